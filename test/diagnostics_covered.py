@@ -20,7 +20,7 @@ HELP = re.compile(r"^// [A-Z0-9_]+?(?:-NEXT)?:help: ", re.M)
 MESSAGE_IS_ENOUGH = {"E-LEX", "E-PARSE", "E-MAP-SYNTAX", "E-DELIMITER", "E-ARGUMENTS", "E-CONST", "E-INFER", "E-NAME", "E-MISMATCH",
                      "E-UNSUPPORTED", "E-FILE-READ", "E-FILE-WRITE", "E-STOPPED", "E-BIN-FORMAT", "E-BIN-VERSION", "E-BIN-COMMAND", "E-TENSOR-FILE",
                      "E-TENSOR-SHAPE", "E-TENSOR-TYPE", "E-PORT", "E-RUN-ACCESS", "E-RUN-CHAIN", "E-RUN-DEADLOCK", "E-RUN-INDEX", "E-RUN-LIMIT",
-                     "E-CHECK-MISMATCH", "E-STEP-PROGRAM", "E-STEP-TOKENS", "E-STEP-RUN"}
+                     "E-CHECK-MISMATCH", "E-PLAN", "E-PLAN-NAME", "E-PLAN-FIT", "E-PLAN-STEP", "E-STEP-PROGRAM", "E-STEP-TOKENS", "E-STEP-RUN"}
 
 
 def provoked_by_cases():

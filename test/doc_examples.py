@@ -5,7 +5,7 @@
 
 A line `$ COMMAND` is run by bash in a scratch folder that has examples/ in it; the lines after it are its
 output, standard error included. What they write into pictures/ is compared with docs/pictures/, where nothing else lies. A line
-`...` stands for any lines. Blocks "```rust NAME.vm" are written to
+`...` stands for any lines. Blocks "```rust NAME.vm" and "```json NAME.json" are written to
 the scratch folder, so that later commands can use them. --update writes what the commands print now over blocks that
 differ, and leaves those with a `...` line to be mended by hand; pictures are replaced.
 """
@@ -56,7 +56,7 @@ class Page:
 
     def block(self, match, folder):
         language, name, body = match.groups()
-        if language == "rust" and name:
+        if language in ("rust", "json") and name:
             (folder / name).write_text(body)
         if language != "console":
             return match.group(0)

@@ -4,7 +4,9 @@
 #include <string.h>
 
 #include "runtime/machine/session.h"
+#include "runtime/plan/report.h"
 #include "runtime/step/session.h"
+#include "runtime/tensor/tensor_file.h"
 #include "support/budget.h"
 #include "support/file.h"
 #include "support/output.h"
@@ -23,7 +25,7 @@ typedef struct arguments {
     output **to; /* of each output */
     output *sizes_to;
     output_set *files;
-    bool list, timing_only, unbounded, dump_field;
+    bool list, plan, timing_only, unbounded, dump_field;
     unsigned threads;
     cpu_level cpu;
 } arguments;
@@ -140,7 +142,9 @@ static int run(arguments *a, const binary *b, session *s, const unsigned char *b
     if (!tool_run_length("visa-run", s, kernel_of(a, b)->name, a->run.max_cycles, diags))
         return EXIT_INPUT;
     progress line = progress_begin(a->file);
-    session_set_options(s, &(session_options){a->threads, a->cpu, line.shown ? progress_show : NULL, &line});
+    session_set_options(
+        s,
+        &(session_options){.threads = a->threads, .cpu = a->cpu, .progress = line.shown ? progress_show : NULL, .progress_context = &line});
     bool ok = true;
     for (size_t i = 0; i < a->input_count; i++)
         ok = session_input(s, a->inputs[i], diags) && ok;
@@ -222,13 +226,79 @@ static int run_bytes(arguments *a, const unsigned char *bytes, size_t size, aren
     return status;
 }
 
+/* What a plan's options say; 0: none is of kernels alone. */
+static int plan_options_fit(const arguments *a)
+{
+    if (a->input_count || a->output_count || a->run.kernel || a->list || a->dump_field || a->run.report.trace || a->run.check.certificate ||
+        a->run.check.samples)
+        return tool_usage_error(
+            "visa-run",
+            "--input, --output, --kernel, --list, --dump-field, --trace, --certificate and --samples are for kernels, %s is a plan",
+            a->file);
+    if (a->run.check.wanted && !a->run.check.numbers)
+        return tool_usage_error("visa-run", "a plan is checked with --check or --check=numbers");
+    if (a->run.report.wanted && a->run.report.options.format == REPORT_CSV)
+        return tool_usage_error("visa-run", "a plan's report is text, json or html");
+    return EXIT_DONE;
+}
+
+static int run_plan_open(arguments *a, const plan *p, plan_run *r, plan_result *result, progress *line, arena *memory, diag_list *diags)
+{
+    output **to = ARENA_ARRAY(memory, output *, p->output_count + 1);
+    bool ok = true;
+    for (size_t i = 0; i < p->output_count && ok; i++)
+        ok = (to[i] = output_declare(a->files, tensor_file_path(p->outputs[i].file, memory))) != NULL;
+    ok = ok && plan_run_all(r, result, diags);
+    progress_end(line);
+    if (!ok)
+        return EXIT_INPUT;
+    for (size_t i = 0; i < result->cost_count && a->run.check.wanted; i++)
+        if (result->costs[i].runs)
+            fprintf(a->run.report.wanted ? stderr : stdout, "%s: %lld of %lld runs agree\n", result->costs[i].kernel->name,
+                    (long long)(result->costs[i].compared - result->costs[i].differing), (long long)result->costs[i].runs);
+    for (size_t i = 0; i < p->output_count && ok && result->agrees; i++)
+        ok = plan_run_output(r, i, to[i], diags);
+    if (ok && (a->run.report.wanted || (p->output_count == 0 && !a->run.check.wanted)))
+        fputs(plan_report(result, a->file, a->run.report.options.format, memory), stdout);
+    if (!result->agrees)
+        return EXIT_MISMATCH;
+    return ok && output_set_commit(a->files) ? EXIT_DONE : EXIT_INPUT;
+}
+
+static int run_plan(arguments *a, const char *text, size_t size, arena *memory, diag_list *diags)
+{
+    int status = plan_options_fit(a);
+    if (status != EXIT_DONE)
+        return status;
+    progress line = progress_begin(a->file);
+    plan_options options = {.threads = a->threads,
+                            .cpu = a->cpu,
+                            .most_cycles = a->run.max_cycles,
+                            .preset = a->run.report.options.preset,
+                            .checked = a->run.check.wanted,
+                            .free_order = a->run.free_order,
+                            .progress = line.shown ? progress_show : NULL,
+                            .progress_context = &line};
+    plan_result result;
+    plan *p = plan_read(a->file, text, size, memory, diags);
+    bool ok = p != NULL;
+    for (size_t i = 0; ok && i < p->kernel_count; i++)
+        ok = output_set_reads(a->files, p->kernels[i].file);
+    for (size_t i = 0; ok && i < p->buffer_count; i++)
+        ok = !p->buffers[i].file || output_set_reads(a->files, tensor_file_path(p->buffers[i].file, memory));
+    plan_run *r = ok ? plan_run_open(p, &options, memory, diags, &result) : NULL;
+    status = r ? run_plan_open(a, p, r, &result, &line, memory, diags) : EXIT_INPUT;
+    plan_run_close(r);
+    return status;
+}
+
 static int load_and_run(arguments *a, arena *memory, diag_list *diags)
 {
     size_t size;
     unsigned char *bytes = file_read_all(a->file, &size, diags);
     if (!bytes)
         return EXIT_INPUT;
-    int status = run_bytes(a, bytes, size, memory, diags);
+    int status = a->plan ? run_plan(a, (const char *)bytes, size, memory, diags) : run_bytes(a, bytes, size, memory, diags);
     free(bytes);
     return status;
 }

@@ -10,6 +10,20 @@
 
 enum { CONTEXTS = 3, HBM_BLOCK_BYTES = 1 << 20 };
 
+memory *machine_hbm_new(const target *t, arena *a, unsigned char poison, memory_budget *budget)
+{
+    memory *hbm = ARENA_ARRAY(a, memory, (size_t)t->chips);
+    for (int64_t i = 0; i < t->chips; i++)
+        memory_init(&hbm[i], t->hbm_bytes_per_chip, HBM_BLOCK_BYTES, poison, budget);
+    return hbm;
+}
+
+void machine_hbm_free(const target *t, memory *hbm)
+{
+    for (int64_t i = 0; hbm && i < t->chips; i++)
+        memory_free(&hbm[i]);
+}
+
 machine *machine_new(const target *t, const binary_kernel *k, arena *a, const machine_options *options)
 {
     machine *m = ARENA_NEW(a, machine);
@@ -30,9 +44,7 @@ machine *machine_new(const target *t, const binary_kernel *k, arena *a, const ma
         memory_init(&m->units[i].trf_signs, t->trf_bytes, t->trf_bytes, poison, &m->budget);
         memory_init(&m->units[i].vrf, t->vrf_bytes, t->vrf_bytes, poison, &m->budget);
     }
-    m->hbm = runs ? ARENA_ARRAY(a, memory, (size_t)t->chips) : NULL;
-    for (int64_t i = 0; runs && i < t->chips; i++)
-        memory_init(&m->hbm[i], t->hbm_bytes_per_chip, HBM_BLOCK_BYTES, poison, &m->budget);
+    m->hbm = m->options.hbm ? m->options.hbm : runs ? machine_hbm_new(t, a, poison, &m->budget) : NULL;
     m->coords = ARENA_ARRAY(a, int64_t, k->axis_count);
     stream_ports_init(m);
     return m;
@@ -46,8 +58,8 @@ void machine_free(machine *m)
         memory_free(&m->units[i].trf_signs);
         memory_free(&m->units[i].vrf);
     }
-    for (int64_t i = 0; m->hbm && i < m->target->chips; i++)
-        memory_free(&m->hbm[i]);
+    if (!m->options.hbm)
+        machine_hbm_free(m->target, m->hbm);
     stream_ports_free(m);
 }
 

@@ -55,6 +55,10 @@ struct machine {
     struct proof *proof;  /* NULL: none was asked for */
 };
 
+/* HBM of all chips, empty, in the arena; machine_hbm_free gives its blocks back. */
+memory *machine_hbm_new(const target *t, arena *a, unsigned char poison, memory_budget *budget);
+void machine_hbm_free(const target *t, memory *hbm);
+
 /* The other way round: which slice, cluster and chip it is. */
 static inline void machine_unit_place(const machine *m, int64_t unit, int64_t *slice, int64_t *cluster, int64_t *chip)
 {

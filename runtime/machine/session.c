@@ -287,12 +287,25 @@ static void run_progress(void *of, size_t done, size_t total)
     s->options.progress(s->options.progress_context, (s->run + part) / s->runs);
 }
 
+/* The port is where it is in the caller's HBM. */
+static bool is_shared(const session *s, const session_port *p)
+{
+    return s->options.hbm && p->port->space == PORT_HBM;
+}
+
+static bool take_port(session *s, machine *m, uint32_t i, unsigned char poison, diag_list *diags);
+
 static bool load_inputs(session *s, machine *m, unsigned char poison, diag_list *diags)
 {
     for (uint32_t i = 0; i < s->kernel->port_count; i++) {
         session_port *p = &s->ports[i];
         if (p->port->direction != PORT_IN)
             continue;
+        if (is_shared(s, p)) {
+            if (s->options.compared && !take_port(s, m, i, poison, diags))
+                return false;
+            continue;
+        }
         if (!p->is_buffer) {
             free(p->physical);
             p->physical = malloc((size_t)p->physical_bytes + 1);
@@ -342,7 +355,8 @@ static bool copies_agree(session *s, diag_list *diags)
     return agree;
 }
 
-static bool take_output(session *s, machine *m, uint32_t i, unsigned char poison, diag_list *diags)
+/* The logical tensor of what the machine holds. */
+static bool take_port(session *s, machine *m, uint32_t i, unsigned char poison, diag_list *diags)
 {
     session_port *p = &s->ports[i];
     int64_t elements = tensor_elements(&p->type);
@@ -373,13 +387,14 @@ static bool run_once(session *s, unsigned char poison, context first, diag_list 
                                .threads = s->options.threads,
                                .cpu = s->options.cpu,
                                .prove = s->runs > 1,
+                               .hbm = s->options.hbm,
                                .progress = s->options.progress ? run_progress : NULL,
                                .progress_context = s};
     machine *m = machine_new(s->binary->target, s->kernel, s->arena, &options);
     bool ok = load_inputs(s, m, poison, diags) && machine_run(m, diags);
     for (uint32_t i = 0; ok && i < s->kernel->port_count; i++)
-        if (s->ports[i].port->direction == PORT_OUT)
-            ok = take_output(s, m, i, poison, diags);
+        if (s->ports[i].port->direction == PORT_OUT && (!is_shared(s, &s->ports[i]) || s->options.compared))
+            ok = take_port(s, m, i, poison, diags);
     s->proven = ok && machine_is_proven(m);
     machine_free(m);
     s->run++;

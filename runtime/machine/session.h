@@ -33,6 +33,10 @@ typedef struct session_options {
     /* Called now and then with the part of all runs that is done, 0 to 1; may be NULL. */
     void (*progress)(void *context, double part);
     void *progress_context;
+    /* HBM of each chip that holds the inputs in HBM and keeps the outputs there, the caller's; NULL: one of each run's own. With it,
+     * tensors of ports in HBM are read only where they are compared. */
+    struct memory *hbm;
+    bool compared;
 } session_options;
 void session_set_options(session *s, const session_options *options);
 

@@ -1,0 +1,256 @@
+#!/usr/bin/env python3
+"""Greedy decoding with a Qwen3 model on the simulated machine.
+
+    examples/decoder/decoder.py MODEL [--tokens=3,14,15] [--count=N] [--context=T] [--check] [--report=FILE.html] [--keep=FOLDER]
+    examples/decoder/decoder.py --make=small|full MODEL
+
+MODEL is a folder with config.json and model.safetensors as the model is published. --make writes one of random weights: of a small model of the
+same architecture, or of the full shapes of Qwen3-0.6B. Tokens are numbers; a tokenizer is left to the user. Only the standard library is used: the
+script compiles decoder.vm for the model's shapes, writes a plan (docs/plan.md) and runs visa-run once; weights are read where they lie.
+"""
+import argparse
+import array
+import json
+import math
+import os
+import pathlib
+import random
+import shutil
+import struct
+import subprocess
+import sys
+import tempfile
+import time
+
+HERE = pathlib.Path(__file__).resolve().parent
+ROWS = 2048  # of weights, that one run of the linear kernel takes: 8 for each of 256 slices
+CLOCK_HZ = 1.0e9
+
+SMALL = {"num_hidden_layers": 2, "hidden_size": 64, "intermediate_size": 128, "vocab_size": 512, "num_attention_heads": 4,
+         "num_key_value_heads": 2, "head_dim": 32, "rope_theta": 1000000.0, "rms_norm_eps": 1e-6, "tie_word_embeddings": True}
+FULL = {"num_hidden_layers": 28, "hidden_size": 1024, "intermediate_size": 3072, "vocab_size": 151936, "num_attention_heads": 16,
+        "num_key_value_heads": 8, "head_dim": 128, "rope_theta": 1000000.0, "rms_norm_eps": 1e-6, "tie_word_embeddings": True}
+
+
+def bf16(value):
+    """The nearest bf16, ties to even, as its 16 bits."""
+    bits = struct.unpack("<I", struct.pack("<f", value))[0]
+    return bits + 0x7FFF + (bits >> 16 & 1) >> 16
+
+
+def tensors_of(c):
+    """Name and shape of every tensor, as the model is published."""
+    h, q, p, d = c["hidden_size"], c["num_attention_heads"] * c["head_dim"], c["num_key_value_heads"] * c["head_dim"], c["head_dim"]
+    yield "model.embed_tokens.weight", [c["vocab_size"], h]
+    for i in range(c["num_hidden_layers"]):
+        at = f"model.layers.{i}"
+        yield f"{at}.input_layernorm.weight", [h]
+        yield f"{at}.self_attn.q_proj.weight", [q, h]
+        yield f"{at}.self_attn.k_proj.weight", [p, h]
+        yield f"{at}.self_attn.v_proj.weight", [p, h]
+        yield f"{at}.self_attn.q_norm.weight", [d]
+        yield f"{at}.self_attn.k_norm.weight", [d]
+        yield f"{at}.self_attn.o_proj.weight", [h, q]
+        yield f"{at}.post_attention_layernorm.weight", [h]
+        yield f"{at}.mlp.gate_proj.weight", [c["intermediate_size"], h]
+        yield f"{at}.mlp.up_proj.weight", [c["intermediate_size"], h]
+        yield f"{at}.mlp.down_proj.weight", [h, c["intermediate_size"]]
+    yield "model.norm.weight", [h]
+    if not c["tie_word_embeddings"]:
+        yield "lm_head.weight", [c["vocab_size"], h]
+
+
+def make(folder, config, seed=1):
+    """A model of random weights: norms around 1, the others with the deviation that keeps sums of `I` products at about 1."""
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / "config.json").write_text(json.dumps(config, indent=1))
+    header, at = {}, 0
+    for name, shape in tensors_of(config):
+        header[name] = {"dtype": "BF16", "shape": shape, "data_offsets": [at, at + 2 * math.prod(shape)]}
+        at += 2 * math.prod(shape)
+    text = json.dumps(header).encode()
+    text += b" " * (-len(text) % 8)
+    draw = random.Random(seed)
+    with open(folder / "model.safetensors", "wb") as f:
+        f.write(struct.pack("<Q", len(text)) + text)
+        for name, shape in tensors_of(config):
+            one = len(shape) == 1
+            drawn = array.array("H", (bf16(draw.gauss(1, 0.1) if one else draw.gauss(0, shape[1] ** -0.5)) for _ in range(min(math.prod(shape), 65521))))
+            data = drawn.tobytes()
+            for left in range(2 * math.prod(shape), 0, -len(data)):  # a prime number of them, again and again: rows differ
+                f.write(data[:left])
+
+
+class Decoder:
+    def __init__(self, model, context, folder):
+        self.model, self.context, self.folder = model, context, folder
+        self.config = c = json.loads((model / "config.json").read_text())
+        self.h, self.d, self.layers = c["hidden_size"], c["head_dim"], c["num_hidden_layers"]
+        self.heads, self.key_heads = c["num_attention_heads"], c["num_key_value_heads"]
+        self.kernels, self.buffers = {}, {}
+
+    @staticmethod
+    def program(name):
+        """In VISA_BIN, else in PATH, else as ./visa demo builds it."""
+        folder = os.environ.get("VISA_BIN")
+        return os.path.join(folder, name) if folder else shutil.which(name) or str(HERE.parent.parent / "build" / "release" / "bin" / name)
+
+    # ---- kernels ----
+
+    def kernel(self, name, kernel, **sizes):
+        """decoder.vm's kernel with these axes; once for each name."""
+        if name not in self.kernels:
+            file = f"{name}.bin"
+            sizes = dict(H=self.h, L=self.config["intermediate_size"], N=self.key_heads, G=self.heads // self.key_heads, D=self.d, T=self.context,
+                         O=self.key_heads * self.d, I=self.h, M=self.key_heads, **{}) | sizes
+            command = [self.program("visac"), str(HERE / "decoder.vm"), f"--kernel={kernel}", "-o", str(self.folder / file)]
+            for axis, size in sizes.items():
+                command += ["-D", f"{axis}={size}"]
+            subprocess.run(command, check=True)
+            self.kernels[name] = {"file": file}
+        return name
+
+    # ---- buffers ----
+
+    def buffer(self, name, kind, *shape, **more):
+        self.buffers[name] = {"type": kind, "shape": list(shape), **more}
+        return name
+
+    def weight(self, name, tensor, *shape):
+        return self.buffer(name, "bf16", *shape, file=f"{(self.model / 'model.safetensors').resolve()}:{tensor}")
+
+    def raw(self, name, kind, code, numbers, *shape):
+        (self.folder / name).write_bytes(array.array(code, numbers).tobytes())
+        return self.buffer(name, kind, *shape, file=name)
+
+    # ---- steps ----
+
+    def linear(self, weight, rows, columns, x, out, out_at=None):
+        """y = x w^T: rows of at most ROWS a run, each of them a part of the weights' buffer. `out` is a buffer, whole or at indices."""
+        steps, first = [], 0
+        while first < rows:
+            count = min(ROWS, rows - first)
+            name = self.kernel(f"linear_{count}x{columns}", "linear", O=count, I=columns)
+            part, place = weight, out
+            if count < rows:
+                part = f"{weight}.{first}"
+                for i in range(self.layers if "{l}" in weight else 1):
+                    whole = weight.replace("{l}", str(i))
+                    self.buffer(f"{whole}.{first}", "bf16", count, columns, of=whole, first=first * columns)
+                place = self.buffer(f"{out}.{first}", "bf16", count, of=out, first=first)
+            steps.append({"run": name, "ports": {"x": x, "w": part, "out": {"buffer": place, "at": out_at} if out_at else place}})
+            first += count
+        return steps
+
+    def layer(self):
+        c, h, d, key = self.config, self.h, self.d, self.key_heads
+        rows, inner = self.heads * d, c["intermediate_size"]
+        for i in range(self.layers):
+            at = f"model.layers.{i}"
+            for short, tensor, *shape in (
+                    ("input_norm", "input_layernorm", h), ("q", "self_attn.q_proj", rows, h), ("k", "self_attn.k_proj", key * d, h),
+                    ("v", "self_attn.v_proj", key * d, h), ("q_norm", "self_attn.q_norm", d), ("k_norm", "self_attn.k_norm", d),
+                    ("o", "self_attn.o_proj", h, rows), ("post_norm", "post_attention_layernorm", h), ("gate", "mlp.gate_proj", inner, h),
+                    ("up", "mlp.up_proj", inner, h), ("down", "mlp.down_proj", h, inner)):
+                self.weight(f"{i}.{short}", f"{at}.{tensor}.weight", *shape)
+        norm, add = self.kernel("norm", "norm"), self.kernel("add", "add")
+        angles = {"cos": {"buffer": "cos", "at": ["t"]}, "sin": {"buffer": "sin", "at": ["t"]}}
+        return [
+            {"run": norm, "ports": {"x": "x", "weight": "{l}.input_norm", "out": "n"}},
+            *self.linear("{l}.q", rows, h, "n", "q"),
+            *self.linear("{l}.k", key * d, h, "n", "k"),
+            *self.linear("{l}.v", key * d, h, "n", "values", ["l", "t"]),
+            {"run": self.kernel("rope_q", "rope", M=self.heads), "ports": {"x": "q", "weight": "{l}.q_norm", **angles, "out": "q_turned"}},
+            {"run": self.kernel("rope_k", "rope", M=key), "ports": {"x": "k", "weight": "{l}.k_norm", **angles, "out": {"buffer": "keys", "at": ["l", "t"]}}},
+            {"run": self.kernel("attention", "attention"), "ports": {
+                "q": "q_turned", "k": {"buffer": "keys", "at": ["l"]}, "v": {"buffer": "values", "at": ["l"]},
+                "mask": {"buffer": "mask", "at": ["t"]}, "scale": "scale", "out": "attended"}},
+            *self.linear("{l}.o", h, rows, "attended", "o"),
+            {"run": add, "ports": {"x": "x", "y": "o", "out": "x1"}},
+            {"run": norm, "ports": {"x": "x1", "weight": "{l}.post_norm", "out": "n"}},
+            *self.linear("{l}.gate", inner, h, "n", "gate"),
+            *self.linear("{l}.up", inner, h, "n", "up"),
+            {"run": self.kernel("silu", "silu"), "ports": {"gate": "gate", "up": "up", "out": "inner"}},
+            *self.linear("{l}.down", h, inner, "inner", "down"),
+            {"run": add, "ports": {"x": "x1", "y": "down", "out": "x"}},
+        ]
+
+    def angles(self):
+        half = self.d // 2
+        each = [[t * self.config["rope_theta"] ** (-2 * i / self.d) for i in range(half)] for t in range(self.context)]
+        self.raw("cos", "bf16", "H", [bf16(math.cos(a)) for row in each for a in row + row], self.context, self.d)
+        self.raw("sin", "bf16", "H", [bf16(math.sin(a) * (1 if i >= half else -1)) for row in each for i, a in enumerate(row + row)], self.context, self.d)
+
+    def plan(self, tokens, count):
+        c, h, d, key, t = self.config, self.h, self.d, self.key_heads, self.context
+        last = len(tokens) + count - 1  # positions that are run
+        self.weight("embedding", "model.embed_tokens.weight", c["vocab_size"], h)
+        self.weight("norm", "model.norm.weight", h)
+        head = "embedding" if c["tie_word_embeddings"] else self.weight("head", "lm_head.weight", c["vocab_size"], h)
+        for name, size in (("x", h), ("x1", h), ("n", h), ("q", self.heads * d), ("q_turned", self.heads * d), ("k", key * d), ("attended", self.heads * d),
+                           ("o", h), ("gate", c["intermediate_size"]), ("up", c["intermediate_size"]), ("inner", c["intermediate_size"]), ("down", h),
+                           ("logits", c["vocab_size"])):
+            self.buffer(name, "bf16", size)
+        self.buffer("keys", "bf16", self.layers, t, key, d)
+        self.buffer("values", "bf16", self.layers, t, key, d)
+        self.angles()
+        self.raw("mask", "f32", "f", [0.0 if j <= i else -1e30 for i in range(t) for j in range(t)], t, t)
+        self.raw("scale", "f32", "f", [d ** -0.5] * t, t)
+        self.raw("tokens", "i32", "i", tokens + [0] * (t + 1 - len(tokens)), t + 1)
+        row = {"buffer": "embedding", "at": [{"buffer": "tokens", "at": ["t"]}]}
+        token = [{"run": self.kernel("copy", "copy"), "ports": {"row": row, "out": "x"}},
+                 {"for": "l", "to": self.layers, "steps": self.layer()}]
+        choose = [{"run": "norm", "ports": {"x": "x", "weight": "norm", "out": "n"}}, *self.linear(head, c["vocab_size"], h, "n", "logits"),
+                  {"argmax": "logits", "into": {"buffer": "tokens", "at": ["t+1"]}}]
+        steps = [{"for": "t", "to": len(tokens) - 1, "steps": token}, {"for": "t", "from": len(tokens) - 1, "to": last, "steps": token + choose}]
+        return {"plan": 1, "kernels": self.kernels, "buffers": self.buffers, "steps": steps,
+                "outputs": {"tokens": "tokens.out", "logits": "logits.out", "keys": "keys.out", "values": "values.out"}}
+
+    def run(self, tokens, count, check, page):
+        """The tokens after those that are given, and the plan's report."""
+        (self.folder / "plan.json").write_text(json.dumps(self.plan(tokens, count), indent=1))
+        command = [self.program("visa-run"), "--plan", str(self.folder / "plan.json"), "--max-cycles=0"]
+        shown = subprocess.run(command + ["--report=json"] + (["--check=numbers"] if check else []), check=True, stdout=subprocess.PIPE)
+        if page:
+            page.write_bytes(subprocess.run(command + ["--report=html"], check=True, stdout=subprocess.PIPE).stdout)
+        given = array.array("i", (self.folder / "tokens.out").read_bytes())
+        return list(given[len(tokens):len(tokens) + count]), json.loads(shown.stdout)
+
+
+def tell(report, positions, seconds):
+    cycles = report["cycles"]
+    print(f"{positions} positions, {report['runs']} runs of kernels, {cycles} cycles: {positions * CLOCK_HZ / cycles:.1f} tokens a second at 1 GHz; "
+          f"lower bound {report['lower_bound']}, {100 * report['lower_bound'] / cycles:.1f} %; simulated in {seconds:.1f} s")
+    for k in sorted(report["kernels"], key=lambda k: -k["runs"] * k["cycles"]):
+        print(f"{100 * k['runs'] * k['cycles'] / cycles:6.1f} %  {k['runs']:6} x {k['cycles']:8} cycles, bound by {k['binds']:10}  {k['name']}")
+
+
+def main():
+    p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    p.add_argument("model", type=pathlib.Path)
+    p.add_argument("--make", choices=("small", "full"))
+    p.add_argument("--tokens", default="1,2,3", type=lambda text: [int(t) for t in text.split(",")])
+    p.add_argument("--count", default=4, type=int)
+    p.add_argument("--context", default=32, type=int, help="positions of the cache: a multiple of 32, at most 256")
+    p.add_argument("--check", action="store_true", help="compare each step with its kernel's reference")
+    p.add_argument("--report", type=pathlib.Path, help="a page with the kernels on a timeline")
+    p.add_argument("--keep", type=pathlib.Path, help="the folder for binaries, plan and results")
+    a = p.parse_args()
+    if a.make:
+        make(a.model, SMALL if a.make == "small" else FULL)
+        return 0
+    if a.context % 32 or not 0 < a.context <= 256 or not a.tokens or a.count < 1 or len(a.tokens) + a.count > a.context + 1:
+        p.error("tokens and what follows them have to fit into --context, a multiple of 32 up to 256")
+    with tempfile.TemporaryDirectory() as scratch:
+        folder = a.keep or pathlib.Path(scratch)
+        folder.mkdir(parents=True, exist_ok=True)
+        begun = time.monotonic()
+        decoder = Decoder(a.model, a.context, folder)
+        found, report = decoder.run(a.tokens, a.count, a.check, a.report)
+        print("tokens:", *found)
+        tell(report, len(a.tokens) + a.count - 1, time.monotonic() - begun)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,400 @@
+#include "runtime/plan/run.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "runtime/machine/machine_state.h"
+#include "runtime/machine/session.h"
+#include "runtime/plan/relocate.h"
+#include "runtime/tensor/numeric.h"
+#include "runtime/tensor/port_data.h"
+#include "runtime/tensor/tensor_file.h"
+#include "runtime/timing/analysis.h"
+#include "runtime/timing/cycles.h"
+#include "support/shown.h"
+
+enum { ZERO = 0, MOST_WRONG_STEPS = 20 };
+
+typedef struct loop_value {
+    const char *name;
+    int64_t value;
+} loop_value;
+
+struct plan_run {
+    const plan *plan;
+    const plan_options *options;
+    arena *arena;
+    memory_budget budget;
+    memory *hbm;
+    bool **dense; /* by kernel and port */
+    loop_value loops[PLAN_MOST_LOOPS];
+    int loop_count;
+    bool dry; /* steps are looked at, none is run */
+    uint16_t *order;
+    size_t order_count, order_capacity;
+    int wrong_steps;
+};
+
+/* Bytes of HBM. */
+typedef struct span {
+    const plan_buffer *buffer;
+    int64_t address, elements;
+} span;
+
+/* ---- places ---- */
+
+static int64_t *loop_of(plan_run *r, const char *name, size_t bytes)
+{
+    for (int i = 0; i < r->loop_count; i++)
+        if (strlen(r->loops[i].name) == bytes && memcmp(r->loops[i].name, name, bytes) == 0)
+            return &r->loops[i].value;
+    return NULL;
+}
+
+/* The name with each {index} replaced by its value. */
+static const char *expanded(plan_run *r, const char *name, arena *a)
+{
+    const char *out = "";
+    for (const char *open; (open = strchr(name, '{')); name = strchr(open, '}') + 1) {
+        const char *close = strchr(open, '}');
+        const int64_t *value = close ? loop_of(r, open + 1, (size_t)(close - open - 1)) : NULL;
+        if (!value)
+            break;
+        out = arena_printf(a, "%s%.*s%lld", out, (int)(open - name), name, (long long)*value);
+    }
+    return *out ? arena_printf(a, "%s%s", out, name) : name;
+}
+
+static bool span_of(plan_run *r, const plan_place *place, const char *where, arena *a, diag_list *diags, span *out);
+
+static bool index_of(plan_run *r, const plan_index *index, const char *where, arena *a, diag_list *diags, int64_t *out)
+{
+    *out = index->number;
+    if (index->loop)
+        *out += *loop_of(r, index->loop, strlen(index->loop));
+    if (!index->value)
+        return true;
+    span s;
+    int32_t value = 0;
+    if (!span_of(r, index->value, where, a, diags, &s))
+        return false;
+    if (s.buffer->type.dtype != DTYPE_I32 || s.elements != 1) {
+        diag_add(diags, E_PLAN_FIT, SRC_NOWHERE, "%s: an index is read from one element of type i32", where);
+        return false;
+    }
+    if (!r->dry && !memory_read(&r->hbm[0], s.address, (unsigned char *)&value, sizeof value)) {
+        diag_add(diags, E_RUN_LIMIT, SRC_NOWHERE, "%s: not enough memory", where);
+        return false;
+    }
+    *out = value;
+    return true;
+}
+
+static bool span_of(plan_run *r, const plan_place *place, const char *where, arena *a, diag_list *diags, span *out)
+{
+    const char *name = expanded(r, place->buffer, a);
+    const plan_buffer *b = plan_buffer_named(r->plan, name);
+    if (!b) {
+        diag_add(diags, E_PLAN_NAME, SRC_NOWHERE, "%s: no buffer is called %s", where, shown_input(name, a));
+        return false;
+    }
+    if (place->at_count > b->type.rank) {
+        diag_add(diags, E_PLAN_FIT, SRC_NOWHERE, "%s: `at` has %d indices, buffer `%s` %d dimensions", where, place->at_count, b->name,
+                 b->type.rank);
+        return false;
+    }
+    int64_t first = 0, left = tensor_elements(&b->type), bits = dtype_row_of(b->type.dtype)->bits;
+    for (int i = 0; i < place->at_count; i++) {
+        int64_t at;
+        if (!index_of(r, &place->at[i], where, a, diags, &at))
+            return false;
+        if (at < 0 || at >= b->type.shape[i]) {
+            diag_add(diags, E_PLAN_FIT, SRC_NOWHERE, "%s: index %lld of `at` is %lld, buffer `%s` has %lld there", where, (long long)i,
+                     (long long)at, b->name, (long long)b->type.shape[i]);
+            return false;
+        }
+        left /= b->type.shape[i];
+        first += at * left;
+    }
+    if (first * bits % 8 != 0) {
+        diag_add(diags, E_PLAN_FIT, SRC_NOWHERE, "%s: the place in buffer `%s` begins in the middle of a byte", where, b->name);
+        return false;
+    }
+    *out = (span){b, b->address + first * bits / 8, left};
+    return true;
+}
+
+/* ---- a kernel at its buffers ---- */
+
+static bool port_fits(const plan_run *r, const plan_kernel *k, uint32_t number, const span *s, const char *where, diag_list *diags)
+{
+    const port *p = &k->kernel->ports[number];
+    arena *a = r->arena;
+    tensor_type type = port_logical_type(p, k->kernel->axes, k->kernel->axis_count, a);
+    if (!r->dense[k - r->plan->kernels][number]) {
+        diag_add(diags, E_PLAN_FIT, SRC_NOWHERE, "%s: port `%s` is not dense elements in the HBM of one chip", where, p->name);
+        return false;
+    }
+    if (type.dtype == s->buffer->type.dtype && tensor_elements(&type) == s->elements)
+        return true;
+    diag_add(diags, E_PLAN_FIT, SRC_NOWHERE, "%s: port `%s` is %s %s, %lld elements; what is left of buffer `%s` is %lld of %s", where,
+             p->name, dtype_row_of(type.dtype)->name, tensor_shape_text(&type, a), (long long)tensor_elements(&type), s->buffer->name,
+             (long long)s->elements, dtype_row_of(s->buffer->type.dtype)->name);
+    return false;
+}
+
+/* The address of each port. */
+static bool bind_ports(plan_run *r, const plan_step *step, const char *where, int64_t *addresses, arena *a, diag_list *diags)
+{
+    const binary_kernel *k = step->kernel->kernel;
+    for (size_t b = 0; b < step->binding_count; b++) {
+        uint32_t i = 0;
+        while (i < k->port_count && strcmp(k->ports[i].name, step->bindings[b].port) != 0)
+            i++;
+        if (i == k->port_count) {
+            diag_add(diags, E_PLAN_NAME, SRC_NOWHERE, "%s: kernel `%s` has no port %s", where, k->name,
+                     shown_input(step->bindings[b].port, a));
+            return false;
+        }
+        span s;
+        if (!span_of(r, &step->bindings[b].place, where, a, diags, &s) || (r->dry && !port_fits(r, step->kernel, i, &s, where, diags)))
+            return false;
+        addresses[i] = s.address;
+    }
+    for (uint32_t i = 0; i < k->port_count; i++)
+        if (addresses[i] < 0) {
+            diag_add(diags, E_PLAN_NAME, SRC_NOWHERE, "%s: port `%s` of kernel `%s` is bound to no buffer", where, k->ports[i].name,
+                     k->name);
+            return false;
+        }
+    return true;
+}
+
+/* Runs a kernel that was moved, and compares it. */
+static bool run_moved(plan_run *r, const binary *b, plan_cost *cost, const char *where, arena *a, diag_list *diags, plan_result *result)
+{
+    session *s = session_open(b, NULL, a, diags);
+    if (!s)
+        return false;
+    session_set_options(
+        s, &(session_options){.threads = r->options->threads, .cpu = r->options->cpu, .hbm = r->hbm, .compared = r->options->checked});
+    bool agrees = true, ok = session_run(s, false, diags);
+    if (ok && r->options->checked) {
+        const char *report;
+        ok = session_check(s, !r->options->free_order, &agrees, &report, diags);
+        cost->compared += ok;
+    }
+    session_close(s);
+    if (!ok || !agrees) {
+        diag_add(diags, E_PLAN_STEP, SRC_NOWHERE, "%s: kernel `%s` %s", where, cost->kernel->kernel->name,
+                 ok ? "differs from its reference" : "cannot be run");
+        result->agrees = false;
+        cost->differing++;
+    }
+    return ok && (agrees || ++r->wrong_steps < MOST_WRONG_STEPS);
+}
+
+static bool step_run(plan_run *r, const plan_step *step, diag_list *diags, plan_result *result)
+{
+    arena *a = arena_new_inside(r->arena);
+    const plan_kernel *k = step->kernel;
+    const binary_kernel *kernel = k->kernel;
+    plan_cost *cost = &result->costs[k - r->plan->kernels];
+    const char *where = arena_printf(r->dry ? r->arena : a, "step %zu", step->number);
+    int64_t *addresses = ARENA_ARRAY(a, int64_t, (size_t)kernel->port_count + 1);
+    for (uint32_t i = 0; i < kernel->port_count; i++)
+        addresses[i] = -1;
+    binary_kernel moved;
+    bool ok = bind_ports(r, step, where, addresses, a, diags) &&
+              kernel_relocate(r->plan->target, kernel, addresses, r->plan->scratch, a, diags, &moved);
+    if (ok && r->dry) {
+        ARENA_PUSH(r->arena, r->order, r->order_count, r->order_capacity, (uint16_t)(k - r->plan->kernels));
+        cost->first_run = cost->runs++ ? cost->first_run : result->run_count;
+        result->run_count++;
+    } else if (ok) {
+        binary b = {.target = r->plan->target, .kernels = &moved, .kernel_count = 1};
+        ok = run_moved(r, &b, cost, where, a, diags, result);
+    }
+    arena_free(a);
+    return ok;
+}
+
+/* ---- steps ---- */
+
+static bool run_argmax(plan_run *r, const plan_step *step, diag_list *diags)
+{
+    const char *where = arena_printf(r->arena, "step %zu", step->number);
+    span from, to;
+    if (!span_of(r, &step->source, where, r->arena, diags, &from) || !span_of(r, &step->into, where, r->arena, diags, &to))
+        return false;
+    dtype type = from.buffer->type.dtype;
+    if (to.buffer->type.dtype != DTYPE_I32 || to.elements != 1 || from.elements > INT32_MAX || dtype_row_of(type)->bits < 8) {
+        diag_add(diags, E_PLAN_FIT, SRC_NOWHERE, "%s: argmax takes elements of 8 bits or more, below 2^31 of them, and gives one i32",
+                 where);
+        return false;
+    }
+    if (r->dry)
+        return true;
+    int64_t bytes = tensor_bytes(type, from.elements);
+    unsigned char *elements = malloc((size_t)bytes + 1);
+    bool ok = elements && memory_read(&r->hbm[0], from.address, elements, bytes);
+    int32_t best = 0;
+    double most = 0;
+    for (int64_t i = 0; ok && i < from.elements; i++) {
+        double value = numeric_to_double(type, elements, i);
+        if (i == 0 || value > most) {
+            best = (int32_t)i;
+            most = value;
+        }
+    }
+    free(elements);
+    ok = ok && memory_write(&r->hbm[0], to.address, (const unsigned char *)&best, sizeof best);
+    if (ok)
+        memory_mark_written(&r->hbm[0], to.address, sizeof best);
+    else
+        diag_add(diags, E_RUN_LIMIT, SRC_NOWHERE, "%s: not enough memory", where);
+    return ok;
+}
+
+static bool run_steps(plan_run *r, const plan_step *steps, size_t count, diag_list *diags, plan_result *result, int64_t *done);
+
+static bool run_repeat(plan_run *r, const plan_step *step, diag_list *diags, plan_result *result, int64_t *done)
+{
+    loop_value *loop = &r->loops[r->loop_count++];
+    bool ok = true;
+    for (*loop = (loop_value){step->index, step->from}; ok && loop->value < step->to; loop->value++)
+        ok = run_steps(r, step->body, step->body_count, diags, result, done);
+    r->loop_count--;
+    return ok;
+}
+
+static bool run_steps(plan_run *r, const plan_step *steps, size_t count, diag_list *diags, plan_result *result, int64_t *done)
+{
+    for (size_t i = 0; i < count; i++) {
+        const plan_step *step = &steps[i];
+        bool ok = step->kind == PLAN_RUN      ? step_run(r, step, diags, result)
+                  : step->kind == PLAN_ARGMAX ? run_argmax(r, step, diags)
+                                              : run_repeat(r, step, diags, result, done);
+        if (!ok)
+            return false;
+        *done += step->kind != PLAN_REPEAT;
+        if (r->dry && *done > PLAN_MOST_RUNS) {
+            diag_add(diags, E_PLAN, SRC_NOWHERE, "plan: more than %d steps, with repetitions", PLAN_MOST_RUNS);
+            return false;
+        }
+        if (!r->dry && r->options->progress && step->kind == PLAN_RUN)
+            r->options->progress(r->options->progress_context, (double)*done / (double)(result->run_count ? result->run_count : 1));
+    }
+    return true;
+}
+
+/* Repetitions of nothing would be walked without a count. */
+static bool counts(const plan_step *steps, size_t count)
+{
+    for (size_t i = 0; i < count; i++)
+        if (steps[i].kind == PLAN_REPEAT && (steps[i].body_count == 0 || !counts(steps[i].body, steps[i].body_count)))
+            return false;
+    return true;
+}
+
+/* ---- the whole ---- */
+
+/* What binds the longest of a kernel's commands. */
+static const char *longest_binds(const schedule *s)
+{
+    const schedule_item *longest = NULL;
+    for (size_t i = 0; i < s->count; i++)
+        if (!longest || s->items[i].end - s->items[i].start > longest->end - longest->start)
+            longest = &s->items[i];
+    return longest ? duration_bound_name(longest->alone.bound) : "nothing";
+}
+
+static bool cost_of(plan_run *r, plan_cost *cost, diag_list *diags)
+{
+    schedule *s = ARENA_NEW(r->arena, schedule);
+    uint64_t cycles;
+    if (!cycles_within(r->plan->target, cost->kernel->kernel, r->options->most_cycles, r->arena, &cycles, diags) ||
+        !schedule_make(r->plan->target, cost->kernel->kernel, r->options->preset, r->arena, diags, s))
+        return false;
+    analysis *costs = ARENA_NEW(r->arena, analysis);
+    analysis_make(s, r->arena, costs);
+    cost->analysis = costs;
+    cost->binds = longest_binds(s);
+    return true;
+}
+
+plan_run *plan_run_open(const plan *p, const plan_options *options, arena *a, diag_list *diags, plan_result *result)
+{
+    plan_run *r = ARENA_NEW(a, plan_run);
+    *r = (plan_run){.plan = p, .options = options, .arena = a, .dry = true, .dense = ARENA_ARRAY(a, bool *, p->kernel_count)};
+    *result = (plan_result){.costs = ARENA_ARRAY(a, plan_cost, p->kernel_count), .cost_count = p->kernel_count, .agrees = true};
+    for (size_t i = 0; i < p->kernel_count; i++) {
+        const binary_kernel *k = p->kernels[i].kernel;
+        result->costs[i] = (plan_cost){.kernel = &p->kernels[i]};
+        r->dense[i] = ARENA_ARRAY(a, bool, (size_t)k->port_count + 1);
+        for (uint32_t j = 0; j < k->port_count; j++)
+            r->dense[i][j] = port_is_dense(k, j, a);
+        if (!cost_of(r, &result->costs[i], diags))
+            return NULL;
+    }
+    if (!counts(p->steps, p->step_count)) {
+        diag_add(diags, E_PLAN, SRC_NOWHERE, "plan: a repetition has no steps");
+        return NULL;
+    }
+    int64_t done = 0;
+    if (!run_steps(r, p->steps, p->step_count, diags, result, &done))
+        return NULL;
+    for (size_t i = 0; i < result->cost_count; i++)
+        result->cycles += result->costs[i].runs * result->costs[i].analysis->schedule->cycles;
+    if ((uint64_t)result->cycles > options->most_cycles) {
+        diag *d = diag_add(diags, E_RUN_CYCLES, SRC_NOWHERE, "the plan takes %lld cycles of the machine, at most %llu are run",
+                           (long long)result->cycles, (unsigned long long)options->most_cycles);
+        diag_help(diags, d, "--max-cycles=%lld runs it", (long long)result->cycles);
+        return NULL;
+    }
+    result->order = r->order;
+    r->hbm = machine_hbm_new(p->target, a, ZERO, &r->budget);
+    return r;
+}
+
+void plan_run_close(plan_run *r)
+{
+    if (r)
+        machine_hbm_free(r->plan->target, r->hbm);
+}
+
+static bool load_buffer(plan_run *r, const plan_buffer *b, diag_list *diags)
+{
+    tensor t;
+    if (!tensor_file_read(b->file, &b->type, r->arena, diags, &t))
+        return false;
+    bool ok = memory_write(&r->hbm[0], b->address, t.bytes, b->bytes);
+    if (ok)
+        memory_mark_written(&r->hbm[0], b->address, b->bytes);
+    else
+        diag_add(diags, E_RUN_LIMIT, SRC_NOWHERE, "not enough memory for buffer `%s`", b->name);
+    tensor_free(&t);
+    return ok;
+}
+
+bool plan_run_all(plan_run *r, plan_result *result, diag_list *diags)
+{
+    for (size_t i = 0; i < r->plan->buffer_count; i++)
+        if (r->plan->buffers[i].file && !load_buffer(r, &r->plan->buffers[i], diags))
+            return false;
+    int64_t done = 0;
+    r->dry = false;
+    return run_steps(r, r->plan->steps, r->plan->step_count, diags, result, &done);
+}
+
+bool plan_run_output(plan_run *r, size_t i, output *to, diag_list *diags)
+{
+    const plan_buffer *b = plan_buffer_named(r->plan, r->plan->outputs[i].buffer);
+    tensor t;
+    bool ok = tensor_new(&b->type, r->arena, &t) && memory_read(&r->hbm[0], b->address, t.bytes, b->bytes);
+    if (!ok)
+        diag_add(diags, E_RUN_LIMIT, SRC_NOWHERE, "not enough memory for buffer `%s`", b->name);
+    ok = ok && tensor_file_put(r->plan->outputs[i].file, &t, to, r->arena, diags);
+    tensor_free(&t);
+    return ok;
+}

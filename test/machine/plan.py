@@ -1,0 +1,203 @@
+#!/usr/bin/env python3
+"""Plans (docs/plan.md): a chain of kernels on one HBM gives what the same kernels give one by one, with files between them; every refusal
+has its id and names the step; the schema says the same as the reader of what is no plan."""
+import json
+import os
+import subprocess
+import sys
+import tempfile
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))
+import visa_tools
+
+KERNELS = """axes![A = 64, B = 16, C = 4];
+type One = m![1 # 256];
+
+#[device(chip = 1)]
+fn step(device: &mut Device, x: &HbmTensor<i32, m![1], m![A, B]>, y: &HbmTensor<i32, m![1], m![A, B]>) -> HbmTensor<i32, m![1], m![A / 2, A % 2, B]> {
+    let x: DmTensor<i32, m![1], m![1 # 2], m![A # 256], m![B]> = x.to_dm(&mut device.tdma);
+    let y: DmTensor<i32, m![1], m![1 # 2], m![A # 256], m![B]> = y.to_dm(&mut device.tdma);
+    let y: VrfTensor<i32, m![1], m![1 # 2], m![A # 256], m![B]> = device.sub.begin(y.view()).fetch::<m![1], m![B]>().collect::<m![B / 8], m![B % 8]>().to_vrf();
+    let z: DmTensor<i32, m![1], m![1 # 2], m![A # 256], m![B]> = device.main.begin(x.view()).fetch::<m![1], m![B]>().collect::<m![B / 8], m![B % 8]>()
+        .vector_init().vector_intra_slice_tag(TagMode::Zero).vector_fxp(FxpBinaryOp::MulInt, 3).vector_clip(ClipBinaryOpI32::AddFxp, &y)
+        .vector_final().commit_trim::<m![B % 8]>().commit();
+    // By way of HBM that is no port.
+    let z: HbmTensor<i32, m![1], m![A, B]> = z.to_hbm(&mut device.tdma);
+    let z: DmTensor<i32, m![1], m![1 # 2], m![A # 256], m![B]> = z.to_dm(&mut device.tdma);
+    z.to_hbm(&mut device.tdma)
+}
+
+#[device(chip = 1)]
+fn turned(device: &mut Device, x: &HbmTensor<i32, m![1], m![B, A # 128]>) -> HbmTensor<i32, m![1], m![B, A]> {
+    let x: DmTensor<i32, m![1], m![1 # 2], m![B # 256], m![A]> = x.to_dm(&mut device.tdma);
+    x.to_hbm(&mut device.tdma)
+}
+"""
+ROWS, WORDS = 6, 64 * 16
+
+
+def plan(**changes):
+    made = {"plan": 1, "kernels": {"step": {"file": "k.bin", "kernel": "step"}},
+            "buffers": {"rows": {"type": "i32", "shape": [ROWS, 64, 16], "file": "rows.bin"}, "at": {"type": "i32", "shape": [2], "file": "at.bin"},
+                        "last": {"type": "i32", "shape": [WORDS], "of": "rows", "first": (ROWS - 1) * WORDS},
+                        "best": {"type": "i32", "shape": [3]}},
+            "steps": [{"for": "i", "from": 2, "to": 5, "steps": [
+                {"run": "step", "ports": {"x": {"buffer": "rows", "at": ["i-1"]}, "y": {"buffer": "rows", "at": [{"buffer": "at", "at": [1]}]},
+                                          "out": {"buffer": "rows", "at": ["i"]}}}]},
+                {"run": "step", "ports": {"x": "last", "y": {"buffer": "rows", "at": [0]}, "out": "last"}},
+                {"argmax": "last", "into": {"buffer": "best", "at": [1]}}],
+            "outputs": {"rows": "out.bin", "best": "best.bin"}}
+    made.update(changes)
+    return made
+
+
+def binding(x):
+    return [{"run": "step", "ports": {"x": x, "y": {"buffer": "rows", "at": [0]}, "out": {"buffer": "rows", "at": [1]}}}]
+
+
+# changes, id, words of the message; schema: does the schema refuse it too?
+REFUSED = [
+    ({"plan": 2}, "E-PLAN", "the version", True),
+    ({"more": 1}, "E-PLAN", "called more", True),
+    ({"buffers": {"a": {"type": "i33", "shape": [1]}}}, "E-PLAN", "element type", False),
+    ({"buffers": {"a": {"type": "i32", "shape": [0]}}}, "E-PLAN", "at least 1", True),
+    ({"buffers": {"a": {"type": "i32", "shape": [1 << 40]}}}, "E-PLAN", "does not fit: HBM has", False),
+    ({"buffers": {"a": {"type": "i32", "shape": [2]}, "b": {"type": "i32", "shape": [2], "of": "a", "first": 1}}}, "E-PLAN-FIT", "no part of", False),
+    ({"buffers": {"b": {"type": "i32", "shape": [2], "of": "a"}}}, "E-PLAN-NAME", "called a", False),
+    ({"steps": [{"walk": 1}]}, "E-PLAN", "step 1", True),
+    ({"steps": [{"for": "i", "to": 2, "steps": []}]}, "E-PLAN", "no steps", True),
+    ({"steps": [{"for": "i", "to": 1 << 21, "steps": binding({"buffer": "rows", "at": [2]})}]}, "E-PLAN", "more than 1048576 steps", False),
+    ({"steps": [{"run": "none", "ports": {}}]}, "E-PLAN-NAME", "called none", False),
+    ({"steps": [{"run": "step", "ports": {"x": "rows"}}]}, "E-PLAN-FIT", "what is left of buffer `rows` is 6144", False),
+    ({"steps": [{"run": "step", "ports": {"z": "last"}}]}, "E-PLAN-NAME", "no port z", False),
+    ({"steps": [{"run": "step", "ports": {"x": "last"}}]}, "E-PLAN-NAME", "port `y` of kernel `step` is bound to no buffer", False),
+    ({"steps": binding("nowhere")}, "E-PLAN-NAME", "called nowhere", False),
+    ({"steps": binding({"buffer": "rows", "at": [6]})}, "E-PLAN-FIT", "is 6, buffer `rows` has 6", False),
+    ({"steps": binding({"buffer": "rows", "at": ["i"]})}, "E-PLAN", "index", False),
+    ({"steps": binding({"buffer": "rows", "at": [{"buffer": "at"}]})}, "E-PLAN-FIT", "one element of type i32", False),
+    ({"steps": binding({"buffer": "rows", "at": [0, 0, 0, 0]})}, "E-PLAN-FIT", "4 indices", False),
+    ({"steps": [{"argmax": "rows", "into": "at"}]}, "E-PLAN-FIT", "argmax", False),
+    ({"kernels": {"step": {"file": "k.bin", "kernel": "turned"}}, "steps": [{"run": "step", "ports": {"x": "last"}}]}, "E-PLAN-FIT", "not dense", False),
+    ({"kernels": {"step": {"file": "k.bin", "kernel": "nothing"}}}, "E-KERNEL", "nothing", False),
+    ({"kernels": {"step": {"file": "none.bin"}}}, "E-FILE-READ", "none.bin", False),
+    ({"outputs": {"none": "x.bin"}}, "E-PLAN-NAME", "called none", False),
+]
+
+
+class Tests:
+    def __init__(self, folder):
+        self.folder, self.failed = folder, 0
+
+    def expect(self, good, what):
+        self.failed += not good
+        if not good:
+            print(f"FAIL  {what}")
+
+    def run(self, *command):
+        return subprocess.run(command, cwd=self.folder, env=visa_tools.environment(), capture_output=True, timeout=300)
+
+    def plan(self, made, *options):
+        with open(os.path.join(self.folder, "plan.json"), "w") as f:
+            f.write(made if isinstance(made, str) else json.dumps(made))
+        return self.run("visa-run", "--plan", "plan.json", *options)
+
+    def path(self, name):
+        return os.path.join(self.folder, name)
+
+    def bytes(self, name):
+        with open(self.path(name), "rb") as f:
+            return f.read()
+
+    def write(self, name, data):
+        with open(self.path(name), "wb") as f:
+            f.write(data)
+
+    def one_by_one(self, rows):
+        """The same steps, a program run for each."""
+        rows = list(rows)
+
+        def step(x, y):
+            self.write("x.bin", x)
+            self.write("y.bin", y)
+            done = self.run("visa-run", "k.bin", "--kernel=step", "--input", "x=x.bin", "--input", "y=y.bin", "--output", "out=o.bin")
+            self.expect(done.returncode == 0, f"a run of its own: {done.stderr.decode()}")
+            return self.bytes("o.bin")
+        for i in range(2, 5):
+            rows[i] = step(rows[i - 1], rows[1])
+        rows[ROWS - 1] = step(rows[ROWS - 1], rows[0])
+        words = memoryview(rows[ROWS - 1]).cast("i").tolist()
+        return rows, words.index(max(words))
+
+    def chains(self):
+        row = WORDS * 4
+        data = self.bytes("rows.bin")
+        rows, best = self.one_by_one(data[i * row:i * row + row] for i in range(ROWS))
+        done = self.plan(plan(), "--check")
+        self.expect(done.returncode == 0 and b"step: 4 of 4 runs agree" in done.stdout, f"the plan: {done.stdout + done.stderr}")
+        self.expect(self.bytes("out.bin") == b"".join(rows), "the plan's rows are those of single runs")
+        self.expect(memoryview(self.bytes("best.bin")).cast("i").tolist() == [0, best, 0], "argmax")
+
+    def reports(self):
+        done = self.plan(plan(), "--report=json")
+        made = json.loads(done.stdout)
+        alone = json.loads(self.run("visa-run", "k.bin", "--kernel=step", "--report=json").stdout)
+        self.expect(made["runs"] == 4 and made["order"] == [0, 0, 0, 0] and made["cycles"] == 4 * made["kernels"][0]["cycles"], "sums of the report")
+        self.expect(made["kernels"][0]["cycles"] == alone["cycles"], "cycles of a step are the kernel's own")
+        self.expect(b"4 runs of kernels" in self.plan(plan(), "--report").stdout, "text")
+        page = self.plan(plan(), "--report=html").stdout
+        self.expect(page.count(b"<rect") == 4 and page.endswith(b"</html>\n"), "page")
+        for options in (["--report=csv"], ["--check=algebra"], ["--input", "x=rows.bin"]):
+            self.expect(self.plan(plan(), *options).returncode == 2, f"{options} are not for plans")
+        self.expect(b"E-RUN-CYCLES" in self.plan(plan(), "--max-cycles=5000").stderr, "cycles of all steps are limited")
+
+    def refusals(self):
+        try:
+            import jsonschema
+            with open(os.path.join(visa_tools.SOURCE, "docs", "plan.schema.json")) as f:
+                schema = jsonschema.Draft202012Validator(json.load(f))
+        except ImportError:
+            schema = None
+        self.expect(schema is None or schema.is_valid(plan()), "the schema takes the plan")
+        for changes, identity, words, by_schema in REFUSED:
+            done = self.plan(plan(**changes))
+            text = done.stderr.decode()
+            self.expect(done.returncode == 1 and f"error[{identity}]" in text and words in text, f"{changes}: {identity}, {words}; got {done.returncode} {text}")
+            self.expect(schema is None or schema.is_valid(plan(**changes)) != by_schema, f"{changes}: the schema")
+        for text in ("", "[", "{}", "[]", '{"plan": 1, "plan": 1}', "[" * 100000):
+            done = self.plan(text)
+            self.expect(done.returncode == 1 and b"error[E-PLAN]" in done.stderr, f"{text[:20]}: {done.stderr}")
+
+    def differences(self):
+        """A command that adds 4 for 3 is found, in its step, and no output is written."""
+        done = self.run("visac", "wrong.vm", "-o", "wrong.bin")
+        good, wrong = self.bytes("k.bin"), self.bytes("wrong.bin")
+        self.expect(done.returncode == 0 and len(good) == len(wrong), "a kernel that multiplies by 5")
+        # the words of the wrong kernel with the einsum of the good one: the first byte that differs is the command's
+        at = next(i for i, (a, b) in enumerate(zip(good, wrong)) if a != b)
+        self.write("k.bin", good[:at] + wrong[at:at + 1] + good[at + 1:])
+        os.remove(self.path("out.bin"))
+        done = self.plan(plan(), "--check")
+        self.expect(done.returncode == 3 and b"error[E-PLAN-STEP]: step 2: kernel `step` differs" in done.stderr and not os.path.exists(self.path("out.bin")),
+                    f"a wrong command: {done.returncode} {done.stdout} {done.stderr}")
+        self.write("k.bin", good)
+
+
+def main():
+    with tempfile.TemporaryDirectory() as folder:
+        t = Tests(folder)
+        t.write("k.vm", KERNELS.encode())
+        t.write("wrong.vm", KERNELS.replace("MulInt, 3", "MulInt, 5").encode())
+        done = t.run("visac", "k.vm", "-o", "k.bin")
+        t.expect(done.returncode == 0, done.stderr.decode())
+        t.write("rows.bin", b"".join((i * i * 7919 % 100003 - 50000).to_bytes(4, "little", signed=True) for i in range(ROWS * WORDS)))
+        t.write("at.bin", (0).to_bytes(4, "little") + (1).to_bytes(4, "little"))
+        t.chains()
+        t.reports()
+        t.refusals()
+        t.differences()
+    print("plans: all as told" if not t.failed else f"plans: {t.failed} failures")
+    return 1 if t.failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
