@@ -1,6 +1,5 @@
 #include "runtime/plan/relocate.h"
 
-#include <string.h>
 
 #include "codegen/copy_command.h"
 #include "runtime/tensor/port_data.h"
@@ -173,10 +172,11 @@ bool kernel_relocate(const target *t, const binary_kernel *k, const int64_t *add
     for (int s = 0; s < 3; s++) {
         size_t count = k->streams[s].count;
         command *commands = ARENA_ARRAY(a, command, count + 1);
-        memcpy(commands, k->streams[s].commands, count * sizeof *commands);
-        for (size_t i = 0; i < count; i++)
+        for (size_t i = 0; i < count; i++) {
+            commands[i] = k->streams[s].commands[i];
             if (command_is_copy(&commands[i]) && !move(&r, &commands[i]))
                 return false;
+        }
         out->streams[s].commands = commands;
         out->streams[s].stored = NULL;
     }
