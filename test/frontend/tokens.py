@@ -21,7 +21,7 @@ from contraction import make  # noqa: E402
 
 TOKEN = re.compile(r"//[^\n]*|/\*.*?\*/|[A-Za-z_][A-Za-z_0-9]*|\d\w*|::|->|=>|<<|>>|\S", re.S)
 QUICK, QUICK_RUNS, SEED = 800, 12, 7
-ONLY_COMPILED = {"matmul_4096.vm"}  # a run under the sanitizers takes minutes
+ONLY_COMPILED = {"matmul_4096.vm", "report-bounds.vm"}  # a run under the sanitizers takes minutes; the second has an input of 4 GiB
 KERNELS = (10, 100)  # random ones: quick, long
 LATE = re.compile(r"E-BIN-|E-INTERNAL|internal error|Sanitizer|runtime error:|Assertion")
 
