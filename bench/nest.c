@@ -2,6 +2,8 @@
 #include <stdint.h>
 #include <string.h>
 
+#include "bf16.h"
+
 void nest_f32(int64_t m, int64_t n, int64_t k, const float *a, const float *b, float *c);
 void nest_bf16(int64_t m, int64_t n, int64_t k, const uint16_t *a, const uint16_t *b, uint16_t *c);
 void nest_i8(int64_t m, int64_t n, int64_t k, const int8_t *a, const int8_t *b, int32_t *c);
@@ -18,21 +20,6 @@ void nest_f32(int64_t m, int64_t n, int64_t k, const float *restrict a, const fl
 #endif
 
 #if !defined(ONLY_f32) && !defined(ONLY_i8)
-static float widened(uint16_t code)
-{
-    uint32_t bits = (uint32_t)code << 16;
-    float f;
-    memcpy(&f, &bits, sizeof f);
-    return f;
-}
-
-static uint16_t narrowed(float f)
-{
-    uint32_t bits;
-    memcpy(&bits, &f, sizeof bits);
-    return (uint16_t)((bits + 0x7fff + (bits >> 16 & 1)) >> 16);
-}
-
 void nest_bf16(int64_t m, int64_t n, int64_t k, const uint16_t *restrict a, const uint16_t *restrict b, uint16_t *restrict c)
 {
     enum { MOST_COLUMNS = 8192 };

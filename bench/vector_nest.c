@@ -10,27 +10,13 @@
 #include <string.h>
 #include <time.h>
 
+#include "bf16.h"
 #include "gelu.h"
 #include "layer.h"
 #include "rmsnorm.h"
 #include "softmax.h"
 
 enum { ROWS = 2048, COLUMNS = 256, LAYER_M = 64, LAYER_N = 512, LAYER_K = 256, MOST = ROWS * COLUMNS };
-
-static float widened(uint16_t x)
-{
-    uint32_t bits = (uint32_t)x << 16;
-    float f;
-    memcpy(&f, &bits, sizeof f);
-    return f;
-}
-
-static uint16_t narrowed(float f)
-{
-    uint32_t bits;
-    memcpy(&bits, &f, sizeof bits);
-    return (uint16_t)((bits + 0x7fff + (bits >> 16 & 1)) >> 16);
-}
 
 static void nest_softmax(const uint16_t *restrict x, uint16_t *restrict out)
 {

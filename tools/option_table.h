@@ -25,19 +25,7 @@
 #define OPTION_ABOUT(text)
 #define OPTION_STATUS(text)
 #include OPTIONS
-#undef OPTION
-#undef OPTION_OF_RUN
-#undef OPTION_ONE_OF
-#undef OPTION_OF_RUN_ONE_OF
-#undef OPTION_FLAG
-#undef OPTION_TEXT
-#undef OPTION_NUMBER
-#undef OPTION_LIMIT
-#undef OPTION_CHOICE
-#undef OPTION_LINE
-#undef OPTION_USAGE
-#undef OPTION_ABOUT
-#undef OPTION_STATUS
+#include "tools/option_undef.h"
 static const option_row option_rows[] = {
 #define OPTION_ROW(kind, values, at, take, name, letter, argument, form, help) {name, letter, argument, form, values, help, kind, at, take},
 #define OPTION_SETS(kind, values, member, ...) OPTION_ROW(kind, values, offsetof(arguments, member), NULL, __VA_ARGS__)
@@ -55,19 +43,7 @@ static const option_row option_rows[] = {
 #define OPTION_ABOUT(text) OPTION_ROW(OPTION_IS_ABOUT, NULL, 0, NULL, NULL, 0, 0, "", text)
 #define OPTION_STATUS(text) OPTION_ROW(OPTION_IS_STATUS, NULL, 0, NULL, NULL, 0, 0, "", text)
 #include OPTIONS
-#undef OPTION
-#undef OPTION_OF_RUN
-#undef OPTION_ONE_OF
-#undef OPTION_OF_RUN_ONE_OF
-#undef OPTION_FLAG
-#undef OPTION_TEXT
-#undef OPTION_NUMBER
-#undef OPTION_LIMIT
-#undef OPTION_CHOICE
-#undef OPTION_LINE
-#undef OPTION_USAGE
-#undef OPTION_ABOUT
-#undef OPTION_STATUS
+#include "tools/option_undef.h"
 #undef OPTION_ROW
 #undef OPTION_SETS
 };

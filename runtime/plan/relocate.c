@@ -1,6 +1,5 @@
 #include "runtime/plan/relocate.h"
 
-
 #include "codegen/copy_command.h"
 #include "runtime/tensor/port_data.h"
 

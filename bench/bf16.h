@@ -1,0 +1,23 @@
+/* bf16 as a C programmer has it: the bits of the upper half of an f32, rounded to nearest even. */
+#ifndef VISA_BENCH_BF16_H
+#define VISA_BENCH_BF16_H
+
+#include <stdint.h>
+#include <string.h>
+
+static inline float widened(uint16_t code)
+{
+    uint32_t bits = (uint32_t)code << 16;
+    float f;
+    memcpy(&f, &bits, sizeof f);
+    return f;
+}
+
+static inline uint16_t narrowed(float f)
+{
+    uint32_t bits;
+    memcpy(&bits, &f, sizeof bits);
+    return (uint16_t)((bits + 0x7fff + (bits >> 16 & 1)) >> 16);
+}
+
+#endif
