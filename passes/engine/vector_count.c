@@ -30,6 +30,7 @@ typedef struct counting {
     kernel *kernel;
     op *op;
     const axis *label;
+    const reduced_digits *reduced;
     bool splits;   /* the packets of 4 are halves of flits */
     int64_t lanes; /* of a flit, that go on */
     digit digits[MOST_DIGITS];
@@ -234,6 +235,35 @@ static diag *refuse(counting *c, const char *why)
                        "padding of %s cannot be left out of the reduction: %s", c->label->name, why);
 }
 
+/* What can be expressed of any axis: nothing of it but its next elements in each packet. */
+static bool refuse_lanes(counting *c, const char *why)
+{
+    int64_t lanes = c->context->target->vector_narrow_lanes, padded = ceil_div(c->label->size, lanes) * lanes;
+    const char *name = c->label->name, *pad = padded == c->label->size ? "" : arena_printf(c->context->arena, " # %lld", (long long)padded);
+    diag *d = refuse(c, why);
+    diag_help(c->context->diags, d, "let Time hold m![%s%s / %lld] and Packet m![%s%s %% %lld # %lld], with nothing else of %s", name, pad,
+              (long long)lanes, name, pad, (long long)lanes, (long long)(2 * lanes), name);
+    return false;
+}
+
+/* The stream's Time that is reduced alike, without padding of what goes: the label's digits are innermost. The halves of a split packet are
+ * the packet's. */
+static const mapping *time_without_padding(counting *c)
+{
+    pass_context *p = c->context;
+    const mapping *time = op_input(c->op)->out.part[TIME], *kept = c->op->out.part[TIME], *gone = mapping_identity(p->mappings), *halves;
+    const factor *f = time->factors;
+    for (uint32_t i = 0; i < time->count; i++)
+        if (f[i].kind == FACTOR_AXIS && f[i].axis == c->label)
+            gone = pass_pair(p, gone, mapping_without_padding(p->mappings, &f[i]));
+    uint32_t last = time->count - 1;
+    bool label = time->count && f[last].kind == FACTOR_AXIS && f[last].axis == c->label;
+    const mapping **innermost = label ? &gone : time->count && c->reduced->kept[last] > 1 ? &kept : NULL, *flits;
+    if (c->splits && innermost && mapping_split(p->mappings, *innermost, 2, &flits, &halves) == MAPPING_OK)
+        *innermost = flits;
+    return pass_pair(p, kept, gone);
+}
+
 static bool add_count(counting *c, valid_count v, int64_t (*weigh)(const digit *, const void *), const void *of)
 {
     int64_t most = c->context->target->vector_time_filters;
@@ -241,14 +271,11 @@ static bool add_count(counting *c, valid_count v, int64_t (*weigh)(const digit *
         diag *d = refuse(c, "it takes more time filters than there are");
         diag_note(c->context->diags, d, SRC_NOWHERE,
                   "there are %lld; one cuts off the axis's end, and each padded digit inside of it takes one", (long long)most);
-        diag_help(c->context->diags, d, "pad %s once, at its outermost digit", c->label->name);
+        diag_help(c->context->diags, d, "collect Time %s, without the padding", pass_text(c->context, time_without_padding(c)));
         return false;
     }
-    if (!add_loops(c, &v, weigh, of)) {
-        diag *d = refuse(c, "a counter has fewer loops than Time has digits");
-        diag_help(c->context->diags, d, "collect Time with the digits of %s side by side", c->label->name);
-        return false;
-    }
+    if (!add_loops(c, &v, weigh, of))
+        return refuse_lanes(c, "a counter has fewer loops than Time has digits");
     *c->last = ARENA_NEW(c->context->arena, valid_count);
     **c->last = v;
     c->last = &(*c->last)->next;
@@ -357,16 +384,6 @@ static bool refuse_slices(counting *c, const char *why)
     return false;
 }
 
-static bool refuse_lanes(counting *c, const char *why)
-{
-    int64_t lanes = c->context->target->vector_narrow_lanes, padded = ceil_div(c->label->size, lanes) * lanes;
-    const char *name = c->label->name, *pad = padded == c->label->size ? "" : arena_printf(c->context->arena, " # %lld", (long long)padded);
-    diag *d = refuse(c, why);
-    diag_help(c->context->diags, d, "let Time hold m![%s%s / %lld] and Packet m![%s%s %% %lld # %lld], with nothing else of %s", name, pad,
-              (long long)lanes, name, pad, (long long)lanes, (long long)(2 * lanes), name);
-    return false;
-}
-
 /* ---- the derivation ---- */
 
 /* The axis's end. `front`: lanes that are not dead. `clips`: set where the clipper says it, with those. */
@@ -374,12 +391,8 @@ static bool cut_end(counting *c, int64_t front, bool *clips)
 {
     bool in_slices = false, in_lanes = false;
     int64_t unit = c->label->size, step = lane_step(c, front);
-    if (reach_of(c, 1u << AT_UNIT) > 0 && (reach_of(c, 1u << AT_FLIT) > 0 || greatest_lane(c) > 0)) {
-        diag *d = refuse(c, "it ends in another place in each chip or cluster, and a count depends on the slice and the time step only");
-        diag_help(c->context->diags, d, "let Chip and Cluster hold other axes, or a divisor of %s's %lld elements", c->label->name,
-                  (long long)c->label->size);
-        return false;
-    }
+    if (reach_of(c, 1u << AT_UNIT) > 0 && (reach_of(c, 1u << AT_FLIT) > 0 || greatest_lane(c) > 0))
+        return refuse_lanes(c, "it ends in another place in each chip or cluster, and a count depends on the slice and the time step only");
     for (size_t i = 0; i < c->count; i++) {
         const digit *d = &c->digits[i];
         in_slices = in_slices || (d->at == AT_SLICE && d->weight && d->live > 1);
@@ -424,6 +437,7 @@ void vector_count_derive(pass_context *p, kernel *k, op *o, const reduced_digits
                   .kernel = k,
                   .op = o,
                   .label = o->vector_reduce->label,
+                  .reduced = reduced,
                   .splits = splits,
                   .lanes = splits ? p->target->vector_lanes : p->target->vector_narrow_lanes,
                   .last = &o->vector_reduce->counts};

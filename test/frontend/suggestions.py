@@ -185,12 +185,12 @@ def change_reduce(case, time, packet):
     yield case.with_function(re.sub(REDUCE, lambda call: f".vector_intra_slice_reduce::<{call[1]}, {time}, {packet}>(", case.function))
 
 
-def change_streamed(case, slices, time, packet):
-    """The stream that comes, where it is written; what is made of it is left to the compiler."""
+def change_streamed(case, slices, time, packet, units=None):
+    """The stream that comes, where it is written; what is made of it is left to the compiler. `units`: of Chip and Cluster."""
     end = case.function.index(">) -> ")
-    parts = [m.span() for m in PART.finditer(case.function[:end])][-3:]
+    parts = [m.span() for m in PART.finditer(case.function[:end])][-5:]
     text = case.function
-    for (begin, stop), new in list(zip(parts, (slices, time, packet)))[::-1]:
+    for (begin, stop), new in list(zip(parts, (units, units, slices, time, packet)))[::-1]:
         text = text[:begin] + new + text[stop:] if new else text
     text = re.sub(r"\.vector_narrow_\w+(::<[^()]*>)?\(\)", ".vector_narrow_trim()" if packet else lambda call: call[0].split("::")[0].rstrip("()") + "()", text)
     yield case.with_function(re.sub(REDUCE, lambda call: f".vector_intra_slice_reduce::<{call[1]}, _, _>(", text))
@@ -201,7 +201,7 @@ def change_slices(case, slices, time):
 
 
 def change_lanes(case, time, packet):
-    yield from change_streamed(case, "m![1]", time, packet)
+    yield from change_streamed(case, "m![1]", time, packet, "m![1]")
 
 
 def change_time(case, time):
@@ -225,6 +225,7 @@ WAYS = [
     ("E-VECTOR-SLICES", r"(?:fill freed places with padding:|the freed places take) .*", None),
     ("E-VALID-COUNT", rf"let Slice hold ({MAPPING}) and Time ({MAPPING}), or .*", change_slices),
     ("E-VALID-COUNT", rf"let Time hold ({MAPPING}) and Packet ({MAPPING}), with .*", change_lanes),
+    ("E-VALID-COUNT", rf"collect Time ({MAPPING}), without the padding", change_time),
     ("E-SEQ-.*", rf".*; accepted: the buffer ({MAPPING})", change_buffer),
     ("E-SEQ-.*", rf".*; accepted: time ({MAPPING}), packet ({MAPPING})", change_fetch),
     ("E-FETCH-LIFT", rf"declare \w+ of the tensor in DM ({MAPPING}): .*", change_buffer),
