@@ -42,6 +42,7 @@ const char *value_kind_name(const value *v)
     case VALUE_TYPE: return "a type";
     case VALUE_VARIANT: return v->variant;
     case VALUE_VECTOR_OP: return "an operation of the Vector Engine";
+    case VALUE_OP_WITH_MODE: return "an operation with its mode";
     case VALUE_INDIRECT: return "a plan of rows";
     case VALUE_PLAN: return "a plan of what moves";
     case VALUE_SWITCH_CONFIG: return "a SwitchConfig";

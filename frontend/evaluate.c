@@ -358,6 +358,20 @@ STACK_APART static value evaluate_joined(analysis *s, const ast *n, const value 
     return v;
 }
 
+/* `FpDivBinaryOp::DivF.with_mode(BinaryArgMode::Mode10)` */
+STACK_APART static value evaluate_with_mode(analysis *s, const ast *n, const value *receiver, const value *args)
+{
+    unsigned given = ast_kid(n, 2)->kid_count;
+    const char *help = "it is the mode: BinaryArgMode::Mode01";
+    if (given != 1)
+        return refuse(s, E_ARGUMENTS, n->name_range, help, "`%s` takes 1 argument, got %u", n->text, given);
+    if (args->kind == VALUE_ERROR)
+        return error_value;
+    if (args->kind != VALUE_VARIANT)
+        return refuse(s, E_ARGUMENTS, ast_kid(n, 2)->kids[0]->range, help, "`%s` does not take %s", n->text, value_kind_name(args));
+    return (value){.kind = VALUE_OP_WITH_MODE, .number = receiver->number, .items = args, .count = 1};
+}
+
 STACK_APART static value evaluate_method(analysis *s, scope *names, const ast *n, const declared *expected)
 {
     const ast *list = ast_kid(n, 2);
@@ -369,9 +383,9 @@ STACK_APART static value evaluate_method(analysis *s, scope *names, const ast *n
     }
     value receiver = evaluate(s, names, ast_kid(n, 0), hint);
     value *args = ARENA_ARRAY(s->context.arena, value, list->kid_count);
-    bool joins = variant_joins(&receiver, n->text);
-    bool known =
-        value_is_sequence(&receiver) || joins || stage_is_known(n->text); /* else what the arguments should be is not known either */
+    bool joins = variant_joins(&receiver, n->text), takes_mode = variant_takes_mode(&receiver, n->text);
+    bool known = value_is_sequence(&receiver) || joins || takes_mode ||
+                 stage_is_known(n->text); /* else what the arguments should be is not known either */
     for (uint32_t i = 0; i < list->kid_count; i++)
         args[i] = known ? evaluate_counted(s, names, list->kids[i], NULL) : error_value;
     if (s->stopped)
@@ -380,6 +394,8 @@ STACK_APART static value evaluate_method(analysis *s, scope *names, const ast *n
         return constant_checked(s, n, constant_method(names, n, &receiver, args, list->kid_count));
     if (joins)
         return evaluate_joined(s, n, &receiver, args);
+    if (takes_mode)
+        return evaluate_with_mode(s, n, &receiver, args);
     if (s->kernel->op_count >= UNROLL_MAX) {
         s->stopped = true;
         return refuse(s, E_UNROLL, n->name_range, unroll_help, "kernel `%s` has more than %zu stage calls", s->kernel->name, UNROLL_MAX);

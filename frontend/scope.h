@@ -30,6 +30,7 @@ typedef enum value_kind {
     VALUE_TYPE,          /* type: what precedes a function, `HbmTensor::<..>` */
     VALUE_VARIANT,       /* of an enumeration: variant, number */
     VALUE_VECTOR_OP,     /* number: its code (target/vector.h) */
+    VALUE_OP_WITH_MODE,  /* the same, of `with_mode`; items: the mode */
     VALUE_PLAN,          /* of what moves to other chips and clusters: plan */
     VALUE_INDIRECT,      /* of rows by index: rows */
     VALUE_SWITCH_CONFIG, /* number: the topology's code; items: its fields in the order of its row, integers */

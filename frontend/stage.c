@@ -74,6 +74,8 @@ static const struct {
     [ARGUMENT_SWITCH] = {"SwitchConfig", "a SwitchConfig (`SwitchConfig::Broadcast1 { slice1: 4, slice0: 8 }`)", VALUE_SWITCH_CONFIG},
     [ARGUMENT_ACCUMULATION] = {"AccumulationKind", "an AccumulationKind (Interleaved or Sequential)", VALUE_ACCUMULATION},
     [ARGUMENT_VECTOR_OP] = {"operation", "an operation of the Vector Engine (`FxpBinaryOp::AddFxp`)", VALUE_VECTOR_OP},
+    [ARGUMENT_OP_WITH_MODE] = {"operation.with_mode(mode)",
+                               "an operation with its mode (`FpDivBinaryOp::DivF.with_mode(BinaryArgMode::Mode01)`)", VALUE_OP_WITH_MODE},
     [ARGUMENT_MODE] = {"mode", "where the operands come from (`BinaryArgMode::Mode01`)", VALUE_VARIANT,
                        .types = {"UnaryArgMode", "BinaryArgMode", "TernaryArgMode"}},
     [ARGUMENT_TAG_MODE] = {"TagMode", "what the tags are (`TagMode::Zero`, in April `BranchMode::Unconditional`)", VALUE_VARIANT,
@@ -466,6 +468,12 @@ static bool check_arguments(const stage_call *call)
         if (named && arguments[wanted].kind == VALUE_VIEW && v->kind == VALUE_TENSOR && v->op &&
             v->op->out.kind == arguments[wanted].tensor)
             diag_help(diags, d, "write %s.%s()", named->name, arguments[wanted].writable ? "view_mut" : "view");
+        if (v->kind == VALUE_OP_WITH_MODE && wanted == ARGUMENT_VECTOR_OP)
+            diag_help(diags, d,
+                      stage_dialects(arena_printf(a, "%s_with_mode", f->name), 0, f->argument_count + 1)
+                          ? "write %s_with_mode(operation, mode, ..)"
+                          : "`%s` has the mode as an argument of its own",
+                      f->name);
         if (arguments[wanted].kind == VALUE_VIEW && arguments[wanted].tensor == TENSOR_DM && v->kind == VALUE_VIEW)
             diag_help(diags, d, "the Tensor Unit reads and writes DM: copy it there first, with to_dm");
         return false;

@@ -328,16 +328,15 @@ static bool take_operands(const stage_call *call, const value *given, const vect
 }
 
 /* The mode's type has as many operands as the operation. */
-static bool take_mode(const stage_call *call, const value *mode, const vector_op_row *row, unsigned *out)
+static bool take_mode(const stage_call *call, src_range at, const value *mode, const vector_op_row *row, unsigned *out)
 {
     static const char *const types[] = {"UnaryArgMode", "BinaryArgMode", "TernaryArgMode"};
     const char *wanted = types[row->operands - 1];
     *out = (unsigned)mode->number;
     if (strcmp(mode->variant, wanted) == 0)
         return true;
-    diag *d =
-        diag_add(stage_diags(call), E_VECTOR_OPERAND, argument_range(call, mode), "%s::%s has %u operand%s, and its mode is a %s, got a %s",
-                 row->type, row->variant, row->operands, row->operands == 1 ? "" : "s", wanted, mode->variant);
+    diag *d = diag_add(stage_diags(call), E_VECTOR_OPERAND, at, "%s::%s has %u operand%s, and its mode is a %s, got a %s", row->type,
+                       row->variant, row->operands, row->operands == 1 ? "" : "s", wanted, mode->variant);
     diag_help(stage_diags(call), d, "write a %s", wanted);
     return false;
 }
@@ -461,15 +460,18 @@ const vector_op_row *vector_stage_operation(const stage_call *call, vector_class
 /* A stage whose argument is its operation. `class`: of those that it has. */
 static value told(const stage_call *call, vector_class class)
 {
-    const value *which = stage_argument_of(call, ARGUMENT_VECTOR_OP), *mode = stage_argument_of(call, ARGUMENT_MODE),
-                *given = stage_argument_of(call, ARGUMENT_OPERAND);
+    const value *with_mode = stage_argument_of(call, ARGUMENT_OP_WITH_MODE), *which = stage_argument_of(call, ARGUMENT_VECTOR_OP),
+                *mode = stage_argument_of(call, ARGUMENT_MODE), *given = stage_argument_of(call, ARGUMENT_OPERAND);
+    which = with_mode ? with_mode : which;
     const vector_op_row *row = vector_op_row_of(which ? (unsigned)which->number : VECTOR_FP_DIV);
     src_range at = which ? argument_range(call, which) : call->node->name_range;
     unsigned sources = row->operands == 1 ? VECTOR_MODE(0, 0, 0) : row->operands == 2 ? VECTOR_MODE(0, 1, 0) : VECTOR_MODE(0, 1, 2);
     operand_list operands = alone(0);
     if (!check_class(call, at, row, class))
         return vector_stage_refuse(call);
-    if (mode && !take_mode(call, mode, row, &sources))
+    src_range mode_at = with_mode ? at : mode ? argument_range(call, mode) : at;
+    mode = with_mode ? with_mode->items : mode;
+    if (mode && !take_mode(call, mode_at, mode, row, &sources))
         return vector_stage_refuse(call);
     operands.count = given ? 0 : 1;
     bool pair = stage_argument_of(call, ARGUMENT_OTHER_OPERAND) || stage_argument_of(call, ARGUMENT_OTHER_TAKEN);

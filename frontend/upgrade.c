@@ -194,7 +194,8 @@ static void change_types(upgrader *u, const ast *node, const stage_form *old, co
 
 static bool same_argument(stage_argument old, stage_argument new)
 {
-    return old == new || (old == ARGUMENT_ACCUMULATION && new == ARGUMENT_LANE_MODE);
+    return old == new || (old == ARGUMENT_ACCUMULATION && new == ARGUMENT_LANE_MODE) ||
+           (old == ARGUMENT_OP_WITH_MODE && new == ARGUMENT_MODE);
 }
 
 /* Marks the old form's arguments that the new one takes; false: it takes another one. */
@@ -261,11 +262,26 @@ static made ops_of(const upgrader *u, const ast *node)
 
 /* ---- what a call is called on ---- */
 
+/* `operation.with_mode(mode)`: its mode; NULL: it is something else. */
+static const ast *mode_of(const ast *argument)
+{
+    const ast *list = ast_is(argument, AST_METHOD) && strcmp(argument->text, "with_mode") == 0 ? ast_kid(argument, 2) : NULL;
+    return list && list->kid_count == 1 ? list->kids[0] : NULL;
+}
+
+static bool modes_fit(const ast *arguments, const stage_form *f)
+{
+    for (unsigned i = 0; i < f->argument_count; i++)
+        if ((f->arguments[i] == ARGUMENT_OP_WITH_MODE) != (mode_of(arguments->kids[i]) != NULL))
+            return false;
+    return true;
+}
+
 static bool counts_fit(const ast *node, const stage_form *f)
 {
     const ast *types = ast_kid(node, 1);
     uint32_t given = ast_is(types, AST_GENERIC_ARGS) ? types->kid_count : 0;
-    return (given == 0 || given == f->type_count) && ast_kid(node, 2)->kid_count == f->argument_count;
+    return (given == 0 || given == f->type_count) && ast_kid(node, 2)->kid_count == f->argument_count && modes_fit(ast_kid(node, 2), f);
 }
 
 /* Does the name stand anywhere in it? */
@@ -318,6 +334,10 @@ static uint64_t receivers_of_call(const upgrader *u, const ast *node, made ops)
     for (size_t i = 0; ast_is(receiver, AST_METHOD) && (f = stage_form_at(i)); i++)
         if (strcmp(f->name, receiver->text) == 0 && counts_fit(receiver, f))
             bits |= f->row->gives == GIVES_BEGIN ? ON_BEGIN : f->row->gives < TENSOR_KIND_COUNT ? UINT64_C(1) << f->row->gives : 0;
+    const op *stream = ops.count ? op_input(ops.items[0]) : NULL;
+    uint64_t streamed = stream && stream->out.kind >= TENSOR_TRF ? UINT64_C(1) << stream->out.kind : 0;
+    if (bits & streamed) /* stages of one name give one stream or two */
+        return streamed;
     for (size_t i = 0; i < ops.count && !bits; i++) {
         const op *o = ops.items[i], *from = op_input(o);
         if (op_kind_is(o->kind, BEGINS_CHAIN))
@@ -579,7 +599,7 @@ static const stage_form *newest_form(const stage_form *old, uint64_t receivers, 
 static bool may_leave_out(stage_argument a, const ast *written)
 {
     const ast *last = ast_last_segment(written);
-    return a == ARGUMENT_ADDRESS || a == ARGUMENT_TRF_ADDRESS || a == ARGUMENT_VECTOR_OP ||
+    return a == ARGUMENT_ADDRESS || a == ARGUMENT_TRF_ADDRESS || (a == ARGUMENT_VECTOR_OP && last && written->kid_count > 1) ||
            (a == ARGUMENT_MODE && last && strcmp(last->text, "Mode0") == 0);
 }
 
@@ -600,6 +620,12 @@ static void rewrite_call(upgrader *u, const ast *node, const stage_form *old, co
     if (strcmp(old->name, new->name) != 0)
         change(u, node->name_range, new->name);
     change_types(u, node, old, new);
+    for (unsigned i = 0; i < old->argument_count; i++)
+        if (old->arguments[i] == ARGUMENT_OP_WITH_MODE) {
+            src_range r = arguments->kids[i]->range, mode = mode_of(arguments->kids[i])->range;
+            change(u, (src_range){r.file, r.begin, mode.begin}, "");
+            change(u, (src_range){r.file, mode.end, r.end}, "");
+        }
     thin_list(u, arguments, kept);
     if (place_of_type(old, TYPE_DTYPE) >= 0 && place_of_type(new, TYPE_DTYPE) < 0)
         add_behind(u, node, old, ops);

@@ -73,6 +73,11 @@ bool variant_joins(const value *receiver, const char *method)
            (strcmp(method, "imm") == 0 || strcmp(method, "rf") == 0);
 }
 
+bool variant_takes_mode(const value *receiver, const char *method)
+{
+    return receiver->kind == VALUE_VECTOR_OP && strcmp(method, "with_mode") == 0;
+}
+
 bool variant_bare(const char *name, value *out)
 {
     static const char *const types[] = {"VeRhs", "BitReq"}; /* as the prelude has it, or a `use` of the names */

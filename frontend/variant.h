@@ -18,6 +18,8 @@ bool variant_takes_arguments(const ast *path, unsigned *count);
 bool variant_of(const ast *path, const value *arguments, size_t count, value *out);
 /* Is it a method that adds an operand to those of `Branched`? */
 bool variant_joins(const value *receiver, const char *method);
+/* Is it the method that gives an operation its mode? */
+bool variant_takes_mode(const value *receiver, const char *method);
 /* A name without its type, as in `Stash`. */
 bool variant_bare(const char *name, value *out);
 /* The name that a newer enumeration has for the value `type::name`; NULL: it has none. */

@@ -167,7 +167,11 @@ class Pass:
         mode = {1: "0", 2: "01", 3: "012"}[arity]
         if arity > 1 and self.rng.random() < 0.4:
             mode = self.rng.choice(MODES[arity])
-            self.calls.append(f".{stage}_with_mode({enumeration}::{variant}, {'BinaryArgMode' if arity == 2 else 'TernaryArgMode'}::Mode{mode}, {text})")
+            argument = f"{'BinaryArgMode' if arity == 2 else 'TernaryArgMode'}::Mode{mode}"
+            if stage == "vector_fp_div" and self.rng.random() < 0.5:
+                self.calls.append(f".{stage}({enumeration}::{variant}.with_mode({argument}), {text})")
+            else:
+                self.calls.append(f".{stage}_with_mode({enumeration}::{variant}, {argument}, {text})")
         else:
             self.calls.append(f".{stage}({enumeration}::{variant}{', ' if text else ''}{text})")
 
