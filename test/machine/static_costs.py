@@ -5,8 +5,8 @@ The figures are those of the field notes (A2: passes, A4: replicated loads, A5: 
 from (L, results/NAME/schedule.json), the cycles of the vendor's static schedules; and the three of the ten schedules that use none but
 our engines, command by command. Exact, to the cycle: the smallest mistake that is seen is one cycle. A duration that is a row of target/static_point.def is compared with itself: that shows that the
 row is read, and nothing about a formula, so such are told apart and counted apart. What is left judges the formulas: contractions and TRF fills from
-shapes, replicated loads from their bytes (two constants were fitted to three of them), and when commands begin and end. Not here, because the machine has no such engine: vector passes, lookup
-tables, switch rings, inter-slice reduces.
+shapes, replicated loads from their bytes (two constants were fitted to three of them), and when commands begin and end. Not here: vector passes and
+reductions over slices (test/cases/vector-cycles.vm, vector-slices-cycles.vm), switch rings (switch-schedule.vm), table lookups.
 """
 import csv
 import io
