@@ -255,16 +255,16 @@ static diag *begin_with_zeros(coverage *c, op *o, memory *m, const char *message
     m->zeros = m->told = true;
     diag *d = diag_add(c->context->diags, W_UNWRITTEN, o->range, "%s", message);
     if (m->root->range.file >= 0 && m->root->range.begin != o->range.begin)
-        diag_note(c->context->diags, d, m->root->range, "`%s` is filled with zeros here, before anything is written", m->root->name);
+        diag_note(c->context->diags, d, m->root->range, "`%s` is filled with zeros here, before anything is written", pass_name(m->root));
     return d;
 }
 
 static void tell_undecided(coverage *c, op *o, memory *m)
 {
     const char *text =
-        arena_printf(c->context->arena, "it cannot be decided which elements of `%s` its many different tiles write", m->root->name);
+        arena_printf(c->context->arena, "it cannot be decided which elements of `%s` its many different tiles write", pass_name(m->root));
     diag *d = begin_with_zeros(c, o, m, text);
-    diag_help(c->context->diags, d, "cut `%s` into tiles of one size", m->root->name);
+    diag_help(c->context->diags, d, "cut `%s` into tiles of one size", pass_name(m->root));
 }
 
 static void tell_written_twice(coverage *c, const op *o, memory *m, const op *other)
@@ -274,11 +274,12 @@ static void tell_written_twice(coverage *c, const op *o, memory *m, const op *ot
     m->rewritten = true;
     if (m->whole) /* what it holds is replaced: that is why it is written */
         return;
-    diag *d = diag_add(c->context->diags, W_WRITTEN_TWICE, o->range,
-                       "%s writes elements of `%s` that were written before: the last write stays", op_kind_name(o->kind), m->root->name);
+    diag *d =
+        diag_add(c->context->diags, W_WRITTEN_TWICE, o->range, "%s writes elements of `%s` that were written before: the last write stays",
+                 op_kind_name(o->kind), pass_name(m->root));
     diag_note(c->context->diags, d, other->range,
               other->range.begin == o->range.begin ? "by the same statement, an iteration before" : "by this");
-    diag_help(c->context->diags, d, "let the tiles of `%s` lie next to each other: start counts positions of Index", m->root->name);
+    diag_help(c->context->diags, d, "let the tiles of `%s` lie next to each other: start counts positions of Index", pass_name(m->root));
 }
 
 /* The parts of a box that the other one leaves, on the list. */
@@ -445,10 +446,10 @@ static void read_part(coverage *c, op *o, const op *view, memory *m)
             m->told = true;
             diag *d = pass_refuse(c->context, c->kernel, o, MAPPING_COMPONENTS, E_POISON,
                                   "of the %lld elements of `%s` that are read here only %lld hold a value, the others were padding%s",
-                                  (long long)wanted, m->root->name, (long long)found, first_missing(c, m, &boxes, "does"));
+                                  (long long)wanted, pass_name(m->root), (long long)found, first_missing(c, m, &boxes, "does"));
             diag_note(c->context->diags, d, m->root->range, "padding gets a name here");
             diag_help(c->context->diags, d, "copy the elements to where they are read, or tile `%s` as far as it holds them",
-                      m->root->name);
+                      pass_name(m->root));
             return;
         }
         bool output = o->kind == IR_PORT_OUT, given = !output && is_parameter(c, m->root);
@@ -456,7 +457,7 @@ static void read_part(coverage *c, op *o, const op *view, memory *m)
             arena_printf(c->context->arena,
                          output ? "of output `%s` only %lld of %lld elements are written%s"
                                 : "of `%s` only %lld of the %lld elements that are read here were written%s",
-                         m->root->name, (long long)found, (long long)wanted, first_missing(c, m, &boxes, output ? "is" : "was"));
+                         pass_name(m->root), (long long)found, (long long)wanted, first_missing(c, m, &boxes, output ? "is" : "was"));
         if (given) {
             m->told = true;
             diag *d = pass_refuse(c->context, c->kernel, o, MAPPING_COMPONENTS, E_UNWRITTEN, "%s", text);
@@ -465,7 +466,7 @@ static void read_part(coverage *c, op *o, const op *view, memory *m)
                                           : "write the missing elements, or pass what is read as a tensor of its own");
         } else {
             diag *d = begin_with_zeros(c, o, m, arena_printf(c->context->arena, "%s; the others are zero", text));
-            diag_help(c->context->diags, d, "write the missing elements, or tile `%s` as far as it is written", m->root->name);
+            diag_help(c->context->diags, d, "write the missing elements, or tile `%s` as far as it is written", pass_name(m->root));
         }
     }
 }
@@ -513,7 +514,7 @@ static void write_somewhere(coverage *c, op *o, memory *m)
         return;
     diag *d = begin_with_zeros(c, o, m,
                                arena_printf(c->context->arena, "`%s` holds no elements but those that %s writes here; the others are zero",
-                                            m->root->name, op_kind_name(o->kind)));
+                                            pass_name(m->root), op_kind_name(o->kind)));
     diag_help(c->context->diags, d, "pass it as an `&mut` parameter, whose elements come in");
 }
 

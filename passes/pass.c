@@ -65,6 +65,11 @@ const char *pass_row_counts(const pass_context *p)
     return text;
 }
 
+const char *pass_name(const op *o)
+{
+    return o->name[0] ? o->name : op_kind_name(o->kind);
+}
+
 const char *pass_text(pass_context *p, const mapping *m)
 {
     return m ? arena_printf(p->arena, "m![%s]", mapping_text(m, p->arena)) : "a mapping of more than 2^62 positions";

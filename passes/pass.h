@@ -54,6 +54,8 @@ src_range op_part_range(const op *o, component part);
 
 /* "m![K # 32]" */
 const char *pass_text(pass_context *p, const mapping *m);
+/* Of the memory, for a message: its variable, or what made it. */
+const char *pass_name(const op *o);
 
 /* Elements of `bytes` bytes of a type. */
 int64_t elements_of(dtype t, int64_t bytes);

@@ -111,11 +111,6 @@ static int64_t load_of(const placing *x)
     return most;
 }
 
-static const char *name_of(const op *o)
-{
-    return o->name[0] ? o->name : op_kind_name(o->kind);
-}
-
 static void note_live(const placing *x, diag *d, uint32_t step)
 {
     diag_list *diags = x->context->diags;
@@ -133,7 +128,7 @@ static void note_live(const placing *x, diag *d, uint32_t step)
         count++;
         const op *o = x->owners[largest];
         const live_range *r = &x->live[o->index];
-        diag_note(diags, d, o->range, "`%s` takes %lld bytes%s from here", name_of(o), (long long)x->items[largest].bytes,
+        diag_note(diags, d, o->range, "`%s` takes %lld bytes%s from here", pass_name(o), (long long)x->items[largest].bytes,
                   x->items[largest].fixed ? arena_printf(x->context->arena, " at %lld", (long long)x->items[largest].offset) : "");
         if (r->last_use->range.begin != o->range.begin)
             diag_note(diags, d, r->last_use->range, "to here");
@@ -181,7 +176,7 @@ static void refuse(placing *x, const storage_result *r)
     note_live(x, d, step);
     const op *idle = idle_at(x, step);
     if (idle)
-        diag_help(x->context->diags, d, "make `%s` later, or use it up before: nothing here needs it%s", name_of(idle),
+        diag_help(x->context->diags, d, "make `%s` later, or use it up before: nothing here needs it%s", pass_name(idle),
                   x->row->kind == TENSOR_DM ? "; or spread an axis of the largest over Slice or Cluster" : "");
     else
         diag_help(x->context->diags, d, "spread an axis of the largest over %s, or work on tiles of it",
@@ -319,12 +314,12 @@ static void refuse_half(const halves *h)
         const live_range *r = &x->live[h->owners[j]->index];
         if (h->owners[j] == o || r->first > mine->last || r->last < mine->first)
             continue;
-        diag_note(x->context->diags, d, h->owners[j]->range, "`%s` takes %s from here", name_of(h->owners[j]),
+        diag_note(x->context->diags, d, h->owners[j]->range, "`%s` takes %s from here", pass_name(h->owners[j]),
                   fits_half(x->context->target, h->owners[j]) ? "a half" : "all of it");
         diag_note(x->context->diags, d, r->last_use->range, "to here");
     }
     diag_help(x->context->diags, d,
-              "store `%s` when one of them is no longer read, or keep fewer weights: two tensors of up to half the TRF fit", name_of(o));
+              "store `%s` when one of them is no longer read, or keep fewer weights: two tensors of up to half the TRF fit", pass_name(o));
 }
 
 static bool place_trf(placing *x)

@@ -1,6 +1,8 @@
 /* Rule ("reshape"): the memory stays where it is, level by level (Chip, Cluster, Slice, Element), each of an equal size. Both mappings are
- * cut into digits of the same positions, innermost first; digit i of the one is digit i of the other. Padding may get a name: nothing says
- * what it holds, so no live result may come from it (passes/coverage.c). An axis may lose its name: its first element stays. */
+ * cut into digits of the same positions, innermost first; digit i of the one is digit i of the other. A digit may be a whole axis or a part
+ * of one on either side: positions that lie together get another name, and that is a bijection of positions whatever else the axis has
+ * elsewhere. Padding may get a name: nothing says what it holds, so no live result may come from it (passes/coverage.c). An axis, or
+ * digits of it, may lose their name: the first element stays. */
 #include "passes/reshape.h"
 
 /* What is left of one side's factors, innermost first. */
@@ -100,34 +102,30 @@ static const char *pair_level(pass_context *p, const mapping *from, const mappin
     return NULL;
 }
 
-/* Coordinates of the axis that its digits reach together, from 0 on without a gap; 0: there are gaps. */
-static int64_t reached(const reshape_config *c, const axis *a, bool to)
+/* The digits of an axis whose size they do not divide have combinations behind its end, `A / 16` and `A % 16` of A = 250, which are no
+ * elements. Under other names they would be some, so such an axis is named anew only as another one of its size, digit by digit. NULL:
+ * there is none that is not. */
+static const axis *ragged_axis(const reshape_config *c)
 {
-    int64_t weight = 1;
-    for (bool grew = true; grew;) {
-        grew = false;
-        for (uint32_t i = 0; i < c->count; i++)
-            if ((to ? c->digits[i].to : c->digits[i].from) == a && (to ? c->digits[i].to_weight : c->digits[i].from_weight) == weight &&
-                c->digits[i].size > 1 && !grew) {
-                weight *= c->digits[i].size;
-                grew = true;
+    for (uint32_t i = 0; i < c->count; i++)
+        for (int to = 0; to < 2; to++) {
+            const axis *a = to ? c->digits[i].to : c->digits[i].from;
+            int64_t last = 0;
+            bool as_another = true;
+            for (uint32_t k = 0; k < c->count && last < a->size; k++) {
+                const reshape_digit *d = &c->digits[k];
+                if ((to ? d->to : d->from) == a)
+                    last += (d->size - 1) * (to ? d->to_weight : d->from_weight);
             }
-    }
-    return weight;
-}
-
-/* An axis of which only some elements get another name, or are one; NULL: there is none. */
-static const axis *torn_axis(const reshape_config *c)
-{
-    for (uint32_t i = 0; i < c->count; i++) {
-        const reshape_digit *d = &c->digits[i];
-        if (d->from == d->to && d->from_weight == d->to_weight)
-            continue;
-        if (reached(c, d->from, false) != d->from->size)
-            return d->from;
-        if (!c->poison && reached(c, d->to, true) != d->to->size)
-            return d->to;
-    }
+            for (uint32_t k = 0; k < c->count; k++) {
+                const reshape_digit *d = &c->digits[k];
+                if ((to ? d->to : d->from) == a)
+                    as_another = as_another && d->from_weight == d->to_weight && d->from->size == d->to->size &&
+                                 d->from == c->digits[i].from && d->to == c->digits[i].to;
+            }
+            if (last >= a->size && !as_another)
+                return a;
+        }
     return NULL;
 }
 
@@ -164,13 +162,13 @@ static void reshape_one(pass_context *p, kernel *k, op *o)
             return;
         }
     }
-    const axis *torn = torn_axis(o->reshape);
-    if (!torn)
+    const axis *ragged = ragged_axis(o->reshape);
+    if (!ragged)
         return;
     diag *d = pass_refuse(p, k, o, MAPPING_COMPONENTS, E_RESHAPE,
-                          "the digits of axis %s that change their name are not the whole axis of %lld elements", torn->name,
-                          (long long)torn->size);
-    diag_help(p->diags, d, "name whole axes anew; what keeps its name may be a part of one");
+                          "the digits of axis %s do not divide its %lld elements: what is behind its end is no element under another name",
+                          ragged->name, (long long)ragged->size);
+    diag_help(p->diags, d, "give all of them the names of the same digits of one other axis of %lld elements", (long long)ragged->size);
 }
 
 void pass_reshape(pass_context *p, kernel *k)

@@ -48,7 +48,8 @@ typedef struct einsum_piece {
 } einsum_piece;
 
 /* A sliding window: an axis of which a place is the sum, over its terms, of stride * (coordinate / weight % extent) of the term's
- * axis. Its size is 1 + the sum of (extent - 1) * stride. Terms are no windows. One that is bordered holds only a part of its places,
+ * axis. Its size is 1 + the sum of (extent - 1) * stride. A term's axis may be another window: its own coordinate
+ * counts, whatever its terms are. One that is bordered holds only a part of its places,
  * from place `first` on, as many as its axis has elements; an element at another place is zero. */
 typedef struct einsum_term {
     uint32_t axis;

@@ -14,7 +14,7 @@
 static char *check_term(const einsum *e, uint32_t number, const einsum_term *t, int64_t *size)
 {
     int64_t reach;
-    if (t->axis >= e->axis_count || walk_window(e, t->axis) || t->weight < 1 || t->extent < 1 || t->stride < 1 ||
+    if (t->axis >= e->axis_count || t->axis == e->windows[number].axis || t->weight < 1 || t->extent < 1 || t->stride < 1 ||
         t->weight > e->axes[t->axis].size || t->extent - 1 > (e->axes[t->axis].size - 1) / t->weight ||
         e->axes[t->axis].size >= MAX_COORDINATE)
         return fault_text("window %u has a term that is no digit of an axis", number);

@@ -581,48 +581,197 @@ static bool refuse_relabel(einsum_builder *b, op *o, const axis *a, const char *
     return false;
 }
 
-/* Adds what the axis is under its new names; stated before, it must be the same. */
-static bool add_relabel(einsum_builder *b, op *o, const axis *a)
+/* An axis of the mathematics alone, which no mapping names. */
+static const axis *unnamed_axis(einsum_builder *b, const axis *of, const char *name, int64_t size)
 {
-    const reshape_config *c = o->reshape;
-    uint32_t number = einsum_axis_number(b, a);
-    einsum_relabel *old = relabel_of(b, number), r = {.axis = number, .terms = ARENA_ARRAY(b->context->arena, einsum_term, c->count)};
-    for (uint32_t i = 0; i < c->count; i++)
-        if (c->digits[i].from == a && c->digits[i].size > 1)
-            r.terms[r.term_count++] =
-                (einsum_term){einsum_axis_number(b, c->digits[i].to), c->digits[i].to_weight, c->digits[i].size, c->digits[i].from_weight};
-    bool same = old && old->term_count == r.term_count;
-    for (uint32_t i = 0; i < r.term_count; i++) {
+    axis *a = ARENA_NEW(b->context->arena, axis);
+    *a = (axis){.name = name, .size = size, .number = of->number};
+    return a;
+}
+
+static void insert_term(einsum_relabel *r, einsum_term t)
+{
+    uint32_t at = r->named++;
+    for (; at > 0 && r->terms[at - 1].stride < t.stride; at--)
+        r->terms[at] = r->terms[at - 1];
+    r->terms[at] = t;
+}
+
+/* Neighbouring digits of one axis that stay neighbours are one. */
+static void merge_terms(const einsum_builder *b, einsum_relabel *r)
+{
+    uint32_t kept = 0;
+    for (uint32_t i = 0; i < r->named; i++) {
+        einsum_term *t = &r->terms[i], *outer = kept ? &r->terms[kept - 1] : NULL;
+        if (outer && outer->axis == t->axis && outer->weight == t->weight * t->extent && outer->stride == t->stride * t->extent &&
+            outer->extent <= b->axes[t->axis]->size / outer->weight) {
+            outer->weight = t->weight;
+            outer->stride = t->stride;
+            outer->extent *= t->extent;
+        } else {
+            r->terms[kept++] = *t;
+        }
+    }
+    r->named = kept;
+}
+
+/* The digits of the axis that no name counts through are 0: one without a name stands for each. False: there are too many, or the others
+ * are no digits of it together. */
+static bool add_unnamed_terms(einsum_builder *b, const axis *a, einsum_relabel *r)
+{
+    int64_t reach = 1;
+    r->term_count = r->named;
+    for (uint32_t i = r->named; i-- > 0 || reach < a->size;) {
+        bool last = i == UINT32_MAX;
+        int64_t next = last ? ceil_div(a->size, reach) * reach : r->terms[i].stride;
+        if (next < reach || next % reach || r->term_count > WINDOW_MAX_TERMS)
+            return false;
+        if (next > reach) {
+            const char *name = arena_printf(b->context->arena, "%s / %lld %% %lld", a->name, (long long)reach, (long long)(next / reach));
+            uint32_t number = einsum_axis_number(b, unnamed_axis(b, a, name, next / reach));
+            r->terms[r->term_count++] = (einsum_term){number, 1, next / reach, reach};
+        }
+        reach = last ? next : next * r->terms[i].extent;
+        if (last)
+            break;
+    }
+    r->bordered = reach > a->size;
+    return r->term_count <= WINDOW_MAX_TERMS;
+}
+
+/* The axis is named anew in one way only: false where it was in another. */
+static bool add_relabel(einsum_builder *b, op *o, const axis *a, einsum_relabel r)
+{
+    einsum_relabel *old = relabel_of(b, r.axis);
+    merge_terms(b, &r);
+    bool same = old && old->named == r.named;
+    for (uint32_t i = 0; i < r.named; i++) {
         const einsum_term *t = &r.terms[i], *u = same ? &old->terms[i] : NULL;
-        if (b->axes[t->axis]->term_count || relabel_of(b, t->axis) || t->axis == number)
-            return refuse_relabel(b, o, b->axes[t->axis], "is a new name, and is itself a window or named anew");
+        if (b->axes[t->axis]->term_count)
+            return refuse_relabel(b, o, b->axes[t->axis], "is a new name, and is itself a window");
         same = same && t->axis == u->axis && t->weight == u->weight && t->extent == u->extent && t->stride == u->stride;
     }
-    for (size_t i = 0; i < b->relabel_count; i++)
-        for (uint32_t k = 0; k < b->relabels[i].term_count; k++)
-            if (b->relabels[i].terms[k].axis == number)
-                return refuse_relabel(b, o, a, "is named anew, and is itself a new name");
-    if (r.term_count > WINDOW_MAX_TERMS)
-        return refuse_relabel(b, o, a, "gets more names than a window has terms");
     if (a->term_count)
         return refuse_relabel(b, o, a, "is a window, which has no other names");
     if (old && !same)
         return refuse_relabel(b, o, a, "is named anew in two ways");
-    if (!old)
-        ARENA_PUSH(b->context->arena, b->relabels, b->relabel_count, b->relabel_capacity, r);
+    if (old)
+        return true;
+    if (r.named > WINDOW_MAX_TERMS || !add_unnamed_terms(b, a, &r))
+        return refuse_relabel(b, o, a, "gets more names than a window has terms");
+    ARENA_PUSH(b->context->arena, b->relabels, b->relabel_count, b->relabel_capacity, r);
     return true;
+}
+
+static bool is_renamed(const reshape_digit *d)
+{
+    return d->size > 1 && (d->from != d->to || d->from_weight != d->to_weight);
+}
+
+/* Adds what the digits of axis `a` are under their new names; the source has the axis as `name`. */
+static bool add_new_names(einsum_builder *b, op *o, const axis *a, const axis *name)
+{
+    const reshape_config *c = o->reshape;
+    einsum_relabel r = {.axis = einsum_axis_number(b, name),
+                        .terms = ARENA_ARRAY(b->context->arena, einsum_term, c->count + WINDOW_MAX_TERMS + 1)};
+    int64_t last = 0;
+    const reshape_digit *one = NULL;
+    for (uint32_t i = 0; i < c->count; i++) {
+        const reshape_digit *d = &c->digits[i];
+        if (d->from != a || d->size == 1)
+            continue;
+        insert_term(&r, (einsum_term){einsum_axis_number(b, d->to), d->to_weight, d->size, d->from_weight});
+        last += (d->size - 1) * d->from_weight;
+        one = d;
+    }
+    if (one && last >= a->size) { /* another axis of its size, digit by digit (passes/reshape.c) */
+        r.terms[0] = (einsum_term){einsum_axis_number(b, one->to), 1, a->size, 1};
+        r.named = 1;
+    }
+    return add_relabel(b, o, a, r);
+}
+
+/* The name of its own that stands for the axis; NULL: it has been named anew in another way. */
+static const axis *name_apart(einsum_builder *b, op *o, const axis *a)
+{
+    uint32_t number = einsum_axis_number(b, a);
+    const einsum_relabel *old = relabel_of(b, number);
+    if (old && old->apart)
+        return old->apart;
+    einsum_relabel r = {.axis = number,
+                        .terms = ARENA_ARRAY(b->context->arena, einsum_term, WINDOW_MAX_TERMS + 1),
+                        .apart = unnamed_axis(b, a, arena_printf(b->context->arena, "%s'", a->name), a->size)};
+    insert_term(&r, (einsum_term){einsum_axis_number(b, r.apart), 1, a->size, 1});
+    return add_relabel(b, o, a, r) ? r.apart : NULL;
+}
+
+/* An axis that the memory has before and after, of which digits get or were other names: its old coordinates are not its new ones. */
+static bool changes_meaning(const op *o, const axis *a)
+{
+    const axis *axes[EINSUM_MAX_AXES];
+    uint32_t count = tensor_axes(&o->out, axes, EINSUM_MAX_AXES);
+    bool stays = false, renamed = false;
+    for (uint32_t i = 0; i < count; i++)
+        stays = stays || axes[i] == a;
+    for (uint32_t i = 0; i < o->reshape->count; i++)
+        renamed = renamed || (o->reshape->digits[i].from == a && is_renamed(&o->reshape->digits[i]));
+    return stays && renamed;
+}
+
+/* The source of the reshape as a value in which such axes have names of their own; names[i]: that of digit i. */
+static reference source_apart(einsum_builder *b, op *o, const axis **names)
+{
+    const reshape_config *c = o->reshape;
+    reference from = b->of[c->from->index];
+    const einsum_tensor *old = &b->values[from.value];
+    uint32_t *axes = ARENA_ARRAY(b->context->arena, uint32_t, old->rank + 1), rank = old->rank;
+    bool any = false;
+    for (uint32_t k = 0; k < rank; k++)
+        axes[k] = old->axes[k];
+    for (uint32_t i = 0; i < c->count; i++) {
+        uint32_t number = einsum_axis_number(b, c->digits[i].from);
+        names[i] = c->digits[i].from;
+        if (!einsum_tensor_has(&b->values[from.value], number) || !changes_meaning(o, names[i]))
+            continue;
+        names[i] = name_apart(b, o, names[i]);
+        if (!names[i])
+            return from;
+        for (uint32_t k = 0; k < rank; k++)
+            axes[k] = axes[k] == number ? einsum_axis_number(b, names[i]) : axes[k];
+        any = true;
+    }
+    if (!any)
+        return from;
+    uint32_t dst = add_value(b, b->values[from.value].dtype, -1);
+    b->values[dst].rank = rank;
+    b->values[dst].axes = axes;
+    einsum_step *step = add_step(b, MATH_COPY, whole(dst), from, from);
+    note_computed(b, &step->s);
+    einsum_copy_digits(b, step, o, &c->from->out);
+    for (uint32_t i = 0; i < step->s.digit_count; i++)
+        for (uint32_t k = 0; k < c->count; k++)
+            if (step->digits[i].axis == einsum_axis_number(b, c->digits[k].from) && names[k] != c->digits[k].from) {
+                step->digits[i].axis = einsum_axis_number(b, names[k]);
+                step->renamed |= UINT64_C(1) << i;
+                break;
+            }
+    einsum_settle_sources(b, step, o, c->from, NULL);
+    return whole(dst);
 }
 
 /* Positions keep their elements: the new value's digits read the old one. */
 static void visit_reshape(einsum_builder *b, op *o)
 {
     const reshape_config *c = o->reshape;
-    reference from = b->of[c->from->index];
     if (c->equal || (o->gone && b->uses[o->index] == 1)) { /* equal, or named once more before anything reads it */
-        b->of[o->index] = from;
+        b->of[o->index] = b->of[c->from->index];
         return;
     }
     bool copies = false;
+    const axis *names[EINSUM_MAX_DIGITS];
+    reference from = source_apart(b, o, names);
+    if (o->bad)
+        return;
     uint32_t dst = add_value_like(b, &o->out, -1);
     einsum_step *step = add_step(b, MATH_COPY, whole(dst), from, from);
     note_computed(b, &step->s);
@@ -631,9 +780,9 @@ static void visit_reshape(einsum_builder *b, op *o)
         const reshape_digit *d = &c->digits[i];
         if (d->size == 1)
             continue;
-        bool renamed = d->from != d->to || d->from_weight != d->to_weight;
-        renamed = renamed && einsum_tensor_has(&b->values[step->s.sources[0]], einsum_axis_number(b, d->from));
-        if (renamed && !add_relabel(b, o, d->from))
+        bool renamed =
+            (is_renamed(d) || names[i] != d->from) && einsum_tensor_has(&b->values[step->s.sources[0]], einsum_axis_number(b, names[i]));
+        if (renamed && !add_new_names(b, o, d->from, names[i]))
             return;
         step->renamed |= (uint64_t)renamed << step->s.digit_count;
         step->digits[step->s.digit_count++] =
@@ -1060,7 +1209,10 @@ static const einsum_window *windows_of(einsum_builder *b)
 {
     einsum_window *out = ARENA_ARRAY(b->context->arena, einsum_window, b->relabel_count + 1);
     for (size_t i = 0; i < b->relabel_count; i++)
-        out[i] = (einsum_window){.axis = b->relabels[i].axis, .term_count = b->relabels[i].term_count, .terms = b->relabels[i].terms};
+        out[i] = (einsum_window){.axis = b->relabels[i].axis,
+                                 .term_count = b->relabels[i].term_count,
+                                 .terms = b->relabels[i].terms,
+                                 .bordered = b->relabels[i].bordered};
     return out;
 }
 

@@ -26,7 +26,10 @@ typedef struct einsum_step {
  * axes. */
 typedef struct einsum_relabel {
     uint32_t axis, term_count;
-    einsum_term *terms;
+    uint32_t named;     /* of the terms: the first ones, by descending stride; the others are digits without a name */
+    einsum_term *terms; /* [term_count] */
+    bool bordered;      /* the terms have more places than the axis */
+    const axis *apart;  /* the whole axis under a name that nothing else has; NULL: the terms are names of the source */
 } einsum_relabel;
 
 typedef struct einsum_builder {

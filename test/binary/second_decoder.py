@@ -319,7 +319,7 @@ def einsum(data, axes, port_list, isa):
     need(tensor_count >= 1, "einsum: no tensor")
     windows = [window(words, axes) for _ in range(window_count)]
     slid = [w["axis"] for w in windows]
-    need(len(set(slid)) == len(slid) and not any(t["axis"] in slid for w in windows for t in w["terms"]), "einsum: a window twice")
+    need(len(set(slid)) == len(slid) and not any(t["axis"] == w["axis"] for w in windows for t in w["terms"]), "einsum: a window twice")
     tensors = [tensor(words, axes, isa) for _ in range(tensor_count)]
     statements = [statement(words, axes, tensors, isa) for _ in range(statement_count)]
     area = words.strings(bits(sizes, 32, 63))

@@ -589,7 +589,7 @@ START_TEST(test_windows_refused)
         {CONV_X, 2, {{CONV_F, 1, 3, INT64_MAX}, {CONV_O, 1, 8, 2}}, "2^62 places"},
         {CONV_X, 2, {{CONV_O, 1, 4, 3}, {CONV_O, 1, 8, 2}}, "through the same coordinates"},
         {CONV_X, 2, {{CONV_AXES, 1, 4, 3}, {CONV_O, 1, 8, 2}}, "axis number 6 of 6"},
-        {CONV_Q, 1, {{CONV_X, 1, 6, 1}, {0}}, "a term of a window is a window"},
+        {CONV_Q, 1, {{CONV_Q, 1, 6, 1}, {0}}, "a window is a term of its own"},
     };
     for (size_t i = 0; i < COUNT_OF(cases); i++) {
         const einsum_window windows[2] = {{cases[i].axis, cases[i].count, cases[i].terms, false, 0}, conv_windows[0]};
