@@ -24,7 +24,10 @@ static src_range range_from(const reader *r, size_t begin)
 static bool refuse(reader *r, src_range range, const char *what)
 {
     diag *d = diag_add(r->diags, E_TUNE_QUESTION, range, "%s", what);
-    diag_help(r->diags, d, "write it as C[m, n] = sum(k) A[m, k] * B[n, k]");
+    bool ends = range.begin >= strlen(r->text); /* its other words may have been arguments of their own */
+    diag_help(r->diags, d, "write it %s",
+              ends ? "in quotes, 'C[m, n] = sum(k) A[m, k] * B[n, k]': a shell takes it apart without them"
+                   : "as C[m, n] = sum(k) A[m, k] * B[n, k]");
     return false;
 }
 

@@ -153,6 +153,8 @@ def command_line():
             (["tune"], 2, "tune takes a question"),
             (["tune", PRODUCT, "-D", "m=8,n=8,k"], 2, "-D of a question takes"),
             (["tune", PRODUCT, "more", "-D", "m=8,n=8,k=64"], 2, "more than one question"),
+            (["tune", "y[n]", "=", "x[k]", "README.md", "docs", "W[n,", "k]", "-D", "n=8,k=64"], 2, "put the question in quotes"),
+            (["tune", "C[m,n]", "-D", "m=8,n=8,k=64"], 1, "write it in quotes, 'C[m, n] = sum(k)"),
             (["tune", PRODUCT, "-D", "m=8,n=8,k=64", "--explore"], 2, "visac tune"),
             (["tune", PRODUCT, "-D", "m=8,n=8,k=64", "--budget=2"], 2, "--budget takes seconds"),
             (["x.vm", "--dtype=i8"], 2, "belong to `visac tune`"),
