@@ -19,7 +19,7 @@ AT_MOST = [("64,64,256", "i8", 2789), ("128,64,128", "bf16", 3556), ("256,64,512
 FORMS = [PRODUCT, "y[n] = sum(k) x[k] * W[n, k]", "C[b, m, n] = sum(k) A[b, m, k] * B[b, n, k]", "C[b, m, n] = sum(k) A[b, m, k] * B[n, k]",
          "C[m, n] = sum(k, l) A[m, k, l] * B[n, k, l]", "C[n, m] = sum(k) A[m, k] * B[n, k]", "d[] = sum(k) v[k] * w[k]"]
 TURNED = ["C[m, n] = sum(k) A[m, k] * B[k, n]", "C[m, n] = sum(k) A[k, m] * B[n, k]", "C[m, n] = sum(k) A[k, m] * B[k, n]", "y[n] = sum(k) x[k] * W[k, n]",
-          "C[b, m, n] = sum(k) A[b, m, k] * B[b, k, n]", "C[b, n, m] = sum(k, l) A[b, k, l, m] * B[k, l, n]"]
+          "C[b, m, n] = sum(k) A[b, m, k] * B[b, k, n]", "C[n, m] = sum(k, l) A[k, l, m] * B[k, l, n]", "C[b, n] = sum(k) A[b, k] * B[b, k, n]"]
 TYPES = [("i4", "i32"), ("i4", "i8"), ("i8", "i32"), ("i8", "i8"), ("f8e4m3", "f32"), ("f8e5m2", "f32"), ("bf16", "f32"), ("bf16", "bf16")]
 LEAST_SIZES = [1, 2, 3, 8, 16, 32, 64]  # half of the sizes; the others are any up to 300
 MOST_PRODUCTS = 1 << 24  # multiplications of a random question, so that its check is short
