@@ -33,9 +33,14 @@ static const char *kept(const writer *w, tune_role role, int64_t stride, int64_t
     return tune_digit(w->q, role, w->p->split[role].padded, stride, count, w->a);
 }
 
+static const char *sum_digit(const writer *w, int64_t padded, int64_t stride, int64_t count)
+{
+    return tune_digit(w->q, TUNE_SUM, padded, stride, count, w->a);
+}
+
 static const char *summed(const writer *w, int64_t stride, int64_t count)
 {
-    return tune_digit(w->q, TUNE_SUM, w->p->sum_padded, stride, count, w->a);
+    return sum_digit(w, w->p->sum_padded, stride, count);
 }
 
 /* "1 # 4" */
@@ -216,9 +221,12 @@ static const char *gathered_slice(const writer *w)
 static void write_turn(writer *w, tune_role role, int64_t tile, int64_t sums, int64_t gather, const char *from)
 {
     int64_t rows = tune_turn_rows(w->t, w->q), columns = tune_turn_columns(w->q, tile), block = larger(rows, gather);
-    const char *blocks = summed(w, block, sums / block), *groups = kept(w, role, columns, tile / columns),
-               *packet = kept(w, role, 1, columns), *in_slice = gather < rows ? summed(w, gather, rows / gather) : NULL,
-               *between = gather > rows ? summed(w, rows, gather / rows) : NULL, *side = summed(w, 1, gather);
+    int64_t padded = w->p->sum_padded;
+    if (sums == padded) /* of the padding after a sum, whole blocks are left out */
+        sums = padded = round_up(w->q->size[TUNE_SUM], block);
+    const char *blocks = sum_digit(w, padded, block, sums / block), *groups = kept(w, role, columns, tile / columns),
+               *packet = kept(w, role, 1, columns), *in_slice = gather < rows ? sum_digit(w, padded, gather, rows / gather) : NULL,
+               *between = gather > rows ? sum_digit(w, padded, rows, gather / rows) : NULL, *side = sum_digit(w, padded, 1, gather);
     line(w, "    .begin(%s.view())", from);
     line(w, "    .fetch::<m![%s], m![%s]>()", LIST(w, kept(w, role, tile, gather), blocks, groups, in_slice), packet);
     if (gather > 1)
@@ -226,8 +234,8 @@ static void write_turn(writer *w, tune_role role, int64_t tile, int64_t sums, in
              LIST(w, blocks, groups, in_slice, side), gather, sums / gather * (tile / columns));
     line(w, "    .collect()");
     line(w, "    .transpose::<m![%s], m![%s]>()", LIST(w, blocks, groups, between, packet),
-         padded_to(w, summed(w, 1, rows), rows, w->t->flit_bytes * 8 / dtype_row_of(w->q->type)->bits));
-    line(w, "    .commit_trim::<m![%s]>()", summed(w, 1, rows));
+         padded_to(w, sum_digit(w, padded, 1, rows), rows, w->t->flit_bytes * 8 / dtype_row_of(w->q->type)->bits));
+    line(w, "    .commit_trim::<m![%s]>()", sum_digit(w, padded, 1, rows));
     line(w, "    .commit();");
 }
 
