@@ -383,8 +383,12 @@ int visac_arguments_parse(int argc, char **argv, arena *memory, arguments *a)
     if (diff && strcmp(argv[optind], "-") == 0 && strcmp(a->other, "-") == 0)
         return usage_error("diff takes two files, and only one of them can be standard input");
     a->options.modules = !tunes && strcmp(argv[optind], "-") != 0;
+    if (tunes && optind + 1 < argc)
+        return usage_error("more than one question: %s; put the question in quotes, because a shell takes its words apart and names of "
+                           "files for its *: visac tune 'C[m, n] = sum(k) A[m, k] * B[n, k]' -D m=64,n=64,k=64",
+                           argv[optind + 1]);
     if (!diff && optind + 1 < argc)
-        return usage_error("more than one %s: %s", tunes ? "question" : "input file", argv[optind + 1]);
+        return usage_error("more than one input file: %s", argv[optind + 1]);
     if ((a->sweep || diff) && (a->emit_given || a->run.check.wanted || a->draw || reports))
         return usage_error("%s is an output of its own: no --emit, --check, --draw or --report with it", diff ? "diff" : "--sweep");
     a->input = tunes ? "tuned.vm" : argv[optind]; /* the file that was never written: its name is that of outputs */

@@ -20,6 +20,16 @@ static int64_t bytes_of(dtype type, int64_t elements)
     return elements * dtype_row_of(type)->bits / 8;
 }
 
+int64_t tune_turn_rows(const target *t, const tune_question *q)
+{
+    return t->transpose_row_bytes * 8 / dtype_row_of(q->type)->bits;
+}
+
+int64_t tune_turn_columns(const tune_question *q, int64_t tile)
+{
+    return dtype_row_of(q->type)->bits == 4 || tile % 16 == 0 ? 16 : 8;
+}
+
 static int64_t clusters_of(const tune_plan *p)
 {
     return p->split[TUNE_BATCH].cluster * p->split[TUNE_ROW].cluster * p->split[TUNE_COLUMN].cluster;
@@ -31,7 +41,7 @@ static int64_t slices_of(const tune_plan *p)
 }
 
 /* The digits that go around a ring: of a tile's rows as many as there are, then of the sum's packets. */
-static bool complete_ring(tune_plan *p)
+static bool complete_ring(const tune_question *q, tune_plan *p)
 {
     int64_t around = p->split[TUNE_COLUMN].slice, rows = p->split[TUNE_ROW].tile, packets = tune_sum_part(p) / p->packet;
     p->ring_rows = p->ring_sums = 1;
@@ -39,11 +49,30 @@ static bool complete_ring(tune_plan *p)
         return true;
     if (around == 1 || p->split[TUNE_COLUMN].padded == 0)
         return false;
+    if (q->turned[q->stream]) { /* parts of the sum: runs of a copy are of rows */
+        for (p->ring_sums = around; packets % p->ring_sums != 0;)
+            p->ring_sums /= 2;
+        p->ring_rows = around / p->ring_sums;
+        return rows % p->ring_rows == 0;
+    }
     p->ring_rows = rows % around == 0 ? around : around % rows == 0 ? rows : 0;
     if (p->ring_rows == 0)
         return false;
     p->ring_sums = around / p->ring_rows;
     return packets % p->ring_sums == 0;
+}
+
+/* Operands that lie turned: whole blocks of the Transpose Engine, and slices that exchange columns for parts of the sum. */
+static bool can_turn(const target *t, const tune_question *q, const tune_plan *p)
+{
+    const tune_split *column = &p->split[TUNE_COLUMN];
+    int64_t rest = p->split[TUNE_ROW].tile / p->ring_rows, part = tune_sum_part(p);
+    if (q->turned[q->stream] && (rest % tune_turn_columns(q, rest) != 0 || part / p->ring_sums % tune_turn_rows(t, q) != 0))
+        return false;
+    if (!q->turned[q->weights])
+        return p->gather == 1;
+    return column->tile % tune_turn_columns(q, column->tile) == 0 && part % larger(p->gather, tune_turn_rows(t, q)) == 0 &&
+           column->slice % p->gather == 0 && (p->gather == 1 || p->idle_inside == 1) && column->tile <= t->dm_bytes_per_slice;
 }
 
 bool tune_plan_complete(const target *t, const tune_question *q, tune_plan *p)
@@ -60,12 +89,18 @@ bool tune_plan_complete(const target *t, const tune_question *q, tune_plan *p)
     int64_t words = larger(1, 64 / dtype_row_of(q->out_type)->bits); /* of 8 bytes */
     p->lanes_kept = round_up(p->lanes, words);
     if (slices_of(p) > t->slices_per_cluster || clusters_of(p) > t->clusters_per_chip || t->slices_per_cluster % slices_of(p) != 0 ||
-        !complete_ring(p))
+        !complete_ring(q, p))
+        return false;
+    if (!can_turn(t, q, p))
         return false;
     int64_t part = tune_sum_part(p), weights = bytes_of(q->type, column->tile * part), tiles = column->tile / p->lanes;
     int64_t rows = bytes_of(q->type, row->tile / p->ring_rows * part / p->ring_sums),
             out = bytes_of(q->out_type, row->tile * tiles * p->lanes_kept);
-    if (weights > target_trf_capacity_bytes(t, TRF_FULL) || weights + rows + out > t->dm_bytes_per_slice)
+    if (weights > target_trf_capacity_bytes(t, TRF_FULL))
+        return false;
+    weights *= q->turned[q->weights] ? 2 : 1; /* as it lies, and turned */
+    rows *= q->turned[q->stream] ? 2 : 1;
+    if (weights + rows + out > t->dm_bytes_per_slice)
         return false;
     /* sums of all rows stay, those up to here and those of the part at hand, and a tile of them is an operand of the Vector Engine */
     int64_t sums = 4 * row->tile * column->tile;
@@ -106,7 +141,7 @@ static int64_t dmns_of(const target *t, const tune_plan *p, bool spread)
 }
 
 typedef struct piece_times {
-    int64_t rows, weights, store_weights, multiply, regroup, store;
+    int64_t rows, turn_rows, weights, turn_weights, store_weights, multiply, regroup, store;
 } piece_times;
 
 /* The longest run of a copy: rows that follow each other both in HBM and in a slice, at most 4 KiB of them. */
@@ -122,6 +157,19 @@ static int64_t run_of(int64_t row_bytes, int64_t rows, bool whole_rows, int64_t 
     return run;
 }
 
+/* The same of a tensor that lies turned: `tile` positions of its kept axis follow each other, `sums` times. */
+static int64_t run_of_turned(const tune_question *q, const tune_split *s, int64_t tile, int64_t sums, int64_t *pieces)
+{
+    return run_of(bytes_of(q->type, tile), sums, s->padded == tile, pieces);
+}
+
+/* Through the Transpose Engine, and around rings of `gather` slices where there are some. */
+static int64_t turn_cycles(const target *t, const tune_question *q, int64_t tile, int64_t sums, int64_t gather)
+{
+    int64_t fill = 16, in = tile * sums / tune_turn_columns(q, tile), out = tile * sums / tune_turn_rows(t, q);
+    return fill + larger(gather > 1 ? in * gather : in, out);
+}
+
 static piece_times times_of(const target *t, const tune_question *q, const tune_plan *p)
 {
     const tune_split *row = &p->split[TUNE_ROW], *column = &p->split[TUNE_COLUMN];
@@ -131,10 +179,16 @@ static piece_times times_of(const target *t, const tune_question *q, const tune_
     int64_t part = bytes_of(q->type, p->ring_sums > 1 ? tune_sum_part(p) / p->ring_sums : k);
     piece_times x;
     int64_t run = run_of(part, row->tile / p->ring_rows, whole && p->ring_sums == 1, &pieces);
+    if (q->turned[q->stream])
+        run = run_of_turned(q, row, row->tile / p->ring_rows, tune_sum_part(p) / p->ring_sums, &pieces);
     x.rows = copy_cycles(t, pieces * slices * clusters, run, dmns_of(t, p, true), false, true);
     run = run_of(bytes_of(q->type, k), column->tile, whole, &pieces);
+    if (q->turned[q->weights])
+        run = run_of_turned(q, column, column->tile * p->gather, tune_sum_part(p) / p->gather, &pieces);
     x.weights = copy_cycles(t, pieces * slices * clusters, run, dmns_of(t, p, true), false, true);
     x.store_weights = bytes_of(q->type, column->tile * tune_sum_part(p)) / (p->main_weights ? t->flit_bytes : t->flit_bytes / 4);
+    x.turn_rows = !q->turned[q->stream] ? 0 : turn_cycles(t, q, row->tile / p->ring_rows, tune_sum_part(p) / p->ring_sums, 1);
+    x.turn_weights = !q->turned[q->weights] ? 0 : turn_cycles(t, q, column->tile, tune_sum_part(p), p->gather);
     int64_t in = row->tile * packets * larger(flits, tiles), out = row->tile * tiles,
             ring = p->rings ? row->tile * packets * flits * (p->idle_inside > 1 ? p->idle_inside : 1) : 0;
     x.multiply = 9 + larger(in, larger(out, ring)) + (row->tile == 1 && row->loop == 1 ? out : 0);
@@ -197,8 +251,12 @@ void tune_plan_estimate(const target *t, const tune_question *q, tune_plan *p)
             run_on(&c.dma, store_at, x.store);
         if (i % inner == 0 || !p->columns_outside) {
             int64_t free_at = i > 0 && fills_trf ? multiplied[(i - 1) % buffers] : 0;
+            if (x.turn_weights)
+                weights_at[i % MOST_BUFFERS] = run_on(&c.main, weights_at[i % MOST_BUFFERS], x.turn_weights);
             stored_at = run_on(p->main_weights ? &c.main : &c.sub, larger(weights_at[i % MOST_BUFFERS], free_at), x.store_weights);
         }
+        if (x.turn_rows && (p->columns_outside || i % inner == 0))
+            rows_at[i % MOST_BUFFERS] = run_on(&c.main, rows_at[i % MOST_BUFFERS], x.turn_rows);
         multiplied[i % buffers] = result = run_on(&c.main, larger(rows_at[i % MOST_BUFFERS], stored_at), x.multiply);
         bool is_last = i >= count - of_sum;
         if (is_last && p->regroup > 1)

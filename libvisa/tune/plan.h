@@ -24,6 +24,7 @@ typedef struct tune_plan {
     bool rings;                   /* rows are spread over the slices of a column group, and go around by the Switch Engine */
     int64_t ring_rows, ring_sums; /* those slices, as digits of a tile's rows and of the sum */
     bool main_weights;            /* the TRF is filled by the main context: 32 bytes a cycle instead of 8, but not while it multiplies */
+    int64_t gather;               /* slices that share rows of weights that lie turned, so that a copy's runs are longer; 1: none */
     int64_t regroup;              /* slices that exchange rows for columns before the store, 1: none, so that a row's pieces are longer */
     int64_t idle_inside;          /* of the slices that idle, as a digit inside the columns; the others are between rows and columns */
     int64_t cycles;               /* as estimated */
@@ -34,6 +35,10 @@ int64_t tune_sum_part(const tune_plan *p);
 
 /* Padded digits of `size` elements: the tile is what is left for a slice. */
 tune_split tune_split_of(int64_t size, int64_t loop, int64_t cluster, int64_t slice, int64_t tile_multiple);
+
+/* Elements of a block of the Transpose Engine, of an operand that lies turned: of the sum, which leave as 8 bytes, and of the kept axis. */
+int64_t tune_turn_rows(const target *t, const tune_question *q);
+int64_t tune_turn_columns(const tune_question *q, int64_t tile);
 
 /* Fills in what follows from the splits and choices; false: the machine has no such plan (its memories, its slices). */
 bool tune_plan_complete(const target *t, const tune_question *q, tune_plan *p);

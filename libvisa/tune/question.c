@@ -24,7 +24,10 @@ static src_range range_from(const reader *r, size_t begin)
 static bool refuse(reader *r, src_range range, const char *what)
 {
     diag *d = diag_add(r->diags, E_TUNE_QUESTION, range, "%s", what);
-    diag_help(r->diags, d, "write it as C[m, n] = sum(k) A[m, k] * B[n, k]");
+    bool ends = range.begin >= strlen(r->text); /* its other words may have been arguments of their own */
+    diag_help(r->diags, d, "write it %s",
+              ends ? "in quotes, 'C[m, n] = sum(k) A[m, k] * B[n, k]': a shell takes it apart without them"
+                   : "as C[m, n] = sum(k) A[m, k] * B[n, k]");
     return false;
 }
 
@@ -188,21 +191,28 @@ static bool assign_roles(reader *r)
     return true;
 }
 
-/* The axes of a role in a tensor, in its order, must be those of the question and lie together: [batch, kept, summed]. */
+/* The axes of a role in a tensor, in its order, must be those of the question and lie together: [batch, kept, summed], or turned. */
 static bool check_order(reader *r, tune_place place)
 {
     tune_question *q = r->q;
     const tune_tensor *t = &q->tensors[place];
     size_t last[TUNE_ROLES] = {0};
-    int role = -1;
+    int role = TUNE_BATCH, inside = TUNE_ROLES; /* the kind at hand, and the one that may not come any more */
     for (size_t i = 0; i < t->count; i++) {
         const tune_axis *a = &q->axes[t->axes[i]];
-        if ((int)a->role < role) {
+        bool changes = (int)a->role != role;
+        if (changes && (a->role == TUNE_BATCH || (int)a->role == inside)) {
             diag *d = diag_add(r->diags, E_TUNE_LAYOUT, t->range,
-                               "the axes of `%s` are not in the order batch, kept, summed: `%s` stands after an axis of a later kind",
+                               "the axes of `%s` are not in the order batch, kept, summed, or batch, summed, kept: `%s` stands apart from "
+                               "its kind or after an axis of a later one",
                                t->name, a->asked);
-            diag_help(r->diags, d, "write them in that order; a tensor that lies otherwise in HBM is turned by a kernel of its own");
+            diag_help(r->diags, d,
+                      "write them in that order; a tensor that lies otherwise in HBM is brought into it by a kernel of its own");
             return false;
+        }
+        if (changes) {
+            q->turned[place] = role == TUNE_SUM;
+            inside = role == TUNE_BATCH ? inside : role;
         }
         role = (int)a->role;
         if (last[role] > t->axes[i] + 1) {
@@ -298,6 +308,33 @@ static void name_roles(tune_question *q, arena *a)
     }
 }
 
+/* Rows of what lies turned are of the kept axis. Where either axis has one position nothing is turned. */
+static void find_rows(tune_question *q)
+{
+    for (int p = TUNE_LEFT; p <= TUNE_RIGHT; p++)
+        q->turned[p] = q->turned[p] && q->size[TUNE_SUM] > 1 && q->size[tune_kept_of(q, (tune_place)p)] > 1;
+}
+
+static bool check_rows(const tune_question *q, diag_list *diags)
+{
+    for (int p = TUNE_LEFT; p <= TUNE_RIGHT; p++) {
+        int64_t row = q->size[q->turned[p] ? tune_kept_of(q, (tune_place)p) : TUNE_SUM];
+        if (row * dtype_row_of(q->type)->bits % 8 == 0)
+            continue;
+        diag *d = diag_add(diags, E_TUNE_SIZE, SRC_NOWHERE,
+                           "rows of %" PRId64 " elements of %s in `%s` do not end with a byte, which no copy can cut", row,
+                           dtype_row_of(q->type)->name, q->tensors[p].name);
+        diag_help(diags, d, "take an even number of elements; zeros change nothing");
+        return false;
+    }
+    return true;
+}
+
+tune_role tune_kept_of(const tune_question *q, tune_place operand)
+{
+    return operand == q->weights ? TUNE_COLUMN : TUNE_ROW;
+}
+
 bool tune_question_read(const char *text, int file, const visa_tune_options *options, diag_list *diags, tune_question *out)
 {
     *out = (tune_question){.text = text};
@@ -316,12 +353,6 @@ bool tune_question_read(const char *text, int file, const visa_tune_options *opt
         diag_help(diags, d, "the Reducer multiplies and adds; a product of elements alone is the Vector Engine's");
         return false;
     }
-    if (out->size[TUNE_SUM] * dtype_row_of(out->type)->bits % 8 != 0) {
-        diag *d =
-            diag_add(diags, E_TUNE_SIZE, SRC_NOWHERE, "rows of %" PRId64 " elements of %s do not end with a byte, which no copy can cut",
-                     out->size[TUNE_SUM], dtype_row_of(out->type)->name);
-        diag_help(diags, d, "sum over an even number of elements; a weight of 0 changes nothing");
-        return false;
-    }
-    return true;
+    find_rows(out);
+    return check_rows(out, diags);
 }

@@ -38,10 +38,14 @@ typedef struct tune_question {
     size_t axis_count;
     tune_tensor tensors[TUNE_PLACES];
     tune_place stream, weights;        /* which operand is what */
+    bool turned[TUNE_PLACES];          /* lies [batch, summed, kept] in HBM: what is kept is innermost, not the sum */
     int64_t size[TUNE_ROLES];          /* of all axes of a role together; 1 without one */
     const char *axis_text[TUNE_ROLES]; /* the kernel's axis: "M", "H_W" for several, NULL for none */
     dtype type, out_type;
 } tune_question;
+
+/* The kept axis of an operand. */
+tune_role tune_kept_of(const tune_question *q, tune_place operand);
 
 /* Reads file `file`, whose text it is. False: diagnosed. Lives in the list's arena. */
 bool tune_question_read(const char *text, int file, const visa_tune_options *options, diag_list *diags, tune_question *out);

@@ -20,7 +20,7 @@ static tune_step step_of_line(const tune_text *text, uint32_t line)
 }
 
 /* What the commands of a compilation take. */
-static bool measure(visa_compilation *c, tune_text *text, tune_answer *out)
+static bool measure(visa_compilation *c, tune_trial *out)
 {
     const unsigned char *data;
     size_t size;
@@ -33,9 +33,9 @@ static bool measure(visa_compilation *c, tune_text *text, tune_answer *out)
     out->dma_cycles = 0;
     for (int x = 0; x < 3; x++)
         for (size_t i = 0; i < p.count[x]; i++) {
-            tune_step step = step_of_line(text, p.line[x][i]);
-            if (step < TUNE_STEPS && text->steps[step].cycles == 0)
-                text->steps[step].cycles = p.each[x][i];
+            tune_step step = step_of_line(&out->text, p.line[x][i]);
+            if (step < TUNE_STEPS && out->text.steps[step].cycles == 0)
+                out->text.steps[step].cycles = p.each[x][i];
             out->dma_cycles += x == CONTEXT_DMA ? p.each[x][i] : 0;
         }
     return true;
@@ -48,6 +48,20 @@ static const char *refusal(const visa_compilation *c, arena *a)
         if (c->diags.items[i]->severity == DIAG_ERROR)
             return arena_printf(a, "%s: %s", diag_row_of(c->diags.items[i]->id)->name, c->diags.items[i]->message);
     return "its commands cannot be followed";
+}
+
+bool tune_try(const target *t, const tune_question *q, const tune_plan *p, arena *a, tune_trial *out)
+{
+    *out = (tune_trial){0};
+    tune_write(q, p, t, "", NULL, a, &out->text);
+    visa_compilation *c = visa_compile("tuned.vm", out->text.text.text, out->text.text.bytes, &(visa_options){.binary_only = true});
+    if (!c)
+        return false;
+    if (!measure(c, out))
+        out->refusal = refusal(c, a);
+    out->steps = visa_steps(c);
+    visa_free(c);
+    return true;
 }
 
 bool tune_search(const target *t, const tune_question *q, const visa_tune_options *o, arena *a, tune_answer *out)
@@ -68,18 +82,14 @@ bool tune_search(const target *t, const tune_question *q, const visa_tune_option
             continue;
         }
         arena_mark mark = arena_mark_here(scratch);
-        tune_text text;
-        tune_answer one = {0};
-        tune_write(q, &plans[i], t, "", NULL, scratch, &text);
-        visa_compilation *c = visa_compile("tuned.vm", text.text.text, text.text.bytes, &(visa_options){.binary_only = true});
-        if (!c)
+        tune_trial one;
+        if (!tune_try(t, q, &plans[i], scratch, &one))
             break;
-        bool legal = measure(c, &text, &one);
+        bool legal = !one.refusal;
         out->tried++;
-        left -= smaller((int64_t)left, (int64_t)visa_steps(c));
+        left -= smaller((int64_t)left, (int64_t)one.steps);
         if (!legal && !out->first_refusal)
-            out->first_refusal = refusal(c, a);
-        visa_free(c);
+            out->first_refusal = arena_strdup(a, one.refusal);
         accepted[kind] = accepted[kind] || legal;
         refused[kind] += !legal;
         out->refused += !legal;
@@ -88,7 +98,7 @@ bool tune_search(const target *t, const tune_question *q, const visa_tune_option
             out->cycles = one.cycles;
             out->dma_cycles = one.dma_cycles;
             out->plan = plans[i];
-            memcpy(out->found.steps, text.steps, sizeof text.steps);
+            memcpy(out->found.steps, one.text.steps, sizeof one.text.steps);
         }
         arena_rewind(scratch, mark);
         if (o->progress)

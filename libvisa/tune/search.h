@@ -16,6 +16,17 @@ typedef struct tune_answer {
     const char *first_refusal;   /* NULL: none was */
 } tune_answer;
 
+/* What a compilation says of one plan. */
+typedef struct tune_trial {
+    tune_text text;             /* with the cycles of each step */
+    int64_t cycles, dma_cycles; /* as in tune_answer */
+    uint64_t steps;             /* of work that it took */
+    const char *refusal;        /* "E-DMA-ALIGN: ..", NULL: it compiles */
+} tune_trial;
+
+/* Writes, compiles and prices it; lives in the arena. False: no memory. */
+bool tune_try(const target *t, const tune_question *q, const tune_plan *p, arena *a, tune_trial *out);
+
 /* False: no plan compiles. */
 bool tune_search(const target *t, const tune_question *q, const visa_tune_options *o, arena *a, tune_answer *out);
 

@@ -62,6 +62,7 @@ static void consider_ways(space *x, tune_plan p)
     /* parts of a sum pay where weights are many: a slice of them is waited for before anything is multiplied */
     int64_t iterations = s[TUNE_BATCH].loop * s[TUNE_ROW].loop * s[TUNE_COLUMN].loop, parts = x->question->size[TUNE_SUM] / SHORTEST_PART,
             most_parts = s[TUNE_BATCH].loop * s[TUNE_COLUMN].loop > 1 ? 1 : larger(1, smaller(parts, MOST_LOOPS / iterations));
+    int64_t most_gathered = x->question->turned[x->question->weights] ? s[TUNE_COLUMN].slice : 1;
     bool both_loops = s[TUNE_ROW].loop > 1 && s[TUNE_COLUMN].loop > 1;
     for (int outside = both_loops ? 0 : s[TUNE_COLUMN].loop > 1 || s[TUNE_ROW].loop == 1; outside < 2; outside++)
         for (int rings = 0; rings < 2; rings++)
@@ -73,9 +74,15 @@ static void consider_ways(space *x, tune_plan p)
                         p.main_weights = by_main;
                         p.idle_inside = inside;
                         p.regroup = regroup;
-                        for (p.sum_loop = 1; p.sum_loop <= most_parts; p.sum_loop *= 2)
-                            consider(x, p);
+                        for (p.gather = 1; p.gather <= most_gathered; p.gather *= 2)
+                            for (p.sum_loop = 1; p.sum_loop <= most_parts; p.sum_loop *= 2)
+                                consider(x, p);
                     }
+}
+
+static bool is_turned(const tune_question *q, tune_role role)
+{
+    return (role == TUNE_ROW && q->turned[q->stream]) || (role == TUNE_COLUMN && q->turned[q->weights]);
 }
 
 /* Numbers of slices worth a try for an axis: powers of two, as the slices of a cluster are. */
@@ -101,7 +108,7 @@ static void consider_splits(space *x, const int64_t loops_of[3], int clustered)
                 int64_t slices[] = {digits[TUNE_BATCH][b], digits[TUNE_ROW][r], digits[TUNE_COLUMN][c]};
                 if (slices[0] * slices[1] * slices[2] > all)
                     break;
-                tune_plan p = {.idle_inside = 1, .regroup = 1};
+                tune_plan p = {.idle_inside = 1, .regroup = 1, .gather = 1};
                 bool useful = true;
                 for (int role = TUNE_BATCH; role < TUNE_SUM; role++) {
                     int64_t cluster = clustered == role ? x->target->clusters_per_chip : 1, parts = loops_of[role] * cluster * slices[role];
@@ -112,8 +119,11 @@ static void consider_splits(space *x, const int64_t loops_of[3], int clustered)
                                    : tile > 4                             ? 8
                                    : tile > 2                             ? 4
                                                                           : tile;
+                    if (is_turned(x->question, (tune_role)role)) /* whole blocks of the Transpose Engine */
+                        unit = larger(unit, tune_turn_columns(x->question, 1));
                     *s = tune_split_of(size[role], loops_of[role], cluster, slices[role], unit);
-                    useful = useful && (parts == 1 || s->padded - s->padded / parts < size[role]) && s->padded < 2 * size[role] + 8;
+                    useful = useful && (parts == 1 || s->padded - s->padded / parts < size[role]) &&
+                             s->padded < 2 * size[role] + larger(8, unit);
                 }
                 useful = useful && p.split[TUNE_BATCH].tile == 1;
                 if (useful)

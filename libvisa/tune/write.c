@@ -33,9 +33,14 @@ static const char *kept(const writer *w, tune_role role, int64_t stride, int64_t
     return tune_digit(w->q, role, w->p->split[role].padded, stride, count, w->a);
 }
 
+static const char *sum_digit(const writer *w, int64_t padded, int64_t stride, int64_t count)
+{
+    return tune_digit(w->q, TUNE_SUM, padded, stride, count, w->a);
+}
+
 static const char *summed(const writer *w, int64_t stride, int64_t count)
 {
-    return tune_digit(w->q, TUNE_SUM, w->p->sum_padded, stride, count, w->a);
+    return sum_digit(w, w->p->sum_padded, stride, count);
 }
 
 /* "1 # 4" */
@@ -124,26 +129,32 @@ static const char *type_name(dtype t)
     return dtype_row_of(t)->name;
 }
 
-/* A role's axes in a port; of the sum padded where a copy needs whole 8 bytes. */
-static const char *port_axes(const writer *w, tune_role role)
+/* A role's axes in a port, padded where they are rows of an operand and a copy needs whole 8 bytes. */
+static const char *port_axes(const writer *w, tune_role role, bool rows)
 {
     const tune_question *q = w->q;
-    bool whole_words = q->size[TUNE_SUM] * dtype_row_of(q->type)->bits % 64 == 0;
-    return role == TUNE_SUM && !whole_words ? summed(w, 1, w->p->sum_padded) : q->axis_text[role];
+    bool whole_words = q->size[role] * dtype_row_of(q->type)->bits % 64 == 0;
+    if (!rows || whole_words)
+        return q->axis_text[role];
+    return role == TUNE_SUM ? summed(w, 1, w->p->sum_padded) : kept(w, role, 1, w->p->split[role].padded);
 }
 
 static const char *port_mapping(const writer *w, tune_place place)
 {
-    tune_role free = place == w->q->weights ? TUNE_COLUMN : TUNE_ROW;
-    return place == TUNE_OUT ? LIST(w, port_axes(w, TUNE_BATCH), port_axes(w, TUNE_ROW), port_axes(w, TUNE_COLUMN))
-                             : LIST(w, port_axes(w, TUNE_BATCH), port_axes(w, free), port_axes(w, TUNE_SUM));
+    const char *batch = port_axes(w, TUNE_BATCH, false);
+    if (place == TUNE_OUT)
+        return LIST(w, batch, port_axes(w, TUNE_ROW, false), port_axes(w, TUNE_COLUMN, false));
+    bool turned = w->q->turned[place];
+    const char *free = port_axes(w, tune_kept_of(w->q, place), turned), *sums = port_axes(w, TUNE_SUM, !turned);
+    return turned ? LIST(w, batch, sums, free) : LIST(w, batch, free, sums);
 }
 
 static bool is_taken(const char *name)
 {
-    static const char *const words[] = {"device", "weights", "rows",  "columns", "products", "pieces", "i",      "j",   "g",  "fn",
-                                        "let",    "for",     "in",    "mut",     "const",    "type",   "struct", "if",  "as", "use",
-                                        "axes",   "else",    "match", "mod",     "pub",      "ref",    "self",   "impl"};
+    static const char *const words[] = {"device", "weights", "rows",   "columns", "products", "pieces", "lying", "lying_rows",
+                                        "i",      "j",       "g",      "fn",      "let",      "for",    "in",    "mut",
+                                        "const",  "type",    "struct", "if",      "as",       "use",    "axes",  "else",
+                                        "match",  "mod",     "pub",    "ref",     "self",     "impl"};
     for (size_t i = 0; i < sizeof words / sizeof *words; i++)
         if (strcmp(words[i], name) == 0)
             return true;
@@ -193,6 +204,41 @@ static const char *tiles(const writer *w, bool batch, bool row, bool column, boo
     return text;
 }
 
+/* Slices of weights as they are copied: digits of the sum where slices share rows. */
+static const char *gathered_slice(const writer *w)
+{
+    const tune_plan *p = w->p;
+    const tune_split *column = &p->split[TUNE_COLUMN];
+    return p->gather == 1
+               ? "Slice"
+               : arena_printf(w->a, "m![%s]",
+                              LIST(w, slice_digit(w, TUNE_BATCH), slice_digit(w, TUNE_ROW), idle(w, idle_between(w)),
+                                   kept(w, TUNE_COLUMN, column->tile * p->gather, column->slice / p->gather), summed(w, 1, p->gather)));
+}
+
+/* From [sums, tile] to [tile, sums]: blocks of the Transpose Engine, after slices have exchanged digits of the sum for those of the tile.
+ */
+static void write_turn(writer *w, tune_role role, int64_t tile, int64_t sums, int64_t gather, const char *from)
+{
+    int64_t rows = tune_turn_rows(w->t, w->q), columns = tune_turn_columns(w->q, tile), block = larger(rows, gather);
+    int64_t padded = w->p->sum_padded;
+    if (sums == padded) /* of the padding after a sum, whole blocks are left out */
+        sums = padded = round_up(w->q->size[TUNE_SUM], block);
+    const char *blocks = sum_digit(w, padded, block, sums / block), *groups = kept(w, role, columns, tile / columns),
+               *packet = kept(w, role, 1, columns), *in_slice = gather < rows ? sum_digit(w, padded, gather, rows / gather) : NULL,
+               *between = gather > rows ? sum_digit(w, padded, rows, gather / rows) : NULL, *side = sum_digit(w, padded, 1, gather);
+    line(w, "    .begin(%s.view())", from);
+    line(w, "    .fetch::<m![%s], m![%s]>()", LIST(w, kept(w, role, tile, gather), blocks, groups, in_slice), packet);
+    if (gather > 1)
+        line(w, "    .switch::<Slice, m![%s]>(SwitchConfig::InterTranspose { slice1: %" PRId64 ", slice0: 1, time0: %" PRId64 " })",
+             LIST(w, blocks, groups, in_slice, side), gather, sums / gather * (tile / columns));
+    line(w, "    .collect()");
+    line(w, "    .transpose::<m![%s], m![%s]>()", LIST(w, blocks, groups, between, packet),
+         padded_to(w, sum_digit(w, padded, 1, rows), rows, w->t->flit_bytes * 8 / dtype_row_of(w->q->type)->bits));
+    line(w, "    .commit_trim::<m![%s]>()", sum_digit(w, padded, 1, rows));
+    line(w, "    .commit();");
+}
+
 static void write_weights(writer *w)
 {
     const tune_plan *p = w->p;
@@ -203,9 +249,25 @@ static void write_weights(writer *w)
                arena_printf(w->a, "%" PRId64 " columns for each slice, %s", column->tile,
                             p->split[TUNE_ROW].slice > 1 || p->split[TUNE_ROW].cluster > 1 ? "a copy for every group of rows"
                                                                                            : "each column once"));
-    line(w, "let columns: DmTensor<%s, Chip, Cluster, Slice, m![%s]> = %s%s.to_dm(&mut device.tdma);", type,
-         LIST(w, kept(w, TUNE_COLUMN, 1, column->tile), sums), port_name(w, w->q->weights), tiles(w, true, false, true, true, ".view()"));
+    bool turned = w->q->turned[w->q->weights];
+    const char *tile = kept(w, TUNE_COLUMN, 1, column->tile), *gathered = gathered_slice(w);
+    line(w, "let %s: DmTensor<%s, Chip, Cluster, %s, m![%s]> = %s%s.to_dm(&mut device.tdma);", turned ? "lying" : "columns", type, gathered,
+         turned ? LIST(w, summed(w, p->gather, tune_sum_part(p) / p->gather), kept(w, TUNE_COLUMN, 1, column->tile * p->gather))
+                : LIST(w, tile, sums),
+         port_name(w, w->q->weights), tiles(w, true, false, true, true, ".view()"));
     end_step(w, TUNE_LOAD_WEIGHTS);
+    if (turned) {
+        begin_step(w, TUNE_TURN_WEIGHTS,
+                   p->gather > 1
+                       ? arena_printf(w->a,
+                                      "Packets are of the sum: %" PRId64 " slices, whose copies had long runs, exchange its parts "
+                                      "for columns, and blocks are turned",
+                                      p->gather)
+                       : "Packets are of the sum: blocks of columns are turned");
+        line(w, "let columns: DmTensor<%s, Chip, Cluster, Slice, m![%s]> = device.main", type, LIST(w, tile, sums));
+        write_turn(w, TUNE_COLUMN, column->tile, tune_sum_part(p), p->gather, "lying");
+        end_step(w, TUNE_TURN_WEIGHTS);
+    }
     begin_step(w, TUNE_STORE_WEIGHTS,
                p->main_weights ? "Into the TRF by the main context, 32 bytes a cycle: the sub context's 8 would be waited for"
                                : "Into the TRF by the sub context, while others work");
@@ -232,9 +294,18 @@ static void write_rows(writer *w)
                               : arena_printf(w->a, "m![%s]",
                                              LIST(w, slice_digit(w, TUNE_BATCH), slice_digit(w, TUNE_ROW), idle(w, idle_between(w)),
                                                   kept(w, TUNE_ROW, rest, p->ring_rows), summed(w, part, p->ring_sums)));
-    line(w, "let rows: DmTensor<%s, Chip, Cluster, %s, m![%s]> = %s%s.to_dm(&mut device.tdma);", type_name(w->q->type), w->rows_slice,
-         LIST(w, kept(w, TUNE_ROW, 1, rest), summed(w, 1, part)), port_name(w, w->q->stream), tiles(w, true, true, false, true, ".view()"));
+    bool turned = w->q->turned[w->q->stream];
+    const char *tile = kept(w, TUNE_ROW, 1, rest), *sums = summed(w, 1, part), *type = type_name(w->q->type);
+    line(w, "let %s: DmTensor<%s, Chip, Cluster, %s, m![%s]> = %s%s.to_dm(&mut device.tdma);", turned ? "lying_rows" : "rows", type,
+         w->rows_slice, turned ? LIST(w, sums, tile) : LIST(w, tile, sums), port_name(w, w->q->stream),
+         tiles(w, true, true, false, true, ".view()"));
     end_step(w, TUNE_LOAD_ROWS);
+    if (turned) {
+        begin_step(w, TUNE_TURN_ROWS, "Packets are of the sum: blocks of rows are turned");
+        line(w, "let rows: DmTensor<%s, Chip, Cluster, %s, m![%s]> = device.main", type, w->rows_slice, LIST(w, tile, sums));
+        write_turn(w, TUNE_ROW, rest, part, 1, "lying_rows");
+        end_step(w, TUNE_TURN_ROWS);
+    }
 }
 
 /* The chain up to the sums, in their type. */

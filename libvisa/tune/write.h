@@ -8,8 +8,10 @@
 /* What a kernel does, in the order of its text; not every kernel has all of it. */
 typedef enum tune_step {
     TUNE_LOAD_WEIGHTS,
+    TUNE_TURN_WEIGHTS, /* of a tensor that lies turned */
     TUNE_STORE_WEIGHTS,
     TUNE_LOAD_ROWS,
+    TUNE_TURN_ROWS,
     TUNE_MULTIPLY,
     TUNE_SUMS,        /* those of the parts before this one, for the Vector Engine */
     TUNE_MULTIPLY_ON, /* parts of the sum after the first one, */

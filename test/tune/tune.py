@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 """visac tune: what it answers compiles, computes the question, and is no slower than what a sweep by hand found; the same answer twice.
-Usage: tune.py [SEED]"""
+Usage: tune.py [SEED [QUESTIONS]]: random questions of another seed, that many, and nothing else."""
+import math
 import os
 import random
 import re
@@ -17,7 +18,11 @@ AT_MOST = [("64,64,256", "i8", 2789), ("128,64,128", "bf16", 3556), ("256,64,512
            ("256,256,512", "i8", 10725), ("1024,64,512", "i8", 13797), ("1024,1024,1024", "i8", 99217)]
 FORMS = [PRODUCT, "y[n] = sum(k) x[k] * W[n, k]", "C[b, m, n] = sum(k) A[b, m, k] * B[b, n, k]", "C[b, m, n] = sum(k) A[b, m, k] * B[n, k]",
          "C[m, n] = sum(k, l) A[m, k, l] * B[n, k, l]", "C[n, m] = sum(k) A[m, k] * B[n, k]", "d[] = sum(k) v[k] * w[k]"]
-SIZES = [1, 2, 3, 5, 8, 13, 16, 24, 32, 48, 64, 100, 128]
+TURNED = ["C[m, n] = sum(k) A[m, k] * B[k, n]", "C[m, n] = sum(k) A[k, m] * B[n, k]", "C[m, n] = sum(k) A[k, m] * B[k, n]", "y[n] = sum(k) x[k] * W[k, n]",
+          "C[b, m, n] = sum(k) A[b, m, k] * B[b, k, n]", "C[n, m] = sum(k, l) A[k, l, m] * B[k, l, n]", "C[b, n] = sum(k) A[b, k] * B[b, k, n]"]
+TYPES = [("i4", "i32"), ("i4", "i8"), ("i8", "i32"), ("i8", "i8"), ("f8e4m3", "f32"), ("f8e5m2", "f32"), ("bf16", "f32"), ("bf16", "bf16")]
+LEAST_SIZES = [1, 2, 3, 8, 16, 32, 64]  # half of the sizes; the others are any up to 300
+MOST_PRODUCTS = 1 << 24  # multiplications of a random question, so that its check is short
 failures = []
 
 
@@ -58,18 +63,20 @@ def goals():
         check(visa_tools.run(["visac", "-", "--format-check"], stdin=answer.out).status == 0, f"{sizes} {dtype}: not in the canonical layout")
 
 
-def numbers():
-    """A product in Python."""
+def numbers(a_turned, b_turned):
+    """A product in Python. What lies turned is given as its columns."""
     m, n, k = 24, 40, 96
     rng = random.Random(5)
     a = [[rng.randint(-128, 127) for _ in range(k)] for _ in range(m)]
     b = [[rng.randint(-128, 127) for _ in range(k)] for _ in range(n)]
     with tempfile.TemporaryDirectory() as work:
         path = lambda name: os.path.join(work, name)
-        made = tune(PRODUCT, {"m": m, "n": n, "k": k}, "--dtype=i8", "--emit=bin", "-o", path("c.bin"))
+        question = f"C[m, n] = sum(k) A[{'k, m' if a_turned else 'm, k'}] * B[{'k, n' if b_turned else 'n, k'}]"
+        made = tune(question, {"m": m, "n": n, "k": k}, "--dtype=i8", "--emit=bin", "-o", path("c.bin"))
         check(made.status == 0, made.text())
-        write_npy(path("a.npy"), "b", "|i1", (m, k), sum(a, []))
-        write_npy(path("b.npy"), "b", "|i1", (n, k), sum(b, []))
+        for name, rows, turned in [("a", a, a_turned), ("b", b, b_turned)]:
+            lies = [list(column) for column in zip(*rows)] if turned else rows
+            write_npy(path(name + ".npy"), "b", "|i1", (len(lies), len(lies[0])), sum(lies, []))
         names = re.findall(r"^out (\w+):", visa_tools.run(["visa-run", path("c.bin"), "--list"]).text(), re.M)
         ran = visa_tools.run(["visa-run", path("c.bin"), "--input", "a=" + path("a.npy"), "--input", "b=" + path("b.npy"), "--output",
                               f"{names[0]}=" + path("c.npy")])
@@ -78,7 +85,7 @@ def numbers():
             data = file.read()
         found = struct.unpack(f"<{m * n}i", data[-4 * m * n:])
     expected = tuple(sum(x * y for x, y in zip(row, column)) for row in a for column in b)
-    check(found == expected, "numbers: another product")
+    check(found == expected, f"numbers: another product than {question}")
 
 
 def same_twice():
@@ -93,20 +100,32 @@ def same_twice():
         least = cycles
 
 
-def random_questions(seed):
+def random_question(rng):
+    """Form, sizes, types: sizes 1 to 300, primes and all, of a contraction that is soon computed."""
+    form = rng.choice(FORMS + TURNED)
+    names = sorted(set(re.findall(r"\b[bklmn]\b", form)))
+    while True:
+        of = {name: rng.choice(LEAST_SIZES) if rng.random() < 0.4 else rng.randint(1, 12 if name in "bl" else 300) for name in names}
+        if math.prod(of.values()) <= MOST_PRODUCTS:
+            return form, of, *rng.choice(TYPES)
+
+
+def random_questions(seed, count):
     """An answer that passes its check, or a refusal that says why."""
     rng = random.Random(seed)
-    for _ in range(200 if visa_tools.LONG else 24 // visa_tools.SLOWER):
-        form = rng.choice(FORMS)
-        names = sorted(set(re.findall(r"\b[bklmn]\b", form)))
-        of = {name: rng.choice(SIZES) for name in names}
-        dtype, out = rng.choice([("i8", "i32"), ("i8", "i8"), ("bf16", "f32"), ("bf16", "bf16"), ("f8e4m3", "f32"), ("i4", "i32")])
-        ran = tune(form, of, f"--dtype={dtype}", f"--out={out}", "--budget=1s", "--check")
+    answered = 0
+    for _ in range(count):
+        form, of, dtype, out = random_question(rng)
+        ran = tune(form, of, f"--dtype={dtype}", f"--out={out}", f"--budget={rng.choice([0, 1])}s", "--check")
         what = f"{form} {of} {dtype} {out} (seed {seed}): "
         check(not ran.crashed and ran.status in (0, 1), what + ran.text())
         check(ran.status != 0 or "agree" in ran.text() or "proven" in ran.text(), what + ran.text())
         check(ran.status != 1 or re.search(r"error\[E-TUNE-\w+\]: ", ran.text()), what + ran.text())
         check(ran.status != 1 or "E-TUNE-NONE" not in ran.text() or "note: the first one: E-" in ran.text() or " 0 that" in ran.text(), what + ran.text())
+        answered += ran.status == 0
+        if count > 100 and ran.status:
+            print(what + ran.text().splitlines()[0], flush=True)
+    print(f"tune: {answered} of {count} random questions have an answer")
 
 
 def parts():
@@ -118,11 +137,24 @@ def parts():
     check(ran.status == 0 and "agree" in ran.text(), ran.text())
 
 
+def turned():
+    """Weights that lie turned are copied in long runs: more slices share rows, and exchange them."""
+    for dtype in ["i4", "i8", "bf16"]:
+        answer = tune("C[m, n] = sum(k) A[m, k] * B[k, n]", {"m": 256, "n": 512, "k": 512}, f"--dtype={dtype}", "--out=i8" if dtype == "i4" else "--budget=1s")
+        check(".transpose::<" in answer.text(), "nothing is turned: " + answer.text())
+        if dtype != "i4":
+            check("exchange its parts" in answer.text(), "no slices share rows: this question no longer tests it: " + answer.text())
+        ran = visa_tools.run(["visac", "-", "--check", "-Werror"], stdin=answer.out, timeout=300)
+        check(ran.status == 0 and "agree" in ran.text(), ran.text())
+
+
 def command_line():
     for arguments, status, text in [
             (["tune"], 2, "tune takes a question"),
             (["tune", PRODUCT, "-D", "m=8,n=8,k"], 2, "-D of a question takes"),
             (["tune", PRODUCT, "more", "-D", "m=8,n=8,k=64"], 2, "more than one question"),
+            (["tune", "y[n]", "=", "x[k]", "README.md", "docs", "W[n,", "k]", "-D", "n=8,k=64"], 2, "put the question in quotes"),
+            (["tune", "C[m,n]", "-D", "m=8,n=8,k=64"], 1, "write it in quotes, 'C[m, n] = sum(k)"),
             (["tune", PRODUCT, "-D", "m=8,n=8,k=64", "--explore"], 2, "visac tune"),
             (["tune", PRODUCT, "-D", "m=8,n=8,k=64", "--budget=2"], 2, "--budget takes seconds"),
             (["x.vm", "--dtype=i8"], 2, "belong to `visac tune`"),
@@ -138,12 +170,16 @@ def command_line():
 
 def main():
     seed = int(sys.argv[1]) if len(sys.argv) > 1 else 25
-    goals()
-    numbers()
-    same_twice()
-    parts()
-    command_line()
-    random_questions(seed)
+    if len(sys.argv) < 3:
+        goals()
+        for a_turned in (False, True):
+            for b_turned in (False, True):
+                numbers(a_turned, b_turned)
+        turned()
+        same_twice()
+        parts()
+        command_line()
+    random_questions(seed, int(sys.argv[2]) if len(sys.argv) > 2 else 300 if visa_tools.LONG else 12)
     for failure in failures:
         print(failure)
     print(f"tune: {len(failures)} failures")

@@ -1,0 +1,99 @@
+/* Every plan of small questions that compiles: none takes less than the bound that an answer's header has, and estimates are near what
+ * the schedule of the kernel's own commands says. */
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "libvisa/tune/search.h"
+#include "test/suite.h"
+
+typedef struct asked {
+    const char *text, *dtype, *out;
+    int64_t sizes[4]; /* of axes b, k, m, n; 0: the question has no such axis */
+    bool exact;       /* pieces of whole blocks: the median estimate is as the schedule has it */
+    bool whole;       /* sizes that no copy cuts inside 8 bytes: every plan compiles */
+} asked;
+
+static const char ROWS[] = "C[m, n] = sum(k) A[m, k] * B[n, k]", TURNED[] = "C[m, n] = sum(k) A[k, m] * B[k, n]",
+                  BATCH[] = "C[b, m, n] = sum(k) A[b, m, k] * B[b, n, k]", VECTOR[] = "y[n] = sum(k) x[k] * W[n, k]",
+                  VECTOR_TURNED[] = "y[n] = sum(k) x[k] * W[k, n]", MIXED[] = "C[n, m] = sum(k) A[m, k] * B[k, n]";
+
+static const asked QUESTIONS[] = {
+    {ROWS, "i8", "i32", {0, 64, 64, 64}, true, true},          {ROWS, "i8", "i8", {0, 256, 64, 32}, false, true},
+    {ROWS, "bf16", "f32", {0, 32, 32, 8}, false, true},        {ROWS, "bf16", "bf16", {0, 128, 48, 96}, false, true},
+    {ROWS, "i4", "i32", {0, 128, 16, 16}, false, true},        {ROWS, "f8e4m3", "f32", {0, 61, 17, 31}, false, false},
+    {ROWS, "i8", "i32", {0, 512, 8, 128}, false, true},        {ROWS, "bf16", "bf16", {0, 1024, 24, 24}, false, false},
+    {ROWS, "i8", "i32", {0, 1000, 3, 7}, false, false},        {TURNED, "i8", "i32", {0, 64, 64, 64}, true, true},
+    {TURNED, "bf16", "f32", {0, 128, 48, 32}, false, true},    {TURNED, "i4", "i8", {0, 64, 32, 16}, true, true},
+    {TURNED, "f8e5m2", "f32", {0, 100, 12, 40}, false, false}, {BATCH, "i8", "i32", {4, 64, 16, 16}, false, true},
+    {BATCH, "bf16", "bf16", {3, 96, 8, 24}, false, true},      {VECTOR, "bf16", "f32", {0, 256, 0, 128}, false, true},
+    {VECTOR, "i8", "i8", {0, 300, 0, 64}, false, true},        {VECTOR_TURNED, "i8", "i32", {0, 128, 0, 256}, false, true},
+    {MIXED, "i8", "i32", {0, 96, 40, 56}, false, false},       {MIXED, "bf16", "bf16", {0, 64, 128, 16}, false, true},
+};
+enum { QUESTION_COUNT = sizeof QUESTIONS / sizeof *QUESTIONS, MOST_PERCENT = 140 };
+
+static bool read(const asked *x, arena *a, diag_list *diags, tune_question *q)
+{
+    static const char *const names[] = {"b", "k", "m", "n"};
+    visa_parameter sizes[4];
+    visa_tune_options o = {.question = x->text, .sizes = sizes, .dtype = x->dtype, .out_dtype = x->out};
+    for (int i = 0; i < 4; i++)
+        if (x->sizes[i] > 0)
+            sizes[o.size_count++] = (visa_parameter){.name = names[i], .values = &x->sizes[i], .count = 1};
+    diag_list_init(diags, a);
+    return tune_question_read(x->text, 0, &o, diags, q);
+}
+
+static int compare(const void *a, const void *b)
+{
+    int64_t x = *(const int64_t *)a, y = *(const int64_t *)b;
+    return x < y ? -1 : x > y;
+}
+
+START_TEST(plans_of_a_question)
+{
+    const asked *x = &QUESTIONS[_i];
+    const target *t = target_by_name("rngd");
+    arena *a = arena_new(), *scratch = arena_new();
+    diag_list diags;
+    tune_question q;
+    ck_assert(read(x, a, &diags, &q));
+    tune_bound bound = tune_bound_of(t, &q);
+    size_t count, compiled = 0;
+    tune_plan *plans = tune_space(t, &q, a, &count);
+    size_t step = (size_t)suite_rounds(8, 1); /* of plans in the order of their estimates every so many */
+    step = step ? step : 1;
+    int64_t *percent = ARENA_ARRAY(a, int64_t, count);
+    for (size_t i = 0; i < count; i += i < 8 ? 1 : step) {
+        arena_mark mark = arena_mark_here(scratch);
+        tune_trial one;
+        ck_assert(tune_try(t, &q, &plans[i], scratch, &one));
+        ck_assert_msg(!x->whole || !one.refusal, "%s: %s:\n%s", x->text, one.refusal, one.text.text.text);
+        if (!one.refusal) {
+            ck_assert_msg(one.cycles >= bound.cycles, "%s: a kernel of %" PRId64 " cycles, below the bound %" PRId64 ":\n%s", x->text,
+                          one.cycles, bound.cycles, one.text.text.text);
+            percent[compiled++] = plans[i].cycles * 100 / one.cycles;
+        }
+        arena_rewind(scratch, mark);
+    }
+    ck_assert_uint_gt(compiled, 0);
+    qsort(percent, compiled, sizeof *percent, compare);
+    int64_t middle = percent[compiled / 2], most = percent[compiled - 1];
+    ck_assert_msg(!x->exact || (middle >= 95 && middle <= 105), "%s: the median estimate is %" PRId64 " %% of the cycles", x->text, middle);
+    ck_assert_msg(most <= MOST_PERCENT, "%s: an estimate is %" PRId64 " %% of the cycles", x->text, most);
+    if (getenv("VISA_SHOW"))
+        printf("%s %s: %zu of %zu compile; estimates %" PRId64 " .. %" PRId64 " .. %" PRId64 " %%\n", x->text, x->dtype, compiled, count,
+               percent[0], middle, most);
+    arena_free(scratch);
+    arena_free(a);
+}
+END_TEST
+
+int main(void)
+{
+    Suite *s = suite_create("tune_plans");
+    TCase *t = suite_case("plans");
+    tcase_add_loop_test(t, plans_of_a_question, 0, QUESTION_COUNT);
+    suite_add_tcase(s, t);
+    return suite_status(s);
+}
