@@ -12,7 +12,7 @@ import tempfile
 
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 RUN = [sys.executable, os.path.join(ROOT, "bench/run.py")]
-PAGE = os.path.join(ROOT, "docs/performance.md")
+PAGES = [os.path.join(ROOT, page) for page in ("docs/performance.md", "docs/tune.md")]  # tune's table is where tune is explained
 BLOCK = re.compile(r"<!-- bench: (\w+) -->(.*?)<!-- end -->", re.S)
 
 
@@ -31,8 +31,11 @@ def main():
     programs = ["--bin", sys.argv[1]]
     with tempfile.TemporaryDirectory() as work:
         page, file = os.path.join(work, "page.md"), os.path.join(work, "all.json")
-        with open(PAGE, encoding="utf-8") as source, open(page, "w", encoding="utf-8") as copy:
-            text = source.read()
+        text = ""
+        for path in PAGES:
+            with open(path, encoding="utf-8") as source:
+                text += source.read()
+        with open(page, "w", encoding="utf-8") as copy:
             copy.write(text)
         said = run(programs + ["--smoke", "--json", file, "--update", page])
         with open(file, encoding="utf-8") as stream:
@@ -46,7 +49,7 @@ def main():
         for t in section["tables"]:
             must(t["rows"] and all(len(row) == len(t["columns"]) for row in t["rows"]), f"{name}: {t['title']}: rows and columns differ")
     blocks = {name for name, _ in BLOCK.findall(text)}
-    must(blocks == set(sections) | {"environment", "targets"}, f"docs/performance.md has blocks for {sorted(blocks)}, the driver has {sorted(sections)}")
+    must(blocks == set(sections) | {"environment", "targets"}, f"the pages have blocks for {sorted(blocks)}, the driver has {sorted(sections)}")
     must(BLOCK.sub("", updated) == BLOCK.sub("", text), "--update changed text outside of its blocks")
     must(all(body.strip() for name, body in BLOCK.findall(updated) if not sections.get(name, {}).get("skipped")), "--update left a block empty")
     run(programs + ["--smoke", "nothing"], 2)
