@@ -26,6 +26,12 @@ REFUSED = {
     "upgrade-macro-refused.vm": rb"in different ways",
     "april/furiosa-visa-examples/src/fetch_commit.rs": rb"E-DMA-ALIGN",
     "april/furiosa-visa-examples/src/reshape.rs": rb"E-DMA-ALIGN",
+    "april/furiosa-visa-examples/src/matmul/matmul_wo_broadcast.rs": rb"E-DMA-ALIGN",
+    "april/furiosa-visa-examples/src/cluster_chip_shuffle_slice.rs": rb"does not write `parallel_copy_chip_slice",
+    "april/furiosa-visa-examples/src/scatter_gather.rs": rb"has nothing for this `dma_scatter`",
+    "april/furiosa-visa-examples/src/vrf_add.rs": rb"does not write `to_vrf::<Element>\(address\)`",
+    "v06/furiosa-opt-examples/src/cluster_chip_shuffle_slice.rs": rb"has nothing for this `dm_chip_shuffle`",
+    "v06/furiosa-opt-examples/src/scatter_gather.rs": rb"has nothing for this `dma_scatter`",
     "macros.vm": rb"put together by a macro",
     "commit-sizes.vm": rb"has nothing for this `commit`",  # of what fetch gives: only April commits without collect
     "commit-without-collect.vm": rb"has nothing for this `commit`",
