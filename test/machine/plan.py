@@ -167,6 +167,18 @@ class Tests:
             done = self.plan(text)
             self.expect(done.returncode == 1 and b"error[E-PLAN]" in done.stderr, f"{text[:20]}: {done.stderr}")
 
+    def nothing(self):
+        """Empty ranges cost nothing, however often they are repeated; a check of no run is not passed."""
+        inner = {"for": "k", "from": 5, "to": 5, "steps": binding("last")}
+        deep = [{"for": "i", "to": 2000000000, "steps": [{"for": "j", "to": 2000000000, "steps": [inner, dict(inner, **{"from": 0, "to": 0})]}]}]
+        for steps in ([], deep):
+            done = self.plan(plan(steps=steps))
+            self.expect(done.returncode == 0 and self.bytes("out.bin") == self.bytes("rows.bin"), f"no runs: {done.stderr}")
+            os.remove(self.path("out.bin"))
+            done = self.plan(plan(steps=steps), "--check")
+            self.expect(done.returncode == 3 and b"error[E-CHECK-NOTHING]" in done.stderr and not os.path.exists(self.path("out.bin")),
+                        f"a check of no runs: {done.returncode} {done.stderr}")
+
     def differences(self):
         """A command that adds 4 for 3 is found, in its step, and no output is written."""
         done = self.run("visac", "wrong.vm", "-o", "wrong.bin")
@@ -175,10 +187,14 @@ class Tests:
         # the words of the wrong kernel with the einsum of the good one: the first byte that differs is the command's
         at = next(i for i, (a, b) in enumerate(zip(good, wrong)) if a != b)
         self.write("k.bin", good[:at] + wrong[at:at + 1] + good[at + 1:])
-        os.remove(self.path("out.bin"))
         done = self.plan(plan(), "--check")
         self.expect(done.returncode == 3 and b"error[E-PLAN-STEP]: step 2: kernel `step` differs" in done.stderr and not os.path.exists(self.path("out.bin")),
                     f"a wrong command: {done.returncode} {done.stdout} {done.stderr}")
+        # so many that the rest is not run: still a difference, no failure to run
+        many = [{"for": "i", "to": 30, "steps": binding({"buffer": "rows", "at": [2]})}]
+        done = self.plan(plan(steps=many), "--check")
+        self.expect(done.returncode == 3 and b"step: 0 of 30 runs agree" in done.stdout and not os.path.exists(self.path("out.bin")),
+                    f"30 wrong steps: {done.returncode} {done.stdout} {done.stderr}")
         self.write("k.bin", good)
 
 
@@ -194,6 +210,7 @@ def main():
         t.chains()
         t.reports()
         t.refusals()
+        t.nothing()
         t.differences()
     print("plans: all as told" if not t.failed else f"plans: {t.failed} failures")
     return 1 if t.failed else 0
