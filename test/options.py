@@ -35,6 +35,14 @@ def options(program):
             yield found.group(1), bool(found.group(2) or found.group(3)), (found.group(2) or "").startswith("[")
 
 
+def choices():
+    """Each value of each option that takes one of some words, from the rows: what a row offers is understood."""
+    for program in ("visac", "visa-run"):
+        with open(os.path.join(visa_tools.SOURCE, "tools", program.replace("-", "_") + ".def")) as file:
+            for values, name in re.findall(r'ONE_OF\("([^"]+)", \w+, "([\w-]+)"', file.read()):
+                yield from ((program, f"--{name}={value}") for value in values.split("|"))
+
+
 def words(program, option, takes, optional):
     if not takes:
         return [option]
@@ -76,6 +84,11 @@ def main():
             for fault in pool.map(lambda job: run_one(folder, sources, *job[1], job[0]), enumerate(lines)):
                 count += 1
                 faults += [fault] if fault else []
+        offered = list(choices())
+        assert len(offered) > 20, "the rows were not understood"
+        for program, option in offered:
+            done = visa_tools.run([program, option, sources["vm" if program == "visac" else "bin"]], cwd=folder)
+            faults += [f"{program} {option}: {done.text()}"] if done.status == 2 or done.crashed else []
         faults += [f"{path} was changed" for path, data in before.items() if open(path, "rb").read() != data]
     print("\n".join(faults + [f"{count} command lines, {len(faults)} faults"]))
     return 1 if faults else 0

@@ -60,7 +60,8 @@ static int option_THREADS(void *of, const char *text)
 static int option_CPU(void *of, const char *text)
 {
     arguments *a = of;
-    cpu_level_named(text, &a->cpu);
+    if (!cpu_level_named(text, &a->cpu))
+        return tool_usage_error("visa-run", "--cpu=%s is no level of this version", text);
     return OPTION_GO_ON;
 }
 
