@@ -79,6 +79,7 @@ REFUSED = [
     ({"steps": [{"argmax": "rows", "into": "at"}]}, "E-PLAN-FIT", "argmax", False),
     ({"kernels": {"step": {"file": "k.bin", "kernel": "turned"}}, "steps": [{"run": "step", "ports": {"x": "last"}}]}, "E-PLAN-FIT", "not dense", False),
     ({"kernels": {"step": {"file": "k.bin", "kernel": "nothing"}}}, "E-KERNEL", "nothing", False),
+    ({"kernels": {f"k{i}": {"file": "k.bin", "kernel": "step"} for i in range(4097)}}, "E-PLAN", "1 to 4096 kernels", True),
     ({"kernels": {"step": {"file": "none.bin"}}}, "E-FILE-READ", "none.bin", False),
     ({"outputs": {"none": "x.bin"}}, "E-PLAN-NAME", "called none", False),
 ]
