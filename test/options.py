@@ -20,7 +20,7 @@ VALUES = {
               "--dialect": "0.9", "--target": "rngd", "--print-after": "all", "--max-steps": "1000000", "--max-bytes": "100000000",
               "--explain-mapping": None, "-W": "performance", "-f": "error-limit=2", "--diagnostics-format": "json", "--color": "always", "--explain": "E-ADDRESS"},
     "visa-run": {"--input": "a={input}", "--output": "{out}", "--check": None, "--samples": "4", "--certificate": "{certificate}",
-                 "--reference-order": "free", "--report": "json", "--timing": "schedule", "--trace": "{trace}", "--seed": "2", "--threads": "1",
+                 "--reference-order": "free", "--report": "json", "--timing": "schedule", "--trace": "{trace}", "--seed": "2", "--convert": None, "--threads": "1",
                  "--cpu": "plain", "--max-cycles": "1000000", "--kernel": "matmul", "--sizes": "{sizes}"},
     "visa-objdump": {"-o": "{out}"},
 }

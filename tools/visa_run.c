@@ -25,7 +25,7 @@ typedef struct arguments {
     output **to; /* of each output */
     output *sizes_to;
     output_set *files;
-    bool list, plan, timing_only, unbounded, dump_field;
+    bool list, plan, converts, timing_only, unbounded, dump_field;
     unsigned threads;
     cpu_level cpu;
 } arguments;
@@ -143,9 +143,11 @@ static int run(arguments *a, const binary *b, session *s, const unsigned char *b
     if (!tool_run_length("visa-run", s, kernel_of(a, b)->name, a->run.max_cycles, diags))
         return EXIT_INPUT;
     progress line = progress_begin(a->file);
-    session_set_options(
-        s,
-        &(session_options){.threads = a->threads, .cpu = a->cpu, .progress = line.shown ? progress_show : NULL, .progress_context = &line});
+    session_set_options(s, &(session_options){.threads = a->threads,
+                                              .cpu = a->cpu,
+                                              .rounds = a->converts,
+                                              .progress = line.shown ? progress_show : NULL,
+                                              .progress_context = &line});
     bool ok = true;
     for (size_t i = 0; i < a->input_count; i++)
         ok = session_input(s, a->inputs[i], diags) && ok;
@@ -210,6 +212,7 @@ static int run_bytes(arguments *a, const unsigned char *bytes, size_t size, aren
     if (program) {
         step_session_options options = {.seed = a->run.seed,
                                         .timing_only = a->timing_only,
+                                        .rounds = a->converts,
                                         .unbounded = a->unbounded,
                                         .keep_sizes = a->sizes != NULL,
                                         .timing = a->run.report.options.preset,
@@ -278,6 +281,7 @@ static int run_plan(arguments *a, const char *text, size_t size, arena *memory, 
                             .preset = a->run.report.options.preset,
                             .checked = a->run.check.wanted,
                             .free_order = a->run.free_order,
+                            .rounds = a->converts,
                             .progress = line.shown ? progress_show : NULL,
                             .progress_context = &line};
     plan_result result;

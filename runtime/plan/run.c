@@ -372,7 +372,7 @@ void plan_run_close(plan_run *r)
 static bool load_buffer(plan_run *r, const plan_buffer *b, diag_list *diags)
 {
     tensor t;
-    if (!tensor_file_read(b->file, &b->type, r->arena, diags, &t))
+    if (!tensor_file_read(b->file, &b->type, r->options->rounds, r->arena, diags, &t))
         return false;
     bool ok = memory_write(&r->hbm[0], b->address, t.bytes, b->bytes);
     if (ok)

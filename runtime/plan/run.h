@@ -17,6 +17,7 @@ typedef struct plan_options {
     timing_preset preset;
     bool checked;    /* each step is compared with its kernel's reference */
     bool free_order; /* of the reference's sums */
+    bool rounds;     /* files of f32 are taken for narrower floats */
     void (*progress)(void *context, double part);
     void *progress_context;
 } plan_options;

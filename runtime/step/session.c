@@ -135,7 +135,7 @@ static bool input_tensor(step_session *s, uint32_t index, const char *file, diag
     s->filled[index] = true;
     if (s->options.timing_only)
         return true;
-    if (!tensor_file_read(file, &type, s->arena, diags, &t))
+    if (!tensor_file_read(file, &type, s->options.rounds, s->arena, diags, &t))
         return false;
     bool good = take_elements(s, index, &t, diags);
     tensor_free(&t);

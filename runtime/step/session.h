@@ -17,6 +17,7 @@ typedef struct step_session_options {
     bool timing_only;     /* tiles without elements */
     timing_preset timing; /* of kernels */
     bool unbounded;       /* queues hold any number of values */
+    bool rounds;          /* tensor files of f32 are taken for narrower floats */
     bool keep_sizes;      /* for step_session_sizes */
     int64_t max_cycles;   /* 0: any number */
 } step_session_options;
