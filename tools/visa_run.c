@@ -10,6 +10,7 @@
 #include "support/budget.h"
 #include "support/file.h"
 #include "support/output.h"
+#include "support/shown.h"
 #include "support/stop.h"
 #include "tools/option_row.h"
 #include "tools/options.h"
@@ -258,8 +259,9 @@ static int run_plan_open(arguments *a, const plan *p, plan_run *r, plan_result *
         return EXIT_INPUT;
     for (size_t i = 0; i < result->cost_count && a->run.check.wanted; i++)
         if (result->costs[i].runs)
-            fprintf(a->run.report.wanted ? stderr : stdout, "%s: %lld of %lld runs agree\n", result->costs[i].kernel->name,
-                    (long long)(result->costs[i].compared - result->costs[i].differing), (long long)result->costs[i].runs);
+            fprintf(a->run.report.wanted ? stderr : stdout, "%s: %lld of %lld runs agree\n",
+                    shown_text(result->costs[i].kernel->name, memory), (long long)(result->costs[i].compared - result->costs[i].differing),
+                    (long long)result->costs[i].runs);
     for (size_t i = 0; i < p->output_count && ok && result->agrees; i++)
         ok = plan_run_output(r, i, to[i], diags);
     if (ok && (a->run.report.wanted || (p->output_count == 0 && !a->run.check.wanted)))

@@ -8,6 +8,6 @@
 #include "runtime/timing/report.h"
 
 /* Text, JSON or a page, in the arena; NULL for a format that a plan does not have. `name` is the plan's. */
-const char *plan_report(const plan_result *r, const char *name, report_format format, arena *a);
+const char *plan_report(const plan_result *r, const char *file, report_format format, arena *a);
 
 #endif

@@ -138,6 +138,16 @@ class Tests:
         self.expect(self.bytes("out.bin") == b"".join(rows), "the plan's rows are those of single runs")
         self.expect(memoryview(self.bytes("best.bin")).cast("i").tolist() == [0, best, 0], "argmax")
 
+    def names(self):
+        """What a plan and its file are called does not move a cursor, and empties no report."""
+        made = json.dumps(plan()).replace('"step"', '"st\\u001b[2Jep"').replace('"kernel": "st\\u001b[2Jep"', '"kernel": "step"')
+        folder = self.folder.encode()
+        with open(os.path.join(folder, b"\xff.json"), "w") as f:
+            f.write(made)
+        for options in (["--check"], ["--report"], ["--report=json"], ["--report=html"]):
+            done = subprocess.run(["visa-run", "--plan", b"\xff.json", *options], cwd=self.folder, env=visa_tools.environment(), capture_output=True)
+            self.expect(done.returncode == 0 and len(done.stdout) > 10 and b"\x1b" not in done.stdout and b"\xff" not in done.stdout, f"{options}: {done}")
+
     def reports(self):
         done = self.plan(plan(), "--report=json")
         made = json.loads(done.stdout)
@@ -210,6 +220,7 @@ def main():
         t.write("at.bin", (0).to_bytes(4, "little") + (1).to_bytes(4, "little"))
         t.chains()
         t.reports()
+        t.names()
         t.refusals()
         t.nothing()
         t.differences()
