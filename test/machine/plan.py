@@ -1,8 +1,10 @@
 #!/usr/bin/env python3
 """Plans (docs/plan.md): a chain of kernels on one HBM gives what the same kernels give one by one, with files between them; every refusal
 has its id and names the step; the schema says the same as the reader of what is no plan."""
+import copy
 import json
 import os
+import random
 import subprocess
 import sys
 import tempfile
@@ -148,6 +150,24 @@ class Tests:
             done = subprocess.run(["visa-run", "--plan", b"\xff.json", *options], cwd=self.folder, env=visa_tools.environment(), capture_output=True)
             self.expect(done.returncode == 0 and len(done.stdout) > 10 and b"\x1b" not in done.stdout and b"\xff" not in done.stdout, f"{options}: {done}")
 
+    def damaged(self):
+        """Anything in a plan's JSON may be anything: a run ends by itself, with a status of its own, and in little time."""
+        drawn = random.Random(visa_tools.SLOWER)
+        odd = [None, True, -1, 0, 1, 3.5, 1 << 31, 1 << 62, "", "rows", "i", "i+1", "{i}", "at", [], [0], {}, {"buffer": "at", "at": [0]}, [[[]]]]
+        for _ in range(1500 if os.environ.get("VISA_LONG") else 80 // visa_tools.SLOWER):
+            made = json.loads(json.dumps(plan()))
+            for _ in range(drawn.randint(1, 3)):
+                at = made
+                while isinstance(at, (dict, list)) and at and (at is made or drawn.random() < 0.85):
+                    key = drawn.choice(list(at) if isinstance(at, dict) else range(len(at)))
+                    holder, at = at, at[key]
+                if drawn.random() < 0.2 and isinstance(holder, dict):
+                    holder.pop(key)
+                else:
+                    holder[key] = copy.deepcopy(drawn.choice(odd))
+            done = self.plan(made, "--check", "--max-cycles=1000000")
+            self.expect(done.returncode in (0, 1, 3) and (done.returncode == 0) == (b"error[" not in done.stderr), f"{made}: {done}")
+
     def reports(self):
         done = self.plan(plan(), "--report=json")
         made = json.loads(done.stdout)
@@ -221,6 +241,7 @@ def main():
         t.chains()
         t.reports()
         t.names()
+        t.damaged()
         t.refusals()
         t.nothing()
         t.differences()
