@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "runtime/step/diff.h"
+#include "runtime/step/sweep.h"
 #include "runtime/timing/kernel_diff.h"
 #include "support/budget.h"
 #include "support/file.h"
@@ -17,11 +18,18 @@ static uint64_t steps_of(const variants *v)
     return v->options.max_steps ? v->options.max_steps : COMPILE_STEPS_MAX;
 }
 
-/* One value of a sweep: a row of the table; `any_legal` becomes true when it compiles. `*left`: steps, for all of the sweep. False: not
- * even a row. */
-static bool sweep_row(const variants *v, const char *text, size_t bytes, const visa_parameter *p, strbuf *out, diag_list *diags,
-                      bool *any_legal, uint64_t *left)
+/* Rows of kernels and those of stream programs, which have other columns. */
+typedef struct sweep_tables {
+    strbuf kernels, programs;
+    bool any_kernel, any_program; /* was legal */
+    uint64_t left;                /* steps, for all of the sweep */
+} sweep_tables;
+
+/* One value of a sweep: a row of the table. False: not even that. */
+static bool sweep_row(const variants *v, const char *text, size_t bytes, const visa_parameter *p, sweep_tables *tables, diag_list *diags)
 {
+    strbuf *out = &tables->kernels;
+    uint64_t *left = &tables->left;
     visa_options options = v->options;
     visa_parameter *all = ARENA_ARRAY(out->arena, visa_parameter, options.parameter_count + 1); /* the last of a name counts */
     for (size_t i = 0; i < options.parameter_count; i++)
@@ -55,7 +63,10 @@ static bool sweep_row(const variants *v, const char *text, size_t bytes, const v
         const char *why = visa_diagnostics(c, VISA_DIAGNOSTICS_TEXT);
         strbuf_printf(out, "%10lld  refused  %.*s\n", (long long)p->values[0], (int)strcspn(why, "\n"), why);
     }
-    *any_legal |= legal;
+    tables->any_kernel |= legal && b.kernel_count > 0;
+    tables->any_program |= legal && b.program_count > 0;
+    if (legal && ok && b.program_count > 0 && visa_emit(c, VISA_EMIT_STEP_JSON, &data, &size))
+        strbuf_puts(&tables->programs, step_sweep_rows((const char *)data, (long long)p->values[0], out->arena));
     for (size_t i = 0; legal && ok && i < b.kernel_count; i++) {
         ok = report_figures_of(b.target, &b.kernels[i], v->preset, out->arena, diags, &f);
         if (ok)
@@ -77,26 +88,31 @@ int variants_sweep(const variants *v, arena *memory, diag_list *diags)
         return EXIT_INPUT;
     const char *source = arena_strndup(memory, (const char *)text, size);
     free(text);
-    strbuf out;
-    strbuf_init(&out, memory);
+    sweep_tables tables = {.left = steps_of(v)};
+    strbuf_init(&tables.kernels, memory);
+    strbuf_init(&tables.programs, memory);
     int64_t tried;
-    bool any_legal = false;
-    uint64_t left = steps_of(v);
     visa_parameter p = {.values = &tried, .count = 1, .name = arena_strndup(memory, v->sweep, (size_t)(equals - v->sweep))};
     for (size_t i = 0; i < v->options.parameter_count; i++)
         if (strcmp(v->options.parameters[i].name, p.name) == 0)
             return tool_usage_error(v->tool, "`%s` has a value from -D and those of --sweep: give one of them", p.name);
-    strbuf_printf(&out, "%10s           kernel               cycles  DM bytes up  lower bound  longest command: what binds\n", p.name);
     for (const char *at = equals; *at; at += strcspn(at + 1, ",") + 1) {
         uint64_t value;
         const char *word = arena_strndup(memory, at + 1, strcspn(at + 1, ","));
         if (!tool_number(word, &value) || value > INT64_MAX)
             return tool_usage_error(v->tool, "--sweep: `%s` is not a number", word);
         tried = (int64_t)value;
-        if (!sweep_row(v, source, size, &p, &out, diags, &any_legal, &left))
+        if (!sweep_row(v, source, size, &p, &tables, diags))
             return EXIT_INPUT;
     }
-    return output_put(v->to, out.text, out.bytes) && output_set_commit(v->files) && any_legal ? EXIT_DONE : EXIT_INPUT;
+    const char *out = tables.kernels.text;
+    if (tables.any_kernel || !tables.any_program)
+        out = arena_printf(memory, "%10s           kernel               cycles  DM bytes up  lower bound  longest command: what binds\n%s",
+                           p.name, out);
+    if (tables.any_program)
+        out = arena_printf(memory, "%s%s%s", out, step_sweep_head(p.name, memory), tables.programs.text);
+    bool written = output_put(v->to, out, strlen(out)) && output_set_commit(v->files);
+    return written && (tables.any_kernel || tables.any_program) ? EXIT_DONE : EXIT_INPUT;
 }
 
 /* A binary from either kind of file; of a source also the costs of its stream programs. */

@@ -191,8 +191,10 @@ static int run_program(const arguments *a, step_session *s, diag_list *diags)
         ok = step_session_input(s, a->inputs[i], diags) && ok;
     if (!ok || !step_session_run(s, diags))
         return EXIT_INPUT;
-    if (a->run.report.wanted || a->output_count == 0)
-        fputs(step_session_report(s, a->run.report.options.format == REPORT_JSON), stdout);
+    if (a->run.report.wanted || (a->output_count == 0 && !a->run.report.trace))
+        fputs(step_session_report(s, a->run.report.wanted ? a->run.report.options.format : REPORT_TEXT), stdout);
+    const char *trace = a->run.report.trace ? step_session_report(s, REPORT_TRACE) : NULL;
+    ok = !trace || output_put(a->run.report.trace_to, trace, strlen(trace));
     for (int streams = 0; streams < 2; streams++)
         for (size_t i = 0; i < a->output_count && ok; i++)
             if (output_is_stream(a->to[i]) == (streams > 0))
@@ -206,7 +208,14 @@ static int run_bytes(arguments *a, const unsigned char *bytes, size_t size, aren
     binary b;
     bool ok = binary_read(bytes, size, memory, diags, &b);
     const step_program *program = ok ? binary_program_by_name(&b, a->run.kernel) : NULL;
-    if (program && (a->run.check.wanted || a->run.report.trace)) {
+    if (program && a->dump_field) {
+        diag_help(diags,
+                  diag_add(diags, E_STEP_OPTION, SRC_NOWHERE, "--dump-field: `%s` is a stream program, which is run with numbers only",
+                           program->name),
+                  "a kernel has outputs over the field; --kernel=NAME chooses one");
+        return EXIT_INPUT;
+    }
+    if (program && a->run.check.wanted) {
         binary_choose_kernel(&b, program->name, diags);
         return EXIT_INPUT;
     }
@@ -216,6 +225,8 @@ static int run_bytes(arguments *a, const unsigned char *bytes, size_t size, aren
                                         .rounds = a->converts,
                                         .unbounded = a->unbounded,
                                         .keep_sizes = a->sizes != NULL,
+                                        .keep_record =
+                                            a->run.report.trace || (a->run.report.wanted && a->run.report.options.format == REPORT_HTML),
                                         .timing = a->run.report.options.preset,
                                         .max_cycles = a->run.max_cycles < INT64_MAX ? (int64_t)a->run.max_cycles : 0};
         step_session *s = step_session_open(&b, program, &options, memory, diags);
