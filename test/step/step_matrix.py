@@ -48,7 +48,7 @@ RUN = {
     "--input": TEXT, "--output": NOTHING, "--check": None, "--check=numbers": None, "--check=algebra": None, "--samples=2": USAGE,
     "--certificate=FILE": USAGE, "--dump-field": "E-STEP-OPTION", "--reference-order=free": TEXT, "--report": TEXT, "--report=text": TEXT,
     "--report=csv": CSV, "--report=json": JSON, "--report=html": HTML, "--timing=schedule": TEXT, "--trace=FILE": "trace", "--seed=2": TEXT,
-    "--threads=2": TEXT, "--cpu=plain": TEXT, "--max-cycles=0": TEXT, "--kernel=PROGRAM": TEXT, "--plan": None, "--timing-only": TEXT,
+    "--convert": TEXT, "--threads=2": TEXT, "--cpu=plain": TEXT, "--max-cycles=0": TEXT, "--kernel=PROGRAM": TEXT, "--plan": None, "--timing-only": TEXT,
     "--unbounded": TEXT, "--sizes=FILE": "sizes", "--list": TEXT, "--version": TEXT, "--help": TEXT,
 }
 # Where a file also has a kernel, these are about the kernel.
