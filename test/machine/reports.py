@@ -71,6 +71,7 @@ def adds_up(check, report, name):
     on_path = sum(i["cycles"] for i in items if i["critical"])
     check.that(on_path == report["cycles"], f"{name}: the critical path has {on_path} of {report['cycles']} cycles")
     check.that(report["cycles"] >= report["lower_bound"]["cycles"], f"{name}: below the lower bound")
+    check.that(report["cycles"] >= report["attainable"]["cycles"] and report["attainable"]["cycles"] >= report["lower_bound"]["multiplications"], f"{name}: {report['cycles']} cycles, attainable {report['attainable']}")
 
 
 # Kernels with a piece of advice each, and the advice taken: rule, kernel, what is replaced by what, the context of the commands that it is about.
