@@ -170,7 +170,7 @@ static int option_SWEEP(void *of, const char *text)
 {
     arguments *a = of;
     if (a->sweep)
-        return usage_error("--sweep is given twice, `%s` and `%s`: one constant at a time", a->sweep, text);
+        return usage_error("--sweep is given twice, `%s` and `%s`: name all constants in one", a->sweep, text);
     a->sweep = text;
     return OPTION_GO_ON;
 }

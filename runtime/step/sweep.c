@@ -4,9 +4,9 @@
 
 #include "support/strbuf.h"
 
-const char *step_sweep_head(const char *name, arena *a)
+const char *step_sweep_head(const char *names, arena *a)
 {
-    return arena_printf(a, "%10s           stream program   %14s %14s %14s %14s\n", name, "off-chip bytes", "on-chip, paper", "artifact",
+    return arena_printf(a, "%s           stream program   %14s %14s %14s %14s\n", names, "off-chip bytes", "on-chip, paper", "artifact",
                         "FLOPs");
 }
 
@@ -19,7 +19,7 @@ static const char *cost_text(const json_t *cost, arena *a)
     return expr ? arena_strdup(a, expr) : "?";
 }
 
-const char *step_sweep_rows(const char *costs, long long value, arena *a)
+const char *step_sweep_rows(const char *costs, const char *values, arena *a)
 {
     strbuf s;
     strbuf_init(&s, a);
@@ -29,7 +29,7 @@ const char *step_sweep_rows(const char *costs, long long value, arena *a)
     json_array_foreach(list, i, one)
     {
         const json_t *total = json_object_get(one, "total"), *onchip = json_object_get(total, "onchip_bytes");
-        strbuf_printf(&s, "%10lld  legal    %-16s %14s %14s %14s %14s\n", value, json_string_value(json_object_get(one, "program")),
+        strbuf_printf(&s, "%s  legal    %-16s %14s %14s %14s %14s\n", values, json_string_value(json_object_get(one, "program")),
                       cost_text(json_object_get(total, "offchip_bytes"), a), cost_text(json_object_get(onchip, "paper"), a),
                       cost_text(json_object_get(onchip, "artifact"), a), cost_text(json_object_get(total, "flops"), a));
     }
