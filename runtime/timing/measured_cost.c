@@ -51,33 +51,35 @@ void measured_cost_of_chain(const chain *c, duration *d)
                            (long long)(costs.millicycles_per_step / 1000), (long long)(costs.millicycles_per_step % 1000));
 }
 
-/* Bytes of the blocks that the pieces of a copy touch: one that begins inside a block may touch one more. */
+/* Bytes of the blocks that the pieces of a copy touch, where they begin at one. */
 static int64_t block_bytes(const target *t, const dma_cost *k, int64_t bytes)
 {
-    int64_t block = t->hbm_block_bytes;
-    if (k->piece_bytes == 0)
-        return bytes;
-    int64_t pieces = larger(k->pieces, 1), inside = k->walked ? (int64_t)((__int128)k->unaligned_pieces * k->steps / k->walked) : 0;
-    return larger(bytes, round_up(k->piece_bytes, block) * pieces + (k->piece_bytes % block == 0 ? inside * block : 0));
+    return k->piece_bytes == 0 ? bytes : larger(bytes, round_up(k->piece_bytes, t->hbm_block_bytes) * larger(k->pieces, 1));
 }
 
 void measured_cost_of_dma(const target *t, const command *c, arena *a, duration *d)
 {
     const dma_cost *k = &d->dma;
     int64_t bytes = k->steps * copy_command_read(c).packet_bytes, engines = larger(k->engines, 1);
-    int64_t rate = engines * costs.engine_bytes_per_kcycle / 1000, blocks = block_bytes(t, k, bytes);
+    int64_t doublings = 0, blocks = block_bytes(t, k, bytes);
+    for (int64_t run = t->hbm_block_bytes; 2 * run <= k->piece_bytes && doublings < 16; run *= 2)
+        doublings++;
+    int64_t rate = engines * costs.engine_bytes_per_kcycle / 1000 * (1000 - doublings * costs.longer_run_permille) / 1000;
+    int64_t inside = k->walked ? (int64_t)((__int128)k->unaligned_pieces * k->steps / k->walked) : 0;
+    if (inside > 0 && k->piece_bytes >= t->hbm_block_bytes) /* a request touches two blocks */
+        blocks += times_milli(blocks, (costs.unaligned_permille - 1000) * smaller(inside, k->pieces) / larger(k->pieces, 1));
     int64_t most = (blocks + rate / 2) / rate;
     d->bound = BOUND_DMA;
     d->fill = costs.dma_start_cycles;
-    d->text = arena_printf(a, "copy by %lld engines: %lld + %lld/%lld", (long long)engines, (long long)d->fill, (long long)blocks,
-                           (long long)rate);
-    int64_t repeated = k->to_dm && k->copies > 1 ? times_milli(blocks / t->hbm_block_bytes, costs.repeated_block_millicycles) : 0;
+    d->text = arena_printf(a, "copy: %lld + %lld/%lld (%lld engines)", (long long)d->fill, (long long)blocks, (long long)rate,
+                           (long long)engines);
+    int64_t repeated =
+        k->to_dm && k->copies > 1 ? times_milli(blocks / t->hbm_block_bytes / larger(k->clusters, 1), costs.repeated_block_millicycles) : 0;
     int64_t partial = k->to_dm ? 0 : times_milli(k->partial_writes, costs.partial_write_millicycles);
     if (larger(repeated, partial) > most) {
         most = larger(repeated, partial);
         d->bound = BOUND_HBM;
-        d->text = arena_printf(a, "%s: %lld + %lld", repeated > partial ? "replicated load" : "store in parts of blocks",
-                               (long long)d->fill, (long long)most);
+        d->text = arena_printf(a, "%s: %lld + %lld", repeated > partial ? "replicated load" : "store", (long long)d->fill, (long long)most);
     }
     d->total = d->fill + most;
 }
