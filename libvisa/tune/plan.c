@@ -10,6 +10,28 @@ tune_split tune_split_of(int64_t size, int64_t loop, int64_t cluster, int64_t sl
     return s;
 }
 
+static bool stays(const tune_plan *p, tune_role role)
+{
+    return p->results_stay && role == TUNE_COLUMN;
+}
+
+int64_t tune_loop_stride(const tune_plan *p, tune_role role)
+{
+    const tune_split *s = &p->split[role];
+    return stays(p, role) ? s->tile : s->padded / s->loop;
+}
+
+int64_t tune_slice_stride(const tune_plan *p, tune_role role)
+{
+    const tune_split *s = &p->split[role];
+    return stays(p, role) ? s->tile * s->loop : s->tile;
+}
+
+int64_t tune_cluster_stride(const tune_plan *p, tune_role role)
+{
+    return tune_slice_stride(p, role) * p->split[role].slice;
+}
+
 int64_t tune_sum_part(const tune_plan *p)
 {
     return p->sum_padded / p->sum_loop;
@@ -100,7 +122,10 @@ bool tune_plan_complete(const target *t, const tune_question *q, tune_plan *p)
         return false;
     weights *= q->turned[q->weights] ? 2 : 1; /* as it lies, and turned */
     rows *= q->turned[q->stream] ? 2 : 1;
-    if (weights + rows + out > t->dm_bytes_per_slice)
+    if (p->results_stay && (column->padded != q->size[TUNE_COLUMN] || column->loop == 1 || row->loop > 1 || p->split[TUNE_BATCH].loop > 1 ||
+                            p->columns_outside || p->sum_loop > 1 || p->regroup > 1 || p->lanes_kept != p->lanes || q->turned[q->weights]))
+        return false;
+    if (weights + rows + out * (p->results_stay ? column->loop : 1) > t->dm_bytes_per_slice)
         return false;
     /* sums of all rows stay, those up to here and those of the part at hand, and a tile of them is an operand of the Vector Engine */
     int64_t sums = 4 * row->tile * column->tile;
@@ -118,14 +143,17 @@ bool tune_plan_complete(const target *t, const tune_question *q, tune_plan *p)
 
 /* ---- how long the pieces take ---- */
 
-/* A copy between HBM and DM of `pieces` contiguous runs of `bytes`, spread over `dmns` DMNs. */
-static int64_t copy_cycles(const target *t, int64_t pieces, int64_t bytes, int64_t dmns, bool store, bool aligned)
+/* A copy between HBM and DM of `pieces` contiguous runs of `bytes`, spread over `dmns` DMNs. A store: to so many
+ * blocks of HBM, each of one channel; a load: 0. */
+static int64_t copy_cycles(const target *t, int64_t pieces, int64_t bytes, int64_t dmns, int64_t blocks, bool aligned)
 {
     int64_t block = t->hbm_block_bytes, requests = pieces * ceil_div(bytes, t->dma_request_bytes),
             dmn = ceil_div(pieces, dmns) * ceil_div(bytes, t->dmn_bytes_per_cycle);
+    bool store = blocks > 0;
     int64_t partial = !store ? 0 : bytes < block ? pieces : aligned && bytes % block == 0 ? 0 : 2 * pieces;
     int64_t burst = block / t->hbm_burst_bytes * t->hbm_burst_millicycles;
-    int64_t channel = partial * burst / 1000 * t->hbm_partial_write_factor / t->hbm_channels + pieces * bytes / t->hbm_bytes_per_cycle;
+    int64_t channel = partial * burst / 1000 * t->hbm_partial_write_factor / smaller(t->hbm_channels, larger(1, blocks)) +
+                      pieces * bytes / t->hbm_bytes_per_cycle;
     return t->dma_startup_cycles + larger(requests, larger(dmn, channel));
 }
 
@@ -170,6 +198,20 @@ static int64_t turn_cycles(const target *t, const tune_question *q, int64_t tile
     return fill + larger(gather > 1 ? in * gather : in, out);
 }
 
+/* Positions of a kept axis in one store. */
+static int64_t stored_at_once(const tune_question *q, const tune_plan *p, tune_role role)
+{
+    const tune_split *s = &p->split[role];
+    return smaller(q->size[role], s->cluster * tune_cluster_stride(p, role));
+}
+
+/* Blocks of HBM that a store writes to in part: of a vector those that it covers; rows are taken to lie apart. */
+static int64_t blocks_of_store(const target *t, const tune_question *q, const tune_plan *p)
+{
+    bool is_vector = q->size[TUNE_BATCH] * q->size[TUNE_ROW] == 1;
+    return is_vector ? ceil_div(bytes_of(q->out_type, stored_at_once(q, p, TUNE_COLUMN)), t->hbm_block_bytes) : INT64_MAX;
+}
+
 static piece_times times_of(const target *t, const tune_question *q, const tune_plan *p)
 {
     const tune_split *row = &p->split[TUNE_ROW], *column = &p->split[TUNE_COLUMN];
@@ -181,11 +223,11 @@ static piece_times times_of(const target *t, const tune_question *q, const tune_
     int64_t run = run_of(part, row->tile / p->ring_rows, whole && p->ring_sums == 1, &pieces);
     if (q->turned[q->stream])
         run = run_of_turned(q, row, row->tile / p->ring_rows, tune_sum_part(p) / p->ring_sums, &pieces);
-    x.rows = copy_cycles(t, pieces * slices * clusters, run, dmns_of(t, p, true), false, true);
+    x.rows = copy_cycles(t, pieces * slices * clusters, run, dmns_of(t, p, true), 0, true);
     run = run_of(bytes_of(q->type, k), column->tile, whole, &pieces);
     if (q->turned[q->weights])
         run = run_of_turned(q, column, column->tile * p->gather, tune_sum_part(p) / p->gather, &pieces);
-    x.weights = copy_cycles(t, pieces * slices * clusters, run, dmns_of(t, p, true), false, true);
+    x.weights = copy_cycles(t, pieces * slices * clusters, run, dmns_of(t, p, true), 0, true);
     x.store_weights = bytes_of(q->type, column->tile * tune_sum_part(p)) / (p->main_weights ? t->flit_bytes : t->flit_bytes / 4);
     x.turn_rows = !q->turned[q->stream] ? 0 : turn_cycles(t, q, row->tile / p->ring_rows, tune_sum_part(p) / p->ring_sums, 1);
     x.turn_weights = !q->turned[q->weights] ? 0 : turn_cycles(t, q, column->tile, tune_sum_part(p), p->gather);
@@ -193,12 +235,13 @@ static piece_times times_of(const target *t, const tune_question *q, const tune_
             ring = p->rings ? row->tile * packets * flits * (p->idle_inside > 1 ? p->idle_inside : 1) : 0;
     x.multiply = 9 + larger(in, larger(out, ring)) + (row->tile == 1 && row->loop == 1 ? out : 0);
     x.regroup = p->regroup > 1 ? out * p->regroup : 0;
-    int64_t side_by_side = column->tile * p->regroup, piece = bytes_of(q->out_type, side_by_side), columns = q->size[TUNE_COLUMN];
+    int64_t side_by_side = p->results_stay ? column->tile * column->loop : column->tile * p->regroup,
+            piece = bytes_of(q->out_type, side_by_side), columns = q->size[TUNE_COLUMN];
     bool all = column->padded == column->tile && column->padded == columns;
     int64_t rows = row->tile / p->regroup;
     run = run_of(piece, rows, all, &pieces);
     bool aligned = bytes_of(q->out_type, columns) % t->hbm_block_bytes == 0 || (all && run % t->hbm_block_bytes == 0);
-    x.store = copy_cycles(t, pieces * slices * clusters, run, dmns_of(t, p, true), true, aligned);
+    x.store = copy_cycles(t, pieces * slices * clusters, run, dmns_of(t, p, true), blocks_of_store(t, q, p), aligned);
     return x;
 }
 
@@ -261,7 +304,7 @@ void tune_plan_estimate(const target *t, const tune_question *q, tune_plan *p)
         bool is_last = i >= count - of_sum;
         if (is_last && p->regroup > 1)
             result = run_on(&c.main, 0, x.regroup);
-        store_at = is_last ? result : 0;
+        store_at = is_last && !(p->results_stay && i < count - 1) ? result : 0;
     }
     p->cycles = run_on(&c.dma, store_at, x.store);
 }

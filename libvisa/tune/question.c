@@ -252,6 +252,12 @@ static bool find_sizes(reader *r, const visa_tune_options *o)
         size_t i = 0;
         while (i < q->axis_count && strcmp(q->axes[i].asked, o->sizes[p].name) != 0)
             i++;
+        for (size_t before = 0; before < p; before++)
+            if (strcmp(o->sizes[before].name, o->sizes[p].name) == 0) {
+                diag *d = diag_add(r->diags, E_TUNE_SIZE, SRC_NOWHERE, "-D gives axis `%s` a size twice", o->sizes[p].name);
+                diag_help(r->diags, d, "leave one of them away");
+                return false;
+            }
         if (i == q->axis_count) {
             diag *d =
                 diag_add(r->diags, E_TUNE_SIZE, SRC_NOWHERE, "the question has no axis `%s`, which -D gives a size", o->sizes[p].name);

@@ -73,13 +73,12 @@ static int64_t idle_between(const writer *w)
 
 static const char *slice_digit(const writer *w, tune_role role)
 {
-    return kept(w, role, w->p->split[role].tile, w->p->split[role].slice);
+    return kept(w, role, tune_slice_stride(w->p, role), w->p->split[role].slice);
 }
 
 static const char *cluster_digit(const writer *w, tune_role role)
 {
-    const tune_split *s = &w->p->split[role];
-    return kept(w, role, s->tile * s->slice, s->cluster);
+    return kept(w, role, tune_cluster_stride(w->p, role), w->p->split[role].cluster);
 }
 
 /* ---- lines ---- */
@@ -151,10 +150,12 @@ static const char *port_mapping(const writer *w, tune_place place)
 
 static bool is_taken(const char *name)
 {
-    static const char *const words[] = {"device", "weights", "rows",   "columns", "products", "pieces", "lying", "lying_rows",
-                                        "i",      "j",       "g",      "fn",      "let",      "for",    "in",    "mut",
-                                        "const",  "type",    "struct", "if",      "as",       "use",    "axes",  "else",
-                                        "match",  "mod",     "pub",    "ref",     "self",     "impl"};
+    static const char *const words[] = {"device", "weights",  "rows",  "columns", "products", "pieces", "lying",  "lying_rows", "i",
+                                        "j",      "g",        "fn",    "let",     "for",      "in",     "mut",    "const",      "type",
+                                        "struct", "if",       "as",    "use",     "axes",     "else",   "sums",   "next",       "before",
+                                        "l",      "true",     "false", "while",   "loop",     "return", "where",  "dyn",        "contract",
+                                        "break",  "continue", "crate", "enum",    "extern",   "move",   "static", "super",      "trait",
+                                        "unsafe", "async",    "await", "match",   "mod",      "pub",    "ref",    "self",       "impl"};
     for (size_t i = 0; i < sizeof words / sizeof *words; i++)
         if (strcmp(words[i], name) == 0)
             return true;
@@ -197,7 +198,7 @@ static const char *tiles(const writer *w, bool batch, bool row, bool column, boo
         const tune_split *s = &w->p->split[role];
         if (part[role] && s->loop > 1)
             text = arena_printf(w->a, "%s%s.tile::<m![%s], 1, _>(%s)", text, *text ? "" : view,
-                                kept(w, (tune_role)role, s->padded / s->loop, s->loop), index[role]);
+                                kept(w, (tune_role)role, tune_loop_stride(w->p, (tune_role)role), s->loop), index[role]);
     }
     if (sum && w->p->sum_loop > 1)
         text = arena_printf(w->a, "%s%s.tile::<m![%s], 1, _>(l)", text, *text ? "" : view, summed(w, tune_sum_part(w->p), w->p->sum_loop));
@@ -350,6 +351,8 @@ static const char *result_type(const writer *w, bool casts)
     const char *rows = kept(w, TUNE_ROW, 1, row->tile), *element;
     if (!casts) /* for all rows */
         element = LIST(w, kept(w, TUNE_ROW, row->padded / row->loop, row->loop), rows, kept(w, TUNE_COLUMN, 1, column->tile));
+    else if (p->results_stay)
+        element = LIST(w, rows, kept(w, TUNE_COLUMN, 1, tune_slice_stride(p, TUNE_COLUMN)));
     else
         element = p->lanes == p->lanes_kept ? LIST(w, rows, kept(w, TUNE_COLUMN, 1, column->tile))
                                             : LIST(w, rows, padded_to(w, kept(w, TUNE_COLUMN, 1, p->lanes), p->lanes, p->lanes_kept));
@@ -368,10 +371,13 @@ static const char *multiplied_why(const writer *w)
 static void write_product(writer *w)
 {
     begin_step(w, TUNE_MULTIPLY, multiplied_why(w));
-    line(w, "let products: %s = device.main", result_type(w, true));
+    line(w, w->p->results_stay ? "device.main" : "let products: %s = device.main", result_type(w, true));
     write_chain(w);
     write_trim(w, true);
-    line(w, "    .commit();");
+    if (w->p->results_stay)
+        line(w, "    .commit_view(products.view_mut()%s);", tiles(w, false, false, true, false, ""));
+    else
+        line(w, "    .commit();");
     end_step(w, TUNE_MULTIPLY);
 }
 
@@ -449,11 +455,17 @@ static void write_regroup(writer *w)
     end_step(w, TUNE_REGROUP);
 }
 
+/* The result is a port that iterations write their parts of; else it is made by one store. */
+static bool writes_parts(const writer *w)
+{
+    return w->loops && !w->p->results_stay;
+}
+
 static void write_store(writer *w)
 {
     const char *what = w->p->regroup > 1 ? "pieces" : "products", *out = port_name(w, TUNE_OUT);
     begin_step(w, TUNE_STORE, "Out");
-    if (w->loops)
+    if (writes_parts(w))
         line(w, "%s.view().to_hbm_view(&mut device.tdma, %s.view_mut()%s);", what, out, tiles(w, true, true, true, false, ""));
     else
         line(w, "%s.to_hbm(&mut device.tdma)", what);
@@ -482,13 +494,20 @@ static void write_whole(writer *w)
     tune_role outer = w->p->columns_outside ? TUNE_COLUMN : TUNE_ROW, inner = w->p->columns_outside ? TUNE_ROW : TUNE_COLUMN;
     begin_loop(w, outer);
     outer == TUNE_COLUMN ? write_weights(w) : write_rows(w);
+    if (w->p->results_stay) {
+        line(w, "// Results of all iterations, so that a slice writes its columns in one piece");
+        line(w, "let mut products: %s = DmTensor::new();", result_type(w, true));
+    }
     begin_loop(w, inner);
     inner == TUNE_COLUMN ? write_weights(w) : write_rows(w);
     write_product(w);
+    if (w->p->results_stay)
+        end_loop(w, inner);
     if (w->p->regroup > 1)
         write_regroup(w);
     write_store(w);
-    end_loop(w, inner);
+    if (!w->p->results_stay)
+        end_loop(w, inner);
     end_loop(w, outer);
 }
 
@@ -551,10 +570,10 @@ void tune_write(const tune_question *q, const tune_plan *p, const target *t, con
     for (int place = TUNE_LEFT; place <= TUNE_RIGHT; place++)
         line(&w, "%s: &HbmTensor<%s, Chip, m![%s]>,", port_name(&w, (tune_place)place), type_name(q->type),
              port_mapping(&w, (tune_place)place));
-    if (w.loops)
+    if (writes_parts(&w))
         line(&w, "%s: &mut HbmTensor<%s, Chip, m![%s]>,", port_name(&w, TUNE_OUT), type_name(q->out_type), port_mapping(&w, TUNE_OUT));
     w.depth--;
-    if (w.loops)
+    if (writes_parts(&w))
         line(&w, ") {");
     else
         line(&w, ") -> HbmTensor<%s, Chip, m![%s]> {", type_name(q->out_type), port_mapping(&w, TUNE_OUT));

@@ -23,6 +23,10 @@ TURNED = ["C[m, n] = sum(k) A[m, k] * B[k, n]", "C[m, n] = sum(k) A[k, m] * B[n,
 TYPES = [("i4", "i32"), ("i4", "i8"), ("i8", "i32"), ("i8", "i8"), ("f8e4m3", "f32"), ("f8e5m2", "f32"), ("bf16", "f32"), ("bf16", "bf16")]
 LEAST_SIZES = [1, 2, 3, 8, 16, 32, 64]  # half of the sizes; the others are any up to 300
 MOST_PRODUCTS = 1 << 24  # multiplications of a random question, so that its check is short
+# Matrix by vector: sizes, and cycles that are at most 1.3 times the bound.
+VECTOR, VECTORS = "y[n] = sum(k) x[k] * W[n, k]", [((4096, 4096), 172468), ((11008, 4096), 460148), ((4096, 11008), 460077)]
+# Words of the language, and names that a kernel has itself.
+TAKEN = ["true", "while", "return", "loop", "where", "dyn", "sums", "next", "before", "l", "contract", "rows", "i8", "device"]
 failures = []
 
 
@@ -63,6 +67,23 @@ def goals():
         check(visa_tools.run(["visac", "-", "--format-check"], stdin=answer.out).status == 0, f"{sizes} {dtype}: not in the canonical layout")
 
 
+def vectors():
+    """Results stay in DM, so that what is written is in long pieces."""
+    for (n, k), most in VECTORS:
+        answer = tune(VECTOR, {"n": n, "k": k})
+        cycles = int(re.search(r"// (\d+) cycles", answer.text())[1])
+        check(cycles <= most, f"vector, n={n}, k={k}: {cycles} cycles, at most {most}")
+    ran = tune(VECTOR, {"n": 688, "k": 4096}, "--check", "--budget=1s")
+    check(ran.status == 0 and "agree" in ran.text(), ran.text())
+
+
+def names():
+    """Any name of a tensor gives a kernel that compiles, here one with sums in parts."""
+    for name in TAKEN:
+        ran = tune(f"{name}y[m, n] = sum(k) {name}[m, k] * B[n, k]", {"m": 256, "n": 256, "k": 2048}, "--out=bf16", "--budget=0s", "--emit=bin", "-o", os.devnull)
+        check(ran.status == 0, f"a tensor called {name}: " + ran.text())
+
+
 def numbers(a_turned, b_turned):
     """A product in Python. What lies turned is given as its columns."""
     m, n, k = 24, 40, 96
@@ -91,6 +112,8 @@ def numbers(a_turned, b_turned):
 def same_twice():
     """The same bytes again, and no worse with more work."""
     of = {"m": 96, "n": 64, "k": 256}
+    none = tune(PRODUCT, of, "--budget=0s").text()
+    check("visac tune: 1 kernels compiled, 0 of them" in none, "--budget=0s: more than the first kernel is compiled: " + none)
     first, again = tune(PRODUCT, of, "--budget=1s"), tune(PRODUCT, of, "--budget=1s")
     check(first.status == 0 and first.out == again.out, "two answers to one question")
     least = None
@@ -161,6 +184,8 @@ def command_line():
             (["tune", PRODUCT, "-D", "m=8,n=8,k=64,j=2"], 1, "has no axis `j`"),
             (["tune", PRODUCT, "-D", "m=1073741824,n=1073741824,k=64"], 1, "2^52"),
             (["tune", "C[" + "m, " * 5000 + "m] = A[m] * B[m]", "-D", "m=2"], 1, "at most 4096 bytes"),
+            (["tune", PRODUCT, "-D", "m=8,n=8,m=16,k=64"], 1, "gives axis `m` a size twice"),
+            (["x.vm", "--budget=0s"], 2, "belong to `visac tune`"),
             (["tune", "", "-D", "m=2"], 1, "the name of a tensor"),
             (["tune", PRODUCT, "-D", "m=8,n=8,k=64", "--out=i16"], 1, "E-TUNE-TYPE"),
             (["tune", "C[m, M] = sum(k) A[m, k] * B[M, k]", "-D", "m=2,M=2,k=64"], 1, "differ in case alone")]:
@@ -176,6 +201,8 @@ def main():
             for b_turned in (False, True):
                 numbers(a_turned, b_turned)
         turned()
+        vectors()
+        names()
         same_twice()
         parts()
         command_line()
