@@ -97,6 +97,26 @@ static bool can_turn(const target *t, const tune_question *q, const tune_plan *p
            column->slice % p->gather == 0 && (p->gather == 1 || p->idle_inside == 1) && column->tile <= t->dm_bytes_per_slice;
 }
 
+/* Elements that a slice has of an operand after the sum. */
+static int64_t elements_of_extra(const tune_extra *e, const tune_plan *p)
+{
+    return (e->has[TUNE_ROW] ? p->split[TUNE_ROW].tile : 1) * (e->has[TUNE_COLUMN] ? round_up(p->split[TUNE_COLUMN].tile, 8) : 1);
+}
+
+/* What is done to the sums: its operands in the VRF, and what waits for another pass in DM. */
+static bool has_room_for_epilogue(const target *t, const tune_question *q, const tune_plan *p, int64_t dm_left)
+{
+    enum { STASH_BYTES = 1024 };
+    const tune_epilogue *e = tune_epilogue_of(q, p->sum_loop);
+    int64_t tile = 4 * p->split[TUNE_ROW].tile * round_up(p->split[TUNE_COLUMN].tile, 8), vrf = p->sum_loop > 1 ? tile : 0, extras = 0;
+    for (size_t i = 0; i < q->extra_count; i++)
+        extras += 4 * round_up(elements_of_extra(&q->extras[i], p), 8);
+    vrf += extras + (tune_epilogue_has_gate(e) ? tile : 0) + (tune_epilogue_stashes(e) ? STASH_BYTES : 0);
+    int64_t waiting = e->count > 1 ? (int64_t)(e->count - 1) * tile : 0;
+    bool padded = e->count > 1 && p->lanes != p->lanes_kept;
+    return !padded && vrf <= t->vrf_bytes && extras + waiting <= dm_left;
+}
+
 bool tune_plan_complete(const target *t, const tune_question *q, tune_plan *p)
 {
     const tune_split *row = &p->split[TUNE_ROW], *column = &p->split[TUNE_COLUMN];
@@ -132,6 +152,9 @@ bool tune_plan_complete(const target *t, const tune_question *q, tune_plan *p)
     if (p->sum_loop > 1 &&
         (p->sum_padded != k || p->lanes != p->lanes_kept || p->lanes != t->rows || p->split[TUNE_BATCH].loop > 1 || column->loop > 1 ||
          !p->columns_outside || sums > t->vrf_bytes || weights + rows + out + 2 * sums * row->loop > t->dm_bytes_per_slice))
+        return false;
+    if ((q->operation_count > 0 || q->whole.count > 0) &&
+        !has_room_for_epilogue(t, q, p, t->dm_bytes_per_slice - weights - rows - out * (p->results_stay ? column->loop : 1)))
         return false;
     if (part > p->packet && tiles > t->accumulator_columns * t->accumulator_registers)
         return false;
@@ -169,7 +192,7 @@ static int64_t dmns_of(const target *t, const tune_plan *p, bool spread)
 }
 
 typedef struct piece_times {
-    int64_t rows, turn_rows, weights, turn_weights, store_weights, multiply, regroup, store;
+    int64_t rows, turn_rows, weights, turn_weights, store_weights, multiply, passes, regroup, store, row_extras, column_extras;
 } piece_times;
 
 /* The longest run of a copy: rows that follow each other both in HBM and in a slice, at most 4 KiB of them. */
@@ -212,6 +235,27 @@ static int64_t blocks_of_store(const target *t, const tune_question *q, const tu
     return is_vector ? ceil_div(bytes_of(q->out_type, stored_at_once(q, p, TUNE_COLUMN)), t->hbm_block_bytes) : INT64_MAX;
 }
 
+/* A pass over values in DM, after the one that the sums go through; and copies of its operands, those of columns once with the weights. */
+static void add_epilogue(const target *t, const tune_question *q, const tune_plan *p, int64_t out, piece_times *x)
+{
+    enum { FILL = 16 };
+    const tune_epilogue *e = tune_epilogue_of(q, p->sum_loop);
+    x->passes = x->row_extras = x->column_extras = 0;
+    for (size_t i = 0; i < e->count; i++) {
+        int64_t flits = e->passes[i].narrow.count > 0 ? 2 * out : out;
+        if (i > 0)
+            x->passes += FILL + flits;
+        else
+            x->multiply = larger(x->multiply, flits);
+    }
+    for (size_t i = 0; i < q->extra_count; i++) {
+        const tune_extra *one = &q->extras[i];
+        int64_t all = slices_of(p) * clusters_of(p), pieces = one->has[TUNE_ROW] && one->has[TUNE_COLUMN] ? p->split[TUNE_ROW].tile : 1,
+                bytes = bytes_of(one->type, elements_of_extra(one, p) / pieces);
+        *(one->has[TUNE_ROW] ? &x->row_extras : &x->column_extras) += copy_cycles(t, pieces * all, bytes, dmns_of(t, p, true), 0, true);
+    }
+}
+
 static piece_times times_of(const target *t, const tune_question *q, const tune_plan *p)
 {
     const tune_split *row = &p->split[TUNE_ROW], *column = &p->split[TUNE_COLUMN];
@@ -234,6 +278,7 @@ static piece_times times_of(const target *t, const tune_question *q, const tune_
     int64_t in = row->tile * packets * larger(flits, tiles), out = row->tile * tiles,
             ring = p->rings ? row->tile * packets * flits * (p->idle_inside > 1 ? p->idle_inside : 1) : 0;
     x.multiply = 9 + larger(in, larger(out, ring)) + (row->tile == 1 && row->loop == 1 ? out : 0);
+    add_epilogue(t, q, p, out, &x);
     x.regroup = p->regroup > 1 ? out * p->regroup : 0;
     int64_t side_by_side = p->results_stay ? column->tile * column->loop : column->tile * p->regroup,
             piece = bytes_of(q->out_type, side_by_side), columns = q->size[TUNE_COLUMN];
@@ -284,9 +329,10 @@ void tune_plan_estimate(const target *t, const tune_question *q, tune_plan *p)
             bool is_first = loaded % inner == 0;
             int64_t free_at = loaded < buffers ? 0 : multiplied[loaded % buffers];
             if (is_first || !p->columns_outside)
-                weights = run_on(&c.dma, free_at, x.weights);
+                weights = run_on(&c.dma, free_at, x.weights + x.column_extras);
             if (is_first || p->columns_outside)
                 rows = run_on(&c.dma, free_at, x.rows);
+            run_on(&c.dma, free_at, loaded >= count - of_sum ? x.row_extras : 0);
             weights_at[loaded % MOST_BUFFERS] = weights;
             rows_at[loaded % MOST_BUFFERS] = rows;
         }
@@ -302,6 +348,8 @@ void tune_plan_estimate(const target *t, const tune_question *q, tune_plan *p)
             rows_at[i % MOST_BUFFERS] = run_on(&c.main, rows_at[i % MOST_BUFFERS], x.turn_rows);
         multiplied[i % buffers] = result = run_on(&c.main, larger(rows_at[i % MOST_BUFFERS], stored_at), x.multiply);
         bool is_last = i >= count - of_sum;
+        if (is_last)
+            result = run_on(&c.main, 0, x.passes);
         if (is_last && p->regroup > 1)
             result = run_on(&c.main, 0, x.regroup);
         store_at = is_last && !(p->results_stay && i < count - 1) ? result : 0;
@@ -321,6 +369,12 @@ tune_bound tune_bound_of(const target *t, const tune_question *q)
         int64_t requests = ceil_div(bytes[i], t->dma_request_bytes);
         b.copies += t->dma_startup_cycles + requests;
         least = i == 2 ? t->dma_startup_cycles + 1 : least;
+    }
+    for (size_t i = 0; i < q->extra_count; i++) {
+        int64_t elements = 1;
+        for (int role = TUNE_BATCH; role < TUNE_SUM; role++)
+            elements *= q->extras[i].has[role] ? size[role] : 1;
+        b.copies += t->dma_startup_cycles + ceil_div(bytes_of(q->extras[i].type, elements), t->dma_request_bytes);
     }
     int64_t lanes = t->rows * 2 * (t->flit_bytes * 8 / dtype_row_of(q->type)->bits) * t->slices_per_cluster * t->clusters_per_chip;
     b.products = 2 * least + ceil_div(batch * size[TUNE_ROW] * size[TUNE_COLUMN] * k, lanes);
