@@ -327,7 +327,6 @@ static unsigned char *tune(const arguments *a, size_t *size)
 {
     visa_tune_options o = a->tune;
     o.question = a->question;
-    o.work = o.work ? o.work : UINT64_C(2) * VISA_TUNE_STEPS_OF_SECOND;
     progress bar = progress_begin("tune");
     o.progress = bar.shown ? tool_explore_progress : NULL;
     o.user = &bar;

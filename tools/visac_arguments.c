@@ -155,6 +155,7 @@ static int option_BUDGET(void *of, const char *text)
     if (digits == 0 || digits > 6 || strcmp(text + digits, "s") != 0 || !tool_number(arena_strndup(a->memory, text, digits), &seconds))
         return usage_error("--budget takes seconds of work, 2s, not `%s`", text);
     a->tune.work = seconds * VISA_TUNE_STEPS_OF_SECOND;
+    a->budget_given = true;
     return OPTION_GO_ON;
 }
 
@@ -329,7 +330,7 @@ static int parse_defines(arguments *a)
 /* `visac tune QUESTION`: what it takes, and what belongs to it alone. */
 static int check_tune(const arguments *a)
 {
-    bool told = a->tune.dtype || a->tune.out_dtype || a->tune.work;
+    bool told = a->tune.dtype || a->tune.out_dtype || a->budget_given;
     if (!a->question && told)
         return usage_error("--dtype, --out and --budget belong to `visac tune`");
     if (a->question && (a->explores || a->sweep || a->draw || a->options.book || a->options.parse_only || a->upgrades || a->explains))
@@ -344,6 +345,7 @@ int visac_arguments_parse(int argc, char **argv, arena *memory, arguments *a)
                      .warnings = a->warnings,
                      .emit_choice = -1,
                      .search = -1,
+                     .tune.work = UINT64_C(2) * VISA_TUNE_STEPS_OF_SECOND,
                      .options.error_limit = SHOWN_ERRORS_MAX};
     int status = option_rows_parse("visac", option_rows, OPTION_ROWS, argc, argv, a);
     if (status != OPTION_GO_ON)

@@ -38,9 +38,10 @@ typedef enum emit_kind {
 typedef struct arguments {
     tool_run run; /* without an order of sums: the machine's for a check, a free one for what is written */
     const char *input, *output, *draw, *sweep;
-    const char *other;         /* the second file of `visac diff` */
-    const char *question;      /* of `visac tune`; NULL: a file is compiled */
-    visa_tune_options tune;    /* what is told about it */
+    const char *other;      /* the second file of `visac diff` */
+    const char *question;   /* of `visac tune`; NULL: a file is compiled */
+    visa_tune_options tune; /* what is told about it */
+    bool budget_given;
     const char **define_texts; /* of -D, in their order */
     size_t define_count, define_capacity;
     emit_kind emit;

@@ -10,6 +10,28 @@ tune_split tune_split_of(int64_t size, int64_t loop, int64_t cluster, int64_t sl
     return s;
 }
 
+static bool stays(const tune_plan *p, tune_role role)
+{
+    return p->results_stay && role == TUNE_COLUMN;
+}
+
+int64_t tune_loop_stride(const tune_plan *p, tune_role role)
+{
+    const tune_split *s = &p->split[role];
+    return stays(p, role) ? s->tile : s->padded / s->loop;
+}
+
+int64_t tune_slice_stride(const tune_plan *p, tune_role role)
+{
+    const tune_split *s = &p->split[role];
+    return stays(p, role) ? s->tile * s->loop : s->tile;
+}
+
+int64_t tune_cluster_stride(const tune_plan *p, tune_role role)
+{
+    return tune_slice_stride(p, role) * p->split[role].slice;
+}
+
 int64_t tune_sum_part(const tune_plan *p)
 {
     return p->sum_padded / p->sum_loop;
@@ -75,6 +97,26 @@ static bool can_turn(const target *t, const tune_question *q, const tune_plan *p
            column->slice % p->gather == 0 && (p->gather == 1 || p->idle_inside == 1) && column->tile <= t->dm_bytes_per_slice;
 }
 
+/* Elements that a slice has of an operand after the sum. */
+static int64_t elements_of_extra(const tune_extra *e, const tune_plan *p)
+{
+    return (e->has[TUNE_ROW] ? p->split[TUNE_ROW].tile : 1) * (e->has[TUNE_COLUMN] ? round_up(p->split[TUNE_COLUMN].tile, 8) : 1);
+}
+
+/* What is done to the sums: its operands in the VRF, and what waits for another pass in DM. */
+static bool has_room_for_epilogue(const target *t, const tune_question *q, const tune_plan *p, int64_t dm_left)
+{
+    enum { STASH_BYTES = 1024 };
+    const tune_epilogue *e = tune_epilogue_of(q, p->sum_loop);
+    int64_t tile = 4 * p->split[TUNE_ROW].tile * round_up(p->split[TUNE_COLUMN].tile, 8), vrf = p->sum_loop > 1 ? tile : 0, extras = 0;
+    for (size_t i = 0; i < q->extra_count; i++)
+        extras += 4 * round_up(elements_of_extra(&q->extras[i], p), 8);
+    vrf += extras + (tune_epilogue_has_gate(e) ? tile : 0) + (tune_epilogue_stashes(e) ? STASH_BYTES : 0);
+    int64_t waiting = e->count > 1 ? (int64_t)(e->count - 1) * tile : 0;
+    bool padded = e->count > 1 && p->lanes != p->lanes_kept;
+    return !padded && vrf <= t->vrf_bytes && extras + waiting <= dm_left;
+}
+
 bool tune_plan_complete(const target *t, const tune_question *q, tune_plan *p)
 {
     const tune_split *row = &p->split[TUNE_ROW], *column = &p->split[TUNE_COLUMN];
@@ -100,13 +142,19 @@ bool tune_plan_complete(const target *t, const tune_question *q, tune_plan *p)
         return false;
     weights *= q->turned[q->weights] ? 2 : 1; /* as it lies, and turned */
     rows *= q->turned[q->stream] ? 2 : 1;
-    if (weights + rows + out > t->dm_bytes_per_slice)
+    if (p->results_stay && (column->padded != q->size[TUNE_COLUMN] || column->loop == 1 || row->loop > 1 || p->split[TUNE_BATCH].loop > 1 ||
+                            p->columns_outside || p->sum_loop > 1 || p->regroup > 1 || p->lanes_kept != p->lanes || q->turned[q->weights]))
+        return false;
+    if (weights + rows + out * (p->results_stay ? column->loop : 1) > t->dm_bytes_per_slice)
         return false;
     /* sums of all rows stay, those up to here and those of the part at hand, and a tile of them is an operand of the Vector Engine */
     int64_t sums = 4 * row->tile * column->tile;
     if (p->sum_loop > 1 &&
         (p->sum_padded != k || p->lanes != p->lanes_kept || p->lanes != t->rows || p->split[TUNE_BATCH].loop > 1 || column->loop > 1 ||
          !p->columns_outside || sums > t->vrf_bytes || weights + rows + out + 2 * sums * row->loop > t->dm_bytes_per_slice))
+        return false;
+    if ((q->operation_count > 0 || q->whole.count > 0) &&
+        !has_room_for_epilogue(t, q, p, t->dm_bytes_per_slice - weights - rows - out * (p->results_stay ? column->loop : 1)))
         return false;
     if (part > p->packet && tiles > t->accumulator_columns * t->accumulator_registers)
         return false;
@@ -118,14 +166,17 @@ bool tune_plan_complete(const target *t, const tune_question *q, tune_plan *p)
 
 /* ---- how long the pieces take ---- */
 
-/* A copy between HBM and DM of `pieces` contiguous runs of `bytes`, spread over `dmns` DMNs. */
-static int64_t copy_cycles(const target *t, int64_t pieces, int64_t bytes, int64_t dmns, bool store, bool aligned)
+/* A copy between HBM and DM of `pieces` contiguous runs of `bytes`, spread over `dmns` DMNs. A store: to so many
+ * blocks of HBM, each of one channel; a load: 0. */
+static int64_t copy_cycles(const target *t, int64_t pieces, int64_t bytes, int64_t dmns, int64_t blocks, bool aligned)
 {
     int64_t block = t->hbm_block_bytes, requests = pieces * ceil_div(bytes, t->dma_request_bytes),
             dmn = ceil_div(pieces, dmns) * ceil_div(bytes, t->dmn_bytes_per_cycle);
+    bool store = blocks > 0;
     int64_t partial = !store ? 0 : bytes < block ? pieces : aligned && bytes % block == 0 ? 0 : 2 * pieces;
     int64_t burst = block / t->hbm_burst_bytes * t->hbm_burst_millicycles;
-    int64_t channel = partial * burst / 1000 * t->hbm_partial_write_factor / t->hbm_channels + pieces * bytes / t->hbm_bytes_per_cycle;
+    int64_t channel = partial * burst / 1000 * t->hbm_partial_write_factor / smaller(t->hbm_channels, larger(1, blocks)) +
+                      pieces * bytes / t->hbm_bytes_per_cycle;
     return t->dma_startup_cycles + larger(ceil_div(requests, larger(1, dmns / t->dma_dmns_per_engine)), larger(dmn, channel));
 }
 
@@ -141,7 +192,7 @@ static int64_t dmns_of(const target *t, const tune_plan *p, bool spread)
 }
 
 typedef struct piece_times {
-    int64_t rows, turn_rows, weights, turn_weights, store_weights, multiply, regroup, store;
+    int64_t rows, turn_rows, weights, turn_weights, store_weights, multiply, passes, regroup, store, row_extras, column_extras;
 } piece_times;
 
 /* The longest run of a copy: rows that follow each other both in HBM and in a slice, at most 4 KiB of them. */
@@ -170,6 +221,41 @@ static int64_t turn_cycles(const target *t, const tune_question *q, int64_t tile
     return fill + larger(gather > 1 ? in * gather : in, out);
 }
 
+/* Positions of a kept axis in one store. */
+static int64_t stored_at_once(const tune_question *q, const tune_plan *p, tune_role role)
+{
+    const tune_split *s = &p->split[role];
+    return smaller(q->size[role], s->cluster * tune_cluster_stride(p, role));
+}
+
+/* Blocks of HBM that a store writes to in part: of a vector those that it covers; rows are taken to lie apart. */
+static int64_t blocks_of_store(const target *t, const tune_question *q, const tune_plan *p)
+{
+    bool is_vector = q->size[TUNE_BATCH] * q->size[TUNE_ROW] == 1;
+    return is_vector ? ceil_div(bytes_of(q->out_type, stored_at_once(q, p, TUNE_COLUMN)), t->hbm_block_bytes) : INT64_MAX;
+}
+
+/* A pass over values in DM, after the one that the sums go through; and copies of its operands, those of columns once with the weights. */
+static void add_epilogue(const target *t, const tune_question *q, const tune_plan *p, int64_t out, piece_times *x)
+{
+    enum { FILL = 16 };
+    const tune_epilogue *e = tune_epilogue_of(q, p->sum_loop);
+    x->passes = x->row_extras = x->column_extras = 0;
+    for (size_t i = 0; i < e->count; i++) {
+        int64_t flits = e->passes[i].narrow.count > 0 ? 2 * out : out;
+        if (i > 0)
+            x->passes += FILL + flits;
+        else
+            x->multiply = larger(x->multiply, flits);
+    }
+    for (size_t i = 0; i < q->extra_count; i++) {
+        const tune_extra *one = &q->extras[i];
+        int64_t all = slices_of(p) * clusters_of(p), pieces = one->has[TUNE_ROW] && one->has[TUNE_COLUMN] ? p->split[TUNE_ROW].tile : 1,
+                bytes = bytes_of(one->type, elements_of_extra(one, p) / pieces);
+        *(one->has[TUNE_ROW] ? &x->row_extras : &x->column_extras) += copy_cycles(t, pieces * all, bytes, dmns_of(t, p, true), 0, true);
+    }
+}
+
 static piece_times times_of(const target *t, const tune_question *q, const tune_plan *p)
 {
     const tune_split *row = &p->split[TUNE_ROW], *column = &p->split[TUNE_COLUMN];
@@ -181,24 +267,26 @@ static piece_times times_of(const target *t, const tune_question *q, const tune_
     int64_t run = run_of(part, row->tile / p->ring_rows, whole && p->ring_sums == 1, &pieces);
     if (q->turned[q->stream])
         run = run_of_turned(q, row, row->tile / p->ring_rows, tune_sum_part(p) / p->ring_sums, &pieces);
-    x.rows = copy_cycles(t, pieces * slices * clusters, run, dmns_of(t, p, true), false, true);
+    x.rows = copy_cycles(t, pieces * slices * clusters, run, dmns_of(t, p, true), 0, true);
     run = run_of(bytes_of(q->type, k), column->tile, whole, &pieces);
     if (q->turned[q->weights])
         run = run_of_turned(q, column, column->tile * p->gather, tune_sum_part(p) / p->gather, &pieces);
-    x.weights = copy_cycles(t, pieces * slices * clusters, run, dmns_of(t, p, true), false, true);
+    x.weights = copy_cycles(t, pieces * slices * clusters, run, dmns_of(t, p, true), 0, true);
     x.store_weights = bytes_of(q->type, column->tile * tune_sum_part(p)) / (p->main_weights ? t->flit_bytes : t->flit_bytes / 4);
     x.turn_rows = !q->turned[q->stream] ? 0 : turn_cycles(t, q, row->tile / p->ring_rows, tune_sum_part(p) / p->ring_sums, 1);
     x.turn_weights = !q->turned[q->weights] ? 0 : turn_cycles(t, q, column->tile, tune_sum_part(p), p->gather);
     int64_t in = row->tile * packets * larger(flits, tiles), out = row->tile * tiles,
             ring = p->rings ? row->tile * packets * flits * (p->idle_inside > 1 ? p->idle_inside : 1) : 0;
     x.multiply = 9 + larger(in, larger(out, ring)) + (row->tile == 1 && row->loop == 1 ? out : 0);
+    add_epilogue(t, q, p, out, &x);
     x.regroup = p->regroup > 1 ? out * p->regroup : 0;
-    int64_t side_by_side = column->tile * p->regroup, piece = bytes_of(q->out_type, side_by_side), columns = q->size[TUNE_COLUMN];
+    int64_t side_by_side = p->results_stay ? column->tile * column->loop : column->tile * p->regroup,
+            piece = bytes_of(q->out_type, side_by_side), columns = q->size[TUNE_COLUMN];
     bool all = column->padded == column->tile && column->padded == columns;
     int64_t rows = row->tile / p->regroup;
     run = run_of(piece, rows, all, &pieces);
     bool aligned = bytes_of(q->out_type, columns) % t->hbm_block_bytes == 0 || (all && run % t->hbm_block_bytes == 0);
-    x.store = copy_cycles(t, pieces * slices * clusters, run, dmns_of(t, p, true), true, aligned);
+    x.store = copy_cycles(t, pieces * slices * clusters, run, dmns_of(t, p, true), blocks_of_store(t, q, p), aligned);
     return x;
 }
 
@@ -241,9 +329,10 @@ void tune_plan_estimate(const target *t, const tune_question *q, tune_plan *p)
             bool is_first = loaded % inner == 0;
             int64_t free_at = loaded < buffers ? 0 : multiplied[loaded % buffers];
             if (is_first || !p->columns_outside)
-                weights = run_on(&c.dma, free_at, x.weights);
+                weights = run_on(&c.dma, free_at, x.weights + x.column_extras);
             if (is_first || p->columns_outside)
                 rows = run_on(&c.dma, free_at, x.rows);
+            run_on(&c.dma, free_at, loaded >= count - of_sum ? x.row_extras : 0);
             weights_at[loaded % MOST_BUFFERS] = weights;
             rows_at[loaded % MOST_BUFFERS] = rows;
         }
@@ -259,9 +348,11 @@ void tune_plan_estimate(const target *t, const tune_question *q, tune_plan *p)
             rows_at[i % MOST_BUFFERS] = run_on(&c.main, rows_at[i % MOST_BUFFERS], x.turn_rows);
         multiplied[i % buffers] = result = run_on(&c.main, larger(rows_at[i % MOST_BUFFERS], stored_at), x.multiply);
         bool is_last = i >= count - of_sum;
+        if (is_last)
+            result = run_on(&c.main, 0, x.passes);
         if (is_last && p->regroup > 1)
             result = run_on(&c.main, 0, x.regroup);
-        store_at = is_last ? result : 0;
+        store_at = is_last && !(p->results_stay && i < count - 1) ? result : 0;
     }
     p->cycles = run_on(&c.dma, store_at, x.store);
 }
@@ -270,9 +361,15 @@ attainable tune_bound_of(const target *t, const tune_question *q)
 {
     const int64_t *size = q->size;
     int64_t batch = size[TUNE_BATCH], k = size[TUNE_SUM], bits = dtype_row_of(q->type)->bits;
-    attainable_work w = {.chips = 1, .loads = 2, .stores = 1};
+    attainable_work w = {.chips = 1, .loads = 2 + (int64_t)q->extra_count, .stores = 1};
     w.bytes = bytes_of(q->type, batch * size[TUNE_ROW] * k) + bytes_of(q->type, batch * size[TUNE_COLUMN] * k) +
               bytes_of(q->out_type, batch * size[TUNE_ROW] * size[TUNE_COLUMN]);
+    for (size_t i = 0; i < q->extra_count; i++) {
+        int64_t elements = 1;
+        for (int role = TUNE_BATCH; role < TUNE_SUM; role++)
+            elements *= q->extras[i].has[role] ? size[role] : 1;
+        w.bytes += bytes_of(q->extras[i].type, elements);
+    }
     int64_t lanes = t->rows * t->mac_width_bytes * 8 / bits * t->slices_per_cluster * t->clusters_per_chip;
     w.mac_cycles = ceil_div(batch * size[TUNE_ROW] * size[TUNE_COLUMN] * k, lanes);
     return attainable_of(t, TIMING_DOCUMENTED, &w);

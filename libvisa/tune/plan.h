@@ -21,6 +21,7 @@ typedef struct tune_plan {
     int64_t flit, packet;         /* elements: of 32 bytes, and of what is multiplied in a step, one flit or two */
     int64_t lanes;                /* columns side by side in the Rows: 1, 2, 4 or 8 */
     int64_t lanes_kept;           /* of a result's packet in DM, padded to whole 8 bytes */
+    bool results_stay;            /* in DM until the loop over columns has ended: a slice has columns of all iterations side by side */
     bool columns_outside;         /* the loop over columns is the outer one: weights stay while rows pass */
     bool rings;                   /* rows are spread over the slices of a column group, and go around by the Switch Engine */
     int64_t ring_rows, ring_sums; /* those slices, as digits of a tile's rows and of the sum */
@@ -30,6 +31,11 @@ typedef struct tune_plan {
     int64_t idle_inside;          /* of the slices that idle, as a digit inside the columns; the others are between rows and columns */
     int64_t cycles;               /* as estimated */
 } tune_plan;
+
+/* Positions of a kept axis from one iteration, slice and cluster to the next. */
+int64_t tune_loop_stride(const tune_plan *p, tune_role role);
+int64_t tune_slice_stride(const tune_plan *p, tune_role role);
+int64_t tune_cluster_stride(const tune_plan *p, tune_role role);
 
 /* Elements of the sum in one of its parts. */
 int64_t tune_sum_part(const tune_plan *p);

@@ -2,8 +2,11 @@
 
 #include <ctype.h>
 #include <inttypes.h>
+#include <math.h>
+#include <stdlib.h>
 #include <string.h>
 
+#include "support/budget.h"
 #include "support/integer.h"
 
 static const int64_t MOST_PRODUCTS = INT64_C(1) << 52; /* multiplications of a question, so that sums of cycles stay in 64 bits */
@@ -14,6 +17,7 @@ typedef struct reader {
     int file;
     diag_list *diags;
     tune_question *q;
+    bool has_sum, has_product; /* the text says sum(..); the operands are read */
 } reader;
 
 static src_range range_from(const reader *r, size_t begin)
@@ -116,39 +120,271 @@ static bool read_axes(reader *r, char end, tune_tensor *t, unsigned bit)
     return expect(r, end);
 }
 
-static bool read_tensor(reader *r, tune_place place)
+static bool is_called(const tune_tensor *other, const tune_tensor *t)
 {
-    tune_tensor *t = &r->q->tensors[place];
+    return other != t && other->name && strcmp(other->name, t->name) == 0;
+}
+
+/* Words of the language, and names that a kernel has itself. */
+static bool is_taken(const char *name)
+{
+    static const char *const words[] = {
+        "device", "weights", "rows",     "columns", "products", "pieces", "lying", "lying_rows", "i",     "j",      "g",
+        "fn",     "let",     "for",      "in",      "mut",      "const",  "type",  "struct",     "if",    "as",     "use",
+        "axes",   "else",    "sums",     "next",    "before",   "l",      "true",  "false",      "while", "loop",   "return",
+        "where",  "dyn",     "contract", "break",   "continue", "crate",  "enum",  "extern",     "move",  "static", "super",
+        "trait",  "unsafe",  "async",    "await",   "gate",     "match",  "mod",   "pub",        "ref",   "self",   "impl"};
+    for (size_t i = 0; i < sizeof words / sizeof *words; i++)
+        if (strcmp(words[i], name) == 0)
+            return true;
+    return strncmp(name, "values", 6) == 0;
+}
+
+static bool read_tensor(reader *r, tune_tensor *t, unsigned bit)
+{
+    const tune_question *q = r->q;
     const char *name = read_name(r, "the name of a tensor", &t->range);
     if (!name)
         return false;
     t->name = in_case(name, tolower, r->diags->arena);
+    t->port = is_taken(t->name) ? arena_printf(r->diags->arena, "%s_port", t->name) : t->name;
+    bool taken = false;
     for (int p = 0; p < TUNE_PLACES; p++)
-        if (p != (int)place && r->q->tensors[p].name && strcmp(r->q->tensors[p].name, t->name) == 0)
-            return refuse(r, t->range, arena_printf(r->diags->arena, "two tensors are called `%s`", t->name));
-    return expect(r, '[') && read_axes(r, ']', t, 1U << place);
+        taken = taken || is_called(&q->tensors[p], t);
+    for (size_t i = 0; i < q->extra_count; i++)
+        taken = taken || is_called(&q->extras[i].tensor, t);
+    if (taken)
+        return refuse(r, t->range, arena_printf(r->diags->arena, "two tensors are called `%s`", t->name));
+    return expect(r, '[') && read_axes(r, ']', t, bit);
 }
 
-enum { SUMMED = 1 << TUNE_PLACES };
+/* Bits of tune_axis.stands_in: the tensors, sum(..), and operands after the sum. */
+enum { SUMMED = 1 << TUNE_PLACES, EXTRA = 2 << TUNE_PLACES };
+
+/* ---- what is done to a sum ---- */
+
+/* A part of the right side: a number, a tensor, or what the operations up to here have made of the sum. */
+typedef enum value_kind { VALUE_NUMBER, VALUE_TENSOR, VALUE_SUM } value_kind;
+typedef struct value {
+    value_kind kind;
+    double number;
+    const char *name; /* of a tensor */
+} value;
+
+static const struct {
+    const char *name;
+    tune_operator what;
+} functions[] = {{"exp", TUNE_EXP},   {"log", TUNE_LOG},         {"sqrt", TUNE_SQRT}, {"sin", TUNE_SIN},  {"cos", TUNE_COS},
+                 {"tanh", TUNE_TANH}, {"sigmoid", TUNE_SIGMOID}, {"silu", TUNE_SILU}, {"gelu", TUNE_GELU}};
+
+static bool append(reader *r, size_t begin, tune_operation o)
+{
+    tune_question *q = r->q;
+    if (q->operation_count == TUNE_OPERATIONS_MAX)
+        return refuse(r, range_from(r, begin),
+                      arena_printf(r->diags->arena, "at most %d operations are done to a sum", TUNE_OPERATIONS_MAX));
+    q->operations[++q->operation_count] = o;
+    return true;
+}
+
+static double folded(tune_operator what, double a, double b)
+{
+    switch (what) {
+    case TUNE_ADD: return a + b;
+    case TUNE_SUBTRACT: return a - b;
+    case TUNE_TIMES: return a * b;
+    case TUNE_DIVIDE: return a / b;
+    case TUNE_LARGER: return a > b ? a : b;
+    default: return a < b ? a : b;
+    }
+}
+
+/* Of two parts of which one may be the sum's. */
+static bool combine(reader *r, size_t begin, tune_operator what, value *a, value b)
+{
+    if (a->kind == VALUE_NUMBER && b.kind == VALUE_NUMBER) {
+        a->number = folded(what, a->number, b.number);
+        return isfinite((float)a->number) || refuse(r, range_from(r, begin), "this number is none of f32");
+    }
+    if (a->kind != VALUE_SUM && b.kind != VALUE_SUM)
+        return refuse(r, range_from(r, begin), "an operation without the sum: compute it in front of the kernel");
+    bool reversed = b.kind == VALUE_SUM;
+    value other = reversed ? *a : b;
+    tune_operation o = {
+        .what = what, .reversed = reversed && (what == TUNE_SUBTRACT || what == TUNE_DIVIDE), .operand = other.name, .value = other.number};
+    if (what == TUNE_SUBTRACT && !reversed && !other.name) {
+        o.what = TUNE_ADD;
+        o.value = -other.number;
+    }
+    *a = (value){.kind = VALUE_SUM};
+    return append(r, begin, o);
+}
+
+static bool apply(reader *r, size_t begin, tune_operator what, value *v)
+{
+    if (v->kind != VALUE_SUM)
+        return refuse(r, range_from(r, begin), "a function without the sum: compute it in front of the kernel");
+    return append(r, begin, (tune_operation){.what = what});
+}
+
+static bool read_expression(reader *r, value *out);
+
+static bool read_number(reader *r, value *out)
+{
+    size_t begin = r->at, digits = strspn(r->text + r->at, "0123456789");
+    r->at += digits;
+    if (r->text[r->at] == '.')
+        r->at += 1 + strspn(r->text + r->at + 1, "0123456789");
+    if (r->text[r->at] == 'e' || r->text[r->at] == 'E') {
+        size_t sign = r->text[r->at + 1] == '-' || r->text[r->at + 1] == '+', power = strspn(r->text + r->at + 1 + sign, "0123456789");
+        r->at += power ? 1 + sign + power : 0;
+    }
+    *out = (value){.number = strtod(arena_strndup(r->diags->arena, r->text + begin, r->at - begin), NULL)};
+    return isfinite((float)out->number) || refuse(r, range_from(r, begin), "this number is none of f32");
+}
+
+static bool read_product(reader *r, value *out)
+{
+    tune_tensor *operands = r->q->tensors;
+    r->has_product = true;
+    *out = (value){.kind = VALUE_SUM};
+    return read_tensor(r, &operands[TUNE_LEFT], 1U << TUNE_LEFT) && expect(r, '*') &&
+           read_tensor(r, &operands[TUNE_RIGHT], 1U << TUNE_RIGHT);
+}
+
+static bool read_sum(reader *r, size_t begin, value *out)
+{
+    if (r->has_product)
+        return refuse(r, range_from(r, begin), "a question has one sum");
+    return expect(r, '(') && read_axes(r, ')', NULL, SUMMED) && read_product(r, out);
+}
+
+static bool read_extra(reader *r, value *out)
+{
+    tune_question *q = r->q;
+    src_range range;
+    if (q->extra_count == TUNE_EXTRAS_MAX) {
+        size_t begin = r->at;
+        return refuse(r, range_from(r, begin), arena_printf(r->diags->arena, "at most %d tensors meet a sum", TUNE_EXTRAS_MAX));
+    }
+    tune_extra *e = &q->extras[q->extra_count++];
+    if (!read_tensor(r, &e->tensor, (unsigned)EXTRA << (q->extra_count - 1)))
+        return false;
+    if (takes(r, ':') && !(e->asked_type = read_name(r, "the type of a tensor", &range)))
+        return false;
+    *out = (value){.kind = VALUE_TENSOR, .name = e->tensor.port};
+    return true;
+}
+
+/* `name(`, without its blanks; r->at stays where it is if this is none. */
+static bool takes_call(reader *r, const char *name)
+{
+    size_t begin = r->at, length = strlen(name);
+    if (strncmp(r->text + r->at, name, length) == 0) {
+        r->at += length;
+        skip_blanks(r);
+        if (r->text[r->at] == '(')
+            return true;
+        r->at = begin;
+    }
+    return false;
+}
+
+static bool read_call(reader *r, size_t begin, value *out, bool *is_call)
+{
+    static const struct {
+        const char *name;
+        tune_operator what;
+    } binary[] = {{"max", TUNE_LARGER}, {"min", TUNE_SMALLER}};
+    *is_call = true;
+    if (takes_call(r, "sum"))
+        return read_sum(r, begin, out);
+    if (takes_call(r, "relu"))
+        return expect(r, '(') && read_expression(r, out) && expect(r, ')') && combine(r, begin, TUNE_LARGER, out, (value){0});
+    for (size_t i = 0; i < sizeof binary / sizeof *binary; i++)
+        if (takes_call(r, binary[i].name)) {
+            value b;
+            return expect(r, '(') && read_expression(r, out) && expect(r, ',') && read_expression(r, &b) && expect(r, ')') &&
+                   combine(r, begin, binary[i].what, out, b);
+        }
+    for (size_t i = 0; i < sizeof functions / sizeof *functions; i++)
+        if (takes_call(r, functions[i].name))
+            return expect(r, '(') && read_expression(r, out) && expect(r, ')') && apply(r, begin, functions[i].what, out);
+    *is_call = false;
+    return true;
+}
+
+static bool read_factor(reader *r, value *out)
+{
+    skip_blanks(r);
+    size_t begin = r->at;
+    char c = r->text[begin];
+    bool is_call;
+    if (takes(r, '('))
+        return read_expression(r, out) && expect(r, ')');
+    if (isdigit((unsigned char)c) || (c == '.' && isdigit((unsigned char)r->text[begin + 1])))
+        return read_number(r, out);
+    bool good = read_call(r, begin, out, &is_call);
+    if (is_call)
+        return good;
+    return r->has_sum || r->has_product ? read_extra(r, out) : read_product(r, out);
+}
+
+static bool read_term(reader *r, value *out)
+{
+    skip_blanks(r);
+    size_t begin = r->at;
+    bool negative = takes(r, '-');
+    if (!read_factor(r, out) || (negative && !combine(r, begin, TUNE_TIMES, out, (value){.number = -1})))
+        return false;
+    for (;;) {
+        bool times = takes(r, '*');
+        value b;
+        if (!times && !takes(r, '/'))
+            return true;
+        if (!read_factor(r, &b) || !combine(r, begin, times ? TUNE_TIMES : TUNE_DIVIDE, out, b))
+            return false;
+    }
+}
+
+STACK_APART static bool read_expression(reader *r, value *out)
+{
+    budget_enter(r->diags->arena);
+    skip_blanks(r);
+    size_t begin = r->at;
+    bool good = read_term(r, out);
+    while (good) {
+        bool plus = takes(r, '+');
+        value b;
+        if (!plus && !takes(r, '-'))
+            break;
+        good = read_term(r, &b) && combine(r, begin, plus ? TUNE_ADD : TUNE_SUBTRACT, out, b);
+    }
+    budget_leave(r->diags->arena);
+    return good;
+}
+
+/* Does the text say sum(..)? Without one its first two tensors are the operands, of which assign_roles says more. */
+static bool says_sum(const char *text)
+{
+    for (const char *at = strstr(text, "sum"); at; at = strstr(at + 1, "sum"))
+        if ((at == text || !(isalnum((unsigned char)at[-1]) || at[-1] == '_')) && at[3 + strspn(at + 3, " \t\r\n\v\f")] == '(')
+            return true;
+    return false;
+}
 
 static bool read_text(reader *r)
 {
-    if (!read_tensor(r, TUNE_OUT) || !expect(r, '='))
-        return false;
-    skip_blanks(r);
-    if (strncmp(r->text + r->at, "sum", 3) == 0 && !isalnum((unsigned char)r->text[r->at + 3]) && r->text[r->at + 3] != '[') {
-        r->at += 3;
-        if (!expect(r, '(') || !read_axes(r, ')', NULL, SUMMED))
-            return false;
-    }
-    if (!read_tensor(r, TUNE_LEFT) || !expect(r, '*') || !read_tensor(r, TUNE_RIGHT))
+    value v;
+    r->has_sum = says_sum(r->text);
+    if (!read_tensor(r, &r->q->tensors[TUNE_OUT], 1U << TUNE_OUT) || !expect(r, '=') || !read_expression(r, &v))
         return false;
     skip_blanks(r);
     size_t begin = r->at;
     if (r->text[begin] == '\0')
         return true;
     r->at += strlen(r->text + begin);
-    return refuse(r, range_from(r, begin), "the question ends after its second operand");
+    return refuse(r, range_from(r, begin), "the question has ended: an operation is expected here");
 }
 
 /* What each axis is, by the tensors that it stands in. */
@@ -252,6 +488,12 @@ static bool find_sizes(reader *r, const visa_tune_options *o)
         size_t i = 0;
         while (i < q->axis_count && strcmp(q->axes[i].asked, o->sizes[p].name) != 0)
             i++;
+        for (size_t before = 0; before < p; before++)
+            if (strcmp(o->sizes[before].name, o->sizes[p].name) == 0) {
+                diag *d = diag_add(r->diags, E_TUNE_SIZE, SRC_NOWHERE, "-D gives axis `%s` a size twice", o->sizes[p].name);
+                diag_help(r->diags, d, "leave one of them away");
+                return false;
+            }
         if (i == q->axis_count) {
             diag *d =
                 diag_add(r->diags, E_TUNE_SIZE, SRC_NOWHERE, "the question has no axis `%s`, which -D gives a size", o->sizes[p].name);
@@ -260,6 +502,87 @@ static bool find_sizes(reader *r, const visa_tune_options *o)
         }
     }
     return true;
+}
+
+static bool refuse_extra(reader *r, const tune_extra *e, diag_id id, const char *what, const char *help)
+{
+    diag *d = diag_add(r->diags, id, e->tensor.range, "`%s` %s", e->tensor.name, what);
+    diag_help(r->diags, d, "%s", help);
+    return false;
+}
+
+/* Operands after the sum have whole groups of kept axes, in the order of the result. */
+static bool check_extras(reader *r)
+{
+    tune_question *q = r->q;
+    for (size_t i = 0; i < q->extra_count; i++) {
+        tune_extra *e = &q->extras[i];
+        size_t of_role[TUNE_ROLES] = {0}, before = 0;
+        int role = TUNE_BATCH;
+        for (size_t n = 0; n < e->tensor.count; n++) {
+            const tune_axis *a = &q->axes[e->tensor.axes[n]];
+            if (a->role == TUNE_SUM)
+                return refuse_extra(r, e, E_TUNE_AXIS, "has an axis that is summed, and meets the sum",
+                                    "multiply it in front of the kernel");
+            if ((int)a->role < role || ((int)a->role == role && before > e->tensor.axes[n]))
+                return refuse_extra(r, e, E_TUNE_LAYOUT, "has its axes in another order than the result has them",
+                                    "write them as the result's: batches, those of rows, those of columns");
+            role = (int)a->role;
+            before = e->tensor.axes[n] + 1;
+            of_role[role]++;
+        }
+        for (size_t n = 0; n < q->axis_count; n++)
+            if (q->axes[n].role != TUNE_SUM && of_role[q->axes[n].role] > 0)
+                of_role[q->axes[n].role] += TUNE_AXES_MAX;
+        for (int k = TUNE_BATCH; k < TUNE_SUM; k++) {
+            e->has[k] = of_role[k] > 0;
+            if (e->has[k] && of_role[k] % (TUNE_AXES_MAX + 1) != 0)
+                return refuse_extra(r, e, E_TUNE_LAYOUT, "has some axes of a kind and lacks others", "give it all of them, or none");
+        }
+        if (!e->has[TUNE_ROW] && !e->has[TUNE_COLUMN])
+            return refuse_extra(r, e, E_TUNE_AXIS, "has no axis of the result that an operand keeps", "write a number in its place");
+    }
+    return true;
+}
+
+/* Are sums and all that is done to them integers? */
+static bool stays_whole(const tune_question *q)
+{
+    bool whole = dtype_row_of(q->type)->accumulates_in == DTYPE_I32 && tune_operations_are_whole(q->operations + 1, q->operation_count);
+    for (size_t i = 0; i < q->extra_count; i++) {
+        dtype type;
+        const char *asked = q->extras[i].asked_type;
+        whole = whole && (!asked || !dtype_by_name(asked, &type) || dtype_row_of(type)->kind == DTYPE_KIND_INT);
+    }
+    return whole;
+}
+
+/* What is done to the sums, and in which types. */
+static bool find_epilogue(reader *r)
+{
+    tune_question *q = r->q;
+    dtype sums = dtype_row_of(q->type)->accumulates_in;
+    bool whole = stays_whole(q);
+    dtype meets = q->meets = whole ? DTYPE_I32 : DTYPE_F32;
+    for (size_t i = 0; i < q->extra_count; i++) {
+        tune_extra *e = &q->extras[i];
+        e->type = meets;
+        if (e->asked_type &&
+            (!dtype_by_name(e->asked_type, &e->type) || (e->type != meets && !target_converts(ENGINE_ID_FETCH, e->type, meets))))
+            return refuse_extra(r, e, E_TUNE_TYPE,
+                                arena_printf(r->diags->arena, "is of `%s`, which is not fetched as the %s that it meets", e->asked_type,
+                                             dtype_row_of(meets)->name),
+                                "give it another type, or leave it away");
+    }
+    q->operations[0] = (tune_operation){.what = TUNE_ADD, .operand = "before"};
+    q->whole = tune_epilogue_make(q->operations + 1, q->operation_count, whole, sums, q->out_type, r->diags->arena);
+    q->last_part = tune_epilogue_make(q->operations, q->operation_count + 1, whole, sums, q->out_type, r->diags->arena);
+    return true;
+}
+
+const tune_epilogue *tune_epilogue_of(const tune_question *q, int64_t parts)
+{
+    return parts > 1 ? &q->last_part : &q->whole;
 }
 
 static bool find_types(reader *r, const visa_tune_options *o)
@@ -271,13 +594,17 @@ static bool find_types(reader *r, const visa_tune_options *o)
         diag_help(r->diags, d, "take i4, i8, f8e4m3, f8e5m2 or bf16");
         return false;
     }
-    dtype sum = dtype_row_of(q->type)->accumulates_in;
-    q->out_type = sum;
-    if (o->out_dtype &&
-        (!dtype_by_name(o->out_dtype, &q->out_type) || (q->out_type != sum && !target_converts(ENGINE_ID_CAST, sum, q->out_type)))) {
-        diag *d = diag_add(r->diags, E_TUNE_TYPE, SRC_NOWHERE, "sums of %s are %s, which the Cast Engine does not make `%s`", type,
-                           dtype_row_of(sum)->name, o->out_dtype);
-        diag_help(r->diags, d, "leave --out away for %s", dtype_row_of(sum)->name);
+    bool whole = stays_whole(q);
+    q->out_type = whole ? DTYPE_I32 : DTYPE_F32;
+    if (!o->out_dtype)
+        return true;
+    const char *found = dtype_row_of(q->out_type)->name;
+    bool known = dtype_by_name(o->out_dtype, &q->out_type);
+    dtype last = whole || (known && dtype_row_of(q->out_type)->kind == DTYPE_KIND_INT) ? DTYPE_I32 : DTYPE_F32;
+    if (!known || (q->out_type != last && !target_converts(ENGINE_ID_CAST, last, q->out_type))) {
+        diag *d = diag_add(r->diags, E_TUNE_TYPE, SRC_NOWHERE, "%s of %s are %s, which the Cast Engine does not make `%s`",
+                           q->operation_count ? "results" : "sums", type, found, o->out_dtype);
+        diag_help(r->diags, d, "leave --out away for %s", found);
         return false;
     }
     return true;
@@ -341,7 +668,8 @@ bool tune_question_read(const char *text, int file, const visa_tune_options *opt
     reader r = {.text = text, .file = file, .diags = diags, .q = out};
     if (strlen(text) > TUNE_TEXT_MAX)
         return refuse(&r, (src_range){file, 0, 1}, arena_printf(diags->arena, "a question has at most %d bytes", TUNE_TEXT_MAX));
-    if (!read_text(&r) || !assign_roles(&r) || !find_sizes(&r, options) || !find_types(&r, options))
+    if (!read_text(&r) || !assign_roles(&r) || !find_sizes(&r, options) || !find_types(&r, options) || !check_extras(&r) ||
+        !find_epilogue(&r))
         return false;
     for (int p = 0; p < TUNE_PLACES; p++)
         if (!check_order(&r, (tune_place)p))

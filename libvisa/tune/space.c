@@ -27,7 +27,7 @@ unsigned tune_kind_of(const tune_question *q, const tune_plan *p)
     return (unsigned)p->rings | (unsigned)(p->regroup > 1) << 1 | (unsigned)loops << 2 |
            (unsigned)(s[TUNE_ROW].padded != q->size[TUNE_ROW]) << 3 | (unsigned)(s[TUNE_COLUMN].padded != q->size[TUNE_COLUMN]) << 4 |
            (unsigned)(s[TUNE_BATCH].padded != q->size[TUNE_BATCH]) << 5 | (unsigned)(p->ring_sums > 1) << 6 |
-           (unsigned)(p->sum_loop > 1) << 7;
+           (unsigned)(p->sum_loop > 1) << 7 | (unsigned)p->results_stay << 8;
 }
 
 /* Which of two plans is tried first: the faster, and of equals the one that was found first. */
@@ -63,8 +63,10 @@ static void consider_ways(space *x, tune_plan p)
     int64_t iterations = s[TUNE_BATCH].loop * s[TUNE_ROW].loop * s[TUNE_COLUMN].loop, parts = x->question->size[TUNE_SUM] / SHORTEST_PART,
             most_parts = s[TUNE_BATCH].loop * s[TUNE_COLUMN].loop > 1 ? 1 : larger(1, smaller(parts, MOST_LOOPS / iterations));
     int64_t most_gathered = x->question->turned[x->question->weights] ? s[TUNE_COLUMN].slice : 1;
-    bool both_loops = s[TUNE_ROW].loop > 1 && s[TUNE_COLUMN].loop > 1;
-    for (int outside = both_loops ? 0 : s[TUNE_COLUMN].loop > 1 || s[TUNE_ROW].loop == 1; outside < 2; outside++)
+    bool one_loop = (s[TUNE_ROW].loop > 1) != (s[TUNE_COLUMN].loop > 1), no_loop = s[TUNE_ROW].loop * s[TUNE_COLUMN].loop == 1;
+    /* what stays is loaded outside of the only loop; parts of a sum need weights outside */
+    int first = no_loop || (one_loop && s[TUNE_ROW].loop > 1), last = one_loop && s[TUNE_COLUMN].loop > 1 ? 0 : 1;
+    for (int outside = first; outside <= last; outside++)
         for (int rings = 0; rings < 2; rings++)
             for (int by_main = 0; by_main < 2; by_main++)
                 for (int64_t inside = 1; inside <= all / slices; inside = inside == 1 && all / slices > 1 ? all / slices : all + 1)
@@ -76,7 +78,10 @@ static void consider_ways(space *x, tune_plan p)
                         p.regroup = regroup;
                         for (p.gather = 1; p.gather <= most_gathered; p.gather *= 2)
                             for (p.sum_loop = 1; p.sum_loop <= most_parts; p.sum_loop *= 2)
-                                consider(x, p);
+                                for (int stay = 0; stay < (outside || s[TUNE_COLUMN].loop == 1 ? 1 : 2); stay++) {
+                                    p.results_stay = stay;
+                                    consider(x, p);
+                                }
                     }
 }
 

@@ -73,13 +73,12 @@ static int64_t idle_between(const writer *w)
 
 static const char *slice_digit(const writer *w, tune_role role)
 {
-    return kept(w, role, w->p->split[role].tile, w->p->split[role].slice);
+    return kept(w, role, tune_slice_stride(w->p, role), w->p->split[role].slice);
 }
 
 static const char *cluster_digit(const writer *w, tune_role role)
 {
-    const tune_split *s = &w->p->split[role];
-    return kept(w, role, s->tile * s->slice, s->cluster);
+    return kept(w, role, tune_cluster_stride(w->p, role), w->p->split[role].cluster);
 }
 
 /* ---- lines ---- */
@@ -149,22 +148,28 @@ static const char *port_mapping(const writer *w, tune_place place)
     return turned ? LIST(w, batch, sums, free) : LIST(w, batch, free, sums);
 }
 
-static bool is_taken(const char *name)
-{
-    static const char *const words[] = {"device", "weights", "rows",   "columns", "products", "pieces", "lying", "lying_rows",
-                                        "i",      "j",       "g",      "fn",      "let",      "for",    "in",    "mut",
-                                        "const",  "type",    "struct", "if",      "as",       "use",    "axes",  "else",
-                                        "match",  "mod",     "pub",    "ref",     "self",     "impl"};
-    for (size_t i = 0; i < sizeof words / sizeof *words; i++)
-        if (strcmp(words[i], name) == 0)
-            return true;
-    return false;
-}
-
 static const char *port_name(const writer *w, tune_place place)
 {
-    const char *name = w->q->tensors[place].name;
-    return is_taken(name) ? arena_printf(w->a, "%s_port", name) : name;
+    return w->q->tensors[place].port;
+}
+
+static const char *extra_name(const writer *w, size_t i)
+{
+    return w->q->extras[i].tensor.port;
+}
+
+/* Innermost rows are whole 8 bytes. */
+static const char *extra_mapping(const writer *w, const tune_extra *e)
+{
+    const tune_question *q = w->q;
+    const char *parts[TUNE_SUM] = {0};
+    for (int role = TUNE_BATCH; role < TUNE_SUM; role++) {
+        bool innermost = role == TUNE_COLUMN || (role == TUNE_ROW && !e->has[TUNE_COLUMN]);
+        bool whole_words = q->size[role] * dtype_row_of(e->type)->bits % 64 == 0;
+        if (e->has[role])
+            parts[role] = innermost && !whole_words ? kept(w, (tune_role)role, 1, w->p->split[role].padded) : q->axis_text[role];
+    }
+    return LIST(w, parts[TUNE_BATCH], parts[TUNE_ROW], parts[TUNE_COLUMN]);
 }
 
 static void write_axes(writer *w)
@@ -197,7 +202,7 @@ static const char *tiles(const writer *w, bool batch, bool row, bool column, boo
         const tune_split *s = &w->p->split[role];
         if (part[role] && s->loop > 1)
             text = arena_printf(w->a, "%s%s.tile::<m![%s], 1, _>(%s)", text, *text ? "" : view,
-                                kept(w, (tune_role)role, s->padded / s->loop, s->loop), index[role]);
+                                kept(w, (tune_role)role, tune_loop_stride(w->p, (tune_role)role), s->loop), index[role]);
     }
     if (sum && w->p->sum_loop > 1)
         text = arena_printf(w->a, "%s%s.tile::<m![%s], 1, _>(l)", text, *text ? "" : view, summed(w, tune_sum_part(w->p), w->p->sum_loop));
@@ -336,7 +341,7 @@ static void write_trim(writer *w, bool casts)
 {
     const tune_plan *p = w->p;
     const char *lanes = kept(w, TUNE_COLUMN, 1, p->lanes);
-    if (casts && w->q->out_type != dtype_row_of(w->q->type)->accumulates_in)
+    if (casts && w->q->out_type != w->q->whole.type)
         line(
             w, "    .cast::<%s, m![%s]>()", type_name(w->q->out_type),
             padded_to(w, padded_to(w, lanes, p->lanes, w->t->rows), w->t->rows, w->t->flit_bytes * 8 / dtype_row_of(w->q->out_type)->bits));
@@ -350,6 +355,8 @@ static const char *result_type(const writer *w, bool casts)
     const char *rows = kept(w, TUNE_ROW, 1, row->tile), *element;
     if (!casts) /* for all rows */
         element = LIST(w, kept(w, TUNE_ROW, row->padded / row->loop, row->loop), rows, kept(w, TUNE_COLUMN, 1, column->tile));
+    else if (p->results_stay)
+        element = LIST(w, rows, kept(w, TUNE_COLUMN, 1, tune_slice_stride(p, TUNE_COLUMN)));
     else
         element = p->lanes == p->lanes_kept ? LIST(w, rows, kept(w, TUNE_COLUMN, 1, column->tile))
                                             : LIST(w, rows, padded_to(w, kept(w, TUNE_COLUMN, 1, p->lanes), p->lanes, p->lanes_kept));
@@ -365,16 +372,6 @@ static const char *multiplied_why(const writer *w)
                         row->tile, column->tile, column->tile / w->p->lanes);
 }
 
-static void write_product(writer *w)
-{
-    begin_step(w, TUNE_MULTIPLY, multiplied_why(w));
-    line(w, "let products: %s = device.main", result_type(w, true));
-    write_chain(w);
-    write_trim(w, true);
-    line(w, "    .commit();");
-    end_step(w, TUNE_MULTIPLY);
-}
-
 /* Adds what came before, where there is something. */
 static void write_add(writer *w)
 {
@@ -383,6 +380,164 @@ static void write_add(writer *w)
     line(w, "    .vector_intra_slice_tag(TagMode::Zero)");
     line(w, "    .vector_clip(%s, &before)", is_float ? "ClipBinaryOpF32::Add" : "ClipBinaryOpI32::AddFxp");
     line(w, "    .vector_final()");
+}
+
+/* Of what the first pass leaves for a second one. */
+static dtype waiting_type(const writer *w, const tune_epilogue *e)
+{
+    return w->q->meets == DTYPE_I32 && e->count > 0 ? DTYPE_I32 : DTYPE_F32;
+}
+
+static bool passes_anything(const tune_pass *p)
+{
+    return p->front.count + p->narrow.count + p->back.count > 0;
+}
+
+static void write_methods(writer *w, const tune_lines *l)
+{
+    for (size_t i = 0; i < l->count; i++)
+        line(w, "    .%s", l->text[i]);
+}
+
+/* A pass of what is done to the sums. Float units take packets of 4. */
+static void write_pass(writer *w, const tune_pass *pass)
+{
+    bool splits = pass->narrow.count > 0, halves = w->p->lanes > w->t->rows / 2;
+    const char *lanes = kept(w, TUNE_COLUMN, 1, w->p->lanes);
+    line(w, "    .vector_init()");
+    line(w, "    .vector_intra_slice_tag(TagMode::Zero)");
+    write_methods(w, &pass->front);
+    if (splits && halves)
+        line(w, "    .vector_narrow_split::<_, _>()");
+    else if (splits)
+        line(w, "    .vector_narrow_trim::<m![%s]>()", padded_to(w, lanes, w->p->lanes, w->t->rows / 2));
+    write_methods(w, &pass->narrow);
+    if (splits)
+        line(w, halves ? "    .vector_widen_concat::<_, _>()" : "    .vector_widen_pad::<_>()");
+    write_methods(w, &pass->back);
+    line(w, "    .vector_final()");
+}
+
+/* An operand of what is done to the sums, of the tile at hand. */
+static void write_extra(writer *w, size_t i)
+{
+    const tune_extra *e = &w->q->extras[i];
+    const tune_plan *p = w->p;
+    const tune_split *row = &p->split[TUNE_ROW], *column = &p->split[TUNE_COLUMN];
+    bool of_row = e->has[TUNE_ROW], of_column = e->has[TUNE_COLUMN];
+    dtype meets = w->q->meets;
+    const char *rows = of_row ? kept(w, TUNE_ROW, 1, row->tile) : NULL, *columns = of_column ? kept(w, TUNE_COLUMN, 1, column->tile) : NULL,
+               *groups = of_column ? kept(w, TUNE_COLUMN, p->lanes, column->tile / p->lanes) : NULL, *name = extra_name(w, i);
+    const char *lanes = of_column ? kept(w, TUNE_COLUMN, 1, p->lanes) : NULL;
+    begin_step(w, (tune_step)(TUNE_LOAD_EXTRA + i), "An operand of what is done to the sums");
+    line(w, "let %s: DmTensor<%s, Chip, Cluster, Slice, m![%s]> = %s%s.to_dm(&mut device.tdma);", name, type_name(e->type),
+         LIST(w, rows, columns), name, tiles(w, e->has[TUNE_BATCH], of_row, of_column, false, ".view()"));
+    end_step(w, (tune_step)(TUNE_LOAD_EXTRA + i));
+    begin_step(w, (tune_step)(TUNE_KEEP_EXTRA + i), "Into the VRF");
+    const char *kept_rows = of_column || !rows ? rows : padded_to(w, rows, row->tile, round_up(row->tile, w->t->rows));
+    line(w, "let %s: VrfTensor<%s, Chip, Cluster, Slice, m![%s]> = device.sub", name, type_name(meets),
+         LIST(w, kept_rows,
+              groups && p->lanes == w->t->rows ? columns
+              : of_column                      ? padded_to(w, columns, p->lanes, w->t->rows)
+                                               : NULL));
+    line(w, "    .begin(%s.view())", name);
+    line(w, "    .fetch::<m![%s], m![%s]>()", of_column ? LIST(w, rows, groups) : "1", of_column ? LIST(w, lanes) : LIST(w, rows));
+    if (e->type != meets)
+        line(w, "    .fetch_cast::<%s>()", type_name(meets));
+    line(w, "    .collect()");
+    line(w, "    .to_vrf();");
+    end_step(w, (tune_step)(TUNE_KEEP_EXTRA + i));
+}
+
+/* Those that the loops up to here decide: `of_row` the ones that change with rows, or the others. */
+static void write_extras(writer *w, bool of_row, bool all)
+{
+    for (size_t i = 0; i < w->q->extra_count; i++)
+        if (all || w->q->extras[i].has[TUNE_ROW] == of_row)
+            write_extra(w, i);
+}
+
+static const char *tile_type(const writer *w, const char *kind, dtype type)
+{
+    const tune_plan *p = w->p;
+    return arena_printf(w->a, "%s<%s, Chip, Cluster, Slice, m![%s]>", kind, type_name(type),
+                        LIST(w, kept(w, TUNE_ROW, 1, p->split[TUNE_ROW].tile), kept(w, TUNE_COLUMN, 1, p->split[TUNE_COLUMN].tile)));
+}
+
+/* Values of a tile that wait in DM. */
+static const char *values(const writer *w, size_t pass)
+{
+    return arena_printf(w->a, pass == 0 ? "values" : "values%zu", pass + 1);
+}
+
+static void begin_result(writer *w, bool is_last)
+{
+    if (!is_last)
+        return;
+    line(w, w->p->results_stay ? "device.main" : "let products: %s = device.main", result_type(w, true));
+}
+
+static void end_result(writer *w)
+{
+    write_trim(w, true);
+    if (w->p->results_stay)
+        line(w, "    .commit_view(products.view_mut()%s);", tiles(w, false, false, true, false, ""));
+    else
+        line(w, "    .commit();");
+}
+
+/* Over values in DM: into the VRF for the next pass, into DM for the next one, or the result. */
+static void write_pass_of_values(writer *w, const tune_epilogue *e, size_t i, size_t from)
+{
+    const tune_plan *p = w->p;
+    const tune_pass *pass = &e->passes[i];
+    bool is_last = i + 1 == e->count;
+    const char *rows = kept(w, TUNE_ROW, 1, p->split[TUNE_ROW].tile),
+               *groups = kept(w, TUNE_COLUMN, p->lanes, p->split[TUNE_COLUMN].tile / p->lanes), *lanes = kept(w, TUNE_COLUMN, 1, p->lanes);
+    begin_step(w, (tune_step)(TUNE_PASS + i), pass->is_gate ? "What the values are multiplied with" : "Another pass over the values");
+    if (pass->is_gate)
+        line(w, "let gate: %s = device.main", tile_type(w, "VrfTensor", DTYPE_F32));
+    else if (!is_last)
+        line(w, "let %s: %s = device.main", values(w, i), tile_type(w, "DmTensor", DTYPE_F32));
+    begin_result(w, is_last);
+    line(w, "    .begin(%s.view())", values(w, from));
+    line(w, "    .fetch::<m![%s], m![%s]>()", LIST(w, rows, groups), LIST(w, lanes));
+    line(w, "    .collect()");
+    write_pass(w, pass);
+    if (pass->is_gate)
+        line(w, "    .to_vrf();");
+    else if (is_last)
+        end_result(w);
+    else {
+        line(w, "    .commit_trim::<m![%s]>()", LIST(w, lanes));
+        line(w, "    .commit();");
+    }
+    end_step(w, (tune_step)(TUNE_PASS + i));
+}
+
+/* The chain of the sums up to the result, or to values that wait for what is done to them next. */
+static void write_result(writer *w, tune_step step, const char *why)
+{
+    const tune_epilogue *e = tune_epilogue_of(w->q, w->p->sum_loop);
+    bool is_last = e->count <= 1;
+    begin_step(w, step, why);
+    if (!is_last)
+        line(w, "let values: %s = device.main", tile_type(w, "DmTensor", waiting_type(w, e)));
+    begin_result(w, is_last);
+    write_chain(w);
+    if (e->count > 0 && passes_anything(&e->passes[0]))
+        write_pass(w, &e->passes[0]);
+    if (is_last)
+        end_result(w);
+    else {
+        write_trim(w, false);
+        line(w, "    .commit();");
+    }
+    end_step(w, step);
+    for (size_t i = 1, from = 0; i < e->count; i++) {
+        write_pass_of_values(w, e, i, from);
+        from = e->passes[i].is_gate ? from : i;
+    }
 }
 
 /* The sums with a part that is not the last one. */
@@ -400,13 +555,7 @@ static void write_part(writer *w, tune_step step, const char *why, bool adds)
 
 static void write_last_part(writer *w)
 {
-    begin_step(w, TUNE_FINISH, "The last part is added on the way to the result");
-    line(w, "let products: %s = device.main", result_type(w, true));
-    write_chain(w);
-    write_add(w);
-    write_trim(w, true);
-    line(w, "    .commit();");
-    end_step(w, TUNE_FINISH);
+    write_result(w, TUNE_FINISH, "The last part is added on the way to the result");
 }
 
 static void write_before(writer *w)
@@ -449,11 +598,17 @@ static void write_regroup(writer *w)
     end_step(w, TUNE_REGROUP);
 }
 
+/* The result is a port that iterations write their parts of; else it is made by one store. */
+static bool writes_parts(const writer *w)
+{
+    return w->loops && !w->p->results_stay;
+}
+
 static void write_store(writer *w)
 {
     const char *what = w->p->regroup > 1 ? "pieces" : "products", *out = port_name(w, TUNE_OUT);
     begin_step(w, TUNE_STORE, "Out");
-    if (w->loops)
+    if (writes_parts(w))
         line(w, "%s.view().to_hbm_view(&mut device.tdma, %s.view_mut()%s);", what, out, tiles(w, true, true, true, false, ""));
     else
         line(w, "%s.to_hbm(&mut device.tdma)", what);
@@ -482,13 +637,23 @@ static void write_whole(writer *w)
     tune_role outer = w->p->columns_outside ? TUNE_COLUMN : TUNE_ROW, inner = w->p->columns_outside ? TUNE_ROW : TUNE_COLUMN;
     begin_loop(w, outer);
     outer == TUNE_COLUMN ? write_weights(w) : write_rows(w);
+    if (w->p->columns_outside)
+        write_extras(w, false, false);
+    if (w->p->results_stay) {
+        line(w, "// Results of all iterations, so that a slice writes its columns in one piece");
+        line(w, "let mut products: %s = DmTensor::new();", result_type(w, true));
+    }
     begin_loop(w, inner);
     inner == TUNE_COLUMN ? write_weights(w) : write_rows(w);
-    write_product(w);
+    write_extras(w, true, !w->p->columns_outside);
+    write_result(w, TUNE_MULTIPLY, multiplied_why(w));
+    if (w->p->results_stay)
+        end_loop(w, inner);
     if (w->p->regroup > 1)
         write_regroup(w);
     write_store(w);
-    end_loop(w, inner);
+    if (!w->p->results_stay)
+        end_loop(w, inner);
     end_loop(w, outer);
 }
 
@@ -497,6 +662,7 @@ static void write_whole(writer *w)
 static void write_parts(writer *w)
 {
     line(w, "// Sums in %" PRId64 " parts, so that multiplying begins with a part of the weights", w->p->sum_loop);
+    write_extras(w, false, false);
     line(w, "let mut sums: %s = DmTensor::new();", result_type(w, false));
     line(w, "for l in 0..%" PRId64 " {", w->p->sum_loop);
     w->depth++;
@@ -519,6 +685,7 @@ static void write_parts(writer *w)
         line(w, "} else {");
         w->depth++;
     }
+    write_extras(w, true, false);
     write_last_part(w);
     if (w->p->regroup > 1)
         write_regroup(w);
@@ -551,10 +718,12 @@ void tune_write(const tune_question *q, const tune_plan *p, const target *t, con
     for (int place = TUNE_LEFT; place <= TUNE_RIGHT; place++)
         line(&w, "%s: &HbmTensor<%s, Chip, m![%s]>,", port_name(&w, (tune_place)place), type_name(q->type),
              port_mapping(&w, (tune_place)place));
-    if (w.loops)
+    for (size_t i = 0; i < q->extra_count; i++)
+        line(&w, "%s: &HbmTensor<%s, Chip, m![%s]>,", extra_name(&w, i), type_name(q->extras[i].type), extra_mapping(&w, &q->extras[i]));
+    if (writes_parts(&w))
         line(&w, "%s: &mut HbmTensor<%s, Chip, m![%s]>,", port_name(&w, TUNE_OUT), type_name(q->out_type), port_mapping(&w, TUNE_OUT));
     w.depth--;
-    if (w.loops)
+    if (writes_parts(&w))
         line(&w, ") {");
     else
         line(&w, ") -> HbmTensor<%s, Chip, m![%s]> {", type_name(q->out_type), port_mapping(&w, TUNE_OUT));

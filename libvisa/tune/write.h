@@ -16,7 +16,10 @@ typedef enum tune_step {
     TUNE_SUMS,        /* those of the parts before this one, for the Vector Engine */
     TUNE_MULTIPLY_ON, /* parts of the sum after the first one, */
     TUNE_FINISH,      /* the last one into the result */
-    TUNE_REGROUP,
+    TUNE_LOAD_EXTRA,  /* operands of what is done to the sums, one after the other */
+    TUNE_KEEP_EXTRA = TUNE_LOAD_EXTRA + TUNE_EXTRAS_MAX,
+    TUNE_PASS = TUNE_KEEP_EXTRA + TUNE_EXTRAS_MAX, /* over values in DM */
+    TUNE_REGROUP = TUNE_PASS + TUNE_PASSES_MAX,
     TUNE_STORE,
     TUNE_STEPS
 } tune_step;

@@ -253,9 +253,25 @@ static void read_behind(field_stage_run *r, unsigned steps, wanted what, int64_t
             out[k] = apply(r, i, first + k, out[k]);
 }
 
+/* Does an operation read elements of its packet again, as they were further in front? */
+static bool reads_again(const vector_pass *p)
+{
+    for (unsigned i = 0; i < p->count; i++)
+        if (p->steps[i].kind == VECTOR_STEP_STASH || p->steps[i].kind == VECTOR_STEP_TAG)
+            return true;
+    return false;
+}
+
+/* What is read again comes flit by flit: stages in front that run in order keep their last results and no earlier ones. */
 static void read_vector(field_stage_run *r, int64_t first, int64_t count, field_value *out)
 {
-    read_behind(r, pass_of(r)->count, STREAM, first, count, out);
+    enum { FLIT = 8 };
+    const vector_pass *p = pass_of(r);
+    bool again = reads_again(p);
+    for (int64_t part; count > 0; first += part, out += part, count -= part) {
+        part = again ? smaller(count, FLIT - first % FLIT) : count;
+        read_behind(r, p->count, STREAM, first, part, out);
+    }
 }
 
 const field_stage field_vector = {.read = read_vector};

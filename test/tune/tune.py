@@ -21,8 +21,16 @@ FORMS = [PRODUCT, "y[n] = sum(k) x[k] * W[n, k]", "C[b, m, n] = sum(k) A[b, m, k
 TURNED = ["C[m, n] = sum(k) A[m, k] * B[k, n]", "C[m, n] = sum(k) A[k, m] * B[n, k]", "C[m, n] = sum(k) A[k, m] * B[k, n]", "y[n] = sum(k) x[k] * W[k, n]",
           "C[b, m, n] = sum(k) A[b, m, k] * B[b, k, n]", "C[n, m] = sum(k, l) A[k, l, m] * B[k, l, n]", "C[b, n] = sum(k) A[b, k] * B[b, k, n]"]
 TYPES = [("i4", "i32"), ("i4", "i8"), ("i8", "i32"), ("i8", "i8"), ("f8e4m3", "f32"), ("f8e5m2", "f32"), ("bf16", "f32"), ("bf16", "bf16")]
+# What is done to a sum: of any operands, and of such as make integers of it.
+EPILOGUES = ["relu({s})", "{s} + bias[{c}]", "relu({s} + bias[{c}]: bf16)", "silu({s} * 0.25)", "gelu({s} * 0.01) * s[{r}]", "min(max({s}, -6), 6)",
+             "1 / (1 + exp(-({s}) * 0.01))", "tanh(relu({s}) * 0.5) - 2 * 0.25", "3 - {s} - R[{o}]", "sqrt(max({s}, 0)) / 3", "sigmoid({s}) + R[{o}]: bf16",
+             "relu(({s} + bias[{c}]) * 0.001)"]
 LEAST_SIZES = [1, 2, 3, 8, 16, 32, 64]  # half of the sizes; the others are any up to 300
 MOST_PRODUCTS = 1 << 24  # multiplications of a random question, so that its check is short
+# Matrix by vector: sizes, and cycles that are at most 1.3 times the bound.
+VECTOR, VECTORS = "y[n] = sum(k) x[k] * W[n, k]", [((4096, 4096), 172468), ((11008, 4096), 460148), ((4096, 11008), 460077)]
+# Words of the language, and names that a kernel has itself.
+TAKEN = ["true", "while", "return", "loop", "where", "dyn", "sums", "next", "before", "l", "contract", "rows", "i8", "device"]
 failures = []
 
 
@@ -63,6 +71,23 @@ def goals():
         check(visa_tools.run(["visac", "-", "--format-check"], stdin=answer.out).status == 0, f"{sizes} {dtype}: not in the canonical layout")
 
 
+def vectors():
+    """Results stay in DM, so that what is written is in long pieces."""
+    for (n, k), most in VECTORS:
+        answer = tune(VECTOR, {"n": n, "k": k})
+        cycles = int(re.search(r"// (\d+) cycles", answer.text())[1])
+        check(cycles <= most, f"vector, n={n}, k={k}: {cycles} cycles, at most {most}")
+    ran = tune(VECTOR, {"n": 688, "k": 4096}, "--check", "--budget=1s")
+    check(ran.status == 0 and "agree" in ran.text(), ran.text())
+
+
+def names():
+    """Any name of a tensor gives a kernel that compiles, here one with sums in parts."""
+    for name in TAKEN:
+        ran = tune(f"{name}y[m, n] = sum(k) {name}[m, k] * B[n, k]", {"m": 256, "n": 256, "k": 2048}, "--out=bf16", "--budget=0s", "--emit=bin", "-o", os.devnull)
+        check(ran.status == 0, f"a tensor called {name}: " + ran.text())
+
+
 def numbers(a_turned, b_turned):
     """A product in Python. What lies turned is given as its columns."""
     m, n, k = 24, 40, 96
@@ -91,6 +116,8 @@ def numbers(a_turned, b_turned):
 def same_twice():
     """The same bytes again, and no worse with more work."""
     of = {"m": 96, "n": 64, "k": 256}
+    none = tune(PRODUCT, of, "--budget=0s").text()
+    check("visac tune: 1 kernels compiled, 0 of them" in none, "--budget=0s: more than the first kernel is compiled: " + none)
     first, again = tune(PRODUCT, of, "--budget=1s"), tune(PRODUCT, of, "--budget=1s")
     check(first.status == 0 and first.out == again.out, "two answers to one question")
     least = None
@@ -110,12 +137,27 @@ def random_question(rng):
             return form, of, *rng.choice(TYPES)
 
 
+def with_epilogue(rng, form):
+    """The form with something done to its sum, where it has axes that the operands keep."""
+    out, left, right = (re.findall(r"\b[bklmn]\b", axes) for axes in re.findall(r"\[([^\]]*)\]", form))
+    columns = [x for x in out if x not in left or x not in right]
+    if not columns:
+        return form
+    last = columns[-1]
+    row = [x for x in columns if (x in left) != (last in left)]
+    result, contraction = form.split(" = ")
+    epilogue = rng.choice(EPILOGUES).format(s=f"({contraction})", c=last, r=row[0] if row else last, o=", ".join(out))
+    return f"{result} = {epilogue}"
+
+
 def random_questions(seed, count):
     """An answer that passes its check, or a refusal that says why."""
     rng = random.Random(seed)
     answered = 0
     for _ in range(count):
         form, of, dtype, out = random_question(rng)
+        if rng.random() < 0.5:
+            form, out = with_epilogue(rng, form), rng.choice(["f32", "bf16", "i8"])
         ran = tune(form, of, f"--dtype={dtype}", f"--out={out}", f"--budget={rng.choice([0, 1])}s", "--check")
         what = f"{form} {of} {dtype} {out} (seed {seed}): "
         check(not ran.crashed and ran.status in (0, 1), what + ran.text())
@@ -135,6 +177,44 @@ def parts():
     check("VrfTensor" in answer.text(), "no sums in parts: this question no longer tests them: " + answer.text())
     ran = visa_tools.run(["visac", "-", "--check=numbers", "-Werror"], stdin=answer.out, timeout=300)
     check(ran.status == 0 and "agree" in ran.text(), ran.text())
+
+
+def epilogues():
+    """Each by --check; and numbers by hand, for what is rounded to integers."""
+    of = {"m": 32, "n": 48, "k": 64}
+    for epilogue in EPILOGUES:
+        question = "C[m, n] = " + epilogue.format(s="(sum(k) A[m, k] * B[n, k])", c="n", r="m", o="m, n")
+        for dtype, out in [("bf16", "bf16"), ("i8", "i8")]:
+            ran = tune(question, of, f"--dtype={dtype}", f"--out={out}", "--budget=0s", "--check")
+            check(ran.status == 0 and "agree" in ran.text() and "proven" in ran.text(), f"{question} {dtype} {out}: " + ran.text())
+    fused = tune("C[m, n] = relu(sum(k) A[m, k] * B[n, k] + bias[n])", {"m": 256, "n": 256, "k": 256}, "--out=bf16").text()
+    check(fused.count(".vector_init()") == 1 and "vector_narrow" not in fused, "bias and rectifier are more than one pass of whole flits: " + fused)
+    ran = tune("C[m, n] = gelu(sum(k) A[m, k] * B[n, k] + bias[n]) + R[m, n]: bf16", {"m": 256, "n": 256, "k": 2048}, "--out=bf16", "--check=numbers")
+    check(ran.status == 0 and "agree" in ran.text(), ran.text())
+
+
+def rounded():
+    """relu((sum + bias) * 0.5) of integers, in Python: halves away from zero, then into i8."""
+    m, n, k = 16, 16, 32
+    rng = random.Random(7)
+    a, b = ([[rng.randint(-3, 3) for _ in range(k)] for _ in range(m)] for _ in range(2))
+    bias = [rng.randint(-9, 9) for _ in range(n)]
+    with tempfile.TemporaryDirectory() as work:
+        path = lambda name: os.path.join(work, name)
+        made = tune("C[m, n] = relu((sum(k) A[m, k] * B[n, k] + bias[n]: f32) * 0.5)", {"m": m, "n": n, "k": k}, "--dtype=i8", "--out=i32", "--emit=bin", "-o", path("c.bin"))
+        check(made.status == 0, made.text())
+        write_npy(path("a.npy"), "b", "|i1", (m, k), sum(a, []))
+        write_npy(path("b.npy"), "b", "|i1", (n, k), sum(b, []))
+        write_npy(path("bias.npy"), "f", "<f4", f"({n},)", bias)
+        names = re.findall(r"^out (\w+):", visa_tools.run(["visa-run", path("c.bin"), "--list"]).text(), re.M)
+        ran = visa_tools.run(["visa-run", path("c.bin"), *sum((["--input", f"{x}=" + path(x + ".npy")] for x in ("a", "b", "bias")), []), "--output",
+                              f"{names[0]}=" + path("c.npy")])
+        check(ran.status == 0, ran.text())
+        with open(path("c.npy"), "rb") as file:
+            found = struct.unpack(f"<{m * n}i", file.read()[-4 * m * n:])
+    expected = tuple(max(0, math.floor(abs(x) / 2 + 0.5) * (1 if x >= 0 else -1)) for row in a for column, y in zip(b, bias)
+                     for x in [sum(p * q for p, q in zip(row, column)) + y])
+    check(found == expected, "rounded: other numbers than relu((sum + bias) * 0.5)")
 
 
 def turned():
@@ -161,8 +241,21 @@ def command_line():
             (["tune", PRODUCT, "-D", "m=8,n=8,k=64,j=2"], 1, "has no axis `j`"),
             (["tune", PRODUCT, "-D", "m=1073741824,n=1073741824,k=64"], 1, "2^52"),
             (["tune", "C[" + "m, " * 5000 + "m] = A[m] * B[m]", "-D", "m=2"], 1, "at most 4096 bytes"),
+            (["tune", PRODUCT, "-D", "m=8,n=8,m=16,k=64"], 1, "gives axis `m` a size twice"),
+            (["x.vm", "--budget=0s"], 2, "belong to `visac tune`"),
+            (["tune", "C[m, n] = sum(k) A[m, k] * B[n, k] + bias[k]", "-D", "m=8,n=8,k=64"], 1, "has an axis that is summed"),
+            (["tune", "C[m, n] = sum(k) A[m, k] * B[n, k] + R[n, m]", "-D", "m=8,n=8,k=64"], 1, "in another order than the result"),
+            (["tune", "C[m, n] = sum(k) A[m, k] * B[n, k] + s[]", "-D", "m=8,n=8,k=64"], 1, "write a number in its place"),
+            (["tune", "C[m, n] = sum(k) A[m, k] * B[n, k] + s[n]: f64", "-D", "m=8,n=8,k=64"], 1, "E-TUNE-TYPE"),
+            (["tune", "C[m, n] = sum(k) A[m, k] * B[n, k] + s[n] * t[n]", "-D", "m=8,n=8,k=64"], 1, "an operation without the sum"),
+            (["tune", "C[m, n] = sum(k) A[m, k] * B[n, k] + 1e99", "-D", "m=8,n=8,k=64"], 1, "none of f32"),
+            (["tune", "C[m, n] = relu(sum(k) A[m, k] * B[n, k]", "-D", "m=8,n=8,k=64"], 1, "`)` is expected"),
+            (["tune", "C[m, n] = exp(2) + sum(k) A[m, k] * B[n, k]", "-D", "m=8,n=8,k=64"], 1, "a function without the sum"),
+            (["tune", "C[m, n] = sum(k) A[m, k] * B[n, k] + sum(k) A[m, k] * B[n, k]", "-D", "m=8,n=8,k=64"], 1, "one sum"),
+            (["tune", "C[m, n] = " + "(" * 4000 + "1", "-D", "m=8"], 1, "E-NESTING"),
+            (["tune", "C[m, n] = sum(k) A[m, k] * B[n, k]" + " + 1" * 25, "-D", "m=8,n=8,k=64"], 1, "at most 24 operations"),
             (["tune", "", "-D", "m=2"], 1, "the name of a tensor"),
-            (["tune", PRODUCT, "-D", "m=8,n=8,k=64", "--out=i16"], 1, "E-TUNE-TYPE"),
+            (["tune", PRODUCT, "-D", "m=8,n=8,k=64", "--out=f64"], 1, "E-TUNE-TYPE"),
             (["tune", "C[m, M] = sum(k) A[m, k] * B[M, k]", "-D", "m=2,M=2,k=64"], 1, "differ in case alone")]:
         ran = visa_tools.run(["visac", *arguments])
         check(ran.status == status and text in ran.text(), f"{arguments[:3]}: status {ran.status}: {ran.text()[:400]}")
@@ -175,7 +268,11 @@ def main():
         for a_turned in (False, True):
             for b_turned in (False, True):
                 numbers(a_turned, b_turned)
+        epilogues()
+        rounded()
         turned()
+        vectors()
+        names()
         same_twice()
         parts()
         command_line()

@@ -1,0 +1,265 @@
+#include "libvisa/tune/epilogue.h"
+
+#include <math.h>
+#include <string.h>
+
+/* The units that the operations of a question need; each does one of a pass. */
+typedef enum unit { FXP_ADD, FXP_MUL, FMA, MUL0, MUL1, EXP, FPU, DIV, CLIP_ADD, CLIP_MAX, CLIP_MIN } unit;
+typedef enum phase { IN_FRONT, IN_NARROW, IN_DIVISION, IN_BACK } phase;
+
+typedef struct filler {
+    tune_epilogue *out;
+    size_t capacity;
+    tune_pass *pass; /* NULL: the next operation begins one */
+    unsigned used;   /* units of the pass, a bit each */
+    phase at;
+    bool whole; /* the stream has integers */
+    bool wide;  /* the rest fits behind the width of 8: no split */
+    arena *arena;
+} filler;
+
+static const char *const function_names[] = {[TUNE_EXP] = "Exp", [TUNE_LOG] = "Log",   [TUNE_SQRT] = "Sqrt",      [TUNE_SIN] = "Sin",
+                                             [TUNE_COS] = "Cos", [TUNE_TANH] = "Tanh", [TUNE_SIGMOID] = "Sigmoid"};
+
+static bool is_whole(const tune_operation *o)
+{
+    bool kept =
+        o->what == TUNE_ADD || o->what == TUNE_SUBTRACT || o->what == TUNE_TIMES || o->what == TUNE_LARGER || o->what == TUNE_SMALLER;
+    return kept && (o->operand || (o->value == floor(o->value) && fabs(o->value) <= INT32_MAX));
+}
+
+bool tune_operations_are_whole(const tune_operation *operations, size_t count)
+{
+    for (size_t i = 0; i < count; i++)
+        if (!is_whole(&operations[i]))
+            return false;
+    return true;
+}
+
+static const char *number(const filler *f, double value)
+{
+    if (f->whole)
+        return arena_printf(f->arena, "%.0f", value);
+    const char *text = arena_printf(f->arena, "%.9g", value);
+    return arena_printf(f->arena, strpbrk(text, ".e") ? "%sf32" : "%s.0f32", text);
+}
+
+static const char *operand(const filler *f, const tune_operation *o)
+{
+    return o->operand ? arena_printf(f->arena, strcmp(o->operand, "Stash") == 0 ? "%s" : "&%s", o->operand) : number(f, o->value);
+}
+
+static void begin_pass(filler *f)
+{
+    ARENA_PUSH(f->arena, f->out->passes, f->out->count, f->capacity, ((tune_pass){0}));
+    f->pass = &f->out->passes[f->out->count - 1];
+    f->used = 0;
+    f->at = IN_FRONT;
+    f->wide = false;
+}
+
+/* Takes a unit at a place that is not in front of what the pass has; false: it is behind, or the unit is in use. */
+static bool take(filler *f, unit u, phase at)
+{
+    if (f->at > at || (f->used >> u & 1) || (f->wide && (at == IN_NARROW || at == IN_DIVISION)))
+        return false;
+    f->at = at;
+    f->used |= 1U << u;
+    return true;
+}
+
+static void say(filler *f, const char *text)
+{
+    tune_lines *l = f->at == IN_FRONT ? &f->pass->front : f->at == IN_BACK ? &f->pass->back : &f->pass->narrow;
+    l->text[l->count++] = text;
+}
+
+static bool put_clip(filler *f, const tune_operation *o, unit u, const char *name)
+{
+    if (!take(f, u, IN_BACK))
+        return false;
+    say(f, arena_printf(f->arena, "vector_clip(ClipBinaryOp%s::%s, %s)", f->whole ? "I32" : "F32", name, operand(f, o)));
+    return true;
+}
+
+static bool put_whole(filler *f, const tune_operation *o)
+{
+    const char *name = o->what == TUNE_ADD ? "AddFxp" : o->what == TUNE_SUBTRACT ? "SubFxp" : "MulInt";
+    if (take(f, o->what == TUNE_TIMES ? FXP_MUL : FXP_ADD, IN_FRONT)) {
+        say(f, o->reversed && o->what == TUNE_SUBTRACT
+                   ? arena_printf(f->arena, "vector_fxp_with_mode(FxpBinaryOp::%s, BinaryArgMode::Mode10, %s)", name, operand(f, o))
+                   : arena_printf(f->arena, "vector_fxp(FxpBinaryOp::%s, %s)", name, operand(f, o)));
+        return true;
+    }
+    return o->what == TUNE_ADD && put_clip(f, o, CLIP_ADD, "AddFxp");
+}
+
+static bool put_add(filler *f, const tune_operation *o)
+{
+    if (o->what == TUNE_ADD && f->wide)
+        return put_clip(f, o, CLIP_ADD, "Add");
+    if (take(f, FMA, IN_NARROW)) {
+        const char *name = o->what == TUNE_ADD ? "AddF" : "SubF";
+        say(f, o->reversed && o->what == TUNE_SUBTRACT
+                   ? arena_printf(f->arena, "vector_fp_binary_with_mode(FpBinaryOp::%s, BinaryArgMode::Mode10, %s)", name, operand(f, o))
+                   : arena_printf(f->arena, "vector_fp_binary(FpBinaryOp::%s, %s)", name, operand(f, o)));
+        return true;
+    }
+    return o->what == TUNE_ADD && put_clip(f, o, CLIP_ADD, "Add");
+}
+
+static bool put_times(filler *f, const tune_operation *o)
+{
+    static const struct {
+        unit unit;
+        const char *name;
+    } units[] = {{MUL0, "Mul0"}, {MUL1, "Mul1"}};
+    for (size_t i = 0; i < sizeof units / sizeof *units; i++)
+        if (take(f, units[i].unit, IN_NARROW)) {
+            say(f, arena_printf(f->arena, "vector_fp_binary(FpBinaryOp::MulF(FpMulAlu::%s), %s)", units[i].name, operand(f, o)));
+            return true;
+        }
+    return false;
+}
+
+static bool put_divide(filler *f, const tune_operation *o)
+{
+    if (!take(f, DIV, IN_DIVISION))
+        return false;
+    say(f, arena_printf(f->arena, o->reversed ? "vector_fp_div_with_mode(BinaryArgMode::Mode10, %s)" : "vector_fp_div(%s)", operand(f, o)));
+    return true;
+}
+
+static bool put_function(filler *f, tune_operator what)
+{
+    if (!take(f, what == TUNE_EXP ? EXP : FPU, IN_NARROW))
+        return false;
+    say(f, arena_printf(f->arena, "vector_fp_unary(FpUnaryOp::%s)", function_names[what]));
+    return true;
+}
+
+/* x * sigmoid(x): x is set aside in front of its function. */
+static bool put_silu(filler *f)
+{
+    unsigned needed = 1U << FPU | 1U << MUL1;
+    if (f->wide || f->at > IN_NARROW || (f->used & needed) || f->pass->stashes)
+        return false;
+    f->at = IN_NARROW;
+    f->pass->stashes = true;
+    say(f, "vector_stash()");
+    put_function(f, TUNE_SIGMOID);
+    f->used |= 1U << MUL1;
+    say(f, "vector_fp_binary(FpBinaryOp::MulF(FpMulAlu::Mul1), Stash)");
+    return true;
+}
+
+static bool put(filler *f, const tune_operation *o)
+{
+    switch (o->what) {
+    case TUNE_LARGER: return put_clip(f, o, CLIP_MAX, "Max");
+    case TUNE_SMALLER: return put_clip(f, o, CLIP_MIN, "Min");
+    case TUNE_ADD:
+    case TUNE_SUBTRACT: return f->whole ? put_whole(f, o) : put_add(f, o);
+    case TUNE_TIMES: return f->whole ? put_whole(f, o) : put_times(f, o);
+    case TUNE_DIVIDE: return put_divide(f, o);
+    case TUNE_SILU: return put_silu(f);
+    default: return put_function(f, o->what);
+    }
+}
+
+/* Can the operations from here on be done by the last stage alone, which takes flits of 8 whole? */
+static bool fits_back(const tune_operation *o, size_t count)
+{
+    unsigned used = 0;
+    for (size_t i = 0; i < count; i++) {
+        if (o[i].what != TUNE_ADD && o[i].what != TUNE_LARGER && o[i].what != TUNE_SMALLER)
+            return false;
+        if (used >> o[i].what & 1)
+            return false;
+        used |= 1U << o[i].what;
+    }
+    return true;
+}
+
+static void put_or_begin(filler *f, const tune_operation *o, size_t rest)
+{
+    if (f->pass && put(f, o))
+        return;
+    begin_pass(f);
+    f->wide = !f->whole && fits_back(o, rest);
+    put(f, o);
+}
+
+/* x * sigmoid(x * (LINEAR + CUBIC * x^2)), the tanh form of GELU. All multipliers of a pass go into the gate, so the product is another
+ * one, and x waits for it. */
+static void put_gelu(filler *f)
+{
+    static const double LINEAR = 1.5957691216057308, CUBIC = 0.07135481627159519; /* 2 sqrt(2 / pi), and that by 0.044715 */
+    static const tune_operation product = {.what = TUNE_TIMES, .operand = "gate"};
+    if (!f->pass)
+        begin_pass(f);
+    begin_pass(f);
+    f->pass->is_gate = f->pass->stashes = true;
+    f->at = IN_NARROW;
+    say(f, "vector_stash()");
+    say(f, arena_printf(f->arena, "vector_fp_ternary_with_mode(FpTernaryOp::FmaF, TernaryArgMode::Mode002, (1.0f32, %s))",
+                        number(f, LINEAR / CUBIC)));
+    say(f, "vector_fp_binary(FpBinaryOp::MulF(FpMulAlu::Mul0), Stash)");
+    say(f, arena_printf(f->arena, "vector_fp_binary(FpBinaryOp::MulF(FpMulAlu::Mul1), %s)", number(f, CUBIC)));
+    say(f, "vector_fp_unary(FpUnaryOp::Sigmoid)");
+    begin_pass(f);
+    put(f, &product);
+}
+
+/* To whole numbers, as the last stage takes them. */
+static void put_rounding(filler *f)
+{
+    if (!f->pass || f->at > IN_DIVISION)
+        begin_pass(f);
+    f->at = IN_BACK;
+    say(f, "vector_fp_to_fxp(31)");
+    f->whole = true;
+}
+
+tune_epilogue tune_epilogue_make(const tune_operation *o, size_t count, bool whole, dtype sums, dtype out, arena *a)
+{
+    tune_epilogue e = {.type = sums};
+    filler f = {.out = &e, .arena = a, .whole = sums == DTYPE_I32};
+    bool to_float = f.whole && !whole;
+    bool to_whole = dtype_row_of(out)->kind == DTYPE_KIND_INT && (to_float || !f.whole);
+    if (to_float) {
+        begin_pass(&f);
+        say(&f, "vector_fxp_to_fp(31)");
+        f.whole = false;
+        f.wide = fits_back(o, count);
+    }
+    /* a rectifier is the same in front of the rounding and behind it, and stands behind */
+    bool last_behind = to_whole && count > 0 && o[count - 1].what == TUNE_LARGER && !o[count - 1].operand && o[count - 1].value == 0;
+    for (size_t i = 0; i < count - last_behind; i++)
+        if (o[i].what == TUNE_GELU)
+            put_gelu(&f);
+        else
+            put_or_begin(&f, &o[i], count - i);
+    if (to_whole)
+        put_rounding(&f);
+    if (last_behind)
+        put(&f, &o[count - 1]);
+    e.type = f.whole ? DTYPE_I32 : DTYPE_F32;
+    return e;
+}
+
+bool tune_epilogue_stashes(const tune_epilogue *e)
+{
+    for (size_t i = 0; i < e->count; i++)
+        if (e->passes[i].stashes)
+            return true;
+    return false;
+}
+
+bool tune_epilogue_has_gate(const tune_epilogue *e)
+{
+    for (size_t i = 0; i < e->count; i++)
+        if (e->passes[i].is_gate)
+            return true;
+    return false;
+}

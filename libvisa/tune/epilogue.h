@@ -1,0 +1,66 @@
+/* What is done with each sum before it is stored: `relu(.. + bias[n])`, as passes through the Vector Engine.
+ *
+ * The one idea: the sum stands once in a question, so its operations are a list, and a pass is filled with them in their order: each takes
+ * the first unit that can do it and is not behind it. What has no unit left begins another pass, over values that wait in DM. */
+#ifndef VISA_LIBVISA_TUNE_EPILOGUE_H
+#define VISA_LIBVISA_TUNE_EPILOGUE_H
+
+#include "support/arena.h"
+#include "support/diag.h"
+#include "target/target.h"
+
+typedef enum tune_operator {
+    TUNE_ADD,
+    TUNE_SUBTRACT,
+    TUNE_TIMES,
+    TUNE_DIVIDE,
+    TUNE_LARGER,
+    TUNE_SMALLER,
+    TUNE_EXP,
+    TUNE_LOG,
+    TUNE_SQRT,
+    TUNE_SIN,
+    TUNE_COS,
+    TUNE_TANH,
+    TUNE_SIGMOID,
+    TUNE_SILU,
+    TUNE_GELU,
+} tune_operator;
+
+typedef struct tune_operation {
+    tune_operator what;
+    bool reversed;       /* the operand is the first one: 1 - sum */
+    const char *operand; /* a tensor, as a kernel calls it; NULL: `value`, or none */
+    double value;
+} tune_operation;
+
+enum { TUNE_OPERATIONS_MAX = 24, TUNE_PASSES_MAX = TUNE_OPERATIONS_MAX * 3, TUNE_PASS_LINES = 8 };
+
+/* Methods of a kernel's text, without their dots, in front of a split, in packets of 4, and behind. */
+typedef struct tune_lines {
+    const char *text[TUNE_PASS_LINES];
+    size_t count;
+} tune_lines;
+
+typedef struct tune_pass {
+    tune_lines front, narrow, back;
+    bool stashes;
+    bool is_gate; /* its values go to the VRF as `gate`, and the pass after it takes what this one took */
+} tune_pass;
+
+typedef struct tune_epilogue {
+    tune_pass *passes; /* the first one follows the sums; none: the sums are the result */
+    size_t count;
+    dtype type; /* of what leaves the last one */
+} tune_epilogue;
+
+/* Is every operation one of integers? */
+bool tune_operations_are_whole(const tune_operation *operations, size_t count);
+
+/* Of sums of a type, for a result of another one; whole: sums are integers, and stay so up to the result. Lives in the arena. */
+tune_epilogue tune_epilogue_make(const tune_operation *operations, size_t count, bool whole, dtype sums, dtype out, arena *a);
+
+bool tune_epilogue_stashes(const tune_epilogue *e);
+bool tune_epilogue_has_gate(const tune_epilogue *e);
+
+#endif
