@@ -11,6 +11,7 @@
 #include "support/file.h"
 #include "support/output.h"
 #include "support/stop.h"
+#include "tools/checking.h"
 #include "tools/option_row.h"
 #include "tools/options.h"
 #include "tools/progress.h"
