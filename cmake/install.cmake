@@ -1,10 +1,11 @@
-# What `cmake --install` puts where, and the Debian packages that CPack makes of it: visac (programs, manual pages, completions),
+# What `cmake --install` puts where, and the Debian packages that CPack makes of it: visac (programs, with what visac becomes where a library is needed, manual pages, completions),
 # libvisa0 (the library), libvisa-reference (the reference generator, which brings LLVM), libvisa-mpi (the plugin for mpirun), libvisa-dev
 # (headers and what finds them).
 include(GNUInstallDirs)
 include(CMakePackageConfigHelpers)
 
 install(TARGETS visac visa-run visa-objdump visa-lsp RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR} COMPONENT visac)
+install(TARGETS visac-plugins RUNTIME DESTINATION ${CMAKE_INSTALL_LIBDIR}/visac COMPONENT visac)
 if(TARGET visa_mpi)
   install(TARGETS visa_mpi LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR}/visac COMPONENT mpi)
 endif()

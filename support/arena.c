@@ -22,8 +22,7 @@ struct arena {
     struct block *spare;           /* empty blocks that a rewind, or an arena inside, left behind */
     struct arena *outer;           /* where blocks come from and go to; NULL: the heap */
     struct arena *inside, *beside; /* the latest arena inside, and of the same outer one the one before */
-    size_t next_block_bytes;
-    budget *budget; /* the outermost arena's */
+    budget *budget;                /* the outermost arena's */
     int guarded;
     jmp_buf guard; /* last: an arena inside has none */
 };
@@ -76,7 +75,6 @@ arena *arena_new(void)
     arena *a = calloc(1, sizeof *a);
     if (!a)
         return NULL;
-    a->next_block_bytes = FIRST_BLOCK_BYTES;
     a->head = block_new(FIRST_BLOCK_BYTES);
     a->budget = calloc(1, sizeof *a->budget);
     if (!a->head || !a->budget) {
@@ -277,8 +275,8 @@ void budget_nested(arena *a, unsigned depth, uint64_t parts)
 
 /* ---- allocations ---- */
 
-/* A spare block that is large enough, or a new one. */
-static struct block *block_for(arena *a, size_t bytes)
+/* A spare block that is large enough, or a new one of `total` bytes or more. */
+static struct block *block_for(arena *a, size_t bytes, size_t total)
 {
     for (struct block **b = &a->spare; *b; b = &(*b)->next)
         if ((*b)->bytes >= bytes) {
@@ -287,11 +285,9 @@ static struct block *block_for(arena *a, size_t bytes)
             return found;
         }
     if (a->outer)
-        return block_for(a->outer, bytes);
-    if (a->next_block_bytes < LARGEST_BLOCK_BYTES)
-        a->next_block_bytes *= 2;
-    size_t total = bytes + sizeof(struct block);
-    total = total > a->next_block_bytes ? total : a->next_block_bytes;
+        return block_for(a->outer, bytes, total);
+    size_t least = bytes + sizeof(struct block);
+    total = total > least ? total : least;
     if (total > a->budget->max_bytes - a->budget->bytes)
         arena_exhausted(a, BUDGET_BYTES);
     struct block *b = block_new(total);
@@ -320,10 +316,18 @@ static unsigned char *take(arena *a, size_t bytes, size_t filled)
     return p;
 }
 
+/* How large the next block of an arena is: twice its last one. One inside another begins small, whatever is outside: many are in use at
+ * once, a few hundred bytes of each. */
+static size_t next_block_bytes(const arena *a)
+{
+    size_t last = a->head ? a->head->bytes + sizeof *a->head : FIRST_BLOCK_BYTES / 2;
+    return last < LARGEST_BLOCK_BYTES / 2 ? 2 * last : LARGEST_BLOCK_BYTES;
+}
+
 /* A block with room for so many bytes. Apart, so that the many allocations that need none save no registers for it. */
 static __attribute__((noinline)) void block_add(arena *a, size_t bytes)
 {
-    struct block *b = block_for(a, bytes);
+    struct block *b = block_for(a, bytes, next_block_bytes(a));
     if (!b)
         arena_exhausted(a, BUDGET_MEMORY);
     b->next = a->head;

@@ -6,8 +6,8 @@
 #include <stdarg.h>
 #include <stdint.h>
 
+#include "codegen/container.h"
 #include "runtime/field/check.h"
-#include "runtime/machine/session.h"
 #include "runtime/timing/report.h"
 #include "support/diag.h"
 #include "support/output.h"
@@ -30,8 +30,6 @@ const char *tool_input_name(const char *file);
 bool tool_number(const char *text, uint64_t *out);
 /* A limit: a number, 0 for none, which is *out = UINT64_MAX. */
 bool tool_limit(const char *text, uint64_t *out);
-/* May the kernel be run? Says on standard error how long it will be, where that is long. False: diagnosed. */
-bool tool_run_length(const char *tool, session *s, const char *kernel, uint64_t most, diag_list *diags);
 /* The status of a run that could not begin or end its writing: EXIT_USAGE where the command line names a file for two things. */
 int tool_refused(const diag_list *diags);
 
@@ -47,14 +45,6 @@ typedef struct tool_check {
 
 /* A certificate is of an algebra. */
 int tool_check_complete(const char *tool, const tool_check *c);
-/* Has the kernel something to compare? */
-bool tool_has_output(const binary_kernel *k);
-/* Proves a kernel, where that is wanted; *report: lines for people. */
-bool tool_check_algebra(tool_check *c, const target *t, const binary_kernel *k, uint64_t seed, unsigned threads, arena *a, diag_list *diags,
-                        bool *agrees, const char **report);
-/* Writes the certificate of what was proven, if one is wanted. */
-bool tool_check_certify(const tool_check *c, const char *file, const unsigned char *bytes, size_t size, arena *a);
-
 /* "TOOL: FILE: error[ID]: ...", with notes and help; file NULL: left away. */
 void tool_print_diags(const char *tool, const char *file, diag_list *diags);
 

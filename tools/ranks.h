@@ -29,6 +29,8 @@ typedef struct ranks {
     int64_t rank, count;
 } ranks;
 
+/* Has a launcher started this process? */
+bool ranks_launched(void);
 /* False: diagnosed. */
 bool ranks_begin(ranks *r, diag_list *diags);
 /* As file_read_all, by the first process for all of them. NULL in the others without a diagnostic. */

@@ -12,6 +12,7 @@
 #include "support/output.h"
 #include "support/shown.h"
 #include "support/stop.h"
+#include "tools/checking.h"
 #include "tools/option_row.h"
 #include "tools/options.h"
 #include "tools/progress.h"

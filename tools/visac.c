@@ -3,13 +3,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "codegen/reference_load.h"
-#include "runtime/machine/session.h"
 #include "support/budget.h"
 #include "support/shown.h"
 #include "support/stop.h"
 #include "tools/dataflow.h"
 #include "tools/explore.h"
+#include "tools/libraries.h"
 #include "tools/option_row.h"
 #include "tools/progress.h"
 #include "tools/variants.h"
@@ -59,74 +58,6 @@ static bool declare(arguments *a, arena *memory)
 static int finish(const arguments *a, const void *data, size_t size)
 {
     return output_put(a->to, data, size) && output_set_commit(a->files) ? EXIT_DONE : EXIT_INPUT;
-}
-
-/* llvm, asm, obj, header: from the einsum section of the binary, never from anything else. */
-static bool emit_reference(const arguments *a, const binary *b, arena *memory, diag_list *diags, const unsigned char **data, size_t *size)
-{
-    static const reference_output kinds[] = {[EMIT_LLVM] = REFERENCE_LLVM,
-                                             [EMIT_BITCODE] = REFERENCE_BITCODE,
-                                             [EMIT_ASM] = REFERENCE_ASSEMBLY,
-                                             [EMIT_OBJ] = REFERENCE_OBJECT,
-                                             [EMIT_HEADER] = REFERENCE_HEADER};
-    const binary_kernel *k = binary_choose_kernel(b, a->run.kernel, diags);
-    if (!k)
-        return false;
-    const reference_api *api = reference_load(diags);
-    unsigned char *bytes;
-    if (!api || !reference_emit(api, &k->einsum, k->name, a->run.order_given && !a->run.free_order ? REFERENCE_MACHINE_ORDER : 0, a->mcpu,
-                                kinds[a->emit], memory, &bytes, size, diags))
-        return false;
-    *data = bytes;
-    return true;
-}
-
-/* One kernel: by numbers, by algebra, or both; the algebra says which terms differ, too. */
-static int check_kernel(arguments *a, const binary *b, const binary_kernel *k, arena *memory, diag_list *diags)
-{
-    bool agrees = true, ok = true;
-    const char *report = "", *proof = "";
-    if (a->run.check.numbers) {
-        session *s = session_open(b, k->name, memory, diags);
-        ok = s && tool_run_length("visac", s, k->name, a->run.max_cycles, diags) && session_fill(s, a->run.seed, diags) &&
-             session_run(s, true, diags) && session_check(s, !a->run.free_order, &agrees, &report, diags);
-        session_close(s);
-    }
-    bool differs = !ok && session_found_mismatch(diags);
-    fputs(report, stdout);
-    if (!ok && !differs)
-        return EXIT_INPUT;
-    ok = tool_check_algebra(&a->run.check, b->target, k, a->run.seed, 0, memory, diags, &agrees, &proof);
-    fputs(proof, stdout);
-    return !ok ? EXIT_INPUT : differs || !agrees ? EXIT_MISMATCH : EXIT_DONE;
-}
-
-/* Checks one kernel, or all of the binary. A stream program has no reference, and that is reported. */
-static int check(arguments *a, const binary *b, const unsigned char *bytes, size_t size, arena *memory, diag_list *diags)
-{
-    int status = EXIT_DONE;
-    size_t checked = 0;
-    for (size_t i = 0; i < b->program_count; i++)
-        printf("%s: not checked: a stream program has no reference kernel\n", b->programs[i].name);
-    for (size_t i = 0; i < b->kernel_count; i++) {
-        if (a->run.kernel && strcmp(a->run.kernel, b->kernels[i].name) != 0)
-            continue;
-        if (!tool_has_output(&b->kernels[i])) {
-            printf("%s: not checked: it has no output\n", b->kernels[i].name);
-            continue;
-        }
-        int of_kernel = check_kernel(a, b, &b->kernels[i], memory, diags);
-        if (of_kernel == EXIT_INPUT)
-            return EXIT_INPUT;
-        status = of_kernel == EXIT_DONE ? status : of_kernel;
-        checked++;
-    }
-    if (checked == 0) {
-        diag_help(diags, diag_add(diags, E_CHECK_NOTHING, SRC_NOWHERE, "there is no kernel to check"),
-                  "stream programs are run with visa-run; a kernel is a function of a Context or of streams");
-        return EXIT_MISMATCH;
-    }
-    return tool_check_certify(&a->run.check, a->input, bytes, size, memory) ? status : EXIT_INPUT;
 }
 
 /* Of stream programs: costs over their sizes. When an operator runs only its tokens say. */
@@ -247,11 +178,11 @@ static int produce(arguments *a, visa_compilation *c, const unsigned char *text,
     binary b;
     if (from_binary && !binary_read(data, size, memory, diags, &b))
         return EXIT_INPUT;
-    int status = a->run.check.wanted ? check(a, &b, data, size, memory, diags) : EXIT_DONE;
+    int status = a->run.check.wanted ? a->work->check(a, &b, data, size, memory, diags) : EXIT_DONE;
     if (status != EXIT_DONE || (a->run.check.wanted && !a->output && !a->emit_given)) /* a certificate says what differs, too */
         return status != EXIT_INPUT && a->run.check.certificate && !a->to && !output_set_commit(a->files) ? EXIT_INPUT : status;
     if (dataflow         ? !tool_dataflow(c, a->emit == EMIT_DATAFLOW_JSON, memory, diags, &data, &size)
-        : from_reference ? !emit_reference(a, &b, memory, diags, &data, &size)
+        : from_reference ? !a->work->emit(a, &b, memory, diags, &data, &size)
                          : from_binary && !visa_emit(c, kinds[a->emit], &data, &size))
         return EXIT_INPUT;
     return finish(a, data, size);
@@ -383,9 +314,16 @@ static int compile(arguments *a, arena *memory, diag_list *diags)
     return status;
 }
 
-static int run(arguments *a, arena *memory, diag_list *diags)
+static bool needs_library(const arguments *a)
 {
-    if (a->explores && !ranks_begin(&a->ranks, diags)) {
+    return a->run.check.wanted || (a->emit >= EMIT_LLVM && a->emit <= EMIT_HEADER) || (a->explores && ranks_launched());
+}
+
+static int run(arguments *a, char **argv, arena *memory, diag_list *diags)
+{
+    if (needs_library(a))
+        a->work = library_work_begin(argv, diags);
+    if ((needs_library(a) && !a->work) || (a->explores && a->work && !a->work->ranks_begin(&a->ranks, diags))) {
         say_only(a, diags);
         return EXIT_INPUT;
     }
@@ -419,7 +357,7 @@ int main(int argc, char **argv)
         diag_list_init(&diags, memory);
         a.files = output_set_new(memory, &diags);
         a.ranks.count = 1;
-        status = run(&a, memory, &diags);
+        status = run(&a, argv, memory, &diags);
         output_set_free(a.files);
         ranks_end(&a.ranks);
     }

@@ -7,6 +7,7 @@
 
 #include "include/visa.h"
 #include "support/output.h"
+#include "tools/libraries.h"
 #include "tools/options.h"
 #include "tools/ranks.h"
 
@@ -51,7 +52,8 @@ typedef struct arguments {
     bool emit_given, format_source, format_check, upgrades, explains;
     uint32_t explain_line; /* 0: all */
     bool explores;
-    ranks ranks; /* of --explore */
+    const library_work *work; /* NULL: nothing needs a library */
+    ranks ranks;              /* of --explore */
     visa_explore_options explore;
     size_t warning_count;
     const char **warnings; /* room for as many as there are arguments */

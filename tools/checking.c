@@ -1,0 +1,57 @@
+#include "tools/checking.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "support/budget.h"
+
+bool tool_run_length(const char *tool, session *s, const char *kernel, uint64_t most, diag_list *diags)
+{
+    uint64_t cycles;
+    if (!session_cycles(s, most, &cycles, diags))
+        return false;
+    if (cycles >= RUN_CYCLES_ANNOUNCED)
+        fprintf(stderr, "%s: note: kernel %s takes %" PRIu64 " cycles of the machine\n", tool, kernel, cycles);
+    return true;
+}
+
+bool tool_has_output(const binary_kernel *k)
+{
+    for (uint32_t i = 0; i < k->port_count; i++)
+        if (k->ports[i].direction == PORT_OUT)
+            return true;
+    return false;
+}
+
+bool tool_check_algebra(tool_check *c, const target *t, const binary_kernel *k, uint64_t seed, unsigned threads, arena *a, diag_list *diags,
+                        bool *agrees, const char **report)
+{
+    *report = "";
+    if (!c->algebra)
+        return true;
+    if (k->einsum.statement_count == 0 && !tool_has_output(k)) {
+        if (!c->numbers) /* they reported it */
+            diag_add(diags, E_CHECK_NOTHING, SRC_NOWHERE, "kernel `%s` has no output", k->name);
+        *agrees = false;
+        return true;
+    }
+    field_options options = {seed, threads, c->samples};
+    field_verdict *list = ARENA_ARRAY(a, field_verdict, c->verdict_count + 1);
+    for (size_t i = 0; i < c->verdict_count; i++)
+        list[i] = c->verdicts[i];
+    c->verdicts = list;
+    if (!field_check(t, k, &options, a, diags, &list[c->verdict_count]))
+        return false;
+    *agrees = *agrees && list[c->verdict_count].agrees;
+    *report = list[c->verdict_count++].text;
+    return true;
+}
+
+bool tool_check_certify(const tool_check *c, const char *file, const unsigned char *bytes, size_t size, arena *a)
+{
+    if (!c->certificate || !c->verdict_count)
+        return true;
+    const char *text = field_certificate(c->verdicts, c->verdict_count, file, bytes, size, a);
+    return text && output_put(c->certificate_to, text, strlen(text));
+}

@@ -1,0 +1,21 @@
+/* How visac and visa-run check a kernel.
+ *
+ * The one idea: apart from what the command line says of a check, because these functions bring the machine and the field, which a program
+ * that only compiles does not link. */
+#ifndef VISA_TOOLS_CHECKING_H
+#define VISA_TOOLS_CHECKING_H
+
+#include "runtime/machine/session.h"
+#include "tools/options.h"
+
+/* May the kernel be run? Says on standard error how long it will be, where that is long. False: diagnosed. */
+bool tool_run_length(const char *tool, session *s, const char *kernel, uint64_t most, diag_list *diags);
+/* Has the kernel something to compare? */
+bool tool_has_output(const binary_kernel *k);
+/* Proves a kernel, where that is wanted; *report: lines for people. */
+bool tool_check_algebra(tool_check *c, const target *t, const binary_kernel *k, uint64_t seed, unsigned threads, arena *a, diag_list *diags,
+                        bool *agrees, const char **report);
+/* Writes the certificate of what was proven, if one is wanted. */
+bool tool_check_certify(const tool_check *c, const char *file, const unsigned char *bytes, size_t size, arena *a);
+
+#endif

@@ -1,0 +1,84 @@
+/* Of visac-plugins, which does it. */
+#include "tools/libraries.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "codegen/reference_load.h"
+#include "tools/checking.h"
+#include "tools/visac_arguments.h"
+
+/* From the einsum section of the binary, never from anything else. */
+static bool emit_reference(const arguments *a, const binary *b, arena *memory, diag_list *diags, const unsigned char **data, size_t *size)
+{
+    static const reference_output kinds[] = {[EMIT_LLVM] = REFERENCE_LLVM,
+                                             [EMIT_BITCODE] = REFERENCE_BITCODE,
+                                             [EMIT_ASM] = REFERENCE_ASSEMBLY,
+                                             [EMIT_OBJ] = REFERENCE_OBJECT,
+                                             [EMIT_HEADER] = REFERENCE_HEADER};
+    const binary_kernel *k = binary_choose_kernel(b, a->run.kernel, diags);
+    if (!k)
+        return false;
+    const reference_api *api = reference_load(diags);
+    unsigned char *bytes;
+    if (!api || !reference_emit(api, &k->einsum, k->name, a->run.order_given && !a->run.free_order ? REFERENCE_MACHINE_ORDER : 0, a->mcpu,
+                                kinds[a->emit], memory, &bytes, size, diags))
+        return false;
+    *data = bytes;
+    return true;
+}
+
+/* One kernel: by numbers, by algebra, or both; the algebra says which terms differ, too. */
+static int check_kernel(arguments *a, const binary *b, const binary_kernel *k, arena *memory, diag_list *diags)
+{
+    bool agrees = true, ok = true;
+    const char *report = "", *proof = "";
+    if (a->run.check.numbers) {
+        session *s = session_open(b, k->name, memory, diags);
+        ok = s && tool_run_length("visac", s, k->name, a->run.max_cycles, diags) && session_fill(s, a->run.seed, diags) &&
+             session_run(s, true, diags) && session_check(s, !a->run.free_order, &agrees, &report, diags);
+        session_close(s);
+    }
+    bool differs = !ok && session_found_mismatch(diags);
+    fputs(report, stdout);
+    if (!ok && !differs)
+        return EXIT_INPUT;
+    ok = tool_check_algebra(&a->run.check, b->target, k, a->run.seed, 0, memory, diags, &agrees, &proof);
+    fputs(proof, stdout);
+    return !ok ? EXIT_INPUT : differs || !agrees ? EXIT_MISMATCH : EXIT_DONE;
+}
+
+/* Checks one kernel, or all of the binary. A stream program has no reference, and that is reported. */
+static int check(arguments *a, const binary *b, const unsigned char *bytes, size_t size, arena *memory, diag_list *diags)
+{
+    int status = EXIT_DONE;
+    size_t checked = 0;
+    for (size_t i = 0; i < b->program_count; i++)
+        printf("%s: not checked: a stream program has no reference kernel\n", b->programs[i].name);
+    for (size_t i = 0; i < b->kernel_count; i++) {
+        if (a->run.kernel && strcmp(a->run.kernel, b->kernels[i].name) != 0)
+            continue;
+        if (!tool_has_output(&b->kernels[i])) {
+            printf("%s: not checked: it has no output\n", b->kernels[i].name);
+            continue;
+        }
+        int of_kernel = check_kernel(a, b, &b->kernels[i], memory, diags);
+        if (of_kernel == EXIT_INPUT)
+            return EXIT_INPUT;
+        status = of_kernel == EXIT_DONE ? status : of_kernel;
+        checked++;
+    }
+    if (checked == 0) {
+        diag_help(diags, diag_add(diags, E_CHECK_NOTHING, SRC_NOWHERE, "there is no kernel to check"),
+                  "stream programs are run with visa-run; a kernel is a function of a Context or of streams");
+        return EXIT_MISMATCH;
+    }
+    return tool_check_certify(&a->run.check, a->input, bytes, size, memory) ? status : EXIT_INPUT;
+}
+
+const library_work *library_work_begin(char **argv, diag_list *diags)
+{
+    static const library_work work = {check, emit_reference, ranks_begin};
+    (void)argv, (void)diags;
+    return &work;
+}
