@@ -72,7 +72,7 @@ export function Timeline({ told }) {
       <p class="legend"><span class="swatch critical" /> on the critical path; the figure under a name is how much of the time it works.</p>
       {told.lints.length > 0 && <h3>What would be faster</h3>}
       <ul class="lints">{told.lints.map((l) => (
-        <li data-lines={l.line} tabIndex={0}><code>{l.rule}</code> line {l.line}: {l.found}{l.nearest && <>; nearest: <code>{l.nearest}</code></>}
+        <li data-lines={l.line} tabIndex={0}><span><code>{l.rule}</code> line {l.line}: {l.found}{l.nearest && <>; nearest: <code>{l.nearest}</code></>}</span>
           <span class="cost">{number(l.cost_cycles)} cycles</span></li>))}</ul>
       <details><summary>Use of the machine</summary>
         <dl class="use">{Object.entries(told.use).map(([name, value]) => <div><dt>{name.replaceAll("_", " ")}</dt><dd>{number(value)}</dd></div>)}</dl></details>

@@ -41,7 +41,7 @@ export function Tune({ open, onClose, onSource }) {
           <label>operands<select id="tune-dtype" value={dtype} onChange={(e) => setDtype(e.target.value)}>{["bf16", "i8", "i4", "f8e4m3", "f8e5m2"].map((t) => <option>{t}</option>)}</select></label>
           <label>result<select id="tune-out" value={out} onChange={(e) => setOut(e.target.value)}><option value="">as summed</option>{["bf16", "f32", "i8", "i32", "f8e4m3", "f8e5m2"].map((t) => <option>{t}</option>)}</select></label>
           <label>search, s<input type="number" min="1" max="10" value={seconds} onInput={(e) => setSeconds(Number(e.target.value))} /></label></fieldset>
-        {problems.map((p) => <div class="problem error" role="alert"><p class="message">{p.id} {p.message}</p>{p.notes.map((n) => <p class="note">{n.message}</p>)}{p.help && <p class="help">{p.help}</p>}</div>)}
+        {problems.map((p) => <div class="problem error" role="alert"><p class="message">{p.id} {p.message}</p>{p.notes.map((n) => <p class="note">{n.message}</p>)}{p.id === "E-TUNE-QUESTION" ? <p>{p.rule}</p> : p.help && <p class="help">{p.help}</p>}</div>)}
         <menu><button type="button" onClick={onClose}>Cancel</button><button type="submit" class="primary" disabled={busy} id="tune-go">{busy ? "Searching…" : "Find a kernel"}</button></menu>
       </form>
     </dialog>
