@@ -11,7 +11,7 @@ if(NOT PkgConfig_FOUND)
   visa_missing("pkg-config" pkg-config)
 endif()
 
-foreach(component libelf jansson check)
+foreach(component libelf jansson libmicrohttpd check)
   string(TOUPPER ${component} prefix)
   pkg_check_modules(${prefix} IMPORTED_TARGET ${component})
   if(NOT ${prefix}_FOUND)

@@ -4,7 +4,7 @@
 include(GNUInstallDirs)
 include(CMakePackageConfigHelpers)
 
-install(TARGETS visac visa-run visa-objdump visa-lsp RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR} COMPONENT visac)
+install(TARGETS visac visa-run visa-objdump visa-lsp visa-explorer RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR} COMPONENT visac)
 install(TARGETS visac-plugins RUNTIME DESTINATION ${CMAKE_INSTALL_LIBDIR}/visac COMPONENT visac)
 if(TARGET visa_mpi)
   install(TARGETS visa_mpi LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR}/visac COMPONENT mpi)
@@ -29,7 +29,7 @@ install(FILES ${CMAKE_BINARY_DIR}/visa.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pk
 
 # Manual pages and completions, from the rows of the options.
 set(pages)
-foreach(program visac visa-run visa-objdump visa-lsp)
+foreach(program visac visa-run visa-objdump visa-lsp visa-explorer)
   foreach(form man bash zsh fish)
     set(page ${CMAKE_BINARY_DIR}/pages/${form}/${program})
     add_custom_command(OUTPUT ${page} COMMAND ${CMAKE_COMMAND} -E make_directory ${CMAKE_BINARY_DIR}/pages/${form}

@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "support/budget.h"
 #include "support/choice.h"
 #include "support/integer.h"
 
@@ -69,6 +70,17 @@ static bool walk_of(walk *w, const op *o)
         walk_loops(w, s, false);
         return true;
     }
+    if (o->sequencer && op_vrf(o)) {
+        *w = (walk){.cells = op_vrf(o)->out.part[ELEMENT],
+                    .memory = "VRF of a slice",
+                    .verb = "reads",
+                    .unit = "bytes",
+                    .run = o->sequencer->packet,
+                    .bits_per_stride = 8,
+                    .element_bits = dtype_row_of(op_vrf(o)->out.dtype)->bits};
+        walk_loops(w, o->sequencer, false);
+        return true;
+    }
     if (!o->sequencer)
         return false;
     bool writes = o->kind == IR_COMMIT;
@@ -76,7 +88,7 @@ static bool walk_of(walk *w, const op *o)
     *w = (walk){.cells = dm->part[ELEMENT], .memory = "DM of a slice", .verb = writes ? "writes" : "reads", .unit = "elements", .run = 1};
     w->bits_per_stride = w->element_bits = dtype_row_of(dm->dtype)->bits;
     walk_loops(w, o->sequencer, false);
-    return true;
+    return w->cells;
 }
 
 /* ---- choosing it ---- */
@@ -204,6 +216,9 @@ static void mark_live(arena *a, const mapping *m, footprint *f)
     }
 }
 
+/* An access costs a few instructions, an allocation a hundred. */
+enum { ACCESSES_OF_STEP = 16 };
+
 static bool take_footprint(const emit_context *e, const walk *w, footprint *f, diag_list *diags)
 {
     int64_t accesses = walk_accesses(w);
@@ -215,6 +230,7 @@ static bool take_footprint(const emit_context *e, const walk *w, footprint *f, d
         return false;
     }
     *f = (footprint){.cell_count = w->cells->size};
+    budget_spend(e->arena, (uint64_t)(accesses + f->cell_count) / ACCESSES_OF_STEP);
     f->cells = ARENA_ARRAY(e->arena, cell, (size_t)f->cell_count);
     for (int64_t i = 0; i < f->cell_count; i++)
         f->cells[i].first = -1;

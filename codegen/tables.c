@@ -601,10 +601,11 @@ static json_t *json_config(const emit_context *e, const op *o, config_id id, con
     return id == CONFIG_dma ? json_copies(e, o) : json_fields(e, o, id, config);
 }
 
-static json_t *json_op(const emit_context *e, const op *o, size_t index)
+/* Its index is that of --draw and of --emit=memory-json: loads and values that are no stages have numbers, too. */
+static json_t *json_op(const emit_context *e, const op *o)
 {
     json_t *j = json_object();
-    json_object_set_new(j, "index", json_integer((json_int_t)index));
+    json_object_set_new(j, "index", json_integer((json_int_t)o->index));
     json_object_set_new(j, "op", json_string(op_kind_name(o->kind)));
     json_object_set_new(j, "context", json_string(context_name(o->context)));
     json_object_set_new(j, "line", json_integer(line_of(e, o->range)));
@@ -630,10 +631,9 @@ static json_t *json_kernel(const emit_context *e, const kernel *k)
         json_object_set_new(j, "mapping", json_mapping(e, &p->tensor, p->named));
         json_array_append_new(ports, j);
     }
-    size_t index = 0;
     for (size_t i = 0; i < k->op_count; i++)
         if (op_kind_is_stage(k->ops[i]->kind))
-            json_array_append_new(ops, json_op(e, k->ops[i], index++));
+            json_array_append_new(ops, json_op(e, k->ops[i]));
     json_t *j = json_pack("{s:s, s:I, s:s}", "name", k->name, "line", (json_int_t)line_of(e, k->range), "einsum", k->einsum->e.text);
     json_object_set_new(j, "ports", ports);
     json_object_set_new(j, "ops", ops);

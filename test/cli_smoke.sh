@@ -149,13 +149,13 @@ check "leaves no output" test ! -e refused.npy
 
 # ---- help and packages ----
 
-for program in visac visa-run visa-objdump visa-lsp; do
+for program in visac visa-run visa-objdump visa-lsp visa-explorer; do
     check "$program --help" status 0 "$program" --help
     check "$program --version" status 0 "$program" --version
 done
 options_explained() {
     local program option lacking=0
-    for program in visac visa-run visa-objdump visa-lsp; do
+    for program in visac visa-run visa-objdump visa-lsp visa-explorer; do
         for option in $("$program" --help | grep -oE '^  --?[A-Za-z-]+'); do
             grep -qF -e "\`$option" -e ", \`$option" "$source/docs/usage.md" || { echo "docs/usage.md lacks $program $option"; lacking=1; }
         done

@@ -11,7 +11,7 @@ import sys
 import tempfile
 
 SOURCE = os.environ["VISA_SOURCE"]
-PROGRAMS = ("visac", "visa-run", "visa-objdump", "visa-lsp")
+PROGRAMS = ("visac", "visa-run", "visa-objdump", "visa-lsp", "visa-explorer")
 failures = []
 
 

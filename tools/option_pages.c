@@ -38,6 +38,9 @@ static const option_row visa_objdump_rows[] = {
 static const option_row visa_lsp_rows[] = {
 #include "tools/visa_lsp.def"
 };
+static const option_row visa_explorer_rows[] = {
+#include "tools/visa_explorer.def"
+};
 
 typedef struct program {
     const char *name, *summary;
@@ -54,6 +57,7 @@ static const program programs[] = {
     PROGRAM("visa-run", "run a binary of visac on the simulated machine, and check it", visa_run_rows),
     PROGRAM("visa-objdump", "print what is in a binary of visac", visa_objdump_rows),
     PROGRAM("visa-lsp", "language server for .vm files", visa_lsp_rows),
+    PROGRAM("visa-explorer", "tensor mappings in the browser, compiled as they are typed", visa_explorer_rows),
 };
 enum { PROGRAMS = sizeof programs / sizeof *programs };
 
