@@ -24,7 +24,7 @@ def moe(rows, experts, top, d, f, tile):
 def attention(requests, regions):
     rng = random.Random(1)
     tiles = [max(1, min(256, round(rng.expovariate(1 / 64)))) for _ in range(requests)]
-    defines = {"B": requests, "R": regions, "N": 32, "H": 128, "Q": 4, "MAX": max(tiles), "META": 16, "BLOCK": 1}
+    defines = {"B": requests, "R": regions, "N": 32, "H": 128, "Q": 4, "MAX": max(tiles), "META": 16, "BLOCK": 1, "SAFE": 0}
     return "attention.vm", defines, routing.attention_tokens(tiles, regions, "dynamic"), ["--pass=dynamic-parallel:done=keys_read"]
 
 

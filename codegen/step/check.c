@@ -102,8 +102,8 @@ static bool operands_fit(const checked *c, const step_type *const *in, uint32_t 
         return (in[0]->kind == STEP_TILE && in[1]->kind == STEP_ADDRESS && makes(c, 0, STEP_TILE)) ||
                fault(c, "its function takes a tile and a number");
     case STEP_FN_SELECT:
-        return (in[0]->kind == STEP_ADDRESS && makes(c, 0, STEP_SELECTOR) && type_out(c, 0)->hot == 1) ||
-               fault(c, "its function makes selectors of one output of addresses");
+        return ((in[0]->kind == STEP_ADDRESS || in[0]->kind == STEP_BOOL) && makes(c, 0, STEP_SELECTOR) && type_out(c, 0)->hot == 1) ||
+               fault(c, "its function makes selectors of one output of addresses or bools");
     case STEP_FN_KERNEL: return (c->node->flops_per_cycle == 0 && all_tiles(c, in, count)) || fault(c, "a kernel takes its own cycles");
     case STEP_FN_FIRST:
         return (in[0]->kind == STEP_PAIR && c->node->outputs[0].type == in[0]->first) || fault(c, "its function takes a pair");
@@ -111,6 +111,30 @@ static bool operands_fit(const checked *c, const step_type *const *in, uint32_t 
         return (in[0]->kind == STEP_PAIR && c->node->outputs[0].type == in[0]->second) || fault(c, "its function takes a pair");
     default: return all_tiles(c, in, count);
     }
+}
+
+/* Tiles in it, parts of pairs one by one; what is no tile counts as too many. */
+static uint32_t leaves_of(const step_program *p, const step_type *t)
+{
+    uint32_t count = 0;
+    for (; t->kind == STEP_PAIR && count <= STEP_LEAVES_MAX; t = &p->types[t->second])
+        count += leaves_of(p, &p->types[t->first]);
+    return t->kind == STEP_TILE ? count + 1 : STEP_LEAVES_MAX + 1;
+}
+
+/* The tiles that come in, and a chain of pairs of as many tiles as there are results, of one element type. */
+static bool formula_fits(const checked *c)
+{
+    const step_formula *f = c->node->formula;
+    uint32_t values = 0, results = 1;
+    for (uint32_t i = 0; i < c->node->input_count && values <= STEP_LEAVES_MAX; i++)
+        values += leaves_of(c->program, type_in(c, i));
+    const step_type *t = type_out(c, 0);
+    bool tiles = true;
+    for (; t->kind == STEP_PAIR; t = &c->program->types[t->second], results++)
+        tiles = tiles && c->program->types[t->first].kind == STEP_TILE;
+    return (values == f->values && tiles && t->kind == STEP_TILE && results == f->result_count && in_step(c)) ||
+           fault(c, "its function does not fit its streams");
 }
 
 static bool function_fits(const checked *c, unsigned use)
@@ -121,6 +145,8 @@ static bool function_fits(const checked *c, unsigned use)
     const step_type *first = type_in(c, 0);
     if (!(row->use & use))
         return fault(c, "its function is none for this operator");
+    if (c->node->fn == STEP_FN_FORMULA)
+        return formula_fits(c);
     if (c->node->input_count == 1 && first->kind == STEP_PAIR && row->most_arity - (int)own > 1) {
         in[count++] = &c->program->types[first->first];
         in[count++] = &c->program->types[first->second];

@@ -76,6 +76,7 @@ static void emit_node(emission *m, const step_graph *g, const step_graph_node *f
                       .tensor = s->tensor ? s->tensor->index : 0,
                       .fn = s->fn,
                       .kernel = s->fn == STEP_FN_KERNEL ? s->kernel->name : NULL,
+                      .formula = s->formula,
                       .flops_per_cycle = s->fn == STEP_FN_NONE ? 0 : from->flops_per_cycle,
                       .writes_back = from->writes_back};
     memcpy(to->param, s->param, sizeof to->param);

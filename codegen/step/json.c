@@ -1,5 +1,7 @@
 #include "codegen/step/json.h"
 
+#include <math.h>
+
 /* Setters take over the value and accept NULL; `failed` remembers that one of them failed. */
 typedef struct dump {
     const step_program *program;
@@ -114,6 +116,35 @@ static json_t *walk_json(dump *d, const step_node *n)
     return list;
 }
 
+static json_t *formula_json(dump *d, const step_formula *f)
+{
+    json_t *out = json_object(), *states = json_array(), *items = json_array(), *results = json_array();
+    for (uint32_t i = 0; i < f->state_count; i++) {
+        json_t *one = json_object();
+        set(d, one, "rows", json_integer(f->states[i].rows));
+        set(d, one, "columns", json_integer(f->states[i].columns));
+        set(d, one, "value", isfinite(f->states[i].value) ? json_real((double)f->states[i].value) : json_null());
+        push(d, states, one);
+    }
+    for (uint32_t i = 0; i < f->count; i++) {
+        const step_formula_row *row = step_formula_row_of(f->items[i].op);
+        json_t *one = json_object(), *operands = json_array();
+        set(d, one, "operation", json_string(row->name));
+        for (unsigned k = 0; k < row->operands || (k == 0 && row->op == FORMULA_VALUE); k++)
+            push(d, operands, json_integer(f->items[i].operands[k]));
+        set(d, one, "operands", operands);
+        if (row->op == FORMULA_NUMBER)
+            set(d, one, "number", isfinite(f->items[i].number) ? json_real((double)f->items[i].number) : json_null());
+        push(d, items, one);
+    }
+    for (uint32_t i = 0; i < f->result_count; i++)
+        push(d, results, json_integer(f->results[i]));
+    set(d, out, "states", states);
+    set(d, out, "instructions", items);
+    set(d, out, "results", results);
+    return out;
+}
+
 static json_t *node_json(dump *d, const step_node *n)
 {
     json_t *out = json_object();
@@ -123,6 +154,8 @@ static json_t *node_json(dump *d, const step_node *n)
     set(d, out, "line", json_integer(n->line));
     set(d, out, "function", json_string(step_fn_row_of(n->fn)->name));
     set(d, out, "kernel", n->kernel ? json_string(n->kernel) : json_null());
+    if (n->formula)
+        set(d, out, "formula", formula_json(d, n->formula));
     set(d, out, "flops_per_cycle", json_integer(n->flops_per_cycle));
     set(d, out, "written_back", json_boolean(n->writes_back));
     set(d, out, "tensor", stored ? json_integer(n->tensor) : json_null());

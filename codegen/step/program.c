@@ -1,6 +1,7 @@
 #include "codegen/step/program.h"
 
 #include <inttypes.h>
+#include <string.h>
 
 #include "codegen/step/check.h"
 #include "codegen/words.h"
@@ -67,6 +68,30 @@ static void put_tensor(word_writer *w, const step_tensor *t)
         word_writer_put(w, (uint64_t)t->shape[i]);
 }
 
+/* instructions | results << 16 | states << 32 | values << 48; the results, an instruction a word; two words for each instruction: its code
+ * and operands, 16 bits each, and its number; three for each state: rows, columns, what it begins with. */
+static void put_formula(word_writer *w, const step_formula *f)
+{
+    word_writer_put(w, f->count | (uint64_t)f->result_count << 16 | (uint64_t)f->state_count << 32 | (uint64_t)f->values << 48);
+    for (uint32_t i = 0; i < f->result_count; i++)
+        word_writer_put(w, f->results[i]);
+    for (uint32_t i = 0; i < f->count; i++) {
+        const step_instruction *n = &f->items[i];
+        uint32_t bits;
+        memcpy(&bits, &n->number, sizeof bits);
+        word_writer_put(w,
+                        (uint64_t)n->op | (uint64_t)n->operands[0] << 16 | (uint64_t)n->operands[1] << 32 | (uint64_t)n->operands[2] << 48);
+        word_writer_put(w, bits);
+    }
+    for (uint32_t i = 0; i < f->state_count; i++) {
+        uint32_t bits;
+        memcpy(&bits, &f->states[i].value, sizeof bits);
+        word_writer_put(w, (uint64_t)f->states[i].rows);
+        word_writer_put(w, (uint64_t)f->states[i].columns);
+        word_writer_put(w, bits);
+    }
+}
+
 static void put_node(word_writer *w, const step_node *n)
 {
     uint64_t flags = n->writes_back ? FLAG_WRITES_BACK : 0;
@@ -76,6 +101,8 @@ static void put_node(word_writer *w, const step_node *n)
     word_writer_put(w, (uint64_t)n->flops_per_cycle);
     if (n->fn == STEP_FN_KERNEL)
         word_writer_put(w, word_writer_string(w, n->kernel));
+    if (n->fn == STEP_FN_FORMULA)
+        put_formula(w, n->formula);
     for (int i = 0; i < STEP_PARAMS; i++)
         word_writer_put(w, (uint64_t)n->param[i]);
     for (uint32_t i = 0; i < n->input_count; i++) {
@@ -282,6 +309,67 @@ static bool read_walk(reader *r, step_node *n)
     return !r->in.failed;
 }
 
+/* A float's bits. */
+static float read_float(reader *r)
+{
+    uint64_t word = word_reader_next(&r->in);
+    uint32_t bits = (uint32_t)word;
+    float value;
+    memcpy(&value, &bits, sizeof value);
+    if (word >> 32)
+        fault(r, "no number has the bits 0x%" PRIx64, word);
+    return value;
+}
+
+static bool read_instruction(reader *r, const step_formula *f, uint32_t index, step_instruction *out)
+{
+    uint64_t head = word_reader_next(&r->in);
+    const step_formula_row *row = step_formula_row_of(head & 0xffff);
+    if (!row)
+        return fault(r, "no instruction has the code %" PRIu64, head & 0xffff);
+    *out = (step_instruction){.op = row->op};
+    for (unsigned k = 0; k < STEP_OPERANDS; k++) {
+        uint32_t operand = (uint32_t)(head >> (16 * (k + 1)) & 0xffff);
+        uint32_t end = k < row->operands ? index : k == 0 && row->op == FORMULA_VALUE ? f->state_count + f->values : 1;
+        if (operand >= end)
+            return fault(r, "operand %u of instruction %" PRIu32 " is %" PRIu32 " of %" PRIu32, k, index, operand, end);
+        out->operands[k] = operand;
+    }
+    out->number = read_float(r);
+    return !r->in.failed;
+}
+
+static bool read_formula(reader *r, step_node *n)
+{
+    uint64_t head = word_reader_next(&r->in);
+    step_formula *f = ARENA_NEW(r->arena, step_formula);
+    *f = (step_formula){.count = (uint32_t)(head & 0xffff),
+                        .result_count = (uint32_t)(head >> 16 & 0xffff),
+                        .state_count = (uint32_t)(head >> 32 & 0xffff),
+                        .values = (uint32_t)(head >> 48)};
+    bool folds = n->op == STEP_ACCUM || n->op == STEP_SCAN;
+    if (f->count < 1 || f->count > STEP_FORMULA_MAX || f->result_count < 1 || f->result_count > STEP_LEAVES_MAX || f->values < 1 ||
+        f->values > STEP_LEAVES_MAX || f->state_count != (folds ? f->result_count : 0))
+        return fault(r, "node `%s` has a function with the head 0x%" PRIx64, n->name, head);
+    uint32_t *results = ARENA_ARRAY(r->arena, uint32_t, f->result_count);
+    step_instruction *items = ARENA_ARRAY(r->arena, step_instruction, f->count);
+    step_initial *states = ARENA_ARRAY(r->arena, step_initial, f->state_count + 1);
+    for (uint32_t i = 0; i < f->result_count; i++)
+        results[i] = (uint32_t)number(r, 0, f->count - 1, "a result");
+    for (uint32_t i = 0; i < f->count && !r->in.failed; i++)
+        read_instruction(r, f, i, &items[i]);
+    for (uint32_t i = 0; i < f->state_count && !r->in.failed; i++) {
+        states[i].rows = number(r, 1, STEP_TILE_MAX, "rows of a state");
+        states[i].columns = number(r, 1, STEP_TILE_MAX, "columns of a state");
+        states[i].value = read_float(r);
+    }
+    f->results = results;
+    f->items = items;
+    f->states = states;
+    n->formula = f;
+    return !r->in.failed;
+}
+
 static bool read_node(reader *r, step_node *n)
 {
     uint64_t head = word_reader_next(&r->in), counts = word_reader_next(&r->in), name = word_reader_next(&r->in);
@@ -307,6 +395,8 @@ static bool read_node(reader *r, step_node *n)
         return fault(r, "node `%s` has a walk of %" PRIu32 " loops", n->name, n->walk_count);
     n->flops_per_cycle = number(r, 0, INT64_C(1) << 40, "compute");
     n->kernel = n->fn == STEP_FN_KERNEL ? word_reader_name(&r->in, word_reader_next(&r->in)) : NULL;
+    if (n->fn == STEP_FN_FORMULA && !read_formula(r, n))
+        return false;
     for (int i = 0; i < STEP_PARAMS; i++)
         n->param[i] = (int64_t)word_reader_next(&r->in);
     if (!counts_fit(r, n) || !row_fits(r, n) || !word_reader_has(&r->in, n->input_count, 2, "inputs"))

@@ -12,6 +12,7 @@
 
 #include "support/arena.h"
 #include "support/diag.h"
+#include "target/step/formula.h"
 #include "target/step/step.h"
 
 /* The data type of a stream. Types stand in a table; a buffer's or pair's parts stand before it. */
@@ -58,9 +59,10 @@ typedef struct step_node {
     const int64_t *walk_sizes, *walk_strides; /* strides in tiles */
     uint32_t tensor;                          /* off-chip operators */
     step_fn fn;
-    const char *kernel;      /* the vISA kernel of the function `kernel`; else NULL */
-    int64_t flops_per_cycle; /* of a higher-order operator */
-    bool writes_back;        /* the result goes through memory on the chip */
+    const char *kernel;          /* the vISA kernel of the function `kernel`; else NULL */
+    const step_formula *formula; /* of the function `formula`; else NULL */
+    int64_t flops_per_cycle;     /* of a higher-order operator */
+    bool writes_back;            /* the result goes through memory on the chip */
 } step_node;
 
 typedef struct step_program {

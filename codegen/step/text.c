@@ -70,13 +70,39 @@ static void put_params(strbuf *s, const step_node *n)
     }
 }
 
+/* "|2 of 0 1x1 -inf| t0 = value 0; t1 = row_max t0; -> t1": states with their sizes and beginnings, instructions, results. */
+static void put_formula(strbuf *s, const step_formula *f)
+{
+    strbuf_puts(s, ", |");
+    for (uint32_t i = 0; i < f->state_count; i++)
+        strbuf_printf(s, "%s%" PRId64 " x %" PRId64 " of %.9g", i > 0 ? ", " : "state ", f->states[i].rows, f->states[i].columns,
+                      (double)f->states[i].value);
+    strbuf_printf(s, "%s%" PRIu32 " value%s|", f->state_count > 0 ? "; " : "", f->values, f->values == 1 ? "" : "s");
+    for (uint32_t i = 0; i < f->count; i++) {
+        const step_formula_row *row = step_formula_row_of(f->items[i].op);
+        strbuf_printf(s, " t%" PRIu32 " = %s", i, row->name);
+        if (row->op == FORMULA_VALUE)
+            strbuf_printf(s, " %" PRIu32, f->items[i].operands[0]);
+        if (row->op == FORMULA_NUMBER)
+            strbuf_printf(s, " %.9g", (double)f->items[i].number);
+        for (unsigned k = 0; k < row->operands; k++)
+            strbuf_printf(s, " t%" PRIu32, f->items[i].operands[k]);
+        strbuf_puts(s, ";");
+    }
+    for (uint32_t i = 0; i < f->result_count; i++)
+        strbuf_printf(s, "%s t%" PRIu32, i > 0 ? "," : " ->", f->results[i]);
+}
+
 static void put_function(strbuf *s, const step_node *n)
 {
     if (n->fn == STEP_FN_NONE)
         return;
     if (n->fn == STEP_FN_KERNEL)
         strbuf_printf(s, ", kernel::%s", n->kernel);
-    else
+    else if (n->fn == STEP_FN_FORMULA) {
+        put_formula(s, n->formula);
+        strbuf_printf(s, ", %" PRId64 " FLOPs per cycle", n->flops_per_cycle);
+    } else
         strbuf_printf(s, ", %s, %" PRId64 " FLOPs per cycle", step_fn_row_of(n->fn)->name, n->flops_per_cycle);
 }
 

@@ -2,6 +2,7 @@
 #include "frontend/step/evaluate.h"
 
 #include <inttypes.h>
+#include <math.h>
 #include <string.h>
 
 #include "frontend/step/signature.h"
@@ -163,6 +164,7 @@ static void add_function(arguments *a, building *b, size_t i)
     b->spec.fn = f->fn;
     b->spec.data = f->data;
     b->spec.kernel = f->kernel;
+    bool folds = b->spec.op == STEP_ACCUM || b->spec.op == STEP_SCAN, own = f->fn == STEP_FN_FORMULA;
     if (f->fn == STEP_FN_KERNEL)
         b->spec.param[STEP_N] = f->kernel->flops;
     if (f->fn == STEP_FN_SELECT)
@@ -172,9 +174,18 @@ static void add_function(arguments *a, building *b, size_t i)
         b->spec.param[STEP_FIRST] = f->end;
     }
     add_input(a, b, &a->receiver);
-    for (size_t k = i + 1; k < a->count; k++)
+    for (size_t k = i + 1 + (own && folds); k < a->count; k++)
         add_input(a, b, &a->items[k]);
     read_result_dtype(a, b);
+    if (!own || a->bad)
+        return;
+    if (folds && a->count < i + 2)
+        step_refuse(a->e, a->call->range,
+                    "a fold with a function of your own begins with something: `x.%s(b, f, full(rows, columns, 0.0))`", a->name);
+    else
+        b->spec.formula =
+            step_read_formula(a->e, a->nodes[i]->range, f, b->spec.inputs, b->spec.input_count, folds ? &a->items[i + 1] : NULL);
+    a->bad = a->bad || !b->spec.formula;
 }
 
 /* ---- operators as methods of streams ---- */
@@ -190,7 +201,8 @@ STACK_APART static step_term call_map(arguments *a)
 STACK_APART static step_term call_fold(arguments *a, step_op op)
 {
     building b = begin(a, op);
-    if (count_is(a, 2, 3)) {
+    bool own = a->count > 1 && a->items[1].kind == TERM_FUNCTION && a->items[1].fn == STEP_FN_FORMULA; /* with what it begins */
+    if (count_is(a, 2, own ? 4 : 3)) {
         b.spec.param[STEP_B] = number(a, 0);
         add_function(a, &b, 1);
     }
@@ -569,6 +581,13 @@ step_term step_call_method(step_evaluation *e, const ast *n)
     case TERM_FEEDBACK: return call_feedback(&a);
     case TERM_TENSOR: return call_tensor(&a);
     case TERM_LIST: return call_list(&a);
+    case TERM_TILE: {
+        step_term *all = ARENA_ARRAY(e->arena, step_term, a.count + 1);
+        all[0] = receiver;
+        for (size_t i = 0; i < a.count; i++)
+            all[i + 1] = a.items[i];
+        return step_formula_apply(e, n->range, n->text, all, a.count + 1);
+    }
     case TERM_INT:
     case TERM_SIZE:
         if (strcmp(n->text, "div_ceil") == 0)
@@ -610,12 +629,17 @@ static step_term refuse_name(step_evaluation *e, src_range range, const char *na
 step_term step_function_named(step_evaluation *e, const ast *path)
 {
     const ast *segment = path->kids[path->kid_count - 1];
+    if (path->kid_count == 2 && strcmp(path->kids[0]->text, "f32") == 0 && strstr(segment->text, "INFINITY"))
+        return (step_term){.kind = TERM_FLOAT, .real = strcmp(segment->text, "INFINITY") == 0 ? INFINITY : -INFINITY};
+    const ast *own = path->kid_count == 1 ? step_program_function(e->file, segment->text) : NULL;
+    if (own)
+        return (step_term){.kind = TERM_FUNCTION, .fn = STEP_FN_FORMULA, .body = own};
     if (path->kid_count >= 2 && strcmp(path->kids[0]->text, "kernel") == 0)
         return kernel_named(e, path);
     const step_fn_row *row = path->kid_count == 1 ? step_fn_row_by_name(segment->text) : NULL;
     if (!row && step_is_lost(e, segment->text))
         return step_term_error;
-    if (!row || row->fn == STEP_FN_NONE || row->fn == STEP_FN_KERNEL)
+    if (!row || row->fn == STEP_FN_NONE || row->fn == STEP_FN_KERNEL || row->fn == STEP_FN_FORMULA)
         return refuse_name(e, path->range, segment->text);
     step_term f = {.kind = TERM_FUNCTION, .fn = row->fn};
     const ast *generics = ast_kid(segment, 0);
@@ -624,7 +648,7 @@ step_term step_function_named(step_evaluation *e, const ast *path)
     return f;
 }
 
-static const ast *program_function(const ast *file, const char *name)
+const ast *step_program_function(const ast *file, const char *name)
 {
     for (uint32_t i = 0; i < file->kid_count; i++)
         if (ast_is(file->kids[i], AST_FN) && strcmp(file->kids[i]->text, name) == 0 && step_is_program(file->kids[i]))
@@ -633,18 +657,17 @@ static const ast *program_function(const ast *file, const char *name)
 }
 
 /* A function of the file is evaluated where it is called, with its own names. */
-STACK_APART static step_term call_program(step_evaluation *e, const ast *n, const ast *fn, const arguments *a)
+STACK_APART step_term step_call_program(step_evaluation *e, src_range range, const ast *fn, const step_term *items, size_t count)
 {
     const ast *params = fn->kids[2];
-    if (a->count != params->kid_count)
-        return step_refuse(e, n->range, "`%s` takes %" PRIu32 " arguments, not %zu", fn->text, params->kid_count, a->count);
+    if (count != params->kid_count)
+        return step_refuse(e, range, "`%s` takes %" PRIu32 " arguments, not %zu", fn->text, params->kid_count, count);
     if (++e->steps > STEP_EVALUATIONS_MAX)
-        return step_refuse(e, n->range, "the program takes more than %d iterations and calls", STEP_EVALUATIONS_MAX);
+        return step_refuse(e, range, "the program takes more than %d iterations and calls", STEP_EVALUATIONS_MAX);
     size_t scope = e->scope, mark = step_enter(e);
     e->scope = mark;
-    for (size_t i = 0; i < a->count; i++)
-        if (ast_is(params->kids[i]->kids[1], AST_PAT_NAME))
-            step_bind(e, params->kids[i]->kids[1]->text, params->kids[i]->kids[1]->range, a->items[i], false);
+    for (size_t i = 0; i < count; i++)
+        step_bind_pattern(e, params->kids[i]->kids[1], items[i]);
     step_term value = step_evaluate(e, fn->kids[4]);
     e->scope = scope;
     step_leave(e, mark);
@@ -730,12 +753,18 @@ step_term step_call_function(step_evaluation *e, const ast *n)
         f.kind = a.bad ? TERM_ERROR : TERM_FUNCTION;
         return f;
     }
-    if (strcmp(name, "select") == 0)
+    if (strcmp(name, "select") == 0 && !e->formula)
         return call_select(&a);
-    const ast *fn = program_function(e->file, name);
+    bool own = e->formula && step_formula_row_by_name(name);
+    if (strcmp(name, "full") == 0 || strcmp(name, "zeros") == 0)
+        return step_initial_tile(e, n, a.items, a.count);
+    const ast *fn = own ? NULL : step_program_function(e->file, name);
+    if (own)
+        return step_formula_apply(e, n->range, name, a.items, a.count);
     if (!fn && step_is_lost(e, name))
         return step_term_error;
     const char *help =
         step_nearest_operator(name) ? "operators are methods: `x.map(f)`; functions of values stand without their arguments" : NULL;
-    return fn ? call_program(e, n, fn, &a) : step_refuse_with(e, path->range, help, "there is no #[stream] function `%s`", name);
+    return fn ? step_call_program(e, n->range, fn, a.items, a.count)
+              : step_refuse_with(e, path->range, help, "there is no #[stream] function `%s`", name);
 }

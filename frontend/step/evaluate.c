@@ -39,8 +39,9 @@ step_term step_refuse_with(step_evaluation *e, src_range range, const char *help
 
 const char *step_term_text(const step_term *t)
 {
-    static const char *const names[] = {"an error", "nothing",  "an integer", "a condition", "a size",           "a range",
-                                        "a list",   "a stream", "a tensor",   "a function",  "a feedback stream"};
+    static const char *const names[] = {
+        "an error",   "nothing", "an integer", "a condition",          "a size",           "a range", "a list", "a stream", "a tensor",
+        "a function", "a float", "a tile",     "a tile to begin with", "a feedback stream"};
     return names[t->kind];
 }
 
@@ -222,6 +223,8 @@ STACK_APART static step_term evaluate_binary(step_evaluation *e, const ast *n)
     int64_t number;
     if (a.kind == TERM_ERROR || b.kind == TERM_ERROR)
         return step_term_error;
+    if (step_is_of_tiles(&a, &b) || a.kind == TERM_FLOAT || b.kind == TERM_FLOAT)
+        return step_formula_binary(e, n, &a, &b);
     if (!is_size(&a) || !is_size(&b))
         return step_refuse(e, n->name_range, "`%s` takes two numbers, not %s and %s", n->text, step_term_text(&a), step_term_text(&b));
     if (a.kind == TERM_SIZE || b.kind == TERM_SIZE)
@@ -238,6 +241,10 @@ STACK_APART static step_term evaluate_unary(step_evaluation *e, const ast *n)
     step_term t = step_evaluate(e, n->kids[0]);
     if (t.kind == TERM_BOOL && n->text[0] == '!')
         return (step_term){.kind = TERM_BOOL, .number = !t.number};
+    if (t.kind == TERM_TILE && n->text[0] == '-')
+        return step_formula_apply(e, n->range, "neg", &t, 1);
+    if (t.kind == TERM_FLOAT && n->text[0] == '-')
+        return (step_term){.kind = TERM_FLOAT, .real = -t.real};
     if (t.kind == TERM_INT && n->text[0] == '-' && t.number != INT64_MIN)
         return integer(-t.number);
     return t.kind == TERM_ERROR ? t : step_refuse(e, n->range, "`%s` has no value for %s", n->text, step_term_text(&t));
@@ -294,7 +301,7 @@ STACK_APART static step_term evaluate_field(step_evaluation *e, const ast *n)
 
 /* ---- statements ---- */
 
-static void bind_pattern(step_evaluation *e, const ast *pattern, step_term value)
+void step_bind_pattern(step_evaluation *e, const ast *pattern, step_term value)
 {
     if (ast_is(pattern, AST_PAT_NAME)) {
         step_bind(e, pattern->text, pattern->name_range, value, pattern->value != 0);
@@ -306,7 +313,7 @@ static void bind_pattern(step_evaluation *e, const ast *pattern, step_term value
     if (!fits && value.kind != TERM_ERROR)
         step_refuse(e, pattern->range, "the pattern has %" PRIu32 " names for %s", pattern->kid_count, step_term_text(&value));
     for (uint32_t i = 0; i < pattern->kid_count; i++)
-        bind_pattern(e, pattern->kids[i], fits ? value.items[i] : step_term_error);
+        step_bind_pattern(e, pattern->kids[i], fits ? value.items[i] : step_term_error);
 }
 
 STACK_APART static void evaluate_let(step_evaluation *e, const ast *n)
@@ -315,7 +322,7 @@ STACK_APART static void evaluate_let(step_evaluation *e, const ast *n)
     e->wanted_name = ast_is(n->kids[0], AST_PAT_NAME) ? n->kids[0]->text : NULL;
     step_term value = ast_is(n->kids[2], AST_NONE) ? (step_term){.kind = TERM_UNIT} : step_evaluate(e, n->kids[2]);
     e->wanted_name = outer;
-    bind_pattern(e, n->kids[0], value);
+    step_bind_pattern(e, n->kids[0], value);
 }
 
 /* What follows a body without its end is not in it. */
@@ -367,7 +374,7 @@ STACK_APART static step_term evaluate_for(step_evaluation *e, const ast *n)
         if (++e->steps > STEP_EVALUATIONS_MAX)
             return step_refuse(e, n->range, "the program takes more than %d iterations and calls", STEP_EVALUATIONS_MAX);
         size_t mark = step_enter(e);
-        bind_pattern(e, n->kids[0], items.kind == TERM_LIST ? items.items[i] : integer(items.number + i));
+        step_bind_pattern(e, n->kids[0], items.kind == TERM_LIST ? items.items[i] : integer(items.number + i));
         step_evaluate(e, n->kids[2]);
         step_leave(e, mark);
     }
@@ -398,11 +405,18 @@ STACK_APART static step_term evaluate_assign(step_evaluation *e, const ast *n)
     return (step_term){.kind = TERM_UNIT};
 }
 
+static step_term refuse_kind(step_evaluation *e, const ast *n)
+{
+    return step_refuse(e, n->range, "%s is not known inside a stream program", ast_kind_name(n->kind));
+}
+
 static step_term evaluate_kind(step_evaluation *e, const ast *n)
 {
     switch (n->kind) {
     case AST_ERROR: e->graph->bad = true; return step_term_error;
     case AST_INT: return integer(n->value);
+    case AST_FLOAT: return step_float(e, n);
+    case AST_UNSUPPORTED: return strcmp(n->text, "closure") == 0 ? step_closure(e, n) : refuse_kind(e, n);
     case AST_BOOL: return (step_term){.kind = TERM_BOOL, .number = n->value};
     case AST_PATH: return evaluate_path(e, n);
     case AST_BINARY: return evaluate_binary(e, n);
@@ -421,7 +435,7 @@ static step_term evaluate_kind(step_evaluation *e, const ast *n)
     case AST_IF: return evaluate_if(e, n);
     case AST_FOR: return evaluate_for(e, n);
     case AST_ASSIGN: return evaluate_assign(e, n);
-    default: return step_refuse(e, n->range, "%s is not known inside a stream program", ast_kind_name(n->kind));
+    default: return refuse_kind(e, n);
     }
 }
 

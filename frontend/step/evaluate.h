@@ -18,6 +18,9 @@ typedef enum step_term_kind {
     TERM_STREAM,
     TERM_TENSOR,
     TERM_FUNCTION,
+    TERM_FLOAT,
+    TERM_TILE,    /* in a function of tiles: what one of its instructions makes */
+    TERM_INITIAL, /* `full(rows, columns, value)` */
     TERM_FEEDBACK /* a stream that is given its source later */
 } step_term_kind;
 
@@ -25,6 +28,7 @@ typedef struct step_term step_term;
 struct step_term {
     step_term_kind kind;
     int64_t number;        /* int, bool, first of a range; function: n */
+    double real;           /* float; the value of an initial tile, of number x end */
     int64_t end;           /* range: after the last; function `addresses`: the first */
     const step_expr *size; /* size */
     step_term *items;      /* list */
@@ -35,6 +39,7 @@ struct step_term {
     step_fn fn;                /* function */
     const step_data *data;     /* function: what it makes, where it says so */
     const step_kernel *kernel; /* function `kernel` */
+    const ast *body;           /* function `formula`: its closure or #[stream] function */
 };
 
 typedef struct step_name {
@@ -52,10 +57,11 @@ typedef struct step_evaluation {
     const step_kernels *kernels;
     step_name *names; /* innermost last */
     size_t name_count, name_capacity;
-    size_t scope;                    /* names below it belong to a caller */
-    const char *wanted_name;         /* of the `let` that is evaluated: the node's name */
-    struct step_constant *constants; /* of the file, by item; NULL: none was asked for */
-    size_t steps;                    /* loop iterations and calls so far */
+    size_t scope;                         /* names below it belong to a caller */
+    const char *wanted_name;              /* of the `let` that is evaluated: the node's name */
+    struct step_constant *constants;      /* of the file, by item; NULL: none was asked for */
+    struct step_formula_builder *formula; /* the function of tiles that is read; NULL: none */
+    size_t steps;                         /* loop iterations and calls so far */
 } step_evaluation;
 
 enum { STEP_EVALUATIONS_MAX = 1 << 20 }; /* iterations and calls of one program */
@@ -63,6 +69,7 @@ enum { STEP_EVALUATIONS_MAX = 1 << 20 }; /* iterations and calls of one program 
 extern const step_term step_term_error;
 
 step_term step_evaluate(step_evaluation *e, const ast *n);
+void step_bind_pattern(step_evaluation *e, const ast *pattern, step_term value);
 /* Adds an error of id E_STEP_PROGRAM and returns an error value. */
 step_term step_refuse(step_evaluation *e, src_range range, const char *format, ...) __attribute__((format(printf, 3, 4)));
 /* The same with the next step; NULL: none is known. */
@@ -90,7 +97,28 @@ void step_read_generics(step_evaluation *e, const ast *generics);
 /* Sizes of a list of numbers and sizes; false: diagnosed. */
 bool step_read_sizes(step_evaluation *e, src_range range, const step_term *list, const step_expr ***sizes, uint32_t *count);
 
+/* ---- frontend/step/formula.c ---- */
+
+/* `|a, b| ..`: a function of tiles; what it makes is known when the streams are. */
+step_term step_closure(step_evaluation *e, const ast *n);
+/* Reads the function's body for these streams; `initial`: of a fold, what the state begins with, else NULL. NULL: diagnosed. */
+const step_formula *step_read_formula(step_evaluation *e, src_range range, const step_term *function, const step_stream *const *inputs,
+                                      uint32_t input_count, const step_term *initial);
+/* Is one of them a tile, so that the operation is one of the function? */
+bool step_is_of_tiles(const step_term *a, const step_term *b);
+/* Operations in a function of tiles. */
+step_term step_formula_apply(step_evaluation *e, src_range range, const char *name, const step_term *operands, size_t count);
+step_term step_formula_binary(step_evaluation *e, const ast *n, const step_term *a, const step_term *b);
+/* `full(rows, columns, value)`, `zeros(rows, columns)`. */
+step_term step_initial_tile(step_evaluation *e, const ast *n, const step_term *items, size_t count);
+step_term step_float(step_evaluation *e, const ast *n);
+
 /* ---- frontend/step/call.c ---- */
+
+/* The #[stream] function of that name; NULL: there is none. */
+const ast *step_program_function(const ast *file, const char *name);
+/* Its value with these arguments. */
+step_term step_call_program(step_evaluation *e, src_range range, const ast *fn, const step_term *items, size_t count);
 
 step_term step_call_method(step_evaluation *e, const ast *n);
 step_term step_call_function(step_evaluation *e, const ast *n);

@@ -129,6 +129,11 @@ static void collect_calls(called_names *c, const ast *n, const ast *caller)
     const ast *path = ast_is(n, AST_CALL) ? n->kids[0] : NULL;
     if (path && ast_is(path, AST_PATH) && path->kid_count == 1 && strcmp(path->kids[0]->text, caller->text) != 0)
         ARENA_PUSH(c->arena, c->items, c->count, c->capacity, path->kids[0]->text);
+    for (uint32_t i = 0; ast_is(n, AST_LIST) && i < n->kid_count; i++) { /* a function of tiles is an argument */
+        const ast *k = n->kids[i];
+        if (ast_is(k, AST_PATH) && k->kid_count == 1 && strcmp(k->kids[0]->text, caller->text) != 0)
+            ARENA_PUSH(c->arena, c->items, c->count, c->capacity, k->kids[0]->text);
+    }
     for (uint32_t i = 0; i < n->kid_count; i++)
         collect_calls(c, n->kids[i], caller);
 }

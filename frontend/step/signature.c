@@ -12,8 +12,8 @@ typedef struct signature {
 /* Those of streams first; docs/step.md says what they do. */
 static const signature signatures[] = {
     {"map", "`x.map(f)`, `x.map(f, y)`, `x.map(f, y, z)`: f of the values of x, y and z in lock step"},
-    {"accum", "`x.accum(b, f)`, `x.accum(b, f, y)`: b dimensions are folded with f"},
-    {"scan", "`x.scan(b, f)`, `x.scan(b, f, y)`: the fold after each value, anew after b dimensions"},
+    {"accum", "`x.accum(b, f)`, `x.accum(b, f, y)`: b dimensions are folded with f; with a function of your own `x.accum(b, f, begin, y)`"},
+    {"scan", "`x.scan(b, f)`, `x.scan(b, f, y)`, `x.scan(b, f, begin, y)`: the fold after each value, anew after b dimensions"},
     {"flat_map", "`x.flat_map(b, f)`, `x.flat_map(b, f, y)`: each value becomes a stream of rank b"},
     {"zip", "`x.zip(&y)`: pairs"},
     {"bufferize", "`x.bufferize(b)`: b dimensions become one buffer"},

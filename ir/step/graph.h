@@ -11,6 +11,7 @@
 
 #include "ir/step/expr.h"
 #include "support/diag.h"
+#include "target/step/formula.h"
 #include "target/step/step.h"
 
 typedef struct step_data step_data;
@@ -83,10 +84,11 @@ typedef struct step_spec {
     step_graph_tensor *tensor;
     step_fn fn;
     bool has_dtype;
-    dtype dtype;               /* of the result, where it is not the first input's */
-    const step_data *data;     /* source: its type; tiles: the pieces' */
-    const step_kernel *kernel; /* of the function `kernel` */
-    const step_expr **dims;    /* source: its shape */
+    dtype dtype;                 /* of the result, where it is not the first input's */
+    const step_data *data;       /* source: its type; tiles: the pieces' */
+    const step_kernel *kernel;   /* of the function `kernel` */
+    const step_formula *formula; /* of the function `formula` */
+    const step_expr **dims;      /* source: its shape */
     uint32_t rank;
 } step_spec;
 

@@ -2,6 +2,8 @@
 
 #include <inttypes.h>
 
+#include "ir/step/formula.h"
+
 bool step_data_equal(const step_data *a, const step_data *b)
 {
     if (a == b)
@@ -181,10 +183,12 @@ static const step_data *first_tile_and_number(const typing *t)
 
 static const step_data *selectors(const typing *t)
 {
-    if (t->in.of[0]->kind != STEP_ADDRESS || !t->s->data || t->s->data->kind != STEP_SELECTOR || t->s->data->hot != 1)
-        return wrong(t, arena_printf(t->g->arena,
-                                     "`select` makes selectors of one output from addresses, `select::<Selector<4, 1>>(n)`; not from %s",
-                                     data_text(t, 0)));
+    bool number = t->in.of[0]->kind == STEP_ADDRESS || t->in.of[0]->kind == STEP_BOOL;
+    if (!number || !t->s->data || t->s->data->kind != STEP_SELECTOR || t->s->data->hot != 1)
+        return wrong(
+            t, arena_printf(t->g->arena,
+                            "`select` makes selectors of one output from addresses or bools, `select::<Selector<4, 1>>(n)`; not from %s",
+                            data_text(t, 0)));
     return t->s->data;
 }
 
@@ -290,6 +294,8 @@ const step_data *step_function_type(step_graph *g, const step_spec *s, const ste
     *why = NULL;
     if (!(row->use & use))
         return wrong(&t, arena_printf(g->arena, "`%s` is no function for %s", row->name, step_op_row_of(s->op)->name));
+    if (s->fn == STEP_FN_FORMULA)
+        return step_formula_type(g, s, why);
     if (taken < row->least_arity || taken > row->most_arity)
         return wrong(&t, arena_printf(g->arena, "`%s` takes %s, not %d", row->name, arity_text(g, row, use == STEP_USE_UPDATE),
                                       taken - (use == STEP_USE_UPDATE)));
@@ -341,6 +347,7 @@ const step_expr *step_node_flops(step_graph *g, const step_graph_node *n)
     case STEP_FN_MATMUL_T:
     case STEP_FN_MATMUL_T_ADD: return step_expr_multiply(g->exprs, tile_elements(g, n->outputs[0].data, 2), in.of[0]->columns);
     case STEP_FN_KERNEL: return step_expr_number(g->exprs, n->spec.kernel->flops);
+    case STEP_FN_FORMULA: return step_formula_flops(g, &n->spec);
     case STEP_FN_SILU: return tile_elements(g, in.of[0], 8);
     case STEP_FN_EXP: return tile_elements(g, in.of[0], 4);
     case STEP_FN_ROW_SUM:

@@ -72,7 +72,7 @@ bool step_rewrite_is_alike(const step_graph_node *a, const step_graph_node *b, b
     bool same_data = x->data == y->data || (x->data && y->data && step_data_equal(x->data, y->data));
     return x->op == y->op && x->fn == y->fn && x->input_count == y->input_count && x->output_count == y->output_count &&
            same_numbers(x, y, bases) && same_walk(x, y) && x->tensor == y->tensor && x->has_dtype == y->has_dtype && x->dtype == y->dtype &&
-           x->kernel == y->kernel && same_data;
+           x->kernel == y->kernel && step_formula_equal(x->formula, y->formula) && same_data;
 }
 
 void *step_rewrite_refuse(step_rewrite *r, const step_graph_node *n, const char *help, const char *format, ...)

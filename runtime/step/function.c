@@ -1,5 +1,6 @@
 #include "runtime/step/function.h"
 
+#include "runtime/step/formula.h"
 #include "runtime/step/kernel.h"
 
 #include <inttypes.h>
@@ -228,9 +229,10 @@ static step_value *stack_columns(const step_call *c, const step_value *left, con
 /* The output that a number names: n numbers each, the last output all others. */
 static step_value *selector_of(const step_call *c, const step_value *v)
 {
-    int64_t output = v->address / (c->n > 0 ? c->n : 1), last = c->type->width - 1;
-    if (v->address < 0)
-        return step_fail(c->fault, "the address %" PRId64 " names no output", v->address);
+    int64_t number = v->kind == STEP_BOOL ? v->flag : v->address;
+    int64_t output = number / (c->n > 0 ? c->n : 1), last = c->type->width - 1;
+    if (number < 0)
+        return step_fail(c->fault, "the address %" PRId64 " names no output", number);
     uint32_t pick = (uint32_t)(output < last ? output : last);
     return step_selector_new(c->pool, &pick, 1);
 }
@@ -274,6 +276,8 @@ enum { ARITY_MAX = 3 };
 step_value *step_map(const step_call *c, step_value *const *in, uint32_t count, step_cost *cost)
 {
     step_value *parts[ARITY_MAX];
+    if (c->fn == STEP_FN_FORMULA)
+        return step_formula_map(c, in, count, cost);
     *cost = (step_cost){0};
     count = open_pairs(in, count, parts, (uint32_t)step_fn_row_of(c->fn)->most_arity);
     return map_any(c, parts, count, cost);
@@ -326,8 +330,9 @@ step_value *step_update(const step_call *c, step_value *accumulator, step_value 
 {
     step_value *parts[ARITY_MAX];
     *cost = (step_cost){0};
-    count = open_pairs(in, count, parts, (uint32_t)step_fn_row_of(c->fn)->most_arity - 1);
-    step_value *next = update_any(c, accumulator, parts, count, cost);
+    uint32_t opened = open_pairs(in, count, parts, (uint32_t)step_fn_row_of(c->fn)->most_arity - 1);
+    step_value *next =
+        c->fn == STEP_FN_FORMULA ? step_formula_update(c, accumulator, in, count, cost) : update_any(c, accumulator, parts, opened, cost);
     if (next != accumulator)
         step_value_drop(c->pool, accumulator);
     return next;
@@ -345,6 +350,8 @@ static step_value *neutral(const step_call *c)
 
 step_value *step_shown(const step_call *c, const step_value *accumulator)
 {
+    if (c->fn == STEP_FN_FORMULA)
+        return step_formula_shown(c, accumulator);
     if (c->type->kind == STEP_ADDRESS)
         return step_address_new(c->pool, accumulator ? accumulator->address : 0);
     if (!accumulator)

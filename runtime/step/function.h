@@ -32,6 +32,8 @@ typedef struct step_call {
     const step_type *type;
     int64_t n, first;                     /* addresses of one value; the first one of the value 0. FLOPs of a kernel */
     const struct step_kernel_run *kernel; /* of the function `kernel` */
+    const step_formula *formula;          /* of the function `formula` */
+    const step_type *types;               /* of the program */
     step_pool *pool;
     step_fault *fault;
 } step_call;

@@ -61,6 +61,8 @@ static step_call call_of(step_actor *n, step_fault *fault)
                        .n = n->node->param[STEP_N],
                        .first = n->node->param[STEP_FIRST],
                        .kernel = n->node->kernel ? step_engine_run_of(n)->kernels[n->number] : NULL,
+                       .formula = n->node->formula,
+                       .types = step_engine_run_of(n)->program->types,
                        .pool = actor_pool(n),
                        .fault = fault};
 }

@@ -6,6 +6,7 @@
 #include <inttypes.h>
 
 #include "support/strbuf.h"
+#include "target/step/formula.h"
 #include "target/step/step.h"
 #include "test/page_block.h"
 
@@ -51,11 +52,28 @@ static void put_functions(strbuf *s)
     strbuf_puts(s, "\n");
 }
 
+static void put_formulas(strbuf *s)
+{
+    strbuf_puts(s, "| in a function of your own | code | FLOPs | gives |\n|---|---|---|---|\n");
+    for (uint64_t i = 0; step_formula_row_of(i); i++) {
+        const step_formula_row *row = step_formula_row_of(i);
+        static const char *const of[] = {"",
+                                         " for each element",
+                                         " for each element that is taken",
+                                         " for each element that is taken",
+                                         " for each product",
+                                         " for each product"};
+        strbuf_printf(s, "| `%s` | %u | %" PRId64 "%s | %s |\n", row->name, (unsigned)row->op, row->flops, of[row->rule], row->summary);
+    }
+    strbuf_puts(s, "\n");
+}
+
 static void put_all(strbuf *s)
 {
     put_operators(s);
     put_numbers(s);
     put_functions(s);
+    put_formulas(s);
 }
 
 static const page_block page = {"step_doc", "<!-- generated from target/step/step.def: do not edit -->\n", put_all};

@@ -66,7 +66,7 @@ def attention(i):
     tiles, kind = i["kv_tiles"], i["parallel"]
     regions = i["regions"] if kind != "static-coarse" else min(i["regions"], (len(tiles) + 15) // 16)
     d = {"B": len(tiles), "R": regions, "N": i["tile_n"], "H": i["head_dim"], "Q": i["q_heads_per_kv"], "MAX": max(tiles), "META": i["metadata_fifo_depth"],
-         "BLOCK": 16 if kind == "static-coarse" else 1}
+         "BLOCK": 16 if kind == "static-coarse" else 1, "SAFE": 0}
     passes = ["dynamic-parallel:done=keys_read"] if kind == "dynamic" else []
     return run(f"{EXAMPLES}/attention.vm", d, routing.attention_tokens(tiles, regions, kind), passes=passes)
 

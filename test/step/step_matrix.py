@@ -20,6 +20,7 @@ EXAMPLES = {  # file: (program, sizes, arguments of routing.py)
     "moe_qwen": ("moe", MOE, "moe OUT --rows 8 --experts 4 --top 2"),
     "moe_time_multiplexed": ("moe", MOE + ["-DR=2"], "moe OUT --rows 8 --experts 4 --top 2"),
     "attention": ("attention", "-DB=4 -DR=2 -DMAX=64 -DN=32 -DH=4 -DQ=2".split(), "attention OUT --requests 4 --regions 2 --mean 3"),
+    "decoder_layer": ("layer", "-DB=2 -DTILES=2".split(), None),
     "linear": ("linear", [], None),
 }
 KERNELS = {"linear"}  # they hold a kernel, too

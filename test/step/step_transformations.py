@@ -173,7 +173,7 @@ def attention(folder, rng):
     tiles = [rng.randrange(1, longest + 1) for _ in range(regions + rng.randrange(1, 6))]
     with open(os.path.join(os.path.dirname(routing.__file__), "attention.vm")) as f:
         text = f.read()
-    sizes = {"B": len(tiles), "R": regions, "N": n, "H": h, "Q": q, "MAX": longest, "META": rng.choice([1, 4])}
+    sizes = {"B": len(tiles), "R": regions, "N": n, "H": h, "Q": q, "MAX": longest, "META": rng.choice([1, 4]), "SAFE": rng.choice([0, 1])}
     for name, value in sizes.items():
         text = re.sub(rf"(const {name}: usize) = \d+;", rf"\1 = {value};", text)
     b = len(tiles)
