@@ -122,10 +122,10 @@ def paper(folder, rng):
     rows = [sorted(rng.sample(range(experts), k)) for _ in range(batch)]
     inputs = {"x": bf16(rng, batch * d), "scale": bf16(rng, batch * k), **routing.moe_tokens(rows), **{w: bf16(rng, experts * d * f) for w in ("w1", "w3", "w2")}}
     shares = [] if "multiplexed" in name else [f"time-multiplex:from=tile,to=out,regions={rng.choice([1, 2])}"]
-    chosen = rng.choice([["dynamic-tiling"]] * 3 + [[]]) + rng.choice([[], shares])
+    chosen = rng.choice([["dynamic-tiling"], []]) + rng.choice([[], shares])
     rng.shuffle(chosen)
     node = rng.choice(["", ",node=out", ",node==map"] if shares else ["", ",node==map+=map.3"])
-    chosen += rng.choice([[], [f"hierarchical-tiling:rows={rng.randrange(1, 20) if not node else rng.choice([i for i in (1, 2, 3, 4) if t % i == 0])},inner=4,columns={rng.choice([2, 4])}{node}"]])
+    chosen += rng.choice([[]] * ("dynamic-tiling" in chosen) + [[f"hierarchical-tiling:rows={rng.randrange(1, 20) if not node else rng.choice([i for i in (1, 2, 3, 4) if t % i == 0])},inner=4,columns={rng.choice([2, 4])}{node}"]])
     fault, before, after = same(folder, text, inputs, chosen)
     if fault or after["offchip_bytes"] > before["offchip_bytes"]:
         return fault or "dynamic tiling costs more traffic"
