@@ -187,7 +187,14 @@ static int run_program(const arguments *a, step_session *s, diag_list *diags)
         ok = step_session_input(s, a->inputs[i], diags) && ok;
     if (!ok || !step_session_run(s, diags))
         return EXIT_INPUT;
-    if (a->run.report.wanted || a->output_count == 0)
+    if (a->run.check.wanted) {
+        const char *verdict = "";
+        bool agrees, judged = step_session_check(s, &agrees, &verdict, diags);
+        fputs(verdict, a->output_count || a->run.report.options.format != REPORT_TEXT ? stderr : stdout);
+        if (!judged || !agrees)
+            return EXIT_MISMATCH;
+    }
+    if (a->run.report.wanted || (a->output_count == 0 && !a->run.check.wanted))
         fputs(step_session_report(s, a->run.report.options.format == REPORT_JSON), stdout);
     for (int streams = 0; streams < 2; streams++)
         for (size_t i = 0; i < a->output_count && ok; i++)
@@ -202,15 +209,18 @@ static int run_bytes(arguments *a, const unsigned char *bytes, size_t size, aren
     binary b;
     bool ok = binary_read(bytes, size, memory, diags, &b);
     const step_program *program = ok ? binary_program_by_name(&b, a->run.kernel) : NULL;
-    if (program && (a->run.check.wanted || a->run.report.trace)) {
+    if (program && a->run.report.trace) {
         binary_choose_kernel(&b, program->name, diags);
         return EXIT_INPUT;
     }
+    if (program && a->run.check.wanted && (!a->run.check.numbers || a->run.check.certificate || a->run.free_order || a->timing_only))
+        return tool_usage_error("visa-run", "a stream program is checked by --check=numbers, with values; %s holds one", a->file);
     if (program) {
         step_session_options options = {.seed = a->run.seed,
                                         .timing_only = a->timing_only,
                                         .unbounded = a->unbounded,
                                         .keep_sizes = a->sizes != NULL,
+                                        .checked = a->run.check.wanted,
                                         .timing = a->run.report.options.preset,
                                         .max_cycles = a->run.max_cycles < INT64_MAX ? (int64_t)a->run.max_cycles : 0};
         step_session *s = step_session_open(&b, program, &options, memory, diags);

@@ -34,7 +34,7 @@ def run(folder, text, inputs, passes, output):
     binary, out = os.path.join(folder, "p.bin"), os.path.join(folder, "y.raw")
     done = step_shapes.visac(folder, text, "-o", binary, *[f"--pass={p}" for p in passes])
     assert done.returncode == 0, done.stderr + text
-    command = [f"{BIN}/visa-run", binary, "--report=json", "--output", f"{output}={out}"]
+    command = [f"{BIN}/visa-run", binary, "--check", "--report=json", "--output", f"{output}={out}"]
     for name, data in inputs.items():
         path = os.path.join(folder, name + (".raw" if isinstance(data, bytes) else ".json"))
         with open(path, "wb") as f:
