@@ -131,6 +131,12 @@ def paper(folder, rng):
         return fault or "dynamic tiling costs more traffic"
     if chosen == ["dynamic-tiling"] and run(folder, re.sub(r"(const T: usize) = \d+;", r"\1 = 0;", text), inputs, [], "y")[1]["cycles"] != after["cycles"]:
         return "T = 0 takes another time than dynamic tiling\n" + text
+    if chosen == ["dynamic-tiling"]:
+        with open(os.path.join(folder, "d.vm"), "w") as file:
+            file.write(text)
+        derived = subprocess.run([f"{BIN}/visac", f"{folder}/d.vm", "--emit=step-json", "--pass=dynamic-tiling"], capture_output=True, text=True)
+        if json.loads(derived.stdout)[0]["total"]["flops"]["value"] != after["flops"]:
+            return f"FLOPs without any count: {derived.stdout[-900:]}, counted {after['flops']}"
     return None
 
 
