@@ -192,7 +192,14 @@ static int run_program(const arguments *a, step_session *s, diag_list *diags)
         ok = step_session_input(s, a->inputs[i], diags) && ok;
     if (!ok || !step_session_run(s, diags))
         return EXIT_INPUT;
-    if (a->run.report.wanted || (a->output_count == 0 && !a->run.report.trace))
+    if (a->run.check.wanted) {
+        const char *verdict = "";
+        bool agrees, judged = step_session_check(s, &agrees, &verdict, diags);
+        fputs(verdict, a->output_count || a->run.report.options.format != REPORT_TEXT ? stderr : stdout);
+        if (!judged || !agrees)
+            return EXIT_MISMATCH;
+    }
+    if (a->run.report.wanted || (a->output_count == 0 && !a->run.report.trace && !a->run.check.wanted))
         fputs(step_session_report(s, a->run.report.wanted ? a->run.report.options.format : REPORT_TEXT), stdout);
     const char *trace = a->run.report.trace ? step_session_report(s, REPORT_TRACE) : NULL;
     ok = !trace || output_put(a->run.report.trace_to, trace, strlen(trace));
@@ -216,10 +223,8 @@ static int run_bytes(arguments *a, const unsigned char *bytes, size_t size, aren
                   "a kernel has outputs over the field; --kernel=NAME chooses one");
         return EXIT_INPUT;
     }
-    if (program && a->run.check.wanted) {
-        binary_choose_kernel(&b, program->name, diags);
-        return EXIT_INPUT;
-    }
+    if (program && a->run.check.wanted && (!a->run.check.numbers || a->run.check.certificate || a->run.free_order || a->timing_only))
+        return tool_usage_error("visa-run", "a stream program is checked by --check=numbers, with values; %s holds one", a->file);
     if (program) {
         step_session_options options = {.seed = a->run.seed,
                                         .timing_only = a->timing_only,
@@ -228,6 +233,7 @@ static int run_bytes(arguments *a, const unsigned char *bytes, size_t size, aren
                                         .keep_sizes = a->sizes != NULL,
                                         .keep_record =
                                             a->run.report.trace || (a->run.report.wanted && a->run.report.options.format == REPORT_HTML),
+                                        .checked = a->run.check.wanted,
                                         .timing = a->run.report.options.preset,
                                         .max_cycles = a->run.max_cycles < INT64_MAX ? (int64_t)a->run.max_cycles : 0};
         step_session *s = step_session_open(&b, program, &options, memory, diags);

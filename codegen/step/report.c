@@ -84,6 +84,88 @@ static const step_expr *values_of(const reporting *r, const step_graph_node *n)
     return step_cardinality(r->graph, n->output_count > 0 ? &n->outputs[0] : n->spec.inputs[0]);
 }
 
+/* ---- families of terms ---- */
+
+typedef struct term {
+    const char *text;
+    size_t bytes;
+} term;
+
+/* The terms of a sum, as they are printed. */
+static size_t terms_of(const char *text, term **terms, arena *a)
+{
+    size_t count = 0, capacity = 0;
+    int inside = 0;
+    *terms = NULL;
+    for (const char *begin = text, *at = text;; at++) {
+        inside += *at == '(' ? 1 : *at == ')' ? -1 : 0;
+        if (*at && (inside > 0 || strncmp(at, " + ", 3) != 0))
+            continue;
+        term t = {begin, (size_t)(at - begin)};
+        ARENA_PUSH(a, *terms, count, capacity, t);
+        if (!*at)
+            return count;
+        begin = at + 3;
+    }
+}
+
+/* Where the number of a symbol stands in which two terms differ, being one more in the second; false: they differ otherwise. */
+static bool follows(const term *a, const term *b, size_t *at, int64_t *number)
+{
+    size_t same = 0;
+    while (same < a->bytes && same < b->bytes && a->text[same] == b->text[same])
+        same++;
+    while (same > 0 && strchr("0123456789", a->text[same - 1]))
+        same--;
+    bool named = same > 0 && (strchr("_", a->text[same - 1]) || ((a->text[same - 1] | 32) >= 'a' && (a->text[same - 1] | 32) <= 'z'));
+    if (!named || same == a->bytes || same == b->bytes || !strchr("0123456789", a->text[same]) || !strchr("0123456789", b->text[same]))
+        return false;
+    char *end_a, *end_b;
+    long long x = strtoll(a->text + same, &end_a, 10), y = strtoll(b->text + same, &end_b, 10);
+    size_t rest_a = a->bytes - (size_t)(end_a - a->text), rest_b = b->bytes - (size_t)(end_b - b->text);
+    *at = same;
+    *number = x;
+    return y == x + 1 && rest_a == rest_b && strncmp(end_a, end_b, rest_a) == 0;
+}
+
+/* From this many on they are written as one. */
+enum { FAMILY = 4 };
+
+static void put_family(strbuf *s, const term *first, size_t at, int64_t from, int64_t to)
+{
+    char *end;
+    size_t times = strspn(first->text, "0123456789");
+    times = times > 0 && first->text[times] == '*' ? times + 1 : 0;
+    strtoll(first->text + at, &end, 10);
+    strbuf_printf(s, "%.*ssum(%.*s[%" PRId64 "..%" PRId64 "]%.*s)", (int)times, first->text, (int)(at - times), first->text + times, from,
+                  to, (int)(first->bytes - (size_t)(end - first->text)), end);
+}
+
+/* "4*r0 + 4*r1 + 4*r2 + 4*r3" as "4*sum(r[0..3])": what differs in nothing but the number of a symbol. */
+static const char *families_text(const char *text, arena *a)
+{
+    term *terms;
+    size_t count = terms_of(text, &terms, a), last;
+    strbuf s;
+    strbuf_init(&s, a);
+    for (size_t i = 0; i < count; i = last + 1) {
+        size_t at = 0, here;
+        int64_t from = 0, number;
+        for (last = i; last + 1 < count && follows(&terms[last], &terms[last + 1], &here, &number) && (last == i || here == at); last++) {
+            at = here;
+            from = last == i ? number : from;
+        }
+        strbuf_puts(&s, i > 0 ? " + " : "");
+        if (last - i + 1 >= FAMILY) {
+            put_family(&s, &terms[i], at, from, from + (int64_t)(last - i));
+            continue;
+        }
+        last = i;
+        strbuf_printf(&s, "%.*s", (int)terms[i].bytes, terms[i].text);
+    }
+    return s.text;
+}
+
 /* ---- text ---- */
 
 static bool is_zero(const step_expr *e)
@@ -96,7 +178,7 @@ static bool is_zero(const step_expr *e)
 static const char *cost_text(const reporting *r, const step_expr *e)
 {
     int64_t value;
-    const char *text = step_expr_text(e, r->arena);
+    const char *text = families_text(step_expr_text(e, r->arena), r->arena);
     bool plain = e && step_expr_is_number(e, &value);
     return !plain && number_of(r, e, &value) ? arena_printf(r->arena, "%s = %" PRId64, text, value) : text;
 }
@@ -129,8 +211,8 @@ static void put_intensity(strbuf *s, const reporting *r)
 {
     const step_cost_expr *t = &r->metrics->total;
     int64_t flops, bytes;
-    const char *ratio =
-        arena_printf(r->arena, "(%s) / (%s)", step_expr_text(t->flops, r->arena), step_expr_text(t->offchip_bytes, r->arena));
+    const char *ratio = arena_printf(r->arena, "(%s) / (%s)", families_text(step_expr_text(t->flops, r->arena), r->arena),
+                                     families_text(step_expr_text(t->offchip_bytes, r->arena), r->arena));
     if (is_zero(t->offchip_bytes))
         return;
     if (number_of(r, t->flops, &flops) && number_of(r, t->offchip_bytes, &bytes) && bytes > 0)

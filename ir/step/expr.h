@@ -36,6 +36,10 @@ const step_expr *step_expr_absent(step_exprs *c, const step_expr *a);
 bool step_expr_part(step_exprs *c, const step_expr *e, uint32_t i, const step_expr **plain, const step_expr **ragged);
 /* a / b, where b is one product that divides every product of a, or a is one product times b; else NULL. */
 const step_expr *step_expr_divide(step_exprs *c, const step_expr *a, const step_expr *b);
+/* Where every one of the symbols, `count` different ones, stands alone with a factor, those that they have in common: the smallest factor
+ * times `whole` stands for that many of each. Else the expression itself. */
+const step_expr *step_expr_gather(step_exprs *c, const step_expr *e, const step_expr *const *symbols, uint32_t count,
+                                  const step_expr *whole);
 /* The expression with other ones for symbols; `replace` returns its argument for a symbol that stays. */
 const step_expr *step_expr_replace(step_exprs *c, const step_expr *e, const step_expr *(*replace)(void *user, const step_expr *symbol),
                                    void *user);

@@ -4,6 +4,7 @@
 #include <inttypes.h>
 #include <string.h>
 
+#include "support/budget.h"
 #include "support/integer.h"
 #include "support/strbuf.h"
 
@@ -58,6 +59,51 @@ bool step_expr_is_number(const step_expr *e, int64_t *value)
 bool step_expr_is_ragged(const step_expr *e)
 {
     return e->ragged;
+}
+
+/* ---- sums of symbols ---- */
+
+/* The product that is the symbol and a factor; NULL: there is none. */
+static const product *alone(const step_expr *e, const step_expr *symbol)
+{
+    const atom *wanted = symbol->products[0].atoms[0];
+    for (uint32_t i = 0; i < e->count; i++)
+        if (e->products[i].atom_count == 1 && e->products[i].atoms[0] == wanted)
+            return &e->products[i];
+    return NULL;
+}
+
+/* The factor that a product keeps. */
+static int64_t left_of(const step_expr *e, const product *p, const step_expr *const *symbols, uint32_t count, int64_t taken)
+{
+    for (uint32_t k = 0; k < count; k++)
+        if (alone(e, symbols[k]) == p)
+            return p->coefficient - taken;
+    return p->coefficient;
+}
+
+const step_expr *step_expr_gather(step_exprs *c, const step_expr *e, const step_expr *const *symbols, uint32_t count,
+                                  const step_expr *whole)
+{
+    int64_t least = INT64_MAX;
+    for (uint32_t k = 0; k < count && least > 0; k++) {
+        const product *p = e && step_expr_is_symbol(symbols[k]) ? alone(e, symbols[k]) : NULL;
+        least = !p ? 0 : p->coefficient < least ? p->coefficient : least;
+    }
+    if (count == 0 || least == 0)
+        return e;
+    const step_expr *sum = step_expr_multiply(c, step_expr_number(c, least), whole), *plain, *ragged;
+    budget_spend(c->arena, (uint64_t)e->count * count * e->count);
+    for (uint32_t i = 0; step_expr_part(c, e, i, &plain, &ragged); i++) {
+        int64_t left = left_of(e, &e->products[i], symbols, count, least);
+        if (left == e->products[i].coefficient)
+            sum = step_expr_add(c, sum, step_expr_multiply(c, plain, ragged));
+        else if (left > 0)
+            for (uint32_t k = 0; k < count; k++)
+                if (alone(e, symbols[k]) == &e->products[i])
+                    sum = step_expr_add(c, sum, step_expr_multiply(c, step_expr_number(c, left), symbols[k]));
+    }
+    return sum;
 }
 
 /* ---- text ---- */

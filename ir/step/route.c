@@ -49,6 +49,31 @@ const step_expr *step_route_count(step_graph *g, step_route r, uint32_t output)
     return count;
 }
 
+/* The counts of all outputs; false: some are known otherwise, or not asked for. */
+static bool all_counts(const step_graph *g, step_route r, const step_expr **counts)
+{
+    for (uint32_t o = 0; o < r.by->data->width; o++) {
+        counts[o] = known(g, r, o, NULL);
+        if (!counts[o] || !step_expr_is_symbol(counts[o]))
+            return false;
+    }
+    return true;
+}
+
+const step_expr *step_route_gather(step_graph *g, const step_expr *e)
+{
+    for (const step_split *s = g->splits; s && e; s = s->next) {
+        const step_stream *by = s->route.by;
+        if (!by || s->of || s->output != 0 || by->data->hot == 0 || by->node->spec.op == STEP_EAGER_MERGE)
+            continue;
+        const step_expr **counts = ARENA_ARRAY(g->arena, const step_expr *, (size_t)by->data->width + 1);
+        const step_expr *whole = step_expr_multiply(g->exprs, step_expr_number(g->exprs, by->data->hot), step_cardinality(g, by));
+        if (whole && all_counts(g, s->route, counts))
+            e = step_expr_gather(g->exprs, e, counts, (uint32_t)by->data->width, whole);
+    }
+    return e;
+}
+
 /* ---- sizes ---- */
 
 typedef struct routing {

@@ -27,6 +27,8 @@ const step_data *step_route_data(step_graph *g, step_route r, uint32_t output, c
 /* The selectors say from which stream chunks came: what routes by them gets back what that stream had, its count (`of` NULL) and its sizes.
  */
 void step_route_define(step_graph *g, step_route r, uint32_t output, const step_expr *of, const step_expr *size);
+/* What all outputs of a selector get together follows from the selector: so many chunks for each value of it. `e` with that in it. */
+const step_expr *step_route_gather(step_graph *g, const step_expr *e);
 /* The size of which `part` is what came to the output; NULL: it is not that. */
 const step_expr *step_route_whole(step_graph *g, step_route r, uint32_t output, const step_expr *part);
 

@@ -1,5 +1,6 @@
 #include "passes/step/metrics.h"
 
+#include "ir/step/route.h"
 #include "ir/step/total.h"
 #include "ir/step/type.h"
 
@@ -148,6 +149,10 @@ const step_metrics *step_measure(step_graph *g)
         for (int e = 0; e < STEP_EQUATIONS; e++)
             total.onchip_bytes[e] = sum(g, total.onchip_bytes[e], nodes[i].onchip_bytes[e]);
     }
+    total.offchip_bytes = step_route_gather(g, total.offchip_bytes);
+    total.flops = step_route_gather(g, total.flops);
+    for (int e = 0; e < STEP_EQUATIONS; e++)
+        total.onchip_bytes[e] = step_route_gather(g, total.onchip_bytes[e]);
     *m = (step_metrics){nodes, total};
     return m;
 }

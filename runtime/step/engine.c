@@ -145,6 +145,13 @@ void actor_finish(step_actor *n)
     n->finished = true;
 }
 
+void actor_came(step_actor *n, uint32_t input)
+{
+    step_arrivals *a = n->engine->run->arrivals ? &n->engine->run->arrivals[n->number] : NULL;
+    if (a)
+        ARENA_PUSH(n->engine->run->arena, a->ports, a->count, a->capacity, input);
+}
+
 void actor_fault(step_actor *n, const char *format, ...)
 {
     step_engine *e = n->engine;

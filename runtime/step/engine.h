@@ -102,6 +102,9 @@ static inline void actor_need_port(step_actor *n, uint32_t input)
     n->need_port = input;
 }
 
+/* The input came before others that could have. */
+void actor_came(step_actor *n, uint32_t input);
+
 /* A fault of this node, with the token's position in the input: ends the run. */
 void actor_fault(step_actor *n, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
@@ -130,17 +133,24 @@ typedef struct step_feed {
     step_value *taken; /* of a sink: a buffer that collects its tokens; NULL: they are dropped */
 } step_feed;
 
+/* Which inputs came first, of an operator that takes what comes first. */
+typedef struct step_arrivals {
+    uint32_t *ports;
+    size_t count, capacity;
+} step_arrivals;
+
 typedef struct step_run {
     const step_program *program;
     step_store *stores;                           /* by tensor */
     step_feed *feeds;                             /* by node; used by sources and sinks */
     const struct step_kernel_run *const *kernels; /* by node; used by those that run a kernel */
     step_pool *pool;
-    arena *arena;       /* its guard is where exhausted memory leaves */
-    bool keep_sizes;    /* of every stream */
-    bool keep_record;   /* of where the time goes */
-    int64_t max_cycles; /* 0: any number */
-    int64_t limit;      /* of tokens that are sent and of requests of one tile; 0: none */
+    arena *arena;            /* its guard is where exhausted memory leaves */
+    bool keep_sizes;         /* of every stream */
+    bool keep_record;        /* of where the time goes */
+    step_arrivals *arrivals; /* by node, filled by the run; NULL: nobody asks */
+    int64_t max_cycles;      /* 0: any number */
+    int64_t limit;           /* of tokens that are sent and of requests of one tile; 0: none */
     /* results */
     int64_t cycles;
     const step_totals *totals;     /* by node */

@@ -227,6 +227,8 @@ static void reassemble_fire(step_actor *n)
     case SELECTING: select_chunks(n, s, *actor_head(n, n->node->input_count - 1)); break;
     case ARRIVING:
         sort_by_arrival(n);
+        for (uint32_t i = 0; i < n->need_count; i++)
+            actor_came(n, n->need_set[i]);
         s->phase = COPYING;
         actor_need_port(n, n->need_set[0]);
         break;
@@ -266,6 +268,8 @@ static void merge_token(step_actor *n, merge *m)
 {
     step_token t = *actor_head(n, m->port);
     uint32_t rank = actor_input_rank(n, m->port);
+    if (!m->inside)
+        actor_came(n, m->port);
     if (!m->inside)
         actor_send(n, 1, step_token_of(step_selector_new(actor_pool(n), &m->port, 1)));
     t = kept(t);

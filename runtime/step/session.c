@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "runtime/step/engine.h"
+#include "runtime/step/judge.h"
 #include "runtime/step/kernel.h"
 #include "runtime/step/report.h"
 #include "runtime/step/tokens.h"
@@ -19,7 +20,9 @@ struct step_session {
     step_session_options options;
     arena *arena;
     step_run run;
-    bool *filled; /* by tensor: from a file */
+    const binary *binary;
+    bool *filled;   /* by tensor: from a file */
+    float **before; /* by tensor: what lay in it before the run, for a check; else NULL */
 };
 
 /* ---- opening ---- */
@@ -30,17 +33,20 @@ step_session *step_session_open(const binary *b, const step_program *p, const st
     const step_kernel_run *const *kernels = step_kernel_runs_of(b, p, options->timing, a, diags);
     if (!kernels)
         return NULL;
+    s->binary = b;
     s->program = options->unbounded ? step_program_unbounded(p, a) : p;
     s->options = *options;
     s->arena = a;
     s->filled = ARENA_ARRAY(a, bool, p->tensor_count + 1);
+    s->before = ARENA_ARRAY(a, float *, p->tensor_count + 1);
     s->run = (step_run){.program = s->program,
                         .kernels = kernels,
                         .arena = a,
                         .pool = step_pool_new(a, !options->timing_only),
                         .keep_sizes = options->keep_sizes,
                         .keep_record = options->keep_record,
-                        .max_cycles = options->max_cycles};
+                        .max_cycles = options->max_cycles,
+                        .arrivals = options->checked ? ARENA_ARRAY(a, step_arrivals, p->node_count + 1) : NULL};
     s->run.stores = ARENA_ARRAY(a, step_store, p->tensor_count + 1);
     s->run.feeds = ARENA_ARRAY(a, step_feed, p->node_count + 1);
     for (uint32_t i = 0; i < p->node_count; i++)
@@ -53,8 +59,11 @@ void step_session_close(step_session *s)
 {
     if (!s)
         return;
-    for (uint32_t i = 0; i < s->program->tensor_count; i++)
+    for (uint32_t i = 0; i < s->program->tensor_count; i++) {
+        if (s->before[i] != s->run.stores[i].elements)
+            free(s->before[i]);
         free(s->run.stores[i].elements);
+    }
     step_pool_free(s->run.pool);
 }
 
@@ -180,6 +189,21 @@ bool step_session_input(step_session *s, const char *spec, diag_list *diags)
     return false;
 }
 
+/* What a program does not write stays what it was. */
+static bool keep_before(step_session *s, uint32_t index, diag_list *diags)
+{
+    const step_tensor *t = &s->program->tensors[index];
+    size_t bytes = (size_t)(step_tensor_tiles(t) * t->rows * t->columns) * sizeof(float);
+    s->before[index] = t->written ? malloc(bytes) : s->run.stores[index].elements;
+    if (!s->before[index]) {
+        diag_add(diags, E_RUN_LIMIT, SRC_NOWHERE, "no memory for another %zu bytes of `%s`", bytes, t->name);
+        return false;
+    }
+    if (t->written)
+        memcpy(s->before[index], s->run.stores[index].elements, bytes);
+    return true;
+}
+
 bool step_session_run(step_session *s, diag_list *diags)
 {
     for (uint32_t i = 0; i < s->program->node_count; i++) {
@@ -193,7 +217,20 @@ bool step_session_run(step_session *s, diag_list *diags)
     for (uint32_t i = 0; i < s->program->tensor_count && !s->options.timing_only; i++)
         if (!s->filled[i] && !fill_tensor(s, i, diags))
             return false;
+    for (uint32_t i = 0; i < s->program->tensor_count && s->options.checked; i++)
+        if (!keep_before(s, i, diags))
+            return false;
     return step_engine_run(&s->run, diags);
+}
+
+bool step_session_check(step_session *s, bool *agrees, const char **report, diag_list *diags)
+{
+    size_t before = diags->error_count;
+    *agrees = step_judge(&(step_judge_input){s->binary, &s->run, s->before}, s->arena, report, diags);
+    for (size_t i = 0; i < diags->count; i++)
+        if (diags->items[i]->severity == DIAG_ERROR && diags->items[i]->id != E_CHECK_MISMATCH)
+            return false;
+    return *agrees || diags->error_count > before;
 }
 
 static bool output_tensor(const step_session *s, uint32_t index, const char *file, output *to, diag_list *diags)

@@ -22,6 +22,7 @@ typedef struct step_session_options {
     bool keep_sizes;      /* for step_session_sizes */
     bool keep_record;     /* of where the time goes: for a page or a trace */
     int64_t max_cycles;   /* 0: any number */
+    bool checked;         /* for step_session_check */
 } step_session_options;
 
 /* A program of the binary, which also has the kernels that it runs. NULL with a diagnostic. */
@@ -31,6 +32,9 @@ void step_session_close(step_session *s); /* NULL is nothing */
 /* "NAME=FILE": tokens (.json) of a stream, elements of a tensor: row-major, tile after tile (.npy of any shape with that many, or raw). */
 bool step_session_input(step_session *s, const char *spec, diag_list *diags);
 bool step_session_run(step_session *s, diag_list *diags);
+/* After a run: is what left the program what its graph says (runtime/step/judge.h)? *agrees is false, with a diagnostic for each output,
+ * where it is not; false, where it cannot be judged. *report: lines for people. */
+bool step_session_check(step_session *s, bool *agrees, const char **report, diag_list *diags);
 /* "NAME=FILE", into an output that was declared for FILE (runtime/machine/session.h, session_file). */
 bool step_session_output(step_session *s, const char *spec, output *to, diag_list *diags);
 

@@ -92,7 +92,7 @@ def two(folder, rng):
             json.dump(tokens, f)
         command += ["--input", f"{n}={folder}/{n}.json"]
     preset = rng.choice(["documented", "schedule"])
-    done = tool(*command, "--report=json", f"--timing={preset}", "--output", f"out0={folder}/a.json", "--output", f"out1={folder}/b.json")
+    done = tool(*command, "--check", "--report=json", f"--timing={preset}", "--output", f"out0={folder}/a.json", "--output", f"out1={folder}/b.json")
     assert done.returncode == 0, done.stderr
     with open(f"{folder}/a.json") as a, open(f"{folder}/b.json") as b:
         ours, theirs = json.load(a), json.load(b)
@@ -116,7 +116,7 @@ def compared(folder, text, name, kernel, inputs):
         f.write(text)
     done = tool("visac", path, "-o", binary)
     assert done.returncode == 0, done.stderr
-    command = ["visa-run", binary, f"--kernel={name}", "--report=json", f"--sizes={folder}/sizes.json"]
+    command = ["visa-run", binary, f"--kernel={name}", "--check", "--report=json", f"--sizes={folder}/sizes.json"]
     for n, tokens in inputs.items():
         with open(os.path.join(folder, n + ".json"), "w") as f:
             json.dump(tokens, f)

@@ -277,7 +277,7 @@ def step(w, x, rank, routes):
 
 
 def run(d, source, feeds):
-    command = [f"{BIN}/visa-run", f"{d}/p.bin", "--report=json", f"--sizes={d}/sizes.json", "--output", f"out={d}/out.json"]
+    command = [f"{BIN}/visa-run", f"{d}/p.bin", "--report=json", "--check", f"--sizes={d}/sizes.json", "--output", f"out={d}/out.json"]
     with open(os.path.join(d, "p.vm"), "w") as f:
         f.write(source)
     for name, fed in feeds.items():
