@@ -27,6 +27,49 @@ static step_onchip onchip_of(const step_run *r)
     return sum;
 }
 
+/* Does applying it take compute units? The others move tiles, rows and numbers. */
+static bool computes(const step_node *n)
+{
+    switch (n->fn) {
+    case STEP_FN_ADD:
+    case STEP_FN_MUL:
+    case STEP_FN_DIV:
+    case STEP_FN_SUB:
+    case STEP_FN_MAX:
+    case STEP_FN_SILU:
+    case STEP_FN_EXP:
+    case STEP_FN_ROW_SUM:
+    case STEP_FN_ROW_MAX:
+    case STEP_FN_MATMUL:
+    case STEP_FN_MATMUL_T:
+    case STEP_FN_MATMUL_ADD:
+    case STEP_FN_MATMUL_T_ADD:
+    case STEP_FN_ROW_SUM_ADD: return true;
+    default: return false;
+    }
+}
+
+/* What the program has, whether it is used or not. */
+typedef struct capacity {
+    int64_t flops_per_cycle; /* of all operators that compute */
+    double bytes_per_cycle;  /* of the memory off the chip */
+} capacity;
+
+static capacity capacity_of(const step_run *r)
+{
+    const step_machine *m = &r->program->machine;
+    capacity c = {.bytes_per_cycle = (double)m->memory_channels * (double)m->request_bytes / (double)m->memory_interval_cycles};
+    for (uint32_t i = 0; i < r->program->node_count; i++)
+        c.flops_per_cycle += computes(&r->program->nodes[i]) ? r->program->nodes[i].flops_per_cycle : 0;
+    return c;
+}
+
+/* Percent of what could have been in so many cycles. */
+static double percent(int64_t amount, double each_cycle, int64_t cycles)
+{
+    return each_cycle > 0 && cycles > 0 ? 100 * (double)amount / (each_cycle * (double)cycles) : 0;
+}
+
 static double per_cycle(int64_t amount, int64_t cycles)
 {
     return cycles > 0 ? (double)amount / (double)cycles : 0;
@@ -36,10 +79,16 @@ static void put_json(strbuf *s, const step_run *r)
 {
     step_totals sum = sum_of(r);
     step_onchip onchip = onchip_of(r);
+    capacity has = capacity_of(r);
     strbuf_printf(s,
                   "{\"program\": \"%s\", \"cycles\": %" PRId64 ", \"offchip_bytes\": %" PRId64 ", \"offchip_requests\": %" PRId64
-                  ", \"flops\": %" PRId64 ", \"onchip_bytes\": {\"paper\": %" PRId64 ", \"artifact\": %" PRId64 "},\n \"operators\": [",
-                  r->program->name, r->cycles, sum.offchip_bytes, sum.requests, sum.flops, onchip.paper, onchip.artifact);
+                  ", \"flops\": %" PRId64 ", \"onchip_bytes\": {\"paper\": %" PRId64 ", \"artifact\": %" PRId64
+                  "}, \"allocated_flops_per_cycle\": %" PRId64
+                  ", \"peak_offchip_bytes_per_cycle\": %.6g, \"compute_utilisation_percent\": %.4f"
+                  ", \"bandwidth_utilisation_percent\": %.4f,\n \"operators\": [",
+                  r->program->name, r->cycles, sum.offchip_bytes, sum.requests, sum.flops, onchip.paper, onchip.artifact,
+                  has.flops_per_cycle, has.bytes_per_cycle, percent(sum.flops, (double)has.flops_per_cycle, r->cycles),
+                  percent(sum.offchip_bytes, has.bytes_per_cycle, r->cycles));
     for (uint32_t i = 0; i < r->program->node_count; i++) {
         const step_node *n = &r->program->nodes[i];
         const step_totals *t = &r->totals[i];
@@ -65,12 +114,16 @@ const char *step_report_text(const step_run *r, bool json)
     }
     step_totals sum = sum_of(r);
     step_onchip onchip = onchip_of(r);
+    capacity has = capacity_of(r);
     strbuf_printf(&s, "%s: %" PRId64 " cycles\n", r->program->name, r->cycles);
     strbuf_printf(&s, "  off-chip  %" PRId64 " bytes in %" PRId64 " requests, %.1f bytes per cycle\n", sum.offchip_bytes, sum.requests,
                   per_cycle(sum.offchip_bytes, r->cycles));
     strbuf_printf(&s, "  compute   %" PRId64 " FLOPs, %.1f per cycle\n", sum.flops, per_cycle(sum.flops, r->cycles));
     strbuf_printf(&s, "  on-chip   %" PRId64 " bytes by the paper's equations, %" PRId64 " by those of its artifact\n", onchip.paper,
                   onchip.artifact);
+    strbuf_printf(&s, "  used      %.2f %% of %" PRId64 " allocated FLOPs per cycle, %.2f %% of %.6g off-chip bytes per cycle\n",
+                  percent(sum.flops, (double)has.flops_per_cycle, r->cycles), has.flops_per_cycle,
+                  percent(sum.offchip_bytes, has.bytes_per_cycle, r->cycles), has.bytes_per_cycle);
     strbuf_puts(&s, "  operator                          in       out    busy cycles      bytes  ends at\n");
     for (uint32_t i = 0; i < r->program->node_count; i++) {
         const step_totals *t = &r->totals[i];
