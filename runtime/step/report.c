@@ -2,6 +2,7 @@
 
 #include <inttypes.h>
 
+#include "runtime/step/kernel.h"
 #include "support/strbuf.h"
 
 static step_totals sum_of(const step_run *r)
@@ -75,6 +76,57 @@ static double per_cycle(int64_t amount, int64_t cycles)
     return cycles > 0 ? (double)amount / (double)cycles : 0;
 }
 
+/* ---- kernels: the level below ---- */
+
+/* How often a node ran its kernel: once for each value that came to each input. */
+static int64_t runs_of(const step_run *r, uint32_t node)
+{
+    return r->totals[node].values_in / r->program->nodes[node].input_count;
+}
+
+static int64_t kernel_bytes(const step_run *r)
+{
+    int64_t bytes = 0;
+    for (uint32_t i = 0; i < r->program->node_count; i++)
+        bytes += r->program->nodes[i].kernel ? runs_of(r, i) * r->kernels[i]->offchip_bytes : 0;
+    return bytes;
+}
+
+static void put_kernels_json(strbuf *s, const step_run *r)
+{
+    const char *between = "";
+    strbuf_printf(s, " \"kernel_offchip_bytes\": %" PRId64 ", \"kernels\": [", kernel_bytes(r));
+    for (uint32_t i = 0; i < r->program->node_count; i++) {
+        const step_kernel_run *k = r->program->nodes[i].kernel ? r->kernels[i] : NULL;
+        if (!k)
+            continue;
+        strbuf_printf(s,
+                      "%s\n  {\"node\": \"%s\", \"kernel\": \"%s\", \"runs\": %" PRId64 ", \"cycles\": %" PRId64
+                      ", \"offchip_bytes\": %" PRId64 ", \"dm_bytes\": %" PRId64 ", \"trf_bytes\": %" PRId64 "}",
+                      between, r->program->nodes[i].name, k->kernel->name, runs_of(r, i), k->cycles, k->offchip_bytes, k->dm_bytes,
+                      k->trf_bytes);
+        between = ",";
+    }
+    strbuf_puts(s, "],\n");
+}
+
+static void put_kernels(strbuf *s, const step_run *r)
+{
+    bool any = false;
+    for (uint32_t i = 0; i < r->program->node_count; i++) {
+        const step_kernel_run *k = r->program->nodes[i].kernel ? r->kernels[i] : NULL;
+        if (k && !any)
+            strbuf_puts(s, "  kernel         in                runs   cycles of one  off-chip bytes of one  DM of a slice  TRF bytes\n");
+        any = any || k;
+        if (k)
+            strbuf_printf(s, "  %-14s %-12s %9" PRId64 " %15" PRId64 " %22" PRId64 " %14" PRId64 " %10" PRId64 "\n", k->kernel->name,
+                          r->program->nodes[i].name, runs_of(r, i), k->cycles, k->offchip_bytes, k->dm_bytes, k->trf_bytes);
+    }
+    if (any)
+        strbuf_printf(s, "  kernels' own commands move %" PRId64 " bytes off the chip; with the stream's it is %" PRId64 "\n",
+                      kernel_bytes(r), kernel_bytes(r) + sum_of(r).offchip_bytes);
+}
+
 static void put_json(strbuf *s, const step_run *r)
 {
     step_totals sum = sum_of(r);
@@ -85,10 +137,12 @@ static void put_json(strbuf *s, const step_run *r)
                   ", \"flops\": %" PRId64 ", \"onchip_bytes\": {\"paper\": %" PRId64 ", \"artifact\": %" PRId64
                   "}, \"allocated_flops_per_cycle\": %" PRId64
                   ", \"peak_offchip_bytes_per_cycle\": %.6g, \"compute_utilisation_percent\": %.4f"
-                  ", \"bandwidth_utilisation_percent\": %.4f,\n \"operators\": [",
+                  ", \"bandwidth_utilisation_percent\": %.4f,\n",
                   r->program->name, r->cycles, sum.offchip_bytes, sum.requests, sum.flops, onchip.paper, onchip.artifact,
                   has.flops_per_cycle, has.bytes_per_cycle, percent(sum.flops, (double)has.flops_per_cycle, r->cycles),
                   percent(sum.offchip_bytes, has.bytes_per_cycle, r->cycles));
+    put_kernels_json(s, r);
+    strbuf_puts(s, " \"operators\": [");
     for (uint32_t i = 0; i < r->program->node_count; i++) {
         const step_node *n = &r->program->nodes[i];
         const step_totals *t = &r->totals[i];
@@ -131,5 +185,6 @@ const char *step_report_text(const step_run *r, bool json)
                       step_op_row_of(r->program->nodes[i].op)->name, t->values_in, t->values_out, t->busy_cycles, t->offchip_bytes,
                       t->end_cycle);
     }
+    put_kernels(&s, r);
     return s.text;
 }
