@@ -5,6 +5,8 @@
 #include "runtime/machine/session.h"
 #include "runtime/tensor/numeric.h"
 #include "runtime/tensor/port_data.h"
+#include "runtime/timing/analysis.h"
+#include "runtime/timing/report.h"
 #include "runtime/timing/schedule.h"
 
 /* ---- before the run ---- */
@@ -82,9 +84,16 @@ static const step_kernel_run *prepare(const binary *b, const step_program *p, co
         refuse(n, diags, "is not in the file");
         return NULL;
     }
-    if (!ports_fit(p, n, r->kernel, a, diags) || !schedule_make(b->target, r->kernel, timing, a, diags, &s))
+    report_figures figures;
+    analysis own;
+    if (!ports_fit(p, n, r->kernel, a, diags) || !schedule_make(b->target, r->kernel, timing, a, diags, &s) ||
+        !report_figures_of(b->target, r->kernel, timing, a, diags, &figures))
         return NULL;
+    analysis_make(&s, a, &own);
     r->cycles = s.cycles;
+    r->offchip_bytes = own.hbm_read_bytes + own.hbm_written_bytes;
+    r->dm_bytes = figures.dm_bytes;
+    r->trf_bytes = own.trf_written_bytes;
     r->rows_of = rows_of(r->kernel, a);
     return r;
 }

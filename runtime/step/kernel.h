@@ -14,8 +14,11 @@ typedef struct step_kernel_run {
     const binary *binary;
     const binary_kernel *kernel;
     int64_t cycles;
-    uint32_t rows_of; /* a bit for each input whose rows are those of the output: of its first axis */
-    arena *arena;     /* what a run needs is forgotten after it */
+    int64_t offchip_bytes; /* that its commands read from HBM and write there, of one run */
+    int64_t dm_bytes;      /* the highest byte of a slice's DM that it touches, plus 1 */
+    int64_t trf_bytes;     /* that it stores in the TRF, of all slices */
+    uint32_t rows_of;      /* a bit for each input whose rows are those of the output: of its first axis */
+    arena *arena;          /* what a run needs is forgotten after it */
 } step_kernel_run;
 
 /* By node, NULL for nodes without a kernel. NULL with a diagnostic when ports are not what the node takes and gives, or the kernel has no

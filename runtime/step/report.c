@@ -2,6 +2,7 @@
 
 #include <inttypes.h>
 
+#include "runtime/step/kernel.h"
 #include "runtime/step/stall.h"
 #include "support/strbuf.h"
 
@@ -28,19 +29,121 @@ static step_onchip onchip_of(const step_run *r)
     return sum;
 }
 
+/* Does applying it take compute units? The others move tiles, rows and numbers. */
+static bool computes(const step_node *n)
+{
+    switch (n->fn) {
+    case STEP_FN_ADD:
+    case STEP_FN_MUL:
+    case STEP_FN_DIV:
+    case STEP_FN_SUB:
+    case STEP_FN_MAX:
+    case STEP_FN_SILU:
+    case STEP_FN_EXP:
+    case STEP_FN_ROW_SUM:
+    case STEP_FN_ROW_MAX:
+    case STEP_FN_MATMUL:
+    case STEP_FN_MATMUL_T:
+    case STEP_FN_MATMUL_ADD:
+    case STEP_FN_MATMUL_T_ADD:
+    case STEP_FN_ROW_SUM_ADD: return true;
+    default: return false;
+    }
+}
+
+/* What the program has, whether it is used or not. */
+typedef struct capacity {
+    int64_t flops_per_cycle; /* of all operators that compute */
+    double bytes_per_cycle;  /* of the memory off the chip */
+} capacity;
+
+static capacity capacity_of(const step_run *r)
+{
+    const step_machine *m = &r->program->machine;
+    capacity c = {.bytes_per_cycle = (double)m->memory_channels * (double)m->request_bytes / (double)m->memory_interval_cycles};
+    for (uint32_t i = 0; i < r->program->node_count; i++)
+        c.flops_per_cycle += computes(&r->program->nodes[i]) ? r->program->nodes[i].flops_per_cycle : 0;
+    return c;
+}
+
+/* Percent of what could have been in so many cycles. */
+static double percent(int64_t amount, double each_cycle, int64_t cycles)
+{
+    return each_cycle > 0 && cycles > 0 ? 100 * (double)amount / (each_cycle * (double)cycles) : 0;
+}
+
 static double per_cycle(int64_t amount, int64_t cycles)
 {
     return cycles > 0 ? (double)amount / (double)cycles : 0;
+}
+
+/* ---- kernels: the level below ---- */
+
+/* How often a node ran its kernel: once for each value that came to each input. */
+static int64_t runs_of(const step_run *r, uint32_t node)
+{
+    return r->totals[node].values_in / r->program->nodes[node].input_count;
+}
+
+static int64_t kernel_bytes(const step_run *r)
+{
+    int64_t bytes = 0;
+    for (uint32_t i = 0; i < r->program->node_count; i++)
+        bytes += r->program->nodes[i].kernel ? runs_of(r, i) * r->kernels[i]->offchip_bytes : 0;
+    return bytes;
+}
+
+static void put_kernels_json(strbuf *s, const step_run *r)
+{
+    const char *between = "";
+    strbuf_printf(s, " \"kernel_offchip_bytes\": %" PRId64 ", \"kernels\": [", kernel_bytes(r));
+    for (uint32_t i = 0; i < r->program->node_count; i++) {
+        const step_kernel_run *k = r->program->nodes[i].kernel ? r->kernels[i] : NULL;
+        if (!k)
+            continue;
+        strbuf_printf(s,
+                      "%s\n  {\"node\": \"%s\", \"kernel\": \"%s\", \"runs\": %" PRId64 ", \"cycles\": %" PRId64
+                      ", \"offchip_bytes\": %" PRId64 ", \"dm_bytes\": %" PRId64 ", \"trf_bytes\": %" PRId64 "}",
+                      between, r->program->nodes[i].name, k->kernel->name, runs_of(r, i), k->cycles, k->offchip_bytes, k->dm_bytes,
+                      k->trf_bytes);
+        between = ",";
+    }
+    strbuf_puts(s, "],\n");
+}
+
+static void put_kernels(strbuf *s, const step_run *r)
+{
+    bool any = false;
+    for (uint32_t i = 0; i < r->program->node_count; i++) {
+        const step_kernel_run *k = r->program->nodes[i].kernel ? r->kernels[i] : NULL;
+        if (k && !any)
+            strbuf_puts(s, "  kernel         in                runs   cycles of one  off-chip bytes of one  DM of a slice  TRF bytes\n");
+        any = any || k;
+        if (k)
+            strbuf_printf(s, "  %-14s %-12s %9" PRId64 " %15" PRId64 " %22" PRId64 " %14" PRId64 " %10" PRId64 "\n", k->kernel->name,
+                          r->program->nodes[i].name, runs_of(r, i), k->cycles, k->offchip_bytes, k->dm_bytes, k->trf_bytes);
+    }
+    if (any)
+        strbuf_printf(s, "  kernels' own commands move %" PRId64 " bytes off the chip; with the stream's it is %" PRId64 "\n",
+                      kernel_bytes(r), kernel_bytes(r) + sum_of(r).offchip_bytes);
 }
 
 static void put_json(strbuf *s, const step_run *r)
 {
     step_totals sum = sum_of(r);
     step_onchip onchip = onchip_of(r);
+    capacity has = capacity_of(r);
     strbuf_printf(s,
                   "{\"program\": \"%s\", \"cycles\": %" PRId64 ", \"offchip_bytes\": %" PRId64 ", \"offchip_requests\": %" PRId64
-                  ", \"flops\": %" PRId64 ", \"onchip_bytes\": {\"paper\": %" PRId64 ", \"artifact\": %" PRId64 "},\n \"operators\": [",
-                  r->program->name, r->cycles, sum.offchip_bytes, sum.requests, sum.flops, onchip.paper, onchip.artifact);
+                  ", \"flops\": %" PRId64 ", \"onchip_bytes\": {\"paper\": %" PRId64 ", \"artifact\": %" PRId64
+                  "}, \"allocated_flops_per_cycle\": %" PRId64
+                  ", \"peak_offchip_bytes_per_cycle\": %.6g, \"compute_utilisation_percent\": %.4f"
+                  ", \"bandwidth_utilisation_percent\": %.4f,\n",
+                  r->program->name, r->cycles, sum.offchip_bytes, sum.requests, sum.flops, onchip.paper, onchip.artifact,
+                  has.flops_per_cycle, has.bytes_per_cycle, percent(sum.flops, (double)has.flops_per_cycle, r->cycles),
+                  percent(sum.offchip_bytes, has.bytes_per_cycle, r->cycles));
+    put_kernels_json(s, r);
+    strbuf_puts(s, " \"operators\": [");
     for (uint32_t i = 0; i < r->program->node_count; i++) {
         const step_node *n = &r->program->nodes[i];
         const step_totals *t = &r->totals[i];
@@ -82,12 +185,16 @@ static void put_text(strbuf *s, const step_run *r)
 {
     step_totals sum = sum_of(r);
     step_onchip onchip = onchip_of(r);
+    capacity has = capacity_of(r);
     strbuf_printf(s, "%s: %" PRId64 " cycles\n", r->program->name, r->cycles);
     strbuf_printf(s, "  off-chip  %" PRId64 " bytes in %" PRId64 " requests, %.1f bytes per cycle\n", sum.offchip_bytes, sum.requests,
                   per_cycle(sum.offchip_bytes, r->cycles));
     strbuf_printf(s, "  compute   %" PRId64 " FLOPs, %.1f per cycle\n", sum.flops, per_cycle(sum.flops, r->cycles));
     strbuf_printf(s, "  on-chip   %" PRId64 " bytes by the paper's equations, %" PRId64 " by those of its artifact\n", onchip.paper,
                   onchip.artifact);
+    strbuf_printf(s, "  used      %.2f %% of %" PRId64 " allocated FLOPs per cycle, %.2f %% of %.6g off-chip bytes per cycle\n",
+                  percent(sum.flops, (double)has.flops_per_cycle, r->cycles), has.flops_per_cycle,
+                  percent(sum.offchip_bytes, has.bytes_per_cycle, r->cycles), has.bytes_per_cycle);
     strbuf_puts(s, "  operator                          in       out    busy cycles      bytes  ends at\n");
     for (uint32_t i = 0; i < r->program->node_count; i++) {
         const step_totals *t = &r->totals[i];
@@ -96,6 +203,7 @@ static void put_text(strbuf *s, const step_run *r)
                       t->end_cycle);
     }
     step_stalls_put(s, r);
+    put_kernels(s, r);
 }
 
 const char *step_report_make(const step_run *r, report_format format)

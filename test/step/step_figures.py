@@ -103,8 +103,6 @@ SLACK = {("static-coarse", 1): 0.0005, ("static-coarse", 16): 0.0001, ("dynamic"
 # Expectations that no run of ours shows, and cases that none is about.
 NOT_COMPARED = {
     "hdl_cycles_for_information": "cycles of the paper's hardware, which differ from its simulator by up to 9 %; the file has them for information",
-    "allocated_flops_per_cycle": "a choice of the published graph (which operators share a unit), not a result; our graph makes it per operator",
-    "compute_utilisation_percent_as_published": "the published FLOPs over that allocation and the published cycles: it follows from figures that are compared",
 }
 LEFT_OUT = {
     "aggregate": "means of published figures: nothing is run for them",
@@ -166,6 +164,12 @@ def verdicts(case, report):
         yield same("bytes on the chip", report["onchip_bytes"]["artifact"] + moe_rows * stored(report, lambda o: o["onchip_bytes"]["artifact"]), e["onchip_bytes"])
     if "flops_as_published" in e:
         yield same("FLOPs", published_flops(i, report), e["flops_as_published"])
+    if "allocated_flops_per_cycle" in e:
+        yield same("allocated FLOPs per cycle", report["allocated_flops_per_cycle"], e["allocated_flops_per_cycle"])
+    if "compute_utilisation_percent_as_published" in e:  # as far off as the cycles may be, and 0.01 for its two digits
+        got = 100 * published_flops(i, report) / (report["allocated_flops_per_cycle"] * report["cycles"])
+        want = e["compute_utilisation_percent_as_published"]
+        yield abs(got - want) <= 0.011 + want * (e["cycles_rel_tol"] if "cycles_rel_tol" in e else 0), f"{got:.2f} % of allocated compute, expected {want}"
     if "hbm_requests" in e:
         yield same("requests", report["offchip_requests"], e["hbm_requests"])
 

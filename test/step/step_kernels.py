@@ -102,6 +102,10 @@ def two(folder, rng):
     if report["cycles"] != quick["cycles"]:
         return "time depends on values"
     alone = json.loads(tool("visa-run", binary, f"--kernel={name}", "--report=json", f"--timing={preset}").stdout)
+    below = report["kernels"]
+    moved = alone["use"]["hbm_read_bytes"] + alone["use"]["hbm_written_bytes"]
+    if [(k["kernel"], k["runs"], k["cycles"], k["offchip_bytes"]) for k in below] != [(name, count, alone["cycles"], moved)] or report["kernel_offchip_bytes"] != count * moved:
+        return f"the kernel's level is {below}, its own report has {alone['cycles']} cycles and {moved} bytes"
     runs = [o for o in report["operators"] if o["operator"] == "map" and o["busy_cycles"] == count * alone["cycles"]]
     if not runs:
         return f"no map is busy for {count} runs of {alone['cycles']} cycles: {report['operators']}"
