@@ -148,7 +148,13 @@ typedef struct visa_contraction {
 VISA_API bool visa_dataflow(visa_compilation *c, bool json, const visa_contraction *measured, size_t count, const unsigned char **data,
                             size_t *size);
 
-typedef enum visa_explore_form { VISA_EXPLORE_TEXT, VISA_EXPLORE_CSV, VISA_EXPLORE_SVG, VISA_EXPLORE_KERNEL } visa_explore_form;
+typedef enum visa_explore_form {
+    VISA_EXPLORE_TEXT,
+    VISA_EXPLORE_CSV,
+    VISA_EXPLORE_SVG,
+    VISA_EXPLORE_KERNEL,
+    VISA_EXPLORE_JSON
+} visa_explore_form;
 
 /* What to look for in the design space of a dataflow item. Limits: 0 is none. */
 typedef struct visa_explore_options {

@@ -193,12 +193,78 @@ static bool gather(explore *x, const visa_explore_options *o)
     return same;
 }
 
+/* ---- all items of a file, as a network ---- */
+
+static explore_chain fold_all(explore *items, size_t count, int64_t cycles)
+{
+    explore_chain all = {.target = cycles};
+    for (size_t i = 0; i < count; i++) {
+        items[i].count = 0;
+        explore_fold(&items[i], cycles);
+        const explore_point *p = &items[i].front[0];
+        if (__builtin_add_overflow(all.multipliers, p->multipliers, &all.multipliers))
+            all.multipliers = INT64_MAX;
+        if (p->latency > all.latency) {
+            all.latency = p->latency;
+            all.bottleneck = items[i].model->name;
+        }
+    }
+    return all;
+}
+
+/* FINN's folding of a network: each layer to the target; where one cannot reach it, all again to what the slowest has reached, so that no
+ * layer is faster than is of use. */
+static bool explore_network(visa_compilation *c, const visa_explore_options *o, strbuf *out)
+{
+    size_t count = c->module->dataflow_count;
+    explore *items = ARENA_ARRAY(c->arena, explore, count);
+    for (size_t i = 0; i < count; i++) {
+        if (!explore_open(&items[i], c->module->dataflows[i], c->arena, &c->diags))
+            return false;
+        items[i].limits = (explore_limits){o->multipliers, o->weight_bits, o->input_bits, o->block_bits, o->rows, 0};
+        if (o->target_limits)
+            limit_to_target(&items[i].limits, c->target, items[i].model->batch);
+        items[i].parts = 1;
+    }
+    explore_chain all = fold_all(items, count, o->target_cycles);
+    if (all.latency > o->target_cycles) {
+        int64_t slowest = all.latency;
+        all = fold_all(items, count, slowest);
+        all.target = o->target_cycles;
+        all.second = slowest;
+    }
+    if (o->form == VISA_EXPLORE_JSON) {
+        explore_chain_json(items, count, &all, out);
+        return true;
+    }
+    for (size_t i = 0; i < count; i++) {
+        int64_t *choices;
+        explore_ways(&items[i], &items[i].front[0], &choices);
+        strbuf_printf(out, "%-16s L %12" PRId64 " %12" PRId64 " multipliers  %s\n", items[i].model->name, items[i].front[0].latency,
+                      items[i].front[0].multipliers, explore_choice_text(&items[i], choices));
+    }
+    strbuf_printf(out, "all together: L %" PRId64 ", that of %s; %" PRId64 " multipliers\n", all.latency, all.bottleneck, all.multipliers);
+    if (all.second > 0)
+        strbuf_printf(out, "not below %" PRId64 " cycles: folded again to the %" PRId64 " of the slowest\n", all.target, all.second);
+    return true;
+}
+
 bool visa_explore(visa_compilation *c, const visa_explore_options *o, const unsigned char **data, size_t *size)
 {
     *data = NULL;
     *size = 0;
     if (COMPILATION_STOPS(c) || c->diags.error_count > 0 || c->is_book || c->binary_only)
         return false;
+    if (o->folding && !o->model && c->module->dataflow_count > 1 && (o->form == VISA_EXPLORE_TEXT || o->form == VISA_EXPLORE_JSON)) {
+        strbuf all;
+        strbuf_init(&all, c->arena);
+        bool folded = explore_network(c, o, &all);
+        if (o->part > 0) /* another process writes */
+            return folded;
+        *data = (const unsigned char *)all.text;
+        *size = all.bytes;
+        return folded;
+    }
     explore x;
     const dataflow_model *m = model_named(c, o->model);
     if (!m || !explore_open(&x, m, c->arena, &c->diags))
@@ -224,6 +290,7 @@ bool visa_explore(visa_compilation *c, const visa_explore_options *o, const unsi
     switch (o->form) {
     case VISA_EXPLORE_CSV: explore_csv(&x, &out); break;
     case VISA_EXPLORE_SVG: explore_svg(&x, &out); break;
+    case VISA_EXPLORE_JSON: explore_json(&x, &out); break;
     case VISA_EXPLORE_KERNEL:
         if (!explore_kernel(&x, c->target, &c->diags, &out) || !source_lay_out(&out))
             return false;

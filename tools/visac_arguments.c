@@ -61,7 +61,7 @@ static int check_explore(const arguments *a)
     if (a->explores && ((a->emit_given && !a->explore_form) || a->run.check.wanted || a->draw || a->sweep || a->run.report.wanted ||
                         a->run.report.trace || a->options.book))
         return usage_error(
-            "--explore is an output of its own: --emit=text, csv, svg or vm with it, no --check, --draw, --sweep or --report");
+            "--explore is an output of its own: --emit=text, csv, json, svg or vm with it, no --check, --draw, --sweep or --report");
     if (!a->explores && a->explore_form && !(a->question && a->explore.form == VISA_EXPLORE_KERNEL))
         return usage_error("--emit=text, csv and vm are forms of --explore");
     if (!a->explores && (a->explore.target_cycles || a->search >= 0 || tool_explore_limited(&a->explore)))
@@ -292,7 +292,10 @@ static void take_choices(arguments *a)
         a->emit = EMIT_STEP_SVG;
     } else if (a->explore_form)
         a->explore.form = forms[a->emit_choice - EMIT_KINDS];
-    else if (a->emit_given)
+    else if (a->explores && a->emit_choice == EMIT_JSON) { /* one word for both */
+        a->explore_form = true;
+        a->explore.form = VISA_EXPLORE_JSON;
+    } else if (a->emit_given)
         a->emit = (emit_kind)a->emit_choice;
     a->explore.folding = a->search == 1;
     a->options.places_all |= a->place == 1;

@@ -1,7 +1,11 @@
 #!/usr/bin/env python3
 """Published figures of the dataflow model: expected cycles of FINN's layers, networks and folding search, Brainsmith's examples, the sizes of design
 spaces and the answers to questions about them. Nothing is read from elsewhere: layer by layer as FINN's tests and notebooks have them."""
+import csv
+import io
 import itertools
+import json
+import random
 import sys
 
 import os
@@ -70,6 +74,55 @@ def check_folding():
     return len(FOLDING), faults
 
 
+def fold(mw, mh, bits, target, limit):
+    """FINN's folding of one layer: SIMD, PE, cycles."""
+    divisors = lambda n: [d for d in range(1, n + 1) if n % d == 0]
+    simd, pe, before = 1, 1, 1
+    for simd in divisors(mw):
+        if mh * (mw // simd) < target:
+            break
+        if simd > 1 and bits * simd > limit:
+            simd = before
+            break
+        before = simd
+    if mh * (mw // simd) >= target:
+        for pe in divisors(mh):
+            if mh // pe * (mw // simd) < target:
+                break
+    return simd, pe, mh // pe * (mw // simd)
+
+
+def check_chains():
+    """Networks folded together, the second pass included, against the rule; JSON against CSV of each item."""
+    faults, rng, again = [], random.Random(1), 0
+    for n in range(30):
+        layers = [(rng.choice([8, 12, 27, 64, 96]), rng.choice([4, 10, 16, 64]), rng.choice([1, 2, 4])) for _ in range(rng.randrange(2, 6))]
+        target = rng.choice([2, 5, 17, 40, 65, 200, 1000])
+        text = "".join(conformance.mvau({"MW": mw, "MH": mh, "numInputVectors": 1, "SIMD": 1, "PE": 1}, f"L{i}").replace("dtype: i8 }], outputs", f"dtype: u{bits} }}], outputs")
+                       for i, (mw, mh, bits) in enumerate(layers))
+        status, out, error = conformance.run(text, "--explore", "--search=folding", f"--target-cycles={target}", "--limit=block-bits=36", "--emit=json")
+        if status:
+            faults.append(error)
+            continue
+        got, want = json.loads(out), [fold(mw, mh, bits, target, 36) for mw, mh, bits in layers]
+        slowest = max(w[2] for w in want)
+        if slowest > target:
+            again += 1
+            want = [fold(mw, mh, bits, slowest, 36) for mw, mh, bits in layers]
+        ours = [(next(iter(c["i0"][1:2]), 1), c["w0"][0], i["front"][0]["L"]) for i in got["items"] for c in [i["front"][0]["choices"][0]["parallel"]]]
+        if ours != want or got["L"] != max(w[2] for w in want) or got["multipliers"] != sum(s * p for s, p, _ in want):
+            faults.append(f"{layers} to {target}: {ours}, by the rule {want}")
+        status, out, _ = conformance.run(text, "--explore=L1", "--emit=json")
+        front = json.loads(out)["front"]
+        _, table, _ = conformance.run(text, "--explore=L1", "--emit=csv")
+        rows = [(int(r["L"]), int(r["multipliers"])) for r in csv.DictReader(io.StringIO(table))]
+        if [(p["L"], p["multipliers"]) for p in front for _ in p["choices"]] != rows:
+            faults.append(f"JSON and CSV of {layers[1]} differ")
+    if again < 5:
+        faults.append(f"{again} networks needed a second pass; too few to say anything")
+    return 30, faults
+
+
 def check_spaces():
     """How many points, and what is asked of them."""
     faults = []
@@ -96,7 +149,7 @@ def check_padding():
 
 def main():
     failed = 0
-    for what, (count, faults) in (("matrix-vector units", check_mvau()), ("networks", check_networks()), ("layers", check_layers()), ("foldings", check_folding()),
+    for what, (count, faults) in (("matrix-vector units", check_mvau()), ("networks", check_networks()), ("layers", check_layers()), ("foldings", check_folding()), ("networks folded together", check_chains()),
                                   ("questions about design spaces", check_spaces()), ("padded tensors", check_padding())):
         print("\n".join(faults + [f"{count} {what}, {len(faults)} faults"]))
         failed += len(faults)
