@@ -8,6 +8,7 @@ import sys
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 GEMM = "C[m, n] = sum(k) A[m, k] * B[n, k]"
+CONV = "O[y, x, f] = sum(r, s, c) I[y + r, x + s, c] * W[f, r, s, c]"
 LAYER = "O[y, x, f] = relu(sum(c) I[y, x, c] * W[f, c] + bias[f])"
 # Name, what it is, question, sizes, types of the operands and of the result.
 KERNELS = [
@@ -26,6 +27,8 @@ KERNELS = [
     ("attention_decode", "decode: scores of 4 queries that share keys", "S[q, s] = (sum(d) Q[q, d] * K[s, d]) * 0.088388", "q=4,s=2048,d=128", "bf16", "f32"),
     ("resnet_conv2_1x1", "ResNet-50, conv2_x, 1 x 1 to 256", LAYER, "y=56,x=56,c=64,f=256", "i8", "i32"),
     ("resnet_conv4_1x1", "ResNet-50, conv4_x, 1 x 1 from 1024", LAYER, "y=14,x=14,c=1024,f=256", "i8", "i32"),
+    ("resnet_conv2_3x3", "ResNet-50, conv2_x, 3 x 3", CONV, "y=56,x=56,r=3,s=3,c=64,f=64", "i8", "i32"),
+    ("resnet_conv3_3x3", "ResNet-50, conv3_x, 3 x 3", CONV, "y=28,x=28,r=3,s=3,c=128,f=128", "i8", "i8"),
     ("mobilenet_expand", "MobileNetV2, expansion by 6, ReLU6", "O[y, x, f] = min(relu(sum(c) I[y, x, c] * W[f, c] + bias[f]), 6)", "y=28,x=28,c=32,f=192", "bf16", "bf16"),
 ]
 

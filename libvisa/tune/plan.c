@@ -361,7 +361,10 @@ tune_bound tune_bound_of(const target *t, const tune_question *q)
 {
     const int64_t *size = q->size;
     int64_t batch = size[TUNE_BATCH], k = size[TUNE_SUM];
-    int64_t bytes[] = {bytes_of(q->type, batch * size[TUNE_ROW] * k), bytes_of(q->type, batch * size[TUNE_COLUMN] * k),
+    int64_t streamed = batch * size[TUNE_ROW] * k;
+    if (q->window_count > 0) /* an image is stored once */
+        streamed = batch * tune_window_places(q, 0) * tune_window_places(q, 1) * q->axes[q->window_channel].size;
+    int64_t bytes[] = {bytes_of(q->type, streamed), bytes_of(q->type, batch * size[TUNE_COLUMN] * k),
                        bytes_of(q->out_type, batch * size[TUNE_ROW] * size[TUNE_COLUMN])};
     tune_bound b = {0};
     int64_t least = 0;

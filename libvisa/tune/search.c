@@ -50,10 +50,8 @@ static const char *refusal(const visa_compilation *c, arena *a)
     return "its commands cannot be followed";
 }
 
-bool tune_try(const target *t, const tune_question *q, const tune_plan *p, arena *a, tune_trial *out)
+bool tune_try_text(arena *a, tune_trial *out)
 {
-    *out = (tune_trial){0};
-    tune_write(q, p, t, "", NULL, a, &out->text);
     visa_compilation *c = visa_compile("tuned.vm", out->text.text.text, out->text.text.bytes, &(visa_options){.binary_only = true});
     if (!c)
         return false;
@@ -62,6 +60,13 @@ bool tune_try(const target *t, const tune_question *q, const tune_plan *p, arena
     out->steps = visa_steps(c);
     visa_free(c);
     return true;
+}
+
+bool tune_try(const target *t, const tune_question *q, const tune_plan *p, arena *a, tune_trial *out)
+{
+    *out = (tune_trial){0};
+    tune_write(q, p, t, "", NULL, a, &out->text);
+    return tune_try_text(a, out);
 }
 
 bool tune_search(const target *t, const tune_question *q, const visa_tune_options *o, arena *a, tune_answer *out)
