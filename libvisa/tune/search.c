@@ -75,7 +75,7 @@ bool tune_search(const target *t, const tune_question *q, const visa_tune_option
     size_t count, best = SIZE_MAX, refused[TUNE_KINDS] = {0};
     bool accepted[TUNE_KINDS] = {false};
     arena *scratch = arena_new_inside(a);
-    tune_plan *plans = tune_space(t, q, scratch, &count);
+    tune_plan *plans = tune_space(t, q, TUNE_KEPT_OF_A_KIND, scratch, &count);
     uint64_t left = o->work;
     for (size_t i = 0; i < count; i++) {
         unsigned kind = tune_kind_of(q, &plans[i]);
