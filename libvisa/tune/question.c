@@ -99,23 +99,80 @@ static bool axis_index(reader *r, const char *asked, src_range range, size_t *ou
     return true;
 }
 
+static bool refuse_window(reader *r, src_range range, const char *what)
+{
+    diag *d = diag_add(r->diags, E_TUNE_LAYOUT, range, "%s", what);
+    diag_help(r->diags, d,
+              "a convolution is asked as O[n, y, x, f] = sum(r, s, c) I[n, y*2 + r, x*2 + s, c] * W[f, r, s, c], with or without n; an "
+              "image has its border of zeros "
+              "in HBM");
+    return false;
+}
+
+/* "* 2" behind an axis of a window. */
+static bool read_factor_of_axis(reader *r, int64_t *out)
+{
+    *out = 1;
+    if (!takes(r, '*'))
+        return true;
+    skip_blanks(r);
+    size_t begin = r->at, digits = strspn(r->text + begin, "0123456789");
+    r->at += digits;
+    *out = digits > 0 && digits < 6 ? strtol(r->text + begin, NULL, 10) : 0;
+    return *out > 0 || refuse_window(r, range_from(r, begin), "an axis of a window counts by 1 to 99999 places");
+}
+
+static bool axis_of_tensor(reader *r, tune_tensor *t, unsigned bit, size_t *axis)
+{
+    src_range range;
+    const char *name = read_name(r, "the name of an axis", &range);
+    if (!name || !axis_index(r, name, range, axis))
+        return false;
+    tune_axis *a = &r->q->axes[*axis];
+    if (a->stands_in & bit)
+        return refuse(r, range, arena_printf(r->diags->arena, "axis `%s` stands here twice", name));
+    a->stands_in |= bit;
+    if (t)
+        t->axes[t->count++] = *axis;
+    return true;
+}
+
+/* What may follow an axis of an operand: `y*2 + r`. */
+static bool read_window(reader *r, tune_tensor *t, unsigned bit, size_t kept)
+{
+    skip_blanks(r);
+    size_t begin = r->at;
+    char c = r->text[begin];
+    if (c != '*' && c != '+' && c != '-')
+        return true;
+    tune_window w = {.kept = kept};
+    if (!t || !(bit & (1U << TUNE_LEFT | 1U << TUNE_RIGHT)) || r->q->window_count == TUNE_WINDOWS)
+        return refuse_window(r, range_from(r, begin), "a window stands here, or a third one");
+    if (!read_factor_of_axis(r, &w.stride))
+        return false;
+    if (!takes(r, '+'))
+        return refuse_window(r, range_from(r, begin), "a window is a kept axis and a summed one, and begins inside of its image");
+    skip_blanks(r);
+    if (isdigit((unsigned char)r->text[r->at]))
+        return refuse_window(r, range_from(r, begin), "a window has no distance of its own");
+    if (!axis_of_tensor(r, t, bit, &w.summed) || !read_factor_of_axis(r, &w.dilation))
+        return false;
+    skip_blanks(r);
+    if (r->text[r->at] == '-' || r->text[r->at] == '+')
+        return refuse_window(r, range_from(r, begin), "a window begins inside of its image: padding is not made by the kernel");
+    r->q->windows[r->q->window_count++] = w;
+    return true;
+}
+
 /* Names up to `end`; of a tensor where there is one. */
 static bool read_axes(reader *r, char end, tune_tensor *t, unsigned bit)
 {
     if (takes(r, end))
         return true;
     do {
-        src_range range;
         size_t axis;
-        const char *name = read_name(r, "the name of an axis", &range);
-        if (!name || !axis_index(r, name, range, &axis))
+        if (!axis_of_tensor(r, t, bit, &axis) || !read_window(r, t, bit, axis))
             return false;
-        tune_axis *a = &r->q->axes[axis];
-        if (a->stands_in & bit)
-            return refuse(r, range, arena_printf(r->diags->arena, "axis `%s` stands here twice", name));
-        a->stands_in |= bit;
-        if (t)
-            t->axes[t->count++] = axis;
     } while (takes(r, ','));
     return expect(r, end);
 }
@@ -462,6 +519,50 @@ static bool check_order(reader *r, tune_place place)
     return true;
 }
 
+int64_t tune_window_places(const tune_question *q, size_t window)
+{
+    const tune_window *w = &q->windows[window];
+    return (q->axes[w->kept].size - 1) * w->stride + (q->axes[w->summed].size - 1) * w->dilation + 1;
+}
+
+/* A convolution in the one form that kernels are made for. */
+static bool check_windows(reader *r)
+{
+    tune_question *q = r->q;
+    const tune_tensor *image = &q->tensors[q->stream], *filter = &q->tensors[q->weights], *out = &q->tensors[TUNE_OUT];
+    size_t first = image->count == 6, y = q->windows[0].kept, x = q->windows[1].kept, down = q->windows[0].summed,
+           across = q->windows[1].summed;
+    bool counts = q->window_count == TUNE_WINDOWS && (image->count == 5 || first) && filter->count == 4 && out->count == 3 + first;
+    if (!counts || image->axes[first] != y || image->axes[first + 2] != x || out->axes[first] != y || out->axes[first + 1] != x ||
+        (first && out->axes[0] != image->axes[0]) || filter->axes[0] != out->axes[first + 2] || filter->axes[1] != down ||
+        filter->axes[2] != across || filter->axes[3] != image->axes[first + 4])
+        return refuse_window(r, image->range, "windows stand in a question that is no convolution of images whose channels are innermost");
+    q->window_channel = filter->axes[3];
+    if (first)
+        q->axes[out->axes[0]].role = TUNE_BATCH; /* an iteration for each image */
+    __int128 cells = q->axes[q->window_channel].size;
+    for (size_t i = 0; i < TUNE_WINDOWS; i++) {
+        const tune_window *w = &q->windows[i];
+        cells *= (__int128)(q->axes[w->kept].size - 1) * w->stride + (__int128)(q->axes[w->summed].size - 1) * w->dilation + 1;
+        if (cells > MOST_PRODUCTS) {
+            diag *d = diag_add(r->diags, E_TUNE_SIZE, image->range, "an image of `%s` has more than 2^52 elements", image->name);
+            diag_help(r->diags, d, "ask for a part of it that one launch computes");
+            return false;
+        }
+    }
+    unsigned bits = dtype_row_of(q->type)->bits;
+    if (q->axes[q->window_channel].size * bits % 256 != 0)
+        return refuse_window(r, image->range,
+                             arena_printf(r->diags->arena,
+                                          "an image has channels in multiples of %d: they are the packets that are multiplied",
+                                          (int)(256 / bits)));
+    if (q->axes[filter->axes[0]].size % 8 != 0)
+        return refuse_window(r, filter->range, "a convolution has columns in multiples of 8, the Rows of the Reducer");
+    if (q->operation_count > 0 || q->whole.count > 0)
+        return refuse_window(r, out->range, "operations on the sums of a convolution are not made yet: ask for the sums alone");
+    return true;
+}
+
 static bool find_sizes(reader *r, const visa_tune_options *o)
 {
     tune_question *q = r->q;
@@ -671,7 +772,9 @@ bool tune_question_read(const char *text, int file, const visa_tune_options *opt
     if (!read_text(&r) || !assign_roles(&r) || !find_sizes(&r, options) || !find_types(&r, options) || !check_extras(&r) ||
         !find_epilogue(&r))
         return false;
-    for (int p = 0; p < TUNE_PLACES; p++)
+    if (out->window_count > 0 && !check_windows(&r))
+        return false;
+    for (int p = 0; p < TUNE_PLACES && out->window_count == 0; p++)
         if (!check_order(&r, (tune_place)p))
             return false;
     name_roles(out, diags->arena);
@@ -681,6 +784,8 @@ bool tune_question_read(const char *text, int file, const visa_tune_options *opt
         diag_help(diags, d, "the Reducer multiplies and adds; a product of elements alone is the Vector Engine's");
         return false;
     }
+    if (out->window_count > 0)
+        return true;
     find_rows(out);
     return check_rows(out, diags);
 }

@@ -34,6 +34,13 @@ typedef struct tune_tensor {
     src_range range;
 } tune_tensor;
 
+/* `y*2 + r`: the place of a kept axis and a summed one in an image. */
+typedef struct tune_window {
+    size_t kept, summed; /* axes */
+    int64_t stride, dilation;
+} tune_window;
+enum { TUNE_WINDOWS = 2 };
+
 /* An operand of what is done to the sums: `bias[n]: bf16`. */
 typedef struct tune_extra {
     tune_tensor tensor;
@@ -52,12 +59,18 @@ typedef struct tune_question {
     int64_t size[TUNE_ROLES];          /* of all axes of a role together; 1 without one */
     const char *axis_text[TUNE_ROLES]; /* the kernel's axis: "M", "H_W" for several, NULL for none */
     dtype type, out_type, meets;       /* meets: in which the sums are worked on */
+    tune_window windows[TUNE_WINDOWS]; /* of a convolution, rows and places in them */
+    size_t window_count;               /* 0 or TUNE_WINDOWS */
+    size_t window_channel;             /* axis */
     tune_extra extras[TUNE_EXTRAS_MAX];
     size_t extra_count;
     tune_operation operations[TUNE_OPERATIONS_MAX + 1]; /* [0] adds the sums up to here, where a sum has parts */
     size_t operation_count;                             /* without that one */
     tune_epilogue whole, last_part;                     /* of whole sums, and of the last part of one */
 } tune_question;
+
+/* Places of an image along a window. */
+int64_t tune_window_places(const tune_question *q, size_t window);
 
 /* What is done to sums in so many parts. */
 const tune_epilogue *tune_epilogue_of(const tune_question *q, int64_t parts);

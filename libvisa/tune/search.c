@@ -50,10 +50,8 @@ static const char *refusal(const visa_compilation *c, arena *a)
     return "its commands cannot be followed";
 }
 
-bool tune_try(const target *t, const tune_question *q, const tune_plan *p, arena *a, tune_trial *out)
+bool tune_try_text(arena *a, tune_trial *out)
 {
-    *out = (tune_trial){0};
-    tune_write(q, p, t, "", NULL, a, &out->text);
     visa_compilation *c = visa_compile("tuned.vm", out->text.text.text, out->text.text.bytes, &(visa_options){.binary_only = true});
     if (!c)
         return false;
@@ -64,13 +62,20 @@ bool tune_try(const target *t, const tune_question *q, const tune_plan *p, arena
     return true;
 }
 
+bool tune_try(const target *t, const tune_question *q, const tune_plan *p, arena *a, tune_trial *out)
+{
+    *out = (tune_trial){0};
+    tune_write(q, p, t, "", NULL, a, &out->text);
+    return tune_try_text(a, out);
+}
+
 bool tune_search(const target *t, const tune_question *q, const visa_tune_options *o, arena *a, tune_answer *out)
 {
     *out = (tune_answer){0};
     size_t count, best = SIZE_MAX, refused[TUNE_KINDS] = {0};
     bool accepted[TUNE_KINDS] = {false};
     arena *scratch = arena_new_inside(a);
-    tune_plan *plans = tune_space(t, q, scratch, &count);
+    tune_plan *plans = tune_space(t, q, TUNE_KEPT_OF_A_KIND, scratch, &count);
     uint64_t left = o->work;
     for (size_t i = 0; i < count; i++) {
         unsigned kind = tune_kind_of(q, &plans[i]);

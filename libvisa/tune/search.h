@@ -24,10 +24,19 @@ typedef struct tune_trial {
     const char *refusal;        /* "E-DMA-ALIGN: ..", NULL: it compiles */
 } tune_trial;
 
+/* Compiles and prices out->text; lives in the arena. False: no memory. */
+bool tune_try_text(arena *a, tune_trial *out);
+
 /* Writes, compiles and prices it; lives in the arena. False: no memory. */
 bool tune_try(const target *t, const tune_question *q, const tune_plan *p, arena *a, tune_trial *out);
 
 /* False: no plan compiles. */
 bool tune_search(const target *t, const tune_question *q, const visa_tune_options *o, arena *a, tune_answer *out);
+
+/* Lines in front of a kernel: the question, its cycles and how far they are from the bound; `how`: lines that say what is chosen. */
+const char *tune_head(const tune_question *q, const target *t, const tune_answer *x, const char *how, arena *a);
+
+/* Diagnoses that nothing compiles; false. */
+bool tune_refuse_all(diag_list *diags, const tune_question *q, size_t tried, const char *first_refusal);
 
 #endif

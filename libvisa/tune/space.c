@@ -6,17 +6,18 @@
 #include "support/budget.h"
 #include "support/integer.h"
 
-enum { KEPT_OF_A_KIND = 32, MOST_DIGITS = 64, MOST_LOOPS = 256, SHORTEST_PART = 128 };
+enum { MOST_DIGITS = 64, MOST_LOOPS = 256, SHORTEST_PART = 128 };
 
 typedef struct kind {
-    tune_plan plans[KEPT_OF_A_KIND];
-    size_t count;
+    tune_plan *plans;
+    size_t count, capacity;
 } kind;
 
 typedef struct space {
     const target *target;
     const tune_question *question;
     kind *kinds;
+    size_t kept; /* of a kind */
     arena *arena;
 } space;
 
@@ -37,12 +38,14 @@ static void keep(space *x, const tune_plan *p)
     size_t at = k->count;
     while (at > 0 && k->plans[at - 1].cycles > p->cycles)
         at--;
-    if (at == KEPT_OF_A_KIND)
+    if (at == x->kept)
         return;
-    size_t moved = smaller((int64_t)k->count, KEPT_OF_A_KIND - 1) - at;
+    if (k->count == x->kept)
+        k->count--;
+    size_t moved = k->count - at;
+    ARENA_PUSH(x->arena, k->plans, k->count, k->capacity, *p);
     memmove(&k->plans[at + 1], &k->plans[at], moved * sizeof *p);
     k->plans[at] = *p;
-    k->count += k->count < KEPT_OF_A_KIND;
 }
 
 static void consider(space *x, tune_plan p)
@@ -152,9 +155,9 @@ static size_t loop_counts(int64_t size, int64_t *out)
     return count;
 }
 
-tune_plan *tune_space(const target *t, const tune_question *q, arena *a, size_t *count)
+tune_plan *tune_space(const target *t, const tune_question *q, size_t kept, arena *a, size_t *count)
 {
-    space x = {t, q, ARENA_ARRAY(a, kind, TUNE_KINDS), a};
+    space x = {t, q, ARENA_ARRAY(a, kind, TUNE_KINDS), kept, a};
     int64_t loops[3][MOST_DIGITS];
     size_t counts[3];
     for (int role = TUNE_BATCH; role < TUNE_SUM; role++)
@@ -168,9 +171,13 @@ tune_plan *tune_space(const target *t, const tune_question *q, arena *a, size_t 
                         consider_splits(&x, of, clustered);
                 }
     *count = 0;
-    tune_plan *all = ARENA_ARRAY(a, tune_plan, TUNE_KINDS * KEPT_OF_A_KIND);
+    for (int k = 0; k < TUNE_KINDS; k++)
+        *count += x.kinds[k].count;
+    tune_plan *all = ARENA_ARRAY(a, tune_plan, *count + 1);
+    *count = 0;
     for (int k = 0; k < TUNE_KINDS; k++) {
-        memcpy(all + *count, x.kinds[k].plans, x.kinds[k].count * sizeof *all);
+        if (x.kinds[k].count > 0)
+            memcpy(all + *count, x.kinds[k].plans, x.kinds[k].count * sizeof *all);
         *count += x.kinds[k].count;
     }
     for (size_t i = 1; i < *count; i++) /* stable: equal estimates in the order of their kinds */

@@ -7,12 +7,12 @@
 
 #include "libvisa/tune/plan.h"
 
-enum { TUNE_KINDS = 512 };
+enum { TUNE_KINDS = 512, TUNE_KEPT_OF_A_KIND = 32 };
 
 /* A kind's number: below TUNE_KINDS. */
 unsigned tune_kind_of(const tune_question *q, const tune_plan *p);
 
-/* Sorted; lives in the arena. */
-tune_plan *tune_space(const target *t, const tune_question *q, arena *a, size_t *count);
+/* The best `kept` of each kind, sorted; lives in the arena. */
+tune_plan *tune_space(const target *t, const tune_question *q, size_t kept, arena *a, size_t *count);
 
 #endif

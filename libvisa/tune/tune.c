@@ -6,6 +6,7 @@
 #include "libvisa/compilation.h"
 #include "libvisa/layout.h"
 #include "libvisa/tune/search.h"
+#include "libvisa/tune/window.h"
 
 /* "M: 4 iterations x 2 clusters x 8 slices x 16" */
 static void describe_split(const tune_question *q, const tune_split *s, tune_role role, strbuf *out)
@@ -25,8 +26,30 @@ static void describe_split(const tune_question *q, const tune_split *s, tune_rol
     strbuf_puts(out, "\n");
 }
 
-static const char *head_of(const tune_question *q, const tune_answer *x, const attainable *b, arena *a)
+static const char *describe_plan(const tune_question *q, const tune_plan *p, arena *a)
 {
+    strbuf out;
+    strbuf_init(&out, a);
+    for (int role = TUNE_BATCH; role < TUNE_SUM; role++)
+        describe_split(q, &p->split[role], (tune_role)role, &out);
+    if (p->sum_loop > 1)
+        strbuf_printf(&out, "//   %s: %" PRId64 " parts of %" PRId64 "\n", q->axis_text[TUNE_SUM], p->sum_loop, tune_sum_part(p));
+    return out.text;
+}
+
+bool tune_refuse_all(diag_list *diags, const tune_question *q, size_t tried, const char *first_refusal)
+{
+    src_range all = {q->tensors[TUNE_OUT].range.file, 0, (uint32_t)strlen(q->text)};
+    diag *d = diag_add(diags, E_TUNE_NONE, all, "no kernel of the %zu that were tried compiles", tried);
+    if (first_refusal)
+        diag_note(diags, d, SRC_NOWHERE, "the first one: %s", first_refusal);
+    diag_help(diags, d, "ask for sizes that are multiples of 64 elements, or for a part of the tensors");
+    return false;
+}
+
+const char *tune_head(const tune_question *q, const target *t, const tune_answer *x, const char *how, arena *a)
+{
+    attainable bound = tune_bound_of(t, q), *b = &bound;
     strbuf out;
     strbuf_init(&out, a);
     strbuf_puts(&out, "// ");
@@ -39,11 +62,7 @@ static const char *head_of(const tune_question *q, const tune_answer *x, const a
                   " (copies %" PRId64 ", products %" PRId64 ").\n",
                   x->cycles, x->cycles / b->cycles, x->cycles * 100 / b->cycles % 100, b->cycles, b->copies, b->products);
     strbuf_printf(&out, "// The DMA Engine works in %" PRId64 " %% of them.\n", x->dma_cycles * 100 / x->cycles);
-    for (int role = TUNE_BATCH; role < TUNE_SUM; role++)
-        describe_split(q, &x->plan.split[role], (tune_role)role, &out);
-    if (x->plan.sum_loop > 1)
-        strbuf_printf(&out, "//   %s: %" PRId64 " parts of %" PRId64 "\n", q->axis_text[TUNE_SUM], x->plan.sum_loop,
-                      tune_sum_part(&x->plan));
+    strbuf_puts(&out, how);
     strbuf_printf(&out, "// Made by visac tune: %zu kernels compiled, %zu of them refused, %zu more left by the budget.\n", x->tried,
                   x->refused, x->left);
     return out.text;
@@ -56,17 +75,16 @@ static bool answer(visa_compilation *c, const visa_tune_options *o, const char *
     tune_answer x;
     if (file < 0 || !tune_question_read(o->question, file, o, &c->diags, &q))
         return false;
-    if (!tune_search(c->target, &q, o, c->arena, &x)) {
-        src_range all = {file, 0, (uint32_t)strlen(o->question)};
-        diag *d = diag_add(&c->diags, E_TUNE_NONE, all, "no kernel of the %zu that were tried compiles", x.tried);
-        if (x.first_refusal)
-            diag_note(&c->diags, d, SRC_NOWHERE, "the first one: %s", x.first_refusal);
-        diag_help(&c->diags, d, "ask for sizes that are multiples of 64 elements, or for a part of the tensors");
-        return false;
-    }
-    attainable bound = tune_bound_of(c->target, &q);
     tune_text out;
-    tune_write(&q, &x.plan, c->target, head_of(&q, &x, &bound, c->arena), &x.found, c->arena, &out);
+    if (q.window_count > 0) {
+        if (!tune_window_answer(c->target, &q, o, &c->diags, &out.text))
+            return false;
+    } else {
+        if (!tune_search(c->target, &q, o, c->arena, &x))
+            return tune_refuse_all(&c->diags, &q, x.tried, x.first_refusal);
+        const char *how = describe_plan(&q, &x.plan, c->arena);
+        tune_write(&q, &x.plan, c->target, tune_head(&q, c->target, &x, how, c->arena), &x.found, c->arena, &out);
+    }
     if (!source_lay_out(&out.text))
         return false;
     *text = out.text.text;

@@ -60,7 +60,7 @@ START_TEST(plans_of_a_question)
     ck_assert(read(x, a, &diags, &q));
     attainable bound = tune_bound_of(t, &q);
     size_t count, compiled = 0;
-    tune_plan *plans = tune_space(t, &q, a, &count);
+    tune_plan *plans = tune_space(t, &q, TUNE_KEPT_OF_A_KIND, a, &count);
     size_t step = (size_t)suite_rounds(8, 1); /* of plans in the order of their estimates every so many */
     step = step ? step : 1;
     int64_t *percent = ARENA_ARRAY(a, int64_t, count);
@@ -89,11 +89,63 @@ START_TEST(plans_of_a_question)
 }
 END_TEST
 
+/* 60 questions so small that every plan of them is compiled. Their answers are at most 3 % slower than the best of all. */
+static const int64_t SMALL[][3] = {{8, 8, 32},   {16, 16, 64}, {32, 16, 32}, {16, 32, 128}, {8, 64, 64},  {64, 8, 64},
+                                   {32, 32, 32}, {24, 40, 96}, {1, 32, 64},  {12, 16, 64},  {64, 16, 32}, {16, 8, 256}};
+static const char *const SMALL_TYPES[][2] = {{"i8", "i32"}, {"i8", "i8"}, {"bf16", "f32"}, {"bf16", "bf16"}, {"f8e4m3", "f32"}};
+enum {
+    SMALL_SIZES = sizeof SMALL / sizeof *SMALL,
+    SMALL_QUESTIONS = SMALL_SIZES * 5,
+    EVERY_PLAN = 1 << 20,
+    WORK_OF_ANSWER = 2 * VISA_TUNE_STEPS_OF_SECOND
+};
+
+START_TEST(answer_against_all_plans)
+{
+    const int64_t *size = SMALL[_i % SMALL_SIZES];
+    const char *const *types = SMALL_TYPES[_i / SMALL_SIZES];
+    asked x = {.text = ROWS, .dtype = types[0], .out = types[1], .sizes = {0, size[2], size[0], size[1]}};
+    int every = suite_rounds(25, 1);
+    if (_i % (every ? every : 25) != 0)
+        return;
+    const target *t = target_by_name("rngd");
+    arena *a = arena_new(), *scratch = arena_new();
+    diag_list diags;
+    tune_question q;
+    tune_answer answer;
+    visa_tune_options o = {.work = WORK_OF_ANSWER};
+    ck_assert(read(&x, a, &diags, &q));
+    ck_assert(tune_search(t, &q, &o, a, &answer));
+    size_t count;
+    tune_plan *plans = tune_space(t, &q, EVERY_PLAN, a, &count);
+    int64_t best = INT64_MAX;
+    for (size_t i = 0; i < count; i++) {
+        arena_mark mark = arena_mark_here(scratch);
+        tune_trial one;
+        ck_assert(tune_try(t, &q, &plans[i], scratch, &one));
+        if (!one.refusal && one.cycles < best)
+            best = one.cycles;
+        arena_rewind(scratch, mark);
+    }
+    if (getenv("VISA_SHOW"))
+        printf("%" PRId64 " %" PRId64 " %" PRId64 " %s %s: %zu plans, best %" PRId64 ", answer %" PRId64 "\n", size[0], size[1], size[2],
+               types[0], types[1], count, best, answer.cycles);
+    ck_assert_msg(answer.cycles * 100 <= best * 103,
+                  "%" PRId64 " x %" PRId64 " x %" PRId64 " %s %s: %" PRId64 " cycles, of all plans the best takes %" PRId64, size[0],
+                  size[1], size[2], types[0], types[1], answer.cycles, best);
+    arena_free(scratch);
+    arena_free(a);
+}
+END_TEST
+
 int main(void)
 {
     Suite *s = suite_create("tune_plans");
     TCase *t = suite_case("plans");
     tcase_add_loop_test(t, plans_of_a_question, 0, QUESTION_COUNT);
     suite_add_tcase(s, t);
+    TCase *all = suite_case("all plans");
+    tcase_add_loop_test(all, answer_against_all_plans, 0, SMALL_QUESTIONS);
+    suite_add_tcase(s, all);
     return suite_status(s);
 }

@@ -217,6 +217,36 @@ def rounded():
     check(found == expected, "rounded: other numbers than relu((sum + bias) * 0.5)")
 
 
+CONVOLUTION = "O[n, y, x, f] = sum(r, s, c) I[n, y*{a} + r*{b}, x*{a} + s*{b}, c] * W[f, r, s, c]"
+
+
+def convolutions():
+    """Strides and dilations by --check, one of them with numbers from loops in Python."""
+    for a, b, of, dtype, out in [(1, 1, (1, 6, 6, 16, 3, 3, 32), "i8", "i32"), (2, 1, (2, 5, 7, 8, 3, 2, 64), "i8", "i8"), (1, 3, (3, 4, 4, 24, 2, 3, 16), "bf16", "f32"),
+                                 (3, 2, (1, 7, 3, 32, 1, 5, 48), "bf16", "bf16"), (2, 1, (1, 8, 8, 8, 1, 1, 32), "f8e4m3", "f32")]:
+        ran = tune(CONVOLUTION.format(a=a, b=b), dict(zip("nyxfrsc", of)), f"--dtype={dtype}", f"--out={out}", "--check")
+        check(ran.status == 0 and "agree" in ran.text() and "proven" in ran.text(), f"convolution {a} {b} {of} {dtype}: " + ran.text())
+    y, x, f, r, s, c, stride, dilation = 4, 3, 8, 3, 2, 32, 2, 3
+    high, wide = (y - 1) * stride + (r - 1) * dilation + 1, (x - 1) * stride + (s - 1) * dilation + 1
+    rng = random.Random(11)
+    image, weights = ([rng.randint(-8, 7) for _ in range(n)] for n in (high * wide * c, f * r * s * c))
+    with tempfile.TemporaryDirectory() as work:
+        path = lambda name: os.path.join(work, name)
+        made = tune("O[y, x, f] = sum(r, s, c) P[y*2 + r*3, x*2 + s*3, c] * W[f, r, s, c]", {"y": y, "x": x, "f": f, "r": r, "s": s, "c": c}, "--dtype=i8",
+                    "--emit=bin", "-o", path("o.bin"))
+        check(made.status == 0, made.text())
+        write_npy(path("p.npy"), "b", "|i1", (high, wide, c), image)
+        write_npy(path("w.npy"), "b", "|i1", (f, r, s, c), weights)
+        names = re.findall(r"^out (\w+):", visa_tools.run(["visa-run", path("o.bin"), "--list"]).text(), re.M)
+        ran = visa_tools.run(["visa-run", path("o.bin"), "--input", "p=" + path("p.npy"), "--input", "w=" + path("w.npy"), "--output", f"{names[0]}=" + path("o.npy")])
+        check(ran.status == 0, ran.text())
+        with open(path("o.npy"), "rb") as file:
+            found = struct.unpack(f"<{y * x * f}i", file.read()[-4 * y * x * f:])
+    expected = tuple(sum(image[((i * stride + u * dilation) * wide + j * stride + v * dilation) * c + k] * weights[((g * r + u) * s + v) * c + k]
+                         for u in range(r) for v in range(s) for k in range(c)) for i in range(y) for j in range(x) for g in range(f))
+    check(found == expected, "convolution: other numbers than loops give")
+
+
 def turned():
     """Weights that lie turned are copied in long runs: more slices share rows, and exchange them."""
     for dtype in ["i4", "i8", "bf16"]:
@@ -254,6 +284,16 @@ def command_line():
             (["tune", "C[m, n] = sum(k) A[m, k] * B[n, k] + sum(k) A[m, k] * B[n, k]", "-D", "m=8,n=8,k=64"], 1, "one sum"),
             (["tune", "C[m, n] = " + "(" * 4000 + "1", "-D", "m=8"], 1, "E-NESTING"),
             (["tune", "C[m, n] = sum(k) A[m, k] * B[n, k]" + " + 1" * 25, "-D", "m=8,n=8,k=64"], 1, "at most 24 operations"),
+            (["tune", "O[y, x, f] = sum(r, s, c) I[y - 1 + r, x + s, c] * W[f, r, s, c]", "-D", "y=4,x=4,r=3,s=3,c=32,f=8"], 1, "begins inside of its image"),
+            (["tune", "O[y, x, f] = sum(r, s, c) I[y + r - 1, x + s, c] * W[f, r, s, c]", "-D", "y=4,x=4,r=3,s=3,c=32,f=8"], 1, "padding is not made"),
+            (["tune", "O[y, x, f] = sum(r, s, c) I[c, y + r, x + s] * W[f, r, s, c]", "-D", "y=4,x=4,r=3,s=3,c=32,f=8"], 1, "channels are innermost"),
+            (["tune", "O[y, x, f] = sum(r, s, c) I[y + r, x + s, c] * W[f, c, r, s]", "-D", "y=4,x=4,r=3,s=3,c=32,f=8"], 1, "no convolution of images"),
+            (["tune", "O[y, x, f] = sum(r, s, c) I[y + r, x + s, c] * W[f, r, s, c] + 1", "-D", "y=4,x=4,r=3,s=3,c=32,f=8"], 1, "not made yet"),
+            (["tune", "O[y, x, f] = sum(r, s, c) I[y*0 + r, x + s, c] * W[f, r, s, c]", "-D", "y=4,x=4,r=3,s=3,c=32,f=8"], 1, "counts by 1 to"),
+            (["tune", "O[y, x, f] = sum(r, s, c) I[y + r, x + s, c] * W[f, r, s, c]", "-D", "y=4,x=4,r=3,s=3,c=3,f=8"], 1, "channels in multiples of 16"),
+            (["tune", "O[y, x, f] = sum(r, s, c) I[y + r, x + s, c] * W[f, r, s, c]", "-D", "y=4,x=4,r=3,s=3,c=16,f=9"], 1, "columns in multiples of 8"),
+            (["tune", "O[y, x, f] = sum(r, s, c) I[y*99999 + r, x*99999 + s, c] * W[f, r, s, c]", "-D", "y=99999,x=99999,r=1,s=1,c=16,f=8"], 1, "more than 2^52 elements"),
+            (["tune", "O[y, f] = sum(r, c) I[y + r, c] * W[f, r, c]", "-D", "y=4,r=3,c=16,f=8"], 1, "no convolution of images"),
             (["tune", "", "-D", "m=2"], 1, "the name of a tensor"),
             (["tune", PRODUCT, "-D", "m=8,n=8,k=64", "--out=f64"], 1, "E-TUNE-TYPE"),
             (["tune", "C[m, M] = sum(k) A[m, k] * B[M, k]", "-D", "m=2,M=2,k=64"], 1, "differ in case alone")]:
@@ -269,6 +309,7 @@ def main():
             for b_turned in (False, True):
                 numbers(a_turned, b_turned)
         epilogues()
+        convolutions()
         rounded()
         turned()
         vectors()

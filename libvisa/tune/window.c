@@ -1,0 +1,318 @@
+#include "libvisa/tune/window.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "support/integer.h"
+
+/* What a slice has: rows of results, all places in a row, columns. */
+typedef struct window_plan {
+    int64_t row_slices, rows, column_slices, columns;
+    bool rows_of_clusters, columns_of_clusters, main_weights;
+    int64_t bytes; /* that are copied to DM */
+} window_plan;
+
+typedef struct window_writer {
+    const tune_question *q;
+    const window_plan *p;
+    const target *t;
+    const tune_text *found;
+    arena *a;
+    tune_text *out;
+    const char *image, *row, *place, *down, *across, *channel, *column; /* axes; image: NULL where there is one */
+    int depth;
+} window_writer;
+
+/* ---- text ---- */
+
+__attribute__((format(printf, 2, 3))) static void line(window_writer *w, const char *format, ...)
+{
+    va_list args;
+    va_start(args, format);
+    const char *text = arena_vprintf(w->a, format, args);
+    va_end(args);
+    for (int i = 0; i < w->depth; i++)
+        strbuf_puts(&w->out->text, "    ");
+    strbuf_puts(&w->out->text, text);
+    strbuf_puts(&w->out->text, "\n");
+}
+
+static uint32_t next_line(const window_writer *w)
+{
+    uint32_t lines = 1;
+    for (const char *c = w->out->text.text; *c; c++)
+        lines += *c == '\n';
+    return lines;
+}
+
+static void begin_step(window_writer *w, tune_step step, const char *why)
+{
+    int64_t cycles = w->found ? w->found->steps[step].cycles : 0;
+    line(w, cycles ? "// %s: %" PRId64 " cycles" : "// %s", why, cycles);
+    w->out->steps[step].first = next_line(w);
+}
+
+static void end_step(window_writer *w, tune_step step)
+{
+    w->out->steps[step].last = next_line(w) - 1;
+}
+
+/* "F / 8 % 4", NULL where it has one position. */
+static const char *digit(const window_writer *w, const char *axis, int64_t size, int64_t stride, int64_t count)
+{
+    if (count == 1)
+        return NULL;
+    const char *text = stride > 1 ? arena_printf(w->a, "%s / %" PRId64, axis, stride) : axis;
+    return stride * count < size ? arena_printf(w->a, "%s %% %" PRId64, text, count) : text;
+}
+
+#define LIST(w, ...) list_of((w), (const char *const[]){__VA_ARGS__}, sizeof((const char *const[]){__VA_ARGS__}) / sizeof(const char *))
+static const char *list_of(const window_writer *w, const char *const *parts, size_t count)
+{
+    const char *text = NULL;
+    for (size_t i = 0; i < count; i++)
+        if (parts[i])
+            text = text ? arena_printf(w->a, "%s, %s", text, parts[i]) : parts[i];
+    return text ? text : "1";
+}
+
+static const char *window(const window_writer *w, const char *kept, const char *summed, const tune_window *of)
+{
+    if (!kept)
+        return summed;
+    return arena_printf(w->a, "$(%s:%" PRId64 ", %s:%" PRId64 ")", kept, of->stride, summed, of->dilation);
+}
+
+static int64_t size_of(const tune_question *q, size_t axis)
+{
+    return q->axes[axis].size;
+}
+
+static const char *type_name(dtype type)
+{
+    return dtype_row_of(type)->name;
+}
+
+static void write_head_of_kernel(window_writer *w)
+{
+    const tune_question *q = w->q;
+    const window_plan *p = w->p;
+    int64_t rows = size_of(q, q->windows[0].kept), columns = q->size[TUNE_COLUMN], used = p->row_slices * p->column_slices;
+    strbuf_puts(&w->out->text, "axes![");
+    for (size_t i = 0; i < q->axis_count; i++)
+        strbuf_printf(&w->out->text, "%s%s = %" PRId64, i ? ", " : "", q->axes[i].name, q->axes[i].size);
+    strbuf_puts(&w->out->text, "];\n\n");
+    line(w, "type Chip = m![1];");
+    const char *cluster = p->rows_of_clusters      ? digit(w, w->row, rows, p->rows * p->row_slices, w->t->clusters_per_chip)
+                          : p->columns_of_clusters ? digit(w, w->column, columns, p->columns * p->column_slices, w->t->clusters_per_chip)
+                                                   : arena_printf(w->a, "1 # %lld", (long long)w->t->clusters_per_chip);
+    line(w, "type Cluster = m![%s];", cluster);
+    const char *slices =
+        LIST(w, digit(w, w->row, rows, p->rows, p->row_slices), digit(w, w->column, columns, p->columns, p->column_slices));
+    line(w, used == w->t->slices_per_cluster ? "type Slice = m![%s];" : "type Slice = m![[%s] # %" PRId64 "];", slices,
+         (int64_t)w->t->slices_per_cluster);
+    line(w, "%s", "");
+    line(w, "#[device(chip = 1)]");
+    line(w, "fn contract(");
+    w->depth++;
+    line(w, "device: &mut Device,");
+    const char *places = LIST(w, w->image, window(w, w->row, w->down, &q->windows[0]), window(w, w->place, w->across, &q->windows[1]),
+                              w->channel),
+               *weights = LIST(w, w->column, w->down, w->across, w->channel);
+    for (int place = TUNE_LEFT; place <= TUNE_RIGHT; place++)
+        line(w, "%s: &HbmTensor<%s, Chip, m![%s]>,", q->tensors[place].port, type_name(q->type),
+             place == (int)q->stream ? places : weights);
+    const char *out = LIST(w, w->image, w->row, w->place, w->column);
+    if (w->image)
+        line(w, "%s: &mut HbmTensor<%s, Chip, m![%s]>,", q->tensors[TUNE_OUT].port, type_name(q->out_type), out);
+    w->depth--;
+    line(w, w->image ? ") {" : ") -> HbmTensor<%s, Chip, m![%s]> {", type_name(q->out_type), out);
+    w->depth++;
+}
+
+static const char *part_of_image(const window_writer *w, const char *view)
+{
+    return w->image ? arena_printf(w->a, "%s.tile::<m![%s], 1, _>(g)", view, w->image) : "";
+}
+
+static void write_kernel(window_writer *w)
+{
+    const tune_question *q = w->q;
+    const window_plan *p = w->p;
+    const char *type = type_name(q->type);
+    int64_t rows = size_of(q, q->windows[0].kept), columns = q->size[TUNE_COLUMN], channels = size_of(q, q->window_channel),
+            flit = w->t->flit_bytes * 8 / dtype_row_of(q->type)->bits, packet = channels % (2 * flit) == 0 ? 2 * flit : flit;
+    const char *tile = digit(w, w->row, rows, 1, p->rows), *all = digit(w, w->column, columns, 1, p->columns),
+               *lanes = digit(w, w->column, columns, 1, w->t->rows),
+               *groups = digit(w, w->column, columns, w->t->rows, p->columns / w->t->rows),
+               *steps = digit(w, w->channel, channels, packet, channels / packet), *inner = digit(w, w->channel, channels, 1, packet);
+    write_head_of_kernel(w);
+    begin_step(w, TUNE_LOAD_WEIGHTS, arena_printf(w->a, "%" PRId64 " columns for each slice", p->columns));
+    line(w, "let columns: DmTensor<%s, Chip, Cluster, Slice, m![%s]> = %s.to_dm(&mut device.tdma);", type,
+         LIST(w, all, w->down, w->across, w->channel), q->tensors[q->weights].port);
+    end_step(w, TUNE_LOAD_WEIGHTS);
+    begin_step(w, TUNE_STORE_WEIGHTS,
+               p->main_weights ? "Into the TRF by the main context, 32 bytes a cycle: the sub context's 8 would be waited for"
+                               : "Into the TRF by the sub context, while the image arrives");
+    line(w, "let weights: TrfTensor<%s, Chip, Cluster, Slice, m![%s], m![%s]> = device.%s", type, lanes,
+         LIST(w, groups, w->down, w->across, w->channel), p->main_weights ? "main" : "sub");
+    line(w, "    .begin(columns.view())");
+    line(w, "    .fetch::<m![%s], m![%s]>()", LIST(w, lanes, groups, w->down, w->across), w->channel);
+    line(w, "    .collect()");
+    line(w, "    .to_trf();");
+    end_step(w, TUNE_STORE_WEIGHTS);
+    if (w->image) {
+        line(w, "for g in 0..%" PRId64 " {", q->size[TUNE_BATCH]);
+        w->depth++;
+    }
+    begin_step(w, TUNE_LOAD_ROWS,
+               arena_printf(w->a, "The image's rows for %" PRId64 " rows of results in each slice, with their halo", p->rows));
+    line(w, "let rows: DmTensor<%s, Chip, Cluster, Slice, m![%s]> = %s%s.to_dm(&mut device.tdma);", type,
+         LIST(w, window(w, tile, w->down, &q->windows[0]), window(w, w->place, w->across, &q->windows[1]), w->channel),
+         q->tensors[q->stream].port, part_of_image(w, ".view()"));
+    end_step(w, TUNE_LOAD_ROWS);
+    begin_step(w, TUNE_MULTIPLY,
+               arena_printf(w->a, "The window goes over the image as strides of the fetch; a packet meets %" PRId64 " packets of weights",
+                            p->columns / w->t->rows));
+    line(w, "let products: DmTensor<%s, Chip, Cluster, Slice, m![%s]> = device.main", type_name(q->out_type), LIST(w, tile, w->place, all));
+    line(w, "    .begin(rows.view())");
+    line(w, "    .fetch::<m![%s], m![%s]>()", LIST(w, tile, w->place, w->down, w->across, steps), inner);
+    line(w, "    .collect()");
+    line(w,
+         packet == flit ? "    .contract_outer::<m![%s], m![%s # %" PRId64 "], _, _, _>(&weights)"
+                        : "    .contract_outer::<m![%s], m![%s], _, _, _>(&weights)",
+         LIST(w, tile, w->place, w->down, w->across, steps, groups), inner, 2 * flit);
+    line(w, "    .contract_packet::<m![1]>()");
+    line(w, "    .contract_time::<m![%s]>()", LIST(w, tile, w->place, groups));
+    line(w, "    .contract_lane::<m![%s], m![%s]>(LaneMode::Interleaved)", LIST(w, tile, w->place, groups), lanes);
+    if (q->out_type != dtype_row_of(q->type)->accumulates_in)
+        line(w, "    .cast::<%s, m![%s # %" PRId64 "]>()", type_name(q->out_type), lanes,
+             (int64_t)(w->t->flit_bytes * 8 / dtype_row_of(q->out_type)->bits));
+    line(w, "    .commit_trim::<m![%s]>()", lanes);
+    line(w, "    .commit();");
+    end_step(w, TUNE_MULTIPLY);
+    begin_step(w, TUNE_STORE, "Out");
+    if (w->image)
+        line(w, "products.view().to_hbm_view(&mut device.tdma, %s.view_mut()%s);", q->tensors[TUNE_OUT].port, part_of_image(w, ""));
+    else
+        line(w, "products.to_hbm(&mut device.tdma)");
+    end_step(w, TUNE_STORE);
+    for (; w->depth > 0;) {
+        w->depth--;
+        line(w, "}");
+    }
+}
+
+static void write_window(const target *t, const tune_question *q, const window_plan *p, const char *head, const tune_text *found, arena *a,
+                         tune_text *out)
+{
+    const tune_axis *x = q->axes;
+    window_writer w = {.q = q,
+                       .p = p,
+                       .t = t,
+                       .found = found,
+                       .a = a,
+                       .out = out,
+                       .image = q->axis_text[TUNE_BATCH],
+                       .row = x[q->windows[0].kept].name,
+                       .place = x[q->windows[1].kept].name,
+                       .down = x[q->windows[0].summed].name,
+                       .across = x[q->windows[1].summed].name,
+                       .channel = x[q->window_channel].name,
+                       .column = q->axis_text[TUNE_COLUMN]};
+    *out = (tune_text){0};
+    strbuf_init(&out->text, a);
+    strbuf_puts(&out->text, head);
+    write_kernel(&w);
+}
+
+/* ---- search ---- */
+
+enum { MOST_PLANS = 1024 };
+
+static int compare(const void *a, const void *b)
+{
+    const window_plan *x = a, *y = b;
+    return x->bytes < y->bytes ? -1 : x->bytes > y->bytes;
+}
+
+static size_t window_plans(const target *t, const tune_question *q, window_plan *plans)
+{
+    size_t count = 0;
+    int64_t rows = size_of(q, q->windows[0].kept), columns = q->size[TUNE_COLUMN], clusters = t->clusters_per_chip,
+            bits = dtype_row_of(q->type)->bits, filter = q->size[TUNE_SUM],
+            across = tune_window_places(q, 1) * size_of(q, q->window_channel);
+    for (int clustered = 0; clustered < 3; clustered++)
+        for (int64_t r = 1; r <= smaller(rows, t->slices_per_cluster); r++)
+            for (int64_t c = 1; c * r <= t->slices_per_cluster && count < MOST_PLANS; c *= 2) {
+                int64_t row_parts = r * (clustered == 1 ? clusters : 1), column_parts = c * (clustered == 2 ? clusters : 1);
+                if (rows % row_parts != 0 || columns % (column_parts * t->rows) != 0)
+                    continue;
+                window_plan p = {.row_slices = r,
+                                 .rows = rows / row_parts,
+                                 .column_slices = c,
+                                 .columns = columns / column_parts,
+                                 .rows_of_clusters = clustered == 1,
+                                 .columns_of_clusters = clustered == 2};
+                const tune_window *down = &q->windows[0];
+                int64_t high = (p.rows - 1) * down->stride + (size_of(q, down->summed) - 1) * down->dilation + 1;
+                p.bytes = row_parts * column_parts * (high * across * q->size[TUNE_BATCH] + p.columns * filter) * bits / 8;
+                for (int by_main = 0; by_main < 2 && count < MOST_PLANS; by_main++) {
+                    p.main_weights = by_main;
+                    plans[count++] = p;
+                }
+            }
+    /* stable where bytes are equal: by place */
+    for (size_t i = 1; i < count; i++)
+        for (size_t at = i; at > 0 && compare(&plans[at - 1], &plans[at]) > 0; at--) {
+            window_plan moved = plans[at];
+            plans[at] = plans[at - 1];
+            plans[at - 1] = moved;
+        }
+    return count;
+}
+
+bool tune_window_answer(const target *t, const tune_question *q, const visa_tune_options *o, diag_list *diags, strbuf *out)
+{
+    arena *a = diags->arena, *scratch = arena_new_inside(a);
+    window_plan *plans = ARENA_ARRAY(scratch, window_plan, MOST_PLANS), best = {0};
+    size_t count = window_plans(t, q, plans), tried = 0, refused = 0;
+    tune_trial found = {0};
+    const char *first_refusal = NULL;
+    uint64_t left = o->work;
+    for (size_t i = 0; i < count && (left > 0 || found.cycles == 0); i++) {
+        arena_mark mark = arena_mark_here(scratch);
+        tune_trial one = {0};
+        write_window(t, q, &plans[i], "", NULL, scratch, &one.text);
+        if (!tune_try_text(scratch, &one))
+            break;
+        tried++;
+        refused += one.refusal != NULL;
+        left -= (uint64_t)smaller((int64_t)left, (int64_t)one.steps);
+        if (one.refusal && !first_refusal)
+            first_refusal = arena_strdup(a, one.refusal);
+        if (!one.refusal && (found.cycles == 0 || one.cycles < found.cycles)) {
+            found.cycles = one.cycles;
+            found.dma_cycles = one.dma_cycles;
+            memcpy(found.text.steps, one.text.steps, sizeof one.text.steps);
+            best = plans[i];
+        }
+        arena_rewind(scratch, mark);
+        if (o->progress)
+            o->progress(o->user, (int64_t)(o->work - left), (int64_t)o->work);
+    }
+    arena_free(scratch);
+    if (found.cycles == 0)
+        return tune_refuse_all(diags, q, tried, first_refusal);
+    tune_answer x = {.cycles = found.cycles, .dma_cycles = found.dma_cycles, .tried = tried, .refused = refused, .left = count - tried};
+    const char *how = arena_printf(a,
+                                   "//   rows of results: %" PRId64 " in a slice, %" PRId64 " slices%s\n"
+                                   "//   columns: %" PRId64 " in a slice, %" PRId64 " slices%s\n",
+                                   best.rows, best.row_slices, best.rows_of_clusters ? " in each cluster" : "", best.columns,
+                                   best.column_slices, best.columns_of_clusters ? " in each cluster" : "");
+    tune_text text;
+    write_window(t, q, &best, tune_head(q, t, &x, how, a), &found.text, a, &text);
+    *out = text.text;
+    return true;
+}
