@@ -16,7 +16,8 @@ QUESTIONS = [
     (ROWS, (4096, 4096, 4096), "i8", "", None), (ROWS, (1024, 1024, 1024), "bf16", "", None), (ROWS, (2048, 2048, 2048), "bf16", "", None),
     (ROWS, (4096, 4096, 4096), "bf16", "", None), (ROWS, (4096, 4096, 4096), "bf16", "bf16", 38470560),
     (TURNED, (1024, 1024, 1024), "i8", "", None), (TURNED, (1024, 1024, 1024), "bf16", "", None),
-    (VECTOR, (1, 4096, 4096), "bf16", "", None), (VECTOR, (1, 4096, 4096), "i8", "", None)]
+    (VECTOR, (1, 4096, 4096), "bf16", "", None), (VECTOR, (1, 4096, 4096), "i8", "", None), (VECTOR, (1, 11008, 4096), "bf16", "", None),
+    (VECTOR, (1, 4096, 11008), "bf16", "", None)]
 
 
 def first_number(pattern, text):

@@ -105,8 +105,8 @@ START_TEST(answer_against_all_plans)
     const int64_t *size = SMALL[_i % SMALL_SIZES];
     const char *const *types = SMALL_TYPES[_i / SMALL_SIZES];
     asked x = {.text = ROWS, .dtype = types[0], .out = types[1], .sizes = {0, size[2], size[0], size[1]}};
-    int every = suite_rounds(25, 1);
-    if (_i % (every ? every : 25) != 0)
+    int every = suite_rounds(SMALL_QUESTIONS, 1);
+    if (_i % (every ? every : SMALL_QUESTIONS) != 0)
         return;
     const target *t = target_by_name("rngd");
     arena *a = arena_new(), *scratch = arena_new();
