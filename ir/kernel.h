@@ -239,7 +239,8 @@ struct op {
     const op *kept_time; /* IR_ACCUMULATE: contract_time in front of it, whose Time is kept; NULL: OutTime says it */
     bool parameter;      /* IR_ALLOC: a `&mut` parameter */
     accumulation_kind accumulation;
-    bool unplaced;   /* it makes memory and the source does not say where: `allocate` decides */
+    bool unplaced;       /* it makes memory and the source does not say where: `allocate` decides */
+    int64_t stash_bytes; /* IR_VECTOR_STASH: so many at the end of each slice's VRF are taken while its pass runs */
     const op *after; /* `#[after(name)]`: the last operation of a piece of work that is complete before the one that this one ends begins */
     const op *gone;  /* memory that a reshape took over; NULL: it may be used */
     bool changes;    /* memory whose elements may differ between two reads: written twice, or read before they are written */

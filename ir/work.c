@@ -102,6 +102,15 @@ static void add_access(const target *t, work *w, arena *a, const op *o, bool wri
     ARENA_PUSH(a, w->accesses, w->access_count, w->access_capacity, x);
 }
 
+/* What is set aside lies at the end of the VRF while its pass runs. */
+static void add_stash(const target *t, work *w, arena *a, const op *o)
+{
+    memory_access x = {
+        .memory = o, .kind = TENSOR_VRF, .begin = t->vrf_bytes - o->stash_bytes, .end = t->vrf_bytes, .write = o->stash_bytes > 0};
+    if (x.write)
+        ARENA_PUSH(a, w->accesses, w->access_count, w->access_capacity, x);
+}
+
 /* What an operation makes is written too, unless it writes into what is there. */
 static void add_operands(const target *t, work *w, arena *a, const op *o)
 {
@@ -113,6 +122,7 @@ static void add_operands(const target *t, work *w, arena *a, const op *o)
     }
     if (makes)
         add_access(t, w, a, o, true);
+    add_stash(t, w, a, o);
 }
 
 context work_context(const op *last)
@@ -156,7 +166,7 @@ static void touch_operands(live_range *ranges, const op *o, uint32_t step)
     for (size_t i = 0; i < o->operand_count; i++)
         if (tensor_kind_is_memory(o->operands[i].of->out.kind))
             touch(ranges, o->operands[i].of, step, o);
-    if (op_makes_memory(o))
+    if (op_makes_memory(o) || o->stash_bytes > 0)
         touch(ranges, o, step, o);
 }
 
