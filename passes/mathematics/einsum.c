@@ -705,6 +705,71 @@ static const axis *name_apart(einsum_builder *b, op *o, const axis *a)
     return add_relabel(b, o, a, r) ? r.apart : NULL;
 }
 
+static bool is_term(const einsum_relabel *r, uint32_t number)
+{
+    for (uint32_t i = 0; i < r->term_count; i++)
+        if (r->terms[i].axis == number)
+            return true;
+    return false;
+}
+
+/* Does the source's part in what the step makes depend on the coordinate of the axis? `constant[v]`: value v does not. */
+static bool follows_axis(const einsum_builder *b, const einsum_step *step, uint32_t source, uint32_t number, const bool *constant)
+{
+    const einsum_tensor *v = &b->values[step->s.sources[source]];
+    bool walks = false;
+    for (uint32_t i = 0; i < step->s.digit_count; i++)
+        walks = walks || (step->digits[i].axis == number && einsum_digit_indexes(&step->digits[i], (einsum_side)(EINSUM_A + source)));
+    if (!walks)
+        return false;
+    for (uint32_t k = 0; k < v->rank; k++) { /* as its own axis, as a term of a window, under a new name */
+        const axis *a = b->axes[v->axes[k]];
+        bool own = v->axes[k] == number;
+        if (own && !constant[step->s.sources[source]])
+            return true;
+        for (uint32_t i = 0; i < a->term_count && !own; i++)
+            if (a->terms[i].of == b->axes[number])
+                return true;
+        for (size_t i = 0; i < b->relabel_count && !own; i++)
+            if (b->relabels[i].axis == v->axes[k] && is_term(&b->relabels[i], number))
+                return true;
+    }
+    return false;
+}
+
+/* Does the step write other elements at some coordinates of the axis than at others, or none there? */
+static bool moves_along(const einsum_builder *b, const einsum_step *step, uint32_t number)
+{
+    int64_t written = 1;
+    for (uint32_t i = 0; i < step->s.digit_count; i++)
+        written = step->digits[i].axis == number && step->digits[i].kept ? product_bounded(written, step->digits[i].size) : written;
+    if (einsum_tensor_has(&b->values[step->s.dst], number) && written < b->axes[number]->size)
+        return true;
+    for (uint32_t i = 0; i < step->s.shift_count; i++)
+        if (step->shifts[i].axis == number && step->shifts[i].side == EINSUM_DST)
+            return true;
+    for (uint32_t i = 0; step->s.indices && i + 1 < step->s.source_count; i++)
+        if (step->s.indices[i].axis == number)
+            return true;
+    return step->s.op == MATH_SCATTER;
+}
+
+/* Has the value the same elements at every coordinate of the axis? Then each statement that wrote to it wrote copies along it. */
+static bool is_constant_along(const einsum_builder *b, uint32_t value, uint32_t number)
+{
+    bool *constant = ARENA_ARRAY(b->context->arena, bool, b->value_count + 1),
+         *is_made = ARENA_ARRAY(b->context->arena, bool, b->value_count + 1);
+    for (size_t i = 0; i < b->step_count; i++) {
+        const einsum_step *step = &b->steps[i];
+        bool same = !moves_along(b, step, number) && (!is_made[step->s.dst] || constant[step->s.dst]);
+        for (uint32_t k = 0; k < step->s.source_count; k++)
+            same = same && !follows_axis(b, step, k, number, constant);
+        is_made[step->s.dst] = true;
+        constant[step->s.dst] = same;
+    }
+    return b->values[value].port < 0 && constant[value];
+}
+
 /* An axis that the memory has before and after, of which digits get or were other names: its old coordinates are not its new ones. */
 static bool changes_meaning(const op *o, const axis *a)
 {
@@ -718,11 +783,42 @@ static bool changes_meaning(const op *o, const axis *a)
     return stays && renamed;
 }
 
+/* The source of the reshape without the axes along which it holds copies and that were named anew before, in whatever way: one copy stands
+ * for all. */
+static reference source_once(einsum_builder *b, op *o)
+{
+    const reshape_config *c = o->reshape;
+    reference from = b->of[c->from->index];
+    const einsum_tensor *old = &b->values[from.value];
+    uint32_t *axes = ARENA_ARRAY(b->context->arena, uint32_t, old->rank + 1), rank = 0;
+    for (uint32_t k = 0; k < old->rank; k++) {
+        bool renamed = false;
+        for (uint32_t i = 0; i < c->count; i++)
+            renamed = renamed || (is_renamed(&c->digits[i]) && einsum_axis_number(b, c->digits[i].from) == old->axes[k]);
+        if (!renamed || from.window || !relabel_of(b, old->axes[k]) || !is_constant_along(b, from.value, old->axes[k]))
+            axes[rank++] = old->axes[k];
+    }
+    if (rank == old->rank)
+        return from;
+    uint32_t dst = add_value(b, b->values[from.value].dtype, -1), kept = 0;
+    b->values[dst].rank = rank;
+    b->values[dst].axes = axes;
+    einsum_step *step = add_step(b, MATH_COPY, whole(dst), from, from);
+    note_computed(b, &step->s);
+    einsum_copy_digits(b, step, o, &c->from->out);
+    for (uint32_t i = 0; i < step->s.digit_count; i++)
+        if (einsum_tensor_has(&b->values[dst], step->digits[i].axis))
+            step->digits[kept++] = step->digits[i];
+    step->s.digit_count = kept;
+    einsum_settle_sources(b, step, o, c->from, NULL);
+    return whole(dst);
+}
+
 /* The source of the reshape as a value in which such axes have names of their own; names[i]: that of digit i. */
 static reference source_apart(einsum_builder *b, op *o, const axis **names)
 {
     const reshape_config *c = o->reshape;
-    reference from = b->of[c->from->index];
+    reference from = source_once(b, o);
     const einsum_tensor *old = &b->values[from.value];
     uint32_t *axes = ARENA_ARRAY(b->context->arena, uint32_t, old->rank + 1), rank = old->rank;
     bool any = false;
@@ -1054,14 +1150,6 @@ static void drop_shifts(const einsum_builder *b, einsum_step *s)
         if (einsum_tensor_has(&b->values[einsum_operand(&s->s, s->shifts[i].side)], s->shifts[i].axis))
             s->shifts[kept++] = s->shifts[i];
     s->s.shift_count = kept;
-}
-
-static bool is_term(const einsum_relabel *r, uint32_t number)
-{
-    for (uint32_t i = 0; i < r->term_count; i++)
-        if (r->terms[i].axis == number)
-            return true;
-    return false;
 }
 
 /* Where a step uses the old and the new names of one axis, the new ones are not the old one's. */
