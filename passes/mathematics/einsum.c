@@ -717,20 +717,17 @@ static bool is_term(const einsum_relabel *r, uint32_t number)
 static bool follows_axis(const einsum_builder *b, const einsum_step *step, uint32_t source, uint32_t number, const bool *constant)
 {
     const einsum_tensor *v = &b->values[step->s.sources[source]];
+    if (einsum_tensor_has(v, number) && !constant[step->s.sources[source]])
+        return true;
     bool walks = false;
     for (uint32_t i = 0; i < step->s.digit_count; i++)
         walks = walks || (step->digits[i].axis == number && einsum_digit_indexes(&step->digits[i], (einsum_side)(EINSUM_A + source)));
-    if (!walks)
-        return false;
-    for (uint32_t k = 0; k < v->rank; k++) { /* as its own axis, as a term of a window, under a new name */
+    for (uint32_t k = 0; k < v->rank && walks; k++) { /* as a term of a window, under a new name */
         const axis *a = b->axes[v->axes[k]];
-        bool own = v->axes[k] == number;
-        if (own && !constant[step->s.sources[source]])
-            return true;
-        for (uint32_t i = 0; i < a->term_count && !own; i++)
+        for (uint32_t i = 0; i < a->term_count; i++)
             if (a->terms[i].of == b->axes[number])
                 return true;
-        for (size_t i = 0; i < b->relabel_count && !own; i++)
+        for (size_t i = 0; i < b->relabel_count; i++)
             if (b->relabels[i].axis == v->axes[k] && is_term(&b->relabels[i], number))
                 return true;
     }
@@ -754,20 +751,20 @@ static bool moves_along(const einsum_builder *b, const einsum_step *step, uint32
     return step->s.op == MATH_SCATTER;
 }
 
-/* Has the value the same elements at every coordinate of the axis? Then each statement that wrote to it wrote copies along it. */
-static bool is_constant_along(const einsum_builder *b, uint32_t value, uint32_t number)
+/* By value: has it the same elements at every coordinate of the axis? Then each statement that wrote to it wrote copies along it. */
+static const bool *constants_along(const einsum_builder *b, uint32_t number)
 {
-    bool *constant = ARENA_ARRAY(b->context->arena, bool, b->value_count + 1),
-         *is_made = ARENA_ARRAY(b->context->arena, bool, b->value_count + 1);
+    bool *constant = ARENA_ARRAY(b->context->arena, bool, b->value_count + 1);
+    bool *is_made = ARENA_ARRAY(b->context->arena, bool, b->value_count + 1);
     for (size_t i = 0; i < b->step_count; i++) {
         const einsum_step *step = &b->steps[i];
-        bool same = !moves_along(b, step, number) && (!is_made[step->s.dst] || constant[step->s.dst]);
+        bool same = b->values[step->s.dst].port < 0 && !moves_along(b, step, number) && (!is_made[step->s.dst] || constant[step->s.dst]);
         for (uint32_t k = 0; k < step->s.source_count; k++)
             same = same && !follows_axis(b, step, k, number, constant);
         is_made[step->s.dst] = true;
         constant[step->s.dst] = same;
     }
-    return b->values[value].port < 0 && constant[value];
+    return constant;
 }
 
 /* An axis that the memory has before and after, of which digits get or were other names: its old coordinates are not its new ones. */
@@ -795,7 +792,7 @@ static reference source_once(einsum_builder *b, op *o)
         bool renamed = false;
         for (uint32_t i = 0; i < c->count; i++)
             renamed = renamed || (is_renamed(&c->digits[i]) && einsum_axis_number(b, c->digits[i].from) == old->axes[k]);
-        if (!renamed || from.window || !relabel_of(b, old->axes[k]) || !is_constant_along(b, from.value, old->axes[k]))
+        if (!renamed || from.window || !relabel_of(b, old->axes[k]) || !constants_along(b, old->axes[k])[from.value])
             axes[rank++] = old->axes[k];
     }
     if (rank == old->rank)
@@ -1152,6 +1149,58 @@ static void drop_shifts(const einsum_builder *b, einsum_step *s)
     s->s.shift_count = kept;
 }
 
+static bool has_term(const einsum_relabel *r, const einsum_tensor *v)
+{
+    for (uint32_t k = 0; k < v->rank; k++)
+        if (is_term(r, v->axes[k]))
+            return true;
+    return false;
+}
+
+static void lose_axis(einsum_tensor *v, uint32_t number, arena *a)
+{
+    uint32_t *axes = ARENA_ARRAY(a, uint32_t, v->rank + 1), rank = 0;
+    for (uint32_t k = 0; k < v->rank; k++)
+        if (v->axes[k] != number)
+            axes[rank++] = v->axes[k];
+    v->axes = axes;
+    v->rank = rank;
+}
+
+/* What makes and reads values that have lost the axis, before they lose it. */
+static void drop_digits(einsum_builder *b, einsum_step *step, uint32_t number, const bool *constant)
+{
+    uint64_t renamed = 0;
+    uint32_t kept = 0;
+    for (uint32_t i = 0; i < step->s.digit_count; i++) {
+        einsum_digit d = step->digits[i];
+        for (uint32_t k = 0; k < step->s.source_count && d.axis == number; k++)
+            if (constant[step->s.sources[k]] && einsum_tensor_has(&b->values[step->s.sources[k]], number))
+                d.broadcast &= ~(1u << (EINSUM_A + k));
+        if (d.axis == number && constant[step->s.dst] && einsum_tensor_has(&b->values[step->s.dst], number))
+            continue;
+        renamed |= (step->renamed >> i & 1) << kept;
+        step->digits[kept++] = d;
+    }
+    step->renamed = renamed;
+    step->s.digit_count = kept;
+}
+
+/* A value that has an axis and its new name as well, as the result of a broadcast has under a name that was given up: where it holds copies
+ * along the old one, one stands for all. */
+static void drop_copies(einsum_builder *b, const einsum_relabel *r)
+{
+    const bool *constant = constants_along(b, r->axis);
+    bool any = false;
+    for (size_t i = 0; i < b->value_count; i++)
+        any = any || (constant[i] && einsum_tensor_has(&b->values[i], r->axis) && has_term(r, &b->values[i]));
+    for (size_t i = 0; i < b->step_count && any; i++)
+        drop_digits(b, &b->steps[i], r->axis, constant);
+    for (size_t i = 0; i < b->value_count && any; i++)
+        if (constant[i])
+            lose_axis(&b->values[i], r->axis, b->context->arena);
+}
+
 /* Where a step uses the old and the new names of one axis, the new ones are not the old one's. */
 static void separate_names(einsum_builder *b, einsum_step *s, const einsum_relabel *r)
 {
@@ -1226,6 +1275,8 @@ static void drop_unnamed(einsum_builder *b)
 static void compact(einsum_builder *b)
 {
     drop_unnamed(b);
+    for (size_t k = 0; k < b->relabel_count; k++)
+        drop_copies(b, &b->relabels[k]);
     for (size_t i = 0; i < b->step_count; i++)
         drop_shifts(b, &b->steps[i]);
     for (size_t i = 0; i < b->step_count; i++)
