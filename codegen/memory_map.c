@@ -188,7 +188,9 @@ static void put_order(const emit_context *e, const kernel *k, strbuf *out)
     }
     strbuf_printf(out, "kernel %s: %zu piece%s of work, %zu issued before what the text has before %s", k->name, count,
                   count == 1 ? "" : "s", moved, moved == 1 ? "it" : "them");
-    if (moved > 0)
+    if (moved > 0 && k->moved_for_room)
+        strbuf_puts(out, ": in the order of the text memory does not fit");
+    else if (moved > 0)
         strbuf_printf(out, ": %" PRId64 " cycles instead of %" PRId64 ", %" PRId64 " saved", k->cycles, k->text_cycles,
                       k->text_cycles - k->cycles);
     strbuf_puts(out, "\n");

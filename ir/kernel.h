@@ -273,7 +273,8 @@ typedef struct kernel {
     size_t op_count, op_capacity;
     const op **issue; /* the last operation of each piece of work (ir/work.h), in the order of issue; NULL: the order of `ops` */
     size_t issue_count;
-    int64_t text_cycles, cycles; /* by the timing model: in the order of the text, and of `issue` */
+    bool moved_for_room;         /* in the order of the text memory does not fit (passes/room.h) */
+    int64_t text_cycles, cycles; /* by the timing model: in the order of the text, or the one found for room, and of `issue` */
     kernel_port *ports;
     size_t port_count, port_capacity;
     kernel_einsum *einsum;

@@ -52,20 +52,35 @@ static void add_fills(work_list *l, const op *o)
     }
 }
 
+static void add_work(work_list *l, const op *o)
+{
+    for (const op *stage = o; stage; stage = is_copy(o) || op_kind_is(stage->kind, BEGINS_CHAIN) ? NULL : op_input(stage))
+        add_fills(l, stage);
+    l->items[l->count++] = o;
+}
+
+/* Is it known of all zeros that are written when they are? */
+static bool has_fills(const kernel *k)
+{
+    size_t fills = 0;
+    for (size_t i = 0; i < k->op_count; i++)
+        fills += is_zero_fill(k->ops[i]);
+    for (size_t i = 0; i < k->issue_count && fills > 0; i++)
+        fills -= is_zero_fill(k->issue[i]);
+    return fills == 0;
+}
+
 size_t kernel_works(const kernel *k, arena *a, const op *const **out)
 {
     *out = k->issue;
-    if (k->issue)
+    if (k->issue && has_fills(k))
         return k->issue_count;
     work_list l = {ARENA_ARRAY(a, const op *, k->op_count + 1), 0, ARENA_ARRAY(a, bool, k->op_count + 1)};
-    for (size_t i = 0; i < k->op_count; i++) {
-        const op *o = k->ops[i];
-        if (!op_ends_work(o) || is_zero_fill(o))
-            continue;
-        for (const op *stage = o; stage; stage = is_copy(o) || op_kind_is(stage->kind, BEGINS_CHAIN) ? NULL : op_input(stage))
-            add_fills(&l, stage);
-        l.items[l.count++] = o;
-    }
+    for (size_t i = 0; i < k->issue_count; i++)
+        add_work(&l, k->issue[i]);
+    for (size_t i = 0; i < k->op_count && !k->issue; i++)
+        if (op_ends_work(k->ops[i]) && !is_zero_fill(k->ops[i]))
+            add_work(&l, k->ops[i]);
     for (size_t i = 0; i < k->op_count; i++) /* nothing is ever written there */
         if (is_zero_fill(k->ops[i]) && !l.filled[i])
             l.items[l.count++] = k->ops[i];

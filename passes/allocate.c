@@ -6,6 +6,7 @@
 #include "ir/placed.h"
 #include "ir/work.h"
 #include "passes/place.h"
+#include "passes/room.h"
 
 enum { PORT_ALIGNMENT_BYTES = 4096 };
 
@@ -347,6 +348,19 @@ bool allocate_again(pass_context *p, kernel *k)
     return true;
 }
 
+/* In the order of the text, or in one for which there is room. */
+static void place_in_some_order(pass_context *p, kernel *k)
+{
+    if (place_memories(p, k, false))
+        return;
+    if (!p->keeps_order && !k->bad && order_for_room(p->target, k, p->arena) && place_memories(p, k, false))
+        return;
+    k->issue = NULL;
+    k->issue_count = 0;
+    k->moved_for_room = false;
+    place_memories(p, k, true);
+}
+
 void pass_allocate(pass_context *p, kernel *k)
 {
     place_trf_ports(k);
@@ -356,7 +370,7 @@ void pass_allocate(pass_context *p, kernel *k)
     place_ports(p, k);
     if (!p->places_all && addresses_overlap(p, k))
         forget_addresses(k);
-    place_memories(p, k, true);
+    place_in_some_order(p, k);
     live_list live = {.last = last_uses(p, k)};
     for (size_t i = 0; i < k->op_count; i++) {
         p->diags->repeating = k->ops[i]->repeated;
