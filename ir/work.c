@@ -65,7 +65,7 @@ static bool has_fills(const kernel *k)
     size_t fills = 0;
     for (size_t i = 0; i < k->op_count; i++)
         fills += is_zero_fill(k->ops[i]);
-    for (size_t i = 0; i < k->issue_count && fills > 0; i++)
+    for (size_t i = 0; k->issue && i < k->issue_count && fills > 0; i++)
         fills -= is_zero_fill(k->issue[i]);
     return fills == 0;
 }
@@ -76,7 +76,7 @@ size_t kernel_works(const kernel *k, arena *a, const op *const **out)
     if (k->issue && has_fills(k))
         return k->issue_count;
     work_list l = {ARENA_ARRAY(a, const op *, k->op_count + 1), 0, ARENA_ARRAY(a, bool, k->op_count + 1)};
-    for (size_t i = 0; i < k->issue_count; i++)
+    for (size_t i = 0; k->issue && i < k->issue_count; i++)
         add_work(&l, k->issue[i]);
     for (size_t i = 0; i < k->op_count && !k->issue; i++)
         if (op_ends_work(k->ops[i]) && !is_zero_fill(k->ops[i]))
