@@ -214,8 +214,9 @@ typedef struct reshape_config {
     bool equal;            /* the mappings are: it has no digits */
     bool poison;           /* padding gets a name: what of it is live is not known (passes/coverage.c) */
     bool partial;          /* an axis is longer under one of its names */
-    uint32_t count;
+    uint32_t count, poison_count;
     reshape_digit digits[EINSUM_MAX_DIGITS];
+    const axis *poisons[EINSUM_MAX_DIGITS]; /* which axes name padding, each once */
 } reshape_config;
 
 typedef struct op op;
