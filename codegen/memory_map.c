@@ -22,7 +22,7 @@ static const char *name_of(const op *o)
 
 static const char *origin_of(const op *o)
 {
-    return o->kind == IR_PORT_IN ? "port" : o->unplaced ? "chosen" : "given";
+    return o->kind == IR_PORT_IN ? "port" : o->stash_bytes > 0 ? "fixed" : o->unplaced ? "chosen" : "given";
 }
 
 /* ---- text ---- */
@@ -158,10 +158,11 @@ const char *memory_svg(const emit_context *e, const module *m)
     strbuf_printf(&out,
                   "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"%d\" height=\"%d\" font-family=\"sans-serif\" font-size=\"11\">\n"
                   "<style>.frame{fill:none;stroke:#999} .chosen{fill:#9ec5e8;stroke:#33638f} .given{fill:#d9d9d9;stroke:#666} "
+                  ".fixed{fill:#e8c5c5;stroke:#8f3333} "
                   ".port{fill:#f3d9a4;stroke:#8a6a1f} .tick{text-anchor:end;fill:#555} .title{font-size:13px}</style>\n"
                   "<text x=\"%d\" y=\"18\">memory over time: one column for each piece of work, in the order of issue; blue: placed by "
                   "visac, grey: by the "
-                  "source, yellow: ports that come in</text>\n%s</svg>\n",
+                  "source, yellow: ports that come in, red: what a pass sets aside</text>\n%s</svg>\n",
                   LEFT + WIDTH + 24, top, LEFT, body.bytes ? body.text : "");
     return out.text;
 }
@@ -187,7 +188,9 @@ static void put_order(const emit_context *e, const kernel *k, strbuf *out)
     }
     strbuf_printf(out, "kernel %s: %zu piece%s of work, %zu issued before what the text has before %s", k->name, count,
                   count == 1 ? "" : "s", moved, moved == 1 ? "it" : "them");
-    if (moved > 0)
+    if (moved > 0 && k->moved_for_room)
+        strbuf_puts(out, ": in the order of the text memory does not fit");
+    else if (moved > 0)
         strbuf_printf(out, ": %" PRId64 " cycles instead of %" PRId64 ", %" PRId64 " saved", k->cycles, k->text_cycles,
                       k->text_cycles - k->cycles);
     strbuf_puts(out, "\n");

@@ -275,17 +275,28 @@ static const char *free_name(analysis *s, const char *name)
     return free;
 }
 
-/* Rows of it are written that only a list names: the others keep what comes in. */
-static bool is_scattered(const kernel *k, const op *memory)
+/* Does the memory hold what comes in? Rows of it are written that only a list names, and the others stay; or it is read before any of it is
+ * written. */
+static bool comes_in(const kernel *k, const op *memory)
 {
-    for (size_t i = 0; i < k->op_count; i++)
-        if (k->ops[i]->kind == IR_SCATTER && op_root(op_into(k->ops[i])) == memory)
-            return true;
-    return false;
+    bool read = false, written = false;
+    for (size_t i = 0; i < k->op_count; i++) {
+        const op *o = k->ops[i];
+        for (size_t j = 0; j < o->operand_count && o->kind != IR_VIEW && o->kind != IR_RESHAPE; j++) {
+            bool writes = operand_access_of(o->operands[j].role) == WRITES;
+            if (op_memory(o->operands[j].of) != memory)
+                continue;
+            if (writes && o->kind == IR_SCATTER)
+                return true;
+            read = read || (!writes && !written);
+            written = written || writes;
+        }
+    }
+    return read && written;
 }
 
-/* Results through `&mut` parameters come first, in the order of the parameters. One of which a scatter writes parts is an input as well, at
- * the same address. */
+/* Results through `&mut` parameters come first, in the order of the parameters. One that holds what comes in is an input as well, at the
+ * same address. */
 static void add_written_parameters(analysis *s)
 {
     size_t count = s->kernel->op_count;
@@ -293,7 +304,7 @@ static void add_written_parameters(analysis *s)
         op *o = s->kernel->ops[i];
         if (o->kind != IR_ALLOC || !o->parameter)
             continue;
-        if (is_scattered(s->kernel, o)) {
+        if (comes_in(s->kernel, o)) {
             o->kind = IR_PORT_IN;
             o->port = add_port(s, o->name, false, &o->out, o->named, o->range);
         }

@@ -214,8 +214,9 @@ typedef struct reshape_config {
     bool equal;            /* the mappings are: it has no digits */
     bool poison;           /* padding gets a name: what of it is live is not known (passes/coverage.c) */
     bool partial;          /* an axis is longer under one of its names */
-    uint32_t count;
+    uint32_t count, poison_count;
     reshape_digit digits[EINSUM_MAX_DIGITS];
+    const axis *poisons[EINSUM_MAX_DIGITS]; /* which axes name padding, each once */
 } reshape_config;
 
 typedef struct op op;
@@ -239,7 +240,8 @@ struct op {
     const op *kept_time; /* IR_ACCUMULATE: contract_time in front of it, whose Time is kept; NULL: OutTime says it */
     bool parameter;      /* IR_ALLOC: a `&mut` parameter */
     accumulation_kind accumulation;
-    bool unplaced;   /* it makes memory and the source does not say where: `allocate` decides */
+    bool unplaced;       /* it makes memory and the source does not say where: `allocate` decides */
+    int64_t stash_bytes; /* IR_VECTOR_STASH: so many at the end of each slice's VRF are taken while its pass runs */
     const op *after; /* `#[after(name)]`: the last operation of a piece of work that is complete before the one that this one ends begins */
     const op *gone;  /* memory that a reshape took over; NULL: it may be used */
     bool changes;    /* memory whose elements may differ between two reads: written twice, or read before they are written */
@@ -272,7 +274,8 @@ typedef struct kernel {
     size_t op_count, op_capacity;
     const op **issue; /* the last operation of each piece of work (ir/work.h), in the order of issue; NULL: the order of `ops` */
     size_t issue_count;
-    int64_t text_cycles, cycles; /* by the timing model: in the order of the text, and of `issue` */
+    bool moved_for_room;         /* in the order of the text memory does not fit (passes/room.h) */
+    int64_t text_cycles, cycles; /* by the timing model: in the order of the text, or the one found for room, and of `issue` */
     kernel_port *ports;
     size_t port_count, port_capacity;
     kernel_einsum *einsum;

@@ -41,6 +41,11 @@ placed_list placed_memories(const target *t, const kernel *k, tensor_kind kind, 
     for (size_t i = 0; i < k->op_count; i++) {
         const op *o = k->ops[i];
         const live_range *r = &live[i];
+        if (kind == TENSOR_VRF && o->stash_bytes > 0) {
+            out.items[out.count++] = (placed_memory){o, t->vrf_bytes - o->stash_bytes, t->vrf_bytes, *r};
+            out.peak = t->vrf_bytes;
+            continue;
+        }
         if (o->out.kind != kind || !op_makes_memory(o))
             continue;
         int64_t half = t->trf_bytes / 2, bytes = kind != TENSOR_TRF               ? tensor_unit_bytes(&o->out)

@@ -52,20 +52,35 @@ static void add_fills(work_list *l, const op *o)
     }
 }
 
+static void add_work(work_list *l, const op *o)
+{
+    for (const op *stage = o; stage; stage = is_copy(o) || op_kind_is(stage->kind, BEGINS_CHAIN) ? NULL : op_input(stage))
+        add_fills(l, stage);
+    l->items[l->count++] = o;
+}
+
+/* Is it known of all zeros that are written when they are? */
+static bool has_fills(const kernel *k)
+{
+    size_t fills = 0;
+    for (size_t i = 0; i < k->op_count; i++)
+        fills += is_zero_fill(k->ops[i]);
+    for (size_t i = 0; k->issue && i < k->issue_count && fills > 0; i++)
+        fills -= is_zero_fill(k->issue[i]);
+    return fills == 0;
+}
+
 size_t kernel_works(const kernel *k, arena *a, const op *const **out)
 {
     *out = k->issue;
-    if (k->issue)
+    if (k->issue && has_fills(k))
         return k->issue_count;
     work_list l = {ARENA_ARRAY(a, const op *, k->op_count + 1), 0, ARENA_ARRAY(a, bool, k->op_count + 1)};
-    for (size_t i = 0; i < k->op_count; i++) {
-        const op *o = k->ops[i];
-        if (!op_ends_work(o) || is_zero_fill(o))
-            continue;
-        for (const op *stage = o; stage; stage = is_copy(o) || op_kind_is(stage->kind, BEGINS_CHAIN) ? NULL : op_input(stage))
-            add_fills(&l, stage);
-        l.items[l.count++] = o;
-    }
+    for (size_t i = 0; k->issue && i < k->issue_count; i++)
+        add_work(&l, k->issue[i]);
+    for (size_t i = 0; i < k->op_count && !k->issue; i++)
+        if (op_ends_work(k->ops[i]) && !is_zero_fill(k->ops[i]))
+            add_work(&l, k->ops[i]);
     for (size_t i = 0; i < k->op_count; i++) /* nothing is ever written there */
         if (is_zero_fill(k->ops[i]) && !l.filled[i])
             l.items[l.count++] = k->ops[i];
@@ -102,6 +117,15 @@ static void add_access(const target *t, work *w, arena *a, const op *o, bool wri
     ARENA_PUSH(a, w->accesses, w->access_count, w->access_capacity, x);
 }
 
+/* What is set aside lies at the end of the VRF while its pass runs. */
+static void add_stash(const target *t, work *w, arena *a, const op *o)
+{
+    memory_access x = {
+        .memory = o, .kind = TENSOR_VRF, .begin = t->vrf_bytes - o->stash_bytes, .end = t->vrf_bytes, .write = o->stash_bytes > 0};
+    if (x.write)
+        ARENA_PUSH(a, w->accesses, w->access_count, w->access_capacity, x);
+}
+
 /* What an operation makes is written too, unless it writes into what is there. */
 static void add_operands(const target *t, work *w, arena *a, const op *o)
 {
@@ -113,6 +137,7 @@ static void add_operands(const target *t, work *w, arena *a, const op *o)
     }
     if (makes)
         add_access(t, w, a, o, true);
+    add_stash(t, w, a, o);
 }
 
 context work_context(const op *last)
@@ -156,7 +181,7 @@ static void touch_operands(live_range *ranges, const op *o, uint32_t step)
     for (size_t i = 0; i < o->operand_count; i++)
         if (tensor_kind_is_memory(o->operands[i].of->out.kind))
             touch(ranges, o->operands[i].of, step, o);
-    if (op_makes_memory(o))
+    if (op_makes_memory(o) || o->stash_bytes > 0)
         touch(ranges, o, step, o);
 }
 

@@ -3,7 +3,7 @@
  * The one idea: what a context does without a break, a chain from its first stage to its last or a copy, is one piece of work. What it
  * reads and writes are the memories among the operands of its operations and the memory that its last one makes; nothing else orders it
  * against other work (docs/timing.md, When a command runs). A memory is live from the work that first touches it to the work that last
- * does. */
+ * does; what a pass sets aside takes bytes of the VRF in that pass alone. */
 #ifndef VISA_IR_WORK_H
 #define VISA_IR_WORK_H
 
@@ -11,7 +11,7 @@
 
 /* Bytes [begin, end) of one unit's memory: a chip's HBM, a slice's DM, TRF or VRF. */
 typedef struct memory_access {
-    const op *memory; /* whose they are (op_memory) */
+    const op *memory; /* whose they are (op_memory), or the stash that takes them */
     tensor_kind kind; /* TENSOR_HBM, TENSOR_DM, TENSOR_TRF, TENSOR_VRF */
     int64_t begin, end;
     bool write;

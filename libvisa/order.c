@@ -26,7 +26,8 @@ typedef struct pricing {
     kernel *kernel;
     const order_graph *graph;
     arena *arena;
-    place *settled; /* by the index of an operation: what its configuration was derived for; NULL: not known */
+    const op **base; /* the order that it comes with; NULL: the text's */
+    place *settled;  /* by the index of an operation: what its configuration was derived for; NULL: not known */
     binary_kernel binary;
     price price;
 } pricing;
@@ -135,13 +136,13 @@ static void try_orders(pricing *x)
     if (best && take(x, best) && measure(x) && x->price.cycles < k->text_cycles)
         k->cycles = x->price.cycles;
     else
-        take(x, NULL); /* as it was */
+        take(x, x->base); /* as it was */
 }
 
 void kernel_order(pass_context *p, const emit_context *e, kernel *k)
 {
     arena *scratch = arena_new_inside(p->arena);
-    pricing x = {.context = p, .emit = e, .kernel = k, .arena = scratch};
+    pricing x = {.context = p, .emit = e, .kernel = k, .arena = scratch, .base = k->issue};
     x.graph = order_graph_make(p->target, k, scratch);
     if (x.graph && measure(&x)) {
         x.settled = places(&x);

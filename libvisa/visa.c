@@ -70,8 +70,12 @@ static void finish_kernel(void *user, kernel *k)
 {
     visa_compilation *c = user;
     compilation_took(c, "sema");
-    pass_context p = {
-        .mappings = c->mappings, .arena = c->kernel_arena, .target = c->target, .diags = &c->diags, .places_all = c->options->places_all};
+    pass_context p = {.mappings = c->mappings,
+                      .arena = c->kernel_arena,
+                      .target = c->target,
+                      .diags = &c->diags,
+                      .places_all = c->options->places_all,
+                      .keeps_order = c->options->order == VISA_ORDER_SOURCE};
     pipeline_run(&p, k, compilation_after_pass, c);
     if (c->diags.error_count == 0 && is_ordered(c, k)) {
         emit_context e = {.target = c->target, .line_of = compilation_line_of, .user = c};

@@ -6,6 +6,7 @@
 #include "ir/placed.h"
 #include "ir/work.h"
 #include "passes/place.h"
+#include "passes/room.h"
 
 enum { PORT_ALIGNMENT_BYTES = 4096 };
 
@@ -275,6 +276,35 @@ static void allocate_one(pass_context *p, kernel *k, op *o, live_list *live)
     ARENA_PUSH(p->arena, live->items, live->count, live->capacity, o);
 }
 
+/* Since 0.7 what a pass sets aside takes bytes of the VRF while the pass runs. */
+static void reserve_stashes(pass_context *p, kernel *k)
+{
+    for (size_t i = 0; i < k->op_count && k->dialect >= DIALECT_V0_7; i++)
+        if (k->ops[i]->kind == IR_VECTOR_STASH)
+            k->ops[i]->stash_bytes = p->target->vrf_stash_bytes;
+}
+
+/* A memory of the VRF that lies where it was told to, and a stash while it is live. */
+static void check_stashes(pass_context *p, kernel *k)
+{
+    int64_t from = p->target->vrf_bytes - p->target->vrf_stash_bytes;
+    const live_range *live = kernel_live_ranges(k, p->arena);
+    for (size_t i = 0; i < k->op_count; i++) {
+        const op *stash = k->ops[i];
+        for (size_t j = 0; j < k->op_count && stash->stash_bytes > 0; j++) {
+            op *o = k->ops[j];
+            if (!is_memory(o, TENSOR_VRF) || !op_makes_memory(o) || o->bad || o->out.address + bytes_of(o) <= from ||
+                live[j].last < live[i].first || live[i].last < live[j].first)
+                continue;
+            diag *d = pass_refuse(p, k, o, ELEMENT, E_VRF_STASH,
+                                  "the tensor ends at byte %lld of the VRF, of which a stash leaves %lld bytes while it is live",
+                                  (long long)(o->out.address + bytes_of(o)), (long long)from);
+            diag_note(p->diags, d, stash->range, "the stash");
+            diag_help(p->diags, d, "use it in a pass of its own, or store less");
+        }
+    }
+}
+
 /* --place=auto: what the source says is not looked at. */
 static void forget_addresses(kernel *k)
 {
@@ -318,20 +348,35 @@ bool allocate_again(pass_context *p, kernel *k)
     return true;
 }
 
+/* In the order of the text, or in one for which there is room. */
+static void place_in_some_order(pass_context *p, kernel *k)
+{
+    if (place_memories(p, k, false))
+        return;
+    if (!p->keeps_order && !k->bad && order_for_room(p->target, k, p->arena) && place_memories(p, k, false))
+        return;
+    k->issue = NULL;
+    k->issue_count = 0;
+    k->moved_for_room = false;
+    place_memories(p, k, true);
+}
+
 void pass_allocate(pass_context *p, kernel *k)
 {
     place_trf_ports(k);
+    reserve_stashes(p, k);
     if (p->places_all)
         forget_addresses(k);
     place_ports(p, k);
     if (!p->places_all && addresses_overlap(p, k))
         forget_addresses(k);
-    place_memories(p, k, true);
+    place_in_some_order(p, k);
     live_list live = {.last = last_uses(p, k)};
     for (size_t i = 0; i < k->op_count; i++) {
         p->diags->repeating = k->ops[i]->repeated;
         allocate_one(p, k, k->ops[i], &live);
     }
     p->diags->repeating = 0;
+    check_stashes(p, k);
     show_ports(k);
 }

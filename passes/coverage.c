@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "passes/engine/dma.h"
+#include "passes/poison.h"
 #include "support/budget.h"
 #include "support/strbuf.h"
 
@@ -444,10 +445,15 @@ static void read_part(coverage *c, op *o, const op *view, memory *m)
     } else if (found < wanted) {
         if (names_padding(m->root)) {
             m->told = true;
+            const op *reader = poison_reader(c->context, c->kernel, m->root);
+            if (!reader)
+                return;
             diag *d = pass_refuse(c->context, c->kernel, o, MAPPING_COMPONENTS, E_POISON,
                                   "of the %lld elements of `%s` that are read here only %lld hold a value, the others were padding%s",
                                   (long long)wanted, pass_name(m->root), (long long)found, first_missing(c, m, &boxes, "does"));
             diag_note(c->context->diags, d, m->root->range, "padding gets a name here");
+            if (reader->range.begin > o->range.begin) /* else it is the same statement */
+                diag_note(c->context->diags, d, reader->range, "and a result depends on it here");
             diag_help(c->context->diags, d, "copy the elements to where they are read, or tile `%s` as far as it holds them",
                       pass_name(m->root));
             return;

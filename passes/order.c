@@ -34,6 +34,12 @@ const op *order_work(const order_graph *g, size_t i)
     return g->ops[i];
 }
 
+const uint32_t *order_before(const order_graph *g, size_t i, size_t *count)
+{
+    *count = g->before[i].count;
+    return g->before[i].items;
+}
+
 /* ---- what depends on what ---- */
 
 /* What was done to a memory, in the order of the text. */
@@ -159,7 +165,7 @@ static order_graph *new_graph(const target *t, const kernel *k, bool by_address,
 
 order_graph *order_graph_make(const target *t, const kernel *k, arena *a)
 {
-    order_graph *g = k->issue ? NULL : new_graph(t, k, false, a);
+    order_graph *g = new_graph(t, k, false, a);
     return g && g->count > 1 && !is_forced(g, a) ? g : NULL;
 }
 

@@ -11,10 +11,13 @@
 /* What must stay in order. */
 typedef struct order_graph order_graph;
 
-/* In the order of the text. NULL: there are no two pieces of work of one context that may change places, or too many to look at. */
+/* In the order of issue that the kernel has. NULL: there are no two pieces of work of one context that may change places, or too many to
+ * look at. */
 order_graph *order_graph_make(const target *t, const kernel *k, arena *a);
 size_t order_work_count(const order_graph *g);
 const op *order_work(const order_graph *g, size_t i);
+/* Numbers of the pieces of work that must be complete before number i. */
+const uint32_t *order_before(const order_graph *g, size_t i, size_t *count);
 
 /* When the last one ends, if nothing but the bytes that they share disturbs them, in the order of issue of the kernel at hand, with the
  * addresses that it has now. `cycles` by the index of the last operation. */

@@ -15,7 +15,8 @@ typedef struct pass_context {
     arena *arena;
     const target *target;
     diag_list *diags;
-    bool places_all; /* addresses of the source are not looked at */
+    bool places_all;  /* addresses of the source are not looked at */
+    bool keeps_order; /* --order=source: where memory does not fit in the order of the text, no other is looked for */
 } pass_context;
 
 typedef struct pass {

@@ -48,6 +48,12 @@ static void collect(placing *x, arena *a)
     x->count = 0;
     for (size_t i = 0; i < k->op_count; i++) {
         op *o = k->ops[i];
+        if (o->stash_bytes > 0 && x->row->kind == TENSOR_VRF && !o->bad) {
+            x->items[x->count] =
+                (storage_item){.bytes = o->stash_bytes, .fixed = true, .offset = x->context->target->vrf_bytes - o->stash_bytes};
+            x->owners[x->count++] = o;
+            continue;
+        }
         int64_t bytes = o->out.kind == x->row->kind && op_makes_memory(o) && !o->bad ? tensor_unit_bytes(&o->out) : 0;
         if (bytes <= 0 || bytes > memory_limit(x->context->target, o->out.kind)) /* refused on its own (E-CAPACITY) */
             continue;
@@ -158,14 +164,27 @@ static const op *idle_at(const placing *x, uint32_t step)
     return idle;
 }
 
+static const op *stash_at(const placing *x, uint32_t step)
+{
+    for (size_t i = 0; i < x->count; i++)
+        if (x->owners[i]->stash_bytes > 0 && is_live_at(x, i, step))
+            return x->owners[i];
+    return NULL;
+}
+
 static void refuse(placing *x, const storage_result *r)
 {
     size_t at = fullest(x);
     uint32_t step = x->live[x->owners[at]->index].first;
     int64_t load = load_at(x, step), limit = memory_limit(x->context->target, x->row->kind);
     op *o = x->owners[at];
+    const op *stash = stash_at(x, step);
     diag *d;
-    if (load > limit)
+    if (load > limit && stash)
+        d = pass_refuse(x->context, x->kernel, o, MAPPING_COMPONENTS, E_VRF_STASH,
+                        "%lld bytes are live at once here, %s has %lld, of which the stash of the same pass takes %lld", (long long)load,
+                        memory_name(x->row->kind), (long long)limit, (long long)stash->stash_bytes);
+    else if (load > limit)
         d = pass_refuse(x->context, x->kernel, o, MAPPING_COMPONENTS, E_PLACE, "%lld bytes are live at once here, %s has %lld",
                         (long long)load, memory_name(x->row->kind), (long long)limit);
     else
@@ -175,7 +194,10 @@ static void refuse(placing *x, const storage_result *r)
                         memory_name(x->row->kind), (long long)limit);
     note_live(x, d, step);
     const op *idle = idle_at(x, step);
-    if (idle)
+    if (stash)
+        diag_help(x->context->diags, d, "store at most %lld bytes for a pass with a stash, or use them in a pass of their own",
+                  (long long)(limit - stash->stash_bytes));
+    else if (idle)
         diag_help(x->context->diags, d, "make `%s` later, or use it up before: nothing here needs it%s", pass_name(idle),
                   x->row->kind == TENSOR_DM ? "; or spread an axis of the largest over Slice or Cluster" : "");
     else
@@ -203,7 +225,8 @@ static bool place_row(placing *x)
                 done = r.peak <= limit;
             }
     for (size_t i = 0; i < x->count && done; i++)
-        x->owners[i]->out.address = x->items[i].offset;
+        if (!x->items[i].fixed)
+            x->owners[i]->out.address = x->items[i].offset;
     if (any && !done && x->told)
         refuse(x, &r);
     arena_free(scratch);

@@ -70,6 +70,17 @@ static bool add_digit(reshape_config *c, const factor *from, int64_t from_taken,
     return true;
 }
 
+/* An axis names what was padding: more axes than that are as good as an unknown number. */
+static void add_poison(reshape_config *c, const axis *a)
+{
+    c->poison = true;
+    for (uint32_t i = 0; i < c->poison_count; i++)
+        if (c->poisons[i] == a)
+            return;
+    if (c->poison_count < EINSUM_MAX_DIGITS)
+        c->poisons[c->poison_count++] = a;
+}
+
 /* NULL: the level's digits are in the list; else what is wrong. */
 static const char *pair_level(pass_context *p, const mapping *from, const mapping *to, reshape_config *c)
 {
@@ -82,7 +93,8 @@ static const char *pair_level(pass_context *p, const mapping *from, const mappin
             n = common_gap(f, left, g, other);
             if (n == 0)
                 return "the digits of one mapping are no digits of the other";
-            c->poison = c->poison || (!is_gap(g) && n > 1);
+            if (!is_gap(g) && n > 1)
+                add_poison(c, g->axis);
             advance(&a, n);
             advance(&b, n);
             continue;
@@ -92,7 +104,8 @@ static const char *pair_level(pass_context *p, const mapping *from, const mappin
         if (n == 0)
             return "the digits of one mapping are no digits of the other";
         int64_t live = n == f->extent ? f->live : n, other_live = n == g->extent ? g->live : n;
-        c->poison = c->poison || other_live > live;
+        if (other_live > live)
+            add_poison(c, g->axis);
         c->partial = c->partial || live != other_live;
         if (!add_digit(c, f, a.taken, g, b.taken, smaller(live, other_live)))
             return "there are too many digits";

@@ -1,4 +1,4 @@
-/* Rules. to_vrf: Element is the stream, [Time, Packet], flit after flit; a slice's VRF has 8 KiB, of which a stash takes 1 KiB since 0.7.
+/* Rules. to_vrf: Element is the stream, [Time, Packet], flit after flit; a slice's VRF has 8 KiB.
  *
  * A read ("VrfTensor", read rules of 0.7): Chip, Cluster and Slice are the stream's. Each step of the stream's Time reads once: either one
  * word for all lanes, or as many consecutive words as the packet has lanes; a packet that is partly the one and partly the other is
@@ -10,15 +10,6 @@
 #include "passes/remedy.h"
 
 /* ---- what is stored ---- */
-
-/* What takes room in the VRF; NULL: nothing does. */
-static const op *stash_of(const kernel *k)
-{
-    for (size_t i = 0; i < k->op_count && k->dialect >= DIALECT_V0_7; i++)
-        if (k->ops[i]->kind == IR_VECTOR_STASH)
-            return k->ops[i];
-    return NULL;
-}
 
 void vrf_store(pass_context *p, kernel *k, op *o)
 {
@@ -42,15 +33,6 @@ void vrf_store(pass_context *p, kernel *k, op *o)
                               pass_text(p, o->out.part[ELEMENT]), whole ? pass_text(p, whole) : "which is too large");
         if (whole)
             diag_help(p->diags, d, "declare the VrfTensor with Element %s", pass_text(p, whole));
-        return;
-    }
-    const op *stash = stash_of(k);
-    int64_t end = o->out.address + tensor_unit_bytes(&o->out), left = p->target->vrf_bytes - p->target->vrf_stash_bytes;
-    if (stash && end > left) {
-        diag *d = pass_refuse(p, k, o, ELEMENT, E_VRF_STASH, "the tensor ends at byte %lld of the VRF, of which a stash leaves %lld bytes",
-                              (long long)end, (long long)left);
-        diag_note(p->diags, d, stash->range, "the stash");
-        diag_help(p->diags, d, "keep what is set aside in the VRF with to_vrf, or store less");
         return;
     }
     o->to_vrf = ARENA_NEW(p->arena, to_vrf_config);

@@ -705,6 +705,68 @@ static const axis *name_apart(einsum_builder *b, op *o, const axis *a)
     return add_relabel(b, o, a, r) ? r.apart : NULL;
 }
 
+static bool is_term(const einsum_relabel *r, uint32_t number)
+{
+    for (uint32_t i = 0; i < r->term_count; i++)
+        if (r->terms[i].axis == number)
+            return true;
+    return false;
+}
+
+/* Does the source's part in what the step makes depend on the coordinate of the axis? `constant[v]`: value v does not. */
+static bool follows_axis(const einsum_builder *b, const einsum_step *step, uint32_t source, uint32_t number, const bool *constant)
+{
+    const einsum_tensor *v = &b->values[step->s.sources[source]];
+    if (einsum_tensor_has(v, number) && !constant[step->s.sources[source]])
+        return true;
+    bool walks = false;
+    for (uint32_t i = 0; i < step->s.digit_count; i++)
+        walks = walks || (step->digits[i].axis == number && einsum_digit_indexes(&step->digits[i], (einsum_side)(EINSUM_A + source)));
+    for (uint32_t k = 0; k < v->rank && walks; k++) { /* as a term of a window, under a new name */
+        const axis *a = b->axes[v->axes[k]];
+        for (uint32_t i = 0; i < a->term_count; i++)
+            if (a->terms[i].of == b->axes[number])
+                return true;
+        for (size_t i = 0; i < b->relabel_count; i++)
+            if (b->relabels[i].axis == v->axes[k] && is_term(&b->relabels[i], number))
+                return true;
+    }
+    return false;
+}
+
+/* Does the step write other elements at some coordinates of the axis than at others, or none there? */
+static bool moves_along(const einsum_builder *b, const einsum_step *step, uint32_t number)
+{
+    int64_t written = 1;
+    for (uint32_t i = 0; i < step->s.digit_count; i++)
+        written = step->digits[i].axis == number && step->digits[i].kept ? product_bounded(written, step->digits[i].size) : written;
+    if (einsum_tensor_has(&b->values[step->s.dst], number) && written < b->axes[number]->size)
+        return true;
+    for (uint32_t i = 0; i < step->s.shift_count; i++)
+        if (step->shifts[i].axis == number && step->shifts[i].side == EINSUM_DST)
+            return true;
+    for (uint32_t i = 0; step->s.indices && i + 1 < step->s.source_count; i++)
+        if (step->s.indices[i].axis == number)
+            return true;
+    return step->s.op == MATH_SCATTER;
+}
+
+/* By value: has it the same elements at every coordinate of the axis? Then each statement that wrote to it wrote copies along it. */
+static const bool *constants_along(const einsum_builder *b, uint32_t number)
+{
+    bool *constant = ARENA_ARRAY(b->context->arena, bool, b->value_count + 1);
+    bool *is_made = ARENA_ARRAY(b->context->arena, bool, b->value_count + 1);
+    for (size_t i = 0; i < b->step_count; i++) {
+        const einsum_step *step = &b->steps[i];
+        bool same = b->values[step->s.dst].port < 0 && !moves_along(b, step, number) && (!is_made[step->s.dst] || constant[step->s.dst]);
+        for (uint32_t k = 0; k < step->s.source_count; k++)
+            same = same && !follows_axis(b, step, k, number, constant);
+        is_made[step->s.dst] = true;
+        constant[step->s.dst] = same;
+    }
+    return constant;
+}
+
 /* An axis that the memory has before and after, of which digits get or were other names: its old coordinates are not its new ones. */
 static bool changes_meaning(const op *o, const axis *a)
 {
@@ -718,11 +780,42 @@ static bool changes_meaning(const op *o, const axis *a)
     return stays && renamed;
 }
 
+/* The source of the reshape without the axes along which it holds copies and that were named anew before, in whatever way: one copy stands
+ * for all. */
+static reference source_once(einsum_builder *b, op *o)
+{
+    const reshape_config *c = o->reshape;
+    reference from = b->of[c->from->index];
+    const einsum_tensor *old = &b->values[from.value];
+    uint32_t *axes = ARENA_ARRAY(b->context->arena, uint32_t, old->rank + 1), rank = 0;
+    for (uint32_t k = 0; k < old->rank; k++) {
+        bool renamed = false;
+        for (uint32_t i = 0; i < c->count; i++)
+            renamed = renamed || (is_renamed(&c->digits[i]) && einsum_axis_number(b, c->digits[i].from) == old->axes[k]);
+        if (!renamed || from.window || !relabel_of(b, old->axes[k]) || !constants_along(b, old->axes[k])[from.value])
+            axes[rank++] = old->axes[k];
+    }
+    if (rank == old->rank)
+        return from;
+    uint32_t dst = add_value(b, b->values[from.value].dtype, -1), kept = 0;
+    b->values[dst].rank = rank;
+    b->values[dst].axes = axes;
+    einsum_step *step = add_step(b, MATH_COPY, whole(dst), from, from);
+    note_computed(b, &step->s);
+    einsum_copy_digits(b, step, o, &c->from->out);
+    for (uint32_t i = 0; i < step->s.digit_count; i++)
+        if (einsum_tensor_has(&b->values[dst], step->digits[i].axis))
+            step->digits[kept++] = step->digits[i];
+    step->s.digit_count = kept;
+    einsum_settle_sources(b, step, o, c->from, NULL);
+    return whole(dst);
+}
+
 /* The source of the reshape as a value in which such axes have names of their own; names[i]: that of digit i. */
 static reference source_apart(einsum_builder *b, op *o, const axis **names)
 {
     const reshape_config *c = o->reshape;
-    reference from = b->of[c->from->index];
+    reference from = source_once(b, o);
     const einsum_tensor *old = &b->values[from.value];
     uint32_t *axes = ARENA_ARRAY(b->context->arena, uint32_t, old->rank + 1), rank = old->rank;
     bool any = false;
@@ -1056,12 +1149,56 @@ static void drop_shifts(const einsum_builder *b, einsum_step *s)
     s->s.shift_count = kept;
 }
 
-static bool is_term(const einsum_relabel *r, uint32_t number)
+static bool has_term(const einsum_relabel *r, const einsum_tensor *v)
 {
-    for (uint32_t i = 0; i < r->term_count; i++)
-        if (r->terms[i].axis == number)
+    for (uint32_t k = 0; k < v->rank; k++)
+        if (is_term(r, v->axes[k]))
             return true;
     return false;
+}
+
+static void lose_axis(einsum_tensor *v, uint32_t number, arena *a)
+{
+    uint32_t *axes = ARENA_ARRAY(a, uint32_t, v->rank + 1), rank = 0;
+    for (uint32_t k = 0; k < v->rank; k++)
+        if (v->axes[k] != number)
+            axes[rank++] = v->axes[k];
+    v->axes = axes;
+    v->rank = rank;
+}
+
+/* What makes and reads values that have lost the axis, before they lose it. */
+static void drop_digits(einsum_builder *b, einsum_step *step, uint32_t number, const bool *constant)
+{
+    uint64_t renamed = 0;
+    uint32_t kept = 0;
+    for (uint32_t i = 0; i < step->s.digit_count; i++) {
+        einsum_digit d = step->digits[i];
+        for (uint32_t k = 0; k < step->s.source_count && d.axis == number; k++)
+            if (constant[step->s.sources[k]] && einsum_tensor_has(&b->values[step->s.sources[k]], number))
+                d.broadcast &= ~(1u << (EINSUM_A + k));
+        if (d.axis == number && constant[step->s.dst] && einsum_tensor_has(&b->values[step->s.dst], number))
+            continue;
+        renamed |= (step->renamed >> i & 1) << kept;
+        step->digits[kept++] = d;
+    }
+    step->renamed = renamed;
+    step->s.digit_count = kept;
+}
+
+/* A value that has an axis and its new name as well, as the result of a broadcast has under a name that was given up: where it holds copies
+ * along the old one, one stands for all. */
+static void drop_copies(einsum_builder *b, const einsum_relabel *r)
+{
+    const bool *constant = constants_along(b, r->axis);
+    bool any = false;
+    for (size_t i = 0; i < b->value_count; i++)
+        any = any || (constant[i] && einsum_tensor_has(&b->values[i], r->axis) && has_term(r, &b->values[i]));
+    for (size_t i = 0; i < b->step_count && any; i++)
+        drop_digits(b, &b->steps[i], r->axis, constant);
+    for (size_t i = 0; i < b->value_count && any; i++)
+        if (constant[i])
+            lose_axis(&b->values[i], r->axis, b->context->arena);
 }
 
 /* Where a step uses the old and the new names of one axis, the new ones are not the old one's. */
@@ -1138,6 +1275,8 @@ static void drop_unnamed(einsum_builder *b)
 static void compact(einsum_builder *b)
 {
     drop_unnamed(b);
+    for (size_t k = 0; k < b->relabel_count; k++)
+        drop_copies(b, &b->relabels[k]);
     for (size_t i = 0; i < b->step_count; i++)
         drop_shifts(b, &b->steps[i]);
     for (size_t i = 0; i < b->step_count; i++)
