@@ -126,7 +126,7 @@ static int64_t copy_cycles(const target *t, int64_t pieces, int64_t bytes, int64
     int64_t partial = !store ? 0 : bytes < block ? pieces : aligned && bytes % block == 0 ? 0 : 2 * pieces;
     int64_t burst = block / t->hbm_burst_bytes * t->hbm_burst_millicycles;
     int64_t channel = partial * burst / 1000 * t->hbm_partial_write_factor / t->hbm_channels + pieces * bytes / t->hbm_bytes_per_cycle;
-    return t->dma_startup_cycles + larger(requests, larger(dmn, channel));
+    return t->dma_startup_cycles + larger(ceil_div(requests, larger(1, dmns / t->dma_dmns_per_engine)), larger(dmn, channel));
 }
 
 /* DMNs that the slices of a copy lie in. */
@@ -266,21 +266,14 @@ void tune_plan_estimate(const target *t, const tune_question *q, tune_plan *p)
     p->cycles = run_on(&c.dma, store_at, x.store);
 }
 
-tune_bound tune_bound_of(const target *t, const tune_question *q)
+attainable tune_bound_of(const target *t, const tune_question *q)
 {
     const int64_t *size = q->size;
-    int64_t batch = size[TUNE_BATCH], k = size[TUNE_SUM];
-    int64_t bytes[] = {bytes_of(q->type, batch * size[TUNE_ROW] * k), bytes_of(q->type, batch * size[TUNE_COLUMN] * k),
-                       bytes_of(q->out_type, batch * size[TUNE_ROW] * size[TUNE_COLUMN])};
-    tune_bound b = {0};
-    int64_t least = 0;
-    for (int i = 0; i < 3; i++) {
-        int64_t requests = ceil_div(bytes[i], t->dma_request_bytes);
-        b.copies += t->dma_startup_cycles + requests;
-        least = i == 2 ? t->dma_startup_cycles + 1 : least;
-    }
-    int64_t lanes = t->rows * 2 * (t->flit_bytes * 8 / dtype_row_of(q->type)->bits) * t->slices_per_cluster * t->clusters_per_chip;
-    b.products = 2 * least + ceil_div(batch * size[TUNE_ROW] * size[TUNE_COLUMN] * k, lanes);
-    b.cycles = larger(b.copies, b.products);
-    return b;
+    int64_t batch = size[TUNE_BATCH], k = size[TUNE_SUM], bits = dtype_row_of(q->type)->bits;
+    attainable_work w = {.chips = 1, .loads = 2, .stores = 1};
+    w.bytes = bytes_of(q->type, batch * size[TUNE_ROW] * k) + bytes_of(q->type, batch * size[TUNE_COLUMN] * k) +
+              bytes_of(q->out_type, batch * size[TUNE_ROW] * size[TUNE_COLUMN]);
+    int64_t lanes = t->rows * t->mac_width_bytes * 8 / bits * t->slices_per_cluster * t->clusters_per_chip;
+    w.mac_cycles = ceil_div(batch * size[TUNE_ROW] * size[TUNE_COLUMN] * k, lanes);
+    return attainable_of(t, TIMING_DOCUMENTED, &w);
 }

@@ -7,6 +7,7 @@
 #define VISA_LIBVISA_TUNE_PLAN_H
 
 #include "libvisa/tune/question.h"
+#include "runtime/timing/attainable.h"
 
 /* padded == loop * cluster * slice * tile, all in positions of the axis */
 typedef struct tune_split {
@@ -46,11 +47,7 @@ bool tune_plan_complete(const target *t, const tune_question *q, tune_plan *p);
 /* Cycles by the timing model's formulas, its schedule approximated: fills p->cycles. */
 void tune_plan_estimate(const target *t, const tune_question *q, tune_plan *p);
 
-/* The least that the timing model can take: one DMA engine moves every byte of the three tensors, and nothing is multiplied before the
- * first copy has ended or after the last one has begun. */
-typedef struct tune_bound {
-    int64_t copies, products, cycles; /* cycles: the larger */
-} tune_bound;
-tune_bound tune_bound_of(const target *t, const tune_question *q);
+/* The least that the timing model can take, its one rule for reports too. */
+attainable tune_bound_of(const target *t, const tune_question *q);
 
 #endif

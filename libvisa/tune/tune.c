@@ -25,7 +25,7 @@ static void describe_split(const tune_question *q, const tune_split *s, tune_rol
     strbuf_puts(out, "\n");
 }
 
-static const char *head_of(const tune_question *q, const tune_answer *x, const tune_bound *b, arena *a)
+static const char *head_of(const tune_question *q, const tune_answer *x, const attainable *b, arena *a)
 {
     strbuf out;
     strbuf_init(&out, a);
@@ -64,7 +64,7 @@ static bool answer(visa_compilation *c, const visa_tune_options *o, const char *
         diag_help(&c->diags, d, "ask for sizes that are multiples of 64 elements, or for a part of the tensors");
         return false;
     }
-    tune_bound bound = tune_bound_of(c->target, &q);
+    attainable bound = tune_bound_of(c->target, &q);
     tune_text out;
     tune_write(&q, &x.plan, c->target, head_of(&q, &x, &bound, c->arena), &x.found, c->arena, &out);
     if (!source_lay_out(&out.text))

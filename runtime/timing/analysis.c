@@ -246,6 +246,22 @@ static int64_t chips_of(const binary_kernel *k)
     return chips;
 }
 
+/* Is the tensor read, or written, by a statement that computes? What is only moved may travel with something else in one copy. */
+static bool meets_computation(const einsum *e, uint32_t tensor, bool written)
+{
+    for (uint32_t i = 0; i < e->statement_count; i++) {
+        const einsum_statement *x = &e->statements[i];
+        if (x->op != MATH_CONTRACT && x->op != MATH_MAP && x->op != MATH_REDUCE)
+            continue;
+        if (written && x->dst == tensor)
+            return true;
+        for (uint32_t k = 0; !written && k < x->source_count; k++)
+            if (x->sources[k] == tensor)
+                return true;
+    }
+    return false;
+}
+
 /* Statements may run side by side, on other slices: what they multiply is added up before it is divided. */
 static void count_einsum(const schedule *s, arena *a, analysis *out)
 {
@@ -264,15 +280,20 @@ static void count_einsum(const schedule *s, arena *a, analysis *out)
     }
     out->mac_bound = ceil_div(operand_bits, bits_per_cycle);
     const int64_t *elements = touched_elements(e, a);
+    attainable_work work = {.chips = out->chips, .mac_cycles = out->mac_bound};
     for (uint32_t i = 0; i < e->tensor_count; i++) {
         int32_t number = e->tensors[i].port;
         if (number < 0 || s->kernel->ports[number].space != PORT_HBM)
             continue;
         int64_t bits = times(elements[i], dtype_row_of(e->tensors[i].dtype)->bits);
         out->port_bytes = plus(out->port_bytes, ceil_div(bits, 8));
+        work.loads += elements[i] > 0 && meets_computation(e, i, false);
+        work.stores += elements[i] > 0 && meets_computation(e, i, true);
     }
     out->byte_bound = ceil_div(out->port_bytes, out->chips * t->hbm_bytes_per_cycle);
     out->lower_bound = larger(out->mac_bound, out->byte_bound);
+    work.bytes = out->port_bytes;
+    out->attainable = attainable_of(t, s->preset, &work);
 }
 
 /* ---- sums ---- */

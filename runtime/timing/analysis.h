@@ -5,6 +5,7 @@
 #ifndef VISA_RUNTIME_TIMING_ANALYSIS_H
 #define VISA_RUNTIME_TIMING_ANALYSIS_H
 
+#include "runtime/timing/attainable.h"
 #include "runtime/timing/schedule.h"
 
 enum { NO_PREDECESSOR = -1 };
@@ -28,6 +29,7 @@ typedef struct analysis {
     int64_t reducer_capacity;                   /* lane products of all their slices in the kernel's cycles */
     int64_t port_bytes;                         /* of the ports in HBM that some statement touches, padding not counted */
     int64_t mac_bound, byte_bound, lower_bound; /* cycles */
+    attainable attainable;                      /* by the model's own limits, of the schedule's preset */
 } analysis;
 
 void analysis_make(const schedule *s, arena *a, analysis *out);

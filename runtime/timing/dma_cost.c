@@ -4,14 +4,17 @@
 
 #include "codegen/copy_command.h"
 #include "runtime/machine/walk.h"
+#include "support/integer.h"
 
-enum { MOST_STEPS_LOG2 = 40, WALKED_STEPS = 1 << 20, CHANNELS = 32, BANKS = 64, DMNS = 64, ELEMENT_BYTES = 4 };
+enum { MOST_STEPS_LOG2 = 40, WALKED_STEPS = 1 << 20, CHIPS = 4, CHANNELS = 32 * CHIPS, BANKS = 64, DMNS = 64, ELEMENT_BYTES = 4 };
 enum { CHANNEL_BITS = 4, BLOCK_BITS = 8, ROW_BIT = 21 };
 
 typedef struct tally {
     const target *target;
     int64_t channel_millicycles[CHANNELS];
     int64_t dmn_cycles[DMNS];
+    int64_t engine_steps[DMNS];        /* fewer engines than DMNs */
+    int64_t link_bytes[CHIPS];         /* that come from another chip */
     int64_t open_row[CHANNELS][BANKS]; /* plus 1; 0: none yet */
     int64_t partial_writes;
     uint64_t clusters; /* one bit each */
@@ -37,7 +40,7 @@ static void touch_block(tally *t, int64_t address, int64_t bytes, bool write)
 {
     const target *k = t->target;
     int64_t in_chip = address % k->hbm_chip_stride_bytes, row = (in_chip >> ROW_BIT) + 1;
-    unsigned channel = channel_of(in_chip);
+    unsigned chip = (unsigned)(address / k->hbm_chip_stride_bytes) % CHIPS, channel = chip * (CHANNELS / CHIPS) + channel_of(in_chip);
     int64_t *open = &t->open_row[channel][bank_of(in_chip)], *sum = &t->channel_millicycles[channel];
     int64_t bursts = (bytes + k->hbm_burst_bytes - 1) / k->hbm_burst_bytes, cost = bursts * k->hbm_burst_millicycles;
     if (*open && *open != row)
@@ -61,12 +64,17 @@ static void touch_hbm(tally *t, int64_t address, int64_t bytes, bool write)
     }
 }
 
+static int64_t dmn_of(const target *k, int64_t address)
+{
+    return address / k->dm_slice_stride_bytes / k->dm_slices_per_dmn % DMNS;
+}
+
 static void touch_dm(tally *t, int64_t address, int64_t bytes)
 {
     const target *k = t->target;
-    int64_t dmn = address / k->dm_slice_stride_bytes / k->dm_slices_per_dmn;
+    int64_t dmn = dmn_of(k, address);
     t->clusters |= UINT64_C(1) << (address / k->dm_slice_stride_bytes / k->slices_per_cluster & 63);
-    t->dmn_cycles[dmn % DMNS] += (bytes + k->dmn_bytes_per_cycle - 1) / k->dmn_bytes_per_cycle;
+    t->dmn_cycles[dmn] += (bytes + k->dmn_bytes_per_cycle - 1) / k->dmn_bytes_per_cycle;
 }
 
 typedef struct side {
@@ -80,6 +88,25 @@ static void touch(tally *t, const side *s, int64_t bytes)
         touch_hbm(t, s->address, bytes, s->write);
     else
         touch_dm(t, s->address, bytes);
+}
+
+static int64_t chip_of(const target *k, const side *s)
+{
+    int64_t dms = k->slices_per_cluster * k->clusters_per_chip * k->dm_slice_stride_bytes;
+    return s->address / (s->hbm ? k->hbm_chip_stride_bytes : dms) % CHIPS;
+}
+
+/* The engine of a step is that of its end in DM, of two such ends the source's; of a copy inside HBM, the first one of the chip that it is
+ * read from. */
+static void count_step(tally *t, const side *from, const side *to, int64_t bytes)
+{
+    const target *k = t->target;
+    int64_t all = k->slices_per_cluster / k->dm_slices_per_dmn * k->clusters_per_chip; /* DMNs of a chip */
+    const side *dm = from && !from->hbm ? from : to->hbm ? NULL : to;
+    int64_t dmn = dm ? dmn_of(k, dm->address) : chip_of(k, from ? from : to) * all;
+    t->engine_steps[dmn / k->dma_dmns_per_engine]++;
+    if (from && chip_of(k, from) != chip_of(k, to))
+        t->link_bytes[chip_of(k, to)] += bytes;
 }
 
 static int64_t most_of(const int64_t *values, int count)
@@ -156,6 +183,7 @@ static void walk_steps(const copy_command *k, dma_cost *out, tally *t)
             touch(t, &sides[i], bytes);
             sides[i].next = sides[i].address + bytes;
         }
+        count_step(t, first ? NULL : &sides[0], &sides[1], bytes);
         out->pieces += !follows;
         out->unaligned_pieces += !follows && hbm && hbm->address % t->target->hbm_block_bytes != 0;
     }
@@ -176,6 +204,10 @@ bool dma_cost_of(const target *t, const command *c, dma_cost *out)
     bool one_memory = k.source.memory == k.destination.memory;
     int64_t each = (k.packet_bytes + t->dma_request_bytes - 1) / t->dma_request_bytes;
     out->requests = out->steps * each * (one_memory ? 2 : 1);
+    out->engine_steps = out->walked ? in_proportion(most_of(sums.engine_steps, DMNS), out->steps, out->walked) : out->steps;
+    for (int i = 0; i < DMNS; i++)
+        out->engines += sums.engine_steps[i] > 0;
+    out->link_cycles = in_proportion(ceil_div(most_of(sums.link_bytes, CHIPS), t->pcie_bytes_per_cycle), out->steps, out->walked);
     out->clusters = __builtin_popcountll(sums.clusters);
     out->hbm_cycles = in_proportion((most_of(sums.channel_millicycles, CHANNELS) + 999) / 1000, out->steps, out->walked);
     out->dmn_cycles = in_proportion(most_of(sums.dmn_cycles, DMNS), out->steps, out->walked);

@@ -8,11 +8,14 @@
 #include "codegen/command.h"
 
 typedef struct dma_cost {
-    int64_t steps;       /* packets */
-    int64_t requests;    /* of the engine: 256 bytes of a packet at most, one per cycle and side */
-    int64_t hbm_cycles;  /* the busiest channel */
-    int64_t dmn_cycles;  /* the busiest DMN */
-    int64_t piece_bytes; /* contiguous in HBM from step to step, 0: HBM is on neither side */
+    int64_t steps;        /* packets */
+    int64_t requests;     /* 256 bytes of a packet at most, one per cycle, engine and side */
+    int64_t engines;      /* that share the steps: each has those at its two DMNs */
+    int64_t engine_steps; /* of the engine that has most */
+    int64_t link_cycles;  /* bytes between chips, into the chip that gets most */
+    int64_t hbm_cycles;   /* the busiest channel */
+    int64_t dmn_cycles;   /* the busiest DMN */
+    int64_t piece_bytes;  /* contiguous in HBM from step to step, 0: HBM is on neither side */
     int64_t pieces;
     int64_t unaligned_pieces; /* of those walked: that do not begin at a block of 256 bytes */
     int64_t partial_writes;   /* blocks of HBM that are written in part */

@@ -2,6 +2,7 @@
 
 #include <string.h>
 
+#include "runtime/timing/measured_cost.h"
 #include "runtime/timing/static_cost.h"
 #include "support/integer.h"
 
@@ -16,11 +17,11 @@ const char *duration_bound_name(duration_bound b)
     return names[b];
 }
 
-static const char *const preset_names[] = {"documented", "schedule"};
+static const char *const preset_names[] = {"documented", "schedule", "measured"};
 
 bool timing_preset_by_name(const char *name, timing_preset *out)
 {
-    for (int i = 0; i < 2; i++)
+    for (int i = 0; i < 3; i++)
         if (strcmp(name, preset_names[i]) == 0) {
             *out = (timing_preset)i;
             return true;
@@ -108,6 +109,8 @@ bool duration_of_chain(const chain *c, timing_preset preset, duration *out, faul
             out->busy[e] = out->total;
     if (preset == TIMING_SCHEDULE)
         static_cost_of_chain(c, out);
+    if (preset == TIMING_MEASURED)
+        measured_cost_of_chain(c, out);
     return true;
 }
 
@@ -116,7 +119,7 @@ bool duration_of_dma(const target *t, const command *c, timing_preset preset, ar
     *out = (duration){.fill = t->dma_startup_cycles, .items = 1, .beat_cycles = 1, .in = BOUND_DMA, .out = BOUND_DMA};
     if (!dma_cost_of(t, c, &out->dma))
         return fault_set(f, E_RUN_LIMIT, c, "takes more than 2^%d cycles", MOST_CYCLES_LOG2);
-    out->items = out->dma.steps;
+    out->items = out->dma.engine_steps;
     out->item_cycles = out->dma.requests / out->dma.steps;
     if (!finish(out, c, f))
         return false;
@@ -129,9 +132,15 @@ bool duration_of_dma(const target *t, const command *c, timing_preset preset, ar
         cycles = out->dma.dmn_cycles;
         out->bound = BOUND_DMN;
     }
+    if (out->dma.link_cycles > cycles) {
+        cycles = out->dma.link_cycles;
+        out->bound = BOUND_LINK;
+    }
     out->total = out->fill + cycles;
     if (preset == TIMING_SCHEDULE)
         static_cost_of_dma(t, c, a, out);
+    if (preset == TIMING_MEASURED)
+        measured_cost_of_dma(t, c, a, out);
     out->busy[ENGINE_DMA] = out->total;
     return true;
 }
@@ -143,8 +152,9 @@ const char *duration_formula(const duration *c, arena *a)
     const char *text = c->fill ? arena_printf(a, "%lld + ", (long long)c->fill) : "";
     long long items = c->items, each = c->item_cycles, beats = c->beats, beat = c->beat_cycles;
     if (c->dma.steps > 0)
-        return arena_printf(a, "%smax(%lld x %lld, channel %lld, dmn %lld)", text, items, each, (long long)c->dma.hbm_cycles,
-                            (long long)c->dma.dmn_cycles);
+        return arena_printf(a, "%smax(%lld x %lld, channel %lld, dmn %lld%s)", text, items, each, (long long)c->dma.hbm_cycles,
+                            (long long)c->dma.dmn_cycles,
+                            c->dma.link_cycles ? arena_printf(a, ", link %lld", (long long)c->dma.link_cycles) : "");
     if (c->routes > 0)
         return arena_printf(a, "%smax(%lld x %lld%s, rings %lld x %lld)", text, items, each,
                             beats == 0 ? "" : arena_printf(a, "%s%lld x %lld", c->drains ? " + " : ", ", beats, beat), (long long)c->routes,

@@ -100,15 +100,17 @@ static longer_pieces longer_of(const linter *l, const port *p)
     return (longer_pieces){size * bits / 8, s.text};
 }
 
-/* What the same bytes take in pieces of so many, which begin at a block. */
+/* What the same bytes take in pieces of so many, which begin at a block, by the same engines and spread over all of their DMNs. */
 static int64_t copy_cycles(const target *t, const dma_cost *d, int64_t bytes, int64_t piece)
 {
     int64_t pieces = ceil_div(bytes, piece), requests = pieces * ceil_div(smaller(piece, bytes), t->dma_request_bytes);
-    int64_t dmn = smaller(d->dmn_cycles, ceil_div(bytes, t->dmn_bytes_per_cycle)), hbm = 0;
+    int64_t engines = larger(d->engines, 1), each = ceil_div(pieces, engines * t->dma_dmns_per_engine),
+            block = t->hbm_block_bytes / t->hbm_burst_bytes * t->hbm_burst_millicycles,
+            hbm = ceil_div(ceil_div(requests, t->hbm_channels) * block, 1000);
+    int64_t dmn = smaller(d->dmn_cycles, each * ceil_div(smaller(piece, bytes), t->dmn_bytes_per_cycle));
     if (!d->to_dm && piece % t->hbm_block_bytes != 0)
-        hbm = ceil_div(pieces, t->hbm_channels) *
-              (t->hbm_block_bytes / t->hbm_burst_bytes * t->hbm_burst_millicycles * t->hbm_partial_write_factor / 1000);
-    return t->dma_startup_cycles + larger(requests, larger(dmn, hbm));
+        hbm = ceil_div(pieces, t->hbm_channels) * (block * t->hbm_partial_write_factor / 1000);
+    return t->dma_startup_cycles + larger(ceil_div(requests, engines), larger(dmn, hbm));
 }
 
 static void check_pieces(linter *l, const schedule_item *item)

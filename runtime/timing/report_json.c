@@ -20,10 +20,12 @@ static json_t *cycles_json(const schedule_item *item, arena *a)
                           c->drains, "undisturbed", (json_int_t)c->total);
     if (c->dma.steps > 0)
         json_object_set_new(o, "dma",
-                            json_pack("{s:I, s:I, s:I, s:I, s:I, s:I, s:I}", "requests", (json_int_t)c->dma.requests, "channel_cycles",
-                                      (json_int_t)c->dma.hbm_cycles, "dmn_cycles", (json_int_t)c->dma.dmn_cycles, "pieces",
-                                      (json_int_t)c->dma.pieces, "piece_bytes", (json_int_t)c->dma.piece_bytes, "unaligned_pieces",
-                                      (json_int_t)c->dma.unaligned_pieces, "partial_writes", (json_int_t)c->dma.partial_writes));
+                            json_pack("{s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I}", "requests", (json_int_t)c->dma.requests,
+                                      "engines", (json_int_t)c->dma.engines, "engine_steps", (json_int_t)c->dma.engine_steps, "link_cycles",
+                                      (json_int_t)c->dma.link_cycles, "channel_cycles", (json_int_t)c->dma.hbm_cycles, "dmn_cycles",
+                                      (json_int_t)c->dma.dmn_cycles, "pieces", (json_int_t)c->dma.pieces, "piece_bytes",
+                                      (json_int_t)c->dma.piece_bytes, "unaligned_pieces", (json_int_t)c->dma.unaligned_pieces,
+                                      "partial_writes", (json_int_t)c->dma.partial_writes));
     return o;
 }
 
@@ -97,6 +99,15 @@ static json_t *use_json(const analysis *x)
                      (json_int_t)x->trf_misses);
 }
 
+static json_t *attainable_json(const attainable *y)
+{
+    if (!y->cycles)
+        return json_null();
+    return json_pack("{s:I, s:I, s:I, s:I, s:I, s:I, s:I}", "cycles", (json_int_t)y->cycles, "copies", (json_int_t)y->copies, "starts",
+                     (json_int_t)y->starts, "start_cycles", (json_int_t)y->start_cycles, "bytes", (json_int_t)y->bytes, "bytes_per_kcycle",
+                     (json_int_t)y->bytes_per_kcycle, "products", (json_int_t)y->products);
+}
+
 const char *report_json(const report *r, arena *a)
 {
     const schedule *s = &r->schedule;
@@ -112,6 +123,8 @@ const char *report_json(const report *r, arena *a)
         busy_json(x->engine_busy), "use", use_json(x), "lower_bound", "cycles", (json_int_t)x->lower_bound, "multiplications",
         (json_int_t)x->mac_bound, "bytes", (json_int_t)x->byte_bound, "port_bytes", (json_int_t)x->port_bytes, "lints", lints_json(r),
         "items", items, "end_sync_cycles", (json_int_t)s->end_sync_cycles);
+    if (root)
+        json_object_set_new(root, "attainable", attainable_json(&x->attainable));
     char *dumped = root ? json_dumps(root, JSON_INDENT(2)) : NULL;
     json_decref(root);
     const char *text = dumped ? arena_printf(a, "%s\n", dumped) : NULL;

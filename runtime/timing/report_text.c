@@ -80,6 +80,14 @@ static void use_lines(const report *r, strbuf *s)
             "lower bound: max(%lld for the multiplications, %lld for %lld bytes of ports) = %lld cycles; reached %lld, %lld.%lld times\n",
             (number)x->mac_bound, (number)x->byte_bound, (number)x->port_bytes, (number)x->lower_bound, (number)r->schedule.cycles,
             (number)(r->schedule.cycles / x->lower_bound), (number)(r->schedule.cycles % x->lower_bound * 10 / x->lower_bound));
+    const attainable *y = &x->attainable;
+    if (y->cycles)
+        strbuf_printf(s,
+                      "attainable: max(%lld for %lld copies of %lld to start and %lld.%01lld bytes a cycle, %lld for the products between "
+                      "copies) = %lld cycles; reached %lld, %lld.%02lld times\n",
+                      (number)y->copies, (number)y->starts, (number)y->start_cycles, (number)(y->bytes_per_kcycle / 1000),
+                      (number)(y->bytes_per_kcycle % 1000 / 100), (number)y->products, (number)y->cycles, (number)r->schedule.cycles,
+                      (number)(r->schedule.cycles / y->cycles), (number)(r->schedule.cycles % y->cycles * 100 / y->cycles));
 }
 
 static void lint_lines(const report *r, strbuf *s)

@@ -5,6 +5,7 @@
 
 #include "codegen/copy_command.h"
 #include "runtime/timing/dm_bank.h"
+#include "runtime/timing/measured_cost.h"
 #include "support/integer.h"
 
 enum { CONTEXTS = 3, NO_ITEM = -1 };
@@ -121,10 +122,21 @@ static void count_traffic(schedule_item *item, const chain *c)
             c->stages[i].type->traffic(&c->stages[i], i ? item->units : count_units(&c->units), item);
 }
 
-/* Published schedules begin late. */
+/* Published schedules and the device begin late. */
 static int64_t queue_cycles(const scheduler *s)
 {
-    return s->out->preset == TIMING_SCHEDULE && s->out->count == 0 ? target_static_costs()->first_command_cycles : 0;
+    int64_t first = s->out->preset == TIMING_SCHEDULE   ? target_static_costs()->first_command_cycles
+                    : s->out->preset == TIMING_MEASURED ? measured_costs_of()->first_command_cycles
+                                                        : 0;
+    return s->out->count == 0 ? first : 0;
+}
+
+/* On the device a copy takes longer when the queue was empty before it. */
+static int64_t idle_cycles(const scheduler *s)
+{
+    if (s->out->preset != TIMING_MEASURED || s->last_copy == NO_ITEM || s->out->items[s->last_copy].end == s->now)
+        return 0;
+    return measured_costs_of()->dma_idle_cycles;
 }
 
 /* In published schedules a load waits while a Sub pass runs that begins when the load before it ends, unless that one gave all slices the
@@ -140,7 +152,7 @@ static int64_t queue_cycles_of_load(scheduler *s)
     return before->alone.dma.to_dm && before->alone.dma.spreads ? target_static_costs()->load_beside_sub_cycles : 0;
 }
 
-/* The published kind knows no cache and no banks. */
+/* The published kinds know no cache and no banks. */
 static bool count_alone(schedule_item *item, const chain *c)
 {
     const trf_store *k = chain_trf_store(c);
@@ -212,7 +224,7 @@ static bool begin_chain(scheduler *s, int number, const command *c, size_t avail
     item->queued = queued;
     item->end = item->start + time.total;
     count_traffic(item, &k);
-    if (s->out->preset == TIMING_SCHEDULE)
+    if (s->out->preset != TIMING_DOCUMENTED)
         return count_alone(item, &k);
     if (chain_contraction(&k) && number == CONTEXT_MAIN)
         begin_reads(s, item, &k);
@@ -226,7 +238,7 @@ static bool begin_dma(scheduler *s, int number, const command *c)
     duration time;
     if (!duration_of_dma(s->machine->target, c, s->out->preset, s->arena, &time, &s->fault))
         return false;
-    int64_t queued = queue_cycles(s) + (time.dma.to_dm ? queue_cycles_of_load(s) : 0);
+    int64_t queued = queue_cycles(s) + idle_cycles(s) + (time.dma.to_dm ? queue_cycles_of_load(s) : 0);
     int64_t held_for = held_cycles(s, number);
     if (held_for > 0)
         s->out->items[s->lanes[number].holder].held_cycles += held_for;
@@ -396,6 +408,8 @@ bool schedule_make_within(const target *t, const binary_kernel *k, timing_preset
     }
     if (preset == TIMING_SCHEDULE && s.stores)
         out->end_sync_cycles = target_static_costs()->end_sync_cycles;
+    if (preset == TIMING_MEASURED && s.stores)
+        out->end_sync_cycles = measured_costs_of()->end_sync_cycles;
     out->serial_cycles += out->end_sync_cycles;
     out->cycles = s.now + out->end_sync_cycles;
     if (out->count > 0)

@@ -203,6 +203,36 @@ START_TEST(worked_copies)
 }
 END_TEST
 
+/* Its example 5 (A = 8, B = 64, C = 8, D = 512 bytes) by all eight engines at once; two such copies on two chips take no longer than one.
+ * Bytes from another chip go over PCIe. */
+START_TEST(engines_of_a_copy)
+{
+    static const int64_t slice = 4 << 20, dmn = 32 * slice, cluster = 256 * slice, chip = 2 * cluster, hbm = INT64_C(1) << 36;
+    for (int chips = 1; chips <= 2; chips++)
+        for (int crosses = 0; crosses < chips; crosses++) {
+            bench b;
+            schedule s;
+            bench_init(&b);
+            command *k = ADD(&b, CONTEXT_DMA, OP_DMA, 0, 1, 0, 256, crosses ? hbm : 0, 0);
+            if (chips == 2)
+                ENTRY(k, 2, crosses ? -hbm : hbm, chip);
+            ENTRY(k, 2, 1 << 20, cluster);
+            ENTRY(k, 4, 1 << 18, 2 * dmn);
+            ENTRY(k, 8, 512, 256);
+            ENTRY(k, 32, 4096, slice);
+            ENTRY(k, 2, 1 << 17, dmn);
+            made(&b, &s);
+            const dma_cost *d = &s.items[0].alone.dma;
+            ck_assert_int_eq(d->engines, 8 * chips);
+            ck_assert_int_eq(d->engine_steps, 512);
+            ck_assert_int_eq(d->link_cycles, crosses ? (1 << 20) / 30 + 1 : 0);
+            ck_assert_int_eq(s.cycles, 500 + (crosses ? d->link_cycles : d->hbm_cycles));
+            ck_assert_int_eq(d->hbm_cycles, 1357);
+            bench_free(&b);
+        }
+}
+END_TEST
+
 /* A part of a block that is written costs 50 whole blocks of its channel: 265 cycles. */
 START_TEST(partial_writes)
 {
@@ -743,6 +773,7 @@ int main(void)
     tcase_add_test(cases, formulas_of_chains);
     tcase_add_test(cases, formulas_of_dma);
     tcase_add_test(cases, worked_copies);
+    tcase_add_test(cases, engines_of_a_copy);
     tcase_add_test(cases, partial_writes);
     tcase_add_test(cases, stores_take_their_fetch);
     tcase_add_test(cases, faults_are_reported);

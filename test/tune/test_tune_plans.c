@@ -58,7 +58,7 @@ START_TEST(plans_of_a_question)
     diag_list diags;
     tune_question q;
     ck_assert(read(x, a, &diags, &q));
-    tune_bound bound = tune_bound_of(t, &q);
+    attainable bound = tune_bound_of(t, &q);
     size_t count, compiled = 0;
     tune_plan *plans = tune_space(t, &q, a, &count);
     size_t step = (size_t)suite_rounds(8, 1); /* of plans in the order of their estimates every so many */

@@ -1,0 +1,36 @@
+#include "runtime/timing/attainable.h"
+
+#include "runtime/timing/measured_cost.h"
+#include "support/integer.h"
+
+/* Bytes in 1000 cycles of a chip: all its DMA engines, all its DMNs, all its HBM channels; the slowest. */
+static int64_t documented_bytes_per_kcycle(const target *t)
+{
+    int64_t dmns = t->clusters_per_chip * t->slices_per_cluster / t->dm_slices_per_dmn;
+    int64_t engines = dmns / t->dma_dmns_per_engine * t->dma_request_bytes * 1000, delivered = dmns * t->dmn_bytes_per_cycle * 1000;
+    int64_t channels = t->hbm_channels * t->hbm_burst_bytes * 1000 * 1000 / t->hbm_burst_millicycles;
+    return smaller(engines, smaller(delivered, channels));
+}
+
+attainable attainable_of(const target *t, timing_preset preset, const attainable_work *w)
+{
+    attainable x = {.starts = w->loads + w->stores, .bytes = w->bytes};
+    int64_t macs = w->mac_cycles, carried;
+    if (preset == TIMING_SCHEDULE)
+        return (attainable){0};
+    x.start_cycles = t->dma_startup_cycles;
+    x.bytes_per_kcycle = documented_bytes_per_kcycle(t) * w->chips;
+    if (preset == TIMING_MEASURED) {
+        x.start_cycles = measured_costs_of()->dma_start_cycles;
+        int64_t dmns = t->clusters_per_chip * t->slices_per_cluster / t->dm_slices_per_dmn;
+        x.bytes_per_kcycle = dmns / t->dma_dmns_per_engine * measured_costs_of()->engine_bytes_per_kcycle * w->chips;
+        macs = measured_cycles_of(macs);
+    }
+    if (__builtin_mul_overflow(w->bytes, 1000, &carried))
+        carried = INT64_MAX - x.bytes_per_kcycle;
+    int64_t ends = (w->loads > 0) + (w->stores > 0); /* the first copy and the last one, of a byte at least */
+    x.copies = x.starts * x.start_cycles + carried / x.bytes_per_kcycle;
+    x.products = ends * x.start_cycles + macs;
+    x.cycles = larger(x.copies, x.products);
+    return x;
+}

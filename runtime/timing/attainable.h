@@ -1,0 +1,29 @@
+/* The least that any kernel can take by the timing model itself, for tensors of so many bytes and so many products.
+ *
+ * The one idea: a bound that nothing in the model forbids to reach. Copies run one after the other; each moves one tensor at most, starts
+ * once, and all engines and channels together carry it. Nothing is multiplied before something is there, and nothing leaves before that.
+ * Reports and visac tune have it from here; rules and sources: docs/timing.md. */
+#ifndef VISA_RUNTIME_TIMING_ATTAINABLE_H
+#define VISA_RUNTIME_TIMING_ATTAINABLE_H
+
+#include "runtime/timing/timing_preset.h"
+#include "target/target.h"
+
+typedef struct attainable {
+    int64_t starts, start_cycles;     /* of copies */
+    int64_t bytes, bytes_per_kcycle;  /* of all tensors; what carries them, per 1000 cycles */
+    int64_t copies, products, cycles; /* the larger of the first two */
+} attainable;
+
+/* What a kernel must do at least. */
+typedef struct attainable_work {
+    int64_t chips;
+    int64_t loads, stores; /* tensors in HBM that are read for a computation, and those that are written by one */
+    int64_t bytes;         /* of the tensors in HBM */
+    int64_t mac_cycles;    /* with every lane of all chips at work */
+} attainable_work;
+
+/* All zero where the preset states no limits (published schedules). */
+attainable attainable_of(const target *t, timing_preset preset, const attainable_work *w);
+
+#endif
