@@ -48,6 +48,10 @@ VISA_API bool visa_hover(visa_compilation *c, uint32_t offset, visa_place *place
 /* Where the name at an offset of file 0 was given. */
 VISA_API bool visa_definition(visa_compilation *c, uint32_t offset, visa_place *out);
 
+/* Where file 0 has the name at an offset of it, in the order of the text, the place where it was given included; 0: nothing that is known,
+ * or it was given in another file. *places holds until visa_free. */
+VISA_API size_t visa_references(visa_compilation *c, uint32_t offset, const visa_place **places);
+
 typedef enum visa_name_kind {
     VISA_NAME_AXIS,
     VISA_NAME_ALIAS,

@@ -68,6 +68,112 @@ static json_t *definition(server *s, const json_t *params)
     return visa_definition(q.c, q.offset, &place) ? json_location(q.all, q.d, q.c, place) : json_null();
 }
 
+/* ---- a name everywhere ---- */
+
+static json_t *references(server *s, const json_t *params)
+{
+    question q;
+    visa_place given;
+    const visa_place *places;
+    const json_t *declaration = json_object_get(json_object_get(params, "context"), "includeDeclaration");
+    if (!ask(s, params, true, &q))
+        return NULL;
+    bool without = json_is_false(declaration) && visa_definition(q.c, q.offset, &given);
+    size_t count = visa_references(q.c, q.offset, &places);
+    json_t *list = json_array();
+    for (size_t i = 0; i < count && spend(q.all, 12, "", ""); i++)
+        if (!without || places[i].begin != given.begin)
+            json_array_append_new(list, json_location(q.all, q.d, q.c, places[i]));
+    return list;
+}
+
+static json_t *document_highlight(server *s, const json_t *params)
+{
+    question q;
+    const visa_place *places;
+    if (!ask(s, params, true, &q))
+        return NULL;
+    size_t count = visa_references(q.c, q.offset, &places);
+    json_t *list = json_array();
+    for (size_t i = 0; i < count && spend(q.all, 12, "", ""); i++)
+        json_array_append_new(list, json_pack("{s:o}", "range", json_range(q.all, q.d, places[i])));
+    return list;
+}
+
+static bool is_word(char c)
+{
+    return c == '_' || (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
+}
+
+/* A name that nothing has yet: else what the text means would change. */
+static bool is_free_name(const document *d, const char *name)
+{
+    size_t bytes = 0;
+    while (is_word(name[bytes]))
+        bytes++;
+    if (bytes == 0 || name[bytes] || (name[0] >= '0' && name[0] <= '9') || (bytes == 1 && name[0] == '_'))
+        return false;
+    for (size_t i = 0; i < d->bytes;) {
+        size_t from = i;
+        while (i < d->bytes && is_word(d->text[i]))
+            i++;
+        if (i - from == bytes && memcmp(d->text + from, name, bytes) == 0)
+            return false;
+        i += i == from;
+    }
+    return true;
+}
+
+static json_t *prepare_rename(server *s, const json_t *params)
+{
+    question q;
+    const visa_place *places;
+    if (!ask(s, params, true, &q))
+        return NULL;
+    size_t count = visa_references(q.c, q.offset, &places);
+    for (size_t i = 0; i < count; i++)
+        if (places[i].begin <= q.offset && q.offset <= places[i].end)
+            return json_range(q.all, q.d, places[i]);
+    return json_null();
+}
+
+/* null: the name is not of this file, or the new one is taken or none. */
+static json_t *rename_name(server *s, const json_t *params)
+{
+    question q;
+    const visa_place *places;
+    const char *name = json_string_value(json_object_get(params, "newName"));
+    if (!name || !ask(s, params, true, &q))
+        return NULL;
+    size_t count = is_free_name(q.d, name) ? visa_references(q.c, q.offset, &places) : 0;
+    if (count == 0)
+        return json_null();
+    json_t *edits = json_array(), *changes = json_object();
+    for (size_t i = 0; i < count && spend(q.all, 12, name, ""); i++)
+        json_array_append_new(edits, json_pack("{s:o, s:s}", "range", json_range(q.all, q.d, places[i]), "newText", name));
+    json_object_set_new(changes, q.d->uri, edits);
+    return json_pack("{s:o}", "changes", changes);
+}
+
+/* Items of several lines. */
+static json_t *folding_range(server *s, const json_t *params)
+{
+    question q;
+    visa_outline o;
+    if (!ask_tree(s, params, &q))
+        return NULL;
+    json_t *list = json_array();
+    for (size_t i = 0; visa_outline_at(q.c, i, &o) && spend(q.all, 8, "", ""); i++) {
+        json_t *range = json_range(q.all, q.d, o.place);
+        json_int_t first = json_integer_value(json_object_get(json_object_get(range, "start"), "line")),
+                   last = json_integer_value(json_object_get(json_object_get(range, "end"), "line"));
+        if (last > first)
+            json_array_append_new(list, json_pack("{s:I, s:I}", "startLine", first, "endLine", last));
+        json_decref(range);
+    }
+    return list;
+}
+
 static json_t *completion(server *s, const json_t *params)
 {
     /* CompletionItemKind */
@@ -173,8 +279,17 @@ request_handler request_find(const char *method)
         const char *method;
         request_handler handler;
     } rows[] = {
-        {"textDocument/hover", hover},           {"textDocument/definition", definition},          {"textDocument/completion", completion},
-        {"textDocument/formatting", formatting}, {"textDocument/documentSymbol", document_symbol}, {"textDocument/codeAction", code_action},
+        {"textDocument/hover", hover},
+        {"textDocument/definition", definition},
+        {"textDocument/completion", completion},
+        {"textDocument/formatting", formatting},
+        {"textDocument/documentSymbol", document_symbol},
+        {"textDocument/codeAction", code_action},
+        {"textDocument/references", references},
+        {"textDocument/documentHighlight", document_highlight},
+        {"textDocument/prepareRename", prepare_rename},
+        {"textDocument/rename", rename_name},
+        {"textDocument/foldingRange", folding_range},
     };
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
         if (strcmp(rows[i].method, method) == 0)

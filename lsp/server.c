@@ -104,6 +104,10 @@ static json_t *initialize(server *s, const json_t *params)
                   s->documents.encoding == TEXT_UTF8 ? "utf-8" : "utf-16", "textDocumentSync", "openClose", 1, "change", INCREMENTAL,
                   "save", 1, "hoverProvider", 1, "definitionProvider", 1, "completionProvider", "triggerCharacters", ".", ":", "[", "{",
                   "documentFormattingProvider", 1, "documentSymbolProvider", 1, "codeActionProvider", "codeActionKinds", "quickfix");
+    static const char *const more[] = {"referencesProvider", "documentHighlightProvider", "foldingRangeProvider"};
+    for (size_t i = 0; i < sizeof more / sizeof *more; i++)
+        json_object_set_new(capabilities, more[i], json_true());
+    json_object_set_new(capabilities, "renameProvider", json_pack("{s:b}", "prepareProvider", 1));
     return json_pack("{s:o, s:{s:s, s:s}}", "capabilities", capabilities, "serverInfo", "name", "visa-lsp", "version", visa_version());
 }
 

@@ -27,7 +27,7 @@ typedef struct arguments {
     output **to; /* of each output */
     output *sizes_to;
     output_set *files;
-    bool list, plan, converts, timing_only, unbounded, dump_field;
+    bool list, list_json, plan, converts, timing_only, unbounded, dump_field;
     unsigned threads;
     cpu_level cpu;
 } arguments;
@@ -56,6 +56,14 @@ static int option_THREADS(void *of, const char *text)
     if (!tool_number(text, &threads) || threads == 0 || threads > MOST_THREADS)
         return tool_usage_error("visa-run", "--threads takes a number from 1 to 1024, not `%s`", text);
     a->threads = (unsigned)threads;
+    return OPTION_GO_ON;
+}
+
+static int option_LIST(void *of, const char *text)
+{
+    arguments *a = of;
+    a->list = true;
+    a->list_json = text && strcmp(text, "json") == 0;
     return OPTION_GO_ON;
 }
 
@@ -134,11 +142,17 @@ static bool print_report(const arguments *a, const binary *b, arena *memory, dia
     return ok;
 }
 
+/* NULL: there was no memory for them. */
+static int print_ports(const char *ports)
+{
+    fputs(ports ? ports : "visa-run: error: out of memory\n", ports ? stdout : stderr);
+    return ports ? EXIT_DONE : EXIT_INPUT;
+}
+
 static int run(arguments *a, const binary *b, session *s, const unsigned char *bytes, size_t size, arena *memory, diag_list *diags)
 {
     if (a->list) {
-        fputs(session_describe(s), stdout);
-        return EXIT_DONE;
+        return print_ports(a->list_json ? session_describe_json(s) : session_describe(s));
     }
     if (a->dump_field)
         return dump_field(a, b, memory, diags);
@@ -185,8 +199,7 @@ static int run_program(const arguments *a, step_session *s, diag_list *diags)
 {
     bool ok = true;
     if (a->list) {
-        fputs(step_session_describe(s), stdout);
-        return EXIT_DONE;
+        return print_ports(a->list_json ? step_session_describe_json(s) : step_session_describe(s));
     }
     for (size_t i = 0; i < a->input_count; i++)
         ok = step_session_input(s, a->inputs[i], diags) && ok;

@@ -264,8 +264,18 @@ static int option_EXPLAIN(void *of, const char *text)
 
 static int option_VERSION(void *of, const char *text)
 {
-    (void)of, (void)text;
-    printf("visac %s\n", visa_version());
+    (void)of;
+    if (text && strcmp(text, "json") == 0) {
+        printf("{\"visac\": \"%s\", \"binary_format\": %d, \"targets\": [", visa_version(), BINARY_FORMAT_VERSION);
+        for (size_t i = 0; visa_target_name(i); i++)
+            printf("%s\"%s\"", i ? ", " : "", visa_target_name(i));
+        fputs("], \"releases\": [", stdout);
+        for (size_t i = 0; visa_dialect_name(i); i++)
+            printf("%s\"%s\"", i ? ", " : "", visa_dialect_name(i));
+        puts("]}");
+    } else {
+        printf("visac %s\n", visa_version());
+    }
     return EXIT_DONE;
 }
 

@@ -1,5 +1,6 @@
 #include "runtime/machine/session.h"
 
+#include <jansson.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -674,4 +675,28 @@ const char *session_describe(const session *s)
                             dtype_row_of(p->type.dtype)->name, tensor_shape_text(&p->type, s->arena));
     }
     return text;
+}
+
+static json_t *json_of_port(const session_port *p)
+{
+    json_t *shape = json_array(), *axes = json_array();
+    for (int axis = 0; axis < p->type.rank; axis++) {
+        json_array_append_new(shape, json_integer(p->type.shape[axis]));
+        json_array_append_new(axes, json_string(p->type.names[axis]));
+    }
+    return json_pack("{s:s, s:s, s:s, s:o, s:o}", "name", p->port->name, "direction", p->port->direction == PORT_IN ? "in" : "out", "dtype",
+                     dtype_row_of(p->type.dtype)->name, "shape", shape, "axes", axes);
+}
+
+const char *session_describe_json(const session *s)
+{
+    json_t *ports = json_array(), *root = json_pack("{s:i, s:s}", "format", 1, "kernel", s->kernel->name);
+    for (uint32_t i = 0; i < s->kernel->port_count; i++)
+        json_array_append_new(ports, json_of_port(&s->ports[i]));
+    json_object_set_new(root, "ports", ports);
+    char *text = json_dumps(root, JSON_INDENT(2));
+    json_decref(root);
+    const char *kept = text ? arena_printf(s->arena, "%s\n", text) : NULL;
+    free(text);
+    return kept;
 }

@@ -68,5 +68,7 @@ const char *session_file(const char *spec, arena *a);
 
 /* "in a: bf16 [M=32, K=32]" per line. */
 const char *session_describe(const session *s);
+/* The same as JSON (docs/usage.md); NULL: no memory. */
+const char *session_describe_json(const session *s);
 
 #endif

@@ -1,6 +1,7 @@
 #include "runtime/step/session.h"
 
 #include <inttypes.h>
+#include <jansson.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -295,4 +296,28 @@ const char *step_session_describe(const step_session *s)
                       step_tensor_tiles(t), dtype_row_of(t->dtype)->name, t->rows, t->columns);
     }
     return text.text;
+}
+
+const char *step_session_describe_json(const step_session *s)
+{
+    json_t *ports = json_array(), *root = json_pack("{s:i, s:s}", "format", 1, "program", s->program->name);
+    for (uint32_t i = 0; i < s->program->node_count; i++) {
+        const step_node *n = &s->program->nodes[i];
+        const step_input *from = n->op == STEP_SINK ? &n->inputs[0] : NULL;
+        if (n->op == STEP_SOURCE || from)
+            json_array_append_new(ports, json_pack("{s:s, s:s, s:s}", "name", n->name, "direction", from ? "out" : "in", "stream",
+                                                   from ? s->program->nodes[from->node].outputs[from->port].shape : n->outputs[0].shape));
+    }
+    for (uint32_t i = 0; i < s->program->tensor_count; i++) {
+        const step_tensor *t = &s->program->tensors[i];
+        json_array_append_new(ports, json_pack("{s:s, s:s, s:s, s:I, s:I, s:I}", "name", t->name, "direction", t->written ? "out" : "in",
+                                               "dtype", dtype_row_of(t->dtype)->name, "tiles", (json_int_t)step_tensor_tiles(t), "rows",
+                                               (json_int_t)t->rows, "columns", (json_int_t)t->columns));
+    }
+    json_object_set_new(root, "ports", ports);
+    char *text = json_dumps(root, JSON_INDENT(2));
+    json_decref(root);
+    const char *kept = text ? arena_printf(s->arena, "%s\n", text) : NULL;
+    free(text);
+    return kept;
 }

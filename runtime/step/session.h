@@ -44,5 +44,7 @@ const char *step_session_report(const step_session *s, report_format format);
 bool step_session_sizes(const step_session *s, output *to);
 /* "in x: [B] of bf16 tiles 1 x 64" per line. */
 const char *step_session_describe(const step_session *s);
+/* The same as JSON (docs/usage.md); NULL: no memory. */
+const char *step_session_describe_json(const step_session *s);
 
 #endif

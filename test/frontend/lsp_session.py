@@ -5,6 +5,7 @@ Usage: lsp_session.py [-v]. A request waits for its response; notifications that
 import json
 import os
 import random
+import re
 import subprocess
 import sys
 import tempfile
@@ -206,6 +207,28 @@ def a_day_at_work():
         check(s.at("definition", *place(text, "a.view()"))["range"] == span(text, "a", text.count("a", 0, text.index("a: DmTensor"))), "the variable")
         check(s.at("definition", *place(text, "N, K / 16"))["range"]["start"] == dict(zip(("line", "character"), place(text, "N = 8"))), "the axis")
         check(s.at("definition", 0, 3) is None and s.at("hover", 0, 3) is None, "a comment has a definition")
+        # A name everywhere: the axis, and each of the shadowed variables by itself.
+        where = lambda found: [(r["range"]["start"]["line"], r["range"]["start"]["character"]) for r in found]
+        uses = where(s.at("references", *place(text, "N, K / 16")))
+        words = [m.start() for m in re.finditer(r"\bN\b", re.sub(r"//.*", lambda m: " " * len(m[0]), text))]
+        check(uses == [(text.count("\n", 0, at), at - text.rfind("\n", 0, at) - 1) for at in words], "the axis' places", uses)
+        check(where(s.at("documentHighlight", *place(text, "N, K / 16"))) == uses, "the same highlighted")
+        check(len(s.ask("textDocument/references", {"textDocument": {"uri": URI}, "position": dict(zip(("line", "character"), place(text, "N, K / 16"))),
+                                                    "context": {"includeDeclaration": False}})) == len(uses) - 1, "without the declaration")
+        port, variable = (set(where(s.at("references", *place(text, needle)))) for needle in ("a.to_dm", "a.view()"))
+        check(len(port) == len(variable) == 2 and not port & variable, "what shadows is another name", port, variable)
+        rename = lambda needle, name: s.ask("textDocument/rename", {"textDocument": {"uri": URI}, "newName": name,
+                                            "position": dict(zip(("line", "character"), place(text, needle)))})
+        check(s.at("prepareRename", *place(text, "&weights", 3))["start"]["character"] == place(text, "&weights", 1)[1], "what would be renamed")
+        renamed = apply(text, s.ask("textDocument/rename", {"textDocument": {"uri": URI}, "newName": "filter",
+                                                            "position": dict(zip(("line", "character"), place(text, "&weights", 1)))})["changes"][URI])
+        check(renamed.count("filter") == 2 and "&filter" in renamed and "let filter:" in renamed, renamed)
+        check(s.change({"text": renamed}) == [] and s.change({"text": text}) == [], "what was renamed does not compile")
+        for name in ("K", "1x", "a b", "", "_"):
+            check(rename("N, K / 16", name) is None, "renamed to", name)
+        check(s.at("references", 0, 3) == [] and s.at("prepareRename", 0, 3) is None, "a comment has references")
+        folds = s.ask("textDocument/foldingRange", {"textDocument": {"uri": URI}})
+        check(any(f["endLine"] == place(text, "\n}", 1)[0] for f in folds), "the kernel folds", folds)
         # Layout.
         ugly = text.replace("    ctx: &mut Context,", "  ctx   :&mut Context ,")
         s.change({"text": ugly})
@@ -339,7 +362,7 @@ def related_information():
 
 def protocol():
     with Server() as s:
-        s.ask("textDocument/rename", {}, error=-32601)
+        s.ask("textDocument/typeDefinition", {}, error=-32601)
         s.ask("no/such", None, error=-32601)
         s.ask("initialize", {"capabilities": {}}, error=-32600)
         s.tell("$/cancelRequest", {"id": 1})

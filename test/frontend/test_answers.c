@@ -184,9 +184,10 @@ static void end(client *c)
 /* ---- questions ---- */
 
 static const char *const methods[] = {"textDocument/hover",      "textDocument/definition",     "textDocument/completion",
-                                      "textDocument/formatting", "textDocument/documentSymbol", "textDocument/codeAction"};
+                                      "textDocument/formatting", "textDocument/documentSymbol", "textDocument/codeAction",
+                                      "textDocument/references", "textDocument/prepareRename",  "textDocument/foldingRange"};
 enum { METHODS = sizeof methods / sizeof *methods, PLACES = 3 };
-static const bool takes_place[METHODS] = {true, true, true, false, false, true};
+static const bool takes_place[METHODS] = {true, true, true, false, false, true, true, true, false};
 
 typedef struct place {
     unsigned line, column;

@@ -101,7 +101,8 @@ static bool message(session *s, const unsigned char *line, size_t bytes)
         unsigned char letter;
         const char *method;
     } questions[] = {{'h', "textDocument/hover"},      {'d', "textDocument/definition"},     {'c', "textDocument/completion"},
-                     {'f', "textDocument/formatting"}, {'s', "textDocument/documentSymbol"}, {'u', "textDocument/unknown"}};
+                     {'f', "textDocument/formatting"}, {'s', "textDocument/documentSymbol"}, {'u', "textDocument/unknown"},
+                     {'n', "textDocument/references"}, {'m', "textDocument/prepareRename"},  {'g', "textDocument/foldingRange"}};
     enum { HEAD = 6 }; /* letter, document, four of a place */
     if (bytes < HEAD)
         return true;

@@ -72,7 +72,7 @@ function Settings({ state, set, dialects }) {
       <div class="sheet">
         <Choice label="Place memory" id="place" value={state.place} onChange={(place) => set({ place })} values={[["source", "as the source says"], ["auto", "all by visac"]]} />
         <Choice label="Order of work" id="order" value={state.order} onChange={(order) => set({ order })} values={[["auto", "auto"], ["source", "as written"], ["free", "as it ends first"]]} />
-        <Choice label="Timing" id="timing" value={state.timing} onChange={(timing) => set({ timing })} values={[["documented", "documented rates"], ["schedule", "published schedules"]]} />
+        <Choice label="Timing" id="timing" value={state.timing} onChange={(timing) => set({ timing })} values={[["documented", "documented rates"], ["schedule", "published schedules"], ["measured", "measured costs"]]} />
         <Choice label="Release" id="dialect" value={state.dialect} onChange={(dialect) => set({ dialect })} values={[["", "all releases"], ...dialects.map((d) => [d, d])]} />
         <label>Other sizes<input id="define" value={state.define} placeholder="M=64, K=128" spellcheck={false} onInput={(e) => set({ define: e.target.value })} /></label>
       </div>
