@@ -12,6 +12,7 @@ import tempfile
 
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 RUN = [sys.executable, os.path.join(ROOT, "bench/run.py")]
+COMPARE = [sys.executable, os.path.join(ROOT, "bench/compare.py")]
 PAGES = [os.path.join(ROOT, page) for page in ("docs/performance.md", "docs/tune.md")]  # tune's table is where tune is explained
 BLOCK = re.compile(r"<!-- bench: (\w+) -->(.*?)<!-- end -->", re.S)
 
@@ -25,6 +26,17 @@ def run(arguments, status=0):
     done = subprocess.run(RUN + arguments, capture_output=True, text=True, check=False)
     must(done.returncode == status, f"{' '.join(arguments)} ended with status {done.returncode}, not {status}: {done.stdout}{done.stderr}")
     return done.stdout
+
+
+def compare(programs):
+    """Two builds in turns; one that is not there is left out with a word, and a commit that is none is refused."""
+    both = COMPARE + ["A", "B", "--smoke", "--bin", programs, "--built", programs]
+    done = subprocess.run(both + [programs], capture_output=True, text=True, check=False)
+    must(done.returncode == 0 and done.stdout.count("--check") == 3 and "B / A" in done.stdout, f"compare.py: {done.stdout}{done.stderr}")
+    done = subprocess.run(both + [os.path.join(programs, "nowhere")], capture_output=True, text=True, check=False)
+    must(done.returncode == 1 and "nothing could be compared" in done.stderr, f"compare.py of nothing: {done.stdout}{done.stderr}")
+    done = subprocess.run(COMPARE + ["no-such-commit", "HEAD"], capture_output=True, text=True, check=False)
+    must(done.returncode == 1 and "no-such-commit is no commit" in done.stderr, f"compare.py of no commit: {done.stdout}{done.stderr}")
 
 
 def main():
@@ -53,6 +65,7 @@ def main():
     must(BLOCK.sub("", updated) == BLOCK.sub("", text), "--update changed text outside of its blocks")
     must(all(body.strip() for name, body in BLOCK.findall(updated) if not sections.get(name, {}).get("skipped")), "--update left a block empty")
     run(programs + ["--smoke", "nothing"], 2)
+    compare(sys.argv[1])
     print(f"{len(sections)} sections ran, {sum(len(s['targets']) for s in sections.values())} targets")
 
 

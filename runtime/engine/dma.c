@@ -272,6 +272,136 @@ static unsigned worker_count(const transfer *x)
     return !worth ? 1 : workers < MOST_WORKERS ? workers : MOST_WORKERS;
 }
 
+/* --- from HBM into many slices that get the same: what they hold is shared until one of them writes -------- */
+
+/* A transfer taken apart: what a slice gets is one range, the same bytes for all slices of a group. */
+typedef struct spread {
+    int64_t low, bytes; /* the range in a slice's DM */
+    walk slices, keys;  /* in step: the beginning of the range, slice after slice; where its bytes are in the pool */
+    walk source, fill;  /* in step: the runs of one slice of each group, in HBM and in the pool */
+    int64_t pool_bytes;
+} spread;
+
+static void walk_push(walk *w, int64_t size, int64_t stride)
+{
+    w->size[w->count] = size;
+    w->stride[w->count++] = stride;
+}
+
+/* Do the loops inside a slice go over one range without gaps, whatever their order? Its length, or 0. */
+static int64_t covered_bytes(const walk *to, int64_t window, int64_t run_bytes)
+{
+    int64_t covered = run_bytes;
+    unsigned left = 0;
+    for (unsigned i = 0; i < to->count; i++)
+        left += to->size[i] > 1 && to->stride[i] % window != 0;
+    for (bool found = true; left > 0 && found; left -= found) {
+        found = false;
+        for (unsigned i = 0; i < to->count && !found; i++)
+            if (to->size[i] > 1 && to->stride[i] == covered) {
+                covered *= to->size[i];
+                found = true;
+            }
+    }
+    return left == 0 ? covered : 0;
+}
+
+/* False: there is nothing to share. */
+static bool spread_make(const transfer *x, spread *s)
+{
+    const walk *from = &x->from.walk, *to = &x->to.walk;
+    int64_t window = x->machine->target->dm_slice_stride_bytes, copies = 1, unit = memory_granule(&x->machine->units[0].dm);
+    if (x->from.space != SPACE_HBM || x->to.space != SPACE_DM || to->base < 0)
+        return false;
+    *s = (spread){.low = to->base % window, .bytes = covered_bytes(to, window, x->run * x->packet_bytes)};
+    if (s->bytes == 0 || s->low % unit || s->bytes % unit || s->low + s->bytes > x->machine->target->dm_bytes_per_slice)
+        return false;
+    s->pool_bytes = s->bytes;
+    s->slices.base = to->base;
+    s->source.base = from->base;
+    for (unsigned i = from->count; i-- > 0;) { /* the innermost first: only the outermost has to stay where it is */
+        bool inside = to->size[i] > 1 && to->stride[i] % window != 0, same = from->stride[i] == 0;
+        copies *= inside || !same ? 1 : from->size[i];
+        if (!inside) {
+            walk_push(&s->slices, to->size[i], to->stride[i]);
+            walk_push(&s->keys, to->size[i], same ? 0 : s->pool_bytes);
+        }
+        if (inside || !same) {
+            walk_push(&s->source, from->size[i], from->stride[i]);
+            walk_push(&s->fill, from->size[i], inside ? to->stride[i] : s->pool_bytes);
+        }
+        if (!inside && !same && __builtin_mul_overflow(s->pool_bytes, to->size[i], &s->pool_bytes))
+            return false;
+    }
+    walk *all[] = {&s->slices, &s->keys, &s->source, &s->fill};
+    for (size_t w = 0; w < sizeof all / sizeof *all; w++) { /* in the order of the transfer, the outermost first */
+        if (all[w]->count == 0)
+            walk_push(all[w], 1, 0);
+        for (unsigned i = 0, j = all[w]->count - 1; i < j; i++, j--) {
+            int64_t size = all[w]->size[i], stride = all[w]->stride[i];
+            all[w]->size[i] = all[w]->size[j], all[w]->stride[i] = all[w]->stride[j];
+            all[w]->size[j] = size, all[w]->stride[j] = stride;
+        }
+    }
+    return copies > 1;
+}
+
+static bool fill_pool(const transfer *x, const spread *s, memory_pool *pool)
+{
+    int64_t runs, bytes = x->run * x->packet_bytes;
+    walk_cursor from, to;
+    walk_start(&s->source, &from);
+    walk_start(&s->fill, &to);
+    walk_positions(&s->source, &runs);
+    for (int64_t i = 0; i < runs; i++) {
+        int64_t a = walk_step(&s->source, &from), b = walk_step(&s->fill, &to);
+        place p;
+        if (!place_at(&x->from, a, bytes, &p) || !memory_read(p.memory, p.address, pool->bytes + b, bytes))
+            return false;
+        proof_read(x->machine, p.memory, p.address, bytes);
+    }
+    return true;
+}
+
+static bool share_pool(const transfer *x, const spread *s, const memory_pool *pool)
+{
+    int64_t slices;
+    walk_cursor to, key;
+    walk_start(&s->slices, &to);
+    walk_start(&s->keys, &key);
+    walk_positions(&s->slices, &slices);
+    for (int64_t i = 0; i < slices; i++) {
+        int64_t address = walk_step(&s->slices, &to), from = walk_step(&s->keys, &key);
+        place p;
+        if (!place_at(&x->to, address, s->bytes, &p) || !memory_share(p.memory, p.address, pool, from, s->bytes))
+            return false;
+        proof_write(x->machine, p.memory, p.address, s->bytes);
+    }
+    return true;
+}
+
+/* False: not done, for want of what the system needs for it. `ok`: done without a fault. */
+static bool copy_shared(const transfer *x, bool *ok, fault *f)
+{
+    spread s;
+    memory_pool pool;
+    if (!spread_make(x, &s) || !memory_pool_open(&pool, s.pool_bytes))
+        return false;
+    *ok = each_run(x, touch_source, NULL, f) && /* which finds all that is outside */
+          ((fill_pool(x, &s, &pool) && share_pool(x, &s, &pool)) || fault_memory(f, x->from.command, "HBM and DM"));
+    memory_pool_close(&pool);
+    return true;
+}
+
+static bool copy_all(transfer *x, fault *f)
+{
+    bool ok;
+    if (copy_shared(x, &ok, f))
+        return ok;
+    x->workers = worker_count(x);
+    return x->workers > 1 ? copy_on_threads(x, f) : each_run(x, copy_one, NULL, f);
+}
+
 /* Zeros into all packets of the destination. */
 static bool zero_packets(transfer *x, fault *f)
 {
@@ -298,11 +428,9 @@ bool dma_run(machine *m, const command *c, int number, fault *f)
     if (!dma_legal(&x.from, &x.to, x.packet_bytes, &x.packets, f))
         return false;
     bool zeros = x.from.space == SPACE_NONE;
-    if (!zeros) {
+    if (!zeros)
         x.run = join(&x.from.walk, &x.to.walk, x.packet_bytes);
-        x.workers = worker_count(&x);
-    }
-    if (!(zeros ? zero_packets(&x, f) : x.workers > 1 ? copy_on_threads(&x, f) : each_run(&x, copy_one, NULL, f)))
+    if (!(zeros ? zero_packets(&x, f) : copy_all(&x, f)))
         return false;
     if (proof_is_open(m)) {
         const proof_range ranges[] = {zeros ? (proof_range){0} : side_range(&x.from, x.packet_bytes, false),

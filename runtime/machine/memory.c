@@ -1,16 +1,20 @@
-#define _GNU_SOURCE /* madvise */
+#define _GNU_SOURCE /* madvise, memfd_create */
 #include "runtime/machine/memory.h"
 
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <unistd.h>
 
 #include "support/integer.h"
 
 enum { GRANULES_PER_BLOCK = 64, LEAST_GRANULE_BYTES = 16 * 1024, UNIT_BYTES = 8, WORD_UNITS = 64, PAGE_BYTES = 4096 };
+/* Linux allows a process 65,530 mappings, and each granule is one at most. */
+enum { MOST_SHARED_GRANULES = 24 * 1024 };
 
 struct memory_block {
     uint64_t touched;     /* bit g: granule g holds defined or poison bytes */
+    uint64_t shared;      /* granule g has been mapped from a pool */
     uint64_t *written;    /* a bit for each unit; NULL: none was written */
     unsigned char *bytes; /* a page's beginning, so that a packet lies in as few lines of the host's caches as it can */
 };
@@ -30,6 +34,29 @@ static int64_t block_count(const memory *m)
     return (m->bytes + m->block_bytes - 1) / m->block_bytes;
 }
 
+/* Large ones are mappings of their own, so that parts of them can be replaced. */
+static bool is_mapped(const memory *m)
+{
+    return m->block_bytes >= 2 * LEAST_GRANULE_BYTES;
+}
+
+static unsigned char *bytes_new(const memory *m)
+{
+    size_t size = (size_t)round_up(m->block_bytes, PAGE_BYTES);
+    if (!is_mapped(m))
+        return aligned_alloc(PAGE_BYTES, size);
+    void *bytes = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    return bytes == MAP_FAILED ? NULL : bytes;
+}
+
+static void bytes_free(const memory *m, unsigned char *bytes)
+{
+    if (is_mapped(m))
+        munmap(bytes, (size_t)round_up(m->block_bytes, PAGE_BYTES));
+    else
+        free(bytes);
+}
+
 void memory_free(memory *m)
 {
     if (!m->blocks)
@@ -37,7 +64,8 @@ void memory_free(memory *m)
     for (int64_t i = 0; i < block_count(m); i++) {
         if (m->blocks[i]) {
             free(m->blocks[i]->written);
-            free(m->blocks[i]->bytes);
+            bytes_free(m, m->blocks[i]->bytes);
+            atomic_fetch_sub(&m->budget->shared_granules, __builtin_popcountll(m->blocks[i]->shared));
         }
         free(m->blocks[i]);
     }
@@ -64,7 +92,7 @@ static memory_block *block_at(memory *m, int64_t index)
     if (!m->blocks[index]) {
         memory_block *b = calloc(1, sizeof *b);
         if (b)
-            b->bytes = aligned_alloc(PAGE_BYTES, (size_t)round_up(m->block_bytes, PAGE_BYTES));
+            b->bytes = bytes_new(m);
         if (!b || !b->bytes) {
             free(b);
             return NULL;
@@ -156,6 +184,66 @@ bool memory_copy(memory *destination, int64_t to, memory *source, int64_t from, 
         to += part, from += part, size -= part;
     }
     return true;
+}
+
+/* ---- what many memories hold ---- */
+
+int64_t memory_granule(const memory *m)
+{
+    return m->granule_bytes;
+}
+
+bool memory_pool_open(memory_pool *p, int64_t size)
+{
+#ifdef MFD_CLOEXEC
+    *p = (memory_pool){memfd_create("visa-shared", MFD_CLOEXEC), size, NULL};
+    if (p->file < 0)
+        return false;
+    void *bytes = ftruncate(p->file, size) == 0 ? mmap(NULL, (size_t)size, PROT_READ | PROT_WRITE, MAP_SHARED, p->file, 0) : MAP_FAILED;
+    p->bytes = bytes == MAP_FAILED ? NULL : bytes;
+    if (!p->bytes)
+        close(p->file);
+    return p->bytes != NULL;
+#else
+    (void)p, (void)size;
+    return false;
+#endif
+}
+
+void memory_pool_close(memory_pool *p)
+{
+    munmap(p->bytes, (size_t)p->size);
+    close(p->file); /* its pages live as long as somebody maps them */
+}
+
+/* Replaces the pages of whole granules of one block. */
+static bool map_granules(memory *m, int64_t address, const memory_pool *p, int64_t from, int64_t size)
+{
+    int64_t offset = address % m->block_bytes, count = size / m->granule_bytes, first = offset / m->granule_bytes;
+    if (!is_mapped(m) || offset % m->granule_bytes || size % m->granule_bytes || m->granule_bytes % PAGE_BYTES || from % PAGE_BYTES ||
+        offset + size > m->block_bytes)
+        return false;
+    memory_block *b = block_at(m, address / m->block_bytes);
+    uint64_t bits = (count == GRANULES_PER_BLOCK ? ~UINT64_C(0) : (UINT64_C(1) << count) - 1) << first;
+    if (!b)
+        return false;
+    int64_t more = __builtin_popcountll(bits & ~b->shared), bytes = __builtin_popcountll(bits & ~b->touched) * m->granule_bytes;
+    if (atomic_fetch_add(&m->budget->shared_granules, more) + more > MOST_SHARED_GRANULES || !budget_take(m->budget, bytes)) {
+        atomic_fetch_sub(&m->budget->shared_granules, more);
+        return false;
+    }
+    b->shared |= bits;
+    if (mmap(b->bytes + offset, (size_t)size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_FIXED, p->file, from) == MAP_FAILED) {
+        atomic_fetch_sub(&m->budget->used_bytes, bytes);
+        return false;
+    }
+    b->touched |= bits;
+    return true;
+}
+
+bool memory_share(memory *m, int64_t address, const memory_pool *p, int64_t from, int64_t size)
+{
+    return map_granules(m, address, p, from, size) || memory_write(m, address, p->bytes + from, size);
 }
 
 /* The bits of word `word` that lie in [begin, end) of a block's units. */

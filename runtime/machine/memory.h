@@ -2,7 +2,10 @@
  *
  * The one idea: a memory is an array of blocks that are allocated when first touched, and a block is filled
  * with the poison byte granule by granule, so that 48 GiB of HBM and 2048 slices cost what a kernel uses, and
- * a span within one block is a plain pointer. A DM, a TRF and a VRF are one block each. */
+ * a span within one block is a plain pointer. A DM, a TRF and a VRF are one block each.
+ *
+ * What a copy spreads to many memories is one set of pages of the system, shared until somebody writes: a file without a name is mapped
+ * privately into each (memory_pool), so that reading, writing and spans know nothing of it. */
 #ifndef VISA_RUNTIME_MACHINE_MEMORY_H
 #define VISA_RUNTIME_MACHINE_MEMORY_H
 
@@ -15,6 +18,7 @@
 typedef struct memory_budget {
     int64_t limit_bytes; /* 0: none */
     _Atomic int64_t used_bytes;
+    _Atomic int64_t shared_granules; /* the system has a limit of mappings */
 } memory_budget;
 
 typedef struct memory_block memory_block;
@@ -40,6 +44,22 @@ bool memory_write(memory *m, int64_t address, const unsigned char *source, int64
 /* Whether bytes were written is noted in units of 8; a part of one does not count. */
 void memory_mark_written(memory *m, int64_t address, int64_t size);
 bool memory_is_written(const memory *m, int64_t address, int64_t size);
+/* Bytes that several memories are to hold. */
+typedef struct memory_pool {
+    int file;
+    int64_t size;
+    unsigned char *bytes;
+} memory_pool;
+
+/* Where memory_share is of use: ranges of whole granules. */
+int64_t memory_granule(const memory *m);
+/* False: the system has no such thing, and nothing has to be closed. */
+bool memory_pool_open(memory_pool *p, int64_t size);
+void memory_pool_close(memory_pool *p);
+/* From here on the memory has the pool's bytes [from, from + size) at `address`, as if they were written there. The pool does not change
+ * any more. Where sharing is not possible they are written. False: no memory left. */
+bool memory_share(memory *m, int64_t address, const memory_pool *p, int64_t from, int64_t size);
+
 /* `source` and `destination` ranges must not overlap. */
 bool memory_copy(memory *destination, int64_t to, memory *source, int64_t from, int64_t size);
 
