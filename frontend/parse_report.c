@@ -283,6 +283,8 @@ static const char *syntax_help(const parse_state *p)
             return mapping_help;
         break;
     case T_IDENT:
+        if (p->current > 0 && token_is_word(p->source, token_at(p, p->current - 1), "def") && kind_at(p, p->current, 1) == '(')
+            return "a function begins with `fn`";
         if (token_is_word(p->source, token_at(p, p->current), "M") && kind_at(p, p->current, 1) == '!')
             return mapping_help;
         break;

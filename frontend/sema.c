@@ -9,6 +9,7 @@
 #include "frontend/index.h"
 #include "frontend/parse.h"
 #include "support/budget.h"
+#include "support/choice.h"
 
 /* ---- functions ---- */
 
@@ -263,6 +264,18 @@ static bool is_wordless_alias(const ast *n)
            ast_kid(assign, 0)->kid_count == 1 && ast_is(ast_kid(assign, 1), AST_MAP);
 }
 
+/* `axis![..]`: a macro of the file that nobody defined, near to the one that declares axes. Others may be anything. */
+static void refuse_misspelt_axes(analysis *s, scope *names, const ast *n)
+{
+    static const char *const known[] = {"axes", NULL};
+    const ast *call = ast_is(n, AST_EXPR_STMT) ? ast_kid(n, 0) : n;
+    if (!choice_near(call->text, known))
+        return;
+    diag *d = diag_add(s->context.diags, E_NAME, call->name_range, "there is no macro `%s!`", call->text);
+    diag_help(s->context.diags, d, "did you mean `axes!`?");
+    scope_add_lost(names, ""); /* what it was to declare */
+}
+
 void collect_items(analysis *s, scope *names, const ast *parent, uint32_t first)
 {
     for (uint32_t i = first; i < parent->kid_count; i++) {
@@ -289,6 +302,8 @@ void collect_items(analysis *s, scope *names, const ast *parent, uint32_t first)
             diag *d = diag_add(s->context.diags, E_PARSE, n->range, "a mapping is not assigned to `%s`", name->text);
             diag_help(s->context.diags, d, "write `type` in front of it");
             scope_add_lost(names, name->text);
+        } else if (ast_is(n, AST_MACRO) || (ast_is(n, AST_EXPR_STMT) && ast_is(ast_kid(n, 0), AST_MACRO))) {
+            refuse_misspelt_axes(s, names, n);
         } else if (ast_is(n, AST_ERROR)) {
             scope_add_lost_names(names, n);
         } else if (ast_is(n, AST_ITEM_IGNORED)) {

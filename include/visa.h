@@ -112,6 +112,10 @@ typedef enum visa_emit_kind {
     VISA_EMIT_MEMORY_SVG,  /* and as a picture */
     VISA_EMIT_ORDER,       /* what is issued when, what was moved and what that saves */
     VISA_EMIT_MOVED,       /* the same of kernels in which something was moved */
+    VISA_EMIT_STEP_DOT,    /* the graphs of stream programs, for Graphviz */
+    VISA_EMIT_STEP_SVG,    /* the graph of the only one, as a picture */
+    VISA_EMIT_STEP_CSV,    /* what stream programs cost, an operator a row */
+    VISA_EMIT_STEP_PAGE,   /* and as a page (HTML) with the graphs */
 } visa_emit_kind;
 /* False when the compilation has errors (more may have been added). AST is there even then. *data belongs to the compilation and has a
  * NUL after it. */

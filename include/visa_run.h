@@ -48,6 +48,10 @@ VISA_API bool visa_port_at(visa_kernel *k, size_t i, visa_port *out);
  * there is no such port, or no memory. */
 VISA_API void *visa_port_data(visa_kernel *k, size_t i, size_t *bytes);
 
+/* Fills an input with f32 values, `count` of them: each is rounded to the port's type as a cast does (integers: to the nearest, ties to
+ * even, and wrapped). False: it has another number of elements, is an output, or is not there. */
+VISA_API bool visa_port_round(visa_kernel *k, size_t i, const float *values, size_t count);
+
 /* How a kernel runs; zero everywhere is the default, and every choice gives the same bits. */
 typedef struct visa_run_options {
     unsigned threads;    /* 0: one for each processor */

@@ -38,6 +38,12 @@ bool visa_dataflow(visa_compilation *c, bool json, const visa_contraction *measu
             ARENA_PUSH(c->arena, l.places, l.count, l.capacity, p);
         }
     }
+    if (l.count == 0 && c->module->dataflow_count == 0 && c->module->count == 0 && c->programs->count > 0) {
+        diag *d = diag_add(&c->diags, E_STEP_OPTION, SRC_NOWHERE, "`%s` is a stream program and no dataflow model of blocks",
+                           c->programs->graphs[0]->name);
+        diag_help(&c->diags, d, "--emit=step-report has its costs, --emit=ir, dot and svg its graph");
+        return false;
+    }
     const char *text = json ? dataflow_json(&l) : dataflow_text(&l);
     *data = (const unsigned char *)text;
     *size = text ? strlen(text) : 0;

@@ -4,6 +4,7 @@
 #include "codegen/draw.h"
 #include "codegen/memory_map.h"
 #include "codegen/step/emit.h"
+#include "codegen/step/picture.h"
 #include "codegen/step/report.h"
 #include "codegen/tables.h"
 #include "frontend/format.h"
@@ -61,6 +62,46 @@ static bool write_file(visa_compilation *c, const unsigned char **data, size_t *
     return true;
 }
 
+/* Kernels and stream programs have outputs that the other has not: what would be empty is refused. */
+static bool has_what(visa_compilation *c, visa_emit_kind kind)
+{
+    bool of_programs =
+        kind == VISA_EMIT_STEP_REPORT || kind == VISA_EMIT_STEP_JSON || (kind >= VISA_EMIT_STEP_DOT && kind <= VISA_EMIT_STEP_PAGE);
+    bool of_kernels = kind == VISA_EMIT_JSON || (kind >= VISA_EMIT_MEMORY && kind <= VISA_EMIT_ORDER);
+    if (of_programs && c->programs->count == 0) {
+        diag *d =
+            diag_add(&c->diags, E_STEP_OPTION, SRC_NOWHERE, "there is no stream program in the file, and so no graph and no costs of one");
+        diag_help(&c->diags, d, "a stream program is a #[stream] function; --report has the figures of kernels");
+    } else if (of_kernels && c->module->count == 0 && c->programs->count > 0) {
+        diag *d = diag_add(&c->diags, E_STEP_OPTION, SRC_NOWHERE, "`%s` is a stream program: it has no %s", c->programs->graphs[0]->name,
+                           kind == VISA_EMIT_JSON    ? "sequencer tables"
+                           : kind == VISA_EMIT_ORDER ? "commands that are put in an order"
+                                                     : "addresses on a machine");
+        diag_help(&c->diags, d, "--emit=step-report and step-json have its costs, --emit=ir, dot and svg its graph");
+    } else {
+        return true;
+    }
+    return false;
+}
+
+static const char *graphs_text(visa_compilation *c, const emit_context *e, visa_emit_kind kind)
+{
+    strbuf s;
+    strbuf_init(&s, c->arena);
+    if (kind == VISA_EMIT_STEP_SVG && c->programs->count > 1) {
+        diag *d =
+            diag_add(&c->diags, E_KERNEL, SRC_NOWHERE, "the file has %zu stream programs, and a picture is of one", c->programs->count);
+        diag_help(&c->diags, d, "--kernel=%s chooses the first; --emit=dot has them all", c->programs->graphs[0]->name);
+        return NULL;
+    }
+    for (size_t i = 0; i < c->programs->count; i++)
+        if (kind == VISA_EMIT_STEP_SVG)
+            step_svg_put(&s, step_emit(e, c->programs->graphs[i]), NULL, NULL);
+        else
+            strbuf_puts(&s, step_dot_text(step_emit(e, c->programs->graphs[i]), c->arena));
+    return s.text;
+}
+
 bool visa_emit(visa_compilation *c, visa_emit_kind kind, const unsigned char **data, size_t *size)
 {
     if (COMPILATION_STOPS(c))
@@ -70,6 +111,8 @@ bool visa_emit(visa_compilation *c, visa_emit_kind kind, const unsigned char **d
     if (kind == VISA_EMIT_AST)
         return c->file && emit_text(ast_text(c->file, c->arena), data, size);
     if (c->diags.error_count > 0 || !c->module || (c->binary_only && kind != VISA_EMIT_BINARY))
+        return false;
+    if (!has_what(c, kind))
         return false;
     emit_context e = {.arena = c->arena, .target = c->target, .line_of = compilation_line_of, .user = c};
     step_cost_report report = {c->programs->graphs, c->programs->count, c->bindings, c->binding_count};
@@ -95,6 +138,10 @@ bool visa_emit(visa_compilation *c, visa_emit_kind kind, const unsigned char **d
     case VISA_EMIT_MOVED: return emit_text(order_text(&e, c->module, true), data, size);
     case VISA_EMIT_STEP_REPORT: return emit_text(step_cost_text(&e, &report), data, size);
     case VISA_EMIT_STEP_JSON: return emit_text(step_cost_json(&e, &report), data, size);
+    case VISA_EMIT_STEP_CSV: return emit_text(step_cost_csv(&e, &report), data, size);
+    case VISA_EMIT_STEP_PAGE: return emit_text(step_cost_page(&e, &report), data, size);
+    case VISA_EMIT_STEP_DOT:
+    case VISA_EMIT_STEP_SVG: return emit_text(graphs_text(c, &e, kind), data, size);
     default: return write_file(c, data, size);
     }
 }

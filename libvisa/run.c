@@ -9,6 +9,7 @@
 #include "include/visa_run.h"
 #include "runtime/field/check.h"
 #include "runtime/machine/session.h"
+#include "runtime/tensor/numeric.h"
 #include "runtime/tensor/port_data.h"
 #include "runtime/timing/report.h"
 #include "support/budget.h"
@@ -128,6 +129,25 @@ void *visa_port_data(visa_kernel *k, size_t i, size_t *bytes)
     if (t && bytes)
         *bytes = t->size;
     return t ? t->bytes : NULL;
+}
+
+bool visa_port_round(visa_kernel *k, size_t i, const float *values, size_t count)
+{
+    if (!begin(k))
+        return false;
+    if (setjmp(*arena_guard(k->arena)))
+        return unwound(k);
+    bool is_input = i < k->kernel->port_count && k->kernel->ports[i].direction == PORT_IN;
+    tensor *t = is_input ? session_logical(k->session, (uint32_t)i, &k->diags) : NULL;
+    bool fits = t && (uint64_t)tensor_elements(&t->type) == count;
+    if (!is_input)
+        diag_add(&k->diags, E_PORT, SRC_NOWHERE, "kernel `%s` has no input number %zu", visa_kernel_name(k), i);
+    else if (t && !fits)
+        diag_add(&k->diags, E_PORT, SRC_NOWHERE, "port `%s` has %lld elements, %zu are given", k->kernel->ports[i].name,
+                 (long long)tensor_elements(&t->type), count);
+    for (size_t e = 0; fits && e < count; e++)
+        numeric_from_double(t->type.dtype, t->bytes, (int64_t)e, values[e]);
+    return finish(k, fits);
 }
 
 static bool run(visa_kernel *k, const visa_run_options *options, bool twice)

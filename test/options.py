@@ -20,7 +20,7 @@ VALUES = {
               "--dialect": "0.9", "--target": "rngd", "--print-after": "all", "--max-steps": "1000000", "--max-bytes": "100000000",
               "--explain-mapping": None, "-W": "performance", "-f": "error-limit=2", "--diagnostics-format": "json", "--color": "always", "--explain": "E-ADDRESS"},
     "visa-run": {"--input": "a={input}", "--output": "{out}", "--check": None, "--samples": "4", "--certificate": "{certificate}",
-                 "--reference-order": "free", "--report": "json", "--timing": "schedule", "--trace": "{trace}", "--seed": "2", "--threads": "1",
+                 "--reference-order": "free", "--report": "json", "--timing": "schedule", "--trace": "{trace}", "--seed": "2", "--convert": None, "--threads": "1",
                  "--cpu": "plain", "--max-cycles": "1000000", "--kernel": "matmul", "--sizes": "{sizes}"},
     "visa-objdump": {"-o": "{out}"},
 }
@@ -33,6 +33,14 @@ def options(program):
         found = re.match(r"  (-\w|--[a-z-]+)(\S*)( [A-Z]\S*)?", line)
         if found and not found.group(0).startswith(("  -Werror", "  --input NAME:")):
             yield found.group(1), bool(found.group(2) or found.group(3)), (found.group(2) or "").startswith("[")
+
+
+def choices():
+    """Each value of each option that takes one of some words, from the rows: what a row offers is understood."""
+    for program in ("visac", "visa-run"):
+        with open(os.path.join(visa_tools.SOURCE, "tools", program.replace("-", "_") + ".def")) as file:
+            for values, name in re.findall(r'ONE_OF\("([^"]+)", \w+, "([\w-]+)"', file.read()):
+                yield from ((program, f"--{name}={value}") for value in values.split("|"))
 
 
 def words(program, option, takes, optional):
@@ -76,6 +84,11 @@ def main():
             for fault in pool.map(lambda job: run_one(folder, sources, *job[1], job[0]), enumerate(lines)):
                 count += 1
                 faults += [fault] if fault else []
+        offered = list(choices())
+        assert len(offered) > 20, "the rows were not understood"
+        for program, option in offered:
+            done = visa_tools.run([program, option, sources["vm" if program == "visac" else "bin"]], cwd=folder)
+            faults += [f"{program} {option}: {done.text()}"] if done.status == 2 or done.crashed else []
         faults += [f"{path} was changed" for path, data in before.items() if open(path, "rb").read() != data]
     print("\n".join(faults + [f"{count} command lines, {len(faults)} faults"]))
     return 1 if faults else 0

@@ -235,14 +235,15 @@ int tool_option_REPORT(void *run, const char *text)
     tool_run *r = run;
     r->report.wanted = true;
     r->report.options.format = REPORT_TEXT;
-    if (text)
-        report_format_by_name(text, &r->report.options.format);
+    if (text && !report_format_by_name(text, &r->report.options.format))
+        return tool_usage_error(r->tool, "--report=%s is a format that this version does not make", text);
     return OPTION_GO_ON;
 }
 
 int tool_option_TIMING(void *run, const char *text)
 {
     tool_run *r = run;
-    timing_preset_by_name(text, &r->report.options.preset);
+    if (!timing_preset_by_name(text, &r->report.options.preset))
+        return tool_usage_error(r->tool, "--timing=%s is no preset of this version", text);
     return OPTION_GO_ON;
 }

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "runtime/step/diff.h"
+#include "runtime/step/sweep.h"
 #include "runtime/timing/kernel_diff.h"
 #include "support/budget.h"
 #include "support/file.h"
@@ -36,9 +37,9 @@ typedef struct sweep {
     size_t bytes;
     swept *axes;
     size_t axis_count;
-    uint64_t left; /* steps, for all of the sweep */
-    bool any_legal;
-    strbuf out;
+    uint64_t left;                /* steps, for all of the sweep */
+    bool any_kernel, any_program; /* was legal */
+    strbuf out, programs;         /* rows of kernels, and of stream programs, which have other columns */
     sweep_point *points;
     size_t point_count, point_capacity;
 } sweep;
@@ -101,7 +102,10 @@ static bool sweep_row(sweep *s, diag_list *diags)
         const char *why = visa_diagnostics(c, VISA_DIAGNOSTICS_TEXT);
         strbuf_printf(&s->out, "%s  refused  %.*s\n", values, (int)strcspn(why, "\n"), why);
     }
-    s->any_legal |= legal;
+    s->any_kernel |= legal && b.kernel_count > 0;
+    s->any_program |= legal && b.program_count > 0;
+    if (legal && ok && b.program_count > 0 && visa_emit(c, VISA_EMIT_STEP_JSON, &data, &size))
+        strbuf_puts(&s->programs, step_sweep_rows((const char *)data, values, s->out.arena));
     for (size_t i = 0; legal && ok && i < b.kernel_count; i++) {
         ok = report_figures_of(b.target, &b.kernels[i], v->preset, s->out.arena, diags, &f);
         if (!ok)
@@ -227,17 +231,24 @@ int variants_sweep(const variants *v, arena *memory, diag_list *diags)
     s.text = arena_strndup(memory, (const char *)text, s.bytes);
     free(text);
     strbuf_init(&s.out, memory);
+    strbuf_init(&s.programs, memory);
     const char *names = "";
     for (size_t i = 0; i < s.axis_count; i++)
         names = arena_printf(memory, "%s%s%10s", names, i ? " " : "", s.axes[i].parameter.name);
-    strbuf_printf(&s.out, "%s           kernel               cycles  DM bytes up  lower bound  longest command: what binds\n", names);
     do {
         if (!sweep_row(&s, diags))
             return EXIT_INPUT;
     } while (next_combination(&s));
     if (s.axis_count > 1 && s.point_count > 0)
         sweep_front(&s, names);
-    return output_put(v->to, s.out.text, s.out.bytes) && output_set_commit(v->files) && s.any_legal ? EXIT_DONE : EXIT_INPUT;
+    const char *out = s.out.text;
+    if (s.any_kernel || !s.any_program)
+        out = arena_printf(memory, "%s           kernel               cycles  DM bytes up  lower bound  longest command: what binds\n%s",
+                           names, out);
+    if (s.any_program)
+        out = arena_printf(memory, "%s%s%s", out, step_sweep_head(names, memory), s.programs.text);
+    bool written = output_put(v->to, out, strlen(out)) && output_set_commit(v->files);
+    return written && (s.any_kernel || s.any_program) ? EXIT_DONE : EXIT_INPUT;
 }
 
 /* A binary from either kind of file; of a source also the costs of its stream programs. */

@@ -10,6 +10,7 @@
 #include "support/budget.h"
 #include "support/file.h"
 #include "support/output.h"
+#include "support/shown.h"
 #include "support/stop.h"
 #include "tools/option_row.h"
 #include "tools/options.h"
@@ -25,7 +26,7 @@ typedef struct arguments {
     output **to; /* of each output */
     output *sizes_to;
     output_set *files;
-    bool list, plan, timing_only, unbounded, dump_field;
+    bool list, plan, converts, timing_only, unbounded, dump_field;
     unsigned threads;
     cpu_level cpu;
 } arguments;
@@ -60,7 +61,8 @@ static int option_THREADS(void *of, const char *text)
 static int option_CPU(void *of, const char *text)
 {
     arguments *a = of;
-    cpu_level_named(text, &a->cpu);
+    if (!cpu_level_named(text, &a->cpu))
+        return tool_usage_error("visa-run", "--cpu=%s is no level of this version", text);
     return OPTION_GO_ON;
 }
 
@@ -142,9 +144,11 @@ static int run(arguments *a, const binary *b, session *s, const unsigned char *b
     if (!tool_run_length("visa-run", s, kernel_of(a, b)->name, a->run.max_cycles, diags))
         return EXIT_INPUT;
     progress line = progress_begin(a->file);
-    session_set_options(
-        s,
-        &(session_options){.threads = a->threads, .cpu = a->cpu, .progress = line.shown ? progress_show : NULL, .progress_context = &line});
+    session_set_options(s, &(session_options){.threads = a->threads,
+                                              .cpu = a->cpu,
+                                              .rounds = a->converts,
+                                              .progress = line.shown ? progress_show : NULL,
+                                              .progress_context = &line});
     bool ok = true;
     for (size_t i = 0; i < a->input_count; i++)
         ok = session_input(s, a->inputs[i], diags) && ok;
@@ -187,8 +191,10 @@ static int run_program(const arguments *a, step_session *s, diag_list *diags)
         ok = step_session_input(s, a->inputs[i], diags) && ok;
     if (!ok || !step_session_run(s, diags))
         return EXIT_INPUT;
-    if (a->run.report.wanted || a->output_count == 0)
-        fputs(step_session_report(s, a->run.report.options.format == REPORT_JSON), stdout);
+    if (a->run.report.wanted || (a->output_count == 0 && !a->run.report.trace))
+        fputs(step_session_report(s, a->run.report.wanted ? a->run.report.options.format : REPORT_TEXT), stdout);
+    const char *trace = a->run.report.trace ? step_session_report(s, REPORT_TRACE) : NULL;
+    ok = !trace || output_put(a->run.report.trace_to, trace, strlen(trace));
     for (int streams = 0; streams < 2; streams++)
         for (size_t i = 0; i < a->output_count && ok; i++)
             if (output_is_stream(a->to[i]) == (streams > 0))
@@ -202,15 +208,25 @@ static int run_bytes(arguments *a, const unsigned char *bytes, size_t size, aren
     binary b;
     bool ok = binary_read(bytes, size, memory, diags, &b);
     const step_program *program = ok ? binary_program_by_name(&b, a->run.kernel) : NULL;
-    if (program && (a->run.check.wanted || a->run.report.trace)) {
+    if (program && a->dump_field) {
+        diag_help(diags,
+                  diag_add(diags, E_STEP_OPTION, SRC_NOWHERE, "--dump-field: `%s` is a stream program, which is run with numbers only",
+                           program->name),
+                  "a kernel has outputs over the field; --kernel=NAME chooses one");
+        return EXIT_INPUT;
+    }
+    if (program && a->run.check.wanted) {
         binary_choose_kernel(&b, program->name, diags);
         return EXIT_INPUT;
     }
     if (program) {
         step_session_options options = {.seed = a->run.seed,
                                         .timing_only = a->timing_only,
+                                        .rounds = a->converts,
                                         .unbounded = a->unbounded,
                                         .keep_sizes = a->sizes != NULL,
+                                        .keep_record =
+                                            a->run.report.trace || (a->run.report.wanted && a->run.report.options.format == REPORT_HTML),
                                         .timing = a->run.report.options.preset,
                                         .max_cycles = a->run.max_cycles < INT64_MAX ? (int64_t)a->run.max_cycles : 0};
         step_session *s = step_session_open(&b, program, &options, memory, diags);
@@ -254,8 +270,9 @@ static int run_plan_open(arguments *a, const plan *p, plan_run *r, plan_result *
         return EXIT_INPUT;
     for (size_t i = 0; i < result->cost_count && a->run.check.wanted; i++)
         if (result->costs[i].runs)
-            fprintf(a->run.report.wanted ? stderr : stdout, "%s: %lld of %lld runs agree\n", result->costs[i].kernel->name,
-                    (long long)(result->costs[i].compared - result->costs[i].differing), (long long)result->costs[i].runs);
+            fprintf(a->run.report.wanted ? stderr : stdout, "%s: %lld of %lld runs agree\n",
+                    shown_text(result->costs[i].kernel->name, memory), (long long)(result->costs[i].compared - result->costs[i].differing),
+                    (long long)result->costs[i].runs);
     for (size_t i = 0; i < p->output_count && ok && result->agrees; i++)
         ok = plan_run_output(r, i, to[i], diags);
     if (ok && (a->run.report.wanted || (p->output_count == 0 && !a->run.check.wanted)))
@@ -277,6 +294,7 @@ static int run_plan(arguments *a, const char *text, size_t size, arena *memory, 
                             .preset = a->run.report.options.preset,
                             .checked = a->run.check.wanted,
                             .free_order = a->run.free_order,
+                            .rounds = a->converts,
                             .progress = line.shown ? progress_show : NULL,
                             .progress_context = &line};
     plan_result result;

@@ -129,6 +129,24 @@ static int check(arguments *a, const binary *b, const unsigned char *bytes, size
     return tool_check_certify(&a->run.check, a->input, bytes, size, memory) ? status : EXIT_INPUT;
 }
 
+/* Of stream programs: costs over their sizes. When an operator runs only its tokens say. */
+static int write_cost_report(const arguments *a, visa_compilation *c, const char *name, diag_list *diags)
+{
+    static const visa_emit_kind kinds[] = {[REPORT_TEXT] = VISA_EMIT_STEP_REPORT,
+                                           [REPORT_CSV] = VISA_EMIT_STEP_CSV,
+                                           [REPORT_JSON] = VISA_EMIT_STEP_JSON,
+                                           [REPORT_HTML] = VISA_EMIT_STEP_PAGE};
+    const unsigned char *data;
+    size_t size;
+    if (a->run.report.trace) {
+        diag *d = diag_add(diags, E_STEP_OPTION, SRC_NOWHERE,
+                           "--trace: `%s` is a stream program; when its operators run depends on the tokens that come in", name);
+        diag_help(diags, d, "run it: visa-run FILE.bin --input STREAM=FILE --trace=FILE");
+        return EXIT_INPUT;
+    }
+    return visa_emit(c, kinds[a->run.report.options.format], &data, &size) ? finish(a, data, size) : EXIT_INPUT;
+}
+
 /* Of one kernel, or in text and CSV of each: from the commands alone. */
 static int write_report(const arguments *a, visa_compilation *c, const unsigned char *text, size_t bytes, arena *memory, diag_list *diags)
 {
@@ -137,6 +155,11 @@ static int write_report(const arguments *a, visa_compilation *c, const unsigned 
     binary b;
     if (!visa_emit(c, VISA_EMIT_BINARY, &data, &size) || !binary_read(data, size, memory, diags, &b))
         return EXIT_INPUT;
+    const step_program *program = binary_program_by_name(&b, a->run.kernel);
+    if (b.kernel_count == 0 && b.program_count > 0)
+        program = &b.programs[0];
+    if (program)
+        return write_cost_report(a, c, program->name, diags);
     tool_report r = a->run.report;
     if ((b.kernel_count == 0 || r.trace || r.options.format > REPORT_CSV) && !binary_choose_kernel(&b, a->run.kernel, diags))
         return EXIT_INPUT;
@@ -153,6 +176,8 @@ static int write_report(const arguments *a, visa_compilation *c, const unsigned 
     }
     if (r.wanted && r.options.format == REPORT_TEXT && visa_emit(c, VISA_EMIT_MOVED, &tables, &size)) /* the binary does not know it */
         report = arena_printf(memory, "%s%s", report, (const char *)tables);
+    if (r.wanted && r.options.format == REPORT_TEXT && b.program_count > 0 && visa_emit(c, VISA_EMIT_STEP_REPORT, &tables, &size))
+        report = arena_printf(memory, "%s\n%s", report, (const char *)tables);
     if (r.wanted)
         return finish(a, report, strlen(report));
     return output_set_commit(a->files) ? EXIT_DONE : EXIT_INPUT;
@@ -198,7 +223,9 @@ static int produce(arguments *a, visa_compilation *c, const unsigned char *text,
                                            [EMIT_MEMORY] = VISA_EMIT_MEMORY,
                                            [EMIT_MEMORY_JSON] = VISA_EMIT_MEMORY_JSON,
                                            [EMIT_MEMORY_SVG] = VISA_EMIT_MEMORY_SVG,
-                                           [EMIT_ORDER] = VISA_EMIT_ORDER};
+                                           [EMIT_ORDER] = VISA_EMIT_ORDER,
+                                           [EMIT_STEP_DOT] = VISA_EMIT_STEP_DOT,
+                                           [EMIT_STEP_SVG] = VISA_EMIT_STEP_SVG};
     const unsigned char *data;
     size_t size;
     bool from_reference = a->emit >= EMIT_LLVM && a->emit <= EMIT_HEADER, from_binary = from_reference || a->run.check.wanted;

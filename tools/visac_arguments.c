@@ -63,7 +63,7 @@ static int check_explore(const arguments *a)
         return usage_error(
             "--explore is an output of its own: --emit=text, csv, svg or vm with it, no --check, --draw, --sweep or --report");
     if (!a->explores && a->explore_form && !(a->question && a->explore.form == VISA_EXPLORE_KERNEL))
-        return usage_error("--emit=text, csv, svg and vm are forms of --explore");
+        return usage_error("--emit=text, csv and vm are forms of --explore");
     if (!a->explores && (a->explore.target_cycles || a->search >= 0 || tool_explore_limited(&a->explore)))
         return usage_error("--limit, --target-cycles and --search belong to --explore");
     if (a->explore.folding && !a->explore.target_cycles)
@@ -286,7 +286,10 @@ static void take_choices(arguments *a)
     const char *no_colour = getenv("NO_COLOR"); /* https://no-color.org: set, and not empty */
     a->emit_given = a->emit_choice >= 0;
     a->explore_form = a->emit_choice >= EMIT_KINDS;
-    if (a->explore_form)
+    if (a->emit_choice == EMIT_STEP_SVG && !a->explores && !a->question) { /* the picture of a graph */
+        a->explore_form = false;
+        a->emit = EMIT_STEP_SVG;
+    } else if (a->explore_form)
         a->explore.form = forms[a->emit_choice - EMIT_KINDS];
     else if (a->emit_given)
         a->emit = (emit_kind)a->emit_choice;

@@ -30,7 +30,9 @@ typedef enum emit_kind {
     EMIT_MEMORY_JSON,
     EMIT_MEMORY_SVG,
     EMIT_ORDER,
-    EMIT_KINDS
+    EMIT_STEP_DOT,
+    EMIT_KINDS,
+    EMIT_STEP_SVG = EMIT_KINDS + VISA_EXPLORE_SVG /* without --explore */
 } emit_kind;
 
 typedef struct arguments {

@@ -5,6 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "codegen/step/emit.h"
+#include "codegen/step/picture.h"
 #include "ir/step/total.h"
 #include "passes/step/metrics.h"
 
@@ -165,6 +167,68 @@ const char *step_cost_text(const emit_context *e, const step_cost_report *what)
         put_costs(&s, &r, &r.metrics->total, true);
         put_intensity(&s, &r);
     }
+    return s.text;
+}
+
+/* ---- CSV and the page ---- */
+
+static void put_field(strbuf *s, const reporting *r, const step_expr *e)
+{
+    int64_t value;
+    if (number_of(r, e, &value))
+        strbuf_printf(s, ",%" PRId64, value);
+    else
+        strbuf_printf(s, ",\"%s\"", step_expr_text(e, r->arena));
+}
+
+static void put_fields(strbuf *s, const reporting *r, const step_cost_expr *c)
+{
+    put_field(s, r, c->offchip_bytes);
+    for (int q = 0; q < STEP_EQUATIONS; q++)
+        put_field(s, r, c->onchip_bytes[q]);
+    put_field(s, r, c->flops);
+    strbuf_puts(s, "\n");
+}
+
+const char *step_cost_csv(const emit_context *e, const step_cost_report *what)
+{
+    strbuf s;
+    strbuf_init(&s, e->arena);
+    strbuf_puts(&s, "program,name,operator,line,output,values,offchip_bytes");
+    for (int q = 0; q < STEP_EQUATIONS; q++)
+        strbuf_printf(&s, ",onchip_bytes_%s", step_equation_names[q]);
+    strbuf_puts(&s, ",flops\n");
+    for (size_t i = 0; i < what->count; i++) {
+        reporting r = reporting_of(e, what, what->graphs[i]);
+        for (size_t k = 0; k < r.graph->node_count; k++) {
+            const step_graph_node *n = r.graph->nodes[k];
+            strbuf_printf(&s, "%s,%s,%s,%" PRIu32 ",\"%s\"", r.graph->name, n->name, step_op_row_of(n->spec.op)->name, line_of(&r, n),
+                          n->output_count > 0 ? step_stream_text(&n->outputs[0], r.arena) : "");
+            put_field(&s, &r, values_of(&r, n));
+            put_fields(&s, &r, &r.metrics->nodes[n->index]);
+        }
+        strbuf_printf(&s, "%s,total,,,,", r.graph->name);
+        put_fields(&s, &r, &r.metrics->total);
+    }
+    return s.text;
+}
+
+const char *step_cost_page(const emit_context *e, const step_cost_report *what)
+{
+    strbuf s;
+    strbuf_init(&s, e->arena);
+    step_page_begin(&s, what->count == 1 ? what->graphs[0]->name : "stream programs");
+    for (size_t i = 0; i < what->count; i++) {
+        strbuf_puts(&s, "<h2>");
+        strbuf_puts_xml(&s, what->graphs[i]->name);
+        strbuf_puts(&s, "</h2><div class=\"wide\">\n");
+        step_svg_put(&s, step_emit(e, what->graphs[i]), NULL, NULL);
+        strbuf_puts(&s, "</div>\n");
+    }
+    strbuf_puts(&s, "<h2>Costs</h2><pre>");
+    strbuf_puts_xml(&s, step_cost_text(e, what));
+    strbuf_puts(&s, "</pre>\n");
+    step_page_end(&s);
     return s.text;
 }
 

@@ -14,6 +14,10 @@ typedef struct step_cost_report {
 } step_cost_report;
 
 const char *step_cost_text(const emit_context *e, const step_cost_report *r);
+/* A row for each operator, and one for the total: name, shape and costs, as a number where all sizes have one, else as an expression. */
+const char *step_cost_csv(const emit_context *e, const step_cost_report *r);
+/* The same as a page (HTML), with the graphs. */
+const char *step_cost_page(const emit_context *e, const step_cost_report *r);
 /* An array with an object for each program. */
 const char *step_cost_json(const emit_context *e, const step_cost_report *r);
 

@@ -188,14 +188,15 @@ static const step_data *selectors(const typing *t)
     return t->s->data;
 }
 
-static bool is_kernel_tile(const typing *t, uint32_t i)
+/* Value i of the function goes to input `port` of the kernel. */
+static bool is_kernel_tile(const typing *t, uint32_t i, uint32_t port)
 {
-    const step_kernel_tile *k = &t->s->kernel->inputs[i];
+    const step_kernel_tile *k = &t->s->kernel->inputs[port];
     const step_data *d = t->in.of[i];
     if (d->kind == STEP_TILE && d->dtype == k->dtype && d->rows == step_expr_number(t->g->exprs, k->rows) &&
         d->columns == step_expr_number(t->g->exprs, k->columns))
         return true;
-    wrong(t, arena_printf(t->g->arena, "input %" PRIu32 " of the kernel `%s` is a tile %s %" PRId64 " x %" PRId64 ", not %s", i,
+    wrong(t, arena_printf(t->g->arena, "input %" PRIu32 " of the kernel `%s` is a tile %s %" PRId64 " x %" PRId64 ", not %s", port,
                           t->s->kernel->name, dtype_row_of(k->dtype)->name, k->rows, k->columns, data_text(t, i)));
     return false;
 }
@@ -203,12 +204,15 @@ static bool is_kernel_tile(const typing *t, uint32_t i)
 static const step_data *kernel_result(const typing *t)
 {
     const step_kernel *k = t->s->kernel;
-    if (t->in.count != k->input_count)
-        return wrong(
-            t, arena_printf(t->g->arena, "the kernel `%s` takes %" PRIu32 " tiles, not %" PRIu32, k->name, k->input_count, t->in.count));
-    for (uint32_t i = 0; i < k->input_count; i++)
-        if (!is_kernel_tile(t, i))
+    uint32_t own = t->s->op != STEP_MAP; /* the accumulator */
+    if (t->in.count + own != k->input_count)
+        return wrong(t, arena_printf(t->g->arena, "the kernel `%s` takes %" PRIu32 " tiles%s, not %" PRIu32, k->name, k->input_count,
+                                     own ? ", one of them the accumulator" : "", t->in.count + own));
+    for (uint32_t i = 0; i < t->in.count; i++)
+        if (!is_kernel_tile(t, i, i + own))
             return NULL;
+    if (own && (k->inputs[0].dtype != k->output.dtype || k->inputs[0].rows != k->output.rows || k->inputs[0].columns != k->output.columns))
+        return wrong(t, arena_printf(t->g->arena, "the kernel `%s` makes another tile than its first input, the accumulator", k->name));
     if (t->s->has_dtype && t->s->dtype != k->output.dtype)
         return wrong(t, arena_printf(t->g->arena, "the kernel `%s` makes %s", k->name, dtype_row_of(k->output.dtype)->name));
     step_data *d = ARENA_NEW(t->g->arena, step_data);
@@ -233,6 +237,8 @@ static const step_data *pieces(const typing *t)
     int64_t rows, columns, whole_rows, whole_columns;
     if (!d || d->kind != STEP_TILE)
         return wrong(t, "`tiles` has to say how large its pieces are: `tiles::<Tile<f32, 16, 16>>`");
+    if (!step_expr_is_number(d->rows, &rows) && d->rows != t->in.of[0]->rows)
+        return wrong(t, arena_printf(t->g->arena, "%s have no pieces of %s rows", data_text(t, 0), step_expr_text(d->rows, t->g->arena)));
     if (step_expr_is_number(d->rows, &rows) && step_expr_is_number(d->columns, &columns) &&
         step_expr_is_number(t->in.of[0]->rows, &whole_rows) && step_expr_is_number(t->in.of[0]->columns, &whole_columns) &&
         (rows == 0 || columns == 0 || whole_rows % rows != 0 || whole_columns % columns != 0))
@@ -311,8 +317,10 @@ const step_expr *step_function_size(step_graph *g, const step_spec *s)
     case STEP_FN_TILES: break;
     default: return NULL;
     }
-    bool fixed = step_expr_is_number(s->data->rows, &rows) && step_expr_is_number(s->data->columns, &columns) &&
-                 step_expr_is_number(d->rows, &whole_rows) && step_expr_is_number(d->columns, &whole_columns);
+    bool fixed = step_expr_is_number(s->data->columns, &columns) && columns > 0 && step_expr_is_number(d->columns, &whole_columns);
+    if (fixed && s->data->rows == d->rows)
+        return step_expr_number(g->exprs, whole_columns / columns);
+    fixed = fixed && step_expr_is_number(s->data->rows, &rows) && step_expr_is_number(d->rows, &whole_rows);
     return fixed ? step_expr_number(g->exprs, whole_rows / rows * (whole_columns / columns)) : NULL;
 }
 

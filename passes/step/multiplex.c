@@ -6,6 +6,7 @@
 #include <inttypes.h>
 #include <string.h>
 
+#include "ir/step/type.h"
 #include "passes/step/rewrite.h"
 
 typedef struct region {
@@ -262,6 +263,11 @@ static step_graph_node *merge(step_rewrite *r, const region *g)
     return step_rewrite_add(r, g->from[0], "_merge", (step_spec){.op = STEP_EAGER_MERGE, .inputs = in, .input_count = (uint32_t)g->count});
 }
 
+static bool has_sizes_of(const step_stream *a, const step_stream *b)
+{
+    return a->rank == b->rank && memcmp(a->dims, b->dims, (a->rank + 1) * sizeof *a->dims) == 0 && step_data_equal(a->data, b->data);
+}
+
 /* Each member's results are what they were, so they have the sizes that they had. */
 static bool give_back(step_rewrite *r, const region *g, const step_stream *selector)
 {
@@ -273,9 +279,11 @@ static bool give_back(step_rewrite *r, const region *g, const step_stream *selec
         return false;
     n->depths[1] = 0; /* it waits here for the result while later ones are on their way */
     for (size_t i = 0; i < g->count; i++) {
-        n->outputs[i].dims = g->to[i]->outputs[0].dims;
-        n->outputs[i].data = g->to[i]->outputs[0].data;
-        n->outputs[i].assumed = true;
+        if (!has_sizes_of(&n->outputs[i], &g->to[i]->outputs[0])) {
+            n->outputs[i].dims = g->to[i]->outputs[0].dims;
+            n->outputs[i].data = g->to[i]->outputs[0].data;
+            n->outputs[i].assumed = true;
+        }
         step_rewrite_become(r, &g->to[i]->outputs[0], &n->outputs[i]);
     }
     return true;

@@ -1,17 +1,35 @@
 /* Dynamic tiling (the paper's section 5.2): `x.reshape(0, t, pad).0.accum(1, retile_rows)` becomes `x.promote().accum(1, retile_rows)`.
  *
  * Legal when nobody sees where one tile ended: rows are worked on one by one up to the operator that keeps the valid ones. So along every
- * way from the tile, functions act on each row alone, and no operator folds, routes or shows the dimension that counted tiles. */
+ * way from the tile, functions act on each row alone, and no operator folds, routes or shows the dimension that counted tiles. Tiles of
+ * several groups may become one stream with `eager_merge`, if what belongs to a tile there follows from the group that it came from, and a
+ * partition by the merge's selectors gives each group its own again. */
 #include <inttypes.h>
 
+#include "ir/step/route.h"
 #include "passes/step/rewrite.h"
 
+/* What a stream has for each tile. */
+typedef enum holding {
+    OTHER,  /* nothing: it does not change */
+    BESIDE, /* something that follows from the group alone: weights, addresses, selectors */
+    ROWS,   /* rows of one group */
+    MERGED, /* rows of several groups, in order of arrival */
+} holding;
+
+typedef struct followed {
+    holding holds;
+    int64_t at; /* the dimension that counts tiles */
+} followed;
+
 typedef struct dynamic {
-    bool *groups;                 /* by node: the reshape that goes */
-    bool *ends;                   /* by node: keeps the valid rows */
-    int64_t *at;                  /* by node: the dimension of its output that counts tiles; -1: it has none */
-    const step_graph_node **left; /* nodes whose consumers are still to be looked at, the next one last */
-    size_t left_count, left_capacity;
+    bool *groups;  /* by node: the reshape that goes */
+    bool *ends;    /* by node: keeps the valid rows */
+    followed **of; /* by node and output */
+    struct {       /* streams whose consumers are looked at one after the other, from `at` on */
+        const step_stream **items;
+        size_t at, count, capacity;
+    } rows, beside; /* what stands beside rows is looked at when it is known where the rows go */
 } dynamic;
 
 static const char legal_help[] = "end the rows of the tile with flat_map(0, valid_rows) before anything joins, routes or stores them";
@@ -44,18 +62,36 @@ static bool by_row(step_fn fn, uint32_t input)
 
 /* ---- following the tile ---- */
 
+static followed *followed_of(const step_rewrite *r, const step_stream *s)
+{
+    const dynamic *d = r->user;
+    return &d->of[s->node->index][s->port];
+}
+
 /* Its consumers are looked at later. */
-static bool follow_outputs(step_rewrite *r, const step_graph_node *n, int64_t at)
+static bool follow_stream(step_rewrite *r, const step_stream *s, holding holds, int64_t at)
 {
     dynamic *d = r->user;
-    if (d->at[n->index] >= 0)
+    followed *f = followed_of(r, s);
+    if (f->holds >= holds)
         return true; /* came here before */
-    d->at[n->index] = at;
-    if (n->outputs[0].assumed)
-        return step_rewrite_refuse(r, n, "leave `.assume` to streams of rows", "the sizes of `%s` are given, and they would change",
-                                   n->name);
-    ARENA_PUSH(r->from->arena, d->left, d->left_count, d->left_capacity, n);
+    *f = (followed){holds, at};
+    if (s->assumed)
+        return step_rewrite_refuse(r, s->node, "leave `.assume` to streams of rows", "the sizes of `%s` are given, and they would change",
+                                   s->node->name);
+    if (holds == BESIDE)
+        ARENA_PUSH(r->from->arena, d->beside.items, d->beside.count, d->beside.capacity, s);
+    else
+        ARENA_PUSH(r->from->arena, d->rows.items, d->rows.count, d->rows.capacity, s);
     return true;
+}
+
+static bool follow_outputs(step_rewrite *r, const step_graph_node *n, holding holds, int64_t at)
+{
+    bool good = true;
+    for (uint32_t o = 0; o < n->output_count && good; o++)
+        good = follow_stream(r, &n->outputs[o], holds, at);
+    return good;
 }
 
 static bool refuse(step_rewrite *r, const step_graph_node *n, const char *why)
@@ -64,64 +100,123 @@ static bool refuse(step_rewrite *r, const step_graph_node *n, const char *why)
                                why);
 }
 
-static bool follow_flat_map(step_rewrite *r, const step_graph_node *n, int64_t at)
+static bool follow_flat_map(step_rewrite *r, const step_graph_node *n, followed f)
 {
     dynamic *d = r->user;
-    if (n->spec.fn != STEP_FN_VALID_ROWS || n->spec.param[STEP_B] != 0 || at != 0)
-        return refuse(r, n, "does not end the rows of one tile after those of the next");
+    if (f.holds == BESIDE && n->spec.param[STEP_B] > 0)
+        return follow_outputs(r, n, BESIDE, f.at + n->spec.param[STEP_B]);
+    if (f.holds != ROWS || n->spec.fn != STEP_FN_VALID_ROWS || n->spec.param[STEP_B] != 0 || f.at != 0)
+        return refuse(r, n,
+                      f.holds == MERGED && n->spec.fn == STEP_FN_VALID_ROWS ? "ends the rows of several groups, in order of arrival"
+                                                                            : "does not end the rows of one tile after those of the next");
     d->ends[n->index] = true;
     return true;
 }
 
-static bool follow_flatten(step_rewrite *r, const step_graph_node *n, int64_t at)
+static bool follow_flatten(step_rewrite *r, const step_graph_node *n, followed f)
 {
     int64_t min = n->spec.param[STEP_B], max = n->spec.param[STEP_N];
-    return follow_outputs(r, n, at < min ? at : at > max ? at - (max - min) : min);
+    if (f.at > min && f.at <= max && f.at < n->spec.inputs[0]->rank)
+        return refuse(r, n, "takes several groups together");
+    return follow_outputs(r, n, f.holds, f.at < min ? f.at : f.at > max ? f.at - (max - min) : min);
+}
+
+/* Whole groups in order of arrival; every one of them has to be one of those that change. */
+static bool follow_merge(step_rewrite *r, const step_graph_node *n, followed f)
+{
+    if (f.holds != ROWS || f.at != n->spec.inputs[0]->rank)
+        return refuse(r, n, "shows the padding of the last one");
+    return follow_stream(r, &n->outputs[0], MERGED, f.at) && follow_stream(r, &n->outputs[1], BESIDE, 0);
+}
+
+/* By the selectors of the merge that the rows went through. */
+static bool follow_partition(step_rewrite *r, const step_graph_node *n, uint32_t input, followed f)
+{
+    const step_stream *by = step_route_by(n->spec.inputs[1]).by, *data = n->spec.inputs[0];
+    if (by->node->spec.op != STEP_EAGER_MERGE || by->port != 1 || followed_of(r, by)->holds != BESIDE)
+        return refuse(r, n, "routes them by selectors that no merge of their groups gave");
+    if (input == 1)
+        return true; /* the rows come by the other way, or none do (check_partitions) */
+    if (f.at != data->rank || n->spec.param[STEP_B] != f.at)
+        return refuse(r, n, "routes parts of a tile");
+    return follow_outputs(r, n, f.holds == MERGED ? ROWS : f.holds, f.at);
+}
+
+static bool follow_load(step_rewrite *r, const step_graph_node *n, followed f)
+{
+    if (n->spec.tensor->written)
+        return refuse(r, n, "reads, once for each tile, what the program writes");
+    return follow_outputs(r, n, BESIDE, f.at + n->spec.walk_count);
+}
+
+/* Which rows of other tiles does a fold see? */
+static bool takes_several(const step_graph_node *n, uint32_t input, int64_t at)
+{
+    bool folds = n->spec.op == STEP_ACCUM || n->spec.op == STEP_SCAN || n->spec.op == STEP_BUFFERIZE;
+    return (folds || (n->spec.op == STEP_EXPAND && input == 0)) && n->spec.param[STEP_B] > at;
 }
 
 /* May the consumer take tiles of another size and number? */
-static bool follow_into(step_rewrite *r, const step_graph_node *n, uint32_t input, int64_t at)
+static bool follow_into(step_rewrite *r, const step_graph_node *n, uint32_t input, followed f)
 {
-    int64_t b = n->spec.param[STEP_B];
-    bool folds = n->spec.op == STEP_ACCUM || n->spec.op == STEP_SCAN, maps = n->spec.op == STEP_MAP;
-    if (maps && n->spec.fn == STEP_FN_SIGNAL)
-        return true;
-    if ((folds || maps) && !by_row(n->spec.fn, input))
+    int64_t b = n->spec.param[STEP_B], at = f.at;
+    bool applies = n->spec.op == STEP_ACCUM || n->spec.op == STEP_SCAN || n->spec.op == STEP_MAP;
+    if (n->spec.op == STEP_MAP && n->spec.fn == STEP_FN_SIGNAL)
+        return follow_outputs(r, n, BESIDE, at);
+    if (f.holds != BESIDE && applies && !by_row(n->spec.fn, input))
         return refuse(r, n, arena_printf(r->from->arena, "does not act on each row alone (`%s`)", step_fn_row_of(n->spec.fn)->name));
-    if ((folds || n->spec.op == STEP_BUFFERIZE || (n->spec.op == STEP_EXPAND && input == 0)) && b > at)
+    if (takes_several(n, input, at))
         return refuse(r, n, "takes several tiles together");
     switch (n->spec.op) {
-    case STEP_LINEAR_LOAD: return true; /* as a reference: once for each tile */
+    case STEP_LINEAR_LOAD:
+    case STEP_RANDOM_LOAD: return follow_load(r, n, f);
     case STEP_MAP:
     case STEP_SCAN:
     case STEP_ZIP:
-    case STEP_PROMOTE: return follow_outputs(r, n, at);
-    case STEP_EXPAND: return input == 1 || follow_outputs(r, n, at);
+    case STEP_BROADCAST:
+    case STEP_PROMOTE: return follow_outputs(r, n, f.holds, at);
+    case STEP_EXPAND: return follow_outputs(r, n, input == 1 ? BESIDE : f.holds, at);
     case STEP_ACCUM:
-    case STEP_BUFFERIZE: return follow_outputs(r, n, at - b);
-    case STEP_STREAMIFY: return input == 1 || follow_outputs(r, n, at + b + (n->outputs[0].rank - n->spec.inputs[1]->rank));
-    case STEP_REPEAT: return follow_outputs(r, n, at + 1);
-    case STEP_RESHAPE: return b < at ? follow_outputs(r, n, at + 1) : refuse(r, n, "takes several tiles together");
-    case STEP_FLATTEN: return follow_flatten(r, n, at);
-    case STEP_FLAT_MAP: return follow_flat_map(r, n, at);
+    case STEP_BUFFERIZE: return follow_outputs(r, n, f.holds, at - b);
+    case STEP_STREAMIFY:
+        return input == 1 ? follow_outputs(r, n, BESIDE, at + (n->outputs[0].rank - n->spec.inputs[1]->rank))
+                          : follow_outputs(r, n, f.holds, at + b + (n->outputs[0].rank - n->spec.inputs[1]->rank));
+    case STEP_REPEAT: return follow_outputs(r, n, f.holds, at + 1);
+    case STEP_RESHAPE: return b < at ? follow_outputs(r, n, f.holds, at + 1) : refuse(r, n, "takes several tiles together");
+    case STEP_FLATTEN: return follow_flatten(r, n, f);
+    case STEP_FLAT_MAP: return follow_flat_map(r, n, f);
+    case STEP_EAGER_MERGE: return follow_merge(r, n, f);
+    case STEP_PARTITION: return follow_partition(r, n, input, f);
     default: return refuse(r, n, "shows the padding of the last one");
     }
 }
 
-/* Everything after the node that makes tiles. */
-static bool follow(step_rewrite *r, const step_graph_node *maker)
+/* Everything after the nodes that make tiles. */
+static void follow(step_rewrite *r)
 {
     dynamic *d = r->user;
     size_t count;
-    bool ok = follow_outputs(r, maker, 0);
-    while (ok && d->left_count > 0) {
-        const step_graph_node *n = d->left[--d->left_count];
-        step_consumer *to = step_rewrite_consumers(r, &n->outputs[0], &count);
-        for (size_t i = 0; i < count && ok; i++)
-            ok = follow_into(r, to[i].node, to[i].input, d->at[n->index]);
+    while (!r->bad && (d->rows.at < d->rows.count || d->beside.at < d->beside.count)) {
+        const step_stream *s = d->rows.at < d->rows.count ? d->rows.items[d->rows.at++] : d->beside.items[d->beside.at++];
+        step_consumer *to = step_rewrite_consumers(r, s, &count);
+        for (size_t i = 0; i < count && !r->bad; i++)
+            follow_into(r, to[i].node, to[i].input, *followed_of(r, s));
     }
-    d->left_count = 0;
-    return ok;
+}
+
+/* A merge takes groups that all become one tile; what is routed by its selectors are they. */
+static void check_merges(step_rewrite *r)
+{
+    for (size_t i = 0; i < r->from->node_count && !r->bad; i++) {
+        const step_graph_node *n = r->from->nodes[i];
+        bool merges = n->spec.op == STEP_EAGER_MERGE, routes = n->spec.op == STEP_PARTITION && followed_of(r, n->spec.inputs[1])->holds;
+        for (uint32_t k = 0; merges && followed_of(r, &n->outputs[0])->holds && k < n->spec.input_count; k++)
+            if (followed_of(r, n->spec.inputs[k])->holds == OTHER)
+                step_rewrite_refuse(r, n, "leave `node` out, so that all groups become dynamic",
+                                    "`%s` merges them with `%s`, whose tiles stay as they are", n->name, n->spec.inputs[k]->node->name);
+        if (routes && followed_of(r, n->spec.inputs[0])->holds == OTHER)
+            refuse(r, n, "routes something else by their selectors");
+    }
 }
 
 /* ---- finding groups ---- */
@@ -139,11 +234,10 @@ static const step_graph_node *maker_of(step_rewrite *r, const step_graph_node *n
 static void find_groups(step_rewrite *r)
 {
     dynamic *d = r->user;
-    const char *wanted = step_rewrite_text(r, "node", NULL);
     for (size_t i = 0; i < r->from->node_count && !r->bad; i++) {
         const step_graph_node *n = r->from->nodes[i],
                               *maker = n->spec.op == STEP_RESHAPE && n->spec.param[STEP_B] == 0 ? maker_of(r, n) : NULL;
-        if (!maker || (wanted && !step_rewrite_is_named(maker, wanted)))
+        if (!maker || !step_rewrite_is_wanted(r, maker))
             continue;
         if (n->spec.inputs[0]->rank > 0)
             step_rewrite_refuse(r, n, "flatten the stream before it is split",
@@ -153,7 +247,7 @@ static void find_groups(step_rewrite *r)
             step_rewrite_refuse(r, n, "use valid_rows", "somebody asks `%s` which values are padding", n->name);
         d->groups[i] = true;
         if (!r->bad)
-            follow(r, maker);
+            follow_outputs(r, maker, ROWS, 0);
         r->changes++;
     }
 }
@@ -181,11 +275,13 @@ void step_pass_dynamic_tiling(step_rewrite *r)
 {
     arena *a = r->from->arena;
     size_t count = r->from->node_count + 1;
-    dynamic d = {.groups = ARENA_ARRAY(a, bool, count), .ends = ARENA_ARRAY(a, bool, count), .at = ARENA_ARRAY(a, int64_t, count)};
-    for (size_t i = 0; i < count; i++)
-        d.at[i] = -1;
+    dynamic d = {.groups = ARENA_ARRAY(a, bool, count), .ends = ARENA_ARRAY(a, bool, count), .of = ARENA_ARRAY(a, followed *, count)};
+    for (size_t i = 0; i < r->from->node_count; i++)
+        d.of[i] = ARENA_ARRAY(a, followed, r->from->nodes[i]->output_count + 1);
     r->user = &d;
     find_groups(r);
+    follow(r);
+    check_merges(r);
     if (r->changes == 0)
         step_rewrite_refuse(r, NULL, "it looks for x.reshape(0, t, pad).0.accum(1, retile_rows)", "no group of rows is made into tiles");
     step_rewrite_all(r, visit);

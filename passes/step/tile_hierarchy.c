@@ -3,7 +3,8 @@
  * Both operands are cut into pieces, each tile's pieces lie in a buffer, and the buffers are read as the three loops (rows, columns, inner)
  * want them: a piece of the left one for every column of pieces, one of the right one for every row. The small products are added up over
  * the inner loop and put together again. Sums over the inner dimension are taken piece by piece, in the order of the loop. Legal when
- * pieces divide the tiles and nobody after asks which rows are valid, because pieces do not know. */
+ * pieces divide the tiles; pieces keep which of their rows are valid. A tile whose rows are only known when the program runs keeps them in
+ * one piece. Without names every product whose sizes are fixed is cut, by the largest divisors that are not past what is asked for. */
 #include <inttypes.h>
 
 #include "passes/step/rewrite.h"
@@ -12,7 +13,7 @@
 enum { REFERENCE_DEPTH = 4 };
 
 typedef struct pieces {
-    int64_t rows, inner, columns;                 /* of a piece, in elements */
+    int64_t rows, inner, columns;                 /* of a piece, in elements; rows 0: all of the tile */
     int64_t row_count, inner_count, column_count; /* of pieces in a tile */
 } pieces;
 
@@ -29,53 +30,56 @@ static bool is_transposed(const step_graph_node *n)
 
 /* ---- legality ---- */
 
-static bool divides(step_rewrite *r, const step_graph_node *n, const step_expr *size, int64_t piece, const char *what, int64_t *count)
-{
-    int64_t whole;
-    if (!step_expr_is_number(size, &whole))
-        return step_rewrite_refuse(r, n, "tile before sizes become dynamic", "`%s` has %s %s, which is no fixed number", n->name,
-                                   step_expr_text(size, r->from->arena), what);
-    *count = whole / piece;
-    return whole % piece == 0 ||
-           step_rewrite_refuse(r, n, arena_printf(r->from->arena, "choose a divisor of %" PRId64, whole),
-                               "`%s` has %" PRId64 " %s, no whole number of pieces of %" PRId64, n->name, whole, what, piece);
-}
+typedef struct cutting {
+    pieces asked, made; /* made: of the node that is looked at */
+    bool everywhere;    /* no names were given */
+    const char *why;    /* the last one cannot be cut */
+    const char *help;
+} cutting;
 
-/* Does somebody after the stream ask which rows are valid? */
-static bool asks_for_rows(step_rewrite *r, const step_stream *s, bool *seen)
+static bool cannot(step_rewrite *r, const char *help, const char *why)
 {
-    const step_stream **left = NULL;
-    size_t left_count = 0, capacity = 0, count;
-    ARENA_PUSH(r->from->arena, left, left_count, capacity, s);
-    while (left_count > 0) {
-        step_consumer *to = step_rewrite_consumers(r, left[--left_count], &count);
-        for (size_t i = 0; i < count; i++) {
-            const step_graph_node *n = to[i].node;
-            if (n->spec.fn == STEP_FN_VALID_ROWS || n->spec.fn == STEP_FN_TAKE || n->spec.fn == STEP_FN_APPEND_ROW)
-                return true;
-            for (uint32_t o = 0; o < n->output_count && !seen[n->index]; o++)
-                ARENA_PUSH(r->from->arena, left, left_count, capacity, (const step_stream *)&n->outputs[o]);
-            seen[n->index] = true;
-        }
-    }
+    cutting *c = r->user;
+    c->why = why;
+    c->help = help;
     return false;
 }
 
-static bool is_legal(step_rewrite *r, const step_graph_node *n, pieces *p)
+static bool divides(step_rewrite *r, const step_graph_node *n, const step_expr *size, int64_t asked, const char *what, int64_t *piece,
+                    int64_t *count)
 {
+    const cutting *c = r->user;
+    arena *a = r->from->arena;
+    int64_t whole;
+    if (!step_expr_is_number(size, &whole))
+        return cannot(r, "tile before sizes become dynamic",
+                      arena_printf(a, "`%s` has %s %s, which is no fixed number", n->name, step_expr_text(size, a), what));
+    for (*piece = asked; c->everywhere && *piece > 1 && whole % *piece != 0;)
+        --*piece;
+    *count = whole / *piece;
+    return whole % *piece == 0 ||
+           cannot(r, arena_printf(a, "choose a divisor of %" PRId64, whole),
+                  arena_printf(a, "`%s` has %" PRId64 " %s, no whole number of pieces of %" PRId64, n->name, whole, what, *piece));
+}
+
+/* Fills c->made. */
+static bool is_legal(step_rewrite *r, const step_graph_node *n)
+{
+    cutting *c = r->user;
+    pieces *p = &c->made;
+    int64_t known;
     if (n->spec.input_count != 2)
-        return step_rewrite_refuse(r, n, "give the operands as two streams", "`%s` takes pairs", n->name);
+        return cannot(r, "give the operands as two streams", arena_printf(r->from->arena, "`%s` takes pairs", n->name));
     const step_data *a = n->spec.inputs[0]->data, *b = n->spec.inputs[1]->data;
-    if (!divides(r, n, a->rows, p->rows, "rows", &p->row_count) ||
-        !divides(r, n, a->columns, p->inner, "inner elements", &p->inner_count) ||
-        !divides(r, n, is_transposed(n) ? b->rows : b->columns, p->columns, "columns", &p->column_count))
+    *p = (pieces){.row_count = 1};
+    if (step_expr_is_number(a->rows, &known) && !divides(r, n, a->rows, c->asked.rows, "rows", &p->rows, &p->row_count))
         return false;
-    if (n->spec.inputs[0]->rank + 3 > STEP_RANK_MAX)
-        return step_rewrite_refuse(r, n, "flatten what need not be apart", "`%s` has too many dimensions for three more", n->name);
-    bool *seen = ARENA_ARRAY(r->from->arena, bool, r->from->node_count + 1);
-    return !asks_for_rows(r, &n->outputs[0], seen) ||
-           step_rewrite_refuse(r, n, "tile a product whose tiles are whole",
-                               "after `%s` something asks which rows are valid, and pieces do not know", n->name);
+    if (!divides(r, n, a->columns, c->asked.inner, "inner elements", &p->inner, &p->inner_count) ||
+        !divides(r, n, is_transposed(n) ? b->rows : b->columns, c->asked.columns, "columns", &p->columns, &p->column_count))
+        return false;
+    return n->spec.inputs[0]->rank + 3 <= STEP_RANK_MAX ||
+           cannot(r, "flatten what need not be apart",
+                  arena_printf(r->from->arena, "`%s` has too many dimensions for three more", n->name));
 }
 
 /* ---- making it ---- */
@@ -87,8 +91,10 @@ static step_stream *cut(step_rewrite *r, const step_graph_node *n, uint32_t inpu
     step_exprs *x = r->to->exprs;
     const step_stream *in[] = {step_rewrite_stream(r, n->spec.inputs[input]), NULL};
     step_data *piece = ARENA_NEW(a, step_data);
-    *piece = (step_data){
-        .kind = STEP_TILE, .dtype = in[0]->data->dtype, .rows = step_expr_number(x, rows), .columns = step_expr_number(x, columns)};
+    *piece = (step_data){.kind = STEP_TILE,
+                         .dtype = in[0]->data->dtype,
+                         .rows = rows > 0 ? step_expr_number(x, rows) : in[0]->data->rows,
+                         .columns = step_expr_number(x, columns)};
     step_graph_node *cuts = step_rewrite_add(
         r, n, arena_printf(a, "_%s_pieces", suffix),
         (step_spec){.op = STEP_FLAT_MAP, .fn = STEP_FN_TILES, .data = piece, .param = {1}, .inputs = in, .input_count = 1});
@@ -127,7 +133,7 @@ static step_graph_node *fold(step_rewrite *r, const step_graph_node *n, const ch
 
 static bool make(step_rewrite *r, const step_graph_node *n)
 {
-    const pieces *p = r->user;
+    const pieces *p = &((const cutting *)r->user)->made;
     bool transposed = is_transposed(n), folds = n->spec.op == STEP_ACCUM;
     dtype result = n->outputs[0].data->dtype, part = folds ? DTYPE_F32 : result; /* sums are rounded once, at their end */
     const int64_t left[] = {p->inner_count, 0, 1}, right[] = {0, 1, p->column_count}, right_t[] = {0, p->inner_count, 1};
@@ -149,22 +155,26 @@ static bool make(step_rewrite *r, const step_graph_node *n)
 
 static bool visit(step_rewrite *r, const step_graph_node *n)
 {
-    pieces *p = r->user;
-    if (!is_product(n) || !step_rewrite_is_named(n, step_rewrite_text(r, "node", "")))
+    const cutting *c = r->user;
+    if (!is_product(n) || !step_rewrite_is_wanted(r, n))
         return step_rewrite_copy(r, n) != NULL;
-    return is_legal(r, n, p) && make(r, n);
+    if (is_legal(r, n))
+        return make(r, n);
+    return c->everywhere ? step_rewrite_copy(r, n) != NULL : step_rewrite_refuse(r, n, c->help, "%s", c->why) != NULL;
 }
 
 void step_pass_hierarchical_tiling(step_rewrite *r)
 {
-    pieces p = {.rows = step_rewrite_number(r, "rows", 16),
-                .inner = step_rewrite_number(r, "inner", 16),
-                .columns = step_rewrite_number(r, "columns", 16)};
-    r->user = &p;
-    if (!step_rewrite_text(r, "node", NULL))
-        step_rewrite_refuse(r, NULL, "node=NAME says which `map` or `accum` of a product", "no node is named");
+    cutting c = {.asked = {.rows = step_rewrite_number(r, "rows", 16),
+                           .inner = step_rewrite_number(r, "inner", 16),
+                           .columns = step_rewrite_number(r, "columns", 16)},
+                 .everywhere = !step_rewrite_text(r, "node", NULL)};
+    r->user = &c;
     step_rewrite_all(r, visit);
-    if (r->changes == 0)
+    if (r->changes == 0 && c.everywhere)
+        step_rewrite_refuse(r, NULL, c.help ? c.help : "it looks for `map` and `accum` of products", "no product can be cut%s%s",
+                            c.why ? ": " : "", c.why ? c.why : "");
+    else if (r->changes == 0)
         step_rewrite_refuse(r, NULL, "the name is that of a `let`, or as --emit=ir shows it", "no product is called `%s`",
                             step_rewrite_text(r, "node", ""));
 }

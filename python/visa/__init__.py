@@ -8,7 +8,7 @@
     fast = visa.tune("C[m, n] = sum(k) A[m, k] * B[n, k]", m=256, n=256, k=512, dtype="i8")
 
 bf16 and the 8-bit floats are ml_dtypes' types where that package is installed, else their bit patterns (uint16, uint8); i4 is int8 with
-values from -8 to 7 (i5 is stored so, too). Errors are visa.Error, which carries the diagnostics."""
+values from -8 to 7 (i5 is stored so, too). With convert=True float32 and float64 arrays are rounded to bf16 and the narrower floats. Errors are visa.Error, which carries the diagnostics."""
 from __future__ import annotations
 
 import ctypes
@@ -82,6 +82,8 @@ class Verdict:
 _PLAIN = {"i4": np.int8, "i5": np.int8, "i8": np.int8, "i9": np.int8, "u8": np.uint8, "i16": np.int16, "i32": np.int32, "f32": np.float32}
 _FLOATS = {"bf16": ("bfloat16", np.uint16), "f8e4m3": ("float8_e4m3fn", np.uint8), "f8e5m2": ("float8_e5m2", np.uint8)}
 
+_NARROW = ("bf16", "f8e4m3", "f8e5m2", "f4e2m1")
+
 
 def _numpy_type(dtype: str, bits: int) -> np.dtype:
     if dtype in _PLAIN:
@@ -113,7 +115,8 @@ def _parameters(values: dict) -> tuple:
 class Kernel:
     """A compiled kernel. Call it with its inputs, in the order of its signature or by name."""
 
-    def __init__(self, handle: int, name: Optional[str], source: str):
+    def __init__(self, handle: int, name: Optional[str], source: str, convert: bool = False):
+        self.convert = convert
         self._compilation, self._kernel = handle, None
         self.source = source
         self.diagnostics = _diagnostics(handle)
@@ -163,15 +166,21 @@ class Kernel:
         port = self.ports[i]
         wanted = _numpy_type(port.dtype, self._bits[port.name])
         array = np.asarray(value)
+        if array.shape != port.shape:
+            shape = ", ".join(f"{a}={n}" for a, n in zip(port.axes, port.shape))
+            raise ValueError(f"{port.name} has the shape [{shape}], not {list(array.shape)}")
+        if self.convert and array.dtype in (np.float32, np.float64) and port.dtype in _NARROW:
+            values = np.ascontiguousarray(array, np.float32)
+            if not lib.visa_port_round(self._kernel, i, values.ctypes.data, values.size):
+                self._raise_error()
+            return
         if array.dtype != wanted:
             pattern = np.dtype(f"u{wanted.itemsize}")
             if array.dtype == pattern and wanted.kind not in "iu":
                 array = array.view(wanted)
             else:
-                raise TypeError(f"{port.name} takes {wanted.name} ({port.dtype}), not {array.dtype.name}; convert it first")
-        if array.shape != port.shape:
-            shape = ", ".join(f"{a}={n}" for a, n in zip(port.axes, port.shape))
-            raise ValueError(f"{port.name} has the shape [{shape}], not {list(array.shape)}")
+                how = "compile with convert=True, or convert it first" if port.dtype in _NARROW and array.dtype.kind == "f" else "convert it first"
+                raise TypeError(f"{port.name} takes {wanted.name} ({port.dtype}), not {array.dtype.name}; {how}")
         flat = np.ascontiguousarray(array).reshape(-1)
         if self._bits[port.name] == 4:
             least, most = (-8, 7) if wanted.kind == "i" else (0, 15)
@@ -252,8 +261,9 @@ class Kernel:
 
 
 def compile(source: Union[str, os.PathLike], *, kernel: Optional[str] = None, dialect: Optional[str] = None, place: str = "source",
-            order: str = "auto", name: str = "<python>", **sizes: Any) -> Kernel:
-    """A kernel of a source text, or of a file (os.PathLike). `sizes`: other numbers for constants and axes, M=64."""
+            order: str = "auto", name: str = "<python>", convert: bool = False, **sizes: Any) -> Kernel:
+    """A kernel of a source text, or of a file (os.PathLike). `sizes`: other numbers for constants and axes, M=64. `convert`: float32 and
+    float64 arrays are taken for inputs of bf16 and narrower floats, each element rounded as a cast does."""
     if isinstance(source, os.PathLike):
         name = os.fspath(source)
         with open(source, encoding="utf-8") as f:
@@ -266,7 +276,7 @@ def compile(source: Union[str, os.PathLike], *, kernel: Optional[str] = None, di
     handle = lib.visa_compile(name.encode(), text, len(text), ctypes.byref(options))
     if not handle:
         raise MemoryError
-    return Kernel(handle, kernel, source)
+    return Kernel(handle, kernel, source, convert)
 
 
 def tune(question: str, *, dtype: str = "bf16", out: Optional[str] = None, budget: float = 2.0, **sizes: int) -> Kernel:

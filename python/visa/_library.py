@@ -58,6 +58,7 @@ FUNCTIONS = {
     "visa_kernel_name": (c_char_p, [c_void_p]),
     "visa_port_at": (c_bool, [c_void_p, c_size_t, POINTER(Port)]),
     "visa_port_data": (c_void_p, [c_void_p, c_size_t, POINTER(c_size_t)]),
+    "visa_port_round": (c_bool, [c_void_p, c_size_t, c_void_p, c_size_t]),
     "visa_kernel_run": (c_bool, [c_void_p, POINTER(RunOptions)]),
     "visa_kernel_check": (c_bool, [c_void_p, POINTER(RunOptions), c_int, POINTER(c_bool), POINTER(c_char_p)]),
     "visa_kernel_report": (c_char_p, [c_void_p, c_char_p, c_char_p]),

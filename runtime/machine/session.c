@@ -198,7 +198,7 @@ static bool read_ordered(session *s, session_port *p, const binding *b, diag_lis
     }
     tensor_type stored = {p->type.dtype, named, shape, names};
     tensor file;
-    if (!tensor_file_read(b->file, &stored, s->arena, diags, &file))
+    if (!tensor_file_read(b->file, &stored, s->options.rounds, s->arena, diags, &file))
         return false;
     file.type = (tensor_type){p->type.dtype, p->type.rank, shape, names};
     bool ok = tensor_permute(&file, order, s->arena, &p->logical);
@@ -211,7 +211,7 @@ static bool read_buffer(session *s, session_port *p, const char *file, diag_list
     tensor raw;
     int64_t shape[1] = {p->physical_bytes};
     tensor_type bytes = {DTYPE_F8E4M3, 1, shape, NULL}; /* any 8 bits: the type whose files are bit patterns */
-    if (!tensor_file_read(file, &bytes, s->arena, diags, &raw))
+    if (!tensor_file_read(file, &bytes, false, s->arena, diags, &raw))
         return false;
     p->physical = raw.bytes;
     p->is_buffer = true;
@@ -235,7 +235,7 @@ bool session_input(session *s, const char *spec, diag_list *diags)
     else if (b.axes)
         p->bound = read_ordered(s, p, &b, diags);
     else
-        p->bound = tensor_file_read(b.file, &p->type, s->arena, diags, &p->logical);
+        p->bound = tensor_file_read(b.file, &p->type, s->options.rounds, s->arena, diags, &p->logical);
     return p->bound;
 }
 

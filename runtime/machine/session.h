@@ -37,6 +37,7 @@ typedef struct session_options {
      * tensors of ports in HBM are read only where they are compared. */
     struct memory *hbm;
     bool compared;
+    bool rounds; /* files of f32 are taken for narrower floats (tensor_file.h) */
 } session_options;
 void session_set_options(session *s, const session_options *options);
 

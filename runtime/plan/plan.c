@@ -344,9 +344,9 @@ static bool read_all(reader *r, json_t *root)
         return wrong(r, "plan", "an object whose \"plan\" is 1, the version of the format");
     if (!keys_are(r, "plan", root, keys))
         return false;
-    if (!json_is_object(kernels) || json_object_size(kernels) == 0 || !json_is_object(buffers) ||
-        json_object_size(buffers) > PLAN_MOST_BUFFERS || (outputs && !json_is_object(outputs)))
-        return wrong(r, "plan", "\"kernels\", \"buffers\" and \"outputs\" are objects; one kernel at least, 65536 buffers at most");
+    if (!json_is_object(kernels) || json_object_size(kernels) == 0 || json_object_size(kernels) > PLAN_MOST_KERNELS ||
+        !json_is_object(buffers) || json_object_size(buffers) > PLAN_MOST_BUFFERS || (outputs && !json_is_object(outputs)))
+        return wrong(r, "plan", "\"kernels\", \"buffers\" and \"outputs\" are objects; 1 to 4096 kernels, 65536 buffers at most");
     p->kernels = ARENA_ARRAY(r->arena, plan_kernel, json_object_size(kernels));
     p->buffers = ARENA_ARRAY(r->arena, plan_buffer, json_object_size(buffers) + 1);
     json_object_foreach(kernels, name, value) if (!read_kernel(r, name, value)) return false;

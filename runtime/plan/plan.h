@@ -10,6 +10,7 @@
 
 enum {
     PLAN_MOST_BYTES = 64 << 20,   /* of a plan's text */
+    PLAN_MOST_KERNELS = 1 << 12,  /* kernels, each looked up by its name in a row of all */
     PLAN_MOST_BUFFERS = 1 << 16,  /* buffers */
     PLAN_MOST_RUNS = 1 << 20,     /* steps, with repetitions */
     PLAN_MOST_LOOPS = 8,          /* repetitions inside of each other */

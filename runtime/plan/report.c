@@ -4,6 +4,7 @@
 #include <stdlib.h>
 
 #include "runtime/timing/analysis.h"
+#include "support/shown.h"
 #include "support/strbuf.h"
 
 enum { DRAWN_RUNS = 2000 /* of a timeline */ };
@@ -72,7 +73,8 @@ static const char *text_report(const plan_result *r, const char *name, arena *a)
             continue;
         strbuf_printf(&s, "%8lld %12lld %14lld %5.1f %% %12lld %5.1f %%  %-16s %s\n", (long long)c->runs,
                       (long long)c->analysis->schedule->cycles, (long long)cycles_of(c), percent(cycles_of(c), r->cycles),
-                      (long long)hbm_bytes(c), percent(c->analysis->lower_bound, c->analysis->schedule->cycles), c->binds, c->kernel->name);
+                      (long long)hbm_bytes(c), percent(c->analysis->lower_bound, c->analysis->schedule->cycles), c->binds,
+                      shown_text(c->kernel->name, a));
     }
     engines_text(r, &s);
     strbuf_printf(&s, "bytes of HBM: %lld; lower bound: %lld cycles, %.1f %% of what is taken\n", (long long)bytes_of(r),
@@ -176,7 +178,7 @@ static const char *html_report(const plan_result *r, const char *name, arena *a)
     for (size_t i = 0; i < r->cost_count; i++) {
         const plan_cost *c = &r->costs[i];
         strbuf_printf(&s, "<tr><td style=\"border-left:.6em solid hsl(%d 60%% 50%%)\">", hue_of(i));
-        escaped(&s, c->kernel->name);
+        escaped(&s, shown_text(c->kernel->name, a));
         strbuf_printf(&s, "<td>%lld<td>%lld<td>%.1f %%<td>%lld<td>%.1f %%<td>%s", (long long)c->runs,
                       (long long)c->analysis->schedule->cycles, percent(cycles_of(c), r->cycles), (long long)hbm_bytes(c),
                       percent(c->analysis->lower_bound, c->analysis->schedule->cycles), c->binds);
@@ -188,8 +190,9 @@ static const char *html_report(const plan_result *r, const char *name, arena *a)
     return s.text;
 }
 
-const char *plan_report(const plan_result *r, const char *name, report_format format, arena *a)
+const char *plan_report(const plan_result *r, const char *file, report_format format, arena *a)
 {
+    const char *name = shown_text(file, a);
     switch (format) {
     case REPORT_TEXT: return text_report(r, name, a);
     case REPORT_JSON: return json_report(r, name, a);

@@ -7,7 +7,7 @@
 #include "runtime/plan/run.h"
 #include "runtime/timing/report.h"
 
-/* Text, JSON or a page, in the arena; NULL for a format that a plan does not have. `name` is the plan's. */
-const char *plan_report(const plan_result *r, const char *name, report_format format, arena *a);
+/* Text, JSON or a page, in the arena; NULL for a format that a plan does not have. `file` is where the plan was read from. */
+const char *plan_report(const plan_result *r, const char *file, report_format format, arena *a);
 
 #endif

@@ -185,13 +185,15 @@ static bool run_moved(plan_run *r, const binary *b, plan_cost *cost, const char 
         cost->compared += ok;
     }
     session_close(s);
-    if (!ok || !agrees) {
+    if (!ok || !agrees)
         diag_add(diags, E_PLAN_STEP, SRC_NOWHERE, "%s: kernel `%s` %s", where, cost->kernel->kernel->name,
                  ok ? "differs from its reference" : "cannot be run");
+    if (ok && !agrees) {
         result->agrees = false;
         cost->differing++;
+        r->wrong_steps++;
     }
-    return ok && (agrees || ++r->wrong_steps < MOST_WRONG_STEPS);
+    return ok && r->wrong_steps < MOST_WRONG_STEPS;
 }
 
 static bool step_run(plan_run *r, const plan_step *step, diag_list *diags, plan_result *result)
@@ -258,12 +260,16 @@ static bool run_argmax(plan_run *r, const plan_step *step, diag_list *diags)
 
 static bool run_steps(plan_run *r, const plan_step *steps, size_t count, diag_list *diags, plan_result *result, int64_t *done);
 
+/* Ranges are numbers: a body in which the first round runs nothing runs nothing in any, and the others are not walked. */
 static bool run_repeat(plan_run *r, const plan_step *step, diag_list *diags, plan_result *result, int64_t *done)
 {
     loop_value *loop = &r->loops[r->loop_count++];
-    bool ok = true;
-    for (*loop = (loop_value){step->index, step->from}; ok && loop->value < step->to; loop->value++)
+    const int64_t before = *done;
+    bool ok = true, useful = true;
+    for (*loop = (loop_value){step->index, step->from}; ok && useful && loop->value < step->to; loop->value++) {
         ok = run_steps(r, step->body, step->body_count, diags, result, done);
+        useful = *done > before;
+    }
     r->loop_count--;
     return ok;
 }
@@ -288,7 +294,7 @@ static bool run_steps(plan_run *r, const plan_step *steps, size_t count, diag_li
     return true;
 }
 
-/* Repetitions of nothing would be walked without a count. */
+/* Has every repetition a step? (That its range is empty is no mistake.) */
 static bool counts(const plan_step *steps, size_t count)
 {
     for (size_t i = 0; i < count; i++)
@@ -366,7 +372,7 @@ void plan_run_close(plan_run *r)
 static bool load_buffer(plan_run *r, const plan_buffer *b, diag_list *diags)
 {
     tensor t;
-    if (!tensor_file_read(b->file, &b->type, r->arena, diags, &t))
+    if (!tensor_file_read(b->file, &b->type, r->options->rounds, r->arena, diags, &t))
         return false;
     bool ok = memory_write(&r->hbm[0], b->address, t.bytes, b->bytes);
     if (ok)
@@ -382,9 +388,14 @@ bool plan_run_all(plan_run *r, plan_result *result, diag_list *diags)
     for (size_t i = 0; i < r->plan->buffer_count; i++)
         if (r->plan->buffers[i].file && !load_buffer(r, &r->plan->buffers[i], diags))
             return false;
+    if (r->options->checked && result->run_count == 0) {
+        diag_add(diags, E_CHECK_NOTHING, SRC_NOWHERE, "the plan runs no kernel");
+        result->agrees = false;
+        return true;
+    }
     int64_t done = 0;
     r->dry = false;
-    return run_steps(r, r->plan->steps, r->plan->step_count, diags, result, &done);
+    return run_steps(r, r->plan->steps, r->plan->step_count, diags, result, &done) || r->wrong_steps == MOST_WRONG_STEPS;
 }
 
 bool plan_run_output(plan_run *r, size_t i, output *to, diag_list *diags)

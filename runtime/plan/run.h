@@ -17,6 +17,7 @@ typedef struct plan_options {
     timing_preset preset;
     bool checked;    /* each step is compared with its kernel's reference */
     bool free_order; /* of the reference's sums */
+    bool rounds;     /* files of f32 are taken for narrower floats */
     void (*progress)(void *context, double part);
     void *progress_context;
 } plan_options;
@@ -46,7 +47,8 @@ plan_run *plan_run_open(const plan *p, const plan_options *options, arena *a, di
 void plan_run_close(plan_run *r);
 
 /* Reads the buffers' files and runs. False with diagnostics: the run could not end. result->agrees is false, with diagnostics, where a
- * checked step differs from its reference; the steps after it are run all the same. */
+ * checked step differs from its reference (the steps after it are run all the same, until 20 of them differ), and where a check had nothing
+ * to compare. */
 bool plan_run_all(plan_run *r, plan_result *result, diag_list *diags);
 
 /* Puts output number `i` of the plan, where its file was declared. */

@@ -13,7 +13,8 @@ struct step_engine {
     step_queue *queues;
     uint32_t queue_count;
     step_offchip *offchip;
-    uint32_t *work; /* a ring: nodes that may be able to go on, each once at most */
+    step_record *record; /* NULL: not kept */
+    uint32_t *work;      /* a ring: nodes that may be able to go on, each once at most */
     uint32_t work_at, work_count;
     uint32_t *merges, merge_count; /* nodes that take what comes first */
     int64_t sent;                  /* tokens, while there is a limit */
@@ -201,17 +202,34 @@ static int64_t later_of(int64_t a, int64_t b)
     return a > b ? a : b;
 }
 
+/* Cycles up to `until` in which the node did nothing of its own. */
+static void count_wait(step_actor *n, step_state state, int64_t until)
+{
+    if (until <= n->now)
+        return;
+    n->totals.waits[state] += until - n->now;
+    if (n->engine->record)
+        step_record_node(n->engine->record, n->number, state, n->now, until);
+}
+
 /* False when the token has to wait for room. */
 static bool do_send(step_actor *n, const step_deed *d)
 {
-    step_queue **edges = n->outputs[d->port];
+    step_queue **edges = n->outputs[d->port], *last = NULL;
     int64_t room = n->now;
     if (d->token.kind == STEP_VALUE)
         for (step_queue **q = edges; *q; q++)
-            room = later_of(room, step_queue_room(*q));
+            if (step_queue_room(*q) > room) {
+                room = step_queue_room(*q);
+                last = *q;
+            }
     n->full = room == INT64_MAX;
     if (n->full)
         return false;
+    if (last) {
+        last->full += room - n->now;
+        count_wait(n, STEP_FULL, room);
+    }
     n->now = room;
     if (n->engine->run->limit > 0 && ++n->engine->sent > n->engine->run->limit) {
         actor_fault(n, "the run may send %" PRId64 " tokens", n->engine->run->limit);
@@ -222,7 +240,13 @@ static bool do_send(step_actor *n, const step_deed *d)
     for (step_queue **q = edges; *q; q++) {
         if (d->token.value)
             step_value_keep(d->token.value);
-        step_queue_push(*q, d->token, d->token.kind == STEP_DONE ? 0 : n->now + 1 + d->cycles, n->engine->run->arena);
+        int64_t visible = n->now + 1 + d->cycles;
+        step_queue_push(*q, d->token, d->token.kind == STEP_DONE ? 0 : visible, n->engine->run->arena);
+        if (d->token.kind == STEP_VALUE) {
+            (*q)->held -= visible;
+            if (n->engine->record)
+                step_record_queue(n->engine->record, (uint32_t)(*q - n->engine->queues), visible, 1);
+        }
         schedule(&n->engine->actors[(*q)->consumer]);
     }
     step_value_drop(n->engine->run->pool, d->token.value);
@@ -233,7 +257,12 @@ static void do_take(step_actor *n, uint32_t port)
 {
     step_queue *q = n->inputs[port];
     step_token t = step_queue_pop(q, n->now);
-    n->totals.values_in += t.kind == STEP_VALUE;
+    if (t.kind == STEP_VALUE) {
+        n->totals.values_in++;
+        q->held += n->now;
+        if (n->engine->record)
+            step_record_queue(n->engine->record, (uint32_t)(q - n->engine->queues), n->now, -1);
+    }
     step_value_drop(n->engine->run->pool, t.value);
     if (n->engine->actors[q->producer].full)
         schedule(&n->engine->actors[q->producer]);
@@ -248,6 +277,8 @@ static bool do_deeds(step_actor *n)
         case STEP_WAIT:
             n->deed_at++;
             n->totals.busy_cycles += d->cycles;
+            if (n->engine->record)
+                step_record_node(n->engine->record, n->number, STEP_BUSY, n->now, n->now + d->cycles);
             n->now += d->cycles;
             continue;
         case STEP_SEND:
@@ -299,6 +330,22 @@ static int64_t ready(const step_actor *n)
     return cycle;
 }
 
+/* What the node needed is there in `cycle`: who was last made it wait. */
+static void count_starved(step_actor *n, int64_t cycle)
+{
+    if (cycle <= n->now)
+        return;
+    uint32_t count = n->need == STEP_NEED_PORT ? 1 : n->need == STEP_NEED_SET ? n->need_count : n->node->input_count;
+    for (uint32_t i = 0; i < count; i++) {
+        uint32_t port = n->need == STEP_NEED_PORT ? n->need_port : n->need == STEP_NEED_SET ? n->need_set[i] : i;
+        if (shows(n, port) == cycle) {
+            n->inputs[port]->starved += cycle - n->now;
+            break;
+        }
+    }
+    count_wait(n, STEP_STARVED, cycle);
+}
+
 /* False, and diagnosed: the clock of the node is past the limit. */
 static bool in_time(const step_actor *n)
 {
@@ -324,6 +371,7 @@ static void run_actor(step_actor *n)
         if (cycle == INT64_MAX || (n->need == STEP_NEED_ANY && cycle > 0 && !n->chosen))
             return;
         n->chosen = false;
+        count_starved(n, cycle);
         n->now = later_of(n->now, cycle);
         n->rule->fire(n);
     }
@@ -365,6 +413,7 @@ static bool run_memory(step_engine *e, int64_t cycle)
     for (uint32_t i = 0; i < count; i++) {
         step_actor *n = &e->actors[answers[i].node];
         n->asking = false;
+        count_wait(n, STEP_MEMORY, answers[i].cycle);
         n->now = answers[i].cycle;
         schedule(n);
     }
@@ -482,6 +531,7 @@ static void set_up(step_engine *e)
     e->merges = ARENA_ARRAY(a, uint32_t, p->node_count + 1);
     connect(e);
     e->offchip = step_offchip_new(&p->machine, p->node_count, a);
+    e->record = e->run->keep_record ? step_record_new(p->node_count, e->queue_count, a) : NULL;
     for (uint32_t i = 0; i < p->node_count; i++) {
         step_actor *n = &e->actors[i];
         n->engine = e;
@@ -511,6 +561,22 @@ static void tear_down(step_engine *e)
     step_offchip_free(e->offchip);
 }
 
+static void take_edges(step_engine *e)
+{
+    step_run *r = e->run;
+    step_edge_totals *edges = ARENA_ARRAY(r->arena, step_edge_totals, e->queue_count + 1);
+    uint32_t at = 0;
+    for (uint32_t i = 0; i < r->program->node_count; i++)
+        for (uint32_t k = 0; k < r->program->nodes[i].input_count; k++, at++) {
+            const step_queue *q = &e->queues[at];
+            const step_input *in = &r->program->nodes[i].inputs[k];
+            edges[at] = (step_edge_totals){in->node, in->port, i, k, in->depth, q->starved, q->full, (int64_t)q->taken_values, q->held};
+        }
+    r->edges = edges;
+    r->edge_count = e->queue_count;
+    r->record = e->record;
+}
+
 static void take_results(step_engine *e)
 {
     step_run *r = e->run;
@@ -522,6 +588,7 @@ static void take_results(step_engine *e)
         r->cycles = later_of(r->cycles, totals[i].end_cycle);
     }
     r->totals = totals;
+    take_edges(e);
     r->offchip_requests = step_offchip_requests(e->offchip);
 }
 

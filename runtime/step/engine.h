@@ -11,6 +11,7 @@
 #include "runtime/step/function.h"
 #include "runtime/step/offchip.h"
 #include "runtime/step/queue.h"
+#include "runtime/step/record.h"
 #include "runtime/step/seen.h"
 
 typedef struct step_engine step_engine;
@@ -36,7 +37,15 @@ typedef struct step_rule {
 
 typedef struct step_totals {
     int64_t values_in, values_out, flops, busy_cycles, requests, offchip_bytes, end_cycle;
+    int64_t waits[STEP_STATES]; /* cycles in each state but STEP_BUSY, which busy_cycles counts */
 } step_totals;
+
+/* What an edge of the graph cost those at its ends. */
+typedef struct step_edge_totals {
+    uint32_t producer, producer_port, consumer, port, depth;
+    int64_t starved, full; /* cycles: its consumer waited for a value; its producer for room */
+    int64_t values, held;  /* values that went through, and for how many cycles they lay in it, summed */
+} step_edge_totals;
 
 struct step_actor {
     step_engine *engine;
@@ -129,12 +138,16 @@ typedef struct step_run {
     step_pool *pool;
     arena *arena;       /* its guard is where exhausted memory leaves */
     bool keep_sizes;    /* of every stream */
+    bool keep_record;   /* of where the time goes */
     int64_t max_cycles; /* 0: any number */
     int64_t limit;      /* of tokens that are sent and of requests of one tile; 0: none */
     /* results */
     int64_t cycles;
-    const step_totals *totals; /* by node */
-    step_seen **seen;          /* by node and output */
+    const step_totals *totals;     /* by node */
+    step_seen **seen;              /* by node and output */
+    const step_edge_totals *edges; /* in the order of the nodes and of their inputs */
+    uint32_t edge_count;
+    const step_record *record; /* NULL: not kept; its queues are the edges */
     int64_t offchip_requests;
 } step_run;
 

@@ -279,13 +279,28 @@ step_value *step_map(const step_call *c, step_value *const *in, uint32_t count, 
     return map_any(c, parts, count, cost);
 }
 
-static step_value *update_any(const step_call *c, step_value *accumulator, step_value *const *in, step_cost *cost)
+static step_value *neutral(const step_call *c);
+
+/* The accumulator is the kernel's first input, zeros at first. */
+static step_value *update_by_kernel(const step_call *c, step_value *accumulator, step_value *const *in, uint32_t count, step_cost *cost)
+{
+    step_value *first = accumulator ? step_value_keep(accumulator) : neutral(c), *all[ARITY_MAX] = {first};
+    for (uint32_t i = 0; i < count && i + 1 < ARITY_MAX; i++)
+        all[i + 1] = in[i];
+    *cost = (step_cost){.flops = c->n, .cycles = c->kernel->cycles};
+    step_value *v = step_kernel_apply(c->kernel, c, all, count + 1);
+    step_value_drop(c->pool, first);
+    return v;
+}
+
+static step_value *update_any(const step_call *c, step_value *accumulator, step_value *const *in, uint32_t count, step_cost *cost)
 {
     switch (c->fn) {
     case STEP_FN_MATMUL_ADD: return product(c, accumulator, in[0], in[1], false, cost);
     case STEP_FN_MATMUL_T_ADD: return product(c, accumulator, in[0], in[1], true, cost);
     case STEP_FN_RETILE_ROWS: return stack_rows(c, accumulator, in[0]);
     case STEP_FN_RETILE_COLS: return stack_columns(c, accumulator, in[0]);
+    case STEP_FN_KERNEL: return update_by_kernel(c, accumulator, in, count, cost);
     default: break;
     }
     if (c->fn == STEP_FN_SIGNAL) {
@@ -311,8 +326,8 @@ step_value *step_update(const step_call *c, step_value *accumulator, step_value 
 {
     step_value *parts[ARITY_MAX];
     *cost = (step_cost){0};
-    open_pairs(in, count, parts, (uint32_t)step_fn_row_of(c->fn)->most_arity - 1);
-    step_value *next = update_any(c, accumulator, parts, cost);
+    count = open_pairs(in, count, parts, (uint32_t)step_fn_row_of(c->fn)->most_arity - 1);
+    step_value *next = update_any(c, accumulator, parts, count, cost);
     if (next != accumulator)
         step_value_drop(c->pool, accumulator);
     return next;
@@ -339,19 +354,22 @@ step_value *step_shown(const step_call *c, const step_value *accumulator)
     return rounded(c, map_1(&copy, accumulator, &(step_cost){0}));
 }
 
-/* The piece that is number i of a tile cut into pieces of the output's size, row by row. */
+/* The piece that is number i of a tile cut into pieces of the output's size, row by row; where that leaves the rows open, of all of them.
+ * Rows of padding stay that. */
 static step_value *piece(const step_call *c, const step_value *a, int64_t i)
 {
-    int64_t rows = c->type->rows, columns = c->type->columns;
-    if (rows <= 0 || columns <= 0 || a->tile.rows % rows != 0 || a->tile.columns % columns != 0)
+    bool all_rows = c->type->rows < 0;
+    int64_t rows = all_rows ? a->tile.rows : c->type->rows, columns = c->type->columns;
+    if ((!all_rows && (rows == 0 || a->tile.rows % rows != 0)) || columns <= 0 || a->tile.columns % columns != 0)
         return step_fail(c->fault, "a tile of %" PRId64 " x %" PRId64 " is not made of pieces of %" PRId64 " x %" PRId64, a->tile.rows,
                          a->tile.columns, rows, columns);
-    int64_t across = a->tile.columns / columns;
-    if (i >= a->tile.rows / rows * across)
+    int64_t across = a->tile.columns / columns, down = all_rows ? 1 : a->tile.rows / rows, first = i / across * rows;
+    if (i >= down * across)
         return NULL;
-    step_value *v = tile(c, rows, columns, rows);
+    int64_t valid = a->tile.valid - first;
+    step_value *v = tile(c, rows, columns, valid < 0 ? 0 : valid < rows ? valid : rows);
     for (int64_t r = 0; v->tile.elements && r < rows; r++)
-        memcpy(v->tile.elements + r * columns, a->tile.elements + (i / across * rows + r) * a->tile.columns + i % across * columns,
+        memcpy(v->tile.elements + r * columns, a->tile.elements + (first + r) * a->tile.columns + i % across * columns,
                (size_t)columns * sizeof(float));
     return v;
 }

@@ -29,7 +29,8 @@ static bool is_tile(const binary_kernel *k, uint32_t number, const step_type *t,
 
 static bool refuse(const step_node *n, diag_list *diags, const char *why)
 {
-    diag_add(diags, E_STEP_RUN, SRC_NOWHERE, "map `%s` (line %" PRIu32 "): the kernel `%s` %s", n->name, n->line, n->kernel, why);
+    diag_add(diags, E_STEP_RUN, SRC_NOWHERE, "%s `%s` (line %" PRIu32 "): the kernel `%s` %s", step_op_row_of(n->op)->name, n->name,
+             n->line, n->kernel, why);
     return false;
 }
 
@@ -40,19 +41,35 @@ static bool takes(const binary_kernel *k, uint32_t number, const step_program *p
 
 static bool ports_fit(const step_program *p, const step_node *n, const binary_kernel *k, arena *a, diag_list *diags)
 {
-    uint32_t taken = 0;
-    bool fits = true;
+    uint32_t taken = n->op != STEP_MAP; /* the accumulator is the first */
+    bool fits = taken == 0 || takes(k, 0, p, n->outputs[0].type, a);
     for (uint32_t i = 0; i < n->input_count; i++) {
         const step_type *t = &p->types[p->nodes[n->inputs[i].node].outputs[n->inputs[i].port].type];
         if (t->kind == STEP_PAIR && n->input_count == 1) {
-            fits = takes(k, 0, p, t->first, a) && takes(k, 1, p, t->second, a);
-            taken = 2;
+            fits = fits && takes(k, taken, p, t->first, a) && takes(k, taken + 1, p, t->second, a);
+            taken += 2;
         } else {
             fits = fits && takes(k, taken++, p, (uint32_t)(t - p->types), a);
         }
     }
     fits = fits && port_of(k, PORT_IN, taken) == k->port_count && is_tile(k, port_of(k, PORT_OUT, 0), &p->types[n->outputs[0].type], a);
     return (fits && port_of(k, PORT_OUT, 1) == k->port_count) || refuse(n, diags, "has other ports than the tiles that it is applied to");
+}
+
+/* The axis that counts a port's rows; -1: it is a row. */
+static int64_t row_axis(const binary_kernel *k, uint32_t number, arena *a)
+{
+    uint32_t *order, rank = port_logical_axes(&k->ports[number], k->axes, k->axis_count, a, &order);
+    return rank > 1 ? (int64_t)order[0] : -1;
+}
+
+static uint32_t rows_of(const binary_kernel *k, arena *a)
+{
+    int64_t rows = row_axis(k, port_of(k, PORT_OUT, 0), a);
+    uint32_t inputs = 0;
+    for (uint32_t i = 0; i < (uint32_t)step_fn_row_of(STEP_FN_KERNEL)->most_arity && port_of(k, PORT_IN, i) < k->port_count; i++)
+        inputs |= (uint32_t)(rows >= 0 && row_axis(k, port_of(k, PORT_IN, i), a) == rows) << i;
+    return inputs;
 }
 
 static const step_kernel_run *prepare(const binary *b, const step_program *p, const step_node *n, timing_preset timing, arena *a,
@@ -68,6 +85,7 @@ static const step_kernel_run *prepare(const binary *b, const step_program *p, co
     if (!ports_fit(p, n, r->kernel, a, diags) || !schedule_make(b->target, r->kernel, timing, a, diags, &s))
         return NULL;
     r->cycles = s.cycles;
+    r->rows_of = rows_of(r->kernel, a);
     return r;
 }
 
@@ -118,6 +136,9 @@ static bool run_on(const step_kernel_run *r, session *s, step_value *const *in, 
 step_value *step_kernel_apply(const step_kernel_run *r, const step_call *c, step_value *const *in, uint32_t count)
 {
     step_value *out = step_tile_new(c->pool, c->type->rows, c->type->columns);
+    for (uint32_t i = 0; i < count; i++)
+        if (r->rows_of >> i & 1 && in[i]->tile.valid < out->tile.valid)
+            out->tile.valid = in[i]->tile.valid;
     if (!out->tile.elements)
         return out;
     arena_mark mark = arena_mark_here(r->arena);

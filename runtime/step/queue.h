@@ -20,6 +20,8 @@ typedef struct step_queue {
     int64_t *taken; /* a ring of `depth` cycles: when values were taken */
     uint64_t sent_values, taken_values;
     uint32_t producer, consumer; /* nodes */
+    int64_t starved, full;       /* cycles that its consumer waited for a value, its producer for room */
+    int64_t held;                /* cycles that values lay in it, summed; while some do: less */
 } step_queue;
 
 void step_queue_init(step_queue *q, uint32_t depth, uint32_t producer, uint32_t consumer, arena *guard);

@@ -2,6 +2,7 @@
 
 #include <inttypes.h>
 
+#include "runtime/step/stall.h"
 #include "support/strbuf.h"
 
 static step_totals sum_of(const step_run *r)
@@ -48,35 +49,64 @@ static void put_json(strbuf *s, const step_run *r)
                       "%s\n  {\"name\": \"%s\", \"operator\": \"%s\", \"line\": %" PRIu32 ", \"values_in\": %" PRId64
                       ", \"values_out\": %" PRId64 ", \"flops\": %" PRId64 ", \"busy_cycles\": %" PRId64 ", \"offchip_bytes\": %" PRId64
                       ", \"requests\": %" PRId64 ", \"onchip_bytes\": {\"paper\": %" PRId64 ", \"artifact\": %" PRId64
-                      "}, \"end\": %" PRId64 "}",
+                      "}, \"waits\": {\"value\": %" PRId64 ", \"room\": %" PRId64 ", \"memory\": %" PRId64 "}, \"end\": %" PRId64 "}",
                       i > 0 ? "," : "", n->name, step_op_row_of(n->op)->name, n->line, t->values_in, t->values_out, t->flops,
-                      t->busy_cycles, t->offchip_bytes, t->requests, onchip.paper, onchip.artifact, t->end_cycle);
+                      t->busy_cycles, t->offchip_bytes, t->requests, onchip.paper, onchip.artifact, t->waits[STEP_STARVED],
+                      t->waits[STEP_FULL], t->waits[STEP_MEMORY], t->end_cycle);
     }
-    strbuf_puts(s, "]}\n");
+    strbuf_puts(s, "]");
+    step_stalls_put_json(s, r);
+    strbuf_puts(s, "}\n");
 }
 
-const char *step_report_text(const step_run *r, bool json)
+/* A row for each operator. */
+static void put_csv(strbuf *s, const step_run *r)
 {
-    strbuf s;
-    strbuf_init(&s, r->arena);
-    if (json) {
-        put_json(&s, r);
-        return s.text;
+    strbuf_puts(s, "program,name,operator,line,values_in,values_out,flops,busy_cycles,waits_for_value,waits_for_room,waits_for_memory,"
+                   "offchip_bytes,requests,onchip_bytes_paper,onchip_bytes_artifact,end\n");
+    for (uint32_t i = 0; i < r->program->node_count; i++) {
+        const step_node *n = &r->program->nodes[i];
+        const step_totals *t = &r->totals[i];
+        step_onchip onchip = step_seen_onchip(r->program, i, r->seen);
+        strbuf_printf(s, "%s,%s,%s,%" PRIu32, r->program->name, n->name, step_op_row_of(n->op)->name, n->line);
+        const int64_t figures[] = {t->values_in,        t->values_out,         t->flops,         t->busy_cycles, t->waits[STEP_STARVED],
+                                   t->waits[STEP_FULL], t->waits[STEP_MEMORY], t->offchip_bytes, t->requests,    onchip.paper,
+                                   onchip.artifact,     t->end_cycle};
+        for (size_t k = 0; k < sizeof figures / sizeof *figures; k++)
+            strbuf_printf(s, ",%" PRId64, figures[k]);
+        strbuf_puts(s, "\n");
     }
+}
+
+static void put_text(strbuf *s, const step_run *r)
+{
     step_totals sum = sum_of(r);
     step_onchip onchip = onchip_of(r);
-    strbuf_printf(&s, "%s: %" PRId64 " cycles\n", r->program->name, r->cycles);
-    strbuf_printf(&s, "  off-chip  %" PRId64 " bytes in %" PRId64 " requests, %.1f bytes per cycle\n", sum.offchip_bytes, sum.requests,
+    strbuf_printf(s, "%s: %" PRId64 " cycles\n", r->program->name, r->cycles);
+    strbuf_printf(s, "  off-chip  %" PRId64 " bytes in %" PRId64 " requests, %.1f bytes per cycle\n", sum.offchip_bytes, sum.requests,
                   per_cycle(sum.offchip_bytes, r->cycles));
-    strbuf_printf(&s, "  compute   %" PRId64 " FLOPs, %.1f per cycle\n", sum.flops, per_cycle(sum.flops, r->cycles));
-    strbuf_printf(&s, "  on-chip   %" PRId64 " bytes by the paper's equations, %" PRId64 " by those of its artifact\n", onchip.paper,
+    strbuf_printf(s, "  compute   %" PRId64 " FLOPs, %.1f per cycle\n", sum.flops, per_cycle(sum.flops, r->cycles));
+    strbuf_printf(s, "  on-chip   %" PRId64 " bytes by the paper's equations, %" PRId64 " by those of its artifact\n", onchip.paper,
                   onchip.artifact);
-    strbuf_puts(&s, "  operator                          in       out    busy cycles      bytes  ends at\n");
+    strbuf_puts(s, "  operator                          in       out    busy cycles      bytes  ends at\n");
     for (uint32_t i = 0; i < r->program->node_count; i++) {
         const step_totals *t = &r->totals[i];
-        strbuf_printf(&s, "  %-14s %-12s %9" PRId64 " %9" PRId64 " %14" PRId64 " %10" PRId64 " %8" PRId64 "\n", r->program->nodes[i].name,
+        strbuf_printf(s, "  %-14s %-12s %9" PRId64 " %9" PRId64 " %14" PRId64 " %10" PRId64 " %8" PRId64 "\n", r->program->nodes[i].name,
                       step_op_row_of(r->program->nodes[i].op)->name, t->values_in, t->values_out, t->busy_cycles, t->offchip_bytes,
                       t->end_cycle);
     }
-    return s.text;
+    step_stalls_put(s, r);
+}
+
+const char *step_report_make(const step_run *r, report_format format)
+{
+    strbuf s;
+    strbuf_init(&s, r->arena);
+    switch (format) {
+    case REPORT_CSV: put_csv(&s, r); break;
+    case REPORT_JSON: put_json(&s, r); break;
+    case REPORT_TRACE: return step_trace_text(r);
+    default: put_text(&s, r);
+    }
+    return format == REPORT_HTML ? step_page_text(r, s.text) : s.text;
 }

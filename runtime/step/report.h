@@ -1,9 +1,11 @@
-/* What a run of a stream program took: cycles, traffic, FLOPs, and each operator's part in them. */
+/* A run of a stream program, in the forms of every report: text, CSV, JSON, a page, or events of a trace. */
 #ifndef VISA_RUNTIME_STEP_REPORT_H
 #define VISA_RUNTIME_STEP_REPORT_H
 
 #include "runtime/step/engine.h"
+#include "runtime/timing/report.h"
 
-const char *step_report_text(const step_run *r, bool json);
+/* After a run; for a page and a trace one that kept its record. In its arena. */
+const char *step_report_make(const step_run *r, report_format format);
 
 #endif

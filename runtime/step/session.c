@@ -39,6 +39,7 @@ step_session *step_session_open(const binary *b, const step_program *p, const st
                         .arena = a,
                         .pool = step_pool_new(a, !options->timing_only),
                         .keep_sizes = options->keep_sizes,
+                        .keep_record = options->keep_record,
                         .max_cycles = options->max_cycles};
     s->run.stores = ARENA_ARRAY(a, step_store, p->tensor_count + 1);
     s->run.feeds = ARENA_ARRAY(a, step_feed, p->node_count + 1);
@@ -135,7 +136,7 @@ static bool input_tensor(step_session *s, uint32_t index, const char *file, diag
     s->filled[index] = true;
     if (s->options.timing_only)
         return true;
-    if (!tensor_file_read(file, &type, s->arena, diags, &t))
+    if (!tensor_file_read(file, &type, s->options.rounds, s->arena, diags, &t))
         return false;
     bool good = take_elements(s, index, &t, diags);
     tensor_free(&t);
@@ -229,9 +230,9 @@ bool step_session_output(step_session *s, const char *spec, output *to, diag_lis
     return output_put(to, text, strlen(text));
 }
 
-const char *step_session_report(const step_session *s, bool json)
+const char *step_session_report(const step_session *s, report_format format)
 {
-    return step_report_text(&s->run, json);
+    return step_report_make(&s->run, format);
 }
 
 bool step_session_sizes(const step_session *s, output *to)

@@ -6,6 +6,7 @@
 #define VISA_RUNTIME_STEP_SESSION_H
 
 #include "codegen/container.h"
+#include "runtime/timing/report.h"
 #include "runtime/timing/timing_preset.h"
 #include "support/diag.h"
 #include "support/output.h"
@@ -17,7 +18,9 @@ typedef struct step_session_options {
     bool timing_only;     /* tiles without elements */
     timing_preset timing; /* of kernels */
     bool unbounded;       /* queues hold any number of values */
+    bool rounds;          /* tensor files of f32 are taken for narrower floats */
     bool keep_sizes;      /* for step_session_sizes */
+    bool keep_record;     /* of where the time goes: for a page or a trace */
     int64_t max_cycles;   /* 0: any number */
 } step_session_options;
 
@@ -31,8 +34,8 @@ bool step_session_run(step_session *s, diag_list *diags);
 /* "NAME=FILE", into an output that was declared for FILE (runtime/machine/session.h, session_file). */
 bool step_session_output(step_session *s, const char *spec, output *to, diag_list *diags);
 
-/* After a run: cycles, traffic and each operator's share (runtime/step/report.h). */
-const char *step_session_report(const step_session *s, bool json);
+/* After a run: cycles, traffic, each operator's share and who waited for whom (runtime/step/report.h). */
+const char *step_session_report(const step_session *s, report_format format);
 /* After a run that kept them: the sizes of every stream as JSON (runtime/step/seen.h). */
 bool step_session_sizes(const step_session *s, output *to);
 /* "in x: [B] of bf16 tiles 1 x 64" per line. */

@@ -200,6 +200,8 @@ static bool npy_type_matches(tensor_source *s, const npy_header *h)
     for (int i = 0; order_fits && i < 4 && npy_types[want][i]; i++)
         if (strcmp(found + 1, npy_types[want][i]) == 0 && (found[0] != '|' || !ordered || found[1] == 'V'))
             return true;
+    if (strcmp(found, "<f4") == 0 && tensor_source_takes_f32(s))
+        return true;
     return tensor_source_type_mismatch(s, arena_printf(s->arena, "'%s'", tensor_source_shown(s, found, strlen(found))),
                                        arena_printf(s->arena, "'%s'", npy_descr(want, s->arena)));
 }

@@ -198,6 +198,7 @@ static bool entry_matches(tensor_source *s, const safetensors_entry *e)
     bool fits = false;
     for (int i = 0; i < 3 && safetensors_names[want][i]; i++)
         fits = fits || strcmp(e->type, safetensors_names[want][i]) == 0;
+    fits = fits || (strcmp(e->type, safetensors_names[DTYPE_F32][0]) == 0 && tensor_source_takes_f32(s));
     if (!fits)
         tensor_source_type_mismatch(s, tensor_source_shown(s, e->type, strlen(e->type)), safetensors_names[want][0]);
     return tensor_source_check_shape(s, &(tensor_type){want, e->rank, e->shape, NULL}) && fits;

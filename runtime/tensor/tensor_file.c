@@ -45,6 +45,8 @@ static file_spec file_spec_of(const char *spec, arena *a)
 static bool read_raw(tensor_source *s, tensor *out)
 {
     int64_t bytes = tensor_source_bytes(s, true);
+    if (bytes > 0 && s->size == tensor_elements(s->want) * (int64_t)sizeof(float) && tensor_source_takes_f32(s))
+        bytes = s->size;
     if (bytes < 0)
         return false;
     if (s->size >= 0 && s->size != bytes) {
@@ -82,12 +84,27 @@ const char *tensor_file_path(const char *spec, arena *a)
     return file_spec_of(spec, a).path;
 }
 
-bool tensor_file_read(const char *spec, const tensor_type *want, arena *a, diag_list *diags, tensor *out)
+/* Takes the elements of `t` for the wanted ones, each rounded. */
+static bool round_to(dtype wanted, tensor *t, arena *a)
+{
+    tensor narrow;
+    tensor_type type = t->type;
+    type.dtype = wanted;
+    bool done = tensor_new(&type, a, &narrow);
+    for (int64_t i = 0, count = tensor_elements(&type); done && i < count; i++)
+        numeric_from_double(wanted, narrow.bytes, i, numeric_to_double(DTYPE_F32, t->bytes, i));
+    tensor_free(t);
+    *t = done ? narrow : (tensor){0};
+    return done;
+}
+
+bool tensor_file_read(const char *spec, const tensor_type *want, bool rounds, arena *a, diag_list *diags, tensor *out)
 {
     *out = (tensor){0};
     file_spec f = file_spec_of(spec, a);
     bool standard = strcmp(f.path, "-") == 0;
-    tensor_source s = {.file = stdin, .name = shown_input(f.path, a), .size = -1, .want = want, .arena = a, .diags = diags};
+    tensor_source s = {
+        .file = stdin, .name = shown_input(f.path, a), .size = -1, .want = want, .rounds = rounds, .arena = a, .diags = diags};
     if (!standard && !(s.file = fopen(f.path, "rb")))
         return tensor_source_system_fault(&s, errno);
     if (!standard)
@@ -95,6 +112,8 @@ bool tensor_file_read(const char *spec, const tensor_type *want, arena *a, diag_
     bool done = read_source(&s, &f, out);
     if (!standard)
         fclose(s.file);
+    if (done && out->type.dtype != want->dtype)
+        return round_to(want->dtype, out, a) || tensor_source_system_fault(&s, ENOMEM);
     return done;
 }
 

@@ -1,7 +1,7 @@
 /* Tensor files: NumPy .npy, .safetensors and raw bytes.
  *
  * The one idea: a file either holds exactly the tensor that is asked for, element type and shape, or it is
- * refused with what was found and what was expected; nothing is converted, broadcast or cut.
+ * refused with what was found and what was expected; nothing is broadcast or cut, and nothing converted that is not asked to be.
  *
  *     *.npy                    element types by what NumPy can say: i1 i2 i4 f4; bf16 as <u2 (or <V2), the
  * 8-bit floats as |u1 (or |V1, f1): their bit patterns
@@ -19,10 +19,11 @@
 
 /* Reads a tensor of exactly this type. False with E_FILE_READ, E_TENSOR_FILE (with the byte offset of the
  * damage), E_TENSOR_SHAPE or E_TENSOR_TYPE; nothing is allocated then. The names of want->names appear in
- * messages. Never holds more memory than the wanted tensor and the file's header need. */
-bool tensor_file_read(const char *spec, const tensor_type *want, arena *a, diag_list *diags, tensor *out);
+ * messages. With `rounds` an f32 file (raw: one of that size) is taken for bf16 and narrower floats, each element rounded as the casts of
+ * numeric.h do. Holds no more memory than the tensor, before and after it is rounded, and the file's header need. */
+bool tensor_file_read(const char *spec, const tensor_type *want, bool rounds, arena *a, diag_list *diags, tensor *out);
 
-/* The same from bytes in memory; `spec` only chooses the format and names the file in messages. */
+/* The same from bytes in memory, nothing rounded; `spec` only chooses the format and names the file in messages. */
 bool tensor_file_read_image(const char *spec, const unsigned char *image, size_t image_bytes, const tensor_type *want, arena *a,
                             diag_list *diags, tensor *out);
 

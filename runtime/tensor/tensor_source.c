@@ -114,12 +114,31 @@ bool tensor_source_check_shape(tensor_source *s, const tensor_type *found)
     return same;
 }
 
+/* Is it a float that an f32 can be rounded to? */
+static bool is_narrow_float(const tensor_type *t)
+{
+    return dtype_row_of(t->dtype)->kind == DTYPE_KIND_FLOAT && dtype_row_of(t->dtype)->bits < 32;
+}
+
+bool tensor_source_takes_f32(tensor_source *s)
+{
+    if (!s->rounds || !is_narrow_float(s->want))
+        return false;
+    tensor_type *f32 = ARENA_NEW(s->arena, tensor_type);
+    *f32 = *s->want;
+    f32->dtype = DTYPE_F32;
+    s->want = f32;
+    return true;
+}
+
 bool tensor_source_type_mismatch(tensor_source *s, const char *found, const char *accepted)
 {
     bool is_buffer = s->want->dtype == DTYPE_F8E4M3 && !s->want->names; /* a port's axes have names, and its bytes are read as this */
+    bool is_f32 = strcmp(found, "F32") == 0 || strcmp(found, "'<f4'") == 0;
+    bool could_round = is_f32 && is_narrow_float(s->want) && !is_buffer;
     diag *d = diag_add(s->diags, E_TENSOR_TYPE, SRC_NOWHERE, "%s: the file's element type is %s, %s", s->name, found,
                        is_buffer ? "a buffer's are bytes" : arena_printf(s->arena, "the port's is %s", dtype_row_of(s->want->dtype)->name));
-    diag_help(s->diags, d, "store it as %s", accepted);
+    diag_help(s->diags, d, "store it as %s%s", accepted, could_round ? ", or give --convert, which rounds it" : "");
     return false;
 }
 

@@ -16,6 +16,7 @@ typedef struct tensor_source {
     const char *name;
     int64_t at, size; /* bytes taken, bytes in all; size -1: not known (a pipe) */
     const tensor_type *want;
+    bool rounds; /* may an f32 file stand for a narrower float? */
     arena *arena;
     diag_list *diags;
 } tensor_source;
@@ -27,6 +28,8 @@ const char *tensor_source_shown(const tensor_source *s, const char *text, size_t
  * well. */
 bool tensor_source_damaged(tensor_source *s, int64_t offset, const char *format, ...) __attribute__((format(printf, 3, 4)));
 bool tensor_source_system_fault(tensor_source *s, int error);
+/* The file holds f32: if that is to be rounded, f32 is what is wanted of it from here on. */
+bool tensor_source_takes_f32(tensor_source *s);
 /* E_TENSOR_TYPE; `accepted` is what the file should have. Always false. */
 bool tensor_source_type_mismatch(tensor_source *s, const char *found, const char *accepted);
 

@@ -54,8 +54,8 @@ static bool feed(const step_program *p, const char *text, size_t bytes, step_run
 static void show(const step_run *r, arena *a)
 {
     const step_program *p = r->program;
-    step_report_text(r, true);
-    step_report_text(r, false);
+    for (int format = REPORT_TEXT; format <= (r->record ? REPORT_TRACE : REPORT_JSON); format++)
+        step_report_make(r, (report_format)format);
     for (uint32_t i = 0; i < p->node_count; i++) {
         const step_input *from = p->nodes[i].inputs;
         if (p->nodes[i].op == STEP_SINK)
@@ -73,6 +73,7 @@ static void run(const unsigned char *data, size_t size, arena *a, step_run *r)
     if (data[1] / 2 % 2)
         p = step_program_unbounded(p, a);
     *r = (step_run){.program = p, .arena = a, .pool = step_pool_new(a, values), .keep_sizes = true, .limit = TOKENS_MAX};
+    r->keep_record = data[1] / 4 % 2;
     r->stores = ARENA_ARRAY(a, step_store, p->tensor_count + 1);
     r->feeds = ARENA_ARRAY(a, step_feed, p->node_count + 1);
     for (uint32_t i = 0; i < p->node_count; i++)

@@ -1,8 +1,10 @@
 #!/usr/bin/env python3
 """Plans (docs/plan.md): a chain of kernels on one HBM gives what the same kernels give one by one, with files between them; every refusal
 has its id and names the step; the schema says the same as the reader of what is no plan."""
+import copy
 import json
 import os
+import random
 import subprocess
 import sys
 import tempfile
@@ -79,6 +81,7 @@ REFUSED = [
     ({"steps": [{"argmax": "rows", "into": "at"}]}, "E-PLAN-FIT", "argmax", False),
     ({"kernels": {"step": {"file": "k.bin", "kernel": "turned"}}, "steps": [{"run": "step", "ports": {"x": "last"}}]}, "E-PLAN-FIT", "not dense", False),
     ({"kernels": {"step": {"file": "k.bin", "kernel": "nothing"}}}, "E-KERNEL", "nothing", False),
+    ({"kernels": {f"k{i}": {"file": "k.bin", "kernel": "step"} for i in range(4097)}}, "E-PLAN", "1 to 4096 kernels", True),
     ({"kernels": {"step": {"file": "none.bin"}}}, "E-FILE-READ", "none.bin", False),
     ({"outputs": {"none": "x.bin"}}, "E-PLAN-NAME", "called none", False),
 ]
@@ -137,6 +140,34 @@ class Tests:
         self.expect(self.bytes("out.bin") == b"".join(rows), "the plan's rows are those of single runs")
         self.expect(memoryview(self.bytes("best.bin")).cast("i").tolist() == [0, best, 0], "argmax")
 
+    def names(self):
+        """What a plan and its file are called does not move a cursor, and empties no report."""
+        made = json.dumps(plan()).replace('"step"', '"st\\u001b[2Jep"').replace('"kernel": "st\\u001b[2Jep"', '"kernel": "step"')
+        folder = self.folder.encode()
+        with open(os.path.join(folder, b"\xff.json"), "w") as f:
+            f.write(made)
+        for options in (["--check"], ["--report"], ["--report=json"], ["--report=html"]):
+            done = subprocess.run(["visa-run", "--plan", b"\xff.json", *options], cwd=self.folder, env=visa_tools.environment(), capture_output=True)
+            self.expect(done.returncode == 0 and len(done.stdout) > 10 and b"\x1b" not in done.stdout and b"\xff" not in done.stdout, f"{options}: {done}")
+
+    def damaged(self):
+        """Anything in a plan's JSON may be anything: a run ends by itself, with a status of its own, and in little time."""
+        drawn = random.Random(visa_tools.SLOWER)
+        odd = [None, True, -1, 0, 1, 3.5, 1 << 31, 1 << 62, "", "rows", "i", "i+1", "{i}", "at", [], [0], {}, {"buffer": "at", "at": [0]}, [[[]]]]
+        for _ in range(1500 if os.environ.get("VISA_LONG") else 80 // visa_tools.SLOWER):
+            made = json.loads(json.dumps(plan()))
+            for _ in range(drawn.randint(1, 3)):
+                at = made
+                while isinstance(at, (dict, list)) and at and (at is made or drawn.random() < 0.85):
+                    key = drawn.choice(list(at) if isinstance(at, dict) else range(len(at)))
+                    holder, at = at, at[key]
+                if drawn.random() < 0.2 and isinstance(holder, dict):
+                    holder.pop(key)
+                else:
+                    holder[key] = copy.deepcopy(drawn.choice(odd))
+            done = self.plan(made, "--check", "--max-cycles=1000000")
+            self.expect(done.returncode in (0, 1, 3) and (done.returncode == 0) == (b"error[" not in done.stderr), f"{made}: {done}")
+
     def reports(self):
         done = self.plan(plan(), "--report=json")
         made = json.loads(done.stdout)
@@ -167,6 +198,18 @@ class Tests:
             done = self.plan(text)
             self.expect(done.returncode == 1 and b"error[E-PLAN]" in done.stderr, f"{text[:20]}: {done.stderr}")
 
+    def nothing(self):
+        """Empty ranges cost nothing, however often they are repeated; a check of no run is not passed."""
+        inner = {"for": "k", "from": 5, "to": 5, "steps": binding("last")}
+        deep = [{"for": "i", "to": 2000000000, "steps": [{"for": "j", "to": 2000000000, "steps": [inner, dict(inner, **{"from": 0, "to": 0})]}]}]
+        for steps in ([], deep):
+            done = self.plan(plan(steps=steps))
+            self.expect(done.returncode == 0 and self.bytes("out.bin") == self.bytes("rows.bin"), f"no runs: {done.stderr}")
+            os.remove(self.path("out.bin"))
+            done = self.plan(plan(steps=steps), "--check")
+            self.expect(done.returncode == 3 and b"error[E-CHECK-NOTHING]" in done.stderr and not os.path.exists(self.path("out.bin")),
+                        f"a check of no runs: {done.returncode} {done.stderr}")
+
     def differences(self):
         """A command that adds 4 for 3 is found, in its step, and no output is written."""
         done = self.run("visac", "wrong.vm", "-o", "wrong.bin")
@@ -175,10 +218,14 @@ class Tests:
         # the words of the wrong kernel with the einsum of the good one: the first byte that differs is the command's
         at = next(i for i, (a, b) in enumerate(zip(good, wrong)) if a != b)
         self.write("k.bin", good[:at] + wrong[at:at + 1] + good[at + 1:])
-        os.remove(self.path("out.bin"))
         done = self.plan(plan(), "--check")
         self.expect(done.returncode == 3 and b"error[E-PLAN-STEP]: step 2: kernel `step` differs" in done.stderr and not os.path.exists(self.path("out.bin")),
                     f"a wrong command: {done.returncode} {done.stdout} {done.stderr}")
+        # so many that the rest is not run: still a difference, no failure to run
+        many = [{"for": "i", "to": 30, "steps": binding({"buffer": "rows", "at": [2]})}]
+        done = self.plan(plan(steps=many), "--check")
+        self.expect(done.returncode == 3 and b"step: 0 of 30 runs agree" in done.stdout and not os.path.exists(self.path("out.bin")),
+                    f"30 wrong steps: {done.returncode} {done.stdout} {done.stderr}")
         self.write("k.bin", good)
 
 
@@ -193,7 +240,10 @@ def main():
         t.write("at.bin", (0).to_bytes(4, "little") + (1).to_bytes(4, "little"))
         t.chains()
         t.reports()
+        t.names()
+        t.damaged()
         t.refusals()
+        t.nothing()
         t.differences()
     print("plans: all as told" if not t.failed else f"plans: {t.failed} failures")
     return 1 if t.failed else 0

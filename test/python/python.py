@@ -91,6 +91,12 @@ def matmul():
     raises(TypeError, lambda: k(bf16(a)), "lacks b")
     raises(TypeError, lambda: k(a.astype(np.float32), bf16(b)), "a takes", "float32")
     raises(ValueError, lambda: k(bf16(a[:2]), bf16(b)), "M=64")
+    rounded = visa.compile(text, M=64, convert=True)
+    third = np.full((64, 32), 1 / 3)
+    expect(np.array_equal(rounded(a.astype(np.float32), b.astype(np.float64)), out), "f32 and f64 rounded to bf16")
+    expect(np.array_equal(rounded(third, bf16(b)), k(np.full((64, 32), 0x3eab, np.uint16), bf16(b))), "1/3 rounded to bf16")
+    raises(TypeError, lambda: rounded(a, bf16(b)), "a takes", "int64")
+    raises(ValueError, lambda: rounded(third[:2], bf16(b)), "M=64")
     for i in range(50):
         k(bf16(a), bf16(b))
 

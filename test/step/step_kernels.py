@@ -24,6 +24,49 @@ fn two<const B: Dim>(x: Stream<Tile<TYPE, 32, 32>, {[B]}>, w: Stream<Tile<TYPE, 
 }
 """
 
+# A sum of two tiles, the accumulator and what comes.
+TOTAL = """
+#[device(chip = 1)]
+fn total(device: &mut Device, sum: &HbmTensor<bf16, m![1], m![M, K]>, x: &HbmTensor<bf16, m![1], m![M, K]>) -> HbmTensor<bf16, m![1], m![M, K]> {
+    let x: DmTensor<bf16, m![1], m![1 # 2], m![M / 8 # 256], m![M % 8, K]> = x.to_dm(&mut device.tdma);
+    let sum: DmTensor<bf16, m![1], m![1 # 2], m![M / 8 # 256], m![M % 8, K]> = sum.to_dm(&mut device.tdma);
+    let sum: VrfTensor<f32, m![1], m![1 # 2], m![M / 8 # 256], m![M % 8, K]> = device.sub
+        .begin(sum.view())
+        .fetch::<m![M % 8], m![K]>()
+        .fetch_cast::<f32>()
+        .collect::<m![M % 8, K / 8], m![K % 8]>()
+        .to_vrf();
+    let y: DmTensor<bf16, m![1], m![1 # 2], m![M / 8 # 256], m![M % 8, K]> = device.main
+        .begin(x.view())
+        .fetch::<m![M % 8], m![K]>()
+        .fetch_cast::<f32>()
+        .collect::<m![M % 8, K / 8], m![K % 8]>()
+        .vector_init()
+        .vector_intra_slice_tag(TagMode::Zero)
+        .vector_clip(ClipBinaryOpF32::Add, &sum)
+        .vector_final()
+        .cast::<bf16, m![K % 8 # 16]>()
+        .commit_trim::<m![K % 8]>()
+        .commit();
+    y.to_hbm(&mut device.tdma)
+}
+"""
+FOLD = """
+#[stream]
+fn fold<const B: Dim, const R: Ragged>(x: Stream<Tile<bf16, 32, 32>, {[B, R]}>) {
+    (x.APPLY(1, kernel::total), x.APPLY(1, add))
+}
+"""
+# An expert that is a kernel: n rows in tiles of 32.
+PADDED = """
+#[stream]
+fn padded<const B: Dim>(x: Stream<Tile<bf16, 1, 32>, {[B]}>, w: &Hbm<Tile<bf16, 8, 32>, {[1]}>) {
+    let tile = x.reshape(0, 32, 0).0.accum(1, retile_rows);
+    let weights = w.random_load(tile.map(signal));
+    (tile.map(kernel::matmul, weights).flat_map(0, valid_rows), tile.map(matmul_t, weights).flat_map(0, valid_rows))
+}
+"""
+
 
 def tool(*command):
     return subprocess.run([f"{BIN}/{command[0]}", *command[1:]], capture_output=True, text=True)
@@ -66,6 +109,48 @@ def two(folder, rng):
     return None if report["flops"] == derived == 2 * count * 2 * 32 * 8 * 32 else f"FLOPs: counted {report['flops']}, derived {derived}"
 
 
+def compared(folder, text, name, kernel, inputs):
+    """Both outputs of the program, and its report next to the kernel's own cycles."""
+    path, binary = os.path.join(folder, "p.vm"), os.path.join(folder, "p.bin")
+    with open(path, "w") as f:
+        f.write(text)
+    done = tool("visac", path, "-o", binary)
+    assert done.returncode == 0, done.stderr
+    command = ["visa-run", binary, f"--kernel={name}", "--report=json", f"--sizes={folder}/sizes.json"]
+    for n, tokens in inputs.items():
+        with open(os.path.join(folder, n + ".json"), "w") as f:
+            json.dump(tokens, f)
+        command += ["--input", f"{n}={folder}/{n}.json"]
+    done = tool(*command, "--output", f"out0={folder}/a.json", "--output", f"out1={folder}/b.json")
+    assert done.returncode == 0, done.stderr
+    with open(f"{folder}/a.json") as a, open(f"{folder}/b.json") as b:
+        outputs = json.load(a), json.load(b)
+    derived = tool("visac", path, "--emit=step-json", f"--sizes={folder}/sizes.json")
+    assert derived.returncode == 0, derived.stderr
+    report = json.loads(done.stdout)
+    assert json.loads(derived.stdout)[0]["total"]["flops"]["value"] == report["flops"], "FLOPs derived and counted differ"
+    return outputs, report, json.loads(tool("visa-run", binary, f"--kernel={kernel}", "--report=json").stdout)["cycles"]
+
+
+def fold(folder, rng):
+    """A kernel that folds, groups without tiles among them."""
+    groups = [rng.randrange(0, 4) for _ in range(rng.randrange(1, 4))]
+    tokens = [t for n in groups for t in [[[rng.randrange(-8, 9) / 4 for _ in range(32)] for _ in range(32)] for _ in range(n)] + ["S1"]]
+    operator = rng.choice(["accum", "scan"])
+    (ours, theirs), report, alone = compared(folder, KERNEL + TOTAL + FOLD.replace("APPLY", operator), "fold", "total", {"x": tokens})
+    if ours != theirs:
+        return f"a kernel folds otherwise\n{ours}\n{theirs}"
+    busy = [o["busy_cycles"] for o in report["operators"] if o["operator"] == operator]
+    return None if sum(groups) * alone in busy else f"busy for {busy} cycles, {sum(groups)} runs of {alone}"
+
+
+def padded(folder, rng):
+    """Rows of padding go into the kernel and do not come out."""
+    rows = rng.choice([1, 31, 32, 33, 40, rng.randrange(1, 80)])
+    (ours, theirs), _, _ = compared(folder, KERNEL + PADDED, "padded", "matmul", {"x": [[[rng.randrange(-8, 9) / 4 for _ in range(32)]] for _ in range(rows)]})
+    return None if ours == theirs and len(ours) == rows else f"{rows} rows became {len(ours)}"
+
+
 # (id, what is in the message, body of a program on x: 32 x 32 and w: 8 x 32 in bf16, n: 32 x 32 in i8, m: 8 x 32 in i8)
 REFUSED = [
     ("E-STEP-PROGRAM", "there is no kernel `absent`", "x.map(kernel::absent, w)"),
@@ -76,7 +161,9 @@ REFUSED = [
     ("E-STEP-TYPE", "input 0 of the kernel `matmul` is a tile bf16 32 x 32, not bf16 tiles 8 x 32", "w.map(kernel::matmul, x)"),
     ("E-STEP-TYPE", "input 0 of the kernel `matmul` is a tile bf16 32 x 32, not i8 tiles 32 x 32", "n.map(kernel::matmul, w)"),
     ("E-STEP-TYPE", "makes bf16", "x.map::<f32>(kernel::matmul, w)"),
-    ("E-STEP-TYPE", "no function for accum", "x.promote().accum(1, kernel::matmul, w.promote())"),
+    ("E-STEP-TYPE", "takes 2 tiles, one of them the accumulator, not 3", "x.promote().accum(1, kernel::matmul, w.promote())"),
+    ("E-STEP-TYPE", "makes another tile than its first input, the accumulator", "w.promote().accum(1, kernel::matmul)"),
+    ("E-STEP-TYPE", "no function for flat_map", "x.flat_map(0, kernel::matmul)"),
 ]
 WIDE = """
 #[device(chip = 1)]
@@ -108,11 +195,12 @@ def main():
     with tempfile.TemporaryDirectory() as folder:
         faults = refused(folder)
         for seed in range(rounds):
-            fault = two(folder, random.Random(seed))
-            if fault:
-                faults.append(f"seed {seed}: {fault}")
+            for what in (two, fold, padded):
+                fault = what(folder, random.Random(seed))
+                if fault:
+                    faults.append(f"{what.__name__}, seed {seed}: {fault}")
     print("\n".join(faults))
-    print(f"{rounds + len(REFUSED) - len(faults)} agree, {len(faults)} differ")
+    print(f"{3 * rounds + len(REFUSED) - len(faults)} agree, {len(faults)} differ")
     return len(faults) > 0
 
 

@@ -110,6 +110,30 @@ def hierarchical_tiling(folder, rng):
     return fault
 
 
+def paper(folder, rng):
+    """The paper's own workloads, as they are in examples/step but for their sizes, through its transformations in any order; without one, with T = 0,
+    they cost what dynamic tiling makes of them."""
+    name = rng.choice(["moe_qwen.vm", "moe_mixtral.vm", "moe_time_multiplexed.vm"])
+    experts, k, batch, d, f, ft, t = 4, rng.choice([1, 2]), rng.randrange(1, 12), 8, 12, 4, rng.choice([1, 2, 3, 4])
+    with open(os.path.join(os.path.dirname(routing.__file__), name)) as file:
+        text = file.read()
+    for size, value in {"B": batch, "E": experts, "K": k, "D": d, "F": f, "FT": ft, "T": t, "R": rng.choice([1, 2]), "DEPTH": 0}.items():
+        text = re.sub(rf"(const {size}: usize) = \d+;", rf"\1 = {value};", text)
+    rows = [sorted(rng.sample(range(experts), k)) for _ in range(batch)]
+    inputs = {"x": bf16(rng, batch * d), "scale": bf16(rng, batch * k), **routing.moe_tokens(rows), **{w: bf16(rng, experts * d * f) for w in ("w1", "w3", "w2")}}
+    shares = [] if "multiplexed" in name else [f"time-multiplex:from=tile,to=out,regions={rng.choice([1, 2])}"]
+    chosen = rng.choice([["dynamic-tiling"]] * 3 + [[]]) + rng.choice([[], shares])
+    rng.shuffle(chosen)
+    node = rng.choice(["", ",node=out", ",node==map"] if shares else ["", ",node==map+=map.3"])
+    chosen += rng.choice([[], [f"hierarchical-tiling:rows={rng.randrange(1, 20) if not node else rng.choice([i for i in (1, 2, 3, 4) if t % i == 0])},inner=4,columns={rng.choice([2, 4])}{node}"]])
+    fault, before, after = same(folder, text, inputs, chosen)
+    if fault or after["offchip_bytes"] > before["offchip_bytes"]:
+        return fault or "dynamic tiling costs more traffic"
+    if chosen == ["dynamic-tiling"] and run(folder, re.sub(r"(const T: usize) = \d+;", r"\1 = 0;", text), inputs, [], "y")[1]["cycles"] != after["cycles"]:
+        return "T = 0 takes another time than dynamic tiling\n" + text
+    return None
+
+
 REGIONS = """
 #[stream(depth = DEPTH)]
 fn regions(x: &Hbm<Tile<f32, 1, 4>, {[N, L]}>, w: &Hbm<Tile<f32, 4, 4>, {[3]}>, place: Stream<Address, {[N]}>, y: &mut Hbm<Tile<f32, 1, 4>, {[N]}>) {
@@ -165,7 +189,7 @@ def main():
     runs = next((int(a[7:]) for a in sys.argv if a.startswith("--runs=")), 12)
     agree, faults = 0, []
     with tempfile.TemporaryDirectory() as folder:
-        for what in (dynamic_tiling, time_multiplex, hierarchical_tiling, dynamic_parallel, attention):
+        for what in (paper, dynamic_tiling, time_multiplex, hierarchical_tiling, dynamic_parallel, attention):
             for seed in range(runs):
                 fault = what(folder, random.Random(seed))
                 agree += fault is None

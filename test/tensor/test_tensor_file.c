@@ -642,7 +642,7 @@ START_TEST(round_trips)
                 ck_assert(tensor_new(&type, memory, &in));
                 tensor_fill_random(&in, 99, 1);
                 ck_assert(write_tensor(path_of(specs[f]), &in));
-                ck_assert_msg(tensor_file_read(path_of(specs[f]), &type, memory, &diags, &out), "%s",
+                ck_assert_msg(tensor_file_read(path_of(specs[f]), &type, false, memory, &diags, &out), "%s",
                               diags.count ? diags.items[0]->message : "");
                 ck_assert_uint_eq(in.size, out.size);
                 ck_assert_mem_eq(in.bytes, out.bytes, in.size);
@@ -685,9 +685,9 @@ static tensor tensor_23(void)
 START_TEST(missing_files)
 {
     tensor t;
-    ck_assert(!tensor_file_read(path_of("none.npy"), &i32_23, memory, &diags, &t));
+    ck_assert(!tensor_file_read(path_of("none.npy"), &i32_23, false, memory, &diags, &t));
     expect_fault("missing", E_FILE_READ, "none.npy: No such file or directory");
-    ck_assert(!tensor_file_read(directory, &i32_23, memory, &diags, &t));
+    ck_assert(!tensor_file_read(directory, &i32_23, false, memory, &diags, &t));
     expect_fault("directory", E_FILE_READ, "Is a directory");
 }
 END_TEST
@@ -715,7 +715,7 @@ START_TEST(failed_writes_leave_nothing)
     ck_assert(!done);
     expect_fault("full", E_FILE_WRITE, "File too large");
     ck_assert_int_eq(files_in_directory(false), 1);
-    ck_assert(tensor_file_read(path_of("t.bin"), &i32_23, memory, &diags, &out));
+    ck_assert(tensor_file_read(path_of("t.bin"), &i32_23, false, memory, &diags, &out));
     expect_23(&out);
     tensor_free(&t);
 }
@@ -733,9 +733,53 @@ START_TEST(links_and_modes_stay)
     ck_assert(S_ISLNK(st.st_mode));
     ck_assert_int_eq(stat(path_of("real.bin"), &st), 0);
     ck_assert_int_eq(st.st_mode & 0777, 0640);
-    ck_assert(tensor_file_read(path_of("link.bin"), &i32_23, memory, &diags, &out));
+    ck_assert(tensor_file_read(path_of("link.bin"), &i32_23, false, memory, &diags, &out));
     expect_23(&out);
     tensor_free(&t);
+}
+END_TEST
+
+/* f32 for narrower floats, where it is asked for: in every format, the bits of the casts' definition; and for nothing else. */
+START_TEST(f32_is_rounded)
+{
+    static const float values[6] = {1.0f, -0.00390625f, 1.01171875f, 3.1415927f, 1e6f, -0.3f};
+    static const int64_t shape_6[] = {2, 3}, column_major[] = {0, 3, 1, 4, 2, 5};
+    static const dtype narrow[] = {DTYPE_BF16, DTYPE_F8E4M3, DTYPE_F8E5M2, DTYPE_F4E2M1};
+    static const char fortran[] = "{'descr': '<f4', 'fortran_order': True, 'shape': (2, 3), }\n";
+    static const char plain[] = "{'descr': '<f4', 'fortran_order': False, 'shape': (2, 3), }\n";
+    static const char st[] = "{\"w\":{\"dtype\":\"F32\",\"shape\":[2,3],\"data_offsets\":[0,24]}}";
+    float turned[6];
+    for (int i = 0; i < 6; i++)
+        turned[i] = values[column_major[i]];
+    image turned_npy = npy_image(1, fortran, turned, sizeof turned), npy = npy_image(1, plain, values, sizeof values);
+    image safe = st_image(st, values, sizeof values), raw = {.size = 0};
+    add(&raw, values, sizeof values);
+    const image *const images[] = {&npy, &turned_npy, &safe, &raw};
+    static const char *const names[] = {"r.npy", "f.npy", "r.safetensors:w", "r.bin"};
+    for (int f = 0; f < 4; f++) {
+        FILE *file = fopen(tensor_file_path(path_of(names[f]), memory), "wb");
+        ck_assert(file && fwrite(images[f]->bytes, 1, images[f]->size, file) == images[f]->size && fclose(file) == 0);
+        for (int n = 0; n < 4; n++) {
+            tensor_type want = {narrow[n], 2, shape_6, names_mk};
+            tensor t;
+            ck_assert_msg(tensor_file_read(path_of(names[f]), &want, true, memory, &diags, &t), "%s", diags.items[0]->message);
+            ck_assert_int_eq(t.type.dtype, narrow[n]);
+            for (int i = 0; i < 6; i++) {
+                float back = narrow[n] == DTYPE_BF16     ? numeric_bf16_to_f32(numeric_f32_to_bf16(values[i]))
+                             : narrow[n] == DTYPE_F8E4M3 ? numeric_f8e4m3_to_f32(numeric_f32_to_f8e4m3(values[i]))
+                             : narrow[n] == DTYPE_F8E5M2 ? numeric_f8e5m2_to_f32(numeric_f32_to_f8e5m2(values[i]))
+                                                         : numeric_f4e2m1_to_f32(numeric_f32_to_f4e2m1(values[i]));
+                ck_assert_double_eq(numeric_to_double(narrow[n], t.bytes, i), (double)back);
+            }
+            tensor_free(&t);
+            ck_assert(!tensor_file_read(path_of(names[f]), &want, false, memory, &diags, &t));
+            expect_fault(names[f], f == 3 ? E_TENSOR_SHAPE : E_TENSOR_TYPE, f == 3 ? "24 bytes" : f == 2 ? "F32" : "<f4");
+        }
+        tensor t;
+        tensor_type integers = {DTYPE_I8, 2, shape_6, names_mk};
+        ck_assert(!tensor_file_read(path_of(names[f]), &integers, true, memory, &diags, &t));
+        expect_fault(names[f], f == 3 ? E_TENSOR_SHAPE : E_TENSOR_TYPE, "i8");
+    }
 }
 END_TEST
 
@@ -750,7 +794,7 @@ static bool read_pipe(const char *name, const image *m, tensor *out)
         _exit(write(fd, m->bytes, m->size) == (ssize_t)m->size ? 0 : 1);
     }
     const char *spec = strstr(name, ".safetensors") ? arena_printf(memory, "%s:w", path_of(name)) : path_of(name);
-    bool done = tensor_file_read(spec, &i32_23, memory, &diags, out);
+    bool done = tensor_file_read(spec, &i32_23, false, memory, &diags, out);
     waitpid(child, NULL, 0);
     unlink(path_of(name));
     return done;
@@ -794,7 +838,7 @@ START_TEST(standard_streams)
     ck_assert(done);
     lseek(fd, 0, SEEK_SET);
     dup2(fd, 0);
-    ck_assert(tensor_file_read("-", &i32_23, memory, &diags, &out));
+    ck_assert(tensor_file_read("-", &i32_23, false, memory, &diags, &out));
     expect_23(&out);
     close(fd);
     tensor_free(&t);
@@ -814,22 +858,23 @@ START_TEST(mnist)
     }
     const int64_t padded[] = {256, 800}, plain[] = {256, 784}, one[] = {1};
     tensor wide, narrow, label;
-    ck_assert(tensor_file_read(arena_printf(memory, "%s:hw.fc1.weight", file), &(tensor_type){DTYPE_BF16, 2, padded, NULL}, memory, &diags,
-                               &wide));
-    ck_assert(
-        tensor_file_read(arena_printf(memory, "%s:fc1.weight", file), &(tensor_type){DTYPE_BF16, 2, plain, NULL}, memory, &diags, &narrow));
+    ck_assert(tensor_file_read(arena_printf(memory, "%s:hw.fc1.weight", file), &(tensor_type){DTYPE_BF16, 2, padded, NULL}, false, memory,
+                               &diags, &wide));
+    ck_assert(tensor_file_read(arena_printf(memory, "%s:fc1.weight", file), &(tensor_type){DTYPE_BF16, 2, plain, NULL}, false, memory,
+                               &diags, &narrow));
     for (int r = 0; r < 256; r++)
         for (int c = 0; c < 800; c++)
             ck_assert_double_eq(numeric_to_double(DTYPE_BF16, wide.bytes, r * 800 + c),
                                 c < 784 ? numeric_to_double(DTYPE_BF16, narrow.bytes, r * 784 + c) : 0);
-    ck_assert(tensor_file_read(arena_printf(memory, "%s:label_3", file), &(tensor_type){DTYPE_I32, 1, one, NULL}, memory, &diags, &label));
+    ck_assert(
+        tensor_file_read(arena_printf(memory, "%s:label_3", file), &(tensor_type){DTYPE_I32, 1, one, NULL}, false, memory, &diags, &label));
     double digit = numeric_to_double(DTYPE_I32, label.bytes, 0);
     ck_assert(digit >= 0 && digit <= 9);
     tensor_free(&wide);
     tensor_free(&narrow);
     tensor_free(&label);
-    ck_assert(
-        !tensor_file_read(arena_printf(memory, "%s:fc1.weight", file), &(tensor_type){DTYPE_BF16, 2, padded, NULL}, memory, &diags, &wide));
+    ck_assert(!tensor_file_read(arena_printf(memory, "%s:fc1.weight", file), &(tensor_type){DTYPE_BF16, 2, padded, NULL}, false, memory,
+                                &diags, &wide));
     expect_fault("shape", E_TENSOR_SHAPE, "[256, 784], the port's is [256, 800]");
 }
 END_TEST
@@ -965,6 +1010,7 @@ int main(void)
     tcase_add_test(t, failed_writes_leave_nothing);
     tcase_add_test(t, links_and_modes_stay);
     tcase_add_test(t, pipes);
+    tcase_add_test(t, f32_is_rounded);
     tcase_add_test(t, standard_streams);
     tcase_add_test(t, mnist);
     tcase_add_test(t, sizes_are_checked);
