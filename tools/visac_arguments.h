@@ -49,6 +49,7 @@ typedef struct arguments {
     bool explore_form;                                               /* --emit names a form of --explore, in explore.form */
     bool emit_given, format_source, format_check, upgrades, explains;
     uint32_t explain_line; /* 0: all */
+    bool advises, applies; /* `visac advise`, with --apply */
     bool explores;
     ranks ranks; /* of --explore */
     visa_explore_options explore;
