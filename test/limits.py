@@ -23,7 +23,7 @@ FRAGMENT = "m![1], m![1], m![1]"
 COST_UNITS = {"cycles", "cycles / 1000", "bytes per cycle", "times a full block"}
 COSTS = {
     "trf_bank_rows": "test_trf_timing", "trf_bank_columns": "test_trf_timing", "trf_row_bytes": "test_trf_timing", "trf_cache_sets": "test_trf_timing",
-    "dma_request_bytes": "test_schedule", "dm_slices_per_dmn": "test_schedule", "hbm_block_bytes": "test_schedule", "hbm_channels": "test_schedule",
+    "dma_request_bytes": "test_schedule", "dma_dmns_per_engine": "test_schedule", "dm_slices_per_dmn": "test_schedule", "hbm_block_bytes": "test_schedule", "hbm_channels": "test_schedule",
     "hbm_burst_bytes": "test_schedule", "dm_bank_bytes": "test_schedule", "dm_starving_accesses": "test_schedule",
     "dm_slice_stride_bytes": "test_machine",
 }
