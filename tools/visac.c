@@ -6,6 +6,7 @@
 #include "support/budget.h"
 #include "support/shown.h"
 #include "support/stop.h"
+#include "tools/advise.h"
 #include "tools/dataflow.h"
 #include "tools/explore.h"
 #include "tools/libraries.h"
@@ -35,7 +36,7 @@ static const char *default_output(const arguments *a, arena *memory)
 /* The file of the main output, NULL: there is none. */
 static const char *main_output(const arguments *a, arena *memory)
 {
-    bool stands_alone = a->sweep || a->other || a->options.book;
+    bool stands_alone = a->sweep || a->other || a->options.book || a->advises;
     if (stands_alone)
         return a->output ? a->output : "-";
     bool nothing = a->format_check || (a->run.check.wanted && !a->emit_given && !a->output) ||
@@ -333,10 +334,12 @@ static int run(arguments *a, char **argv, arena *memory, diag_list *diags)
             ranks_fail(&a->ranks, tool_refused(diags));
         return tool_refused(diags);
     }
-    if (!a->other && !a->sweep)
+    if (!a->other && !a->sweep && !a->advises)
         return compile(a, memory, diags);
     variants v = {"visac", a->input, a->other, a->sweep, a->files, a->to, a->options, a->format, a->run.report.options.preset};
-    int status = a->other ? variants_diff(&v, memory, diags) : variants_sweep(&v, memory, diags);
+    int status = a->other     ? variants_diff(&v, memory, diags)
+                 : a->advises ? variants_advise(&v, a->applies, memory, diags)
+                              : variants_sweep(&v, memory, diags);
     say_only(a, diags);
     return status;
 }

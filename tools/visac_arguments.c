@@ -382,6 +382,13 @@ int visac_arguments_parse(int argc, char **argv, arena *memory, arguments *a)
         return usage_error("--from-markdown gives verdicts only: no --emit, --check, --draw, --kernel, --sweep or --report with it");
     bool diff = !tunes && optind < argc && strcmp(argv[optind], "diff") == 0;
     optind += diff;
+    a->advises = !tunes && !diff && optind < argc && strcmp(argv[optind], "advise") == 0;
+    optind += a->advises;
+    if (a->applies && !a->advises)
+        return usage_error("--apply is for `visac advise FILE`");
+    if (a->advises && (a->emit_given || a->run.check.wanted || a->draw || reports || a->sweep || a->options.book || a->explores ||
+                       a->options.parse_only || a->explains || a->upgrades))
+        return usage_error("advise is an output of its own: no --emit, --check, --draw, --report, --sweep or --explore with it");
     if (tool_check_complete("visac", &a->run.check) != EXIT_DONE)
         return EXIT_USAGE;
     if (a->options.parse_only && (a->emit_given || a->run.check.wanted || a->draw || reports || a->sweep || diff || a->options.book ||

@@ -51,6 +51,7 @@ typedef struct arguments {
     bool explore_form;                                               /* --emit names a form of --explore, in explore.form */
     bool emit_given, format_source, format_check, upgrades, explains;
     uint32_t explain_line; /* 0: all */
+    bool advises, applies; /* `visac advise`, with --apply */
     bool explores;
     const library_work *work; /* NULL: nothing needs a library */
     ranks ranks;              /* of --explore */

@@ -43,6 +43,7 @@ typedef struct duration {
     int64_t busy[ENGINE_COUNT]; /* cycles of each engine */
     dma_cost dma;               /* of a DMA command */
     const char *text;           /* the formula, where it is none of the above */
+    bool interpolated;          /* between published durations, which have none like it */
 } duration;
 
 /* False, with E_RUN_LIMIT, when the number is absurdly large. */

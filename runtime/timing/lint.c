@@ -1,5 +1,6 @@
 #include "runtime/timing/lint.h"
 
+#include <limits.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -8,6 +9,7 @@
 #include "codegen/copy_command.h"
 #include "support/integer.h"
 #include "support/strbuf.h"
+#include "target/vector.h"
 
 typedef struct linter {
     const analysis *analysis;
@@ -344,6 +346,114 @@ static void check_banks(linter *l, const schedule_item *item)
                       .nearest = "an inner loop whose stride is no multiple of 128 bytes, and not 0"});
 }
 
+/* ---- Vector passes ---- */
+
+/* What a chain does in the Vector Engine. */
+typedef struct vector_use {
+    bool plain;                /* operations on each element and no more: no reduction, no tag that is asked for, nothing set aside */
+    uint64_t alus;             /* a bit each */
+    int first, last;           /* places of its operations in the order of the stages */
+    unsigned narrow, narrowed; /* operations on packets of 4; of those, additions, which the clippers have too */
+    bool splits;
+} vector_use;
+
+/* The float units stand together, in any order. */
+static int place_of(const vector_op_row *row)
+{
+    bool is_float = row->class >= VECTOR_CLASS_FP_UNARY && row->class <= VECTOR_CLASS_FP_DIV;
+    return is_float ? (int)VECTOR_CLASS_FP_UNARY : (int)row->class;
+}
+
+static vector_use vector_use_of(const schedule_item *item)
+{
+    enum { SPLIT = 0, TRIM = 1 };
+    vector_use u = {.plain = true, .first = INT_MAX};
+    bool is_narrow = false;
+    for (size_t i = 0; i < item->count; i++) {
+        const command *c = &item->commands[i];
+        if (c->op == OP_VECTOR_WIDTH) {
+            is_narrow = command_get(c, VECTOR_WIDTH_KIND) <= TRIM;
+            u.splits |= command_get(c, VECTOR_WIDTH_KIND) == SPLIT;
+        }
+        u.plain = u.plain && c->op != OP_VECTOR_REDUCE && c->op != OP_VECTOR_SLICES && c->op != OP_VECTOR_STASH &&
+                  c->op != OP_VECTOR_UNZIP && c->op != OP_VECTOR_GUARD && c->op != OP_VECTOR_COMPARE && c->op != OP_SWITCH &&
+                  c->op != OP_TRANSPOSE;
+        if (c->op != OP_VECTOR_OP)
+            continue;
+        const vector_op_row *row = vector_op_row_of((unsigned)command_get(c, VECTOR_OP_CODE));
+        u.alus |= UINT64_C(1) << row->alu;
+        u.first = place_of(row) < u.first ? place_of(row) : u.first;
+        u.last = place_of(row) > u.last ? place_of(row) : u.last;
+        u.narrow += is_narrow;
+        u.narrowed += is_narrow && row->op == VECTOR_ADD_F;
+    }
+    return u;
+}
+
+static const command *command_of(const schedule_item *item, command_op op)
+{
+    for (size_t i = 0; i < item->count; i++)
+        if (item->commands[i].op == op)
+            return &item->commands[i];
+    return NULL;
+}
+
+static bool computes(const schedule_item *item)
+{
+    return command_of(item, OP_VECTOR) != NULL;
+}
+
+/* Halves of flits one after the other, for operations that whole flits can have. */
+static void check_width(linter *l, const schedule_item *item)
+{
+    vector_use u = vector_use_of(item);
+    const duration *d = &item->alone;
+    bool clips = u.alus >> VECTOR_ALU_CLIP_ADD & 1;
+    if (!u.plain || !u.splits || u.narrow != u.narrowed || (u.narrow > 0 && clips) || d->out != BOUND_VECTOR)
+        return;
+    int64_t in = larger(d->items * d->item_cycles, d->routes * d->route_cycles), now = larger(in, d->beats * d->beat_cycles);
+    add(l, (lint){.rule = W_VECTOR_NARROW,
+                  .line = item->commands->line,
+                  .cost = now - larger(in, ceil_div(d->beats, 2) * d->beat_cycles),
+                  .found = arena_printf(l->arena, "packets of 4 for %u operation%s", u.narrow, u.narrow == 1 ? "" : "s"),
+                  .nearest = u.narrow ? "`vector_clip` with Add on packets of 8, without split and concat" : "no split and concat"});
+}
+
+/* Nobody else reads what lies at a place in DM. */
+static bool has_one_reader(const linter *l, int64_t base)
+{
+    size_t readers = 0;
+    for (size_t i = 0; i < l->analysis->schedule->count; i++) {
+        const schedule_item *item = &l->analysis->schedule->items[i];
+        const command *fetch = command_of(item, OP_FETCH);
+        bool copies = command_is_copy(item->commands) && copy_command_read(item->commands).source.memory == COPY_DM &&
+                      copy_command_read(item->commands).source.base % l->analysis->schedule->target->dm_slice_stride_bytes == base;
+        readers += copies || (fetch && command_get(fetch, FETCH_BASE) == base);
+    }
+    return readers == 1;
+}
+
+/* A pass that reads what the one before it wrote, with units that come later. */
+static void check_passes(linter *l, const schedule_item *before, const schedule_item *item)
+{
+    const command *written = command_of(before, OP_COMMIT), *fetch = command_of(item, OP_FETCH);
+    if (!written || !fetch || before->context != item->context || before->units != item->units ||
+        command_get(written, COMMIT_BASE) != command_get(fetch, FETCH_BASE) ||
+        command_get(written, COMMIT_DTYPE) != command_get(fetch, FETCH_DTYPE_IN) || command_of(before, OP_CAST) ||
+        before->dm_written_bytes != item->dm_read_bytes || !has_one_reader(l, command_get(fetch, FETCH_BASE)))
+        return;
+    vector_use first = vector_use_of(before), second = vector_use_of(item);
+    bool follows = first.last < second.first || (first.last == second.first && first.last == (int)VECTOR_CLASS_FP_UNARY);
+    if (!first.plain || !second.plain || (first.alus & second.alus) || !follows || !first.alus || !second.alus)
+        return;
+    int64_t units = __builtin_popcountll(second.alus) * l->analysis->schedule->target->vector_alu_cycles;
+    add(l, (lint){.rule = W_VECTOR_PASSES,
+                  .line = item->commands->line,
+                  .cost = smaller(item->alone.total, before->alone.total) - units,
+                  .found = arena_printf(l->arena, "reads what the pass of line %u writes, with other units", before->commands->line),
+                  .nearest = "the operations of both in one pass"});
+}
+
 static bool contracts(const schedule_item *item)
 {
     return item->alone.busy[ENGINE_REDUCER] > 0 && item->rows > 0;
@@ -391,6 +501,7 @@ void lint_make(const analysis *x, arena *a, lint **out, size_t *count)
 {
     linter l = {.analysis = x, .arena = a};
     size_t number = 0;
+    const schedule_item *pass = NULL; /* the Vector pass before */
     for (size_t i = 0; i < x->schedule->count; i++)
         l.passes += contracts(&x->schedule->items[i]);
     for (size_t i = 0; i < x->schedule->count; i++) {
@@ -398,6 +509,14 @@ void lint_make(const analysis *x, arena *a, lint **out, size_t *count)
         if (command_is_copy(item->commands))
             check_pieces(&l, item);
         check_banks(&l, item);
+        if (computes(item)) {
+            check_width(&l, item);
+            if (pass)
+                check_passes(&l, pass, item);
+            pass = item;
+        } else if (!command_is_copy(item->commands) && item->context == CONTEXT_MAIN) {
+            pass = NULL;
+        }
         if (contracts(item)) {
             check_slices(&l, item, number);
             if (item->alone.tiling == 0) { /* sums from a port: no adapter feeds them */
@@ -411,6 +530,14 @@ void lint_make(const analysis *x, arena *a, lint **out, size_t *count)
     merge_repeats(&l);
     if (l.count > 0)
         qsort(l.items, l.count, sizeof *l.items, by_cost);
+    for (size_t i = 0; i < l.count; i++) {
+        arena *scratch = arena_new_inside(a);
+        schedule_change change = {.line = l.items[i].line, .less = l.items[i].cost / l.items[i].times};
+        if (l.items[i].rule == W_DM_BANK)
+            change = (schedule_change){.line = l.items[i].line, .starves_nothing = true};
+        l.items[i].kernel_cycles = schedule_cycles_with(x->schedule, change, scratch);
+        arena_free(scratch);
+    }
     *out = l.items;
     *count = l.count;
 }

@@ -11,10 +11,11 @@
 typedef struct lint {
     diag_id rule; /* of the warnings of -Wperformance, which see the mapping and not the time */
     uint32_t line;
-    int64_t cost;        /* estimated cycles of this line's commands that the other mapping saves */
-    int64_t times;       /* how many commands of the line say the same */
-    const char *found;   /* what is there, in numbers */
-    const char *nearest; /* what to write */
+    int64_t cost;          /* estimated cycles of this line's commands that the other mapping saves */
+    int64_t times;         /* how many commands of the line say the same */
+    int64_t kernel_cycles; /* of the whole kernel with that alone, -1: not known */
+    const char *found;     /* what is there, in numbers */
+    const char *nearest;   /* what to write */
 } lint;
 
 /* The dearest first. */

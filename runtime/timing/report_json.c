@@ -18,6 +18,7 @@ static json_t *cycles_json(const schedule_item *item, arena *a)
                           duration_bound_name(c->bound), "fill", (json_int_t)c->fill, "items", (json_int_t)c->items, "item_cycles",
                           (json_int_t)c->item_cycles, "beats", (json_int_t)c->beats, "beat_cycles", (json_int_t)c->beat_cycles, "drains",
                           c->drains, "undisturbed", (json_int_t)c->total);
+    json_object_set_new(o, "interpolated", json_boolean(c->interpolated));
     if (c->dma.steps > 0)
         json_object_set_new(o, "dma",
                             json_pack("{s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I}", "requests", (json_int_t)c->dma.requests,
@@ -82,9 +83,9 @@ static json_t *lints_json(const report *r)
     json_t *list = json_array();
     for (size_t i = 0; i < r->lint_count; i++) {
         const lint *l = &r->lints[i];
-        json_array_append_new(list, json_pack("{s:s, s:i, s:I, s:I, s:s, s:s}", "rule", diag_row_of(l->rule)->name, "line", (int)l->line,
-                                              "cost_cycles", (json_int_t)l->cost, "commands", (json_int_t)l->times, "found", l->found,
-                                              "nearest", l->nearest));
+        json_array_append_new(list, json_pack("{s:s, s:i, s:I, s:I, s:I, s:s, s:s}", "rule", diag_row_of(l->rule)->name, "line",
+                                              (int)l->line, "cost_cycles", (json_int_t)l->cost, "commands", (json_int_t)l->times,
+                                              "kernel_cycles", (json_int_t)l->kernel_cycles, "found", l->found, "nearest", l->nearest));
     }
     return list;
 }

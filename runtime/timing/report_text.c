@@ -33,9 +33,10 @@ static void item_lines(const report *r, size_t i, strbuf *s)
 {
     const schedule_item *item = &r->schedule.items[i];
     arena *a = s->arena;
-    strbuf_printf(s, "%9lld %9lld %9lld  %-4s %5u  %-20s  %s; %s; %s\n", (number)item->start, (number)item->end,
+    strbuf_printf(s, "%9lld %9lld %9lld  %-4s %5u  %-20s  %s; %s%s; %s\n", (number)item->start, (number)item->end,
                   (number)(item->end - item->start), context_name(item->context), item->commands->line, report_item_name(item, a),
-                  report_item_formula(item, a), duration_bound_name(item->alone.bound), place_text(r, i, a));
+                  report_item_formula(item, a), duration_bound_name(item->alone.bound), item->alone.interpolated ? ", interpolated" : "",
+                  place_text(r, i, a));
     trf_lines(item, s);
 }
 
@@ -97,6 +98,9 @@ static void lint_lines(const report *r, strbuf *s)
         const char *times = l->times > 1 ? arena_printf(s->arena, " in %lld commands", (number)l->times) : "";
         strbuf_printf(s, "line %u: warning[%s]: about %lld cycle%s%s: %s\nhelp: %s\n", l->line, diag_row_of(l->rule)->name, (number)l->cost,
                       l->cost == 1 ? "" : "s", times, l->found, l->nearest);
+        if (l->kernel_cycles >= 0)
+            strbuf_printf(s, "      with that alone the kernel takes %lld cycles; what else the mapping changes is not in it\n",
+                          (number)l->kernel_cycles);
     }
 }
 

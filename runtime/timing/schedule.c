@@ -35,6 +35,7 @@ typedef struct scheduler {
     unit_mask main_units, sub_units; /* of the running chains */
     trf_timing *trf;
     int64_t step_limit;
+    schedule_change change; /* line 0: none */
     fault fault;
 } scheduler;
 
@@ -203,6 +204,18 @@ static int64_t held_cycles(scheduler *s, int number)
     return since == NO_ITEM ? 0 : s->now - since;
 }
 
+static bool changes(const scheduler *s, const command *c)
+{
+    return s->change.line != 0 && c->line == s->change.line;
+}
+
+/* By the change that is tried, but for what a command takes before anything is through. */
+static void shorten(const scheduler *s, const command *c, duration *time)
+{
+    if (changes(s, c))
+        time->total = larger(time->fill, time->total - s->change.less);
+}
+
 static bool begin_chain(scheduler *s, int number, const command *c, size_t available, bool *waits)
 {
     chain k;
@@ -211,7 +224,8 @@ static bool begin_chain(scheduler *s, int number, const command *c, size_t avail
         !duration_of_chain(&k, s->out->preset, &time, &s->fault))
         return false;
     int64_t queued = queue_cycles(s), streak = bank_streak(s->machine->target, &k);
-    bool starves = streak >= s->machine->target->dm_starving_accesses;
+    bool starves = streak >= s->machine->target->dm_starving_accesses && !(changes(s, c) && s->change.starves_nothing);
+    shorten(s, c, &time);
     if ((*waits = held(s, false, starves)))
         return true;
     schedule_item *item = add_item(s, number, c, k.count);
@@ -238,6 +252,7 @@ static bool begin_dma(scheduler *s, int number, const command *c)
     duration time;
     if (!duration_of_dma(s->machine->target, c, s->out->preset, s->arena, &time, &s->fault))
         return false;
+    shorten(s, c, &time);
     int64_t queued = queue_cycles(s) + idle_cycles(s) + (time.dma.to_dm ? queue_cycles_of_load(s) : 0);
     int64_t held_for = held_cycles(s, number);
     if (held_for > 0)
@@ -380,8 +395,8 @@ bool schedule_make(const target *t, const binary_kernel *k, timing_preset preset
     return schedule_make_within(t, k, preset, STEP_LIMIT, a, diags, out);
 }
 
-bool schedule_make_within(const target *t, const binary_kernel *k, timing_preset preset, int64_t steps, arena *a, diag_list *diags,
-                          schedule *out)
+static bool make(const target *t, const binary_kernel *k, timing_preset preset, int64_t steps, schedule_change change, arena *a,
+                 diag_list *diags, schedule *out)
 {
     *out = (schedule){.kernel = k, .target = t, .preset = preset};
     if (!trf_cache_fits(t)) {
@@ -393,7 +408,8 @@ bool schedule_make_within(const target *t, const binary_kernel *k, timing_preset
                    .arena = a,
                    .last_copy = NO_ITEM,
                    .trf = ARENA_NEW(a, trf_timing),
-                   .step_limit = steps};
+                   .step_limit = steps,
+                   .change = change};
     for (int i = 0; i < CONTEXTS; i++)
         s.lanes[i].item = s.lanes[i].held_since = NO_ITEM;
     trf_timing_init(s.trf, t);
@@ -415,4 +431,18 @@ bool schedule_make_within(const target *t, const binary_kernel *k, timing_preset
     if (out->count > 0)
         qsort(out->items, out->count, sizeof *out->items, by_start);
     return ok;
+}
+
+bool schedule_make_within(const target *t, const binary_kernel *k, timing_preset preset, int64_t steps, arena *a, diag_list *diags,
+                          schedule *out)
+{
+    return make(t, k, preset, steps, (schedule_change){0}, a, diags, out);
+}
+
+int64_t schedule_cycles_with(const schedule *s, schedule_change change, arena *a)
+{
+    schedule changed;
+    diag_list silent;
+    diag_list_init(&silent, a);
+    return make(s->target, s->kernel, s->preset, STEP_LIMIT, change, a, &silent, &changed) ? changed.cycles : -1;
 }

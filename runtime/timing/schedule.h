@@ -47,6 +47,15 @@ typedef struct schedule {
 /* False with a diagnostic when the commands form no legal kernel, wait for each other, or take too long to be
  * followed. Everything lives in the arena. */
 /* The same, and gives up where more than `steps` cycles of the TRF had to be followed one by one for a piece of work. */
+/* What if commands of a line took so many cycles less, each, or starved no copy? Its cycles, of the whole kernel; -1: cannot be followed.
+ */
+typedef struct schedule_change {
+    uint32_t line;
+    int64_t less;
+    bool starves_nothing;
+} schedule_change;
+int64_t schedule_cycles_with(const schedule *s, schedule_change change, arena *a);
+
 bool schedule_make_within(const target *t, const binary_kernel *k, timing_preset preset, int64_t steps, arena *a, diag_list *diags,
                           schedule *out);
 bool schedule_make(const target *t, const binary_kernel *k, timing_preset preset, arena *a, diag_list *diags, schedule *out);

@@ -44,6 +44,8 @@ void static_cost_of_chain(const chain *c, duration *d)
     }
     d->fill = computes ? k->vector_base_cycles : contracts ? k->contraction_base_cycles : k->pass_base_cycles;
     d->fill += reduction_of(c);
+    const vector_slices *slices = chain_part(c, &stage_vector_slices);
+    d->interpolated = slices && slices->ring != 8 && slices->ring != c->machine->target->slices_per_cluster;
     d->drains = false;
     d->total = d->fill + slowest;
     if (in >= out && in > 0 && bytes % in == 0)
@@ -89,6 +91,15 @@ static double interpolated(static_point_kind kind, int64_t base, double bytes, d
     return (double)base + a + (b - a) * part;
 }
 
+static bool is_published(static_point_kind kind, int64_t bytes, int64_t pieces)
+{
+    const static_point *p;
+    for (size_t i = 0; (p = target_static_point_at(i)); i++)
+        if (p->kind == kind && p->piece_bytes == bytes && p->pieces == pieces)
+            return true;
+    return false;
+}
+
 static int64_t whole(double cycles)
 {
     return (int64_t)(cycles + 0.5);
@@ -106,7 +117,8 @@ static void copied(const target *t, const dma_cost *dma, int64_t bytes, double a
     d->total = full;
     d->text = arena_printf(a, "replicated load: %lld + %lld x %lld/%lld", (long long)d->fill, (long long)k->copy_unit_cycles,
                            (long long)each, (long long)k->copy_unit_bytes);
-    if (copies >= t->slices_per_cluster)
+    d->interpolated = copies < t->slices_per_cluster;
+    if (!d->interpolated)
         return;
     points_around(dma->copies_inside ? STATIC_POINT_COPIES_INSIDE : STATIC_POINT_COPIES_OUTSIDE, 0, &p, &unused);
     double some = (double)d->fill + (double)(p->cycles - d->fill) * (double)each / (double)(p->piece_bytes * p->pieces), low = some,
@@ -118,6 +130,7 @@ static void copied(const target *t, const dma_cost *dma, int64_t bytes, double a
         from = 1;
         to = p->copies;
     }
+    d->interpolated = copies != p->copies || each != p->piece_bytes * p->pieces;
     d->fill = whole(low);
     int64_t rise = whole(high) - d->fill;
     d->total = d->fill + whole((double)rise * (double)(copies - from) / (double)(to - from));
@@ -147,6 +160,7 @@ void static_cost_of_dma(const target *t, const command *c, arena *a, duration *d
     static_point_kind kind = d->dma.to_dm ? STATIC_POINT_LOAD : STATIC_POINT_STORE;
     d->fill = d->dma.to_dm ? k->load_base_cycles : k->store_base_cycles;
     int64_t piece = larger(d->dma.piece_bytes, packet), pieces = larger(bytes / piece, 1);
+    d->interpolated = pieces > 1 && !is_published(kind, piece, pieces);
     if (!d->dma.to_dm && piece % t->dma_request_bytes == 0) { /* whole blocks go by bytes, at the rate of the last point */
         const static_point *last, *unused;
         points_around(kind, (double)INT64_MAX, &last, &unused);

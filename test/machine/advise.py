@@ -1,0 +1,107 @@
+#!/usr/bin/env python3
+"""`visac advise` over examples and cases: what it promises is what the better source takes, which is checked and never slower; and what a report
+says of the whole kernel holds where the advice of test/machine/reports.py is taken.
+
+A sample of the cases; all of them with VISA_LONG=1."""
+import glob
+import json
+import os
+import re
+import sys
+import tempfile
+from concurrent.futures import ThreadPoolExecutor
+
+sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+import visa_tools
+
+SOURCE = visa_tools.SOURCE
+LONG = os.environ.get("VISA_LONG") == "1"
+PROMISE = re.compile(r"kernel (\w+) takes (\d+) cycles instead of (\d+)")
+TALL = """axes![M = 256, N = 8, K = 512];
+const R: usize = 256;
+type Slice = m![M / { R } # 256];
+#[device(chip = 1)]
+fn tall(ctx: &mut Context, a: &HbmTensor<i8, m![1], m![M, K]>) -> HbmTensor<i8, m![1], m![M, K]> {
+    let a: DmTensor<i8, m![1], m![1 # 2], Slice, m![M % { R }, K]> = a.to_dm(&mut ctx.tdma, 0);
+    a.to_hbm(&mut ctx.tdma, 1 << 20)
+}
+"""
+IDLE = """axes![M = 64, N = 64, K = 64];
+#[device(chip = 1)]
+fn k(ctx: &mut Context, a: &HbmTensor<i8, m![1], m![M, K]>, b: &HbmTensor<i8, m![1], m![N, K]>) -> HbmTensor<i32, m![1], m![M, N]> {
+    let a: DmTensor<i8, m![1], m![1 # 2], m![1 # 256], m![M, K]> = a.to_dm(&mut ctx.tdma, 0); // not m![M]
+    let b: DmTensor<i8, m![1], m![1 # 2], m![1 # 256], m![N, K]> = b.to_dm(&mut ctx.tdma, 1 << 16);
+    let w: TrfTensor<i8, m![1], m![1 # 2], m![1 # 256], m![N % 8], m![N / 8, K]> =
+        ctx.sub.begin(b.view()).fetch::<i8, m![N % 8, N / 8], m![K]>().collect().to_trf(TrfAddress::Full);
+    let c: DmTensor<i32, m![1], m![1 # 2], m![1 # 256], m![M, N]> = ctx.main.begin(a.view()).fetch::<i8, m![M], m![K]>().collect()
+        .align::<m![M, N / 8], m![K], _, _>(&w).contract::<m![1]>().accumulate::<m![M, N / 8], m![N % 8]>(AccumulationKind::Interleaved).commit(1 << 17);
+    c.to_hbm(&mut ctx.tdma, 1 << 20)
+}
+"""
+
+
+def cycles_of(path):
+    told = visa_tools.run(["visac", path, "--report"])
+    return {name: int(cycles) for name, cycles in re.findall(r"^kernel (\w+): (\d+) cycles; one after", told.out.decode(), re.M)}
+
+
+def judge(path, folder, must):
+    """What is wrong, and how many promises were made."""
+    name, better = os.path.basename(path), os.path.join(folder, os.path.basename(path))
+    before = cycles_of(path)
+    if not before:
+        return [], 0
+    with open(path, "rb") as file:
+        read = file.read()
+    done = visa_tools.run(["visac", "advise", path, "--apply", "-o", better])
+    if done.status:
+        return [f"{name}: {done.text()}"], 0
+    promised, faults = dict(before), []
+    made = PROMISE.findall(done.err.decode())
+    for kernel, now, old in made:
+        if promised.get(kernel) != int(old) or int(now) >= int(old):
+            faults.append(f"{name}: {kernel} took {promised.get(kernel)}, said {old} -> {now}")
+        promised[kernel] = int(now)
+    after = cycles_of(better)
+    if after != promised:
+        faults.append(f"{name}: promised {promised}, takes {after}")
+    with open(path, "rb") as file:
+        if file.read() != read:
+            faults.append(f"{name}: the input was written")
+    if made:
+        checked = visa_tools.run(["visac", better, "--check"])
+        if checked.status:
+            faults.append(f"{name}: {checked.text()}")
+    if must and not made:
+        faults.append(f"{name}: nothing was found")
+    return faults, len(made)
+
+
+def main():
+    paths = sorted(glob.glob(os.path.join(SOURCE, "examples", "*.vm")))
+    cases = sorted(glob.glob(os.path.join(SOURCE, "test", "cases", "*.vm")))
+    paths = [p for p in paths if LONG or os.path.getsize(p) < 6000 and "4096" not in p] + cases[::1 if LONG else 12]
+    with tempfile.TemporaryDirectory() as folder:
+        own = []
+        for name, text in (("tall.vm", TALL), ("idle.vm", IDLE)):
+            own.append(os.path.join(folder, name))
+            with open(own[-1], "w", encoding="utf-8") as file:
+                file.write(text)
+        better = os.path.join(folder, "better")
+        os.mkdir(better)
+        with ThreadPoolExecutor(2) as pool:
+            results = list(pool.map(lambda p: judge(p, better, p in own), own + paths))
+        twice = [visa_tools.run(["visac", "advise", own[1], "--apply"]).out for _ in range(2)]
+        faults = [f for found, _ in results for f in found]
+        faults += ["two answers"] if twice[0] != twice[1] else []
+        faults += ["a comment was changed"] if b"// not m![M]\n" not in twice[0] else []
+        onto = visa_tools.run(["visac", "advise", own[0], "--apply", "-o", own[0]])
+        faults += ["wrote over its input"] if onto.status == 0 else []
+        faults += ["--apply alone"] if visa_tools.run(["visac", own[0], "--apply"]).status != 2 else []
+    print("\n".join("FAIL " + f for f in faults))
+    print(f"{len(results)} files, {sum(n for _, n in results)} promises kept, {sum(1 for _, n in results if n)} files faster; {len(faults)} failed")
+    return 1 if faults else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,346 @@
+#include "tools/advise.h"
+
+#include <ctype.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "runtime/timing/report.h"
+#include "support/budget.h"
+#include "support/file.h"
+#include "support/strbuf.h"
+#include "tools/options.h"
+
+enum { MOST_CHANGES = 16, MOST_SLICES = 256, MOST_TIMES_LOG2 = 8 };
+static const int64_t LARGEST_CONSTANT = INT64_C(1) << 20;
+
+/* What is known of a text. */
+typedef struct judged {
+    const char *text;
+    binary binary;
+    int64_t *cycles; /* of each kernel */
+    int64_t total;
+} judged;
+
+typedef struct adviser {
+    const variants *variants;
+    arena *arena;
+    diag_list *diags;
+    uint64_t left;
+    judged now, best;       /* so far; best: of the changes that are tried at the moment */
+    const char *best_words; /* NULL: none of them is better */
+} adviser;
+
+/* ---- is it a better form of the same kernels? ---- */
+
+static bool same_layout(layout a, layout b)
+{
+    return a.count == b.count && memcmp(a.words, b.words, a.count * sizeof *a.words) == 0;
+}
+
+static bool same_ports(const binary_kernel *a, const binary_kernel *b)
+{
+    bool same = strcmp(a->name, b->name) == 0 && a->port_count == b->port_count && a->axis_count == b->axis_count &&
+                a->einsum.statement_count == b->einsum.statement_count;
+    for (uint32_t i = 0; same && i < a->axis_count; i++)
+        same = strcmp(a->axes[i].name, b->axes[i].name) == 0 && a->axes[i].size == b->axes[i].size;
+    for (uint32_t i = 0; same && i < a->port_count; i++) {
+        const port *p = &a->ports[i], *q = &b->ports[i];
+        same = strcmp(p->name, q->name) == 0 && p->dtype == q->dtype && p->space == q->space;
+        for (int c = 0; same && c < COMPONENT_COUNT; c++)
+            same = same_layout(p->mapping[c], q->mapping[c]);
+    }
+    for (uint32_t i = 0; same && i < a->einsum.statement_count; i++)
+        same = a->einsum.statements[i].op == b->einsum.statements[i].op;
+    return same;
+}
+
+/* Compiles and times a text. False: it is refused, or there is no work left. */
+static bool judge(adviser *s, const char *text, judged *out)
+{
+    visa_options options = s->variants->options;
+    options.max_steps = s->left;
+    options.binary_only = true;
+    *out = (judged){.text = text};
+    if (s->left <= 1)
+        return false;
+    visa_compilation *c = visa_compile(tool_input_name(s->variants->before), text, strlen(text), &options);
+    if (!c)
+        return false;
+    if (s->left != UINT64_MAX)
+        s->left -= visa_steps(c) < s->left ? visa_steps(c) : s->left - 1;
+    const unsigned char *data;
+    size_t size;
+    diag_list silent;
+    diag_list_init(&silent, s->arena);
+    bool ok = !visa_gave_up(c) && visa_error_count(c) == 0 && visa_emit(c, VISA_EMIT_BINARY, &data, &size);
+    const unsigned char *kept = ok ? memcpy(ARENA_ARRAY(s->arena, unsigned char, size + 1), data, size) : NULL;
+    visa_free(c);
+    ok = ok && binary_read(kept, size, s->arena, &silent, &out->binary);
+    out->cycles = ok ? ARENA_ARRAY(s->arena, int64_t, out->binary.kernel_count + 1) : NULL;
+    for (size_t i = 0; ok && i < out->binary.kernel_count; i++) {
+        report_figures f;
+        ok = report_figures_of(out->binary.target, &out->binary.kernels[i], s->variants->preset, s->arena, &silent, &f);
+        out->cycles[i] = ok ? f.cycles : 0;
+        out->total += out->cycles[i];
+    }
+    return ok;
+}
+
+static void try_text(adviser *s, const char *text, const char *words)
+{
+    judged x;
+    if (!judge(s, text, &x) || x.binary.kernel_count != s->now.binary.kernel_count)
+        return;
+    for (size_t i = 0; i < x.binary.kernel_count; i++)
+        if (!same_ports(&x.binary.kernels[i], &s->now.binary.kernels[i]) || x.cycles[i] > s->now.cycles[i])
+            return;
+    if (x.total < s->now.total && (!s->best_words || x.total < s->best.total)) {
+        s->best = x;
+        s->best_words = words;
+    }
+}
+
+/* ---- text ---- */
+
+static bool is_word(char c)
+{
+    return isalnum((unsigned char)c) || c == '_';
+}
+
+static bool starts_word(const char *text, const char *at, const char *word)
+{
+    size_t n = strlen(word);
+    return (at == text || !is_word(at[-1])) && strncmp(at, word, n) == 0 && !is_word(at[n]);
+}
+
+/* Where the list that begins at "m![" ends, behind its "]"; NULL: nowhere. */
+static const char *mapping_end(const char *at)
+{
+    int depth = 0;
+    for (const char *c = at + 2; *c; c++) {
+        depth += (*c == '[') - (*c == ']');
+        if (depth == 0)
+            return c + 1;
+    }
+    return NULL;
+}
+
+static const char *comment_end(const char *at)
+{
+    if (strncmp(at, "//", 2) == 0)
+        return at + strcspn(at, "\n");
+    const char *end = strncmp(at, "/*", 2) == 0 ? strstr(at + 2, "*/") : NULL;
+    return end ? end + 2 : at;
+}
+
+/* Is the name used in mappings only, but for where it is declared? Then no value depends on it. */
+static bool only_in_mappings(const char *text, const char *name, const char *declared)
+{
+    for (const char *at = text; *at; at++) {
+        const char *end = comment_end(at);
+        if (end == at && strncmp(at, "m![", 3) == 0)
+            end = mapping_end(at);
+        if (!end)
+            return false;
+        if (end > at)
+            at = end - 1;
+        else if (at != declared && starts_word(text, at, name))
+            return false;
+    }
+    return true;
+}
+
+/* ---- constants ---- */
+
+static void try_constant(adviser *s, const char *text, const char *name, const char *digits, int64_t value)
+{
+    size_t length = strspn(digits, "0123456789");
+    for (int log2 = -MOST_TIMES_LOG2; log2 <= MOST_TIMES_LOG2; log2++) {
+        int64_t other = log2 < 0 ? value >> -log2 : value << log2;
+        if (log2 == 0 || other < 1 || other > LARGEST_CONSTANT || (log2 < 0 && other << -log2 != value))
+            continue;
+        const char *changed = arena_printf(s->arena, "%.*s%" PRId64 "%s", (int)(digits - text), text, other, digits + length);
+        try_text(s, changed, arena_printf(s->arena, "%s = %" PRId64 " instead of %" PRId64, name, other, value));
+    }
+}
+
+static void try_constants(adviser *s)
+{
+    const char *text = s->now.text;
+    for (const char *at = strstr(text, "const "); at; at = strstr(at + 1, "const ")) {
+        char name[64];
+        int digits = 0, begin = 0;
+        long long value;
+        bool reads =
+            (at == text || at[-1] == '\n') && sscanf(at, "const %n%63[A-Za-z0-9_]: usize = %n%lld", &begin, name, &digits, &value) == 2;
+        const char *end = reads ? at + digits + strspn(at + digits, "0123456789") : at;
+        if (reads && value > 0 && value <= LARGEST_CONSTANT && *end == ';' && only_in_mappings(text, name, at + begin))
+            try_constant(s, text, arena_strdup(s->arena, name), at + digits, value);
+    }
+}
+
+/* ---- an axis spread over slices ---- */
+
+typedef struct spread {
+    const char *axis;
+    const char *slice, *cluster; /* what takes the place of `1 # 256`, and of `1 # 2` where that is not NULL */
+    const char *rest;            /* of the axis in other lists; NULL: nothing */
+} spread;
+
+/* A list with its terms, those that are the axis alone replaced. */
+static void put_list(strbuf *out, const char *begin, const char *end, const spread *x)
+{
+    size_t terms = 0;
+    strbuf_puts(out, "m![");
+    for (const char *at = begin; at < end;) {
+        const char *stop = at;
+        for (int depth = 0; stop < end && (depth > 0 || *stop != ','); stop++)
+            depth += (*stop == '[' || *stop == '{') - (*stop == ']' || *stop == '}');
+        const char *from = at + strspn(at, " \n"), *to = stop;
+        while (to > from && isspace((unsigned char)to[-1]))
+            to--;
+        size_t n = (size_t)(to - from);
+        bool is_axis = n == strlen(x->axis) && strncmp(from, x->axis, n) == 0;
+        if (!is_axis || x->rest) {
+            strbuf_puts(out, terms++ ? ", " : "");
+            is_axis ? strbuf_puts(out, x->rest) : strbuf_append(out, from, n);
+        }
+        at = stop + (stop < end);
+    }
+    strbuf_puts(out, terms ? "]" : "1]");
+}
+
+static bool is_list(const char *begin, const char *end, const char *text)
+{
+    size_t n = strlen(text);
+    return (size_t)(end - begin) == n && strncmp(begin, text, n) == 0;
+}
+
+/* All mappings but those of tensors in HBM, which are the ports. NULL: no list of idle slices. */
+static const char *spread_over_slices(const adviser *s, const spread *x)
+{
+    strbuf out;
+    strbuf_init(&out, s->arena);
+    int in_port = 0, depth = 0;
+    bool found = false;
+    for (const char *at = s->now.text; *at;) {
+        const char *end = comment_end(at);
+        if (end == at && strncmp(at, "m![", 3) == 0 && (end = mapping_end(at)) && !in_port) {
+            const char *begin = at + 3, *last = end - 1;
+            if (is_list(begin, last, "1 # 256")) {
+                strbuf_printf(&out, "m![%s]", x->slice);
+                found = true;
+            } else if (x->cluster && is_list(begin, last, "1 # 2")) {
+                strbuf_printf(&out, "m![%s]", x->cluster);
+            } else {
+                put_list(&out, begin, last, x);
+            }
+            at = end;
+            continue;
+        }
+        if (end && end > at) {
+            strbuf_append(&out, at, (size_t)(end - at));
+            at = end;
+            continue;
+        }
+        depth += (*at == '<') - (*at == '>' && at > s->now.text && at[-1] != '-');
+        if (starts_word(s->now.text, at, "HbmTensor") && !in_port)
+            in_port = depth + 1;
+        if (in_port && *at == '>' && depth < in_port)
+            in_port = 0;
+        strbuf_append(&out, at++, 1);
+    }
+    return found ? out.text : NULL;
+}
+
+static void try_spread(adviser *s, const spread *x)
+{
+    const char *text = spread_over_slices(s, x);
+    if (text)
+        try_text(s, text,
+                 x->cluster
+                     ? arena_printf(s->arena, "%s over clusters and slices: Cluster m![%s], Slice m![%s]", x->axis, x->cluster, x->slice)
+                     : arena_printf(s->arena, "%s over slices: Slice m![%s]", x->axis, x->slice));
+}
+
+static const char *padded_to_slices(arena *a, const char *term, int64_t size)
+{
+    return size == MOST_SLICES ? term : arena_printf(a, "%s # %d", term, MOST_SLICES);
+}
+
+static void try_axis(adviser *s, const char *name, int64_t size)
+{
+    arena *a = s->arena;
+    if (size > 1 && size <= MOST_SLICES)
+        try_spread(s, &(spread){name, padded_to_slices(a, name, size), NULL, NULL});
+    for (int64_t each = 2; each <= 64 && each < size; each *= 2)
+        if (size % each == 0 && size / each <= MOST_SLICES)
+            try_spread(s, &(spread){name, padded_to_slices(a, arena_printf(a, "%s / %" PRId64, name, each), size / each), NULL,
+                                    arena_printf(a, "%s %% %" PRId64, name, each)});
+    if (size > 2 && size % 2 == 0 && size <= 2 * MOST_SLICES)
+        try_spread(s, &(spread){name, padded_to_slices(a, arena_printf(a, "%s %% %" PRId64, name, size / 2), size / 2),
+                                arena_printf(a, "%s / %" PRId64, name, size / 2), NULL});
+}
+
+static void try_axes(adviser *s)
+{
+    for (size_t i = 0; i < s->now.binary.kernel_count; i++) {
+        const binary_kernel *k = &s->now.binary.kernels[i];
+        for (uint32_t x = 0; i == 0 && x < k->axis_count; x++)
+            try_axis(s, k->axes[x].name, k->axes[x].size);
+    }
+}
+
+/* ---- what is said ---- */
+
+static void say_change(const adviser *s, strbuf *out)
+{
+    strbuf_printf(out, "%s:", s->best_words);
+    for (size_t i = 0; i < s->best.binary.kernel_count; i++)
+        if (s->best.cycles[i] != s->now.cycles[i])
+            strbuf_printf(out, "%s kernel %s takes %" PRId64 " cycles instead of %" PRId64, i ? "," : "", s->best.binary.kernels[i].name,
+                          s->best.cycles[i], s->now.cycles[i]);
+    strbuf_puts(out, "\n");
+}
+
+int variants_advise(const variants *v, bool applies, arena *memory, diag_list *diags)
+{
+    size_t size;
+    unsigned char *bytes = file_read_all(v->before, &size, diags);
+    if (!bytes)
+        return EXIT_INPUT;
+    const char *text = arena_strndup(memory, (const char *)bytes, size);
+    free(bytes);
+    adviser s = {.variants = v, .arena = memory, .diags = diags, .left = v->options.max_steps ? v->options.max_steps : COMPILE_STEPS_MAX};
+    visa_compilation *c = visa_compile(tool_input_name(v->before), text, size, &v->options);
+    if (!c || visa_error_count(c) > 0 || strlen(text) != size) {
+        fputs(c ? visa_diagnostics(c, v->format) : "visac: error: out of memory\n", stderr);
+        visa_free(c);
+        return EXIT_INPUT;
+    }
+    visa_free(c);
+    if (!judge(&s, text, &s.now)) {
+        fprintf(stderr, "%s: error: the kernels cannot be timed\n", v->tool);
+        return EXIT_INPUT;
+    }
+    strbuf out;
+    strbuf_init(&out, memory);
+    size_t changes = 0;
+    for (; changes < MOST_CHANGES; changes++) {
+        s.best_words = NULL;
+        try_constants(&s);
+        try_axes(&s);
+        if (!s.best_words)
+            break;
+        say_change(&s, &out);
+        s.now = s.best;
+    }
+    if (changes == 0)
+        strbuf_puts(&out, "nothing that was tried is faster\n");
+    const char *result = applies ? s.now.text : out.text;
+    if (applies)
+        fputs(out.text, stderr);
+    return output_put(v->to, result, strlen(result)) && output_set_commit(v->files) ? EXIT_DONE : EXIT_INPUT;
+}
