@@ -44,6 +44,8 @@ const char *value_kind_name(const value *v)
     case VALUE_VECTOR_OP: return "an operation of the Vector Engine";
     case VALUE_OP_WITH_MODE: return "an operation with its mode";
     case VALUE_INDIRECT: return "a plan of rows";
+    case VALUE_SCALAR: return "an HbmScalar";
+    case VALUE_RUNNING: return "a number that is known when the kernel runs";
     case VALUE_PLAN: return "a plan of what moves";
     case VALUE_SWITCH_CONFIG: return "a SwitchConfig";
     default: return "this value";
