@@ -736,7 +736,8 @@ static bool read_count(einsum_reader *r, einsum_statement *s)
     if (count->rank > 0 || count->dtype != DTYPE_I32)
         return word_reader_fault(&r->in, r->in.at - 1, "the count %s is no single i32", count->name);
     if (span < 1 || span > (uint64_t)elements || elements % (int64_t)span)
-        return word_reader_fault(&r->in, r->in.at - 1, "a count of %" PRIu64 " elements each of the %" PRId64 " of %s", span, elements, list->name);
+        return word_reader_fault(&r->in, r->in.at - 1, "a count of %" PRIu64 " elements each of the %" PRId64 " of %s", span, elements,
+                                 list->name);
     s->count_span = (int64_t)span;
     return true;
 }

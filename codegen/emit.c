@@ -356,7 +356,7 @@ static void push_OP_DMA_INDIRECT(emission *m, const op *o, context c)
         command_set(&k, INDIRECT_UNIT, o->indirect->unit);
         command_set(&k, INDIRECT_POSITIONS, o->indirect->positions);
         command_set(&k, INDIRECT_STRIDE, o->indirect->stride);
-        if (op_count(o)) {
+        if (o->indirect->counted) {
             command_set(&k, INDIRECT_COUNTED, 1);
             command_set(&k, INDIRECT_COUNT_BASE, o->indirect->count_base);
             command_set(&k, INDIRECT_FIRST, d->list_first);

@@ -211,7 +211,7 @@ struct declared {
     src_range range;
     src_range parts[MAPPING_COMPONENTS];
     const mapping_names *named[MAPPING_COMPONENTS]; /* scope_mapping_names */
-    const struct run_type *run; /* DECLARED_SCALAR */
+    const struct run_type *run;                     /* DECLARED_SCALAR */
     const ast *record; /* DECLARED_OTHER of a struct of the file: its AST_STRUCT; its fields are read in `scope` */
     const ast *array;  /* DECLARED_OTHER of an array type: read its kids in `scope` */
     const ast *tuple;  /* DECLARED_OTHER of a tuple type, else NULL: read its kids in `scope` */

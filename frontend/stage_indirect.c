@@ -149,15 +149,15 @@ value stage_make_sparse_prefix(const stage_call *call)
     const value *n = stage_argument_of(call, ARGUMENT_RUNNING);
     row_plan *p = ARENA_NEW(scope_context_of(call->scope)->arena, row_plan);
     *p = *call->receiver.rows;
-    const char *wrong = p->writes                     ? "a scatter writes all rows of its list: `sparse_prefix` is a gather's"
-                        : p->count                    ? "the plan has its count already"
+    const char *wrong = p->writes                         ? "a scatter writes all rows of its list: `sparse_prefix` is a gather's"
+                        : p->count                        ? "the plan has its count already"
                         : p->list && p->said.by_positions ? "`sparse_prefix` is of a list of byte offsets"
-                        : !p->list                    ? "the plan has no list of rows"
-                                                      : NULL;
-    const char *help = p->writes                       ? "give the scatter a list of the rows that it writes"
+                        : !p->list                        ? "the plan has no list of rows"
+                                                          : NULL;
+    const char *help = p->writes                         ? "give the scatter a list of the rows that it writes"
                        : p->list && p->said.by_positions ? "multiply the row numbers by the bytes of a row and keep the list in HBM"
-                       : !p->list                      ? "write .by_byte_offsets::<Domain>(&index) in front of it"
-                                                       : NULL;
+                       : !p->list                        ? "write .by_byte_offsets::<Domain>(&index) in front of it"
+                                                         : NULL;
     p->count = run_number_count(n->run);
     if (!wrong && !p->count) {
         wrong = "`sparse_prefix` takes an i32";
@@ -171,6 +171,30 @@ value stage_make_sparse_prefix(const stage_call *call)
     diag *d = diag_add(stage_diags(call), E_METHOD, call->node->name_range, "%s", wrong);
     if (help)
         diag_help(stage_diags(call), d, "%s", help);
+    return failed(call);
+}
+
+/* A row of the view, whose list is one number of a launch: nothing but the place is different from a gather. */
+value stage_make_running_tile(const stage_call *call)
+{
+    row_plan *p = ARENA_NEW(scope_context_of(call->scope)->arena, row_plan);
+    const run_number *n = stage_argument_of(call, ARGUMENT_RUNNING)->run;
+    int64_t length;
+    stage_tile tile;
+    *p = (row_plan){.rows = call->receiver.op, .list = run_number_position(n), .said.by_positions = true};
+    if (!stage_read_tile(call, ELEMENT, 0, &p->said.indexed, &length, &tile))
+        return failed(call);
+    const char *wrong = length != 1               ? "a tile whose start is known when the kernel runs has one position"
+                        : call->receiver.writable ? "a tile whose start is known when the kernel runs is only read"
+                        : !p->list                ? "`tile` takes a usize; of an HbmScalar of 64 bits it is not supported"
+                                                  : NULL;
+    const char *help = length != 1               ? "let LEN be 1, and Index the digit that counts whole tiles"
+                       : call->receiver.writable ? "write `scatter::<Index, Payload>()` with a list of one element"
+                                                 : "declare the parameter HbmScalar<u32>, and write `.to_spm(..) as usize`";
+    if (!wrong)
+        return (value){.kind = VALUE_INDIRECT, .op = p->rows, .rows = p};
+    diag *d = diag_add(stage_diags(call), E_UNSUPPORTED, call->node->name_range, "%s", wrong);
+    diag_help(stage_diags(call), d, "%s", help);
     return failed(call);
 }
 

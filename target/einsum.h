@@ -144,8 +144,9 @@ typedef struct einsum_statement {
     scalar_op fold;              /* of a reduction; else 0 */
     const einsum_index *indices; /* of a gather or scatter: one for each source after the first */
     bool counted;                /* of a gather: the last source is no index but a count */
-    int64_t count_span;          /* where counted: what an element of the first index names is zero where its number % count_span is not below the count */
-    uint32_t bits;               /* of a fill: the element */
+    int64_t count_span; /* where counted: what an element of the first index names is zero where its number % count_span is not below the
+                           count */
+    uint32_t bits;      /* of a fill: the element */
 } einsum_statement;
 
 /* The largest offset at which any operand meets the axis; 0: none is shifted along it. */

@@ -108,7 +108,7 @@ static bool is_counted_in_order(const rows *r)
     if (op_root(r->list) == r->list && mapping_equal(r->pass->mappings, order, list->part[ELEMENT]))
         return true;
     refuse(r, E_INDEX_LIST, "let a tensor of its own be the list, with whole axes in its Element",
-           arena_printf(arena_of(r), "a count is of a whole list, in the order of its axes, which m![%s] is not",
+           arena_printf(arena_of(r), "a count is of a whole list, in the order of its axes, which %s is not",
                         pass_text(r->pass, list->part[ELEMENT])));
     return false;
 }
@@ -532,6 +532,7 @@ static void indirect_one(pass_context *p, kernel *k, op *o)
     o->dma = NULL;
     if (o->bad || op_uses_bad(o) || !check_list(&r) || !find_axis(&r, &left) || !check_payload(&r, left))
         return;
+    r.config->counted = r.count;
     if (r.count)
         r.config->count_base = dma_base(p, r.count);
     make_loops(&r, left);

@@ -143,6 +143,10 @@ bool indirect_run(machine *m, const command *c, int number, fault *f)
     int64_t last = -1, moved = 0; /* the address of the element that was read */
     int64_t taken = INT64_MAX;    /* elements of the list whose rows are taken */
     walk front = {.base = k.front.base};
+    place at_count;
+    if (k.counted && !place_at(m, COPY_HBM, k.front.base, ELEMENT_BYTES, &at_count))
+        return fault_set(f, E_RUN_ACCESS, c, "reads the count outside HBM: address %lld (0x%llx), size %d bytes", (long long)k.front.base,
+                         (unsigned long long)k.front.base, ELEMENT_BYTES);
     if (k.counted && !read_element(m, c, &front, COPY_HBM, 0, k.front.base, &taken, f))
         return false;
     for (int64_t step = 0; step < steps; step++) {
