@@ -36,7 +36,7 @@ enum {
     COMMAND_LOOP_MAX_BODY = 65536,       /* words, so that a place has 16 bits */
 };
 
-enum { COMMAND_MAX_FIELDS = 10, COMMAND_MAX_COLUMNS = 4, COMMAND_MAX_ENTRIES = 15 };
+enum { COMMAND_MAX_FIELDS = 12, COMMAND_MAX_COLUMNS = 4, COMMAND_MAX_ENTRIES = 15 };
 
 typedef struct command {
     command_op op;

@@ -14,6 +14,9 @@ copy_command copy_command_read(const command *c)
         k.unit = command_get(c, INDIRECT_UNIT);
         k.positions = command_get(c, INDIRECT_POSITIONS);
         k.stride = command_get(c, INDIRECT_STRIDE);
+        k.counted = command_get(c, INDIRECT_COUNTED);
+        k.front = (copy_side){.memory = COPY_HBM, .base = command_get(c, INDIRECT_COUNT_BASE)};
+        k.first = command_get(c, INDIRECT_FIRST);
     } else {
         k.packet_bytes = command_get(c, DMA_PACKET_BYTES);
         k.source = (copy_side){.memory = command_get(c, DMA_SOURCE), .base = command_get(c, DMA_SOURCE_BASE)};

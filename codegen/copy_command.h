@@ -22,6 +22,9 @@ typedef struct copy_command {
     bool by_index;
     copy_side list;                  /* where by_index: its elements are i32 */
     int64_t unit, positions, stride; /* of an element for one position; that exist; bytes of one position */
+    bool counted;                    /* only a front of the list: the i32 at front.base says of how many elements */
+    copy_side front;
+    int64_t first; /* number in the list of the element at list.base */
 } copy_command;
 
 static inline bool command_is_copy(const command *c)
@@ -30,5 +33,12 @@ static inline bool command_is_copy(const command *c)
 }
 
 copy_command copy_command_read(const command *c);
+
+/* The number, in its list, of the element at an address; `window`: bytes of the address space of one chip. */
+static inline int64_t copy_list_number(const copy_command *k, int64_t address, int64_t window)
+{
+    enum { LIST_ELEMENT = 4 };
+    return k->first + (address % window - k->list.base % window) / LIST_ELEMENT;
+}
 
 #endif

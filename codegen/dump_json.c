@@ -141,6 +141,7 @@ static void set_rest_of_statement(json_dump *j, json_t *out, const einsum *e, co
         push(j, indices, index);
     }
     set(j, out, "indices", indices);
+    set(j, out, "count_span", s->counted ? json_integer(s->count_span) : json_null());
     set(j, out, "bits", s->op == MATH_FILL ? json_string(arena_printf(j->arena, "0x%" PRIx32, s->bits)) : json_null());
 }
 

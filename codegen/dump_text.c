@@ -95,6 +95,9 @@ static void put_indices(strbuf *s, const einsum *e, const einsum_statement *st)
         strbuf_printf(s, "      %s of %s from %s, %" PRId64 " each%s\n", e->axes[st->indices[i].axis].name,
                       e->tensors[einsum_operand(st, einsum_indexed_side(st))].name, e->tensors[st->sources[i + 1]].name,
                       st->indices[i].unit, !einsum_index_divides(&st->indices[i]) ? "" : index_text(&st->indices[i], s->arena));
+    if (st->counted)
+        strbuf_printf(s, "      the first %s of each %" PRId64 " of %s\n", e->tensors[einsum_operand(st, einsum_count_side(st))].name,
+                      st->count_span, e->tensors[st->sources[1]].name);
 }
 
 static void put_einsum(strbuf *s, const einsum *e)

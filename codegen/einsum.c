@@ -45,7 +45,7 @@ static void put_digit(word_writer *w, const einsum_digit *d)
 static void put_statement(word_writer *w, const einsum_statement *s)
 {
     word_writer_put(w, (uint64_t)s->op | (uint64_t)s->accumulator << 8 | (uint64_t)s->source_count << 16 | (uint64_t)s->shift_count << 24 |
-                           (uint64_t)s->digit_count << 32 | (uint64_t)s->piece_count << 48);
+                           (uint64_t)s->digit_count << 32 | (uint64_t)s->piece_count << 48 | (uint64_t)s->counted << 56);
     word_writer_put(w, s->dst | (uint64_t)s->step_count << 32 | (uint64_t)s->fold << 48);
     for (uint32_t i = 0; i < s->source_count; i++)
         word_writer_put(w, s->sources[i]);
@@ -70,6 +70,8 @@ static void put_statement(word_writer *w, const einsum_statement *s)
         word_writer_put(w, (uint64_t)s->indices[i].mod);
         word_writer_put(w, (uint64_t)s->indices[i].positions);
     }
+    if (s->counted)
+        word_writer_put(w, (uint64_t)s->count_span);
     if (s->op == MATH_FILL)
         word_writer_put(w, s->bits);
 }
@@ -721,6 +723,25 @@ static bool read_indices(einsum_reader *r, einsum_statement *s)
     return true;
 }
 
+/* A count is one element of i32, of spans that make up the first index. */
+static bool read_count(einsum_reader *r, einsum_statement *s)
+{
+    if (!s->counted)
+        return true;
+    const einsum_tensor *count = &r->tensors[einsum_operand(s, einsum_count_side(s))], *list = &r->tensors[s->sources[1]];
+    uint64_t span = word_reader_next(&r->in);
+    int64_t elements = 1; /* below 2^62: checked where the tensor was read */
+    for (uint32_t i = 0; i < list->rank; i++)
+        elements *= r->axes[list->axes[i]].size;
+    if (count->rank > 0 || count->dtype != DTYPE_I32)
+        return word_reader_fault(&r->in, r->in.at - 1, "the count %s is no single i32", count->name);
+    if (span < 1 || span > (uint64_t)elements || elements % (int64_t)span)
+        return word_reader_fault(&r->in, r->in.at - 1, "a count of %" PRIu64 " elements each of the %" PRId64 " of %s", span, elements,
+                                 list->name);
+    s->count_span = (int64_t)span;
+    return true;
+}
+
 static bool read_fill(einsum_reader *r, einsum_statement *s)
 {
     if (s->op != MATH_FILL)
@@ -748,6 +769,8 @@ static bool check_operation(einsum_reader *r, const einsum_statement *s, size_t 
     if (s->source_count < row->fewest_sources || s->source_count > row->most_sources)
         return word_reader_fault(&r->in, at, "a %s has %u sources, allowed are %u to %u", row->name, s->source_count, row->fewest_sources,
                                  row->most_sources);
+    if (s->counted && (s->op != MATH_GATHER || s->source_count < 3))
+        return word_reader_fault(&r->in, at, "a %s of %u sources has a count", row->name, s->source_count);
     if (s->digit_count > EINSUM_STATEMENT_DIGITS)
         return word_reader_fault(&r->in, at, "%u digits, allowed are at most %d", s->digit_count, EINSUM_STATEMENT_DIGITS);
     if (s->piece_count && !row->sums)
@@ -787,11 +810,12 @@ static bool read_statement(einsum_reader *r, einsum_statement *s)
     s->dst = (uint32_t)word_bits(second, 0, 32);
     s->step_count = (uint32_t)word_bits(second, 32, 16);
     s->fold = (scalar_op)word_bits(second, 48, 16);
-    if (word_bits(word, 56, 8))
+    s->counted = word_bits(word, 56, 1);
+    if (word_bits(word, 57, 7))
         return word_reader_fault(&r->in, at, "reserved bits are not zero");
     return check_operation(r, s, at) && read_sources(r, s) && check_destination(r, s, at + 1) && check_moved(r, s, at) &&
            check_fold(r, s, at + 1) && read_digits(r, s) && check_windows(r, s) && read_pieces(r, s) && read_shifts(r, s) &&
-           read_expression(r, s) && read_indices(r, s) && read_fill(r, s);
+           read_expression(r, s) && read_indices(r, s) && read_count(r, s) && read_fill(r, s);
 }
 
 static bool read_head(einsum_reader *r, einsum *out)

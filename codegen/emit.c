@@ -356,6 +356,11 @@ static void push_OP_DMA_INDIRECT(emission *m, const op *o, context c)
         command_set(&k, INDIRECT_UNIT, o->indirect->unit);
         command_set(&k, INDIRECT_POSITIONS, o->indirect->positions);
         command_set(&k, INDIRECT_STRIDE, o->indirect->stride);
+        if (o->indirect->counted) {
+            command_set(&k, INDIRECT_COUNTED, 1);
+            command_set(&k, INDIRECT_COUNT_BASE, o->indirect->count_base);
+            command_set(&k, INDIRECT_FIRST, d->list_first);
+        }
         k.entry_count = d->sequencer.count;
         for (uint32_t i = 0; i < k.entry_count; i++) {
             command_set_entry(&k, i, INDIRECT_ENTRY_SIZE, d->sequencer.entries[i].size);

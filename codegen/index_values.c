@@ -14,6 +14,8 @@ static void mark_lists(const einsum_statement *s, index_values *values)
         if (x->positions > 0)
             meet(&values[s->sources[i + 1]], x->step, x->positions);
     }
+    if (s->counted) /* none up to all of a span */
+        meet(&values[einsum_operand(s, einsum_count_side(s))], 1, s->count_span + 1);
 }
 
 /* The constant that the only source is multiplied by; 0: the statement is something else. */

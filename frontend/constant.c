@@ -1,6 +1,7 @@
 #include "frontend/constant.h"
 
 #include "frontend/index.h"
+#include "frontend/running.h"
 #include "support/choice.h"
 
 #include <stdlib.h>
@@ -44,6 +45,8 @@ const char *value_kind_name(const value *v)
     case VALUE_VECTOR_OP: return "an operation of the Vector Engine";
     case VALUE_OP_WITH_MODE: return "an operation with its mode";
     case VALUE_INDIRECT: return "a plan of rows";
+    case VALUE_SCALAR: return "an HbmScalar";
+    case VALUE_RUNNING: return "a number that is known when the kernel runs";
     case VALUE_PLAN: return "a plan of what moves";
     case VALUE_SWITCH_CONFIG: return "a SwitchConfig";
     default: return "this value";
@@ -113,6 +116,13 @@ value constant_binary(scope *s, const ast *n, const char *operator, const value 
         return error_value;
     if (a->kind == VALUE_FLOAT && b->kind == VALUE_FLOAT)
         return float_binary(s, n, operator, a->real, b->real);
+    if (a->kind == VALUE_RUNNING || b->kind == VALUE_RUNNING) {
+        diag *d = diag_add(scope_context_of(s)->diags, E_UNSUPPORTED, n->name_range,
+                           "`%s` of a number that is known when the kernel runs is not supported yet", operator);
+        diag_help(scope_context_of(s)->diags, d,
+                  "such a number is the count of `sparse_prefix`, or the start of a tile of HBM that is read");
+        return error_value;
+    }
     bool logical = combine(operator, a->number, b->number, &truth);
     bool of_conditions = logical || strcmp(operator, "==") == 0 || strcmp(operator, "!=") == 0;
     bool both = a->kind == b->kind && ((a->kind == VALUE_INT && !logical) || (a->kind == VALUE_BOOL && of_conditions));
@@ -153,6 +163,9 @@ value constant_cast(scope *s, const ast *n, const value *v)
     const integer_type *integers = scope_integer_type(ast_kid(n, 1));
     if (v->kind == VALUE_ERROR)
         return error_value;
+    const run_number *cast = v->kind == VALUE_RUNNING && type ? run_number_cast(scope_context_of(s)->arena, v->run, type->text) : NULL;
+    if (cast)
+        return (value){.kind = VALUE_RUNNING, .run = cast};
     if (integers && (v->kind == VALUE_INT || v->kind == VALUE_BOOL))
         return scope_fits(s, n, integers, v->number) ? integer(v->number) : error_value;
     if (type && is_float_type(type->text) && (v->kind == VALUE_INT || v->kind == VALUE_FLOAT)) {

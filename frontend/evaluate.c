@@ -506,6 +506,10 @@ STACK_APART static value evaluate_if(analysis *s, scope *names, const ast *n, co
     value condition = evaluate_counted(s, names, ast_kid(n, 0), NULL);
     if (condition.kind == VALUE_ERROR)
         return condition;
+    if (condition.kind == VALUE_RUNNING)
+        return refuse(s, E_UNSUPPORTED, ast_kid(n, 0)->range,
+                      "let the host launch another kernel, or a gather with `sparse_prefix` take no rows",
+                      "an `if` that is decided when the kernel runs is not supported yet");
     if (condition.kind != VALUE_BOOL)
         return refuse(s, E_CONST, ast_kid(n, 0)->range, "compare constants: `i == 0`, `i % 2 == 1`",
                       "the condition of `if` is %s, not a constant condition", value_kind_name(&condition));

@@ -3,6 +3,7 @@
 
 #include "frontend/analysis.h"
 #include "frontend/constant.h"
+#include "frontend/running.h"
 #include "frontend/stage.h"
 #include "support/budget.h"
 
@@ -139,6 +140,19 @@ STACK_APART static value declare_list(analysis *s, const parameter *p, const dec
     return (value){.kind = VALUE_LIST, .items = items, .count = (size_t)count};
 }
 
+/* A number in the HBM of every chip. */
+static value declare_scalar(analysis *s, const parameter *p, const declared *d)
+{
+    if (d->mutable || p->mutable)
+        return refuse(s, E_UNSUPPORTED, p->type, "pass `&HbmScalar<T>`: a kernel reads it", "no kernel writes an HbmScalar");
+    op *o = kernel_add(s->kernel, s->context.arena, IR_PORT_IN, CONTEXT_MAIN, p->range);
+    o->name = p->name;
+    if (!run_type_tensor(&s->context, d->run, p->name, s->kernel->chips, &o->out))
+        return error_value;
+    o->port = add_port(s, p->name, false, &o->out, o->named, o->range);
+    return (value){.kind = VALUE_SCALAR, .run = run_number_new(s->context.arena, d->run, o)};
+}
+
 static value declare_kind(analysis *s, const parameter *p, scope *in, const ast *type, const ast *pattern)
 {
     declared d = scope_type(in, type);
@@ -148,6 +162,8 @@ static value declare_kind(analysis *s, const parameter *p, scope *in, const ast 
         return (value){.kind = VALUE_CONTEXT};
     if (d.kind == DECLARED_TENSOR)
         return declare_tensor(s, p, &d);
+    if (d.kind == DECLARED_SCALAR)
+        return declare_scalar(s, &part, &d);
     if (d.record)
         return declare_record(s, &part, &d);
     if (d.tuple || d.array)
@@ -155,7 +171,7 @@ static value declare_kind(analysis *s, const parameter *p, scope *in, const ast 
     s->kernel->bad = true;
     if (d.kind == DECLARED_ERROR)
         return error_value;
-    return refuse(s, E_UNSUPPORTED, p->type, "kernels take a Context and tensors, also in tuples, arrays and structs",
+    return refuse(s, E_UNSUPPORTED, p->type, "kernels take a Context, tensors and HbmScalars, also in tuples, arrays and structs",
                   "a parameter of type %s is not supported in .vm kernels", type_name(s, type));
 }
 

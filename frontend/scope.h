@@ -33,6 +33,8 @@ typedef enum value_kind {
     VALUE_OP_WITH_MODE,  /* the same, of `with_mode`; items: the mode */
     VALUE_PLAN,          /* of what moves to other chips and clusters: plan */
     VALUE_INDIRECT,      /* of rows by index: rows */
+    VALUE_SCALAR,        /* an HbmScalar: run */
+    VALUE_RUNNING,       /* a number that is read when the kernel runs: run */
     VALUE_SWITCH_CONFIG, /* number: the topology's code; items: its fields in the order of its row, integers */
 } value_kind;
 
@@ -54,6 +56,7 @@ typedef struct value {
     const struct move_plan *plan; /* VALUE_PLAN */
     const struct ast *loop;       /* a number that is known only when it runs: the AST_FOR that counts it; NULL: it is a constant */
     const struct row_plan *rows;  /* VALUE_INDIRECT */
+    const struct run_number *run; /* VALUE_SCALAR, VALUE_RUNNING */
 } value;
 
 typedef enum symbol_kind {
@@ -194,6 +197,7 @@ typedef enum declared_kind {
     DECLARED_UNIT,
     DECLARED_TENSOR,
     DECLARED_CONTEXT,
+    DECLARED_SCALAR, /* HbmScalar<T>: run */
     DECLARED_OTHER,
     DECLARED_ERROR
 } declared_kind;
@@ -207,6 +211,7 @@ struct declared {
     src_range range;
     src_range parts[MAPPING_COMPONENTS];
     const mapping_names *named[MAPPING_COMPONENTS]; /* scope_mapping_names */
+    const struct run_type *run;                     /* DECLARED_SCALAR */
     const ast *record; /* DECLARED_OTHER of a struct of the file: its AST_STRUCT; its fields are read in `scope` */
     const ast *array;  /* DECLARED_OTHER of an array type: read its kids in `scope` */
     const ast *tuple;  /* DECLARED_OTHER of a tuple type, else NULL: read its kids in `scope` */

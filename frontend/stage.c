@@ -93,6 +93,7 @@ static const struct {
     [ARGUMENT_OTHER_OPERAND] = {"operand of group 1", "an operand", VALUE_ERROR},
     [ARGUMENT_TAKEN] = {"group 0", "true or false", VALUE_BOOL},
     [ARGUMENT_OTHER_TAKEN] = {"group 1", "true or false", VALUE_BOOL},
+    [ARGUMENT_RUNNING] = {"n", "a number that is known when the kernel runs, of `to_spm` of an HbmScalar", VALUE_RUNNING},
     [ARGUMENT_SUB] = {"&mut ctx.sub", "`&mut ctx.sub`", VALUE_UNIT_OF_CONTEXT, .context = CONTEXT_SUB},
     [ARGUMENT_LANE_MODE] = {"LaneMode", "a LaneMode (Interleaved or Sequential)", VALUE_ACCUMULATION},
 };
@@ -203,6 +204,7 @@ static uint64_t receiver_bit(const value *v)
     case VALUE_UNIT_OF_CONTEXT: return ON_UNIT | (v->context == CONTEXT_SUB ? ON_SUB : 0) | (v->context == CONTEXT_DMA ? ON_DMA : 0);
     case VALUE_PLAN: return ON_PLAN;
     case VALUE_INDIRECT: return ON_INDIRECT;
+    case VALUE_SCALAR: return ON_SCALAR;
     case VALUE_BEGIN: return ON_BEGIN;
     case VALUE_TYPE: return ON_TYPE;
     default: return 0;
@@ -570,6 +572,8 @@ static const char *receivers_text(uint64_t receivers, arena *a)
         strbuf_printf(&s, "%s`ctx.tdma`", s.bytes ? ", " : "");
     if (receivers & ON_INDIRECT)
         strbuf_printf(&s, "%sa plan of rows", s.bytes ? ", " : "");
+    if (receivers & ON_SCALAR)
+        strbuf_printf(&s, "%s`HbmScalar`", s.bytes ? ", " : "");
     if (receivers & ON_PLAN)
         strbuf_printf(&s, "%sa plan of what moves", s.bytes ? ", " : "");
     if (receivers & ON_BEGIN)
@@ -585,6 +589,7 @@ static const char *gives_text(int gives, arena *a)
     case GIVES_VIEW: return "a view";
     case GIVES_INDIRECT: return "a plan of rows";
     case GIVES_PLAN: return "a plan of what moves";
+    case GIVES_RUNNING: return "a number";
     case GIVES_BEGIN: return "the beginning of a stream";
     case GIVES_NOTHING: return "";
     case GIVES_SAME: return "the same";

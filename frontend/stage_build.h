@@ -60,6 +60,7 @@ typedef enum stage_argument {
     ARGUMENT_OTHER_OPERAND,
     ARGUMENT_TAKEN,
     ARGUMENT_OTHER_TAKEN,
+    ARGUMENT_RUNNING,
 } stage_argument;
 
 enum {
@@ -67,6 +68,7 @@ enum {
     GIVES_BEGIN,
     GIVES_PLAN,
     GIVES_INDIRECT,
+    GIVES_RUNNING,
     GIVES_NOTHING,
     GIVES_SAME,
     GIVES_OWN_TYPE,
@@ -99,8 +101,18 @@ struct stage_form {
 };
 
 /* Bits of stage_row.receivers: tensors by their kinds, then views of memory, whose kinds are the first ones, then the rest. */
-enum { VIEW_BITS = TENSOR_KIND_COUNT, UNIT_BIT = VIEW_BITS + TENSOR_TRF, SUB_BIT, DMA_BIT, BEGIN_BIT, TYPE_BIT, PLAN_BIT, INDIRECT_BIT };
-_Static_assert(INDIRECT_BIT < 64, "a bit for each receiver");
+enum {
+    VIEW_BITS = TENSOR_KIND_COUNT,
+    UNIT_BIT = VIEW_BITS + TENSOR_TRF,
+    SUB_BIT,
+    DMA_BIT,
+    BEGIN_BIT,
+    TYPE_BIT,
+    PLAN_BIT,
+    INDIRECT_BIT,
+    SCALAR_BIT
+};
+_Static_assert(SCALAR_BIT < 64, "a bit for each receiver");
 #define ON(kind) (UINT64_C(1) << TENSOR_##kind)
 #define ON_VIEW(kind) (UINT64_C(1) << (VIEW_BITS + TENSOR_##kind))
 #define ON_UNIT (UINT64_C(1) << UNIT_BIT)
@@ -108,6 +120,7 @@ _Static_assert(INDIRECT_BIT < 64, "a bit for each receiver");
 #define ON_DMA (UINT64_C(1) << DMA_BIT)
 #define ON_PLAN (UINT64_C(1) << PLAN_BIT)
 #define ON_INDIRECT (UINT64_C(1) << INDIRECT_BIT)
+#define ON_SCALAR (UINT64_C(1) << SCALAR_BIT)
 #define ON_BEGIN (UINT64_C(1) << BEGIN_BIT)
 #define ON_TYPE (UINT64_C(1) << TYPE_BIT)
 
@@ -146,6 +159,8 @@ typedef struct stage_tile {
 /* Positions start .. start + length - 1 of the index, in that part of a tensor or of a view of it. */
 tile_status stage_cut_tile(const stage_call *call, const op *of, component part, const mapping *index, int64_t length, int64_t start,
                            stage_tile *out);
+/* Index, LEN and Element of a call of `tile` that begins at `start`. False: diagnosed. */
+bool stage_read_tile(const stage_call *call, component part, int64_t start, const mapping **index, int64_t *length, stage_tile *out);
 /* The tile as a view. */
 op *stage_add_tile(const stage_call *call, op *of, const stage_tile *tile);
 /* An operation that the stage's row does not name, on `input`, from the method's place. */

@@ -2,11 +2,13 @@
  *
  * The one idea: whatever is written, it ends as one operation with the HBM tensor, the list and the DM tensor as operands, and what was
  * written of axis, domain and payload in its configuration; what was not written the pass infers (passes/engine/indirect.c). */
+#include "frontend/running.h"
 #include "frontend/stage_build.h"
 
 /* A plan so far. */
 typedef struct row_plan {
     op *rows, *list; /* list NULL: not given yet */
+    op *count;       /* of sparse_prefix; NULL: all of the list */
     bool writes;
     indirect_config said;
 } row_plan;
@@ -26,10 +28,12 @@ static bool read_mapping(const stage_call *call, stage_type type, const mapping 
     return *out || !arg || infer;
 }
 
-static op *with_list(const stage_call *call, op *o, op *list, const indirect_config *said)
+static op *with_list(const stage_call *call, op *o, op *list, op *count, const indirect_config *said)
 {
     arena *a = scope_context_of(call->scope)->arena;
     op_add_operand(o, a, OPERAND_INDEX, list);
+    if (count)
+        op_add_operand(o, a, OPERAND_COUNT, count);
     o->indirect = ARENA_NEW(a, indirect_config);
     *o->indirect = *said;
     o->bad = o->bad || list->bad;
@@ -38,12 +42,12 @@ static op *with_list(const stage_call *call, op *o, op *list, const indirect_con
 
 /* ---- up to 0.8: one call ---- */
 
-static value gather(const stage_call *call, op *rows, op *list, const indirect_config *said)
+static value gather(const stage_call *call, op *rows, op *list, op *count, const indirect_config *said)
 {
     tensor out = rows->out;
     out.kind = TENSOR_DM;
     out.part[ELEMENT] = NULL;
-    op *o = with_list(call, stage_add_step(call, IR_GATHER, CONTEXT_DMA, rows, &out), list, said);
+    op *o = with_list(call, stage_add_step(call, IR_GATHER, CONTEXT_DMA, rows, &out), list, count, said);
     const value *address = stage_argument_of(call, ARGUMENT_ADDRESS);
     if (address)
         o->out.address = address->number;
@@ -60,12 +64,12 @@ static value gather(const stage_call *call, op *rows, op *list, const indirect_c
 
 value stage_make_dma_gather(const stage_call *call)
 {
-    return gather(call, call->receiver.op, stage_argument_of(call, ARGUMENT_INDEX)->op, &(indirect_config){.domain = NULL});
+    return gather(call, call->receiver.op, stage_argument_of(call, ARGUMENT_INDEX)->op, NULL, &(indirect_config){.domain = NULL});
 }
 
 value stage_make_dma_gather_unscaled(const stage_call *call)
 {
-    return gather(call, call->receiver.op, stage_argument_of(call, ARGUMENT_INDEX_DM)->op, &(indirect_config){.by_positions = true});
+    return gather(call, call->receiver.op, stage_argument_of(call, ARGUMENT_INDEX_DM)->op, NULL, &(indirect_config){.by_positions = true});
 }
 
 /* Elements of `into` that are not written stay as they are: a parameter comes in as well (frontend/ports.c). */
@@ -73,7 +77,7 @@ static value scatter(const stage_call *call, op *from, op *list, op *into, const
 {
     if (!stage_may_write(call, into))
         return failed(call);
-    op *o = with_list(call, stage_add_step(call, IR_SCATTER, CONTEXT_DMA, from, &into->out), list, said);
+    op *o = with_list(call, stage_add_step(call, IR_SCATTER, CONTEXT_DMA, from, &into->out), list, NULL, said);
     op_add_operand(o, scope_context_of(call->scope)->arena, OPERAND_INTO, into);
     o->name = into->name;
     if (o->out.dtype != from->out.dtype && !from->bad && !into->bad) {
@@ -140,6 +144,60 @@ value stage_make_by_byte_offsets(const stage_call *call)
     return read_mapping(call, TYPE_KEY, &p->said.domain) ? v : failed(call);
 }
 
+value stage_make_sparse_prefix(const stage_call *call)
+{
+    const value *n = stage_argument_of(call, ARGUMENT_RUNNING);
+    row_plan *p = ARENA_NEW(scope_context_of(call->scope)->arena, row_plan);
+    *p = *call->receiver.rows;
+    const char *wrong = p->writes                         ? "a scatter writes all rows of its list: `sparse_prefix` is a gather's"
+                        : p->count                        ? "the plan has its count already"
+                        : p->list && p->said.by_positions ? "`sparse_prefix` is of a list of byte offsets"
+                        : !p->list                        ? "the plan has no list of rows"
+                                                          : NULL;
+    const char *help = p->writes                         ? "give the scatter a list of the rows that it writes"
+                       : p->list && p->said.by_positions ? "multiply the row numbers by the bytes of a row and keep the list in HBM"
+                       : !p->list                        ? "write .by_byte_offsets::<Domain>(&index) in front of it"
+                                                         : NULL;
+    p->count = run_number_count(n->run);
+    if (!wrong && !p->count) {
+        wrong = "`sparse_prefix` takes an i32";
+        help = "declare the parameter HbmScalar<i32>";
+    }
+    if (!wrong) {
+        value v = call->receiver;
+        v.rows = p;
+        return v;
+    }
+    diag *d = diag_add(stage_diags(call), E_METHOD, call->node->name_range, "%s", wrong);
+    if (help)
+        diag_help(stage_diags(call), d, "%s", help);
+    return failed(call);
+}
+
+/* A row of the view, whose list is one number of a launch: nothing but the place is different from a gather. */
+value stage_make_running_tile(const stage_call *call)
+{
+    row_plan *p = ARENA_NEW(scope_context_of(call->scope)->arena, row_plan);
+    const run_number *n = stage_argument_of(call, ARGUMENT_RUNNING)->run;
+    int64_t length;
+    stage_tile tile;
+    *p = (row_plan){.rows = call->receiver.op, .list = run_number_position(n), .said.by_positions = true};
+    if (!stage_read_tile(call, ELEMENT, 0, &p->said.indexed, &length, &tile))
+        return failed(call);
+    const char *wrong = length != 1               ? "a tile whose start is known when the kernel runs has one position"
+                        : call->receiver.writable ? "a tile whose start is known when the kernel runs is only read"
+                        : !p->list                ? "`tile` takes a usize; of an HbmScalar of 64 bits it is not supported"
+                                                  : NULL;
+    const char *help = length != 1               ? "let LEN be 1, and Index the digit that counts whole tiles"
+                       : call->receiver.writable ? "write `scatter::<Index, Payload>()` with a list of one element"
+                                                 : "declare the parameter HbmScalar<u32>, and write `.to_spm(..) as usize`";
+    if (!wrong)
+        return (value){.kind = VALUE_INDIRECT, .op = p->rows, .rows = p};
+    diag *d = diag_add(stage_diags(call), E_UNSUPPORTED, call->node->name_range, "%s", wrong);
+    diag_help(stage_diags(call), d, "%s", help);
+    return failed(call);
+}
+
 /* Is the plan complete, and one that does this? */
 static bool may_go(const stage_call *call, bool writes)
 {
@@ -161,7 +219,7 @@ static bool may_go(const stage_call *call, bool writes)
 value stage_make_indirect_to_dm(const stage_call *call)
 {
     const row_plan *p = call->receiver.rows;
-    return may_go(call, false) ? gather(call, p->rows, p->list, &p->said) : failed(call);
+    return may_go(call, false) ? gather(call, p->rows, p->list, p->count, &p->said) : failed(call);
 }
 
 value stage_make_from_dm(const stage_call *call)

@@ -267,8 +267,7 @@ op *stage_add_tile(const stage_call *call, op *of, const stage_tile *tile)
     return o;
 }
 
-/* The window lies in one part of the view's tensor: Element, or the units that hold it. */
-static value tile_of(const stage_call *call, component part)
+bool stage_read_tile(const stage_call *call, component part, int64_t start, const mapping **out_index, int64_t *out_length, stage_tile *out)
 {
     scope_context *c = scope_context_of(call->scope);
     op *of = call->receiver.op;
@@ -279,16 +278,27 @@ static value tile_of(const stage_call *call, component part)
         diag_add(c->diags, E_INFER, stage_type_argument(call, TYPE_INDEX)->range, "the index of a tile cannot be inferred");
     call->kernel->bad = call->kernel->bad || !index;
     if (!index || !of->out.part[part]) /* the view's type was diagnosed */
-        return stage_error;
-    stage_tile tile;
-    tile_status status = stage_cut_tile(call, of, part, index, length, call->args[0].number, &tile);
+        return false;
+    tile_status status = stage_cut_tile(call, of, part, index, length, start, out);
     if (status != TILE_OK)
         refuse_tile(call, part, status, index, length);
-    if (status != TILE_OK || !check_tile_type(call, part, tile.mapping)) {
-        call->kernel->bad = true;
+    *out_index = index;
+    *out_length = length;
+    if (status == TILE_OK && check_tile_type(call, part, out->mapping))
+        return true;
+    call->kernel->bad = true;
+    return false;
+}
+
+/* The window lies in one part of the view's tensor: Element, or the units that hold it. */
+static value tile_of(const stage_call *call, component part)
+{
+    const mapping *index;
+    int64_t length;
+    stage_tile tile;
+    if (!stage_read_tile(call, part, call->args[0].number, &index, &length, &tile))
         return stage_error;
-    }
-    return (value){.kind = VALUE_VIEW, .op = stage_add_tile(call, of, &tile), .writable = call->receiver.writable};
+    return (value){.kind = VALUE_VIEW, .op = stage_add_tile(call, call->receiver.op, &tile), .writable = call->receiver.writable};
 }
 
 value stage_make_tile(const stage_call *call)

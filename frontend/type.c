@@ -1,6 +1,7 @@
 /* Types as written: element types, tensors, views, contexts. What a type argument leaves open is NULL. */
 #include <string.h>
 
+#include "frontend/running.h"
 #include "frontend/scope.h"
 #include "support/budget.h"
 #include "support/choice.h"
@@ -205,6 +206,11 @@ static void path_type(scope *s, const ast *type, declared *out)
         return;
     if (is_spelt(s, last, "Context"))
         out->kind = DECLARED_CONTEXT;
+    if (strcmp(last->text, "HbmScalar") == 0 && !scope_find_path(s, TYPE_NAMES, type)) {
+        out->run = run_type_of(s, last);
+        out->kind = out->run ? DECLARED_SCALAR : DECLARED_ERROR;
+        return;
+    }
     symbol *y = scope_find_path(s, TYPE_NAMES, type);
     if (y && y->kind == SYMBOL_OWN_TYPE && y->node) {
         out->record = y->node;

@@ -143,7 +143,10 @@ typedef struct einsum_statement {
     const scalar_step *steps;
     scalar_op fold;              /* of a reduction; else 0 */
     const einsum_index *indices; /* of a gather or scatter: one for each source after the first */
-    uint32_t bits;               /* of a fill: the element */
+    bool counted;                /* of a gather: the last source is no index but a count */
+    int64_t count_span; /* where counted: what an element of the first index names is zero where its number % count_span is not below the
+                           count */
+    uint32_t bits;      /* of a fill: the element */
 } einsum_statement;
 
 /* The largest offset at which any operand meets the axis; 0: none is shifted along it. */
@@ -181,7 +184,14 @@ static inline unsigned einsum_side_count(const einsum_statement *s)
 static inline uint32_t einsum_index_count(const einsum_statement *s)
 {
     const math_row *row = math_row_of(s->op);
-    return row && row->indexed != MATH_INDEXED_NONE && s->source_count > 0 ? s->source_count - 1 : 0;
+    uint32_t others = 1 + s->counted;
+    return row && row->indexed != MATH_INDEXED_NONE && s->source_count > others ? s->source_count - others : 0;
+}
+
+/* The side of a gather's count; only where it has one. */
+static inline einsum_side einsum_count_side(const einsum_statement *s)
+{
+    return (einsum_side)(EINSUM_A + s->source_count - 1);
 }
 
 /* The side whose place index tensors move; only where there are some. */

@@ -51,6 +51,8 @@ static void print_indexed(strbuf *out, const einsum *e, const einsum_statement *
         }
     }
     strbuf_puts(out, "]");
+    if (s->counted)
+        strbuf_printf(out, ", the first %s", e->tensors[einsum_operand(s, einsum_count_side(s))].name);
 }
 
 /* ---- expressions ---- */

@@ -125,6 +125,9 @@ static char *check_expression(const einsum *e, uint32_t number, const einsum_sta
 
 static char *check_indices(const einsum *e, uint32_t number, const einsum_statement *s)
 {
+    const einsum_tensor *count = s->counted && s->source_count > 2 ? &e->tensors[einsum_operand(s, einsum_count_side(s))] : NULL;
+    if (s->counted && (s->op != MATH_GATHER || !count || count->rank > 0 || count->dtype != DTYPE_I32 || s->count_span < 1))
+        return fault_text("statement %u has a count that is no single i32 of a gather", number);
     for (uint32_t i = 0; i < einsum_index_count(s); i++) {
         const einsum_index *x = &s->indices[i];
         bool twice = false;

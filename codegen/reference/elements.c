@@ -234,6 +234,17 @@ static LLVMValueRef move_by_indices(const element_form *f, element *at)
     return inside;
 }
 
+/* i1: the first index's element is one of those that the count names; NULL: there is no count. */
+static LLVMValueRef is_counted(const element_form *f)
+{
+    if (!f->p->of->counted)
+        return NULL;
+    unsigned side = einsum_count_side(f->p->of);
+    LLVMValueRef count = load_element(f, side, element_of(f, side), 1).value;
+    LLVMValueRef number = LLVMBuildURem(f->e->b, element_of(f, EINSUM_B).offset, emit_i64(f->e, f->p->of->count_span), "");
+    return LLVMBuildICmp(f->e->b, LLVMIntSLT, number, LLVMBuildSExt(f->e->b, count, f->e->i64, ""), "");
+}
+
 /* So many elements more whose index is outside. */
 static void count_outside(const element_form *f, LLVMValueRef inside, int64_t lanes)
 {
@@ -255,7 +266,7 @@ static void emit_moved(const element_form *f, int64_t lanes)
         LLVMValueRef inside = move_by_indices(f, gathers ? &source : &destination);
         count_outside(f, inside, lanes);
         if (gathers)
-            source.held = both(e, source.held, inside);
+            source.held = both(e, source.held, both(e, inside, is_counted(f)));
         else
             after = emit_if(e, inside);
     }

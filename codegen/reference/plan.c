@@ -323,7 +323,7 @@ static bool has_no_bound(const reference_plan *p, const plan_statement *s)
 {
     if (p->exact[s->of->dst])
         return false;
-    for (uint32_t i = 0; i < einsum_index_count(s->of); i++)
+    for (uint32_t i = 0; i < einsum_index_count(s->of) + s->of->counted; i++)
         if (!p->exact[s->sources[i + 1]])
             return true;
     return s->of->op == MATH_CONTRACT && s->integer && !(p->exact[s->sources[0]] && p->exact[s->sources[1]]);

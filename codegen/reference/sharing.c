@@ -46,6 +46,7 @@ static bool statements_share_code(const reference_plan *p, const plan_statement 
         same = tensors_are_alike(p, x->sources[i], y->sources[i]);
     for (uint32_t i = 0; same && i < a->step_count; i++)
         same = a->steps[i].op == b->steps[i].op && a->steps[i].argument == b->steps[i].argument;
+    same = same && a->counted == b->counted && a->count_span == b->count_span;
     for (uint32_t i = 0; same && i < einsum_index_count(a); i++)
         same = a->indices[i].axis == b->indices[i].axis && a->indices[i].unit == b->indices[i].unit &&
                a->indices[i].step == b->indices[i].step && a->indices[i].div == b->indices[i].div &&

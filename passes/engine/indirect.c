@@ -20,6 +20,7 @@ typedef struct rows {
     kernel *kernel;
     op *op;
     const op *table, *local, *list; /* in HBM, in DM, wherever */
+    const op *count;                /* how much of the list is taken; NULL: all */
     indirect_config *config;
     bool writes;
 } rows;
@@ -95,6 +96,23 @@ static bool check_chips(const rows *r)
     return false;
 }
 
+/* A count is of the list's elements as they follow each other in HBM, and in its logical form. */
+static bool is_counted_in_order(const rows *r)
+{
+    const tensor *list = &r->list->out;
+    const axis *axes[MOST_FACTORS];
+    uint32_t count = mapping_axes(list->part[ELEMENT], axes, MOST_FACTORS);
+    const mapping *order = mapping_identity(r->pass->mappings);
+    for (uint32_t i = 0; i < count && i < MOST_FACTORS; i++)
+        order = pass_pair(r->pass, order, mapping_symbol(r->pass->mappings, axes[i]));
+    if (op_root(r->list) == r->list && mapping_equal(r->pass->mappings, order, list->part[ELEMENT]))
+        return true;
+    refuse(r, E_INDEX_LIST, "let a tensor of its own be the list, with whole axes in its Element",
+           arena_printf(arena_of(r), "a count is of a whole list, in the order of its axes, which %s is not",
+                        pass_text(r->pass, list->part[ELEMENT])));
+    return false;
+}
+
 static bool check_list(rows *r)
 {
     const tensor *list = &r->list->out;
@@ -130,6 +148,8 @@ static bool check_list(rows *r)
         return false;
     }
     r->config->domain = all;
+    if (r->count && !is_counted_in_order(r))
+        return false;
     return check_chips(r);
 }
 
@@ -315,6 +335,7 @@ static dma_config **add_commands(const rows *r, const row_copy *c, size_t outer,
     *d = (dma_config){.source_base = r->writes ? at.dm : at.hbm,
                       .destination_base = r->writes ? at.hbm : at.dm,
                       .list_base = at.list,
+                      .list_first = (at.list - dma_base(r->pass, r->list)) % r->pass->target->hbm_chip_stride_bytes / LIST_ELEMENT_BYTES,
                       .packet_bytes = c->packet};
     sequencer_config *s = &d->sequencer;
     *s = (sequencer_config){.walk = WALK_COPY, .packet = c->packet, .access_bytes = c->packet, .contiguous_bytes = c->packet};
@@ -504,12 +525,16 @@ static void indirect_one(pass_context *p, kernel *k, op *o)
               .table = writes ? op_into(o) : op_input(o),
               .local = writes ? op_input(o) : o,
               .list = op_index(o),
+              .count = op_count(o),
               .config = o->indirect,
               .writes = writes};
     const mapping *left = NULL;
     o->dma = NULL;
     if (o->bad || op_uses_bad(o) || !check_list(&r) || !find_axis(&r, &left) || !check_payload(&r, left))
         return;
+    r.config->counted = r.count;
+    if (r.count)
+        r.config->count_base = dma_base(p, r.count);
     make_loops(&r, left);
 }
 

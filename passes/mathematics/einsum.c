@@ -930,6 +930,11 @@ static void add_indices(einsum_builder *b, einsum_step *step, op *o, reference l
     }
     step->s.indices = indices;
     step->s.source_count = 1 + count;
+    if (op_count(o)) {
+        step->s.counted = true;
+        step->s.count_span = op_index(o)->out.part[ELEMENT]->size;
+        step->s.sources[step->s.source_count++] = b->of[op_count(o)->index].value;
+    }
 }
 
 /* What the digits that the list is read by move: not the place that it says, and all elements of the list alike. */
@@ -939,7 +944,7 @@ static void settle_indices(const einsum_builder *b, einsum_step *step, const map
         einsum_digit *d = &step->digits[i];
         if (is_indexed(b, indexed, d))
             d->broadcast |= 1u << side;
-        for (uint32_t k = 2; k < step->s.source_count; k++)
+        for (uint32_t k = 2; k <= einsum_index_count(&step->s); k++)
             d->broadcast |= (d->broadcast >> EINSUM_B & 1) << (EINSUM_A + k);
     }
 }

@@ -63,6 +63,8 @@ static bool is_legal(const machine *m, const command *c, const copy_command *k, 
     const copy_side *sides[] = {&k->source, &k->destination, &k->list};
     int64_t limit = m->options.step_limit, unit = m->target->dma_dm_multiple_bytes;
     walk w = walk_of_copy(k, &k->source);
+    if (k->counted ? k->list.memory != COPY_HBM || k->source.memory != COPY_HBM : k->front.base != 0 || k->first != 0)
+        return fault_set(f, E_RUN_CHAIN, c, "a count is that of a list in HBM of which rows are taken");
     if (k->packet_bytes > MOST_PACKET_BYTES || k->packet_bytes > m->target->dma_packet_max_bytes)
         return fault_set(f, E_RUN_CHAIN, c, "packets of %lld bytes are too long", (long long)k->packet_bytes);
     if (!walk_positions(&w, steps))
@@ -113,12 +115,16 @@ static bool read_element(machine *m, const command *c, const walk *w, int64_t sp
     return true;
 }
 
+/* Zeros where nothing is copied. */
 static bool copy_packet(machine *m, const command *c, const place *from, const place *to, int64_t bytes, fault *f)
 {
     unsigned char packet[MOST_PACKET_BYTES];
-    if (!memory_read(from->memory, from->address, packet, bytes) || !memory_write(to->memory, to->address, packet, bytes))
+    if (!from)
+        memset(packet, 0, (size_t)bytes);
+    if ((from && !memory_read(from->memory, from->address, packet, bytes)) || !memory_write(to->memory, to->address, packet, bytes))
         return fault_memory(f, c, "HBM and DM");
-    proof_read(m, from->memory, from->address, bytes);
+    if (from)
+        proof_read(m, from->memory, from->address, bytes);
     proof_write(m, to->memory, to->address, bytes);
     return true;
 }
@@ -135,6 +141,14 @@ bool indirect_run(machine *m, const command *c, int number, fault *f)
     walk_start(&to, &b);
     walk_start(&list, &l);
     int64_t last = -1, moved = 0; /* the address of the element that was read */
+    int64_t taken = INT64_MAX;    /* elements of the list whose rows are taken */
+    walk front = {.base = k.front.base};
+    place at_count;
+    if (k.counted && !place_at(m, COPY_HBM, k.front.base, ELEMENT_BYTES, &at_count))
+        return fault_set(f, E_RUN_ACCESS, c, "reads the count outside HBM: address %lld (0x%llx), size %d bytes", (long long)k.front.base,
+                         (unsigned long long)k.front.base, ELEMENT_BYTES);
+    if (k.counted && !read_element(m, c, &front, COPY_HBM, 0, k.front.base, &taken, f))
+        return false;
     for (int64_t step = 0; step < steps; step++) {
         int64_t x = walk_step(&from, &a), y = walk_step(&to, &b), at = walk_step(&list, &l), element = 0;
         if (at != last &&
@@ -148,14 +162,16 @@ bool indirect_run(machine *m, const command *c, int number, fault *f)
             return outside(c, &from, "reads", k.source.memory, step, x, k.packet_bytes, f);
         if (!place_at(m, k.destination.memory, y, k.packet_bytes, &q))
             return outside(c, &to, "writes", k.destination.memory, step, y, k.packet_bytes, f);
-        if (!copy_packet(m, c, &p, &q, k.packet_bytes, f))
+        bool is_taken = !k.counted || copy_list_number(&k, at, m->target->hbm_chip_stride_bytes) < taken;
+        if (!copy_packet(m, c, is_taken ? &p : NULL, &q, k.packet_bytes, f))
             return false;
     }
     if (proof_is_open(m)) {
         const proof_range ranges[] = {range_of(m, &k, &k.source, k.packet_bytes, false),
                                       range_of(m, &k, &k.destination, k.packet_bytes, true),
-                                      range_of(m, &k, &k.list, ELEMENT_BYTES, false)};
-        proof_copy(m, number, ranges, 3, m->done[number] + 1);
+                                      range_of(m, &k, &k.list, ELEMENT_BYTES, false),
+                                      {PROOF_HBM, k.front.base, k.front.base + ELEMENT_BYTES, false}};
+        proof_copy(m, number, ranges, k.counted ? 4 : 3, m->done[number] + 1);
     }
     return true;
 }

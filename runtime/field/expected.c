@@ -265,6 +265,12 @@ static bool gathered_value(field_expected *x, const einsum_statement *s, const i
     if (!list_numbers(x, s, elements, numbers))
         return false;
     int64_t from = elements[0] < 0 ? -1 : einsum_moved(&x->kernel->einsum, s, elements[0], numbers);
+    if (s->counted) {
+        field_value count = 0;
+        if (!source_value(x, s, s->source_count - 1, 0, &count))
+            return false;
+        from = elements[1] % s->count_span < field_number(count) ? from : -1;
+    }
     return from < 0 || source_value(x, s, 0, from, out);
 }
 

@@ -30,7 +30,7 @@ static bool is_given(const einsum *e, const port *ports, uint32_t before, uint32
 const char *field_computed_list(const einsum *e, const port *ports)
 {
     for (uint32_t i = 0; i < e->statement_count; i++)
-        for (uint32_t k = 0; k < einsum_index_count(&e->statements[i]); k++)
+        for (uint32_t k = 0; k < einsum_index_count(&e->statements[i]) + e->statements[i].counted; k++)
             if (!is_given(e, ports, i, e->statements[i].sources[k + 1]))
                 return e->tensors[e->statements[i].sources[k + 1]].name;
     return NULL;

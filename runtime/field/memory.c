@@ -330,3 +330,14 @@ bool field_memory_copy(field_memory *to, int64_t to_bit, const field_memory *fro
     }
     return true;
 }
+
+bool field_memory_clear(field_memory *m, int64_t bit, int64_t bits)
+{
+    for (int64_t end = bit + bits; bit < end; bit += FIELD_CELL_BITS) {
+        field_cell c = cell_in(page_at(m, bit / PAGE_BITS), bit % PAGE_BITS / FIELD_CELL_BITS);
+        c.value = 0;
+        if (c.written && !write_cell(m, bit, &c))
+            return false;
+    }
+    return true;
+}

@@ -55,5 +55,7 @@ bool field_memory_write(field_memory *m, int64_t bit, dtype type, int64_t count,
 void field_memory_read(const field_memory *m, int64_t bit, dtype type, int64_t stride, int64_t count, field_value *out, field_unknowns *u);
 /* Bits that do not overlap, with their types. False: no memory left. */
 bool field_memory_copy(field_memory *to, int64_t to_bit, const field_memory *from, int64_t from_bit, int64_t bits);
+/* Elements that were written there become zeros of their types. False: no memory left. */
+bool field_memory_clear(field_memory *m, int64_t bit, int64_t bits);
 
 #endif

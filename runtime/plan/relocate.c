@@ -135,6 +135,12 @@ static bool move(const relocation *r, command *c)
             return false;
         command_set(c, INDIRECT_LIST_BASE, k.list.base + distance);
     }
+    if (k.counted) {
+        copy_command one = {.count = 0};
+        if (!distance_of(r, c, &one, &k.front, sizeof(int32_t), &distance))
+            return false;
+        command_set(c, INDIRECT_COUNT_BASE, k.front.base + distance);
+    }
     return true;
 }
 

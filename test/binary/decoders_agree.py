@@ -78,7 +78,7 @@ def einsum_bytes(data):
     where, statements = mutations.sections(data), dump(data)[0]["kernels"][0]["einsum"]["statements"]
     tensors = dump(data)[0]["kernels"][0]["einsum"]["tensors"]
     words = 2 + sum(2 + len(t["axes"]) for t in tensors)
-    words += sum(2 + len(s["sources"]) + 3 * len(s["digits"]) + 2 * len(s["shifts"]) + len(s["expression"]) + 6 * len(s["indices"]) + (s["op"] == "fill")
+    words += sum(2 + len(s["sources"]) + 3 * len(s["digits"]) + 2 * len(s["shifts"]) + len(s["expression"]) + 6 * len(s["indices"]) + (s["op"] == "fill") + (s["count_span"] is not None)
                  for s in statements)
     start = where[".visa.einsum.math"]
     return range(start, start + 8 * words)

@@ -443,7 +443,7 @@ def tensor(words, axes, isa):
 
 def statement(words, axes, tensors, isa):
     head, second = words.next(), words.next()
-    need(bits(head, 0, 7) in isa.math.statements and bits(head, 8, 15) in isa.dtypes and not bits(head, 56, 63), "einsum: a statement's codes")
+    need(bits(head, 0, 7) in isa.math.statements and bits(head, 8, 15) in isa.dtypes and not bits(head, 57, 63), "einsum: a statement's codes")
     row, accumulator = isa.math.statements[bits(head, 0, 7)], isa.dtypes[bits(head, 8, 15)]
     need(row.sources[0] <= bits(head, 16, 23) <= row.sources[1], "einsum: how many sources")
     need(bits(head, 32, 47) <= 256 and (row.sums or not bits(head, 48, 55)), "einsum: a statement")
@@ -451,6 +451,8 @@ def statement(words, axes, tensors, isa):
     sources = [words.next() for _ in range(bits(head, 16, 23))]
     need(all(n < len(tensors) for n in sources + [bits(second, 0, 31)]), "einsum: a tensor's number")
     operands = [tensors[n] for n in [bits(second, 0, 31)] + sources]
+    counted = bits(head, 56, 56)
+    need(not counted or row.name == "gather" and len(sources) > 2 and not operands[-1]["axes"] and operands[-1]["dtype"] == "i32", "einsum: a count")
     check_accumulator(row, accumulator, operands)
     digits = [digit(words, axes) for _ in range(bits(head, 32, 47))]
     need(sorted(digits, key=lambda d: not d["kept"]) == digits, "einsum: kept digits first")
@@ -466,15 +468,17 @@ def statement(words, axes, tensors, isa):
     steps = expression(words, bits(second, 32, 47), operands[1:], accumulator, isa)
     fold = fold_name(bits(second, 48, 63), row.name, accumulator, isa)
     indexed = {"source a": 1, "the destination": 0}.get(row.indexed)
-    indices = [index(words, axes, operands, i, indexed) for i in range(1, len(sources))] if indexed is not None else []
+    indices = [index(words, axes, operands, i, indexed) for i in range(1, len(sources) - counted)] if indexed is not None else []
     need(len({x["axis"] for x in indices}) == len(indices), "einsum: two index tensors of an axis")
     for d in digits:
         reads_list = any(d["axis"] in operands[i]["axes"] and i - 1 not in d["broadcast"] for i in range(2, len(operands)))
         need(not d["of_sources"] or row.name == "scatter" and reads_list and d["axis"] in operands[0]["axes"], "einsum: a digit of the sources")
+    span = words.next() if counted else None
+    need(not counted or 1 <= span and product(a["size"] for a in axes if a["name"] in operands[2]["axes"]) % span == 0, "einsum: spans of a count")
     element = words.next() if row.name == "fill" else None
     need(element is None or element >> dtype_bits(operands[0]["dtype"]) == 0, "einsum: a fill's element")
     return {"op": row.name, "destination": bits(second, 0, 31), "sources": sources, "accumulator": accumulator, "digits": digits, "pieces": pieces,
-            "shifts": shifts, "expression": steps, "fold": fold, "indices": indices, "bits": None if element is None else f"0x{element:x}"}
+            "shifts": shifts, "expression": steps, "fold": fold, "indices": indices, "count_span": span, "bits": None if element is None else f"0x{element:x}"}
 
 
 def dtype_bits(name):
@@ -638,7 +642,7 @@ def note(data):
     need(len(data) >= 32 and len(data) % 8 == 0, "the note")
     name_size, description, kind = struct.unpack_from("<III", data)
     need(name_size == 5 and kind == 1 and data[12:20] == b"visa\0\0\0\0" and 20 + description == len(data), "the note")
-    need(struct.unpack_from("<I", data, 20)[0] == 8, "the format version")
+    need(struct.unpack_from("<I", data, 20)[0] == 9, "the format version")
     target, _, rest = data[24:].partition(b"\0")
     need(target == b"rngd" and not any(rest), "the target")
     return "rngd"
@@ -762,7 +766,7 @@ def decode(data, isa):
     content = {name: section.bytes for name, section in by_name.items()}
     room = [1 << 20]  # of commands that loops may make
     programs = [program(section.bytes, section.name[len(".visa.step."):], isa) for section in found[1:] if section.name.startswith(".visa.step.")]
-    return {"format": 8, "target": note(content[".note.visa"]), "kernels": [kernel(k, content, isa, room) for k in kernels],
+    return {"format": 9, "target": note(content[".note.visa"]), "kernels": [kernel(k, content, isa, room) for k in kernels],
             "programs": programs, "symbols": symbols(found)}
 
 

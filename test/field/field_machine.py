@@ -382,6 +382,10 @@ class Machine:
                 if x["positions"] and port is not None:
                     rows = (x["step"], min(x["positions"], ((1 << 31) - 1) // x["step"] + 1))
                     found[port] = min(found.get(port, rows), rows, key=lambda r: r[1])
+            if s["count_span"]:
+                count = next(t["port"] for t in self.k["einsum"]["tensors"] if t["name"] == s["sources"][-1])
+                if count is not None:
+                    found[count] = (1, s["count_span"] + 1)
         return found
 
     def rows(self, c):
@@ -395,11 +399,15 @@ class Machine:
             total *= s
         self.work(total * (f["packet_bytes"] * 2 + 8))
         step = lambda name: walk(sizes, [e[name + "_stride"] for e in t], f[name + "_base"])
+        count = self.read("hbm", f["count_base"] // HBM_WINDOW, f["count_base"] % HBM_WINDOW * 8, "i32") if f["counted"] else None
+        if count is UNKNOWN or (f["scatter"] or f["list"]) and f["counted"]:
+            raise Faulty("no count")
         for x, y, z in zip(step("source"), step("destination"), step("list")):
             element = self.read(of[0], z // of[1], z % of[1] * 8, "i32")
             if element is UNKNOWN or element % f["unit"] or not 0 <= element // f["unit"] < f["positions"]:
                 raise Faulty("no row")
             moved = element // f["unit"] * f["stride"]
+            taken = not f["counted"] or f["first"] + (z % HBM_WINDOW - f["list_base"] % HBM_WINDOW) // 4 < count
             x, y = (x, y + moved) if f["scatter"] else (x + moved, y)
             for address, (space, window, limit) in ((x, source), (y, destination)):
                 if address < 0 or address % window + f["packet_bytes"] > limit:
@@ -410,7 +418,7 @@ class Machine:
                 if cell is None:
                     self.cells.pop(key, None)
                 else:
-                    self.cells[key] = cell
+                    self.cells[key] = cell if taken else (0, *cell[1:])
 
     def active(self, u):
         for chip in range(CHIPS):

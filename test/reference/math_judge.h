@@ -445,6 +445,8 @@ static inline void judge_assign(judge_walk *w)
         const einsum_tensor *a = &w->e->tensors[w->s->sources[0]];
         int64_t from = judge_element(w, EINSUM_A);
         w->outside += from < 0;
+        if (w->s->counted && judge_element(w, EINSUM_B) % w->s->count_span >= judge_source(w, w->s->source_count - 1).i)
+            from = -1;
         code = from < 0 ? 0 : judge_load(a->dtype, w->tensors[w->s->sources[0]], from);
         if (a->dtype != dst->dtype)
             code = judge_narrow(dst->dtype, judge_widen(a->dtype, code));

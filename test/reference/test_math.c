@@ -670,14 +670,19 @@ START_TEST(random_gathers)
         dtype type = random_dtype(), to = random_below(2) || !judge_is_float(type) ? type : DTYPE_F32;
         uint32_t a = add_tensor(&p, type, random_below(2) ? "FB" : "BF", true),
                  at = add_tensor(&p, index_types[random_below(3)], random_below(3) ? "A" : "AB", true);
-        uint32_t dst = add_tensor(&p, to, random_below(2) ? "AB" : "BA", true);
+        uint32_t dst = add_tensor(&p, to, random_below(2) ? "AB" : "BA", true), count = add_tensor(&p, DTYPE_I32, "", true);
         add_statement(&p, MATH_GATHER, dst);
         random_digits(&p, true, 'A');
         random_digits(&p, true, 'B');
         source(&p, a);
         int64_t unit = 1 + random_below(p.axes[5].size);
         add_index(&p, at, 'F', unit);
+        p.s->counted = random_below(2);
+        p.s->count_span = einsum_tensor_elements(&p.e, at) / (random_below(2) ? p.axes[0].size : 1);
+        if (p.s->counted)
+            source(&p, count);
         storage s = new_storage(&p);
+        judge_store(DTYPE_I32, s.tensors[count], 0, (uint32_t)(random_below(p.s->count_span + 4) - 2));
         fill_indices(&p, &s, at, (p.axes[5].size - 1) / unit + 1);
         outside += check_on(&p, &s, false, true);
         free_storage(&s);

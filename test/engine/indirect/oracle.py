@@ -2,7 +2,7 @@
 """Gathers and scatters, cell by cell: out[d, p] = table[position(d), p], dest[position(d), p] = updates[d, p], the last of equal ones stays.
 
 Random tables (the indexed axis outermost, between payload axes, a digit of an axis, several axes), lists in HBM and DM, byte offsets and row
-numbers, payload and list spread over clusters, slices and elements. The rule is read off the statement above, position by position; map(i) is
+numbers, payload and list spread over clusters, slices and elements, and fronts of a list whose length a number in HBM says. The rule is read off the statement above, position by position; map(i) is
 meaning.py's. Elements of the list that name no row must stop the run.
 Usage: oracle.py [COUNT [SEED]]; VISA_LONG=1: many more."""
 import os
@@ -117,6 +117,7 @@ def make(rng, number):
     numbers = lambda maps, start: {c: cells.wrap(start + 3 * i, dtype) for i, c in enumerate(cells.logical(cells.named(maps, axes), axes))}
     index_port = cells.Port("list", "i32", [chip_list, domain], index)
     of = lambda c, d: index[(c if own_list else 0) + d] // unit
+    front = rng.choice((-3, 0, 1, len(entries) - 1, len(entries), len(entries) + 2, rng.randrange(len(entries) + 1))) if release == "0.9" and not scatter and rng.random() < 0.4 else None
     # With the axis' own name in the list, a row of the table and a place in the list have the same codes.
     if scatter:
         dest, source = cells.Port("t", dtype, [r.chip, ", ".join(r.element)]), cells.Port("x", dtype, [r.chip, flat])
@@ -140,10 +141,12 @@ def make(rng, number):
             for d in entries:
                 for p in payload:
                     if not wrong:
-                        expected[c + d + p] = port.cells[c + rows[of(c, d)] + p]
+                        expected[c + d + p] = port.cells[c + rows[of(c, d)] + p] if front is None or entries.index(d) < front else 0
         lines = ""
+        number_type = ", n: &HbmScalar<i32>" if front is not None else ""
         if release == "0.9":
-            call = f"t.gather::<m![{run}], m![{pay}]>().by_byte_offsets::<m![{domain}]>(&list).to_dm(&mut d.tdma)"
+            counted = ".sparse_prefix(n.to_spm(&mut d.tdma))" if front is not None else ""
+            call = f"t.gather::<m![{run}], m![{pay}]>().by_byte_offsets::<m![{domain}]>(&list){counted}.to_dm(&mut d.tdma)"
         elif in_dm:
             *outer, last = r.domain
             if r.sizes[last] % 2 == 0 and len(entries) <= 512 and rng.random() < 0.6:
@@ -154,10 +157,11 @@ def make(rng, number):
             call = "t.dma_gather_unscaled(&l)"
         else:
             call = "t.dma_gather_scaled(list)"
-        source_text = (f"axes![{decl}];\n#[device(chip = {r.chips})]\nfn f(d: &mut {device}, t: &{table_type}, list: &{list_type}) -> {flat_type} {{\n{lines}"
+        source_text = (f"axes![{decl}];\n#[device(chip = {r.chips})]\nfn f(d: &mut {device}, t: &{table_type}, list: &{list_type}{number_type}) -> {flat_type} {{\n{lines}"
                        f"    let a: {local} = {call};\n    a.to_hbm(&mut d.tdma)\n}}\n")
-        kernel = cells.Kernel(f"{number}", source_text, r.sizes, [port, index_port], out, expected)
-    kind = f"{'scatter' if scatter else 'gather'} {r.form}{' in DM' if in_dm else ''}"
+        inputs = [port, index_port] + ([cells.Port("n", "i32", ["1"], {0: front})] if front is not None else [])
+        kernel = cells.Kernel(f"{number}", source_text, r.sizes, inputs, out, expected)
+    kind = f"{'scatter' if scatter else 'gather'} {r.form}{' in DM' if in_dm else ''}{', its front' if front is not None else ''}"
     return kind, wrong, kernel
 
 

@@ -1,0 +1,36 @@
+/* Numbers that a launch gives: `HbmScalar<T>`.
+ *
+ * The one idea: such a parameter is a port of one element in HBM, and what `to_spm` gives of it is no constant but a way to read that
+ * element when the kernel runs. A type that the machine's element types lack is its bytes: u32 an i32 of the same bits, what has 64 bits
+ * two of them, the low half first. */
+#ifndef VISA_FRONTEND_RUNNING_H
+#define VISA_FRONTEND_RUNNING_H
+
+#include "frontend/scope.h"
+
+/* What an HbmScalar can be of. */
+typedef struct run_type {
+    const char *name;
+    unsigned bits;
+    bool is_signed, is_bool;
+} run_type;
+
+/* The number of a port. */
+typedef struct run_number {
+    op *port;
+    const run_type *type; /* as it is now, after casts */
+} run_number;
+
+/* `segment`: HbmScalar<T>. NULL: diagnosed. */
+const run_type *run_type_of(scope *s, const ast *segment);
+/* The port's tensor, in the HBM of so many chips. */
+bool run_type_tensor(scope_context *c, const run_type *t, const char *name, int64_t chips, tensor *out);
+const run_number *run_number_new(arena *a, const run_type *t, op *port);
+/* The tensor, where the number is its only element and an i32; else NULL. */
+op *run_number_count(const run_number *n);
+/* The same for a usize that an i32 says as well: of 32 bits, and a negative one is past every end. */
+op *run_number_position(const run_number *n);
+/* The number by `as`; NULL: `type` is none of these. */
+const run_number *run_number_cast(arena *a, const run_number *n, const char *type);
+
+#endif
