@@ -95,7 +95,10 @@ def check_colour(name):
 def check_verdict(name, refused, run):
     """Type check, tables, binary and, with `run`, the simulation accept the same texts."""
     for emit in ("ir", "tables", "json", "bin"):
-        expect((visac(name, f"--emit={emit}", "-o", os.devnull).status == 1) == refused, name, f"--emit={emit} has another verdict than the others")
+        done = visac(name, f"--emit={emit}", "-o", os.devnull)
+        if b"[E-STEP-OPTION]" in done.err and not refused:  # a stream program, which has no such output
+            continue
+        expect((done.status == 1) == refused, name, f"--emit={emit} has another verdict than the others")
     if not run:
         return
     check = visac(name, "--check")
