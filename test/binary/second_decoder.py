@@ -4,6 +4,7 @@ It takes the commands' tables out of isa.md itself, so what it can decode is wha
 einsum and lines follow format.md by hand. `decode(bytes)` gives the dump that format.md describes under "The dump as JSON",
 or raises Refused. It shares no line and no table with codegen/.
 """
+import math
 import os
 import re
 import struct
@@ -783,6 +784,7 @@ class Step:
         self.operators = {int(r[1], 16): r for r in rows["operator/code"]}
         self.functions = {0: "", **{int(r[1]): r[0] for r in rows["function/code"]}}
         self.numbers = rows["operator/function"]
+        self.formula = {int(r[1]): (r[0], int(r[2])) for r in rows["in a function of your own/code"]}
 
     def of(self, operator, function, slots):
         """The numbers of a node by name."""
@@ -831,6 +833,38 @@ def step_tensor(words, isa):
             "columns": columns, "shape": [words.next() for _ in range(bits(head, 48, 63))]}
 
 
+def step_float(words):
+    """A finite number, or None."""
+    word = words.next()
+    need(word < 1 << 32, "a number of a function")
+    value = struct.unpack("<f", struct.pack("<I", word))[0]
+    return value if math.isfinite(value) else None
+
+
+def step_instruction(words, step, at, leaves):
+    head = words.next()
+    need(bits(head, 0, 15) in step.formula, "an instruction")
+    operation, count = step.formula[bits(head, 0, 15)]
+    given = [bits(head, low, low + 15) for low in (16, 32, 48)]
+    out = {"operation": operation, "operands": given[:1 if operation == "value" else count]}
+    need(not any(given[len(out["operands"]):]), "an operand that is not used")
+    need(all(g < (leaves if operation == "value" else at) for g in out["operands"]), "an operand of an instruction")
+    number = step_float(words)
+    return {**out, "number": number} if operation == "number" else out
+
+
+def step_formula(words, step, folds):
+    head = words.next()
+    count, results, states, values = (bits(head, low, low + 15) for low in (0, 16, 32, 48))
+    need(1 <= count <= 4096 and 1 <= results <= 16 and 1 <= values <= 16 and states == (results if folds else 0), "a function of its own")
+    out = {"results": [words.next() for _ in range(results)]}
+    need(all(r < count for r in out["results"]), "a result")
+    out["instructions"] = [step_instruction(words, step, i, states + values) for i in range(count)]
+    out["states"] = [{"rows": words.next(), "columns": words.next(), "value": step_float(words)} for _ in range(states)]
+    need(all(1 <= s[side] <= 1 << 20 for s in out["states"] for side in ("rows", "columns")), "a state")
+    return out
+
+
 def step_node(words, step):
     head, counts, name, compute = (words.next() for _ in range(4))
     need(bits(head, 0, 15) in step.operators and bits(head, 16, 31) in step.functions and not bits(head, 57, 63), "a node")
@@ -838,6 +872,7 @@ def step_node(words, step):
     stored = operator in ("linear_load", "linear_store", "random_load", "random_store")
     out = {"name": words.name(bits(name, 0, 31)), "operator": operator, "line": bits(name, 32, 63), "function": function,
            "kernel": words.name(words.next()) if function == "kernel" else None,
+           **({"formula": step_formula(words, step, operator in ("accum", "scan"))} if function == "formula" else {}),
            "flops_per_cycle": compute, "written_back": bool(bits(head, 56, 56)),
            "tensor": bits(head, 32, 47) if stored else None, "numbers": step.of(operator, function, [signed(words.next()) for _ in range(4)])}
     inputs = [(words.next(), words.next()) for _ in range(bits(counts, 0, 31))]

@@ -54,7 +54,7 @@ static void put_functions(strbuf *s)
 
 static void put_formulas(strbuf *s)
 {
-    strbuf_puts(s, "| in a function of your own | code | FLOPs | gives |\n|---|---|---|---|\n");
+    strbuf_puts(s, "| in a function of your own | code | operands | FLOPs | gives |\n|---|---|---|---|---|\n");
     for (uint64_t i = 0; step_formula_row_of(i); i++) {
         const step_formula_row *row = step_formula_row_of(i);
         static const char *const of[] = {"",
@@ -63,7 +63,7 @@ static void put_formulas(strbuf *s)
                                          " for each element that is taken",
                                          " for each product",
                                          " for each product"};
-        strbuf_printf(s, "| `%s` | %u | %" PRId64 "%s | %s |\n", row->name, (unsigned)row->op, row->flops, of[row->rule], row->summary);
+        strbuf_printf(s, "| `%s` | %u | %u | %" PRId64 "%s | %s |\n", row->name, (unsigned)row->op, (unsigned)row->operands, row->flops, of[row->rule], row->summary);
     }
     strbuf_puts(s, "\n");
 }

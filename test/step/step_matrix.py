@@ -43,7 +43,7 @@ VISAC = {
     "--samples=2": USAGE, "--certificate=FILE": USAGE, "--seed=2": BYTES, "--max-cycles=5": BYTES, "--kernel=PROGRAM": BYTES, "--dialect=0.9": BYTES,
     "--target=rngd": BYTES, "--print-after=infer": BYTES, "--print-after-all": BYTES, "--time-report": BYTES, "--max-steps=0": BYTES,
     "--max-bytes=0": BYTES, "--from-markdown": None, "-Wall": BYTES, "-Werror": BYTES, "-ferror-limit=3": BYTES, "--diagnostics-format=json": BYTES,
-    "--color=never": BYTES, "--explain=E-STEP-OPTION": TEXT, "--version": TEXT, "--help": TEXT, "diff": None, "tune": None,
+    "--color=never": BYTES, "--explain=E-STEP-OPTION": TEXT, "--version": TEXT, "--help": TEXT, "--apply": USAGE, "diff": None, "tune": None,
 }
 RUN = {
     "--input": TEXT, "--output": NOTHING, "--check": None, "--check=numbers": None, "--check=algebra": None, "--samples=2": USAGE,
