@@ -166,29 +166,63 @@ bool tune_plan_complete(const target *t, const tune_question *q, tune_plan *p)
 
 /* ---- how long the pieces take ---- */
 
-/* A copy between HBM and DM of `pieces` contiguous runs of `bytes`, spread over `dmns` DMNs. A store: to so many
- * blocks of HBM, each of one channel; a load: 0. */
-static int64_t copy_cycles(const target *t, int64_t pieces, int64_t bytes, int64_t dmns, int64_t blocks, bool aligned)
+/* Of the slices that work, those in the `window` neighbours that have most: under one DMN, or those of one DMA engine. */
+static int64_t slices_within(const target *t, const tune_plan *p, int64_t window)
 {
-    int64_t block = t->hbm_block_bytes, requests = pieces * ceil_div(bytes, t->dma_request_bytes),
-            dmn = ceil_div(pieces, dmns) * ceil_div(bytes, t->dmn_bytes_per_cycle);
-    bool store = blocks > 0;
-    int64_t partial = !store ? 0 : bytes < block ? pieces : aligned && bytes % block == 0 ? 0 : 2 * pieces;
-    int64_t burst = block / t->hbm_burst_bytes * t->hbm_burst_millicycles;
-    int64_t channel = partial * burst / 1000 * t->hbm_partial_write_factor / smaller(t->hbm_channels, larger(1, blocks)) +
-                      pieces * bytes / t->hbm_bytes_per_cycle;
-    return t->dma_startup_cycles + larger(ceil_div(requests, larger(1, dmns / t->dma_dmns_per_engine)), larger(dmn, channel));
+    int64_t columns = p->split[TUNE_COLUMN].slice;
+    int64_t group = t->slices_per_cluster / (p->split[TUNE_BATCH].slice * p->split[TUNE_ROW].slice); /* with the same rows */
+    return group < window ? window / group * columns : smaller(columns, ceil_div(window, p->idle_inside));
 }
 
-/* DMNs that the slices of a copy lie in. */
-static int64_t dmns_of(const target *t, const tune_plan *p, bool spread)
+/* A copy between HBM and DM: what a slice has of it, and what of HBM it touches. */
+typedef struct copy {
+    int64_t pieces, bytes; /* contiguous runs of a slice, of so many bytes */
+    int64_t blocks;        /* of HBM, that are touched once or more: each is of one channel */
+    bool store, aligned;   /* aligned: pieces begin where blocks do */
+} copy;
+
+/* The busiest channel: runs of a load are cut into bursts, those of a store write blocks in whole or in part. */
+static int64_t channel_millicycles(const target *t, const copy *c, int64_t pieces)
 {
-    int64_t slices = slices_of(p), all = t->slices_per_cluster / t->dm_slices_per_dmn;
-    int64_t of_cluster = spread && p->idle_inside > 1 ? (smaller(slices, all)) : larger(1, slices / t->dm_slices_per_dmn);
-    const tune_split *outer = &p->split[TUNE_ROW];
-    if (p->idle_inside <= 1 && slices < t->slices_per_cluster)
-        of_cluster = larger(of_cluster, smaller(outer->slice * p->split[TUNE_BATCH].slice, all));
-    return of_cluster * clusters_of(p);
+    int64_t block = t->hbm_block_bytes, whole = block / t->hbm_burst_bytes * t->hbm_burst_millicycles, blocks = larger(1, c->blocks);
+    if (!c->store || (c->aligned && c->bytes % block == 0))
+        return ceil_div(blocks, t->hbm_channels) * ceil_div(pieces * ceil_div(c->bytes, t->hbm_burst_bytes), blocks) *
+               t->hbm_burst_millicycles;
+    int64_t in_two = c->bytes >= block ? pieces : block % c->bytes != 0 ? ceil_div(pieces * c->bytes, block) : 0;
+    blocks = smaller(blocks, pieces + in_two);
+    return ceil_div(blocks, t->hbm_channels) * ceil_div(pieces + in_two, blocks) * whole * t->hbm_partial_write_factor;
+}
+
+/* Every DMN delivers to its slices, every DMA engine makes the requests of its two DMNs, every channel has its blocks; the slowest. */
+static int64_t copy_cycles(const target *t, const tune_plan *p, const copy *c)
+{
+    int64_t engine =
+        c->pieces * slices_within(t, p, t->dm_slices_per_dmn * t->dma_dmns_per_engine) * ceil_div(c->bytes, t->dma_request_bytes);
+    int64_t dmn = c->pieces * slices_within(t, p, t->dm_slices_per_dmn) * ceil_div(c->bytes, t->dmn_bytes_per_cycle);
+    int64_t channel = ceil_div(channel_millicycles(t, c, c->pieces * slices_of(p) * clusters_of(p)), 1000);
+    return t->dma_startup_cycles + larger(engine, larger(dmn, channel));
+}
+
+/* Blocks that `rows` rows of `row_bytes` touch, of each `bytes` next to each other. */
+static int64_t blocks_of(const target *t, int64_t rows, int64_t bytes, int64_t row_bytes)
+{
+    return row_bytes <= t->hbm_block_bytes || bytes == row_bytes ? ceil_div(rows * row_bytes, t->hbm_block_bytes)
+                                                                 : rows * ceil_div(bytes, t->hbm_block_bytes);
+}
+
+/* Positions of a kept axis in one iteration. */
+static int64_t loaded_at_once(const tune_question *q, const tune_plan *p, tune_role role)
+{
+    return smaller(q->size[role], p->split[role].padded / p->split[role].loop);
+}
+
+/* Of an operand, in a load. */
+static int64_t blocks_of_load(const target *t, const tune_question *q, const tune_plan *p, tune_role role, bool turned)
+{
+    int64_t batches = loaded_at_once(q, p, TUNE_BATCH), kept = loaded_at_once(q, p, role),
+            sums = smaller(q->size[TUNE_SUM], tune_sum_part(p));
+    return turned ? blocks_of(t, batches * sums, bytes_of(q->type, kept), bytes_of(q->type, q->size[role]))
+                  : blocks_of(t, batches * kept, bytes_of(q->type, sums), bytes_of(q->type, q->size[TUNE_SUM]));
 }
 
 typedef struct piece_times {
@@ -199,25 +233,24 @@ typedef struct piece_times {
 static int64_t run_of(int64_t row_bytes, int64_t rows, bool whole_rows, int64_t *pieces)
 {
     enum { PACKET_MAX = 4096 };
-    int64_t run = row_bytes, joined = 1;
-    while (whole_rows && joined * 2 <= rows && rows % (joined * 2) == 0 && run * 2 <= PACKET_MAX) {
-        run *= 2;
-        joined *= 2;
-    }
+    int64_t joined = whole_rows ? larger(1, smaller(rows, PACKET_MAX / larger(1, row_bytes))) : 1;
+    while (rows % joined != 0)
+        joined--;
     *pieces = rows / joined;
-    return run;
+    return row_bytes * joined;
 }
 
-/* The same of a tensor that lies turned: `tile` positions of its kept axis follow each other, `sums` times. */
-static int64_t run_of_turned(const tune_question *q, const tune_split *s, int64_t tile, int64_t sums, int64_t *pieces)
+/* The same of a tensor that lies turned: `tile` positions of its kept axis follow each other, `sums` times. Slices that share rows have
+ * every so manyth of them. */
+static int64_t run_of_turned(const tune_question *q, const tune_split *s, int64_t tile, int64_t sums, bool shared, int64_t *pieces)
 {
-    return run_of(bytes_of(q->type, tile), sums, s->padded == tile, pieces);
+    return run_of(bytes_of(q->type, tile), sums, s->padded == tile && !shared, pieces);
 }
 
 /* Through the Transpose Engine, and around rings of `gather` slices where there are some. */
 static int64_t turn_cycles(const target *t, const tune_question *q, int64_t tile, int64_t sums, int64_t gather)
 {
-    int64_t fill = 16, in = tile * sums / tune_turn_columns(q, tile), out = tile * sums / tune_turn_rows(t, q);
+    int64_t fill = 4, in = tile * sums / tune_turn_columns(q, tile), out = tile * sums / tune_turn_rows(t, q);
     return fill + larger(gather > 1 ? in * gather : in, out);
 }
 
@@ -228,11 +261,10 @@ static int64_t stored_at_once(const tune_question *q, const tune_plan *p, tune_r
     return smaller(q->size[role], s->cluster * tune_cluster_stride(p, role));
 }
 
-/* Blocks of HBM that a store writes to in part: of a vector those that it covers; rows are taken to lie apart. */
 static int64_t blocks_of_store(const target *t, const tune_question *q, const tune_plan *p)
 {
-    bool is_vector = q->size[TUNE_BATCH] * q->size[TUNE_ROW] == 1;
-    return is_vector ? ceil_div(bytes_of(q->out_type, stored_at_once(q, p, TUNE_COLUMN)), t->hbm_block_bytes) : INT64_MAX;
+    int64_t rows = stored_at_once(q, p, TUNE_BATCH) * stored_at_once(q, p, TUNE_ROW);
+    return blocks_of(t, rows, bytes_of(q->out_type, stored_at_once(q, p, TUNE_COLUMN)), bytes_of(q->out_type, q->size[TUNE_COLUMN]));
 }
 
 /* A pass over values in DM, after the one that the sums go through; and copies of its operands, those of columns once with the weights. */
@@ -250,28 +282,33 @@ static void add_epilogue(const target *t, const tune_question *q, const tune_pla
     }
     for (size_t i = 0; i < q->extra_count; i++) {
         const tune_extra *one = &q->extras[i];
-        int64_t all = slices_of(p) * clusters_of(p), pieces = one->has[TUNE_ROW] && one->has[TUNE_COLUMN] ? p->split[TUNE_ROW].tile : 1,
-                bytes = bytes_of(one->type, elements_of_extra(one, p) / pieces);
-        *(one->has[TUNE_ROW] ? &x->row_extras : &x->column_extras) += copy_cycles(t, pieces * all, bytes, dmns_of(t, p, true), 0, true);
+        int64_t pieces = one->has[TUNE_ROW] && one->has[TUNE_COLUMN] ? p->split[TUNE_ROW].tile : 1, elements = 1;
+        for (int role = TUNE_BATCH; role < TUNE_SUM; role++)
+            elements *= one->has[role] ? loaded_at_once(q, p, (tune_role)role) : 1;
+        copy of = {.pieces = pieces,
+                   .bytes = bytes_of(one->type, elements_of_extra(one, p) / pieces),
+                   .blocks = ceil_div(bytes_of(one->type, elements), t->hbm_block_bytes)};
+        *(one->has[TUNE_ROW] ? &x->row_extras : &x->column_extras) += copy_cycles(t, p, &of);
     }
 }
 
 static piece_times times_of(const target *t, const tune_question *q, const tune_plan *p)
 {
     const tune_split *row = &p->split[TUNE_ROW], *column = &p->split[TUNE_COLUMN];
-    int64_t clusters = clusters_of(p), slices = slices_of(p), k = p->sum_loop > 1 ? tune_sum_part(p) : q->size[TUNE_SUM],
-            packets = tune_sum_part(p) / p->packet, tiles = column->tile / p->lanes, flits = p->packet / p->flit, pieces;
+    int64_t k = p->sum_loop > 1 ? tune_sum_part(p) : q->size[TUNE_SUM], packets = tune_sum_part(p) / p->packet,
+            tiles = column->tile / p->lanes, flits = p->packet / p->flit, pieces;
     bool whole = p->sum_padded == k;
     int64_t part = bytes_of(q->type, p->ring_sums > 1 ? tune_sum_part(p) / p->ring_sums : k);
     piece_times x;
     int64_t run = run_of(part, row->tile / p->ring_rows, whole && p->ring_sums == 1, &pieces);
     if (q->turned[q->stream])
-        run = run_of_turned(q, row, row->tile / p->ring_rows, tune_sum_part(p) / p->ring_sums, &pieces);
-    x.rows = copy_cycles(t, pieces * slices * clusters, run, dmns_of(t, p, true), 0, true);
+        run = run_of_turned(q, row, row->tile / p->ring_rows, tune_sum_part(p) / p->ring_sums, false, &pieces);
+    x.rows = copy_cycles(t, p, &(copy){.pieces = pieces, .bytes = run, .blocks = blocks_of_load(t, q, p, TUNE_ROW, q->turned[q->stream])});
     run = run_of(bytes_of(q->type, k), column->tile, whole, &pieces);
     if (q->turned[q->weights])
-        run = run_of_turned(q, column, column->tile * p->gather, tune_sum_part(p) / p->gather, &pieces);
-    x.weights = copy_cycles(t, pieces * slices * clusters, run, dmns_of(t, p, true), 0, true);
+        run = run_of_turned(q, column, column->tile * p->gather, tune_sum_part(p) / p->gather, p->gather > 1, &pieces);
+    x.weights =
+        copy_cycles(t, p, &(copy){.pieces = pieces, .bytes = run, .blocks = blocks_of_load(t, q, p, TUNE_COLUMN, q->turned[q->weights])});
     x.store_weights = bytes_of(q->type, column->tile * tune_sum_part(p)) / (p->main_weights ? t->flit_bytes : t->flit_bytes / 4);
     x.turn_rows = !q->turned[q->stream] ? 0 : turn_cycles(t, q, row->tile / p->ring_rows, tune_sum_part(p) / p->ring_sums, 1);
     x.turn_weights = !q->turned[q->weights] ? 0 : turn_cycles(t, q, column->tile, tune_sum_part(p), p->gather);
@@ -279,14 +316,16 @@ static piece_times times_of(const target *t, const tune_question *q, const tune_
             ring = p->rings ? row->tile * packets * flits * (p->idle_inside > 1 ? p->idle_inside : 1) : 0;
     x.multiply = 9 + larger(in, larger(out, ring)) + (row->tile == 1 && row->loop == 1 ? out : 0);
     add_epilogue(t, q, p, out, &x);
-    x.regroup = p->regroup > 1 ? out * p->regroup : 0;
+    int64_t most = t->flit_bytes * 8 / dtype_row_of(q->out_type)->bits;
+    x.regroup = p->regroup > 1 ? row->tile * column->tile / largest_divisor(column->tile, most) * p->regroup : 0;
     int64_t side_by_side = p->results_stay ? column->tile * column->loop : column->tile * p->regroup,
             piece = bytes_of(q->out_type, side_by_side), columns = q->size[TUNE_COLUMN];
-    bool all = column->padded == column->tile && column->padded == columns;
+    bool all = column->padded == side_by_side && column->padded == columns;
     int64_t rows = row->tile / p->regroup;
     run = run_of(piece, rows, all, &pieces);
     bool aligned = bytes_of(q->out_type, columns) % t->hbm_block_bytes == 0 || (all && run % t->hbm_block_bytes == 0);
-    x.store = copy_cycles(t, pieces * slices * clusters, run, dmns_of(t, p, true), blocks_of_store(t, q, p), aligned);
+    x.store =
+        copy_cycles(t, p, &(copy){.pieces = pieces, .bytes = run, .blocks = blocks_of_store(t, q, p), .store = true, .aligned = aligned});
     return x;
 }
 
