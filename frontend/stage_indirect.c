@@ -157,6 +157,7 @@ value stage_make_sparse_prefix(const stage_call *call)
     const char *help = p->writes                         ? "give the scatter a list of the rows that it writes"
                        : p->list && p->said.by_positions ? "multiply the row numbers by the bytes of a row and keep the list in HBM"
                        : !p->list                        ? "write .by_byte_offsets::<Domain>(&index) in front of it"
+                       : p->count                        ? "remove one of the two"
                                                          : NULL;
     p->count = run_number_count(n->run);
     if (!wrong && !p->count) {
