@@ -4,6 +4,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "runtime/step/mathematics_formula.h"
 #include "runtime/tensor/numeric.h"
 
 static const double f32_half = 0x1p-24;     /* of a rounding to f32, relative */
@@ -295,6 +296,10 @@ static uint32_t operands(const mathematics *m, const nested_value *const *in, ui
 const nested_value *mathematics_map(mathematics *m, const nested_value *const *in, uint32_t count)
 {
     const nested_value *v[OPERANDS];
+    if (m->node->fn == STEP_FN_FORMULA) {
+        const nested_value *results = mathematics_formula(m, NULL, in, count);
+        return results ? mathematics_formula_shown(m, results) : NULL;
+    }
     count = operands(m, in, count, 0, v);
     switch (m->node->fn) {
     case STEP_FN_IDENTITY: return v[0];
@@ -327,6 +332,8 @@ const nested_value *mathematics_map(mathematics *m, const nested_value *const *i
 const nested_value *mathematics_fold(mathematics *m, const nested_value *accumulator, const nested_value *const *in, uint32_t count)
 {
     const nested_value *v[OPERANDS], *a = accumulator;
+    if (m->node->fn == STEP_FN_FORMULA)
+        return mathematics_formula(m, a, in, count);
     operands(m, in, count, 1, v);
     switch (m->node->fn) {
     case STEP_FN_SIGNAL: return address(m, 0);
@@ -347,6 +354,8 @@ const nested_value *mathematics_fold(mathematics *m, const nested_value *accumul
 
 const nested_value *mathematics_shown(mathematics *m, const nested_value *accumulator)
 {
+    if (m->node->fn == STEP_FN_FORMULA)
+        return mathematics_formula_shown(m, accumulator ? accumulator : mathematics_formula_begin(m));
     if (m->type->kind == STEP_ADDRESS)
         return accumulator ? accumulator : address(m, 0);
     if (accumulator)

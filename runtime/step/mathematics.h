@@ -10,7 +10,8 @@
 
 typedef struct mathematics {
     const step_node *node;
-    const step_type *type; /* of the result */
+    const step_type *type;  /* of the result */
+    const step_type *types; /* of the program */
     arena *arena;
     const char *why; /* it says nothing of this node */
 } mathematics;

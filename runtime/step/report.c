@@ -46,7 +46,8 @@ static bool computes(const step_node *n)
     case STEP_FN_MATMUL_T:
     case STEP_FN_MATMUL_ADD:
     case STEP_FN_MATMUL_T_ADD:
-    case STEP_FN_ROW_SUM_ADD: return true;
+    case STEP_FN_ROW_SUM_ADD:
+    case STEP_FN_FORMULA: return true;
     default: return false;
     }
 }

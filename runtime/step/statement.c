@@ -458,7 +458,8 @@ enum { OPERANDS = 4 };
 
 static mathematics about(const statements *s, const step_node *n)
 {
-    return (mathematics){.node = n, .type = &program_of(s)->types[n->outputs[0].type], .arena = s->arena};
+    const step_type *types = program_of(s)->types;
+    return (mathematics){.node = n, .type = &types[n->outputs[0].type], .types = types, .arena = s->arena};
 }
 
 /* The values at place v of all inputs; a pair is opened for a kernel. */

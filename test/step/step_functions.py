@@ -1,10 +1,11 @@
 """Functions of tiles that a program brings along: random closures and #[stream] functions, as map, accum and scan, with tuples, numbers and pairs,
-against an evaluation in Python of the same expressions; FLOPs as derived against those counted; values against --timing-only in time; what is
+against an evaluation in Python of the same expressions, and judged (--check); FLOPs as derived against those counted; values against --timing-only in time; what is
 refused. VISA_LONG=1: 20,000 programs."""
 import json
 import math
 import os
 import random
+import re
 import struct
 import subprocess
 import sys
@@ -149,6 +150,20 @@ def tool(*command):
     return subprocess.run([f"{BIN}/{command[0]}", *command[1:]], capture_output=True, text=True)
 
 
+JUDGED = {"programs": 0, "numbers": 0, "anything": 0}
+
+
+def judged(text, outputs):
+    """Counts what a verdict compared."""
+    lines = re.findall(r"^\w+: (\d+) values are what the graph's mathematics gives(?:.*; (\d+) of them may be anything)?", text, re.M)
+    if len(lines) != outputs:
+        return f"the judge says: {text}"
+    JUDGED["programs"] += 1
+    JUDGED["numbers"] += sum(int(n) for n, _ in lines)
+    JUDGED["anything"] += sum(int(n or 0) for _, n in lines)
+    return None
+
+
 def program(rng):
     """A program with a map, and a fold or a scan, of functions of its own: (text, sizes of x, y, w, the functions)."""
     sizes = {n: (rng.choice([1, 2, 3, 4]), rng.choice([1, 2, 3, 4])) for n in "xyw"}
@@ -211,9 +226,12 @@ def try_one(folder, rng):
         with open(os.path.join(folder, n + ".json"), "w") as f:
             json.dump(tokens, f)
         command += ["--input", f"{n}={folder}/{n}.json"]
-    done = tool(*command, "--report=json", "--output", f"out0={folder}/a.json", "--output", f"out1={folder}/b.json")
+    done = tool(*command, "--check", "--report=json", "--output", f"out0={folder}/a.json", "--output", f"out1={folder}/b.json")
     if done.returncode != 0:
         return f"run: {done.stderr}\n{text}"
+    problem = judged(done.stderr, 2)
+    if problem:
+        return f"{problem}\n{text}"
     report, made, folded = json.loads(done.stdout), [], []
     largest = 0
     for x, y, w in zip(*(tiles[n] for n in "xyw")):
@@ -287,9 +305,10 @@ def decoder_layer(folder, rng):
         with open(f"{folder}/{name}.raw", "wb") as f:
             f.write(struct.pack(f"<{sum(len(r) for m in values for r in m)}f", *(v for m in values for r in m for v in r)))
         command += ["--input", f"{name}={folder}/{name}.raw"]
-    done = tool(*command)
-    if done.returncode != 0:
-        return done.stderr
+    done = tool(*command, "--check")
+    problem = done.stderr if done.returncode != 0 else judged(done.stdout + done.stderr, 1)
+    if problem:
+        return problem
     with open(f"{folder}/y.raw", "rb") as f:
         ours = [v[0] for v in struct.iter_unpack("<f", f.read())]
     theirs = []
@@ -379,6 +398,9 @@ def main():
             done = tool("visac", path, "-o", os.path.join(folder, "r.bin"))
             if done.returncode != 1 or (f"[{rule}]" not in done.stderr and "[E-STEP-TYPE]" not in done.stderr):
                 failures.append(f"{body}: status {done.returncode}, no {rule}: {done.stderr}")
+    if JUDGED["anything"] * 20 > JUDGED["numbers"]:
+        failures.append("the judge leaves more than one number of twenty open")
+    print("step_functions: {programs} programs judged, {numbers} numbers, of which {anything} may be anything".format(**JUDGED))
     print(f"step_functions: {COUNT} programs, {len(REFUSED)} refusals, {len(failures)} fail")
     for f in failures:
         print(f)
