@@ -178,6 +178,7 @@ static int64_t slices_within(const target *t, const tune_plan *p, int64_t window
 typedef struct copy {
     int64_t pieces, bytes; /* contiguous runs of a slice, of so many bytes */
     int64_t blocks;        /* of HBM, that are touched once or more: each is of one channel */
+    int64_t stored;        /* bytes, all together */
     bool store, aligned;   /* aligned: pieces begin where blocks do */
 } copy;
 
@@ -199,7 +200,8 @@ static int64_t copy_cycles(const target *t, const tune_plan *p, const copy *c)
     int64_t engine =
         c->pieces * slices_within(t, p, t->dm_slices_per_dmn * t->dma_dmns_per_engine) * ceil_div(c->bytes, t->dma_request_bytes);
     int64_t dmn = c->pieces * slices_within(t, p, t->dm_slices_per_dmn) * ceil_div(c->bytes, t->dmn_bytes_per_cycle);
-    int64_t channel = ceil_div(channel_millicycles(t, c, c->pieces * slices_of(p) * clusters_of(p)), 1000);
+    int64_t pieces = c->pieces * slices_of(p) * clusters_of(p); /* with padding, of which a store writes nothing */
+    int64_t channel = ceil_div(channel_millicycles(t, c, c->store ? smaller(pieces, ceil_div(c->stored, c->bytes)) : pieces), 1000);
     return t->dma_startup_cycles + larger(engine, larger(dmn, channel));
 }
 
@@ -247,6 +249,12 @@ static int64_t run_of_turned(const tune_question *q, const tune_split *s, int64_
     return run_of(bytes_of(q->type, tile), sums, s->padded == tile && !shared, pieces);
 }
 
+/* Of the padding after a whole sum that lies turned nothing is copied, and whole blocks are not turned. */
+static int64_t turned_sums(const tune_question *q, const tune_plan *p, int64_t sums, int64_t block)
+{
+    return sums == p->sum_padded ? round_up(q->size[TUNE_SUM], block) : sums;
+}
+
 /* Through the Transpose Engine, and around rings of `gather` slices where there are some. */
 static int64_t turn_cycles(const target *t, const tune_question *q, int64_t tile, int64_t sums, int64_t gather)
 {
@@ -261,10 +269,32 @@ static int64_t stored_at_once(const tune_question *q, const tune_plan *p, tune_r
     return smaller(q->size[role], s->cluster * tune_cluster_stride(p, role));
 }
 
+/* Of the result, in a store. */
 static int64_t blocks_of_store(const target *t, const tune_question *q, const tune_plan *p)
 {
     int64_t rows = stored_at_once(q, p, TUNE_BATCH) * stored_at_once(q, p, TUNE_ROW);
     return blocks_of(t, rows, bytes_of(q->out_type, stored_at_once(q, p, TUNE_COLUMN)), bytes_of(q->out_type, q->size[TUNE_COLUMN]));
+}
+
+static int64_t stored_bytes(const tune_question *q, const tune_plan *p)
+{
+    return bytes_of(q->out_type, stored_at_once(q, p, TUNE_BATCH) * stored_at_once(q, p, TUNE_ROW) * stored_at_once(q, p, TUNE_COLUMN));
+}
+
+/* Of an axis whose last slice or cluster has less than the others: that is a command of its own. */
+static int64_t commands_of(const tune_question *q, const tune_plan *p, tune_role role)
+{
+    const tune_split *s = &p->split[role];
+    int64_t parts = s->cluster * s->slice;
+    if (p->regroup > 1)
+        parts = role == TUNE_COLUMN ? parts / p->regroup : role == TUNE_ROW ? parts * p->regroup : parts;
+    return s->loop == 1 && parts > 1 && s->padded != q->size[role] ? 2 : 1;
+}
+
+static int64_t store_cycles(const target *t, const tune_question *q, const tune_plan *p, const copy *c)
+{
+    int64_t commands = commands_of(q, p, TUNE_BATCH) * commands_of(q, p, TUNE_ROW) * commands_of(q, p, TUNE_COLUMN);
+    return copy_cycles(t, p, c) + (commands - 1) * t->dma_startup_cycles;
 }
 
 /* A pass over values in DM, after the one that the sums go through; and copies of its operands, those of columns once with the weights. */
@@ -300,18 +330,22 @@ static piece_times times_of(const target *t, const tune_question *q, const tune_
     bool whole = p->sum_padded == k;
     int64_t part = bytes_of(q->type, p->ring_sums > 1 ? tune_sum_part(p) / p->ring_sums : k);
     piece_times x;
+    int64_t part_of_ring = tune_sum_part(p) / p->ring_sums, blocks = tune_turn_rows(t, q);
     int64_t run = run_of(part, row->tile / p->ring_rows, whole && p->ring_sums == 1, &pieces);
     if (q->turned[q->stream])
-        run = run_of_turned(q, row, row->tile / p->ring_rows, tune_sum_part(p) / p->ring_sums, false, &pieces);
+        run = run_of_turned(q, row, row->tile / p->ring_rows, turned_sums(q, p, part_of_ring, 1), false, &pieces);
     x.rows = copy_cycles(t, p, &(copy){.pieces = pieces, .bytes = run, .blocks = blocks_of_load(t, q, p, TUNE_ROW, q->turned[q->stream])});
     run = run_of(bytes_of(q->type, k), column->tile, whole, &pieces);
     if (q->turned[q->weights])
-        run = run_of_turned(q, column, column->tile * p->gather, tune_sum_part(p) / p->gather, p->gather > 1, &pieces);
+        run = run_of_turned(q, column, column->tile * p->gather, turned_sums(q, p, tune_sum_part(p), p->gather) / p->gather, p->gather > 1,
+                            &pieces);
     x.weights =
         copy_cycles(t, p, &(copy){.pieces = pieces, .bytes = run, .blocks = blocks_of_load(t, q, p, TUNE_COLUMN, q->turned[q->weights])});
     x.store_weights = bytes_of(q->type, column->tile * tune_sum_part(p)) / (p->main_weights ? t->flit_bytes : t->flit_bytes / 4);
-    x.turn_rows = !q->turned[q->stream] ? 0 : turn_cycles(t, q, row->tile / p->ring_rows, tune_sum_part(p) / p->ring_sums, 1);
-    x.turn_weights = !q->turned[q->weights] ? 0 : turn_cycles(t, q, column->tile, tune_sum_part(p), p->gather);
+    x.turn_rows = !q->turned[q->stream] ? 0 : turn_cycles(t, q, row->tile / p->ring_rows, turned_sums(q, p, part_of_ring, blocks), 1);
+    x.turn_weights = !q->turned[q->weights]
+                         ? 0
+                         : turn_cycles(t, q, column->tile, turned_sums(q, p, tune_sum_part(p), larger(blocks, p->gather)), p->gather);
     int64_t in = row->tile * packets * larger(flits, tiles), out = row->tile * tiles,
             ring = p->rings ? row->tile * packets * flits * (p->idle_inside > 1 ? p->idle_inside : 1) : 0;
     x.multiply = 9 + larger(in, larger(out, ring)) + (row->tile == 1 && row->loop == 1 ? out : 0);
@@ -324,8 +358,13 @@ static piece_times times_of(const target *t, const tune_question *q, const tune_
     int64_t rows = row->tile / p->regroup;
     run = run_of(piece, rows, all, &pieces);
     bool aligned = bytes_of(q->out_type, columns) % t->hbm_block_bytes == 0 || (all && run % t->hbm_block_bytes == 0);
-    x.store =
-        copy_cycles(t, p, &(copy){.pieces = pieces, .bytes = run, .blocks = blocks_of_store(t, q, p), .store = true, .aligned = aligned});
+    x.store = store_cycles(t, q, p,
+                           &(copy){.pieces = pieces,
+                                   .bytes = run,
+                                   .blocks = blocks_of_store(t, q, p),
+                                   .stored = stored_bytes(q, p),
+                                   .store = true,
+                                   .aligned = aligned});
     return x;
 }
 
