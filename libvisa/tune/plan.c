@@ -323,7 +323,7 @@ static region region_of_load(const tune_question *q, const tune_plan *p, tune_ro
 }
 
 typedef struct piece_times {
-    int64_t rows, turn_rows, weights, turn_weights, store_weights, multiply, passes, regroup, store, row_extras, column_extras;
+    int64_t rows, turn_rows, weights, turn_weights, store_weights, multiply, sums, passes, regroup, store, row_extras, column_extras;
 } piece_times;
 
 /* The longest run of a copy: rows that follow each other both in HBM and in a slice, at most 4 KiB of them. */
@@ -452,6 +452,7 @@ static piece_times times_of(const target *t, const tune_question *q, const tune_
     int64_t in = row->tile * packets * larger(flits, tiles), out = row->tile * tiles,
             ring = p->rings ? row->tile * packets * flits * (p->idle_inside > 1 ? p->idle_inside : 1) : 0;
     x.multiply = 9 + larger(in, larger(out, ring)) + (row->tile == 1 && row->loop == 1 ? out : 0);
+    x.sums = p->sum_loop > 1 ? 4 * row->tile * column->tile / (t->flit_bytes / 4) : 0; /* into the VRF, by the sub context */
     add_epilogue(t, q, p, out, &x);
     int64_t most = t->flit_bytes * 8 / dtype_row_of(q->out_type)->bits;
     x.regroup = p->regroup > 1 ? row->tile * column->tile / largest_divisor(column->tile, most) * p->regroup : 0;
@@ -501,6 +502,7 @@ void tune_plan_estimate(const target *t, const tune_question *q, tune_plan *p)
     int64_t multiplied[MOST_BUFFERS] = {0}, rows_at[MOST_BUFFERS] = {0}, weights_at[MOST_BUFFERS] = {0}, weights = 0, rows = 0,
             stored_at = 0;
     bool fills_trf = 2 * bytes_of(q->type, column->tile * tune_sum_part(p)) > target_trf_capacity_bytes(t, TRF_FULL);
+    bool fills_vrf = 2 * 4 * row->tile * column->tile > t->vrf_bytes;
     clocks c = {0, 0, 0};
     for (int64_t i = 0; i < count; i++) {
         for (; loaded < count && loaded < i + buffers; loaded++) {
@@ -524,7 +526,9 @@ void tune_plan_estimate(const target *t, const tune_question *q, tune_plan *p)
         }
         if (x.turn_rows && (p->columns_outside || i % inner == 0))
             rows_at[i % MOST_BUFFERS] = run_on(&c.main, rows_at[i % MOST_BUFFERS], x.turn_rows);
-        multiplied[i % buffers] = result = run_on(&c.main, larger(rows_at[i % MOST_BUFFERS], stored_at), x.multiply);
+        int64_t sums_at = i < of_sum ? 0 : run_on(&c.sub, fills_vrf ? multiplied[(i - 1) % buffers] : 0, x.sums);
+        int64_t operands_at = larger(larger(rows_at[i % MOST_BUFFERS], stored_at), sums_at);
+        multiplied[i % buffers] = result = run_on(&c.main, operands_at, x.multiply);
         bool is_last = i >= count - of_sum;
         if (is_last)
             result = run_on(&c.main, 0, x.passes);
