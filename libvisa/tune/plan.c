@@ -1,5 +1,6 @@
 #include "libvisa/tune/plan.h"
 
+#include "runtime/timing/hbm_address.h"
 #include "support/integer.h"
 
 tune_split tune_split_of(int64_t size, int64_t loop, int64_t cluster, int64_t slice, int64_t tile_multiple)
@@ -174,20 +175,104 @@ static int64_t slices_within(const target *t, const tune_plan *p, int64_t window
     return group < window ? window / group * columns : smaller(columns, ceil_div(window, p->idle_inside));
 }
 
+/* What of a tensor in HBM a copy touches, and how often it goes over it. */
+typedef struct region {
+    int64_t rows, bytes, row_bytes;    /* of each row so many bytes, next to each other */
+    int64_t group, group_step;         /* bytes: where rows lie in groups; 0: they follow each other */
+    int64_t clusters, sweeps, outside; /* that have a part each, one after the other; each goes so often over its part; all of it again */
+} region;
+
 /* A copy between HBM and DM: what a slice has of it, and what of HBM it touches. */
 typedef struct copy {
     int64_t pieces, bytes; /* contiguous runs of a slice, of so many bytes */
-    int64_t blocks;        /* of HBM, that are touched once or more: each is of one channel */
+    int64_t stored;        /* bytes, all together */
     bool store, aligned;   /* aligned: pieces begin where blocks do */
+    region hbm;
 } copy;
+
+static int64_t span_of(const region *r)
+{
+    return r->group_step > 0 ? r->rows * r->row_bytes / larger(1, r->group) * r->group_step : r->rows * r->row_bytes;
+}
+
+/* Whether addresses of the region differ in that bit. */
+static bool varies(const region *r, int bit)
+{
+    int64_t value = INT64_C(1) << bit, group = r->group_step > 0 ? r->group : span_of(r);
+    return value < r->bytes || (value < group && r->row_bytes % (2 * value) != 0) ||
+           (r->group_step > 0 && value < span_of(r) && r->group_step % (2 * value) != 0);
+}
+
+/* Another direction that channels differ in: a basis, by highest bit. */
+static bool add_direction(unsigned basis[], unsigned channel)
+{
+    for (int bit = 4; bit >= 0 && channel != 0; bit--)
+        if (channel >> bit & 1) {
+            if (basis[bit] == 0) {
+                basis[bit] = channel;
+                return true;
+            }
+            channel ^= basis[bit];
+        }
+    return false;
+}
+
+/* Rows of `span` bytes, of a bank, that one channel has; `basis`: what the bits below make of channels. */
+static int64_t rows_of_channel(const unsigned basis[], int64_t span)
+{
+    unsigned more[5];
+    int64_t rows = ceil_div(span, INT64_C(1) << HBM_ROW_BIT);
+    for (int i = 0; i < 5; i++)
+        more[i] = basis[i];
+    for (int bit = HBM_ROW_BIT; bit < HBM_ROW_BIT + HBM_CHANNEL_BITS && INT64_C(1) << bit < span; bit++)
+        rows = add_direction(more, hbm_channel_of(INT64_C(1) << bit)) ? ceil_div(rows, 2) : rows;
+    return rows;
+}
+
+/* The times that a bank of a channel changes its row, at least while others are between: `*channels` of them are touched. */
+static int64_t row_switches(const region *r, int64_t *channels)
+{
+    unsigned inside[5] = {0}, all[5] = {0};
+    int64_t span = span_of(r), banks = 1;
+    *channels = 1;
+    for (int bit = HBM_BLOCK_BITS; bit < HBM_ROW_BIT; bit++) {
+        int64_t value = INT64_C(1) << bit;
+        if (!varies(r, bit))
+            continue;
+        bool of_bank = hbm_bank_of(value) != 0;
+        banks *= of_bank ? 2 : 1;
+        if (!of_bank)
+            add_direction(inside, hbm_channel_of(value));
+        *channels *= add_direction(all, hbm_channel_of(value)) ? 2 : 1;
+    }
+    for (int bit = HBM_ROW_BIT; bit < HBM_ROW_BIT + HBM_CHANNEL_BITS && INT64_C(1) << bit < span; bit++)
+        *channels *= add_direction(all, hbm_channel_of(INT64_C(1) << bit)) ? 2 : 1;
+    int64_t rows = rows_of_channel(inside, span), part = rows_of_channel(inside, span / r->clusters);
+    if (rows == 1)
+        return 0;
+    int64_t visits = (part > 1 ? part * r->sweeps : 1) * r->clusters;
+    return banks * (larger(rows, visits) * r->outside - 1);
+}
+
+/* Blocks that are touched once or more. */
+static int64_t blocks_of(const target *t, const region *r)
+{
+    return r->row_bytes <= t->hbm_block_bytes || r->bytes == r->row_bytes ? ceil_div(r->rows * r->row_bytes, t->hbm_block_bytes)
+                                                                          : r->rows * ceil_div(r->bytes, t->hbm_block_bytes);
+}
 
 /* The busiest channel: runs of a load are cut into bursts, those of a store write blocks in whole or in part. */
 static int64_t channel_millicycles(const target *t, const copy *c, int64_t pieces)
 {
-    int64_t block = t->hbm_block_bytes, whole = block / t->hbm_burst_bytes * t->hbm_burst_millicycles, blocks = larger(1, c->blocks);
-    if (!c->store || (c->aligned && c->bytes % block == 0))
-        return ceil_div(blocks, t->hbm_channels) * ceil_div(pieces * ceil_div(c->bytes, t->hbm_burst_bytes), blocks) *
-               t->hbm_burst_millicycles;
+    int64_t block = t->hbm_block_bytes, whole = block / t->hbm_burst_bytes * t->hbm_burst_millicycles, channels;
+    int64_t switches = row_switches(&c->hbm, &channels), blocks = larger(1, blocks_of(t, &c->hbm));
+    if (!c->store || (c->aligned && c->bytes % block == 0)) {
+        int64_t of_channel = ceil_div(blocks, channels),
+                cycles = of_channel * ceil_div(pieces * ceil_div(c->bytes, t->hbm_burst_bytes), blocks) * t->hbm_burst_millicycles;
+        int64_t touches = of_channel * ceil_div(pieces * ceil_div(c->bytes, block), blocks),
+                more = t->hbm_row_switch_cycles * 1000 - cycles / touches;
+        return cycles + smaller(switches, touches) * more;
+    }
     int64_t in_two = c->bytes >= block ? pieces : block % c->bytes != 0 ? ceil_div(pieces * c->bytes, block) : 0;
     blocks = smaller(blocks, pieces + in_two);
     return ceil_div(blocks, t->hbm_channels) * ceil_div(pieces + in_two, blocks) * whole * t->hbm_partial_write_factor;
@@ -199,15 +284,9 @@ static int64_t copy_cycles(const target *t, const tune_plan *p, const copy *c)
     int64_t engine =
         c->pieces * slices_within(t, p, t->dm_slices_per_dmn * t->dma_dmns_per_engine) * ceil_div(c->bytes, t->dma_request_bytes);
     int64_t dmn = c->pieces * slices_within(t, p, t->dm_slices_per_dmn) * ceil_div(c->bytes, t->dmn_bytes_per_cycle);
-    int64_t channel = ceil_div(channel_millicycles(t, c, c->pieces * slices_of(p) * clusters_of(p)), 1000);
+    int64_t pieces = c->pieces * slices_of(p) * clusters_of(p); /* with padding, of which a store writes nothing */
+    int64_t channel = ceil_div(channel_millicycles(t, c, c->store ? smaller(pieces, ceil_div(c->stored, c->bytes)) : pieces), 1000);
     return t->dma_startup_cycles + larger(engine, larger(dmn, channel));
-}
-
-/* Blocks that `rows` rows of `row_bytes` touch, of each `bytes` next to each other. */
-static int64_t blocks_of(const target *t, int64_t rows, int64_t bytes, int64_t row_bytes)
-{
-    return row_bytes <= t->hbm_block_bytes || bytes == row_bytes ? ceil_div(rows * row_bytes, t->hbm_block_bytes)
-                                                                 : rows * ceil_div(bytes, t->hbm_block_bytes);
 }
 
 /* Positions of a kept axis in one iteration. */
@@ -216,17 +295,35 @@ static int64_t loaded_at_once(const tune_question *q, const tune_plan *p, tune_r
     return smaller(q->size[role], p->split[role].padded / p->split[role].loop);
 }
 
-/* Of an operand, in a load. */
-static int64_t blocks_of_load(const target *t, const tune_question *q, const tune_plan *p, tune_role role, bool turned)
+/* Of an operand, in a load. Slices of columns are inside those of rows, and those inside clusters. */
+static region region_of_load(const tune_question *q, const tune_plan *p, tune_role role, bool turned)
 {
     int64_t batches = loaded_at_once(q, p, TUNE_BATCH), kept = loaded_at_once(q, p, role),
             sums = smaller(q->size[TUNE_SUM], tune_sum_part(p));
-    return turned ? blocks_of(t, batches * sums, bytes_of(q->type, kept), bytes_of(q->type, q->size[role]))
-                  : blocks_of(t, batches * kept, bytes_of(q->type, sums), bytes_of(q->type, q->size[TUNE_SUM]));
+    const tune_split *s = &p->split[role], *row = &p->split[TUNE_ROW], *column = &p->split[TUNE_COLUMN];
+    region r = {.clusters = s->cluster, .sweeps = role == TUNE_COLUMN ? row->slice : 1};
+    r.outside = role == TUNE_COLUMN ? row->cluster : column->cluster;
+    if (turned) {
+        r.rows = batches * sums;
+        r.bytes = bytes_of(q->type, kept);
+        r.row_bytes = bytes_of(q->type, q->size[role]);
+        r.sweeps *= s->slice;
+        r.clusters = 1;
+        r.outside *= s->cluster;
+        return r;
+    }
+    r.rows = batches * kept;
+    r.bytes = bytes_of(q->type, sums);
+    r.row_bytes = bytes_of(q->type, q->size[TUNE_SUM]);
+    if (stays(p, role)) {
+        r.group = s->tile * r.row_bytes;
+        r.group_step = tune_slice_stride(p, role) * r.row_bytes;
+    }
+    return r;
 }
 
 typedef struct piece_times {
-    int64_t rows, turn_rows, weights, turn_weights, store_weights, multiply, passes, regroup, store, row_extras, column_extras;
+    int64_t rows, turn_rows, weights, turn_weights, store_weights, multiply, sums, passes, regroup, store, row_extras, column_extras;
 } piece_times;
 
 /* The longest run of a copy: rows that follow each other both in HBM and in a slice, at most 4 KiB of them. */
@@ -247,6 +344,12 @@ static int64_t run_of_turned(const tune_question *q, const tune_split *s, int64_
     return run_of(bytes_of(q->type, tile), sums, s->padded == tile && !shared, pieces);
 }
 
+/* Of the padding after a whole sum that lies turned nothing is copied, and whole blocks are not turned. */
+static int64_t turned_sums(const tune_question *q, const tune_plan *p, int64_t sums, int64_t block)
+{
+    return sums == p->sum_padded ? round_up(q->size[TUNE_SUM], block) : sums;
+}
+
 /* Through the Transpose Engine, and around rings of `gather` slices where there are some. */
 static int64_t turn_cycles(const target *t, const tune_question *q, int64_t tile, int64_t sums, int64_t gather)
 {
@@ -261,10 +364,36 @@ static int64_t stored_at_once(const tune_question *q, const tune_plan *p, tune_r
     return smaller(q->size[role], s->cluster * tune_cluster_stride(p, role));
 }
 
-static int64_t blocks_of_store(const target *t, const tune_question *q, const tune_plan *p)
+/* Of the result, in a store. */
+static region region_of_store(const tune_question *q, const tune_plan *p)
 {
-    int64_t rows = stored_at_once(q, p, TUNE_BATCH) * stored_at_once(q, p, TUNE_ROW);
-    return blocks_of(t, rows, bytes_of(q->out_type, stored_at_once(q, p, TUNE_COLUMN)), bytes_of(q->out_type, q->size[TUNE_COLUMN]));
+    return (region){.rows = stored_at_once(q, p, TUNE_BATCH) * stored_at_once(q, p, TUNE_ROW),
+                    .bytes = bytes_of(q->out_type, stored_at_once(q, p, TUNE_COLUMN)),
+                    .row_bytes = bytes_of(q->out_type, q->size[TUNE_COLUMN]),
+                    .clusters = 1,
+                    .sweeps = 1,
+                    .outside = 1};
+}
+
+static int64_t stored_bytes(const tune_question *q, const tune_plan *p)
+{
+    return bytes_of(q->out_type, stored_at_once(q, p, TUNE_BATCH) * stored_at_once(q, p, TUNE_ROW) * stored_at_once(q, p, TUNE_COLUMN));
+}
+
+/* Of an axis whose last slice or cluster has less than the others: that is a command of its own. */
+static int64_t commands_of(const tune_question *q, const tune_plan *p, tune_role role)
+{
+    const tune_split *s = &p->split[role];
+    int64_t parts = s->cluster * s->slice;
+    if (p->regroup > 1)
+        parts = role == TUNE_COLUMN ? parts / p->regroup : role == TUNE_ROW ? parts * p->regroup : parts;
+    return s->loop == 1 && parts > 1 && s->padded != q->size[role] ? 2 : 1;
+}
+
+static int64_t store_cycles(const target *t, const tune_question *q, const tune_plan *p, const copy *c)
+{
+    int64_t commands = commands_of(q, p, TUNE_BATCH) * commands_of(q, p, TUNE_ROW) * commands_of(q, p, TUNE_COLUMN);
+    return copy_cycles(t, p, c) + (commands - 1) * t->dma_startup_cycles;
 }
 
 /* A pass over values in DM, after the one that the sums go through; and copies of its operands, those of columns once with the weights. */
@@ -287,7 +416,12 @@ static void add_epilogue(const target *t, const tune_question *q, const tune_pla
             elements *= one->has[role] ? loaded_at_once(q, p, (tune_role)role) : 1;
         copy of = {.pieces = pieces,
                    .bytes = bytes_of(one->type, elements_of_extra(one, p) / pieces),
-                   .blocks = ceil_div(bytes_of(one->type, elements), t->hbm_block_bytes)};
+                   .hbm = {.rows = 1,
+                           .bytes = bytes_of(one->type, elements),
+                           .row_bytes = bytes_of(one->type, elements),
+                           .clusters = 1,
+                           .sweeps = 1,
+                           .outside = 1}};
         *(one->has[TUNE_ROW] ? &x->row_extras : &x->column_extras) += copy_cycles(t, p, &of);
     }
 }
@@ -300,21 +434,25 @@ static piece_times times_of(const target *t, const tune_question *q, const tune_
     bool whole = p->sum_padded == k;
     int64_t part = bytes_of(q->type, p->ring_sums > 1 ? tune_sum_part(p) / p->ring_sums : k);
     piece_times x;
+    int64_t part_of_ring = tune_sum_part(p) / p->ring_sums, blocks = tune_turn_rows(t, q);
     int64_t run = run_of(part, row->tile / p->ring_rows, whole && p->ring_sums == 1, &pieces);
     if (q->turned[q->stream])
-        run = run_of_turned(q, row, row->tile / p->ring_rows, tune_sum_part(p) / p->ring_sums, false, &pieces);
-    x.rows = copy_cycles(t, p, &(copy){.pieces = pieces, .bytes = run, .blocks = blocks_of_load(t, q, p, TUNE_ROW, q->turned[q->stream])});
+        run = run_of_turned(q, row, row->tile / p->ring_rows, turned_sums(q, p, part_of_ring, 1), false, &pieces);
+    x.rows = copy_cycles(t, p, &(copy){.pieces = pieces, .bytes = run, .hbm = region_of_load(q, p, TUNE_ROW, q->turned[q->stream])});
     run = run_of(bytes_of(q->type, k), column->tile, whole, &pieces);
     if (q->turned[q->weights])
-        run = run_of_turned(q, column, column->tile * p->gather, tune_sum_part(p) / p->gather, p->gather > 1, &pieces);
-    x.weights =
-        copy_cycles(t, p, &(copy){.pieces = pieces, .bytes = run, .blocks = blocks_of_load(t, q, p, TUNE_COLUMN, q->turned[q->weights])});
+        run = run_of_turned(q, column, column->tile * p->gather, turned_sums(q, p, tune_sum_part(p), p->gather) / p->gather, p->gather > 1,
+                            &pieces);
+    x.weights = copy_cycles(t, p, &(copy){.pieces = pieces, .bytes = run, .hbm = region_of_load(q, p, TUNE_COLUMN, q->turned[q->weights])});
     x.store_weights = bytes_of(q->type, column->tile * tune_sum_part(p)) / (p->main_weights ? t->flit_bytes : t->flit_bytes / 4);
-    x.turn_rows = !q->turned[q->stream] ? 0 : turn_cycles(t, q, row->tile / p->ring_rows, tune_sum_part(p) / p->ring_sums, 1);
-    x.turn_weights = !q->turned[q->weights] ? 0 : turn_cycles(t, q, column->tile, tune_sum_part(p), p->gather);
+    x.turn_rows = !q->turned[q->stream] ? 0 : turn_cycles(t, q, row->tile / p->ring_rows, turned_sums(q, p, part_of_ring, blocks), 1);
+    x.turn_weights = !q->turned[q->weights]
+                         ? 0
+                         : turn_cycles(t, q, column->tile, turned_sums(q, p, tune_sum_part(p), larger(blocks, p->gather)), p->gather);
     int64_t in = row->tile * packets * larger(flits, tiles), out = row->tile * tiles,
             ring = p->rings ? row->tile * packets * flits * (p->idle_inside > 1 ? p->idle_inside : 1) : 0;
     x.multiply = 9 + larger(in, larger(out, ring)) + (row->tile == 1 && row->loop == 1 ? out : 0);
+    x.sums = p->sum_loop > 1 ? 4 * row->tile * column->tile / (t->flit_bytes / 4) : 0; /* into the VRF, by the sub context */
     add_epilogue(t, q, p, out, &x);
     int64_t most = t->flit_bytes * 8 / dtype_row_of(q->out_type)->bits;
     x.regroup = p->regroup > 1 ? row->tile * column->tile / largest_divisor(column->tile, most) * p->regroup : 0;
@@ -324,8 +462,10 @@ static piece_times times_of(const target *t, const tune_question *q, const tune_
     int64_t rows = row->tile / p->regroup;
     run = run_of(piece, rows, all, &pieces);
     bool aligned = bytes_of(q->out_type, columns) % t->hbm_block_bytes == 0 || (all && run % t->hbm_block_bytes == 0);
-    x.store =
-        copy_cycles(t, p, &(copy){.pieces = pieces, .bytes = run, .blocks = blocks_of_store(t, q, p), .store = true, .aligned = aligned});
+    x.store = store_cycles(
+        t, q, p,
+        &(copy){
+            .pieces = pieces, .bytes = run, .hbm = region_of_store(q, p), .stored = stored_bytes(q, p), .store = true, .aligned = aligned});
     return x;
 }
 
@@ -362,6 +502,7 @@ void tune_plan_estimate(const target *t, const tune_question *q, tune_plan *p)
     int64_t multiplied[MOST_BUFFERS] = {0}, rows_at[MOST_BUFFERS] = {0}, weights_at[MOST_BUFFERS] = {0}, weights = 0, rows = 0,
             stored_at = 0;
     bool fills_trf = 2 * bytes_of(q->type, column->tile * tune_sum_part(p)) > target_trf_capacity_bytes(t, TRF_FULL);
+    bool fills_vrf = 2 * 4 * row->tile * column->tile > t->vrf_bytes;
     clocks c = {0, 0, 0};
     for (int64_t i = 0; i < count; i++) {
         for (; loaded < count && loaded < i + buffers; loaded++) {
@@ -385,7 +526,9 @@ void tune_plan_estimate(const target *t, const tune_question *q, tune_plan *p)
         }
         if (x.turn_rows && (p->columns_outside || i % inner == 0))
             rows_at[i % MOST_BUFFERS] = run_on(&c.main, rows_at[i % MOST_BUFFERS], x.turn_rows);
-        multiplied[i % buffers] = result = run_on(&c.main, larger(rows_at[i % MOST_BUFFERS], stored_at), x.multiply);
+        int64_t sums_at = i < of_sum ? 0 : run_on(&c.sub, fills_vrf ? multiplied[(i - 1) % buffers] : 0, x.sums);
+        int64_t operands_at = larger(larger(rows_at[i % MOST_BUFFERS], stored_at), sums_at);
+        multiplied[i % buffers] = result = run_on(&c.main, operands_at, x.multiply);
         bool is_last = i >= count - of_sum;
         if (is_last)
             result = run_on(&c.main, 0, x.passes);

@@ -4,44 +4,29 @@
 
 #include "codegen/copy_command.h"
 #include "runtime/machine/walk.h"
+#include "runtime/timing/hbm_address.h"
 #include "support/integer.h"
 
-enum { MOST_STEPS_LOG2 = 40, WALKED_STEPS = 1 << 20, CHIPS = 4, CHANNELS = 32 * CHIPS, BANKS = 64, DMNS = 64, ELEMENT_BYTES = 4 };
-enum { CHANNEL_BITS = 4, BLOCK_BITS = 8, ROW_BIT = 21 };
+enum { MOST_STEPS_LOG2 = 40, WALKED_STEPS = 1 << 20, CHIPS = 4, CHANNELS = 32 * CHIPS, DMNS = 64, ELEMENT_BYTES = 4 };
 
 typedef struct tally {
     const target *target;
     int64_t channel_millicycles[CHANNELS];
     int64_t dmn_cycles[DMNS];
-    int64_t engine_steps[DMNS];        /* fewer engines than DMNs */
-    int64_t link_bytes[CHIPS];         /* that come from another chip */
-    int64_t open_row[CHANNELS][BANKS]; /* plus 1; 0: none yet */
+    int64_t engine_steps[DMNS];            /* fewer engines than DMNs */
+    int64_t link_bytes[CHIPS];             /* that come from another chip */
+    int64_t open_row[CHANNELS][HBM_BANKS]; /* plus 1; 0: none yet */
     int64_t partial_writes;
     uint64_t clusters; /* one bit each */
 } tally;
-
-/* HBM geometry: bits 9..12 of the address, with those of four higher groups; bit 8 is the stack. */
-static unsigned channel_of(int64_t address)
-{
-    unsigned channel = 0;
-    for (int bit = BLOCK_BITS + 1; bit <= BLOCK_BITS + 1 + 4 * CHANNEL_BITS; bit += CHANNEL_BITS)
-        channel ^= (unsigned)(address >> bit) & 15;
-    return channel << 1 | ((unsigned)(address >> BLOCK_BITS) & 1);
-}
-
-/* Bank group (bits 13, 19), bank (17, 18), slice (20, 34). */
-static unsigned bank_of(int64_t a)
-{
-    return (unsigned)((a >> 13 & 1) | (a >> 19 & 1) << 1 | (a >> 17 & 3) << 2 | (a >> 20 & 1) << 4 | (a >> 34 & 1) << 5);
-}
 
 /* The part of a packet that lies in one block. */
 static void touch_block(tally *t, int64_t address, int64_t bytes, bool write)
 {
     const target *k = t->target;
-    int64_t in_chip = address % k->hbm_chip_stride_bytes, row = (in_chip >> ROW_BIT) + 1;
-    unsigned chip = (unsigned)(address / k->hbm_chip_stride_bytes) % CHIPS, channel = chip * (CHANNELS / CHIPS) + channel_of(in_chip);
-    int64_t *open = &t->open_row[channel][bank_of(in_chip)], *sum = &t->channel_millicycles[channel];
+    int64_t in_chip = address % k->hbm_chip_stride_bytes, row = (in_chip >> HBM_ROW_BIT) + 1;
+    unsigned chip = (unsigned)(address / k->hbm_chip_stride_bytes) % CHIPS, channel = chip * (CHANNELS / CHIPS) + hbm_channel_of(in_chip);
+    int64_t *open = &t->open_row[channel][hbm_bank_of(in_chip)], *sum = &t->channel_millicycles[channel];
     int64_t bursts = (bytes + k->hbm_burst_bytes - 1) / k->hbm_burst_bytes, cost = bursts * k->hbm_burst_millicycles;
     if (*open && *open != row)
         cost = k->hbm_row_switch_cycles * 1000;

@@ -1,0 +1,26 @@
+/* Where a byte of a chip's HBM lies: its channel, bank and row.
+ *
+ * The one idea: channel and bank are sums of address bits modulo 2, so that what a set of bits reaches can be told from each alone. */
+#ifndef VISA_RUNTIME_TIMING_HBM_ADDRESS_H
+#define VISA_RUNTIME_TIMING_HBM_ADDRESS_H
+
+#include <stdint.h>
+
+enum { HBM_CHANNEL_BITS = 4, HBM_BLOCK_BITS = 8, HBM_ROW_BIT = 21, HBM_BANKS = 64 };
+
+/* HBM geometry: bits 9..12 of the address, with those of four higher groups; bit 8 is the stack. */
+static inline unsigned hbm_channel_of(int64_t address)
+{
+    unsigned channel = 0;
+    for (int bit = HBM_BLOCK_BITS + 1; bit <= HBM_BLOCK_BITS + 1 + 4 * HBM_CHANNEL_BITS; bit += HBM_CHANNEL_BITS)
+        channel ^= (unsigned)(address >> bit) & 15;
+    return channel << 1 | ((unsigned)(address >> HBM_BLOCK_BITS) & 1);
+}
+
+/* Bank group (bits 13, 19), bank (17, 18), slice (20, 34). */
+static inline unsigned hbm_bank_of(int64_t a)
+{
+    return (unsigned)((a >> 13 & 1) | (a >> 19 & 1) << 1 | (a >> 17 & 3) << 2 | (a >> 20 & 1) << 4 | (a >> 34 & 1) << 5);
+}
+
+#endif
