@@ -63,7 +63,8 @@ static void put_formulas(strbuf *s)
                                          " for each element that is taken",
                                          " for each product",
                                          " for each product"};
-        strbuf_printf(s, "| `%s` | %u | %u | %" PRId64 "%s | %s |\n", row->name, (unsigned)row->op, (unsigned)row->operands, row->flops, of[row->rule], row->summary);
+        strbuf_printf(s, "| `%s` | %u | %u | %" PRId64 "%s | %s |\n", row->name, (unsigned)row->op, (unsigned)row->operands, row->flops,
+                      of[row->rule], row->summary);
     }
     strbuf_puts(s, "\n");
 }
