@@ -10,6 +10,7 @@
 static const double f32_half = 0x1p-24;     /* of a rounding to f32, relative */
 static const double f32_function = 0x1p-21; /* of expf and what is made of it, relative: a few of the last place */
 static const double f32_least = 0x1p-126;   /* below it steps no longer shrink */
+static const double f32_exp_most = 88;      /* e to the power of more may be infinite in f32 */
 
 static const nested_value *says_nothing(mathematics *m, const char *why)
 {
@@ -94,6 +95,8 @@ static void apply_1(step_fn fn, double x, double e, double *y, double *error)
     case STEP_FN_SILU:
         *y = x / (1 + exp(-x));
         *error = with_f32(*y, 1.1 * e, f32_function) + f32_least;
+        if (x - e < -f32_exp_most) /* exp(-x) is infinite in f32, and the quotient 0 */
+            *error += fabs(*y);
         break;
     case STEP_FN_EXP:
         *y = exp(x);
