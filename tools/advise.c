@@ -36,7 +36,7 @@ typedef struct adviser {
 
 static bool same_layout(layout a, layout b)
 {
-    return a.count == b.count && memcmp(a.words, b.words, a.count * sizeof *a.words) == 0;
+    return a.count == b.count && (a.count == 0 || memcmp(a.words, b.words, a.count * sizeof *a.words) == 0);
 }
 
 static bool same_ports(const binary_kernel *a, const binary_kernel *b)

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "codegen/copy_command.h"
+#include "runtime/engine/exchange.h"
 #include "runtime/timing/dm_bank.h"
 #include "runtime/timing/measured_cost.h"
 #include "support/integer.h"
@@ -115,12 +116,18 @@ static int64_t count_units(const unit_mask *u)
     return slices * __builtin_popcount(u->chips) * __builtin_popcount(u->clusters);
 }
 
+/* Each stage in the slices in which it works: a switch and a reduction over slices change them. */
 static void count_traffic(schedule_item *item, const chain *c)
 {
+    unsigned recorder = exchange_recorder(c);
     item->units = count_units(&c->out_units);
     for (unsigned i = 0; i < c->stage_count; i++)
         if (c->stages[i].type->traffic)
-            c->stages[i].type->traffic(&c->stages[i], i ? item->units : count_units(&c->units), item);
+            c->stages[i].type->traffic(&c->stages[i],
+                                       i == 0         ? count_units(&c->units)
+                                       : i < recorder ? count_units(&c->mid_units)
+                                                      : item->units,
+                                       item);
 }
 
 /* Published schedules and the device begin late. */

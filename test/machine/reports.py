@@ -71,6 +71,8 @@ def adds_up(check, report, name):
     on_path = sum(i["cycles"] for i in items if i["critical"])
     check.that(on_path == report["cycles"], f"{name}: the critical path has {on_path} of {report['cycles']} cycles")
     check.that(report["cycles"] >= report["lower_bound"]["cycles"], f"{name}: below the lower bound")
+    used = report["use"]
+    check.that(used["multiplications"] <= used["lane_products"], f"{name}: {used['multiplications']} multiplications by lanes that did {used['lane_products']}")
     least = report["attainable"] # none where no port is in HBM and nothing is multiplied
     check.that(not least or report["lower_bound"]["multiplications"] <= least["cycles"] <= report["cycles"], f"{name}: {report['cycles']} cycles, attainable {least}")
     check.that(not least or least["cycles"] == max(least["starts"] * least["start_cycles"] + least["bytes"] * 1000 // least["bytes_per_kcycle"], least["products"]), f"{name}: {least}")
