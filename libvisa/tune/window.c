@@ -17,46 +17,12 @@ typedef struct window_writer {
     const tune_question *q;
     const window_plan *p;
     const target *t;
-    const tune_text *found;
     arena *a;
-    tune_text *out;
+    tune_page page;
     const char *image, *row, *place, *down, *across, *channel, *column; /* axes; image: NULL where there is one */
-    int depth;
 } window_writer;
 
 /* ---- text ---- */
-
-__attribute__((format(printf, 2, 3))) static void line(window_writer *w, const char *format, ...)
-{
-    va_list args;
-    va_start(args, format);
-    const char *text = arena_vprintf(w->a, format, args);
-    va_end(args);
-    for (int i = 0; i < w->depth; i++)
-        strbuf_puts(&w->out->text, "    ");
-    strbuf_puts(&w->out->text, text);
-    strbuf_puts(&w->out->text, "\n");
-}
-
-static uint32_t next_line(const window_writer *w)
-{
-    uint32_t lines = 1;
-    for (const char *c = w->out->text.text; *c; c++)
-        lines += *c == '\n';
-    return lines;
-}
-
-static void begin_step(window_writer *w, tune_step step, const char *why)
-{
-    int64_t cycles = w->found ? w->found->steps[step].cycles : 0;
-    line(w, cycles ? "// %s: %" PRId64 " cycles" : "// %s", why, cycles);
-    w->out->steps[step].first = next_line(w);
-}
-
-static void end_step(window_writer *w, tune_step step)
-{
-    w->out->steps[step].last = next_line(w) - 1;
-}
 
 /* "F / 8 % 4", NULL where it has one position. */
 static const char *digit(const window_writer *w, const char *axis, int64_t size, int64_t stride, int64_t count)
@@ -65,16 +31,6 @@ static const char *digit(const window_writer *w, const char *axis, int64_t size,
         return NULL;
     const char *text = stride > 1 ? arena_printf(w->a, "%s / %" PRId64, axis, stride) : axis;
     return stride * count < size ? arena_printf(w->a, "%s %% %" PRId64, text, count) : text;
-}
-
-#define LIST(w, ...) list_of((w), (const char *const[]){__VA_ARGS__}, sizeof((const char *const[]){__VA_ARGS__}) / sizeof(const char *))
-static const char *list_of(const window_writer *w, const char *const *parts, size_t count)
-{
-    const char *text = NULL;
-    for (size_t i = 0; i < count; i++)
-        if (parts[i])
-            text = text ? arena_printf(w->a, "%s, %s", text, parts[i]) : parts[i];
-    return text ? text : "1";
 }
 
 static const char *window(const window_writer *w, const char *kept, const char *summed, const tune_window *of)
@@ -99,36 +55,36 @@ static void write_head_of_kernel(window_writer *w)
     const tune_question *q = w->q;
     const window_plan *p = w->p;
     int64_t rows = size_of(q, q->windows[0].kept), columns = q->size[TUNE_COLUMN], used = p->row_slices * p->column_slices;
-    strbuf_puts(&w->out->text, "axes![");
+    strbuf_puts(&w->page.out->text, "axes![");
     for (size_t i = 0; i < q->axis_count; i++)
-        strbuf_printf(&w->out->text, "%s%s = %" PRId64, i ? ", " : "", q->axes[i].name, q->axes[i].size);
-    strbuf_puts(&w->out->text, "];\n\n");
-    line(w, "type Chip = m![1];");
+        strbuf_printf(&w->page.out->text, "%s%s = %" PRId64, i ? ", " : "", q->axes[i].name, q->axes[i].size);
+    strbuf_puts(&w->page.out->text, "];\n\n");
+    tune_line(&w->page, "type Chip = m![1];");
     const char *cluster = p->rows_of_clusters      ? digit(w, w->row, rows, p->rows * p->row_slices, w->t->clusters_per_chip)
                           : p->columns_of_clusters ? digit(w, w->column, columns, p->columns * p->column_slices, w->t->clusters_per_chip)
                                                    : arena_printf(w->a, "1 # %lld", (long long)w->t->clusters_per_chip);
-    line(w, "type Cluster = m![%s];", cluster);
+    tune_line(&w->page, "type Cluster = m![%s];", cluster);
     const char *slices =
-        LIST(w, digit(w, w->row, rows, p->rows, p->row_slices), digit(w, w->column, columns, p->columns, p->column_slices));
-    line(w, used == w->t->slices_per_cluster ? "type Slice = m![%s];" : "type Slice = m![[%s] # %" PRId64 "];", slices,
-         (int64_t)w->t->slices_per_cluster);
-    line(w, "%s", "");
-    line(w, "#[device(chip = 1)]");
-    line(w, "fn contract(");
-    w->depth++;
-    line(w, "device: &mut Device,");
-    const char *places = LIST(w, w->image, window(w, w->row, w->down, &q->windows[0]), window(w, w->place, w->across, &q->windows[1]),
-                              w->channel),
-               *weights = LIST(w, w->column, w->down, w->across, w->channel);
+        TUNE_LIST(w->a, digit(w, w->row, rows, p->rows, p->row_slices), digit(w, w->column, columns, p->columns, p->column_slices));
+    tune_line(&w->page, used == w->t->slices_per_cluster ? "type Slice = m![%s];" : "type Slice = m![[%s] # %" PRId64 "];", slices,
+              (int64_t)w->t->slices_per_cluster);
+    tune_line(&w->page, "%s", "");
+    tune_line(&w->page, "#[device(chip = 1)]");
+    tune_line(&w->page, "fn contract(");
+    w->page.depth++;
+    tune_line(&w->page, "device: &mut Device,");
+    const char *places = TUNE_LIST(w->a, w->image, window(w, w->row, w->down, &q->windows[0]),
+                                   window(w, w->place, w->across, &q->windows[1]), w->channel),
+               *weights = TUNE_LIST(w->a, w->column, w->down, w->across, w->channel);
     for (int place = TUNE_LEFT; place <= TUNE_RIGHT; place++)
-        line(w, "%s: &HbmTensor<%s, Chip, m![%s]>,", q->tensors[place].port, type_name(q->type),
-             place == (int)q->stream ? places : weights);
-    const char *out = LIST(w, w->image, w->row, w->place, w->column);
+        tune_line(&w->page, "%s: &HbmTensor<%s, Chip, m![%s]>,", q->tensors[place].port, type_name(q->type),
+                  place == (int)q->stream ? places : weights);
+    const char *out = TUNE_LIST(w->a, w->image, w->row, w->place, w->column);
     if (w->image)
-        line(w, "%s: &mut HbmTensor<%s, Chip, m![%s]>,", q->tensors[TUNE_OUT].port, type_name(q->out_type), out);
-    w->depth--;
-    line(w, w->image ? ") {" : ") -> HbmTensor<%s, Chip, m![%s]> {", type_name(q->out_type), out);
-    w->depth++;
+        tune_line(&w->page, "%s: &mut HbmTensor<%s, Chip, m![%s]>,", q->tensors[TUNE_OUT].port, type_name(q->out_type), out);
+    w->page.depth--;
+    tune_line(&w->page, w->image ? ") {" : ") -> HbmTensor<%s, Chip, m![%s]> {", type_name(q->out_type), out);
+    w->page.depth++;
 }
 
 static const char *part_of_image(const window_writer *w, const char *view)
@@ -148,59 +104,62 @@ static void write_kernel(window_writer *w)
                *groups = digit(w, w->column, columns, w->t->rows, p->columns / w->t->rows),
                *steps = digit(w, w->channel, channels, packet, channels / packet), *inner = digit(w, w->channel, channels, 1, packet);
     write_head_of_kernel(w);
-    begin_step(w, TUNE_LOAD_WEIGHTS, arena_printf(w->a, "%" PRId64 " columns for each slice", p->columns));
-    line(w, "let columns: DmTensor<%s, Chip, Cluster, Slice, m![%s]> = %s.to_dm(&mut device.tdma);", type,
-         LIST(w, all, w->down, w->across, w->channel), q->tensors[q->weights].port);
-    end_step(w, TUNE_LOAD_WEIGHTS);
-    begin_step(w, TUNE_STORE_WEIGHTS,
-               p->main_weights ? "Into the TRF by the main context, 32 bytes a cycle: the sub context's 8 would be waited for"
-                               : "Into the TRF by the sub context, while the image arrives");
-    line(w, "let weights: TrfTensor<%s, Chip, Cluster, Slice, m![%s], m![%s]> = device.%s", type, lanes,
-         LIST(w, groups, w->down, w->across, w->channel), p->main_weights ? "main" : "sub");
-    line(w, "    .begin(columns.view())");
-    line(w, "    .fetch::<m![%s], m![%s]>()", LIST(w, lanes, groups, w->down, w->across), w->channel);
-    line(w, "    .collect()");
-    line(w, "    .to_trf();");
-    end_step(w, TUNE_STORE_WEIGHTS);
+    tune_begin_step(&w->page, TUNE_LOAD_WEIGHTS, arena_printf(w->a, "%" PRId64 " columns for each slice", p->columns));
+    tune_line(&w->page, "let columns: DmTensor<%s, Chip, Cluster, Slice, m![%s]> = %s.to_dm(&mut device.tdma);", type,
+              TUNE_LIST(w->a, all, w->down, w->across, w->channel), q->tensors[q->weights].port);
+    tune_end_step(&w->page, TUNE_LOAD_WEIGHTS);
+    tune_begin_step(&w->page, TUNE_STORE_WEIGHTS,
+                    p->main_weights ? "Into the TRF by the main context, 32 bytes a cycle: the sub context's 8 would be waited for"
+                                    : "Into the TRF by the sub context, while the image arrives");
+    tune_line(&w->page, "let weights: TrfTensor<%s, Chip, Cluster, Slice, m![%s], m![%s]> = device.%s", type, lanes,
+              TUNE_LIST(w->a, groups, w->down, w->across, w->channel), p->main_weights ? "main" : "sub");
+    tune_line(&w->page, "    .begin(columns.view())");
+    tune_line(&w->page, "    .fetch::<m![%s], m![%s]>()", TUNE_LIST(w->a, lanes, groups, w->down, w->across), w->channel);
+    tune_line(&w->page, "    .collect()");
+    tune_line(&w->page, "    .to_trf();");
+    tune_end_step(&w->page, TUNE_STORE_WEIGHTS);
     if (w->image) {
-        line(w, "for g in 0..%" PRId64 " {", q->size[TUNE_BATCH]);
-        w->depth++;
+        tune_line(&w->page, "for g in 0..%" PRId64 " {", q->size[TUNE_BATCH]);
+        w->page.depth++;
     }
-    begin_step(w, TUNE_LOAD_ROWS,
-               arena_printf(w->a, "The image's rows for %" PRId64 " rows of results in each slice, with their halo", p->rows));
-    line(w, "let rows: DmTensor<%s, Chip, Cluster, Slice, m![%s]> = %s%s.to_dm(&mut device.tdma);", type,
-         LIST(w, window(w, tile, w->down, &q->windows[0]), window(w, w->place, w->across, &q->windows[1]), w->channel),
-         q->tensors[q->stream].port, part_of_image(w, ".view()"));
-    end_step(w, TUNE_LOAD_ROWS);
-    begin_step(w, TUNE_MULTIPLY,
-               arena_printf(w->a, "The window goes over the image as strides of the fetch; a packet meets %" PRId64 " packets of weights",
-                            p->columns / w->t->rows));
-    line(w, "let products: DmTensor<%s, Chip, Cluster, Slice, m![%s]> = device.main", type_name(q->out_type), LIST(w, tile, w->place, all));
-    line(w, "    .begin(rows.view())");
-    line(w, "    .fetch::<m![%s], m![%s]>()", LIST(w, tile, w->place, w->down, w->across, steps), inner);
-    line(w, "    .collect()");
-    line(w,
-         packet == flit ? "    .contract_outer::<m![%s], m![%s # %" PRId64 "], _, _, _>(&weights)"
-                        : "    .contract_outer::<m![%s], m![%s], _, _, _>(&weights)",
-         LIST(w, tile, w->place, w->down, w->across, steps, groups), inner, 2 * flit);
-    line(w, "    .contract_packet::<m![1]>()");
-    line(w, "    .contract_time::<m![%s]>()", LIST(w, tile, w->place, groups));
-    line(w, "    .contract_lane::<m![%s], m![%s]>(LaneMode::Interleaved)", LIST(w, tile, w->place, groups), lanes);
+    tune_begin_step(&w->page, TUNE_LOAD_ROWS,
+                    arena_printf(w->a, "The image's rows for %" PRId64 " rows of results in each slice, with their halo", p->rows));
+    tune_line(&w->page, "let rows: DmTensor<%s, Chip, Cluster, Slice, m![%s]> = %s%s.to_dm(&mut device.tdma);", type,
+              TUNE_LIST(w->a, window(w, tile, w->down, &q->windows[0]), window(w, w->place, w->across, &q->windows[1]), w->channel),
+              q->tensors[q->stream].port, part_of_image(w, ".view()"));
+    tune_end_step(&w->page, TUNE_LOAD_ROWS);
+    tune_begin_step(&w->page, TUNE_MULTIPLY,
+                    arena_printf(w->a,
+                                 "The window goes over the image as strides of the fetch; a packet meets %" PRId64 " packets of weights",
+                                 p->columns / w->t->rows));
+    tune_line(&w->page, "let products: DmTensor<%s, Chip, Cluster, Slice, m![%s]> = device.main", type_name(q->out_type),
+              TUNE_LIST(w->a, tile, w->place, all));
+    tune_line(&w->page, "    .begin(rows.view())");
+    tune_line(&w->page, "    .fetch::<m![%s], m![%s]>()", TUNE_LIST(w->a, tile, w->place, w->down, w->across, steps), inner);
+    tune_line(&w->page, "    .collect()");
+    tune_line(&w->page,
+              packet == flit ? "    .contract_outer::<m![%s], m![%s # %" PRId64 "], _, _, _>(&weights)"
+                             : "    .contract_outer::<m![%s], m![%s], _, _, _>(&weights)",
+              TUNE_LIST(w->a, tile, w->place, w->down, w->across, steps, groups), inner, 2 * flit);
+    tune_line(&w->page, "    .contract_packet::<m![1]>()");
+    tune_line(&w->page, "    .contract_time::<m![%s]>()", TUNE_LIST(w->a, tile, w->place, groups));
+    tune_line(&w->page, "    .contract_lane::<m![%s], m![%s]>(LaneMode::Interleaved)", TUNE_LIST(w->a, tile, w->place, groups), lanes);
     if (q->out_type != dtype_row_of(q->type)->accumulates_in)
-        line(w, "    .cast::<%s, m![%s # %" PRId64 "]>()", type_name(q->out_type), lanes,
-             (int64_t)(w->t->flit_bytes * 8 / dtype_row_of(q->out_type)->bits));
-    line(w, "    .commit_trim::<m![%s]>()", lanes);
-    line(w, "    .commit();");
-    end_step(w, TUNE_MULTIPLY);
-    begin_step(w, TUNE_STORE, "Out");
+        tune_line(&w->page, "    .cast::<%s, m![%s # %" PRId64 "]>()", type_name(q->out_type), lanes,
+                  (int64_t)(w->t->flit_bytes * 8 / dtype_row_of(q->out_type)->bits));
+    tune_line(&w->page, "    .commit_trim::<m![%s]>()", lanes);
+    tune_line(&w->page, "    .commit();");
+    tune_end_step(&w->page, TUNE_MULTIPLY);
+    tune_begin_step(&w->page, TUNE_STORE, "Out");
     if (w->image)
-        line(w, "products.view().to_hbm_view(&mut device.tdma, %s.view_mut()%s);", q->tensors[TUNE_OUT].port, part_of_image(w, ""));
+        tune_line(&w->page, "products.view().to_hbm_view(&mut device.tdma, %s.view_mut()%s);", q->tensors[TUNE_OUT].port,
+                  part_of_image(w, ""));
     else
-        line(w, "products.to_hbm(&mut device.tdma)");
-    end_step(w, TUNE_STORE);
-    for (; w->depth > 0;) {
-        w->depth--;
-        line(w, "}");
+        tune_line(&w->page, "products.to_hbm(&mut device.tdma)");
+    tune_end_step(&w->page, TUNE_STORE);
+    for (; w->page.depth > 0;) {
+        w->page.depth--;
+        tune_line(&w->page, "}");
     }
 }
 
@@ -211,9 +170,8 @@ static void write_window(const target *t, const tune_question *q, const window_p
     window_writer w = {.q = q,
                        .p = p,
                        .t = t,
-                       .found = found,
                        .a = a,
-                       .out = out,
+                       .page = {out, found, a, 0},
                        .image = q->axis_text[TUNE_BATCH],
                        .row = x[q->windows[0].kept].name,
                        .place = x[q->windows[1].kept].name,

@@ -9,12 +9,10 @@ typedef struct writer {
     const tune_question *q;
     const tune_plan *p;
     const target *t;
-    const tune_text *found;
     arena *a;
-    tune_text *out;
+    tune_page page;
     const char *chip_type, *rows_slice; /* "Slice", or that of rows that go around */
     bool loops;
-    int depth;
 } writer;
 
 const char *tune_digit(const tune_question *q, tune_role role, int64_t padded, int64_t stride, int64_t count, arena *a)
@@ -49,17 +47,6 @@ static const char *idle(const writer *w, int64_t count)
     return count > 1 ? arena_printf(w->a, "1 # %" PRId64, count) : NULL;
 }
 
-/* The texts that are there, with commas; "1" where none is. */
-#define LIST(w, ...) list_of((w), (const char *const[]){__VA_ARGS__}, sizeof((const char *const[]){__VA_ARGS__}) / sizeof(const char *))
-static const char *list_of(const writer *w, const char *const *parts, size_t count)
-{
-    const char *text = NULL;
-    for (size_t i = 0; i < count; i++)
-        if (parts[i] && *parts[i])
-            text = text ? arena_printf(w->a, "%s, %s", text, parts[i]) : parts[i];
-    return text ? text : "1";
-}
-
 static const char *padded_to(const writer *w, const char *mapping, int64_t from, int64_t to)
 {
     return from == to ? (mapping ? mapping : "1") : arena_printf(w->a, "%s # %" PRId64, mapping ? mapping : "1", to);
@@ -79,46 +66,6 @@ static const char *slice_digit(const writer *w, tune_role role)
 static const char *cluster_digit(const writer *w, tune_role role)
 {
     return kept(w, role, tune_cluster_stride(w->p, role), w->p->split[role].cluster);
-}
-
-/* ---- lines ---- */
-
-static void begin_line(writer *w)
-{
-    for (int i = 0; i < w->depth; i++)
-        strbuf_puts(&w->out->text, "    ");
-}
-
-__attribute__((format(printf, 2, 3))) static void line(writer *w, const char *format, ...)
-{
-    va_list args;
-    va_start(args, format);
-    const char *text = arena_vprintf(w->a, format, args);
-    va_end(args);
-    begin_line(w);
-    strbuf_puts(&w->out->text, text);
-    strbuf_puts(&w->out->text, "\n");
-}
-
-static uint32_t next_line(const writer *w)
-{
-    uint32_t lines = 1;
-    for (const char *c = w->out->text.text; *c; c++)
-        lines += *c == '\n';
-    return lines;
-}
-
-/* A comment in front of a step, with what it takes where that is known. */
-static void begin_step(writer *w, tune_step step, const char *why)
-{
-    int64_t cycles = w->found ? w->found->steps[step].cycles : 0;
-    line(w, cycles ? "// %s: %" PRId64 " cycles" : "// %s", why, cycles);
-    w->out->steps[step].first = next_line(w);
-}
-
-static void end_step(writer *w, tune_step step)
-{
-    w->out->steps[step].last = next_line(w) - 1;
 }
 
 /* ---- the kernel ---- */
@@ -142,10 +89,10 @@ static const char *port_mapping(const writer *w, tune_place place)
 {
     const char *batch = port_axes(w, TUNE_BATCH, false);
     if (place == TUNE_OUT)
-        return LIST(w, batch, port_axes(w, TUNE_ROW, false), port_axes(w, TUNE_COLUMN, false));
+        return TUNE_LIST(w->a, batch, port_axes(w, TUNE_ROW, false), port_axes(w, TUNE_COLUMN, false));
     bool turned = w->q->turned[place];
     const char *free = port_axes(w, tune_kept_of(w->q, place), turned), *sums = port_axes(w, TUNE_SUM, !turned);
-    return turned ? LIST(w, batch, sums, free) : LIST(w, batch, free, sums);
+    return turned ? TUNE_LIST(w->a, batch, sums, free) : TUNE_LIST(w->a, batch, free, sums);
 }
 
 static const char *port_name(const writer *w, tune_place place)
@@ -169,27 +116,27 @@ static const char *extra_mapping(const writer *w, const tune_extra *e)
         if (e->has[role])
             parts[role] = innermost && !whole_words ? kept(w, (tune_role)role, 1, w->p->split[role].padded) : q->axis_text[role];
     }
-    return LIST(w, parts[TUNE_BATCH], parts[TUNE_ROW], parts[TUNE_COLUMN]);
+    return TUNE_LIST(w->a, parts[TUNE_BATCH], parts[TUNE_ROW], parts[TUNE_COLUMN]);
 }
 
 static void write_axes(writer *w)
 {
     const tune_question *q = w->q;
-    strbuf_puts(&w->out->text, "axes![");
+    strbuf_puts(&w->page.out->text, "axes![");
     const char *before = "";
     for (int role = 0; role < TUNE_ROLES; role++)
         if (q->axis_text[role]) {
-            strbuf_printf(&w->out->text, "%s%s = %" PRId64, before, q->axis_text[role], q->size[role]);
+            strbuf_printf(&w->page.out->text, "%s%s = %" PRId64, before, q->axis_text[role], q->size[role]);
             before = ", ";
         }
-    strbuf_puts(&w->out->text, "];\n\n");
-    line(w, "type Chip = m![1];");
-    const char *cluster = LIST(w, cluster_digit(w, TUNE_BATCH), cluster_digit(w, TUNE_ROW), cluster_digit(w, TUNE_COLUMN));
-    line(w, "type Cluster = m![%s];", strcmp(cluster, "1") == 0 ? "1 # 2" : cluster);
-    line(w, "type Slice = m![%s];",
-         LIST(w, slice_digit(w, TUNE_BATCH), slice_digit(w, TUNE_ROW), idle(w, idle_between(w)), slice_digit(w, TUNE_COLUMN),
-              idle(w, w->p->idle_inside)));
-    line(w, "%s", "");
+    strbuf_puts(&w->page.out->text, "];\n\n");
+    tune_line(&w->page, "type Chip = m![1];");
+    const char *cluster = TUNE_LIST(w->a, cluster_digit(w, TUNE_BATCH), cluster_digit(w, TUNE_ROW), cluster_digit(w, TUNE_COLUMN));
+    tune_line(&w->page, "type Cluster = m![%s];", strcmp(cluster, "1") == 0 ? "1 # 2" : cluster);
+    tune_line(&w->page, "type Slice = m![%s];",
+              TUNE_LIST(w->a, slice_digit(w, TUNE_BATCH), slice_digit(w, TUNE_ROW), idle(w, idle_between(w)), slice_digit(w, TUNE_COLUMN),
+                        idle(w, w->p->idle_inside)));
+    tune_line(&w->page, "%s", "");
 }
 
 /* ".view().tile::<..>(i)" for the loops that this tensor takes part in; "" for none. */
@@ -214,11 +161,11 @@ static const char *gathered_slice(const writer *w)
 {
     const tune_plan *p = w->p;
     const tune_split *column = &p->split[TUNE_COLUMN];
-    return p->gather == 1
-               ? "Slice"
-               : arena_printf(w->a, "m![%s]",
-                              LIST(w, slice_digit(w, TUNE_BATCH), slice_digit(w, TUNE_ROW), idle(w, idle_between(w)),
-                                   kept(w, TUNE_COLUMN, column->tile * p->gather, column->slice / p->gather), summed(w, 1, p->gather)));
+    return p->gather == 1 ? "Slice"
+                          : arena_printf(w->a, "m![%s]",
+                                         TUNE_LIST(w->a, slice_digit(w, TUNE_BATCH), slice_digit(w, TUNE_ROW), idle(w, idle_between(w)),
+                                                   kept(w, TUNE_COLUMN, column->tile * p->gather, column->slice / p->gather),
+                                                   summed(w, 1, p->gather)));
 }
 
 /* From [sums, tile] to [tile, sums]: blocks of the Transpose Engine, after slices have exchanged digits of the sum for those of the tile.
@@ -232,16 +179,17 @@ static void write_turn(writer *w, tune_role role, int64_t tile, int64_t sums, in
     const char *blocks = sum_digit(w, padded, block, sums / block), *groups = kept(w, role, columns, tile / columns),
                *packet = kept(w, role, 1, columns), *in_slice = gather < rows ? sum_digit(w, padded, gather, rows / gather) : NULL,
                *between = gather > rows ? sum_digit(w, padded, rows, gather / rows) : NULL, *side = sum_digit(w, padded, 1, gather);
-    line(w, "    .begin(%s.view())", from);
-    line(w, "    .fetch::<m![%s], m![%s]>()", LIST(w, kept(w, role, tile, gather), blocks, groups, in_slice), packet);
+    tune_line(&w->page, "    .begin(%s.view())", from);
+    tune_line(&w->page, "    .fetch::<m![%s], m![%s]>()", TUNE_LIST(w->a, kept(w, role, tile, gather), blocks, groups, in_slice), packet);
     if (gather > 1)
-        line(w, "    .switch::<Slice, m![%s]>(SwitchConfig::InterTranspose { slice1: %" PRId64 ", slice0: 1, time0: %" PRId64 " })",
-             LIST(w, blocks, groups, in_slice, side), gather, sums / gather * (tile / columns));
-    line(w, "    .collect()");
-    line(w, "    .transpose::<m![%s], m![%s]>()", LIST(w, blocks, groups, between, packet),
-         padded_to(w, sum_digit(w, padded, 1, rows), rows, w->t->flit_bytes * 8 / dtype_row_of(w->q->type)->bits));
-    line(w, "    .commit_trim::<m![%s]>()", sum_digit(w, padded, 1, rows));
-    line(w, "    .commit();");
+        tune_line(&w->page,
+                  "    .switch::<Slice, m![%s]>(SwitchConfig::InterTranspose { slice1: %" PRId64 ", slice0: 1, time0: %" PRId64 " })",
+                  TUNE_LIST(w->a, blocks, groups, in_slice, side), gather, sums / gather * (tile / columns));
+    tune_line(&w->page, "    .collect()");
+    tune_line(&w->page, "    .transpose::<m![%s], m![%s]>()", TUNE_LIST(w->a, blocks, groups, between, packet),
+              padded_to(w, sum_digit(w, padded, 1, rows), rows, w->t->flit_bytes * 8 / dtype_row_of(w->q->type)->bits));
+    tune_line(&w->page, "    .commit_trim::<m![%s]>()", sum_digit(w, padded, 1, rows));
+    tune_line(&w->page, "    .commit();");
 }
 
 static void write_weights(writer *w)
@@ -250,39 +198,41 @@ static void write_weights(writer *w)
     const tune_split *column = &p->split[TUNE_COLUMN];
     const char *type = type_name(w->q->type), *sums = summed(w, 1, tune_sum_part(p)), *lanes = kept(w, TUNE_COLUMN, 1, p->lanes),
                *groups = kept(w, TUNE_COLUMN, p->lanes, column->tile / p->lanes);
-    begin_step(w, TUNE_LOAD_WEIGHTS,
-               arena_printf(w->a, "%" PRId64 " columns for each slice, %s", column->tile,
-                            p->split[TUNE_ROW].slice > 1 || p->split[TUNE_ROW].cluster > 1 ? "a copy for every group of rows"
-                                                                                           : "each column once"));
+    tune_begin_step(&w->page, TUNE_LOAD_WEIGHTS,
+                    arena_printf(w->a, "%" PRId64 " columns for each slice, %s", column->tile,
+                                 p->split[TUNE_ROW].slice > 1 || p->split[TUNE_ROW].cluster > 1 ? "a copy for every group of rows"
+                                                                                                : "each column once"));
     bool turned = w->q->turned[w->q->weights];
     const char *tile = kept(w, TUNE_COLUMN, 1, column->tile), *gathered = gathered_slice(w);
-    line(w, "let %s: DmTensor<%s, Chip, Cluster, %s, m![%s]> = %s%s.to_dm(&mut device.tdma);", turned ? "lying" : "columns", type, gathered,
-         turned ? LIST(w, summed(w, p->gather, tune_sum_part(p) / p->gather), kept(w, TUNE_COLUMN, 1, column->tile * p->gather))
-                : LIST(w, tile, sums),
-         port_name(w, w->q->weights), tiles(w, true, false, true, true, ".view()"));
-    end_step(w, TUNE_LOAD_WEIGHTS);
+    tune_line(&w->page, "let %s: DmTensor<%s, Chip, Cluster, %s, m![%s]> = %s%s.to_dm(&mut device.tdma);", turned ? "lying" : "columns",
+              type, gathered,
+              turned
+                  ? TUNE_LIST(w->a, summed(w, p->gather, tune_sum_part(p) / p->gather), kept(w, TUNE_COLUMN, 1, column->tile * p->gather))
+                  : TUNE_LIST(w->a, tile, sums),
+              port_name(w, w->q->weights), tiles(w, true, false, true, true, ".view()"));
+    tune_end_step(&w->page, TUNE_LOAD_WEIGHTS);
     if (turned) {
-        begin_step(w, TUNE_TURN_WEIGHTS,
-                   p->gather > 1
-                       ? arena_printf(w->a,
-                                      "Packets are of the sum: %" PRId64 " slices, whose copies had long runs, exchange its parts "
-                                      "for columns, and blocks are turned",
-                                      p->gather)
-                       : "Packets are of the sum: blocks of columns are turned");
-        line(w, "let columns: DmTensor<%s, Chip, Cluster, Slice, m![%s]> = device.main", type, LIST(w, tile, sums));
+        tune_begin_step(&w->page, TUNE_TURN_WEIGHTS,
+                        p->gather > 1
+                            ? arena_printf(w->a,
+                                           "Packets are of the sum: %" PRId64 " slices, whose copies had long runs, exchange its parts "
+                                           "for columns, and blocks are turned",
+                                           p->gather)
+                            : "Packets are of the sum: blocks of columns are turned");
+        tune_line(&w->page, "let columns: DmTensor<%s, Chip, Cluster, Slice, m![%s]> = device.main", type, TUNE_LIST(w->a, tile, sums));
         write_turn(w, TUNE_COLUMN, column->tile, tune_sum_part(p), p->gather, "lying");
-        end_step(w, TUNE_TURN_WEIGHTS);
+        tune_end_step(&w->page, TUNE_TURN_WEIGHTS);
     }
-    begin_step(w, TUNE_STORE_WEIGHTS,
-               p->main_weights ? "Into the TRF by the main context, 32 bytes a cycle: the sub context's 8 would be waited for"
-                               : "Into the TRF by the sub context, while others work");
-    line(w, "let weights: TrfTensor<%s, Chip, Cluster, Slice, m![%s], m![%s]> = device.%s", type, LIST(w, lanes), LIST(w, groups, sums),
-         p->main_weights ? "main" : "sub");
-    line(w, "    .begin(columns.view())");
-    line(w, "    .fetch::<m![%s], m![%s]>()", LIST(w, lanes, groups), LIST(w, sums));
-    line(w, "    .collect()");
-    line(w, "    .to_trf();");
-    end_step(w, TUNE_STORE_WEIGHTS);
+    tune_begin_step(&w->page, TUNE_STORE_WEIGHTS,
+                    p->main_weights ? "Into the TRF by the main context, 32 bytes a cycle: the sub context's 8 would be waited for"
+                                    : "Into the TRF by the sub context, while others work");
+    tune_line(&w->page, "let weights: TrfTensor<%s, Chip, Cluster, Slice, m![%s], m![%s]> = device.%s", type, TUNE_LIST(w->a, lanes),
+              TUNE_LIST(w->a, groups, sums), p->main_weights ? "main" : "sub");
+    tune_line(&w->page, "    .begin(columns.view())");
+    tune_line(&w->page, "    .fetch::<m![%s], m![%s]>()", TUNE_LIST(w->a, lanes, groups), TUNE_LIST(w->a, sums));
+    tune_line(&w->page, "    .collect()");
+    tune_line(&w->page, "    .to_trf();");
+    tune_end_step(&w->page, TUNE_STORE_WEIGHTS);
 }
 
 static void write_rows(writer *w)
@@ -290,26 +240,27 @@ static void write_rows(writer *w)
     const tune_plan *p = w->p;
     const tune_split *row = &p->split[TUNE_ROW];
     int64_t rest = row->tile / p->ring_rows, part = tune_sum_part(p) / p->ring_sums;
-    begin_step(w, TUNE_LOAD_ROWS,
-               !p->rings
-                   ? arena_printf(w->a, "%" PRId64 " rows for each slice, a copy for every group of columns", row->tile)
-                   : arena_printf(w->a, "%" PRId64 " rows for each %" PRId64 " slices, each row once: the Switch Engine takes them around",
-                                  row->tile, p->split[TUNE_COLUMN].slice));
+    tune_begin_step(
+        &w->page, TUNE_LOAD_ROWS,
+        !p->rings ? arena_printf(w->a, "%" PRId64 " rows for each slice, a copy for every group of columns", row->tile)
+                  : arena_printf(w->a, "%" PRId64 " rows for each %" PRId64 " slices, each row once: the Switch Engine takes them around",
+                                 row->tile, p->split[TUNE_COLUMN].slice));
     w->rows_slice = !p->rings ? "Slice"
                               : arena_printf(w->a, "m![%s]",
-                                             LIST(w, slice_digit(w, TUNE_BATCH), slice_digit(w, TUNE_ROW), idle(w, idle_between(w)),
-                                                  kept(w, TUNE_ROW, rest, p->ring_rows), summed(w, part, p->ring_sums)));
+                                             TUNE_LIST(w->a, slice_digit(w, TUNE_BATCH), slice_digit(w, TUNE_ROW), idle(w, idle_between(w)),
+                                                       kept(w, TUNE_ROW, rest, p->ring_rows), summed(w, part, p->ring_sums)));
     bool turned = w->q->turned[w->q->stream];
     const char *tile = kept(w, TUNE_ROW, 1, rest), *sums = summed(w, 1, part), *type = type_name(w->q->type);
-    line(w, "let %s: DmTensor<%s, Chip, Cluster, %s, m![%s]> = %s%s.to_dm(&mut device.tdma);", turned ? "lying_rows" : "rows", type,
-         w->rows_slice, turned ? LIST(w, sums, tile) : LIST(w, tile, sums), port_name(w, w->q->stream),
-         tiles(w, true, true, false, true, ".view()"));
-    end_step(w, TUNE_LOAD_ROWS);
+    tune_line(&w->page, "let %s: DmTensor<%s, Chip, Cluster, %s, m![%s]> = %s%s.to_dm(&mut device.tdma);", turned ? "lying_rows" : "rows",
+              type, w->rows_slice, turned ? TUNE_LIST(w->a, sums, tile) : TUNE_LIST(w->a, tile, sums), port_name(w, w->q->stream),
+              tiles(w, true, true, false, true, ".view()"));
+    tune_end_step(&w->page, TUNE_LOAD_ROWS);
     if (turned) {
-        begin_step(w, TUNE_TURN_ROWS, "Packets are of the sum: blocks of rows are turned");
-        line(w, "let rows: DmTensor<%s, Chip, Cluster, %s, m![%s]> = device.main", type, w->rows_slice, LIST(w, tile, sums));
+        tune_begin_step(&w->page, TUNE_TURN_ROWS, "Packets are of the sum: blocks of rows are turned");
+        tune_line(&w->page, "let rows: DmTensor<%s, Chip, Cluster, %s, m![%s]> = device.main", type, w->rows_slice,
+                  TUNE_LIST(w->a, tile, sums));
         write_turn(w, TUNE_ROW, rest, part, 1, "lying_rows");
-        end_step(w, TUNE_TURN_ROWS);
+        tune_end_step(&w->page, TUNE_TURN_ROWS);
     }
 }
 
@@ -322,18 +273,19 @@ static void write_chain(writer *w)
     const char *rest_of_rows = kept(w, TUNE_ROW, 1, rest), *around_rows = kept(w, TUNE_ROW, rest, p->ring_rows),
                *around_sums = summed(w, part, p->ring_sums), *steps = summed(w, p->packet, packets), *packet = summed(w, 1, p->packet),
                *groups = kept(w, TUNE_COLUMN, p->lanes, column->tile / p->lanes), *lanes = kept(w, TUNE_COLUMN, 1, p->lanes);
-    const char *all_rows = LIST(w, rest_of_rows, around_rows, groups);
-    line(w, "    .begin(rows.view())");
-    line(w, "    .fetch::<m![%s], m![%s]>()", LIST(w, rest_of_rows, steps), LIST(w, packet));
+    const char *all_rows = TUNE_LIST(w->a, rest_of_rows, around_rows, groups);
+    tune_line(&w->page, "    .begin(rows.view())");
+    tune_line(&w->page, "    .fetch::<m![%s], m![%s]>()", TUNE_LIST(w->a, rest_of_rows, steps), TUNE_LIST(w->a, packet));
     if (p->rings)
-        line(w, "    .switch::<Slice, m![%s]>(SwitchConfig::Broadcast01 { slice1: %" PRId64 ", slice0: 1, time0: %" PRId64 " })",
-             LIST(w, rest_of_rows, around_rows, around_sums, steps), p->ring_rows * p->ring_sums, packets);
-    line(w, "    .collect()");
-    line(w, "    .contract_outer::<m![%s], m![%s], _, _, _>(&weights)", LIST(w, rest_of_rows, around_rows, around_sums, steps, groups),
-         padded_to(w, packet, p->packet, 2 * p->flit));
-    line(w, "    .contract_packet::<m![1]>()");
-    line(w, "    .contract_time::<m![%s]>()", all_rows);
-    line(w, "    .contract_lane::<m![%s], m![%s]>(LaneMode::Interleaved)", all_rows, padded_to(w, lanes, p->lanes, w->t->rows));
+        tune_line(&w->page,
+                  "    .switch::<Slice, m![%s]>(SwitchConfig::Broadcast01 { slice1: %" PRId64 ", slice0: 1, time0: %" PRId64 " })",
+                  TUNE_LIST(w->a, rest_of_rows, around_rows, around_sums, steps), p->ring_rows * p->ring_sums, packets);
+    tune_line(&w->page, "    .collect()");
+    tune_line(&w->page, "    .contract_outer::<m![%s], m![%s], _, _, _>(&weights)",
+              TUNE_LIST(w->a, rest_of_rows, around_rows, around_sums, steps, groups), padded_to(w, packet, p->packet, 2 * p->flit));
+    tune_line(&w->page, "    .contract_packet::<m![1]>()");
+    tune_line(&w->page, "    .contract_time::<m![%s]>()", all_rows);
+    tune_line(&w->page, "    .contract_lane::<m![%s], m![%s]>(LaneMode::Interleaved)", all_rows, padded_to(w, lanes, p->lanes, w->t->rows));
 }
 
 /* What is kept of the results of a chain; in the type of the result where that is another one. */
@@ -342,10 +294,10 @@ static void write_trim(writer *w, bool casts)
     const tune_plan *p = w->p;
     const char *lanes = kept(w, TUNE_COLUMN, 1, p->lanes);
     if (casts && w->q->out_type != w->q->whole.type)
-        line(
-            w, "    .cast::<%s, m![%s]>()", type_name(w->q->out_type),
+        tune_line(
+            &w->page, "    .cast::<%s, m![%s]>()", type_name(w->q->out_type),
             padded_to(w, padded_to(w, lanes, p->lanes, w->t->rows), w->t->rows, w->t->flit_bytes * 8 / dtype_row_of(w->q->out_type)->bits));
-    line(w, "    .commit_trim::<m![%s]>()", padded_to(w, lanes, p->lanes, p->lanes_kept));
+    tune_line(&w->page, "    .commit_trim::<m![%s]>()", padded_to(w, lanes, p->lanes, p->lanes_kept));
 }
 
 static const char *result_type(const writer *w, bool casts)
@@ -354,12 +306,13 @@ static const char *result_type(const writer *w, bool casts)
     const tune_split *row = &p->split[TUNE_ROW], *column = &p->split[TUNE_COLUMN];
     const char *rows = kept(w, TUNE_ROW, 1, row->tile), *element;
     if (!casts) /* for all rows */
-        element = LIST(w, kept(w, TUNE_ROW, row->padded / row->loop, row->loop), rows, kept(w, TUNE_COLUMN, 1, column->tile));
+        element = TUNE_LIST(w->a, kept(w, TUNE_ROW, row->padded / row->loop, row->loop), rows, kept(w, TUNE_COLUMN, 1, column->tile));
     else if (p->results_stay)
-        element = LIST(w, rows, kept(w, TUNE_COLUMN, 1, tune_slice_stride(p, TUNE_COLUMN)));
+        element = TUNE_LIST(w->a, rows, kept(w, TUNE_COLUMN, 1, tune_slice_stride(p, TUNE_COLUMN)));
     else
-        element = p->lanes == p->lanes_kept ? LIST(w, rows, kept(w, TUNE_COLUMN, 1, column->tile))
-                                            : LIST(w, rows, padded_to(w, kept(w, TUNE_COLUMN, 1, p->lanes), p->lanes, p->lanes_kept));
+        element = p->lanes == p->lanes_kept
+                      ? TUNE_LIST(w->a, rows, kept(w, TUNE_COLUMN, 1, column->tile))
+                      : TUNE_LIST(w->a, rows, padded_to(w, kept(w, TUNE_COLUMN, 1, p->lanes), p->lanes, p->lanes_kept));
     return arena_printf(w->a, "DmTensor<%s, Chip, Cluster, Slice, m![%s]>",
                         type_name(casts ? w->q->out_type : dtype_row_of(w->q->type)->accumulates_in), element);
 }
@@ -376,10 +329,10 @@ static const char *multiplied_why(const writer *w)
 static void write_add(writer *w)
 {
     bool is_float = dtype_row_of(dtype_row_of(w->q->type)->accumulates_in)->kind == DTYPE_KIND_FLOAT;
-    line(w, "    .vector_init()");
-    line(w, "    .vector_intra_slice_tag(TagMode::Zero)");
-    line(w, "    .vector_clip(%s, &before)", is_float ? "ClipBinaryOpF32::Add" : "ClipBinaryOpI32::AddFxp");
-    line(w, "    .vector_final()");
+    tune_line(&w->page, "    .vector_init()");
+    tune_line(&w->page, "    .vector_intra_slice_tag(TagMode::Zero)");
+    tune_line(&w->page, "    .vector_clip(%s, &before)", is_float ? "ClipBinaryOpF32::Add" : "ClipBinaryOpI32::AddFxp");
+    tune_line(&w->page, "    .vector_final()");
 }
 
 /* Of what the first pass leaves for a second one. */
@@ -396,7 +349,7 @@ static bool passes_anything(const tune_pass *p)
 static void write_methods(writer *w, const tune_lines *l)
 {
     for (size_t i = 0; i < l->count; i++)
-        line(w, "    .%s", l->text[i]);
+        tune_line(&w->page, "    .%s", l->text[i]);
 }
 
 /* A pass of what is done to the sums. Float units take packets of 4. */
@@ -404,18 +357,18 @@ static void write_pass(writer *w, const tune_pass *pass)
 {
     bool splits = pass->narrow.count > 0, halves = w->p->lanes > w->t->rows / 2;
     const char *lanes = kept(w, TUNE_COLUMN, 1, w->p->lanes);
-    line(w, "    .vector_init()");
-    line(w, "    .vector_intra_slice_tag(TagMode::Zero)");
+    tune_line(&w->page, "    .vector_init()");
+    tune_line(&w->page, "    .vector_intra_slice_tag(TagMode::Zero)");
     write_methods(w, &pass->front);
     if (splits && halves)
-        line(w, "    .vector_narrow_split::<_, _>()");
+        tune_line(&w->page, "    .vector_narrow_split::<_, _>()");
     else if (splits)
-        line(w, "    .vector_narrow_trim::<m![%s]>()", padded_to(w, lanes, w->p->lanes, w->t->rows / 2));
+        tune_line(&w->page, "    .vector_narrow_trim::<m![%s]>()", padded_to(w, lanes, w->p->lanes, w->t->rows / 2));
     write_methods(w, &pass->narrow);
     if (splits)
-        line(w, halves ? "    .vector_widen_concat::<_, _>()" : "    .vector_widen_pad::<_>()");
+        tune_line(&w->page, halves ? "    .vector_widen_concat::<_, _>()" : "    .vector_widen_pad::<_>()");
     write_methods(w, &pass->back);
-    line(w, "    .vector_final()");
+    tune_line(&w->page, "    .vector_final()");
 }
 
 /* An operand of what is done to the sums, of the tile at hand. */
@@ -429,24 +382,25 @@ static void write_extra(writer *w, size_t i)
     const char *rows = of_row ? kept(w, TUNE_ROW, 1, row->tile) : NULL, *columns = of_column ? kept(w, TUNE_COLUMN, 1, column->tile) : NULL,
                *groups = of_column ? kept(w, TUNE_COLUMN, p->lanes, column->tile / p->lanes) : NULL, *name = extra_name(w, i);
     const char *lanes = of_column ? kept(w, TUNE_COLUMN, 1, p->lanes) : NULL;
-    begin_step(w, (tune_step)(TUNE_LOAD_EXTRA + i), "An operand of what is done to the sums");
-    line(w, "let %s: DmTensor<%s, Chip, Cluster, Slice, m![%s]> = %s%s.to_dm(&mut device.tdma);", name, type_name(e->type),
-         LIST(w, rows, columns), name, tiles(w, e->has[TUNE_BATCH], of_row, of_column, false, ".view()"));
-    end_step(w, (tune_step)(TUNE_LOAD_EXTRA + i));
-    begin_step(w, (tune_step)(TUNE_KEEP_EXTRA + i), "Into the VRF");
+    tune_begin_step(&w->page, (tune_step)(TUNE_LOAD_EXTRA + i), "An operand of what is done to the sums");
+    tune_line(&w->page, "let %s: DmTensor<%s, Chip, Cluster, Slice, m![%s]> = %s%s.to_dm(&mut device.tdma);", name, type_name(e->type),
+              TUNE_LIST(w->a, rows, columns), name, tiles(w, e->has[TUNE_BATCH], of_row, of_column, false, ".view()"));
+    tune_end_step(&w->page, (tune_step)(TUNE_LOAD_EXTRA + i));
+    tune_begin_step(&w->page, (tune_step)(TUNE_KEEP_EXTRA + i), "Into the VRF");
     const char *kept_rows = of_column || !rows ? rows : padded_to(w, rows, row->tile, round_up(row->tile, w->t->rows));
-    line(w, "let %s: VrfTensor<%s, Chip, Cluster, Slice, m![%s]> = device.sub", name, type_name(meets),
-         LIST(w, kept_rows,
-              groups && p->lanes == w->t->rows ? columns
-              : of_column                      ? padded_to(w, columns, p->lanes, w->t->rows)
-                                               : NULL));
-    line(w, "    .begin(%s.view())", name);
-    line(w, "    .fetch::<m![%s], m![%s]>()", of_column ? LIST(w, rows, groups) : "1", of_column ? LIST(w, lanes) : LIST(w, rows));
+    tune_line(&w->page, "let %s: VrfTensor<%s, Chip, Cluster, Slice, m![%s]> = device.sub", name, type_name(meets),
+              TUNE_LIST(w->a, kept_rows,
+                        groups && p->lanes == w->t->rows ? columns
+                        : of_column                      ? padded_to(w, columns, p->lanes, w->t->rows)
+                                                         : NULL));
+    tune_line(&w->page, "    .begin(%s.view())", name);
+    tune_line(&w->page, "    .fetch::<m![%s], m![%s]>()", of_column ? TUNE_LIST(w->a, rows, groups) : "1",
+              of_column ? TUNE_LIST(w->a, lanes) : TUNE_LIST(w->a, rows));
     if (e->type != meets)
-        line(w, "    .fetch_cast::<%s>()", type_name(meets));
-    line(w, "    .collect()");
-    line(w, "    .to_vrf();");
-    end_step(w, (tune_step)(TUNE_KEEP_EXTRA + i));
+        tune_line(&w->page, "    .fetch_cast::<%s>()", type_name(meets));
+    tune_line(&w->page, "    .collect()");
+    tune_line(&w->page, "    .to_vrf();");
+    tune_end_step(&w->page, (tune_step)(TUNE_KEEP_EXTRA + i));
 }
 
 /* Those that the loops up to here decide: `of_row` the ones that change with rows, or the others. */
@@ -460,8 +414,9 @@ static void write_extras(writer *w, bool of_row, bool all)
 static const char *tile_type(const writer *w, const char *kind, dtype type)
 {
     const tune_plan *p = w->p;
-    return arena_printf(w->a, "%s<%s, Chip, Cluster, Slice, m![%s]>", kind, type_name(type),
-                        LIST(w, kept(w, TUNE_ROW, 1, p->split[TUNE_ROW].tile), kept(w, TUNE_COLUMN, 1, p->split[TUNE_COLUMN].tile)));
+    return arena_printf(
+        w->a, "%s<%s, Chip, Cluster, Slice, m![%s]>", kind, type_name(type),
+        TUNE_LIST(w->a, kept(w, TUNE_ROW, 1, p->split[TUNE_ROW].tile), kept(w, TUNE_COLUMN, 1, p->split[TUNE_COLUMN].tile)));
 }
 
 /* Values of a tile that wait in DM. */
@@ -474,16 +429,16 @@ static void begin_result(writer *w, bool is_last)
 {
     if (!is_last)
         return;
-    line(w, w->p->results_stay ? "device.main" : "let products: %s = device.main", result_type(w, true));
+    tune_line(&w->page, w->p->results_stay ? "device.main" : "let products: %s = device.main", result_type(w, true));
 }
 
 static void end_result(writer *w)
 {
     write_trim(w, true);
     if (w->p->results_stay)
-        line(w, "    .commit_view(products.view_mut()%s);", tiles(w, false, false, true, false, ""));
+        tune_line(&w->page, "    .commit_view(products.view_mut()%s);", tiles(w, false, false, true, false, ""));
     else
-        line(w, "    .commit();");
+        tune_line(&w->page, "    .commit();");
 }
 
 /* Over values in DM: into the VRF for the next pass, into DM for the next one, or the result. */
@@ -494,25 +449,26 @@ static void write_pass_of_values(writer *w, const tune_epilogue *e, size_t i, si
     bool is_last = i + 1 == e->count;
     const char *rows = kept(w, TUNE_ROW, 1, p->split[TUNE_ROW].tile),
                *groups = kept(w, TUNE_COLUMN, p->lanes, p->split[TUNE_COLUMN].tile / p->lanes), *lanes = kept(w, TUNE_COLUMN, 1, p->lanes);
-    begin_step(w, (tune_step)(TUNE_PASS + i), pass->is_gate ? "What the values are multiplied with" : "Another pass over the values");
+    tune_begin_step(&w->page, (tune_step)(TUNE_PASS + i),
+                    pass->is_gate ? "What the values are multiplied with" : "Another pass over the values");
     if (pass->is_gate)
-        line(w, "let gate: %s = device.main", tile_type(w, "VrfTensor", DTYPE_F32));
+        tune_line(&w->page, "let gate: %s = device.main", tile_type(w, "VrfTensor", DTYPE_F32));
     else if (!is_last)
-        line(w, "let %s: %s = device.main", values(w, i), tile_type(w, "DmTensor", DTYPE_F32));
+        tune_line(&w->page, "let %s: %s = device.main", values(w, i), tile_type(w, "DmTensor", DTYPE_F32));
     begin_result(w, is_last);
-    line(w, "    .begin(%s.view())", values(w, from));
-    line(w, "    .fetch::<m![%s], m![%s]>()", LIST(w, rows, groups), LIST(w, lanes));
-    line(w, "    .collect()");
+    tune_line(&w->page, "    .begin(%s.view())", values(w, from));
+    tune_line(&w->page, "    .fetch::<m![%s], m![%s]>()", TUNE_LIST(w->a, rows, groups), TUNE_LIST(w->a, lanes));
+    tune_line(&w->page, "    .collect()");
     write_pass(w, pass);
     if (pass->is_gate)
-        line(w, "    .to_vrf();");
+        tune_line(&w->page, "    .to_vrf();");
     else if (is_last)
         end_result(w);
     else {
-        line(w, "    .commit_trim::<m![%s]>()", LIST(w, lanes));
-        line(w, "    .commit();");
+        tune_line(&w->page, "    .commit_trim::<m![%s]>()", TUNE_LIST(w->a, lanes));
+        tune_line(&w->page, "    .commit();");
     }
-    end_step(w, (tune_step)(TUNE_PASS + i));
+    tune_end_step(&w->page, (tune_step)(TUNE_PASS + i));
 }
 
 /* The chain of the sums up to the result, or to values that wait for what is done to them next. */
@@ -520,9 +476,9 @@ static void write_result(writer *w, tune_step step, const char *why)
 {
     const tune_epilogue *e = tune_epilogue_of(w->q, w->p->sum_loop);
     bool is_last = e->count <= 1;
-    begin_step(w, step, why);
+    tune_begin_step(&w->page, step, why);
     if (!is_last)
-        line(w, "let values: %s = device.main", tile_type(w, "DmTensor", waiting_type(w, e)));
+        tune_line(&w->page, "let values: %s = device.main", tile_type(w, "DmTensor", waiting_type(w, e)));
     begin_result(w, is_last);
     write_chain(w);
     if (e->count > 0 && passes_anything(&e->passes[0]))
@@ -531,9 +487,9 @@ static void write_result(writer *w, tune_step step, const char *why)
         end_result(w);
     else {
         write_trim(w, false);
-        line(w, "    .commit();");
+        tune_line(&w->page, "    .commit();");
     }
-    end_step(w, step);
+    tune_end_step(&w->page, step);
     for (size_t i = 1, from = 0; i < e->count; i++) {
         write_pass_of_values(w, e, i, from);
         from = e->passes[i].is_gate ? from : i;
@@ -543,14 +499,14 @@ static void write_result(writer *w, tune_step step, const char *why)
 /* The sums with a part that is not the last one. */
 static void write_part(writer *w, tune_step step, const char *why, bool adds)
 {
-    begin_step(w, step, why);
-    line(w, "device.main");
+    tune_begin_step(&w->page, step, why);
+    tune_line(&w->page, "device.main");
     write_chain(w);
     if (adds)
         write_add(w);
     write_trim(w, false);
-    line(w, "    .commit_view(next.view_mut()%s);", tiles(w, false, true, false, false, ""));
-    end_step(w, step);
+    tune_line(&w->page, "    .commit_view(next.view_mut()%s);", tiles(w, false, true, false, false, ""));
+    tune_end_step(&w->page, step);
 }
 
 static void write_last_part(writer *w)
@@ -563,14 +519,15 @@ static void write_before(writer *w)
     const tune_plan *p = w->p;
     const char *rows = kept(w, TUNE_ROW, 1, p->split[TUNE_ROW].tile), *lanes = kept(w, TUNE_COLUMN, 1, p->lanes),
                *groups = kept(w, TUNE_COLUMN, p->lanes, p->split[TUNE_COLUMN].tile / p->lanes);
-    begin_step(w, TUNE_SUMS, "The sums so far, for the Vector Engine");
-    line(w, "let before: VrfTensor<%s, Chip, Cluster, Slice, m![%s]> = device.sub", type_name(dtype_row_of(w->q->type)->accumulates_in),
-         LIST(w, rows, kept(w, TUNE_COLUMN, 1, p->split[TUNE_COLUMN].tile)));
-    line(w, "    .begin(sums.view()%s)", tiles(w, false, true, false, false, ""));
-    line(w, "    .fetch::<m![%s], m![%s]>()", LIST(w, rows, groups), lanes);
-    line(w, "    .collect()");
-    line(w, "    .to_vrf();");
-    end_step(w, TUNE_SUMS);
+    tune_begin_step(&w->page, TUNE_SUMS, "The sums so far, for the Vector Engine");
+    tune_line(&w->page, "let before: VrfTensor<%s, Chip, Cluster, Slice, m![%s]> = device.sub",
+              type_name(dtype_row_of(w->q->type)->accumulates_in),
+              TUNE_LIST(w->a, rows, kept(w, TUNE_COLUMN, 1, p->split[TUNE_COLUMN].tile)));
+    tune_line(&w->page, "    .begin(sums.view()%s)", tiles(w, false, true, false, false, ""));
+    tune_line(&w->page, "    .fetch::<m![%s], m![%s]>()", TUNE_LIST(w->a, rows, groups), lanes);
+    tune_line(&w->page, "    .collect()");
+    tune_line(&w->page, "    .to_vrf();");
+    tune_end_step(&w->page, TUNE_SUMS);
 }
 
 static void write_regroup(writer *w)
@@ -581,21 +538,23 @@ static void write_regroup(writer *w)
     int64_t packet = largest_divisor(column->tile, most), packets = column->tile / packet;
     const char *rows = kept(w, TUNE_ROW, 1, rest), *moved = kept(w, TUNE_ROW, rest, p->regroup), *lanes = kept(w, TUNE_COLUMN, 1, packet),
                *groups = kept(w, TUNE_COLUMN, packet, packets), *side = kept(w, TUNE_COLUMN, column->tile, p->regroup);
-    const char *slice = LIST(w, slice_digit(w, TUNE_BATCH), slice_digit(w, TUNE_ROW), idle(w, idle_between(w)),
-                             kept(w, TUNE_COLUMN, column->tile * p->regroup, column->slice / p->regroup), moved);
-    begin_step(w, TUNE_REGROUP,
-               arena_printf(w->a, "%" PRId64 " slices exchange rows for columns, so that HBM is written in pieces of %" PRId64 " bytes",
-                            p->regroup, column->tile * p->regroup * dtype_row_of(w->q->out_type)->bits / 8));
-    line(w, "let pieces: DmTensor<%s, Chip, Cluster, m![%s], m![%s]> = device.main", type_name(w->q->out_type), slice,
-         LIST(w, rows, kept(w, TUNE_COLUMN, 1, column->tile * p->regroup)));
-    line(w, "    .begin(products.view())");
-    line(w, "    .fetch::<m![%s], m![%s]>()", LIST(w, moved, rows, groups), LIST(w, lanes));
-    line(w, "    .switch::<m![%s], m![%s]>(SwitchConfig::InterTranspose { slice1: %" PRId64 ", slice0: 1, time0: %" PRId64 " })", slice,
-         LIST(w, rows, groups, side), p->regroup, rest * packets);
-    line(w, "    .collect()");
-    line(w, "    .commit_trim::<m![%s]>()", LIST(w, lanes));
-    line(w, "    .commit();");
-    end_step(w, TUNE_REGROUP);
+    const char *slice = TUNE_LIST(w->a, slice_digit(w, TUNE_BATCH), slice_digit(w, TUNE_ROW), idle(w, idle_between(w)),
+                                  kept(w, TUNE_COLUMN, column->tile * p->regroup, column->slice / p->regroup), moved);
+    tune_begin_step(&w->page, TUNE_REGROUP,
+                    arena_printf(w->a,
+                                 "%" PRId64 " slices exchange rows for columns, so that HBM is written in pieces of %" PRId64 " bytes",
+                                 p->regroup, column->tile * p->regroup * dtype_row_of(w->q->out_type)->bits / 8));
+    tune_line(&w->page, "let pieces: DmTensor<%s, Chip, Cluster, m![%s], m![%s]> = device.main", type_name(w->q->out_type), slice,
+              TUNE_LIST(w->a, rows, kept(w, TUNE_COLUMN, 1, column->tile * p->regroup)));
+    tune_line(&w->page, "    .begin(products.view())");
+    tune_line(&w->page, "    .fetch::<m![%s], m![%s]>()", TUNE_LIST(w->a, moved, rows, groups), TUNE_LIST(w->a, lanes));
+    tune_line(&w->page,
+              "    .switch::<m![%s], m![%s]>(SwitchConfig::InterTranspose { slice1: %" PRId64 ", slice0: 1, time0: %" PRId64 " })", slice,
+              TUNE_LIST(w->a, rows, groups, side), p->regroup, rest * packets);
+    tune_line(&w->page, "    .collect()");
+    tune_line(&w->page, "    .commit_trim::<m![%s]>()", TUNE_LIST(w->a, lanes));
+    tune_line(&w->page, "    .commit();");
+    tune_end_step(&w->page, TUNE_REGROUP);
 }
 
 /* The result is a port that iterations write their parts of; else it is made by one store. */
@@ -607,12 +566,12 @@ static bool writes_parts(const writer *w)
 static void write_store(writer *w)
 {
     const char *what = w->p->regroup > 1 ? "pieces" : "products", *out = port_name(w, TUNE_OUT);
-    begin_step(w, TUNE_STORE, "Out");
+    tune_begin_step(&w->page, TUNE_STORE, "Out");
     if (writes_parts(w))
-        line(w, "%s.view().to_hbm_view(&mut device.tdma, %s.view_mut()%s);", what, out, tiles(w, true, true, true, false, ""));
+        tune_line(&w->page, "%s.view().to_hbm_view(&mut device.tdma, %s.view_mut()%s);", what, out, tiles(w, true, true, true, false, ""));
     else
-        line(w, "%s.to_hbm(&mut device.tdma)", what);
-    end_step(w, TUNE_STORE);
+        tune_line(&w->page, "%s.to_hbm(&mut device.tdma)", what);
+    tune_end_step(&w->page, TUNE_STORE);
 }
 
 static void begin_loop(writer *w, tune_role role)
@@ -620,16 +579,16 @@ static void begin_loop(writer *w, tune_role role)
     static const char *const index[] = {"g", "i", "j"};
     if (w->p->split[role].loop == 1)
         return;
-    line(w, "for %s in 0..%" PRId64 " {", index[role], w->p->split[role].loop);
-    w->depth++;
+    tune_line(&w->page, "for %s in 0..%" PRId64 " {", index[role], w->p->split[role].loop);
+    w->page.depth++;
 }
 
 static void end_loop(writer *w, tune_role role)
 {
     if (w->p->split[role].loop == 1)
         return;
-    w->depth--;
-    line(w, "}");
+    w->page.depth--;
+    tune_line(&w->page, "}");
 }
 
 static void write_whole(writer *w)
@@ -640,8 +599,8 @@ static void write_whole(writer *w)
     if (w->p->columns_outside)
         write_extras(w, false, false);
     if (w->p->results_stay) {
-        line(w, "// Results of all iterations, so that a slice writes its columns in one piece");
-        line(w, "let mut products: %s = DmTensor::new();", result_type(w, true));
+        tune_line(&w->page, "// Results of all iterations, so that a slice writes its columns in one piece");
+        tune_line(&w->page, "let mut products: %s = DmTensor::new();", result_type(w, true));
     }
     begin_loop(w, inner);
     inner == TUNE_COLUMN ? write_weights(w) : write_rows(w);
@@ -661,29 +620,29 @@ static void write_whole(writer *w)
  */
 static void write_parts(writer *w)
 {
-    line(w, "// Sums in %" PRId64 " parts, so that multiplying begins with a part of the weights", w->p->sum_loop);
+    tune_line(&w->page, "// Sums in %" PRId64 " parts, so that multiplying begins with a part of the weights", w->p->sum_loop);
     write_extras(w, false, false);
-    line(w, "let mut sums: %s = DmTensor::new();", result_type(w, false));
-    line(w, "for l in 0..%" PRId64 " {", w->p->sum_loop);
-    w->depth++;
-    line(w, "let mut next: %s = DmTensor::new();", result_type(w, false));
+    tune_line(&w->page, "let mut sums: %s = DmTensor::new();", result_type(w, false));
+    tune_line(&w->page, "for l in 0..%" PRId64 " {", w->p->sum_loop);
+    w->page.depth++;
+    tune_line(&w->page, "let mut next: %s = DmTensor::new();", result_type(w, false));
     write_weights(w);
     begin_loop(w, TUNE_ROW);
     write_rows(w);
-    line(w, "if l == 0 {");
-    w->depth++;
+    tune_line(&w->page, "if l == 0 {");
+    w->page.depth++;
     write_part(w, TUNE_MULTIPLY, multiplied_why(w), false);
-    w->depth--;
-    line(w, "} else {");
-    w->depth++;
+    w->page.depth--;
+    tune_line(&w->page, "} else {");
+    w->page.depth++;
     write_before(w);
     if (w->p->sum_loop > 2) {
-        line(w, "if l < %" PRId64 " {", w->p->sum_loop - 1);
-        w->depth++;
+        tune_line(&w->page, "if l < %" PRId64 " {", w->p->sum_loop - 1);
+        w->page.depth++;
         write_part(w, TUNE_MULTIPLY_ON, "The same, added to them", true);
-        w->depth--;
-        line(w, "} else {");
-        w->depth++;
+        w->page.depth--;
+        tune_line(&w->page, "} else {");
+        w->page.depth++;
     }
     write_extras(w, true, false);
     write_last_part(w);
@@ -691,49 +650,51 @@ static void write_parts(writer *w)
         write_regroup(w);
     write_store(w);
     if (w->p->sum_loop > 2) {
-        w->depth--;
-        line(w, "}");
+        w->page.depth--;
+        tune_line(&w->page, "}");
     }
-    w->depth--;
-    line(w, "}");
+    w->page.depth--;
+    tune_line(&w->page, "}");
     end_loop(w, TUNE_ROW);
-    line(w, "sums = next;");
-    w->depth--;
-    line(w, "}");
+    tune_line(&w->page, "sums = next;");
+    w->page.depth--;
+    tune_line(&w->page, "}");
 }
 
 void tune_write(const tune_question *q, const tune_plan *p, const target *t, const char *head, const tune_text *found, arena *a,
                 tune_text *out)
 {
-    writer w = {.q = q, .p = p, .t = t, .found = found, .a = a, .out = out};
+    writer w = {.q = q, .p = p, .t = t, .a = a, .page = {out, found, a, 0}};
     *out = (tune_text){0};
     strbuf_init(&out->text, a);
     strbuf_puts(&out->text, head);
     w.loops = p->split[TUNE_BATCH].loop * p->split[TUNE_ROW].loop * p->split[TUNE_COLUMN].loop * p->sum_loop > 1;
     write_axes(&w);
-    line(&w, "#[device(chip = 1)]");
-    line(&w, "fn contract(");
-    w.depth++;
-    line(&w, "device: &mut Device,");
+    tune_line(&w.page, "#[device(chip = 1)]");
+    tune_line(&w.page, "fn contract(");
+    w.page.depth++;
+    tune_line(&w.page, "device: &mut Device,");
     for (int place = TUNE_LEFT; place <= TUNE_RIGHT; place++)
-        line(&w, "%s: &HbmTensor<%s, Chip, m![%s]>,", port_name(&w, (tune_place)place), type_name(q->type),
-             port_mapping(&w, (tune_place)place));
+        tune_line(&w.page, "%s: &HbmTensor<%s, Chip, m![%s]>,", port_name(&w, (tune_place)place), type_name(q->type),
+                  port_mapping(&w, (tune_place)place));
     for (size_t i = 0; i < q->extra_count; i++)
-        line(&w, "%s: &HbmTensor<%s, Chip, m![%s]>,", extra_name(&w, i), type_name(q->extras[i].type), extra_mapping(&w, &q->extras[i]));
+        tune_line(&w.page, "%s: &HbmTensor<%s, Chip, m![%s]>,", extra_name(&w, i), type_name(q->extras[i].type),
+                  extra_mapping(&w, &q->extras[i]));
     if (writes_parts(&w))
-        line(&w, "%s: &mut HbmTensor<%s, Chip, m![%s]>,", port_name(&w, TUNE_OUT), type_name(q->out_type), port_mapping(&w, TUNE_OUT));
-    w.depth--;
+        tune_line(&w.page, "%s: &mut HbmTensor<%s, Chip, m![%s]>,", port_name(&w, TUNE_OUT), type_name(q->out_type),
+                  port_mapping(&w, TUNE_OUT));
+    w.page.depth--;
     if (writes_parts(&w))
-        line(&w, ") {");
+        tune_line(&w.page, ") {");
     else
-        line(&w, ") -> HbmTensor<%s, Chip, m![%s]> {", type_name(q->out_type), port_mapping(&w, TUNE_OUT));
-    w.depth++;
+        tune_line(&w.page, ") -> HbmTensor<%s, Chip, m![%s]> {", type_name(q->out_type), port_mapping(&w, TUNE_OUT));
+    w.page.depth++;
     begin_loop(&w, TUNE_BATCH);
     if (p->sum_loop > 1)
         write_parts(&w);
     else
         write_whole(&w);
     end_loop(&w, TUNE_BATCH);
-    w.depth--;
-    line(&w, "}");
+    w.page.depth--;
+    tune_line(&w.page, "}");
 }

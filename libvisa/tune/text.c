@@ -1,0 +1,45 @@
+#include "libvisa/tune/text.h"
+
+#include <inttypes.h>
+#include <stdarg.h>
+
+void tune_line(tune_page *w, const char *format, ...)
+{
+    va_list args;
+    va_start(args, format);
+    const char *text = arena_vprintf(w->arena, format, args);
+    va_end(args);
+    for (int i = 0; i < w->depth; i++)
+        strbuf_puts(&w->out->text, "    ");
+    strbuf_puts(&w->out->text, text);
+    strbuf_puts(&w->out->text, "\n");
+}
+
+static uint32_t next_line(const tune_page *w)
+{
+    uint32_t lines = 1;
+    for (const char *c = w->out->text.text; *c; c++)
+        lines += *c == '\n';
+    return lines;
+}
+
+void tune_begin_step(tune_page *w, tune_step step, const char *why)
+{
+    int64_t cycles = w->found ? w->found->steps[step].cycles : 0;
+    tune_line(w, cycles ? "// %s: %" PRId64 " cycles" : "// %s", why, cycles);
+    w->out->steps[step].first = next_line(w);
+}
+
+void tune_end_step(tune_page *w, tune_step step)
+{
+    w->out->steps[step].last = next_line(w) - 1;
+}
+
+const char *tune_list(arena *a, const char *const *parts, size_t count)
+{
+    const char *text = NULL;
+    for (size_t i = 0; i < count; i++)
+        if (parts[i] && *parts[i])
+            text = text ? arena_printf(a, "%s, %s", text, parts[i]) : parts[i];
+    return text ? text : "1";
+}

@@ -1,0 +1,60 @@
+/* The text of an answer, line by line, and where in it each step of the kernel is.
+ *
+ * The one idea: a kernel is written twice. The first time nothing is known of its cycles; it is compiled, and the second time each step has
+ * those of its lines in its comment. */
+#ifndef VISA_LIBVISA_TUNE_TEXT_H
+#define VISA_LIBVISA_TUNE_TEXT_H
+
+#include "libvisa/tune/plan.h"
+#include "support/strbuf.h"
+
+/* What a kernel does, in the order of its text; not every kernel has all of it. */
+typedef enum tune_step {
+    TUNE_LOAD_WEIGHTS,
+    TUNE_TURN_WEIGHTS, /* of a tensor that lies turned */
+    TUNE_STORE_WEIGHTS,
+    TUNE_LOAD_ROWS,
+    TUNE_TURN_ROWS,
+    TUNE_MULTIPLY,
+    TUNE_SUMS,        /* those of the parts before this one, for the Vector Engine */
+    TUNE_MULTIPLY_ON, /* parts of the sum after the first one, */
+    TUNE_FINISH,      /* the last one into the result */
+    TUNE_LOAD_EXTRA,  /* operands of what is done to the sums, one after the other */
+    TUNE_KEEP_EXTRA = TUNE_LOAD_EXTRA + TUNE_EXTRAS_MAX,
+    TUNE_PASS = TUNE_KEEP_EXTRA + TUNE_EXTRAS_MAX, /* over values in DM */
+    TUNE_REGROUP = TUNE_PASS + TUNE_PASSES_MAX,
+    TUNE_STORE,
+    TUNE_STEPS
+} tune_step;
+
+/* Lines of the text, from 1, and what a run of each step takes. */
+typedef struct tune_step_place {
+    uint32_t first, last; /* 0: the kernel has no such step */
+    int64_t cycles;       /* 0: not known yet */
+} tune_step_place;
+
+typedef struct tune_text {
+    strbuf text;
+    tune_step_place steps[TUNE_STEPS];
+} tune_text;
+
+/* A text that is being written. */
+typedef struct tune_page {
+    tune_text *out;
+    const tune_text *found; /* what a compilation said of the same text; NULL: none yet */
+    arena *arena;
+    int depth; /* indentation of lines, in steps of 4 blanks */
+} tune_page;
+
+void tune_line(tune_page *w, const char *format, ...) __attribute__((format(printf, 2, 3)));
+
+/* A comment in front of a step, with what it takes where that is known; what follows until tune_end_step is the step. */
+void tune_begin_step(tune_page *w, tune_step step, const char *why);
+void tune_end_step(tune_page *w, tune_step step);
+
+/* The texts that are there (not NULL, not empty), with commas; "1" where none is. */
+const char *tune_list(arena *a, const char *const *parts, size_t count);
+#define TUNE_LIST(a, ...) \
+    tune_list((a), (const char *const[]){__VA_ARGS__}, sizeof((const char *const[]){__VA_ARGS__}) / sizeof(const char *))
+
+#endif
