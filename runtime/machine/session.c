@@ -15,6 +15,7 @@
 #include "runtime/tensor/port_data.h"
 #include "runtime/tensor/tensor_file.h"
 #include "runtime/timing/cycles.h"
+#include "support/json_text.h"
 #include "support/shown.h"
 
 /* The second is a NaN in every float type: what it touches shows. */
@@ -694,9 +695,5 @@ const char *session_describe_json(const session *s)
     for (uint32_t i = 0; i < s->kernel->port_count; i++)
         json_array_append_new(ports, json_of_port(&s->ports[i]));
     json_object_set_new(root, "ports", ports);
-    char *text = json_dumps(root, JSON_INDENT(2));
-    json_decref(root);
-    const char *kept = text ? arena_printf(s->arena, "%s\n", text) : NULL;
-    free(text);
-    return kept;
+    return json_dump_text(root, JSON_INDENT(2), s->arena);
 }

@@ -13,6 +13,7 @@
 #include "runtime/tensor/numeric.h"
 #include "runtime/tensor/tensor_file.h"
 #include "support/file.h"
+#include "support/json_text.h"
 #include "support/shown.h"
 #include "support/strbuf.h"
 
@@ -315,9 +316,5 @@ const char *step_session_describe_json(const step_session *s)
                                                (json_int_t)t->rows, "columns", (json_int_t)t->columns));
     }
     json_object_set_new(root, "ports", ports);
-    char *text = json_dumps(root, JSON_INDENT(2));
-    json_decref(root);
-    const char *kept = text ? arena_printf(s->arena, "%s\n", text) : NULL;
-    free(text);
-    return kept;
+    return json_dump_text(root, JSON_INDENT(2), s->arena);
 }
