@@ -389,8 +389,11 @@ int visac_arguments_parse(int argc, char **argv, arena *memory, arguments *a)
     if (a->advises && (a->emit_given || a->run.check.wanted || a->draw || reports || a->sweep || a->options.book || a->explores ||
                        a->options.parse_only || a->explains || a->upgrades))
         return usage_error("advise is an output of its own: no --emit, --check, --draw, --report, --sweep or --explore with it");
-    if (tool_check_complete("visac", &a->run.check) != EXIT_DONE)
+    if (tool_check_complete("visac", &a->run.check) != EXIT_DONE ||
+        tool_check_alone("visac", &a->run.check, 2, (const char *[]){a->output, a->run.check.certificate}) != EXIT_DONE)
         return EXIT_USAGE;
+    if (a->run.check.json && a->emit_given && !a->output)
+        return usage_error("--check-format=json fills standard output: -o FILE says where --emit goes");
     if (a->options.parse_only && (a->emit_given || a->run.check.wanted || a->draw || reports || a->sweep || diff || a->options.book ||
                                   (a->format_check && (a->format_source || a->output))))
         return usage_error("%s stands alone: it compiles nothing", a->format_check ? "--format-check" : "--format");
