@@ -6,7 +6,6 @@
 #include "support/budget.h"
 #include "support/shown.h"
 #include "support/stop.h"
-#include "tools/advise.h"
 #include "tools/dataflow.h"
 #include "tools/explore.h"
 #include "tools/libraries.h"
@@ -336,7 +335,7 @@ static int run(arguments *a, char **argv, arena *memory, diag_list *diags)
     }
     if (!a->other && !a->sweep && !a->advises)
         return compile(a, memory, diags);
-    variants v = {"visac", a->input, a->other, a->sweep, a->files, a->to, a->options, a->format, a->run.report.options.preset};
+    variants v = {"visac", a->input, a->other, a->sweep, a->files, a->to, {a->options, a->format, a->run.report.options.preset}};
     int status = a->other     ? variants_diff(&v, memory, diags)
                  : a->advises ? variants_advise(&v, a->applies, memory, diags)
                               : variants_sweep(&v, memory, diags);
