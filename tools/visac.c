@@ -11,6 +11,7 @@
 #include "tools/libraries.h"
 #include "tools/option_row.h"
 #include "tools/progress.h"
+#include "tools/project.h"
 #include "tools/variants.h"
 #include "tools/visac_arguments.h"
 
@@ -321,6 +322,11 @@ static bool needs_library(const arguments *a)
 
 static int run(arguments *a, char **argv, arena *memory, diag_list *diags)
 {
+    if (a->project) {
+        int status = project_begin(a->project, a->files, diags);
+        say_only(a, diags);
+        return status;
+    }
     if (needs_library(a))
         a->work = library_work_begin(argv, diags);
     if ((needs_library(a) && !a->work) || (a->explores && a->work && !a->work->ranks_begin(&a->ranks, diags))) {
