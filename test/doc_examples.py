@@ -5,8 +5,9 @@
 
 A line `$ COMMAND` is run by bash in a scratch folder that has examples/ in it; the lines after it are its
 output, standard error included. What they write into pictures/ is compared with docs/pictures/, where nothing else lies. A line
-`...` stands for any lines. Blocks "```rust NAME.vm" and "```json NAME.json" are written to
-the scratch folder, so that later commands can use them. --update writes what the commands print now over blocks that
+`...` stands for any lines. Blocks "```rust NAME.vm", "```json NAME.json", "```python NAME.py" and "```c NAME.c" are written to
+the scratch folder, so that later commands can use them. `python3` is one with NumPy, and finds the package and the library of this build, as `cc` does by
+$VISA_CFLAGS; where there is no NumPy, or the library is built with sanitizers, the rest of a page from the first such command on is left out. --update writes what the commands print now over blocks that
 differ, and leaves those with a `...` line to be mended by hand; pictures are replaced.
 """
 import os
@@ -15,6 +16,14 @@ import re
 import subprocess
 import sys
 import tempfile
+
+try:
+    import numpy  # noqa: F401, for the commands of the pages
+    NUMPY = True
+except ImportError:
+    NUMPY = False
+    if os.path.realpath(sys.executable) != os.path.realpath("/usr/bin/python3") and os.path.exists("/usr/bin/python3"):
+        os.execv("/usr/bin/python3", ["/usr/bin/python3", *sys.argv])  # Debian's NumPy belongs to Debian's Python
 
 SOURCE = pathlib.Path(__file__).resolve().parent.parent
 PICTURES = SOURCE / "docs" / "pictures"
@@ -40,8 +49,16 @@ def steps(block):
     return found
 
 
+def library_is_usable(programs):
+    """By a program that is not of this build: there is a library, without sanitizers, and NumPy."""
+    library = programs / "libvisa.so.0"
+    return NUMPY and library.exists() and b"__asan_init" not in library.read_bytes()
+
+
 def run(command, folder, programs):
-    environment = dict(os.environ, PATH=f"{programs}:{os.environ['PATH']}", LC_ALL="C")
+    flags = f"-I{SOURCE / 'include'} -L{programs} -Wl,-rpath,{programs} -lvisa"
+    environment = dict(os.environ, PATH=f"{folder}/bin:{programs}:{os.environ['PATH']}", LC_ALL="C", PYTHONPATH=str(SOURCE / "python"),
+                       VISA_LIBRARY=f"{programs}/libvisa.so.0", VISA_CFLAGS=flags, PYTHONDONTWRITEBYTECODE="1")
     done = subprocess.run(["bash", "-c", command], cwd=folder, env=environment, stdin=subprocess.DEVNULL,
                           stdout=subprocess.PIPE, stderr=subprocess.STDOUT, timeout=120)
     printed = done.stdout.decode()
@@ -51,17 +68,22 @@ def run(command, folder, programs):
 class Page:
     def __init__(self, path, programs, update):
         self.path, self.programs, self.update = path, programs, update
-        self.passed = self.failed = 0
+        self.passed = self.failed = self.left_out = 0
+        self.usable = library_is_usable(programs)
         self.drawn = set()
 
     def block(self, match, folder):
         language, name, body = match.groups()
-        if language in ("rust", "json") and name:
+        if language in ("rust", "json", "python", "c") and name:
             (folder / name).write_text(body)
         if language != "console":
             return match.group(0)
         now = ""
         for command, shown in steps(body):
+            if self.left_out or (not self.usable and command.split()[0] in ("python3", "cc")):
+                self.left_out += 1
+                now += "".join(line + "\n" for line in [f"$ {command}", *shown])
+                continue
             printed = run(command, folder, self.programs)
             good = matches(shown, printed)
             self.passed += good
@@ -90,6 +112,8 @@ class Page:
             folder = pathlib.Path(temporary)
             (folder / "examples").symlink_to(SOURCE / "examples")
             (folder / "pictures").mkdir()
+            (folder / "bin").mkdir()
+            (folder / "bin" / "python3").symlink_to(sys.executable)
             now = FENCE.sub(lambda match: self.block(match, folder), text)
             for picture in sorted((folder / "pictures").iterdir()):
                 self.picture(picture, text)
@@ -105,7 +129,8 @@ def main():
     for name in pages:
         page = Page(pathlib.Path(name), programs, "--update" in sys.argv)
         page.check()
-        print(f"{page.path.name}: {page.passed} commands as shown, {page.failed} not")
+        left_out = f", {page.left_out} left out: they need NumPy and a library without sanitizers" if page.left_out else ""
+        print(f"{page.path.name}: {page.passed} commands as shown, {page.failed} not{left_out}")
         passed, failed, drawn = passed + page.passed, failed + page.failed, drawn | page.drawn
     for picture in sorted(PICTURES.iterdir()) if drawn else []:
         if picture.name not in drawn:
