@@ -205,7 +205,7 @@ static void one_round(int round, int padding, tally *t)
 
 static int rounds(void)
 {
-    return suite_rounds(4000, 100000);
+    return suite_rounds(1200, 100000);
 }
 
 START_TEST(reads_are_exact)
