@@ -7,6 +7,7 @@
 #include "codegen/loops.h"
 #include "codegen/step/json.h"
 #include "codegen/unroll.h"
+#include "support/json_text.h"
 
 /* jansson's setters take over the value and accept NULL, so that a failed allocation only makes them fail;
  * `failed` remembers it. */
@@ -406,11 +407,6 @@ const char *binary_to_json(const binary *b, arena *a)
         push(&j, programs, step_program_json(&b->programs[i]));
     set(&j, root, "programs", programs);
     set(&j, root, "symbols", symbols_json(&j, b));
-    char *text = j.failed ? NULL : json_dumps(root, JSON_INDENT(2));
-    json_decref(root);
-    if (!text)
-        return NULL;
-    const char *out = arena_printf(a, "%s\n", text);
-    free(text);
-    return out;
+    const char *text = json_dump_text(root, JSON_INDENT(2), a);
+    return j.failed ? NULL : text;
 }

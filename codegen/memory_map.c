@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "ir/placed.h"
+#include "support/json_text.h"
 #include "support/strbuf.h"
 
 static const tensor_kind kinds[] = {TENSOR_HBM, TENSOR_DM, TENSOR_TRF, TENSOR_VRF};
@@ -91,11 +92,7 @@ const char *memory_json(const emit_context *e, const module *m)
     for (size_t i = 0; i < m->count; i++)
         json_array_append_new(kernels, kernel_of(e, m->kernels[i]));
     json_t *all = json_pack("{s:i, s:s, s:o}", "format", 1, "target", e->target->name, "kernels", kernels);
-    char *text = json_dumps(all, JSON_INDENT(2));
-    const char *copy = arena_printf(e->arena, "%s\n", text);
-    free(text);
-    json_decref(all);
-    return copy;
+    return json_dump_text(all, JSON_INDENT(2), e->arena);
 }
 
 /* ---- picture ---- */

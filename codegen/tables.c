@@ -250,6 +250,7 @@ static void text_vector_tag(const emit_context *e, const op *o, strbuf *out)
         strbuf_printf(out, __VA_ARGS__); \
         strbuf_puts(out, "\n"); \
     }
+#include "support/json_text.h"
 #include "target/engines.def"
 
 static void text_op(const emit_context *e, const op *o, strbuf *out)
@@ -647,9 +648,5 @@ const char *tables_json(const emit_context *e, const module *m)
         json_array_append_new(kernels, json_kernel(e, m->kernels[i]));
     json_t *root = json_pack("{s:i, s:s, s:s}", "format", 1, "visac", VISA_VERSION, "target", e->target->name);
     json_object_set_new(root, "kernels", kernels);
-    char *text = json_dumps(root, JSON_INDENT(2));
-    json_decref(root);
-    const char *kept = text ? arena_printf(e->arena, "%s\n", text) : NULL;
-    free(text);
-    return kept;
+    return json_dump_text(root, JSON_INDENT(2), e->arena);
 }

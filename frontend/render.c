@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "support/budget.h"
+#include "support/json_text.h"
 #include "support/shown.h"
 #include "support/strbuf.h"
 
@@ -270,9 +271,6 @@ const char *render_json(const diag_list *diags, const source_map *sources, arena
     json_t *array = json_array();
     for (size_t i = 0; i < diags->count; i++)
         json_array_append_new(array, json_diag(diags->items[i], sources, a));
-    char *text = json_dumps(array, JSON_INDENT(2) | JSON_PRESERVE_ORDER);
-    json_decref(array);
-    const char *kept = arena_printf(a, "%s\n", text != NULL ? text : "[]");
-    free(text);
-    return kept;
+    const char *text = json_dump_text(array, JSON_INDENT(2) | JSON_PRESERVE_ORDER, a);
+    return text ? text : "[]\n";
 }

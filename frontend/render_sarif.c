@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "frontend/render.h"
+#include "support/json_text.h"
 #include "support/strbuf.h"
 
 static json_t *text_object(const char *text, arena *a)
@@ -93,9 +94,6 @@ const char *render_sarif(const diag_list *diags, const source_map *sources, cons
                             "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json", "version",
                             "2.1.0", "runs", "tool", "driver", "name", "visac", "version", version, "rules", rules, "columnKind",
                             "unicodeCodePoints", "results", results);
-    char *text = json_dumps(log, JSON_INDENT(2) | JSON_PRESERVE_ORDER);
-    json_decref(log);
-    const char *kept = arena_printf(a, "%s\n", text ? text : "{}");
-    free(text);
-    return kept;
+    const char *text = json_dump_text(log, JSON_INDENT(2) | JSON_PRESERVE_ORDER, a);
+    return text ? text : "{}\n";
 }

@@ -3,6 +3,7 @@
 
 #include "ir/dataflow/dataflow_symbolic.h"
 #include "libvisa/dataflow.h"
+#include "support/json_text.h"
 
 static json_t *json_sizes(const int64_t *list, uint32_t rank)
 {
@@ -124,9 +125,5 @@ const char *dataflow_json(const dataflow_listing *l)
     for (size_t i = 0; i < l->count; i++)
         json_array_append_new(contractions, json_place(&l->places[i], a));
     json_t *root = json_pack("{s:i, s:s, s:o, s:o}", "format", 1, "visac", VISA_VERSION, "items", items, "contractions", contractions);
-    char *text = json_dumps(root, JSON_INDENT(2));
-    json_decref(root);
-    const char *kept = text ? arena_printf(a, "%s\n", text) : NULL;
-    free(text);
-    return kept;
+    return json_dump_text(root, JSON_INDENT(2), a);
 }

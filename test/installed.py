@@ -16,7 +16,7 @@ failures = []
 
 
 def run(command, **options):
-    done = subprocess.run(command, capture_output=True, text=True, timeout=300, check=False, **options)
+    done = subprocess.run(command, capture_output=True, text=True, timeout=1800, check=False, **options)
     if done.returncode:
         failures.append(f"{' '.join(command)}: status {done.returncode}\n{done.stdout}{done.stderr}")
     return done.stdout
@@ -56,7 +56,7 @@ def check_pages(prefix):
         expect(offered <= {"--" + n.replace("\\-", "-") for n in re.findall(r"\\fB\\-\\-([a-z\\-]+)\\fR", text)},
                f"{page} lacks an option of --help")
         if shutil.which("groff"):
-            warned = subprocess.run(["groff", "-man", "-Tascii", "-ww", "-z", page], capture_output=True, text=True, timeout=60, check=False).stderr
+            warned = subprocess.run(["groff", "-man", "-Tascii", "-ww", "-z", page], capture_output=True, text=True, timeout=1800, check=False).stderr
             expect(not warned, f"{page}: {warned}")
         completion = os.path.join(prefix, "share/bash-completion/completions", program)
         expect("--help" in bash_completes(completion, program, [program, "--he"]), f"{completion}: --he is not completed")

@@ -16,10 +16,10 @@ VALUES = {
               "--sizes": "{sizes}", "--place": "auto", "--order": "free", "--draw": "fetch", "--report": "csv", "--timing": "schedule",
               "--trace": "{trace}", "--sweep": "K=32,64", "--explore": None, "--limit": "target", "--target-cycles": "100", "--search": "folding",
               "--dtype": "i8", "--out": "i32", "--budget": "1s",
-              "--check": None, "--version": "json", "--samples": "4", "--certificate": "{certificate}", "--seed": "2", "--max-cycles": "1000000", "--kernel": "matmul",
+              "--check": None, "--check-format": "json", "--version": "json", "--samples": "4", "--certificate": "{certificate}", "--seed": "2", "--max-cycles": "1000000", "--kernel": "matmul",
               "--dialect": "0.9", "--target": "rngd", "--print-after": "all", "--max-steps": "1000000", "--max-bytes": "100000000",
               "--explain-mapping": None, "-W": "performance", "-f": "error-limit=2", "--diagnostics-format": "json", "--color": "always", "--explain": "E-ADDRESS"},
-    "visa-run": {"--list": "json", "--input": "a={input}", "--output": "{out}", "--check": None, "--samples": "4", "--certificate": "{certificate}",
+    "visa-run": {"--list": "json", "--input": "a={input}", "--output": "{out}", "--check": None, "--check-format": "json", "--samples": "4", "--certificate": "{certificate}",
                  "--reference-order": "free", "--report": "json", "--timing": "schedule", "--trace": "{trace}", "--seed": "2", "--convert": None, "--threads": "1",
                  "--cpu": "plain", "--max-cycles": "1000000", "--kernel": "matmul", "--sizes": "{sizes}"},
     "visa-objdump": {"-o": "{out}"},
@@ -87,7 +87,8 @@ def main():
         offered = list(choices())
         assert len(offered) > 20, "the rows were not understood"
         for program, option in offered:
-            done = visa_tools.run([program, option, sources["vm" if program == "visac" else "bin"]], cwd=folder)
+            whole = [option, "--check=numbers"] if option.startswith("--check-format") else [option] # which belongs to it
+            done = visa_tools.run([program, *whole, sources["vm" if program == "visac" else "bin"]], cwd=folder)
             faults += [f"{program} {option}: {done.text()}"] if done.status == 2 or done.crashed else []
         faults += [f"{path} was changed" for path, data in before.items() if open(path, "rb").read() != data]
     print("\n".join(faults + [f"{count} command lines, {len(faults)} faults"]))

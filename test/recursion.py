@@ -42,8 +42,8 @@ def call_graph(job):
     folder, number, (file, directory, command) = job
     output = os.path.join(folder, f"{number}.o")
     words = command[1:] if os.path.basename(command[0]) == "ccache" else command
-    kept = [w for i, w in enumerate(words) if not w.startswith(("-fsanitize", "-O", "-o")) and (i == 0 or words[i - 1] != "-o")]
-    subprocess.run(kept + ["-O0", "-w", "-fcallgraph-info", "-o", output], cwd=directory, stderr=subprocess.PIPE, check=False)
+    kept = [w for i, w in enumerate(words) if not w.startswith(("-fsanitize", "-O", "-o")) and w != "-c" and (i == 0 or words[i - 1] != "-o")]
+    subprocess.run(kept + ["-O0", "-g0", "-w", "-S", "-fcallgraph-info", "-o", output], cwd=directory, stderr=subprocess.PIPE, check=False)
     path = os.path.join(folder, f"{number}.ci")
     return open(path).read() if os.path.exists(path) else None
 

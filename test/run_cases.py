@@ -127,7 +127,7 @@ def run_case(path, check, validator):
             try:
                 done = visa_tools.without_tracer_crash(env, lambda env: subprocess.run(
                     shell, cwd=os.path.dirname(path), env=env, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
-                    timeout=120, check=False))
+                    timeout=1800, check=False))
             except subprocess.TimeoutExpired:
                 return f"$ {command}\ntime limit of 120 s"
             wanted = 0 if re.search(r"(^|\| )not ", command) else status

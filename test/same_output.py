@@ -40,7 +40,7 @@ def sources(folder):
 
 
 def run(command, folder):
-    done = subprocess.run(command, cwd=folder, stdin=subprocess.DEVNULL, capture_output=True, timeout=300, check=False)
+    done = subprocess.run(command, cwd=folder, stdin=subprocess.DEVNULL, capture_output=True, timeout=1800, check=False)
     return done.returncode, done.stdout, done.stderr
 
 

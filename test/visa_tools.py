@@ -8,9 +8,15 @@ SKIPPED = 77
 # A script uses what lies in other rooms of test/ by its name alone.
 sys.path += sorted(entry.path for entry in os.scandir(os.path.dirname(os.path.abspath(__file__))) if entry.is_dir() and entry.name not in ("fuzz", "mutants"))
 LONG = bool(os.environ.get("VISA_LONG"))
-# Sanitizers make each run several times as dear: samples are so many times smaller there. What differs by chance alone is drawn in full in the
-# other build.
+# Sanitizers make each run several times as dear: samples are so many times smaller there (CMakeLists.txt says how many). What differs by chance
+# alone is drawn in full in the other build.
 SLOWER = 1 if LONG else int(os.environ.get("VISA_SLOWER", "1"))
+
+
+def few(short, thorough=None):
+    """How many of a sample: `short`, fewer under sanitizers but one; `thorough` in the long form."""
+    return thorough if LONG and thorough is not None else max(1, short // SLOWER)
+
 
 # What a sanitizer or a crash leaves behind.
 DAMAGE = ("ERROR: AddressSanitizer", "ERROR: LeakSanitizer", "runtime error:", "Assertion `", "internal error")
@@ -55,7 +61,11 @@ class Result:
         return (self.out + self.err).decode("utf-8", "replace")
 
 
-def run(arguments, stdin=None, cwd=None, timeout=60):
+# Seconds, against hanging only: no verdict depends on how fast the machine is.
+HANGS = 1800
+
+
+def run(arguments, stdin=None, cwd=None, timeout=HANGS):
     """Runs one of the programs without a shell. Status 124 stands for a time limit that was reached."""
     command = [os.path.join(bin_dir(), arguments[0])] + [str(a) for a in arguments[1:]]
     try:

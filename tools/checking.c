@@ -48,6 +48,12 @@ bool tool_check_algebra(tool_check *c, const target *t, const binary_kernel *k, 
     return true;
 }
 
+const field_verdict *tool_check_last(const tool_check *c, const binary_kernel *k)
+{
+    const field_verdict *last = c->verdict_count ? &c->verdicts[c->verdict_count - 1] : NULL;
+    return last && last->kernel == k ? last : NULL;
+}
+
 bool tool_check_certify(const tool_check *c, const char *file, const unsigned char *bytes, size_t size, arena *a)
 {
     if (!c->certificate || !c->verdict_count)

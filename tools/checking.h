@@ -15,6 +15,8 @@ bool tool_has_output(const binary_kernel *k);
 /* Proves a kernel, where that is wanted; *report: lines for people. */
 bool tool_check_algebra(tool_check *c, const target *t, const binary_kernel *k, uint64_t seed, unsigned threads, arena *a, diag_list *diags,
                         bool *agrees, const char **report);
+/* What was just proven of a kernel; NULL: nothing. */
+const field_verdict *tool_check_last(const tool_check *c, const binary_kernel *k);
 /* Writes the certificate of what was proven, if one is wanted. */
 bool tool_check_certify(const tool_check *c, const char *file, const unsigned char *bytes, size_t size, arena *a);
 

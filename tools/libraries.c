@@ -8,6 +8,7 @@
 #include "runtime/machine/session.h"
 #include "runtime/step/session.h"
 #include "tools/checking.h"
+#include "tools/verdict.h"
 #include "tools/visac_arguments.h"
 
 /* From the einsum section of the binary, never from anything else. */
@@ -35,18 +36,23 @@ static int check_kernel(arguments *a, const binary *b, const binary_kernel *k, a
 {
     bool agrees = true, ok = true;
     const char *report = "", *proof = "";
+    verdict_item item = {.name = k->name};
     if (a->run.check.numbers) {
         session *s = session_open(b, k->name, memory, diags);
         ok = s && tool_run_length("visac", s, k->name, a->run.max_cycles, diags) && session_fill(s, a->run.seed, diags) &&
              session_run(s, true, diags) && session_check(s, !a->run.free_order, &agrees, &report, diags);
+        item.numbers = s ? session_findings(s) : NULL;
         session_close(s);
     }
     bool differs = !ok && session_found_mismatch(diags);
-    fputs(report, stdout);
+    verdict_say(&a->run.check, report, stdout);
     if (!ok && !differs)
         return EXIT_INPUT;
     ok = tool_check_algebra(&a->run.check, b->target, k, a->run.seed, 0, memory, diags, &agrees, &proof);
-    fputs(proof, stdout);
+    verdict_say(&a->run.check, proof, stdout);
+    item.algebra = ok ? tool_check_last(&a->run.check, k) : NULL;
+    item.differs = differs;
+    verdict_add(&a->run.check, &item, memory);
     return !ok ? EXIT_INPUT : differs || !agrees ? EXIT_MISMATCH : EXIT_DONE;
 }
 
@@ -59,7 +65,9 @@ static int check_program(arguments *a, const binary *b, const step_program *p, a
     bool agrees = false;
     step_session *s = step_session_open(b, p, &options, memory, diags);
     bool ok = s && step_session_run(s, diags) && step_session_check(s, &agrees, &report, diags);
-    fputs(report, stdout);
+    verdict_say(&a->run.check, report, stdout);
+    verdict_add(&a->run.check, &(verdict_item){.name = p->name, .is_program = true, .numbers = s ? step_session_findings(s) : NULL},
+                memory);
     step_session_close(s);
     return ok && agrees ? EXIT_DONE : !ok && !session_found_mismatch(diags) ? EXIT_INPUT : EXIT_MISMATCH;
 }
@@ -72,8 +80,14 @@ static const char *first_source(const step_program *p)
     return NULL;
 }
 
+static void leave_out(arguments *a, const char *name, bool is_program, const char *why, arena *memory)
+{
+    verdict_say(&a->run.check, arena_printf(memory, "%s: not checked: %s\n", name, why), stdout);
+    verdict_add(&a->run.check, &(verdict_item){.name = name, .is_program = is_program, .left_out = why}, memory);
+}
+
 /* Checks one kernel or stream program, or all of the binary. */
-static int check(arguments *a, const binary *b, const unsigned char *bytes, size_t size, arena *memory, diag_list *diags)
+static int check_all(arguments *a, const binary *b, const unsigned char *bytes, size_t size, arena *memory, diag_list *diags)
 {
     int status = EXIT_DONE;
     size_t checked = 0;
@@ -83,9 +97,9 @@ static int check(arguments *a, const binary *b, const unsigned char *bytes, size
         if (a->run.kernel && strcmp(a->run.kernel, p->name) != 0)
             continue;
         if (source || !a->run.check.numbers) {
-            printf(source ? "%s: not checked: its stream `%s` has no tokens here; visa-run --check takes them\n"
-                          : "%s: not checked: a stream program is checked by numbers\n",
-                   p->name, source);
+            const char *why = source ? arena_printf(memory, "its stream `%s` has no tokens here; visa-run --check takes them", source)
+                                     : "a stream program is checked by numbers";
+            leave_out(a, p->name, true, why, memory);
             continue;
         }
         int of_program = check_program(a, b, p, memory, diags);
@@ -98,7 +112,7 @@ static int check(arguments *a, const binary *b, const unsigned char *bytes, size
         if (a->run.kernel && strcmp(a->run.kernel, b->kernels[i].name) != 0)
             continue;
         if (!tool_has_output(&b->kernels[i])) {
-            printf("%s: not checked: it has no output\n", b->kernels[i].name);
+            leave_out(a, b->kernels[i].name, false, "it has no output", memory);
             continue;
         }
         int of_kernel = check_kernel(a, b, &b->kernels[i], memory, diags);
@@ -113,6 +127,11 @@ static int check(arguments *a, const binary *b, const unsigned char *bytes, size
         return EXIT_MISMATCH;
     }
     return tool_check_certify(&a->run.check, a->input, bytes, size, memory) ? status : EXIT_INPUT;
+}
+
+static int check(arguments *a, const binary *b, const unsigned char *bytes, size_t size, arena *memory, diag_list *diags)
+{
+    return verdict_print(&a->run, a->input, check_all(a, b, bytes, size, memory, diags), diags);
 }
 
 const library_work *library_work_begin(char **argv, diag_list *diags)

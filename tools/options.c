@@ -77,8 +77,18 @@ bool tool_limit(const char *text, uint64_t *out)
     return true;
 }
 
+int tool_check_alone(const char *tool, const tool_check *c, size_t count, const char *const *names)
+{
+    for (size_t i = 0; c->json && i < count; i++)
+        if (names[i] && strcmp(names[i], "-") == 0)
+            return tool_usage_error(tool, "--check-format=json fills standard output: nothing else can be written to -");
+    return EXIT_DONE;
+}
+
 int tool_check_complete(const char *tool, const tool_check *c)
 {
+    if (c->json && !c->wanted)
+        return tool_usage_error(tool, "--check-format belongs to --check");
     if ((c->certificate || c->samples) && !c->algebra)
         return tool_usage_error(tool, "%s belongs to --check or --check=algebra", c->certificate ? "--certificate" : "--samples");
     return EXIT_DONE;
@@ -157,6 +167,13 @@ int tool_option_CHECK(void *run, const char *text)
     r->check.wanted = true;
     r->check.numbers = !text || strcmp(text, "numbers") == 0;
     r->check.algebra = !text || strcmp(text, "algebra") == 0;
+    return OPTION_GO_ON;
+}
+
+int tool_option_CHECK_FORMAT(void *run, const char *text)
+{
+    tool_run *r = run;
+    r->check.json = strcmp(text, "json") == 0;
     return OPTION_GO_ON;
 }
 

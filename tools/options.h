@@ -33,9 +33,12 @@ bool tool_limit(const char *text, uint64_t *out);
 /* The status of a run that could not begin or end its writing: EXIT_USAGE where the command line names a file for two things. */
 int tool_refused(const diag_list *diags);
 
-/* --check[=KIND], --samples=N and --certificate=FILE. */
+/* --check[=KIND], --check-format=FORMAT, --samples=N and --certificate=FILE. */
+typedef struct verdict_book verdict_book;
 typedef struct tool_check {
     bool wanted, numbers, algebra;
+    bool json;               /* one document instead of lines (tools/verdict.h) */
+    verdict_book *book;      /* what it will say; NULL: nothing yet */
     int64_t samples;         /* 0: as many as there is time for */
     const char *certificate; /* file; NULL: none */
     output *certificate_to;  /* declared where there is one */
@@ -43,7 +46,9 @@ typedef struct tool_check {
     size_t verdict_count;
 } tool_check;
 
-/* A certificate is of an algebra. */
+/* A document of a check is alone on standard output: no file of theirs is `-`. NULL among the names: there is none. */
+int tool_check_alone(const char *tool, const tool_check *c, size_t count, const char *const *names);
+/* A certificate is of an algebra, and a format of a check. */
 int tool_check_complete(const char *tool, const tool_check *c);
 /* "TOOL: FILE: error[ID]: ...", with notes and help; file NULL: left away. */
 void tool_print_diags(const char *tool, const char *file, diag_list *diags);
@@ -78,6 +83,7 @@ bool tool_run_declare(tool_run *r, output_set *files);
 
 /* OPTION_GO_ON, or the status of a usage error that was printed; `run` is a tool_run. */
 int tool_option_CHECK(void *run, const char *text);
+int tool_option_CHECK_FORMAT(void *run, const char *text);
 int tool_option_SAMPLES(void *run, const char *text);
 int tool_option_REFERENCE_ORDER(void *run, const char *text);
 int tool_option_REPORT(void *run, const char *text);

@@ -1,12 +1,9 @@
-/* Several compilations adjacent: --sweep and diff.
- *
- * The one idea: each variant is compiled as always, and only the figures of its report are put into one text. */
+/* --sweep, diff and advise: from files and words of the command line to the library's questions (libvisa/variants/), and from its answers
+ * to what is written. */
 #ifndef VISA_TOOLS_VARIANTS_H
 #define VISA_TOOLS_VARIANTS_H
 
-#include "include/visa.h"
-#include "runtime/timing/timing_preset.h"
-#include "support/diag.h"
+#include "libvisa/variants/variant.h"
 #include "support/output.h"
 
 typedef struct variants {
@@ -15,13 +12,13 @@ typedef struct variants {
     const char *sweep;          /* "NAME=8,16,32" */
     output_set *files;
     output *to; /* declared in them */
-    visa_options options;
-    visa_diagnostics_format format;
-    timing_preset preset;
+    variant_options options;
 } variants;
 
-/* Both return the exit status. */
+/* Each returns the exit status. */
 int variants_sweep(const variants *v, arena *memory, diag_list *diags);
 int variants_diff(const variants *v, arena *memory, diag_list *diags);
+/* With `applies` the better source is what is written, otherwise a line for each change. */
+int variants_advise(const variants *v, bool applies, arena *memory, diag_list *diags);
 
 #endif

@@ -16,6 +16,7 @@
 #include "tools/option_row.h"
 #include "tools/options.h"
 #include "tools/progress.h"
+#include "tools/verdict.h"
 
 enum { MOST_THREADS = 1024 };
 
@@ -102,6 +103,8 @@ static int parse_arguments(int argc, char **argv, arguments *a)
     a->file = argv[optind];
     if (!a->dump_field && tool_check_complete("visa-run", &a->run.check) != EXIT_DONE)
         return EXIT_USAGE;
+    if (a->run.check.json && (a->run.report.wanted || a->list || a->dump_field))
+        return tool_usage_error("visa-run", "--check-format=json fills standard output: no --report, --list or --dump-field with it");
     return OPTION_GO_ON;
 }
 
@@ -178,9 +181,14 @@ static int run(arguments *a, const binary *b, session *s, const unsigned char *b
     if (!ok && !differs)
         return EXIT_INPUT;
     ok = differs || !a->run.check.numbers || session_check(s, !a->run.free_order, &agrees, &report, diags);
-    fputs(report, to);
+    verdict_say(&a->run.check, report, to);
     proves = tool_check_algebra(&a->run.check, b->target, kernel_of(a, b), a->run.seed, a->threads, memory, diags, &agrees, &proof);
-    fputs(proof, to);
+    verdict_say(&a->run.check, proof, to);
+    verdict_item item = {.name = kernel_of(a, b)->name,
+                         .differs = differs,
+                         .numbers = a->run.check.numbers ? session_findings(s) : NULL,
+                         .algebra = a->run.check.algebra && proves ? tool_check_last(&a->run.check, kernel_of(a, b)) : NULL};
+    verdict_add(&a->run.check, &item, memory);
     ok = ok && proves && tool_check_certify(&a->run.check, a->file, bytes, size, memory);
     if (differs) { /* a certificate says so; outputs are not written */
         bool certified = !ok || !a->run.check.certificate || a->output_count > 0 || output_set_commit(a->files);
@@ -195,7 +203,7 @@ static int run(arguments *a, const binary *b, session *s, const unsigned char *b
     return !ok ? EXIT_INPUT : agrees ? EXIT_DONE : EXIT_MISMATCH;
 }
 
-static int run_program(const arguments *a, step_session *s, diag_list *diags)
+static int run_program(arguments *a, step_session *s, const char *name, arena *memory, diag_list *diags)
 {
     bool ok = true;
     if (a->list) {
@@ -208,7 +216,8 @@ static int run_program(const arguments *a, step_session *s, diag_list *diags)
     if (a->run.check.wanted) {
         const char *verdict = "";
         bool agrees, judged = step_session_check(s, &agrees, &verdict, diags);
-        fputs(verdict, a->output_count || a->run.report.options.format != REPORT_TEXT ? stderr : stdout);
+        verdict_say(&a->run.check, verdict, a->output_count || a->run.report.options.format != REPORT_TEXT ? stderr : stdout);
+        verdict_add(&a->run.check, &(verdict_item){.name = name, .is_program = true, .numbers = step_session_findings(s)}, memory);
         if (!judged || !agrees)
             return EXIT_MISMATCH;
     }
@@ -250,16 +259,16 @@ static int run_bytes(arguments *a, const unsigned char *bytes, size_t size, aren
                                         .timing = a->run.report.options.preset,
                                         .max_cycles = a->run.max_cycles < INT64_MAX ? (int64_t)a->run.max_cycles : 0};
         step_session *s = step_session_open(&b, program, &options, memory, diags);
-        int status = s ? run_program(a, s, diags) : EXIT_INPUT;
+        int status = s ? run_program(a, s, program->name, memory, diags) : EXIT_INPUT;
         step_session_close(s);
-        return status;
+        return verdict_print(&a->run, a->file, status, diags);
     }
     if (ok && (a->timing_only || a->unbounded || a->sizes))
         return tool_usage_error("visa-run", "--timing-only, --unbounded and --sizes are for stream programs, %s holds kernels", a->file);
     session *s = ok ? session_open(&b, a->run.kernel, memory, diags) : NULL;
     int status = s ? run(a, &b, s, bytes, size, memory, diags) : EXIT_INPUT;
     session_close(s);
-    return status;
+    return verdict_print(&a->run, a->file, status, diags);
 }
 
 /* What a plan's options say; 0: none is of kernels alone. */
@@ -278,6 +287,15 @@ static int plan_options_fit(const arguments *a)
     return EXIT_DONE;
 }
 
+static void say_cost(arguments *a, const plan_cost *c, arena *memory)
+{
+    const char *line = arena_printf(memory, "%s: %lld of %lld runs agree\n", shown_text(c->kernel->name, memory),
+                                    (long long)(c->compared - c->differing), (long long)c->runs);
+    verdict_item item = {.name = c->kernel->name, .runs = c->runs, .compared = c->compared, .differing = c->differing};
+    verdict_say(&a->run.check, line, a->run.report.wanted ? stderr : stdout);
+    verdict_add(&a->run.check, &item, memory);
+}
+
 static int run_plan_open(arguments *a, const plan *p, plan_run *r, plan_result *result, progress *line, arena *memory, diag_list *diags)
 {
     output **to = ARENA_ARRAY(memory, output *, p->output_count + 1);
@@ -290,9 +308,7 @@ static int run_plan_open(arguments *a, const plan *p, plan_run *r, plan_result *
         return EXIT_INPUT;
     for (size_t i = 0; i < result->cost_count && a->run.check.wanted; i++)
         if (result->costs[i].runs)
-            fprintf(a->run.report.wanted ? stderr : stdout, "%s: %lld of %lld runs agree\n",
-                    shown_text(result->costs[i].kernel->name, memory), (long long)(result->costs[i].compared - result->costs[i].differing),
-                    (long long)result->costs[i].runs);
+            say_cost(a, &result->costs[i], memory);
     for (size_t i = 0; i < p->output_count && ok && result->agrees; i++)
         ok = plan_run_output(r, i, to[i], diags);
     if (ok && (a->run.report.wanted || (p->output_count == 0 && !a->run.check.wanted)))
@@ -327,7 +343,20 @@ static int run_plan(arguments *a, const char *text, size_t size, arena *memory, 
     plan_run *r = ok ? plan_run_open(p, &options, memory, diags, &result) : NULL;
     status = r ? run_plan_open(a, p, r, &result, &line, memory, diags) : EXIT_INPUT;
     plan_run_close(r);
-    return status;
+    return verdict_print(&a->run, a->file, status, diags);
+}
+
+/* Is standard output free for the document of a check? */
+static int stands_alone(const arguments *a, arena *memory)
+{
+    const char **names = ARENA_ARRAY(memory, const char *, a->output_count + 3);
+    size_t count = 0;
+    for (; count < a->output_count; count++)
+        names[count] = session_file(a->outputs[count], memory);
+    names[count++] = a->sizes;
+    names[count++] = a->run.report.trace;
+    names[count++] = a->run.check.certificate;
+    return tool_check_alone("visa-run", &a->run.check, count, names);
 }
 
 static int load_and_run(arguments *a, arena *memory, diag_list *diags)
@@ -355,6 +384,8 @@ int main(int argc, char **argv)
                    .to = ARENA_ARRAY(memory, output *, (size_t)argc),
                    .run = tool_run_new("visa-run")};
     int status = parse_arguments(argc, argv, &a);
+    if (status == OPTION_GO_ON && stands_alone(&a, memory) != EXIT_DONE)
+        status = EXIT_USAGE;
     if (status == OPTION_GO_ON) {
         diag_list diags;
         diag_list_init(&diags, memory);

@@ -6,12 +6,12 @@
 #include "support/budget.h"
 #include "support/shown.h"
 #include "support/stop.h"
-#include "tools/advise.h"
 #include "tools/dataflow.h"
 #include "tools/explore.h"
 #include "tools/libraries.h"
 #include "tools/option_row.h"
 #include "tools/progress.h"
+#include "tools/project.h"
 #include "tools/variants.h"
 #include "tools/visac_arguments.h"
 
@@ -322,6 +322,11 @@ static bool needs_library(const arguments *a)
 
 static int run(arguments *a, char **argv, arena *memory, diag_list *diags)
 {
+    if (a->project) {
+        int status = project_begin(a->project, a->files, diags);
+        say_only(a, diags);
+        return status;
+    }
     if (needs_library(a))
         a->work = library_work_begin(argv, diags);
     if ((needs_library(a) && !a->work) || (a->explores && a->work && !a->work->ranks_begin(&a->ranks, diags))) {
@@ -336,7 +341,7 @@ static int run(arguments *a, char **argv, arena *memory, diag_list *diags)
     }
     if (!a->other && !a->sweep && !a->advises)
         return compile(a, memory, diags);
-    variants v = {"visac", a->input, a->other, a->sweep, a->files, a->to, a->options, a->format, a->run.report.options.preset};
+    variants v = {"visac", a->input, a->other, a->sweep, a->files, a->to, {a->options, a->format, a->run.report.options.preset}};
     int status = a->other     ? variants_diff(&v, memory, diags)
                  : a->advises ? variants_advise(&v, a->applies, memory, diags)
                               : variants_sweep(&v, memory, diags);

@@ -351,6 +351,15 @@ static int check_tune(const arguments *a)
     return EXIT_DONE;
 }
 
+/* `visac init [DIR]`; an option before the word or after it was read, and put before. */
+static int parse_project(int argc, char **argv, arguments *a)
+{
+    if (optind > 1 || argc > optind + 2)
+        return usage_error("init takes a folder, and no option: visac init [DIR]");
+    a->project = optind + 1 < argc ? argv[optind + 1] : ".";
+    return OPTION_GO_ON;
+}
+
 int visac_arguments_parse(int argc, char **argv, arena *memory, arguments *a)
 {
     *a = (arguments){.memory = memory,
@@ -389,8 +398,11 @@ int visac_arguments_parse(int argc, char **argv, arena *memory, arguments *a)
     if (a->advises && (a->emit_given || a->run.check.wanted || a->draw || reports || a->sweep || a->options.book || a->explores ||
                        a->options.parse_only || a->explains || a->upgrades))
         return usage_error("advise is an output of its own: no --emit, --check, --draw, --report, --sweep or --explore with it");
-    if (tool_check_complete("visac", &a->run.check) != EXIT_DONE)
+    if (tool_check_complete("visac", &a->run.check) != EXIT_DONE ||
+        tool_check_alone("visac", &a->run.check, 2, (const char *[]){a->output, a->run.check.certificate}) != EXIT_DONE)
         return EXIT_USAGE;
+    if (a->run.check.json && a->emit_given && !a->output)
+        return usage_error("--check-format=json fills standard output: -o FILE says where --emit goes");
     if (a->options.parse_only && (a->emit_given || a->run.check.wanted || a->draw || reports || a->sweep || diff || a->options.book ||
                                   (a->format_check && (a->format_source || a->output))))
         return usage_error("%s stands alone: it compiles nothing", a->format_check ? "--format-check" : "--format");
@@ -400,6 +412,8 @@ int visac_arguments_parse(int argc, char **argv, arena *memory, arguments *a)
     if (a->upgrades && (a->emit_given || a->run.check.wanted || a->draw || reports || a->sweep || diff || a->options.book || a->explores ||
                         a->options.parse_only || a->run.kernel || a->options.dialect))
         return usage_error("--upgrade stands alone: it prints the whole source as the newest release writes it");
+    if (!tunes && !diff && !a->advises && optind < argc && strcmp(argv[optind], "init") == 0)
+        return parse_project(argc, argv, a);
     if (optind == argc)
         return usage_error("no input file");
     if (diff && optind + 2 != argc)

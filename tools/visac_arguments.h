@@ -39,6 +39,7 @@ typedef enum emit_kind {
 typedef struct arguments {
     tool_run run; /* without an order of sums: the machine's for a check, a free one for what is written */
     const char *input, *output, *draw, *sweep;
+    const char *project;    /* of `visac init`: the folder; NULL: none is begun */
     const char *other;      /* the second file of `visac diff` */
     const char *question;   /* of `visac tune`; NULL: a file is compiled */
     visa_tune_options tune; /* what is told about it */

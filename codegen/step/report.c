@@ -9,6 +9,7 @@
 #include "codegen/step/picture.h"
 #include "ir/step/total.h"
 #include "passes/step/metrics.h"
+#include "support/json_text.h"
 
 typedef struct symbol {
     const char *name;
@@ -407,9 +408,5 @@ const char *step_cost_json(const emit_context *e, const step_cost_report *what)
         reporting r = reporting_of(e, what, what->graphs[i]);
         json_array_append_new(list, program_json(&r));
     }
-    char *text = json_dumps(list, JSON_INDENT(2));
-    json_decref(list);
-    const char *copy = text ? arena_printf(e->arena, "%s\n", text) : NULL;
-    free(text);
-    return copy;
+    return json_dump_text(list, JSON_INDENT(2), e->arena);
 }

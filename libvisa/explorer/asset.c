@@ -2,21 +2,10 @@
 
 #include <string.h>
 
-/* The assembler copies each file: the compiler never sees megabytes as numbers. VISA_FOLDER is the repository. */
-#define BYTES(symbol, file) \
-    __asm__(".pushsection .rodata\n" \
-            ".globl visa_asset_" #symbol "\n" \
-            ".hidden visa_asset_" #symbol "\n" \
-            "visa_asset_" #symbol ":\n" \
-            ".incbin \"" VISA_FOLDER "/" file "\"\n" \
-            ".globl visa_asset_end_" #symbol "\n" \
-            ".hidden visa_asset_end_" #symbol "\n" \
-            "visa_asset_end_" #symbol ":\n" \
-            ".byte 0\n" \
-            ".popsection\n"); \
-    extern const unsigned char visa_asset_##symbol[], visa_asset_end_##symbol[];
-#define ASSET(symbol, path, type, file) BYTES(symbol, file)
-#define EXAMPLE(symbol, name, title) BYTES(symbol, "examples/" name ".vm")
+#include "support/embed.h"
+
+#define ASSET(symbol, path, type, file) EMBED_FILE(symbol, file)
+#define EXAMPLE(symbol, name, title) EMBED_FILE(symbol, "examples/" name ".vm")
 #include "libvisa/explorer/asset.def"
 #undef ASSET
 #undef EXAMPLE
@@ -28,7 +17,7 @@ typedef struct row {
 } row;
 
 static const row assets[] = {
-#define ASSET(symbol, path, type, file) {{path, type, visa_asset_##symbol, 0}, visa_asset_end_##symbol},
+#define ASSET(symbol, path, type, file) {{path, type, visa_embed_##symbol, 0}, visa_embed_end_##symbol},
 #define EXAMPLE(symbol, name, title)
 #include "libvisa/explorer/asset.def"
 #undef ASSET
@@ -36,7 +25,7 @@ static const row assets[] = {
 };
 static const row examples[] = {
 #define ASSET(symbol, path, type, file)
-#define EXAMPLE(symbol, name, title) {{name, title, visa_asset_##symbol, 0}, visa_asset_end_##symbol},
+#define EXAMPLE(symbol, name, title) {{name, title, visa_embed_##symbol, 0}, visa_embed_end_##symbol},
 #include "libvisa/explorer/asset.def"
 #undef ASSET
 #undef EXAMPLE

@@ -780,6 +780,18 @@ static bool changes_meaning(const op *o, const axis *a)
     return stays && renamed;
 }
 
+/* A copy of the source of a reshape into a new value of such axes; its digits are still those of the source. */
+static einsum_step *begin_copy(einsum_builder *b, op *o, reference from, uint32_t *axes, uint32_t rank, uint32_t *dst)
+{
+    *dst = add_value(b, b->values[from.value].dtype, -1);
+    b->values[*dst].rank = rank;
+    b->values[*dst].axes = axes;
+    einsum_step *step = add_step(b, MATH_COPY, whole(*dst), from, from);
+    note_computed(b, &step->s);
+    einsum_copy_digits(b, step, o, &o->reshape->from->out);
+    return step;
+}
+
 /* The source of the reshape without the axes along which it holds copies and that were named anew before, in whatever way: one copy stands
  * for all. */
 static reference source_once(einsum_builder *b, op *o)
@@ -797,12 +809,8 @@ static reference source_once(einsum_builder *b, op *o)
     }
     if (rank == old->rank)
         return from;
-    uint32_t dst = add_value(b, b->values[from.value].dtype, -1), kept = 0;
-    b->values[dst].rank = rank;
-    b->values[dst].axes = axes;
-    einsum_step *step = add_step(b, MATH_COPY, whole(dst), from, from);
-    note_computed(b, &step->s);
-    einsum_copy_digits(b, step, o, &c->from->out);
+    uint32_t dst, kept = 0;
+    einsum_step *step = begin_copy(b, o, from, axes, rank, &dst);
     for (uint32_t i = 0; i < step->s.digit_count; i++)
         if (einsum_tensor_has(&b->values[dst], step->digits[i].axis))
             step->digits[kept++] = step->digits[i];
@@ -835,12 +843,8 @@ static reference source_apart(einsum_builder *b, op *o, const axis **names)
     }
     if (!any)
         return from;
-    uint32_t dst = add_value(b, b->values[from.value].dtype, -1);
-    b->values[dst].rank = rank;
-    b->values[dst].axes = axes;
-    einsum_step *step = add_step(b, MATH_COPY, whole(dst), from, from);
-    note_computed(b, &step->s);
-    einsum_copy_digits(b, step, o, &c->from->out);
+    uint32_t dst;
+    einsum_step *step = begin_copy(b, o, from, axes, rank, &dst);
     for (uint32_t i = 0; i < step->s.digit_count; i++)
         for (uint32_t k = 0; k < c->count; k++)
             if (step->digits[i].axis == einsum_axis_number(b, c->digits[k].from) && names[k] != c->digits[k].from) {

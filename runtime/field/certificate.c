@@ -4,6 +4,7 @@
 #include <stdlib.h>
 
 #include "runtime/field/check.h"
+#include "support/json_text.h"
 #include "support/sha256.h"
 
 enum { CERTIFICATE_VERSION = 1 };
@@ -56,9 +57,5 @@ const char *field_certificate(const field_verdict *verdicts, size_t count, const
     for (size_t i = 0; i < count; i++)
         json_array_append_new(kernels, kernel_json(&verdicts[i]));
     json_object_set_new(j, "kernels", kernels);
-    char *text = json_dumps(j, JSON_INDENT(2) | JSON_REAL_PRECISION(6));
-    const char *out = text ? arena_printf(a, "%s\n", text) : NULL;
-    free(text);
-    json_decref(j);
-    return out;
+    return json_dump_text(j, JSON_INDENT(2) | JSON_REAL_PRECISION(6), a);
 }

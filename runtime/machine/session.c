@@ -15,6 +15,7 @@
 #include "runtime/tensor/port_data.h"
 #include "runtime/tensor/tensor_file.h"
 #include "runtime/timing/cycles.h"
+#include "support/json_text.h"
 #include "support/shown.h"
 
 /* The second is a NaN in every float type: what it touches shows. */
@@ -42,6 +43,7 @@ struct session {
     session_options options;
     int runs, run; /* of one session_run; the one under way */
     bool proven;   /* the last run: what it gave depends on nothing that another would change */
+    finding_list found;
 };
 
 static bool no_memory(diag_list *diags, const port *p)
@@ -526,7 +528,11 @@ static bool compare_output(session *s, const session_port *p, uint32_t t, check 
     if (r.has_allowance && !judge_port(s, p, c, &x, &said, &wrong, diags))
         return false;
     *c->report = arena_printf(s->arena, "%s%s: %s%s\n", *c->report, s->kernel->name, line, said);
-    c->agrees = c->agrees && r.mismatches == 0 && !wrong && r.compared > 0;
+    bool agrees = r.mismatches == 0 && !wrong && r.compared > 0;
+    int64_t undecided = r.both_nan + r.both_infinite + r.unbounded + r.uncovered;
+    finding one = {p->port->name, agrees, r.compared, r.mismatches, undecided, r.has_allowance ? r.worst_fraction : -1};
+    ARENA_PUSH(s->arena, s->found.items, s->found.count, s->found.capacity, one);
+    c->agrees = c->agrees && agrees;
     if (r.mismatches > 0) {
         mismatch m = {s->binary->target, s->kernel, p->port, &p->logical, x.values, x.bounds, p->covered};
         diag *d = diag_add(diags, E_CHECK_MISMATCH, SRC_NOWHERE, "%s", line);
@@ -578,9 +584,15 @@ static unsigned char **input_bytes(session *s, bool *is_input)
     return bytes;
 }
 
+const finding_list *session_findings(const session *s)
+{
+    return &s->found;
+}
+
 bool session_check(session *s, bool machine_order, bool *agrees, const char **report, diag_list *diags)
 {
     *report = "";
+    s->found = (finding_list){0};
     *agrees = false;
     uint32_t outputs = 0;
     for (uint32_t i = 0; i < s->kernel->port_count; i++) {
@@ -694,9 +706,5 @@ const char *session_describe_json(const session *s)
     for (uint32_t i = 0; i < s->kernel->port_count; i++)
         json_array_append_new(ports, json_of_port(&s->ports[i]));
     json_object_set_new(root, "ports", ports);
-    char *text = json_dumps(root, JSON_INDENT(2));
-    json_decref(root);
-    const char *kept = text ? arena_printf(s->arena, "%s\n", text) : NULL;
-    free(text);
-    return kept;
+    return json_dump_text(root, JSON_INDENT(2), s->arena);
 }

@@ -8,6 +8,7 @@
 
 #include "codegen/container.h"
 #include "runtime/machine/cpu.h"
+#include "runtime/tensor/finding.h"
 #include "runtime/tensor/tensor.h"
 #include "support/output.h"
 
@@ -53,6 +54,8 @@ bool session_run(session *s, bool twice, diag_list *diags);
  * *agrees is false, with a diagnostic per output, when an output is not what it has to be (E_CHECK_MISMATCH) or no value of it was compared
  * (E_CHECK_NOTHING). *report: lines for people. */
 bool session_check(session *s, bool machine_order, bool *agrees, const char **report, diag_list *diags);
+/* What the last check found, output by output, in the session's arena. */
+const finding_list *session_findings(const session *s);
 
 /* Is all that went wrong that outputs are not what they have to be (E_CHECK_MISMATCH, E_RUN_UNDEFINED), or that nothing was compared
  * (E_CHECK_NOTHING)? */

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 
 #include "runtime/timing/analysis.h"
+#include "support/json_text.h"
 #include "support/shown.h"
 #include "support/strbuf.h"
 
@@ -108,11 +109,8 @@ static const char *json_report(const plan_result *r, const char *name, arena *a)
     json_t *root =
         json_pack("{s:s, s:I, s:I, s:I, s:I, s:o, s:o}", "plan", name, "runs", (json_int_t)r->run_count, "cycles", (json_int_t)r->cycles,
                   "lower_bound", (json_int_t)bound_of(r), "hbm_bytes", (json_int_t)bytes_of(r), "kernels", kernels, "order", order);
-    char *text = root ? json_dumps(root, JSON_INDENT(1)) : NULL;
-    const char *kept = text ? arena_printf(a, "%s\n", text) : "";
-    free(text);
-    json_decref(root);
-    return kept;
+    const char *text = json_dump_text(root, JSON_INDENT(1), a);
+    return text ? text : "";
 }
 
 /* ---- the page ---- */

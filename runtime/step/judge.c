@@ -160,23 +160,34 @@ static void compare_lists(comparison *c, const nested *is, const nested *should,
         compare_values(c, is->values[i], should->values[i], arena_printf(c->arena, "%s, value %zu", where, i));
 }
 
-static void say(comparison *c, const char *name, strbuf *report, diag_list *diags)
+/* Where what the comparisons say is kept. */
+typedef struct judgement {
+    strbuf report;
+    finding_list *found;
+    diag_list *diags;
+} judgement;
+
+static void say(const comparison *c, const char *name, judgement *j)
 {
+    bool compared = c->numbers == 0 || c->unbounded < c->numbers;
+    finding one = {name,         !c->wrong && compared,           c->numbers - c->unbounded, c->wrong ? -1 : 0,
+                   c->unbounded, c->largest > 0 ? c->largest : -1};
+    ARENA_PUSH(c->arena, j->found->items, j->found->count, j->found->capacity, one);
     if (c->wrong) {
-        diag_add(diags, E_CHECK_MISMATCH, SRC_NOWHERE, "%s", c->wrong);
+        diag_add(j->diags, E_CHECK_MISMATCH, SRC_NOWHERE, "%s", c->wrong);
         return;
     }
-    strbuf_printf(report, "%s: %" PRId64 " values are what the graph's mathematics gives", name, c->numbers);
+    strbuf_printf(&j->report, "%s: %" PRId64 " values are what the graph's mathematics gives", name, c->numbers);
     if (c->largest > 0)
-        strbuf_printf(report, "; at most %.2g of what rounding allows", c->largest);
+        strbuf_printf(&j->report, "; at most %.2g of what rounding allows", c->largest);
     if (c->unbounded > 0)
-        strbuf_printf(report, "; %" PRId64 " of them may be anything", c->unbounded);
-    strbuf_puts(report, "\n");
-    if (c->numbers > 0 && c->unbounded == c->numbers)
-        diag_add(diags, E_CHECK_NOTHING, SRC_NOWHERE, "no value of `%s` was compared: each of them may be anything", name);
+        strbuf_printf(&j->report, "; %" PRId64 " of them may be anything", c->unbounded);
+    strbuf_puts(&j->report, "\n");
+    if (!compared)
+        diag_add(j->diags, E_CHECK_NOTHING, SRC_NOWHERE, "no value of `%s` was compared: each of them may be anything", name);
 }
 
-static void compare_tensor(statements *s, uint32_t t, strbuf *report, diag_list *diags)
+static void compare_tensor(statements *s, uint32_t t, judgement *j)
 {
     const step_tensor *tensor = &s->in->run->program->tensors[t];
     const statement_memory *m = &s->memory[t];
@@ -195,20 +206,21 @@ static void compare_tensor(statements *s, uint32_t t, strbuf *report, diag_list 
             compare_number(&c, (double)is[k], x, error, where, k);
         }
     }
-    say(&c, tensor->name, report, diags);
+    say(&c, tensor->name, j);
 }
 
-bool step_judge(const step_judge_input *in, arena *a, const char **report, diag_list *diags)
+bool step_judge(const step_judge_input *in, arena *a, const char **report, finding_list *found, diag_list *diags)
 {
     const step_program *p = in->run->program;
     statements *s = statements_new(in, a, diags);
     size_t before = diags->error_count;
-    strbuf text;
-    strbuf_init(&text, a);
+    judgement j = {.found = found, .diags = diags};
+    strbuf_init(&j.report, a);
+    *found = (finding_list){0};
     state_all(s);
     if (!s->why)
         check_memory(s);
-    *report = text.text;
+    *report = j.report.text;
     statements_free(s);
     if (s->why) {
         diag_help(diags, diag_add(diags, E_CHECK_NOTHING, SRC_NOWHERE, "`%s` cannot be judged: %s", p->name, s->why),
@@ -222,11 +234,11 @@ bool step_judge(const step_judge_input *in, arena *a, const char **report, diag_
             uint32_t rank = p->nodes[p->nodes[i].inputs[0].node].outputs[p->nodes[i].inputs[0].port].rank;
             compare_lists(&c, nested_of_tokens(taken->buffer.tokens, taken->buffer.count, rank, false, a),
                           statement_input(s, &p->nodes[i], 0), arena_printf(a, "`%s`", p->nodes[i].name));
-            say(&c, p->nodes[i].name, &text, diags);
+            say(&c, p->nodes[i].name, &j);
         }
     for (uint32_t t = 0; t < p->tensor_count; t++)
         if (p->tensors[t].written)
-            compare_tensor(s, t, &text, diags);
-    *report = text.text;
+            compare_tensor(s, t, &j);
+    *report = j.report.text;
     return diags->error_count == before;
 }

@@ -9,6 +9,7 @@
 
 #include "codegen/container.h"
 #include "runtime/step/engine.h"
+#include "runtime/tensor/finding.h"
 
 /* What went in, besides the run's sources. */
 typedef struct step_judge_input {
@@ -18,7 +19,7 @@ typedef struct step_judge_input {
 } step_judge_input;
 
 /* True: every output was compared and is what it has to be. False with diagnostics: E_CHECK_MISMATCH for each output that is not,
- * E_CHECK_NOTHING for what cannot be judged. *report: a line for each output. */
-bool step_judge(const step_judge_input *in, arena *a, const char **report, diag_list *diags);
+ * E_CHECK_NOTHING for what cannot be judged. *report: a line for each output; *found: the same as data. */
+bool step_judge(const step_judge_input *in, arena *a, const char **report, finding_list *found, diag_list *diags);
 
 #endif

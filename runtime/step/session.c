@@ -13,6 +13,7 @@
 #include "runtime/tensor/numeric.h"
 #include "runtime/tensor/tensor_file.h"
 #include "support/file.h"
+#include "support/json_text.h"
 #include "support/shown.h"
 #include "support/strbuf.h"
 
@@ -24,6 +25,7 @@ struct step_session {
     const binary *binary;
     bool *filled;   /* by tensor: from a file */
     float **before; /* by tensor: what lay in it before the run, for a check; else NULL */
+    finding_list found;
 };
 
 /* ---- opening ---- */
@@ -224,10 +226,15 @@ bool step_session_run(step_session *s, diag_list *diags)
     return step_engine_run(&s->run, diags);
 }
 
+const finding_list *step_session_findings(const step_session *s)
+{
+    return &s->found;
+}
+
 bool step_session_check(step_session *s, bool *agrees, const char **report, diag_list *diags)
 {
     size_t before = diags->error_count;
-    *agrees = step_judge(&(step_judge_input){s->binary, &s->run, s->before}, s->arena, report, diags);
+    *agrees = step_judge(&(step_judge_input){s->binary, &s->run, s->before}, s->arena, report, &s->found, diags);
     for (size_t i = 0; i < diags->count; i++)
         if (diags->items[i]->severity == DIAG_ERROR && diags->items[i]->id != E_CHECK_MISMATCH)
             return false;
@@ -315,9 +322,5 @@ const char *step_session_describe_json(const step_session *s)
                                                (json_int_t)t->rows, "columns", (json_int_t)t->columns));
     }
     json_object_set_new(root, "ports", ports);
-    char *text = json_dumps(root, JSON_INDENT(2));
-    json_decref(root);
-    const char *kept = text ? arena_printf(s->arena, "%s\n", text) : NULL;
-    free(text);
-    return kept;
+    return json_dump_text(root, JSON_INDENT(2), s->arena);
 }

@@ -6,6 +6,7 @@
 #define VISA_RUNTIME_STEP_SESSION_H
 
 #include "codegen/container.h"
+#include "runtime/tensor/finding.h"
 #include "runtime/timing/report.h"
 #include "runtime/timing/timing_preset.h"
 #include "support/diag.h"
@@ -35,6 +36,8 @@ bool step_session_run(step_session *s, diag_list *diags);
 /* After a run: is what left the program what its graph says (runtime/step/judge.h)? *agrees is false, with a diagnostic for each output,
  * where it is not; false, where it cannot be judged. *report: lines for people. */
 bool step_session_check(step_session *s, bool *agrees, const char **report, diag_list *diags);
+/* What the last check found, output by output. */
+const finding_list *step_session_findings(const step_session *s);
 /* "NAME=FILE", into an output that was declared for FILE (runtime/machine/session.h, session_file). */
 bool step_session_output(step_session *s, const char *spec, output *to, diag_list *diags);
 

@@ -122,6 +122,7 @@ static bool is_narrow_float(const tensor_type *t)
 
 bool tensor_source_takes_f32(tensor_source *s)
 {
+    s->is_f32 = true;
     if (!s->rounds || !is_narrow_float(s->want))
         return false;
     tensor_type *f32 = ARENA_NEW(s->arena, tensor_type);
@@ -134,8 +135,7 @@ bool tensor_source_takes_f32(tensor_source *s)
 bool tensor_source_type_mismatch(tensor_source *s, const char *found, const char *accepted)
 {
     bool is_buffer = s->want->dtype == DTYPE_F8E4M3 && !s->want->names; /* a port's axes have names, and its bytes are read as this */
-    bool is_f32 = strcmp(found, "F32") == 0 || strcmp(found, "'<f4'") == 0;
-    bool could_round = is_f32 && is_narrow_float(s->want) && !is_buffer;
+    bool could_round = s->is_f32 && is_narrow_float(s->want) && !is_buffer;
     diag *d = diag_add(s->diags, E_TENSOR_TYPE, SRC_NOWHERE, "%s: the file's element type is %s, %s", s->name, found,
                        is_buffer ? "a buffer's are bytes" : arena_printf(s->arena, "the port's is %s", dtype_row_of(s->want->dtype)->name));
     diag_help(s->diags, d, "store it as %s%s", accepted, could_round ? ", or give --convert, which rounds it" : "");

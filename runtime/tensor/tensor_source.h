@@ -17,6 +17,7 @@ typedef struct tensor_source {
     int64_t at, size; /* bytes taken, bytes in all; size -1: not known (a pipe) */
     const tensor_type *want;
     bool rounds; /* may an f32 file stand for a narrower float? */
+    bool is_f32; /* its format says so, or its size */
     arena *arena;
     diag_list *diags;
 } tensor_source;

@@ -3,6 +3,7 @@
 #include <stdlib.h>
 
 #include "runtime/timing/report_parts.h"
+#include "support/json_text.h"
 
 enum { REPORT_FORMAT_VERSION = 1 };
 
@@ -126,9 +127,5 @@ const char *report_json(const report *r, arena *a)
         "items", items, "end_sync_cycles", (json_int_t)s->end_sync_cycles);
     if (root)
         json_object_set_new(root, "attainable", attainable_json(&x->attainable));
-    char *dumped = root ? json_dumps(root, JSON_INDENT(2)) : NULL;
-    json_decref(root);
-    const char *text = dumped ? arena_printf(a, "%s\n", dumped) : NULL;
-    free(dumped);
-    return text;
+    return json_dump_text(root, JSON_INDENT(2), a);
 }

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 
 #include "runtime/timing/report_parts.h"
+#include "support/json_text.h"
 
 /* A row of a viewer. The contexts come first: they say when a command runs; the engines say for how long of it they work. */
 static int row_of_context(context c)
@@ -57,9 +58,5 @@ const char *report_trace(const report *r, arena *a)
         }
     }
     json_t *root = json_pack("{s:o, s:s}", "traceEvents", events, "displayTimeUnit", "ns");
-    char *dumped = root ? json_dumps(root, JSON_INDENT(1)) : NULL;
-    json_decref(root);
-    const char *text = dumped ? arena_printf(a, "%s\n", dumped) : NULL;
-    free(dumped);
-    return text;
+    return json_dump_text(root, JSON_INDENT(1), a);
 }

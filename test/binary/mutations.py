@@ -35,7 +35,7 @@ from move_kernels import Kernel as Movement  # noqa: E402
 
 SEEDS = (2, 3, 5, 7)  # of the other inputs
 RANDOM = (4, 300)  # random kernels, contractions and movements by turns: quick, long
-SAMPLE = 60  # quick: changes of a file of the command line
+SAMPLE = 24  # quick: changes of a file of the command line
 SAMPLE_RANDOM = 12  # changes of a random kernel, quick and long
 NOTHING = (0, 1)
 # Commands of which every field is changed in quick runs, too: those of the engines that bring kernels of their own.
@@ -168,7 +168,7 @@ class Subject:
 
     @staticmethod
     def check(path, kernel, seed=1):
-        return visa_tools.run(["visa-run", path, f"--kernel={kernel}", f"--seed={seed}", "--check"], timeout=600)
+        return visa_tools.run(["visa-run", path, f"--kernel={kernel}", f"--seed={seed}", "--check"])
 
     def command(self, dump, kernel, context, number):
         return list(visa_tools.commands(next(k for k in dump["kernels"] if k["name"] == kernel)["streams"][context]))[number]
@@ -178,7 +178,7 @@ class Subject:
         ports = [p["name"] for p in ports if p["direction"] == "out"]
         files = [os.path.join(self.folder, f"{i}.raw") for i in range(len(ports))]
         arguments = [a for port, file in zip(ports, files) for a in ("--output", f"{port}={file}")]
-        done = visa_tools.run(["visa-run", path, f"--kernel={kernel}", f"--seed={seed}", *arguments], timeout=600)
+        done = visa_tools.run(["visa-run", path, f"--kernel={kernel}", f"--seed={seed}", *arguments])
         if done.status != 0:
             return None
         return [open(file, "rb").read() for file in files]
@@ -241,7 +241,7 @@ def main():
                     for bit in ((0, 1, 3, 5) if long_run else (chance.randrange(4),))]
             if not long_run:
                 shifts = [t for t in todo if set(t[0][3]["op"].split("_")) & OWN or t[0][3]["op"] == "shift"]  # few, and each is a rule of its own
-                todo = shifts + chance.sample(todo, min(SAMPLE // visa_tools.SLOWER, len(todo)))
+                todo = shifts + chance.sample(todo, min(visa_tools.few(SAMPLE), len(todo)))
             try_changes(subject, todo, count)
         made, seed = 0, 0
         while made < RANDOM[long_run]:

@@ -64,7 +64,7 @@ def judge(subject, kernel, count, at, bit):
     bad[at] ^= 1 << bit
     with open(subject.bad, "wb") as file:
         file.write(bad)
-    done = visa_tools.run(["visa-run", subject.bad, "--check"], timeout=600)
+    done = visa_tools.run(["visa-run", subject.bad, "--check"])
     if done.status in (1, 3) and "error[" in done.text() and not done.crashed:
         count["noticed" if done.status == 3 or "[E-RUN-UNDEFINED]" in done.text() else "refused"] += 1
         return
@@ -93,7 +93,7 @@ def main():
             subject = mutations.Subject(folder, name, os.path.join(visa_tools.SOURCE, "examples", name + ".vm"))
             (kernel,) = [k["name"] for k in subject.dump["kernels"]]
             all_bytes += len(subject.binary)
-            places = range(len(subject.binary)) if long_run else chance.sample(range(len(subject.binary)), SAMPLE)
+            places = range(len(subject.binary)) if long_run else chance.sample(range(len(subject.binary)), visa_tools.few(SAMPLE))
             sys.stdout.flush()
             for at in places:
                 for bit in range(8) if long_run == "8" else (chance.randrange(8),):

@@ -88,7 +88,7 @@ def all_errors_of(result):
 
 
 def run(arguments):
-    result = visa_tools.run(["visac", "--diagnostics-format=json", "-ferror-limit=0", *arguments], timeout=600)
+    result = visa_tools.run(["visac", "--diagnostics-format=json", "-ferror-limit=0", *arguments])
     if result.crashed or result.status == 124:
         sys.exit(f"visac {' '.join(arguments)}: status {result.status}\n{result.text()[-2000:]}")
     return result

@@ -360,7 +360,7 @@ def judge(function, entry, scratch):
             raise Unread
     binary = os.path.join(scratch, "kernel.bin")
     library = os.path.join(function.crate, "src", "lib.rs")
-    done = visa_tools.run(["visac", library, f"--kernel={function.path}", "-o", binary], timeout=600)
+    done = visa_tools.run(["visac", library, f"--kernel={function.path}", "-o", binary])
     if done.status:
         return "is refused"
     kernel = json.loads(visa_tools.run(["visa-objdump", "--json", binary]).out)["kernels"][0]
@@ -382,7 +382,7 @@ def judge(function, entry, scratch):
         arguments += ["--input", f"{port.name}:buffer={path}"]
     for i, port in enumerate(ports["out"]):
         arguments += ["--output", f"{port.name}:buffer={os.path.join(scratch, f'out{i}')}"]
-    done = visa_tools.run(arguments, timeout=600)
+    done = visa_tools.run(arguments)
     if done.status:
         return "does not run: " + done.text()[:300]
     values = make({**entry, "inputs": ports["in"], "outputs": ports["out"]}, read)
@@ -439,7 +439,7 @@ def main(arguments):
                 if not matches(function, entry) or (wanted and not any(w in f"{function.snapshot} {function.path}" for w in wanted)):
                     continue
                 library = os.path.join(function.crate, "src", "lib.rs")
-                if visa_tools.run(["visac", library, f"--kernel={function.path}", "--emit=ir"], timeout=600).status:
+                if visa_tools.run(["visac", library, f"--kernel={function.path}", "--emit=ir"]).status:
                     refused += 1
                     continue
                 try:

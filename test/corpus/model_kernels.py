@@ -128,7 +128,7 @@ KERNELS["mnist::forward"] = classifier
 def run(library, name, scratch):
     """{output: the largest difference, of its largest value}"""
     binary, short = os.path.join(scratch, "kernel.bin"), name.replace("::", "_")
-    done = visa_tools.run(["visac", library, f"--kernel={name}", "-o", binary], timeout=600)
+    done = visa_tools.run(["visac", library, f"--kernel={name}", "-o", binary])
     if done.status:
         sys.exit(f"{name} is refused: {done.text()[:500]}")
     d = Draw(list(KERNELS).index(name) + 1)
@@ -140,7 +140,7 @@ def run(library, name, scratch):
         arguments += ["--input", f"{port}={path}"]
     for port in expected:
         arguments += ["--output", f"{port}={os.path.join(scratch, f'{short}_{port}_out.npy')}"]
-    done = visa_tools.run(arguments, timeout=600)
+    done = visa_tools.run(arguments)
     if done.status:
         sys.exit(f"{name} does not run: {done.text()[:500]}")
     found = {}
@@ -168,7 +168,7 @@ def main():
                 if not good or "-v" in sys.argv:
                     print(f"{name}: {port}: largest difference {difference:.2g} of its largest value, bound {BOUND:.2g}{'' if good else ': WRONG'}")
     for name, rule in REFUSED.items():
-        done = visa_tools.run(["visac", library, f"--kernel={name}", "-o", os.devnull], timeout=600)
+        done = visa_tools.run(["visac", library, f"--kernel={name}", "-o", os.devnull])
         if done.status != 1 or f"error[{rule}]" not in done.text():
             failed += 1
             print(f"{name} is not refused by {rule}: compare it with its mathematics")

@@ -36,7 +36,7 @@ def main():
     faults = []
 
     def run(command, text=None):
-        return subprocess.run(command, input=text, stdin=None if text else subprocess.DEVNULL, capture_output=True, env=env, timeout=300, check=False)
+        return subprocess.run(command, input=text, stdin=None if text else subprocess.DEVNULL, capture_output=True, env=env, timeout=1800, check=False)
 
     def said(text):
         """Errors, but for those of processes that mpirun stops because another one has ended."""

@@ -9,6 +9,7 @@ import sys
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "oracle"))
 import meaning  # noqa: E402
 from harness import check_all, compile_all  # noqa: E402
+import visa_tools  # noqa: E402
 
 LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
 
@@ -61,7 +62,7 @@ def live(axes, a, b):
 def run(draw, count, most=200):
     """`draw(rng)`: a call, and whether it is possible (None: visac may say either). Possible ones must be accepted and give what the reference gives, in
     numbers and algebra; the others must be refused. COUNT and SEED are the script's arguments; `most` calls are compiled at once. The exit status."""
-    count = int(sys.argv[1]) if len(sys.argv) > 1 else 100000 if os.environ.get("VISA_LONG") else count
+    count = int(sys.argv[1]) if len(sys.argv) > 1 else visa_tools.few(count, 100000)
     rng = random.Random(int(sys.argv[2]) if len(sys.argv) > 2 else 1)
     seen, ids, failures = {}, {}, 0
     for first in range(0, count, most):

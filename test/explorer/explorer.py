@@ -44,7 +44,7 @@ class Server:
     def __exit__(self, kind, value, trace):
         self.process.send_signal(signal.SIGINT)
         try:
-            _, said = self.process.communicate(timeout=60)
+            _, said = self.process.communicate(timeout=1800)
         finally:
             self.process.kill()
         check(self.process.returncode == 0 and not said, "SIGINT: status", self.process.returncode, said)
@@ -52,7 +52,7 @@ class Server:
     def ask(self, method="POST", path="/api/start", body=b"{}", **headers):
         """Status and body; a header of None is left away."""
         sent = {"Content-Type": "application/json", "Host": f"127.0.0.1:{self.port}", **{k.replace("_", "-"): v for k, v in headers.items()}}
-        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=60)
+        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=1800)
         try:
             connection.putrequest(method, path, skip_host=True, skip_accept_encoding=True)
             for name, value in sent.items():

@@ -56,7 +56,7 @@ class Browser:
     def ask(self, method, path, body):
         data = None if body is None else json.dumps(body).encode()
         try:
-            with urllib.request.urlopen(urllib.request.Request(self.base + path, data, {"Content-Type": "application/json"}, method=method), timeout=60) as answer:
+            with urllib.request.urlopen(urllib.request.Request(self.base + path, data, {"Content-Type": "application/json"}, method=method), timeout=1800) as answer:
                 return json.load(answer)["value"]
         except urllib.error.HTTPError as error:
             raise Refused(json.load(error)["value"]["message"].split("\n")[0]) from None
@@ -94,7 +94,7 @@ class Browser:
         self.ask("POST", "/actions", {"actions": [{"type": "pointer", "id": "mouse", "parameters": {"pointerType": "mouse"}, "actions": [
             {"type": "pointerMove", "duration": 0, "x": 0, "y": 0, "origin": {ELEMENT: self.find(css)}}]}]})
 
-    def wait(self, script, what, seconds=20, arguments=()):
+    def wait(self, script, what, seconds=300, arguments=()):
         """Until `return SCRIPT` is true; its value."""
         last = time.monotonic() + seconds
         while True:

@@ -25,12 +25,12 @@ OF_NUMBERS = ("dtype", "from", "to", "context", "count", "kind")
 
 
 def alarm(path, kernel, arguments):
-    done = visa_tools.run(["visa-run", path, f"--kernel={kernel}", "--check=algebra", *arguments], timeout=300)
+    done = visa_tools.run(["visa-run", path, f"--kernel={kernel}", "--check=algebra", *arguments])
     return None if done.status == 0 else f"{' '.join(arguments)}: status {done.status}: {done.text()}"
 
 
 def noticed(path, kernel, kind):
-    done = visa_tools.run(["visa-run", path, f"--kernel={kernel}", f"--check={kind}"], timeout=300)
+    done = visa_tools.run(["visa-run", path, f"--kernel={kernel}", f"--check={kind}"])
     return "crashed" if done.crashed else {0: "agrees", 1: "refused", 3: "noticed"}.get(done.status, "failed")
 
 
@@ -59,7 +59,7 @@ def text_of(chance, number):
 
 
 def main():
-    wanted = int(sys.argv[1]) if len(sys.argv) > 1 else 400 if os.environ.get("VISA_LONG") else 12
+    wanted = int(sys.argv[1]) if len(sys.argv) > 1 else visa_tools.few(12, 400)
     seed = int(sys.argv[2]) if len(sys.argv) > 2 else 1
     count, made, runs, failed, number = collections.Counter(), 0, 0, 0, 0
     with tempfile.TemporaryDirectory() as folder:

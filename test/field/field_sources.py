@@ -63,7 +63,7 @@ def words(path):
 
 
 def noticed(path, arguments):
-    status = visa_tools.run(["visa-run", path, *arguments], timeout=300).status
+    status = visa_tools.run(["visa-run", path, *arguments]).status
     return {0: "agrees", 1: "refused", 3: "noticed"}.get(status, f"status {status}")
 
 

@@ -65,7 +65,7 @@ def start(folder, command, as_user=None, limit=None, closed=(), ignored=(), **st
 
 def run(folder, *command, text=None, **how):
     process = start(folder, command, **({"stdin": subprocess.PIPE, **how} if text is not None else how))
-    out, err = process.communicate(text, timeout=120)
+    out, err = process.communicate(text, timeout=1800)
     done = Done(process, out or b"", err or b"")
     check(0 <= done.status <= 3 and not any(word in done.err for word in visa_tools.DAMAGE), command, done.status, done.err)
     return done
@@ -254,7 +254,7 @@ def pipes_and_devices(folder):
     for command, wanted in ((["visac", "k.vm", "-o", "pipe"], binary), (["visa-run", "k.bin", "--output", "pipe"], raw)):
         reader = subprocess.Popen(["cat", "pipe"], cwd=folder, stdout=subprocess.PIPE)
         done = run(folder, *command)
-        check(done.status == 0 and reader.communicate(timeout=60)[0] == wanted and stat.S_ISFIFO(os.stat(os.path.join(folder, "pipe")).st_mode), command, done.err)
+        check(done.status == 0 and reader.communicate(timeout=1800)[0] == wanted and stat.S_ISFIFO(os.stat(os.path.join(folder, "pipe")).st_mode), command, done.err)
     for name in ("-", "/dev/stdout", "/dev/fd/1", "/proc/self/fd/1"):
         done = run(folder, "visac", "k.vm", "-o", name)
         check(done.status == 0 and done.out == binary, name, done.err)
@@ -334,7 +334,7 @@ def signals(folder):
         while not glob.glob(os.path.join(folder, ".visa-*.tmp")) and process.poll() is None:
             time.sleep(0.01)
         process.send_signal(number)
-        _, err = process.communicate(timeout=60)
+        _, err = process.communicate(timeout=1800)
         name = signal.Signals(number).name
         check(process.returncode == -number and f"visa-run: error[E-STOPPED]: stopped by {name}: no file was written\n" == err.decode(), name, process.returncode, err)
         check(snapshot(folder) == before, name, "left or changed a file")
@@ -342,8 +342,8 @@ def signals(folder):
     while not glob.glob(os.path.join(folder, ".visa-*.tmp")) and process.poll() is None:
         time.sleep(0.01)
     process.send_signal(signal.SIGHUP)
-    reader = subprocess.run(["cat", "slow"], cwd=folder, stdout=subprocess.PIPE, timeout=60, check=False)
-    _, err = process.communicate(timeout=60)
+    reader = subprocess.run(["cat", "slow"], cwd=folder, stdout=subprocess.PIPE, timeout=1800, check=False)
+    _, err = process.communicate(timeout=1800)
     check(process.returncode == 0 and len(reader.stdout) == 512 and content(folder, "n.npy") != b"old", "nohup:", process.returncode, err)
     os.unlink(os.path.join(folder, "slow"))
 

@@ -141,9 +141,9 @@ def variants(text, rng):
     yield "squeezed", squeezed(text), True
     yield "torn", torn(text), True
     yield "CRLF", text.replace(b"\r\n", b"\n").replace(b"\n", b"\r\n"), False
-    for _ in range(10 if LONG else 2):
+    for _ in range(visa_tools.few(1, 10)):
         yield "commented", commented(text, rng), False
-    for _ in range(100 if LONG else 8 // visa_tools.SLOWER):
+    for _ in range(visa_tools.few(3, 100)):
         yield "damaged", damaged(text, rng), False
 
 

@@ -13,6 +13,8 @@ import tempfile
 sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 import visa_tools
 
+LIMIT = "--time-limit=1000000"  # milliseconds of processor time for an answer: no verdict depends on how fast the machine is
+
 URI = "file:///tmp/visa%20test/kernel.vm"
 # In April's words, which the sessions type.
 MATMUL = os.path.join(visa_tools.SOURCE, "test", "frontend", "matmul_april.vm")
@@ -37,7 +39,7 @@ class Server:
 
     def __enter__(self):
         self.log = tempfile.TemporaryFile()
-        self.process = subprocess.Popen([os.path.join(visa_tools.bin_dir(), "visa-lsp")], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+        self.process = subprocess.Popen([os.path.join(visa_tools.bin_dir(), "visa-lsp"), LIMIT], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
                                         stderr=self.log, env=visa_tools.environment())
         if self.start:
             general = {"positionEncodings": self.encodings} if self.encodings else {}

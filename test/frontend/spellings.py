@@ -268,7 +268,7 @@ def differs(seed, folder):
 
 
 def main(arguments):
-    count = int(arguments[0]) if arguments else 400 // visa_tools.SLOWER
+    count = int(arguments[0]) if arguments else visa_tools.few(240)
     first = int(arguments[1]) if len(arguments) > 1 else 1
     seeds = range(first, first + (count + IN_FILE - 1) // IN_FILE)
     with tempfile.TemporaryDirectory() as folder, ThreadPoolExecutor(2) as pool:

@@ -120,8 +120,7 @@ END_TEST
 int main(void)
 {
     Suite *suite = suite_create("compile");
-    TCase *cases = tcase_create("kernel by kernel");
-    tcase_set_timeout(cases, 600);
+    TCase *cases = suite_case("kernel by kernel");
     tcase_add_loop_test(cases, files_are_written_the_same, 0, (int)(sizeof folders / sizeof *folders));
     tcase_add_test(cases, a_later_error_refuses_the_file);
     tcase_add_test(cases, nothing_else_is_there);

@@ -20,7 +20,7 @@ import visa_tools
 from contraction import make  # noqa: E402
 
 TOKEN = re.compile(r"//[^\n]*|/\*.*?\*/|[A-Za-z_][A-Za-z_0-9]*|\d\w*|::|->|=>|<<|>>|\S", re.S)
-QUICK, QUICK_RUNS, SEED = 800, 12, 7
+QUICK, QUICK_RUNS, SEED = 400, 12, 7
 ONLY_COMPILED = {"matmul_4096.vm", "report-bounds.vm"}  # a run under the sanitizers takes minutes; the second has an input of 4 GiB
 KERNELS = (10, 100)  # random ones: quick, long
 LATE = re.compile(r"E-BIN-|E-INTERNAL|internal error|Sanitizer|runtime error:|Assertion")
@@ -56,7 +56,7 @@ def main():
     texts += [(f"random kernel {i}", make(random.Random(f"kernel/{i}")).source() + "\n") for i in range(KERNELS[long_run])]
     todo = [(path, text, *v) for path, text in texts for v in variants(text, chance)]
     if not long_run:
-        todo = chance.sample(todo, min(QUICK // visa_tools.SLOWER, len(todo)))
+        todo = chance.sample(todo, min(visa_tools.few(QUICK), len(todo)))
     accepted, failed = [], 0
     with tempfile.TemporaryDirectory() as folder:
         source = os.path.join(folder, "changed.vm")
@@ -76,7 +76,7 @@ def main():
             elif status == 0:
                 accepted.append((path, text, line, what, *change))
         quick = [file for file in accepted if os.path.basename(file[0]) not in ONLY_COMPILED]
-        runs = quick if long_run else chance.sample(quick, min(QUICK_RUNS // visa_tools.SLOWER, len(quick)))
+        runs = quick if long_run else chance.sample(quick, min(visa_tools.few(QUICK_RUNS), len(quick)))
         for path, text, line, what, *change in runs:
             status, output = answer(text, *change, "--check")
             if status != 0 and "[E-CHECK-NOTHING]: there is no kernel to check" not in output:

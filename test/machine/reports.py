@@ -214,10 +214,10 @@ def page_lays_out(check, path, folder, picture):
     shot = picture or os.path.join(folder, "page.png")
     profile = os.path.join(folder, "profile")
     done = subprocess.run([browser, *CHROMIUM_FLAGS, f"--user-data-dir={profile}", "--window-size=1240,900", f"--screenshot={shot}", "file://" + page],
-                          stdout=subprocess.PIPE, stderr=subprocess.STDOUT, timeout=120, check=False)
+                          stdout=subprocess.PIPE, stderr=subprocess.STDOUT, timeout=1800, check=False)
     check.that(done.returncode == 0 and os.path.exists(shot) and os.path.getsize(shot) > 5000, f"no screenshot: {done.stdout.decode()[-300:]}")
     dom = subprocess.run([browser, *CHROMIUM_FLAGS, f"--user-data-dir={profile}2", "--dump-dom", "file://" + page], stdout=subprocess.PIPE,
-                         stderr=subprocess.DEVNULL, timeout=120, check=False).stdout.decode()
+                         stderr=subprocess.DEVNULL, timeout=1800, check=False).stdout.decode()
     check.that(f"{told['cycles']} cycles" in dom and dom.count("<rect") >= len(told["items"]), "Chromium does not see the timeline")
 
 
@@ -299,7 +299,7 @@ def main():
             found = None if os.path.basename(path) in LARGE else kernels_of(path, folder)
             for kernel in found[1] if found else ():
                 number += 1
-                if number % visa_tools.SLOWER == 0:
+                if visa_tools.LONG or number % (4 * visa_tools.SLOWER) == 0:
                     same_figures(check, path, found[0], kernel)
             for kernel in found[1] if found and "examples" in path else ():
                 formulas_add_up(check, path, kernel, "documented")

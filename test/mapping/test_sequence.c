@@ -205,7 +205,7 @@ static void one_round(int round, int padding, tally *t)
 
 static int rounds(void)
 {
-    return suite_rounds(4000, 100000);
+    return suite_rounds(2400, 100000);
 }
 
 START_TEST(reads_are_exact)
@@ -655,7 +655,7 @@ static int64_t reach_by_enumeration(const counted_loop *loops, size_t count, int
 START_TEST(reach_is_the_largest_sum)
 {
     int bound = 0;
-    for (int round = 0; round < 4000; round++) {
+    for (int round = 0; round < suite_rounds(4000, 40000); round++) {
         random_state = (uint64_t)round * 17 + 3;
         counted_loop loops[16];
         size_t count = random_loops(loops);

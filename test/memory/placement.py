@@ -27,7 +27,7 @@ KERNEL = re.compile(r"^kernel (\S+): (\d+) cycles", re.M)
 
 def visac(unit, *options):
     command = [os.path.join(visa_tools.bin_dir(), "visac"), *unit, *options]
-    return subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, text=True, errors="replace", timeout=600, check=False)
+    return subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, text=True, errors="replace", timeout=1800, check=False)
 
 
 def verdicts(done):
@@ -47,6 +47,8 @@ def units(parts):
     root = os.environ.get("VISA_CORPUS")
     for function in published.functions(root) if root else []:
         found.append((os.path.join(function.crate, "src", "lib.rs"), f"--kernel={function.path}"))
+    if not (parts or root or visa_tools.LONG):
+        found = found[::2]  # of what the repository has, a half
     return [unit for unit in found if not parts or any(part in " ".join(unit) for part in parts)]
 
 

@@ -158,7 +158,7 @@ def with_addresses(text):
 
 def visac(path, *options):
     command = [os.path.join(visa_tools.bin_dir(), "visac"), path, *options]
-    return subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, text=True, errors="replace", timeout=300, check=False)
+    return subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, text=True, errors="replace", timeout=1800, check=False)
 
 
 def judge(seed, path, options):
@@ -174,7 +174,7 @@ def judge(seed, path, options):
 
 
 def main():
-    count = int(sys.argv[1]) if len(sys.argv) > 1 else 1500 if visa_tools.LONG else 80 // visa_tools.SLOWER
+    count = int(sys.argv[1]) if len(sys.argv) > 1 else visa_tools.few(50, 1500)
     first = int(sys.argv[2]) if len(sys.argv) > 2 else 1
     refused, saved = 0, {"placed": [], "written": []}
     with tempfile.TemporaryDirectory() as folder:

@@ -25,8 +25,11 @@ def run(command, cwd=None):
 
 
 def shared(text):
-    """A CMakeLists.txt with shared libraries in the place of static ones, all names visible."""
+    """A CMakeLists.txt with shared libraries in the place of static ones, all names visible; no program is static as a whole, nothing is
+    installed, and libvisa.so is the library that the programs use: the one to install would be a second file of its objects."""
     text = re.sub(r"(add_library\(\w+) STATIC", r"\1 SHARED", text)
+    text = re.sub(r"^(visa_link_whole\(.*|include\(cmake/install\.cmake\))$", "", text, flags=re.M)
+    text = re.sub(r"^\w+\(visa_shared\b[^)]*\)\n", "", text, flags=re.M)
     return text.replace("set(CMAKE_C_VISIBILITY_PRESET hidden)", "")
 
 

@@ -65,7 +65,7 @@ def _join(kernels):
     return "\n".join(kernels) + "\n", spans
 
 
-def compile_all(kernels, timeout=120):
+def compile_all(kernels, timeout=1800):
     """Verdicts of the kernels, each a source text that holds exactly one function."""
     verdicts = [None] * len(kernels)
     todo = list(range(len(kernels)))
@@ -109,7 +109,7 @@ def compile_all(kernels, timeout=120):
     return verdicts
 
 
-def check_all(kernels, names, timeout=600):
+def check_all(kernels, names, timeout=1800):
     """Runs --check on kernels that compile; {name: text} of those that do not check."""
     if not kernels:
         return {}

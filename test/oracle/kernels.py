@@ -17,6 +17,7 @@ import judge_trf
 from contraction import make
 from meaning import Axes, parse
 from spec import Spec
+import visa_tools
 
 BATCH = 25
 
@@ -137,7 +138,7 @@ def report(seed, found, keep):
 
 def main():
     parser = argparse.ArgumentParser()
-    parser.add_argument("--count", type=int, default=20000 if os.environ.get("VISA_LONG") else 100)
+    parser.add_argument("--count", type=int, default=visa_tools.few(60, 20000))
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--case", type=int)
     parser.add_argument("--jobs", type=int, default=os.cpu_count())

@@ -18,6 +18,7 @@ import judge
 import judge_trf
 import nest
 import shrink
+import visa_tools
 
 
 
@@ -191,7 +192,7 @@ def table(tallies, examples):
 
 def main():
     parser = argparse.ArgumentParser()
-    parser.add_argument("--count", type=int, default=100000 if os.environ.get("VISA_LONG") else 1000)
+    parser.add_argument("--count", type=int, default=visa_tools.few(600, 100000))
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--kind", choices=sorted(KINDS))
     parser.add_argument("--case", type=int)

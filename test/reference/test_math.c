@@ -534,11 +534,7 @@ static void random_map(program *p, uint32_t dst, const char *axes, uint32_t sour
 
 static int rounds(int few)
 {
-    const char *more = getenv("VISA_LONG");
-#ifdef __SANITIZE_ADDRESS__
-    few = few / 4 + 1;
-#endif
-    return more ? 20 * few : few;
+    return suite_rounds(few / 2, 20 * few);
 }
 
 START_TEST(random_maps)

@@ -53,14 +53,16 @@ START_TEST(every_boundary_narrows)
     quick = _i;
     static const uint32_t low[] = {0, 1, 0x7fff, 0x8000, 0x8001, 0xffff};
     enum { LOW = sizeof low / sizeof *low };
-    uint32_t *codes = malloc(65536 * LOW * sizeof *codes);
-    for (uint32_t i = 0; i < 65536 * LOW; i++)
-        codes[i] = i / LOW << 16 | low[i % LOW];
+    uint32_t *codes = malloc(65536 * LOW * sizeof *codes), upper = 0;
+    int64_t count = 0;
+    for (; upper < 65536; upper += _i || SLOWER > 1 ? (uint32_t)suite_step(7) : 1) /* all of them once */
+        for (uint32_t i = 0; i < LOW; i++)
+            codes[count++] = upper << 16 | low[i];
     for (size_t i = 0; i < sizeof narrow_floats / sizeof *narrow_floats; i++)
-        convert_all(DTYPE_F32, narrow_floats[i], codes, 65536 * LOW);
-    convert_all(DTYPE_I32, DTYPE_I16, codes, 65536 * LOW);
-    convert_all(DTYPE_I32, DTYPE_I8, codes, 65536 * LOW);
-    convert_all(DTYPE_I32, DTYPE_I4, codes, 65536 * LOW);
+        convert_all(DTYPE_F32, narrow_floats[i], codes, count);
+    convert_all(DTYPE_I32, DTYPE_I16, codes, count);
+    convert_all(DTYPE_I32, DTYPE_I8, codes, count);
+    convert_all(DTYPE_I32, DTYPE_I4, codes, count);
     free(codes);
 }
 END_TEST
@@ -103,8 +105,10 @@ START_TEST(matmul_of_every_type)
     /* tile edges: one row, one column, a vector and one, several tiles, more than one depth and row block */
     static const int64_t shapes[][3] = {{1, 1, 1},   {1, 1, 40},    {7, 10, 33},   {3, 17, 16}, {29, 1, 64},
                                         {40, 3, 20}, {13, 70, 401}, {251, 33, 20}, {1, 1, 301}, {2, 37, 203}};
+    /* each type in a part of the shapes, each shape in a part of the types */
+    size_t step = suite_is_long() ? 1 : SLOWER == 1 ? 3 : 8;
     for (size_t t = 0; t < sizeof typings / sizeof *typings; t++)
-        for (size_t s = t % SLOWER; s < sizeof shapes / sizeof *shapes; s += SLOWER) {
+        for (size_t s = t % step; s < sizeof shapes / sizeof *shapes; s += step) {
             program p;
             quick = (t + s) % 4 != 0;
             next_cpu = (int)(t + s / 4); /* each CPU in both ways */
@@ -132,7 +136,7 @@ static void *run_in_two(void *argument)
 {
     one_run *r = argument;
     pthread_barrier_wait(r->start);
-    for (int i = 0; i < 100; i++) {
+    for (int i = 0; i < suite_rounds(30, 100); i++) {
         memset(r->storage.tensors[2], 0xa5, r->bytes);
         char *fault = api->run(r->kernel, r->storage.tensors, NULL, 2);
         r->wrong += fault || memcmp(r->storage.tensors[2], r->want, r->bytes) != 0;
@@ -230,7 +234,7 @@ START_TEST(threads_change_no_bound)
         (i % 3 == 2 ? interleaved_program : matmul_program)(&p, thread_typings[i / 3], shape[0], shape[1], shape[2]);
         reference_kernel *k = reference_compile(api, &p.e, "threads", REFERENCE_BOUNDS, &diags);
         ck_assert_ptr_nonnull(k);
-        compare_threads(&p, k, true, 5);
+        compare_threads(&p, k, true, suite_is_long() ? 5 : 3);
     }
 }
 END_TEST
@@ -434,6 +438,8 @@ START_TEST(digits_that_overshoot)
     for (int kept_high = 0; kept_high < 2; kept_high++)
         for (int kept_low = 0; kept_low < 2; kept_low++)
             for (size_t t = 0; t < sizeof typings / sizeof *typings; t++) {
+                if (!suite_is_long() && (t + (size_t)(2 * kept_high + kept_low)) % (SLOWER == 1 ? 2 : 6) != 0)
+                    continue;
                 program p;
                 program_init(&p);
                 size_of(&p, 'M', 14);
@@ -532,6 +538,8 @@ START_TEST(steps_of_any_lanes_in_machine_order)
     for (int64_t lanes = 3; lanes < 40; lanes += 7)
         for (int64_t steps = 1; steps < 6; steps++)
             for (int across = 0; across < 2; across++) {
+                if (!suite_is_long() && (lanes / 7 + steps + across) % (SLOWER == 1 ? 2 : 6) != 0)
+                    continue;
                 program p;
                 quick = steps % 2;
                 program_init(&p);

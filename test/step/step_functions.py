@@ -11,9 +11,12 @@ import subprocess
 import sys
 import tempfile
 
+sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+import visa_tools  # noqa: E402
+
 SOURCE = os.environ.get("VISA_SOURCE", os.path.join(os.path.dirname(os.path.abspath(__file__)), "../.."))
 BIN = os.environ.get("VISA_BIN", os.path.join(SOURCE, "build/dev/bin"))
-COUNT = int(os.environ.get("VISA_FUNCTIONS", "20000" if os.environ.get("VISA_LONG") else "150"))
+COUNT = int(os.environ.get("VISA_FUNCTIONS", str(visa_tools.few(150, 20000))))
 
 
 # ---- tiles as lists of rows; the mathematics, not the simulator ----

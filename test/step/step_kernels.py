@@ -8,6 +8,9 @@ import subprocess
 import sys
 import tempfile
 
+sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+import visa_tools  # noqa: E402
+
 SOURCE = os.environ.get("VISA_SOURCE", os.path.join(os.path.dirname(os.path.abspath(__file__)), "../.."))
 BIN = os.environ.get("VISA_BIN", os.path.join(SOURCE, "build/dev/bin"))
 with open(os.path.join(SOURCE, "examples/step/linear.vm")) as f:
@@ -195,7 +198,7 @@ def refused(folder):
 
 
 def main():
-    rounds = 200 if os.environ.get("VISA_LONG") else 8
+    rounds = visa_tools.few(8, 200)
     with tempfile.TemporaryDirectory() as folder:
         faults = refused(folder)
         for seed in range(rounds):

@@ -8,6 +8,9 @@ import subprocess
 import sys
 import tempfile
 
+sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+import visa_tools  # noqa: E402
+
 BIN = os.environ.get("VISA_BIN", os.path.join(os.path.dirname(os.path.abspath(__file__)), "../../build/dev/bin"))
 
 
@@ -328,7 +331,7 @@ def derived(d, w, report):
 
 def main():
     seed = int(sys.argv[1]) if len(sys.argv) > 1 else 1
-    count = int(sys.argv[2]) if len(sys.argv) > 2 else 20000 if os.environ.get("VISA_LONG") else 200
+    count = int(sys.argv[2]) if len(sys.argv) > 2 else visa_tools.few(150, 20000)
     bad = known = unknown = 0
     with tempfile.TemporaryDirectory() as d:
         for i in range(seed, seed + count):

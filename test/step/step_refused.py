@@ -6,6 +6,9 @@ import subprocess
 import sys
 import tempfile
 
+sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+import visa_tools  # noqa: E402
+
 BIN = os.environ.get("VISA_BIN", os.path.join(os.path.dirname(os.path.abspath(__file__)), "../../build/dev/bin"))
 HEAD = "#[stream(depth = 1)]\nfn p<const N: Dim, const R: Ragged>(x: Stream<Tile<f32, 1, 1>, {[N, R]}>, y: Stream<Tile<f32, 1, 1>, {[N, R]}>, s: Stream<Selector<2, 1>, {[N, R]}>) {\n"
 
@@ -68,7 +71,7 @@ def run(d, tokens):
         with open(f"{d}/{name}.json", "w") as f:
             f.write(content if isinstance(content, str) else json.dumps(content))
         command += ["--input", f"{name}={d}/{name}.json"]
-    return subprocess.run(command, capture_output=True, text=True, errors="replace", timeout=60)
+    return subprocess.run(command, capture_output=True, text=True, errors="replace", timeout=1800)
 
 
 def hostile(d, count):
@@ -101,7 +104,7 @@ def main():
             if r.returncode != 1 or f"[{wanted}]" not in r.stderr:
                 bad += 1
                 print(f"{wanted}: {body} {tokens}\n{r.stderr}")
-        bad += hostile(d, 3000 if os.environ.get("VISA_LONG") else 120)
+        bad += hostile(d, visa_tools.few(120, 3000))
     print(f"{len(COMPILED) + len(RUN)} refusals, {bad} wrong")
     return bad > 0
 

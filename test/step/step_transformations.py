@@ -192,7 +192,7 @@ def attention(folder, rng):
 
 
 def main():
-    runs = next((int(a[7:]) for a in sys.argv if a.startswith("--runs=")), 12)
+    runs = next((int(a[7:]) for a in sys.argv if a.startswith("--runs=")), visa_tools.few(12, 200))
     agree, faults = 0, []
     with tempfile.TemporaryDirectory() as folder:
         for what in (paper, dynamic_tiling, time_multiplex, hierarchical_tiling, dynamic_parallel, attention):

@@ -13,6 +13,8 @@ BIN = os.environ.get("VISA_BIN", os.path.join(SOURCE, "build/dev/bin"))
 EXAMPLES = os.path.join(SOURCE, "examples/step")
 sys.path.insert(0, EXAMPLES)
 import routing  # noqa: E402
+sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+import visa_tools  # noqa: E402
 
 
 def matrix(rng, rows, columns):
@@ -94,7 +96,7 @@ def moe(rng, name, tile, regions):
 
 def main():
     rng = random.Random(7)
-    rounds = 200 if os.environ.get("VISA_LONG") else 12
+    rounds = visa_tools.few(12, 200)
     good = [swiglu(rng) for _ in range(rounds)]
     for i in range(rounds):
         good += [moe(rng, "moe_mixtral", i % 4, 0), moe(rng, "moe_time_multiplexed", (i + 1) % 4, [1, 2, 4][i % 3])]

@@ -61,8 +61,7 @@ START_TEST(plans_of_a_question)
     attainable bound = tune_bound_of(t, &q);
     size_t count, compiled = 0;
     tune_plan *plans = tune_space(t, &q, TUNE_KEPT_OF_A_KIND, a, &count);
-    size_t step = (size_t)suite_rounds(8, 1); /* of plans in the order of their estimates every so many */
-    step = step ? step : 1;
+    size_t step = (size_t)suite_step(8); /* of plans in the order of their estimates every so many */
     int64_t *percent = ARENA_ARRAY(a, int64_t, count);
     for (size_t i = 0; i < count; i += i < 8 ? 1 : step) {
         arena_mark mark = arena_mark_here(scratch);
@@ -105,8 +104,7 @@ START_TEST(answer_against_all_plans)
     const int64_t *size = SMALL[_i % SMALL_SIZES];
     const char *const *types = SMALL_TYPES[_i / SMALL_SIZES];
     asked x = {.text = ROWS, .dtype = types[0], .out = types[1], .sizes = {0, size[2], size[0], size[1]}};
-    int every = suite_rounds(SMALL_QUESTIONS, 1);
-    if (_i % (every ? every : SMALL_QUESTIONS) != 0)
+    if (_i % suite_step(SMALL_QUESTIONS) != 0)
         return;
     const target *t = target_by_name("rngd");
     arena *a = arena_new(), *scratch = arena_new();

@@ -15,6 +15,7 @@ import tempfile
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", ".."))
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "oracle"))
 from harness import compile_all, visac  # noqa: E402
+import visa_tools  # noqa: E402
 
 BITS = {"i4": 4, "i8": 8, "i16": 16, "i32": 32, "u8": 8, "f4e2m1": 4, "f8e4m3": 8, "f8e5m2": 8, "bf16": 16, "f32": 32, "i5": 4, "i9": 8}
 TABLES = {("f4e2m1", "f8e4m3"), ("f4e2m1", "f8e5m2"), ("f8e4m3", "bf16"), ("f8e5m2", "bf16")}
@@ -329,7 +330,7 @@ def run(folder, binary, i, kernel):
 
 
 def main():
-    count = int(sys.argv[1]) if len(sys.argv) > 1 else 10000 if os.environ.get("VISA_LONG") else 240
+    count = int(sys.argv[1]) if len(sys.argv) > 1 else visa_tools.few(120, 10000)
     rng = random.Random(int(sys.argv[2]) if len(sys.argv) > 2 else 1)
     seen, failures = {"right": 0, "refused for its reason": 0}, 0
     with tempfile.TemporaryDirectory() as folder:

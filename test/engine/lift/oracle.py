@@ -139,4 +139,4 @@ def draw(rng):
 
 
 if __name__ == "__main__":
-    sys.exit(run(draw, 150))
+    sys.exit(run(draw, 75))

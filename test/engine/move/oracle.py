@@ -9,4 +9,4 @@ from move_kernels import Kernel  # noqa: E402
 from stage_oracle import run  # noqa: E402
 
 if __name__ == "__main__":
-    sys.exit(run(lambda rng: (Kernel(rng), True), 60, 20))
+    sys.exit(run(lambda rng: (Kernel(rng), True), 40, 20))

@@ -342,4 +342,4 @@ def draw(rng):
 
 
 if __name__ == "__main__":
-    sys.exit(run(draw, 400, 100))
+    sys.exit(run(draw, 200, 100))

@@ -201,4 +201,4 @@ def draw(rng):
 
 
 if __name__ == "__main__":
-    sys.exit(run(draw, 600))
+    sys.exit(run(draw, 300))

@@ -945,11 +945,11 @@ def compare(faults, counts, drawn, rng, directory):
     path = os.path.join(directory, "chains.vm")
     with open(path, "w") as file:
         file.write("\n".join([sources[0]] + [sources[n + 1] for n in good]) + "\n")
-    made = visa_tools.run(["visac", path, "-o", path + ".bin"], timeout=600)
+    made = visa_tools.run(["visac", path, "-o", path + ".bin"])
     if made.status != 0:
         faults.append(made.text()[-1500:])
         return
-    checked = visa_tools.run(["visac", path, "--check"], timeout=600)
+    checked = visa_tools.run(["visac", path, "--check"])
     bad = re.sub(r"error\[E-CHECK-NOTHING\].*", "", checked.text())
     if checked.crashed or "error[" in bad:
         named = re.search(r"^(p\d+): .*(?:other polynomials|differ)", bad, re.M)
@@ -961,7 +961,7 @@ def compare(faults, counts, drawn, rng, directory):
 
 
 def main():
-    count = int(sys.argv[1]) if len(sys.argv) > 1 else 20000 if visa_tools.LONG else 120 // visa_tools.SLOWER
+    count = int(sys.argv[1]) if len(sys.argv) > 1 else visa_tools.few(80, 20000)
     seed = int(sys.argv[2]) if len(sys.argv) > 2 else 23
     near = int(sys.argv[3]) if len(sys.argv) > 3 else count // 4
     faults, ran, changed = [], {"accepted": 0, "refused": 0}, {"accepted": 0, "refused": 0}

@@ -103,7 +103,7 @@ def main():
         with open(path, "w") as file:
             file.write(text)
         made = visa_tools.run(["visac", path, "-o", path + ".bin"])
-        checked = visa_tools.run(["visac", path, "--check"], timeout=600)
+        checked = visa_tools.run(["visac", path, "--check"])
         if made.status != 0 or checked.status != 0:
             print((made if made.status else checked).text()[-2000:])
             return 1

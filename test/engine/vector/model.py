@@ -403,8 +403,10 @@ def main():
     some = values[::9]
     triples = [(a, b, c) for c in some for b in some for a in some]
     unary = [(w << 16,) for w in range(1 << 16)] + [(draw.getrandbits(32),) for _ in range(1 << 13)] + [(w,) for w in values]
+    if not visa_tools.LONG:
+        pairs, triples, unary = pairs[::3], triples[::3], unary[:1 << 16:3] + unary[1 << 16:]
     if quick:
-        pairs, triples, unary = pairs[::17], triples[::17], unary[::17]
+        pairs, triples, unary = pairs[::53], triples[::53], unary[::53]
     wrong, compared = 0, 0
     for code, operands, name, *_ in rows:
         model = {"1": UNARY, "2": BINARY, "3": TERNARY}[operands].get(name)

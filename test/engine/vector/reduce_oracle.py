@@ -352,7 +352,7 @@ def batch(cases, rng, directory, count):
 
 
 def main():
-    count = int(sys.argv[1]) if len(sys.argv) > 1 else 8000 if visa_tools.LONG else 400 // visa_tools.SLOWER
+    count = int(sys.argv[1]) if len(sys.argv) > 1 else visa_tools.few(160, 8000)
     seed = int(sys.argv[2]) if len(sys.argv) > 2 else 23
     faults, verdicts = [], {}
     with tempfile.TemporaryDirectory() as directory:

@@ -66,8 +66,8 @@ def judge_good(cases, sources, good, directory, run_one):
         file.write("\n".join(sources[i] for i in good) + "\n")
     if not good:
         return faults
-    made = visa_tools.run(["visac", path, "-o", path + ".bin"], timeout=600)
-    checked = visa_tools.run(["visac", path, "--check"], timeout=600)
+    made = visa_tools.run(["visac", path, "-o", path + ".bin"])
+    checked = visa_tools.run(["visac", path, "--check"])
     bad = re.sub(r"error\[E-CHECK-NOTHING\].*", "", checked.text())
     if made.status != 0 or checked.crashed or "error[" in bad:
         named = re.search(r"^(p\d+): .*(?:other polynomials|differ)", bad, re.M)

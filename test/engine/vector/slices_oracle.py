@@ -189,7 +189,7 @@ def run_one(case, name, binary, rng, directory):
 
 
 def main():
-    count = int(sys.argv[1]) if len(sys.argv) > 1 else 4000 if visa_tools.LONG else 200 // visa_tools.SLOWER
+    count = int(sys.argv[1]) if len(sys.argv) > 1 else visa_tools.few(80, 4000)
     seed = int(sys.argv[2]) if len(sys.argv) > 2 else 23
     faults, verdicts = [], {"accepted": 0, "refused": 0}
     with tempfile.TemporaryDirectory() as directory:

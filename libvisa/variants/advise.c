@@ -1,16 +1,12 @@
-#include "tools/advise.h"
+#include "libvisa/variants/advise.h"
 
 #include <ctype.h>
 #include <inttypes.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "runtime/timing/report.h"
-#include "support/budget.h"
-#include "support/file.h"
 #include "support/strbuf.h"
-#include "tools/options.h"
 
 enum { MOST_CHANGES = 16, MOST_SLICES = 256, MOST_TIMES_LOG2 = 8 };
 static const int64_t LARGEST_CONSTANT = INT64_C(1) << 20;
@@ -24,10 +20,10 @@ typedef struct judged {
 } judged;
 
 typedef struct adviser {
-    const variants *variants;
+    const char *name; /* of the source */
+    const variant_options *options;
     arena *arena;
-    diag_list *diags;
-    uint64_t left;
+    uint64_t left;          /* steps */
     judged now, best;       /* so far; best: of the changes that are tried at the moment */
     const char *best_words; /* NULL: none of them is better */
 } adviser;
@@ -59,29 +55,27 @@ static bool same_ports(const binary_kernel *a, const binary_kernel *b)
 /* Compiles and times a text. False: it is refused, or there is no work left. */
 static bool judge(adviser *s, const char *text, judged *out)
 {
-    visa_options options = s->variants->options;
+    visa_options options = s->options->compile;
     options.max_steps = s->left;
     options.binary_only = true;
     *out = (judged){.text = text};
     if (s->left <= 1)
         return false;
-    visa_compilation *c = visa_compile(tool_input_name(s->variants->before), text, strlen(text), &options);
+    visa_compilation *c = visa_compile(s->name, text, strlen(text), &options);
     if (!c)
         return false;
-    if (s->left != UINT64_MAX)
-        s->left -= visa_steps(c) < s->left ? visa_steps(c) : s->left - 1;
+    variant_spend(&s->left, c);
     const unsigned char *data;
     size_t size;
     diag_list silent;
     diag_list_init(&silent, s->arena);
-    bool ok = !visa_gave_up(c) && visa_error_count(c) == 0 && visa_emit(c, VISA_EMIT_BINARY, &data, &size);
-    const unsigned char *kept = ok ? memcpy(ARENA_ARRAY(s->arena, unsigned char, size + 1), data, size) : NULL;
+    bool ok = !visa_gave_up(c) && visa_error_count(c) == 0 && visa_emit(c, VISA_EMIT_BINARY, &data, &size) &&
+              binary_read(data, size, s->arena, &silent, &out->binary);
     visa_free(c);
-    ok = ok && binary_read(kept, size, s->arena, &silent, &out->binary);
     out->cycles = ok ? ARENA_ARRAY(s->arena, int64_t, out->binary.kernel_count + 1) : NULL;
     for (size_t i = 0; ok && i < out->binary.kernel_count; i++) {
         report_figures f;
-        ok = report_figures_of(out->binary.target, &out->binary.kernels[i], s->variants->preset, s->arena, &silent, &f);
+        ok = report_figures_of(out->binary.target, &out->binary.kernels[i], s->options->preset, s->arena, &silent, &f);
         out->cycles[i] = ok ? f.cycles : 0;
         out->total += out->cycles[i];
     }
@@ -305,42 +299,42 @@ static void say_change(const adviser *s, strbuf *out)
     strbuf_puts(out, "\n");
 }
 
-int variants_advise(const variants *v, bool applies, arena *memory, diag_list *diags)
+/* The source as it is compiles, and is a text. */
+static bool compiles(const variant_source *source, const variant_options *o, arena *memory, advice *out)
 {
-    size_t size;
-    unsigned char *bytes = file_read_all(v->before, &size, diags);
-    if (!bytes)
-        return EXIT_INPUT;
-    const char *text = arena_strndup(memory, (const char *)bytes, size);
-    free(bytes);
-    adviser s = {.variants = v, .arena = memory, .diags = diags, .left = v->options.max_steps ? v->options.max_steps : COMPILE_STEPS_MAX};
-    visa_compilation *c = visa_compile(tool_input_name(v->before), text, size, &v->options);
-    if (!c || visa_error_count(c) > 0 || strlen(text) != size) {
-        fputs(c ? visa_diagnostics(c, v->format) : "visac: error: out of memory\n", stderr);
-        visa_free(c);
-        return EXIT_INPUT;
-    }
+    visa_compilation *c = visa_compile(source->name, source->text, source->size, &o->compile);
+    bool good = c && visa_error_count(c) == 0 && strlen(source->text) == source->size;
+    if (!c)
+        out->fault = "out of memory";
+    else if (!good)
+        out->refused = arena_strdup(memory, visa_diagnostics(c, o->format));
     visa_free(c);
-    if (!judge(&s, text, &s.now)) {
-        fprintf(stderr, "%s: error: the kernels cannot be timed\n", v->tool);
-        return EXIT_INPUT;
+    return good;
+}
+
+bool advise_source(const variant_source *source, const variant_options *o, arena *memory, advice *out)
+{
+    *out = (advice){.changes = "", .source = source->text, .refused = ""};
+    if (!compiles(source, o, memory, out))
+        return false;
+    adviser s = {.name = source->name, .options = o, .arena = memory, .left = variant_steps(o)};
+    if (!judge(&s, source->text, &s.now)) {
+        out->fault = "the kernels cannot be timed";
+        return false;
     }
-    strbuf out;
-    strbuf_init(&out, memory);
-    size_t changes = 0;
-    for (; changes < MOST_CHANGES; changes++) {
+    strbuf changes;
+    strbuf_init(&changes, memory);
+    size_t count = 0;
+    for (; count < MOST_CHANGES; count++) {
         s.best_words = NULL;
         try_constants(&s);
         try_axes(&s);
         if (!s.best_words)
             break;
-        say_change(&s, &out);
+        say_change(&s, &changes);
         s.now = s.best;
     }
-    if (changes == 0)
-        strbuf_puts(&out, "nothing that was tried is faster\n");
-    const char *result = applies ? s.now.text : out.text;
-    if (applies)
-        fputs(out.text, stderr);
-    return output_put(v->to, result, strlen(result)) && output_set_commit(v->files) ? EXIT_DONE : EXIT_INPUT;
+    out->changes = count ? changes.text : "nothing that was tried is faster\n";
+    out->source = s.now.text;
+    return true;
 }

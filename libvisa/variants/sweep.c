@@ -1,0 +1,174 @@
+#include "libvisa/variants/sweep.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "runtime/step/sweep.h"
+#include "runtime/timing/report.h"
+#include "support/budget.h"
+#include "support/strbuf.h"
+
+/* What a legal variant takes, for the front of cycles against memory. */
+typedef struct sweep_point {
+    const char *values, *kernel;
+    int64_t cycles, dm_bytes;
+} sweep_point;
+
+typedef struct sweep {
+    const variant_source *source;
+    const variant_options *options;
+    const swept *axes;
+    size_t axis_count;
+    size_t *at;                   /* of each axis: which of its values is at hand */
+    uint64_t left;                /* steps, for all of the sweep */
+    bool any_kernel, any_program; /* was legal */
+    sweep_table *table;           /* what is said beside the rows */
+    strbuf out, programs;         /* rows of kernels, and of stream programs, which have other columns */
+    sweep_point *points;
+    size_t point_count, point_capacity;
+} sweep;
+
+static const char *values_at_hand(const sweep *s)
+{
+    const char *text = "";
+    for (size_t i = 0; i < s->axis_count; i++)
+        text = arena_printf(s->out.arena, "%s%s%10lld", text, i ? " " : "", (long long)s->axes[i].values[s->at[i]]);
+    return text;
+}
+
+static bool give_up(const sweep *s, diag_list *diags)
+{
+    const char *upto = "";
+    for (size_t i = 0; i < s->axis_count; i++)
+        upto = arena_printf(s->out.arena, "%s%s%s = %lld", upto, i ? ", " : "", s->axes[i].name, (long long)s->axes[i].values[s->at[i]]);
+    diag *d = diag_add(diags, E_BUDGET, SRC_NOWHERE, "--sweep takes more than %llu steps of work with the values up to %s",
+                       (unsigned long long)variant_steps(s->options), upto);
+    diag_help(diags, d, "give fewer values at once, or no limit: --max-steps=0");
+    return false;
+}
+
+/* One variant: a row of the table. False: not even a row. */
+static bool sweep_row(sweep *s, diag_list *diags)
+{
+    visa_options options = s->options->compile;
+    visa_parameter *all = ARENA_ARRAY(s->out.arena, visa_parameter, options.parameter_count + s->axis_count);
+    for (size_t i = 0; i < options.parameter_count; i++)
+        all[i] = options.parameters[i];
+    for (size_t i = 0; i < s->axis_count; i++)
+        all[options.parameter_count++] = (visa_parameter){.name = s->axes[i].name, .values = &s->axes[i].values[s->at[i]], .count = 1};
+    options.parameters = all;
+    options.max_steps = s->left;
+    visa_compilation *c = visa_compile(s->source->name, s->source->text, s->source->size, &options);
+    if (!c) {
+        s->table->fault = "out of memory";
+        return false;
+    }
+    variant_spend(&s->left, c);
+    if (visa_gave_up(c)) {
+        visa_free(c);
+        return give_up(s, diags);
+    }
+    const unsigned char *data;
+    size_t size;
+    binary b;
+    report_figures f;
+    const char *values = values_at_hand(s);
+    bool legal = visa_emit(c, VISA_EMIT_BINARY, &data, &size) && binary_read(data, size, s->out.arena, diags, &b);
+    bool ok = legal || !visa_has_system_fault(c);
+    if (!ok)
+        s->table->said = arena_strdup(s->out.arena, visa_diagnostics(c, s->options->format));
+    if (!legal && ok) {
+        const char *why = visa_diagnostics(c, VISA_DIAGNOSTICS_TEXT);
+        strbuf_printf(&s->out, "%s  refused  %.*s\n", values, (int)strcspn(why, "\n"), why);
+    }
+    s->any_kernel |= legal && b.kernel_count > 0;
+    s->any_program |= legal && b.program_count > 0;
+    if (legal && ok && b.program_count > 0 && visa_emit(c, VISA_EMIT_STEP_JSON, &data, &size))
+        strbuf_puts(&s->programs, step_sweep_rows((const char *)data, values, s->out.arena));
+    for (size_t i = 0; legal && ok && i < b.kernel_count; i++) {
+        ok = report_figures_of(b.target, &b.kernels[i], s->options->preset, s->out.arena, diags, &f);
+        if (!ok)
+            break;
+        strbuf_printf(&s->out, "%s  legal    %-16s %10lld %12lld %12lld  %s: %s\n", values, b.kernels[i].name, (long long)f.cycles,
+                      (long long)f.dm_bytes, (long long)f.lower_bound, f.command, f.binds);
+        sweep_point p = {values, arena_strdup(s->out.arena, b.kernels[i].name), f.cycles, f.dm_bytes};
+        ARENA_PUSH(s->out.arena, s->points, s->point_count, s->point_capacity, p);
+    }
+    visa_free(c);
+    return ok;
+}
+
+/* Does another variant of the kernel take as little of both, and of one less, or is it the same and stands before? */
+static bool is_beaten(const sweep *s, size_t number)
+{
+    const sweep_point *p = &s->points[number];
+    for (size_t i = 0; i < s->point_count; i++) {
+        const sweep_point *q = &s->points[i];
+        bool less = q->cycles < p->cycles || q->dm_bytes < p->dm_bytes || i < number;
+        if (i != number && strcmp(q->kernel, p->kernel) == 0 && q->cycles <= p->cycles && q->dm_bytes <= p->dm_bytes && less)
+            return true;
+    }
+    return false;
+}
+
+static int by_kernel_and_memory(const void *a, const void *b)
+{
+    const sweep_point *x = a, *y = b;
+    int order = strcmp(x->kernel, y->kernel);
+    return order ? order : (x->dm_bytes > y->dm_bytes) - (x->dm_bytes < y->dm_bytes);
+}
+
+/* The variants that no other beats in cycles and memory both. */
+static void sweep_front(sweep *s, const char *names)
+{
+    sweep_point *front = ARENA_ARRAY(s->out.arena, sweep_point, s->point_count + 1);
+    size_t count = 0;
+    for (size_t i = 0; i < s->point_count; i++)
+        if (!is_beaten(s, i))
+            front[count++] = s->points[i];
+    if (count > 1)
+        qsort(front, count, sizeof *front, by_kernel_and_memory);
+    strbuf_printf(&s->out, "front: fewer cycles take more DM\n%s           kernel               cycles  DM bytes up\n", names);
+    for (size_t i = 0; i < count; i++)
+        strbuf_printf(&s->out, "%s           %-16s %10lld %12lld\n", front[i].values, front[i].kernel, (long long)front[i].cycles,
+                      (long long)front[i].dm_bytes);
+}
+
+/* The next combination, the last constant fastest. */
+static bool next_combination(sweep *s)
+{
+    for (size_t i = s->axis_count; i-- > 0;) {
+        if (++s->at[i] < s->axes[i].count)
+            return true;
+        s->at[i] = 0;
+    }
+    return false;
+}
+
+bool sweep_source(const variant_source *source, const swept *axes, size_t count, const variant_options *o, arena *memory, diag_list *diags,
+                  sweep_table *out)
+{
+    *out = (sweep_table){.text = "", .said = ""};
+    sweep s = {.source = source, .options = o, .axes = axes, .axis_count = count, .left = variant_steps(o), .table = out};
+    s.at = ARENA_ARRAY(memory, size_t, count + 1);
+    strbuf_init(&s.out, memory);
+    strbuf_init(&s.programs, memory);
+    const char *names = "";
+    for (size_t i = 0; i < count; i++)
+        names = arena_printf(memory, "%s%s%10s", names, i ? " " : "", axes[i].name);
+    do {
+        if (!sweep_row(&s, diags))
+            return false;
+    } while (next_combination(&s));
+    if (count > 1 && s.point_count > 0)
+        sweep_front(&s, names);
+    out->text = s.out.text;
+    if (s.any_kernel || !s.any_program)
+        out->text =
+            arena_printf(memory, "%s           kernel               cycles  DM bytes up  lower bound  longest command: what binds\n%s",
+                         names, out->text);
+    if (s.any_program)
+        out->text = arena_printf(memory, "%s%s%s", out->text, step_sweep_head(names, memory), s.programs.text);
+    out->any = s.any_kernel || s.any_program;
+    return true;
+}
