@@ -47,7 +47,7 @@ static bool ports_fit(const step_program *p, const step_node *n, const binary_ke
     bool fits = taken == 0 || takes(k, 0, p, n->outputs[0].type, a);
     for (uint32_t i = 0; i < n->input_count; i++) {
         const step_type *t = &p->types[p->nodes[n->inputs[i].node].outputs[n->inputs[i].port].type];
-        if (t->kind == STEP_PAIR && n->input_count == 1) {
+        if (t->kind == STEP_PAIR) { /* the only input, as the reader of the binary has asked */
             fits = fits && takes(k, taken, p, t->first, a) && takes(k, taken + 1, p, t->second, a);
             taken += 2;
         } else {
