@@ -34,6 +34,18 @@ fn turned(device: &mut Device, x: &HbmTensor<i32, m![1], m![B, A # 128]>) -> Hbm
     let x: DmTensor<i32, m![1], m![1 # 2], m![B # 256], m![A]> = x.to_dm(&mut device.tdma);
     x.to_hbm(&mut device.tdma)
 }
+
+// What is read and written is one memory, and two ports of one name.
+#[device(chip = 1)]
+fn add_to(device: &mut Device, y: &HbmTensor<i32, m![1], m![A, B]>, sum: &mut HbmTensor<i32, m![1], m![A, B]>) {
+    let x: DmTensor<i32, m![1], m![1 # 2], m![A # 256], m![B]> = sum.to_dm(&mut device.tdma);
+    let y: DmTensor<i32, m![1], m![1 # 2], m![A # 256], m![B]> = y.to_dm(&mut device.tdma);
+    let y: VrfTensor<i32, m![1], m![1 # 2], m![A # 256], m![B]> = device.sub.begin(y.view()).fetch::<m![1], m![B]>().collect::<m![B / 8], m![B % 8]>().to_vrf();
+    let z: DmTensor<i32, m![1], m![1 # 2], m![A # 256], m![B]> = device.main.begin(x.view()).fetch::<m![1], m![B]>().collect::<m![B / 8], m![B % 8]>()
+        .vector_init().vector_intra_slice_tag(TagMode::Zero).vector_clip(ClipBinaryOpI32::AddFxp, &y)
+        .vector_final().commit_trim::<m![B % 8]>().commit();
+    z.view().to_hbm_view(&mut device.tdma, sum.view_mut());
+}
 """
 ROWS, WORDS = 6, 64 * 16
 
@@ -140,6 +152,21 @@ class Tests:
         self.expect(self.bytes("out.bin") == b"".join(rows), "the plan's rows are those of single runs")
         self.expect(memoryview(self.bytes("best.bin")).cast("i").tolist() == [0, best, 0], "argmax")
 
+    def written_inputs(self):
+        """Row 0 and then each row i of the others are added to the last one, which is a part with a file of its own."""
+        made = plan(kernels={"add": {"file": "k.bin", "kernel": "add_to"}},
+                    steps=[{"for": "i", "to": 3, "steps": [{"run": "add", "ports": {"y": {"buffer": "rows", "at": ["i"]}, "sum": "last"}}]}],
+                    outputs={"rows": "out.bin"})
+        made["buffers"]["last"]["file"] = "last.bin"
+        self.write("last.bin", b"".join(i.to_bytes(4, "little") for i in range(WORDS)))
+        done = self.plan(made, "--check")
+        self.expect(done.returncode == 0 and b"add: 3 of 3 runs agree" in done.stdout, f"sums: {done.stdout + done.stderr}")
+        given, found = memoryview(self.bytes("rows.bin")).cast("i"), memoryview(self.bytes("out.bin")).cast("i")
+        self.expect(list(found[-WORDS:]) == [i + sum(given[r * WORDS + i] for r in range(3)) for i in range(WORDS)], "sums of rows in a part")
+        self.expect(list(found[:-WORDS]) == list(given[:-WORDS]), "the other rows")
+        made["steps"][0]["steps"][0]["ports"].pop("sum")
+        self.expect(b"port `sum` of kernel `add_to` is bound to no buffer" in self.plan(made).stderr, "both ports of a name are bound together")
+
     def names(self):
         """What a plan and its file are called does not move a cursor, and empties no report."""
         made = json.dumps(plan()).replace('"step"', '"st\\u001b[2Jep"').replace('"kernel": "st\\u001b[2Jep"', '"kernel": "step"')
@@ -239,6 +266,7 @@ def main():
         t.write("rows.bin", b"".join((i * i * 7919 % 100003 - 50000).to_bytes(4, "little", signed=True) for i in range(ROWS * WORDS)))
         t.write("at.bin", (0).to_bytes(4, "little") + (1).to_bytes(4, "little"))
         t.chains()
+        t.written_inputs()
         t.reports()
         t.names()
         t.damaged()
