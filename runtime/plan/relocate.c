@@ -1,5 +1,7 @@
 #include "runtime/plan/relocate.h"
 
+#include <string.h>
+
 #include "codegen/copy_command.h"
 #include "runtime/tensor/port_data.h"
 
@@ -93,13 +95,19 @@ static bool move(const relocation *r, command *c)
     return true;
 }
 
+/* What comes in and is written is two ports of one name: they are moved together. */
+static bool is_one_memory(const port *a, const port *b)
+{
+    return strcmp(a->name, b->name) == 0 && a->address == b->address && a->direction != b->direction;
+}
+
 /* Two ports in one place: which one a copy means is not said. */
 static bool ports_are_apart(const relocation *r)
 {
     const binary_kernel *k = r->kernel;
     for (uint32_t i = 0; i < k->port_count; i++)
         for (uint32_t j = 0; j < i; j++)
-            if (k->ports[i].space == PORT_HBM && k->ports[j].space == PORT_HBM &&
+            if (k->ports[i].space == PORT_HBM && k->ports[j].space == PORT_HBM && !is_one_memory(&k->ports[i], &k->ports[j]) &&
                 k->ports[i].address < k->ports[j].address + port_physical_bytes(&k->ports[j], k->axes) &&
                 k->ports[j].address < k->ports[i].address + port_physical_bytes(&k->ports[i], k->axes)) {
                 diag_add(r->diags, E_PLAN_FIT, SRC_NOWHERE, "kernel `%s`: the ports `%s` and `%s` overlap in HBM", k->name,

@@ -49,6 +49,18 @@ fn gathered(device: &mut Device, table: &HbmTensor<i32, m![1], m![A, B]>, list: 
     let rows: DmTensor<i32, m![1], m![1 # 2], m![C # 256], m![B]> = table.gather::<m![A], m![B]>().by_byte_offsets::<m![C]>(list).sparse_prefix(n).to_dm(&mut device.tdma);
     rows.to_hbm(&mut device.tdma)
 }
+
+// What is read and written is one memory, and two ports of one name.
+#[device(chip = 1)]
+fn add_to(device: &mut Device, y: &HbmTensor<i32, m![1], m![A, B]>, sum: &mut HbmTensor<i32, m![1], m![A, B]>) {
+    let x: DmTensor<i32, m![1], m![1 # 2], m![A # 256], m![B]> = sum.to_dm(&mut device.tdma);
+    let y: DmTensor<i32, m![1], m![1 # 2], m![A # 256], m![B]> = y.to_dm(&mut device.tdma);
+    let y: VrfTensor<i32, m![1], m![1 # 2], m![A # 256], m![B]> = device.sub.begin(y.view()).fetch::<m![1], m![B]>().collect::<m![B / 8], m![B % 8]>().to_vrf();
+    let z: DmTensor<i32, m![1], m![1 # 2], m![A # 256], m![B]> = device.main.begin(x.view()).fetch::<m![1], m![B]>().collect::<m![B / 8], m![B % 8]>()
+        .vector_init().vector_intra_slice_tag(TagMode::Zero).vector_clip(ClipBinaryOpI32::AddFxp, &y)
+        .vector_final().commit_trim::<m![B % 8]>().commit();
+    z.view().to_hbm_view(&mut device.tdma, sum.view_mut());
+}
 """
 ROWS, WORDS = 6, 64 * 16
 
@@ -212,6 +224,21 @@ class Tests:
         table = self.bytes("rows.bin")[2 * WORDS * 4:]
         self.expect(done.returncode == 0 and self.bytes("out.bin")[:3 * row] == b"".join(table[v * row:v * row + row] for v in list_of[:3]), f"gathered: {done.stderr}")
 
+    def written_inputs(self):
+        """Row 0 and then each row i of the others are added to the last one, which is a part with a file of its own."""
+        made = plan(kernels={"add": {"file": "k.bin", "kernel": "add_to"}},
+                    steps=[{"for": "i", "to": 3, "steps": [{"run": "add", "ports": {"y": {"buffer": "rows", "at": ["i"]}, "sum": "last"}}]}],
+                    outputs={"rows": "out.bin"})
+        made["buffers"]["last"]["file"] = "last.bin"
+        self.write("last.bin", b"".join(i.to_bytes(4, "little") for i in range(WORDS)))
+        done = self.plan(made, "--check")
+        self.expect(done.returncode == 0 and b"add: 3 of 3 runs agree" in done.stdout, f"sums: {done.stdout + done.stderr}")
+        given, found = memoryview(self.bytes("rows.bin")).cast("i"), memoryview(self.bytes("out.bin")).cast("i")
+        self.expect(list(found[-WORDS:]) == [i + sum(given[r * WORDS + i] for r in range(3)) for i in range(WORDS)], "sums of rows in a part")
+        self.expect(list(found[:-WORDS]) == list(given[:-WORDS]), "the other rows")
+        made["steps"][0]["steps"][0]["ports"].pop("sum")
+        self.expect(b"port `sum` of kernel `add_to` is bound to no buffer" in self.plan(made).stderr, "both ports of a name are bound together")
+
     def names(self):
         """What a plan and its file are called does not move a cursor, and empties no report."""
         made = json.dumps(plan()).replace('"step"', '"st\\u001b[2Jep"').replace('"kernel": "st\\u001b[2Jep"', '"kernel": "step"')
@@ -318,6 +345,7 @@ def main():
         t.write("rows.bin", b"".join((i * i * 7919 % 100003 - 50000).to_bytes(4, "little", signed=True) for i in range(ROWS * WORDS)))
         t.write("at.bin", (0).to_bytes(4, "little") + (1).to_bytes(4, "little"))
         t.chains()
+        t.written_inputs()
         t.reports()
         t.places()
         t.gathers()
