@@ -82,8 +82,12 @@ static void finish_kernel(void *user, kernel *k)
         kernel_order(&p, &e, k);
         compilation_took(c, "order");
     }
-    if (c->has_programs)
-        step_kernels_add(&c->kernels, k, c->arena);
+    if (c->has_programs) {
+        arena *scratch = arena_new_inside(c->arena);
+        emit_context e = {.arena = scratch, .target = c->target, .line_of = compilation_line_of, .user = c};
+        step_kernels_add(&c->kernels, k, c->diags.error_count == 0 ? &e : NULL, c->arena);
+        arena_free(scratch);
+    }
     if (!c->binary_only)
         return;
     if (c->diags.error_count == 0 && !c->write_failed) /* else there will be no file */

@@ -132,7 +132,7 @@ static json_t *prepare_rename(server *s, const json_t *params)
         return NULL;
     size_t count = visa_references(q.c, q.offset, &places);
     for (size_t i = 0; i < count; i++)
-        if (places[i].begin <= q.offset && q.offset <= places[i].end)
+        if (places[i].begin <= q.offset && q.offset < places[i].end)
             return json_range(q.all, q.d, places[i]);
     return json_null();
 }

@@ -1,8 +1,8 @@
 /* Rule ("reshape"): the memory stays where it is, level by level (Chip, Cluster, Slice, Element), each of an equal size. Both mappings are
  * cut into digits of the same positions, innermost first; digit i of the one is digit i of the other. A digit may be a whole axis or a part
  * of one on either side: positions that lie together get another name, and that is a bijection of positions whatever else the axis has
- * elsewhere. Padding may get a name: nothing says what it holds, so no live result may come from it (passes/coverage.c). An axis, or
- * digits of it, may lose their name: the first element stays. */
+ * elsewhere. Padding may get a name: nothing says what it holds, so no live result may come from it (passes/coverage.c), but of an input in
+ * HBM: the host hands over all of its bytes. An axis, or digits of it, may lose their name: the first element stays. */
 #include "passes/reshape.h"
 
 /* What is left of one side's factors, innermost first. */
@@ -184,7 +184,38 @@ static void reshape_one(pass_context *p, kernel *k, op *o)
     diag_help(p->diags, d, "give all of them the names of the same digits of one other axis of %lld elements", (long long)ragged->size);
 }
 
+/* Is the memory known under the names of this reshape only? */
+static bool names_all_of(const kernel *k, const op *memory, const op *reshape)
+{
+    for (size_t i = 0; i < k->op_count; i++) {
+        const op *o = k->ops[i];
+        for (size_t j = 0; j < o->operand_count && o != reshape; j++)
+            if (o->operands[j].of == memory)
+                return false;
+    }
+    return true;
+}
+
+/* An input in HBM is as many bytes as it has positions, and the host writes all of them, padding too. So where a reshape names that, the
+ * input is declared under its names, and what the host puts there is an element like any other. Not so in DM, where padding is what a copy
+ * left out. */
+static void adopt_names(pass_context *p, kernel *k, op *o)
+{
+    if (o->bad || !o->reshape->poison || o->reshape->from->kind != IR_PORT_IN)
+        return;
+    op *in = k->ops[o->reshape->from->index];
+    if (in->out.kind != TENSOR_HBM || in->parameter || in->out.part[CHIP] != o->out.part[CHIP] || !names_all_of(k, in, o))
+        return;
+    kernel_port *port = &k->ports[in->port];
+    in->out.part[ELEMENT] = port->tensor.part[ELEMENT] = o->out.part[ELEMENT];
+    in->named[ELEMENT] = port->named[ELEMENT] = NULL;
+    for (size_t i = 0; i < k->op_count; i++) /* and what gives it further names */
+        if (k->ops[i]->kind == IR_RESHAPE && k->ops[i]->reshape && k->ops[i]->reshape->from == in)
+            reshape_one(p, k, k->ops[i]);
+}
+
 void pass_reshape(pass_context *p, kernel *k)
 {
     pass_each(p, k, IR_RESHAPE, reshape_one);
+    pass_each(p, k, IR_RESHAPE, adopt_names);
 }

@@ -186,7 +186,7 @@ def test_sizes(directory):
             failures.expect(result.status == 0 or PLACE.search(result.err), f"sizes, no place:\n{text}", result)
         failures.expect(results[0].status == results[1].status, f"accepted by one output only:\n{text}", results[1])
         refused += results[0].status
-    failures.expect(0 < refused < len(texts), "sizes: all or none refused")
+    failures.expect(0 < refused < len(texts) or visa_tools.SLOWER > 1, "sizes: all or none refused")
     failures.expect(os.listdir(directory) == [], "sizes left a file after")
 
 

@@ -2,6 +2,8 @@
 
 #include <string.h>
 
+#include "passes/step/metrics.h"
+
 typedef struct emission {
     const emit_context *context;
     arena *arena;
@@ -80,6 +82,8 @@ static void emit_node(emission *m, const step_graph *g, const step_graph_node *f
                       .flops_per_cycle = s->fn == STEP_FN_NONE ? 0 : from->flops_per_cycle,
                       .writes_back = from->writes_back};
     memcpy(to->param, s->param, sizeof to->param);
+    if (s->fn == STEP_FN_KERNEL)
+        to->param[STEP_KEPT] = step_kept_inputs(from);
     emit_edges(m, g, from, to);
 }
 

@@ -130,7 +130,7 @@ class Decoder:
         steps, first = [], 0
         while first < rows:
             count = min(ROWS, rows - first)
-            name = self.kernel(f"linear_{count}x{columns}", "linear", O=count, I=columns)
+            name = self.kernel(f"linear_{count}x{columns}", "linear", O=count, I=columns, ROWS=4 if count <= ROWS // 2 and columns >= 512 else 8)
             part, place = weight, out
             if count < rows:
                 part = f"{weight}.{first}"

@@ -63,9 +63,11 @@ typedef struct step_kernel {
     const char *name;
     uint32_t input_count;
     step_kernel_tile inputs[STEP_KERNEL_INPUTS], output;
-    int64_t flops;   /* of one run */
-    const char *why; /* it cannot be applied to tiles; NULL: it can, or was diagnosed */
-    bool bad;        /* diagnosed */
+    int64_t flops;                                         /* of one run */
+    int64_t offchip_bytes, kept_bytes[STEP_KERNEL_INPUTS]; /* of a run; of those what is not moved again where an input is the same */
+    int64_t dm_bytes, dm_bytes_most, slices, trf_bytes;    /* DM of a slice: what it takes, and what there is */
+    const char *why;                                       /* it cannot be applied to tiles; NULL: it can, or was diagnosed */
+    bool bad;                                              /* diagnosed */
 } step_kernel;
 
 enum { STEP_DEPTH_DEFAULT = -1 };

@@ -1,8 +1,10 @@
 #include "libvisa/step/kernels.h"
 
 #include <inttypes.h>
+#include <string.h>
 
 #include "ir/einsum.h"
+#include "runtime/timing/calls.h"
 
 /* False when a tile cannot be as large. */
 static bool tile_of(const tensor *t, step_kernel_tile *out)
@@ -61,7 +63,30 @@ static step_kernel function_of(const kernel *k, arena *a)
     return f;
 }
 
-void step_kernels_add(step_kernels *all, const kernel *k, arena *a)
+/* A kernel that has no schedule says so when it is run. */
+static void count_moves(step_kernel *f, const kernel *k, const emit_context *e)
 {
-    ARENA_PUSH(a, all->items, all->count, all->capacity, function_of(k, a));
+    binary_kernel b;
+    call_facts facts;
+    diag_list silent;
+    arena_mark before = arena_mark_here(e->arena);
+    diag_list_init(&silent, e->arena);
+    emit_kernel(e, k, &b);
+    if (call_facts_of(e->target, &b, e->arena, &silent, &facts)) {
+        f->offchip_bytes = facts.hbm_bytes;
+        memcpy(f->kept_bytes, facts.kept_bytes, sizeof f->kept_bytes);
+        f->dm_bytes = facts.dm_bytes;
+        f->dm_bytes_most = e->target->dm_bytes_per_slice;
+        f->slices = facts.slices;
+        f->trf_bytes = facts.trf_bytes;
+    }
+    arena_rewind(e->arena, before);
+}
+
+void step_kernels_add(step_kernels *all, const kernel *k, const emit_context *e, arena *a)
+{
+    step_kernel f = function_of(k, a);
+    if (e && !f.bad && !f.why)
+        count_moves(&f, k, e);
+    ARENA_PUSH(a, all->items, all->count, all->capacity, f);
 }

@@ -217,8 +217,7 @@ static const char *spread_over_slices(const adviser *s, const spread *x)
 {
     strbuf out;
     strbuf_init(&out, s->arena);
-    int in_port = 0, depth = 0;
-    bool found = false;
+    bool in_port = false, found = false; /* a port's mappings have no `>` outside of their lists */
     for (const char *at = s->now.text; *at;) {
         const char *end = comment_end(at);
         if (end == at && strncmp(at, "m![", 3) == 0 && (end = mapping_end(at)) && !in_port) {
@@ -239,11 +238,7 @@ static const char *spread_over_slices(const adviser *s, const spread *x)
             at = end;
             continue;
         }
-        depth += (*at == '<') - (*at == '>' && at > s->now.text && at[-1] != '-');
-        if (starts_word(s->now.text, at, "HbmTensor") && !in_port)
-            in_port = depth + 1;
-        if (in_port && *at == '>' && depth < in_port)
-            in_port = 0;
+        in_port = starts_word(s->now.text, at, "HbmTensor") || (in_port && *at != '>');
         strbuf_append(&out, at++, 1);
     }
     return found ? out.text : NULL;
@@ -291,11 +286,14 @@ static void try_axes(adviser *s)
 
 static void say_change(const adviser *s, strbuf *out)
 {
-    strbuf_printf(out, "%s:", s->best_words);
+    const char *before = ":";
+    strbuf_puts(out, s->best_words);
     for (size_t i = 0; i < s->best.binary.kernel_count; i++)
-        if (s->best.cycles[i] != s->now.cycles[i])
-            strbuf_printf(out, "%s kernel %s takes %" PRId64 " cycles instead of %" PRId64, i ? "," : "", s->best.binary.kernels[i].name,
+        if (s->best.cycles[i] != s->now.cycles[i]) {
+            strbuf_printf(out, "%s kernel %s takes %" PRId64 " cycles instead of %" PRId64, before, s->best.binary.kernels[i].name,
                           s->best.cycles[i], s->now.cycles[i]);
+            before = ",";
+        }
     strbuf_puts(out, "\n");
 }
 

@@ -21,6 +21,38 @@ static const step_expr *sum(step_graph *g, const step_expr *a, const step_expr *
     return step_expr_add(g->exprs, a, b);
 }
 
+/* ---- kernels: on one machine, where each has DM of its own ---- */
+
+/* Bytes of a slice: two calls of each map, where one begins while the other computes, and one of each fold. */
+static bool kernels_fit(const step_graph *g)
+{
+    int64_t bytes = 0, most = 0;
+    for (size_t i = 0; i < g->node_count; i++) {
+        const step_kernel *k = g->nodes[i]->spec.kernel;
+        bytes += k ? (g->nodes[i]->spec.op == STEP_MAP ? 2 : 1) * k->dm_bytes : 0;
+        most = k ? k->dm_bytes_most : most;
+    }
+    return bytes <= most;
+}
+
+/* What stays in DM is moved once, everything else by each call. */
+static const step_expr *kernel_traffic(step_graph *g, const step_graph_node *n)
+{
+    const step_kernel *k = n->spec.kernel;
+    const step_expr *calls = step_cardinality(g, n->spec.inputs[0]);
+    uint32_t inputs = step_kept_inputs(n);
+    int64_t kept = 0;
+    for (uint32_t i = 0; i < STEP_KERNEL_INPUTS && kernels_fit(g); i++)
+        kept += inputs >> i & 1 ? k->kept_bytes[i] : 0;
+    return sum(g, product(g, calls, number(g, k->offchip_bytes - kept)), product(g, step_expr_present(g->exprs, calls), number(g, kept)));
+}
+
+static const step_expr *kernel_bytes(step_graph *g, const step_graph_node *n)
+{
+    const step_kernel *k = n->spec.kernel;
+    return number(g, (n->spec.op == STEP_MAP && kernels_fit(g) ? 2 : 1) * k->dm_bytes * k->slices + k->trf_bytes);
+}
+
 /* ---- traffic ---- */
 
 static bool is_load(step_op op)
@@ -48,6 +80,8 @@ static const step_stream *tiles_of(const step_graph_node *n)
 
 static const step_expr *traffic(step_graph *g, const step_graph_node *n)
 {
+    if (n->spec.kernel)
+        return kernel_traffic(g, n);
     return is_offchip(n->spec.op) ? product(g, step_cardinality(g, tiles_of(n)), stored_tile_bytes(g, n->spec.tensor)) : number(g, 0);
 }
 
@@ -95,17 +129,18 @@ static const step_expr *made_bytes(step_graph *g, const step_stream *s)
 static const step_expr *by_paper(step_graph *g, const step_graph_node *n)
 {
     const step_expr *operands = is_matmul(n->spec.fn) ? operand_bytes(g, n) : number(g, 0);
+    const step_expr *kernel = n->spec.kernel ? kernel_bytes(g, n) : number(g, 0);
     switch (n->spec.op) {
     case STEP_LINEAR_LOAD:
     case STEP_LINEAR_STORE:
     case STEP_RANDOM_LOAD:
     case STEP_RANDOM_STORE: return product(g, number(g, 2), stored_tile_bytes(g, n->spec.tensor));
     case STEP_BUFFERIZE: return buffer_bytes(g, n);
-    case STEP_SCAN:
     case STEP_EXPAND:
     case STEP_REPEAT: return made_bytes(g, &n->outputs[0]);
-    case STEP_ACCUM: return sum(g, operands, made_bytes(g, &n->outputs[0]));
-    case STEP_MAP: return operands;
+    case STEP_SCAN: return sum(g, kernel, made_bytes(g, &n->outputs[0]));
+    case STEP_ACCUM: return sum(g, kernel, sum(g, operands, made_bytes(g, &n->outputs[0])));
+    case STEP_MAP: return sum(g, kernel, operands);
     default: return number(g, 0);
     }
 }
@@ -114,13 +149,14 @@ static const step_expr *by_artifact(step_graph *g, const step_graph_node *n)
 {
     if (is_offchip(n->spec.op))
         return where_used(g, tiles_of(n), stored_tile_bytes(g, n->spec.tensor));
+    const step_expr *kernel = n->spec.kernel ? where_used(g, n->spec.inputs[0], kernel_bytes(g, n)) : number(g, 0);
     switch (n->spec.op) {
     case STEP_BUFFERIZE: return where_used(g, n->spec.inputs[0], buffer_bytes(g, n));
     case STEP_ACCUM:
     case STEP_SCAN:
     case STEP_EXPAND:
-    case STEP_REPEAT: return where_used(g, &n->outputs[0], value_bytes(g, n->outputs[0].data));
-    default: return number(g, 0);
+    case STEP_REPEAT: return sum(g, kernel, where_used(g, &n->outputs[0], value_bytes(g, n->outputs[0].data)));
+    default: return kernel;
     }
 }
 

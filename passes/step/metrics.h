@@ -25,4 +25,7 @@ typedef struct step_metrics {
 
 const step_metrics *step_measure(step_graph *g);
 
+/* A bit for each input port of the node's kernel whose tile is the same for all calls. */
+uint32_t step_kept_inputs(const step_graph_node *n);
+
 #endif

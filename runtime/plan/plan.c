@@ -128,8 +128,6 @@ static bool read_buffer(reader *r, const char *name, json_t *j)
     b->file = b->file ? path_of(r, b->file) : NULL;
     b->of = text_of(r, json_object_get(j, "of"));
     b->first = json_integer_value(json_object_get(j, "first"));
-    if (b->file && b->of)
-        return wrong(r, where, "a part of a buffer has no file of its own");
     int64_t capacity = p->target->hbm_bytes_per_chip - PLAN_BUFFER_ALIGNMENT;
     if (b->bytes < 0 || b->bytes > capacity - p->scratch)
         return wrong(r, where,

@@ -1,74 +1,25 @@
 #include "runtime/plan/relocate.h"
 
+#include <string.h>
+
 #include "codegen/copy_command.h"
 #include "runtime/tensor/port_data.h"
 
 /* ---- dense ports ---- */
 
-enum { MOST_FACTORS = 64 };
-
-/* Positions 0 .. size - 1 are elements 0, step, 2 step, .. of an axis. */
-typedef struct factor {
-    uint32_t axis;
-    int64_t step, size;
-} factor;
-
-/* The layout as a list of factors, outermost first. -1: it has padding, cuts, repetitions, or digits of lists. */
-static int factors_of(layout l, const layout_axis *axes, factor *out)
-{
-    int count = 0, starts[MOST_FACTORS + 1], depth = 0; /* starts: of each operand on the stack */
-    for (size_t i = 0; i < l.count; i++) {
-        layout_op op = (layout_op)(l.words[i] & 255);
-        int64_t n = (int64_t)(l.words[i] >> 8);
-        factor *last = count > 0 ? &out[count - 1] : NULL;
-        bool single = depth > 0 && count - starts[depth - 1] == 1;
-        switch (op) {
-        case LAYOUT_AXIS:
-        case LAYOUT_BROADCAST:
-            if (depth == MOST_FACTORS || count == MOST_FACTORS || (op == LAYOUT_BROADCAST && n != 1))
-                return -1;
-            starts[depth++] = count;
-            if (op == LAYOUT_AXIS)
-                out[count++] = (factor){(uint32_t)n, 1, axes[n].size};
-            break;
-        case LAYOUT_STRIDE:
-            if (!single)
-                return -1;
-            last->step *= n;
-            last->size /= n;
-            break;
-        case LAYOUT_MODULO:
-            if (!single)
-                return -1;
-            last->size = n;
-            break;
-        case LAYOUT_PAIR: depth--; break;
-        default: return -1;
-        }
-    }
-    return count;
-}
-
+/* The logical tensor has the axes in the order of the port, and parts of an axis that lie next to each other are that axis in a mapping: so
+ * a port is dense where it is whole axes, each of them once. */
 bool port_is_dense(const binary_kernel *k, uint32_t port_number, arena *a)
 {
     const port *p = &k->ports[port_number];
-    factor factors[MOST_FACTORS];
-    uint32_t *order;
-    if (p->space != PORT_HBM || layout_size(p->mapping[COMPONENT_CHIP], k->axes) != 1)
-        return false;
-    int count = factors_of(p->mapping[COMPONENT_ELEMENT], k->axes, factors);
-    uint32_t rank = port_logical_axes(p, k->axes, k->axis_count, a, &order);
-    int64_t position_step = 1;
-    for (int i = count - 1; i >= 0; i--) {
-        int64_t step = factors[i].step; /* of the logical index */
-        for (uint32_t r = rank; r > 0 && order[r - 1] != factors[i].axis; r--)
-            step *= k->axes[order[r - 1]].size;
-        if (factors[i].size > 1 && step != position_step)
-            return false;
-        position_step *= factors[i].size;
+    layout l = p->mapping[COMPONENT_ELEMENT];
+    bool whole = p->space == PORT_HBM && layout_size(p->mapping[COMPONENT_CHIP], k->axes) == 1;
+    for (size_t i = 0; whole && i < l.count; i++) {
+        layout_op op = (layout_op)(l.words[i] & 255);
+        whole = op == LAYOUT_AXIS || op == LAYOUT_PAIR || l.words[i] == (UINT64_C(1) << 8 | LAYOUT_BROADCAST);
     }
     tensor_type type = port_logical_type(p, k->axes, k->axis_count, a);
-    return count >= 0 && position_step == tensor_elements(&type);
+    return whole && layout_size(l, k->axes) == tensor_elements(&type);
 }
 
 /* ---- moved commands ---- */
@@ -144,13 +95,19 @@ static bool move(const relocation *r, command *c)
     return true;
 }
 
+/* What comes in and is written is two ports of one name: they are moved together. */
+static bool is_one_memory(const port *a, const port *b)
+{
+    return strcmp(a->name, b->name) == 0 && a->address == b->address && a->direction != b->direction;
+}
+
 /* Two ports in one place: which one a copy means is not said. */
 static bool ports_are_apart(const relocation *r)
 {
     const binary_kernel *k = r->kernel;
     for (uint32_t i = 0; i < k->port_count; i++)
         for (uint32_t j = 0; j < i; j++)
-            if (k->ports[i].space == PORT_HBM && k->ports[j].space == PORT_HBM &&
+            if (k->ports[i].space == PORT_HBM && k->ports[j].space == PORT_HBM && !is_one_memory(&k->ports[i], &k->ports[j]) &&
                 k->ports[i].address < k->ports[j].address + port_physical_bytes(&k->ports[j], k->axes) &&
                 k->ports[j].address < k->ports[i].address + port_physical_bytes(&k->ports[i], k->axes)) {
                 diag_add(r->diags, E_PLAN_FIT, SRC_NOWHERE, "kernel `%s`: the ports `%s` and `%s` overlap in HBM", k->name,

@@ -148,18 +148,22 @@ static bool bind_ports(plan_run *r, const plan_step *step, const char *where, in
 {
     const binary_kernel *k = step->kernel->kernel;
     for (size_t b = 0; b < step->binding_count; b++) {
-        uint32_t i = 0;
-        while (i < k->port_count && strcmp(k->ports[i].name, step->bindings[b].port) != 0)
-            i++;
-        if (i == k->port_count) {
+        span s;
+        bool found = false, located = false;
+        for (uint32_t i = 0; i < k->port_count; i++) { /* what is read and written is two ports of one name */
+            if (strcmp(k->ports[i].name, step->bindings[b].port) != 0)
+                continue;
+            located = located || span_of(r, &step->bindings[b].place, where, a, diags, &s);
+            if (!located || (r->dry && !port_fits(r, step->kernel, i, &s, where, diags)))
+                return false;
+            addresses[i] = s.address;
+            found = true;
+        }
+        if (!found) {
             diag_add(diags, E_PLAN_NAME, SRC_NOWHERE, "%s: kernel `%s` has no port %s", where, k->name,
                      shown_input(step->bindings[b].port, a));
             return false;
         }
-        span s;
-        if (!span_of(r, &step->bindings[b].place, where, a, diags, &s) || (r->dry && !port_fits(r, step->kernel, i, &s, where, diags)))
-            return false;
-        addresses[i] = s.address;
     }
     for (uint32_t i = 0; i < k->port_count; i++)
         if (addresses[i] < 0) {
@@ -385,9 +389,12 @@ static bool load_buffer(plan_run *r, const plan_buffer *b, diag_list *diags)
 
 bool plan_run_all(plan_run *r, plan_result *result, diag_list *diags)
 {
-    for (size_t i = 0; i < r->plan->buffer_count; i++)
-        if (r->plan->buffers[i].file && !load_buffer(r, &r->plan->buffers[i], diags))
-            return false;
+    for (int parts = 0; parts < 2; parts++) /* a part's file replaces what the whole's has there */
+        for (size_t i = 0; i < r->plan->buffer_count; i++) {
+            const plan_buffer *b = &r->plan->buffers[i];
+            if (b->file && (b->of != NULL) == parts && !load_buffer(r, b, diags))
+                return false;
+        }
     if (r->options->checked && result->run_count == 0) {
         diag_add(diags, E_CHECK_NOTHING, SRC_NOWHERE, "the plan runs no kernel");
         result->agrees = false;

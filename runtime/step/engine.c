@@ -6,6 +6,16 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "runtime/step/call_cost.h"
+
+/* The machine on which the kernels of the program run. */
+typedef struct step_machine_use {
+    int64_t end;     /* of the latest call */
+    uint32_t node;   /* whose call it was */
+    uint32_t in_row; /* of that node's calls that overlapped, before it */
+    bool used;
+} step_machine_use;
+
 struct step_engine {
     step_run *run;
     diag_list *diags;
@@ -16,8 +26,10 @@ struct step_engine {
     step_record *record; /* NULL: not kept */
     uint32_t *work;      /* a ring: nodes that may be able to go on, each once at most */
     uint32_t work_at, work_count;
-    uint32_t *merges, merge_count; /* nodes that take what comes first */
-    int64_t sent;                  /* tokens, while there is a limit */
+    uint32_t *merges, merge_count;   /* nodes that take what comes first */
+    uint32_t *callers, caller_count; /* nodes that run kernels */
+    step_machine_use machine;
+    int64_t sent; /* tokens, while there is a limit */
     bool failed;
 };
 
@@ -140,6 +152,18 @@ void actor_ask(step_actor *n, bool writes, int64_t requests, int64_t bytes)
     n->totals.requests += requests;
 }
 
+static const step_call_cost *call_cost(const step_actor *n)
+{
+    return step_call_cost_of(n->engine->run->kernels[n->number]);
+}
+
+void actor_call(step_actor *n, int64_t cycles)
+{
+    const step_call_cost *k = call_cost(n);
+    n->totals.offchip_bytes += n->calls++ == 0 ? k->offchip_bytes : k->next_bytes;
+    add_deed(n, STEP_CALL)->cycles = cycles;
+}
+
 void actor_finish(step_actor *n)
 {
     n->finished = true;
@@ -247,7 +271,7 @@ static bool do_send(step_actor *n, const step_deed *d)
     for (step_queue **q = edges; *q; q++) {
         if (d->token.value)
             step_value_keep(d->token.value);
-        int64_t visible = n->now + 1 + d->cycles;
+        int64_t visible = later_of(n->now, n->result_at) + 1 + d->cycles;
         step_queue_push(*q, d->token, d->token.kind == STEP_DONE ? 0 : visible, n->engine->run->arena);
         if (d->token.kind == STEP_VALUE) {
             (*q)->held -= visible;
@@ -298,6 +322,7 @@ static bool do_deeds(step_actor *n)
             n->asking = true;
             step_offchip_ask(n->engine->offchip, n->number, d->port, d->cycles, n->now);
             return false;
+        case STEP_CALL: n->calling = n->asking = true; return false;
         }
         n->deed_at++;
     }
@@ -412,6 +437,61 @@ static step_actor *earliest_merge(step_engine *e, int64_t *cycle)
     return first;
 }
 
+/* Does the node go on with its kernel before the machine has ended with it? */
+static bool goes_on(const step_engine *e, const step_actor *n)
+{
+    return e->machine.used && e->machine.node == n->number && call_cost(n)->ahead && n->now <= e->machine.end;
+}
+
+/* Who gets the machine next, and from which cycle on that is sure: the operator that has it, while its inputs come in time; then whoever
+ * came first. NULL: nobody wants it. */
+static step_actor *next_caller(step_engine *e, int64_t *cycle)
+{
+    step_actor *first = NULL;
+    *cycle = INT64_MAX;
+    for (uint32_t i = 0; i < e->caller_count; i++) {
+        step_actor *n = &e->actors[e->callers[i]];
+        if (!n->calling)
+            continue;
+        if (goes_on(e, n)) {
+            *cycle = n->now;
+            return n;
+        }
+        if (!first || n->now < first->now)
+            first = n;
+    }
+    if (first)
+        *cycle = later_of(first->now, e->machine.end);
+    return first;
+}
+
+static int64_t overlap_after(const step_call_cost *k, uint32_t in_row)
+{
+    return k->ahead ? k->overlaps[in_row < STEP_CALL_STEPS ? in_row : STEP_CALL_STEPS - 1] : 0;
+}
+
+/* The machine runs the node's kernel. The node goes on when its next call could begin, and what it sends is seen when this one has ended.
+ */
+static void run_call(step_engine *e, step_actor *n)
+{
+    const step_call_cost *k = call_cost(n);
+    step_machine_use *m = &e->machine;
+    int64_t begin = later_of(n->now, goes_on(e, n) ? m->end - overlap_after(k, m->in_row) : m->end);
+    m->in_row = begin < m->end ? m->in_row + 1 : 0;
+    m->end = begin + later_of(n->calls == 1 ? k->cycles : k->next_cycles, n->deeds[n->deed_at].cycles);
+    m->node = n->number;
+    m->used = true;
+    count_wait(n, STEP_MACHINE, begin);
+    n->now = later_of(begin, m->end - overlap_after(k, m->in_row));
+    n->totals.busy_cycles += n->now - begin;
+    if (e->record)
+        step_record_node(e->record, n->number, STEP_BUSY, begin, n->now);
+    n->result_at = m->end;
+    n->calling = n->asking = false;
+    n->deed_at++;
+    schedule(n);
+}
+
 /* The memory's cycles up to the first one that answers somebody, but none from which an answer could not come before `cycle`. */
 static bool run_memory(step_engine *e, int64_t cycle)
 {
@@ -427,18 +507,23 @@ static bool run_memory(step_engine *e, int64_t cycle)
     return count > 0;
 }
 
-/* Time is local: a node goes on as soon as it knows what it takes and when that was there. Only the memory and the nodes that take what
- * comes first depend on what others do at the same time; they wait until nothing else can go on, and then the earliest goes first. */
+/* Time is local: a node goes on as soon as it knows what it takes and when that was there. Only the memory, the nodes that take what
+ * comes first and those that want the machine of the kernels depend on what others do at the same time; they wait until nothing else can go
+ * on, and then the earliest goes first. */
 static void run_graph(step_engine *e)
 {
     while (!e->failed) {
         settle(e);
-        int64_t cycle;
-        step_actor *merge = earliest_merge(e, &cycle);
-        if (run_memory(e, cycle))
+        int64_t merges, calls;
+        step_actor *merge = earliest_merge(e, &merges), *caller = next_caller(e, &calls);
+        if (run_memory(e, calls < merges ? calls : merges))
             continue;
-        if (!merge)
+        if (!merge && !caller)
             return;
+        if (calls < merges) {
+            run_call(e, caller);
+            continue;
+        }
         merge->chosen = true;
         schedule(merge);
     }
@@ -536,6 +621,7 @@ static void set_up(step_engine *e)
     e->actors = ARENA_ARRAY(a, step_actor, p->node_count + 1);
     e->work = ARENA_ARRAY(a, uint32_t, p->node_count + 1);
     e->merges = ARENA_ARRAY(a, uint32_t, p->node_count + 1);
+    e->callers = ARENA_ARRAY(a, uint32_t, p->node_count + 1);
     connect(e);
     e->offchip = step_offchip_new(&p->machine, p->node_count, a);
     e->record = e->run->keep_record ? step_record_new(p->node_count, e->queue_count, a) : NULL;
@@ -554,6 +640,8 @@ static void set_up(step_engine *e)
             n->rule->start(n);
         if (n->need == STEP_NEED_ANY)
             e->merges[e->merge_count++] = i;
+        if (p->nodes[i].kernel)
+            e->callers[e->caller_count++] = i;
         schedule(n);
     }
 }
@@ -561,8 +649,11 @@ static void set_up(step_engine *e)
 /* Also of an engine that was set up half. */
 static void tear_down(step_engine *e)
 {
-    for (uint32_t i = 0; e->actors && i < e->run->program->node_count; i++)
+    for (uint32_t i = 0; e->actors && i < e->run->program->node_count; i++) {
         free(e->actors[i].deeds);
+        for (int k = 0; k < STEP_KERNEL_TILES; k++)
+            step_value_drop(e->run->pool, e->actors[i].kept[k]);
+    }
     for (uint32_t i = 0; e->queues && i < e->queue_count; i++)
         step_queue_free(&e->queues[i]);
     step_offchip_free(e->offchip);

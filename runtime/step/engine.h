@@ -17,12 +17,12 @@
 typedef struct step_engine step_engine;
 typedef struct step_actor step_actor;
 
-typedef enum step_deed_kind { STEP_WAIT, STEP_SEND, STEP_TAKE, STEP_ASK } step_deed_kind;
+typedef enum step_deed_kind { STEP_WAIT, STEP_SEND, STEP_TAKE, STEP_ASK, STEP_CALL } step_deed_kind;
 
 typedef struct step_deed {
     step_deed_kind kind;
     uint32_t port;
-    int64_t cycles; /* wait: how long; send: how much later than usual it is visible; ask: requests */
+    int64_t cycles; /* wait: how long; send: how much later than usual it is visible; ask: requests; call: how long at least */
     step_token token;
 } step_deed;
 
@@ -61,6 +61,10 @@ struct step_actor {
     uint32_t need_port, *need_set, need_count;
     bool finished, scheduled, full, asking; /* full: a send waits for room */
     bool chosen;                            /* takes what comes first, and it is known what does */
+    bool calling;                           /* waits for the machine on which kernels run */
+    int64_t calls;                          /* of a kernel, so far */
+    int64_t result_at;                      /* cycle in which the latest of them ends: before it nothing that was sent is seen */
+    step_value *kept[STEP_KERNEL_TILES];    /* what its kernel's inputs were that are the same for all calls */
     void *state;
     step_seen *seen; /* by output */
     step_totals totals;
@@ -91,6 +95,8 @@ void actor_send_all(step_actor *n, step_token token); /* a stop or the end, to e
 void actor_take(step_actor *n, uint32_t input);       /* the head, and drops it */
 void actor_take_all(step_actor *n);
 void actor_ask(step_actor *n, bool writes, int64_t requests, int64_t bytes);
+/* A call of the node's kernel, or these cycles if they are more. */
+void actor_call(step_actor *n, int64_t cycles);
 /* Everything was sent: after these deeds the node has ended. */
 void actor_finish(step_actor *n);
 

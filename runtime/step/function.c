@@ -247,7 +247,7 @@ static step_value *map_any(const step_call *c, step_value *const *in, uint32_t c
     case STEP_FN_SECOND: return step_value_keep(in[0]->pair[1]);
     case STEP_FN_SIGNAL: cost->cycles = 1; return step_address_new(c->pool, 0);
     case STEP_FN_SELECT: return selector_of(c, in[0]);
-    case STEP_FN_KERNEL: *cost = (step_cost){.flops = c->n, .cycles = c->kernel->cycles}; return step_kernel_apply(c->kernel, c, in, count);
+    case STEP_FN_KERNEL: *cost = (step_cost){.flops = c->n}; return step_kernel_apply(c->kernel, c, in, count);
     case STEP_FN_ROW_SUM:
     case STEP_FN_ROW_MAX: return rounded(c, fold_rows(c, in[0], cost));
     case STEP_FN_MATMUL: return rounded(c, product(c, NULL, in[0], in[1], false, cost));
@@ -291,7 +291,7 @@ static step_value *update_by_kernel(const step_call *c, step_value *accumulator,
     step_value *first = accumulator ? step_value_keep(accumulator) : neutral(c), *all[ARITY_MAX] = {first};
     for (uint32_t i = 0; i < count && i + 1 < ARITY_MAX; i++)
         all[i + 1] = in[i];
-    *cost = (step_cost){.flops = c->n, .cycles = c->kernel->cycles};
+    *cost = (step_cost){.flops = c->n};
     step_value *v = step_kernel_apply(c->kernel, c, all, count + 1);
     step_value_drop(c->pool, first);
     return v;

@@ -25,6 +25,7 @@ typedef struct step_fault {
 step_value *step_fail(step_fault *f, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
 struct step_kernel_run;
+enum { STEP_KERNEL_TILES = 3 /* that a kernel may take */ };
 
 /* What the result has to be: the type of the node's first output. */
 typedef struct step_call {
@@ -32,6 +33,7 @@ typedef struct step_call {
     const step_type *type;
     int64_t n, first;                     /* addresses of one value; the first one of the value 0. FLOPs of a kernel */
     const struct step_kernel_run *kernel; /* of the function `kernel` */
+    step_value **kept;                    /* its inputs that are the same for all calls, by number; filled by the first call */
     const step_formula *formula;          /* of the function `formula` */
     const step_type *types;               /* of the program */
     step_pool *pool;

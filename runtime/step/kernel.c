@@ -1,15 +1,14 @@
 #include "runtime/step/kernel.h"
 
 #include <inttypes.h>
+#include <string.h>
 
 #include "runtime/machine/session.h"
 #include "runtime/tensor/numeric.h"
 #include "runtime/tensor/port_data.h"
-#include "runtime/timing/analysis.h"
-#include "runtime/timing/report.h"
 #include "runtime/timing/schedule.h"
 
-/* ---- before the run ---- */
+/* ---- does the kernel fit its tiles? ---- */
 
 static uint32_t port_of(const binary_kernel *k, port_direction direction, uint32_t number)
 {
@@ -47,7 +46,7 @@ static bool ports_fit(const step_program *p, const step_node *n, const binary_ke
     bool fits = taken == 0 || takes(k, 0, p, n->outputs[0].type, a);
     for (uint32_t i = 0; i < n->input_count; i++) {
         const step_type *t = &p->types[p->nodes[n->inputs[i].node].outputs[n->inputs[i].port].type];
-        if (t->kind == STEP_PAIR && n->input_count == 1) {
+        if (t->kind == STEP_PAIR) { /* the only input, as the reader of the binary has asked */
             fits = fits && takes(k, taken, p, t->first, a) && takes(k, taken + 1, p, t->second, a);
             taken += 2;
         } else {
@@ -74,37 +73,90 @@ static uint32_t rows_of(const binary_kernel *k, arena *a)
     return inputs;
 }
 
-static const step_kernel_run *prepare(const binary *b, const step_program *p, const step_node *n, timing_preset timing, arena *a,
-                                      diag_list *diags)
+/* ---- what calls cost ---- */
+
+static bool cycles_of(const step_kernel_run *r, const call_choice *choice, timing_preset timing, arena *a, diag_list *diags,
+                      int64_t *cycles)
+{
+    binary_kernel calls;
+    schedule s;
+    calls_merge(r->binary->target, r->kernel, choice, a, &calls);
+    if (!schedule_make(r->binary->target, &calls, timing, a, diags, &s))
+        return false;
+    *cycles = s.cycles;
+    return true;
+}
+
+/* The cycles by which each further call of a row makes it longer say how far it overlaps the one before it. */
+static bool measure_rows(step_kernel_run *r, timing_preset timing, arena *a, diag_list *diags)
+{
+    int64_t before = r->cost.cycles;
+    r->cost.row_cycles = r->cost.next_cycles;
+    for (uint32_t i = 0; r->cost.ahead && i < STEP_CALL_STEPS; i++) {
+        int64_t all;
+        if (!cycles_of(r, &(call_choice){.count = i + 2, .kept = r->kept, .first_loads = true, .ahead = true}, timing, a, diags, &all))
+            return false;
+        r->cost.row_cycles = all - before;
+        r->cost.overlaps[i] = r->cost.row_cycles < r->cost.next_cycles ? r->cost.next_cycles - r->cost.row_cycles : 0;
+        before = all;
+    }
+    return true;
+}
+
+static bool measure(step_kernel_run *r, const step_node *n, bool fits, timing_preset timing, arena *a, diag_list *diags)
+{
+    schedule s;
+    if (!schedule_make(r->binary->target, r->kernel, timing, a, diags, &s))
+        return false;
+    r->cost.cycles = r->cost.next_cycles = s.cycles;
+    r->cost.offchip_bytes = r->cost.next_bytes = r->facts.hbm_bytes;
+    r->cost.ahead = fits && n->op == STEP_MAP;
+    r->cost.onchip_bytes = (r->cost.ahead ? 2 : 1) * r->facts.dm_bytes * r->facts.slices + r->facts.trf_bytes;
+    r->cost.ahead = r->cost.ahead && calls_may_follow(r->kernel);
+    for (uint32_t i = 0; fits && i < CALL_INPUTS; i++)
+        if (n->param[STEP_KEPT] >> i & 1 && r->facts.kept_bytes[i] > 0) {
+            r->kept |= UINT32_C(1) << i;
+            r->cost.next_bytes -= r->facts.kept_bytes[i];
+        }
+    if (r->kept && !cycles_of(r, &(call_choice){.count = 1, .kept = r->kept}, timing, a, diags, &r->cost.next_cycles))
+        return false;
+    return measure_rows(r, timing, a, diags);
+}
+
+static step_kernel_run *prepare(const binary *b, const step_program *p, const step_node *n, arena *a, diag_list *diags)
 {
     step_kernel_run *r = ARENA_NEW(a, step_kernel_run);
     *r = (step_kernel_run){.binary = b, .kernel = binary_kernel_by_name(b, n->kernel), .arena = a};
-    schedule s;
     if (!r->kernel) {
         refuse(n, diags, "is not in the file");
         return NULL;
     }
-    report_figures figures;
-    analysis own;
-    if (!ports_fit(p, n, r->kernel, a, diags) || !schedule_make(b->target, r->kernel, timing, a, diags, &s) ||
-        !report_figures_of(b->target, r->kernel, timing, a, diags, &figures))
+    if (!ports_fit(p, n, r->kernel, a, diags) || !call_facts_of(b->target, r->kernel, a, diags, &r->facts))
         return NULL;
-    analysis_make(&s, a, &own);
-    r->cycles = s.cycles;
-    r->offchip_bytes = own.hbm_read_bytes + own.hbm_written_bytes;
-    r->dm_bytes = figures.dm_bytes;
-    r->trf_bytes = own.trf_written_bytes;
     r->rows_of = rows_of(r->kernel, a);
     return r;
 }
 
 const step_kernel_run *const *step_kernel_runs_of(const binary *b, const step_program *p, timing_preset timing, arena *a, diag_list *diags)
 {
-    const step_kernel_run **runs = ARENA_ARRAY(a, const step_kernel_run *, p->node_count + 1);
-    for (uint32_t i = 0; i < p->node_count; i++)
-        if (p->nodes[i].kernel && !(runs[i] = prepare(b, p, &p->nodes[i], timing, a, diags)))
+    step_kernel_run **runs = ARENA_ARRAY(a, step_kernel_run *, p->node_count + 1);
+    int64_t dm_bytes = 0; /* of a slice: two calls of each map, one of each fold, whose next call waits for the accumulator */
+    for (uint32_t i = 0; i < p->node_count; i++) {
+        if (!p->nodes[i].kernel)
+            continue;
+        if (!(runs[i] = prepare(b, p, &p->nodes[i], a, diags)))
             return NULL;
-    return runs;
+        dm_bytes += (p->nodes[i].op == STEP_MAP ? 2 : 1) * runs[i]->facts.dm_bytes;
+    }
+    for (uint32_t i = 0; i < p->node_count; i++)
+        if (runs[i] && !measure(runs[i], &p->nodes[i], dm_bytes <= b->target->dm_bytes_per_slice, timing, a, diags))
+            return NULL;
+    return (const step_kernel_run *const *)runs;
+}
+
+const step_call_cost *step_call_cost_of(const step_kernel_run *r)
+{
+    return &r->cost;
 }
 
 /* ---- a run ---- */
@@ -142,8 +194,26 @@ static bool run_on(const step_kernel_run *r, session *s, step_value *const *in, 
     return good && session_run(s, false, diags) && take(s, port_of(r->kernel, PORT_OUT, 0), out, why, diags);
 }
 
+/* An input that is loaded once is the same whenever the kernel is called. */
+static bool is_what_it_was(const step_kernel_run *r, const step_call *c, step_value *const *in, uint32_t count)
+{
+    for (uint32_t i = 0; i < count && i < STEP_KERNEL_TILES; i++) {
+        if (!(r->kept >> i & 1))
+            continue;
+        const step_value *first = c->kept[i];
+        if (!first)
+            c->kept[i] = step_value_keep(in[i]);
+        else if (first != in[i] && first->tile.elements &&
+                 memcmp(first->tile.elements, in[i]->tile.elements, (size_t)(first->tile.rows * first->tile.columns) * sizeof(float)) != 0)
+            return false;
+    }
+    return true;
+}
+
 step_value *step_kernel_apply(const step_kernel_run *r, const step_call *c, step_value *const *in, uint32_t count)
 {
+    if (!is_what_it_was(r, c, in, count))
+        return step_fail(c->fault, "its kernel loads an input once, which is not the same for this call");
     step_value *out = step_tile_new(c->pool, c->type->rows, c->type->columns);
     for (uint32_t i = 0; i < count; i++)
         if (r->rows_of >> i & 1 && in[i]->tile.valid < out->tile.valid)

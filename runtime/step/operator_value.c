@@ -3,6 +3,8 @@
 
 #include <inttypes.h>
 
+#include "runtime/step/call_cost.h"
+
 /* ---- sources and sinks ---- */
 
 static void source_start(step_actor *n)
@@ -61,6 +63,7 @@ static step_call call_of(step_actor *n, step_fault *fault)
                        .n = n->node->param[STEP_N],
                        .first = n->node->param[STEP_FIRST],
                        .kernel = n->node->kernel ? step_engine_run_of(n)->kernels[n->number] : NULL,
+                       .kept = n->kept,
                        .formula = n->node->formula,
                        .types = step_engine_run_of(n)->program->types,
                        .pool = actor_pool(n),
@@ -110,9 +113,20 @@ static int64_t largest(int64_t a, int64_t b, int64_t c)
     return m > c ? m : c;
 }
 
+/* What applying the function takes: cycles, or a call of its kernel. */
+static void spend(step_actor *n, int64_t cycles)
+{
+    if (n->node->kernel)
+        actor_call(n, cycles);
+    else
+        actor_wait(n, cycles);
+}
+
 /* A stop or the end: the output has the input's. */
 static void copy_structure(step_actor *n, step_token t)
 {
+    if (t.kind == STEP_DONE)
+        actor_wait(n, n->result_at - n->now); /* of a call that went on after its next one could have begun */
     actor_send_all(n, t);
     actor_take_all(n);
     if (t.kind == STEP_DONE)
@@ -139,7 +153,7 @@ static void map_fire(step_actor *n)
         actor_fault(n, "%s", fault.text);
         return;
     }
-    actor_wait(n, largest(read_cycles(n), compute_cycles(n, cost), write_cycles(n, v)));
+    spend(n, largest(read_cycles(n), compute_cycles(n, cost), write_cycles(n, v)));
     actor_send(n, 0, result_token(n, v));
     actor_take_all(n);
 }
@@ -195,7 +209,9 @@ static bool fold_head(step_actor *n, fold *f, const step_call *c)
         f->last = largest(f->last, write_cycles(n, v), 0);
         step_value_drop(actor_pool(n), v);
     }
-    actor_wait(n, f->last);
+    spend(n, f->last);
+    if (n->node->kernel)
+        f->last = largest(f->last, step_call_cost_of(c->kernel)->next_cycles, 0);
     return true;
 }
 

@@ -7,7 +7,7 @@
 
 enum { WIDTH = 1000, LEFT = 170, ROW = 15, COLUMNS = 500, QUEUES = 60, OPERATORS = 400 };
 
-static const char *const colours[STEP_STATES] = {"#3ca951", "#d8dbe2", "#efb118", "#4269d0"};
+static const char *const colours[STEP_STATES] = {"#3ca951", "#d8dbe2", "#efb118", "#4269d0", "#9c6ade"};
 
 /* So many buckets of the record make a column of the picture. */
 static uint32_t buckets_of_column(const step_run *r)
@@ -135,9 +135,10 @@ const char *step_page_text(const step_run *r, const char *text)
         double share = r->cycles > 0 ? (double)t->busy_cycles / (double)r->cycles : 0;
         heat[i] = share < 1 ? share : 1;
         notes[i] =
-            arena_printf(r->arena, "%s %" PRId64 " of %" PRId64 " cycles; %s %" PRId64 ", %s %" PRId64 ", %s %" PRId64,
+            arena_printf(r->arena, "%s %" PRId64 " of %" PRId64 " cycles; %s %" PRId64 ", %s %" PRId64 ", %s %" PRId64 ", %s %" PRId64,
                          step_state_names[STEP_BUSY], t->busy_cycles, r->cycles, step_state_names[STEP_STARVED], t->waits[STEP_STARVED],
-                         step_state_names[STEP_FULL], t->waits[STEP_FULL], step_state_names[STEP_MEMORY], t->waits[STEP_MEMORY]);
+                         step_state_names[STEP_FULL], t->waits[STEP_FULL], step_state_names[STEP_MEMORY], t->waits[STEP_MEMORY],
+                         step_state_names[STEP_MACHINE], t->waits[STEP_MACHINE]);
     }
     step_page_begin(&s, arena_printf(r->arena, "%s: %" PRId64 " cycles", r->program->name, r->cycles));
     strbuf_puts(&s,

@@ -4,7 +4,8 @@
 
 enum { CELLS = 1 << 20, BUCKETS_LEAST = 64, BUCKETS_MOST = 1 << 14 };
 
-const char *const step_state_names[STEP_STATES] = {"busy", "waits for a value", "waits for room", "waits for memory"};
+const char *const step_state_names[STEP_STATES] = {"busy", "waits for a value", "waits for room", "waits for memory",
+                                                   "waits for the machine"};
 
 typedef struct queue_bucket {
     int64_t change, area; /* values that came less those that went; and for how many cycles of the bucket, summed */

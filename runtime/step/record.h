@@ -10,7 +10,7 @@
 
 #include "support/arena.h"
 
-typedef enum step_state { STEP_BUSY, STEP_STARVED, STEP_FULL, STEP_MEMORY, STEP_STATES } step_state;
+typedef enum step_state { STEP_BUSY, STEP_STARVED, STEP_FULL, STEP_MEMORY, STEP_MACHINE, STEP_STATES } step_state;
 extern const char *const step_state_names[STEP_STATES];
 
 typedef struct step_record step_record;

@@ -18,11 +18,22 @@ static step_totals sum_of(const step_run *r)
     return sum;
 }
 
+/* Of an operator: by the equations, and where it runs a kernel what that takes on its machine. */
+static step_onchip onchip_at(const step_run *r, uint32_t node)
+{
+    step_onchip one = step_seen_onchip(r->program, node, r->seen);
+    if (r->program->nodes[node].kernel) {
+        one.paper += r->kernels[node]->cost.onchip_bytes;
+        one.artifact += r->totals[node].values_in > 0 ? r->kernels[node]->cost.onchip_bytes : 0;
+    }
+    return one;
+}
+
 static step_onchip onchip_of(const step_run *r)
 {
     step_onchip sum = {0, 0};
     for (uint32_t i = 0; i < r->program->node_count; i++) {
-        step_onchip one = step_seen_onchip(r->program, i, r->seen);
+        step_onchip one = onchip_at(r, i);
         sum.paper += one.paper;
         sum.artifact += one.artifact;
     }
@@ -90,8 +101,23 @@ static int64_t kernel_bytes(const step_run *r)
 {
     int64_t bytes = 0;
     for (uint32_t i = 0; i < r->program->node_count; i++)
-        bytes += r->program->nodes[i].kernel ? runs_of(r, i) * r->kernels[i]->offchip_bytes : 0;
+        bytes += r->program->nodes[i].kernel ? r->totals[i].offchip_bytes : 0;
     return bytes;
+}
+
+/* "a b": the inputs that are loaded once. */
+static const char *kept_names(const step_run *r, const step_kernel_run *k, const char *around, const char *between)
+{
+    strbuf s;
+    strbuf_init(&s, r->arena);
+    for (uint32_t i = 0, input = 0; i < k->kernel->port_count; i++) {
+        const port *p = &k->kernel->ports[i];
+        if (p->direction != PORT_IN)
+            continue;
+        if (k->kept >> input++ & 1)
+            strbuf_printf(&s, "%s%s%s%s", s.bytes > 0 ? between : "", around, p->name, around);
+    }
+    return s.text;
 }
 
 static void put_kernels_json(strbuf *s, const step_run *r)
@@ -104,9 +130,12 @@ static void put_kernels_json(strbuf *s, const step_run *r)
             continue;
         strbuf_printf(s,
                       "%s\n  {\"node\": \"%s\", \"kernel\": \"%s\", \"runs\": %" PRId64 ", \"cycles\": %" PRId64
-                      ", \"offchip_bytes\": %" PRId64 ", \"dm_bytes\": %" PRId64 ", \"trf_bytes\": %" PRId64 "}",
-                      between, r->program->nodes[i].name, k->kernel->name, runs_of(r, i), k->cycles, k->offchip_bytes, k->dm_bytes,
-                      k->trf_bytes);
+                      ", \"next_cycles\": %" PRId64 ", \"row_cycles\": %" PRId64 ", \"offchip_bytes\": %" PRId64
+                      ", \"next_offchip_bytes\": %" PRId64 ", \"kept\": [%s], \"dm_bytes\": %" PRId64 ", \"trf_bytes\": %" PRId64
+                      ", \"onchip_bytes\": %" PRId64 "}",
+                      between, r->program->nodes[i].name, k->kernel->name, runs_of(r, i), k->cost.cycles, k->cost.next_cycles,
+                      k->cost.row_cycles, k->cost.offchip_bytes, k->cost.next_bytes, kept_names(r, k, "\"", ", "), k->facts.dm_bytes,
+                      k->facts.trf_bytes, k->cost.onchip_bytes);
         between = ",";
     }
     strbuf_puts(s, "],\n");
@@ -118,15 +147,18 @@ static void put_kernels(strbuf *s, const step_run *r)
     for (uint32_t i = 0; i < r->program->node_count; i++) {
         const step_kernel_run *k = r->program->nodes[i].kernel ? r->kernels[i] : NULL;
         if (k && !any)
-            strbuf_puts(s, "  kernel         in                runs   cycles of one  off-chip bytes of one  DM of a slice  TRF bytes\n");
+            strbuf_puts(s, "  kernel         in                runs  cycles first   others in a row  bytes first  of others  on the chip  "
+                           "loaded once\n");
         any = any || k;
         if (k)
-            strbuf_printf(s, "  %-14s %-12s %9" PRId64 " %15" PRId64 " %22" PRId64 " %14" PRId64 " %10" PRId64 "\n", k->kernel->name,
-                          r->program->nodes[i].name, runs_of(r, i), k->cycles, k->offchip_bytes, k->dm_bytes, k->trf_bytes);
+            strbuf_printf(
+                s, "  %-14s %-12s %9" PRId64 " %13" PRId64 " %8" PRId64 " %8" PRId64 " %12" PRId64 " %10" PRId64 " %12" PRId64 "  %s\n",
+                k->kernel->name, r->program->nodes[i].name, runs_of(r, i), k->cost.cycles, k->cost.next_cycles, k->cost.row_cycles,
+                k->cost.offchip_bytes, k->cost.next_bytes, k->cost.onchip_bytes, k->kept ? kept_names(r, k, "", " ") : "nothing");
     }
     if (any)
-        strbuf_printf(s, "  kernels' own commands move %" PRId64 " bytes off the chip; with the stream's it is %" PRId64 "\n",
-                      kernel_bytes(r), kernel_bytes(r) + sum_of(r).offchip_bytes);
+        strbuf_printf(s, "  of the off-chip bytes operators of the stream move %" PRId64 ", commands of kernels %" PRId64 "\n",
+                      sum_of(r).offchip_bytes - kernel_bytes(r), kernel_bytes(r));
 }
 
 static void put_json(strbuf *s, const step_run *r)
@@ -142,21 +174,22 @@ static void put_json(strbuf *s, const step_run *r)
                   ", \"bandwidth_utilisation_percent\": %.4f,\n",
                   r->program->name, r->cycles, sum.offchip_bytes, sum.requests, sum.flops, onchip.paper, onchip.artifact,
                   has.flops_per_cycle, has.bytes_per_cycle, percent(sum.flops, (double)has.flops_per_cycle, r->cycles),
-                  percent(sum.offchip_bytes, has.bytes_per_cycle, r->cycles));
+                  percent(sum.offchip_bytes - kernel_bytes(r), has.bytes_per_cycle, r->cycles));
     put_kernels_json(s, r);
     strbuf_puts(s, " \"operators\": [");
     for (uint32_t i = 0; i < r->program->node_count; i++) {
         const step_node *n = &r->program->nodes[i];
         const step_totals *t = &r->totals[i];
-        onchip = step_seen_onchip(r->program, i, r->seen);
+        onchip = onchip_at(r, i);
         strbuf_printf(s,
                       "%s\n  {\"name\": \"%s\", \"operator\": \"%s\", \"line\": %" PRIu32 ", \"values_in\": %" PRId64
                       ", \"values_out\": %" PRId64 ", \"flops\": %" PRId64 ", \"busy_cycles\": %" PRId64 ", \"offchip_bytes\": %" PRId64
                       ", \"requests\": %" PRId64 ", \"onchip_bytes\": {\"paper\": %" PRId64 ", \"artifact\": %" PRId64
-                      "}, \"waits\": {\"value\": %" PRId64 ", \"room\": %" PRId64 ", \"memory\": %" PRId64 "}, \"end\": %" PRId64 "}",
+                      "}, \"waits\": {\"value\": %" PRId64 ", \"room\": %" PRId64 ", \"memory\": %" PRId64 ", \"machine\": %" PRId64
+                      "}, \"end\": %" PRId64 "}",
                       i > 0 ? "," : "", n->name, step_op_row_of(n->op)->name, n->line, t->values_in, t->values_out, t->flops,
                       t->busy_cycles, t->offchip_bytes, t->requests, onchip.paper, onchip.artifact, t->waits[STEP_STARVED],
-                      t->waits[STEP_FULL], t->waits[STEP_MEMORY], t->end_cycle);
+                      t->waits[STEP_FULL], t->waits[STEP_MEMORY], t->waits[STEP_MACHINE], t->end_cycle);
     }
     strbuf_puts(s, "]");
     step_stalls_put_json(s, r);
@@ -167,15 +200,16 @@ static void put_json(strbuf *s, const step_run *r)
 static void put_csv(strbuf *s, const step_run *r)
 {
     strbuf_puts(s, "program,name,operator,line,values_in,values_out,flops,busy_cycles,waits_for_value,waits_for_room,waits_for_memory,"
-                   "offchip_bytes,requests,onchip_bytes_paper,onchip_bytes_artifact,end\n");
+                   "waits_for_machine,offchip_bytes,requests,onchip_bytes_paper,onchip_bytes_artifact,end\n");
     for (uint32_t i = 0; i < r->program->node_count; i++) {
         const step_node *n = &r->program->nodes[i];
         const step_totals *t = &r->totals[i];
-        step_onchip onchip = step_seen_onchip(r->program, i, r->seen);
+        step_onchip onchip = onchip_at(r, i);
         strbuf_printf(s, "%s,%s,%s,%" PRIu32, r->program->name, n->name, step_op_row_of(n->op)->name, n->line);
-        const int64_t figures[] = {t->values_in,        t->values_out,         t->flops,         t->busy_cycles, t->waits[STEP_STARVED],
-                                   t->waits[STEP_FULL], t->waits[STEP_MEMORY], t->offchip_bytes, t->requests,    onchip.paper,
-                                   onchip.artifact,     t->end_cycle};
+        const int64_t figures[] = {
+            t->values_in,          t->values_out,          t->flops,         t->busy_cycles, t->waits[STEP_STARVED], t->waits[STEP_FULL],
+            t->waits[STEP_MEMORY], t->waits[STEP_MACHINE], t->offchip_bytes, t->requests,    onchip.paper,           onchip.artifact,
+            t->end_cycle};
         for (size_t k = 0; k < sizeof figures / sizeof *figures; k++)
             strbuf_printf(s, ",%" PRId64, figures[k]);
         strbuf_puts(s, "\n");
@@ -195,7 +229,7 @@ static void put_text(strbuf *s, const step_run *r)
                   onchip.artifact);
     strbuf_printf(s, "  used      %.2f %% of %" PRId64 " allocated FLOPs per cycle, %.2f %% of %.6g off-chip bytes per cycle\n",
                   percent(sum.flops, (double)has.flops_per_cycle, r->cycles), has.flops_per_cycle,
-                  percent(sum.offchip_bytes, has.bytes_per_cycle, r->cycles), has.bytes_per_cycle);
+                  percent(sum.offchip_bytes - kernel_bytes(r), has.bytes_per_cycle, r->cycles), has.bytes_per_cycle);
     strbuf_puts(s, "  operator                          in       out    busy cycles      bytes  ends at\n");
     for (uint32_t i = 0; i < r->program->node_count; i++) {
         const step_totals *t = &r->totals[i];

@@ -1,7 +1,8 @@
 #include "runtime/timing/report_parts.h"
 
-#include "codegen/copy_command.h"
 #include <string.h>
+
+#include "runtime/timing/dm_extent.h"
 
 bool report_format_by_name(const char *name, report_format *out)
 {
@@ -40,37 +41,12 @@ bool report_of(const target *t, const binary_kernel *k, timing_preset preset, ar
     return true;
 }
 
-/* The end of what a command touches in a slice's DM, by its table: fetch and commit count elements from a base in bytes, a copy
- * counts bytes from slice to slice. 0: it touches none. */
-static int64_t dm_end(const target *t, const command *c)
-{
-    bool fetches = c->op == OP_FETCH, copies = command_is_copy(c) && copy_command_read(c).destination.memory == COPY_DM;
-    if (!fetches && !copies && c->op != OP_COMMIT)
-        return 0;
-    walk w = {.count = c->entry_count};
-    copy_command k = copies ? copy_command_read(c) : (copy_command){0};
-    for (unsigned i = 0; i < c->entry_count; i++) {
-        w.size[i] = copies ? k.size[i] : command_entry(c, i, fetches ? FETCH_ENTRY_SIZE : COMMIT_ENTRY_SIZE);
-        w.stride[i] = copies ? k.destination.stride[i] : command_entry(c, i, fetches ? FETCH_ENTRY_STRIDE : COMMIT_ENTRY_STRIDE);
-        if (copies && w.stride[i] % t->dm_slice_stride_bytes == 0)
-            w.stride[i] = 0; /* the same place in another slice */
-    }
-    walk_address low, high;
-    walk_bounds(&w, &low, &high);
-    if (high >> 48)
-        return 0;
-    if (copies)
-        return k.destination.base % t->dm_slice_stride_bytes + (int64_t)high + k.packet_bytes;
-    int64_t bits = dtype_row_of((dtype)command_get(c, fetches ? FETCH_DTYPE_IN : COMMIT_DTYPE))->bits;
-    return command_get(c, fetches ? FETCH_BASE : COMMIT_BASE) + (((int64_t)high + 1) * bits + 7) / 8;
-}
-
 static int64_t highest_dm_byte(const target *t, const binary_kernel *k)
 {
     int64_t highest = 0;
     for (int c = 0; c < 3; c++)
         for (size_t i = 0; i < k->streams[c].count; i++) {
-            int64_t end = dm_end(t, &k->streams[c].commands[i]);
+            int64_t end = dm_extent_of(t, &k->streams[c].commands[i]).end;
             highest = end > highest ? end : highest;
         }
     return highest;

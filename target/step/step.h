@@ -15,7 +15,7 @@ enum {
 };
 
 /* Slots of a node's numbers; target/step/step.def says what each means to which operator. */
-enum { STEP_B = 0, STEP_N = 1, STEP_PAD = 2, STEP_PAD_VALUE = 3, STEP_BASE = 0, STEP_FIRST = 2 };
+enum { STEP_B = 0, STEP_N = 1, STEP_PAD = 2, STEP_PAD_VALUE = 3, STEP_BASE = 0, STEP_FIRST = 2, STEP_KEPT = 2 };
 enum { STEP_USE_MAP = 1, STEP_USE_UPDATE = 2, STEP_USE_FLAT = 4 };
 
 typedef enum step_op {

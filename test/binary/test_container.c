@@ -493,6 +493,7 @@ static const patch_case patch_cases[] = {
     {-1, 62, 2, 11, "the section names are in section 11 of 11"},
     {-1, 62, 2, 2, "section 2 is no table of section names"},
     {100, 32, 8, 1, "section header 0 is not zero"},
+    {101, 0, 4, 0, "section .note.visa offset 0x0: the section is missing"},
     {102, 0, 4, 0xffff, "the name of section 2 is outside"},
     {102, 4, 4, 8, "section 2 has type 8, which has no content"},
     {102, 4, 4, 7, "section .visa.main.matmul offset 0x0: the section's type is not PROGBITS"},

@@ -118,6 +118,7 @@ static void same_fields(json_t *json, const command *c)
         for (unsigned i = 0; i < row->column_count; i++) {
             const command_field_row *f = command_column_row_of((command_column)(row->first_column + i));
             ck_assert_int_eq(json_integer_value(at(entry, f->name)), c->entries[e][i]);
+            ck_assert_str_eq(json_string_value(at(at(at(json, "table"), "units"), f->name)), f->unit);
         }
     }
 }

@@ -5,8 +5,8 @@
 
 What is expected is written from the architecture (RMSNorm, grouped queries, rotary positions with halves exchanged, softmax over blocks of keys with a
 running maximum, SiLU) in float64; of the kernels only the names of their ports and what each is for (../shared/conformance) have a part in it.
-The largest difference of each output is held to BOUND of its largest value. One kernel is refused, and must be for the reason that
-docs/coverage.md has. Skipped without VISA_CORPUS or NumPy."""
+The largest difference of each output is held to BOUND of its largest value. Chained they are in model_chain.py. Skipped without VISA_CORPUS or
+NumPy."""
 import glob
 import os
 import sys
@@ -20,11 +20,10 @@ try:
 except ImportError:
     np = None
 
-HEADS, GROUP, DIM, KEYS, HIDDEN, INNER = 8, 2, 128, 512, 1024, 3072
+HEADS, GROUP, DIM, KEYS, HIDDEN, INNER, LOGITS = 8, 2, 128, 512, 1024, 3072, 155648
 ROW = 5  # of the caches, that a step writes
 # Of the largest value of a tensor: values are bf16 (2^-9 each) wherever they leave a stage, a few times in a row.
 BOUND = 2.0 ** -6
-REFUSED = {"transformer::ops::final_layer": "E-POISON"}  # the last logits are made of weights' padding
 
 
 def bits(values):
@@ -115,13 +114,21 @@ def decoder(d):
     return {"rx_hbm": r + d.weight("down_weight", HIDDEN, INNER) @ (gate / (1 + np.exp(-gate)) * up)}
 
 
+def final_layer(d):
+    """Rows behind the vocabulary's are the host's, too. A prime number of numbers, again and again: rows differ."""
+    x = norm(d.take("input", HIDDEN), d.take("rms_weight", HIDDEN, 0.1, 1))
+    some = bits(d.random.standard_normal(1000003) * HIDDEN ** -0.5)
+    d.inputs["lm_head_weight"] = np.resize(some, (LOGITS, HIDDEN))
+    return {"out": np.concatenate([numbers(d.inputs["lm_head_weight"][i:i + 8192]) @ x for i in range(0, LOGITS, 8192)])}
+
+
 def classifier(d):
     x = d.take("input", 800)
     h = np.maximum(d.weight("fc1_weight", 256, 800) @ x + d.take("fc1_bias", 256), 0)
     return {"out": d.weight("fc2_weight", 16, 256) @ h + d.take("fc2_bias", 16)}
 
 
-KERNELS = {f"transformer::ops::{f.__name__}": f for f in (embedding, projection, attention_forward_first, attention_forward, decoder)}
+KERNELS = {f"transformer::ops::{f.__name__}": f for f in (embedding, projection, attention_forward_first, attention_forward, decoder, final_layer)}
 KERNELS["mnist::forward"] = classifier
 
 
@@ -167,11 +174,6 @@ def main():
                 failed += not good
                 if not good or "-v" in sys.argv:
                     print(f"{name}: {port}: largest difference {difference:.2g} of its largest value, bound {BOUND:.2g}{'' if good else ': WRONG'}")
-    for name, rule in REFUSED.items():
-        done = visa_tools.run(["visac", library, f"--kernel={name}", "-o", os.devnull])
-        if done.status != 1 or f"error[{rule}]" not in done.text():
-            failed += 1
-            print(f"{name} is not refused by {rule}: compare it with its mathematics")
     print(f"{len(KERNELS)} kernels, {failed} wrong")
     return 1 if failed else 0
 

@@ -28,7 +28,8 @@ START_TEST(hosts)
     for (size_t i = 0; i < sizeof others / sizeof *others; i++)
         ck_assert_msg(!origin_host_is_ours(others[i], 10240), "%s", others[i]);
     ck_assert(!origin_host_is_ours(NULL, 10240));
-    ck_assert(origin_host_is_ours("localhost", 80));
+    ck_assert(origin_host_is_ours("localhost", 80) && origin_host_is_ours("127.0.0.1", 80) && origin_host_is_ours("127.0.0.1:80", 80));
+    ck_assert(!origin_host_is_ours("evil.example", 80));
     ck_assert(origin_page_is_ours(NULL, 10240) && origin_page_is_ours("http://localhost:10240", 10240));
     ck_assert(!origin_page_is_ours("null", 10240) && !origin_page_is_ours("https://localhost:10240", 10240));
     ck_assert(!origin_page_is_ours("http://evil.example", 10240));

@@ -222,12 +222,23 @@ def a_day_at_work():
         rename = lambda needle, name: s.ask("textDocument/rename", {"textDocument": {"uri": URI}, "newName": name,
                                             "position": dict(zip(("line", "character"), place(text, needle)))})
         check(s.at("prepareRename", *place(text, "&weights", 3))["start"]["character"] == place(text, "&weights", 1)[1], "what would be renamed")
+        line, character = place(text, "&weights", 1)
+        for at, begins in ((character, character), (character + len("weights") - 1, character), (character + len("weights"), None), (character - 1, None)):
+            found = s.at("prepareRename", line, at)
+            check((found and found["start"]["character"]) == begins, "at", at - character, found)
         renamed = apply(text, s.ask("textDocument/rename", {"textDocument": {"uri": URI}, "newName": "filter",
                                                             "position": dict(zip(("line", "character"), place(text, "&weights", 1)))})["changes"][URI])
         check(renamed.count("filter") == 2 and "&filter" in renamed and "let filter:" in renamed, renamed)
         check(s.change({"text": renamed}) == [] and s.change({"text": text}) == [], "what was renamed does not compile")
-        for name in ("K", "1x", "a b", "", "_"):
+        for name in ("K", "1x", "9", "a b", "b-", "é", "", "_"):
             check(rename("N, K / 16", name) is None, "renamed to", name)
+        # Words are taken whole: a part of one is free, and so is one that only begins as another; the last word of a text counts.
+        for name in ("weight", "Weights", "A0", "zZ", "_x", "__"):
+            check(rename("N, K / 16", name) is not None, "not renamed to", name)
+        check(s.change({"text": text + "// tail0"}) == [] and rename("N, K / 16", "tail0") is None and rename("N, K / 16", "tail") is not None, "the last word")
+        check(s.change({"text": text.replace("axes![", "/* zZ0+q */ axes![", 1)}) == [], "a comment in front")
+        check(rename("let weights", "q") is None and rename("let weights", "zZ0") is None, "words of a comment, side by side")
+        check(s.change({"text": text}) == [], "the text again")
         check(s.at("references", 0, 3) == [] and s.at("prepareRename", 0, 3) is None, "a comment has references")
         folds = s.ask("textDocument/foldingRange", {"textDocument": {"uri": URI}})
         check(any(f["endLine"] == place(text, "\n}", 1)[0] for f in folds), "the kernel folds", folds)

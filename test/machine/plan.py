@@ -34,6 +34,33 @@ fn turned(device: &mut Device, x: &HbmTensor<i32, m![1], m![B, A # 128]>) -> Hbm
     let x: DmTensor<i32, m![1], m![1 # 2], m![B # 256], m![A]> = x.to_dm(&mut device.tdma);
     x.to_hbm(&mut device.tdma)
 }
+
+// Every second row.
+#[device(chip = 1)]
+fn holes(device: &mut Device, x: &HbmTensor<i32, m![1], m![A / 2, B]>) -> HbmTensor<i32, m![1], m![A / 2, B]> {
+    let x: DmTensor<i32, m![1], m![1 # 2], m![A / 2 # 256], m![B]> = x.to_dm(&mut device.tdma);
+    x.to_hbm(&mut device.tdma)
+}
+
+// Rows that a list names, as many as a number says; by way of HBM that is no port.
+#[device(chip = 1)]
+fn gathered(device: &mut Device, table: &HbmTensor<i32, m![1], m![A, B]>, list: &HbmTensor<i32, m![1], m![C]>, n: &HbmScalar<i32>) -> HbmTensor<i32, m![1], m![C, B]> {
+    let n = n.to_spm(&mut device.tdma);
+    let rows: DmTensor<i32, m![1], m![1 # 2], m![C # 256], m![B]> = table.gather::<m![A], m![B]>().by_byte_offsets::<m![C]>(list).sparse_prefix(n).to_dm(&mut device.tdma);
+    rows.to_hbm(&mut device.tdma)
+}
+
+// What is read and written is one memory, and two ports of one name.
+#[device(chip = 1)]
+fn add_to(device: &mut Device, y: &HbmTensor<i32, m![1], m![A, B]>, sum: &mut HbmTensor<i32, m![1], m![A, B]>) {
+    let x: DmTensor<i32, m![1], m![1 # 2], m![A # 256], m![B]> = sum.to_dm(&mut device.tdma);
+    let y: DmTensor<i32, m![1], m![1 # 2], m![A # 256], m![B]> = y.to_dm(&mut device.tdma);
+    let y: VrfTensor<i32, m![1], m![1 # 2], m![A # 256], m![B]> = device.sub.begin(y.view()).fetch::<m![1], m![B]>().collect::<m![B / 8], m![B % 8]>().to_vrf();
+    let z: DmTensor<i32, m![1], m![1 # 2], m![A # 256], m![B]> = device.main.begin(x.view()).fetch::<m![1], m![B]>().collect::<m![B / 8], m![B % 8]>()
+        .vector_init().vector_intra_slice_tag(TagMode::Zero).vector_clip(ClipBinaryOpI32::AddFxp, &y)
+        .vector_final().commit_trim::<m![B % 8]>().commit();
+    z.view().to_hbm_view(&mut device.tdma, sum.view_mut());
+}
 """
 ROWS, WORDS = 6, 64 * 16
 
@@ -57,6 +84,19 @@ def binding(x):
     return [{"run": "step", "ports": {"x": x, "y": {"buffer": "rows", "at": [0]}, "out": {"buffer": "rows", "at": [1]}}}]
 
 
+def nested(names):
+    """Repetitions inside of each other."""
+    steps = binding("last")
+    for name in reversed(names):
+        steps = [{"for": name, "to": 1, "steps": steps}]
+    return steps
+
+
+def read_at(index):
+    return {"buffer": "at", "at": [index]}
+
+
+PARTS = {"a": {"type": "i32", "shape": [4]}, "b": {"type": "i32", "shape": [2], "of": "a", "first": 1}}
 # changes, id, words of the message; schema: does the schema refuse it too?
 REFUSED = [
     ({"plan": 2}, "E-PLAN", "the version", True),
@@ -84,6 +124,23 @@ REFUSED = [
     ({"kernels": {f"k{i}": {"file": "k.bin", "kernel": "step"} for i in range(4097)}}, "E-PLAN", "1 to 4096 kernels", True),
     ({"kernels": {"step": {"file": "none.bin"}}}, "E-FILE-READ", "none.bin", False),
     ({"outputs": {"none": "x.bin"}}, "E-PLAN-NAME", "called none", False),
+    ({"buffers": {"a": {"type": "i32", "shape": [1] * 9}}}, "E-PLAN", "at most 8 sizes", True),
+    ({"buffers": {"a": {"type": "i32", "shape": [1]}, "b": {"type": "i32", "shape": [1 << 40]}}}, "E-PLAN", "the buffers before it take 4096", False),
+    ({"buffers": {**PARTS, "c": {"type": "i32", "shape": [1], "of": "b"}}}, "E-PLAN-NAME", "called b", False),
+    ({"buffers": {**PARTS, "c": {"type": "i32", "shape": [1], "of": "a", "first": -1}}}, "E-PLAN-FIT", "from element -1 on", True),
+    ({"buffers": {**PARTS, "c": {"type": "f32", "shape": [1], "of": "a"}}}, "E-PLAN-FIT", "1 elements of f32", False),
+    ({"buffers": {"a": {"type": "i4", "shape": [4]}, "c": {"type": "i4", "shape": [2], "of": "a", "first": 1}}}, "E-PLAN-FIT", "no part of", False),
+    ({"buffers": {**PARTS, "c": {"type": "i32", "shape": [1], "of": "a", "file": "at.bin"}}}, "E-PLAN", "no file of its own", True),
+    ({"steps": [{"for": "i", "from": 3, "to": 2, "steps": binding("last")}]}, "E-PLAN", "up to another", False),
+    ({"steps": nested([f"i{k}" for k in range(9)])}, "E-PLAN", "8 repetitions are around it", False),
+    ({"steps": nested(["i", "i"])}, "E-PLAN", "its index is taken", False),
+    ({"steps": binding({"buffer": "rows", "at": [read_at(read_at(read_at(0)))]})}, "E-PLAN", "read at most twice", False),
+    ({"steps": binding({"buffer": "rows", "at": [-1]})}, "E-PLAN-FIT", "is -1, buffer `rows` has 6", False),
+    ({"outputs": {}, "buffers": {"a": {"type": "f32", "shape": [WORDS]}}, "steps": [{"run": "step", "ports": {"x": "a"}}]}, "E-PLAN-FIT", "1024 of f32", False),
+    ({"outputs": {}, "buffers": {"n": {"type": "i4", "shape": [4]}, "to": {"type": "i32", "shape": [1]}}, "steps": [{"argmax": {"buffer": "n", "at": [1]}, "into": "to"}]},
+     "E-PLAN-FIT", "in the middle of a byte", False),
+    ({"kernels": {"step": {"file": "k.bin", "kernel": "holes"}}, "outputs": {}, "buffers": {"a": {"type": "i32", "shape": [32, 16]}},
+      "steps": [{"run": "step", "ports": {"x": "a"}}]}, "E-PLAN-FIT", "not dense", False),
 ]
 
 
@@ -140,6 +197,48 @@ class Tests:
         self.expect(self.bytes("out.bin") == b"".join(rows), "the plan's rows are those of single runs")
         self.expect(memoryview(self.bytes("best.bin")).cast("i").tolist() == [0, best, 0], "argmax")
 
+    def places(self):
+        """Places by several indices and by names with an index; of equal elements the first is the largest, and they may all be negative."""
+        self.write("low.bin", b"".join(v.to_bytes(4, "little", signed=True) for v in (-5, -3, -9, -3)))
+        row = {"type": "i32", "shape": [2, 512], "of": "rows"}
+        buffers = {**plan()["buffers"], "part0": {**row, "first": 0}, "part1": {**row, "first": 5 * WORDS}, "low": {"type": "i32", "shape": [4], "file": "low.bin"},
+                   "best": {"type": "i32", "shape": [2, 2, 1]}, "least": {"type": "i32", "shape": [2]}}
+        steps = [{"for": "i", "to": 2, "steps": [{"for": "j", "to": 2, "steps": [
+            {"argmax": {"buffer": "part{j}", "at": ["i"]}, "into": {"buffer": "best", "at": ["j", "i"]}}]}]},
+            {"argmax": "low", "into": {"buffer": "least", "at": [1]}}]
+        done = self.plan(plan(buffers=buffers, steps=steps, outputs={"best": "best.bin", "least": "least.bin"}))
+        words = memoryview(self.bytes("rows.bin")).cast("i").tolist()
+        parts = [words[first + i * 512:][:512] for first in (0, 5 * WORDS) for i in range(2)]
+        self.expect(done.returncode == 0 and memoryview(self.bytes("best.bin")).cast("i").tolist() == [p.index(max(p)) for p in parts], f"argmax of parts: {done.stderr}")
+        self.expect(memoryview(self.bytes("least.bin")).cast("i").tolist() == [0, 1], "argmax of negative numbers")
+
+    def gathers(self):
+        """A list and a count are moved to their buffers, as rows are."""
+        row, list_of = 16 * 4, [3, 60, 0, 7]
+        self.write("list.bin", b"".join((4 * 16 * v).to_bytes(4, "little") for v in list_of))
+        self.write("n.bin", (3).to_bytes(4, "little"))
+        buffers = {"front": {"type": "i32", "shape": [5000]}, "list": {"type": "i32", "shape": [4], "file": "list.bin"}, "n": {"type": "i32", "shape": [1], "file": "n.bin"},
+                   "rows": {"type": "i32", "shape": [ROWS, 64, 16], "file": "rows.bin"}, "out": {"type": "i32", "shape": [4, 16]}}
+        steps = [{"run": "g", "ports": {"table": {"buffer": "rows", "at": [2]}, "list": "list", "n": "n", "out": "out"}}]
+        done = self.plan(plan(kernels={"g": {"file": "k.bin", "kernel": "gathered"}}, buffers=buffers, steps=steps, outputs={"out": "out.bin"}), "--check")
+        table = self.bytes("rows.bin")[2 * WORDS * 4:]
+        self.expect(done.returncode == 0 and self.bytes("out.bin")[:3 * row] == b"".join(table[v * row:v * row + row] for v in list_of[:3]), f"gathered: {done.stderr}")
+
+    def written_inputs(self):
+        """Row 0 and then each row i of the others are added to the last one, which is a part with a file of its own."""
+        made = plan(kernels={"add": {"file": "k.bin", "kernel": "add_to"}},
+                    steps=[{"for": "i", "to": 3, "steps": [{"run": "add", "ports": {"y": {"buffer": "rows", "at": ["i"]}, "sum": "last"}}]}],
+                    outputs={"rows": "out.bin"})
+        made["buffers"]["last"]["file"] = "last.bin"
+        self.write("last.bin", b"".join(i.to_bytes(4, "little") for i in range(WORDS)))
+        done = self.plan(made, "--check")
+        self.expect(done.returncode == 0 and b"add: 3 of 3 runs agree" in done.stdout, f"sums: {done.stdout + done.stderr}")
+        given, found = memoryview(self.bytes("rows.bin")).cast("i"), memoryview(self.bytes("out.bin")).cast("i")
+        self.expect(list(found[-WORDS:]) == [i + sum(given[r * WORDS + i] for r in range(3)) for i in range(WORDS)], "sums of rows in a part")
+        self.expect(list(found[:-WORDS]) == list(given[:-WORDS]), "the other rows")
+        made["steps"][0]["steps"][0]["ports"].pop("sum")
+        self.expect(b"port `sum` of kernel `add_to` is bound to no buffer" in self.plan(made).stderr, "both ports of a name are bound together")
+
     def names(self):
         """What a plan and its file are called does not move a cursor, and empties no report."""
         made = json.dumps(plan()).replace('"step"', '"st\\u001b[2Jep"').replace('"kernel": "st\\u001b[2Jep"', '"kernel": "step"')
@@ -174,7 +273,14 @@ class Tests:
         alone = json.loads(self.run("visa-run", "k.bin", "--kernel=step", "--report=json").stdout)
         self.expect(made["runs"] == 4 and made["order"] == [0, 0, 0, 0] and made["cycles"] == 4 * made["kernels"][0]["cycles"], "sums of the report")
         self.expect(made["kernels"][0]["cycles"] == alone["cycles"], "cycles of a step are the kernel's own")
-        self.expect(b"4 runs of kernels" in self.plan(plan(), "--report").stdout, "text")
+        each, moved = made["kernels"][0], 5 * WORDS * 4  # three ports, and once by way of HBM
+        self.expect(each["hbm_read_bytes"] + each["hbm_written_bytes"] == moved and made["hbm_bytes"] == 4 * moved, "bytes of HBM")
+        self.expect(made["lower_bound"] == 4 * each["lower_bound"] > 0, "the bound of all runs")
+        text = self.plan(plan(), "--report").stdout
+        shares = [f" {name} {busy * 1000 // each['cycles'] / 10:.1f} %" for name, busy in each["engine_cycles"].items()]
+        self.expect(b"4 runs of kernels" in text and len(shares) > 1 and all(s.encode() in text for s in shares), f"text: {shares} of {text}")
+        for less, status in ((0, 0), (1, 1)):
+            self.expect(self.plan(plan(), f"--max-cycles={made['cycles'] - less}").returncode == status, "the limit of cycles at its edge")
         page = self.plan(plan(), "--report=html").stdout
         self.expect(page.count(b"<rect") == 4 and page.endswith(b"</html>\n"), "page")
         for options in (["--report=csv"], ["--check=algebra"], ["--input", "x=rows.bin"]):
@@ -239,7 +345,10 @@ def main():
         t.write("rows.bin", b"".join((i * i * 7919 % 100003 - 50000).to_bytes(4, "little", signed=True) for i in range(ROWS * WORDS)))
         t.write("at.bin", (0).to_bytes(4, "little") + (1).to_bytes(4, "little"))
         t.chains()
+        t.written_inputs()
         t.reports()
+        t.places()
+        t.gathers()
         t.names()
         t.damaged()
         t.refusals()

@@ -203,6 +203,43 @@ START_TEST(worked_copies)
 }
 END_TEST
 
+/* Two blocks read in turn, so far apart: in other channels, in two banks of one, in one row of a bank, or in two rows, of which each read
+ * closes the other. Bits 9 to 28 are five groups of four that are added without carry to the channel, 8 is the stack, 13 and 17 to 20 and
+ * 34 the bank; the row is all from 21 on. */
+START_TEST(rows_of_a_bank)
+{
+    enum { OTHER_CHANNEL, NO_SWITCH, SWITCHES, TURNS = 100 };
+    static const struct {
+        int64_t apart;
+        int what;
+    } pairs[] = {
+        {1 << 8, OTHER_CHANNEL},        {1 << 9, OTHER_CHANNEL},        {1 << 12, OTHER_CHANNEL},       {1 << 13, OTHER_CHANNEL},
+        {1 << 21, OTHER_CHANNEL},       {1 << 25, OTHER_CHANNEL},       {1 << 28, OTHER_CHANNEL},       {1 << 14 | 1 << 10, NO_SWITCH},
+        {1 << 20 | 1 << 12, NO_SWITCH}, {1 << 21 | 1 << 9, SWITCHES},   {1 << 24 | 1 << 12, SWITCHES},  {1 << 25 | 1 << 9, SWITCHES},
+        {1 << 28 | 1 << 16, SWITCHES},  {1 << 21 | 1 << 13, NO_SWITCH}, {1 << 21 | 1 << 17, NO_SWITCH}, {1 << 22 | 1 << 18, NO_SWITCH},
+        {1 << 23 | 1 << 19, NO_SWITCH}, {1 << 24 | 1 << 20, NO_SWITCH}, {INT64_C(1) << 29, SWITCHES},   {INT64_C(1) << 33, SWITCHES},
+        {INT64_C(1) << 34, NO_SWITCH},  {INT64_C(1) << 35, SWITCHES},   {INT64_C(3) << 34, NO_SWITCH},  {INT64_C(1) << 36, OTHER_CHANNEL},
+    };
+    const target *t = target_by_name("rngd");
+    int64_t block = t->hbm_block_bytes / t->hbm_burst_bytes * t->hbm_burst_millicycles;
+    for (size_t i = 0; i < sizeof pairs / sizeof *pairs; i++) {
+        bench b;
+        dma_cost d;
+        bench_init(&b);
+        command *k = ADD(&b, CONTEXT_DMA, OP_DMA, 0, 1, 0, t->hbm_block_bytes, 0, 0);
+        ENTRY(k, TURNS, 0, 512);
+        ENTRY(k, 2, pairs[i].apart, 256);
+        ck_assert(dma_cost_of(t, k, &d));
+        int64_t expected = pairs[i].what == OTHER_CHANNEL ? TURNS * block
+                           : pairs[i].what == NO_SWITCH   ? 2 * TURNS * block
+                                                          : block + (2 * TURNS - 1) * t->hbm_row_switch_cycles * 1000;
+        ck_assert_msg(d.hbm_cycles == (expected + 999) / 1000, "%zu: %lld cycles, not %lld / 1000", i, (long long)d.hbm_cycles,
+                      (long long)expected);
+        bench_free(&b);
+    }
+}
+END_TEST
+
 /* Its example 5 (A = 8, B = 64, C = 8, D = 512 bytes) by all eight engines at once; two such copies on two chips take no longer than one.
  * Bytes from another chip go over PCIe. */
 START_TEST(engines_of_a_copy)
@@ -773,6 +810,7 @@ int main(void)
     tcase_add_test(cases, formulas_of_chains);
     tcase_add_test(cases, formulas_of_dma);
     tcase_add_test(cases, worked_copies);
+    tcase_add_test(cases, rows_of_a_bank);
     tcase_add_test(cases, engines_of_a_copy);
     tcase_add_test(cases, partial_writes);
     tcase_add_test(cases, stores_take_their_fetch);

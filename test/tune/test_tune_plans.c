@@ -9,7 +9,7 @@
 
 typedef struct asked {
     const char *text, *dtype, *out;
-    int64_t sizes[4]; /* of axes b, k, m, n; 0: the question has no such axis */
+    int64_t sizes[6]; /* of axes b, k, m, n, r, s; 0: the question has no such axis */
     bool exact;       /* pieces of whole blocks: the median estimate is as the schedule has it */
     bool whole;       /* sizes that no copy cuts inside 8 bytes: every plan compiles */
 } asked;
@@ -34,10 +34,10 @@ enum { QUESTION_COUNT = sizeof QUESTIONS / sizeof *QUESTIONS, MOST_PERCENT = 140
 
 static bool read(const asked *x, arena *a, diag_list *diags, tune_question *q)
 {
-    static const char *const names[] = {"b", "k", "m", "n"};
-    visa_parameter sizes[4];
+    static const char *const names[] = {"b", "k", "m", "n", "r", "s"};
+    visa_parameter sizes[6];
     visa_tune_options o = {.question = x->text, .sizes = sizes, .dtype = x->dtype, .out_dtype = x->out};
-    for (int i = 0; i < 4; i++)
+    for (int i = 0; i < 6; i++)
         if (x->sizes[i] > 0)
             sizes[o.size_count++] = (visa_parameter){.name = names[i], .values = &x->sizes[i], .count = 1};
     diag_list_init(diags, a);
@@ -136,9 +136,50 @@ START_TEST(answer_against_all_plans)
 }
 END_TEST
 
+/* What a bound counts: copies that must start, bytes of the tensors, and cycles of 64 i8 or 32 bf16 products in each of 8 rows of 512
+ * slices. */
+START_TEST(bounds_of_questions)
+{
+    static const struct {
+        asked question;
+        int64_t starts, bytes, mac_cycles;
+    } rows[] = {
+        {{ROWS, "i8", "i8", {0, 1024, 1024, 1024}, true, true}, 3, 3 << 20, 4096},
+        {{ROWS, "bf16", "f32", {0, 1024, 512, 1024}, true, true}, 3, 5 << 20, 4096},
+        {{BATCH, "bf16", "bf16", {4, 512, 256, 128}, true, true}, 3, 2 * 4 * (512 * 256 + 512 * 128 + 256 * 128), 4 * 256 * 128 / 256},
+        {{VECTOR, "i8", "i32", {0, 512, 0, 1024}, true, true}, 3, 512 + 512 * 1024 + 4 * 1024, 2},
+        {{"C[m, n] = sum(k) A[m, k] * B[n, k] + bias[n]", "bf16", "f32", {0, 64, 16, 32}, true, true},
+         4,
+         2 * 64 * (16 + 32) + 4 * (16 * 32 + 32),
+         1},
+        {{"O[m, n, b] = sum(r, s, k) I[m*2 + r, n + s, k] * W[b, r, s, k]", "i8", "i32", {8, 64, 4, 16, 3, 3}, true, true},
+         3,
+         9 * 18 * 64 + 8 * 9 * 64 + 4 * 4 * 16 * 8,
+         2},
+    };
+    const target *t = target_by_name("rngd");
+    arena *a = arena_new();
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        diag_list diags;
+        tune_question q;
+        bool is_read = read(&rows[i].question, a, &diags, &q);
+        ck_assert_msg(is_read, "%s: %s", rows[i].question.text, diags.count ? diags.items[0]->message : "");
+        attainable x = tune_bound_of(t, &q);
+        ck_assert_msg(x.starts == rows[i].starts && x.bytes == rows[i].bytes &&
+                          x.products == 2 * t->dma_startup_cycles + rows[i].mac_cycles,
+                      "%s: %" PRId64 " copies, %" PRId64 " bytes, %" PRId64 " cycles of products", rows[i].question.text, x.starts, x.bytes,
+                      x.products);
+    }
+    arena_free(a);
+}
+END_TEST
+
 int main(void)
 {
     Suite *s = suite_create("tune_plans");
+    TCase *bounds = suite_case("bounds");
+    tcase_add_test(bounds, bounds_of_questions);
+    suite_add_tcase(s, bounds);
     TCase *t = suite_case("plans");
     tcase_add_loop_test(t, plans_of_a_question, 0, QUESTION_COUNT);
     suite_add_tcase(s, t);

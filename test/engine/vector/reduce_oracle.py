@@ -365,7 +365,7 @@ def main():
     for fault in faults[:4]:
         print(fault)
     print(f"{count} reductions: " + ", ".join(f"{n} {v}" for v, n in sorted(verdicts.items())) + f"; {len(faults)} wrong")
-    return len(faults) > 0 or not {"accepted", "E-VALID-COUNT", "E-VECTOR-REDUCE"} <= set(verdicts)
+    return len(faults) > 0 or (visa_tools.SLOWER == 1 and not {"accepted", "E-VALID-COUNT", "E-VECTOR-REDUCE"} <= set(verdicts))
 
 
 if __name__ == "__main__":

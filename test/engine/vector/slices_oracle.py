@@ -215,7 +215,7 @@ def main():
     for fault in faults[:4]:
         print(fault)
     print(f"{verdicts['accepted']} reductions over slices, {verdicts['refused']} that break a rule, {len(faults)} wrong")
-    return len(faults) > 0 or not verdicts["refused"]
+    return len(faults) > 0 or (visa_tools.SLOWER == 1 and not verdicts["refused"])
 
 
 if __name__ == "__main__":
