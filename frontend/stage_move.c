@@ -122,7 +122,8 @@ static bool check_sources(const stage_call *call, const move_plan *p, component 
         if (permutation && given[from]) {
             d = diag_add(stage_diags(call), E_MOVE_UNITS, list_range(call), "%s %lld occurs more than once in the pattern", unit_word(c),
                          (long long)from);
-            return refuse_move(call, d, "write a permutation; the same data in all of them is a broadcast of to_dm");
+            return refuse_move(call, d,
+                               "write a permutation; a chip gives to several by `dm_chip_shuffle` of a view of a tensor in DM (0.7)");
         }
         given[from] = true;
     }
