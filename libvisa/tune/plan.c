@@ -172,6 +172,9 @@ bool tune_plan_complete(const target *t, const tune_question *q, tune_plan *p)
         return false;
     if (part > p->packet && tiles > t->accumulator_columns * t->accumulator_registers)
         return false;
+    bool pads = tune_pads_inside(row, q->size[TUNE_ROW]) || tune_pads_inside(column, q->size[TUNE_COLUMN]);
+    if (p->regroup > 1 && pads)
+        return false;
     if (p->regroup > 1 &&
         (column->slice % p->regroup != 0 || row->tile % p->regroup != 0 || p->lanes_kept != p->lanes || p->idle_inside > 1))
         return false;
@@ -470,11 +473,14 @@ static piece_times times_of(const target *t, const tune_question *q, const tune_
     x.regroup = p->regroup > 1  ? row->tile * column->tile / largest_divisor(column->tile, most) * p->regroup
                 : p->joined > 1 ? row->tile * tiles * p->joined * p->idle_inside
                                 : 0;
-    int64_t side_by_side = column->tile * (stays(p, TUNE_COLUMN) ? column->loop : p->joined * p->regroup),
-            piece = bytes_of(q->out_type, side_by_side), columns = q->size[TUNE_COLUMN];
+    bool joins_all = p->joined > 1 && column->cluster == 1 && column->slice == p->joined && column->padded == q->size[TUNE_COLUMN];
+    int64_t side_by_side = column->tile * (stays(p, TUNE_COLUMN) || joins_all ? column->loop : 1) * p->joined * p->regroup;
+    if (tune_pads_inside(column, q->size[TUNE_COLUMN])) /* without what is padding */
+        side_by_side = smaller(side_by_side, q->size[TUNE_COLUMN] / (column->loop * column->cluster));
+    int64_t piece = bytes_of(q->out_type, side_by_side), columns = q->size[TUNE_COLUMN];
     bool all = column->padded == side_by_side && column->padded == columns;
     int64_t rows = row->tile / p->regroup;
-    run = run_of(piece, p->joined > 1 ? rows * column->loop : rows, all, &pieces);
+    run = run_of(piece, p->joined > 1 && !joins_all ? rows * column->loop : rows, all, &pieces);
     bool aligned = bytes_of(q->out_type, columns) % t->hbm_block_bytes == 0 || (all && run % t->hbm_block_bytes == 0);
     x.store = store_cycles(
         t, q, p,
