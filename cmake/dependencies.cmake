@@ -43,8 +43,8 @@ if(VISA_ARCHIVES)
     get_target_property(shared PkgConfig::${component} INTERFACE_LINK_LIBRARIES)
     set(archives_LIBELF ${VISA_ELF_ARCHIVE} ${VISA_Z_ARCHIVE})
     set(archives_JANSSON ${VISA_JANSSON_ARCHIVE})
-    # A library is loaded anywhere, and Debian's archives are made for programs.
-    set(wanted $<AND:$<BOOL:${VISA_ARCHIVES_WANTED}>,$<NOT:$<STREQUAL:$<TARGET_PROPERTY:TYPE>,SHARED_LIBRARY>>>)
+    # Archives are not made for a place that is found when they are loaded: what is loaded (libvisa.so, a plugin) takes the shared ones.
+    set(wanted $<AND:$<BOOL:${VISA_ARCHIVES_WANTED}>,$<NOT:$<STREQUAL:$<TARGET_PROPERTY:TYPE>,SHARED_LIBRARY>>,$<NOT:$<STREQUAL:$<TARGET_PROPERTY:TYPE>,MODULE_LIBRARY>>>)
     set_target_properties(PkgConfig::${component} PROPERTIES INTERFACE_LINK_LIBRARIES
       "$<${wanted}:${archives_${component}}>;$<$<NOT:${wanted}>:${shared}>")
   endforeach()

@@ -6,14 +6,14 @@
 #include <stdbool.h>
 #include <stdlib.h>
 
-/* libcheck notes the place of each assertion that holds with a system call, which in loops over cells took most of the time. Only the place in front
- * of a crash is lost, which a sanitizer tells better. */
+/* libcheck notes the place of each assertion that holds with a system call, which in loops over cells took most of the time. Only the place
+ * in front of a crash is lost, which a sanitizer tells better. */
 #ifndef _mark_point
 #define _mark_point(file, line) ((void)0)
 #endif
 
-/* Sanitizers make each round several times as dear. What differs by chance alone is drawn in full in the other build: there samples are so many
- * times smaller. */
+/* Sanitizers make each round several times as dear. What differs by chance alone is drawn in full in the other build: there samples are so
+ * many times smaller. */
 #ifdef __SANITIZE_ADDRESS__
 enum { SLOWER = 5, FEWER = 15 };
 #else

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Greedy decoding with a Qwen3 model on the simulated machine.
 
-    examples/decoder/decoder.py MODEL [--tokens=3,14,15] [--count=N] [--context=T] [--check] [--report=FILE.html] [--keep=FOLDER]
+    examples/decoder/decoder.py MODEL [--tokens=3,14,15] [--count=N] [--context=T] [--batch=S] [--check] [--report=FILE.html] [--keep=FOLDER]
     examples/decoder/decoder.py --make=small|full MODEL
 
 MODEL is a folder with config.json and model.safetensors as the model is published. --make writes one of random weights: of a small model of the
@@ -23,7 +23,7 @@ import tempfile
 import time
 
 HERE = pathlib.Path(__file__).resolve().parent
-ROWS = 2048  # of weights, that one run of the linear kernel takes: 8 for each of 256 slices
+ROWS = 4096  # of weights, that one run of the linear kernel takes: 8 for each of 256 slices in both clusters
 CLOCK_HZ = 1.0e9
 
 SMALL = {"num_hidden_layers": 2, "hidden_size": 64, "intermediate_size": 128, "vocab_size": 512, "num_attention_heads": 4,
@@ -82,8 +82,8 @@ def make(folder, config, seed=1):
 
 
 class Decoder:
-    def __init__(self, model, context, folder):
-        self.model, self.context, self.folder = model, context, folder
+    def __init__(self, model, context, folder, batch=8):
+        self.model, self.context, self.folder, self.most_batch = model, context, folder, batch
         self.config = c = json.loads((model / "config.json").read_text())
         self.h, self.d, self.layers = c["hidden_size"], c["head_dim"], c["num_hidden_layers"]
         self.heads, self.key_heads = c["num_attention_heads"], c["num_key_value_heads"]
@@ -125,12 +125,16 @@ class Decoder:
 
     # ---- steps ----
 
-    def linear(self, weight, rows, columns, x, out, out_at=None):
+    def linear(self, weight, rows, columns, x, out, out_at=None, batch=1):
         """y = x w^T: rows of at most ROWS a run, each of them a part of the weights' buffer. `out` is a buffer, whole or at indices."""
         steps, first = [], 0
         while first < rows:
             count = min(ROWS, rows - first)
-            name = self.kernel(f"linear_{count}x{columns}", "linear", O=count, I=columns, ROWS=4 if count <= ROWS // 2 and columns >= 512 else 8)
+            to_a_slice = 4 if 512 <= columns and count <= 1024 else 8
+            slices = -(-count // to_a_slice)  # of both clusters, if there are more than one has
+            slices = slices if slices <= 256 else -(-slices // 16) * 8
+            name = self.kernel(f"linear_{count}x{columns}" + (f"_of_{batch}" if batch > 1 else ""), "linear", O=count, I=columns, S=batch,
+                               ROWS=to_a_slice, SLICES=slices)
             part, place = weight, out
             if count < rows:
                 part = f"{weight}.{first}"
@@ -142,9 +146,9 @@ class Decoder:
             first += count
         return steps
 
-    def layer(self):
-        c, h, d, key = self.config, self.h, self.d, self.key_heads
-        rows, inner = self.heads * d, c["intermediate_size"]
+    def layer_weights(self):
+        h, d, key, inner = self.h, self.d, self.key_heads, self.config["intermediate_size"]
+        rows = self.heads * d
         for i in range(self.layers):
             at = f"model.layers.{i}"
             for short, tensor, *shape in (
@@ -153,27 +157,69 @@ class Decoder:
                     ("o", "self_attn.o_proj", h, rows), ("post_norm", "post_attention_layernorm", h), ("gate", "mlp.gate_proj", inner, h),
                     ("up", "mlp.up_proj", inner, h), ("down", "mlp.down_proj", h, inner)):
                 self.weight(f"{i}.{short}", f"{at}.{tensor}.weight", *shape)
-        norm, add = self.kernel("norm", "norm"), self.kernel("add", "add")
-        angles = {"cos": {"buffer": "cos", "at": ["t"]}, "sin": {"buffer": "sin", "at": ["t"]}}
-        return [
-            {"run": norm, "ports": {"x": "x", "weight": "{l}.input_norm", "out": "n"}},
-            *self.linear("{l}.q", rows, h, "n", "q"),
-            *self.linear("{l}.k", key * d, h, "n", "k"),
-            *self.linear("{l}.v", key * d, h, "n", "values", ["l", "t"]),
-            {"run": self.kernel("rope_q", "rope", M=self.heads), "ports": {"x": "q", "weight": "{l}.q_norm", **angles, "out": "q_turned"}},
-            {"run": self.kernel("rope_k", "rope", M=key), "ports": {"x": "k", "weight": "{l}.k_norm", **angles, "out": {"buffer": "keys", "at": ["l", "t"]}}},
+
+    def piece(self, batch):
+        """Of the inner size, to a slice of silu: pieces of 256 bytes where they are no more than slices."""
+        inner = self.config["intermediate_size"]
+        return next(p for p in (128, 64, 32, 16, 256, 512, 1024) if inner % p == 0 and batch * inner // p <= 256)
+
+    def layer(self, batch=1):
+        """The steps of layer l: of the token at t, or of a whole block b of the prompt. Of a block each token is turned and attends by itself, with all
+        of the block's keys in the cache already: those after it are masked."""
+        h, d, key = self.h, self.d, self.key_heads
+        rows, inner = self.heads * d, self.config["intermediate_size"]
+        names = ("x", "x1", "n", "q", "q_turned", "k", "attended", "o", "gate", "up", "inner", "down")
+        of = {n: f"block_{n}" if batch > 1 else n for n in names}
+        token = ["b", "j"] if batch > 1 else ["t"]
+        end = f"_of_{batch}" if batch > 1 else ""
+
+        def one(name):
+            return {"buffer": of[name], "at": ["j"]} if batch > 1 else name
+
+        def at(name, *before):
+            return {"buffer": f"{name}_in_blocks" if batch > 1 else name, "at": [*before, *token]}
+        norm, add, silu = (self.kernel(n + end, n, S=batch, PIECE=self.piece(batch)) for n in ("norm", "add", "silu"))
+        attend = [
+            {"run": self.kernel("rope_q", "rope", M=self.heads), "ports": {"x": one("q"), "weight": "{l}.q_norm", "cos": at("cos"), "sin": at("sin"),
+                                                                           "out": one("q_turned")}},
             {"run": self.kernel("attention", "attention"), "ports": {
-                "q": "q_turned", "k": {"buffer": "keys", "at": ["l"]}, "v": {"buffer": "values", "at": ["l"]},
-                "mask": {"buffer": "mask", "at": ["t"]}, "scale": "scale", "out": "attended"}},
-            *self.linear("{l}.o", h, rows, "attended", "o"),
-            {"run": add, "ports": {"x": "x", "y": "o", "out": "x1"}},
-            {"run": norm, "ports": {"x": "x1", "weight": "{l}.post_norm", "out": "n"}},
-            *self.linear("{l}.gate", inner, h, "n", "gate"),
-            *self.linear("{l}.up", inner, h, "n", "up"),
-            {"run": self.kernel("silu", "silu"), "ports": {"gate": "gate", "up": "up", "out": "inner"}},
-            *self.linear("{l}.down", h, inner, "inner", "down"),
-            {"run": add, "ports": {"x": "x1", "y": "down", "out": "x"}},
+                "q": one("q_turned"), "k": {"buffer": "keys", "at": ["l"]}, "v": {"buffer": "values", "at": ["l"]}, "mask": at("mask"), "scale": "scale",
+                "out": one("attended")}}]
+        turn = [{"run": self.kernel("rope_k", "rope", M=key), "ports": {"x": one("k"), "weight": "{l}.k_norm", "cos": at("cos"), "sin": at("sin"),
+                                                                        "out": at("keys", "l")}}]
+        if batch > 1:
+            turn, attend = ([{"for": "j", "to": batch, "steps": steps}] for steps in (turn, attend))
+        return [
+            {"run": norm, "ports": {"x": of["x"], "weight": "{l}.input_norm", "out": of["n"]}},
+            *self.linear("{l}.q", rows, h, of["n"], of["q"], batch=batch),
+            *self.linear("{l}.k", key * d, h, of["n"], of["k"], batch=batch),
+            *self.linear("{l}.v", key * d, h, of["n"], *(("values_in_blocks", ["l", "b"]) if batch > 1 else ("values", ["l", "t"])), batch=batch),
+            *turn,
+            *attend,
+            *self.linear("{l}.o", h, rows, of["attended"], of["o"], batch=batch),
+            {"run": add, "ports": {"x": of["x"], "y": of["o"], "out": of["x1"]}},
+            {"run": norm, "ports": {"x": of["x1"], "weight": "{l}.post_norm", "out": of["n"]}},
+            *self.linear("{l}.gate", inner, h, of["n"], of["gate"], batch=batch),
+            *self.linear("{l}.up", inner, h, of["n"], of["up"], batch=batch),
+            {"run": silu, "ports": {"gate": of["gate"], "up": of["up"], "out": of["inner"]}},
+            *self.linear("{l}.down", h, inner, of["inner"], of["down"], batch=batch),
+            {"run": add, "ports": {"x": of["x1"], "y": of["down"], "out": of["x"]}},
         ]
+
+    def prefill(self, count, row):
+        """Steps for as many whole blocks of the prompt's first `count` tokens as there are, and how many tokens these are."""
+        c, h, d, t = self.config, self.h, self.d, self.context
+        batch = max(s for s in (1, 2, 4, 8, 16, 32) if s <= min(max(count, 1), self.most_batch))
+        if batch == 1 or max(self.heads * d, c["intermediate_size"], h) > ROWS:
+            return [], 0
+        for name, *shape in (("tokens", t // batch, batch), ("cos", t // batch, batch, d), ("sin", t // batch, batch, d), ("mask", t // batch, batch, t),
+                             ("keys", self.layers, t // batch, batch, self.key_heads, d), ("values", self.layers, t // batch, batch, self.key_heads, d)):
+            self.buffer(f"{name}_in_blocks", self.buffers[name]["type"], *shape, of=name)
+        for name in ("x", "x1", "n", "q", "q_turned", "k", "attended", "o", "gate", "up", "inner", "down"):
+            self.buffer(f"block_{name}", "bf16", batch, *self.buffers[name]["shape"])
+        place = row | {"at": [{"buffer": "tokens_in_blocks", "at": ["b", "j"]}]}
+        copies = {"for": "j", "to": batch, "steps": [{"run": "copy", "ports": {"row": place, "out": {"buffer": "block_x", "at": ["j"]}}}]}
+        return [{"for": "b", "to": count // batch, "steps": [copies, {"for": "l", "to": self.layers, "steps": self.layer(batch)}]}], count // batch * batch
 
     def angles(self):
         half = self.d // 2
@@ -191,6 +237,7 @@ class Decoder:
                            ("o", h), ("gate", c["intermediate_size"]), ("up", c["intermediate_size"]), ("inner", c["intermediate_size"]), ("down", h),
                            ("logits", c["vocab_size"])):
             self.buffer(name, "bf16", size)
+        self.layer_weights()
         self.buffer("keys", "bf16", self.layers, t, key, d)
         self.buffer("values", "bf16", self.layers, t, key, d)
         self.angles()
@@ -202,7 +249,9 @@ class Decoder:
                  {"for": "l", "to": self.layers, "steps": self.layer()}]
         choose = [{"run": "norm", "ports": {"x": "x", "weight": "norm", "out": "n"}}, *self.linear(head, c["vocab_size"], h, "n", "logits"),
                   {"argmax": "logits", "into": {"buffer": "tokens", "at": ["t+1"]}}]
-        steps = [{"for": "t", "to": len(tokens) - 1, "steps": token}, {"for": "t", "from": len(tokens) - 1, "to": last, "steps": token + choose}]
+        blocks, done = self.prefill(len(tokens) - 1, row)
+        steps = [*blocks, {"for": "t", "from": done, "to": len(tokens) - 1, "steps": token},
+                 {"for": "t", "from": len(tokens) - 1, "to": last, "steps": token + choose}]
         return {"plan": 1, "kernels": self.kernels, "buffers": self.buffers, "steps": steps,
                 "outputs": {"tokens": "tokens.out", "logits": "logits.out", "keys": "keys.out", "values": "values.out"}}
 
@@ -232,6 +281,7 @@ def main():
     p.add_argument("--tokens", default="1,2,3", type=lambda text: [int(t) for t in text.split(",")])
     p.add_argument("--count", default=4, type=int)
     p.add_argument("--context", default=32, type=int, help="positions of the cache: a multiple of 32, at most 256")
+    p.add_argument("--batch", default=8, type=int, help="tokens of the prompt that go through a layer together, at most 32; 1: one after the other")
     p.add_argument("--check", action="store_true", help="compare each step with its kernel's reference")
     p.add_argument("--report", type=pathlib.Path, help="a page with the kernels on a timeline")
     p.add_argument("--keep", type=pathlib.Path, help="the folder for binaries, plan and results")
@@ -239,13 +289,13 @@ def main():
     if a.make:
         make(a.model, SMALL if a.make == "small" else FULL)
         return 0
-    if a.context % 32 or not 0 < a.context <= 256 or not a.tokens or a.count < 1 or len(a.tokens) + a.count > a.context + 1:
-        p.error("tokens and what follows them have to fit into --context, a multiple of 32 up to 256")
+    if a.context % 32 or not 0 < a.context <= 256 or not a.tokens or a.count < 1 or len(a.tokens) + a.count > a.context + 1 or not 0 < a.batch <= 32:
+        p.error("tokens and what follows them have to fit into --context, a multiple of 32 up to 256; --batch is 1 to 32")
     with tempfile.TemporaryDirectory() as scratch:
         folder = a.keep or pathlib.Path(scratch)
         folder.mkdir(parents=True, exist_ok=True)
         begun = time.monotonic()
-        decoder = Decoder(a.model, a.context, folder)
+        decoder = Decoder(a.model, a.context, folder, a.batch)
         found, report = decoder.run(a.tokens, a.count, a.check, a.report)
         print("tokens:", *found)
         tell(report, len(a.tokens) + a.count - 1, time.monotonic() - begun)

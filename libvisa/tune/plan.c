@@ -11,9 +11,20 @@ tune_split tune_split_of(int64_t size, int64_t loop, int64_t cluster, int64_t sl
     return s;
 }
 
+bool tune_pads_inside(const tune_split *s, int64_t size)
+{
+    return s->loop > 1 && s->padded != size;
+}
+
 static bool stays(const tune_plan *p, tune_role role)
 {
-    return p->results_stay && role == TUNE_COLUMN;
+    return p->results_stay && p->joined == 1 && role == TUNE_COLUMN;
+}
+
+/* Results in DM for each of those of an iteration. */
+static int64_t iterations_that_stay(const tune_plan *p)
+{
+    return p->results_stay ? p->split[TUNE_COLUMN].loop * p->joined : 1;
 }
 
 int64_t tune_loop_stride(const tune_plan *p, tune_role role)
@@ -143,10 +154,13 @@ bool tune_plan_complete(const target *t, const tune_question *q, tune_plan *p)
         return false;
     weights *= q->turned[q->weights] ? 2 : 1; /* as it lies, and turned */
     rows *= q->turned[q->stream] ? 2 : 1;
-    if (p->results_stay && (column->padded != q->size[TUNE_COLUMN] || column->loop == 1 || row->loop > 1 || p->split[TUNE_BATCH].loop > 1 ||
-                            p->columns_outside || p->sum_loop > 1 || p->regroup > 1 || p->lanes_kept != p->lanes || q->turned[q->weights]))
+    if (p->results_stay && (column->loop == 1 || row->loop > 1 || p->split[TUNE_BATCH].loop > 1 || p->columns_outside || p->sum_loop > 1 ||
+                            p->regroup > 1 || p->lanes_kept != p->lanes || q->turned[q->weights]))
         return false;
-    if (weights + rows + out * (p->results_stay ? column->loop : 1) > t->dm_bytes_per_slice)
+    if (p->joined == 1 ? p->results_stay && column->padded != q->size[TUNE_COLUMN] : !p->results_stay || column->slice % p->joined != 0)
+        return false;
+    int64_t kept = out * iterations_that_stay(p);
+    if (weights + rows + kept > t->dm_bytes_per_slice)
         return false;
     /* sums of all rows stay, those up to here and those of the part at hand, and a tile of them is an operand of the Vector Engine */
     int64_t sums = 4 * row->tile * column->tile;
@@ -154,10 +168,12 @@ bool tune_plan_complete(const target *t, const tune_question *q, tune_plan *p)
         (p->sum_padded != k || p->lanes != p->lanes_kept || p->lanes != t->rows || p->split[TUNE_BATCH].loop > 1 || column->loop > 1 ||
          !p->columns_outside || sums > t->vrf_bytes || weights + rows + out + 2 * sums * row->loop > t->dm_bytes_per_slice))
         return false;
-    if ((q->operation_count > 0 || q->whole.count > 0) &&
-        !has_room_for_epilogue(t, q, p, t->dm_bytes_per_slice - weights - rows - out * (p->results_stay ? column->loop : 1)))
+    if ((q->operation_count > 0 || q->whole.count > 0) && !has_room_for_epilogue(t, q, p, t->dm_bytes_per_slice - weights - rows - kept))
         return false;
     if (part > p->packet && tiles > t->accumulator_columns * t->accumulator_registers)
+        return false;
+    bool pads = tune_pads_inside(row, q->size[TUNE_ROW]) || tune_pads_inside(column, q->size[TUNE_COLUMN]);
+    if (p->regroup > 1 && pads)
         return false;
     if (p->regroup > 1 &&
         (column->slice % p->regroup != 0 || row->tile % p->regroup != 0 || p->lanes_kept != p->lanes || p->idle_inside > 1))
@@ -292,7 +308,7 @@ static int64_t copy_cycles(const target *t, const tune_plan *p, const copy *c)
 /* Positions of a kept axis in one iteration. */
 static int64_t loaded_at_once(const tune_question *q, const tune_plan *p, tune_role role)
 {
-    return smaller(q->size[role], p->split[role].padded / p->split[role].loop);
+    return q->size[role] / p->split[role].loop;
 }
 
 /* Of an operand, in a load. Slices of columns are inside those of rows, and those inside clusters. */
@@ -360,8 +376,7 @@ static int64_t turn_cycles(const target *t, const tune_question *q, int64_t tile
 /* Positions of a kept axis in one store. */
 static int64_t stored_at_once(const tune_question *q, const tune_plan *p, tune_role role)
 {
-    const tune_split *s = &p->split[role];
-    return smaller(q->size[role], s->cluster * tune_cluster_stride(p, role));
+    return role == TUNE_COLUMN && p->results_stay ? q->size[role] : loaded_at_once(q, p, role);
 }
 
 /* Of the result, in a store. */
@@ -455,12 +470,17 @@ static piece_times times_of(const target *t, const tune_question *q, const tune_
     x.sums = p->sum_loop > 1 ? 4 * row->tile * column->tile / (t->flit_bytes / 4) : 0; /* into the VRF, by the sub context */
     add_epilogue(t, q, p, out, &x);
     int64_t most = t->flit_bytes * 8 / dtype_row_of(q->out_type)->bits;
-    x.regroup = p->regroup > 1 ? row->tile * column->tile / largest_divisor(column->tile, most) * p->regroup : 0;
-    int64_t side_by_side = p->results_stay ? column->tile * column->loop : column->tile * p->regroup,
-            piece = bytes_of(q->out_type, side_by_side), columns = q->size[TUNE_COLUMN];
+    x.regroup = p->regroup > 1  ? row->tile * column->tile / largest_divisor(column->tile, most) * p->regroup
+                : p->joined > 1 ? row->tile * tiles * p->joined * p->idle_inside
+                                : 0;
+    bool joins_all = p->joined > 1 && column->cluster == 1 && column->slice == p->joined && column->padded == q->size[TUNE_COLUMN];
+    int64_t side_by_side = column->tile * (stays(p, TUNE_COLUMN) || joins_all ? column->loop : 1) * p->joined * p->regroup;
+    if (tune_pads_inside(column, q->size[TUNE_COLUMN])) /* without what is padding */
+        side_by_side = smaller(side_by_side, q->size[TUNE_COLUMN] / (column->loop * column->cluster));
+    int64_t piece = bytes_of(q->out_type, side_by_side), columns = q->size[TUNE_COLUMN];
     bool all = column->padded == side_by_side && column->padded == columns;
     int64_t rows = row->tile / p->regroup;
-    run = run_of(piece, rows, all, &pieces);
+    run = run_of(piece, p->joined > 1 && !joins_all ? rows * column->loop : rows, all, &pieces);
     bool aligned = bytes_of(q->out_type, columns) % t->hbm_block_bytes == 0 || (all && run % t->hbm_block_bytes == 0);
     x.store = store_cycles(
         t, q, p,
@@ -532,7 +552,7 @@ void tune_plan_estimate(const target *t, const tune_question *q, tune_plan *p)
         bool is_last = i >= count - of_sum;
         if (is_last)
             result = run_on(&c.main, 0, x.passes);
-        if (is_last && p->regroup > 1)
+        if (is_last)
             result = run_on(&c.main, 0, x.regroup);
         store_at = is_last && !(p->results_stay && i < count - 1) ? result : 0;
     }
@@ -555,6 +575,7 @@ attainable tune_bound_of(const target *t, const tune_question *q)
             elements *= q->extras[i].has[role] ? size[role] : 1;
         w.bytes += bytes_of(q->extras[i].type, elements);
     }
+    w.far_bank = w.bytes >> HBM_FAR_BIT != 0;
     int64_t lanes = t->rows * t->mac_width_bytes * 8 / bits * t->slices_per_cluster * t->clusters_per_chip;
     w.mac_cycles = ceil_div(batch * size[TUNE_ROW] * size[TUNE_COLUMN] * k, lanes);
     return attainable_of(t, TIMING_DOCUMENTED, &w);

@@ -9,7 +9,8 @@
 #include "libvisa/tune/question.h"
 #include "runtime/timing/attainable.h"
 
-/* padded == loop * cluster * slice * tile, all in positions of the axis */
+/* padded == loop * cluster * slice * tile, all in positions of the axis. Iterations share an axis without a rest, and their clusters do:
+ * there padding is at the end of each cluster's part. Without a loop it is at the end of the axis. */
 typedef struct tune_split {
     int64_t padded, loop, cluster, slice, tile;
 } tune_split;
@@ -22,6 +23,7 @@ typedef struct tune_plan {
     int64_t lanes;                /* columns side by side in the Rows: 1, 2, 4 or 8 */
     int64_t lanes_kept;           /* of a result's packet in DM, padded to whole 8 bytes */
     bool results_stay;            /* in DM until the loop over columns has ended: a slice has columns of all iterations side by side */
+    int64_t joined;               /* or, 1: no, those of so many neighbours, which the Switch Engine brings into one slice each iteration */
     bool columns_outside;         /* the loop over columns is the outer one: weights stay while rows pass */
     bool rings;                   /* rows are spread over the slices of a column group, and go around by the Switch Engine */
     int64_t ring_rows, ring_sums; /* those slices, as digits of a tile's rows and of the sum */
@@ -31,6 +33,9 @@ typedef struct tune_plan {
     int64_t idle_inside;          /* of the slices that idle, as a digit inside the columns; the others are between rows and columns */
     int64_t cycles;               /* as estimated */
 } tune_plan;
+
+/* Is there padding inside iterations? */
+bool tune_pads_inside(const tune_split *s, int64_t size);
 
 /* Positions of a kept axis from one iteration, slice and cluster to the next. */
 int64_t tune_loop_stride(const tune_plan *p, tune_role role);

@@ -28,7 +28,7 @@ unsigned tune_kind_of(const tune_question *q, const tune_plan *p)
     return (unsigned)p->rings | (unsigned)(p->regroup > 1) << 1 | (unsigned)loops << 2 |
            (unsigned)(s[TUNE_ROW].padded != q->size[TUNE_ROW]) << 3 | (unsigned)(s[TUNE_COLUMN].padded != q->size[TUNE_COLUMN]) << 4 |
            (unsigned)(s[TUNE_BATCH].padded != q->size[TUNE_BATCH]) << 5 | (unsigned)(p->ring_sums > 1) << 6 |
-           (unsigned)(p->sum_loop > 1) << 7 | (unsigned)p->results_stay << 8;
+           (unsigned)(p->sum_loop > 1) << 7 | (unsigned)p->results_stay << 8 | (unsigned)(p->joined > 1) << 9;
 }
 
 /* Which of two plans is tried first: the faster, and of equals the one that was found first. */
@@ -66,6 +66,9 @@ static void consider_ways(space *x, tune_plan p)
     int64_t iterations = s[TUNE_BATCH].loop * s[TUNE_ROW].loop * s[TUNE_COLUMN].loop, parts = x->question->size[TUNE_SUM] / SHORTEST_PART,
             most_parts = s[TUNE_BATCH].loop * s[TUNE_COLUMN].loop > 1 ? 1 : larger(1, smaller(parts, MOST_LOOPS / iterations));
     int64_t most_gathered = x->question->turned[x->question->weights] ? s[TUNE_COLUMN].slice : 1;
+    /* neighbours join their columns into a block of HBM or two, or all that a cluster has where the last of them has less */
+    int64_t of_columns = s[TUNE_COLUMN].tile * dtype_row_of(x->question->out_type)->bits / 8, longest = 2 * x->target->hbm_block_bytes;
+    bool pads = tune_pads_inside(&s[TUNE_COLUMN], x->question->size[TUNE_COLUMN]);
     bool one_loop = (s[TUNE_ROW].loop > 1) != (s[TUNE_COLUMN].loop > 1), no_loop = s[TUNE_ROW].loop * s[TUNE_COLUMN].loop == 1;
     /* what stays is loaded outside of the only loop; parts of a sum need weights outside */
     int first = no_loop || (one_loop && s[TUNE_ROW].loop > 1), last = one_loop && s[TUNE_COLUMN].loop > 1 ? 0 : 1;
@@ -83,7 +86,9 @@ static void consider_ways(space *x, tune_plan p)
                             for (p.sum_loop = 1; p.sum_loop <= most_parts; p.sum_loop *= 2)
                                 for (int stay = 0; stay < (outside || s[TUNE_COLUMN].loop == 1 ? 1 : 2); stay++) {
                                     p.results_stay = stay;
-                                    consider(x, p);
+                                    for (p.joined = 1; p.joined <= (stay ? s[TUNE_COLUMN].slice : 1); p.joined *= 2)
+                                        if (p.joined == 1 || (pads ? p.joined == s[TUNE_COLUMN].slice : p.joined * of_columns <= longest))
+                                            consider(x, p);
                                 }
                     }
 }
@@ -116,7 +121,7 @@ static void consider_splits(space *x, const int64_t loops_of[3], int clustered)
                 int64_t slices[] = {digits[TUNE_BATCH][b], digits[TUNE_ROW][r], digits[TUNE_COLUMN][c]};
                 if (slices[0] * slices[1] * slices[2] > all)
                     break;
-                tune_plan p = {.idle_inside = 1, .regroup = 1, .gather = 1};
+                tune_plan p = {.idle_inside = 1, .regroup = 1, .gather = 1, .joined = 1};
                 bool useful = true;
                 for (int role = TUNE_BATCH; role < TUNE_SUM; role++) {
                     int64_t cluster = clustered == role ? x->target->clusters_per_chip : 1, parts = loops_of[role] * cluster * slices[role];
@@ -130,8 +135,11 @@ static void consider_splits(space *x, const int64_t loops_of[3], int clustered)
                     if (is_turned(x->question, (tune_role)role)) /* whole blocks of the Transpose Engine */
                         unit = larger(unit, tune_turn_columns(x->question, 1));
                     *s = tune_split_of(size[role], loops_of[role], cluster, slices[role], unit);
-                    useful = useful && (parts == 1 || s->padded - s->padded / parts < size[role]) &&
-                             s->padded < 2 * size[role] + larger(8, unit);
+                    int64_t parts_alike = s->loop * s->cluster;
+                    if (tune_pads_inside(s, size[role]) && (size[role] % parts_alike != 0 || size[role] / parts_alike % s->tile != 0))
+                        useful = false;                                                                    /* no copy has such parts */
+                    bool idles = s->loop == 1 && parts > 1 && s->padded - s->padded / parts >= size[role]; /* a part has padding alone */
+                    useful = useful && !idles && s->padded < 2 * size[role] + (s->loop == 1 ? larger(8, unit) : 0);
                 }
                 useful = useful && p.split[TUNE_BATCH].tile == 1;
                 if (useful)
@@ -145,12 +153,12 @@ static int compare(const void *a, const void *b)
     return x->cycles < y->cycles ? -1 : x->cycles > y->cycles;
 }
 
-/* Numbers of iterations worth a try: powers of two, and divisors of its size that leave no padding. */
+/* Numbers of iterations: a tile of a tensor in HBM is a whole part of it. */
 static size_t loop_counts(int64_t size, int64_t *out)
 {
     size_t count = 0;
     for (int64_t n = 1; n <= smaller(size, MOST_LOOPS) && count < MOST_DIGITS; n++)
-        if ((n & (n - 1)) == 0 || size % n == 0)
+        if (size % n == 0)
             out[count++] = n;
     return count;
 }

@@ -26,8 +26,27 @@ const char *tune_digit(const tune_question *q, tune_role role, int64_t padded, i
     return stride * count < padded ? arena_printf(a, "%s %% %" PRId64, text, count) : text;
 }
 
+/* Of what an iteration's cluster has, padded where a slice has less: "N % 100 # 128 / 4". */
+static const char *digit_inside(const writer *w, const tune_split *s, tune_role role, int64_t stride, int64_t count)
+{
+    const char *axis = w->q->axis_text[role];
+    int64_t in_loop = w->q->size[role] / s->loop, in_cluster = in_loop / s->cluster, padded = s->padded / (s->loop * s->cluster);
+    if (stride == padded * s->cluster)
+        return arena_printf(w->a, "%s / %" PRId64, axis, in_loop);
+    if (stride == padded)
+        return arena_printf(w->a, "%s %% %" PRId64 " / %" PRId64, axis, in_loop, in_cluster);
+    if (stride * count < padded && in_cluster % (stride * count) == 0)
+        return tune_digit(w->q, role, w->q->size[role], stride, count, w->a);
+    const char *text = arena_printf(w->a, "%s %% %" PRId64 " # %" PRId64, axis, in_cluster, padded);
+    text = stride > 1 ? arena_printf(w->a, "%s / %" PRId64, text, stride) : text;
+    return stride * count < padded ? arena_printf(w->a, "%s %% %" PRId64, text, count) : text;
+}
+
 static const char *kept(const writer *w, tune_role role, int64_t stride, int64_t count)
 {
+    const tune_split *s = &w->p->split[role];
+    if (w->q->axis_text[role] && count > 1 && tune_pads_inside(s, w->q->size[role]))
+        return digit_inside(w, s, role, stride, count);
     return tune_digit(w->q, role, w->p->split[role].padded, stride, count, w->a);
 }
 
@@ -307,7 +326,7 @@ static const char *result_type(const writer *w, bool casts)
     const char *rows = kept(w, TUNE_ROW, 1, row->tile), *element;
     if (!casts) /* for all rows */
         element = TUNE_LIST(w->a, kept(w, TUNE_ROW, row->padded / row->loop, row->loop), rows, kept(w, TUNE_COLUMN, 1, column->tile));
-    else if (p->results_stay)
+    else if (p->results_stay && p->joined == 1)
         element = TUNE_LIST(w->a, rows, kept(w, TUNE_COLUMN, 1, tune_slice_stride(p, TUNE_COLUMN)));
     else
         element = p->lanes == p->lanes_kept
@@ -425,17 +444,23 @@ static const char *values(const writer *w, size_t pass)
     return arena_printf(w->a, pass == 0 ? "values" : "values%zu", pass + 1);
 }
 
+/* The pass that makes a result writes it where those of all iterations are. */
+static bool written_in_place(const writer *w)
+{
+    return w->p->results_stay && w->p->joined == 1;
+}
+
 static void begin_result(writer *w, bool is_last)
 {
     if (!is_last)
         return;
-    tune_line(&w->page, w->p->results_stay ? "device.main" : "let products: %s = device.main", result_type(w, true));
+    tune_line(&w->page, written_in_place(w) ? "device.main" : "let products: %s = device.main", result_type(w, true));
 }
 
 static void end_result(writer *w)
 {
     write_trim(w, true);
-    if (w->p->results_stay)
+    if (written_in_place(w))
         tune_line(&w->page, "    .commit_view(products.view_mut()%s);", tiles(w, false, false, true, false, ""));
     else
         tune_line(&w->page, "    .commit();");
@@ -557,6 +582,46 @@ static void write_regroup(writer *w)
     tune_end_step(&w->page, TUNE_REGROUP);
 }
 
+/* Of columns that neighbours have joined: one of them has all, the others are padding. */
+static const char *joined_slice(const writer *w)
+{
+    const tune_plan *p = w->p;
+    const tune_split *column = &p->split[TUNE_COLUMN];
+    return TUNE_LIST(w->a, slice_digit(w, TUNE_BATCH), slice_digit(w, TUNE_ROW), idle(w, idle_between(w)),
+                     kept(w, TUNE_COLUMN, column->tile * p->joined, column->slice / p->joined), idle(w, p->joined),
+                     idle(w, p->idle_inside));
+}
+
+static const char *joined_type(const writer *w)
+{
+    const tune_plan *p = w->p;
+    const tune_split *row = &p->split[TUNE_ROW], *column = &p->split[TUNE_COLUMN];
+    const char *element =
+        TUNE_LIST(w->a, kept(w, TUNE_ROW, 1, row->tile), kept(w, TUNE_COLUMN, tune_loop_stride(p, TUNE_COLUMN), column->loop),
+                  kept(w, TUNE_COLUMN, 1, column->tile * p->joined));
+    return arena_printf(w->a, "DmTensor<%s, Chip, Cluster, m![%s], m![%s]>", type_name(w->q->out_type), joined_slice(w), element);
+}
+
+static void write_join(writer *w)
+{
+    const tune_plan *p = w->p;
+    const tune_split *row = &p->split[TUNE_ROW], *column = &p->split[TUNE_COLUMN];
+    const char *rows = kept(w, TUNE_ROW, 1, row->tile), *lanes = kept(w, TUNE_COLUMN, 1, p->lanes),
+               *groups = kept(w, TUNE_COLUMN, p->lanes, column->tile / p->lanes), *side = kept(w, TUNE_COLUMN, column->tile, p->joined);
+    tune_begin_step(&w->page, TUNE_REGROUP,
+                    arena_printf(w->a, "Columns of %" PRId64 " slices into one, so that HBM is written in pieces of %" PRId64 " bytes",
+                                 p->joined, column->tile * p->joined * dtype_row_of(w->q->out_type)->bits / 8));
+    tune_line(&w->page, "device.main");
+    tune_line(&w->page, "    .begin(products.view())");
+    tune_line(&w->page, "    .fetch::<m![%s], m![%s]>()", TUNE_LIST(w->a, rows, groups), TUNE_LIST(w->a, lanes));
+    tune_line(&w->page, "    .switch::<m![%s], m![%s]>(SwitchConfig::Broadcast1 { slice1: %" PRId64 ", slice0: %" PRId64 " })",
+              joined_slice(w), TUNE_LIST(w->a, rows, groups, side), p->joined, p->idle_inside);
+    tune_line(&w->page, "    .collect()");
+    tune_line(&w->page, "    .commit_trim::<m![%s]>()", TUNE_LIST(w->a, lanes));
+    tune_line(&w->page, "    .commit_view(results.view_mut()%s);", tiles(w, false, false, true, false, ""));
+    tune_end_step(&w->page, TUNE_REGROUP);
+}
+
 /* The result is a port that iterations write their parts of; else it is made by one store. */
 static bool writes_parts(const writer *w)
 {
@@ -565,7 +630,7 @@ static bool writes_parts(const writer *w)
 
 static void write_store(writer *w)
 {
-    const char *what = w->p->regroup > 1 ? "pieces" : "products", *out = port_name(w, TUNE_OUT);
+    const char *what = w->p->regroup > 1 ? "pieces" : w->p->joined > 1 ? "results" : "products", *out = port_name(w, TUNE_OUT);
     tune_begin_step(&w->page, TUNE_STORE, "Out");
     if (writes_parts(w))
         tune_line(&w->page, "%s.view().to_hbm_view(&mut device.tdma, %s.view_mut()%s);", what, out, tiles(w, true, true, true, false, ""));
@@ -599,13 +664,17 @@ static void write_whole(writer *w)
     if (w->p->columns_outside)
         write_extras(w, false, false);
     if (w->p->results_stay) {
-        tune_line(&w->page, "// Results of all iterations, so that a slice writes its columns in one piece");
-        tune_line(&w->page, "let mut products: %s = DmTensor::new();", result_type(w, true));
+        tune_line(&w->page, w->p->joined > 1 ? "// Results of all iterations, so that they are written once"
+                                             : "// Results of all iterations, so that a slice writes its columns in one piece");
+        tune_line(&w->page, "let mut %s: %s = DmTensor::new();", w->p->joined > 1 ? "results" : "products",
+                  w->p->joined > 1 ? joined_type(w) : result_type(w, true));
     }
     begin_loop(w, inner);
     inner == TUNE_COLUMN ? write_weights(w) : write_rows(w);
     write_extras(w, true, !w->p->columns_outside);
     write_result(w, TUNE_MULTIPLY, multiplied_why(w));
+    if (w->p->joined > 1)
+        write_join(w);
     if (w->p->results_stay)
         end_loop(w, inner);
     if (w->p->regroup > 1)

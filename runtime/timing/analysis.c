@@ -5,6 +5,7 @@
 #include "support/integer.h"
 
 #include "codegen/copy_command.h"
+#include "runtime/timing/hbm_address.h"
 
 /* ---- who waits for whom ---- */
 
@@ -246,6 +247,12 @@ static int64_t chips_of(const binary_kernel *k)
     return chips;
 }
 
+static bool reaches_far_bank(const binary_kernel *k, const port *p)
+{
+    int64_t elements = layout_size(p->mapping[COMPONENT_ELEMENT], k->axes);
+    return plus(p->address, times(elements, dtype_row_of(p->dtype)->bits) / 8) >> HBM_FAR_BIT != 0;
+}
+
 /* Is the tensor read, or written, by a statement that computes? What is only moved may travel with something else in one copy. */
 static bool meets_computation(const einsum *e, uint32_t tensor, bool written)
 {
@@ -287,6 +294,7 @@ static void count_einsum(const schedule *s, arena *a, analysis *out)
             continue;
         int64_t bits = times(elements[i], dtype_row_of(e->tensors[i].dtype)->bits);
         out->port_bytes = plus(out->port_bytes, ceil_div(bits, 8));
+        work.far_bank = work.far_bank || reaches_far_bank(s->kernel, &s->kernel->ports[number]);
         work.loads += elements[i] > 0 && meets_computation(e, i, false);
         work.stores += elements[i] > 0 && meets_computation(e, i, true);
     }

@@ -2,6 +2,7 @@
  *
  * The one idea: a bound that nothing in the model forbids to reach. Copies run one after the other; each moves one tensor at most, starts
  * once, and all engines and channels together carry it. Nothing is multiplied before something is there, and nothing leaves before that.
+ * A copy finds all banks closed: what is more than a row of each costs a switch for each row, or another copy.
  * Reports and visac tune have it from here; rules and sources: docs/timing.md. */
 #ifndef VISA_RUNTIME_TIMING_ATTAINABLE_H
 #define VISA_RUNTIME_TIMING_ATTAINABLE_H
@@ -12,6 +13,7 @@
 typedef struct attainable {
     int64_t starts, start_cycles;     /* of copies */
     int64_t bytes, bytes_per_kcycle;  /* of all tensors; what carries them, per 1000 cycles */
+    int64_t row_cycles;               /* rows of HBM that those copies open in banks where another one is open */
     int64_t copies, products, cycles; /* the larger of the first two */
 } attainable;
 
@@ -20,6 +22,7 @@ typedef struct attainable_work {
     int64_t chips;
     int64_t loads, stores; /* tensors in HBM that are read for a computation, and those that are written by one */
     int64_t bytes;         /* of the tensors in HBM */
+    bool far_bank;         /* addresses in HBM differ in bit 34: twice as many banks */
     int64_t mac_cycles;    /* with every lane of all chips at work */
 } attainable_work;
 

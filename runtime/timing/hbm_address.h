@@ -6,7 +6,7 @@
 
 #include <stdint.h>
 
-enum { HBM_CHANNEL_BITS = 4, HBM_BLOCK_BITS = 8, HBM_ROW_BIT = 21, HBM_BANKS = 64 };
+enum { HBM_CHANNEL_BITS = 4, HBM_BLOCK_BITS = 8, HBM_ROW_BIT = 21, HBM_FAR_BIT = 34, HBM_BANKS = 64 };
 
 /* HBM geometry: bits 9..12 of the address, with those of four higher groups; bit 8 is the stack. */
 static inline unsigned hbm_channel_of(int64_t address)
@@ -20,7 +20,7 @@ static inline unsigned hbm_channel_of(int64_t address)
 /* Bank group (bits 13, 19), bank (17, 18), slice (20, 34). */
 static inline unsigned hbm_bank_of(int64_t a)
 {
-    return (unsigned)((a >> 13 & 1) | (a >> 19 & 1) << 1 | (a >> 17 & 3) << 2 | (a >> 20 & 1) << 4 | (a >> 34 & 1) << 5);
+    return (unsigned)((a >> 13 & 1) | (a >> 19 & 1) << 1 | (a >> 17 & 3) << 2 | (a >> 20 & 1) << 4 | (a >> HBM_FAR_BIT & 1) << 5);
 }
 
 #endif

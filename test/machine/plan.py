@@ -130,7 +130,6 @@ REFUSED = [
     ({"buffers": {**PARTS, "c": {"type": "i32", "shape": [1], "of": "a", "first": -1}}}, "E-PLAN-FIT", "from element -1 on", True),
     ({"buffers": {**PARTS, "c": {"type": "f32", "shape": [1], "of": "a"}}}, "E-PLAN-FIT", "1 elements of f32", False),
     ({"buffers": {"a": {"type": "i4", "shape": [4]}, "c": {"type": "i4", "shape": [2], "of": "a", "first": 1}}}, "E-PLAN-FIT", "no part of", False),
-    ({"buffers": {**PARTS, "c": {"type": "i32", "shape": [1], "of": "a", "file": "at.bin"}}}, "E-PLAN", "no file of its own", True),
     ({"steps": [{"for": "i", "from": 3, "to": 2, "steps": binding("last")}]}, "E-PLAN", "up to another", False),
     ({"steps": nested([f"i{k}" for k in range(9)])}, "E-PLAN", "8 repetitions are around it", False),
     ({"steps": nested(["i", "i"])}, "E-PLAN", "its index is taken", False),

@@ -96,13 +96,13 @@ def apart(found, wanted):
 
 
 def main():
-    tokens, count, context = [7, 300, 41, 500], 5, 32
+    tokens, count, context = [7, 300, 41, 500, 9, 210, 77], 3, 32  # a block of 4 tokens, two alone, the last one with its logits
     with tempfile.TemporaryDirectory() as scratch:
         model, kept = pathlib.Path(scratch) / "model", pathlib.Path(scratch) / "run"
         environment = dict(visa_tools.environment(), VISA_BIN=visa_tools.bin_dir())
         command = [sys.executable, str(DRIVER), str(model)]
         subprocess.run(command + ["--make=small"], check=True, env=environment)
-        done = subprocess.run(command + ["--tokens=" + ",".join(map(str, tokens)), f"--count={count}", f"--keep={kept}", "--check"], check=True, env=environment,
+        done = subprocess.run(command + ["--tokens=" + ",".join(map(str, tokens)), f"--count={count}", f"--keep={kept}", "--batch=4", "--check"], check=True, env=environment,
                               stdout=subprocess.PIPE, stderr=subprocess.PIPE)
         found = [int(t) for t in done.stdout.decode().split("\n")[0].split()[1:]]
         m, wanted, chain = Model(model), [], tokens + found

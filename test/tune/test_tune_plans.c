@@ -29,6 +29,7 @@ static const asked QUESTIONS[] = {
     {BATCH, "bf16", "bf16", {3, 96, 8, 24}, false, true},      {VECTOR, "bf16", "f32", {0, 256, 0, 128}, false, true},
     {VECTOR, "i8", "i8", {0, 300, 0, 64}, false, true},        {VECTOR_TURNED, "i8", "i32", {0, 128, 0, 256}, false, true},
     {MIXED, "i8", "i32", {0, 96, 40, 56}, false, false},       {MIXED, "bf16", "bf16", {0, 64, 128, 16}, false, true},
+    {VECTOR, "bf16", "f32", {0, 4096, 0, 4096}, false, true},
 };
 enum { QUESTION_COUNT = sizeof QUESTIONS / sizeof *QUESTIONS, MOST_PERCENT = 140 };
 
