@@ -230,7 +230,7 @@ def a_day_at_work():
                                                             "position": dict(zip(("line", "character"), place(text, "&weights", 1)))})["changes"][URI])
         check(renamed.count("filter") == 2 and "&filter" in renamed and "let filter:" in renamed, renamed)
         check(s.change({"text": renamed}) == [] and s.change({"text": text}) == [], "what was renamed does not compile")
-        for name in ("K", "1x", "9", "a b", "b-", "é", "", "_"):
+        for name in ("K", "1x", "9", "q b", "q-", "é", "", "_"):
             check(rename("N, K / 16", name) is None, "renamed to", name)
         # Words are taken whole: a part of one is free, and so is one that only begins as another; the last word of a text counts.
         for name in ("weight", "Weights", "A0", "zZ", "_x", "__"):
@@ -238,6 +238,10 @@ def a_day_at_work():
         check(s.change({"text": text + "// tail0"}) == [] and rename("N, K / 16", "tail0") is None and rename("N, K / 16", "tail") is not None, "the last word")
         check(s.change({"text": text.replace("axes![", "/* zZ0+q */ axes![", 1)}) == [], "a comment in front")
         check(rename("let weights", "q") is None and rename("let weights", "zZ0") is None, "words of a comment, side by side")
+        s.change({"text": "axes![N = 8]; // w1  w2\n"})
+        for name, free in (("_", False), ("w1", False), ("w2", False), ("w", True), ("w3", True)):
+            edit = s.ask("textDocument/rename", {"textDocument": {"uri": URI}, "newName": name, "position": {"line": 0, "character": 6}})
+            check((edit is not None) == free, "renamed to", name, edit)
         check(s.change({"text": text}) == [], "the text again")
         check(s.at("references", 0, 3) == [] and s.at("prepareRename", 0, 3) is None, "a comment has references")
         folds = s.ask("textDocument/foldingRange", {"textDocument": {"uri": URI}})

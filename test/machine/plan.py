@@ -238,6 +238,23 @@ class Tests:
         made["steps"][0]["steps"][0]["ports"].pop("sum")
         self.expect(b"port `sum` of kernel `add_to` is bound to no buffer" in self.plan(made).stderr, "both ports of a name are bound together")
 
+    def moved(self):
+        """HBM of a kernel that is no port's is moved behind all buffers, also where one lies at its address, 1 MiB; a copy that runs over the end of
+        its port, and ports in one place, cannot be moved."""
+        buffers = {**plan()["buffers"], "front": {"type": "i32", "shape": [(1 << 18) - 2048]}, "there": {"type": "i32", "shape": [8, 64, 16], "file": "there.bin"}}
+        buffers = {name: buffers[name] for name in ("best", "at", "front", "there", "rows")}
+        self.write("there.bin", bytes(range(256)) * (8 * WORDS * 4 // 256))
+        run = {"run": "step", "ports": {"x": {"buffer": "rows", "at": [0]}, "y": {"buffer": "rows", "at": [1]}, "out": {"buffer": "rows", "at": [2]}}}
+        made = plan(buffers=buffers, steps=[run], outputs={"there": "kept.bin"})
+        done = self.plan(made, "--check")
+        self.expect(done.returncode == 0 and self.bytes("kept.bin") == self.bytes("there.bin"), f"memory of the kernel's own: {done.stderr}")
+        for change, words in (("dma/dma.source_base=64", "in another port or outside of all"), ("@.visa.ports.step+0x78=0000000000000000", "`x` and `y` overlap in HBM")):
+            script = os.path.join(visa_tools.SOURCE, "test", "binary", "change_binary.py")
+            subprocess.run([sys.executable, script, self.path("k.bin"), self.path("changed.bin"), change], env=visa_tools.environment(), check=True)
+            made["kernels"] = {"step": {"file": "changed.bin", "kernel": "step"}}
+            done = self.plan(made)
+            self.expect(done.returncode == 1 and b"error[E-PLAN-FIT]" in done.stderr and words in done.stderr.decode(), f"{change}: {done.stderr}")
+
     def names(self):
         """What a plan and its file are called does not move a cursor, and empties no report."""
         made = json.dumps(plan()).replace('"step"', '"st\\u001b[2Jep"').replace('"kernel": "st\\u001b[2Jep"', '"kernel": "step"')
@@ -348,6 +365,7 @@ def main():
         t.reports()
         t.places()
         t.gathers()
+        t.moved()
         t.names()
         t.damaged()
         t.refusals()
