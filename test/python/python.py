@@ -129,19 +129,10 @@ def tune():
     expect(np.array_equal(k(a, b), a.astype(np.int32) @ b.T.astype(np.int32)) and "axes![" in k.source, "a tuned product")
 
 
-def page():
-    """The program of docs/python.md, as it stands there."""
-    with open(os.path.join(SOURCE, "docs/python.md"), encoding="utf-8") as f:
-        blocks = re.findall(r"^```python\n(.*?)^```$", f.read(), re.M | re.S)
-    expect(len(blocks) == 1, "docs/python.md has one program")
-    for block in blocks:
-        exec(compile(block, "docs/python.md", "exec"), {"print": lambda *_: None})
-
-
 def main():
     with tempfile.TemporaryDirectory() as folder:
         structures(folder)
-    for part in (matmul, errors, four_bits, tune, page):
+    for part in (matmul, errors, four_bits, tune):
         part()
     for failure in failures:
         print(failure)
