@@ -286,27 +286,6 @@ static bool is_given_at(const symbol *y, src_range given)
     return y && y->range.file == given.file && y->range.begin == given.begin;
 }
 
-/* By token: what analysis found that it names. One pass over all of it, so that a name with many places costs no more than one with few. */
-static symbol **named_by_tokens(visa_compilation *c, const token_list *tokens)
-{
-    symbol **named = ARENA_ARRAY(c->arena, symbol *, tokens->count + 1);
-    for (size_t i = 0; i < c->index->name_count; i++) {
-        const index_name *n = &c->index->names[i];
-        uint32_t low = 0, high = (uint32_t)tokens->count;
-        while (n->range.file == 0 && low < high) {
-            uint32_t middle = low + (high - low) / 2;
-            if (tokens->items[middle].begin < n->range.begin)
-                low = middle + 1;
-            else
-                high = middle;
-        }
-        if (n->range.file == 0 && low < tokens->count && tokens->items[low].begin == n->range.begin && !named[low])
-            named[low] = n->symbol;
-        budget_spend(c->arena, 1);
-    }
-    return named;
-}
-
 size_t visa_references(visa_compilation *c, uint32_t offset, const visa_place **places)
 {
     enum { SYMBOLS_OF_STEP = 16 };
@@ -321,7 +300,7 @@ size_t visa_references(visa_compilation *c, uint32_t offset, const visa_place **
         return 0;
     const char *text = source_text(c->sources, 0);
     uint32_t from = tokens.items[at].begin, bytes = tokens.items[at].end - from;
-    symbol **named = named_by_tokens(c, &tokens);
+    symbol **named = editor_named_by_tokens(c, &tokens);
     visa_place *found = NULL;
     size_t count = 0, capacity = 0;
     for (uint32_t i = 0; i < tokens.count; i++) {
