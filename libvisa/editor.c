@@ -246,8 +246,7 @@ static void match_name(void *user, symbol *y)
         n->visible = y->target ? y->target : y;
 }
 
-/* What the name at the offset stands for: as analysis found it, else as the scope around it has it. */
-static symbol *symbol_at(visa_compilation *c, const token_list *tokens, uint32_t i, uint32_t offset, src_range *range)
+symbol *editor_symbol_at(visa_compilation *c, const token_list *tokens, uint32_t i, uint32_t offset, src_range *range)
 {
     if (i == TOKEN_NONE || tokens->items[i].kind != T_IDENT || (i > 0 && tokens->items[i - 1].kind == '.'))
         return NULL;
@@ -274,7 +273,7 @@ bool visa_definition(visa_compilation *c, uint32_t offset, visa_place *out)
         return false;
     token_list tokens = editor_tokens(c);
     src_range range;
-    symbol *y = symbol_at(c, &tokens, editor_token_at(&tokens, offset), offset, &range);
+    symbol *y = editor_symbol_at(c, &tokens, editor_token_at(&tokens, offset), offset, &range);
     if (y)
         *out = editor_place(y->range);
     return y != NULL;
@@ -295,7 +294,7 @@ size_t visa_references(visa_compilation *c, uint32_t offset, const visa_place **
     token_list tokens = editor_tokens(c);
     uint32_t at = editor_token_at(&tokens, offset);
     src_range range;
-    const symbol *y = symbol_at(c, &tokens, at, offset, &range);
+    const symbol *y = editor_symbol_at(c, &tokens, at, offset, &range);
     if (!y || y->range.file != 0)
         return 0;
     const char *text = source_text(c->sources, 0);
@@ -310,7 +309,7 @@ size_t visa_references(visa_compilation *c, uint32_t offset, const visa_place **
         const symbol *here = named[i];
         if (!here && t->begin != y->range.begin) { /* of what was not analysed */
             budget_spend(c->arena, 1 + (c->index->name_count + c->index->scope_count) / SYMBOLS_OF_STEP);
-            here = symbol_at(c, &tokens, i, t->begin, &range);
+            here = editor_symbol_at(c, &tokens, i, t->begin, &range);
         }
         if (t->begin == y->range.begin || is_given_at(here, y->range))
             ARENA_PUSH(c->arena, found, count, capacity, ((visa_place){0, t->begin, t->end}));
@@ -483,7 +482,7 @@ bool visa_hover(visa_compilation *c, uint32_t offset, visa_place *place, const c
     token_list tokens = editor_tokens(c);
     uint32_t i = editor_token_at(&tokens, offset);
     src_range name;
-    symbol *y = symbol_at(c, &tokens, i, offset, &name);
+    symbol *y = editor_symbol_at(c, &tokens, i, offset, &name);
     if (i != TOKEN_NONE)
         h.range = (src_range){0, tokens.items[i].begin, tokens.items[i].end};
     if (y) {
