@@ -240,7 +240,8 @@ static bool addresses_overlap(pass_context *p, kernel *k)
         if (o->bad || op_uses_bad(o))
             continue;
         follow_memory(o);
-        if (!(is_memory(o, TENSOR_HBM) || is_memory(o, TENSOR_DM) || is_memory(o, TENSOR_VRF)) || bytes_of(o) < 0)
+        if (!(is_memory(o, TENSOR_HBM) || is_memory(o, TENSOR_DM) || is_memory(o, TENSOR_VRF) || is_memory(o, TENSOR_SPM)) ||
+            bytes_of(o) < 0)
             continue;
         live_prune(&live, o->index);
         if (o->index > 0 && o->kind != IR_RESHAPE && !o->unplaced)
@@ -253,7 +254,8 @@ static bool addresses_overlap(pass_context *p, kernel *k)
 
 static void allocate_one(pass_context *p, kernel *k, op *o, live_list *live)
 {
-    bool memory = is_memory(o, TENSOR_HBM) || is_memory(o, TENSOR_DM) || is_memory(o, TENSOR_VRF), trf = is_memory(o, TENSOR_TRF);
+    bool memory = is_memory(o, TENSOR_HBM) || is_memory(o, TENSOR_DM) || is_memory(o, TENSOR_VRF) || is_memory(o, TENSOR_SPM),
+         trf = is_memory(o, TENSOR_TRF);
     if (op_uses_bad(o))
         o->bad = true;
     if (o->kind == IR_RESHAPE) {
@@ -321,7 +323,7 @@ static void place_ports(pass_context *p, kernel *k)
     for (size_t i = 0; i < k->op_count; i++) {
         op *o = k->ops[i];
         if ((o->kind == IR_PORT_IN || o->parameter) && o->out.address < 0 && bytes_of(o) >= 0 &&
-            (is_memory(o, TENSOR_HBM) || is_memory(o, TENSOR_DM) || is_memory(o, TENSOR_VRF)))
+            (is_memory(o, TENSOR_HBM) || is_memory(o, TENSOR_DM) || is_memory(o, TENSOR_VRF) || is_memory(o, TENSOR_SPM)))
             place_port(p, k, o);
     }
 }

@@ -643,7 +643,7 @@ def note(data):
     need(len(data) >= 32 and len(data) % 8 == 0, "the note")
     name_size, description, kind = struct.unpack_from("<III", data)
     need(name_size == 5 and kind == 1 and data[12:20] == b"visa\0\0\0\0" and 20 + description == len(data), "the note")
-    need(struct.unpack_from("<I", data, 20)[0] == 9, "the format version")
+    need(struct.unpack_from("<I", data, 20)[0] == 10, "the format version")
     target, _, rest = data[24:].partition(b"\0")
     need(target == b"rngd" and not any(rest), "the target")
     return "rngd"
