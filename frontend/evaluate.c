@@ -510,13 +510,13 @@ value evaluate_counted(analysis *s, scope *names, const ast *n, const declared *
 }
 
 /* One block of an `if` that is decided when the kernel runs: what it writes is memory that is there. */
-STACK_APART static value evaluate_guarded(analysis *s, scope *names, const ast *block, const run_guard *guards)
+STACK_APART static value evaluate_guarded(analysis *s, scope *names, const ast *block, const run_guard *guards, const declared *expected)
 {
     const run_guard *outer = s->kernel->runs_if;
     if (ast_is(block, AST_NONE))
         return (value){.kind = VALUE_UNIT};
     s->kernel->runs_if = run_guard_join(s->context.arena, guards, outer);
-    value v = evaluate(s, names, block, NULL);
+    value v = evaluate(s, names, block, expected);
     s->kernel->runs_if = outer;
     if (v.kind == VALUE_UNIT || v.kind == VALUE_ERROR)
         return v;
@@ -524,16 +524,16 @@ STACK_APART static value evaluate_guarded(analysis *s, scope *names, const ast *
                   "an `if` that is decided when the kernel runs gives %s", value_kind_name(&v));
 }
 
-STACK_APART static value evaluate_running_if(analysis *s, scope *names, const ast *n, const run_guard *guards)
+STACK_APART static value evaluate_running_if(analysis *s, scope *names, const ast *n, const run_guard *guards, const declared *expected)
 {
-    value v = evaluate_guarded(s, names, ast_kid(n, 1), guards);
+    value v = evaluate_guarded(s, names, ast_kid(n, 1), guards, expected);
     if (v.kind == VALUE_ERROR || ast_is(ast_kid(n, 2), AST_NONE))
         return v;
     const run_guard *opposite = run_guard_opposite(s->context.arena, guards);
     if (!opposite)
         return refuse(s, E_UNSUPPORTED, ast_kid(n, 2)->range, "write an `if` inside of an `if`, each with its `else`",
                       "`else` of several conditions that are known when the kernel runs is not supported");
-    return evaluate_guarded(s, names, ast_kid(n, 2), opposite);
+    return evaluate_guarded(s, names, ast_kid(n, 2), opposite, expected);
 }
 
 STACK_APART static value evaluate_if(analysis *s, scope *names, const ast *n, const declared *expected)
@@ -543,7 +543,7 @@ STACK_APART static value evaluate_if(analysis *s, scope *names, const ast *n, co
         return condition;
     const run_guard *guards;
     if (run_condition_of(s->context.arena, &condition, &guards))
-        return evaluate_running_if(s, names, n, guards);
+        return evaluate_running_if(s, names, n, guards, expected);
     if (condition.kind != VALUE_BOOL)
         return refuse(s, E_CONST, ast_kid(n, 0)->range, "compare constants: `i == 0`, `i % 2 == 1`",
                       "the condition of `if` is %s, not a constant condition", value_kind_name(&condition));

@@ -1,5 +1,7 @@
 #include "runtime/plan/relocate.h"
 
+#include <string.h>
+
 #include "codegen/copy_command.h"
 #include "runtime/tensor/port_data.h"
 
@@ -202,7 +204,7 @@ static bool ports_are_apart(const relocation *r)
     const binary_kernel *k = r->kernel;
     for (uint32_t i = 0; i < k->port_count; i++)
         for (uint32_t j = 0; j < i; j++)
-            if (k->ports[i].space == PORT_HBM && k->ports[j].space == PORT_HBM &&
+            if (k->ports[i].space == PORT_HBM && k->ports[j].space == PORT_HBM && strcmp(k->ports[i].name, k->ports[j].name) != 0 &&
                 k->ports[i].address < k->ports[j].address + port_physical_bytes(&k->ports[j], k->axes) &&
                 k->ports[j].address < k->ports[i].address + port_physical_bytes(&k->ports[i], k->axes)) {
                 diag_add(r->diags, E_PLAN_FIT, SRC_NOWHERE, "kernel `%s`: the ports `%s` and `%s` overlap in HBM", k->name,

@@ -240,7 +240,9 @@ static bool bind_ports(plan_run *r, const plan_step *step, const char *where, in
         span s;
         if (!span_of(r, &step->bindings[b].place, where, a, diags, &s) || (r->dry && !port_fits(r, step->kernel, i, &s, where, diags)))
             return false;
-        addresses[i] = s.buffer->resident ? r->residents[s.buffer - r->plan->buffers].address : s.address;
+        for (uint32_t j = i; j < k->port_count; j++) /* what comes in and goes out is two ports of one name */
+            if (strcmp(k->ports[j].name, k->ports[i].name) == 0)
+                addresses[j] = s.buffer->resident ? r->residents[s.buffer - r->plan->buffers].address : s.address;
     }
     for (uint32_t i = 0; i < k->port_count; i++)
         if (addresses[i] < 0) {

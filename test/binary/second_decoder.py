@@ -767,7 +767,7 @@ def decode(data, isa):
     content = {name: section.bytes for name, section in by_name.items()}
     room = [1 << 20]  # of commands that loops may make
     programs = [program(section.bytes, section.name[len(".visa.step."):], isa) for section in found[1:] if section.name.startswith(".visa.step.")]
-    return {"format": 9, "target": note(content[".note.visa"]), "kernels": [kernel(k, content, isa, room) for k in kernels],
+    return {"format": 10, "target": note(content[".note.visa"]), "kernels": [kernel(k, content, isa, room) for k in kernels],
             "programs": programs, "symbols": symbols(found)}
 
 
