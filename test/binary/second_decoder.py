@@ -727,7 +727,8 @@ def in_limits(command, isa, around):
     for field, entry, value in values:
         steps = [(count - 1) * loop[command["offset"], field.name, entry] for count, loop in around if (command["offset"], field.name, entry) in loop]
         for end in (sum(s for s in steps if s > 0), sum(s for s in steps if s < 0)):
-            need(not end or field.limits[0] <= value + end <= field.limits[1], f"{field.name} in a loop")
+            low, high = field.limits or (-(1 << 63), (1 << 63) - 1)
+            need(not end or low <= value + end <= high, f"{field.name} in a loop")
 
 
 def source_lines(data):
