@@ -651,7 +651,7 @@ static void tear_down(step_engine *e)
 {
     for (uint32_t i = 0; e->actors && i < e->run->program->node_count; i++) {
         free(e->actors[i].deeds);
-        for (int k = 0; k < STEP_KERNEL_TILES; k++)
+        for (int k = 0; k < STEP_MAP_INPUTS; k++)
             step_value_drop(e->run->pool, e->actors[i].kept[k]);
     }
     for (uint32_t i = 0; e->queues && i < e->queue_count; i++)

@@ -64,7 +64,7 @@ struct step_actor {
     bool calling;                           /* waits for the machine on which kernels run */
     int64_t calls;                          /* of a kernel, so far */
     int64_t result_at;                      /* cycle in which the latest of them ends: before it nothing that was sent is seen */
-    step_value *kept[STEP_KERNEL_TILES];    /* what its kernel's inputs were that are the same for all calls */
+    step_value *kept[STEP_MAP_INPUTS];      /* what its kernel's inputs were that are the same for all calls */
     void *state;
     step_seen *seen; /* by output */
     step_totals totals;
