@@ -150,6 +150,7 @@ typedef struct step_run {
     step_store *stores;                           /* by tensor */
     step_feed *feeds;                             /* by node; used by sources and sinks */
     const struct step_kernel_run *const *kernels; /* by node; used by those that run a kernel */
+    const bool *in_place;                         /* by node, filled by the run: loads that move nothing (below) */
     step_pool *pool;
     arena *arena;            /* its guard is where exhausted memory leaves */
     bool keep_sizes;         /* of every stream */
@@ -169,6 +170,9 @@ typedef struct step_run {
 
 /* Runs the graph to its end. False with diagnostics on a fault of an operator or a deadlock. */
 bool step_engine_run(step_run *r, diag_list *diags);
+
+/* Loads whose tiles only kernels take, as they are stored: their commands move them from where they lie. */
+const bool *step_engine_in_place(const step_program *p, arena *a);
 
 step_run *step_engine_run_of(const step_actor *n);
 
