@@ -41,15 +41,17 @@ static void walk_loops(walk *w, const sequencer_config *s, bool destination)
 static bool walk_dma(walk *w, const op *o)
 {
     const tensor *hbm = o->kind == IR_TO_DM ? &op_input(o)->out : &o->out;
-    bool writes = o->kind == IR_TO_HBM;
+    bool writes = o->kind == IR_TO_HBM || o->kind == IR_TO_SPM;
     *w = (walk){.cells = hbm->part[ELEMENT],
-                .memory = "HBM of a chip",
+                .memory = hbm->kind == TENSOR_SPM ? "SPM of a PE" : "HBM of a chip",
                 .verb = writes ? "writes" : "reads",
                 .unit = "bytes",
                 .bits_per_stride = 8,
                 .element_bits = dtype_row_of(hbm->dtype)->bits};
     walk_loops(w, &o->dma->sequencer, writes);
     w->first = ((writes ? o->dma->destination_base : o->dma->source_base) - hbm->address) * 8;
+    if (hbm->kind == TENSOR_SPM) /* it stands behind the DM of a slice */
+        w->first -= target_by_name("rngd")->spm_base_bytes * 8;
     w->run = o->dma->packet_bytes * 8 / w->element_bits;
     return true;
 }

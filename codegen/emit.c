@@ -326,8 +326,8 @@ static void push_OP_DMA(emission *m, const op *o, context c)
 {
     for (const dma_config *d = o->dma; d; d = d->next) {
         command k = new_command(m, OP_DMA, o, c);
-        command_set(&k, DMA_SOURCE, d->zeros ? 2 : op_input(o)->out.kind == TENSOR_DM);
-        command_set(&k, DMA_DESTINATION, o->out.kind == TENSOR_DM);
+        command_set(&k, DMA_SOURCE, d->zeros ? 2 : op_input(o)->out.kind != TENSOR_HBM);
+        command_set(&k, DMA_DESTINATION, o->out.kind != TENSOR_HBM);
         command_set(&k, DMA_GRANULAR, d->granular);
         command_set(&k, DMA_PACKET_BYTES, d->packet_bytes);
         command_set(&k, DMA_SOURCE_BASE, d->source_base);
@@ -348,7 +348,7 @@ static void push_OP_DMA_INDIRECT(emission *m, const op *o, context c)
     for (const dma_config *d = o->dma; d; d = d->next) {
         command k = new_command(m, OP_DMA_INDIRECT, o, c);
         command_set(&k, INDIRECT_SCATTER, o->kind == IR_SCATTER);
-        command_set(&k, INDIRECT_LIST, op_index(o)->out.kind == TENSOR_DM);
+        command_set(&k, INDIRECT_LIST, op_index(o)->out.kind != TENSOR_HBM);
         command_set(&k, INDIRECT_PACKET_BYTES, d->packet_bytes);
         command_set(&k, INDIRECT_SOURCE_BASE, d->source_base);
         command_set(&k, INDIRECT_DESTINATION_BASE, d->destination_base);
@@ -478,6 +478,31 @@ static void push_stage(emission *m, const op *o, context c)
 
 /* ---- chains and copies ---- */
 
+/* Guards of the work that ends with `last`, the outermost first; each is for all commands up to the end of the work. */
+static void push_guards(emission *m, const op *last, context c)
+{
+    const run_guard *guards[64];
+    size_t count = 0;
+    for (const run_guard *g = last->runs_if; g && count < 64; g = g->outer)
+        guards[count++] = g;
+    while (count-- > 0) {
+        command k = new_command(m, OP_GUARD, last, c);
+        command_set(&k, GUARD_BITS, guards[count]->bits);
+        command_set(&k, GUARD_BASE, guards[count]->port->out.address);
+        command_set(&k, GUARD_FIRST, (int64_t)guards[count]->first);
+        command_set(&k, GUARD_SPAN, (int64_t)guards[count]->span);
+        push(m, k);
+    }
+}
+
+/* From the first of the commands on, where there are all of them. */
+static void finish_guards(emission *m, size_t first, context c)
+{
+    stream *s = &m->streams[c];
+    for (size_t i = first; i < s->count && s->items[i].op == OP_GUARD; i++)
+        command_set(&s->items[i], GUARD_COMMANDS, (int64_t)(s->count - i - 1));
+}
+
 static void push_work(emission *m, const op *last)
 {
     const op *stages[64];
@@ -489,9 +514,12 @@ static void push_work(emission *m, const op *last)
         push_units(m, w.first, &w.first->out, w.context);
     for (const op *o = last; o != w.first && count < 63; o = op_input(o))
         stages[count++] = o;
+    size_t first = m->streams[w.context].count;
+    push_guards(m, last, w.context);
     push_stage(m, w.first, w.context);
     while (count-- > 0)
         push_stage(m, stages[count], w.context);
+    finish_guards(m, first, w.context);
     finish_work(m, &w);
 }
 

@@ -4,7 +4,7 @@
 static void meet(index_values *have, int64_t unit, int64_t count)
 {
     if (have->count == 0 || count < have->count)
-        *have = (index_values){unit, count};
+        *have = (index_values){.unit = unit, .count = count, .counts = have->counts};
 }
 
 static void mark_lists(const einsum_statement *s, index_values *values)
@@ -14,8 +14,11 @@ static void mark_lists(const einsum_statement *s, index_values *values)
         if (x->positions > 0)
             meet(&values[s->sources[i + 1]], x->step, x->positions);
     }
-    if (s->counted) /* none up to all of a span */
-        meet(&values[einsum_operand(s, einsum_count_side(s))], 1, s->count_span + 1);
+    if (s->counted) { /* none up to all of a span */
+        index_values *count = &values[einsum_operand(s, einsum_count_side(s))];
+        count->counts = true;
+        meet(count, 1, s->count_span + 1);
+    }
 }
 
 /* The constant that the only source is multiplied by; 0: the statement is something else. */
@@ -31,6 +34,27 @@ static int64_t factor_of(const einsum_statement *s)
     return 0;
 }
 
+enum { MOST_COMPARED = 1 << 20 };
+
+/* A number that is 0 or 1 is what a condition says: its numbers are near those that it compares them with. */
+static void mark_condition(const einsum *e, const einsum_statement *s, index_values *values)
+{
+    int64_t most = 1;
+    for (uint32_t i = 0; i < s->step_count; i++) {
+        int64_t with = (int32_t)s->steps[i].argument;
+        with = with < 0 ? -with : with;
+        if (s->steps[i].op == SCALAR_CONSTANT_I32 && with > most && with <= MOST_COMPARED)
+            most = with;
+    }
+    for (uint32_t i = 0; i < s->source_count; i++) {
+        index_values *x = &values[s->sources[i]];
+        bool bits = e->tensors[s->sources[i]].dtype == DTYPE_U8;
+        int64_t count = bits ? 2 : most + 2;
+        if (x->count == 0 || (x->counts && count > x->count))
+            *x = (index_values){.unit = 1, .count = count, .counts = true, .wide = e->tensors[s->sources[i]].rank > 0};
+    }
+}
+
 bool index_values_of_port(const binary_kernel *k, uint32_t number, arena *scratch, index_values *out)
 {
     const einsum *e = &k->einsum;
@@ -39,9 +63,13 @@ bool index_values_of_port(const binary_kernel *k, uint32_t number, arena *scratc
         mark_lists(&e->statements[i], values);
     for (uint32_t i = e->statement_count; i-- > 0;) { /* what is made of the port comes after it */
         const einsum_statement *s = &e->statements[i];
+        if (s->op == MATH_MAP && s->digit_count == 0 && values[s->dst].count == 2)
+            mark_condition(e, s, values);
         int64_t factor = values[s->dst].count ? factor_of(s) : 0;
         if (factor > 0 && values[s->dst].unit % factor == 0)
-            meet(&values[s->sources[0]], values[s->dst].unit / factor, values[s->dst].count);
+            meet(&values[s->sources[0]], values[s->dst].unit / factor, values[s->dst].count); /* of a count a count */
+        if (factor > 0 && values[s->dst].counts)
+            values[s->sources[0]].counts = true;
     }
     for (uint32_t t = 0; t < e->tensor_count; t++)
         if (e->tensors[t].port == (int32_t)number && values[t].count > 0) {

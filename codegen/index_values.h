@@ -10,7 +10,25 @@
 /* 0, unit, 2 * unit, .. : `count` of them. */
 typedef struct index_values {
     int64_t unit, count;
+    bool counts; /* it says how many, or decides whether: none, one and all are more to be looked at than the others */
+    bool wide;   /* the second element is the high half of the number */
 } index_values;
+
+/* One of them, for the element: of what counts each fourth time none, one, all, and any. */
+static inline int64_t index_values_draw(const index_values *x, int64_t element, uint64_t random)
+{
+    int64_t any = (int64_t)(random / 4 % (uint64_t)x->count) * x->unit;
+    if (!x->counts)
+        return (int64_t)(random % (uint64_t)x->count) * x->unit;
+    if (x->wide && element == 1)
+        return random % 8 == 7 ? -1 : 0;
+    switch (random % 4) {
+    case 0: return 0;
+    case 1: return x->count > 1 ? x->unit : 0;
+    case 2: return (x->count - 1) * x->unit;
+    default: return any;
+    }
+}
 
 /* False: the port is no list, nor is one made of it by copies and products with a constant. The arena is scratch. */
 bool index_values_of_port(const binary_kernel *k, uint32_t number, arena *scratch, index_values *out);

@@ -8,7 +8,7 @@
 #include "support/json_text.h"
 #include "support/strbuf.h"
 
-static const tensor_kind kinds[] = {TENSOR_HBM, TENSOR_DM, TENSOR_TRF, TENSOR_VRF};
+static const tensor_kind kinds[] = {TENSOR_HBM, TENSOR_DM, TENSOR_TRF, TENSOR_VRF, TENSOR_SPM};
 enum { KINDS = sizeof kinds / sizeof *kinds };
 
 static uint32_t line_of(const emit_context *e, const op *o)
@@ -71,7 +71,7 @@ static json_t *memory_of(const emit_context *e, const placed_memory *x)
 
 static json_t *kernel_of(const emit_context *e, const kernel *k)
 {
-    static const char *const keys[] = {"hbm", "dm", "trf", "vrf"};
+    static const char *const keys[] = {"hbm", "dm", "trf", "vrf", "spm"};
     const op *const *works;
     json_t *j = json_pack("{s:s, s:I}", "name", k->name, "works", (json_int_t)kernel_works(k, e->arena, &works));
     for (int kind = 0; kind < KINDS; kind++) {

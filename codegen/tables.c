@@ -18,6 +18,7 @@ static const char *space_name(tensor_kind kind)
     case TENSOR_DM: return "dm";
     case TENSOR_TRF: return "trf";
     case TENSOR_VRF: return "vrf";
+    case TENSOR_SPM: return "spm";
     default: return "stream";
     }
 }

@@ -46,6 +46,7 @@ const char *value_kind_name(const value *v)
     case VALUE_OP_WITH_MODE: return "an operation with its mode";
     case VALUE_INDIRECT: return "a plan of rows";
     case VALUE_SCALAR: return "an HbmScalar";
+    case VALUE_CONDITION: return "a condition that is known when the kernel runs";
     case VALUE_RUNNING: return "a number that is known when the kernel runs";
     case VALUE_PLAN: return "a plan of what moves";
     case VALUE_SWITCH_CONFIG: return "a SwitchConfig";
@@ -116,13 +117,8 @@ value constant_binary(scope *s, const ast *n, const char *operator, const value 
         return error_value;
     if (a->kind == VALUE_FLOAT && b->kind == VALUE_FLOAT)
         return float_binary(s, n, operator, a->real, b->real);
-    if (a->kind == VALUE_RUNNING || b->kind == VALUE_RUNNING) {
-        diag *d = diag_add(scope_context_of(s)->diags, E_UNSUPPORTED, n->name_range,
-                           "`%s` of a number that is known when the kernel runs is not supported yet", operator);
-        diag_help(scope_context_of(s)->diags, d,
-                  "such a number is the count of `sparse_prefix`, or the start of a tile of HBM that is read");
-        return error_value;
-    }
+    if (a->kind == VALUE_RUNNING || b->kind == VALUE_RUNNING || a->kind == VALUE_CONDITION || b->kind == VALUE_CONDITION)
+        return run_binary(s, n, operator, a, b);
     bool logical = combine(operator, a->number, b->number, &truth);
     bool of_conditions = logical || strcmp(operator, "==") == 0 || strcmp(operator, "!=") == 0;
     bool both = a->kind == b->kind && ((a->kind == VALUE_INT && !logical) || (a->kind == VALUE_BOOL && of_conditions));
@@ -141,6 +137,8 @@ value constant_unary(scope *s, const ast *n, const value *operand)
     int64_t number = 0;
     if (operand->kind == VALUE_ERROR)
         return error_value;
+    if (n->text[0] == '!' && (operand->kind == VALUE_CONDITION || operand->kind == VALUE_RUNNING))
+        return run_not(s, n, operand);
     if (n->text[0] == '!' && operand->kind == VALUE_BOOL)
         return boolean(!operand->number);
     if (n->text[0] == '-' && operand->kind == VALUE_FLOAT)

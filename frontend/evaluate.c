@@ -5,6 +5,7 @@
 #include "frontend/analysis.h"
 #include "frontend/constant.h"
 #include "frontend/index.h"
+#include "frontend/running.h"
 #include "frontend/stage.h"
 #include "frontend/variant.h"
 #include "ir/work.h"
@@ -196,7 +197,9 @@ STACK_APART static value evaluate_name(analysis *s, scope *names, const ast *pat
         return refuse(s, E_NAME, path->range,
                       arena_printf(s->context.arena, "call it: %s(..), with type arguments %s::<..>(..)", name, name),
                       "`%s` is a function and no value", name);
-    value bare;
+    value bare = {.kind = VALUE_INT};
+    if (!y && scope_prelude_number(name, &bare.number))
+        return bare;
     if (!y && variant_bare(name, &bare))
         return bare;
     const char *near = variant_named(s, name);
@@ -255,6 +258,11 @@ STACK_APART static value evaluate_variant(analysis *s, scope *names, const ast *
     symbol *y = scope_find_path(names, VALUE_NAMES, path);
     if (y && y->kind == SYMBOL_CONST)
         return evaluate_const(s, y, path);
+    const integer_type *integers = scope_integer_type_named(type);
+    if (!y && integers && strcmp(name, "MAX") == 0 && (integers->most < INT64_MAX || strcmp(type, "i64") == 0))
+        return (value){.kind = VALUE_INT, .number = integers->most};
+    if (!y && integers && strcmp(name, "MIN") == 0)
+        return (value){.kind = VALUE_INT, .number = integers->least};
     if (strcmp(type, "SwitchConfig") == 0) {
         const topology_row *row = topology_named(name);
         if (!row)
@@ -501,15 +509,41 @@ value evaluate_counted(analysis *s, scope *names, const ast *n, const declared *
     return v;
 }
 
+/* One block of an `if` that is decided when the kernel runs: what it writes is memory that is there. */
+STACK_APART static value evaluate_guarded(analysis *s, scope *names, const ast *block, const run_guard *guards, const declared *expected)
+{
+    const run_guard *outer = s->kernel->runs_if;
+    if (ast_is(block, AST_NONE))
+        return (value){.kind = VALUE_UNIT};
+    s->kernel->runs_if = run_guard_join(s->context.arena, guards, outer);
+    value v = evaluate(s, names, block, expected);
+    s->kernel->runs_if = outer;
+    if (v.kind == VALUE_UNIT || v.kind == VALUE_ERROR)
+        return v;
+    return refuse(s, E_UNSUPPORTED, block->range, "write into a view of a tensor that is there, and end the block with `;`",
+                  "an `if` that is decided when the kernel runs gives %s", value_kind_name(&v));
+}
+
+STACK_APART static value evaluate_running_if(analysis *s, scope *names, const ast *n, const run_guard *guards, const declared *expected)
+{
+    value v = evaluate_guarded(s, names, ast_kid(n, 1), guards, expected);
+    if (v.kind == VALUE_ERROR || ast_is(ast_kid(n, 2), AST_NONE))
+        return v;
+    const run_guard *opposite = run_guard_opposite(s->context.arena, guards);
+    if (!opposite)
+        return refuse(s, E_UNSUPPORTED, ast_kid(n, 2)->range, "write an `if` inside of an `if`, each with its `else`",
+                      "`else` of several conditions that are known when the kernel runs is not supported");
+    return evaluate_guarded(s, names, ast_kid(n, 2), opposite, expected);
+}
+
 STACK_APART static value evaluate_if(analysis *s, scope *names, const ast *n, const declared *expected)
 {
     value condition = evaluate_counted(s, names, ast_kid(n, 0), NULL);
     if (condition.kind == VALUE_ERROR)
         return condition;
-    if (condition.kind == VALUE_RUNNING)
-        return refuse(s, E_UNSUPPORTED, ast_kid(n, 0)->range,
-                      "let the host launch another kernel, or a gather with `sparse_prefix` take no rows",
-                      "an `if` that is decided when the kernel runs is not supported yet");
+    const run_guard *guards;
+    if (run_condition_of(s->context.arena, &condition, &guards))
+        return evaluate_running_if(s, names, n, guards, expected);
     if (condition.kind != VALUE_BOOL)
         return refuse(s, E_CONST, ast_kid(n, 0)->range, "compare constants: `i == 0`, `i % 2 == 1`",
                       "the condition of `if` is %s, not a constant condition", value_kind_name(&condition));
@@ -578,6 +612,9 @@ STACK_APART static value evaluate_assignment(analysis *s, scope *names, const as
         diag_help(s->context.diags, d, "let mut %s", name);
         s->kernel->bad = true;
     }
+    if (y->runs_if != s->kernel->runs_if)
+        return refuse(s, E_UNSUPPORTED, place->range, "let a tensor be there before, and write into a view of it",
+                      "`%s` is assigned in an `if` that is decided when the kernel runs", name);
     if (compound) {
         const char *operator= arena_strndup(s->context.arena, n->text, strlen(n->text) - 1);
         const ast *loop = v.loop ? v.loop : y->value.loop;
@@ -808,6 +845,7 @@ void bind_pattern(analysis *s, scope *names, const ast *pattern, value v, const 
         symbol *y = scope_add(names, SYMBOL_VARIABLE, pattern->text, pattern->name_range);
         y->value = v;
         y->loop = s->loop;
+        y->runs_if = s->kernel ? s->kernel->runs_if : NULL;
         y->mutable = pattern->value;
         y->declared = annotation;
         break;

@@ -90,6 +90,9 @@ static value declare_tensor(analysis *s, const parameter *p, declared *d)
     if (of == TENSOR_ALIGNED || of == TENSOR_CONTRACTION || of == TENSOR_CONTRACT_TIME || of == TENSOR_COMMIT_TRIM)
         return refuse(s, E_UNSUPPORTED, p->type, "let the kernel begin at an earlier stage", "a %s as parameter is not supported yet",
                       tensor_kind_word(of));
+    if (of == TENSOR_SPM)
+        return refuse(s, E_UNSUPPORTED, p->type, "pass an HbmTensor, and copy it: .to_dm(..), .to_spm(..)",
+                      "a list in SPM is made by the kernel that uses it: @SpmTensor is no parameter");
     if ((begun && !memory_of_begun(s, d)) || !require_whole(s, d, arena_printf(s->context.arena, "parameter `%s`", p->name)))
         return error_value;
     op *o = kernel_add(s->kernel, s->context.arena, d->mutable ? IR_ALLOC : IR_PORT_IN, CONTEXT_MAIN, p->range);
@@ -213,6 +216,10 @@ void declare_parameter(analysis *s, scope *names, const ast *param)
 
 static void add_result(analysis *s, const value *v, const mapping_names *const *named, src_range range, const char *name)
 {
+    if (v->op->out.kind == TENSOR_SPM) {
+        refuse(s, E_UNSUPPORTED, range, "copy it to DM: .to_dm::<Slice, Element>(..)", "a kernel returns an @SpmTensor");
+        return;
+    }
     op *o = kernel_add(s->kernel, s->context.arena, IR_PORT_OUT, v->op->context, range);
     op_add_operand(o, s->context.arena, OPERAND_INPUT, v->op);
     o->out = v->op->out;
@@ -291,7 +298,8 @@ static const char *free_name(analysis *s, const char *name)
     return free;
 }
 
-/* Does the memory hold what comes in? Rows of it are written that only a list names, and the others stay; or it is read before any of it is
+/* Does the memory hold what comes in? Rows of it are written that only a list names, or where only a number says whether, and the others
+ * stay; or it is read before any of it is
  * written. */
 static bool comes_in(const kernel *k, const op *memory)
 {
@@ -302,13 +310,13 @@ static bool comes_in(const kernel *k, const op *memory)
             bool writes = operand_access_of(o->operands[j].role) == WRITES;
             if (op_memory(o->operands[j].of) != memory)
                 continue;
-            if (writes && o->kind == IR_SCATTER)
+            if (writes && (o->kind == IR_SCATTER || o->runs_if))
                 return true;
             read = read || (!writes && !written);
             written = written || writes;
         }
     }
-    return read && written;
+    return read && (written || memory->out.kind == TENSOR_DM);
 }
 
 /* Results through `&mut` parameters come first, in the order of the parameters. One that holds what comes in is an input as well, at the

@@ -15,10 +15,12 @@ typedef struct run_type {
     bool is_signed, is_bool;
 } run_type;
 
-/* The number of a port. */
+/* The number of a port, and what is made of it. */
 typedef struct run_number {
     op *port;
-    const run_type *type; /* as it is now, after casts */
+    const run_type *type;          /* as it is now */
+    const struct run_number *from; /* of which it is made: by a cast, or by adding `more`; NULL: it is the port's */
+    int64_t more;
 } run_number;
 
 /* `segment`: HbmScalar<T>. NULL: diagnosed. */
@@ -32,5 +34,16 @@ op *run_number_count(const run_number *n);
 op *run_number_position(const run_number *n);
 /* The number by `as`; NULL: `type` is none of these. */
 const run_number *run_number_cast(arena *a, const run_number *n, const char *type);
+
+/* What an operator makes of such a number or condition and of something else: a sum with a constant, modulo 2^bits; a comparison with one;
+ * `&&` of conditions. */
+value run_binary(scope *s, const ast *n, const char *operator, const value * a, const value *b);
+value run_not(scope *s, const ast *n, const value *operand);
+/* The condition that a value is: of a bool that it is not 0. False: it is none. */
+bool run_condition_of(arena *a, const value *v, const run_guard **out);
+/* The opposite, of one range only. NULL: of several. */
+const run_guard *run_guard_opposite(arena *a, const run_guard *g);
+/* Guards in front of those that hold already. */
+const run_guard *run_guard_join(arena *a, const run_guard *more, const run_guard *outer);
 
 #endif

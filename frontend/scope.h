@@ -35,6 +35,7 @@ typedef enum value_kind {
     VALUE_INDIRECT,      /* of rows by index: rows */
     VALUE_SCALAR,        /* an HbmScalar: run */
     VALUE_RUNNING,       /* a number that is read when the kernel runs: run */
+    VALUE_CONDITION,     /* known when the kernel runs: guards, all of which hold */
     VALUE_SWITCH_CONFIG, /* number: the topology's code; items: its fields in the order of its row, integers */
 } value_kind;
 
@@ -57,6 +58,7 @@ typedef struct value {
     const struct ast *loop;       /* a number that is known only when it runs: the AST_FOR that counts it; NULL: it is a constant */
     const struct row_plan *rows;  /* VALUE_INDIRECT */
     const struct run_number *run; /* VALUE_SCALAR, VALUE_RUNNING */
+    const run_guard *guards;      /* VALUE_CONDITION */
 } value;
 
 typedef enum symbol_kind {
@@ -91,6 +93,7 @@ typedef struct symbol {
     bool measured, is_integer; /* SYMBOL_CONST: scope_integer asked for it; and it has one, `number` */
     int64_t number;
     const ast *loop;          /* SYMBOL_VARIABLE: the innermost loop of the device around it; NULL: none is */
+    const run_guard *runs_if; /* SYMBOL_VARIABLE: of the block in which it was bound */
     bool mutable;             /* `let mut` */
     const declared *declared; /* its annotation, or NULL */
     scope *inner;             /* SYMBOL_MODULE */
@@ -182,6 +185,9 @@ typedef struct integer_type {
     int64_t bytes, least, most;
 } integer_type;
 const integer_type *scope_integer_type(const ast *type);
+const integer_type *scope_integer_type_named(const char *name);
+/* A number that the language has without a declaration: SLICES_PER_PE. */
+bool scope_prelude_number(const char *name, int64_t *out);
 /* False: diagnosed. */
 bool scope_fits(scope *s, const ast *n, const integer_type *type, int64_t number);
 /* `size_of::<T>()`, the bytes of an element type or an integer. */

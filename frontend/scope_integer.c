@@ -82,6 +82,14 @@ void scope_refuse_const_param(scope *s, const ast *path, const symbol *y)
     diag_help(s->context->diags, d, "call the function with one: `name::<{ 4 }>(..)`; in a kernel write a const item instead");
 }
 
+bool scope_prelude_number(const char *name, int64_t *out)
+{
+    if (strcmp(name, "SLICES_PER_PE") != 0)
+        return false;
+    *out = target_by_name("rngd")->slices_per_pe;
+    return true;
+}
+
 static bool integer_path(scope *s, const ast *n, int64_t *out)
 {
     const ast *last = ast_last_segment(n);
@@ -96,6 +104,8 @@ static bool integer_path(scope *s, const ast *n, int64_t *out)
         scope_refuse_const_param(s, n, y);
         return false;
     }
+    if (!y && n->kid_count == 1 && scope_prelude_number(last->text, out))
+        return true;
     if (!y || y->kind != SYMBOL_CONST) {
         if (!y && scope_is_lost(s, last->text))
             return false;
@@ -119,18 +129,23 @@ static bool integer_path(scope *s, const ast *n, int64_t *out)
     return y->is_integer;
 }
 
-const integer_type *scope_integer_type(const ast *type)
+const integer_type *scope_integer_type_named(const char *name)
 {
     static const integer_type types[] = {{"usize", 8, 0, INT64_MAX},       {"u64", 8, 0, INT64_MAX},
                                          {"u32", 4, 0, UINT32_MAX},        {"u16", 2, 0, UINT16_MAX},
                                          {"u8", 1, 0, UINT8_MAX},          {"isize", 8, INT64_MIN, INT64_MAX},
                                          {"i64", 8, INT64_MIN, INT64_MAX}, {"i32", 4, INT32_MIN, INT32_MAX},
                                          {"i16", 2, INT16_MIN, INT16_MAX}, {"i8", 1, INT8_MIN, INT8_MAX}};
-    const ast *last = ast_last_segment(type);
-    for (size_t i = 0; last && i < sizeof types / sizeof *types; i++)
-        if (strcmp(types[i].name, last->text) == 0)
+    for (size_t i = 0; i < sizeof types / sizeof *types; i++)
+        if (strcmp(types[i].name, name) == 0)
             return &types[i];
     return NULL;
+}
+
+const integer_type *scope_integer_type(const ast *type)
+{
+    const ast *last = ast_last_segment(type);
+    return last ? scope_integer_type_named(last->text) : NULL;
 }
 
 bool scope_is_size_of(const ast *call)

@@ -85,6 +85,7 @@ static const struct {
     [ARGUMENT_DM_MUT] = {"&mut x", "a reference to a DmTensor that is written (`&mut x`)", VALUE_TENSOR, TENSOR_DM},
     [ARGUMENT_INDEX] = {"&index", "a reference to an HbmTensor of indices, or a view of one", VALUE_TENSOR, TENSOR_HBM, .views = true},
     [ARGUMENT_INDEX_DM] = {"&index", "a reference to a DmTensor of indices", VALUE_TENSOR, TENSOR_DM},
+    [ARGUMENT_INDEX_SPM] = {"&index", "a reference to an SpmTensor of positions", VALUE_TENSOR, TENSOR_SPM},
     [ARGUMENT_HBM_MUT] = {"&mut out", "an HbmTensor that is written (`&mut out`)", VALUE_TENSOR, TENSOR_HBM},
     [ARGUMENT_FLAG] = {"true", "a condition", VALUE_BOOL},
     [ARGUMENT_POSITIONS] = {"&[0, 1]", "an array of integers of at least 0 (`&[1, 0]`)", VALUE_LIST},

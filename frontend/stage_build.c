@@ -528,6 +528,11 @@ value stage_make_to_dm(const stage_call *call)
     return copy_to(call, (const component[]){CHIP, CLUSTER, SLICE}, 3);
 }
 
+value stage_make_to_spm(const stage_call *call)
+{
+    return copy_to(call, (const component[]){CHIP, CLUSTER, PE}, 3);
+}
+
 value stage_make_to_hbm(const stage_call *call)
 {
     return copy_to(call, (const component[]){CHIP}, 1);

@@ -27,7 +27,7 @@ typedef enum stage_type {
 
 static inline component stage_type_component(stage_type t)
 {
-    return t > TYPE_NONE && t <= TYPE_PACKET ? (component)(t - 1) : MAPPING_COMPONENTS;
+    return t > TYPE_NONE && t <= TYPE_PE ? (component)(t - 1) : MAPPING_COMPONENTS;
 }
 
 typedef enum stage_argument {
@@ -53,6 +53,7 @@ typedef enum stage_argument {
     ARGUMENT_POSITIONS,
     ARGUMENT_INDEX,
     ARGUMENT_INDEX_DM,
+    ARGUMENT_INDEX_SPM,
     ARGUMENT_HBM_MUT,
     ARGUMENT_FLAG,
     ARGUMENT_ZERO_POINT,

@@ -72,11 +72,22 @@ value stage_make_dma_gather_unscaled(const stage_call *call)
     return gather(call, call->receiver.op, stage_argument_of(call, ARGUMENT_INDEX_DM)->op, NULL, &(indirect_config){.by_positions = true});
 }
 
+value stage_make_dma_gather_spm(const stage_call *call)
+{
+    return gather(call, call->receiver.op, stage_argument_of(call, ARGUMENT_INDEX_SPM)->op, NULL, &(indirect_config){.by_positions = true});
+}
+
 /* Elements of `into` that are not written stay as they are: a parameter comes in as well (frontend/ports.c). */
 static value scatter(const stage_call *call, op *from, op *list, op *into, const indirect_config *said)
 {
     if (!stage_may_write(call, into))
         return failed(call);
+    if (call->kernel->runs_if) {
+        diag *d = diag_add(stage_diags(call), E_UNSUPPORTED, call->node->name_range,
+                           "a scatter in an `if` that is decided when the kernel runs is not supported");
+        diag_help(stage_diags(call), d, "let the host launch another kernel, or scatter to a row that nobody reads");
+        return failed(call);
+    }
     op *o = with_list(call, stage_add_step(call, IR_SCATTER, CONTEXT_DMA, from, &into->out), list, NULL, said);
     op_add_operand(o, scope_context_of(call->scope)->arena, OPERAND_INTO, into);
     o->name = into->name;
@@ -130,7 +141,7 @@ value stage_make_scatter(const stage_call *call)
     return failed(call);
 }
 
-value stage_make_by_byte_offsets(const stage_call *call)
+static value take_list(const stage_call *call, op *list, bool by_positions)
 {
     row_plan *p = ARENA_NEW(scope_context_of(call->scope)->arena, row_plan);
     *p = *call->receiver.rows;
@@ -138,10 +149,21 @@ value stage_make_by_byte_offsets(const stage_call *call)
         diag_add(stage_diags(call), E_METHOD, call->node->name_range, "the plan has its list already");
         return failed(call);
     }
-    p->list = stage_argument_of(call, ARGUMENT_INDEX)->op;
+    p->list = list;
+    p->said.by_positions = by_positions;
     value v = call->receiver;
     v.rows = p;
     return read_mapping(call, TYPE_KEY, &p->said.domain) ? v : failed(call);
+}
+
+value stage_make_by_byte_offsets(const stage_call *call)
+{
+    return take_list(call, stage_argument_of(call, ARGUMENT_INDEX)->op, false);
+}
+
+value stage_make_by_positions(const stage_call *call)
+{
+    return take_list(call, stage_argument_of(call, ARGUMENT_INDEX_SPM)->op, true);
 }
 
 value stage_make_sparse_prefix(const stage_call *call)
@@ -213,7 +235,7 @@ static bool may_go(const stage_call *call, bool writes)
     if (p->list)
         return true;
     d = diag_add(stage_diags(call), E_METHOD, call->node->name_range, "the plan has no list of rows");
-    diag_help(stage_diags(call), d, "write .by_byte_offsets::<Domain>(&index) in front of it");
+    diag_help(stage_diags(call), d, "write .by_byte_offsets::<Domain>(&index) or .by_positions::<Domain>(&index) in front of it");
     return false;
 }
 

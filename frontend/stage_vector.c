@@ -36,6 +36,11 @@ static src_range argument_range(const stage_call *call, const value *argument)
 /* Is it the same in every turn of the loops around it? Diagnoses. */
 static bool is_known(const stage_call *call, src_range at, const value *v)
 {
+    if (v->kind == VALUE_RUNNING) {
+        diag *d = diag_add(stage_diags(call), E_VECTOR_OPERAND, at, "a vector-engine immediate must be a compile-time constant");
+        diag_help(stage_diags(call), d, "pass a tensor, and take it from the VRF; what a launch gives is no part of a command");
+        return false;
+    }
     if (!v->loop)
         return true;
     diag *d = diag_add(stage_diags(call), E_VECTOR_OPERAND, at, "a vector-engine immediate must be a compile-time constant");

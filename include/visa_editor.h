@@ -88,6 +88,39 @@ typedef struct visa_outline {
 /* The i-th item of file 0, in source order: axes, aliases, constants, functions with their variables, modules. */
 VISA_API bool visa_outline_at(visa_compilation *c, size_t i, visa_outline *out);
 
+/* A name in the text, and what it stands for. */
+typedef struct visa_name {
+    visa_place place;
+    visa_name_kind kind;
+    bool is_given;    /* here it gets its meaning */
+    visa_place given; /* where it got it; file -1: the language has it */
+} visa_name;
+/* The names of file 0 of which something is known, in the order of the text; 0: none is. *names holds until visa_free. */
+VISA_API size_t visa_names(visa_compilation *c, const visa_name **names);
+
+typedef enum visa_hint_kind { VISA_HINT_MAPPING, VISA_HINT_SEQUENCER, VISA_HINT_CYCLES } visa_hint_kind;
+/* What was derived and does not stand in the text. */
+typedef struct visa_hint {
+    uint32_t offset; /* after which it may be shown */
+    visa_hint_kind kind;
+    const char *text; /* "Time m![M, K / 16]", "[32:32, 2:16]", "321 cycles" */
+    const char *more; /* a sentence about it */
+} visa_hint;
+/* Hints of [begin, end) of file 0, in the order of the text: mappings that a stage inferred, entries of sequencers, outermost first
+ * (iterations:stride), cycles of what begins on a line, when the text has no errors. *hints holds until visa_free. */
+VISA_API size_t visa_hints(visa_compilation *c, uint32_t begin, uint32_t end, const visa_hint **hints);
+
+/* A stage or function whose arguments the offset is among. */
+typedef struct visa_signature {
+    const char *label;   /* "fetch::<Time, Packet>()" */
+    const char *summary; /* "" */
+    struct visa_signature_part {
+        uint32_t begin, end; /* bytes of the label */
+    } const *parameters;
+    size_t parameter_count, active; /* active: parameter_count where there are fewer */
+} visa_signature;
+VISA_API bool visa_signature_at(visa_compilation *c, uint32_t offset, visa_signature *out);
+
 #ifdef __cplusplus
 }
 #endif

@@ -179,6 +179,7 @@ op *kernel_note(const kernel *k, arena *a, op_kind kind, context c, src_range ra
     o->name = "";
     o->index = (uint32_t)k->op_count;
     o->repeated = k->repeating;
+    o->runs_if = k->runs_if;
     for (int i = 0; i < MAPPING_COMPONENTS; i++)
         o->parts[i] = SRC_NOWHERE;
     o->converted = SRC_NOWHERE;

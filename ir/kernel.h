@@ -46,11 +46,11 @@ typedef struct tensor {
     const mapping *part[MAPPING_COMPONENTS]; /* NULL: the kind has no such component, or not yet inferred */
     trf_address trf_address;                 /* TENSOR_TRF */
     bool widened;                            /* TENSOR_TRF: 4-bit elements that stand in 8 bits, for 8-bit streams */
-    int64_t address;                         /* bytes; TENSOR_HBM, TENSOR_DM, TENSOR_VRF; -1: none is given, passes/allocate.c chooses it */
+    int64_t address; /* bytes; TENSOR_HBM, TENSOR_DM, TENSOR_VRF, TENSOR_SPM; -1: none is given, passes/allocate.c chooses it */
 } tensor;
 
 /* The operations: rows of their engines (target/engines.def).
- * IR_PORT_IN: a parameter of the kernel. IR_TO_DM, IR_TO_HBM: copies. IR_FETCH: DM to stream; begin and view are folded into it.
+ * IR_PORT_IN: a parameter of the kernel. IR_TO_DM, IR_TO_HBM, IR_TO_SPM: copies. IR_FETCH: DM to stream; begin and view are folded into it.
  * IR_ALIGN: input is the stream, weights the TRF tensor. IR_COMMIT: stream to DM. IR_PORT_OUT: the kernel's result; input is what is
  * returned. IR_ALLOC: memory that is written later through views: from_addr, `&mut` parameters. IR_VIEW: a tile of the input's memory.
  * IR_RESHAPE: the input's memory under other axes. */
@@ -219,6 +219,14 @@ typedef struct reshape_config {
     const axis *poisons[EINSUM_MAX_DIGITS]; /* which axes name padding, each once */
 } reshape_config;
 
+/* Work that runs only where a number of the launch is in a range: number - first, modulo 2^bits, is at most span. */
+typedef struct run_guard {
+    const struct run_guard *outer; /* has to hold as well; NULL: nothing else */
+    const struct op *port;         /* of the number, in HBM */
+    unsigned bits;                 /* of it that count, the lowest: 8, 32 or 64 */
+    uint64_t first, span;
+} run_guard;
+
 typedef struct op op;
 struct op {
     op_kind kind;
@@ -247,7 +255,8 @@ struct op {
     bool changes;    /* memory whose elements may differ between two reads: written twice, or read before they are written */
     uint32_t port;   /* IR_PORT_IN, IR_PORT_OUT */
     bool bad;
-    bool repeated; /* its text was read before: a loop's later iteration, a function's later call */
+    const run_guard *runs_if; /* of the last operation of a piece of work: that of all of it; NULL: always */
+    bool repeated;            /* its text was read before: a loop's later iteration, a function's later call */
 
     /* `sequencer` of fetch and commit, `dma` of to_dm and to_hbm, .. */
 #define CONFIG(name, ...) name##_config *name;
@@ -279,8 +288,9 @@ typedef struct kernel {
     kernel_port *ports;
     size_t port_count, port_capacity;
     kernel_einsum *einsum;
-    bool bad;       /* any diagnostic of severity error; an operation is bad only where its kernel is */
-    bool repeating; /* while it is built: what is added now is `repeated` */
+    bool bad;                 /* any diagnostic of severity error; an operation is bad only where its kernel is */
+    const run_guard *runs_if; /* while it is built: of what is added now */
+    bool repeating;           /* while it is built: what is added now is `repeated` */
 } kernel;
 
 typedef struct module {

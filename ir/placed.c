@@ -8,6 +8,7 @@ const char *memory_name(tensor_kind kind)
     case TENSOR_HBM: return "a chip's HBM";
     case TENSOR_DM: return "a slice's DM";
     case TENSOR_VRF: return "a slice's VRF";
+    case TENSOR_SPM: return "a PE's SPM";
     default: return "a slice's TRF";
     }
 }
@@ -18,6 +19,7 @@ int64_t memory_limit(const target *t, tensor_kind kind)
     case TENSOR_HBM: return t->hbm_bytes_per_chip;
     case TENSOR_DM: return t->dm_bytes_per_slice;
     case TENSOR_VRF: return t->vrf_bytes;
+    case TENSOR_SPM: return t->spm_bytes_per_pe;
     default: return t->trf_bytes;
     }
 }

@@ -18,7 +18,7 @@ static void print_tensor(const tensor *t, strbuf *out)
     strbuf_puts(out, "]");
     if (t->kind == TENSOR_TRF)
         strbuf_printf(out, " in %s", trf_address_name(t->trf_address));
-    else if ((t->kind == TENSOR_HBM || t->kind == TENSOR_DM || t->kind == TENSOR_VRF) && t->address >= 0)
+    else if ((t->kind == TENSOR_HBM || t->kind == TENSOR_DM || t->kind == TENSOR_VRF || t->kind == TENSOR_SPM) && t->address >= 0)
         strbuf_printf(out, " at %lld", (long long)t->address);
 }
 
@@ -192,6 +192,13 @@ static void print_operands(const op *o, strbuf *out)
     }
 }
 
+static void print_guards(const op *o, strbuf *out)
+{
+    for (const run_guard *g = o->runs_if; g && op_row_of(o->kind)->contexts; g = g->outer)
+        strbuf_printf(out, "\n        if %%%u - %lld, modulo 2^%u, is at most %llu", g->port->index, (long long)(int64_t)g->first, g->bits,
+                      (unsigned long long)g->span);
+}
+
 void kernel_print(const kernel *k, strbuf *out)
 {
     strbuf_printf(out, "kernel %s\n", k->name);
@@ -204,6 +211,7 @@ void kernel_print(const kernel *k, strbuf *out)
         strbuf_puts(out, ": ");
         print_tensor(&o->out, out);
         print_configuration(o, out);
+        print_guards(o, out);
         strbuf_puts(out, o->bad ? "  (refused)\n" : "\n");
     }
 }

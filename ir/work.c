@@ -23,7 +23,7 @@ bool op_ends_work(const op *o)
 
 bool tensor_kind_is_memory(tensor_kind kind)
 {
-    return kind == TENSOR_HBM || kind == TENSOR_DM || kind == TENSOR_TRF || kind == TENSOR_VRF;
+    return kind == TENSOR_HBM || kind == TENSOR_DM || kind == TENSOR_TRF || kind == TENSOR_VRF || kind == TENSOR_SPM;
 }
 
 bool op_makes_memory(const op *o)
@@ -108,7 +108,7 @@ static void add_access(const target *t, work *w, arena *a, const op *o, bool wri
         int64_t half = t->trf_bytes / 2;
         x.begin = of->trf_address == TRF_SECOND_HALF ? half : 0;
         x.end = of->trf_address == TRF_FIRST_HALF ? half : 2 * half;
-    } else if (of->kind == TENSOR_HBM || of->kind == TENSOR_DM || of->kind == TENSOR_VRF) {
+    } else if (of->kind == TENSOR_HBM || of->kind == TENSOR_DM || of->kind == TENSOR_VRF || of->kind == TENSOR_SPM) {
         x.end = x.begin +
                 (o->kind == IR_VIEW ? (live_positions(of->part[ELEMENT]) * dtype_row_of(of->dtype)->bits + 7) / 8 : tensor_unit_bytes(of));
     } else {

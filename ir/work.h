@@ -9,10 +9,10 @@
 
 #include "ir/kernel.h"
 
-/* Bytes [begin, end) of one unit's memory: a chip's HBM, a slice's DM, TRF or VRF. */
+/* Bytes [begin, end) of one unit's memory: a chip's HBM, a slice's DM, TRF or VRF, a PE's SPM. */
 typedef struct memory_access {
     const op *memory; /* whose they are (op_memory), or the stash that takes them */
-    tensor_kind kind; /* TENSOR_HBM, TENSOR_DM, TENSOR_TRF, TENSOR_VRF */
+    tensor_kind kind; /* TENSOR_HBM, TENSOR_DM, TENSOR_TRF, TENSOR_VRF, TENSOR_SPM */
     int64_t begin, end;
     bool write;
 } memory_access;

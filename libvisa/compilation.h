@@ -59,8 +59,10 @@ struct visa_compilation {
     size_t completion_count;
     struct visa_outline *outline;
     size_t outline_count, outline_capacity;
-    bool outlined;             /* all of it is there */
-    struct token_list *tokens; /* of file 0, for an editor; NULL: not asked for yet */
+    bool outlined;                 /* all of it is there */
+    struct token_list *tokens;     /* of file 0, for an editor; NULL: not asked for yet */
+    const struct visa_name *names; /* the same */
+    size_t name_count;
     bool exhausted, is_book, binary_only;
     uint64_t max_steps, max_bytes, max_milliseconds; /* UINT64_MAX, UINT64_MAX, 0: any number */
     bool gave_up;                                    /* what may be spent was spent */

@@ -246,8 +246,7 @@ static void match_name(void *user, symbol *y)
         n->visible = y->target ? y->target : y;
 }
 
-/* What the name at the offset stands for: as analysis found it, else as the scope around it has it. */
-static symbol *symbol_at(visa_compilation *c, const token_list *tokens, uint32_t i, uint32_t offset, src_range *range)
+symbol *editor_symbol_at(visa_compilation *c, const token_list *tokens, uint32_t i, uint32_t offset, src_range *range)
 {
     if (i == TOKEN_NONE || tokens->items[i].kind != T_IDENT || (i > 0 && tokens->items[i - 1].kind == '.'))
         return NULL;
@@ -274,7 +273,7 @@ bool visa_definition(visa_compilation *c, uint32_t offset, visa_place *out)
         return false;
     token_list tokens = editor_tokens(c);
     src_range range;
-    symbol *y = symbol_at(c, &tokens, editor_token_at(&tokens, offset), offset, &range);
+    symbol *y = editor_symbol_at(c, &tokens, editor_token_at(&tokens, offset), offset, &range);
     if (y)
         *out = editor_place(y->range);
     return y != NULL;
@@ -286,27 +285,6 @@ static bool is_given_at(const symbol *y, src_range given)
     return y && y->range.file == given.file && y->range.begin == given.begin;
 }
 
-/* By token: what analysis found that it names. One pass over all of it, so that a name with many places costs no more than one with few. */
-static symbol **named_by_tokens(visa_compilation *c, const token_list *tokens)
-{
-    symbol **named = ARENA_ARRAY(c->arena, symbol *, tokens->count + 1);
-    for (size_t i = 0; i < c->index->name_count; i++) {
-        const index_name *n = &c->index->names[i];
-        uint32_t low = 0, high = (uint32_t)tokens->count;
-        while (n->range.file == 0 && low < high) {
-            uint32_t middle = low + (high - low) / 2;
-            if (tokens->items[middle].begin < n->range.begin)
-                low = middle + 1;
-            else
-                high = middle;
-        }
-        if (n->range.file == 0 && low < tokens->count && tokens->items[low].begin == n->range.begin && !named[low])
-            named[low] = n->symbol;
-        budget_spend(c->arena, 1);
-    }
-    return named;
-}
-
 size_t visa_references(visa_compilation *c, uint32_t offset, const visa_place **places)
 {
     enum { SYMBOLS_OF_STEP = 16 };
@@ -316,12 +294,12 @@ size_t visa_references(visa_compilation *c, uint32_t offset, const visa_place **
     token_list tokens = editor_tokens(c);
     uint32_t at = editor_token_at(&tokens, offset);
     src_range range;
-    const symbol *y = symbol_at(c, &tokens, at, offset, &range);
+    const symbol *y = editor_symbol_at(c, &tokens, at, offset, &range);
     if (!y || y->range.file != 0)
         return 0;
     const char *text = source_text(c->sources, 0);
     uint32_t from = tokens.items[at].begin, bytes = tokens.items[at].end - from;
-    symbol **named = named_by_tokens(c, &tokens);
+    symbol **named = editor_named_by_tokens(c, &tokens);
     visa_place *found = NULL;
     size_t count = 0, capacity = 0;
     for (uint32_t i = 0; i < tokens.count; i++) {
@@ -331,7 +309,7 @@ size_t visa_references(visa_compilation *c, uint32_t offset, const visa_place **
         const symbol *here = named[i];
         if (!here && t->begin != y->range.begin) { /* of what was not analysed */
             budget_spend(c->arena, 1 + (c->index->name_count + c->index->scope_count) / SYMBOLS_OF_STEP);
-            here = symbol_at(c, &tokens, i, t->begin, &range);
+            here = editor_symbol_at(c, &tokens, i, t->begin, &range);
         }
         if (t->begin == y->range.begin || is_given_at(here, y->range))
             ARENA_PUSH(c->arena, found, count, capacity, ((visa_place){0, t->begin, t->end}));
@@ -504,7 +482,7 @@ bool visa_hover(visa_compilation *c, uint32_t offset, visa_place *place, const c
     token_list tokens = editor_tokens(c);
     uint32_t i = editor_token_at(&tokens, offset);
     src_range name;
-    symbol *y = symbol_at(c, &tokens, i, offset, &name);
+    symbol *y = editor_symbol_at(c, &tokens, i, offset, &name);
     if (i != TOKEN_NONE)
         h.range = (src_range){0, tokens.items[i].begin, tokens.items[i].end};
     if (y) {

@@ -1,60 +1,19 @@
 /* What an editor asks about a document. */
 #include <string.h>
 
-#include "lsp/json.h"
-#include "lsp/server.h"
-
-/* A request about a document: what most handlers begin with. */
-typedef struct question {
-    documents *all;
-    document *d;
-    visa_compilation *c;
-    uint32_t offset; /* of `position`, when it has one */
-} question;
-
-static document *document_of(server *s, const json_t *params)
-{
-    const json_t *uri = json_object_get(json_object_get(params, "textDocument"), "uri");
-    return json_is_string(uri) ? documents_find(server_documents(s), json_string_value(uri)) : NULL;
-}
-
-static bool ask(server *s, const json_t *params, bool has_position, question *q)
-{
-    *q = (question){.all = server_documents(s), .d = document_of(s, params)};
-    if (!q->d || (has_position && !json_to_offset(q->all, q->d, json_object_get(params, "position"), &q->offset)))
-        return false;
-    q->c = document_compilation(q->all, q->d);
-    if (q->c)
-        documents_ask(q->all, q->d, q->c);
-    return q->c != NULL;
-}
-
-/* The same, for what is in the text whatever it means. */
-static bool ask_tree(server *s, const json_t *params, question *q)
-{
-    *q = (question){.all = server_documents(s), .d = document_of(s, params)};
-    q->c = q->d ? document_tree(q->all, q->d) : NULL;
-    if (q->c)
-        documents_ask(q->all, q->d, q->c);
-    return q->c != NULL;
-}
-
-/* A piece of the answer with so many values and such texts. */
-static bool spend(documents *all, unsigned values, const char *text, const char *more)
-{
-    return answer_make(&all->answer, values, strlen(text) + strlen(more));
-}
+#include "lsp/names.h"
+#include "lsp/question.h"
 
 static json_t *hover(server *s, const json_t *params)
 {
     question q;
     visa_place place;
     const char *markdown;
-    if (!ask(s, params, true, &q))
+    if (!question_ask(s, params, true, &q))
         return NULL;
     if (!visa_hover(q.c, q.offset, &place, &markdown))
         return json_null();
-    spend(q.all, 8, markdown, "");
+    question_spend(q.all, 8, markdown, "");
     return json_pack("{s:{s:s, s:o}, s:o}", "contents", "kind", "markdown", "value", json_bytes(markdown), "range",
                      json_range(q.all, q.d, place));
 }
@@ -63,96 +22,9 @@ static json_t *definition(server *s, const json_t *params)
 {
     question q;
     visa_place place;
-    if (!ask(s, params, true, &q))
+    if (!question_ask(s, params, true, &q))
         return NULL;
     return visa_definition(q.c, q.offset, &place) ? json_location(q.all, q.d, q.c, place) : json_null();
-}
-
-/* ---- a name everywhere ---- */
-
-static json_t *references(server *s, const json_t *params)
-{
-    question q;
-    visa_place given;
-    const visa_place *places;
-    const json_t *declaration = json_object_get(json_object_get(params, "context"), "includeDeclaration");
-    if (!ask(s, params, true, &q))
-        return NULL;
-    bool without = json_is_false(declaration) && visa_definition(q.c, q.offset, &given);
-    size_t count = visa_references(q.c, q.offset, &places);
-    json_t *list = json_array();
-    for (size_t i = 0; i < count && spend(q.all, 12, "", ""); i++)
-        if (!without || places[i].begin != given.begin)
-            json_array_append_new(list, json_location(q.all, q.d, q.c, places[i]));
-    return list;
-}
-
-static json_t *document_highlight(server *s, const json_t *params)
-{
-    question q;
-    const visa_place *places;
-    if (!ask(s, params, true, &q))
-        return NULL;
-    size_t count = visa_references(q.c, q.offset, &places);
-    json_t *list = json_array();
-    for (size_t i = 0; i < count && spend(q.all, 12, "", ""); i++)
-        json_array_append_new(list, json_pack("{s:o}", "range", json_range(q.all, q.d, places[i])));
-    return list;
-}
-
-static bool is_word(char c)
-{
-    return c == '_' || (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
-}
-
-/* A name that nothing has yet: else what the text means would change. */
-static bool is_free_name(const document *d, const char *name)
-{
-    size_t bytes = 0;
-    while (is_word(name[bytes]))
-        bytes++;
-    if (bytes == 0 || name[bytes] || (name[0] >= '0' && name[0] <= '9') || (bytes == 1 && name[0] == '_'))
-        return false;
-    for (size_t i = 0; i < d->bytes;) {
-        size_t from = i;
-        while (i < d->bytes && is_word(d->text[i]))
-            i++;
-        if (i - from == bytes && memcmp(d->text + from, name, bytes) == 0)
-            return false;
-        i += i == from;
-    }
-    return true;
-}
-
-static json_t *prepare_rename(server *s, const json_t *params)
-{
-    question q;
-    const visa_place *places;
-    if (!ask(s, params, true, &q))
-        return NULL;
-    size_t count = visa_references(q.c, q.offset, &places);
-    for (size_t i = 0; i < count; i++)
-        if (places[i].begin <= q.offset && q.offset < places[i].end)
-            return json_range(q.all, q.d, places[i]);
-    return json_null();
-}
-
-/* null: the name is not of this file, or the new one is taken or none. */
-static json_t *rename_name(server *s, const json_t *params)
-{
-    question q;
-    const visa_place *places;
-    const char *name = json_string_value(json_object_get(params, "newName"));
-    if (!name || !ask(s, params, true, &q))
-        return NULL;
-    size_t count = is_free_name(q.d, name) ? visa_references(q.c, q.offset, &places) : 0;
-    if (count == 0)
-        return json_null();
-    json_t *edits = json_array(), *changes = json_object();
-    for (size_t i = 0; i < count && spend(q.all, 12, name, ""); i++)
-        json_array_append_new(edits, json_pack("{s:o, s:s}", "range", json_range(q.all, q.d, places[i]), "newText", name));
-    json_object_set_new(changes, q.d->uri, edits);
-    return json_pack("{s:o}", "changes", changes);
 }
 
 /* Items of several lines. */
@@ -160,10 +32,10 @@ static json_t *folding_range(server *s, const json_t *params)
 {
     question q;
     visa_outline o;
-    if (!ask_tree(s, params, &q))
+    if (!question_ask_tree(s, params, &q))
         return NULL;
     json_t *list = json_array();
-    for (size_t i = 0; visa_outline_at(q.c, i, &o) && spend(q.all, 8, "", ""); i++) {
+    for (size_t i = 0; visa_outline_at(q.c, i, &o) && question_spend(q.all, 8, "", ""); i++) {
         json_t *range = json_range(q.all, q.d, o.place);
         json_int_t first = json_integer_value(json_object_get(json_object_get(range, "start"), "line")),
                    last = json_integer_value(json_object_get(json_object_get(range, "end"), "line"));
@@ -181,14 +53,14 @@ static json_t *completion(server *s, const json_t *params)
         [VISA_NAME_AXIS] = 20,  [VISA_NAME_ALIAS] = 25, [VISA_NAME_CONST] = 21, [VISA_NAME_VARIABLE] = 6, [VISA_NAME_FUNCTION] = 3,
         [VISA_NAME_MODULE] = 9, [VISA_NAME_METHOD] = 2, [VISA_NAME_FIELD] = 5,  [VISA_NAME_TYPE] = 7,     [VISA_NAME_KEYWORD] = 14};
     documents *all = server_documents(s);
-    const document *d = document_of(s, params);
+    const document *d = question_document(s, params);
     uint32_t offset;
     if (!d || !json_to_offset(all, d, json_object_get(params, "position"), &offset))
         return NULL;
     visa_compilation *c = document_complete(all, d, offset);
     json_t *items = json_array();
     visa_completion item;
-    for (size_t i = 0; c && visa_completion_at(c, i, &item) && spend(all, 3, item.label, item.detail); i++) {
+    for (size_t i = 0; c && visa_completion_at(c, i, &item) && question_spend(all, 3, item.label, item.detail); i++) {
         json_t *j = json_pack("{s:o, s:i}", "label", json_bytes(item.label), "kind", kinds[item.kind]);
         if (item.detail[0])
             json_object_set_new(j, "detail", json_bytes(item.detail));
@@ -205,7 +77,7 @@ static json_t *formatting(server *s, const json_t *params)
     question q;
     const char *text;
     size_t bytes;
-    if (!ask_tree(s, params, &q))
+    if (!question_ask_tree(s, params, &q))
         return NULL;
     if (!visa_format(q.c, &text, &bytes))
         return json_null(); /* its diagnostics say why */
@@ -224,11 +96,11 @@ static json_t *document_symbol(server *s, const json_t *params)
                                 [VISA_NAME_VARIABLE] = 13, [VISA_NAME_FUNCTION] = 12, [VISA_NAME_MODULE] = 2};
     enum { DEPTH_MAX = 64 };
     question q;
-    if (!ask_tree(s, params, &q))
+    if (!question_ask_tree(s, params, &q))
         return NULL;
     json_t *levels[DEPTH_MAX + 1] = {json_array()};
     visa_outline o;
-    for (size_t i = 0; visa_outline_at(q.c, i, &o) && spend(q.all, 16, o.name, o.detail); i++) {
+    for (size_t i = 0; visa_outline_at(q.c, i, &o) && question_spend(q.all, 16, o.name, o.detail); i++) {
         int depth = o.depth < DEPTH_MAX ? o.depth : DEPTH_MAX - 1;
         while (depth > 0 && !levels[depth])
             depth--;
@@ -261,9 +133,7 @@ static json_t *code_action(server *s, const json_t *params)
 {
     question q;
     uint32_t begin, end;
-    const json_t *range = json_object_get(params, "range");
-    if (!ask(s, params, false, &q) || !json_to_offset(q.all, q.d, json_object_get(range, "start"), &begin) ||
-        !json_to_offset(q.all, q.d, json_object_get(range, "end"), &end))
+    if (!question_ask(s, params, false, &q) || !question_range(&q, params, &begin, &end))
         return NULL;
     json_t *actions = json_array();
     visa_diagnostic from;
@@ -271,6 +141,52 @@ static json_t *code_action(server *s, const json_t *params)
         if (from.fix && from.place.file == 0 && from.place.begin <= end && from.place.end >= begin && json_spend_diagnostic(q.all, &from))
             json_array_append_new(actions, fix_action(&q, &from));
     return actions;
+}
+
+/* Of the lines that an editor shows. */
+static json_t *inlay_hint(server *s, const json_t *params)
+{
+    enum { TYPE = 1 }; /* InlayHintKind; the others are of none */
+    question q;
+    uint32_t begin, end;
+    const visa_hint *hints;
+    if (!question_ask(s, params, false, &q) || !question_range(&q, params, &begin, &end))
+        return NULL;
+    size_t count = visa_hints(q.c, begin, end, &hints);
+    json_t *list = json_array();
+    for (size_t i = 0; i < count && question_spend(q.all, 8, hints[i].text, hints[i].more); i++) {
+        visa_place at = {0, hints[i].offset, hints[i].offset};
+        json_t *range = json_range(q.all, q.d, at);
+        json_t *j = json_pack("{s:O, s:o, s:b, s:o}", "position", json_object_get(range, "start"), "label", json_bytes(hints[i].text),
+                              "paddingLeft", 1, "tooltip", json_bytes(hints[i].more));
+        if (hints[i].kind == VISA_HINT_MAPPING)
+            json_object_set_new(j, "kind", json_integer(TYPE));
+        json_array_append_new(list, j);
+        json_decref(range);
+    }
+    return list;
+}
+
+static json_t *signature_help(server *s, const json_t *params)
+{
+    question q;
+    visa_signature g;
+    text_lines lines;
+    if (!question_ask(s, params, true, &q))
+        return NULL;
+    if (!visa_signature_at(q.c, q.offset, &g) || !text_lines_read(&lines, g.label, strlen(g.label)))
+        return json_null();
+    json_t *parameters = json_array();
+    for (size_t i = 0; i < g.parameter_count && question_spend(q.all, 4, "", ""); i++) {
+        json_int_t first = text_position_of(&lines, q.all->encoding, g.parameters[i].begin).column,
+                   last = text_position_of(&lines, q.all->encoding, g.parameters[i].end).column;
+        json_array_append_new(parameters, json_pack("{s:[I, I]}", "label", first, last));
+    }
+    text_lines_free(&lines);
+    question_spend(q.all, 8, g.label, g.summary);
+    json_t *signature =
+        json_pack("{s:o, s:o, s:o}", "label", json_bytes(g.label), "documentation", json_bytes(g.summary), "parameters", parameters);
+    return json_pack("{s:[o], s:i, s:I}", "signatures", signature, "activeSignature", 0, "activeParameter", (json_int_t)g.active);
 }
 
 request_handler request_find(const char *method)
@@ -285,11 +201,18 @@ request_handler request_find(const char *method)
         {"textDocument/formatting", formatting},
         {"textDocument/documentSymbol", document_symbol},
         {"textDocument/codeAction", code_action},
-        {"textDocument/references", references},
-        {"textDocument/documentHighlight", document_highlight},
-        {"textDocument/prepareRename", prepare_rename},
-        {"textDocument/rename", rename_name},
+        {"textDocument/references", names_references},
+        {"textDocument/documentHighlight", names_highlight},
+        {"textDocument/prepareRename", names_prepare_rename},
+        {"textDocument/rename", names_rename},
         {"textDocument/foldingRange", folding_range},
+        {"textDocument/semanticTokens/full", names_tokens},
+        {"textDocument/semanticTokens/range", names_tokens_range},
+        {"textDocument/inlayHint", inlay_hint},
+        {"textDocument/signatureHelp", signature_help},
+        {"textDocument/prepareCallHierarchy", names_prepare_calls},
+        {"callHierarchy/incomingCalls", names_incoming_calls},
+        {"callHierarchy/outgoingCalls", names_outgoing_calls},
     };
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
         if (strcmp(rows[i].method, method) == 0)

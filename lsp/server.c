@@ -8,6 +8,7 @@
 
 #include "lsp/json.h"
 #include "lsp/message.h"
+#include "lsp/names.h"
 #include "support/json_nesting.h"
 
 /* Codes of JSON-RPC and the protocol. */
@@ -104,10 +105,14 @@ static json_t *initialize(server *s, const json_t *params)
                   s->documents.encoding == TEXT_UTF8 ? "utf-8" : "utf-16", "textDocumentSync", "openClose", 1, "change", INCREMENTAL,
                   "save", 1, "hoverProvider", 1, "definitionProvider", 1, "completionProvider", "triggerCharacters", ".", ":", "[", "{",
                   "documentFormattingProvider", 1, "documentSymbolProvider", 1, "codeActionProvider", "codeActionKinds", "quickfix");
-    static const char *const more[] = {"referencesProvider", "documentHighlightProvider", "foldingRangeProvider"};
+    static const char *const more[] = {"referencesProvider", "documentHighlightProvider", "foldingRangeProvider", "inlayHintProvider",
+                                       "callHierarchyProvider"};
     for (size_t i = 0; i < sizeof more / sizeof *more; i++)
         json_object_set_new(capabilities, more[i], json_true());
     json_object_set_new(capabilities, "renameProvider", json_pack("{s:b}", "prepareProvider", 1));
+    json_object_set_new(capabilities, "semanticTokensProvider",
+                        json_pack("{s:o, s:b, s:b}", "legend", names_legend(), "full", 1, "range", 1));
+    json_object_set_new(capabilities, "signatureHelpProvider", json_pack("{s:[s, s, s]}", "triggerCharacters", "(", "<", ","));
     return json_pack("{s:o, s:{s:s, s:s}}", "capabilities", capabilities, "serverInfo", "name", "visa-lsp", "version", visa_version());
 }
 

@@ -59,7 +59,7 @@ static void place_port(pass_context *p, kernel *k, op *o)
 
 static void check_capacity(pass_context *p, kernel *k, op *o)
 {
-    bool hbm = o->out.kind == TENSOR_HBM;
+    bool hbm = o->out.kind == TENSOR_HBM, spm = o->out.kind == TENSOR_SPM;
     int64_t bytes = bytes_of(o), limit = memory_limit(p->target, o->out.kind);
     int64_t element = dtype_row_of(o->out.dtype)->bits / 8;
     if (bytes < 0) {
@@ -78,12 +78,18 @@ static void check_capacity(pass_context *p, kernel *k, op *o)
         o->out.address = 0;
     if (bytes > limit || o->out.address > limit - bytes) {
         diag *d = pass_refuse(p, k, o, ELEMENT, E_CAPACITY, "the tensor takes %lld bytes of %s at address %lld, %s has %lld bytes",
-                              (long long)bytes, memory_name(o->out.kind), (long long)o->out.address, hbm ? "a chip" : "a slice",
+                              (long long)bytes, memory_name(o->out.kind), (long long)o->out.address,
+                              hbm   ? "a chip"
+                              : spm ? "a PE"
+                                    : "a slice",
                               (long long)limit);
         if (bytes <= limit)
             diag_help(p->diags, d, "the highest address for it is %lld", (long long)((limit - bytes) / 8 * 8));
         else
-            diag_help(p->diags, d, "spread an axis over %s", hbm ? "Chip, or over several tensors" : "Slice or Cluster");
+            diag_help(p->diags, d, "spread an axis over %s",
+                      hbm   ? "Chip, or over several tensors"
+                      : spm ? "Cluster, or take the list in tiles"
+                            : "Slice or Cluster");
         return;
     }
     if (element > 1 && o->out.address % element) {
@@ -240,7 +246,8 @@ static bool addresses_overlap(pass_context *p, kernel *k)
         if (o->bad || op_uses_bad(o))
             continue;
         follow_memory(o);
-        if (!(is_memory(o, TENSOR_HBM) || is_memory(o, TENSOR_DM) || is_memory(o, TENSOR_VRF)) || bytes_of(o) < 0)
+        if (!(is_memory(o, TENSOR_HBM) || is_memory(o, TENSOR_DM) || is_memory(o, TENSOR_VRF) || is_memory(o, TENSOR_SPM)) ||
+            bytes_of(o) < 0)
             continue;
         live_prune(&live, o->index);
         if (o->index > 0 && o->kind != IR_RESHAPE && !o->unplaced)
@@ -253,7 +260,8 @@ static bool addresses_overlap(pass_context *p, kernel *k)
 
 static void allocate_one(pass_context *p, kernel *k, op *o, live_list *live)
 {
-    bool memory = is_memory(o, TENSOR_HBM) || is_memory(o, TENSOR_DM) || is_memory(o, TENSOR_VRF), trf = is_memory(o, TENSOR_TRF);
+    bool memory = is_memory(o, TENSOR_HBM) || is_memory(o, TENSOR_DM) || is_memory(o, TENSOR_VRF) || is_memory(o, TENSOR_SPM),
+         trf = is_memory(o, TENSOR_TRF);
     if (op_uses_bad(o))
         o->bad = true;
     if (o->kind == IR_RESHAPE) {
@@ -321,7 +329,7 @@ static void place_ports(pass_context *p, kernel *k)
     for (size_t i = 0; i < k->op_count; i++) {
         op *o = k->ops[i];
         if ((o->kind == IR_PORT_IN || o->parameter) && o->out.address < 0 && bytes_of(o) >= 0 &&
-            (is_memory(o, TENSOR_HBM) || is_memory(o, TENSOR_DM) || is_memory(o, TENSOR_VRF)))
+            (is_memory(o, TENSOR_HBM) || is_memory(o, TENSOR_DM) || is_memory(o, TENSOR_VRF) || is_memory(o, TENSOR_SPM)))
             place_port(p, k, o);
     }
 }

@@ -524,11 +524,43 @@ static void write_somewhere(coverage *c, op *o, memory *m)
     diag_help(c->context->diags, d, "pass it as an `&mut` parameter, whose elements come in");
 }
 
+/* Whether it writes only a number of the launch says: all keep what they hold, which is zero where nothing was written. Inside of what
+ * runs on the same condition it is as if there were none. */
+static bool is_uncertain(const op *o, const memory *m)
+{
+    return o->runs_if != m->root->runs_if && o->runs_if;
+}
+
+static void write_perhaps(coverage *c, op *o, const op *view, memory *m)
+{
+    bool undecided = m->undecided, covered = m->whole || m->covered == m->live;
+    m->written = m->rewritten = true;
+    if (m->told || covered)
+        return;
+    int64_t wanted = 0, found = 0;
+    box_list boxes = boxes_of(c, m, view);
+    for (size_t i = 0; i < boxes.count && !undecided; i++) {
+        undecided = m->boxes.count > MAX_COMPARED;
+        wanted += common_elements(m, &boxes.items[i], &boxes.items[i]);
+        for (size_t k = 0; k < m->boxes.count && !undecided; k++)
+            found += common_elements(m, &boxes.items[i], &m->boxes.items[k]);
+    }
+    if (!undecided && found == wanted)
+        return;
+    diag *d = begin_with_zeros(c, o, m,
+                               arena_printf(c->context->arena,
+                                            "`%s` is written here only where a number of the launch says so; elsewhere it is zero",
+                                            pass_name(m->root)));
+    diag_help(c->context->diags, d, "write it before the `if`: view_mut().memset(0, &mut device.sub)");
+}
+
 static void use_operand(coverage *c, op *o, const op_operand *x)
 {
     memory *m = c->of[op_root(x->of)->index];
     if (operand_access_of(x->role) == WRITES && o->kind == IR_SCATTER)
         write_somewhere(c, o, m);
+    else if (operand_access_of(x->role) == WRITES && is_uncertain(o, m))
+        write_perhaps(c, o, x->of, m);
     else if (operand_access_of(x->role) == WRITES)
         write_part(c, o, x->of, m);
     else if (m && !(o->kind == IR_RESHAPE && names_padding(m->root))) /* a name reads nothing */

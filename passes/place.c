@@ -9,7 +9,7 @@
 
 /* A tensor starts at a multiple of 256 bytes, the unit of HBM requests; in DM, where an odd multiple of it is read at half the rate
  * (measured on hardware, not charged by the timing model), of 512. Where that does not fit, at the least that copies and commits allow. In
- * the VRF a tensor begins with a flit. */
+ * the VRF a tensor begins with a flit, in SPM a list with an element. */
 typedef struct memory_row {
     tensor_kind kind;
     int64_t alignments[3]; /* bytes, the best first */
@@ -18,6 +18,7 @@ static const memory_row memory_rows[] = {
     {TENSOR_HBM, {1 << 20, 4096, 256}},
     {TENSOR_DM, {512, 256, 8}},
     {TENSOR_VRF, {32, 32, 32}},
+    {TENSOR_SPM, {64, 8, 4}},
 };
 enum { MEMORY_ROWS = sizeof memory_rows / sizeof *memory_rows, TOLD_TENSORS = 6 };
 

@@ -14,6 +14,7 @@ static bool only_moves(const op *o)
     switch (o->kind) {
     case IR_TO_DM:
     case IR_TO_HBM:
+    case IR_TO_SPM:
     case IR_SWITCH:
     case IR_COLLECT:
     case IR_CAST:

@@ -64,7 +64,7 @@ static void add_touched(const room *r, size_t number, int64_t load[TENSOR_KIND_C
 
 static bool has_room(const room *r, size_t number)
 {
-    static const tensor_kind kinds[] = {TENSOR_HBM, TENSOR_DM, TENSOR_TRF, TENSOR_VRF};
+    static const tensor_kind kinds[] = {TENSOR_HBM, TENSOR_DM, TENSOR_TRF, TENSOR_VRF, TENSOR_SPM};
     int64_t load[TENSOR_KIND_COUNT];
     for (int i = 0; i < TENSOR_KIND_COUNT; i++)
         load[i] = r->load[i];

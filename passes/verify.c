@@ -32,6 +32,21 @@ static void verify_units(pass_context *p, kernel *k, op *o)
     }
 }
 
+/* A list in SPM is on the PEs of the slices that the device has. */
+static void verify_pes(pass_context *p, kernel *k, op *o)
+{
+    const mapping *pe = o->out.part[PE];
+    int64_t slices = units_of(k->slices, p->target->slices_per_cluster), pes = slices / p->target->slices_per_pe;
+    if (!pe || o->bad || !k->is_device || slices == 0 || pe->size == pes)
+        return;
+    diag *d = pass_refuse(p, k, o, PE, E_PES, "Pe size must be %lld, a PE for %lld slices, got %lld", (long long)pes,
+                          (long long)p->target->slices_per_pe, (long long)pe->size);
+    if (pe->size < pes)
+        diag_help(p->diags, d, "pad to %lld: %s", (long long)pes, pass_text(p, pass_pad(p, pe, pes)));
+    else
+        diag_help(p->diags, d, "write m![1 # { Slice::SIZE / SLICES_PER_PE }]");
+}
+
 /* Does every unit component of a fragment fit the machine? (Device kernels must match exactly.) */
 static void verify_fits(pass_context *p, kernel *k, op *o)
 {
@@ -164,8 +179,8 @@ static void verify_staging(pass_context *p, kernel *k, op *o)
 
 static void verify_one(pass_context *p, kernel *k, op *o)
 {
-    static void (*const rules[])(pass_context *, kernel *, op *) = {verify_context, verify_units, verify_fits,       verify_counts,
-                                                                    verify_staging, verify_flow,  verify_tiled_units};
+    static void (*const rules[])(pass_context *, kernel *, op *) = {verify_context, verify_units,   verify_pes,  verify_fits,
+                                                                    verify_counts,  verify_staging, verify_flow, verify_tiled_units};
     for (size_t i = 0; i < sizeof rules / sizeof *rules && !o->bad; i++)
         rules[i](p, k, o);
 }

@@ -28,7 +28,7 @@ COSTS = {
     "dm_slice_stride_bytes": "test_machine",
 }
 # No source text comes near: a slice's DM ends first.
-ELSEWHERE = {"hbm_chip_stride_bytes": "test_machine", "sequencer_stride_min": "test_sequence", "sequencer_stride_max": "test_sequence"}
+ELSEWHERE = {"hbm_chip_stride_bytes": "test_machine", "spm_base_bytes": "cases", "sequencer_stride_min": "test_sequence", "sequencer_stride_max": "test_sequence"}
 
 LIMITS = limit_rows.Limits("target/limits.def", {**COSTS, **ELSEWHERE})
 limit = LIMITS.limit
@@ -73,6 +73,24 @@ def clusters_per_chip(row):
     def of(n):
         return fetch("K = 32", "K", "1", "K", units=chip_units(1, n, row.all["slices_per_cluster"]))
     return [accepted(of(row.value)), refused(of(row.value + 1), "E-CLUSTERS"), refused(of(row.value - 1), "E-CLUSTERS")]
+
+
+def index_list(entries, pes):
+    slices = "m![1 # 256]"
+    return (f"axes![G = {entries}];\n{HEAD}fn k(device: &mut Device, l: &HbmTensor<i32, m![1], m![G]>) -> DmTensor<i32, m![1], m![1 # 2], {slices}, m![G]> {{\n"
+            f"    let l: DmTensor<i32, m![1], m![1 # 2], {slices}, m![G]> = l.to_dm(&mut device.tdma);\n"
+            f"    let l: SpmTensor<i32, m![1], m![1 # 2], m![1 # {pes}], m![G]> = l.to_spm(&mut device.tdma);\n    l.to_dm(&mut device.tdma)\n}}\n")
+
+
+@limit
+def slices_per_pe(row):
+    pes = row.all["slices_per_cluster"] // row.value
+    return [accepted(index_list(8, pes)), refused(index_list(8, pes + 1), "E-PES"), refused(index_list(8, pes - 1), "E-PES")]
+
+
+@limit
+def spm_bytes_per_pe(row):
+    return [accepted(index_list(row.value // 4, 4)), refused(index_list(row.value // 4 + 2, 4), "E-CAPACITY")]
 
 
 @limit

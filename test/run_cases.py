@@ -4,10 +4,11 @@
     // RUN: visac %s --emit=tables | FileCheck %s
     // RUN: not visac %s 2>&1 | FileCheck %s --check-prefix=ERR
     // RUN-EXIT: 3
+    // RUN-LARGE: visac %s --check
 
 %s is the file's name (commands run in its directory, so that messages are the same everywhere), %t a fresh directory,
 %shared the reference material. `not` turns exit status 1 into success; RUN-EXIT gives the exact status of all RUN
-lines of the file that have no `not`. FileCheck is LLVM's (package llvm-19-tools) and always compares whole lines and
+lines of the file that have no `not`; RUN-LARGE is RUN, but for builds with sanitizers, in which it takes too long. FileCheck is LLVM's (package llvm-19-tools) and always compares whole lines and
 exact white space. What `--emit=json` prints is validated against docs/tables.schema.json (package
 python3-jsonschema). Usage: run_cases.py [-v] [-j N] [PART-OF-A-NAME ...]"""
 import argparse
@@ -27,7 +28,7 @@ import visa_tools
 
 CASES = os.path.join(visa_tools.SOURCE, "test", "cases")
 SCHEMA = os.path.join(visa_tools.SOURCE, "docs", "tables.schema.json")
-DIRECTIVE = re.compile(r"//\s*(RUN|RUN-EXIT):\s*(.*?)\s*$")
+DIRECTIVE = re.compile(r"//\s*(RUN|RUN-EXIT|RUN-LARGE):\s*(.*?)\s*$")
 
 # Stands in front of visac: keeps what --emit=json printed, for the schema.
 VISAC = """#!/bin/sh
@@ -92,7 +93,9 @@ def directives(path):
     with open(path, encoding="utf-8", errors="replace") as file:
         for line in file:
             found = DIRECTIVE.match(line.strip())
-            if found and found.group(1) == "RUN":
+            if found and found.group(1) == "RUN-LARGE" and visa_tools.SLOWER > 1:
+                continue
+            if found and found.group(1) != "RUN-EXIT":
                 runs.append(found.group(2))
             elif found:
                 status = int(found.group(2))

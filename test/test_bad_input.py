@@ -347,7 +347,7 @@ def test_damaged_binaries(directory):
             long += b"E-RUN-CYCLES" in result.err
     print(f"flips: {len(flips)}, {refused} of {2 * len(flips)} readings refused, {long} of them for their cycles")
     failures.expect(refused > len(flips) / 4, "hardly any damage was noticed")
-    failures.expect(slow <= 3 + len(flips) / 50, "too many damaged binaries run for long")
+    failures.expect(long <= 3 + len(flips) / 50, "too many damaged binaries run for long")
 
 
 def changed_stride(data, listing, elements):

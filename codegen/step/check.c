@@ -140,7 +140,7 @@ static bool formula_fits(const checked *c)
 static bool function_fits(const checked *c, unsigned use)
 {
     const step_fn_row *row = step_fn_row_of(c->node->fn);
-    const step_type *in[3];
+    const step_type *in[STEP_MAP_INPUTS];
     uint32_t count = 0, own = use == STEP_USE_UPDATE;
     const step_type *first = type_in(c, 0);
     if (!(row->use & use))

@@ -192,8 +192,10 @@ static void add_function(arguments *a, building *b, size_t i)
 
 STACK_APART static step_term call_map(arguments *a)
 {
+    enum { MOST = 3 };
     building b = begin(a, STEP_MAP);
-    if (count_is(a, 1, 3))
+    bool kernel = a->count > 0 && a->items[0].kind == TERM_FUNCTION && a->items[0].fn == STEP_FN_KERNEL;
+    if (count_is(a, 1, kernel ? STEP_MAP_INPUTS : MOST))
         add_function(a, &b, 0);
     return finish(a, &b);
 }

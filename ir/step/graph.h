@@ -53,7 +53,7 @@ typedef struct step_graph_tensor {
 } step_graph_tensor;
 
 /* A vISA kernel as a function of tiles: its input ports in order, and its output. */
-enum { STEP_KERNEL_INPUTS = 3 };
+enum { STEP_KERNEL_INPUTS = STEP_MAP_INPUTS };
 typedef struct step_kernel_tile {
     dtype dtype;
     int64_t rows, columns; /* elements: the first axis of the port, and the others together; a port of one axis is a row */

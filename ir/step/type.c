@@ -26,7 +26,7 @@ bool step_data_equal(const step_data *a, const step_data *b)
 }
 
 /* What a function is applied to: a pair stands for its two parts. */
-enum { OPERANDS_MAX = 3 };
+enum { OPERANDS_MAX = STEP_MAP_INPUTS };
 typedef struct operands {
     const step_data *of[OPERANDS_MAX];
     uint32_t count;

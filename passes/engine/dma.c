@@ -14,6 +14,10 @@ size_t dma_spaces(const pass_context *p, const tensor *t, sequence_space *out)
     int64_t slice = p->target->dm_slice_stride_bytes * 8, cluster = slice * p->target->slices_per_cluster;
     if (t->kind == TENSOR_HBM) {
         out[count++] = (sequence_space){t->part[CHIP], p->target->hbm_chip_stride_bytes * 8};
+    } else if (t->kind == TENSOR_SPM) {
+        out[count++] = (sequence_space){t->part[CHIP], cluster * p->target->clusters_per_chip};
+        out[count++] = (sequence_space){t->part[CLUSTER], cluster};
+        out[count++] = (sequence_space){t->part[PE], slice * p->target->slices_per_pe};
     } else {
         out[count++] = (sequence_space){t->part[CHIP], cluster * p->target->clusters_per_chip};
         out[count++] = (sequence_space){t->part[CLUSTER], cluster};
@@ -28,7 +32,7 @@ int64_t dma_base(const pass_context *p, const op *o)
     int64_t slice = p->target->dm_slice_stride_bytes, cluster = slice * p->target->slices_per_cluster;
     bool hbm = o->out.kind == TENSOR_HBM;
     const int64_t apart[TILE_UNITS] = {hbm ? p->target->hbm_chip_stride_bytes : cluster * p->target->clusters_per_chip, cluster, slice};
-    int64_t base = o->out.address;
+    int64_t base = o->out.address + (o->out.kind == TENSOR_SPM ? p->target->spm_base_bytes : 0);
     for (int c = 0; o->kind == IR_VIEW && c < TILE_UNITS; c++)
         base += o->window->units[c] * apart[c];
     return base;
@@ -345,8 +349,8 @@ static const mapping *open_windows(pass_context *p, const mapping *m, const sequ
 
 static bool has_units(const tensor *t)
 {
-    for (component c = CHIP; c <= SLICE; c++)
-        if (t->part[c] && !mapping_is_hole(t->part[c]))
+    for (component c = CHIP; c < MAPPING_COMPONENTS; c++)
+        if (c != ELEMENT && t->part[c] && !mapping_is_hole(t->part[c]))
             return true;
     return false;
 }
@@ -354,8 +358,8 @@ static bool has_units(const tensor *t)
 static const char *place_text(pass_context *p, const tensor *t)
 {
     const char *text = "";
-    for (component c = CHIP; c <= SLICE; c++)
-        if (t->part[c] && !mapping_is_hole(t->part[c]))
+    for (component c = CHIP; c < MAPPING_COMPONENTS; c++)
+        if (c != ELEMENT && t->part[c] && !mapping_is_hole(t->part[c]))
             text = arena_printf(p->arena, "%s%s %s, ", text, component_parameter(c), pass_text(p, t->part[c]));
     return arena_printf(p->arena, "%sElement %s", text, pass_text(p, t->part[ELEMENT]));
 }
@@ -607,6 +611,7 @@ void pass_dma(pass_context *p, kernel *k)
 {
     pass_each(p, k, IR_TO_DM, copy_one);
     pass_each(p, k, IR_TO_HBM, copy_one);
+    pass_each(p, k, IR_TO_SPM, copy_one);
     for (size_t i = 0; i < k->op_count; i++) /* zeros go where their memory went */
         if (k->ops[i]->kind == IR_ALLOC && k->ops[i]->dma)
             dma_zero(p, k->ops[i]);

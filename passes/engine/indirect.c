@@ -113,19 +113,43 @@ static bool is_counted_in_order(const rows *r)
     return false;
 }
 
+/* Of a list in SPM the PEs after the first have nothing, and clusters that are not named have one list. */
+static const mapping *held_by(rows *r)
+{
+    const tensor *list = &r->list->out;
+    if (list->kind != TENSOR_SPM || names_axis(list->part[CLUSTER]))
+        return live_part(r, parts_from(r, list, CLUSTER));
+    return live_part(r, list->part[ELEMENT]);
+}
+
+static bool is_on_first_pe(const rows *r)
+{
+    const mapping *pe = r->list->out.part[PE];
+    if (!pe || (!names_axis(pe) && live_of(pe) == 1))
+        return true;
+    refuse(r, E_INDEX_LIST,
+           pe->size == 1 ? "write m![1]"
+                         : arena_printf(arena_of(r), "write m![1 # %lld], and all of the list in Element", (long long)pe->size),
+           arena_printf(arena_of(r), "an indirect DMA reads one list: it must keep the entire list on PE 0, and its Pe is %s",
+                        pass_text(r->pass, pe)));
+    return false;
+}
+
 static bool check_list(rows *r)
 {
     const tensor *list = &r->list->out;
     pass_context *p = r->pass;
-    bool dm = list->kind == TENSOR_DM;
+    bool dm = list->kind != TENSOR_HBM, spm = list->kind == TENSOR_SPM;
     if (list->dtype != DTYPE_I32) {
         refuse(r, E_INDEX_LIST, "convert it to i32",
                arena_printf(arena_of(r), "the list is of %s; indices are i32", dtype_row_of(list->dtype)->name));
         return false;
     }
-    const mapping *all = live_part(r, parts_from(r, list, CLUSTER)), *said = r->config->domain;
+    if (!is_on_first_pe(r))
+        return false;
+    const mapping *all = held_by(r), *said = r->config->domain;
     int64_t entries = live_of(all), most = dm ? p->target->indirect_list_entries : p->target->indirect_list_most;
-    if (!dm && !mapping_is_full(list->part[ELEMENT])) {
+    if ((!dm || spm) && !mapping_is_full(list->part[ELEMENT])) {
         refuse(r, E_INDEX_LIST,
                arena_printf(arena_of(r), "declare its Element %s", pass_text(p, mapping_strip_padding(p->mappings, list->part[ELEMENT]))),
                arena_printf(arena_of(r), "padding in the list: its Element is %s", pass_text(p, list->part[ELEMENT])));
@@ -271,6 +295,8 @@ static size_t list_spaces(const rows *r, sequence_space *out)
 {
     const tensor *t = &r->list->out;
     size_t count = 0;
+    if (t->kind == TENSOR_SPM && names_axis(t->part[CLUSTER]))
+        out[count++] = (sequence_space){t->part[CLUSTER], LIST_CLUSTER * LIST_BITS};
     if (t->kind == TENSOR_DM) {
         out[count++] = (sequence_space){t->part[CLUSTER], LIST_CLUSTER * LIST_BITS};
         out[count++] = (sequence_space){t->part[SLICE], LIST_SLICE * LIST_BITS};
@@ -364,7 +390,7 @@ static bool add_chips(const rows *r, row_copy *c)
     bool front = chip->count == 0 || live == chip->factors[0].live * (chip->size / chip->factors[0].extent);
     if (!front)
         return false;
-    bool own = names_axis(r->list->out.part[CHIP]);
+    bool own = names_axis(r->list->out.part[CHIP]) || (r->list->out.kind == TENSOR_SPM && live_of(r->list->out.part[CHIP]) >= live);
     add_loop(c, chip, live, t->hbm_chip_stride_bytes, dm, own ? (r->list->out.kind == TENSOR_HBM ? t->hbm_chip_stride_bytes : dm) : 0);
     return true;
 }

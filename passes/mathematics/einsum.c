@@ -480,33 +480,184 @@ static void visit_difference(einsum_builder *b, op *o)
 }
 
 /* What is committed is narrowed on the way, after a relu. */
+static bool is_guarded(const op *o);
+static void write_guarded(einsum_builder *b, op *o, reference from, reference memory, const op *source);
+
 static void visit_relu(einsum_builder *b, op *o)
 {
     const tensor *t = op_into(o) ? &op_into(o)->out : &o->out;
-    reference to = op_into(o) ? (reference){b->of[op_root(op_into(o))->index].value, op_into(o)->window} : whole(add_value_like(b, t, -1));
+    bool guarded = op_into(o) && is_guarded(o), fresh = guarded || !op_into(o);
+    reference memory = op_into(o) ? (reference){b->of[op_root(op_into(o))->index].value, op_into(o)->window} : whole(0);
+    reference to = fresh ? whole(add_value_like(b, t, -1)) : memory;
     add_map(b, o, to, op_input(o), t, scalar_relu_steps, SCALAR_RELU_STEPS, DTYPE_F32);
+    if (guarded)
+        write_guarded(b, o, to, memory, NULL);
     if (!op_into(o))
         b->of[o->index] = to;
 }
 
-/* A number into all of a memory. */
+enum { MAX_SHIFTS = 3 * TILE_MAX_SHIFTS };
+
+/* ---- what is written only where a number of the launch says so ---- */
+
+static scalar_step constant_of(uint64_t bits)
+{
+    return (scalar_step){SCALAR_CONSTANT_I32, (uint32_t)bits};
+}
+
+/* Is the number of the sources from `source` on in the guard's range? One of 64 bits is two, the low half first. */
+static void append_guard(expression *x, const run_guard *g, uint32_t source)
+{
+    const scalar_step low = {SCALAR_SOURCE, source}, high = {SCALAR_SOURCE, source + 1};
+    const scalar_step below = {SCALAR_LT_U32, 0}, minus = {SCALAR_SUB_I32, 0}, not = {SCALAR_NOT_BOOL, 0};
+    if (g->bits == 8) {
+        const scalar_step steps[] = {
+            constant_of(g->span), low, constant_of(g->first), minus, constant_of(UINT8_MAX), {SCALAR_AND_I32, 0}, below, not };
+        append(x, steps, sizeof steps / sizeof *steps);
+    } else if (g->bits == 32) {
+        const scalar_step steps[] = {constant_of(g->span), low, constant_of(g->first), minus, below, not };
+        append(x, steps, sizeof steps / sizeof *steps);
+    } else {
+        const scalar_step low_part[] = {low, constant_of(g->first), minus};
+        const scalar_step high_part[] = {
+            high,           constant_of(g->first >> 32), minus, low, constant_of(g->first), below, constant_of(1),
+            constant_of(0), {SCALAR_SELECT_I32, 0},      minus};
+        const size_t highs = sizeof high_part / sizeof *high_part;
+        append(x, high_part, highs); /* high < span's, or equal and low at most span's */
+        append(x, &(scalar_step){SCALAR_CONSTANT_I32, (uint32_t)(g->span >> 32)}, 1);
+        append(x, &below, 1);
+        append(x, high_part, highs);
+        append(x, &(scalar_step){SCALAR_CONSTANT_I32, (uint32_t)(g->span >> 32)}, 1);
+        append(x, &(scalar_step){SCALAR_EQ_I32, 0}, 1);
+        append(x, &(scalar_step){SCALAR_CONSTANT_I32, (uint32_t)g->span}, 1);
+        append(x, low_part, sizeof low_part / sizeof *low_part);
+        append(x, &below, 1);
+        append(x, &not, 1);
+        append(x, &(scalar_step){SCALAR_AND_BOOL, 0}, 1);
+        append(x, &(scalar_step){SCALAR_OR_BOOL, 0}, 1);
+    }
+}
+
+/* A number that is 1 where all guards up to `outer` hold, else 0. */
+static uint32_t add_guards(einsum_builder *b, op *o, const run_guard *outer)
+{
+    uint32_t dst = add_value(b, DTYPE_I32, -1);
+    einsum_step *step = add_step(b, MATH_MAP, whole(dst), whole(dst), whole(dst));
+    expression x = {.count = 0};
+    step->s.source_count = 0;
+    for (const run_guard *g = o->runs_if; g && g != outer; g = g->outer) {
+        uint32_t words = g->bits > 32 ? 2 : 1, first = step->s.source_count, value = b->of[g->port->index].value;
+        if (first + words > EINSUM_SOURCES) {
+            diag *d = pass_refuse(b->context, b->kernel, o, MAPPING_COMPONENTS, E_EINSUM, "too many conditions inside of each other");
+            diag_help(b->context->diags, d, "let at most 4 numbers of 64 bits decide, or 8 others");
+            return dst;
+        }
+        for (uint32_t i = 0; i < words; i++)
+            step->s.sources[first + i] = value;
+        step->s.source_count += words;
+        if (words == 2) {
+            tile_window *w = ARENA_NEW(b->context->arena, tile_window);
+            const axis *axes[1];
+            mapping_axes(g->port->out.part[ELEMENT], axes, 1);
+            *w = (tile_window){.shifts = {{axes[0], 1}}, .shift_count = 1};
+            add_shifts(b, step, (einsum_side)(EINSUM_A + first + 1), w);
+        }
+        append_guard(&x, g, first);
+        if (first > 0)
+            append(&x, &(scalar_step){SCALAR_AND_BOOL, 0}, 1);
+    }
+    const scalar_step choice[] = {constant_of(1), constant_of(0), {SCALAR_SELECT_I32, 0}};
+    append(&x, choice, sizeof choice / sizeof *choice);
+    step->digits = ARENA_ARRAY(b->context->arena, einsum_digit, EINSUM_MAX_DIGITS);
+    set_expression(b, step, &x, DTYPE_I32);
+    return dst;
+}
+
+/* What is there and what would be written, one after the other along an axis of their own, and then the one of the two that the number says
+ * is taken: a gather of one row. second_of is where the second is written. */
+typedef struct choice {
+    uint32_t both, place;
+    const axis *axis;
+} choice;
+
+static choice begin_choice(einsum_builder *b, op *o, reference memory)
+{
+    choice c = {.both = add_value_like(b, &op_into(o)->out, -1), .axis = mapping_axis(b->context->mappings, "if.taken", 2)};
+    einsum_tensor *v = &b->values[c.both];
+    uint32_t *axes = ARENA_ARRAY(b->context->arena, uint32_t, v->rank + 1), number = einsum_axis_number(b, c.axis);
+    axes[0] = number;
+    memcpy(axes + 1, v->axes, v->rank * sizeof *axes);
+    v->axes = axes;
+    v->rank++;
+    einsum_step *step = add_step(b, MATH_COPY, whole(c.both), memory, memory);
+    note_computed(b, &step->s);
+    einsum_copy_digits(b, step, o, &op_into(o)->out);
+    if (!o->bad)
+        einsum_settle_sources(b, step, o, op_into(o), NULL);
+    return c;
+}
+
+static reference second_of(einsum_builder *b, const choice *c)
+{
+    tile_window *w = ARENA_NEW(b->context->arena, tile_window);
+    *w = (tile_window){.shifts = {{c->axis, 1}}, .shift_count = 1};
+    return (reference){c->both, w};
+}
+
+static void finish_choice(einsum_builder *b, op *o, const choice *c, reference memory)
+{
+    uint32_t place = add_guards(b, o, op_root(op_into(o))->runs_if);
+    einsum_step *step = add_step(b, MATH_GATHER, memory, whole(c->both), whole(place));
+    einsum_index *index = ARENA_NEW(b->context->arena, einsum_index);
+    *index = (einsum_index){.axis = einsum_axis_number(b, c->axis), .unit = 1, .step = 1, .div = 1, .positions = 2};
+    step->s.accumulator = b->values[c->both].dtype;
+    step->s.indices = index;
+    b->computed[memory.value] = b->computed[memory.value] || b->computed[c->both];
+    einsum_copy_digits(b, step, o, &op_into(o)->out);
+}
+
+/* `source`: the operation whose value it is, of which not all digits may be held; NULL: a value of the view's own axes. */
+static void write_guarded(einsum_builder *b, op *o, reference from, reference memory, const op *source)
+{
+    choice c = begin_choice(b, o, memory);
+    einsum_step *step = add_step(b, MATH_COPY, second_of(b, &c), from, from);
+    note_computed(b, &step->s);
+    einsum_copy_digits(b, step, o, &op_into(o)->out);
+    if (source && !o->bad)
+        einsum_settle_sources(b, step, o, source, NULL);
+    finish_choice(b, o, &c, memory);
+}
+
+static bool is_guarded(const op *o)
+{
+    return o->runs_if && o->runs_if != op_root(op_into(o))->runs_if;
+}
+
+/* A number into all of a memory, or of a tile. */
 static void visit_generated(einsum_builder *b, op *o)
 {
-    reference to = {b->of[op_root(op_into(o))->index].value, op_into(o)->window};
+    reference memory = {b->of[op_root(op_into(o))->index].value, op_into(o)->window};
+    bool guarded = is_guarded(o);
+    choice c = guarded ? begin_choice(b, o, memory) : (choice){0};
+    reference to = guarded ? second_of(b, &c) : memory;
     einsum_step *step = add_step(b, MATH_MAP, to, to, to);
     step->s.source_count = 0;
     set_expression(b, step, &(expression){.steps = {op_input(o)->generate->number}, .count = 1},
                    op_input(o)->generate->number.op == SCALAR_CONSTANT_F32 ? DTYPE_F32 : DTYPE_I32);
     einsum_copy_digits(b, step, o, &op_into(o)->out);
+    if (guarded)
+        finish_choice(b, o, &c, memory);
 }
-
-enum { MAX_SHIFTS = 3 * TILE_MAX_SHIFTS };
 
 /* A write through a view: the step that made the value writes the part of the memory at once where nothing else needs it. */
 static void visit_write(einsum_builder *b, op *o)
 {
     reference from = b->of[op_input(o)->index], to = {b->of[op_root(op_into(o))->index].value, op_into(o)->window};
     einsum_step *last = just_made(b, from);
+    if (is_guarded(o)) {
+        write_guarded(b, o, from, to, op_input(o));
+        return;
+    }
     if (last && last->s.op != MATH_SCATTER && last->s.shift_count < MAX_SHIFTS && is_only_use(b, op_input(o), from.value) &&
         einsum_source_holds(b, o, op_input(o), &op_into(o)->out)) {
         last->s.dst = to.value;

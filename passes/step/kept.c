@@ -50,6 +50,47 @@ static bool is_always_the_same(const step_stream *s)
     return false;
 }
 
+/* ---- loads that only say where a tile lies ---- */
+
+static bool hands_on(const step_graph_node *n)
+{
+    switch (n->spec.op) {
+    case STEP_EXPAND:
+    case STEP_REPEAT:
+    case STEP_PROMOTE:
+    case STEP_FLATTEN:
+    case STEP_BROADCAST: return true;
+    default: return false;
+    }
+}
+
+static bool loads_as_stored(const step_graph_node *n)
+{
+    return (n->spec.op == STEP_LINEAR_LOAD || n->spec.op == STEP_RANDOM_LOAD) && n->outputs[0].data->dtype == n->spec.tensor->dtype;
+}
+
+/* Until nothing changes: with feedback who takes a stream may stand before who makes it. */
+const bool *step_in_place(const step_graph *g)
+{
+    bool *taken = ARENA_ARRAY(g->arena, bool, g->node_count + 1), *moved = ARENA_ARRAY(g->arena, bool, g->node_count + 1);
+    for (bool changed = true; changed;) {
+        changed = false;
+        for (size_t i = g->node_count; i-- > 0;)
+            for (uint32_t k = 0; k < g->nodes[i]->spec.input_count; k++) {
+                const step_graph_node *n = g->nodes[i];
+                size_t from = n->spec.inputs[k]->node->index;
+                bool handed = hands_on(n) && k == 0; /* the reference of an expand is looked at */
+                bool some = n->spec.kernel || (handed && taken[i]), other = handed ? moved[i] : !n->spec.kernel;
+                changed = changed || (some && !taken[from]) || (other && !moved[from]);
+                taken[from] = taken[from] || some;
+                moved[from] = moved[from] || other;
+            }
+    }
+    for (size_t i = 0; i < g->node_count; i++)
+        taken[i] = loads_as_stored(g->nodes[i]) && taken[i] && !moved[i];
+    return taken;
+}
+
 uint32_t step_kept_inputs(const step_graph_node *n)
 {
     uint32_t kept = 0, at = n->spec.op != STEP_MAP; /* the accumulator is the first */

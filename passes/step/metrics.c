@@ -177,9 +177,12 @@ const step_metrics *step_measure(step_graph *g)
     step_metrics *m = ARENA_NEW(g->arena, step_metrics);
     step_cost_expr *nodes = ARENA_ARRAY(g->arena, step_cost_expr, g->node_count + 1), total;
     total = (step_cost_expr){number(g, 0), {number(g, 0), number(g, 0)}, number(g, 0)};
+    const bool *in_place = step_in_place(g);
     for (size_t i = 0; i < g->node_count; i++) {
         const step_graph_node *n = g->nodes[i];
         nodes[i] = (step_cost_expr){traffic(g, n), {by_paper(g, n), by_artifact(g, n)}, work(g, n)};
+        if (in_place[i])
+            nodes[i] = (step_cost_expr){number(g, 0), {number(g, 0), number(g, 0)}, number(g, 0)};
         total.offchip_bytes = sum(g, total.offchip_bytes, nodes[i].offchip_bytes);
         total.flops = sum(g, total.flops, nodes[i].flops);
         for (int e = 0; e < STEP_EQUATIONS; e++)

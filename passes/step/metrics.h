@@ -25,6 +25,9 @@ typedef struct step_metrics {
 
 const step_metrics *step_measure(step_graph *g);
 
+/* By node: a load whose tiles only kernels take, as they are stored, moves nothing itself: their commands move them from where they lie. */
+const bool *step_in_place(const step_graph *g);
+
 /* A bit for each input port of the node's kernel whose tile is the same for all calls. */
 uint32_t step_kept_inputs(const step_graph_node *n);
 

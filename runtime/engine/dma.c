@@ -48,11 +48,12 @@ static bool place_at(const side *s, int64_t address, int64_t bytes, place *p)
 {
     const target *t = s->machine->target;
     int64_t window = s->space == SPACE_HBM ? t->hbm_chip_stride_bytes : t->dm_slice_stride_bytes;
-    int64_t capacity = s->space == SPACE_HBM ? t->hbm_bytes_per_chip : t->dm_bytes_per_slice;
     int64_t count = s->space == SPACE_HBM ? t->chips : s->machine->unit_count;
-    if (address < 0 || address / window >= count || address % window > capacity - bytes)
+    if (address < 0 || address / window >= count)
         return false;
     int64_t number = address / window;
+    if (s->space == SPACE_HBM ? address % window > t->hbm_bytes_per_chip - bytes : !target_unit_holds(t, number, address % window, bytes))
+        return false;
     p->memory = s->space == SPACE_HBM ? &s->machine->hbm[number] : &s->machine->units[number].dm;
     p->address = address % window;
     return true;
@@ -77,14 +78,15 @@ static bool side_in_space(const side *s, int64_t bytes, fault *f)
     return outside(s, counters, address, bytes, f);
 }
 
-/* Writes into DM go in units of 8 bytes, but for transfers that are marked as element by element. */
+/* Writes into DM go in units of 8 bytes, but not into SPM, nor for transfers that are marked as element by element. */
 static bool destination_aligned(const side *d, int64_t packet_bytes, fault *f)
 {
     int64_t unit = d->machine->target->dma_dm_multiple_bytes;
     bool aligned = packet_bytes % unit == 0 && d->table.base % unit == 0;
     for (unsigned i = 0; i < d->table.count; i++)
         aligned &= d->table.size[i] == 1 || d->table.stride[i] % unit == 0;
-    return aligned || d->space != SPACE_DM || command_get(d->command, DMA_GRANULAR) ||
+    bool spm = d->space == SPACE_DM && d->table.base % d->machine->target->dm_slice_stride_bytes >= d->machine->target->spm_base_bytes;
+    return aligned || spm || d->space != SPACE_DM || command_get(d->command, DMA_GRANULAR) ||
            fault_set(f, E_RUN_ACCESS, d->command, "packet_bytes, base and strides of a DM destination must be multiples of %lld bytes",
                      (long long)unit);
 }

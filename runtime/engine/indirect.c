@@ -16,11 +16,12 @@ static bool place_at(const machine *m, int64_t space, int64_t address, int64_t b
 {
     const target *t = m->target;
     int64_t window = space == COPY_HBM ? t->hbm_chip_stride_bytes : t->dm_slice_stride_bytes;
-    int64_t capacity = space == COPY_HBM ? t->hbm_bytes_per_chip : t->dm_bytes_per_slice,
-            count = space == COPY_HBM ? t->chips : m->unit_count;
-    if (address < 0 || address / window >= count || address % window > capacity - bytes)
+    int64_t count = space == COPY_HBM ? t->chips : m->unit_count;
+    if (address < 0 || address / window >= count)
         return false;
     int64_t number = address / window;
+    if (space == COPY_HBM ? address % window > t->hbm_bytes_per_chip - bytes : !target_unit_holds(t, number, address % window, bytes))
+        return false;
     *out = (place){space == COPY_HBM ? (memory *)&m->hbm[number] : (memory *)&m->units[number].dm, address % window};
     return true;
 }

@@ -8,7 +8,8 @@
 typedef struct side {
     field_space space;
     walk walk;
-    int64_t window, count, capacity; /* bytes from one memory to the next; memories; bytes of one */
+    int64_t window, count; /* bytes from one memory to the next; memories */
+    const target *target;
 } side;
 
 static side side_of(const field_machine *m, const command *c, bool destination)
@@ -23,13 +24,15 @@ static side side_of(const field_machine *m, const command *c, bool destination)
     }
     s.window = dm ? t->dm_slice_stride_bytes : t->hbm_chip_stride_bytes;
     s.count = dm ? m->plans->unit_count : t->chips;
-    s.capacity = dm ? t->dm_bytes_per_slice : t->hbm_bytes_per_chip;
+    s.target = t;
     return s;
 }
 
 static bool place_of(const side *s, int64_t address, int64_t bytes, field_place *out)
 {
-    if (address < 0 || address / s->window >= s->count || address % s->window > s->capacity - bytes)
+    int64_t number = address / s->window, offset = address % s->window;
+    if (address < 0 || number >= s->count ||
+        (s->space == FIELD_HBM ? offset > s->target->hbm_bytes_per_chip - bytes : !target_unit_holds(s->target, number, offset, bytes)))
         return false;
     *out = (field_place){s->space, address / s->window, address % s->window * 8};
     return true;
@@ -78,7 +81,8 @@ bool field_dma_plan(field_machine *m, field_event *e, fault *f)
     bool aligned = bytes % unit == 0 && to.walk.base % unit == 0;
     for (unsigned i = 0; i < to.walk.count; i++)
         aligned &= to.walk.size[i] == 1 || to.walk.stride[i] % unit == 0;
-    if (!aligned && to.space == FIELD_DM && !command_get(c, DMA_GRANULAR))
+    bool spm = to.space == FIELD_DM && to.walk.base % to.window >= m->plans->target->spm_base_bytes;
+    if (!aligned && !spm && to.space == FIELD_DM && !command_get(c, DMA_GRANULAR))
         return fault_set(f, E_RUN_ACCESS, c, "packet_bytes, base and strides of a DM destination must be multiples of %lld bytes",
                          (long long)unit);
     e->low = (int64_t)to_low;

@@ -22,8 +22,8 @@ static bool place_of(const field_machine *m, const copy_side *s, int64_t address
     const target *t = m->plans->target;
     bool hbm = s->memory == COPY_HBM;
     int64_t window = hbm ? t->hbm_chip_stride_bytes : t->dm_slice_stride_bytes, count = hbm ? t->chips : m->plans->unit_count;
-    int64_t capacity = hbm ? t->hbm_bytes_per_chip : t->dm_bytes_per_slice;
-    if (address < 0 || address / window >= count || address % window > capacity - bytes)
+    if (address < 0 || address / window >= count ||
+        (hbm ? address % window > t->hbm_bytes_per_chip - bytes : !target_unit_holds(t, address / window, address % window, bytes)))
         return false;
     *out = (field_place){hbm ? FIELD_HBM : FIELD_DM, address / window, address % window * 8};
     return true;

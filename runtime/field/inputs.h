@@ -19,7 +19,8 @@ static inline field_value field_inputs_value(const field_inputs *x, uint32_t num
 {
     field_value v = field_input(x->seed, number, element);
     const index_values *rows = &x->rows[number];
-    return rows->count > 0 ? v % (uint64_t)rows->count * (uint64_t)rows->unit : v;
+    int64_t drawn = rows->count > 0 ? index_values_draw(rows, (int64_t)element, v) : 0;
+    return rows->count > 0 ? (field_value)(drawn < 0 ? 0 : drawn) : v;
 }
 
 /* The number that a list's element is; -1: it is none, something was computed. */

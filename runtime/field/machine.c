@@ -110,7 +110,8 @@ static void count_copy(field_machine *m, const command *c)
 static bool read_command(field_machine *m, int number, const command *c, int64_t *units, fault *f)
 {
     switch (c->op) {
-    case OP_WAIT: break;
+    case OP_WAIT:
+    case OP_GUARD: break; /* what it writes in memory that is there would be a list that is computed, of which nothing is said */
     case OP_UNITS:
         if (number == CONTEXT_DMA)
             return fault_set(f, E_RUN_CHAIN, c, "may not stand in the %s context", context_name((context)number));
@@ -195,7 +196,7 @@ field_machine *field_machine_new(const target *t, const binary_kernel *k, uint64
     m->inputs = field_inputs_new(k, m->seed, a);
     pthread_mutex_init(&m->ports_lock, NULL);
     m->hbm = memories_new(m, t->chips, t->hbm_bytes_per_chip);
-    m->dm = memories_new(m, m->plans->unit_count, t->dm_bytes_per_slice);
+    m->dm = memories_new(m, m->plans->unit_count, t->spm_base_bytes + t->spm_bytes_per_pe);
     m->trf = memories_new(m, m->plans->unit_count, t->trf_bytes);
     m->vrf = memories_new(m, m->plans->unit_count, t->vrf_bytes);
     m->ports = ARENA_ARRAY(a, field_memory, (size_t)k->port_count + 1);

@@ -24,6 +24,30 @@ void machine_hbm_free(const target *t, memory *hbm)
         memory_free(&hbm[i]);
 }
 
+static int64_t unit_count_of(const target *t)
+{
+    return t->chips * t->clusters_per_chip * t->slices_per_cluster;
+}
+
+static void dm_init(const target *t, unsigned char poison, memory_budget *budget, memory *dm)
+{
+    memory_init(dm, t->spm_base_bytes + t->spm_bytes_per_pe, t->dm_bytes_per_slice, poison, budget);
+}
+
+memory *machine_dm_new(const target *t, arena *a, unsigned char poison, memory_budget *budget)
+{
+    memory *dm = ARENA_ARRAY(a, memory, (size_t)unit_count_of(t));
+    for (int64_t i = 0; i < unit_count_of(t); i++)
+        dm_init(t, poison, budget, &dm[i]);
+    return dm;
+}
+
+void machine_dm_free(const target *t, memory *dm)
+{
+    for (int64_t i = 0; dm && i < unit_count_of(t); i++)
+        memory_free(&dm[i]);
+}
+
 machine *machine_new(const target *t, const binary_kernel *k, arena *a, const machine_options *options)
 {
     machine *m = ARENA_NEW(a, machine);
@@ -35,11 +59,14 @@ machine *machine_new(const target *t, const binary_kernel *k, arena *a, const ma
     m->proof = m->options.prove ? ARENA_NEW(a, proof) : NULL;
     m->budget.limit_bytes = m->options.memory_limit_bytes;
     unsigned char poison = m->options.poison;
-    m->unit_count = t->chips * t->clusters_per_chip * t->slices_per_cluster;
+    m->unit_count = unit_count_of(t);
     bool runs = !m->options.sizes_only;
     m->units = runs ? ARENA_ARRAY(a, machine_unit, (size_t)m->unit_count) : NULL;
     for (int64_t i = 0; runs && i < m->unit_count; i++) {
-        memory_init(&m->units[i].dm, t->dm_bytes_per_slice, t->dm_bytes_per_slice, poison, &m->budget);
+        if (m->options.dm) /* lent until the machine is freed */
+            m->units[i].dm = m->options.dm[i];
+        else
+            dm_init(t, poison, &m->budget, &m->units[i].dm);
         memory_init(&m->units[i].trf, t->trf_bytes, t->trf_bytes, poison, &m->budget);
         memory_init(&m->units[i].trf_signs, t->trf_bytes, t->trf_bytes, poison, &m->budget);
         memory_init(&m->units[i].vrf, t->vrf_bytes, t->vrf_bytes, poison, &m->budget);
@@ -53,7 +80,10 @@ machine *machine_new(const target *t, const binary_kernel *k, arena *a, const ma
 void machine_free(machine *m)
 {
     for (int64_t i = 0; m->units && i < m->unit_count; i++) {
-        memory_free(&m->units[i].dm);
+        if (m->options.dm)
+            m->options.dm[i] = m->units[i].dm;
+        else
+            memory_free(&m->units[i].dm);
         memory_free(&m->units[i].trf);
         memory_free(&m->units[i].trf_signs);
         memory_free(&m->units[i].vrf);
@@ -116,6 +146,29 @@ static bool run_chain(machine *m, const command *c, int number, fault *f)
     return true;
 }
 
+/* Where its number is in the range the commands after it run, else they are complete with it. */
+static bool run_guard(machine *m, const command *c, int number, fault *f)
+{
+    unsigned char bytes[8] = {0};
+    int64_t bits = command_get(c, GUARD_BITS), base = command_get(c, GUARD_BASE), left = command_get(c, GUARD_COMMANDS);
+    if (bits != 8 && bits != 32 && bits != 64)
+        return fault_set(f, E_RUN_CHAIN, c, "a guard reads 8, 32 or 64 bits, not %lld", (long long)bits);
+    if ((size_t)left > m->kernel->streams[number].count - m->done[number] - 1)
+        return fault_set(f, E_RUN_CHAIN, c, "a guard of %lld commands, of which there are not as many", (long long)left);
+    if (base > m->target->hbm_bytes_per_chip - bits / 8)
+        return fault_set(f, E_RUN_ACCESS, c, "reads its number outside HBM: address %lld, size %lld bytes", (long long)base,
+                         (long long)bits / 8);
+    if (!memory_read(&m->hbm[0], base, bytes, bits / 8))
+        return fault_memory(f, c, "HBM");
+    proof_read(m, &m->hbm[0], base, bits / 8);
+    uint64_t value = 0, most = bits < 64 ? (UINT64_C(1) << bits) - 1 : UINT64_MAX;
+    for (int i = 8; i-- > 0;)
+        value = value << 8 | bytes[i];
+    bool holds = ((value - (uint64_t)command_get(c, GUARD_FIRST)) & most) <= (uint64_t)command_get(c, GUARD_SPAN);
+    m->done[number] += holds ? 0 : (size_t)left;
+    return true;
+}
+
 /* One command, or the whole chain that it begins. */
 static bool run_command(machine *m, const command *c, int number, fault *f)
 {
@@ -124,6 +177,10 @@ static bool run_command(machine *m, const command *c, int number, fault *f)
     switch (c->op) {
     case OP_WAIT: proof_wait(m, number, (int)command_get(c, WAIT_CONTEXT), (size_t)command_get(c, WAIT_COUNT)); break;
     case OP_UNITS: unit_mask_select(&m->masks[number], c); break;
+    case OP_GUARD:
+        if (!run_guard(m, c, number, f))
+            return false;
+        break;
     case OP_DMA:
         if (!dma_run(m, c, number, f))
             return false;

@@ -1,7 +1,7 @@
 /* The inside of a machine, for the engines.
  *
- * The one idea: a unit is a slice with its DM, its TRF and its VRF; HBM belongs to a chip; a stream port is a buffer
- * with one cursor per unit. */
+ * The one idea: a unit is a slice with its DM, its TRF and its VRF, and the SPM of a PE stands behind the DM of its first slice, as in the
+ * DMA address space; HBM belongs to a chip; a stream port is a buffer with one cursor per unit. */
 #ifndef VISA_RUNTIME_MACHINE_MACHINE_STATE_H
 #define VISA_RUNTIME_MACHINE_MACHINE_STATE_H
 
@@ -55,9 +55,20 @@ struct machine {
     struct proof *proof;  /* NULL: none was asked for */
 };
 
+/* Is there memory behind these bytes of a slice's window of the DMA address space: its DM, or of the first slice of a PE the PE's SPM? */
+static inline bool target_unit_holds(const target *t, int64_t unit, int64_t offset, int64_t bytes)
+{
+    if (offset >= t->spm_base_bytes)
+        return unit % t->slices_per_cluster % t->slices_per_pe == 0 && offset - t->spm_base_bytes <= t->spm_bytes_per_pe - bytes;
+    return offset <= t->dm_bytes_per_slice - bytes;
+}
+
 /* HBM of all chips, empty, in the arena; machine_hbm_free gives its blocks back. */
 memory *machine_hbm_new(const target *t, arena *a, unsigned char poison, memory_budget *budget);
 void machine_hbm_free(const target *t, memory *hbm);
+/* The same of the DM of all slices. */
+memory *machine_dm_new(const target *t, arena *a, unsigned char poison, memory_budget *budget);
+void machine_dm_free(const target *t, memory *dm);
 
 /* The other way round: which slice, cluster and chip it is. */
 static inline void machine_unit_place(const machine *m, int64_t unit, int64_t *slice, int64_t *cluster, int64_t *chip)

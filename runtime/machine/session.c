@@ -268,7 +268,7 @@ bool session_fill(session *s, uint64_t seed, diag_list *diags)
             return no_memory(diags, p->port);
         index_values rows;
         if (index_values_of_port(s->kernel, i, s->arena, &rows))
-            tensor_fill_multiples(&p->logical, seed + i, rows.unit, rows.count);
+            tensor_fill_multiples(&p->logical, seed + i, &rows);
         else
             tensor_fill_random(&p->logical, seed + i, workers_of(s));
         p->bound = p->seeded = true;
@@ -290,10 +290,10 @@ static void run_progress(void *of, size_t done, size_t total)
     s->options.progress(s->options.progress_context, (s->run + part) / s->runs);
 }
 
-/* The port is where it is in the caller's HBM. */
+/* The port is where it is in the caller's HBM or DM. */
 static bool is_shared(const session *s, const session_port *p)
 {
-    return s->options.hbm && p->port->space == PORT_HBM;
+    return (s->options.hbm && p->port->space == PORT_HBM) || (s->options.dm && p->port->space == PORT_DM);
 }
 
 static bool take_port(session *s, machine *m, uint32_t i, unsigned char poison, diag_list *diags);
@@ -391,6 +391,7 @@ static bool run_once(session *s, unsigned char poison, context first, diag_list 
                                .cpu = s->options.cpu,
                                .prove = s->runs > 1,
                                .hbm = s->options.hbm,
+                               .dm = s->options.dm,
                                .progress = s->options.progress ? run_progress : NULL,
                                .progress_context = s};
     machine *m = machine_new(s->binary->target, s->kernel, s->arena, &options);

@@ -37,6 +37,7 @@ typedef struct session_options {
     /* HBM of each chip that holds the inputs in HBM and keeps the outputs there, the caller's; NULL: one of each run's own. With it,
      * tensors of ports in HBM are read only where they are compared. */
     struct memory *hbm;
+    struct memory *dm; /* the same of the DM of each slice */
     bool compared;
     bool rounds; /* files of f32 are taken for narrower floats (tensor_file.h) */
 } session_options;

@@ -108,7 +108,7 @@ static bool read_shape(reader *r, const char *where, const json_t *j, tensor_typ
 
 static bool read_buffer(reader *r, const char *name, json_t *j)
 {
-    static const char *const keys[] = {"type", "shape", "file", "of", "first", NULL};
+    static const char *const keys[] = {"type", "shape", "file", "of", "first", "in", NULL};
     const char *where = arena_printf(r->arena, "buffer %s", shown_input(name, r->arena));
     plan *p = r->plan;
     plan_buffer *b = &p->buffers[p->buffer_count];
@@ -122,6 +122,12 @@ static bool read_buffer(reader *r, const char *name, json_t *j)
         return wrong(r, where, arena_printf(r->arena, "no element type is called %s", shown_input(type, r->arena)));
     if (!read_shape(r, where, json_object_get(j, "shape"), &b->type))
         return false;
+    json_t *in = json_object_get(j, "in");
+    b->resident = in != NULL;
+    if (in && (!json_is_string(in) || strcmp(json_string_value(in), "dm") != 0))
+        return wrong(r, where, "\"in\" is \"dm\"; a buffer in HBM has none");
+    if (b->resident && (json_object_get(j, "file") || json_object_get(j, "of")))
+        return wrong(r, where, "a buffer in DM begins with zeros: it has no file and is no part");
     int64_t elements = tensor_elements(&b->type);
     b->bytes = elements < 0 ? -1 : tensor_bytes(b->type.dtype, elements);
     b->address = p->scratch;
@@ -133,7 +139,7 @@ static bool read_buffer(reader *r, const char *name, json_t *j)
         return wrong(r, where,
                      arena_printf(r->arena, "it does not fit: HBM has %lld bytes, the buffers before it take %lld",
                                   (long long)p->target->hbm_bytes_per_chip, (long long)p->scratch));
-    p->scratch += b->of ? 0 : (b->bytes + PLAN_BUFFER_ALIGNMENT - 1) / PLAN_BUFFER_ALIGNMENT * PLAN_BUFFER_ALIGNMENT;
+    p->scratch += b->of || b->resident ? 0 : (b->bytes + PLAN_BUFFER_ALIGNMENT - 1) / PLAN_BUFFER_ALIGNMENT * PLAN_BUFFER_ALIGNMENT;
     p->buffer_count++;
     return true;
 }
@@ -155,7 +161,7 @@ static bool place_part(reader *r, plan_buffer *b)
     const char *where = arena_printf(r->arena, "buffer %s", shown_input(b->name, r->arena));
     const plan_buffer *whole = plan_buffer_named(r->plan, b->of);
     int64_t bits = dtype_row_of(b->type.dtype)->bits;
-    if (!whole || whole->of) {
+    if (!whole || whole->of || whole->resident) {
         diag_add(r->diags, E_PLAN_NAME, SRC_NOWHERE, "%s: no buffer with a place of its own is called %s", where,
                  shown_input(b->of, r->arena));
         return false;
@@ -322,6 +328,11 @@ static bool read_outputs(reader *r, json_t *j)
     {
         if (!json_is_string(file))
             return wrong(r, "outputs", "each is a buffer's name with the name of a file");
+        if (plan_buffer_named(p, name) && plan_buffer_named(p, name)->resident) {
+            diag_add(r->diags, E_PLAN_FIT, SRC_NOWHERE, "outputs: buffer %s is in DM; let a kernel copy it to one in HBM",
+                     shown_input(name, r->arena));
+            return false;
+        }
         if (!plan_buffer_named(p, name)) {
             diag_add(r->diags, E_PLAN_NAME, SRC_NOWHERE, "outputs: no buffer is called %s", shown_input(name, r->arena));
             return false;

@@ -26,6 +26,7 @@ typedef struct plan_kernel {
 
 typedef struct plan_buffer {
     const char *name, *file; /* file NULL: zeros */
+    bool resident;           /* in DM, laid out as the ports that it is bound to */
     const char *of;          /* the buffer that it is a part of, from element `first` on; NULL: it has a place of its own */
     int64_t first;
     tensor_type type;

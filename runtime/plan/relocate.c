@@ -28,7 +28,7 @@ typedef struct relocation {
     const target *target;
     const binary_kernel *kernel;
     const int64_t *addresses;
-    int64_t scratch;
+    int64_t scratch, dm_scratch; /* where what is no port goes: that much farther, bytes of HBM, of each slice's DM */
     diag_list *diags;
 } relocation;
 
@@ -65,6 +65,58 @@ static bool distance_of(const relocation *r, const command *c, const copy_comman
              "kernel `%s`: the copy of line %u begins at byte %lld of HBM and ends at %lld, in another port or outside of all",
              r->kernel->name, c->line, (long long)first, (long long)last);
     return false;
+}
+
+static bool move_guard(const relocation *r, command *c)
+{
+    copy_command one = {.count = 0};
+    copy_side number = {.memory = COPY_HBM, .base = command_get(c, GUARD_BASE)};
+    int64_t distance = 0;
+    if (!distance_of(r, c, &one, &number, command_get(c, GUARD_BITS) / 8, &distance))
+        return false;
+    command_set(c, GUARD_BASE, number.base + distance);
+    return true;
+}
+
+int64_t port_unit_bytes(const port *p, const layout_axis *axes)
+{
+    return (layout_size(p->mapping[COMPONENT_ELEMENT], axes) * dtype_row_of(p->dtype)->bits + 7) / 8;
+}
+
+/* How far what lies at a byte of each slice's DM is moved. SPM stays. */
+static int64_t dm_distance(const relocation *r, int64_t address)
+{
+    for (uint32_t i = 0; i < r->kernel->port_count; i++) {
+        const port *p = &r->kernel->ports[i];
+        if (p->space == PORT_DM && address >= p->address && address - p->address < port_unit_bytes(p, r->kernel->axes))
+            return r->addresses[i] - p->address;
+    }
+    return address < r->target->spm_base_bytes ? r->dm_scratch : 0;
+}
+
+static bool set_dm_base(const relocation *r, command *c, command_field field)
+{
+    int64_t base = command_get(c, field), window = r->target->dm_slice_stride_bytes, distance = dm_distance(r, base % window);
+    if (base % window + distance >= r->target->dm_bytes_per_slice && base % window < r->target->spm_base_bytes) {
+        diag_add(r->diags, E_PLAN_FIT, SRC_NOWHERE,
+                 "kernel `%s`: what line %u touches lies %lld bytes farther in DM, behind the plan's buffers, and does not fit there",
+                 r->kernel->name, c->line, (long long)distance);
+        return false;
+    }
+    command_set(c, field, base + distance);
+    return true;
+}
+
+/* A kernel none of whose ports is in DM, where no buffer is, stays as it is. */
+static bool move_dm(const relocation *r, command *c)
+{
+    bool copies = command_is_copy(c), by_index = c->op == OP_DMA_INDIRECT;
+    copy_command k = copies ? copy_command_read(c) : (copy_command){.count = 0};
+    if (copies)
+        return (k.source.memory != COPY_DM || set_dm_base(r, c, by_index ? INDIRECT_SOURCE_BASE : DMA_SOURCE_BASE)) &&
+               (k.destination.memory != COPY_DM || set_dm_base(r, c, by_index ? INDIRECT_DESTINATION_BASE : DMA_DESTINATION_BASE)) &&
+               (!by_index || k.list.memory != COPY_DM || set_dm_base(r, c, INDIRECT_LIST_BASE));
+    return c->op == OP_FETCH ? set_dm_base(r, c, FETCH_BASE) : c->op == OP_COMMIT ? set_dm_base(r, c, COMMIT_BASE) : true;
 }
 
 static bool move(const relocation *r, command *c)
@@ -117,10 +169,10 @@ static bool ports_are_apart(const relocation *r)
     return true;
 }
 
-bool kernel_relocate(const target *t, const binary_kernel *k, const int64_t *addresses, int64_t scratch, arena *a, diag_list *diags,
-                     binary_kernel *out)
+bool kernel_relocate(const target *t, const binary_kernel *k, const int64_t *addresses, int64_t scratch, int64_t dm_scratch, arena *a,
+                     diag_list *diags, binary_kernel *out)
 {
-    relocation r = {t, k, addresses, scratch, diags};
+    relocation r = {t, k, addresses, scratch, dm_scratch, diags};
     port *ports = ARENA_ARRAY(a, port, (size_t)k->port_count + 1);
     if (!ports_are_apart(&r))
         return false;
@@ -128,7 +180,7 @@ bool kernel_relocate(const target *t, const binary_kernel *k, const int64_t *add
     out->ports = ports;
     for (uint32_t i = 0; i < k->port_count; i++) {
         ports[i] = k->ports[i];
-        if (ports[i].space == PORT_HBM)
+        if (ports[i].space == PORT_HBM || ports[i].space == PORT_DM)
             ports[i].address = addresses[i];
     }
     for (int s = 0; s < 3; s++) {
@@ -136,7 +188,9 @@ bool kernel_relocate(const target *t, const binary_kernel *k, const int64_t *add
         command *commands = ARENA_ARRAY(a, command, count + 1);
         for (size_t i = 0; i < count; i++) {
             commands[i] = k->streams[s].commands[i];
-            if (command_is_copy(&commands[i]) && !move(&r, &commands[i]))
+            if (commands[i].op == OP_GUARD ? !move_guard(&r, &commands[i]) : command_is_copy(&commands[i]) && !move(&r, &commands[i]))
+                return false;
+            if (dm_scratch > 0 && !move_dm(&r, &commands[i]))
                 return false;
         }
         out->streams[s].commands = commands;

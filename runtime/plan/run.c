@@ -20,13 +20,24 @@ typedef struct loop_value {
     int64_t value;
 } loop_value;
 
+/* Where a buffer in DM is: as the first port that was bound to it. */
+typedef struct resident {
+    const binary_kernel *kernel; /* NULL: none was yet */
+    const port *port;
+    int64_t address; /* bytes, in each slice */
+} resident;
+
+enum { DM_ALIGNMENT = 512 };
+
 struct plan_run {
     const plan *plan;
     const plan_options *options;
     arena *arena;
     memory_budget budget;
-    memory *hbm;
-    bool **dense; /* by kernel and port */
+    memory *hbm, *dm;           /* dm: of each slice; NULL: no buffer is in DM */
+    struct resident *residents; /* by buffer */
+    int64_t dm_used;            /* bytes of each slice */
+    bool **dense;               /* by kernel and port */
     loop_value loops[PLAN_MOST_LOOPS];
     int loop_count;
     bool dry; /* steps are looked at, none is run */
@@ -78,7 +89,7 @@ static bool index_of(plan_run *r, const plan_index *index, const char *where, ar
     int32_t value = 0;
     if (!span_of(r, index->value, where, a, diags, &s))
         return false;
-    if (s.buffer->type.dtype != DTYPE_I32 || s.elements != 1) {
+    if (s.buffer->type.dtype != DTYPE_I32 || s.elements != 1 || s.buffer->resident) {
         diag_add(diags, E_PLAN_FIT, SRC_NOWHERE, "%s: an index is read from one element of type i32", where);
         return false;
     }
@@ -116,6 +127,10 @@ static bool span_of(plan_run *r, const plan_place *place, const char *where, are
         left /= b->type.shape[i];
         first += at * left;
     }
+    if (b->resident && place->at_count > 0) {
+        diag_add(diags, E_PLAN_FIT, SRC_NOWHERE, "%s: buffer `%s` is in DM, and is used as a whole", where, b->name);
+        return false;
+    }
     if (first * bits % 8 != 0) {
         diag_add(diags, E_PLAN_FIT, SRC_NOWHERE, "%s: the place in buffer `%s` begins in the middle of a byte", where, b->name);
         return false;
@@ -124,13 +139,79 @@ static bool span_of(plan_run *r, const plan_place *place, const char *where, are
     return true;
 }
 
+/* ---- buffers in DM ---- */
+
+/* One layout over axes of two kernels: the same words, and axes of the same sizes in the same places. */
+static bool same_layout(layout a, const layout_axis *axes_a, layout b, const layout_axis *axes_b)
+{
+    if (a.count != b.count)
+        return false;
+    for (size_t i = 0; i < a.count; i++) {
+        uint64_t x = a.words[i], y = b.words[i];
+        bool axis = (x & 255) == LAYOUT_AXIS;
+        if (!axis && x != y)
+            return false;
+        if (axis && ((y & 255) != LAYOUT_AXIS || axes_a[x >> 8].size != axes_b[y >> 8].size))
+            return false;
+        for (size_t k = 0; axis && k < i; k++) /* two names are not one */
+            if ((a.words[k] & 255) == LAYOUT_AXIS && (a.words[k] == x) != (b.words[k] == y))
+                return false;
+    }
+    return true;
+}
+
+static bool same_place(const binary_kernel *a, const port *p, const binary_kernel *b, const port *q)
+{
+    for (int c = 0; c < COMPONENT_COUNT; c++)
+        if (!same_layout(p->mapping[c], a->axes, q->mapping[c], b->axes))
+            return false;
+    return true;
+}
+
+/* The first port that a buffer in DM is bound to gives it its layout and a place; the others have the same layout. */
+static bool take_resident(plan_run *r, const plan_kernel *k, const port *p, const span *s, const char *where, diag_list *diags)
+{
+    resident *x = &r->residents[s->buffer - r->plan->buffers];
+    tensor_type type = port_logical_type(p, k->kernel->axes, k->kernel->axis_count, r->arena);
+    if (type.dtype != s->buffer->type.dtype || tensor_elements(&type) != s->elements) {
+        diag_add(diags, E_PLAN_FIT, SRC_NOWHERE, "%s: port `%s` is %s %s, %lld elements; buffer `%s` is %lld of %s", where, p->name,
+                 dtype_row_of(type.dtype)->name, tensor_shape_text(&type, r->arena), (long long)tensor_elements(&type), s->buffer->name,
+                 (long long)s->elements, dtype_row_of(s->buffer->type.dtype)->name);
+        return false;
+    }
+    if (x->kernel && !same_place(x->kernel, x->port, k->kernel, p)) {
+        diag_add(diags, E_PLAN_FIT, SRC_NOWHERE,
+                 "%s: port `%s` has another layout in DM than port `%s` of kernel `%s`, and both are buffer `%s`", where, p->name,
+                 x->port->name, x->kernel->name, s->buffer->name);
+        return false;
+    }
+    if (x->kernel)
+        return true;
+    int64_t bytes = port_unit_bytes(p, k->kernel->axes);
+    if (bytes > r->plan->target->dm_bytes_per_slice - r->dm_used) {
+        diag_add(diags, E_PLAN_FIT, SRC_NOWHERE, "%s: buffer `%s` takes %lld bytes of each slice's DM, of which %lld are left", where,
+                 s->buffer->name, (long long)bytes, (long long)(r->plan->target->dm_bytes_per_slice - r->dm_used));
+        return false;
+    }
+    *x = (resident){k->kernel, p, r->dm_used};
+    r->dm_used += (bytes + DM_ALIGNMENT - 1) / DM_ALIGNMENT * DM_ALIGNMENT;
+    return true;
+}
+
 /* ---- a kernel at its buffers ---- */
 
-static bool port_fits(const plan_run *r, const plan_kernel *k, uint32_t number, const span *s, const char *where, diag_list *diags)
+static bool port_fits(plan_run *r, const plan_kernel *k, uint32_t number, const span *s, const char *where, diag_list *diags)
 {
     const port *p = &k->kernel->ports[number];
     arena *a = r->arena;
     tensor_type type = port_logical_type(p, k->kernel->axes, k->kernel->axis_count, a);
+    if ((p->space == PORT_DM) != s->buffer->resident) {
+        diag_add(diags, E_PLAN_FIT, SRC_NOWHERE, "%s: port `%s` is in %s, buffer `%s` in %s", where, p->name,
+                 p->space == PORT_DM ? "DM" : "HBM", s->buffer->name, s->buffer->resident ? "DM" : "HBM");
+        return false;
+    }
+    if (s->buffer->resident)
+        return take_resident(r, k, p, s, where, diags);
     if (!r->dense[k - r->plan->kernels][number]) {
         diag_add(diags, E_PLAN_FIT, SRC_NOWHERE, "%s: port `%s` is not dense elements in the HBM of one chip", where, p->name);
         return false;
@@ -156,7 +237,7 @@ static bool bind_ports(plan_run *r, const plan_step *step, const char *where, in
             located = located || span_of(r, &step->bindings[b].place, where, a, diags, &s);
             if (!located || (r->dry && !port_fits(r, step->kernel, i, &s, where, diags)))
                 return false;
-            addresses[i] = s.address;
+            addresses[i] = s.buffer->resident ? r->residents[s.buffer - r->plan->buffers].address : s.address;
             found = true;
         }
         if (!found) {
@@ -181,7 +262,8 @@ static bool run_moved(plan_run *r, const binary *b, plan_cost *cost, const char 
     if (!s)
         return false;
     session_set_options(
-        s, &(session_options){.threads = r->options->threads, .cpu = r->options->cpu, .hbm = r->hbm, .compared = r->options->checked});
+        s, &(session_options){
+               .threads = r->options->threads, .cpu = r->options->cpu, .hbm = r->hbm, .dm = r->dm, .compared = r->options->checked});
     bool agrees = true, ok = session_run(s, false, diags);
     if (ok && r->options->checked) {
         const char *report;
@@ -212,7 +294,7 @@ static bool step_run(plan_run *r, const plan_step *step, diag_list *diags, plan_
         addresses[i] = -1;
     binary_kernel moved;
     bool ok = bind_ports(r, step, where, addresses, a, diags) &&
-              kernel_relocate(r->plan->target, kernel, addresses, r->plan->scratch, a, diags, &moved);
+              kernel_relocate(r->plan->target, kernel, addresses, r->plan->scratch, r->dm_used, a, diags, &moved);
     if (ok && r->dry) {
         ARENA_PUSH(r->arena, r->order, r->order_count, r->order_capacity, (uint16_t)(k - r->plan->kernels));
         cost->first_run = cost->runs++ ? cost->first_run : result->run_count;
@@ -234,9 +316,10 @@ static bool run_argmax(plan_run *r, const plan_step *step, diag_list *diags)
     if (!span_of(r, &step->source, where, r->arena, diags, &from) || !span_of(r, &step->into, where, r->arena, diags, &to))
         return false;
     dtype type = from.buffer->type.dtype;
-    if (to.buffer->type.dtype != DTYPE_I32 || to.elements != 1 || from.elements > INT32_MAX || dtype_row_of(type)->bits < 8) {
-        diag_add(diags, E_PLAN_FIT, SRC_NOWHERE, "%s: argmax takes elements of 8 bits or more, below 2^31 of them, and gives one i32",
-                 where);
+    if (from.buffer->resident || to.buffer->resident || to.buffer->type.dtype != DTYPE_I32 || to.elements != 1 ||
+        from.elements > INT32_MAX || dtype_row_of(type)->bits < 8) {
+        diag_add(diags, E_PLAN_FIT, SRC_NOWHERE,
+                 "%s: argmax takes elements in HBM of 8 bits or more, below 2^31 of them, and gives one i32", where);
         return false;
     }
     if (r->dry)
@@ -336,7 +419,12 @@ static bool cost_of(plan_run *r, plan_cost *cost, diag_list *diags)
 plan_run *plan_run_open(const plan *p, const plan_options *options, arena *a, diag_list *diags, plan_result *result)
 {
     plan_run *r = ARENA_NEW(a, plan_run);
-    *r = (plan_run){.plan = p, .options = options, .arena = a, .dry = true, .dense = ARENA_ARRAY(a, bool *, p->kernel_count)};
+    *r = (plan_run){.plan = p,
+                    .options = options,
+                    .arena = a,
+                    .dry = true,
+                    .dense = ARENA_ARRAY(a, bool *, p->kernel_count),
+                    .residents = ARENA_ARRAY(a, resident, p->buffer_count + 1)};
     *result = (plan_result){.costs = ARENA_ARRAY(a, plan_cost, p->kernel_count), .cost_count = p->kernel_count, .agrees = true};
     for (size_t i = 0; i < p->kernel_count; i++) {
         const binary_kernel *k = p->kernels[i].kernel;
@@ -364,13 +452,16 @@ plan_run *plan_run_open(const plan *p, const plan_options *options, arena *a, di
     }
     result->order = r->order;
     r->hbm = machine_hbm_new(p->target, a, ZERO, &r->budget);
+    r->dm = r->dm_used > 0 ? machine_dm_new(p->target, a, ZERO, &r->budget) : NULL;
     return r;
 }
 
 void plan_run_close(plan_run *r)
 {
-    if (r)
+    if (r) {
         machine_hbm_free(r->plan->target, r->hbm);
+        machine_dm_free(r->plan->target, r->dm);
+    }
 }
 
 static bool load_buffer(plan_run *r, const plan_buffer *b, diag_list *diags)

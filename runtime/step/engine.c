@@ -614,11 +614,54 @@ static void connect(step_engine *e)
         }
 }
 
+static bool hands_on(step_op op)
+{
+    return op == STEP_EXPAND || op == STEP_REPEAT || op == STEP_PROMOTE || op == STEP_FLATTEN || op == STEP_BROADCAST;
+}
+
+/* What a load's tiles come to, followed forward from each load; what is handed on is followed further. */
+static bool only_kernels_take(const step_program *p, uint32_t load, bool *reached, arena *a)
+{
+    uint32_t *front = ARENA_ARRAY(a, uint32_t, p->node_count + 1), count = 1, kernels = 0;
+    memset(reached, 0, p->node_count * sizeof *reached);
+    front[0] = load;
+    for (uint32_t at = 0; at < count; at++)
+        for (uint32_t i = 0; i < p->node_count; i++)
+            for (uint32_t k = 0; k < p->nodes[i].input_count; k++) {
+                const step_node *n = &p->nodes[i];
+                if (n->inputs[k].node != front[at])
+                    continue;
+                if (!n->kernel && (!hands_on(n->op) || k > 0))
+                    return false;
+                kernels += n->kernel != NULL;
+                if (!n->kernel && !reached[i])
+                    front[count++] = i;
+                reached[i] = true;
+            }
+    return kernels > 0;
+}
+
+const bool *step_engine_in_place(const step_program *p, arena *a)
+{
+    bool *in_place = ARENA_ARRAY(a, bool, p->node_count + 1), *reached = ARENA_ARRAY(a, bool, p->node_count + 1), any = false;
+    for (uint32_t i = 0; i < p->node_count; i++)
+        any = any || p->nodes[i].kernel;
+    for (uint32_t i = 0; any && i < p->node_count; i++) {
+        const step_node *n = &p->nodes[i];
+        arena_mark before = arena_mark_here(a);
+        in_place[i] = (n->op == STEP_LINEAR_LOAD || n->op == STEP_RANDOM_LOAD) &&
+                      p->types[n->outputs[0].type].dtype == p->tensors[n->tensor].dtype && only_kernels_take(p, i, reached, a);
+        arena_rewind(a, before);
+    }
+    return in_place;
+}
+
 static void set_up(step_engine *e)
 {
     const step_program *p = e->run->program;
     arena *a = e->run->arena;
     e->actors = ARENA_ARRAY(a, step_actor, p->node_count + 1);
+    e->run->in_place = step_engine_in_place(p, a);
     e->work = ARENA_ARRAY(a, uint32_t, p->node_count + 1);
     e->merges = ARENA_ARRAY(a, uint32_t, p->node_count + 1);
     e->callers = ARENA_ARRAY(a, uint32_t, p->node_count + 1);
@@ -651,7 +694,7 @@ static void tear_down(step_engine *e)
 {
     for (uint32_t i = 0; e->actors && i < e->run->program->node_count; i++) {
         free(e->actors[i].deeds);
-        for (int k = 0; k < STEP_KERNEL_TILES; k++)
+        for (int k = 0; k < STEP_MAP_INPUTS; k++)
             step_value_drop(e->run->pool, e->actors[i].kept[k]);
     }
     for (uint32_t i = 0; e->queues && i < e->queue_count; i++)

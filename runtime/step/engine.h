@@ -64,7 +64,7 @@ struct step_actor {
     bool calling;                           /* waits for the machine on which kernels run */
     int64_t calls;                          /* of a kernel, so far */
     int64_t result_at;                      /* cycle in which the latest of them ends: before it nothing that was sent is seen */
-    step_value *kept[STEP_KERNEL_TILES];    /* what its kernel's inputs were that are the same for all calls */
+    step_value *kept[STEP_MAP_INPUTS];      /* what its kernel's inputs were that are the same for all calls */
     void *state;
     step_seen *seen; /* by output */
     step_totals totals;
@@ -150,6 +150,7 @@ typedef struct step_run {
     step_store *stores;                           /* by tensor */
     step_feed *feeds;                             /* by node; used by sources and sinks */
     const struct step_kernel_run *const *kernels; /* by node; used by those that run a kernel */
+    const bool *in_place;                         /* by node, filled by the run: loads that move nothing (below) */
     step_pool *pool;
     arena *arena;            /* its guard is where exhausted memory leaves */
     bool keep_sizes;         /* of every stream */
@@ -169,6 +170,9 @@ typedef struct step_run {
 
 /* Runs the graph to its end. False with diagnostics on a fault of an operator or a deadlock. */
 bool step_engine_run(step_run *r, diag_list *diags);
+
+/* Loads whose tiles only kernels take, as they are stored: their commands move them from where they lie. */
+const bool *step_engine_in_place(const step_program *p, arena *a);
 
 step_run *step_engine_run_of(const step_actor *n);
 

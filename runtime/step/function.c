@@ -271,7 +271,7 @@ static uint32_t open_pairs(step_value *const *in, uint32_t count, step_value **p
     return n;
 }
 
-enum { ARITY_MAX = 3 };
+enum { ARITY_MAX = STEP_MAP_INPUTS };
 
 step_value *step_map(const step_call *c, step_value *const *in, uint32_t count, step_cost *cost)
 {

@@ -25,7 +25,6 @@ typedef struct step_fault {
 step_value *step_fail(step_fault *f, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
 struct step_kernel_run;
-enum { STEP_KERNEL_TILES = 3 /* that a kernel may take */ };
 
 /* What the result has to be: the type of the node's first output. */
 typedef struct step_call {

@@ -197,7 +197,7 @@ static bool run_on(const step_kernel_run *r, session *s, step_value *const *in, 
 /* An input that is loaded once is the same whenever the kernel is called. */
 static bool is_what_it_was(const step_kernel_run *r, const step_call *c, step_value *const *in, uint32_t count)
 {
-    for (uint32_t i = 0; i < count && i < STEP_KERNEL_TILES; i++) {
+    for (uint32_t i = 0; i < count && i < STEP_MAP_INPUTS; i++) {
         if (!(r->kept >> i & 1))
             continue;
         const step_value *first = c->kept[i];

@@ -280,7 +280,7 @@ static int64_t number_of(const nested_value *v)
 
 /* ---- the three uses ---- */
 
-enum { OPERANDS = 3 };
+enum { OPERANDS = STEP_MAP_INPUTS };
 
 /* A pair stands for its two parts where a function takes two. */
 static uint32_t operands(const mathematics *m, const nested_value *const *in, uint32_t count, int own, const nested_value **out)

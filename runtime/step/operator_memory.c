@@ -57,8 +57,9 @@ static void load_tile(step_actor *n, int64_t index)
     if (v->tile.elements && from)
         memcpy(v->tile.elements, from + index * t->rows * t->columns, (size_t)(t->rows * t->columns) * sizeof *from);
     step_token token = step_token_of(v);
-    token.in_memory = true;
-    actor_ask(n, false, tile_requests(n), tile_bytes(n));
+    token.in_memory = !step_engine_run_of(n)->in_place[n->number];
+    if (token.in_memory)
+        actor_ask(n, false, tile_requests(n), tile_bytes(n));
     actor_send(n, 0, token);
 }
 

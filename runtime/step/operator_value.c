@@ -77,10 +77,11 @@ static uint32_t heads(const step_actor *n, step_value **in)
     return n->node->input_count;
 }
 
+/* A kernel's own commands read what it takes. */
 static int64_t read_cycles(const step_actor *n)
 {
     int64_t cycles = 0;
-    for (uint32_t i = 0; i < n->node->input_count; i++)
+    for (uint32_t i = 0; i < n->node->input_count && !n->node->kernel; i++)
         cycles += actor_read_cycles(n, i);
     return cycles;
 }

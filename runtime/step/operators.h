@@ -8,7 +8,7 @@
 
 #include "runtime/step/engine.h"
 
-enum { STEP_LOCKSTEP_MAX = 3 };
+enum { STEP_LOCKSTEP_MAX = STEP_MAP_INPUTS };
 
 extern const step_rule rule_source, rule_sink, rule_once, rule_map, rule_zip, rule_accum, rule_scan, rule_flat_map;
 extern const step_rule rule_flatten, rule_reshape, rule_promote, rule_expand, rule_repeat;

@@ -21,6 +21,8 @@ static step_totals sum_of(const step_run *r)
 /* Of an operator: by the equations, and where it runs a kernel what that takes on its machine. */
 static step_onchip onchip_at(const step_run *r, uint32_t node)
 {
+    if (r->in_place[node])
+        return (step_onchip){0, 0};
     step_onchip one = step_seen_onchip(r->program, node, r->seen);
     if (r->program->nodes[node].kernel) {
         one.paper += r->kernels[node]->cost.onchip_bytes;

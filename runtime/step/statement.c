@@ -454,7 +454,7 @@ void statements_free(statements *s)
 
 /* ---- functions ---- */
 
-enum { OPERANDS = 4 };
+enum { OPERANDS = STEP_MAP_INPUTS };
 
 static mathematics about(const statements *s, const step_node *n)
 {

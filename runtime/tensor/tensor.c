@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "codegen/index_values.h"
 #include "runtime/machine/parallel.h"
 #include "runtime/tensor/convert.h"
 #include "runtime/tensor/numeric.h"
@@ -231,12 +232,16 @@ void tensor_fill_random(tensor *t, uint64_t seed, unsigned threads)
     parallel_parts((f.elements + PIECE - 1) / PIECE, LEAST, threads, fill_pieces, &f);
 }
 
-void tensor_fill_multiples(tensor *t, uint64_t seed, int64_t unit, int64_t count)
+void tensor_fill_multiples(tensor *t, uint64_t seed, const index_values *of)
 {
-    int64_t elements = t->bytes ? tensor_elements(&t->type) : 0, most = INT32_MAX / unit + 1;
-    count = count < most ? count : most;
+    int64_t elements = t->bytes ? tensor_elements(&t->type) : 0, most = INT32_MAX / of->unit + 1;
+    index_values some = *of;
+    some.count = some.count < most ? some.count : most;
     for (int64_t i = 0; i < elements; i++) {
-        int32_t value = (int32_t)((int64_t)(random_number(seed, i) % (uint64_t)count) * unit);
-        memcpy(t->bytes + i * (int64_t)sizeof value, &value, sizeof value);
+        int32_t value = (int32_t)index_values_draw(&some, i, random_number(seed, i));
+        if (t->type.dtype == DTYPE_U8)
+            t->bytes[i] = (unsigned char)value;
+        else
+            memcpy(t->bytes + i * (int64_t)sizeof value, &value, sizeof value);
     }
 }

@@ -42,7 +42,8 @@ bool tensor_permute(const tensor *from, const int *order, arena *a, tensor *out)
 /* The same numbers for the same seed everywhere. Integers cover their whole range, floats are in [-1, 1)
  * before they are rounded to the type. On so many threads, if it is worth it; the numbers do not depend on them. */
 void tensor_fill_random(tensor *t, uint64_t seed, unsigned threads);
-/* An i32 tensor of numbers 0, unit, .. (count - 1) * unit, drawn with the seed. */
-void tensor_fill_multiples(tensor *t, uint64_t seed, int64_t unit, int64_t count);
+/* An i32 tensor, or one of u8, of numbers that index_values_draw gives with the seed. */
+struct index_values;
+void tensor_fill_multiples(tensor *t, uint64_t seed, const struct index_values *of);
 
 #endif

@@ -54,7 +54,7 @@ static void each_need(const item_order *o, size_t i, void (*visit)(void *, size_
         if (s->items[n].end <= item->start &&
             (s->items[n].holds_dma ? command_is_copy(item->commands) : item->holds_dma && command_is_copy(s->items[n].commands)))
             visit(user, n);
-    for (const command *c = at; c > base && (c[-1].op == OP_WAIT || c[-1].op == OP_UNITS); c--)
+    for (const command *c = at; c > base && (c[-1].op == OP_WAIT || c[-1].op == OP_UNITS || c[-1].op == OP_GUARD); c--)
         if (c[-1].op == OP_WAIT) {
             int64_t other = item_completing(o, (int)command_get(&c[-1], WAIT_CONTEXT), command_get(&c[-1], WAIT_COUNT));
             if (other != NO_PREDECESSOR && other != (int64_t)i)

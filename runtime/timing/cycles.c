@@ -17,7 +17,7 @@ static uint64_t context_cycles(machine *m, int number, arena *a)
         chain k;
         duration time = {0};
         length = 1;
-        if (c->op == OP_WAIT || c->op == OP_UNITS) {
+        if (c->op == OP_WAIT || c->op == OP_UNITS || c->op == OP_GUARD) {
             if (c->op == OP_UNITS)
                 unit_mask_select(&units, c);
             continue;

@@ -286,7 +286,7 @@ static bool context_begin(scheduler *s, int number, bool *moved)
         bool waits = command_is_copy(c) && held(s, true, false);
         if (c->op == OP_UNITS)
             unit_mask_select(&l->units, c);
-        if (c->op == OP_WAIT || c->op == OP_UNITS)
+        if (c->op == OP_WAIT || c->op == OP_UNITS || c->op == OP_GUARD) /* what may run takes its time */
             l->done++;
         else if (!waits && (command_is_copy(c) ? !begin_dma(s, number, c) : !begin_chain(s, number, c, count - l->done, &waits)))
             return false;

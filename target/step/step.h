@@ -10,6 +10,7 @@
 enum {
     STEP_RANK_MAX = 15,
     STEP_PARAMS = 4,
+    STEP_MAP_INPUTS = 5, /* streams that a map takes, and tiles that a kernel does */
     STEP_NODES_MAX = 1 << 20,
     STEP_TILE_MAX = 1 << 20 /* rows, or columns: FLOPs of a product stay below 2^62 */
 };

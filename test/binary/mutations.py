@@ -241,10 +241,12 @@ def main():
                     for bit in ((0, 1, 3, 5) if long_run else (chance.randrange(4),))]
             if not long_run:
                 shifts = [t for t in todo if set(t[0][3]["op"].split("_")) & OWN or t[0][3]["op"] == "shift"]  # few, and each is a rule of its own
+                if visa_tools.SLOWER > 1:
+                    shifts = chance.sample(shifts, len(shifts) // visa_tools.SLOWER)
                 todo = shifts + chance.sample(todo, min(visa_tools.few(SAMPLE), len(todo)))
             try_changes(subject, todo, count)
         made, seed = 0, 0
-        while made < RANDOM[long_run]:
+        while made < (RANDOM[1] if long_run else visa_tools.few(RANDOM[0])):
             source = os.path.join(folder, "random.vm")
             with open(source, "w", encoding="utf-8") as file:
                 drawn = random.Random(f"kernel/{seed}")

@@ -258,7 +258,10 @@ START_TEST(test_writer_refuses_ports)
         {{.name = "p", .mapping = {[COMPONENT_CHIP] = one, [COMPONENT_ELEMENT] = {bad_axis, 1}}}, "axis number 3 of 3"},
         {{.name = "p", .address = -1, .mapping = SAMPLE_HBM(sample_one, sample_mk)}, "address"},
         {{.name = "p", .address = 48LL << 30, .mapping = SAMPLE_HBM(sample_one, sample_mk)}, "address"},
+        {{.name = "p", .direction = PORT_OUT + 1, .mapping = SAMPLE_HBM(sample_one, sample_mk)}, "unknown code"},
+        {{.name = "p", .space = PORT_VRF + 1, .mapping = SAMPLE_HBM(sample_one, sample_mk)}, "unknown code"},
         {{.name = "p", .dtype = DTYPE_COUNT, .mapping = SAMPLE_HBM(sample_one, sample_mk)}, "unknown code"},
+        {{.name = "p", .trf_address = TRF_SECOND_HALF + 1, .mapping = SAMPLE_HBM(sample_one, sample_mk)}, "unknown code"},
         {{.name = "p", .trf_address = TRF_FIRST_HALF, .mapping = SAMPLE_HBM(sample_one, sample_mk)}, "trf_address"},
     };
     for (size_t i = 0; i < COUNT_OF(cases); i++) {

@@ -17,6 +17,7 @@ CHIPS, CLUSTERS, SLICES = 4, 2, 256
 FLIT, MAC = 32, 64
 ROWS, BANK_ROWS, LINE = 8, 128, 64  # of the TRF: bank rows, lines of one, bytes of a line
 DM_BYTES, DM_WINDOW, HBM_BYTES, HBM_WINDOW = 512 * 1024, 4194304, 48 << 30, 1 << 36
+SPM_BASE, SPM_BYTES, SLICES_PER_PE = 2097152, 4096, 64
 
 
 def unit_of(chip, cluster, s):
@@ -26,6 +27,21 @@ def unit_of(chip, cluster, s):
 def place_of(unit):
     """(chip, cluster, slice)"""
     return unit // SLICES // CLUSTERS, unit // SLICES % CLUSTERS, unit % SLICES
+
+
+def holds(space, address, size, window, limit):
+    """Is there memory? Behind the DM of the first slice of a PE stands the PE's SPM."""
+    offset, number = address % window, address // window
+    if space == "dm" and offset >= SPM_BASE:
+        return number % SLICES % SLICES_PER_PE == 0 and offset + size <= SPM_BASE + SPM_BYTES
+    return address >= 0 and offset + size <= limit
+
+
+def drawn(value, unit, count, counts):
+    """Of what says how many each fourth time none, one, all, and any."""
+    if not counts:
+        return value % count * unit
+    return (0, min(1, count - 1), count - 1, value // 4 % count)[value % 4] * unit
 
 
 class TooLarge(Exception):
@@ -300,7 +316,7 @@ class Machine:
                 for place, element in self.positions(number):
                     value = self.ring.input(number, element)
                     if number in rows:
-                        value = value % rows[number][1] * rows[number][0]
+                        value = drawn(value, *rows[number])
                     self.write(*place, port["dtype"], value)
 
     def output(self, number):
@@ -354,7 +370,7 @@ class Machine:
         for x, y in zip(walk(sizes, [e["source_stride"] for e in t], f["source_base"]), walk(sizes, [e["destination_stride"] for e in t], f["destination_base"])):
             packet = []
             for address, (space, window, limit) in ((x, source), (y, destination)):
-                if address < 0 or address % window + f["packet_bytes"] > limit:
+                if not holds(space, address, f["packet_bytes"], window, limit):
                     raise Faulty("outside")
             for i in range(f["packet_bytes"] * 2):
                 packet.append(self.cells.get((source[0], x // source[1], x % source[1] * 2 + i)))
@@ -366,7 +382,7 @@ class Machine:
                     self.cells[key] = cell
 
     def lists(self):
-        """{port: (unit, count)}: inputs that are lists of rows keep numbers."""
+        """{port: (unit, count, does it say how many?)}: inputs that are lists of rows keep numbers."""
         found = {}
         if not self.k["einsum"]:
             return found
@@ -380,12 +396,12 @@ class Machine:
                 port = next((t["port"] for t in self.k["einsum"]["tensors"] if t["name"] == name and t["port"] is not None and
                              self.k["ports"][t["port"]]["direction"] == "in"), None)
                 if x["positions"] and port is not None:
-                    rows = (x["step"], min(x["positions"], ((1 << 31) - 1) // x["step"] + 1))
+                    rows = (x["step"], min(x["positions"], ((1 << 31) - 1) // x["step"] + 1), False)
                     found[port] = min(found.get(port, rows), rows, key=lambda r: r[1])
             if s["count_span"]:
                 count = next(t["port"] for t in self.k["einsum"]["tensors"] if t["name"] == s["sources"][-1])
                 if count is not None:
-                    found[count] = (1, s["count_span"] + 1)
+                    found[count] = (1, s["count_span"] + 1, True)
         return found
 
     def rows(self, c):
@@ -410,7 +426,7 @@ class Machine:
             taken = not f["counted"] or f["first"] + (z % HBM_WINDOW - f["list_base"] % HBM_WINDOW) // 4 < count
             x, y = (x, y + moved) if f["scatter"] else (x + moved, y)
             for address, (space, window, limit) in ((x, source), (y, destination)):
-                if address < 0 or address % window + f["packet_bytes"] > limit:
+                if not holds(space, address, f["packet_bytes"], window, limit):
                     raise Faulty("outside")
             packet = [self.cells.get((source[0], x // source[1], x % source[1] * 2 + i)) for i in range(f["packet_bytes"] * 2)]
             for i, cell in enumerate(packet):

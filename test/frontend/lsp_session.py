@@ -230,7 +230,7 @@ def a_day_at_work():
                                                             "position": dict(zip(("line", "character"), place(text, "&weights", 1)))})["changes"][URI])
         check(renamed.count("filter") == 2 and "&filter" in renamed and "let filter:" in renamed, renamed)
         check(s.change({"text": renamed}) == [] and s.change({"text": text}) == [], "what was renamed does not compile")
-        for name in ("K", "1x", "9", "a b", "b-", "é", "", "_"):
+        for name in ("K", "1x", "9", "q b", "q-", "é", "", "_"):
             check(rename("N, K / 16", name) is None, "renamed to", name)
         # Words are taken whole: a part of one is free, and so is one that only begins as another; the last word of a text counts.
         for name in ("weight", "Weights", "A0", "zZ", "_x", "__"):
@@ -238,6 +238,10 @@ def a_day_at_work():
         check(s.change({"text": text + "// tail0"}) == [] and rename("N, K / 16", "tail0") is None and rename("N, K / 16", "tail") is not None, "the last word")
         check(s.change({"text": text.replace("axes![", "/* zZ0+q */ axes![", 1)}) == [], "a comment in front")
         check(rename("let weights", "q") is None and rename("let weights", "zZ0") is None, "words of a comment, side by side")
+        s.change({"text": "axes![N = 8]; // w1  w2\n"})
+        for name, free in (("_", False), ("w1", False), ("w2", False), ("w", True), ("w3", True)):
+            edit = s.ask("textDocument/rename", {"textDocument": {"uri": URI}, "newName": name, "position": {"line": 0, "character": 6}})
+            check((edit is not None) == free, "renamed to", name, edit)
         check(s.change({"text": text}) == [], "the text again")
         check(s.at("references", 0, 3) == [] and s.at("prepareRename", 0, 3) is None, "a comment has references")
         folds = s.ask("textDocument/foldingRange", {"textDocument": {"uri": URI}})
@@ -259,6 +263,103 @@ def a_day_at_work():
         s.tell("textDocument/didClose", {"textDocument": {"uri": URI}})
         check(s.diagnostics() == [], "closed")
         s.ask("textDocument/hover", {"textDocument": {"uri": URI}, "position": {"line": 0, "character": 0}}, error=-32602)
+
+
+def tokens_of(s, text, found):
+    """(word, type, modifiers) of each semantic token."""
+    legend = s.capabilities["semanticTokensProvider"]["legend"]
+    lines, out, line, column = text.split("\n"), [], 0, 0
+    check(len(found["data"]) % 5 == 0, found)
+    for down, right, units, kind, bits in zip(*[iter(found["data"])] * 5):
+        line, column = line + down, right if down else column + right
+        out.append((lines[line][column:column + units], legend["tokenTypes"][kind], {m for i, m in enumerate(legend["tokenModifiers"]) if bits >> i & 1}))
+    return out
+
+
+CALLS = """axes![A = 4];
+fn one() -> usize { 1 }
+fn two() -> usize { one() + one() }
+fn three() -> usize { two() * one() }
+const N: usize = 8;
+type T = m![A];
+fn f(x: SwitchTensor<i8, m![1], m![1], m![1], T, m![A # 32]>) -> CollectTensor<i8, m![1], m![1], m![1], m![A], m![A # 32]> {
+    let y = three() + N;
+    x.collect()
+}
+"""
+
+
+def derived():
+    """Names by what they are, what was derived, calls."""
+    text, document = source(), {"textDocument": {"uri": URI}}
+    whole = {"start": {"line": 0, "character": 0}, "end": {"line": 999, "character": 0}}
+    with Server() as s:
+        check(s.capabilities["inlayHintProvider"] and s.capabilities["callHierarchyProvider"] and s.capabilities["signatureHelpProvider"], s.capabilities)
+        s.open(text)
+        named = tokens_of(s, text, s.ask("textDocument/semanticTokens/full", document))
+        axes = [n for n in named if n[0] == "N"]
+        words = re.findall(r"\bN\b", re.sub(r"//.*", "", text))
+        check(len(axes) == len(words) and all(n[1] == "enumMember" for n in axes) and [bool(n[2]) for n in axes] == [True] + [False] * (len(words) - 1), axes)
+        check(("fetch", "method", set()) in named and ("bf16", "class", set()) in named and ("weights", "variable", {"declaration"}) in named, named)
+        check(not any(n[0] in ("let", "fn", "Interleaved") for n in named), "words that the grammar has", named)
+        line = place(text, ".fetch")[0]
+        part = tokens_of(s, text, s.ask("textDocument/semanticTokens/range", {**document, "range": {"start": {"line": line, "character": 0}, "end": {"line": line + 1, "character": 0}}}))
+        check(part[0][0] == "fetch" and 0 < len(part) < len(named) / 4, part)
+        # What was derived, where the call ends; cycles at the end of the line.
+        hints = s.ask("textDocument/inlayHint", {**document, "range": whole})
+        at = lambda needle, nth=0: [h["label"] for h in hints if h["position"]["line"] == place(text, needle, 0, nth)[0]]
+        check("[8:32, 32:1]" in at(".fetch") and "[32:32, 32:1]" in at(".fetch", 1), "entries of the sequencers", hints)
+        check(at(".contract") == ["Row m![N], Time m![M]"] and "Row m![N]" in at(".align"), "inferred mappings", hints)
+        report = visa_tools.run(["visac", MATMUL, "--report=csv"]).out.decode().splitlines()
+        columns = report[0].split(",")
+        cycles = {}
+        for row in report[1:]:
+            cells = dict(zip(columns, row.split(",")))
+            cycles[int(cells["line"])] = cycles.get(int(cells["line"]), 0) + int(cells["end"]) - int(cells["start"])
+        shown = {h["position"]["line"] + 1: int(h["label"].split()[0]) for h in hints if h["label"].endswith(" cycles")}
+        check(shown == cycles, "cycles as --report has them", shown, cycles)
+        check(all(h["position"]["character"] <= len(text.split("\n")[h["position"]["line"]]) for h in hints), hints)
+        few = s.ask("textDocument/inlayHint", {**document, "range": {"start": {"line": line, "character": 0}, "end": {"line": line, "character": 200}}})
+        check(few == [h for h in hints if h["position"]["line"] == line], "hints of a line", few)
+        s.change({"range": span(text, "K / 16"), "text": "Kk / 16"})
+        wrong = s.ask("textDocument/inlayHint", {**document, "range": whole})
+        check(not any(h["label"].endswith(" cycles") for h in wrong) and wrong, "a text with errors has no cycles", wrong)
+        # A stage's arguments, also while they are being written.
+        s.change({"text": text})
+        def signature(text, needle, shift):
+            found = s.at("signatureHelp", *place(text, needle, shift))
+            if not found:
+                return None
+            one, active = found["signatures"][0], found["activeParameter"]
+            words = [one["label"][p["label"][0]:p["label"][1]] for p in one["parameters"]]
+            return one["label"], words[active] if active < len(words) else None
+        check(signature(text, ".fetch::<", 9) == ("fetch::<Dtype, Time, Packet>()", "Dtype"), signature(text, ".fetch::<", 9))
+        check(signature(text, "fetch::<bf16, m![N]", 19) == ("fetch::<Dtype, Time, Packet>()", "Time"), "inside a mapping")
+        check(signature(text, ".align::<m![M], m![K], _, _>(", 29)[1] == "a reference to a TrfTensor", signature(text, ".align::<m![M], m![K], _, _>(", 29))
+        check(signature(text, "axes![", 6) is None and signature(text, "let a", 2) is None, "no call")
+        torn = text[:text.index(".fetch::<") + 15]
+        s.change({"text": torn})
+        check(signature(torn, ".fetch::<bf16, ", 14)[1] == "Time", "half written")
+        # Calls.
+        check(s.change({"text": CALLS}) is not None, "calls")
+        named = tokens_of(s, CALLS, s.ask("textDocument/semanticTokens/full", document))
+        check(("N", "variable", {"declaration", "readonly"}) in named and ("N", "variable", {"readonly"}) in named, named)
+        check(("T", "type", {"declaration"}) in named and ("T", "type", set()) in named and ("two", "function", set()) in named, named)
+        item = lambda needle, nth=0: s.at("prepareCallHierarchy", *place(CALLS, needle, 0, nth))[0]
+        one = item("one()", 1)
+        check(one["name"] == "one" and one["selectionRange"] == span(CALLS, "one") and one == item("one"), one)
+        incoming = s.ask("callHierarchy/incomingCalls", {"item": one})
+        check([(c["from"]["name"], len(c["fromRanges"])) for c in incoming] == [("two", 2), ("three", 1)], incoming)
+        check(incoming[1]["fromRanges"] == [span(CALLS, "one", 3)], incoming[1])
+        outgoing = s.ask("callHierarchy/outgoingCalls", {"item": item("three")})
+        check([(c["to"]["name"], c["fromRanges"]) for c in outgoing] == [("two", [span(CALLS, "two", 1)]), ("one", [span(CALLS, "one", 3)])], outgoing)
+        check(s.at("prepareCallHierarchy", *place(CALLS, "A = 4")) is None, "an axis is not called")
+        check(signature(CALLS, "three() +", 6) == ("fn three() -> usize", None), signature(CALLS, "three() +", 6))
+        check(signature(CALLS, "x.collect(", 10)[0].startswith("collect"), "collect")
+        s.change({"text": "axes![B = 4];\n"})
+        check(s.ask("callHierarchy/incomingCalls", {"item": one}) == [], "a function that is gone")
+        s.ask("callHierarchy/incomingCalls", {"item": {}}, error=-32602)
+        s.ask("callHierarchy/outgoingCalls", None, error=-32602)
 
 
 def half_written():
@@ -381,7 +482,8 @@ def protocol():
         s.tell("$/cancelRequest", {"id": 1})
         s.tell("no/such/notification", {"x": 1})
         for params in (None, [], {}, 3, {"textDocument": 3}, {"textDocument": {"uri": 7}}, {"textDocument": {"uri": "file:///none"}, "position": {"line": 0, "character": 0}}):
-            for method in ("hover", "definition", "completion", "formatting", "documentSymbol", "codeAction"):
+            for method in ("hover", "definition", "completion", "formatting", "documentSymbol", "codeAction", "semanticTokens/full", "semanticTokens/range",
+                           "inlayHint", "signatureHelp", "prepareCallHierarchy"):
                 s.ask("textDocument/" + method, params, error=-32602)
             for method in ("didOpen", "didChange", "didClose", "didSave"):
                 s.tell("textDocument/" + method, params)
@@ -454,16 +556,18 @@ def broken_texts():
             s.change({"text": bad})
             for _ in range(6):
                 line = max(0, bad.count("\n", 0, at) + rng.randint(-1, 1))
-                for method in ("hover", "definition", "completion"):
+                for method in ("hover", "definition", "completion", "signatureHelp", "prepareCallHierarchy"):
                     s.at(method, line, rng.randrange(90))
             s.ask("textDocument/documentSymbol", {"textDocument": {"uri": URI}})
+            tokens_of(s, bad.replace("\r", "\n"), s.ask("textDocument/semanticTokens/full", {"textDocument": {"uri": URI}}))
+            s.ask("textDocument/inlayHint", {"textDocument": {"uri": URI}, "range": {"start": {"line": 0, "character": 0}, "end": {"line": 99, "character": 0}}})
             s.ask("textDocument/formatting", {"textDocument": {"uri": URI}})
             s.ask("textDocument/codeAction", {"textDocument": {"uri": URI}, "range": {"start": {"line": 0, "character": 0}, "end": {"line": 99, "character": 0}}, "context": {"diagnostics": []}})
 
 
 def main():
     failed = 0
-    sessions = [a_day_at_work, half_written, characters, modules, related_information, protocol, hostile_bytes, broken_texts]
+    sessions = [a_day_at_work, derived, half_written, characters, modules, related_information, protocol, hostile_bytes, broken_texts]
     for session in sessions:
         try:
             session()

@@ -124,11 +124,21 @@ static void end(client *c)
 
 /* ---- questions ---- */
 
-static const char *const methods[] = {"textDocument/hover",      "textDocument/definition",     "textDocument/completion",
-                                      "textDocument/formatting", "textDocument/documentSymbol", "textDocument/codeAction",
-                                      "textDocument/references", "textDocument/prepareRename",  "textDocument/foldingRange"};
+static const char *const methods[] = {"textDocument/hover",
+                                      "textDocument/definition",
+                                      "textDocument/completion",
+                                      "textDocument/formatting",
+                                      "textDocument/documentSymbol",
+                                      "textDocument/codeAction",
+                                      "textDocument/references",
+                                      "textDocument/prepareRename",
+                                      "textDocument/foldingRange",
+                                      "textDocument/semanticTokens/full",
+                                      "textDocument/inlayHint",
+                                      "textDocument/signatureHelp",
+                                      "textDocument/prepareCallHierarchy"};
 enum { METHODS = sizeof methods / sizeof *methods, PLACES = 3 };
-static const bool takes_place[METHODS] = {true, true, true, false, false, true, true, true, false};
+static const bool takes_place[METHODS] = {true, true, true, false, false, true, true, true, false, false, false, true, true};
 
 typedef struct place {
     unsigned line, column;

@@ -62,6 +62,42 @@ fn add_to(device: &mut Device, y: &HbmTensor<i32, m![1], m![A, B]>, sum: &mut Hb
     z.view().to_hbm_view(&mut device.tdma, sum.view_mut());
 }
 """
+RESIDENT = """axes![S = 64, E = 8];
+type Dm = DmTensor<i32, m![1], m![1], m![S], m![E]>;
+type Hbm = HbmTensor<i32, m![1], m![S, E]>;
+
+#[device(chip = 1, pe = 1)]
+fn stage(ctx: &mut Device, input: &Hbm, output: &mut Dm) {
+    input.view().to_dm_view(&mut ctx.tdma, output.view_mut());
+}
+#[device(chip = 1, pe = 1)]
+fn increment(ctx: &mut Device, input: &Dm, output: &mut Dm) {
+    ctx.main.begin(input.view()).fetch::<m![1], m![E]>().collect::<m![1], m![E]>().vector_init().vector_intra_slice_tag(TagMode::Zero)
+        .vector_fxp(FxpBinaryOp::AddFxp, 1).vector_final().commit_trim::<m![E]>().commit_view(output.view_mut());
+}
+#[device(chip = 1, pe = 1)]
+fn both(ctx: &mut Device, input: &Dm, output: &mut Dm) -> (Hbm, Hbm) {
+    (input.to_hbm(&mut ctx.tdma), output.to_hbm(&mut ctx.tdma))
+}
+#[device(chip = 1, pe = 1)]
+fn back(ctx: &mut Device, input: &Dm) -> Hbm {
+    input.to_hbm(&mut ctx.tdma)
+}
+#[device(chip = 1, pe = 1)]
+fn swapped(ctx: &mut Device, input: &DmTensor<i32, m![1], m![1], m![S % 32, S / 32], m![E]>) -> Hbm {
+    input.to_hbm(&mut ctx.tdma)
+}
+// Tensors in DM of its own, and a list in SPM.
+#[device(chip = 1, pe = 1)]
+fn aside(ctx: &mut Device, input: &Hbm) -> Hbm {
+    let x: Dm = input.to_dm(&mut ctx.tdma);
+    let y: Dm = ctx.main.begin(x.view()).fetch::<m![1], m![E]>().collect::<m![1], m![E]>().vector_init().vector_intra_slice_tag(TagMode::Zero)
+        .vector_fxp(FxpBinaryOp::AddFxp, 3).vector_final().commit_trim::<m![E]>().commit();
+    let y: SpmTensor<i32, m![1], m![1], m![1], m![S, E]> = y.to_spm(&mut ctx.tdma);
+    let y: Dm = y.to_dm(&mut ctx.tdma);
+    y.to_hbm(&mut ctx.tdma)
+}
+"""
 ROWS, WORDS = 6, 64 * 16
 
 
@@ -238,6 +274,63 @@ class Tests:
         made["steps"][0]["steps"][0]["ports"].pop("sum")
         self.expect(b"port `sum` of kernel `add_to` is bound to no buffer" in self.plan(made).stderr, "both ports of a name are bound together")
 
+    def moved(self):
+        """HBM of a kernel that is no port's is moved behind all buffers, also where one lies at its address, 1 MiB; a copy that runs over the end of
+        its port, and ports in one place, cannot be moved."""
+        buffers = {**plan()["buffers"], "front": {"type": "i32", "shape": [(1 << 18) - 2048]}, "there": {"type": "i32", "shape": [8, 64, 16], "file": "there.bin"}}
+        buffers = {name: buffers[name] for name in ("best", "at", "front", "there", "rows")}
+        self.write("there.bin", bytes(range(256)) * (8 * WORDS * 4 // 256))
+        run = {"run": "step", "ports": {"x": {"buffer": "rows", "at": [0]}, "y": {"buffer": "rows", "at": [1]}, "out": {"buffer": "rows", "at": [2]}}}
+        made = plan(buffers=buffers, steps=[run], outputs={"there": "kept.bin"})
+        done = self.plan(made, "--check")
+        self.expect(done.returncode == 0 and self.bytes("kept.bin") == self.bytes("there.bin"), f"memory of the kernel's own: {done.stderr}")
+        for change, words in (("dma/dma.source_base=64", "in another port or outside of all"), ("@.visa.ports.step+0x78=0000000000000000", "`x` and `y` overlap in HBM")):
+            script = os.path.join(visa_tools.SOURCE, "test", "binary", "change_binary.py")
+            subprocess.run([sys.executable, script, self.path("k.bin"), self.path("changed.bin"), change], env=visa_tools.environment(), check=True)
+            made["kernels"] = {"step": {"file": "changed.bin", "kernel": "step"}}
+            done = self.plan(made)
+            self.expect(done.returncode == 1 and b"error[E-PLAN-FIT]" in done.stderr and words in done.stderr.decode(), f"{change}: {done.stderr}")
+
+    def resident(self):
+        """Tensors in DM stay from step to step, in two places by turns, beside kernels that use DM for other things; numbers by Python."""
+        self.write("dm.vm", RESIDENT.encode())
+        self.expect(self.run("visac", "dm.vm", "-o", "dm.bin").returncode == 0, "kernels with tensors in DM")
+        kernels = {k: {"file": "dm.bin", "kernel": k} for k in ("stage", "increment", "both", "back", "swapped", "aside")}
+        dm = {"type": "i32", "shape": [512], "in": "dm"}
+        made = {"plan": 1, "kernels": kernels,
+                "buffers": {"x": {"type": "i32", "shape": [64, 8], "file": "x.bin"}, "a": dm, "b": dm, "y": {"type": "i32", "shape": [512]}, "z": {"type": "i32", "shape": [512]},
+                            "w": {"type": "i32", "shape": [512]}},
+                "steps": [{"run": "stage", "ports": {"input": "x", "output": "a"}},
+                          {"for": "i", "to": 3, "steps": [{"run": "increment", "ports": {"input": "a", "output": "b"}},
+                                                          {"run": "aside", "ports": {"input": "x", "out": "w"}},
+                                                          {"run": "increment", "ports": {"input": "b", "output": "a"}}]},
+                          {"run": "both", "ports": {"input": "a", "output": "b", "out0": "y", "out1": "z"}}],
+                "outputs": {"y": "y.bin", "z": "z.bin", "w": "w.bin"}}
+        drawn = random.Random(7)
+        numbers = [drawn.randrange(-2**31, 2**31) for _ in range(512)]
+        self.write("x.bin", b"".join(n.to_bytes(4, "little", signed=True) for n in numbers))
+
+        def plus(name, more):
+            wanted = b"".join(((n + more) & 0xffffffff).to_bytes(4, "little") for n in numbers)
+            self.expect(self.bytes(name) == wanted, f"{name} is the input plus {more}")
+        for options in ((), ("--check",)):
+            done = self.plan(made, *options)
+            self.expect(done.returncode == 0, f"tensors in DM: {done.stdout + done.stderr}")
+            plus("y.bin", 6)
+            plus("z.bin", 5)
+            plus("w.bin", 3)
+        for changes, words in (({"steps": [{"run": "stage", "ports": {"input": "x", "output": "y"}}]}, "is in DM, buffer `y` in HBM"),
+                               ({"steps": [{"run": "stage", "ports": {"input": "a", "output": "b"}}]}, "is in HBM, buffer `a` in DM"),
+                               ({"steps": [made["steps"][0], {"run": "swapped", "ports": {"input": "a", "out": "y"}}]}, "another layout in DM than port `output`"),
+                               ({"buffers": {**made["buffers"], "a": {**dm, "shape": [256]}}}, "buffer `a` is 256 of i32"),
+                               ({"steps": [{"run": "stage", "ports": {"input": "x", "output": {"buffer": "a", "at": [0]}}}]}, "is in DM, and is used as a whole"),
+                               ({"outputs": {"a": "a.bin"}}, "let a kernel copy it")):
+            done = self.plan({**made, **changes})
+            self.expect(done.returncode == 1 and b"error[E-PLAN-FIT]" in done.stderr and words in done.stderr.decode(), f"{words}: {done.stderr}")
+        for buffer in ({**dm, "in": "trf"}, {**dm, "file": "x.bin"}):
+            done = self.plan({**made, "buffers": {**made["buffers"], "a": buffer}})
+            self.expect(done.returncode == 1 and b"error[E-PLAN]" in done.stderr, f"{buffer}: {done.stderr}")
+
     def names(self):
         """What a plan and its file are called does not move a cursor, and empties no report."""
         made = json.dumps(plan()).replace('"step"', '"st\\u001b[2Jep"').replace('"kernel": "st\\u001b[2Jep"', '"kernel": "step"')
@@ -348,6 +441,8 @@ def main():
         t.reports()
         t.places()
         t.gathers()
+        t.moved()
+        t.resident()
         t.names()
         t.damaged()
         t.refusals()

@@ -467,6 +467,28 @@ START_TEST(published_transfers_and_those_between)
 }
 END_TEST
 
+/* The first block of a store costs nothing but the start, each further one as much as the last. */
+START_TEST(published_stores_of_blocks)
+{
+    int64_t total[4];
+    for (int blocks = 1; blocks <= 3; blocks++) {
+        bench b;
+        schedule s;
+        bench_init(&b);
+        command *k = ADD(&b, CONTEXT_DMA, OP_DMA, 1, 0, 0, 256, 0, 0);
+        ENTRY(k, blocks, 256, 8192);
+        made(&b, &s);
+        ck_assert(schedule_make(target_by_name("rngd"), &b.kernel, TIMING_SCHEDULE, b.arena, &b.diags, &s));
+        total[blocks] = s.items[0].alone.total;
+        ck_assert_int_ge(total[blocks], s.items[0].alone.fill);
+        ck_assert(blocks > 1 || total[1] == s.items[0].alone.fill);
+        bench_free(&b);
+    }
+    ck_assert_int_gt(total[2], total[1]);
+    ck_assert_int_le(labs(total[3] - 2 * total[2] + total[1]), 1);
+}
+END_TEST
+
 /* Nothing to do takes no time. */
 START_TEST(an_empty_kernel)
 {
@@ -819,6 +841,7 @@ int main(void)
     tcase_add_test(cases, starving_begins_at_the_row);
     tcase_add_test(cases, walks_that_leave_memory_are_not_followed);
     tcase_add_test(cases, published_transfers_and_those_between);
+    tcase_add_test(cases, published_stores_of_blocks);
     tcase_add_test(cases, an_empty_kernel);
     tcase_add_test(cases, random_command_streams);
     tcase_add_test(cases, double_buffering);

@@ -267,7 +267,7 @@ def refused(folder):
     for code, words, body in REFUSED:
         kernel = KERNEL
         if "wide" in body:
-            kernel += WIDE.replace("m![L]", "m![M, K]").replace("a: &HbmTensor<bf16, m![1], m![M, K]>", ", ".join(f"{p}: &HbmTensor<bf16, m![1], m![M, K]>" for p in "abcd"))
+            kernel += WIDE.replace("m![L]", "m![M, K]").replace("a: &HbmTensor<bf16, m![1], m![M, K]>", ", ".join(f"{p}: &HbmTensor<bf16, m![1], m![M, K]>" for p in "abcdef"))
         with open(path, "w") as f:
             f.write(kernel + head + body + "\n}\n")
         done = tool("visac", path, "-o", os.path.join(folder, "r.bin"))
