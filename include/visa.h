@@ -131,6 +131,8 @@ VISA_API bool visa_upgrade(visa_compilation *c, const visa_options *options, con
 /* What the contractions on that line (0: on all) read of the TRF: each size that a read may have, with its verdict. Errors of meaning do
  * not matter. False: there is none (E-EXPLAIN). *data belongs to the compilation and has a NUL after it. */
 VISA_API bool visa_explain_mapping(visa_compilation *c, uint32_t line, const char **data, size_t *size);
+/* The same as a page of HTML. */
+VISA_API bool visa_explain_mapping_page(visa_compilation *c, uint32_t line, const char **data, size_t *size);
 /* Kernels and stream programs: what a binary would hold. */
 VISA_API size_t visa_kernel_count(const visa_compilation *c);
 

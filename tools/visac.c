@@ -218,7 +218,9 @@ static int explain(const arguments *a, visa_compilation *c)
 {
     const char *data;
     size_t size;
-    return visa_explain_mapping(c, a->explain_line, &data, &size) ? finish(a, data, size) : EXIT_INPUT;
+    bool (*text)(visa_compilation *, uint32_t, const char **, size_t *) =
+        a->run.report.wanted ? visa_explain_mapping_page : visa_explain_mapping;
+    return text(c, a->explain_line, &data, &size) ? finish(a, data, size) : EXIT_INPUT;
 }
 
 /* What the compilation says and what was met on the way: one document of JSON or SARIF, where that is asked for. */

@@ -410,9 +410,10 @@ int visac_arguments_parse(int argc, char **argv, arena *memory, arguments *a)
     if (a->options.parse_only && (a->emit_given || a->run.check.wanted || a->draw || reports || a->sweep || diff || a->options.book ||
                                   (a->format_check && (a->format_source || a->output))))
         return usage_error("%s stands alone: it compiles nothing", a->format_check ? "--format-check" : "--format");
-    if (a->explains && (a->emit_given || a->run.check.wanted || a->draw || reports || a->sweep || diff || a->options.book || a->explores ||
-                        a->options.parse_only || a->upgrades))
-        return usage_error("--explain-mapping stands alone: it prints what it knows of contractions");
+    bool explains_page = a->run.report.wanted && a->run.report.options.format == REPORT_HTML && !a->run.report.trace;
+    if (a->explains && (a->emit_given || a->run.check.wanted || a->draw || (reports && !explains_page) || a->sweep || diff ||
+                        a->options.book || a->explores || a->options.parse_only || a->upgrades))
+        return usage_error("--explain-mapping stands alone, or with --report=html: it prints what it knows of contractions");
     if (a->upgrades && (a->emit_given || a->run.check.wanted || a->draw || reports || a->sweep || diff || a->options.book || a->explores ||
                         a->options.parse_only || a->run.kernel || a->options.dialect))
         return usage_error("--upgrade stands alone: it prints the whole source as the newest release writes it");
