@@ -122,6 +122,15 @@ static bool is_generic(analysis *s, const ast *fn)
     return true;
 }
 
+static bool asks_for_kernel(const ast *fn)
+{
+    const ast *attributes = ast_kid(fn, 0);
+    for (uint32_t i = 0; i < attributes->kid_count; i++)
+        if (strcmp(attributes->kids[i]->text, "einsum") == 0)
+            return true;
+    return false;
+}
+
 static void analyse_kernel(analysis *s, scope *outer, const ast *fn)
 {
     if (is_generic(s, fn))
@@ -167,7 +176,8 @@ static void analyse_kernel(analysis *s, scope *outer, const ast *fn)
             v = error_value;
         add_outputs(s, names, fn, v, &result);
     } else {
-        refuse(s, E_UNSUPPORTED, fn->name_range, NULL, "kernel `%s` has no body", fn->text);
+        refuse(s, E_UNSUPPORTED, fn->name_range, asks_for_kernel(fn) ? "`visac tune FILE.vm` writes it" : NULL, "kernel `%s` has no body",
+               fn->text);
     }
     if (s->context.diags->error_count > errors_before)
         k->bad = true;

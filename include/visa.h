@@ -131,6 +131,8 @@ VISA_API bool visa_upgrade(visa_compilation *c, const visa_options *options, con
 /* What the contractions on that line (0: on all) read of the TRF: each size that a read may have, with its verdict. Errors of meaning do
  * not matter. False: there is none (E-EXPLAIN). *data belongs to the compilation and has a NUL after it. */
 VISA_API bool visa_explain_mapping(visa_compilation *c, uint32_t line, const char **data, size_t *size);
+/* The same as a page of HTML. */
+VISA_API bool visa_explain_mapping_page(visa_compilation *c, uint32_t line, const char **data, size_t *size);
 /* Kernels and stream programs: what a binary would hold. */
 VISA_API size_t visa_kernel_count(const visa_compilation *c);
 
@@ -188,6 +190,10 @@ enum { VISA_TUNE_STEPS_OF_SECOND = 4000000 };
 /* A compilation of the question, whose diagnostics say why there is no kernel. *text, which it owns, is the kernel's source with a NUL
  * after it, or NULL. NULL only when there is no memory. */
 VISA_API visa_compilation *visa_tune(const visa_tune_options *options, const char **text, size_t *bytes);
+/* The same for a file whose functions without a body are questions, under #[einsum("..")]: its text with kernels in their places. Of the
+ * options only the work and the progress count; types where a function declares none. */
+VISA_API visa_compilation *visa_tune_file(const char *name, const char *source, size_t source_bytes, const visa_tune_options *options,
+                                          const char **text, size_t *bytes);
 
 /* A picture (SVG) of the order and the count of accesses of one operation's sequencer over its tensor. `what` is "[KERNEL:]OP": the name of
  * an operation (fetch, commit, align, to_dm, to_hbm) that occurs once, or its index in VISA_EMIT_JSON. False: diagnosed. */

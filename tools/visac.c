@@ -47,7 +47,10 @@ static const char *main_output(const arguments *a, arena *memory)
 /* What is read is not written over; only --format and --upgrade do that, when they are told to. */
 static bool declare(arguments *a, arena *memory)
 {
-    const char *read[] = {a->format_source || a->upgrades || a->question ? NULL : a->input, a->other, a->options.step_sizes},
+    const char *read[] = {a->format_source || a->upgrades || (a->question && !a->tunes_file) ? NULL
+                          : a->tunes_file                                                    ? a->question
+                                                                                             : a->input,
+                          a->other, a->options.step_sizes},
                *main = main_output(a, memory);
     for (size_t i = 0; i < sizeof read / sizeof *read; i++)
         if (read[i] && !output_set_reads(a->files, read[i]))
@@ -215,7 +218,9 @@ static int explain(const arguments *a, visa_compilation *c)
 {
     const char *data;
     size_t size;
-    return visa_explain_mapping(c, a->explain_line, &data, &size) ? finish(a, data, size) : EXIT_INPUT;
+    bool (*text)(visa_compilation *, uint32_t, const char **, size_t *) =
+        a->run.report.wanted ? visa_explain_mapping_page : visa_explain_mapping;
+    return text(c, a->explain_line, &data, &size) ? finish(a, data, size) : EXIT_INPUT;
 }
 
 /* What the compilation says and what was met on the way: one document of JSON or SARIF, where that is asked for. */
@@ -255,7 +260,7 @@ static bool is_writing_no_module(const arguments *a, const visa_compilation *c)
 }
 
 /* The source of a question, malloc'd as that of a file is; NULL: diagnosed. */
-static unsigned char *tune(const arguments *a, size_t *size)
+static unsigned char *tune(const arguments *a, size_t *size, diag_list *diags)
 {
     visa_tune_options o = a->tune;
     o.question = a->question;
@@ -263,8 +268,15 @@ static unsigned char *tune(const arguments *a, size_t *size)
     o.progress = bar.shown ? tool_explore_progress : NULL;
     o.user = &bar;
     const char *source;
-    visa_compilation *c = visa_tune(&o, &source, size);
+    unsigned char *file = a->tunes_file ? ranks_read(&a->ranks, a->question, size, diags) : NULL;
+    if (a->tunes_file && !file) {
+        progress_end(&bar);
+        return NULL;
+    }
+    visa_compilation *c = a->tunes_file ? visa_tune_file(tool_input_name(a->question), (const char *)file, *size, &o, &source, size)
+                                        : visa_tune(&o, &source, size);
     progress_end(&bar);
+    free(file);
     unsigned char *text = source ? malloc(*size + 1) : NULL;
     if (text)
         memcpy(text, source, *size + 1);
@@ -279,7 +291,7 @@ static unsigned char *tune(const arguments *a, size_t *size)
 static int compile(arguments *a, arena *memory, diag_list *diags)
 {
     size_t size;
-    unsigned char *text = a->question ? tune(a, &size) : ranks_read(&a->ranks, a->input, &size, diags);
+    unsigned char *text = a->question ? tune(a, &size, diags) : ranks_read(&a->ranks, a->input, &size, diags);
     if (text && takes_source(a)) {
         int status = finish(a, text, size);
         free(text);

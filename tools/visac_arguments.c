@@ -346,6 +346,8 @@ static int check_tune(const arguments *a)
     bool told = a->tune.dtype || a->tune.out_dtype || a->budget_given;
     if (!a->question && told)
         return usage_error("--dtype, --out and --budget belong to `visac tune`");
+    if (a->tunes_file && (a->tune.dtype || a->tune.out_dtype || a->define_count > 0))
+        return usage_error("sizes and types of %s are those of its axes and parameters: no -D, --dtype or --out", a->question);
     if (a->question && (a->explores || a->sweep || a->draw || a->options.book || a->options.parse_only || a->upgrades || a->explains))
         return usage_error("`visac tune` writes a kernel: --emit, --report, --trace or --check with it, no other output");
     return EXIT_DONE;
@@ -378,6 +380,8 @@ int visac_arguments_parse(int argc, char **argv, arena *memory, arguments *a)
     bool tunes = optind < argc && strcmp(argv[optind], "tune") == 0;
     optind += tunes;
     a->question = tunes && optind < argc ? argv[optind] : NULL;
+    size_t length = a->question ? strlen(a->question) : 0;
+    a->tunes_file = a->question && (strcmp(a->question, "-") == 0 || (length > 3 && strcmp(a->question + length - 3, ".vm") == 0));
     if (tunes && !a->question)
         return usage_error("tune takes a question: visac tune 'C[m, n] = sum(k) A[m, k] * B[n, k]' -D m=64,n=64,k=64");
     if (check_tune(a) != EXIT_DONE || parse_defines(a) != EXIT_DONE || check_explore(a) != EXIT_DONE)
@@ -406,9 +410,10 @@ int visac_arguments_parse(int argc, char **argv, arena *memory, arguments *a)
     if (a->options.parse_only && (a->emit_given || a->run.check.wanted || a->draw || reports || a->sweep || diff || a->options.book ||
                                   (a->format_check && (a->format_source || a->output))))
         return usage_error("%s stands alone: it compiles nothing", a->format_check ? "--format-check" : "--format");
-    if (a->explains && (a->emit_given || a->run.check.wanted || a->draw || reports || a->sweep || diff || a->options.book || a->explores ||
-                        a->options.parse_only || a->upgrades))
-        return usage_error("--explain-mapping stands alone: it prints what it knows of contractions");
+    bool explains_page = a->run.report.wanted && a->run.report.options.format == REPORT_HTML && !a->run.report.trace;
+    if (a->explains && (a->emit_given || a->run.check.wanted || a->draw || (reports && !explains_page) || a->sweep || diff ||
+                        a->options.book || a->explores || a->options.parse_only || a->upgrades))
+        return usage_error("--explain-mapping stands alone, or with --report=html: it prints what it knows of contractions");
     if (a->upgrades && (a->emit_given || a->run.check.wanted || a->draw || reports || a->sweep || diff || a->options.book || a->explores ||
                         a->options.parse_only || a->run.kernel || a->options.dialect))
         return usage_error("--upgrade stands alone: it prints the whole source as the newest release writes it");

@@ -42,6 +42,7 @@ typedef struct arguments {
     const char *project;    /* of `visac init`: the folder; NULL: none is begun */
     const char *other;      /* the second file of `visac diff` */
     const char *question;   /* of `visac tune`; NULL: a file is compiled */
+    bool tunes_file;        /* it is the name of a file with questions */
     visa_tune_options tune; /* what is told about it */
     bool budget_given;
     const char **define_texts; /* of -D, in their order */

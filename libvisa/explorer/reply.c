@@ -6,7 +6,9 @@
 
 #include "codegen/dump.h"
 #include "include/visa_editor.h"
+#include "include/visa_run.h"
 #include "libvisa/explorer/asset.h"
+#include "runtime/tensor/port_data.h"
 #include "runtime/timing/report.h"
 #include "support/budget.h"
 #include "support/json_nesting.h"
@@ -14,6 +16,9 @@
 /* More of one view is not sent: nobody reads it, and a browser that shows it stands still. */
 enum { VIEW_BYTES_MAX = 8 << 20, DIAGNOSTICS_SENT_MAX = 200, COMPLETIONS_SENT_MAX = 400, PARAMETERS_MAX = 64, PARAMETER_VALUES_MAX = 1024 };
 enum { TUNE_SECONDS_MAX = 10 };
+/* What a check from the page may cost: cycles of the machine, which bound what is computed; bytes of the ports, which are filled with
+ * numbers; elements of the ports where the algebra follows each. */
+enum { CHECK_CYCLES_MAX = 200000, CHECK_BYTES_MAX = 64 << 20, CHECK_THREADS = 2, CHECK_PROVEN_MAX = 1 << 16 };
 
 /* ---- pieces of JSON ---- */
 
@@ -373,6 +378,80 @@ static json_t *answer_format(const json_t *question, const reply_limits *limits,
     return j;
 }
 
+/* ---- check ---- */
+
+/* Asked of the binary, before anything is allocated for a run. */
+static bool ports_are_small(const binary_kernel *k, arena *a, bool *proven)
+{
+    uint64_t bytes = 0, all = 0;
+    for (uint32_t i = 0; i < k->port_count; i++) {
+        tensor_type t = port_logical_type(&k->ports[i], k->axes, k->axis_count, a);
+        uint64_t elements = 1;
+        for (int axis = 0; axis < t.rank; axis++)
+            if (__builtin_mul_overflow(elements, (uint64_t)t.shape[axis], &elements) || elements > CHECK_BYTES_MAX)
+                return false;
+        bytes += elements * dtype_row_of(t.dtype)->bits / 8;
+        all += elements;
+    }
+    *proven = all <= CHECK_PROVEN_MAX;
+    return bytes <= CHECK_BYTES_MAX;
+}
+
+static json_t *json_of_check(const char *verdict, const char *report, const char *error)
+{
+    return json_pack("{s:s, s:o, s:o}", "verdict", verdict, "report", word(report), "error", word(error));
+}
+
+/* What was compared and differs is a verdict; anything else that went wrong is none. */
+static json_t *check_kernel(visa_kernel *k, bool proven)
+{
+    const visa_run_options options = {.threads = CHECK_THREADS, .max_cycles = CHECK_CYCLES_MAX};
+    const char *report = "", *error = visa_kernel_error(k);
+    bool agrees = false;
+    if (*error)
+        return json_of_check("not checked", "", error);
+    visa_kernel_check(k, &options, VISA_CHECK_NUMBERS | (proven ? VISA_CHECK_ALGEBRA : 0), &agrees, &report);
+    error = visa_kernel_error(k);
+    bool differs = strstr(error, "E-CHECK-MISMATCH") || strstr(error, "E-RUN-UNDEFINED");
+    return json_of_check(agrees ? "agrees" : differs ? "differs" : "not checked", report, error);
+}
+
+static json_t *answer_check(const json_t *question, const reply_limits *limits, int *status)
+{
+    source_question q;
+    const char *wrong = read_source(question, limits, &q);
+    const unsigned char *data;
+    size_t size;
+    if (wrong) {
+        *status = 400;
+        return fault(wrong);
+    }
+    visa_compilation *c = compile_source(&q);
+    view_context v = {.compilation = c, .question = &q, .arena = c ? arena_new() : NULL};
+    json_t *j = NULL;
+    binary b;
+    bool proven = false;
+    if (v.arena) {
+        budget_limit(v.arena, COMPILE_STEPS_MAX, COMPILE_BYTES_MAX, limits->max_milliseconds);
+        diag_list_init(&v.diags, v.arena);
+        if (visa_error_count(c) == 0)
+            read_binary(&v, &b);
+        if (!v.kernel)
+            j = json_of_check("not checked", "",
+                              visa_gave_up(c) ? "given up: it takes more work than an answer may" : "there is no kernel without errors");
+        else if (!ports_are_small(v.kernel, v.arena, &proven))
+            j = json_of_check("not checked", "", "its tensors have more than 64 MiB; visac --check takes any");
+    }
+    if (v.kernel && !j && visa_emit(c, VISA_EMIT_BINARY, &data, &size)) {
+        visa_kernel *k = visa_kernel_open(data, size, v.kernel->name);
+        j = k ? check_kernel(k, proven) : NULL;
+        visa_kernel_close(k);
+    }
+    arena_free(v.arena);
+    visa_free(c);
+    return j;
+}
+
 /* ---- tune ---- */
 
 static json_t *answer_tune(const json_t *question, const reply_limits *limits, int *status)
@@ -426,7 +505,8 @@ static const struct {
     const char *path;
     answer_maker make;
 } reply_rows[] = {{"/api/start", answer_start},       {"/api/compile", answer_compile}, {"/api/hover", answer_hover},
-                  {"/api/complete", answer_complete}, {"/api/format", answer_format},   {"/api/tune", answer_tune}};
+                  {"/api/complete", answer_complete}, {"/api/format", answer_format},   {"/api/tune", answer_tune},
+                  {"/api/check", answer_check}};
 
 reply reply_make(const char *path, const char *body, size_t bytes, const reply_limits *limits)
 {

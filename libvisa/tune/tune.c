@@ -5,6 +5,7 @@
 #include "frontend/source.h"
 #include "libvisa/compilation.h"
 #include "libvisa/layout.h"
+#include "libvisa/tune/file.h"
 #include "libvisa/tune/search.h"
 #include "libvisa/tune/window.h"
 
@@ -68,39 +69,59 @@ const char *tune_head(const tune_question *q, const target *t, const tune_answer
     return out.text;
 }
 
-static bool answer(visa_compilation *c, const visa_tune_options *o, const char **text, size_t *bytes)
+bool tune_answer_one(visa_compilation *c, const visa_tune_options *o, int file, tune_question *q, strbuf *out)
 {
-    int file = source_map_add(c->sources, "question", o->question, strlen(o->question));
-    tune_question q;
     tune_answer x;
-    if (file < 0 || !tune_question_read(o->question, file, o, &c->diags, &q))
+    tune_text text;
+    if (!tune_question_read(o->question, file, o, &c->diags, q))
         return false;
-    tune_text out;
-    if (q.window_count > 0) {
-        if (!tune_window_answer(c->target, &q, o, &c->diags, &out.text))
+    if (q->window_count > 0) {
+        if (!tune_window_answer(c->target, q, o, &c->diags, &text.text))
             return false;
     } else {
-        if (!tune_search(c->target, &q, o, c->arena, &x))
-            return tune_refuse_all(&c->diags, &q, x.tried, x.first_refusal);
-        const char *how = describe_plan(&q, &x.plan, c->arena);
-        tune_write(&q, &x.plan, c->target, tune_head(&q, c->target, &x, how, c->arena), &x.found, c->arena, &out);
+        if (!tune_search(c->target, q, o, c->arena, &x))
+            return tune_refuse_all(&c->diags, q, x.tried, x.first_refusal);
+        const char *how = describe_plan(q, &x.plan, c->arena);
+        tune_write(q, &x.plan, c->target, tune_head(q, c->target, &x, how, c->arena), &x.found, c->arena, &text);
     }
-    if (!source_lay_out(&out.text))
-        return false;
-    *text = out.text.text;
-    *bytes = out.text.bytes;
+    *out = text.text;
     return true;
 }
 
+static const visa_options any_work = {.max_steps = UINT64_MAX};
+
 visa_compilation *visa_tune(const visa_tune_options *o, const char **text, size_t *bytes)
 {
-    static const visa_options options = {.max_steps = UINT64_MAX};
     *text = NULL;
     *bytes = 0;
-    visa_compilation *c = compilation_new(&options);
+    visa_compilation *c = compilation_new(&any_work);
     if (!c || COMPILATION_STOPS(c))
         return c;
     compilation_begin(c);
-    answer(c, o, text, bytes);
+    int file = source_map_add(c->sources, "question", o->question, strlen(o->question));
+    tune_question q;
+    strbuf out;
+    if (file >= 0 && tune_answer_one(c, o, file, &q, &out) && source_lay_out(&out)) {
+        *text = out.text;
+        *bytes = out.bytes;
+    }
+    return c;
+}
+
+visa_compilation *visa_tune_file(const char *name, const char *source, size_t source_size, const visa_tune_options *o, const char **text,
+                                 size_t *bytes)
+{
+    *text = NULL;
+    *bytes = 0;
+    visa_compilation *c = compilation_new(&any_work);
+    if (!c || COMPILATION_STOPS(c))
+        return c;
+    compilation_begin(c);
+    int file = source_map_add(c->sources, name, source, source_size);
+    strbuf out;
+    if (file >= 0 && tune_answer_file(c, file, o, &out)) {
+        *text = out.text;
+        *bytes = out.bytes;
+    }
     return c;
 }

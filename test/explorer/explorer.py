@@ -273,6 +273,22 @@ def session(server, pictures):
         b.wait(COMPILED.format("good"), "it compiles")
         check(source(b).startswith("// C[m, n] = sum(k) A[m, k] * B[n, k]"), "not the question's kernel")
 
+        # A check: the verdict, gone with the next key; what is too long for the page says so.
+        b.run("document.querySelector('#examples').value = 'matmul'; document.querySelector('#examples').dispatchEvent(new Event('change', { bubbles: true }))")
+        b.wait("document.querySelector('.cm-content').textContent.includes('fn matmul(')", "the matrix product")
+        b.wait(COMPILED.format("good"), "it compiles")
+        b.click("#check")
+        b.wait("document.querySelector('#verdict.good')?.textContent.includes('out: 256 values agree')", "the kernel agrees", 60)
+        check("all 256 values proven" in b.run("return document.querySelector('#verdict').textContent"), "by algebra, too")
+        b.click(".cm-content")
+        b.type("x")
+        b.wait("!document.querySelector('#verdict')", "a verdict is of one text")
+        b.run("document.querySelector('#examples').value = 'matmul_4096'; document.querySelector('#examples').dispatchEvent(new Event('change', { bubbles: true }))")
+        b.wait("document.querySelector('.cm-content').textContent.includes('4096')", "the large product")
+        b.wait(COMPILED.format("good"), "it compiles")
+        b.click("#check")
+        b.wait("document.querySelector('#verdict.so-so')?.textContent.includes('64 MiB')", "too much for the page", 60)
+
         # The link, followed in a window that knows nothing.
         b.go("about:blank")
         b.go(link)

@@ -90,7 +90,9 @@ def main():
     rules = json.loads(read("editors", "vscode", "syntaxes", "vm.tmLanguage.json"))
     package = json.loads(read("editors", "vscode", "package.json"))
     json.loads(read("editors", "vscode", "language-configuration.json"))
-    for path in [package["main"], package["contributes"]["languages"][0]["configuration"], package["contributes"]["grammars"][0]["path"]]:
+    source, bundle = re.match(r"esbuild (\S+) .*--outfile=(\S+)$", package["scripts"]["build"]).groups()
+    check(os.path.normpath(package["main"]) == os.path.normpath(bundle), "package.json runs", package["main"], "and builds", bundle)
+    for path in [source, package["contributes"]["languages"][0]["configuration"], package["contributes"]["grammars"][0]["path"]]:
         check(os.path.exists(os.path.join(FOLDER, path)), "package.json names", path)
     check(package["contributes"]["grammars"][0]["scopeName"] == rules["scopeName"], "scope names differ")
     grammar = Grammar(rules)

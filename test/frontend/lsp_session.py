@@ -230,7 +230,7 @@ def a_day_at_work():
                                                             "position": dict(zip(("line", "character"), place(text, "&weights", 1)))})["changes"][URI])
         check(renamed.count("filter") == 2 and "&filter" in renamed and "let filter:" in renamed, renamed)
         check(s.change({"text": renamed}) == [] and s.change({"text": text}) == [], "what was renamed does not compile")
-        for name in ("K", "1x", "9", "q b", "q-", "é", "", "_"):
+        for name in ("K", "1x", "9", "q b", "q-", "q{", "é", "", "_"):
             check(rename("N, K / 16", name) is None, "renamed to", name)
         # Words are taken whole: a part of one is free, and so is one that only begins as another; the last word of a text counts.
         for name in ("weight", "Weights", "A0", "zZ", "_x", "__"):

@@ -124,21 +124,12 @@ static void end(client *c)
 
 /* ---- questions ---- */
 
-static const char *const methods[] = {"textDocument/hover",
-                                      "textDocument/definition",
-                                      "textDocument/completion",
-                                      "textDocument/formatting",
-                                      "textDocument/documentSymbol",
-                                      "textDocument/codeAction",
-                                      "textDocument/references",
-                                      "textDocument/prepareRename",
-                                      "textDocument/foldingRange",
-                                      "textDocument/semanticTokens/full",
-                                      "textDocument/inlayHint",
-                                      "textDocument/signatureHelp",
-                                      "textDocument/prepareCallHierarchy"};
+static const char *const methods[] = {
+    "textDocument/hover",          "textDocument/definition",          "textDocument/completion", "textDocument/formatting",
+    "textDocument/documentSymbol", "textDocument/codeAction",          "textDocument/references", "textDocument/prepareRename",
+    "textDocument/foldingRange",   "textDocument/semanticTokens/full", "textDocument/inlayHint",  "textDocument/signatureHelp"};
 enum { METHODS = sizeof methods / sizeof *methods, PLACES = 3 };
-static const bool takes_place[METHODS] = {true, true, true, false, false, true, true, true, false, false, false, true, true};
+static const bool takes_place[METHODS] = {true, true, true, false, false, true, true, true, false, false, false, false};
 
 typedef struct place {
     unsigned line, column;

@@ -48,20 +48,21 @@ class Judge:
         return out if done.returncode == 0 else None
 
     def link(self, source):
-        """Puts what the mutant's object belongs to in the place of the original, and returns its name."""
-        made = self.compilations[source][2]
-        target, words = self.links[made]
-        name = os.path.basename(target)
-        out = os.path.join(self.folder, name)
-        words = [out if word == target else os.path.join(self.folder, "mutant.o") if word == made else word for word in words]
-        subprocess.run(words, cwd=self.build.folder, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, check=True)
-        place = os.path.join(self.bin, name)
-        os.replace(out, place)  # never through the hard link
-        return name
+        """Puts what the mutant's object belongs to in the place of the originals, and returns their names."""
+        made, names = self.compilations[source][2], []
+        for target, words in self.links[made]:
+            name = os.path.basename(target)
+            out = os.path.join(self.folder, name)
+            words = [out if word == target else os.path.join(self.folder, "mutant.o") if word == made else word for word in words]
+            subprocess.run(words, cwd=self.build.folder, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, check=True)
+            os.replace(out, os.path.join(self.bin, name))  # never through the hard link
+            names.append(name)
+        return names
 
-    def restore(self, name):
-        os.unlink(os.path.join(self.bin, name))
-        os.link(os.path.join(self.build.programs, name), os.path.join(self.bin, name))
+    def restore(self, names):
+        for name in names:
+            os.unlink(os.path.join(self.bin, name))
+            os.link(os.path.join(self.build.programs, name), os.path.join(self.bin, name))
 
     def limit(self, name):
         return self.grace + 10 * self.seconds[name]
@@ -101,7 +102,7 @@ class Judge:
         tests = self.tests_of(source, mutant.line)
         if not tests:
             return {"verdict": "unreached"}
-        name = self.link(source)
+        names = self.link(source)
         spent, ran, passed = 0.0, 0, list(passed)
         try:
             for test in [test for test in tests if test not in passed]:
@@ -116,7 +117,7 @@ class Judge:
                 elif self.passes_unchanged(test):
                     return {"verdict": "caught", "by": test, "why": why.splitlines()[0] if why else "", "ran": ran, "seconds": round(spent, 1)}
         finally:
-            self.restore(name)
+            self.restore(names)
         return {"verdict": "survived", "passed": passed, "of": len(tests), "seconds": round(spent, 1), "budget": self.tests_seconds}
 
 

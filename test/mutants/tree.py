@@ -96,7 +96,7 @@ class Build:
         return found
 
     def links(self):
-        """object -> (file made from it, command line), for libraries and programs in bin."""
+        """object -> [(file made from it, command line)], for libraries and programs in bin."""
         text = run(["ninja", "-t", "commands"], cwd=self.folder)
         found = {}
         for line in text.splitlines():
@@ -108,7 +108,7 @@ class Build:
                 continue
             for word in words:
                 if word.endswith(".o") and not os.path.isabs(word):
-                    found.setdefault(word, (made, words))
+                    found.setdefault(word, []).append((made, words))
         return found
 
     def tests(self):

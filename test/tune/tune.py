@@ -261,6 +261,48 @@ def turned():
         check(ran.status == 0 and "agree" in ran.text(), ran.text())
 
 
+FILE = """axes![M = 64, N = {n}, K = 256];
+// stays
+{types}
+#[einsum("C[m, n] = sum(k) A[m, k] * B[n, k]")]
+fn first_product(device: &mut Device, a: &HbmTensor<{a}, m![1], m![{order}]>, b: &HbmTensor<{a}, m![1], m![N, K]>) -> HbmTensor<i32, m![1], m![M, N]>;
+{more}
+"""
+SECOND = '#[einsum("y[m] = sum(n, k) W[m, n, k] * x[n, k]")]\nfn second();'
+
+
+def in_files():
+    """Questions on functions without a body: kernels in their places, the rest of the file as it was; refusals."""
+    good = {"n": 32, "types": "", "a": "i8", "order": "M, K", "more": ""}
+    with tempfile.TemporaryDirectory() as work:
+        path = os.path.join(work, "asked.vm")
+
+        def answer(*arguments, **changes):
+            with open(path, "w", encoding="utf-8") as file:
+                file.write(FILE.format(**{**good, **changes}))
+            return visa_tools.run(["visac", "tune", path, *arguments], timeout=300)
+
+        alone = answer("--budget=0s")
+        check(alone.status == 0 and alone.text().startswith("axes![M = 64, N = 32, K = 256];\n// stays\n") and "type Slice = " in alone.text()
+              and "fn first_product(" in alone.text() and "einsum" not in alone.text(), alone.text())
+        ran = answer("--budget=0s", "--check", types="type Slice = m![1];", more=SECOND)
+        check(ran.status == 0 and ran.text().count("agree") >= 2, ran.text())
+        text = answer("--budget=0s", more=SECOND).text()
+        check("type FirstProductSlice = " in text and "axes![N_K = 8192];" in text and "fn second(" in text, text)
+        for status, words, arguments, changes in [(1, "has no size", [], {"more": SECOND.replace("m]", "p]").replace("[m,", "[p,")}), (1, "E-TUNE-LAYOUT", [], {"order": "K, M"}),
+                                                  (1, "E-TUNE-TYPE", [], {"a": "i64"}), (1, "takes one string", [], {"more": "#[einsum(7)]\nfn second();"}),
+                                                  (1, "E-TUNE-QUESTION", [], {"more": SECOND.replace("fn second()", "fn second(z: &HbmTensor<i8, m![1], m![K]>)")}),
+                                                  (2, "no -D", ["-D", "m=8"], {}), (2, "no -D", ["--dtype=i8"], {})]:
+            ran = answer("--budget=0s", *arguments, **changes)
+            check(ran.status == status and words in ran.text(), f"{words}: {ran.status}: {ran.text()}")
+        plain = visa_tools.run(["visac", path])
+        check(plain.status == 1 and "`visac tune FILE.vm` writes it" in plain.text(), plain.text())
+        with open(path, "w", encoding="utf-8") as file:
+            file.write("axes![M = 8];\nfn f() {}\n")
+        ran = visa_tools.run(["visac", "tune", path])
+        check(ran.status == 1 and "no function of this file is a question" in ran.text(), ran.text())
+
+
 def command_line():
     for arguments, status, text in [
             (["tune"], 2, "tune takes a question"),
@@ -323,6 +365,7 @@ def main():
         names()
         same_twice()
         parts()
+        in_files()
         command_line()
     random_questions(seed, int(sys.argv[2]) if len(sys.argv) > 2 else visa_tools.few(36, 300) if visa_tools.SLOWER > 1 else visa_tools.few(12, 300))
     for failure in failures:

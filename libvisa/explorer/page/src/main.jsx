@@ -15,6 +15,7 @@ import { Tables } from "./tables.jsx";
 import { Text } from "./text.jsx";
 import { Timeline } from "./timeline.jsx";
 import { Tune } from "./tune.jsx";
+import { Verdict } from "./verdict.jsx";
 
 const VIEWS = { tables: ["Tables", Tables], pictures: ["Pictures", Pictures], timeline: ["Timeline", Timeline], memory: ["Memory", Memory],
   commands: ["Commands", Commands], order: ["Order", Text], stream: ["Stream", Text] };
@@ -82,6 +83,7 @@ function Settings({ state, set, dialects }) {
 
 function App({ start, first }) {
   const [state, setState] = useState(first), [told, setTold] = useState(null), [fault, setFault] = useState(""), [tuning, setTuning] = useState(false);
+  const [verdict, setVerdict] = useState(null), [checking, setChecking] = useState(false);
   const [notice, setNotice] = useState(""), [waiting, setWaiting] = useState(true);
   const [theme, setTheme] = useState(() => localStorage.getItem("theme") ?? (matchMedia("(prefers-color-scheme: dark)").matches ? "dark" : "light"));
   const editor = useRef(null), host = useRef(null), current = useRef(state), link = useRef("");
@@ -101,6 +103,21 @@ function App({ start, first }) {
   }, []);
   useEffect(() => { document.documentElement.dataset.theme = theme; localStorage.setItem("theme", theme); }, [theme]);
   useEffect(() => { linkOf(state).then((text) => { link.current = text; history.replaceState(null, "", text); }); }, [state]);
+
+  // A verdict is of one text: another one has none yet.
+  useEffect(() => setVerdict(null), [state.source, state.kernel, state.place, state.order, state.dialect, state.define]);
+  const check = async () => {
+    const asked = current.current, same = () => ["source", "kernel", "place", "order", "dialect", "define"].every((name) => current.current[name] === asked[name]);
+    setChecking(true);
+    setVerdict(null);
+    try {
+      const kernel = told?.kernel ?? "", answer = await ask("check", { ...options(), source: asked.source, kernel });
+      if (same()) setVerdict({ ...answer, kernel });
+    } catch (error) {
+      if (!isReplaced(error) && same()) setVerdict({ verdict: "not checked", error: error.message });
+    }
+    setChecking(false);
+  };
 
   const wanted = [...new Set(["tables", ...state.views])];
   useEffect(() => {
@@ -160,6 +177,7 @@ function App({ start, first }) {
         <label class="inline">Example<select id="examples" value="" onChange={(e) => { const x = start.examples.find((one) => one.name === e.target.value); if (x) open(x.source); e.target.value = ""; }}>
           <option value="">choose…</option>{start.examples.map((x) => <option value={x.name}>{x.title}</option>)}</select></label>
         <button id="tune" onClick={() => setTuning(true)}>Tune…</button>
+        <button id="check" onClick={check} disabled={checking || !told || told.errors > 0 || !told.kernel} title="run it on the simulated machine and compare it with its mathematics">{checking ? "Checking…" : "Check"}</button>
         <button id="format" onClick={format}>Format</button>
         <Settings state={state} set={set} dialects={start.dialects} />
         {told?.kernels.length > 1 && <label class="inline">Kernel<select id="kernel" value={shown.kernel} onChange={(e) => set({ kernel: e.target.value })}>{shown.kernels.map((k) => <option>{k}</option>)}</select></label>}
@@ -174,6 +192,7 @@ function App({ start, first }) {
           <div class="source" ref={host} />
           <Splitter vertical value={left} onChange={split(1)} label="height of the source" />
           <section class="pane" aria-label="diagnostics"><div class="tabs"><h2>Diagnostics</h2></div><div class="view" id="problems">
+            {verdict && <Verdict told={verdict} onClose={() => setVerdict(null)} />}
             {problems.length ? <Problems problems={problems} lineOf={lineOf} onFix={(p) => applyFix(editor.current, p)} onSelect={(a, b) => select(editor.current, a, b)} />
               : <p class="empty">{told ? "Nothing is wrong." : "…"}</p>}</div></section>
         </div>

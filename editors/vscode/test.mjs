@@ -1,0 +1,44 @@
+// npm test: a session with visa-lsp (on PATH) by the protocol library of VS Code's own client, of what the extension shows.
+import assert from "node:assert";
+import { spawn } from "node:child_process";
+import { readFileSync } from "node:fs";
+import { createRequire } from "node:module";
+
+const require = createRequire(import.meta.url);
+const { createProtocolConnection, StreamMessageReader, StreamMessageWriter, InitializeRequest, DidOpenTextDocumentNotification, PublishDiagnosticsNotification,
+  SemanticTokensRequest, InlayHintRequest, SignatureHelpRequest, CallHierarchyPrepareRequest, ShutdownRequest, ExitNotification } = require("vscode-languageserver-protocol/node");
+
+const file = process.argv[2] ?? new URL("../../examples/matmul.vm", import.meta.url), text = readFileSync(file, "utf8"), uri = "file:///session/matmul.vm";
+const server = spawn("visa-lsp", { stdio: ["pipe", "pipe", "inherit"] });
+const client = createProtocolConnection(new StreamMessageReader(server.stdout), new StreamMessageWriter(server.stdin));
+const published = new Promise((resolve) => client.onNotification(PublishDiagnosticsNotification.type, resolve));
+client.listen();
+const { capabilities } = await client.sendRequest(InitializeRequest.type, { processId: process.pid, rootUri: null, capabilities: {} });
+await client.sendNotification(DidOpenTextDocumentNotification.type, { textDocument: { uri, languageId: "vm", version: 1, text } });
+assert.deepEqual((await published).diagnostics, []);
+
+const textDocument = { uri }, lines = text.split("\n");
+const { data } = await client.sendRequest(SemanticTokensRequest.type, { textDocument });
+const legend = capabilities.semanticTokensProvider.legend.tokenTypes, scopes = JSON.parse(readFileSync(new URL("package.json", import.meta.url))).contributes.semanticTokenScopes[0].scopes;
+const words = [];
+for (let i = 0, line = 0, column = 0; i < data.length; i += 5) {
+  line += data[i];
+  column = data[i] ? data[i + 1] : column + data[i + 1];
+  words.push(`${lines[line].slice(column, column + data[i + 2])}: ${legend[data[i + 3]]}`);
+}
+for (const wanted of ["N: enumMember", "fetch: method", "weights: variable", "bf16: class", "matmul: function"]) assert(words.includes(wanted), wanted);
+for (const scope of Object.keys(scopes)) assert(legend.includes(scope.split(".")[0]), `package.json colours ${scope}, which visa-lsp does not have`);
+
+const range = { start: { line: 0, character: 0 }, end: { line: lines.length, character: 0 } };
+const hints = await client.sendRequest(InlayHintRequest.type, { textDocument, range });
+assert(hints.some((h) => h.label === "[32:32, 32:1]") && hints.some((h) => h.label.endsWith(" cycles")) && hints.some((h) => h.kind === 1), "hints");
+const line = lines.findIndex((l) => l.includes(".fetch::<")), help = await client.sendRequest(SignatureHelpRequest.type, { textDocument, position: { line, character: lines[line].indexOf("<") + 1 } });
+assert.equal(help.signatures[0].label, "fetch::<Time, Packet>()");
+const at = lines.findIndex((l) => l.startsWith("fn matmul")), items = await client.sendRequest(CallHierarchyPrepareRequest.type, { textDocument, position: { line: at, character: 4 } });
+assert.equal(items[0].name, "matmul");
+await client.sendRequest(ShutdownRequest.type);
+const ended = new Promise((resolve) => server.on("exit", resolve));
+await client.sendNotification(ExitNotification.type);
+assert.equal(await ended, 0);
+console.log(`${words.length} names, ${hints.length} hints: as they should be`);
+process.exit(0);

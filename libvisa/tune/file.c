@@ -1,0 +1,326 @@
+#include "libvisa/tune/file.h"
+
+#include <ctype.h>
+#include <inttypes.h>
+#include <string.h>
+
+#include "frontend/parse.h"
+#include "libvisa/layout.h"
+
+enum { SIZES_MAX = TUNE_AXES_MAX, ALIASES = 3 };
+static const char *const ALIAS[ALIASES] = {"Chip", "Cluster", "Slice"};
+
+typedef struct declaration {
+    visa_compilation *c;
+    const ast *tree, *function;
+    bool renames; /* type aliases of a kernel: the file has such names */
+} declaration;
+
+static bool is_word(char c)
+{
+    return isalnum((unsigned char)c) || c == '_';
+}
+
+static bool same_name(const char *a, const char *b)
+{
+    while (*a && tolower((unsigned char)*a) == tolower((unsigned char)*b))
+        a++, b++;
+    return *a == *b;
+}
+
+/* The attribute's string, without its quotes; NULL: the function has none. */
+static const char *question_of(const ast *function, arena *a, src_range *range)
+{
+    const ast *attributes = ast_kid(function, 0);
+    for (uint32_t i = 0; i < attributes->kid_count; i++) {
+        const ast *attribute = attributes->kids[i], *argument = ast_kid(attribute, 1);
+        if (strcmp(attribute->text, "einsum") != 0)
+            continue;
+        *range = attribute->range;
+        size_t length = strlen(argument->text);
+        bool is_string = attribute->kid_count == 2 && length > 2 && argument->text[0] == '"' && !strchr(argument->text, '\\');
+        return is_string ? arena_printf(a, "%.*s", (int)(length - 2), argument->text + 1) : "";
+    }
+    return NULL;
+}
+
+static bool is_question(const ast *n, arena *a, src_range *range, const char **text)
+{
+    *text = ast_is(n, AST_FN) && ast_is(ast_kid(n, 4), AST_NONE) ? question_of(n, a, range) : NULL;
+    return *text != NULL;
+}
+
+/* The type inside references: HbmTensor<type, chip, element>. */
+static const ast *tensor_arguments(const ast *type)
+{
+    while (ast_is(type, AST_TYPE_REF))
+        type = ast_kid(type, 0);
+    const ast *last = ast_is(type, AST_TYPE_PATH) ? ast_last_segment(type) : NULL;
+    return last && strcmp(last->text, "HbmTensor") == 0 ? ast_kid(last, 0) : NULL;
+}
+
+/* Of a function, what it takes or gives by that name: the arguments of its type. NULL: nothing. */
+static const ast *tensor_called(const ast *function, const char *name, bool is_result)
+{
+    const ast *parameters = ast_kid(function, 2);
+    for (uint32_t i = 0; i < parameters->kid_count; i++)
+        if (same_name(ast_kid(parameters->kids[i], 1)->text, name))
+            return tensor_arguments(ast_kid(parameters->kids[i], 2));
+    return is_result ? tensor_arguments(ast_kid(function, 3)) : NULL;
+}
+
+static const char *element_type(const ast *arguments)
+{
+    const ast *type = arguments ? ast_kid(arguments, 0) : NULL, *last = type && ast_is(type, AST_TYPE_PATH) ? ast_last_segment(type) : NULL;
+    return last ? last->text : NULL;
+}
+
+/* Sizes of the question's axes, by the names that it has for the file's. */
+static size_t sizes_of(const declaration *d, const char *question, visa_parameter *sizes)
+{
+    size_t count = 0;
+    arena *a = d->c->arena;
+    for (uint32_t i = 0; i < d->tree->kid_count; i++) {
+        const ast *axes = d->tree->kids[i];
+        for (uint32_t k = 1; ast_is(axes, AST_AXES) && k < axes->kid_count; k++) {
+            const ast *one = axes->kids[k];
+            int depth = 0;
+            for (const char *at = question; *at && count < SIZES_MAX;) {
+                const char *end = at;
+                while (is_word(*end))
+                    end++;
+                if (end == at) {
+                    depth += *at == '[' ? 1 : *at == ']' ? -1 : 0;
+                    at++;
+                    continue;
+                }
+                const char *name = arena_printf(a, "%.*s", (int)(end - at), at);
+                at = end;
+                if (depth == 0 || !same_name(name, one->text))
+                    continue;
+                int64_t *extent = ARENA_NEW(a, int64_t);
+                *extent = ast_kid(one, 0)->value;
+                sizes[count++] = (visa_parameter){.name = name, .values = extent, .count = 1};
+                break;
+            }
+        }
+    }
+    return count;
+}
+
+/* The name of a tensor in front of the first `[` from `at` on. */
+static const char *tensor_name(const char *at, arena *a)
+{
+    const char *open = strchr(at, '[');
+    if (!open)
+        return "";
+    while (open > at && open[-1] == ' ')
+        open--;
+    const char *begin = open;
+    while (begin > at && is_word(begin[-1]))
+        begin--;
+    return arena_printf(a, "%.*s", (int)(open - begin), begin);
+}
+
+static bool refused_type(const declaration *d, diag_id id, const char *name, const ast *stated, const char *as)
+{
+    diag *g = diag_add(&d->c->diags, id, stated ? stated->range : d->function->name_range,
+                       "`%s` is declared otherwise than the kernel for this question has it", name);
+    diag_help(&d->c->diags, g, "write %s, or leave out the parameters", as);
+    return false;
+}
+
+/* Mappings as the file's axes have them: of several of one kind the kernel makes one axis, K_L. */
+static const char *mapping_in_file(const tune_question *q, const ast *element, arena *a)
+{
+    const char *text = ast_text(element, a);
+    for (int role = 0; role < TUNE_ROLES; role++) {
+        const char *joined = q->axis_text[role], *parts = NULL;
+        for (size_t i = 0; i < q->axis_count; i++)
+            if (q->axes[i].role == (tune_role)role)
+                parts = parts ? arena_printf(a, "%s, %s", parts, q->axes[i].name) : q->axes[i].name;
+        const char *at = joined && strcmp(joined, parts) != 0 ? strstr(text, joined) : NULL;
+        if (at)
+            text = arena_printf(a, "%.*s%s%s", (int)(at - text), text, parts, at + strlen(joined));
+    }
+    return text;
+}
+
+/* Whether what is declared is what the kernel has: its tensors by name, with their types and mappings. */
+static bool agrees(const declaration *d, const tune_question *q, const ast *written_fn)
+{
+    arena *a = d->c->arena;
+    const char *out = q->tensors[TUNE_OUT].name;
+    const ast *stated = ast_kid(d->function, 2), *written = ast_kid(written_fn, 2);
+    bool has_tensors = false;
+    for (uint32_t i = 0; i < stated->kid_count; i++) {
+        const ast *parameter = stated->kids[i];
+        const char *name = ast_kid(parameter, 1)->text;
+        const ast *of = tensor_arguments(ast_kid(parameter, 2));
+        if (!of && i == 0 && ast_is(ast_kid(parameter, 2), AST_TYPE_REF))
+            continue; /* the device */
+        has_tensors = true;
+        if (!of || !tensor_called(written_fn, name, same_name(name, out)))
+            return refused_type(d, E_TUNE_QUESTION, name, parameter, "tensors of the question, as &HbmTensor<type, m![1], m![axes]>");
+    }
+    for (uint32_t i = 0; has_tensors && i <= written->kid_count; i++) {
+        bool result = i == written->kid_count;
+        if (result ? ast_is(ast_kid(written_fn, 3), AST_NONE) : !tensor_arguments(ast_kid(written->kids[i], 2)))
+            continue;
+        const char *name = result ? out : ast_kid(written->kids[i], 1)->text;
+        bool is_out = same_name(name, out);
+        const ast *mine = tensor_called(written_fn, name, is_out), *theirs = tensor_called(d->function, name, is_out);
+        const char *type = element_type(mine), *element = mapping_in_file(q, mine->kids[2], a);
+        bool whole = theirs && theirs->kid_count == 3 && element_type(theirs), same_type = whole && strcmp(type, element_type(theirs)) == 0;
+        if (!same_type || strcmp(element, mapping_in_file(q, theirs->kids[2], a)) != 0)
+            return refused_type(d, whole && !same_type ? E_TUNE_TYPE : E_TUNE_LAYOUT, name, theirs,
+                                arena_printf(a, "HbmTensor<%s, m![1], %s>", type, element));
+    }
+    return true;
+}
+
+/* "gated_product" as a part of a type's name: "GatedProduct". */
+static const char *camel(const char *name, arena *a)
+{
+    strbuf out;
+    strbuf_init(&out, a);
+    bool starts = true;
+    for (; *name; name++) {
+        char letter = starts ? (char)toupper((unsigned char)*name) : *name;
+        starts = *name == '_';
+        if (*name != '_')
+            strbuf_append(&out, &letter, 1);
+    }
+    return out.text;
+}
+
+/* The kernel under the function's name, its aliases under names of their own where the file has such. */
+static void put_renamed(const declaration *d, const char *text, size_t bytes, strbuf *out)
+{
+    arena *a = d->c->arena;
+    const char *prefix = camel(d->function->text, a), *end = text + bytes;
+    while (text < end) {
+        const char *word = text;
+        while (text < end && is_word(*text))
+            text++;
+        if (text == word) {
+            strbuf_append(out, text++, 1);
+            continue;
+        }
+        const char *name = arena_printf(a, "%.*s", (int)(text - word), word);
+        bool is_alias = false;
+        for (int i = 0; i < ALIASES; i++)
+            is_alias = is_alias || strcmp(name, ALIAS[i]) == 0;
+        if (strcmp(name, "contract") == 0)
+            strbuf_puts(out, d->function->text);
+        else
+            strbuf_printf(out, "%s%s", is_alias && d->renames ? prefix : "", name);
+    }
+}
+
+static bool has_axis(const ast *tree, const char *name)
+{
+    for (uint32_t i = 0; i < tree->kid_count; i++)
+        for (uint32_t k = 1; ast_is(tree->kids[i], AST_AXES) && k < tree->kids[i]->kid_count; k++)
+            if (strcmp(tree->kids[i]->kids[k]->text, name) == 0)
+                return true;
+    return false;
+}
+
+/* The text of the answer without the axes that the file has. */
+static void put_answer(const declaration *d, const tune_question *q, const char *text, const ast *answer, strbuf *out)
+{
+    const ast *axes = NULL;
+    for (uint32_t i = 0; i < answer->kid_count && !axes; i++)
+        axes = ast_is(answer->kids[i], AST_AXES) ? answer->kids[i] : NULL;
+    strbuf_append(out, text, axes->range.begin);
+    for (int role = 0; role < TUNE_ROLES; role++)
+        if (q->axis_text[role] && !has_axis(d->tree, q->axis_text[role]))
+            strbuf_printf(out, "axes![%s = %" PRId64 "];\n", q->axis_text[role], q->size[role]);
+    const char *rest = text + axes->range.end;
+    rest += strspn(rest, ";\n");
+    size_t bytes = strlen(rest);
+    while (bytes > 0 && rest[bytes - 1] == '\n')
+        bytes--;
+    strbuf_append(out, rest, bytes);
+}
+
+static const ast *kernel_of(const ast *answer)
+{
+    const ast *written_fn = NULL;
+    for (uint32_t i = 0; i < answer->kid_count; i++)
+        written_fn = ast_is(answer->kids[i], AST_FN) ? answer->kids[i] : written_fn;
+    return written_fn;
+}
+
+static bool answer_function(const declaration *d, const char *question, src_range asked, const visa_tune_options *given, strbuf *out)
+{
+    visa_compilation *c = d->c;
+    if (!*question) {
+        diag *g = diag_add(&c->diags, E_TUNE_QUESTION, asked, "`#[einsum]` takes one string, the question");
+        diag_help(&c->diags, g, "write #[einsum(\"C[m, n] = sum(k) A[m, k] * B[n, k]\")]");
+        return false;
+    }
+    visa_parameter sizes[SIZES_MAX];
+    visa_tune_options o = *given;
+    o.question = question;
+    o.sizes = sizes;
+    o.size_count = sizes_of(d, question, sizes);
+    const char *sum = strstr(question, "sum("), *equals = strchr(question, '='), *operands = sum ? sum : equals ? equals : question;
+    const char *operand = element_type(tensor_called(d->function, tensor_name(operands, c->arena), false));
+    const char *result = element_type(tensor_called(d->function, tensor_name(question, c->arena), true));
+    o.dtype = operand ? operand : given->dtype;
+    o.out_dtype = result ? result : given->out_dtype;
+    int file = source_map_add(c->sources, arena_printf(c->arena, "question of %s", d->function->text), question, strlen(question));
+    tune_question q;
+    strbuf made_text, text;
+    if (file < 0 || !tune_answer_one(c, &o, file, &q, &made_text))
+        return false;
+    strbuf_init(&text, c->arena);
+    put_renamed(d, made_text.text, made_text.bytes, &text);
+    if (!source_lay_out(&text))
+        return false;
+    int made = source_map_add(c->sources, "answer", text.text, text.bytes);
+    const ast *answer = made < 0 ? NULL : parse_file(c->sources, made, c->arena, &c->diags),
+              *written_fn = answer ? kernel_of(answer) : NULL;
+    if (!written_fn || !agrees(d, &q, written_fn))
+        return false;
+    put_answer(d, &q, text.text, answer, out);
+    return true;
+}
+
+bool tune_answer_file(visa_compilation *c, int file, const visa_tune_options *o, strbuf *out)
+{
+    const char *text = source_text(c->sources, file), *question;
+    const ast *tree = parse_file(c->sources, file, c->arena, &c->diags);
+    declaration d = {.c = c, .tree = tree};
+    size_t asked = 0;
+    src_range range;
+    if (c->diags.error_count > 0)
+        return false;
+    for (uint32_t i = 0; i < tree->kid_count; i++) {
+        asked += is_question(tree->kids[i], c->arena, &range, &question);
+        for (int k = 0; k < ALIASES; k++)
+            d.renames = d.renames || (ast_is(tree->kids[i], AST_TYPE_ALIAS) && strcmp(tree->kids[i]->text, ALIAS[k]) == 0);
+    }
+    d.renames = d.renames || asked > 1;
+    if (asked == 0) {
+        diag *g = diag_add(&c->diags, E_TUNE_QUESTION, (src_range){file, 0, 0}, "no function of this file is a question");
+        diag_help(&c->diags, g,
+                  "write #[einsum(\"C[m, n] = sum(k) A[m, k] * B[n, k]\")] in front of a function without a body, fn product();");
+        return false;
+    }
+    strbuf_init(out, c->arena);
+    uint32_t at = 0;
+    for (uint32_t i = 0; i < tree->kid_count; i++) {
+        d.function = tree->kids[i];
+        if (!is_question(d.function, c->arena, &range, &question))
+            continue;
+        strbuf_append(out, text + at, d.function->range.begin - at);
+        if (!answer_function(&d, question, range, o, out))
+            return false;
+        at = d.function->range.end;
+    }
+    strbuf_append(out, text + at, source_bytes(c->sources, file) - at);
+    return true;
+}
