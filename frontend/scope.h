@@ -45,20 +45,22 @@ typedef struct value {
     op *second;             /* VALUE_BEGIN: of two interleaved tensors the other one, or NULL */
     const axis *interleave; /* VALUE_BEGIN: the axis that tells them apart */
     context context;
-    bool writable;                /* VALUE_VIEW: of view_mut() */
-    int64_t number;               /* VALUE_INT, VALUE_BOOL, the first of VALUE_RANGE, and the code of the two enums */
-    double real;                  /* VALUE_FLOAT */
-    int64_t step;                 /* VALUE_RANGE */
-    const ast *record;            /* VALUE_LIST: the AST_STRUCT whose fields these are, or NULL */
-    const struct value *items;    /* VALUE_LIST */
-    size_t count;                 /* VALUE_LIST, VALUE_RANGE */
-    const struct declared *type;  /* VALUE_TYPE */
-    const char *variant;          /* VALUE_VARIANT: its type */
-    const struct move_plan *plan; /* VALUE_PLAN */
-    const struct ast *loop;       /* a number that is known only when it runs: the AST_FOR that counts it; NULL: it is a constant */
-    const struct row_plan *rows;  /* VALUE_INDIRECT */
-    const struct run_number *run; /* VALUE_SCALAR, VALUE_RUNNING */
-    const run_guard *guards;      /* VALUE_CONDITION */
+    bool writable;                    /* VALUE_VIEW: of view_mut() */
+    int64_t number;                   /* VALUE_INT, VALUE_BOOL, the first of VALUE_RANGE, and the code of the two enums */
+    double real;                      /* VALUE_FLOAT */
+    int64_t step;                     /* VALUE_RANGE */
+    const ast *record;                /* VALUE_LIST: the AST_STRUCT whose fields these are, or NULL */
+    const struct value *items;        /* VALUE_LIST */
+    size_t count;                     /* VALUE_LIST, VALUE_RANGE */
+    const struct declared *type;      /* VALUE_TYPE */
+    const char *variant;              /* VALUE_VARIANT: its type */
+    const struct ast *loop;           /* a number that is known only when it runs: the AST_FOR that counts it; NULL: it is a constant */
+    union {                           /* values are on the stack of whoever reads an expression, 256 levels deep */
+        const struct move_plan *plan; /* VALUE_PLAN */
+        const struct row_plan *rows;  /* VALUE_INDIRECT */
+        const struct run_number *run; /* VALUE_SCALAR, VALUE_RUNNING */
+        const run_guard *guards;      /* VALUE_CONDITION */
+    };
 } value;
 
 typedef enum symbol_kind {

@@ -74,7 +74,7 @@ static void write_section(visa_compilation *c, const kernel *of, const op *o, co
 }
 
 /* False: there is no contraction on that line. */
-static bool explain_each(visa_compilation *c, uint32_t line, explain_writer *write, strbuf *out)
+static bool explain_each(visa_compilation *c, uint32_t line, explain_writer *put, strbuf *out)
 {
     if (COMPILATION_STOPS(c) || c->is_book || c->binary_only || !c->module)
         return false;
@@ -88,7 +88,7 @@ static bool explain_each(visa_compilation *c, uint32_t line, explain_writer *wri
             strbuf_init(&what, c->arena);
             if (!is_asked(c, o, line) || !trf_sequencer_explain(&p, o, &what))
                 continue;
-            write(c, of, o, what.text, out);
+            put(c, of, o, what.text, out);
             found = true;
         }
     }

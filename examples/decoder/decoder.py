@@ -32,6 +32,18 @@ FULL = {"num_hidden_layers": 28, "hidden_size": 1024, "intermediate_size": 3072,
         "num_key_value_heads": 8, "head_dim": 128, "rope_theta": 1000000.0, "rms_norm_eps": 1e-6, "tie_word_embeddings": True}
 
 
+def rows_of_slices(count, columns):
+    """How `linear` shares its rows out: constants of its kernel."""
+    to_a_slice = 4 if 512 <= columns and count <= 1024 else 8
+    slices = -(-count // to_a_slice)  # of both clusters, if there are more than one has
+    return {"ROWS": to_a_slice, "SLICES": slices if slices <= 256 else -(-slices // 16) * 8}
+
+
+def piece_of_slice(inner, batch):
+    """Of the inner size, to a slice of silu: pieces of 256 bytes where they are no more than slices."""
+    return next(p for p in (128, 64, 32, 16, 256, 512, 1024) if inner % p == 0 and batch * inner // p <= 256)
+
+
 def bf16(value):
     """The nearest bf16, ties to even, as its 16 bits."""
     bits = struct.unpack("<I", struct.pack("<f", value))[0]
@@ -130,11 +142,8 @@ class Decoder:
         steps, first = [], 0
         while first < rows:
             count = min(ROWS, rows - first)
-            to_a_slice = 4 if 512 <= columns and count <= 1024 else 8
-            slices = -(-count // to_a_slice)  # of both clusters, if there are more than one has
-            slices = slices if slices <= 256 else -(-slices // 16) * 8
             name = self.kernel(f"linear_{count}x{columns}" + (f"_of_{batch}" if batch > 1 else ""), "linear", O=count, I=columns, S=batch,
-                               ROWS=to_a_slice, SLICES=slices)
+                               **rows_of_slices(count, columns))
             part, place = weight, out
             if count < rows:
                 part = f"{weight}.{first}"
@@ -158,11 +167,6 @@ class Decoder:
                     ("up", "mlp.up_proj", inner, h), ("down", "mlp.down_proj", h, inner)):
                 self.weight(f"{i}.{short}", f"{at}.{tensor}.weight", *shape)
 
-    def piece(self, batch):
-        """Of the inner size, to a slice of silu: pieces of 256 bytes where they are no more than slices."""
-        inner = self.config["intermediate_size"]
-        return next(p for p in (128, 64, 32, 16, 256, 512, 1024) if inner % p == 0 and batch * inner // p <= 256)
-
     def layer(self, batch=1):
         """The steps of layer l: of the token at t, or of a whole block b of the prompt. Of a block each token is turned and attends by itself, with all
         of the block's keys in the cache already: those after it are masked."""
@@ -178,7 +182,7 @@ class Decoder:
 
         def at(name, *before):
             return {"buffer": f"{name}_in_blocks" if batch > 1 else name, "at": [*before, *token]}
-        norm, add, silu = (self.kernel(n + end, n, S=batch, PIECE=self.piece(batch)) for n in ("norm", "add", "silu"))
+        norm, add, silu = (self.kernel(n + end, n, S=batch, PIECE=piece_of_slice(self.config["intermediate_size"], batch)) for n in ("norm", "add", "silu"))
         attend = [
             {"run": self.kernel("rope_q", "rope", M=self.heads), "ports": {"x": one("q"), "weight": "{l}.q_norm", "cos": at("cos"), "sin": at("sin"),
                                                                            "out": one("q_turned")}},

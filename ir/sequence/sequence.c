@@ -82,10 +82,16 @@ void derivation_retreat(derivation *d, size_t landings, size_t loops)
 
 /* ---- one stream digit ---- */
 
-/* A gap in the stream: dead iterations. A read re-reads anything; a write needs the same gap in the buffer. */
+/* A gap in the stream: dead iterations. A read re-reads anything; a write needs the same gap in the buffer. A copy with its padding has the
+ * gap of an axis with one position, which stands for its digit, as it has that of any other size. */
 static bool carve_hole(derivation *d, const factor *term)
 {
     const mapping *whole = derivation_term(d, term);
+    const piece *innermost = d->buffer.count ? &d->buffer.items[0] : NULL;
+    if (d->padded == term && innermost && innermost->hole && innermost->extent >= term->extent) {
+        derivation_emit(d, whole, term->extent, term->extent, innermost->stride, 1);
+        return true;
+    }
     if (d->access != SEQUENCE_WRITE) {
         derivation_emit(d, whole, d->access == SEQUENCE_COPY ? 1 : term->extent, 1, 0, 1);
         return true;

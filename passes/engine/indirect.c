@@ -128,8 +128,9 @@ static bool is_on_first_pe(const rows *r)
     if (!pe || (!names_axis(pe) && live_of(pe) == 1))
         return true;
     refuse(r, E_INDEX_LIST,
-           pe->size == 1 ? "write m![1]"
-                         : arena_printf(arena_of(r), "write m![1 # %lld], and all of the list in Element", (long long)pe->size),
+           pe->size == 1
+               ? "declare the list with Pe m![1]"
+               : arena_printf(arena_of(r), "declare the list with Pe m![1 # %lld], and all of it in Element", (long long)pe->size),
            arena_printf(arena_of(r), "an indirect DMA reads one list: it must keep the entire list on PE 0, and its Pe is %s",
                         pass_text(r->pass, pe)));
     return false;

@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "codegen/index_values.h"
 #include "runtime/machine/machine.h"
@@ -50,6 +51,25 @@ static bool no_memory(diag_list *diags, const port *p)
 {
     diag_add(diags, E_RUN_LIMIT, SRC_NOWHERE, "not enough memory for port `%s`", p->name);
     return false;
+}
+
+/* A run touches all bytes of its ports, three times: as a file has them, as the machine has them, and of outputs what is compared with
+ * them. More than there is would not be refused by the system, which gives memory when it is touched and ends whoever it likes when there
+ * is none. */
+static bool has_memory(const session *s, diag_list *diags)
+{
+    enum { COPIES = 3 };
+    int64_t bytes = 0, most = (int64_t)sysconf(_SC_PHYS_PAGES) * sysconf(_SC_PAGESIZE) / COPIES;
+    for (uint32_t i = 0; i < s->kernel->port_count && most > 0; i++) {
+        bytes = s->ports[i].physical_bytes > most - bytes ? INT64_MAX : bytes + s->ports[i].physical_bytes;
+        if (bytes > most) {
+            diag_add(diags, E_RUN_LIMIT, SRC_NOWHERE,
+                     "the ports of kernel `%s` up to `%s` have more than %lld bytes, a third of this machine's memory", s->kernel->name,
+                     s->ports[i].port->name, (long long)most);
+            return false;
+        }
+    }
+    return true;
 }
 
 /* Its type is the port's, which lives as long as the session. */
@@ -260,6 +280,8 @@ static unsigned workers_of(const session *s)
 
 bool session_fill(session *s, uint64_t seed, diag_list *diags)
 {
+    if (!has_memory(s, diags))
+        return false;
     for (uint32_t i = 0; i < s->kernel->port_count; i++) {
         session_port *p = &s->ports[i];
         if (p->port->direction != PORT_IN || p->bound)
@@ -431,6 +453,8 @@ bool session_cycles(session *s, uint64_t most, uint64_t *cycles, diag_list *diag
 
 bool session_run(session *s, bool twice, diag_list *diags)
 {
+    if (!has_memory(s, diags))
+        return false;
     for (uint32_t i = 0; i < s->kernel->port_count; i++)
         s->ports[i].undefined = -1;
     s->runs = twice ? 2 : 1;

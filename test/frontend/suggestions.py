@@ -233,6 +233,7 @@ WAYS = [
     ("E-METHOD", rf"write (\.\w+::<{MAPPING}>\(\)) in front of it", change_front),
     ("E-MOVE-AXIS", rf"write ({MAPPING})", change_moved),
     ("E-MOVE-AXIS", rf"declare ({MAPPING})", change_any),
+    ("E-INDEX-LIST", r"declare the list with Pe .*, and all of it in Element", None),
     ("E-INDEX-\w+", rf"(?:write|declare its Element) ({MAPPING})", change_any),
     ("E-INDEX-DATA", rf"declare Cluster ({MAPPING}), Slice ({MAPPING}), Element ({MAPPING})", change_units),
     ("E-MEMSET", rf"pad Element to a multiple of \d+: ({MAPPING})", change_any),

@@ -16,8 +16,11 @@ TEXT = (ROOT / "examples/decoder/decoder.vm").read_text()
 
 
 def kernel(name, as_name, sizes):
-    """The kernel's text under another name, each of its axes with a name and a size of its own."""
+    """The kernel's text under another name, each of its axes with a name and a size of its own, and its constants as the plan has them."""
     body = re.search(rf"#\[device\(chip = 1\)\]\nfn {name}\(.*?\n}}\n", TEXT, re.S).group(0).replace(f"fn {name}(", f"fn {as_name}(", 1)
+    constants = plan_of.rows_of_slices(sizes["O"], sizes["I"]) if name == "linear" else {"PIECE": plan_of.piece_of_slice(sizes["L"], 1)} if name == "silu" else {}
+    for constant, number in constants.items():
+        body = re.sub(rf"\b{constant}\b", str(number), body)
     for axis in sizes:
         body = re.sub(rf"(?<![A-Za-z_:]){axis}(?![A-Za-z_:(])", f"{axis}_{as_name}", body) if axis != "T" else body
         body = re.sub(rf"(?<![A-Za-z_]){axis}(?=::SIZE)", f"{axis}_{as_name}", body)
@@ -33,7 +36,7 @@ def source(c, context, piece):
     axes = ", ".join(f"{a}{'' if a == 'T' else '_' + name} = {v}" for _, name, sizes in made for a, v in sizes.items())
     head = TEXT[TEXT.index("const EPSILON"):TEXT.index("// The row of a token")]
     rest = "\n".join(kernel(base, name, sizes) for base, name, sizes in made)
-    return f"""axes![{axes}];
+    return f"""axes![S = 1, {axes}];
 
 {head}{rest}
 #[stream(depth = 0)]

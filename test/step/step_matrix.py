@@ -44,14 +44,14 @@ VISAC = {
     "--trace=FILE": "E-STEP-OPTION", "--sweep=SIZE": TEXT, "--format": TEXT, "--format-check": NOTHING, "--upgrade": TEXT,
     "--explain-mapping": "E-EXPLAIN", "--explore": "E-DATAFLOW-EXPLORE", "--limit=target": USAGE, "--target-cycles=3": USAGE, "--search=all": USAGE,
     "--dtype=bf16": USAGE, "--out=f32": USAGE, "--budget=1s": USAGE, "--check": None, "--check=numbers": None, "--check=algebra": None,
-    "--samples=2": USAGE, "--certificate=FILE": USAGE, "--seed=2": BYTES, "--max-cycles=5": BYTES, "--kernel=PROGRAM": BYTES, "--dialect=0.9": BYTES,
+    "--check-format=json": USAGE, "--samples=2": USAGE, "--certificate=FILE": USAGE, "--seed=2": BYTES, "--max-cycles=5": BYTES, "--kernel=PROGRAM": BYTES, "--dialect=0.9": BYTES,
     "--target=rngd": BYTES, "--print-after=infer": BYTES, "--print-after-all": BYTES, "--time-report": BYTES, "--max-steps=0": BYTES,
     "--max-bytes=0": BYTES, "--from-markdown": None, "-Wall": BYTES, "-Werror": BYTES, "-ferror-limit=3": BYTES, "--diagnostics-format=json": BYTES,
     "--color=never": BYTES, "--explain=E-STEP-OPTION": TEXT, "--version": TEXT, "--help": TEXT, "--apply": USAGE, "diff": None, "tune": None,
 }
 RUN = {
     "--input": TEXT, "--output": NOTHING, "--check": None, "--check=numbers": None, "--check=algebra": None, "--samples=2": USAGE,
-    "--certificate=FILE": USAGE, "--dump-field": "E-STEP-OPTION", "--reference-order=free": TEXT, "--report": TEXT, "--report=text": TEXT,
+    "--check-format=json": USAGE, "--certificate=FILE": USAGE, "--dump-field": "E-STEP-OPTION", "--reference-order=free": TEXT, "--report": TEXT, "--report=text": TEXT,
     "--report=csv": CSV, "--report=json": JSON, "--report=html": HTML, "--timing=schedule": TEXT, "--trace=FILE": "trace", "--seed=2": TEXT,
     "--convert": TEXT, "--threads=2": TEXT, "--cpu=plain": TEXT, "--max-cycles=0": TEXT, "--kernel=PROGRAM": TEXT, "--plan": None, "--timing-only": TEXT,
     "--unbounded": TEXT, "--sizes=FILE": "sizes", "--list": TEXT, "--version": TEXT, "--help": TEXT,
