@@ -683,7 +683,7 @@ START_TEST(random_gathers)
         outside += check_on(&p, &s, false, true);
         free_storage(&s);
     }
-    ck_assert_int_gt(outside, 0);
+    ck_assert(outside > 0 || FEWER > 1); /* of two or three rounds none need be */
 }
 END_TEST
 
@@ -714,7 +714,7 @@ START_TEST(random_scatters)
         outside += check_on(&p, &s, false, true);
         free_storage(&s);
     }
-    ck_assert_int_gt(outside, 0);
+    ck_assert(outside > 0 || FEWER > 1); /* of two or three rounds none need be */
 }
 END_TEST
 
