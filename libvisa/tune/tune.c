@@ -41,7 +41,9 @@ static const char *describe_plan(const tune_question *q, const tune_plan *p, are
 bool tune_refuse_all(diag_list *diags, const tune_question *q, size_t tried, const char *first_refusal)
 {
     src_range all = {q->tensors[TUNE_OUT].range.file, 0, (uint32_t)strlen(q->text)};
-    diag *d = diag_add(diags, E_TUNE_NONE, all, "no kernel of the %zu that were tried compiles", tried);
+    diag *d = tried ? diag_add(diags, E_TUNE_NONE, all, "no kernel of the %zu that were tried compiles", tried)
+                    : diag_add(diags, E_TUNE_NONE, all,
+                               "no way was found to share these sizes out over the chip's memories: no kernel was tried");
     if (first_refusal)
         diag_note(diags, d, SRC_NOWHERE, "the first one: %s", first_refusal);
     diag_help(diags, d, "ask for sizes that are multiples of 64 elements, or for a part of the tensors");
