@@ -51,6 +51,17 @@ static const variant_row *row_of(const ast *path)
     return NULL;
 }
 
+void variant_visit(const char *type, void (*visit)(void *user, const char *name, const char *meaning), void *user)
+{
+    const vector_op_row *row;
+    for (size_t i = 0; i < ROWS; i++)
+        if (strcmp(rows[i].type, type) == 0)
+            visit(user, rows[i].name, "");
+    for (size_t i = 0; (row = vector_op_row_at(i)); i++)
+        if (row->type && strcmp(row->type, type) == 0)
+            visit(user, row->variant, row->meaning);
+}
+
 bool variant_takes_arguments(const ast *path, unsigned *count)
 {
     const variant_row *row = row_of(path);

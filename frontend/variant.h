@@ -24,5 +24,7 @@ bool variant_takes_mode(const value *receiver, const char *method);
 bool variant_bare(const char *name, value *out);
 /* The name that a newer enumeration has for the value `type::name`; NULL: it has none. */
 const char *variant_renamed(const char *type, const char *name, const char *new_type);
+/* Every name of that type, in the order of the rows, with what it does ("": the row does not say); one with several rows comes as often. */
+void variant_visit(const char *type, void (*visit)(void *user, const char *name, const char *meaning), void *user);
 
 #endif

@@ -7,6 +7,7 @@
 
 #include "frontend/parser.tab.h"
 #include "frontend/stage.h"
+#include "frontend/variant.h"
 #include "libvisa/editor.h"
 #include "support/budget.h"
 
@@ -180,6 +181,11 @@ static void add_types(list *l)
         add(l, dtype_row_of(t)->name, VISA_NAME_TYPE, arena_printf(l->c->arena, "%u bits", dtype_row_of(t)->bits));
 }
 
+static void add_variant(void *user, const char *name, const char *meaning)
+{
+    add(user, name, VISA_NAME_CONST, meaning);
+}
+
 /* After `name::`. */
 static void add_members(list *l, scope *s, const char *name)
 {
@@ -195,6 +201,7 @@ static void add_members(list *l, scope *s, const char *name)
             add(l, topology_row_at(i)->name, VISA_NAME_CONST, "");
     else if (scope_find(s, TYPE_NAMES, name))
         add_words(l, size, VISA_NAME_CONST);
+    variant_visit(name, add_variant, l);
     symbol *inner = scope_find(s, MODULE_NAMES, name);
     if (inner && inner->inner)
         scope_visit(inner->inner, add_name, l);

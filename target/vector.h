@@ -1,7 +1,7 @@
 /* The operations of the Vector Engine, as rows (target/engine/vector.def).
  *
  * The one idea: an operation is a code, the unit that does it, and a scalar expression over its operands (target/scalar.def). The machine
- * computes it by a function of its own (runtime/engine/vector_ops.c), the reference by the expression; neither reads the other. */
+ * computes it by a function of its own (runtime/engine/vector_body.h), the reference by the expression; neither reads the other. */
 #ifndef VISA_TARGET_VECTOR_H
 #define VISA_TARGET_VECTOR_H
 

@@ -202,6 +202,12 @@ def a_day_at_work():
         methods = {item["label"]: item for item in s.at("completion", *place(text, ".fetch", 1))}
         check(methods["fetch"]["kind"] == 2 and "fetch::<Dtype, Time, Packet>()" in methods["fetch"].get("detail", ""), methods["fetch"])
         check(s.labels(text, "AccumulationKind::", len("AccumulationKind::")) == {"Interleaved", "Sequential"}, "kinds of accumulation")
+        for type_name, some in (("FxpBinaryOp", {"AddFxp", "SubFxp"}), ("BranchMode", {"Comparison"}), ("BinaryArgMode", {"Mode00"})):
+            changed = text.replace("AccumulationKind::", f"{type_name}::")
+            s.change({"text": changed})
+            found = s.labels(changed, f"{type_name}::", len(f"{type_name}::"))
+            check(some <= found and len(found) > 1, type_name, found)
+        s.change({"text": text})
         # Names lead to where they were given; a shadowed one to the right one.
         found = s.at("definition", *place(text, "&weights", 3))
         check(found == {"uri": URI, "range": span(text, "weights", 1)}, found)

@@ -4,7 +4,9 @@
 Each binary operation over all pairs of about 400 edge values, the ternary one over all triples of some of them, each unary one over all
 2^16 bf16 inputs, and functions that are no arithmetic over random inputs as well. Nothing here computes with floats: a float is an
 integer times a power of two, rounded by round_f32. Written from the meaning of the operations alone."""
+import ast
 import os
+import pathlib
 import random
 import struct
 import subprocess
@@ -398,6 +400,11 @@ def main():
     tool, quick = os.path.join(visa_tools.bin_dir(), "vector_table"), visa_tools.SLOWER > 1
     draw = random.Random(23)
     rows = [line.split() for line in subprocess.run([tool], stdout=subprocess.PIPE, check=True, text=True).stdout.splitlines()]
+    tree = ast.parse(pathlib.Path(__file__).with_name("machine.py").read_text())
+    codes = next(ast.literal_eval(n.value) for n in tree.body if isinstance(n, ast.Assign) and getattr(n.targets[0], "id", "") == "EXPRESSIONS")
+    missing = [name for code, _, name, *_ in rows if int(code) not in codes and not name.startswith(("REDUCE_", "SLICES_"))]  # which it has as loops
+    if missing:
+        sys.exit(f"EXPRESSIONS of machine.py do not have {', '.join(missing)}")
     values = edges()
     pairs = [(a, b) for b in values for a in values]  # the second one stays for a while, as a constant does
     some = values[::9]
