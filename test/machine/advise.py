@@ -7,6 +7,7 @@ import glob
 import json
 import os
 import re
+import shutil
 import sys
 import tempfile
 from concurrent.futures import ThreadPoolExecutor
@@ -85,12 +86,19 @@ def cycles_of(path):
 
 def judge(path, folder, must):
     """What is wrong, and how many promises were made."""
-    name, better = os.path.basename(path), os.path.join(folder, os.path.basename(path))
+    name = os.path.basename(path)
+    place = os.path.join(folder, name + ".d")
+    os.mkdir(place)
+    better = os.path.join(place, name)
     before = cycles_of(path)
     if not before:
         return [], 0
     with open(path, "rb") as file:
         read = file.read()
+    for module in re.findall(r"^mod (\w+);", read.decode("utf-8", "replace"), re.M):  # a file next to it
+        for end in (".vm", ".rs"):
+            if os.path.exists(found := os.path.join(os.path.dirname(path), module + end)):
+                shutil.copy(found, place)
     done = visa_tools.run(["visac", "advise", path, "--apply", "-o", better])
     if done.status:
         return [f"{name}: {done.text()}"], 0
