@@ -158,3 +158,12 @@ const ast *ast_last_segment(const ast *path)
 {
     return (ast_is(path, AST_PATH) || ast_is(path, AST_TYPE_PATH)) && path->kid_count ? path->kids[path->kid_count - 1] : NULL;
 }
+
+const ast *ast_attribute(const ast *fn, const char *name)
+{
+    const ast *attributes = ast_kid(fn, 0);
+    for (uint32_t i = 0; i < attributes->kid_count; i++)
+        if (ast_is(attributes->kids[i], AST_ATTR) && strcmp(attributes->kids[i]->text, name) == 0)
+            return attributes->kids[i];
+    return NULL;
+}

@@ -46,6 +46,8 @@ const ast *ast_statement(const ast *node);
 const ast *ast_kid(const ast *node, uint32_t position);
 /* Of an AST_PATH or AST_TYPE_PATH its last AST_SEGMENT; NULL: another kind of node. */
 const ast *ast_last_segment(const ast *path);
+/* Of an AST_FN its first attribute `#[name..]`; NULL: it has none. */
+const ast *ast_attribute(const ast *fn, const char *name);
 static inline bool ast_is(const ast *node, ast_kind kind)
 {
     return node->kind == kind;

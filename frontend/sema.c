@@ -122,15 +122,6 @@ static bool is_generic(analysis *s, const ast *fn)
     return true;
 }
 
-static bool asks_for_kernel(const ast *fn)
-{
-    const ast *attributes = ast_kid(fn, 0);
-    for (uint32_t i = 0; i < attributes->kid_count; i++)
-        if (strcmp(attributes->kids[i]->text, "einsum") == 0)
-            return true;
-    return false;
-}
-
 static void analyse_kernel(analysis *s, scope *outer, const ast *fn)
 {
     if (is_generic(s, fn))
@@ -176,7 +167,7 @@ static void analyse_kernel(analysis *s, scope *outer, const ast *fn)
             v = error_value;
         add_outputs(s, names, fn, v, &result);
     } else {
-        refuse(s, E_UNSUPPORTED, fn->name_range, asks_for_kernel(fn) ? "`visac tune FILE.vm` writes it" : NULL, "kernel `%s` has no body",
+        refuse(s, E_UNSUPPORTED, fn->name_range, ast_attribute(fn, "einsum") ? "`visac tune FILE.vm` writes it" : NULL, "kernel `%s` has no body",
                fn->text);
     }
     if (s->context.diags->error_count > errors_before)
@@ -380,15 +371,6 @@ static int by_name(const void *a, const void *b)
     return strcmp(*(const char *const *)a, *(const char *const *)b);
 }
 
-static bool is_device(const ast *fn)
-{
-    const ast *attributes = ast_kid(fn, 0);
-    for (uint32_t i = 0; i < attributes->kid_count; i++)
-        if (strcmp(attributes->kids[i]->text, "device") == 0)
-            return true;
-    return false;
-}
-
 static bool is_kernel(analysis *s, scope *names, const ast *fn)
 {
     if (s->only && !s->lists) {
@@ -396,7 +378,7 @@ static bool is_kernel(analysis *s, scope *names, const ast *fn)
         if (strcmp(s->only, path) != 0 && (strcmp(s->only, fn->text) != 0 || s->module->count > 0))
             return false;
     }
-    if (is_device(fn))
+    if (ast_attribute(fn, "device"))
         return true;
     const char *name = fn->text;
     bool called = s->called_count && bsearch(&name, s->called, s->called_count, sizeof *s->called, by_name);

@@ -771,11 +771,7 @@ static void rename_context(upgrader *u, const ast *fn)
 /* What runs on the host, and tests: nothing of it is compiled, but what is defined in it. */
 static bool is_host(const ast *fn)
 {
-    const ast *attributes = ast_kid(fn, 0);
-    bool host = (fn->value & AST_FN_ASYNC) || strcmp(fn->text, "main") == 0;
-    for (uint32_t i = 0; i < attributes->kid_count; i++)
-        host = host || strcmp(attributes->kids[i]->text, "test") == 0;
-    return host;
+    return (fn->value & AST_FN_ASYNC) || strcmp(fn->text, "main") == 0 || ast_attribute(fn, "test");
 }
 
 static void upgrade_node(upgrader *u, const ast *n);

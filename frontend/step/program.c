@@ -5,18 +5,9 @@
 
 #include "frontend/step/evaluate.h"
 
-static const ast *stream_attribute(const ast *fn)
-{
-    const ast *attributes = ast_kid(fn, 0);
-    for (uint32_t i = 0; i < attributes->kid_count; i++)
-        if (ast_is(attributes->kids[i], AST_ATTR) && strcmp(attributes->kids[i]->text, "stream") == 0)
-            return attributes->kids[i];
-    return NULL;
-}
-
 bool step_is_program(const ast *fn)
 {
-    return ast_is(fn, AST_FN) && stream_attribute(fn) != NULL;
+    return ast_is(fn, AST_FN) && ast_attribute(fn, "stream") != NULL;
 }
 
 /* ---- `#[stream(channels = 8, depth = 1, ..)]` ---- */
@@ -102,7 +93,7 @@ static void add_sinks(step_evaluation *e, const ast *fn, const step_term *value,
 
 static void read_program(step_evaluation *e, const ast *fn)
 {
-    read_settings(e, stream_attribute(fn));
+    read_settings(e, ast_attribute(fn, "stream"));
     step_read_generics(e, fn->kids[1]);
     for (uint32_t i = 0; i < fn->kids[2]->kid_count; i++)
         step_read_parameter(e, fn->kids[2]->kids[i]);

@@ -31,17 +31,14 @@ static bool same_name(const char *a, const char *b)
 /* The attribute's string, without its quotes; NULL: the function has none. */
 static const char *question_of(const ast *function, arena *a, src_range *range)
 {
-    const ast *attributes = ast_kid(function, 0);
-    for (uint32_t i = 0; i < attributes->kid_count; i++) {
-        const ast *attribute = attributes->kids[i], *argument = ast_kid(attribute, 1);
-        if (strcmp(attribute->text, "einsum") != 0)
-            continue;
-        *range = attribute->range;
-        size_t length = strlen(argument->text);
-        bool is_string = attribute->kid_count == 2 && length > 2 && argument->text[0] == '"' && !strchr(argument->text, '\\');
-        return is_string ? arena_printf(a, "%.*s", (int)(length - 2), argument->text + 1) : "";
-    }
-    return NULL;
+    const ast *attribute = ast_attribute(function, "einsum");
+    if (!attribute)
+        return NULL;
+    *range = attribute->range;
+    const char *argument = ast_kid(attribute, 1)->text;
+    size_t length = strlen(argument);
+    bool is_string = attribute->kid_count == 2 && length > 2 && argument[0] == '"' && !strchr(argument, '\\');
+    return is_string ? arena_printf(a, "%.*s", (int)(length - 2), argument + 1) : "";
 }
 
 static bool is_question(const ast *n, arena *a, src_range *range, const char **text)
