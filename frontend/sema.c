@@ -167,8 +167,8 @@ static void analyse_kernel(analysis *s, scope *outer, const ast *fn)
             v = error_value;
         add_outputs(s, names, fn, v, &result);
     } else {
-        refuse(s, E_UNSUPPORTED, fn->name_range, ast_attribute(fn, "einsum") ? "`visac tune FILE.vm` writes it" : NULL, "kernel `%s` has no body",
-               fn->text);
+        refuse(s, E_UNSUPPORTED, fn->name_range, ast_attribute(fn, "einsum") ? "`visac tune FILE.vm` writes it" : NULL,
+               "kernel `%s` has no body", fn->text);
     }
     if (s->context.diags->error_count > errors_before)
         k->bad = true;
