@@ -183,9 +183,8 @@ static value refuse_operator(scope *s, const ast *n, const char *operator, const
     return (value){.kind = VALUE_ERROR};
 }
 
-static value compare_number(scope *s, const ast *n, const char *operator, const run_number * x, __int128 with, bool turned)
+static value compare_number(scope *s, const char *operator, const run_number * x, __int128 with, bool turned)
 {
-    enum { LESS, EQUAL, MORE };
     arena *a = scope_context_of(s)->arena;
     bool less = operator[0] == '<', more = operator[0] == '>', or_equal = operator[1] == '=';
     const __int128 far = (__int128)1 << 100;
@@ -196,7 +195,6 @@ static value compare_number(scope *s, const ast *n, const char *operator, const 
     arc in = less   ? arc_between(x->type, -far, or_equal ? with : with - 1)
              : more ? arc_between(x->type, or_equal ? with : with + 1, far)
                     : arc_between(x->type, with, with);
-    (void)n;
     if (operator[0] == '!') {
         uint64_t most = most_of(in.bits);
         if (in.none)
@@ -243,7 +241,7 @@ value run_binary(scope *s, const ast *n, const char *operator, const value * x, 
     const value *number = turned ? y : x, *with = turned ? x : y;
     bool is_number = number->kind == VALUE_RUNNING && with->kind == VALUE_INT && !number->run->type->is_bool;
     if (is_number && is_comparison(operator))
-        return compare_number(s, n, operator, number->run, with->number, turned);
+        return compare_number(s, operator, number->run, with->number, turned);
     if (number->kind == VALUE_RUNNING && with->kind == VALUE_BOOL && number->run->type->is_bool &&
         (strcmp(operator, "==") == 0 || strcmp(operator, "!=") == 0)) {
         value v = {.kind = VALUE_CONDITION};
