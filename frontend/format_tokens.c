@@ -17,15 +17,7 @@ enum mark {
 
 uint32_t format_token_at(const format_tokens *t, uint32_t offset)
 {
-    uint32_t low = 0, high = t->count - 1;
-    while (low < high) {
-        uint32_t middle = low + (high - low) / 2;
-        if (t->items[middle].begin < offset)
-            low = middle + 1;
-        else
-            high = middle;
-    }
-    return low;
+    return token_from(t->items, t->count - 1, offset);
 }
 
 static void mark_pair(format_tokens *t, uint32_t open, uint32_t close, uint8_t mark)

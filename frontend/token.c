@@ -491,6 +491,19 @@ const char *token_text(const char *source, const token *t, arena *a)
     return arena_strndup(a, source + t->begin, strnlen(source + t->begin, t->end - t->begin));
 }
 
+uint32_t token_from(const token *tokens, uint32_t count, uint32_t begin)
+{
+    uint32_t low = 0, high = count;
+    while (low < high) {
+        uint32_t middle = low + (high - low) / 2;
+        if (tokens[middle].begin < begin)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low;
+}
+
 bool token_is_word(const char *source, const token *t, const char *word)
 {
     size_t bytes = strlen(word);

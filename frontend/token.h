@@ -55,6 +55,9 @@ bool token_is_word(const char *source, const token *t, const char *word);
 /* Of an integer, which is not poisoned. */
 int64_t token_integer(const char *source, const token *t);
 
+/* The first of `count` tokens that begins at `begin` bytes or after; `count`: there is none. */
+uint32_t token_from(const token *tokens, uint32_t count, uint32_t begin);
+
 /* The list in `a`. */
 token_list token_scan(const source_map *sources, int file, arena *a, diag_list *diags);
 

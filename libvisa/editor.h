@@ -15,8 +15,6 @@ static inline visa_place editor_place(src_range range)
 token_list editor_tokens(visa_compilation *c);
 /* The token that holds the offset, or ends there; of two the name. TOKEN_NONE: none. */
 uint32_t editor_token_at(const token_list *tokens, uint32_t offset);
-/* The first token that begins there or behind it; their number: none. */
-uint32_t editor_token_from(const token_list *tokens, uint32_t begin);
 /* By token: what analysis found that it names, or NULL. One pass over all of it, so that a name with many places costs no more than one
  * with few. */
 symbol **editor_named_by_tokens(visa_compilation *c, const token_list *tokens);

@@ -30,7 +30,7 @@ static void add(hints *h, uint32_t offset, visa_hint_kind kind, const char *text
 static uint32_t end_of_call(const hints *h, src_range name)
 {
     const token_list *t = &h->tokens;
-    uint32_t i = editor_token_from(t, name.begin) + 1;
+    uint32_t i = token_from(t->items, (uint32_t)t->count, name.begin) + 1;
     if (i + 1 < t->count && t->items[i].kind == T_COLON2 && t->items[i + 1].kind == '<') {
         int depth = 0;
         for (i++; i < t->count; i++) {

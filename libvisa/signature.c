@@ -43,7 +43,7 @@ static uint32_t name_before(const token_list *t, uint32_t i)
 /* False: the place is among no arguments. */
 static bool find_call(const token_list *t, uint32_t offset, arena *a, call *out)
 {
-    uint32_t i = editor_token_from(t, offset); /* the first one that begins behind the place */
+    uint32_t i = token_from(t->items, (uint32_t)t->count, offset); /* the first one that begins behind the place */
     int angles = 0;
     *out = (call){.name = TOKEN_NONE};
     while (i > 0) {
@@ -152,7 +152,7 @@ static const visa_outline *find_function(const visa_compilation *c, const char *
 static void function_label(visa_compilation *c, const token_list *t, const visa_outline *fn, label *l)
 {
     const char *text = source_text(c->sources, 0);
-    uint32_t open = editor_token_from(t, fn->name_place.begin) + 1;
+    uint32_t open = token_from(t->items, (uint32_t)t->count, fn->name_place.begin) + 1;
     while (open < t->count && t->items[open].kind != '(' && t->items[open].kind != '{')
         open++;
     strbuf_printf(&l->text, "fn %s", fn->name);
