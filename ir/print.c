@@ -1,5 +1,7 @@
 #include "ir/print.h"
 
+#include "ir/work.h"
+
 #include <stdarg.h>
 
 static void print_tensor(const tensor *t, strbuf *out)
@@ -18,7 +20,7 @@ static void print_tensor(const tensor *t, strbuf *out)
     strbuf_puts(out, "]");
     if (t->kind == TENSOR_TRF)
         strbuf_printf(out, " in %s", trf_address_name(t->trf_address));
-    else if ((t->kind == TENSOR_HBM || t->kind == TENSOR_DM || t->kind == TENSOR_VRF || t->kind == TENSOR_SPM) && t->address >= 0)
+    else if (tensor_kind_has_address(t->kind) && t->address >= 0)
         strbuf_printf(out, " at %lld", (long long)t->address);
 }
 

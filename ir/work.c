@@ -21,9 +21,22 @@ bool op_ends_work(const op *o)
     return ends_chain(o) || is_copy(o);
 }
 
+const tensor_kind tensor_memories[] = {
+#define MEMORY(symbol) symbol,
+#include "ir/tensor.def"
+};
+
 bool tensor_kind_is_memory(tensor_kind kind)
 {
-    return kind == TENSOR_HBM || kind == TENSOR_DM || kind == TENSOR_TRF || kind == TENSOR_VRF || kind == TENSOR_SPM;
+    bool is_memory = false;
+    for (size_t i = 0; i < TENSOR_MEMORY_COUNT; i++)
+        is_memory = is_memory || tensor_memories[i] == kind;
+    return is_memory;
+}
+
+bool tensor_kind_has_address(tensor_kind kind)
+{
+    return tensor_kind_is_memory(kind) && kind != TENSOR_TRF;
 }
 
 bool op_makes_memory(const op *o)
@@ -108,7 +121,7 @@ static void add_access(const target *t, work *w, arena *a, const op *o, bool wri
         int64_t half = t->trf_bytes / 2;
         x.begin = of->trf_address == TRF_SECOND_HALF ? half : 0;
         x.end = of->trf_address == TRF_FIRST_HALF ? half : 2 * half;
-    } else if (of->kind == TENSOR_HBM || of->kind == TENSOR_DM || of->kind == TENSOR_VRF || of->kind == TENSOR_SPM) {
+    } else if (tensor_kind_has_address(of->kind)) {
         x.end = x.begin +
                 (o->kind == IR_VIEW ? (live_positions(of->part[ELEMENT]) * dtype_row_of(of->dtype)->bits + 7) / 8 : tensor_unit_bytes(of));
     } else {

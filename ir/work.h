@@ -12,7 +12,7 @@
 /* Bytes [begin, end) of one unit's memory: a chip's HBM, a slice's DM, TRF or VRF, a PE's SPM. */
 typedef struct memory_access {
     const op *memory; /* whose they are (op_memory), or the stash that takes them */
-    tensor_kind kind; /* TENSOR_HBM, TENSOR_DM, TENSOR_TRF, TENSOR_VRF, TENSOR_SPM */
+    tensor_kind kind; /* a memory */
     int64_t begin, end;
     bool write;
 } memory_access;
@@ -24,7 +24,15 @@ typedef struct work {
     size_t access_count, access_capacity;
 } work;
 
+enum {
+    TENSOR_MEMORY_COUNT = 0
+#define MEMORY(symbol) +1
+#include "ir/tensor.def"
+};
+extern const tensor_kind tensor_memories[TENSOR_MEMORY_COUNT];
 bool tensor_kind_is_memory(tensor_kind kind);
+/* Does it lie at an address, in bytes? The TRF is given by its halves. */
+bool tensor_kind_has_address(tensor_kind kind);
 /* Does it make memory of its own: no view, no other name, nothing that is written into what is there? */
 bool op_makes_memory(const op *o);
 /* Does the operation end a piece of work: a chain, or is it a copy? */

@@ -15,6 +15,11 @@ static bool is_memory(const op *o, tensor_kind kind)
     return o->out.kind == kind && o->kind != IR_PORT_OUT && o->kind != IR_VIEW && !op_into(o);
 }
 
+static bool has_address(const op *o)
+{
+    return tensor_kind_has_address(o->out.kind) && is_memory(o, o->out.kind);
+}
+
 static int64_t bytes_of(const op *o)
 {
     return tensor_unit_bytes(&o->out);
@@ -246,8 +251,7 @@ static bool addresses_overlap(pass_context *p, kernel *k)
         if (o->bad || op_uses_bad(o))
             continue;
         follow_memory(o);
-        if (!(is_memory(o, TENSOR_HBM) || is_memory(o, TENSOR_DM) || is_memory(o, TENSOR_VRF) || is_memory(o, TENSOR_SPM)) ||
-            bytes_of(o) < 0)
+        if (!has_address(o) || bytes_of(o) < 0)
             continue;
         live_prune(&live, o->index);
         if (o->index > 0 && o->kind != IR_RESHAPE && !o->unplaced)
@@ -260,8 +264,7 @@ static bool addresses_overlap(pass_context *p, kernel *k)
 
 static void allocate_one(pass_context *p, kernel *k, op *o, live_list *live)
 {
-    bool memory = is_memory(o, TENSOR_HBM) || is_memory(o, TENSOR_DM) || is_memory(o, TENSOR_VRF) || is_memory(o, TENSOR_SPM),
-         trf = is_memory(o, TENSOR_TRF);
+    bool memory = has_address(o), trf = is_memory(o, TENSOR_TRF);
     if (op_uses_bad(o))
         o->bad = true;
     if (o->kind == IR_RESHAPE) {
@@ -328,8 +331,7 @@ static void place_ports(pass_context *p, kernel *k)
 {
     for (size_t i = 0; i < k->op_count; i++) {
         op *o = k->ops[i];
-        if ((o->kind == IR_PORT_IN || o->parameter) && o->out.address < 0 && bytes_of(o) >= 0 &&
-            (is_memory(o, TENSOR_HBM) || is_memory(o, TENSOR_DM) || is_memory(o, TENSOR_VRF) || is_memory(o, TENSOR_SPM)))
+        if ((o->kind == IR_PORT_IN || o->parameter) && o->out.address < 0 && bytes_of(o) >= 0 && has_address(o))
             place_port(p, k, o);
     }
 }

@@ -64,13 +64,12 @@ static void add_touched(const room *r, size_t number, int64_t load[TENSOR_KIND_C
 
 static bool has_room(const room *r, size_t number)
 {
-    static const tensor_kind kinds[] = {TENSOR_HBM, TENSOR_DM, TENSOR_TRF, TENSOR_VRF, TENSOR_SPM};
     int64_t load[TENSOR_KIND_COUNT];
     for (int i = 0; i < TENSOR_KIND_COUNT; i++)
         load[i] = r->load[i];
     add_touched(r, number, load);
-    for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++)
-        if (load[kinds[i]] > memory_limit(r->target, kinds[i]))
+    for (size_t i = 0; i < TENSOR_MEMORY_COUNT; i++)
+        if (load[tensor_memories[i]] > memory_limit(r->target, tensor_memories[i]))
             return false;
     return true;
 }
