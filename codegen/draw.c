@@ -38,7 +38,7 @@ static void walk_loops(walk *w, const sequencer_config *s, bool destination)
 }
 
 /* The side of a copy that lies in HBM; a transfer of several commands is drawn of the first one. */
-static bool walk_dma(walk *w, const op *o)
+static bool walk_dma(walk *w, const target *t, const op *o)
 {
     const tensor *hbm = o->kind == IR_TO_DM ? &op_input(o)->out : &o->out;
     bool writes = o->kind == IR_TO_HBM || o->kind == IR_TO_SPM;
@@ -51,15 +51,15 @@ static bool walk_dma(walk *w, const op *o)
     walk_loops(w, &o->dma->sequencer, writes);
     w->first = ((writes ? o->dma->destination_base : o->dma->source_base) - hbm->address) * 8;
     if (hbm->kind == TENSOR_SPM) /* it stands behind the DM of a slice */
-        w->first -= target_by_name("rngd")->spm_base_bytes * 8;
+        w->first -= t->spm_base_bytes * 8;
     w->run = o->dma->packet_bytes * 8 / w->element_bits;
     return true;
 }
 
-static bool walk_of(walk *w, const op *o)
+static bool walk_of(walk *w, const target *t, const op *o)
 {
     if (o->dma)
-        return walk_dma(w, o);
+        return walk_dma(w, t, o);
     if (o->align) {
         const sequencer_config *s = &o->align->trf_sequencer;
         *w = (walk){.cells = op_weights(o)->out.part[ELEMENT],
@@ -116,7 +116,7 @@ static const char *drawable(const emit_context *e, const kernel *k)
     strbuf_init(&s, e->arena);
     walk w;
     for (size_t i = 0; i < k->op_count; i++)
-        if (walk_of(&w, k->ops[i]))
+        if (walk_of(&w, e->target, k->ops[i]))
             strbuf_printf(&s, "%s%zu (%s)", s.bytes ? ", " : "", i, op_kind_name(k->ops[i]->kind));
     return s.bytes ? s.text : "nothing";
 }
@@ -137,7 +137,7 @@ static bool choose_walk(const emit_context *e, const module *m, const char *what
             found = k->ops[i];
             matches++;
         }
-    if (matches == 1 && walk_of(w, found)) {
+    if (matches == 1 && walk_of(w, e->target, found)) {
         w->kernel = k;
         w->op = found;
         return true;
@@ -793,7 +793,7 @@ const char *draw_kernel(const emit_context *e, const kernel *k)
     size_t count = 0;
     for (size_t i = 0; i < k->op_count; i++) {
         walk w;
-        if (!walk_of(&w, k->ops[i]) || w.cells->size > DRAW_PAGE_CELLS)
+        if (!walk_of(&w, e->target, k->ops[i]) || w.cells->size > DRAW_PAGE_CELLS)
             continue;
         w.kernel = k;
         w.op = k->ops[i];

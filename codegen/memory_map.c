@@ -5,11 +5,9 @@
 #include <string.h>
 
 #include "ir/placed.h"
+#include "ir/work.h"
 #include "support/json_text.h"
 #include "support/strbuf.h"
-
-static const tensor_kind kinds[] = {TENSOR_HBM, TENSOR_DM, TENSOR_TRF, TENSOR_VRF, TENSOR_SPM};
-enum { KINDS = sizeof kinds / sizeof *kinds };
 
 static uint32_t line_of(const emit_context *e, const op *o)
 {
@@ -51,10 +49,10 @@ const char *memory_text(const emit_context *e, const module *m)
         const op *const *works;
         size_t count = kernel_works(k, e->arena, &works);
         strbuf_printf(&out, "kernel %s, %zu piece%s of work\n", k->name, count, count == 1 ? "" : "s");
-        for (int kind = 0; kind < KINDS; kind++) {
-            placed_list l = placed_memories(e->target, k, kinds[kind], e->arena);
+        for (int kind = 0; kind < TENSOR_MEMORY_COUNT; kind++) {
+            placed_list l = placed_memories(e->target, k, tensor_memories[kind], e->arena);
             if (l.count > 0)
-                put_list(e, kinds[kind], &l, &out);
+                put_list(e, tensor_memories[kind], &l, &out);
         }
     }
     return out.text;
@@ -74,8 +72,8 @@ static json_t *kernel_of(const emit_context *e, const kernel *k)
     static const char *const keys[] = {"hbm", "dm", "trf", "vrf", "spm"};
     const op *const *works;
     json_t *j = json_pack("{s:s, s:I}", "name", k->name, "works", (json_int_t)kernel_works(k, e->arena, &works));
-    for (int kind = 0; kind < KINDS; kind++) {
-        placed_list l = placed_memories(e->target, k, kinds[kind], e->arena);
+    for (int kind = 0; kind < TENSOR_MEMORY_COUNT; kind++) {
+        placed_list l = placed_memories(e->target, k, tensor_memories[kind], e->arena);
         json_t *all = json_array();
         for (size_t i = 0; i < l.count; i++)
             json_array_append_new(all, memory_of(e, &l.items[i]));
@@ -100,21 +98,12 @@ const char *memory_json(const emit_context *e, const module *m)
 /* Pixels. */
 enum { LEFT = 120, TOP = 48, WIDTH = 720, ROW_HEIGHT = 220, GAP = 64, LEAST_HEIGHT = 3, LABELLED_HEIGHT = 11, LABELLED_WIDTH = 24 };
 
-static void put_escaped(strbuf *out, const char *text)
-{
-    for (; *text; text++)
-        if (*text == '<' || *text == '&' || *text == '>' || *text == '"')
-            strbuf_printf(out, "&#%d;", *text);
-        else
-            strbuf_printf(out, "%c", *text);
-}
-
 /* Time from left to right, one column for each piece of work; addresses upwards, as far as they are used. */
 static void put_picture(const emit_context *e, const kernel *k, tensor_kind kind, const placed_list *l, int top, strbuf *out)
 {
     double column = (double)WIDTH / (l->works + 1), scale = (double)ROW_HEIGHT / (double)(l->peak > 0 ? l->peak : 1);
     strbuf_printf(out, "<text x=\"%d\" y=\"%d\" class=\"title\">%s: ", LEFT, top - 8, memory_name(kind));
-    put_escaped(out, k->name);
+    strbuf_puts_xml(out, k->name);
     strbuf_printf(out, ", %" PRId64 " bytes used of %" PRId64 ", at most %" PRId64 " live at once</text>\n", l->peak, l->limit, l->least);
     strbuf_printf(out, "<rect x=\"%d\" y=\"%d\" width=\"%d\" height=\"%d\" class=\"frame\"/>\n", LEFT, top, WIDTH, ROW_HEIGHT);
     strbuf_printf(out, "<text x=\"%d\" y=\"%d\" class=\"tick\">%" PRId64 "</text>\n<text x=\"%d\" y=\"%d\" class=\"tick\">0</text>\n",
@@ -127,12 +116,12 @@ static void put_picture(const emit_context *e, const kernel *k, tensor_kind kind
         double y = top + ROW_HEIGHT - scale * (double)x->end;
         strbuf_printf(out, "<rect x=\"%.1f\" y=\"%.1f\" width=\"%.1f\" height=\"%.1f\" class=\"%s\"><title>", left, y, width,
                       height > LEAST_HEIGHT ? height : LEAST_HEIGHT, origin_of(x->op));
-        put_escaped(out, name_of(x->op));
+        strbuf_puts_xml(out, name_of(x->op));
         strbuf_printf(out, ": bytes %" PRId64 "..%" PRId64 ", work %u..%u, lines %u..%u</title></rect>\n", x->begin, x->end, x->live.first,
                       last, line_of(e, x->live.first_use), line_of(e, x->live.last_use));
         if (height >= LABELLED_HEIGHT && width >= LABELLED_WIDTH) {
             strbuf_printf(out, "<text x=\"%.1f\" y=\"%.1f\" class=\"name\">", left + 3, y + height / 2 + 4);
-            put_escaped(out, name_of(x->op));
+            strbuf_puts_xml(out, name_of(x->op));
             strbuf_puts(out, "</text>\n");
         }
     }
@@ -145,11 +134,11 @@ const char *memory_svg(const emit_context *e, const module *m)
     strbuf_init(&out, e->arena);
     int top = TOP;
     for (size_t i = 0; i < m->count; i++)
-        for (int kind = 0; kind < KINDS; kind++) {
-            placed_list l = placed_memories(e->target, m->kernels[i], kinds[kind], e->arena);
+        for (int kind = 0; kind < TENSOR_MEMORY_COUNT; kind++) {
+            placed_list l = placed_memories(e->target, m->kernels[i], tensor_memories[kind], e->arena);
             if (l.count == 0)
                 continue;
-            put_picture(e, m->kernels[i], kinds[kind], &l, top, &body);
+            put_picture(e, m->kernels[i], tensor_memories[kind], &l, top, &body);
             top += ROW_HEIGHT + GAP;
         }
     strbuf_printf(&out,

@@ -30,15 +30,6 @@ static void write_text(visa_compilation *c, const kernel *of, const op *o, const
                   dialect_word(of->dialect, op_kind_name(o->kind)), dtype_row_of(o->out.dtype)->name, what);
 }
 
-static void write_escaped(strbuf *out, const char *text, size_t bytes)
-{
-    for (size_t i = 0; i < bytes; i++)
-        if (text[i] == '<' || text[i] == '&')
-            strbuf_puts(out, text[i] == '<' ? "&lt;" : "&amp;");
-        else
-            strbuf_printf(out, "%c", text[i]);
-}
-
 /* A heading, the source's line, and the text's lines: those of a read's size are rows of a table, its verdict a cell. */
 static void write_section(visa_compilation *c, const kernel *of, const op *o, const char *what, strbuf *out)
 {
@@ -46,10 +37,10 @@ static void write_section(visa_compilation *c, const kernel *of, const op *o, co
     uint32_t number = compilation_line_of(c, o->range);
     source_line line = source_line_of(c->sources, o->range.file, number);
     strbuf_puts(out, "<section><h2>");
-    write_escaped(out, of->name, strlen(of->name));
+    strbuf_append_xml(out, of->name, strlen(of->name));
     strbuf_printf(out, ", line %u: %s of %s</h2>\n<pre>", number, dialect_word(of->dialect, op_kind_name(o->kind)),
                   dtype_row_of(o->out.dtype)->name);
-    write_escaped(out, line.text, line.bytes);
+    strbuf_append_xml(out, line.text, line.bytes);
     strbuf_puts(out, "</pre>\n");
     bool in_table = false;
     for (const char *end; (end = strchr(what, '\n')); what = end + 1) {
@@ -62,11 +53,11 @@ static void write_section(visa_compilation *c, const kernel *of, const op *o, co
         if (row && verdict && verdict < end) {
             bool taken = strncmp(verdict, ": taken", 7) == 0;
             strbuf_printf(out, "<tr class=\"%s\"><td>%.*s</td><td>", taken ? "taken" : "refused", (int)(verdict - from), from);
-            write_escaped(out, verdict + 2, (size_t)(end - verdict - 2));
+            strbuf_append_xml(out, verdict + 2, (size_t)(end - verdict - 2));
             strbuf_puts(out, "</td></tr>\n");
         } else {
             strbuf_puts(out, "<p>");
-            write_escaped(out, from, (size_t)(end - from));
+            strbuf_append_xml(out, from, (size_t)(end - from));
             strbuf_puts(out, "</p>\n");
         }
     }

@@ -42,13 +42,19 @@ void strbuf_pad_to(strbuf *s, size_t column)
     while (s->bytes - line < column);
 }
 
-void strbuf_puts_xml(strbuf *s, const char *text)
+void strbuf_append_xml(strbuf *s, const char *text, size_t bytes)
 {
-    for (; *text; text++) {
-        const char *safe = *text == '&' ? "&amp;" : *text == '<' ? "&lt;" : *text == '>' ? "&gt;" : *text == '"' ? "&quot;" : NULL;
+    for (size_t i = 0; i < bytes; i++) {
+        char c = text[i];
+        const char *safe = c == '&' ? "&amp;" : c == '<' ? "&lt;" : c == '>' ? "&gt;" : c == '"' ? "&quot;" : NULL;
         if (safe)
             strbuf_puts(s, safe);
         else
-            strbuf_append(s, text, 1);
+            strbuf_append(s, text + i, 1);
     }
+}
+
+void strbuf_puts_xml(strbuf *s, const char *text)
+{
+    strbuf_append_xml(s, text, strlen(text));
 }

@@ -16,6 +16,7 @@ void strbuf_puts(strbuf *s, const char *text);
 void strbuf_printf(strbuf *s, const char *format, ...) __attribute__((format(printf, 2, 3)));
 /* For the text of an element or an attribute of XML. */
 void strbuf_puts_xml(strbuf *s, const char *text);
+void strbuf_append_xml(strbuf *s, const char *text, size_t bytes);
 /* Appends blanks until the current line is `column` characters wide (at least one blank). */
 void strbuf_pad_to(strbuf *s, size_t column);
 

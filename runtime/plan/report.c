@@ -115,15 +115,6 @@ static const char *json_report(const plan_result *r, const char *name, arena *a)
 
 /* ---- the page ---- */
 
-static void escaped(strbuf *s, const char *text)
-{
-    for (; *text; text++)
-        if (*text == '<' || *text == '&')
-            strbuf_puts(s, *text == '<' ? "&lt;" : "&amp;");
-        else
-            strbuf_printf(s, "%c", *text);
-}
-
 /* Hues as far apart as the golden angle has them. */
 static int hue_of(size_t kernel)
 {
@@ -156,12 +147,12 @@ static const char *html_report(const plan_result *r, const char *name, arena *a)
     strbuf s;
     strbuf_init(&s, a);
     strbuf_puts(&s, "<!DOCTYPE html>\n<html lang=\"en\"><head><meta charset=\"utf-8\"><title>");
-    escaped(&s, name);
+    strbuf_puts_xml(&s, name);
     strbuf_puts(&s,
                 "</title><style>body{font:14px sans-serif;max-width:70em;margin:2em auto}table{border-collapse:collapse}"
                 "td,th{padding:.2em .7em;text-align:right}td:first-child,th:first-child{text-align:left}svg{width:100%;background:#f4f4f4}"
                 "pre{background:#f4f4f4;padding:1em;overflow:auto}</style></head><body>\n<h1>");
-    escaped(&s, name);
+    strbuf_puts_xml(&s, name);
     strbuf_printf(&s,
                   "</h1>\n<p>%lld runs of kernels, %lld cycles; lower bound %lld, %.1f %%; %lld bytes of HBM.</p>\n<h2>Timeline</h2>\n"
                   "<p>A row for each kernel, in the order of the table; to the right, cycles.</p>\n",
@@ -176,7 +167,7 @@ static const char *html_report(const plan_result *r, const char *name, arena *a)
     for (size_t i = 0; i < r->cost_count; i++) {
         const plan_cost *c = &r->costs[i];
         strbuf_printf(&s, "<tr><td style=\"border-left:.6em solid hsl(%d 60%% 50%%)\">", hue_of(i));
-        escaped(&s, shown_text(c->kernel->name, a));
+        strbuf_puts_xml(&s, shown_text(c->kernel->name, a));
         strbuf_printf(&s, "<td>%lld<td>%lld<td>%.1f %%<td>%lld<td>%.1f %%<td>%s", (long long)c->runs,
                       (long long)c->analysis->schedule->cycles, percent(cycles_of(c), r->cycles), (long long)hbm_bytes(c),
                       percent(c->analysis->lower_bound, c->analysis->schedule->cycles), c->binds);
