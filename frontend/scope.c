@@ -75,7 +75,7 @@ symbol *scope_find_here(scope *s, name_space space, const char *name)
     symbol *y = s->buckets[name_hash(name) & (s->capacity - 1)];
     while (y && (scope_space_of(y->kind) != space || strcmp(y->name, name) != 0))
         y = y->next;
-    return y && y->target ? y->target : y;
+    return symbol_meant(y);
 }
 
 /* The scope's own names, then what it imports as a whole. */

@@ -106,6 +106,12 @@ typedef struct symbol {
     src_range moved_at;
 } symbol;
 
+/* What a name of `use` stands for; any other, itself. NULL stays NULL. */
+static inline symbol *symbol_meant(symbol *named)
+{
+    return named && named->target ? named->target : named;
+}
+
 typedef struct source_index source_index; /* frontend/index.h */
 
 /* What reading needs; one per compilation. */

@@ -100,7 +100,7 @@ static void add(list *l, const char *label, visa_name_kind kind, const char *det
 static void add_name(void *user, symbol *named)
 {
     list *l = user;
-    symbol *y = named->target ? named->target : named;
+    symbol *y = symbol_meant(named);
     bool wanted = y->kind == SYMBOL_AXIS ? l->axes : y->kind == SYMBOL_ALIAS ? l->aliases : l->values;
     uint32_t known = y->kind == SYMBOL_VARIABLE && y->node ? y->node->range.end : y->range.begin;
     bool later = y->kind == SYMBOL_VARIABLE && y->range.file == 0 && known > l->offset;

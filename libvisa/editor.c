@@ -236,14 +236,14 @@ typedef struct name_search {
 static void match_name(void *user, symbol *y)
 {
     name_search *n = user;
-    const symbol *own = y->target ? y->target : y;
+    const symbol *own = symbol_meant(y);
     if (strcmp(y->name, n->name) != 0)
         return;
     if (own->range.file == 0 && own->range.begin <= n->offset && n->offset <= own->range.end)
-        n->declared = y->target ? y->target : y;
+        n->declared = symbol_meant(y);
     bool later = own->kind == SYMBOL_VARIABLE && own->range.begin > n->offset;
     if (!n->visible && !later)
-        n->visible = y->target ? y->target : y;
+        n->visible = symbol_meant(y);
 }
 
 symbol *editor_symbol_at(visa_compilation *c, const token_list *tokens, uint32_t i, uint32_t offset, src_range *range)

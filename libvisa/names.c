@@ -11,23 +11,10 @@
 #include "libvisa/editor.h"
 #include "support/budget.h"
 
-uint32_t editor_token_from(const token_list *tokens, uint32_t begin)
-{
-    uint32_t low = 0, high = (uint32_t)tokens->count;
-    while (low < high) {
-        uint32_t middle = low + (high - low) / 2;
-        if (tokens->items[middle].begin < begin)
-            low = middle + 1;
-        else
-            high = middle;
-    }
-    return low;
-}
-
 /* The token that is exactly at a range, or TOKEN_NONE. */
 static uint32_t token_at(const token_list *tokens, src_range range)
 {
-    uint32_t i = range.file == 0 ? editor_token_from(tokens, range.begin) : TOKEN_NONE;
+    uint32_t i = range.file == 0 ? token_from(tokens->items, (uint32_t)tokens->count, range.begin) : TOKEN_NONE;
     return i < tokens->count && tokens->items[i].begin == range.begin && tokens->items[i].kind == T_IDENT ? i : TOKEN_NONE;
 }
 
@@ -169,7 +156,7 @@ size_t visa_names(visa_compilation *c, const visa_name **names)
     visa_name *by_token = ARENA_ARRAY(c->arena, visa_name, tokens.count + 1), *found = NULL;
     size_t count = 0, capacity = 0;
     for (uint32_t i = 0; i < tokens.count; i++) { /* parameters are in no outline: they are given where their uses say */
-        const symbol *y = named[i] && named[i]->target ? named[i]->target : named[i];
+        const symbol *y = symbol_meant(named[i]);
         uint32_t at = y ? token_at(&tokens, y->range) : TOKEN_NONE;
         if (at != TOKEN_NONE)
             by_token[at] = (visa_name){editor_place(y->range), editor_kind(y), true, editor_place(y->range)};
@@ -179,7 +166,7 @@ size_t visa_names(visa_compilation *c, const visa_name **names)
     for (uint32_t i = 0; i < tokens.count; i++) {
         const token *t = &tokens.items[i];
         visa_name n = by_token[i];
-        const symbol *y = named[i] && named[i]->target ? named[i]->target : named[i];
+        const symbol *y = symbol_meant(named[i]);
         budget_spend(c->arena, 1);
         if (t->kind != T_IDENT || t->begin == t->end)
             continue;

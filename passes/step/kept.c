@@ -22,15 +22,25 @@ static bool loads_one_tile(const step_graph_node *n)
     return n->spec.op == STEP_LINEAR_LOAD && !n->spec.tensor->written;
 }
 
-/* The stream that decides whether the node's output is one value again and again; NULL: it is not. */
-static const step_stream *decides(const step_graph_node *n, uint32_t port)
+/* Does it give the values of its first input again, each once or several times? */
+static bool hands_on(const step_graph_node *n)
 {
     switch (n->spec.op) {
     case STEP_EXPAND:
     case STEP_REPEAT:
     case STEP_PROMOTE:
     case STEP_FLATTEN:
-    case STEP_BROADCAST: return n->spec.inputs[0];
+    case STEP_BROADCAST: return true;
+    default: return false;
+    }
+}
+
+/* The stream that decides whether the node's output is one value again and again; NULL: it is not. */
+static const step_stream *decides(const step_graph_node *n, uint32_t port)
+{
+    if (hands_on(n))
+        return n->spec.inputs[0];
+    switch (n->spec.op) {
     case STEP_RESHAPE: return port == 0 && n->spec.param[STEP_PAD] == 0 ? n->spec.inputs[0] : NULL;
     case STEP_RANDOM_LOAD: return n->spec.tensor->written ? NULL : n->spec.inputs[0];
     case STEP_MAP: return n->spec.input_count == 1 ? n->spec.inputs[0] : NULL;
@@ -51,18 +61,6 @@ static bool is_always_the_same(const step_stream *s)
 }
 
 /* ---- loads that only say where a tile lies ---- */
-
-static bool hands_on(const step_graph_node *n)
-{
-    switch (n->spec.op) {
-    case STEP_EXPAND:
-    case STEP_REPEAT:
-    case STEP_PROMOTE:
-    case STEP_FLATTEN:
-    case STEP_BROADCAST: return true;
-    default: return false;
-    }
-}
 
 static bool loads_as_stored(const step_graph_node *n)
 {

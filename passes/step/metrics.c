@@ -42,8 +42,9 @@ static const step_expr *kernel_traffic(step_graph *g, const step_graph_node *n)
     const step_expr *calls = step_cardinality(g, n->spec.inputs[0]);
     uint32_t inputs = step_kept_inputs(n);
     int64_t kept = 0;
-    for (uint32_t i = 0; i < STEP_KERNEL_INPUTS && kernels_fit(g); i++)
-        kept += inputs >> i & 1 ? k->kept_bytes[i] : 0;
+    if (kernels_fit(g))
+        for (uint32_t i = 0; i < STEP_KERNEL_INPUTS; i++)
+            kept += inputs >> i & 1 ? k->kept_bytes[i] : 0;
     return sum(g, product(g, calls, number(g, k->offchip_bytes - kept)), product(g, step_expr_present(g->exprs, calls), number(g, kept)));
 }
 

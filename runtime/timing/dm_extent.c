@@ -51,11 +51,7 @@ dm_extent dm_extent_written(const command *c)
     copy_command k;
     if (!copies_to_dm(c, &k))
         return (dm_extent){0};
-    walk w = {.count = c->entry_count};
-    for (unsigned i = 0; i < c->entry_count; i++) {
-        w.size[i] = k.size[i];
-        w.stride[i] = k.destination.stride[i];
-    }
+    walk w = walk_of_copy(&k, &k.destination);
     int64_t low, high;
     return bounds(&w, &low, &high) ? (dm_extent){k.destination.base + low, k.destination.base + high + k.packet_bytes}
                                    : (dm_extent){0, INT64_MAX};
