@@ -61,6 +61,8 @@ typedef struct visa_options {
     uint64_t
         max_milliseconds; /* of processor time in this call and all that ask something of its result, or up to visa_ask; 0: any number */
     bool book;            /* the text is a chapter in Markdown: each ```rust block is compiled, for visa_verdicts; nothing is emitted */
+    int64_t step_onchip_bytes; /* that the chip of stream programs holds, instead of what they say; 0: that */
+    int64_t step_compute_tile; /* rows and columns of what their compute units take; 0: what they say */
 } visa_options;
 
 /* Compiles a text. `name` stands in diagnostics. NULL only when there is no memory, or for an unknown target, pass or warning. */

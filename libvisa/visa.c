@@ -135,7 +135,8 @@ void compilation_run_file(visa_compilation *c, int file)
     if (c->binary_only)
         arena_free(c->kernel_arena);
     compilation_took(c, "sema");
-    c->programs = step_module_of(c->tree, only, &c->kernels, c->arena, &c->diags);
+    const step_given given = {c->options->step_compute_tile, c->options->step_onchip_bytes};
+    c->programs = step_module_of(c->tree, only, &c->kernels, &given, c->arena, &c->diags);
     for (size_t i = 0; i < c->options->step_pass_count; i++)
         compilation_run_step_pass(c, c->options->step_passes[i]);
     compilation_check_parameters(c);

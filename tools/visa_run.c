@@ -30,6 +30,7 @@ typedef struct arguments {
     output_set *files;
     bool list, list_json, plan, converts, timing_only, unbounded, dump_field;
     unsigned threads;
+    uint64_t onchip_bytes;
     cpu_level cpu;
 } arguments;
 
@@ -103,6 +104,8 @@ static int parse_arguments(int argc, char **argv, arguments *a)
     a->file = argv[optind];
     if (!a->dump_field && tool_check_complete("visa-run", &a->run.check) != EXIT_DONE)
         return EXIT_USAGE;
+    if (a->onchip_bytes > (uint64_t)STEP_ONCHIP_BYTES_MAX)
+        return tool_usage_error("visa-run", "--onchip-bytes takes at most 2^50 bytes");
     if (a->run.check.json && (a->run.report.wanted || a->list || a->dump_field))
         return tool_usage_error("visa-run", "--check-format=json fills standard output: no --report, --list or --dump-field with it");
     return OPTION_GO_ON;
@@ -252,6 +255,7 @@ static int run_bytes(arguments *a, const unsigned char *bytes, size_t size, aren
                                         .timing_only = a->timing_only,
                                         .rounds = a->converts,
                                         .unbounded = a->unbounded,
+                                        .onchip_bytes = (int64_t)a->onchip_bytes,
                                         .keep_sizes = a->sizes != NULL,
                                         .keep_record =
                                             a->run.report.trace || (a->run.report.wanted && a->run.report.options.format == REPORT_HTML),
@@ -263,8 +267,9 @@ static int run_bytes(arguments *a, const unsigned char *bytes, size_t size, aren
         step_session_close(s);
         return verdict_print(&a->run, a->file, status, diags);
     }
-    if (ok && (a->timing_only || a->unbounded || a->sizes))
-        return tool_usage_error("visa-run", "--timing-only, --unbounded and --sizes are for stream programs, %s holds kernels", a->file);
+    if (ok && (a->timing_only || a->unbounded || a->sizes || a->onchip_bytes))
+        return tool_usage_error(
+            "visa-run", "--timing-only, --unbounded, --onchip-bytes and --sizes are for stream programs, %s holds kernels", a->file);
     session *s = ok ? session_open(&b, a->run.kernel, memory, diags) : NULL;
     int status = s ? run(a, &b, s, bytes, size, memory, diags) : EXIT_INPUT;
     session_close(s);

@@ -167,6 +167,26 @@ static int option_PASS(void *of, const char *text)
     return OPTION_GO_ON;
 }
 
+static int option_ONCHIP_BYTES(void *of, const char *text)
+{
+    arguments *a = of;
+    uint64_t bytes;
+    if (!tool_number(text, &bytes) || bytes > UINT64_C(1) << 50)
+        return usage_error("--onchip-bytes takes bytes, at most 2^50; not `%s`", text);
+    a->options.step_onchip_bytes = (int64_t)bytes;
+    return OPTION_GO_ON;
+}
+
+static int option_COMPUTE_TILE(void *of, const char *text)
+{
+    arguments *a = of;
+    uint64_t rows;
+    if (!tool_number(text, &rows) || rows < 1 || rows > 1024)
+        return usage_error("--compute-tile takes rows and columns of a tile, 1 to 1024; not `%s`", text);
+    a->options.step_compute_tile = (int64_t)rows;
+    return OPTION_GO_ON;
+}
+
 static int option_SWEEP(void *of, const char *text)
 {
     arguments *a = of;

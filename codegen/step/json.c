@@ -29,6 +29,8 @@ static json_t *machine_json(dump *d)
     set(d, out, "memory_latency_cycles", json_integer(m->memory_latency_cycles));
     set(d, out, "memory_interval_cycles", json_integer(m->memory_interval_cycles));
     set(d, out, "memory_startup_cycles", json_integer(m->memory_startup_cycles));
+    set(d, out, "compute_tile", json_integer(m->compute_tile));
+    set(d, out, "onchip_bytes", json_integer(m->onchip_bytes));
     return out;
 }
 

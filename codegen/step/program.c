@@ -39,12 +39,21 @@ const step_program *step_program_unbounded(const step_program *p, arena *a)
     return copy;
 }
 
+const step_program *step_program_with_room(const step_program *p, int64_t onchip_bytes, arena *a)
+{
+    step_program *copy = ARENA_NEW(a, step_program);
+    *copy = *p;
+    copy->machine.onchip_bytes = onchip_bytes;
+    return copy;
+}
+
 /* ---- encoder ---- */
 
 static void put_machine(word_writer *w, const step_machine *m)
 {
-    const int64_t numbers[] = {m->onchip_bytes_per_cycle, m->memory_channels,        m->requests_per_cycle,   m->request_bytes,
-                               m->memory_latency_cycles,  m->memory_interval_cycles, m->memory_startup_cycles};
+    const int64_t numbers[] = {m->onchip_bytes_per_cycle, m->memory_channels,       m->requests_per_cycle,
+                               m->request_bytes,          m->memory_latency_cycles, m->memory_interval_cycles,
+                               m->memory_startup_cycles,  m->compute_tile,          m->onchip_bytes};
     for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++)
         word_writer_put(w, (uint64_t)numbers[i]);
 }
@@ -181,6 +190,8 @@ static void read_machine(reader *r)
     m->memory_latency_cycles = number(r, 0, most, "memory_latency");
     m->memory_interval_cycles = number(r, 1, most, "memory_interval");
     m->memory_startup_cycles = number(r, 0, most, "memory_startup");
+    m->compute_tile = number(r, 1, STEP_COMPUTE_TILE_MAX, "compute_tile");
+    m->onchip_bytes = number(r, 0, STEP_ONCHIP_BYTES_MAX, "onchip_bytes");
 }
 
 enum { SIZE_BITS = 31 }; /* of the sizes and strides of walks, and of dimensions */

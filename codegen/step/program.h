@@ -79,6 +79,8 @@ typedef struct step_program {
 int64_t step_tensor_tiles(const step_tensor *t); /* checked when it was read */
 /* The program with queues that hold any number of values; a copy in the arena, which shares all else. */
 const step_program *step_program_unbounded(const step_program *p, arena *a);
+/* The program on a chip whose memory holds so many bytes; a copy likewise. */
+const step_program *step_program_with_room(const step_program *p, int64_t onchip_bytes, arena *a);
 
 /* The section's 64-bit words, in the arena. */
 bool step_program_encode(const step_program *p, arena *a, uint64_t **words, size_t *count);

@@ -7,6 +7,7 @@
 
 #include "codegen/step/emit.h"
 #include "codegen/step/picture.h"
+#include "codegen/step/spill.h"
 #include "ir/step/total.h"
 #include "passes/step/metrics.h"
 #include "support/json_text.h"
@@ -24,6 +25,8 @@ typedef struct reporting {
     step_bindings bindings;
     symbol *symbols; /* in order of occurrence */
     size_t symbol_count, symbol_capacity;
+    bool limited; /* the chip holds a limited number of bytes */
+    step_spill_cost spill;
 } reporting;
 
 /* ---- symbols ---- */
@@ -58,6 +61,8 @@ static void collect_symbols(reporting *r)
         visit(r, c->flops);
         for (int q = 0; q < STEP_EQUATIONS; q++)
             visit(r, c->onchip_bytes[q]);
+        if (r->limited)
+            visit(r, r->metrics->accesses[i]);
     }
 }
 
@@ -69,8 +74,15 @@ static bool number_of(const reporting *r, const step_expr *e, int64_t *value)
 
 static reporting reporting_of(const emit_context *e, const step_cost_report *what, step_graph *g)
 {
-    reporting r = {.e = e, .arena = e->arena, .graph = g, .metrics = step_measure(g), .bindings = {g, what->bindings, what->binding_count}};
+    reporting r = {.e = e,
+                   .arena = e->arena,
+                   .graph = g,
+                   .metrics = step_measure(g),
+                   .bindings = {g, what->bindings, what->binding_count},
+                   .limited = g->machine.onchip_bytes > 0};
     collect_symbols(&r);
+    if (r.limited)
+        r.spill = step_spill_cost_of(g, r.metrics, &r.bindings, e->arena);
     return r;
 }
 
@@ -198,6 +210,11 @@ static void put_costs(strbuf *s, const reporting *r, const step_cost_expr *c, bo
     put_cost(s, r, "FLOPs", c->flops, always);
 }
 
+static void put_number(strbuf *s, const char *what, int64_t number)
+{
+    strbuf_printf(s, "    %-24s %" PRId64 "\n", what, number);
+}
+
 static void put_node(strbuf *s, const reporting *r, const step_graph_node *n)
 {
     strbuf_printf(s, "  %s (%s, line %" PRIu32 ")\n", n->name, step_op_row_of(n->spec.op)->name, line_of(r, n));
@@ -206,6 +223,25 @@ static void put_node(strbuf *s, const reporting *r, const step_graph_node *n)
                       step_stream_text(&n->outputs[o], r->arena));
     put_cost(s, r, "values", values_of(r, n), true);
     put_costs(s, r, &r->metrics->nodes[n->index], false);
+    if (r->limited && r->spill.known && r->spill.by_node[n->index] > 0)
+        put_number(s, "off-chip bytes, spilled", r->spill.by_node[n->index]);
+}
+
+/* Of the whole program, on a chip that holds so many bytes. */
+static void put_spill(strbuf *s, const reporting *r)
+{
+    int64_t bytes;
+    if (!r->limited)
+        return;
+    put_number(s, "on-chip capacity", r->graph->machine.onchip_bytes);
+    if (!r->spill.known) {
+        strbuf_printf(s, "    %-24s %s\n", "bytes that do not fit", "known when all sizes have numbers (-D, --sizes)");
+        return;
+    }
+    put_number(s, "bytes that do not fit", r->spill.spilled_bytes);
+    put_number(s, "off-chip bytes, spilled", r->spill.traffic_bytes);
+    if (number_of(r, r->metrics->total.offchip_bytes, &bytes) && !__builtin_add_overflow(bytes, r->spill.traffic_bytes, &bytes))
+        put_number(s, "off-chip bytes, all", bytes);
 }
 
 static void put_intensity(strbuf *s, const reporting *r)
@@ -249,6 +285,7 @@ const char *step_cost_text(const emit_context *e, const step_cost_report *what)
         strbuf_puts(&s, "  total\n");
         put_costs(&s, &r, &r.metrics->total, true);
         put_intensity(&s, &r);
+        put_spill(&s, &r);
     }
     return s.text;
 }
@@ -369,6 +406,8 @@ static json_t *node_json(const reporting *r, const step_graph_node *n)
         json_array_append_new(outputs, output_json(r, &n->outputs[o]));
     json_object_set_new(j, "outputs", outputs);
     set_costs(r, j, &r->metrics->nodes[n->index]);
+    if (r->limited)
+        json_object_set_new(j, "spill_traffic_bytes", r->spill.known ? json_integer(r->spill.by_node[n->index]) : json_null());
     return j;
 }
 
@@ -397,6 +436,11 @@ static json_t *program_json(const reporting *r)
         json_array_append_new(operators, node_json(r, r->graph->nodes[i]));
     json_object_set_new(j, "operators", operators);
     set_costs(r, total, &r->metrics->total);
+    if (r->limited) {
+        json_object_set_new(total, "onchip_capacity", json_integer(r->graph->machine.onchip_bytes));
+        json_object_set_new(total, "spilled_bytes", r->spill.known ? json_integer(r->spill.spilled_bytes) : json_null());
+        json_object_set_new(total, "spill_traffic_bytes", r->spill.known ? json_integer(r->spill.traffic_bytes) : json_null());
+    }
     json_object_set_new(j, "total", total);
     return j;
 }

@@ -44,11 +44,16 @@ static void put_list(strbuf *s, const int64_t *values, uint32_t count)
 
 const char *step_machine_text(const step_machine *m, arena *a)
 {
+    const char *units = "", *room = ""; /* where they are not the paper's */
+    if (m->compute_tile != STEP_MACHINE_DEFAULT.compute_tile)
+        units = arena_printf(a, "; compute tiles of %" PRId64 " x %" PRId64, m->compute_tile, m->compute_tile);
+    if (m->onchip_bytes > 0)
+        room = arena_printf(a, "; %" PRId64 " bytes on the chip", m->onchip_bytes);
     return arena_printf(a,
                         "%" PRId64 " memory channels, %" PRId64 " requests of %" PRId64 " bytes per cycle; latency %" PRId64
-                        ", interval %" PRId64 ", start-up %" PRId64 " cycles; %" PRId64 " bytes per cycle on the chip",
+                        ", interval %" PRId64 ", start-up %" PRId64 " cycles; %" PRId64 " bytes per cycle on the chip%s%s",
                         m->memory_channels, m->requests_per_cycle, m->request_bytes, m->memory_latency_cycles, m->memory_interval_cycles,
-                        m->memory_startup_cycles, m->onchip_bytes_per_cycle);
+                        m->memory_startup_cycles, m->onchip_bytes_per_cycle, units, room);
 }
 
 const char *step_tensor_text(const step_tensor *t, arena *a)

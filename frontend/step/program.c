@@ -14,7 +14,7 @@ bool step_is_program(const ast *fn)
 
 typedef struct setting {
     const char *name;
-    int64_t *value, least;
+    int64_t *value, least, most;
 } setting;
 
 /* A number, or the name of a constant of the file. */
@@ -31,20 +31,41 @@ static step_term setting_value(step_evaluation *e, const ast *arg)
     return step_evaluate(e, path);
 }
 
-static void read_settings(step_evaluation *e, const ast *attribute)
+/* FLOPs per cycle follow from the compute tile, unless the program says them; what the command line gives goes before both. */
+static void settle_machine(step_graph *g, int64_t compute, const step_given *given)
+{
+    step_machine *m = &g->machine;
+    m->compute_tile = given->compute_tile > 0 ? given->compute_tile : m->compute_tile;
+    m->onchip_bytes = given->onchip_bytes > 0 ? given->onchip_bytes : m->onchip_bytes;
+    g->default_flops_per_cycle = compute < 0 || given->compute_tile > 0 ? step_tile_flops(m->compute_tile) : compute;
+}
+
+static const char *most_text(const setting *s, arena *a)
+{
+    for (int bits = 10; bits <= 50; bits++)
+        if (s->most == INT64_C(1) << bits)
+            return arena_printf(a, "2^%d", bits);
+    return arena_printf(a, "%lld", (long long)s->most);
+}
+
+static void read_settings(step_evaluation *e, const ast *attribute, const step_given *command_line)
 {
     step_graph *g = e->graph;
     step_machine *m = &g->machine;
+    const int64_t most = INT64_C(1) << 30;
+    int64_t compute = -1;
     const setting settings[] = {
-        {"channels", &m->memory_channels, 1},
-        {"requests_per_cycle", &m->requests_per_cycle, 1},
-        {"request_bytes", &m->request_bytes, 1},
-        {"memory_latency", &m->memory_latency_cycles, 0},
-        {"memory_interval", &m->memory_interval_cycles, 1},
-        {"memory_startup", &m->memory_startup_cycles, 0},
-        {"onchip_bytes_per_cycle", &m->onchip_bytes_per_cycle, 1},
-        {"depth", &g->default_depth, 0},
-        {"compute", &g->default_flops_per_cycle, 0},
+        {"channels", &m->memory_channels, 1, most},
+        {"requests_per_cycle", &m->requests_per_cycle, 1, most},
+        {"request_bytes", &m->request_bytes, 1, most},
+        {"memory_latency", &m->memory_latency_cycles, 0, most},
+        {"memory_interval", &m->memory_interval_cycles, 1, most},
+        {"memory_startup", &m->memory_startup_cycles, 0, most},
+        {"onchip_bytes_per_cycle", &m->onchip_bytes_per_cycle, 1, most},
+        {"onchip_bytes", &m->onchip_bytes, 0, STEP_ONCHIP_BYTES_MAX},
+        {"compute_tile", &m->compute_tile, 1, STEP_COMPUTE_TILE_MAX},
+        {"depth", &g->default_depth, 0, most},
+        {"compute", &compute, 0, most},
     };
     for (uint32_t i = 1; i < attribute->kid_count; i++) {
         const ast *arg = attribute->kids[i];
@@ -59,11 +80,12 @@ static void read_settings(step_evaluation *e, const ast *attribute)
             continue;
         }
         int64_t value = given.number;
-        if (value < found->least || value > INT64_C(1) << 30)
-            step_refuse(e, arg->range, "`%s` has to be %lld to 2^30", arg->text, (long long)found->least);
+        if (value < found->least || value > found->most)
+            step_refuse(e, arg->range, "`%s` has to be %lld to %s", arg->text, (long long)found->least, most_text(found, e->arena));
         else
             *found->value = value;
     }
+    settle_machine(g, compute, command_line);
 }
 
 /* ---- results ---- */
@@ -91,9 +113,9 @@ static void add_sinks(step_evaluation *e, const ast *fn, const step_term *value,
     budget_leave(e->arena);
 }
 
-static void read_program(step_evaluation *e, const ast *fn)
+static void read_program(step_evaluation *e, const ast *fn, const step_given *given)
 {
-    read_settings(e, ast_attribute(fn, "stream"));
+    read_settings(e, ast_attribute(fn, "stream"), given);
     step_read_generics(e, fn->kids[1]);
     for (uint32_t i = 0; i < fn->kids[2]->kid_count; i++)
         step_read_parameter(e, fn->kids[2]->kids[i]);
@@ -163,7 +185,8 @@ const char *const *step_program_names(const ast *file, arena *a)
     return names;
 }
 
-step_module *step_module_of(const ast *file, const char *only, const step_kernels *kernels, arena *a, diag_list *diags)
+step_module *step_module_of(const ast *file, const char *only, const step_kernels *kernels, const step_given *given, arena *a,
+                            diag_list *diags)
 {
     step_module *m = ARENA_NEW(a, step_module);
     called_names called = called_by_programs(file, a);
@@ -178,10 +201,9 @@ step_module *step_module_of(const ast *file, const char *only, const step_kernel
                           .diags = diags,
                           .exprs = step_exprs_new(a),
                           .machine = STEP_MACHINE_DEFAULT,
-                          .default_depth = STEP_DEFAULT_DEPTH,
-                          .default_flops_per_cycle = STEP_DEFAULT_FLOPS_PER_CYCLE};
+                          .default_depth = STEP_DEFAULT_DEPTH};
         step_evaluation e = {.arena = a, .diags = diags, .file = file, .graph = g, .kernels = kernels};
-        read_program(&e, fn);
+        read_program(&e, fn, given);
         ARENA_PUSH(a, m->graphs, m->count, m->capacity, g);
     }
     return m;

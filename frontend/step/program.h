@@ -23,8 +23,14 @@ typedef struct step_kernels {
 /* Is the function marked #[stream]? */
 bool step_is_program(const ast *fn);
 
+/* What the command line says of the machine instead of the program; 0: nothing. */
+typedef struct step_given {
+    int64_t compute_tile, onchip_bytes;
+} step_given;
+
 /* Every #[stream] function of the file that no other one calls; `only`: the one with that name, or NULL. */
-step_module *step_module_of(const ast *file, const char *only, const step_kernels *kernels, arena *a, diag_list *diags);
+step_module *step_module_of(const ast *file, const char *only, const step_kernels *kernels, const step_given *given, arena *a,
+                            diag_list *diags);
 /* Their names, NULL-ended. */
 const char *const *step_program_names(const ast *file, arena *a);
 

@@ -22,6 +22,7 @@ typedef struct sweep {
     size_t *at;                   /* of each axis: which of its values is at hand */
     uint64_t left;                /* steps, for all of the sweep */
     bool any_kernel, any_program; /* was legal */
+    bool limited;                 /* some program's chip holds a limited number of bytes */
     sweep_table *table;           /* what is said beside the rows */
     strbuf out, programs;         /* rows of kernels, and of stream programs, which have other columns */
     sweep_point *points;
@@ -83,6 +84,8 @@ static bool sweep_row(sweep *s, diag_list *diags)
     }
     s->any_kernel |= legal && b.kernel_count > 0;
     s->any_program |= legal && b.program_count > 0;
+    for (size_t i = 0; legal && i < b.program_count; i++)
+        s->limited |= b.programs[i].machine.onchip_bytes > 0;
     if (legal && ok && b.program_count > 0 && visa_emit(c, VISA_EMIT_STEP_JSON, &data, &size))
         strbuf_puts(&s->programs, step_sweep_rows((const char *)data, values, s->out.arena));
     for (size_t i = 0; legal && ok && i < b.kernel_count; i++) {
@@ -168,7 +171,7 @@ bool sweep_source(const variant_source *source, const swept *axes, size_t count,
             arena_printf(memory, "%s           kernel               cycles  DM bytes up  lower bound  longest command: what binds\n%s",
                          names, out->text);
     if (s.any_program)
-        out->text = arena_printf(memory, "%s%s%s", out->text, step_sweep_head(names, memory), s.programs.text);
+        out->text = arena_printf(memory, "%s%s%s", out->text, step_sweep_head(names, s.limited, memory), s.programs.text);
     out->any = s.any_kernel || s.any_program;
     return true;
 }

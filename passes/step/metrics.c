@@ -88,11 +88,6 @@ static const step_expr *traffic(step_graph *g, const step_graph_node *n)
 
 /* ---- memory on the chip ---- */
 
-static bool is_matmul(step_fn fn)
-{
-    return fn == STEP_FN_MATMUL || fn == STEP_FN_MATMUL_T || fn == STEP_FN_MATMUL_ADD || fn == STEP_FN_MATMUL_T_ADD;
-}
-
 /* Of the largest value of the stream. */
 static const step_expr *value_bytes(step_graph *g, const step_data *d)
 {
@@ -109,7 +104,7 @@ static const step_expr *buffer_bytes(step_graph *g, const step_graph_node *n)
 static const step_expr *operand_bytes(step_graph *g, const step_graph_node *n)
 {
     const step_data *a = step_operand(&n->spec, 0), *b = step_operand(&n->spec, 1);
-    const step_expr *rows = product(g, number(g, STEP_MATMUL_ROWS), step_total_largest(g, a->columns));
+    const step_expr *rows = product(g, number(g, g->machine.compute_tile), step_total_largest(g, a->columns));
     return sum(g, rows, value_bytes(g, b));
 }
 
@@ -129,7 +124,7 @@ static const step_expr *made_bytes(step_graph *g, const step_stream *s)
 
 static const step_expr *by_paper(step_graph *g, const step_graph_node *n)
 {
-    const step_expr *operands = is_matmul(n->spec.fn) ? operand_bytes(g, n) : number(g, 0);
+    const step_expr *operands = step_fn_is_product(n->spec.fn) ? operand_bytes(g, n) : number(g, 0);
     const step_expr *kernel = n->spec.kernel ? kernel_bytes(g, n) : number(g, 0);
     switch (n->spec.op) {
     case STEP_LINEAR_LOAD:
@@ -178,12 +173,15 @@ const step_metrics *step_measure(step_graph *g)
     step_metrics *m = ARENA_NEW(g->arena, step_metrics);
     step_cost_expr *nodes = ARENA_ARRAY(g->arena, step_cost_expr, g->node_count + 1), total;
     total = (step_cost_expr){number(g, 0), {number(g, 0), number(g, 0)}, number(g, 0)};
-    const bool *in_place = step_in_place(g);
+    const bool *in_place = step_in_place(g), spills = g->machine.onchip_bytes > 0;
+    const step_expr **accesses = spills ? ARENA_ARRAY(g->arena, const step_expr *, g->node_count + 1) : NULL;
     for (size_t i = 0; i < g->node_count; i++) {
         const step_graph_node *n = g->nodes[i];
         nodes[i] = (step_cost_expr){traffic(g, n), {by_paper(g, n), by_artifact(g, n)}, work(g, n)};
         if (in_place[i])
             nodes[i] = (step_cost_expr){number(g, 0), {number(g, 0), number(g, 0)}, number(g, 0)};
+        if (spills)
+            accesses[i] = in_place[i] ? number(g, 0) : step_accesses(g, n);
         total.offchip_bytes = sum(g, total.offchip_bytes, nodes[i].offchip_bytes);
         total.flops = sum(g, total.flops, nodes[i].flops);
         for (int e = 0; e < STEP_EQUATIONS; e++)
@@ -193,6 +191,6 @@ const step_metrics *step_measure(step_graph *g)
     total.flops = step_route_gather(g, total.flops);
     for (int e = 0; e < STEP_EQUATIONS; e++)
         total.onchip_bytes[e] = step_route_gather(g, total.onchip_bytes[e]);
-    *m = (step_metrics){nodes, total};
+    *m = (step_metrics){nodes, total, accesses};
     return m;
 }

@@ -21,9 +21,14 @@ typedef struct step_cost_expr {
 typedef struct step_metrics {
     const step_cost_expr *nodes; /* by index */
     step_cost_expr total;
+    const step_expr *const *accesses; /* by index: bytes that it writes to its memory and reads there; NULL: that holds any number */
 } step_metrics;
 
 const step_metrics *step_measure(step_graph *g);
+
+/* Of one operator, in all of the run; and the node in whose memory that is. */
+const step_expr *step_accesses(step_graph *g, const step_graph_node *n);
+uint32_t step_accesses_owner(const step_graph *g, const step_graph_node *n);
 
 /* By node: a load whose tiles only kernels take, as they are stored, moves nothing itself: their commands move them from where they lie. */
 const bool *step_in_place(const step_graph *g);

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "runtime/step/call_cost.h"
+#include "target/step/spill.h"
 
 /* The machine on which the kernels of the program run. */
 typedef struct step_machine_use {
@@ -150,6 +151,23 @@ void actor_ask(step_actor *n, bool writes, int64_t requests, int64_t bytes)
     d->cycles = requests;
     d->port = writes;
     n->totals.requests += requests;
+}
+
+void actor_use(step_actor *n, bool writes, int64_t bytes)
+{
+    const step_run *r = n->engine->run;
+    int64_t before = n->totals.access_bytes;
+    if (!actor_is_limited(n))
+        return;
+    if (__builtin_add_overflow(before, bytes, &n->totals.access_bytes))
+        n->totals.access_bytes = INT64_MAX;
+    if (!r->spills)
+        return;
+    const step_spill *owner = &r->spills[r->spills[n->number].owner];
+    int64_t moved = step_spill_moved(owner, n->totals.access_bytes) - step_spill_moved(owner, before);
+    int64_t request = r->program->machine.request_bytes;
+    n->totals.spill_bytes += moved;
+    actor_ask(n, writes, moved / request + (moved % request > 0), moved);
 }
 
 static const step_call_cost *call_cost(const step_actor *n)

@@ -37,6 +37,8 @@ typedef struct step_rule {
 
 typedef struct step_totals {
     int64_t values_in, values_out, flops, busy_cycles, requests, offchip_bytes, end_cycle;
+    int64_t access_bytes;       /* written to memory on the chip and read there, while that has a capacity */
+    int64_t spill_bytes;        /* of offchip_bytes: moved because that capacity was too small */
     int64_t waits[STEP_STATES]; /* cycles in each state but STEP_BUSY, which busy_cycles counts */
 } step_totals;
 
@@ -95,6 +97,8 @@ void actor_send_all(step_actor *n, step_token token); /* a stop or the end, to e
 void actor_take(step_actor *n, uint32_t input);       /* the head, and drops it */
 void actor_take_all(step_actor *n);
 void actor_ask(step_actor *n, bool writes, int64_t requests, int64_t bytes);
+/* Writes so many bytes of its memory on the chip, or reads them: what of them lies off the chip is asked for. */
+void actor_use(step_actor *n, bool writes, int64_t bytes);
 /* A call of the node's kernel, or these cycles if they are more. */
 void actor_call(step_actor *n, int64_t cycles);
 /* Everything was sent: after these deeds the node has ended. */
@@ -151,6 +155,7 @@ typedef struct step_run {
     step_feed *feeds;                             /* by node; used by sources and sinks */
     const struct step_kernel_run *const *kernels; /* by node; used by those that run a kernel */
     const bool *in_place;                         /* by node, filled by the run: loads that move nothing (below) */
+    const struct step_spill *spills;              /* by node: what does not fit on the chip; NULL: everything does */
     step_pool *pool;
     arena *arena;            /* its guard is where exhausted memory leaves */
     bool keep_sizes;         /* of every stream */
@@ -175,5 +180,11 @@ bool step_engine_run(step_run *r, diag_list *diags);
 const bool *step_engine_in_place(const step_program *p, arena *a);
 
 step_run *step_engine_run_of(const step_actor *n);
+
+/* Does the chip hold a limited number of bytes, so that actor_use counts? */
+static inline bool actor_is_limited(const step_actor *n)
+{
+    return step_engine_run_of(n)->program->machine.onchip_bytes > 0;
+}
 
 #endif

@@ -203,7 +203,7 @@ static bool is_what_it_was(const step_kernel_run *r, const step_call *c, step_va
         const step_value *first = c->kept[i];
         if (!first)
             c->kept[i] = step_value_keep(in[i]);
-        else if (first != in[i] && first->tile.elements &&
+        else if (first != in[i] && first->tile.elements && in[i]->tile.elements &&
                  memcmp(first->tile.elements, in[i]->tile.elements, (size_t)(first->tile.rows * first->tile.columns) * sizeof(float)) != 0)
             return false;
     }

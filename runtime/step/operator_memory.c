@@ -58,8 +58,10 @@ static void load_tile(step_actor *n, int64_t index)
         memcpy(v->tile.elements, from + index * t->rows * t->columns, (size_t)(t->rows * t->columns) * sizeof *from);
     step_token token = step_token_of(v);
     token.in_memory = !step_engine_run_of(n)->in_place[n->number];
-    if (token.in_memory)
+    if (token.in_memory) {
         actor_ask(n, false, tile_requests(n), tile_bytes(n));
+        actor_use(n, false, tile_bytes(n)); /* what finds no room when it comes is read again when it is taken */
+    }
     actor_send(n, 0, token);
 }
 
@@ -207,6 +209,7 @@ static void bufferize_fire(step_actor *n)
     if (t.kind == STEP_VALUE || t.level < b) {
         step_buffer_push(actor_pool(n), *open, kept(t));
         actor_wait(n, t.kind == STEP_VALUE);
+        actor_use_value(n, true, actor_input_type(n, 0), t);
         return;
     }
     actor_send(n, 0, step_token_of(*open));
@@ -244,6 +247,7 @@ static bool view_step(step_actor *n, walk *w)
             step_token t = w->buffer->buffer.tokens[w->at++];
             t.in_memory = false;
             actor_wait(n, t.kind == STEP_VALUE);
+            actor_use_value(n, false, n->node->outputs[0].type, t);
             actor_send(n, 0, kept(t));
         }
         return w->at == w->buffer->buffer.count;
@@ -254,6 +258,7 @@ static bool view_step(step_actor *n, walk *w)
         return true;
     }
     actor_wait(n, 1);
+    actor_use_value(n, false, n->node->outputs[0].type, *t);
     actor_send(n, 0, step_token_of(step_value_keep(t->value)));
     uint32_t ended = walk_next(n, w);
     if (ended > 0 && ended < n->node->walk_count)

@@ -191,6 +191,7 @@ static void expand_stop(step_actor *n, expansion *e, step_token data, step_token
         actor_send(n, 0, reference);
         return;
     }
+    actor_use_value(n, true, actor_input_type(n, DATA), data);
     if (data.kind == STEP_VALUE)
         actor_take(n, DATA);
     e->closing = true;
@@ -213,6 +214,7 @@ static void expand_fire(step_actor *n)
     } else {
         data = kept(data);
         actor_take(n, REFERENCE);
+        actor_use_value(n, false, n->node->outputs[0].type, data);
         actor_send(n, 0, data);
         if (data.kind == STEP_DONE) {
             actor_take(n, DATA);
@@ -238,8 +240,11 @@ static void repeat_fire(step_actor *n)
         actor_take(n, 0);
         return;
     }
-    if (r->sent == 0)
+    if (r->sent == 0) {
         closing_settle(n, &r->closing, 1);
+        actor_use_value(n, true, actor_input_type(n, 0), t);
+    }
+    actor_use_value(n, false, n->node->outputs[0].type, t);
     actor_send(n, 0, kept(t));
     actor_wait(n, 1);
     if (++r->sent < n->node->param[STEP_N])

@@ -123,6 +123,27 @@ static void spend(step_actor *n, int64_t cycles)
         actor_wait(n, cycles);
 }
 
+/* Rows of the first operand and the second one of a product are written for it, and read. */
+static void use_operands(step_actor *n)
+{
+    const step_program *p = step_engine_run_of(n)->program;
+    if (!actor_is_limited(n) || !step_fn_is_product(n->node->fn))
+        return;
+    uint32_t type = actor_input_type(n, 0);
+    const step_value *a = actor_head(n, 0)->value, *b = a;
+    if (n->node->input_count > 1) {
+        type = actor_input_type(n, 1);
+        b = actor_head(n, 1)->value;
+    } else {
+        type = p->types[type].second;
+        a = a->pair[0];
+        b = b->pair[1];
+    }
+    int64_t bytes = p->machine.compute_tile * a->tile.columns + step_value_bytes(p, type, b);
+    actor_use(n, true, bytes);
+    actor_use(n, false, bytes);
+}
+
 /* A stop or the end: the output has the input's. */
 static void copy_structure(step_actor *n, step_token t)
 {
@@ -154,6 +175,7 @@ static void map_fire(step_actor *n)
         actor_fault(n, "%s", fault.text);
         return;
     }
+    use_operands(n);
     spend(n, largest(read_cycles(n), compute_cycles(n, cost), write_cycles(n, v)));
     actor_send(n, 0, result_token(n, v));
     actor_take_all(n);
@@ -193,6 +215,18 @@ static bool group_ends(const step_actor *n)
            next->token.level >= n->node->param[STEP_B];
 }
 
+/* The accumulator, as what it is shown as, is read and written. */
+static void use_accumulator(step_actor *n, const fold *f, const step_call *c)
+{
+    if (!actor_is_limited(n) || n->node->kernel)
+        return;
+    step_value *v = step_shown(c, f->accumulator);
+    int64_t bytes = step_value_bytes(step_engine_run_of(n)->program, n->node->outputs[0].type, v);
+    step_value_drop(actor_pool(n), v);
+    actor_use(n, false, bytes);
+    actor_use(n, true, bytes);
+}
+
 /* The head's value into the accumulator. */
 static bool fold_head(step_actor *n, fold *f, const step_call *c)
 {
@@ -210,6 +244,9 @@ static bool fold_head(step_actor *n, fold *f, const step_call *c)
         f->last = largest(f->last, write_cycles(n, v), 0);
         step_value_drop(actor_pool(n), v);
     }
+    use_operands(n);
+    if (!step_fn_stacks(n->node->fn))
+        use_accumulator(n, f, c);
     spend(n, f->last);
     if (n->node->kernel)
         f->last = largest(f->last, step_call_cost_of(c->kernel)->next_cycles, 0);
@@ -229,6 +266,8 @@ static void accum_stop(step_actor *n, fold *f, const step_call *c, step_token t)
     if (t.level < b)
         return;
     step_value *v = step_shown(c, f->accumulator);
+    if (step_fn_stacks(n->node->fn))
+        use_accumulator(n, f, c);
     actor_wait(n, write_cycles(n, v) - f->last);
     actor_send(n, 0, result_token(n, v));
     if (t.level > b)
@@ -265,6 +304,8 @@ static void scan_fire(step_actor *n)
     if (t.kind == STEP_VALUE) {
         if (!fold_head(n, f, &c))
             return;
+        if (step_fn_stacks(n->node->fn))
+            use_accumulator(n, f, &c);
         actor_send(n, 0, result_token(n, step_shown(&c, f->accumulator)));
         actor_take_all(n);
         return;

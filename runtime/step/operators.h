@@ -22,6 +22,13 @@ static inline step_token kept(step_token t)
     return t;
 }
 
+/* Of a value of that type; of another token nothing. */
+static inline void actor_use_value(step_actor *n, bool writes, uint32_t type, step_token t)
+{
+    if (t.kind == STEP_VALUE && actor_is_limited(n))
+        actor_use(n, writes, step_value_bytes(step_engine_run_of(n)->program, type, t.value));
+}
+
 typedef struct closing {
     bool owed; /* a stop that closes the added dimensions */
 } closing;

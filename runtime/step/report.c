@@ -3,6 +3,7 @@
 #include <inttypes.h>
 
 #include "runtime/step/kernel.h"
+#include "runtime/step/spill.h"
 #include "runtime/step/stall.h"
 #include "support/strbuf.h"
 
@@ -14,28 +15,16 @@ static step_totals sum_of(const step_run *r)
         sum.offchip_bytes += r->totals[i].offchip_bytes;
         sum.requests += r->totals[i].requests;
         sum.values_out += r->totals[i].values_out;
+        sum.spill_bytes += r->totals[i].spill_bytes;
     }
     return sum;
-}
-
-/* Of an operator: by the equations, and where it runs a kernel what that takes on its machine. */
-static step_onchip onchip_at(const step_run *r, uint32_t node)
-{
-    if (r->in_place[node])
-        return (step_onchip){0, 0};
-    step_onchip one = step_seen_onchip(r->program, node, r->seen);
-    if (r->program->nodes[node].kernel) {
-        one.paper += r->kernels[node]->cost.onchip_bytes;
-        one.artifact += r->totals[node].values_in > 0 ? r->kernels[node]->cost.onchip_bytes : 0;
-    }
-    return one;
 }
 
 static step_onchip onchip_of(const step_run *r)
 {
     step_onchip sum = {0, 0};
     for (uint32_t i = 0; i < r->program->node_count; i++) {
-        step_onchip one = onchip_at(r, i);
+        step_onchip one = step_spill_wanted(r, i);
         sum.paper += one.paper;
         sum.artifact += one.artifact;
     }
@@ -177,20 +166,23 @@ static void put_json(strbuf *s, const step_run *r)
                   r->program->name, r->cycles, sum.offchip_bytes, sum.requests, sum.flops, onchip.paper, onchip.artifact,
                   has.flops_per_cycle, has.bytes_per_cycle, percent(sum.flops, (double)has.flops_per_cycle, r->cycles),
                   percent(sum.offchip_bytes - kernel_bytes(r), has.bytes_per_cycle, r->cycles));
+    if (r->program->machine.onchip_bytes > 0)
+        strbuf_printf(s, " \"onchip_capacity\": %" PRId64 ", \"spilled_bytes\": %" PRId64 ", \"spill_traffic_bytes\": %" PRId64 ",\n",
+                      r->program->machine.onchip_bytes, step_spill_bytes(r), sum.spill_bytes);
     put_kernels_json(s, r);
     strbuf_puts(s, " \"operators\": [");
     for (uint32_t i = 0; i < r->program->node_count; i++) {
         const step_node *n = &r->program->nodes[i];
         const step_totals *t = &r->totals[i];
-        onchip = onchip_at(r, i);
+        onchip = step_spill_wanted(r, i);
         strbuf_printf(s,
                       "%s\n  {\"name\": \"%s\", \"operator\": \"%s\", \"line\": %" PRIu32 ", \"values_in\": %" PRId64
                       ", \"values_out\": %" PRId64 ", \"flops\": %" PRId64 ", \"busy_cycles\": %" PRId64 ", \"offchip_bytes\": %" PRId64
-                      ", \"requests\": %" PRId64 ", \"onchip_bytes\": {\"paper\": %" PRId64 ", \"artifact\": %" PRId64
-                      "}, \"waits\": {\"value\": %" PRId64 ", \"room\": %" PRId64 ", \"memory\": %" PRId64 ", \"machine\": %" PRId64
-                      "}, \"end\": %" PRId64 "}",
+                      ", \"spill_traffic_bytes\": %" PRId64 ", \"requests\": %" PRId64 ", \"onchip_bytes\": {\"paper\": %" PRId64
+                      ", \"artifact\": %" PRId64 "}, \"waits\": {\"value\": %" PRId64 ", \"room\": %" PRId64 ", \"memory\": %" PRId64
+                      ", \"machine\": %" PRId64 "}, \"end\": %" PRId64 "}",
                       i > 0 ? "," : "", n->name, step_op_row_of(n->op)->name, n->line, t->values_in, t->values_out, t->flops,
-                      t->busy_cycles, t->offchip_bytes, t->requests, onchip.paper, onchip.artifact, t->waits[STEP_STARVED],
+                      t->busy_cycles, t->offchip_bytes, t->spill_bytes, t->requests, onchip.paper, onchip.artifact, t->waits[STEP_STARVED],
                       t->waits[STEP_FULL], t->waits[STEP_MEMORY], t->waits[STEP_MACHINE], t->end_cycle);
     }
     strbuf_puts(s, "]");
@@ -206,7 +198,7 @@ static void put_csv(strbuf *s, const step_run *r)
     for (uint32_t i = 0; i < r->program->node_count; i++) {
         const step_node *n = &r->program->nodes[i];
         const step_totals *t = &r->totals[i];
-        step_onchip onchip = onchip_at(r, i);
+        step_onchip onchip = step_spill_wanted(r, i);
         strbuf_printf(s, "%s,%s,%s,%" PRIu32, r->program->name, n->name, step_op_row_of(n->op)->name, n->line);
         const int64_t figures[] = {
             t->values_in,          t->values_out,          t->flops,         t->busy_cycles, t->waits[STEP_STARVED], t->waits[STEP_FULL],
@@ -229,6 +221,9 @@ static void put_text(strbuf *s, const step_run *r)
     strbuf_printf(s, "  compute   %" PRId64 " FLOPs, %.1f per cycle\n", sum.flops, per_cycle(sum.flops, r->cycles));
     strbuf_printf(s, "  on-chip   %" PRId64 " bytes by the paper's equations, %" PRId64 " by those of its artifact\n", onchip.paper,
                   onchip.artifact);
+    if (r->program->machine.onchip_bytes > 0)
+        strbuf_printf(s, "  spilled   %" PRId64 " bytes do not fit into %" PRId64 ", of the off-chip bytes %" PRId64 " are theirs\n",
+                      step_spill_bytes(r), r->program->machine.onchip_bytes, sum.spill_bytes);
     strbuf_printf(s, "  used      %.2f %% of %" PRId64 " allocated FLOPs per cycle, %.2f %% of %.6g off-chip bytes per cycle\n",
                   percent(sum.flops, (double)has.flops_per_cycle, r->cycles), has.flops_per_cycle,
                   percent(sum.offchip_bytes - kernel_bytes(r), has.bytes_per_cycle, r->cycles), has.bytes_per_cycle);

@@ -126,11 +126,10 @@ static int64_t columns_of(const step_program *p, const step_seen *s, uint32_t ty
 /* Of a product: rows of the input that the matrix unit holds, whose elements the equation gives no size, and the weight. */
 static int64_t operand_bytes(const looking *l)
 {
-    const step_fn fn = l->node->fn;
-    if (fn != STEP_FN_MATMUL && fn != STEP_FN_MATMUL_T && fn != STEP_FN_MATMUL_ADD && fn != STEP_FN_MATMUL_T_ADD)
+    if (!step_fn_is_product(l->node->fn))
         return 0;
     uint32_t type = type_of_input(l, 0);
-    int64_t rows = STEP_MATMUL_ROWS * columns_of(l->program, came(l, 0), type);
+    int64_t rows = l->program->machine.compute_tile * columns_of(l->program, came(l, 0), type);
     if (l->node->input_count > 1)
         return rows + value_bytes(l, came(l, 1), type_of_input(l, 1));
     return rows + (came(l, 0)->values > 0 ? came(l, 0)->second : type_bytes(l->program, l->program->types[type].second));

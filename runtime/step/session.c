@@ -9,6 +9,7 @@
 #include "runtime/step/judge.h"
 #include "runtime/step/kernel.h"
 #include "runtime/step/report.h"
+#include "runtime/step/spill.h"
 #include "runtime/step/tokens.h"
 #include "runtime/tensor/numeric.h"
 #include "runtime/tensor/tensor_file.h"
@@ -38,6 +39,8 @@ step_session *step_session_open(const binary *b, const step_program *p, const st
         return NULL;
     s->binary = b;
     s->program = options->unbounded ? step_program_unbounded(p, a) : p;
+    if (options->onchip_bytes > 0)
+        s->program = step_program_with_room(s->program, options->onchip_bytes, a);
     s->options = *options;
     s->arena = a;
     s->filled = ARENA_ARRAY(a, bool, p->tensor_count + 1);
@@ -223,7 +226,7 @@ bool step_session_run(step_session *s, diag_list *diags)
     for (uint32_t i = 0; i < s->program->tensor_count && s->options.checked; i++)
         if (!keep_before(s, i, diags))
             return false;
-    return step_engine_run(&s->run, diags);
+    return step_spill_prepare(&s->run, diags) && step_engine_run(&s->run, diags);
 }
 
 const finding_list *step_session_findings(const step_session *s)

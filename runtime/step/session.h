@@ -19,6 +19,7 @@ typedef struct step_session_options {
     bool timing_only;     /* tiles without elements */
     timing_preset timing; /* of kernels */
     bool unbounded;       /* queues hold any number of values */
+    int64_t onchip_bytes; /* that the chip holds, instead of what the program says; 0: that */
     bool rounds;          /* tensor files of f32 are taken for narrower floats */
     bool keep_sizes;      /* for step_session_sizes */
     bool keep_record;     /* of where the time goes: for a page or a trace */

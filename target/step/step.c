@@ -60,3 +60,13 @@ bool step_param_row_is_of(const step_param_row *row, step_op op, step_fn fn)
 {
     return row->op == op && (row->fn == STEP_FN_NONE || row->fn == fn);
 }
+
+bool step_fn_is_product(step_fn fn)
+{
+    return fn == STEP_FN_MATMUL || fn == STEP_FN_MATMUL_T || fn == STEP_FN_MATMUL_ADD || fn == STEP_FN_MATMUL_T_ADD;
+}
+
+bool step_fn_stacks(step_fn fn)
+{
+    return fn == STEP_FN_RETILE_ROWS || fn == STEP_FN_RETILE_COLS;
+}

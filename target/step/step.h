@@ -56,6 +56,10 @@ const step_op_row *step_op_row_of(uint64_t code);
 const step_fn_row *step_fn_row_at(size_t index);
 const step_fn_row *step_fn_row_of(uint64_t code);
 const step_fn_row *step_fn_row_by_name(const char *name);
+/* Is it a product of two tiles, alone or added to the accumulator? */
+bool step_fn_is_product(step_fn fn);
+/* Does it put tiles side by side? */
+bool step_fn_stacks(step_fn fn);
 const step_param_row *step_param_row_at(size_t index);
 /* Is it a number of an operator with that function? */
 bool step_param_row_is_of(const step_param_row *row, step_op op, step_fn fn);
@@ -67,6 +71,8 @@ typedef struct step_machine {
     int64_t onchip_bytes_per_cycle;
     int64_t memory_channels, requests_per_cycle, request_bytes;
     int64_t memory_latency_cycles, memory_interval_cycles, memory_startup_cycles;
+    int64_t compute_tile; /* rows and columns of what a compute unit takes */
+    int64_t onchip_bytes; /* what the memory on the chip holds; 0: any number */
 } step_machine;
 
 /* The paper's machine for all but its validation runs, and queues as in its MoE runs. */
@@ -77,9 +83,16 @@ typedef struct step_machine {
                     .request_bytes = 64, \
                     .memory_latency_cycles = 2, \
                     .memory_interval_cycles = 2, \
-                    .memory_startup_cycles = 14})
-enum { STEP_DEFAULT_DEPTH = 2, STEP_DEFAULT_FLOPS_PER_CYCLE = 4096 };
-/* Rows of its input that a matrix unit holds (the paper's equations for memory on the chip). */
-enum { STEP_MATMUL_ROWS = 16 };
+                    .memory_startup_cycles = 14, \
+                    .compute_tile = 16})
+enum { STEP_DEFAULT_DEPTH = 2, STEP_COMPUTE_TILE_MAX = 1024 };
+#define STEP_ONCHIP_BYTES_MAX (INT64_C(1) << 50)
+
+/* FLOPs per cycle of an operator on units of t x t tiles: t x t x t. The paper's units take 16 x 16 tiles, one in each cycle, and its
+ * published runs give an operator on them 4096 (reference/step.md section 7.1). */
+static inline int64_t step_tile_flops(int64_t compute_tile)
+{
+    return compute_tile * compute_tile * compute_tile;
+}
 
 #endif

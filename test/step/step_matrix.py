@@ -38,7 +38,7 @@ VISAC = {
     "--emit=step-json": JSON, "--emit=dataflow": "E-STEP-OPTION", "--emit=dataflow-json": "E-STEP-OPTION", "--emit=memory": "E-STEP-OPTION",
     "--emit=memory-json": "E-STEP-OPTION", "--emit=memory-svg": "E-STEP-OPTION", "--emit=order": "E-STEP-OPTION", "--emit=dot": DOT,
     "--emit=text": USAGE, "--emit=csv": USAGE, "--emit=svg": SVG, "--emit=vm": USAGE,
-    "--mcpu=x86-64": BYTES, "--reference-order=free": BYTES, "-D": BYTES, "--pass=dynamic-tiling": None, "--sizes=FILE": None,
+    "--mcpu=x86-64": BYTES, "--reference-order=free": BYTES, "-D": BYTES, "--pass=dynamic-tiling": None, "--onchip-bytes=100": BYTES, "--compute-tile=8": BYTES, "--sizes=FILE": None,
     "--place=auto": BYTES, "--order=free": BYTES, "--draw=fetch": "E-KERNEL",
     "--report": TEXT, "--report=text": TEXT, "--report=csv": CSV, "--report=json": JSON, "--report=html": HTML, "--timing=schedule": BYTES,
     "--trace=FILE": "E-STEP-OPTION", "--sweep=SIZE": TEXT, "--format": TEXT, "--format-check": NOTHING, "--upgrade": TEXT,
@@ -54,7 +54,7 @@ RUN = {
     "--check-format=json": USAGE, "--certificate=FILE": USAGE, "--dump-field": "E-STEP-OPTION", "--reference-order=free": TEXT, "--report": TEXT, "--report=text": TEXT,
     "--report=csv": CSV, "--report=json": JSON, "--report=html": HTML, "--timing=schedule": TEXT, "--trace=FILE": "trace", "--seed=2": TEXT,
     "--convert": TEXT, "--threads=2": TEXT, "--cpu=plain": TEXT, "--max-cycles=0": TEXT, "--kernel=PROGRAM": TEXT, "--plan": None, "--timing-only": TEXT,
-    "--unbounded": TEXT, "--sizes=FILE": "sizes", "--list": TEXT, "--version": TEXT, "--help": TEXT,
+    "--unbounded": TEXT, "--onchip-bytes=100": TEXT, "--sizes=FILE": "sizes", "--list": TEXT, "--version": TEXT, "--help": TEXT,
 }
 # Where a file also has a kernel, these are about the kernel.
 WITH_KERNEL = {"--emit=json": JSON, "--emit=llvm": TEXT, "--emit=bc": BYTES, "--emit=asm": TEXT, "--emit=obj": BYTES, "--emit=header": TEXT,
