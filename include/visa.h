@@ -130,6 +130,16 @@ VISA_API bool visa_format(visa_compilation *c, const char **data, size_t *size);
  * write otherwise; in its canonical layout if it was. `options` are those of the compilation, with places_all and without binary_only.
  * False: something cannot be expressed (E-UPGRADE), or the text cannot be read. *data belongs to the compilation and has a NUL after it. */
 VISA_API bool visa_upgrade(visa_compilation *c, const visa_options *options, const char **data, size_t *size);
+/* The text with one of its copies done by the Tensor Unit: packets that several slices hold, or others, go through the Switch
+ * Engine. `number` counts the ways that the mappings allow from 0 on. Nothing is promised of the text but that it is worth a try:
+ * whoever asks compiles and times it. False: there are fewer. The compilation has no errors, and is not binary_only. */
+typedef struct visa_switched_text {
+    const char *text;  /* owned by the compilation, as `words` */
+    const char *words; /* what is done otherwise, a phrase */
+    uint32_t line;     /* of the copy */
+    bool routes;       /* packets go to other slices */
+} visa_switched_text;
+VISA_API bool visa_switched(visa_compilation *c, size_t number, visa_switched_text *out);
 /* What the contractions on that line (0: on all) read of the TRF: each size that a read may have, with its verdict. Errors of meaning do
  * not matter. False: there is none (E-EXPLAIN). *data belongs to the compilation and has a NUL after it. */
 VISA_API bool visa_explain_mapping(visa_compilation *c, uint32_t line, const char **data, size_t *size);

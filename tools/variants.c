@@ -143,3 +143,12 @@ int variants_advise(const variants *v, bool applies, arena *memory, diag_list *d
         fputs(found.changes, stderr);
     return write_text(v, applies ? found.source : found.changes) ? EXIT_DONE : EXIT_INPUT;
 }
+
+const char *variants_switches(const char *file, const unsigned char *text, size_t bytes, const visa_options *options, timing_preset preset,
+                              arena *memory)
+{
+    variant_source source = {tool_input_name(file), (const char *)text, bytes};
+    variant_options o = {.compile = *options, .preset = preset};
+    const char *said = advise_switches(&source, &o, memory);
+    return said[0] ? arena_printf(memory, "could be a stream, which visac advise --apply writes:\n%s", said) : "";
+}

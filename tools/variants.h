@@ -20,5 +20,8 @@ int variants_sweep(const variants *v, arena *memory, diag_list *diags);
 int variants_diff(const variants *v, arena *memory, diag_list *diags);
 /* With `applies` the better source is what is written, otherwise a line for each change. */
 int variants_advise(const variants *v, bool applies, arena *memory, diag_list *diags);
+/* What a report adds of a source: copies that the Tensor Unit would do faster; "": none. */
+const char *variants_switches(const char *file, const unsigned char *text, size_t bytes, const visa_options *options, timing_preset preset,
+                              arena *memory);
 
 #endif

@@ -111,6 +111,8 @@ static int write_report(const arguments *a, visa_compilation *c, const unsigned 
     }
     if (r.wanted && r.options.format == REPORT_TEXT && visa_emit(c, VISA_EMIT_MOVED, &tables, &size)) /* the binary does not know it */
         report = arena_printf(memory, "%s%s", report, (const char *)tables);
+    if (r.wanted && r.options.format == REPORT_TEXT)
+        report = arena_printf(memory, "%s%s", report, variants_switches(a->input, text, bytes, &a->options, r.options.preset, memory));
     if (r.wanted && r.options.format == REPORT_TEXT && b.program_count > 0 && visa_emit(c, VISA_EMIT_STEP_REPORT, &tables, &size))
         report = arena_printf(memory, "%s\n%s", report, (const char *)tables);
     if (r.wanted)

@@ -5,10 +5,11 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "include/visa_editor.h"
 #include "runtime/timing/report.h"
 #include "support/strbuf.h"
 
-enum { MOST_CHANGES = 16, MOST_SLICES = 256, MOST_TIMES_LOG2 = 8 };
+enum { MOST_CHANGES = 16, MOST_SLICES = 256, MOST_TIMES_LOG2 = 8, MOST_WAYS = 64 };
 static const int64_t LARGEST_CONSTANT = INT64_C(1) << 20;
 
 /* What is known of a text. */
@@ -82,18 +83,24 @@ static bool judge(adviser *s, const char *text, judged *out)
     return ok;
 }
 
+static void take_better(adviser *s, const judged *x, const char *words)
+{
+    if (x->binary.kernel_count != s->now.binary.kernel_count)
+        return;
+    for (size_t i = 0; i < x->binary.kernel_count; i++)
+        if (!same_ports(&x->binary.kernels[i], &s->now.binary.kernels[i]) || x->cycles[i] > s->now.cycles[i])
+            return;
+    if (x->total < s->now.total && (!s->best_words || x->total < s->best.total)) {
+        s->best = *x;
+        s->best_words = words;
+    }
+}
+
 static void try_text(adviser *s, const char *text, const char *words)
 {
     judged x;
-    if (!judge(s, text, &x) || x.binary.kernel_count != s->now.binary.kernel_count)
-        return;
-    for (size_t i = 0; i < x.binary.kernel_count; i++)
-        if (!same_ports(&x.binary.kernels[i], &s->now.binary.kernels[i]) || x.cycles[i] > s->now.cycles[i])
-            return;
-    if (x.total < s->now.total && (!s->best_words || x.total < s->best.total)) {
-        s->best = x;
-        s->best_words = words;
-    }
+    if (judge(s, text, &x))
+        take_better(s, &x, words);
 }
 
 /* ---- text ---- */
@@ -297,6 +304,90 @@ static void say_change(const adviser *s, strbuf *out)
     strbuf_puts(out, "\n");
 }
 
+/* ---- a copy by the Switch Engine ---- */
+
+static bool same_mathematics(const adviser *s, const judged *x)
+{
+    bool same = x->binary.kernel_count == s->now.binary.kernel_count;
+    for (size_t i = 0; same && i < x->binary.kernel_count; i++) {
+        uint64_t *a, *b;
+        size_t n, m;
+        same = einsum_encode(&x->binary.kernels[i].einsum, s->arena, &a, &n) &&
+               einsum_encode(&s->now.binary.kernels[i].einsum, s->arena, &b, &m) && n == m && (n == 0 || memcmp(a, b, n * sizeof *a) == 0);
+    }
+    return same;
+}
+
+/* A text of which only a `custom` routing is asked: with the named topology that sends the same, which loads no bitmaps; else as it is. */
+static const char *with_named(adviser *s, const char *text)
+{
+    static const char *const only_this[] = {"no-all", "switch-custom", NULL};
+    visa_options options = s->options->compile;
+    options.max_steps = s->left;
+    options.warnings = only_this;
+    visa_compilation *c = strstr(s->now.text, "CustomBroadcast") ? NULL : visa_compile(s->name, text, strlen(text), &options);
+    visa_diagnostic d;
+    for (size_t i = 0; c && visa_diagnostic_at(c, i, &d); i++) {
+        const char *call = text + d.place.begin, *config = strstr(call, "SwitchConfig::"), *end = config ? strchr(config, ')') : NULL;
+        static const char write[] = "write ";
+        if (strcmp(d.id, "W-SWITCH-CUSTOM") != 0 || !end || strncmp(d.help, write, strlen(write)) != 0)
+            continue;
+        text = arena_printf(s->arena, "%.*s%s%s", (int)(config - text), text, d.help + strlen(write), end);
+        break;
+    }
+    if (c)
+        variant_spend(&s->left, c);
+    visa_free(c);
+    return text;
+}
+
+/* One way to do one copy. */
+static void try_switch(adviser *s, const visa_switched_text *way)
+{
+    judged x;
+    if (!judge(s, arena_strdup(s->arena, way->text), &x) || !same_mathematics(s, &x))
+        return;
+    const char *named = way->routes ? with_named(s, x.text) : x.text;
+    if (named == x.text || judge(s, named, &x))
+        take_better(s, &x, arena_printf(s->arena, "line %u: %s", way->line, way->words));
+}
+
+/* Says the best way of each copy in *each, or where that is NULL leaves the best of all. */
+static void try_ways(adviser *s, visa_compilation *c, strbuf *each)
+{
+    visa_switched_text way;
+    uint32_t line = 0;
+    for (size_t number = 0; number < MOST_WAYS && visa_switched(c, number, &way); number++) {
+        if (number == 0 && !s->now.cycles && !judge(s, s->now.text, &s->now))
+            return;
+        if (each && s->best_words && way.line != line) {
+            say_change(s, each);
+            s->best_words = NULL;
+        }
+        line = way.line;
+        try_switch(s, &way);
+    }
+    if (each && s->best_words)
+        say_change(s, each);
+}
+
+static void try_switches(adviser *s, strbuf *each)
+{
+    if (!strstr(s->now.text, "to_dm"))
+        return;
+    visa_options options = s->options->compile;
+    options.max_steps = s->left;
+    visa_compilation *c = visa_compile(s->name, s->now.text, strlen(s->now.text), &options);
+    if (!c)
+        return;
+    if (visa_error_count(c) == 0)
+        try_ways(s, c, each);
+    variant_spend(&s->left, c);
+    visa_free(c);
+}
+
+/* ---- all of it ---- */
+
 /* The source as it is compiles, and is a text. */
 static bool compiles(const variant_source *source, const variant_options *o, arena *memory, advice *out)
 {
@@ -327,6 +418,7 @@ bool advise_source(const variant_source *source, const variant_options *o, arena
         s.best_words = NULL;
         try_constants(&s);
         try_axes(&s);
+        try_switches(&s, NULL);
         if (!s.best_words)
             break;
         say_change(&s, &changes);
@@ -335,4 +427,16 @@ bool advise_source(const variant_source *source, const variant_options *o, arena
     out->changes = count ? changes.text : "nothing that was tried is faster\n";
     out->source = s.now.text;
     return true;
+}
+
+const char *advise_switches(const variant_source *source, const variant_options *o, arena *memory)
+{
+    adviser s = {.name = source->name, .options = o, .arena = memory, .left = variant_steps(o)};
+    strbuf said;
+    strbuf_init(&said, memory);
+    strbuf_puts(&said, "");
+    s.now.text = source->text;
+    if (strlen(source->text) == source->size)
+        try_switches(&s, &said);
+    return said.text;
 }

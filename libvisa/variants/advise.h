@@ -17,4 +17,8 @@ typedef struct advice {
 /* False: there is nothing to improve, `refused` or `fault` says why. */
 bool advise_source(const variant_source *s, const variant_options *o, arena *memory, advice *out);
 
+/* A line for each copy that the Tensor Unit would do faster, with what the whole kernel takes then, "" where there is none: what a report
+ * adds. */
+const char *advise_switches(const variant_source *s, const variant_options *o, arena *memory);
+
 #endif
