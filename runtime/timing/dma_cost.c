@@ -19,9 +19,10 @@ typedef struct tally {
     int64_t burst_millicycles, row_millicycles, partial_millicycles;
     int64_t channel_millicycles[CHANNELS];
     int64_t dmn_cycles[DMNS];
-    int64_t engine_steps[DMNS];            /* fewer engines than DMNs */
-    int64_t link_bytes[CHIPS];             /* that come from another chip */
-    int64_t open_row[CHANNELS][HBM_BANKS]; /* plus 1; 0: none yet */
+    int64_t engine_steps[DMNS];     /* fewer engines than DMNs */
+    int64_t link_bytes[CHIPS];      /* that come from another chip */
+    int32_t (*open_row)[HBM_BANKS]; /* of each channel: plus 1; 0: none yet */
+    bool knows_rows[CHIPS];         /* those of a chip that no step touched hold nothing */
     int64_t partial_writes;
     uint64_t clusters; /* one bit each */
 } tally;
@@ -53,21 +54,24 @@ static int64_t block_cost(tally *t, int64_t bytes, bool write)
 }
 
 /* Another row than the bank's open one: the chip's channels go on from there. */
-static void touch_block(int64_t *sums, int64_t (*open_rows)[HBM_BANKS], int64_t in_chip, int64_t cost, int64_t cost_of_other_row)
+static void touch_block(int64_t *sums, int32_t (*open_rows)[HBM_BANKS], int64_t in_chip, int64_t cost, int64_t cost_of_other_row)
 {
-    int64_t row = (in_chip >> HBM_ROW_BIT) + 1;
+    int32_t row = (int32_t)(in_chip >> HBM_ROW_BIT) + 1;
     unsigned channel = hbm_channel_of(in_chip);
-    int64_t *open = &open_rows[channel][hbm_bank_of(in_chip)];
+    int32_t *open = &open_rows[channel][hbm_bank_of(in_chip)];
     sums[channel] += *open && *open != row ? cost_of_other_row : cost;
     *open = row;
 }
 
 /* The part of a packet that lies in one chip. */
-static void touch_chip(tally *t, int64_t chip, int64_t in_chip, int64_t bytes, bool write)
+static void touch_chip(tally *t, int64_t number, int64_t in_chip, int64_t bytes, bool write)
 {
-    int64_t first = (chip & (CHIPS - 1)) * (CHANNELS / CHIPS), *sums = &t->channel_millicycles[first],
-            full = block_cost(t, t->block.value, write);
-    int64_t(*open_rows)[HBM_BANKS] = &t->open_row[first];
+    int64_t chip = number & (CHIPS - 1), first = chip * (CHANNELS / CHIPS), full = block_cost(t, t->block.value, write);
+    int64_t *sums = &t->channel_millicycles[first];
+    int32_t(*open_rows)[HBM_BANKS] = &t->open_row[first];
+    if (!t->knows_rows[chip])
+        memset(open_rows, 0, CHANNELS / CHIPS * sizeof *open_rows);
+    t->knows_rows[chip] = true;
     for (int64_t end = in_chip + bytes; in_chip < end;) {
         int64_t here = smaller(t->block.value - size_rest(in_chip, t->block), end - in_chip);
         bool in_part = here < t->block.value;
@@ -214,7 +218,9 @@ static void walk_steps(const copy_command *k, dma_cost *out, tally *t)
 bool dma_cost_of(const target *t, const command *c, dma_cost *out)
 {
     copy_command k = copy_command_read(c);
+    int32_t open_row[CHANNELS][HBM_BANKS]; /* not filled before it is needed: it is larger than all else that a short copy takes */
     tally sums = tally_for(t);
+    sums.open_row = open_row;
     *out = (dma_cost){.steps = 1};
     for (unsigned i = 0; i < k.count; i++)
         if (__builtin_mul_overflow(out->steps, k.size[i], &out->steps) || out->steps > INT64_C(1) << MOST_STEPS_LOG2)
