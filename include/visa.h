@@ -60,7 +60,9 @@ typedef struct visa_options {
     uint64_t max_steps, max_bytes; /* of work and of memory, docs/usage.md; 0: the default, UINT64_MAX: any number */
     uint64_t
         max_milliseconds; /* of processor time in this call and all that ask something of its result, or up to visa_ask; 0: any number */
-    bool book;            /* the text is a chapter in Markdown: each ```rust block is compiled, for visa_verdicts; nothing is emitted */
+    size_t jobs; /* threads that compile a file's kernels, where binary_only is set: the same bytes and messages with any number; 0: none
+                    but the caller's */
+    bool book;   /* the text is a chapter in Markdown: each ```rust block is compiled, for visa_verdicts; nothing is emitted */
 } visa_options;
 
 /* Compiles a text. `name` stands in diagnostics. NULL only when there is no memory, or for an unknown target, pass or warning. */

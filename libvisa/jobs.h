@@ -1,0 +1,18 @@
+/* The kernels of a file on several processors, where only their binary is asked for.
+ *
+ * The one idea: whoever has a thread reads the whole tree and takes the next kernel that nobody has; what each of them made is put together
+ * in the order of the file. Where that could differ from one after the other, nothing of it is kept. */
+#ifndef VISA_LIBVISA_JOBS_H
+#define VISA_LIBVISA_JOBS_H
+
+#include "frontend/sema.h"
+#include "libvisa/compilation.h"
+
+/* Compiles the kernels of c->tree and leaves module, binary and warnings in `c`. False: it was not tried, or something is wrong with the
+ * file, or it may cost too much: nothing happened, and one after the other says what. */
+bool jobs_run(visa_compilation *c, const sema_options *options);
+/* What they made, which the compilation used. */
+typedef struct jobs jobs;
+void jobs_free(jobs *j);
+
+#endif
