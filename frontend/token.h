@@ -57,6 +57,8 @@ int64_t token_integer(const char *source, const token *t);
 
 /* The list in `a`. */
 token_list token_scan(const source_map *sources, int file, arena *a, diag_list *diags);
+/* The same of the bytes from `begin` to `end`, which follow a line's end. */
+token_list token_scan_part(const source_map *sources, int file, uint32_t begin, uint32_t end, arena *a, diag_list *diags);
 
 /* A scanner for many texts; what it needs itself lives in `home`. */
 typedef struct token_scanner token_scanner;

@@ -1,10 +1,14 @@
+#define _GNU_SOURCE /* memmem */
 #include "libvisa/jobs.h"
 
 #include <stdatomic.h>
 #include <stdlib.h>
+#include <string.h>
 
+#include "frontend/parse.h"
 #include "runtime/machine/parallel.h"
 #include "support/budget.h"
+#include "support/integer.h"
 
 /* Fewer kernels are done before a thread has read what surrounds them. */
 enum { LEAST_KERNELS = 16 };
@@ -22,6 +26,7 @@ struct jobs {
     atomic_size_t next; /* the first kernel that nobody has taken */
     struct worker *workers;
     unsigned count;
+    int file; /* that is parsed */
 };
 
 typedef struct worker {
@@ -31,6 +36,8 @@ typedef struct worker {
     piece *pieces;
     size_t count, capacity;
     bool done;
+    uint32_t begin, end; /* of the file, bytes: what it parses */
+    ast *part;
 } worker;
 
 static bool takes_kernel(void *user, size_t number, src_range text)
@@ -187,24 +194,104 @@ void jobs_free(jobs *j)
     free(j);
 }
 
+/* Their memory is theirs. */
+static jobs *jobs_new(visa_compilation *c)
+{
+    jobs *j = calloc(1, sizeof *j);
+    worker *workers = calloc(c->options->jobs, sizeof *workers);
+    if (!j || !workers) {
+        free(j);
+        free(workers);
+        return NULL;
+    }
+    *j = (jobs){.of = c, .workers = workers};
+    for (; j->count < c->options->jobs; j->count++)
+        workers[j->count] = (worker){.jobs = j, .c = compilation_new(c->options)};
+    return j;
+}
+
 bool jobs_run(visa_compilation *c, const sema_options *options)
 {
-    if (!may_run(c))
+    if (!may_run(c) || (!c->jobs && !(c->jobs = jobs_new(c))))
         return false;
-    jobs *j = calloc(1, sizeof *j);
-    if (!j)
-        return false;
-    *j = (jobs){.of = c, .options = options, .workers = calloc(c->options->jobs, sizeof *j->workers)};
-    c->jobs = j;
-    for (; j->workers && j->count < c->options->jobs; j->count++)
-        j->workers[j->count] = (worker){.jobs = j, .c = compilation_new(c->options)};
+    c->jobs->options = options;
     number_lines(c);
-    parallel_for(j->count, j->count, work, j);
-    if (j->count > 0 && all_well(j)) {
-        join(j);
-        return true;
+    parallel_for(c->jobs->count, c->jobs->count, work, c->jobs);
+    if (!all_well(c->jobs))
+        return false;
+    join(c->jobs);
+    return true;
+}
+
+/* ---- parts of a file ---- */
+
+/* The first byte after a line that is `}` alone, from `at` on: items end there. Where none does, the part in front has an error. */
+static uint32_t after_item(const char *text, uint32_t at, uint32_t bytes)
+{
+    static const char end[] = "\n}\n";
+    const char *found = at < bytes ? memmem(text + at, bytes - at, end, sizeof end - 1) : NULL;
+    return found ? (uint32_t)(found - text + (ptrdiff_t)sizeof end - 1) : bytes;
+}
+
+static void parse_part(void *user, unsigned number, size_t index)
+{
+    jobs *j = user;
+    worker *w = &j->workers[index];
+    (void)number;
+    if (!w->c || COMPILATION_STOPS(w->c))
+        return;
+    ast *part = parse_file_part(j->of->sources, j->file, w->begin, w->end, w->c->arena, &w->c->diags);
+    w->part = w->c->diags.count == 0 ? part : NULL;
+}
+
+/* What they took to read it counts as if one had; false: somebody found a fault, or it is too much. */
+static bool charge(const jobs *j)
+{
+    budget *account = arena_budget(j->of->arena);
+    uint64_t steps = account->steps, bytes = account->bytes;
+    for (unsigned i = 0; i < j->count; i++) {
+        if (!j->workers[i].part)
+            return false;
+        const budget *own = arena_budget(j->workers[i].c->arena);
+        steps += own->steps;
+        bytes += own->bytes;
     }
+    if (steps > account->max_steps || bytes > account->max_bytes)
+        return false;
+    account->bytes = bytes;
+    budget_spend(j->of->arena, steps - account->steps);
+    return true;
+}
+
+static ast *root_of(const jobs *j)
+{
+    arena *a = j->of->arena;
+    ast *root = ast_new(a, AST_FILE, (src_range){j->file, 0, (uint32_t)source_bytes(j->of->sources, j->file)});
+    for (unsigned i = 0; i < j->count; i++)
+        ast_push_all(a, root, j->workers[i].part->kids, j->workers[i].part->kid_count);
+    return root;
+}
+
+ast *jobs_parse(visa_compilation *c, int file)
+{
+    enum { LEAST_BYTES = 1 << 16 };
+    const char *text = source_text(c->sources, file);
+    uint32_t bytes = (uint32_t)source_bytes(c->sources, file), at = 0;
+    const visa_options *o = c->options;
+    bool may = c->binary_only && o->jobs > 1 && !o->editor && !o->time_report && !c->is_book && !c->max_milliseconds && c->diags.count == 0;
+    if (!may || bytes < LEAST_BYTES || memmem(text, bytes, "macro_rules", strlen("macro_rules")) || !(c->jobs = jobs_new(c)))
+        return NULL;
+    jobs *j = c->jobs;
+    j->file = file;
+    for (unsigned i = 0; i < j->count; i++) {
+        j->workers[i].begin = at;
+        at = i + 1 == j->count ? bytes : after_item(text, (uint32_t)larger(at, (int64_t)bytes * (i + 1) / j->count), bytes);
+        j->workers[i].end = at;
+    }
+    parallel_for(j->count, j->count, parse_part, j);
+    if (charge(j))
+        return root_of(j);
     jobs_free(j);
     c->jobs = NULL;
-    return false;
+    return NULL;
 }

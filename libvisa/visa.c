@@ -101,7 +101,9 @@ void compilation_finish_kernel(void *user, kernel *k)
 /* --kernel names a kernel or dataflow item, which is read alone, or a stream program, which may map any kernel of its file. */
 void compilation_run_file(visa_compilation *c, int file)
 {
-    c->file = parse_file(c->sources, file, c->arena, &c->diags);
+    c->file = jobs_parse(c, file);
+    if (!c->file)
+        c->file = parse_file(c->sources, file, c->arena, &c->diags);
     c->syntax_errors = c->diags.error_count;
     compilation_took(c, "parse");
     if (c->options->parse_only)
