@@ -267,8 +267,11 @@ static ast *root_of(const jobs *j)
 {
     arena *a = j->of->arena;
     ast *root = ast_new(a, AST_FILE, (src_range){j->file, 0, (uint32_t)source_bytes(j->of->sources, j->file)});
-    for (unsigned i = 0; i < j->count; i++)
-        ast_push_all(a, root, j->workers[i].part->kids, j->workers[i].part->kid_count);
+    for (unsigned i = 0; i < j->count; i++) {
+        const ast *part = j->workers[i].part;
+        ast_push_all(a, root, part->kids, part->kid_count);
+        root->value |= part->value; /* is there something to expand? */
+    }
     return root;
 }
 
