@@ -37,7 +37,7 @@ def sources(folder):
 def count(visac, source, folder):
     """Instructions executed in the program itself."""
     profile = folder / "callgrind.out"
-    subprocess.run(["valgrind", "--tool=callgrind", f"--callgrind-out-file={profile}", "--compress-strings=no", visac, str(source), "-o", str(folder / "out.bin")],
+    subprocess.run(["valgrind", "--tool=callgrind", f"--callgrind-out-file={profile}", "--compress-strings=no", visac, "--jobs=1", str(source), "-o", str(folder / "out.bin")],
                    check=True, capture_output=True)
     total, ours, known, skip = 0, False, False, False
     for line in profile.read_text().splitlines():

@@ -103,6 +103,10 @@ static bool kernel_name_is_legal(const char *name)
 
 typedef binary_writer writer;
 
+typedef struct writer_mark {
+    size_t sections, symbol_words;
+} writer_mark;
+
 struct binary_writer {
     const target *target;
     arena *arena;   /* of the file */
@@ -111,7 +115,9 @@ struct binary_writer {
     elf_section *sections; /* sections[i] is section i + 1 of the file */
     size_t count, capacity;
     word_writer symbols;
-    size_t loops_left; /* commands that loops may still expand to */
+    size_t loops_left;        /* commands that loops may still expand to */
+    writer_mark begin, *ends; /* what was there before the first kernel, and after each */
+    size_t kernel_count, kernel_capacity;
 };
 
 static bool refuse(writer *w, const char *kernel, const char *text)
@@ -320,6 +326,11 @@ static void write_symbols(writer *w)
 
 static bool is_readable(const unsigned char *bytes, size_t size, arena *a, diag_list *diags);
 
+static writer_mark mark_here(const writer *w)
+{
+    return (writer_mark){w->count, w->symbols.count};
+}
+
 binary_writer *binary_writer_new(const target *t, arena *a, diag_list *diags)
 {
     writer *w = ARENA_NEW(a, writer);
@@ -329,13 +340,37 @@ binary_writer *binary_writer_new(const target *t, arena *a, diag_list *diags)
     for (unsigned i = 0; i < SYMBOL_WORDS; i++)
         word_writer_put(&w->symbols, 0);
     add_note(w);
+    w->begin = mark_here(w);
     return w;
 }
 
 bool binary_writer_kernel(binary_writer *w, const binary_kernel *k, arena *scratch)
 {
     w->scratch = scratch;
-    return write_kernel(w, k);
+    bool done = write_kernel(w, k);
+    ARENA_PUSH(w->arena, w->ends, w->kernel_count, w->kernel_capacity, mark_here(w));
+    return done;
+}
+
+void binary_writer_take(binary_writer *w, const binary_writer *from, size_t number)
+{
+    enum { INFO_BIT = 32, SECTION_BIT = 48 };
+    writer_mark begin = number > 0 ? from->ends[number - 1] : from->begin, end = from->ends[number];
+    size_t before = w->count;
+    for (size_t i = begin.sections; i < end.sections; i++)
+        ARENA_PUSH(w->arena, w->sections, w->count, w->capacity, from->sections[i]);
+    for (size_t i = begin.symbol_words; i < end.symbol_words; i += SYMBOL_WORDS) {
+        const uint64_t *symbol = &from->symbols.words[i];
+        uint64_t section = (symbol[0] >> SECTION_BIT) - begin.sections + before;
+        add_symbol(w, (const char *)from->symbols.strings + (uint32_t)symbol[0], ELF64_ST_TYPE(symbol[0] >> INFO_BIT & 0xff), section,
+                   symbol[1], symbol[2]);
+    }
+    ARENA_PUSH(w->arena, w->ends, w->kernel_count, w->kernel_capacity, mark_here(w));
+}
+
+size_t binary_writer_loops_used(const binary_writer *w)
+{
+    return COMMAND_LOOP_MAX_COMMANDS - w->loops_left;
 }
 
 bool binary_writer_program(binary_writer *w, const step_program *p, arena *scratch)

@@ -90,6 +90,10 @@ binary_writer *binary_writer_new(const target *t, arena *a, diag_list *diags);
 bool binary_writer_kernel(binary_writer *w, const binary_kernel *k, arena *scratch);
 /* After the kernels. */
 bool binary_writer_program(binary_writer *w, const step_program *p, arena *scratch);
+/* A kernel that another writer was given, by its number there: its bytes are not copied, and stay where they are until the end. */
+void binary_writer_take(binary_writer *w, const binary_writer *from, size_t number);
+/* Commands that its loops expand to, of COMMAND_LOOP_MAX_COMMANDS that a file may have. */
+size_t binary_writer_loops_used(const binary_writer *w);
 bool binary_writer_finish(binary_writer *w, const unsigned char **bytes, size_t *size);
 
 /* Reads and checks a whole file; *out lives in the arena and keeps nothing of `bytes`. Unknown sections are

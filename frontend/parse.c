@@ -40,14 +40,18 @@ ast *parse_mapping(mapping_parser *m, const char *text, size_t bytes, arena *a, 
 
 ast *parse_file(source_map *sources, int file, arena *a, diag_list *diags)
 {
-    uint32_t bytes = (uint32_t)source_bytes(sources, file);
-    src_range whole = {file, 0, bytes};
+    return parse_file_part(sources, file, 0, (uint32_t)source_bytes(sources, file), a, diags);
+}
+
+ast *parse_file_part(source_map *sources, int file, uint32_t begin, uint32_t end, arena *a, diag_list *diags)
+{
+    src_range whole = {file, begin, end};
     arena *scratch = arena_new_inside(a);
     parse_state *p = ARENA_NEW(scratch, parse_state);
     *p = (parse_state){.arena = a, .diags = diags, .file = file, .source = source_text(sources, file)};
     ast *root = p->root = ast_new(a, AST_FILE, whole);
     p->resync_to = TOKEN_NONE;
-    p->tokens = token_scan(sources, file, scratch, diags);
+    p->tokens = token_scan_part(sources, file, begin, end, scratch, diags);
     if (!p->tokens.too_deep)
         visa_parse_parse(p);
     arena_free(scratch);

@@ -10,6 +10,9 @@
 
 /* Returns the AST_FILE node of a file of the map: never NULL, partial when errors were added to `diags`. */
 ast *parse_file(source_map *sources, int file, arena *a, diag_list *diags);
+/* The same of whole items: of the lines between two bytes. What it says is about them alone, so that only a part without errors is what the
+ * file has there. */
+ast *parse_file_part(source_map *sources, int file, uint32_t begin, uint32_t end, arena *a, diag_list *diags);
 /* Has text inside this range been left out? */
 bool parse_was_broken(const diag_list *diags, src_range range);
 

@@ -148,6 +148,12 @@ static void analyse_kernel(analysis *s, scope *outer, const ast *fn)
     size_t errors_before = s->context.diags->error_count;
     ARENA_PUSH(s->arena, s->module->kernels, s->module->count, s->module->capacity, k);
     scope_add(s->kernel_names, SYMBOL_FUNCTION, k->name, k->range);
+    if (s->options->takes && !s->options->takes(s->options->user, s->module->count - 1, fn->range)) {
+        if (self)
+            self->busy = false;
+        s->kernel = NULL;
+        return;
+    }
     if (s->options->kernels)
         s->context.arena = s->options->kernels;
     if (!s->context.index) /* which keeps the scopes for who asks later */

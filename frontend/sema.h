@@ -20,6 +20,9 @@ typedef struct sema_options {
      * `kernels` (NULL: with the rest), and of what is there the next one uses nothing: kernel_forget, and the arena may be rewound. */
     void (*done)(void *user, kernel *k);
     arena *kernels;
+    /* Is the file's kernel of that number to be read? `text`: its function. The others are in the module by their names alone. NULL: all
+     * are. */
+    bool (*takes)(void *user, size_t number, src_range text);
     const dialect *dialect; /* the one release that the file is written in; NULL: the text tells it */
 } sema_options;
 

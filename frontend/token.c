@@ -625,10 +625,10 @@ static void refuse_other_file(token_scanner *s, const char *text, size_t bytes)
         }
 }
 
-static token_list scan_text(token_scanner *s, char *text, size_t bytes, int file, bool lone_mapping, bool all_free, arena *a,
+static token_list scan_from(token_scanner *s, char *text, size_t begin, size_t bytes, int file, bool lone_mapping, bool all_free, arena *a,
                             diag_list *diags)
 {
-    token_list list = {.capacity = bytes / 2 + 8}; /* dense text has 2.4 bytes a token; to grow is to hold the list twice */
+    token_list list = {.capacity = (bytes - begin) / 2 + 8}; /* dense text has 2.4 bytes a token; to grow is to hold the list twice */
     list.items = ARENA_ARRAY(a, token, list.capacity);
     arena *home = s->home;
     void *lexer = s->lexer;
@@ -636,9 +636,9 @@ static token_list scan_text(token_scanner *s, char *text, size_t bytes, int file
     s->home = home, s->lexer = lexer, s->arena = a, s->diags = diags, s->file = file, s->list = &list, s->source = text,
     s->all_free = all_free;
     /* A byte order mark says nothing here. */
-    if (bytes >= 3 && memcmp(text, "\xef\xbb\xbf", 3) == 0)
-        s->offset = 3;
-    refuse_other_file(s, text, bytes);
+    s->offset = begin == 0 && bytes >= 3 && memcmp(text, "\xef\xbb\xbf", 3) == 0 ? 3 : (uint32_t)begin;
+    if (begin == 0)
+        refuse_other_file(s, text, bytes);
     if (lone_mapping)
         token_open(s, T_MAP_OPEN, 0, 0, ']');
     s->outermost = lone_mapping;
@@ -649,6 +649,12 @@ static token_list scan_text(token_scanner *s, char *text, size_t bytes, int file
     if (list.fault_count > 1)
         qsort(list.faults, list.fault_count, sizeof *list.faults, compare_offset);
     return list;
+}
+
+static token_list scan_text(token_scanner *s, char *text, size_t bytes, int file, bool lone_mapping, bool all_free, arena *a,
+                            diag_list *diags)
+{
+    return scan_from(s, text, 0, bytes, file, lone_mapping, all_free, a, diags);
 }
 
 token_list token_scan_text(token_scanner *s, char *text, size_t bytes, int file, bool lone_mapping, arena *a, diag_list *diags)
@@ -663,11 +669,16 @@ token_list token_scan_free(token_scanner *s, char *text, size_t bytes, int file,
 
 token_list token_scan(const source_map *sources, int file, arena *a, diag_list *diags)
 {
-    size_t bytes = source_bytes(sources, file);
+    return token_scan_part(sources, file, 0, (uint32_t)source_bytes(sources, file), a, diags);
+}
+
+token_list token_scan_part(const source_map *sources, int file, uint32_t begin, uint32_t end, arena *a, diag_list *diags)
+{
     arena *scratch = arena_new_inside(a);
-    char *text = arena_alloc(scratch, bytes + 2);
-    memcpy(text, source_text(sources, file), bytes);
-    token_list list = token_scan_text(token_scanner_new(scratch), text, bytes, file, false, a, diags);
+    char *text = arena_alloc(scratch, (size_t)end + 2);
+    uint32_t from = begin > 0 ? begin - 1 : 0; /* the end of the line before */
+    memcpy(text + from, source_text(sources, file) + from, end - from);
+    token_list list = scan_from(token_scanner_new(scratch), text, begin, end, file, false, false, a, diags);
     arena_free(scratch);
     return list;
 }

@@ -60,6 +60,8 @@ uint32_t token_from(const token *tokens, uint32_t count, uint32_t begin);
 
 /* The list in `a`. */
 token_list token_scan(const source_map *sources, int file, arena *a, diag_list *diags);
+/* The same of the bytes from `begin` to `end`, which follow a line's end. */
+token_list token_scan_part(const source_map *sources, int file, uint32_t begin, uint32_t end, arena *a, diag_list *diags);
 
 /* A scanner for many texts; what it needs itself lives in `home`. */
 typedef struct token_scanner token_scanner;

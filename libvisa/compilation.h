@@ -66,6 +66,7 @@ struct visa_compilation {
     bool exhausted, is_book, binary_only;
     uint64_t max_steps, max_bytes, max_milliseconds; /* UINT64_MAX, UINT64_MAX, 0: any number */
     bool gave_up;                                    /* what may be spent was spent */
+    struct jobs *jobs;                               /* that made its kernels, whose memory they are in; NULL: it did */
 };
 
 /* One of nothing yet, for a known target; the options are the caller's. NULL: no memory, or no such target. */
@@ -111,6 +112,8 @@ void compilation_print_programs(const struct emit_context *e, const visa_compila
 void compilation_begin_file(visa_compilation *c);
 void compilation_write_kernel(visa_compilation *c, const kernel *k, arena *scratch);
 
+/* Derives and, for a binary, writes and forgets a kernel. */
+void compilation_finish_kernel(void *compilation, kernel *k);
 /* Compiles a file of c->sources and leaves its tree and kernels in `c`. */
 void compilation_run_file(visa_compilation *c, int file);
 

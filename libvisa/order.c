@@ -30,6 +30,7 @@ typedef struct pricing {
     place *settled;  /* by the index of an operation: what its configuration was derived for; NULL: not known */
     binary_kernel binary;
     price price;
+    known_costs *known; /* of its copies, in whatever order */
 } pricing;
 
 /* The schedule of the kernel as it stands; false: it cannot be followed. */
@@ -38,7 +39,7 @@ static bool measure(pricing *x)
     emit_context e = *x->emit;
     e.arena = x->arena;
     emit_kernel(&e, x->kernel, &x->binary);
-    return price_make(e.target, &x->binary, FOLLOWED_CYCLES, x->arena, &x->price);
+    return price_make_again(e.target, &x->binary, FOLLOWED_CYCLES, x->known, x->arena, &x->price);
 }
 
 static size_t command_count(const op *o)
@@ -143,6 +144,7 @@ void kernel_order(pass_context *p, const emit_context *e, kernel *k)
 {
     arena *scratch = arena_new_inside(p->arena);
     pricing x = {.context = p, .emit = e, .kernel = k, .arena = scratch, .base = k->issue};
+    x.known = known_costs_new(p->target, scratch);
     x.graph = order_graph_make(p->target, k, scratch);
     if (x.graph && measure(&x)) {
         x.settled = places(&x);

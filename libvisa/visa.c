@@ -5,6 +5,7 @@
 #include "frontend/parse.h"
 #include "frontend/sema.h"
 #include "libvisa/compilation.h"
+#include "libvisa/jobs.h"
 #include "libvisa/order.h"
 #include "libvisa/step/kernels.h"
 #include "passes/step/rewrite.h"
@@ -66,7 +67,7 @@ static bool is_ordered(const visa_compilation *c, const kernel *k)
     return chosen && !c->options->editor && !c->is_book;
 }
 
-static void finish_kernel(void *user, kernel *k)
+void compilation_finish_kernel(void *user, kernel *k)
 {
     visa_compilation *c = user;
     compilation_took(c, "sema");
@@ -100,7 +101,9 @@ static void finish_kernel(void *user, kernel *k)
 /* --kernel names a kernel or dataflow item, which is read alone, or a stream program, which may map any kernel of its file. */
 void compilation_run_file(visa_compilation *c, int file)
 {
-    c->file = parse_file(c->sources, file, c->arena, &c->diags);
+    c->file = jobs_parse(c, file);
+    if (!c->file)
+        c->file = parse_file(c->sources, file, c->arena, &c->diags);
     c->syntax_errors = c->diags.error_count;
     compilation_took(c, "parse");
     if (c->options->parse_only)
@@ -125,13 +128,15 @@ void compilation_run_file(visa_compilation *c, int file)
                             .load = c->options->modules ? compilation_load_module : NULL,
                             .user = c,
                             .index = c->index,
-                            .done = finish_kernel,
+                            .done = compilation_finish_kernel,
                             .kernels = c->kernel_arena};
-    compilation_begin_dumps(c);
-    if (c->binary_only)
-        compilation_begin_file(c);
-    c->module = sema_module(c->tree, c->mappings, c->arena, &c->diags, &options);
-    compilation_end_dumps(c);
+    if (!jobs_run(c, &options)) {
+        compilation_begin_dumps(c);
+        if (c->binary_only)
+            compilation_begin_file(c);
+        c->module = sema_module(c->tree, c->mappings, c->arena, &c->diags, &options);
+        compilation_end_dumps(c);
+    }
     if (c->binary_only)
         arena_free(c->kernel_arena);
     compilation_took(c, "sema");
@@ -248,6 +253,7 @@ void visa_free(visa_compilation *c)
 {
     if (!c)
         return;
+    jobs_free(c->jobs);
     arena_free(c->arena);
     free(c);
 }

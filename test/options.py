@@ -17,7 +17,7 @@ VALUES = {
               "--trace": "{trace}", "--sweep": "K=32,64", "--explore": None, "--limit": "target", "--target-cycles": "100", "--search": "folding",
               "--dtype": "i8", "--out": "i32", "--budget": "1s",
               "--check": None, "--check-format": "json", "--version": "json", "--samples": "4", "--certificate": "{certificate}", "--seed": "2", "--max-cycles": "1000000", "--kernel": "matmul",
-              "--dialect": "0.9", "--target": "rngd", "--print-after": "all", "--max-steps": "1000000", "--max-bytes": "100000000",
+              "--dialect": "0.9", "--target": "rngd", "--print-after": "all", "--max-steps": "1000000", "--max-bytes": "100000000", "--jobs": "2",
               "--explain-mapping": None, "-W": "performance", "-f": "error-limit=2", "--diagnostics-format": "json", "--color": "always", "--explain": "E-ADDRESS"},
     "visa-run": {"--list": "json", "--input": "a={input}", "--output": "{out}", "--check": None, "--check-format": "json", "--samples": "4", "--certificate": "{certificate}",
                  "--reference-order": "free", "--report": "json", "--timing": "schedule", "--trace": "{trace}", "--seed": "2", "--convert": None, "--threads": "1",

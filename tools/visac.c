@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "runtime/machine/parallel.h"
 #include "support/budget.h"
 #include "support/shown.h"
 #include "support/stop.h"
@@ -306,6 +307,7 @@ static int compile(arguments *a, arena *memory, diag_list *diags)
     }
     visa_options options = a->options;
     options.binary_only = takes_binary_only(a);
+    options.jobs = options.binary_only ? parallel_workers((unsigned)a->options.jobs) : 1;
     visa_compilation *c = visa_compile(tool_input_name(a->input), (const char *)text, size, &options);
     if (!c) {
         free(text);

@@ -276,6 +276,17 @@ static int option_ERROR_LIMIT(void *of, const char *text)
                                                             : usage_error("-ferror-limit=N takes a number of errors, got -f%s", text);
 }
 
+static int option_JOBS(void *of, const char *text)
+{
+    enum { MOST = 1024 };
+    arguments *a = of;
+    uint64_t jobs;
+    if (!tool_number(text, &jobs) || jobs == 0 || jobs > MOST)
+        return usage_error("--jobs takes a number from 1 to %d, not `%s`", MOST, text);
+    a->options.jobs = (size_t)jobs;
+    return OPTION_GO_ON;
+}
+
 static int option_EXPLAIN(void *of, const char *text)
 {
     (void)of;

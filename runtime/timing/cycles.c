@@ -25,7 +25,7 @@ static uint64_t context_cycles(machine *m, int number, arena *a)
         if (!command_is_copy(c) && !chain_plan(&k, m, &units, c, count - at, &f))
             return cycles;
         length = command_is_copy(c) ? 1 : k.count;
-        bool known = command_is_copy(c) ? duration_of_dma(m->target, c, TIMING_DOCUMENTED, a, &time, &f)
+        bool known = command_is_copy(c) ? duration_of_dma(m->target, c, TIMING_DOCUMENTED, NULL, a, &time, &f)
                                         : duration_of_chain(&k, TIMING_DOCUMENTED, &time, &f);
         if (__builtin_add_overflow(cycles, known ? (uint64_t)time.total : UINT64_MAX, &cycles))
             return UINT64_MAX;

@@ -45,17 +45,49 @@ static int64_t longest(const streaks *s)
     return last > s->longest_ended ? last : s->longest_ended;
 }
 
-int64_t dm_bank_streak(const target *t, const command *c, int64_t enough)
+/* What a fetch or a commit touches. */
+typedef struct accesses {
+    int64_t bits, bytes, base; /* of an element; of an access; of the first one */
+    walk walk;                 /* elements */
+} accesses;
+
+static accesses accesses_of(const command *c)
 {
     bool fetches = c->op == OP_FETCH;
-    int64_t bits = dtype_row_of((dtype)command_get(c, fetches ? FETCH_DTYPE_IN : COMMIT_DTYPE))->bits;
-    int64_t bytes = command_get(c, fetches ? FETCH_ACCESS_BYTES : COMMIT_BYTES), base = command_get(c, fetches ? FETCH_BASE : COMMIT_BASE);
-    int64_t each = bytes * 8 / bits, positions; /* elements of an access */
-    walk w = {.count = c->entry_count};
+    accesses all = {.bits = dtype_row_of((dtype)command_get(c, fetches ? FETCH_DTYPE_IN : COMMIT_DTYPE))->bits,
+                    .bytes = command_get(c, fetches ? FETCH_ACCESS_BYTES : COMMIT_BYTES),
+                    .base = command_get(c, fetches ? FETCH_BASE : COMMIT_BASE),
+                    .walk = {.count = c->entry_count}};
     for (unsigned i = 0; i < c->entry_count; i++) {
-        w.size[i] = command_entry(c, i, fetches ? FETCH_ENTRY_SIZE : COMMIT_ENTRY_SIZE);
-        w.stride[i] = command_entry(c, i, fetches ? FETCH_ENTRY_STRIDE : COMMIT_ENTRY_STRIDE);
+        all.walk.size[i] = command_entry(c, i, fetches ? FETCH_ENTRY_SIZE : COMMIT_ENTRY_SIZE);
+        all.walk.stride[i] = command_entry(c, i, fetches ? FETCH_ENTRY_STRIDE : COMMIT_ENTRY_STRIDE);
     }
+    return all;
+}
+
+/* Of a walk that never goes below its beginning, only the bank in which it begins counts. */
+size_t dm_bank_key(const target *t, const command *c, int64_t *key)
+{
+    accesses of = accesses_of(c);
+    walk_address low, high;
+    walk_bounds(&of.walk, &low, &high);
+    int64_t head[] = {of.bits, of.bytes, low < 0 || of.base < 0 ? of.base : of.base % (BANKS * t->dm_bank_bytes), of.walk.count};
+    size_t count = 0;
+    for (; count < sizeof head / sizeof *head; count++)
+        key[count] = head[count];
+    for (unsigned i = 0; i < of.walk.count; i++) {
+        key[count++] = of.walk.size[i];
+        key[count++] = of.walk.stride[i];
+    }
+    return count;
+}
+
+int64_t dm_bank_streak(const target *t, const command *c, int64_t enough)
+{
+    accesses of = accesses_of(c);
+    walk w = of.walk;
+    int64_t bits = of.bits, bytes = of.bytes, base = of.base, positions;
+    int64_t each = bytes * 8 / bits; /* elements of an access */
     walk_address low, high;
     walk_bounds(&w, &low, &high);
     if (!walk_positions(&w, &positions) || low < -(1 << 24) || high > 1 << 24)

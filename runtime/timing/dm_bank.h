@@ -10,4 +10,8 @@
 /* The longest run of accesses of a fetch or commit that all touch one bank; at most `enough`. */
 int64_t dm_bank_streak(const target *t, const command *c, int64_t enough);
 
+/* All that the answer depends on, in numbers; how many. */
+enum { DM_BANK_KEY = 4 + 2 * COMMAND_MAX_ENTRIES };
+size_t dm_bank_key(const target *t, const command *c, int64_t *key);
+
 #endif

@@ -6,60 +6,100 @@
 #include "runtime/machine/walk.h"
 #include "runtime/timing/hbm_address.h"
 #include "support/integer.h"
+#include "support/size_divisor.h"
 
 enum { MOST_STEPS_LOG2 = 40, WALKED_STEPS = 1 << 20, CHIPS = 4, CHANNELS = 32 * CHIPS, DMNS = 64, ELEMENT_BYTES = 4 };
 
 typedef struct tally {
     const target *target;
+    size_divisor chip, block, burst;         /* bytes of HBM */
+    size_divisor slice, slices_per_dmn;      /* bytes of DM; slices */
+    size_divisor slices_per_cluster, dms;    /* slices; bytes of DM in a chip */
+    size_divisor dmn_bytes, dmns_per_engine; /* a cycle; */
+    int64_t burst_millicycles, row_millicycles, partial_millicycles;
     int64_t channel_millicycles[CHANNELS];
     int64_t dmn_cycles[DMNS];
-    int64_t engine_steps[DMNS];            /* fewer engines than DMNs */
-    int64_t link_bytes[CHIPS];             /* that come from another chip */
-    int64_t open_row[CHANNELS][HBM_BANKS]; /* plus 1; 0: none yet */
+    int64_t engine_steps[DMNS];     /* fewer engines than DMNs */
+    int64_t link_bytes[CHIPS];      /* that come from another chip */
+    int32_t (*open_row)[HBM_BANKS]; /* of each channel: plus 1; 0: none yet */
+    bool knows_rows[CHIPS];         /* those of a chip that no step touched hold nothing */
     int64_t partial_writes;
     uint64_t clusters; /* one bit each */
 } tally;
 
-/* The part of a packet that lies in one block. */
-static void touch_block(tally *t, int64_t address, int64_t bytes, bool write)
+static tally tally_for(const target *k)
 {
-    const target *k = t->target;
-    int64_t in_chip = address % k->hbm_chip_stride_bytes, row = (in_chip >> HBM_ROW_BIT) + 1;
-    unsigned chip = (unsigned)(address / k->hbm_chip_stride_bytes) % CHIPS, channel = chip * (CHANNELS / CHIPS) + hbm_channel_of(in_chip);
-    int64_t *open = &t->open_row[channel][hbm_bank_of(in_chip)], *sum = &t->channel_millicycles[channel];
-    int64_t bursts = (bytes + k->hbm_burst_bytes - 1) / k->hbm_burst_bytes, cost = bursts * k->hbm_burst_millicycles;
-    if (*open && *open != row)
-        cost = k->hbm_row_switch_cycles * 1000;
+    return (tally){.target = k,
+                   .chip = size_divisor_of(k->hbm_chip_stride_bytes),
+                   .block = size_divisor_of(k->hbm_block_bytes),
+                   .burst = size_divisor_of(k->hbm_burst_bytes),
+                   .slice = size_divisor_of(k->dm_slice_stride_bytes),
+                   .slices_per_dmn = size_divisor_of(k->dm_slices_per_dmn),
+                   .slices_per_cluster = size_divisor_of(k->slices_per_cluster),
+                   .dms = size_divisor_of(k->slices_per_cluster * k->clusters_per_chip * k->dm_slice_stride_bytes),
+                   .dmn_bytes = size_divisor_of(k->dmn_bytes_per_cycle),
+                   .dmns_per_engine = size_divisor_of(k->dma_dmns_per_engine),
+                   .burst_millicycles = k->hbm_burst_millicycles,
+                   .row_millicycles = k->hbm_row_switch_cycles * 1000,
+                   .partial_millicycles = k->hbm_block_bytes / k->hbm_burst_bytes * k->hbm_burst_millicycles * k->hbm_partial_write_factor};
+}
+
+/* A part of a packet in one block of a chip costs so much where its bank's row is open, or is the bank's first. */
+static int64_t block_cost(tally *t, int64_t bytes, bool write)
+{
+    if (!write || bytes == t->block.value)
+        return size_quotient(bytes + t->burst.value - 1, t->burst) * t->burst_millicycles;
+    t->partial_writes++;
+    return t->partial_millicycles;
+}
+
+/* Another row than the bank's open one: the chip's channels go on from there. */
+static void touch_block(int64_t *sums, int32_t (*open_rows)[HBM_BANKS], int64_t in_chip, int64_t cost, int64_t cost_of_other_row)
+{
+    int32_t row = (int32_t)(in_chip >> HBM_ROW_BIT) + 1;
+    unsigned channel = hbm_channel_of(in_chip);
+    int32_t *open = &open_rows[channel][hbm_bank_of(in_chip)];
+    sums[channel] += *open && *open != row ? cost_of_other_row : cost;
     *open = row;
-    if (write && bytes < k->hbm_block_bytes) {
-        cost = k->hbm_block_bytes / k->hbm_burst_bytes * k->hbm_burst_millicycles * k->hbm_partial_write_factor;
-        t->partial_writes++;
+}
+
+/* The part of a packet that lies in one chip. */
+static void touch_chip(tally *t, int64_t number, int64_t in_chip, int64_t bytes, bool write)
+{
+    int64_t chip = number & (CHIPS - 1), first = chip * (CHANNELS / CHIPS), full = block_cost(t, t->block.value, write);
+    int64_t *sums = &t->channel_millicycles[first];
+    int32_t(*open_rows)[HBM_BANKS] = &t->open_row[first];
+    if (!t->knows_rows[chip])
+        memset(open_rows, 0, CHANNELS / CHIPS * sizeof *open_rows);
+    t->knows_rows[chip] = true;
+    for (int64_t end = in_chip + bytes; in_chip < end;) {
+        int64_t here = smaller(t->block.value - size_rest(in_chip, t->block), end - in_chip);
+        bool in_part = here < t->block.value;
+        int64_t cost = in_part ? block_cost(t, here, write) : full;
+        touch_block(sums, open_rows, in_chip, cost, in_part && write ? cost : t->row_millicycles);
+        in_chip += here;
     }
-    *sum += cost;
 }
 
 static void touch_hbm(tally *t, int64_t address, int64_t bytes, bool write)
 {
     while (bytes > 0) {
-        int64_t here = t->target->hbm_block_bytes - address % t->target->hbm_block_bytes;
-        here = here < bytes ? here : bytes;
-        touch_block(t, address, here, write);
+        int64_t in_chip = size_rest(address, t->chip), here = smaller(t->chip.value - in_chip, bytes);
+        touch_chip(t, size_quotient(address, t->chip), in_chip, here, write);
         address += here;
         bytes -= here;
     }
 }
 
-static int64_t dmn_of(const target *k, int64_t address)
+static int64_t dmn_of(const tally *t, int64_t address)
 {
-    return address / k->dm_slice_stride_bytes / k->dm_slices_per_dmn % DMNS;
+    return size_quotient(size_quotient(address, t->slice), t->slices_per_dmn) & (DMNS - 1);
 }
 
 static void touch_dm(tally *t, int64_t address, int64_t bytes)
 {
-    const target *k = t->target;
-    int64_t dmn = dmn_of(k, address);
-    t->clusters |= UINT64_C(1) << (address / k->dm_slice_stride_bytes / k->slices_per_cluster & 63);
-    t->dmn_cycles[dmn] += (bytes + k->dmn_bytes_per_cycle - 1) / k->dmn_bytes_per_cycle;
+    t->clusters |= UINT64_C(1) << (size_quotient(size_quotient(address, t->slice), t->slices_per_cluster) & 63);
+    t->dmn_cycles[dmn_of(t, address)] += size_quotient(bytes + t->dmn_bytes.value - 1, t->dmn_bytes);
 }
 
 typedef struct side {
@@ -75,10 +115,9 @@ static void touch(tally *t, const side *s, int64_t bytes)
         touch_dm(t, s->address, bytes);
 }
 
-static int64_t chip_of(const target *k, const side *s)
+static int64_t chip_of(const tally *t, const side *s)
 {
-    int64_t dms = k->slices_per_cluster * k->clusters_per_chip * k->dm_slice_stride_bytes;
-    return s->address / (s->hbm ? k->hbm_chip_stride_bytes : dms) % CHIPS;
+    return size_quotient(s->address, s->hbm ? t->chip : t->dms) & (CHIPS - 1);
 }
 
 /* The engine of a step is that of its end in DM, of two such ends the source's; of a copy inside HBM, the first one of the chip that it is
@@ -86,12 +125,12 @@ static int64_t chip_of(const target *k, const side *s)
 static void count_step(tally *t, const side *from, const side *to, int64_t bytes)
 {
     const target *k = t->target;
-    int64_t all = k->slices_per_cluster / k->dm_slices_per_dmn * k->clusters_per_chip; /* DMNs of a chip */
     const side *dm = from && !from->hbm ? from : to->hbm ? NULL : to;
-    int64_t dmn = dm ? dmn_of(k, dm->address) : chip_of(k, from ? from : to) * all;
-    t->engine_steps[dmn / k->dma_dmns_per_engine]++;
-    if (from && chip_of(k, from) != chip_of(k, to))
-        t->link_bytes[chip_of(k, to)] += bytes;
+    int64_t dmn =
+        dm ? dmn_of(t, dm->address) : chip_of(t, from ? from : to) * (k->slices_per_cluster / k->dm_slices_per_dmn * k->clusters_per_chip);
+    t->engine_steps[size_quotient(dmn, t->dmns_per_engine)]++;
+    if (from && chip_of(t, from) != chip_of(t, to))
+        t->link_bytes[chip_of(t, to)] += bytes;
 }
 
 static int64_t most_of(const int64_t *values, int count)
@@ -179,7 +218,9 @@ static void walk_steps(const copy_command *k, dma_cost *out, tally *t)
 bool dma_cost_of(const target *t, const command *c, dma_cost *out)
 {
     copy_command k = copy_command_read(c);
-    tally sums = {.target = t};
+    int32_t open_row[CHANNELS][HBM_BANKS]; /* not filled before it is needed: it is larger than all else that a short copy takes */
+    tally sums = tally_for(t);
+    sums.open_row = open_row;
     *out = (dma_cost){.steps = 1};
     for (unsigned i = 0; i < k.count; i++)
         if (__builtin_mul_overflow(out->steps, k.size[i], &out->steps) || out->steps > INT64_C(1) << MOST_STEPS_LOG2)

@@ -114,10 +114,10 @@ bool duration_of_chain(const chain *c, timing_preset preset, duration *out, faul
     return true;
 }
 
-bool duration_of_dma(const target *t, const command *c, timing_preset preset, arena *a, duration *out, fault *f)
+bool duration_of_dma(const target *t, const command *c, timing_preset preset, known_costs *known, arena *a, duration *out, fault *f)
 {
     *out = (duration){.fill = t->dma_startup_cycles, .items = 1, .beat_cycles = 1, .in = BOUND_DMA, .out = BOUND_DMA};
-    if (!dma_cost_of(t, c, &out->dma))
+    if (!(known ? known_copy_cost(known, c, &out->dma) : dma_cost_of(t, c, &out->dma)))
         return fault_set(f, E_RUN_LIMIT, c, "takes more than 2^%d cycles", MOST_CYCLES_LOG2);
     out->items = out->dma.engine_steps;
     out->item_cycles = out->dma.requests / out->dma.steps;

@@ -7,7 +7,7 @@
 #define VISA_RUNTIME_TIMING_DURATION_H
 
 #include "runtime/machine/chain.h"
-#include "runtime/timing/dma_cost.h"
+#include "runtime/timing/known_costs.h"
 #include "runtime/timing/timing_preset.h"
 
 /* What works on a command, each on its own. */
@@ -48,7 +48,8 @@ typedef struct duration {
 
 /* False, with E_RUN_LIMIT, when the number is absurdly large. */
 bool duration_of_chain(const chain *c, timing_preset preset, duration *out, fault *f);
-bool duration_of_dma(const target *t, const command *c, timing_preset preset, arena *a, duration *out, fault *f);
+/* `known`: where costs of copies are remembered; NULL: nowhere. */
+bool duration_of_dma(const target *t, const command *c, timing_preset preset, known_costs *known, arena *a, duration *out, fault *f);
 
 /* For stages: cycles between the items that reach one which takes `together` flits at once, and what binds there; */
 int64_t duration_arrival(const chain *c, int64_t together, duration_bound *bound);

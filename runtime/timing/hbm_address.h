@@ -11,10 +11,10 @@ enum { HBM_CHANNEL_BITS = 4, HBM_BLOCK_BITS = 8, HBM_ROW_BIT = 21, HBM_FAR_BIT =
 /* HBM geometry: bits 9..12 of the address, with those of four higher groups; bit 8 is the stack. */
 static inline unsigned hbm_channel_of(int64_t address)
 {
-    unsigned channel = 0;
-    for (int bit = HBM_BLOCK_BITS + 1; bit <= HBM_BLOCK_BITS + 1 + 4 * HBM_CHANNEL_BITS; bit += HBM_CHANNEL_BITS)
-        channel ^= (unsigned)(address >> bit) & 15;
-    return channel << 1 | ((unsigned)(address >> HBM_BLOCK_BITS) & 1);
+    uint64_t groups = (uint64_t)address >> (HBM_BLOCK_BITS + 1);
+    uint64_t channel = groups ^ groups >> HBM_CHANNEL_BITS ^ groups >> 2 * HBM_CHANNEL_BITS ^ groups >> 3 * HBM_CHANNEL_BITS ^
+                       groups >> 4 * HBM_CHANNEL_BITS;
+    return (unsigned)(channel & 15) << 1 | ((unsigned)(address >> HBM_BLOCK_BITS) & 1);
 }
 
 /* Bank group (bits 13, 19), bank (17, 18), slice (20, 34). */

@@ -3,6 +3,7 @@
 #define VISA_RUNTIME_TIMING_PRICE_H
 
 #include "codegen/container.h"
+#include "runtime/timing/known_costs.h"
 
 typedef struct price {
     int64_t cycles;          /* of the kernel (docs/timing.md), documented rates */
@@ -14,5 +15,7 @@ typedef struct price {
 /* False: the commands cannot be followed, or more than `steps` cycles of the TRF would have to be followed one by one for one of them.
  * Nothing is reported. Lives in the arena. */
 bool price_make(const target *t, const binary_kernel *k, int64_t steps, arena *a, price *out);
+/* The same of one form of a kernel after the other: what their costs were is looked up. */
+bool price_make_again(const target *t, const binary_kernel *k, int64_t steps, known_costs *known, arena *a, price *out);
 
 #endif

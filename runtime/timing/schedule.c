@@ -5,7 +5,6 @@
 
 #include "codegen/copy_command.h"
 #include "runtime/engine/exchange.h"
-#include "runtime/timing/dm_bank.h"
 #include "runtime/timing/measured_cost.h"
 #include "support/integer.h"
 
@@ -171,13 +170,13 @@ static bool count_alone(schedule_item *item, const chain *c)
     return true;
 }
 
-static int64_t bank_streak(const target *t, const chain *c)
+static int64_t bank_streak(known_costs *known, const chain *c)
 {
-    int64_t limit = t->dm_starving_accesses, streak = 0;
+    int64_t limit = known->target->dm_starving_accesses, streak = 0;
     if (chain_source(c)->type == &stage_fetch)
-        streak = dm_bank_streak(t, c->commands, limit);
+        streak = known_bank_streak(known, c->commands);
     if (chain_sink(c)->type == &stage_commit)
-        streak += dm_bank_streak(t, chain_sink(c)->commands, limit);
+        streak += known_bank_streak(known, chain_sink(c)->commands);
     return streak < limit ? streak : limit;
 }
 
@@ -230,7 +229,7 @@ static bool begin_chain(scheduler *s, int number, const command *c, size_t avail
     if (!chain_plan(&k, s->machine, &s->lanes[number].units, c, available, &s->fault) ||
         !duration_of_chain(&k, s->out->preset, &time, &s->fault))
         return false;
-    int64_t queued = queue_cycles(s), streak = bank_streak(s->machine->target, &k);
+    int64_t queued = queue_cycles(s), streak = bank_streak(s->out->known, &k);
     bool starves = streak >= s->machine->target->dm_starving_accesses && !(changes(s, c) && s->change.starves_nothing);
     shorten(s, c, &time);
     if ((*waits = held(s, false, starves)))
@@ -257,7 +256,7 @@ static bool begin_chain(scheduler *s, int number, const command *c, size_t avail
 static bool begin_dma(scheduler *s, int number, const command *c)
 {
     duration time;
-    if (!duration_of_dma(s->machine->target, c, s->out->preset, s->arena, &time, &s->fault))
+    if (!duration_of_dma(s->machine->target, c, s->out->preset, s->out->known, s->arena, &time, &s->fault))
         return false;
     shorten(s, c, &time);
     int64_t queued = queue_cycles(s) + idle_cycles(s) + (time.dma.to_dm ? queue_cycles_of_load(s) : 0);
@@ -399,13 +398,13 @@ static int by_start(const void *a, const void *b)
 
 bool schedule_make(const target *t, const binary_kernel *k, timing_preset preset, arena *a, diag_list *diags, schedule *out)
 {
-    return schedule_make_within(t, k, preset, STEP_LIMIT, a, diags, out);
+    return schedule_make_within(t, k, preset, STEP_LIMIT, NULL, a, diags, out);
 }
 
-static bool make(const target *t, const binary_kernel *k, timing_preset preset, int64_t steps, schedule_change change, arena *a,
-                 diag_list *diags, schedule *out)
+static bool make(const target *t, const binary_kernel *k, timing_preset preset, int64_t steps, schedule_change change, known_costs *known,
+                 arena *a, diag_list *diags, schedule *out)
 {
-    *out = (schedule){.kernel = k, .target = t, .preset = preset};
+    *out = (schedule){.kernel = k, .target = t, .preset = preset, .known = known ? known : known_costs_new(t, a)};
     if (!trf_cache_fits(t)) {
         diag_add(diags, E_RUN_LIMIT, SRC_NOWHERE, "target %s has a larger TRF cache than can be followed", t->name);
         return false;
@@ -440,10 +439,10 @@ static bool make(const target *t, const binary_kernel *k, timing_preset preset, 
     return ok;
 }
 
-bool schedule_make_within(const target *t, const binary_kernel *k, timing_preset preset, int64_t steps, arena *a, diag_list *diags,
-                          schedule *out)
+bool schedule_make_within(const target *t, const binary_kernel *k, timing_preset preset, int64_t steps, known_costs *known, arena *a,
+                          diag_list *diags, schedule *out)
 {
-    return make(t, k, preset, steps, (schedule_change){0}, a, diags, out);
+    return make(t, k, preset, steps, (schedule_change){0}, known, a, diags, out);
 }
 
 int64_t schedule_cycles_with(const schedule *s, schedule_change change, arena *a)
@@ -451,5 +450,5 @@ int64_t schedule_cycles_with(const schedule *s, schedule_change change, arena *a
     schedule changed;
     diag_list silent;
     diag_list_init(&silent, a);
-    return make(s->target, s->kernel, s->preset, STEP_LIMIT, change, a, &silent, &changed) ? changed.cycles : -1;
+    return make(s->target, s->kernel, s->preset, STEP_LIMIT, change, s->known, a, &silent, &changed) ? changed.cycles : -1;
 }

@@ -42,11 +42,13 @@ typedef struct schedule {
     int64_t serial_cycles; /* of all items, one after the other */
     int64_t busy[3];       /* per context */
     bool starves;          /* some item holds the DMA */
+    known_costs *known;    /* for other schedules of the same commands, or of others like them */
 } schedule;
 
 /* False with a diagnostic when the commands form no legal kernel, wait for each other, or take too long to be
  * followed. Everything lives in the arena. */
-/* The same, and gives up where more than `steps` cycles of the TRF had to be followed one by one for a piece of work. */
+/* The same, and gives up where more than `steps` cycles of the TRF had to be followed one by one for a piece of work. `known`: costs that
+ * other schedules found; NULL: none. */
 /* What if commands of a line took so many cycles less, each, or starved no copy? Its cycles, of the whole kernel; -1: cannot be followed.
  */
 typedef struct schedule_change {
@@ -56,8 +58,8 @@ typedef struct schedule_change {
 } schedule_change;
 int64_t schedule_cycles_with(const schedule *s, schedule_change change, arena *a);
 
-bool schedule_make_within(const target *t, const binary_kernel *k, timing_preset preset, int64_t steps, arena *a, diag_list *diags,
-                          schedule *out);
+bool schedule_make_within(const target *t, const binary_kernel *k, timing_preset preset, int64_t steps, known_costs *known, arena *a,
+                          diag_list *diags, schedule *out);
 bool schedule_make(const target *t, const binary_kernel *k, timing_preset preset, arena *a, diag_list *diags, schedule *out);
 
 #endif

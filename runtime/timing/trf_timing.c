@@ -1,5 +1,6 @@
 #include "runtime/timing/trf_timing.h"
 
+#include <stddef.h>
 #include <string.h>
 
 #include "runtime/engine/trf.h"
@@ -7,7 +8,9 @@
 
 void trf_timing_init(trf_timing *s, const target *t)
 {
-    memset(s, 0, sizeof *s);
+    memset(s, 0, offsetof(trf_timing, snapshots));
+    for (unsigned i = 0; i < TRF_TIMING_MAX_LOOPS; i++)
+        s->snapshots[i].valid = false;
     s->target = t;
     trf_cache_clear(&s->cache, t);
 }

@@ -75,12 +75,13 @@ typedef struct trf_timing {
     int64_t delay, phase, address, counter[TRF_TIMING_MAX_LOOPS];
     int64_t low[TRF_TIMING_MAX_LOOPS], high[TRF_TIMING_MAX_LOOPS]; /* what the loops inside add to an address */
     int64_t used_at[TRF_CACHE_MAX_ENTRIES];                        /* number of the last read that used the entry */
-    trf_snapshot snapshots[TRF_TIMING_MAX_LOOPS];
     /* writer */
     trf_writes writes;
     int64_t flit, countdown;
     int64_t waited; /* cycles that the flit which is stalled has waited, as far as the next one is on its way in them */
     bool stalled;
+    trf_snapshot
+        snapshots[TRF_TIMING_MAX_LOOPS]; /* of the reader; last: most of all bytes, of which nothing is looked at that is not valid */
 } trf_timing;
 
 /* The target must satisfy trf_cache_fits. */

@@ -4,6 +4,8 @@
 
 #include "include/visa.h"
 #include "runtime/timing/analysis.h"
+#include "runtime/timing/dm_bank.h"
+#include "runtime/timing/known_costs.h"
 #include "runtime/timing/report.h"
 #include "runtime/timing/schedule.h"
 #include "test/machine/machine_bench.h"
@@ -283,6 +285,57 @@ START_TEST(partial_writes)
     ck_assert_int_eq(d.hbm_cycles, 4 * 265);
     ck_assert_int_eq(d.pieces, 1);
     ck_assert_int_eq(d.piece_bytes, 512);
+    bench_free(&b);
+}
+END_TEST
+
+/* An address in one of two slices, or one from which the walk runs over into the next slice. */
+static int64_t dm_base(uint64_t *r)
+{
+    static const int64_t slice = 4 << 20;
+    return bench_pick(r, 0, 1) * 31 * slice + (bench_pick(r, 0, 3) ? bench_pick(r, 0, 1 << 10) * 64 : slice - bench_pick(r, 1, 8) * 64);
+}
+
+static void same_cost(const dma_cost *a, const dma_cost *b)
+{
+    int64_t x[] = {a->steps,         a->requests,    a->engines, a->engine_steps,     a->link_cycles,    a->hbm_cycles,
+                   a->dmn_cycles,    a->piece_bytes, a->pieces,  a->unaligned_pieces, a->partial_writes, a->copies,
+                   a->copies_inside, a->spreads,     a->to_dm,   a->clusters,         a->walked};
+    int64_t y[] = {b->steps,         b->requests,    b->engines, b->engine_steps,     b->link_cycles,    b->hbm_cycles,
+                   b->dmn_cycles,    b->piece_bytes, b->pieces,  b->unaligned_pieces, b->partial_writes, b->copies,
+                   b->copies_inside, b->spreads,     b->to_dm,   b->clusters,         b->walked};
+    for (size_t i = 0; i < sizeof x / sizeof *x; i++)
+        ck_assert_int_eq(x[i], y[i]);
+}
+
+/* Few shapes and many addresses, so that most answers are remembered from a copy or an access that began elsewhere. */
+START_TEST(remembered_costs)
+{
+    static const int64_t slice = 4 << 20, strides[] = {0, 64, 256, 4096, -64, slice, 32 * slice, 256 * slice};
+    const target *t = target_by_name("rngd");
+    bench b;
+    bench_init(&b);
+    known_costs *known = known_costs_new(t, b.arena);
+    uint64_t r = 27;
+    for (int i = 0; i < 4000; i++) {
+        int64_t from = bench_pick(&r, 0, 2), to = bench_pick(&r, 0, 1);
+        int64_t hbm = bench_pick(&r, 0, 3) << 20 | bench_pick(&r, 0, 2) * 128;
+        b.counts[CONTEXT_DMA] = b.counts[CONTEXT_MAIN] = 0;
+        command *k = ADD(&b, CONTEXT_DMA, OP_DMA, from, to, 0, bench_pick(&r, 0, 1) ? 64 : 512, from == 1 ? dm_base(&r) : hbm,
+                         to == 1 ? dm_base(&r) : hbm);
+        for (int64_t loops = bench_pick(&r, 1, 3); loops > 0; loops--)
+            ENTRY(k, bench_pick(&r, 1, 3), bench_pick(&r, 0, 2) * 4096, strides[bench_pick(&r, 0, 7)]);
+        dma_cost direct, again;
+        ck_assert_int_eq(dma_cost_of(t, k, &direct), known_copy_cost(known, k, &again));
+        same_cost(&direct, &again);
+        bool fetches = bench_pick(&r, 0, 1);
+        int64_t base = bench_pick(&r, 0, 40) * 8;
+        k = fetches ? ADD(&b, CONTEXT_MAIN, OP_FETCH, base, DTYPE_I8, DTYPE_I8, 32, 32, 0, 0)
+                    : ADD(&b, CONTEXT_MAIN, OP_COMMIT, base, DTYPE_I8, 32, 32, 0);
+        ENTRY(k, bench_pick(&r, 1, 6) * 14, bench_pick(&r, -2, 2) * 64);
+        ENTRY(k, 32, 1);
+        ck_assert_int_eq(dm_bank_streak(t, k, t->dm_starving_accesses), known_bank_streak(known, k));
+    }
     bench_free(&b);
 }
 END_TEST
@@ -844,6 +897,7 @@ int main(void)
     tcase_add_test(cases, published_stores_of_blocks);
     tcase_add_test(cases, an_empty_kernel);
     tcase_add_test(cases, random_command_streams);
+    tcase_add_test(cases, remembered_costs);
     tcase_add_test(cases, double_buffering);
     suite_add_tcase(suite, cases);
     return suite_status(suite);

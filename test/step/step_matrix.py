@@ -46,7 +46,7 @@ VISAC = {
     "--dtype=bf16": USAGE, "--out=f32": USAGE, "--budget=1s": USAGE, "--check": None, "--check=numbers": None, "--check=algebra": None,
     "--check-format=json": USAGE, "--samples=2": USAGE, "--certificate=FILE": USAGE, "--seed=2": BYTES, "--max-cycles=5": BYTES, "--kernel=PROGRAM": BYTES, "--dialect=0.9": BYTES,
     "--target=rngd": BYTES, "--print-after=infer": BYTES, "--print-after-all": BYTES, "--time-report": BYTES, "--max-steps=0": BYTES,
-    "--max-bytes=0": BYTES, "--from-markdown": None, "-Wall": BYTES, "-Werror": BYTES, "-ferror-limit=3": BYTES, "--diagnostics-format=json": BYTES,
+    "--max-bytes=0": BYTES, "--jobs=2": BYTES, "--from-markdown": None, "-Wall": BYTES, "-Werror": BYTES, "-ferror-limit=3": BYTES, "--diagnostics-format=json": BYTES,
     "--color=never": BYTES, "--explain=E-STEP-OPTION": TEXT, "--version": TEXT, "--help": TEXT, "--apply": USAGE, "diff": None, "tune": None,
 }
 RUN = {
