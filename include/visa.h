@@ -65,7 +65,6 @@ typedef struct visa_options {
     int64_t step_compute_tile; /* rows and columns of what their compute units take; 0: what they say */
     size_t jobs; /* threads that compile a file's kernels, where binary_only is set: the same bytes and messages with any number; 0: none
                     but the caller's */
-    bool book;   /* the text is a chapter in Markdown: each ```rust block is compiled, for visa_verdicts; nothing is emitted */
 } visa_options;
 
 /* Compiles a text. `name` stands in diagnostics. NULL only when there is no memory, or for an unknown target, pass or warning. */
