@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "frontend/stage_build.h"
+#include "frontend/upgrade_move.h"
 #include "frontend/variant.h"
 #include "support/budget.h"
 
@@ -17,6 +18,8 @@ typedef struct upgrader {
     const char *own[64]; /* types of the file that are called as one of the language is */
     size_t own_count;
     const ast *function; /* that is being read, or NULL */
+    src_range *moved;    /* written anew as a whole: nothing in them is changed by itself */
+    size_t moved_count, moved_capacity;
     bool refused;
 } upgrader;
 
@@ -60,6 +63,9 @@ static void change_as(upgrader *u, src_range r, int rank, const char *text)
 
 static void change(upgrader *u, src_range r, const char *text)
 {
+    for (size_t i = 0; i < u->moved_count; i++)
+        if (u->moved[i].file == r.file && u->moved[i].begin <= r.begin && r.end <= u->moved[i].end && r.end > r.begin)
+            return;
     change_as(u, r, 0, text);
 }
 
@@ -277,11 +283,23 @@ static bool modes_fit(const ast *arguments, const stage_form *f)
     return true;
 }
 
+/* No address is borrowed, and of ctx.sub nothing else is given. */
+static bool addresses_fit(const ast *arguments, const stage_form *f)
+{
+    for (unsigned i = 0; i < f->argument_count; i++) {
+        bool borrowed = ast_is(arguments->kids[i], AST_BORROW), named = ast_is(arguments->kids[i], AST_PATH);
+        if ((f->arguments[i] == ARGUMENT_ADDRESS && borrowed) || (f->arguments[i] == ARGUMENT_SUB && !borrowed && !named))
+            return false;
+    }
+    return true;
+}
+
 static bool counts_fit(const ast *node, const stage_form *f)
 {
     const ast *types = ast_kid(node, 1);
     uint32_t given = ast_is(types, AST_GENERIC_ARGS) ? types->kid_count : 0;
-    return (given == 0 || given == f->type_count) && ast_kid(node, 2)->kid_count == f->argument_count && modes_fit(ast_kid(node, 2), f);
+    return (given == 0 || given == f->type_count) && ast_kid(node, 2)->kid_count == f->argument_count && modes_fit(ast_kid(node, 2), f) &&
+           addresses_fit(ast_kid(node, 2), f);
 }
 
 /* Does the name stand anywhere in it? */
@@ -560,12 +578,14 @@ static const stage_form *front_of(const stage_form *new, uint64_t receivers)
 }
 
 /* The form that the call has; the newest one, where it is that already. */
-static const stage_form *form_of(const ast *node, const char *name, uint64_t receivers)
+static const stage_form *form_of(const ast *node, const char *name, uint64_t receivers, made ops)
 {
     const stage_form *f, *found = NULL;
+    bool told = ops.count && ops.items[0]->releases && ast_kid(node, 2)->kid_count > 0; /* a name is an address or a context */
+    unsigned releases = told ? ops.items[0]->releases : ~0u;
     for (size_t i = 0; (f = stage_form_at(i)); i++)
-        if (strcmp(f->name, name) == 0 && counts_fit(node, f) && (!receivers || (stage_form_receivers(f) & receivers)) &&
-            (!found || (!(found->dialects & NEWEST) && (f->dialects & NEWEST))))
+        if (strcmp(f->name, name) == 0 && counts_fit(node, f) && (f->dialects & releases) &&
+            (!receivers || (stage_form_receivers(f) & receivers)) && (!found || (!(found->dialects & NEWEST) && (f->dialects & NEWEST))))
             found = f;
     return found;
 }
@@ -640,12 +660,44 @@ static bool is_other_name(const char *name)
     return false;
 }
 
+static const char *device_of(const upgrader *u);
+
+/* A call that becomes something else as a whole; false: it does not. */
+static bool upgrade_moved(upgrader *u, const ast *node, made ops)
+{
+    upgrade_move move;
+    if (!upgrade_move_of(u->in, node, ops.items, ops.count, device_of(u), &move))
+        return false;
+    if (move.refusal) {
+        diag *d = refuse(u, node->name_range, "%s writes `%s` otherwise: %s", dialect_name(DIALECT_NEWEST), node->text, move.refusal);
+        diag_help(u->in->diags, d, "%s", move.help);
+    }
+    for (size_t i = 0; !move.refusal && i < move.count; i++) {
+        change(u, move.changes[i].range, move.changes[i].text);
+        ARENA_PUSH(u->in->arena, u->moved, u->moved_count, u->moved_capacity, move.changes[i].range);
+    }
+    return true;
+}
+
+/* April commits what is fetched in whole flits; since then collect stands in between. */
+static uint64_t collect_in_front(upgrader *u, const ast *node, const stage_form *old, uint64_t receivers, bool has_types)
+{
+    bool several;
+    if (newest_form(old, receivers, has_types, &several) || !(receivers & ON(FETCH)) || !newest_form(old, ON(COLLECT), has_types, &several))
+        return receivers;
+    src_range dot = dot_of(u, node);
+    insert(u, dot.file, dot.begin, arena_printf(u->in->arena, ".collect()%s", space_before(u, dot)));
+    return ON(COLLECT);
+}
+
 static void upgrade_call(upgrader *u, const ast *node)
 {
     made ops = ops_of(u, node);
     uint64_t receivers = receivers_of_call(u, node, ops);
-    const stage_form *old = form_of(node, node->text, receivers);
+    const stage_form *old = form_of(node, node->text, receivers, ops);
     bool has_types = ast_is(ast_kid(node, 1), AST_GENERIC_ARGS), several;
+    if (!(old && (old->dialects & NEWEST)) && upgrade_moved(u, node, ops))
+        return;
     if (!old && is_other_name(node->text)) {
         diag *d = refuse(u, node->name_range, "`%s` is not supported yet, and so it is not known how %s writes it", node->text,
                          dialect_name(DIALECT_NEWEST));
@@ -659,6 +711,7 @@ static void upgrade_call(upgrader *u, const ast *node)
         return;
     }
     receivers = receivers ? receivers & stage_form_receivers(old) : stage_form_receivers(old);
+    receivers = collect_in_front(u, node, old, receivers, has_types);
     const stage_form *new = newest_form(old, receivers, has_types, &several);
     if (!new || several) {
         diag *d = refuse(u, node->name_range,
@@ -680,7 +733,7 @@ static bool upgrade_function(upgrader *u, const ast *node)
     ast call = {.kind = AST_METHOD, .range = node->range, .name_range = last->name_range, .text = last->text, .kid_count = 3};
     ast none = {.kind = AST_NONE, .range = last->range, .text = ""};
     call.kids = (ast *[]){&none, &none, (ast *)ast_kid(node, 1)};
-    const stage_form *old = form_of(&call, last->text, ON_TYPE);
+    const stage_form *old = form_of(&call, last->text, ON_TYPE, (made){0});
     if (!old || (old->dialects & NEWEST))
         return false;
     bool several;
@@ -745,6 +798,24 @@ static void rename_variable(upgrader *u, const ast *n, const char *from, const c
     for (uint32_t i = 0; i < n->kid_count; i++)
         rename_variable(u, n->kids[i], from, to);
     budget_leave(u->in->arena);
+}
+
+/* The name of a parameter of type Context or Device, as the newest release will have it; NULL: the function has none. */
+static const char *device_of(const upgrader *u)
+{
+    const ast *list = u->function ? ast_kid(u->function, 2) : NULL;
+    for (uint32_t i = 0; list && i < list->kid_count; i++) {
+        const ast *pattern = ast_kid(list->kids[i], 1), *type = ast_kid(list->kids[i], 2), *last;
+        type = ast_is(type, AST_TYPE_REF) ? ast_kid(type, 0) : type;
+        last = ast_last_segment(type);
+        if (!ast_is(pattern, AST_PAT_NAME) || !last || (strcmp(last->text, "Context") != 0 && strcmp(last->text, "Device") != 0))
+            continue;
+        const char *to = dialect_word(DIALECT_NEWEST, pattern->text);
+        bool becomes =
+            strcmp(pattern->text, "ctx") == 0 && strcmp(last->text, "Context") == 0 && renamed(u, last->text) && !names(u, u->function, to);
+        return becomes ? to : pattern->text;
+    }
+    return NULL;
 }
 
 /* `ctx: &mut Context` is `device: &mut Device`, unless the function has a `device`. */

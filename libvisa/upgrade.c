@@ -1,7 +1,8 @@
 /* visa_upgrade: the file in the newest release, and the proof that it means the same.
  *
  * The one idea: what was rewritten is compiled once more, as the newest release and nothing else; where the file compiled before, the
- * commands of each kernel must be the ones that it had, with all memory placed by the compiler. */
+ * commands of each kernel must be the ones that it had, with all memory placed by the compiler; a collect that passes whole flits on may be
+ * new. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -21,16 +22,58 @@ static diag *refuse(visa_compilation *c, const char *format, ...)
     return diag_add(&c->diags, E_UPGRADE, (src_range){c->file->range.file, 0, 0}, "%s", text);
 }
 
-static bool same_commands(const binary_kernel *a, const binary_kernel *b, arena *scratch)
+/* A flit goes through it as it is: April commits such a stream without it. */
+static bool is_idle(const command *c)
+{
+    return c->op == OP_COLLECT && command_get(c, COLLECT_FLITS) == 1;
+}
+
+/* Which command of the new kernel each of the old one is, by context. */
+typedef struct twins {
+    size_t *of[3];
+} twins;
+
+static bool find_twins(const binary_kernel *old, const binary_kernel *new, arena *a, twins *out)
 {
     for (context x = 0; x < 3; x++) {
-        uint64_t *left, *right;
-        size_t left_count, right_count;
-        if (!binary_stream_words(a, x, scratch, &left, &left_count) || !binary_stream_words(b, x, scratch, &right, &right_count) ||
-            left_count != right_count || (left_count && memcmp(left, right, left_count * sizeof *left) != 0))
+        size_t to = 0, count = old->streams[x].count, end = new->streams[x].count;
+        out->of[x] = ARENA_ARRAY(a, size_t, count + 1);
+        for (size_t i = 0; i < count; i++) {
+            const command *c = new->streams[x].commands + to;
+            to += to + 1 < end && old->streams[x].commands[i].op != OP_COLLECT && is_idle(c);
+            if (to >= end)
+                return false;
+            out->of[x][i] = to++;
+        }
+        if (to != end)
             return false;
     }
     return true;
+}
+
+/* A wait counts commands, those that are new included. */
+static bool same_command(const command *old, const command *new, const binary_kernel *of, const twins *t)
+{
+    command c = *old;
+    if (c.op == OP_WAIT) {
+        context x = (context)command_get(&c, WAIT_CONTEXT);
+        size_t count = (size_t)command_get(&c, WAIT_COUNT);
+        if (count == 0 || count > of->streams[x].count)
+            return false;
+        command_set(&c, WAIT_COUNT, (int64_t)t->of[x][count - 1] + 1);
+    }
+    return c.op == new->op &&memcmp(c.fields, new->fields, sizeof c.fields) == 0 &&
+           c.entry_count == new->entry_count &&memcmp(c.entries, new->entries, c.entry_count * sizeof *c.entries) == 0;
+}
+
+static bool same_commands(const binary_kernel *old, const binary_kernel *new, arena *scratch)
+{
+    twins t;
+    bool same = find_twins(old, new, scratch, &t);
+    for (context x = 0; x < 3; x++)
+        for (size_t i = 0; same && i < old->streams[x].count; i++)
+            same = same_command(&old->streams[x].commands[i], &new->streams[x].commands[t.of[x][i]], old, &t);
+    return same;
 }
 
 /* The name of a kernel whose commands differ; NULL: there is none. */

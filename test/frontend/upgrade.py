@@ -6,6 +6,7 @@ with VISA_CORPUS every file of the published snapshots. What compiles is upgrade
 compiles with --dialect of the newest release alone to the commands that the text had with --place=auto, has the comments of the text in their order,
 and is printed again as it is. What does not compile is upgraded to something that parses, or refused by name. Nothing crashes."""
 import glob
+import json
 import os
 import random
 import re
@@ -27,21 +28,14 @@ REFUSED = {
     "april/furiosa-visa-examples/src/fetch_commit.rs": rb"E-DMA-ALIGN",
     "april/furiosa-visa-examples/src/reshape.rs": rb"E-DMA-ALIGN",
     "april/furiosa-visa-examples/src/matmul/matmul_wo_broadcast.rs": rb"E-DMA-ALIGN",
-    "april/furiosa-visa-examples/src/cluster_chip_shuffle_slice.rs": rb"does not write `parallel_copy_chip_slice",
-    "april/furiosa-visa-examples/src/scatter_gather.rs": rb"has nothing for this `dma_scatter`",
-    "april/furiosa-visa-examples/src/vrf_add.rs": rb"does not write `to_vrf::<Element>\(address\)`",
-    "v06/furiosa-opt-examples/src/cluster_chip_shuffle_slice.rs": rb"has nothing for this `dm_chip_shuffle`",
-    "v06/furiosa-opt-examples/src/scatter_gather.rs": rb"has nothing for this `dma_scatter`",
+    "april/furiosa-visa-examples/src/cluster_chip_shuffle_slice.rs": rb"E-MOVE-AXIS",
+    "april/furiosa-visa-examples/src/vrf_add.rs": rb"E-DMA-ALIGN",
+    "v06/furiosa-opt-examples/src/scatter_gather.rs": rb"numbers of rows in SPM only",
+    "april/furiosa-opt-examples/src/scatter_gather.rs": rb"numbers of rows in SPM only",
     "macros.vm": rb"put together by a macro",
-    "commit-sizes.vm": rb"has nothing for this `commit`",  # of what fetch gives: only April commits without collect
-    "commit-without-collect.vm": rb"has nothing for this `commit`",
-    "commit.vm": rb"has nothing for this `commit`",
-    "group-parts.vm": rb"has nothing for this `commit`",
-    "indirect.vm": rb"has nothing for this `dma_(gather|scatter)`",  # plans of 0.9 say more than the calls of April
-    "indirect-run-refused.vm": rb"has nothing for this `dma_gather_scaled`",
-    "moves.vm": rb"has nothing for this `dm_\w+`",  # plans of chips and clusters
+    "indirect.vm": rb"numbers of rows in SPM only",  # older ones list them in HBM and DM too
+    "moves.vm": rb"of clusters it only swaps two",
     "vector.vm": rb"the stash is read twice",
-    "vrf.vm": rb"does not write `to_vrf::<Element>\(address\)`",
     "syntax-inference.vm": rb"E-MISMATCH",  # to_hbm with a Chip of its own
 }
 
@@ -59,6 +53,23 @@ def binary(text, folder, *options):
     path = os.path.join(folder, f"{random.getrandbits(64):x}.bin")
     done = visa_tools.run(["visac", *options, "--place=auto", "-", "-o", path], stdin=text)
     return path if done.status == 0 else None
+
+
+# Files that commit what is fetched: the newest release has a collect in between, through which a flit goes as it is.
+COLLECTED = {"commit-sizes.vm", "commit-without-collect.vm", "commit.vm", "group-parts.vm", "upgrade-moves.vm"}
+
+
+def without_collects(path):
+    """The commands of each kernel without such collects, and waits without the numbers that count them."""
+    told, out = json.loads(visa_tools.run(["visa-objdump", "--json", path]).out), []
+    for kernel in told["kernels"]:
+        for context, stream in sorted(kernel["streams"].items()):
+            for c in stream:
+                fields = {f["name"]: f["value"] for f in c["fields"] if c["op"] != "wait" or f["name"] != "count"}
+                if c["op"] != "collect" or fields["flits_per_packet"] != 1:
+                    rest = {k: v for k, v in c.items() if k not in ("offset", "line", "words", "fields")}
+                    out.append((kernel["name"], context, fields, rest))
+    return out
 
 
 def broken_promise(name, text, folder, must):
@@ -87,7 +98,9 @@ def broken_promise(name, text, folder, must):
         after = binary(done.out, folder, f"--dialect={NEWEST}")
         if not after:
             return f"what is printed is not {NEWEST}"
-        if not layout.same_binary(before, after):
+        if name in COLLECTED and without_collects(before) != without_collects(after):
+            return "other commands than collects"
+        if name not in COLLECTED and not layout.same_binary(before, after):
             return "other commands"
         os.remove(after)
         os.remove(before)
