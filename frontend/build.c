@@ -75,9 +75,32 @@ ast *build_skipped_axis(parse_state *p, uint32_t end)
     return node;
 }
 
+/* Index of the first token that begins at that offset or after it. */
+static uint32_t first_token_at(const parse_state *p, uint32_t offset)
+{
+    uint32_t low = 0, high = (uint32_t)p->tokens.count;
+    while (low < high) {
+        uint32_t middle = low + (high - low) / 2;
+        if (token_at(p, middle)->begin < offset)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low;
+}
+
+/* The tokens and the white space of the range; where comments stood are blanks, since who reads it knows no comments. */
 ast *build_raw(parse_state *p, src_range range)
 {
-    return build_text(ast_new(p->arena, AST_RAW, range), source_slice(p, range.begin, range.end));
+    uint32_t bytes = range.end - range.begin;
+    char *text = arena_alloc(p->arena, bytes + 1);
+    for (uint32_t i = 0; i < bytes; i++)
+        text[i] = isspace((unsigned char)p->source[range.begin + i]) ? p->source[range.begin + i] : ' ';
+    text[bytes] = '\0';
+    for (uint32_t i = first_token_at(p, range.begin); i < p->tokens.count && token_at(p, i)->end <= range.end; i++)
+        memcpy(text + (token_at(p, i)->begin - range.begin), p->source + token_at(p, i)->begin,
+               token_at(p, i)->end - token_at(p, i)->begin);
+    return build_text(ast_new(p->arena, AST_RAW, range), text);
 }
 
 ast *build_list_of(parse_state *p, ast_kind kind, src_range range, ast *first)
