@@ -261,6 +261,32 @@ ast *build_pinned(parse_state *p, ast *statement, const ast *attributes)
     return statement;
 }
 
+/* The type parameter of that name that has no bound yet, or NULL. */
+static ast *unbound(const parse_state *p, const ast *generics, const token *name)
+{
+    for (uint32_t i = 0; i < generics->kid_count; i++)
+        if (ast_is(generics->kids[i], AST_GENERIC_TYPE) && ast_is(generics->kids[i]->kids[0], AST_NONE) &&
+            token_is_word(p->source, name, generics->kids[i]->text))
+            return generics->kids[i];
+    return NULL;
+}
+
+ast *build_where(parse_state *p, ast *generics, src_range clause)
+{
+    if (!ast_is(generics, AST_GENERICS) || clause.begin == clause.end)
+        return generics;
+    ast *bound = NULL; /* whose bounds are being read */
+    for (uint32_t i = first_token_at(p, clause.begin); token_at(p, i)->kind && token_at(p, i)->begin < clause.end; i++) {
+        const token *t = token_at(p, i);
+        bool begins = kind_at(p, i, 1) == ':' && (kind_at(p, i - 1, 0) == T_WHERE || kind_at(p, i - 1, 0) == ',');
+        if (t->kind == T_IDENT && begins)
+            bound = unbound(p, generics, t);
+        else if (t->kind == T_IDENT && bound && token_is_word(p->source, t, "AxisName"))
+            bound->kids[0] = build_list_of(p, AST_LIST, token_range(p, t), build_path(p, AST_TYPE_PATH, token_range(p, t), t, ""));
+    }
+    return generics;
+}
+
 ast *build_fn(parse_state *p, src_range range, int64_t flags, const token *name, ast *generics, ast *params, ast *result, ast *body)
 {
     ast *node = build_item(p, AST_FN, range, generics, params, result, body, NULL);
