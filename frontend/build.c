@@ -75,9 +75,32 @@ ast *build_skipped_axis(parse_state *p, uint32_t end)
     return node;
 }
 
+/* Index of the first token that begins at that offset or after it. */
+static uint32_t first_token_at(const parse_state *p, uint32_t offset)
+{
+    uint32_t low = 0, high = (uint32_t)p->tokens.count;
+    while (low < high) {
+        uint32_t middle = low + (high - low) / 2;
+        if (token_at(p, middle)->begin < offset)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low;
+}
+
+/* The tokens and the white space of the range; where comments stood are blanks, since who reads it knows no comments. */
 ast *build_raw(parse_state *p, src_range range)
 {
-    return build_text(ast_new(p->arena, AST_RAW, range), source_slice(p, range.begin, range.end));
+    uint32_t bytes = range.end - range.begin;
+    char *text = arena_alloc(p->arena, bytes + 1);
+    for (uint32_t i = 0; i < bytes; i++)
+        text[i] = isspace((unsigned char)p->source[range.begin + i]) ? p->source[range.begin + i] : ' ';
+    text[bytes] = '\0';
+    for (uint32_t i = first_token_at(p, range.begin); i < p->tokens.count && token_at(p, i)->end <= range.end; i++)
+        memcpy(text + (token_at(p, i)->begin - range.begin), p->source + token_at(p, i)->begin,
+               token_at(p, i)->end - token_at(p, i)->begin);
+    return build_text(ast_new(p->arena, AST_RAW, range), text);
 }
 
 ast *build_list_of(parse_state *p, ast_kind kind, src_range range, ast *first)
@@ -236,6 +259,32 @@ ast *build_pinned(parse_state *p, ast *statement, const ast *attributes)
         statement = build_operator(pinned, named ? name->name_range : attribute->range, named ? name->text : "");
     }
     return statement;
+}
+
+/* The type parameter of that name that has no bound yet, or NULL. */
+static ast *unbound(const parse_state *p, const ast *generics, const token *name)
+{
+    for (uint32_t i = 0; i < generics->kid_count; i++)
+        if (ast_is(generics->kids[i], AST_GENERIC_TYPE) && ast_is(generics->kids[i]->kids[0], AST_NONE) &&
+            token_is_word(p->source, name, generics->kids[i]->text))
+            return generics->kids[i];
+    return NULL;
+}
+
+ast *build_where(parse_state *p, ast *generics, src_range clause)
+{
+    if (!ast_is(generics, AST_GENERICS) || clause.begin == clause.end)
+        return generics;
+    ast *bound = NULL; /* whose bounds are being read */
+    for (uint32_t i = first_token_at(p, clause.begin); token_at(p, i)->kind && token_at(p, i)->begin < clause.end; i++) {
+        const token *t = token_at(p, i);
+        bool begins = kind_at(p, i, 1) == ':' && (kind_at(p, i - 1, 0) == T_WHERE || kind_at(p, i - 1, 0) == ',');
+        if (t->kind == T_IDENT && begins)
+            bound = unbound(p, generics, t);
+        else if (t->kind == T_IDENT && bound && token_is_word(p->source, t, "AxisName"))
+            bound->kids[0] = build_list_of(p, AST_LIST, token_range(p, t), build_path(p, AST_TYPE_PATH, token_range(p, t), t, ""));
+    }
+    return generics;
 }
 
 ast *build_fn(parse_state *p, src_range range, int64_t flags, const token *name, ast *generics, ast *params, ast *result, ast *body)

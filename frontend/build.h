@@ -42,6 +42,8 @@ ast *build_group(ast *list, src_range range);
 ast *build_item_node(parse_state *p, ast_kind kind, src_range range, ast *const *kids, size_t count);
 ast *build_with_attributes(ast *item, ast *attributes, src_range range);
 ast *build_attribute(parse_state *p, const token *first, src_range range, bool inner);
+/* The generics with what a where clause says of those that have no bound of their own: `where A: AxisName`. */
+ast *build_where(parse_state *p, ast *generics, src_range clause);
 ast *build_fn(parse_state *p, src_range range, int64_t flags, const token *name, ast *generics, ast *params, ast *result, ast *body);
 ast *build_ignored_item(parse_state *p, src_range range, const token *first);
 void build_file_part(parse_state *p, ast *part);

@@ -39,18 +39,23 @@ STACK_APART static value evaluate_type_function(analysis *s, scope *names, const
 }
 
 static void infer_generics(analysis *s, scope *inner, const ast *type, const tensor *t, bool has_dtype);
+static bool has_open_axis(analysis *s, scope *inner, const ast *type);
 
 /* A parameter of a function that is inlined: the argument, read in `names`, under a new name. */
 STACK_APART static void bind_parameter(analysis *s, scope *inner, const ast *param, scope *names, const ast *argument)
 {
     declared *d = ARENA_NEW(scope_arena(inner), declared);
-    *d = scope_type(inner, ast_kid(param, 2));
+    bool open = has_open_axis(s, inner, ast_kid(param, 2)); /* without a meaning before the argument has one */
+    if (!open)
+        *d = scope_type(inner, ast_kid(param, 2));
     declared *hint = ARENA_NEW(scope_arena(inner), declared);
     *hint = *d;
     hint->is_hint = true;
-    value v = evaluate_counted(s, names, argument, hint);
+    value v = evaluate_counted(s, names, argument, open ? NULL : hint);
     bool memory = v.kind == VALUE_TENSOR || v.kind == VALUE_VIEW;
-    if (memory && d->kind == DECLARED_TENSOR) {
+    if (open && !memory)
+        *d = scope_type(inner, ast_kid(param, 2));
+    if (memory && (open || d->kind == DECLARED_TENSOR)) {
         infer_generics(s, inner, ast_kid(param, 2), &v.op->out, true);
         *d = scope_type(inner, ast_kid(param, 2));
     }
@@ -182,12 +187,77 @@ static const ast *dtype_node(analysis *s, dtype type, src_range range)
     return path;
 }
 
-/* Type parameters that a call leaves open are what is at their place in the type of an argument, or of what is expected. */
-static void infer_generics(analysis *s, scope *inner, const ast *type, const tensor *t, bool has_dtype)
+/* `A` of `m![A, B]` where `A: AxisName` has no meaning yet, or NULL. */
+static symbol *open_axis(scope *inner, const ast *n)
+{
+    symbol *y = ast_is(n, AST_MAP_AXIS) ? scope_find_here(inner, TYPE_NAMES, n->text) : NULL;
+    return y && y->kind == SYMBOL_ALIAS && ast_is(y->node, AST_TYPE_INFER) && !y->mapping ? y : NULL;
+}
+
+/* The elements of a list that are axes; false: others are among them. */
+static bool list_axes(analysis *s, const ast *n, ast *list)
+{
+    if (ast_is(n, AST_MAP_AXIS))
+        ast_push(s->arena, list, (ast *)n);
+    if (!ast_is(n, AST_MAP_PAIR))
+        return ast_is(n, AST_MAP_AXIS);
+    bool all = true;
+    budget_enter(s->arena);
+    for (uint32_t i = 0; i < n->kid_count && all; i++)
+        all = list_axes(s, n->kids[i], list);
+    budget_leave(s->arena);
+    return all;
+}
+
+/* Open axes in a list of axes are those that stand there in the mapping. */
+static void infer_axes(analysis *s, scope *inner, const ast *map, const mapping *m)
+{
+    ast *list = ast_new(s->arena, AST_LIST, map->range);
+    if (!ast_is(map, AST_MAP) || !list_axes(s, ast_kid(map, 0), list))
+        return;
+    uint32_t next = 0;
+    for (uint32_t i = 0; i < list->kid_count; i++) {
+        symbol *open = open_axis(inner, list->kids[i]);
+        const symbol *known = open ? NULL : scope_find(inner, TYPE_NAMES, list->kids[i]->text);
+        if (known && known->axis && known->axis->size == 1)
+            continue;
+        if (next == m->count)
+            return;
+        const factor *f = &m->factors[next++];
+        if (f->kind != FACTOR_AXIS || f->weight != 1 || f->live != f->axis->size || f->extent != f->live)
+            return;
+        if (!open)
+            continue;
+        open->kind = SYMBOL_AXIS;
+        open->axis = f->axis;
+    }
+}
+
+static const ast *type_arguments(const ast *type)
 {
     while (ast_is(type, AST_TYPE_REF))
         type = ast_kid(type, 0);
-    const ast *last = ast_last_segment(type), *args = last ? ast_kid(last, 0) : NULL;
+    const ast *last = ast_last_segment(type);
+    return last ? ast_kid(last, 0) : NULL;
+}
+
+static bool has_open_axis(analysis *s, scope *inner, const ast *type)
+{
+    const ast *args = type_arguments(type);
+    ast *list = ast_new(s->arena, AST_LIST, type->range);
+    for (uint32_t i = 0; args && i < args->kid_count; i++)
+        if (ast_is(args->kids[i], AST_MAP))
+            list_axes(s, ast_kid(args->kids[i], 0), list);
+    for (uint32_t i = 0; i < list->kid_count; i++)
+        if (open_axis(inner, list->kids[i]))
+            return true;
+    return false;
+}
+
+/* Type parameters that a call leaves open are what is at their place in the type of an argument, or of what is expected. */
+static void infer_generics(analysis *s, scope *inner, const ast *type, const tensor *t, bool has_dtype)
+{
+    const ast *args = type_arguments(type);
     const component *components = tensor_kind_components(t->kind);
     uint32_t count = 0;
     while (components[count] < MAPPING_COMPONENTS)
@@ -200,8 +270,12 @@ static void infer_generics(analysis *s, scope *inner, const ast *type, const ten
         element->node = dtype_node(s, t->dtype, args->kids[first - 1]->range);
     for (uint32_t i = 0; i < count; i++) {
         symbol *y = open_parameter(inner, args->kids[first + i]);
-        if (!y || !t->part[components[i]])
+        if (!t->part[components[i]])
             continue;
+        if (!y) {
+            infer_axes(s, inner, args->kids[first + i], t->part[components[i]]);
+            continue;
+        }
         y->mapping = t->part[components[i]];
         y->resolved = true;
         y->infers = false;

@@ -117,11 +117,12 @@ document *format_verbatim(const format_tokens *t, uint32_t from, uint32_t to)
     return document_text(t->arena, t->source + begin, t->items[to - 1].end - begin);
 }
 
-/* `m ! [` is one token, and so is `# { 0 }`: they are written without blanks. */
+/* `m ! [` is one token, and so is `# { 0 }`: they are written without blanks, or as they are where a comment stands in them. */
 document *format_text_of(const format_tokens *t, uint32_t i)
 {
     const token *k = &t->items[i];
-    if (k->kind != T_MAP_OPEN && k->kind != T_AXES_OPEN && k->kind != T_PAD_KIND)
+    bool in_parts = k->kind == T_MAP_OPEN || k->kind == T_AXES_OPEN || k->kind == T_PAD_KIND;
+    if (!in_parts || memchr(t->source + k->begin, '/', k->end - k->begin))
         return format_verbatim(t, i, i + 1);
     strbuf text;
     strbuf_init(&text, t->arena);

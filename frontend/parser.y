@@ -203,9 +203,9 @@ resync_comma: RESYNC_COMMA      { yyerrok; }
     ;
 
 fn: FN IDENT generics_opt '(' params ')' return_opt where_opt body_opt
-                                { $$ = build_fn(p, @$, 0, $2, $3, $5, $7, $9); }
+                                { $$ = build_fn(p, @$, 0, $2, build_where(p, $3, @8), $5, $7, $9); }
     | quals FN IDENT generics_opt '(' params ')' return_opt where_opt body_opt
-                                { $$ = build_fn(p, @$, $1, $3, $4, $6, $8, $10); }
+                                { $$ = build_fn(p, @$, $1, $3, build_where(p, $4, @9), $6, $8, $10); }
     ;
 
 quals: qual

@@ -56,9 +56,20 @@ static scope *root_of(scope *s)
     return s;
 }
 
+/* What `type A = B;` stands for, through any number of such names, where it is an axis. */
+static symbol *axis_behind(symbol *y)
+{
+    for (int level = 0; level < NESTING_MAX && y && y->kind == SYMBOL_ALIAS && !y->generics && ast_is(y->node, AST_TYPE_PATH); level++) {
+        budget_spend(y->scope->context->arena, 1);
+        y = scope_find_path(y->scope, TYPE_NAMES, y->node);
+    }
+    return y && y->kind == SYMBOL_AXIS ? y : NULL;
+}
+
 static const mapping *map_axis(scope *s, const ast *n)
 {
-    symbol *y = scope_find(s, TYPE_NAMES, n->text);
+    symbol *y = scope_find(s, TYPE_NAMES, n->text), *behind = axis_behind(y);
+    y = behind ? behind : y;
     if (y && y->kind == SYMBOL_AXIS)
         return scope_axis_mapping(s, y);
     if (!y && scope_is_lost(s, n->text))
@@ -66,7 +77,9 @@ static const mapping *map_axis(scope *s, const ast *n)
     diag *d = diag_add(s->context->diags, E_AXIS_UNKNOWN, n->range, "axis `%s` is not declared", n->text);
     scope_note_dead_use(s, d);
     const char *near = scope_suggest(s, n->text, SYMBOL_AXIS);
-    if (y && y->kind == SYMBOL_ALIAS)
+    if (y && y->kind == SYMBOL_ALIAS && ast_is(y->node, AST_TYPE_INFER))
+        diag_help(s->context->diags, d, "say in the call which axis it is: `::<AXIS>` behind the function's name");
+    else if (y && y->kind == SYMBOL_ALIAS)
         diag_help(s->context->diags, d, "`%s` is a type alias: write { %s }", n->text, n->text);
     else if (near)
         diag_help(s->context->diags, d, "did you mean `%s`?", near);
@@ -434,7 +447,7 @@ static void add_names(scope *s, const ast *n, mapping_names *names)
     const symbol *y;
     switch (n->kind) {
     case AST_MAP_AXIS:
-        y = scope_find(s, TYPE_NAMES, n->text);
+        y = axis_behind(scope_find(s, TYPE_NAMES, n->text));
         if (y && y->axis)
             add_name(s, names, y->axis);
         return;

@@ -244,6 +244,35 @@ static bool check_tiling(pass_context *p, kernel *k, op *o, const mapping *tiles
     return false;
 }
 
+/* A collected stream that is a parameter; what collect gives is checked there. */
+static bool takes_flits(pass_context *p, kernel *k, op *o)
+{
+    const tensor *in = &op_input(o)->out;
+    int64_t bytes = dtype_bytes(in->dtype, in->part[PACKET]->size);
+    if (bytes == p->target->flit_bytes)
+        return true;
+    diag *d = pass_refuse(p, k, o, MAPPING_COMPONENTS, E_COLLECT_FLIT,
+                          "the Stream Adapter takes flits of %lld bytes, got a packet of %lld bytes from %s",
+                          (long long)p->target->flit_bytes, (long long)bytes, pass_text(p, in->part[PACKET]));
+    diag_help(p->diags, d, "let the packet be %lld elements", (long long)elements_of(in->dtype, p->target->flit_bytes));
+    return false;
+}
+
+/* OutPacket of one flit: the other half of the multipliers has padding, and so has what a kernel returns of it. */
+static void widen_packet(pass_context *p, kernel *k, op *o)
+{
+    const mapping *wide = pass_pad(p, o->out.part[PACKET], elements_of(o->out.dtype, p->target->mac_width_bytes));
+    o->out.part[PACKET] = wide;
+    for (size_t i = 0; i < k->op_count; i++) {
+        op *port = k->ops[i];
+        if (port->kind != IR_PORT_OUT || op_input(port) != o)
+            continue;
+        port->out.part[PACKET] = wide;
+        for (uint32_t pair = 0; pair < 2; pair++) /* the stream, and the weights with it */
+            k->ports[port->port + pair].tensor.part[PACKET] = wide;
+    }
+}
+
 static void align_one(pass_context *p, kernel *k, op *o)
 {
     tensor *out = &o->out;
@@ -262,8 +291,8 @@ static void align_one(pass_context *p, kernel *k, op *o)
         return;
     }
     bool one_flit = !(o->releases & APRIL) && bytes == p->target->flit_bytes;
-    if (one_flit) { /* the other half of the multipliers has padding */
-        out->part[PACKET] = pass_pad(p, out->part[PACKET], elements_of(out->dtype, p->target->mac_width_bytes));
+    if (one_flit) {
+        widen_packet(p, k, o);
         bytes = p->target->mac_width_bytes;
     }
     if (bytes != p->target->mac_width_bytes) {
@@ -278,8 +307,8 @@ static void align_one(pass_context *p, kernel *k, op *o)
         return;
     }
     align_config a = {.rows = rows, .transpose_rows = 1};
-    if (!(needs_shift(p, o) ? collect_shifted(p, k, o, &a) : collect_plain(p, k, o, &a)) || !check_tiling(p, k, o, a.tiling) ||
-        !check_operands(p, k, o))
+    if (!takes_flits(p, k, o) || !(needs_shift(p, o) ? collect_shifted(p, k, o, &a) : collect_plain(p, k, o, &a)) ||
+        !check_tiling(p, k, o, a.tiling) || !check_operands(p, k, o))
         return;
     o->align = ARENA_NEW(p->arena, align_config);
     *o->align = a;

@@ -194,7 +194,7 @@ def program(rng):
     result = lambda parts: parts[0].text if len(parts) == 1 else "(" + ", ".join(p.text for p in parts) + ")"
     own = rng.random() < 0.5
     head = f"#[stream]\nfn own(x: T, y: T, w: T) {{\n    {result(mapped)}\n}}\n" if own else ""
-    closure = "own" if own else f"|x, y, w| {{ {result(mapped)} }}"
+    closure = "own" if own else f"|x, /* comment */ y, w| {{ {result(mapped)} }}"
     tuple_of = "(" + ", ".join(s.text for s in states) + ")" if len(states) > 1 else "s0"
     start = ", ".join(f"full({s.size[0]}, {s.size[1]}, {v})" for s, v in zip(states, starts))
     initial = f"({start})" if len(states) > 1 else start
