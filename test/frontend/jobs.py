@@ -9,7 +9,8 @@ import random
 import sys
 import tempfile
 
-import visa_tools
+sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+import visa_tools  # noqa: E402
 
 LEAST_KERNELS, LEAST_BYTES = 16, 1 << 16  # libvisa/jobs.c: less is compiled by one thread
 
