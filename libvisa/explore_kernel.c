@@ -77,6 +77,8 @@ static dataflow_model *padded_model(const explore *x, const matmul *mm, diag_lis
         if (f.kind > DATAFLOW_OUTPUT)
             continue;
         f.rank = f.tensor_rank = f.parallel_rank = 2;
+        if (f.kind == DATAFLOW_OUTPUT) /* it follows */
+            f.tensor_rank = 0;
         f.block[0] = f.parallel[0] = f.parallel[1] = 1;
         f.block[1] = f.tensor[1] = f.kind == DATAFLOW_OUTPUT ? 1 : mm->k_padded;
         f.tensor[0] = f.kind == DATAFLOW_WEIGHT ? mm->n_padded : mm->m;
