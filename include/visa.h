@@ -155,7 +155,8 @@ typedef enum visa_explore_form {
     VISA_EXPLORE_CSV,
     VISA_EXPLORE_SVG,
     VISA_EXPLORE_KERNEL,
-    VISA_EXPLORE_JSON
+    VISA_EXPLORE_JSON,
+    VISA_EXPLORE_POINT /* nothing is explored: the point that is written, as a kernel */
 } visa_explore_form;
 
 /* What to look for in the design space of a dataflow item. Limits: 0 is none. */

@@ -142,7 +142,7 @@ void explore_svg(const explore *x, strbuf *out)
 
 /* ---- the query ---- */
 
-static const dataflow_model *model_named(visa_compilation *c, const char *name)
+static const dataflow_model *model_named(visa_compilation *c, const char *name, const char *option)
 {
     const module *m = c->module;
     const char *names = "";
@@ -157,7 +157,7 @@ static const dataflow_model *model_named(visa_compilation *c, const char *name)
     if (m->dataflow_count == 0)
         diag_help(&c->diags, d, "write `const NAME: Dataflow = Dataflow { .. };`");
     else
-        diag_help(&c->diags, d, "--explore=NAME with one of: %s", names);
+        diag_help(&c->diags, d, "%s=NAME with one of: %s", option, names);
     return NULL;
 }
 
@@ -249,6 +249,20 @@ static bool explore_network(visa_compilation *c, const visa_explore_options *o, 
     return true;
 }
 
+/* The kernel of the point that is written. */
+static bool write_point(visa_compilation *c, const visa_explore_options *o, const unsigned char **data, size_t *size)
+{
+    const dataflow_model *m = model_named(c, o->model, "--kernel");
+    explore x = {.model = m, .arena = c->arena};
+    strbuf out;
+    strbuf_init(&out, c->arena);
+    if (!m || !explore_kernel(&x, true, c->target, &c->diags, &out))
+        return false;
+    *data = (const unsigned char *)out.text;
+    *size = out.bytes;
+    return true;
+}
+
 bool visa_explore(visa_compilation *c, const visa_explore_options *o, const unsigned char **data, size_t *size)
 {
     *data = NULL;
@@ -266,7 +280,9 @@ bool visa_explore(visa_compilation *c, const visa_explore_options *o, const unsi
         return folded;
     }
     explore x;
-    const dataflow_model *m = model_named(c, o->model);
+    if (o->form == VISA_EXPLORE_POINT)
+        return write_point(c, o, data, size);
+    const dataflow_model *m = model_named(c, o->model, "--explore");
     if (!m || !explore_open(&x, m, c->arena, &c->diags))
         return false;
     x.limits = (explore_limits){o->multipliers, o->weight_bits, o->input_bits, o->block_bits, o->rows, o->folding ? 0 : o->target_cycles};
@@ -292,7 +308,7 @@ bool visa_explore(visa_compilation *c, const visa_explore_options *o, const unsi
     case VISA_EXPLORE_SVG: explore_svg(&x, &out); break;
     case VISA_EXPLORE_JSON: explore_json(&x, &out); break;
     case VISA_EXPLORE_KERNEL:
-        if (!explore_kernel(&x, c->target, &c->diags, &out) || !source_lay_out(&out))
+        if (!explore_kernel(&x, false, c->target, &c->diags, &out))
             return false;
         break;
     default: explore_text(&x, o, &out);

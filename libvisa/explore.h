@@ -21,7 +21,7 @@ void explore_json(const explore *x, strbuf *out);
 void explore_chain_json(const explore *items, size_t count, const explore_chain *chain, strbuf *out);
 void explore_svg(const explore *x, strbuf *out);
 
-/* A .vm file with the kernel that realises the fastest point. False: diagnosed. */
-bool explore_kernel(const explore *x, const target *t, diag_list *diags, strbuf *out);
+/* A .vm file with the kernel that realises the fastest point, or the one that is `written`. False: diagnosed. */
+bool explore_kernel(const explore *x, bool written, const target *t, diag_list *diags, strbuf *out);
 
 #endif

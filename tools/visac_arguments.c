@@ -62,9 +62,10 @@ static int check_explore(const arguments *a)
                         a->run.report.trace || a->options.book))
         return usage_error(
             "--explore is an output of its own: --emit=text, csv, json, svg or vm with it, no --check, --draw, --sweep or --report");
+    bool point = a->explores && a->explore.form == VISA_EXPLORE_POINT;
     if (!a->explores && a->explore_form && !(a->question && a->explore.form == VISA_EXPLORE_KERNEL))
-        return usage_error("--emit=text, csv and vm are forms of --explore");
-    if (!a->explores && (a->explore.target_cycles || a->search >= 0 || tool_explore_limited(&a->explore)))
+        return usage_error("--emit=text and csv are forms of --explore");
+    if ((!a->explores || point) && (a->explore.target_cycles || a->search >= 0 || tool_explore_limited(&a->explore)))
         return usage_error("--limit, --target-cycles and --search belong to --explore");
     if (a->explore.folding && !a->explore.target_cycles)
         return usage_error("--search=folding needs --target-cycles=N");
@@ -307,6 +308,10 @@ static void take_choices(arguments *a)
         a->explore.form = VISA_EXPLORE_JSON;
     } else if (a->emit_given)
         a->emit = (emit_kind)a->emit_choice;
+    if (!a->explores && !a->question && a->explore_form && a->explore.form == VISA_EXPLORE_KERNEL) {
+        a->explores = true;
+        a->explore.form = VISA_EXPLORE_POINT;
+    }
     a->explore.folding = a->search == 1;
     a->options.places_all |= a->place == 1;
     a->options.order = orders[a->order];
