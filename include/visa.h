@@ -116,6 +116,7 @@ typedef enum visa_emit_kind {
     VISA_EMIT_STEP_SVG,    /* the graph of the only one, as a picture */
     VISA_EMIT_STEP_CSV,    /* what stream programs cost, an operator a row */
     VISA_EMIT_STEP_PAGE,   /* and as a page (HTML) with the graphs */
+    VISA_EMIT_FINN,        /* dataflow items as operators of FINN: a Python module */
 } visa_emit_kind;
 /* False when the compilation has errors (more may have been added). AST is there even then. *data belongs to the compilation and has a
  * NUL after it. */

@@ -35,7 +35,7 @@ VISAC = {
     "--output=FILE": BYTES,
     "--emit=bin": BYTES, "--emit=tables": TEXT, "--emit=json": "E-STEP-OPTION", "--emit=ir": TEXT, "--emit=ast": TEXT, "--emit=llvm": "E-KERNEL",
     "--emit=bc": "E-KERNEL", "--emit=asm": "E-KERNEL", "--emit=obj": "E-KERNEL", "--emit=header": "E-KERNEL", "--emit=step-report": TEXT,
-    "--emit=step-json": JSON, "--emit=dataflow": "E-STEP-OPTION", "--emit=dataflow-json": "E-STEP-OPTION", "--emit=memory": "E-STEP-OPTION",
+    "--emit=step-json": JSON, "--emit=dataflow": "E-STEP-OPTION", "--emit=dataflow-json": "E-STEP-OPTION", "--emit=finn": "E-DATAFLOW-FINN", "--emit=memory": "E-STEP-OPTION",
     "--emit=memory-json": "E-STEP-OPTION", "--emit=memory-svg": "E-STEP-OPTION", "--emit=order": "E-STEP-OPTION", "--emit=dot": DOT,
     "--emit=text": USAGE, "--emit=csv": USAGE, "--emit=svg": SVG, "--emit=vm": "E-DATAFLOW-EXPLORE",
     "--mcpu=x86-64": BYTES, "--reference-order=free": BYTES, "-D": BYTES, "--pass=dynamic-tiling": None, "--sizes=FILE": None,
