@@ -174,6 +174,8 @@ typedef struct visa_explore_options {
     bool (*gather)(void *user, const int64_t *mine, size_t count, int64_t **all, size_t **counts, size_t *ranks);
     void (*progress)(void *user, int64_t done, int64_t points); /* NULL: silent */
     void *user;
+    bool chain;          /* all items together (or the one that is named): the fewest multipliers with which the slowest is fast enough */
+    int64_t target_rate; /* inferences per second at the clock of the items, instead of target_cycles; 0: none */
 } visa_explore_options;
 /* *size is 0 where another process writes. False: diagnosed, or out of memory. */
 VISA_API bool visa_explore(visa_compilation *c, const visa_explore_options *options, const unsigned char **data, size_t *size);
