@@ -120,6 +120,7 @@ typedef enum visa_emit_kind {
     VISA_EMIT_STEP_SVG,    /* the graph of the only one, as a picture */
     VISA_EMIT_STEP_CSV,    /* what stream programs cost, an operator a row */
     VISA_EMIT_STEP_PAGE,   /* and as a page (HTML) with the graphs */
+    VISA_EMIT_FINN,        /* dataflow items as operators of FINN: a Python module */
 } visa_emit_kind;
 /* False when the compilation has errors (more may have been added). AST is there even then. *data belongs to the compilation and has a
  * NUL after it. */
@@ -169,7 +170,8 @@ typedef enum visa_explore_form {
     VISA_EXPLORE_CSV,
     VISA_EXPLORE_SVG,
     VISA_EXPLORE_KERNEL,
-    VISA_EXPLORE_JSON
+    VISA_EXPLORE_JSON,
+    VISA_EXPLORE_POINT /* nothing is explored: the point that is written, as a kernel */
 } visa_explore_form;
 
 /* What to look for in the design space of a dataflow item. Limits: 0 is none. */
@@ -186,6 +188,8 @@ typedef struct visa_explore_options {
     bool (*gather)(void *user, const int64_t *mine, size_t count, int64_t **all, size_t **counts, size_t *ranks);
     void (*progress)(void *user, int64_t done, int64_t points); /* NULL: silent */
     void *user;
+    bool chain;          /* all items together (or the one that is named): the fewest multipliers with which the slowest is fast enough */
+    int64_t target_rate; /* inferences per second at the clock of the items, instead of target_cycles; 0: none */
 } visa_explore_options;
 /* *size is 0 where another process writes. False: diagnosed, or out of memory. */
 VISA_API bool visa_explore(visa_compilation *c, const visa_explore_options *options, const unsigned char **data, size_t *size);

@@ -3,6 +3,7 @@
 
 #include "ir/dataflow/dataflow_symbolic.h"
 #include "libvisa/dataflow.h"
+#include "support/integer.h"
 #include "support/json_text.h"
 
 static json_t *json_sizes(const int64_t *list, uint32_t rank)
@@ -29,6 +30,28 @@ static void json_stream(json_t *j, const dataflow_interface *i, arena *a)
     json_object_set_new(j, "element_bits", json_integer(i->bits));
     json_object_set_new(j, "stream_bits", json_integer(dataflow_port_bits(i->stream, i->bits, false)));
     json_object_set_new(j, "port_bits", json_integer(dataflow_port_bits(i->physical, i->bits, true)));
+}
+
+/* The tensor as a grid of words: `folded_shape` in FINN's terms, and the same by block, in the order of the stream. */
+static void json_shape(json_t *j, const dataflow_interface *i, arena *a)
+{
+    const dataflow_shape *s = &i->shape;
+    const int64_t *all = i->kind == DATAFLOW_OUTPUT ? i->calculated : i->tensor;
+    json_t *folded = json_sizes(s->folded, i->rank), *groups = json_array(), *parts = json_array();
+    json_array_append_new(folded, json_integer(s->elements));
+    for (uint32_t k = 0; k < i->rank; k++) {
+        json_array_append_new(groups, json_integer(ceil_div(ceil_div(all[k], i->block[k]), s->across[k])));
+        json_array_append_new(parts, json_integer(ceil_div(i->block[k], s->part[k])));
+    }
+    if (i->kind == DATAFLOW_OUTPUT)
+        json_object_set_new(j, "calculated_tensor", json_sizes(i->calculated, i->rank));
+    json_object_set_new(j, "tiled_shape",
+                        json_pack("{s:o, s:o, s:o}", "blocks", groups, "words", parts, "word", json_sizes(s->word, i->rank)));
+    json_object_set_new(j, "folded_shape", folded);
+    json_object_set_new(j, "word_elements", json_integer(s->elements));
+    json_object_set_new(j, "cycles_per_word", json_ratio(s->period, a));
+    if (i->bits)
+        json_object_set_new(j, "word_bits", json_integer(s->elements * i->bits));
 }
 
 static json_t *json_formulas(const dataflow_model *m, const dataflow_interface *i, arena *a)
@@ -58,6 +81,7 @@ static json_t *json_interface(const dataflow_model *m, const dataflow_interface 
     }
     json_object_set_new(j, "block_elements", json_integer(i->block_elements));
     json_stream(j, i, a);
+    json_shape(j, i, a);
     if (i->kind == DATAFLOW_INPUT) {
         json_object_set_new(j, "cII", json_integer(i->cii));
         json_object_set_new(j, "eII", json_integer(i->eii));

@@ -28,6 +28,20 @@ static void text_formulas(const dataflow_model *m, const dataflow_interface *i, 
     strbuf_puts(out, "\n");
 }
 
+/* "word [16, 49] (784 bits), folded [4, 16, 784]" */
+static void text_shape(const dataflow_interface *i, strbuf *out)
+{
+    const dataflow_shape *s = &i->shape;
+    text_sizes("    word", s->word, i->rank, out);
+    if (i->bits)
+        strbuf_printf(out, " (%" PRId64 " bits)", s->elements * i->bits);
+    if (s->period.top != 1 || s->period.bottom != 1)
+        strbuf_printf(out, " every %s cycles", dataflow_ratio_text(s->period, out->arena));
+    text_sizes(", folded", s->folded, i->rank, out);
+    out->bytes--; /* the bracket stays open for the word */
+    strbuf_printf(out, ", %" PRId64 "]\n", s->elements);
+}
+
 static void text_interface(const dataflow_model *m, const dataflow_interface *i, bool formulas, strbuf *out)
 {
     strbuf_printf(out, "  %s %s", dataflow_kind_name(i->kind), i->name);
@@ -43,6 +57,8 @@ static void text_interface(const dataflow_model *m, const dataflow_interface *i,
         text_sizes(i->kind == DATAFLOW_INPUT ? ", iPar" : ", wPar", i->parallel, i->parallel_rank, out);
         strbuf_printf(out, "; %" PRId64 " block%s", i->num_blocks, i->num_blocks == 1 ? "" : "s");
     }
+    if (i->kind == DATAFLOW_OUTPUT && i->tensor_rank == 0)
+        text_sizes("; calculated tensor", i->calculated, i->rank, out);
     if (m->batch > 1 && i->kind != DATAFLOW_WEIGHT)
         strbuf_printf(out, "; with the batch blocks of %" PRId64 " elements", i->block_elements);
     strbuf_puts(out, "\n");
@@ -52,6 +68,7 @@ static void text_interface(const dataflow_model *m, const dataflow_interface *i,
     if (i->kind == DATAFLOW_OUTPUT)
         text_stream("; with all wPar", i->physical, i->bits, out);
     strbuf_puts(out, "\n");
+    text_shape(i, out);
     if (formulas)
         text_formulas(m, i, out);
 }

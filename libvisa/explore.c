@@ -33,7 +33,7 @@ const char *explore_choice_text(const explore *x, const int64_t *choice)
     return out.text;
 }
 
-void explore_text(const explore *x, const visa_explore_options *o, strbuf *out)
+void explore_text(const explore *x, strbuf *out)
 {
     strbuf_printf(out, "%s: %" PRId64 " points, %" PRId64 " within the limits, %zu on the front\n", x->model->name, x->points, x->legal,
                   x->count);
@@ -54,9 +54,9 @@ void explore_text(const explore *x, const visa_explore_options *o, strbuf *out)
             strbuf_printf(out, "%52s  and %" PRId64 " ways more\n", "", p->ways - (int64_t)ways);
     }
     const explore_point *cheap = &x->front[0], *fast = &x->front[x->count - 1];
-    if (o->target_cycles && !o->folding)
+    if (x->limits.cycles)
         strbuf_printf(out, "cheapest in at most %" PRId64 " cycles: %" PRId64 " multipliers, L %" PRId64 ", %" PRId64 " way%s\n",
-                      o->target_cycles, cheap->multipliers, cheap->latency, cheap->ways, cheap->ways == 1 ? "" : "s");
+                      x->limits.cycles, cheap->multipliers, cheap->latency, cheap->ways, cheap->ways == 1 ? "" : "s");
     strbuf_printf(out, "fastest: L %" PRId64 " with %" PRId64 " multipliers, %" PRId64 " way%s\n", fast->latency, fast->multipliers,
                   fast->ways, fast->ways == 1 ? "" : "s");
 }
@@ -142,7 +142,7 @@ void explore_svg(const explore *x, strbuf *out)
 
 /* ---- the query ---- */
 
-static const dataflow_model *model_named(visa_compilation *c, const char *name)
+static const dataflow_model *model_named(visa_compilation *c, const char *name, const char *option)
 {
     const module *m = c->module;
     const char *names = "";
@@ -157,7 +157,7 @@ static const dataflow_model *model_named(visa_compilation *c, const char *name)
     if (m->dataflow_count == 0)
         diag_help(&c->diags, d, "write `const NAME: Dataflow = Dataflow { .. };`");
     else
-        diag_help(&c->diags, d, "--explore=NAME with one of: %s", names);
+        diag_help(&c->diags, d, "%s=NAME with one of: %s", option, names);
     return NULL;
 }
 
@@ -167,7 +167,7 @@ static int64_t tighter(int64_t limit, int64_t other)
 }
 
 /* A slice multiplies one packet by so many Rows per cycle; each inference of a batch has a slice. */
-static void limit_to_target(explore_limits *l, const target *t, int64_t batch)
+void explore_limit_to_target(explore_limits *l, const target *t, int64_t batch)
 {
     int64_t bits;
     if (!__builtin_mul_overflow(t->mac_width_bytes * 8, batch, &bits))
@@ -193,59 +193,68 @@ static bool gather(explore *x, const visa_explore_options *o)
     return same;
 }
 
-/* ---- all items of a file, as a network ---- */
-
-static explore_chain fold_all(explore *items, size_t count, int64_t cycles)
+bool explore_target(visa_compilation *c, const dataflow_model *m, const visa_explore_options *o, int64_t *cycles)
 {
-    explore_chain all = {.target = cycles};
-    for (size_t i = 0; i < count; i++) {
-        items[i].count = 0;
-        explore_fold(&items[i], cycles);
-        const explore_point *p = &items[i].front[0];
-        if (__builtin_add_overflow(all.multipliers, p->multipliers, &all.multipliers))
-            all.multipliers = INT64_MAX;
-        if (p->latency > all.latency) {
-            all.latency = p->latency;
-            all.bottleneck = items[i].model->name;
-        }
-    }
-    return all;
+    *cycles = o->target_cycles;
+    if (o->target_rate == 0)
+        return true;
+    __int128 most = (__int128)m->clock_hz * m->batch;
+    *cycles = most / o->target_rate > INT64_MAX ? INT64_MAX : (int64_t)(most / o->target_rate);
+    if (*cycles > 0)
+        return true;
+    if (m->clock_hz == 0)
+        diag_help(&c->diags,
+                  diag_add(&c->diags, E_DATAFLOW_EXPLORE, m->range,
+                           "`%s` says no clock, and %" PRId64 " inferences per second are asked for", m->name, o->target_rate),
+                  "write `clock_hz: 100_000_000`, or ask for --target-cycles");
+    else
+        diag_help(&c->diags,
+                  diag_add(&c->diags, E_DATAFLOW_EXPLORE, m->range,
+                           "`%s` makes %" PRId64 " inferences per second at most, one (of a batch of %" PRId64 ") per cycle; %" PRId64
+                           " are asked for",
+                           m->name, most > INT64_MAX ? INT64_MAX : (int64_t)most, m->batch, o->target_rate),
+                  "ask for fewer");
+    return false;
 }
 
-/* FINN's folding of a network: each layer to the target; where one cannot reach it, all again to what the slowest has reached, so that no
- * layer is faster than is of use. */
-static bool explore_network(visa_compilation *c, const visa_explore_options *o, strbuf *out)
+int64_t explore_fold_target(const visa_explore_options *o, int64_t cycles)
 {
+    return o->target_rate && cycles < INT64_MAX ? cycles + 1 : cycles; /* FINN's folding goes below its target */
+}
+
+/* All items, or the one that is named. */
+static bool write_network(visa_compilation *c, const visa_explore_options *o, const unsigned char **data, size_t *size)
+{
+    const dataflow_model **models = (const dataflow_model **)c->module->dataflows, *one;
     size_t count = c->module->dataflow_count;
-    explore *items = ARENA_ARRAY(c->arena, explore, count);
-    for (size_t i = 0; i < count; i++) {
-        if (!explore_open(&items[i], c->module->dataflows[i], c->arena, &c->diags))
+    strbuf out;
+    strbuf_init(&out, c->arena);
+    if (o->model || count == 0) {
+        models = &one;
+        count = 1;
+        if (!(one = model_named(c, o->model, "--explore")))
             return false;
-        items[i].limits = (explore_limits){o->multipliers, o->weight_bits, o->input_bits, o->block_bits, o->rows, 0};
-        if (o->target_limits)
-            limit_to_target(&items[i].limits, c->target, items[i].model->batch);
-        items[i].parts = 1;
     }
-    explore_chain all = fold_all(items, count, o->target_cycles);
-    if (all.latency > o->target_cycles) {
-        int64_t slowest = all.latency;
-        all = fold_all(items, count, slowest);
-        all.target = o->target_cycles;
-        all.second = slowest;
-    }
-    if (o->form == VISA_EXPLORE_JSON) {
-        explore_chain_json(items, count, &all, out);
+    if (!network_explore(c, models, count, o, &out))
+        return false;
+    if (o->part > 0) /* another process writes */
         return true;
-    }
-    for (size_t i = 0; i < count; i++) {
-        int64_t *choices;
-        explore_ways(&items[i], &items[i].front[0], &choices);
-        strbuf_printf(out, "%-16s L %12" PRId64 " %12" PRId64 " multipliers  %s\n", items[i].model->name, items[i].front[0].latency,
-                      items[i].front[0].multipliers, explore_choice_text(&items[i], choices));
-    }
-    strbuf_printf(out, "all together: L %" PRId64 ", that of %s; %" PRId64 " multipliers\n", all.latency, all.bottleneck, all.multipliers);
-    if (all.second > 0)
-        strbuf_printf(out, "not below %" PRId64 " cycles: folded again to the %" PRId64 " of the slowest\n", all.target, all.second);
+    *data = (const unsigned char *)out.text;
+    *size = out.bytes;
+    return true;
+}
+
+/* The kernel of the point that is written. */
+static bool write_point(visa_compilation *c, const visa_explore_options *o, const unsigned char **data, size_t *size)
+{
+    const dataflow_model *m = model_named(c, o->model, "--kernel");
+    explore x = {.model = m, .arena = c->arena};
+    strbuf out;
+    strbuf_init(&out, c->arena);
+    if (!m || !explore_kernel(&x, true, c->target, &c->diags, &out))
+        return false;
+    *data = (const unsigned char *)out.text;
+    *size = out.bytes;
     return true;
 }
 
@@ -255,30 +264,27 @@ bool visa_explore(visa_compilation *c, const visa_explore_options *o, const unsi
     *size = 0;
     if (COMPILATION_STOPS(c) || c->diags.error_count > 0 || c->is_book || c->binary_only)
         return false;
-    if (o->folding && !o->model && c->module->dataflow_count > 1 && (o->form == VISA_EXPLORE_TEXT || o->form == VISA_EXPLORE_JSON)) {
-        strbuf all;
-        strbuf_init(&all, c->arena);
-        bool folded = explore_network(c, o, &all);
-        if (o->part > 0) /* another process writes */
-            return folded;
-        *data = (const unsigned char *)all.text;
-        *size = all.bytes;
-        return folded;
-    }
+    if (o->form != VISA_EXPLORE_POINT && (o->chain || (o->folding && !o->model && c->module->dataflow_count > 1)))
+        return write_network(c, o, data, size);
     explore x;
-    const dataflow_model *m = model_named(c, o->model);
+    if (o->form == VISA_EXPLORE_POINT)
+        return write_point(c, o, data, size);
+    const dataflow_model *m = model_named(c, o->model, "--explore");
     if (!m || !explore_open(&x, m, c->arena, &c->diags))
         return false;
-    x.limits = (explore_limits){o->multipliers, o->weight_bits, o->input_bits, o->block_bits, o->rows, o->folding ? 0 : o->target_cycles};
+    int64_t cycles;
+    if (!explore_target(c, m, o, &cycles))
+        return false;
+    x.limits = (explore_limits){o->multipliers, o->weight_bits, o->input_bits, o->block_bits, o->rows, o->folding ? 0 : cycles};
     if (o->target_limits || o->form == VISA_EXPLORE_KERNEL)
-        limit_to_target(&x.limits, c->target, m->batch);
+        explore_limit_to_target(&x.limits, c->target, m->batch);
     x.part = o->part;
     x.parts = o->parts > 0 ? o->parts : 1;
     x.progress = o->progress;
     x.user = o->user;
     bool walks = !o->folding && o->form != VISA_EXPLORE_KERNEL;
     if (o->folding)
-        explore_fold(&x, o->target_cycles);
+        explore_fold(&x, explore_fold_target(o, cycles));
     else if (walks)
         explore_run(&x);
     if (walks && o->gather && !gather(&x, o))
@@ -292,10 +298,10 @@ bool visa_explore(visa_compilation *c, const visa_explore_options *o, const unsi
     case VISA_EXPLORE_SVG: explore_svg(&x, &out); break;
     case VISA_EXPLORE_JSON: explore_json(&x, &out); break;
     case VISA_EXPLORE_KERNEL:
-        if (!explore_kernel(&x, c->target, &c->diags, &out) || !source_lay_out(&out))
+        if (!explore_kernel(&x, false, c->target, &c->diags, &out))
             return false;
         break;
-    default: explore_text(&x, o, &out);
+    default: explore_text(&x, &out);
     }
     *data = (const unsigned char *)out.text;
     *size = out.bytes;

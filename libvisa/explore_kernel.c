@@ -1,14 +1,16 @@
-/* From a point to a kernel: blocks are padded to whole packets and weights to whole Rows, so that the point is one the machine has.
- * A batch is one inference per slice, all with the same weights. Time is [input blocks, packets of a block, weight blocks / Rows], the last
- * one innermost, as tiling: an execution's order. */
+/* From a point to a kernel. The fastest of the machine: blocks are padded to whole packets and weights to whole Rows, so that the point is
+ * one the machine has. A batch is one inference per slice, all with the same weights. Time is [input blocks, packets of a block, weight
+ * blocks / Rows], the last one innermost, as tiling: an execution's order. The point that is written is taken as it is, or refused. What is
+ * written was compiled. */
 #include <inttypes.h>
 #include <string.h>
 
 #include "libvisa/explore.h"
+#include "libvisa/layout.h"
 #include "support/integer.h"
 
 typedef struct matmul {
-    const dataflow_interface *input, *weight;
+    const dataflow_interface *input, *weight, *output;
     dtype type;
     int64_t m, n, k, n_padded, k_padded; /* elements */
     int64_t flit, packet;                /* elements of 32 bytes, of one packet (a flit or two) */
@@ -30,24 +32,30 @@ static bool is_row(const dataflow_interface *i)
 static bool read_matmul(const explore *x, const target *t, diag_list *diags, matmul *mm)
 {
     const dataflow_model *m = x->model;
-    size_t outputs = 0, others = 0;
+    size_t others = 0;
     *mm = (matmul){0};
     for (size_t i = 0; i < m->count; i++) {
         const dataflow_interface *f = &m->interfaces[i];
-        const dataflow_interface **place = f->kind == DATAFLOW_INPUT ? &mm->input : &mm->weight;
-        outputs += f->kind == DATAFLOW_OUTPUT;
-        if (f->kind >= DATAFLOW_OUTPUT)
+        const dataflow_interface **place = f->kind == DATAFLOW_INPUT ? &mm->input : f->kind == DATAFLOW_WEIGHT ? &mm->weight : &mm->output;
+        if (f->kind > DATAFLOW_OUTPUT)
             continue;
         others += *place != NULL;
         *place = f;
     }
-    if (!mm->weight || outputs != 1 || others)
+    if (!mm->weight || others)
         return refuse(x, diags, m->range, "is no matrix multiplication: it has not one input, one weight and one output",
                       "--emit=vm writes kernels y[M, N] = sum over K of x[M, K] * w[N, K]");
     if (!is_row(mm->input) || !is_row(mm->weight) || dataflow_block_elements(mm->input) != dataflow_block_elements(mm->weight))
         return refuse(x, diags, mm->weight->block_range,
                       "is no matrix multiplication: an input block is not one row of K that meets a weight block of K",
                       "write both blocks as [1, K]");
+    if (dataflow_block_elements(mm->output) != 1)
+        return refuse(x, diags, mm->output->block_range,
+                      arena_printf(x->arena,
+                                   "is no matrix multiplication: its output blocks have %" PRId64
+                                   " elements, and a row with a row of weights has one sum",
+                                   dataflow_block_elements(mm->output)),
+                      "write the output's block as [1, 1]");
     if (m->batch > t->slices_per_cluster)
         return refuse(x, diags, m->range, "has a batch of more inferences than a cluster has slices",
                       arena_printf(x->arena, "each slice takes one: at most %" PRId64, (int64_t)t->slices_per_cluster));
@@ -77,6 +85,8 @@ static dataflow_model *padded_model(const explore *x, const matmul *mm, diag_lis
         if (f.kind > DATAFLOW_OUTPUT)
             continue;
         f.rank = f.tensor_rank = f.parallel_rank = 2;
+        if (f.kind == DATAFLOW_OUTPUT) /* it follows */
+            f.tensor_rank = 0;
         f.block[0] = f.parallel[0] = f.parallel[1] = 1;
         f.block[1] = f.tensor[1] = f.kind == DATAFLOW_OUTPUT ? 1 : mm->k_padded;
         f.tensor[0] = f.kind == DATAFLOW_WEIGHT ? mm->n_padded : mm->m;
@@ -183,16 +193,96 @@ static void write_kernel(const matmul *mm, const explore *x, strbuf *out)
     strbuf_puts(out, "    y.to_hbm(&mut device.tdma)\n}\n");
 }
 
-bool explore_kernel(const explore *x, const target *t, diag_list *diags, strbuf *out)
+/* ---- the point that is written ---- */
+
+/* One of the packets that divides a row, the largest first; 0: neither. */
+static int64_t packet_of(const matmul *mm)
+{
+    return mm->k % (2 * mm->flit) == 0 ? 2 * mm->flit : mm->k % mm->flit == 0 ? mm->flit : 0;
+}
+
+static bool take_packet(const explore *x, diag_list *diags, matmul *mm)
+{
+    arena *a = x->arena;
+    const dataflow_interface *i = mm->input;
+    mm->packet = 1;
+    for (uint32_t d = 0; d < i->rank; d++)
+        mm->packet *= i->parallel[d]; /* of one block */
+    mm->k_padded = round_up(mm->k, mm->packet);
+    if (mm->packet == mm->flit || mm->packet == 2 * mm->flit)
+        return true;
+    int64_t other = packet_of(mm);
+    const char *help = other              ? arena_printf(a, "write `i_par: %" PRId64 "`", other)
+                       : mm->k > mm->flit ? arena_printf(a, "write `i_par: %" PRId64 "` and `pads: true`", mm->flit)
+                                          : arena_printf(a, "--explore --emit=vm pads the rows to %" PRId64 " elements", mm->flit);
+    return refuse(x, diags, i->parallel_range,
+                  arena_printf(a,
+                               "is written with iPar %" PRId64 " of %s, %" PRId64 " bits per cycle: the Reducer takes packets of %" PRId64
+                               " or %" PRId64 " elements (%" PRId64 " or %" PRId64 " bits)",
+                               mm->packet, i->type, mm->packet * i->bits, mm->flit, 2 * mm->flit, mm->flit * i->bits,
+                               2 * mm->flit * i->bits),
+                  help);
+}
+
+static bool take_rows(const explore *x, const target *t, diag_list *diags, matmul *mm)
+{
+    const dataflow_interface *w = mm->weight;
+    mm->rows = 1;
+    for (uint32_t d = 0; d < w->rank; d++)
+        mm->rows *= w->parallel[d]; /* of the blocks */
+    mm->n_padded = round_up(mm->n, mm->rows);
+    int64_t other = t->rows;
+    for (; other > 1; other /= 2) {
+        if (mm->rows == other)
+            return true;
+        if (mm->n % other == 0 && other <= mm->rows)
+            break;
+    }
+    return mm->rows == 1 || refuse(x, diags, w->parallel_range,
+                                   arena_printf(x->arena, "is written with wPar %" PRId64 ": a slice has 1, 2, 4 or %" PRId64 " Rows",
+                                                mm->rows, (int64_t)t->rows),
+                                   arena_printf(x->arena, "write `w_par: %" PRId64 "`", other));
+}
+
+/* Packet and Rows as they are written, of a model that the formulas describe. */
+static bool take_written(const explore *x, const target *t, diag_list *diags, matmul *mm)
+{
+    const char *sum = dtype_row_of(dtype_row_of(mm->type)->accumulates_in)->name;
+    for (int k = 0; k < DATAFLOW_INTERVALS; k++)
+        if (x->model->intervals[k])
+            return refuse(x, diags, mm->input->range, "says its intervals itself, and a kernel has those of the formulas",
+                          "take cii, eii and latency away");
+    if (mm->output->type && strcmp(mm->output->type, sum) != 0)
+        return refuse(x, diags, mm->output->range,
+                      arena_printf(x->arena, "has outputs of %s, and sums of %s are %s", mm->output->type, mm->input->type, sum),
+                      arena_printf(x->arena, "write `dtype: %s`, or leave it away", sum));
+    return take_packet(x, diags, mm) && take_rows(x, t, diags, mm);
+}
+
+/* What is written compiles. */
+static bool compiles(const explore *x, diag_list *diags, const strbuf *source)
+{
+    visa_options options = {0};
+    visa_compilation *c = visa_compile("kernel.vm", source->text, source->bytes, &options);
+    bool good = c && visa_error_count(c) == 0;
+    if (!good)
+        refuse(x, diags, x->model->range,
+               arena_printf(x->arena, "has no kernel that compiles: %s", c ? visa_diagnostics(c, VISA_DIAGNOSTICS_TEXT) : "no memory"),
+               "cut the model: fewer input blocks, or fewer weights");
+    visa_free(c);
+    return good;
+}
+
+bool explore_kernel(const explore *x, bool written, const target *t, diag_list *diags, strbuf *out)
 {
     matmul mm;
-    if (!read_matmul(x, t, diags, &mm))
+    if (!read_matmul(x, t, diags, &mm) || (written && !take_written(x, t, diags, &mm)))
         return false;
-    if (!choose(x, t, diags, &mm))
+    if (!written && !choose(x, t, diags, &mm))
         return diags->error_count == 0 && refuse(x, diags, x->model->range, "has no point within the limits that the machine has",
                                                  "it has packets of 32 or 64 bytes, and 1, 2, 4 or 8 Rows");
     if (!fits(x, t, &mm, diags))
         return false;
     write_kernel(&mm, x, out);
-    return true;
+    return source_lay_out(out) && compiles(x, diags, out);
 }

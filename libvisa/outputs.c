@@ -10,6 +10,7 @@
 #include "frontend/format.h"
 #include "ir/print.h"
 #include "libvisa/compilation.h"
+#include "libvisa/finn/finn.h"
 
 static bool emit_text(const char *text, const unsigned char **data, size_t *size)
 {
@@ -140,6 +141,7 @@ bool visa_emit(visa_compilation *c, visa_emit_kind kind, const unsigned char **d
     case VISA_EMIT_STEP_JSON: return emit_text(step_cost_json(&e, &report), data, size);
     case VISA_EMIT_STEP_CSV: return emit_text(step_cost_csv(&e, &report), data, size);
     case VISA_EMIT_STEP_PAGE: return emit_text(step_cost_page(&e, &report), data, size);
+    case VISA_EMIT_FINN: return emit_text(finn_text(c), data, size);
     case VISA_EMIT_STEP_DOT:
     case VISA_EMIT_STEP_SVG: return emit_text(graphs_text(c, &e, kind), data, size);
     default: return write_file(c, data, size);

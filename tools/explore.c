@@ -54,6 +54,13 @@ int tool_explore_target(const char *tool, visa_explore_options *o, const char *t
                                                : tool_usage_error(tool, "--target-cycles takes a number of cycles, not `%s`", text);
 }
 
+int tool_explore_rate(const char *tool, visa_explore_options *o, const char *text)
+{
+    return read_count(text, &o->target_rate)
+               ? EXIT_DONE
+               : tool_usage_error(tool, "--target-rate takes a number of inferences per second, not `%s`", text);
+}
+
 void tool_explore_progress(void *line, int64_t done, int64_t points)
 {
     progress_show(line, (double)done / (double)points);

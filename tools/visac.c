@@ -163,7 +163,8 @@ static int produce(arguments *a, visa_compilation *c, const unsigned char *text,
                                            [EMIT_MEMORY_SVG] = VISA_EMIT_MEMORY_SVG,
                                            [EMIT_ORDER] = VISA_EMIT_ORDER,
                                            [EMIT_STEP_DOT] = VISA_EMIT_STEP_DOT,
-                                           [EMIT_STEP_SVG] = VISA_EMIT_STEP_SVG};
+                                           [EMIT_STEP_SVG] = VISA_EMIT_STEP_SVG,
+                                           [EMIT_FINN] = VISA_EMIT_FINN};
     const unsigned char *data;
     size_t size;
     bool from_reference = a->emit >= EMIT_LLVM && a->emit <= EMIT_HEADER, from_binary = from_reference || a->run.check.wanted;

@@ -62,12 +62,16 @@ static int check_explore(const arguments *a)
                         a->run.report.trace || a->options.book))
         return usage_error(
             "--explore is an output of its own: --emit=text, csv, json, svg or vm with it, no --check, --draw, --sweep or --report");
+    bool point = a->explores && a->explore.form == VISA_EXPLORE_POINT;
     if (!a->explores && a->explore_form && !(a->question && a->explore.form == VISA_EXPLORE_KERNEL))
-        return usage_error("--emit=text, csv and vm are forms of --explore");
-    if (!a->explores && (a->explore.target_cycles || a->search >= 0 || tool_explore_limited(&a->explore)))
-        return usage_error("--limit, --target-cycles and --search belong to --explore");
-    if (a->explore.folding && !a->explore.target_cycles)
-        return usage_error("--search=folding needs --target-cycles=N");
+        return usage_error("--emit=text and csv are forms of --explore");
+    if ((!a->explores || point) &&
+        (a->explore.target_cycles || a->explore.target_rate || a->search >= 0 || tool_explore_limited(&a->explore)))
+        return usage_error("--limit, --target-cycles, --target-rate and --search belong to --explore");
+    if (a->explore.target_cycles && a->explore.target_rate)
+        return usage_error("--target-cycles or --target-rate: one of them");
+    if (a->explore.folding && !a->explore.target_cycles && !a->explore.target_rate)
+        return usage_error("--search=folding needs --target-cycles=N or --target-rate=N");
     return EXIT_DONE;
 }
 
@@ -252,6 +256,12 @@ static int option_TARGET_CYCLES(void *of, const char *text)
     return option_status(tool_explore_target("visac", &a->explore, text));
 }
 
+static int option_TARGET_RATE(void *of, const char *text)
+{
+    arguments *a = of;
+    return option_status(tool_explore_rate("visac", &a->explore, text));
+}
+
 static int option_PRINT_AFTER_ALL(void *of, const char *text)
 {
     arguments *a = of;
@@ -338,7 +348,12 @@ static void take_choices(arguments *a)
         a->explore.form = VISA_EXPLORE_JSON;
     } else if (a->emit_given)
         a->emit = (emit_kind)a->emit_choice;
+    if (!a->explores && !a->question && a->explore_form && a->explore.form == VISA_EXPLORE_KERNEL) {
+        a->explores = true;
+        a->explore.form = VISA_EXPLORE_POINT;
+    }
     a->explore.folding = a->search == 1;
+    a->explore.chain = a->search == 2;
     a->options.places_all |= a->place == 1;
     a->options.order = orders[a->order];
     a->colour = a->colour_when == COLOUR_ALWAYS || (a->colour_when == COLOUR_AUTO && isatty(2) && !(no_colour && *no_colour));

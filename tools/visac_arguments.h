@@ -27,6 +27,7 @@ typedef enum emit_kind {
     EMIT_STEP_JSON,
     EMIT_DATAFLOW,
     EMIT_DATAFLOW_JSON,
+    EMIT_FINN,
     EMIT_MEMORY,
     EMIT_MEMORY_JSON,
     EMIT_MEMORY_SVG,

@@ -3,6 +3,7 @@
 #include <inttypes.h>
 #include <stdarg.h>
 
+#include "ir/dataflow/dataflow_shape.h"
 #include "support/integer.h"
 
 /* ---- the constraints ---- */
@@ -27,27 +28,6 @@ int64_t dataflow_block_elements(const dataflow_interface *i)
 {
     int64_t elements;
     return list_product(i->block, i->rank, &elements) ? elements : -1;
-}
-
-/* The divisors of n next to v, below and above; of a number with too many candidates, none. */
-static const char *near_divisors(int64_t n, int64_t v, arena *a)
-{
-    enum { SEARCHED = 44 }; /* power of two */
-    int64_t below = 0, above = 0;
-    if (n > INT64_C(1) << SEARCHED)
-        return arena_printf(a, "a divisor of %" PRId64, n);
-    for (int64_t d = 1; d <= n / d; d++) {
-        if (n % d != 0)
-            continue;
-        const int64_t both[] = {d, n / d};
-        for (int k = 0; k < 2; k++) {
-            below = both[k] <= v && both[k] > below ? both[k] : below;
-            above = both[k] >= v && (above == 0 || both[k] < above) ? both[k] : above;
-        }
-    }
-    if (below == 0 || above == 0)
-        return arena_printf(a, "%" PRId64, below + above);
-    return arena_printf(a, "%" PRId64 " or %" PRId64, below, above);
 }
 
 typedef struct checking {
@@ -145,7 +125,7 @@ static void check_tiling(checking *c, const dataflow_interface *i)
                       refuse(c, E_DATAFLOW_TILE, i->block_range,
                              "%s `%s`: dimension %" PRIu32 " of the block, %" PRId64 " elements, does not tile the tensor's %" PRId64,
                              kind_names[i->kind], i->name, k, i->block[k], i->tensor[k]),
-                      "take %s, or `pads: true`", near_divisors(i->tensor[k], i->block[k], c->diags->arena));
+                      "take %s, or `pads: true`", dataflow_near_divisors(i->tensor[k], i->block[k], c->diags->arena));
 }
 
 int64_t dataflow_blocks(const dataflow_interface *i, uint32_t dimension)
@@ -171,7 +151,7 @@ static void check_parallel(checking *c, const dataflow_interface *i)
                       refuse(c, E_DATAFLOW_PARALLEL, i->parallel_range,
                              "%s `%s`: %s of dimension %" PRIu32 ", %" PRId64 ", does not tile the %" PRId64 " %s", kind_names[i->kind],
                              i->name, name, k, i->parallel[k], most, of),
-                      "take %s", near_divisors(most, i->parallel[k], c->diags->arena));
+                      "take %s", dataflow_near_divisors(most, i->parallel[k], c->diags->arena));
     }
 }
 
@@ -388,5 +368,5 @@ bool dataflow_evaluate(dataflow_model *m, diag_list *diags)
                   "a clock is 1 Hz or more");
     for (size_t k = 0; k < m->count; k++)
         check_interface(&c, &m->interfaces[k]);
-    return !c.bad && evaluate(&c);
+    return !c.bad && evaluate(&c) && dataflow_shapes(m, diags);
 }

@@ -19,6 +19,16 @@ typedef enum dataflow_kind { DATAFLOW_INPUT, DATAFLOW_WEIGHT, DATAFLOW_OUTPUT, D
 /* The initiation intervals of an input, each from the one before. */
 typedef enum dataflow_interval { DATAFLOW_CII, DATAFLOW_EII, DATAFLOW_LATENCY, DATAFLOW_INTERVALS } dataflow_interval;
 
+/* What a transfer carries (ir/dataflow/dataflow_shape.h), in elements; of dimensions as `block` has them. */
+typedef struct dataflow_shape {
+    int64_t across[DATAFLOW_RANK_MAX]; /* blocks side by side */
+    int64_t part[DATAFLOW_RANK_MAX];   /* elements of one block */
+    int64_t word[DATAFLOW_RANK_MAX];   /* both together, without the batch */
+    int64_t folded[DATAFLOW_RANK_MAX]; /* words along each dimension of the tensor */
+    int64_t elements;                  /* of a word, with the batch */
+    dataflow_ratio period;             /* cycles from a word to the next, while a calculation goes on */
+} dataflow_shape;
+
 typedef struct dataflow_interface {
     dataflow_kind kind;
     const char *name;
@@ -42,6 +52,8 @@ typedef struct dataflow_interface {
     dataflow_ratio stream;     /* elements per cycle */
     dataflow_ratio physical;   /* output: with all wPar calculations that run side by side, which the seed's stream_O leaves out */
     int64_t cii, eii, latency; /* input, in cycles */
+    int64_t calculated[DATAFLOW_RANK_MAX]; /* output: the tensor that follows from the calculations, which is the stated one where one is */
+    dataflow_shape shape;
 } dataflow_interface;
 
 /* "The initiation interval functions can all be overwritten" (seed 003). `before` is the interval before it (1 for cII), `times` what the

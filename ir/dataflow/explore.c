@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "ir/dataflow/dataflow_shape.h"
 #include "ir/dataflow/explore_front.h"
 
 enum { FIGURES_MAX = 62, DIMENSION_MAX = 48 }; /* powers of two */
@@ -131,6 +132,12 @@ bool explore_open(explore *x, const dataflow_model *m, arena *a, diag_list *diag
             if (!open_face(x, i, diags))
                 return false;
         }
+    if (!dataflow_always_tiles(m)) {
+        x->trial = ARENA_NEW(a, dataflow_model);
+        *x->trial = *m;
+        x->trial->interfaces = ARENA_ARRAY(a, dataflow_interface, m->count);
+        memcpy(x->trial->interfaces, m->interfaces, m->count * sizeof *m->interfaces);
+    }
     return check_corners(x, diags);
 }
 

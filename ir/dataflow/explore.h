@@ -72,6 +72,7 @@ typedef struct explore {
     int64_t legal;        /* within the limits */
     explore_point *front; /* by multipliers */
     size_t count, capacity;
+    dataflow_model *trial; /* a copy to try choices on, where the stream of a weight or an output may not tile; NULL: all of them do */
     const int64_t *folded; /* the choice of explore_fold; NULL: there was none */
     int64_t part, parts;   /* only every parts-th piece of the space, from `part` on */
     void (*progress)(void *user, int64_t done, int64_t points);

@@ -2,6 +2,9 @@
 
 #include <string.h>
 
+#include "ir/dataflow/dataflow_shape.h"
+#include "support/budget.h"
+
 /* The first point with at least so many multipliers. */
 static size_t place_of(const explore *x, int64_t multipliers)
 {
@@ -24,13 +27,74 @@ bool explore_dominated(const explore *x, int64_t latency, int64_t multipliers)
     return at < x->count && x->front[at].multipliers == multipliers && x->front[at].latency < latency;
 }
 
+/* ---- ways ---- */
+
+int64_t explore_product(const explore *x, const explore_point *p, size_t combination, size_t face)
+{
+    return x->faces[face].levels[p->levels[combination * x->face_count + face]].product;
+}
+
+typedef struct listing {
+    const explore *x;
+    int64_t left[EXPLORE_FACES_MAX]; /* of each face's product, what the parameters so far have left */
+    int64_t choice[EXPLORE_PARAMETERS_MAX];
+    int64_t *choices; /* NULL: they are counted only */
+    int64_t count;
+} listing;
+
+/* Do all streams tile their blocks with this choice? */
+static bool tiles(const explore *x, const int64_t *choice)
+{
+    budget_spend(x->arena, 1);
+    for (size_t k = 0; k < x->parameter_count; k++) {
+        const explore_parameter *p = &x->parameters[k];
+        x->trial->interfaces[p->interface].parallel[p->dimension] = p->divisors[choice[k]];
+    }
+    return dataflow_streams_tile(x->trial);
+}
+
+/* A rest that divides what the parameters after are at most has divisors of them as its factors: no choice leads nowhere. */
+static void list_ways(listing *l, size_t at)
+{
+    const explore *x = l->x;
+    if (l->choices && l->count == EXPLORE_WAYS_MAX)
+        return;
+    if (at == x->parameter_count) {
+        if (x->trial && !tiles(x, l->choice))
+            return;
+        if (at > 0 && l->choices)
+            memcpy(l->choices + l->count * (int64_t)at, l->choice, at * sizeof *l->choice);
+        l->count++;
+        return;
+    }
+    const explore_parameter *p = &x->parameters[at];
+    int64_t left = l->left[p->face];
+    for (size_t k = 0; k < p->count && p->divisors[k] <= left; k++) {
+        if (left % p->divisors[k] != 0 || p->behind % (left / p->divisors[k]) != 0)
+            continue;
+        l->choice[at] = (int64_t)k;
+        l->left[p->face] = left / p->divisors[k];
+        list_ways(l, at + 1);
+    }
+    l->left[p->face] = left;
+}
+
+/* The choices of these levels whose streams tile. */
 static int64_t ways_of(const explore *x, const int64_t *levels)
 {
+    listing l = {.x = x};
     int64_t ways = 1;
-    for (size_t f = 0; f < x->face_count; f++)
+    for (size_t f = 0; f < x->face_count; f++) {
         ways *= x->faces[f].levels[levels[f]].ways;
-    return ways;
+        l.left[f] = x->faces[f].levels[levels[f]].product;
+    }
+    if (!x->trial)
+        return ways;
+    list_ways(&l, 0);
+    return l.count;
 }
+
+/* ---- the front ---- */
 
 static void keep_levels(const explore *x, explore_point *p, const int64_t *levels, int64_t ways)
 {
@@ -68,50 +132,14 @@ static explore_point *point_for(explore *x, int64_t latency, int64_t multipliers
 
 void explore_add(explore *x, int64_t latency, int64_t multipliers, const int64_t *levels, int64_t ways)
 {
+    if (explore_dominated(x, latency, multipliers))
+        return;
+    int64_t tiling = x->trial && !x->folded ? ways_of(x, levels) : ways;
+    if (tiling == 0)
+        return;
     explore_point *p = point_for(x, latency, multipliers);
-    if (!p)
-        return;
-    p->ways += ways;
-    keep_levels(x, p, levels, ways);
-}
-
-/* ---- ways ---- */
-
-int64_t explore_product(const explore *x, const explore_point *p, size_t combination, size_t face)
-{
-    return x->faces[face].levels[p->levels[combination * x->face_count + face]].product;
-}
-
-typedef struct listing {
-    const explore *x;
-    int64_t left[EXPLORE_FACES_MAX]; /* of each face's product, what the parameters so far have left */
-    int64_t choice[EXPLORE_PARAMETERS_MAX];
-    int64_t *choices;
-    size_t count;
-} listing;
-
-/* A rest that divides what the parameters after are at most has divisors of them as its factors: no choice leads nowhere. */
-static void list_ways(listing *l, size_t at)
-{
-    const explore *x = l->x;
-    if (l->count == EXPLORE_WAYS_MAX)
-        return;
-    if (at == x->parameter_count) {
-        if (at > 0)
-            memcpy(l->choices + l->count * at, l->choice, at * sizeof *l->choice);
-        l->count++;
-        return;
-    }
-    const explore_parameter *p = &x->parameters[at];
-    int64_t left = l->left[p->face];
-    for (size_t k = 0; k < p->count && p->divisors[k] <= left; k++) {
-        if (left % p->divisors[k] != 0 || p->behind % (left / p->divisors[k]) != 0)
-            continue;
-        l->choice[at] = (int64_t)k;
-        l->left[p->face] = left / p->divisors[k];
-        list_ways(l, at + 1);
-    }
-    l->left[p->face] = left;
+    p->ways += tiling;
+    keep_levels(x, p, levels, tiling);
 }
 
 size_t explore_ways(const explore *x, const explore_point *p, int64_t **choices)
@@ -128,7 +156,7 @@ size_t explore_ways(const explore *x, const explore_point *p, int64_t **choices)
             l.left[f] = explore_product(x, p, i, f);
         list_ways(&l, 0);
     }
-    return l.count;
+    return (size_t)l.count;
 }
 
 /* ---- carrying it elsewhere ---- */

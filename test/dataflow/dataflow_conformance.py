@@ -3,6 +3,7 @@
 and networks as items, contractions as kernels, design spaces through --explore. Skips where the file is absent.
 Usage: dataflow_conformance.py [-v] [ID ...]"""
 import csv
+import fractions
 import io
 import json
 import math
@@ -152,6 +153,44 @@ def check_finn_folding(i, expect):
     text = text.replace("dtype: i8 }], outputs", f"dtype: u{i['weight_bits']} }}], outputs")
     _, points = explore(text, "--search=folding", f"--target-cycles={i['target_cycles']}", f"--limit=block-bits={i['max_weight_stream_bits_per_pe']}")
     return differences(expect, {"SIMD": points[0].get("i0.1", 1), "PE": points[0].get("w0.0", 1), "cycles": points[0]["L"]}) if len(points) == 1 else [f"{points}"]
+
+
+# ---- shapes of streams ----
+
+def rate(face, one):
+    """Elements of a block of the face per cycle, with this input: iPar x block / block of the input."""
+    return fractions.Fraction(math.prod(one["iPar"]) * math.prod(face["block"]), math.prod(one["block"]))
+
+
+def part(face, one):
+    """Elements of a block in a word; None: what comes per cycle tiles no block. Dimension by dimension, innermost beside innermost, where each
+    has whole elements or one every few cycles; else as many as come in a cycle, rounded up, which have to divide the block."""
+    along = []
+    for d in range(len(face["block"])):
+        at = d - len(face["block"]) + len(one["block"])
+        along.append(face["block"][d] * (fractions.Fraction(one["iPar"][at], one["block"][at]) if at >= 0 else 1))
+    whole = math.ceil(rate(face, one))
+    if rate(face, one).denominator != 1 and all(1 in (r.numerator, r.denominator) for r in map(fractions.Fraction, along)):
+        return math.prod(math.ceil(r) for r in along)
+    return whole if math.prod(face["block"]) % whole == 0 else None
+
+
+def cover(face, count):
+    """Whole rows, and so much of the next dimension."""
+    elements = 1
+    for room in reversed(face["block"]):
+        elements *= min(count, room)
+        count = -(-count // min(count, room))
+    return elements
+
+
+def words(inputs, weights, outputs):
+    """The part of a block that a word has, for each weight and each output; None: refused, as the only input makes it so."""
+    def one(face, i):
+        return part(face, i) or (None if len(inputs) == 1 else cover(face, math.ceil(rate(face, i))))
+    cycles = [math.prod(-(-b // p) for b, p in zip(i["block"], i["iPar"])) for i in inputs]
+    slowest = inputs[cycles.index(max(cycles))]
+    return [one(w, max(inputs, key=lambda i, w=w: rate(w, i))) for w in weights], [one(o, slowest) for o in outputs]
 
 
 # ---- design spaces ----

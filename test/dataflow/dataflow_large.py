@@ -70,7 +70,11 @@ def figures(inputs, weights, output, batch):
                          for c, latency, s, i in zip(cii, latencies, streams, inputs)],
               "weights": [{"num_blocks": blocks_of(w), "stream_elements": ratio(s)} for w, s in zip(weights, per_weight)],
               "outputs": [{"stream_elements": ratio(out), "physical_elements": ratio(physical)}], "L": max(latencies)}
-    return expect, max(seen)
+    parts = conformance.words(inputs, weights, [{"block": output}])
+    blocks = max([blocks_of(w) for w in weights], default=1)
+    seen.append(blocks_of(inputs[worst]) * blocks * math.prod(output))
+    words = [math.prod(w["wPar"]) * (n or 1) * 8 for n, w in zip(parts[0], weights)] + [-(-blocks // groups) * (parts[1][0] or 1) * batch * 8]
+    return expect, max(seen), None in sum(parts, []), max(words)
 
 
 def ratio(f):
@@ -82,10 +86,14 @@ def check_models(rng, count):
     for n in range(count):
         inputs, weights = [face(rng, "iPar") for _ in range(rng.randint(1, 3))], [face(rng, "wPar") for _ in range(rng.randint(0, 2))]
         output, batch = [size(rng, 20)[0]], rng.choice([1, 1, 3, 1 << 20])
-        expect, most = figures(inputs, weights, output, batch)
+        expect, most, irregular, words = figures(inputs, weights, output, batch)
         text = conformance.item(inputs, weights, [{"block": output}], extra=f"batch: {batch}")
         status, out, error = conformance.run(text, "--emit=dataflow-json")
-        if most > LIMIT:
+        if most <= LIMIT and (irregular or words > LIMIT):
+            refused += 1
+            if status != 1 or not (irregular and "error[E-DATAFLOW-STREAM]" in error or words > LIMIT and "error[E-DATAFLOW-SIZE]" in error):
+                faults.append(f"model {n}: {irregular} {words}: status {status} {error[:200]}")
+        elif most > LIMIT:
             refused += 1
             if status != 1 or not ("error[E-DATAFLOW-SIZE]" in error and "2^62" in error or "error[E-LEX]" in error and "63 bits" in error):
                 faults.append(f"model {n}: {most} is past 2^62: status {status} {error[:200]}")
@@ -113,16 +121,17 @@ def check_spaces(rng, count):
         text = conformance.item([{"tensor": [a * rows, b], "block": [a, b]}], [{"tensor": [w, 3], "block": [1, 3], "dtype": "u3"}], [{"block": [1, 1]}])
         most = rng.choice([0, 0, 100, 1 << 16])
         points = [(a * b // (p * q) * (w // r) * rows, p * q * r, p, q, r) for p, q, r in itertools.product(*lists) if not most or p * q * r <= most]
+        tiling = [p for p in points if None not in sum(conformance.words([{"block": [a, b], "iPar": p[2:4]}], [{"block": [1, 3]}], [{"block": [1, 1]}]), [])]
         best, front = math.inf, set()
-        for multipliers, latency in sorted({(p[1], p[0]) for p in points}):
+        for multipliers, latency in sorted({(p[1], p[0]) for p in tiling}):
             if latency < best:
                 best = latency
                 front.add((latency, multipliers))
-        ways = {c: sum(1 for p in points if p[:2] == c) for c in front}
+        ways = {c: sum(1 for p in tiling if p[:2] == c) for c in front}
         legal, table = conformance.explore(text, *([f"--limit=multipliers={most}"] if most else []))
         shown = {(r["L"], r["multipliers"]): r["ways"] for r in table}
         rows_of = sorted((r["L"], r["multipliers"], r.get("i0.0", 1), r.get("i0.1", 1), r.get("w0.0", 1)) for r in table)
-        expect = sorted(p for p in points if p[:2] in front)
+        expect = sorted(p for p in tiling if p[:2] in front)
         if legal != len(points) or shown != ways or (max(ways.values()) <= 64 and rows_of != expect) or not set(rows_of) <= set(expect):
             faults.append(f"space {n}: {text.strip()}: {legal} points instead of {len(points)}, or another front")
     return f"{count} design spaces of large sizes", faults

@@ -101,11 +101,14 @@ def check_formulas(rng, count):
     """Formulas of an item say its figures, and those of the same item with other numbers for iPar and wPar."""
     faults = []
     for n in range(count):
-        m = ([face(rng, "iPar") for _ in range(rng.randint(1, 3))], [face(rng, "wPar") for _ in range(rng.randint(0, 3))])
-        other = tuple([{**f, key: [rng.choice(divisors(b if key == "iPar" else t // b)) for t, b in zip(f["tensor"], f["block"])]} for f in faces]
-                      for key, faces in zip(("iPar", "wPar"), m))
+        m = tiling_model(rng)
+        while True:
+            other = tuple([{**f, key: [rng.choice(divisors(b if key == "iPar" else t // b)) for t, b in zip(f["tensor"], f["block"])]} for f in faces]
+                          for key, faces in zip(("iPar", "wPar"), m[:2]))
+            if None not in sum(conformance.words(*other, [{"block": [1]}]), []):
+                break
         text, names = rename(rng, re.sub(r"([iw])_par: \[.*?\]", lambda p: p[0].replace(", ", " , ").replace("[", "[ ").replace("]", " ]"),
-                                         conformance.item(*m, [{"block": [rng.randint(1, 6)]}])))
+                                         conformance.item(*m)))
         got, there = (conformance.model(t)["items"][0] for t in (text, conformance.item(*other, [{"block": [1]}])))
         for figures, at in ((got, symbols(m)), (there, symbols(other))):
             at.update(names)
@@ -117,14 +120,33 @@ def check_formulas(rng, count):
     return count, faults
 
 
+def random_model(rng):
+    return ([face(rng, "iPar") for _ in range(rng.randint(1, 3))], [face(rng, "wPar") for _ in range(rng.randint(0, 3))], [{"block": [rng.randint(1, 6)]}])
+
+
+def tiling_model(rng):
+    """One whose streams tile their blocks."""
+    while True:
+        m = random_model(rng)
+        if None not in sum(conformance.words(*m), []):
+            return m
+
+
 def check_models(rng, count):
-    texts, models = "", []
+    texts, refused, models, bad = "", "", [], 0
     for n in range(count):
-        m = ([face(rng, "iPar") for _ in range(rng.randint(1, 3))], [face(rng, "wPar") for _ in range(rng.randint(0, 3))])
+        m = random_model(rng)
+        if None in sum(conformance.words(*m), []):
+            bad += sum(conformance.words(*m), []).count(None)
+            refused += conformance.item(*m, f"R{n}")
+            continue
         models.append(m)
-        texts += conformance.item(*m, [{"block": [rng.randint(1, 6)]}], f"M{n}")
+        texts += conformance.item(*m, f"M{n}")
     faults = []
-    for n, ((inputs, weights), got) in enumerate(zip(models, conformance.model(texts)["items"])):
+    status, _, error = conformance.run(refused, "--emit=dataflow", "-ferror-limit=0")
+    if status != 1 or error.count("error[E-DATAFLOW-STREAM]") != bad or error.count("error[") != bad:
+        faults.append(f"{bad} streams tile no block: status {status}, {error[:300]}")
+    for n, ((inputs, weights, outputs), got) in enumerate(zip(models, conformance.model(texts)["items"])):
         expect = [count_input(i, weights) for i in inputs]
         faults += [f"M{n}{d}" for d in conformance.differences({"inputs": expect, "L": max(e["latency"] for e in expect)}, got)]
         worst = max(range(len(inputs)), key=lambda i: expect[i]["eII"])
@@ -136,7 +158,84 @@ def check_models(rng, count):
         o = got["outputs"][0]
         if rational(o["stream_elements"]) * expect[worst]["cII"] != math.prod(o["block"]):
             faults.append(f"M{n}: stream_O x cII is not the output block")
+        faults += [f"M{n}: {fault}" for fault in check_shapes(inputs, weights, outputs, got, worst)]
     return count, faults
+
+
+def check_shapes(inputs, weights, outputs, got, worst):
+    """Words tile their tensors: put down one after the other, in the grid of the folded shape, they cover every element once. So many move per cycle."""
+    of_weights, of_outputs = conformance.words(inputs, weights, outputs)
+    blocks = max([math.prod(t // b for t, b in zip(w["tensor"], w["block"])) for w in weights], default=1)
+    groups = max([math.prod(t // b // p for t, b, p in zip(w["tensor"], w["block"], w["wPar"])) for w in weights], default=1)
+    calculated = math.prod(t // b for t, b in zip(inputs[worst]["tensor"], inputs[worst]["block"])) * blocks * math.prod(outputs[0]["block"])
+    faults = []
+    for g, elements, side in [(g, math.prod(i["iPar"]), 1) for g, i in zip(got["inputs"], inputs)] + \
+            [(g, n, math.prod(w["wPar"])) for g, n, w in zip(got["weights"], of_weights, weights)] + [(got["outputs"][0], of_outputs[0], -(-blocks // groups))]:
+        tensor = g.get("tensor", g.get("calculated_tensor"))
+        shape, grid, word = g["tiled_shape"], g["folded_shape"][:-1], g["tiled_shape"]["word"]
+        if math.prod(word) != elements * side or g["folded_shape"][-1] != elements * side:
+            faults.append(f"{g['name']}: a word {word} is not {elements} of each of {side} blocks")
+        if [a * b for a, b in zip(shape["blocks"], shape["words"])] != grid:
+            faults.append(f"{g['name']}: {grid} are not {shape}")
+        whole = (side == 1 or g in got["weights"] or blocks % side == 0) and math.prod(g["block"]) % elements == 0
+        for t, n, w in zip(tensor, grid, word):
+            covered = [e for k in range(n) for e in range(k * w, k * w + w)]
+            if (covered != list(range(t))) if whole else len(covered) < t:
+                faults.append(f"{g['name']}: {n} words of {w} do not tile {t} elements")
+    if math.prod(got["outputs"][0]["calculated_tensor"]) != calculated:
+        faults.append(f"{got['outputs'][0]['calculated_tensor']} are not {calculated} elements")
+    for g in got["inputs"] + got["weights"]:
+        if math.prod(g["block"]) % (g["word_elements"] // math.prod(g.get("wPar", [1]))) == 0 and g["word_elements"] != rational(g["stream_elements"]) * rational(g["cycles_per_word"]):
+            faults.append(f"{g['name']}: a word every {g['cycles_per_word']} cycles is not the stream")
+    return faults
+
+
+def check_outputs(rng, count):
+    """A stated output tensor: taken where it has as many blocks as are calculated, else refused with both numbers and one that is taken."""
+    faults = []
+    for n in range(count):
+        m = tiling_model(rng)
+        m = (m[0][:1], m[1][:1], [{"block": [1]}])
+        blocks = math.prod(t // b for f in m[0] + m[1] for t, b in zip(f["tensor"], f["block"]))
+        if None in sum(conformance.words(*m), []):
+            continue
+        for tensor in ([blocks], [1, blocks], [blocks, 1], [blocks + rng.randint(1, 9)], [1, 2 * blocks]):
+            text = conformance.item(m[0], m[1], [{"tensor": tensor, "block": [1] * len(tensor)}])
+            status, _, error = conformance.run(text, "--emit=dataflow")
+            if math.prod(tensor) == blocks:
+                faults += [f"O{n}: {tensor} of {blocks}: {error[:200]}"] if status else []
+                continue
+            if status != 1 or "error[E-DATAFLOW-OUTPUT]" not in error or f"has {math.prod(tensor)} block" not in error or f"and {blocks} " not in error:
+                faults.append(f"O{n}: {tensor} of {blocks}: status {status} {error[:200]}")
+                continue
+            better = re.search(r"help: take `(tensor: \[.*?\])`", error)[1]
+            if conformance.run(text.replace(f"tensor: {tensor}", better), "--emit=dataflow")[0]:
+                faults.append(f"O{n}: {better} is refused, too")
+    return count, faults
+
+
+def check_help(rng, count):
+    """What a refused stream is told to take is taken."""
+    faults, seen = [], 0
+    while seen < count:
+        m = random_model(rng)
+        m = (m[0][:1], [], m[2])
+        if None not in sum(conformance.words(*m), []):
+            continue
+        seen += 1
+        text = conformance.item(*m)
+        _, _, error = conformance.run(text, "--emit=dataflow")
+        said = re.search(r"note: iPar of `i0` in dimension (\d+)", error)
+        values = re.search(r"help: take (\d+)(?: or (\d+))? there", error)
+        choices = [{**m[0][0], "iPar": m[0][0]["block"]}]
+        if values:
+            choices = [{**m[0][0], "iPar": [int(v) if d == int(said[1]) else p for d, p in enumerate(m[0][0]["iPar"])]} for v in values.groups() if v]
+        for one in choices:
+            status, _, again = conformance.run(conformance.item([one], *m[1:]), "--emit=dataflow")
+            faults += [f"{text}: told {one['iPar']}: {again[:200]}"] if status else []
+        if conformance.run(conformance.item(*m, extra="pads: true"), "--emit=dataflow")[0]:
+            faults.append(f"{text}: refused with pads")
+    return seen, faults
 
 
 def pareto(points):
@@ -164,10 +263,12 @@ def check_spaces(rng, count):
             if (most and multipliers > most) or (target and latency > target):
                 continue
             points.append((latency, multipliers, p, q, o, w))
+        tiling = [c for c in points if None not in sum(conformance.words([{"block": [b, a], "iPar": [c[2], c[3]]}] + ([{"block": [other], "iPar": [c[4]]}] if other else []),
+                                                                         [{"block": [1, a]}], [{"block": [1, 1]}]), [])]
         legal, table = conformance.explore(text, *options)
         got = sorted((r["L"], r["multipliers"], r.get("i0.0", 1), r.get("i0.1", 1), r.get("i1.0", 1 if other else 0), r.get("w0.0", 1)) for r in table)
-        if legal != len(points) or got != pareto(points):
-            faults.append(f"{text.strip()} {options}: {legal} points instead of {len(points)}, or another front: {got} instead of {pareto(points)}")
+        if legal != len(points) or got != pareto(tiling):
+            faults.append(f"{text.strip()} {options}: {legal} points instead of {len(points)}, or another front: {got} instead of {pareto(tiling)}")
     return count, faults
 
 
@@ -209,7 +310,7 @@ def kernel(shape):
 def main():
     seed = int(sys.argv[1]) if len(sys.argv) > 1 else 1
     rng, failed = random.Random(seed), 0
-    for what, (count, faults) in (("models", check_models(rng, 150)), ("formulas", check_formulas(rng, 20)), ("design spaces", check_spaces(rng, 25)),
+    for what, (count, faults) in (("models", check_models(rng, 150)), ("output tensors", check_outputs(rng, 12)), ("refusals", check_help(rng, 15)), ("formulas", check_formulas(rng, 20)), ("design spaces", check_spaces(rng, 25)),
                                   ("kernels", (len(SHAPES), [f"{s}: {f}" for s in SHAPES for f in kernel(s)]))):
         print("\n".join(faults[:5] + [f"{count} {what}, {len(faults)} faults"]))
         failed += len(faults)
