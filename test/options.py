@@ -13,7 +13,7 @@ import visa_tools
 # A value that each option takes; an option of --help that is not here fails the test.
 VALUES = {
     "visac": {"-o": "{out}", "--emit": "json", "--mcpu": "native", "--reference-order": "free", "-D": "K=64", "--pass": "time-multiplex",
-              "--onchip-bytes": "4096", "--compute-tile": "8", "--sizes": "{sizes}", "--place": "auto", "--order": "free", "--draw": "fetch", "--report": "csv", "--timing": "schedule",
+              "--input": "x=x.json", "--onchip-bytes": "4096", "--compute-tile": "8", "--sizes": "{sizes}", "--place": "auto", "--order": "free", "--draw": "fetch", "--report": "csv", "--timing": "schedule",
               "--trace": "{trace}", "--sweep": "K=32,64", "--explore": None, "--limit": "target", "--target-cycles": "100", "--search": "folding",
               "--dtype": "i8", "--out": "i32", "--budget": "1s",
               "--check": None, "--check-format": "json", "--version": "json", "--samples": "4", "--certificate": "{certificate}", "--seed": "2", "--max-cycles": "1000000", "--kernel": "matmul",

@@ -38,7 +38,7 @@ VISAC = {
     "--emit=step-json": JSON, "--emit=dataflow": "E-STEP-OPTION", "--emit=dataflow-json": "E-STEP-OPTION", "--emit=memory": "E-STEP-OPTION",
     "--emit=memory-json": "E-STEP-OPTION", "--emit=memory-svg": "E-STEP-OPTION", "--emit=order": "E-STEP-OPTION", "--emit=dot": DOT,
     "--emit=text": USAGE, "--emit=csv": USAGE, "--emit=svg": SVG, "--emit=vm": USAGE,
-    "--mcpu=x86-64": BYTES, "--reference-order=free": BYTES, "-D": BYTES, "--pass=dynamic-tiling": None, "--onchip-bytes=100": BYTES, "--compute-tile=8": BYTES, "--sizes=FILE": None,
+    "--mcpu=x86-64": BYTES, "--reference-order=free": BYTES, "-D": BYTES, "--pass=dynamic-tiling": None, "--onchip-bytes=100": BYTES, "--compute-tile=8": BYTES, "--input=x=x.json": USAGE, "--sizes=FILE": None,
     "--place=auto": BYTES, "--order=free": BYTES, "--draw=fetch": "E-KERNEL",
     "--report": TEXT, "--report=text": TEXT, "--report=csv": CSV, "--report=json": JSON, "--report=html": HTML, "--timing=schedule": BYTES,
     "--trace=FILE": "E-STEP-OPTION", "--sweep=SIZE": TEXT, "--format": TEXT, "--format-check": NOTHING, "--upgrade": TEXT,
