@@ -8,6 +8,7 @@
 #include "runtime/machine/session.h"
 #include "runtime/step/session.h"
 #include "tools/checking.h"
+#include "tools/tune_programs.h"
 #include "tools/verdict.h"
 #include "tools/visac_arguments.h"
 
@@ -136,7 +137,7 @@ static int check(arguments *a, const binary *b, const unsigned char *bytes, size
 
 const library_work *library_work_begin(char **argv, diag_list *diags)
 {
-    static const library_work work = {check, emit_reference, ranks_begin};
+    static const library_work work = {check, emit_reference, ranks_begin, tune_programs};
     (void)argv, (void)diags;
     return &work;
 }

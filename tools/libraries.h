@@ -17,6 +17,7 @@ typedef struct library_work {
     /* llvm, bc, asm, obj, header. False: diagnosed. */
     bool (*emit)(const struct arguments *a, const binary *b, arena *memory, diag_list *diags, const unsigned char **data, size_t *size);
     bool (*ranks_begin)(ranks *r, diag_list *diags);
+    int (*tune)(struct arguments *a, arena *memory, diag_list *diags); /* of stream programs; the exit status */
 } library_work;
 
 /* NULL: diagnosed. Where another program does it, there is no return. */

@@ -14,6 +14,7 @@ const library_work *library_work_begin(char **argv, diag_list *diags)
         execv(program, argv);
     diag *d = diag_add(diags, E_PLUGINS, SRC_NOWHERE, "visac-plugins cannot be started: %s", strerror(errno));
     diag_help(diags, d,
-              "install visac-plugins next to visac or in ../lib/visac: it does --check, the LLVM outputs and --explore under mpirun");
+              "install visac-plugins next to visac or in ../lib/visac: it does --check, the LLVM outputs, --explore under mpirun and "
+              "`visac tune` of stream programs");
     return NULL;
 }

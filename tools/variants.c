@@ -36,11 +36,6 @@ static bool write_text(const variants *v, const char *text)
 
 /* ---- --sweep ---- */
 
-typedef struct swept_axes {
-    swept *axes;
-    size_t count;
-} swept_axes;
-
 /* "A=1,2,B=3": a word with `=` begins another constant. False: said why. */
 static bool read_axes(const variants *v, swept_axes *s, arena *memory)
 {
@@ -92,12 +87,17 @@ static bool names_differ(const variants *v, const swept_axes *s)
     return true;
 }
 
+bool variants_axes(const variants *v, swept_axes *out, arena *memory)
+{
+    return read_axes(v, out, memory) && names_differ(v, out);
+}
+
 int variants_sweep(const variants *v, arena *memory, diag_list *diags)
 {
     swept_axes s = {0};
     variant_source source;
     sweep_table table;
-    if (!read_axes(v, &s, memory) || !names_differ(v, &s))
+    if (!variants_axes(v, &s, memory))
         return EXIT_USAGE;
     if (!read_source(v->before, memory, diags, &source))
         return EXIT_INPUT;

@@ -3,7 +3,7 @@
 #ifndef VISA_TOOLS_VARIANTS_H
 #define VISA_TOOLS_VARIANTS_H
 
-#include "libvisa/variants/variant.h"
+#include "libvisa/variants/sweep.h"
 #include "support/output.h"
 
 typedef struct variants {
@@ -16,6 +16,13 @@ typedef struct variants {
 } variants;
 
 /* Each returns the exit status. */
+/* The constants of --sweep and their values. False: said why on standard error. */
+typedef struct swept_axes {
+    swept *axes;
+    size_t count;
+} swept_axes;
+bool variants_axes(const variants *v, swept_axes *out, arena *memory);
+
 int variants_sweep(const variants *v, arena *memory, diag_list *diags);
 int variants_diff(const variants *v, arena *memory, diag_list *diags);
 /* With `applies` the better source is what is written, otherwise a line for each change. */

@@ -3,8 +3,10 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "libvisa/variants/program_space.h"
 #include "runtime/machine/parallel.h"
 #include "support/budget.h"
+#include "support/file.h"
 #include "support/shown.h"
 #include "support/stop.h"
 #include "tools/dataflow.h"
@@ -37,7 +39,7 @@ static const char *default_output(const arguments *a, arena *memory)
 /* The file of the main output, NULL: there is none. */
 static const char *main_output(const arguments *a, arena *memory)
 {
-    bool stands_alone = a->sweep || a->other || a->options.book || a->advises;
+    bool stands_alone = a->sweep || a->tunes_program || a->other || a->options.book || a->advises;
     if (stands_alone)
         return a->output ? a->output : "-";
     bool nothing = a->format_check || (a->run.check.wanted && !a->emit_given && !a->output) ||
@@ -56,6 +58,11 @@ static bool declare(arguments *a, arena *memory)
     for (size_t i = 0; i < sizeof read / sizeof *read; i++)
         if (read[i] && !output_set_reads(a->files, read[i]))
             return false;
+    for (size_t i = 0; i < a->input_count; i++) {
+        const char *equals = strchr(a->inputs[i], '=');
+        if (equals && !output_set_reads(a->files, equals + 1))
+            return false;
+    }
     return (!main || (a->to = output_declare(a->files, main))) && tool_run_declare(&a->run, a->files);
 }
 
@@ -264,7 +271,7 @@ static bool is_writing_no_module(const arguments *a, const visa_compilation *c)
 }
 
 /* The source of a question, malloc'd as that of a file is; NULL: diagnosed. */
-static unsigned char *tune(const arguments *a, size_t *size, diag_list *diags)
+static unsigned char *tune(const arguments *a, size_t *size)
 {
     visa_tune_options o = a->tune;
     o.question = a->question;
@@ -272,15 +279,10 @@ static unsigned char *tune(const arguments *a, size_t *size, diag_list *diags)
     o.progress = bar.shown ? tool_explore_progress : NULL;
     o.user = &bar;
     const char *source;
-    unsigned char *file = a->tunes_file ? ranks_read(&a->ranks, a->question, size, diags) : NULL;
-    if (a->tunes_file && !file) {
-        progress_end(&bar);
-        return NULL;
-    }
-    visa_compilation *c = a->tunes_file ? visa_tune_file(tool_input_name(a->question), (const char *)file, *size, &o, &source, size)
-                                        : visa_tune(&o, &source, size);
+    visa_compilation *c = a->tunes_file
+                              ? visa_tune_file(tool_input_name(a->question), (const char *)a->tuned, a->tuned_bytes, &o, &source, size)
+                              : visa_tune(&o, &source, size);
     progress_end(&bar);
-    free(file);
     unsigned char *text = source ? malloc(*size + 1) : NULL;
     if (text)
         memcpy(text, source, *size + 1);
@@ -295,7 +297,7 @@ static unsigned char *tune(const arguments *a, size_t *size, diag_list *diags)
 static int compile(arguments *a, arena *memory, diag_list *diags)
 {
     size_t size;
-    unsigned char *text = a->question ? tune(a, &size, diags) : ranks_read(&a->ranks, a->input, &size, diags);
+    unsigned char *text = a->question ? tune(a, &size) : ranks_read(&a->ranks, a->input, &size, diags);
     if (text && takes_source(a)) {
         int status = finish(a, text, size);
         free(text);
@@ -337,8 +339,31 @@ static bool needs_library(const arguments *a)
     return a->run.check.wanted || (a->emit >= EMIT_LLVM && a->emit <= EMIT_HEADER) || (a->explores && ranks_launched());
 }
 
+/* What `visac tune FILE` is about: reads the file, and goes to where programs run if it holds one. OPTION_GO_ON, else the exit status. */
+static int read_tuned(arguments *a, char **argv, diag_list *diags)
+{
+    bool once = strcmp(a->question, "-") == 0; /* it cannot be read again by another program */
+    if (once && !(a->work = library_work_begin(argv, diags)))
+        return EXIT_INPUT;
+    a->tuned = file_read_all(a->question, &a->tuned_bytes, diags);
+    if (!a->tuned)
+        return EXIT_INPUT;
+    a->tunes_program = program_is_in((const char *)a->tuned, a->tuned_bytes);
+    int status = visac_arguments_of_file(a);
+    if (status != EXIT_DONE)
+        return status;
+    if (a->tunes_program && !a->work && !(a->work = library_work_begin(argv, diags)))
+        return EXIT_INPUT;
+    return OPTION_GO_ON;
+}
+
 static int run(arguments *a, char **argv, arena *memory, diag_list *diags)
 {
+    int of_file = a->tunes_file ? read_tuned(a, argv, diags) : OPTION_GO_ON;
+    if (of_file != OPTION_GO_ON) {
+        say_only(a, diags);
+        return of_file;
+    }
     if (a->project) {
         int status = project_begin(a->project, a->files, diags);
         say_only(a, diags);
@@ -355,6 +380,11 @@ static int run(arguments *a, char **argv, arena *memory, diag_list *diags)
         if (a->explores)
             ranks_fail(&a->ranks, tool_refused(diags));
         return tool_refused(diags);
+    }
+    if (a->tunes_program) {
+        int tuned = a->work->tune(a, memory, diags);
+        say_only(a, diags);
+        return tuned;
     }
     if (!a->other && !a->sweep && !a->advises)
         return compile(a, memory, diags);
@@ -384,6 +414,7 @@ int main(int argc, char **argv)
         a.ranks.count = 1;
         status = run(&a, argv, memory, &diags);
         output_set_free(a.files);
+        free(a.tuned);
         ranks_end(&a.ranks);
     }
     arena_free(memory);

@@ -63,7 +63,8 @@ static int check_explore(const arguments *a)
         return usage_error(
             "--explore is an output of its own: --emit=text, csv, json, svg or vm with it, no --check, --draw, --sweep or --report");
     bool point = a->explores && a->explore.form == VISA_EXPLORE_POINT;
-    if (!a->explores && a->explore_form && !(a->question && a->explore.form == VISA_EXPLORE_KERNEL))
+    bool tuned = a->question && (a->explore.form == VISA_EXPLORE_KERNEL || (a->tunes_file && a->explore.form == VISA_EXPLORE_TEXT));
+    if (!a->explores && a->explore_form && !tuned)
         return usage_error("--emit=text and csv are forms of --explore");
     if ((!a->explores || point) &&
         (a->explore.target_cycles || a->explore.target_rate || a->search >= 0 || tool_explore_limited(&a->explore)))
@@ -168,6 +169,13 @@ static int option_PASS(void *of, const char *text)
     arguments *a = of;
     ARENA_PUSH(a->memory, a->passes, a->options.step_pass_count, a->pass_capacity, text);
     a->options.step_passes = a->passes;
+    return OPTION_GO_ON;
+}
+
+static int option_INPUT(void *of, const char *text)
+{
+    arguments *a = of;
+    ARENA_PUSH(a->memory, a->inputs, a->input_count, a->input_capacity, text);
     return OPTION_GO_ON;
 }
 
@@ -369,9 +377,10 @@ static int parse_defines(arguments *a)
 {
     for (size_t i = 0; i < a->define_count; i++) {
         const char *text = a->define_texts[i];
-        if (!a->question && !parse_parameter(a, text))
+        bool asks = a->question && !a->tunes_file;
+        if (!asks && !parse_parameter(a, text))
             return usage_error("-D takes NAME=VALUE, or NAME=VALUE,VALUE,..; not `%s`", text);
-        for (const char *at = text; a->question && *at;) {
+        for (const char *at = text; asks && *at;) {
             size_t length = strcspn(at, ",");
             const char *one = arena_strndup(a->memory, at, length);
             if (!parse_parameter(a, one))
@@ -381,7 +390,7 @@ static int parse_defines(arguments *a)
     }
     a->tune.sizes = a->parameters;
     a->tune.size_count = a->options.parameter_count;
-    if (a->question)
+    if (a->question && !a->tunes_file)
         a->options.parameter_count = 0;
     return EXIT_DONE;
 }
@@ -392,11 +401,35 @@ static int check_tune(const arguments *a)
     bool told = a->tune.dtype || a->tune.out_dtype || a->budget_given;
     if (!a->question && told)
         return usage_error("--dtype, --out and --budget belong to `visac tune`");
-    if (a->tunes_file && (a->tune.dtype || a->tune.out_dtype || a->define_count > 0))
-        return usage_error("sizes and types of %s are those of its axes and parameters: no -D, --dtype or --out", a->question);
-    if (a->question && (a->explores || a->sweep || a->draw || a->options.book || a->options.parse_only || a->upgrades || a->explains))
+    if (!a->tunes_file && a->input_count > 0)
+        return usage_error("--input belongs to `visac tune` of a file with a stream program; visa-run takes tensors and tokens");
+    if (a->question &&
+        (a->explores || (a->sweep && !a->tunes_file) || a->draw || a->options.book || a->options.parse_only || a->upgrades || a->explains))
         return usage_error("`visac tune` writes a kernel: --emit, --report, --trace or --check with it, no other output");
     return EXIT_DONE;
+}
+
+static int check_tuned_program(const arguments *a)
+{
+    if (a->tune.dtype || a->tune.out_dtype || a->run.report.wanted || a->run.report.trace || a->run.check.wanted)
+        return usage_error("%s holds a stream program: no --dtype, --out, --report, --trace or --check with `visac tune`", a->question);
+    if (a->emit_given && !(a->explore_form && a->explore.form == VISA_EXPLORE_TEXT) && (a->explore_form || a->emit != EMIT_JSON))
+        return usage_error("%s holds a stream program, of which `visac tune` writes --emit=text or json", a->question);
+    return EXIT_DONE;
+}
+
+static int check_tuned_kernels(const arguments *a)
+{
+    if (a->tune.dtype || a->tune.out_dtype || a->define_count > 0)
+        return usage_error("sizes and types of %s are those of its axes and parameters: no -D, --dtype or --out", a->question);
+    if (a->sweep || a->input_count > 0 || (a->explore_form && a->explore.form == VISA_EXPLORE_TEXT))
+        return usage_error("%s holds no stream program: no --sweep, --input or --emit=text with `visac tune`", a->question);
+    return EXIT_DONE;
+}
+
+int visac_arguments_of_file(const arguments *a)
+{
+    return a->tunes_program ? check_tuned_program(a) : check_tuned_kernels(a);
 }
 
 /* `visac init [DIR]`; an option before the word or after it was read, and put before. */
@@ -479,7 +512,7 @@ int visac_arguments_parse(int argc, char **argv, arena *memory, arguments *a)
                            argv[optind + 1]);
     if (!diff && optind + 1 < argc)
         return usage_error("more than one input file: %s", argv[optind + 1]);
-    if ((a->sweep || diff) && (a->emit_given || a->run.check.wanted || a->draw || reports))
+    if (((a->sweep && !tunes) || diff) && (a->emit_given || a->run.check.wanted || a->draw || reports))
         return usage_error("%s is an output of its own: no --emit, --check, --draw or --report with it", diff ? "diff" : "--sweep");
     a->input = tunes ? "tuned.vm" : argv[optind]; /* the file that was never written: its name is that of outputs */
     return check_options(&a->options) == EXIT_DONE ? -1 : EXIT_USAGE;

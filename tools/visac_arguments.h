@@ -40,10 +40,15 @@ typedef enum emit_kind {
 typedef struct arguments {
     tool_run run; /* without an order of sums: the machine's for a check, a free one for what is written */
     const char *input, *output, *draw, *sweep;
-    const char *project;    /* of `visac init`: the folder; NULL: none is begun */
-    const char *other;      /* the second file of `visac diff` */
-    const char *question;   /* of `visac tune`; NULL: a file is compiled */
-    bool tunes_file;        /* it is the name of a file with questions */
+    const char *project;  /* of `visac init`: the folder; NULL: none is begun */
+    const char *other;    /* the second file of `visac diff` */
+    const char *question; /* of `visac tune`; NULL: a file is compiled */
+    bool tunes_file;      /* it is the name of a file with questions, or with a stream program */
+    bool tunes_program;   /* with that */
+    unsigned char *tuned; /* the file's text, malloc'd */
+    size_t tuned_bytes;
+    const char **inputs; /* of tune: tokens of streams, NAME=FILE */
+    size_t input_count, input_capacity;
     visa_tune_options tune; /* what is told about it */
     bool budget_given;
     const char **define_texts; /* of -D, in their order */
@@ -74,5 +79,7 @@ typedef struct arguments {
 
 /* Reads it: OPTION_GO_ON, else the exit status. `a->warnings` has room for argc texts. */
 int visac_arguments_parse(int argc, char **argv, arena *memory, arguments *a);
+/* Of `visac tune FILE`, when it is known what the file holds: the same. */
+int visac_arguments_of_file(const arguments *a);
 
 #endif

@@ -84,7 +84,10 @@ static void check_sizes(visa_compilation *c, const step_binding *given)
 /* What is no constant and no axis gives its number to a size of a stream program. */
 void compilation_check_parameters(visa_compilation *c)
 {
-    for (size_t i = 0; i < c->programs->count && c->binding_count > 0; i++)
+    bool sizes = false; /* are given: names that are neither constants nor axes */
+    for (size_t i = 0; i < c->binding_count; i++)
+        sizes = sizes || !c->is_set[i];
+    for (size_t i = 0; i < c->programs->count && sizes; i++)
         if (!c->programs->graphs[i]->bad)
             step_measure(c->programs->graphs[i]); /* makes the sums that may be given */
     for (size_t i = 0; i < c->binding_count; i++) {

@@ -14,6 +14,7 @@ static step_totals sum_of(const step_run *r)
         sum.flops += r->totals[i].flops;
         sum.offchip_bytes += r->totals[i].offchip_bytes;
         sum.requests += r->totals[i].requests;
+        sum.values_in += r->totals[i].values_in;
         sum.values_out += r->totals[i].values_out;
         sum.spill_bytes += r->totals[i].spill_bytes;
     }
@@ -236,6 +237,18 @@ static void put_text(strbuf *s, const step_run *r)
     }
     step_stalls_put(s, r);
     put_kernels(s, r);
+}
+
+step_figures step_report_figures(const step_run *r)
+{
+    step_totals sum = sum_of(r);
+    step_onchip onchip = onchip_of(r);
+    return (step_figures){.cycles = r->cycles,
+                          .offchip_bytes = sum.offchip_bytes,
+                          .onchip_paper = onchip.paper,
+                          .onchip_artifact = onchip.artifact,
+                          .allocated_flops_per_cycle = capacity_of(r).flops_per_cycle,
+                          .moves = sum.values_in + sum.values_out + sum.requests};
 }
 
 const char *step_report_make(const step_run *r, report_format format)

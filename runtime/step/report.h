@@ -3,9 +3,11 @@
 #define VISA_RUNTIME_STEP_REPORT_H
 
 #include "runtime/step/engine.h"
+#include "runtime/step/figures.h"
 #include "runtime/timing/report.h"
 
 /* After a run; for a page and a trace one that kept its record. In its arena. */
+step_figures step_report_figures(const step_run *r);
 const char *step_report_make(const step_run *r, report_format format);
 
 #endif

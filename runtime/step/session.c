@@ -283,6 +283,11 @@ const char *step_session_report(const step_session *s, report_format format)
     return step_report_make(&s->run, format);
 }
 
+step_figures step_session_figures(const step_session *s)
+{
+    return step_report_figures(&s->run);
+}
+
 bool step_session_sizes(const step_session *s, output *to)
 {
     const char *text = step_seen_sizes_text(s->program, s->run.seen, s->arena);

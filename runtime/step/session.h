@@ -6,6 +6,7 @@
 #define VISA_RUNTIME_STEP_SESSION_H
 
 #include "codegen/container.h"
+#include "runtime/step/figures.h"
 #include "runtime/tensor/finding.h"
 #include "runtime/timing/report.h"
 #include "runtime/timing/timing_preset.h"
@@ -44,6 +45,8 @@ bool step_session_output(step_session *s, const char *spec, output *to, diag_lis
 
 /* After a run: cycles, traffic, each operator's share and who waited for whom (runtime/step/report.h). */
 const char *step_session_report(const step_session *s, report_format format);
+/* After a run. */
+step_figures step_session_figures(const step_session *s);
 /* After a run that kept them: the sizes of every stream as JSON (runtime/step/seen.h). */
 bool step_session_sizes(const step_session *s, output *to);
 /* "in x: [B] of bf16 tiles 1 x 64" per line. */

@@ -39,7 +39,7 @@ VISAC = {
     "--emit=memory-json": "E-STEP-OPTION", "--emit=memory-svg": "E-STEP-OPTION", "--emit=order": "E-STEP-OPTION", "--emit=dot": DOT,
     "--emit=text": USAGE, "--emit=csv": USAGE, "--emit=svg": SVG, "--emit=vm": "E-DATAFLOW-EXPLORE", "--mcpu=x86-64": BYTES,
     "--reference-order=free": BYTES, "-D": BYTES, "--pass=dynamic-tiling": None, "--onchip-bytes=100": BYTES, "--compute-tile=8": BYTES,
-    "--sizes=FILE": None,
+    "--sizes=FILE": None, "--input=x=x.json": USAGE,
     "--place=auto": BYTES, "--order=free": BYTES, "--draw=fetch": "E-KERNEL",
     "--report": TEXT, "--report=text": TEXT, "--report=csv": CSV, "--report=json": JSON, "--report=html": HTML, "--timing=schedule": BYTES,
     "--trace=FILE": "E-STEP-OPTION", "--sweep=SIZE": TEXT, "--format": TEXT, "--format-check": NOTHING, "--upgrade": TEXT,

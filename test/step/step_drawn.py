@@ -1,0 +1,47 @@
+"""bench/figures.py (./visa figures): Fig. 5 within its bounds, pictures that are XML, points of made-up requests that say so, wrong words refused."""
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import xml.dom.minidom
+
+SOURCE = os.environ.get("VISA_SOURCE", os.path.join(os.path.dirname(os.path.abspath(__file__)), "../.."))
+BIN = os.environ.get("VISA_BIN", os.path.join(SOURCE, "build/dev/bin"))
+
+
+def draw(*words):
+    return subprocess.run([sys.executable, f"{SOURCE}/bench/figures.py", BIN, *words], capture_output=True, text=True)
+
+
+def main():
+    bad = []
+    with tempfile.TemporaryDirectory() as d:
+        done = draw("fig5", "fig10", "fig11", "--quick", "--counts", f"{d}/none.json", "--out", f"{d}/out")
+        if done.returncode != 0:
+            print(done.stderr)
+            return 1
+        with open(f"{d}/out/figures.json") as f:
+            panels = json.load(f)
+        names = {f"{p['figure']}-{p['panel']}" for p in panels}
+        if not {"fig5-cycles", "fig5-hardware", "fig5-traffic", "fig10-graph"} <= names or sum(n.startswith("fig11-") for n in names) != 18:
+            bad.append(f"panels: {sorted(names)}")
+        for p in panels:
+            xml.dom.minidom.parse(f"{d}/out/{p['figure']}-{p['panel']}.svg")
+            for q in p["points"]:
+                if (p["figure"] == "fig11") != (q["data"] == "synthetic"):
+                    bad.append(f"{p['figure']} {q}: where its data is from")
+                if p["figure"] == "fig5" and (q["percent"] is None or abs(q["percent"]) > {"cycles": 0.03, "traffic": 0, "hardware": 9}[p["panel"]]):
+                    bad.append(f"{p['panel']} {q}")
+        if "not drawn: " not in done.stdout or "synthetic: " not in done.stdout or done.stdout.count("+0.00 %") < 15:
+            bad.append(f"text: {done.stdout[-600:]}")
+        for words in (["fig12"], ["fig5", "--artifact", d]):
+            refused = draw(*words, "--out", f"{d}/no")
+            if refused.returncode != 2 or os.path.exists(f"{d}/no"):
+                bad.append(f"{words}: status {refused.returncode}")
+    print("\n".join(bad) or f"{len(panels)} panels are drawn, Fig. 5 as published")
+    return bool(bad)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
