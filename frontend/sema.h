@@ -20,6 +20,10 @@ typedef struct sema_options {
      * `kernels` (NULL: with the rest), and of what is there the next one uses nothing: kernel_forget, and the arena may be rewound. */
     void (*done)(void *user, kernel *k);
     arena *kernels;
+    /* A kernel that nobody asks about now is named, and its body is not read. `d`: the release of the file; `mixed`: it has words that this
+     * one has not. Called for every kernel, before it is read. NULL: all are read. */
+    bool (*passes_over)(void *user, const ast *fn, dialect d, bool mixed);
+    unsigned dialects;      /* the releases in which text may be written that is not there (frontend/dialect.h); 0: any */
     const dialect *dialect; /* the one release that the file is written in; NULL: the text tells it */
 } sema_options;
 

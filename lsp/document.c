@@ -97,6 +97,7 @@ static void document_free(document *d)
     for (size_t i = 0; i < d->published_count; i++)
         free(d->published[i]);
     free(d->published);
+    visa_recall_free(d->recall);
     free(d->text);
     free(d->uri);
     free(d->path);
@@ -195,12 +196,16 @@ static visa_options options_of(documents *all, const document *d)
                           .max_milliseconds = answer_milliseconds_left(&all->answer)};
 }
 
-visa_compilation *document_compilation(documents *all, document *d)
+visa_compilation *document_compilation(documents *all, document *d, uint32_t begin, uint32_t end)
 {
-    if (d->compilation)
+    if (d->compilation && visa_holds(d->compilation, begin, end))
         return d->compilation;
     visa_options options = options_of(all, d);
-    d->compilation = visa_compile(d->path, d->text, d->bytes, &options);
+    if (!d->recall)
+        d->recall = visa_recall_new();
+    forget_compilations(d);
+    d->compilation = d->recall ? visa_recompile(d->recall, d->path, d->text, d->bytes, begin, end, &options)
+                               : visa_compile(d->path, d->text, d->bytes, &options);
     if (d->compilation)
         answer_spend(&all->answer, visa_steps(d->compilation));
     return d->compilation;
@@ -209,8 +214,10 @@ visa_compilation *document_compilation(documents *all, document *d)
 /* That of the whole compilation where it is there: a question about the text does not wait for its meaning. */
 visa_compilation *document_tree(documents *all, document *d)
 {
-    if (d->compilation || d->tree)
-        return d->compilation ? d->compilation : d->tree;
+    if (d->compilation && visa_holds(d->compilation, 0, UINT32_MAX))
+        return d->compilation;
+    if (d->tree)
+        return d->tree;
     visa_options options = options_of(all, d);
     options.parse_only = true;
     d->tree = visa_compile(d->path, d->text, d->bytes, &options);
