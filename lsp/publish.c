@@ -81,6 +81,16 @@ static const document *open_at(const documents *all, const char *path)
     return d;
 }
 
+/* What a macro stands for is a file by the name of the one in which it is used; there nothing is shown. */
+static bool is_text_of_macro(const visa_compilation *c, int file)
+{
+    const char *name = visa_file_name(c, file);
+    int first = 0;
+    while (first < file && strcmp(visa_file_name(c, first), name) != 0)
+        first++;
+    return first < file;
+}
+
 static void publish_modules(server *s, document *d, visa_compilation *c)
 {
     const char *name;
@@ -93,6 +103,8 @@ static void publish_modules(server *s, document *d, visa_compilation *c)
     }
     for (int file = 1; (name = visa_file_name(c, file)) != NULL; file++) {
         const document *open = open_at(server_documents(s), name);
+        if (is_text_of_macro(c, file))
+            continue;
         char *uri = open ? strdup(open->uri) : uri_of_path(name);
         if (uri) {
             publish(s, uri, open, diagnostics_of(s, d, c, file));
