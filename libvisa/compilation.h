@@ -68,13 +68,13 @@ struct visa_compilation {
     bool gave_up;                                    /* what may be spent was spent */
     /* libvisa/recall.h; NULL: nothing is known from before, or will be afterwards. It may be gone when the compilation is asked. */
     struct visa_recall *recall;
-    bool unlike, learnt;       /* something is not as it is known; something became known */
-    bool *alone;               /* by function of the recall: nothing calls it */
-    struct recalled *reads;    /* the function that is being read; NULL: another one */
-    const ast *reads_node;     /* it */
-    size_t diags_before;       /* of `diags` when that began */
-    size_t diags_parsed;       /* of `diags` when all was parsed */
-    const src_range *blanks;   /* what is not there to be asked about */
+    bool unlike, learnt;     /* something is not as it is known; something became known */
+    bool *alone;             /* by function of the recall: nothing calls it */
+    struct recalled *reads;  /* the function that is being read; NULL: another one */
+    const ast *reads_node;   /* it */
+    size_t diags_before;     /* of `diags` when that began */
+    size_t diags_parsed;     /* of `diags` when all was parsed */
+    const src_range *blanks; /* what is not there to be asked about */
     size_t blank_count;
 };
 

@@ -9,6 +9,8 @@
 
 /* What is forgotten leaves its texts behind; so many bytes of them, and everything is forgotten. */
 enum { KEPT_BYTES_MAX = 64 << 20 };
+/* So much text is compiled at once for the sake of its names. */
+enum { PORTION_BYTES = 64 << 10 };
 
 struct visa_recall {
     arena *arena; /* of texts of diagnostics */
@@ -86,6 +88,22 @@ static bool range_move(src_range *range, const change *by)
     return true;
 }
 
+static bool place_move(visa_place *place, const change *by)
+{
+    src_range range = {place->file, place->begin, place->end};
+    bool whole = range_move(&range, by);
+    *place = (visa_place){range.file, range.begin, range.end};
+    return whole;
+}
+
+static void names_move(recalled *f, const change *by)
+{
+    for (size_t i = 0; i < f->name_count && f->named; i++) {
+        visa_name *n = &f->names[i];
+        f->named = place_move(&n->place, by) && place_move(&n->given, by);
+    }
+}
+
 static void function_move(recalled *f, const change *by)
 {
     if (f->open <= by->begin && by->end <= f->close) { /* it is the one that changes */
@@ -104,6 +122,7 @@ static void function_move(recalled *f, const change *by)
         for (size_t n = 0; n < d->note_count && f->known; n++)
             f->known = range_move(&d->notes[n].range, by);
     }
+    names_move(f, by);
 }
 
 /* The function whose body the change is in; `count`: none. */
@@ -140,17 +159,18 @@ static bool follow(visa_recall *r, const char *text, size_t bytes)
 }
 
 /* The text without the bodies that nobody has to read; lines stay. NULL: no memory. */
-static char *text_blanked(visa_recall *r, uint32_t begin, uint32_t end, bool *blanked)
+static char *text_blanked(visa_recall *r, uint32_t begin, uint32_t end, bool named)
 {
     char *text = malloc(r->bytes + 1);
     if (!text)
         return NULL;
+    size_t portion = 0; /* of functions that are there for their names alone */
     memcpy(text, r->text, r->bytes + 1);
-    *blanked = false;
     for (size_t i = 0; i < r->count; i++) {
         recalled *f = &r->functions[i];
-        f->blank = f->known && (end < f->begin || f->end < begin);
-        *blanked = *blanked || f->blank;
+        bool asked = begin <= f->end && f->begin <= end, for_name = f->known && !asked && named && !f->named && portion < PORTION_BYTES;
+        portion += for_name ? f->end - f->begin : 0;
+        f->blank = f->known && !asked && !for_name;
         for (uint32_t k = f->open; f->blank && k < f->close; k++)
             if (text[k] != '\n' && text[k] != '\r')
                 text[k] = ' ';
@@ -303,6 +323,30 @@ static bool take_functions(visa_recall *r, const survey *s)
     return true;
 }
 
+/* The first function that does not end before the offset. */
+static size_t function_from(const visa_recall *r, uint32_t offset)
+{
+    size_t low = 0, high = r->count;
+    while (low < high) {
+        size_t middle = low + (high - low) / 2;
+        if (r->functions[middle].end < offset)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low;
+}
+
+/* What cannot be read is read again each time. */
+static void mark_broken(visa_recall *r, const visa_compilation *c)
+{
+    for (size_t i = 0; i < c->diags_parsed; i++) {
+        src_range range = c->diags.items[i]->range;
+        for (size_t k = function_from(r, range.begin); range.file == 0 && k < r->count && r->functions[k].begin <= range.end; k++)
+            r->functions[k].simple = false;
+    }
+}
+
 bool recall_follows(visa_compilation *c)
 {
     visa_recall *r = c->recall;
@@ -327,6 +371,7 @@ bool recall_follows(visa_compilation *c)
             r->functions[i].kernel = false; /* until it is read as one */
             r->functions[i].known = false;
         }
+    mark_broken(r, c);
     c->alone = ARENA_ARRAY(c->arena, bool, r->count + 1);
     src_range *blanks = ARENA_ARRAY(c->arena, src_range, r->count + 1);
     for (size_t i = 0; i < r->count; i++) {
@@ -351,15 +396,8 @@ unsigned recall_dialects(const visa_recall *r)
 
 static recalled *function_of(visa_recall *r, src_range range)
 {
-    size_t low = 0, high = range.file == 0 ? r->count : 0;
-    while (low < high) {
-        size_t middle = low + (high - low) / 2;
-        if (r->functions[middle].begin < range.begin)
-            low = middle + 1;
-        else
-            high = middle;
-    }
-    recalled *f = range.file == 0 && low < r->count ? &r->functions[low] : NULL;
+    size_t i = function_from(r, range.end);
+    recalled *f = range.file == 0 && i < r->count ? &r->functions[i] : NULL;
     return f && f->begin == range.begin && f->end == range.end ? f : NULL;
 }
 
@@ -407,20 +445,17 @@ static void keep_said(visa_compilation *c, recalled *f)
     for (size_t i = 0; i < count; i++)
         diag_copy(&f->diags[i], c->diags.items[c->diags_before + i], a);
     f->known = true;
+    f->named = false;
 }
 
 void recall_keep(visa_compilation *c, const kernel *k)
 {
     recalled *f = c->reads;
-    bool own = true, broken = false;
+    bool own = true;
     for (size_t i = c->diags_before; i < c->diags.count; i++)
         own = own && is_within(c->diags.items[i]->range, f ? f : &(recalled){0});
-    for (size_t i = 0; i < c->diags_parsed && f; i++) {
-        src_range range = c->diags.items[i]->range;
-        broken = broken || (range.file == 0 && range.begin <= f->end && range.end >= f->begin);
-    }
     c->recall->unfit = c->recall->unfit || !own; /* what the next one does not say, because this one did */
-    if (!f || !f->simple || broken || c->recall->unfit || c->unlike)
+    if (!f || !f->simple || c->recall->unfit || c->unlike)
         return;
     bool mixed = false;
     f->dialects = dialect_narrow(ALL_DIALECTS, c->reads_node, &mixed, c->arena);
@@ -472,15 +507,14 @@ static visa_compilation *compile_anew(visa_recall *r, const char *name, const vi
     return whole;
 }
 
-visa_compilation *visa_recompile(visa_recall *r, const char *name, const char *text, size_t bytes, uint32_t begin, uint32_t end,
+visa_compilation *visa_recompile(visa_recall *r, const char *name, const char *text, size_t bytes, uint32_t begin, uint32_t end, bool named,
                                  const visa_options *options)
 {
     visa_options chosen = options ? *options : (visa_options){0};
-    bool blanked = false;
     chosen.editor = true;
     for (size_t i = 0; r->unfit && i < r->count; i++)
         r->functions[i].known = false;
-    char *shown = follow(r, text, bytes) ? text_blanked(r, begin, end, &blanked) : NULL;
+    char *shown = follow(r, text, bytes) ? text_blanked(r, begin, end, named) : NULL;
     if (!shown)
         return visa_compile(name, text, bytes, &chosen);
     visa_compilation *c = compile_text(r, name, shown, &chosen);
@@ -495,5 +529,76 @@ bool visa_holds(const visa_compilation *c, uint32_t begin, uint32_t end)
     for (size_t i = 0; i < c->blank_count; i++)
         if (begin <= c->blanks[i].end && c->blanks[i].begin <= end)
             return false;
+    return true;
+}
+
+/* ---- names ---- */
+
+/* Those of a function that was compiled: [from, to) of the list. */
+static void keep_names(visa_recall *r, recalled *f, const visa_name *names, size_t from, size_t to)
+{
+    if (!f->known || f->named || setjmp(*arena_guard(r->arena)))
+        return;
+    f->names = ARENA_ARRAY(r->arena, visa_name, to - from + 1);
+    f->name_count = to - from;
+    if (to > from)
+        memcpy(f->names, names + from, (to - from) * sizeof *names);
+    f->named = true;
+}
+
+/* The first of the names that does not stand before the function, and the first behind it. */
+static void names_of(const recalled *f, const visa_name *names, size_t count, size_t *from, size_t *to)
+{
+    while (*from < count && names[*from].place.begin < f->begin)
+        ++*from;
+    *to = *from;
+    while (*to < count && names[*to].place.begin < f->end)
+        ++*to;
+}
+
+/* Is that of all others known? */
+static bool learn_names(visa_recall *r, const visa_name *own, size_t count)
+{
+    bool all = true;
+    for (size_t i = 0, from = 0, to; i < r->count; i++, from = to) {
+        recalled *f = &r->functions[i];
+        names_of(f, own, count, &from, &to);
+        if (!f->blank)
+            keep_names(r, f, own, from, to);
+        else
+            all = all && f->known && f->named;
+    }
+    return all;
+}
+
+/* What was compiled, and for the others what is known: both in the order of the text. */
+static const visa_name *merge_names(const visa_recall *r, visa_compilation *c, const visa_name *own, size_t *count)
+{
+    size_t at = 0, merged_count = 0, capacity = 0;
+    visa_name *merged = NULL;
+    for (size_t i = 0; i < r->count; i++) {
+        const recalled *f = &r->functions[i];
+        size_t from = at, to;
+        names_of(f, own, *count, &from, &to);
+        for (; at < (f->blank ? from : to); at++)
+            ARENA_PUSH(c->arena, merged, merged_count, capacity, own[at]);
+        for (size_t k = 0; f->blank && k < f->name_count; k++)
+            ARENA_PUSH(c->arena, merged, merged_count, capacity, f->names[k]);
+        at = to;
+    }
+    for (; at < *count; at++)
+        ARENA_PUSH(c->arena, merged, merged_count, capacity, own[at]);
+    *count = merged_count;
+    return merged;
+}
+
+bool visa_recalled_names(visa_recall *r, visa_compilation *c, const visa_name **names, size_t *count)
+{
+    *count = visa_names(c, names);
+    if (c->gave_up || !c->module || COMPILATION_STOPS(c))
+        return true;
+    if (!learn_names(r, *names, *count))
+        return false;
+    *names = merge_names(r, c, *names, count);
     return true;
 }

@@ -1,10 +1,10 @@
 /* What is known of the functions of a text that changes bit by bit.
  *
  * The one idea: what is said of a kernel follows from its own text and from what stands outside of all bodies, unless functions call each
- * other. So where only one body changes, those of the other kernels are blanked before the text is compiled: every place stays where it was,
- * next to nothing is read, and what was said of those kernels is said again, moved to where they now stand. Whatever is not as simple as
- * that (functions that are called, macros, modules of other files, stream programs, words of several releases) is compiled each time, and
- * a text in which anything but a body has changed is compiled as if nothing were known. */
+ * other. So where only one body changes, those of the other kernels are blanked before the text is compiled: every place stays where it
+ * was, next to nothing is read, and what was said of those kernels is said again, moved to where they now stand. Whatever is not as simple
+ * as that (functions that are called, macros, modules of other files, stream programs, words of several releases) is compiled each time,
+ * and a text in which anything but a body has changed is compiled as if nothing were known. */
 #ifndef VISA_LIBVISA_RECALL_H
 #define VISA_LIBVISA_RECALL_H
 
@@ -21,6 +21,9 @@ typedef struct recalled {
     unsigned dialects;                /* the releases of its body */
     diag *diags;
     size_t diag_count;
+    bool named;       /* so are its names, where `known` is set: */
+    visa_name *names; /* as visa_names has them */
+    size_t name_count;
     bool blank; /* its body is not in the text that is being compiled */
 } recalled;
 

@@ -50,6 +50,8 @@ void documents_forget(documents *d);
 /* Of which [begin, end) of the text can be asked about; all diagnostics are there. At the expense of the answer under way; NULL: no memory.
  */
 visa_compilation *document_compilation(documents *all, document *d, uint32_t begin, uint32_t end);
+/* The same, and is asked for all names of the text: NULL as there. */
+visa_compilation *document_names(documents *all, document *d, const visa_name **names, size_t *count);
 /* For questions about the text alone. */
 visa_compilation *document_tree(documents *all, document *d);
 /* Lines of a file of the compilation; NULL: there is no such file, or no memory. */

@@ -124,7 +124,9 @@ static json_t *tokens_of(const question *q, uint32_t begin, uint32_t end)
 {
     enum { VALUES_OF_TOKEN = 2 };
     const visa_name *names;
-    size_t count = visa_names(q->c, &names);
+    size_t count;
+    if (!document_names(q->all, q->d, &names, &count))
+        return NULL;
     text_position last = {0, 0};
     json_t *data = json_array();
     for (size_t i = 0; i < count; i++) {
@@ -148,13 +150,13 @@ static json_t *tokens_of(const question *q, uint32_t begin, uint32_t end)
 json_t *names_tokens(server *s, const json_t *params)
 {
     question q;
-    return question_ask(s, params, ASK_WHOLE, &q) ? tokens_of(&q, 0, UINT32_MAX) : NULL;
+    return question_ask(s, params, ASK_NOTHING, &q) ? tokens_of(&q, 0, UINT32_MAX) : NULL;
 }
 
 json_t *names_tokens_range(server *s, const json_t *params)
 {
     question q;
-    return question_ask(s, params, ASK_WHOLE_RANGE, &q) ? tokens_of(&q, q.begin, q.end) : NULL;
+    return question_ask(s, params, ASK_NOTHING_RANGE, &q) ? tokens_of(&q, q.begin, q.end) : NULL;
 }
 
 /* ---- who calls whom ---- */

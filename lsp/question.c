@@ -18,12 +18,20 @@ static bool read_range(question *q, const json_t *params)
 bool question_ask(server *s, const json_t *params, question_kind kind, question *q)
 {
     *q = (question){.all = server_documents(s), .d = question_document(s, params)};
-    bool at = kind == ASK_AT || kind == ASK_NAME_AT, ranged = kind == ASK_RANGE || kind == ASK_WHOLE_RANGE;
-    if (!q->d || (at && !json_to_offset(q->all, q->d, json_object_get(params, "position"), &q->offset)) || (ranged && !read_range(q, params)))
+    bool at = kind == ASK_AT || kind == ASK_NAME_AT, ranged = kind == ASK_RANGE || kind == ASK_NOTHING_RANGE;
+    if (!q->d || (at && !json_to_offset(q->all, q->d, json_object_get(params, "position"), &q->offset)) ||
+        (ranged && !read_range(q, params)))
         return false;
+    if (kind == ASK_NOTHING || kind == ASK_NOTHING_RANGE)
+        return true;
     bool part = kind == ASK_AT || kind == ASK_RANGE;
-    q->c = document_compilation(q->all, q->d, kind == ASK_AT ? q->offset : part ? q->begin : 0,
-                                kind == ASK_AT ? q->offset : part ? q->end : UINT32_MAX);
+    q->c = document_compilation(q->all, q->d,
+                                kind == ASK_AT ? q->offset
+                                : part         ? q->begin
+                                               : 0,
+                                kind == ASK_AT ? q->offset
+                                : part         ? q->end
+                                               : UINT32_MAX);
     if (q->c)
         documents_ask(q->all, q->d, q->c);
     return q->c != NULL;

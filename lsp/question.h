@@ -13,13 +13,13 @@ typedef struct question {
     uint32_t begin, end; /* of `range` */
 } question;
 
-/* What the parameters have, and how much of the text has to be compiled: all of it; what is around their position; all, for what is at their
- * position; what is around their range; all, for what is in their range. */
-typedef enum question_kind { ASK_WHOLE, ASK_AT, ASK_NAME_AT, ASK_RANGE, ASK_WHOLE_RANGE } question_kind;
+/* What the parameters have, and what is compiled: all; what is around their position, or all for what is there; what is around their range;
+ * nothing yet. */
+typedef enum question_kind { ASK_WHOLE, ASK_AT, ASK_NAME_AT, ASK_RANGE, ASK_NOTHING, ASK_NOTHING_RANGE } question_kind;
 
 /* The open document that the parameters name; NULL: none. */
 document *question_document(server *s, const json_t *params);
-/* False: the parameters are not what the method takes, or there is no memory. */
+/* q->c is NULL where nothing is compiled. False: the parameters are not what the method takes, or there is no memory. */
 bool question_ask(server *s, const json_t *params, question_kind kind, question *q);
 /* The same, for what is in the text whatever it means. */
 bool question_ask_tree(server *s, const json_t *params, question *q);

@@ -137,7 +137,8 @@ static json_t *code_action(server *s, const json_t *params)
     json_t *actions = json_array();
     visa_diagnostic from;
     for (size_t i = 0; visa_diagnostic_at(q.c, i, &from); i++)
-        if (from.fix && from.place.file == 0 && from.place.begin <= q.end && from.place.end >= q.begin && json_spend_diagnostic(q.all, &from))
+        if (from.fix && from.place.file == 0 && from.place.begin <= q.end && from.place.end >= q.begin &&
+            json_spend_diagnostic(q.all, &from))
             json_array_append_new(actions, fix_action(&q, &from));
     return actions;
 }
