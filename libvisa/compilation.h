@@ -72,6 +72,7 @@ struct visa_compilation {
     bool *alone;             /* by function of the recall: nothing calls it */
     struct recalled *reads;  /* the function that is being read; NULL: another one */
     const ast *reads_node;   /* it */
+    size_t lost_before;      /* of the index when that began */
     size_t diags_before;     /* of `diags` when that began */
     size_t diags_parsed;     /* of `diags` when all was parsed */
     const src_range *blanks; /* what is not there to be asked about */

@@ -408,6 +408,7 @@ bool recall_passes_over(void *compilation, const ast *fn, dialect d, bool mixed)
     c->reads = f;
     c->reads_node = fn;
     c->diags_before = c->diags.count;
+    c->lost_before = c->index->lost_count;
     c->unlike = c->unlike || (f && f->blank && (mixed || f->release != d));
     if (!f || mixed)
         c->recall->unfit = c->recall->unfit || mixed;
@@ -455,7 +456,7 @@ void recall_keep(visa_compilation *c, const kernel *k)
     for (size_t i = c->diags_before; i < c->diags.count; i++)
         own = own && is_within(c->diags.items[i]->range, f ? f : &(recalled){0});
     c->recall->unfit = c->recall->unfit || !own; /* what the next one does not say, because this one did */
-    if (!f || !f->simple || c->recall->unfit || c->unlike)
+    if (!f || !f->simple || c->index->lost_count > c->lost_before || c->recall->unfit || c->unlike)
         return;
     bool mixed = false;
     f->dialects = dialect_narrow(ALL_DIALECTS, c->reads_node, &mixed, c->arena);
