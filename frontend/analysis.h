@@ -22,6 +22,7 @@ typedef struct analysis {
     arena *arena;          /* of what outlives a kernel */
     const sema_options *options;
     const char *only; /* the kernel to compile; NULL: all */
+    bool mixed;       /* the file has words of releases that have no other in common */
     bool lists;       /* kernels are not compiled but named: `only` is none of them */
     loaded_module *loaded;
     size_t loaded_count, loaded_capacity;

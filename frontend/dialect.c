@@ -38,14 +38,15 @@ static unsigned of_node(const ast *n)
     }
 }
 
-unsigned dialect_narrow(unsigned set, const ast *node, arena *a)
+unsigned dialect_narrow(unsigned set, const ast *node, bool *mixed, arena *a)
 {
     budget_spend(a, 1);
     budget_enter(a);
     for (uint32_t i = 0; i < node->kid_count; i++)
         if (node->kids[i]->kid_count && node->kids[i]->kind != AST_MAP) /* what names nothing of a release */
-            set = dialect_narrow(set, node->kids[i], a);
-    unsigned own = of_node(node) & set;
+            set = dialect_narrow(set, node->kids[i], mixed, a);
+    unsigned written = of_node(node), own = written & set;
     budget_leave(a);
+    *mixed = *mixed || (written && !own);
     return own ? own : set;
 }

@@ -9,7 +9,8 @@
 #include "frontend/ast.h"
 #include "target/dialect.h"
 
-/* The releases of `set` that have all that stands below the node: never empty when `set` is not. */
-unsigned dialect_narrow(unsigned set, const ast *node, arena *a);
+/* The releases of `set` that have all that stands below the node: never empty when `set` is not. *mixed: something stands there that is of
+ * none of them. */
+unsigned dialect_narrow(unsigned set, const ast *node, bool *mixed, arena *a);
 
 #endif

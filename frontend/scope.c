@@ -1,4 +1,5 @@
 /* Names: what is declared where, what is found, what may have been meant. */
+#include "frontend/index.h"
 #include "frontend/scope_state.h"
 
 #include <string.h>
@@ -106,10 +107,18 @@ symbol *scope_find(scope *s, name_space space, const char *name)
     return NULL;
 }
 
+/* Whether this is reported depends on what was read before. */
+static void note_lost(const scope *s)
+{
+    if (s->context->index)
+        s->context->index->lost_count++;
+}
+
 void scope_add_lost(scope *s, const char *name)
 {
     if (!s->lost)
         s->lost = new_scope(s->context, s->arena, NULL);
+    note_lost(s);
     if (!scope_find_here(s->lost, VALUE_NAMES, name))
         scope_add(s->lost, SYMBOL_LOST, name, SRC_NOWHERE);
 }
@@ -125,7 +134,7 @@ bool scope_has_lost(scope *s, const char *name)
     return s->lost && (scope_find_here(s->lost, VALUE_NAMES, name) || scope_find_here(s->lost, VALUE_NAMES, ""));
 }
 
-bool scope_is_lost(scope *s, const char *name)
+static bool is_lost(scope *s, const char *name)
 {
     for (; s; s = s->parent) {
         if (scope_has_lost(s, name))
@@ -136,6 +145,14 @@ bool scope_is_lost(scope *s, const char *name)
                 return true;
     }
     return false;
+}
+
+bool scope_is_lost(scope *s, const char *name)
+{
+    bool lost = is_lost(s, name);
+    if (lost)
+        note_lost(s);
+    return lost;
 }
 
 static void visit_own(scope *s, void (*visit)(void *user, symbol *y), void *user)

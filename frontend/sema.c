@@ -122,18 +122,27 @@ static bool is_generic(analysis *s, const ast *fn)
     return true;
 }
 
+/* Of another module: its path tells them apart. */
+static const char *kernel_name(analysis *s, const ast *fn)
+{
+    const char *name = s->only ? s->only : fn->text;
+    return kernel_named(s, name) ? arena_printf(s->arena, "%s%s", s->module_path ? s->module_path : "", fn->text) : name;
+}
+
 static void analyse_kernel(analysis *s, scope *outer, const ast *fn)
 {
+    if (s->options->passes_over && s->options->passes_over(s->options->user, fn, s->context.dialect, s->mixed)) {
+        scope_add(s->kernel_names, SYMBOL_FUNCTION, kernel_name(s, fn), fn->name_range);
+        return;
+    }
     if (is_generic(s, fn))
         return;
     arena *outer_arena = s->context.arena;
     kernel *k = ARENA_NEW(s->arena, kernel);
-    *k = (kernel){.name = s->only ? s->only : fn->text, .range = fn->name_range, .dialect = s->context.dialect, .chips = 1};
+    *k = (kernel){.name = kernel_name(s, fn), .range = fn->name_range, .dialect = s->context.dialect, .chips = 1};
     symbol *self = scope_find_here(outer, VALUE_NAMES, fn->text);
     if (self && self->kind == SYMBOL_FUNCTION)
         self->busy = true;
-    if (kernel_named(s, k->name)) /* of another module: its path tells them apart */
-        k->name = arena_printf(s->arena, "%s%s", s->module_path ? s->module_path : "", fn->text);
     const symbol *twin = kernel_named(s, k->name);
     if (twin) {
         diag *d = diag_add(s->context.diags, E_DUPLICATE, fn->name_range, "kernel `%s` is defined twice", fn->text);
@@ -448,9 +457,9 @@ static const char *word_of(int release, const char *word)
 /* The file's release, with all modules that it loads. */
 static void read_dialect(analysis *s, const ast *file)
 {
-    unsigned set = dialect_narrow(ALL_DIALECTS, file, s->arena);
+    unsigned set = dialect_narrow(s->options->dialects ? s->options->dialects : ALL_DIALECTS, file, &s->mixed, s->arena);
     for (size_t i = 0; i < s->loaded_count; i++)
-        set = dialect_narrow(set, s->loaded[i].body, s->arena);
+        set = dialect_narrow(set, s->loaded[i].body, &s->mixed, s->arena);
     s->context.dialect = s->options->dialect ? *s->options->dialect : dialect_newest(set);
     s->context.one_dialect = s->options->dialect != NULL;
     s->context.diags->words = (diag_words){word_of, (int)s->context.dialect};

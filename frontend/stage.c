@@ -414,9 +414,11 @@ static void help_unit(const stage_call *call, diag *d, const ast *argument, cons
     while (ast_is(argument, AST_BORROW))
         argument = ast_kid(argument, 0);
     const ast *of = ast_is(argument, AST_FIELD) ? ast_kid(argument, 0) : NULL;
-    const symbol *y = ast_is(of, AST_PATH) ? scope_find_path(call->scope, VALUE_NAMES, of) : NULL;
+    const symbol *y = of && ast_is(of, AST_PATH) ? scope_find_path(call->scope, VALUE_NAMES, of) : NULL;
     if (y && y->kind == SYMBOL_VARIABLE)
         diag_help(stage_diags(call), d, "write &mut %s%s", y->name, strchr(label, '.'));
+    else
+        diag_help(stage_diags(call), d, "write &mut device%s, by the name that the kernel's device has", strchr(label, '.'));
 }
 
 static unsigned types_given(const stage_call *call)

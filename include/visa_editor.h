@@ -41,6 +41,19 @@ typedef struct visa_diagnostic {
 /* The i-th one in source order; false: there are fewer. */
 VISA_API bool visa_diagnostic_at(visa_compilation *c, size_t i, visa_diagnostic *out);
 
+/* What is known of the functions of a text that changes bit by bit; one for each text. NULL: no memory. */
+typedef struct visa_recall visa_recall;
+VISA_API visa_recall *visa_recall_new(void);
+VISA_API void visa_recall_free(visa_recall *r);
+/* As visa_compile with `editor`, and says the same; functions that did not change are not compiled again. What [begin, end) of the text
+ * touches can be asked about afterwards, and maybe more (visa_holds); with `named` something of which the names are not known
+ * (visa_recalled_names). `options` name no kernel and no parameters, and are the same at every call. What was done before limits of the
+ * options were met need not be done again: where visa_holds is false of a compilation that gave up, the next call comes further. */
+VISA_API visa_compilation *visa_recompile(visa_recall *r, const char *name, const char *text, size_t bytes, uint32_t begin, uint32_t end,
+                                          bool named, const visa_options *options);
+/* Can [begin, end) of file 0 be asked about? */
+VISA_API bool visa_holds(const visa_compilation *c, uint32_t begin, uint32_t end);
+
 /* What is at an offset of file 0, as Markdown: an axis, a mapping with its size and shortest form, a variable's tensor, a stage
  * with its signature and what was derived for it, the rule of a diagnostic. False: nothing that is known. */
 VISA_API bool visa_hover(visa_compilation *c, uint32_t offset, visa_place *place, const char **markdown);
@@ -97,6 +110,10 @@ typedef struct visa_name {
 } visa_name;
 /* The names of file 0 of which something is known, in the order of the text; 0: none is. *names holds until visa_free. */
 VISA_API size_t visa_names(visa_compilation *c, const visa_name **names);
+
+/* The same of a compilation that visa_recompile made of the recall's text the last time: what is known of functions that were not compiled
+ * is there, too. False: it is not for some; visa_recompile with `named` compiles some of them, and the next call knows more. */
+VISA_API bool visa_recalled_names(visa_recall *r, visa_compilation *c, const visa_name **names, size_t *count);
 
 typedef enum visa_hint_kind { VISA_HINT_MAPPING, VISA_HINT_SEQUENCER, VISA_HINT_CYCLES } visa_hint_kind;
 /* What was derived and does not stand in the text. */

@@ -67,7 +67,22 @@ struct visa_compilation {
     uint64_t max_steps, max_bytes, max_milliseconds; /* UINT64_MAX, UINT64_MAX, 0: any number */
     bool gave_up;                                    /* what may be spent was spent */
     struct jobs *jobs;                               /* that made its kernels, whose memory they are in; NULL: it did */
+    /* libvisa/recall.h; NULL: nothing is known from before, or will be afterwards. It may be gone when the compilation is asked. */
+    struct visa_recall *recall;
+    bool unlike, learnt;     /* something is not as it is known; something became known */
+    bool *alone;             /* by function of the recall: nothing calls it */
+    struct recalled *reads;  /* the function that is being read; NULL: another one */
+    const ast *reads_node;   /* it */
+    size_t lost_before;      /* of the index when that began */
+    size_t diags_before;     /* of `diags` when that began */
+    size_t diags_parsed;     /* of `diags` when all was parsed */
+    const src_range *blanks; /* what is not there to be asked about */
+    size_t blank_count;
 };
+
+/* visa_compile, with what is known from before; the text is as the recall wants it. */
+visa_compilation *compilation_compile(const char *name, const char *text, size_t bytes, const visa_options *options,
+                                      struct visa_recall *recall);
 
 /* One of nothing yet, for a known target; the options are the caller's. NULL: no memory, or no such target. */
 visa_compilation *compilation_new(const visa_options *options);

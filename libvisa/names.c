@@ -62,10 +62,10 @@ static void take_outline(visa_compilation *c, const token_list *tokens, visa_nam
 
 /* ---- names that analysis did not note ---- */
 
-/* What a name means that was asked of a scope. */
+/* What a name of another file means. */
 typedef struct remembered {
     const char *name;
-    const symbol *symbol; /* NULL: nothing */
+    const symbol *symbol;
 } remembered;
 
 typedef struct lookup {
@@ -109,7 +109,8 @@ static const symbol *imported(lookup *l, uint32_t i, const char *name)
             return l->asked[k].symbol;
     budget_spend(l->c->arena, l->asked_count);
     remembered one = {name, scope_has(l, i)};
-    ARENA_PUSH(l->c->arena, l->asked, l->asked_count, l->asked_capacity, one);
+    if (one.symbol && one.symbol->range.file > 0) /* what this file gives, it gives to a part of it */
+        ARENA_PUSH(l->c->arena, l->asked, l->asked_count, l->asked_capacity, one);
     return one.symbol;
 }
 

@@ -7,6 +7,7 @@
 #include "libvisa/compilation.h"
 #include "libvisa/jobs.h"
 #include "libvisa/order.h"
+#include "libvisa/recall.h"
 #include "libvisa/step/kernels.h"
 #include "passes/step/rewrite.h"
 #include "support/choice.h"
@@ -89,6 +90,8 @@ void compilation_finish_kernel(void *user, kernel *k)
         step_kernels_add(&c->kernels, k, c->diags.error_count == 0 ? &e : NULL, c->arena);
         arena_free(scratch);
     }
+    if (c->recall)
+        recall_keep(c, k);
     if (!c->binary_only)
         return;
     if (c->diags.error_count == 0 && !c->write_failed) /* else there will be no file */
@@ -105,8 +108,9 @@ void compilation_run_file(visa_compilation *c, int file)
     if (!c->file)
         c->file = parse_file(c->sources, file, c->arena, &c->diags);
     c->syntax_errors = c->diags.error_count;
+    c->diags_parsed = c->diags.count;
     compilation_took(c, "parse");
-    if (c->options->parse_only)
+    if (c->options->parse_only || (c->recall && !recall_follows(c)))
         return;
     expand_begin(c->expander);
     c->tree = expand_file(c->expander, c->file);
@@ -129,12 +133,16 @@ void compilation_run_file(visa_compilation *c, int file)
                             .user = c,
                             .index = c->index,
                             .done = compilation_finish_kernel,
+                            .passes_over = c->recall ? recall_passes_over : NULL,
+                            .dialects = c->recall ? recall_dialects(c->recall) : 0,
                             .kernels = c->kernel_arena};
     if (!jobs_run(c, &options)) {
         compilation_begin_dumps(c);
         if (c->binary_only)
             compilation_begin_file(c);
         c->module = sema_module(c->tree, c->mappings, c->arena, &c->diags, &options);
+        if (c->recall)
+            recall_add(c);
         compilation_end_dumps(c);
     }
     if (c->binary_only)
@@ -169,7 +177,7 @@ static void run(visa_compilation *c, const char *name, const char *text, size_t 
         return;
     }
     compilation_run_file(c, file);
-    if (c->module && visa_kernel_count(c) + c->module->dataflow_count == 0 && c->diags.error_count == 0) {
+    if (c->module && visa_kernel_count(c) + c->module->dataflow_count + c->blank_count == 0 && c->diags.error_count == 0) {
         diag *d = diag_add(&c->diags, E_NO_KERNEL, (src_range){file, 0, 0}, "%s has no kernel", shown_text(name, c->arena));
         const ast *fn = NULL;
         for (uint32_t i = 0; c->file && i < c->file->kid_count && !fn; i++)
@@ -232,7 +240,7 @@ visa_compilation *compilation_new(const visa_options *chosen)
     return c;
 }
 
-visa_compilation *visa_compile(const char *name, const char *text, size_t bytes, const visa_options *options)
+visa_compilation *compilation_compile(const char *name, const char *text, size_t bytes, const visa_options *options, visa_recall *recall)
 {
     static const visa_options defaults;
     const visa_options *chosen = options ? options : &defaults;
@@ -244,9 +252,15 @@ visa_compilation *visa_compile(const char *name, const char *text, size_t bytes,
     visa_compilation *c = compilation_new(chosen);
     if (!c)
         return NULL;
+    c->recall = recall;
     guarded_run(c, name, text, bytes);
     c->options = &defaults; /* the caller's need not outlive the call */
     return c;
+}
+
+visa_compilation *visa_compile(const char *name, const char *text, size_t bytes, const visa_options *options)
+{
+    return compilation_compile(name, text, bytes, options, NULL);
 }
 
 void visa_free(visa_compilation *c)

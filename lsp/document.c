@@ -97,6 +97,7 @@ static void document_free(document *d)
     for (size_t i = 0; i < d->published_count; i++)
         free(d->published[i]);
     free(d->published);
+    visa_recall_free(d->recall);
     free(d->text);
     free(d->uri);
     free(d->path);
@@ -195,22 +196,48 @@ static visa_options options_of(documents *all, const document *d)
                           .max_milliseconds = answer_milliseconds_left(&all->answer)};
 }
 
-visa_compilation *document_compilation(documents *all, document *d)
+static visa_compilation *compile(documents *all, document *d, uint32_t begin, uint32_t end, bool named)
 {
-    if (d->compilation)
-        return d->compilation;
     visa_options options = options_of(all, d);
-    d->compilation = visa_compile(d->path, d->text, d->bytes, &options);
+    if (!d->recall)
+        d->recall = visa_recall_new();
+    forget_compilations(d);
+    d->compilation = d->recall ? visa_recompile(d->recall, d->path, d->text, d->bytes, begin, end, named, &options)
+                               : visa_compile(d->path, d->text, d->bytes, &options);
     if (d->compilation)
         answer_spend(&all->answer, visa_steps(d->compilation));
     return d->compilation;
 }
 
+visa_compilation *document_compilation(documents *all, document *d, uint32_t begin, uint32_t end)
+{
+    bool holds = d->compilation && visa_holds(d->compilation, begin, end);
+    return holds ? d->compilation : compile(all, d, begin, end, false);
+}
+
+visa_compilation *document_names(documents *all, document *d, const visa_name **names, size_t *count)
+{
+    visa_compilation *c = document_compilation(all, d, 0, 0);
+    *count = 0;
+    for (size_t portion = 0; c && portion <= d->bytes; portion++) { /* each brings a function's names at least */
+        documents_ask(all, d, c);
+        if (d->recall ? visa_recalled_names(d->recall, c, names, count) : (*count = visa_names(c, names)) < SIZE_MAX)
+            return c;
+        if (!answer_spend(&all->answer, 1))
+            break;
+        c = compile(all, d, 0, 0, true);
+    }
+    *count = 0;
+    return c;
+}
+
 /* That of the whole compilation where it is there: a question about the text does not wait for its meaning. */
 visa_compilation *document_tree(documents *all, document *d)
 {
-    if (d->compilation || d->tree)
-        return d->compilation ? d->compilation : d->tree;
+    if (d->compilation && visa_holds(d->compilation, 0, UINT32_MAX))
+        return d->compilation;
+    if (d->tree)
+        return d->tree;
     visa_options options = options_of(all, d);
     options.parse_only = true;
     d->tree = visa_compile(d->path, d->text, d->bytes, &options);

@@ -15,6 +15,7 @@ typedef struct document {
     size_t bytes;
     int64_t version;
     text_lines lines;
+    visa_recall *recall;           /* of its functions, from text to text; NULL: not compiled yet */
     visa_compilation *compilation; /* NULL: to be made */
     visa_compilation *tree; /* the text alone, its meaning not looked at; NULL: to be made, or not wanted in addition to `compilation` */
     text_lines *file_lines; /* of the other files of `compilation`, by number; read when a place in one is reported */
@@ -46,8 +47,11 @@ void documents_free(documents *d);
 /* Everything that read another file's text is out of date. */
 void documents_forget(documents *d);
 
-/* At the expense of the answer under way; NULL: no memory. */
-visa_compilation *document_compilation(documents *all, document *d);
+/* Of which [begin, end) of the text can be asked about; all diagnostics are there. At the expense of the answer under way; NULL: no memory.
+ */
+visa_compilation *document_compilation(documents *all, document *d, uint32_t begin, uint32_t end);
+/* The same, and is asked for all names of the text: NULL as there. */
+visa_compilation *document_names(documents *all, document *d, const visa_name **names, size_t *count);
 /* For questions about the text alone. */
 visa_compilation *document_tree(documents *all, document *d);
 /* Lines of a file of the compilation; NULL: there is no such file, or no memory. */

@@ -34,7 +34,7 @@ json_t *names_references(server *s, const json_t *params)
     question q;
     visa_place given;
     const json_t *declaration = json_object_get(json_object_get(params, "context"), "includeDeclaration");
-    if (!question_ask(s, params, true, &q))
+    if (!question_ask(s, params, ASK_NAME_AT, &q))
         return NULL;
     bool without = json_is_false(declaration) && visa_definition(q.c, q.offset, &given);
     return list_places(&q, without ? &given : NULL, location);
@@ -43,7 +43,7 @@ json_t *names_references(server *s, const json_t *params)
 json_t *names_highlight(server *s, const json_t *params)
 {
     question q;
-    return question_ask(s, params, true, &q) ? list_places(&q, NULL, highlight) : NULL;
+    return question_ask(s, params, ASK_NAME_AT, &q) ? list_places(&q, NULL, highlight) : NULL;
 }
 
 static bool is_word(char c)
@@ -74,7 +74,7 @@ json_t *names_prepare_rename(server *s, const json_t *params)
 {
     question q;
     const visa_place *places;
-    if (!question_ask(s, params, true, &q))
+    if (!question_ask(s, params, ASK_NAME_AT, &q))
         return NULL;
     size_t count = visa_references(q.c, q.offset, &places);
     for (size_t i = 0; i < count; i++)
@@ -89,7 +89,7 @@ json_t *names_rename(server *s, const json_t *params)
     question q;
     const visa_place *places;
     const char *name = json_string_value(json_object_get(params, "newName"));
-    if (!name || !question_ask(s, params, true, &q))
+    if (!name || !question_ask(s, params, ASK_NAME_AT, &q))
         return NULL;
     size_t count = is_free_name(q.d, name) ? visa_references(q.c, q.offset, &places) : 0;
     if (count == 0)
@@ -124,7 +124,9 @@ static json_t *tokens_of(const question *q, uint32_t begin, uint32_t end)
 {
     enum { VALUES_OF_TOKEN = 2 };
     const visa_name *names;
-    size_t count = visa_names(q->c, &names);
+    size_t count;
+    if (!document_names(q->all, q->d, &names, &count))
+        return NULL;
     text_position last = {0, 0};
     json_t *data = json_array();
     for (size_t i = 0; i < count; i++) {
@@ -148,14 +150,13 @@ static json_t *tokens_of(const question *q, uint32_t begin, uint32_t end)
 json_t *names_tokens(server *s, const json_t *params)
 {
     question q;
-    return question_ask(s, params, false, &q) ? tokens_of(&q, 0, UINT32_MAX) : NULL;
+    return question_ask(s, params, ASK_NOTHING, &q) ? tokens_of(&q, 0, UINT32_MAX) : NULL;
 }
 
 json_t *names_tokens_range(server *s, const json_t *params)
 {
     question q;
-    uint32_t begin, end;
-    return question_ask(s, params, false, &q) && question_range(&q, params, &begin, &end) ? tokens_of(&q, begin, end) : NULL;
+    return question_ask(s, params, ASK_NOTHING_RANGE, &q) ? tokens_of(&q, q.begin, q.end) : NULL;
 }
 
 /* ---- who calls whom ---- */
@@ -181,7 +182,7 @@ json_t *names_prepare_calls(server *s, const json_t *params)
     question q;
     const visa_name *names;
     visa_outline fn;
-    if (!question_ask(s, params, true, &q))
+    if (!question_ask(s, params, ASK_NAME_AT, &q))
         return NULL;
     size_t count = visa_names(q.c, &names);
     for (size_t i = 0; i < count; i++)
@@ -197,7 +198,7 @@ static bool ask_item(server *s, const json_t *params, question *q, visa_outline 
     const json_t *item = json_object_get(params, "item");
     uint32_t begin;
     json_t *names = json_pack("{s:{s:O?}}", "textDocument", "uri", json_object_get(item, "uri"));
-    bool asked = question_ask(s, names, false, q) &&
+    bool asked = question_ask(s, names, ASK_WHOLE, q) &&
                  json_to_offset(q->all, q->d, json_object_get(json_object_get(item, "selectionRange"), "start"), &begin);
     json_decref(names);
     if (asked && !function_given(q, begin, fn))

@@ -81,6 +81,16 @@ static const document *open_at(const documents *all, const char *path)
     return d;
 }
 
+/* What a macro stands for is a file by the name of the one in which it is used; there nothing is shown. */
+static bool is_text_of_macro(const visa_compilation *c, int file)
+{
+    const char *name = visa_file_name(c, file);
+    int first = 0;
+    while (first < file && strcmp(visa_file_name(c, first), name) != 0)
+        first++;
+    return first < file;
+}
+
 static void publish_modules(server *s, document *d, visa_compilation *c)
 {
     const char *name;
@@ -93,6 +103,8 @@ static void publish_modules(server *s, document *d, visa_compilation *c)
     }
     for (int file = 1; (name = visa_file_name(c, file)) != NULL; file++) {
         const document *open = open_at(server_documents(s), name);
+        if (is_text_of_macro(c, file))
+            continue;
         char *uri = open ? strdup(open->uri) : uri_of_path(name);
         if (uri) {
             publish(s, uri, open, diagnostics_of(s, d, c, file));
@@ -113,15 +125,22 @@ static void publish_document(server *s, document *d)
     publish_modules(s, d, d->compilation);
 }
 
+/* One that gave up, but came further than the one before, is not the last. */
+static bool is_compiled(const document *d)
+{
+    return d->compilation && visa_holds(d->compilation, 0, 0);
+}
+
 /* Each document takes its time; a question that comes meanwhile is answered first, and its answer calls here again. */
 void publish_changed(server *s)
 {
     documents *all = server_documents(s);
-    for (document *d = all->first; d; d = d->next) {
-        answer_begin(&all->answer, &all->limits);
-        if (!d->compilation && document_compilation(all, d) && server_is_asked(s))
-            return;
-    }
+    for (document *d = all->first; d; d = d->next)
+        while (!is_compiled(d)) {
+            answer_begin(&all->answer, &all->limits);
+            if (!document_compilation(all, d, 0, 0) || server_is_asked(s))
+                return;
+        }
     for (document *d = all->first; d; d = d->next) {
         bool changed = d->changed;
         if (changed)

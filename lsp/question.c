@@ -8,12 +8,30 @@ document *question_document(server *s, const json_t *params)
     return json_is_string(uri) ? documents_find(server_documents(s), json_string_value(uri)) : NULL;
 }
 
-bool question_ask(server *s, const json_t *params, bool has_position, question *q)
+static bool read_range(question *q, const json_t *params)
+{
+    const json_t *range = json_object_get(params, "range");
+    return json_to_offset(q->all, q->d, json_object_get(range, "start"), &q->begin) &&
+           json_to_offset(q->all, q->d, json_object_get(range, "end"), &q->end);
+}
+
+bool question_ask(server *s, const json_t *params, question_kind kind, question *q)
 {
     *q = (question){.all = server_documents(s), .d = question_document(s, params)};
-    if (!q->d || (has_position && !json_to_offset(q->all, q->d, json_object_get(params, "position"), &q->offset)))
+    bool at = kind == ASK_AT || kind == ASK_NAME_AT, ranged = kind == ASK_RANGE || kind == ASK_NOTHING_RANGE;
+    if (!q->d || (at && !json_to_offset(q->all, q->d, json_object_get(params, "position"), &q->offset)) ||
+        (ranged && !read_range(q, params)))
         return false;
-    q->c = document_compilation(q->all, q->d);
+    if (kind == ASK_NOTHING || kind == ASK_NOTHING_RANGE)
+        return true;
+    bool part = kind == ASK_AT || kind == ASK_RANGE;
+    q->c = document_compilation(q->all, q->d,
+                                kind == ASK_AT ? q->offset
+                                : part         ? q->begin
+                                               : 0,
+                                kind == ASK_AT ? q->offset
+                                : part         ? q->end
+                                               : UINT32_MAX);
     if (q->c)
         documents_ask(q->all, q->d, q->c);
     return q->c != NULL;
@@ -26,13 +44,6 @@ bool question_ask_tree(server *s, const json_t *params, question *q)
     if (q->c)
         documents_ask(q->all, q->d, q->c);
     return q->c != NULL;
-}
-
-bool question_range(const question *q, const json_t *params, uint32_t *begin, uint32_t *end)
-{
-    const json_t *range = json_object_get(params, "range");
-    return json_to_offset(q->all, q->d, json_object_get(range, "start"), begin) &&
-           json_to_offset(q->all, q->d, json_object_get(range, "end"), end);
 }
 
 bool question_spend(documents *all, unsigned values, const char *text, const char *more)

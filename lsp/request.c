@@ -9,7 +9,7 @@ static json_t *hover(server *s, const json_t *params)
     question q;
     visa_place place;
     const char *markdown;
-    if (!question_ask(s, params, true, &q))
+    if (!question_ask(s, params, ASK_AT, &q))
         return NULL;
     if (!visa_hover(q.c, q.offset, &place, &markdown))
         return json_null();
@@ -22,7 +22,7 @@ static json_t *definition(server *s, const json_t *params)
 {
     question q;
     visa_place place;
-    if (!question_ask(s, params, true, &q))
+    if (!question_ask(s, params, ASK_AT, &q))
         return NULL;
     return visa_definition(q.c, q.offset, &place) ? json_location(q.all, q.d, q.c, place) : json_null();
 }
@@ -132,13 +132,13 @@ static json_t *fix_action(const question *q, const visa_diagnostic *from)
 static json_t *code_action(server *s, const json_t *params)
 {
     question q;
-    uint32_t begin, end;
-    if (!question_ask(s, params, false, &q) || !question_range(&q, params, &begin, &end))
+    if (!question_ask(s, params, ASK_RANGE, &q))
         return NULL;
     json_t *actions = json_array();
     visa_diagnostic from;
     for (size_t i = 0; visa_diagnostic_at(q.c, i, &from); i++)
-        if (from.fix && from.place.file == 0 && from.place.begin <= end && from.place.end >= begin && json_spend_diagnostic(q.all, &from))
+        if (from.fix && from.place.file == 0 && from.place.begin <= q.end && from.place.end >= q.begin &&
+            json_spend_diagnostic(q.all, &from))
             json_array_append_new(actions, fix_action(&q, &from));
     return actions;
 }
@@ -148,11 +148,10 @@ static json_t *inlay_hint(server *s, const json_t *params)
 {
     enum { TYPE = 1 }; /* InlayHintKind; the others are of none */
     question q;
-    uint32_t begin, end;
     const visa_hint *hints;
-    if (!question_ask(s, params, false, &q) || !question_range(&q, params, &begin, &end))
+    if (!question_ask(s, params, ASK_RANGE, &q))
         return NULL;
-    size_t count = visa_hints(q.c, begin, end, &hints);
+    size_t count = visa_hints(q.c, q.begin, q.end, &hints);
     json_t *list = json_array();
     for (size_t i = 0; i < count && question_spend(q.all, 8, hints[i].text, hints[i].more); i++) {
         visa_place at = {0, hints[i].offset, hints[i].offset};
@@ -172,7 +171,7 @@ static json_t *signature_help(server *s, const json_t *params)
     question q;
     visa_signature g;
     text_lines lines;
-    if (!question_ask(s, params, true, &q))
+    if (!question_ask(s, params, ASK_AT, &q))
         return NULL;
     if (!visa_signature_at(q.c, q.offset, &g) || !text_lines_read(&lines, g.label, strlen(g.label)))
         return json_null();

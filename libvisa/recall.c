@@ -1,0 +1,605 @@
+#include "libvisa/recall.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "frontend/dialect.h"
+#include "frontend/parse.h"
+#include "support/budget.h"
+
+/* What is forgotten leaves its texts behind; so many bytes of them, and everything is forgotten. */
+enum { KEPT_BYTES_MAX = 64 << 20 };
+/* So much text is compiled at once for the sake of its names. */
+enum { PORTION_BYTES = 64 << 10 };
+
+struct visa_recall {
+    arena *arena; /* of texts of diagnostics */
+    arena_mark empty;
+    char *text; /* the functions are those of this one; malloc */
+    size_t bytes;
+    recalled *functions; /* in the order of the text; malloc */
+    size_t count, capacity;
+    bool unfit; /* of this text nothing is kept */
+};
+
+visa_recall *visa_recall_new(void)
+{
+    visa_recall *r = calloc(1, sizeof *r);
+    arena *a = arena_new();
+    if (!r || !a) {
+        free(r);
+        arena_free(a);
+        return NULL;
+    }
+    r->arena = a;
+    r->empty = arena_mark_here(a);
+    return r;
+}
+
+void visa_recall_free(visa_recall *r)
+{
+    if (!r)
+        return;
+    arena_free(r->arena);
+    free(r->functions);
+    free(r->text);
+    free(r);
+}
+
+static void forget(visa_recall *r)
+{
+    arena_rewind(r->arena, r->empty);
+    r->count = 0;
+    r->unfit = false;
+}
+
+/* ---- from one text to the next ---- */
+
+/* What was [begin, end) is [begin, end + by) now. */
+typedef struct change {
+    uint32_t begin, end;
+    int64_t by;
+} change;
+
+static change change_between(const char *old, size_t old_bytes, const char *now, size_t now_bytes)
+{
+    size_t shorter = old_bytes < now_bytes ? old_bytes : now_bytes, front = 0, back = 0;
+    while (front < shorter && old[front] == now[front])
+        front++;
+    while (back < shorter - front && old[old_bytes - 1 - back] == now[now_bytes - 1 - back])
+        back++;
+    return (change){(uint32_t)front, (uint32_t)(old_bytes - back), (int64_t)now_bytes - (int64_t)old_bytes};
+}
+
+static uint32_t moved(uint32_t offset, const change *by)
+{
+    return offset < by->end || offset <= by->begin ? offset : (uint32_t)(offset + by->by);
+}
+
+/* False: part of what it names has changed. */
+static bool range_move(src_range *range, const change *by)
+{
+    if (range->file != 0 || range->end <= by->begin)
+        return true;
+    if (range->begin < by->end)
+        return false;
+    range->begin = (uint32_t)(range->begin + by->by);
+    range->end = (uint32_t)(range->end + by->by);
+    return true;
+}
+
+static bool place_move(visa_place *place, const change *by)
+{
+    src_range range = {place->file, place->begin, place->end};
+    bool whole = range_move(&range, by);
+    *place = (visa_place){range.file, range.begin, range.end};
+    return whole;
+}
+
+static void names_move(recalled *f, const change *by)
+{
+    for (size_t i = 0; i < f->name_count && f->named; i++) {
+        visa_name *n = &f->names[i];
+        f->named = place_move(&n->place, by) && place_move(&n->given, by);
+    }
+}
+
+static void function_move(recalled *f, const change *by)
+{
+    if (f->open <= by->begin && by->end <= f->close) { /* it is the one that changes */
+        f->known = false;
+        f->end = (uint32_t)(f->end + by->by);
+        f->close = (uint32_t)(f->close + by->by);
+        return;
+    }
+    f->begin = moved(f->begin, by);
+    f->end = moved(f->end, by);
+    f->open = moved(f->open, by);
+    f->close = moved(f->close, by);
+    for (size_t i = 0; i < f->diag_count && f->known; i++) {
+        diag *d = &f->diags[i];
+        f->known = range_move(&d->range, by);
+        for (size_t n = 0; n < d->note_count && f->known; n++)
+            f->known = range_move(&d->notes[n].range, by);
+    }
+    names_move(f, by);
+}
+
+/* The function whose body the change is in; `count`: none. */
+static size_t function_changed(const visa_recall *r, const change *by)
+{
+    size_t i = 0;
+    while (i < r->count && !(r->functions[i].open <= by->begin && by->end <= r->functions[i].close))
+        i++;
+    return i;
+}
+
+/* False: no memory. */
+static bool follow(visa_recall *r, const char *text, size_t bytes)
+{
+    bool same = r->text && r->bytes == bytes && memcmp(r->text, text, bytes) == 0;
+    char *copy = same ? NULL : malloc(bytes + 1);
+    if (same)
+        return true;
+    if (!copy || bytes >= UINT32_MAX)
+        return false;
+    memcpy(copy, text, bytes);
+    copy[bytes] = '\0';
+    change by = change_between(r->text ? r->text : "", r->bytes, text, bytes);
+    size_t at = function_changed(r, &by);
+    if (at == r->count || !r->functions[at].kernel || arena_used_since(r->arena, r->empty) > KEPT_BYTES_MAX)
+        forget(r);
+    for (size_t i = 0; i < r->count; i++)
+        function_move(&r->functions[i], &by);
+    free(r->text);
+    r->text = copy;
+    r->bytes = bytes;
+    r->unfit = false;
+    return true;
+}
+
+/* The text without the bodies that nobody has to read; lines stay. NULL: no memory. */
+static char *text_blanked(visa_recall *r, uint32_t begin, uint32_t end, bool named)
+{
+    char *text = malloc(r->bytes + 1);
+    if (!text)
+        return NULL;
+    size_t portion = 0; /* of functions that are there for their names alone */
+    memcpy(text, r->text, r->bytes + 1);
+    for (size_t i = 0; i < r->count; i++) {
+        recalled *f = &r->functions[i];
+        bool asked = begin <= f->end && f->begin <= end, for_name = f->known && !asked && named && !f->named && portion < PORTION_BYTES;
+        portion += for_name ? f->end - f->begin : 0;
+        f->blank = f->known && !asked && !for_name;
+        for (uint32_t k = f->open; f->blank && k < f->close; k++)
+            if (text[k] != '\n' && text[k] != '\r')
+                text[k] = ' ';
+    }
+    return text;
+}
+
+/* ---- what stands in the text ---- */
+
+typedef struct survey {
+    visa_compilation *c;
+    recalled *functions;
+    const ast **nodes; /* theirs */
+    size_t count, capacity, node_count, node_capacity;
+    const char **calls; /* names that are called, or get another name */
+    size_t call_count, call_capacity;
+    const char **names; /* of functions, whatever they are called by */
+    size_t name_count, name_capacity;
+    bool has_macros, unfit;
+} survey;
+
+static bool is_stream_program(const ast *fn)
+{
+    const ast *attributes = ast_kid(fn, 0);
+    for (uint32_t i = 0; i < attributes->kid_count; i++)
+        if (strcmp(attributes->kids[i]->text, "stream") == 0)
+            return true;
+    return false;
+}
+
+static void survey_function(survey *s, const ast *fn)
+{
+    const ast *body = ast_kid(fn, 4);
+    s->unfit = s->unfit || is_stream_program(fn);
+    if (!ast_is(body, AST_BLOCK) || body->range.end < body->range.begin + 2)
+        return;
+    recalled f = {.begin = fn->range.begin, .end = fn->range.end, .open = body->range.begin + 1, .close = body->range.end - 1};
+    ARENA_PUSH(s->c->arena, s->functions, s->count, s->capacity, f);
+    ARENA_PUSH(s->c->arena, s->nodes, s->node_count, s->node_capacity, fn);
+}
+
+/* Calls, names and macros of everything below the node. */
+static void survey_names(survey *s, const ast *n)
+{
+    arena *a = s->c->arena;
+    const ast *named = ast_is(n, AST_CALL) || ast_is(n, AST_USE_RENAME) ? ast_kid(n, 0) : NULL;
+    const ast *callee = named && named->kid_count ? named->kids[named->kid_count - 1] : NULL;
+    budget_spend(a, 1);
+    if (callee)
+        ARENA_PUSH(a, s->calls, s->call_count, s->call_capacity, callee->text);
+    if (ast_is(n, AST_FN) || ast_is(n, AST_USE_RENAME))
+        ARENA_PUSH(a, s->names, s->name_count, s->name_capacity, n->text);
+    s->has_macros = s->has_macros || ast_is(n, AST_MACRO) || (ast_is(n, AST_ITEM_IGNORED) && strcmp(n->text, "macro_rules") == 0);
+    budget_enter(a);
+    for (uint32_t i = 0; i < n->kid_count; i++)
+        if (!ast_is(n->kids[i], AST_MAP))
+            survey_names(s, n->kids[i]);
+    budget_leave(a);
+}
+
+/* Functions of the file and its modules; what stands between them must be such that only its text counts. */
+static void survey_items(survey *s, const ast *parent)
+{
+    budget_enter(s->c->arena);
+    for (uint32_t i = 0; i < parent->kid_count; i++) {
+        const ast *n = parent->kids[i];
+        bool had_macros = s->has_macros;
+        if (ast_is(n, AST_FN)) {
+            survey_function(s, n);
+            continue;
+        }
+        if (ast_is(n, AST_MOD)) {
+            s->unfit = s->unfit || !ast_is(ast_kid(n, 1), AST_BLOCK);
+            survey_items(s, ast_kid(n, 1));
+            continue;
+        }
+        s->has_macros = false;
+        survey_names(s, n);
+        s->unfit = s->unfit || s->has_macros;
+        s->has_macros = had_macros;
+    }
+    budget_leave(s->c->arena);
+}
+
+static int by_name(const void *a, const void *b)
+{
+    return strcmp(*(const char *const *)a, *(const char *const *)b);
+}
+
+static bool has_name(const char *const *names, size_t count, const char *name)
+{
+    return count && bsearch(&name, names, count, sizeof *names, by_name);
+}
+
+static bool has_any(const char *const *names, size_t count, const char *const *of, size_t of_count)
+{
+    bool found = false;
+    for (size_t i = 0; i < of_count && !found; i++)
+        found = has_name(names, count, of[i]);
+    return found;
+}
+
+/* Whose change concerns it alone, and which may be kept. */
+static void survey_judge(survey *s)
+{
+    typedef struct calls_of {
+        size_t from, to;
+        bool has_macros;
+    } calls_of;
+    calls_of *own = ARENA_ARRAY(s->c->arena, calls_of, s->count + 1);
+    for (size_t i = 0; i < s->count; i++) {
+        s->has_macros = false;
+        own[i].from = s->call_count;
+        survey_names(s, s->nodes[i]);
+        own[i].to = s->call_count;
+        own[i].has_macros = s->has_macros;
+    }
+    const char **calls = ARENA_ARRAY(s->c->arena, const char *, s->call_count + 1);
+    if (s->call_count)
+        memcpy(calls, s->calls, s->call_count * sizeof *calls);
+    qsort(calls, s->call_count, sizeof *calls, by_name);
+    if (s->name_count)
+        qsort(s->names, s->name_count, sizeof *s->names, by_name);
+    for (size_t i = 0; i < s->count; i++) {
+        recalled *f = &s->functions[i];
+        f->kernel = !has_name(calls, s->call_count, s->nodes[i]->text);
+        f->simple = f->kernel && !own[i].has_macros && !has_any(s->names, s->name_count, s->calls + own[i].from, own[i].to - own[i].from);
+    }
+}
+
+static bool is_at(const recalled *a, const recalled *b)
+{
+    return a->begin == b->begin && a->end == b->end && a->open == b->open && a->close == b->close;
+}
+
+/* Other functions than those that were expected: of none is anything known. */
+static bool take_functions(visa_recall *r, const survey *s)
+{
+    forget(r);
+    if (s->count > r->capacity) {
+        recalled *grown = realloc(r->functions, s->count * sizeof *grown);
+        if (!grown)
+            return false;
+        r->functions = grown;
+        r->capacity = s->count;
+    }
+    if (s->count)
+        memcpy(r->functions, s->functions, s->count * sizeof *s->functions);
+    r->count = s->count;
+    return true;
+}
+
+/* The first function that does not end before the offset. */
+static size_t function_from(const visa_recall *r, uint32_t offset)
+{
+    size_t low = 0, high = r->count;
+    while (low < high) {
+        size_t middle = low + (high - low) / 2;
+        if (r->functions[middle].end < offset)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low;
+}
+
+/* What cannot be read is read again each time. */
+static void mark_broken(visa_recall *r, const visa_compilation *c)
+{
+    for (size_t i = 0; i < c->diags_parsed; i++) {
+        src_range range = c->diags.items[i]->range;
+        for (size_t k = function_from(r, range.begin); range.file == 0 && k < r->count && r->functions[k].begin <= range.end; k++)
+            r->functions[k].simple = false;
+    }
+}
+
+bool recall_follows(visa_compilation *c)
+{
+    visa_recall *r = c->recall;
+    survey s = {.c = c};
+    survey_items(&s, c->file);
+    survey_judge(&s);
+    bool same = s.count == r->count, has_blank = false;
+    for (size_t i = 0; i < r->count; i++) {
+        const recalled *f = &r->functions[i];
+        has_blank = has_blank || f->blank;
+        same = same && is_at(f, &s.functions[i]) && (!f->blank || s.functions[i].simple);
+    }
+    c->unlike = has_blank && (!same || s.unfit);
+    if (c->unlike)
+        return false;
+    if (!same && !take_functions(r, &s))
+        s.unfit = true;
+    r->unfit = s.unfit;
+    for (size_t i = 0; i < r->count; i++)
+        if (!r->functions[i].blank) {
+            r->functions[i].simple = s.functions[i].simple;
+            r->functions[i].kernel = false; /* until it is read as one */
+            r->functions[i].known = false;
+        }
+    mark_broken(r, c);
+    c->alone = ARENA_ARRAY(c->arena, bool, r->count + 1);
+    src_range *blanks = ARENA_ARRAY(c->arena, src_range, r->count + 1);
+    for (size_t i = 0; i < r->count; i++) {
+        c->alone[i] = s.functions[i].kernel;
+        if (r->functions[i].blank)
+            blanks[c->blank_count++] = (src_range){0, r->functions[i].begin, r->functions[i].end};
+    }
+    c->blanks = blanks;
+    return true;
+}
+
+/* ---- while it is compiled ---- */
+
+unsigned recall_dialects(const visa_recall *r)
+{
+    unsigned set = 0;
+    for (size_t i = 0; i < r->count; i++)
+        if (r->functions[i].blank)
+            set = set ? set & r->functions[i].dialects : r->functions[i].dialects;
+    return set;
+}
+
+static recalled *function_of(visa_recall *r, src_range range)
+{
+    size_t i = function_from(r, range.end);
+    recalled *f = range.file == 0 && i < r->count ? &r->functions[i] : NULL;
+    return f && f->begin == range.begin && f->end == range.end ? f : NULL;
+}
+
+bool recall_passes_over(void *compilation, const ast *fn, dialect d, bool mixed)
+{
+    visa_compilation *c = compilation;
+    recalled *f = function_of(c->recall, fn->range);
+    c->reads = f;
+    c->reads_node = fn;
+    c->diags_before = c->diags.count;
+    c->lost_before = c->index->lost_count;
+    c->unlike = c->unlike || (f && f->blank && (mixed || f->release != d));
+    if (!f || mixed)
+        c->recall->unfit = c->recall->unfit || mixed;
+    else
+        f->kernel = c->alone[f - c->recall->functions];
+    return f && f->blank;
+}
+
+static bool is_within(src_range range, const recalled *f)
+{
+    return range.file == 0 && f->begin <= range.begin && range.end <= f->end;
+}
+
+static void diag_copy(diag *out, const diag *from, arena *a)
+{
+    *out = *from;
+    out->message = arena_strdup(a, from->message);
+    out->help = from->help ? arena_strdup(a, from->help) : NULL;
+    out->notes = from->note_count ? ARENA_ARRAY(a, diag_remark, from->note_count) : NULL;
+    out->note_capacity = from->note_count;
+    for (size_t n = 0; n < from->note_count; n++)
+        out->notes[n] = (diag_remark){from->notes[n].range, arena_strdup(a, from->notes[n].text)};
+}
+
+static void keep_said(visa_compilation *c, recalled *f)
+{
+    arena *a = c->recall->arena;
+    size_t count = c->diags.count - c->diags_before;
+    if (setjmp(*arena_guard(a))) { /* no memory */
+        f->known = false;
+        return;
+    }
+    f->diags = count ? ARENA_ARRAY(a, diag, count) : NULL;
+    f->diag_count = count;
+    for (size_t i = 0; i < count; i++)
+        diag_copy(&f->diags[i], c->diags.items[c->diags_before + i], a);
+    f->known = true;
+    f->named = false;
+}
+
+void recall_keep(visa_compilation *c, const kernel *k)
+{
+    recalled *f = c->reads;
+    bool own = true;
+    for (size_t i = c->diags_before; i < c->diags.count; i++)
+        own = own && is_within(c->diags.items[i]->range, f ? f : &(recalled){0});
+    c->recall->unfit = c->recall->unfit || !own; /* what the next one does not say, because this one did */
+    if (!f || !f->simple || c->index->lost_count > c->lost_before || c->recall->unfit || c->unlike)
+        return;
+    bool mixed = false;
+    f->dialects = dialect_narrow(ALL_DIALECTS, c->reads_node, &mixed, c->arena);
+    f->release = k->dialect;
+    keep_said(c, f);
+    c->learnt = c->learnt || f->known;
+}
+
+void recall_add(visa_compilation *c)
+{
+    visa_recall *r = c->recall;
+    if (r->unfit)
+        for (size_t i = 0; i < r->count; i++)
+            r->functions[i].known = false;
+    c->unlike = c->unlike || (r->unfit && c->blank_count);
+    for (size_t i = 0; i < r->count && !c->unlike; i++) {
+        const recalled *f = &r->functions[i];
+        for (size_t k = 0; f->blank && k < f->diag_count; k++) {
+            diag *d = ARENA_NEW(c->arena, diag);
+            diag_copy(d, &f->diags[k], c->arena);
+            ARENA_PUSH(c->arena, c->diags.items, c->diags.count, c->diags.capacity, d);
+            c->diags.error_count += d->severity == DIAG_ERROR;
+        }
+    }
+}
+
+/* ---- the calls ---- */
+
+static visa_compilation *compile_text(visa_recall *r, const char *name, const char *text, const visa_options *options)
+{
+    visa_compilation *c = compilation_compile(name, text, r->bytes, options, r);
+    if (c)
+        c->recall = NULL;
+    return c;
+}
+
+/* The text is not what it seemed to be; what that took counts. */
+static visa_compilation *compile_anew(visa_recall *r, const char *name, const visa_options *options, visa_compilation *c)
+{
+    visa_options left = *options;
+    uint64_t spent = visa_steps(c), most = options->max_steps ? options->max_steps : COMPILE_STEPS_MAX;
+    left.max_steps = most == UINT64_MAX ? most : spent < most ? most - spent : 1;
+    left.max_milliseconds = options->max_milliseconds ? budget_milliseconds_left(c->arena) : 0;
+    visa_free(c);
+    forget(r);
+    visa_compilation *whole = compile_text(r, name, r->text, &left);
+    if (whole)
+        arena_budget(whole->arena)->steps += spent;
+    return whole;
+}
+
+visa_compilation *visa_recompile(visa_recall *r, const char *name, const char *text, size_t bytes, uint32_t begin, uint32_t end, bool named,
+                                 const visa_options *options)
+{
+    visa_options chosen = options ? *options : (visa_options){0};
+    chosen.editor = true;
+    for (size_t i = 0; r->unfit && i < r->count; i++)
+        r->functions[i].known = false;
+    char *shown = follow(r, text, bytes) ? text_blanked(r, begin, end, named) : NULL;
+    if (!shown)
+        return visa_compile(name, text, bytes, &chosen);
+    visa_compilation *c = compile_text(r, name, shown, &chosen);
+    free(shown);
+    return c && c->unlike ? compile_anew(r, name, &chosen, c) : c;
+}
+
+bool visa_holds(const visa_compilation *c, uint32_t begin, uint32_t end)
+{
+    if (c->gave_up && c->learnt)
+        return false;
+    for (size_t i = 0; i < c->blank_count; i++)
+        if (begin <= c->blanks[i].end && c->blanks[i].begin <= end)
+            return false;
+    return true;
+}
+
+/* ---- names ---- */
+
+/* Those of a function that was compiled: [from, to) of the list. */
+static void keep_names(visa_recall *r, recalled *f, const visa_name *names, size_t from, size_t to)
+{
+    if (!f->known || f->named || setjmp(*arena_guard(r->arena)))
+        return;
+    f->names = ARENA_ARRAY(r->arena, visa_name, to - from + 1);
+    f->name_count = to - from;
+    if (to > from)
+        memcpy(f->names, names + from, (to - from) * sizeof *names);
+    f->named = true;
+}
+
+/* The first of the names that does not stand before the function, and the first behind it. */
+static void names_of(const recalled *f, const visa_name *names, size_t count, size_t *from, size_t *to)
+{
+    while (*from < count && names[*from].place.begin < f->begin)
+        ++*from;
+    *to = *from;
+    while (*to < count && names[*to].place.begin < f->end)
+        ++*to;
+}
+
+/* Is that of all others known? */
+static bool learn_names(visa_recall *r, const visa_name *own, size_t count)
+{
+    bool all = true;
+    for (size_t i = 0, from = 0, to; i < r->count; i++, from = to) {
+        recalled *f = &r->functions[i];
+        names_of(f, own, count, &from, &to);
+        if (!f->blank)
+            keep_names(r, f, own, from, to);
+        else
+            all = all && f->known && f->named;
+    }
+    return all;
+}
+
+/* What was compiled, and for the others what is known: both in the order of the text. */
+static const visa_name *merge_names(const visa_recall *r, visa_compilation *c, const visa_name *own, size_t *count)
+{
+    size_t at = 0, merged_count = 0, capacity = 0;
+    visa_name *merged = NULL;
+    for (size_t i = 0; i < r->count; i++) {
+        const recalled *f = &r->functions[i];
+        size_t from = at, to;
+        names_of(f, own, *count, &from, &to);
+        for (; at < (f->blank ? from : to); at++)
+            ARENA_PUSH(c->arena, merged, merged_count, capacity, own[at]);
+        for (size_t k = 0; f->blank && k < f->name_count; k++)
+            ARENA_PUSH(c->arena, merged, merged_count, capacity, f->names[k]);
+        at = to;
+    }
+    for (; at < *count; at++)
+        ARENA_PUSH(c->arena, merged, merged_count, capacity, own[at]);
+    *count = merged_count;
+    return merged;
+}
+
+bool visa_recalled_names(visa_recall *r, visa_compilation *c, const visa_name **names, size_t *count)
+{
+    *count = visa_names(c, names);
+    if (c->gave_up || !c->module || COMPILATION_STOPS(c))
+        return true;
+    if (!learn_names(r, *names, *count))
+        return false;
+    *names = merge_names(r, c, *names, count);
+    return true;
+}

@@ -1,0 +1,41 @@
+/* What is known of the functions of a text that changes bit by bit.
+ *
+ * The one idea: what is said of a kernel follows from its own text and from what stands outside of all bodies, unless functions call each
+ * other. So where only one body changes, those of the other kernels are blanked before the text is compiled: every place stays where it
+ * was, next to nothing is read, and what was said of those kernels is said again, moved to where they now stand. Whatever is not as simple
+ * as that (functions that are called, macros, modules of other files, stream programs, words of several releases) is compiled each time,
+ * and a text in which anything but a body has changed is compiled as if nothing were known. */
+#ifndef VISA_LIBVISA_RECALL_H
+#define VISA_LIBVISA_RECALL_H
+
+#include "include/visa_editor.h"
+#include "libvisa/compilation.h"
+
+/* A function of a file or of a module in it, not one inside of a function. Offsets in bytes. */
+typedef struct recalled {
+    uint32_t begin, end, open, close; /* the whole of it; behind its `{`, and at its `}` */
+    bool kernel;                      /* it was read as one, and nothing calls it: a change of its body concerns nobody else */
+    bool simple;                      /* nor does it call anything, or use a macro: what is said of it may be kept */
+    bool known;                       /* what is said of it is known: */
+    dialect release;                  /* of the file, when that was said */
+    unsigned dialects;                /* the releases of its body */
+    diag *diags;
+    size_t diag_count;
+    bool named;       /* so are its names, where `known` is set: */
+    visa_name *names; /* as visa_names has them */
+    size_t name_count;
+    bool blank; /* its body is not in the text that is being compiled */
+} recalled;
+
+/* After the text was parsed: is it the text that the recall is about? Else nothing that follows counts: c->unlike. */
+bool recall_follows(visa_compilation *c);
+/* The releases in which the bodies may be written that are not there; 0: any. */
+unsigned recall_dialects(const visa_recall *r);
+/* For sema_options. */
+bool recall_passes_over(void *compilation, const ast *fn, dialect d, bool mixed);
+/* A kernel has been read and derived. */
+void recall_keep(visa_compilation *c, const kernel *k);
+/* All kernels have: what is known of those that were not there is said, too. */
+void recall_add(visa_compilation *c);
+
+#endif
