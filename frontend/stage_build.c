@@ -145,6 +145,7 @@ void stage_adopt(op *o, const declared *e)
         if (!o->out.part[c] && e->tensor.part[c]) {
             o->out.part[c] = e->tensor.part[c];
             o->parts[c] = e->parts[c];
+            o->parts_elsewhere = o->parts_elsewhere || e->by_name;
         }
 }
 
