@@ -207,8 +207,11 @@ STACK_APART static value evaluate_name(analysis *s, scope *names, const ast *pat
         near = scope_suggest(names, name, SYMBOL_VARIABLE);
     if (!near)
         near = scope_suggest(names, name, SYMBOL_CONST);
-    return refuse(s, E_NAME, path->range, near ? arena_printf(s->context.arena, "did you mean `%s`?", near) : NULL,
-                  "`%s` is not known here", name);
+    const char *help = near ? arena_printf(s->context.arena, "did you mean `%s`?", near) : NULL;
+    if (!near && (strcmp(name, "device") == 0 || strcmp(name, "ctx") == 0)) /* as all releases call it */
+        help = arena_printf(s->context.arena, "let the kernel's first parameter be `%s: &mut %s`", name,
+                            name[0] == 'c' ? "Context" : "Device");
+    return refuse(s, E_NAME, path->range, help, "`%s` is not known here", name);
 }
 
 /* The row of `SwitchConfig::name`; NULL: there is none. */

@@ -224,6 +224,7 @@ struct declared {
     bool is_view; /* HbmTensorView, DmTensorView, or with `mutable` their Mut */
     src_range range;
     src_range parts[MAPPING_COMPONENTS];
+    bool by_name;                                   /* an alias: the parts stand where it is declared, not where it is used */
     const mapping_names *named[MAPPING_COMPONENTS]; /* scope_mapping_names */
     const struct run_type *run;                     /* DECLARED_SCALAR */
     const ast *record; /* DECLARED_OTHER of a struct of the file: its AST_STRUCT; its fields are read in `scope` */

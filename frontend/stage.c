@@ -373,6 +373,14 @@ static const char *signature(const stage_form *f, arena *a)
     return text.text;
 }
 
+/* What commit_trim usually leaves of a packet: no padding behind its elements. */
+static const mapping *trimmed(const stage_call *call, const mapping *packet)
+{
+    if (packet->count == 1 && packet->factors[0].kind != FACTOR_COMPOSITE)
+        mapping_resize(scope_context_of(call->scope)->mappings, packet, packet->factors[0].live, &packet);
+    return packet;
+}
+
 /* The form as it can be written on this receiver: Time with Packet follow by themselves, a Packet alone is that of the stream, and
  * arguments are what they usually are. The rest stays a name. */
 static const char *spelling(const stage_call *call, const stage_form *f)
@@ -383,8 +391,10 @@ static const char *spelling(const stage_call *call, const stage_form *f)
     strbuf text;
     strbuf_init(&text, a);
     strbuf_puts(&text, f->name);
-    if (f->type_count == 1 && f->types[0] == TYPE_PACKET && packet)
-        strbuf_printf(&text, "::<m![%s]>", mapping_text(packet, a));
+    if (strcmp(f->name, "contract_packet") == 0) /* the tree usually sums the whole packet */
+        strbuf_puts(&text, "::<m![1]>");
+    else if (f->type_count == 1 && f->types[0] == TYPE_PACKET && packet)
+        strbuf_printf(&text, "::<m![%s]>", mapping_text(strcmp(f->name, "commit_trim") == 0 ? trimmed(call, packet) : packet, a));
     else if (f->type_count && !(f->type_count == 2 && f->types[0] == TYPE_TIME && f->types[1] == TYPE_PACKET))
         strbuf_printf(&text, "::<%s>", parameters(f, a));
     strbuf_puts(&text, "(");

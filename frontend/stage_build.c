@@ -145,6 +145,7 @@ void stage_adopt(op *o, const declared *e)
         if (!o->out.part[c] && e->tensor.part[c]) {
             o->out.part[c] = e->tensor.part[c];
             o->parts[c] = e->parts[c];
+            o->parts_elsewhere = o->parts_elsewhere || e->by_name;
         }
 }
 
@@ -166,7 +167,11 @@ bool stage_require_parts(const stage_call *call, op *o, unsigned parts)
         return true;
     o->bad = true;
     call->kernel->bad = true;
-    if (call->expected && call->expected->kind == DECLARED_ERROR) /* the annotation was diagnosed */
+    const declared *e = call->expected;
+    if (e && e->kind == DECLARED_ERROR) /* the annotation was diagnosed */
+        return false;
+    if (e && e->kind == DECLARED_TENSOR && e->tensor.kind != o->out.kind &&
+        !stage_check_type(call->scope, call->node->name_range, &o->out, e))
         return false;
     arena *a = scope_context_of(call->scope)->arena;
     strbuf list;

@@ -354,7 +354,12 @@ static bool check_type(const stage_call *call, src_range at, const vector_op_row
         return true;
     const char *from = dtype_row_of(row->from)->name, *has = dtype_row_of(in->out.dtype)->name;
     diag *d = diag_add(stage_diags(call), E_VECTOR_TYPE, at, "`%s` takes %s elements, the stream has %s", row->variant, from, has);
-    if (row->from == DTYPE_F32)
+    bool wide = in->out.dtype == DTYPE_F32 || in->out.dtype == DTYPE_I32;
+    if (!wide && scope_context_of(call->scope)->dialect < DIALECT_V0_6)
+        diag_help(stage_diags(call), d, "the Vector Engine takes 32 bits: fetch as %s, fetch::<%s, ..>()", from, from);
+    else if (!wide)
+        diag_help(stage_diags(call), d, "the Vector Engine takes 32 bits: write .fetch_cast::<%s>() behind fetch", from);
+    else if (row->from == DTYPE_F32)
         diag_help(stage_diags(call), d, "convert with vector_fxp_to_fp(31) in front of it");
     else
         diag_help(stage_diags(call), d, "convert with vector_fp_to_fxp(31), or do it before the stream becomes f32");

@@ -225,6 +225,7 @@ static void path_type(scope *s, const ast *type, declared *out)
     y->busy = true;
     read_type(in, y->node, out);
     y->busy = false;
+    out->by_name = true;
 }
 
 static void type_kind(scope *s, const ast *type, declared *out)

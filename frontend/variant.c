@@ -20,7 +20,7 @@ static const variant_row rows[] = {
         {"InputCmpF32", name, code, COMPARE_ARGUMENTS(constants)},
 #include "target/engines.def"
 };
-enum { ROWS = sizeof rows / sizeof *rows, MOST_NEAR = 16 };
+enum { ROWS = sizeof rows / sizeof *rows, MOST_NEAR = 16, LISTED = 8 };
 
 /* The second-last and the last name of a path. */
 static bool names_of(const ast *path, const char **type, const char **name)
@@ -138,7 +138,16 @@ static const char *help_of(arena *a, const char *type, const char *name)
     if (count == 0)
         return NULL;
     const char *best = choice_near(name, near);
-    return arena_printf(a, best ? "did you mean `%s::%s`?" : "`%s` has `%s` and others", type, best ? best : near[0]);
+    for (size_t i = 0; i < count && !best; i++) /* `Maximum` for `Max` */
+        if (strncmp(near[i], name, strlen(near[i])) == 0 || strncmp(near[i], name, strlen(name)) == 0)
+            best = near[i];
+    if (best)
+        return arena_printf(a, "did you mean `%s::%s`?", type, best);
+    strbuf list;
+    strbuf_init(&list, a);
+    for (size_t i = 0; i < count && i < LISTED; i++)
+        strbuf_printf(&list, "%s`%s`", i == 0 ? "" : ", ", near[i]);
+    return arena_printf(a, "`%s` has %s%s", type, list.text, count > LISTED ? " and others" : "");
 }
 
 const char *variant_find(arena *a, const ast *path, const value *argument, value *out)

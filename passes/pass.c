@@ -45,6 +45,8 @@ diag *pass_refuse(pass_context *p, kernel *k, op *o, component part, diag_id id,
     va_start(args, format);
     diag *d = refuse_v(p, k, o, op_part_range(o, part), id, format, args);
     va_end(args);
+    if (o->parts_elsewhere && part < MAPPING_COMPONENTS && o->parts[part].file >= 0)
+        diag_note(p->diags, d, o->range, "`%s` has that type here", pass_name(o));
     return d;
 }
 

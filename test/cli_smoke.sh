@@ -103,6 +103,7 @@ sed 's/let a/let let a/' "$matmul" >wrong.vm
 check "a syntax error is refused" refused_without_output wrong.vm
 check "an empty file is refused" refused_without_output /dev/null
 check "a missing source is the input's fault" says "absent.vm" 1 visac absent.vm -o refused.bin
+check "an unknown letter is told, and not the program" says "unknown option -x" 2 visac -xo "$matmul"
 check "an unknown option is the command line's" says "--help" 2 visac --no-such "$matmul"
 check "an unknown transformation too" says "it is one of dynamic-tiling" 2 visac --pass=no-such "$matmul"
 check "a value of an option too" says "did you mean --color=always" 2 visac --color=alway "$matmul"

@@ -89,8 +89,10 @@ int option_rows_parse(const char *tool, const option_row *rows, size_t count, in
         const option_row *row = code == ':' || code == '?' ? NULL : row_of(rows, count, code);
         if (code == ':')
             return tool_usage_error(tool, "option %s needs a value", argv[optind - 1]);
+        bool inside = optopt != 0 && optopt < FIRST_LONG && optind < argc && argv[optind][0] == '-'; /* among more letters */
+        const char letter[] = {'-', (char)optopt, '\0'};
         if (!row)
-            return tool_unknown_option(tool, names, argv[optind - 1]);
+            return tool_unknown_option(tool, names, optopt > ' ' && optopt < 127 ? letter : argv[inside ? optind : optind - 1]);
         int status = take(tool, row, arguments, optarg);
         if (status != OPTION_GO_ON)
             return status;

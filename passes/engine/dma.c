@@ -234,6 +234,15 @@ static const char *misaligned(const pass_context *p, const op *o, const copy *c,
     return NULL;
 }
 
+/* Do their innermost positions count other digits? No padding there makes a run of both. */
+static bool ends_otherwise(const mapping *a, const mapping *b)
+{
+    if (!a || !b || a->count == 0 || b->count == 0)
+        return false;
+    const factor *x = &a->factors[a->count - 1], *y = &b->factors[b->count - 1];
+    return x->kind == FACTOR_AXIS && y->kind == FACTOR_AXIS && (x->axis != y->axis || x->weight != y->weight);
+}
+
 /* A run of a single element is allowed with a warning where April is written, since its public kernels do it; since 0.6, and anything else,
  * is an error. */
 static bool copy_aligned(pass_context *p, kernel *k, op *o, const copy *c, int64_t packet, bool *granular, bool *warned)
@@ -258,6 +267,8 @@ static bool copy_aligned(pass_context *p, kernel *k, op *o, const copy *c, int64
                     what, (long long)value, (long long)unit);
     if (strstr(what, "address"))
         diag_help(p->diags, d, "place the tensor at a multiple of %lld", (long long)unit);
+    else if (ends_otherwise(op_input(o)->out.part[ELEMENT], o->out.part[ELEMENT]))
+        diag_help(p->diags, d, "keep %lld bytes or more in the same order, and next to each other, on both sides", (long long)unit);
     else
         diag_help(p->diags, d, "pad the innermost axis on both sides to a multiple of %lld elements",
                   (long long)elements_of(o->out.dtype, unit));
