@@ -1,34 +1,41 @@
-"""Multiplications per second of the simulated machine on one core, by type and packet shape, against a packet loop written by hand.
+"""Multiplications per second of the simulated machine on one core, by type and packet shape, against the shape's loop written by hand for the level.
 
-The levels (--cpu of visa-run) take turns, so that what else the computer does meets all of them.
+Levels (--cpu of visa-run) take turns, and within one the machine and the loop do, so that what else the computer does meets all of them. A level that
+this processor does not have is said to be missing.
 """
 from measure import ratios, spread
 from report import table
 
 TITLE = "the simulated machine on one core, 1e9 multiplications a second"
 SMALL = {False: [], True: ["i8 K=64 N=8", "1"]}
-BY_HAND = {"i8": "i8 by hand", "bf16": "bf16 by hand"}
+BY_HAND = ("dot", "avx512", "avx2")  # packet_loop.c
 
 
 def speeds(bench, levels, rounds):
-    """{name: {level: [1e9 multiplications a second]}}"""
+    """{name: {level, or "level by hand": [1e9 multiplications a second]}}"""
     out = {}
     for _ in range(rounds):
         for level in levels:
             for line in bench.lines_of([bench.program("bench_machine"), level, *SMALL[bench.mode == "smoke"]]):
-                at = out.setdefault(line["name"], {})
-                at.setdefault(level if "by hand" not in line["name"] else "best", []).append(line["macs"] / line["ns"])
+                out.setdefault(line["name"], {}).setdefault(line["level"], []).append(line["macs"] / line["ns"])
     return out
 
 
+def share(at, level):
+    return ratios(at[level], at[f"{level} by hand"]) if f"{level} by hand" in at else ""
+
+
 def run(bench, section):
-    levels = bench.count(["best", "avx512", "avx2", "plain", "steps"], ["best", "plain"], ["best"])
+    levels = bench.count(["tiles", "dot", "avx512", "avx2", "plain", "steps"], ["tiles", "dot", "avx512", "avx2", "plain"], ["best"])
     measured = speeds(bench, levels, bench.count(5, 3))
-    rows = []
-    for name, at in measured.items():
-        hand = measured.get(BY_HAND.get(name.split()[0]), {}).get("best")
-        beside = ratios(at["best"], hand) if hand and "by hand" not in name else ""
-        rows.append([name, *(spread(at[level]) if level in at else "" for level in levels), beside])
-    section["tables"].append(table("by type and shape", ["shape", *levels, "best / by hand"], rows))
-    if bench.mode != "smoke" and not any("by hand" in name for name in measured):
-        bench.skip("the loop by hand: this processor has no AVX-512 VNNI")
+    there = [level for level in levels if any(level in at for at in measured.values())]
+    rows = [[name, *(spread(at[level]) if level in at else "" for level in there)] for name, at in measured.items()]
+    section["tables"].append(table("by type and shape", ["shape", *there], rows))
+    hand = [level for level in BY_HAND if level in there]
+    rows = [[name, *(cell for level in hand for cell in (spread(at[f"{level} by hand"]), share(at, level)))] for name, at in measured.items()
+            if any(f"{level} by hand" in at for level in hand)]
+    if rows:
+        section["tables"].append(table("the loop by hand, and the machine's share of it", ["shape", *(c for level in hand for c in (f"{level} by hand", f"{level} / by hand"))], rows))
+    for level in levels:
+        if level not in there and bench.mode != "smoke":
+            bench.skip(f"level {level}: this processor does not have it")

@@ -112,6 +112,24 @@ INLINE vector_w words_at(const unsigned char *packet, int64_t i)
 #if BLOCK_VECTOR == 16
 #define BLOCK_LOWER(a, b) __builtin_shufflevector(a, b, 0, 16, 1, 17, 2, 18, 3, 19, 4, 20, 5, 21, 6, 22, 7, 23)
 #define BLOCK_UPPER(a, b) __builtin_shufflevector(a, b, 8, 24, 9, 25, 10, 26, 11, 27, 12, 28, 13, 29, 14, 30, 15, 31)
+#else
+#define BLOCK_LOWER(a, b) __builtin_shufflevector(a, b, 0, 8, 1, 9, 2, 10, 3, 11)
+#define BLOCK_UPPER(a, b) __builtin_shufflevector(a, b, 4, 12, 5, 13, 6, 14, 7, 15)
+#endif
+
+INLINE vector_w permuted(vector_w a, vector_w lanes)
+{
+#if BLOCK_VECTOR == 16
+    return (vector_w)_mm512_permutexvar_epi32((__m512i)lanes, (__m512i)a);
+#elif defined(__AVX2__)
+    return (vector_w)_mm256_permutevar8x32_epi32((__m256i)a, (__m256i)lanes);
+#else
+    vector_w to;
+    for (int lane = 0; lane < BLOCK_VECTOR; lane++)
+        to[lane] = a[lanes[lane]];
+    return to;
+#endif
+}
 
 /* Vectors of `count` packets become the same words, packet next to packet: halves are shuffled into each other until all are. */
 INLINE void weave(vector_w *v, int count)
@@ -155,24 +173,10 @@ INLINE int64_t repeat_vectors(const unsigned char *const *rows, int64_t words, b
             v[r] = words_at(rows[r], i);
         weave(v, count);
         for (int w = 0; w < BLOCK_VECTOR; w++)
-            *(vector_at *)(to + (i + w) * BLOCK_VECTOR) =
-                (vector_w)_mm512_permutexvar_epi32((__m512i)(row + (block_word)(w % group * count)), (__m512i)v[w / group]);
+            *(vector_at *)(to + (i + w) * BLOCK_VECTOR) = permuted(v[w / group], row + (block_word)(w % group * count));
     }
     return i;
 }
-#else
-INLINE int64_t interleave_vectors(const unsigned char *const *packets, int64_t words, block_word flip, block_word *to, int group)
-{
-    (void)packets, (void)words, (void)flip, (void)to, (void)group;
-    return 0;
-}
-
-INLINE int64_t repeat_vectors(const unsigned char *const *rows, int64_t words, block_word *to, int group)
-{
-    (void)rows, (void)words, (void)to, (void)group;
-    return 0;
-}
-#endif
 
 /* The packets of a group word by word. */
 INLINE void interleave(const unsigned char *const *packets, int64_t words, block_word flip, block_word *to, int group,
