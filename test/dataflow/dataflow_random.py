@@ -300,6 +300,10 @@ def kernel(shape):
     expect = m * -(-k // point) * -(-n // rows)
     measured = got["cycle_model"]
     faults = conformance.differences({"L": said, "compute_cycles": expect}, got)
+    stages = {s["engine"]: s for s in got["stages"]}
+    faults += [f"{s['engine']}: L {s['L']}, measured {s['measured_cycles']}" for s in got["stages"] if s["L"] != s["measured_cycles"]]
+    if not {"fetch", "collect", "trf", "reducer", "commit"} <= set(stages) or [rational(stages["reducer"][k]) for k in ("cII", "eII", "L")] != [got["inputs"][0][k] for k in ("cII", "eII")] + [got["L"]]:
+        faults.append(f"stages: {stages}")
     if packet != lanes or point not in (lanes, lanes // 2):
         faults.append(f"a packet of {point} of {lanes} elements")
     if measured["cycles"] - measured["fill_cycles"] - measured["drain_cycles"] != max(got["compute_cycles"], got["stream_cycles"]):
