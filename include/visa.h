@@ -151,6 +151,14 @@ VISA_API bool visa_explain_mapping_page(visa_compilation *c, uint32_t line, cons
 /* Kernels and stream programs: what a binary would hold. */
 VISA_API size_t visa_kernel_count(const visa_compilation *c);
 
+/* An engine of a contraction's chain, and what passes through it. */
+typedef enum visa_stage_side { VISA_STAGE_FEED, VISA_STAGE_CONTRACT, VISA_STAGE_RESULT } visa_stage_side;
+typedef struct visa_stage {
+    const char *engine; /* "collect" */
+    visa_stage_side side;
+    int64_t busy_cycles;
+} visa_stage;
+
 /* What the machine's cycle model says of a contraction: for visa_dataflow, in program order, kernel by kernel. */
 typedef struct visa_contraction {
     const char *kernel;
@@ -158,6 +166,8 @@ typedef struct visa_contraction {
     int64_t load_cycles; /* of its weights into the TRF; 0: none */
     const char *load_engine;
     const char *engine, *formula; /* what binds it, "collect"; "8 + max(32 x 2, 32 x 1)" */
+    const visa_stage *stages;     /* the engines that are busy, in the order of the datapath */
+    size_t stage_count;
 } visa_contraction;
 
 /* Dataflow items and the contractions of kernels as dataflow models, as text or JSON (docs/dataflow.md). False when the compilation has

@@ -2,6 +2,8 @@
 
 #include <string.h>
 
+#include "support/integer.h"
+
 uint32_t dataflow_line(const dataflow_listing *l, src_range range)
 {
     return range.file < 0 ? 0 : source_locate(l->compilation->sources, range.file, range.begin).line;
@@ -10,6 +12,23 @@ uint32_t dataflow_line(const dataflow_listing *l, src_range range)
 double dataflow_rate(const dataflow_model *m)
 {
     return (double)m->clock_hz * (double)m->batch / (double)m->latency;
+}
+
+dataflow_stage dataflow_stage_of(const dataflow_contraction *d, visa_stage_side side)
+{
+    enum { FLIT_BITS = 256 };
+    const dataflow_model *m = d->model;
+    const dataflow_interface *in = &m->interfaces[m->bottleneck], *out = in;
+    while (out->kind != DATAFLOW_OUTPUT)
+        out++;
+    int64_t flits = ceil_div(out->shape.elements * out->bits, FLIT_BITS);
+    dataflow_ratio feed = dataflow_ratio_of(d->stream_cycles, in->num_blocks);
+    switch (side) {
+    case VISA_STAGE_FEED: return (dataflow_stage){feed, feed, d->stream_cycles};
+    case VISA_STAGE_CONTRACT: return (dataflow_stage){dataflow_ratio_of(in->cii, 1), dataflow_ratio_of(in->eii, 1), d->compute_cycles};
+    default:
+        return (dataflow_stage){dataflow_ratio_of(flits, 1), dataflow_ratio_of(flits * m->groups, 1), flits * m->groups * in->num_blocks};
+    }
 }
 
 /* The n-th measured contraction of the kernel. */

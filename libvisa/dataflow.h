@@ -23,6 +23,13 @@ typedef struct dataflow_listing {
     size_t count, capacity;
 } dataflow_listing;
 
+/* cII, eII and L of a stage, in cycles: flits of a packet before the multiplications, steps in them, flits of results after. */
+typedef struct dataflow_stage {
+    dataflow_ratio cii, eii; /* a packet that several blocks share is a part of each */
+    int64_t latency;
+} dataflow_stage;
+dataflow_stage dataflow_stage_of(const dataflow_contraction *d, visa_stage_side side);
+
 uint32_t dataflow_line(const dataflow_listing *l, src_range range);
 /* Inferences per second, 0: no clock. */
 double dataflow_rate(const dataflow_model *m);

@@ -120,6 +120,20 @@ static json_t *json_model(const dataflow_model *m, uint32_t line, bool formulas,
     return j;
 }
 
+/* Each engine of the chain: what the model says of it, beside the cycles in which it is busy. */
+static json_t *json_stages(const dataflow_place *p, arena *a)
+{
+    json_t *list = json_array();
+    for (size_t i = 0; i < p->measured->stage_count; i++) {
+        const visa_stage *one = &p->measured->stages[i];
+        dataflow_stage s = dataflow_stage_of(p->contraction, one->side);
+        json_array_append_new(list,
+                              json_pack("{s:s, s:o, s:o, s:I, s:I}", "engine", one->engine, "cII", json_ratio(s.cii, a), "eII",
+                                        json_ratio(s.eii, a), "L", (json_int_t)s.latency, "measured_cycles", (json_int_t)one->busy_cycles));
+    }
+    return list;
+}
+
 static json_t *json_place(const dataflow_place *p, arena *a)
 {
     const dataflow_contraction *d = p->contraction;
@@ -136,6 +150,8 @@ static json_t *json_place(const dataflow_place *p, arena *a)
                                       (json_int_t)p->measured->fill_cycles, "drain_cycles", (json_int_t)p->measured->drain_cycles,
                                       "load_cycles", (json_int_t)p->measured->load_cycles, "binds", p->measured->engine, "formula",
                                       p->measured->formula));
+    if (p->measured)
+        json_object_set_new(j, "stages", json_stages(p, a));
     return j;
 }
 

@@ -117,6 +117,18 @@ static void text_load(const dataflow_place *p, strbuf *out)
     strbuf_printf(out, "; where the halves alternate, %" PRId64 " cycles per turn\n", cycles > p->cycles ? cycles : p->cycles);
 }
 
+/* Each engine: what the model says of it, beside the cycles in which it is busy. */
+static void text_stages(const dataflow_place *p, strbuf *out)
+{
+    const visa_contraction *c = p->measured;
+    strbuf_printf(out, "  %-12s %10s %10s %10s %10s\n", "stage", "cII", "eII", "L", "measured");
+    for (size_t i = 0; i < c->stage_count; i++) {
+        dataflow_stage s = dataflow_stage_of(p->contraction, c->stages[i].side);
+        strbuf_printf(out, "  %-12s %10s %10s %10" PRId64 " %10" PRId64 "\n", c->stages[i].engine, dataflow_ratio_text(s.cii, out->arena),
+                      dataflow_ratio_text(s.eii, out->arena), s.latency, c->stages[i].busy_cycles);
+    }
+}
+
 static void text_place(const dataflow_place *p, strbuf *out)
 {
     const dataflow_contraction *d = p->contraction;
@@ -129,6 +141,8 @@ static void text_place(const dataflow_place *p, strbuf *out)
     strbuf_printf(out, "  lanes with data %s\n", dataflow_ratio_text(d->lanes, out->arena));
     if (p->measured)
         text_measured(p, out);
+    if (p->measured && p->measured->stage_count > 0)
+        text_stages(p, out);
 }
 
 const char *dataflow_text(const dataflow_listing *l)

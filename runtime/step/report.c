@@ -2,6 +2,7 @@
 
 #include <inttypes.h>
 
+#include "runtime/step/intervals.h"
 #include "runtime/step/kernel.h"
 #include "runtime/step/spill.h"
 #include "runtime/step/stall.h"
@@ -185,6 +186,12 @@ static void put_json(strbuf *s, const step_run *r)
                       i > 0 ? "," : "", n->name, step_op_row_of(n->op)->name, n->line, t->values_in, t->values_out, t->flops,
                       t->busy_cycles, t->offchip_bytes, t->spill_bytes, t->requests, onchip.paper, onchip.artifact, t->waits[STEP_STARVED],
                       t->waits[STEP_FULL], t->waits[STEP_MEMORY], t->waits[STEP_MACHINE], t->end_cycle);
+        step_intervals one;
+        if (step_intervals_of(r, i, &one)) {
+            s->bytes--; /* the brace stays open */
+            strbuf_printf(s, ", \"cII\": %.6g, \"eII\": %.6g, \"L\": %.6g, \"measured_cycles\": %" PRId64 "}", one.cii, one.eii,
+                          one.latency, one.measured);
+        }
     }
     strbuf_puts(s, "]");
     step_stalls_put_json(s, r);
@@ -235,6 +242,7 @@ static void put_text(strbuf *s, const step_run *r)
                       step_op_row_of(r->program->nodes[i].op)->name, t->values_in, t->values_out, t->busy_cycles, t->offchip_bytes,
                       t->end_cycle);
     }
+    step_intervals_put(s, r);
     step_stalls_put(s, r);
     put_kernels(s, r);
 }

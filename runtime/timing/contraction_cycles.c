@@ -23,6 +23,7 @@ bool contraction_cycles_of(const target *t, const binary_kernel *k, arena *a, di
         (*out)[(*count)++] = (contraction_cycles){.cycles = d->total,
                                                   .fill_cycles = d->fill,
                                                   .drain_cycles = d->drains ? d->beats * d->beat_cycles : 0,
+                                                  .busy = d->busy,
                                                   .binds = duration_bound_name(d->bound),
                                                   .formula = duration_formula(d, a),
                                                   .load_cycles = load ? load->total : 0,

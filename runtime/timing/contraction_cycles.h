@@ -8,6 +8,7 @@ typedef struct contraction_cycles {
     int64_t cycles, fill_cycles, drain_cycles;
     int64_t load_cycles; /* of the chain that stored what it reads, alone; 0: there is none */
     const char *load_binds;
+    const int64_t *busy;         /* of each engine (runtime/timing/duration.h) */
     const char *binds, *formula; /* "collect"; "8 + max(32 x 2, 32 x 1)" */
 } contraction_cycles;
 

@@ -300,6 +300,10 @@ def kernel(shape):
     expect = m * -(-k // point) * -(-n // rows)
     measured = got["cycle_model"]
     faults = conformance.differences({"L": said, "compute_cycles": expect}, got)
+    stages = {s["engine"]: s for s in got["stages"]}
+    faults += [f"{s['engine']}: L {s['L']}, measured {s['measured_cycles']}" for s in got["stages"] if s["L"] != s["measured_cycles"]]
+    if not {"fetch", "collect", "trf", "reducer", "commit"} <= set(stages) or [rational(stages["reducer"][k]) for k in ("cII", "eII", "L")] != [got["inputs"][0][k] for k in ("cII", "eII")] + [got["L"]]:
+        faults.append(f"stages: {stages}")
     if packet != lanes or point not in (lanes, lanes // 2):
         faults.append(f"a packet of {point} of {lanes} elements")
     if measured["cycles"] - measured["fill_cycles"] - measured["drain_cycles"] != max(got["compute_cycles"], got["stream_cycles"]):
@@ -307,11 +311,51 @@ def kernel(shape):
     return faults
 
 
+def check_points(rng, count):
+    """Points that are written: a kernel that agrees, with the item's cycles and shapes, or a refusal whose next step is one."""
+    faults = []
+    for n in range(count):
+        dtype = rng.choice(["bf16", "i8", "f8e4m3", "i4"])
+        flit = {"bf16": 16, "i4": 64}.get(dtype, 32)
+        k, rows, batch = rng.choice([flit, 2 * flit, 3 * flit, 6 * flit, flit // 2, flit + 2]), rng.choice([1, 2, 4, 8, 3, 16]), rng.choice([1, 1, 3])
+        packet = rng.choice([d for d in divisors(k) if d * 4 >= flit])
+        m, blocks = rng.randint(1, 6), rows * rng.randint(1, 3)
+        pads = rng.choice(["", "", "pads: true, "])
+
+        def text(packet=packet, rows=rows, pads=pads):
+            return conformance.item([{"tensor": [m, k], "block": [1, k], "iPar": [1, packet], "dtype": dtype}], [{"tensor": [blocks, k], "block": [1, k], "wPar": [rows, 1], "dtype": dtype}],
+                                    [{"tensor": [m, blocks], "block": [1, 1], "dtype": "f32" if "f" in dtype else "i32"}], extra=f"{pads}batch: {batch}")
+        good = packet in (flit, 2 * flit) and rows in (1, 2, 4, 8)
+        status, written, error = conformance.run(text(), "--emit=vm")
+        if not good:
+            told = re.search(r"help: write `(i_par|w_par): (\d+)`( and `pads: true`)?", error)
+            if status != 1 or "error[E-DATAFLOW-KERNEL]" not in error or not (told or "help: --explore --emit=vm" in error):
+                faults.append(f"point {n}: {packet} x {rows} of {dtype}: status {status} {error[:300]}")
+            elif told:
+                better = {"packet": int(told[2])} if told[1] == "i_par" else {"rows": int(told[2])}
+                status, _, again = conformance.run(text(**better, pads="pads: true, " if told[3] else pads), "--emit=vm")
+                if status and (told[1] == "w_par" or "iPar" in again):
+                    faults.append(f"point {n}: told {told[0]}: {again[:300]}")
+            elif conformance.run(text(), "--explore", "--emit=vm")[0]:
+                faults.append(f"point {n}: told to explore, which finds nothing")
+            continue
+        done = subprocess.run([conformance.VISAC, "-", "--check", "--emit=dataflow-json"], input=written, capture_output=True, text=True, env=visa_tools.environment(), check=False)
+        if status or done.returncode or f": {batch * m * blocks} values agree" not in done.stdout:
+            faults.append(f"point {n}: {m} {blocks} {k} {dtype} {packet} x {rows}: {error[:300]} {done.stdout[:200]} {done.stderr[:300]}")
+            continue
+        item, got = conformance.model(text())["items"][0], json.loads(done.stdout[done.stdout.index("{"):])["contractions"][0]
+        figures = [got["L"], got["inputs"][0]["cII"], got["inputs"][0]["eII"], got["weights"][0]["wPar"][0]]
+        expect = [item["L"], item["inputs"][0]["cII"], item["inputs"][0]["eII"], item["weights"][0]["wPar"][0]]
+        if figures != expect:
+            faults.append(f"point {n}: {m} {blocks} {k} {dtype} {packet} x {rows}: {figures} and not {expect}")
+    return count, faults
+
+
 def main():
     seed = int(sys.argv[1]) if len(sys.argv) > 1 else 1
     rng, failed = random.Random(seed), 0
     for what, (count, faults) in (("models", check_models(rng, 150)), ("output tensors", check_outputs(rng, 12)), ("refusals", check_help(rng, 15)), ("formulas", check_formulas(rng, 20)), ("design spaces", check_spaces(rng, 25)),
-                                  ("kernels", (len(SHAPES), [f"{s}: {f}" for s in SHAPES for f in kernel(s)]))):
+                                  ("written points", check_points(rng, 15)), ("kernels", (len(SHAPES), [f"{s}: {f}" for s in SHAPES for f in kernel(s)]))):
         print("\n".join(faults[:5] + [f"{count} {what}, {len(faults)} faults"]))
         failed += len(faults)
     return 1 if failed else 0
