@@ -88,6 +88,18 @@ static bool is_number(const step_type *t)
     return t->kind == STEP_ADDRESS || t->kind == STEP_SELECTOR;
 }
 
+/* Tiles come in. A tile goes out, or of a map a chain of pairs of tiles. */
+static bool kernel_fits(const checked *c, const step_type *const *in, uint32_t count)
+{
+    const step_type *t = type_out(c, 0);
+    bool tiles = true;
+    for (uint32_t i = 0; i < count; i++)
+        tiles = tiles && in[i]->kind == STEP_TILE;
+    for (; c->node->op == STEP_MAP && tiles && t->kind == STEP_PAIR; t = &c->program->types[t->second])
+        tiles = c->program->types[t->first].kind == STEP_TILE;
+    return (tiles && t->kind == STEP_TILE) || fault(c, "a kernel takes tiles and makes tiles");
+}
+
 static bool operands_fit(const checked *c, const step_type *const *in, uint32_t count)
 {
     switch (c->node->fn) {
@@ -104,7 +116,7 @@ static bool operands_fit(const checked *c, const step_type *const *in, uint32_t 
     case STEP_FN_SELECT:
         return ((in[0]->kind == STEP_ADDRESS || in[0]->kind == STEP_BOOL) && makes(c, 0, STEP_SELECTOR) && type_out(c, 0)->hot == 1) ||
                fault(c, "its function makes selectors of one output of addresses or bools");
-    case STEP_FN_KERNEL: return (c->node->flops_per_cycle == 0 && all_tiles(c, in, count)) || fault(c, "a kernel takes its own cycles");
+    case STEP_FN_KERNEL: return (c->node->flops_per_cycle == 0 && kernel_fits(c, in, count)) || fault(c, "a kernel takes its own cycles");
     case STEP_FN_FIRST:
         return (in[0]->kind == STEP_PAIR && c->node->outputs[0].type == in[0]->first) || fault(c, "its function takes a pair");
     case STEP_FN_SECOND:

@@ -1,5 +1,7 @@
 #include "ir/step/formula.h"
 
+#include "ir/step/type.h"
+
 typedef struct extent {
     const step_expr *rows, *columns;
 } extent;
@@ -142,8 +144,7 @@ const step_data *step_formula_type(step_graph *g, const step_spec *spec, const c
         extent e = s.of[s.f->results[i]];
         *d = (step_data){.kind = STEP_TILE, .dtype = type, .rows = e.rows, .columns = e.columns};
         if (made)
-            *pair =
-                (step_data){.kind = STEP_PAIR, .first = d, .second = made, .depth = 1 + made->depth, .parts = 1 + d->parts + made->parts};
+            *pair = step_data_pair(d, made);
         made = made ? pair : d;
     }
     return made;

@@ -52,8 +52,9 @@ typedef struct step_graph_tensor {
     uint32_t index;
 } step_graph_tensor;
 
-/* A vISA kernel as a function of tiles: its input ports in order, and its output. */
-enum { STEP_KERNEL_INPUTS = STEP_MAP_INPUTS };
+/* A vISA kernel as a function of tiles: its input ports in order, and its outputs, of which several are a pair of the first and the others.
+ */
+enum { STEP_KERNEL_INPUTS = STEP_MAP_INPUTS, STEP_KERNEL_OUTPUTS = STEP_MAP_INPUTS };
 typedef struct step_kernel_tile {
     dtype dtype;
     int64_t rows, columns; /* elements: the first axis of the port, and the others together; a port of one axis is a row */
@@ -61,8 +62,8 @@ typedef struct step_kernel_tile {
 
 typedef struct step_kernel {
     const char *name;
-    uint32_t input_count;
-    step_kernel_tile inputs[STEP_KERNEL_INPUTS], output;
+    uint32_t input_count, output_count;
+    step_kernel_tile inputs[STEP_KERNEL_INPUTS], outputs[STEP_KERNEL_OUTPUTS];
     int64_t flops;                                         /* of one run */
     int64_t offchip_bytes, kept_bytes[STEP_KERNEL_INPUTS]; /* of a run; of those what is not moved again where an input is the same */
     int64_t dm_bytes, dm_bytes_most, slices, trf_bytes;    /* DM of a slice: what it takes, and what there is */

@@ -4,6 +4,15 @@
 
 #include "ir/step/formula.h"
 
+step_data step_data_pair(const step_data *first, const step_data *second)
+{
+    return (step_data){.kind = STEP_PAIR,
+                       .first = first,
+                       .second = second,
+                       .depth = 1 + (first->depth > second->depth ? first->depth : second->depth),
+                       .parts = 1 + first->parts + second->parts};
+}
+
 bool step_data_equal(const step_data *a, const step_data *b)
 {
     if (a == b)
@@ -205,6 +214,23 @@ static bool is_kernel_tile(const typing *t, uint32_t i, uint32_t port)
     return false;
 }
 
+/* The tile, or the first one and (the second one and ..). */
+static const step_data *kernel_tiles(step_graph *g, const step_kernel *k)
+{
+    const step_data *made = NULL;
+    for (uint32_t i = k->output_count; i-- > 0;) {
+        step_data *d = ARENA_NEW(g->arena, step_data), *pair = ARENA_NEW(g->arena, step_data);
+        *d = (step_data){.kind = STEP_TILE,
+                         .dtype = k->outputs[i].dtype,
+                         .rows = step_expr_number(g->exprs, k->outputs[i].rows),
+                         .columns = step_expr_number(g->exprs, k->outputs[i].columns)};
+        if (made)
+            *pair = step_data_pair(d, made);
+        made = made ? pair : d;
+    }
+    return made;
+}
+
 static const step_data *kernel_result(const typing *t)
 {
     const step_kernel *k = t->s->kernel;
@@ -215,16 +241,16 @@ static const step_data *kernel_result(const typing *t)
     for (uint32_t i = 0; i < t->in.count; i++)
         if (!is_kernel_tile(t, i, i + own))
             return NULL;
-    if (own && (k->inputs[0].dtype != k->output.dtype || k->inputs[0].rows != k->output.rows || k->inputs[0].columns != k->output.columns))
+    const step_kernel_tile *first = &k->outputs[0];
+    if (own && k->output_count > 1)
+        return wrong(
+            t, arena_printf(t->g->arena, "the kernel `%s` makes %" PRIu32 " tiles, and an accumulator is one", k->name, k->output_count));
+    if (own && (k->inputs[0].dtype != first->dtype || k->inputs[0].rows != first->rows || k->inputs[0].columns != first->columns))
         return wrong(t, arena_printf(t->g->arena, "the kernel `%s` makes another tile than its first input, the accumulator", k->name));
-    if (t->s->has_dtype && t->s->dtype != k->output.dtype)
-        return wrong(t, arena_printf(t->g->arena, "the kernel `%s` makes %s", k->name, dtype_row_of(k->output.dtype)->name));
-    step_data *d = ARENA_NEW(t->g->arena, step_data);
-    *d = (step_data){.kind = STEP_TILE,
-                     .dtype = k->output.dtype,
-                     .rows = step_expr_number(t->g->exprs, k->output.rows),
-                     .columns = step_expr_number(t->g->exprs, k->output.columns)};
-    return d;
+    for (uint32_t i = 0; t->s->has_dtype && i < k->output_count; i++)
+        if (t->s->dtype != k->outputs[i].dtype)
+            return wrong(t, arena_printf(t->g->arena, "the kernel `%s` makes %s", k->name, dtype_row_of(k->outputs[i].dtype)->name));
+    return kernel_tiles(t->g, k);
 }
 
 static const step_data *part_of_pair(const typing *t, bool first)

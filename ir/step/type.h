@@ -7,6 +7,8 @@
 
 #include "ir/step/graph.h"
 
+/* A pair of these two. */
+step_data step_data_pair(const step_data *first, const step_data *second);
 bool step_data_equal(const step_data *a, const step_data *b);
 
 /* The data type of the result. `folded`: of accum, how many values one result folds; NULL for others. NULL with a reason in *why. */

@@ -36,15 +36,20 @@ static int64_t flops_of(const kernel_einsum *k)
     return all;
 }
 
-static bool take_port(step_kernel *f, const kernel_port *p, uint32_t *outputs, arena *a)
+static const char *ports_text(arena *a)
+{
+    return arena_printf(a, "it takes 1 to %d tiles and gives 1 to %d", STEP_KERNEL_INPUTS, STEP_KERNEL_OUTPUTS);
+}
+
+static bool take_port(step_kernel *f, const kernel_port *p, arena *a)
 {
     bool fits = true;
-    if (p->is_output && (*outputs)++ == 0)
-        fits = tile_of(&p->tensor, &f->output);
+    if (p->is_output && f->output_count < STEP_KERNEL_OUTPUTS)
+        fits = tile_of(&p->tensor, &f->outputs[f->output_count++]);
     else if (!p->is_output && f->input_count < STEP_KERNEL_INPUTS)
         fits = tile_of(&p->tensor, &f->inputs[f->input_count++]);
     else
-        f->why = arena_printf(a, "it takes 1 to %d tiles and gives one", STEP_KERNEL_INPUTS);
+        f->why = ports_text(a);
     if (!fits)
         f->why = arena_printf(a, "`%s` has more than %d rows or columns", p->name, STEP_TILE_MAX);
     return !f->why;
@@ -53,13 +58,12 @@ static bool take_port(step_kernel *f, const kernel_port *p, uint32_t *outputs, a
 static step_kernel function_of(const kernel *k, arena *a)
 {
     step_kernel f = {.name = k->name, .bad = k->bad};
-    uint32_t outputs = 0;
     for (size_t i = 0; !k->bad && i < k->port_count; i++)
-        if (!take_port(&f, &k->ports[i], &outputs, a))
+        if (!take_port(&f, &k->ports[i], a))
             return f;
     f.flops = k->bad ? 0 : flops_of(k->einsum);
-    if (!k->bad && (outputs != 1 || f.input_count == 0))
-        f.why = arena_printf(a, "it takes 1 to %d tiles and gives one", STEP_KERNEL_INPUTS);
+    if (!k->bad && (f.output_count == 0 || f.input_count == 0))
+        f.why = ports_text(a);
     return f;
 }
 

@@ -40,6 +40,17 @@ static bool takes(const binary_kernel *k, uint32_t number, const step_program *p
     return is_tile(k, port_of(k, PORT_IN, number), &p->types[type], a);
 }
 
+/* Several outputs are a pair of the first and (the second and ..). */
+static bool makes(const binary_kernel *k, const step_program *p, uint32_t type, arena *a)
+{
+    uint32_t made = 0;
+    const step_type *t = &p->types[type];
+    for (; t->kind == STEP_PAIR && made < STEP_MAP_INPUTS; t = &p->types[t->second], made++)
+        if (!is_tile(k, port_of(k, PORT_OUT, made), &p->types[t->first], a))
+            return false;
+    return made < STEP_MAP_INPUTS && is_tile(k, port_of(k, PORT_OUT, made), t, a) && port_of(k, PORT_OUT, made + 1) == k->port_count;
+}
+
 static bool ports_fit(const step_program *p, const step_node *n, const binary_kernel *k, arena *a, diag_list *diags)
 {
     uint32_t taken = n->op != STEP_MAP; /* the accumulator is the first */
@@ -53,8 +64,8 @@ static bool ports_fit(const step_program *p, const step_node *n, const binary_ke
             fits = fits && takes(k, taken++, p, (uint32_t)(t - p->types), a);
         }
     }
-    fits = fits && port_of(k, PORT_IN, taken) == k->port_count && is_tile(k, port_of(k, PORT_OUT, 0), &p->types[n->outputs[0].type], a);
-    return (fits && port_of(k, PORT_OUT, 1) == k->port_count) || refuse(n, diags, "has other ports than the tiles that it is applied to");
+    fits = fits && port_of(k, PORT_IN, taken) == k->port_count && makes(k, p, n->outputs[0].type, a);
+    return fits || refuse(n, diags, "has other ports than the tiles that it is applied to");
 }
 
 /* The axis that counts a port's rows; -1: it is a row. */
@@ -64,9 +75,9 @@ static int64_t row_axis(const binary_kernel *k, uint32_t number, arena *a)
     return rank > 1 ? (int64_t)order[0] : -1;
 }
 
-static uint32_t rows_of(const binary_kernel *k, arena *a)
+static uint32_t rows_of(const binary_kernel *k, uint32_t made, arena *a)
 {
-    int64_t rows = row_axis(k, port_of(k, PORT_OUT, 0), a);
+    int64_t rows = row_axis(k, port_of(k, PORT_OUT, made), a);
     uint32_t inputs = 0;
     for (uint32_t i = 0; i < (uint32_t)step_fn_row_of(STEP_FN_KERNEL)->most_arity && port_of(k, PORT_IN, i) < k->port_count; i++)
         inputs |= (uint32_t)(rows >= 0 && row_axis(k, port_of(k, PORT_IN, i), a) == rows) << i;
@@ -133,7 +144,8 @@ static step_kernel_run *prepare(const binary *b, const step_program *p, const st
     }
     if (!ports_fit(p, n, r->kernel, a, diags) || !call_facts_of(b->target, r->kernel, a, diags, &r->facts))
         return NULL;
-    r->rows_of = rows_of(r->kernel, a);
+    for (uint32_t i = 0; i < STEP_MAP_INPUTS && port_of(r->kernel, PORT_OUT, i) < r->kernel->port_count; i++)
+        r->rows_of[i] = rows_of(r->kernel, i, a);
     return r;
 }
 
@@ -191,7 +203,35 @@ static bool run_on(const step_kernel_run *r, session *s, step_value *const *in, 
     session_set_options(s, &(session_options){.threads = 1}); /* a tile is small */
     for (uint32_t i = 0; good && i < count; i++)
         good = give(s, port_of(r->kernel, PORT_IN, i), in[i], diags);
-    return good && session_run(s, false, diags) && take(s, port_of(r->kernel, PORT_OUT, 0), out, why, diags);
+    good = good && session_run(s, false, diags);
+    uint32_t made = 0;
+    for (; good && out->kind == STEP_PAIR; out = out->pair[1])
+        good = take(s, port_of(r->kernel, PORT_OUT, made++), out->pair[0], why, diags);
+    return good && take(s, port_of(r->kernel, PORT_OUT, made), out, why, diags);
+}
+
+/* A tile without elements yet; its rows are real where those of all inputs with the same rows are. */
+static step_value *result_tile(const step_kernel_run *r, const step_call *c, const step_type *t, uint32_t made, step_value *const *in,
+                               uint32_t count)
+{
+    step_value *v = step_tile_new(c->pool, t->rows, t->columns);
+    for (uint32_t i = 0; i < count; i++)
+        if (r->rows_of[made] >> i & 1 && in[i]->tile.valid < v->tile.valid)
+            v->tile.valid = in[i]->tile.valid;
+    return v;
+}
+
+static step_value *results(const step_kernel_run *r, const step_call *c, step_value *const *in, uint32_t count)
+{
+    step_value *tiles[STEP_MAP_INPUTS];
+    uint32_t made = 0;
+    const step_type *t = c->type;
+    for (; t->kind == STEP_PAIR; t = &c->types[t->second], made++)
+        tiles[made] = result_tile(r, c, &c->types[t->first], made, in, count);
+    step_value *all = result_tile(r, c, t, made, in, count);
+    while (made-- > 0)
+        all = step_pair_new(c->pool, tiles[made], all);
+    return all;
 }
 
 /* An input that is loaded once is the same whenever the kernel is called. */
@@ -214,11 +254,9 @@ step_value *step_kernel_apply(const step_kernel_run *r, const step_call *c, step
 {
     if (!is_what_it_was(r, c, in, count))
         return step_fail(c->fault, "its kernel loads an input once, which is not the same for this call");
-    step_value *out = step_tile_new(c->pool, c->type->rows, c->type->columns);
-    for (uint32_t i = 0; i < count; i++)
-        if (r->rows_of >> i & 1 && in[i]->tile.valid < out->tile.valid)
-            out->tile.valid = in[i]->tile.valid;
-    if (!out->tile.elements)
+    step_value *out = results(r, c, in, count);
+    const step_value *first = out->kind == STEP_PAIR ? out->pair[0] : out;
+    if (!first->tile.elements)
         return out;
     arena_mark mark = arena_mark_here(r->arena);
     diag_list diags;

@@ -20,15 +20,16 @@ typedef struct step_kernel_run {
     uint32_t kept; /* a bit for each input that stays in DM from call to call */
     call_facts facts;
     step_call_cost cost;
-    uint32_t rows_of; /* a bit for each input whose rows are those of the output: of its first axis */
-    arena *arena;     /* what a run needs is forgotten after it */
+    uint32_t rows_of[STEP_MAP_INPUTS]; /* by output: a bit for each input whose rows are those of the output, of its first axis */
+    arena *arena;                      /* what a run needs is forgotten after it */
 } step_kernel_run;
 
 /* By node, NULL for nodes without a kernel. NULL with a diagnostic when ports are not what the node takes and gives, or the kernel has no
  * schedule. */
 const step_kernel_run *const *step_kernel_runs_of(const binary *b, const step_program *p, timing_preset timing, arena *a, diag_list *diags);
 
-/* A new tile, or NULL with a fault. Its rows are real where those of all inputs with the same rows are. */
+/* A new tile, of several outputs a pair of the first one and the others, or NULL with a fault. Its rows are real where those of all inputs
+ * with the same rows are. */
 step_value *step_kernel_apply(const step_kernel_run *r, const step_call *c, step_value *const *in, uint32_t count);
 
 #endif

@@ -399,9 +399,9 @@ static expected *reference_of(statements *s, const step_node *n, const binary_ke
 }
 
 /* Which leading rows are real: those of every input whose first axis is the output's. */
-static int64_t valid_rows(const binary_kernel *k, const nested_value *const *in, uint32_t count, int64_t rows)
+static int64_t valid_rows(const binary_kernel *k, int64_t result, const nested_value *const *in, uint32_t count, int64_t rows)
 {
-    const einsum_tensor *out = &k->einsum.tensors[port_tensor(k, PORT_OUT, 0)];
+    const einsum_tensor *out = &k->einsum.tensors[result];
     int64_t valid = rows;
     for (uint32_t i = 0; i < count; i++) {
         const einsum_tensor *x = &k->einsum.tensors[port_tensor(k, PORT_IN, i)];
@@ -409,6 +409,38 @@ static int64_t valid_rows(const binary_kernel *k, const nested_value *const *in,
         valid = same && in[i]->tile.valid < valid ? in[i]->tile.valid : valid;
     }
     return valid;
+}
+
+/* What the reference made of one output; NULL: it has none such. */
+static const nested_value *kernel_tile(statements *s, const binary_kernel *k, const expected *x, uint32_t output, const step_type *type,
+                                       const nested_value *const *in, uint32_t count, bool certain)
+{
+    int64_t result = port_tensor(k, PORT_OUT, output), elements = type->rows * type->columns;
+    if (result < 0)
+        return NULL;
+    double *numbers = ARENA_ARRAY(s->arena, double, (size_t)elements + 1), *errors = ARENA_ARRAY(s->arena, double, (size_t)elements + 1);
+    for (int64_t e = 0; e < elements; e++) {
+        numbers[e] = numeric_to_double(type->dtype, expected_of(x, (uint32_t)result).values, e);
+        errors[e] = certain ? 0 : INFINITY;
+    }
+    return plain(s,
+                 (nested_value){.kind = STEP_TILE,
+                                .tile = {type->rows, type->columns, valid_rows(k, result, in, count, type->rows), NULL, numbers, errors}});
+}
+
+/* Output by output, the first one and (the second one and ..). */
+static const nested_value *kernel_tiles(statements *s, const binary_kernel *k, const expected *x, const step_type *type,
+                                        const nested_value *const *in, uint32_t count, bool certain)
+{
+    const nested_value *tiles[STEP_MAP_INPUTS], *all;
+    uint32_t made = 0;
+    for (; type->kind == STEP_PAIR && made < STEP_MAP_INPUTS; type = &program_of(s)->types[type->second], made++)
+        if (!(tiles[made] = kernel_tile(s, k, x, made, &program_of(s)->types[type->first], in, count, certain)))
+            return NULL;
+    all = kernel_tile(s, k, x, made, type, in, count, certain);
+    while (all && made-- > 0)
+        all = plain(s, (nested_value){.kind = STEP_PAIR, .pair = {tiles[made], all}});
+    return all;
 }
 
 /* By its einsum section: the reference that LLVM builds, in the machine's order of additions. */
@@ -430,19 +462,11 @@ static const nested_value *apply_kernel(statements *s, const step_node *n, const
             certain = certain && mathematics_error(in[i], e) == 0;
         }
     }
-    int64_t result = x ? port_tensor(k, PORT_OUT, 0) : -1;
-    if (result < 0 || !expected_run(x, bytes, 1, s->diags)) {
+    bool ran = x && expected_run(x, bytes, 1, s->diags);
+    const nested_value *all = ran ? kernel_tiles(s, k, x, type, in, count, certain) : NULL;
+    if (!all)
         statement_unknown(s, n, "there is no reference of its kernel");
-        return NULL;
-    }
-    int64_t elements = type->rows * type->columns;
-    double *numbers = ARENA_ARRAY(s->arena, double, (size_t)elements + 1), *errors = ARENA_ARRAY(s->arena, double, (size_t)elements + 1);
-    for (int64_t e = 0; e < elements; e++) {
-        numbers[e] = numeric_to_double(type->dtype, expected_of(x, (uint32_t)result).values, e);
-        errors[e] = certain ? 0 : INFINITY;
-    }
-    return plain(s, (nested_value){.kind = STEP_TILE,
-                                   .tile = {type->rows, type->columns, valid_rows(k, in, count, type->rows), NULL, numbers, errors}});
+    return all;
 }
 
 void statements_free(statements *s)

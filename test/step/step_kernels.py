@@ -85,6 +85,18 @@ fn padded<const B: Dim>(x: Stream<Tile<bf16, 1, 32>, {[B]}>, w: &Hbm<Tile<bf16, 
     (tile.map(kernel::matmul, weights).flat_map(0, valid_rows), tile.map(matmul_t, weights).flat_map(0, valid_rows))
 }
 """
+# A kernel of several outputs: the product, and its first tile; PART of them leaves next to the stream function that makes the same.
+BOTH = KERNEL.replace("fn matmul", "fn both").replace("-> HbmTensor<bf16, m![1], m![M, N]> {", "-> (HbmTensor<bf16, m![1], m![M, N]>, HbmTensor<bf16, m![1], m![M, K]>) {").replace(
+    "    c.to_hbm(&mut ctx.tdma, 1 << 20)", "    (c.to_hbm(&mut ctx.tdma, 1 << 20), a.to_hbm(&mut ctx.tdma, 1 << 21))")
+SEVERAL = """
+#[stream]
+fn several<const B: Dim>(x: Stream<Tile<bf16, 1, 32>, {[B]}>, w: &Hbm<Tile<bf16, 8, 32>, {[1]}>) {
+    let tile = x.reshape(0, 32, 0).0.accum(1, retile_rows);
+    let weights = w.random_load(tile.map(signal));
+    let made = tile.map(kernel::both, weights);
+    (made.PART.flat_map(0, valid_rows), tile.SAME.flat_map(0, valid_rows))
+}
+"""
 
 
 def tool(*command):
@@ -237,6 +249,19 @@ def padded(folder, rng):
     return None if ours == theirs and len(ours) == rows else f"{rows} rows became {len(ours)}"
 
 
+def several(folder, rng):
+    """Several outputs leave as pairs, each with its own valid rows."""
+    rows = rng.choice([1, 32, 33, rng.randrange(1, 80)])
+    part, same = rng.choice([("map(first)", "map(matmul_t, weights)"), ("map(second)", "map(identity)"),
+                             ("map(|a, _| a)", "map(matmul_t, weights)"), ("map(|_, b| b)", "map(|a| a)")])
+    feed = [[[rng.choice([-1, 1]) * rng.randrange(1, 9) / 4 for _ in range(32)]] for _ in range(rows)]
+    text = BOTH + SEVERAL.replace("PART", part).replace("SAME", same)
+    (ours, theirs), report, alone = compared(folder, text, "several", "both", {"x": feed})
+    if ours != theirs or len(ours) != rows:
+        return f"{rows} rows: a kernel of two outputs gives {len(ours)}, others\n{text}"
+    return None if [k["cycles"] for k in report["kernels"]] == [alone] else f"its calls take {report['kernels']}, alone {alone}"
+
+
 # (id, what is in the message, body of a program on x: 32 x 32 and w: 8 x 32 in bf16, n: 32 x 32 in i8, m: 8 x 32 in i8)
 REFUSED = [
     ("E-STEP-PROGRAM", "there is no kernel `absent`", "x.map(kernel::absent, w)"),
@@ -249,6 +274,7 @@ REFUSED = [
     ("E-STEP-TYPE", "makes bf16", "x.map::<f32>(kernel::matmul, w)"),
     ("E-STEP-TYPE", "takes 2 tiles, one of them the accumulator, not 3", "x.promote().accum(1, kernel::matmul, w.promote())"),
     ("E-STEP-TYPE", "makes another tile than its first input, the accumulator", "w.promote().accum(1, kernel::matmul)"),
+    ("E-STEP-TYPE", "makes 2 tiles, and an accumulator is one", "w.promote().accum(1, kernel::both)"),
     ("E-STEP-TYPE", "no function for flat_map", "x.flat_map(0, kernel::matmul)"),
 ]
 WIDE = """
@@ -265,7 +291,7 @@ def refused(folder):
     head = "#[stream]\nfn p<const B: Dim>(x: Stream<Tile<bf16, 32, 32>, {[B]}>, w: Stream<Tile<bf16, 8, 32>, {[B]}>, n: Stream<Tile<i8, 32, 32>, {[B]}>) {\n    "
     path = os.path.join(folder, "r.vm")
     for code, words, body in REFUSED:
-        kernel = KERNEL
+        kernel = KERNEL + BOTH[BOTH.index("#[device"):] * ("both" in body)
         if "wide" in body:
             kernel += WIDE.replace("m![L]", "m![M, K]").replace("a: &HbmTensor<bf16, m![1], m![M, K]>", ", ".join(f"{p}: &HbmTensor<bf16, m![1], m![M, K]>" for p in "abcdef"))
         with open(path, "w") as f:
@@ -281,12 +307,12 @@ def main():
     with tempfile.TemporaryDirectory() as folder:
         faults = refused(folder)
         for seed in range(rounds):
-            for what in (two, calls, fold, padded):
+            for what in (two, calls, fold, padded, several):
                 fault = what(folder, random.Random(seed))
                 if fault:
                     faults.append(f"{what.__name__}, seed {seed}: {fault}")
     print("\n".join(faults))
-    print(f"{4 * rounds + len(REFUSED) - len(faults)} agree, {len(faults)} differ")
+    print(f"{5 * rounds + len(REFUSED) - len(faults)} agree, {len(faults)} differ")
     return len(faults) > 0
 
 

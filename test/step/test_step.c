@@ -267,7 +267,7 @@ static bool graph_takes(const step_param_row *row, int64_t value, arena *a)
     diag_list_init(&diags, a);
     step_graph g = {.name = "g", .arena = a, .diags = &diags, .exprs = step_exprs_new(a), .machine = STEP_MACHINE_DEFAULT};
     static const step_kernel kernel = {
-        .name = "k", .input_count = 1, .inputs = {{.rows = 1, .columns = 1}}, .output = {.rows = 1, .columns = 1}};
+        .name = "k", .input_count = 1, .output_count = 1, .inputs = {{.rows = 1, .columns = 1}}, .outputs = {{.rows = 1, .columns = 1}}};
     static const int64_t one[] = {1};
     const step_expr *unit = step_expr_number(g.exprs, 1), *dims[] = {unit, unit};
     step_data tile = {.kind = STEP_TILE, .rows = unit, .columns = unit};
