@@ -481,9 +481,12 @@ static void push_stage(emission *m, const op *o, context c)
 /* Guards of the work that ends with `last`, the outermost first; each is for all commands up to the end of the work. */
 static void push_guards(emission *m, const op *last, context c)
 {
-    const run_guard *guards[64];
     size_t count = 0;
-    for (const run_guard *g = last->runs_if; g && count < 64; g = g->outer)
+    for (const run_guard *g = last->runs_if; g; g = g->outer)
+        count++;
+    const run_guard **guards = ARENA_ARRAY(m->scratch, const run_guard *, count);
+    count = 0;
+    for (const run_guard *g = last->runs_if; g; g = g->outer)
         guards[count++] = g;
     while (count-- > 0) {
         command k = new_command(m, OP_GUARD, last, c);

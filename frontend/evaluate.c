@@ -512,12 +512,10 @@ value evaluate_counted(analysis *s, scope *names, const ast *n, const declared *
     return v;
 }
 
-/* One block of an `if` that is decided when the kernel runs: what it writes is memory that is there. */
-STACK_APART static value evaluate_guarded(analysis *s, scope *names, const ast *block, const run_guard *guards, const declared *expected)
+/* One case of one block of an `if` that is decided when the kernel runs: what it writes is memory that is there. */
+STACK_APART static value evaluate_case(analysis *s, scope *names, const ast *block, const run_guard *guards, const declared *expected)
 {
     const run_guard *outer = s->kernel->runs_if;
-    if (ast_is(block, AST_NONE))
-        return (value){.kind = VALUE_UNIT};
     s->kernel->runs_if = run_guard_join(s->context.arena, guards, outer);
     value v = evaluate(s, names, block, expected);
     s->kernel->runs_if = outer;
@@ -527,15 +525,30 @@ STACK_APART static value evaluate_guarded(analysis *s, scope *names, const ast *
                   "an `if` that is decided when the kernel runs gives %s", value_kind_name(&v));
 }
 
-STACK_APART static value evaluate_running_if(analysis *s, scope *names, const ast *n, const run_guard *guards, const declared *expected)
+/* All cases of one block, of which one at most runs. */
+STACK_APART static value evaluate_guarded(analysis *s, scope *names, const ast *block, const run_condition *x, const declared *expected)
 {
-    value v = evaluate_guarded(s, names, ast_kid(n, 1), guards, expected);
+    value v = {.kind = VALUE_UNIT};
+    bool outer = s->kernel->repeating;
+    for (size_t i = 0; i < x->count && v.kind == VALUE_UNIT && !s->stopped; i++) {
+        if (i > 0 && !spend(s, block->range, 1))
+            break;
+        v = evaluate_case(s, names, block, x->cases[i], expected);
+        set_repeated(s, true);
+    }
+    set_repeated(s, outer);
+    return v;
+}
+
+STACK_APART static value evaluate_running_if(analysis *s, scope *names, const ast *n, const run_condition *x, const declared *expected)
+{
+    value v = evaluate_guarded(s, names, ast_kid(n, 1), x, expected);
     if (v.kind == VALUE_ERROR || ast_is(ast_kid(n, 2), AST_NONE))
         return v;
-    const run_guard *opposite = run_guard_opposite(s->context.arena, guards);
+    const run_condition *opposite = run_condition_opposite(s->context.arena, x);
     if (!opposite)
         return refuse(s, E_UNSUPPORTED, ast_kid(n, 2)->range, "write an `if` inside of an `if`, each with its `else`",
-                      "`else` of several conditions that are known when the kernel runs is not supported");
+                      "`else` of a condition that is known when the kernel runs has more than %d cases", RUN_MOST_CASES);
     return evaluate_guarded(s, names, ast_kid(n, 2), opposite, expected);
 }
 
@@ -544,9 +557,9 @@ STACK_APART static value evaluate_if(analysis *s, scope *names, const ast *n, co
     value condition = evaluate_counted(s, names, ast_kid(n, 0), NULL);
     if (condition.kind == VALUE_ERROR)
         return condition;
-    const run_guard *guards;
-    if (run_condition_of(s->context.arena, &condition, &guards))
-        return evaluate_running_if(s, names, n, guards, expected);
+    const run_condition *running = run_condition_of(s->context.arena, &condition);
+    if (running)
+        return evaluate_running_if(s, names, n, running, expected);
     if (condition.kind != VALUE_BOOL)
         return refuse(s, E_CONST, ast_kid(n, 0)->range, "compare constants: `i == 0`, `i % 2 == 1`",
                       "the condition of `if` is %s, not a constant condition", value_kind_name(&condition));

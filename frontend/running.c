@@ -128,6 +128,13 @@ static arc arc_before_cast(arc x, const run_type *t)
     return y;
 }
 
+static const run_condition *condition_of_case(arena *a, const run_guard *g)
+{
+    run_condition *x = ARENA_NEW(a, run_condition);
+    *x = (run_condition){.count = 1, .cases = {g}};
+    return x;
+}
+
 static value condition_of_arc(arena *a, const run_number *n, arc x)
 {
     for (; n->from; n = n->from) {
@@ -140,28 +147,16 @@ static value condition_of_arc(arena *a, const run_number *n, arc x)
         return (value){.kind = VALUE_BOOL, .number = x.all};
     run_guard *g = ARENA_NEW(a, run_guard);
     *g = (run_guard){.port = n->port, .bits = x.bits, .first = x.first, .span = x.span};
-    return (value){.kind = VALUE_CONDITION, .guards = g};
+    return (value){.kind = VALUE_CONDITION, .condition = condition_of_case(a, g)};
 }
 
-bool run_condition_of(arena *a, const value *v, const run_guard **out)
+const run_condition *run_condition_of(arena *a, const value *v)
 {
     if (v->kind == VALUE_CONDITION)
-        *out = v->guards;
-    else if (v->kind == VALUE_RUNNING && v->run->type->is_bool)
-        *out = condition_of_arc(a, v->run, arc_between(v->run->type, 1, UINT8_MAX)).guards;
-    else
-        return false;
-    return true;
-}
-
-const run_guard *run_guard_opposite(arena *a, const run_guard *g)
-{
-    if (g->outer)
-        return NULL;
-    run_guard *x = ARENA_NEW(a, run_guard);
-    uint64_t most = most_of(g->bits);
-    *x = (run_guard){.port = g->port, .bits = g->bits, .first = (g->first + g->span + 1) & most, .span = (most - g->span - 1) & most};
-    return x;
+        return v->condition;
+    if (v->kind == VALUE_RUNNING && v->run->type->is_bool)
+        return condition_of_arc(a, v->run, arc_between(v->run->type, 1, UINT8_MAX)).condition;
+    return NULL;
 }
 
 const run_guard *run_guard_join(arena *a, const run_guard *more, const run_guard *outer)
@@ -174,6 +169,116 @@ const run_guard *run_guard_join(arena *a, const run_guard *more, const run_guard
     }
     return outer;
 }
+
+/* ---- cases ---- */
+
+/* Values of y that are one of x's, by where x begins on y's circle: none of them, all of them? */
+static bool arcs_apart(const run_guard *x, const run_guard *y)
+{
+    uint64_t most = most_of(x->bits);
+    return ((y->first - x->first) & most) > x->span && ((x->first - y->first) & most) > y->span;
+}
+
+static bool arc_inside(const run_guard *x, const run_guard *of)
+{
+    uint64_t from = (x->first - of->first) & most_of(x->bits);
+    return from <= of->span && x->span <= of->span - from;
+}
+
+/* A guard in front of a case; *never: both cannot hold. One that holds anyway is not said again. */
+static const run_guard *case_with(arena *a, const run_guard *g, const run_guard *of, bool *never)
+{
+    for (const run_guard *x = of; x; x = x->outer) {
+        if (x->port != g->port || x->bits != g->bits)
+            continue;
+        if (arcs_apart(x, g))
+            *never = true;
+        if (arc_inside(x, g))
+            return of;
+    }
+    run_guard *more = ARENA_NEW(a, run_guard);
+    *more = *g;
+    more->outer = of;
+    return more;
+}
+
+/* Adds the case unless it can never be. False: there are too many. */
+static bool add_case(run_condition *x, const run_guard *g, bool never)
+{
+    if (never)
+        return true;
+    if (x->count == RUN_MOST_CASES)
+        return false;
+    x->cases[x->count++] = g;
+    return true;
+}
+
+/* Where both hold. NULL: too many cases. */
+static run_condition *both_of(arena *a, const run_condition *x, const run_condition *y)
+{
+    run_condition *out = ARENA_NEW(a, run_condition);
+    *out = (run_condition){.count = 0};
+    for (size_t i = 0; i < x->count; i++)
+        for (size_t k = 0; k < y->count; k++) {
+            const run_guard *all = x->cases[i];
+            bool never = false;
+            for (const run_guard *g = y->cases[k]; g; g = g->outer)
+                all = case_with(a, g, all, &never);
+            if (!add_case(out, all, never))
+                return NULL;
+        }
+    return out;
+}
+
+static run_guard arc_opposite(const run_guard *g)
+{
+    uint64_t most = most_of(g->bits);
+    return (run_guard){.port = g->port, .bits = g->bits, .first = (g->first + g->span + 1) & most, .span = (most - g->span - 1) & most};
+}
+
+/* Where one case does not hold: its first guard does not, or that holds and the second does not, and so on. */
+static run_condition *opposite_of_case(arena *a, const run_guard *of)
+{
+    run_condition *out = ARENA_NEW(a, run_condition);
+    *out = (run_condition){.count = 0};
+    const run_guard *before = NULL;
+    for (const run_guard *g = of; g; g = g->outer) {
+        run_guard other = arc_opposite(g);
+        bool never = false;
+        const run_guard *fails = case_with(a, &other, before, &never);
+        if (!add_case(out, fails, never))
+            return NULL;
+        never = false;
+        before = case_with(a, g, before, &never);
+    }
+    return out;
+}
+
+const run_condition *run_condition_opposite(arena *a, const run_condition *x)
+{
+    const run_condition *all = opposite_of_case(a, x->cases[0]);
+    for (size_t i = 1; all && i < x->count; i++) {
+        const run_condition *one = opposite_of_case(a, x->cases[i]);
+        all = one ? both_of(a, all, one) : NULL;
+    }
+    return all;
+}
+
+/* Where one of them holds: x, or y where x does not. NULL: too many cases. */
+static const run_condition *either_of(arena *a, const run_condition *x, const run_condition *y)
+{
+    const run_condition *other = run_condition_opposite(a, x);
+    const run_condition *rest = other ? both_of(a, other, y) : NULL;
+    run_condition *out = ARENA_NEW(a, run_condition);
+    *out = *x;
+    for (size_t i = 0; rest && i < rest->count; i++)
+        if (!add_case(out, rest->cases[i], false))
+            return NULL;
+    return rest ? out : NULL;
+}
+
+/* Without cases it never holds; NULL is refused. */
+static value value_of_condition(scope *s, const ast *n, const char *operator, const run_condition * x);
 
 static value refuse_operator(scope *s, const ast *n, const char *operator, const char * help)
 {
@@ -217,19 +322,16 @@ static bool is_comparison(const char *operator)
 static value join_conditions(scope *s, const ast *n, const char *operator, const value * x, const value *y)
 {
     arena *a = scope_context_of(s)->arena;
-    const run_guard *left = NULL, *right = NULL;
-    bool one = x->kind == VALUE_BOOL, other = y->kind == VALUE_BOOL;
-    if ((!one && !run_condition_of(a, x, &left)) || (!other && !run_condition_of(a, y, &right)))
+    bool one = x->kind == VALUE_BOOL, other = y->kind == VALUE_BOOL, and = operator[0] == '&';
+    const run_condition *left = one ? NULL : run_condition_of(a, x), *right = other ? NULL : run_condition_of(a, y);
+    if ((!one && !left) || (!other && !right))
         return refuse_operator(s, n, operator, "it joins conditions: compare the number with a constant");
     const value *known = one ? x : other ? y : NULL;
-    bool and = operator[0] == '&';
     if (known && known->number != and)
         return *known;
     if (known)
-        return (value){.kind = VALUE_CONDITION, .guards = one ? right : left};
-    if (!and)
-        return refuse_operator(s, n, operator, "write two `if`, one after the other, where both may do the same; or test the opposite");
-    return (value){.kind = VALUE_CONDITION, .guards = run_guard_join(a, left, right)};
+        return (value){.kind = VALUE_CONDITION, .condition = one ? right : left};
+    return value_of_condition(s, n, operator, and ? both_of(a, left, right) : either_of(a, left, right));
 }
 
 value run_binary(scope *s, const ast *n, const char *operator, const value * x, const value *y)
@@ -244,8 +346,7 @@ value run_binary(scope *s, const ast *n, const char *operator, const value * x, 
         return compare_number(s, operator, number->run, with->number, turned);
     if (number->kind == VALUE_RUNNING && with->kind == VALUE_BOOL && number->run->type->is_bool &&
         (strcmp(operator, "==") == 0 || strcmp(operator, "!=") == 0)) {
-        value v = {.kind = VALUE_CONDITION};
-        run_condition_of(a, number, &v.guards);
+        value v = {.kind = VALUE_CONDITION, .condition = run_condition_of(a, number)};
         return (with->number != 0) == (operator[0] == '=') ? v : run_not(s, n, &v);
     }
     if (is_number && strcmp(operator, "+") == 0) {
@@ -259,13 +360,19 @@ value run_binary(scope *s, const ast *n, const char *operator, const value * x, 
                                                  "start of a tile of HBM that is read");
 }
 
+static value value_of_condition(scope *s, const ast *n, const char *operator, const run_condition * x)
+{
+    if (!x)
+        return refuse_operator(s, n, operator, "it has more than 64 cases: write an `if` inside of an `if`");
+    return x->count > 0 ? (value){.kind = VALUE_CONDITION, .condition = x} : (value){.kind = VALUE_BOOL, .number = 0};
+}
+
 value run_not(scope *s, const ast *n, const value *operand)
 {
     arena *a = scope_context_of(s)->arena;
-    const run_guard *g = NULL, *opposite = run_condition_of(a, operand, &g) ? run_guard_opposite(a, g) : NULL;
-    if (opposite)
-        return (value){.kind = VALUE_CONDITION, .guards = opposite};
-    return refuse_operator(s, n, "!", g ? "negate each of the conditions that `&&` joins" : "it is the opposite of a condition");
+    const run_condition *x = run_condition_of(a, operand);
+    return x ? value_of_condition(s, n, "!", run_condition_opposite(a, x))
+             : refuse_operator(s, n, "!", "it is the opposite of a condition");
 }
 
 value stage_make_scalar_to_spm(const stage_call *call)

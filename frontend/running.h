@@ -35,14 +35,21 @@ op *run_number_position(const run_number *n);
 /* The number by `as`; NULL: `type` is none of these. */
 const run_number *run_number_cast(arena *a, const run_number *n, const char *type);
 
+/* Cases of which one at most holds: work that runs in several stands in the kernel once for each. Each case: guards, all of which hold. */
+enum { RUN_MOST_CASES = 64 };
+typedef struct run_condition {
+    size_t count;
+    const run_guard *cases[RUN_MOST_CASES];
+} run_condition;
+
 /* What an operator makes of such a number or condition and of something else: a sum with a constant, modulo 2^bits; a comparison with one;
- * `&&` of conditions. */
+ * `&&` and `||` of conditions. */
 value run_binary(scope *s, const ast *n, const char *operator, const value * a, const value *b);
 value run_not(scope *s, const ast *n, const value *operand);
-/* The condition that a value is: of a bool that it is not 0. False: it is none. */
-bool run_condition_of(arena *a, const value *v, const run_guard **out);
-/* The opposite, of one range only. NULL: of several. */
-const run_guard *run_guard_opposite(arena *a, const run_guard *g);
+/* The condition that a value is: of a bool that it is not 0. NULL: it is none. */
+const run_condition *run_condition_of(arena *a, const value *v);
+/* Where it does not hold. NULL: that has more than RUN_MOST_CASES cases. */
+const run_condition *run_condition_opposite(arena *a, const run_condition *x);
 /* Guards in front of those that hold already. */
 const run_guard *run_guard_join(arena *a, const run_guard *more, const run_guard *outer);
 

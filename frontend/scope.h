@@ -35,7 +35,7 @@ typedef enum value_kind {
     VALUE_INDIRECT,      /* of rows by index: rows */
     VALUE_SCALAR,        /* an HbmScalar: run */
     VALUE_RUNNING,       /* a number that is read when the kernel runs: run */
-    VALUE_CONDITION,     /* known when the kernel runs: guards, all of which hold */
+    VALUE_CONDITION,     /* known when the kernel runs */
     VALUE_SWITCH_CONFIG, /* number: the topology's code; items: its fields in the order of its row, integers */
 } value_kind;
 
@@ -59,7 +59,7 @@ typedef struct value {
         const struct move_plan *plan; /* VALUE_PLAN */
         const struct row_plan *rows;  /* VALUE_INDIRECT */
         const struct run_number *run; /* VALUE_SCALAR, VALUE_RUNNING */
-        const run_guard *guards;      /* VALUE_CONDITION */
+        const struct run_condition *condition; /* VALUE_CONDITION */
     };
 } value;
 
