@@ -68,6 +68,9 @@ enum { VISA_CHECK_NUMBERS = 1, VISA_CHECK_ALGEBRA = 2 };
  * says which terms differ. *report, when it is not NULL: a line for each output, for people. */
 VISA_API bool visa_kernel_check(visa_kernel *k, const visa_run_options *options, int what, bool *agrees, const char **report);
 
+/* What the last check of it found: "agrees", "differs" or "not compared". */
+VISA_API const char *visa_kernel_verdict(const visa_kernel *k);
+
 /* When each command runs and what binds it, as visac --report does: format "text", "csv", "json" or "html", timing "documented", "schedule"
  * or "measured"; NULL: the first. NULL: visa_kernel_error says why. */
 VISA_API const char *visa_kernel_report(visa_kernel *k, const char *format, const char *timing);

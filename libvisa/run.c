@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "include/visa_run.h"
-#include "runtime/field/check.h"
+#include "runtime/field/verdict.h"
 #include "runtime/machine/session.h"
 #include "runtime/tensor/numeric.h"
 #include "runtime/tensor/port_data.h"
@@ -23,6 +23,7 @@ struct visa_kernel {
     const binary_kernel *kernel;
     session *session; /* NULL: the bytes cannot be run, and `error` stays */
     const char *error;
+    const char *verdict; /* of the last check */
 };
 
 /* The diagnostics of a call as its text. */
@@ -171,6 +172,7 @@ bool visa_kernel_check(visa_kernel *k, const visa_run_options *options, int what
     if (report)
         *report = "";
     *agrees = false;
+    k->verdict = "not compared";
     if (!begin(k))
         return false;
     if (setjmp(*arena_guard(k->arena)))
@@ -185,10 +187,19 @@ bool visa_kernel_check(visa_kernel *k, const visa_run_options *options, int what
         field_options o = {.seed = options && options->seed ? options->seed : 1, .threads = options ? options->threads : 0};
         good = field_check(k->binary.target, k->kernel, &o, k->arena, &k->diags, &proof);
     }
+    verdict_item found = {.differs = !good && verdict_is_difference(&k->diags),
+                          .numbers = good && (what & VISA_CHECK_NUMBERS) ? session_findings(k->session) : NULL,
+                          .algebra = good && (what & VISA_CHECK_ALGEBRA) ? &proof : NULL};
+    k->verdict = verdict_word(&found);
     *agrees = good && *agrees && proof.agrees;
     if (report)
         *report = arena_printf(k->arena, "%s%s", numbers, proof.text ? proof.text : "");
     return finish(k, *agrees);
+}
+
+const char *visa_kernel_verdict(const visa_kernel *k)
+{
+    return k->verdict ? k->verdict : "not compared";
 }
 
 /* A format and a preset by name; NULL is the first. */

@@ -61,3 +61,28 @@ bool tool_check_certify(const tool_check *c, const char *file, const unsigned ch
     const char *text = field_certificate(c->verdicts, c->verdict_count, file, bytes, size, a);
     return text && output_put(c->certificate_to, text, strlen(text));
 }
+
+void tool_check_say(const tool_check *c, const char *text, FILE *to)
+{
+    if (!c->json)
+        fputs(text, to);
+}
+
+void tool_check_add(tool_check *c, const verdict_item *item, arena *a)
+{
+    if (c->json)
+        verdict_book_add(&c->book, item, a);
+}
+
+int tool_check_print(const tool_run *r, const char *file, int status, diag_list *diags)
+{
+    if (!r->check.json || (status != EXIT_DONE && status != EXIT_MISMATCH))
+        return status;
+    verdict_head head = {tool_input_name(file), r->check.numbers, r->check.algebra, r->free_order, status == EXIT_MISMATCH, r->seed};
+    const char *text = verdict_text(r->check.book, &head, diags);
+    if (text)
+        fputs(text, stdout);
+    else
+        fprintf(stderr, "%s: error: out of memory\n", r->tool);
+    return text ? status : EXIT_INPUT;
+}

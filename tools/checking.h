@@ -5,6 +5,9 @@
 #ifndef VISA_TOOLS_CHECKING_H
 #define VISA_TOOLS_CHECKING_H
 
+#include <stdio.h>
+
+#include "runtime/field/verdict.h"
 #include "runtime/machine/session.h"
 #include "tools/options.h"
 
@@ -19,5 +22,12 @@ bool tool_check_algebra(tool_check *c, const target *t, const binary_kernel *k, 
 const field_verdict *tool_check_last(const tool_check *c, const binary_kernel *k);
 /* Writes the certificate of what was proven, if one is wanted. */
 bool tool_check_certify(const tool_check *c, const char *file, const unsigned char *bytes, size_t size, arena *a);
+
+/* A line for people, where no document is wanted. */
+void tool_check_say(const tool_check *c, const char *text, FILE *to);
+/* For the document, where one is wanted. The texts outlive it. */
+void tool_check_add(tool_check *c, const verdict_item *item, arena *a);
+/* Prints the document, where one is wanted and the status is that of a check that came to its end. Returns the status. */
+int tool_check_print(const tool_run *r, const char *file, int status, diag_list *diags);
 
 #endif

@@ -9,7 +9,6 @@
 #include "runtime/step/session.h"
 #include "tools/checking.h"
 #include "tools/tune_programs.h"
-#include "tools/verdict.h"
 #include "tools/visac_arguments.h"
 
 /* From the einsum section of the binary, never from anything else. */
@@ -46,14 +45,14 @@ static int check_kernel(arguments *a, const binary *b, const binary_kernel *k, a
         session_close(s);
     }
     bool differs = !ok && session_found_mismatch(diags);
-    verdict_say(&a->run.check, report, stdout);
+    tool_check_say(&a->run.check, report, stdout);
     if (!ok && !differs)
         return EXIT_INPUT;
     ok = tool_check_algebra(&a->run.check, b->target, k, a->run.seed, 0, memory, diags, &agrees, &proof);
-    verdict_say(&a->run.check, proof, stdout);
+    tool_check_say(&a->run.check, proof, stdout);
     item.algebra = ok ? tool_check_last(&a->run.check, k) : NULL;
     item.differs = differs;
-    verdict_add(&a->run.check, &item, memory);
+    tool_check_add(&a->run.check, &item, memory);
     return !ok ? EXIT_INPUT : differs || !agrees ? EXIT_MISMATCH : EXIT_DONE;
 }
 
@@ -66,9 +65,9 @@ static int check_program(arguments *a, const binary *b, const step_program *p, a
     bool agrees = false;
     step_session *s = step_session_open(b, p, &options, memory, diags);
     bool ok = s && step_session_run(s, diags) && step_session_check(s, &agrees, &report, diags);
-    verdict_say(&a->run.check, report, stdout);
-    verdict_add(&a->run.check, &(verdict_item){.name = p->name, .is_program = true, .numbers = s ? step_session_findings(s) : NULL},
-                memory);
+    tool_check_say(&a->run.check, report, stdout);
+    tool_check_add(&a->run.check, &(verdict_item){.name = p->name, .is_program = true, .numbers = s ? step_session_findings(s) : NULL},
+                   memory);
     step_session_close(s);
     return ok && agrees ? EXIT_DONE : !ok && !session_found_mismatch(diags) ? EXIT_INPUT : EXIT_MISMATCH;
 }
@@ -83,8 +82,8 @@ static const char *first_source(const step_program *p)
 
 static void leave_out(arguments *a, const char *name, bool is_program, const char *why, arena *memory)
 {
-    verdict_say(&a->run.check, arena_printf(memory, "%s: not checked: %s\n", name, why), stdout);
-    verdict_add(&a->run.check, &(verdict_item){.name = name, .is_program = is_program, .left_out = why}, memory);
+    tool_check_say(&a->run.check, arena_printf(memory, "%s: not checked: %s\n", name, why), stdout);
+    tool_check_add(&a->run.check, &(verdict_item){.name = name, .is_program = is_program, .left_out = why}, memory);
 }
 
 /* Checks one kernel or stream program, or all of the binary. */
@@ -132,7 +131,7 @@ static int check_all(arguments *a, const binary *b, const unsigned char *bytes, 
 
 static int check(arguments *a, const binary *b, const unsigned char *bytes, size_t size, arena *memory, diag_list *diags)
 {
-    return verdict_print(&a->run, a->input, check_all(a, b, bytes, size, memory, diags), diags);
+    return tool_check_print(&a->run, a->input, check_all(a, b, bytes, size, memory, diags), diags);
 }
 
 const library_work *library_work_begin(char **argv, diag_list *diags)

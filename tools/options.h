@@ -37,7 +37,7 @@ int tool_refused(const diag_list *diags);
 typedef struct verdict_book verdict_book;
 typedef struct tool_check {
     bool wanted, numbers, algebra;
-    bool json;               /* one document instead of lines (tools/verdict.h) */
+    bool json;               /* one document instead of lines (runtime/field/verdict.h) */
     verdict_book *book;      /* what it will say; NULL: nothing yet */
     int64_t samples;         /* 0: as many as there is time for */
     const char *certificate; /* file; NULL: none */

@@ -16,7 +16,6 @@
 #include "tools/option_row.h"
 #include "tools/options.h"
 #include "tools/progress.h"
-#include "tools/verdict.h"
 
 enum { MOST_THREADS = 1024 };
 
@@ -184,14 +183,14 @@ static int run(arguments *a, const binary *b, session *s, const unsigned char *b
     if (!ok && !differs)
         return EXIT_INPUT;
     ok = differs || !a->run.check.numbers || session_check(s, !a->run.free_order, &agrees, &report, diags);
-    verdict_say(&a->run.check, report, to);
+    tool_check_say(&a->run.check, report, to);
     proves = tool_check_algebra(&a->run.check, b->target, kernel_of(a, b), a->run.seed, a->threads, memory, diags, &agrees, &proof);
-    verdict_say(&a->run.check, proof, to);
+    tool_check_say(&a->run.check, proof, to);
     verdict_item item = {.name = kernel_of(a, b)->name,
                          .differs = differs,
                          .numbers = a->run.check.numbers ? session_findings(s) : NULL,
                          .algebra = a->run.check.algebra && proves ? tool_check_last(&a->run.check, kernel_of(a, b)) : NULL};
-    verdict_add(&a->run.check, &item, memory);
+    tool_check_add(&a->run.check, &item, memory);
     ok = ok && proves && tool_check_certify(&a->run.check, a->file, bytes, size, memory);
     if (differs) { /* a certificate says so; outputs are not written */
         bool certified = !ok || !a->run.check.certificate || a->output_count > 0 || output_set_commit(a->files);
@@ -219,8 +218,8 @@ static int run_program(arguments *a, step_session *s, const char *name, arena *m
     if (a->run.check.wanted) {
         const char *verdict = "";
         bool agrees, judged = step_session_check(s, &agrees, &verdict, diags);
-        verdict_say(&a->run.check, verdict, a->output_count || a->run.report.options.format != REPORT_TEXT ? stderr : stdout);
-        verdict_add(&a->run.check, &(verdict_item){.name = name, .is_program = true, .numbers = step_session_findings(s)}, memory);
+        tool_check_say(&a->run.check, verdict, a->output_count || a->run.report.options.format != REPORT_TEXT ? stderr : stdout);
+        tool_check_add(&a->run.check, &(verdict_item){.name = name, .is_program = true, .numbers = step_session_findings(s)}, memory);
         if (!judged || !agrees)
             return EXIT_MISMATCH;
     }
@@ -265,7 +264,7 @@ static int run_bytes(arguments *a, const unsigned char *bytes, size_t size, aren
         step_session *s = step_session_open(&b, program, &options, memory, diags);
         int status = s ? run_program(a, s, program->name, memory, diags) : EXIT_INPUT;
         step_session_close(s);
-        return verdict_print(&a->run, a->file, status, diags);
+        return tool_check_print(&a->run, a->file, status, diags);
     }
     if (ok && (a->timing_only || a->unbounded || a->sizes || a->onchip_bytes))
         return tool_usage_error(
@@ -273,7 +272,7 @@ static int run_bytes(arguments *a, const unsigned char *bytes, size_t size, aren
     session *s = ok ? session_open(&b, a->run.kernel, memory, diags) : NULL;
     int status = s ? run(a, &b, s, bytes, size, memory, diags) : EXIT_INPUT;
     session_close(s);
-    return verdict_print(&a->run, a->file, status, diags);
+    return tool_check_print(&a->run, a->file, status, diags);
 }
 
 /* What a plan's options say; 0: none is of kernels alone. */
@@ -297,8 +296,8 @@ static void say_cost(arguments *a, const plan_cost *c, arena *memory)
     const char *line = arena_printf(memory, "%s: %lld of %lld runs agree\n", shown_text(c->kernel->name, memory),
                                     (long long)(c->compared - c->differing), (long long)c->runs);
     verdict_item item = {.name = c->kernel->name, .runs = c->runs, .compared = c->compared, .differing = c->differing};
-    verdict_say(&a->run.check, line, a->run.report.wanted ? stderr : stdout);
-    verdict_add(&a->run.check, &item, memory);
+    tool_check_say(&a->run.check, line, a->run.report.wanted ? stderr : stdout);
+    tool_check_add(&a->run.check, &item, memory);
 }
 
 static int run_plan_open(arguments *a, const plan *p, plan_run *r, plan_result *result, progress *line, arena *memory, diag_list *diags)
@@ -348,7 +347,7 @@ static int run_plan(arguments *a, const char *text, size_t size, arena *memory, 
     plan_run *r = ok ? plan_run_open(p, &options, memory, diags, &result) : NULL;
     status = r ? run_plan_open(a, p, r, &result, &line, memory, diags) : EXIT_INPUT;
     plan_run_close(r);
-    return verdict_print(&a->run, a->file, status, diags);
+    return tool_check_print(&a->run, a->file, status, diags);
 }
 
 /* Is standard output free for the document of a check? */

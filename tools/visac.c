@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "libvisa/project/project.h"
 #include "libvisa/variants/program_space.h"
 #include "runtime/machine/parallel.h"
 #include "support/budget.h"
@@ -14,7 +15,6 @@
 #include "tools/libraries.h"
 #include "tools/option_row.h"
 #include "tools/progress.h"
-#include "tools/project.h"
 #include "tools/variants.h"
 #include "tools/visac_arguments.h"
 
@@ -365,9 +365,11 @@ static int run(arguments *a, char **argv, arena *memory, diag_list *diags)
         return of_file;
     }
     if (a->project) {
-        int status = project_begin(a->project, a->files, diags);
+        const char *said = project_begin(a->project, a->files, diags);
+        if (said)
+            fputs(said, stdout);
         say_only(a, diags);
-        return status;
+        return said ? EXIT_DONE : EXIT_INPUT;
     }
     if (needs_library(a))
         a->work = library_work_begin(argv, diags);

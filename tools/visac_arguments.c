@@ -441,8 +441,17 @@ static int parse_project(int argc, char **argv, arguments *a)
     return OPTION_GO_ON;
 }
 
+/* `--version --json`, as other compilers are asked. */
+static bool asks_version_json(int argc, char **argv)
+{
+    return argc == 3 && ((strcmp(argv[1], "--version") == 0 && strcmp(argv[2], "--json") == 0) ||
+                         (strcmp(argv[1], "--json") == 0 && strcmp(argv[2], "--version") == 0));
+}
+
 int visac_arguments_parse(int argc, char **argv, arena *memory, arguments *a)
 {
+    if (asks_version_json(argc, argv))
+        return option_VERSION(a, "json");
     *a = (arguments){.memory = memory,
                      .run = tool_run_new("visac"),
                      .warnings = a->warnings,

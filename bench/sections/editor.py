@@ -8,9 +8,7 @@ from measure import ROOT, Missing, spread
 from report import at_most, table
 
 TITLE = "answers of visa-lsp about documents that cost too much: its processor time from a change to the answer after it"
-DOCUMENTS = ROOT / "test/frontend/answers.json"
-METHODS = {"hover": True, "definition": True, "completion": True, "formatting": False, "documentSymbol": False, "codeAction": True, "references": True,
-           "prepareRename": True, "foldingRange": False}  # whether it is about a place
+QUESTIONS = ROOT / "test/frontend/answers.json"
 URI = "file:///nowhere/answers.vm"
 
 
@@ -64,19 +62,19 @@ def places_of(text):
     return [(0, 3), (max(len(lines) - 3, 0), 5), (longest, len(lines[longest]) // 2)]
 
 
-def dearest(program, text):
+def dearest(program, text, methods):
     """The longest of all answers about a text that has just changed: (ms, method, given up)."""
     server, most = Server(program), (0.0, "", False)
     try:
         server.tell("textDocument/didOpen", {"textDocument": {"uri": URI, "languageId": "vm", "version": 1, "text": text}})
-        for method, takes_place in METHODS.items():
-            for line, column in places_of(text)[:3 if takes_place else 1]:
+        for method, at_place in ((row["method"], row["at"]) for row in methods):
+            for line, column in places_of(text)[:3 if at_place else 1]:
                 server.ask("textDocument/hover", {"textDocument": {"uri": URI}, "position": {"line": 0, "character": 0}})  # nothing is under way
                 begin, at = server.now_ms(), {"line": line, "character": column}
                 server.tell("textDocument/didChange", {"textDocument": {"uri": URI, "version": server.asked},
                                                        "contentChanges": [{"range": {"start": {"line": 0, "character": 0}, "end": {"line": 0, "character": 0}}, "text": " "}]})
                 answer = server.ask(f"textDocument/{method}", {"textDocument": {"uri": URI}, "position": at, "range": {"start": at, "end": at},
-                                                               "context": {"diagnostics": []}, "options": {}})
+                                                               "context": {"diagnostics": []}, "options": {}, "newName": "renamed"})
                 most = max(most, (server.now_ms() - begin, method, "error" in answer))
     finally:
         server.end()
@@ -84,11 +82,11 @@ def dearest(program, text):
 
 
 def run(bench, section):
-    program, documents = bench.program("visa-lsp"), json.loads(pathlib.Path(DOCUMENTS).read_text(encoding="utf-8"))
+    program, questions = bench.program("visa-lsp"), json.loads(pathlib.Path(QUESTIONS).read_text(encoding="utf-8"))
     rows, medians = [], []
-    for document in documents[::bench.count(1, 6, 15)]:
+    for document in questions["documents"][::bench.count(1, 6, 15)]:
         text = text_of(document)
-        tries = [dearest(program, text) for _ in range(bench.count(5, 2))]
+        tries = [dearest(program, text, questions["methods"]) for _ in range(bench.count(5, 2))]
         taken = spread([ms for ms, _, _ in tries])
         medians.append(taken["median"])
         method = max(tries)[1]

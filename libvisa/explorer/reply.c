@@ -411,9 +411,8 @@ static json_t *check_kernel(visa_kernel *k, bool proven)
     if (*error)
         return json_of_check("not checked", "", error);
     visa_kernel_check(k, &options, VISA_CHECK_NUMBERS | (proven ? VISA_CHECK_ALGEBRA : 0), &agrees, &report);
-    error = visa_kernel_error(k);
-    bool differs = strstr(error, "E-CHECK-MISMATCH") || strstr(error, "E-RUN-UNDEFINED");
-    return json_of_check(agrees ? "agrees" : differs ? "differs" : "not checked", report, error);
+    const char *verdict = visa_kernel_verdict(k);
+    return json_of_check(strcmp(verdict, "not compared") == 0 ? "not checked" : verdict, report, visa_kernel_error(k));
 }
 
 static json_t *answer_check(const json_t *question, const reply_limits *limits, int *status)

@@ -17,13 +17,13 @@ static const char URI[] = "file:///nowhere/answers.vm";
 
 /* ---- documents ---- */
 
-/* answers.json: `item` so many times, each %d the number of its turn. */
+/* documents of answers.json: `item` so many times, each %d the number of its turn. */
 typedef struct document_made {
     const char *name, *before, *item, *after;
     int count;
 } document_made;
 
-static json_t *documents_made;
+static json_t *methods_asked, *documents_made;
 
 /* False: there is no such row. The texts are those of `documents_made`. */
 static bool document_row(size_t row, document_made *d)
@@ -124,12 +124,7 @@ static void end(client *c)
 
 /* ---- questions ---- */
 
-static const char *const methods[] = {
-    "textDocument/hover",          "textDocument/definition",          "textDocument/completion", "textDocument/formatting",
-    "textDocument/documentSymbol", "textDocument/codeAction",          "textDocument/references", "textDocument/prepareRename",
-    "textDocument/foldingRange",   "textDocument/semanticTokens/full", "textDocument/inlayHint",  "textDocument/signatureHelp"};
-enum { METHODS = sizeof methods / sizeof *methods, PLACES = 3 };
-static const bool takes_place[METHODS] = {true, true, true, false, false, true, true, true, false, false, false, false};
+enum { PLACES = 3 };
 
 typedef struct place {
     unsigned line, column;
@@ -159,8 +154,8 @@ static json_t *position(place p)
 
 static json_t *parameters(place p, place last)
 {
-    return json_pack("{s:{s:s}, s:o, s:{s:o, s:o}, s:{}, s:{s:[]}}", "textDocument", "uri", URI, "position", position(p), "range", "start",
-                     position((place){0, 0}), "end", position(last), "options", "context", "diagnostics");
+    return json_pack("{s:{s:s}, s:o, s:s, s:{s:o, s:o}, s:{}, s:{s:[]}}", "textDocument", "uri", URI, "position", position(p), "newName",
+                     "renamed", "range", "start", position((place){0, 0}), "end", position(last), "options", "context", "diagnostics");
 }
 
 static void open_document(client *c, const char *text)
@@ -187,18 +182,24 @@ static asked ask_all(client *c, const char *text)
     place places[PLACES];
     asked all = {0};
     places_in(text, places);
-    for (size_t m = 0; m < METHODS; m++)
-        for (size_t p = 0; p < (takes_place[m] ? PLACES : 1); p++)
+    size_t m;
+    json_t *row;
+    json_array_foreach(methods_asked, m, row)
+    {
+        char method[64];
+        snprintf(method, sizeof method, "textDocument/%s", json_string_value(json_object_get(row, "method")));
+        for (size_t p = 0; p < (json_is_true(json_object_get(row, "at")) ? PLACES : 1); p++)
             for (int fresh = 0; fresh < 2; fresh++) {
                 char *messages = NULL;
                 if (fresh)
                     put_notification(&messages, "textDocument/didSave", json_pack("{s:{s:s}}", "textDocument", "uri", URI));
-                put_request(&messages, methods[m], parameters(places[p], places[1]));
+                put_request(&messages, method, parameters(places[p], places[1]));
                 feed(c, messages);
-                ck_assert_msg(c->answer && (json_object_get(c->answer, "result") || gave_up(c->answer)), "%s", methods[m]);
+                ck_assert_msg(c->answer && (json_object_get(c->answer, "result") || gave_up(c->answer)), "%s", method);
                 all.most_steps = c->steps > all.most_steps ? c->steps : all.most_steps;
                 all.given_up += gave_up(c->answer);
             }
+    }
     return all;
 }
 
@@ -247,8 +248,10 @@ int main(void)
     const char *source = getenv("VISA_SOURCE");
     char path[4096];
     snprintf(path, sizeof path, "%s/test/frontend/answers.json", source ? source : ".");
-    documents_made = json_load_file(path, 0, NULL);
-    if (!documents_made) {
+    json_t *questions = json_load_file(path, 0, NULL);
+    methods_asked = json_object_get(questions, "methods");
+    documents_made = json_object_get(questions, "documents");
+    if (!methods_asked || !documents_made) {
         fprintf(stderr, "%s cannot be read\n", path);
         return EXIT_FAILURE;
     }
@@ -258,6 +261,6 @@ int main(void)
     tcase_add_test(t, time_is_looked_at);
     suite_add_tcase(s, t);
     int status = suite_status(s);
-    json_decref(documents_made);
+    json_decref(questions);
     return status;
 }

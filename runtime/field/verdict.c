@@ -1,10 +1,9 @@
-#include "tools/verdict.h"
+#include "runtime/field/verdict.h"
 
 #include <jansson.h>
 #include <math.h>
-#include <stdio.h>
-#include <stdlib.h>
 
+#include "support/json_text.h"
 #include "support/shown.h"
 
 enum { VERDICT_FORMAT = 1 };
@@ -14,19 +13,11 @@ struct verdict_book {
     size_t count, capacity;
 };
 
-void verdict_say(const tool_check *c, const char *text, FILE *to)
+void verdict_book_add(verdict_book **book, const verdict_item *item, arena *a)
 {
-    if (!c->json)
-        fputs(text, to);
-}
-
-void verdict_add(tool_check *c, const verdict_item *item, arena *a)
-{
-    if (!c->json)
-        return;
-    if (!c->book)
-        c->book = ARENA_NEW(a, verdict_book);
-    ARENA_PUSH(a, c->book->items, c->book->count, c->book->capacity, *item);
+    if (!*book)
+        *book = ARENA_NEW(a, verdict_book);
+    ARENA_PUSH(a, (*book)->items, (*book)->count, (*book)->capacity, *item);
 }
 
 static json_t *word(const char *text, arena *a)
@@ -57,10 +48,18 @@ static bool has_finding(const verdict_item *v, const char *wanted)
     return false;
 }
 
-static const char *word_of(const verdict_item *v)
+const char *verdict_word(const verdict_item *v)
 {
     bool found = v->differs || v->differing > 0 || (v->algebra && !v->algebra->agrees) || has_finding(v, differs);
     return v->left_out ? not_compared : found ? differs : has_agreement(v) && !has_finding(v, not_compared) ? agrees : not_compared;
+}
+
+bool verdict_is_difference(const diag_list *diags)
+{
+    bool found = false;
+    for (size_t i = 0; i < diags->count; i++)
+        found = found || diags->items[i]->id == E_CHECK_MISMATCH || diags->items[i]->id == E_RUN_UNDEFINED;
+    return found;
 }
 
 /* ---- the document ---- */
@@ -103,7 +102,7 @@ static json_t *json_of_item(const verdict_item *v, arena *a)
 {
     json_t *j = json_object();
     json_object_set_new(j, v->is_program ? "program" : "kernel", word(v->name, a));
-    json_object_set_new(j, "verdict", json_string(word_of(v)));
+    json_object_set_new(j, "verdict", json_string(verdict_word(v)));
     if (v->left_out)
         json_object_set_new(j, "left_out", word(v->left_out, a));
     if (v->runs) {
@@ -141,38 +140,28 @@ static json_t *json_of_diags(diag_list *diags)
     return list;
 }
 
-int verdict_print(const tool_run *r, const char *file, int status, diag_list *diags)
+const char *verdict_text(const verdict_book *book, const verdict_head *head, diag_list *diags)
 {
-    if (!r->check.json || (status != EXIT_DONE && status != EXIT_MISMATCH))
-        return status;
-    const verdict_book *book = r->check.book;
     json_t *j = json_object(), *checked = json_array(), *kinds = json_array();
     const char *of_all = not_compared;
     for (size_t i = 0; book && i < book->count; i++) {
-        const char *of_one = word_of(&book->items[i]);
+        const char *of_one = verdict_word(&book->items[i]);
         of_all = of_one == differs || of_all == not_compared ? of_one : of_all;
         json_array_append_new(checked, json_of_item(&book->items[i], diags->arena));
     }
-    if (status == EXIT_MISMATCH && of_all == agrees) /* of one of several nothing was compared */
+    if (head->mismatch && of_all == agrees) /* of one of several nothing was compared */
         of_all = not_compared;
-    if (r->check.numbers)
+    if (head->numbers)
         json_array_append_new(kinds, json_string("numbers"));
-    if (r->check.algebra)
+    if (head->algebra)
         json_array_append_new(kinds, json_string("algebra"));
     json_object_set_new(j, "format", json_integer(VERDICT_FORMAT));
-    json_object_set_new(j, "file", word(tool_input_name(file), diags->arena));
+    json_object_set_new(j, "file", word(head->file, diags->arena));
     json_object_set_new(j, "verdict", json_string(of_all));
     json_object_set_new(j, "kinds", kinds);
-    json_object_set_new(j, "reference_order", json_string(r->free_order ? "free" : "hardware"));
-    json_object_set_new(j, "seed", json_integer((json_int_t)r->seed));
+    json_object_set_new(j, "reference_order", json_string(head->free_order ? "free" : "hardware"));
+    json_object_set_new(j, "seed", json_integer((json_int_t)head->seed));
     json_object_set_new(j, "checked", checked);
     json_object_set_new(j, "diagnostics", json_of_diags(diags));
-    char *text = json_dumps(j, JSON_INDENT(2) | JSON_REAL_PRECISION(6));
-    json_decref(j);
-    if (text)
-        puts(text);
-    else
-        fprintf(stderr, "%s: error: out of memory\n", r->tool);
-    free(text);
-    return text ? status : EXIT_INPUT;
+    return json_dump_text(j, JSON_INDENT(2) | JSON_REAL_PRECISION(6), diags->arena);
 }

@@ -1,17 +1,16 @@
-#include "tools/project.h"
+#include "libvisa/project/project.h"
 
 #include <errno.h>
-#include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include "support/embed.h"
 #include "support/shown.h"
-#include "tools/options.h"
+#include "support/strbuf.h"
 
 #define PROJECT_FILE(symbol, name, file) EMBED_FILE(symbol, file)
-#include "tools/project.def"
+#include "libvisa/project/project.def"
 #undef PROJECT_FILE
 
 static const struct {
@@ -19,7 +18,7 @@ static const struct {
     const unsigned char *begin, *end;
 } rows[] = {
 #define PROJECT_FILE(symbol, name, file) {name, visa_embed_##symbol, visa_embed_end_##symbol},
-#include "tools/project.def"
+#include "libvisa/project/project.def"
 #undef PROJECT_FILE
 };
 enum { ROWS = sizeof rows / sizeof *rows };
@@ -55,7 +54,18 @@ static bool write_all(const char *const *paths, output_set *files)
     return output_set_commit(files);
 }
 
-int project_begin(const char *folder, output_set *files, diag_list *diags)
+static const char *text_of_next_step(const char *folder, arena *a)
+{
+    strbuf s;
+    strbuf_init(&s, a);
+    strbuf_printf(&s, "%s:", folder);
+    for (size_t i = 0; i < ROWS; i++)
+        strbuf_printf(&s, " %s", rows[i].name);
+    strbuf_printf(&s, "\nnext: make -C %s check\n", folder);
+    return s.text;
+}
+
+const char *project_begin(const char *folder, output_set *files, diag_list *diags)
 {
     arena *a = diags->arena;
     const char *paths[ROWS], *shown = shown_text(folder, a);
@@ -64,16 +74,11 @@ int project_begin(const char *folder, output_set *files, diag_list *diags)
     bool made = mkdir(folder, 0777) == 0;
     if (!made && errno != EEXIST) {
         diag_add(diags, E_FILE_WRITE, SRC_NOWHERE, "cannot make the folder %s: %s", shown, strerror(errno));
-        return EXIT_INPUT;
+        return NULL;
     }
-    if (!is_free(paths, diags) || !write_all(paths, files)) {
-        if (made)
-            rmdir(folder);
-        return EXIT_INPUT;
-    }
-    printf("%s:", shown);
-    for (size_t i = 0; i < ROWS; i++)
-        printf(" %s", rows[i].name);
-    printf("\nnext: make -C %s check\n", shown);
-    return EXIT_DONE;
+    if (is_free(paths, diags) && write_all(paths, files))
+        return text_of_next_step(shown, a);
+    if (made)
+        rmdir(folder);
+    return NULL;
 }
