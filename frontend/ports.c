@@ -42,8 +42,9 @@ static const mapping_names *join_names(analysis *s, const mapping_names *outer, 
         return outer ? outer : inner;
     mapping_names *both = ARENA_NEW(s->context.arena, mapping_names);
     both->axes = ARENA_ARRAY(s->context.arena, const axis *, outer->count + inner->count);
-    memcpy(both->axes, outer->axes, outer->count * sizeof *both->axes);
-    both->count = outer->count;
+    both->count = 0;
+    for (uint32_t i = 0; i < outer->count; i++)
+        both->axes[both->count++] = outer->axes[i];
     for (uint32_t i = 0; i < inner->count; i++)
         both->count = axis_list_add(both->axes, both->count, outer->count + inner->count, inner->axes[i]);
     return both;
