@@ -75,20 +75,6 @@ ast *build_skipped_axis(parse_state *p, uint32_t end)
     return node;
 }
 
-/* Index of the first token that begins at that offset or after it. */
-static uint32_t first_token_at(const parse_state *p, uint32_t offset)
-{
-    uint32_t low = 0, high = (uint32_t)p->tokens.count;
-    while (low < high) {
-        uint32_t middle = low + (high - low) / 2;
-        if (token_at(p, middle)->begin < offset)
-            low = middle + 1;
-        else
-            high = middle;
-    }
-    return low;
-}
-
 /* The tokens and the white space of the range; where comments stood are blanks, since who reads it knows no comments. */
 ast *build_raw(parse_state *p, src_range range)
 {
@@ -97,7 +83,8 @@ ast *build_raw(parse_state *p, src_range range)
     for (uint32_t i = 0; i < bytes; i++)
         text[i] = isspace((unsigned char)p->source[range.begin + i]) ? p->source[range.begin + i] : ' ';
     text[bytes] = '\0';
-    for (uint32_t i = first_token_at(p, range.begin); i < p->tokens.count && token_at(p, i)->end <= range.end; i++)
+    for (uint32_t i = token_from(p->tokens.items, (uint32_t)p->tokens.count, range.begin);
+         i < p->tokens.count && token_at(p, i)->end <= range.end; i++)
         memcpy(text + (token_at(p, i)->begin - range.begin), p->source + token_at(p, i)->begin,
                token_at(p, i)->end - token_at(p, i)->begin);
     return build_text(ast_new(p->arena, AST_RAW, range), text);
@@ -276,7 +263,8 @@ ast *build_where(parse_state *p, ast *generics, src_range clause)
     if (!ast_is(generics, AST_GENERICS) || clause.begin == clause.end)
         return generics;
     ast *bound = NULL; /* whose bounds are being read */
-    for (uint32_t i = first_token_at(p, clause.begin); token_at(p, i)->kind && token_at(p, i)->begin < clause.end; i++) {
+    for (uint32_t i = token_from(p->tokens.items, (uint32_t)p->tokens.count, clause.begin);
+         token_at(p, i)->kind && token_at(p, i)->begin < clause.end; i++) {
         const token *t = token_at(p, i);
         bool begins = kind_at(p, i, 1) == ':' && (kind_at(p, i - 1, 0) == T_WHERE || kind_at(p, i - 1, 0) == ',');
         if (t->kind == T_IDENT && begins)

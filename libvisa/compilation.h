@@ -9,6 +9,7 @@
 #include "frontend/index.h"
 #include "frontend/source.h"
 #include "frontend/step/program.h"
+#include "frontend/upgrade.h"
 #include "include/visa.h"
 #include "ir/step/bind.h"
 #include "support/strbuf.h"
@@ -98,6 +99,8 @@ void compilation_ask(visa_compilation *c);
 /* What is shown of its diagnostics, in source order. */
 const diag_list *compilation_said(visa_compilation *c);
 
+/* What a rewriting of its text reads. */
+upgrade_input compilation_upgrade_input(visa_compilation *c);
 /* The line of a range, 0 for none: for emit_context. */
 uint32_t compilation_line_of(void *user, src_range range);
 

@@ -6,13 +6,7 @@
 static bool write_switched(visa_compilation *c, size_t number, visa_switched_text *out)
 {
     switched s;
-    upgrade_input in = {.sources = c->sources,
-                        .expander = c->expander,
-                        .tree = c->tree,
-                        .module = c->module,
-                        .mappings = c->mappings,
-                        .arena = c->arena,
-                        .diags = &c->diags};
+    upgrade_input in = compilation_upgrade_input(c);
     if (!switched_text(&in, number, &s))
         return false;
     int file = c->tree->range.file;

@@ -8,7 +8,6 @@
 
 #include "codegen/container.h"
 #include "frontend/format.h"
-#include "frontend/upgrade.h"
 #include "libvisa/compilation.h"
 #include "target/dialect.h"
 
@@ -125,17 +124,22 @@ static const char *formatted(visa_compilation *c)
     return text.text;
 }
 
+upgrade_input compilation_upgrade_input(visa_compilation *c)
+{
+    return (upgrade_input){.sources = c->sources,
+                           .expander = c->expander,
+                           .tree = c->tree,
+                           .module = c->module,
+                           .mappings = c->mappings,
+                           .arena = c->arena,
+                           .diags = &c->diags};
+}
+
 static bool upgrade(visa_compilation *c, const visa_options *options, visa_compilation **after, const char **data, size_t *size)
 {
     int file = c->file->range.file;
     edit_list edits = {0};
-    upgrade_input in = {.sources = c->sources,
-                        .expander = c->expander,
-                        .tree = c->tree,
-                        .module = c->module,
-                        .mappings = c->mappings,
-                        .arena = c->arena,
-                        .diags = &c->diags};
+    upgrade_input in = compilation_upgrade_input(c);
     if (!upgrade_edits(&in, &edits))
         return false;
     strbuf text;
