@@ -435,8 +435,8 @@ const char *advise_switches(const variant_source *source, const variant_options 
     strbuf said;
     strbuf_init(&said, memory);
     strbuf_puts(&said, "");
-    s.now.text = source->text;
-    if (strlen(source->text) == source->size)
+    s.now.text = arena_strndup(memory, source->text, source->size);
+    if (strlen(s.now.text) == source->size)
         try_switches(&s, &said);
     return said.text;
 }
