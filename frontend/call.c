@@ -40,6 +40,7 @@ STACK_APART static value evaluate_type_function(analysis *s, scope *names, const
 
 static void infer_generics(analysis *s, scope *inner, const ast *type, const tensor *t, bool has_dtype);
 static bool has_open_axis(analysis *s, scope *inner, const ast *type);
+static void lose_axes(analysis *s, scope *inner, const ast *type);
 
 /* A parameter of a function that is inlined: the argument, read in `names`, under a new name. */
 STACK_APART static void bind_parameter(analysis *s, scope *inner, const ast *param, scope *names, const ast *argument)
@@ -53,6 +54,8 @@ STACK_APART static void bind_parameter(analysis *s, scope *inner, const ast *par
     hint->is_hint = true;
     value v = evaluate_counted(s, names, argument, open ? NULL : hint);
     bool memory = v.kind == VALUE_TENSOR || v.kind == VALUE_VIEW;
+    if (open && v.kind == VALUE_ERROR)
+        lose_axes(s, inner, ast_kid(param, 2));
     if (open && !memory)
         *d = scope_type(inner, ast_kid(param, 2));
     if (memory && (open || d->kind == DECLARED_TENSOR)) {
@@ -241,17 +244,33 @@ static const ast *type_arguments(const ast *type)
     return last ? ast_kid(last, 0) : NULL;
 }
 
-static bool has_open_axis(analysis *s, scope *inner, const ast *type)
+/* The axes of the mappings of a type. */
+static const ast *axes_of_type(analysis *s, const ast *type)
 {
     const ast *args = type_arguments(type);
     ast *list = ast_new(s->arena, AST_LIST, type->range);
     for (uint32_t i = 0; args && i < args->kid_count; i++)
         if (ast_is(args->kids[i], AST_MAP))
             list_axes(s, ast_kid(args->kids[i], 0), list);
+    return list;
+}
+
+static bool has_open_axis(analysis *s, scope *inner, const ast *type)
+{
+    const ast *list = axes_of_type(s, type);
     for (uint32_t i = 0; i < list->kid_count; i++)
         if (open_axis(inner, list->kids[i]))
             return true;
     return false;
+}
+
+/* Nobody says which axes the open ones are: the argument is wrong, and that was told. */
+static void lose_axes(analysis *s, scope *inner, const ast *type)
+{
+    const ast *list = axes_of_type(s, type);
+    for (uint32_t i = 0; i < list->kid_count; i++)
+        if (open_axis(inner, list->kids[i]))
+            scope_add_lost(inner, list->kids[i]->text);
 }
 
 /* Type parameters that a call leaves open are what is at their place in the type of an argument, or of what is expected. */

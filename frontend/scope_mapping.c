@@ -56,23 +56,30 @@ static scope *root_of(scope *s)
     return s;
 }
 
-/* What `type A = B;` stands for, through any number of such names, where it is an axis. */
-static symbol *axis_behind(symbol *y)
+/* What `type A = B;` stands for, through any number of such names, where it is an axis. *lost: its text was, or who was to say what it is.
+ */
+static symbol *axis_behind(symbol *y, bool *lost)
 {
+    *lost = false;
     for (int level = 0; level < NESTING_MAX && y && y->kind == SYMBOL_ALIAS && !y->generics && ast_is(y->node, AST_TYPE_PATH); level++) {
-        budget_spend(y->scope->context->arena, 1);
-        y = scope_find_path(y->scope, TYPE_NAMES, y->node);
+        const symbol *named = y;
+        budget_spend(named->scope->context->arena, 1);
+        y = scope_find_path(named->scope, TYPE_NAMES, named->node);
+        *lost = !y && scope_is_lost(named->scope, ast_last_segment(named->node)->text);
     }
+    bool open = y && y->kind == SYMBOL_ALIAS && ast_is(y->node, AST_TYPE_INFER);
+    *lost = *lost || (open && scope_is_lost(y->scope, y->name));
     return y && y->kind == SYMBOL_AXIS ? y : NULL;
 }
 
 static const mapping *map_axis(scope *s, const ast *n)
 {
-    symbol *y = scope_find(s, TYPE_NAMES, n->text), *behind = axis_behind(y);
+    bool lost;
+    symbol *y = scope_find(s, TYPE_NAMES, n->text), *behind = axis_behind(y, &lost);
     y = behind ? behind : y;
     if (y && y->kind == SYMBOL_AXIS)
         return scope_axis_mapping(s, y);
-    if (!y && scope_is_lost(s, n->text))
+    if (lost || (!y && scope_is_lost(s, n->text)))
         return NULL;
     diag *d = diag_add(s->context->diags, E_AXIS_UNKNOWN, n->range, "axis `%s` is not declared", n->text);
     scope_note_dead_use(s, d);
@@ -445,9 +452,10 @@ static void add_names(scope *s, const ast *n, mapping_names *names)
     const mapping *window;
     const axis *axes[64];
     const symbol *y;
+    bool lost;
     switch (n->kind) {
     case AST_MAP_AXIS:
-        y = axis_behind(scope_find(s, TYPE_NAMES, n->text));
+        y = axis_behind(scope_find(s, TYPE_NAMES, n->text), &lost);
         if (y && y->axis)
             add_name(s, names, y->axis);
         return;
