@@ -256,12 +256,13 @@ def session(server, pictures):
         b.click(".menu > summary")
         b.click("#lower-tab-commands")
         b.click("#share")
+        b.wait("/Link copied|The link is in the address bar/.test(document.body.textContent)", "the link is there")
         link = b.wait("(() => location.hash.length > 100 && location.href)()", "a link")
         check(len(link) < 2000, "a long link", len(link))
 
         # A question.
         b.click("#tune")
-        b.run("document.querySelector('#tune-question').value = ''")
+        b.run("document.querySelector('#tune-question').select()")
         b.type("C[m, n] = sum(k) A[m, k] * B[n, k", "#tune-question")
         b.click("#tune-go")
         b.wait("document.querySelector('dialog .problem')?.textContent.includes('E-TUNE-QUESTION')", "what is no question is refused")

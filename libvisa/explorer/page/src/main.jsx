@@ -81,6 +81,8 @@ function Settings({ state, set, dialects }) {
   );
 }
 
+const ADDRESS_AFTER_MS = 200;
+
 function App({ start, first }) {
   const [state, setState] = useState(first), [told, setTold] = useState(null), [fault, setFault] = useState(""), [tuning, setTuning] = useState(false);
   const [verdict, setVerdict] = useState(null), [checking, setChecking] = useState(false);
@@ -102,7 +104,16 @@ function App({ start, first }) {
     return () => removeEventListener("hashchange", follow);
   }, []);
   useEffect(() => { document.documentElement.dataset.theme = theme; localStorage.setItem("theme", theme); }, [theme]);
-  useEffect(() => { linkOf(state).then((text) => { link.current = text; history.replaceState(null, "", text); }); }, [state]);
+  // The address follows when typing stops: a browser ignores who changes it with every key, and a slow link must not replace a later one.
+  useEffect(() => {
+    let old = false;
+    const follow = async () => {
+      const text = await linkOf(state);
+      if (!old) { link.current = text; history.replaceState(null, "", text); }
+    };
+    const timer = setTimeout(follow, ADDRESS_AFTER_MS);
+    return () => { old = true; clearTimeout(timer); };
+  }, [state]);
 
   // A verdict is of one text: another one has none yet.
   useEffect(() => setVerdict(null), [state.source, state.kernel, state.place, state.order, state.dialect, state.define]);
@@ -152,7 +163,8 @@ function App({ start, first }) {
 
   const say = (text) => { setNotice(text); setTimeout(() => setNotice(""), 2500); };
   const share = async () => {
-    const text = new URL(await linkOf(state), location.href).href;
+    link.current = await linkOf(state);
+    const text = new URL(link.current, location.href).href;
     history.replaceState(null, "", text);
     try { await navigator.clipboard.writeText(text); say("Link copied"); } catch { say("The link is in the address bar"); }
   };
