@@ -262,7 +262,7 @@ bool tune_window_answer(const target *t, const tune_question *q, const visa_tune
     }
     arena_free(scratch);
     if (found.cycles == 0)
-        return tune_refuse_all(diags, q, tried, first_refusal);
+        return tune_refuse_all(diags, (src_range){q->tensors[TUNE_OUT].range.file, 0, (uint32_t)strlen(q->text)}, tried, first_refusal);
     tune_answer x = {.cycles = found.cycles, .dma_cycles = found.dma_cycles, .tried = tried, .refused = refused, .left = count - tried};
     const char *how = arena_printf(a,
                                    "//   rows of results: %" PRId64 " in a slice, %" PRId64 " slices%s\n"
@@ -270,7 +270,7 @@ bool tune_window_answer(const target *t, const tune_question *q, const visa_tune
                                    best.rows, best.row_slices, best.rows_of_clusters ? " in each cluster" : "", best.columns,
                                    best.column_slices, best.columns_of_clusters ? " in each cluster" : "");
     tune_text text;
-    write_window(t, q, &best, tune_head(q, t, &x, how, a), &found.text, a, &text);
+    write_window(t, q, &best, tune_head_of_contraction(q, t, &x, how, a), &found.text, a, &text);
     *out = text.text;
     return true;
 }
