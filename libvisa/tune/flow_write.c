@@ -345,6 +345,8 @@ static void write_sums(writer *w, const flow_value *sums)
                *lanes = digit(w, sums->groups[sums->count - 1], 1, LANES);
     tune_line(&w->page, "    .begin(%s.view())", f->values[sums->rows].name);
     tune_line(&w->page, "    .fetch::<m![%s], m![%s]>()", TUNE_LIST(w->a, rows, steps), of_packet);
+    if (f->values[sums->rows].type != f->type)
+        tune_line(&w->page, "    .fetch_cast::<%s>()", type_name(f->type));
     tune_line(&w->page, "    .collect()");
     tune_line(&w->page, "    .contract_outer::<m![%s], m![%s], _, _, _>(&%s)", TUNE_LIST(w->a, rows, steps, groups),
               padded_to(w, of_packet, packet, 2 * flit), weights->name);
@@ -440,6 +442,8 @@ static void write_fill(writer *w, const flow_step *s)
               TUNE_LIST(w->a, outer, groups, sums), w->p->main_weights ? "main" : "sub");
     tune_line(&w->page, "    .begin(%s.view())", from->name);
     tune_line(&w->page, "    .fetch::<m![%s], m![%s]>()", TUNE_LIST(w->a, lanes, outer, groups), TUNE_LIST(w->a, sums));
+    if (from->type != to->type)
+        tune_line(&w->page, "    .fetch_cast::<%s>()", type_name(to->type));
     tune_line(&w->page, "    .collect()");
     tune_line(&w->page, "    .to_trf();");
     end_step(w);

@@ -354,6 +354,29 @@ const tune_epilogue *tune_epilogue_of(const tune_question *q, int64_t parts)
     return parts > 1 ? &q->last_part : &q->whole;
 }
 
+/* Operands have the type that is multiplied; those of a convolution may be f32, which the fetch makes bf16. */
+static bool find_stored_types(reader *r)
+{
+    tune_question *q = r->q;
+    for (int p = TUNE_LEFT; p <= TUNE_RIGHT; p++) {
+        const tune_tensor *t = &q->tensors[p];
+        q->stored[p] = q->type;
+        if (!t->asked_type)
+            continue;
+        bool casts =
+            q->window_count > 0 && dtype_by_name(t->asked_type, &q->stored[p]) && target_converts(ENGINE_ID_FETCH, q->stored[p], q->type);
+        if (casts || strcmp(t->asked_type, dtype_row_of(q->type)->name) == 0)
+            continue;
+        diag *d = diag_add(r->diags, E_TUNE_TYPE, t->range, "`%s` is of `%s`, and %s is multiplied", t->name, t->asked_type,
+                           dtype_row_of(q->type)->name);
+        diag_help(
+            r->diags, d,
+            "leave the type away, --dtype gives it to both operands; the operands of a convolution may be f32 where bf16 is multiplied");
+        return false;
+    }
+    return true;
+}
+
 static bool find_types(reader *r, const visa_tune_options *o)
 {
     tune_question *q = r->q;
@@ -438,7 +461,7 @@ bool tune_question_read(const tune_expression *e, const visa_tune_options *optio
     if (!find_contraction(&r) || !assign_roles(&r))
         return false;
     find_images(out);
-    if (!find_types(&r, options) || !check_extras(&r) || !find_epilogue(&r))
+    if (!find_types(&r, options) || !find_stored_types(&r) || !check_extras(&r) || !find_epilogue(&r))
         return false;
     name_roles(out, diags->arena);
     if (out->window_count > 0 && !check_windows(&r))

@@ -77,7 +77,7 @@ static void write_head_of_kernel(window_writer *w)
                                    window(w, w->place, w->across, &q->windows[1]), w->channel),
                *weights = TUNE_LIST(w->a, w->column, w->down, w->across, w->channel);
     for (int place = TUNE_LEFT; place <= TUNE_RIGHT; place++)
-        tune_line(&w->page, "%s: &HbmTensor<%s, Chip, m![%s]>,", q->tensors[place].port, type_name(q->type),
+        tune_line(&w->page, "%s: &HbmTensor<%s, Chip, m![%s]>,", q->tensors[place].port, type_name(q->stored[place]),
                   place == (int)q->stream ? places : weights);
     const char *out = TUNE_LIST(w->a, w->image, w->row, w->place, w->column);
     for (size_t i = 0; i < q->extra_count; i++)
@@ -94,6 +94,13 @@ static void write_head_of_kernel(window_writer *w)
 static const char *part_of_image(const window_writer *w, const char *view)
 {
     return w->image ? arena_printf(w->a, "%s.tile::<m![%s], 1, _>(g)", view, w->image) : "";
+}
+
+/* An operand of another type than is multiplied. */
+static void write_cast(window_writer *w, tune_place operand)
+{
+    if (w->q->stored[operand] != w->q->type)
+        tune_line(&w->page, "    .fetch_cast::<%s>()", type_name(w->q->type));
 }
 
 /* ---- what is done to the sums ---- */
@@ -223,8 +230,8 @@ static void write_kernel(window_writer *w)
                *steps = digit(w, w->channel, channels, packet, channels / packet), *inner = digit(w, w->channel, channels, 1, packet);
     write_head_of_kernel(w);
     tune_begin_step(&w->page, TUNE_LOAD_WEIGHTS, arena_printf(w->a, "%" PRId64 " columns for each slice", p->columns));
-    tune_line(&w->page, "let columns: DmTensor<%s, Chip, Cluster, Slice, m![%s]> = %s.to_dm(&mut device.tdma);", type,
-              TUNE_LIST(w->a, all, w->down, w->across, w->channel), q->tensors[q->weights].port);
+    tune_line(&w->page, "let columns: DmTensor<%s, Chip, Cluster, Slice, m![%s]> = %s.to_dm(&mut device.tdma);",
+              type_name(q->stored[q->weights]), TUNE_LIST(w->a, all, w->down, w->across, w->channel), q->tensors[q->weights].port);
     tune_end_step(&w->page, TUNE_LOAD_WEIGHTS);
     tune_begin_step(&w->page, TUNE_STORE_WEIGHTS,
                     p->main_weights ? "Into the TRF by the main context, 32 bytes a cycle: the sub context's 8 would be waited for"
@@ -233,6 +240,7 @@ static void write_kernel(window_writer *w)
               TUNE_LIST(w->a, groups, w->down, w->across, w->channel), p->main_weights ? "main" : "sub");
     tune_line(&w->page, "    .begin(columns.view())");
     tune_line(&w->page, "    .fetch::<m![%s], m![%s]>()", TUNE_LIST(w->a, lanes, groups, w->down, w->across), w->channel);
+    write_cast(w, q->weights);
     tune_line(&w->page, "    .collect()");
     tune_line(&w->page, "    .to_trf();");
     tune_end_step(&w->page, TUNE_STORE_WEIGHTS);
@@ -248,7 +256,8 @@ static void write_kernel(window_writer *w)
             write_extra(w, i);
     tune_begin_step(&w->page, TUNE_LOAD_ROWS,
                     arena_printf(w->a, "The image's rows for %" PRId64 " rows of results in each slice, with their halo", p->rows));
-    tune_line(&w->page, "let rows: DmTensor<%s, Chip, Cluster, Slice, m![%s]> = %s%s.to_dm(&mut device.tdma);", type,
+    tune_line(&w->page, "let rows: DmTensor<%s, Chip, Cluster, Slice, m![%s]> = %s%s.to_dm(&mut device.tdma);",
+              type_name(q->stored[q->stream]),
               TUNE_LIST(w->a, window(w, tile, w->down, &q->windows[0]), window(w, w->place, w->across, &q->windows[1]), w->channel),
               q->tensors[q->stream].port, part_of_image(w, ".view()"));
     tune_end_step(&w->page, TUNE_LOAD_ROWS);
@@ -260,6 +269,7 @@ static void write_kernel(window_writer *w)
     begin_values(w, e, 0);
     tune_line(&w->page, "    .begin(rows.view())");
     tune_line(&w->page, "    .fetch::<m![%s], m![%s]>()", TUNE_LIST(w->a, tile, w->place, w->down, w->across, steps), inner);
+    write_cast(w, q->stream);
     tune_line(&w->page, "    .collect()");
     tune_line(&w->page,
               packet == flit ? "    .contract_outer::<m![%s], m![%s # %" PRId64 "], _, _, _>(&weights)"
@@ -325,8 +335,8 @@ static size_t window_plans(const target *t, const tune_question *q, window_plan 
 {
     size_t count = 0;
     int64_t rows = size_of(q, q->windows[0].kept), columns = q->size[TUNE_COLUMN], clusters = t->clusters_per_chip,
-            bits = dtype_row_of(q->type)->bits, filter = q->size[TUNE_SUM],
-            across = tune_window_places(q, 1) * size_of(q, q->window_channel);
+            image_bits = dtype_row_of(q->stored[q->stream])->bits, filter_bits = dtype_row_of(q->stored[q->weights])->bits,
+            filter = q->size[TUNE_SUM], across = tune_window_places(q, 1) * size_of(q, q->window_channel);
     for (int clustered = 0; clustered < 3; clustered++)
         for (int64_t r = 1; r <= smaller(rows, t->slices_per_cluster); r++)
             for (int64_t c = 1; c * r <= t->slices_per_cluster && count < MOST_PLANS; c *= 2) {
@@ -341,7 +351,8 @@ static size_t window_plans(const target *t, const tune_question *q, window_plan 
                                  .columns_of_clusters = clustered == 2};
                 const tune_window *down = &q->windows[0];
                 int64_t high = (p.rows - 1) * down->stride + (size_of(q, down->summed) - 1) * down->dilation + 1;
-                p.bytes = row_parts * column_parts * (high * across * q->size[TUNE_BATCH] + p.columns * filter) * bits / 8;
+                p.bytes =
+                    row_parts * column_parts * (high * across * q->size[TUNE_BATCH] * image_bits + p.columns * filter * filter_bits) / 8;
                 for (int by_main = 0; by_main < 2 && count < MOST_PLANS; by_main++) {
                     p.main_weights = by_main;
                     plans[count++] = p;
