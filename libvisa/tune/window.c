@@ -76,9 +76,8 @@ static void write_head_of_kernel(window_writer *w)
     const char *places = TUNE_LIST(w->a, w->image, window(w, w->row, w->down, &q->windows[0]),
                                    window(w, w->place, w->across, &q->windows[1]), w->channel),
                *weights = TUNE_LIST(w->a, w->column, w->down, w->across, w->channel);
-    for (int place = TUNE_LEFT; place <= TUNE_RIGHT; place++)
-        tune_line(&w->page, "%s: &HbmTensor<%s, Chip, m![%s]>,", q->tensors[place].port, type_name(q->type),
-                  place == (int)q->stream ? places : weights);
+    tune_line(&w->page, "%s: &HbmTensor<%s, Chip, m![%s]>,", q->tensors[q->stream].port, type_name(q->type), places);
+    tune_line(&w->page, "%s: &HbmTensor<%s, Chip, m![%s]>,", q->tensors[q->weights].port, type_name(q->type), weights);
     const char *out = TUNE_LIST(w->a, w->image, w->row, w->place, w->column);
     if (w->image)
         tune_line(&w->page, "%s: &mut HbmTensor<%s, Chip, m![%s]>,", q->tensors[TUNE_OUT].port, type_name(q->out_type), out);
@@ -203,7 +202,7 @@ static size_t window_plans(const target *t, const tune_question *q, window_plan 
             across = tune_window_places(q, 1) * size_of(q, q->window_channel);
     for (int clustered = 0; clustered < 3; clustered++)
         for (int64_t r = 1; r <= smaller(rows, t->slices_per_cluster); r++)
-            for (int64_t c = 1; c * r <= t->slices_per_cluster && count < MOST_PLANS; c *= 2) {
+            for (int64_t c = 1; c * r <= t->slices_per_cluster && count < MOST_PLANS; c++) {
                 int64_t row_parts = r * (clustered == 1 ? clusters : 1), column_parts = c * (clustered == 2 ? clusters : 1);
                 if (rows % row_parts != 0 || columns % (column_parts * t->rows) != 0)
                     continue;
