@@ -108,17 +108,19 @@ static size_t slice_counts(int64_t size, int64_t most, int64_t *out)
     return count;
 }
 
-/* Columns of a tile come in so many: all Rows where there are that many, and whole words of 8 bytes of each operand after the sum, which the
- * sub context fetches. What goes to the VRF as a gate comes in packets of all lanes. */
+/* Columns of a tile come in so many: all Rows where there are that many, and whole words of 8 bytes of what the sub context fetches after
+ * the sum and of what waits in DM. What goes to the VRF as a gate comes in packets of all lanes. */
 static int64_t columns_unit(const target *t, const tune_question *q, int64_t tile)
 {
     enum { WORD_BITS = 64 };
-    if (q->size[TUNE_COLUMN] == 1)
+    if (!q->axis_text[TUNE_COLUMN]) /* nothing to pad */
         return 1;
     int64_t unit = tile > 4 ? t->rows : tile > 2 ? 4 : tile;
     for (size_t i = 0; i < q->extra_count; i++)
         if (q->extras[i].has[TUNE_COLUMN])
             unit = larger(unit, smaller(t->rows, WORD_BITS / dtype_row_of(q->extras[i].type)->bits));
+    if (q->whole.count > 1)
+        unit = larger(unit, smaller(t->rows, WORD_BITS / dtype_row_of(q->out_type)->bits));
     return tune_epilogue_has_gate(&q->whole) ? t->rows : unit;
 }
 
