@@ -1,12 +1,15 @@
 /* visa_tune: from a question to a source. */
 #include <inttypes.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "frontend/source.h"
 #include "libvisa/compilation.h"
 #include "libvisa/layout.h"
+#include "libvisa/tune/cache.h"
 #include "libvisa/tune/file.h"
 #include "libvisa/tune/search.h"
+#include "libvisa/tune/team.h"
 #include "libvisa/tune/window.h"
 
 /* "M: 4 iterations x 2 clusters x 8 slices x 16" */
@@ -71,12 +74,29 @@ const char *tune_head(const tune_question *q, const target *t, const tune_answer
     return out.text;
 }
 
+/* The answer that the cache has; of several processes the first one looks. */
+static bool found_before(visa_compilation *c, const visa_tune_options *o, strbuf *out)
+{
+    strbuf_init(out, c->arena);
+    unsigned char *text = o->part == 0 && tune_cache_find(o, out) ? (unsigned char *)out->text : NULL;
+    size_t bytes = out->bytes;
+    if (!tune_team_share(o, &text, &bytes) || !text)
+        return false;
+    if (o->part > 0) {
+        strbuf_append(out, (const char *)text, bytes);
+        free(text);
+    }
+    return true;
+}
+
 bool tune_answer_one(visa_compilation *c, const visa_tune_options *o, int file, tune_question *q, strbuf *out)
 {
     tune_answer x;
     tune_text text;
     if (!tune_question_read(o->question, file, o, &c->diags, q))
         return false;
+    if (found_before(c, o, out))
+        return true;
     if (q->window_count > 0) {
         if (!tune_window_answer(c->target, q, o, &c->diags, &text.text))
             return false;
@@ -87,6 +107,8 @@ bool tune_answer_one(visa_compilation *c, const visa_tune_options *o, int file, 
         tune_write(q, &x.plan, c->target, tune_head(q, c->target, &x, how, c->arena), &x.found, c->arena, &text);
     }
     *out = text.text;
+    if (o->part == 0)
+        tune_cache_keep(o, out);
     return true;
 }
 

@@ -743,9 +743,10 @@ void tune_write(const tune_question *q, const tune_plan *p, const target *t, con
     tune_line(&w.page, "fn contract(");
     w.page.depth++;
     tune_line(&w.page, "device: &mut Device,");
-    for (int place = TUNE_LEFT; place <= TUNE_RIGHT; place++)
-        tune_line(&w.page, "%s: &HbmTensor<%s, Chip, m![%s]>,", port_name(&w, (tune_place)place), type_name(q->type),
-                  port_mapping(&w, (tune_place)place));
+    const tune_place operands[] = {q->stream, q->weights}; /* so that ports lie as they do however the question is spelt */
+    for (size_t i = 0; i < 2; i++)
+        tune_line(&w.page, "%s: &HbmTensor<%s, Chip, m![%s]>,", port_name(&w, operands[i]), type_name(q->type),
+                  port_mapping(&w, operands[i]));
     for (size_t i = 0; i < q->extra_count; i++)
         tune_line(&w.page, "%s: &HbmTensor<%s, Chip, m![%s]>,", extra_name(&w, i), type_name(q->extras[i].type),
                   extra_mapping(&w, &q->extras[i]));
