@@ -93,7 +93,12 @@ bool tune_answer_one(visa_compilation *c, const visa_tune_options *o, int file, 
 {
     tune_answer x;
     tune_text text;
-    if (!tune_question_read(o->question, file, o, &c->diags, q))
+    tune_expression e;
+    if (!tune_expression_read(o->question, file, o, &c->diags, &e))
+        return false;
+    if (!tune_is_contraction(&e))
+        return tune_refuse_question(o->question, &c->diags, e.root->range, "a question has one sum, of two tensors");
+    if (!tune_question_read(&e, o, &c->diags, q))
         return false;
     if (found_before(c, o, out))
         return true;

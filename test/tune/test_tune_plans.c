@@ -42,7 +42,8 @@ static bool read(const asked *x, arena *a, diag_list *diags, tune_question *q)
         if (x->sizes[i] > 0)
             sizes[o.size_count++] = (visa_parameter){.name = names[i], .values = &x->sizes[i], .count = 1};
     diag_list_init(diags, a);
-    return tune_question_read(x->text, 0, &o, diags, q);
+    tune_expression e;
+    return tune_expression_read(x->text, 0, &o, diags, &e) && tune_question_read(&e, &o, diags, q);
 }
 
 static int compare(const void *a, const void *b)
