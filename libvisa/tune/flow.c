@@ -157,6 +157,12 @@ const flow_value *tune_flow_operand(const tune_flow *f, const tune_operation *o)
     return NULL;
 }
 
+unsigned tune_flow_depends(const tune_flow *f, size_t value)
+{
+    const flow_value *v = &f->values[value];
+    return v->place == FLOW_STREAM ? v->has | f->values[v->rows].has | f->values[v->weights].has : v->has;
+}
+
 /* ---- values ---- */
 
 static bool has_name(const tune_flow *f, const char *name)
@@ -239,14 +245,14 @@ static bool load(lowering *l, size_t tensor, size_t *out)
     return find_type(l, t, &v.type) && add_value(l, v, out) && add_step(l, (flow_step){.kind = FLOW_LOAD, .to = *out});
 }
 
-/* What a chain makes, as a value. */
-static bool end_chain(lowering *l, const chain *c, flow_place place, const char *name, const char *why, size_t *out)
+/* What a chain makes, as a value of a type. */
+static bool end_chain(lowering *l, const chain *c, flow_place place, dtype type, const char *name, const char *why, size_t *out)
 {
     tune_flow *f = l->f;
     flow_step s = {.kind = FLOW_PASS, .from = c->source, .count = c->count, .why = why};
     memcpy(s.operations, c->operations, sizeof s.operations);
     const flow_value *from = &f->values[c->source];
-    flow_value v = {.name = fresh_name(l, name), .place = place, .type = f->meets, .has = tune_flow_groups(f, &s, s.count)};
+    flow_value v = {.name = fresh_name(l, name), .place = place, .type = type, .has = tune_flow_groups(f, &s, s.count)};
     for (size_t i = 0; i < from->count; i++)
         if (v.has >> from->groups[i] & 1)
             v.groups[v.count++] = from->groups[i];
@@ -294,7 +300,7 @@ static bool keep(lowering *l, const tune_node *n, const char **name)
     const char *base = n->kind == TUNE_NODE_TENSOR ? arena_printf(l->a, "%s_kept", f->e->tensors[n->tensor].port) : fold_name(n);
     const char *why =
         n->kind == TUNE_NODE_TENSOR ? "Into the VRF, where each step of a pass reads its part" : "Into the VRF: an operand of what follows";
-    if (!lower(l, n, &c) || !end_chain(l, &c, FLOW_VRF, base, why, &value))
+    if (!lower(l, n, &c) || !end_chain(l, &c, FLOW_VRF, f->meets, base, why, &value))
         return false;
     if (l->in_vrf_count < FLOW_VALUES_MAX)
         l->in_vrf[l->in_vrf_count++] = (kept){n, value};
@@ -344,12 +350,19 @@ static bool keep_in_dm(lowering *l, const tune_node *n)
             return true;
     if (!lower(l, n, &c))
         return false;
-    if (c.count <= COMPUTED_AGAIN || l->in_dm_count == FLOW_VALUES_MAX)
+    bool is_stream = l->f->values[c.source].place == FLOW_STREAM;
+    if ((c.count <= COMPUTED_AGAIN && !is_stream) || l->in_dm_count == FLOW_VALUES_MAX)
         return true;
-    if (!end_chain(l, &c, FLOW_DM, "values", "In DM, since it is read more than once", &value))
+    if (!end_chain(l, &c, FLOW_DM, l->f->meets, "values", "In DM, since it is read more than once", &value))
         return false;
     l->in_dm[l->in_dm_count++] = (kept){n, value};
     return true;
+}
+
+/* How often a computation stands in a tree. */
+static size_t occurrences(const tune_node *in, const tune_node *of)
+{
+    return in ? tune_same_node(in, of) + occurrences(in->left, of) + occurrences(in->right, of) : 0;
 }
 
 /* Powers over their sum; the largest is subtracted, so that no power overflows. */
@@ -393,6 +406,132 @@ static bool lower_fold(lowering *l, const tune_node *n, chain *out)
     return n->fold != TUNE_FOLD_MEAN || append(l, n, out, (tune_operation){.what = TUNE_DIVIDE, .value = size});
 }
 
+/* ---- contractions ---- */
+
+static bool is_operand_type(dtype type)
+{
+    return dtype_is_operand(type) && !dtype_is_staging(type);
+}
+
+/* sum(..) of two values that have each an axis which the other one lacks: their product is the Reducer's. */
+static bool is_contraction(const tune_flow *f, const tune_node *n, const tune_node **a, const tune_node **b)
+{
+    const tune_node *of = n->left;
+    if (n->kind == TUNE_NODE_PRODUCT) {
+        *a = n->left;
+        *b = n->right;
+    } else if (n->kind == TUNE_NODE_REDUCTION && n->fold == TUNE_FOLD_SUM && of->kind == TUNE_NODE_BINARY && of->what == TUNE_TIMES &&
+               of->right->kind != TUNE_NODE_NUMBER && of->left->kind != TUNE_NODE_NUMBER) {
+        *a = of->left;
+        *b = of->right;
+    } else
+        return false;
+    unsigned of_a = groups_of(f, *a), of_b = groups_of(f, *b);
+    return (of_a & ~of_b) && (of_b & ~of_a);
+}
+
+/* Groups that are reduced over values, where those of packets are best. */
+static unsigned folded_groups(const tune_flow *f, const tune_node *n)
+{
+    if (!n)
+        return 0;
+    unsigned own = n->kind == TUNE_NODE_REDUCTION || n->kind == TUNE_NODE_PRODUCT ? groups_of_axes(f, n->over) : 0;
+    return own | folded_groups(f, n->left) | folded_groups(f, n->right);
+}
+
+/* The weights are the operand whose axis lies side by side in what leaves the Reducer: that which is reduced next, or the result's. */
+static bool left_is_weights(const tune_flow *f, unsigned of_a, unsigned of_b, unsigned summed)
+{
+    unsigned folded = folded_groups(f, f->e->root) & ~summed;
+    const flow_value *out = &f->values[0];
+    if (((of_a & ~of_b) & folded) || ((of_b & ~of_a) & folded))
+        return !((of_b & ~of_a) & folded);
+    return out->count > 0 && ((of_a & ~of_b) >> out->groups[out->count - 1] & 1);
+}
+
+static bool refuse_layout(lowering *l, const tune_node *n, const char *what)
+{
+    return refuse_at(l, E_TUNE_LAYOUT, n->range, what,
+                     "write what is summed innermost in both tensors, or in front of the kept axis of the weights");
+}
+
+/* In DM as the Reducer takes it: [batch, kept, summed]. */
+static bool lay_for_reducer(lowering *l, const tune_node *n, size_t summed, bool is_weights, size_t *out)
+{
+    tune_flow *f = l->f;
+    if (n->kind != TUNE_NODE_TENSOR) {
+        chain c;
+        if (is_weights)
+            return refuse_at(l, E_TUNE_QUESTION, n->range, "weights that are computed in the same kernel",
+                             "let a tensor be the operand that has the result's innermost axis");
+        if (!lower(l, n, &c) || !end_chain(l, &c, FLOW_DM, f->type, "rows", "The rows of the next contraction, in its type", out))
+            return false;
+    } else if (!load(l, n->tensor, out))
+        return false;
+    const flow_value v = f->values[*out];
+    if (!is_operand_type(v.type) || v.type != f->type)
+        return refuse_at(l, E_TUNE_TYPE, n->range,
+                         arena_printf(l->a, "an operand of a contraction is of `%s`, which the Reducer does not multiply here",
+                                      dtype_row_of(v.type)->name),
+                         "take i4, i8, f8e4m3, f8e5m2 or bf16, the same for all operands");
+    if (v.groups[v.count - 1] == summed)
+        return true;
+    if (!is_weights || v.count < 2 || v.groups[v.count - 2] != summed)
+        return refuse_layout(l, n, "an operand of a contraction lies in an order that is not turned here");
+    flow_value turned = v;
+    turned.tensor = 0;
+    turned.name = fresh_name(l, "turned");
+    turned.groups[v.count - 2] = v.groups[v.count - 1];
+    turned.groups[v.count - 1] = summed;
+    size_t from = *out;
+    return add_value(l, turned, out) &&
+           add_step(l, (flow_step){.kind = FLOW_TURN, .from = from, .to = *out, .why = "Packets are of the sum: blocks are turned"});
+}
+
+static bool lower_contraction(lowering *l, const tune_node *n, const tune_node *a, const tune_node *b, chain *out)
+{
+    tune_flow *f = l->f;
+    unsigned of_a = groups_of(f, a), of_b = groups_of(f, b), summed = groups_of_axes(f, n->over);
+    size_t group = 0, rows, columns, weights;
+    while (group + 1 < f->group_count && !(summed >> group & 1))
+        group++;
+    if (summed != 1U << group || (of_a & of_b & summed) != summed)
+        return refuse_at(l, E_TUNE_AXIS, n->range, "the axes of a sum do not lie side by side in both operands of its contraction",
+                         "write them side by side, and in both");
+    if (left_is_weights(f, of_a, of_b, summed)) {
+        const tune_node *other = a;
+        a = b;
+        b = other;
+    }
+    if (!lay_for_reducer(l, a, group, false, &rows) || !lay_for_reducer(l, b, group, true, &columns))
+        return false;
+    flow_value w = f->values[columns];
+    w.tensor = 0;
+    w.place = FLOW_TRF;
+    w.name = fresh_name(l, "weights");
+    if (!add_value(l, w, &weights) || !add_step(l, (flow_step){.kind = FLOW_FILL, .from = columns, .to = weights}))
+        return false;
+    flow_value sums = {.name = "sums",
+                       .place = FLOW_STREAM,
+                       .type = dtype_row_of(f->type)->accumulates_in,
+                       .is_packed = true,
+                       .rows = rows,
+                       .weights = weights,
+                       .summed = group};
+    const flow_value *r = &f->values[rows];
+    f->batches |= r->has & w.has & ~summed;
+    for (size_t i = 0; i < r->count; i++)
+        if (r->groups[i] != group)
+            sums.groups[sums.count++] = r->groups[i];
+    for (size_t i = 0; i < w.count; i++)
+        if (w.groups[i] != group && !(r->has >> w.groups[i] & 1))
+            sums.groups[sums.count++] = w.groups[i];
+    sums.has = (r->has | w.has) & ~summed;
+    *out = (chain){0};
+    return add_value(l, sums, &out->source) &&
+           append(l, n, out, (tune_operation){.what = TUNE_FOLD_ADD, .operand = f->groups[group].text, .group = group, .is_summed = true});
+}
+
 static bool lower(lowering *l, const tune_node *n, chain *out)
 {
     *out = (chain){0};
@@ -401,6 +540,19 @@ static bool lower(lowering *l, const tune_node *n, chain *out)
             out->source = l->in_dm[i].value;
             return true;
         }
+    const tune_node *a, *b;
+    if (is_contraction(l->f, n, &a, &b)) {
+        size_t value;
+        if (!lower_contraction(l, n, a, b, out))
+            return false;
+        if (occurrences(l->f->e->root, n) < 2 || l->in_dm_count == FLOW_VALUES_MAX)
+            return true;
+        if (!end_chain(l, out, FLOW_DM, l->f->meets, "values", "In DM, since they are read more than once", &value))
+            return false;
+        l->in_dm[l->in_dm_count++] = (kept){n, value};
+        *out = (chain){.source = value};
+        return true;
+    }
     switch (n->kind) {
     case TUNE_NODE_NUMBER:
         return refuse_at(l, E_TUNE_QUESTION, n->range, "a number stands where the values of a tensor are worked on",

@@ -1,4 +1,5 @@
-/* What is computed without a contraction, `Y[r, c] = softmax(c) X[r, c]`: values that go through the Vector Engine, step by step.
+/* What is computed of values that go through the Vector Engine, step by step: `Y[r, c] = softmax(c) X[r, c]`, of tensors, of sums of a
+ * contraction, or of both.
  *
  * The one idea: of two values that meet, the one with more axes is the stream, and the other one waits in the VRF. So a tree becomes chains
  * of operations on one stream each; a chain ends where its values are an operand (in the VRF), are read again (in DM), or are the result.
@@ -19,7 +20,8 @@ typedef struct flow_group {
     bool is_reduced;   /* somewhere */
 } flow_group;
 
-typedef enum flow_place { FLOW_DM, FLOW_VRF, FLOW_OUT } flow_place;
+/* FLOW_STREAM: sums of a contraction, as they leave the Reducer. */
+typedef enum flow_place { FLOW_DM, FLOW_VRF, FLOW_TRF, FLOW_STREAM, FLOW_OUT } flow_place;
 
 typedef struct flow_value {
     const char *name;                      /* as a kernel calls it */
@@ -27,11 +29,13 @@ typedef struct flow_value {
     unsigned has;                          /* these groups, a bit each */
     dtype type;
     flow_place place;
-    size_t tensor;  /* in tune_expression.tensors of what is loaded; 0: it is computed, or the result */
-    bool is_packed; /* its innermost group is that of the packets; else each flit has one element in front */
+    size_t tensor;                /* in tune_expression.tensors of what is loaded; 0: it is computed, or the result */
+    bool is_packed;               /* its innermost group is that of the packets; else each flit has one element in front */
+    size_t rows, weights, summed; /* of sums: values in DM and in the TRF, and the group that both have and the sums have not */
 } flow_value;
 
-typedef enum flow_kind { FLOW_LOAD, FLOW_PASS } flow_kind;
+/* FLOW_TURN: [summed, kept] in DM becomes [kept, summed]; FLOW_FILL: from DM into the TRF. */
+typedef enum flow_kind { FLOW_LOAD, FLOW_PASS, FLOW_TURN, FLOW_FILL } flow_kind;
 
 typedef struct flow_step {
     flow_kind kind;
@@ -47,6 +51,7 @@ typedef struct tune_flow {
     size_t group_count;
     flow_value values[FLOW_VALUES_MAX]; /* [0]: the result */
     size_t value_count;
+    unsigned batches; /* groups that both operands of a contraction have, and its sums */
     flow_step steps[FLOW_STEPS_MAX];
     size_t step_count;
     dtype meets, type, out_type; /* in which values are worked on; of tensors without a type; of the result */
@@ -57,6 +62,9 @@ unsigned tune_flow_groups(const tune_flow *f, const flow_step *s, size_t count);
 
 /* The value that an operation's operand is. */
 const flow_value *tune_flow_operand(const tune_flow *f, const tune_operation *o);
+
+/* Groups that a value depends on. */
+unsigned tune_flow_depends(const tune_flow *f, size_t value);
 
 /* False: diagnosed. Lives in the list's arena. */
 bool tune_flow_read(const tune_expression *e, const visa_tune_options *options, diag_list *diags, tune_flow *out);

@@ -6,7 +6,7 @@
 #include "support/budget.h"
 #include "support/integer.h"
 
-enum { MOST_PLANS = 192, MOST_LOOPS = 64, FILL = 16 };
+enum { MOST_PLANS = 192, MOST_LOOPS = 64, FILL = 16, LANES = 8 };
 
 typedef struct space {
     const target *t;
@@ -61,10 +61,16 @@ static int64_t copy_cycles(const space *x, const flow_plan *p, const flow_value 
     return t->dma_startup_cycles + larger(dmn, larger(engine, store ? hbm : hbm / larger(1, copies / 8)));
 }
 
-/* Flits of a step's stream. */
+/* Flits of a step's stream; of sums, steps of the Reducer where these are more. */
 static int64_t flits_of(const space *x, const flow_plan *p, const flow_step *s)
 {
-    return ceil_div(flow_tile_of(x->f, p, &x->f->values[s->from]), x->t->vector_lanes > 0 ? x->t->vector_lanes : 8);
+    const flow_value *from = &x->f->values[s->from];
+    if (from->place == FLOW_STREAM) {
+        const flow_split *sum = &p->split[from->summed];
+        int64_t sums = flow_tile_of(x->f, p, from), packets = sum->tile / flow_packet(x->f, x->t, from->summed);
+        return larger(1, sums / LANES * larger(1, packets));
+    }
+    return ceil_div(flow_tile_of(x->f, p, from), LANES);
 }
 
 static void estimate(const space *x, flow_plan *p)
@@ -75,7 +81,12 @@ static void estimate(const space *x, flow_plan *p)
         loop *= p->split[g].loop;
     for (size_t i = 0; i < f->step_count; i++) {
         const flow_step *s = &f->steps[i];
-        if (s->kind == FLOW_LOAD)
+        int64_t tile = flow_tile_of(f, p, &f->values[s->from]);
+        if (s->kind == FLOW_FILL)
+            work += p->main_weights ? bytes_of(f->type, tile) / x->t->flit_bytes : bytes_of(f->type, tile) / 8;
+        else if (s->kind == FLOW_TURN)
+            work += bytes_of(f->type, tile) / x->t->transpose_row_bytes;
+        else if (s->kind == FLOW_LOAD)
             loads += copy_cycles(x, p, &f->values[s->to], false);
         else if (flow_is_copy(f, s))
             work += bytes_of(f->values[s->from].type, flow_tile_of(f, p, &f->values[s->from])) / 8;
@@ -96,13 +107,22 @@ static bool fits(const space *x, const flow_plan *p)
 {
     const tune_flow *f = x->f;
     int64_t dm = 0, vrf = 0, ahead = 1;
-    for (size_t g = 0; g < f->group_count; g++)
+    for (size_t g = 0; g < f->group_count; g++) {
         ahead = p->split[g].loop > 1 ? 2 : ahead;
+        if ((f->batches >> g & 1) && p->split[g].tile > 1) /* other weights for each */
+            return false;
+    }
     for (size_t i = 0; i < f->value_count; i++) {
         const flow_value *v = &f->values[i];
         int64_t elements = flow_tile_of(f, p, v);
+        if (v->place == FLOW_STREAM)
+            continue;
+        if (v->place == FLOW_TRF && bytes_of(v->type, elements) > target_trf_capacity_bytes(x->t, TRF_FULL))
+            return false;
+        if (v->place == FLOW_TRF)
+            continue;
         if (v->place == FLOW_VRF)
-            vrf += 4 * round_up(elements, x->t->vector_lanes);
+            vrf += 4 * round_up(elements, LANES);
         else
             dm += ahead * bytes_of(v->type, elements);
     }
@@ -145,8 +165,14 @@ static void consider(space *x, flow_plan *p, size_t g, int64_t slices, bool clus
         budget_spend(x->a, 1);
         if (!fits(x, p))
             return;
-        estimate(x, p);
-        keep(x, p);
+        bool fills = false;
+        for (size_t i = 0; i < x->f->step_count; i++)
+            fills = fills || x->f->steps[i].kind == FLOW_FILL;
+        for (int by_main = 0; by_main < (fills ? 2 : 1); by_main++) {
+            p->main_weights = by_main;
+            estimate(x, p);
+            keep(x, p);
+        }
         return;
     }
     int64_t most_loops = loops || group->is_reduced || !(x->f->values[0].has >> g & 1) ? 1 : smaller(group->size, MOST_LOOPS);
@@ -171,8 +197,11 @@ static attainable bound_of(const target *t, const tune_flow *f)
         w.loads += i > 0 && v->tensor;
         w.bytes += i == 0 || v->tensor ? bytes_of(v->type, elements) : 0;
         most = larger(most, elements);
+        if (v->place == FLOW_STREAM)
+            w.mac_cycles += ceil_div(elements * f->groups[v->summed].size, t->rows * t->mac_width_bytes * 8 / dtype_row_of(f->type)->bits *
+                                                                               t->slices_per_cluster * t->clusters_per_chip);
     }
-    w.mac_cycles = ceil_div(most, (int64_t)t->vector_lanes * t->slices_per_cluster * t->clusters_per_chip);
+    w.mac_cycles += ceil_div(most, (int64_t)LANES * t->slices_per_cluster * t->clusters_per_chip);
     return attainable_of(t, TIMING_DOCUMENTED, &w);
 }
 
@@ -192,7 +221,7 @@ bool flow_answer(const target *t, const tune_flow *f, const visa_tune_options *o
     space x = {.t = t, .f = f, .a = scratch, .plans = ARENA_ARRAY(scratch, flow_plan, MOST_PLANS + 1)};
     flow_plan p = {0}, best = {0};
     for (size_t g = 0; g < f->group_count; g++) {
-        x.unit[g] = flow_unit(f, g);
+        x.unit[g] = flow_unit(f, t, g);
         p.split[g] = (flow_split){1, 1, 1, 2, 2};
     }
     for (size_t i = 0; i < f->step_count; i++)

@@ -23,7 +23,8 @@ typedef struct stream {
     dtype type;
     size_t groups[FLOW_GROUPS_MAX], count; /* outermost first; the innermost is that of the packets where it is packed */
     bool is_packed;
-    unsigned gathered; /* groups whose slices have been folded into their first one */
+    const flow_value *sums; /* of a contraction, as they leave the Reducer; NULL: the stream is from DM */
+    unsigned gathered;      /* groups whose slices have been folded into their first one */
 } stream;
 
 static const char *type_name(dtype t)
@@ -134,9 +135,31 @@ static size_t inner_of_result(const tune_flow *f)
     return count > 0 ? out->groups[count - 1] : NO_GROUP;
 }
 
-int64_t flow_unit(const tune_flow *f, size_t group)
+int64_t flow_packet(const tune_flow *f, const target *t, size_t summed)
+{
+    int64_t flit = t->flit_bytes * 8 / dtype_row_of(f->type)->bits;
+    return f->groups[summed].size <= flit ? flit : 2 * flit;
+}
+
+int64_t flow_turn_columns(const tune_flow *f, int64_t tile)
+{
+    return dtype_row_of(f->type)->bits == 4 || tile % 16 == 0 ? 16 : 8;
+}
+
+/* What a contraction needs of its sum's axis and of the weights' innermost one. */
+static int64_t unit_of_sums(const tune_flow *f, const target *t, const flow_value *sums, size_t group)
+{
+    if (sums->summed == group)
+        return flow_packet(f, t, group);
+    return sums->groups[sums->count - 1] == group ? flow_turn_columns(f, LANES) : 1;
+}
+
+int64_t flow_unit(const tune_flow *f, const target *t, size_t group)
 {
     int64_t unit = 1;
+    for (size_t i = 0; i < f->value_count; i++)
+        if (f->values[i].place == FLOW_STREAM)
+            unit = larger(unit, unit_of_sums(f, t, &f->values[i], group));
     for (size_t i = 0; i < f->value_count; i++) {
         const flow_value *v = &f->values[i];
         bool is_inner = i == 0 ? inner_of_result(f) == group : v->tensor && v->count > 0 && v->groups[v->count - 1] == group;
@@ -146,7 +169,7 @@ int64_t flow_unit(const tune_flow *f, size_t group)
     for (size_t i = 0; i < f->step_count; i++) {
         const flow_step *s = &f->steps[i];
         const flow_value *from = &f->values[s->from];
-        if (s->kind == FLOW_PASS && !flow_is_copy(f, s) && from->is_packed && from->groups[from->count - 1] == group)
+        if (s->kind == FLOW_PASS && !flow_is_copy(f, s) && from->is_packed && from->count > 0 && from->groups[from->count - 1] == group)
             unit = larger(unit, LANES);
     }
     return unit;
@@ -167,12 +190,15 @@ tune_epilogue flow_passes(const tune_flow *f, const flow_plan *p, const flow_ste
     for (size_t i = 0; i < s->count; i++)
         if (operations[i].what >= TUNE_FOLD_ADD) {
             const flow_split *split = &p->split[operations[i].group];
-            operations[i].in_slice = split->tile > 1 || split->slice == 1;
+            operations[i].in_slice = !operations[i].is_summed && (split->tile > 1 || split->slice == 1);
             operations[i].over_slices = split->slice > 1;
         }
+    size_t count = 0;
+    for (size_t i = 0; i < s->count; i++)
+        if (!operations[i].is_summed || operations[i].over_slices)
+            operations[count++] = operations[i];
     bool real = from->type == DTYPE_F32 || target_converts(ENGINE_ID_FETCH, from->type, DTYPE_F32);
-    return tune_epilogue_make(operations, s->count, f->meets == DTYPE_I32, real ? DTYPE_F32 : DTYPE_I32,
-                              to->place == FLOW_OUT ? to->type : f->meets, a);
+    return tune_epilogue_make(operations, count, f->meets == DTYPE_I32, real ? DTYPE_F32 : DTYPE_I32, to->type, a);
 }
 
 /* ---- the kernel ---- */
@@ -215,7 +241,14 @@ static void write_load(writer *w, const flow_step *s)
 {
     const flow_value *v = &w->f->values[s->to];
     int64_t elements = flow_tile_of(w->f, w->p, v);
-    begin_step(w, arena_printf(w->a, "%" PRId64 " bytes for each slice", ceil_div(elements * dtype_row_of(v->type)->bits, 8)));
+    const char *others[FLOW_GROUPS_MAX];
+    size_t count = 0;
+    for (size_t g = 0; g < w->f->group_count; g++)
+        if (!(v->has >> g & 1) && w->p->split[g].slice * w->p->split[g].cluster > 1)
+            others[count++] = w->f->groups[g].text;
+    begin_step(
+        w, arena_printf(w->a, count ? "%" PRId64 " bytes for each slice, the same for all parts of %s" : "%" PRId64 " bytes for each slice",
+                        ceil_div(elements * dtype_row_of(v->type)->bits, 8), tune_list(w->a, others, count)));
     bool alone = v->count == 0 || elements == 1;
     const char *of = alone ? arena_printf(w->a, "1 # %d", (int)(64 / dtype_row_of(v->type)->bits)) : tiles(w, v->groups, v->count, NULL);
     tune_line(&w->page, "let %s: DmTensor<%s, Chip, Cluster, Slice, m![%s]> = %s%s.to_dm(&mut device.tdma);", v->name, type_name(v->type),
@@ -264,9 +297,58 @@ static const char *packet_of(const writer *w, const stream *s)
     return s->is_packed ? digit(w, s->groups[s->count - 1], 1, LANES) : "1 # 8";
 }
 
-/* From a value in DM up to the Vector Engine. */
+/* Kept groups of the weights, in the order of the sums, the innermost in packets: all of them, or those outside of the Rows. */
+static const char *columns_of(const writer *w, const flow_value *sums, bool all)
+{
+    const char *parts[FLOW_GROUPS_MAX];
+    size_t count = 0, inner = sums->groups[sums->count - 1];
+    for (size_t i = 0; i + 1 < sums->count; i++)
+        if (!(w->f->values[sums->rows].has >> sums->groups[i] & 1))
+            parts[count++] = tile(w, sums->groups[i]);
+    int64_t in = w->p->split[inner].tile;
+    parts[count++] = all ? digit(w, inner, 1, in) : digit(w, inner, LANES, in / LANES);
+    return tune_list(w->a, parts, count);
+}
+
+static const char *rows_of(const writer *w, const flow_value *sums)
+{
+    const flow_value *rows = &w->f->values[sums->rows];
+    return tiles(w, rows->groups, rows->count - 1, NULL);
+}
+
+/* "1" in a list is nothing. */
+static const char *in_list(const char *mapping)
+{
+    return strcmp(mapping, "1") == 0 ? NULL : mapping;
+}
+
+/* The rows meet the weights, up to the sums. */
+static void write_sums(writer *w, const flow_value *sums)
+{
+    const tune_flow *f = w->f;
+    const flow_value *weights = &f->values[sums->weights];
+    int64_t packet = flow_packet(f, w->t, sums->summed), flit = w->t->flit_bytes * 8 / dtype_row_of(f->type)->bits,
+            part = w->p->split[sums->summed].tile;
+    const char *rows = in_list(rows_of(w, sums)), *steps = digit(w, sums->summed, packet, part / packet),
+               *of_packet = digit(w, sums->summed, 1, packet), *groups = in_list(columns_of(w, sums, false)),
+               *lanes = digit(w, sums->groups[sums->count - 1], 1, LANES);
+    tune_line(&w->page, "    .begin(%s.view())", f->values[sums->rows].name);
+    tune_line(&w->page, "    .fetch::<m![%s], m![%s]>()", TUNE_LIST(w->a, rows, steps), of_packet);
+    tune_line(&w->page, "    .collect()");
+    tune_line(&w->page, "    .contract_outer::<m![%s], m![%s], _, _, _>(&%s)", TUNE_LIST(w->a, rows, steps, groups),
+              padded_to(w, of_packet, packet, 2 * flit), weights->name);
+    tune_line(&w->page, "    .contract_packet::<m![1]>()");
+    tune_line(&w->page, "    .contract_time::<m![%s]>()", TUNE_LIST(w->a, rows, groups));
+    tune_line(&w->page, "    .contract_lane::<m![%s], m![%s]>(LaneMode::Interleaved)", TUNE_LIST(w->a, rows, groups), lanes);
+}
+
+/* From a value in DM, or from the Reducer, up to the Vector Engine. */
 static void write_fetch(writer *w, const stream *s, size_t folded, dtype as)
 {
+    if (s->sums) {
+        write_sums(w, s->sums);
+        return;
+    }
     tune_line(&w->page, "    .begin(%s.view())", s->name);
     tune_line(&w->page, "    .fetch::<m![%s], m![%s]>()", time_of(w, s, folded), packet_of(w, s));
     if (s->type != as)
@@ -308,6 +390,46 @@ static void write_pass(writer *w, const tune_pass *pass, stream *s, bool gathers
                   pass->over_slices);
     }
     tune_line(&w->page, "    .vector_final()");
+}
+
+static void write_turn(writer *w, const flow_step *s)
+{
+    const flow_value *from = &w->f->values[s->from], *to = &w->f->values[s->to];
+    size_t kept = from->groups[from->count - 1], sum = to->groups[to->count - 1];
+    int64_t bits = dtype_row_of(from->type)->bits, rows = w->t->transpose_row_bytes * 8 / bits, kept_tile = w->p->split[kept].tile,
+            columns = flow_turn_columns(w->f, kept_tile), sums = w->p->split[sum].tile;
+    const char *outer = from->count > 2 ? in_list(tiles(w, from->groups, from->count - 2, NULL)) : NULL,
+               *blocks = digit(w, sum, rows, sums / rows), *groups = digit(w, kept, columns, kept_tile / columns),
+               *packet = digit(w, kept, 1, columns), *row = digit(w, sum, 1, rows);
+    begin_step(w, s->why);
+    tune_line(&w->page, "let %s: DmTensor<%s, Chip, Cluster, Slice, m![%s]> = device.main", to->name, type_name(to->type),
+              tiles(w, to->groups, to->count, NULL));
+    tune_line(&w->page, "    .begin(%s.view())", from->name);
+    tune_line(&w->page, "    .fetch::<m![%s], m![%s]>()", TUNE_LIST(w->a, outer, blocks, groups, row), packet);
+    tune_line(&w->page, "    .collect()");
+    tune_line(&w->page, "    .transpose::<m![%s], m![%s]>()", TUNE_LIST(w->a, outer, blocks, groups, packet),
+              padded_to(w, row, rows, w->t->flit_bytes * 8 / bits));
+    tune_line(&w->page, "    .commit_trim::<m![%s]>()", row);
+    tune_line(&w->page, "    .commit();");
+    end_step(w);
+}
+
+/* A Lane of the TRF for each of 8 columns. */
+static void write_fill(writer *w, const flow_step *s)
+{
+    const flow_value *from = &w->f->values[s->from], *to = &w->f->values[s->to];
+    size_t inner = from->groups[from->count - 2];
+    const char *outer = from->count > 2 ? in_list(tiles(w, from->groups, from->count - 2, NULL)) : NULL, *lanes = digit(w, inner, 1, LANES),
+               *groups = digit(w, inner, LANES, w->p->split[inner].tile / LANES), *sums = tile(w, from->groups[from->count - 1]);
+    begin_step(w, w->p->main_weights ? "Into the TRF by the main context, 32 bytes a cycle: the sub context's 8 would be waited for"
+                                     : "Into the TRF by the sub context, while others work");
+    tune_line(&w->page, "let %s: TrfTensor<%s, Chip, Cluster, Slice, m![%s], m![%s]> = device.%s", to->name, type_name(to->type), lanes,
+              TUNE_LIST(w->a, outer, groups, sums), w->p->main_weights ? "main" : "sub");
+    tune_line(&w->page, "    .begin(%s.view())", from->name);
+    tune_line(&w->page, "    .fetch::<m![%s], m![%s]>()", TUNE_LIST(w->a, lanes, outer, groups), TUNE_LIST(w->a, sums));
+    tune_line(&w->page, "    .collect()");
+    tune_line(&w->page, "    .to_trf();");
+    end_step(w);
 }
 
 /* Of the result: elements one by one are put side by side by the Transpose Engine. */
@@ -413,8 +535,9 @@ static void write_passes(writer *w, const flow_step *s)
     const flow_value *from = &f->values[s->from], *to = &f->values[s->to];
     tune_epilogue e = flow_passes(f, w->p, s, w->a);
     stream x = {.name = from->name, .type = from->type, .count = from->count, .is_packed = from->is_packed};
+    x.sums = from->place == FLOW_STREAM ? from : NULL;
     memcpy(x.groups, from->groups, sizeof x.groups);
-    if (to->place == FLOW_OUT)
+    if (to->place == FLOW_OUT && !x.sums)
         order_as_result(w, &x);
     bool gather = gathers(&e, to), real = from->type == DTYPE_F32 || target_converts(ENGINE_ID_FETCH, from->type, DTYPE_F32);
     size_t count = larger(1, (int64_t)e.count);
@@ -422,8 +545,9 @@ static void write_passes(writer *w, const flow_step *s)
     dtype as = real ? DTYPE_F32 : DTYPE_I32;
     for (size_t i = 0; i < count; i++) {
         const tune_pass *pass = e.count > 0 ? &e.passes[i] : &nothing;
-        bool is_last = i + 1 == count,
-             is_empty = !is_last && !pass->is_gate && pass->front.count + pass->narrow.count + pass->back.count == 0 && !pass->over_slices;
+        bool is_last = i + 1 == count, is_empty = !is_last && !pass->is_gate &&
+                                                  pass->front.count + pass->narrow.count + pass->back.count == 0 && !pass->over_slices &&
+                                                  !x.sums;
         if (is_empty)
             continue;
         stream made = x;
@@ -442,7 +566,7 @@ static void write_passes(writer *w, const flow_step *s)
             tune_line(&w->page, "let results: %s = device.main", result_type(w, &made));
         else
             tune_line(&w->page, "let %s: %s<%s, Chip, Cluster, %s, m![%s]> = device.main", to->name,
-                      to->place == FLOW_VRF ? "VrfTensor" : "DmTensor", type_name(f->meets), slice_type(w, made.gathered),
+                      to->place == FLOW_VRF ? "VrfTensor" : "DmTensor", type_name(to->type), slice_type(w, made.gathered),
                       element(w, &made));
         write_fetch(w, &x, pass->fold ? pass->fold->group : NO_GROUP, x.type == f->meets ? f->meets : as);
         made = x;
@@ -452,6 +576,9 @@ static void write_passes(writer *w, const flow_step *s)
         else if (pass->is_gate || (is_last && to->place == FLOW_VRF))
             tune_line(&w->page, "    .to_vrf();");
         else {
+            if (is_last && to->type != f->meets)
+                tune_line(&w->page, "    .cast::<%s, m![%s # %d]>()", type_name(to->type), packet_of(w, &made),
+                          (int)(w->t->flit_bytes * 8 / dtype_row_of(to->type)->bits));
             tune_line(&w->page, "    .commit_trim::<m![%s]>()", packet_of(w, &made));
             tune_line(&w->page, "    .commit();");
         }
@@ -459,6 +586,7 @@ static void write_passes(writer *w, const flow_step *s)
         if (!pass->is_gate) {
             x = made;
             x.name = name;
+            x.sums = NULL;
             x.type = f->meets;
         }
     }
@@ -470,7 +598,7 @@ static bool is_inside(const writer *w, const flow_step *s)
     const tune_flow *f = w->f;
     if (w->looped == NO_GROUP)
         return true;
-    unsigned has = f->values[s->to].has | (s->kind == FLOW_PASS ? f->values[s->from].has : 0);
+    unsigned has = f->values[s->to].has | (s->kind == FLOW_PASS ? tune_flow_depends(f, s->from) : 0);
     for (size_t i = 0; s->kind == FLOW_PASS && i < s->count; i++) {
         const flow_value *operand = tune_flow_operand(f, &s->operations[i]);
         has |= operand ? operand->has : 0;
@@ -486,6 +614,10 @@ static void write_steps(writer *w, bool inside)
             continue;
         if (s->kind == FLOW_LOAD)
             write_load(w, s);
+        else if (s->kind == FLOW_TURN)
+            write_turn(w, s);
+        else if (s->kind == FLOW_FILL)
+            write_fill(w, s);
         else if (flow_is_copy(w->f, s))
             write_copy(w, s);
         else

@@ -15,17 +15,24 @@ typedef struct flow_split {
 /* At most one axis has iterations. Of those that are reduced at most one is shared by slices, which are the innermost then. */
 typedef struct flow_plan {
     flow_split split[FLOW_GROUPS_MAX];
-    int64_t cycles; /* as estimated */
+    bool main_weights; /* the TRF is filled by the main context */
+    int64_t cycles;    /* as estimated */
 } flow_plan;
 
 /* Positions of an axis in a tile are a multiple of it: what is innermost in a tensor is copied in whole 8 bytes, and fetched in flits. */
-int64_t flow_unit(const tune_flow *f, size_t group);
+int64_t flow_unit(const tune_flow *f, const target *t, size_t group);
 
 /* The step's operations as passes, for what the plan shares over slices; lives in the arena. */
 tune_epilogue flow_passes(const tune_flow *f, const flow_plan *p, const flow_step *s, arena *a);
 
 /* Is a pass of this step nothing but what the sub context can do: a tensor into the VRF? */
 bool flow_is_copy(const tune_flow *f, const flow_step *s);
+
+/* Elements of a packet that is multiplied in a step: a flit or two. */
+int64_t flow_packet(const tune_flow *f, const target *t, size_t summed);
+
+/* Elements of a block of the Transpose Engine, of the axis that was innermost. */
+int64_t flow_turn_columns(const tune_flow *f, int64_t tile);
 
 /* Elements that a slice has of a value. */
 int64_t flow_tile_of(const tune_flow *f, const flow_plan *p, const flow_value *v);

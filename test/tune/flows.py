@@ -22,9 +22,18 @@ FORMS = ["Y[r, c] = relu(X[r, c])", "Y[r, c] = X[r, c] + Z[r, c]", "Y[r, c] = ma
          "Y[r, c] = (X[r, c] - mean(c) X[r, c]) / sqrt(mean(c) square(X[r, c] - mean(c) X[r, c]) + 0.001) * g[c] + b1[c]",
          "y[r] = sqrt(sum(c) X[r, c] * X[r, c])", "y[r] = sum(c) (X[r, c] * w[c] * 2)", "Y[b, c] = X[b, c] / max(b, c) abs1[b, c]",
          "y[n] = tanh(x[n]) * 0.5 + 0.5", "y[n] = x[n] * x[n] + z[n]: f32", "Y[b, r, c] = X[b, r, c] + bias[r, c]", "Y[b, r, c] = X[b, r, c] * s[b, r]", "y[r] = sum(c) exp(X[r, c] * 0.01) + s[r]"]
+# With a contraction over k, or two of them.
+PRODUCTS = ["P[r, c] = softmax(c) (sum(k) A[r, k] * B[c, k])", "P[r, c] = softmax(c) ((sum(k) A[r, k] * B[c, k]) * 0.125)",
+            "P[b, r, c] = softmax(c) (sum(k) A[b, r, k] * B[b, c, k])", "P[r, c] = softmax(c) (sum(k) B[c, k] * A[r, k])",
+            "y[r] = max(c) (sum(k) A[r, k] * B[c, k])", "Y[r, c] = (sum(k) A[r, k] * B[c, k]) / sqrt(mean(c) square(sum(k) A[r, k] * B[c, k]) + 1) * g[c]",
+            "P[r, c] = softmax(c) (sum(k) A[r, k] * B[k, c] + bias[c])", "O[r, n] = sum(c) (softmax(c) (sum(k) A[r, k] * B[c, k]) * V[c, n])",
+            "O[r, n] = sum(c) (softmax(c) ((sum(k) A[r, k] * B[c, k]) * 0.125) * V[n, c])", "p[c] = softmax(c) (sum(k) a[k] * B[c, k])",
+            "O[b, r, n] = sum(c) (softmax(c) ((sum(k) A[b, r, k] * B[b, c, k]) * 0.1) * V[b, c, n])", "C[r, c] = sum(k) A[r, k] * B[c, k] + sum(k) A[r, k] * D[c, k]"]
+OPERANDS = [("bf16", "f32"), ("bf16", "bf16"), ("i8", None), ("f8e4m3", "bf16"), ("i8", "i8")]
 TYPES = [("bf16", "f32"), ("bf16", "bf16"), ("f32", "f32"), ("f32", "bf16"), ("i8", None), ("i8", "i8"), ("i32", "i32"), ("f8e4m3", "bf16"), ("i16", None)]
 LEAST = [1, 2, 3, 5, 8, 16, 32, 64, 96]
 MOST_ELEMENTS = 1 << 16  # of a random question, so that its check is short
+MOST_PRODUCTS = 1 << 20
 failures = []
 
 
@@ -39,12 +48,13 @@ def tune(question, sizes, *more):
 
 
 def random_question(rng):
-    form = rng.choice(FORMS)
-    names = sorted(set(re.findall(r"\b[bcrn]\b", " ".join(re.findall(r"\[([^\]]*)\]", form)))))
+    has_product = rng.random() < 0.4
+    form = rng.choice(PRODUCTS if has_product else FORMS)
+    names = sorted(set(re.findall(r"\b[bcknr]\b", " ".join(re.findall(r"\[([^\]]*)\]", form)))))
     while True:
         of = {name: rng.choice(LEAST) if rng.random() < 0.5 else rng.randint(1, 300) for name in names}
-        if math.prod(of.values()) <= MOST_ELEMENTS:
-            return form, of, *rng.choice(TYPES)
+        if math.prod(of.values()) <= (MOST_PRODUCTS if has_product else MOST_ELEMENTS):
+            return form, of, *rng.choice(OPERANDS if has_product else TYPES)
 
 
 def random_questions(seed, count):
