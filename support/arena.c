@@ -8,6 +8,26 @@
 #include <sys/mman.h>
 #include <time.h>
 
+/* Under AddressSanitizer only what was handed out may be touched, and eight bytes behind each of it may not: an index past the end of an
+ * array in an arena is found as one on the heap is, and so is what was forgotten by a rewind. */
+#if defined(__has_feature)
+#if __has_feature(address_sanitizer)
+#define ARENA_WATCHED 1
+#endif
+#elif defined(__SANITIZE_ADDRESS__)
+#define ARENA_WATCHED 1
+#endif
+#ifdef ARENA_WATCHED
+#include <sanitizer/asan_interface.h>
+enum { GAP_BYTES = 8 };
+#define arena_shut(from, bytes) ASAN_POISON_MEMORY_REGION((from), (bytes))
+#define arena_open(from, bytes) ASAN_UNPOISON_MEMORY_REGION((from), (bytes))
+#else
+enum { GAP_BYTES = 0 };
+#define arena_shut(from, bytes) ((void)(from), (void)(bytes))
+#define arena_open(from, bytes) ((void)(from), (void)(bytes))
+#endif
+
 enum { FIRST_BLOCK_BYTES = 64 * 1024, LARGEST_BLOCK_BYTES = 4 * 1024 * 1024, HUGE_PAGE_BYTES = 2 * 1024 * 1024 };
 
 struct block {
@@ -53,6 +73,7 @@ static struct block *block_memory(size_t total, bool *zeroed)
 static void block_free(struct block *b)
 {
     size_t total = b->bytes + sizeof *b;
+    arena_open(b->data, b->bytes);
     if (total < LARGEST_BLOCK_BYTES)
         free(b);
     else
@@ -65,8 +86,10 @@ static struct block *block_new(size_t total)
     bool zeroed;
     struct block *b = block_memory(total, &zeroed);
     size_t bytes = total - sizeof *b;
-    if (b)
-        b->next = NULL, b->used = 0, b->bytes = bytes, b->clean = zeroed ? 0 : bytes;
+    if (!b)
+        return NULL;
+    b->next = NULL, b->used = 0, b->bytes = bytes, b->clean = zeroed ? 0 : bytes;
+    arena_shut(b->data, bytes);
     return b;
 }
 
@@ -87,7 +110,8 @@ arena *arena_new(void)
     a->head = block_new(FIRST_BLOCK_BYTES);
     a->budget = line_alloc(sizeof *a->budget);
     if (!a->head || !a->budget) {
-        free(a->head);
+        if (a->head)
+            block_free(a->head);
         free(a->budget);
         free(a);
         return NULL;
@@ -120,6 +144,7 @@ static void blocks_free(struct block *b)
 static void block_empty(struct block *b, size_t used)
 {
     b->clean = b->clean > b->used ? b->clean : b->used;
+    arena_shut(b->data + used, b->used - used);
     b->used = used;
 }
 
@@ -224,8 +249,10 @@ void budget_clock(arena *a)
 uint64_t budget_milliseconds_left(const arena *a)
 {
     const budget *b = a->budget;
-    uint64_t spent = b->max_milliseconds ? (nanoseconds_now() - b->started) / 1000000 : 0;
-    return b->max_milliseconds == 0 ? 0 : spent < b->max_milliseconds ? b->max_milliseconds - spent : 1;
+    if (b->max_milliseconds == 0)
+        return 0;
+    uint64_t spent = (nanoseconds_now() - b->started) / 1000000;
+    return spent < b->max_milliseconds ? b->max_milliseconds - spent : 1;
 }
 
 void budget_lift(arena *a)
@@ -312,15 +339,17 @@ static size_t round_up(arena *a, size_t bytes)
     return (bytes + unit - 1) / unit * unit;
 }
 
-/* The next bytes, rounded up already, of the innermost block, zero after the first `filled`: those the caller writes at once. */
-static unsigned char *take(arena *a, size_t bytes, size_t filled)
+/* The next bytes of the innermost block, zero after the first `filled`: those the caller writes at once. `bytes` is `asked` rounded up. */
+static unsigned char *take(arena *a, size_t bytes, size_t asked, size_t filled)
 {
     struct block *b = a->head;
     unsigned char *p = b->data + b->used;
+    arena_open(p, bytes);
     size_t old = b->clean > b->used ? b->clean - b->used : 0; /* so many of them are not known to be zero */
     old = old < bytes ? old : bytes;
     if (old > filled)
         memset(p + filled, 0, old - filled);
+    arena_shut(p + asked, bytes - asked);
     b->used += bytes;
     return p;
 }
@@ -343,14 +372,14 @@ static __attribute__((noinline)) void block_add(arena *a, size_t bytes)
     a->head = b;
 }
 
-static unsigned char *allocate(arena *a, size_t bytes, size_t filled)
+static unsigned char *allocate(arena *a, size_t asked, size_t filled)
 {
     enum { STEP_BYTES = 256 };
-    bytes = round_up(a, bytes);
+    size_t bytes = round_up(a, asked) + GAP_BYTES;
     spend(a, 1 + bytes / STEP_BYTES);
     if (!a->head || a->head->bytes - a->head->used < bytes)
         block_add(a, bytes);
-    return take(a, bytes, filled);
+    return take(a, bytes, asked, filled);
 }
 
 void *arena_alloc(arena *a, size_t bytes)
@@ -401,18 +430,23 @@ char *arena_strdup(arena *a, const char *text)
     return arena_strndup(a, text, strlen(text));
 }
 
-/* Written where it will be, if it fits there, and read for its length only where it does not. */
+/* Written where it will be, if it is short and fits there, and read for its length only where it does not. */
 char *arena_vprintf(arena *a, const char *format, va_list args)
 {
+    enum { SHORT_BYTES = 4096 };
     struct block *b = a->head;
     size_t room = b ? b->bytes - b->used : 0;
+    room = room < SHORT_BYTES ? room : SHORT_BYTES;
     va_list again;
     va_copy(again, args);
-    int length = vsnprintf(room ? (char *)b->data + b->used : NULL, room, format, args);
+    char *place = room ? (char *)b->data + b->used : NULL;
+    arena_open(place, room);
+    int length = vsnprintf(place, room, format, args);
+    arena_shut(place, room);
     size_t bytes = length < 0 ? 1 : (size_t)length + 1;
-    bool fits = round_up(a, bytes) <= room;
-    if (room && (!fits || length < 0))
-        b->clean = b->bytes; /* what was begun there is not zero */
+    bool fits = round_up(a, bytes) + GAP_BYTES <= room;
+    if (room && (!fits || length < 0) && b->clean < b->used + room)
+        b->clean = b->used + room; /* what was begun there is not zero */
     char *text = (char *)allocate(a, bytes, length < 0 ? 0 : bytes);
     if (!fits && length >= 0)
         vsnprintf(text, bytes, format, again);

@@ -398,9 +398,9 @@ static int parse_defines(arguments *a)
 /* `visac tune QUESTION`: what it takes, and what belongs to it alone. */
 static int check_tune(const arguments *a)
 {
-    bool told = a->tune.dtype || a->tune.out_dtype || a->budget_given;
+    bool told = a->tune.dtype || a->tune.out_dtype || a->budget_given || a->no_cache;
     if (!a->question && told)
-        return usage_error("--dtype, --out and --budget belong to `visac tune`");
+        return usage_error("--dtype, --out, --budget and --no-cache belong to `visac tune`");
     if (!a->tunes_file && a->input_count > 0)
         return usage_error("--input belongs to `visac tune` of a file with a stream program; visa-run takes tensors and tokens");
     if (a->question &&

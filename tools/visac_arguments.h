@@ -50,7 +50,7 @@ typedef struct arguments {
     const char **inputs; /* of tune: tokens of streams, NAME=FILE */
     size_t input_count, input_capacity;
     visa_tune_options tune; /* what is told about it */
-    bool budget_given;
+    bool budget_given, no_cache;
     const char **define_texts; /* of -D, in their order */
     size_t define_count, define_capacity;
     emit_kind emit;
@@ -62,7 +62,7 @@ typedef struct arguments {
     bool advises, applies; /* `visac advise`, with --apply */
     bool explores;
     const library_work *work; /* NULL: nothing needs a library */
-    ranks ranks;              /* of --explore */
+    ranks ranks;              /* of --explore and `visac tune` */
     visa_explore_options explore;
     size_t warning_count;
     const char **warnings; /* room for as many as there are arguments */

@@ -22,6 +22,11 @@ static src_range range_from(const reader *r, size_t begin)
     return (src_range){r->e->file, (uint32_t)begin, (uint32_t)r->at};
 }
 
+src_range tune_whole_range(int file, const char *text)
+{
+    return (src_range){file, 0, (uint32_t)strlen(text)};
+}
+
 bool tune_refuse_question(const char *text, diag_list *diags, src_range range, const char *what)
 {
     diag *d = diag_add(diags, E_TUNE_QUESTION, range, "%s", what);

@@ -277,7 +277,7 @@ bool flow_answer(const target *t, const tune_flow *f, const visa_tune_options *o
     size_t count = x.count;
     arena_free(scratch);
     if (found.cycles == 0)
-        return tune_refuse_all(diags, (src_range){f->e->file, 0, (uint32_t)strlen(f->e->text)}, tried, first_refusal);
+        return tune_refuse_all(diags, tune_whole_range(f->e->file, f->e->text), tried, first_refusal);
     tune_answer answer = {
         .cycles = found.cycles, .dma_cycles = found.dma_cycles, .tried = tried, .refused = refused, .left = count - tried};
     attainable bound = bound_of(t, f);

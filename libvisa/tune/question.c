@@ -470,7 +470,7 @@ bool tune_question_read(const tune_expression *e, const visa_tune_options *optio
         if (!check_order(&r, (tune_place)p))
             return false;
     if (!out->axis_text[TUNE_SUM]) {
-        diag *d = diag_add(diags, E_TUNE_AXIS, (src_range){e->file, 0, (uint32_t)strlen(e->text)},
+        diag *d = diag_add(diags, E_TUNE_AXIS, tune_whole_range(e->file, e->text),
                            "nothing is summed: no axis stands in both operands and not in the result");
         diag_help(diags, d, "the Reducer multiplies and adds; leave sum(..) away for a product of elements");
         return false;

@@ -1,13 +1,16 @@
 /* visa_tune: from a question to a source. */
 #include <inttypes.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "frontend/source.h"
 #include "libvisa/compilation.h"
 #include "libvisa/layout.h"
+#include "libvisa/tune/cache.h"
 #include "libvisa/tune/file.h"
 #include "libvisa/tune/flow_search.h"
 #include "libvisa/tune/search.h"
+#include "libvisa/tune/team.h"
 #include "libvisa/tune/window.h"
 
 void tune_describe_split(const char *name, int64_t size, int64_t loop, int64_t cluster, int64_t slice, int64_t tile, int64_t padded,
@@ -79,60 +82,84 @@ const char *tune_head_of_contraction(const tune_question *q, const target *t, co
     return tune_head(q->text, types, "products", &bound, x, how, a);
 }
 
-static src_range all_of(const tune_expression *e)
-{
-    return (src_range){e->file, 0, (uint32_t)strlen(e->text)};
-}
+/* ---- contractions ---- */
 
-/* Axes of a contraction's kernel. */
-static void name_axes(const tune_question *q, tune_kernel *out, arena *a)
+static bool read_contraction(visa_compilation *c, const visa_tune_options *o, const tune_expression *e, tune_question *q, tune_kernel *out)
 {
+    if (!tune_question_read(e, o, &c->diags, q))
+        return false;
     for (int role = 0; role < TUNE_ROLES; role++) {
         const char *parts = NULL;
         for (size_t i = 0; i < q->axis_count; i++)
             if ((int)q->axes[i].role == role)
-                parts = parts ? arena_printf(a, "%s, %s", parts, q->axes[i].name) : q->axes[i].name;
+                parts = parts ? arena_printf(c->arena, "%s, %s", parts, q->axes[i].name) : q->axes[i].name;
         if (q->axis_text[role])
             out->axes[out->axis_count++] = (tune_kernel_axis){q->axis_text[role], parts, q->size[role]};
     }
+    return true;
 }
 
-static bool answer_contraction(visa_compilation *c, const visa_tune_options *o, const tune_expression *e, tune_kernel *out)
+static bool answer_contraction(visa_compilation *c, const visa_tune_options *o, const tune_question *q, tune_kernel *out)
 {
-    tune_question q;
     tune_answer x;
     tune_text text;
-    if (!tune_question_read(e, o, &c->diags, &q))
-        return false;
-    name_axes(&q, out, c->arena);
-    if (q.window_count > 0)
-        return tune_window_answer(c->target, &q, o, &c->diags, &out->text);
-    if (!tune_search(c->target, &q, o, c->arena, &x))
-        return tune_refuse_all(&c->diags, all_of(e), x.tried, x.first_refusal);
-    const char *how = describe_plan(&q, &x.plan, c->arena);
-    tune_write(&q, &x.plan, c->target, tune_head_of_contraction(&q, c->target, &x, how, c->arena), &x.found, c->arena, &text);
+    if (q->window_count > 0)
+        return tune_window_answer(c->target, q, o, &c->diags, &out->text);
+    if (!tune_search(c->target, q, o, c->arena, &x))
+        return tune_refuse_all(&c->diags, tune_whole_range(q->tensors[TUNE_OUT].range.file, q->text), x.tried, x.first_refusal);
+    const char *how = describe_plan(q, &x.plan, c->arena);
+    tune_write(q, &x.plan, c->target, tune_head_of_contraction(q, c->target, &x, how, c->arena), &x.found, c->arena, &text);
     out->text = text.text;
     return true;
 }
 
-static bool answer_flow(visa_compilation *c, const visa_tune_options *o, const tune_expression *e, tune_kernel *out)
+/* ---- flows ---- */
+
+static bool read_flow(visa_compilation *c, const visa_tune_options *o, const tune_expression *e, tune_flow *f, tune_kernel *out)
 {
-    tune_flow f;
-    if (!tune_flow_read(e, o, &c->diags, &f))
+    if (!tune_flow_read(e, o, &c->diags, f))
         return false;
-    for (size_t g = 0; g < f.group_count; g++)
-        out->axes[out->axis_count++] = (tune_kernel_axis){f.groups[g].text, f.groups[g].parts, f.groups[g].size};
-    return flow_answer(c->target, &f, o, &c->diags, &out->text);
+    for (size_t g = 0; g < f->group_count; g++)
+        out->axes[out->axis_count++] = (tune_kernel_axis){f->groups[g].text, f->groups[g].parts, f->groups[g].size};
+    return true;
+}
+
+/* ---- both ---- */
+
+/* The answer that the cache has; of several processes the first one looks. */
+static bool found_before(visa_compilation *c, const visa_tune_options *o, strbuf *out)
+{
+    strbuf_init(out, c->arena);
+    unsigned char *text = o->part == 0 && tune_cache_find(o, out) ? (unsigned char *)out->text : NULL;
+    size_t bytes = out->bytes;
+    if (!tune_team_share(o, &text, &bytes) || !text)
+        return false;
+    if (o->part > 0) {
+        strbuf_append(out, (const char *)text, bytes);
+        free(text);
+    }
+    return true;
 }
 
 bool tune_answer_one(visa_compilation *c, const visa_tune_options *o, int file, tune_kernel *out)
 {
     tune_expression e;
+    tune_question q;
+    tune_flow f;
     *out = (tune_kernel){0};
     if (!tune_expression_read(o->question, file, o, &c->diags, &e))
         return false;
     out->result = e.tensors[0].name;
-    return tune_is_contraction(&e) ? answer_contraction(c, o, &e, out) : answer_flow(c, o, &e, out);
+    bool contracts = tune_is_contraction(&e);
+    if (contracts ? !read_contraction(c, o, &e, &q, out) : !read_flow(c, o, &e, &f, out))
+        return false;
+    if (found_before(c, o, &out->text))
+        return true;
+    if (contracts ? !answer_contraction(c, o, &q, out) : !flow_answer(c->target, &f, o, &c->diags, &out->text))
+        return false;
+    if (o->part == 0)
+        tune_cache_keep(o, &out->text);
+    return true;
 }
 
 static const visa_options any_work = {.max_steps = UINT64_MAX};

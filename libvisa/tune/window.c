@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "libvisa/tune/team.h"
 #include "support/integer.h"
 
 /* What a slice has: rows of results, all places in a row, columns. */
@@ -76,9 +77,8 @@ static void write_head_of_kernel(window_writer *w)
     const char *places = TUNE_LIST(w->a, w->image, window(w, w->row, w->down, &q->windows[0]),
                                    window(w, w->place, w->across, &q->windows[1]), w->channel),
                *weights = TUNE_LIST(w->a, w->column, w->down, w->across, w->channel);
-    for (int place = TUNE_LEFT; place <= TUNE_RIGHT; place++)
-        tune_line(&w->page, "%s: &HbmTensor<%s, Chip, m![%s]>,", q->tensors[place].port, type_name(q->stored[place]),
-                  place == (int)q->stream ? places : weights);
+    tune_line(&w->page, "%s: &HbmTensor<%s, Chip, m![%s]>,", q->tensors[q->stream].port, type_name(q->stored[q->stream]), places);
+    tune_line(&w->page, "%s: &HbmTensor<%s, Chip, m![%s]>,", q->tensors[q->weights].port, type_name(q->stored[q->weights]), weights);
     const char *out = TUNE_LIST(w->a, w->image, w->row, w->place, w->column);
     for (size_t i = 0; i < q->extra_count; i++)
         tune_line(&w->page, "%s: &HbmTensor<%s, Chip, m![%s]>,", q->extras[i].tensor.port, type_name(q->extras[i].type),
@@ -339,7 +339,7 @@ static size_t window_plans(const target *t, const tune_question *q, window_plan 
             filter = q->size[TUNE_SUM], across = tune_window_places(q, 1) * size_of(q, q->window_channel);
     for (int clustered = 0; clustered < 3; clustered++)
         for (int64_t r = 1; r <= smaller(rows, t->slices_per_cluster); r++)
-            for (int64_t c = 1; c * r <= t->slices_per_cluster && count < MOST_PLANS; c *= 2) {
+            for (int64_t c = 1; c * r <= t->slices_per_cluster && count < MOST_PLANS; c++) {
                 int64_t row_parts = r * (clustered == 1 ? clusters : 1), column_parts = c * (clustered == 2 ? clusters : 1);
                 if (rows % row_parts != 0 || columns % (column_parts * t->rows) != 0)
                     continue;
@@ -368,38 +368,65 @@ static size_t window_plans(const target *t, const tune_question *q, window_plan 
     return count;
 }
 
+typedef struct search {
+    const target *target;
+    const tune_question *question;
+    const window_plan *plans;
+    arena *scratch;
+} search;
+
+static bool try_window(const search *x, size_t plan, tune_trial *out)
+{
+    *out = (tune_trial){0};
+    write_window(x->target, x->question, &x->plans[plan], "", NULL, x->scratch, &out->text);
+    return tune_try_text(x->scratch, out);
+}
+
+static bool compile_plan(void *of, size_t plan, tune_outcome *out)
+{
+    search *x = of;
+    arena_mark mark = arena_mark_here(x->scratch);
+    tune_trial one;
+    bool good = try_window(x, plan, &one);
+    if (good)
+        *out = (tune_outcome){.legal = !one.refusal, .cycles = one.cycles, .dma_cycles = one.dma_cycles, .steps = one.steps};
+    arena_rewind(x->scratch, mark);
+    return good;
+}
+
 bool tune_window_answer(const target *t, const tune_question *q, const visa_tune_options *o, diag_list *diags, strbuf *out)
 {
     arena *a = diags->arena, *scratch = arena_new_inside(a);
-    window_plan *plans = ARENA_ARRAY(scratch, window_plan, MOST_PLANS), best = {0};
-    size_t count = window_plans(t, q, plans), tried = 0, refused = 0;
-    tune_trial found = {0};
-    const char *first_refusal = NULL;
+    window_plan *plans = ARENA_ARRAY(a, window_plan, MOST_PLANS);
+    tune_outcome *outcomes = ARENA_ARRAY(scratch, tune_outcome, MOST_PLANS);
+    search s = {t, q, plans, arena_new_inside(scratch)};
+    size_t count = window_plans(t, q, plans), tried = 0, refused = 0, fastest = SIZE_MAX, first_refused = SIZE_MAX;
     uint64_t left = o->work;
-    for (size_t i = 0; i < count && (left > 0 || found.cycles == 0); i++) {
-        arena_mark mark = arena_mark_here(scratch);
-        tune_trial one = {0};
-        write_window(t, q, &plans[i], "", NULL, scratch, &one.text);
-        if (!tune_try_text(scratch, &one))
+    for (size_t i = 0; i < count && (left > 0 || fastest == SIZE_MAX); i++) {
+        size_t next[MOST_PLANS], here = smaller((int64_t)(count - i), (int64_t)tune_team_size(o));
+        for (size_t n = 0; n < here; n++)
+            next[n] = i + n;
+        if (!outcomes[i].known && !tune_team_run(o, next, here, compile_plan, &s, outcomes))
             break;
         tried++;
-        refused += one.refusal != NULL;
-        left -= (uint64_t)smaller((int64_t)left, (int64_t)one.steps);
-        if (one.refusal && !first_refusal)
-            first_refusal = arena_strdup(a, one.refusal);
-        if (!one.refusal && (found.cycles == 0 || one.cycles < found.cycles)) {
-            found.cycles = one.cycles;
-            found.dma_cycles = one.dma_cycles;
-            memcpy(found.text.steps, one.text.steps, sizeof one.text.steps);
-            best = plans[i];
-        }
-        arena_rewind(scratch, mark);
+        refused += !outcomes[i].legal;
+        left -= (uint64_t)smaller((int64_t)left, (int64_t)outcomes[i].steps);
+        if (!outcomes[i].legal && first_refused == SIZE_MAX)
+            first_refused = i;
+        if (outcomes[i].legal && (fastest == SIZE_MAX || outcomes[i].cycles < outcomes[fastest].cycles))
+            fastest = i;
         if (o->progress)
             o->progress(o->user, (int64_t)(o->work - left), (int64_t)o->work);
     }
+    size_t shown = fastest != SIZE_MAX ? fastest : first_refused;
+    tune_trial found = {0};
+    if (shown == SIZE_MAX || !try_window(&s, shown, &found) || found.refusal) {
+        const char *first_refusal = found.refusal ? arena_strdup(a, found.refusal) : NULL;
+        arena_free(scratch);
+        return tune_refuse_all(diags, tune_whole_range(q->tensors[TUNE_OUT].range.file, q->text), tried, first_refusal);
+    }
     arena_free(scratch);
-    if (found.cycles == 0)
-        return tune_refuse_all(diags, (src_range){q->tensors[TUNE_OUT].range.file, 0, (uint32_t)strlen(q->text)}, tried, first_refusal);
+    window_plan best = plans[fastest];
     tune_answer x = {.cycles = found.cycles, .dma_cycles = found.dma_cycles, .tried = tried, .refused = refused, .left = count - tried};
     const char *how = arena_printf(a,
                                    "//   rows of results: %" PRId64 " in a slice, %" PRId64 " slices%s\n"
