@@ -243,7 +243,7 @@ static const char *port_mapping(const writer *w, const flow_value *v)
         bool pads = v->tensor && i + 1 == v->count && g->size * dtype_row_of(v->type)->bits % 64 != 0;
         int64_t padded = w->p->split[v->groups[i]].padded;
         padded = larger(padded, 64 / dtype_row_of(v->type)->bits);
-        parts[i] = pads ? padded_to(w, g->size == 1 ? "1" : g->text, g->size, padded) : g->size == 1 ? NULL : g->text;
+        parts[i] = pads ? padded_to(w, g->text, g->size, padded) : g->text;
     }
     return tune_list(w->a, parts, v->count);
 }
