@@ -8,7 +8,7 @@ import sys
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 GEMM = "C[m, n] = sum(k) A[m, k] * B[n, k]"
-CONV = "O[y, x, f] = sum(r, s, c) I[y + r, x + s, c] * W[f, r, s, c]"
+CONV = "O[y, x, f] = relu((sum(r, s, c) I[y + r, x + s, c] * W[f, r, s, c] + bias[f]) * scale[f]: f32)"
 LAYER = "O[y, x, f] = relu(sum(c) I[y, x, c] * W[f, c] + bias[f])"
 # Name, what it is, question, sizes, types of the operands and of the result.
 KERNELS = [
@@ -25,10 +25,20 @@ KERNELS = [
     ("attention_scores", "prefill: scores of 8 heads", "S[h, q, s] = (sum(d) Q[h, q, d] * K[h, s, d]) * 0.088388", "h=8,q=256,s=256,d=128", "bf16", "bf16"),
     ("attention_values", "prefill: values of 8 heads", "O[h, q, d] = sum(s) P[h, q, s] * V[h, s, d]", "h=8,q=256,s=256,d=128", "bf16", "bf16"),
     ("attention_decode", "decode: scores of 4 queries that share keys", "S[q, s] = (sum(d) Q[q, d] * K[s, d]) * 0.088388", "q=4,s=2048,d=128", "bf16", "f32"),
+    ("attention_softmax", "prefill: weights of 8 heads", "P[h, q, s] = softmax(s) ((sum(d) Q[h, q, d] * K[h, s, d]) * 0.088388)", "h=8,q=256,s=256,d=128", "bf16", "bf16"),
+    ("attention_prefill", "prefill: 8 heads from end to end", "O[h, q, e] = sum(s) (softmax(s) ((sum(d) Q[h, q, d] * K[h, s, d]) * 0.088388) * V[h, s, e])", "h=8,q=256,s=256,d=128,e=128", "bf16", "bf16"),
+    ("softmax", "rows to weights", "Y[r, c] = softmax(c) X[r, c]", "r=2048,c=256", "bf16", "bf16"),
+    ("rmsnorm", "RMS norm", "Y[r, c] = X[r, c] / sqrt(mean(c) X[r, c] * X[r, c] + 1e-6) * g[c]", "r=2048,c=256", "bf16", "bf16"),
+    ("layernorm", "layer norm", "Y[r, c] = (X[r, c] - mean(c) X[r, c]) / sqrt(mean(c) square(X[r, c] - mean(c) X[r, c]) + 1e-5) * g[c] + b[c]", "r=512,c=1024", "bf16", "bf16"),
+    ("residual_add", "what came in is added", "Y[r, c] = X[r, c] + R[r, c]", "r=2048,c=1024", "bf16", "bf16"),
+    ("row_largest", "the largest of each row", "y[r] = max(c) X[r, c]", "r=4096,c=1024", "bf16", "f32"),
     ("resnet_conv2_1x1", "ResNet-50, conv2_x, 1 x 1 to 256", LAYER, "y=56,x=56,c=64,f=256", "i8", "i32"),
     ("resnet_conv4_1x1", "ResNet-50, conv4_x, 1 x 1 from 1024", LAYER, "y=14,x=14,c=1024,f=256", "i8", "i32"),
-    ("resnet_conv2_3x3", "ResNet-50, conv2_x, 3 x 3", CONV, "y=56,x=56,r=3,s=3,c=64,f=64", "i8", "i32"),
+    ("resnet_conv2_3x3", "ResNet-50, conv2_x, 3 x 3", CONV, "y=56,x=56,r=3,s=3,c=64,f=64", "i8", "i8"),
     ("resnet_conv3_3x3", "ResNet-50, conv3_x, 3 x 3", CONV, "y=28,x=28,r=3,s=3,c=128,f=128", "i8", "i8"),
+    ("resnet_conv3_down", "ResNet-50, conv3_x, 3 x 3 by steps of 2", CONV.replace("y + r, x + s", "y*2 + r, x*2 + s"), "y=28,x=28,r=3,s=3,c=128,f=128", "i8", "i8"),
+    ("resnet_conv2_expand", "ResNet-50, conv2_x, 1 x 1, what came in is added", "O[y, x, f] = relu(sum(c) I[y, x, c] * W[f, c] + bias[f] + R[y, x, f]: bf16)", "y=56,x=56,c=64,f=256", "bf16", "bf16"),
+    ("mobilenet_project", "MobileNetV2, projection, linear", "O[y, x, f] = sum(c) I[y, x, c] * W[f, c] + bias[f]", "y=14,x=14,c=384,f=96", "bf16", "bf16"),
     ("mobilenet_expand", "MobileNetV2, expansion by 6, ReLU6", "O[y, x, f] = min(relu(sum(c) I[y, x, c] * W[f, c] + bias[f]), 6)", "y=28,x=28,c=32,f=192", "bf16", "bf16"),
 ]
 
