@@ -228,8 +228,7 @@ static void put_answer(const declaration *d, const char *text, const ast *answer
         axes = ast_is(answer->kids[i], AST_AXES) ? answer->kids[i] : NULL;
     strbuf_append(out, text, axes->range.begin);
     for (uint32_t i = 1; i < axes->kid_count; i++) {
-        const char *line =
-            arena_printf(d->c->arena, "axes![%s = %" PRId64 "];\n", axes->kids[i]->text, ast_kid(axes->kids[i], 0)->value);
+        const char *line = arena_printf(d->c->arena, "axes![%s = %" PRId64 "];\n", axes->kids[i]->text, ast_kid(axes->kids[i], 0)->value);
         if (!has_axis(d->tree, axes->kids[i]->text) && !strstr(out->text, line)) /* by the file, or for a question before */
             strbuf_puts(out, line);
     }
