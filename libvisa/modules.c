@@ -36,10 +36,12 @@ static int add_module_file(visa_compilation *c, const char *path)
     return file;
 }
 
+enum { PLACES = 8 };
+
 const ast *compilation_load_module(void *user, const ast *n)
 {
     visa_compilation *c = user;
-    for (int i = 0; i < 8; i++) {
+    for (int i = 0; i < PLACES; i++) {
         const char *path = module_path(c, n, i);
         if (!path || access(path, R_OK) != 0)
             continue;
@@ -54,4 +56,23 @@ const ast *compilation_load_module(void *user, const ast *n)
     diag *d = diag_add(&c->diags, E_NAME, n->name_range, "module `%s` has no file", n->text);
     diag_help(&c->diags, d, "write %s, or the module's items in { }", shown_text(module_path(c, n, 0), c->arena));
     return NULL;
+}
+
+/* Modules in modules in the order in which they stand; those in files are of this file, whatever is around them. */
+void compilation_name_modules(visa_compilation *c)
+{
+    const ast **rest = NULL;
+    size_t count = 0, capacity = 0;
+    ARENA_PUSH(c->arena, rest, count, capacity, c->file);
+    for (size_t at = 0; at < count; at++)
+        for (uint32_t k = 0; k < rest[at]->kid_count; k++) {
+            const ast *n = rest[at]->kids[k], *body = ast_is(n, AST_MOD) ? ast_kid(n, 1) : NULL;
+            if (body && !ast_is(body, AST_NONE))
+                ARENA_PUSH(c->arena, rest, count, capacity, body);
+            for (int i = 0; body && ast_is(body, AST_NONE) && i < PLACES; i++) {
+                const char *path = module_path(c, n, i);
+                if (path && access(path, F_OK) == 0)
+                    ARENA_PUSH(c->arena, c->module_files, c->module_file_count, c->module_file_capacity, path);
+            }
+        }
 }
