@@ -154,7 +154,7 @@ static const char *variant_named(analysis *s, const char *name)
     return NULL;
 }
 
-STACK_APART static value evaluate_name(analysis *s, scope *names, const ast *path, const char *name)
+STACK_APART static value evaluate_name(analysis *s, scope *names, const ast *path, const char *name, const declared *expected)
 {
     symbol *y = scope_find_path(names, VALUE_NAMES, path);
     if (y && y->kind == SYMBOL_VARIABLE) {
@@ -180,6 +180,8 @@ STACK_APART static value evaluate_name(analysis *s, scope *names, const ast *pat
             y->moved_at = path->range;
         }
         s->counted = y->value.loop ? y->value.loop : s->counted;
+        if (memory && y->value.op)
+            stage_settle(y->value.op, expected);
         return y->value;
     }
     if (y && y->kind == SYMBOL_CONST)
@@ -809,7 +811,7 @@ static value evaluate_kind(analysis *s, scope *names, const ast *n, const declar
     case AST_ERROR: s->kernel->bad = true; return error_value;
     case AST_PATH:
     case AST_TYPE_PATH: /* a generic argument is a type by its place */
-        return n->kid_count >= 2 ? evaluate_variant(s, names, n) : evaluate_name(s, names, n, n->kids[0]->text);
+        return n->kid_count >= 2 ? evaluate_variant(s, names, n) : evaluate_name(s, names, n, n->kids[0]->text, expected);
     case AST_BORROW:
     case AST_DEREF: return evaluate(s, names, ast_kid(n, 0), expected);
     case AST_FIELD: return evaluate_field(s, names, n);

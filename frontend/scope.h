@@ -211,7 +211,8 @@ typedef enum declared_kind {
     DECLARED_UNIT,
     DECLARED_TENSOR,
     DECLARED_CONTEXT,
-    DECLARED_SCALAR, /* HbmScalar<T>: run */
+    DECLARED_UNIT_OF_CONTEXT, /* TuContext<{ Tu::Main }>, DmaContext<{ Dma::Tensor }>: units */
+    DECLARED_SCALAR,          /* HbmScalar<T>: run */
     DECLARED_OTHER,
     DECLARED_ERROR
 } declared_kind;
@@ -219,9 +220,10 @@ struct declared {
     declared_kind kind;
     tensor tensor;
     bool has_dtype;
-    bool mutable; /* behind &mut */
-    bool is_hint; /* of a later stage, or of where the value goes: fills in what is open, and nothing is held against it */
-    bool is_view; /* HbmTensorView, DmTensorView, or with `mutable` their Mut */
+    bool mutable;   /* behind &mut */
+    bool is_hint;   /* of a later stage, or of where the value goes: fills in what is open, and nothing is held against it */
+    unsigned units; /* DECLARED_UNIT_OF_CONTEXT: IN_MAIN | .., those that it may be */
+    bool is_view;   /* HbmTensorView, DmTensorView, or with `mutable` their Mut */
     src_range range;
     src_range parts[MAPPING_COMPONENTS];
     bool by_name;                                   /* an alias: the parts stand where it is declared, not where it is used */

@@ -534,6 +534,23 @@ static bool check_release(const stage_call *call, uint64_t receiver)
     return false;
 }
 
+/* Memory whose type is not known yet may be viewed, as what is expected of the view, and committed to. */
+static bool check_known(const stage_call *call)
+{
+    op *of = call->receiver.op;
+    if (of && of->open && !stage_settle(of, call->expected) && call->row->gives != GIVES_VIEW)
+        stage_refuse_open(call->kernel, stage_diags(call), of);
+    bool known = !of || !of->open || call->row->gives == GIVES_VIEW;
+    for (unsigned i = 0; i < call->form->argument_count; i++) {
+        op *given = call->args[i].op;
+        if (!given || !given->open || call->row->operation == IR_COMMIT)
+            continue;
+        stage_refuse_open(call->kernel, stage_diags(call), given);
+        known = false;
+    }
+    return known && !(of && of->bad && of->kind == IR_ALLOC);
+}
+
 value stage_build(const stage_call *call)
 {
     index_add_value(scope_context_of(call->scope), call->node->name_range, &call->receiver);
@@ -556,7 +573,7 @@ value stage_build(const stage_call *call)
     bool other = found.form && own && !(found.form->dialects >> dialect_of(call) & 1) && rank < FITS;
     if (found.form && !other) { /* a form of another release counts where it fits */
         found.row = found.form->row;
-        if (check_release(&found, bit) && check_arguments(&found))
+        if (check_release(&found, bit) && check_arguments(&found) && check_known(&found))
             return found.row->make(&found);
     } else {
         unknown_method(call, known);
