@@ -310,6 +310,7 @@ static unsigned char *tune(const arguments *a, size_t *size)
 {
     visa_tune_options o = a->tune;
     o.question = a->question;
+    o.timing = timing_preset_name(a->run.report.options.preset);
     o.cache_build = a->no_cache ? NULL : build_text(a->memory);
     o.cache = o.cache_build ? cache_folder(a->memory) : NULL;
     ranks_join_tune(&a->ranks, &o);

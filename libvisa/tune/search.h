@@ -18,6 +18,7 @@ typedef struct tune_answer {
 
 /* What a compilation says of one plan. */
 typedef struct tune_trial {
+    timing_preset timing;       /* given: whose cycles are counted */
     tune_text text;             /* with the cycles of each step */
     int64_t cycles, dma_cycles; /* as in tune_answer */
     uint64_t steps;             /* of work that it took */

@@ -63,10 +63,15 @@ const char *tune_head(const tune_question *q, const target *t, const tune_answer
         strbuf_append(&out, *c == '\n' || *c == '\r' || *c == '\t' || *c == '\v' || *c == '\f' ? " " : c, 1);
     strbuf_printf(&out, "\n// in %s, sums in %s, out %s.\n//\n", dtype_row_of(q->type)->name,
                   dtype_row_of(dtype_row_of(q->type)->accumulates_in)->name, dtype_row_of(q->out_type)->name);
-    strbuf_printf(&out,
-                  "// %" PRId64 " cycles, %" PRId64 ".%02" PRId64 " times the least that the timing model allows, %" PRId64
-                  " (copies %" PRId64 ", products %" PRId64 ").\n",
-                  x->cycles, x->cycles / b->cycles, x->cycles * 100 / b->cycles % 100, b->cycles, b->copies, b->products);
+    strbuf_printf(&out, "// %" PRId64 " cycles", x->cycles);
+    if (q->timing != TIMING_DOCUMENTED)
+        strbuf_printf(&out, " by --timing=%s", timing_preset_name(q->timing));
+    if (b->cycles > 0) /* published schedules state no limits */
+        strbuf_printf(&out,
+                      ", %" PRId64 ".%02" PRId64 " times the least that the timing model allows, %" PRId64 " (copies %" PRId64
+                      ", products %" PRId64 ")",
+                      x->cycles / b->cycles, x->cycles * 100 / b->cycles % 100, b->cycles, b->copies, b->products);
+    strbuf_puts(&out, ".\n");
     strbuf_printf(&out, "// The DMA Engine works in %" PRId64 " %% of them.\n", x->dma_cycles * 100 / x->cycles);
     strbuf_puts(&out, how);
     strbuf_printf(&out, "// Made by visac tune: %zu kernels compiled, %zu of them refused, %zu more left by the budget.\n", x->tried,

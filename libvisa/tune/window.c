@@ -240,7 +240,7 @@ typedef struct search {
 
 static bool try_window(const search *x, size_t plan, tune_trial *out)
 {
-    *out = (tune_trial){0};
+    *out = (tune_trial){.timing = x->question->timing};
     write_window(x->target, x->question, &x->plans[plan], "", NULL, x->scratch, &out->text);
     return tune_try_text(x->scratch, out);
 }
