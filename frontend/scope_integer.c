@@ -197,8 +197,10 @@ static bool integer_kind(scope *s, const ast *n, int64_t *out)
     switch (n->kind) {
     case AST_INT: *out = n->value; return true;
     case AST_UNARY:
-        if (n->text[0] != '-' || !scope_integer(s, ast_kid(n, 0), &a))
+        if (n->text[0] != '-')
             break;
+        if (!scope_integer(s, ast_kid(n, 0), &a))
+            return false;
         return __builtin_sub_overflow((int64_t)0, a, out) ? integer_overflow(s, n) : true;
     case AST_BINARY: {
         bool left = scope_integer(s, ast_kid(n, 0), &a), right = scope_integer(s, ast_kid(n, 1), &b);
@@ -227,8 +229,7 @@ static bool integer_kind(scope *s, const ast *n, int64_t *out)
     case AST_ERROR: return false;
     default: break;
     }
-    if (n->kind != AST_UNARY || n->text[0] != '-')
-        diag_add(s->context->diags, E_CONST, n->range, "expected an integer constant");
+    diag_add(s->context->diags, E_CONST, n->range, "expected an integer constant");
     return false;
 }
 

@@ -249,8 +249,10 @@ void budget_clock(arena *a)
 uint64_t budget_milliseconds_left(const arena *a)
 {
     const budget *b = a->budget;
-    uint64_t spent = b->max_milliseconds ? (nanoseconds_now() - b->started) / 1000000 : 0;
-    return b->max_milliseconds == 0 ? 0 : spent < b->max_milliseconds ? b->max_milliseconds - spent : 1;
+    if (b->max_milliseconds == 0)
+        return 0;
+    uint64_t spent = (nanoseconds_now() - b->started) / 1000000;
+    return spent < b->max_milliseconds ? b->max_milliseconds - spent : 1;
 }
 
 void budget_lift(arena *a)

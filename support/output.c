@@ -79,6 +79,12 @@ static bool is_same(const file_identity *a, const file_identity *b)
     return a->device == b->device && a->inode == b->inode;
 }
 
+static bool is_of(const file_identity *a, const struct stat *st)
+{
+    file_identity b = identity_of(st);
+    return is_same(a, &b);
+}
+
 /* ---- faults ---- */
 
 static bool fail(output *o, int error)
@@ -119,9 +125,10 @@ static int descriptor_named(int folder, const char *base)
     struct stat own, there;
     char *end;
     long number = strtol(base, &end, 10);
-    if (*end || stat("/proc/self/fd", &own) || fstat(folder, &there) || own.st_ino != there.st_ino || own.st_dev != there.st_dev)
+    if (*end || stat("/proc/self/fd", &own) || fstat(folder, &there))
         return -1;
-    return (int)number;
+    file_identity descriptors = identity_of(&own);
+    return is_of(&descriptors, &there) ? (int)number : -1;
 }
 
 static bool take_descriptor(output *o, int descriptor)
@@ -380,11 +387,10 @@ static int open_output(output *o)
         o->descriptor = openat(o->folder, o->base, O_WRONLY | O_NOCTTY | O_NOFOLLOW | O_CLOEXEC);
         if (o->descriptor < 0 || fstat(o->descriptor, &st))
             return errno;
-        return st.st_dev == o->is.device && st.st_ino == o->is.inode ? 0 : ESTALE;
+        return is_of(&o->is, &st) ? 0 : ESTALE;
     case OUTPUT_DESCRIPTOR: break;
     }
-    errno = 0;
-    return o->descriptor == STDOUT_FILENO && fflush(stdout) ? errno ? errno : EIO : 0; /* what was printed before comes before */
+    return o->descriptor == STDOUT_FILENO && fflush(stdout) ? errno : 0; /* what was printed before comes before */
 }
 
 bool output_put(output *o, const void *bytes, size_t size)
@@ -425,7 +431,7 @@ static bool finish(output *o)
 static bool is_still_there(const output *o)
 {
     struct stat st;
-    return o->exists && fstatat(o->folder, o->base, &st, AT_SYMLINK_NOFOLLOW) == 0 && st.st_dev == o->is.device && st.st_ino == o->is.inode;
+    return o->exists && fstatat(o->folder, o->base, &st, AT_SYMLINK_NOFOLLOW) == 0 && is_of(&o->is, &st);
 }
 
 /* One of several changes places with the old file, so that it can go back. 0 or the errno. */

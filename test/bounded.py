@@ -324,7 +324,12 @@ def editor(folder):
     server.end()
     server = Server("--time-limit=0", "--max-steps=1000")
     check(server.open(WORK["calls"][0]) == ["E-BUDGET"], "1000 steps are enough")
+    check(set(questions(server, WORK["calls"][0])) == {gave_up}, "an answer with nothing in it hides that it was given up")
     check(server.open(HEAD)[:1] == ["E-NO-KERNEL"], "and do not last for the next text")
+    server.end()
+    server = Server("--time-limit=60000") # what is found is little work; to say it takes more than an answer may hold
+    said = server.open("axes![A = 2];\n" + "\n".join(f"fn k{i}(x: &HbmTensor<i8, m![1], m![Q{'q' * 6000}{i}]>) {{}}" for i in range(1000)))
+    check(said[-1] == "E-BUDGET" and said.count("E-BUDGET") == 1 and 100 < said.count("E-AXIS-UNKNOWN") == len(said) - 1 < 1000, len(said), said[-1:])
     server.end()
     server = Server("--time-limit=0")
     many = server.open(WORK["unknown names"][0])

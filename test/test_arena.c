@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "support/arena.h"
+#include "support/budget.h"
 #include "test/suite.h"
 #ifdef __SANITIZE_ADDRESS__
 #include <sanitizer/asan_interface.h>
@@ -132,6 +133,28 @@ START_TEST(texts_are_printed_in_place)
 }
 END_TEST
 
+/* No limit is 0, all of it is what was asked for, and what is spent is 1. */
+START_TEST(milliseconds_are_counted_down)
+{
+    enum { MINUTE = 60000, FEW = 3 };
+    arena *a = arena_new();
+    ck_assert_uint_eq(budget_milliseconds_left(a), 0);
+    budget_limit(a, UINT64_MAX, UINT64_MAX, MINUTE);
+    uint64_t left = budget_milliseconds_left(a);
+    ck_assert_uint_le(left, MINUTE);
+    ck_assert_uint_gt(left, MINUTE / 2);
+    budget_limit(a, UINT64_MAX, UINT64_MAX, FEW);
+    budget_clock(a);
+    uint64_t before = FEW;
+    while ((left = budget_milliseconds_left(a)) > 1) {
+        ck_assert_uint_le(left, before);
+        before = left;
+    }
+    ck_assert_uint_eq(left, 1);
+    arena_free(a);
+}
+END_TEST
+
 #ifdef __SANITIZE_ADDRESS__
 /* Only what was handed out, to the byte, may be touched; nothing of it after a rewind. */
 START_TEST(all_else_is_shut)
@@ -164,6 +187,7 @@ int main(void)
     tcase_add_test(cases, arenas_inside_give_back);
     tcase_add_test(cases, exhaustion_reaches_the_guard);
     tcase_add_test(cases, grown_arrays_are_copies);
+    tcase_add_test(cases, milliseconds_are_counted_down);
 #ifdef __SANITIZE_ADDRESS__
     tcase_add_test(cases, all_else_is_shut);
 #endif

@@ -39,6 +39,7 @@ typedef struct tune_operation {
     double value;
     size_t group;               /* of a fold: which of the kernel's axes, whose name is `operand` */
     bool in_slice, over_slices; /* of a fold: where that axis has positions */
+    bool is_summed;             /* of a fold: the Reducer has summed what a slice has of it */
 } tune_operation;
 
 enum { TUNE_OPERATIONS_MAX = 24, TUNE_PASSES_MAX = TUNE_OPERATIONS_MAX * 3, TUNE_PASS_LINES = 8 };

@@ -22,6 +22,11 @@ static src_range range_from(const reader *r, size_t begin)
     return (src_range){r->e->file, (uint32_t)begin, (uint32_t)r->at};
 }
 
+src_range tune_whole_range(int file, const char *text)
+{
+    return (src_range){file, 0, (uint32_t)strlen(text)};
+}
+
 bool tune_refuse_question(const char *text, diag_list *diags, src_range range, const char *what)
 {
     diag *d = diag_add(diags, E_TUNE_QUESTION, range, "%s", what);
@@ -174,11 +179,11 @@ static bool read_window(reader *r, tune_tensor *t, bool is_result, size_t kept)
 static bool is_taken(const char *name)
 {
     static const char *const words[] = {
-        "device", "weights", "rows",     "columns", "products", "pieces", "lying", "lying_rows", "i",     "j",      "g",
-        "fn",     "let",     "for",      "in",      "mut",      "const",  "type",  "struct",     "if",    "as",     "use",
-        "axes",   "else",    "sums",     "next",    "before",   "l",      "true",  "false",      "while", "loop",   "return",
-        "where",  "dyn",     "contract", "break",   "continue", "crate",  "enum",  "extern",     "move",  "static", "super",
-        "trait",  "unsafe",  "async",    "await",   "gate",     "match",  "mod",   "pub",        "ref",   "self",   "impl"};
+        "device", "weights",  "rows",   "columns", "products", "pieces", "lying",  "lying_rows", "i",      "j",       "g",      "fn",
+        "let",    "for",      "in",     "mut",     "const",    "type",   "struct", "if",         "as",     "use",     "axes",   "else",
+        "sums",   "next",     "before", "l",       "true",     "false",  "while",  "loop",       "return", "where",   "dyn",    "contract",
+        "break",  "continue", "crate",  "enum",    "extern",   "move",   "static", "super",      "trait",  "results", "unsafe", "async",
+        "await",  "gate",     "match",  "mod",     "pub",      "ref",    "self",   "impl"};
     for (size_t i = 0; i < sizeof words / sizeof *words; i++)
         if (strcmp(words[i], name) == 0)
             return true;

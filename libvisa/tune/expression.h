@@ -88,6 +88,9 @@ size_t tune_count_reductions(const tune_node *n);
 /* The same computation? */
 bool tune_same_node(const tune_node *a, const tune_node *b);
 
+/* All of a question. */
+src_range tune_whole_range(int file, const char *text);
+
 /* "this is no question", with the form that one has; false. */
 bool tune_refuse_question(const char *text, diag_list *diags, src_range range, const char *what);
 bool tune_refuse_window(diag_list *diags, src_range range, const char *what);

@@ -436,12 +436,19 @@ tune_role tune_kept_of(const tune_question *q, tune_place operand)
     return operand == q->weights ? TUNE_COLUMN : TUNE_ROW;
 }
 
+timing_preset tune_timing_of(const visa_tune_options *o)
+{
+    timing_preset timing = TIMING_DOCUMENTED;
+    if (o->timing)
+        timing_preset_by_name(o->timing, &timing);
+    return timing;
+}
+
 bool tune_question_read(const tune_expression *e, const visa_tune_options *options, diag_list *diags, tune_question *out)
 {
     *out = (tune_question){.text = e->text};
     reader r = {.e = e, .diags = diags, .q = out};
-    if (options->timing)
-        timing_preset_by_name(options->timing, &out->timing);
+    out->timing = tune_timing_of(options);
     if (!find_contraction(&r) || !assign_roles(&r) || !find_types(&r, options) || !check_extras(&r) || !find_epilogue(&r))
         return false;
     if (out->window_count > 0 && !check_windows(&r))
@@ -451,7 +458,7 @@ bool tune_question_read(const tune_expression *e, const visa_tune_options *optio
             return false;
     name_roles(out, diags->arena);
     if (!out->axis_text[TUNE_SUM]) {
-        diag *d = diag_add(diags, E_TUNE_AXIS, (src_range){e->file, 0, (uint32_t)strlen(e->text)},
+        diag *d = diag_add(diags, E_TUNE_AXIS, tune_whole_range(e->file, e->text),
                            "nothing is summed: no axis stands in both operands and not in the result");
         diag_help(diags, d, "the Reducer multiplies and adds; leave sum(..) away for a product of elements");
         return false;

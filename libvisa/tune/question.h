@@ -49,6 +49,9 @@ int64_t tune_window_places(const tune_question *q, size_t window);
 /* What is done to sums in so many parts. */
 const tune_epilogue *tune_epilogue_of(const tune_question *q, int64_t parts);
 
+/* Whose cycles are to be few. */
+timing_preset tune_timing_of(const visa_tune_options *o);
+
 /* The kept axis of an operand. */
 tune_role tune_kept_of(const tune_question *q, tune_place operand);
 

@@ -115,7 +115,7 @@ static bool find_outcome(search *x, const visa_tune_options *o, size_t plan)
 
 bool tune_search(const target *t, const tune_question *q, const visa_tune_options *o, arena *a, tune_answer *out)
 {
-    *out = (tune_answer){0};
+    *out = (tune_answer){.timing = q->timing};
     arena *scratch = arena_new_inside(a);
     search *x = ARENA_NEW(scratch, search);
     *x = (search){.target = t, .question = q, .best = SIZE_MAX, .scratch = arena_new_inside(scratch)};

@@ -6,7 +6,7 @@
 #include "support/budget.h"
 #include "support/integer.h"
 
-enum { MOST_DIGITS = 64, MOST_LOOPS = 256, SHORTEST_PART = 128 };
+enum { MOST_DIGITS = 64, SHORTEST_PART = 128 };
 
 typedef struct kind {
     tune_plan *plans;
@@ -28,7 +28,8 @@ unsigned tune_kind_of(const tune_question *q, const tune_plan *p)
     return (unsigned)p->rings | (unsigned)(p->regroup > 1) << 1 | (unsigned)loops << 2 |
            (unsigned)(s[TUNE_ROW].padded != q->size[TUNE_ROW]) << 3 | (unsigned)(s[TUNE_COLUMN].padded != q->size[TUNE_COLUMN]) << 4 |
            (unsigned)(s[TUNE_BATCH].padded != q->size[TUNE_BATCH]) << 5 | (unsigned)(p->ring_sums > 1) << 6 |
-           (unsigned)(p->sum_loop > 1) << 7 | (unsigned)p->results_stay << 8 | (unsigned)(p->joined > 1) << 9;
+           (unsigned)(p->sum_loop > 1) << 7 | (unsigned)p->results_stay << 8 | (unsigned)(p->joined > 1) << 9 |
+           (unsigned)(p->row_copies > 0) << 10;
 }
 
 /* Which of two plans is tried first: the faster, and of equals the one that was found first. */
@@ -48,13 +49,27 @@ static void keep(space *x, const tune_plan *p)
     k->plans[at] = *p;
 }
 
-static void consider(space *x, tune_plan p)
+static void consider_one(space *x, tune_plan p)
 {
     budget_spend(x->arena, 1);
     if (!tune_plan_complete(x->target, x->question, &p))
         return;
     tune_plan_estimate(x->target, x->question, &p);
     keep(x, &p);
+}
+
+/* Rows of all iterations in as many copies as there are iterations, or in fewer; the exchange of columns by the main context or by sub. */
+static void consider(space *x, tune_plan p)
+{
+    int64_t most = p.columns_outside && p.split[TUNE_ROW].loop > 1 ? p.split[TUNE_ROW].loop : 0;
+    bool exchanges = p.regroup > 1 || p.joined > 1;
+    for (int by_sub = 0; by_sub < (exchanges ? 2 : 1); by_sub++) {
+        p.by_sub = by_sub;
+        p.row_copies = 0;
+        consider_one(x, p);
+        for (p.row_copies = most; p.row_copies > 0; p.row_copies /= 2)
+            consider_one(x, p);
+    }
 }
 
 /* The choices that are left when the splits are made. */
@@ -64,7 +79,7 @@ static void consider_ways(space *x, tune_plan p)
     int64_t slices = s[TUNE_BATCH].slice * s[TUNE_ROW].slice * s[TUNE_COLUMN].slice, all = x->target->slices_per_cluster;
     /* parts of a sum pay where weights are many: a slice of them is waited for before anything is multiplied */
     int64_t iterations = s[TUNE_BATCH].loop * s[TUNE_ROW].loop * s[TUNE_COLUMN].loop, parts = x->question->size[TUNE_SUM] / SHORTEST_PART,
-            most_parts = s[TUNE_BATCH].loop * s[TUNE_COLUMN].loop > 1 ? 1 : larger(1, smaller(parts, MOST_LOOPS / iterations));
+            most_parts = s[TUNE_BATCH].loop * s[TUNE_COLUMN].loop > 1 ? 1 : larger(1, smaller(parts, TUNE_MOST_LOOPS / iterations));
     int64_t most_gathered = x->question->turned[x->question->weights] ? s[TUNE_COLUMN].slice : 1;
     /* neighbours join their columns into a block of HBM or two, or all that a cluster has where the last of them has less */
     int64_t of_columns = s[TUNE_COLUMN].tile * dtype_row_of(x->question->out_type)->bits / 8, longest = 2 * x->target->hbm_block_bytes;
@@ -182,7 +197,7 @@ static int compare(const void *a, const void *b)
 static size_t loop_counts(int64_t size, int64_t *out)
 {
     size_t count = 0;
-    for (int64_t n = 1; n <= smaller(size, MOST_LOOPS) && count < MOST_DIGITS; n++)
+    for (int64_t n = 1; n <= smaller(size, TUNE_MOST_LOOPS) && count < MOST_DIGITS; n++)
         if (size % n == 0)
             out[count++] = n;
     return count;
@@ -200,7 +215,7 @@ tune_plan *tune_space(const target *t, const tune_question *q, size_t kept, aren
             for (size_t c = 0; c < counts[TUNE_COLUMN]; c++)
                 for (size_t b = 0; b < counts[TUNE_BATCH]; b++) {
                     int64_t of[] = {loops[TUNE_BATCH][b], loops[TUNE_ROW][r], loops[TUNE_COLUMN][c]};
-                    if (of[0] * of[1] * of[2] <= MOST_LOOPS && (clustered == TUNE_SUM || q->size[clustered] > 1))
+                    if (of[0] * of[1] * of[2] <= TUNE_MOST_LOOPS && (clustered == TUNE_SUM || q->size[clustered] > 1))
                         consider_splits(&x, of, clustered);
                 }
     *count = 0;

@@ -286,18 +286,23 @@ bool tune_window_answer(const target *t, const tune_question *q, const visa_tune
     if (shown == SIZE_MAX || !try_window(&s, shown, &found) || found.refusal) {
         const char *first_refusal = found.refusal ? arena_strdup(a, found.refusal) : NULL;
         arena_free(scratch);
-        return tune_refuse_all(diags, q, tried, first_refusal);
+        return tune_refuse_all(diags, tune_whole_range(q->tensors[TUNE_OUT].range.file, q->text), tried, first_refusal);
     }
     arena_free(scratch);
     window_plan best = plans[fastest];
-    tune_answer x = {.cycles = found.cycles, .dma_cycles = found.dma_cycles, .tried = tried, .refused = refused, .left = count - tried};
+    tune_answer x = {.timing = q->timing,
+                     .cycles = found.cycles,
+                     .dma_cycles = found.dma_cycles,
+                     .tried = tried,
+                     .refused = refused,
+                     .left = count - tried};
     const char *how = arena_printf(a,
                                    "//   rows of results: %" PRId64 " in a slice, %" PRId64 " slices%s\n"
                                    "//   columns: %" PRId64 " in a slice, %" PRId64 " slices%s\n",
                                    best.rows, best.row_slices, best.rows_of_clusters ? " in each cluster" : "", best.columns,
                                    best.column_slices, best.columns_of_clusters ? " in each cluster" : "");
     tune_text text;
-    write_window(t, q, &best, tune_head(q, t, &x, how, a), &found.text, a, &text);
+    write_window(t, q, &best, tune_head_of_contraction(q, t, &x, how, a), &found.text, a, &text);
     *out = text.text;
     return true;
 }

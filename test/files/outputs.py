@@ -395,24 +395,26 @@ def large(folder):
 
 WRITES = re.compile(r'\b(fopen|fdopen|freopen)\s*\([^;]*"[wa]|\bO_(WRONLY|RDWR|CREAT)\b|\b(rename|renameat2?|mkstemps?|mkdtemp|tmpfile|unlink|unlinkat|remove|creat|ftruncate|truncate|linkat?)\s*\(|'
                     r'\bp?writev?\s*\((?!`)')
-# MPI's other processes are silent; the language server's own function is called write.
-ALLOWED = {("tools/ranks_load.c", "freopen("), ("lsp/server.c", "s->write("), ("lsp/server.h", "write)("), ("lsp/server.c", "write)(")}
+# MPI's other processes are silent; the language server's own function is called write; memory that is shared is a file without a name.
+ALLOWED = {("tools/ranks_load.c", "freopen("), ("runtime/machine/memory.c", "ftruncate("), ("lsp/server.c", "s->write("), ("lsp/server.h", "write)("), ("lsp/server.c", "write)(")}
 
 
 def one_way():
-    folders = ["codegen", "codegen/reference", "frontend", "frontend/step", "ir", "libvisa", "lsp", "passes", "runtime", "runtime/step", "support", "target", "tools"]
+    folders = ["codegen", "frontend", "include", "ir", "libvisa", "lsp", "passes", "runtime", "support", "target", "tools"]
     seen = 0
-    for path in sorted(p for f in folders for p in glob.glob(os.path.join(visa_tools.SOURCE, f, "*.[ch]"))):
+    for path in sorted(p for f in folders for p in glob.glob(os.path.join(visa_tools.SOURCE, f, "**", "*.[ch]"), recursive=True)):
         name = os.path.relpath(path, visa_tools.SOURCE)
         with open(path, encoding="utf-8") as file:
             for number, line in enumerate(file, 1):
                 seen += 1
                 if WRITES.search(line) and not line.strip().startswith(("/*", "*", "//")) and name not in ("support/output.c", "support/stop.c"):
                     check(any(name == n and word in line for n, word in ALLOWED), f"{name}:{number}: a file is written next to support/output.c:", line.strip())
-    check(seen > 20000, "sources were read:", seen)
+    check(seen > 100000, "sources were read:", seen)
 
 
 def main():
+    hard = resource.getrlimit(resource.RLIMIT_FSIZE)[1]
+    resource.setrlimit(resource.RLIMIT_FSIZE, (hard, hard)) # files of 1 TiB are made here, of nothing
     for test in (refuses_inputs, refuses_two, keeps, respects_read_only, pipes_and_devices, closed_and_full, signals, names, large):
         before = len(faults)
         with tempfile.TemporaryDirectory() as folder:

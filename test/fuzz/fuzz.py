@@ -58,19 +58,23 @@ def session(text, r):
     return r.choice("01") + "\n".join(out + ["xa0000"])
 
 
-def seed(folder, build):
-    """Inputs from what the repository has: sources, their binaries, sessions about them."""
+def seed_binary(build, path, binary):
+    subprocess.run([os.path.join(build, "bin", "visac"), path, "-o", binary], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
+                   env={**os.environ, "ASAN_OPTIONS": "detect_leaks=0"}, check=False)
+    if os.path.exists(binary) and os.path.getsize(binary) > LONGEST:
+        os.remove(binary)
+
+
+def seed(folder, build, targets):
+    """Inputs from what the repository has: sources, their binaries where these are asked for, sessions about them."""
     r = random.Random(1)
     for target in TARGETS:
         os.makedirs(os.path.join(folder, target), exist_ok=True)
     for name, path in sources():
         for target in ("source", "editor"):
             shutil.copy(path, os.path.join(folder, target, name))
-        binary = os.path.join(folder, "binary", name + ".bin")
-        subprocess.run([os.path.join(build, "bin", "visac"), path, "-o", binary], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
-                       env={**os.environ, "ASAN_OPTIONS": "detect_leaks=0"}, check=False)
-        if os.path.exists(binary) and os.path.getsize(binary) > LONGEST:
-            os.remove(binary)
+        if "binary" in targets:
+            seed_binary(build, path, os.path.join(folder, "binary", name + ".bin"))
         with open(path, encoding="utf-8", errors="replace") as file:
             text = file.read()
         if len(text) < 3000:
@@ -130,7 +134,7 @@ def main():
     folder, faults = os.path.join(build, "fuzz"), 0
     os.makedirs(folder, exist_ok=True)
     dictionary(os.path.join(folder, "words"))
-    seed(os.path.join(folder, "seeds"), build)
+    seed(os.path.join(folder, "seeds"), build, targets)
     for target in targets:
         faults += merge(build, target, folder) or 0 if "--merge" in sys.argv else fuzz(build, target, seconds, folder)
     return 1 if faults else 0

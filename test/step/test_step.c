@@ -135,6 +135,17 @@ static const char *example(const char *name, arena *a)
     return arena_printf(a, "%s/examples/step/%s.vm", source ? source : ".", name);
 }
 
+static unsigned char *compiled_text(const char *name, const char *text, size_t bytes, const visa_options *options, arena *a, size_t *size)
+{
+    visa_compilation *c = visa_compile(name, text, bytes, options);
+    const unsigned char *data;
+    ck_assert_msg(visa_emit(c, VISA_EMIT_BINARY, &data, size), "%s", visa_diagnostics(c, VISA_DIAGNOSTICS_TEXT));
+    unsigned char *copy = arena_alloc(a, *size);
+    memcpy(copy, data, *size);
+    visa_free(c);
+    return copy;
+}
+
 static unsigned char *compiled(const char *name, const visa_parameter *defines, size_t count, arena *a, size_t *size)
 {
     diag_list diags;
@@ -142,14 +153,10 @@ static unsigned char *compiled(const char *name, const visa_parameter *defines, 
     size_t bytes;
     unsigned char *text = file_read_all(example(name, a), &bytes, &diags);
     ck_assert_ptr_nonnull(text);
-    visa_compilation *c = visa_compile(name, (const char *)text, bytes, &(visa_options){.parameters = defines, .parameter_count = count});
-    const unsigned char *data;
-    ck_assert_msg(visa_emit(c, VISA_EMIT_BINARY, &data, size), "%s", visa_diagnostics(c, VISA_DIAGNOSTICS_TEXT));
-    unsigned char *copy = arena_alloc(a, *size);
-    memcpy(copy, data, *size);
-    visa_free(c);
+    unsigned char *made =
+        compiled_text(name, (const char *)text, bytes, &(visa_options){.parameters = defines, .parameter_count = count}, a, size);
     free(text);
-    return copy;
+    return made;
 }
 
 /* Without values and with empty streams. False: refused, faulty or past the limit. */
@@ -254,6 +261,48 @@ START_TEST(a_changed_binary_is_refused_or_runs)
         loaded += try_changed(bytes, size, &seed);
     ck_assert_int_gt(loaded, 0);
     ck_assert_int_lt(loaded, rounds);
+    arena_free(a);
+}
+END_TEST
+
+/* What the reader says of the program with these nodes; "" where it takes them. */
+static const char *refusal_of(step_program p, const step_node *nodes, arena *a)
+{
+    uint64_t *words;
+    size_t count;
+    step_program read;
+    diag_list diags;
+    diag_list_init(&diags, a);
+    p.nodes = nodes;
+    ck_assert(step_program_encode(&p, a, &words, &count));
+    step_program_decode(words, count, "s", a, &diags, &read);
+    return diags.count > 0 ? diags.items[0]->message : "";
+}
+
+/* The halves of a pair are two operands where it comes alone; beside another stream it is one, and no tile. */
+START_TEST(a_pair_is_two_operands_where_it_is_alone)
+{
+    static const char text[] = "#[stream]\n"
+                               "fn p(x: Stream<Tile<f32, 2, 4>, {[3]}>, y: Stream<Tile<f32, 2, 4>, {[3]}>) { x.zip(y).map(add) }\n";
+    arena *a;
+    GUARD(guarded(&a));
+    size_t size;
+    unsigned char *bytes = compiled_text("pair.vm", text, sizeof text - 1, &(visa_options){0}, a, &size);
+    binary b;
+    diag_list diags;
+    diag_list_init(&diags, a);
+    ck_assert(binary_read(bytes, size, a, &diags, &b));
+    const step_program *p = &b.programs[0];
+    step_node *nodes = ARENA_ARRAY(a, step_node, p->node_count);
+    memcpy(nodes, p->nodes, p->node_count * sizeof *nodes);
+    ck_assert_str_eq(refusal_of(*p, nodes, a), "");
+    uint32_t map = 0;
+    while (map < p->node_count && nodes[map].op != STEP_MAP)
+        map++;
+    ck_assert_uint_lt(map, p->node_count);
+    nodes[map].inputs = (const step_input[]){nodes[map].inputs[0], nodes[map].inputs[0]};
+    nodes[map].input_count = 2;
+    ck_assert_msg(strstr(refusal_of(*p, nodes, a), "its function takes tiles"), "%s", refusal_of(*p, nodes, a));
     arena_free(a);
 }
 END_TEST
@@ -383,6 +432,30 @@ START_TEST(equal_sizes_are_one_expression)
 }
 END_TEST
 
+/* A flag is a product of present(..) and absent(..) once, nothing else; 0 and 1 are none. */
+START_TEST(flags_are_told_from_other_sizes)
+{
+    arena *a;
+    GUARD(guarded(&a));
+    step_exprs *x = step_exprs_new(a);
+    const step_expr *b = step_expr_symbol(x, "B", false), *c = step_expr_symbol(x, "C", true), *two = step_expr_number(x, 2);
+    const step_expr *there = step_expr_present(x, b), *bare = step_expr_absent(x, c), *both = step_expr_multiply(x, there, bare);
+    const step_expr *const flags[] = {there, bare, both}, *const others[] = {step_expr_number(x, 0),
+                                                                             step_expr_number(x, 1),
+                                                                             two,
+                                                                             b,
+                                                                             step_expr_multiply(x, b, there),
+                                                                             step_expr_multiply(x, two, there),
+                                                                             step_expr_add(x, there, bare),
+                                                                             step_expr_add(x, there, step_expr_number(x, 1))};
+    for (size_t i = 0; i < sizeof flags / sizeof *flags; i++)
+        ck_assert_msg(step_expr_is_flag(flags[i]), "%s", step_expr_text(flags[i], a));
+    for (size_t i = 0; i < sizeof others / sizeof *others; i++)
+        ck_assert_msg(!step_expr_is_flag(others[i]), "%s", step_expr_text(others[i], a));
+    arena_free(a);
+}
+END_TEST
+
 int main(void)
 {
     Suite *s = suite_create("step");
@@ -395,6 +468,8 @@ int main(void)
     tcase_add_loop_test(t, a_changed_binary_is_refused_or_runs, 0, 4);
     tcase_add_test(t, numbers_are_taken_to_the_edges_of_their_rows);
     tcase_add_test(t, equal_sizes_are_one_expression);
+    tcase_add_test(t, flags_are_told_from_other_sizes);
+    tcase_add_test(t, a_pair_is_two_operands_where_it_is_alone);
     suite_add_tcase(s, t);
     return suite_status(s);
 }

@@ -45,9 +45,18 @@ def possible(call):
     axes, (before, after, element, time, packet, out_time) = call.tables()
     if len(before) != len(after) or len(before) & (len(before) - 1):
         return False
-    places = {}
+    places, held = {}, {}
     for address, cell in enumerate(element):
         places.setdefault(cell, []).append(address)
+
+    def found(unit, cell):
+        """Addresses at which a unit that is `unit` before the lift has the cell."""
+        if unit not in held:
+            held[unit] = {}
+            for address, code in enumerate(element):
+                held[unit].setdefault(live(axes, unit, code), []).append(address)
+        return held[unit].get(cell, [])
+
     begins = []
     for was, now in zip(before, after):
         if (was is None) != (now is None):
@@ -61,8 +70,7 @@ def possible(call):
                 first, wanted = live(axes, t, lane), live(axes, now, live(axes, t, lane))
                 if first is None or wanted is None:
                     continue
-                own = [a for a in range(len(element)) if live(axes, was, element[a]) == wanted]
-                base = places.get(first, [])
+                own, base = found(was, wanted), places.get(first, [])
                 if len(own) != 1 or len(base) != 1 or (offset is not None and own[0] - base[0] != offset):
                     return False
                 offset = own[0] - base[0]
