@@ -211,6 +211,7 @@ typedef struct visa_tune_options {
     const visa_parameter *sizes; /* of its axes; one value each */
     size_t size_count;
     const char *dtype, *out_dtype; /* of the operands, NULL: bf16; of the result, NULL: the type of the sums */
+    const char *timing;            /* whose cycles are to be few, of the presets of docs/timing.md; NULL: documented */
     uint64_t work; /* steps of work that compilations may take together, as many seconds as VISA_TUNE_STEPS_OF_SECOND are in it */
     void (*progress)(void *user, int64_t done, int64_t work); /* NULL: silent */
     void *user;

@@ -615,5 +615,5 @@ attainable tune_bound_of(const target *t, const tune_question *q)
     w.far_bank = w.bytes >> HBM_FAR_BIT != 0;
     int64_t lanes = t->rows * t->mac_width_bytes * 8 / bits * t->slices_per_cluster * t->clusters_per_chip;
     w.mac_cycles = ceil_div(batch * size[TUNE_ROW] * size[TUNE_COLUMN] * k, lanes);
-    return attainable_of(t, TIMING_DOCUMENTED, &w);
+    return attainable_of(t, q->timing, &w);
 }

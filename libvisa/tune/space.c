@@ -123,11 +123,22 @@ static size_t slice_counts(int64_t size, int64_t most, int64_t *out)
     return count;
 }
 
+enum { WORD_BITS = 64 }; /* of what a copy to DM and the sub context take at least */
+
+/* Rows of a tile come in so many: whole words of each operand after the sum that has no columns. */
+static int64_t rows_unit(const tune_question *q)
+{
+    int64_t unit = 1;
+    for (size_t i = 0; i < q->extra_count; i++)
+        if (q->extras[i].has[TUNE_ROW] && !q->extras[i].has[TUNE_COLUMN])
+            unit = larger(unit, WORD_BITS / dtype_row_of(q->extras[i].type)->bits);
+    return unit;
+}
+
 /* Columns of a tile come in so many: all Rows where there are that many, and whole words of 8 bytes of what the sub context fetches after
  * the sum and of what waits in DM. What goes to the VRF as a gate comes in packets of all lanes. */
 static int64_t columns_unit(const target *t, const tune_question *q, int64_t tile)
 {
-    enum { WORD_BITS = 64 };
     if (!q->axis_text[TUNE_COLUMN]) /* nothing to pad */
         return 1;
     int64_t unit = tile > 4 ? t->rows : tile > 2 ? 4 : tile;
@@ -158,7 +169,9 @@ static void consider_splits(space *x, const int64_t loops_of[3], int clustered)
                     int64_t cluster = clustered == role ? x->target->clusters_per_chip : 1, parts = loops_of[role] * cluster * slices[role];
                     int64_t tile = ceil_div(size[role], parts);
                     tune_split *s = &p.split[role];
-                    int64_t unit = role == TUNE_COLUMN ? columns_unit(x->target, x->question, tile) : 1;
+                    int64_t unit = role == TUNE_COLUMN ? columns_unit(x->target, x->question, tile)
+                                   : role == TUNE_ROW  ? rows_unit(x->question)
+                                                       : 1;
                     if (is_turned(x->question, (tune_role)role)) /* whole blocks of the Transpose Engine */
                         unit = larger(unit, tune_turn_columns(x->question, 1));
                     *s = tune_split_of(size[role], loops_of[role], cluster, slices[role], unit);
