@@ -469,11 +469,13 @@ static bool lay_for_reducer(lowering *l, const tune_node *n, size_t summed, bool
     } else if (!load(l, n->tensor, out))
         return false;
     const flow_value v = f->values[*out];
-    if (!is_operand_type(v.type) || v.type != f->type)
-        return refuse_at(l, E_TUNE_TYPE, n->range,
-                         arena_printf(l->a, "an operand of a contraction is of `%s`, which the Reducer does not multiply here",
-                                      dtype_row_of(v.type)->name),
-                         "take i4, i8, f8e4m3, f8e5m2 or bf16, the same for all operands");
+    bool casts = v.type != f->type && target_converts(ENGINE_ID_FETCH, v.type, f->type) && v.groups[v.count - 1] == summed;
+    if (!is_operand_type(f->type) || (v.type != f->type && !casts))
+        return refuse_at(
+            l, E_TUNE_TYPE, n->range,
+            arena_printf(l->a, "an operand of a contraction is of `%s`, which the Reducer does not multiply here",
+                         dtype_row_of(v.type)->name),
+            "take i4, i8, f8e4m3, f8e5m2 or bf16, the same for all operands; f32 is cast for bf16 where what is summed is innermost");
     if (v.groups[v.count - 1] == summed)
         return true;
     if (!is_weights || v.count < 2 || v.groups[v.count - 2] != summed)
@@ -508,6 +510,7 @@ static bool lower_contraction(lowering *l, const tune_node *n, const tune_node *
     flow_value w = f->values[columns];
     w.tensor = 0;
     w.place = FLOW_TRF;
+    w.type = f->type;
     w.name = fresh_name(l, "weights");
     if (!add_value(l, w, &weights) || !add_step(l, (flow_step){.kind = FLOW_FILL, .from = columns, .to = weights}))
         return false;

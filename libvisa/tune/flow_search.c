@@ -102,6 +102,26 @@ static void estimate(const space *x, flow_plan *p)
     p->cycles = loads + store + work + (loop - 1) * larger(copies, work);
 }
 
+/* What is shared over slices and not in the result is folded on the way to it, and then no operand of all slices follows. */
+static bool can_store(const space *x, const flow_plan *p)
+{
+    const tune_flow *f = x->f;
+    const flow_step *last = &f->steps[f->step_count - 1];
+    for (size_t g = 0; g < f->group_count; g++) {
+        if (p->split[g].slice == 1 || (f->values[0].has >> g & 1))
+            continue;
+        size_t fold = 0;
+        while (fold < last->count && !(last->operations[fold].what >= TUNE_FOLD_ADD && last->operations[fold].group == g))
+            fold++;
+        if (fold == last->count)
+            return false;
+        for (size_t i = fold + 1; i < last->count; i++)
+            if (tune_flow_operand(f, &last->operations[i]))
+                return false;
+    }
+    return true;
+}
+
 /* Does a slice hold what waits in its memories, twice where copies run ahead? */
 static bool fits(const space *x, const flow_plan *p)
 {
@@ -143,7 +163,7 @@ static void keep(space *x, const flow_plan *p)
     x->count++;
 }
 
-/* Digits of one axis; false: part of the machine would have padding alone, or the axis has no such iterations. */
+/* Digits of one axis; false: half of its slices would have padding alone, or the axis has no such iterations. */
 static bool split_group(const space *x, size_t g, int64_t loop, int64_t cluster, int64_t slice, flow_split *s)
 {
     int64_t size = x->f->groups[g].size, parts = cluster * slice;
@@ -154,7 +174,9 @@ static bool split_group(const space *x, size_t g, int64_t loop, int64_t cluster,
     s->padded = parts * s->tile;
     if (loop > 1 && s->padded != in_loop && (x->unit[g] > 1 || cluster > 1))
         return false;
-    return parts == 1 || s->padded - s->padded / parts < in_loop;
+    if (x->f->groups[g].is_reduced && slice > 1 && x->unit[g] >= LANES && in_loop % LANES != 0) /* a flit that counts in one slice alone */
+        return false;
+    return parts == 1 || s->padded < 2 * in_loop;
 }
 
 /* From group `g` on: slices that are left, whether clusters and iterations are given away, and whether slices share what is folded. */
@@ -163,7 +185,7 @@ static void consider(space *x, flow_plan *p, size_t g, int64_t slices, bool clus
     const flow_group *group = &x->f->groups[g];
     if (g == x->f->group_count) {
         budget_spend(x->a, 1);
-        if (!fits(x, p))
+        if (!can_store(x, p) || !fits(x, p))
             return;
         bool fills = false;
         for (size_t i = 0; i < x->f->step_count; i++)

@@ -37,6 +37,17 @@ static const char *padded_to(const writer *w, const char *mapping, int64_t from,
     return from == to ? (mapping ? mapping : "1") : arena_printf(w->a, "%s # %" PRId64, mapping ? mapping : "1", to);
 }
 
+/* The digit of an axis that ends with its own padding: "C # 24 / 8". */
+static const char *digit_of_padded(const writer *w, size_t g, int64_t padded, int64_t stride, int64_t count)
+{
+    const flow_group *group = &w->f->groups[g];
+    if (count == 1)
+        return NULL;
+    const char *text = padded == group->size ? group->text : arena_printf(w->a, "%s # %" PRId64, group->text, padded);
+    text = stride > 1 ? arena_printf(w->a, "%s / %" PRId64, text, stride) : text;
+    return stride * count < padded ? arena_printf(w->a, "%s %% %" PRId64, text, count) : text;
+}
+
 /* "C # 1024 / 8 % 4", NULL where it has one position. */
 static const char *digit(const writer *w, size_t g, int64_t stride, int64_t count)
 {
@@ -334,6 +345,8 @@ static void write_sums(writer *w, const flow_value *sums)
                *lanes = digit(w, sums->groups[sums->count - 1], 1, LANES);
     tune_line(&w->page, "    .begin(%s.view())", f->values[sums->rows].name);
     tune_line(&w->page, "    .fetch::<m![%s], m![%s]>()", TUNE_LIST(w->a, rows, steps), of_packet);
+    if (f->values[sums->rows].type != f->type)
+        tune_line(&w->page, "    .fetch_cast::<%s>()", type_name(f->type));
     tune_line(&w->page, "    .collect()");
     tune_line(&w->page, "    .contract_outer::<m![%s], m![%s], _, _, _>(&%s)", TUNE_LIST(w->a, rows, steps, groups),
               padded_to(w, of_packet, packet, 2 * flit), weights->name);
@@ -362,14 +375,14 @@ static bool has_halves(const writer *w, const stream *s)
     return s->is_packed && w->f->groups[s->groups[s->count - 1]].size > LANES / 2;
 }
 
-/* The pass, and what it makes of its stream. */
-static void write_pass(writer *w, const tune_pass *pass, stream *s, bool gathers)
+/* The pass, and what it makes of its stream. Sums come into the VRF through the Vector Engine, though nothing is done to them. */
+static void write_pass(writer *w, const tune_pass *pass, stream *s, bool gathers, bool into_vrf)
 {
     bool inside = pass->front.count + pass->narrow.count + pass->back.count > 0;
-    if (!inside && !pass->over_slices)
+    if (!inside && !pass->over_slices && !into_vrf)
         return;
     tune_line(&w->page, "    .vector_init()");
-    if (inside)
+    if (inside || !pass->over_slices)
         tune_line(&w->page, "    .vector_intra_slice_tag(TagMode::Zero)");
     write_methods(w, &pass->front);
     bool narrow = pass->narrow.count > 0, halves = has_halves(w, s);
@@ -398,9 +411,11 @@ static void write_turn(writer *w, const flow_step *s)
     size_t kept = from->groups[from->count - 1], sum = to->groups[to->count - 1];
     int64_t bits = dtype_row_of(from->type)->bits, rows = w->t->transpose_row_bytes * 8 / bits, kept_tile = w->p->split[kept].tile,
             columns = flow_turn_columns(w->f, kept_tile), sums = w->p->split[sum].tile;
+    int64_t padded = w->p->split[sum].slice > 1 ? w->p->split[sum].padded : round_up(w->f->groups[sum].size, rows);
+    sums = w->p->split[sum].slice > 1 ? sums : padded; /* of the padding after a whole sum, whole blocks are left out */
     const char *outer = from->count > 2 ? in_list(tiles(w, from->groups, from->count - 2, NULL)) : NULL,
-               *blocks = digit(w, sum, rows, sums / rows), *groups = digit(w, kept, columns, kept_tile / columns),
-               *packet = digit(w, kept, 1, columns), *row = digit(w, sum, 1, rows);
+               *blocks = digit_of_padded(w, sum, padded, rows, sums / rows), *groups = digit(w, kept, columns, kept_tile / columns),
+               *packet = digit(w, kept, 1, columns), *row = digit_of_padded(w, sum, padded, 1, rows);
     begin_step(w, s->why);
     tune_line(&w->page, "let %s: DmTensor<%s, Chip, Cluster, Slice, m![%s]> = device.main", to->name, type_name(to->type),
               tiles(w, to->groups, to->count, NULL));
@@ -427,6 +442,8 @@ static void write_fill(writer *w, const flow_step *s)
               TUNE_LIST(w->a, outer, groups, sums), w->p->main_weights ? "main" : "sub");
     tune_line(&w->page, "    .begin(%s.view())", from->name);
     tune_line(&w->page, "    .fetch::<m![%s], m![%s]>()", TUNE_LIST(w->a, lanes, outer, groups), TUNE_LIST(w->a, sums));
+    if (from->type != to->type)
+        tune_line(&w->page, "    .fetch_cast::<%s>()", type_name(to->type));
     tune_line(&w->page, "    .collect()");
     tune_line(&w->page, "    .to_trf();");
     end_step(w);
@@ -517,11 +534,8 @@ static void write_copy(writer *w, const flow_step *s)
     int64_t in = inner == NO_GROUP ? 1 : w->p->split[inner].tile;
     const char *rows = from->count > 1 ? tiles(w, from->groups, from->count - 1, NULL) : "1";
     tune_line(&w->page, "    .begin(%s.view())", x.name);
-    if (in > LANES)
-        tune_line(&w->page, "    .fetch::<m![%s], m![%s]>()", time_of(w, &x, NO_GROUP), packet_of(w, &x));
-    else
-        tune_line(&w->page, "    .fetch::<m![%s], m![%s]>()", rows,
-                  in > 1 ? tile(w, inner) : arena_printf(w->a, "1 # %d", (int)(64 / dtype_row_of(from->type)->bits)));
+    tune_line(&w->page, "    .fetch::<m![%s], m![%s]>()", rows,
+              in > 1 ? tile(w, inner) : arena_printf(w->a, "1 # %d", (int)(64 / dtype_row_of(from->type)->bits)));
     if (x.type != w->f->meets)
         tune_line(&w->page, "    .fetch_cast::<%s>()", type_name(w->f->meets));
     tune_line(&w->page, "    .collect()");
@@ -570,7 +584,7 @@ static void write_passes(writer *w, const flow_step *s)
                       element(w, &made));
         write_fetch(w, &x, pass->fold ? pass->fold->group : NO_GROUP, x.type == f->meets ? f->meets : as);
         made = x;
-        write_pass(w, pass, &made, gather);
+        write_pass(w, pass, &made, gather, x.sums && is_last && to->place == FLOW_VRF);
         if (is_last && to->place == FLOW_OUT)
             write_result(w, &made, e.count > 0 ? e.type : f->meets);
         else if (pass->is_gate || (is_last && to->place == FLOW_VRF))

@@ -626,7 +626,7 @@ attainable tune_bound_of(const target *t, const tune_question *q)
     int64_t streamed = batch * size[TUNE_ROW] * k;
     if (q->window_count > 0) /* an image is stored once */
         streamed = batch * tune_window_places(q, 0) * tune_window_places(q, 1) * q->axes[q->window_channel].size;
-    w.bytes = bytes_of(q->type, streamed) + bytes_of(q->type, batch * size[TUNE_COLUMN] * k) +
+    w.bytes = bytes_of(q->stored[q->stream], streamed) + bytes_of(q->stored[q->weights], batch * size[TUNE_COLUMN] * k) +
               bytes_of(q->out_type, batch * size[TUNE_ROW] * size[TUNE_COLUMN]);
     for (size_t i = 0; i < q->extra_count; i++) {
         int64_t elements = 1;

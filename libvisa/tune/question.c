@@ -152,6 +152,16 @@ static bool has_extra_of_one(const tune_question *q)
     return false;
 }
 
+/* Of images in a row each is an iteration: the axis of their result's first place, where no window moves over it. */
+static void find_images(tune_question *q)
+{
+    const tune_tensor *out = &q->tensors[TUNE_OUT];
+    size_t first = out->count > 0 ? out->axes[0] : 0;
+    if (q->window_count == TUNE_WINDOWS && out->count == 4 && q->axes[first].role == TUNE_ROW && q->windows[0].kept != first &&
+        q->windows[1].kept != first)
+        q->axes[first].role = TUNE_BATCH;
+}
+
 /* What each axis is, by the tensors that it stands in. */
 static bool assign_roles(reader *r)
 {
@@ -250,8 +260,6 @@ static bool check_windows(reader *r)
         filter->axes[2] != across || filter->axes[3] != image->axes[first + 4])
         return refuse_window(r, image->range, "windows stand in a question that is no convolution of images whose channels are innermost");
     q->window_channel = filter->axes[3];
-    if (first)
-        q->axes[out->axes[0]].role = TUNE_BATCH; /* an iteration for each image */
     __int128 cells = q->axes[q->window_channel].size;
     for (size_t i = 0; i < TUNE_WINDOWS; i++) {
         const tune_window *w = &q->windows[i];
@@ -270,8 +278,15 @@ static bool check_windows(reader *r)
                                           (int)(256 / bits)));
     if (q->axes[filter->axes[0]].size % 8 != 0)
         return refuse_window(r, filter->range, "a convolution has columns in multiples of 8, the Rows of the Reducer");
-    if (q->operation_count > 0 || q->whole.count > 0)
-        return refuse_window(r, out->range, "operations on the sums of a convolution are not made yet: ask for the sums alone");
+    for (size_t i = 0; i < q->extra_count; i++) {
+        const tune_extra *e = &q->extras[i];
+        bool of_results = e->has[TUNE_ROW] && e->has[TUNE_COLUMN] && e->has[TUNE_BATCH] == first;
+        if (!of_results && !(e->has[TUNE_COLUMN] && !e->has[TUNE_ROW] && !e->has[TUNE_BATCH]))
+            return refuse_window(r, e->tensor.range,
+                                 "what meets the sums of a convolution has an element for each column, or for each result");
+        if (q->size[TUNE_COLUMN] * dtype_row_of(e->type)->bits % 64 != 0)
+            return refuse_window(r, e->tensor.range, "what meets the sums of a convolution has rows of whole 8 bytes");
+    }
     return true;
 }
 
@@ -357,6 +372,29 @@ static bool find_epilogue(reader *r)
 const tune_epilogue *tune_epilogue_of(const tune_question *q, int64_t parts)
 {
     return parts > 1 ? &q->last_part : &q->whole;
+}
+
+/* Operands have the type that is multiplied; those of a convolution may be f32, which the fetch makes bf16. */
+static bool find_stored_types(reader *r)
+{
+    tune_question *q = r->q;
+    for (int p = TUNE_LEFT; p <= TUNE_RIGHT; p++) {
+        const tune_tensor *t = &q->tensors[p];
+        q->stored[p] = q->type;
+        if (!t->asked_type)
+            continue;
+        bool casts =
+            q->window_count > 0 && dtype_by_name(t->asked_type, &q->stored[p]) && target_converts(ENGINE_ID_FETCH, q->stored[p], q->type);
+        if (casts || strcmp(t->asked_type, dtype_row_of(q->type)->name) == 0)
+            continue;
+        diag *d = diag_add(r->diags, E_TUNE_TYPE, t->range, "`%s` is of `%s`, and %s is multiplied", t->name, t->asked_type,
+                           dtype_row_of(q->type)->name);
+        diag_help(
+            r->diags, d,
+            "leave the type away, --dtype gives it to both operands; the operands of a convolution may be f32 where bf16 is multiplied");
+        return false;
+    }
+    return true;
 }
 
 static bool find_types(reader *r, const visa_tune_options *o)
@@ -449,14 +487,17 @@ bool tune_question_read(const tune_expression *e, const visa_tune_options *optio
     *out = (tune_question){.text = e->text};
     reader r = {.e = e, .diags = diags, .q = out};
     out->timing = tune_timing_of(options);
-    if (!find_contraction(&r) || !assign_roles(&r) || !find_types(&r, options) || !check_extras(&r) || !find_epilogue(&r))
+    if (!find_contraction(&r) || !assign_roles(&r))
         return false;
+    find_images(out);
+    if (!find_types(&r, options) || !find_stored_types(&r) || !check_extras(&r) || !find_epilogue(&r))
+        return false;
+    name_roles(out, diags->arena);
     if (out->window_count > 0 && !check_windows(&r))
         return false;
     for (int p = 0; p < TUNE_PLACES && out->window_count == 0; p++)
         if (!check_order(&r, (tune_place)p))
             return false;
-    name_roles(out, diags->arena);
     if (!out->axis_text[TUNE_SUM]) {
         diag *d = diag_add(diags, E_TUNE_AXIS, tune_whole_range(e->file, e->text),
                            "nothing is summed: no axis stands in both operands and not in the result");

@@ -31,6 +31,7 @@ typedef struct tune_question {
     bool turned[TUNE_PLACES];          /* lies [batch, summed, kept] in HBM: what is kept is innermost, not the sum */
     int64_t size[TUNE_ROLES];          /* of all axes of a role together; 1 without one */
     const char *axis_text[TUNE_ROLES]; /* the kernel's axis: "M", "H_W" for several, NULL for none */
+    dtype stored[TUNE_PLACES];         /* operands in HBM and DM: `type`, or f32 that is cast where it is fetched */
     dtype type, out_type, meets;       /* meets: in which the sums are worked on */
     timing_preset timing;              /* whose cycles are to be few */
     tune_window windows[TUNE_WINDOWS]; /* of a convolution, rows and places in them */

@@ -21,7 +21,7 @@ FORMS = ["Y[r, c] = relu(X[r, c])", "Y[r, c] = X[r, c] + Z[r, c]", "Y[r, c] = ma
          "Y[r, c] = X[r, c] / sqrt(mean(c) X[r, c] * X[r, c] + 0.001) * g[c]",
          "Y[r, c] = (X[r, c] - mean(c) X[r, c]) / sqrt(mean(c) square(X[r, c] - mean(c) X[r, c]) + 0.001) * g[c] + b1[c]",
          "y[r] = sqrt(sum(c) X[r, c] * X[r, c])", "y[r] = sum(c) (X[r, c] * w[c] * 2)", "Y[b, c] = X[b, c] / max(b, c) abs1[b, c]",
-         "y[n] = tanh(x[n]) * 0.5 + 0.5", "y[n] = x[n] * x[n] + z[n]: f32", "Y[b, r, c] = X[b, r, c] + bias[r, c]", "Y[b, r, c] = X[b, r, c] * s[b, r]", "y[r] = sum(c) exp(X[r, c] * 0.01) + s[r]"]
+         "y[n] = tanh(x[n]) * 0.5 + 0.5", "y[n] = x[n] * x[n] + z[n]: f32", "Y[b, r, c] = X[b, r, c] + bias[r, c]", "Y[b, r, c] = X[b, r, c] * s[b, r]", "y[r] = sum(c) exp(X[r, c] * 0.0001) + s[r]"]
 # With a contraction over k, or two of them.
 PRODUCTS = ["P[r, c] = softmax(c) (sum(k) A[r, k] * B[c, k])", "P[r, c] = softmax(c) ((sum(k) A[r, k] * B[c, k]) * 0.125)",
             "P[b, r, c] = softmax(c) (sum(k) A[b, r, k] * B[b, c, k])", "P[r, c] = softmax(c) (sum(k) B[c, k] * A[r, k])",
