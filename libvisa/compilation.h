@@ -115,6 +115,8 @@ void compilation_end_dumps(visa_compilation *c);
 
 /* For sema_options: the items of `mod NAME;`, or NULL, diagnosed. */
 const ast *compilation_load_module(void *compilation, const ast *n);
+/* Where nothing is compiled: the files that `mod NAME;` may mean are known by name, so that what is written is none of them. */
+void compilation_name_modules(visa_compilation *c);
 
 /* A transformation by the first bytes of its name, or NULL. */
 const struct step_pass *compilation_step_pass(const char *name, size_t bytes);

@@ -110,6 +110,8 @@ void compilation_run_file(visa_compilation *c, int file)
     c->syntax_errors = c->diags.error_count;
     c->diags_parsed = c->diags.count;
     compilation_took(c, "parse");
+    if (c->options->parse_only && c->options->modules)
+        compilation_name_modules(c);
     if (c->options->parse_only || (c->recall && !recall_follows(c)))
         return;
     expand_begin(c->expander);

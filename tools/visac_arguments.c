@@ -486,6 +486,8 @@ int visac_arguments_parse(int argc, char **argv, arena *memory, arguments *a)
         return usage_error("--draw=%s is an output of its own: no --emit, --check or --report with it", a->draw);
     if (reports && (a->emit_given || a->run.check.wanted))
         return usage_error("--report and --trace are outputs of their own: no --emit or --check with them");
+    if (a->output && a->run.report.trace && !a->run.report.wanted)
+        return usage_error("--trace alone has nothing for -o %s: compile apart, or give --report as well", a->output);
     if (a->options.book && (a->emit_given || a->run.check.wanted || a->draw || a->run.kernel || a->sweep || reports))
         return usage_error("--from-markdown gives verdicts only: no --emit, --check, --draw, --kernel, --sweep or --report with it");
     bool diff = !tunes && optind < argc && strcmp(argv[optind], "diff") == 0;

@@ -6,6 +6,8 @@
 #include "support/budget.h"
 #include "support/integer.h"
 
+/* A kind has some plans however slow they are; of more, those that take twice as long as the best at least are not looked at. */
+enum { SOME_OF_A_KIND = 4, FAR_FROM_THE_BEST = 2 };
 enum { MOST_DIGITS = 64, SHORTEST_PART = 128 };
 
 typedef struct kind {
@@ -17,7 +19,8 @@ typedef struct space {
     const target *target;
     const tune_question *question;
     kind *kinds;
-    size_t kept; /* of a kind */
+    size_t kept;  /* of a kind */
+    int64_t best; /* cycles, as estimated */
     arena *arena;
 } space;
 
@@ -54,21 +57,31 @@ static void consider_one(space *x, tune_plan p)
     budget_spend(x->arena, 1);
     if (!tune_plan_complete(x->target, x->question, &p))
         return;
-    tune_plan_estimate(x->target, x->question, &p);
-    keep(x, &p);
+    const kind *k = &x->kinds[tune_kind_of(x->question, &p)];
+    int64_t most = k->count == x->kept ? k->plans[k->count - 1].cycles : INT64_MAX;
+    if (k->count >= SOME_OF_A_KIND && x->kept == TUNE_KEPT_OF_A_KIND)
+        most = smaller(most, x->best * FAR_FROM_THE_BEST);
+    tune_plan_estimate(x->target, x->question, most, &p);
+    x->best = smaller(x->best, p.cycles);
+    if (p.cycles < most)
+        keep(x, &p);
 }
 
 /* Rows of all iterations in as many copies as there are iterations, or in fewer; the exchange of columns by the main context or by sub. */
 static void consider(space *x, tune_plan p)
 {
-    int64_t most = p.columns_outside && p.split[TUNE_ROW].loop > 1 ? p.split[TUNE_ROW].loop : 0;
+    int64_t most = p.columns_outside && p.split[TUNE_ROW].loop > 1 ? p.split[TUNE_ROW].loop : 0, halvings = 0;
+    while (most >> halvings > 1)
+        halvings++;
     bool exchanges = p.regroup > 1 || p.joined > 1;
     for (int by_sub = 0; by_sub < (exchanges ? 2 : 1); by_sub++) {
         p.by_sub = by_sub;
         p.row_copies = 0;
         consider_one(x, p);
-        for (p.row_copies = most; p.row_copies > 0; p.row_copies /= 2)
+        for (int64_t h = most > 0 ? halvings : -1; h >= 0; h--) { /* of equals the one with the fewest copies */
+            p.row_copies = most >> h;
             consider_one(x, p);
+        }
     }
 }
 
@@ -205,7 +218,7 @@ static size_t loop_counts(int64_t size, int64_t *out)
 
 tune_plan *tune_space(const target *t, const tune_question *q, size_t kept, arena *a, size_t *count)
 {
-    space x = {t, q, ARENA_ARRAY(a, kind, TUNE_KINDS), kept, a};
+    space x = {t, q, ARENA_ARRAY(a, kind, TUNE_KINDS), kept, INT64_MAX / FAR_FROM_THE_BEST, a};
     int64_t loops[3][MOST_DIGITS];
     size_t counts[3];
     for (int role = TUNE_BATCH; role < TUNE_SUM; role++)
