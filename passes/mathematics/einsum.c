@@ -1135,6 +1135,12 @@ static void visit_gather(einsum_builder *b, op *o)
     reference rows = b->of[op_input(o)->index], list = b->of[op_index(o)->index];
     uint32_t dst = add_value_like(b, &o->out, -1);
     b->of[o->index] = whole(dst);
+    if (has_one_row(o) && op_count(o)) {
+        diag *d = pass_refuse(b->context, b->kernel, o, MAPPING_COMPONENTS, E_UNSUPPORTED,
+                              "a prefix of a list whose table has one row is not supported yet");
+        diag_help(b->context->diags, d, "let IndexedAxis have two positions or more, or take all of the list");
+        return;
+    }
     if (has_one_row(o)) { /* the list can only say 0 */
         add_copy(b, o, whole(dst), op_input(o), &o->out);
         return;
