@@ -8,6 +8,7 @@
 #include "frontend/dialect.h"
 #include "frontend/index.h"
 #include "frontend/parse.h"
+#include "frontend/stage.h"
 #include "support/budget.h"
 #include "support/choice.h"
 
@@ -129,6 +130,16 @@ static const char *kernel_name(analysis *s, const ast *fn)
     return kernel_named(s, name) ? arena_printf(s->arena, "%s%s", s->module_path ? s->module_path : "", fn->text) : name;
 }
 
+/* Memory whose type nobody told, neither where it is made nor where it is used. */
+static void refuse_unknown(analysis *s, const value *result, const declared *expected)
+{
+    if (result->kind == VALUE_TENSOR)
+        stage_settle(result->op, expected);
+    for (size_t i = 0; i < s->kernel->op_count && !s->kernel->bad; i++)
+        if (s->kernel->ops[i]->open)
+            stage_refuse_open(s->kernel, s->context.diags, s->kernel->ops[i]);
+}
+
 static void analyse_kernel(analysis *s, scope *outer, const ast *fn)
 {
     if (s->options->passes_over && s->options->passes_over(s->options->user, fn, s->context.dialect, s->mixed)) {
@@ -180,6 +191,7 @@ static void analyse_kernel(analysis *s, scope *outer, const ast *fn)
         value v = evaluate_block(s, names, body, &result);
         if (s->stopped)
             v = error_value;
+        refuse_unknown(s, &v, &result);
         add_outputs(s, names, fn, v, &result);
     } else {
         refuse(s, E_UNSUPPORTED, fn->name_range, ast_attribute(fn, "einsum") ? "`visac tune FILE.vm` writes it" : NULL,

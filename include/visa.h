@@ -211,9 +211,19 @@ typedef struct visa_tune_options {
     const visa_parameter *sizes; /* of its axes; one value each */
     size_t size_count;
     const char *dtype, *out_dtype; /* of the operands, NULL: bf16; of the result, NULL: the type of the sums */
+    const char *timing;            /* whose cycles are to be few, of the presets of docs/timing.md; NULL: documented */
     uint64_t work; /* steps of work that compilations may take together, as many seconds as VISA_TUNE_STEPS_OF_SECOND are in it */
     void (*progress)(void *user, int64_t done, int64_t work); /* NULL: silent */
     void *user;
+    /* A folder where answers are kept, made if it is not there, and looked for before a search begins; NULL: none is. Those of another
+     * build (any text) or version are not taken. */
+    const char *cache, *cache_build;
+    /* Of several processes that answer together, all with the same options but for `part`, from 0 on: `gather` is that of
+     * visa_explore_options; `share` hands part 0's bytes (NULL: none) to the others, malloc'd. NULL: there is one process. Each has the
+     * answer, the same whatever `parts` is. */
+    int64_t part, parts;
+    bool (*gather)(void *user, const int64_t *mine, size_t count, int64_t **all, size_t **counts, size_t *ranks);
+    bool (*share)(unsigned char **bytes, size_t *size);
 } visa_tune_options;
 enum { VISA_TUNE_STEPS_OF_SECOND = 4000000 };
 /* A compilation of the question, whose diagnostics say why there is no kernel. *text, which it owns, is the kernel's source with a NUL

@@ -113,6 +113,8 @@ void compilation_begin_dumps(visa_compilation *c);
 void compilation_after_pass(void *compilation, const struct pass *done, const kernel *k);
 void compilation_end_dumps(visa_compilation *c);
 
+/* The tree of a file with another number for each constant, axis and size of a kernel that -D names. */
+const ast *compilation_set_parameters(visa_compilation *c, const ast *tree);
 /* For sema_options: the items of `mod NAME;`, or NULL, diagnosed. */
 const ast *compilation_load_module(void *compilation, const ast *n);
 /* Where nothing is compiled: the files that `mod NAME;` may mean are known by name, so that what is written is none of them. */

@@ -35,16 +35,16 @@ static bool knows_warnings(const char *const *options)
     return true;
 }
 
-/* The tree with another number for each constant and axis that is named. */
-static void set_parameters(visa_compilation *c)
+const ast *compilation_set_parameters(visa_compilation *c, const ast *tree)
 {
     for (size_t i = 0; i < c->options->parameter_count; i++) {
         const visa_parameter *p = &c->options->parameters[i];
         c->bindings[i] = (step_binding){p->name, p->values, p->count, NULL};
         if (p->count == 1)
-            c->tree = ast_with_number(c->tree, p->name, p->values[0], c->arena, &c->is_set[i]);
+            tree = ast_with_number(tree, p->name, p->values[0], c->arena, &c->is_set[i]);
     }
     c->binding_count = c->options->parameter_count;
+    return tree;
 }
 
 /* What --kernel may name, when it names nothing of it. */
@@ -115,8 +115,7 @@ void compilation_run_file(visa_compilation *c, int file)
     if (c->options->parse_only || (c->recall && !recall_follows(c)))
         return;
     expand_begin(c->expander);
-    c->tree = expand_file(c->expander, c->file);
-    set_parameters(c);
+    c->tree = compilation_set_parameters(c, expand_file(c->expander, c->file));
     c->index = c->options->editor ? ARENA_NEW(c->arena, source_index) : NULL;
     const char *only = c->options->kernel;
     const char *const *programs = step_program_names(c->tree, c->arena);

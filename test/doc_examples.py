@@ -57,7 +57,7 @@ def library_is_usable(programs):
 
 def run(command, folder, programs):
     flags = f"-I{SOURCE / 'include'} -L{programs} -Wl,-rpath,{programs} -lvisa"
-    environment = dict(os.environ, PATH=f"{folder}/bin:{programs}:{os.environ['PATH']}", LC_ALL="C", PYTHONPATH=str(SOURCE / "python"),
+    environment = dict(os.environ, PATH=f"{folder}/bin:{programs}:{os.environ['PATH']}", LC_ALL="C", XDG_CACHE_HOME=f"{folder}/.cache", PYTHONPATH=str(SOURCE / "python"),
                        VISA_LIBRARY=f"{programs}/libvisa.so.0", VISA_CFLAGS=flags, PYTHONDONTWRITEBYTECODE="1")
     done = subprocess.run(["bash", "-c", command], cwd=folder, env=environment, stdin=subprocess.DEVNULL,
                           stdout=subprocess.PIPE, stderr=subprocess.STDOUT, timeout=1800)

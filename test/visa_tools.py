@@ -34,6 +34,7 @@ def environment(path=None):
     env = dict(os.environ)
     env["PATH"] = (path or bin_dir()) + os.pathsep + env.get("PATH", "")
     env["LC_ALL"] = "C"
+    env["XDG_CACHE_HOME"] = "/dev/null"  # no answer of a search is kept from run to run
     # A tensor too large to allocate is an error that the programs report; a sanitizer must not end them for it.
     env["ASAN_OPTIONS"] = "allocator_may_return_null=1:" + env.get("ASAN_OPTIONS", "")
     return env

@@ -32,6 +32,14 @@ void ranks_join(const ranks *r, visa_explore_options *o)
     o->gather = r->api ? r->api->gather : NULL;
 }
 
+void ranks_join_tune(const ranks *r, visa_tune_options *o)
+{
+    o->part = r->rank;
+    o->parts = r->count;
+    o->gather = r->api ? r->api->gather : NULL;
+    o->share = r->api ? r->api->share : NULL;
+}
+
 void ranks_fail(const ranks *r, int status)
 {
     if (r->api)

@@ -1,4 +1,4 @@
-/* Processes that explore together: `mpirun -n 4 visac --explore ..` (docs/dataflow.md).
+/* Processes that explore or tune together: `mpirun -n 4 visac --explore ..` (docs/dataflow.md), `mpirun -n 4 visac tune ..` (docs/tune.md).
  *
  * The one idea: MPI lives in a plugin, libvisa_mpi, that is loaded when a launcher has started the process and nowhere else. The first
  * process reads the source, merges and writes; the others are silent. Without a launcher there is one process and no plugin. */
@@ -37,6 +37,8 @@ bool ranks_begin(ranks *r, diag_list *diags);
 unsigned char *ranks_read(const ranks *r, const char *path, size_t *size, diag_list *diags);
 /* This process's part of the space. */
 void ranks_join(const ranks *r, visa_explore_options *o);
+/* This process's part of a search. */
+void ranks_join_tune(const ranks *r, visa_tune_options *o);
 /* One process cannot go on: the others would wait for it. */
 void ranks_fail(const ranks *r, int status);
 void ranks_end(ranks *r);

@@ -1,7 +1,10 @@
 /* visac: from the command line to what it asks for. */
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include "libvisa/project/project.h"
 #include "libvisa/variants/program_space.h"
@@ -43,7 +46,7 @@ static const char *main_output(const arguments *a, arena *memory)
     if (stands_alone)
         return a->output ? a->output : "-";
     bool nothing = a->format_check || (a->run.check.wanted && !a->emit_given && !a->output) ||
-                   (a->run.report.trace && !a->run.report.wanted) || a->ranks.rank > 0;
+                   (a->run.report.trace && !a->run.report.wanted) || a->ranks.rank > 0 || a->emits_three;
     return nothing ? NULL : default_output(a, memory);
 }
 
@@ -63,6 +66,13 @@ static bool declare(arguments *a, arena *memory)
         if (equals && !output_set_reads(a->files, equals + 1))
             return false;
     }
+    static const char *const endings[] = {".vm", ".bin", ".txt"};
+    const char *stem = a->output ? a->output : "tuned";
+    size_t length = strlen(stem);
+    length -= length > 3 && strcmp(stem + length - 3, ".vm") == 0 ? 3 : 0;
+    for (size_t i = 0; a->emits_three && i < 3; i++)
+        if (!(a->three[i] = output_declare(a->files, arena_printf(memory, "%.*s%s", (int)length, stem, endings[i]))))
+            return false;
     return (!main || (a->to = output_declare(a->files, main))) && tool_run_declare(&a->run, a->files);
 }
 
@@ -270,11 +280,47 @@ static bool is_writing_no_module(const arguments *a, const visa_compilation *c)
     return true;
 }
 
+/* Do processes that a launcher started do this together? */
+static bool is_shared(const arguments *a)
+{
+    return a->explores || a->question;
+}
+
+/* Where answers are kept: the folder that programs have for such things. NULL: there is none. */
+static const char *cache_folder(arena *memory)
+{
+    const char *base = getenv("XDG_CACHE_HOME"), *home = getenv("HOME");
+    if (base && *base == '/')
+        return arena_printf(memory, "%s/visac", base);
+    return home && *home == '/' ? arena_printf(memory, "%s/.cache/visac", home) : NULL;
+}
+
+/* This build, which the version alone does not tell while a tree is worked on: size and time of the file `visac`, that of visac-plugins
+ * next to it too. NULL: unknown. */
+static const char *build_text(arena *memory)
+{
+    char path[PATH_MAX];
+    ssize_t bytes = readlink("/proc/self/exe", path, sizeof path - 1);
+    struct stat of;
+    if (bytes <= 0)
+        return NULL;
+    path[bytes] = '\0';
+    char *slash = strrchr(path, '/');
+    const char *program = slash ? arena_printf(memory, "%.*s/visac", (int)(slash - path), path) : path;
+    if (stat(program, &of) != 0)
+        return NULL;
+    return arena_printf(memory, "%lld bytes of %lld.%09ld", (long long)of.st_size, (long long)of.st_mtim.tv_sec, of.st_mtim.tv_nsec);
+}
+
 /* The source of a question, malloc'd as that of a file is; NULL: diagnosed. */
 static unsigned char *tune(const arguments *a, size_t *size)
 {
     visa_tune_options o = a->tune;
     o.question = a->question;
+    o.timing = timing_preset_name(a->run.report.options.preset);
+    o.cache_build = a->no_cache ? NULL : build_text(a->memory);
+    o.cache = o.cache_build ? cache_folder(a->memory) : NULL;
+    ranks_join_tune(&a->ranks, &o);
     progress bar = progress_begin("tune");
     o.progress = bar.shown ? tool_explore_progress : NULL;
     o.user = &bar;
@@ -290,14 +336,41 @@ static unsigned char *tune(const arguments *a, size_t *size)
         fputs("visac: error: out of memory\n", stderr);
     else if (visa_error_count(c) + visa_warning_count(c) > 0)
         fputs(visa_diagnostics(c, a->format), stderr);
+    if (!text && (!c || visa_gave_up(c) || visa_error_count(c) == 0)) /* the others wait for what this one found */
+        ranks_fail(&a->ranks, EXIT_INPUT);
     visa_free(c);
     return text;
+}
+
+/* The source of an answer, its binary and its report, all or none. */
+static int write_three(const arguments *a, visa_compilation *c, const unsigned char *text, size_t bytes, arena *memory, diag_list *diags)
+{
+    const unsigned char *data;
+    size_t size;
+    binary b;
+    tool_report r = a->run.report;
+    const char *report = "";
+    if (!visa_emit(c, VISA_EMIT_BINARY, &data, &size) || !binary_read(data, size, memory, diags, &b))
+        return EXIT_INPUT;
+    r.wanted = true;
+    for (size_t i = 0; i < b.kernel_count; i++)
+        if (!tool_report_make(&r, &b, &b.kernels[i], memory, diags, &report))
+            return EXIT_INPUT;
+    return output_put(a->three[0], text, bytes) && output_put(a->three[1], data, size) && output_put(a->three[2], report, strlen(report)) &&
+                   output_set_commit(a->files)
+               ? EXIT_DONE
+               : EXIT_INPUT;
 }
 
 static int compile(arguments *a, arena *memory, diag_list *diags)
 {
     size_t size;
     unsigned char *text = a->question ? tune(a, &size) : ranks_read(&a->ranks, a->input, &size, diags);
+    if (a->question && a->ranks.rank > 0) { /* the first process has the same text, and goes on */
+        int status = text ? EXIT_DONE : EXIT_INPUT;
+        free(text);
+        return status;
+    }
     if (text && takes_source(a)) {
         int status = finish(a, text, size);
         free(text);
@@ -321,6 +394,7 @@ static int compile(arguments *a, arena *memory, diag_list *diags)
                  : a->options.parse_only     ? format(a, c, text, size)
                  : a->upgrades               ? upgrade(a, c)
                  : a->explains               ? explain(a, c)
+                 : a->emits_three            ? write_three(a, c, text, size, memory, diags)
                                              : produce(a, c, text, size, memory, diags);
     free(text);
     bool upgraded = a->upgrades && status == EXIT_DONE; /* what is wrong with the kernels has nothing to do with it */
@@ -336,16 +410,18 @@ static int compile(arguments *a, arena *memory, diag_list *diags)
 
 static bool needs_library(const arguments *a)
 {
-    return a->run.check.wanted || (a->emit >= EMIT_LLVM && a->emit <= EMIT_HEADER) || (a->explores && ranks_launched());
+    return a->run.check.wanted || (a->emit >= EMIT_LLVM && a->emit <= EMIT_HEADER) || (is_shared(a) && ranks_launched());
 }
 
 /* What `visac tune FILE` is about: reads the file, and goes to where programs run if it holds one. OPTION_GO_ON, else the exit status. */
 static int read_tuned(arguments *a, char **argv, diag_list *diags)
 {
-    bool once = strcmp(a->question, "-") == 0; /* it cannot be read again by another program */
+    bool once = strcmp(a->question, "-") == 0 || ranks_launched(); /* it cannot be read again by another program */
     if (once && !(a->work = library_work_begin(argv, diags)))
         return EXIT_INPUT;
-    a->tuned = file_read_all(a->question, &a->tuned_bytes, diags);
+    if (ranks_launched() && !a->work->ranks_begin(&a->ranks, diags))
+        return EXIT_INPUT;
+    a->tuned = ranks_read(&a->ranks, a->question, &a->tuned_bytes, diags);
     if (!a->tuned)
         return EXIT_INPUT;
     a->tunes_program = program_is_in((const char *)a->tuned, a->tuned_bytes);
@@ -371,18 +447,20 @@ static int run(arguments *a, char **argv, arena *memory, diag_list *diags)
         say_only(a, diags);
         return said ? EXIT_DONE : EXIT_INPUT;
     }
-    if (needs_library(a))
+    if (needs_library(a) && !a->work)
         a->work = library_work_begin(argv, diags);
-    if ((needs_library(a) && !a->work) || (a->explores && a->work && !a->work->ranks_begin(&a->ranks, diags))) {
+    if ((needs_library(a) && !a->work) || (is_shared(a) && a->work && !a->ranks.api && !a->work->ranks_begin(&a->ranks, diags))) {
         say_only(a, diags);
         return EXIT_INPUT;
     }
     if (!declare(a, memory)) {
         say_only(a, diags);
-        if (a->explores)
+        if (is_shared(a))
             ranks_fail(&a->ranks, tool_refused(diags));
         return tool_refused(diags);
     }
+    if (a->tunes_program && a->ranks.rank > 0) /* programs are run by the first process */
+        return EXIT_DONE;
     if (a->tunes_program) {
         int tuned = a->work->tune(a, memory, diags);
         say_only(a, diags);

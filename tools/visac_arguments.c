@@ -346,7 +346,10 @@ static void take_choices(arguments *a)
     const char *no_colour = getenv("NO_COLOR"); /* https://no-color.org: set, and not empty */
     a->emit_given = a->emit_choice >= 0;
     a->explore_form = a->emit_choice >= EMIT_KINDS;
-    if (a->emit_choice == EMIT_STEP_SVG && !a->explores && !a->question) { /* the picture of a graph */
+    a->emits_three = a->emit_choice == EMIT_THREE;
+    if (a->emits_three)
+        a->explore_form = false;
+    else if (a->emit_choice == EMIT_STEP_SVG && !a->explores && !a->question) { /* the picture of a graph */
         a->explore_form = false;
         a->emit = EMIT_STEP_SVG;
     } else if (a->explore_form)
@@ -354,7 +357,7 @@ static void take_choices(arguments *a)
     else if (a->explores && a->emit_choice == EMIT_JSON) { /* one word for both */
         a->explore_form = true;
         a->explore.form = VISA_EXPLORE_JSON;
-    } else if (a->emit_given)
+    } else if (a->emit_given && !a->emits_three)
         a->emit = (emit_kind)a->emit_choice;
     if (!a->explores && !a->question && a->explore_form && a->explore.form == VISA_EXPLORE_KERNEL) {
         a->explores = true;
@@ -398,9 +401,13 @@ static int parse_defines(arguments *a)
 /* `visac tune QUESTION`: what it takes, and what belongs to it alone. */
 static int check_tune(const arguments *a)
 {
-    bool told = a->tune.dtype || a->tune.out_dtype || a->budget_given;
+    bool told = a->tune.dtype || a->tune.out_dtype || a->budget_given || a->no_cache;
+    if (!a->question && a->emits_three)
+        return usage_error("--emit=vm,bin,report belongs to `visac tune`");
+    if (a->emits_three && (a->run.report.wanted || a->run.report.trace || a->run.check.wanted))
+        return usage_error("--emit=vm,bin,report is all that is written: no --report, --trace or --check with it");
     if (!a->question && told)
-        return usage_error("--dtype, --out and --budget belong to `visac tune`");
+        return usage_error("--dtype, --out, --budget and --no-cache belong to `visac tune`");
     if (!a->tunes_file && a->input_count > 0)
         return usage_error("--input belongs to `visac tune` of a file with a stream program; visa-run takes tensors and tokens");
     if (a->question &&
@@ -462,12 +469,12 @@ int visac_arguments_parse(int argc, char **argv, arena *memory, arguments *a)
     int status = option_rows_parse("visac", option_rows, OPTION_ROWS, argc, argv, a);
     if (status != OPTION_GO_ON)
         return status;
-    take_choices(a);
     a->options.kernel = a->run.kernel;
     a->options.warnings = a->warnings;
     bool tunes = optind < argc && strcmp(argv[optind], "tune") == 0;
     optind += tunes;
     a->question = tunes && optind < argc ? argv[optind] : NULL;
+    take_choices(a);
     size_t length = a->question ? strlen(a->question) : 0;
     a->tunes_file = a->question && (strcmp(a->question, "-") == 0 || (length > 3 && strcmp(a->question + length - 3, ".vm") == 0));
     if (tunes && !a->question)

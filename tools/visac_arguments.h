@@ -34,7 +34,8 @@ typedef enum emit_kind {
     EMIT_ORDER,
     EMIT_STEP_DOT,
     EMIT_KINDS,
-    EMIT_STEP_SVG = EMIT_KINDS + VISA_EXPLORE_SVG /* without --explore */
+    EMIT_STEP_SVG = EMIT_KINDS + VISA_EXPLORE_SVG,    /* without --explore */
+    EMIT_THREE = EMIT_KINDS + VISA_EXPLORE_KERNEL + 1 /* of `visac tune`: vm, bin and report, a file each */
 } emit_kind;
 
 typedef struct arguments {
@@ -50,7 +51,7 @@ typedef struct arguments {
     const char **inputs; /* of tune: tokens of streams, NAME=FILE */
     size_t input_count, input_capacity;
     visa_tune_options tune; /* what is told about it */
-    bool budget_given;
+    bool budget_given, no_cache;
     const char **define_texts; /* of -D, in their order */
     size_t define_count, define_capacity;
     emit_kind emit;
@@ -62,7 +63,7 @@ typedef struct arguments {
     bool advises, applies; /* `visac advise`, with --apply */
     bool explores;
     const library_work *work; /* NULL: nothing needs a library */
-    ranks ranks;              /* of --explore */
+    ranks ranks;              /* of --explore and `visac tune` */
     visa_explore_options explore;
     size_t warning_count;
     const char **warnings; /* room for as many as there are arguments */
@@ -74,7 +75,9 @@ typedef struct arguments {
     bool colour; /* of text messages */
     arena *memory;
     output_set *files;
-    output *to; /* the main output; NULL: there is none */
+    output *to;       /* the main output; NULL: there is none */
+    bool emits_three; /* --emit=vm,bin,report, into: */
+    output *three[3];
 } arguments;
 
 /* Reads it: OPTION_GO_ON, else the exit status. `a->warnings` has room for argc texts. */

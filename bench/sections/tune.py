@@ -29,7 +29,7 @@ def run(bench, section):
     for question, sizes, dtype, out, by_hand in QUESTIONS[:bench.count(len(QUESTIONS), 8, 2)]:
         given = ",".join(f"{axis}={size}" for axis, size in zip("mnk", sizes) if f"[{axis}" in question or f", {axis}" in question)
         path = bench.file("tuned.vm")
-        command = [bench.program("visac"), "tune", question, "-D", given, f"--dtype={dtype}", *([f"--out={out}"] if out else []), "-o", path]
+        command = [bench.program("visac"), "tune", "--no-cache", question, "-D", given, f"--dtype={dtype}", *([f"--out={out}"] if out else []), "-o", path]
         taken = bench.process(command)
         with open(path, encoding="utf-8") as file:
             text = file.read()

@@ -105,6 +105,29 @@ static bool add_shift(tile_window *w, const axis *a, int64_t offset)
     return true;
 }
 
+/* Coordinates that digits inside of one of that weight do not reach: they are cut, in this part of the tensor or in another one. */
+static int64_t lost_inside(const tile_window *w, const axis *a, int64_t weight)
+{
+    int64_t lost = 0;
+    for (uint32_t i = 0; i < w->cut_count; i++)
+        if (w->cuts[i].axis == a && w->cuts[i].weight < weight)
+            lost += w->cuts[i].lost;
+    return lost;
+}
+
+static bool add_cut(tile_window *w, const axis *a, int64_t weight, int64_t lost)
+{
+    for (uint32_t i = 0; i < w->cut_count; i++)
+        if (w->cuts[i].axis == a && w->cuts[i].weight == weight) {
+            w->cuts[i].lost += lost;
+            return true;
+        }
+    if (w->cut_count == TILE_MAX_SHIFTS)
+        return false;
+    w->cuts[w->cut_count++] = (tile_cut){a, weight, lost};
+    return true;
+}
+
 /* The window [start, start + length) of one digit. */
 static tile_status cut_digit(mapping_context *c, const tile_digit *d, int64_t length, int64_t start, const mapping **m,
                              const mapping **guard, tile_window *w)
@@ -115,11 +138,14 @@ static tile_status cut_digit(mapping_context *c, const tile_digit *d, int64_t le
         return TILE_PADDING;
     if (!add_shift(w, d->axis, start * d->weight))
         return TILE_DEEP;
-    if (shift_of(w, d->axis) > d->axis->size - length * d->weight) /* a last, ragged block */
+    int64_t span = length * d->weight - lost_inside(w, d->axis, d->weight);
+    if (shift_of(w, d->axis) > d->axis->size - span) /* a last, ragged block */
         return TILE_PADDING;
     w->displacement += start * d->stride;
     if (length == d->live && start == 0) /* the whole digit: nothing is cut */
         return TILE_OK;
+    if (!add_cut(w, d->axis, d->weight, (d->live - length) * d->weight))
+        return TILE_DEEP;
     if (!replace(c, *m, d, window_of(c, d, length, PAD_TOP), m))
         return TILE_SPLIT;
     return !guard || replace(c, *guard, d, window_of(c, d, length, PAD_BOTTOM), guard) ? TILE_OK : TILE_SPLIT;

@@ -13,6 +13,12 @@ typedef struct tile_shift {
     int64_t offset; /* coordinates */
 } tile_shift;
 
+/* A digit that a window fixes or shortens. */
+typedef struct tile_cut {
+    const axis *axis;
+    int64_t weight, lost; /* coordinates: of its step, and of the span that its values no longer have */
+} tile_cut;
+
 enum { TILE_MAX_SHIFTS = 16, TILE_UNITS = 3 };
 
 /* Where a tile, or a tile of a tile, lies in its buffer. */
@@ -20,7 +26,8 @@ typedef struct tile_window {
     int64_t displacement;      /* positions of Element (elements) */
     int64_t units[TILE_UNITS]; /* positions of Chip, Cluster and Slice */
     tile_shift shifts[TILE_MAX_SHIFTS];
-    uint32_t shift_count;
+    tile_cut cuts[TILE_MAX_SHIFTS];
+    uint32_t shift_count, cut_count;
 } tile_window;
 
 typedef enum tile_status {

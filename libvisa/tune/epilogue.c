@@ -4,8 +4,8 @@
 #include <string.h>
 
 /* The units that the operations of a question need; each does one of a pass. */
-typedef enum unit { FXP_ADD, FXP_MUL, FMA, MUL0, MUL1, EXP, FPU, DIV, CLIP_ADD, CLIP_MAX, CLIP_MIN } unit;
-typedef enum phase { IN_FRONT, IN_NARROW, IN_DIVISION, IN_BACK } phase;
+typedef enum unit { FXP_ADD, FXP_MUL, FMA, MUL0, MUL1, EXP, FPU, FOLD, DIV, CLIP_ADD, CLIP_MAX, CLIP_MIN } unit;
+typedef enum phase { IN_FRONT, IN_NARROW, IN_FOLD, IN_DIVISION, IN_BACK, IN_SLICES } phase;
 
 typedef struct filler {
     tune_epilogue *out;
@@ -23,8 +23,10 @@ static const char *const function_names[] = {[TUNE_EXP] = "Exp", [TUNE_LOG] = "L
 
 static bool is_whole(const tune_operation *o)
 {
-    bool kept =
-        o->what == TUNE_ADD || o->what == TUNE_SUBTRACT || o->what == TUNE_TIMES || o->what == TUNE_LARGER || o->what == TUNE_SMALLER;
+    bool kept = o->what == TUNE_ADD || o->what == TUNE_SUBTRACT || o->what == TUNE_TIMES || o->what == TUNE_SQUARE ||
+                o->what == TUNE_LARGER || o->what == TUNE_SMALLER;
+    if (o->what >= TUNE_FOLD_ADD)
+        return true;
     return kept && (o->operand || (o->value == floor(o->value) && fabs(o->value) <= INT32_MAX));
 }
 
@@ -61,7 +63,7 @@ static void begin_pass(filler *f)
 /* Takes a unit at a place that is not in front of what the pass has; false: it is behind, or the unit is in use. */
 static bool take(filler *f, unit u, phase at)
 {
-    if (f->at > at || (f->used >> u & 1) || (f->wide && (at == IN_NARROW || at == IN_DIVISION)))
+    if (f->at > at || (f->used >> u & 1) || (f->wide && at >= IN_NARROW && at <= IN_DIVISION))
         return false;
     f->at = at;
     f->used |= 1U << u;
@@ -70,7 +72,7 @@ static bool take(filler *f, unit u, phase at)
 
 static void say(filler *f, const char *text)
 {
-    tune_lines *l = f->at == IN_FRONT ? &f->pass->front : f->at == IN_BACK ? &f->pass->back : &f->pass->narrow;
+    tune_lines *l = f->at == IN_FRONT ? &f->pass->front : f->at >= IN_BACK ? &f->pass->back : &f->pass->narrow;
     l->text[l->count++] = text;
 }
 
@@ -122,6 +124,22 @@ static bool put_times(filler *f, const tune_operation *o)
     return false;
 }
 
+/* The stream by itself. */
+static bool put_square(filler *f)
+{
+    if (f->whole && take(f, FXP_MUL, IN_FRONT)) {
+        say(f, "vector_fxp_with_mode(FxpBinaryOp::MulInt, BinaryArgMode::Mode00, 0)");
+        return true;
+    }
+    for (int second = 0; !f->whole && second < 2; second++)
+        if (take(f, second ? MUL1 : MUL0, IN_NARROW)) {
+            say(f, arena_printf(f->arena, "vector_fp_binary_with_mode(FpBinaryOp::MulF(FpMulAlu::Mul%d), BinaryArgMode::Mode00, 0.0f32)",
+                                second));
+            return true;
+        }
+    return false;
+}
+
 static bool put_divide(filler *f, const tune_operation *o)
 {
     if (!take(f, DIV, IN_DIVISION))
@@ -153,9 +171,29 @@ static bool put_silu(filler *f)
     return true;
 }
 
+/* Inside slices, then over those that share the axis; behind that nothing follows in the pass. */
+static bool put_fold(filler *f, const tune_operation *o)
+{
+    static const char *const of_float[] = {"Add", "Max", "Min"}, *const of_whole[] = {"AddSat", "Max", "Min"};
+    const char *name = (f->whole ? of_whole : of_float)[o->what - TUNE_FOLD_ADD], *type = f->whole ? "I32" : "F32";
+    if (f->pass->fold || (o->in_slice && !take(f, FOLD, IN_FOLD)))
+        return false;
+    f->pass->fold = o;
+    if (o->in_slice)
+        say(f, arena_printf(f->arena, "vector_intra_slice_reduce::<%s, _, _>(IntraSliceReduceOp%s::%s)", o->operand, type, name));
+    if (o->over_slices) {
+        f->at = IN_SLICES;
+        f->pass->over_slices = arena_printf(f->arena, "InterSliceReduceOp%s::%s", type, name);
+    }
+    return true;
+}
+
 static bool put(filler *f, const tune_operation *o)
 {
     switch (o->what) {
+    case TUNE_FOLD_ADD:
+    case TUNE_FOLD_MAX:
+    case TUNE_FOLD_MIN: return put_fold(f, o);
     case TUNE_LARGER: return put_clip(f, o, CLIP_MAX, "Max");
     case TUNE_SMALLER: return put_clip(f, o, CLIP_MIN, "Min");
     case TUNE_ADD:
@@ -163,6 +201,7 @@ static bool put(filler *f, const tune_operation *o)
     case TUNE_TIMES: return f->whole ? put_whole(f, o) : put_times(f, o);
     case TUNE_DIVIDE: return put_divide(f, o);
     case TUNE_SILU: return put_silu(f);
+    case TUNE_SQUARE: return put_square(f);
     default: return put_function(f, o->what);
     }
 }

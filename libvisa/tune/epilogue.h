@@ -1,7 +1,8 @@
-/* What is done with each sum before it is stored: `relu(.. + bias[n])`, as passes through the Vector Engine.
+/* What is done with each value of a stream before it is stored: `relu(.. + bias[n])`, as passes through the Vector Engine.
  *
- * The one idea: the sum stands once in a question, so its operations are a list, and a pass is filled with them in their order: each takes
- * the first unit that can do it and is not behind it. What has no unit left begins another pass, over values that wait in DM. */
+ * The one idea: the stream stands once in it, so its operations are a list, and a pass is filled with them in their order: each takes
+ * the first unit that can do it and is not behind it. What has no unit left begins another pass, over values that wait in DM. A fold over
+ * slices is behind all units, so it ends its pass. */
 #ifndef VISA_LIBVISA_TUNE_EPILOGUE_H
 #define VISA_LIBVISA_TUNE_EPILOGUE_H
 
@@ -25,6 +26,10 @@ typedef enum tune_operator {
     TUNE_SIGMOID,
     TUNE_SILU,
     TUNE_GELU,
+    TUNE_SQUARE,
+    TUNE_FOLD_ADD, /* over an axis of the stream: what follows is done to what is left */
+    TUNE_FOLD_MAX,
+    TUNE_FOLD_MIN,
 } tune_operator;
 
 typedef struct tune_operation {
@@ -32,6 +37,9 @@ typedef struct tune_operation {
     bool reversed;       /* the operand is the first one: 1 - sum */
     const char *operand; /* a tensor, as a kernel calls it; NULL: `value`, or none */
     double value;
+    size_t group;               /* of a fold: which of the kernel's axes, whose name is `operand` */
+    bool in_slice, over_slices; /* of a fold: where that axis has positions */
+    bool is_summed;             /* of a fold: the Reducer has summed what a slice has of it */
 } tune_operation;
 
 enum { TUNE_OPERATIONS_MAX = 24, TUNE_PASSES_MAX = TUNE_OPERATIONS_MAX * 3, TUNE_PASS_LINES = 8 };
@@ -45,7 +53,9 @@ typedef struct tune_lines {
 typedef struct tune_pass {
     tune_lines front, narrow, back;
     bool stashes;
-    bool is_gate; /* its values go to the VRF as `gate`, and the pass after it takes what this one took */
+    const tune_operation *fold; /* that it ends with, or that divisions and what stands behind follow; NULL: none */
+    const char *over_slices;    /* the operation of that over slices, behind everything; NULL: there is none */
+    bool is_gate;               /* its values go to the VRF as `gate`, and the pass after it takes what this one took */
 } tune_pass;
 
 typedef struct tune_epilogue {

@@ -128,26 +128,22 @@ static bool refused_type(const declaration *d, diag_id id, const char *name, con
 }
 
 /* Mappings as the file's axes have them: of several of one kind the kernel makes one axis, K_L. */
-static const char *mapping_in_file(const tune_question *q, const ast *element, arena *a)
+static const char *mapping_in_file(const tune_kernel *k, const ast *element, arena *a)
 {
     const char *text = ast_text(element, a);
-    for (int role = 0; role < TUNE_ROLES; role++) {
-        const char *joined = q->axis_text[role], *parts = NULL;
-        for (size_t i = 0; i < q->axis_count; i++)
-            if (q->axes[i].role == (tune_role)role)
-                parts = parts ? arena_printf(a, "%s, %s", parts, q->axes[i].name) : q->axes[i].name;
-        const char *at = joined && strcmp(joined, parts) != 0 ? strstr(text, joined) : NULL;
+    for (size_t i = 0; i < k->axis_count; i++) {
+        const char *joined = k->axes[i].text, *at = strcmp(joined, k->axes[i].parts) != 0 ? strstr(text, joined) : NULL;
         if (at)
-            text = arena_printf(a, "%.*s%s%s", (int)(at - text), text, parts, at + strlen(joined));
+            text = arena_printf(a, "%.*s%s%s", (int)(at - text), text, k->axes[i].parts, at + strlen(joined));
     }
     return text;
 }
 
 /* Whether what is declared is what the kernel has: its tensors by name, with their types and mappings. */
-static bool agrees(const declaration *d, const tune_question *q, const ast *written_fn)
+static bool agrees(const declaration *d, const tune_kernel *k, const ast *written_fn)
 {
     arena *a = d->c->arena;
-    const char *out = q->tensors[TUNE_OUT].name;
+    const char *out = k->result;
     const ast *stated = ast_kid(d->function, 2), *written = ast_kid(written_fn, 2);
     bool has_tensors = false;
     for (uint32_t i = 0; i < stated->kid_count; i++) {
@@ -167,9 +163,9 @@ static bool agrees(const declaration *d, const tune_question *q, const ast *writ
         const char *name = result ? out : ast_kid(written->kids[i], 1)->text;
         bool is_out = same_name(name, out);
         const ast *mine = tensor_called(written_fn, name, is_out), *theirs = tensor_called(d->function, name, is_out);
-        const char *type = element_type(mine), *element = mapping_in_file(q, mine->kids[2], a);
+        const char *type = element_type(mine), *element = mapping_in_file(k, mine->kids[2], a);
         bool whole = theirs && theirs->kid_count == 3 && element_type(theirs), same_type = whole && strcmp(type, element_type(theirs)) == 0;
-        if (!same_type || strcmp(element, mapping_in_file(q, theirs->kids[2], a)) != 0)
+        if (!same_type || strcmp(element, mapping_in_file(k, theirs->kids[2], a)) != 0)
             return refused_type(d, whole && !same_type ? E_TUNE_TYPE : E_TUNE_LAYOUT, name, theirs,
                                 arena_printf(a, "HbmTensor<%s, m![1], %s>", type, element));
     }
@@ -208,7 +204,7 @@ static void put_renamed(const declaration *d, const char *text, size_t bytes, st
         bool is_alias = false;
         for (int i = 0; i < ALIASES; i++)
             is_alias = is_alias || strcmp(name, ALIAS[i]) == 0;
-        if (strcmp(name, "contract") == 0)
+        if (strcmp(name, TUNE_KERNEL) == 0)
             strbuf_puts(out, d->function->text);
         else
             strbuf_printf(out, "%s%s", is_alias && d->renames ? prefix : "", name);
@@ -225,15 +221,15 @@ static bool has_axis(const ast *tree, const char *name)
 }
 
 /* The text of the answer without the axes that the file has. */
-static void put_answer(const declaration *d, const tune_question *q, const char *text, const ast *answer, strbuf *out)
+static void put_answer(const declaration *d, const tune_kernel *k, const char *text, const ast *answer, strbuf *out)
 {
     const ast *axes = NULL;
     for (uint32_t i = 0; i < answer->kid_count && !axes; i++)
         axes = ast_is(answer->kids[i], AST_AXES) ? answer->kids[i] : NULL;
     strbuf_append(out, text, axes->range.begin);
-    for (int role = 0; role < TUNE_ROLES; role++)
-        if (q->axis_text[role] && !has_axis(d->tree, q->axis_text[role]))
-            strbuf_printf(out, "axes![%s = %" PRId64 "];\n", q->axis_text[role], q->size[role]);
+    for (size_t i = 0; i < k->axis_count; i++)
+        if (!has_axis(d->tree, k->axes[i].text))
+            strbuf_printf(out, "axes![%s = %" PRId64 "];\n", k->axes[i].text, k->axes[i].size);
     const char *rest = text + axes->range.end;
     rest += strspn(rest, ";\n");
     size_t bytes = strlen(rest);
@@ -269,20 +265,20 @@ static bool answer_function(const declaration *d, const char *question, src_rang
     o.dtype = operand ? operand : given->dtype;
     o.out_dtype = result ? result : given->out_dtype;
     int file = source_map_add(c->sources, arena_printf(c->arena, "question of %s", d->function->text), question, strlen(question));
-    tune_question q;
-    strbuf made_text, text;
-    if (file < 0 || !tune_answer_one(c, &o, file, &q, &made_text))
+    tune_kernel k;
+    strbuf text;
+    if (file < 0 || !tune_answer_one(c, &o, file, &k))
         return false;
     strbuf_init(&text, c->arena);
-    put_renamed(d, made_text.text, made_text.bytes, &text);
+    put_renamed(d, k.text.text, k.text.bytes, &text);
     if (!source_lay_out(&text))
         return false;
     int made = source_map_add(c->sources, "answer", text.text, text.bytes);
     const ast *answer = made < 0 ? NULL : parse_file(c->sources, made, c->arena, &c->diags),
               *written_fn = answer ? kernel_of(answer) : NULL;
-    if (!written_fn || !agrees(d, &q, written_fn))
+    if (!written_fn || !agrees(d, &k, written_fn))
         return false;
-    put_answer(d, &q, text.text, answer, out);
+    put_answer(d, &k, text.text, answer, out);
     return true;
 }
 

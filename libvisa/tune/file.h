@@ -7,10 +7,26 @@
 #define VISA_LIBVISA_TUNE_FILE_H
 
 #include "libvisa/compilation.h"
-#include "libvisa/tune/question.h"
+#include "libvisa/tune/expression.h"
+#include "support/strbuf.h"
 
-/* From a question to its kernel's source, not laid out yet; false: diagnosed. File `file` of the map has the question as its text. */
-bool tune_answer_one(visa_compilation *c, const visa_tune_options *o, int file, tune_question *q, strbuf *out);
+/* An axis of a kernel: one of the question, or several that lie side by side, K_L of K, L. */
+typedef struct tune_kernel_axis {
+    const char *text, *parts;
+    int64_t size; /* elements */
+} tune_kernel_axis;
+
+/* An answer: its source, not laid out yet, with one kernel, called TUNE_KERNEL. */
+#define TUNE_KERNEL "contract"
+typedef struct tune_kernel {
+    strbuf text;
+    const char *result; /* the question's name for it, in lower case */
+    tune_kernel_axis axes[TUNE_AXES_MAX];
+    size_t axis_count;
+} tune_kernel;
+
+/* From a question to its kernel's source; false: diagnosed. File `file` of the map has the question as its text. */
+bool tune_answer_one(visa_compilation *c, const visa_tune_options *o, int file, tune_kernel *out);
 
 /* The text of a file with kernels in the place of its questions; false: diagnosed. */
 bool tune_answer_file(visa_compilation *c, int file, const visa_tune_options *o, strbuf *out);

@@ -44,6 +44,11 @@ int64_t tune_cluster_stride(const tune_plan *p, tune_role role)
     return tune_slice_stride(p, role) * p->split[role].slice;
 }
 
+int64_t tune_rows_at_once(const tune_plan *p)
+{
+    return p->row_copies > 0 ? p->split[TUNE_ROW].loop / p->row_copies : 1;
+}
+
 int64_t tune_sum_part(const tune_plan *p)
 {
     return p->sum_padded / p->sum_loop;
@@ -160,6 +165,12 @@ bool tune_plan_complete(const target *t, const tune_question *q, tune_plan *p)
     if (p->joined == 1 ? p->results_stay && column->padded != q->size[TUNE_COLUMN] : !p->results_stay || column->slice % p->joined != 0)
         return false;
     int64_t kept = out * iterations_that_stay(p);
+    if (p->row_copies > 0) { /* of the next part of the sum, or batch, too */
+        if (!p->columns_outside || row->loop == 1 || row->loop % p->row_copies != 0 || q->turned[q->stream] ||
+            tune_pads_inside(row, q->size[TUNE_ROW]))
+            return false;
+        rows *= row->loop * (p->sum_loop * p->split[TUNE_BATCH].loop > 1 ? 2 : 1);
+    }
     if (weights + rows + kept > t->dm_bytes_per_slice)
         return false;
     /* sums of all rows stay, those up to here and those of the part at hand, and a tile of them is an operand of the Vector Engine */
@@ -314,11 +325,13 @@ static int64_t loaded_at_once(const tune_question *q, const tune_plan *p, tune_r
 /* Of an operand, in a load. Slices of columns are inside those of rows, and those inside clusters. */
 static region region_of_load(const tune_question *q, const tune_plan *p, tune_role role, bool turned)
 {
-    int64_t batches = loaded_at_once(q, p, TUNE_BATCH), kept = loaded_at_once(q, p, role),
+    int64_t batches = loaded_at_once(q, p, TUNE_BATCH), kept = loaded_at_once(q, p, role) * (role == TUNE_ROW ? tune_rows_at_once(p) : 1),
             sums = smaller(q->size[TUNE_SUM], tune_sum_part(p));
     const tune_split *s = &p->split[role], *row = &p->split[TUNE_ROW], *column = &p->split[TUNE_COLUMN];
     region r = {.clusters = s->cluster, .sweeps = role == TUNE_COLUMN ? row->slice : 1};
     r.outside = role == TUNE_COLUMN ? row->cluster : column->cluster;
+    if (role == TUNE_ROW && tune_rows_at_once(p) > 1) /* each slice goes over all of it */
+        r.sweeps = row->slice * p->ring_rows;
     if (turned) {
         r.rows = batches * sums;
         r.bytes = bytes_of(q->type, kept);
@@ -453,6 +466,7 @@ static piece_times times_of(const target *t, const tune_question *q, const tune_
     int64_t run = run_of(part, row->tile / p->ring_rows, whole && p->ring_sums == 1, &pieces);
     if (q->turned[q->stream])
         run = run_of_turned(q, row, row->tile / p->ring_rows, turned_sums(q, p, part_of_ring, 1), false, &pieces);
+    pieces *= tune_rows_at_once(p);
     x.rows = copy_cycles(t, p, &(copy){.pieces = pieces, .bytes = run, .hbm = region_of_load(q, p, TUNE_ROW, q->turned[q->stream])});
     run = run_of(bytes_of(q->type, k), column->tile, whole, &pieces);
     if (q->turned[q->weights])
@@ -470,9 +484,10 @@ static piece_times times_of(const target *t, const tune_question *q, const tune_
     x.sums = p->sum_loop > 1 ? 4 * row->tile * column->tile / (t->flit_bytes / 4) : 0; /* into the VRF, by the sub context */
     add_epilogue(t, q, p, out, &x);
     int64_t most = t->flit_bytes * 8 / dtype_row_of(q->out_type)->bits;
-    x.regroup = p->regroup > 1  ? row->tile * column->tile / largest_divisor(column->tile, most) * p->regroup
-                : p->joined > 1 ? row->tile * tiles * p->joined * p->idle_inside
-                                : 0;
+    int64_t packet = p->regroup > 1 ? largest_divisor(column->tile, most) : p->lanes,
+            around = larger(p->regroup, p->joined * p->idle_inside),
+            accesses = p->by_sub ? ceil_div(bytes_of(q->out_type, packet), t->flit_bytes / 4) : 1;
+    x.regroup = p->regroup * p->joined > 1 ? row->tile * column->tile / packet * larger(around, accesses) : 0;
     bool joins_all = p->joined > 1 && column->cluster == 1 && column->slice == p->joined && column->padded == q->size[TUNE_COLUMN];
     int64_t side_by_side = column->tile * (stays(p, TUNE_COLUMN) || joins_all ? column->loop : 1) * p->joined * p->regroup;
     if (tune_pads_inside(column, q->size[TUNE_COLUMN])) /* without what is padding */
@@ -505,6 +520,8 @@ static int64_t run_on(int64_t *clock, int64_t ready, int64_t cycles)
 static int64_t buffers_of(const target *t, const tune_question *q, const tune_plan *p)
 {
     const tune_split *row = &p->split[TUNE_ROW], *column = &p->split[TUNE_COLUMN];
+    if (p->row_copies > 0) /* the next ones for all rows */
+        return row->loop + 1;
     int64_t rows = bytes_of(q->type, row->tile / p->ring_rows * tune_sum_part(p) / p->ring_sums),
             weights = bytes_of(q->type, column->tile * tune_sum_part(p)), out = 4 * row->tile * column->tile;
     int64_t room = t->dm_bytes_per_slice - 2 * weights - 2 * out - (p->sum_loop > 1 ? 2 * out * row->loop : 0);
@@ -512,48 +529,90 @@ static int64_t buffers_of(const target *t, const tune_question *q, const tune_pl
     return larger(2, smaller(MOST_BUFFERS, room / larger(1, each)));
 }
 
+/* What is known of the loops' iterations, in their order. */
+typedef struct iterations {
+    int64_t rows[TUNE_MOST_LOOPS], weights[TUNE_MOST_LOOPS], multiplied[TUNE_MOST_LOOPS]; /* when they are there */
+} iterations;
+
+/* Copies of what iteration `i` begins to need; what it shares is there since an earlier one. */
+static void load(const tune_plan *p, const piece_times *x, int64_t i, int64_t free_at, int64_t row_extras, int64_t *dma, iterations *all)
+{
+    int64_t rows = p->split[TUNE_ROW].loop, columns = p->split[TUNE_COLUMN].loop, inner = p->columns_outside ? rows : columns;
+    bool is_first = i % inner == 0, are_here = p->row_copies > 0 && p->sum_loop == 1 && i % (rows * columns) >= rows;
+    all->weights[i] = is_first || !p->columns_outside ? run_on(dma, free_at, x->weights + x->column_extras) : all->weights[i - 1];
+    if (are_here)
+        all->rows[i] = all->rows[i - rows];
+    else if (p->row_copies > 0)
+        all->rows[i] = i % tune_rows_at_once(p) == 0 ? run_on(dma, free_at, x->rows) : all->rows[i - 1];
+    else
+        all->rows[i] = is_first || p->columns_outside ? run_on(dma, free_at, x->rows) : all->rows[i - 1];
+    run_on(dma, free_at, row_extras);
+}
+
+/* Weights that are read from the banks of the TRF in every cycle hold a store of the sub context up: it is as if it were main's. */
+static bool starves(const tune_question *q, const tune_plan *p)
+{
+    enum { CACHED_BYTES = 256 }; /* of a Row */
+    int64_t tiles = p->split[TUNE_COLUMN].tile / p->lanes;
+    return tiles >= p->packet / p->flit && bytes_of(q->type, tiles * tune_sum_part(p)) > CACHED_BYTES;
+}
+
+/* What copies take one after the other, and chains of the main context. */
+static int64_t least_of(const tune_plan *p, const piece_times *x)
+{
+    int64_t batches = p->split[TUNE_BATCH].loop, rows = p->split[TUNE_ROW].loop, columns = p->split[TUNE_COLUMN].loop,
+            of_sum = batches * rows * columns, count = of_sum * p->sum_loop;
+    int64_t weights = p->columns_outside ? count / rows : count, row_copies = p->columns_outside ? count : count / columns;
+    if (p->row_copies > 0)
+        row_copies = batches * p->sum_loop * p->row_copies;
+    int64_t stores = p->results_stay ? 1 : of_sum;
+    int64_t dma = weights * (x->weights + x->column_extras) + row_copies * x->rows + of_sum * x->row_extras + stores * x->store;
+    int64_t main = weights * (x->turn_weights + (p->main_weights ? x->store_weights : 0)) + count * x->multiply + of_sum * x->passes;
+    return larger(dma, main);
+}
+
 /* The schedule of the loops: copies run ahead while there are buffers, and a result leaves when the copies at hand are done. */
-void tune_plan_estimate(const target *t, const tune_question *q, tune_plan *p)
+void tune_plan_estimate(const target *t, const tune_question *q, int64_t most, tune_plan *p)
 {
     piece_times x = times_of(t, q, p);
+    p->cycles = least_of(p, &x);
+    if (p->cycles >= most)
+        return;
     const tune_split *row = &p->split[TUNE_ROW], *column = &p->split[TUNE_COLUMN];
     int64_t inner = p->columns_outside ? row->loop : column->loop, of_sum = row->loop * column->loop * p->split[TUNE_BATCH].loop,
-            count = of_sum * p->sum_loop, result = 0, store_at = 0, loaded = 0, buffers = buffers_of(t, q, p);
-    int64_t multiplied[MOST_BUFFERS] = {0}, rows_at[MOST_BUFFERS] = {0}, weights_at[MOST_BUFFERS] = {0}, weights = 0, rows = 0,
-            stored_at = 0;
+            count = of_sum * p->sum_loop, result = 0, store_at = 0, loaded = 0, buffers = buffers_of(t, q, p), stored_at = 0, sums_at = 0;
+    iterations all;
     bool fills_trf = 2 * bytes_of(q->type, column->tile * tune_sum_part(p)) > target_trf_capacity_bytes(t, TRF_FULL);
     bool fills_vrf = 2 * 4 * row->tile * column->tile > t->vrf_bytes;
+    /* where two fit and not three, sums come one place ahead of their turn, which is behind the exchange */
+    bool waits = p->by_sub && p->sum_loop > 2 && 3 * 4 * row->tile * column->tile > t->vrf_bytes;
     clocks c = {0, 0, 0};
     for (int64_t i = 0; i < count; i++) {
-        for (; loaded < count && loaded < i + buffers; loaded++) {
-            bool is_first = loaded % inner == 0;
-            int64_t free_at = loaded < buffers ? 0 : multiplied[loaded % buffers];
-            if (is_first || !p->columns_outside)
-                weights = run_on(&c.dma, free_at, x.weights + x.column_extras);
-            if (is_first || p->columns_outside)
-                rows = run_on(&c.dma, free_at, x.rows);
-            run_on(&c.dma, free_at, loaded >= count - of_sum ? x.row_extras : 0);
-            weights_at[loaded % MOST_BUFFERS] = weights;
-            rows_at[loaded % MOST_BUFFERS] = rows;
-        }
+        for (; loaded < count && loaded < i + buffers; loaded++)
+            load(p, &x, loaded, loaded < buffers ? 0 : all.multiplied[loaded - buffers], loaded >= count - of_sum ? x.row_extras : 0,
+                 &c.dma, &all);
         if (store_at > 0)
             run_on(&c.dma, store_at, x.store);
         if (i % inner == 0 || !p->columns_outside) {
-            int64_t free_at = i > 0 && fills_trf ? multiplied[(i - 1) % buffers] : 0;
+            int64_t free_at = i > 0 && fills_trf ? all.multiplied[i - 1] : 0, weights_at = all.weights[i];
             if (x.turn_weights)
-                weights_at[i % MOST_BUFFERS] = run_on(&c.main, weights_at[i % MOST_BUFFERS], x.turn_weights);
-            stored_at = run_on(p->main_weights ? &c.main : &c.sub, larger(weights_at[i % MOST_BUFFERS], free_at), x.store_weights);
+                weights_at = run_on(&c.main, weights_at, x.turn_weights);
+            stored_at = run_on(p->main_weights || starves(q, p) ? &c.main : &c.sub, larger(weights_at, free_at), x.store_weights);
         }
+        int64_t rows_at = all.rows[i];
         if (x.turn_rows && (p->columns_outside || i % inner == 0))
-            rows_at[i % MOST_BUFFERS] = run_on(&c.main, rows_at[i % MOST_BUFFERS], x.turn_rows);
-        int64_t sums_at = i < of_sum ? 0 : run_on(&c.sub, fills_vrf ? multiplied[(i - 1) % buffers] : 0, x.sums);
-        int64_t operands_at = larger(larger(rows_at[i % MOST_BUFFERS], stored_at), sums_at);
-        multiplied[i % buffers] = result = run_on(&c.main, operands_at, x.multiply);
+            rows_at = run_on(&c.main, rows_at, x.turn_rows);
+        all.multiplied[i] = result = run_on(&c.main, larger(larger(rows_at, stored_at), sums_at), x.multiply);
+        bool has_sums = i + 1 >= of_sum && i + 1 < count;
+        if (has_sums && !waits)
+            sums_at = run_on(&c.sub, fills_vrf ? result : 0, x.sums);
         bool is_last = i >= count - of_sum;
         if (is_last)
             result = run_on(&c.main, 0, x.passes);
-        if (is_last)
-            result = run_on(&c.main, 0, x.regroup);
+        if (is_last && x.regroup)
+            result = run_on(p->by_sub ? &c.sub : &c.main, result, x.regroup);
+        if (has_sums && waits)
+            sums_at = run_on(&c.sub, all.multiplied[i], x.sums);
         store_at = is_last && !(p->results_stay && i < count - 1) ? result : 0;
     }
     p->cycles = run_on(&c.dma, store_at, x.store);
@@ -567,7 +626,7 @@ attainable tune_bound_of(const target *t, const tune_question *q)
     int64_t streamed = batch * size[TUNE_ROW] * k;
     if (q->window_count > 0) /* an image is stored once */
         streamed = batch * tune_window_places(q, 0) * tune_window_places(q, 1) * q->axes[q->window_channel].size;
-    w.bytes = bytes_of(q->type, streamed) + bytes_of(q->type, batch * size[TUNE_COLUMN] * k) +
+    w.bytes = bytes_of(q->stored[q->stream], streamed) + bytes_of(q->stored[q->weights], batch * size[TUNE_COLUMN] * k) +
               bytes_of(q->out_type, batch * size[TUNE_ROW] * size[TUNE_COLUMN]);
     for (size_t i = 0; i < q->extra_count; i++) {
         int64_t elements = 1;
@@ -578,5 +637,5 @@ attainable tune_bound_of(const target *t, const tune_question *q)
     w.far_bank = w.bytes >> HBM_FAR_BIT != 0;
     int64_t lanes = t->rows * t->mac_width_bytes * 8 / bits * t->slices_per_cluster * t->clusters_per_chip;
     w.mac_cycles = ceil_div(batch * size[TUNE_ROW] * size[TUNE_COLUMN] * k, lanes);
-    return attainable_of(t, TIMING_DOCUMENTED, &w);
+    return attainable_of(t, q->timing, &w);
 }

@@ -9,6 +9,8 @@
 #include "libvisa/tune/question.h"
 #include "runtime/timing/attainable.h"
 
+enum { TUNE_MOST_LOOPS = 256 }; /* iterations of a plan's loops, all together */
+
 /* padded == loop * cluster * slice * tile, all in positions of the axis. Iterations share an axis without a rest, and their clusters do:
  * there padding is at the end of each cluster's part. Without a loop it is at the end of the axis. */
 typedef struct tune_split {
@@ -29,7 +31,9 @@ typedef struct tune_plan {
     int64_t ring_rows, ring_sums; /* those slices, as digits of a tile's rows and of the sum */
     bool main_weights;            /* the TRF is filled by the main context: 32 bytes a cycle instead of 8, but not while it multiplies */
     int64_t gather;               /* slices that share rows of weights that lie turned, so that a copy's runs are longer; 1: none */
+    int64_t row_copies;           /* that bring the rows of all iterations before the first is multiplied; 0: each iteration has its own */
     int64_t regroup;              /* slices that exchange rows for columns before the store, 1: none, so that a row's pieces are longer */
+    bool by_sub;                  /* that exchange, or the joining of columns, is the sub context's: main multiplies on */
     int64_t idle_inside;          /* of the slices that idle, as a digit inside the columns; the others are between rows and columns */
     int64_t cycles;               /* as estimated */
 } tune_plan;
@@ -41,6 +45,9 @@ bool tune_pads_inside(const tune_split *s, int64_t size);
 int64_t tune_loop_stride(const tune_plan *p, tune_role role);
 int64_t tune_slice_stride(const tune_plan *p, tune_role role);
 int64_t tune_cluster_stride(const tune_plan *p, tune_role role);
+
+/* Iterations whose rows one copy brings. */
+int64_t tune_rows_at_once(const tune_plan *p);
 
 /* Elements of the sum in one of its parts. */
 int64_t tune_sum_part(const tune_plan *p);
@@ -55,8 +62,9 @@ int64_t tune_turn_columns(const tune_question *q, int64_t tile);
 /* Fills in what follows from the splits and choices; false: the machine has no such plan (its memories, its slices). */
 bool tune_plan_complete(const target *t, const tune_question *q, tune_plan *p);
 
-/* Cycles by the timing model's formulas, its schedule approximated: fills p->cycles. */
-void tune_plan_estimate(const target *t, const tune_question *q, tune_plan *p);
+/* Cycles by the timing model's formulas, its schedule approximated: fills p->cycles. What is sure to take `most` or more is not followed:
+ * its cycles are those that it takes at least. */
+void tune_plan_estimate(const target *t, const tune_question *q, int64_t most, tune_plan *p);
 
 /* The least that the timing model can take, its one rule for reports too. */
 attainable tune_bound_of(const target *t, const tune_question *q);

@@ -1,4 +1,4 @@
-/* What is asked of `visac tune`: a contraction as text, `C[m,n] = sum(k) A[m,k] * B[n,k]`, with what is done to each sum, sizes and types.
+/* A contraction that is asked of `visac tune`, `C[m,n] = sum(k) A[m,k] * B[n,k]`, with what is done to each sum, sizes and types.
  *
  * The one idea: what an axis is follows from where it stands. In all three tensors it is a batch, in the result and one operand it is
  * kept, in both operands it is summed; anything else is no contraction. The operand that has the innermost axis of the result becomes
@@ -6,40 +6,13 @@
 #ifndef VISA_LIBVISA_TUNE_QUESTION_H
 #define VISA_LIBVISA_TUNE_QUESTION_H
 
-#include "include/visa.h"
-#include "libvisa/tune/epilogue.h"
-#include "support/diag.h"
+#include "libvisa/tune/expression.h"
+#include "runtime/timing/timing_preset.h"
 #include "target/target.h"
 
-/* TUNE_ROW: kept, of the operand that streams; TUNE_COLUMN: kept, of the weights. */
-typedef enum tune_role { TUNE_BATCH, TUNE_ROW, TUNE_COLUMN, TUNE_SUM, TUNE_ROLES } tune_role;
-
-enum { TUNE_AXES_MAX = 16, TUNE_TEXT_MAX = 4096, TUNE_EXTRAS_MAX = 4 };
-
-typedef struct tune_axis {
-    const char *name;  /* as an axis of a kernel: upper case */
-    const char *asked; /* as the question spells it */
-    int64_t size;      /* elements */
-    tune_role role;
-    src_range range;    /* of its first mention */
-    unsigned stands_in; /* a bit by tensor */
-} tune_axis;
+enum { TUNE_EXTRAS_MAX = 4 };
 
 typedef enum tune_place { TUNE_LEFT, TUNE_RIGHT, TUNE_OUT, TUNE_PLACES } tune_place;
-
-typedef struct tune_tensor {
-    const char *name; /* lower case */
-    const char *port; /* that, or another one where a kernel has it otherwise */
-    size_t axes[TUNE_AXES_MAX], count;
-    src_range range;
-} tune_tensor;
-
-/* `y*2 + r`: the place of a kept axis and a summed one in an image. */
-typedef struct tune_window {
-    size_t kept, summed; /* axes */
-    int64_t stride, dilation;
-} tune_window;
-enum { TUNE_WINDOWS = 2 };
 
 /* An operand of what is done to the sums: `bias[n]: bf16`. */
 typedef struct tune_extra {
@@ -58,7 +31,9 @@ typedef struct tune_question {
     bool turned[TUNE_PLACES];          /* lies [batch, summed, kept] in HBM: what is kept is innermost, not the sum */
     int64_t size[TUNE_ROLES];          /* of all axes of a role together; 1 without one */
     const char *axis_text[TUNE_ROLES]; /* the kernel's axis: "M", "H_W" for several, NULL for none */
+    dtype stored[TUNE_PLACES];         /* operands in HBM and DM: `type`, or f32 that is cast where it is fetched */
     dtype type, out_type, meets;       /* meets: in which the sums are worked on */
+    timing_preset timing;              /* whose cycles are to be few */
     tune_window windows[TUNE_WINDOWS]; /* of a convolution, rows and places in them */
     size_t window_count;               /* 0 or TUNE_WINDOWS */
     size_t window_channel;             /* axis */
@@ -75,10 +50,16 @@ int64_t tune_window_places(const tune_question *q, size_t window);
 /* What is done to sums in so many parts. */
 const tune_epilogue *tune_epilogue_of(const tune_question *q, int64_t parts);
 
+/* Whose cycles are to be few. */
+timing_preset tune_timing_of(const visa_tune_options *o);
+
 /* The kept axis of an operand. */
 tune_role tune_kept_of(const tune_question *q, tune_place operand);
 
-/* Reads file `file`, whose text it is. False: diagnosed. Lives in the list's arena. */
-bool tune_question_read(const char *text, int file, const visa_tune_options *options, diag_list *diags, tune_question *out);
+/* One contraction, and no reductions: what tune_question_read reads. */
+bool tune_is_contraction(const tune_expression *e);
+
+/* False: diagnosed. Lives in the list's arena. */
+bool tune_question_read(const tune_expression *e, const visa_tune_options *options, diag_list *diags, tune_question *out);
 
 #endif

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "libvisa/compilation.h"
+#include "libvisa/tune/team.h"
 #include "runtime/timing/price.h"
 #include "support/integer.h"
 
@@ -27,7 +28,7 @@ static bool measure(visa_compilation *c, tune_trial *out)
     binary b;
     price p;
     if (!visa_emit(c, VISA_EMIT_BINARY, &data, &size) || COMPILATION_STOPS(c) || !binary_read(data, size, c->arena, &c->diags, &b) ||
-        !price_make(c->target, &b.kernels[0], FOLLOWED_CYCLES, c->arena, &p))
+        !price_make(c->target, &b.kernels[0], out->timing, FOLLOWED_CYCLES, c->arena, &p))
         return false;
     out->cycles = p.cycles;
     out->dma_cycles = 0;
@@ -64,51 +65,104 @@ bool tune_try_text(arena *a, tune_trial *out)
 
 bool tune_try(const target *t, const tune_question *q, const tune_plan *p, arena *a, tune_trial *out)
 {
-    *out = (tune_trial){0};
+    *out = (tune_trial){.timing = q->timing};
     tune_write(q, p, t, "", NULL, a, &out->text);
     return tune_try_text(a, out);
 }
 
+/* A search at one of its plans. */
+typedef struct search {
+    const target *target;
+    const tune_question *question;
+    const tune_plan *plans;
+    size_t count, best; /* SIZE_MAX: none compiled yet */
+    int64_t cycles;     /* of that */
+    size_t refused[TUNE_KINDS];
+    bool accepted[TUNE_KINDS];
+    tune_outcome *outcomes; /* of each plan */
+    arena *scratch;
+} search;
+
+static bool compile_plan(void *of, size_t plan, tune_outcome *out)
+{
+    search *x = of;
+    arena_mark mark = arena_mark_here(x->scratch);
+    tune_trial one;
+    bool good = tune_try(x->target, x->question, &x->plans[plan], x->scratch, &one);
+    if (good)
+        *out = (tune_outcome){.legal = !one.refusal, .cycles = one.cycles, .dma_cycles = one.dma_cycles, .steps = one.steps};
+    arena_rewind(x->scratch, mark);
+    return good;
+}
+
+/* Is a plan worth its compilation, by what is known up to here? */
+static bool is_worth_it(const search *x, size_t plan)
+{
+    unsigned kind = tune_kind_of(x->question, &x->plans[plan]);
+    bool hopeless = !x->accepted[kind] && x->refused[kind] >= REFUSED_OF_A_KIND;
+    return !hopeless && (x->best == SIZE_MAX || x->plans[plan].cycles <= x->cycles + x->cycles * ESTIMATE_ERROR_PERCENT / 100);
+}
+
+/* What a plan takes, and what those after it do that other processes compile meanwhile. */
+static bool find_outcome(search *x, const visa_tune_options *o, size_t plan)
+{
+    size_t most = tune_team_size(o), next = 0, *plans = ARENA_ARRAY(x->scratch, size_t, most);
+    for (size_t i = plan; i < x->count && next < most; i++)
+        if (!x->outcomes[i].known && is_worth_it(x, i))
+            plans[next++] = i;
+    return tune_team_run(o, plans, next, compile_plan, x, x->outcomes);
+}
+
 bool tune_search(const target *t, const tune_question *q, const visa_tune_options *o, arena *a, tune_answer *out)
 {
-    *out = (tune_answer){0};
-    size_t count, best = SIZE_MAX, refused[TUNE_KINDS] = {0};
-    bool accepted[TUNE_KINDS] = {false};
+    *out = (tune_answer){.timing = q->timing};
     arena *scratch = arena_new_inside(a);
-    tune_plan *plans = tune_space(t, q, TUNE_KEPT_OF_A_KIND, scratch, &count);
+    search *x = ARENA_NEW(scratch, search);
+    *x = (search){.target = t, .question = q, .best = SIZE_MAX, .scratch = arena_new_inside(scratch)};
+    x->plans = tune_space(t, q, TUNE_KEPT_OF_A_KIND, scratch, &x->count);
+    x->outcomes = ARENA_ARRAY(scratch, tune_outcome, x->count);
+    size_t first_refused = SIZE_MAX;
     uint64_t left = o->work;
-    for (size_t i = 0; i < count; i++) {
-        unsigned kind = tune_kind_of(q, &plans[i]);
-        bool hopeless = !accepted[kind] && refused[kind] >= REFUSED_OF_A_KIND;
-        if (hopeless || (best != SIZE_MAX && plans[i].cycles > out->cycles + out->cycles * ESTIMATE_ERROR_PERCENT / 100))
+    for (size_t i = 0; i < x->count; i++) {
+        if (!is_worth_it(x, i))
             continue;
-        if (left == 0 && best != SIZE_MAX) {
+        if (left == 0 && x->best != SIZE_MAX) {
             out->left++;
             continue;
         }
-        arena_mark mark = arena_mark_here(scratch);
-        tune_trial one;
-        if (!tune_try(t, q, &plans[i], scratch, &one))
+        arena_mark mark = arena_mark_here(x->scratch);
+        if (!x->outcomes[i].known && !find_outcome(x, o, i))
             break;
-        bool legal = !one.refusal;
+        arena_rewind(x->scratch, mark);
+        const tune_outcome *one = &x->outcomes[i];
+        unsigned kind = tune_kind_of(q, &x->plans[i]);
         out->tried++;
-        left -= smaller((int64_t)left, (int64_t)one.steps);
-        if (!legal && !out->first_refusal)
-            out->first_refusal = arena_strdup(a, one.refusal);
-        accepted[kind] = accepted[kind] || legal;
-        refused[kind] += !legal;
-        out->refused += !legal;
-        if (legal && (best == SIZE_MAX || one.cycles < out->cycles)) {
-            best = i;
-            out->cycles = one.cycles;
-            out->dma_cycles = one.dma_cycles;
-            out->plan = plans[i];
-            memcpy(out->found.steps, one.text.steps, sizeof one.text.steps);
+        left -= smaller((int64_t)left, (int64_t)one->steps);
+        if (!one->legal && first_refused == SIZE_MAX)
+            first_refused = i;
+        x->accepted[kind] = x->accepted[kind] || one->legal;
+        x->refused[kind] += !one->legal;
+        out->refused += !one->legal;
+        if (one->legal && (x->best == SIZE_MAX || one->cycles < x->cycles)) {
+            x->best = i;
+            x->cycles = one->cycles;
         }
-        arena_rewind(scratch, mark);
         if (o->progress)
             o->progress(o->user, (int64_t)(o->work - left), (int64_t)o->work);
     }
+    /* What only the process knows that compiled it: the cycles of each step, or why a plan was refused. */
+    size_t shown = x->best != SIZE_MAX ? x->best : first_refused;
+    tune_trial one = {0};
+    bool good = shown != SIZE_MAX && tune_try(t, q, &x->plans[shown], x->scratch, &one);
+    if (good && one.refusal)
+        out->first_refusal = arena_strdup(a, one.refusal);
+    if (good) {
+        out->plan = x->plans[shown];
+        out->cycles = one.cycles;
+        out->dma_cycles = one.dma_cycles;
+        memcpy(out->found.steps, one.text.steps, sizeof one.text.steps);
+    }
+    good = good && !one.refusal;
     arena_free(scratch);
-    return best != SIZE_MAX;
+    return good;
 }

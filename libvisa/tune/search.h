@@ -9,6 +9,7 @@
 #include "libvisa/tune/write.h"
 
 typedef struct tune_answer {
+    timing_preset timing; /* whose cycles these are */
     tune_plan plan;
     tune_text found;             /* with the cycles of each step */
     int64_t cycles, dma_cycles;  /* of the kernel; in which the DMA Engine works */
@@ -18,6 +19,7 @@ typedef struct tune_answer {
 
 /* What a compilation says of one plan. */
 typedef struct tune_trial {
+    timing_preset timing;       /* given: whose cycles are counted */
     tune_text text;             /* with the cycles of each step */
     int64_t cycles, dma_cycles; /* as in tune_answer */
     uint64_t steps;             /* of work that it took */
@@ -33,10 +35,19 @@ bool tune_try(const target *t, const tune_question *q, const tune_plan *p, arena
 /* False: no plan compiles. */
 bool tune_search(const target *t, const tune_question *q, const visa_tune_options *o, arena *a, tune_answer *out);
 
-/* Lines in front of a kernel: the question, its cycles and how far they are from the bound; `how`: lines that say what is chosen. */
-const char *tune_head(const tune_question *q, const target *t, const tune_answer *x, const char *how, arena *a);
+/* Lines in front of a kernel: the question, its types, its cycles and how far they are from the bound, whose second part is of `work`;
+ * `how`: lines that say what is chosen. */
+const char *tune_head(const char *question, const char *types, const char *work, const attainable *bound, const tune_answer *x,
+                      const char *how, arena *a);
 
-/* Diagnoses that nothing compiles; false. */
-bool tune_refuse_all(diag_list *diags, const tune_question *q, size_t tried, const char *first_refusal);
+/* The same of a contraction. */
+const char *tune_head_of_contraction(const tune_question *q, const target *t, const tune_answer *x, const char *how, arena *a);
+
+/* "//   M: 4 iterations x 2 clusters x 8 slices x 16 in a slice" */
+void tune_describe_split(const char *name, int64_t size, int64_t loop, int64_t cluster, int64_t slice, int64_t tile, int64_t padded,
+                         strbuf *out);
+
+/* Diagnoses that nothing compiles of a question, which is the text there; false. */
+bool tune_refuse_all(diag_list *diags, src_range question, size_t tried, const char *first_refusal);
 
 #endif

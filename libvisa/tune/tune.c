@@ -1,29 +1,31 @@
 /* visa_tune: from a question to a source. */
 #include <inttypes.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "frontend/source.h"
 #include "libvisa/compilation.h"
 #include "libvisa/layout.h"
+#include "libvisa/tune/cache.h"
 #include "libvisa/tune/file.h"
+#include "libvisa/tune/flow_search.h"
 #include "libvisa/tune/search.h"
+#include "libvisa/tune/team.h"
 #include "libvisa/tune/window.h"
 
-/* "M: 4 iterations x 2 clusters x 8 slices x 16" */
-static void describe_split(const tune_question *q, const tune_split *s, tune_role role, strbuf *out)
+void tune_describe_split(const char *name, int64_t size, int64_t loop, int64_t cluster, int64_t slice, int64_t tile, int64_t padded,
+                         strbuf *out)
 {
-    if (!q->axis_text[role])
-        return;
-    strbuf_printf(out, "//   %s:", q->axis_text[role]);
-    if (s->loop > 1)
-        strbuf_printf(out, " %" PRId64 " iterations x", s->loop);
-    if (s->cluster > 1)
-        strbuf_printf(out, " %" PRId64 " clusters x", s->cluster);
-    if (s->slice > 1)
-        strbuf_printf(out, " %" PRId64 " slices x", s->slice);
-    strbuf_printf(out, " %" PRId64 " in a slice", s->tile);
-    if (s->padded != q->size[role])
-        strbuf_printf(out, ", padded to %" PRId64, s->padded);
+    strbuf_printf(out, "//   %s:", name);
+    if (loop > 1)
+        strbuf_printf(out, " %" PRId64 " iterations x", loop);
+    if (cluster > 1)
+        strbuf_printf(out, " %" PRId64 " clusters x", cluster);
+    if (slice > 1)
+        strbuf_printf(out, " %" PRId64 " slices x", slice);
+    strbuf_printf(out, " %" PRId64 " in a slice", tile);
+    if (padded != size)
+        strbuf_printf(out, ", padded to %" PRId64, padded);
     strbuf_puts(out, "\n");
 }
 
@@ -31,18 +33,20 @@ static const char *describe_plan(const tune_question *q, const tune_plan *p, are
 {
     strbuf out;
     strbuf_init(&out, a);
-    for (int role = TUNE_BATCH; role < TUNE_SUM; role++)
-        describe_split(q, &p->split[role], (tune_role)role, &out);
+    for (int role = TUNE_BATCH; role < TUNE_SUM; role++) {
+        const tune_split *s = &p->split[role];
+        if (q->axis_text[role])
+            tune_describe_split(q->axis_text[role], q->size[role], s->loop, s->cluster, s->slice, s->tile, s->padded, &out);
+    }
     if (p->sum_loop > 1)
         strbuf_printf(&out, "//   %s: %" PRId64 " parts of %" PRId64 "\n", q->axis_text[TUNE_SUM], p->sum_loop, tune_sum_part(p));
     return out.text;
 }
 
-bool tune_refuse_all(diag_list *diags, const tune_question *q, size_t tried, const char *first_refusal)
+bool tune_refuse_all(diag_list *diags, src_range question, size_t tried, const char *first_refusal)
 {
-    src_range all = {q->tensors[TUNE_OUT].range.file, 0, (uint32_t)strlen(q->text)};
-    diag *d = tried ? diag_add(diags, E_TUNE_NONE, all, "no kernel of the %zu that were tried compiles", tried)
-                    : diag_add(diags, E_TUNE_NONE, all,
+    diag *d = tried ? diag_add(diags, E_TUNE_NONE, question, "no kernel of the %zu that were tried compiles", tried)
+                    : diag_add(diags, E_TUNE_NONE, question,
                                "no way was found to share these sizes out over the chip's memories: no kernel was tried");
     if (first_refusal)
         diag_note(diags, d, SRC_NOWHERE, "the first one: %s", first_refusal);
@@ -50,20 +54,23 @@ bool tune_refuse_all(diag_list *diags, const tune_question *q, size_t tried, con
     return false;
 }
 
-const char *tune_head(const tune_question *q, const target *t, const tune_answer *x, const char *how, arena *a)
+const char *tune_head(const char *question, const char *types, const char *work, const attainable *b, const tune_answer *x, const char *how,
+                      arena *a)
 {
-    attainable bound = tune_bound_of(t, q), *b = &bound;
     strbuf out;
     strbuf_init(&out, a);
     strbuf_puts(&out, "// ");
-    for (const char *c = q->text; *c; c++) /* one line */
+    for (const char *c = question; *c; c++) /* one line */
         strbuf_append(&out, *c == '\n' || *c == '\r' || *c == '\t' || *c == '\v' || *c == '\f' ? " " : c, 1);
-    strbuf_printf(&out, "\n// in %s, sums in %s, out %s.\n//\n", dtype_row_of(q->type)->name,
-                  dtype_row_of(dtype_row_of(q->type)->accumulates_in)->name, dtype_row_of(q->out_type)->name);
-    strbuf_printf(&out,
-                  "// %" PRId64 " cycles, %" PRId64 ".%02" PRId64 " times the least that the timing model allows, %" PRId64
-                  " (copies %" PRId64 ", products %" PRId64 ").\n",
-                  x->cycles, x->cycles / b->cycles, x->cycles * 100 / b->cycles % 100, b->cycles, b->copies, b->products);
+    strbuf_printf(&out, "\n// %s\n//\n// %" PRId64 " cycles", types, x->cycles);
+    if (x->timing != TIMING_DOCUMENTED)
+        strbuf_printf(&out, " by --timing=%s", timing_preset_name(x->timing));
+    if (b->cycles > 0) /* published schedules state no limits */
+        strbuf_printf(&out,
+                      ", %" PRId64 ".%02" PRId64 " times the least that the timing model allows, %" PRId64 " (copies %" PRId64
+                      ", %s %" PRId64 ")",
+                      x->cycles / b->cycles, x->cycles * 100 / b->cycles % 100, b->cycles, b->copies, work, b->products);
+    strbuf_puts(&out, ".\n");
     strbuf_printf(&out, "// The DMA Engine works in %" PRId64 " %% of them.\n", x->dma_cycles * 100 / x->cycles);
     strbuf_puts(&out, how);
     strbuf_printf(&out, "// Made by visac tune: %zu kernels compiled, %zu of them refused, %zu more left by the budget.\n", x->tried,
@@ -71,22 +78,91 @@ const char *tune_head(const tune_question *q, const target *t, const tune_answer
     return out.text;
 }
 
-bool tune_answer_one(visa_compilation *c, const visa_tune_options *o, int file, tune_question *q, strbuf *out)
+const char *tune_head_of_contraction(const tune_question *q, const target *t, const tune_answer *x, const char *how, arena *a)
+{
+    attainable bound = tune_bound_of(t, q);
+    const char *types = arena_printf(a, "in %s, sums in %s, out %s.", dtype_row_of(q->type)->name,
+                                     dtype_row_of(dtype_row_of(q->type)->accumulates_in)->name, dtype_row_of(q->out_type)->name);
+    return tune_head(q->text, types, "products", &bound, x, how, a);
+}
+
+/* ---- contractions ---- */
+
+static bool read_contraction(visa_compilation *c, const visa_tune_options *o, const tune_expression *e, tune_question *q, tune_kernel *out)
+{
+    if (!tune_question_read(e, o, &c->diags, q))
+        return false;
+    for (int role = 0; role < TUNE_ROLES; role++) {
+        const char *parts = NULL;
+        for (size_t i = 0; i < q->axis_count; i++)
+            if ((int)q->axes[i].role == role)
+                parts = parts ? arena_printf(c->arena, "%s, %s", parts, q->axes[i].name) : q->axes[i].name;
+        if (q->axis_text[role])
+            out->axes[out->axis_count++] = (tune_kernel_axis){q->axis_text[role], parts, q->size[role]};
+    }
+    return true;
+}
+
+static bool answer_contraction(visa_compilation *c, const visa_tune_options *o, const tune_question *q, tune_kernel *out)
 {
     tune_answer x;
     tune_text text;
-    if (!tune_question_read(o->question, file, o, &c->diags, q))
+    if (q->window_count > 0)
+        return tune_window_answer(c->target, q, o, &c->diags, &out->text);
+    if (!tune_search(c->target, q, o, c->arena, &x))
+        return tune_refuse_all(&c->diags, tune_whole_range(q->tensors[TUNE_OUT].range.file, q->text), x.tried, x.first_refusal);
+    const char *how = describe_plan(q, &x.plan, c->arena);
+    tune_write(q, &x.plan, c->target, tune_head_of_contraction(q, c->target, &x, how, c->arena), &x.found, c->arena, &text);
+    out->text = text.text;
+    return true;
+}
+
+/* ---- flows ---- */
+
+static bool read_flow(visa_compilation *c, const visa_tune_options *o, const tune_expression *e, tune_flow *f, tune_kernel *out)
+{
+    if (!tune_flow_read(e, o, &c->diags, f))
         return false;
-    if (q->window_count > 0) {
-        if (!tune_window_answer(c->target, q, o, &c->diags, &text.text))
-            return false;
-    } else {
-        if (!tune_search(c->target, q, o, c->arena, &x))
-            return tune_refuse_all(&c->diags, q, x.tried, x.first_refusal);
-        const char *how = describe_plan(q, &x.plan, c->arena);
-        tune_write(q, &x.plan, c->target, tune_head(q, c->target, &x, how, c->arena), &x.found, c->arena, &text);
+    for (size_t g = 0; g < f->group_count; g++)
+        out->axes[out->axis_count++] = (tune_kernel_axis){f->groups[g].text, f->groups[g].parts, f->groups[g].size};
+    return true;
+}
+
+/* ---- both ---- */
+
+/* The answer that the cache has; of several processes the first one looks. */
+static bool found_before(visa_compilation *c, const visa_tune_options *o, strbuf *out)
+{
+    strbuf_init(out, c->arena);
+    unsigned char *text = o->part == 0 && tune_cache_find(o, out) ? (unsigned char *)out->text : NULL;
+    size_t bytes = out->bytes;
+    if (!tune_team_share(o, &text, &bytes) || !text)
+        return false;
+    if (o->part > 0) {
+        strbuf_append(out, (const char *)text, bytes);
+        free(text);
     }
-    *out = text.text;
+    return true;
+}
+
+bool tune_answer_one(visa_compilation *c, const visa_tune_options *o, int file, tune_kernel *out)
+{
+    tune_expression e;
+    tune_question q;
+    tune_flow f;
+    *out = (tune_kernel){0};
+    if (!tune_expression_read(o->question, file, o, &c->diags, &e))
+        return false;
+    out->result = e.tensors[0].name;
+    bool contracts = tune_is_contraction(&e);
+    if (contracts ? !read_contraction(c, o, &e, &q, out) : !read_flow(c, o, &e, &f, out))
+        return false;
+    if (found_before(c, o, &out->text))
+        return true;
+    if (contracts ? !answer_contraction(c, o, &q, out) : !flow_answer(c->target, &f, o, &c->diags, &out->text))
+        return false;
+    if (o->part == 0)
+        tune_cache_keep(o, &out->text);
     return true;
 }
 
@@ -101,11 +177,10 @@ visa_compilation *visa_tune(const visa_tune_options *o, const char **text, size_
         return c;
     compilation_begin(c);
     int file = source_map_add(c->sources, "question", o->question, strlen(o->question));
-    tune_question q;
-    strbuf out;
-    if (file >= 0 && tune_answer_one(c, o, file, &q, &out) && source_lay_out(&out)) {
-        *text = out.text;
-        *bytes = out.bytes;
+    tune_kernel k;
+    if (file >= 0 && tune_answer_one(c, o, file, &k) && source_lay_out(&k.text)) {
+        *text = k.text.text;
+        *bytes = k.text.bytes;
     }
     return c;
 }

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "libvisa/tune/team.h"
 #include "support/integer.h"
 
 /* What a slice has: rows of results, all places in a row, columns. */
@@ -76,10 +77,13 @@ static void write_head_of_kernel(window_writer *w)
     const char *places = TUNE_LIST(w->a, w->image, window(w, w->row, w->down, &q->windows[0]),
                                    window(w, w->place, w->across, &q->windows[1]), w->channel),
                *weights = TUNE_LIST(w->a, w->column, w->down, w->across, w->channel);
-    for (int place = TUNE_LEFT; place <= TUNE_RIGHT; place++)
-        tune_line(&w->page, "%s: &HbmTensor<%s, Chip, m![%s]>,", q->tensors[place].port, type_name(q->type),
-                  place == (int)q->stream ? places : weights);
+    tune_line(&w->page, "%s: &HbmTensor<%s, Chip, m![%s]>,", q->tensors[q->stream].port, type_name(q->stored[q->stream]), places);
+    tune_line(&w->page, "%s: &HbmTensor<%s, Chip, m![%s]>,", q->tensors[q->weights].port, type_name(q->stored[q->weights]), weights);
     const char *out = TUNE_LIST(w->a, w->image, w->row, w->place, w->column);
+    for (size_t i = 0; i < q->extra_count; i++)
+        tune_line(&w->page, "%s: &HbmTensor<%s, Chip, m![%s]>,", q->extras[i].tensor.port, type_name(q->extras[i].type),
+                  TUNE_LIST(w->a, q->extras[i].has[TUNE_BATCH] ? w->image : NULL, q->extras[i].has[TUNE_ROW] ? w->row : NULL,
+                            q->extras[i].has[TUNE_ROW] ? w->place : NULL, q->extras[i].has[TUNE_COLUMN] ? w->column : NULL));
     if (w->image)
         tune_line(&w->page, "%s: &mut HbmTensor<%s, Chip, m![%s]>,", q->tensors[TUNE_OUT].port, type_name(q->out_type), out);
     w->page.depth--;
@@ -92,21 +96,142 @@ static const char *part_of_image(const window_writer *w, const char *view)
     return w->image ? arena_printf(w->a, "%s.tile::<m![%s], 1, _>(g)", view, w->image) : "";
 }
 
+/* An operand of another type than is multiplied. */
+static void write_cast(window_writer *w, tune_place operand)
+{
+    if (w->q->stored[operand] != w->q->type)
+        tune_line(&w->page, "    .fetch_cast::<%s>()", type_name(w->q->type));
+}
+
+/* ---- what is done to the sums ---- */
+
+/* Digits of what a slice has: its rows of results, its columns, and those in packets of the Rows. */
+static const char *own_rows(const window_writer *w)
+{
+    return digit(w, w->row, size_of(w->q, w->q->windows[0].kept), 1, w->p->rows);
+}
+
+static const char *own_columns(const window_writer *w, int64_t stride, int64_t count)
+{
+    return digit(w, w->column, w->q->size[TUNE_COLUMN], stride, count);
+}
+
+static const char *all_own_columns(const window_writer *w)
+{
+    return own_columns(w, 1, w->p->columns);
+}
+
+static const char *column_groups(const window_writer *w)
+{
+    return own_columns(w, w->t->rows, w->p->columns / w->t->rows);
+}
+
+static const char *lanes_of(const window_writer *w)
+{
+    return own_columns(w, 1, w->t->rows);
+}
+
+/* An operand of what is done to the sums: one value for each column, or one for each result. */
+static void write_extra(window_writer *w, size_t i)
+{
+    const tune_extra *e = &w->q->extras[i];
+    const char *rows = e->has[TUNE_ROW] ? TUNE_LIST(w->a, own_rows(w), w->place) : NULL, *name = e->tensor.port,
+               *element = TUNE_LIST(w->a, rows, all_own_columns(w));
+    dtype meets = w->q->meets;
+    tune_begin_step(&w->page, (tune_step)(TUNE_LOAD_EXTRA + i), "An operand of what is done to the sums");
+    tune_line(&w->page, "let %s: DmTensor<%s, Chip, Cluster, Slice, m![%s]> = %s%s.to_dm(&mut device.tdma);", name, type_name(e->type),
+              element, name, e->has[TUNE_BATCH] ? part_of_image(w, ".view()") : "");
+    tune_end_step(&w->page, (tune_step)(TUNE_LOAD_EXTRA + i));
+    tune_begin_step(&w->page, (tune_step)(TUNE_KEEP_EXTRA + i), "Into the VRF");
+    tune_line(&w->page, "let %s: VrfTensor<%s, Chip, Cluster, Slice, m![%s]> = device.sub", name, type_name(meets), element);
+    tune_line(&w->page, "    .begin(%s.view())", name);
+    tune_line(&w->page, "    .fetch::<m![%s], m![%s]>()", TUNE_LIST(w->a, rows, column_groups(w)), lanes_of(w));
+    if (e->type != meets)
+        tune_line(&w->page, "    .fetch_cast::<%s>()", type_name(meets));
+    tune_line(&w->page, "    .collect()");
+    tune_line(&w->page, "    .to_vrf();");
+    tune_end_step(&w->page, (tune_step)(TUNE_KEEP_EXTRA + i));
+}
+
+static void write_methods(window_writer *w, const tune_lines *l)
+{
+    for (size_t i = 0; i < l->count; i++)
+        tune_line(&w->page, "    .%s", l->text[i]);
+}
+
+static void write_pass(window_writer *w, const tune_pass *pass)
+{
+    if (pass->front.count + pass->narrow.count + pass->back.count == 0)
+        return;
+    tune_line(&w->page, "    .vector_init()");
+    tune_line(&w->page, "    .vector_intra_slice_tag(TagMode::Zero)");
+    write_methods(w, &pass->front);
+    if (pass->narrow.count > 0)
+        tune_line(&w->page, "    .vector_narrow_split::<_, _>()");
+    write_methods(w, &pass->narrow);
+    if (pass->narrow.count > 0)
+        tune_line(&w->page, "    .vector_widen_concat::<_, _>()");
+    write_methods(w, &pass->back);
+    tune_line(&w->page, "    .vector_final()");
+}
+
+static const char *values(const window_writer *w, size_t pass)
+{
+    return arena_printf(w->a, pass == 0 ? "values" : "values%zu", pass + 1);
+}
+
+/* What a pass makes: the result, values for the next one in DM, or what they are multiplied with in the VRF. */
+static void begin_values(window_writer *w, const tune_epilogue *e, size_t i)
+{
+    const char *element = TUNE_LIST(w->a, own_rows(w), w->place, all_own_columns(w));
+    bool is_last = i + 1 >= e->count;
+    if (e->count > 0 && e->passes[i].is_gate)
+        tune_line(&w->page, "let gate: VrfTensor<f32, Chip, Cluster, Slice, m![%s]> = device.main", element);
+    else
+        tune_line(&w->page, "let %s: DmTensor<%s, Chip, Cluster, Slice, m![%s]> = device.main", is_last ? "products" : values(w, i),
+                  type_name(is_last ? w->q->out_type : w->q->meets), element);
+}
+
+static void end_values(window_writer *w, const tune_epilogue *e, size_t i)
+{
+    const tune_question *q = w->q;
+    if (e->count > 0 && e->passes[i].is_gate) {
+        tune_line(&w->page, "    .to_vrf();");
+        return;
+    }
+    if (i + 1 >= e->count && q->out_type != e->type)
+        tune_line(&w->page, "    .cast::<%s, m![%s # %" PRId64 "]>()", type_name(q->out_type), lanes_of(w),
+                  (int64_t)(w->t->flit_bytes * 8 / dtype_row_of(q->out_type)->bits));
+    tune_line(&w->page, "    .commit_trim::<m![%s]>()", lanes_of(w));
+    tune_line(&w->page, "    .commit();");
+}
+
+static void write_pass_of_values(window_writer *w, const tune_epilogue *e, size_t i, size_t from)
+{
+    tune_begin_step(&w->page, (tune_step)(TUNE_PASS + i),
+                    e->passes[i].is_gate ? "What the values are multiplied with" : "Another pass over the values");
+    begin_values(w, e, i);
+    tune_line(&w->page, "    .begin(%s.view())", values(w, from));
+    tune_line(&w->page, "    .fetch::<m![%s], m![%s]>()", TUNE_LIST(w->a, own_rows(w), w->place, column_groups(w)), lanes_of(w));
+    tune_line(&w->page, "    .collect()");
+    write_pass(w, &e->passes[i]);
+    end_values(w, e, i);
+    tune_end_step(&w->page, (tune_step)(TUNE_PASS + i));
+}
+
 static void write_kernel(window_writer *w)
 {
     const tune_question *q = w->q;
     const window_plan *p = w->p;
     const char *type = type_name(q->type);
-    int64_t rows = size_of(q, q->windows[0].kept), columns = q->size[TUNE_COLUMN], channels = size_of(q, q->window_channel),
-            flit = w->t->flit_bytes * 8 / dtype_row_of(q->type)->bits, packet = channels % (2 * flit) == 0 ? 2 * flit : flit;
-    const char *tile = digit(w, w->row, rows, 1, p->rows), *all = digit(w, w->column, columns, 1, p->columns),
-               *lanes = digit(w, w->column, columns, 1, w->t->rows),
-               *groups = digit(w, w->column, columns, w->t->rows, p->columns / w->t->rows),
+    int64_t channels = size_of(q, q->window_channel), flit = w->t->flit_bytes * 8 / dtype_row_of(q->type)->bits,
+            packet = channels % (2 * flit) == 0 ? 2 * flit : flit;
+    const char *tile = own_rows(w), *all = all_own_columns(w), *lanes = lanes_of(w), *groups = column_groups(w),
                *steps = digit(w, w->channel, channels, packet, channels / packet), *inner = digit(w, w->channel, channels, 1, packet);
     write_head_of_kernel(w);
     tune_begin_step(&w->page, TUNE_LOAD_WEIGHTS, arena_printf(w->a, "%" PRId64 " columns for each slice", p->columns));
-    tune_line(&w->page, "let columns: DmTensor<%s, Chip, Cluster, Slice, m![%s]> = %s.to_dm(&mut device.tdma);", type,
-              TUNE_LIST(w->a, all, w->down, w->across, w->channel), q->tensors[q->weights].port);
+    tune_line(&w->page, "let columns: DmTensor<%s, Chip, Cluster, Slice, m![%s]> = %s.to_dm(&mut device.tdma);",
+              type_name(q->stored[q->weights]), TUNE_LIST(w->a, all, w->down, w->across, w->channel), q->tensors[q->weights].port);
     tune_end_step(&w->page, TUNE_LOAD_WEIGHTS);
     tune_begin_step(&w->page, TUNE_STORE_WEIGHTS,
                     p->main_weights ? "Into the TRF by the main context, 32 bytes a cycle: the sub context's 8 would be waited for"
@@ -115,16 +240,24 @@ static void write_kernel(window_writer *w)
               TUNE_LIST(w->a, groups, w->down, w->across, w->channel), p->main_weights ? "main" : "sub");
     tune_line(&w->page, "    .begin(columns.view())");
     tune_line(&w->page, "    .fetch::<m![%s], m![%s]>()", TUNE_LIST(w->a, lanes, groups, w->down, w->across), w->channel);
+    write_cast(w, q->weights);
     tune_line(&w->page, "    .collect()");
     tune_line(&w->page, "    .to_trf();");
     tune_end_step(&w->page, TUNE_STORE_WEIGHTS);
+    for (size_t i = 0; i < q->extra_count; i++)
+        if (!q->extras[i].has[TUNE_BATCH])
+            write_extra(w, i);
     if (w->image) {
         tune_line(&w->page, "for g in 0..%" PRId64 " {", q->size[TUNE_BATCH]);
         w->page.depth++;
     }
+    for (size_t i = 0; i < q->extra_count; i++)
+        if (q->extras[i].has[TUNE_BATCH])
+            write_extra(w, i);
     tune_begin_step(&w->page, TUNE_LOAD_ROWS,
                     arena_printf(w->a, "The image's rows for %" PRId64 " rows of results in each slice, with their halo", p->rows));
-    tune_line(&w->page, "let rows: DmTensor<%s, Chip, Cluster, Slice, m![%s]> = %s%s.to_dm(&mut device.tdma);", type,
+    tune_line(&w->page, "let rows: DmTensor<%s, Chip, Cluster, Slice, m![%s]> = %s%s.to_dm(&mut device.tdma);",
+              type_name(q->stored[q->stream]),
               TUNE_LIST(w->a, window(w, tile, w->down, &q->windows[0]), window(w, w->place, w->across, &q->windows[1]), w->channel),
               q->tensors[q->stream].port, part_of_image(w, ".view()"));
     tune_end_step(&w->page, TUNE_LOAD_ROWS);
@@ -132,10 +265,11 @@ static void write_kernel(window_writer *w)
                     arena_printf(w->a,
                                  "The window goes over the image as strides of the fetch; a packet meets %" PRId64 " packets of weights",
                                  p->columns / w->t->rows));
-    tune_line(&w->page, "let products: DmTensor<%s, Chip, Cluster, Slice, m![%s]> = device.main", type_name(q->out_type),
-              TUNE_LIST(w->a, tile, w->place, all));
+    const tune_epilogue *e = &q->whole;
+    begin_values(w, e, 0);
     tune_line(&w->page, "    .begin(rows.view())");
     tune_line(&w->page, "    .fetch::<m![%s], m![%s]>()", TUNE_LIST(w->a, tile, w->place, w->down, w->across, steps), inner);
+    write_cast(w, q->stream);
     tune_line(&w->page, "    .collect()");
     tune_line(&w->page,
               packet == flit ? "    .contract_outer::<m![%s], m![%s # %" PRId64 "], _, _, _>(&weights)"
@@ -144,12 +278,14 @@ static void write_kernel(window_writer *w)
     tune_line(&w->page, "    .contract_packet::<m![1]>()");
     tune_line(&w->page, "    .contract_time::<m![%s]>()", TUNE_LIST(w->a, tile, w->place, groups));
     tune_line(&w->page, "    .contract_lane::<m![%s], m![%s]>(LaneMode::Interleaved)", TUNE_LIST(w->a, tile, w->place, groups), lanes);
-    if (q->out_type != dtype_row_of(q->type)->accumulates_in)
-        tune_line(&w->page, "    .cast::<%s, m![%s # %" PRId64 "]>()", type_name(q->out_type), lanes,
-                  (int64_t)(w->t->flit_bytes * 8 / dtype_row_of(q->out_type)->bits));
-    tune_line(&w->page, "    .commit_trim::<m![%s]>()", lanes);
-    tune_line(&w->page, "    .commit();");
+    if (e->count > 0)
+        write_pass(w, &e->passes[0]);
+    end_values(w, e, 0);
     tune_end_step(&w->page, TUNE_MULTIPLY);
+    for (size_t i = 1, from = 0; i < e->count; i++) {
+        write_pass_of_values(w, e, i, from);
+        from = e->passes[i].is_gate ? from : i;
+    }
     tune_begin_step(&w->page, TUNE_STORE, "Out");
     if (w->image)
         tune_line(&w->page, "products.view().to_hbm_view(&mut device.tdma, %s.view_mut()%s);", q->tensors[TUNE_OUT].port,
@@ -199,11 +335,11 @@ static size_t window_plans(const target *t, const tune_question *q, window_plan 
 {
     size_t count = 0;
     int64_t rows = size_of(q, q->windows[0].kept), columns = q->size[TUNE_COLUMN], clusters = t->clusters_per_chip,
-            bits = dtype_row_of(q->type)->bits, filter = q->size[TUNE_SUM],
-            across = tune_window_places(q, 1) * size_of(q, q->window_channel);
+            image_bits = dtype_row_of(q->stored[q->stream])->bits, filter_bits = dtype_row_of(q->stored[q->weights])->bits,
+            filter = q->size[TUNE_SUM], across = tune_window_places(q, 1) * size_of(q, q->window_channel);
     for (int clustered = 0; clustered < 3; clustered++)
         for (int64_t r = 1; r <= smaller(rows, t->slices_per_cluster); r++)
-            for (int64_t c = 1; c * r <= t->slices_per_cluster && count < MOST_PLANS; c *= 2) {
+            for (int64_t c = 1; c * r <= t->slices_per_cluster && count < MOST_PLANS; c++) {
                 int64_t row_parts = r * (clustered == 1 ? clusters : 1), column_parts = c * (clustered == 2 ? clusters : 1);
                 if (rows % row_parts != 0 || columns % (column_parts * t->rows) != 0)
                     continue;
@@ -215,7 +351,8 @@ static size_t window_plans(const target *t, const tune_question *q, window_plan 
                                  .columns_of_clusters = clustered == 2};
                 const tune_window *down = &q->windows[0];
                 int64_t high = (p.rows - 1) * down->stride + (size_of(q, down->summed) - 1) * down->dilation + 1;
-                p.bytes = row_parts * column_parts * (high * across * q->size[TUNE_BATCH] + p.columns * filter) * bits / 8;
+                p.bytes =
+                    row_parts * column_parts * (high * across * q->size[TUNE_BATCH] * image_bits + p.columns * filter * filter_bits) / 8;
                 for (int by_main = 0; by_main < 2 && count < MOST_PLANS; by_main++) {
                     p.main_weights = by_main;
                     plans[count++] = p;
@@ -231,46 +368,78 @@ static size_t window_plans(const target *t, const tune_question *q, window_plan 
     return count;
 }
 
+typedef struct search {
+    const target *target;
+    const tune_question *question;
+    const window_plan *plans;
+    arena *scratch;
+} search;
+
+static bool try_window(const search *x, size_t plan, tune_trial *out)
+{
+    *out = (tune_trial){.timing = x->question->timing};
+    write_window(x->target, x->question, &x->plans[plan], "", NULL, x->scratch, &out->text);
+    return tune_try_text(x->scratch, out);
+}
+
+static bool compile_plan(void *of, size_t plan, tune_outcome *out)
+{
+    search *x = of;
+    arena_mark mark = arena_mark_here(x->scratch);
+    tune_trial one;
+    bool good = try_window(x, plan, &one);
+    if (good)
+        *out = (tune_outcome){.legal = !one.refusal, .cycles = one.cycles, .dma_cycles = one.dma_cycles, .steps = one.steps};
+    arena_rewind(x->scratch, mark);
+    return good;
+}
+
 bool tune_window_answer(const target *t, const tune_question *q, const visa_tune_options *o, diag_list *diags, strbuf *out)
 {
     arena *a = diags->arena, *scratch = arena_new_inside(a);
-    window_plan *plans = ARENA_ARRAY(scratch, window_plan, MOST_PLANS), best = {0};
-    size_t count = window_plans(t, q, plans), tried = 0, refused = 0;
-    tune_trial found = {0};
-    const char *first_refusal = NULL;
+    window_plan *plans = ARENA_ARRAY(a, window_plan, MOST_PLANS);
+    tune_outcome *outcomes = ARENA_ARRAY(scratch, tune_outcome, MOST_PLANS);
+    search s = {t, q, plans, arena_new_inside(scratch)};
+    size_t count = window_plans(t, q, plans), tried = 0, refused = 0, fastest = SIZE_MAX, first_refused = SIZE_MAX;
     uint64_t left = o->work;
-    for (size_t i = 0; i < count && (left > 0 || found.cycles == 0); i++) {
-        arena_mark mark = arena_mark_here(scratch);
-        tune_trial one = {0};
-        write_window(t, q, &plans[i], "", NULL, scratch, &one.text);
-        if (!tune_try_text(scratch, &one))
+    for (size_t i = 0; i < count && (left > 0 || fastest == SIZE_MAX); i++) {
+        size_t next[MOST_PLANS], here = smaller((int64_t)(count - i), (int64_t)tune_team_size(o));
+        for (size_t n = 0; n < here; n++)
+            next[n] = i + n;
+        if (!outcomes[i].known && !tune_team_run(o, next, here, compile_plan, &s, outcomes))
             break;
         tried++;
-        refused += one.refusal != NULL;
-        left -= (uint64_t)smaller((int64_t)left, (int64_t)one.steps);
-        if (one.refusal && !first_refusal)
-            first_refusal = arena_strdup(a, one.refusal);
-        if (!one.refusal && (found.cycles == 0 || one.cycles < found.cycles)) {
-            found.cycles = one.cycles;
-            found.dma_cycles = one.dma_cycles;
-            memcpy(found.text.steps, one.text.steps, sizeof one.text.steps);
-            best = plans[i];
-        }
-        arena_rewind(scratch, mark);
+        refused += !outcomes[i].legal;
+        left -= (uint64_t)smaller((int64_t)left, (int64_t)outcomes[i].steps);
+        if (!outcomes[i].legal && first_refused == SIZE_MAX)
+            first_refused = i;
+        if (outcomes[i].legal && (fastest == SIZE_MAX || outcomes[i].cycles < outcomes[fastest].cycles))
+            fastest = i;
         if (o->progress)
             o->progress(o->user, (int64_t)(o->work - left), (int64_t)o->work);
     }
+    size_t shown = fastest != SIZE_MAX ? fastest : first_refused;
+    tune_trial found = {0};
+    if (shown == SIZE_MAX || !try_window(&s, shown, &found) || found.refusal) {
+        const char *first_refusal = found.refusal ? arena_strdup(a, found.refusal) : NULL;
+        arena_free(scratch);
+        return tune_refuse_all(diags, tune_whole_range(q->tensors[TUNE_OUT].range.file, q->text), tried, first_refusal);
+    }
     arena_free(scratch);
-    if (found.cycles == 0)
-        return tune_refuse_all(diags, q, tried, first_refusal);
-    tune_answer x = {.cycles = found.cycles, .dma_cycles = found.dma_cycles, .tried = tried, .refused = refused, .left = count - tried};
+    window_plan best = plans[fastest];
+    tune_answer x = {.timing = q->timing,
+                     .cycles = found.cycles,
+                     .dma_cycles = found.dma_cycles,
+                     .tried = tried,
+                     .refused = refused,
+                     .left = count - tried};
     const char *how = arena_printf(a,
                                    "//   rows of results: %" PRId64 " in a slice, %" PRId64 " slices%s\n"
                                    "//   columns: %" PRId64 " in a slice, %" PRId64 " slices%s\n",
                                    best.rows, best.row_slices, best.rows_of_clusters ? " in each cluster" : "", best.columns,
                                    best.column_slices, best.columns_of_clusters ? " in each cluster" : "");
     tune_text text;
-    write_window(t, q, &best, tune_head(q, t, &x, how, a), &found.text, a, &text);
+    write_window(t, q, &best, tune_head_of_contraction(q, t, &x, how, a), &found.text, a, &text);
     *out = text.text;
     return true;
 }

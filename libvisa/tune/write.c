@@ -104,11 +104,23 @@ static const char *port_axes(const writer *w, tune_role role, bool rows)
     return role == TUNE_SUM ? summed(w, 1, w->p->sum_padded) : kept(w, role, 1, w->p->split[role].padded);
 }
 
+/* Rows of one position may stand behind the columns of a tensor. */
+static bool lies_columns_first(const tune_question *q, const tune_tensor *t)
+{
+    size_t first[TUNE_ROLES] = {0};
+    for (size_t i = t->count; i > 0; i--)
+        first[q->axes[t->axes[i - 1]].role] = i;
+    return first[TUNE_ROW] > 0 && first[TUNE_COLUMN] > 0 && first[TUNE_COLUMN] < first[TUNE_ROW];
+}
+
 static const char *port_mapping(const writer *w, tune_place place)
 {
     const char *batch = port_axes(w, TUNE_BATCH, false);
-    if (place == TUNE_OUT)
-        return TUNE_LIST(w->a, batch, port_axes(w, TUNE_ROW, false), port_axes(w, TUNE_COLUMN, false));
+    if (place == TUNE_OUT) {
+        const char *rows = port_axes(w, TUNE_ROW, false), *columns = port_axes(w, TUNE_COLUMN, false);
+        return lies_columns_first(w->q, &w->q->tensors[TUNE_OUT]) ? TUNE_LIST(w->a, batch, columns, rows)
+                                                                  : TUNE_LIST(w->a, batch, rows, columns);
+    }
     bool turned = w->q->turned[place];
     const char *free = port_axes(w, tune_kept_of(w->q, place), turned), *sums = port_axes(w, TUNE_SUM, !turned);
     return turned ? TUNE_LIST(w->a, batch, sums, free) : TUNE_LIST(w->a, batch, free, sums);
@@ -135,7 +147,8 @@ static const char *extra_mapping(const writer *w, const tune_extra *e)
         if (e->has[role])
             parts[role] = innermost && !whole_words ? kept(w, (tune_role)role, 1, w->p->split[role].padded) : q->axis_text[role];
     }
-    return TUNE_LIST(w->a, parts[TUNE_BATCH], parts[TUNE_ROW], parts[TUNE_COLUMN]);
+    return lies_columns_first(q, &e->tensor) ? TUNE_LIST(w->a, parts[TUNE_BATCH], parts[TUNE_COLUMN], parts[TUNE_ROW])
+                                             : TUNE_LIST(w->a, parts[TUNE_BATCH], parts[TUNE_ROW], parts[TUNE_COLUMN]);
 }
 
 static void write_axes(writer *w)
@@ -254,20 +267,57 @@ static void write_weights(writer *w)
     tune_end_step(&w->page, TUNE_STORE_WEIGHTS);
 }
 
+/* Rows of all iterations, in front of their loop. */
+static void write_all_rows(writer *w)
+{
+    const tune_plan *p = w->p;
+    int64_t stride = tune_loop_stride(p, TUNE_ROW);
+    const char *all = kept(w, TUNE_ROW, stride, p->split[TUNE_ROW].loop), *from = tiles(w, true, false, false, true, ".view()"),
+               *at = arena_printf(w->a, ".tile::<m![%s], 1, _>(h)", kept(w, TUNE_ROW, stride * tune_rows_at_once(p), p->row_copies));
+    const char *type = arena_printf(
+        w->a, "DmTensor<%s, Chip, Cluster, %s, m![%s]>", type_name(w->q->type), w->rows_slice,
+        TUNE_LIST(w->a, all, kept(w, TUNE_ROW, 1, p->split[TUNE_ROW].tile / p->ring_rows), summed(w, 1, tune_sum_part(p) / p->ring_sums)));
+    if (p->row_copies == 1)
+        tune_line(&w->page, "let rows: %s = %s%s.to_dm(&mut device.tdma);", type, port_name(w, w->q->stream), from);
+    else {
+        tune_line(&w->page, "let mut rows: %s = DmTensor::new();", type);
+        tune_line(&w->page, "for h in 0..%" PRId64 " {", p->row_copies);
+        w->page.depth++;
+        tune_line(&w->page, "%s%s%s.to_dm_view(&mut device.tdma, rows.view_mut()%s);", port_name(w, w->q->stream), *from ? from : ".view()",
+                  at, at);
+        w->page.depth--;
+        tune_line(&w->page, "}");
+    }
+}
+
+static const char *rows_why(const writer *w)
+{
+    const tune_plan *p = w->p;
+    const char *ahead = p->row_copies == 0 ? ""
+                        : p->row_copies == 1
+                            ? arena_printf(w->a, ", of all %" PRId64 " iterations", p->split[TUNE_ROW].loop)
+                            : arena_printf(w->a, ", of %" PRId64 " iterations at a time, ahead of them", tune_rows_at_once(p));
+    return !p->rings
+               ? arena_printf(w->a, "%" PRId64 " rows for each slice, a copy for every group of columns%s", p->split[TUNE_ROW].tile, ahead)
+               : arena_printf(w->a, "%" PRId64 " rows for each %" PRId64 " slices, each row once: the Switch Engine takes them around%s",
+                              p->split[TUNE_ROW].tile, p->split[TUNE_COLUMN].slice, ahead);
+}
+
 static void write_rows(writer *w)
 {
     const tune_plan *p = w->p;
     const tune_split *row = &p->split[TUNE_ROW];
     int64_t rest = row->tile / p->ring_rows, part = tune_sum_part(p) / p->ring_sums;
-    tune_begin_step(
-        &w->page, TUNE_LOAD_ROWS,
-        !p->rings ? arena_printf(w->a, "%" PRId64 " rows for each slice, a copy for every group of columns", row->tile)
-                  : arena_printf(w->a, "%" PRId64 " rows for each %" PRId64 " slices, each row once: the Switch Engine takes them around",
-                                 row->tile, p->split[TUNE_COLUMN].slice));
+    tune_begin_step(&w->page, TUNE_LOAD_ROWS, rows_why(w));
     w->rows_slice = !p->rings ? "Slice"
                               : arena_printf(w->a, "m![%s]",
                                              TUNE_LIST(w->a, slice_digit(w, TUNE_BATCH), slice_digit(w, TUNE_ROW), idle(w, idle_between(w)),
                                                        kept(w, TUNE_ROW, rest, p->ring_rows), summed(w, part, p->ring_sums)));
+    if (p->row_copies > 0) {
+        write_all_rows(w);
+        tune_end_step(&w->page, TUNE_LOAD_ROWS);
+        return;
+    }
     bool turned = w->q->turned[w->q->stream];
     const char *tile = kept(w, TUNE_ROW, 1, rest), *sums = summed(w, 1, part), *type = type_name(w->q->type);
     tune_line(&w->page, "let %s: DmTensor<%s, Chip, Cluster, %s, m![%s]> = %s%s.to_dm(&mut device.tdma);", turned ? "lying_rows" : "rows",
@@ -293,7 +343,7 @@ static void write_chain(writer *w)
                *around_sums = summed(w, part, p->ring_sums), *steps = summed(w, p->packet, packets), *packet = summed(w, 1, p->packet),
                *groups = kept(w, TUNE_COLUMN, p->lanes, column->tile / p->lanes), *lanes = kept(w, TUNE_COLUMN, 1, p->lanes);
     const char *all_rows = TUNE_LIST(w->a, rest_of_rows, around_rows, groups);
-    tune_line(&w->page, "    .begin(rows.view())");
+    tune_line(&w->page, "    .begin(rows.view()%s)", p->row_copies > 0 ? tiles(w, false, true, false, false, "") : "");
     tune_line(&w->page, "    .fetch::<m![%s], m![%s]>()", TUNE_LIST(w->a, rest_of_rows, steps), TUNE_LIST(w->a, packet));
     if (p->rings)
         tune_line(&w->page,
@@ -555,6 +605,11 @@ static void write_before(writer *w)
     tune_end_step(&w->page, TUNE_SUMS);
 }
 
+static const char *in_sub_why(const writer *w)
+{
+    return w->p->by_sub ? ", while others work" : "";
+}
+
 static void write_regroup(writer *w)
 {
     const tune_plan *p = w->p;
@@ -567,10 +622,10 @@ static void write_regroup(writer *w)
                                   kept(w, TUNE_COLUMN, column->tile * p->regroup, column->slice / p->regroup), moved);
     tune_begin_step(&w->page, TUNE_REGROUP,
                     arena_printf(w->a,
-                                 "%" PRId64 " slices exchange rows for columns, so that HBM is written in pieces of %" PRId64 " bytes",
-                                 p->regroup, column->tile * p->regroup * dtype_row_of(w->q->out_type)->bits / 8));
-    tune_line(&w->page, "let pieces: DmTensor<%s, Chip, Cluster, m![%s], m![%s]> = device.main", type_name(w->q->out_type), slice,
-              TUNE_LIST(w->a, rows, kept(w, TUNE_COLUMN, 1, column->tile * p->regroup)));
+                                 "%" PRId64 " slices exchange rows for columns, so that HBM is written in pieces of %" PRId64 " bytes%s",
+                                 p->regroup, column->tile * p->regroup * dtype_row_of(w->q->out_type)->bits / 8, in_sub_why(w)));
+    tune_line(&w->page, "let pieces: DmTensor<%s, Chip, Cluster, m![%s], m![%s]> = device.%s", type_name(w->q->out_type), slice,
+              TUNE_LIST(w->a, rows, kept(w, TUNE_COLUMN, 1, column->tile * p->regroup)), p->by_sub ? "sub" : "main");
     tune_line(&w->page, "    .begin(products.view())");
     tune_line(&w->page, "    .fetch::<m![%s], m![%s]>()", TUNE_LIST(w->a, moved, rows, groups), TUNE_LIST(w->a, lanes));
     tune_line(&w->page,
@@ -609,9 +664,9 @@ static void write_join(writer *w)
     const char *rows = kept(w, TUNE_ROW, 1, row->tile), *lanes = kept(w, TUNE_COLUMN, 1, p->lanes),
                *groups = kept(w, TUNE_COLUMN, p->lanes, column->tile / p->lanes), *side = kept(w, TUNE_COLUMN, column->tile, p->joined);
     tune_begin_step(&w->page, TUNE_REGROUP,
-                    arena_printf(w->a, "Columns of %" PRId64 " slices into one, so that HBM is written in pieces of %" PRId64 " bytes",
-                                 p->joined, column->tile * p->joined * dtype_row_of(w->q->out_type)->bits / 8));
-    tune_line(&w->page, "device.main");
+                    arena_printf(w->a, "Columns of %" PRId64 " slices into one, so that HBM is written in pieces of %" PRId64 " bytes%s",
+                                 p->joined, column->tile * p->joined * dtype_row_of(w->q->out_type)->bits / 8, in_sub_why(w)));
+    tune_line(&w->page, "device.%s", p->by_sub ? "sub" : "main");
     tune_line(&w->page, "    .begin(products.view())");
     tune_line(&w->page, "    .fetch::<m![%s], m![%s]>()", TUNE_LIST(w->a, rows, groups), TUNE_LIST(w->a, lanes));
     tune_line(&w->page, "    .switch::<m![%s], m![%s]>(SwitchConfig::Broadcast1 { slice1: %" PRId64 ", slice0: %" PRId64 " })",
@@ -659,8 +714,13 @@ static void end_loop(writer *w, tune_role role)
 static void write_whole(writer *w)
 {
     tune_role outer = w->p->columns_outside ? TUNE_COLUMN : TUNE_ROW, inner = w->p->columns_outside ? TUNE_ROW : TUNE_COLUMN;
+    bool rows_stay = w->p->row_copies > 0, once = rows_stay && w->p->split[TUNE_COLUMN].loop > 1;
+    if (once)
+        write_rows(w);
     begin_loop(w, outer);
     outer == TUNE_COLUMN ? write_weights(w) : write_rows(w);
+    if (rows_stay && !once)
+        write_rows(w);
     if (w->p->columns_outside)
         write_extras(w, false, false);
     if (w->p->results_stay) {
@@ -670,7 +730,10 @@ static void write_whole(writer *w)
                   w->p->joined > 1 ? joined_type(w) : result_type(w, true));
     }
     begin_loop(w, inner);
-    inner == TUNE_COLUMN ? write_weights(w) : write_rows(w);
+    if (inner == TUNE_COLUMN)
+        write_weights(w);
+    else if (!rows_stay)
+        write_rows(w);
     write_extras(w, true, !w->p->columns_outside);
     write_result(w, TUNE_MULTIPLY, multiplied_why(w));
     if (w->p->joined > 1)
@@ -696,8 +759,11 @@ static void write_parts(writer *w)
     w->page.depth++;
     tune_line(&w->page, "let mut next: %s = DmTensor::new();", result_type(w, false));
     write_weights(w);
+    if (w->p->row_copies > 0)
+        write_rows(w);
     begin_loop(w, TUNE_ROW);
-    write_rows(w);
+    if (w->p->row_copies == 0)
+        write_rows(w);
     tune_line(&w->page, "if l == 0 {");
     w->page.depth++;
     write_part(w, TUNE_MULTIPLY, multiplied_why(w), false);
@@ -743,9 +809,10 @@ void tune_write(const tune_question *q, const tune_plan *p, const target *t, con
     tune_line(&w.page, "fn contract(");
     w.page.depth++;
     tune_line(&w.page, "device: &mut Device,");
-    for (int place = TUNE_LEFT; place <= TUNE_RIGHT; place++)
-        tune_line(&w.page, "%s: &HbmTensor<%s, Chip, m![%s]>,", port_name(&w, (tune_place)place), type_name(q->type),
-                  port_mapping(&w, (tune_place)place));
+    const tune_place operands[] = {q->stream, q->weights}; /* so that ports lie as they do however the question is spelt */
+    for (size_t i = 0; i < 2; i++)
+        tune_line(&w.page, "%s: &HbmTensor<%s, Chip, m![%s]>,", port_name(&w, operands[i]), type_name(q->type),
+                  port_mapping(&w, operands[i]));
     for (size_t i = 0; i < q->extra_count; i++)
         tune_line(&w.page, "%s: &HbmTensor<%s, Chip, m![%s]>,", extra_name(&w, i), type_name(q->extras[i].type),
                   extra_mapping(&w, &q->extras[i]));

@@ -1007,6 +1007,23 @@ static reference source_apart(einsum_builder *b, op *o, const axis **names)
     return whole(dst);
 }
 
+/* An axis that became a broadcast: its positions hold the same where nothing of the value depends on it. */
+static bool check_copied(einsum_builder *b, op *o, const reference *from)
+{
+    const reshape_config *c = o->reshape;
+    for (uint32_t i = 0; i < c->copied_count; i++) {
+        uint32_t number = einsum_axis_number(b, c->copied[i]);
+        if (!einsum_tensor_has(&b->values[from->value], number) || constants_along(b, number)[from->value])
+            continue;
+        diag *d = pass_refuse(b->context, b->kernel, o, MAPPING_COMPONENTS, E_RESHAPE,
+                              "a broadcast is said to be where axis %s was, and elements differ along %s: they are no copies",
+                              c->copied[i]->name, c->copied[i]->name);
+        diag_help(b->context->diags, d, "keep %s, or copy the tensor into units that all hold the same", c->copied[i]->name);
+        return false;
+    }
+    return true;
+}
+
 /* Positions keep their elements: the new value's digits read the old one. */
 static void visit_reshape(einsum_builder *b, op *o)
 {
@@ -1018,7 +1035,7 @@ static void visit_reshape(einsum_builder *b, op *o)
     bool copies = false;
     const axis *names[EINSUM_MAX_DIGITS];
     reference from = source_apart(b, o, names);
-    if (o->bad)
+    if (o->bad || !check_copied(b, o, &from))
         return;
     uint32_t dst = add_value_like(b, &o->out, -1);
     einsum_step *step = add_step(b, MATH_COPY, whole(dst), from, from);
@@ -1037,6 +1054,10 @@ static void visit_reshape(einsum_builder *b, op *o)
             (einsum_digit){.axis = einsum_axis_number(b, d->to), .kept = true, .weight = d->to_weight, .size = d->size};
         copies = copies || (renamed && !einsum_source_holds(b, o, c->from, &c->from->out));
     }
+    for (uint32_t i = 0; i < c->spread_count && step->s.digit_count < EINSUM_MAX_DIGITS; i++)
+        if (c->spread[i].size > 1)
+            step->digits[step->s.digit_count++] = (einsum_digit){
+                .axis = einsum_axis_number(b, c->spread[i].to), .kept = true, .weight = c->spread[i].to_weight, .size = c->spread[i].size};
     if (copies && !o->bad) {
         diag *d = pass_refuse(b->context, b->kernel, o, MAPPING_COMPONENTS, E_EINSUM,
                               "the memory holds copies of elements, under axes that get other names");

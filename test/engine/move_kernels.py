@@ -1,29 +1,39 @@
-"""Random kernels that only move data: loads or gathers, then any of switches, lifts, transposes, copies and swaps, in chains of several commands,
-then stores or scatters.
+"""Random kernels that only move data: loads, gathers or rows that a launch chooses, then any of switches, lifts, transposes, casts, copies and
+redistributions, in chains of several commands, some of them tile by tile or only where a number of the launch says so, then stores or scatters.
 
-Every tensor is an order of bits: of the numbers of its axes, each bit in Cluster, Slice or Element. A step permutes them as the pages of the engines
-say: a switch moves bits inside Slice and between Slice and Time, a lift takes one from Element to Slice, a transpose exchanges the innermost bits of
-Time with those of the packet, a copy orders all anew. So each kernel is possible by its construction, with its ring and its mappings. Slices are 64,
-128 and 256, with padding and without."""
+Every tensor is an order of bits: of the numbers of its axes, each bit in Chip, Cluster, Slice or Element. A step permutes them as the pages of the engines
+say: a switch moves bits inside Slice and between Slice and Time, a lift takes one from Element to a unit's level, a transpose exchanges the innermost bits
+of Time with those of the packet, a cast puts bits of Time in the packet, a slice of a chip or cluster drops some, a copy orders all anew. So each kernel is
+possible by its construction, with its ring and its mappings. There are 1, 2 and 4 chips, 1 and 2 clusters, 64, 128 and 256 slices, with padding and
+without; axes of size 1 stand anywhere, and change nothing."""
 import collections
 
 from stage_oracle import Maker
 
-GRANULE_BITS = {"i8": 3, "bf16": 2, "i32": 1}  # 8 bytes: what a copy moves at least
+GRANULE_BITS = {"i4": 4, "i8": 3, "f8e4m3": 3, "f8e5m2": 3, "i16": 2, "bf16": 2, "i32": 1, "f32": 1}  # 8 bytes: what a copy moves at least
+DTYPES = ("i8", "i8", "i8", "bf16", "bf16", "i32", "f32", "i4", "f8e4m3", "f8e5m2", "i16")
+CASTS = {"i4": ("i32",), "i8": ("i32",), "i16": ("i32",), "bf16": ("f32",), "f8e4m3": ("f32",), "f8e5m2": ("f32",)}  # of the Fetch Adapter
+TABLES = {"f8e4m3": "bf16", "f8e5m2": "bf16"}
+COMMIT_CASTS = {"f32": ("bf16",)}
+MEMSET = {"i8": "-3", "i16": "500", "i32": "-70000", "f32": "1.5", "bf16": "const { bf16::from_f32(1.5) }"}  # what stands where nothing was written
+NUMBERS = ("i32", "u32", "usize", "i64")  # of a launch, that conditions compare
 PAD, SAME = "pad", "same"  # bits of Slice without an axis: one slice of two, or both the same
 MOST_ENTRIES = 8  # of a fetch sequencer
 MOST_BITS = 15  # of a tensor with its padding: 2^15 granules
+SPM_SLICES = 64  # of a PE
 
 
-def text(bits):
-    """m![..] of bits from the outside in: neighbours of an axis become one digit."""
+def text(bits, pad="#"):
+    """m![..] of bits from the outside in: neighbours of an axis become one digit. A bit of an axis of size 1 is (name, 0, 0)."""
     parts, i = [], 0
     while i < len(bits):
         bit, j = bits[i], i + 1
         if bit in (PAD, SAME):
             while j < len(bits) and bits[j] == bit:
                 j += 1
-            parts.append(f"1 # {1 << j - i}" if bit == PAD else str(1 << j - i))
+            parts.append(f"1 {pad} {1 << j - i}" if bit == PAD else str(1 << j - i))
+        elif bit[2] == 0:
+            parts.append(bit[0])
         else:
             while j < len(bits) and bits[j] not in (PAD, SAME) and bits[j] == (bit[0], bits[j - 1][1] - 1, bit[2]):
                 j += 1
@@ -43,11 +53,15 @@ class Kernel:
 
     def __init__(self, rng):
         self.rng, self.axes, self.lines, self.names, self.used = rng, Maker(rng), [], 0, collections.Counter()
-        self.dtype = rng.choice(("i8", "i8", "bf16", "i32"))
+        self.dtype = rng.choice(DTYPES)
         self.pe, self.cluster_bits, self.slice_bits = rng.choice(((1, 0, 6), (2, 0, 7), (4, 0, 8), (8, 1, 8)))
+        self.chip_bits = rng.choice((0, 0, 0, 1, 2))
+        self.units = [(self.axes.axis(1), 0, 0) for _ in range(rng.choice((0, 0, 0, 1, 2)))]
+        self.numbers = {}
         self.begin()
         for _ in range(rng.randrange(1, 5)):
-            rng.choice((self.switch, self.switch, self.switch, self.copy, self.transpose, self.swap))()
+            steps = [self.switch, self.switch, self.switch, self.copy, self.transpose, self.cast]
+            rng.choice(steps + [self.redistribute] * (1 + 2 * (self.chip_bits + self.cluster_bits > 0)))()
         self.end()
         self.kind = "+".join(sorted(self.used))
 
@@ -62,8 +76,20 @@ class Kernel:
         self.names += 1
         return f"t{self.names}"
 
-    def tensor(self, cluster, slices, time, grain):
-        return f"DmTensor<{self.dtype}, m![1], {text(cluster)}, {text(slices)}, {text(time + grain)}>"
+    def text(self, bits, pad="#"):
+        """text(), with axes of size 1 here and there."""
+        bits = list(bits)
+        for unit in self.units:
+            if self.rng.random() < 0.25:
+                bits.insert(self.rng.randrange(len(bits) + 1), unit)
+        return text(bits, pad)
+
+    def hbm(self, dtype, bits):
+        return f"HbmTensor<{dtype}, {self.text(self.chip)}, {self.text(bits)}>"
+
+    def tensor(self):
+        parts = (self.chip, self.cluster, self.slices, self.time + self.grain)
+        return f"DmTensor<{self.dtype}, {', '.join(map(self.text, parts))}>"
 
     def shuffled(self, bits):
         return self.rng.sample(bits, len(bits))
@@ -98,6 +124,23 @@ class Kernel:
         runs = sum(i == 0 or places[i] != places[i - 1] + 1 for i in range(len(places)))
         return order if runs < MOST_ENTRIES else list(bits)
 
+    # ---- numbers of a launch ----
+
+    def number(self, types=NUMBERS):
+        name, dtype = f"n{len(self.numbers)}", self.rng.choice(types)
+        self.numbers[name] = dtype
+        return name, dtype
+
+    def condition(self):
+        """Of one or two numbers; what a launch gives is mostly small."""
+        rng, parts = self.rng, []
+        for _ in range(rng.choice((1, 1, 2))):
+            name, dtype = self.number() if not self.numbers or rng.random() < 0.5 else rng.choice(sorted(self.numbers.items()))
+            low = -3 if dtype in ("i32", "i64") else 0
+            parts.append(f"{name} {rng.choice(('<', '<=', '>', '>=', '==', '!='))} {rng.randrange(low, 5)}")
+        joined = rng.choice((" && ", " || ")).join(parts)
+        return f"!({joined})" if rng.random() < 0.2 else joined
+
     # ---- begin ----
 
     def begin(self):
@@ -108,55 +151,136 @@ class Kernel:
         bits = []
         while len(bits) < total:
             bits += self.axis(min(total - len(bits), rng.randrange(1, 6)))
-        self.lifted = None
-        if rng.random() < 0.25:
-            return self.begin_gather(bits)
-        self.parameters.append(f"x: &HbmTensor<{self.dtype}, m![1], {text(self.mixed(bits) + self.grain)}>")
+        self.chip = []
+        lift = rng.random() < 0.25
+        if self.chip_bits and lift and rng.random() < 0.5:  # chips that hold the same
+            self.chip = [SAME] * self.chip_bits
+        else:
+            for _ in range(self.chip_bits):
+                self.chip.append(bits.pop(rng.randrange(len(bits))))
+        if not lift and rng.random() < 0.4:
+            return rng.choice((self.begin_gather, self.begin_gather, self.begin_row))(bits)
+        self.parameters.append(f"x: &{self.hbm(self.dtype, self.mixed(bits) + self.grain)}")
         cluster, slices, time = self.spread(bits)
-        if time and PAD in slices and rng.random() < 0.5:
-            return self.begin_lift(cluster, slices, time)
+        if lift and time:
+            levels = [level for level, there in (("chip", SAME in self.chip), ("cluster", PAD in cluster), ("slice", PAD in slices)) if there]
+            if levels:
+                return self.begin_lift(rng.choice(levels), cluster, slices, time)
         return self.load("x.to_dm(&mut device.tdma)", cluster, slices, time, "load")
 
     def load(self, call, cluster, slices, time, kind):
         self.cluster, self.slices, self.time, self.at = cluster, slices, time, self.name()
-        self.lines.append(f"let {self.at}: {self.tensor(cluster, slices, time, self.grain)} = {call};")
+        self.lines.append(f"let {self.at}: {self.tensor()} = {call};")
         self.used[kind] += 1
+
+    def spm_list(self, entries, name):
+        """A list of row numbers in the SPM of PE 0, from HBM through DM: its expression."""
+        rng = self.rng
+        slices = entries[:rng.randrange(min(len(entries), self.slice_bits) + 1)]
+        rest = entries[len(slices):]
+        cluster = text([SAME] * self.cluster_bits)
+        pes = 1 << self.slice_bits - 6
+        dm, spm = self.name(), self.name()
+        chip = text(self.chip) if self.own_list else text([SAME] * self.chip_bits)
+        placed = slices + [PAD] * (self.slice_bits - len(slices))
+        if rng.random() < 0.5:
+            placed = [PAD] * (self.slice_bits - len(slices)) + slices
+        if 4 << len(rest) < 8:  # copies to DM are of 8 bytes
+            placed, rest = [PAD] * self.slice_bits, entries
+        self.lines.append(f"let {dm}: DmTensor<i32, {chip}, {cluster}, {self.text(placed)}, {self.text(rest)}> = {name}.to_dm(&mut device.tdma);")
+        pe = f"m![1 # {pes}]" if pes > 1 else "m![1]"
+        self.lines.append(f"let {spm}: SpmTensor<i32, {chip}, {cluster}, {pe}, {text(entries)}> = {dm}.to_spm(&mut device.tdma);")
+        return spm
+
+    def by_list(self, entries, reference, name="list"):
+        """How a plan of rows gets its list; `reference`: the list as one of byte offsets is handed on."""
+        self.own_list = live(self.chip) == self.chip and self.rng.random() < 0.5
+        chip = text(self.chip) if self.own_list else text([SAME] * self.chip_bits)
+        self.parameters.append(f"{name}: &HbmTensor<i32, {chip}, {text(entries)}>")
+        if len(entries) > 1 and self.rng.random() < 0.4:
+            self.used["spm"] += 1
+            return f".by_positions::<{text(entries)}>(&{self.spm_list(entries, name)})"
+        plan = f".by_byte_offsets::<{text(entries)}>({reference})"
+        if reference == "list" and self.rng.random() < 0.4:
+            self.used["prefix"] += 1
+            plan += f".sparse_prefix({self.number(('i32',))[0]})"
+        return plan
+
+    def between_axes(self, payload):
+        at = self.rng.randrange(len(payload) + 1)
+        while 0 < at < len(payload) and payload[at][0] == payload[at - 1][0]:
+            at -= 1
+        return at
 
     def begin_gather(self, payload):
         rows, entries = self.axis(self.rng.randrange(1, 5)), self.axis(self.rng.randrange(1, 5))
         payload = payload[:max(1, len(payload) - len(entries))]
-        at = self.rng.randrange(len(payload) + 1)
-        while 0 < at < len(payload) and payload[at][0] == payload[at - 1][0]:
-            at -= 1  # between axes
-        self.parameters += [f"x: &HbmTensor<{self.dtype}, m![1], {text(payload[:at] + rows + payload[at:] + self.grain)}>",
-                            f"list: &HbmTensor<i32, m![1], {text(entries)}>"]
-        call = f"x.gather::<{text(rows)}, {text(payload + self.grain)}>().by_byte_offsets::<{text(entries)}>(list).to_dm(&mut device.tdma)"
+        at = self.between_axes(payload)
+        self.parameters.append(f"x: &{self.hbm(self.dtype, payload[:at] + rows + payload[at:] + self.grain)}")
+        plan = self.by_list(entries, "list")
+        call = f"x.gather::<{text(rows)}, {text(payload + self.grain)}>(){plan}.to_dm(&mut device.tdma)"
         self.load(call, *self.spread(payload + entries), "gather")
 
-    def begin_lift(self, cluster, slices, time):
-        """A slice of two holds the same, and reads its part."""
-        slot = self.rng.choice([i for i, b in enumerate(slices) if b == PAD])
-        moved = self.rng.choice(time)
-        self.load("x.to_dm(&mut device.tdma)", cluster, slices[:slot] + [SAME] + slices[slot + 1:], time, "load")
+    def begin_row(self, payload):
+        """One row, whose number the launch says."""
+        rows, at = self.axis(self.rng.randrange(1, 4)), self.between_axes(payload)
+        self.parameters.append(f"x: &{self.hbm(self.dtype, payload[:at] + rows + payload[at:] + self.grain)}")
+        left = payload[:at] + [PAD] * len(rows) + payload[at:] + self.grain
+        number, _ = self.number(("u32", "i32"))
+        self.load(f"x.view().tile::<{text(rows)}, 1, {text(left)}>({number} as usize).to_dm(&mut device.tdma)", *self.spread(payload), "row")
+
+    def begin_lift(self, level, cluster, slices, time):
+        """Units that hold the same, each reads its part."""
+        rng = self.rng
+        places = {"chip": self.chip, "cluster": cluster, "slice": slices}
+        slot = rng.choice([i for i, b in enumerate(places[level]) if b in (PAD, SAME)])
+        moved = rng.choice(time)
+        places[level] = places[level][:slot] + [SAME] + places[level][slot + 1:]
+        self.chip = places["chip"]
+        self.load("x.to_dm(&mut device.tdma)", places["cluster"], places["slice"], time, "load")
         rest = [b for b in time if b != moved]
         order = self.walk(rest)
-        at = self.rng.randrange(len(order) + 1)
-        lifted = slices[:slot] + [moved] + slices[slot + 1:]
-        self.chain(order[:at] + [moved] + order[at:], f".fetch_slice_lift::<{text(lifted)}, {text(order)}>()", lifted, order, "lift")
+        at = rng.randrange(len(order) + 1)
+        after = places[level][:slot] + [moved] + places[level][slot + 1:]
+        lifted = lambda left: f".fetch_{level}_lift::<{self.text(after)}, {self.text(left)}>()"
+        self.chain(order[:at] + [moved] + order[at:], lifted, {level: after}, order, "lift")
 
     # ---- steps ----
 
-    def chain(self, fetched, stage, slices, time, kind):
-        """begin, fetch, a stage, collect, commit."""
-        context = "main" if kind != "switch" or self.rng.random() < 0.7 else "sub"
-        self.lines.append(f"let {self.next(slices, time)} = device.{context}.begin({self.old}.view()).fetch::<{text(fetched)}, {text(self.grain)}>()"
-                          f"{stage}.collect().commit_trim::<{text(self.grain)}>().commit();")
+    def chain(self, fetched, stage, units, time, kind, packet=None, casts="", dtype=None, tiled=True):
+        """begin, fetch, a stage, collect, commit: of the whole, or tile by tile, or where a number says so. `stage`: its text for a Time; `units`:
+        levels that it changes; packet: what leaves, with its dtype behind `casts`."""
+        rng, old, old_time, grain = self.rng, self.at, self.time, self.grain
+        context = "main" if kind not in ("switch", "lift") or rng.random() < 0.7 else "sub"
+        guarded = rng.random() < 0.15 and (dtype or self.dtype) in MEMSET
+        tiles = [b for b in time if b in old_time and b in fetched] if kind in ("switch", "lift") and tiled else []
+        tile = rng.choice(tiles) if tiles and rng.random() < 0.15 else None
+        self.chip, self.cluster, self.slices = (units.get(level, now) for level, now in (("chip", self.chip), ("cluster", self.cluster), ("slice", self.slices)))
+        self.time, self.at, self.dtype, self.grain = time, self.name(), dtype or self.dtype, packet or grain
         self.used[kind] += 1
-
-    def next(self, slices, time, grain=None):
-        self.old, self.at = self.at, self.name()
-        self.slices, self.time, self.grain = slices, time, grain or self.grain
-        return f"{self.at}: {self.tensor(self.cluster, slices, time, self.grain)}"
+        without = lambda bits: [b for b in bits if b != tile]
+        view, target = f"{old}.view()", f"{self.at}.view_mut()"
+        if tile:
+            hole = lambda bits: [PAD if b == tile else b for b in bits]
+            view += f".tile::<{text([tile])}, 1, {text(hole(old_time) + grain)}>(i)"
+            target += f".tile::<{text([tile])}, 1, {text(hole(time) + self.grain, '#{!}')}>(i)"
+        call = (f"device.{context}.begin({view}).fetch::<{self.text(without(fetched))}, {text(grain)}>(){stage(without(time)) if stage else ''}"
+                f"{casts or f'.collect().commit_trim::<{text(self.grain)}>()'}")
+        if not tile and not guarded:
+            self.lines.append(f"let {self.at}: {self.tensor()} = {call}.commit();")
+            return
+        self.lines.append(f"let mut {self.at}: {self.tensor()} = DmTensor::new();")
+        call += f".commit_view({target});"
+        if tile:
+            self.used["tiles"] += 1
+            call = f"for i in 0..2 {{ {call} }}"
+        if guarded:
+            self.used["guard"] += 1
+            self.lines.append(f"{self.at}.view_mut().memset({MEMSET[self.dtype]}, &mut device.sub);")
+            call = f"if {self.condition()} {{ {call} }}"
+            if rng.random() < 0.3:
+                call += f" else {{ {self.at}.view_mut().memset({MEMSET[self.dtype].replace('5', '3')}, &mut device.sub); }}"
+        self.lines.append(call)
 
     def room(self, more):
         return len(self.slices) + len(self.time) + more <= MOST_BITS
@@ -187,7 +311,8 @@ class Kernel:
             config = f"InterTranspose {{ {sizes}, time0: {1 << t0} }}"
         else:
             slices, time, config = self.custom(fetched)
-        self.chain(fetched, f".switch::<{text(slices)}, {text(time)}>(SwitchConfig::{config})", slices, time, "switch")
+        stage = lambda left: f".switch::<{self.text(slices)}, {self.text(left)}>(SwitchConfig::{config})"
+        self.chain(fetched, stage, {"slice": slices}, time, "switch", tiled="time0" not in config)  # which counts steps of Time: a tile's are fewer
 
     def custom(self, fetched):
         """Bits of Slice in any places, some of them to Time, new ones where they or padding were."""
@@ -214,26 +339,63 @@ class Kernel:
     def copy(self):
         """DM to DM: all bits anew."""
         cluster, slices, time = self.spread(live(self.cluster + self.slices) + self.time)
-        old = self.at
-        self.load(f"{old}.to_dm(&mut device.tdma)", cluster, slices, time, "copy")
+        self.load(f"{self.at}.to_dm(&mut device.tdma)", cluster, slices, time, "copy")
 
-    def swap(self):
-        if not live(self.cluster):
+    def redistribute(self):
+        """A plan: chips and clusters take what others hold, and keep of some bits of Time the part that is theirs."""
+        rng, plan, time, kinds = self.rng, self.at, self.time, []
+        if self.chip_bits and live(self.chip) == self.chip and rng.random() < 0.7:
+            plan += f".chip_shuffle({rng.sample(range(1 << self.chip_bits), 1 << self.chip_bits)})"
+            kinds.append("chips")
+        if self.cluster_bits and live(self.cluster) and rng.random() < 0.7:
+            plan += ".cluster_swap()"
+            kinds.append("swap")
+        for level, bits in (("chip", self.chip), ("cluster", self.cluster)):
+            if bits and live(bits) == bits and len(time) > 1 and rng.random() < 0.6:
+                first = rng.randrange(len(time) - 1)
+                axis = time[first:first + 1]
+                if rng.random() < 0.4 and time[first + 1] == (axis[0][0], axis[0][1] - 1, axis[0][2]):
+                    axis = time[first:first + 2]
+                time = [b for b in time if b not in axis]
+                indices = [rng.randrange(1 << len(axis)) for _ in range(1 << len(bits))]
+                plan += f".{level}_slice::<{text(axis)}, {self.text(time + self.grain)}>({indices})"
+                kinds.append(f"{level}_slice")
+        if not kinds:
             return self.copy()
-        old = self.at
-        return self.load(f"{old}.cluster_swap().to_dm(&mut device.tdma)", self.cluster, self.slices, self.time, "swap")
+        for kind in kinds[1:]:
+            self.used[kind] += 1
+        return self.load(f"{plan}.to_dm(&mut device.tdma)", self.cluster, self.slices, time, kinds[0])
 
     def transpose(self):
         """The packet's 8 bytes with as many steps of Time inside."""
-        if self.dtype != "i8" or len(self.time) < 3:
+        inside = GRANULE_BITS[self.dtype]
+        if len(self.grain) != inside or len(self.time) < inside:
             return self.switch()
         fetched = self.walk(self.time)
-        rows, outer = fetched[-3:], fetched[:-3]
-        columns = self.grain
-        self.lines.append(f"let {self.next(self.slices, outer + columns, rows)} = device.main.begin({self.old}.view()).fetch::<{text(fetched)}, {text(columns)}>()"
-                          f".collect().transpose::<{text(outer + columns)}, {padded(rows)}>().commit_trim::<{text(rows)}>().commit();")
-        self.used["transpose"] += 1
-        return None
+        rows, outer = fetched[-inside:], fetched[:-inside]
+        lanes = 4 << inside
+        time = outer + self.grain
+        stage = f".collect().transpose::<{self.text(time)}, m![[{text(rows)[3:-1]}] # {lanes}]>().commit_trim::<{text(rows)}>()"
+        return self.chain(fetched, None, {}, time, "transpose", rows, stage)
+
+    def cast(self):
+        """Of the Fetch Adapter, which widens, or of the Commit Adapter, which narrows."""
+        rng, dtype = self.rng, self.dtype
+        fetched = self.walk(self.time)
+        if dtype in COMMIT_CASTS and fetched:
+            to = rng.choice(COMMIT_CASTS[dtype])
+            kept = len(fetched) - max(0, GRANULE_BITS[to] - len(self.grain))  # what leaves is 8 bytes as well
+            time, self.grain = fetched[:kept], fetched[kept:] + self.grain
+            relu = "_relu" if rng.random() < 0.3 else ""
+            return self.chain(time, None, {}, time, "commit cast", self.grain, f".collect().commit_trim::<{text(self.grain)}>().commit_cast{relu}::<{to}>()", to)
+        to = TABLES.get(dtype) if rng.random() < 0.4 else None
+        call = f".fetch_table_lookup::<{to}>()" if to else ""
+        if not to or rng.random() < 0.3:
+            to = rng.choice(CASTS.get(to or dtype, ("",)))
+            call += f".fetch_cast::<{to}>()"
+        if not to or (1 << len(self.grain) - GRANULE_BITS[to]) > 4:
+            return self.switch()
+        return self.chain(fetched, None, {}, fetched, "cast", self.grain, f"{call}.collect().commit_trim::<{text(self.grain)}>()", to)
 
     # ---- end ----
 
@@ -242,8 +404,7 @@ class Kernel:
         if self.rng.random() < 0.2 and self.end_scatter(bits):
             self.result = ""
             return
-        order = text(self.mixed(bits) + self.grain)
-        self.result = f" -> HbmTensor<{self.dtype}, m![1], {order}>"
+        self.result = f" -> {self.hbm(self.dtype, self.mixed(bits) + self.grain)}"
         self.lines.append(f"{self.at}.to_hbm(&mut device.tdma)")
 
     def end_scatter(self, bits):
@@ -255,18 +416,15 @@ class Kernel:
         entries = [(chosen[0], i, chosen[2]) for i in reversed(range(chosen[2]))]
         payload = sorted((b for b in bits if b[0] != chosen[0]), key=lambda b: (b[0], -b[1]))
         rows = self.axis(len(entries) + self.rng.randrange(2))
-        self.parameters += [f"to: &HbmTensor<i32, m![1], {text(entries)}>", f"cache: &mut HbmTensor<{self.dtype}, m![1], {text(rows + payload + self.grain)}>"]
-        self.lines.append(f"cache.view_mut().scatter::<{text(rows)}, {text(payload + self.grain)}>().by_byte_offsets::<{text(entries)}>(to.view())"
-                          f".from_dm(&mut device.tdma, {self.at});")
+        self.parameters.append(f"cache: &mut {self.hbm(self.dtype, rows + payload + self.grain)}")
+        plan = self.by_list(entries, "to.view()", "to")
+        self.lines.append(f"cache.view_mut().scatter::<{text(rows)}, {text(payload + self.grain)}>(){plan}.from_dm(&mut device.tdma, {self.at});")
         self.used["scatter"] += 1
         return True
 
     def source(self, name):
         axes = ", ".join(f"{n} = {s}" for n, s in self.axes.sizes.items())
-        lines = "\n    ".join(self.lines)
-        return (f"mod m{name} {{\naxes![{axes}];\n#[device(chip = 1, pe = {self.pe})]\nfn f(device: &mut Device, {', '.join(self.parameters)}){self.result} {{\n"
-                f"    {lines}\n}}\n}}")
-
-
-def padded(rows):
-    return f"m![[{text(rows)[3:-1]}] # 32]"
+        parameters = self.parameters + [f"{n}: &HbmScalar<{t}>" for n, t in self.numbers.items()]
+        lines = "\n    ".join([f"let {n} = {n}.to_spm(&mut device.tdma);" for n in self.numbers] + self.lines)
+        return (f"mod m{name} {{\naxes![{axes}];\n#[device(chip = {1 << self.chip_bits}, pe = {self.pe})]\n"
+                f"fn f(device: &mut Device, {', '.join(parameters)}){self.result} {{\n    {lines}\n}}\n}}")

@@ -143,7 +143,7 @@ def main():
         if missing or len(options_of(text)) < 20:
             failures.append(f"{name} --help lists {sorted(missing)}, the matrix does not")
     with open(os.path.join(SOURCE, "tools/visac.def")) as f:
-        kinds = re.search(r'OPTION_CHOICE\("([a-z|-]+)", emit_choice', f.read()).group(1).split("|")
+        kinds = re.search(r'OPTION_CHOICE\("([a-z|,-]+)", emit_choice', f.read()).group(1).split("|")
     failures += [f"--emit={k} is not in the matrix" for k in kinds if f"--emit={k}" not in VISAC]
     for example, (program, sizes, routing) in EXAMPLES.items():
         with tempfile.TemporaryDirectory() as folder:

@@ -1,0 +1,578 @@
+#include "libvisa/tune/expression.h"
+
+#include <ctype.h>
+#include <inttypes.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "support/budget.h"
+
+const int64_t TUNE_MOST_PRODUCTS = INT64_C(1) << 52;
+
+typedef struct reader {
+    const char *text;
+    size_t at;
+    diag_list *diags;
+    tune_expression *e;
+} reader;
+
+static src_range range_from(const reader *r, size_t begin)
+{
+    return (src_range){r->e->file, (uint32_t)begin, (uint32_t)r->at};
+}
+
+src_range tune_whole_range(int file, const char *text)
+{
+    return (src_range){file, 0, (uint32_t)strlen(text)};
+}
+
+bool tune_refuse_question(const char *text, diag_list *diags, src_range range, const char *what)
+{
+    diag *d = diag_add(diags, E_TUNE_QUESTION, range, "%s", what);
+    bool ends = range.begin >= strlen(text); /* its other words may have been arguments of their own */
+    diag_help(diags, d, "write it %s",
+              ends ? "in quotes, 'C[m, n] = sum(k) A[m, k] * B[n, k]': a shell takes it apart without them"
+                   : "as C[m, n] = sum(k) A[m, k] * B[n, k], or without a contraction as Y[r, c] = softmax(c) X[r, c]");
+    return false;
+}
+
+static bool refuse(reader *r, src_range range, const char *what)
+{
+    return tune_refuse_question(r->text, r->diags, range, what);
+}
+
+static void skip_blanks(reader *r)
+{
+    while (isspace((unsigned char)r->text[r->at]))
+        r->at++;
+}
+
+static bool takes(reader *r, char c)
+{
+    skip_blanks(r);
+    bool is = r->text[r->at] == c;
+    r->at += is;
+    return is;
+}
+
+static bool expect(reader *r, char c)
+{
+    if (takes(r, c))
+        return true;
+    src_range here = {r->e->file, (uint32_t)r->at, (uint32_t)(r->at + (r->text[r->at] != '\0'))};
+    return refuse(r, here, arena_printf(r->diags->arena, "`%c` is expected here", c));
+}
+
+/* A letter and letters, digits and _; NULL: there is none, diagnosed. */
+static const char *read_name(reader *r, const char *what, src_range *range)
+{
+    skip_blanks(r);
+    size_t begin = r->at;
+    while (isalnum((unsigned char)r->text[r->at]) || (r->at > begin && r->text[r->at] == '_'))
+        r->at++;
+    *range = (src_range){r->e->file, (uint32_t)begin, (uint32_t)(r->at + (r->at == begin && r->text[r->at] != '\0'))};
+    if (r->at == begin || !isalpha((unsigned char)r->text[begin])) {
+        refuse(r, *range, arena_printf(r->diags->arena, "%s is expected here: a letter, then letters, digits and _", what));
+        return NULL;
+    }
+    return arena_strndup(r->diags->arena, r->text + begin, r->at - begin);
+}
+
+static const char *in_case(const char *name, int (*to)(int), arena *a)
+{
+    char *text = arena_strdup(a, name);
+    for (char *c = text; *c; c++)
+        *c = (char)to((unsigned char)*c);
+    return text;
+}
+
+/* The axis with that name, made at its first mention. False: diagnosed. */
+static bool axis_index(reader *r, const char *asked, src_range range, size_t *out)
+{
+    tune_expression *e = r->e;
+    const char *name = in_case(asked, toupper, r->diags->arena);
+    for (*out = 0; *out < e->axis_count; ++*out) {
+        if (strcmp(e->axes[*out].asked, asked) == 0)
+            return true;
+        if (strcmp(e->axes[*out].name, name) == 0)
+            return refuse(r, range,
+                          arena_printf(r->diags->arena, "axes `%s` and `%s` differ in case alone: both are %s in a kernel",
+                                       e->axes[*out].asked, asked, name));
+    }
+    if (e->axis_count == TUNE_AXES_MAX)
+        return refuse(r, range, arena_printf(r->diags->arena, "a question has at most %d axes", TUNE_AXES_MAX));
+    e->axes[e->axis_count++] = (tune_axis){.name = name, .asked = asked, .range = range};
+    return true;
+}
+
+bool tune_refuse_window(diag_list *diags, src_range range, const char *what)
+{
+    diag *d = diag_add(diags, E_TUNE_LAYOUT, range, "%s", what);
+    diag_help(diags, d,
+              "a convolution is asked as O[n, y, x, f] = sum(r, s, c) I[n, y*2 + r, x*2 + s, c] * W[f, r, s, c], with or without n; an "
+              "image has its border of zeros "
+              "in HBM");
+    return false;
+}
+
+static bool refuse_window(reader *r, src_range range, const char *what)
+{
+    return tune_refuse_window(r->diags, range, what);
+}
+
+/* "* 2" behind an axis of a window. */
+static bool read_factor_of_axis(reader *r, int64_t *out)
+{
+    *out = 1;
+    if (!takes(r, '*'))
+        return true;
+    skip_blanks(r);
+    size_t begin = r->at, digits = strspn(r->text + begin, "0123456789");
+    r->at += digits;
+    *out = digits > 0 && digits < 6 ? strtol(r->text + begin, NULL, 10) : 0;
+    return *out > 0 || refuse_window(r, range_from(r, begin), "an axis of a window counts by 1 to 99999 places");
+}
+
+/* One more axis of a tensor, or of those that are summed. */
+static bool add_axis(reader *r, size_t *axes, size_t *count, size_t *axis)
+{
+    src_range range;
+    const char *name = read_name(r, "the name of an axis", &range);
+    if (!name || !axis_index(r, name, range, axis))
+        return false;
+    for (size_t i = 0; i < *count; i++)
+        if (axes[i] == *axis)
+            return refuse(r, range, arena_printf(r->diags->arena, "axis `%s` stands here twice", name));
+    axes[(*count)++] = *axis;
+    return true;
+}
+
+/* What may follow an axis of an operand: `y*2 + r`. */
+static bool read_window(reader *r, tune_tensor *t, bool is_result, size_t kept)
+{
+    skip_blanks(r);
+    size_t begin = r->at;
+    char c = r->text[begin];
+    if (c != '*' && c != '+' && c != '-')
+        return true;
+    tune_window w = {.kept = kept, .tensor = r->e->tensor_count};
+    if (is_result || r->e->window_count == TUNE_WINDOWS)
+        return refuse_window(r, range_from(r, begin), "a window stands here, or a third one");
+    if (!read_factor_of_axis(r, &w.stride))
+        return false;
+    if (!takes(r, '+'))
+        return refuse_window(r, range_from(r, begin), "a window is a kept axis and a summed one, and begins inside of its image");
+    skip_blanks(r);
+    if (isdigit((unsigned char)r->text[r->at]))
+        return refuse_window(r, range_from(r, begin), "a window has no distance of its own");
+    if (!add_axis(r, t->axes, &t->count, &w.summed) || !read_factor_of_axis(r, &w.dilation))
+        return false;
+    skip_blanks(r);
+    if (r->text[r->at] == '-' || r->text[r->at] == '+')
+        return refuse_window(r, range_from(r, begin), "a window begins inside of its image: padding is not made by the kernel");
+    r->e->windows[r->e->window_count++] = w;
+    return true;
+}
+
+/* Words of the language, and names that a kernel has itself. */
+static bool is_taken(const char *name)
+{
+    static const char *const words[] = {
+        "device", "weights",  "rows",   "columns", "products", "pieces", "lying",  "lying_rows", "i",      "j",       "g",      "fn",
+        "let",    "for",      "in",     "mut",     "const",    "type",   "struct", "if",         "as",     "use",     "axes",   "else",
+        "sums",   "next",     "before", "l",       "true",     "false",  "while",  "loop",       "return", "where",   "dyn",    "contract",
+        "break",  "continue", "crate",  "enum",    "extern",   "move",   "static", "super",      "trait",  "results", "unsafe", "async",
+        "await",  "gate",     "match",  "mod",     "pub",      "ref",    "self",   "impl"};
+    for (size_t i = 0; i < sizeof words / sizeof *words; i++)
+        if (strcmp(words[i], name) == 0)
+            return true;
+    return strncmp(name, "values", 6) == 0;
+}
+
+/* A tensor, or the one that has that name and these axes already. */
+static bool read_tensor(reader *r, size_t *out)
+{
+    tune_expression *e = r->e;
+    tune_tensor t = {0};
+    size_t axis, windows = e->window_count;
+    bool is_result = e->tensor_count == 0;
+    const char *name = read_name(r, "the name of a tensor", &t.range);
+    if (!name)
+        return false;
+    t.name = in_case(name, tolower, r->diags->arena);
+    t.port = is_taken(t.name) ? arena_printf(r->diags->arena, "%s_port", t.name) : t.name;
+    size_t known = 0;
+    while (known < e->tensor_count && strcmp(e->tensors[known].name, t.name) != 0)
+        known++;
+    if (!expect(r, '['))
+        return false;
+    if (!takes(r, ']')) {
+        do {
+            if (!add_axis(r, t.axes, &t.count, &axis) || !read_window(r, &t, is_result, axis))
+                return false;
+        } while (takes(r, ','));
+        if (!expect(r, ']'))
+            return false;
+    }
+    src_range range;
+    if (!is_result && takes(r, ':') && !(t.asked_type = read_name(r, "the type of a tensor", &range)))
+        return false;
+    *out = known;
+    if (known < e->tensor_count) {
+        tune_tensor *k = &e->tensors[known];
+        bool same =
+            known > 0 && k->count == t.count && memcmp(k->axes, t.axes, t.count * sizeof *t.axes) == 0 && windows == e->window_count;
+        if (!same || (k->asked_type && t.asked_type && strcmp(k->asked_type, t.asked_type) != 0))
+            return refuse(r, t.range, arena_printf(r->diags->arena, "two tensors are called `%s`", t.name));
+        k->asked_type = k->asked_type ? k->asked_type : t.asked_type;
+        return true;
+    }
+    if (known == TUNE_TENSORS_MAX)
+        return refuse(r, t.range, arena_printf(r->diags->arena, "a question has at most %d tensors", TUNE_TENSORS_MAX));
+    e->tensors[e->tensor_count++] = t;
+    return true;
+}
+
+unsigned tune_axes_of(const tune_expression *e, size_t tensor)
+{
+    unsigned axes = 0;
+    for (size_t i = 0; i < e->tensors[tensor].count; i++)
+        axes |= 1U << e->tensors[tensor].axes[i];
+    return axes;
+}
+
+/* ---- the right side ---- */
+
+static const struct {
+    const char *name;
+    tune_operator what;
+} functions[] = {{"exp", TUNE_EXP},   {"log", TUNE_LOG},         {"sqrt", TUNE_SQRT}, {"sin", TUNE_SIN},   {"cos", TUNE_COS},
+                 {"tanh", TUNE_TANH}, {"sigmoid", TUNE_SIGMOID}, {"silu", TUNE_SILU}, {"gelu", TUNE_GELU}, {"square", TUNE_SQUARE}},
+  binary[] = {{"max", TUNE_LARGER}, {"min", TUNE_SMALLER}};
+
+static const struct {
+    const char *name;
+    tune_fold fold;
+} folds[] = {{"sum", TUNE_FOLD_SUM},
+             {"max", TUNE_FOLD_LARGEST},
+             {"min", TUNE_FOLD_SMALLEST},
+             {"mean", TUNE_FOLD_MEAN},
+             {"softmax", TUNE_FOLD_SOFTMAX}};
+
+static const tune_node *new_node(reader *r, size_t begin, tune_node n)
+{
+    if (r->e->node_count++ == TUNE_NODES_MAX) {
+        refuse(r, range_from(r, begin),
+               arena_printf(r->diags->arena, "a question has at most %d numbers, tensors and operations", TUNE_NODES_MAX));
+        return NULL;
+    }
+    tune_node *out = ARENA_NEW(r->diags->arena, tune_node);
+    *out = n;
+    out->range = range_from(r, begin);
+    return out;
+}
+
+static const tune_node *number(reader *r, size_t begin, double value)
+{
+    if (!isfinite((float)value)) {
+        refuse(r, range_from(r, begin), "this number is none of f32");
+        return NULL;
+    }
+    return new_node(r, begin, (tune_node){.kind = TUNE_NODE_NUMBER, .number = value});
+}
+
+static double folded(tune_operator what, double a, double b)
+{
+    switch (what) {
+    case TUNE_ADD: return a + b;
+    case TUNE_SUBTRACT: return a - b;
+    case TUNE_TIMES: return a * b;
+    case TUNE_DIVIDE: return a / b;
+    case TUNE_LARGER: return a > b ? a : b;
+    default: return a < b ? a : b;
+    }
+}
+
+bool tune_same_node(const tune_node *a, const tune_node *b)
+{
+    if (a == b || !a || !b)
+        return a == b;
+    if (a->kind != b->kind)
+        return false;
+    switch (a->kind) {
+    case TUNE_NODE_NUMBER: return a->number == b->number;
+    case TUNE_NODE_TENSOR: return a->tensor == b->tensor;
+    default:
+        return a->what == b->what && a->fold == b->fold && a->over == b->over && tune_same_node(a->left, b->left) &&
+               tune_same_node(a->right, b->right);
+    }
+}
+
+static const tune_node *combine(reader *r, size_t begin, tune_operator what, const tune_node *a, const tune_node *b)
+{
+    if (!a || !b)
+        return NULL;
+    if (a->kind == TUNE_NODE_NUMBER && b->kind == TUNE_NODE_NUMBER)
+        return number(r, begin, folded(what, a->number, b->number));
+    if (what == TUNE_TIMES && tune_same_node(a, b))
+        return new_node(r, begin, (tune_node){.kind = TUNE_NODE_FUNCTION, .what = TUNE_SQUARE, .left = a});
+    return new_node(r, begin, (tune_node){.kind = TUNE_NODE_BINARY, .what = what, .left = a, .right = b});
+}
+
+static const tune_node *read_expression(reader *r);
+static const tune_node *read_factor(reader *r);
+
+static const tune_node *read_number(reader *r)
+{
+    size_t begin = r->at, digits = strspn(r->text + r->at, "0123456789");
+    r->at += digits;
+    if (r->text[r->at] == '.')
+        r->at += 1 + strspn(r->text + r->at + 1, "0123456789");
+    if (r->text[r->at] == 'e' || r->text[r->at] == 'E') {
+        size_t sign = r->text[r->at + 1] == '-' || r->text[r->at + 1] == '+', power = strspn(r->text + r->at + 1 + sign, "0123456789");
+        r->at += power ? 1 + sign + power : 0;
+    }
+    return number(r, begin, strtod(arena_strndup(r->diags->arena, r->text + begin, r->at - begin), NULL));
+}
+
+static const tune_node *read_tensor_node(reader *r)
+{
+    skip_blanks(r);
+    size_t begin = r->at, tensor;
+    if (!read_tensor(r, &tensor))
+        return NULL;
+    return new_node(r, begin, (tune_node){.kind = TUNE_NODE_TENSOR, .tensor = tensor});
+}
+
+/* A letter's word and `[`: a tensor stands here. */
+static bool is_tensor(reader *r)
+{
+    skip_blanks(r);
+    size_t at = r->at;
+    if (!isalpha((unsigned char)r->text[at]))
+        return false;
+    while (isalnum((unsigned char)r->text[at]) || r->text[at] == '_')
+        at++;
+    while (isspace((unsigned char)r->text[at]))
+        at++;
+    return r->text[at] == '[';
+}
+
+/* What a reduction takes: a factor, or two tensors with * between them. */
+static const tune_node *read_reduced(reader *r)
+{
+    skip_blanks(r);
+    size_t begin = r->at;
+    const tune_node *a = read_factor(r);
+    if (!a || a->kind != TUNE_NODE_TENSOR)
+        return a;
+    size_t behind = r->at;
+    if (takes(r, '*') && is_tensor(r))
+        return combine(r, begin, TUNE_TIMES, a, read_tensor_node(r));
+    r->at = behind;
+    return a;
+}
+
+/* `sum(k)`, and what is summed. */
+static const tune_node *read_reduction(reader *r, size_t begin, tune_fold fold)
+{
+    size_t axes[TUNE_AXES_MAX], count = 0, axis;
+    unsigned over = 0;
+    if (!expect(r, '('))
+        return NULL;
+    if (!takes(r, ')')) {
+        do {
+            if (!add_axis(r, axes, &count, &axis))
+                return NULL;
+            over |= 1U << axis;
+        } while (takes(r, ','));
+        if (!expect(r, ')'))
+            return NULL;
+    }
+    const tune_node *of = read_reduced(r);
+    if (!of)
+        return NULL;
+    if (fold == TUNE_FOLD_SUM && of->kind == TUNE_NODE_BINARY && of->what == TUNE_TIMES && of->left->kind == TUNE_NODE_TENSOR &&
+        of->right->kind == TUNE_NODE_TENSOR)
+        return new_node(r, begin, (tune_node){.kind = TUNE_NODE_PRODUCT, .over = over, .left = of->left, .right = of->right});
+    return new_node(r, begin, (tune_node){.kind = TUNE_NODE_REDUCTION, .fold = fold, .over = over, .left = of});
+}
+
+/* `name(`, without its blanks; r->at stays where it is if this is none. */
+static bool takes_call(reader *r, const char *name)
+{
+    size_t begin = r->at, length = strlen(name);
+    if (strncmp(r->text + r->at, name, length) == 0) {
+        r->at += length;
+        skip_blanks(r);
+        if (r->text[r->at] == '(')
+            return true;
+        r->at = begin;
+    }
+    return false;
+}
+
+/* `(c, d)`: names alone, so these are axes. */
+static bool has_names(const reader *r)
+{
+    const char *at = r->text + r->at + 1;
+    return at[strspn(at, " \t\r\n\v\f,abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_")] == ')' &&
+           isalpha((unsigned char)at[strspn(at, " \t\r\n\v\f")]);
+}
+
+static const tune_node *read_pair(reader *r, size_t begin, tune_operator what)
+{
+    const tune_node *a = expect(r, '(') ? read_expression(r) : NULL, *b = a && expect(r, ',') ? read_expression(r) : NULL;
+    return b && expect(r, ')') ? combine(r, begin, what, a, b) : NULL;
+}
+
+static const tune_node *read_argument(reader *r)
+{
+    const tune_node *n = expect(r, '(') ? read_expression(r) : NULL;
+    return n && expect(r, ')') ? n : NULL;
+}
+
+static const tune_node *read_call(reader *r, size_t begin, bool *is_call)
+{
+    *is_call = true;
+    for (size_t i = 0; i < sizeof folds / sizeof *folds; i++)
+        if (takes_call(r, folds[i].name)) {
+            if (folds[i].fold == TUNE_FOLD_SUM || folds[i].fold == TUNE_FOLD_MEAN || folds[i].fold == TUNE_FOLD_SOFTMAX || has_names(r))
+                return read_reduction(r, begin, folds[i].fold);
+            r->at = begin;
+        }
+    for (size_t i = 0; i < sizeof binary / sizeof *binary; i++)
+        if (takes_call(r, binary[i].name))
+            return read_pair(r, begin, binary[i].what);
+    if (takes_call(r, "relu")) {
+        const tune_node *n = read_argument(r);
+        return n ? combine(r, begin, TUNE_LARGER, n, number(r, begin, 0)) : NULL;
+    }
+    for (size_t i = 0; i < sizeof functions / sizeof *functions; i++)
+        if (takes_call(r, functions[i].name)) {
+            const tune_node *n = read_argument(r);
+            return n ? new_node(r, begin, (tune_node){.kind = TUNE_NODE_FUNCTION, .what = functions[i].what, .left = n}) : NULL;
+        }
+    *is_call = false;
+    return NULL;
+}
+
+static const tune_node *read_factor(reader *r)
+{
+    skip_blanks(r);
+    size_t begin = r->at;
+    char c = r->text[begin];
+    bool is_call;
+    if (takes(r, '(')) {
+        const tune_node *n = read_expression(r);
+        return n && expect(r, ')') ? n : NULL;
+    }
+    if (isdigit((unsigned char)c) || (c == '.' && isdigit((unsigned char)r->text[begin + 1])))
+        return read_number(r);
+    const tune_node *call = read_call(r, begin, &is_call);
+    return is_call ? call : read_tensor_node(r);
+}
+
+static const tune_node *read_term(reader *r)
+{
+    skip_blanks(r);
+    size_t begin = r->at;
+    bool negative = takes(r, '-');
+    const tune_node *n = read_factor(r);
+    if (n && negative)
+        n = combine(r, begin, TUNE_TIMES, n, number(r, begin, -1));
+    while (n) {
+        bool times = takes(r, '*');
+        if (!times && !takes(r, '/'))
+            break;
+        n = combine(r, begin, times ? TUNE_TIMES : TUNE_DIVIDE, n, read_factor(r));
+    }
+    return n;
+}
+
+STACK_APART static const tune_node *read_expression(reader *r)
+{
+    budget_enter(r->diags->arena);
+    skip_blanks(r);
+    size_t begin = r->at;
+    const tune_node *n = read_term(r);
+    while (n) {
+        bool plus = takes(r, '+');
+        if (!plus && !takes(r, '-'))
+            break;
+        n = combine(r, begin, plus ? TUNE_ADD : TUNE_SUBTRACT, n, read_term(r));
+    }
+    budget_leave(r->diags->arena);
+    return n;
+}
+
+size_t tune_count_products(const tune_node *n)
+{
+    return n ? (n->kind == TUNE_NODE_PRODUCT) + tune_count_products(n->left) + tune_count_products(n->right) : 0;
+}
+
+size_t tune_count_reductions(const tune_node *n)
+{
+    return n ? (n->kind == TUNE_NODE_REDUCTION) + tune_count_reductions(n->left) + tune_count_reductions(n->right) : 0;
+}
+
+static bool find_sizes(reader *r, const visa_tune_options *o)
+{
+    tune_expression *q = r->e;
+    __int128 products = 1;
+    for (size_t i = 0; i < q->axis_count; i++) {
+        tune_axis *a = &q->axes[i];
+        for (size_t p = 0; p < o->size_count; p++)
+            if (strcmp(o->sizes[p].name, a->asked) == 0)
+                a->size = o->sizes[p].values[0];
+        if (a->size < 1) {
+            diag *d = diag_add(r->diags, E_TUNE_SIZE, a->range, "axis `%s` has no size of at least 1", a->asked);
+            diag_help(r->diags, d, "give it one: -D %s=1024", a->asked);
+            return false;
+        }
+        products *= a->size;
+        if (products > TUNE_MOST_PRODUCTS) {
+            diag *d = diag_add(r->diags, E_TUNE_SIZE, a->range,
+                               "the question has more than 2^52 multiplications with the %" PRId64 " elements of `%s`", a->size, a->asked);
+            diag_help(r->diags, d, "ask for a part of it that one launch computes");
+            return false;
+        }
+    }
+    for (size_t p = 0; p < o->size_count; p++) {
+        size_t i = 0;
+        while (i < q->axis_count && strcmp(q->axes[i].asked, o->sizes[p].name) != 0)
+            i++;
+        for (size_t before = 0; before < p; before++)
+            if (strcmp(o->sizes[before].name, o->sizes[p].name) == 0) {
+                diag *d = diag_add(r->diags, E_TUNE_SIZE, SRC_NOWHERE, "-D gives axis `%s` a size twice", o->sizes[p].name);
+                diag_help(r->diags, d, "leave one of them away");
+                return false;
+            }
+        if (i == q->axis_count) {
+            diag *d =
+                diag_add(r->diags, E_TUNE_SIZE, SRC_NOWHERE, "the question has no axis `%s`, which -D gives a size", o->sizes[p].name);
+            diag_help(r->diags, d, "its axes are those in the brackets of its tensors; case counts");
+            return false;
+        }
+    }
+    return true;
+}
+
+bool tune_expression_read(const char *text, int file, const visa_tune_options *options, diag_list *diags, tune_expression *out)
+{
+    *out = (tune_expression){.text = text, .file = file};
+    reader r = {.text = text, .diags = diags, .e = out};
+    size_t result;
+    if (strlen(text) > TUNE_TEXT_MAX)
+        return refuse(&r, (src_range){file, 0, 1}, arena_printf(diags->arena, "a question has at most %d bytes", TUNE_TEXT_MAX));
+    if (!read_tensor(&r, &result) || !expect(&r, '=') || !(out->root = read_expression(&r)))
+        return false;
+    skip_blanks(&r);
+    size_t begin = r.at;
+    if (text[begin] != '\0') {
+        r.at += strlen(text + begin);
+        return refuse(&r, range_from(&r, begin), "the question has ended: an operation is expected here");
+    }
+    return find_sizes(&r, options);
+}

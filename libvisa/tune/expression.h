@@ -1,0 +1,98 @@
+/* A question's text as a tree, with its axes, tensors and sizes; what kind of kernel answers it is decided over that tree.
+ *
+ * The one idea: the text says what is computed, and nothing of how. The same tree is a contraction with operations on its sums
+ * (question.h), or values that go through the Vector Engine (flow.h). */
+#ifndef VISA_LIBVISA_TUNE_EXPRESSION_H
+#define VISA_LIBVISA_TUNE_EXPRESSION_H
+
+#include "include/visa.h"
+#include "libvisa/tune/epilogue.h"
+#include "support/diag.h"
+
+enum { TUNE_AXES_MAX = 16, TUNE_TEXT_MAX = 4096, TUNE_TENSORS_MAX = 12, TUNE_NODES_MAX = 512 };
+
+/* TUNE_ROW: kept, of the operand that streams; TUNE_COLUMN: kept, of the weights. */
+typedef enum tune_role { TUNE_BATCH, TUNE_ROW, TUNE_COLUMN, TUNE_SUM, TUNE_ROLES } tune_role;
+
+typedef struct tune_axis {
+    const char *name;  /* as an axis of a kernel: upper case */
+    const char *asked; /* as the question spells it */
+    int64_t size;      /* elements */
+    tune_role role;    /* in a contraction */
+    src_range range;   /* of its first mention */
+} tune_axis;
+
+typedef struct tune_tensor {
+    const char *name;       /* lower case */
+    const char *port;       /* that, or another one where a kernel has it otherwise */
+    const char *asked_type; /* behind a colon; NULL: none */
+    size_t axes[TUNE_AXES_MAX], count;
+    src_range range;
+} tune_tensor;
+
+/* `y*2 + r`: the place of a kept axis and a summed one in an image. */
+typedef struct tune_window {
+    size_t tensor;
+    size_t kept, summed; /* axes */
+    int64_t stride, dilation;
+} tune_window;
+enum { TUNE_WINDOWS = 2 };
+
+typedef enum tune_node_kind {
+    TUNE_NODE_NUMBER,
+    TUNE_NODE_TENSOR,
+    TUNE_NODE_PRODUCT,  /* sum(..) of two tensors: a contraction */
+    TUNE_NODE_BINARY,   /* TUNE_ADD .. TUNE_SMALLER */
+    TUNE_NODE_FUNCTION, /* of one value */
+    TUNE_NODE_REDUCTION /* over axes: sum, largest, smallest, mean, softmax */
+} tune_node_kind;
+
+typedef enum tune_fold { TUNE_FOLD_SUM, TUNE_FOLD_LARGEST, TUNE_FOLD_SMALLEST, TUNE_FOLD_MEAN, TUNE_FOLD_SOFTMAX } tune_fold;
+
+typedef struct tune_node {
+    tune_node_kind kind;
+    src_range range;
+    double number;
+    size_t tensor;      /* in tune_expression.tensors */
+    tune_operator what; /* of a binary operation or a function */
+    tune_fold fold;
+    unsigned over; /* axes that are summed or reduced, a bit each */
+    const struct tune_node *left, *right;
+} tune_node;
+
+typedef struct tune_expression {
+    const char *text;
+    int file;
+    tune_axis axes[TUNE_AXES_MAX];
+    size_t axis_count;
+    tune_tensor tensors[TUNE_TENSORS_MAX]; /* [0]: the result */
+    size_t tensor_count;
+    tune_window windows[TUNE_WINDOWS];
+    size_t window_count;
+    const tune_node *root;
+    size_t node_count;
+} tune_expression;
+
+extern const int64_t TUNE_MOST_PRODUCTS; /* multiplications of a question, so that sums of cycles stay in 64 bits */
+
+/* Reads file `file`, whose text it is, and the sizes of its axes. False: diagnosed. Lives in the list's arena. */
+bool tune_expression_read(const char *text, int file, const visa_tune_options *options, diag_list *diags, tune_expression *out);
+
+/* Axes of a tensor, a bit each. */
+unsigned tune_axes_of(const tune_expression *e, size_t tensor);
+
+/* Contractions in a tree, and reductions. */
+size_t tune_count_products(const tune_node *n);
+size_t tune_count_reductions(const tune_node *n);
+
+/* The same computation? */
+bool tune_same_node(const tune_node *a, const tune_node *b);
+
+/* All of a question. */
+src_range tune_whole_range(int file, const char *text);
+
+/* "this is no question", with the form that one has; false. */
+bool tune_refuse_question(const char *text, diag_list *diags, src_range range, const char *what);
+bool tune_refuse_window(diag_list *diags, src_range range, const char *what);
+
+#endif

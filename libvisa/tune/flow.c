@@ -1,0 +1,666 @@
+#include "libvisa/tune/flow.h"
+
+#include <inttypes.h>
+#include <string.h>
+
+#include "target/target.h"
+
+/* Operations of what a softmax takes that are computed again, instead of being kept. */
+enum { COMPUTED_AGAIN = 1 };
+
+typedef struct kept {
+    const tune_node *node;
+    size_t value;
+} kept;
+
+typedef struct lowering {
+    tune_flow *f;
+    diag_list *diags;
+    arena *a;
+    bool whole;
+    kept in_vrf[FLOW_VALUES_MAX], in_dm[FLOW_VALUES_MAX];
+    size_t in_vrf_count, in_dm_count;
+    unsigned named; /* by fold, how many are called so */
+} lowering;
+
+/* Operations on a stream that are not a step yet. */
+typedef struct chain {
+    size_t source;
+    tune_operation operations[TUNE_OPERATIONS_MAX];
+    size_t count;
+} chain;
+
+static bool refuse_at(lowering *l, diag_id id, src_range range, const char *what, const char *help)
+{
+    diag *d = diag_add(l->diags, id, range, "%s", what);
+    diag_help(l->diags, d, "%s", help);
+    return false;
+}
+
+/* ---- groups of axes ---- */
+
+/* Sets of axes that a node needs together: those of tensors, and those of reductions. */
+static void mark(const tune_node *n, unsigned *tensors, unsigned *folds, size_t *fold_count)
+{
+    if (!n)
+        return;
+    if (n->kind == TUNE_NODE_TENSOR)
+        *tensors |= 1U << n->tensor;
+    if ((n->kind == TUNE_NODE_REDUCTION || n->kind == TUNE_NODE_PRODUCT) && *fold_count < TUNE_AXES_MAX)
+        folds[(*fold_count)++] = n->over;
+    mark(n->left, tensors, folds, fold_count);
+    mark(n->right, tensors, folds, fold_count);
+}
+
+/* Do two axes stand next to each other, in that order, wherever one of them stands? */
+static bool together(const lowering *l, size_t a, size_t b, const unsigned *folds, size_t fold_count)
+{
+    const tune_expression *e = l->f->e;
+    for (size_t i = 0; i < fold_count; i++) /* what is folded ends with whole flits, so that slices can share it */
+        if ((folds[i] >> a & 1) != (folds[i] >> b & 1) || ((folds[i] >> a & 1) && e->axes[b].size % 8 != 0))
+            return false;
+    for (size_t t = 0; t < e->tensor_count; t++) {
+        const tune_tensor *x = &e->tensors[t];
+        for (size_t i = 0; i < x->count; i++)
+            if ((x->axes[i] == a && (i + 1 == x->count || x->axes[i + 1] != b)) || (x->axes[i] == b && (i == 0 || x->axes[i - 1] != a)))
+                return false;
+    }
+    return true;
+}
+
+static bool is_axis(const tune_expression *e, const char *name)
+{
+    for (size_t i = 0; i < e->axis_count; i++)
+        if (strcmp(e->axes[i].name, name) == 0)
+            return true;
+    return false;
+}
+
+static bool find_groups(lowering *l)
+{
+    tune_flow *f = l->f;
+    const tune_expression *e = f->e;
+    unsigned tensors = 0, folds[TUNE_AXES_MAX], done = 0, reduced = 0;
+    size_t fold_count = 0;
+    mark(e->root, &tensors, folds, &fold_count);
+    for (size_t i = 0; i < fold_count; i++)
+        reduced |= folds[i];
+    for (size_t first = 0; first < e->axis_count; first++) {
+        if (done >> first & 1)
+            continue;
+        /* begin with the first axis of a run */
+        size_t begin = first;
+        for (size_t a = 0; a < e->axis_count; a++)
+            if (!(done >> a & 1) && a != begin && together(l, a, begin, folds, fold_count)) {
+                begin = a;
+                a = SIZE_MAX;
+            }
+        if (f->group_count == FLOW_GROUPS_MAX)
+            return refuse_at(l, E_TUNE_LAYOUT, e->axes[first].range, "this question has more than 8 kinds of axes",
+                             "write axes that stand side by side in all tensors as one");
+        flow_group *g = &f->groups[f->group_count++];
+        *g = (flow_group){.size = 1};
+        for (size_t at = begin; at < e->axis_count;) {
+            const char *name = e->axes[at].name;
+            g->text = g->text ? arena_printf(l->a, "%s_%s", g->text, name) : name;
+            g->parts = g->parts ? arena_printf(l->a, "%s, %s", g->parts, name) : name;
+            g->size *= e->axes[at].size;
+            g->axes |= 1U << at;
+            done |= 1U << at;
+            size_t next = 0;
+            while (next < e->axis_count && (done >> next & 1 || !together(l, at, next, folds, fold_count)))
+                next++;
+            at = next;
+        }
+        while (strcmp(g->text, g->parts) != 0 && is_axis(e, g->text))
+            g->text = arena_printf(l->a, "%s_", g->text);
+        g->is_reduced = g->axes & reduced;
+        if (begin != first)
+            first--;
+    }
+    return true;
+}
+
+static unsigned groups_of_axes(const tune_flow *f, unsigned axes)
+{
+    unsigned groups = 0;
+    for (size_t g = 0; g < f->group_count; g++)
+        groups |= f->groups[g].axes & axes ? 1U << g : 0;
+    return groups;
+}
+
+/* Groups of what a node computes. */
+static unsigned groups_of(const tune_flow *f, const tune_node *n)
+{
+    unsigned of = n->left ? groups_of(f, n->left) : 0;
+    of |= n->right ? groups_of(f, n->right) : 0;
+    if (n->kind == TUNE_NODE_TENSOR)
+        return groups_of_axes(f, tune_axes_of(f->e, n->tensor));
+    bool goes = n->kind == TUNE_NODE_PRODUCT || (n->kind == TUNE_NODE_REDUCTION && n->fold != TUNE_FOLD_SOFTMAX);
+    return goes ? of & ~groups_of_axes(f, n->over) : of;
+}
+
+unsigned tune_flow_groups(const tune_flow *f, const flow_step *s, size_t count)
+{
+    unsigned has = f->values[s->from].has;
+    for (size_t i = 0; i < count; i++)
+        if (s->operations[i].what >= TUNE_FOLD_ADD)
+            has &= ~(1U << s->operations[i].group);
+    return has;
+}
+
+const flow_value *tune_flow_operand(const tune_flow *f, const tune_operation *o)
+{
+    for (size_t i = 1; o->operand && o->what < TUNE_FOLD_ADD && i < f->value_count; i++)
+        if (f->values[i].place == FLOW_VRF && strcmp(f->values[i].name, o->operand) == 0)
+            return &f->values[i];
+    return NULL;
+}
+
+unsigned tune_flow_depends(const tune_flow *f, size_t value)
+{
+    const flow_value *v = &f->values[value];
+    return v->place == FLOW_STREAM ? v->has | f->values[v->rows].has | f->values[v->weights].has : v->has;
+}
+
+/* ---- values ---- */
+
+static bool has_name(const tune_flow *f, const char *name)
+{
+    for (size_t i = 0; i < f->e->tensor_count; i++)
+        if (strcmp(f->e->tensors[i].port, name) == 0)
+            return true;
+    for (size_t i = 1; i < f->value_count; i++)
+        if (strcmp(f->values[i].name, name) == 0)
+            return true;
+    return false;
+}
+
+static const char *fresh_name(lowering *l, const char *base)
+{
+    const char *name = base;
+    for (int i = 2; has_name(l->f, name); i++)
+        name = arena_printf(l->a, "%s%d", base, i);
+    return name;
+}
+
+static bool add_value(lowering *l, flow_value v, size_t *out)
+{
+    if (l->f->value_count == FLOW_VALUES_MAX)
+        return refuse_at(l, E_TUNE_QUESTION, l->f->e->root->range, "this question has more than 32 values on its way",
+                         "ask for it in parts");
+    *out = l->f->value_count;
+    l->f->values[l->f->value_count++] = v;
+    return true;
+}
+
+static bool add_step(lowering *l, flow_step s)
+{
+    if (l->f->step_count == FLOW_STEPS_MAX)
+        return refuse_at(l, E_TUNE_QUESTION, l->f->e->root->range, "this question has more than 32 steps", "ask for it in parts");
+    l->f->steps[l->f->step_count++] = s;
+    return true;
+}
+
+/* Where a tensor lies in the order of its axes. */
+static void lay_out_tensor(const tune_flow *f, const tune_tensor *t, flow_value *v)
+{
+    for (size_t i = 0; i < t->count; i++)
+        for (size_t g = 0; g < f->group_count; g++)
+            if (f->groups[g].axes >> t->axes[i] & 1 && !(v->has >> g & 1)) {
+                v->groups[v->count++] = g;
+                v->has |= 1U << g;
+            }
+    v->is_packed = v->count > 0;
+}
+
+static bool find_type(lowering *l, const tune_tensor *t, dtype *out)
+{
+    *out = l->f->type;
+    if (t->asked_type && !dtype_by_name(t->asked_type, out))
+        return refuse_at(l, E_TUNE_TYPE, t->range,
+                         arena_printf(l->a, "`%s` is of `%s`, which is no type of a tensor", t->name, t->asked_type),
+                         "give it another type, or leave it away");
+    bool whole = *out == DTYPE_I32 || target_converts(ENGINE_ID_FETCH, *out, DTYPE_I32),
+         real = *out == DTYPE_F32 || target_converts(ENGINE_ID_FETCH, *out, DTYPE_F32);
+    return whole || real ||
+           refuse_at(l, E_TUNE_TYPE, t->range,
+                     arena_printf(l->a, "`%s` is of `%s`, which is not fetched as the i32 or f32 that the Vector Engine works on", t->name,
+                                  dtype_row_of(*out)->name),
+                     "take i4, i8, i16, i32, f8e4m3, f8e5m2, bf16 or f32");
+}
+
+/* The tensor in DM, loaded when it is first needed. */
+static bool load(lowering *l, size_t tensor, size_t *out)
+{
+    tune_flow *f = l->f;
+    for (size_t i = 1; i < f->value_count; i++)
+        if (f->values[i].tensor == tensor && f->values[i].place == FLOW_DM) {
+            *out = i;
+            return true;
+        }
+    const tune_tensor *t = &f->e->tensors[tensor];
+    flow_value v = {.name = t->port, .tensor = tensor, .place = FLOW_DM};
+    lay_out_tensor(f, t, &v);
+    return find_type(l, t, &v.type) && add_value(l, v, out) && add_step(l, (flow_step){.kind = FLOW_LOAD, .to = *out});
+}
+
+/* What a chain makes, as a value of a type. */
+static bool end_chain(lowering *l, const chain *c, flow_place place, dtype type, const char *name, const char *why, size_t *out)
+{
+    tune_flow *f = l->f;
+    flow_step s = {.kind = FLOW_PASS, .from = c->source, .count = c->count, .why = why};
+    memcpy(s.operations, c->operations, sizeof s.operations);
+    const flow_value *from = &f->values[c->source];
+    flow_value v = {.name = fresh_name(l, name), .place = place, .type = type, .has = tune_flow_groups(f, &s, s.count)};
+    for (size_t i = 0; i < from->count; i++)
+        if (v.has >> from->groups[i] & 1)
+            v.groups[v.count++] = from->groups[i];
+    v.is_packed = from->is_packed && v.count > 0 && v.groups[v.count - 1] == from->groups[from->count - 1];
+    if (!add_value(l, v, out))
+        return false;
+    s.to = *out;
+    return add_step(l, s);
+}
+
+static bool lower(lowering *l, const tune_node *n, chain *out);
+
+static bool append(lowering *l, const tune_node *n, chain *c, tune_operation o)
+{
+    if (c->count == TUNE_OPERATIONS_MAX)
+        return refuse_at(l, E_TUNE_QUESTION, n->range, "more than 24 operations follow each other on one value", "ask for it in parts");
+    /* products in front of quotients: the division's unit stands behind the others of a pass */
+    size_t at = c->count;
+    while (o.what == TUNE_TIMES && at > 0 && c->operations[at - 1].what == TUNE_DIVIDE && !c->operations[at - 1].reversed)
+        at--;
+    memmove(&c->operations[at + 1], &c->operations[at], (c->count - at) * sizeof o);
+    c->operations[at] = o;
+    c->count++;
+    return true;
+}
+
+static const char *fold_name(const tune_node *n)
+{
+    static const char *const names[] = {
+        [TUNE_FOLD_SUM] = "total", [TUNE_FOLD_LARGEST] = "largest", [TUNE_FOLD_SMALLEST] = "least", [TUNE_FOLD_MEAN] = "mean"};
+    return n->kind == TUNE_NODE_REDUCTION ? names[n->fold] : "operand";
+}
+
+/* The node's values in the VRF: each is made once. */
+static bool keep(lowering *l, const tune_node *n, const char **name)
+{
+    tune_flow *f = l->f;
+    for (size_t i = 0; i < l->in_vrf_count; i++)
+        if (tune_same_node(l->in_vrf[i].node, n)) {
+            *name = f->values[l->in_vrf[i].value].name;
+            return true;
+        }
+    chain c;
+    size_t value;
+    const char *base = n->kind == TUNE_NODE_TENSOR ? arena_printf(l->a, "%s_kept", f->e->tensors[n->tensor].port) : fold_name(n);
+    const char *why =
+        n->kind == TUNE_NODE_TENSOR ? "Into the VRF, where each step of a pass reads its part" : "Into the VRF: an operand of what follows";
+    if (!lower(l, n, &c) || !end_chain(l, &c, FLOW_VRF, f->meets, base, why, &value))
+        return false;
+    if (l->in_vrf_count < FLOW_VALUES_MAX)
+        l->in_vrf[l->in_vrf_count++] = (kept){n, value};
+    *name = f->values[value].name;
+    return true;
+}
+
+/* An operation of two values: the one with more axes streams. */
+static bool lower_binary(lowering *l, const tune_node *n, chain *out)
+{
+    const tune_node *a = n->left, *b = n->right;
+    tune_operation o = {.what = n->what};
+    if (b->kind == TUNE_NODE_NUMBER || a->kind == TUNE_NODE_NUMBER) {
+        bool reversed = a->kind == TUNE_NODE_NUMBER;
+        o.value = reversed ? a->number : b->number;
+        o.reversed = reversed && (n->what == TUNE_SUBTRACT || n->what == TUNE_DIVIDE);
+        if (n->what == TUNE_SUBTRACT && !reversed) {
+            o.what = TUNE_ADD;
+            o.value = -o.value;
+        }
+        return lower(l, reversed ? b : a, out) && append(l, n, out, o);
+    }
+    unsigned of_a = groups_of(l->f, a), of_b = groups_of(l->f, b);
+    if ((of_a | of_b) != of_a && (of_a | of_b) != of_b)
+        return refuse_at(l, E_TUNE_AXIS, n->range, "each of these two has axes that the other one lacks: no stream has all of them",
+                         "a contraction multiplies such operands, sum(k) A[m, k] * B[n, k]; for one without a sum, make one of them whole "
+                         "in front of the kernel");
+    bool reversed = of_a != (of_a | of_b) || (of_a == of_b && a->kind == TUNE_NODE_TENSOR && b->kind != TUNE_NODE_TENSOR);
+    o.reversed = reversed && (n->what == TUNE_SUBTRACT || n->what == TUNE_DIVIDE);
+    return keep(l, reversed ? a : b, &o.operand) && lower(l, reversed ? b : a, out) && append(l, n, out, o);
+}
+
+static tune_node *node(lowering *l, tune_node n)
+{
+    tune_node *out = ARENA_NEW(l->a, tune_node);
+    *out = n;
+    return out;
+}
+
+/* In DM, for a chain that reads it more than once. */
+static bool keep_in_dm(lowering *l, const tune_node *n)
+{
+    chain c;
+    size_t value;
+    for (size_t i = 0; i < l->in_dm_count; i++)
+        if (tune_same_node(l->in_dm[i].node, n))
+            return true;
+    if (!lower(l, n, &c))
+        return false;
+    bool is_stream = l->f->values[c.source].place == FLOW_STREAM;
+    if ((c.count <= COMPUTED_AGAIN && !is_stream) || l->in_dm_count == FLOW_VALUES_MAX)
+        return true;
+    if (!end_chain(l, &c, FLOW_DM, l->f->meets, "values", "In DM, since it is read more than once", &value))
+        return false;
+    l->in_dm[l->in_dm_count++] = (kept){n, value};
+    return true;
+}
+
+/* How often a computation stands in a tree. */
+static size_t occurrences(const tune_node *in, const tune_node *of)
+{
+    return in ? tune_same_node(in, of) + occurrences(in->left, of) + occurrences(in->right, of) : 0;
+}
+
+/* Powers over their sum; the largest is subtracted, so that no power overflows. */
+static bool lower_softmax(lowering *l, const tune_node *n, chain *out)
+{
+    src_range r = n->range;
+    const tune_node *x = n->left;
+    if (!keep_in_dm(l, x))
+        return false;
+    const tune_node *largest =
+        node(l, (tune_node){.kind = TUNE_NODE_REDUCTION, .fold = TUNE_FOLD_LARGEST, .over = n->over, .left = x, .range = r});
+    const tune_node *less = node(l, (tune_node){.kind = TUNE_NODE_BINARY, .what = TUNE_SUBTRACT, .left = x, .right = largest, .range = r});
+    const tune_node *power = node(l, (tune_node){.kind = TUNE_NODE_FUNCTION, .what = TUNE_EXP, .left = less, .range = r});
+    const tune_node *sum =
+        node(l, (tune_node){.kind = TUNE_NODE_REDUCTION, .fold = TUNE_FOLD_SUM, .over = n->over, .left = power, .range = r});
+    return lower_binary(l, node(l, (tune_node){.kind = TUNE_NODE_BINARY, .what = TUNE_DIVIDE, .left = power, .right = sum, .range = r}),
+                        out);
+}
+
+/* Group by group, the innermost last: what is kept of a packet is then folded first. */
+static bool lower_fold(lowering *l, const tune_node *n, chain *out)
+{
+    static const tune_operator of_fold[] = {[TUNE_FOLD_SUM] = TUNE_FOLD_ADD,
+                                            [TUNE_FOLD_LARGEST] = TUNE_FOLD_MAX,
+                                            [TUNE_FOLD_SMALLEST] = TUNE_FOLD_MIN,
+                                            [TUNE_FOLD_MEAN] = TUNE_FOLD_ADD};
+    tune_flow *f = l->f;
+    unsigned over = groups_of_axes(f, n->over), has = groups_of(f, n->left);
+    double size = 1;
+    if (over & ~has)
+        return refuse_at(l, E_TUNE_AXIS, n->range, "an axis is reduced that the values do not have",
+                         "leave it away, or give it to a tensor");
+    if (!lower(l, n->left, out))
+        return false;
+    for (size_t g = 0; g < f->group_count; g++)
+        if (over >> g & 1) {
+            size *= (double)f->groups[g].size;
+            if (!append(l, n, out, (tune_operation){.what = of_fold[n->fold], .operand = f->groups[g].text, .group = g}))
+                return false;
+        }
+    return n->fold != TUNE_FOLD_MEAN || append(l, n, out, (tune_operation){.what = TUNE_DIVIDE, .value = size});
+}
+
+/* ---- contractions ---- */
+
+static bool is_operand_type(dtype type)
+{
+    return dtype_is_operand(type) && !dtype_is_staging(type);
+}
+
+/* sum(..) of two values that have each an axis which the other one lacks: their product is the Reducer's. */
+static bool is_contraction(const tune_flow *f, const tune_node *n, const tune_node **a, const tune_node **b)
+{
+    const tune_node *of = n->left;
+    if (n->kind == TUNE_NODE_PRODUCT) {
+        *a = n->left;
+        *b = n->right;
+    } else if (n->kind == TUNE_NODE_REDUCTION && n->fold == TUNE_FOLD_SUM && of->kind == TUNE_NODE_BINARY && of->what == TUNE_TIMES &&
+               of->right->kind != TUNE_NODE_NUMBER && of->left->kind != TUNE_NODE_NUMBER) {
+        *a = of->left;
+        *b = of->right;
+    } else
+        return false;
+    unsigned of_a = groups_of(f, *a), of_b = groups_of(f, *b);
+    return (of_a & ~of_b) && (of_b & ~of_a);
+}
+
+/* Groups that are reduced over values, where those of packets are best. */
+static unsigned folded_groups(const tune_flow *f, const tune_node *n)
+{
+    if (!n)
+        return 0;
+    unsigned own = n->kind == TUNE_NODE_REDUCTION || n->kind == TUNE_NODE_PRODUCT ? groups_of_axes(f, n->over) : 0;
+    return own | folded_groups(f, n->left) | folded_groups(f, n->right);
+}
+
+/* The weights are the operand whose axis lies side by side in what leaves the Reducer: that which is reduced next, or the result's. */
+static bool left_is_weights(const tune_flow *f, unsigned of_a, unsigned of_b, unsigned summed)
+{
+    unsigned folded = folded_groups(f, f->e->root) & ~summed;
+    const flow_value *out = &f->values[0];
+    if (((of_a & ~of_b) & folded) || ((of_b & ~of_a) & folded))
+        return !((of_b & ~of_a) & folded);
+    return out->count > 0 && ((of_a & ~of_b) >> out->groups[out->count - 1] & 1);
+}
+
+static bool refuse_layout(lowering *l, const tune_node *n, const char *what)
+{
+    return refuse_at(l, E_TUNE_LAYOUT, n->range, what,
+                     "write what is summed innermost in both tensors, or in front of the kept axis of the weights");
+}
+
+/* In DM as the Reducer takes it: [batch, kept, summed]. */
+static bool lay_for_reducer(lowering *l, const tune_node *n, size_t summed, bool is_weights, size_t *out)
+{
+    tune_flow *f = l->f;
+    if (n->kind != TUNE_NODE_TENSOR) {
+        chain c;
+        if (is_weights)
+            return refuse_at(l, E_TUNE_QUESTION, n->range, "weights that are computed in the same kernel",
+                             "let a tensor be the operand that has the result's innermost axis");
+        if (!lower(l, n, &c) || !end_chain(l, &c, FLOW_DM, f->type, "rows", "The rows of the next contraction, in its type", out))
+            return false;
+    } else if (!load(l, n->tensor, out))
+        return false;
+    const flow_value v = f->values[*out];
+    bool casts = v.type != f->type && target_converts(ENGINE_ID_FETCH, v.type, f->type) && v.groups[v.count - 1] == summed;
+    if (!is_operand_type(f->type) || (v.type != f->type && !casts))
+        return refuse_at(
+            l, E_TUNE_TYPE, n->range,
+            arena_printf(l->a, "an operand of a contraction is of `%s`, which the Reducer does not multiply here",
+                         dtype_row_of(v.type)->name),
+            "take i4, i8, f8e4m3, f8e5m2 or bf16, the same for all operands; f32 is cast for bf16 where what is summed is innermost");
+    if (v.groups[v.count - 1] == summed)
+        return true;
+    if (!is_weights || v.count < 2 || v.groups[v.count - 2] != summed)
+        return refuse_layout(l, n, "an operand of a contraction lies in an order that is not turned here");
+    flow_value turned = v;
+    turned.tensor = 0;
+    turned.name = fresh_name(l, "turned");
+    turned.groups[v.count - 2] = v.groups[v.count - 1];
+    turned.groups[v.count - 1] = summed;
+    size_t from = *out;
+    return add_value(l, turned, out) &&
+           add_step(l, (flow_step){.kind = FLOW_TURN, .from = from, .to = *out, .why = "Packets are of the sum: blocks are turned"});
+}
+
+static bool lower_contraction(lowering *l, const tune_node *n, const tune_node *a, const tune_node *b, chain *out)
+{
+    tune_flow *f = l->f;
+    unsigned of_a = groups_of(f, a), of_b = groups_of(f, b), summed = groups_of_axes(f, n->over);
+    size_t group = 0, rows, columns, weights;
+    while (group + 1 < f->group_count && !(summed >> group & 1))
+        group++;
+    if (summed != 1U << group || (of_a & of_b & summed) != summed)
+        return refuse_at(l, E_TUNE_AXIS, n->range, "the axes of a sum do not lie side by side in both operands of its contraction",
+                         "write them side by side, and in both");
+    if (left_is_weights(f, of_a, of_b, summed)) {
+        const tune_node *other = a;
+        a = b;
+        b = other;
+    }
+    if (!lay_for_reducer(l, a, group, false, &rows) || !lay_for_reducer(l, b, group, true, &columns))
+        return false;
+    flow_value w = f->values[columns];
+    w.tensor = 0;
+    w.place = FLOW_TRF;
+    w.type = f->type;
+    w.name = fresh_name(l, "weights");
+    if (!add_value(l, w, &weights) || !add_step(l, (flow_step){.kind = FLOW_FILL, .from = columns, .to = weights}))
+        return false;
+    flow_value sums = {.name = "sums",
+                       .place = FLOW_STREAM,
+                       .type = dtype_row_of(f->type)->accumulates_in,
+                       .is_packed = true,
+                       .rows = rows,
+                       .weights = weights,
+                       .summed = group};
+    const flow_value *r = &f->values[rows];
+    f->batches |= r->has & w.has & ~summed;
+    for (size_t i = 0; i < r->count; i++)
+        if (r->groups[i] != group)
+            sums.groups[sums.count++] = r->groups[i];
+    for (size_t i = 0; i < w.count; i++)
+        if (w.groups[i] != group && !(r->has >> w.groups[i] & 1))
+            sums.groups[sums.count++] = w.groups[i];
+    sums.has = (r->has | w.has) & ~summed;
+    *out = (chain){0};
+    return add_value(l, sums, &out->source) &&
+           append(l, n, out, (tune_operation){.what = TUNE_FOLD_ADD, .operand = f->groups[group].text, .group = group, .is_summed = true});
+}
+
+static bool lower(lowering *l, const tune_node *n, chain *out)
+{
+    *out = (chain){0};
+    for (size_t i = 0; i < l->in_dm_count; i++)
+        if (tune_same_node(l->in_dm[i].node, n)) {
+            out->source = l->in_dm[i].value;
+            return true;
+        }
+    const tune_node *a, *b;
+    if (is_contraction(l->f, n, &a, &b)) {
+        size_t value;
+        if (!lower_contraction(l, n, a, b, out))
+            return false;
+        if (occurrences(l->f->e->root, n) < 2 || l->in_dm_count == FLOW_VALUES_MAX)
+            return true;
+        if (!end_chain(l, out, FLOW_DM, l->f->meets, "values", "In DM, since they are read more than once", &value))
+            return false;
+        l->in_dm[l->in_dm_count++] = (kept){n, value};
+        *out = (chain){.source = value};
+        return true;
+    }
+    switch (n->kind) {
+    case TUNE_NODE_NUMBER:
+        return refuse_at(l, E_TUNE_QUESTION, n->range, "a number stands where the values of a tensor are worked on",
+                         "give it a tensor, Y[r, c] = X[r, c] + 1");
+    case TUNE_NODE_TENSOR: return load(l, n->tensor, &out->source);
+    case TUNE_NODE_BINARY: return lower_binary(l, n, out);
+    case TUNE_NODE_FUNCTION: return lower(l, n->left, out) && append(l, n, out, (tune_operation){.what = n->what});
+    case TUNE_NODE_PRODUCT: {
+        const tune_node *times =
+            node(l, (tune_node){.kind = TUNE_NODE_BINARY, .what = TUNE_TIMES, .left = n->left, .right = n->right, .range = n->range});
+        return lower_fold(
+            l, node(l, (tune_node){.kind = TUNE_NODE_REDUCTION, .fold = TUNE_FOLD_SUM, .over = n->over, .left = times, .range = n->range}),
+            out);
+    }
+    default: return n->fold == TUNE_FOLD_SOFTMAX ? lower_softmax(l, n, out) : lower_fold(l, n, out);
+    }
+}
+
+/* ---- types and axes ---- */
+
+/* Is everything an integer, and stays one? */
+static bool is_whole(const tune_flow *f, const tune_node *n)
+{
+    dtype type = f->type;
+    switch (n->kind) {
+    case TUNE_NODE_NUMBER: return tune_operations_are_whole(&(tune_operation){.what = TUNE_ADD, .value = n->number}, 1);
+    case TUNE_NODE_TENSOR:
+        if (f->e->tensors[n->tensor].asked_type && !dtype_by_name(f->e->tensors[n->tensor].asked_type, &type))
+            return false;
+        return dtype_row_of(type)->kind == DTYPE_KIND_INT;
+    case TUNE_NODE_REDUCTION: return n->fold != TUNE_FOLD_MEAN && n->fold != TUNE_FOLD_SOFTMAX && is_whole(f, n->left);
+    case TUNE_NODE_PRODUCT: return is_whole(f, n->left) && is_whole(f, n->right);
+    default:
+        return tune_operations_are_whole(&(tune_operation){.what = n->what}, 1) && is_whole(f, n->left) &&
+               (!n->right || is_whole(f, n->right));
+    }
+}
+
+static bool find_types(lowering *l, const visa_tune_options *o)
+{
+    tune_flow *f = l->f;
+    const char *type = o->dtype ? o->dtype : "bf16";
+    if (!dtype_by_name(type, &f->type))
+        return refuse_at(l, E_TUNE_TYPE, SRC_NOWHERE, arena_printf(l->a, "`%s` is no type of a tensor", type),
+                         "take i4, i8, i16, i32, f8e4m3, f8e5m2, bf16 or f32");
+    l->whole = is_whole(f, f->e->root);
+    f->meets = f->out_type = l->whole ? DTYPE_I32 : DTYPE_F32;
+    if (!o->out_dtype)
+        return true;
+    bool known = dtype_by_name(o->out_dtype, &f->out_type);
+    dtype last = l->whole || (known && dtype_row_of(f->out_type)->kind == DTYPE_KIND_INT) ? DTYPE_I32 : DTYPE_F32;
+    bool makes =
+        known && dtype_row_of(f->out_type)->bits >= 8 && (f->out_type == last || target_converts(ENGINE_ID_CAST, last, f->out_type));
+    return makes || refuse_at(l, E_TUNE_TYPE, SRC_NOWHERE,
+                              arena_printf(l->a, "results are %s, which the Cast Engine does not make `%s` of whole bytes",
+                                           dtype_row_of(f->meets)->name, o->out_dtype),
+                              arena_printf(l->a, "leave --out away for %s", dtype_row_of(f->meets)->name));
+}
+
+/* Result and right side have the same axes. */
+static bool check_axes(lowering *l)
+{
+    const tune_flow *f = l->f;
+    const tune_expression *e = f->e;
+    unsigned out = tune_axes_of(e, 0), has = groups_of(f, e->root), used = 0;
+    for (size_t t = 1; t < e->tensor_count; t++)
+        used |= tune_axes_of(e, t);
+    for (size_t i = 0; i < e->axis_count; i++) {
+        const tune_axis *a = &e->axes[i];
+        bool in_out = out >> i & 1, in_right = has & groups_of_axes(f, 1U << i);
+        if (in_out == in_right && (in_out || used >> i & 1))
+            continue;
+        const char *what = !(used >> i & 1) ? "axis `%s` stands in no operand"
+                           : in_out         ? "axis `%s` is reduced and stands in the result"
+                                            : "axis `%s` is not in the result and not in sum(..)";
+        diag *d = diag_add(l->diags, E_TUNE_AXIS, a->range, what, a->asked);
+        diag_help(l->diags, d, "an axis of a tensor stands in the result, or in sum(..), max(..), min(..) or mean(..) around it");
+        return false;
+    }
+    if (e->window_count > 0)
+        return tune_refuse_window(l->diags, e->tensors[e->windows[0].tensor].range, "a window stands in a question that is no convolution");
+    return true;
+}
+
+bool tune_flow_read(const tune_expression *e, const visa_tune_options *options, diag_list *diags, tune_flow *out)
+{
+    *out = (tune_flow){.e = e, .value_count = 1};
+    lowering l = {.f = out, .diags = diags, .a = diags->arena};
+    if (!find_types(&l, options) || !find_groups(&l) || !check_axes(&l))
+        return false;
+    flow_value *result = &out->values[0];
+    *result = (flow_value){.name = e->tensors[0].port, .place = FLOW_OUT, .type = out->out_type};
+    lay_out_tensor(out, &e->tensors[0], result);
+    chain c;
+    if (!lower(&l, e->root, &c))
+        return false;
+    flow_step s = {.kind = FLOW_PASS, .from = c.source, .count = c.count, .why = "The result"};
+    memcpy(s.operations, c.operations, sizeof s.operations);
+    const flow_value *from = &out->values[c.source];
+    bool keeps_packets = from->is_packed && result->has >> from->groups[from->count - 1] & 1;
+    if (keeps_packets && from->groups[from->count - 1] != result->groups[result->count - 1]) {
+        diag *d = diag_add(diags, E_TUNE_LAYOUT, e->tensors[0].range,
+                           "`%s` has another innermost axis than `%s`, whose packets it is made of", e->tensors[0].name, from->name);
+        diag_help(diags, d, "write the result's axes in the order of `%s`", from->name);
+        return false;
+    }
+    return add_step(&l, s);
+}

@@ -1,0 +1,72 @@
+/* What is computed of values that go through the Vector Engine, step by step: `Y[r, c] = softmax(c) X[r, c]`, of tensors, of sums of a
+ * contraction, or of both.
+ *
+ * The one idea: of two values that meet, the one with more axes is the stream, and the other one waits in the VRF. So a tree becomes chains
+ * of operations on one stream each; a chain ends where its values are an operand (in the VRF), are read again (in DM), or are the result.
+ * What is read twice in a chain of few operations is computed twice: that takes no cycle as long as the units are free. */
+#ifndef VISA_LIBVISA_TUNE_FLOW_H
+#define VISA_LIBVISA_TUNE_FLOW_H
+
+#include "libvisa/tune/expression.h"
+
+enum { FLOW_GROUPS_MAX = 8, FLOW_VALUES_MAX = 32, FLOW_STEPS_MAX = 32 };
+
+/* Axes that stand side by side in every tensor that has them, and are reduced together: one axis of the kernel. */
+typedef struct flow_group {
+    const char *text;  /* the kernel's axis: "C", "B_R" */
+    const char *parts; /* "B, R" */
+    int64_t size;      /* elements */
+    unsigned axes;     /* a bit each */
+    bool is_reduced;   /* somewhere */
+} flow_group;
+
+/* FLOW_STREAM: sums of a contraction, as they leave the Reducer. */
+typedef enum flow_place { FLOW_DM, FLOW_VRF, FLOW_TRF, FLOW_STREAM, FLOW_OUT } flow_place;
+
+typedef struct flow_value {
+    const char *name;                      /* as a kernel calls it */
+    size_t groups[FLOW_GROUPS_MAX], count; /* as it lies, outermost first */
+    unsigned has;                          /* these groups, a bit each */
+    dtype type;
+    flow_place place;
+    size_t tensor;                /* in tune_expression.tensors of what is loaded; 0: it is computed, or the result */
+    bool is_packed;               /* its innermost group is that of the packets; else each flit has one element in front */
+    size_t rows, weights, summed; /* of sums: values in DM and in the TRF, and the group that both have and the sums have not */
+} flow_value;
+
+/* FLOW_TURN: [summed, kept] in DM becomes [kept, summed]; FLOW_FILL: from DM into the TRF. */
+typedef enum flow_kind { FLOW_LOAD, FLOW_PASS, FLOW_TURN, FLOW_FILL } flow_kind;
+
+typedef struct flow_step {
+    flow_kind kind;
+    size_t from, to; /* values; a load has no `from` */
+    tune_operation operations[TUNE_OPERATIONS_MAX];
+    size_t count;
+    const char *why;
+} flow_step;
+
+typedef struct tune_flow {
+    const tune_expression *e;
+    flow_group groups[FLOW_GROUPS_MAX];
+    size_t group_count;
+    flow_value values[FLOW_VALUES_MAX]; /* [0]: the result */
+    size_t value_count;
+    unsigned batches; /* groups that both operands of a contraction have, and its sums */
+    flow_step steps[FLOW_STEPS_MAX];
+    size_t step_count;
+    dtype meets, type, out_type; /* in which values are worked on; of tensors without a type; of the result */
+} tune_flow;
+
+/* Groups of a chain's values behind its first `count` operations. */
+unsigned tune_flow_groups(const tune_flow *f, const flow_step *s, size_t count);
+
+/* The value that an operation's operand is. */
+const flow_value *tune_flow_operand(const tune_flow *f, const tune_operation *o);
+
+/* Groups that a value depends on. */
+unsigned tune_flow_depends(const tune_flow *f, size_t value);
+
+/* False: diagnosed. Lives in the list's arena. */
+bool tune_flow_read(const tune_expression *e, const visa_tune_options *options, diag_list *diags, tune_flow *out);
+
+#endif

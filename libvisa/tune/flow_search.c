@@ -1,0 +1,294 @@
+#include "libvisa/tune/flow_search.h"
+
+#include <inttypes.h>
+#include <string.h>
+
+#include "support/budget.h"
+#include "support/integer.h"
+
+enum { MOST_PLANS = 192, MOST_LOOPS = 64, FILL = 16, LANES = 8 };
+
+typedef struct space {
+    const target *t;
+    const tune_flow *f;
+    arena *a;
+    int64_t unit[FLOW_GROUPS_MAX];
+    size_t passes[FLOW_STEPS_MAX]; /* of each step, nothing shared over slices */
+    flow_plan *plans;              /* the best, by estimate */
+    size_t count;
+} space;
+
+static int64_t bytes_of(dtype type, int64_t elements)
+{
+    return ceil_div(elements * dtype_row_of(type)->bits, 8);
+}
+
+/* The longest run that follows itself both in HBM and in a slice, at most 4 KiB of them. */
+static int64_t run_of(const space *x, const flow_plan *p, const flow_value *v)
+{
+    enum { PACKET_MAX = 4096 };
+    int64_t run = 1;
+    for (size_t i = v->count; i-- > 0;) {
+        const flow_split *s = &p->split[v->groups[i]];
+        int64_t size = x->f->groups[v->groups[i]].size;
+        run *= smaller(size, s->tile);
+        if (s->tile != size)
+            break;
+    }
+    return larger(1, smaller(PACKET_MAX, bytes_of(v->type, run)));
+}
+
+static int64_t copy_cycles(const space *x, const flow_plan *p, const flow_value *v, bool store)
+{
+    const target *t = x->t;
+    int64_t tile = bytes_of(v->type, flow_tile_of(x->f, p, v)), run = run_of(x, p, v), pieces = ceil_div(tile, run), working = 1,
+            copies = 1, whole = 1;
+    for (size_t g = 0; g < x->f->group_count; g++) {
+        const flow_split *s = &p->split[g];
+        bool has = v->has >> g & 1;
+        working *= store && !has ? 1 : s->slice;
+        copies *= store && !has ? 1 : s->slice * s->cluster;
+        whole *= has ? ceil_div(x->f->groups[g].size, s->loop) : 1;
+    }
+    int64_t dmns = t->slices_per_cluster / t->dm_slices_per_dmn, under = ceil_div(working, dmns);
+    int64_t dmn = pieces * under * ceil_div(run, t->dmn_bytes_per_cycle);
+    int64_t engine = pieces * under * t->dma_dmns_per_engine * ceil_div(run, t->dma_request_bytes);
+    int64_t hbm = bytes_of(v->type, whole) * (store ? 1 : copies) / larger(1, t->hbm_bytes_per_cycle);
+    bool partial = store && run % t->hbm_block_bytes != 0;
+    int64_t block = t->hbm_block_bytes / t->hbm_burst_bytes * t->hbm_burst_millicycles / 1000;
+    if (partial)
+        hbm = pieces * copies * block * t->hbm_partial_write_factor / t->hbm_channels;
+    return t->dma_startup_cycles + larger(dmn, larger(engine, store ? hbm : hbm / larger(1, copies / 8)));
+}
+
+/* Flits of a step's stream; of sums, steps of the Reducer where these are more. */
+static int64_t flits_of(const space *x, const flow_plan *p, const flow_step *s)
+{
+    const flow_value *from = &x->f->values[s->from];
+    if (from->place == FLOW_STREAM) {
+        const flow_split *sum = &p->split[from->summed];
+        int64_t sums = flow_tile_of(x->f, p, from), packets = sum->tile / flow_packet(x->f, x->t, from->summed);
+        return larger(1, sums / LANES * larger(1, packets));
+    }
+    return ceil_div(flow_tile_of(x->f, p, from), LANES);
+}
+
+static void estimate(const space *x, flow_plan *p)
+{
+    const tune_flow *f = x->f;
+    int64_t loads = 0, work = 0, loop = 1;
+    for (size_t g = 0; g < f->group_count; g++)
+        loop *= p->split[g].loop;
+    for (size_t i = 0; i < f->step_count; i++) {
+        const flow_step *s = &f->steps[i];
+        int64_t tile = flow_tile_of(f, p, &f->values[s->from]);
+        if (s->kind == FLOW_FILL)
+            work += p->main_weights ? bytes_of(f->type, tile) / x->t->flit_bytes : bytes_of(f->type, tile) / 8;
+        else if (s->kind == FLOW_TURN)
+            work += bytes_of(f->type, tile) / x->t->transpose_row_bytes;
+        else if (s->kind == FLOW_LOAD)
+            loads += copy_cycles(x, p, &f->values[s->to], false);
+        else if (flow_is_copy(f, s))
+            work += bytes_of(f->values[s->from].type, flow_tile_of(f, p, &f->values[s->from])) / 8;
+        else {
+            int64_t shared = 0;
+            for (size_t k = 0; k < s->count; k++)
+                if (s->operations[k].what >= TUNE_FOLD_ADD && p->split[s->operations[k].group].slice > 1)
+                    shared += p->split[s->operations[k].group].slice;
+            work += (int64_t)larger(1, (int64_t)x->passes[i]) * (FILL + 2 * flits_of(x, p, s)) + shared;
+        }
+    }
+    int64_t store = copy_cycles(x, p, &f->values[0], true), copies = loads + store;
+    p->cycles = loads + store + work + (loop - 1) * larger(copies, work);
+}
+
+/* What is shared over slices and not in the result is folded on the way to it, and then no operand of all slices follows. */
+static bool can_store(const space *x, const flow_plan *p)
+{
+    const tune_flow *f = x->f;
+    const flow_step *last = &f->steps[f->step_count - 1];
+    for (size_t g = 0; g < f->group_count; g++) {
+        if (p->split[g].slice == 1 || (f->values[0].has >> g & 1))
+            continue;
+        size_t fold = 0;
+        while (fold < last->count && !(last->operations[fold].what >= TUNE_FOLD_ADD && last->operations[fold].group == g))
+            fold++;
+        if (fold == last->count)
+            return false;
+        for (size_t i = fold + 1; i < last->count; i++)
+            if (tune_flow_operand(f, &last->operations[i]))
+                return false;
+    }
+    return true;
+}
+
+/* Does a slice hold what waits in its memories, twice where copies run ahead? */
+static bool fits(const space *x, const flow_plan *p)
+{
+    const tune_flow *f = x->f;
+    int64_t dm = 0, vrf = 0, ahead = 1;
+    for (size_t g = 0; g < f->group_count; g++) {
+        ahead = p->split[g].loop > 1 ? 2 : ahead;
+        if ((f->batches >> g & 1) && p->split[g].tile > 1) /* other weights for each */
+            return false;
+    }
+    for (size_t i = 0; i < f->value_count; i++) {
+        const flow_value *v = &f->values[i];
+        int64_t elements = flow_tile_of(f, p, v);
+        if (v->place == FLOW_STREAM)
+            continue;
+        if (v->place == FLOW_TRF && bytes_of(v->type, elements) > target_trf_capacity_bytes(x->t, TRF_FULL))
+            return false;
+        if (v->place == FLOW_TRF)
+            continue;
+        if (v->place == FLOW_VRF)
+            vrf += 4 * round_up(elements, LANES);
+        else
+            dm += ahead * bytes_of(v->type, elements);
+    }
+    return vrf <= x->t->vrf_bytes && dm <= x->t->dm_bytes_per_slice;
+}
+
+/* The faster first, and of equals the one that was found first. */
+static void keep(space *x, const flow_plan *p)
+{
+    size_t at = x->count;
+    while (at > 0 && x->plans[at - 1].cycles > p->cycles)
+        at--;
+    if (at == MOST_PLANS)
+        return;
+    x->count -= x->count == MOST_PLANS;
+    memmove(&x->plans[at + 1], &x->plans[at], (x->count - at) * sizeof *p);
+    x->plans[at] = *p;
+    x->count++;
+}
+
+/* Digits of one axis; false: half of its slices would have padding alone, or the axis has no such iterations. */
+static bool split_group(const space *x, size_t g, int64_t loop, int64_t cluster, int64_t slice, flow_split *s)
+{
+    int64_t size = x->f->groups[g].size, parts = cluster * slice;
+    if (size % loop != 0)
+        return false;
+    int64_t in_loop = size / loop;
+    *s = (flow_split){.loop = loop, .cluster = cluster, .slice = slice, .tile = round_up(ceil_div(in_loop, parts), x->unit[g])};
+    s->padded = parts * s->tile;
+    if (loop > 1 && s->padded != in_loop && (x->unit[g] > 1 || cluster > 1))
+        return false;
+    if (x->f->groups[g].is_reduced && slice > 1 && x->unit[g] >= LANES && in_loop % LANES != 0) /* a flit that counts in one slice alone */
+        return false;
+    return parts == 1 || s->padded < 2 * in_loop;
+}
+
+/* From group `g` on: slices that are left, whether clusters and iterations are given away, and whether slices share what is folded. */
+static void consider(space *x, flow_plan *p, size_t g, int64_t slices, bool clusters, bool loops, bool folds)
+{
+    const flow_group *group = &x->f->groups[g];
+    if (g == x->f->group_count) {
+        budget_spend(x->a, 1);
+        if (!can_store(x, p) || !fits(x, p))
+            return;
+        bool fills = false;
+        for (size_t i = 0; i < x->f->step_count; i++)
+            fills = fills || x->f->steps[i].kind == FLOW_FILL;
+        for (int by_main = 0; by_main < (fills ? 2 : 1); by_main++) {
+            p->main_weights = by_main;
+            estimate(x, p);
+            keep(x, p);
+        }
+        return;
+    }
+    int64_t most_loops = loops || group->is_reduced || !(x->f->values[0].has >> g & 1) ? 1 : smaller(group->size, MOST_LOOPS);
+    int64_t most_clusters = clusters || group->is_reduced ? 1 : x->t->clusters_per_chip;
+    for (int64_t loop = 1; loop <= most_loops; loop++)
+        for (int64_t cluster = 1; cluster <= most_clusters; cluster *= 2)
+            for (int64_t slice = 1; slice <= (group->is_reduced && folds ? 1 : slices); slice *= 2)
+                if (split_group(x, g, loop, cluster, slice, &p->split[g]))
+                    consider(x, p, g + 1, slices / slice, clusters || cluster > 1, loops || loop > 1,
+                             folds || (group->is_reduced && slice > 1));
+}
+
+static attainable bound_of(const target *t, const tune_flow *f, timing_preset timing)
+{
+    attainable_work w = {.chips = 1, .stores = 1};
+    int64_t most = 1;
+    for (size_t i = 0; i < f->value_count; i++) {
+        const flow_value *v = &f->values[i];
+        int64_t elements = 1;
+        for (size_t k = 0; k < v->count; k++)
+            elements *= f->groups[v->groups[k]].size;
+        w.loads += i > 0 && v->tensor;
+        w.bytes += i == 0 || v->tensor ? bytes_of(v->type, elements) : 0;
+        most = larger(most, elements);
+        if (v->place == FLOW_STREAM)
+            w.mac_cycles += ceil_div(elements * f->groups[v->summed].size, t->rows * t->mac_width_bytes * 8 / dtype_row_of(f->type)->bits *
+                                                                               t->slices_per_cluster * t->clusters_per_chip);
+    }
+    w.mac_cycles += ceil_div(most, (int64_t)LANES * t->slices_per_cluster * t->clusters_per_chip);
+    return attainable_of(t, timing, &w);
+}
+
+static const char *describe(const tune_flow *f, const flow_plan *p, arena *a)
+{
+    strbuf out;
+    strbuf_init(&out, a);
+    for (size_t g = 0; g < f->group_count; g++)
+        tune_describe_split(f->groups[g].text, f->groups[g].size, p->split[g].loop, p->split[g].cluster, p->split[g].slice,
+                            p->split[g].tile, p->split[g].loop * p->split[g].padded, &out);
+    return out.text;
+}
+
+bool flow_answer(const target *t, const tune_flow *f, const visa_tune_options *o, diag_list *diags, strbuf *out)
+{
+    arena *a = diags->arena, *scratch = arena_new_inside(a);
+    space x = {.t = t, .f = f, .a = scratch, .plans = ARENA_ARRAY(scratch, flow_plan, MOST_PLANS + 1)};
+    flow_plan p = {0}, best = {0};
+    for (size_t g = 0; g < f->group_count; g++) {
+        x.unit[g] = flow_unit(f, t, g);
+        p.split[g] = (flow_split){1, 1, 1, 2, 2};
+    }
+    for (size_t i = 0; i < f->step_count; i++)
+        x.passes[i] = f->steps[i].kind == FLOW_PASS ? flow_passes(f, &p, &f->steps[i], scratch).count : 0;
+    consider(&x, &p, 0, t->slices_per_cluster, false, false, false);
+    tune_trial found = {0};
+    size_t tried = 0, refused = 0;
+    const char *first_refusal = NULL;
+    uint64_t left = o->work;
+    for (size_t i = 0; i < x.count && (left > 0 || found.cycles == 0); i++) {
+        arena_mark mark = arena_mark_here(scratch);
+        tune_trial one = {.timing = tune_timing_of(o)};
+        flow_write(f, &x.plans[i], t, "", NULL, scratch, &one.text);
+        if (!tune_try_text(scratch, &one))
+            break;
+        tried++;
+        refused += one.refusal != NULL;
+        left -= (uint64_t)smaller((int64_t)left, (int64_t)one.steps);
+        if (one.refusal && !first_refusal)
+            first_refusal = arena_strdup(a, one.refusal);
+        if (!one.refusal && (found.cycles == 0 || one.cycles < found.cycles)) {
+            found.cycles = one.cycles;
+            found.dma_cycles = one.dma_cycles;
+            memcpy(found.text.steps, one.text.steps, sizeof one.text.steps);
+            best = x.plans[i];
+        }
+        arena_rewind(scratch, mark);
+        if (o->progress)
+            o->progress(o->user, (int64_t)(o->work - left), (int64_t)o->work);
+    }
+    size_t count = x.count;
+    arena_free(scratch);
+    if (found.cycles == 0)
+        return tune_refuse_all(diags, tune_whole_range(f->e->file, f->e->text), tried, first_refusal);
+    tune_answer answer = {.timing = tune_timing_of(o),
+                          .cycles = found.cycles,
+                          .dma_cycles = found.dma_cycles,
+                          .tried = tried,
+                          .refused = refused,
+                          .left = count - tried};
+    attainable bound = bound_of(t, f, tune_timing_of(o));
+    const char *types = arena_printf(a, "in %s, worked on in %s, out %s.", dtype_row_of(f->type)->name, dtype_row_of(f->meets)->name,
+                                     dtype_row_of(f->out_type)->name);
+    tune_text text;
+    flow_write(f, &best, t, tune_head(f->e->text, types, "passes", &bound, &answer, describe(f, &best, a), a), &found.text, a, &text);
+    *out = text.text;
+    return true;
+}

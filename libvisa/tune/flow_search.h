@@ -1,0 +1,11 @@
+/* The search for a flow's kernel: every way to share its axes is estimated, the best are compiled, and the fastest is the answer. */
+#ifndef VISA_LIBVISA_TUNE_FLOW_SEARCH_H
+#define VISA_LIBVISA_TUNE_FLOW_SEARCH_H
+
+#include "libvisa/tune/flow_write.h"
+#include "libvisa/tune/search.h"
+
+/* The best kernel's text with its comments, in the arena of the diagnostics. False: diagnosed. */
+bool flow_answer(const target *t, const tune_flow *f, const visa_tune_options *o, diag_list *diags, strbuf *out);
+
+#endif

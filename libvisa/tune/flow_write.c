@@ -1,0 +1,707 @@
+#include "libvisa/tune/flow_write.h"
+
+#include <inttypes.h>
+#include <string.h>
+
+#include "support/integer.h"
+
+enum { LANES = 8, NO_GROUP = FLOW_GROUPS_MAX };
+
+typedef struct writer {
+    const tune_flow *f;
+    const flow_plan *p;
+    const target *t;
+    arena *a;
+    tune_page page;
+    size_t looped; /* the group with iterations; NO_GROUP: there is none */
+    int step;      /* of the text */
+} writer;
+
+/* What goes through a pass: a stream of these groups, from a value in DM. */
+typedef struct stream {
+    const char *name;
+    dtype type;
+    size_t groups[FLOW_GROUPS_MAX], count; /* outermost first; the innermost is that of the packets where it is packed */
+    bool is_packed;
+    const flow_value *sums; /* of a contraction, as they leave the Reducer; NULL: the stream is from DM */
+    unsigned gathered;      /* groups whose slices have been folded into their first one */
+} stream;
+
+static const char *type_name(dtype t)
+{
+    return dtype_row_of(t)->name;
+}
+
+static const char *padded_to(const writer *w, const char *mapping, int64_t from, int64_t to)
+{
+    return from == to ? (mapping ? mapping : "1") : arena_printf(w->a, "%s # %" PRId64, mapping ? mapping : "1", to);
+}
+
+/* The digit of an axis that ends with its own padding: "C # 24 / 8". */
+static const char *digit_of_padded(const writer *w, size_t g, int64_t padded, int64_t stride, int64_t count)
+{
+    const flow_group *group = &w->f->groups[g];
+    if (count == 1)
+        return NULL;
+    const char *text = padded == group->size ? group->text : arena_printf(w->a, "%s # %" PRId64, group->text, padded);
+    text = stride > 1 ? arena_printf(w->a, "%s / %" PRId64, text, stride) : text;
+    return stride * count < padded ? arena_printf(w->a, "%s %% %" PRId64, text, count) : text;
+}
+
+/* "C # 1024 / 8 % 4", NULL where it has one position. */
+static const char *digit(const writer *w, size_t g, int64_t stride, int64_t count)
+{
+    const flow_group *group = &w->f->groups[g];
+    const flow_split *s = &w->p->split[g];
+    int64_t in_loop = group->size / s->loop, whole = group->size;
+    if (count == 1)
+        return NULL;
+    const char *text = group->text;
+    if (s->padded != in_loop) {
+        text = s->loop > 1 ? arena_printf(w->a, "%s %% %" PRId64 " # %" PRId64, text, in_loop, s->padded)
+                           : arena_printf(w->a, "%s # %" PRId64, text, s->padded);
+        whole = s->padded;
+    }
+    if (stride > 1)
+        text = arena_printf(w->a, "%s / %" PRId64, text, stride);
+    return stride * count < whole ? arena_printf(w->a, "%s %% %" PRId64, text, count) : text;
+}
+
+static const char *tile(const writer *w, size_t g)
+{
+    return digit(w, g, 1, w->p->split[g].tile);
+}
+
+static const char *slice_digit(const writer *w, size_t g, unsigned gathered)
+{
+    const flow_split *s = &w->p->split[g];
+    if (gathered >> g & 1)
+        return s->slice > 1 ? arena_printf(w->a, "1 # %" PRId64, s->slice) : NULL;
+    return digit(w, g, s->tile, s->slice);
+}
+
+/* What is folded over slices is innermost; idle slices are in front of it. */
+static const char *slices(const writer *w, unsigned gathered)
+{
+    const char *parts[2 * FLOW_GROUPS_MAX + 1] = {0};
+    size_t count = 0;
+    int64_t used = 1;
+    for (size_t g = 0; g < w->f->group_count; g++) {
+        used *= w->p->split[g].slice;
+        if (!w->f->groups[g].is_reduced)
+            parts[count++] = slice_digit(w, g, gathered);
+    }
+    if (used < w->t->slices_per_cluster)
+        parts[count++] = arena_printf(w->a, "1 # %" PRId64, w->t->slices_per_cluster / used);
+    for (size_t g = 0; g < w->f->group_count; g++)
+        if (w->f->groups[g].is_reduced)
+            parts[count++] = slice_digit(w, g, gathered);
+    return tune_list(w->a, parts, count);
+}
+
+static const char *slice_type(const writer *w, unsigned gathered)
+{
+    bool same = true;
+    for (size_t g = 0; g < w->f->group_count; g++)
+        same = same && (!(gathered >> g & 1) || w->p->split[g].slice == 1);
+    return same ? "Slice" : arena_printf(w->a, "m![%s]", slices(w, gathered));
+}
+
+/* Tiles of groups, in their order, and `last` behind them. */
+static const char *tiles(const writer *w, const size_t *groups, size_t count, const char *last)
+{
+    const char *parts[FLOW_GROUPS_MAX + 1];
+    for (size_t i = 0; i < count; i++)
+        parts[i] = tile(w, groups[i]);
+    parts[count] = last;
+    return tune_list(w->a, parts, count + 1);
+}
+
+int64_t flow_tile_of(const tune_flow *f, const flow_plan *p, const flow_value *v)
+{
+    int64_t elements = 1;
+    for (size_t i = 0; i < v->count; i++)
+        elements *= p->split[v->groups[i]].tile;
+    int64_t inner = v->is_packed && v->count > 0 ? p->split[v->groups[v->count - 1]].tile : 1;
+    return v->tensor && v->place == FLOW_DM ? elements : elements / inner * round_up(inner, LANES);
+    (void)f;
+}
+
+/* As a stream's values lie in DM or in the VRF: whole flits. */
+static const char *element(const writer *w, const stream *s)
+{
+    if (!s->is_packed)
+        return tiles(w, s->groups, s->count, "1 # 8");
+    int64_t inner = w->p->split[s->groups[s->count - 1]].tile;
+    return tiles(w, s->groups, s->count - 1, padded_to(w, tile(w, s->groups[s->count - 1]), inner, round_up(inner, LANES)));
+}
+
+/* The group whose positions lie side by side in the result; NO_GROUP: it has one element. */
+static size_t inner_of_result(const tune_flow *f)
+{
+    const flow_value *out = &f->values[0];
+    size_t count = out->count;
+    while (count > 0 && f->groups[out->groups[count - 1]].size == 1)
+        count--;
+    return count > 0 ? out->groups[count - 1] : NO_GROUP;
+}
+
+int64_t flow_packet(const tune_flow *f, const target *t, size_t summed)
+{
+    int64_t flit = t->flit_bytes * 8 / dtype_row_of(f->type)->bits;
+    return f->groups[summed].size <= flit ? flit : 2 * flit;
+}
+
+int64_t flow_turn_columns(const tune_flow *f, int64_t tile)
+{
+    return dtype_row_of(f->type)->bits == 4 || tile % 16 == 0 ? 16 : 8;
+}
+
+/* What a contraction needs of its sum's axis and of the weights' innermost one. */
+static int64_t unit_of_sums(const tune_flow *f, const target *t, const flow_value *sums, size_t group)
+{
+    if (sums->summed == group)
+        return flow_packet(f, t, group);
+    return sums->groups[sums->count - 1] == group ? flow_turn_columns(f, LANES) : 1;
+}
+
+int64_t flow_unit(const tune_flow *f, const target *t, size_t group)
+{
+    int64_t unit = 1;
+    for (size_t i = 0; i < f->value_count; i++)
+        if (f->values[i].place == FLOW_STREAM)
+            unit = larger(unit, unit_of_sums(f, t, &f->values[i], group));
+    for (size_t i = 0; i < f->value_count; i++) {
+        const flow_value *v = &f->values[i];
+        bool is_inner = i == 0 ? inner_of_result(f) == group : v->tensor && v->count > 0 && v->groups[v->count - 1] == group;
+        if (is_inner)
+            unit = larger(unit, larger(1, 64 / dtype_row_of(v->type)->bits));
+    }
+    for (size_t i = 0; i < f->step_count; i++) {
+        const flow_step *s = &f->steps[i];
+        const flow_value *from = &f->values[s->from];
+        if (s->kind == FLOW_PASS && !flow_is_copy(f, s) && from->is_packed && from->count > 0 && from->groups[from->count - 1] == group)
+            unit = larger(unit, LANES);
+    }
+    return unit;
+}
+
+bool flow_is_copy(const tune_flow *f, const flow_step *s)
+{
+    dtype type = f->values[s->from].type;
+    return s->kind == FLOW_PASS && s->count == 0 && f->values[s->to].place == FLOW_VRF &&
+           (type == f->meets || target_converts(ENGINE_ID_FETCH, type, f->meets));
+}
+
+tune_epilogue flow_passes(const tune_flow *f, const flow_plan *p, const flow_step *s, arena *a)
+{
+    tune_operation *operations = ARENA_ARRAY(a, tune_operation, TUNE_OPERATIONS_MAX);
+    const flow_value *from = &f->values[s->from], *to = &f->values[s->to];
+    memcpy(operations, s->operations, s->count * sizeof *operations);
+    for (size_t i = 0; i < s->count; i++)
+        if (operations[i].what >= TUNE_FOLD_ADD) {
+            const flow_split *split = &p->split[operations[i].group];
+            operations[i].in_slice = !operations[i].is_summed && (split->tile > 1 || split->slice == 1);
+            operations[i].over_slices = split->slice > 1;
+        }
+    size_t count = 0;
+    for (size_t i = 0; i < s->count; i++)
+        if (!operations[i].is_summed || operations[i].over_slices)
+            operations[count++] = operations[i];
+    bool real = from->type == DTYPE_F32 || target_converts(ENGINE_ID_FETCH, from->type, DTYPE_F32);
+    return tune_epilogue_make(operations, count, f->meets == DTYPE_I32, real ? DTYPE_F32 : DTYPE_I32, to->type, a);
+}
+
+/* ---- the kernel ---- */
+
+static void begin_step(writer *w, const char *why)
+{
+    tune_begin_step(&w->page, (tune_step)w->step, why);
+}
+
+static void end_step(writer *w)
+{
+    tune_end_step(&w->page, (tune_step)w->step);
+    w->step += w->step + 1 < TUNE_STEPS;
+}
+
+/* Rows of a tensor in HBM that a copy takes are whole 8 bytes. */
+static const char *port_mapping(const writer *w, const flow_value *v)
+{
+    const char *parts[FLOW_GROUPS_MAX];
+    for (size_t i = 0; i < v->count; i++) {
+        const flow_group *g = &w->f->groups[v->groups[i]];
+        bool pads = v->tensor && i + 1 == v->count && g->size * dtype_row_of(v->type)->bits % 64 != 0;
+        int64_t padded = w->p->split[v->groups[i]].padded;
+        padded = larger(padded, 64 / dtype_row_of(v->type)->bits);
+        parts[i] = pads ? padded_to(w, g->size == 1 ? "1" : g->text, g->size, padded) : g->size == 1 ? NULL : g->text;
+    }
+    return tune_list(w->a, parts, v->count);
+}
+
+/* ".view().tile::<m![R / 64], 1, _>(i)" of a tensor that the iterations share; "" of another one. */
+static const char *part_of(const writer *w, const flow_value *v, const char *view)
+{
+    if (w->looped == NO_GROUP || !(v->has >> w->looped & 1))
+        return "";
+    const flow_group *g = &w->f->groups[w->looped];
+    return arena_printf(w->a, "%s.tile::<m![%s / %" PRId64 "], 1, _>(i)", view, g->text, g->size / w->p->split[w->looped].loop);
+}
+
+static void write_load(writer *w, const flow_step *s)
+{
+    const flow_value *v = &w->f->values[s->to];
+    int64_t elements = flow_tile_of(w->f, w->p, v);
+    const char *others[FLOW_GROUPS_MAX];
+    size_t count = 0;
+    for (size_t g = 0; g < w->f->group_count; g++)
+        if (!(v->has >> g & 1) && w->p->split[g].slice * w->p->split[g].cluster > 1)
+            others[count++] = w->f->groups[g].text;
+    begin_step(
+        w, arena_printf(w->a, count ? "%" PRId64 " bytes for each slice, the same for all parts of %s" : "%" PRId64 " bytes for each slice",
+                        ceil_div(elements * dtype_row_of(v->type)->bits, 8), tune_list(w->a, others, count)));
+    bool alone = v->count == 0 || elements == 1;
+    const char *of = alone ? arena_printf(w->a, "1 # %d", (int)(64 / dtype_row_of(v->type)->bits)) : tiles(w, v->groups, v->count, NULL);
+    tune_line(&w->page, "let %s: DmTensor<%s, Chip, Cluster, Slice, m![%s]> = %s%s.to_dm(&mut device.tdma);", v->name, type_name(v->type),
+              of, w->f->e->tensors[v->tensor].port, part_of(w, v, ".view()"));
+    end_step(w);
+}
+
+static void write_methods(writer *w, const tune_lines *l)
+{
+    for (size_t i = 0; i < l->count; i++)
+        tune_line(&w->page, "    .%s", l->text[i]);
+}
+
+/* Of a stream, its groups without one. */
+static void leave_out(stream *s, size_t group)
+{
+    size_t kept = 0;
+    bool innermost = s->count > 0 && s->groups[s->count - 1] == group;
+    for (size_t i = 0; i < s->count; i++)
+        if (s->groups[i] != group)
+            s->groups[kept++] = s->groups[i];
+    s->count = kept;
+    s->is_packed = s->is_packed && !innermost;
+}
+
+/* Time of a stream: whole flits, or one for each element where it is not packed; what is folded is innermost. */
+static const char *time_of(const writer *w, const stream *s, size_t folded)
+{
+    const char *parts[FLOW_GROUPS_MAX + 2];
+    size_t count = 0;
+    for (size_t i = 0; i + s->is_packed < s->count; i++)
+        if (s->groups[i] != folded)
+            parts[count++] = tile(w, s->groups[i]);
+    if (s->is_packed) {
+        size_t inner = s->groups[s->count - 1];
+        parts[count++] = digit(w, inner, LANES, w->p->split[inner].tile / LANES);
+        if (folded != inner)
+            parts[count++] = folded == NO_GROUP ? NULL : tile(w, folded);
+    } else if (folded != NO_GROUP)
+        parts[count++] = tile(w, folded);
+    return tune_list(w->a, parts, count);
+}
+
+static const char *packet_of(const writer *w, const stream *s)
+{
+    return s->is_packed ? digit(w, s->groups[s->count - 1], 1, LANES) : "1 # 8";
+}
+
+/* Kept groups of the weights, in the order of the sums, the innermost in packets: all of them, or those outside of the Rows. */
+static const char *columns_of(const writer *w, const flow_value *sums, bool all)
+{
+    const char *parts[FLOW_GROUPS_MAX];
+    size_t count = 0, inner = sums->groups[sums->count - 1];
+    for (size_t i = 0; i + 1 < sums->count; i++)
+        if (!(w->f->values[sums->rows].has >> sums->groups[i] & 1))
+            parts[count++] = tile(w, sums->groups[i]);
+    int64_t in = w->p->split[inner].tile;
+    parts[count++] = all ? digit(w, inner, 1, in) : digit(w, inner, LANES, in / LANES);
+    return tune_list(w->a, parts, count);
+}
+
+static const char *rows_of(const writer *w, const flow_value *sums)
+{
+    const flow_value *rows = &w->f->values[sums->rows];
+    return tiles(w, rows->groups, rows->count - 1, NULL);
+}
+
+/* "1" in a list is nothing. */
+static const char *in_list(const char *mapping)
+{
+    return strcmp(mapping, "1") == 0 ? NULL : mapping;
+}
+
+/* The rows meet the weights, up to the sums. */
+static void write_sums(writer *w, const flow_value *sums)
+{
+    const tune_flow *f = w->f;
+    const flow_value *weights = &f->values[sums->weights];
+    int64_t packet = flow_packet(f, w->t, sums->summed), flit = w->t->flit_bytes * 8 / dtype_row_of(f->type)->bits,
+            part = w->p->split[sums->summed].tile;
+    const char *rows = in_list(rows_of(w, sums)), *steps = digit(w, sums->summed, packet, part / packet),
+               *of_packet = digit(w, sums->summed, 1, packet), *groups = in_list(columns_of(w, sums, false)),
+               *lanes = digit(w, sums->groups[sums->count - 1], 1, LANES);
+    tune_line(&w->page, "    .begin(%s.view())", f->values[sums->rows].name);
+    tune_line(&w->page, "    .fetch::<m![%s], m![%s]>()", TUNE_LIST(w->a, rows, steps), of_packet);
+    if (f->values[sums->rows].type != f->type)
+        tune_line(&w->page, "    .fetch_cast::<%s>()", type_name(f->type));
+    tune_line(&w->page, "    .collect()");
+    tune_line(&w->page, "    .contract_outer::<m![%s], m![%s], _, _, _>(&%s)", TUNE_LIST(w->a, rows, steps, groups),
+              padded_to(w, of_packet, packet, 2 * flit), weights->name);
+    tune_line(&w->page, "    .contract_packet::<m![1]>()");
+    tune_line(&w->page, "    .contract_time::<m![%s]>()", TUNE_LIST(w->a, rows, groups));
+    tune_line(&w->page, "    .contract_lane::<m![%s], m![%s]>(LaneMode::Interleaved)", TUNE_LIST(w->a, rows, groups), lanes);
+}
+
+/* From a value in DM, or from the Reducer, up to the Vector Engine. */
+static void write_fetch(writer *w, const stream *s, size_t folded, dtype as)
+{
+    if (s->sums) {
+        write_sums(w, s->sums);
+        return;
+    }
+    tune_line(&w->page, "    .begin(%s.view())", s->name);
+    tune_line(&w->page, "    .fetch::<m![%s], m![%s]>()", time_of(w, s, folded), packet_of(w, s));
+    if (s->type != as)
+        tune_line(&w->page, "    .fetch_cast::<%s>()", type_name(as));
+    tune_line(&w->page, "    .collect()");
+}
+
+/* Are there elements in the second half of a packet? */
+static bool has_halves(const writer *w, const stream *s)
+{
+    return s->is_packed && w->f->groups[s->groups[s->count - 1]].size > LANES / 2;
+}
+
+/* The pass, and what it makes of its stream. Sums come into the VRF through the Vector Engine, though nothing is done to them. */
+static void write_pass(writer *w, const tune_pass *pass, stream *s, bool gathers, bool into_vrf)
+{
+    bool inside = pass->front.count + pass->narrow.count + pass->back.count > 0;
+    if (!inside && !pass->over_slices && !into_vrf)
+        return;
+    tune_line(&w->page, "    .vector_init()");
+    if (inside || !pass->over_slices)
+        tune_line(&w->page, "    .vector_intra_slice_tag(TagMode::Zero)");
+    write_methods(w, &pass->front);
+    bool narrow = pass->narrow.count > 0, halves = has_halves(w, s);
+    if (narrow && halves)
+        tune_line(&w->page, "    .vector_narrow_split::<_, _>()");
+    else if (narrow)
+        tune_line(&w->page, "    .vector_narrow_trim::<m![%s]>()",
+                  s->is_packed ? digit(w, s->groups[s->count - 1], 1, LANES / 2) : "1 # 4");
+    write_methods(w, &pass->narrow);
+    if (pass->fold)
+        leave_out(s, pass->fold->group);
+    if (narrow)
+        tune_line(&w->page, s->is_packed && halves ? "    .vector_widen_concat::<_, _>()" : "    .vector_widen_pad::<_>()");
+    write_methods(w, &pass->back);
+    if (pass->over_slices) {
+        s->gathered |= gathers ? 1U << pass->fold->group : 0;
+        tune_line(&w->page, "    .vector_inter_slice_reduce::<%s, m![%s]>(%s)", slice_type(w, s->gathered), time_of(w, s, NO_GROUP),
+                  pass->over_slices);
+    }
+    tune_line(&w->page, "    .vector_final()");
+}
+
+static void write_turn(writer *w, const flow_step *s)
+{
+    const flow_value *from = &w->f->values[s->from], *to = &w->f->values[s->to];
+    size_t kept = from->groups[from->count - 1], sum = to->groups[to->count - 1];
+    int64_t bits = dtype_row_of(from->type)->bits, rows = w->t->transpose_row_bytes * 8 / bits, kept_tile = w->p->split[kept].tile,
+            columns = flow_turn_columns(w->f, kept_tile), sums = w->p->split[sum].tile;
+    int64_t padded = w->p->split[sum].slice > 1 ? w->p->split[sum].padded : round_up(w->f->groups[sum].size, rows);
+    sums = w->p->split[sum].slice > 1 ? sums : padded; /* of the padding after a whole sum, whole blocks are left out */
+    const char *outer = from->count > 2 ? in_list(tiles(w, from->groups, from->count - 2, NULL)) : NULL,
+               *blocks = digit_of_padded(w, sum, padded, rows, sums / rows), *groups = digit(w, kept, columns, kept_tile / columns),
+               *packet = digit(w, kept, 1, columns), *row = digit_of_padded(w, sum, padded, 1, rows);
+    begin_step(w, s->why);
+    tune_line(&w->page, "let %s: DmTensor<%s, Chip, Cluster, Slice, m![%s]> = device.main", to->name, type_name(to->type),
+              tiles(w, to->groups, to->count, NULL));
+    tune_line(&w->page, "    .begin(%s.view())", from->name);
+    tune_line(&w->page, "    .fetch::<m![%s], m![%s]>()", TUNE_LIST(w->a, outer, blocks, groups, row), packet);
+    tune_line(&w->page, "    .collect()");
+    tune_line(&w->page, "    .transpose::<m![%s], m![%s]>()", TUNE_LIST(w->a, outer, blocks, groups, packet),
+              padded_to(w, row, rows, w->t->flit_bytes * 8 / bits));
+    tune_line(&w->page, "    .commit_trim::<m![%s]>()", row);
+    tune_line(&w->page, "    .commit();");
+    end_step(w);
+}
+
+/* A Lane of the TRF for each of 8 columns. */
+static void write_fill(writer *w, const flow_step *s)
+{
+    const flow_value *from = &w->f->values[s->from], *to = &w->f->values[s->to];
+    size_t inner = from->groups[from->count - 2];
+    const char *outer = from->count > 2 ? in_list(tiles(w, from->groups, from->count - 2, NULL)) : NULL, *lanes = digit(w, inner, 1, LANES),
+               *groups = digit(w, inner, LANES, w->p->split[inner].tile / LANES), *sums = tile(w, from->groups[from->count - 1]);
+    begin_step(w, w->p->main_weights ? "Into the TRF by the main context, 32 bytes a cycle: the sub context's 8 would be waited for"
+                                     : "Into the TRF by the sub context, while others work");
+    tune_line(&w->page, "let %s: TrfTensor<%s, Chip, Cluster, Slice, m![%s], m![%s]> = device.%s", to->name, type_name(to->type), lanes,
+              TUNE_LIST(w->a, outer, groups, sums), w->p->main_weights ? "main" : "sub");
+    tune_line(&w->page, "    .begin(%s.view())", from->name);
+    tune_line(&w->page, "    .fetch::<m![%s], m![%s]>()", TUNE_LIST(w->a, lanes, outer, groups), TUNE_LIST(w->a, sums));
+    if (from->type != to->type)
+        tune_line(&w->page, "    .fetch_cast::<%s>()", type_name(to->type));
+    tune_line(&w->page, "    .collect()");
+    tune_line(&w->page, "    .to_trf();");
+    end_step(w);
+}
+
+/* Of the result: elements one by one are put side by side by the Transpose Engine. */
+static const char *result_type(const writer *w, const stream *s)
+{
+    const flow_value *out = &w->f->values[0];
+    int word = 64 / dtype_row_of(out->type)->bits;
+    bool has_tile = s->is_packed || inner_of_result(w->f) != NO_GROUP;
+    const char *of = has_tile ? tiles(w, out->groups, out->count, NULL) : arena_printf(w->a, "1 # %d", word);
+    return arena_printf(w->a, "DmTensor<%s, Chip, Cluster, %s, m![%s]>", type_name(out->type), slice_type(w, s->gathered), of);
+}
+
+static void write_result(writer *w, const stream *s, dtype from)
+{
+    const flow_value *out = &w->f->values[0];
+    int64_t bits = dtype_row_of(out->type)->bits, flit = w->t->flit_bytes * 8 / bits, word = larger(1, 64 / bits);
+    if (out->type != from)
+        tune_line(&w->page, "    .cast::<%s, m![%s]>()", type_name(out->type),
+                  s->is_packed ? padded_to(w, packet_of(w, s), LANES, flit) : arena_printf(w->a, "1 # %" PRId64, flit));
+    if (s->is_packed)
+        tune_line(&w->page, "    .commit_trim::<m![%s]>()", packet_of(w, s));
+    else if (inner_of_result(w->f) == NO_GROUP)
+        tune_line(&w->page, "    .commit_trim::<m![1 # %" PRId64 "]>()", word);
+    else {
+        size_t inner = inner_of_result(w->f), outer = 0;
+        while (out->groups[outer] != inner)
+            outer++;
+        const char *words = digit(w, inner, 1, word);
+        tune_line(&w->page, "    .transpose::<m![%s], m![%s]>()",
+                  tiles(w, out->groups, outer, digit(w, inner, word, w->p->split[inner].tile / word)), padded_to(w, words, word, flit));
+        tune_line(&w->page, "    .commit_trim::<m![%s]>()", words);
+    }
+    tune_line(&w->page, "    .commit();");
+}
+
+/* Is it over slices somewhere in the step? */
+static bool gathers(const tune_epilogue *e, const flow_value *to)
+{
+    for (size_t i = 0; i < e->count; i++)
+        if (e->passes[i].over_slices)
+            return to->place == FLOW_OUT;
+    return false;
+}
+
+/* The order of the result, where elements are put side by side one by one. */
+static void order_as_result(const writer *w, stream *s)
+{
+    const flow_value *out = &w->f->values[0];
+    size_t rest[FLOW_GROUPS_MAX], count = 0, inner = s->is_packed ? s->groups[s->count - 1] : NO_GROUP;
+    for (size_t i = 0; i < s->count; i++)
+        if (s->groups[i] != inner && !(out->has >> s->groups[i] & 1))
+            rest[count++] = s->groups[i];
+    for (size_t i = 0; i < out->count; i++)
+        for (size_t k = 0; k < s->count; k++)
+            if (s->groups[k] == out->groups[i] && out->groups[i] != inner)
+                rest[count++] = out->groups[i];
+    if (inner != NO_GROUP)
+        rest[count++] = inner;
+    memcpy(s->groups, rest, sizeof rest[0] * count);
+}
+
+static const char *told(const writer *w, const tune_pass *pass, const flow_step *s, bool is_last)
+{
+    if (pass->is_gate)
+        return "What the values are multiplied with";
+    if (!pass->fold)
+        return is_last ? s->why : "As far as the units of one pass go";
+    const char *axis = w->f->groups[pass->fold->group].text;
+    int64_t shared = w->p->split[pass->fold->group].slice;
+    static const char *const what[] = {"The sum", "The largest", "The smallest"};
+    const char *fold = what[pass->fold->what - TUNE_FOLD_ADD];
+    return shared > 1 ? arena_printf(w->a, "%s over %s, in each slice and then over the %" PRId64 " that share it", fold, axis, shared)
+                      : arena_printf(w->a, "%s over %s", fold, axis);
+}
+
+static void write_copy(writer *w, const flow_step *s)
+{
+    const flow_value *from = &w->f->values[s->from], *to = &w->f->values[s->to];
+    stream x = {.name = from->name, .type = from->type, .count = from->count, .is_packed = from->is_packed};
+    memcpy(x.groups, from->groups, sizeof x.groups);
+    begin_step(w, s->why);
+    tune_line(&w->page, "let %s: VrfTensor<%s, Chip, Cluster, Slice, m![%s]> = device.sub", to->name, type_name(w->f->meets),
+              from->count ? element(w, &x) : "1 # 8");
+    size_t inner = from->count > 0 ? from->groups[from->count - 1] : NO_GROUP;
+    int64_t in = inner == NO_GROUP ? 1 : w->p->split[inner].tile;
+    const char *rows = from->count > 1 ? tiles(w, from->groups, from->count - 1, NULL) : "1";
+    tune_line(&w->page, "    .begin(%s.view())", x.name);
+    tune_line(&w->page, "    .fetch::<m![%s], m![%s]>()", rows,
+              in > 1 ? tile(w, inner) : arena_printf(w->a, "1 # %d", (int)(64 / dtype_row_of(from->type)->bits)));
+    if (x.type != w->f->meets)
+        tune_line(&w->page, "    .fetch_cast::<%s>()", type_name(w->f->meets));
+    tune_line(&w->page, "    .collect()");
+    tune_line(&w->page, "    .to_vrf();");
+    end_step(w);
+}
+
+static void write_passes(writer *w, const flow_step *s)
+{
+    const tune_flow *f = w->f;
+    const flow_value *from = &f->values[s->from], *to = &f->values[s->to];
+    tune_epilogue e = flow_passes(f, w->p, s, w->a);
+    stream x = {.name = from->name, .type = from->type, .count = from->count, .is_packed = from->is_packed};
+    x.sums = from->place == FLOW_STREAM ? from : NULL;
+    memcpy(x.groups, from->groups, sizeof x.groups);
+    if (to->place == FLOW_OUT && !x.sums)
+        order_as_result(w, &x);
+    bool gather = gathers(&e, to), real = from->type == DTYPE_F32 || target_converts(ENGINE_ID_FETCH, from->type, DTYPE_F32);
+    size_t count = larger(1, (int64_t)e.count);
+    static const tune_pass nothing = {0};
+    dtype as = real ? DTYPE_F32 : DTYPE_I32;
+    for (size_t i = 0; i < count; i++) {
+        const tune_pass *pass = e.count > 0 ? &e.passes[i] : &nothing;
+        bool is_last = i + 1 == count, is_empty = !is_last && !pass->is_gate &&
+                                                  pass->front.count + pass->narrow.count + pass->back.count == 0 && !pass->over_slices &&
+                                                  !x.sums;
+        if (is_empty)
+            continue;
+        stream made = x;
+        if (pass->fold)
+            leave_out(&made, pass->fold->group);
+        made.gathered |= pass->over_slices && gather ? 1U << pass->fold->group : 0;
+        begin_step(w, told(w, pass, s, is_last));
+        const char *name = arena_printf(w->a, "values_%d", w->step);
+        if (pass->is_gate)
+            tune_line(&w->page, "let gate: VrfTensor<f32, Chip, Cluster, %s, m![%s]> = device.main", slice_type(w, made.gathered),
+                      element(w, &made));
+        else if (!is_last)
+            tune_line(&w->page, "let %s: DmTensor<%s, Chip, Cluster, %s, m![%s]> = device.main", name, type_name(f->meets),
+                      slice_type(w, made.gathered), element(w, &made));
+        else if (to->place == FLOW_OUT)
+            tune_line(&w->page, "let results: %s = device.main", result_type(w, &made));
+        else
+            tune_line(&w->page, "let %s: %s<%s, Chip, Cluster, %s, m![%s]> = device.main", to->name,
+                      to->place == FLOW_VRF ? "VrfTensor" : "DmTensor", type_name(to->type), slice_type(w, made.gathered),
+                      element(w, &made));
+        write_fetch(w, &x, pass->fold ? pass->fold->group : NO_GROUP, x.type == f->meets ? f->meets : as);
+        made = x;
+        write_pass(w, pass, &made, gather, x.sums && is_last && to->place == FLOW_VRF);
+        if (is_last && to->place == FLOW_OUT)
+            write_result(w, &made, e.count > 0 ? e.type : f->meets);
+        else if (pass->is_gate || (is_last && to->place == FLOW_VRF))
+            tune_line(&w->page, "    .to_vrf();");
+        else {
+            if (is_last && to->type != f->meets)
+                tune_line(&w->page, "    .cast::<%s, m![%s # %d]>()", type_name(to->type), packet_of(w, &made),
+                          (int)(w->t->flit_bytes * 8 / dtype_row_of(to->type)->bits));
+            tune_line(&w->page, "    .commit_trim::<m![%s]>()", packet_of(w, &made));
+            tune_line(&w->page, "    .commit();");
+        }
+        end_step(w);
+        if (!pass->is_gate) {
+            x = made;
+            x.name = name;
+            x.sums = NULL;
+            x.type = f->meets;
+        }
+    }
+}
+
+/* Does a step depend on the iteration? */
+static bool is_inside(const writer *w, const flow_step *s)
+{
+    const tune_flow *f = w->f;
+    if (w->looped == NO_GROUP)
+        return true;
+    unsigned has = f->values[s->to].has | (s->kind == FLOW_PASS ? tune_flow_depends(f, s->from) : 0);
+    for (size_t i = 0; s->kind == FLOW_PASS && i < s->count; i++) {
+        const flow_value *operand = tune_flow_operand(f, &s->operations[i]);
+        has |= operand ? operand->has : 0;
+    }
+    return has >> w->looped & 1;
+}
+
+static void write_steps(writer *w, bool inside)
+{
+    for (size_t i = 0; i < w->f->step_count; i++) {
+        const flow_step *s = &w->f->steps[i];
+        if (is_inside(w, s) != inside)
+            continue;
+        if (s->kind == FLOW_LOAD)
+            write_load(w, s);
+        else if (s->kind == FLOW_TURN)
+            write_turn(w, s);
+        else if (s->kind == FLOW_FILL)
+            write_fill(w, s);
+        else if (flow_is_copy(w->f, s))
+            write_copy(w, s);
+        else
+            write_passes(w, s);
+    }
+}
+
+static void write_head(writer *w)
+{
+    const tune_flow *f = w->f;
+    const flow_value *out = &f->values[0];
+    const char *before = "";
+    strbuf_puts(&w->page.out->text, "axes![");
+    for (size_t g = 0; g < f->group_count; g++) {
+        strbuf_printf(&w->page.out->text, "%s%s = %" PRId64, before, f->groups[g].text, f->groups[g].size);
+        before = ", ";
+    }
+    strbuf_puts(&w->page.out->text, "];\n\n");
+    const char *clusters[FLOW_GROUPS_MAX];
+    bool shared = false;
+    for (size_t g = 0; g < f->group_count; g++) {
+        const flow_split *s = &w->p->split[g];
+        clusters[g] = digit(w, g, s->tile * s->slice, s->cluster);
+        shared = shared || s->cluster > 1;
+    }
+    tune_line(&w->page, "type Chip = m![1];");
+    tune_line(&w->page, "type Cluster = m![%s];",
+              shared ? tune_list(w->a, clusters, f->group_count) : arena_printf(w->a, "1 # %d", (int)w->t->clusters_per_chip));
+    tune_line(&w->page, "type Slice = m![%s];", slices(w, 0));
+    tune_line(&w->page, "%s", "");
+    tune_line(&w->page, "#[device(chip = 1)]");
+    tune_line(&w->page, "fn contract(");
+    w->page.depth++;
+    tune_line(&w->page, "device: &mut Device,");
+    for (size_t t = 1; t < f->e->tensor_count; t++)
+        for (size_t i = 1; i < f->value_count; i++)
+            if (f->values[i].tensor == t)
+                tune_line(&w->page, "%s: &HbmTensor<%s, Chip, m![%s]>,", f->e->tensors[t].port, type_name(f->values[i].type),
+                          port_mapping(w, &f->values[i]));
+    if (w->looped != NO_GROUP)
+        tune_line(&w->page, "%s: &mut HbmTensor<%s, Chip, m![%s]>,", out->name, type_name(out->type), port_mapping(w, out));
+    w->page.depth--;
+    tune_line(&w->page, w->looped != NO_GROUP ? ") {" : ") -> HbmTensor<%s, Chip, m![%s]> {", type_name(out->type), port_mapping(w, out));
+    w->page.depth++;
+}
+
+void flow_write(const tune_flow *f, const flow_plan *p, const target *t, const char *head, const tune_text *found, arena *a, tune_text *out)
+{
+    writer w = {.f = f, .p = p, .t = t, .a = a, .page = {out, found, a, 0}, .looped = NO_GROUP};
+    *out = (tune_text){0};
+    strbuf_init(&out->text, a);
+    strbuf_puts(&out->text, head);
+    for (size_t g = 0; g < f->group_count; g++)
+        w.looped = p->split[g].loop > 1 ? g : w.looped;
+    write_head(&w);
+    if (w.looped != NO_GROUP) {
+        write_steps(&w, false);
+        tune_line(&w.page, "for i in 0..%" PRId64 " {", p->split[w.looped].loop);
+        w.page.depth++;
+    }
+    write_steps(&w, true);
+    begin_step(&w, "Out");
+    if (w.looped != NO_GROUP)
+        tune_line(&w.page, "results.view().to_hbm_view(&mut device.tdma, %s.view_mut()%s);", f->values[0].name,
+                  part_of(&w, &f->values[0], ""));
+    else
+        tune_line(&w.page, "results.to_hbm(&mut device.tdma)");
+    end_step(&w);
+    while (w.page.depth > 0) {
+        w.page.depth--;
+        tune_line(&w.page, "}");
+    }
+}

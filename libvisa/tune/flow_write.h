@@ -1,0 +1,44 @@
+/* A flow as a .vm file: which part of each axis a slice has, and the passes over it. */
+#ifndef VISA_LIBVISA_TUNE_FLOW_WRITE_H
+#define VISA_LIBVISA_TUNE_FLOW_WRITE_H
+
+#include "libvisa/tune/flow.h"
+#include "libvisa/tune/text.h"
+#include "target/target.h"
+
+/* Digits of a kernel's axis, outermost first: iterations, which share it without a rest; then, of one iteration's positions and their
+ * padding, those of clusters, of slices, and of the tile that a slice has. padded == cluster * slice * tile. */
+typedef struct flow_split {
+    int64_t loop, cluster, slice, tile, padded;
+} flow_split;
+
+/* At most one axis has iterations. Of those that are reduced at most one is shared by slices, which are the innermost then. */
+typedef struct flow_plan {
+    flow_split split[FLOW_GROUPS_MAX];
+    bool main_weights; /* the TRF is filled by the main context */
+    int64_t cycles;    /* as estimated */
+} flow_plan;
+
+/* Positions of an axis in a tile are a multiple of it: what is innermost in a tensor is copied in whole 8 bytes, and fetched in flits. */
+int64_t flow_unit(const tune_flow *f, const target *t, size_t group);
+
+/* The step's operations as passes, for what the plan shares over slices; lives in the arena. */
+tune_epilogue flow_passes(const tune_flow *f, const flow_plan *p, const flow_step *s, arena *a);
+
+/* Is a pass of this step nothing but what the sub context can do: a tensor into the VRF? */
+bool flow_is_copy(const tune_flow *f, const flow_step *s);
+
+/* Elements of a packet that is multiplied in a step: a flit or two. */
+int64_t flow_packet(const tune_flow *f, const target *t, size_t summed);
+
+/* Elements of a block of the Transpose Engine, of the axis that was innermost. */
+int64_t flow_turn_columns(const tune_flow *f, int64_t tile);
+
+/* Elements that a slice has of a value. */
+int64_t flow_tile_of(const tune_flow *f, const flow_plan *p, const flow_value *v);
+
+/* `found`: what a compilation said of the same plan, for the comments, NULL: none yet. `head` stands in front of everything. */
+void flow_write(const tune_flow *f, const flow_plan *p, const target *t, const char *head, const tune_text *found, arena *a,
+                tune_text *out);
+
+#endif

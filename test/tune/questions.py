@@ -1,0 +1,187 @@
+#!/usr/bin/env python3
+"""Random questions to visac tune: an answer that passes its check, or a refusal with its reason, within its budget; and the same kernel however the
+question is spelt. Usage: questions.py [QUESTIONS [SEED]]; the long form asks 2,000."""
+import math
+import os
+import random
+import re
+import resource
+import statistics
+import sys
+import tempfile
+import time
+
+sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+import visa_tools
+
+ROLES = "batch", "row", "column", "sum"
+TYPES = ["i4", "i8", "f8e4m3", "f8e5m2", "bf16"]
+RESULTS = [None, None, "i32", "f32", "bf16", "i8"]
+EPILOGUES = ["relu({s})", "{s} + {bias}[{c}]", "relu({s} + {bias}[{c}]: bf16)", "silu({s} * 0.25)", "gelu({s} * 0.01) * {bias}[{c}]", "min(max({s}, -6), 6)",
+             "1 / (1 + exp(-({s}) * 0.01))", "tanh(relu({s}) * 0.5) - 2 * 0.25", "3 - {s} - {bias}[{o}]", "sqrt(max({s}, 0)) / 3", "sigmoid({s}) + {bias}[{o}]: bf16",
+             "relu(({s} + {bias}[{c}]) * 0.001)"]
+AXES, TENSORS = "bhmpnqklcdefgijstuvwxyz", ["A", "B", "C", "x", "W", "out", "q_1", "Keys", "vm", "result", "T", "image"]
+MOST_PRODUCTS = 1 << 23  # multiplications of a question, so that its check is short
+LARGE = 1 << 36          # of one that is compiled only
+SECOND = 1.0             # of processor time: the most that the median of the answers takes
+
+
+class Question:
+    """What is asked, apart from how it is spelt: sizes of the axes of each role, which operands lie turned, what is done to the sums, types."""
+
+    def __init__(self, rng):
+        self.axes = {"batch": [], "row": [], "column": [], "sum": []}
+        self.large = rng.random() < 0.1
+        most = LARGE if self.large else MOST_PRODUCTS
+        while True:
+            for role in ROLES:
+                count = {"batch": rng.choice([0, 0, 0, 1, 2]), "row": rng.choice([0, 1, 1, 1, 2]), "column": rng.choice([0, 1, 1, 1, 2]), "sum": rng.choice([1, 1, 1, 2, 3])}[role]
+                self.axes[role] = [self.size(rng, role, count) for _ in range(count)]
+            if self.products() <= most:
+                break
+        self.turned = [rng.random() < 0.25, rng.random() < 0.25]
+        self.dtype, self.out = rng.choice(TYPES), rng.choice(RESULTS)
+        self.epilogue = rng.choice(EPILOGUES) if rng.random() < 0.4 and self.axes["column"] else None
+        self.window = None
+        if rng.random() < 0.12:
+            self.window = dict(zip("nyxfrsc", (rng.choice([None, 1, 2, 3]), rng.randint(1, 14), rng.randint(1, 14), 8 * rng.randint(1, 8), rng.randint(1, 4), rng.randint(1, 4),
+                                               rng.choice([16, 32, 48, 64, 96]))))
+            self.steps = [rng.randint(1, 3) for _ in range(4)]
+            self.epilogue = None
+            self.large = False
+
+    def size(self, rng, role, axes):
+        most = {"batch": 12, "sum": 400}.get(role, 300) * (20 if self.large else 1)
+        if axes > 1:
+            most = 2 + int(most ** (1 / axes)) * 2
+        return rng.choice([1, 2, 3, 8, 16, 32, 64, 128]) if rng.random() < 0.5 else rng.randint(1, most)
+
+    def products(self):
+        return math.prod(math.prod(sizes) for sizes in self.axes.values())
+
+
+def spelling(q, rng, plain=False):
+    """A way to ask it: (text, sizes as -D has them). `plain`: axes as they are, the operands in their order."""
+    names = iter(AXES if plain else rng.sample(AXES, len(AXES)))
+    tensors = iter(TENSORS if plain else rng.sample(TENSORS, len(TENSORS)))
+    if q.window:
+        return window_spelling(q, names, tensors)
+    sizes, of = [], {}
+    for role in ROLES:
+        here = list(q.axes[role])
+        if not plain:
+            here = respelt(here, rng)
+        of[role] = [(next(names), size) for size in here]
+        sizes += of[role]
+    called = {role: [name for name, _ in of[role]] for role in ROLES}
+    kept = [called["row"], called["column"]]
+    operands = [f"{next(tensors)}[{', '.join(called['batch'] + (called['sum'] + kept[i] if q.turned[i] else kept[i] + called['sum']))}]" for i in range(2)]
+    if not plain and rng.random() < 0.5:
+        operands.reverse()
+    out = ", ".join(called["batch"] + called["row"] + called["column"])
+    contraction = f"sum({', '.join(called['sum'])}) {operands[0]} * {operands[1]}"
+    result, bias = next(tensors), next(tensors)
+    text = f"{result}[{out}] = "
+    text += q.epilogue.format(s=f"({contraction})", bias=bias, c=", ".join(called["column"]), o=out) if q.epilogue else contraction
+    if not plain:
+        rng.shuffle(sizes)
+        text = text.replace(", ", rng.choice([",", ", ", " ,  "]))
+    return text, sizes
+
+
+def respelt(sizes, rng):
+    """The same elements in other axes: axes side by side are one, one is two, and some have size 1."""
+    way = rng.randrange(4)
+    if way == 0 and len(sizes) > 1:
+        return [math.prod(sizes)]
+    if way == 1 and sizes:
+        at = rng.randrange(len(sizes))
+        factors = [d for d in range(2, sizes[at]) if sizes[at] % d == 0]
+        if factors:
+            d = rng.choice(factors)
+            return sizes[:at] + [d, sizes[at] // d] + sizes[at + 1:]
+    if way == 2 and sizes:
+        at = rng.randrange(len(sizes) + 1)
+        return sizes[:at] + [1] + sizes[at:]
+    return sizes
+
+
+def window_spelling(q, names, tensors):
+    w = q.window
+    called = {axis: next(names) for axis in "nyxfrsc"}
+    image, filters, result = next(tensors), next(tensors), next(tensors)
+    first = called["n"] + ", " if w["n"] else ""
+    times = lambda axis, by: called[axis] + (f"*{by}" if by > 1 else "")
+    text = (f"{result}[{first}{called['y']}, {called['x']}, {called['f']}] = sum({called['r']}, {called['s']}, {called['c']}) {image}[{first}{times('y', q.steps[0])} + "
+            f"{times('r', q.steps[1])}, {times('x', q.steps[2])} + {times('s', q.steps[3])}, {called['c']}] * {filters}[{called['f']}, {called['r']}, {called['s']}, {called['c']}]")
+    return text, [(called[axis], w[axis]) for axis in "nyxfrsc" if w[axis]]
+
+
+def ask(question, sizes, q, budget):
+    """The run, and the seconds of processor time that it took."""
+    given = [word for name, size in sizes for word in ("-D", f"{name}={size}")]
+    before = resource.getrusage(resource.RUSAGE_CHILDREN)
+    ran = visa_tools.run(["visac", "tune", question, *given, f"--dtype={q.dtype}", *([f"--out={q.out}"] if q.out else []), f"--budget={budget}s"])
+    after = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return ran, after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+
+
+def told(ran):
+    """What is the same for all spellings: the lines about cycles, and the shares without the names of axes; or the refusal's id."""
+    if ran.status == 0:
+        return [line.split(":")[-1].strip() for line in ran.out.decode().splitlines()[3:10] if line.startswith("//") and "Made by" not in line]
+    return re.findall(r"error\[(E-[A-Z-]+)\]", ran.text())
+
+
+def main():
+    count = int(sys.argv[1]) if len(sys.argv) > 1 else visa_tools.few(40, 2000)
+    seed = int(sys.argv[2]) if len(sys.argv) > 2 else 2025
+    failures, times, answered, ids, flips = [], [], 0, {}, 0
+    begun = time.time()
+    for n in range(seed, seed + count):
+        rng = random.Random(n)
+        q = Question(rng)
+        budget = rng.choice([0, 1, 2])
+        text, sizes = spelling(q, rng, plain=True)
+        what = f"question {n}: visac tune '{text}' -D {','.join(f'{a}={s}' for a, s in sizes)} --dtype={q.dtype}{f' --out={q.out}' if q.out else ''} --budget={budget}s: "
+        ran, seconds = ask(text, sizes, q, budget)
+        times.append(seconds)
+        if ran.crashed or ran.status not in (0, 1):
+            failures.append(what + f"status {ran.status}: {ran.text()[-600:]}")
+        elif ran.status:
+            found = told(ran)
+            ids[found[0] if found else "none"] = ids.get(found[0] if found else "none", 0) + 1
+            if not found or not re.search(r"help: ", ran.text()):
+                failures.append(what + "a refusal without its reason or a next step: " + ran.text()[-600:])
+            if count > 100:
+                print(what + ran.text().splitlines()[0], flush=True)
+        else:
+            answered += 1
+            judged = visa_tools.run(["visac", "-", "-Werror", *([f"--emit=bin", "-o", os.devnull] if q.large else ["--check"])], stdin=ran.out)
+            if judged.crashed or judged.status or (not q.large and "agree" not in judged.text() and "proven" not in judged.text()):
+                failures.append(what + f"its answer, status {judged.status}: {judged.text()[-600:]}")
+        if seconds > 3 * (budget + 1):
+            failures.append(what + f"{seconds:.1f} s of processor time")
+        other, other_sizes = spelling(q, rng)
+        again, _ = ask(other, other_sizes, q, budget)
+        if told(again) != told(ran):
+            flips += 1
+            failures.append(what + f"another answer to '{other}' -D {','.join(f'{a}={s}' for a, s in other_sizes)}: {told(ran)} and {told(again)}")
+        if failures and count > 100:
+            print(*failures, sep="\n", flush=True)
+            times_failed = len(failures)
+            kept = globals().setdefault("KEPT", [])
+            kept += failures
+            failures.clear()
+    failures = globals().get("KEPT", []) + failures
+    median = statistics.median(times)
+    if median > SECOND and visa_tools.SLOWER == 1:
+        failures.append(f"the median answer takes {median:.2f} s of processor time")
+    for failure in failures if count <= 100 else []:
+        print(failure)
+    print(f"tune: {count} questions, {answered} answers, refusals {ids}, {flips} flips, {len(failures)} failures; {median:.2f} s in the middle, {max(times):.2f} s at most")
+    return 1 if failures else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,81 @@
+#!/usr/bin/env python3
+"""`mpirun -n N visac tune` answers what `visac tune` answers, with 1, 2 and 4 processes. Skips where the plugin or mpirun is absent."""
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+
+sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+import visa_tools
+
+PRODUCT = "C[m, n] = sum(k) A[m, k] * B[n, k]"
+FILE = """axes![M = 24, N = 16, K = 64];
+#[einsum("C[m, n] = sum(k) A[m, k] * B[n, k]")]
+fn product();
+#[einsum("y[m] = sum(n, k) W[m, n, k] * x[n, k]")]
+fn second();
+"""
+# Such that ends when nothing better is left, such that its budget ends, with refused plans among them, a convolution, refusals, outputs.
+QUESTIONS = [[PRODUCT, "-D", "m=64,n=64,k=256", "--dtype=i8"], [PRODUCT, "-D", "m=250,n=310,k=520", "--budget=1s"],
+             ["C[m, n] = gelu(sum(k) A[k, m] * B[k, n] + bias[n])", "-D", "m=61,n=17,k=100", "--out=bf16", "--report"],
+             ["O[y, x, f] = sum(r, s, c) I[y*2 + r, x + s, c] * W[f, r, s, c]", "-D", "y=5,x=6,r=3,s=2,c=32,f=48"],
+             [PRODUCT, "-D", "m=64,n=64,k=256", "--budget=0s", "--check=numbers"], [PRODUCT, "-D", "m=8,n=8"], ["C[m, n] ="], [PRODUCT, "-D", "m=8,n=8,k=8", "--dtype=i4", "--out=f64"]]
+RANKS = (1, 2, 4)
+
+
+def main():
+    plugin, mpirun = os.path.join(visa_tools.bin_dir(), "libvisa_mpi.so"), shutil.which("mpirun")
+    if not os.path.exists(plugin) or not mpirun:
+        print("skipped: no libvisa_mpi.so or no mpirun: apt-get install libopenmpi-dev openmpi-bin")
+        return visa_tools.SKIPPED
+    env = {**visa_tools.environment(), "OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1", "OMPI_MCA_rmaps_base_oversubscribe": "1",
+           "OMPI_MCA_mpi_yield_when_idle": "1"}
+    env["ASAN_OPTIONS"] += ":detect_leaks=0"  # MPI's own
+    faults, compared = [], 0
+
+    def run(command, text=None):
+        return subprocess.run(command, input=text, stdin=None if text else subprocess.DEVNULL, capture_output=True, env=env, timeout=1800, check=False)
+
+    def said(text):
+        """Errors, but for those of processes that mpirun stops because another one has ended."""
+        return text.count(b"error[") - text.count(b"error[E-STOPPED]: stopped by SIGTERM")
+
+    def compare(what, one, several):
+        nonlocal compared
+        compared += 1
+        if (one.returncode, plain(one.stdout)) != (several.returncode, plain(several.stdout)) or said(several.stderr) != said(one.stderr):
+            faults.append(f"{what}: status {several.returncode} and not {one.returncode}, or other bytes: {several.stdout[:300]} {several.stderr[:1500]}")
+
+    def plain(text):
+        """Without the line that says how long LLVM took."""
+        return b"\n".join(line for line in text.split(b"\n") if not line.startswith(b"reference: built"))
+
+    for n, question in enumerate(QUESTIONS):
+        one = run(["visac", "tune", *question])
+        for ranks in RANKS if n < 2 or visa_tools.LONG else RANKS[-1:]:
+            compare(f"{ranks} processes, {question}", one, run([mpirun, "-n", str(ranks), "visac", "tune", *question]))
+    with tempfile.TemporaryDirectory() as folder:
+        path = os.path.join(folder, "asked.vm")
+        with open(path, "w", encoding="utf-8") as file:
+            file.write(FILE)
+        one = run(["visac", "tune", path, "--budget=0s"])
+        compare("a file", one, run([mpirun, "-n", "3", "visac", "tune", path, "--budget=0s"]))
+        compare("a file from standard input", one, run([mpirun, "-n", "3", "visac", "tune", "-", "--budget=0s"], FILE.encode()))
+        compare("a file that is not there", run(["visac", "tune", "no.vm"]), run([mpirun, "-n", "2", "visac", "tune", "no.vm"]))
+        env["XDG_CACHE_HOME"] = folder
+        asked = ["visac", "tune", PRODUCT, "-D", "m=24,n=16,k=64", "--budget=0s"]
+        one = run(asked)
+        compare("kept by one process", one, run([mpirun, "-n", "2", *asked]))
+        shutil.rmtree(os.path.join(folder, "visac"))
+        compare("kept by nobody", one, run([mpirun, "-n", "2", *asked]))
+        if len(os.listdir(os.path.join(folder, "visac"))) != 1:
+            faults.append("several processes have kept nothing, or each something")
+        compare("kept by several", one, run([mpirun, "-n", "2", *asked]))
+        compare("an output that cannot be written", run(["visac", *asked[1:], "-o", "/proc/x"]), run([mpirun, "-n", "2", *asked, "-o", "/proc/x"]))
+    print("\n".join(faults + [f"{compared} runs, {len(faults)} faults"]))
+    return 1 if faults else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
