@@ -55,6 +55,20 @@ static void mark_condition(const einsum *e, const einsum_statement *s, index_val
     }
 }
 
+/* A list into a table of one row can only say 0, and no statement reads it: its numbers are looked at by the machine alone. */
+static bool is_list_of_one(const einsum *e, uint32_t number, index_values *out)
+{
+    for (uint32_t i = 0; i < e->statement_count; i++)
+        for (uint32_t k = 0; k < e->statements[i].source_count; k++)
+            if (e->tensors[e->statements[i].sources[k]].port == (int32_t)number)
+                return false;
+    *out = (index_values){.unit = 1, .count = 1};
+    for (uint32_t t = 0; t < e->tensor_count; t++)
+        if (e->tensors[t].port == (int32_t)number && e->tensors[t].dtype == DTYPE_I32)
+            return true;
+    return false;
+}
+
 bool index_values_of_port(const binary_kernel *k, uint32_t number, arena *scratch, index_values *out)
 {
     const einsum *e = &k->einsum;
@@ -76,5 +90,5 @@ bool index_values_of_port(const binary_kernel *k, uint32_t number, arena *scratc
             *out = values[t];
             return true;
         }
-    return false;
+    return is_list_of_one(e, number, out);
 }
