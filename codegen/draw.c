@@ -159,7 +159,9 @@ typedef struct cell {
 typedef struct footprint {
     cell *cells;
     int64_t cell_count, accesses, outside;
-    int64_t *path; /* cells in order of access, while there are few; -1: outside */
+    int64_t touched; /* cells that are accessed at all */
+    bool padding;    /* of the tensor: a cell that is not live */
+    int64_t *path;   /* cells in order of access, while there are few; -1: outside */
     int64_t path_count;
 } footprint;
 
@@ -178,8 +180,10 @@ static int64_t walk_accesses(const walk *w)
 static void touch(footprint *f, int64_t at)
 {
     bool inside = at >= 0 && at < f->cell_count;
-    if (inside && f->cells[at].count++ == 0)
+    if (inside && f->cells[at].count++ == 0) {
         f->cells[at].first = f->accesses;
+        f->touched++;
+    }
     f->outside += !inside;
     if (f->path)
         f->path[f->path_count++] = inside ? at : -1;
@@ -215,6 +219,7 @@ static void mark_live(arena *a, const mapping *m, footprint *f)
     for (int64_t i = 0; i < f->cell_count; i++) {
         memset(index, 0, coordinates * sizeof *index);
         f->cells[i].live = mapping_map(m, i, index);
+        f->padding = f->padding || !f->cells[i].live;
     }
 }
 
@@ -662,18 +667,13 @@ static void draw_legend(picture *p, int64_t x, int64_t second, int64_t y)
     const footprint *f = p->f;
     draw_bar(p, ORDER, x, y, 0, p->last);
     draw_bar(p, COUNT, second, y, p->least, p->most);
-    bool padding = false, untouched = false;
-    for (int64_t i = 0; i < f->cell_count; i++) {
-        padding = padding || !f->cells[i].live;
-        untouched = untouched || f->cells[i].count == 0;
-    }
     y += 20;
-    if (untouched) {
+    if (f->touched < f->cell_count) {
         strbuf_printf(&p->out, "<rect x=\"%lld\" y=\"%lld\" width=\"10\" height=\"10\" fill=\"#f4f4f4\" stroke=\"#ddd\"/>\n", (long long)x,
                       (long long)y);
         text_at(p, x + 16, y + 9, "", "never accessed");
     }
-    if (padding) {
+    if (f->padding) {
         strbuf_printf(&p->out, "<path d=\"M%lld %lldl10 -10\" stroke=\"#7f7f7f\"/>\n", (long long)x + 130, (long long)y + 10);
         text_at(p, x + 146, y + 9, "", "padding of the tensor");
     }

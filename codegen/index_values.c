@@ -3,16 +3,20 @@
 /* Both limits of one list hold. */
 static void meet(index_values *have, int64_t unit, int64_t count)
 {
-    if (have->count == 0 || count < have->count)
-        *have = (index_values){.unit = unit, .count = count, .counts = have->counts};
+    if (have->count != 0 && count >= have->count)
+        return;
+    have->unit = unit;
+    have->count = count;
 }
 
 static void mark_lists(const einsum_statement *s, index_values *values)
 {
     for (uint32_t i = 0; i < einsum_index_count(s); i++) {
         const einsum_index *x = &s->indices[i];
-        if (x->positions > 0)
+        if (x->positions > 0) {
             meet(&values[s->sources[i + 1]], x->step, x->positions);
+            values[s->sources[i + 1]].rows = true;
+        }
     }
     if (s->counted) { /* none up to all of a span */
         index_values *count = &values[einsum_operand(s, einsum_count_side(s))];
@@ -36,6 +40,34 @@ static int64_t factor_of(const einsum_statement *s)
 
 enum { MOST_COMPARED = 1 << 20 };
 
+static void add_bound(index_values *x, uint32_t bound)
+{
+    for (uint32_t i = 0; i < x->bound_count; i++)
+        if (x->bounds[i] == (int32_t)bound)
+            return;
+    if (x->bound_count < INDEX_BOUNDS)
+        x->bounds[x->bound_count++] = (int32_t)bound;
+}
+
+/* A range is what is taken off the number, its begin, and in front of that constant its span: the last one inside and the first one outside
+ * of both ends. A constant that is no span gives numbers that decide nothing. */
+static void mark_bounds(const einsum_statement *s, index_values *x)
+{
+    uint32_t before = 0;
+    for (uint32_t i = 0; i + 1 < s->step_count; i++) {
+        if (s->steps[i].op != SCALAR_CONSTANT_I32)
+            continue;
+        uint32_t first = (uint32_t)s->steps[i].argument, last = first + before;
+        before = first;
+        if (s->steps[i + 1].op != SCALAR_SUB_I32)
+            continue;
+        add_bound(x, first - 1);
+        add_bound(x, first);
+        add_bound(x, last);
+        add_bound(x, last + 1);
+    }
+}
+
 /* A number that is 0 or 1 is what a condition says: its numbers are near those that it compares them with. */
 static void mark_condition(const einsum *e, const einsum_statement *s, index_values *values)
 {
@@ -50,9 +82,28 @@ static void mark_condition(const einsum *e, const einsum_statement *s, index_val
         index_values *x = &values[s->sources[i]];
         bool bits = e->tensors[s->sources[i]].dtype == DTYPE_U8;
         int64_t count = bits ? 2 : most + 2;
-        if (x->count == 0 || (x->counts && count > x->count))
-            *x = (index_values){.unit = 1, .count = count, .counts = true, .wide = e->tensors[s->sources[i]].rank > 0};
+        if (x->count == 0 || (x->counts && count > x->count)) {
+            x->unit = 1;
+            x->count = count;
+            x->counts = true;
+            x->wide = e->tensors[s->sources[i]].rank > 0;
+        }
+        if (!bits)
+            mark_bounds(s, x);
     }
+}
+
+/* Does a result depend on the tensor? What is none of that may be a list of a table with one row, which no statement reads. */
+static bool is_needed(const einsum *e, uint32_t tensor, arena *scratch)
+{
+    bool *needed = ARENA_ARRAY(scratch, bool, (size_t)e->tensor_count + 1);
+    for (uint32_t i = e->statement_count; i-- > 0;) { /* what reads it comes after it */
+        const einsum_statement *s = &e->statements[i];
+        bool reads = e->tensors[s->dst].port >= 0 || needed[s->dst];
+        for (uint32_t k = 0; reads && k < s->source_count; k++)
+            needed[s->sources[k]] = true;
+    }
+    return needed[tensor];
 }
 
 bool index_values_of_port(const binary_kernel *k, uint32_t number, arena *scratch, index_values *out)
@@ -70,11 +121,19 @@ bool index_values_of_port(const binary_kernel *k, uint32_t number, arena *scratc
             meet(&values[s->sources[0]], values[s->dst].unit / factor, values[s->dst].count); /* of a count a count */
         if (factor > 0 && values[s->dst].counts)
             values[s->sources[0]].counts = true;
+        if (factor > 0 && values[s->dst].rows)
+            values[s->sources[0]].rows = true;
     }
-    for (uint32_t t = 0; t < e->tensor_count; t++)
-        if (e->tensors[t].port == (int32_t)number && values[t].count > 0) {
+    bool integers = k->ports[number].dtype == DTYPE_I32, needed = false;
+    for (uint32_t t = 0; t < e->tensor_count; t++) {
+        if (e->tensors[t].port != (int32_t)number)
+            continue;
+        needed = needed || is_needed(e, t, scratch);
+        if (values[t].count > 0) {
             *out = values[t];
             return true;
         }
-    return false;
+    }
+    *out = (index_values){.unit = 1, .count = 1};
+    return integers && !needed;
 }

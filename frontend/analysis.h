@@ -47,6 +47,7 @@ typedef struct analysis {
     const ast *loop;     /* the innermost loop around what is read that the device may keep as one; NULL: none is */
     const ast *counted;  /* the loop on which something depends that was read since evaluate_counted began; NULL: nothing did */
     const ast *guard;    /* the same of the conditions around what is read */
+    bool chosen;         /* something that was read since then is one of several, and such a condition says which */
 } analysis;
 
 static const value error_value = {.kind = VALUE_ERROR};
@@ -63,7 +64,7 @@ value evaluate(analysis *s, scope *names, const ast *n, const declared *expected
 /* Integers, conditions, choices and arrays of them: refuses a value that is not of the type that `what` declares. Other types are not
  * looked at. `n`: the expression of the value. */
 bool is_of_type(analysis *s, const char *what, const ast *type, const ast *n, const value *v);
-/* The same; a number, or several, that a loop of the device counts has its loop (value.loop). */
+/* The same; a number, or several, that a loop of the device counts has its loop (value.loop), and says whether an `if` chose it. */
 value evaluate_counted(analysis *s, scope *names, const ast *n, const declared *expected);
 value evaluate_block(analysis *s, scope *outer, const ast *block, const declared *expected);
 /* The names, and what is declared of them, of a block and of a loop's pass are forgotten where it ends. */

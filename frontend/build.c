@@ -362,7 +362,9 @@ ast *build_tuple_index(parse_state *p, src_range range, ast *operand, const toke
 
 ast *build_macro(parse_state *p, src_range range, const token *name)
 {
-    /* The name, `!`, the brackets. */
+    /* A path, the name, `!`, the brackets. */
+    while (name[1].kind == T_COLON2)
+        name += 2;
     src_range body = {p->file, name[2].begin, range.end};
     if (p->root)
         p->root->value = 1;

@@ -59,20 +59,29 @@ STACK_APART static void bind_parameter(analysis *s, scope *inner, const ast *par
     if (open && !memory)
         *d = scope_type(inner, ast_kid(param, 2));
     if (memory && (open || d->kind == DECLARED_TENSOR)) {
-        infer_generics(s, inner, ast_kid(param, 2), &v.op->out, true);
+        infer_generics(s, inner, ast_kid(param, 2), &v.op->out, !v.op->open_dtype);
         *d = scope_type(inner, ast_kid(param, 2));
+        if (!stage_settle(v.op, d))
+            stage_refuse_open(s->kernel, s->context.diags, v.op);
     }
     if (d->kind == DECLARED_ERROR) {
         s->kernel->bad = true;
         v = error_value;
     } else if (v.kind != VALUE_ERROR &&
-               ((d->kind == DECLARED_TENSOR) != memory || (d->kind == DECLARED_TENSOR && d->is_view != (v.kind == VALUE_VIEW)) ||
+               ((d->kind == DECLARED_UNIT_OF_CONTEXT && !(v.kind == VALUE_UNIT_OF_CONTEXT && (d->units >> v.context & 1))) ||
+                (d->kind == DECLARED_TENSOR) != memory || (d->kind == DECLARED_TENSOR && d->is_view != (v.kind == VALUE_VIEW)) ||
                 (d->kind == DECLARED_CONTEXT) != (v.kind == VALUE_CONTEXT))) {
         diag *e = diag_add(s->context.diags, E_MISMATCH, argument->range, "the argument is %s, but the parameter has another type",
                            value_kind_name(&v));
         diag_note(s->context.diags, e, ast_kid(param, 2)->range, "declared here");
         if (memory && d->kind == DECLARED_TENSOR && d->tensor.kind == v.op->out.kind)
             diag_help(s->context.diags, e, d->is_view ? "pass a view of it: `.view()`" : "pass the tensor itself: no `.view()`");
+        else if (d->kind == DECLARED_UNIT_OF_CONTEXT)
+            diag_help(s->context.diags, e, "pass `&mut` of the @Context's %s",
+                      d->units & IN_DMA     ? "tdma"
+                      : d->units == IN_MAIN ? "main"
+                      : d->units == IN_SUB  ? "sub"
+                                            : "main or sub");
         else if (memory)
             diag_help(s->context.diags, e, "what takes it is %s%s<Dtype, ..>", tensor_kind_word(v.op->out.kind),
                       v.kind == VALUE_VIEW ? "View" : "");
@@ -301,6 +310,15 @@ static void infer_generics(analysis *s, scope *inner, const ast *type, const ten
     }
 }
 
+/* Is the argument memory whose type the parameter has to tell: `&mut x`, `x.view_mut()`? */
+static bool is_open(scope *names, const ast *argument)
+{
+    while (ast_is(argument, AST_BORROW) || ast_is(argument, AST_METHOD))
+        argument = ast_kid(argument, 0);
+    const symbol *y = ast_is(argument, AST_PATH) ? scope_find_path(names, VALUE_NAMES, argument) : NULL;
+    return y && y->kind == SYMBOL_VARIABLE && y->value.op && y->value.op->open;
+}
+
 /* A function that is called is compiled where it is called. */
 STACK_APART static value evaluate_function(analysis *s, scope *names, const ast *n, symbol *y, const declared *expected)
 {
@@ -319,8 +337,13 @@ STACK_APART static value evaluate_function(analysis *s, scope *names, const ast 
     names_mark before_names = names_begin(s);
     scope *inner = scope_new(&s->context, y->scope);
     declare_generics(s, inner, fn, names, ast_kid(n, 0));
+    bool *waits = ARENA_ARRAY(s->arena, bool, params->kid_count + 1);
     for (uint32_t i = 0; i < params->kid_count; i++)
-        bind_parameter(s, inner, params->kids[i], names, args->kids[i]);
+        if (!(waits[i] = is_open(names, args->kids[i])))
+            bind_parameter(s, inner, params->kids[i], names, args->kids[i]);
+    for (uint32_t i = 0; i < params->kid_count; i++) /* what the others say of type parameters is known now */
+        if (waits[i])
+            bind_parameter(s, inner, params->kids[i], names, args->kids[i]);
     if (expected && expected->kind == DECLARED_TENSOR)
         infer_generics(s, inner, ast_kid(fn, 3), &expected->tensor, expected->has_dtype);
     declared result = scope_type(inner, ast_kid(fn, 3));

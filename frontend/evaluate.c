@@ -154,7 +154,7 @@ static const char *variant_named(analysis *s, const char *name)
     return NULL;
 }
 
-STACK_APART static value evaluate_name(analysis *s, scope *names, const ast *path, const char *name)
+STACK_APART static value evaluate_name(analysis *s, scope *names, const ast *path, const char *name, const declared *expected)
 {
     symbol *y = scope_find_path(names, VALUE_NAMES, path);
     if (y && y->kind == SYMBOL_VARIABLE) {
@@ -180,6 +180,9 @@ STACK_APART static value evaluate_name(analysis *s, scope *names, const ast *pat
             y->moved_at = path->range;
         }
         s->counted = y->value.loop ? y->value.loop : s->counted;
+        s->chosen = s->chosen || y->value.chosen;
+        if (memory && y->value.op)
+            stage_settle(y->value.op, expected);
         return y->value;
     }
     if (y && y->kind == SYMBOL_CONST)
@@ -462,7 +465,12 @@ STACK_APART static value evaluate_range(analysis *s, scope *names, const ast *n)
 
 STACK_APART static value evaluate_index(analysis *s, scope *names, const ast *n)
 {
-    value a = evaluate(s, names, ast_kid(n, 0), NULL), b = evaluate(s, names, ast_kid(n, 1), NULL);
+    value a = evaluate(s, names, ast_kid(n, 0), NULL), b = evaluate_counted(s, names, ast_kid(n, 1), NULL);
+    if (b.chosen && s->context.dialect >= DIALECT_V0_8) { /* a command has one operand; which, would be known when it runs */
+        refuse(s, E_CONST, ast_kid(n, 1)->range, "write the `if` around what is done with the element, one index in each of its blocks",
+               "an array index must be a constant or the index of a loop: an `if` chooses this one when the kernel runs");
+        return error_value;
+    }
     return constant_checked(s, n, constant_index(names, n, &a, &b));
 }
 
@@ -499,16 +507,20 @@ STACK_APART static value evaluate_repeat(analysis *s, scope *names, const ast *n
 
 static bool may_be_counted(const value *v)
 {
-    return v->kind == VALUE_INT || v->kind == VALUE_FLOAT || v->kind == VALUE_BOOL || v->kind == VALUE_LIST;
+    return v->kind == VALUE_INT || v->kind == VALUE_FLOAT || v->kind == VALUE_BOOL || value_is_sequence(v);
 }
 
 value evaluate_counted(analysis *s, scope *names, const ast *n, const declared *expected)
 {
     const ast *before = s->counted;
+    bool chosen_before = s->chosen;
     s->counted = NULL;
+    s->chosen = false;
     value v = evaluate(s, names, n, expected);
     v.loop = may_be_counted(&v) ? s->counted : NULL;
+    v.chosen = v.loop && s->chosen;
     s->counted = s->counted ? s->counted : before;
+    s->chosen = s->chosen || chosen_before;
     return v;
 }
 
@@ -567,17 +579,47 @@ STACK_APART static value evaluate_if(analysis *s, scope *names, const ast *n, co
     s->guard = condition.loop ? condition.loop : outer;
     value v = evaluate(s, names, ast_kid(n, condition.number ? 1 : 2), expected);
     s->guard = outer;
+    s->chosen = s->chosen || (condition.loop && may_be_counted(&v));
     return v;
+}
+
+/* Does the device know how often it runs, and what #[unroll] writes out? A loop that it keeps runs equally often in each turn of those
+ * around it, and one that is written out counts from 0 (since 0.8; before that nobody says). Diagnoses. */
+static bool check_turns(analysis *s, const ast *n, const value *sequence)
+{
+    const ast *what = ast_kid(n, 1);
+    if (s->context.dialect < DIALECT_V0_8)
+        return true;
+    if (sequence->loop) {
+        diag *d = diag_add(s->context.diags, E_UNROLL, what->range, "the bounds of a loop must be compile-time constants");
+        diag_note(s->context.diags, d, sequence->loop->name_range, "what this loop counts is known when it runs");
+        diag_help(s->context.diags, d,
+                  n->value ? "write #[unroll] in front of that loop, too"
+                           : "count to the largest number, and write an `if` around what is inside of the loop");
+    } else if (n->value && sequence->count == 0) {
+        diag *d = diag_add(s->context.diags, E_UNROLL, what->range, "#[unroll] writes out a loop that never runs");
+        diag_help(s->context.diags, d, "the range ends at a constant of at least 1");
+    } else if (n->value && sequence->kind == VALUE_RANGE && sequence->number != 0) {
+        diag *d = diag_add(s->context.diags, E_UNROLL, what->range, "a loop that #[unroll] writes out begins at 0, got %lld",
+                           (long long)sequence->number);
+        diag_help(s->context.diags, d, "count from 0, and add %lld inside of the loop", (long long)sequence->number);
+    } else {
+        return true;
+    }
+    s->kernel->bad = true;
+    return false;
 }
 
 STACK_APART static value evaluate_for(analysis *s, scope *names, const ast *n)
 {
-    value sequence = evaluate(s, names, ast_kid(n, 1), NULL);
+    value sequence = evaluate_counted(s, names, ast_kid(n, 1), NULL);
     if (sequence.kind == VALUE_ERROR)
         return sequence;
     if (!value_is_sequence(&sequence))
         return refuse(s, E_CONST, ast_kid(n, 1)->range, "write `0..N`, or the `.iter()` of an array",
                       "`for` runs through a range or an array, not %s", value_kind_name(&sequence));
+    if (!check_turns(s, n, &sequence))
+        return error_value;
     size_t errors_before = s->context.diags->error_count;
     bool outer = s->kernel->repeating, rolled = !n->value && s->in_const == 0 && s->context.dialect > DIALECT_APRIL;
     const ast *outer_loop = s->loop;
@@ -634,11 +676,14 @@ STACK_APART static value evaluate_assignment(analysis *s, scope *names, const as
     if (compound) {
         const char *operator= arena_strndup(s->context.arena, n->text, strlen(n->text) - 1);
         const ast *loop = v.loop ? v.loop : y->value.loop;
+        bool chosen = v.chosen || y->value.chosen;
         v = constant_checked(s, n, constant_binary(names, n, operator, & y->value, &v));
         v.loop = loop;
+        v.chosen = chosen;
     }
     if (!v.loop && may_be_counted(&v)) /* in a loop, or where a loop decides, a variable from outside of it changes while it runs */
         v.loop = y->loop != s->loop ? s->loop : s->guard;
+    v.chosen = v.chosen || (v.loop && s->guard);
     if (v.kind == VALUE_TENSOR && y->declared && !v.op->bad && !stage_check_type(names, ast_kid(n, 1)->range, &v.op->out, y->declared))
         s->kernel->bad = true;
     if (v.kind == VALUE_TENSOR && v.op->name[0] == '\0')
@@ -809,7 +854,7 @@ static value evaluate_kind(analysis *s, scope *names, const ast *n, const declar
     case AST_ERROR: s->kernel->bad = true; return error_value;
     case AST_PATH:
     case AST_TYPE_PATH: /* a generic argument is a type by its place */
-        return n->kid_count >= 2 ? evaluate_variant(s, names, n) : evaluate_name(s, names, n, n->kids[0]->text);
+        return n->kid_count >= 2 ? evaluate_variant(s, names, n) : evaluate_name(s, names, n, n->kids[0]->text, expected);
     case AST_BORROW:
     case AST_DEREF: return evaluate(s, names, ast_kid(n, 0), expected);
     case AST_FIELD: return evaluate_field(s, names, n);
@@ -878,6 +923,7 @@ void bind_pattern(analysis *s, scope *names, const ast *pattern, value v, const 
         for (uint32_t i = 0; i < pattern->kid_count; i++) {
             value item = v.kind == VALUE_LIST ? v.items[i] : error_value;
             item.loop = item.loop ? item.loop : v.loop;
+            item.chosen = item.chosen || v.chosen;
             bind_pattern(s, names, pattern->kids[i], item, NULL);
         }
         break;

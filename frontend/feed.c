@@ -121,12 +121,23 @@ typedef struct folded {
     uint32_t last;
 } folded;
 
+/* Index of the last word of the path that begins there: `std::pin::pin`. A path is looked through once, from its front. */
+static uint32_t path_end(const parse_state *p, uint32_t index)
+{
+    if (index > 0 && kind_at(p, index - 1, 0) == T_COLON2)
+        return index;
+    while (kind_at(p, index, 1) == T_COLON2 && kind_at(p, index, 2) == T_IDENT)
+        index += 2;
+    return index;
+}
+
 static folded fold_name(const parse_state *p, uint32_t index)
 {
     const token *t = token_at(p, index);
-    if (kind_at(p, index, 1) != '!')
-        return (folded){T_IDENT, index};
-    const token *open = token_at(p, index + 2 < p->tokens.count ? index + 2 : index);
+    uint32_t name = path_end(p, index);
+    if (kind_at(p, name, 1) != '!')
+        return (folded){t->kind, index};
+    const token *open = token_at(p, name + 2 < p->tokens.count ? name + 2 : name);
     if (open->kind == '(' || open->kind == '[' || open->kind == '{') {
         int after = kind_at(p, open->match, 1);
         bool statement = open->kind == '{' && parse_begins_statement(p, index) && after != '.' && after != '?';
@@ -134,7 +145,7 @@ static folded fold_name(const parse_state *p, uint32_t index)
     }
     if (open->kind == T_IDENT && token_is_word(p->source, t, "macro_rules"))
         return (folded){T_IGNORED_ITEM, ignored_item_end(p, index, true)};
-    return (folded){T_IDENT, index};
+    return (folded){t->kind, index};
 }
 
 static folded fold_attribute(const parse_state *p, uint32_t index)
@@ -151,7 +162,8 @@ static folded fold(const parse_state *p, uint32_t index)
     const token *t = token_at(p, index);
     uint32_t end;
     switch (t->kind) {
-    case T_IDENT: return fold_name(p, index);
+    case T_IDENT:
+    case T_CRATE: return fold_name(p, index);
     case '#': return fold_attribute(p, index);
     case T_STRUCT:
     case T_ENUM:

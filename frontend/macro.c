@@ -275,6 +275,18 @@ static bool match_fragment(matcher *m, uint32_t dollar, uint32_t *next, uint32_t
     return true;
 }
 
+/* Brackets of the pattern, at `open`, stand for brackets of the input, all of what is in them. */
+static bool match_brackets(matcher *m, uint32_t open, uint32_t *next, uint32_t end, binding_set *out)
+{
+    if (*next >= end || !same_token(m->pattern, open, m->input, *next))
+        return false;
+    uint32_t close = at(m->input, *next)->match, i = *next + 1;
+    if (!match_some(m, (token_span){open + 1, at(m->pattern, open)->match}, &i, close, out) || i != close)
+        return false;
+    *next = close + 1;
+    return true;
+}
+
 /* A front of the input, from *next on, that the whole pattern matches. A separator after the last pass is left to what follows. */
 static bool match_some(matcher *m, token_span pattern, uint32_t *next, uint32_t end, binding_set *out)
 {
@@ -290,6 +302,9 @@ static bool match_some(matcher *m, token_span pattern, uint32_t *next, uint32_t 
         } else if (at(p, i)->kind == '$' && i + 3 < pattern.end && is_word(p, i + 1) && at(p, i + 2)->kind == ':') {
             ok = match_fragment(m, i, next, end, out);
             i += 4;
+        } else if (token_closer(at(p, i)) != 0) {
+            ok = match_brackets(m, i, next, end, out);
+            i = at(p, i)->match + 1;
         } else {
             ok = *next < end && same_token(p, i, m->input, *next);
             ++*next;
@@ -326,35 +341,46 @@ static const binding *find_binding(const scope_of_names *s, const char *name)
     return NULL;
 }
 
-/* Does the span have `$name`? */
-static bool mentions(const token_text_list *t, token_span s, const char *name, arena *a)
+static bool mentions(const transcriber *w, token_span s, const char *name)
 {
+    const token_text_list *t = &w->macro->text;
     for (uint32_t i = s.begin; i + 1 < s.end; i++)
-        if (at(t, i)->kind == '$' && is_word(t, i + 1) && strcmp(text_at(t, i + 1, a), name) == 0)
+        if (at(t, i)->kind == '$' && is_word(t, i + 1) && strcmp(text_at(t, i + 1, w->arena), name) == 0)
             return true;
     return false;
 }
 
-/* Does the repetition bind a name of the body? */
-static bool binds_name_of(const transcriber *w, const repetition *g, token_span body)
+/* The repetition that gives the name its meanings here; NULL: it has one meaning, or none. A pass of a repetition is an inner level:
+ * what repeats in it is found there, and not once more in the repetition that it is a pass of. */
+static const repetition *find_group(const transcriber *w, const scope_of_names *s, const char *name)
 {
-    const token_text_list *t = &w->macro->text;
-    for (uint32_t i = g->pattern.begin; i + 1 < g->pattern.end; i++)
-        if (at(t, i)->kind == '$' && is_word(t, i + 1) && mentions(t, body, text_at(t, i + 1, w->arena), w->arena))
-            return true;
-    return false;
+    for (; s; s = s->outer) {
+        for (size_t i = 0; i < s->set->count; i++)
+            if (strcmp(s->set->items[i].name, name) == 0)
+                return NULL;
+        for (size_t g = 0; g < s->set->group_count; g++)
+            if (mentions(w, s->set->groups[g].pattern, name))
+                return &s->set->groups[g];
+    }
+    return NULL;
 }
 
 enum { ZIPPED_MAX = 8 };
 
-/* The repetitions that go on together here. */
+/* The repetitions that go on together here: those of the names of the body. */
 static size_t find_groups(const transcriber *w, const scope_of_names *s, token_span body, const repetition **out)
 {
+    const token_text_list *t = &w->macro->text;
     size_t count = 0;
-    for (; s; s = s->outer)
-        for (size_t g = 0; g < s->set->group_count && count < ZIPPED_MAX; g++)
-            if (binds_name_of(w, &s->set->groups[g], body))
-                out[count++] = &s->set->groups[g];
+    for (uint32_t i = body.begin; i + 1 < body.end && count < ZIPPED_MAX; i++) {
+        bool named = at(t, i)->kind == '$' && is_word(t, i + 1);
+        const repetition *g = named ? find_group(w, s, text_at(t, i + 1, w->arena)) : NULL;
+        size_t known = 0;
+        while (known < count && out[known] != g)
+            known++;
+        if (g && known == count)
+            out[count++] = g;
+    }
     return count;
 }
 

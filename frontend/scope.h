@@ -46,6 +46,7 @@ typedef struct value {
     const axis *interleave; /* VALUE_BEGIN: the axis that tells them apart */
     context context;
     bool writable;                    /* VALUE_VIEW: of view_mut() */
+    bool chosen;                      /* by an `if` on such a number as `loop` has */
     int64_t number;                   /* VALUE_INT, VALUE_BOOL, the first of VALUE_RANGE, and the code of the two enums */
     double real;                      /* VALUE_FLOAT */
     int64_t step;                     /* VALUE_RANGE */
@@ -211,7 +212,8 @@ typedef enum declared_kind {
     DECLARED_UNIT,
     DECLARED_TENSOR,
     DECLARED_CONTEXT,
-    DECLARED_SCALAR, /* HbmScalar<T>: run */
+    DECLARED_UNIT_OF_CONTEXT, /* TuContext<{ Tu::Main }>, DmaContext<{ Dma::Tensor }>: units */
+    DECLARED_SCALAR,          /* HbmScalar<T>: run */
     DECLARED_OTHER,
     DECLARED_ERROR
 } declared_kind;
@@ -219,9 +221,10 @@ struct declared {
     declared_kind kind;
     tensor tensor;
     bool has_dtype;
-    bool mutable; /* behind &mut */
-    bool is_hint; /* of a later stage, or of where the value goes: fills in what is open, and nothing is held against it */
-    bool is_view; /* HbmTensorView, DmTensorView, or with `mutable` their Mut */
+    bool mutable;   /* behind &mut */
+    bool is_hint;   /* of a later stage, or of where the value goes: fills in what is open, and nothing is held against it */
+    unsigned units; /* DECLARED_UNIT_OF_CONTEXT: IN_MAIN | .., those that it may be */
+    bool is_view;   /* HbmTensorView, DmTensorView, or with `mutable` their Mut */
     src_range range;
     src_range parts[MAPPING_COMPONENTS];
     bool by_name;                                   /* an alias: the parts stand where it is declared, not where it is used */

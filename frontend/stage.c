@@ -58,13 +58,14 @@ static const struct {
     bool writable;        /* VALUE_VIEW */
     bool counts;          /* VALUE_INT: at least 0 */
     bool views;           /* VALUE_TENSOR: a view does as well */
+    bool runs;            /* it need not be a constant, or whoever takes it says so */
     context context;      /* VALUE_UNIT_OF_CONTEXT */
     const char *types[3]; /* VALUE_VARIANT */
     const char *usual[2]; /* what it mostly is, today and in April; NULL: nothing */
 } arguments[] = {
     [ARGUMENT_DMA] = {"&mut ctx.tdma", "`&mut ctx.tdma`", VALUE_UNIT_OF_CONTEXT, .context = CONTEXT_DMA},
     [ARGUMENT_ADDRESS] = {"address", "an integer address", VALUE_INT},
-    [ARGUMENT_START] = {"start", "an integer of at least 0", VALUE_INT, .counts = true},
+    [ARGUMENT_START] = {"start", "an integer of at least 0", VALUE_INT, .counts = true, .runs = true},
     [ARGUMENT_WEIGHTS] = {"&weights", "a reference to a TrfTensor", VALUE_TENSOR, TENSOR_TRF},
     [ARGUMENT_DM_VIEW] = {"x.view()", "a view of a DmTensor (`x.view()`)", VALUE_VIEW, TENSOR_DM},
     [ARGUMENT_DM_VIEW_MUT] = {"x.view_mut()", "a view of a DmTensor to write (`x.view_mut()`)", VALUE_VIEW, TENSOR_DM, .writable = true},
@@ -81,7 +82,7 @@ static const struct {
     [ARGUMENT_TAG_MODE] = {"TagMode", "what the tags are (`TagMode::Zero`, in April `BranchMode::Unconditional`)", VALUE_VARIANT,
                            .types = {"TagMode", "BranchMode"}, .usual = {"TagMode::Zero", "BranchMode::Unconditional"}},
     [ARGUMENT_INT_WIDTH] = {"int_width", "an integer of 0 to 31", VALUE_INT, .counts = true},
-    [ARGUMENT_OPERAND] = {"operand", "an operand", VALUE_ERROR},
+    [ARGUMENT_OPERAND] = {"operand", "an operand", VALUE_ERROR, .runs = true},
     [ARGUMENT_DM_MUT] = {"&mut x", "a reference to a DmTensor that is written (`&mut x`)", VALUE_TENSOR, TENSOR_DM},
     [ARGUMENT_INDEX] = {"&index", "a reference to an HbmTensor of indices, or a view of one", VALUE_TENSOR, TENSOR_HBM, .views = true},
     [ARGUMENT_INDEX_DM] = {"&index", "a reference to a DmTensor of indices", VALUE_TENSOR, TENSOR_DM},
@@ -91,7 +92,7 @@ static const struct {
     [ARGUMENT_POSITIONS] = {"&[0, 1]", "an array of integers of at least 0 (`&[1, 0]`)", VALUE_LIST},
     [ARGUMENT_ZERO_POINT] = {"zero_point", "an integer, the zero point", VALUE_INT},
     [ARGUMENT_FILL] = {"value", "a constant", VALUE_ERROR},
-    [ARGUMENT_OTHER_OPERAND] = {"operand of group 1", "an operand", VALUE_ERROR},
+    [ARGUMENT_OTHER_OPERAND] = {"operand of group 1", "an operand", VALUE_ERROR, .runs = true},
     [ARGUMENT_TAKEN] = {"group 0", "true or false", VALUE_BOOL},
     [ARGUMENT_OTHER_TAKEN] = {"group 1", "true or false", VALUE_BOOL},
     [ARGUMENT_RUNNING] = {"n", "a number that is known when the kernel runs, of `to_spm` of an HbmScalar", VALUE_RUNNING},
@@ -443,6 +444,19 @@ static bool counts_fit(const stage_call *call, const stage_form *f)
     return (given == 0 || given == f->type_count) && ast_kid(call->node, 2)->kid_count == f->argument_count;
 }
 
+/* A command has the number in it, so it is the same in every turn of the loops around the call. Diagnoses. */
+static bool check_constant(const stage_call *call, unsigned i)
+{
+    const value *v = &call->args[i];
+    if (!v->loop || arguments[call->form->arguments[i]].runs)
+        return true;
+    diag *d = diag_add(stage_diags(call), E_CONST, ast_kid(call->node, 2)->kids[i]->range,
+                       "argument %u of `%s` must be a compile-time constant", i + 1, call->form->name);
+    diag_note(stage_diags(call), d, v->loop->name_range, "what this loop counts is known when it runs");
+    diag_help(stage_diags(call), d, "write #[unroll] in front of the loop");
+    return false;
+}
+
 static bool check_arguments(const stage_call *call)
 {
     const stage_form *f = call->form;
@@ -467,8 +481,11 @@ static bool check_arguments(const stage_call *call)
         stage_argument wanted = f->arguments[i];
         if (v->kind == VALUE_ERROR)
             return false;
-        if (argument_fits(wanted, v))
+        if (argument_fits(wanted, v)) {
+            if (!check_constant(call, i))
+                return false;
             continue;
+        }
         if (arguments[wanted].writable && v->kind == VALUE_VIEW && !v->writable) {
             diag *d = diag_add(diags, E_VIEW_READ_ONLY, args->kids[i]->range, "`%s` writes into this view, which is only read", f->name);
             diag_help(diags, d, "write view_mut() instead of view()");
@@ -534,6 +551,23 @@ static bool check_release(const stage_call *call, uint64_t receiver)
     return false;
 }
 
+/* Memory whose type is not known yet may be viewed, as what is expected of the view, and committed to. */
+static bool check_known(const stage_call *call)
+{
+    op *of = call->receiver.op;
+    if (of && of->open && !stage_settle(of, call->expected) && call->row->gives != GIVES_VIEW)
+        stage_refuse_open(call->kernel, stage_diags(call), of);
+    bool known = !of || !of->open || call->row->gives == GIVES_VIEW;
+    for (unsigned i = 0; i < call->form->argument_count; i++) {
+        op *given = call->args[i].op;
+        if (!given || !given->open || call->row->operation == IR_COMMIT)
+            continue;
+        stage_refuse_open(call->kernel, stage_diags(call), given);
+        known = false;
+    }
+    return known && !(of && of->bad && of->kind == IR_ALLOC);
+}
+
 value stage_build(const stage_call *call)
 {
     index_add_value(scope_context_of(call->scope), call->node->name_range, &call->receiver);
@@ -556,7 +590,7 @@ value stage_build(const stage_call *call)
     bool other = found.form && own && !(found.form->dialects >> dialect_of(call) & 1) && rank < FITS;
     if (found.form && !other) { /* a form of another release counts where it fits */
         found.row = found.form->row;
-        if (check_release(&found, bit) && check_arguments(&found))
+        if (check_release(&found, bit) && check_arguments(&found) && check_known(&found))
             return found.row->make(&found);
     } else {
         unknown_method(call, known);

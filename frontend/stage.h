@@ -36,8 +36,12 @@ bool stage_is_of_type(const char *name);
 /* Is the element type that is expected of its result expected of its receiver, too? */
 bool stage_expects_dtype(const char *method);
 
-/* Parts of the result that are still unknown become those of the declared type. */
+/* Parts of the result that are still unknown become those of the declared type; of memory that is `open` the element type, too. */
 void stage_adopt(op *o, const declared *e);
+/* The same, of memory that is `open` and of nothing else. False: something of it is still unknown. */
+bool stage_settle(op *o, const declared *e);
+/* Whoever needs a type that nobody has told until then. */
+void stage_refuse_open(kernel *k, diag_list *diags, op *o);
 /* Is `expected` what this tensor is? Adds E_MISMATCH for each field that differs. */
 bool stage_check_type(scope *s, src_range range, const tensor *t, const declared *expected);
 

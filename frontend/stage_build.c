@@ -137,6 +137,18 @@ static bool read_types(const stage_call *call, op *o)
     return ok;
 }
 
+/* Of memory that is `open`: the element type, and whether all is known now. */
+static void settle(op *o, const declared *e)
+{
+    if (o->open_dtype && e->has_dtype) {
+        o->out.dtype = e->tensor.dtype;
+        o->open_dtype = false;
+    }
+    o->open = o->open_dtype;
+    for (const component *c = tensor_kind_components(o->out.kind); *c < MAPPING_COMPONENTS; c++)
+        o->open = o->open || !o->out.part[*c];
+}
+
 void stage_adopt(op *o, const declared *e)
 {
     if (!e || e->kind != DECLARED_TENSOR || e->tensor.kind != o->out.kind)
@@ -147,6 +159,23 @@ void stage_adopt(op *o, const declared *e)
             o->parts[c] = e->parts[c];
             o->parts_elsewhere = o->parts_elsewhere || e->by_name;
         }
+    if (o->open)
+        settle(o, e);
+}
+
+bool stage_settle(op *o, const declared *e)
+{
+    if (o->open)
+        stage_adopt(o, e);
+    return !o->open;
+}
+
+void stage_refuse_open(kernel *k, diag_list *diags, op *o)
+{
+    diag *d = diag_add(diags, E_INFER, o->range, "the type of the tensor that is made here cannot be inferred");
+    diag_help(diags, d, "write the whole type");
+    o->open = o->open_dtype = false;
+    o->bad = k->bad = true;
 }
 
 bool stage_take_types(const stage_call *call, op *o)
@@ -454,21 +483,9 @@ value stage_make_alloc(const stage_call *call)
     o->out = d.tensor;
     o->releases = call->form->dialects;
     memcpy(o->parts, d.parts, sizeof o->parts);
-    bool typed = d.has_dtype;
-    if (!typed && e && e->kind == DECLARED_TENSOR && e->tensor.kind == d.tensor.kind && e->has_dtype) {
-        o->out.dtype = e->tensor.dtype;
-        typed = true;
-    }
-    stage_adopt(o, e);
-    for (const component *p = tensor_kind_components(o->out.kind); *p < MAPPING_COMPONENTS; p++)
-        typed = typed && o->out.part[*p];
-    if (!typed && e && e->kind == DECLARED_ERROR) { /* what is declared means nothing, which was reported */
-        o->bad = call->kernel->bad = true;
-        return stage_error;
-    }
-    if (!typed) {
-        diag *x = diag_add(c->diags, E_INFER, d.range, "the type of the tensor that `%s` makes cannot be inferred", call->form->name);
-        diag_help(c->diags, x, "write the whole type");
+    o->open = true;
+    o->open_dtype = !d.has_dtype;
+    if (!stage_settle(o, &d) && !stage_settle(o, e) && e && e->kind == DECLARED_ERROR) { /* that was reported */
         o->bad = call->kernel->bad = true;
         return stage_error;
     }
@@ -558,9 +575,29 @@ static value finish_write(const stage_call *call, op *o, const value *view)
     return (value){.kind = VALUE_UNIT};
 }
 
+/* Into memory that is `open`: the stream's elements and units, but for the parts that the call names. */
+static bool settle_by_commit(const stage_call *call, op *memory)
+{
+    declared e = {.kind = DECLARED_TENSOR, .has_dtype = true, .tensor = {.kind = TENSOR_DM, .dtype = call->receiver.op->out.dtype}};
+    for (const component *c = tensor_kind_components(TENSOR_DM); *c < MAPPING_COMPONENTS; c++) {
+        e.parts[*c] = call->node->name_range;
+        e.tensor.part[*c] = *c == ELEMENT ? NULL : call->receiver.op->out.part[*c];
+    }
+    for (unsigned i = 0; memory->open && i < call->form->type_count; i++) {
+        const ast *written = type_argument_at(call, i);
+        bool infer = false;
+        e.tensor.part[stage_type_component(call->form->types[i])] = written ? scope_mapping(call->scope, written, &infer) : NULL;
+    }
+    if (!stage_settle(memory, &e))
+        stage_refuse_open(call->kernel, stage_diags(call), memory);
+    return !memory->bad;
+}
+
 value stage_make_commit_view(const stage_call *call)
 {
     const value *view = &call->args[0];
+    if (!settle_by_commit(call, view->op))
+        return stage_error;
     op *o = stage_add_op(call, call->receiver.op->context, &view->op->out);
     take_trim(o);
     tensor element = {.kind = TENSOR_DM, .dtype = o->out.dtype};

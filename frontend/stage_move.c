@@ -192,6 +192,10 @@ static bool add_slice(const stage_call *call, move_plan *p, component by, bool o
                            arena_printf(c->arena,
                                         "slicing requires the sliced-axis stride to be aligned to 8 bytes: `%s` steps by %lld bits",
                                         text_of(call, run), (long long)bits));
+    if (outermost && mapping_has_gap(without))
+        return refuse_axis(
+            call, at, "declare the padding as `# n`, which may be written",
+            arena_printf(c->arena, "what remains of Element, m![%s], has a must-not-write padding region", text_of(call, without)));
     const mapping *given = left ? scope_mapping(call->scope, left, &infer) : NULL;
     if (given && !mapping_equal(c->mappings, given, without))
         return refuse_axis(call, left->range, arena_printf(c->arena, "write m![%s]", text_of(call, without)),

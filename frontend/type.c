@@ -163,6 +163,27 @@ static bool is_spelt(scope *s, const ast *name, const char *type)
     return releases != 0;
 }
 
+/* A part of the context, as functions that a kernel calls take it. A const parameter in place of the name leaves open which it is. */
+static bool unit_type_named(const ast *last, declared *out)
+{
+    static const struct {
+        const char *type, *unit; /* "": whatever is written */
+        unsigned units;
+    } rows[] = {
+        {"TuContext", "Main", IN_MAIN},   {"TuContext", "Sub", IN_SUB},   {"TuContext", "", IN_MAIN | IN_SUB},
+        {"DmaContext", "Tensor", IN_DMA}, {"DmaContext", "Pcie", IN_DMA}, {"DmaContext", "", IN_DMA},
+    };
+    const ast *written = ast_kid(ast_kid(last, 0), 0);
+    const ast *unit = ast_last_segment(ast_is(written, AST_CONST_ARG) ? ast_kid(written, 0) : written);
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
+        if (strcmp(last->text, rows[i].type) == 0 && (rows[i].unit[0] == '\0' || (unit && strcmp(unit->text, rows[i].unit) == 0))) {
+            out->kind = DECLARED_UNIT_OF_CONTEXT;
+            out->units = rows[i].units;
+            return true;
+        }
+    return false;
+}
+
 /* HbmTensor and its kind, and views of them. False: the name is another one. */
 STACK_APART static bool tensor_type_named(scope *s, const ast *last, declared *out)
 {
@@ -212,6 +233,8 @@ static void path_type(scope *s, const ast *type, declared *out)
         return;
     }
     symbol *y = scope_find_path(s, TYPE_NAMES, type);
+    if (!y && unit_type_named(last, out))
+        return;
     if (y && y->kind == SYMBOL_OWN_TYPE && y->node) {
         out->record = y->node;
         out->scope = scope_applied(s, y->scope, ast_kid(y->node, 1), type);

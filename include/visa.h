@@ -81,7 +81,8 @@ VISA_API void visa_ask(visa_compilation *c, uint64_t max_steps, uint64_t max_mil
 VISA_API uint64_t visa_steps(const visa_compilation *c);
 VISA_API size_t visa_warning_count(const visa_compilation *c);
 
-/* The i-th file that was read for a `mod` of the text, or NULL: what is written must not be one of them. */
+/* The i-th file that was read for a `mod` of the text, or that one names where nothing is compiled, or NULL: what is written must not be
+ * one of them. */
 VISA_API const char *visa_module_file(const visa_compilation *c, size_t i);
 /* An error that a program met with the compilation's output, under an id that visa_explain knows, so that one text, JSON or SARIF says all;
  * `help` may be NULL. */
@@ -210,6 +211,7 @@ typedef struct visa_tune_options {
     const visa_parameter *sizes; /* of its axes; one value each */
     size_t size_count;
     const char *dtype, *out_dtype; /* of the operands, NULL: bf16; of the result, NULL: the type of the sums */
+    const char *timing;            /* whose cycles are to be few, of the presets of docs/timing.md; NULL: documented */
     uint64_t work; /* steps of work that compilations may take together, as many seconds as VISA_TUNE_STEPS_OF_SECOND are in it */
     void (*progress)(void *user, int64_t done, int64_t work); /* NULL: silent */
     void *user;

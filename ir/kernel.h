@@ -217,6 +217,9 @@ typedef struct reshape_config {
     uint32_t count, poison_count;
     reshape_digit digits[EINSUM_MAX_DIGITS];
     const axis *poisons[EINSUM_MAX_DIGITS]; /* which axes name padding, each once */
+    uint32_t copied_count, spread_count;
+    const axis *copied[EINSUM_MAX_DIGITS];   /* along which all positions are said to hold the same: passes/mathematics judges it */
+    reshape_digit spread[EINSUM_MAX_DIGITS]; /* digits that name a broadcast: only `to` */
 } reshape_config;
 
 /* Work that runs only where a number of the launch is in a range: number - first, modulo 2^bits, is at most span. */
@@ -248,6 +251,8 @@ struct op {
     const op *trim;      /* IR_COMMIT: commit_trim in front of it, whose Packet is what is kept; NULL: what Element needs is */
     const op *kept_time; /* IR_ACCUMULATE: contract_time in front of it, whose Time is kept; NULL: OutTime says it */
     bool parameter;      /* IR_ALLOC: a `&mut` parameter */
+    bool open;           /* IR_ALLOC: not all of its type is known; its first use says the rest */
+    bool open_dtype;     /* the element type is a part of that */
     accumulation_kind accumulation;
     bool unplaced;       /* it makes memory and the source does not say where: `allocate` decides */
     int64_t stash_bytes; /* IR_VECTOR_STASH: so many at the end of each slice's VRF are taken while its pass runs */

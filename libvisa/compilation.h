@@ -67,6 +67,7 @@ struct visa_compilation {
     bool exhausted, is_book, binary_only;
     uint64_t max_steps, max_bytes, max_milliseconds; /* UINT64_MAX, UINT64_MAX, 0: any number */
     bool gave_up;                                    /* what may be spent was spent */
+    bool interrupted;                                /* because somebody waits: it was not too much */
     struct jobs *jobs;                               /* that made its kernels, whose memory they are in; NULL: it did */
     /* libvisa/recall.h; NULL: nothing is known from before, or will be afterwards. It may be gone when the compilation is asked. */
     struct visa_recall *recall;
@@ -113,8 +114,12 @@ void compilation_begin_dumps(visa_compilation *c);
 void compilation_after_pass(void *compilation, const struct pass *done, const kernel *k);
 void compilation_end_dumps(visa_compilation *c);
 
+/* The tree of a file with another number for each constant, axis and size of a kernel that -D names. */
+const ast *compilation_set_parameters(visa_compilation *c, const ast *tree);
 /* For sema_options: the items of `mod NAME;`, or NULL, diagnosed. */
 const ast *compilation_load_module(void *compilation, const ast *n);
+/* Where nothing is compiled: the files that `mod NAME;` may mean are known by name, so that what is written is none of them. */
+void compilation_name_modules(visa_compilation *c);
 
 /* A transformation by the first bytes of its name, or NULL. */
 const struct step_pass *compilation_step_pass(const char *name, size_t bytes);

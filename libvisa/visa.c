@@ -35,16 +35,16 @@ static bool knows_warnings(const char *const *options)
     return true;
 }
 
-/* The tree with another number for each constant and axis that is named. */
-static void set_parameters(visa_compilation *c)
+const ast *compilation_set_parameters(visa_compilation *c, const ast *tree)
 {
     for (size_t i = 0; i < c->options->parameter_count; i++) {
         const visa_parameter *p = &c->options->parameters[i];
         c->bindings[i] = (step_binding){p->name, p->values, p->count, NULL};
         if (p->count == 1)
-            c->tree = ast_with_number(c->tree, p->name, p->values[0], c->arena, &c->is_set[i]);
+            tree = ast_with_number(tree, p->name, p->values[0], c->arena, &c->is_set[i]);
     }
     c->binding_count = c->options->parameter_count;
+    return tree;
 }
 
 /* What --kernel may name, when it names nothing of it. */
@@ -110,11 +110,12 @@ void compilation_run_file(visa_compilation *c, int file)
     c->syntax_errors = c->diags.error_count;
     c->diags_parsed = c->diags.count;
     compilation_took(c, "parse");
+    if (c->options->parse_only && c->options->modules)
+        compilation_name_modules(c);
     if (c->options->parse_only || (c->recall && !recall_follows(c)))
         return;
     expand_begin(c->expander);
-    c->tree = expand_file(c->expander, c->file);
-    set_parameters(c);
+    c->tree = compilation_set_parameters(c, expand_file(c->expander, c->file));
     c->index = c->options->editor ? ARENA_NEW(c->arena, source_index) : NULL;
     const char *only = c->options->kernel;
     const char *const *programs = step_program_names(c->tree, c->arena);
@@ -179,6 +180,14 @@ static void run(visa_compilation *c, const char *name, const char *text, size_t 
     compilation_run_file(c, file);
     if (c->module && visa_kernel_count(c) + c->module->dataflow_count + c->blank_count == 0 && c->diags.error_count == 0) {
         diag *d = diag_add(&c->diags, E_NO_KERNEL, (src_range){file, 0, 0}, "%s has no kernel", shown_text(name, c->arena));
+        const diag *generic = NULL;
+        for (size_t i = 0; i < c->diags.count && !generic; i++)
+            generic = c->diags.items[i]->id == W_GENERIC ? c->diags.items[i] : NULL;
+        if (generic && generic->help) {
+            diag_note(&c->diags, d, generic->range, "this one has parameters, and needs their values");
+            diag_help(&c->diags, d, "%s", generic->help);
+            return;
+        }
         const ast *fn = NULL;
         for (uint32_t i = 0; c->file && i < c->file->kid_count && !fn; i++)
             fn = ast_is(c->file->kids[i], AST_FN) ? c->file->kids[i] : NULL;
@@ -253,6 +262,8 @@ visa_compilation *compilation_compile(const char *name, const char *text, size_t
     if (!c)
         return NULL;
     c->recall = recall;
+    if (recall)
+        recall_attend(recall, c->arena);
     guarded_run(c, name, text, bytes);
     c->options = &defaults; /* the caller's need not outlive the call */
     return c;

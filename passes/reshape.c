@@ -2,7 +2,8 @@
  * cut into digits of the same positions, innermost first; digit i of the one is digit i of the other. A digit may be a whole axis or a part
  * of one on either side: positions that lie together get another name, and that is a bijection of positions whatever else the axis has
  * elsewhere. Padding may get a name: nothing says what it holds, so no live result may come from it (passes/coverage.c), but of an input in
- * HBM: the host hands over all of its bytes. An axis, or digits of it, may lose their name: the first element stays. */
+ * HBM: the host hands over all of its bytes. An axis, or digits of it, may lose their name: the first element stays. A broadcast may get a
+ * name, since copies are equal under any; and a name may become a broadcast, where the elements do not depend on that axis. */
 #include "passes/reshape.h"
 
 /* What is left of one side's factors, innermost first. */
@@ -32,7 +33,7 @@ static digit_walk walk_of(pass_context *p, const mapping *m)
     digit_walk w = {factors, 0, 1};
     for (size_t i = 0; i < m->count; i++) {
         factor f = m->factors[i];
-        if (f.kind == FACTOR_AXIS && f.live > 1 && f.live < f.extent && f.extent % f.live == 0) {
+        if (f.kind != FACTOR_COMPOSITE && f.live > 1 && f.live < f.extent && f.extent % f.live == 0) {
             factors[w.next++] = (factor){.kind = FACTOR_BROADCAST, .extent = f.extent / f.live, .live = 1};
             f.extent = f.live;
         }
@@ -70,15 +71,35 @@ static bool add_digit(reshape_config *c, const factor *from, int64_t from_taken,
     return true;
 }
 
+static bool add_axis(const axis **list, uint32_t *count, const axis *a)
+{
+    for (uint32_t i = 0; i < *count; i++)
+        if (list[i] == a)
+            return true;
+    if (*count == EINSUM_MAX_DIGITS)
+        return false;
+    list[(*count)++] = a;
+    return true;
+}
+
 /* An axis names what was padding: more axes than that are as good as an unknown number. */
 static void add_poison(reshape_config *c, const axis *a)
 {
     c->poison = true;
-    for (uint32_t i = 0; i < c->poison_count; i++)
-        if (c->poisons[i] == a)
-            return;
-    if (c->poison_count < EINSUM_MAX_DIGITS)
-        c->poisons[c->poison_count++] = a;
+    add_axis(c->poisons, &c->poison_count, a);
+}
+
+/* Copies on both sides, or under a name on one of them, whose digit has `taken` positions after it. False: there are too many. */
+static bool pair_copies(reshape_config *c, const factor *f, const factor *g, int64_t taken, int64_t size)
+{
+    if (f->kind == FACTOR_AXIS)
+        return add_axis(c->copied, &c->copied_count, f->axis);
+    if (g->kind != FACTOR_AXIS)
+        return true;
+    if (c->spread_count == EINSUM_MAX_DIGITS)
+        return false;
+    c->spread[c->spread_count++] = (reshape_digit){.to = g->axis, .to_weight = g->weight * taken, .size = size};
+    return true;
 }
 
 /* NULL: the level's digits are in the list; else what is wrong. */
@@ -99,10 +120,17 @@ static const char *pair_level(pass_context *p, const mapping *from, const mappin
             advance(&b, n);
             continue;
         }
-        if (f->kind != FACTOR_AXIS || g->kind != FACTOR_AXIS)
+        if (f->kind == FACTOR_COMPOSITE || g->kind == FACTOR_COMPOSITE)
             return "a part of a group is no digit of an axis";
         if (n == 0)
             return "the digits of one mapping are no digits of the other";
+        if (f->kind == FACTOR_BROADCAST || g->kind == FACTOR_BROADCAST) {
+            if (!pair_copies(c, f, g, b.taken, n == g->extent ? g->live : n))
+                return "there are too many digits";
+            advance(&a, n);
+            advance(&b, n);
+            continue;
+        }
         int64_t live = n == f->extent ? f->live : n, other_live = n == g->extent ? g->live : n;
         if (other_live > live)
             add_poison(c, g->axis);

@@ -46,7 +46,7 @@ static const char *main_output(const arguments *a, arena *memory)
     if (stands_alone)
         return a->output ? a->output : "-";
     bool nothing = a->format_check || (a->run.check.wanted && !a->emit_given && !a->output) ||
-                   (a->run.report.trace && !a->run.report.wanted) || a->ranks.rank > 0;
+                   (a->run.report.trace && !a->run.report.wanted) || a->ranks.rank > 0 || a->emits_three;
     return nothing ? NULL : default_output(a, memory);
 }
 
@@ -66,6 +66,13 @@ static bool declare(arguments *a, arena *memory)
         if (equals && !output_set_reads(a->files, equals + 1))
             return false;
     }
+    static const char *const endings[] = {".vm", ".bin", ".txt"};
+    const char *stem = a->output ? a->output : "tuned";
+    size_t length = strlen(stem);
+    length -= length > 3 && strcmp(stem + length - 3, ".vm") == 0 ? 3 : 0;
+    for (size_t i = 0; a->emits_three && i < 3; i++)
+        if (!(a->three[i] = output_declare(a->files, arena_printf(memory, "%.*s%s", (int)length, stem, endings[i]))))
+            return false;
     return (!main || (a->to = output_declare(a->files, main))) && tool_run_declare(&a->run, a->files);
 }
 
@@ -310,6 +317,7 @@ static unsigned char *tune(const arguments *a, size_t *size)
 {
     visa_tune_options o = a->tune;
     o.question = a->question;
+    o.timing = timing_preset_name(a->run.report.options.preset);
     o.cache_build = a->no_cache ? NULL : build_text(a->memory);
     o.cache = o.cache_build ? cache_folder(a->memory) : NULL;
     ranks_join_tune(&a->ranks, &o);
@@ -332,6 +340,26 @@ static unsigned char *tune(const arguments *a, size_t *size)
         ranks_fail(&a->ranks, EXIT_INPUT);
     visa_free(c);
     return text;
+}
+
+/* The source of an answer, its binary and its report, all or none. */
+static int write_three(const arguments *a, visa_compilation *c, const unsigned char *text, size_t bytes, arena *memory, diag_list *diags)
+{
+    const unsigned char *data;
+    size_t size;
+    binary b;
+    tool_report r = a->run.report;
+    const char *report = "";
+    if (!visa_emit(c, VISA_EMIT_BINARY, &data, &size) || !binary_read(data, size, memory, diags, &b))
+        return EXIT_INPUT;
+    r.wanted = true;
+    for (size_t i = 0; i < b.kernel_count; i++)
+        if (!tool_report_make(&r, &b, &b.kernels[i], memory, diags, &report))
+            return EXIT_INPUT;
+    return output_put(a->three[0], text, bytes) && output_put(a->three[1], data, size) && output_put(a->three[2], report, strlen(report)) &&
+                   output_set_commit(a->files)
+               ? EXIT_DONE
+               : EXIT_INPUT;
 }
 
 static int compile(arguments *a, arena *memory, diag_list *diags)
@@ -366,6 +394,7 @@ static int compile(arguments *a, arena *memory, diag_list *diags)
                  : a->options.parse_only     ? format(a, c, text, size)
                  : a->upgrades               ? upgrade(a, c)
                  : a->explains               ? explain(a, c)
+                 : a->emits_three            ? write_three(a, c, text, size, memory, diags)
                                              : produce(a, c, text, size, memory, diags);
     free(text);
     bool upgraded = a->upgrades && status == EXIT_DONE; /* what is wrong with the kernels has nothing to do with it */

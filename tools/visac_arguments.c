@@ -346,7 +346,10 @@ static void take_choices(arguments *a)
     const char *no_colour = getenv("NO_COLOR"); /* https://no-color.org: set, and not empty */
     a->emit_given = a->emit_choice >= 0;
     a->explore_form = a->emit_choice >= EMIT_KINDS;
-    if (a->emit_choice == EMIT_STEP_SVG && !a->explores && !a->question) { /* the picture of a graph */
+    a->emits_three = a->emit_choice == EMIT_THREE;
+    if (a->emits_three)
+        a->explore_form = false;
+    else if (a->emit_choice == EMIT_STEP_SVG && !a->explores && !a->question) { /* the picture of a graph */
         a->explore_form = false;
         a->emit = EMIT_STEP_SVG;
     } else if (a->explore_form)
@@ -354,7 +357,7 @@ static void take_choices(arguments *a)
     else if (a->explores && a->emit_choice == EMIT_JSON) { /* one word for both */
         a->explore_form = true;
         a->explore.form = VISA_EXPLORE_JSON;
-    } else if (a->emit_given)
+    } else if (a->emit_given && !a->emits_three)
         a->emit = (emit_kind)a->emit_choice;
     if (!a->explores && !a->question && a->explore_form && a->explore.form == VISA_EXPLORE_KERNEL) {
         a->explores = true;
@@ -399,6 +402,10 @@ static int parse_defines(arguments *a)
 static int check_tune(const arguments *a)
 {
     bool told = a->tune.dtype || a->tune.out_dtype || a->budget_given || a->no_cache;
+    if (!a->question && a->emits_three)
+        return usage_error("--emit=vm,bin,report belongs to `visac tune`");
+    if (a->emits_three && (a->run.report.wanted || a->run.report.trace || a->run.check.wanted))
+        return usage_error("--emit=vm,bin,report is all that is written: no --report, --trace or --check with it");
     if (!a->question && told)
         return usage_error("--dtype, --out, --budget and --no-cache belong to `visac tune`");
     if (!a->tunes_file && a->input_count > 0)
@@ -462,12 +469,12 @@ int visac_arguments_parse(int argc, char **argv, arena *memory, arguments *a)
     int status = option_rows_parse("visac", option_rows, OPTION_ROWS, argc, argv, a);
     if (status != OPTION_GO_ON)
         return status;
-    take_choices(a);
     a->options.kernel = a->run.kernel;
     a->options.warnings = a->warnings;
     bool tunes = optind < argc && strcmp(argv[optind], "tune") == 0;
     optind += tunes;
     a->question = tunes && optind < argc ? argv[optind] : NULL;
+    take_choices(a);
     size_t length = a->question ? strlen(a->question) : 0;
     a->tunes_file = a->question && (strcmp(a->question, "-") == 0 || (length > 3 && strcmp(a->question + length - 3, ".vm") == 0));
     if (tunes && !a->question)
@@ -479,6 +486,8 @@ int visac_arguments_parse(int argc, char **argv, arena *memory, arguments *a)
         return usage_error("--draw=%s is an output of its own: no --emit, --check or --report with it", a->draw);
     if (reports && (a->emit_given || a->run.check.wanted))
         return usage_error("--report and --trace are outputs of their own: no --emit or --check with them");
+    if (a->output && a->run.report.trace && !a->run.report.wanted)
+        return usage_error("--trace alone has nothing for -o %s: compile apart, or give --report as well", a->output);
     if (a->options.book && (a->emit_given || a->run.check.wanted || a->draw || a->run.kernel || a->sweep || reports))
         return usage_error("--from-markdown gives verdicts only: no --emit, --check, --draw, --kernel, --sweep or --report with it");
     bool diff = !tunes && optind < argc && strcmp(argv[optind], "diff") == 0;

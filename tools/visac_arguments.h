@@ -34,7 +34,8 @@ typedef enum emit_kind {
     EMIT_ORDER,
     EMIT_STEP_DOT,
     EMIT_KINDS,
-    EMIT_STEP_SVG = EMIT_KINDS + VISA_EXPLORE_SVG /* without --explore */
+    EMIT_STEP_SVG = EMIT_KINDS + VISA_EXPLORE_SVG,    /* without --explore */
+    EMIT_THREE = EMIT_KINDS + VISA_EXPLORE_KERNEL + 1 /* of `visac tune`: vm, bin and report, a file each */
 } emit_kind;
 
 typedef struct arguments {
@@ -74,7 +75,9 @@ typedef struct arguments {
     bool colour; /* of text messages */
     arena *memory;
     output_set *files;
-    output *to; /* the main output; NULL: there is none */
+    output *to;       /* the main output; NULL: there is none */
+    bool emits_three; /* --emit=vm,bin,report, into: */
+    output *three[3];
 } arguments;
 
 /* Reads it: OPTION_GO_ON, else the exit status. `a->warnings` has room for argc texts. */

@@ -286,6 +286,16 @@ bool mapping_is_front(const mapping *front, const mapping *m)
     return true;
 }
 
+bool mapping_has_gap(const mapping *m)
+{
+    for (uint32_t i = 0; i < m->count; i++) {
+        const factor *f = &m->factors[i];
+        if ((f->pad == PAD_BOTTOM && f->live < f->extent) || (f->kind == FACTOR_COMPOSITE && mapping_has_gap(f->inner)))
+            return true;
+    }
+    return false;
+}
+
 bool mapping_is_hole(const mapping *m)
 {
     return m->count == 0 || (m->count == 1 && m->factors[0].kind == FACTOR_BROADCAST && m->factors[0].live == 1);

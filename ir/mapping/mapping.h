@@ -179,6 +179,8 @@ bool mapping_mentions(const mapping *m, const axis *a);
 bool mapping_is_full(const mapping *m);
 /* Does m begin with `front`: the same factors, of the outermost as many values or fewer? */
 bool mapping_is_front(const mapping *front, const mapping *m);
+/* Are there positions that must be neither read nor written (PAD_BOTTOM)? */
+bool mapping_has_gap(const mapping *m);
 /* True when only position 0 is live and has the empty index (`1`, `1 # n`). */
 bool mapping_is_hole(const mapping *m);
 

@@ -207,7 +207,7 @@ static void consider(space *x, flow_plan *p, size_t g, int64_t slices, bool clus
                              folds || (group->is_reduced && slice > 1));
 }
 
-static attainable bound_of(const target *t, const tune_flow *f)
+static attainable bound_of(const target *t, const tune_flow *f, timing_preset timing)
 {
     attainable_work w = {.chips = 1, .stores = 1};
     int64_t most = 1;
@@ -224,7 +224,7 @@ static attainable bound_of(const target *t, const tune_flow *f)
                                                                                t->slices_per_cluster * t->clusters_per_chip);
     }
     w.mac_cycles += ceil_div(most, (int64_t)LANES * t->slices_per_cluster * t->clusters_per_chip);
-    return attainable_of(t, TIMING_DOCUMENTED, &w);
+    return attainable_of(t, timing, &w);
 }
 
 static const char *describe(const tune_flow *f, const flow_plan *p, arena *a)
@@ -255,7 +255,7 @@ bool flow_answer(const target *t, const tune_flow *f, const visa_tune_options *o
     uint64_t left = o->work;
     for (size_t i = 0; i < x.count && (left > 0 || found.cycles == 0); i++) {
         arena_mark mark = arena_mark_here(scratch);
-        tune_trial one = {0};
+        tune_trial one = {.timing = tune_timing_of(o)};
         flow_write(f, &x.plans[i], t, "", NULL, scratch, &one.text);
         if (!tune_try_text(scratch, &one))
             break;
@@ -278,9 +278,13 @@ bool flow_answer(const target *t, const tune_flow *f, const visa_tune_options *o
     arena_free(scratch);
     if (found.cycles == 0)
         return tune_refuse_all(diags, tune_whole_range(f->e->file, f->e->text), tried, first_refusal);
-    tune_answer answer = {
-        .cycles = found.cycles, .dma_cycles = found.dma_cycles, .tried = tried, .refused = refused, .left = count - tried};
-    attainable bound = bound_of(t, f);
+    tune_answer answer = {.timing = tune_timing_of(o),
+                          .cycles = found.cycles,
+                          .dma_cycles = found.dma_cycles,
+                          .tried = tried,
+                          .refused = refused,
+                          .left = count - tried};
+    attainable bound = bound_of(t, f, tune_timing_of(o));
     const char *types = arena_printf(a, "in %s, worked on in %s, out %s.", dtype_row_of(f->type)->name, dtype_row_of(f->meets)->name,
                                      dtype_row_of(f->out_type)->name);
     tune_text text;

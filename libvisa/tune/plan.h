@@ -62,8 +62,9 @@ int64_t tune_turn_columns(const tune_question *q, int64_t tile);
 /* Fills in what follows from the splits and choices; false: the machine has no such plan (its memories, its slices). */
 bool tune_plan_complete(const target *t, const tune_question *q, tune_plan *p);
 
-/* Cycles by the timing model's formulas, its schedule approximated: fills p->cycles. */
-void tune_plan_estimate(const target *t, const tune_question *q, tune_plan *p);
+/* Cycles by the timing model's formulas, its schedule approximated: fills p->cycles. What is sure to take `most` or more is not followed:
+ * its cycles are those that it takes at least. */
+void tune_plan_estimate(const target *t, const tune_question *q, int64_t most, tune_plan *p);
 
 /* The least that the timing model can take, its one rule for reports too. */
 attainable tune_bound_of(const target *t, const tune_question *q);

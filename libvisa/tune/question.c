@@ -139,6 +139,19 @@ static unsigned stands_in(const reader *r, size_t axis)
     return in;
 }
 
+/* Is there an operand after the sum with one element? Such is padded as columns are. */
+static bool has_extra_of_one(const tune_question *q)
+{
+    for (size_t i = 0; i < q->extra_count; i++) {
+        int64_t elements = 1;
+        for (size_t n = 0; n < q->extras[i].tensor.count; n++)
+            elements = larger(elements, q->axes[q->extras[i].tensor.axes[n]].size);
+        if (elements == 1)
+            return true;
+    }
+    return false;
+}
+
 /* Of images in a row each is an iteration: the axis of their result's first place, where no window moves over it. */
 static void find_images(tune_question *q)
 {
@@ -155,7 +168,11 @@ static bool assign_roles(reader *r)
     enum { LEFT = 1 << TUNE_LEFT, RIGHT = 1 << TUNE_RIGHT, OUT = 1 << TUNE_OUT };
     tune_question *q = r->q;
     const tune_tensor *out = &q->tensors[TUNE_OUT];
-    unsigned last = out->count ? stands_in(r, out->axes[out->count - 1]) : 0;
+    size_t inner = out->count;
+    while (inner > 1 && q->axes[out->axes[inner - 1]].size == 1 &&
+           !has_extra_of_one(q)) /* an axis of one position is innermost in nothing */
+        inner--;
+    unsigned last = inner ? stands_in(r, out->axes[inner - 1]) : 0;
     q->weights = (last & (LEFT | RIGHT)) == LEFT ? TUNE_LEFT : TUNE_RIGHT;
     q->stream = q->weights == TUNE_LEFT ? TUNE_RIGHT : TUNE_LEFT;
     for (size_t i = 0; i < q->axis_count; i++) {
@@ -293,12 +310,15 @@ static bool check_extras(reader *r)
             if (a->role == TUNE_SUM)
                 return refuse_extra(r, e, E_TUNE_AXIS, "has an axis that is summed, and meets the sum",
                                     "multiply it in front of the kernel");
-            if ((int)a->role < role || ((int)a->role == role && before > e->tensor.axes[n]))
+            bool is_before = (int)a->role < role || ((int)a->role == role && before > e->tensor.axes[n]);
+            if (is_before && a->size > 1)
                 return refuse_extra(r, e, E_TUNE_LAYOUT, "has its axes in another order than the result has them",
                                     "write them as the result's: batches, those of rows, those of columns");
+            of_role[a->role]++;
+            if (is_before)
+                continue;
             role = (int)a->role;
             before = e->tensor.axes[n] + 1;
-            of_role[role]++;
         }
         for (size_t n = 0; n < q->axis_count; n++)
             if (q->axes[n].role != TUNE_SUM && of_role[q->axes[n].role] > 0)
@@ -454,10 +474,19 @@ tune_role tune_kept_of(const tune_question *q, tune_place operand)
     return operand == q->weights ? TUNE_COLUMN : TUNE_ROW;
 }
 
+timing_preset tune_timing_of(const visa_tune_options *o)
+{
+    timing_preset timing = TIMING_DOCUMENTED;
+    if (o->timing)
+        timing_preset_by_name(o->timing, &timing);
+    return timing;
+}
+
 bool tune_question_read(const tune_expression *e, const visa_tune_options *options, diag_list *diags, tune_question *out)
 {
     *out = (tune_question){.text = e->text};
     reader r = {.e = e, .diags = diags, .q = out};
+    out->timing = tune_timing_of(options);
     if (!find_contraction(&r) || !assign_roles(&r))
         return false;
     find_images(out);

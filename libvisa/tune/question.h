@@ -7,6 +7,7 @@
 #define VISA_LIBVISA_TUNE_QUESTION_H
 
 #include "libvisa/tune/expression.h"
+#include "runtime/timing/timing_preset.h"
 #include "target/target.h"
 
 enum { TUNE_EXTRAS_MAX = 4 };
@@ -32,6 +33,7 @@ typedef struct tune_question {
     const char *axis_text[TUNE_ROLES]; /* the kernel's axis: "M", "H_W" for several, NULL for none */
     dtype stored[TUNE_PLACES];         /* operands in HBM and DM: `type`, or f32 that is cast where it is fetched */
     dtype type, out_type, meets;       /* meets: in which the sums are worked on */
+    timing_preset timing;              /* whose cycles are to be few */
     tune_window windows[TUNE_WINDOWS]; /* of a convolution, rows and places in them */
     size_t window_count;               /* 0 or TUNE_WINDOWS */
     size_t window_channel;             /* axis */
@@ -47,6 +49,9 @@ int64_t tune_window_places(const tune_question *q, size_t window);
 
 /* What is done to sums in so many parts. */
 const tune_epilogue *tune_epilogue_of(const tune_question *q, int64_t parts);
+
+/* Whose cycles are to be few. */
+timing_preset tune_timing_of(const visa_tune_options *o);
 
 /* The kept axis of an operand. */
 tune_role tune_kept_of(const tune_question *q, tune_place operand);

@@ -28,7 +28,7 @@ static bool measure(visa_compilation *c, tune_trial *out)
     binary b;
     price p;
     if (!visa_emit(c, VISA_EMIT_BINARY, &data, &size) || COMPILATION_STOPS(c) || !binary_read(data, size, c->arena, &c->diags, &b) ||
-        !price_make(c->target, &b.kernels[0], FOLLOWED_CYCLES, c->arena, &p))
+        !price_make(c->target, &b.kernels[0], out->timing, FOLLOWED_CYCLES, c->arena, &p))
         return false;
     out->cycles = p.cycles;
     out->dma_cycles = 0;
@@ -65,7 +65,7 @@ bool tune_try_text(arena *a, tune_trial *out)
 
 bool tune_try(const target *t, const tune_question *q, const tune_plan *p, arena *a, tune_trial *out)
 {
-    *out = (tune_trial){0};
+    *out = (tune_trial){.timing = q->timing};
     tune_write(q, p, t, "", NULL, a, &out->text);
     return tune_try_text(a, out);
 }
@@ -115,7 +115,7 @@ static bool find_outcome(search *x, const visa_tune_options *o, size_t plan)
 
 bool tune_search(const target *t, const tune_question *q, const visa_tune_options *o, arena *a, tune_answer *out)
 {
-    *out = (tune_answer){0};
+    *out = (tune_answer){.timing = q->timing};
     arena *scratch = arena_new_inside(a);
     search *x = ARENA_NEW(scratch, search);
     *x = (search){.target = t, .question = q, .best = SIZE_MAX, .scratch = arena_new_inside(scratch)};

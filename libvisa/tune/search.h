@@ -9,6 +9,7 @@
 #include "libvisa/tune/write.h"
 
 typedef struct tune_answer {
+    timing_preset timing; /* whose cycles these are */
     tune_plan plan;
     tune_text found;             /* with the cycles of each step */
     int64_t cycles, dma_cycles;  /* of the kernel; in which the DMA Engine works */
@@ -18,6 +19,7 @@ typedef struct tune_answer {
 
 /* What a compilation says of one plan. */
 typedef struct tune_trial {
+    timing_preset timing;       /* given: whose cycles are counted */
     tune_text text;             /* with the cycles of each step */
     int64_t cycles, dma_cycles; /* as in tune_answer */
     uint64_t steps;             /* of work that it took */

@@ -6,6 +6,8 @@
 #include "support/budget.h"
 #include "support/integer.h"
 
+/* A kind has some plans however slow they are; of more, those that take twice as long as the best at least are not looked at. */
+enum { SOME_OF_A_KIND = 4, FAR_FROM_THE_BEST = 2 };
 enum { MOST_DIGITS = 64, SHORTEST_PART = 128 };
 
 typedef struct kind {
@@ -17,7 +19,8 @@ typedef struct space {
     const target *target;
     const tune_question *question;
     kind *kinds;
-    size_t kept; /* of a kind */
+    size_t kept;  /* of a kind */
+    int64_t best; /* cycles, as estimated */
     arena *arena;
 } space;
 
@@ -54,21 +57,31 @@ static void consider_one(space *x, tune_plan p)
     budget_spend(x->arena, 1);
     if (!tune_plan_complete(x->target, x->question, &p))
         return;
-    tune_plan_estimate(x->target, x->question, &p);
-    keep(x, &p);
+    const kind *k = &x->kinds[tune_kind_of(x->question, &p)];
+    int64_t most = k->count == x->kept ? k->plans[k->count - 1].cycles : INT64_MAX;
+    if (k->count >= SOME_OF_A_KIND && x->kept == TUNE_KEPT_OF_A_KIND)
+        most = smaller(most, x->best * FAR_FROM_THE_BEST);
+    tune_plan_estimate(x->target, x->question, most, &p);
+    x->best = smaller(x->best, p.cycles);
+    if (p.cycles < most)
+        keep(x, &p);
 }
 
 /* Rows of all iterations in as many copies as there are iterations, or in fewer; the exchange of columns by the main context or by sub. */
 static void consider(space *x, tune_plan p)
 {
-    int64_t most = p.columns_outside && p.split[TUNE_ROW].loop > 1 ? p.split[TUNE_ROW].loop : 0;
+    int64_t most = p.columns_outside && p.split[TUNE_ROW].loop > 1 ? p.split[TUNE_ROW].loop : 0, halvings = 0;
+    while (most >> halvings > 1)
+        halvings++;
     bool exchanges = p.regroup > 1 || p.joined > 1;
     for (int by_sub = 0; by_sub < (exchanges ? 2 : 1); by_sub++) {
         p.by_sub = by_sub;
         p.row_copies = 0;
         consider_one(x, p);
-        for (p.row_copies = most; p.row_copies > 0; p.row_copies /= 2)
+        for (int64_t h = most > 0 ? halvings : -1; h >= 0; h--) { /* of equals the one with the fewest copies */
+            p.row_copies = most >> h;
             consider_one(x, p);
+        }
     }
 }
 
@@ -123,11 +136,22 @@ static size_t slice_counts(int64_t size, int64_t most, int64_t *out)
     return count;
 }
 
+enum { WORD_BITS = 64 }; /* of what a copy to DM and the sub context take at least */
+
+/* Rows of a tile come in so many: whole words of each operand after the sum that has no columns. */
+static int64_t rows_unit(const tune_question *q)
+{
+    int64_t unit = 1;
+    for (size_t i = 0; i < q->extra_count; i++)
+        if (q->extras[i].has[TUNE_ROW] && !q->extras[i].has[TUNE_COLUMN])
+            unit = larger(unit, WORD_BITS / dtype_row_of(q->extras[i].type)->bits);
+    return unit;
+}
+
 /* Columns of a tile come in so many: all Rows where there are that many, and whole words of 8 bytes of what the sub context fetches after
  * the sum and of what waits in DM. What goes to the VRF as a gate comes in packets of all lanes. */
 static int64_t columns_unit(const target *t, const tune_question *q, int64_t tile)
 {
-    enum { WORD_BITS = 64 };
     if (!q->axis_text[TUNE_COLUMN]) /* nothing to pad */
         return 1;
     int64_t unit = tile > 4 ? t->rows : tile > 2 ? 4 : tile;
@@ -158,7 +182,9 @@ static void consider_splits(space *x, const int64_t loops_of[3], int clustered)
                     int64_t cluster = clustered == role ? x->target->clusters_per_chip : 1, parts = loops_of[role] * cluster * slices[role];
                     int64_t tile = ceil_div(size[role], parts);
                     tune_split *s = &p.split[role];
-                    int64_t unit = role == TUNE_COLUMN ? columns_unit(x->target, x->question, tile) : 1;
+                    int64_t unit = role == TUNE_COLUMN ? columns_unit(x->target, x->question, tile)
+                                   : role == TUNE_ROW  ? rows_unit(x->question)
+                                                       : 1;
                     if (is_turned(x->question, (tune_role)role)) /* whole blocks of the Transpose Engine */
                         unit = larger(unit, tune_turn_columns(x->question, 1));
                     *s = tune_split_of(size[role], loops_of[role], cluster, slices[role], unit);
@@ -166,7 +192,7 @@ static void consider_splits(space *x, const int64_t loops_of[3], int clustered)
                     if (tune_pads_inside(s, size[role]) && (size[role] % parts_alike != 0 || size[role] / parts_alike % s->tile != 0))
                         useful = false;                                                                    /* no copy has such parts */
                     bool idles = s->loop == 1 && parts > 1 && s->padded - s->padded / parts >= size[role]; /* a part has padding alone */
-                    useful = useful && !idles && s->padded < 2 * size[role] + (s->loop == 1 ? larger(8, unit) : 0);
+                    useful = useful && (!idles || s->padded < 2 * size[role]) && s->padded < 2 * size[role] + (s->loop == 1 ? larger(8, unit) : 0);
                 }
                 useful = useful && p.split[TUNE_BATCH].tile == 1;
                 if (useful)
@@ -192,7 +218,7 @@ static size_t loop_counts(int64_t size, int64_t *out)
 
 tune_plan *tune_space(const target *t, const tune_question *q, size_t kept, arena *a, size_t *count)
 {
-    space x = {t, q, ARENA_ARRAY(a, kind, TUNE_KINDS), kept, a};
+    space x = {t, q, ARENA_ARRAY(a, kind, TUNE_KINDS), kept, INT64_MAX / FAR_FROM_THE_BEST, a};
     int64_t loops[3][MOST_DIGITS];
     size_t counts[3];
     for (int role = TUNE_BATCH; role < TUNE_SUM; role++)

@@ -62,11 +62,15 @@ const char *tune_head(const char *question, const char *types, const char *work,
     strbuf_puts(&out, "// ");
     for (const char *c = question; *c; c++) /* one line */
         strbuf_append(&out, *c == '\n' || *c == '\r' || *c == '\t' || *c == '\v' || *c == '\f' ? " " : c, 1);
-    strbuf_printf(&out, "\n// %s\n//\n", types);
-    strbuf_printf(&out,
-                  "// %" PRId64 " cycles, %" PRId64 ".%02" PRId64 " times the least that the timing model allows, %" PRId64
-                  " (copies %" PRId64 ", %s %" PRId64 ").\n",
-                  x->cycles, x->cycles / b->cycles, x->cycles * 100 / b->cycles % 100, b->cycles, b->copies, work, b->products);
+    strbuf_printf(&out, "\n// %s\n//\n// %" PRId64 " cycles", types, x->cycles);
+    if (x->timing != TIMING_DOCUMENTED)
+        strbuf_printf(&out, " by --timing=%s", timing_preset_name(x->timing));
+    if (b->cycles > 0) /* published schedules state no limits */
+        strbuf_printf(&out,
+                      ", %" PRId64 ".%02" PRId64 " times the least that the timing model allows, %" PRId64 " (copies %" PRId64
+                      ", %s %" PRId64 ")",
+                      x->cycles / b->cycles, x->cycles * 100 / b->cycles % 100, b->cycles, b->copies, work, b->products);
+    strbuf_puts(&out, ".\n");
     strbuf_printf(&out, "// The DMA Engine works in %" PRId64 " %% of them.\n", x->dma_cycles * 100 / x->cycles);
     strbuf_puts(&out, how);
     strbuf_printf(&out, "// Made by visac tune: %zu kernels compiled, %zu of them refused, %zu more left by the budget.\n", x->tried,

@@ -377,7 +377,7 @@ typedef struct search {
 
 static bool try_window(const search *x, size_t plan, tune_trial *out)
 {
-    *out = (tune_trial){0};
+    *out = (tune_trial){.timing = x->question->timing};
     write_window(x->target, x->question, &x->plans[plan], "", NULL, x->scratch, &out->text);
     return tune_try_text(x->scratch, out);
 }
@@ -427,7 +427,12 @@ bool tune_window_answer(const target *t, const tune_question *q, const visa_tune
     }
     arena_free(scratch);
     window_plan best = plans[fastest];
-    tune_answer x = {.cycles = found.cycles, .dma_cycles = found.dma_cycles, .tried = tried, .refused = refused, .left = count - tried};
+    tune_answer x = {.timing = q->timing,
+                     .cycles = found.cycles,
+                     .dma_cycles = found.dma_cycles,
+                     .tried = tried,
+                     .refused = refused,
+                     .left = count - tried};
     const char *how = arena_printf(a,
                                    "//   rows of results: %" PRId64 " in a slice, %" PRId64 " slices%s\n"
                                    "//   columns: %" PRId64 " in a slice, %" PRId64 " slices%s\n",

@@ -104,11 +104,23 @@ static const char *port_axes(const writer *w, tune_role role, bool rows)
     return role == TUNE_SUM ? summed(w, 1, w->p->sum_padded) : kept(w, role, 1, w->p->split[role].padded);
 }
 
+/* Rows of one position may stand behind the columns of a tensor. */
+static bool lies_columns_first(const tune_question *q, const tune_tensor *t)
+{
+    size_t first[TUNE_ROLES] = {0};
+    for (size_t i = t->count; i > 0; i--)
+        first[q->axes[t->axes[i - 1]].role] = i;
+    return first[TUNE_ROW] > 0 && first[TUNE_COLUMN] > 0 && first[TUNE_COLUMN] < first[TUNE_ROW];
+}
+
 static const char *port_mapping(const writer *w, tune_place place)
 {
     const char *batch = port_axes(w, TUNE_BATCH, false);
-    if (place == TUNE_OUT)
-        return TUNE_LIST(w->a, batch, port_axes(w, TUNE_ROW, false), port_axes(w, TUNE_COLUMN, false));
+    if (place == TUNE_OUT) {
+        const char *rows = port_axes(w, TUNE_ROW, false), *columns = port_axes(w, TUNE_COLUMN, false);
+        return lies_columns_first(w->q, &w->q->tensors[TUNE_OUT]) ? TUNE_LIST(w->a, batch, columns, rows)
+                                                                  : TUNE_LIST(w->a, batch, rows, columns);
+    }
     bool turned = w->q->turned[place];
     const char *free = port_axes(w, tune_kept_of(w->q, place), turned), *sums = port_axes(w, TUNE_SUM, !turned);
     return turned ? TUNE_LIST(w->a, batch, sums, free) : TUNE_LIST(w->a, batch, free, sums);
@@ -135,7 +147,8 @@ static const char *extra_mapping(const writer *w, const tune_extra *e)
         if (e->has[role])
             parts[role] = innermost && !whole_words ? kept(w, (tune_role)role, 1, w->p->split[role].padded) : q->axis_text[role];
     }
-    return TUNE_LIST(w->a, parts[TUNE_BATCH], parts[TUNE_ROW], parts[TUNE_COLUMN]);
+    return lies_columns_first(q, &e->tensor) ? TUNE_LIST(w->a, parts[TUNE_BATCH], parts[TUNE_COLUMN], parts[TUNE_ROW])
+                                             : TUNE_LIST(w->a, parts[TUNE_BATCH], parts[TUNE_ROW], parts[TUNE_COLUMN]);
 }
 
 static void write_axes(writer *w)

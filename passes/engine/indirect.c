@@ -479,6 +479,29 @@ static const mapping *unnamed(rows *r, component c)
     return pass_pad(r->pass, mapping_identity(r->pass->mappings), r->local->out.part[c]->size);
 }
 
+/* The same positions with one of several copies: the first one. */
+static const mapping *one_copy(const rows *r, const mapping *m)
+{
+    pass_context *p = r->pass;
+    const mapping *all = mapping_identity(p->mappings), *none = all;
+    for (size_t i = 0; i < m->count && all; i++) {
+        const factor *f = &m->factors[i];
+        const mapping *live = f->kind == FACTOR_BROADCAST ? none : mapping_without_padding(p->mappings, f);
+        all = live ? pass_pair(p, all, pass_pad(p, live, f->extent)) : NULL;
+    }
+    return all ? all : m;
+}
+
+/* What of the tensor in DM takes part: of updates that several units hold those of the first one are written. */
+static tensor taken_of(const rows *r)
+{
+    tensor taken = r->local->out;
+    for (component c = CLUSTER; r->writes && c <= ELEMENT; c++)
+        if (taken.part[c])
+            taken.part[c] = one_copy(r, taken.part[c]);
+    return taken;
+}
+
 /* The DM side holds each payload of each row once: no more, no less. */
 static bool check_data(rows *r, const sequence *seq, const mapping *left, const mapping *local)
 {
@@ -513,9 +536,10 @@ static void make_loops(rows *r, const mapping *left)
         return;
     }
     from[0] = (sequence_space){gap, dtype_row_of(r->table->out.dtype)->bits};
-    size_t from_count = 1 + list_spaces(r, from + 1), to_count = dma_spaces(p, &r->local->out, to) - 1;
+    tensor taken = taken_of(r);
+    size_t from_count = 1 + list_spaces(r, from + 1), to_count = dma_spaces(p, &taken, to) - 1;
     sequence seq;
-    const mapping *local = parts_from(r, &r->local->out, CLUSTER);
+    const mapping *local = parts_from(r, &taken, CLUSTER);
     if (!sequence_derive_spaces(p->mappings, from, from_count, NULL, to + 1, to_count, SEQUENCE_COPY, &seq)) {
         diag *d =
             pass_refuse(p, r->kernel, r->op, ELEMENT, sequence_id(&seq), "no DMA loops copy these rows: %s", sequence_reason(p, &seq));

@@ -96,14 +96,6 @@ static void drop_packet(sequence *seq)
     seq->count = kept;
 }
 
-static bool has_bottom(const mapping *m)
-{
-    for (uint32_t i = 0; i < m->count; i++)
-        if (m->factors[i].pad == PAD_BOTTOM && m->factors[i].live < m->factors[i].extent)
-            return true;
-    return false;
-}
-
 /* An axis of the Element that the stream does not name; NULL: none. */
 static const axis *unmatched(const mapping *element, const mapping *time, const mapping *packet)
 {
@@ -128,7 +120,7 @@ static bool check_operand(pass_context *p, kernel *k, op *o)
         diag_help(p->diags, d, "store it with %s %s: each slice reads its own", component_parameter(c), pass_text(p, in->part[c]));
         return false;
     }
-    if (has_bottom(vrf->part[ELEMENT])) {
+    if (mapping_has_gap(vrf->part[ELEMENT])) {
         diag *d = pass_refuse(p, k, o, MAPPING_COMPONENTS, E_VRF_WALK, "Element %s has positions that must not be read, `#{!}`",
                               pass_text(p, vrf->part[ELEMENT]));
         diag_help(p->diags, d, "pad with `#`");

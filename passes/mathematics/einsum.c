@@ -1007,6 +1007,23 @@ static reference source_apart(einsum_builder *b, op *o, const axis **names)
     return whole(dst);
 }
 
+/* An axis that became a broadcast: its positions hold the same where nothing of the value depends on it. */
+static bool check_copied(einsum_builder *b, op *o, const reference *from)
+{
+    const reshape_config *c = o->reshape;
+    for (uint32_t i = 0; i < c->copied_count; i++) {
+        uint32_t number = einsum_axis_number(b, c->copied[i]);
+        if (!einsum_tensor_has(&b->values[from->value], number) || constants_along(b, number)[from->value])
+            continue;
+        diag *d = pass_refuse(b->context, b->kernel, o, MAPPING_COMPONENTS, E_RESHAPE,
+                              "a broadcast is said to be where axis %s was, and elements differ along %s: they are no copies",
+                              c->copied[i]->name, c->copied[i]->name);
+        diag_help(b->context->diags, d, "keep %s, or copy the tensor into units that all hold the same", c->copied[i]->name);
+        return false;
+    }
+    return true;
+}
+
 /* Positions keep their elements: the new value's digits read the old one. */
 static void visit_reshape(einsum_builder *b, op *o)
 {
@@ -1018,7 +1035,7 @@ static void visit_reshape(einsum_builder *b, op *o)
     bool copies = false;
     const axis *names[EINSUM_MAX_DIGITS];
     reference from = source_apart(b, o, names);
-    if (o->bad)
+    if (o->bad || !check_copied(b, o, &from))
         return;
     uint32_t dst = add_value_like(b, &o->out, -1);
     einsum_step *step = add_step(b, MATH_COPY, whole(dst), from, from);
@@ -1037,6 +1054,10 @@ static void visit_reshape(einsum_builder *b, op *o)
             (einsum_digit){.axis = einsum_axis_number(b, d->to), .kept = true, .weight = d->to_weight, .size = d->size};
         copies = copies || (renamed && !einsum_source_holds(b, o, c->from, &c->from->out));
     }
+    for (uint32_t i = 0; i < c->spread_count && step->s.digit_count < EINSUM_MAX_DIGITS; i++)
+        if (c->spread[i].size > 1)
+            step->digits[step->s.digit_count++] = (einsum_digit){
+                .axis = einsum_axis_number(b, c->spread[i].to), .kept = true, .weight = c->spread[i].to_weight, .size = c->spread[i].size};
     if (copies && !o->bad) {
         diag *d = pass_refuse(b->context, b->kernel, o, MAPPING_COMPONENTS, E_EINSUM,
                               "the memory holds copies of elements, under axes that get other names");
@@ -1061,8 +1082,9 @@ static bool is_indexed(const einsum_builder *b, const mapping *indexed, const ei
     return false;
 }
 
-/* An index for each digit of the axis: positions count through them, the last one fastest. */
-static void add_indices(einsum_builder *b, einsum_step *step, op *o, reference list)
+/* An index for each digit of the axis: positions count through them, the last one fastest. `only`: that of a table of one row, else NULL.
+ */
+static void add_indices(einsum_builder *b, einsum_step *step, op *o, reference list, einsum_index *only)
 {
     const mapping *indexed = o->indirect->indexed;
     uint32_t count = 0;
@@ -1083,7 +1105,9 @@ static void add_indices(einsum_builder *b, einsum_step *step, op *o, reference l
         if (count > 1)
             add_shifts(b, step, (einsum_side)(EINSUM_A + count), list.window);
     }
-    step->s.indices = indices;
+    if (only)
+        step->s.sources[++count] = list.value;
+    step->s.indices = only ? only : indices;
     step->s.source_count = 1 + count;
     if (op_count(o)) {
         step->s.counted = true;
@@ -1109,18 +1133,40 @@ static bool has_one_row(const op *o)
     return o->indirect->indexed->count == 0;
 }
 
+/* A table of one row as the only position of an axis, which a list of zeros names as often as its count says. */
+static reference with_row_axis(einsum_builder *b, op *o, reference rows, einsum_index *index)
+{
+    uint32_t dst = add_value_like(b, &op_input(o)->out, -1);
+    einsum_tensor *v = &b->values[dst];
+    uint32_t *axes = ARENA_ARRAY(b->context->arena, uint32_t, v->rank + 1);
+    axes[0] = einsum_axis_number(b, mapping_axis(b->context->mappings, "gather.row", 1));
+    memcpy(axes + 1, v->axes, v->rank * sizeof *axes);
+    v->axes = axes;
+    v->rank++;
+    einsum_step *step = add_step(b, MATH_COPY, whole(dst), rows, rows);
+    note_computed(b, &step->s);
+    einsum_copy_digits(b, step, o, &op_input(o)->out);
+    if (!o->bad)
+        einsum_settle_sources(b, step, o, op_input(o), NULL);
+    *index = (einsum_index){.axis = axes[0], .unit = 1, .step = o->indirect->unit, .div = 1, .positions = 1};
+    return whole(dst);
+}
+
 static void visit_gather(einsum_builder *b, op *o)
 {
     reference rows = b->of[op_input(o)->index], list = b->of[op_index(o)->index];
     uint32_t dst = add_value_like(b, &o->out, -1);
     b->of[o->index] = whole(dst);
-    if (has_one_row(o)) { /* the list can only say 0 */
+    if (has_one_row(o) && !op_count(o)) { /* the list can only say 0 */
         add_copy(b, o, whole(dst), op_input(o), &o->out);
         return;
     }
+    einsum_index *one = has_one_row(o) ? ARENA_NEW(b->context->arena, einsum_index) : NULL;
+    if (one)
+        rows = with_row_axis(b, o, rows, one);
     einsum_step *step = add_step(b, MATH_GATHER, whole(dst), rows, list);
     step->s.accumulator = o->out.dtype;
-    add_indices(b, step, o, list);
+    add_indices(b, step, o, list, one);
     if (!o->bad)
         einsum_copy_digits(b, step, o, &o->out);
     if (!o->bad)
@@ -1159,7 +1205,7 @@ static void visit_scatter(einsum_builder *b, op *o)
               to = {b->of[op_root(op_into(o))->index].value, op_into(o)->window};
     einsum_step *step = add_step(b, MATH_SCATTER, to, from, list);
     step->s.accumulator = o->out.dtype;
-    add_indices(b, step, o, list);
+    add_indices(b, step, o, list, NULL);
     if (!o->bad)
         einsum_copy_digits(b, step, o, &op_input(o)->out);
     if (!o->bad)

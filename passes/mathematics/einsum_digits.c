@@ -81,8 +81,63 @@ static void push_digit(digit_sink *s, const axis *a, int64_t weight, int64_t siz
                                                                .stride = s->group ? stride : 1};
 }
 
-/* A kept part of a group: its axes as wholes. That says more elements than the part holds, and the port's mapping says which of
- * them there are; so one digit per axis replaces all others of it. */
+/* The weight of the innermost digit of the axis that the mapping names from `from` on, and where it ends; false: there is none. */
+static bool next_named(const mapping *m, const axis *a, int64_t from, int64_t *weight, int64_t *end)
+{
+    bool found = false;
+    for (size_t i = 0; m && i < m->count; i++) {
+        const factor *f = &m->factors[i];
+        int64_t w = f->weight, e = 0;
+        if (f->kind == FACTOR_AXIS && f->axis == a && f->live > 1)
+            e = f->weight * f->live;
+        else if (f->kind != FACTOR_COMPOSITE || !next_named(f->inner, a, from, &w, &e))
+            continue;
+        if (e <= from || (found && w > *weight) || (found && w == *weight && e <= *end))
+            continue;
+        *weight = w;
+        *end = e;
+        found = true;
+    }
+    return found;
+}
+
+/* The same of the tensor. */
+static bool next_of_tensor(const tensor *t, const axis *a, int64_t from, int64_t *weight, int64_t *end)
+{
+    bool found = false;
+    for (component c = 0; c < MAPPING_COMPONENTS; c++) {
+        int64_t w, e;
+        if (!next_named(t->part[c], a, from, &w, &e) || (found && (w > *weight || (w == *weight && e <= *end))))
+            continue;
+        *weight = w;
+        *end = e;
+        found = true;
+    }
+    return found;
+}
+
+/* The digits of the axis that the tensor names, those next to each other as one, outermost first. */
+static void push_named(digit_sink *s, const axis *a)
+{
+    struct {
+        int64_t weight, end;
+    } runs[EINSUM_MAX_DIGITS];
+    size_t count = 0;
+    int64_t weight = 0, end = 1;
+    while (count < EINSUM_MAX_DIGITS && next_of_tensor(s->tensor, a, end, &weight, &end)) {
+        bool goes_on = count > 0 && weight <= runs[count - 1].end;
+        if (!goes_on)
+            runs[count++].weight = weight;
+        runs[count - 1].end = end;
+    }
+    for (size_t i = count; i-- > 0;) {
+        bool last = i + 1 == count || runs[i].end > a->size;
+        push_digit(s, a, runs[i].weight, ceil_div(last ? a->size : runs[i].end, runs[i].weight), true, 0, 0);
+    }
+}
+
+/* A kept part of a group: whole digits of its axes. That says more elements than the part holds, and the port's mapping says which of
+ * them there are; so the digits that the tensor names of an axis replace all others of it. */
 static void push_group_axes(digit_sink *s, const factor *f)
 {
     const axis *axes[EINSUM_MAX_AXES];
@@ -99,7 +154,7 @@ static void push_group_axes(digit_sink *s, const factor *f)
                 s->step->digits[kept++] = s->step->digits[d];
         }
         s->step->s.digit_count = kept;
-        push_digit(s, axes[i], 1, axes[i]->size, true, 0, 0);
+        push_named(s, axes[i]);
         s->whole[s->whole_count++] = axes[i];
     }
 }

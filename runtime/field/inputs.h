@@ -17,10 +17,12 @@ field_inputs field_inputs_new(const binary_kernel *k, uint64_t seed, arena *a);
 
 static inline field_value field_inputs_value(const field_inputs *x, uint32_t number, uint64_t element)
 {
-    field_value v = field_input(x->seed, number, element);
     const index_values *rows = &x->rows[number];
-    int64_t drawn = rows->count > 0 ? index_values_draw(rows, (int64_t)element, v) : 0;
-    return rows->count > 0 ? (field_value)(drawn < 0 ? 0 : drawn) : v;
+    if (rows->count == 0)
+        return field_input(x->seed, number, element);
+    field_value v = field_input(x->seed, number, (uint64_t)index_values_place(rows, (int64_t)element));
+    int64_t drawn = index_values_draw(rows, (int64_t)element, v);
+    return (field_value)(drawn < 0 ? 0 : drawn);
 }
 
 /* The number that a list's element is; -1: it is none, something was computed. */

@@ -25,21 +25,21 @@ static const stage_type *type_of(command_op op)
     return NULL;
 }
 
-static bool chain_length(chain *c, size_t available, fault *f)
+bool chain_extent(const command *commands, size_t available, size_t *count, fault *f)
 {
-    const stage_type *first = type_of(c->commands[0].op);
+    const stage_type *first = type_of(commands[0].op);
     if (!first || first->takes)
-        return fault_set(f, E_RUN_CHAIN, c->commands, "does not begin a chain; fetch and stream_in do");
+        return fault_set(f, E_RUN_CHAIN, commands, "does not begin a chain; fetch and stream_in do");
     for (size_t i = 1; i < available; i++) {
-        const stage_type *t = type_of(c->commands[i].op);
+        const stage_type *t = type_of(commands[i].op);
         if (t && t->is_sink) {
-            c->count = i + 1;
+            *count = i + 1;
             return true;
         }
-        if (!t || (!t->takes && t->op == c->commands[i].op)) /* the first command of a chain */
-            return fault_set(f, E_RUN_CHAIN, &c->commands[i], "stands inside the chain that begins at offset 0x%x", c->commands[0].offset);
+        if (!t || (!t->takes && t->op == commands[i].op)) /* the first command of a chain */
+            return fault_set(f, E_RUN_CHAIN, &commands[i], "stands inside the chain that begins at offset 0x%x", commands[0].offset);
     }
-    return fault_set(f, E_RUN_CHAIN, c->commands, "begins a chain that does not end");
+    return fault_set(f, E_RUN_CHAIN, commands, "begins a chain that does not end");
 }
 
 const command *chain_peek(const chain *c)
@@ -166,7 +166,7 @@ bool chain_plan(chain *c, machine *m, const unit_mask *units, const command *com
     c->commands = commands;
     c->count = c->next = c->plan_bytes = 0;
     c->stage_count = 0;
-    if (!chain_length(c, available, f))
+    if (!chain_extent(commands, available, &c->count, f))
         return false;
     if (!units->set)
         return fault_set(f, E_RUN_CHAIN, commands, "no units command before the context's first chain");

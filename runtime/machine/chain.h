@@ -33,6 +33,9 @@ typedef struct chain {
     _Alignas(16) unsigned char plans[CHAIN_PLAN_BYTES];
 } chain; /* stages point into it: it stays where it was planned */
 
+/* How many commands the chain has that begins at commands[0], of which `available` are left in the context. */
+bool chain_extent(const command *commands, size_t available, size_t *count, fault *f);
+
 /* Reads the chain that begins at commands[0], of which `available` are left in the context. c->count is then
  * its length. */
 bool chain_plan(chain *c, machine *m, const unit_mask *units, const command *commands, size_t available, fault *f);

@@ -146,6 +146,22 @@ static bool run_chain(machine *m, const command *c, int number, fault *f)
     return true;
 }
 
+/* A guard's commands are a copy or a whole chain, behind further guards: whether they run or not. */
+static bool guards_whole(const command *c, size_t available, fault *f)
+{
+    size_t guards = 1, count = 1;
+    while (guards < available && c[guards].op == OP_GUARD)
+        guards++;
+    if (guards == available)
+        return fault_set(f, E_RUN_CHAIN, c, "a guard with nothing after it");
+    if (!command_is_copy(&c[guards]) && !chain_extent(&c[guards], available - guards, &count, f))
+        return false;
+    int64_t commands = command_get(c, GUARD_COMMANDS), whole = (int64_t)(guards - 1 + count);
+    return commands == whole ||
+           fault_set(f, E_RUN_CHAIN, c, "a guard of %lld commands, where the next copy or chain, with the guards in front of it, has %lld",
+                     (long long)commands, (long long)whole);
+}
+
 /* Where its number is in the range the commands after it run, else they are complete with it. */
 static bool run_guard(machine *m, const command *c, int number, fault *f)
 {
@@ -153,8 +169,8 @@ static bool run_guard(machine *m, const command *c, int number, fault *f)
     int64_t bits = command_get(c, GUARD_BITS), base = command_get(c, GUARD_BASE), left = command_get(c, GUARD_COMMANDS);
     if (bits != 8 && bits != 32 && bits != 64)
         return fault_set(f, E_RUN_CHAIN, c, "a guard reads 8, 32 or 64 bits, not %lld", (long long)bits);
-    if ((size_t)left > m->kernel->streams[number].count - m->done[number] - 1)
-        return fault_set(f, E_RUN_CHAIN, c, "a guard of %lld commands, of which there are not as many", (long long)left);
+    if (!guards_whole(c, m->kernel->streams[number].count - m->done[number], f))
+        return false;
     if (base > m->target->hbm_bytes_per_chip - bits / 8)
         return fault_set(f, E_RUN_ACCESS, c, "reads its number outside HBM: address %lld, size %lld bytes", (long long)base,
                          (long long)bits / 8);

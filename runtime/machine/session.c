@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "codegen/index_values.h"
+#include "runtime/machine/launch.h"
 #include "runtime/machine/machine.h"
 #include "runtime/machine/parallel.h"
 #include "runtime/tensor/compare.h"
@@ -44,6 +45,7 @@ struct session {
     session_options options;
     int runs, run; /* of one session_run; the one under way */
     bool proven;   /* the last run: what it gave depends on nothing that another would change */
+    uint64_t seed; /* of session_fill */
     finding_list found;
 };
 
@@ -282,6 +284,7 @@ bool session_fill(session *s, uint64_t seed, diag_list *diags)
 {
     if (!has_memory(s, diags))
         return false;
+    s->seed = seed;
     for (uint32_t i = 0; i < s->kernel->port_count; i++) {
         session_port *p = &s->ports[i];
         if (p->port->direction != PORT_IN || p->bound)
@@ -506,7 +509,7 @@ static bool same_shape(const session *s, uint32_t t, const session_port *p)
 
 /* What of a check is the same for all outputs. */
 typedef struct check {
-    const expected *expected;
+    expected *expected;
     bool random;        /* all inputs are seeded numbers */
     double false_alarm; /* an output's share */
     bool agrees;
@@ -614,6 +617,178 @@ const finding_list *session_findings(const session *s)
     return &s->found;
 }
 
+/* ---- other launches ---- */
+
+enum { MOST_LAUNCHES = 8, DRAWS = 64 };
+
+/* Of a port: one number that was made up, and that a condition reads, or that says which row is moved, or how many. */
+static bool is_drawn(const session *s, uint32_t i, index_values *of)
+{
+    return s->ports[i].seeded && index_values_of_port(s->kernel, i, s->arena, of) &&
+           (of->counts || tensor_elements(&s->ports[i].type) == 1);
+}
+
+/* A session beside this one: its inputs, but for drawn numbers, which are those of draw `draw`. */
+static session *other_launch(session *s, uint64_t draw, diag_list *diags)
+{
+    session *t = ARENA_NEW(s->arena, session);
+    *t = *s;
+    t->found = (finding_list){0};
+    t->options.progress = NULL;
+    t->ports = ARENA_ARRAY(s->arena, session_port, s->kernel->port_count);
+    for (uint32_t i = 0; i < s->kernel->port_count; i++) {
+        session_port *p = &t->ports[i];
+        *p = (session_port){.port = s->ports[i].port,
+                            .type = s->ports[i].type,
+                            .physical_bytes = s->ports[i].physical_bytes,
+                            .bound = s->ports[i].bound,
+                            .seeded = s->ports[i].seeded,
+                            .logical = s->ports[i].logical};
+        index_values rows;
+        bool drawn = is_drawn(s, i, &rows);
+        if (drawn || p->port->direction == PORT_OUT)
+            p->logical = (tensor){0};
+        if (drawn && !new_logical(t, p)) {
+            no_memory(diags, p->port);
+            return NULL;
+        }
+        if (drawn)
+            tensor_fill_multiples(&p->logical, s->seed + i + draw * UINT64_C(0x9e3779b97f4a7c15), &rows);
+    }
+    return t;
+}
+
+static void other_launch_end(const session *s, session *t)
+{
+    for (uint32_t i = 0; t && i < s->kernel->port_count; i++)
+        if (t->ports[i].logical.bytes == s->ports[i].logical.bytes)
+            t->ports[i].logical = (tensor){0}; /* the other one's */
+    session_close(t);
+}
+
+static const unsigned char *const *numbers_of(const session *s)
+{
+    const unsigned char **numbers = ARENA_ARRAY(s->arena, const unsigned char *, (size_t)s->kernel->port_count + 1);
+    for (uint32_t i = 0; i < s->kernel->port_count; i++)
+        numbers[i] = s->ports[i].port->direction == PORT_IN ? s->ports[i].logical.bytes : NULL;
+    return numbers;
+}
+
+/* "n = 6, m = 0" of those that are not this session's. */
+static const char *numbers_text(const session *s, const session *t)
+{
+    const char *text = "";
+    for (uint32_t i = 0; i < s->kernel->port_count; i++) {
+        const session_port *p = &t->ports[i];
+        uint64_t bits = 0;
+        if (p->port->direction == PORT_OUT || p->logical.bytes == s->ports[i].logical.bytes)
+            continue;
+        for (size_t byte = p->logical.size < 8 ? p->logical.size : 8; byte-- > 0;)
+            bits = bits << 8 | p->logical.bytes[byte];
+        long long number = p->logical.size == 4 ? (long long)(int32_t)(uint32_t)bits : (long long)bits;
+        text = arena_printf(s->arena, "%s%s%s = %lld", text, *text ? ", " : "", p->port->name, number);
+    }
+    return text;
+}
+
+/* What is to be seen once: each condition that holds, and behind these for each port whose number is drawn the largest, or a row that is
+ * not the first. How much is new with these inputs; `seen` has it then. */
+static size_t see(const session *s, const session *t, bool *seen)
+{
+    size_t more = launch_hold(s->kernel, numbers_of(t), seen), conditions = launch_conditions(s->kernel);
+    for (uint32_t i = 0; i < s->kernel->port_count; i++) {
+        index_values of;
+        int32_t number;
+        if (seen[conditions + i] || !is_drawn(s, i, &of) || t->ports[i].logical.size < sizeof number)
+            continue;
+        memcpy(&number, t->ports[i].logical.bytes, sizeof number);
+        seen[conditions + i] = of.counts ? number == (of.count - 1) * of.unit : number > 0;
+        more += seen[conditions + i];
+    }
+    return more;
+}
+
+/* The one of many draws with which most is seen that was not yet; NULL: none. */
+static session *next_launch(session *s, const bool *seen, size_t things, uint64_t from, bool *ok, diag_list *diags)
+{
+    session *best = NULL;
+    size_t most = 0;
+    for (uint64_t draw = from; draw < from + DRAWS && *ok; draw++) {
+        bool *then = ARENA_ARRAY(s->arena, bool, things + 1);
+        memcpy(then, seen, things * sizeof *then);
+        session *t = other_launch(s, draw, diags);
+        size_t more = t ? see(s, t, then) : 0;
+        *ok = t != NULL;
+        if (more > most) {
+            other_launch_end(s, best);
+            best = t;
+            most = more;
+        } else {
+            other_launch_end(s, t);
+        }
+    }
+    return best;
+}
+
+/* Runs and compares it; what differs, or is undefined, is said with its numbers. False: the run is at fault. */
+static bool check_launch(session *s, session *t, const check *of, bool *agrees, diag_list *diags)
+{
+    const char *unsaid = "";
+    bool *is_input = ARENA_ARRAY(s->arena, bool, s->kernel->einsum.tensor_count);
+    check c = {.expected = of->expected, .random = of->random, .false_alarm = of->false_alarm, .report = &unsaid};
+    size_t before = diags->count;
+    bool ran = session_run(t, true, diags);
+    bool ok = ran && expected_run(of->expected, input_bytes(t, is_input), workers_of(s), diags) && compare_outputs(t, &c, diags);
+    for (size_t i = before; i < diags->count; i++)
+        diag_note(diags, diags->items[i], SRC_NOWHERE, "in a launch with %s", numbers_text(s, t));
+    for (size_t i = 0; i < t->found.count && i < s->found.count; i++) {
+        s->found.items[i].agrees = s->found.items[i].agrees && t->found.items[i].agrees;
+        s->found.items[i].differing += t->found.items[i].differing;
+    }
+    *agrees = ok && c.agrees;
+    return ok || (!ran && session_found_mismatch(diags));
+}
+
+static bool draws_numbers(const session *s)
+{
+    index_values of;
+    bool any = false;
+    for (uint32_t i = 0; i < s->kernel->port_count; i++)
+        any = any || is_drawn(s, i, &of);
+    return any;
+}
+
+/* What the run that was compared left out, for the numbers that it had, is run and compared in others, as far as draws reach; the rest is
+ * said. A plan's kernels have their numbers from the plan. */
+static bool check_launches(session *s, check *c, diag_list *diags)
+{
+    size_t conditions = launch_conditions(s->kernel), things = conditions + s->kernel->port_count, never = 0;
+    if (s->options.hbm || s->options.dm || (conditions == 0 && !draws_numbers(s)))
+        return true;
+    bool *seen = ARENA_ARRAY(s->arena, bool, things + 1), ok = true;
+    see(s, s, seen);
+    const char *launches = "";
+    for (uint64_t i = 0; i < MOST_LAUNCHES && ok && c->agrees; i++) {
+        session *t = next_launch(s, seen, things, 1 + i * DRAWS, &ok, diags);
+        if (!t)
+            break;
+        launches = arena_printf(s->arena, "%s%s%s", launches, *launches ? "; " : "", numbers_text(s, t));
+        see(s, t, seen);
+        ok = check_launch(s, t, c, &c->agrees, diags);
+        if (!c->agrees)
+            *c->report = arena_printf(s->arena, "%s%s: a launch with %s does not agree\n", *c->report, s->kernel->name, numbers_text(s, t));
+        other_launch_end(s, t);
+    }
+    for (size_t i = 0; i < conditions; i++)
+        never += !seen[i];
+    if (*launches && c->agrees)
+        *c->report = arena_printf(s->arena, "%s%s: other launches agree, too: %s\n", *c->report, s->kernel->name, launches);
+    if (never > 0 && c->agrees)
+        *c->report = arena_printf(s->arena, "%s%s: %zu of %zu conditions on numbers did not hold: what they guard was not run\n",
+                                  *c->report, s->kernel->name, never, conditions);
+    return ok;
+}
+
 bool session_check(session *s, bool machine_order, bool *agrees, const char **report, diag_list *diags)
 {
     *report = "";
@@ -642,8 +817,9 @@ bool session_check(session *s, bool machine_order, bool *agrees, const char **re
     expected *x = expected_open(e, is_input, s->kernel->name, machine_order, s->arena, diags);
     if (!x)
         return false;
-    check c = {.expected = x, .random = all_inputs_are_seeded(s), .false_alarm = JUDGE_FALSE_ALARM / outputs, .report = report};
-    bool ok = expected_run(x, inputs, workers_of(s), diags) && compare_outputs(s, &c, diags);
+    double launches = draws_numbers(s) ? MOST_LAUNCHES + 1 : 1;
+    check c = {.expected = x, .random = all_inputs_are_seeded(s), .false_alarm = JUDGE_FALSE_ALARM / outputs / launches, .report = report};
+    bool ok = expected_run(x, inputs, workers_of(s), diags) && compare_outputs(s, &c, diags) && check_launches(s, &c, diags);
     *agrees = c.agrees;
     *report = arena_printf(s->arena, "%sreference: built in %.1f ms\n", *report, expected_build_milliseconds(x));
     expected_close(x);

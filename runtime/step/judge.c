@@ -209,6 +209,17 @@ static void compare_tensor(statements *s, uint32_t t, judgement *j)
     say(&c, tensor->name, j);
 }
 
+/* One value at least, of all outputs together; else none of them agrees. */
+static bool compared_any(finding_list *found)
+{
+    bool any = false;
+    for (size_t i = 0; i < found->count; i++)
+        any = any || found->items[i].compared > 0;
+    for (size_t i = 0; i < found->count; i++)
+        found->items[i].agrees = found->items[i].agrees && any;
+    return any;
+}
+
 bool step_judge(const step_judge_input *in, arena *a, const char **report, finding_list *found, diag_list *diags)
 {
     const step_program *p = in->run->program;
@@ -240,5 +251,8 @@ bool step_judge(const step_judge_input *in, arena *a, const char **report, findi
         if (p->tensors[t].written)
             compare_tensor(s, t, &j);
     *report = j.report.text;
+    if (diags->error_count == before && !compared_any(found))
+        diag_help(diags, diag_add(diags, E_CHECK_NOTHING, SRC_NOWHERE, "no output of `%s` has a value: nothing was compared", p->name),
+                  "give its input streams values");
     return diags->error_count == before;
 }

@@ -598,15 +598,11 @@ static void state_flatten(statements *s, const step_node *n, const nested *in)
     nested_settle(out);
 }
 
-static const nested_value *padding(statements *s, const step_node *n, const nested *in)
+/* Of a dimension that is not fixed a tile of padding has nothing. */
+static const nested_value *padding(statements *s, const step_node *n)
 {
     const step_type *t = &program_of(s)->types[n->outputs[0].type];
-    bool known = t->kind == STEP_TILE && t->rows >= 0 && t->columns >= 0;
-    if (!known && (in->count == 0 || in->values[0]->kind != STEP_TILE)) {
-        statement_unknown(s, n, "how large its padding is depends on what comes");
-        return NULL;
-    }
-    int64_t rows = known ? t->rows : in->values[0]->tile.rows, columns = known ? t->columns : in->values[0]->tile.columns;
+    int64_t rows = t->rows < 0 ? 0 : t->rows, columns = t->columns < 0 ? 0 : t->columns;
     float *numbers = ARENA_ARRAY(s->arena, float, (size_t)(rows * columns) + 1);
     for (int64_t i = 0; i < rows * columns; i++)
         numbers[i] = (float)n->param[STEP_PAD_VALUE];
@@ -640,7 +636,7 @@ static void split(statements *s, const step_node *n, int64_t size, nested_items 
         } else if (b > 0) {
             statement_unknown(s, n, "groups are no whole number of chunks");
         } else {
-            nested_push(out, padding(s, n, items->of));
+            nested_push(out, padding(s, n));
         }
         for (int64_t v = 0; v < values; v++)
             push_flag(s, flags, k >= size);

@@ -238,7 +238,7 @@ void tensor_fill_multiples(tensor *t, uint64_t seed, const index_values *of)
     index_values some = *of;
     some.count = some.count < most ? some.count : most;
     for (int64_t i = 0; i < elements; i++) {
-        int32_t value = (int32_t)index_values_draw(&some, i, random_number(seed, i));
+        int32_t value = (int32_t)index_values_draw(&some, i, random_number(seed, index_values_place(of, i)));
         if (t->type.dtype == DTYPE_U8)
             t->bytes[i] = (unsigned char)value;
         else

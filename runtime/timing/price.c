@@ -2,13 +2,13 @@
 
 #include "runtime/timing/schedule.h"
 
-bool price_make_again(const target *t, const binary_kernel *k, int64_t steps, known_costs *known, arena *a, price *out)
+static bool make(const target *t, const binary_kernel *k, timing_preset preset, int64_t steps, known_costs *known, arena *a, price *out)
 {
     schedule s;
     diag_list silent;
     diag_list_init(&silent, a);
     *out = (price){0};
-    if (!schedule_make_within(t, k, TIMING_DOCUMENTED, steps, known, a, &silent, &s))
+    if (!schedule_make_within(t, k, preset, steps, known, a, &silent, &s))
         return false;
     out->cycles = s.cycles;
     for (int c = 0; c < 3; c++) { /* by start, so those of a context are in their order */
@@ -25,7 +25,12 @@ bool price_make_again(const target *t, const binary_kernel *k, int64_t steps, kn
     return true;
 }
 
-bool price_make(const target *t, const binary_kernel *k, int64_t steps, arena *a, price *out)
+bool price_make_again(const target *t, const binary_kernel *k, int64_t steps, known_costs *known, arena *a, price *out)
 {
-    return price_make_again(t, k, steps, NULL, a, out);
+    return make(t, k, TIMING_DOCUMENTED, steps, known, a, out);
+}
+
+bool price_make(const target *t, const binary_kernel *k, timing_preset preset, int64_t steps, arena *a, price *out)
+{
+    return make(t, k, preset, steps, NULL, a, out);
 }

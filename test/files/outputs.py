@@ -123,7 +123,7 @@ def refuses_inputs(folder):
     runs = [
         ("k.vm", ["visac", "k.vm"], ["-o={}", "--trace={}", "--report --trace={} -o=x", "--emit=tables -o={}", "--sweep=M=32 -o={}", "--draw=commit -o={}", "--check -o={}"]),
         ("k.vm", ["visac", "diff", "k.bin", "k.vm"], ["-o={}"]),
-        ("inner.vm", ["visac", "has.vm"], ["-o={}", "--trace={}", "--emit=obj -o={}", "--report -o={}"]),
+        ("inner.vm", ["visac", "has.vm"], ["-o={}", "--trace={}", "--emit=obj -o={}", "--report -o={}", "--format -o={}", "--upgrade -o={}"]),
         ("sizes.json", ["visac", "step.vm", "--sizes=sizes.json", "--emit=step-json"], ["-o={}"]),
         ("k.bin", ["visa-run", "k.bin"], ["--output={}", "--output=out={}", "--output=out:buffer={}", "--output=out[N,M]={}", "--trace={}", "--check --output={}"]),
         ("a.raw", ["visa-run", "k.bin", "--input=a=a.raw"], ["--output={}", "--trace={}"]),
@@ -153,6 +153,9 @@ def refuses_inputs(folder):
     check(snapshot(folder) == before, "a standard stream changed a file")
     done = run(folder, "visac", "--format", "k.vm", "-o", "k.vm")
     check(done.status == 0 and content(folder, "k.vm"), "--format is to write over its input:", done.err)
+    before = snapshot(folder)
+    done = run(folder, "visac", "k.vm", "-o", "new.bin", "--trace=new.json")
+    check(done.status == 2 and "-o new.bin" in done.err and snapshot(folder) == before, "-o of --trace alone is dropped:", done.status, done.err)
 
 
 def refuses_two(folder):

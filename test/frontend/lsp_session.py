@@ -408,7 +408,7 @@ def half_written():
         check({"Chip", "ROWS", "DmTensor", "bf16", "a", "weights", "matmul", "let"} <= got and "x" not in got, got)
         check("= 8" in s.hover(now, "ROWS") and "4 positions" in s.hover(now, "Chip"), s.hover(now, "ROWS") + s.hover(now, "Chip"))
         check(s.labels(now, "// A bf16", 4) == set(), "in a comment")
-        program = "type T = Tile<bf16, 4, 4>;\n#[stream(channels = 8)]\nfn p(x: Stream<T, 0>) {\n    x.\n}\nfn q(x: &HbmTensor<i8, m![1], m![1]>) {\n    x.\n}\n"
+        program = "type T = Tile<bf16, 4, 4>;\n#[stream(channels = 8)]\npub fn p(x: Stream<T, 0>) {\n    x.\n}\nfn q(x: &HbmTensor<i8, m![1], m![1]>) {\n    x.\n}\n"
         s.change({"text": program})
         got = s.labels(program, "    x.\n", 6)
         check({"map", "zip", "bufferize", "compute"} <= got and "fetch" not in got and "source" not in got, got)

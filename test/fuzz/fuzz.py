@@ -4,12 +4,13 @@ dictionary.
 
 Usage: fuzz.py BUILD [TARGET ...] [--time=SECONDS of each target, 60] [--merge]
 
-What is found is kept in BUILD/fuzz/TARGET, so that the next run goes on there; an input that crashes, hangs (10 s) or
-leaks is in BUILD/fuzz/faults, and makes the status 1. --merge replaces the committed corpora by the smallest set of small inputs that reaches all
+What is found is kept in BUILD/fuzz/TARGET, so that the next run goes on there; an input that crashes, hangs (10 s, of the processor where it
+is run once more: libFuzzer goes by the clock, and a machine may be busy) or leaks is in BUILD/fuzz/faults, and makes the status 1. --merge replaces the committed corpora by the smallest set of small inputs that reaches all
 that they and the found ones reach."""
 import os
 import random
 import re
+import resource
 import shutil
 import subprocess
 import sys
@@ -19,6 +20,7 @@ CORPUS = os.path.join(SOURCE, "test", "fuzz", "corpus")
 # Largest input of the committed set, bytes: the suite runs it in every build.
 TARGETS = {"source": 700, "binary": 6000, "tensor": 400, "editor": 700, "lsp": 900, "session": 700, "step": 700}
 LONGEST = 1 << 14 # bytes of an input while fuzzing
+HANGS = 10 # seconds
 WORDS = [("frontend/lexer.l", r'"([a-z_!#]{2,})"'), ("frontend/stage.c", r'\{"([a-z_]{2,})"'), ("target/step/step.def", r'"([a-z_]{3,})",'), ("ir/tensor.def", r'(\w+Tensor)'),
          ("target/dtype.def", r'"(\w+)"'), ("lsp/request.c", r'"(textDocument/\w+)"'), ("lsp/server.c", r'"(textDocument/\w+)"')]
 PIECES = ["m![", "axes![", "::<", " # ", " % ", " / ", "$(", " | ", "1 << ", "..", "->", "=>", "&mut ", "#[device(chip = 1)]", "#[stream]", "{[", "]}", '"S1"', '"S2"',
@@ -86,18 +88,32 @@ def program(build, target):
     return os.path.join(build, "bin", "fuzz_" + target)
 
 
+def hangs(build, target, path):
+    """Once more: does it take that long on a processor? What does not is removed."""
+    def spent():
+        used = resource.getrusage(resource.RUSAGE_CHILDREN)
+        return used.ru_utime + used.ru_stime
+    before = spent()
+    done = subprocess.run([program(build, target), "-timeout=600", path], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, check=False)
+    slow = done.returncode != 0 or spent() - before > HANGS
+    if not slow:
+        os.remove(path)
+    return slow
+
+
 def fuzz(build, target, seconds, folder):
     found, faults, log = (os.path.join(folder, n) for n in (target, "faults", target + ".log"))
     for path in (found, faults):
         os.makedirs(path, exist_ok=True)
     before = set(os.listdir(faults))
     with open(log, "wb") as out: # in jobs of its own, so that one fault does not end the search
-        subprocess.run([program(build, target), "-fork=1", "-ignore_crashes=1", "-ignore_timeouts=1", "-ignore_ooms=1", f"-max_total_time={seconds}", "-timeout=10",
+        subprocess.run([program(build, target), "-fork=1", "-ignore_crashes=1", "-ignore_timeouts=1", "-ignore_ooms=1", f"-max_total_time={seconds}", f"-timeout={HANGS}",
                         "-rss_limit_mb=2048", f"-max_len={LONGEST}", f"-dict={folder}/words", f"-artifact_prefix={faults}/{target}-", found,
                         os.path.join(CORPUS, target), os.path.join(folder, "seeds", target)], stdout=out, stderr=out, check=False)
     with open(log, encoding="utf-8", errors="replace") as out:
         said = re.findall(r"^#(\d+): cov: (\d+)", out.read(), re.M)
     new = sorted(n for n in set(os.listdir(faults)) - before if n.startswith(target + "-") and "slow-unit" not in n)
+    new = [n for n in new if not n.startswith(f"{target}-timeout-") or hangs(build, target, os.path.join(faults, n))]
     runs, covered = said[-1] if said else ("no", "nothing")
     print(f"{target}: {runs} runs, {covered} edges covered, {len(os.listdir(found))} inputs kept, {len(new)} faults", flush=True)
     for name in new:

@@ -37,7 +37,7 @@ VISAC = {
     "--emit=bc": "E-KERNEL", "--emit=asm": "E-KERNEL", "--emit=obj": "E-KERNEL", "--emit=header": "E-KERNEL", "--emit=step-report": TEXT,
     "--emit=step-json": JSON, "--emit=dataflow": "E-STEP-OPTION", "--emit=dataflow-json": "E-STEP-OPTION", "--emit=finn": "E-DATAFLOW-FINN", "--emit=memory": "E-STEP-OPTION",
     "--emit=memory-json": "E-STEP-OPTION", "--emit=memory-svg": "E-STEP-OPTION", "--emit=order": "E-STEP-OPTION", "--emit=dot": DOT,
-    "--emit=text": USAGE, "--emit=csv": USAGE, "--emit=svg": SVG, "--emit=vm": "E-DATAFLOW-EXPLORE", "--mcpu=x86-64": BYTES,
+    "--emit=text": USAGE, "--emit=csv": USAGE, "--emit=svg": SVG, "--emit=vm": "E-DATAFLOW-EXPLORE", "--emit=vm,bin,report": USAGE, "--mcpu=x86-64": BYTES,
     "--reference-order=free": BYTES, "-D": BYTES, "--pass=dynamic-tiling": None, "--onchip-bytes=100": BYTES, "--compute-tile=8": BYTES,
     "--sizes=FILE": None, "--input=x=x.json": USAGE,
     "--place=auto": BYTES, "--order=free": BYTES, "--draw=fetch": "E-KERNEL",
@@ -143,7 +143,7 @@ def main():
         if missing or len(options_of(text)) < 20:
             failures.append(f"{name} --help lists {sorted(missing)}, the matrix does not")
     with open(os.path.join(SOURCE, "tools/visac.def")) as f:
-        kinds = re.search(r'OPTION_CHOICE\("([a-z|-]+)", emit_choice', f.read()).group(1).split("|")
+        kinds = re.search(r'OPTION_CHOICE\("([a-z|,-]+)", emit_choice', f.read()).group(1).split("|")
     failures += [f"--emit={k} is not in the matrix" for k in kinds if f"--emit={k}" not in VISAC]
     for example, (program, sizes, routing) in EXAMPLES.items():
         with tempfile.TemporaryDirectory() as folder:

@@ -96,7 +96,8 @@ def make(rng, number):
     chips = cells.table(r.chip, axes)
     own_list = r.chips > 1 and rng.random() < 0.5
     step = (table.index(rows[1]) if len(rows) > 1 else len(table)) * cells.BYTES[dtype]
-    unit = 1 if in_dm else step
+    in_spm = release == "0.9" and len(code_sum(r.domain, axes)) % 2 == 0 and len(code_sum(r.domain, axes)) <= 1024 and rng.random() < 0.5
+    unit = 1 if in_dm or in_spm else step
     wrong = rng.random() < 0.1
     index = {}
     for c in chips if own_list else [0]:
@@ -117,7 +118,16 @@ def make(rng, number):
     numbers = lambda maps, start: {c: cells.wrap(start + 3 * i, dtype) for i, c in enumerate(cells.logical(cells.named(maps, axes), axes))}
     index_port = cells.Port("list", "i32", [chip_list, domain], index)
     of = lambda c, d: index[(c if own_list else 0) + d] // unit
-    front = rng.choice((-3, 0, 1, len(entries) - 1, len(entries), len(entries) + 2, rng.randrange(len(entries) + 1))) if release == "0.9" and not scatter and rng.random() < 0.4 else None
+    front = rng.choice((-3, 0, 1, len(entries) - 1, len(entries), len(entries) + 2, rng.randrange(len(entries) + 1))) if release == "0.9" and not scatter and not in_spm and rng.random() < 0.4 else None
+    spm, by = "", f"by_byte_offsets::<m![{domain}]>(&list)"
+    if in_spm:  # through DM, its first digit perhaps over slices
+        first, *others = r.domain
+        clusters = rng.choice(("m![2]", "m![1 # 2]"))
+        spread = r.sizes[first] > 1 and len(entries) // r.sizes[first] % 2 == 0 and rng.random() < 0.6
+        place = f"m![{first} # 256], m![{', '.join(others) or '1'}]" if spread else f"m![1 # 256], m![{domain}]"
+        spm = (f"    let m: DmTensor<i32, m![{chip_list}], {clusters}, {place}> = list.to_dm(&mut d.tdma);\n"
+               f"    let m: SpmTensor<i32, m![{chip_list}], {clusters}, m![1 # 4], m![{domain}]> = m.to_spm(&mut d.tdma);\n")
+        by = f"by_positions::<m![{domain}]>(&m)"
     # With the axis' own name in the list, a row of the table and a place in the list have the same codes.
     if scatter:
         dest, source = cells.Port("t", dtype, [r.chip, ", ".join(r.element)]), cells.Port("x", dtype, [r.chip, flat])
@@ -129,9 +139,9 @@ def make(rng, number):
                     if not wrong:
                         expected[c + rows[of(c, d)] + p] = source.cells[c + d + p]
         call = (f"a.dma_scatter::<m![{domain}], _, _>(list, t);" if release == "0.6" else
-                f"t.view_mut().scatter::<m![{run}], m![{pay}]>().by_byte_offsets::<m![{domain}]>(list.view()).from_dm(&mut d.tdma, a);")
+                f"t.view_mut().scatter::<m![{run}], m![{pay}]>().{by.replace('&list', 'list.view()')}.from_dm(&mut d.tdma, a);")
         source_text = (f"axes![{decl}];\n#[device(chip = {r.chips})]\nfn f(d: &mut {device}, x: &{flat_type}, list: &{list_type}, t: &mut {table_type}) {{\n"
-                       f"    let a: {local} = x.to_dm(&mut d.tdma);\n    {call}\n}}\n")
+                       f"    let a: {local} = x.to_dm(&mut d.tdma);\n{spm}    {call}\n}}\n")
         kernel = cells.Kernel(f"{number}", source_text, r.sizes, [source, index_port, dest], cells.Port("t", dtype, dest.maps), expected)
     else:
         port, out = cells.Port("t", dtype, [r.chip, ", ".join(r.element)]), cells.Port("out", dtype, [r.chip, flat])
@@ -146,7 +156,7 @@ def make(rng, number):
         number_type = ", n: &HbmScalar<i32>" if front is not None else ""
         if release == "0.9":
             counted = ".sparse_prefix(n.to_spm(&mut d.tdma))" if front is not None else ""
-            call = f"t.gather::<m![{run}], m![{pay}]>().by_byte_offsets::<m![{domain}]>(&list){counted}.to_dm(&mut d.tdma)"
+            lines, call = spm, f"t.gather::<m![{run}], m![{pay}]>().{by}{counted}.to_dm(&mut d.tdma)"
         elif in_dm:
             *outer, last = r.domain
             if r.sizes[last] % 2 == 0 and len(entries) <= 512 and rng.random() < 0.6:
@@ -161,7 +171,7 @@ def make(rng, number):
                        f"    let a: {local} = {call};\n    a.to_hbm(&mut d.tdma)\n}}\n")
         inputs = [port, index_port] + ([cells.Port("n", "i32", ["1"], {0: front})] if front is not None else [])
         kernel = cells.Kernel(f"{number}", source_text, r.sizes, inputs, out, expected)
-    kind = f"{'scatter' if scatter else 'gather'} {r.form}{' in DM' if in_dm else ''}{', its front' if front is not None else ''}"
+    kind = f"{'scatter' if scatter else 'gather'} {r.form}{' in DM' if in_dm else ' in SPM' if in_spm else ''}{', its front' if front is not None else ''}"
     return kind, wrong, kernel
 
 

@@ -12,28 +12,39 @@ import sys
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))
 from stage_oracle import Call, Maker, live, run  # noqa: E402
 
-BYTES = {"i8": 1, "bf16": 2, "f32": 4}
+BITS = {"i4": 4, "i8": 8, "f8e4m3": 8, "f8e5m2": 8, "i16": 16, "bf16": 16, "i32": 32, "f32": 32}
 LEVELS = ("chip", "cluster", "slice")
-UNITS = {"chip": (2, 4), "cluster": (2,), "slice": (256,)}
-STEP_BYTES = 8
+UNITS = {"chip": (2, 4), "cluster": (2,), "slice": (64, 128, 256, 256)}
+STEP_BITS = 64
 
 
 class Lift(Call):
     """Mappings: placement before and after, Element in DM, Time, Packet, OutTime."""
 
-    def __init__(self, sizes, dtype, level, context, *maps):
+    def __init__(self, sizes, dtype, level, context, tile, *maps):
         super().__init__(sizes, maps)
+        self.tile = tile  # an axis outside of Element: it is done in a loop over the tensor's tiles
         self.dtype, self.level, self.context, self.kind = dtype, level, context, f"accepted, {level}"
 
     def source(self, name):
         before, after, element, time, packet, out_time = (f"m![{m}]" for m in self.maps)
-        units = {"chip": "m![1]", "cluster": "m![1 # 2]", "slice": "m![1 # 256]"}
+        slices = self.positions()[0] if self.level == "slice" else 256
+        units = {"chip": "m![1]", "cluster": "m![1 # 2]" if slices == 256 else "m![1]", "slice": "m![1 # 256]"}
         old, new = (", ".join((dict(units, **{self.level: m})).values()) for m in (before, after))
         chips = self.positions()[0] if self.level == "chip" else 1
+        pes = {64: ", pe = 1", 128: ", pe = 2", 256: ""}[slices]
         axes = ", ".join(f"{n} = {s}" for n, s in self.sizes.items())
-        out = f"DmTensor<{self.dtype}, {new}, m![{self.maps[5]}, {self.maps[4]}]>"
-        return (f"mod m{name} {{\naxes![{axes}];\n#[device(chip = {chips})]\nfn f(device: &mut Device, x: &DmTensor<{self.dtype}, {old}, {element}>) -> {out} {{\n"
-                f"    device.{self.context}.begin(x.view()).fetch::<{time}, {packet}>().fetch_{self.level}_lift::<{after}, {out_time}>().collect().commit_trim::<{packet}>().commit()\n}}\n}}")
+        chain = f".fetch::<{time}, {packet}>().fetch_{self.level}_lift::<{after}, {out_time}>().collect().commit_trim::<{packet}>()"
+        held, left = self.maps[2], f"{self.maps[5]}, {self.maps[4]}"
+        if self.tile:
+            count = self.sizes[self.tile]
+            body = (f"let mut y: DmTensor<{self.dtype}, {new}, m![{self.tile}, {left}]> = DmTensor::new();\n    for i in 0..{count} {{ device.{self.context}.begin(x.view().tile::<m![{self.tile}], 1, m![1 # {count}, {held}]>(i))"
+                    f"{chain}.commit_view(y.view_mut().tile::<m![{self.tile}], 1, m![1 #{{!}} {count}, {left}]>(i)); }}\n    y")
+            held, left = f"{self.tile}, {held}", f"{self.tile}, {left}"
+        else:
+            body = f"device.{self.context}.begin(x.view()){chain}.commit()"
+        return (f"mod m{name} {{\naxes![{axes}];\n#[device(chip = {chips}{pes})]\nfn f(device: &mut Device, x: &DmTensor<{self.dtype}, {old}, m![{held}]>) -> DmTensor<{self.dtype}, {new}, m![{left}]> {{\n"
+                f"    {body}\n}}\n}}")
 
 
 def bits(number):
@@ -80,7 +91,7 @@ def possible(call):
     steps = [begins[1 << j] for j in range(len(begins).bit_length() - 1)]
     if any(begins[u] != sum(steps[j] for j in bits(u)) for u in range(len(begins))) or not any(steps):
         return False
-    if any(s < 0 or s * BYTES[call.dtype] % STEP_BYTES for s in steps):
+    if any(s < 0 or s * BITS[call.dtype] % STEP_BITS for s in steps):
         return False
     if any(s and before[1 << j] != before[0] for j, s in enumerate(steps)):
         return False
@@ -91,7 +102,7 @@ def possible(call):
 
 def draw(rng):
     maker, level = Maker(rng), rng.choice(LEVELS)
-    dtype, units = rng.choice(sorted(BYTES)), rng.choice(UNITS[level])
+    dtype, units = rng.choice(sorted(BITS)), rng.choice(UNITS[level])
     own, lifted, before, after, left = [], [], [], [], units
     while left > 1:
         size = rng.choice([s for s in (2, 4, 8, 16) if s <= left])
@@ -106,7 +117,7 @@ def draw(rng):
             before.append(axis)
             after.append(axis)
         left //= size
-    steps, lane = [maker.axis(rng.choice((2, 3, 4, 5))) for _ in range(rng.randint(0, 2))], maker.axis(rng.choice((8, 16, 32)) // BYTES[dtype])
+    steps, lane = [maker.axis(rng.choice((1, 2, 3, 4, 5))) for _ in range(rng.randint(0, 2))], maker.axis(rng.choice((8, 16, 32)) * 8 // BITS[dtype])
     loops = steps + lifted
     rng.shuffle(loops)
     element = loops[:] if rng.random() < 0.4 else rng.sample(loops, len(loops))
@@ -134,12 +145,13 @@ def draw(rng):
 
     def text(parts):
         return ", ".join(parts) or "1"
-    call = Lift(maker.sizes, dtype, level, rng.choice(("main", "sub")), text(before), text(after), text(element), text(time), packet, text(out_time))
+    tile = maker.axis(rng.choice((1, 2, 3))) if rng.random() < 0.2 else None
+    call = Lift(maker.sizes, dtype, level, rng.choice(("main", "sub")), tile, text(before), text(after), text(element), text(time), packet, text(out_time))
     positions = call.positions()
     if positions is None or positions[2] > 1 << 12 or positions[2] * positions[0] > 1 << 15:
         return draw(rng)
     able = possible(call)
-    if able and positions[4] * BYTES[dtype] % 8:
+    if able and positions[4] * BITS[dtype] % 64:
         able = None
     if able and element[-1:] != [packet]:
         able = None  # the walk decides, too

@@ -14,6 +14,8 @@ from stage_oracle import Call, Maker as Axes, live, meaning, run  # noqa: E402
 
 NAMED = ("Broadcast01", "Broadcast1", "Transpose", "InterTranspose", "TransposedBroadcast1")
 SLICES = (64, 128, 256)
+LANES = {"i8": (8, 16, 32), "i4": (16, 64), "f8e4m3": (8, 32), "f8e5m2": (8,), "bf16": (4, 8, 16), "f32": (2, 4, 8), "i32": (2, 8)}  # packets of 8 to 32 bytes
+LEVELS = ("m![1], m![1]", "m![1], m![1]", "m![1], m![Half]", "m![1], m![1 # 2]", "m![1], m![2]", "m![Quad], m![Half]", "m![Quad # 4], m![2]", "m![2], m![1 # 2]")
 
 
 class Stage(Call):
@@ -22,14 +24,18 @@ class Stage(Call):
     def __init__(self, sizes, config, fields, maps, moved=()):
         super().__init__(sizes, maps)
         self.config, self.fields, self.moved = config, dict(fields), moved
+        self.data = "i8", 8, LEVELS[0]  # element type, its number in a packet, Chip and Cluster: nothing of it matters
         self.kind = f"{config} accepted"
 
     def source(self, name):
         i, t, o, ot = (f"m![{m}]" for m in self.maps)
-        axes = ", ".join(f"{n} = {s}" for n, s in dict(self.sizes, Lane=8).items())
+        dtype, lanes, levels = self.data
+        axes = ", ".join(f"{n} = {s}" for n, s in dict(self.sizes, Lane=lanes, Half=2, Quad=4 if "Quad]" in levels else 3).items())
+        flit = max(LANES[dtype]) if dtype in ("i8", "i4", "bf16", "f32", "i32") else 32
+        packet = "m![Lane]" if lanes == flit else f"m![Lane # {flit}]"
         fields = ", ".join(f"{n}: {v}" for n, v in self.fields.items())
         config = f"SwitchConfig::{self.config}" + (f" {{ {fields} }}" if fields else "")
-        return (f"mod m{name} {{\naxes![{axes}];\nfn f(x: FetchTensor<i8, m![1], m![1], {i}, {t}, m![Lane]>) -> CollectTensor<i8, m![1], m![1], {o}, {ot}, m![Lane # 32]> "
+        return (f"mod m{name} {{\naxes![{axes}];\nfn f(x: FetchTensor<{dtype}, {levels}, {i}, {t}, m![Lane]>) -> CollectTensor<{dtype}, {levels}, {o}, {ot}, {packet}> "
                 f"{{ x.switch::<{o}, {ot}>({config}).collect() }}\n}}")
 
 
@@ -334,6 +340,9 @@ def draw(rng):
         if sizes and sizes[0] <= 256 and sizes[2] <= 256 and max(sizes[1], sizes[3]) * 256 <= 1 << 17:
             break
     able = verdict(stage)
+    if rng.random() < 0.5:
+        dtype = rng.choice(sorted(LANES))
+        stage.data = dtype, rng.choice(LANES[dtype]), rng.choice(LEVELS)
     if stage.config == "CustomBroadcast":
         wrong = rng.random() < 0.15
         ring = stage.fields["ring_size"] = rng.choice((1, 2, 4, 8, 16, 32, 64, 128, 256)) if wrong or not able else able

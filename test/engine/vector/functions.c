@@ -43,6 +43,11 @@ static int precise_exp(mpfr_t out, mpfr_t x, mpfr_rnd_t round)
     return mpfr_exp(out, x, round);
 }
 
+static int precise_sqrt(mpfr_t out, mpfr_t x, mpfr_rnd_t round)
+{
+    return mpfr_sqrt(out, x, round);
+}
+
 static int precise_tanh(mpfr_t out, mpfr_t x, mpfr_rnd_t round)
 {
     return mpfr_tanh(out, x, round);
@@ -75,9 +80,9 @@ typedef struct function {
 
 static const function functions[] = {
     {"Exp", VECTOR_EXP, exp, precise_exp, 0.500001, 0, 0},     {"NegExp", VECTOR_NEG_EXP, neg_exp, mpfr_neg_exp, 0.500001, 0, 0},
-    {"Tanh", VECTOR_TANH, tanh, precise_tanh, 0.500001, 0, 0}, {"Sigmoid", VECTOR_SIGMOID, sigmoid, mpfr_sigmoid, 2.25, 0x1p-128, -1},
+    {"Tanh", VECTOR_TANH, tanh, precise_tanh, 0.500001, 0, 0}, {"Sigmoid", VECTOR_SIGMOID, sigmoid, mpfr_sigmoid, 2.5, 0x1p-128, -1},
     {"Log", VECTOR_LOG, log, precise_log, 0.500001, 0, 0},     {"Sin", VECTOR_SIN, sin, precise_sin, 0.500001, 0, 0},
-    {"Cos", VECTOR_COS, cos, precise_cos, 0.500001, 0, 0},
+    {"Cos", VECTOR_COS, cos, precise_cos, 0.500001, 0, 0},     {"Sqrt", VECTOR_SQRT, sqrt, precise_sqrt, 0.5, 0, 0},
 };
 
 typedef struct tally {
@@ -92,6 +97,8 @@ static float nearest(const function *f, float x, double d, tally *t)
 {
     double unsure = fabs(d) * UNSURE * 0x1p-52;
     float low = (float)(d - unsure), high = (float)(d + unsure);
+    if (isinf(d)) /* past the largest f32 long before */
+        return (float)d;
     if (low == high || d != d)
         return low;
     static mpfr_t in, out;
@@ -107,10 +114,16 @@ static float nearest(const function *f, float x, double d, tally *t)
     return mpfr_get_flt(out, MPFR_RNDN);
 }
 
-static double last_place(double d)
+/* How many units of the last place of an f32 near d there are in 1: a power of two, from d's exponent. */
+static double last_places(double d)
 {
-    int e = d == 0 ? -126 : ilogb(d);
-    return ldexp(1.0, (e < -126 ? -126 : e) - 23);
+    enum { MANTISSA = 52, BIAS = 1023, LEAST = -126 };
+    uint64_t bits;
+    memcpy(&bits, &d, sizeof bits);
+    int64_t e = (int64_t)(bits >> MANTISSA & 0x7FF) - BIAS;
+    bits = (uint64_t)(23 - (e < LEAST ? LEAST : e) + BIAS) << MANTISSA;
+    memcpy(&d, &bits, sizeof d);
+    return d;
 }
 
 static void judge(const function *f, uint32_t word, uint32_t result, tally *t)
@@ -120,7 +133,7 @@ static void judge(const function *f, uint32_t word, uint32_t result, tally *t)
     float best = nearest(f, x, d, t);
     t->inputs++;
     if (numeric_f32_bits(best) == result || (best != best && result == NUMERIC_F32_NAN)) {
-        double error = isfinite(d) && isfinite(best) ? fabs((double)got - d) / last_place(d) : 0;
+        double error = isfinite(d) && isfinite(best) ? fabs((double)got - d) * last_places(d) : 0;
         if (error > t->most)
             t->most = error, t->at = word;
         return;
@@ -132,7 +145,7 @@ static void judge(const function *f, uint32_t word, uint32_t result, tally *t)
         t->strange += !isfinite(best) || !isfinite(got) || fabsf(best - got) > 0x1p-149f;
         return;
     }
-    double error = fabs((double)got - d) / last_place(d);
+    double error = fabs((double)got - d) * last_places(d);
     if (error > t->most)
         t->most = error, t->at = word;
 }
