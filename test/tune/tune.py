@@ -351,7 +351,7 @@ def command_line():
             (["tune", "O[y, x, f] = sum(r, s, c) I[y + r, x + s, c] * W[f, r, s, c]", "-D", "y=4,x=4,r=3,s=3,c=16,f=9"], 1, "columns in multiples of 8"),
             (["tune", "O[y, x, f] = sum(r, s, c) I[y*99999 + r, x*99999 + s, c] * W[f, r, s, c]", "-D", "y=99999,x=99999,r=1,s=1,c=16,f=8"], 1, "more than 2^52 elements"),
             (["tune", "O[y, f] = sum(r, c) I[y + r, c] * W[f, r, c]", "-D", "y=4,r=3,c=16,f=8"], 1, "no convolution of images"),
-            (["tune", "-D", "m=2"], 1, "the name of a tensor"),
+            (["tune", "", "-D", "m=2"], 1, "the name of a tensor"),
             (["tune", PRODUCT, "-D", "m=8,n=8,k=64", "--out=f64"], 1, "E-TUNE-TYPE"),
             (["tune", "C[m, M] = sum(k) A[m, k] * B[M, k]", "-D", "m=2,M=2,k=64"], 1, "differ in case alone")]:
         ran = visa_tools.run(["visac", *arguments])
