@@ -134,6 +134,8 @@ bool index_values_of_port(const binary_kernel *k, uint32_t number, arena *scratc
             return true;
         }
     }
+    if (!integers || needed)
+        return false;
     *out = (index_values){.unit = 1, .count = 1};
-    return integers && !needed;
+    return true;
 }
