@@ -69,6 +69,40 @@ int64_t tune_turn_columns(const tune_question *q, int64_t tile)
     return dtype_row_of(q->type)->bits == 4 || tile % 16 == 0 ? 16 : 8;
 }
 
+static tune_place operand_of(const tune_question *q, tune_role role)
+{
+    return role == TUNE_ROW ? q->stream : q->weights;
+}
+
+bool tune_lies_turned(const tune_question *q, const tune_plan *p, tune_role role)
+{
+    return q->turned[operand_of(q, role)] && p->aside[role] == 0;
+}
+
+/* Runs of a copy are of 128 bytes, where the axis has them; slices of a cluster are a power of two. */
+int64_t tune_aside_of(const target *t, const tune_question *q, tune_role role)
+{
+    int64_t flit = t->flit_bytes * 8 / dtype_row_of(q->type)->bits, size = q->size[role], unit = tune_turn_columns(q, 16);
+    if (!q->turned[operand_of(q, role)] || q->size[TUNE_BATCH] > 1 || q->size[TUNE_SUM] % (2 * flit) != 0 || size % unit != 0)
+        return 0;
+    int64_t kept = unit;
+    while (size % (2 * kept) == 0 && bytes_of(q->type, kept) < 128)
+        kept *= 2;
+    int64_t parts = size / kept;
+    return parts <= t->slices_per_cluster && t->slices_per_cluster % parts == 0 ? kept : 0;
+}
+
+tune_turners tune_turners_of(const target *t, const tune_question *q, const tune_plan *p, tune_role role)
+{
+    tune_turners x = {.of_kept = q->size[role] / p->aside[role], .of_sum = 1};
+    int64_t flits = tune_sum_part(p) / p->flit;
+    x.clusters = flits % t->clusters_per_chip == 0 ? t->clusters_per_chip : 1;
+    while (x.of_kept * x.of_sum * 2 <= t->slices_per_cluster && flits % (x.clusters * x.of_sum * 2) == 0)
+        x.of_sum *= 2;
+    x.sums = tune_sum_part(p) / (x.clusters * x.of_sum);
+    return x;
+}
+
 static int64_t clusters_of(const tune_plan *p)
 {
     return p->split[TUNE_BATCH].cluster * p->split[TUNE_ROW].cluster * p->split[TUNE_COLUMN].cluster;
@@ -88,7 +122,7 @@ static bool complete_ring(const tune_question *q, tune_plan *p)
         return true;
     if (around == 1 || p->split[TUNE_COLUMN].padded == 0)
         return false;
-    if (q->turned[q->stream]) { /* parts of the sum: runs of a copy are of rows */
+    if (q->turned[q->stream]) { /* parts of the sum: runs of a copy are of rows, or of flits of rows */
         for (p->ring_sums = around; packets % p->ring_sums != 0;)
             p->ring_sums /= 2;
         p->ring_rows = around / p->ring_sums;
@@ -106,9 +140,14 @@ static bool can_turn(const target *t, const tune_question *q, const tune_plan *p
 {
     const tune_split *column = &p->split[TUNE_COLUMN];
     int64_t rest = p->split[TUNE_ROW].tile / p->ring_rows, part = tune_sum_part(p);
-    if (q->turned[q->stream] && (rest % tune_turn_columns(q, rest) != 0 || part / p->ring_sums % tune_turn_rows(t, q) != 0))
+    if (tune_lies_turned(q, p, TUNE_ROW) && (rest % tune_turn_columns(q, rest) != 0 || part / p->ring_sums % tune_turn_rows(t, q) != 0))
         return false;
-    if (!q->turned[q->weights])
+    for (int role = TUNE_ROW; role < TUNE_SUM; role++)
+        if (p->aside[role] > 0 &&
+            (p->sum_padded != q->size[TUNE_SUM] || p->split[role].padded != q->size[role] ||
+             2 * bytes_of(q->type, tune_turners_of(t, q, p, (tune_role)role).sums * p->aside[role]) > t->dm_bytes_per_slice))
+            return false;
+    if (!tune_lies_turned(q, p, TUNE_COLUMN))
         return p->gather == 1;
     return column->tile % tune_turn_columns(q, column->tile) == 0 && part % larger(p->gather, tune_turn_rows(t, q)) == 0 &&
            column->slice % p->gather == 0 && (p->gather == 1 || p->idle_inside == 1) && column->tile <= t->dm_bytes_per_slice;
@@ -157,16 +196,16 @@ bool tune_plan_complete(const target *t, const tune_question *q, tune_plan *p)
             out = bytes_of(q->out_type, row->tile * tiles * p->lanes_kept);
     if (weights > target_trf_capacity_bytes(t, TRF_FULL))
         return false;
-    weights *= q->turned[q->weights] ? 2 : 1; /* as it lies, and turned */
-    rows *= q->turned[q->stream] ? 2 : 1;
+    weights *= tune_lies_turned(q, p, TUNE_COLUMN) ? 2 : 1; /* as it lies, and turned */
+    rows *= tune_lies_turned(q, p, TUNE_ROW) ? 2 : 1;
     if (p->results_stay && (column->loop == 1 || row->loop > 1 || p->split[TUNE_BATCH].loop > 1 || p->columns_outside || p->sum_loop > 1 ||
-                            p->regroup > 1 || p->lanes_kept != p->lanes || q->turned[q->weights]))
+                            p->regroup > 1 || p->lanes_kept != p->lanes || tune_lies_turned(q, p, TUNE_COLUMN)))
         return false;
     if (p->joined == 1 ? p->results_stay && column->padded != q->size[TUNE_COLUMN] : !p->results_stay || column->slice % p->joined != 0)
         return false;
     int64_t kept = out * iterations_that_stay(p);
     if (p->row_copies > 0) { /* of the next part of the sum, or batch, too */
-        if (!p->columns_outside || row->loop == 1 || row->loop % p->row_copies != 0 || q->turned[q->stream] ||
+        if (!p->columns_outside || row->loop == 1 || row->loop % p->row_copies != 0 || tune_lies_turned(q, p, TUNE_ROW) ||
             tune_pads_inside(row, q->size[TUNE_ROW]))
             return false;
         rows *= row->loop * (p->sum_loop * p->split[TUNE_BATCH].loop > 1 ? 2 : 1);
@@ -323,7 +362,7 @@ static int64_t loaded_at_once(const tune_question *q, const tune_plan *p, tune_r
 }
 
 /* Of an operand, in a load. Slices of columns are inside those of rows, and those inside clusters. */
-static region region_of_load(const tune_question *q, const tune_plan *p, tune_role role, bool turned)
+static region region_of_load(const tune_question *q, const tune_plan *p, tune_role role)
 {
     int64_t batches = loaded_at_once(q, p, TUNE_BATCH), kept = loaded_at_once(q, p, role) * (role == TUNE_ROW ? tune_rows_at_once(p) : 1),
             sums = smaller(q->size[TUNE_SUM], tune_sum_part(p));
@@ -332,7 +371,16 @@ static region region_of_load(const tune_question *q, const tune_plan *p, tune_ro
     r.outside = role == TUNE_COLUMN ? row->cluster : column->cluster;
     if (role == TUNE_ROW && tune_rows_at_once(p) > 1) /* each slice goes over all of it */
         r.sweeps = row->slice * p->ring_rows;
-    if (turned) {
+    if (p->aside[role] > 0) { /* rows are of flits */
+        r.rows = sums / p->flit;
+        r.bytes = bytes_of(q->type, kept * p->flit);
+        r.row_bytes = bytes_of(q->type, q->size[role] * p->flit);
+        r.sweeps *= s->slice;
+        r.clusters = 1;
+        r.outside *= s->cluster;
+        return r;
+    }
+    if (tune_lies_turned(q, p, role)) {
         r.rows = batches * sums;
         r.bytes = bytes_of(q->type, kept);
         r.row_bytes = bytes_of(q->type, q->size[role]);
@@ -352,6 +400,7 @@ static region region_of_load(const tune_question *q, const tune_plan *p, tune_ro
 }
 
 typedef struct piece_times {
+    int64_t aside_copies, aside; /* of operands that are turned once: what DMA does, and all up to their last copy */
     int64_t rows, turn_rows, weights, turn_weights, store_weights, multiply, sums, passes, regroup, store, row_extras, column_extras;
 } piece_times;
 
@@ -454,6 +503,28 @@ static void add_epilogue(const target *t, const tune_question *q, const tune_pla
     }
 }
 
+/* A part of the sum of an operand: loaded in runs of its kept axis, turned, and stored in flits of the sum. */
+static void add_aside(const target *t, const tune_question *q, const tune_plan *p, tune_role role, piece_times *x)
+{
+    enum { FILL = 8 };
+    if (p->aside[role] == 0)
+        return;
+    tune_turners of = tune_turners_of(t, q, p, role);
+    int64_t kept = p->aside[role], slices = of.of_sum * of.of_kept, size = q->size[role], part = tune_sum_part(p);
+    tune_plan alike = {.split = {{.slice = 1}, {.slice = of.of_sum, .cluster = of.clusters}, {.slice = of.of_kept, .cluster = 1}},
+                       .idle_inside = t->slices_per_cluster / slices};
+    alike.split[TUNE_BATCH].cluster = 1;
+    region all = {.rows = 1, .clusters = 1, .sweeps = 1, .outside = 1};
+    all.bytes = all.row_bytes = bytes_of(q->type, part * size);
+    copy load = {.pieces = of.sums, .bytes = bytes_of(q->type, kept), .hbm = all},
+         store = {.pieces = of.sums / p->flit, .bytes = bytes_of(q->type, kept * p->flit), .hbm = all, .store = true, .aligned = true};
+    store.stored = all.bytes;
+    int64_t in = copy_cycles(t, &alike, &load), out = copy_cycles(t, &alike, &store),
+            turn = FILL + larger(of.sums * kept / tune_turn_columns(q, kept), of.sums * kept / tune_turn_rows(t, q));
+    x->aside_copies += in + out;
+    x->aside += in + out + (x->aside > 0 ? 0 : turn);
+}
+
 static piece_times times_of(const target *t, const tune_question *q, const tune_plan *p)
 {
     const tune_split *row = &p->split[TUNE_ROW], *column = &p->split[TUNE_COLUMN];
@@ -461,26 +532,38 @@ static piece_times times_of(const target *t, const tune_question *q, const tune_
             tiles = column->tile / p->lanes, flits = p->packet / p->flit, pieces;
     bool whole = p->sum_padded == k;
     int64_t part = bytes_of(q->type, p->ring_sums > 1 ? tune_sum_part(p) / p->ring_sums : k);
-    piece_times x;
+    piece_times x = {0};
     int64_t part_of_ring = tune_sum_part(p) / p->ring_sums, blocks = tune_turn_rows(t, q);
     int64_t run = run_of(part, row->tile / p->ring_rows, whole && p->ring_sums == 1, &pieces);
-    if (q->turned[q->stream])
+    if (tune_lies_turned(q, p, TUNE_ROW))
         run = run_of_turned(q, row, row->tile / p->ring_rows, turned_sums(q, p, part_of_ring, 1), false, &pieces);
+    if (p->aside[TUNE_ROW] > 0) {
+        run = bytes_of(q->type, row->tile / p->ring_rows * p->flit);
+        pieces = part_of_ring / p->flit;
+    }
     pieces *= tune_rows_at_once(p);
-    x.rows = copy_cycles(t, p, &(copy){.pieces = pieces, .bytes = run, .hbm = region_of_load(q, p, TUNE_ROW, q->turned[q->stream])});
+    x.rows = copy_cycles(t, p, &(copy){.pieces = pieces, .bytes = run, .hbm = region_of_load(q, p, TUNE_ROW)});
     run = run_of(bytes_of(q->type, k), column->tile, whole, &pieces);
-    if (q->turned[q->weights])
+    if (tune_lies_turned(q, p, TUNE_COLUMN))
         run = run_of_turned(q, column, column->tile * p->gather, turned_sums(q, p, tune_sum_part(p), p->gather) / p->gather, p->gather > 1,
                             &pieces);
-    x.weights = copy_cycles(t, p, &(copy){.pieces = pieces, .bytes = run, .hbm = region_of_load(q, p, TUNE_COLUMN, q->turned[q->weights])});
+    if (p->aside[TUNE_COLUMN] > 0) {
+        run = bytes_of(q->type, column->tile * p->flit);
+        pieces = tune_sum_part(p) / p->flit;
+    }
+    x.weights = copy_cycles(t, p, &(copy){.pieces = pieces, .bytes = run, .hbm = region_of_load(q, p, TUNE_COLUMN)});
     x.store_weights = bytes_of(q->type, column->tile * tune_sum_part(p)) / (p->main_weights ? t->flit_bytes : t->flit_bytes / 4);
-    x.turn_rows = !q->turned[q->stream] ? 0 : turn_cycles(t, q, row->tile / p->ring_rows, turned_sums(q, p, part_of_ring, blocks), 1);
-    x.turn_weights = !q->turned[q->weights]
+    x.turn_rows =
+        !tune_lies_turned(q, p, TUNE_ROW) ? 0 : turn_cycles(t, q, row->tile / p->ring_rows, turned_sums(q, p, part_of_ring, blocks), 1);
+    x.turn_weights = !tune_lies_turned(q, p, TUNE_COLUMN)
                          ? 0
                          : turn_cycles(t, q, column->tile, turned_sums(q, p, tune_sum_part(p), larger(blocks, p->gather)), p->gather);
     int64_t in = row->tile * packets * larger(flits, tiles), out = row->tile * tiles,
             ring = p->rings ? row->tile * packets * flits * (p->idle_inside > 1 ? p->idle_inside : 1) : 0;
     x.multiply = 9 + larger(in, larger(out, ring)) + (row->tile == 1 && row->loop == 1 ? out : 0);
+    x.aside_copies = x.aside = 0;
+    for (int role = TUNE_ROW; role < TUNE_SUM; role++)
+        add_aside(t, q, p, (tune_role)role, &x);
     x.sums = p->sum_loop > 1 ? 4 * row->tile * column->tile / (t->flit_bytes / 4) : 0; /* into the VRF, by the sub context */
     add_epilogue(t, q, p, out, &x);
     int64_t most = t->flit_bytes * 8 / dtype_row_of(q->out_type)->bits;
@@ -538,6 +621,9 @@ typedef struct iterations {
 static void load(const tune_plan *p, const piece_times *x, int64_t i, int64_t free_at, int64_t row_extras, int64_t *dma, iterations *all)
 {
     int64_t rows = p->split[TUNE_ROW].loop, columns = p->split[TUNE_COLUMN].loop, inner = p->columns_outside ? rows : columns;
+    int64_t of_part = i % (p->split[TUNE_BATCH].loop * rows * columns);
+    if (of_part == 0) /* the first part is waited for, the others are turned meanwhile */
+        run_on(dma, free_at, i == 0 ? x->aside : x->aside_copies);
     bool is_first = i % inner == 0, are_here = p->row_copies > 0 && p->sum_loop == 1 && i % (rows * columns) >= rows;
     all->weights[i] = is_first || !p->columns_outside ? run_on(dma, free_at, x->weights + x->column_extras) : all->weights[i - 1];
     if (are_here)
@@ -566,7 +652,8 @@ static int64_t least_of(const tune_plan *p, const piece_times *x)
     if (p->row_copies > 0)
         row_copies = batches * p->sum_loop * p->row_copies;
     int64_t stores = p->results_stay ? 1 : of_sum;
-    int64_t dma = weights * (x->weights + x->column_extras) + row_copies * x->rows + of_sum * x->row_extras + stores * x->store;
+    int64_t dma = p->sum_loop * x->aside_copies + weights * (x->weights + x->column_extras) + row_copies * x->rows +
+                  of_sum * x->row_extras + stores * x->store;
     int64_t main = weights * (x->turn_weights + (p->main_weights ? x->store_weights : 0)) + count * x->multiply + of_sum * x->passes;
     return larger(dma, main);
 }

@@ -31,11 +31,13 @@ typedef struct tune_plan {
     int64_t ring_rows, ring_sums; /* those slices, as digits of a tile's rows and of the sum */
     bool main_weights;            /* the TRF is filled by the main context: 32 bytes a cycle instead of 8, but not while it multiplies */
     int64_t gather;               /* slices that share rows of weights that lie turned, so that a copy's runs are longer; 1: none */
-    int64_t row_copies;           /* that bring the rows of all iterations before the first is multiplied; 0: each iteration has its own */
-    int64_t regroup;              /* slices that exchange rows for columns before the store, 1: none, so that a row's pieces are longer */
-    bool by_sub;                  /* that exchange, or the joining of columns, is the sub context's: main multiplies on */
-    int64_t idle_inside;          /* of the slices that idle, as a digit inside the columns; the others are between rows and columns */
-    int64_t cycles;               /* as estimated */
+    int64_t aside[TUNE_SUM]; /* of an operand that lies turned, by its kept axis: it is turned once, by slices that have so many positions
+                                of that axis each, and goes back to HBM in flits of the sum; 0: slices turn what they get of it */
+    int64_t row_copies;      /* that bring the rows of all iterations before the first is multiplied; 0: each iteration has its own */
+    int64_t regroup;         /* slices that exchange rows for columns before the store, 1: none, so that a row's pieces are longer */
+    bool by_sub;             /* that exchange, or the joining of columns, is the sub context's: main multiplies on */
+    int64_t idle_inside;     /* of the slices that idle, as a digit inside the columns; the others are between rows and columns */
+    int64_t cycles;          /* as estimated */
 } tune_plan;
 
 /* Is there padding inside iterations? */
@@ -58,6 +60,18 @@ tune_split tune_split_of(int64_t size, int64_t loop, int64_t cluster, int64_t sl
 /* Elements of a block of the Transpose Engine, of an operand that lies turned: of the sum, which leave as 8 bytes, and of the kept axis. */
 int64_t tune_turn_rows(const target *t, const tune_question *q);
 int64_t tune_turn_columns(const tune_question *q, int64_t tile);
+
+/* Is it so that slices get it lying [summed, kept], and turn it? */
+bool tune_lies_turned(const tune_question *q, const tune_plan *p, tune_role role);
+
+/* Slices of a cluster, clusters and elements of the sum in each, that turn a part of the sum of an operand, `kept` positions in each. */
+typedef struct tune_turners {
+    int64_t clusters, of_sum, of_kept, sums;
+} tune_turners;
+tune_turners tune_turners_of(const target *t, const tune_question *q, const tune_plan *p, tune_role role);
+
+/* Can an operand be turned once, aside? The positions of its kept axis that a slice has then: 0, it cannot. */
+int64_t tune_aside_of(const target *t, const tune_question *q, tune_role role);
 
 /* Fills in what follows from the splits and choices; false: the machine has no such plan (its memories, its slices). */
 bool tune_plan_complete(const target *t, const tune_question *q, tune_plan *p);

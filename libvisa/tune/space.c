@@ -32,7 +32,7 @@ unsigned tune_kind_of(const tune_question *q, const tune_plan *p)
            (unsigned)(s[TUNE_ROW].padded != q->size[TUNE_ROW]) << 3 | (unsigned)(s[TUNE_COLUMN].padded != q->size[TUNE_COLUMN]) << 4 |
            (unsigned)(s[TUNE_BATCH].padded != q->size[TUNE_BATCH]) << 5 | (unsigned)(p->ring_sums > 1) << 6 |
            (unsigned)(p->sum_loop > 1) << 7 | (unsigned)p->results_stay << 8 | (unsigned)(p->joined > 1) << 9 |
-           (unsigned)(p->row_copies > 0) << 10;
+           (unsigned)(p->row_copies > 0) << 10 | (unsigned)(p->aside[TUNE_ROW] + p->aside[TUNE_COLUMN] > 0) << 11;
 }
 
 /* Which of two plans is tried first: the faster, and of equals the one that was found first. */
@@ -93,7 +93,11 @@ static void consider_ways(space *x, tune_plan p)
     /* parts of a sum pay where weights are many: a slice of them is waited for before anything is multiplied */
     int64_t iterations = s[TUNE_BATCH].loop * s[TUNE_ROW].loop * s[TUNE_COLUMN].loop, parts = x->question->size[TUNE_SUM] / SHORTEST_PART,
             most_parts = s[TUNE_BATCH].loop * s[TUNE_COLUMN].loop > 1 ? 1 : larger(1, smaller(parts, TUNE_MOST_LOOPS / iterations));
-    int64_t most_gathered = x->question->turned[x->question->weights] ? s[TUNE_COLUMN].slice : 1;
+    /* what is turned once is not gathered; runs of a gathered copy are a block of HBM or two at most */
+    int64_t longest_run = 2 * x->target->hbm_block_bytes * 8 / dtype_row_of(x->question->type)->bits, most_gathered = 1;
+    while (tune_lies_turned(x->question, &p, TUNE_COLUMN) && 2 * most_gathered <= s[TUNE_COLUMN].slice &&
+           2 * most_gathered * s[TUNE_COLUMN].tile <= larger(longest_run, 2 * s[TUNE_COLUMN].tile))
+        most_gathered *= 2;
     /* neighbours join their columns into a block of HBM or two, or all that a cluster has where the last of them has less */
     int64_t of_columns = s[TUNE_COLUMN].tile * dtype_row_of(x->question->out_type)->bits / 8, longest = 2 * x->target->hbm_block_bytes;
     bool pads = tune_pads_inside(&s[TUNE_COLUMN], x->question->size[TUNE_COLUMN]);
@@ -196,6 +200,10 @@ static void consider_splits(space *x, const int64_t loops_of[3], int clustered)
                 }
                 useful = useful && p.split[TUNE_BATCH].tile == 1;
                 if (useful)
+                    consider_ways(x, p);
+                for (int role = TUNE_ROW; role < TUNE_SUM; role++)
+                    p.aside[role] = tune_aside_of(x->target, x->question, (tune_role)role);
+                if (useful && p.aside[TUNE_ROW] + p.aside[TUNE_COLUMN] > 0)
                     consider_ways(x, p);
             }
 }

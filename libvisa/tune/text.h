@@ -10,6 +10,10 @@
 
 /* What a kernel does, in the order of its text; not every kernel has all of it. */
 typedef enum tune_step {
+    TUNE_LOAD_LYING, /* of an operand that is turned once, for all slices; columns, then rows */
+    TUNE_LOAD_LYING_ROWS,
+    TUNE_STORE_TURNED,
+    TUNE_STORE_TURNED_ROWS,
     TUNE_LOAD_WEIGHTS,
     TUNE_TURN_WEIGHTS, /* of a tensor that lies turned */
     TUNE_STORE_WEIGHTS,

@@ -224,6 +224,69 @@ static void write_turn(writer *w, tune_role role, int64_t tile, int64_t sums, in
     tune_line(&w->page, "    .commit();");
 }
 
+static const char *by_flit(tune_role role)
+{
+    return role == TUNE_ROW ? "rows_by_flit" : "columns_by_flit";
+}
+
+/* An operand that lies turned, or a part of its sum, is turned once and goes back to HBM, where flits of the sum of neighbours follow each
+ * other: copies of what slices need of it have long runs then. */
+static void write_aside(writer *w, tune_role role)
+{
+    const tune_plan *p = w->p;
+    const tune_question *q = w->q;
+    if (p->aside[role] == 0)
+        return;
+    tune_turners of = tune_turners_of(w->t, q, p, role);
+    bool rows = role == TUNE_ROW;
+    int64_t size = q->size[role], kept_of = p->aside[role], unit = tune_turn_rows(w->t, q), columns = tune_turn_columns(q, kept_of),
+            slices = of.of_sum * of.of_kept;
+    const char *cluster = of.clusters > 1 ? summed(w, of.sums * of.of_sum, of.clusters) : "1 # 2", *type = type_name(q->type);
+    const char *slice = TUNE_LIST(w->a, summed(w, of.sums, of.of_sum), tune_digit(q, role, size, kept_of, of.of_kept, w->a),
+                                  idle(w, w->t->slices_per_cluster / slices));
+    const char *flits = summed(w, p->flit, of.sums / p->flit), *blocks = summed(w, unit, p->flit / unit), *row = summed(w, 1, unit),
+               *groups = tune_digit(q, role, size, columns, kept_of / columns, w->a), *packet = tune_digit(q, role, size, 1, columns, w->a),
+               *here = tune_digit(q, role, size, 1, kept_of, w->a), *flit = summed(w, 1, p->flit);
+    tune_begin_step(&w->page, rows ? TUNE_LOAD_LYING_ROWS : TUNE_LOAD_LYING,
+                    arena_printf(w->a, "Packets are of the sum, and %s lies the other way: each slice takes a piece of it, once",
+                                 port_name(w, rows ? q->stream : q->weights)));
+    tune_line(&w->page, "let %s: DmTensor<%s, Chip, m![%s], m![%s], m![%s]> = %s%s.to_dm(&mut device.tdma);", rows ? "lying_rows" : "lying",
+              type, cluster, slice, TUNE_LIST(w->a, summed(w, 1, of.sums), here), port_name(w, rows ? q->stream : q->weights),
+              tiles(w, false, false, false, true, ".view()"));
+    tune_end_step(&w->page, rows ? TUNE_LOAD_LYING_ROWS : TUNE_LOAD_LYING);
+    tune_begin_step(&w->page, rows ? TUNE_TURN_ROWS : TUNE_TURN_WEIGHTS, "Turns it");
+    tune_line(&w->page, "let turned: DmTensor<%s, Chip, m![%s], m![%s], m![%s]> = device.main", type, cluster, slice,
+              TUNE_LIST(w->a, flits, here, flit));
+    tune_line(&w->page, "    .begin(%s.view())", rows ? "lying_rows" : "lying");
+    tune_line(&w->page, "    .fetch::<m![%s], m![%s]>()", TUNE_LIST(w->a, flits, blocks, groups, row), packet);
+    tune_line(&w->page, "    .collect()");
+    tune_line(&w->page, "    .transpose::<m![%s], m![%s]>()", TUNE_LIST(w->a, flits, blocks, groups, packet),
+              padded_to(w, row, unit, w->t->flit_bytes * 8 / dtype_row_of(q->type)->bits));
+    tune_line(&w->page, "    .commit_trim::<m![%s]>()", row);
+    tune_line(&w->page, "    .commit();");
+    tune_end_step(&w->page, rows ? TUNE_TURN_ROWS : TUNE_TURN_WEIGHTS);
+    tune_begin_step(&w->page, rows ? TUNE_STORE_TURNED_ROWS : TUNE_STORE_TURNED,
+                    "And writes it, flits of the sum side by side, so that what slices need of it has long runs");
+    tune_line(&w->page, "let %s: HbmTensor<%s, Chip, m![%s]> = turned.to_hbm(&mut device.tdma);", by_flit(role), type,
+              TUNE_LIST(w->a, summed(w, p->flit, tune_sum_part(p) / p->flit), q->axis_text[role], flit));
+    tune_end_step(&w->page, rows ? TUNE_STORE_TURNED_ROWS : TUNE_STORE_TURNED);
+}
+
+/* [tile, sums] of an operand in DM, and in flits of the sum outside of the tile where it was turned aside. */
+static const char *operand_element(const writer *w, tune_role role, const char *tile, int64_t sums)
+{
+    return w->p->aside[role] == 0 ? TUNE_LIST(w->a, tile, summed(w, 1, sums))
+                                  : TUNE_LIST(w->a, summed(w, w->p->flit, sums / w->p->flit), tile, summed(w, 1, w->p->flit));
+}
+
+/* The tensor in HBM that copies of an operand take, with their tiles. */
+static const char *operand_source(const writer *w, tune_role role, bool of_tile)
+{
+    bool is_aside = w->p->aside[role] > 0, rows = role == TUNE_ROW;
+    return arena_printf(w->a, "%s%s", is_aside ? by_flit(role) : port_name(w, rows ? w->q->stream : w->q->weights),
+                        tiles(w, true, rows && of_tile, !rows && of_tile, !is_aside, ".view()"));
+}
+
 static void write_weights(writer *w)
 {
     const tune_plan *p = w->p;
@@ -234,14 +297,14 @@ static void write_weights(writer *w)
                     arena_printf(w->a, "%" PRId64 " columns for each slice, %s", column->tile,
                                  p->split[TUNE_ROW].slice > 1 || p->split[TUNE_ROW].cluster > 1 ? "a copy for every group of rows"
                                                                                                 : "each column once"));
-    bool turned = w->q->turned[w->q->weights];
+    bool turned = tune_lies_turned(w->q, p, TUNE_COLUMN);
     const char *tile = kept(w, TUNE_COLUMN, 1, column->tile), *gathered = gathered_slice(w);
-    tune_line(&w->page, "let %s: DmTensor<%s, Chip, Cluster, %s, m![%s]> = %s%s.to_dm(&mut device.tdma);", turned ? "lying" : "columns",
-              type, gathered,
+    tune_line(&w->page, "let %s: DmTensor<%s, Chip, Cluster, %s, m![%s]> = %s.to_dm(&mut device.tdma);", turned ? "lying" : "columns", type,
+              gathered,
               turned
                   ? TUNE_LIST(w->a, summed(w, p->gather, tune_sum_part(p) / p->gather), kept(w, TUNE_COLUMN, 1, column->tile * p->gather))
-                  : TUNE_LIST(w->a, tile, sums),
-              port_name(w, w->q->weights), tiles(w, true, false, true, true, ".view()"));
+                  : operand_element(w, TUNE_COLUMN, tile, tune_sum_part(p)),
+              operand_source(w, TUNE_COLUMN, true));
     tune_end_step(&w->page, TUNE_LOAD_WEIGHTS);
     if (turned) {
         tune_begin_step(&w->page, TUNE_TURN_WEIGHTS,
@@ -272,19 +335,20 @@ static void write_all_rows(writer *w)
 {
     const tune_plan *p = w->p;
     int64_t stride = tune_loop_stride(p, TUNE_ROW);
-    const char *all = kept(w, TUNE_ROW, stride, p->split[TUNE_ROW].loop), *from = tiles(w, true, false, false, true, ".view()"),
+    const char *all = kept(w, TUNE_ROW, stride, p->split[TUNE_ROW].loop), *from = operand_source(w, TUNE_ROW, false),
                *at = arena_printf(w->a, ".tile::<m![%s], 1, _>(h)", kept(w, TUNE_ROW, stride * tune_rows_at_once(p), p->row_copies));
-    const char *type = arena_printf(
-        w->a, "DmTensor<%s, Chip, Cluster, %s, m![%s]>", type_name(w->q->type), w->rows_slice,
-        TUNE_LIST(w->a, all, kept(w, TUNE_ROW, 1, p->split[TUNE_ROW].tile / p->ring_rows), summed(w, 1, tune_sum_part(p) / p->ring_sums)));
+    const char *type = arena_printf(w->a, "DmTensor<%s, Chip, Cluster, %s, m![%s]>", type_name(w->q->type), w->rows_slice,
+                                    TUNE_LIST(w->a, all,
+                                              operand_element(w, TUNE_ROW, kept(w, TUNE_ROW, 1, p->split[TUNE_ROW].tile / p->ring_rows),
+                                                              tune_sum_part(p) / p->ring_sums)));
     if (p->row_copies == 1)
-        tune_line(&w->page, "let rows: %s = %s%s.to_dm(&mut device.tdma);", type, port_name(w, w->q->stream), from);
+        tune_line(&w->page, "let rows: %s = %s.to_dm(&mut device.tdma);", type, from);
     else {
         tune_line(&w->page, "let mut rows: %s = DmTensor::new();", type);
         tune_line(&w->page, "for h in 0..%" PRId64 " {", p->row_copies);
         w->page.depth++;
-        tune_line(&w->page, "%s%s%s.to_dm_view(&mut device.tdma, rows.view_mut()%s);", port_name(w, w->q->stream), *from ? from : ".view()",
-                  at, at);
+        tune_line(&w->page, "%s%s%s.to_dm_view(&mut device.tdma, rows.view_mut()%s);", from, strstr(from, ".view()") ? "" : ".view()", at,
+                  at);
         w->page.depth--;
         tune_line(&w->page, "}");
     }
@@ -318,11 +382,11 @@ static void write_rows(writer *w)
         tune_end_step(&w->page, TUNE_LOAD_ROWS);
         return;
     }
-    bool turned = w->q->turned[w->q->stream];
+    bool turned = tune_lies_turned(w->q, p, TUNE_ROW);
     const char *tile = kept(w, TUNE_ROW, 1, rest), *sums = summed(w, 1, part), *type = type_name(w->q->type);
-    tune_line(&w->page, "let %s: DmTensor<%s, Chip, Cluster, %s, m![%s]> = %s%s.to_dm(&mut device.tdma);", turned ? "lying_rows" : "rows",
-              type, w->rows_slice, turned ? TUNE_LIST(w->a, sums, tile) : TUNE_LIST(w->a, tile, sums), port_name(w, w->q->stream),
-              tiles(w, true, true, false, true, ".view()"));
+    tune_line(&w->page, "let %s: DmTensor<%s, Chip, Cluster, %s, m![%s]> = %s.to_dm(&mut device.tdma);", turned ? "lying_rows" : "rows",
+              type, w->rows_slice, turned ? TUNE_LIST(w->a, sums, tile) : operand_element(w, TUNE_ROW, tile, part),
+              operand_source(w, TUNE_ROW, true));
     tune_end_step(&w->page, TUNE_LOAD_ROWS);
     if (turned) {
         tune_begin_step(&w->page, TUNE_TURN_ROWS, "Packets are of the sum: blocks of rows are turned");
@@ -714,6 +778,8 @@ static void end_loop(writer *w, tune_role role)
 static void write_whole(writer *w)
 {
     tune_role outer = w->p->columns_outside ? TUNE_COLUMN : TUNE_ROW, inner = w->p->columns_outside ? TUNE_ROW : TUNE_COLUMN;
+    write_aside(w, TUNE_COLUMN);
+    write_aside(w, TUNE_ROW);
     bool rows_stay = w->p->row_copies > 0, once = rows_stay && w->p->split[TUNE_COLUMN].loop > 1;
     if (once)
         write_rows(w);
@@ -758,6 +824,8 @@ static void write_parts(writer *w)
     tune_line(&w->page, "for l in 0..%" PRId64 " {", w->p->sum_loop);
     w->page.depth++;
     tune_line(&w->page, "let mut next: %s = DmTensor::new();", result_type(w, false));
+    write_aside(w, TUNE_COLUMN);
+    write_aside(w, TUNE_ROW);
     write_weights(w);
     if (w->p->row_copies > 0)
         write_rows(w);
