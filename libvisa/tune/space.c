@@ -196,7 +196,8 @@ static void consider_splits(space *x, const int64_t loops_of[3], int clustered)
                     if (tune_pads_inside(s, size[role]) && (size[role] % parts_alike != 0 || size[role] / parts_alike % s->tile != 0))
                         useful = false;                                                                    /* no copy has such parts */
                     bool idles = s->loop == 1 && parts > 1 && s->padded - s->padded / parts >= size[role]; /* a part has padding alone */
-                    useful = useful && (!idles || s->padded < 2 * size[role]) && s->padded < 2 * size[role] + (s->loop == 1 ? larger(8, unit) : 0);
+                    useful = useful && (!idles || s->padded < 2 * size[role]) &&
+                             s->padded < 2 * size[role] + (s->loop == 1 ? larger(8, unit) : 0);
                 }
                 useful = useful && p.split[TUNE_BATCH].tile == 1;
                 if (useful)

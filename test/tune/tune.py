@@ -314,6 +314,34 @@ def in_files():
         check(ran.status == 1 and "no function of this file is a question" in ran.text(), ran.text())
 
 
+def outputs():
+    """Source, binary and report at once, each as it is alone, all or none; the fastest by another preset."""
+    asked = (PRODUCT, {"m": 40, "n": 24, "k": 96}, "--dtype=i8", "--budget=0s")
+    source = tune(*asked).out
+    check(tune(*asked, "--emit=vm").out == source, "--emit=vm is another source")
+    with tempfile.TemporaryDirectory() as work:
+        for stem, given in [("three", "three"), ("four", "four.vm")]:
+            ran = tune(*asked, "--emit=vm,bin,report", "-o", os.path.join(work, given))
+            check(ran.status == 0 and ran.out == b"", ran.text())
+            path = os.path.join(work, stem)
+            visa_tools.run(["visac", path + ".vm", "-o", path + ".alone"])
+            report = visa_tools.run(["visa-run", path + ".bin", "--report"]).out
+            for ending, expected in [(".vm", source), (".txt", report), (".bin", read(path + ".alone"))]:
+                check(read(path + ending) == expected, f"--emit=vm,bin,report: another {ending}")
+        os.mkdir(os.path.join(work, "five.bin"))
+        ran = tune(*asked, "--emit=vm,bin,report", "-o", os.path.join(work, "five"))
+        check(ran.status == 1 and not os.path.exists(os.path.join(work, "five.vm")), "one of three outputs cannot be written: " + ran.text())
+    measured, documented = (tune(VECTOR, {"n": 1024, "k": 1024}, "--dtype=i8", *more) for more in (["--timing=measured"], []))
+    cycles = [cycles_of(visa_tools.run(["visac", "-", "--report", "--timing=measured"], stdin=ran.out).text()) for ran in (measured, documented)]
+    check(f"// {cycles[0]} cycles by --timing=measured, " in measured.text() and cycles[0] <= cycles[1], f"--timing=measured: {cycles}, {measured.text()[:300]}")
+    check("by --timing=schedule.\n" in tune(*asked, "--timing=schedule").text(), "--timing=schedule")
+
+
+def read(path):
+    with open(path, "rb") as file:
+        return file.read()
+
+
 def command_line():
     for arguments, status, text in [
             (["tune"], 2, "tune takes a question"),
@@ -329,6 +357,8 @@ def command_line():
             (["tune", "C[" + "m, " * 5000 + "m] = A[m] * B[m]", "-D", "m=2"], 1, "at most 4096 bytes"),
             (["tune", PRODUCT, "-D", "m=8,n=8,m=16,k=64"], 1, "gives axis `m` a size twice"),
             (["x.vm", "--budget=0s"], 2, "belong to `visac tune`"),
+            (["x.vm", "--emit=vm,bin,report"], 2, "belongs to `visac tune`"),
+            (["tune", PRODUCT, "-D", "m=8,n=8,k=64", "--emit=vm,bin,report", "--check"], 2, "all that is written"),
             (["tune", "C[m, n] = sum(k) A[m, k] * B[n, k] + bias[k]", "-D", "m=8,n=8,k=64"], 1, "has an axis that is summed"),
             (["tune", "C[m, n] = sum(k) A[m, k] * B[n, k] + R[n, m]", "-D", "m=8,n=8,k=64"], 1, "in another order than the result"),
             (["tune", "C[m, n] = sum(k) A[m, k] * B[n, k] + s[]", "-D", "m=8,n=8,k=64"], 1, "write a number in its place"),
@@ -378,6 +408,7 @@ def main():
         same_twice()
         parts()
         in_files()
+        outputs()
         command_line()
     random_questions(seed, int(sys.argv[2]) if len(sys.argv) > 2 else visa_tools.few(36, 300) if visa_tools.SLOWER > 1 else visa_tools.few(12, 300))
     for failure in failures:
