@@ -102,6 +102,24 @@ static bool is_axis_name(const ast *parameter)
     return false;
 }
 
+/* What gives values to the parameters from that one on, " -D A=SIZE -D N=VALUE"; *count: so many. */
+static const char *options_from(analysis *s, const ast *fn, const ast *first, uint32_t *count)
+{
+    const ast *parameters = ast_kid(fn, 1);
+    strbuf options;
+    strbuf_init(&options, s->arena);
+    *count = 0;
+    for (uint32_t i = 0; i < parameters->kid_count; i++) {
+        const ast *x = parameters->kids[i];
+        bool is_axis = is_axis_name(x), given = ast_is(ast_kid(x, 1), AST_INT);
+        if (x->range.begin < first->range.begin || given || !(is_axis || ast_is(x, AST_GENERIC_CONST)))
+            continue;
+        strbuf_printf(&options, " -D %s=%s", x->text, is_axis ? "SIZE" : "VALUE");
+        ++*count;
+    }
+    return options.text;
+}
+
 /* A kernel that has no sizes yet is skipped, with a warning that names it and what it needs. */
 static bool is_generic(analysis *s, const ast *fn)
 {
@@ -115,7 +133,11 @@ static bool is_generic(analysis *s, const ast *fn)
                        : is_const ? "value"
                                   : "type");
     diag_note(s->context.diags, d, missing->name_range, "declared here");
-    if (is_axis || is_const)
+    uint32_t count;
+    const char *options = options_from(s, fn, missing, &count);
+    if ((is_axis || is_const) && count > 1)
+        diag_help(s->context.diags, d, "give them all:%s", options);
+    else if (is_axis || is_const)
         diag_help(s->context.diags, d, "give it one: -D %s=%s", missing->text, is_axis ? "SIZE, an axis of that name" : "VALUE");
     else
         diag_help(s->context.diags, d, "call it in a kernel: `%s::<..>(..)`, or say that it is an axis: `%s: AxisName`", fn->text,

@@ -299,6 +299,26 @@ static const char *copy_words(const search *s, const op *o)
     return o->name[0] ? arena_printf(s->in->arena, "the copy to `%s`", o->name) : "the copy";
 }
 
+/* Digits of Slice that change places with as many of Time, which the Switch Engine does by name. `time` is then the order in which it takes
+ * the steps, with those digits inside of all others. NULL: the mappings are others. */
+static const char *exchange_call(const search *s, const tensor *from, const tensor *to, const mapping *gone, const mapping **time)
+{
+    mapping_context *c = s->in->mappings;
+    const mapping *come = digits_gone(s, to->part[SLICE], from->part[SLICE]), *rest = come ? digits_gone(s, *time, come) : NULL;
+    if (!rest || gone->size == 1 || come->size != gone->size || rest->size * come->size != (*time)->size)
+        return NULL;
+    for (int64_t inner = 1; inner * gone->size <= from->part[SLICE]->size; inner *= 2) {
+        const mapping *a, *b, *whole, *out_time;
+        if (mapping_split(c, from->part[SLICE], inner, &a, &b) != MAPPING_OK || mapping_split(c, a, gone->size, &a, &whole) != MAPPING_OK ||
+            whole != gone || mapping_pair(c, a, come, &a) != MAPPING_OK || mapping_pair(c, a, b, &a) != MAPPING_OK ||
+            a != to->part[SLICE] || mapping_pair(c, rest, come, time) != MAPPING_OK || mapping_pair(c, rest, gone, &out_time) != MAPPING_OK)
+            continue;
+        return arena_printf(s->in->arena, ".switch::<%s, %s>(SwitchConfig::InterTranspose { slice1: %lld, slice0: %lld, time0: 1 })",
+                            text_of(s, to->part[SLICE]), text_of(s, out_time), (long long)gone->size, (long long)inner);
+    }
+    return NULL;
+}
+
 /* The stages in place of `copy`, from the tensor `from`, which `receiver` is. False: mappings do not allow it. */
 static bool write_stages(search *s, const ast *copy, const ast *receiver, const op *o, const tensor *from, const char *field)
 {
@@ -310,7 +330,8 @@ static bool write_stages(search *s, const ast *copy, const ast *receiver, const 
     if (!unit || !gone || !cut_packet(s, from, to, &time, &packet) || mapping_pair(s->in->mappings, time, gone, &out_time) != MAPPING_OK)
         return false;
     bool into_view = strcmp(copy->text, "to_dm_view") == 0, april = arguments->kid_count > 1 && !into_view;
-    int64_t ring = ring_of(s, from->part[SLICE], to->part[SLICE], gone);
+    const char *exchange = exchange_call(s, from, to, gone, &time);
+    int64_t ring = exchange ? 1 : ring_of(s, from->part[SLICE], to->part[SLICE], gone);
     s->out->routes = from->part[SLICE] != to->part[SLICE];
     strbuf text;
     strbuf_init(&text, a);
@@ -319,7 +340,7 @@ static bool write_stages(search *s, const ast *copy, const ast *receiver, const 
         strbuf_printf(&text, "%s, ", dtype_row_of(to->dtype)->name);
     strbuf_printf(&text, "%s, %s>()", text_of(s, time), text_of(s, packet));
     if (s->out->routes)
-        strbuf_puts(&text, switch_call(s, to->part[SLICE], out_time, ring));
+        strbuf_puts(&text, exchange ? exchange : switch_call(s, to->part[SLICE], out_time, ring));
     strbuf_puts(&text, ".collect()");
     if (!april)
         strbuf_printf(&text, ".commit_trim::<%s>()", text_of(s, packet));
@@ -330,7 +351,9 @@ static bool write_stages(search *s, const ast *copy, const ast *receiver, const 
     replace(s, copy->range, text.text);
     s->out->copy = copy->name_range;
     s->out->words = arena_printf(a, "%s by %s%s", copy_words(s, o), unit,
-                                 s->out->routes ? arena_printf(a, " and rings of %lld slices", (long long)ring) : "");
+                                 exchange         ? " and slices that exchange steps"
+                                 : s->out->routes ? arena_printf(a, " and rings of %lld slices", (long long)ring)
+                                                  : "");
     return true;
 }
 

@@ -123,6 +123,31 @@ bool variant_is_unknown(const ast *path)
     return false;
 }
 
+/* Bytes that both have in one piece. */
+static size_t common_piece(const char *a, const char *b)
+{
+    size_t longest = 0;
+    for (const char *x = a; *x; x++)
+        for (const char *y = b; *y; y++) {
+            size_t n = 0;
+            while (x[n] && x[n] == y[n])
+                n++;
+            longest = n > longest ? n : longest;
+        }
+    return longest;
+}
+
+/* First those that have most in common with the name, else in their own order: `RightShiftRound` is some right shift. */
+static void sort_by_piece(const char **names, size_t count, const char *name)
+{
+    for (size_t i = 1; i < count; i++)
+        for (size_t k = i; k > 0 && common_piece(names[k], name) > common_piece(names[k - 1], name); k--) {
+            const char *other = names[k];
+            names[k] = names[k - 1];
+            names[k - 1] = other;
+        }
+}
+
 /* What is near a name of that type; NULL: no row has the type. */
 static const char *help_of(arena *a, const char *type, const char *name)
 {
@@ -143,6 +168,7 @@ static const char *help_of(arena *a, const char *type, const char *name)
             best = near[i];
     if (best)
         return arena_printf(a, "did you mean `%s::%s`?", type, best);
+    sort_by_piece(near, count, name);
     strbuf list;
     strbuf_init(&list, a);
     for (size_t i = 0; i < count && i < LISTED; i++)

@@ -45,6 +45,9 @@ VISA_API bool visa_diagnostic_at(visa_compilation *c, size_t i, visa_diagnostic 
 typedef struct visa_recall visa_recall;
 VISA_API visa_recall *visa_recall_new(void);
 VISA_API void visa_recall_free(visa_recall *r);
+/* What is compiled from here on may pass the milliseconds of its options, up to these, as long as is_asked says that nobody waits; where
+ * somebody does, it gives up, visa_holds is false of it, and it is no verdict. NULL: those of its options alone. */
+VISA_API void visa_recall_unasked(visa_recall *r, bool (*is_asked)(void *user), void *user, uint64_t milliseconds);
 /* As visa_compile with `editor`, and says the same; functions that did not change are not compiled again. What [begin, end) of the text
  * touches can be asked about afterwards, and maybe more (visa_holds); with `named` something of which the names are not known
  * (visa_recalled_names). `options` name no kernel and no parameters, and are the same at every call. What was done before limits of the

@@ -28,7 +28,7 @@ static void refuse_budget(visa_compilation *c, const budget *spent)
     default:
         d = diag_add(&c->diags, E_BUDGET, spent->at,
                      "given up after %llu milliseconds, %llu steps and %llu bytes: what is wrong after this is not reported",
-                     (unsigned long long)c->max_milliseconds, steps, bytes);
+                     (unsigned long long)(spent->is_asked ? spent->unasked_milliseconds : c->max_milliseconds), steps, bytes);
         diag_help(&c->diags, d, "visac has no limit of time: it says all of it");
     }
 }
@@ -51,6 +51,7 @@ bool compilation_unwound(visa_compilation *c)
     c->module = NULL;
     c->index = NULL;
     c->gave_up = spent.end != BUDGET_NESTING;
+    c->interrupted = spent.end == BUDGET_ASKED;
     c->diags.repeating = 0;
     refuse_budget(c, &spent);
     return true;

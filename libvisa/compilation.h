@@ -67,6 +67,7 @@ struct visa_compilation {
     bool exhausted, is_book, binary_only;
     uint64_t max_steps, max_bytes, max_milliseconds; /* UINT64_MAX, UINT64_MAX, 0: any number */
     bool gave_up;                                    /* what may be spent was spent */
+    bool interrupted;                                /* because somebody waits: it was not too much */
     struct jobs *jobs;                               /* that made its kernels, whose memory they are in; NULL: it did */
     /* libvisa/recall.h; NULL: nothing is known from before, or will be afterwards. It may be gone when the compilation is asked. */
     struct visa_recall *recall;

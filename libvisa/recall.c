@@ -20,6 +20,9 @@ struct visa_recall {
     recalled *functions; /* in the order of the text; malloc */
     size_t count, capacity;
     bool unfit; /* of this text nothing is kept */
+    bool (*is_asked)(void *user);
+    void *asked_user;
+    uint64_t unasked_milliseconds;
 };
 
 visa_recall *visa_recall_new(void)
@@ -34,6 +37,21 @@ visa_recall *visa_recall_new(void)
     r->arena = a;
     r->empty = arena_mark_here(a);
     return r;
+}
+
+void visa_recall_unasked(visa_recall *r, bool (*is_asked)(void *user), void *user, uint64_t milliseconds)
+{
+    r->is_asked = is_asked;
+    r->asked_user = user;
+    r->unasked_milliseconds = milliseconds;
+}
+
+void recall_attend(const visa_recall *r, arena *a)
+{
+    budget *b = arena_budget(a);
+    b->is_asked = r->is_asked;
+    b->asked_user = r->asked_user;
+    b->unasked_milliseconds = r->unasked_milliseconds;
 }
 
 void visa_recall_free(visa_recall *r)
@@ -525,7 +543,7 @@ visa_compilation *visa_recompile(visa_recall *r, const char *name, const char *t
 
 bool visa_holds(const visa_compilation *c, uint32_t begin, uint32_t end)
 {
-    if (c->gave_up && c->learnt)
+    if (c->gave_up && (c->learnt || c->interrupted))
         return false;
     for (size_t i = 0; i < c->blank_count; i++)
         if (begin <= c->blanks[i].end && c->blanks[i].begin <= end)

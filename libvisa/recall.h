@@ -27,6 +27,8 @@ typedef struct recalled {
     bool blank; /* its body is not in the text that is being compiled */
 } recalled;
 
+/* The compilation's account is one of visa_recall_unasked. */
+void recall_attend(const visa_recall *r, arena *a);
 /* After the text was parsed: is it the text that the recall is about? Else nothing that follows counts: c->unlike. */
 bool recall_follows(visa_compilation *c);
 /* The releases in which the bodies may be written that are not there; 0: any. */

@@ -180,6 +180,14 @@ static void run(visa_compilation *c, const char *name, const char *text, size_t 
     compilation_run_file(c, file);
     if (c->module && visa_kernel_count(c) + c->module->dataflow_count + c->blank_count == 0 && c->diags.error_count == 0) {
         diag *d = diag_add(&c->diags, E_NO_KERNEL, (src_range){file, 0, 0}, "%s has no kernel", shown_text(name, c->arena));
+        const diag *generic = NULL;
+        for (size_t i = 0; i < c->diags.count && !generic; i++)
+            generic = c->diags.items[i]->id == W_GENERIC ? c->diags.items[i] : NULL;
+        if (generic && generic->help) {
+            diag_note(&c->diags, d, generic->range, "this one has parameters, and needs their values");
+            diag_help(&c->diags, d, "%s", generic->help);
+            return;
+        }
         const ast *fn = NULL;
         for (uint32_t i = 0; c->file && i < c->file->kid_count && !fn; i++)
             fn = ast_is(c->file->kids[i], AST_FN) ? c->file->kids[i] : NULL;
@@ -254,6 +262,8 @@ visa_compilation *compilation_compile(const char *name, const char *text, size_t
     if (!c)
         return NULL;
     c->recall = recall;
+    if (recall)
+        recall_attend(recall, c->arena);
     guarded_run(c, name, text, bytes);
     c->options = &defaults; /* the caller's need not outlive the call */
     return c;

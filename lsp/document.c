@@ -86,6 +86,7 @@ static void forget_compilations(document *d)
         text_lines_free(&d->file_lines[file]);
     free(d->file_lines);
     d->compilation = d->tree = NULL;
+    d->judged = false;
     d->file_lines = NULL;
     d->file_count = 0;
 }
@@ -213,6 +214,26 @@ visa_compilation *document_compilation(documents *all, document *d, uint32_t beg
 {
     bool holds = d->compilation && visa_holds(d->compilation, begin, end);
     return holds ? d->compilation : compile(all, d, begin, end, false);
+}
+
+visa_compilation *document_judge(documents *all, document *d, bool (*is_asked)(void *user), void *user)
+{
+    if (!d->recall)
+        d->recall = visa_recall_new();
+    for (;;) {
+        bool whole = d->compilation && visa_holds(d->compilation, 0, 0);
+        if (whole && (d->judged || !visa_gave_up(d->compilation)))
+            return d->compilation;
+        answer_begin(&all->answer, &all->limits);
+        if (d->recall)
+            visa_recall_unasked(d->recall, is_asked, user, EDITOR_UNASKED_TIMES * all->limits.max_milliseconds);
+        bool compiled = compile(all, d, 0, 0, false);
+        if (d->recall)
+            visa_recall_unasked(d->recall, NULL, NULL, 0);
+        d->judged = compiled;
+        if (!compiled || is_asked(user))
+            return NULL;
+    }
 }
 
 visa_compilation *document_names(documents *all, document *d, const visa_name **names, size_t *count)

@@ -20,6 +20,7 @@ typedef struct document {
     visa_compilation *tree; /* the text alone, its meaning not looked at; NULL: to be made, or not wanted in addition to `compilation` */
     text_lines *file_lines; /* of the other files of `compilation`, by number; read when a place in one is reported */
     int file_count;
+    bool judged;      /* `compilation` gave up, if it did, for no question's sake: its diagnostics are what can be said */
     bool changed;     /* its diagnostics are to be published */
     char **published; /* URIs that got diagnostics from this document, itself apart */
     size_t published_count;
@@ -50,7 +51,10 @@ void documents_forget(documents *d);
 /* Of which [begin, end) of the text can be asked about; all diagnostics are there. At the expense of the answer under way; NULL: no memory.
  */
 visa_compilation *document_compilation(documents *all, document *d, uint32_t begin, uint32_t end);
-/* The same, and is asked for all names of the text: NULL as there. */
+/* For its diagnostics: goes on past the answer's time while is_asked says that nobody asks anything. NULL: no memory, or it has to be
+ * called again, after who asks was answered. */
+visa_compilation *document_judge(documents *all, document *d, bool (*is_asked)(void *user), void *user);
+/* The same as document_compilation, and is asked for all names of the text: NULL as there. */
 visa_compilation *document_names(documents *all, document *d, const visa_name **names, size_t *count);
 /* For questions about the text alone. */
 visa_compilation *document_tree(documents *all, document *d);

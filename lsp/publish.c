@@ -125,10 +125,9 @@ static void publish_document(server *s, document *d)
     publish_modules(s, d, d->compilation);
 }
 
-/* One that gave up, but came further than the one before, is not the last. */
-static bool is_compiled(const document *d)
+static bool somebody_asks(void *user)
 {
-    return d->compilation && visa_holds(d->compilation, 0, 0);
+    return server_is_asked(user);
 }
 
 /* Each document takes its time; a question that comes meanwhile is answered first, and its answer calls here again. */
@@ -136,11 +135,8 @@ void publish_changed(server *s)
 {
     documents *all = server_documents(s);
     for (document *d = all->first; d; d = d->next)
-        while (!is_compiled(d)) {
-            answer_begin(&all->answer, &all->limits);
-            if (!document_compilation(all, d, 0, 0) || server_is_asked(s))
-                return;
-        }
+        if (d->changed && !document_judge(all, d, somebody_asks, s))
+            return;
     for (document *d = all->first; d; d = d->next) {
         bool changed = d->changed;
         if (changed)

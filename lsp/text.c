@@ -50,11 +50,12 @@ static uint32_t units_before(const text_lines *l, text_encoding encoding, uint32
 bool text_lines_read(text_lines *l, const char *text, size_t bytes)
 {
     uint32_t count = 1;
-    bool ascii = true;
-    for (size_t i = 0; i < bytes; i++) {
-        count += text[i] == '\n' || text[i] == '\r';
-        ascii = ascii && (unsigned char)text[i] < 0x80;
-    }
+    unsigned char all = 0; /* without a branch, so that many bytes are looked at together: this is done at every key */
+    for (size_t i = 0; i < bytes; i++)
+        all |= (unsigned char)text[i];
+    for (size_t i = 0; i < bytes; i++)
+        count += (text[i] == '\n') | (text[i] == '\r');
+    bool ascii = all < 0x80;
     *l = (text_lines){.text = text, .bytes = bytes, .ascii = ascii, .begins = malloc(count * sizeof *l->begins), .count = 1};
     if (!l->begins)
         return false;

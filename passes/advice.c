@@ -42,19 +42,22 @@ static void advise_to_trf(pass_context *p, kernel *k, op *o)
 }
 
 /* Of a stream as the engines get it: a switch or a lift behind the fetch gives other slices work. Said where the slices are chosen. */
-static void advise_idle_units(pass_context *p, const op *collect)
+/* Of a kernel that asks for a part of the chip the rest is not idle. */
+static void advise_idle_units(pass_context *p, const kernel *k, const op *collect)
 {
+    int64_t all_slices = k->slices > 0 ? k->slices : p->target->slices_per_cluster;
+    int64_t all_clusters = k->clusters > 0 ? k->clusters : p->target->clusters_per_chip;
     const op *o = op_input(collect);
     while (o->kind != IR_FETCH && o->kind != IR_SWITCH && op_input(o))
         o = op_input(o);
     int64_t slices = live_positions(collect->out.part[SLICE]), clusters = live_positions(collect->out.part[CLUSTER]);
-    if (slices * 2 <= p->target->slices_per_cluster) {
-        diag *d = diag_add(p->diags, W_IDLE_SLICES, o->range, "%s", advice_slices(p->arena, slices, p->target->slices_per_cluster));
+    if (slices * 2 <= all_slices) {
+        diag *d = diag_add(p->diags, W_IDLE_SLICES, o->range, "%s", advice_slices(p->arena, slices, all_slices));
         diag_help(p->diags, d, "put an axis that is kept, or a part of it, into Slice");
     }
-    if (clusters * 2 <= p->target->clusters_per_chip) {
+    if (clusters * 2 <= all_clusters) {
         diag *d = diag_add(p->diags, W_IDLE_CLUSTER, o->range, "%lld of %lld clusters has elements: half the chip is idle",
-                           (long long)clusters, (long long)p->target->clusters_per_chip);
+                           (long long)clusters, (long long)all_clusters);
         diag_help(p->diags, d, "split an axis over Cluster: m![X / n] with n half of its size");
     }
 }
@@ -81,7 +84,7 @@ static void advise_fetch(pass_context *p, kernel *k, op *o)
 static void advise_collect(pass_context *p, kernel *k, op *o)
 {
     if (k->is_device && o->context == CONTEXT_MAIN)
-        advise_idle_units(p, o);
+        advise_idle_units(p, k, o);
     int64_t bytes = o->collect->flits_per_packet * p->target->flit_bytes, padding = o->collect->pad_bytes;
     if (padding * 2 < bytes)
         return;

@@ -531,6 +531,124 @@ static bool is_uncertain(const op *o, const memory *m)
     return o->runs_if != m->root->runs_if && o->runs_if;
 }
 
+/* Conditions that hold together, each without those around it; the order says nothing. */
+enum { MOST_CONDITIONS = 16 };
+typedef struct conditions {
+    const run_guard *all[MOST_CONDITIONS];
+    size_t count;
+} conditions;
+
+static bool same_condition(const run_guard *a, const run_guard *b)
+{
+    return a->port == b->port && a->bits == b->bits && a->first == b->first && a->span == b->span;
+}
+
+/* Exactly one of the two holds. */
+static bool is_opposite(const run_guard *a, const run_guard *b)
+{
+    uint64_t most = a->bits < 64 ? ((uint64_t)1 << a->bits) - 1 : UINT64_MAX;
+    return a->port == b->port && a->bits == b->bits && a->span < most && b->first == ((a->first + a->span + 1) & most) &&
+           b->span == most - a->span - 1;
+}
+
+static bool has_condition(const conditions *c, const run_guard *g)
+{
+    bool has = false;
+    for (size_t i = 0; i < c->count; i++)
+        has = has || same_condition(c->all[i], g);
+    return has;
+}
+
+/* Those of the guard that are not around it anyway; false: too many. */
+static bool conditions_of(const run_guard *g, const run_guard *around, conditions *out)
+{
+    conditions given = {.count = 0};
+    out->count = 0;
+    for (; around && given.count < MOST_CONDITIONS; around = around->outer)
+        given.all[given.count++] = around;
+    for (; g; g = g->outer) {
+        if (has_condition(&given, g) || has_condition(out, g))
+            continue;
+        if (out->count == MOST_CONDITIONS)
+            return false;
+        out->all[out->count++] = g;
+    }
+    return true;
+}
+
+/* Where both are the same but for one condition, of which the other one has the opposite: what they have in common, in `a`. */
+static bool join(conditions *a, const conditions *b)
+{
+    size_t apart = a->count;
+    for (size_t i = 0; i < a->count; i++) {
+        if (has_condition(b, a->all[i]))
+            continue;
+        if (apart < a->count)
+            return false;
+        apart = i;
+    }
+    if (a->count != b->count || apart == a->count)
+        return false;
+    for (size_t i = 0; i < b->count; i++)
+        if (is_opposite(a->all[apart], b->all[i])) {
+            a->all[apart] = a->all[--a->count];
+            return true;
+        }
+    return false;
+}
+
+/* Joins one pair of the cases; false: none is left that can be. */
+static bool join_two(conditions *cases, size_t *count)
+{
+    for (size_t i = 0; i < *count; i++)
+        for (size_t k = 0; k < *count; k++)
+            if (i != k && join(&cases[i], &cases[k])) {
+                cases[k] = cases[--*count];
+                return true;
+            }
+    return false;
+}
+
+/* Does one of the cases hold always? */
+static bool are_all_cases(conditions *cases, size_t count)
+{
+    bool all = false;
+    while (join_two(cases, &count))
+        ;
+    for (size_t i = 0; i < count; i++)
+        all = all || cases[i].count == 0;
+    return all;
+}
+
+static bool same_boxes(const coverage *c, const memory *m, const box_list *a, const box_list *b)
+{
+    bool same = a->count == b->count;
+    for (size_t i = 0; i < a->count && same; i++)
+        for (size_t level = 0; level < m->levels && same; level++)
+            same = a->items[i].begin[level] == b->items[i].begin[level] && a->items[i].end[level] == b->items[i].end[level];
+    budget_spend(c->context->arena, a->count + 1);
+    return same;
+}
+
+/* Is that what is written here written in every case, by the other block of the `if`? */
+static bool is_written_anyway(coverage *c, const op *o, const memory *m, const box_list *boxes)
+{
+    enum { MOST_CASES = 64 };
+    conditions *cases = ARENA_ARRAY(c->context->arena, conditions, MOST_CASES);
+    size_t count = 0;
+    for (size_t i = o->index; i < c->kernel->op_count && count < MOST_CASES; i++) {
+        const op *other = c->kernel->ops[i];
+        const op *into = other->runs_if && other->kind != IR_VIEW ? op_into(other) : NULL;
+        budget_spend(c->context->arena, 1);
+        if (!into || op_root(into) != m->root)
+            continue;
+        box_list written = boxes_of(c, m, into);
+        if (same_boxes(c, m, boxes, &written) && conditions_of(other->runs_if, m->root->runs_if, &cases[count]))
+            count++;
+    }
+    return are_all_cases(cases, count);
+}
+
 static void write_perhaps(coverage *c, op *o, const op *view, memory *m)
 {
     bool undecided = m->undecided, covered = m->whole || m->covered == m->live;
@@ -547,6 +665,11 @@ static void write_perhaps(coverage *c, op *o, const op *view, memory *m)
     }
     if (!undecided && found == wanted)
         return;
+    if (!undecided && is_written_anyway(c, o, m, &boxes)) {
+        m->zeros = true;
+        write_part(c, o, view, m);
+        return;
+    }
     diag *d = begin_with_zeros(c, o, m,
                                arena_printf(c->context->arena,
                                             "`%s` is written here only where a number of the launch says so; elsewhere it is zero",

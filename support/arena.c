@@ -244,6 +244,7 @@ void budget_limit(arena *a, uint64_t max_steps, uint64_t max_bytes, uint64_t max
 void budget_clock(arena *a)
 {
     a->budget->started = nanoseconds_now();
+    a->budget->is_asked = NULL;
 }
 
 uint64_t budget_milliseconds_left(const arena *a)
@@ -265,8 +266,11 @@ static void look(arena *a)
     budget *b = a->budget;
     if (b->steps > b->max_steps)
         arena_exhausted(a, BUDGET_STEPS);
-    if (b->max_milliseconds && nanoseconds_now() - b->started > b->max_milliseconds * 1000000)
+    uint64_t spent = b->max_milliseconds ? (nanoseconds_now() - b->started) / 1000000 : 0;
+    if (spent > b->max_milliseconds && (!b->is_asked || spent > b->unasked_milliseconds))
         arena_exhausted(a, BUDGET_TIME);
+    if (spent > b->max_milliseconds && b->is_asked(b->asked_user))
+        arena_exhausted(a, BUDGET_ASKED);
     set_look(b);
 }
 

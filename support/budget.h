@@ -18,22 +18,26 @@ enum {
 };
 
 /* What ran out. */
-typedef enum budget_end { BUDGET_MEMORY, BUDGET_STEPS, BUDGET_BYTES, BUDGET_TIME, BUDGET_NESTING } budget_end;
+typedef enum budget_end { BUDGET_MEMORY, BUDGET_STEPS, BUDGET_BYTES, BUDGET_TIME, BUDGET_ASKED, BUDGET_NESTING } budget_end;
 
 typedef struct budget {
     uint64_t steps, bytes;         /* spent; bytes of the arena's blocks */
     uint64_t max_steps, max_bytes; /* UINT64_MAX: any number */
     uint64_t max_milliseconds;     /* from the start, of this thread's processor; 0: any number */
     uint64_t started;              /* nanoseconds; 0: the clock does not run yet */
-    uint64_t look;                 /* steps at which limit or clock are looked at again */
-    unsigned depth;                /* of recursions under way */
-    src_range at;                  /* what is being read: where the work was, when it became too much */
-    budget_end end;                /* why the arena unwound the last time */
+    /* Past the limit of time: does somebody wait now? Work goes on until somebody does, or as many milliseconds are over. NULL: at once. */
+    bool (*is_asked)(void *user);
+    void *asked_user;
+    uint64_t unasked_milliseconds;
+    uint64_t look;  /* steps at which limit or clock are looked at again */
+    unsigned depth; /* of recursions under way */
+    src_range at;   /* what is being read: where the work was, when it became too much */
+    budget_end end; /* why the arena unwound the last time */
 } budget;
 
 /* Limits from now on; what was spent stays. Milliseconds 0: no clock; else it runs from the first such call, or the last budget_clock. */
 void budget_limit(arena *a, uint64_t max_steps, uint64_t max_bytes, uint64_t max_milliseconds);
-/* The clock runs from here. */
+/* The clock runs from here, and somebody waits. */
 void budget_clock(arena *a);
 /* Milliseconds that are left of the limit, at least 1; 0: there is none. */
 uint64_t budget_milliseconds_left(const arena *a);

@@ -17,7 +17,7 @@ import visa_tools
 HEAD = "axes![A = 32, B = 2];\n"
 ANY_TIME = "--time-limit=1000000"  # milliseconds: these limits are numbers of things, on a slow machine too
 # A limit of time has no edge that two machines share: a libcheck program sees that the clock is looked at, ./visa bench what answers take.
-LIMITS = limit_rows.Limits("support/limits.def", {"EDITOR_MILLISECONDS": "test/frontend/test_answers.c"})
+LIMITS = limit_rows.Limits("support/limits.def", {"EDITOR_MILLISECONDS": "test/frontend/test_answers.c", "EDITOR_UNASKED_TIMES": "test/frontend/test_compile.c"})
 limit = LIMITS.limit
 
 

@@ -221,15 +221,18 @@ static bool has_axis(const ast *tree, const char *name)
 }
 
 /* The text of the answer without the axes that the file has. */
-static void put_answer(const declaration *d, const tune_kernel *k, const char *text, const ast *answer, strbuf *out)
+static void put_answer(const declaration *d, const char *text, const ast *answer, strbuf *out)
 {
     const ast *axes = NULL;
     for (uint32_t i = 0; i < answer->kid_count && !axes; i++)
         axes = ast_is(answer->kids[i], AST_AXES) ? answer->kids[i] : NULL;
     strbuf_append(out, text, axes->range.begin);
-    for (size_t i = 0; i < k->axis_count; i++)
-        if (!has_axis(d->tree, k->axes[i].text))
-            strbuf_printf(out, "axes![%s = %" PRId64 "];\n", k->axes[i].text, k->axes[i].size);
+    for (uint32_t i = 1; i < axes->kid_count; i++) {
+        const char *line =
+            arena_printf(d->c->arena, "axes![%s = %" PRId64 "];\n", axes->kids[i]->text, ast_kid(axes->kids[i], 0)->value);
+        if (!has_axis(d->tree, axes->kids[i]->text) && !strstr(out->text, line)) /* by the file, or for a question before */
+            strbuf_puts(out, line);
+    }
     const char *rest = text + axes->range.end;
     rest += strspn(rest, ";\n");
     size_t bytes = strlen(rest);
@@ -278,7 +281,7 @@ static bool answer_function(const declaration *d, const char *question, src_rang
               *written_fn = answer ? kernel_of(answer) : NULL;
     if (!written_fn || !agrees(d, &k, written_fn))
         return false;
-    put_answer(d, &k, text.text, answer, out);
+    put_answer(d, text.text, answer, out);
     return true;
 }
 

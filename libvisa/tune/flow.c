@@ -500,7 +500,8 @@ static bool lower_contraction(lowering *l, const tune_node *n, const tune_node *
     if (summed != 1U << group || (of_a & of_b & summed) != summed)
         return refuse_at(l, E_TUNE_AXIS, n->range, "the axes of a sum do not lie side by side in both operands of its contraction",
                          "write them side by side, and in both");
-    if (left_is_weights(f, of_a, of_b, summed)) {
+    bool computes_a = a->kind != TUNE_NODE_TENSOR, computes_b = b->kind != TUNE_NODE_TENSOR; /* what is computed are rows */
+    if (computes_a != computes_b ? computes_b : left_is_weights(f, of_a, of_b, summed)) {
         const tune_node *other = a;
         a = b;
         b = other;

@@ -72,16 +72,25 @@ static const char *tile(const writer *w, size_t g)
     return digit(w, g, 1, w->p->split[g].tile);
 }
 
-static const char *slice_digit(const writer *w, size_t g, unsigned gathered)
+/* A new axis for slices that have all the same; its size is in its name, so that kernels of one file can share it. */
+static const char *sharers(const writer *w, int64_t count)
+{
+    return arena_printf(w->a, "SHARERS_%" PRId64, count);
+}
+
+/* `shared`: of this group, slices have all the same. */
+static const char *slice_digit(const writer *w, size_t g, unsigned gathered, size_t shared)
 {
     const flow_split *s = &w->p->split[g];
+    if (g == shared)
+        return sharers(w, s->slice);
     if (gathered >> g & 1)
         return s->slice > 1 ? arena_printf(w->a, "1 # %" PRId64, s->slice) : NULL;
     return digit(w, g, s->tile, s->slice);
 }
 
 /* What is folded over slices is innermost; idle slices are in front of it. */
-static const char *slices(const writer *w, unsigned gathered)
+static const char *slices(const writer *w, unsigned gathered, size_t shared)
 {
     const char *parts[2 * FLOW_GROUPS_MAX + 1] = {0};
     size_t count = 0;
@@ -89,13 +98,13 @@ static const char *slices(const writer *w, unsigned gathered)
     for (size_t g = 0; g < w->f->group_count; g++) {
         used *= w->p->split[g].slice;
         if (!w->f->groups[g].is_reduced)
-            parts[count++] = slice_digit(w, g, gathered);
+            parts[count++] = slice_digit(w, g, gathered, shared);
     }
     if (used < w->t->slices_per_cluster)
         parts[count++] = arena_printf(w->a, "1 # %" PRId64, w->t->slices_per_cluster / used);
     for (size_t g = 0; g < w->f->group_count; g++)
         if (w->f->groups[g].is_reduced)
-            parts[count++] = slice_digit(w, g, gathered);
+            parts[count++] = slice_digit(w, g, gathered, shared);
     return tune_list(w->a, parts, count);
 }
 
@@ -104,7 +113,7 @@ static const char *slice_type(const writer *w, unsigned gathered)
     bool same = true;
     for (size_t g = 0; g < w->f->group_count; g++)
         same = same && (!(gathered >> g & 1) || w->p->split[g].slice == 1);
-    return same ? "Slice" : arena_printf(w->a, "m![%s]", slices(w, gathered));
+    return same ? "Slice" : arena_printf(w->a, "m![%s]", slices(w, gathered, NO_GROUP));
 }
 
 /* Tiles of groups, in their order, and `last` behind them. */
@@ -234,7 +243,7 @@ static const char *port_mapping(const writer *w, const flow_value *v)
         bool pads = v->tensor && i + 1 == v->count && g->size * dtype_row_of(v->type)->bits % 64 != 0;
         int64_t padded = w->p->split[v->groups[i]].padded;
         padded = larger(padded, 64 / dtype_row_of(v->type)->bits);
-        parts[i] = pads ? padded_to(w, g->size == 1 ? "1" : g->text, g->size, padded) : g->size == 1 ? NULL : g->text;
+        parts[i] = pads ? padded_to(w, g->text, g->size, padded) : g->text;
     }
     return tune_list(w->a, parts, v->count);
 }
@@ -399,8 +408,9 @@ static void write_pass(writer *w, const tune_pass *pass, stream *s, bool gathers
     write_methods(w, &pass->back);
     if (pass->over_slices) {
         s->gathered |= gathers ? 1U << pass->fold->group : 0;
-        tune_line(&w->page, "    .vector_inter_slice_reduce::<%s, m![%s]>(%s)", slice_type(w, s->gathered), time_of(w, s, NO_GROUP),
-                  pass->over_slices);
+        tune_line(&w->page, "    .vector_inter_slice_reduce::<%s, m![%s]>(%s)",
+                  gathers ? slice_type(w, s->gathered) : arena_printf(w->a, "m![%s]", slices(w, s->gathered, pass->fold->group)),
+                  time_of(w, s, NO_GROUP), pass->over_slices);
     }
     tune_line(&w->page, "    .vector_final()");
 }
@@ -543,6 +553,22 @@ static void write_copy(writer *w, const flow_step *s)
     end_step(w);
 }
 
+/* Slices that share an axis have each the whole fold. Its new axis gets the name of theirs, so that it meets their streams. */
+static void write_shared(writer *w, stream *made, const char *name, bool into_vrf)
+{
+    const char *type = type_name(w->f->meets), *of = element(w, made);
+    tune_line(&w->page, "    .commit_trim::<m![%s]>()", packet_of(w, made));
+    tune_line(&w->page, "    .commit();");
+    tune_line(&w->page, "let %s: DmTensor<%s, Chip, Cluster, Slice, m![%s]> = unsafe { %s.reshape() };", name, type, of, name);
+    if (!into_vrf)
+        return;
+    tune_line(&w->page, "let %s: VrfTensor<%s, Chip, Cluster, Slice, m![%s]> = device.sub", name, type, of);
+    tune_line(&w->page, "    .begin(%s.view())", name);
+    tune_line(&w->page, "    .fetch::<m![%s], m![%s]>()", time_of(w, made, NO_GROUP), packet_of(w, made));
+    tune_line(&w->page, "    .collect()");
+    tune_line(&w->page, "    .to_vrf();");
+}
+
 static void write_passes(writer *w, const flow_step *s)
 {
     const tune_flow *f = w->f;
@@ -569,8 +595,12 @@ static void write_passes(writer *w, const flow_step *s)
             leave_out(&made, pass->fold->group);
         made.gathered |= pass->over_slices && gather ? 1U << pass->fold->group : 0;
         begin_step(w, told(w, pass, s, is_last));
-        const char *name = arena_printf(w->a, "values_%d", w->step);
-        if (pass->is_gate)
+        const char *name = is_last ? to->name : arena_printf(w->a, "values_%d", w->step);
+        bool shares = pass->over_slices && !gather;
+        if (shares)
+            tune_line(&w->page, "let %s: DmTensor<%s, Chip, Cluster, m![%s], m![%s]> = device.main", name, type_name(f->meets),
+                      slices(w, made.gathered, pass->fold->group), element(w, &made));
+        else if (pass->is_gate)
             tune_line(&w->page, "let gate: VrfTensor<f32, Chip, Cluster, %s, m![%s]> = device.main", slice_type(w, made.gathered),
                       element(w, &made));
         else if (!is_last)
@@ -585,7 +615,9 @@ static void write_passes(writer *w, const flow_step *s)
         write_fetch(w, &x, pass->fold ? pass->fold->group : NO_GROUP, x.type == f->meets ? f->meets : as);
         made = x;
         write_pass(w, pass, &made, gather, x.sums && is_last && to->place == FLOW_VRF);
-        if (is_last && to->place == FLOW_OUT)
+        if (shares)
+            write_shared(w, &made, name, is_last && to->place == FLOW_VRF);
+        else if (is_last && to->place == FLOW_OUT)
             write_result(w, &made, e.count > 0 ? e.type : f->meets);
         else if (pass->is_gate || (is_last && to->place == FLOW_VRF))
             tune_line(&w->page, "    .to_vrf();");
@@ -648,6 +680,8 @@ static void write_head(writer *w)
     for (size_t g = 0; g < f->group_count; g++) {
         strbuf_printf(&w->page.out->text, "%s%s = %" PRId64, before, f->groups[g].text, f->groups[g].size);
         before = ", ";
+        if (f->groups[g].is_reduced && w->p->split[g].slice > 1)
+            strbuf_printf(&w->page.out->text, ", %s = %" PRId64, sharers(w, w->p->split[g].slice), w->p->split[g].slice);
     }
     strbuf_puts(&w->page.out->text, "];\n\n");
     const char *clusters[FLOW_GROUPS_MAX];
@@ -660,7 +694,7 @@ static void write_head(writer *w)
     tune_line(&w->page, "type Chip = m![1];");
     tune_line(&w->page, "type Cluster = m![%s];",
               shared ? tune_list(w->a, clusters, f->group_count) : arena_printf(w->a, "1 # %d", (int)w->t->clusters_per_chip));
-    tune_line(&w->page, "type Slice = m![%s];", slices(w, 0));
+    tune_line(&w->page, "type Slice = m![%s];", slices(w, 0, NO_GROUP));
     tune_line(&w->page, "%s", "");
     tune_line(&w->page, "#[device(chip = 1)]");
     tune_line(&w->page, "fn contract(");

@@ -11,6 +11,7 @@
 /* What a legal variant takes, for the front of cycles against memory. */
 typedef struct sweep_point {
     const char *values, *kernel;
+    const char *axes; /* with their sizes: with others it computes something else */
     int64_t cycles, dm_bytes;
 } sweep_point;
 
@@ -46,6 +47,14 @@ static bool give_up(const sweep *s, diag_list *diags)
                        (unsigned long long)variant_steps(s->options), upto);
     diag_help(diags, d, "give fewer values at once, or no limit: --max-steps=0");
     return false;
+}
+
+static const char *axes_of(const binary_kernel *k, arena *a)
+{
+    const char *text = "";
+    for (uint32_t i = 0; i < k->axis_count; i++)
+        text = arena_printf(a, "%s%s = %lld, ", text, k->axes[i].name, (long long)k->axes[i].size);
+    return text;
 }
 
 /* One variant: a row of the table. False: not even a row. */
@@ -94,21 +103,22 @@ static bool sweep_row(sweep *s, diag_list *diags)
             break;
         strbuf_printf(&s->out, "%s  legal    %-16s %10lld %12lld %12lld  %s: %s\n", values, b.kernels[i].name, (long long)f.cycles,
                       (long long)f.dm_bytes, (long long)f.lower_bound, f.command, f.binds);
-        sweep_point p = {values, arena_strdup(s->out.arena, b.kernels[i].name), f.cycles, f.dm_bytes};
+        sweep_point p = {values, arena_strdup(s->out.arena, b.kernels[i].name), axes_of(&b.kernels[i], s->out.arena), f.cycles, f.dm_bytes};
         ARENA_PUSH(s->out.arena, s->points, s->point_count, s->point_capacity, p);
     }
     visa_free(c);
     return ok;
 }
 
-/* Does another variant of the kernel take as little of both, and of one less, or is it the same and stands before? */
+/* Does another variant that computes the same take as little of both, and of one less, or is it the same and stands before? */
 static bool is_beaten(const sweep *s, size_t number)
 {
     const sweep_point *p = &s->points[number];
     for (size_t i = 0; i < s->point_count; i++) {
         const sweep_point *q = &s->points[i];
         bool less = q->cycles < p->cycles || q->dm_bytes < p->dm_bytes || i < number;
-        if (i != number && strcmp(q->kernel, p->kernel) == 0 && q->cycles <= p->cycles && q->dm_bytes <= p->dm_bytes && less)
+        if (i != number && strcmp(q->kernel, p->kernel) == 0 && strcmp(q->axes, p->axes) == 0 && q->cycles <= p->cycles &&
+            q->dm_bytes <= p->dm_bytes && less)
             return true;
     }
     return false;
@@ -118,6 +128,7 @@ static int by_kernel_and_memory(const void *a, const void *b)
 {
     const sweep_point *x = a, *y = b;
     int order = strcmp(x->kernel, y->kernel);
+    order = order ? order : strcmp(x->axes, y->axes);
     return order ? order : (x->dm_bytes > y->dm_bytes) - (x->dm_bytes < y->dm_bytes);
 }
 

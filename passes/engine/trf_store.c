@@ -20,6 +20,40 @@ static bool is_contiguous(const op *store)
            fetch->sequencer->contiguous_bytes == dtype_bytes(dm->dtype, fetch->out.part[TIME]->size * fetch->out.part[PACKET]->size);
 }
 
+/* The outermost positions of Time that are the Row when they are padded; NULL: none are. *inner: what remains. */
+static const mapping *time_for_row(pass_context *p, const mapping *time, const mapping *row, const mapping **inner)
+{
+    for (int64_t n = row->size; n > 0; n--) {
+        const mapping *outer = time->size % n == 0 ? pass_outer(p, time, time->size / n) : NULL;
+        const mapping *padded = outer ? pass_pad(p, outer, row->size) : NULL;
+        if (padded && mapping_equal(p->mappings, padded, row)) {
+            *inner = pass_inner(p, time, time->size / n);
+            return padded;
+        }
+    }
+    return NULL;
+}
+
+/* Row outermost in Time: said of the stage that chooses Time, since collect takes it as it comes. `instead`: it is another Row than that of
+ * the tensor. */
+static void help_outermost(pass_context *p, diag *d, const op *o, const mapping *row, bool instead)
+{
+    const op *from = op_input(o);
+    while (from->kind != IR_FETCH && from->kind != IR_SWITCH && op_input(from))
+        from = op_input(from);
+    bool chooses = from->kind == IR_FETCH || from->kind == IR_SWITCH;
+    const char *verb = from->kind == IR_FETCH ? "fetch" : from->kind == IR_SWITCH ? "switch" : "collect";
+    const mapping *time = chooses ? from->out.part[TIME] : op_input(o)->out.part[TIME], *inner;
+    const mapping *outer = time_for_row(p, time, row, &inner), *wanted = outer && chooses ? pass_pair(p, outer, inner) : NULL;
+    const char *first = instead ? arena_printf(p->arena, "let @Row be %s, and ", pass_text(p, row)) : "";
+    const char *last = "";
+    if (wanted)
+        last = arena_printf(p->arena, ": %s", pass_text(p, wanted));
+    else if (!instead && time->size % row->size)
+        last = arena_printf(p->arena, ", which is %s", pass_text(p, time));
+    diag_help(p->diags, d, "%s%s with %s outermost in Time%s", first, verb, instead ? "it" : mapping_text(row, p->arena), last);
+}
+
 static diag *check_store(pass_context *p, kernel *k, op *o)
 {
     const tensor *in = &op_input(o)->out, *out = &o->out;
@@ -37,7 +71,7 @@ static diag *check_store(pass_context *p, kernel *k, op *o)
         while (next < row->size && next < p->target->rows)
             next *= 2;
         if (row->size < next)
-            diag_help(p->diags, d, "let @Row be %s, and collect with it outermost in Time", pass_text(p, pass_pad(p, row, next)));
+            help_outermost(p, d, o, pass_pad(p, row, next), true);
         else
             diag_help(p->diags, d, "let %lld of it be @Row and the rest Element or time", (long long)p->target->rows);
         return d;
@@ -76,7 +110,7 @@ static diag *check_store(pass_context *p, kernel *k, op *o)
             pass_refuse(p, k, o, ROW, E_TRF_ROW_TIME,
                         more ? "@Row::SIZE must be <= Time::SIZE, got %lld > %lld" : "@Row::SIZE (%lld) does not divide Time::SIZE (%lld)",
                         (long long)row->size, (long long)time->size);
-        diag_help(p->diags, d, "collect with %s outermost in Time, which is %s", mapping_text(row, p->arena), pass_text(p, time));
+        help_outermost(p, d, o, row, false);
         return d;
     }
     const mapping *outer = pass_outer(p, time, time->size / row->size), *inner = pass_inner(p, time, time->size / row->size);
@@ -84,7 +118,7 @@ static diag *check_store(pass_context *p, kernel *k, op *o)
         diag *d = pass_refuse(p, k, o, ROW, E_TRF_ROW,
                               "`to_trf` row mismatch: time_outer != @Row: the outermost part of Time %s is %s, @Row is %s",
                               pass_text(p, time), pass_text(p, outer), pass_text(p, row));
-        diag_help(p->diags, d, "collect with %s outermost in Time", mapping_text(row, p->arena));
+        help_outermost(p, d, o, row, false);
         return d;
     }
     const mapping *rest = pass_pair(p, inner, in->part[PACKET]);

@@ -1082,8 +1082,9 @@ static bool is_indexed(const einsum_builder *b, const mapping *indexed, const ei
     return false;
 }
 
-/* An index for each digit of the axis: positions count through them, the last one fastest. */
-static void add_indices(einsum_builder *b, einsum_step *step, op *o, reference list)
+/* An index for each digit of the axis: positions count through them, the last one fastest. `only`: that of a table of one row, else NULL.
+ */
+static void add_indices(einsum_builder *b, einsum_step *step, op *o, reference list, einsum_index *only)
 {
     const mapping *indexed = o->indirect->indexed;
     uint32_t count = 0;
@@ -1104,7 +1105,9 @@ static void add_indices(einsum_builder *b, einsum_step *step, op *o, reference l
         if (count > 1)
             add_shifts(b, step, (einsum_side)(EINSUM_A + count), list.window);
     }
-    step->s.indices = indices;
+    if (only)
+        step->s.sources[++count] = list.value;
+    step->s.indices = only ? only : indices;
     step->s.source_count = 1 + count;
     if (op_count(o)) {
         step->s.counted = true;
@@ -1130,18 +1133,40 @@ static bool has_one_row(const op *o)
     return o->indirect->indexed->count == 0;
 }
 
+/* A table of one row as the only position of an axis, which a list of zeros names as often as its count says. */
+static reference with_row_axis(einsum_builder *b, op *o, reference rows, einsum_index *index)
+{
+    uint32_t dst = add_value_like(b, &op_input(o)->out, -1);
+    einsum_tensor *v = &b->values[dst];
+    uint32_t *axes = ARENA_ARRAY(b->context->arena, uint32_t, v->rank + 1);
+    axes[0] = einsum_axis_number(b, mapping_axis(b->context->mappings, "gather.row", 1));
+    memcpy(axes + 1, v->axes, v->rank * sizeof *axes);
+    v->axes = axes;
+    v->rank++;
+    einsum_step *step = add_step(b, MATH_COPY, whole(dst), rows, rows);
+    note_computed(b, &step->s);
+    einsum_copy_digits(b, step, o, &op_input(o)->out);
+    if (!o->bad)
+        einsum_settle_sources(b, step, o, op_input(o), NULL);
+    *index = (einsum_index){.axis = axes[0], .unit = 1, .step = o->indirect->unit, .div = 1, .positions = 1};
+    return whole(dst);
+}
+
 static void visit_gather(einsum_builder *b, op *o)
 {
     reference rows = b->of[op_input(o)->index], list = b->of[op_index(o)->index];
     uint32_t dst = add_value_like(b, &o->out, -1);
     b->of[o->index] = whole(dst);
-    if (has_one_row(o)) { /* the list can only say 0 */
+    if (has_one_row(o) && !op_count(o)) { /* the list can only say 0 */
         add_copy(b, o, whole(dst), op_input(o), &o->out);
         return;
     }
+    einsum_index *one = has_one_row(o) ? ARENA_NEW(b->context->arena, einsum_index) : NULL;
+    if (one)
+        rows = with_row_axis(b, o, rows, one);
     einsum_step *step = add_step(b, MATH_GATHER, whole(dst), rows, list);
     step->s.accumulator = o->out.dtype;
-    add_indices(b, step, o, list);
+    add_indices(b, step, o, list, one);
     if (!o->bad)
         einsum_copy_digits(b, step, o, &o->out);
     if (!o->bad)
@@ -1180,7 +1205,7 @@ static void visit_scatter(einsum_builder *b, op *o)
               to = {b->of[op_root(op_into(o))->index].value, op_into(o)->window};
     einsum_step *step = add_step(b, MATH_SCATTER, to, from, list);
     step->s.accumulator = o->out.dtype;
-    add_indices(b, step, o, list);
+    add_indices(b, step, o, list, NULL);
     if (!o->bad)
         einsum_copy_digits(b, step, o, &op_input(o)->out);
     if (!o->bad)

@@ -85,6 +85,13 @@ _FLOATS = {"bf16": ("bfloat16", np.uint16), "f8e4m3": ("float8_e4m3fn", np.uint8
 _NARROW = ("bf16", "f8e4m3", "f8e5m2", "f4e2m1")
 
 
+def _number_bits(port: "Port") -> int:
+    """Bits of a port of one number, the parameter HbmScalar; 0: it is a tensor."""
+    if port.shape == () and port.dtype in ("i32", "u8"):
+        return 32 if port.dtype == "i32" else 8
+    return 64 if port.shape == (2,) and port.dtype == "i32" and port.axes[0].endswith(".word") else 0
+
+
 def _numpy_type(dtype: str, bits: int) -> np.dtype:
     if dtype in _PLAIN:
         return np.dtype(_PLAIN[dtype])
@@ -166,6 +173,13 @@ class Kernel:
         port = self.ports[i]
         wanted = _numpy_type(port.dtype, self._bits[port.name])
         array = np.asarray(value)
+        bits = _number_bits(port)
+        if bits and array.size == 1 and array.dtype.kind in "biu":
+            number = int(array.reshape(())[()])
+            if not -1 << bits - 1 <= number < 1 << bits:
+                raise ValueError(f"{port.name} has {bits} bits, and {number} is out of them")
+            self._bytes_of(i)[:] = np.frombuffer((number % (1 << bits)).to_bytes(bits // 8, "little"), np.uint8)
+            return
         if array.shape != port.shape:
             shape = ", ".join(f"{a}={n}" for a, n in zip(port.axes, port.shape))
             raise ValueError(f"{port.name} has the shape [{shape}], not {list(array.shape)}")

@@ -227,11 +227,26 @@ static bool read_fortran(tensor_source *s, bool is_unsigned, tensor *out)
     return done || tensor_source_system_fault(s, ENOMEM);
 }
 
+/* One integer of any type, or a bool: its bytes; 0: it is something else. */
+static unsigned npy_number_bytes(const npy_header *h)
+{
+    const char *d = h->descr;
+    for (size_t i = 0; i < h->rank; i++)
+        if (h->shape[i] != 1)
+            return 0;
+    bool integer = (d[0] == '<' || d[0] == '|') && (d[1] == 'i' || d[1] == 'u' || d[1] == 'b') && d[2] && !d[3];
+    unsigned bytes = integer ? (unsigned)(d[2] - '0') : 0;
+    return (bytes == 1 || bytes == 2 || bytes == 4 || bytes == 8) && (bytes == 1 || d[0] == '<') && (d[1] != 'b' || bytes == 1) ? bytes : 0;
+}
+
 bool npy_read(tensor_source *s, tensor *out)
 {
     npy_header h = {0};
     if (!npy_read_header(s, &h))
         return false;
+    unsigned number = tensor_source_wants_number(s) ? npy_number_bytes(&h) : 0;
+    if (number)
+        return tensor_source_read_number(s, number, h.descr[1] == 'i', out);
     tensor_type found = {s->want->dtype, (int)h.rank, h.shape, NULL};
     bool type_fits = npy_type_matches(s, &h), shape_fits = tensor_source_check_shape(s, &found);
     int64_t bytes = type_fits && shape_fits ? tensor_source_bytes(s, false) : -1;

@@ -204,6 +204,19 @@ static bool entry_matches(tensor_source *s, const safetensors_entry *e)
     return tensor_source_check_shape(s, &(tensor_type){want, e->rank, e->shape, NULL}) && fits;
 }
 
+/* One integer of any type, or a bool: its bytes; 0: it is something else. */
+static unsigned number_bytes(const safetensors_entry *e)
+{
+    for (int i = 0; i < e->rank; i++)
+        if (e->shape[i] != 1)
+            return 0;
+    bool integer = strcmp(e->type, "BOOL") == 0 || ((e->type[0] == 'I' || e->type[0] == 'U') && e->type[1] >= '1' && e->type[1] <= '8');
+    for (size_t i = 0; integer && i < sizeof safetensors_types / sizeof *safetensors_types; i++)
+        if (strcmp(safetensors_types[i].name, e->type) == 0)
+            return (unsigned)safetensors_types[i].bits / 8;
+    return 0;
+}
+
 bool safetensors_read(tensor_source *s, const char *name, tensor *out)
 {
     safetensors_header h = {0};
@@ -217,8 +230,10 @@ bool safetensors_read(tensor_source *s, const char *name, tensor *out)
         return tensor_source_damaged(s, 8 + (error.position > 0 ? error.position : 0), "the header is not JSON: %s",
                                      tensor_source_shown(s, error.text, strlen(error.text)));
     const safetensors_entry *e = read_entries(s, &h, root) ? find_entry(s, &h, name) : NULL;
-    bool done = e && entry_matches(s, e) && tensor_source_bytes(s, false) >= 0 && tensor_source_skip(s, e->begin) &&
-                tensor_source_read(s, s->want, e->type[0] == 'U', out);
+    unsigned number = e && tensor_source_wants_number(s) ? number_bytes(e) : 0;
+    bool done =
+        e && (number || (entry_matches(s, e) && tensor_source_bytes(s, false) >= 0)) && tensor_source_skip(s, e->begin) &&
+        (number ? tensor_source_read_number(s, number, e->type[0] == 'I', out) : tensor_source_read(s, s->want, e->type[0] == 'U', out));
     json_decref(root);
     return done;
 }

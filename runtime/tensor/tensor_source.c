@@ -212,6 +212,43 @@ bool tensor_source_read(tensor_source *s, const tensor_type *type, bool is_unsig
     return false;
 }
 
+/* A number of 64 bits has an axis of its words (frontend: `NAME.word`). */
+static bool has_words(const tensor_type *t)
+{
+    static const char word[] = ".word";
+    size_t length = t->rank == 1 && t->names ? strlen(t->names[0]) : 0;
+    return length >= sizeof word && t->shape[0] == 2 && strcmp(t->names[0] + length - (sizeof word - 1), word) == 0;
+}
+
+bool tensor_source_wants_number(const tensor_source *s)
+{
+    const tensor_type *t = s->want;
+    return (t->rank == 0 && (t->dtype == DTYPE_I32 || t->dtype == DTYPE_U8)) || (t->dtype == DTYPE_I32 && has_words(t));
+}
+
+bool tensor_source_read_number(tensor_source *s, unsigned bytes, bool is_signed, tensor *out)
+{
+    unsigned char stored[8] = {0};
+    unsigned bits = (unsigned)dtype_row_of(s->want->dtype)->bits << s->want->rank;
+    if (!tensor_source_check_rest(s, bytes) || !tensor_source_take(s, stored, bytes, "the data") || !tensor_source_check_end(s, bytes))
+        return false;
+    bool negative = is_signed && stored[bytes - 1] >> 7;
+    uint64_t value = negative ? UINT64_MAX : 0;
+    for (unsigned i = bytes; i-- > 0;)
+        value = value << 8 | stored[i];
+    bool fits = negative ? bits == 64 || value >= UINT64_MAX << (bits - 1) : bits == 64 || value >> bits == 0;
+    if (!fits) {
+        const char *shown = negative ? arena_printf(s->arena, "%" PRId64, (int64_t)value) : arena_printf(s->arena, "%" PRIu64, value);
+        diag_add(s->diags, E_TENSOR_TYPE, SRC_NOWHERE, "%s: the number is %s, the port has %u bits", s->name, shown, bits);
+        return false;
+    }
+    if (!new_tensor(s, s->want, out))
+        return false;
+    for (unsigned i = 0; i < bits / 8; i++)
+        out->bytes[i] = (unsigned char)(value >> 8 * i);
+    return true;
+}
+
 int64_t tensor_source_bytes(tensor_source *s, bool raw)
 {
     int64_t elements = tensor_elements(s->want), size = tensor_bytes(s->want->dtype, elements);

@@ -43,6 +43,11 @@ bool tensor_source_check_rest(tensor_source *s, int64_t bytes);
 bool tensor_source_check_end(tensor_source *s, int64_t expected);
 bool tensor_source_check_shape(tensor_source *s, const tensor_type *found);
 
+/* A port of one number, the parameter `HbmScalar`: an i32, a u8, or the two halves of 64 bits. */
+bool tensor_source_wants_number(const tensor_source *s);
+/* It from a file of one integer of `bytes` bytes, whatever its type is, where its value has a place in the port's bits. */
+bool tensor_source_read_number(tensor_source *s, unsigned bytes, bool is_signed, tensor *out);
+
 /* Bytes of one element in .npy and .safetensors: an i4 takes one. */
 int64_t tensor_source_element_bytes(dtype t);
 /* Bytes of the wanted tensor in a file (raw: packed as in memory); -1 after a diagnostic. */

@@ -357,10 +357,10 @@ typedef struct vector_use {
     bool splits;
 } vector_use;
 
-/* The float units stand together, in any order. */
+/* The float units stand together, in any order, and the division behind them. */
 static int place_of(const vector_op_row *row)
 {
-    bool is_float = row->class >= VECTOR_CLASS_FP_UNARY && row->class <= VECTOR_CLASS_FP_DIV;
+    bool is_float = row->class >= VECTOR_CLASS_FP_UNARY && row->class < VECTOR_CLASS_FP_DIV;
     return is_float ? (int)VECTOR_CLASS_FP_UNARY : (int)row->class;
 }
 
@@ -433,7 +433,7 @@ static bool has_one_reader(const linter *l, int64_t base)
     return readers == 1;
 }
 
-/* A pass that reads what the one before it wrote, with units that come later. */
+/* A pass that reads what the one before it wrote, with units of the same stage or of later ones: those of a stage go in any order. */
 static void check_passes(linter *l, const schedule_item *before, const schedule_item *item)
 {
     const command *written = command_of(before, OP_COMMIT), *fetch = command_of(item, OP_FETCH);
@@ -443,8 +443,7 @@ static void check_passes(linter *l, const schedule_item *before, const schedule_
         before->dm_written_bytes != item->dm_read_bytes || !has_one_reader(l, command_get(fetch, FETCH_BASE)))
         return;
     vector_use first = vector_use_of(before), second = vector_use_of(item);
-    bool follows = first.last < second.first || (first.last == second.first && first.last == (int)VECTOR_CLASS_FP_UNARY);
-    if (!first.plain || !second.plain || (first.alus & second.alus) || !follows || !first.alus || !second.alus)
+    if (!first.plain || !second.plain || (first.alus & second.alus) || first.last > second.first || !first.alus || !second.alus)
         return;
     int64_t units = __builtin_popcountll(second.alus) * l->analysis->schedule->target->vector_alu_cycles;
     add(l, (lint){.rule = W_VECTOR_PASSES,

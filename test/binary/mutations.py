@@ -6,7 +6,8 @@ memory), or it survives the check. A survivor is fine only when a reason is comp
 
 * its loops visit the same addresses in the same order, or its masks leave the same lanes live;
 * it moves a row that a later row of a scatter is written over, and with another list the check notices;
-* it changes a guard, and with other numbers of the launch, of which those around a guard's bounds are drawn, the check notices;
+* it changes a guard, or what a guard or a count keeps from running, and with other numbers of the launch, of which those around the bounds are
+  drawn, the check notices or visa-run refuses;
 * the elements of the outputs are the same bytes for other inputs as well, with both fillings of unwritten memory; what lies in
   their padding means nothing. What a chain computes before its casts is a polynomial in its inputs, and two that agree at
   random points are one.
@@ -35,7 +36,7 @@ from contraction import make  # noqa: E402
 from move_kernels import Kernel as Movement  # noqa: E402
 
 SEEDS = (2, 3, 5, 7)  # of the other inputs
-GUARD_SEEDS = range(100, 104)  # of other numbers of a launch, beside the one that decides
+GUARD_SEEDS = range(100, 106)  # of other numbers of a launch, beside the one that decides
 RANDOM = (4, 300)  # random kernels, contractions and movements by turns: quick, long
 SAMPLE = 24  # quick: changes of a file of the command line
 SAMPLE_RANDOM = 12  # changes of a random kernel, quick and long
@@ -190,6 +191,11 @@ class Subject:
         streams = next(k for k in self.dump["kernels"] if k["name"] == kernel)["streams"].values()
         return any(c["op"] == "dma_indirect" and fields_of(c)["scatter"] for commands in streams for c in visa_tools.commands(commands))
 
+    def asks_numbers(self, kernel):
+        """What is guarded, or behind the front of a list, may not have run: which numbers a launch gives is drawn."""
+        streams = next(k for k in self.dump["kernels"] if k["name"] == kernel)["streams"].values()
+        return any(c["op"] == "guard" or (c["op"] == "dma_indirect" and fields_of(c)["counted"]) for commands in streams for c in visa_tools.commands(commands))
+
     def reason(self, kernel, context, number):
         """Why the changed binary does the same, or None."""
         after = self.decode(self.bad)
@@ -219,6 +225,8 @@ class Subject:
 
     def same_elements(self, kernel):
         """That the changed binary gives the same outputs for other inputs, or None."""
+        if self.asks_numbers(kernel) and any(self.check(self.bad, kernel, seed).status in (1, 3) for seed in (*SEEDS, *GUARD_SEEDS)):
+            return "noticed with other numbers of the launch"
         for seed in SEEDS:
             if (kernel, seed) not in self.given:
                 self.given[kernel, seed] = self.outputs(self.path, kernel, seed)

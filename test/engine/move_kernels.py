@@ -11,7 +11,7 @@ import collections
 from stage_oracle import Maker
 
 GRANULE_BITS = {"i4": 4, "i8": 3, "f8e4m3": 3, "f8e5m2": 3, "i16": 2, "bf16": 2, "i32": 1, "f32": 1}  # 8 bytes: what a copy moves at least
-DTYPES = ("i8", "i8", "i8", "bf16", "bf16", "i32", "f32", "i4", "f8e4m3", "f8e5m2", "i16")
+DTYPES = ("i8", "i8", "i8", "bf16", "bf16", "i32", "f32", "f32", "i4", "f8e4m3", "f8e5m2", "i16")
 CASTS = {"i4": ("i32",), "i8": ("i32",), "i16": ("i32",), "bf16": ("f32",), "f8e4m3": ("f32",), "f8e5m2": ("f32",)}  # of the Fetch Adapter
 TABLES = {"f8e4m3": "bf16", "f8e5m2": "bf16"}
 COMMIT_CASTS = {"f32": ("bf16",)}
@@ -61,6 +61,7 @@ class Kernel:
         self.begin()
         for _ in range(rng.randrange(1, 5)):
             steps = [self.switch, self.switch, self.switch, self.copy, self.transpose, self.cast]
+            steps += [self.cast] * 2 if self.dtype in COMMIT_CASTS else []
             rng.choice(steps + [self.redistribute] * (1 + 2 * (self.chip_bits + self.cluster_bits > 0)))()
         self.end()
         self.kind = "+".join(sorted(self.used))
@@ -386,15 +387,17 @@ class Kernel:
             to = rng.choice(COMMIT_CASTS[dtype])
             kept = len(fetched) - max(0, GRANULE_BITS[to] - len(self.grain))  # what leaves is 8 bytes as well
             time, self.grain = fetched[:kept], fetched[kept:] + self.grain
-            relu = "_relu" if rng.random() < 0.3 else ""
+            relu = "_relu" if rng.random() < 0.5 else ""
             return self.chain(time, None, {}, time, "commit cast", self.grain, f".collect().commit_trim::<{text(self.grain)}>().commit_cast{relu}::<{to}>()", to)
         to = TABLES.get(dtype) if rng.random() < 0.4 else None
         call = f".fetch_table_lookup::<{to}>()" if to else ""
         if not to or rng.random() < 0.3:
             to = rng.choice(CASTS.get(to or dtype, ("",)))
             call += f".fetch_cast::<{to}>()"
-        if not to or (1 << len(self.grain) - GRANULE_BITS[to]) > 4:
+        if not to:
             return self.switch()
+        wide = max(0, len(self.grain) - GRANULE_BITS[to] - 2)  # what leaves is a flit at most
+        fetched, self.grain = fetched + self.grain[:wide], self.grain[wide:]
         return self.chain(fetched, None, {}, fetched, "cast", self.grain, f"{call}.collect().commit_trim::<{text(self.grain)}>()", to)
 
     # ---- end ----

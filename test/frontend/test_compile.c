@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "include/visa.h"
+#include "include/visa_editor.h"
 #include "support/arena.h"
 #include "support/file.h"
 #include "test/suite.h"
@@ -117,6 +118,59 @@ START_TEST(nothing_else_is_there)
 }
 END_TEST
 
+static bool nobody(void *user)
+{
+    return ++*(int *)user == 0;
+}
+
+static bool somebody(void *user)
+{
+    return ++*(int *)user > 0;
+}
+
+/* A text that takes more than a millisecond on any machine. */
+static char *long_text(void)
+{
+    enum { ONE = 256, COUNT = 2000 };
+    char *text = malloc((size_t)ONE * COUNT), *at = text;
+    ck_assert(text);
+    at += sprintf(at, "axes![A = 4, B = 8];\n");
+    for (int i = 0; i < COUNT; i++)
+        at += sprintf(at,
+                      "fn copy%d<'l, const T: Tu>(x: FetchTensor<'l, { T }, bf16, m![1], m![1], m![1], m![A], m![B]>)"
+                      " -> CollectTensor<'l, { T }, bf16, m![1], m![1], m![1], m![A], m![B # 16]> { x.collect() }\n",
+                      i);
+    return text;
+}
+
+/* An editor's text goes on past its time while nobody asks; who asks ends it, and then it is no verdict. */
+START_TEST(past_the_time_until_somebody_asks)
+{
+    char *text = long_text();
+    visa_recall *r = visa_recall_new();
+    int looks = 0;
+    visa_options options = {.max_milliseconds = 1};
+    visa_recall_unasked(r, somebody, &looks, 1000000);
+    visa_compilation *c = visa_recompile(r, "long.vm", text, strlen(text), 0, 0, false, &options);
+    ck_assert(looks == 1 && visa_gave_up(c) && !visa_holds(c, 0, 0));
+    visa_free(c);
+    looks = 0;
+    visa_recall_unasked(r, nobody, &looks, 1000000);
+    c = visa_recompile(r, "long.vm", text, strlen(text), 0, 0, false, &options);
+    ck_assert(looks > 0 && !visa_gave_up(c) && visa_holds(c, 0, 0));
+    ck_assert_uint_eq(visa_error_count(c), 0);
+    visa_free(c);
+    visa_recall_free(r);
+    r = visa_recall_new();
+    visa_recall_unasked(r, nobody, &looks, 2); /* so much, and then it was too much */
+    c = visa_recompile(r, "long.vm", text, strlen(text), 0, 0, false, &options);
+    ck_assert(visa_gave_up(c));
+    visa_free(c);
+    visa_recall_free(r);
+    free(text);
+}
+END_TEST
+
 int main(void)
 {
     Suite *suite = suite_create("compile");
@@ -124,6 +178,7 @@ int main(void)
     tcase_add_loop_test(cases, files_are_written_the_same, 0, (int)(sizeof folders / sizeof *folders));
     tcase_add_test(cases, a_later_error_refuses_the_file);
     tcase_add_test(cases, nothing_else_is_there);
+    tcase_add_test(cases, past_the_time_until_somebody_asks);
     suite_add_tcase(suite, cases);
     return suite_status(suite);
 }

@@ -125,7 +125,7 @@ fn k({context}, x: &HbmTensor<{dtype}, m![1], m![A, B, C, K]>) -> HbmTensor<{dty
 
 
 def moved_copy(random):
-    """A copy between slices: digits of A, B and C in Slice, in another order or in Element afterwards."""
+    """A copy between slices: digits of A, B and C in Slice, in another order or in Element afterwards, or one that changes places with Element's."""
     a, b, c = (random.choice((1, 2, 3, 4, 8)) for _ in range(3))
     april = random.random() < 0.4
     ctx = "ctx" if april else "device"
@@ -142,12 +142,21 @@ def moved_copy(random):
     padded = after[:-1] + [f"{after[-1]} # {total[after[-1]] * (256 // size)}"] if 256 % size == 0 else [f"[{', '.join(after)}] # 256"]
     whole = a * b * c
     first = before[:-1] + [f"{before[-1]} # {total[before[-1]] * (256 // whole)}"] if 256 % whole == 0 else [f"[{', '.join(before)}] # 256"]
+    from_element, to_element = ["K"], inner + ["K"]
+    if random.random() < 0.35:  # the last one starts in Element
+        stays, goes, comes = slices
+        total[comes] = total[goes]
+        a, b, c = (total[x] for x in "ABC")
+        one, other = ([stays, x] if gone else [x, stays] for x in (goes, comes))
+        rest = 256 // (total[stays] * total[goes])
+        first, padded = ([f"[{', '.join(x)}] # 256"] if random.random() < 0.5 or 256 % (total[stays] * total[goes]) else x + [f"1 # {rest}"] * (rest > 1) for x in (one, other))
+        from_element, to_element = [comes, "K"], [goes, "K"]
     copy = f"d.to_dm(&mut {ctx}.tdma{where[1]})"
     if random.random() < 0.4:
         copy = f"d.to_hbm::<{'m![1], ' if april and random.random() < 0.5 else ''}m![A, B, C, K]>(&mut {ctx}.tdma{where[2]}).to_dm(&mut {ctx}.tdma{where[1]})"
     return MOVES.format(A=a, B=b, C=c, K=random.choice((8, 16, 24, 32, 48, 64, 128)), dtype=random.choice(("i8", "bf16", "i32")), ctx=ctx,
-                        context="ctx: &mut Context" if april else "device: &mut Device", from_slice=", ".join(first), from_element="K",
-                        to_slice=", ".join(padded), to_element=", ".join(inner + ["K"]), copy=copy, at=(where[0], where[3]))
+                        context="ctx: &mut Context" if april else "device: &mut Device", from_slice=", ".join(first), from_element=", ".join(from_element),
+                        to_slice=", ".join(padded), to_element=", ".join(to_element), copy=copy, at=(where[0], where[3]))
 
 
 def cycles_of(path):

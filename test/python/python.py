@@ -122,6 +122,43 @@ fn copy(device: &mut Device, a: &HbmTensor<i4, m![1], m![M, N]>) -> HbmTensor<i4
     raises(ValueError, lambda: k(a + np.int8(8)), "-8 to 7")
 
 
+def numbers():
+    """HbmScalar: any integer or bool that fits its bits."""
+    text = """axes![M = 256, N = 16, T = 4];
+#[device(chip = 1)]
+fn pick(device: &mut Device, x: &HbmTensor<i32, m![1], m![T, M, N]>, i: HbmScalar<u32>, wide: HbmScalar<i64>, flag: HbmScalar<bool>, out: &mut HbmTensor<i32, m![1], m![M, N]>) {
+    let i = i.to_spm(&mut device.tdma);
+    let wide = wide.to_spm(&mut device.tdma);
+    let flag = flag.to_spm(&mut device.tdma);
+    let t: DmTensor<i32, m![1], m![1 # 2], m![M], m![N]> = x.view().tile::<m![T], 1, m![1 # 4, M, N]>(i as usize).to_dm(&mut device.tdma);
+    if flag && wide < -4294967296 {
+        t.to_hbm_view(&mut device.tdma, out.view_mut());
+    }
+}
+"""
+    k = visa.compile(text)
+    x = np.arange(4 * 256 * 16, dtype=np.int32).reshape(4, 256, 16)
+    out = np.zeros((256, 16), np.int32)
+    expect(np.array_equal(k(x, 2, -2**40, True, out), x[2]), "numbers of Python")
+    expect(np.array_equal(k(x, np.uint8(3), np.int64(-2**40), np.array([True]), out), x[3]), "numbers of NumPy")
+    expect(np.array_equal(k(x, 3, 2**40, True, out), out), "a number of 64 bits that is not below")
+    raises(ValueError, lambda: k(x, 2**32, 0, True, out), "i has 32 bits")
+    with tempfile.TemporaryDirectory() as folder:
+        at = lambda name: os.path.join(folder, name)
+        with open(at("pick.vm"), "w", encoding="utf-8") as file:
+            file.write(text)
+        given = {"x": x, "i": np.int64(1), "wide": np.array(-2**40), "flag": np.array(True), "beyond": np.int64(-2**31 - 1)}
+        for name, value in given.items():
+            np.save(at(name + ".npy"), value)
+        tool = lambda name, *arguments: subprocess.run([os.path.join(sys.argv[1], name), *arguments], capture_output=True, text=True)
+        inputs = [f"--input={name}={at(name)}.npy" for name in ("x", "wide", "flag")]
+        expect(tool("visac", at("pick.vm"), "-o", at("pick.bin")).returncode == 0, "pick.vm")
+        ran = tool("visa-run", at("pick.bin"), *inputs, f"--input=i={at('i')}.npy", "--output=out=" + at("out.npy"))
+        expect(ran.returncode == 0 and np.array_equal(np.load(at("out.npy")), x[1]), f"numbers from .npy: {ran.stderr}")
+        ran = tool("visa-run", at("pick.bin"), *inputs, f"--input=i={at('beyond')}.npy")
+        expect(ran.returncode == 1 and "the number is -2147483649, the port has 32 bits" in ran.stderr, f"beyond: {ran.stderr}")
+
+
 def tune():
     k = visa.tune("C[m, n] = sum(k) A[m, k] * B[n, k]", m=32, n=16, k=64, dtype="i8", budget=0.2)
     rng = np.random.default_rng(3)
@@ -132,7 +169,7 @@ def tune():
 def main():
     with tempfile.TemporaryDirectory() as folder:
         structures(folder)
-    for part in (matmul, errors, four_bits, tune):
+    for part in (matmul, errors, four_bits, numbers, tune):
         part()
     for failure in failures:
         print(failure)

@@ -37,7 +37,7 @@ VISAC = {
     "--emit=bc": "E-KERNEL", "--emit=asm": "E-KERNEL", "--emit=obj": "E-KERNEL", "--emit=header": "E-KERNEL", "--emit=step-report": TEXT,
     "--emit=step-json": JSON, "--emit=dataflow": "E-STEP-OPTION", "--emit=dataflow-json": "E-STEP-OPTION", "--emit=finn": "E-DATAFLOW-FINN", "--emit=memory": "E-STEP-OPTION",
     "--emit=memory-json": "E-STEP-OPTION", "--emit=memory-svg": "E-STEP-OPTION", "--emit=order": "E-STEP-OPTION", "--emit=dot": DOT,
-    "--emit=text": USAGE, "--emit=csv": USAGE, "--emit=svg": SVG, "--emit=vm": "E-DATAFLOW-EXPLORE", "--mcpu=x86-64": BYTES,
+    "--emit=text": USAGE, "--emit=csv": USAGE, "--emit=svg": SVG, "--emit=vm": "E-DATAFLOW-EXPLORE", "--emit=vm,bin,report": USAGE, "--mcpu=x86-64": BYTES,
     "--reference-order=free": BYTES, "-D": BYTES, "--pass=dynamic-tiling": None, "--onchip-bytes=100": BYTES, "--compute-tile=8": BYTES,
     "--sizes=FILE": None, "--input=x=x.json": USAGE,
     "--place=auto": BYTES, "--order=free": BYTES, "--draw=fetch": "E-KERNEL",

@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 """visac tune, questions without a contraction: elementwise maps, reductions, softmax, norms. Each answer passes its check; numbers of some against Python.
 Usage: flows.py [SEED [QUESTIONS]]: random questions of another seed, that many, and nothing else."""
+import itertools
 import math
 import os
 import random
@@ -74,10 +75,208 @@ def random_questions(seed, count):
     print(f"flows: {answered} of {count} random questions have an answer")
 
 
+def write_npy(path, shape, values):
+    header = f"{{'descr': '<f4', 'fortran_order': False, 'shape': {shape}, }}".encode()
+    header += b" " * (-(len(header) + 11) % 64) + b"\n"
+    with open(path, "wb") as file:
+        file.write(b"\x93NUMPY\x01\x00" + struct.pack("<H", len(header)) + header + struct.pack(f"<{len(values)}f", *values))
+
+
+def computed(question, sizes, inputs, count, dtype="f32"):
+    """What the kernel for a question makes of inputs, name: (shape, values); nothing where there is none."""
+    with tempfile.TemporaryDirectory() as work:
+        path = lambda name: os.path.join(work, name)
+        made = tune(question, sizes, f"--dtype={dtype}", "--budget=0s", "--emit=bin", "-o", path("q.bin"))
+        if made.status:
+            check("E-TUNE-NONE" in made.text(), f"{question} {sizes}: {made.text()}")
+            return None
+        listed = visa_tools.run(["visa-run", path("q.bin"), "--list"]).text()
+        out = re.findall(r"^out (\w+):", listed, re.M)[0]
+        inputs = {x + "_port" if f"{x}_port:" in listed else x: given for x, given in inputs.items()}
+        for name, (_, values) in inputs.items(): # axes that lie side by side are one of the kernel's
+            shape = re.findall(r"=(\d+)", re.search(rf"^in {name}: .*", listed, re.M)[0])
+            write_npy(path(name + ".npy"), "(" + ", ".join(shape) + ",)", values)
+        ran = visa_tools.run(["visa-run", path("q.bin"), *sum((["--input", f"{x}={path(x + '.npy')}"] for x in inputs), []), "--output", f"{out}={path('out.npy')}"])
+        check(ran.status == 0, ran.text())
+        with open(path("out.npy"), "rb") as file:
+            return struct.unpack(f"<{count}f", file.read()[-4 * count:])
+
+
+class Formula:
+    """A question, computed position by position: what visac tune has no part in."""
+
+    def __init__(self, question, sizes, tensors):
+        self.text, self.at, self.sizes, self.tensors = re.sub(r"\s+", "", question), 0, sizes, tensors
+        self.out = self.axes_of_tensor()[1]
+        self.take("=")
+        self.of = self.expression()
+
+    def take(self, word):
+        found = self.text.startswith(word, self.at)
+        self.at += len(word) * found
+        return found
+
+    def name(self):
+        found = re.compile(r"\w+").match(self.text, self.at)
+        self.at = found.end()
+        return found[0]
+
+    def axes_of_tensor(self):
+        name, end = self.name(), self.text.index("]", self.at)
+        axes = [x for x in self.text[self.at + 1:end].split(",") if x]
+        self.at = end + 1
+        if self.take(":"):
+            self.name()
+        return name.lower(), axes
+
+    def expression(self):
+        a = self.term()
+        while self.text[self.at:self.at + 1] in ("+", "-"):
+            plus, x, self.at = self.text[self.at] == "+", a, self.at + 1
+            a = (lambda x, y, plus: lambda at: x(at) + (y(at) if plus else -y(at)))(x, self.term(), plus)
+        return a
+
+    def term(self):
+        negative = self.take("-")
+        a = self.factor()
+        while self.text[self.at:self.at + 1] in ("*", "/"):
+            times, self.at = self.text[self.at] == "*", self.at + 1
+            a = (lambda x, y, times: lambda at: x(at) * y(at) if times else x(at) / y(at))(a, self.factor(), times)
+        return (lambda at: -a(at)) if negative else a
+
+    def tensor(self):
+        name, axes = self.axes_of_tensor()
+        return lambda at: self.tensors[name][tuple(at[x] for x in axes)]
+
+    def factor(self):
+        if self.take("("):
+            a = self.expression()
+            self.take(")")
+            return a
+        if number := re.compile(r"[0-9.]+").match(self.text, self.at):
+            self.at = number.end()
+            return lambda at: float(number[0])
+        if over := re.compile(r"(sum|max|min|mean|softmax)\(([a-z](?:,[a-z])*)\)").match(self.text, self.at):
+            self.at = over.end()
+            return self.fold(over[1], over[2].split(","))
+        if call := re.compile(r"(\w+)\(").match(self.text, self.at):
+            self.at = call.end()
+            arguments = [self.expression()]
+            while self.take(","):
+                arguments.append(self.expression())
+            self.take(")")
+            return lambda at: FUNCTIONS[call[1]](*(x(at) for x in arguments))
+        return self.tensor()
+
+    def fold(self, kind, axes):
+        a = self.factor()
+        if re.compile(r"\*\w+\[").match(self.text, self.at) and re.search(r"\w\[[^\]]*\](:\w+)?$", self.text[:self.at]) and self.at and not self.text[self.at - 1] == ")":
+            self.at += 1
+            a = (lambda x, y: lambda at: x(at) * y(at))(a, self.tensor())
+        known = {}
+
+        def values(at):
+            key = tuple(sorted((x, y) for x, y in at.items() if x not in axes))
+            if key not in known:
+                known[key] = [a({**at, **dict(zip(axes, place))}) for place in itertools.product(*(range(self.sizes[x]) for x in axes))]
+            return known[key]
+
+        if kind == "softmax":
+            return lambda at: math.exp(a(at) - max(values(at))) / sum(math.exp(x - max(values(at))) for x in values(at))
+        return lambda at: {"sum": sum, "max": max, "min": min, "mean": lambda x: sum(x) / len(x)}[kind](values(at))
+
+    def results(self):
+        return [self.of(dict(zip(self.out, place))) for place in itertools.product(*(range(self.sizes[x]) for x in self.out))]
+
+
+def sigmoid(x):
+    return 1 / (1 + math.exp(-x))
+
+
+FUNCTIONS = {"relu": lambda x: max(x, 0), "max": max, "exp": math.exp, "sqrt": math.sqrt, "tanh": math.tanh, "silu": lambda x: x * sigmoid(x),
+             "gelu": lambda x: x * sigmoid(2 * math.sqrt(2 / math.pi) * (x + 0.044715 * x**3)), "square": lambda x: x * x}
+MOST_TERMS = 1 << 13  # of a question that Python computes
+
+
+def formulas(rng, count):
+    """Random questions, the kernel's numbers against the formula: --check compares a kernel with itself, and not with its question."""
+    for _ in range(count):
+        has_product = rng.random() < 0.4
+        question = rng.choice(PRODUCTS if has_product else FORMS)
+        names = sorted(set(re.findall(r"\b[bcknr]\b", " ".join(re.findall(r"\[([^\]]*)\]", question)))))
+        of = {}
+        while not of or math.prod(of.values()) > MOST_TERMS:
+            of = {name: rng.choice([8, 16, 32, 64]) if rng.random() < 0.5 else rng.randint(1, 100) for name in names}
+        tensors, inputs = {}, {}
+        for name, axes in re.findall(r"(\w+)\[([^\]]*)\]", question.split("=")[1]):
+            shape = tuple(of[x] for x in axes.replace(" ", "").split(",") if x)
+            places = list(itertools.product(*(range(x) for x in shape)))
+            if name.lower() not in tensors:
+                given = [rng.choice([-1.0, 0.0, 1.0]) if has_product else rng.choice([-1, 1]) * rng.uniform(0.25, 1) for _ in places]
+                tensors[name.lower()], inputs[name.lower()] = dict(zip(places, given)), (shape if len(shape) != 1 else f"({shape[0]},)", given)
+        typed = re.sub(r"\](: f32)?", "]: f32", question.split("=")[1])
+        if "B[k, c]" in question or "V[c, n]" in question or "V[b, c, n]" in question: # what is turned is not cast
+            continue
+        expected = Formula(question, of, tensors).results()
+        found = computed(question.split("=")[0] + "=" + typed, of, inputs, len(expected), "bf16" if has_product else "f32")
+        if found:
+            worst = max(abs(x - y) / max(1, abs(y)) for x, y in zip(found, expected))
+            check(worst < (2e-2 if "O[" in question else 1e-3), f"{question} {of}: {worst} from what the formula says")
+
+
+def close(found, expected, what):
+    worst = max(abs(x - y) for x, y in zip(found, expected))
+    check(len(found) == len(expected) and worst < 1e-4, f"{what}: {worst} from what Python computes")
+
+
+def numbers():
+    """The formulas in Python."""
+    rng = random.Random(3)
+    r, c = 5, 37
+    rows = [[rng.uniform(-4, 4) for _ in range(c)] for _ in range(r)]
+    g = [rng.uniform(-1, 1) for _ in range(c)]
+    x = {"x": ((r, c), sum(rows, []))}
+    powers = [[math.exp(v) for v in row] for row in rows]
+    close(computed("Y[r, c] = softmax(c) X[r, c]", {"r": r, "c": c}, x, r * c), [v / sum(row) for row in powers for v in row], "softmax")
+    columns = [sum(row[k] for row in powers) for k in range(c)]
+    close(computed("Y[r, c] = softmax(r) X[r, c]", {"r": r, "c": c}, x, r * c), [row[k] / columns[k] for row in powers for k in range(c)], "softmax of columns")
+    root = [math.sqrt(sum(v * v for v in row) / c + 0.5) for row in rows]
+    close(computed("Y[r, c] = X[r, c] / sqrt(mean(c) X[r, c] * X[r, c] + 0.5) * w[c]", {"r": r, "c": c}, {**x, "w": ((c,), g)}, r * c),
+          [v / root[i] * g[k] for i, row in enumerate(rows) for k, v in enumerate(row)], "norm")
+    close(computed("y[r] = max(c) X[r, c] - min(c) X[r, c]", {"r": r, "c": c}, x, r), [max(row) - min(row) for row in rows], "range")
+    close(computed("t[] = sum(r, c) X[r, c]", {"r": r, "c": c}, x, 1), [sum(map(sum, rows))], "sum of all")
+
+
+# Question, sizes and options, status, words of the answer.
+ANSWERS = [("Y[r, c] = X[r, c] / sqrt(mean(c) X[r, c] * X[r, c] + 0.001) * g[c]", "r=2048,c=256", [], 0, ".vector_fp_div(&"),
+           ("y[r] = sum(c) X[r, c]", "r=4,c=4096", [], 0, "in each slice and then over"), ("y[r] = max(c) X[r, c]", "r=2048,c=256", [], 0, ".transpose::<"),
+           ("Y[n] = relu(X[n])", "n=16777216", [], 0, "iterations"),
+           ("Y[r] = softmax(c) X[r, c]", "r=8,c=8", [], 1, "axis `c` is not in the result"), ("Y[r, c] = sum(c) X[r, c]", "r=8,c=8", [], 1, "is reduced and stands in the result"),
+           ("Y[r] = sum(c) X[r]", "r=8,c=8", [], 1, "stands in no operand"), ("Y[c, r] = X[r, c]", "r=8,c=8", [], 1, "E-TUNE-LAYOUT"),
+           ("Y[r, c] = X[r, c] + a[r] * b[c]", "r=8,c=8", [], 1, "each of these two has axes"), ("Y[r, c] = X[r, c]", "r=8,c=8", ["--dtype=i64"], 1, "E-TUNE-TYPE"),
+           ("Y[r, c] = X[r, c]", "r=8,c=8", ["--out=i4"], 1, "E-TUNE-TYPE"), ("Y[r, c] = X[r, c]: i1", "r=8,c=8", [], 1, "E-TUNE-TYPE"),
+           ("Y[r, c] = X[r, c] + X[c, r]", "r=8,c=8", [], 1, "two tensors are called `x`"), ("Y[r, c] = X[r + c, c]", "r=8,c=8", [], 1, "axis `c` stands here twice"),
+           ("Y[r] = sum(c) X[r + c]", "r=8,c=8", [], 1, "E-TUNE-LAYOUT"), ("O[r, n] = sum(c) (softmax(c) (sum(k) A[k, r] * B[c, k]) * V[c, n])", "r=8,n=8,k=64,c=64", [], 1, "not turned here"),
+           ("P[r, c] = softmax(c) (sum(k) A[r, k] * B[c, k])", "r=8,c=64,k=64", ["--dtype=i16"], 1, "does not multiply here"), ("Y[r] = 3", "r=8", [], 1, "stands in no operand"),
+           ("Y[r, c] = max(c, 2) X[r, c]", "r=8,c=8", [], 1, "E-TUNE-QUESTION"), ("Y[r] = X[r]" + " + 1 * X[r]" * 40, "r=8", [], 1, "more than 24 operations")]
+
+
+def answers():
+    for question, sizes, options, status, words in ANSWERS:
+        ran = visa_tools.run(["visac", "tune", question, "-D", sizes, "--budget=0s", *options])
+        check(ran.status == status and words in ran.text(), f"{question}: status {ran.status}, no `{words}`: {ran.text()[:600]}")
+    norm = tune(ANSWERS[0][0], {"r": 2048, "c": 256}, "--budget=0s").text()
+    check(norm.count(".begin(x.view())") == 2, "a norm reads its rows more than twice: " + norm)
+
+
 def main():
     arguments = [x for x in sys.argv[1:] if x != "-v"]
     seed = int(arguments[0]) if arguments else 25
-    random_questions(seed, int(arguments[1]) if len(arguments) > 1 else visa_tools.few(12, 200))
+    if len(arguments) < 2 and visa_tools.SLOWER == 1:
+        numbers()
+        formulas(random.Random(seed), visa_tools.few(20, 100))
+        answers()
+    random_questions(seed, int(arguments[1]) if len(arguments) > 1 else visa_tools.few(24, 200))
     for failure in failures:
         print(failure)
     print(f"flows: {len(failures)} failures")

@@ -223,12 +223,23 @@ def rounded():
 CONVOLUTION = "O[n, y, x, f] = sum(r, s, c) I[n, y*{a} + r*{b}, x*{a} + s*{b}, c] * W[f, r, s, c]"
 
 
+# What is done to the sums of a convolution, and the types of its operands.
+LAYERS = [("relu({s} + bias[f])", "i8", "i32"), ("relu(({s} + bias[f]) * scale[f]: f32)", "i8", "i8"),
+          ("relu({s} + bias[f] + R[n, y, x, f]: bf16)", "bf16", "bf16"), ("gelu({s} * 0.01)", "bf16", "bf16"), ("min(relu({s}), 6)", "f8e4m3", "bf16")]
+
+
 def convolutions():
     """Strides and dilations by --check, one of them with numbers from loops in Python."""
     for a, b, of, dtype, out in [(1, 1, (1, 6, 6, 16, 3, 3, 32), "i8", "i32"), (2, 1, (2, 5, 7, 8, 3, 2, 64), "i8", "i8"), (1, 3, (3, 4, 4, 24, 2, 3, 16), "bf16", "f32"),
                                  (3, 2, (1, 7, 3, 32, 1, 5, 48), "bf16", "bf16"), (2, 1, (1, 8, 8, 8, 1, 1, 32), "f8e4m3", "f32")]:
         ran = tune(CONVOLUTION.format(a=a, b=b), dict(zip("nyxfrsc", of)), f"--dtype={dtype}", f"--out={out}", "--check")
         check(ran.status == 0 and "agree" in ran.text() and "proven" in ran.text(), f"convolution {a} {b} {of} {dtype}: " + ran.text())
+    ran = tune("O[y, x, f] = sum(r, s, c) I[y + r, x + s, c]: f32 * W[f, r, s, c]: f32", dict(zip("yxfrsc", (5, 7, 8, 3, 3, 32))), "--budget=0s", "--check")
+    check(ran.status == 0 and "agree" in ran.text() and "proven" in ran.text(), "convolution of f32: " + ran.text())
+    for epilogue, dtype, out in LAYERS:
+        question = "O[n, y, x, f] = " + epilogue.format(s=CONVOLUTION.format(a=2, b=1).split(" = ")[1])
+        ran = tune(question, dict(zip("nyxfrsc", (2, 5, 7, 16, 3, 2, 32))), f"--dtype={dtype}", f"--out={out}", "--budget=0s", "--check")
+        check(ran.status == 0 and "agree" in ran.text() and "proven" in ran.text(), f"{question} {dtype}: " + ran.text())
     y, x, f, r, s, c, stride, dilation = 4, 3, 8, 3, 2, 32, 2, 3
     high, wide = (y - 1) * stride + (r - 1) * dilation + 1, (x - 1) * stride + (s - 1) * dilation + 1
     rng = random.Random(11)
@@ -326,20 +337,21 @@ def command_line():
             (["tune", "C[m, n] = sum(k) A[m, k] * B[n, k] + 1e99", "-D", "m=8,n=8,k=64"], 1, "none of f32"),
             (["tune", "C[m, n] = relu(sum(k) A[m, k] * B[n, k]", "-D", "m=8,n=8,k=64"], 1, "`)` is expected"),
             (["tune", "C[m, n] = exp(2) + sum(k) A[m, k] * B[n, k]", "-D", "m=8,n=8,k=64"], 1, "a function without the sum"),
-            (["tune", "C[m, n] = sum(k) A[m, k] * B[n, k] + sum(k) A[m, k] * B[n, k]", "-D", "m=8,n=8,k=64"], 1, "one sum"),
             (["tune", "C[m, n] = " + "(" * 4000 + "1", "-D", "m=8"], 1, "E-NESTING"),
             (["tune", "C[m, n] = sum(k) A[m, k] * B[n, k]" + " + 1" * 25, "-D", "m=8,n=8,k=64"], 1, "at most 24 operations"),
             (["tune", "O[y, x, f] = sum(r, s, c) I[y - 1 + r, x + s, c] * W[f, r, s, c]", "-D", "y=4,x=4,r=3,s=3,c=32,f=8"], 1, "begins inside of its image"),
             (["tune", "O[y, x, f] = sum(r, s, c) I[y + r - 1, x + s, c] * W[f, r, s, c]", "-D", "y=4,x=4,r=3,s=3,c=32,f=8"], 1, "padding is not made"),
             (["tune", "O[y, x, f] = sum(r, s, c) I[c, y + r, x + s] * W[f, r, s, c]", "-D", "y=4,x=4,r=3,s=3,c=32,f=8"], 1, "channels are innermost"),
             (["tune", "O[y, x, f] = sum(r, s, c) I[y + r, x + s, c] * W[f, c, r, s]", "-D", "y=4,x=4,r=3,s=3,c=32,f=8"], 1, "no convolution of images"),
-            (["tune", "O[y, x, f] = sum(r, s, c) I[y + r, x + s, c] * W[f, r, s, c] + 1", "-D", "y=4,x=4,r=3,s=3,c=32,f=8"], 1, "not made yet"),
+            (["tune", "O[y, x, f] = sum(r, s, c) I[y + r, x + s, c] * W[f, r, s, c] + b[y, x]", "-D", "y=4,x=4,r=3,s=3,c=32,f=8"], 1, "an element for each column"),
+            (["tune", "O[y, x, f] = sum(r, s, c) I[y + r, x + s, c]: i8 * W[f, r, s, c]", "-D", "y=4,x=4,r=3,s=3,c=32,f=8"], 1, "and bf16 is multiplied"),
+            (["tune", "C[m, n] = sum(k) A[m, k]: f32 * B[n, k]", "-D", "m=8,n=8,k=64"], 1, "and bf16 is multiplied"),
             (["tune", "O[y, x, f] = sum(r, s, c) I[y*0 + r, x + s, c] * W[f, r, s, c]", "-D", "y=4,x=4,r=3,s=3,c=32,f=8"], 1, "counts by 1 to"),
             (["tune", "O[y, x, f] = sum(r, s, c) I[y + r, x + s, c] * W[f, r, s, c]", "-D", "y=4,x=4,r=3,s=3,c=3,f=8"], 1, "channels in multiples of 16"),
             (["tune", "O[y, x, f] = sum(r, s, c) I[y + r, x + s, c] * W[f, r, s, c]", "-D", "y=4,x=4,r=3,s=3,c=16,f=9"], 1, "columns in multiples of 8"),
             (["tune", "O[y, x, f] = sum(r, s, c) I[y*99999 + r, x*99999 + s, c] * W[f, r, s, c]", "-D", "y=99999,x=99999,r=1,s=1,c=16,f=8"], 1, "more than 2^52 elements"),
             (["tune", "O[y, f] = sum(r, c) I[y + r, c] * W[f, r, c]", "-D", "y=4,r=3,c=16,f=8"], 1, "no convolution of images"),
-            (["tune", "", "-D", "m=2"], 1, "the name of a tensor"),
+            (["tune", "-D", "m=2"], 1, "the name of a tensor"),
             (["tune", PRODUCT, "-D", "m=8,n=8,k=64", "--out=f64"], 1, "E-TUNE-TYPE"),
             (["tune", "C[m, M] = sum(k) A[m, k] * B[M, k]", "-D", "m=2,M=2,k=64"], 1, "differ in case alone")]:
         ran = visa_tools.run(["visac", *arguments])
