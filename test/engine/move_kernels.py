@@ -190,18 +190,18 @@ class Kernel:
             placed, rest = [PAD] * self.slice_bits, entries
         self.lines.append(f"let {dm}: DmTensor<i32, {chip}, {cluster}, {self.text(placed)}, {self.text(rest)}> = {name}.to_dm(&mut device.tdma);")
         pe = f"m![1 # {pes}]" if pes > 1 else "m![1]"
-        self.lines.append(f"let {spm}: SpmTensor<i32, {chip}, {cluster}, {pe}, {text(entries)}> = {dm}.to_spm(&mut device.tdma);")
+        self.lines.append(f"let {spm}: SpmTensor<i32, {chip}, {cluster}, {pe}, {self.text(entries)}> = {dm}.to_spm(&mut device.tdma);")
         return spm
 
     def by_list(self, entries, reference, name="list"):
         """How a plan of rows gets its list; `reference`: the list as one of byte offsets is handed on."""
         self.own_list = live(self.chip) == self.chip and self.rng.random() < 0.5
         chip = text(self.chip) if self.own_list else text([SAME] * self.chip_bits)
-        self.parameters.append(f"{name}: &HbmTensor<i32, {chip}, {text(entries)}>")
+        self.parameters.append(f"{name}: &HbmTensor<i32, {chip}, {self.text(entries)}>")
         if len(entries) > 1 and self.rng.random() < 0.4:
             self.used["spm"] += 1
-            return f".by_positions::<{text(entries)}>(&{self.spm_list(entries, name)})"
-        plan = f".by_byte_offsets::<{text(entries)}>({reference})"
+            return f".by_positions::<{self.text(entries)}>(&{self.spm_list(entries, name)})"
+        plan = f".by_byte_offsets::<{self.text(entries)}>({reference})"
         if reference == "list" and self.rng.random() < 0.4:
             self.used["prefix"] += 1
             plan += f".sparse_prefix({self.number(('i32',))[0]})"
@@ -219,7 +219,7 @@ class Kernel:
         at = self.between_axes(payload)
         self.parameters.append(f"x: &{self.hbm(self.dtype, payload[:at] + rows + payload[at:] + self.grain)}")
         plan = self.by_list(entries, "list")
-        call = f"x.gather::<{text(rows)}, {text(payload + self.grain)}>(){plan}.to_dm(&mut device.tdma)"
+        call = f"x.gather::<{self.text(rows)}, {self.text(payload + self.grain)}>(){plan}.to_dm(&mut device.tdma)"
         self.load(call, *self.spread(payload + entries), "gather")
 
     def begin_row(self, payload):
@@ -228,7 +228,7 @@ class Kernel:
         self.parameters.append(f"x: &{self.hbm(self.dtype, payload[:at] + rows + payload[at:] + self.grain)}")
         left = payload[:at] + [PAD] * len(rows) + payload[at:] + self.grain
         number, _ = self.number(("u32", "i32"))
-        self.load(f"x.view().tile::<{text(rows)}, 1, {text(left)}>({number} as usize).to_dm(&mut device.tdma)", *self.spread(payload), "row")
+        self.load(f"x.view().tile::<{self.text(rows)}, 1, {self.text(left)}>({number} as usize).to_dm(&mut device.tdma)", *self.spread(payload), "row")
 
     def begin_lift(self, level, cluster, slices, time):
         """Units that hold the same, each reads its part."""
@@ -263,10 +263,10 @@ class Kernel:
         view, target = f"{old}.view()", f"{self.at}.view_mut()"
         if tile:
             hole = lambda bits: [PAD if b == tile else b for b in bits]
-            view += f".tile::<{text([tile])}, 1, {text(hole(old_time) + grain)}>(i)"
-            target += f".tile::<{text([tile])}, 1, {text(hole(time) + self.grain, '#{!}')}>(i)"
-        call = (f"device.{context}.begin({view}).fetch::<{self.text(without(fetched))}, {text(grain)}>(){stage(without(time)) if stage else ''}"
-                f"{casts or f'.collect().commit_trim::<{text(self.grain)}>()'}")
+            view += f".tile::<{self.text([tile])}, 1, {self.text(hole(old_time) + grain)}>(i)"
+            target += f".tile::<{self.text([tile])}, 1, {self.text(hole(time) + self.grain, '#{!}')}>(i)"
+        call = (f"device.{context}.begin({view}).fetch::<{self.text(without(fetched))}, {self.text(grain)}>(){stage(without(time)) if stage else ''}"
+                f"{casts or f'.collect().commit_trim::<{self.text(self.grain)}>()'}")
         if not tile and not guarded:
             self.lines.append(f"let {self.at}: {self.tensor()} = {call}.commit();")
             return
@@ -359,7 +359,7 @@ class Kernel:
                     axis = time[first:first + 2]
                 time = [b for b in time if b not in axis]
                 indices = [rng.randrange(1 << len(axis)) for _ in range(1 << len(bits))]
-                plan += f".{level}_slice::<{text(axis)}, {self.text(time + self.grain)}>({indices})"
+                plan += f".{level}_slice::<{self.text(axis)}, {self.text(time + self.grain)}>({indices})"
                 kinds.append(f"{level}_slice")
         if not kinds:
             return self.copy()
@@ -376,7 +376,7 @@ class Kernel:
         rows, outer = fetched[-inside:], fetched[:-inside]
         lanes = 4 << inside
         time = outer + self.grain
-        stage = f".collect().transpose::<{self.text(time)}, m![[{text(rows)[3:-1]}] # {lanes}]>().commit_trim::<{text(rows)}>()"
+        stage = f".collect().transpose::<{self.text(time)}, m![[{text(rows)[3:-1]}] # {lanes}]>().commit_trim::<{self.text(rows)}>()"
         return self.chain(fetched, None, {}, time, "transpose", rows, stage)
 
     def cast(self):
@@ -388,7 +388,7 @@ class Kernel:
             kept = len(fetched) - max(0, GRANULE_BITS[to] - len(self.grain))  # what leaves is 8 bytes as well
             time, self.grain = fetched[:kept], fetched[kept:] + self.grain
             relu = "_relu" if rng.random() < 0.5 else ""
-            return self.chain(time, None, {}, time, "commit cast", self.grain, f".collect().commit_trim::<{text(self.grain)}>().commit_cast{relu}::<{to}>()", to)
+            return self.chain(time, None, {}, time, "commit cast", self.grain, f".collect().commit_trim::<{self.text(self.grain)}>().commit_cast{relu}::<{to}>()", to)
         to = TABLES.get(dtype) if rng.random() < 0.4 else None
         call = f".fetch_table_lookup::<{to}>()" if to else ""
         if not to or rng.random() < 0.3:
@@ -398,7 +398,7 @@ class Kernel:
             return self.switch()
         wide = max(0, len(self.grain) - GRANULE_BITS[to] - 2)  # what leaves is a flit at most
         fetched, self.grain = fetched + self.grain[:wide], self.grain[wide:]
-        return self.chain(fetched, None, {}, fetched, "cast", self.grain, f"{call}.collect().commit_trim::<{text(self.grain)}>()", to)
+        return self.chain(fetched, None, {}, fetched, "cast", self.grain, f"{call}.collect().commit_trim::<{self.text(self.grain)}>()", to)
 
     # ---- end ----
 
@@ -421,7 +421,7 @@ class Kernel:
         rows = self.axis(len(entries) + self.rng.randrange(2))
         self.parameters.append(f"cache: &mut {self.hbm(self.dtype, rows + payload + self.grain)}")
         plan = self.by_list(entries, "to.view()", "to")
-        self.lines.append(f"cache.view_mut().scatter::<{text(rows)}, {text(payload + self.grain)}>(){plan}.from_dm(&mut device.tdma, {self.at});")
+        self.lines.append(f"cache.view_mut().scatter::<{self.text(rows)}, {self.text(payload + self.grain)}>(){plan}.from_dm(&mut device.tdma, {self.at});")
         self.used["scatter"] += 1
         return True
 
