@@ -723,7 +723,7 @@ static bool learn_names(visa_recall *r, const visa_name *own, size_t count)
         if (!f->blank)
             keep_names(r, f, own, from, to);
         else
-            all = all && f->known && f->named;
+            all = all && f->known && f->named && f->need_count == 0; /* of what it calls the names are known where it is compiled */
     }
     return all;
 }
