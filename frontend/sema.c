@@ -518,6 +518,8 @@ module *sema_module(const ast *file, mapping_context *mappings, arena *a, diag_l
     collect_calls(s, file, NULL);
     for (size_t i = 0; i < s->loaded_count; i++)
         collect_calls(s, s->loaded[i].body, NULL);
+    for (size_t i = 0; i < s->options->called_count; i++)
+        ARENA_PUSH(s->arena, s->called, s->called_count, s->called_capacity, s->options->called[i]);
     read_dialect(s, file);
     if (s->called_count)
         qsort(s->called, s->called_count, sizeof *s->called, by_name);

@@ -26,6 +26,8 @@ typedef struct sema_options {
     /* A kernel that nobody asks about now is named, and its body is not read. `d`: the release of the file; `mixed`: it has words that this
      * one has not. Called for every kernel, before it is read. NULL: all are read. */
     bool (*passes_over)(void *user, const ast *fn, dialect d, bool mixed);
+    const char *const *called; /* names of functions that text calls which is not there */
+    size_t called_count;
     unsigned dialects;      /* the releases in which text may be written that is not there (frontend/dialect.h); 0: any */
     const dialect *dialect; /* the one release that the file is written in; NULL: the text tells it */
 } sema_options;

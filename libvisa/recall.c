@@ -11,6 +11,8 @@
 enum { KEPT_BYTES_MAX = 64 << 20 };
 /* So much text is compiled at once for the sake of its names. */
 enum { PORTION_BYTES = 64 << 10 };
+/* A function that needs more others is compiled each time. */
+enum { NEEDS_MAX = 64 };
 
 struct visa_recall {
     arena *arena; /* of texts of diagnostics */
@@ -152,6 +154,22 @@ static size_t function_changed(const visa_recall *r, const change *by)
     return i;
 }
 
+static bool needs(const recalled *f, const char *name)
+{
+    for (size_t i = 0; i < f->need_count; i++)
+        if (strcmp(f->needs[i], name) == 0)
+            return true;
+    return false;
+}
+
+/* The body of a function has changed that others call: what is said of those that need it is not known any more. */
+static void forget_needing(visa_recall *r, size_t changed)
+{
+    const char *name = r->functions[changed].name;
+    for (size_t i = 0; i < r->count; i++)
+        r->functions[i].known = r->functions[i].known && name && !needs(&r->functions[i], name);
+}
+
 /* False: no memory. */
 static bool follow(visa_recall *r, const char *text, size_t bytes)
 {
@@ -165,8 +183,10 @@ static bool follow(visa_recall *r, const char *text, size_t bytes)
     copy[bytes] = '\0';
     change by = change_between(r->text ? r->text : "", r->bytes, text, bytes);
     size_t at = function_changed(r, &by);
-    if (at == r->count || !r->functions[at].kernel || arena_used_since(r->arena, r->empty) > KEPT_BYTES_MAX)
+    if (at == r->count || arena_used_since(r->arena, r->empty) > KEPT_BYTES_MAX)
         forget(r);
+    else if (!r->functions[at].kernel)
+        forget_needing(r, at);
     for (size_t i = 0; i < r->count; i++)
         function_move(&r->functions[i], &by);
     free(r->text);
@@ -174,6 +194,20 @@ static bool follow(visa_recall *r, const char *text, size_t bytes)
     r->bytes = bytes;
     r->unfit = false;
     return true;
+}
+
+static bool is_asked_about(const recalled *f, uint32_t begin, uint32_t end)
+{
+    return begin <= f->end && f->begin <= end;
+}
+
+/* Is something asked about a function that it needs? What is known there depends on who calls it. */
+static bool needs_asked(const visa_recall *r, const recalled *f, uint32_t begin, uint32_t end)
+{
+    for (size_t i = 0; i < r->count && f->need_count; i++)
+        if (is_asked_about(&r->functions[i], begin, end) && r->functions[i].name && needs(f, r->functions[i].name))
+            return true;
+    return false;
 }
 
 /* The text without the bodies that nobody has to read; lines stay. NULL: no memory. */
@@ -186,7 +220,8 @@ static char *text_blanked(visa_recall *r, uint32_t begin, uint32_t end, bool nam
     memcpy(text, r->text, r->bytes + 1);
     for (size_t i = 0; i < r->count; i++) {
         recalled *f = &r->functions[i];
-        bool asked = begin <= f->end && f->begin <= end, for_name = f->known && !asked && named && !f->named && portion < PORTION_BYTES;
+        bool asked = is_asked_about(f, begin, end) || needs_asked(r, f, begin, end) || (named && f->need_count);
+        bool for_name = f->known && !asked && named && !f->named && portion < PORTION_BYTES;
         portion += for_name ? f->end - f->begin : 0;
         f->blank = f->known && !asked && !for_name;
         for (uint32_t k = f->open; f->blank && k < f->close; k++)
@@ -283,21 +318,76 @@ static bool has_name(const char *const *names, size_t count, const char *name)
     return count && bsearch(&name, names, count, sizeof *names, by_name);
 }
 
-static bool has_any(const char *const *names, size_t count, const char *const *of, size_t of_count)
+typedef struct calls_of {
+    size_t from, to;
+    bool has_macros;
+} calls_of;
+
+/* A function by its name. */
+typedef struct named_function {
+    const char *name;
+    size_t number;
+} named_function;
+
+static int by_function(const void *a, const void *b)
 {
-    bool found = false;
-    for (size_t i = 0; i < of_count && !found; i++)
-        found = has_name(names, count, of[i]);
-    return found;
+    const named_function *x = a, *y = b;
+    int order = strcmp(x->name, y->name);
+    return order ? order : (x->number > y->number) - (x->number < y->number);
 }
 
-/* Whose change concerns it alone, and which may be kept. */
-static void survey_judge(survey *s)
+/* The first function of that name; `count`: there is none. */
+static size_t first_named(const named_function *all, size_t count, const char *name)
 {
-    typedef struct calls_of {
-        size_t from, to;
-        bool has_macros;
-    } calls_of;
+    size_t low = 0, high = count;
+    while (low < high) {
+        size_t middle = low + (high - low) / 2;
+        if (strcmp(all[middle].name, name) < 0)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low < count && strcmp(all[low].name, name) == 0 ? low : count;
+}
+
+/* What the function needs, called by whatever way. False: something that is called has another name, or has a macro, or it is too much. */
+static bool survey_needs(survey *s, const calls_of *own, const named_function *all, size_t number)
+{
+    arena *a = s->c->arena;
+    recalled *f = &s->functions[number];
+    size_t *left = ARENA_ARRAY(a, size_t, s->count + 1), left_count = 1; /* functions whose calls are to be looked at */
+    bool *met = ARENA_ARRAY(a, bool, s->count + 1);
+    f->needs = ARENA_ARRAY(a, const char *, NEEDS_MAX + 1);
+    left[0] = number;
+    met[number] = true;
+    while (left_count > 0) {
+        const calls_of *calls = &own[left[--left_count]];
+        if (calls->has_macros)
+            return false;
+        for (size_t i = calls->from; i < calls->to; i++) {
+            const char *name = s->calls[i];
+            size_t at = first_named(all, s->count, name);
+            budget_spend(a, 1);
+            if (at == s->count && has_name(s->names, s->name_count, name))
+                return false;
+            if (at < s->count && !needs(f, name)) {
+                if (f->need_count == NEEDS_MAX)
+                    return false;
+                f->needs[f->need_count++] = name;
+            }
+            for (; at < s->count && strcmp(all[at].name, name) == 0; at++)
+                if (!met[all[at].number]) {
+                    met[all[at].number] = true;
+                    left[left_count++] = all[at].number;
+                }
+        }
+    }
+    return true;
+}
+
+/* Whose change concerns it alone, and which may be kept. What is not there calls what it called. */
+static void survey_judge(survey *s, const visa_recall *r)
+{
     calls_of *own = ARENA_ARRAY(s->c->arena, calls_of, s->count + 1);
     for (size_t i = 0; i < s->count; i++) {
         s->has_macros = false;
@@ -306,22 +396,50 @@ static void survey_judge(survey *s)
         own[i].to = s->call_count;
         own[i].has_macros = s->has_macros;
     }
-    const char **calls = ARENA_ARRAY(s->c->arena, const char *, s->call_count + 1);
+    size_t call_count;
+    const char *const *not_there = recall_called(s->c, &call_count);
+    const char **calls = ARENA_ARRAY(s->c->arena, const char *, s->call_count + call_count + 1);
+    if (call_count)
+        memcpy(calls, not_there, call_count * sizeof *calls);
     if (s->call_count)
-        memcpy(calls, s->calls, s->call_count * sizeof *calls);
-    qsort(calls, s->call_count, sizeof *calls, by_name);
+        memcpy(calls + call_count, s->calls, s->call_count * sizeof *calls);
+    call_count += s->call_count;
+    qsort(calls, call_count, sizeof *calls, by_name);
     if (s->name_count)
         qsort(s->names, s->name_count, sizeof *s->names, by_name);
+    named_function *all = ARENA_ARRAY(s->c->arena, named_function, s->count + 1);
+    for (size_t i = 0; i < s->count; i++)
+        all[i] = (named_function){s->nodes[i]->text, i};
+    qsort(all, s->count, sizeof *all, by_function);
     for (size_t i = 0; i < s->count; i++) {
         recalled *f = &s->functions[i];
-        f->kernel = !has_name(calls, s->call_count, s->nodes[i]->text);
-        f->simple = f->kernel && !own[i].has_macros && !has_any(s->names, s->name_count, s->calls + own[i].from, own[i].to - own[i].from);
+        bool blank = s->count == r->count && r->functions[i].blank;
+        f->name = s->nodes[i]->text;
+        f->kernel = !has_name(calls, call_count, f->name);
+        f->simple = f->kernel && (blank || survey_needs(s, own, all, i));
     }
 }
 
 static bool is_at(const recalled *a, const recalled *b)
 {
     return a->begin == b->begin && a->end == b->end && a->open == b->open && a->close == b->close;
+}
+
+/* What a function needs, in the recall's memory; what cannot be kept there is not simple. */
+static void keep_needs(visa_recall *r, recalled *f, const recalled *from)
+{
+    f->name = NULL;
+    f->need_count = 0;
+    if (setjmp(*arena_guard(r->arena))) { /* no memory */
+        f->simple = false;
+        f->need_count = 0;
+        return;
+    }
+    f->name = arena_strdup(r->arena, from->name);
+    f->needs = ARENA_ARRAY(r->arena, const char *, from->need_count + 1);
+    for (size_t i = 0; i < from->need_count; i++)
+        f->needs[i] = arena_strdup(r->arena, from->needs[i]);
+    f->need_count = from->need_count;
 }
 
 /* Other functions than those that were expected: of none is anything known. */
@@ -370,7 +488,7 @@ bool recall_follows(visa_compilation *c)
     visa_recall *r = c->recall;
     survey s = {.c = c};
     survey_items(&s, c->file);
-    survey_judge(&s);
+    survey_judge(&s, r);
     bool same = s.count == r->count, has_blank = false;
     for (size_t i = 0; i < r->count; i++) {
         const recalled *f = &r->functions[i];
@@ -388,13 +506,17 @@ bool recall_follows(visa_compilation *c)
             r->functions[i].simple = s.functions[i].simple;
             r->functions[i].kernel = false; /* until it is read as one */
             r->functions[i].known = false;
+            keep_needs(r, &r->functions[i], &s.functions[i]);
         }
     mark_broken(r, c);
     c->alone = ARENA_ARRAY(c->arena, bool, r->count + 1);
     src_range *blanks = ARENA_ARRAY(c->arena, src_range, r->count + 1);
+    size_t called_count;
+    const char *const *called = recall_called(c, &called_count);
     for (size_t i = 0; i < r->count; i++) {
+        const char *name = r->functions[i].name;
         c->alone[i] = s.functions[i].kernel;
-        if (r->functions[i].blank)
+        if (r->functions[i].blank || (name && has_name(called, called_count, name))) /* nor of what it calls is all known */
             blanks[c->blank_count++] = (src_range){0, r->functions[i].begin, r->functions[i].end};
     }
     c->blanks = blanks;
@@ -410,6 +532,22 @@ unsigned recall_dialects(const visa_recall *r)
         if (r->functions[i].blank)
             set = set ? set & r->functions[i].dialects : r->functions[i].dialects;
     return set;
+}
+
+const char *const *recall_called(visa_compilation *c, size_t *count)
+{
+    const visa_recall *r = c->recall;
+    size_t most = 0;
+    *count = 0;
+    for (size_t i = 0; i < r->count; i++)
+        most += r->functions[i].blank ? r->functions[i].need_count : 0;
+    const char **names = ARENA_ARRAY(c->arena, const char *, most + 1);
+    for (size_t i = 0; i < r->count; i++)
+        for (size_t k = 0; r->functions[i].blank && k < r->functions[i].need_count; k++)
+            names[(*count)++] = r->functions[i].needs[k];
+    if (*count)
+        qsort(names, *count, sizeof *names, by_name);
+    return names;
 }
 
 static recalled *function_of(visa_recall *r, src_range range)
@@ -585,7 +723,7 @@ static bool learn_names(visa_recall *r, const visa_name *own, size_t count)
         if (!f->blank)
             keep_names(r, f, own, from, to);
         else
-            all = all && f->known && f->named;
+            all = all && f->known && f->named && f->need_count == 0; /* of what it calls the names are known where it is compiled */
     }
     return all;
 }

@@ -1,10 +1,11 @@
 /* What is known of the functions of a text that changes bit by bit.
  *
- * The one idea: what is said of a kernel follows from its own text and from what stands outside of all bodies, unless functions call each
- * other. So where only one body changes, those of the other kernels are blanked before the text is compiled: every place stays where it
- * was, next to nothing is read, and what was said of those kernels is said again, moved to where they now stand. Whatever is not as simple
- * as that (functions that are called, macros, modules of other files, stream programs, words of several releases) is compiled each time,
- * and a text in which anything but a body has changed is compiled as if nothing were known. */
+ * The one idea: what is said of a kernel follows from its own text, from the bodies of the functions that it calls, they themselves or
+ * others for them, and from what stands outside of all bodies. So where one body changes, those of the kernels that do not need it are
+ * blanked before the text is compiled: every place stays where it was, next to nothing is read, and what was said of those kernels is said
+ * again, moved to where they now stand. Functions that are called stand there, always. Whatever is not as simple as that (macros, modules
+ * of other files, stream programs, words of several releases, functions by other names) is compiled each time, and a text in which anything
+ * but a body has changed is compiled as if nothing were known. */
 #ifndef VISA_LIBVISA_RECALL_H
 #define VISA_LIBVISA_RECALL_H
 
@@ -15,10 +16,13 @@
 typedef struct recalled {
     uint32_t begin, end, open, close; /* the whole of it; behind its `{`, and at its `}` */
     bool kernel;                      /* it was read as one, and nothing calls it: a change of its body concerns nobody else */
-    bool simple;                      /* nor does it call anything, or use a macro: what is said of it may be kept */
-    bool known;                       /* what is said of it is known: */
-    dialect release;                  /* of the file, when that was said */
-    unsigned dialects;                /* the releases of its body */
+    bool simple;                      /* nor does it use a macro, or what it needs: what is said of it may be kept */
+    const char *name;                 /* NULL: no memory */
+    const char **needs;               /* names of the functions of the file that it calls, and that those call */
+    size_t need_count;
+    bool known;        /* what is said of it is known: */
+    dialect release;   /* of the file, when that was said */
+    unsigned dialects; /* the releases of its body */
     diag *diags;
     size_t diag_count;
     bool named;       /* so are its names, where `known` is set: */
@@ -33,7 +37,8 @@ void recall_attend(const visa_recall *r, arena *a);
 bool recall_follows(visa_compilation *c);
 /* The releases in which the bodies may be written that are not there; 0: any. */
 unsigned recall_dialects(const visa_recall *r);
-/* For sema_options. */
+/* For sema_options: the functions that are called by what is not there. */
+const char *const *recall_called(visa_compilation *c, size_t *count);
 bool recall_passes_over(void *compilation, const ast *fn, dialect d, bool mixed);
 /* A kernel has been read and derived. */
 void recall_keep(visa_compilation *c, const kernel *k);

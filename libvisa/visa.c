@@ -128,6 +128,8 @@ void compilation_run_file(visa_compilation *c, int file)
     c->no_kernel = arena_mark_here(c->kernel_arena);
     dialect release;
     bool one_release = c->options->dialect && dialect_by_name(c->options->dialect, &release);
+    size_t called_count = 0;
+    const char *const *called = c->recall ? recall_called(c, &called_count) : NULL;
     sema_options options = {.only = is_program ? NULL : only,
                             .dialect = one_release ? &release : NULL,
                             .load = c->options->modules ? compilation_load_module : NULL,
@@ -135,6 +137,8 @@ void compilation_run_file(visa_compilation *c, int file)
                             .index = c->index,
                             .done = compilation_finish_kernel,
                             .passes_over = c->recall ? recall_passes_over : NULL,
+                            .called = called,
+                            .called_count = called_count,
                             .dialects = c->recall ? recall_dialects(c->recall) : 0,
                             .kernels = c->kernel_arena};
     if (!jobs_run(c, &options)) {

@@ -20,6 +20,36 @@ fn helper<const N: usize>(x: usize) -> usize { x + N }
 fn %s_copy(device: &mut Device, x: &HbmTensor<bf16, m![1], m![1]>) -> HbmTensor<bf16, m![1], m![1]> { x.to_hbm(&mut device.tdma) }
 const WIDE: usize = helper::<2>(3);
 """
+# Kernels that need functions, one after the other and each other's.
+CALLED = """
+mod called%d {
+axes![Q = 256, R = 16];
+type S = m![Q];
+fn first<const N: usize>(device: &mut Device, x: &HbmTensor<i8, m![1], m![Q, R]>) -> DmTensor<i8, m![1], m![1 # 2], S, m![R]> {
+    let size = N + 1;
+    x.to_dm(&mut device.tdma)
+}
+fn second<E: M>(device: &mut Device, x: &HbmTensor<i8, m![1], m![Q, R]>) -> DmTensor<i8, m![1], m![1 # 2], S, E> {
+    let y = first::<3>(device, x);
+    device.main.begin(y.view()).fetch::<m![1], m![R]>().collect().commit_trim::<m![R]>().commit()
+}
+#[device(chip = 1)]
+fn one(device: &mut Device, x: &HbmTensor<i8, m![1], m![Q, R]>) -> HbmTensor<i8, m![1], m![Q, R]> {
+    let y = second::<m![R]>(device, x);
+    y.to_hbm(&mut device.tdma)
+}
+#[device(chip = 1)]
+fn two(device: &mut Device, x: &HbmTensor<i8, m![1], m![Q, R]>) -> HbmTensor<i8, m![1], m![R, Q]> {
+    let y = first::<4>(device, x);
+    y.to_hbm(&mut device.tdma)
+}
+#[device(chip = 1)]
+fn three(device: &mut Device, x: &HbmTensor<i8, m![1], m![Q, R]>) -> HbmTensor<i8, m![1], m![Q, R]> {
+    let y: DmTensor<i8, m![1], m![1 # 2], S, m![R]> = x.to_dm(&mut device.tdma);
+    y.to_hbm(&mut device.tdma)
+}
+}
+"""
 PIECES = ["{", "}", "(", ")", "[", "]", "/*", "*/", "//", "\"", "'", ";", ",", "\n", " ", "#", "m![", "let x = 1;", "const N: usize = 2;", "fn f() {}", "}\nfn g() {",
           "mod q {", "axes![Q = 3];", "use a::b;", "type T = m![1];", "helper::<1>(2);", "for i in 0..2 {", "macro_rules! m { () => { 1 } }", "m!()", "ä", "\r\n", "#[stream]",
           ".fetch::<m![1], m![1]>()", "return;", "_", "\\", "0x", "\f"]
@@ -38,6 +68,8 @@ def text_of(rng, known):
         out.append(f"mod part{i} {{\n{text}\n}}\n" if rng.random() < 0.8 else text)
     if rng.random() < 0.3:
         out.insert(rng.randint(0, len(out)), HELPERS % rng.choice("abc"))
+    for i in range(rng.choice((0, 0, 1, 2))):
+        out.insert(rng.randint(0, len(out)), CALLED % i)
     return "".join(out)
 
 
