@@ -216,6 +216,8 @@ typedef struct reshape_config {
     bool partial;          /* an axis is longer under one of its names */
     uint32_t count, poison_count;
     reshape_digit digits[EINSUM_MAX_DIGITS];
+    uint32_t named_count; /* digits of copies, all of which hold the same: they get a name, `to`, and no element changes its place */
+    reshape_digit named[EINSUM_MAX_DIGITS];
     const axis *poisons[EINSUM_MAX_DIGITS]; /* which axes name padding, each once */
 } reshape_config;
 

@@ -1,8 +1,9 @@
 /* Rule ("reshape"): the memory stays where it is, level by level (Chip, Cluster, Slice, Element), each of an equal size. Both mappings are
  * cut into digits of the same positions, innermost first; digit i of the one is digit i of the other. A digit may be a whole axis or a part
  * of one on either side: positions that lie together get another name, and that is a bijection of positions whatever else the axis has
- * elsewhere. Padding may get a name: nothing says what it holds, so no live result may come from it (passes/coverage.c), but of an input in
- * HBM: the host hands over all of its bytes. An axis, or digits of it, may lose their name: the first element stays. */
+ * elsewhere. Copies that a number alone counts, as `64` does, may get a name: each position of it holds the same. Padding may get a name:
+ * nothing says what it holds, so no live result may come from it (passes/coverage.c), but of an input in HBM: the host hands over all of
+ * its bytes. An axis, or digits of it, may lose their name: the first element stays. */
 #include "passes/reshape.h"
 
 /* What is left of one side's factors, innermost first. */
@@ -62,9 +63,25 @@ static int64_t common_gap(const factor *f, int64_t left, const factor *g, int64_
     return most % n || cuts_f || cuts_g ? 0 : n;
 }
 
+/* Positions that all hold the same: copies. */
+static bool is_copies(const factor *f)
+{
+    return f->kind == FACTOR_BROADCAST && f->live == f->extent;
+}
+
+/* What every copy holds is held under each position of the new name. */
+static bool name_copies(reshape_config *c, const factor *to, int64_t to_taken, int64_t size)
+{
+    if (c->count + c->named_count == EINSUM_MAX_DIGITS)
+        return false;
+    if (to->kind == FACTOR_AXIS)
+        c->named[c->named_count++] = (reshape_digit){NULL, to->axis, 0, to->weight * to_taken, size};
+    return true;
+}
+
 static bool add_digit(reshape_config *c, const factor *from, int64_t from_taken, const factor *to, int64_t to_taken, int64_t size)
 {
-    if (c->count == EINSUM_MAX_DIGITS)
+    if (c->count + c->named_count == EINSUM_MAX_DIGITS)
         return false;
     c->digits[c->count++] = (reshape_digit){from->axis, to->axis, from->weight * from_taken, to->weight * to_taken, size};
     return true;
@@ -99,6 +116,15 @@ static const char *pair_level(pass_context *p, const mapping *from, const mappin
             advance(&b, n);
             continue;
         }
+        if (is_copies(f) && n > 0 && (g->kind == FACTOR_AXIS || is_copies(g))) {
+            if (!name_copies(c, g, b.taken, smaller(n, n == g->extent ? g->live : n)))
+                return "there are too many digits";
+            advance(&a, n);
+            advance(&b, n);
+            continue;
+        }
+        if (is_copies(g))
+            return "its digits hold what differs, and a number alone says that copies are the same";
         if (f->kind != FACTOR_AXIS || g->kind != FACTOR_AXIS)
             return "a part of a group is no digit of an axis";
         if (n == 0)

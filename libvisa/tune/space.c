@@ -65,7 +65,9 @@ static void consider_ways(space *x, tune_plan p)
     /* parts of a sum pay where weights are many: a slice of them is waited for before anything is multiplied */
     int64_t iterations = s[TUNE_BATCH].loop * s[TUNE_ROW].loop * s[TUNE_COLUMN].loop, parts = x->question->size[TUNE_SUM] / SHORTEST_PART,
             most_parts = s[TUNE_BATCH].loop * s[TUNE_COLUMN].loop > 1 ? 1 : larger(1, smaller(parts, MOST_LOOPS / iterations));
-    int64_t most_gathered = x->question->turned[x->question->weights] ? s[TUNE_COLUMN].slice : 1;
+    int64_t around = x->target->switch_blocking_flits; /* a packet is a flit: so many slices of a ring */
+    int64_t most_gathered = x->question->turned[x->question->weights] ? smaller(s[TUNE_COLUMN].slice, around) : 1,
+            most_regrouped = smaller(smaller(s[TUNE_COLUMN].slice, s[TUNE_ROW].tile), around);
     /* neighbours join their columns into a block of HBM or two, or all that a cluster has where the last of them has less */
     int64_t of_columns = s[TUNE_COLUMN].tile * dtype_row_of(x->question->out_type)->bits / 8, longest = 2 * x->target->hbm_block_bytes;
     bool pads = tune_pads_inside(&s[TUNE_COLUMN], x->question->size[TUNE_COLUMN]);
@@ -76,7 +78,7 @@ static void consider_ways(space *x, tune_plan p)
         for (int rings = 0; rings < 2; rings++)
             for (int by_main = 0; by_main < 2; by_main++)
                 for (int64_t inside = 1; inside <= all / slices; inside = inside == 1 && all / slices > 1 ? all / slices : all + 1)
-                    for (int64_t regroup = 1; regroup <= s[TUNE_COLUMN].slice && regroup <= s[TUNE_ROW].tile; regroup *= 2) {
+                    for (int64_t regroup = 1; regroup <= most_regrouped; regroup *= 2) {
                         p.columns_outside = outside;
                         p.rings = rings;
                         p.main_weights = by_main;

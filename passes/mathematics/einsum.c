@@ -1037,6 +1037,13 @@ static void visit_reshape(einsum_builder *b, op *o)
             (einsum_digit){.axis = einsum_axis_number(b, d->to), .kept = true, .weight = d->to_weight, .size = d->size};
         copies = copies || (renamed && !einsum_source_holds(b, o, c->from, &c->from->out));
     }
+    for (uint32_t i = 0; i < c->named_count;
+         i++) { /* the source does not depend on them, under whatever name it has the rest of the axis */
+        const reshape_digit *d = &c->named[i];
+        step->renamed |= UINT64_C(1) << step->s.digit_count;
+        step->digits[step->s.digit_count++] =
+            (einsum_digit){.axis = einsum_axis_number(b, d->to), .kept = true, .weight = d->to_weight, .size = d->size};
+    }
     if (copies && !o->bad) {
         diag *d = pass_refuse(b->context, b->kernel, o, MAPPING_COMPONENTS, E_EINSUM,
                               "the memory holds copies of elements, under axes that get other names");

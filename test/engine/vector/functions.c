@@ -63,6 +63,11 @@ static int precise_cos(mpfr_t out, mpfr_t x, mpfr_rnd_t round)
     return mpfr_cos(out, x, round);
 }
 
+static int precise_erf(mpfr_t out, mpfr_t x, mpfr_rnd_t round)
+{
+    return mpfr_erf(out, x, round);
+}
+
 typedef struct function {
     const char *name;
     vector_op op;
@@ -77,7 +82,7 @@ static const function functions[] = {
     {"Exp", VECTOR_EXP, exp, precise_exp, 0.500001, 0, 0},     {"NegExp", VECTOR_NEG_EXP, neg_exp, mpfr_neg_exp, 0.500001, 0, 0},
     {"Tanh", VECTOR_TANH, tanh, precise_tanh, 0.500001, 0, 0}, {"Sigmoid", VECTOR_SIGMOID, sigmoid, mpfr_sigmoid, 2.25, 0x1p-128, -1},
     {"Log", VECTOR_LOG, log, precise_log, 0.500001, 0, 0},     {"Sin", VECTOR_SIN, sin, precise_sin, 0.500001, 0, 0},
-    {"Cos", VECTOR_COS, cos, precise_cos, 0.500001, 0, 0},
+    {"Cos", VECTOR_COS, cos, precise_cos, 0.500001, 0, 0},     {"Erf", VECTOR_ERF, erf, precise_erf, 0.500001, 0, 0},
 };
 
 typedef struct tally {
