@@ -12,6 +12,7 @@ from stage_oracle import Maker
 GRANULE_BITS = {"i8": 3, "bf16": 2, "i32": 1}  # 8 bytes: what a copy moves at least
 PAD, SAME = "pad", "same"  # bits of Slice without an axis: one slice of two, or both the same
 MOST_ENTRIES = 8  # of a fetch sequencer
+MOST_PASSING_BITS = 4  # of packets that pass a slice of an InterTranspose in a row (0.9)
 MOST_BITS = 15  # of a tensor with its padding: 2^15 granules
 
 
@@ -181,7 +182,7 @@ class Kernel:
             slices, time = outer + self.axis(s1) + (self.axis(s0) if s0 else []), outer_time + one + inner_time + zero
             config = f"Broadcast01 {{ {sizes}, time0: {1 << t0} }}"
         elif kind == "InterTranspose" and PAD not in one and s1 <= len(fetched):
-            t0 = rng.randrange(0, len(fetched) - s1 + 1)
+            t0 = rng.randrange(0, min(len(fetched) - s1, MOST_PASSING_BITS - s1) + 1)
             at = len(fetched) - t0 - s1
             slices, time = outer + fetched[at:at + s1] + zero, fetched[:at] + fetched[at + s1:] + one
             config = f"InterTranspose {{ {sizes}, time0: {1 << t0} }}"
