@@ -51,6 +51,11 @@ value stage_make_reshape_hbm(const stage_call *call)
     return stage_make_reshape(call);
 }
 
+value stage_make_reshape_vrf(const stage_call *call)
+{
+    return stage_make_reshape(call);
+}
+
 /* What is written through a view under other names would be written under the old ones, too, which nothing here does. */
 static value reshape_view(const stage_call *call)
 {

@@ -100,13 +100,13 @@ static LLVMValueRef nearest_at_once(emitter *e, const char *function, LLVMValueR
 
 /* The f32 nearest to what the C library computes in f64: another implementation that is as careful gives the same, but where the true
  * value is within 2^-50 of the middle of two. Vectors go through the library's functions of vectors, as many lanes as a register has. */
-static LLVMValueRef nearest(emitter *e, const char *function, LLVMValueRef x)
+enum { MOST_LANES = 8 };
+static LLVMValueRef nearest_of(emitter *e, const char *function, LLVMValueRef x, unsigned most_lanes)
 {
-    enum { MOST_LANES = 8 };
     LLVMTypeRef type = LLVMTypeOf(x);
     bool one = LLVMGetTypeKind(type) != LLVMVectorTypeKind;
     unsigned lanes = one ? 1 : LLVMGetVectorSize(type), part = one ? 1 : (unsigned)e->plan->machine.lanes / 2;
-    part = part > MOST_LANES ? MOST_LANES : part;
+    part = part > most_lanes ? most_lanes : part;
     while (part > 1 && lanes % part)
         part /= 2;
     if (part == lanes)
@@ -123,6 +123,11 @@ static LLVMValueRef nearest(emitter *e, const char *function, LLVMValueRef x)
                                          emit_i32(e, from + i), "");
     }
     return all;
+}
+
+static LLVMValueRef nearest(emitter *e, const char *function, LLVMValueRef x)
+{
+    return nearest_of(e, function, x, MOST_LANES);
 }
 
 /* By value. A number before a NaN; of two equal numbers, which are two zeros or the same, the bits that
@@ -318,6 +323,10 @@ OP(SIGMOID_F32)
 {
     LLVMValueRef one = emit_f32_like(e, x[0], 1);
     return LLVMBuildFDiv(e->b, one, LLVMBuildFAdd(e->b, one, nearest(e, "exp", LLVMBuildFNeg(e->b, x[0], "")), ""), "");
+}
+OP(ERF_F32)
+{
+    return nearest_of(e, "erf", x[0], 1); /* not every C library has it of vectors */
 }
 OP(SIN_F32)
 {
@@ -537,11 +546,19 @@ scalar_symbol scalar_symbol_at(size_t index)
     { \
 #name, (void *)(uintptr_t)(name) \
     }
-    static const scalar_symbol symbols[] = {
-        SYMBOL(exp),        SYMBOL(log),    SYMBOL(tanh),
-        SYMBOL(sin),        SYMBOL(cos),    SYMBOL(fmaf),
-        SYMBOL(floorf),     SYMBOL(ceilf),  SYMBOL(truncf),
-        SYMBOL(roundevenf), SYMBOL(roundf), OF_VECTORS(exp) OF_VECTORS(log) OF_VECTORS(tanh) OF_VECTORS(sin) OF_VECTORS(cos)};
+    static const scalar_symbol symbols[] = {SYMBOL(exp),
+                                            SYMBOL(log),
+                                            SYMBOL(tanh),
+                                            SYMBOL(erf),
+                                            SYMBOL(sin),
+                                            SYMBOL(cos),
+                                            SYMBOL(fmaf),
+                                            SYMBOL(floorf),
+                                            SYMBOL(ceilf),
+                                            SYMBOL(truncf),
+                                            SYMBOL(roundevenf),
+                                            SYMBOL(roundf),
+                                            OF_VECTORS(exp) OF_VECTORS(log) OF_VECTORS(tanh) OF_VECTORS(sin) OF_VECTORS(cos)};
 #undef SYMBOL
     return index < sizeof symbols / sizeof *symbols ? symbols[index] : (scalar_symbol){NULL, NULL};
 }

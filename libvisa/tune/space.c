@@ -93,9 +93,11 @@ static void consider_ways(space *x, tune_plan p)
     /* parts of a sum pay where weights are many: a slice of them is waited for before anything is multiplied */
     int64_t iterations = s[TUNE_BATCH].loop * s[TUNE_ROW].loop * s[TUNE_COLUMN].loop, parts = x->question->size[TUNE_SUM] / SHORTEST_PART,
             most_parts = s[TUNE_BATCH].loop * s[TUNE_COLUMN].loop > 1 ? 1 : larger(1, smaller(parts, TUNE_MOST_LOOPS / iterations));
+    int64_t around = x->target->switch_blocking_flits; /* a packet is a flit: so many slices of a ring */
+    int64_t most_regrouped = smaller(smaller(s[TUNE_COLUMN].slice, s[TUNE_ROW].tile), around);
     /* what is turned once is not gathered; runs of a gathered copy are a block of HBM or two at most */
     int64_t longest_run = 2 * x->target->hbm_block_bytes * 8 / dtype_row_of(x->question->type)->bits, most_gathered = 1;
-    while (tune_lies_turned(x->question, &p, TUNE_COLUMN) && 2 * most_gathered <= s[TUNE_COLUMN].slice &&
+    while (tune_lies_turned(x->question, &p, TUNE_COLUMN) && 2 * most_gathered <= smaller(s[TUNE_COLUMN].slice, around) &&
            2 * most_gathered * s[TUNE_COLUMN].tile <= larger(longest_run, 2 * s[TUNE_COLUMN].tile))
         most_gathered *= 2;
     /* neighbours join their columns into a block of HBM or two, or all that a cluster has where the last of them has less */
@@ -108,7 +110,7 @@ static void consider_ways(space *x, tune_plan p)
         for (int rings = 0; rings < 2; rings++)
             for (int by_main = 0; by_main < 2; by_main++)
                 for (int64_t inside = 1; inside <= all / slices; inside = inside == 1 && all / slices > 1 ? all / slices : all + 1)
-                    for (int64_t regroup = 1; regroup <= s[TUNE_COLUMN].slice && regroup <= s[TUNE_ROW].tile; regroup *= 2) {
+                    for (int64_t regroup = 1; regroup <= most_regrouped; regroup *= 2) {
                         p.columns_outside = outside;
                         p.rings = rings;
                         p.main_weights = by_main;

@@ -212,11 +212,10 @@ static void write_turn(writer *w, tune_role role, int64_t tile, int64_t sums, in
                *packet = kept(w, role, 1, columns), *in_slice = gather < rows ? sum_digit(w, padded, gather, rows / gather) : NULL,
                *between = gather > rows ? sum_digit(w, padded, rows, gather / rows) : NULL, *side = sum_digit(w, padded, 1, gather);
     tune_line(&w->page, "    .begin(%s.view())", from);
-    tune_line(&w->page, "    .fetch::<m![%s], m![%s]>()", TUNE_LIST(w->a, kept(w, role, tile, gather), blocks, groups, in_slice), packet);
+    tune_line(&w->page, "    .fetch::<m![%s], m![%s]>()", TUNE_LIST(w->a, blocks, groups, in_slice, kept(w, role, tile, gather)), packet);
     if (gather > 1)
-        tune_line(&w->page,
-                  "    .switch::<Slice, m![%s]>(SwitchConfig::InterTranspose { slice1: %" PRId64 ", slice0: 1, time0: %" PRId64 " })",
-                  TUNE_LIST(w->a, blocks, groups, in_slice, side), gather, sums / gather * (tile / columns));
+        tune_line(&w->page, "    .switch::<Slice, m![%s]>(SwitchConfig::InterTranspose { slice1: %" PRId64 ", slice0: 1, time0: 1 })",
+                  TUNE_LIST(w->a, blocks, groups, in_slice, side), gather);
     tune_line(&w->page, "    .collect()");
     tune_line(&w->page, "    .transpose::<m![%s], m![%s]>()", TUNE_LIST(w->a, blocks, groups, between, packet),
               padded_to(w, sum_digit(w, padded, 1, rows), rows, w->t->flit_bytes * 8 / dtype_row_of(w->q->type)->bits));
@@ -691,10 +690,9 @@ static void write_regroup(writer *w)
     tune_line(&w->page, "let pieces: DmTensor<%s, Chip, Cluster, m![%s], m![%s]> = device.%s", type_name(w->q->out_type), slice,
               TUNE_LIST(w->a, rows, kept(w, TUNE_COLUMN, 1, column->tile * p->regroup)), p->by_sub ? "sub" : "main");
     tune_line(&w->page, "    .begin(products.view())");
-    tune_line(&w->page, "    .fetch::<m![%s], m![%s]>()", TUNE_LIST(w->a, moved, rows, groups), TUNE_LIST(w->a, lanes));
-    tune_line(&w->page,
-              "    .switch::<m![%s], m![%s]>(SwitchConfig::InterTranspose { slice1: %" PRId64 ", slice0: 1, time0: %" PRId64 " })", slice,
-              TUNE_LIST(w->a, rows, groups, side), p->regroup, rest * packets);
+    tune_line(&w->page, "    .fetch::<m![%s], m![%s]>()", TUNE_LIST(w->a, rows, groups, moved), TUNE_LIST(w->a, lanes));
+    tune_line(&w->page, "    .switch::<m![%s], m![%s]>(SwitchConfig::InterTranspose { slice1: %" PRId64 ", slice0: 1, time0: 1 })", slice,
+              TUNE_LIST(w->a, rows, groups, side), p->regroup);
     tune_line(&w->page, "    .collect()");
     tune_line(&w->page, "    .commit_trim::<m![%s]>()", TUNE_LIST(w->a, lanes));
     tune_line(&w->page, "    .commit();");

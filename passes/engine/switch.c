@@ -226,6 +226,29 @@ static bool check_transpose(const routing *r)
            check_part(r, SLICE, "OutSlice does not match expected layout: [slice2, slice0, slice1]", r->out_slice, slice, slice, r->time);
 }
 
+/* What passes a slice before it takes something again, in flits. */
+static bool check_blocking(const routing *r)
+{
+    const tensor *in = &op_input(r->o)->out;
+    int64_t flit = r->p->target->flit_bytes, bytes = dtype_bytes(in->dtype, in->part[PACKET]->size),
+            most = r->p->target->switch_blocking_flits, flits = bytes > flit ? (bytes + flit - 1) / flit : 1,
+            steps = r->s1 * r->t0; /* checked: a divisor of InTime */
+    if (r->k->dialect < DIALECT_V0_9 || (steps <= most && steps * flits <= most))
+        return true;
+    diag *d =
+        REFUSE(r, TIME, E_SWITCH_BLOCKED, "slice1 %lld x time0 %lld packets of %lld flit%s pass a slice in a row, at most %lld flits do",
+               (long long)r->s1, (long long)r->t0, (long long)flits, flits == 1 ? "" : "s", (long long)most);
+    if (r->t0 > 1 && r->s1 <= most && r->s1 * flits <= most)
+        diag_help(r->p->diags, d, "let the digit that moves be the innermost of InTime, with time0: 1: fetch::<%s, ..>()",
+                  pass_text(r->p, JOINED(r, pass_outer(r->p, r->time, r->s1 * r->t0), pass_inner(r->p, r->time, r->t0),
+                                         pass_digit(r->p, r->time, r->t0, r->s1))));
+    else
+        diag_help(r->p->diags, d,
+                  "let slice1 times the flits of a packet be at most %lld, and the digit that moves the innermost of InTime",
+                  (long long)most);
+    return false;
+}
+
 static bool check_inter_transpose(const routing *r)
 {
     int64_t moved;
@@ -247,7 +270,8 @@ static bool check_inter_transpose(const routing *r)
            check_part(r, TIME, "OutTime must preserve 'time2' from InTime", cut ? pass_outer(r->p, r->out_time, moved) : r->out_time, t2,
                       slice, time) &&
            check_part(r, TIME, "OutTime must preserve 'time0' from InTime", pass_digit(r->p, r->out_time, r->s1, r->t0), t0, slice, time) &&
-           check_part(r, TIME, "OutTime must preserve 'slice1' from InSlice", pass_inner(r->p, r->out_time, r->s1), s1, slice, time);
+           check_part(r, TIME, "OutTime must preserve 'slice1' from InSlice", pass_inner(r->p, r->out_time, r->s1), s1, slice, time) &&
+           check_blocking(r);
 }
 
 static bool check_forwarding(const routing *r)

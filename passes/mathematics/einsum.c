@@ -1054,10 +1054,13 @@ static void visit_reshape(einsum_builder *b, op *o)
             (einsum_digit){.axis = einsum_axis_number(b, d->to), .kept = true, .weight = d->to_weight, .size = d->size};
         copies = copies || (renamed && !einsum_source_holds(b, o, c->from, &c->from->out));
     }
-    for (uint32_t i = 0; i < c->spread_count && step->s.digit_count < EINSUM_MAX_DIGITS; i++)
-        if (c->spread[i].size > 1)
-            step->digits[step->s.digit_count++] = (einsum_digit){
-                .axis = einsum_axis_number(b, c->spread[i].to), .kept = true, .weight = c->spread[i].to_weight, .size = c->spread[i].size};
+    for (uint32_t i = 0; i < c->spread_count && step->s.digit_count < EINSUM_MAX_DIGITS; i++) {
+        if (c->spread[i].size == 1)
+            continue;
+        step->renamed |= UINT64_C(1) << step->s.digit_count; /* the source does not depend on it, under whatever name it has the rest */
+        step->digits[step->s.digit_count++] = (einsum_digit){
+            .axis = einsum_axis_number(b, c->spread[i].to), .kept = true, .weight = c->spread[i].to_weight, .size = c->spread[i].size};
+    }
     if (copies && !o->bad) {
         diag *d = pass_refuse(b->context, b->kernel, o, MAPPING_COMPONENTS, E_EINSUM,
                               "the memory holds copies of elements, under axes that get other names");

@@ -60,6 +60,14 @@ OP(MUL_INT, a *b)
 OP(FXP_SHR, a >> (b & 31))
 OP(FXP_SAR, shifted_right(a, b))
 
+/* a / 2^b, nearest, a half away from zero: with half of 2^b added to the magnitude. */
+static inline uint32_t run_FXP_SAR_ROUND(uint32_t a, uint32_t b, uint32_t c)
+{
+    (void)c;
+    int64_t of = (int32_t)a, size = of < 0 ? -of : of, rounded = (size + ((INT64_C(1) << (b & 31)) >> 1)) >> (b & 31);
+    return (uint32_t)(int32_t)(of < 0 ? -rounded : rounded);
+}
+
 /* The product times 2^-31: a half goes up. */
 static inline uint32_t run_MUL_FXP(uint32_t a, uint32_t b, uint32_t c)
 {
@@ -94,6 +102,7 @@ OP(SIGMOID, word(vector_sigmoid(numeric_f32_of_bits(a))))
 OP(LOG, word(vector_log(numeric_f32_of_bits(a))))
 OP(SIN, word(vector_near_sin(numeric_f32_of_bits(a))))
 OP(COS, word(vector_near_cos(numeric_f32_of_bits(a))))
+OP(ERF, word(vector_erf(numeric_f32_of_bits(a))))
 
 OP(ADD_F, word(numeric_f32_of_bits(a) + numeric_f32_of_bits(b)))
 OP(SUB_F, word(numeric_f32_of_bits(a) - numeric_f32_of_bits(b)))

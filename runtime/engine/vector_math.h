@@ -84,6 +84,20 @@ static inline float vector_tanh(float x)
     return (float)copysign(e / (e + 2.0), (double)x);
 }
 
+/* 2 / sqrt(pi) e^-x^2 (x + 2 x^3 / 3 + 4 x^5 / 15 + ..), all terms of one sign, with the sign of x; 1 from 3.92 on. Of an x of 4 the
+ * 58th term is below 2^-52 of the sum. */
+static inline float vector_erf(float x)
+{
+    enum { TERMS = 60 };
+    double a = fabs((double)x), scale;
+    a = a > 4 ? 4 : a;
+    double z = a * a, s = 1;
+    for (int n = TERMS; n > 0; n--)
+        s = 1 + s * z * (2.0 / (2 * n + 1));
+    double r = vector_reduce_exp(-z, &scale), e = (1.0 + vector_expm1_of_reduced(r)) * scale;
+    return (float)copysign(0x1.20dd750429b6dp+0 * a * e * s, (double)x);
+}
+
 /* x = 2^e m, sqrt(1/2) < m <= sqrt(2); ln m = 2 (s + s^3 / 3 + .. + s^23 / 23), s = (m - 1) / (m + 1). */
 static inline float vector_log(float x)
 {

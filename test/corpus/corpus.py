@@ -43,10 +43,17 @@ REASONS = [
     (r"invalid_broadcast_axes_not_new$|invalid_(slice|time)_axes_in_broadcast$", "E-SWITCH-AXES"),
     (r"invalid_out_time$|invalid_time_(size|mapping)$|time[02]_mismatch$|slice1_mismatch$", "E-SWITCH-TIME"),
     (r"ve_elementwise_fxp_chain$", "E-VECTOR-ALU"), (r"ve_stash_(fxp_fp|fp_fxp)$|runtime_if_scalar_immediate$", "E-VECTOR-OPERAND"),
-    (r"scalar_cast_missing_const$|memset_missing_const_bf16$", "E-CONST"), (r"invalid_gather_unscaled_index_over_spm$", "E-INDEX-LIST"), (r"runtime_panic$", "E-UNSUPPORTED"), (r"generic_device::[ab]::gen_copy$", "E-KERNEL"),
+    (r"scalar_cast_missing_const$|memset_missing_const_bf16$", "E-CONST"), (r"invalid_gather_unscaled_index_over_spm$", "E-INDEX-LIST"), (r"runtime_panic$", "E-UNSUPPORTED"), (r"generic_device::(?:[ab]::gen|where_bound)_copy$", "E-KERNEL"),
+    # those of 0.7 to 0.9
+    (r"array_index::branched$|dynamic_\w+_indices$", "E-CONST"), (r"::unroll_(dynamic_count|empty_range)$", "E-UNROLL"), (r"_blocking_flits_", "E-SWITCH-BLOCKED"),
+    (r"asymmetric_(inner_axis|bottom_hole_tail)$|invalid_slice_output$|unaligned_slice_axis_stride$", "E-MOVE-AXIS"),
+    (r"asymmetric_index_out_of_range$|padded_cluster_swap_source$", "E-MOVE-UNITS"), (r"live_placement_renamed$|unaligned_base_step$", "E-FETCH-LIFT"),
+    (r"invalid_gather_index_(across_pes|on_other_chips)$", "E-INDEX-LIST"), (r"transpose_i4_doubled_tu$", "E-TRANSPOSE-COLUMNS"),
+    (r"ve_vrf_strided_packet$", "E-VRF-WALK"), (r"ve_group_pair_over_cache$", "E-VECTOR-PAIR"),
 ]
-# Negative functions that break another rule before the one that their test is about: what is read twice is refused where it is fetched.
-EARLIER = re.compile(r"inter_transpose::invalid_slice[02]_mismatch$")
+# Negative functions that break another rule before the one that their test is about: what is read twice is refused where it is fetched or
+# copied, and those of flags of an overflow have one cluster of two.
+EARLIER = re.compile(r"inter_transpose::invalid_slice[02]_mismatch$|padded_slice_axis_index$|overflowing_(add|sub|mul)_flag$")
 # Those that wait for an engine: no rule of ours is asked.
 WAITING = re.compile(r"memset_missing_const_bf16$|invalid_gather_unscaled_index_over_spm$")
 

@@ -19,6 +19,7 @@ MEMSET = {"i8": "-3", "i16": "500", "i32": "-70000", "f32": "1.5", "bf16": "cons
 NUMBERS = ("i32", "u32", "usize", "i64")  # of a launch, that conditions compare
 PAD, SAME = "pad", "same"  # bits of Slice without an axis: one slice of two, or both the same
 MOST_ENTRIES = 8  # of a fetch sequencer
+MOST_PASSING_BITS = 4  # of packets that pass a slice of an InterTranspose in a row (0.9)
 MOST_BITS = 15  # of a tensor with its padding: 2^15 granules
 SPM_SLICES = 64  # of a PE
 
@@ -306,7 +307,7 @@ class Kernel:
             slices, time = outer + self.axis(s1) + (self.axis(s0) if s0 else []), outer_time + one + inner_time + zero
             config = f"Broadcast01 {{ {sizes}, time0: {1 << t0} }}"
         elif kind == "InterTranspose" and PAD not in one and s1 <= len(fetched):
-            t0 = rng.randrange(0, len(fetched) - s1 + 1)
+            t0 = rng.randrange(0, min(len(fetched) - s1, MOST_PASSING_BITS - s1) + 1)
             at = len(fetched) - t0 - s1
             slices, time = outer + fetched[at:at + s1] + zero, fetched[:at] + fetched[at + s1:] + one
             config = f"InterTranspose {{ {sizes}, time0: {1 << t0} }}"

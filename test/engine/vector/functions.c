@@ -68,6 +68,11 @@ static int precise_cos(mpfr_t out, mpfr_t x, mpfr_rnd_t round)
     return mpfr_cos(out, x, round);
 }
 
+static int precise_erf(mpfr_t out, mpfr_t x, mpfr_rnd_t round)
+{
+    return mpfr_erf(out, x, round);
+}
+
 typedef struct function {
     const char *name;
     vector_op op;
@@ -83,6 +88,7 @@ static const function functions[] = {
     {"Tanh", VECTOR_TANH, tanh, precise_tanh, 0.500001, 0, 0}, {"Sigmoid", VECTOR_SIGMOID, sigmoid, mpfr_sigmoid, 2.5, 0x1p-128, -1},
     {"Log", VECTOR_LOG, log, precise_log, 0.500001, 0, 0},     {"Sin", VECTOR_SIN, sin, precise_sin, 0.500001, 0, 0},
     {"Cos", VECTOR_COS, cos, precise_cos, 0.500001, 0, 0},     {"Sqrt", VECTOR_SQRT, sqrt, precise_sqrt, 0.5, 0, 0},
+    {"Erf", VECTOR_ERF, erf, precise_erf, 0.500001, 0, 0},
 };
 
 typedef struct tally {

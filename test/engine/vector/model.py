@@ -5,6 +5,7 @@ Each binary operation over all pairs of about 400 edge values, the ternary one o
 2^16 bf16 inputs, and functions that are no arithmetic over random inputs as well. Nothing here computes with floats: a float is an
 integer times a power of two, rounded by round_f32. Written from the meaning of the operations alone."""
 import ast
+import math
 import os
 import pathlib
 import random
@@ -268,6 +269,34 @@ def tanh(a):
     return sign | round_f32(((m - one) << 200) // (m + one), -200, 0, 1)
 
 
+def erf(a):
+    """2 / sqrt(pi) (x - x^3 / 3 + x^5 / (2! 5) - ..), of 4 at most, with bits to spare for what cancels."""
+    if is_nan(a):
+        return NAN
+    sign, a = a & 0x80000000, a & 0x7FFFFFFF
+    if a >= 0x40800000:  # 4
+        return sign | 0x3F800000
+    n, e = parts(a)
+    if n == 0:
+        return sign
+    bits = BITS + 200
+    one = 1 << bits
+    x = n << (bits + e) if bits + e >= 0 else n >> -(bits + e)
+    x2, term, total, k = x * x >> bits, x, 0, 0
+    while abs(term) > 1:
+        total += term // (2 * k + 1)
+        k += 1
+        term = -(term * x2 >> bits) // k
+    root = math.isqrt((PI >> 40) << 2 * bits - BITS)
+    return sign | round_f32(2 * total * one // root, -bits, 0, 1)
+
+
+def shift_round(a, b):
+    size, b = abs(signed(a)), b & 31
+    whole = (2 * size + (1 << b)) >> (b + 1)
+    return (-whole if signed(a) < 0 else whole) & WORD
+
+
 def log(a):
     if is_nan(a) or (a >> 31 and a << 1 & WORD):
         return NAN
@@ -357,7 +386,7 @@ BINARY = {
     "ADD_FXP": lambda a, b: a + b & WORD, "SUB_FXP": lambda a, b: a - b & WORD, "MUL_INT": lambda a, b: a * b & WORD,
     "ADD_FXP_SAT": of_i32(lambda a, b: clamp(a + b)), "SUB_FXP_SAT": of_i32(lambda a, b: clamp(a - b)),
     "FXP_SHL": lambda a, b: a << (b & 31) & WORD, "FXP_SHL_SAT": of_i32(shl_sat), "MUL_FXP": of_i32(mul_fxp),
-    "FXP_SHR": lambda a, b: a >> (b & 31), "FXP_SAR": lambda a, b: signed(a) >> (b & 31) & WORD,
+    "FXP_SHR": lambda a, b: a >> (b & 31), "FXP_SAR": lambda a, b: signed(a) >> (b & 31) & WORD, "FXP_SAR_ROUND": shift_round,
     "FXP_TO_FP": fxp_to_fp, "FP_TO_FXP": fp_to_fxp,
     "ADD_F": add, "SUB_F": sub, "MUL_F0": mul, "MUL_F1": mul, "MUL_FMA": mul, "DIV_F": div, "FP_DIV": div,
     "CLIP_MIN_I32": of_i32(min), "CLIP_MAX_I32": of_i32(max),
@@ -371,7 +400,7 @@ BINARY = {
     "SLICES_ADD_F32": add, "SLICES_MAX_F32": most, "SLICES_MIN_F32": least, "SLICES_MUL_F32": mul,
 }
 UNARY = {"F32_OF_BITS": lambda a: a, "BITS_OF_F32": lambda a: a, "EXP": exp, "NEG_EXP": lambda a: exp(negative(a)), "SQRT": sqrt,
-         "TANH": tanh, "SIGMOID": sigmoid, "LOG": log, "SIN": sin, "COS": cos}
+         "TANH": tanh, "SIGMOID": sigmoid, "LOG": log, "SIN": sin, "COS": cos, "ERF": erf}
 TERNARY = {"FMA_F": fma}
 
 

@@ -28,9 +28,10 @@ LOGIC = [("BitAnd", "LogicAnd", "AND_I32"), ("BitOr", "LogicOr", "OR_I32"), ("Bi
 SHIFTS = [("LeftShift", "LogicLshift", "LOGIC_SHL"), ("LogicRightShift", "LogicRshift", "LOGIC_SHR"), ("ArithRightShift", "LogicRshift", "LOGIC_SAR")]
 FXP = [("AddFxp", "FxpAdd", "ADD_FXP"), ("AddFxpSat", "FxpAdd", "ADD_FXP_SAT"), ("SubFxp", "FxpAdd", "SUB_FXP"), ("SubFxpSat", "FxpAdd", "SUB_FXP_SAT"),
        ("LeftShift", "FxpLshift", "FXP_SHL"), ("LeftShiftSat", "FxpLshift", "FXP_SHL_SAT"), ("MulFxp", "FxpMul", "MUL_FXP"), ("MulInt", "FxpMul", "MUL_INT"),
-       ("LogicRightShift", "FxpRshift", "FXP_SHR"), ("ArithRightShift", "FxpRshift", "FXP_SAR")]
+       ("LogicRightShift", "FxpRshift", "FXP_SHR"), ("ArithRightShift", "FxpRshift", "FXP_SAR"),
+       ("ArithRightShiftRound", "FxpRshift", "FXP_SAR_ROUND")]
 FP_UNARY = [("Exp", "FpExp", "EXP"), ("NegExp", "FpExp", "NEG_EXP"), ("Sqrt", "FpFpu", "SQRT"), ("Tanh", "FpFpu", "TANH"), ("Sigmoid", "FpFpu", "SIGMOID"),
-            ("Log", "FpFpu", "LOG"), ("Sin", "FpFpu", "SIN"), ("Cos", "FpFpu", "COS")]
+            ("Log", "FpFpu", "LOG"), ("Sin", "FpFpu", "SIN"), ("Cos", "FpFpu", "COS"), ("Erf", "FpFpu", "ERF")]
 FP_BINARY = [("AddF", "FpFma", "ADD_F"), ("SubF", "FpFma", "SUB_F"), ("MulF(FpMulAlu::Mul0)", "FpMul0", "MUL_F0"), ("MulF(FpMulAlu::Mul1)", "FpMul1", "MUL_F1"),
              ("MulF(FpMulAlu::Fma)", "FpFma", "MUL_FMA"), ("DivF", "FpFpu", "DIV_F")]
 CLIP_I32 = [("Min", "ClipMin", "CLIP_MIN_I32"), ("Max", "ClipMax", "CLIP_MAX_I32"), ("AbsMin", "ClipMin", "CLIP_ABS_MIN_I32"), ("AbsMax", "ClipMax", "CLIP_ABS_MAX_I32"),
