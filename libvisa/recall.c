@@ -315,7 +315,8 @@ static void survey_judge(survey *s)
     for (size_t i = 0; i < s->count; i++) {
         recalled *f = &s->functions[i];
         f->kernel = !has_name(calls, s->call_count, s->nodes[i]->text);
-        f->simple = f->kernel && !own[i].has_macros && !has_any(s->names, s->name_count, s->calls + own[i].from, own[i].to - own[i].from);
+        bool calls_one = own[i].to > own[i].from && has_any(s->names, s->name_count, s->calls + own[i].from, own[i].to - own[i].from);
+        f->simple = f->kernel && !own[i].has_macros && !calls_one;
     }
 }
 
