@@ -350,7 +350,7 @@ void format_file(const source_map *sources, const ast *file, strbuf *out)
 {
     formatter f = {.arena = out->arena};
     format_tokens_read(&f.t, sources, file, f.arena);
-    if (memcmp(f.t.source, "\xef\xbb\xbf", 3) == 0)
+    if (strncmp(f.t.source, "\xef\xbb\xbf", 3) == 0) /* a text may have fewer bytes */
         strbuf_puts(out, "\xef\xbb\xbf");
     document *all = new_sequence(&f, DOC_SEQUENCE);
     uint32_t kid = 0, end = f.t.count - 1;

@@ -229,7 +229,7 @@ typedef struct comment {
 
 static uint32_t gap_begin(const format_tokens *t, uint32_t i)
 {
-    bool mark = memcmp(t->source, "\xef\xbb\xbf", 3) == 0;
+    bool mark = strncmp(t->source, "\xef\xbb\xbf", 3) == 0; /* a text may have fewer bytes */
     return i > 0 ? t->items[i - 1].end : mark ? 3 : 0;
 }
 
