@@ -463,10 +463,21 @@ STACK_APART static value evaluate_range(analysis *s, scope *names, const ast *n)
     return constant_checked(s, n, constant_range(names, n, &a, &b));
 }
 
+static bool may_be_counted(const value *v)
+{
+    return v->kind == VALUE_INT || v->kind == VALUE_FLOAT || v->kind == VALUE_BOOL || value_is_sequence(v);
+}
+
 STACK_APART static value evaluate_index(analysis *s, scope *names, const ast *n)
 {
-    value a = evaluate(s, names, ast_kid(n, 0), NULL), b = evaluate_counted(s, names, ast_kid(n, 1), NULL);
-    if (b.chosen && s->context.dialect >= DIALECT_V0_8) { /* a command has one operand; which, would be known when it runs */
+    value a = evaluate(s, names, ast_kid(n, 0), NULL);
+    bool chosen_before = s->chosen;
+    s->chosen = false;
+    value b = evaluate(s, names, ast_kid(n, 1), NULL);
+    bool chosen = s->chosen;
+    s->chosen = chosen || chosen_before;
+    if (chosen && may_be_counted(&b) &&
+        s->context.dialect >= DIALECT_V0_8) { /* a command has one operand; which, would be known when it runs */
         refuse(s, E_CONST, ast_kid(n, 1)->range, "write the `if` around what is done with the element, one index in each of its blocks",
                "an array index must be a constant or the index of a loop: an `if` chooses this one when the kernel runs");
         return error_value;
@@ -504,11 +515,6 @@ STACK_APART static value evaluate_repeat(analysis *s, scope *names, const ast *n
 }
 
 /* ---- if, for, assignment ---- */
-
-static bool may_be_counted(const value *v)
-{
-    return v->kind == VALUE_INT || v->kind == VALUE_FLOAT || v->kind == VALUE_BOOL || value_is_sequence(v);
-}
 
 value evaluate_counted(analysis *s, scope *names, const ast *n, const declared *expected)
 {

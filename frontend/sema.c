@@ -157,9 +157,12 @@ static void refuse_unknown(analysis *s, const value *result, const declared *exp
 {
     if (result->kind == VALUE_TENSOR)
         stage_settle(result->op, expected);
-    for (size_t i = 0; i < s->kernel->op_count && !s->kernel->bad; i++)
-        if (s->kernel->ops[i]->open)
-            stage_refuse_open(s->kernel, s->context.diags, s->kernel->ops[i]);
+    for (size_t i = 0; i < s->kernel->op_count; i++) {
+        op *o = s->kernel->ops[i];
+        if (o->open && !s->kernel->bad)
+            stage_refuse_open(s->kernel, s->context.diags, o);
+        o->bad = o->bad || o->open; /* the kernel has another fault: what is missing follows from it, perhaps */
+    }
 }
 
 static void analyse_kernel(analysis *s, scope *outer, const ast *fn)

@@ -511,7 +511,7 @@ static const tune_node *read_call(reader *r, size_t begin, bool *is_call)
     return NULL;
 }
 
-static const tune_node *read_factor(reader *r)
+static const tune_node *read_primary(reader *r)
 {
     skip_blanks(r);
     size_t begin = r->at;
@@ -525,6 +525,15 @@ static const tune_node *read_factor(reader *r)
         return read_number(r);
     const tune_node *call = read_call(r, begin, &is_call);
     return is_call ? call : read_tensor_node(r);
+}
+
+/* Whatever nests has a factor in each level. */
+STACK_APART static const tune_node *read_factor(reader *r)
+{
+    budget_enter(r->diags->arena);
+    const tune_node *n = read_primary(r);
+    budget_leave(r->diags->arena);
+    return n;
 }
 
 static const tune_node *read_term(reader *r)
@@ -546,7 +555,6 @@ static const tune_node *read_term(reader *r)
 
 STACK_APART static const tune_node *read_expression(reader *r)
 {
-    budget_enter(r->diags->arena);
     skip_blanks(r);
     size_t begin = r->at;
     const tune_node *n = read_term(r);
@@ -556,7 +564,6 @@ STACK_APART static const tune_node *read_expression(reader *r)
             break;
         n = combine(r, begin, plus ? TUNE_ADD : TUNE_SUBTRACT, n, read_term(r));
     }
-    budget_leave(r->diags->arena);
     return n;
 }
 

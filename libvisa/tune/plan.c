@@ -457,14 +457,18 @@ static int64_t stored_bytes(const tune_question *q, const tune_plan *p)
     return bytes_of(q->out_type, stored_at_once(q, p, TUNE_BATCH) * stored_at_once(q, p, TUNE_ROW) * stored_at_once(q, p, TUNE_COLUMN));
 }
 
-/* Of an axis whose last slice or cluster has less than the others: that is a command of its own. */
+/* Of an axis whose last slice or cluster has less than the others: that is a command of its own. Slices at the end that have nothing are
+ * left out of a command, but where it would have more of them in one cluster than in another one. */
 static int64_t commands_of(const tune_question *q, const tune_plan *p, tune_role role)
 {
     const tune_split *s = &p->split[role];
     int64_t parts = s->cluster * s->slice;
     if (p->regroup > 1)
         parts = role == TUNE_COLUMN ? parts / p->regroup : role == TUNE_ROW ? parts * p->regroup : parts;
-    return s->loop == 1 && parts > 1 && s->padded != q->size[role] ? 2 : 1;
+    if (s->loop > 1 || parts == 1 || s->padded == q->size[role])
+        return 1;
+    int64_t of_part = s->padded / parts, live = ceil_div(q->size[role], of_part), of_cluster = parts / s->cluster;
+    return q->size[role] % of_part != 0 || (live > of_cluster && live % of_cluster != 0) ? 2 : 1;
 }
 
 static int64_t store_cycles(const target *t, const tune_question *q, const tune_plan *p, const copy *c)

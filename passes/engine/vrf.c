@@ -107,6 +107,12 @@ static const axis *unmatched(const mapping *element, const mapping *time, const 
     return NULL;
 }
 
+/* As many copies as the other one has positions: a reshape gives them its names. */
+static bool holds_copies(const mapping *m, const mapping *other)
+{
+    return m->size == other->size && m->count == 1 && m->factors[0].kind == FACTOR_BROADCAST && m->factors[0].live == m->size;
+}
+
 /* Is it the stream's unit, and may all of it be read? */
 static bool check_operand(pass_context *p, kernel *k, op *o)
 {
@@ -117,7 +123,10 @@ static bool check_operand(pass_context *p, kernel *k, op *o)
         diag *d = pass_refuse(p, k, o, MAPPING_COMPONENTS, E_VRF_UNITS, "%s of the VrfTensor is %s, that of the stream %s",
                               component_parameter(c), pass_text(p, vrf->part[c]), pass_text(p, in->part[c]));
         diag_note(p->diags, d, op_vrf(o)->range, "stored here");
-        diag_help(p->diags, d, "store it with %s %s: each slice reads its own", component_parameter(c), pass_text(p, in->part[c]));
+        diag_help(p->diags, d,
+                  holds_copies(vrf->part[c], in->part[c]) ? "name its copies: reshape it to %s %s"
+                                                          : "store it with %s %s: each slice reads its own",
+                  component_parameter(c), pass_text(p, in->part[c]));
         return false;
     }
     if (mapping_has_gap(vrf->part[ELEMENT])) {

@@ -213,9 +213,29 @@ def change_tiled(case, tiled):
     yield case.with_function(re.sub(r"(_unzip::<\w+, )m!\[.*?\](?=, m!)", lambda call: call[1] + tiled, case.function))
 
 
+def change_operand(case, slices):
+    """The operand of the call that is refused, with other names of its slices."""
+    begin = case.refusal["range"]["begin"]["offset"] - case.begin
+    yield case.with_function(case.function[:begin] + re.sub(r"&(\w+)\)", rf"&unsafe {{ \1.reshape::<_, _, {slices}, _>() }})", case.function[begin:], count=1))
+
+
+def change_lane(case, lane, time):
+    """Lane where it was refused, and Time of the fetch."""
+    begin = case.refusal["range"]["begin"]["offset"] - case.begin
+    text = case.function[:begin] + lane + case.function[begin + len(case.old()):]
+    yield case.with_function(re.sub(rf"\.fetch::<{MAPPING}", f".fetch::<{time}", text))
+
+
+def change_blocked(case, time):
+    """The order of the fetch's Time, of which an InterTranspose moves the innermost digit then."""
+    text = re.sub(rf"\.fetch::<{MAPPING}", f".fetch::<{time}", case.function)
+    yield case.with_function(re.sub(r"time0: \d+", "time0: 1", text))
+
+
 WAYS = [
     ("E-VECTOR-PAIR", rf"write TileTime ({MAPPING})", change_tiled),
     ("E-VECTOR-PAIR", rf"write Time ({MAPPING})", change_part),
+    ("E-VRF-UNITS", rf"name its copies: reshape it to Slice ({MAPPING})", change_operand),
     ("E-VRF-UNITS", rf"store it with \w+ ({MAPPING}): .*", change_buffer),
     ("E-VRF-WALK", rf"store it with ({MAPPING}) innermost, or .*", change_buffer),
     ("E-VRF-WALK", r"pad with `#`", None),
@@ -233,6 +253,8 @@ WAYS = [
     ("E-METHOD", rf"write (\.\w+::<{MAPPING}>\(\)) in front of it", change_front),
     ("E-MOVE-AXIS", rf"write ({MAPPING})", change_moved),
     ("E-MOVE-AXIS", rf"declare ({MAPPING})", change_any),
+    ("E-MOVE-AXIS", r"declare the padding as `# n`, which may be written", None),
+    ("E-SWITCH-BLOCKED", rf".*, with time0: 1: fetch::<({MAPPING}), \.\.>\(\)", change_blocked),
     ("E-INDEX-LIST", r"declare the list with Pe .*, and all of it in Element", None),
     ("E-INDEX-\w+", rf"(?:write|declare its Element) ({MAPPING})", change_any),
     ("E-INDEX-DATA", rf"declare Cluster ({MAPPING}), Slice ({MAPPING}), Element ({MAPPING})", change_units),
@@ -245,6 +267,7 @@ WAYS = [
     ("E-ALIGN-(?:PACKET|TIME)", rf"(?:one|two) flits? per packet: write OutTime ({MAPPING}), OutPacket ({MAPPING})", change_align),
     ("E-COMMIT-FLIT", rf"pad the packet to \d+ bytes: ({MAPPING})", change_input_packet),
     ("E-TRF-ROWS", rf"let Row be ({MAPPING}), and collect with it outermost in Time", change_part),
+    ("E-TRF-ROWS", rf"let Lane be ({MAPPING}), and fetch with it outermost in Time: ({MAPPING})", change_lane),
     ("E-.*", r".*(?:write|are|is) (\w+)::<(.*)>\((.*)\)", change_call),
     ("E-PAD-WRITE", rf"declare padding that may be written: ({MAPPING})", change_part),
     ("E-.*", rf"pad to \d+.*: ({MAPPING})", change_part),
