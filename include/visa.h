@@ -211,7 +211,6 @@ typedef struct visa_tune_options {
     const visa_parameter *sizes; /* of its axes; one value each */
     size_t size_count;
     const char *dtype, *out_dtype; /* of the operands, NULL: bf16; of the result, NULL: the type of the sums */
-    const char *timing;            /* whose cycles are to be few, of the presets of docs/timing.md; NULL: documented */
     uint64_t work; /* steps of work that compilations may take together, as many seconds as VISA_TUNE_STEPS_OF_SECOND are in it */
     void (*progress)(void *user, int64_t done, int64_t work); /* NULL: silent */
     void *user;
@@ -224,6 +223,7 @@ typedef struct visa_tune_options {
     int64_t part, parts;
     bool (*gather)(void *user, const int64_t *mine, size_t count, int64_t **all, size_t **counts, size_t *ranks);
     bool (*share)(unsigned char **bytes, size_t *size);
+    const char *timing; /* whose cycles are to be few, of the presets of docs/timing.md; NULL: documented */
 } visa_tune_options;
 enum { VISA_TUNE_STEPS_OF_SECOND = 4000000 };
 /* A compilation of the question, whose diagnostics say why there is no kernel. *text, which it owns, is the kernel's source with a NUL
