@@ -47,13 +47,15 @@ REASONS = [
     # those of 0.7 to 0.9
     (r"array_index::branched$|dynamic_\w+_indices$", "E-CONST"), (r"::unroll_(dynamic_count|empty_range)$", "E-UNROLL"), (r"_blocking_flits_", "E-SWITCH-BLOCKED"),
     (r"asymmetric_(inner_axis|bottom_hole_tail)$|invalid_slice_output$|unaligned_slice_axis_stride$", "E-MOVE-AXIS"),
-    (r"asymmetric_index_out_of_range$|padded_cluster_swap_source$", "E-MOVE-UNITS"), (r"live_placement_renamed$|unaligned_base_step$", "E-FETCH-LIFT"),
+    (r"asymmetric_index_out_of_range$|padded_cluster_swap_source$", "E-MOVE-UNITS"),
+    (r"live_placement_renamed$|unaligned_base_step$|fetch_lift::doctests::(twice|nondivisible|overshoots)$", "E-FETCH-LIFT"),
+    (r"to_vrf_docs::", "E-CAPACITY"), (r"partitions::other_partition$", "E-VRF-UNITS"),
     (r"invalid_gather_index_(across_pes|on_other_chips)$", "E-INDEX-LIST"), (r"transpose_i4_doubled_tu$", "E-TRANSPOSE-COLUMNS"),
     (r"ve_vrf_strided_packet$", "E-VRF-WALK"), (r"ve_group_pair_over_cache$", "E-VECTOR-PAIR"),
 ]
 # Negative functions that break another rule before the one that their test is about: what is read twice is refused where it is fetched or
-# copied, and those of flags of an overflow have one cluster of two.
-EARLIER = re.compile(r"inter_transpose::invalid_slice[02]_mismatch$|padded_slice_axis_index$|overflowing_(add|sub|mul)_flag$")
+# copied, those of flags of an overflow have one cluster of two, and a type of another size than the device's is refused where it is declared.
+EARLIER = re.compile(r"inter_transpose::invalid_slice[02]_mismatch$|padded_slice_axis_index$|overflowing_(add|sub|mul)_flag$|doctests::resized(_slice)?$|relabel_other_size$")
 # Those that wait for an engine: no rule of ours is asked.
 WAITING = re.compile(r"memset_missing_const_bf16$|invalid_gather_unscaled_index_over_spm$")
 
