@@ -1,5 +1,6 @@
 """Where the programs are and how the test scripts run them."""
 import os
+import shutil
 import subprocess
 import sys
 
@@ -38,6 +39,18 @@ def environment(path=None):
     # A tensor too large to allocate is an error that the programs report; a sanitizer must not end them for it.
     env["ASAN_OPTIONS"] = "allocator_may_return_null=1:" + env.get("ASAN_OPTIONS", "")
     return env
+
+
+def mpi():
+    """mpirun and the environment in which it starts several processes here; None, and a word, where MPI is not installed."""
+    mpirun = shutil.which("mpirun")
+    if not os.path.exists(os.path.join(bin_dir(), "libvisa_mpi.so")) or not mpirun:
+        print("skipped: no libvisa_mpi.so or no mpirun: apt-get install libopenmpi-dev openmpi-bin")
+        return None
+    env = {**environment(), "OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1", "OMPI_MCA_rmaps_base_oversubscribe": "1",
+           "OMPI_MCA_mpi_yield_when_idle": "1"}
+    env["ASAN_OPTIONS"] += ":detect_leaks=0"  # MPI's own
+    return mpirun, env
 
 
 def without_tracer_crash(env, start):

@@ -1,7 +1,6 @@
 #!/usr/bin/env python3
 """`mpirun -n N visac --explore` writes what `visac --explore` writes, with 1, 2 and 3 processes. Skips where the plugin or mpirun is absent."""
 import os
-import shutil
 import subprocess
 import sys
 import tempfile
@@ -26,13 +25,10 @@ RANKS = (1, 2, 3)
 
 
 def main():
-    plugin, mpirun = os.path.join(visa_tools.bin_dir(), "libvisa_mpi.so"), shutil.which("mpirun")
-    if not os.path.exists(plugin) or not mpirun:
-        print("skipped: no libvisa_mpi.so or no mpirun: apt-get install libopenmpi-dev openmpi-bin")
+    found = visa_tools.mpi()
+    if not found:
         return visa_tools.SKIPPED
-    env = {**visa_tools.environment(), "OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1", "OMPI_MCA_rmaps_base_oversubscribe": "1",
-           "OMPI_MCA_mpi_yield_when_idle": "1"}
-    env["ASAN_OPTIONS"] += ":detect_leaks=0"  # MPI's own
+    mpirun, env = found
     faults = []
 
     def run(command, text=None):
