@@ -22,6 +22,14 @@ static src_range range_from(const reader *r, size_t begin)
     return (src_range){r->e->file, (uint32_t)begin, (uint32_t)r->at};
 }
 
+bool tune_is_axis(const tune_axis *axes, size_t count, const char *name)
+{
+    for (size_t i = 0; i < count; i++)
+        if (strcmp(axes[i].name, name) == 0)
+            return true;
+    return false;
+}
+
 src_range tune_whole_range(int file, const char *text)
 {
     return (src_range){file, 0, (uint32_t)strlen(text)};

@@ -88,6 +88,9 @@ size_t tune_count_reductions(const tune_node *n);
 /* The same computation? */
 bool tune_same_node(const tune_node *a, const tune_node *b);
 
+/* Is one of the axes called so? */
+bool tune_is_axis(const tune_axis *axes, size_t count, const char *name);
+
 /* All of a question. */
 src_range tune_whole_range(int file, const char *text);
 

@@ -68,14 +68,6 @@ static bool together(const lowering *l, size_t a, size_t b, const unsigned *fold
     return true;
 }
 
-static bool is_axis(const tune_expression *e, const char *name)
-{
-    for (size_t i = 0; i < e->axis_count; i++)
-        if (strcmp(e->axes[i].name, name) == 0)
-            return true;
-    return false;
-}
-
 static bool find_groups(lowering *l)
 {
     tune_flow *f = l->f;
@@ -112,7 +104,7 @@ static bool find_groups(lowering *l)
                 next++;
             at = next;
         }
-        while (strcmp(g->text, g->parts) != 0 && is_axis(e, g->text))
+        while (strcmp(g->text, g->parts) != 0 && tune_is_axis(e->axes, e->axis_count, g->text))
             g->text = arena_printf(l->a, "%s_", g->text);
         g->is_reduced = g->axes & reduced;
         if (begin != first)

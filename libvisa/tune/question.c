@@ -422,14 +422,6 @@ static bool find_types(reader *r, const visa_tune_options *o)
     return true;
 }
 
-static bool is_axis(const tune_question *q, const char *name)
-{
-    for (size_t i = 0; i < q->axis_count; i++)
-        if (strcmp(q->axes[i].name, name) == 0)
-            return true;
-    return false;
-}
-
 /* Axes of a role follow each other in every tensor, so they are one axis to a kernel: "K_L". */
 static void name_roles(tune_question *q, arena *a)
 {
@@ -442,7 +434,7 @@ static void name_roles(tune_question *q, arena *a)
                 joined = q->axis_text[role] != NULL;
                 q->axis_text[role] = joined ? arena_printf(a, "%s_%s", q->axis_text[role], q->axes[i].name) : q->axes[i].name;
             }
-        while (joined && is_axis(q, q->axis_text[role]))
+        while (joined && tune_is_axis(q->axes, q->axis_count, q->axis_text[role]))
             q->axis_text[role] = arena_printf(a, "%s_", q->axis_text[role]);
     }
 }

@@ -43,9 +43,11 @@ struct session {
     arena *arena;
     session_port *ports;
     session_options options;
-    int runs, run; /* of one session_run; the one under way */
-    bool proven;   /* the last run: what it gave depends on nothing that another would change */
-    uint64_t seed; /* of session_fill */
+    int runs, run;             /* of one session_run; the one under way */
+    bool proven;               /* the last run: what it gave depends on nothing that another would change */
+    uint64_t seed;             /* of session_fill */
+    const struct drawn *drawn; /* for each port, of a check */
+    bool draws;                /* any of them */
     finding_list found;
 };
 
@@ -622,10 +624,23 @@ const finding_list *session_findings(const session *s)
 enum { MOST_LAUNCHES = 8, DRAWS = 64 };
 
 /* Of a port: one number that was made up, and that a condition reads, or that says which row is moved, or how many. */
-static bool is_drawn(const session *s, uint32_t i, index_values *of)
+typedef struct drawn {
+    bool is;
+    index_values of;
+} drawn;
+
+/* Once for all draws: each answer walks all statements. */
+static void find_drawn(session *s)
 {
-    return s->ports[i].seeded && index_values_of_port(s->kernel, i, s->arena, of) &&
-           (of->counts || tensor_elements(&s->ports[i].type) == 1);
+    drawn *all = ARENA_ARRAY(s->arena, drawn, (size_t)s->kernel->port_count + 1);
+    s->draws = false;
+    for (uint32_t i = 0; i < s->kernel->port_count; i++) {
+        drawn *d = &all[i];
+        d->is = s->ports[i].seeded && index_values_of_port(s->kernel, i, s->arena, &d->of) &&
+                (d->of.counts || tensor_elements(&s->ports[i].type) == 1);
+        s->draws = s->draws || d->is;
+    }
+    s->drawn = all;
 }
 
 /* A session beside this one: its inputs, but for drawn numbers, which are those of draw `draw`. */
@@ -644,16 +659,15 @@ static session *other_launch(session *s, uint64_t draw, diag_list *diags)
                             .bound = s->ports[i].bound,
                             .seeded = s->ports[i].seeded,
                             .logical = s->ports[i].logical};
-        index_values rows;
-        bool drawn = is_drawn(s, i, &rows);
-        if (drawn || p->port->direction == PORT_OUT)
+        const drawn *d = &s->drawn[i];
+        if (d->is || p->port->direction == PORT_OUT)
             p->logical = (tensor){0};
-        if (drawn && !new_logical(t, p)) {
+        if (d->is && !new_logical(t, p)) {
             no_memory(diags, p->port);
             return NULL;
         }
-        if (drawn)
-            tensor_fill_multiples(&p->logical, s->seed + i + draw * UINT64_C(0x9e3779b97f4a7c15), &rows);
+        if (d->is)
+            tensor_fill_multiples(&p->logical, s->seed + i + draw * UINT64_C(0x9e3779b97f4a7c15), &d->of);
     }
     return t;
 }
@@ -697,12 +711,12 @@ static size_t see(const session *s, const session *t, bool *seen)
 {
     size_t more = launch_hold(s->kernel, numbers_of(t), seen), conditions = launch_conditions(s->kernel);
     for (uint32_t i = 0; i < s->kernel->port_count; i++) {
-        index_values of;
+        const index_values *of = &s->drawn[i].of;
         int32_t number;
-        if (seen[conditions + i] || !is_drawn(s, i, &of) || t->ports[i].logical.size < sizeof number)
+        if (seen[conditions + i] || !s->drawn[i].is || t->ports[i].logical.size < sizeof number)
             continue;
         memcpy(&number, t->ports[i].logical.bytes, sizeof number);
-        seen[conditions + i] = of.counts ? number == (of.count - 1) * of.unit : number > 0;
+        seen[conditions + i] = of->counts ? number == (of->count - 1) * of->unit : number > 0;
         more += seen[conditions + i];
     }
     return more;
@@ -749,21 +763,12 @@ static bool check_launch(session *s, session *t, const check *of, bool *agrees, 
     return ok || (!ran && session_found_mismatch(diags));
 }
 
-static bool draws_numbers(const session *s)
-{
-    index_values of;
-    bool any = false;
-    for (uint32_t i = 0; i < s->kernel->port_count; i++)
-        any = any || is_drawn(s, i, &of);
-    return any;
-}
-
 /* What the run that was compared left out, for the numbers that it had, is run and compared in others, as far as draws reach; the rest is
  * said. A plan's kernels have their numbers from the plan. */
 static bool check_launches(session *s, check *c, diag_list *diags)
 {
     size_t conditions = launch_conditions(s->kernel), things = conditions + s->kernel->port_count, never = 0;
-    if (s->options.hbm || s->options.dm || (conditions == 0 && !draws_numbers(s)))
+    if (s->options.hbm || s->options.dm || (conditions == 0 && !s->draws))
         return true;
     bool *seen = ARENA_ARRAY(s->arena, bool, things + 1), ok = true;
     see(s, s, seen);
@@ -817,7 +822,8 @@ bool session_check(session *s, bool machine_order, bool *agrees, const char **re
     expected *x = expected_open(e, is_input, s->kernel->name, machine_order, s->arena, diags);
     if (!x)
         return false;
-    double launches = draws_numbers(s) ? MOST_LAUNCHES + 1 : 1;
+    find_drawn(s);
+    double launches = s->draws ? MOST_LAUNCHES + 1 : 1;
     check c = {.expected = x, .random = all_inputs_are_seeded(s), .false_alarm = JUDGE_FALSE_ALARM / outputs / launches, .report = report};
     bool ok = expected_run(x, inputs, workers_of(s), diags) && compare_outputs(s, &c, diags) && check_launches(s, &c, diags);
     *agrees = c.agrees;
