@@ -332,6 +332,26 @@ void emit_vector_close(const element_form *f)
     emit_loop_close(f->e, &f->e->open[--f->e->open_count].loop);
 }
 
+/* A few of them one after the other: a loop that turns twice costs as much as one of them. */
+static void emit_vectors(const element_form *f, int64_t end, int64_t lanes)
+{
+    enum { FEW = 4 };
+    emitter *e = f->e;
+    if (end / lanes > FEW) {
+        emit_vector_open(f, 0, end, lanes);
+        emit_one(f, lanes);
+        emit_vector_close(f);
+        return;
+    }
+    for (int64_t at = 0; at < end; at += lanes) {
+        emitter_digit *d = &e->open[e->open_count++];
+        d->digit = f->p->vector;
+        d->loop.counter = emit_i64(e, at);
+        emit_one(f, lanes);
+        e->open_count--;
+    }
+}
+
 void emit_elements(const element_form *f)
 {
     const plan_statement *p = f->p;
@@ -341,9 +361,7 @@ void emit_elements(const element_form *f)
     if (lanes == 1) {
         emit_one(f, 1);
     } else {
-        emit_vector_open(f, 0, whole, lanes);
-        emit_one(f, lanes);
-        emit_vector_close(f);
+        emit_vectors(f, whole, lanes);
         if (whole < p->vector.size) {
             emit_vector_open(f, whole, p->vector.size, 1);
             emit_one(f, 1);
