@@ -424,6 +424,8 @@ static void push_OP_VECTOR_OP(emission *m, const op *o, context c)
 {
     const vector_op_config *v = o->vector_op;
     command k;
+    if (!v->tags)
+        return; /* operands in front of it take every element */
     if (v->zip) {
         k = new_command(m, OP_VECTOR_ZIP, o, c);
         command_set(&k, VECTOR_ZIP_DTYPE, v->row->from);

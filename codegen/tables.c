@@ -176,7 +176,9 @@ static void text_vector_op(const emit_context *e, const op *o, strbuf *out)
     strbuf_printf(out, "    Vector: %s(%s)", row->name, vector_operands_text(e, o));
     if (row->alu != VECTOR_ALU_NONE)
         strbuf_printf(out, " in %s", vector_alu_name(row->alu));
-    if (o->vector_op->tags != VECTOR_ALL_TAGS)
+    if (!o->vector_op->tags)
+        strbuf_puts(out, ", never taken: no command");
+    else if (o->vector_op->tags != VECTOR_ALL_TAGS)
         strbuf_printf(out, ", tags %#06x", o->vector_op->tags);
     if (o->vector_op->groups != VECTOR_BOTH_GROUPS)
         strbuf_printf(out, ", group %u", o->vector_op->groups >> 1);

@@ -258,8 +258,7 @@ static bool take_branched(const stage_call *call, src_range at, const value *las
         unconditional = tags == VECTOR_ALL_TAGS;
         left &= ~tags;
         register_read = !immediate;
-        if (x.tags)
-            out->items[out->count++] = x;
+        out->items[out->count++] = x; /* also where no tag is left: what it reads is held to the rules, and no command is made of it */
     }
     return true;
 }

@@ -21,7 +21,7 @@ PASSES = {
     "i32 and back": ".vector_fp_to_fxp(16).vector_clip(ClipBinaryOpI32::AddFxpSat, 7).vector_reinterpret::<f32>()",
     "sum of a slice": ".vector_split::<_, _>().vector_intra_slice_reduce::<A, m![1], m![1 # 4]>(IntraSliceReduceOpF32::Add).vector_pad_way8::<_>()",
 }
-KERNELS = ("softmax", "rmsnorm", "gelu", "layer")
+KERNELS = ("softmax", "rmsnorm", "gelu", "rope", "layer")
 
 
 def source(turns):

@@ -107,14 +107,18 @@ void emit_code_store(emitter *e, dtype t, LLVMValueRef code, LLVMValueRef tensor
 
 /* ---- widening ---- */
 
-/* A subnormal becomes a zero of its sign, every NaN the one NaN. */
-static LLVMValueRef widen_bf16(emitter *e, LLVMValueRef code)
+/* A subnormal becomes a zero of its sign; of a NaN the bits stay. */
+static LLVMValueRef widen_bf16_number(emitter *e, LLVMValueRef code)
 {
     LLVMValueRef bits = shift_left(e, extended(e, code), 16);
-    LLVMValueRef magnitude = and32(e, bits, 0x7fffffff);
-    LLVMValueRef zero = and32(e, bits, 0x80000000);
-    bits = choose(e, LLVMIntULT, magnitude, 0x00800000, zero, bits);
-    return value_of(e, choose(e, LLVMIntUGT, magnitude, 0x7f800000, emit_i32_like(e, bits, 0x7fc00000), bits));
+    return value_of(e, choose(e, LLVMIntEQ, and32(e, bits, 0x7f800000), 0, and32(e, bits, 0x80000000), bits));
+}
+
+/* Every NaN becomes the one NaN, too. */
+static LLVMValueRef widen_bf16(emitter *e, LLVMValueRef code)
+{
+    LLVMValueRef value = widen_bf16_number(e, code), is_nan = LLVMBuildFCmp(e->b, LLVMRealUNO, value, value, "");
+    return value_of(e, LLVMBuildSelect(e->b, is_nan, emit_i32_like(e, value, 0x7fc00000), bits_of(e, value), ""));
 }
 
 typedef struct f8_format {
@@ -173,6 +177,11 @@ LLVMValueRef emit_widen(emitter *e, dtype t, LLVMValueRef code)
     case DTYPE_F32: return value_of(e, code);
     default: return code;
     }
+}
+
+LLVMValueRef emit_widen_number(emitter *e, dtype t, LLVMValueRef code)
+{
+    return t == DTYPE_BF16 ? widen_bf16_number(e, code) : emit_widen(e, t, code);
 }
 
 LLVMValueRef emit_widen_factor(emitter *e, dtype t, LLVMValueRef code)

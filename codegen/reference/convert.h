@@ -16,6 +16,8 @@ void emit_code_store(emitter *e, dtype t, LLVMValueRef code, LLVMValueRef tensor
 
 /* i32 or f32; vectors of them for vectors. */
 LLVMValueRef emit_widen(emitter *e, dtype t, LLVMValueRef code);
+/* The same, but that a NaN may have any bits. */
+LLVMValueRef emit_widen_number(emitter *e, dtype t, LLVMValueRef code);
 /* Of a vector, for a product that is added to a sum of +0 and others: a NaN may keep its bits, a zero lose its sign. */
 LLVMValueRef emit_widen_factor(emitter *e, dtype t, LLVMValueRef code);
 LLVMValueRef emit_narrow(emitter *e, dtype t, LLVMValueRef value);

@@ -166,13 +166,28 @@ void emit_element_store(const element_form *f, const expression_value *v, int64_
 
 /* ---- expressions ---- */
 
+/* Does arithmetic alone read the source? Then no bit of a NaN is seen: what it computes is a NaN of any bits. */
+static bool is_number(const plan_statement *p, unsigned source)
+{
+    bool alone = p->node_count > 0 && p->nodes[p->node_count - 1].op != SCALAR_SOURCE;
+    for (unsigned i = 0; i < p->node_count && alone; i++) {
+        const scalar_row *row = scalar_row_of(p->nodes[i].op);
+        for (unsigned k = 0; row && k < scalar_arity(row) && alone; k++) {
+            const plan_node *from = &p->nodes[p->nodes[i].operands[k]];
+            alone = from->op != SCALAR_SOURCE || from->argument != source || row->bound == BOUND_SUM || row->bound == BOUND_PRODUCT ||
+                    row->bound == BOUND_QUOTIENT || row->bound == BOUND_FUSED;
+        }
+    }
+    return alone;
+}
+
 expression_value emit_element_value(const element_form *f, int64_t lanes)
 {
     expression_value sources[PLAN_SOURCES];
     for (unsigned i = 0; i < f->p->source_count; i++) {
         unsigned side = EINSUM_A + i;
         sources[i] = load_element(f, side, element_of(f, side), lanes);
-        sources[i].value = emit_widen(f->e, dtype_of(f, side), sources[i].value);
+        sources[i].value = (is_number(f->p, i) ? emit_widen_number : emit_widen)(f->e, dtype_of(f, side), sources[i].value);
     }
     return emit_expression(f->e, f->p, sources, NULL, lanes, f->bounded);
 }
@@ -317,6 +332,26 @@ void emit_vector_close(const element_form *f)
     emit_loop_close(f->e, &f->e->open[--f->e->open_count].loop);
 }
 
+/* A few of them one after the other: a loop that turns twice costs as much as one of them. */
+static void emit_vectors(const element_form *f, int64_t end, int64_t lanes)
+{
+    enum { FEW = 4 };
+    emitter *e = f->e;
+    if (end / lanes > FEW) {
+        emit_vector_open(f, 0, end, lanes);
+        emit_one(f, lanes);
+        emit_vector_close(f);
+        return;
+    }
+    for (int64_t at = 0; at < end; at += lanes) {
+        emitter_digit *d = &e->open[e->open_count++];
+        d->digit = f->p->vector;
+        d->loop.counter = emit_i64(e, at);
+        emit_one(f, lanes);
+        e->open_count--;
+    }
+}
+
 void emit_elements(const element_form *f)
 {
     const plan_statement *p = f->p;
@@ -326,9 +361,7 @@ void emit_elements(const element_form *f)
     if (lanes == 1) {
         emit_one(f, 1);
     } else {
-        emit_vector_open(f, 0, whole, lanes);
-        emit_one(f, lanes);
-        emit_vector_close(f);
+        emit_vectors(f, whole, lanes);
         if (whole < p->vector.size) {
             emit_vector_open(f, whole, p->vector.size, 1);
             emit_one(f, 1);

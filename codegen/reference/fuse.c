@@ -13,7 +13,7 @@ typedef struct pair {
     unsigned slot; /* of the reader's sources */
 } pair;
 
-static bool has_window(const einsum *e, uint32_t tensor)
+bool fuse_has_window(const einsum *e, uint32_t tensor)
 {
     for (uint32_t i = 0; i < e->tensors[tensor].rank; i++)
         if (walk_window(e, e->tensors[tensor].axes[i]))
@@ -22,7 +22,7 @@ static bool has_window(const einsum *e, uint32_t tensor)
 }
 
 /* Do all digits of the axis, or none of them, move the operand? Else the axis is walked in part only. */
-static bool moves_alike(const plan_statement *s, unsigned side, uint32_t axis, bool *moves)
+bool fuse_moves_alike(const plan_statement *s, unsigned side, uint32_t axis, bool *moves)
 {
     bool any = false, all = true;
     for (uint32_t i = 0; i < s->of->digit_count; i++) {
@@ -42,9 +42,9 @@ static bool walks_whole_axes(const einsum *e, const plan_statement *s, unsigned 
     uint32_t tensor = plan_operand(s, side);
     bool moves;
     for (uint32_t i = 0; i < e->tensors[tensor].rank; i++)
-        if (!moves_alike(s, side, e->tensors[tensor].axes[i], &moves))
+        if (!fuse_moves_alike(s, side, e->tensors[tensor].axes[i], &moves))
             return false;
-    return !has_window(e, tensor);
+    return !fuse_has_window(e, tensor);
 }
 
 static bool is_shifted(const plan_statement *s, unsigned side)
@@ -65,16 +65,29 @@ static bool sources_stay(const pair *x)
     return true;
 }
 
+/* Does a place that the maker reads, of an axis, bear on what the reader walks? */
+static bool is_moved(const pair *x)
+{
+    for (uint32_t i = 0; i < x->maker->of->shift_count; i++)
+        for (uint32_t k = 0; k < x->reader->of->digit_count + x->maker->of->digit_count; k++) {
+            const einsum_digit *d =
+                k < x->reader->of->digit_count ? &x->reader->of->digits[k] : &x->maker->of->digits[k - x->reader->of->digit_count];
+            if (d->axis == x->maker->of->shifts[i].axis && d->size > 1)
+                return true;
+        }
+    return false;
+}
+
 static bool map_fits(const pair *x)
 {
     const einsum *e = x->p->e;
-    if ((x->maker->of->op != MATH_MAP && x->maker->of->op != MATH_COPY) || x->maker->of->shift_count ||
+    if ((x->maker->of->op != MATH_MAP && x->maker->of->op != MATH_COPY) || is_shifted(x->maker, EINSUM_DST) || is_moved(x) ||
         is_shifted(x->reader, EINSUM_A + x->slot))
         return false;
     for (unsigned i = 0; i < x->maker->source_count; i++)
         if (!walks_whole_axes(e, x->maker, EINSUM_A + i))
             return false;
-    return !has_window(e, x->maker->of->dst);
+    return !fuse_has_window(e, x->maker->of->dst);
 }
 
 static bool same_axes(const einsum_tensor *a, const einsum_tensor *b)
@@ -112,10 +125,10 @@ static bool contraction_fits(const pair *x)
     const plan_statement *m = x->maker, *r = x->reader;
     bool moves;
     if (m->of->op != MATH_CONTRACT || r->of->op != MATH_MAP || r->of->shift_count || !plan_covers_destination(e, r->of) ||
-        !same_axes(&e->tensors[m->of->dst], &e->tensors[r->of->dst]) || has_window(e, r->of->dst))
+        !same_axes(&e->tensors[m->of->dst], &e->tensors[r->of->dst]) || fuse_has_window(e, r->of->dst))
         return false;
     for (uint32_t i = 0; i < e->tensors[m->of->dst].rank; i++)
-        if (!moves_alike(r, EINSUM_A + x->slot, e->tensors[m->of->dst].axes[i], &moves) ||
+        if (!fuse_moves_alike(r, EINSUM_A + x->slot, e->tensors[m->of->dst].axes[i], &moves) ||
             (!moves && e->axes[e->tensors[m->of->dst].axes[i]].size > 1))
             return false;
     for (uint32_t i = 0; i < m->of->digit_count; i++)
@@ -185,14 +198,14 @@ static bool join_nodes(const pair *x, const unsigned *of_maker, const unsigned *
 static bool follows(const plan_statement *s, unsigned side, uint32_t axis)
 {
     bool moves;
-    (void)moves_alike(s, side, axis, &moves);
+    (void)fuse_moves_alike(s, side, axis, &moves);
     return moves;
 }
 
-static bool copy_digits(plan_statement *to, const einsum_statement *from)
+bool fuse_copy_digits(plan_statement *to, const einsum_statement *from, uint32_t more_shifts)
 {
     einsum_digit *digits = calloc((size_t)from->digit_count + 1, sizeof *digits);
-    einsum_shift *shifts = calloc((size_t)from->shift_count + 1, sizeof *shifts);
+    einsum_shift *shifts = calloc((size_t)from->shift_count + more_shifts + 1, sizeof *shifts);
     if (digits && from->digit_count)
         memcpy(digits, from->digits, from->digit_count * sizeof *digits);
     if (shifts && from->shift_count)
@@ -208,11 +221,16 @@ static bool copy_digits(plan_statement *to, const einsum_statement *from)
     return digits && shifts && to->made;
 }
 
-void fuse_free(plan_statement *s)
+void fuse_free_digits(plan_statement *s)
 {
     free(s->made);
     free(s->made_digits);
     free(s->made_shifts);
+}
+
+void fuse_free(plan_statement *s)
+{
+    fuse_free_digits(s);
     free(s->nodes);
 }
 
@@ -236,7 +254,7 @@ static bool join_map(const pair *x, plan_statement *to)
         of_maker[i] = to->source_count;
         to->sources[to->source_count++] = m->sources[i];
     }
-    if (!copy_digits(to, r->of) || !join_nodes(x, of_maker, of_reader, &to->nodes, &to->node_count))
+    if (!fuse_copy_digits(to, r->of, m->of->shift_count) || !join_nodes(x, of_maker, of_reader, &to->nodes, &to->node_count))
         return false;
     for (uint32_t k = 0; k < r->of->digit_count; k++) {
         einsum_digit *d = &to->made_digits[k];
@@ -252,6 +270,11 @@ static bool join_map(const pair *x, plan_statement *to)
     for (uint32_t k = 0; k < r->of->shift_count; k++)
         if (r->of->shifts[k].side != EINSUM_DST)
             to->made_shifts[k].side = (einsum_side)(EINSUM_A + of_reader[r->of->shifts[k].side - EINSUM_A]);
+    for (uint32_t k = 0; k < m->of->shift_count; k++) {
+        einsum_shift h = m->of->shifts[k];
+        h.side = (einsum_side)(EINSUM_A + of_maker[h.side - EINSUM_A]);
+        to->made_shifts[to->made->shift_count++] = h;
+    }
     return true;
 }
 
@@ -269,7 +292,7 @@ static bool join_contraction(const pair *x, plan_statement *to)
         if (i != x->slot)
             to->sources[to->source_count++] = r->sources[i];
     }
-    if (!copy_digits(to, m->of) || !join_nodes(x, of_maker, of_reader, &to->nodes, &to->node_count))
+    if (!fuse_copy_digits(to, m->of, 0) || !join_nodes(x, of_maker, of_reader, &to->nodes, &to->node_count))
         return false;
     to->made->dst = r->of->dst;
     for (uint32_t k = 0; k < m->of->digit_count; k++)
@@ -323,7 +346,7 @@ static bool is_worth(const pair *x)
 static bool fuse_into(reference_plan *p, const uses *u, uint32_t number, bool maps, bool *changed)
 {
     plan_statement *r = &p->statements[number];
-    for (unsigned slot = 0; slot < r->source_count && (r->of->op == MATH_MAP || r->of->op == MATH_REDUCE); slot++) {
+    for (unsigned slot = 0; slot < r->source_count && !r->absorbed && (r->of->op == MATH_MAP || r->of->op == MATH_REDUCE); slot++) {
         uint32_t tensor = r->sources[slot];
         pair x = {p, &p->statements[u->maker[tensor]], r, slot};
         if (p->e->tensors[tensor].port >= 0 || u->makers[tensor] != 1 || u->readers[tensor] != 1 || x.maker->absorbed || !is_worth(&x) ||
@@ -340,10 +363,13 @@ static bool fuse_all(reference_plan *p, const uses *u)
 {
     const einsum *e = p->e;
     for (uint32_t i = 0; i < e->statement_count; i++) {
-        u->maker[e->statements[i].dst] = i;
-        u->makers[e->statements[i].dst]++;
-        for (uint32_t k = 0; k < e->statements[i].source_count; k++)
-            u->readers[e->statements[i].sources[k]]++;
+        const plan_statement *s = &p->statements[i];
+        if (s->absorbed)
+            continue;
+        u->maker[s->of->dst] = i;
+        u->makers[s->of->dst]++;
+        for (unsigned k = 0; k < s->source_count; k++)
+            u->readers[s->sources[k]]++;
     }
     for (uint32_t i = 0; i < e->statement_count; i++)
         for (int maps = 1; maps >= 0; maps--)

@@ -13,4 +13,13 @@
 bool fuse_statements(reference_plan *p);
 void fuse_free(plan_statement *s);
 
+/* ---- what forward.h needs too ---- */
+
+bool fuse_has_window(const einsum *e, uint32_t tensor);
+/* Do all digits of the axis, or none of them, move the operand? Else the axis is walked in part only. */
+bool fuse_moves_alike(const plan_statement *s, unsigned side, uint32_t axis, bool *moves);
+/* A statement of its own for `to`, as `from` is, with room for more shifts. False without memory. */
+bool fuse_copy_digits(plan_statement *to, const einsum_statement *from, uint32_t more_shifts);
+void fuse_free_digits(plan_statement *s);
+
 #endif

@@ -5,6 +5,7 @@
 #include "codegen/reference/check.h"
 #include "codegen/reference/elements_plan.h"
 #include "codegen/reference/fault.h"
+#include "codegen/reference/forward.h"
 #include "codegen/reference/fuse.h"
 #include "codegen/reference/place.h"
 #include "codegen/reference/sharing.h"
@@ -192,8 +193,7 @@ bool plan_is_parameter(const reference_plan *p, uint32_t tensor)
     return p->e->tensors[tensor].port >= 0 && (p->assigned[tensor] || p->used[tensor]);
 }
 
-/* Do the kept digits count every coordinate of the axis, each once? */
-static bool covers_axis(const einsum *e, const einsum_statement *s, uint32_t axis)
+bool plan_covers_axis(const einsum *e, const einsum_statement *s, uint32_t axis)
 {
     int64_t next = 1;
     for (bool found = true; found;) {
@@ -216,9 +216,55 @@ bool plan_covers_destination(const einsum *e, const einsum_statement *s)
     if (s->op == MATH_SCATTER)
         return false;
     for (uint32_t i = 0; i < t->rank; i++)
-        if (walk_window(e, t->axes[i]) || !covers_axis(e, s, t->axes[i]))
+        if (walk_window(e, t->axes[i]) || !plan_covers_axis(e, s, t->axes[i]))
             return false;
     return true;
+}
+
+/* The one place of the axis at which the statement writes all that there is along the others; -1: it does not. */
+static int64_t written_place(const einsum *e, const einsum_statement *s, uint32_t axis)
+{
+    const einsum_tensor *t = &e->tensors[s->dst];
+    int64_t place = 0;
+    bool writes = s->op != MATH_SCATTER && !einsum_walks_axis(s, EINSUM_DST, axis);
+    for (uint32_t i = 0; i < t->rank && writes; i++)
+        writes = !walk_window(e, t->axes[i]) && (t->axes[i] == axis || plan_covers_axis(e, s, t->axes[i]));
+    for (uint32_t i = 0; i < s->shift_count; i++)
+        place += s->shifts[i].side == EINSUM_DST && s->shifts[i].axis == axis ? s->shifts[i].offset : 0;
+    return writes ? place : -1;
+}
+
+/* Do this statement and those after it write the destination at one place of the axis each, at all of them, before anybody reads it? */
+static bool is_completed(const reference_plan *p, uint32_t number, uint32_t axis)
+{
+    enum { MOST_PLACES = 64 };
+    const einsum *e = p->e;
+    uint32_t dst = p->statements[number].of->dst;
+    int64_t size = e->axes[axis].size;
+    uint64_t written = 0, all = size < MOST_PLACES ? (UINT64_C(1) << size) - 1 : 0;
+    for (uint32_t i = number; i < e->statement_count && written != all; i++) {
+        const plan_statement *s = &p->statements[i];
+        if (s->absorbed)
+            continue;
+        for (unsigned k = 0; k < s->source_count; k++)
+            if (s->sources[k] == dst)
+                return false;
+        if (s->of->dst != dst)
+            continue;
+        int64_t place = written_place(e, s->of, axis);
+        if (place < 0)
+            return false;
+        written |= UINT64_C(1) << place;
+    }
+    return all && written == all;
+}
+
+/* The first statement of a tensor that is written at each place of an axis by one of its own. */
+static void find_completed(reference_plan *p, plan_statement *s, uint32_t number)
+{
+    const einsum_tensor *t = &p->e->tensors[s->of->dst];
+    for (uint32_t i = 0; i < t->rank && s->first && !s->absorbed && !s->covers; i++)
+        s->completed = s->completed || (p->e->axes[t->axes[i]].size > 1 && is_completed(p, number, t->axes[i]));
 }
 
 /* Whole vectors of the result can be narrowed and stored. */
@@ -349,7 +395,7 @@ static char *plan_all(reference_plan *p)
         p->exact[i] = true;
     for (uint32_t i = 0; i < e->statement_count && !fault; i++)
         fault = begin_one(p, i);
-    if (!fault && !fuse_statements(p))
+    if (!fault && !(forward_copies(p) && fuse_statements(p)))
         fault = fault_text("out of memory");
     for (uint32_t i = 0; i < e->statement_count && !fault; i++)
         fault = plan_one(p, i);
@@ -366,6 +412,8 @@ static char *plan_all(reference_plan *p)
     }
     for (uint32_t i = 0; i < e->statement_count && !fault; i++)
         p->statements[i].unbounded = !p->statements[i].absorbed && has_no_bound(p, &p->statements[i]);
+    for (uint32_t i = 0; i < e->statement_count && !fault; i++)
+        find_completed(p, &p->statements[i], i);
     for (uint32_t i = 0; i < e->statement_count && !fault; i++)
         sharing_find(p, i);
     place_outside(p);

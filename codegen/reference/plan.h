@@ -144,6 +144,7 @@ typedef struct plan_statement {
     bool sums_in_place;         /* the destination's elements are the sums of a form that stores blocks, where they are whole tiles */
     int64_t block_line;         /* values between the rows of a block of sums */
     bool covers;                /* every element of its destination */
+    bool completed;             /* what it leaves others write, before anybody reads it */
     int64_t order_places;       /* of the machine's order, where pieces say it: terms stand at some of them; 0: depth itself is in order */
     bool stores_blocks;         /* vectors of the result lie side by side and all exist: they are stored block by block */
     bool flushes;               /* its products may turn sums below the f32 normals into zero */
@@ -201,6 +202,8 @@ bool plan_is_shared(const reference_plan *p, const plan_statement *s);
 plan_part plan_whole(const plan_statement *s, bool blocks);
 /* The side with more lines, along which a form that does not store blocks is divided. */
 plan_group plan_longer(const plan_statement *s);
+/* Do the kept digits count every coordinate of the axis, each once, and is no operand shifted along it? */
+bool plan_covers_axis(const einsum *e, const einsum_statement *s, uint32_t axis);
 /* Does the statement assign every element of its destination? */
 bool plan_covers_destination(const einsum *e, const einsum_statement *s);
 /* A port that is read or written: a parameter of the C function. */

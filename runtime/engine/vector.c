@@ -162,8 +162,6 @@ static bool add_op(planning *p, const command *c, int64_t vrf_bytes)
         return fault_set(p->fault, E_RUN_CHAIN, c, p->stashed ? "stash type mismatch" : "nothing is set aside");
     if (stash && p->stash_gone)
         return fault_set(p->fault, E_RUN_CHAIN, c, "takes the stash behind a reduction of its packets");
-    if (stash && p->stash_gone)
-        return fault_set(p->fault, E_RUN_CHAIN, c, "takes the stash behind a reduction of its packets");
     vector_step *s = &p->pass->steps[p->pass->count++];
     *s = (vector_step){.kind = p->zip ? VECTOR_STEP_ZIP : VECTOR_STEP_OP,
                        .row = row,

@@ -901,13 +901,16 @@ START_TEST(what_is_fused)
     p.statements[1] = p.statements[0];
     static const einsum_digit row[] = {{.axis = 1, .kept = true, .weight = 1, .size = 33}};
     static const einsum_shift second_row = {EINSUM_DST, 0, 1};
-    p.statements[0] = (einsum_statement){.op = MATH_COPY,
+    static const scalar_step negated[] = {{SCALAR_SOURCE, 0}, {SCALAR_NEG_F32, 0}};
+    p.statements[0] = (einsum_statement){.op = MATH_MAP, /* a copy would be read where it was */
                                          .dst = memory_of,
                                          .sources = {0},
                                          .source_count = 1,
                                          .accumulator = DTYPE_F32,
                                          .digit_count = 2,
-                                         .digits = p.digits[0]};
+                                         .digits = p.digits[0],
+                                         .step_count = 2,
+                                         .steps = negated};
     p.statements[2] = (einsum_statement){.op = MATH_FILL,
                                          .dst = memory_of,
                                          .accumulator = DTYPE_F32,
@@ -918,6 +921,87 @@ START_TEST(what_is_fused)
                                          .bits = 0x40000000};
     check(&p, false, true);
     check_fused(&p, &between, 1, false);
+}
+END_TEST
+
+/* A tensor that copies put together at places of the axis C, and what reads some of them; its result in parts. */
+static void put_together(program *p, uint32_t *together, bool plain)
+{
+    static const dtype types[][2] = {{DTYPE_BF16, DTYPE_F32},  {DTYPE_F32, DTYPE_F32}, {DTYPE_F32, DTYPE_BF16},  {DTYPE_I8, DTYPE_I32},
+                                     {DTYPE_BF16, DTYPE_BF16}, {DTYPE_I32, DTYPE_I8},  {DTYPE_F8E4M3, DTYPE_F32}};
+    static const char *const orders[] = {"ABC", "CAB", "ACB", "BAC"};
+    int64_t places = 2 + random_below(2), type = random_below(plain ? 2 : sizeof types / sizeof *types);
+    begin(p);
+    p->axes[0].size = 1 + random_below(5);
+    p->axes[1].size = 1 + random_below(40);
+    p->axes[2].size = places;
+    p->axes[3].size = 3;
+    bool lacks = random_below(4) == 0 && !plain, of_place = random_below(2);
+    uint32_t from[2], dst = 0;
+    for (int i = 0; i < 2; i++)
+        from[i] = add_tensor(p, types[type][0], lacks ? "B" : of_place ? "ADB" : random_below(2) || plain ? "AB" : "BA", true);
+    *together = add_tensor(p, types[type][1], plain ? "ABC" : orders[random_below(4)], false);
+    dst = add_tensor(p, types[type][1] == DTYPE_BF16 ? DTYPE_F32 : types[type][1], "ABC", true);
+    bool changes = !plain && random_below(4) == 0;
+    const char *all = lacks ? "B" : of_place ? "ABD" : "AB";
+    if (changes) {
+        p->tensors[from[0]].port = -1;
+        add_statement(p, MATH_COPY, from[0]);
+        whole(p, true, all);
+        source(p, from[1]);
+    }
+    for (int64_t place = 0; place < places; place++) {
+        if (!plain && place > 0 && random_below(6) == 0)
+            continue; /* zero there */
+        bool fills = !plain && random_below(6) == 0;
+        add_statement(p, fills ? MATH_FILL : MATH_COPY, *together);
+        whole(p, true, random_below(2) ? "AB" : "BA");
+        if (fills)
+            p->s->bits = 0x40;
+        else
+            source(p, from[random_below(2)]);
+        if (!fills && of_place && !lacks && random_below(2))
+            add_shift(p, EINSUM_A, 'D', 1 + random_below(2));
+        if (place > 0)
+            add_shift(p, EINSUM_DST, 'C', place);
+    }
+    if (changes) { /* what was copied, or one place of it */
+        add_statement(p, MATH_FILL, random_below(2) ? *together : from[0]);
+        whole(p, true, p->s->dst == *together ? "AB" : all);
+        p->s->bits = 0x41;
+    }
+    bool reduces = !plain && random_below(3) == 0;
+    for (int64_t place = 0; place < places; place++) {
+        add_statement(p, reduces ? MATH_REDUCE : MATH_MAP, dst);
+        bool is_float = judge_is_float(p->tensors[dst].dtype);
+        whole(p, true, "AB");
+        if (!plain && random_below(3) == 0)
+            digit(p, !reduces, 'C', 1, places)->broadcast = random_below(2) ? 1u << EINSUM_B : 0;
+        bool walks = p->s->digit_count == 3;
+        source(p, *together);
+        source(p, *together);
+        step(p, SCALAR_SOURCE, 0);
+        step(p, SCALAR_SOURCE, 1);
+        step(p, is_float ? SCALAR_SUB_F32 : SCALAR_SUB_I32, 0);
+        p->s->fold = reduces ? is_float ? SCALAR_MAX_F32 : SCALAR_ADD_I32 : (scalar_op)0;
+        for (int side = EINSUM_DST; side <= (int)EINSUM_B && !walks; side++)
+            if (side == EINSUM_DST ? place > 0 : random_below(2) == 0)
+                add_shift(p, (einsum_side)side, 'C', side == EINSUM_DST ? place : 1 + random_below(places - 1));
+    }
+}
+
+START_TEST(copies_are_read_where_they_were)
+{
+    for (int i = 0; i < rounds(300); i++) {
+        program p;
+        uint32_t together;
+        put_together(&p, &together, i % 3 == 0);
+        check(&p, false, true);
+        if (i % 4 == 0)
+            check(&p, true, true);
+        if (i % 3 == 0)
+            check_fused(&p, &together, 1, true);
+    }
 }
 END_TEST
 
@@ -1135,6 +1219,7 @@ int main(void)
     tcase_add_test(t, maps_behind_contractions);
     tcase_add_test(t, chains_of_maps);
     tcase_add_test(t, what_is_fused);
+    tcase_add_test(t, copies_are_read_where_they_were);
     tcase_add_test(t, errors_pass_through);
     tcase_add_test(t, bounds_of_a_composition_are_kept_and_not_idle);
     suite_add_tcase(s, t);

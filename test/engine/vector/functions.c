@@ -86,7 +86,7 @@ typedef struct function {
 static const function functions[] = {
     {"Exp", VECTOR_EXP, exp, precise_exp, 0.500001, 0, 0},     {"NegExp", VECTOR_NEG_EXP, neg_exp, mpfr_neg_exp, 0.500001, 0, 0},
     {"Tanh", VECTOR_TANH, tanh, precise_tanh, 0.500001, 0, 0}, {"Sigmoid", VECTOR_SIGMOID, sigmoid, mpfr_sigmoid, 2.5, 0x1p-128, -1},
-    {"Log", VECTOR_LOG, log, precise_log, 0.500001, 0, 0},     {"Sin", VECTOR_SIN, sin, precise_sin, 0.500001, 0, 0},
+    {"Log", VECTOR_LOG, log, precise_log, 0.500001, 0, 5},     {"Sin", VECTOR_SIN, sin, precise_sin, 0.500001, 0, 2},
     {"Cos", VECTOR_COS, cos, precise_cos, 0.500001, 0, 0},     {"Sqrt", VECTOR_SQRT, sqrt, precise_sqrt, 0.5, 0, 0},
     {"Erf", VECTOR_ERF, erf, precise_erf, 0.500001, 0, 0},
 };
