@@ -44,6 +44,16 @@ int64_t tune_cluster_stride(const tune_plan *p, tune_role role)
     return tune_slice_stride(p, role) * p->split[role].slice;
 }
 
+tune_role tune_inner_role(const tune_plan *p)
+{
+    return p->spread > 1 ? TUNE_ROW : TUNE_COLUMN;
+}
+
+int64_t tune_ring_slices(const tune_plan *p)
+{
+    return p->ring_rows * p->ring_sums;
+}
+
 int64_t tune_rows_at_once(const tune_plan *p)
 {
     return p->row_copies > 0 ? p->split[TUNE_ROW].loop / p->row_copies : 1;
@@ -114,14 +124,9 @@ static int64_t slices_of(const tune_plan *p)
 }
 
 /* The digits that go around a ring: of a tile's rows as many as there are, then of the sum's packets. */
-static bool complete_ring(const tune_question *q, tune_plan *p)
+static bool share_rows(const tune_question *q, int64_t around, tune_plan *p)
 {
-    int64_t around = p->split[TUNE_COLUMN].slice, rows = p->split[TUNE_ROW].tile, packets = tune_sum_part(p) / p->packet;
-    p->ring_rows = p->ring_sums = 1;
-    if (!p->rings)
-        return true;
-    if (around == 1 || p->split[TUNE_COLUMN].padded == 0)
-        return false;
+    int64_t rows = p->split[TUNE_ROW].tile, packets = tune_sum_part(p) / p->packet;
     if (q->turned[q->stream]) { /* parts of the sum: runs of a copy are of rows, or of flits of rows */
         for (p->ring_sums = around; packets % p->ring_sums != 0;)
             p->ring_sums /= 2;
@@ -133,6 +138,44 @@ static bool complete_ring(const tune_question *q, tune_plan *p)
         return false;
     p->ring_sums = around / p->ring_rows;
     return packets % p->ring_sums == 0;
+}
+
+/* The longest ring that has a part for each of its slices. */
+static bool complete_ring(const tune_question *q, tune_plan *p)
+{
+    int64_t around = p->rings ? p->split[TUNE_COLUMN].slice : 1;
+    while (around > 1 && !share_rows(q, around, p))
+        around /= 2;
+    if (around == 1)
+        p->ring_rows = p->ring_sums = 1;
+    return around > 1 || !p->rings;
+}
+
+bool tune_spread_of(const target *t, const tune_question *q, const tune_plan *p, tune_spread *out)
+{
+    int64_t part = tune_sum_part(p), tiles = p->split[TUNE_COLUMN].tile / p->lanes, parts = p->spread;
+    *out = (tune_spread){1, 1, 1};
+    if (!q->turned[q->weights]) { /* whole columns as long as there are some: their runs are longest */
+        out->lanes = smaller(parts, p->lanes);
+        out->groups = smaller(parts / out->lanes, tiles);
+        if (p->lanes % out->lanes != 0 || tiles % out->groups != 0)
+            return false;
+    }
+    out->sums = parts / (out->lanes * out->groups);
+    int64_t unit = tune_lies_turned(q, p, TUNE_COLUMN) ? larger(p->flit, tune_turn_rows(t, q)) : p->flit;
+    return out->lanes * out->groups * out->sums == parts && part % (out->sums * unit) == 0 &&
+           (out->sums == 1 || p->sum_padded == q->size[TUNE_SUM]);
+}
+
+/* As many neighbours as have a part each. */
+static bool complete_spread(const target *t, const tune_question *q, tune_plan *p)
+{
+    tune_spread x;
+    if (p->spread == 1)
+        return true;
+    while (p->spread > 1 && !tune_spread_of(t, q, p, &x))
+        p->spread /= 2;
+    return p->spread > 1 && !p->rings && p->gather == 1 && p->regroup == 1 && p->joined == 1 && p->idle_inside == 1;
 }
 
 /* Operands that lie turned: whole blocks of the Transpose Engine, and slices that exchange columns for parts of the sum. */
@@ -187,7 +230,7 @@ bool tune_plan_complete(const target *t, const tune_question *q, tune_plan *p)
     int64_t words = larger(1, 64 / dtype_row_of(q->out_type)->bits); /* of 8 bytes */
     p->lanes_kept = round_up(p->lanes, words);
     if (slices_of(p) > t->slices_per_cluster || clusters_of(p) > t->clusters_per_chip || t->slices_per_cluster % slices_of(p) != 0 ||
-        !complete_ring(q, p))
+        !complete_ring(q, p) || !complete_spread(t, q, p))
         return false;
     if (!can_turn(t, q, p))
         return false;
@@ -196,7 +239,7 @@ bool tune_plan_complete(const target *t, const tune_question *q, tune_plan *p)
             out = bytes_of(q->out_type, row->tile * tiles * p->lanes_kept);
     if (weights > target_trf_capacity_bytes(t, TRF_FULL))
         return false;
-    weights *= tune_lies_turned(q, p, TUNE_COLUMN) ? 2 : 1; /* as it lies, and turned */
+    weights = weights / p->spread * (tune_lies_turned(q, p, TUNE_COLUMN) ? 2 : 1); /* as it lies, and turned */
     rows *= tune_lies_turned(q, p, TUNE_ROW) ? 2 : 1;
     if (p->results_stay && (column->loop == 1 || row->loop > 1 || p->split[TUNE_BATCH].loop > 1 || p->columns_outside || p->sum_loop > 1 ||
                             p->regroup > 1 || p->lanes_kept != p->lanes || tune_lies_turned(q, p, TUNE_COLUMN)))
@@ -236,9 +279,10 @@ bool tune_plan_complete(const target *t, const tune_question *q, tune_plan *p)
 /* Of the slices that work, those in the `window` neighbours that have most: under one DMN, or those of one DMA engine. */
 static int64_t slices_within(const target *t, const tune_plan *p, int64_t window)
 {
-    int64_t columns = p->split[TUNE_COLUMN].slice;
-    int64_t group = t->slices_per_cluster / (p->split[TUNE_BATCH].slice * p->split[TUNE_ROW].slice); /* with the same rows */
-    return group < window ? window / group * columns : smaller(columns, ceil_div(window, p->idle_inside));
+    tune_role outer = tune_inner_role(p) == TUNE_ROW ? TUNE_COLUMN : TUNE_ROW;
+    int64_t inner = p->split[tune_inner_role(p)].slice;
+    int64_t group = t->slices_per_cluster / (p->split[TUNE_BATCH].slice * p->split[outer].slice); /* with the same rows, or columns */
+    return group < window ? window / group * inner : smaller(inner, ceil_div(window, p->idle_inside));
 }
 
 /* What of a tensor in HBM a copy touches, and how often it goes over it. */
@@ -361,13 +405,14 @@ static int64_t loaded_at_once(const tune_question *q, const tune_plan *p, tune_r
     return q->size[role] / p->split[role].loop;
 }
 
-/* Of an operand, in a load. Slices of columns are inside those of rows, and those inside clusters. */
+/* Of an operand, in a load. Slices of columns are inside those of rows, or the other way, and those inside clusters. */
 static region region_of_load(const tune_question *q, const tune_plan *p, tune_role role)
 {
     int64_t batches = loaded_at_once(q, p, TUNE_BATCH), kept = loaded_at_once(q, p, role) * (role == TUNE_ROW ? tune_rows_at_once(p) : 1),
             sums = smaller(q->size[TUNE_SUM], tune_sum_part(p));
     const tune_split *s = &p->split[role], *row = &p->split[TUNE_ROW], *column = &p->split[TUNE_COLUMN];
-    region r = {.clusters = s->cluster, .sweeps = role == TUNE_COLUMN ? row->slice : 1};
+    bool again = role == tune_inner_role(p); /* each slice of the outer role goes over all of the inner one */
+    region r = {.clusters = s->cluster, .sweeps = again ? p->split[role == TUNE_ROW ? TUNE_COLUMN : TUNE_ROW].slice : 1};
     r.outside = role == TUNE_COLUMN ? row->cluster : column->cluster;
     if (role == TUNE_ROW && tune_rows_at_once(p) > 1) /* each slice goes over all of it */
         r.sweeps = row->slice * p->ring_rows;
@@ -448,7 +493,7 @@ static region region_of_store(const tune_question *q, const tune_plan *p)
                     .bytes = bytes_of(q->out_type, stored_at_once(q, p, TUNE_COLUMN)),
                     .row_bytes = bytes_of(q->out_type, q->size[TUNE_COLUMN]),
                     .clusters = 1,
-                    .sweeps = 1,
+                    .sweeps = tune_inner_role(p) == TUNE_ROW ? p->split[TUNE_COLUMN].slice : 1,
                     .outside = 1};
 }
 
@@ -516,6 +561,7 @@ static void add_aside(const target *t, const tune_question *q, const tune_plan *
     tune_turners of = tune_turners_of(t, q, p, role);
     int64_t kept = p->aside[role], slices = of.of_sum * of.of_kept, size = q->size[role], part = tune_sum_part(p);
     tune_plan alike = {.split = {{.slice = 1}, {.slice = of.of_sum, .cluster = of.clusters}, {.slice = of.of_kept, .cluster = 1}},
+                       .spread = 1,
                        .idle_inside = t->slices_per_cluster / slices};
     alike.split[TUNE_BATCH].cluster = 1;
     region all = {.rows = 1, .clusters = 1, .sweeps = 1, .outside = 1};
@@ -547,13 +593,17 @@ static piece_times times_of(const target *t, const tune_question *q, const tune_
     }
     pieces *= tune_rows_at_once(p);
     x.rows = copy_cycles(t, p, &(copy){.pieces = pieces, .bytes = run, .hbm = region_of_load(q, p, TUNE_ROW)});
-    run = run_of(bytes_of(q->type, k), column->tile, whole, &pieces);
+    tune_spread of;
+    tune_spread_of(t, q, p, &of);
+    int64_t side = p->spread > 1 ? p->lanes / of.lanes : column->tile, part_of_spread = tune_sum_part(p) / of.sums; /* columns side by side */
+    run = run_of(bytes_of(q->type, of.sums > 1 ? part_of_spread : k), side, whole && of.sums == 1, &pieces);
+    pieces *= column->tile / (of.lanes * of.groups * side);
     if (tune_lies_turned(q, p, TUNE_COLUMN))
-        run = run_of_turned(q, column, column->tile * p->gather, turned_sums(q, p, tune_sum_part(p), p->gather) / p->gather, p->gather > 1,
+        run = run_of_turned(q, column, column->tile * p->gather, turned_sums(q, p, part_of_spread, p->gather) / p->gather, p->gather > 1,
                             &pieces);
     if (p->aside[TUNE_COLUMN] > 0) {
         run = bytes_of(q->type, column->tile * p->flit);
-        pieces = tune_sum_part(p) / p->flit;
+        pieces = part_of_spread / p->flit;
     }
     x.weights = copy_cycles(t, p, &(copy){.pieces = pieces, .bytes = run, .hbm = region_of_load(q, p, TUNE_COLUMN)});
     x.store_weights = bytes_of(q->type, column->tile * tune_sum_part(p)) / (p->main_weights ? t->flit_bytes : t->flit_bytes / 4);
@@ -561,7 +611,7 @@ static piece_times times_of(const target *t, const tune_question *q, const tune_
         !tune_lies_turned(q, p, TUNE_ROW) ? 0 : turn_cycles(t, q, row->tile / p->ring_rows, turned_sums(q, p, part_of_ring, blocks), 1);
     x.turn_weights = !tune_lies_turned(q, p, TUNE_COLUMN)
                          ? 0
-                         : turn_cycles(t, q, column->tile, turned_sums(q, p, tune_sum_part(p), larger(blocks, p->gather)), p->gather);
+                         : turn_cycles(t, q, column->tile, turned_sums(q, p, part_of_spread, larger(blocks, p->gather)), p->gather);
     int64_t in = row->tile * packets * larger(flits, tiles), out = row->tile * tiles,
             ring = p->rings ? row->tile * packets * flits * (p->idle_inside > 1 ? p->idle_inside : 1) : 0;
     x.multiply = 9 + larger(in, larger(out, ring)) + (row->tile == 1 && row->loop == 1 ? out : 0);
@@ -610,7 +660,7 @@ static int64_t buffers_of(const target *t, const tune_question *q, const tune_pl
     if (p->row_copies > 0) /* the next ones for all rows */
         return row->loop + 1;
     int64_t rows = bytes_of(q->type, row->tile / p->ring_rows * tune_sum_part(p) / p->ring_sums),
-            weights = bytes_of(q->type, column->tile * tune_sum_part(p)), out = 4 * row->tile * column->tile;
+            weights = bytes_of(q->type, column->tile * tune_sum_part(p)) / p->spread, out = 4 * row->tile * column->tile;
     int64_t room = t->dm_bytes_per_slice - 2 * weights - 2 * out - (p->sum_loop > 1 ? 2 * out * row->loop : 0);
     int64_t each = p->columns_outside ? rows : weights;
     return larger(2, smaller(MOST_BUFFERS, room / larger(1, each)));

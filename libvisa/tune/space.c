@@ -32,7 +32,8 @@ unsigned tune_kind_of(const tune_question *q, const tune_plan *p)
            (unsigned)(s[TUNE_ROW].padded != q->size[TUNE_ROW]) << 3 | (unsigned)(s[TUNE_COLUMN].padded != q->size[TUNE_COLUMN]) << 4 |
            (unsigned)(s[TUNE_BATCH].padded != q->size[TUNE_BATCH]) << 5 | (unsigned)(p->ring_sums > 1) << 6 |
            (unsigned)(p->sum_loop > 1) << 7 | (unsigned)p->results_stay << 8 | (unsigned)(p->joined > 1) << 9 |
-           (unsigned)(p->row_copies > 0) << 10 | (unsigned)(p->aside[TUNE_ROW] + p->aside[TUNE_COLUMN] > 0) << 11;
+           (unsigned)(p->row_copies > 0) << 10 | (unsigned)(p->aside[TUNE_ROW] + p->aside[TUNE_COLUMN] > 0) << 11 |
+           (unsigned)(p->spread > 1) << 12;
 }
 
 /* Which of two plans is tried first: the faster, and of equals the one that was found first. */
@@ -85,6 +86,9 @@ static void consider(space *x, tune_plan p)
     }
 }
 
+/* How what slices share gets to them: copies for each, rows around rings, or weights around rings. */
+enum { COPIES, RINGS, SPREAD };
+
 /* The choices that are left when the splits are made. */
 static void consider_ways(space *x, tune_plan p)
 {
@@ -107,20 +111,22 @@ static void consider_ways(space *x, tune_plan p)
     /* what stays is loaded outside of the only loop; parts of a sum need weights outside */
     int first = no_loop || (one_loop && s[TUNE_ROW].loop > 1), last = one_loop && s[TUNE_COLUMN].loop > 1 ? 0 : 1;
     for (int outside = first; outside <= last; outside++)
-        for (int rings = 0; rings < 2; rings++)
+        for (int way = COPIES; way <= (s[TUNE_ROW].slice > 1 ? SPREAD : RINGS); way++)
             for (int by_main = 0; by_main < 2; by_main++)
-                for (int64_t inside = 1; inside <= all / slices; inside = inside == 1 && all / slices > 1 ? all / slices : all + 1)
-                    for (int64_t regroup = 1; regroup <= most_regrouped; regroup *= 2) {
+                for (int64_t inside = 1; inside <= (way == SPREAD ? 1 : all / slices);
+                     inside = inside == 1 && all / slices > 1 ? all / slices : all + 1)
+                    for (int64_t regroup = 1; regroup <= (way == SPREAD ? 1 : most_regrouped); regroup *= 2) {
                         p.columns_outside = outside;
-                        p.rings = rings;
+                        p.rings = way == RINGS;
+                        p.spread = way == SPREAD ? s[TUNE_ROW].slice : 1;
                         p.main_weights = by_main;
                         p.idle_inside = inside;
                         p.regroup = regroup;
-                        for (p.gather = 1; p.gather <= most_gathered; p.gather *= 2)
+                        for (p.gather = 1; p.gather <= (way == SPREAD ? 1 : most_gathered); p.gather *= 2)
                             for (p.sum_loop = 1; p.sum_loop <= most_parts; p.sum_loop *= 2)
                                 for (int stay = 0; stay < (outside || s[TUNE_COLUMN].loop == 1 ? 1 : 2); stay++) {
                                     p.results_stay = stay;
-                                    for (p.joined = 1; p.joined <= (stay ? s[TUNE_COLUMN].slice : 1); p.joined *= 2)
+                                    for (p.joined = 1; p.joined <= (stay && way != SPREAD ? s[TUNE_COLUMN].slice : 1); p.joined *= 2)
                                         if (p.joined == 1 || (pads ? p.joined == s[TUNE_COLUMN].slice : p.joined * of_columns <= longest))
                                             consider(x, p);
                                 }
@@ -182,7 +188,7 @@ static void consider_splits(space *x, const int64_t loops_of[3], int clustered)
                 int64_t slices[] = {digits[TUNE_BATCH][b], digits[TUNE_ROW][r], digits[TUNE_COLUMN][c]};
                 if (slices[0] * slices[1] * slices[2] > all)
                     break;
-                tune_plan p = {.idle_inside = 1, .regroup = 1, .gather = 1, .joined = 1};
+                tune_plan p = {.idle_inside = 1, .regroup = 1, .gather = 1, .joined = 1, .spread = 1};
                 bool useful = true;
                 for (int role = TUNE_BATCH; role < TUNE_SUM; role++) {
                     int64_t cluster = clustered == role ? x->target->clusters_per_chip : 1, parts = loops_of[role] * cluster * slices[role];

@@ -87,6 +87,14 @@ static const char *cluster_digit(const writer *w, tune_role role)
     return kept(w, role, tune_cluster_stride(w->p, role), w->p->split[role].cluster);
 }
 
+/* Slices of rows, and of columns, in the order that the plan has them. */
+static const char *slice_list(const writer *w, const char *rows, const char *columns, const char *inside)
+{
+    bool rows_inside = tune_inner_role(w->p) == TUNE_ROW;
+    return TUNE_LIST(w->a, slice_digit(w, TUNE_BATCH), rows_inside ? columns : rows, idle(w, idle_between(w)), rows_inside ? rows : columns,
+                     inside);
+}
+
 /* ---- the kernel ---- */
 
 static const char *type_name(dtype t)
@@ -166,8 +174,7 @@ static void write_axes(writer *w)
     const char *cluster = TUNE_LIST(w->a, cluster_digit(w, TUNE_BATCH), cluster_digit(w, TUNE_ROW), cluster_digit(w, TUNE_COLUMN));
     tune_line(&w->page, "type Cluster = m![%s];", strcmp(cluster, "1") == 0 ? "1 # 2" : cluster);
     tune_line(&w->page, "type Slice = m![%s];",
-              TUNE_LIST(w->a, slice_digit(w, TUNE_BATCH), slice_digit(w, TUNE_ROW), idle(w, idle_between(w)), slice_digit(w, TUNE_COLUMN),
-                        idle(w, w->p->idle_inside)));
+              slice_list(w, slice_digit(w, TUNE_ROW), slice_digit(w, TUNE_COLUMN), idle(w, w->p->idle_inside)));
     tune_line(&w->page, "%s", "");
 }
 
@@ -188,16 +195,42 @@ static const char *tiles(const writer *w, bool batch, bool row, bool column, boo
     return text;
 }
 
-/* Slices of weights as they are copied: digits of the sum where slices share rows. */
+/* Weights that neighbours bring a part of each: the digits of those parts, and what a slice has. */
+typedef struct spread_text {
+    const char *parts, *lanes, *groups; /* digits; of lanes and their groups what is left for a slice */
+    int64_t sums, steps;                /* elements of the sum in a slice; steps of time inside those digits */
+} spread_text;
+
+static spread_text spread_of(const writer *w)
+{
+    const tune_plan *p = w->p;
+    tune_spread x;
+    tune_spread_of(w->t, w->q, p, &x);
+    int64_t lanes = p->lanes / x.lanes, groups = p->split[TUNE_COLUMN].tile / p->lanes / x.groups, part = tune_sum_part(p) / x.sums;
+    return (spread_text){
+        .parts = TUNE_LIST(w->a, kept(w, TUNE_COLUMN, lanes, x.lanes), kept(w, TUNE_COLUMN, p->lanes * groups, x.groups),
+                           summed(w, part, x.sums)),
+        .lanes = kept(w, TUNE_COLUMN, 1, lanes),
+        .groups = kept(w, TUNE_COLUMN, p->lanes, groups),
+        .sums = part,
+        .steps = w->q->turned[w->q->weights] ? 1 : lanes * groups,
+    };
+}
+
+/* Slices of weights as they are copied: digits of the sum where slices share rows, of what neighbours bring where they share columns. */
 static const char *gathered_slice(const writer *w)
 {
     const tune_plan *p = w->p;
-    const tune_split *column = &p->split[TUNE_COLUMN];
-    return p->gather == 1 ? "Slice"
-                          : arena_printf(w->a, "m![%s]",
-                                         TUNE_LIST(w->a, slice_digit(w, TUNE_BATCH), slice_digit(w, TUNE_ROW), idle(w, idle_between(w)),
-                                                   kept(w, TUNE_COLUMN, column->tile * p->gather, column->slice / p->gather),
-                                                   summed(w, 1, p->gather)));
+    const tune_split *column = &p->split[TUNE_COLUMN], *row = &p->split[TUNE_ROW];
+    if (p->spread > 1)
+        return arena_printf(w->a, "m![%s]",
+                            slice_list(w, kept(w, TUNE_ROW, tune_slice_stride(p, TUNE_ROW) * p->spread, row->slice / p->spread),
+                                       slice_digit(w, TUNE_COLUMN), spread_of(w).parts));
+    return p->gather == 1
+               ? "Slice"
+               : arena_printf(w->a, "m![%s]",
+                              slice_list(w, slice_digit(w, TUNE_ROW),
+                                         kept(w, TUNE_COLUMN, column->tile * p->gather, column->slice / p->gather), summed(w, 1, p->gather)));
 }
 
 /* From [sums, tile] to [tile, sums]: blocks of the Transpose Engine, after slices have exchanged digits of the sum for those of the tile.
@@ -286,23 +319,33 @@ static const char *operand_source(const writer *w, tune_role role, bool of_tile)
                         tiles(w, true, rows && of_tile, !rows && of_tile, !is_aside, ".view()"));
 }
 
+static const char *weights_why(const writer *w)
+{
+    const tune_plan *p = w->p;
+    const tune_split *row = &p->split[TUNE_ROW], *column = &p->split[TUNE_COLUMN];
+    if (p->spread == 1)
+        return arena_printf(w->a, "%" PRId64 " columns for each slice, %s", column->tile,
+                            row->slice > 1 || row->cluster > 1 ? "a copy for every group of rows" : "each column once");
+    return arena_printf(w->a, "%" PRId64 " columns for each %" PRId64 " slices, %s: the Switch Engine takes them around", column->tile, p->spread,
+                        row->slice == p->spread && row->cluster == 1 ? "each column once" : "a part for each slice");
+}
+
 static void write_weights(writer *w)
 {
     const tune_plan *p = w->p;
     const tune_split *column = &p->split[TUNE_COLUMN];
+    spread_text spread = spread_of(w);
+    bool is_spread = p->spread > 1;
     const char *type = type_name(w->q->type), *sums = summed(w, 1, tune_sum_part(p)), *lanes = kept(w, TUNE_COLUMN, 1, p->lanes),
-               *groups = kept(w, TUNE_COLUMN, p->lanes, column->tile / p->lanes);
-    tune_begin_step(&w->page, TUNE_LOAD_WEIGHTS,
-                    arena_printf(w->a, "%" PRId64 " columns for each slice, %s", column->tile,
-                                 p->split[TUNE_ROW].slice > 1 || p->split[TUNE_ROW].cluster > 1 ? "a copy for every group of rows"
-                                                                                                : "each column once"));
+               *groups = kept(w, TUNE_COLUMN, p->lanes, column->tile / p->lanes), *own_sums = summed(w, 1, spread.sums);
+    tune_begin_step(&w->page, TUNE_LOAD_WEIGHTS, weights_why(w));
     bool turned = tune_lies_turned(w->q, p, TUNE_COLUMN);
     const char *tile = kept(w, TUNE_COLUMN, 1, column->tile), *gathered = gathered_slice(w);
     tune_line(&w->page, "let %s: DmTensor<%s, Chip, Cluster, %s, m![%s]> = %s.to_dm(&mut device.tdma);", turned ? "lying" : "columns", type,
               gathered,
               turned
-                  ? TUNE_LIST(w->a, summed(w, p->gather, tune_sum_part(p) / p->gather), kept(w, TUNE_COLUMN, 1, column->tile * p->gather))
-                  : operand_element(w, TUNE_COLUMN, tile, tune_sum_part(p)),
+                  ? TUNE_LIST(w->a, summed(w, p->gather, spread.sums / p->gather), kept(w, TUNE_COLUMN, 1, column->tile * p->gather))
+                  : operand_element(w, TUNE_COLUMN, is_spread ? TUNE_LIST(w->a, spread.groups, spread.lanes) : tile, spread.sums),
               operand_source(w, TUNE_COLUMN, true));
     tune_end_step(&w->page, TUNE_LOAD_WEIGHTS);
     if (turned) {
@@ -313,17 +356,28 @@ static void write_weights(writer *w)
                                            "for columns, and blocks are turned",
                                            p->gather)
                             : "Packets are of the sum: blocks of columns are turned");
-        tune_line(&w->page, "let columns: DmTensor<%s, Chip, Cluster, Slice, m![%s]> = device.main", type, TUNE_LIST(w->a, tile, sums));
-        write_turn(w, TUNE_COLUMN, column->tile, tune_sum_part(p), p->gather, "lying");
+        tune_line(&w->page, "let columns: DmTensor<%s, Chip, Cluster, %s, m![%s]> = device.main", type, is_spread ? gathered : "Slice",
+                  TUNE_LIST(w->a, tile, own_sums));
+        write_turn(w, TUNE_COLUMN, column->tile, spread.sums, p->gather, "lying");
         tune_end_step(&w->page, TUNE_TURN_WEIGHTS);
     }
     tune_begin_step(&w->page, TUNE_STORE_WEIGHTS,
-                    p->main_weights ? "Into the TRF by the main context, 32 bytes a cycle: the sub context's 8 would be waited for"
-                                    : "Into the TRF by the sub context, while others work");
+                    arena_printf(w->a, "%s%s",
+                                 p->main_weights ? "Into the TRF by the main context, 32 bytes a cycle: the sub context's 8 would be waited for"
+                                                 : "Into the TRF by the sub context, while others work",
+                                 is_spread ? arena_printf(w->a, "; all get what each of %" PRId64 " has", p->spread) : ""));
     tune_line(&w->page, "let weights: TrfTensor<%s, Chip, Cluster, Slice, m![%s], m![%s]> = device.%s", type, TUNE_LIST(w->a, lanes),
               TUNE_LIST(w->a, groups, sums), p->main_weights ? "main" : "sub");
     tune_line(&w->page, "    .begin(columns.view())");
-    tune_line(&w->page, "    .fetch::<m![%s], m![%s]>()", TUNE_LIST(w->a, lanes, groups), TUNE_LIST(w->a, sums));
+    if (is_spread) {
+        const char *own = TUNE_LIST(w->a, spread.lanes, spread.groups);
+        tune_line(&w->page, "    .fetch::<m![%s], m![%s]>()", own, TUNE_LIST(w->a, own_sums));
+        tune_line(&w->page,
+                  "    .switch::<Slice, m![%s]>(SwitchConfig::Broadcast01 { slice1: %" PRId64 ", slice0: 1, time0: %" PRId64 " })",
+                  TUNE_LIST(w->a, spread.steps > 1 ? NULL : own, spread.parts, spread.steps > 1 ? own : NULL),
+                  p->spread, spread.steps);
+    } else
+        tune_line(&w->page, "    .fetch::<m![%s], m![%s]>()", TUNE_LIST(w->a, lanes, groups), TUNE_LIST(w->a, sums));
     tune_line(&w->page, "    .collect()");
     tune_line(&w->page, "    .to_trf();");
     tune_end_step(&w->page, TUNE_STORE_WEIGHTS);
@@ -360,10 +414,19 @@ static const char *rows_why(const writer *w)
                         : p->row_copies == 1
                             ? arena_printf(w->a, ", of all %" PRId64 " iterations", p->split[TUNE_ROW].loop)
                             : arena_printf(w->a, ", of %" PRId64 " iterations at a time, ahead of them", tune_rows_at_once(p));
+    int64_t around = tune_ring_slices(p);
     return !p->rings
                ? arena_printf(w->a, "%" PRId64 " rows for each slice, a copy for every group of columns%s", p->split[TUNE_ROW].tile, ahead)
-               : arena_printf(w->a, "%" PRId64 " rows for each %" PRId64 " slices, each row once: the Switch Engine takes them around%s",
-                              p->split[TUNE_ROW].tile, p->split[TUNE_COLUMN].slice, ahead);
+               : arena_printf(w->a, "%" PRId64 " rows for each %" PRId64 " slices, %s: the Switch Engine takes them around%s",
+                              p->split[TUNE_ROW].tile, around, around == p->split[TUNE_COLUMN].slice ? "each row once" : "a copy for each ring",
+                              ahead);
+}
+
+/* Rings of a column group, where it has more of them than one. */
+static const char *rings_digit(const writer *w)
+{
+    int64_t around = tune_ring_slices(w->p);
+    return kept(w, TUNE_COLUMN, tune_slice_stride(w->p, TUNE_COLUMN) * around, w->p->split[TUNE_COLUMN].slice / around);
 }
 
 static void write_rows(writer *w)
@@ -374,8 +437,8 @@ static void write_rows(writer *w)
     tune_begin_step(&w->page, TUNE_LOAD_ROWS, rows_why(w));
     w->rows_slice = !p->rings ? "Slice"
                               : arena_printf(w->a, "m![%s]",
-                                             TUNE_LIST(w->a, slice_digit(w, TUNE_BATCH), slice_digit(w, TUNE_ROW), idle(w, idle_between(w)),
-                                                       kept(w, TUNE_ROW, rest, p->ring_rows), summed(w, part, p->ring_sums)));
+                                             slice_list(w, slice_digit(w, TUNE_ROW), rings_digit(w),
+                                                        TUNE_LIST(w->a, kept(w, TUNE_ROW, rest, p->ring_rows), summed(w, part, p->ring_sums))));
     if (p->row_copies > 0) {
         write_all_rows(w);
         tune_end_step(&w->page, TUNE_LOAD_ROWS);
