@@ -46,12 +46,7 @@ int64_t tune_cluster_stride(const tune_plan *p, tune_role role)
 
 tune_role tune_inner_role(const tune_plan *p)
 {
-    return p->spread > 1 ? TUNE_ROW : TUNE_COLUMN;
-}
-
-int64_t tune_ring_slices(const tune_plan *p)
-{
-    return p->ring_rows * p->ring_sums;
+    return p->spreads ? TUNE_ROW : TUNE_COLUMN;
 }
 
 int64_t tune_rows_at_once(const tune_plan *p)
@@ -123,12 +118,24 @@ static int64_t slices_of(const tune_plan *p)
     return p->split[TUNE_BATCH].slice * p->split[TUNE_ROW].slice * p->split[TUNE_COLUMN].slice;
 }
 
-/* The digits that go around a ring: of a tile's rows as many as there are, then of the sum's packets. */
-static bool share_rows(const tune_question *q, int64_t around, tune_plan *p)
+/* Has each of so many slices whole packets of the sum, or a flit? */
+static bool can_part_sum(const tune_plan *p, int64_t slices)
 {
-    int64_t rows = p->split[TUNE_ROW].tile, packets = tune_sum_part(p) / p->packet;
+    int64_t flits = tune_sum_part(p) / p->flit;
+    return flits == slices || flits % (slices * (p->packet / p->flit)) == 0;
+}
+
+/* The digits that go around a ring: of a tile's rows as many as there are, then of the sum. */
+static bool complete_ring(const tune_question *q, tune_plan *p)
+{
+    int64_t around = p->split[TUNE_COLUMN].slice, rows = p->split[TUNE_ROW].tile;
+    p->ring_rows = p->ring_sums = 1;
+    if (!p->rings)
+        return true;
+    if (around == 1 || p->split[TUNE_COLUMN].padded == 0)
+        return false;
     if (q->turned[q->stream]) { /* parts of the sum: runs of a copy are of rows, or of flits of rows */
-        for (p->ring_sums = around; packets % p->ring_sums != 0;)
+        for (p->ring_sums = around; !can_part_sum(p, p->ring_sums);)
             p->ring_sums /= 2;
         p->ring_rows = around / p->ring_sums;
         return rows % p->ring_rows == 0;
@@ -137,23 +144,17 @@ static bool share_rows(const tune_question *q, int64_t around, tune_plan *p)
     if (p->ring_rows == 0)
         return false;
     p->ring_sums = around / p->ring_rows;
-    return packets % p->ring_sums == 0;
+    return can_part_sum(p, p->ring_sums);
 }
 
-/* The longest ring that has a part for each of its slices. */
-static bool complete_ring(const tune_question *q, tune_plan *p)
+static int64_t spread_slices(const tune_plan *p)
 {
-    int64_t around = p->rings ? p->split[TUNE_COLUMN].slice : 1;
-    while (around > 1 && !share_rows(q, around, p))
-        around /= 2;
-    if (around == 1)
-        p->ring_rows = p->ring_sums = 1;
-    return around > 1 || !p->rings;
+    return p->spreads ? p->split[TUNE_ROW].slice : 1;
 }
 
 bool tune_spread_of(const target *t, const tune_question *q, const tune_plan *p, tune_spread *out)
 {
-    int64_t part = tune_sum_part(p), tiles = p->split[TUNE_COLUMN].tile / p->lanes, parts = p->spread;
+    int64_t part = tune_sum_part(p), tiles = p->split[TUNE_COLUMN].tile / p->lanes, parts = spread_slices(p);
     *out = (tune_spread){1, 1, 1};
     if (!q->turned[q->weights]) { /* whole columns as long as there are some: their runs are longest */
         out->lanes = smaller(parts, p->lanes);
@@ -167,15 +168,11 @@ bool tune_spread_of(const target *t, const tune_question *q, const tune_plan *p,
            (out->sums == 1 || p->sum_padded == q->size[TUNE_SUM]);
 }
 
-/* As many neighbours as have a part each. */
-static bool complete_spread(const target *t, const tune_question *q, tune_plan *p)
+static bool can_spread(const target *t, const tune_question *q, const tune_plan *p)
 {
     tune_spread x;
-    if (p->spread == 1)
-        return true;
-    while (p->spread > 1 && !tune_spread_of(t, q, p, &x))
-        p->spread /= 2;
-    return p->spread > 1 && !p->rings && p->gather == 1 && p->regroup == 1 && p->joined == 1 && p->idle_inside == 1;
+    return !p->spreads || (spread_slices(p) > 1 && !p->rings && p->gather == 1 && p->regroup == 1 && p->joined == 1 &&
+                           p->idle_inside == 1 && tune_spread_of(t, q, p, &x));
 }
 
 /* Operands that lie turned: whole blocks of the Transpose Engine, and slices that exchange columns for parts of the sum. */
@@ -230,7 +227,7 @@ bool tune_plan_complete(const target *t, const tune_question *q, tune_plan *p)
     int64_t words = larger(1, 64 / dtype_row_of(q->out_type)->bits); /* of 8 bytes */
     p->lanes_kept = round_up(p->lanes, words);
     if (slices_of(p) > t->slices_per_cluster || clusters_of(p) > t->clusters_per_chip || t->slices_per_cluster % slices_of(p) != 0 ||
-        !complete_ring(q, p) || !complete_spread(t, q, p))
+        !complete_ring(q, p) || !can_spread(t, q, p))
         return false;
     if (!can_turn(t, q, p))
         return false;
@@ -239,7 +236,7 @@ bool tune_plan_complete(const target *t, const tune_question *q, tune_plan *p)
             out = bytes_of(q->out_type, row->tile * tiles * p->lanes_kept);
     if (weights > target_trf_capacity_bytes(t, TRF_FULL))
         return false;
-    weights = weights / p->spread * (tune_lies_turned(q, p, TUNE_COLUMN) ? 2 : 1); /* as it lies, and turned */
+    weights = weights / spread_slices(p) * (tune_lies_turned(q, p, TUNE_COLUMN) ? 2 : 1); /* as it lies, and turned */
     rows *= tune_lies_turned(q, p, TUNE_ROW) ? 2 : 1;
     if (p->results_stay && (column->loop == 1 || row->loop > 1 || p->split[TUNE_BATCH].loop > 1 || p->columns_outside || p->sum_loop > 1 ||
                             p->regroup > 1 || p->lanes_kept != p->lanes || tune_lies_turned(q, p, TUNE_COLUMN)))
@@ -561,7 +558,6 @@ static void add_aside(const target *t, const tune_question *q, const tune_plan *
     tune_turners of = tune_turners_of(t, q, p, role);
     int64_t kept = p->aside[role], slices = of.of_sum * of.of_kept, size = q->size[role], part = tune_sum_part(p);
     tune_plan alike = {.split = {{.slice = 1}, {.slice = of.of_sum, .cluster = of.clusters}, {.slice = of.of_kept, .cluster = 1}},
-                       .spread = 1,
                        .idle_inside = t->slices_per_cluster / slices};
     alike.split[TUNE_BATCH].cluster = 1;
     region all = {.rows = 1, .clusters = 1, .sweeps = 1, .outside = 1};
@@ -595,7 +591,7 @@ static piece_times times_of(const target *t, const tune_question *q, const tune_
     x.rows = copy_cycles(t, p, &(copy){.pieces = pieces, .bytes = run, .hbm = region_of_load(q, p, TUNE_ROW)});
     tune_spread of;
     tune_spread_of(t, q, p, &of);
-    int64_t side = p->spread > 1 ? p->lanes / of.lanes : column->tile, part_of_spread = tune_sum_part(p) / of.sums; /* columns side by side */
+    int64_t side = p->spreads ? p->lanes / of.lanes : column->tile, part_of_spread = tune_sum_part(p) / of.sums; /* columns side by side */
     run = run_of(bytes_of(q->type, of.sums > 1 ? part_of_spread : k), side, whole && of.sums == 1, &pieces);
     pieces *= column->tile / (of.lanes * of.groups * side);
     if (tune_lies_turned(q, p, TUNE_COLUMN))
@@ -660,7 +656,7 @@ static int64_t buffers_of(const target *t, const tune_question *q, const tune_pl
     if (p->row_copies > 0) /* the next ones for all rows */
         return row->loop + 1;
     int64_t rows = bytes_of(q->type, row->tile / p->ring_rows * tune_sum_part(p) / p->ring_sums),
-            weights = bytes_of(q->type, column->tile * tune_sum_part(p)) / p->spread, out = 4 * row->tile * column->tile;
+            weights = bytes_of(q->type, column->tile * tune_sum_part(p)) / spread_slices(p), out = 4 * row->tile * column->tile;
     int64_t room = t->dm_bytes_per_slice - 2 * weights - 2 * out - (p->sum_loop > 1 ? 2 * out * row->loop : 0);
     int64_t each = p->columns_outside ? rows : weights;
     return larger(2, smaller(MOST_BUFFERS, room / larger(1, each)));

@@ -28,9 +28,9 @@ typedef struct tune_plan {
     int64_t joined;               /* or, 1: no, those of so many neighbours, which the Switch Engine brings into one slice each iteration */
     bool columns_outside;         /* the loop over columns is the outer one: weights stay while rows pass */
     bool rings;                   /* rows are spread over the slices of a column group, and go around by the Switch Engine */
-    int64_t ring_rows, ring_sums; /* the slices of a ring, as digits of a tile's rows and of the sum: all of that group, or some */
-    int64_t spread;               /* neighbours that have the same columns, and bring a part of them each: those go around on their way into
-                                     the TRF, and slices of rows are inside those of columns then; 1: each slice gets its own copy */
+    int64_t ring_rows, ring_sums; /* those slices, as digits of a tile's rows and of the sum */
+    bool spreads;                 /* weights are spread over the slices of a row group, which are neighbours then, and go around on their
+                                     way into the TRF */
     bool main_weights;            /* the TRF is filled by the main context: 32 bytes a cycle instead of 8, but not while it multiplies */
     int64_t gather;               /* slices that share rows of weights that lie turned, so that a copy's runs are longer; 1: none */
     int64_t aside[TUNE_SUM]; /* of an operand that lies turned, by its kept axis: it is turned once, by slices that have so many positions
@@ -53,11 +53,8 @@ int64_t tune_cluster_stride(const tune_plan *p, tune_role role);
 /* The role whose slices are neighbours: what the slices of the other one share stays within short rings. */
 tune_role tune_inner_role(const tune_plan *p);
 
-/* Slices of a ring that rows go around. */
-int64_t tune_ring_slices(const tune_plan *p);
-
-/* The part of a column group that each of `spread` neighbours brings, as digits of the lanes, of their groups and of the sum: the outermost
- * ones, since a switch adds a digit of the slices to time in one place. False: they do not share it evenly. */
+/* The parts of a slice's columns that its row group brings, as digits of the lanes, of their groups and of the sum: the outermost ones,
+ * since a switch adds digits of the slices to time in one place. False: they do not share it evenly. */
 typedef struct tune_spread {
     int64_t lanes, groups, sums;
 } tune_spread;

@@ -33,7 +33,7 @@ unsigned tune_kind_of(const tune_question *q, const tune_plan *p)
            (unsigned)(s[TUNE_BATCH].padded != q->size[TUNE_BATCH]) << 5 | (unsigned)(p->ring_sums > 1) << 6 |
            (unsigned)(p->sum_loop > 1) << 7 | (unsigned)p->results_stay << 8 | (unsigned)(p->joined > 1) << 9 |
            (unsigned)(p->row_copies > 0) << 10 | (unsigned)(p->aside[TUNE_ROW] + p->aside[TUNE_COLUMN] > 0) << 11 |
-           (unsigned)(p->spread > 1) << 12;
+           (unsigned)p->spreads << 12;
 }
 
 /* Which of two plans is tried first: the faster, and of equals the one that was found first. */
@@ -118,7 +118,7 @@ static void consider_ways(space *x, tune_plan p)
                     for (int64_t regroup = 1; regroup <= (way == SPREAD ? 1 : most_regrouped); regroup *= 2) {
                         p.columns_outside = outside;
                         p.rings = way == RINGS;
-                        p.spread = way == SPREAD ? s[TUNE_ROW].slice : 1;
+                        p.spreads = way == SPREAD;
                         p.main_weights = by_main;
                         p.idle_inside = inside;
                         p.regroup = regroup;
@@ -188,7 +188,7 @@ static void consider_splits(space *x, const int64_t loops_of[3], int clustered)
                 int64_t slices[] = {digits[TUNE_BATCH][b], digits[TUNE_ROW][r], digits[TUNE_COLUMN][c]};
                 if (slices[0] * slices[1] * slices[2] > all)
                     break;
-                tune_plan p = {.idle_inside = 1, .regroup = 1, .gather = 1, .joined = 1, .spread = 1};
+                tune_plan p = {.idle_inside = 1, .regroup = 1, .gather = 1, .joined = 1};
                 bool useful = true;
                 for (int role = TUNE_BATCH; role < TUNE_SUM; role++) {
                     int64_t cluster = clustered == role ? x->target->clusters_per_chip : 1, parts = loops_of[role] * cluster * slices[role];

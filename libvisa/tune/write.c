@@ -221,16 +221,14 @@ static spread_text spread_of(const writer *w)
 static const char *gathered_slice(const writer *w)
 {
     const tune_plan *p = w->p;
-    const tune_split *column = &p->split[TUNE_COLUMN], *row = &p->split[TUNE_ROW];
-    if (p->spread > 1)
-        return arena_printf(w->a, "m![%s]",
-                            slice_list(w, kept(w, TUNE_ROW, tune_slice_stride(p, TUNE_ROW) * p->spread, row->slice / p->spread),
-                                       slice_digit(w, TUNE_COLUMN), spread_of(w).parts));
-    return p->gather == 1
-               ? "Slice"
-               : arena_printf(w->a, "m![%s]",
-                              slice_list(w, slice_digit(w, TUNE_ROW),
-                                         kept(w, TUNE_COLUMN, column->tile * p->gather, column->slice / p->gather), summed(w, 1, p->gather)));
+    const tune_split *column = &p->split[TUNE_COLUMN];
+    if (p->spreads)
+        return arena_printf(w->a, "m![%s]", slice_list(w, spread_of(w).parts, slice_digit(w, TUNE_COLUMN), NULL));
+    return p->gather == 1 ? "Slice"
+                          : arena_printf(w->a, "m![%s]",
+                                         slice_list(w, slice_digit(w, TUNE_ROW),
+                                                    kept(w, TUNE_COLUMN, column->tile * p->gather, column->slice / p->gather),
+                                                    summed(w, 1, p->gather)));
 }
 
 /* From [sums, tile] to [tile, sums]: blocks of the Transpose Engine, after slices have exchanged digits of the sum for those of the tile.
@@ -323,11 +321,11 @@ static const char *weights_why(const writer *w)
 {
     const tune_plan *p = w->p;
     const tune_split *row = &p->split[TUNE_ROW], *column = &p->split[TUNE_COLUMN];
-    if (p->spread == 1)
+    if (!p->spreads)
         return arena_printf(w->a, "%" PRId64 " columns for each slice, %s", column->tile,
                             row->slice > 1 || row->cluster > 1 ? "a copy for every group of rows" : "each column once");
-    return arena_printf(w->a, "%" PRId64 " columns for each %" PRId64 " slices, %s: the Switch Engine takes them around", column->tile, p->spread,
-                        row->slice == p->spread && row->cluster == 1 ? "each column once" : "a part for each slice");
+    return arena_printf(w->a, "%" PRId64 " columns for each %" PRId64 " slices, each column once: the Switch Engine takes them around",
+                        column->tile, row->slice);
 }
 
 static void write_weights(writer *w)
@@ -335,7 +333,6 @@ static void write_weights(writer *w)
     const tune_plan *p = w->p;
     const tune_split *column = &p->split[TUNE_COLUMN];
     spread_text spread = spread_of(w);
-    bool is_spread = p->spread > 1;
     const char *type = type_name(w->q->type), *sums = summed(w, 1, tune_sum_part(p)), *lanes = kept(w, TUNE_COLUMN, 1, p->lanes),
                *groups = kept(w, TUNE_COLUMN, p->lanes, column->tile / p->lanes), *own_sums = summed(w, 1, spread.sums);
     tune_begin_step(&w->page, TUNE_LOAD_WEIGHTS, weights_why(w));
@@ -343,9 +340,8 @@ static void write_weights(writer *w)
     const char *tile = kept(w, TUNE_COLUMN, 1, column->tile), *gathered = gathered_slice(w);
     tune_line(&w->page, "let %s: DmTensor<%s, Chip, Cluster, %s, m![%s]> = %s.to_dm(&mut device.tdma);", turned ? "lying" : "columns", type,
               gathered,
-              turned
-                  ? TUNE_LIST(w->a, summed(w, p->gather, spread.sums / p->gather), kept(w, TUNE_COLUMN, 1, column->tile * p->gather))
-                  : operand_element(w, TUNE_COLUMN, is_spread ? TUNE_LIST(w->a, spread.groups, spread.lanes) : tile, spread.sums),
+              turned ? TUNE_LIST(w->a, summed(w, p->gather, spread.sums / p->gather), kept(w, TUNE_COLUMN, 1, column->tile * p->gather))
+                     : operand_element(w, TUNE_COLUMN, p->spreads ? TUNE_LIST(w->a, spread.groups, spread.lanes) : tile, spread.sums),
               operand_source(w, TUNE_COLUMN, true));
     tune_end_step(&w->page, TUNE_LOAD_WEIGHTS);
     if (turned) {
@@ -356,26 +352,27 @@ static void write_weights(writer *w)
                                            "for columns, and blocks are turned",
                                            p->gather)
                             : "Packets are of the sum: blocks of columns are turned");
-        tune_line(&w->page, "let columns: DmTensor<%s, Chip, Cluster, %s, m![%s]> = device.main", type, is_spread ? gathered : "Slice",
+        tune_line(&w->page, "let columns: DmTensor<%s, Chip, Cluster, %s, m![%s]> = device.main", type, p->spreads ? gathered : "Slice",
                   TUNE_LIST(w->a, tile, own_sums));
         write_turn(w, TUNE_COLUMN, column->tile, spread.sums, p->gather, "lying");
         tune_end_step(&w->page, TUNE_TURN_WEIGHTS);
     }
-    tune_begin_step(&w->page, TUNE_STORE_WEIGHTS,
-                    arena_printf(w->a, "%s%s",
-                                 p->main_weights ? "Into the TRF by the main context, 32 bytes a cycle: the sub context's 8 would be waited for"
-                                                 : "Into the TRF by the sub context, while others work",
-                                 is_spread ? arena_printf(w->a, "; all get what each of %" PRId64 " has", p->spread) : ""));
+    tune_begin_step(
+        &w->page, TUNE_STORE_WEIGHTS,
+        arena_printf(w->a, "%s%s",
+                     p->main_weights ? "Into the TRF by the main context, 32 bytes a cycle: the sub context's 8 would be waited for"
+                                     : "Into the TRF by the sub context, while others work",
+                     p->spreads ? arena_printf(w->a, "; all get what each of %" PRId64 " slices has", p->split[TUNE_ROW].slice) : ""));
     tune_line(&w->page, "let weights: TrfTensor<%s, Chip, Cluster, Slice, m![%s], m![%s]> = device.%s", type, TUNE_LIST(w->a, lanes),
               TUNE_LIST(w->a, groups, sums), p->main_weights ? "main" : "sub");
     tune_line(&w->page, "    .begin(columns.view())");
-    if (is_spread) {
+    if (p->spreads) {
         const char *own = TUNE_LIST(w->a, spread.lanes, spread.groups);
         tune_line(&w->page, "    .fetch::<m![%s], m![%s]>()", own, TUNE_LIST(w->a, own_sums));
         tune_line(&w->page,
                   "    .switch::<Slice, m![%s]>(SwitchConfig::Broadcast01 { slice1: %" PRId64 ", slice0: 1, time0: %" PRId64 " })",
-                  TUNE_LIST(w->a, spread.steps > 1 ? NULL : own, spread.parts, spread.steps > 1 ? own : NULL),
-                  p->spread, spread.steps);
+                  TUNE_LIST(w->a, spread.steps > 1 ? NULL : own, spread.parts, spread.steps > 1 ? own : NULL), p->split[TUNE_ROW].slice,
+                  spread.steps);
     } else
         tune_line(&w->page, "    .fetch::<m![%s], m![%s]>()", TUNE_LIST(w->a, lanes, groups), TUNE_LIST(w->a, sums));
     tune_line(&w->page, "    .collect()");
@@ -414,19 +411,10 @@ static const char *rows_why(const writer *w)
                         : p->row_copies == 1
                             ? arena_printf(w->a, ", of all %" PRId64 " iterations", p->split[TUNE_ROW].loop)
                             : arena_printf(w->a, ", of %" PRId64 " iterations at a time, ahead of them", tune_rows_at_once(p));
-    int64_t around = tune_ring_slices(p);
     return !p->rings
                ? arena_printf(w->a, "%" PRId64 " rows for each slice, a copy for every group of columns%s", p->split[TUNE_ROW].tile, ahead)
-               : arena_printf(w->a, "%" PRId64 " rows for each %" PRId64 " slices, %s: the Switch Engine takes them around%s",
-                              p->split[TUNE_ROW].tile, around, around == p->split[TUNE_COLUMN].slice ? "each row once" : "a copy for each ring",
-                              ahead);
-}
-
-/* Rings of a column group, where it has more of them than one. */
-static const char *rings_digit(const writer *w)
-{
-    int64_t around = tune_ring_slices(w->p);
-    return kept(w, TUNE_COLUMN, tune_slice_stride(w->p, TUNE_COLUMN) * around, w->p->split[TUNE_COLUMN].slice / around);
+               : arena_printf(w->a, "%" PRId64 " rows for each %" PRId64 " slices, each row once: the Switch Engine takes them around%s",
+                              p->split[TUNE_ROW].tile, p->split[TUNE_COLUMN].slice, ahead);
 }
 
 static void write_rows(writer *w)
@@ -435,10 +423,11 @@ static void write_rows(writer *w)
     const tune_split *row = &p->split[TUNE_ROW];
     int64_t rest = row->tile / p->ring_rows, part = tune_sum_part(p) / p->ring_sums;
     tune_begin_step(&w->page, TUNE_LOAD_ROWS, rows_why(w));
-    w->rows_slice = !p->rings ? "Slice"
-                              : arena_printf(w->a, "m![%s]",
-                                             slice_list(w, slice_digit(w, TUNE_ROW), rings_digit(w),
-                                                        TUNE_LIST(w->a, kept(w, TUNE_ROW, rest, p->ring_rows), summed(w, part, p->ring_sums))));
+    w->rows_slice =
+        !p->rings ? "Slice"
+                  : arena_printf(w->a, "m![%s]",
+                                 slice_list(w, slice_digit(w, TUNE_ROW),
+                                            TUNE_LIST(w->a, kept(w, TUNE_ROW, rest, p->ring_rows), summed(w, part, p->ring_sums)), NULL));
     if (p->row_copies > 0) {
         write_all_rows(w);
         tune_end_step(&w->page, TUNE_LOAD_ROWS);
@@ -464,20 +453,21 @@ static void write_chain(writer *w)
 {
     const tune_plan *p = w->p;
     const tune_split *row = &p->split[TUNE_ROW], *column = &p->split[TUNE_COLUMN];
-    int64_t rest = row->tile / p->ring_rows, part = tune_sum_part(p) / p->ring_sums, packets = part / p->packet;
+    int64_t rest = row->tile / p->ring_rows, part = tune_sum_part(p) / p->ring_sums, fetched = smaller(part, p->packet);
     const char *rest_of_rows = kept(w, TUNE_ROW, 1, rest), *around_rows = kept(w, TUNE_ROW, rest, p->ring_rows),
-               *around_sums = summed(w, part, p->ring_sums), *steps = summed(w, p->packet, packets), *packet = summed(w, 1, p->packet),
+               *around_sums = summed(w, part, p->ring_sums), *steps = summed(w, fetched, part / fetched), *packet = summed(w, 1, p->packet),
+               *packets = summed(w, p->packet, tune_sum_part(p) / p->packet),
                *groups = kept(w, TUNE_COLUMN, p->lanes, column->tile / p->lanes), *lanes = kept(w, TUNE_COLUMN, 1, p->lanes);
     const char *all_rows = TUNE_LIST(w->a, rest_of_rows, around_rows, groups);
     tune_line(&w->page, "    .begin(rows.view()%s)", p->row_copies > 0 ? tiles(w, false, true, false, false, "") : "");
-    tune_line(&w->page, "    .fetch::<m![%s], m![%s]>()", TUNE_LIST(w->a, rest_of_rows, steps), TUNE_LIST(w->a, packet));
+    tune_line(&w->page, "    .fetch::<m![%s], m![%s]>()", TUNE_LIST(w->a, rest_of_rows, steps), TUNE_LIST(w->a, summed(w, 1, fetched)));
     if (p->rings)
         tune_line(&w->page,
                   "    .switch::<Slice, m![%s]>(SwitchConfig::Broadcast01 { slice1: %" PRId64 ", slice0: 1, time0: %" PRId64 " })",
-                  TUNE_LIST(w->a, rest_of_rows, around_rows, around_sums, steps), p->ring_rows * p->ring_sums, packets);
+                  TUNE_LIST(w->a, rest_of_rows, around_rows, around_sums, steps), p->ring_rows * p->ring_sums, part / fetched);
     tune_line(&w->page, "    .collect()");
     tune_line(&w->page, "    .contract_outer::<m![%s], m![%s], _, _, _>(&weights)",
-              TUNE_LIST(w->a, rest_of_rows, around_rows, around_sums, steps, groups), padded_to(w, packet, p->packet, 2 * p->flit));
+              TUNE_LIST(w->a, rest_of_rows, around_rows, packets, groups), padded_to(w, packet, p->packet, 2 * p->flit));
     tune_line(&w->page, "    .contract_packet::<m![1]>()");
     tune_line(&w->page, "    .contract_time::<m![%s]>()", all_rows);
     tune_line(&w->page, "    .contract_lane::<m![%s], m![%s]>(LaneMode::Interleaved)", all_rows, padded_to(w, lanes, p->lanes, w->t->rows));
