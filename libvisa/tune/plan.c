@@ -156,7 +156,7 @@ bool tune_spread_of(const target *t, const tune_question *q, const tune_plan *p,
 {
     int64_t part = tune_sum_part(p), tiles = p->split[TUNE_COLUMN].tile / p->lanes, parts = spread_slices(p);
     *out = (tune_spread){1, 1, 1};
-    if (!q->turned[q->weights]) { /* whole columns as long as there are some: their runs are longest */
+    if (!tune_lies_turned(q, p, TUNE_COLUMN)) { /* whole columns as long as there are some: their runs are longest */
         out->lanes = smaller(parts, p->lanes);
         out->groups = smaller(parts / out->lanes, tiles);
         if (p->lanes % out->lanes != 0 || tiles % out->groups != 0)
@@ -598,8 +598,8 @@ static piece_times times_of(const target *t, const tune_question *q, const tune_
         run = run_of_turned(q, column, column->tile * p->gather, turned_sums(q, p, part_of_spread, p->gather) / p->gather, p->gather > 1,
                             &pieces);
     if (p->aside[TUNE_COLUMN] > 0) {
-        run = bytes_of(q->type, column->tile * p->flit);
-        pieces = part_of_spread / p->flit;
+        run = bytes_of(q->type, side * p->flit);
+        pieces = part_of_spread / p->flit * (column->tile / (of.lanes * of.groups * side));
     }
     x.weights = copy_cycles(t, p, &(copy){.pieces = pieces, .bytes = run, .hbm = region_of_load(q, p, TUNE_COLUMN)});
     x.store_weights = bytes_of(q->type, column->tile * tune_sum_part(p)) / (p->main_weights ? t->flit_bytes : t->flit_bytes / 4);

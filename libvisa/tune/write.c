@@ -213,7 +213,7 @@ static spread_text spread_of(const writer *w)
         .lanes = kept(w, TUNE_COLUMN, 1, lanes),
         .groups = kept(w, TUNE_COLUMN, p->lanes, groups),
         .sums = part,
-        .steps = w->q->turned[w->q->weights] ? 1 : lanes * groups,
+        .steps = tune_lies_turned(w->q, p, TUNE_COLUMN) ? 1 : lanes * groups,
     };
 }
 
