@@ -108,6 +108,39 @@ tune_turners tune_turners_of(const target *t, const tune_question *q, const tune
     return x;
 }
 
+int64_t tune_rows_of_blocks(const target *t, const tune_question *q)
+{
+    int64_t rows = 1, bytes = bytes_of(q->out_type, q->size[TUNE_COLUMN]);
+    while (rows < t->hbm_block_bytes && rows * bytes % t->hbm_block_bytes != 0)
+        rows *= 2;
+    return rows;
+}
+
+/* Are rows longer in DM than in HBM? */
+static bool pads_rows(const tune_question *q, const tune_plan *p)
+{
+    return p->split[TUNE_COLUMN].padded != q->size[TUNE_COLUMN];
+}
+
+int64_t tune_closing_packet(const target *t, const tune_question *q, const tune_plan *p)
+{
+    enum { WORD_BYTES = 8 };
+    int64_t bytes = bytes_of(q->out_type, q->size[TUNE_COLUMN]), packet = t->flit_bytes; /* a fetch takes powers of two */
+    while (bytes % packet != 0)
+        packet /= 2;
+    return p->closes && pads_rows(q, p) && packet >= WORD_BYTES ? packet * 8 / dtype_row_of(q->out_type)->bits : 0;
+}
+
+/* A slice that writes whole rows has all columns of them, in the end. */
+static bool can_close(const target *t, const tune_question *q, const tune_plan *p)
+{
+    const tune_split *row = &p->split[TUNE_ROW], *column = &p->split[TUNE_COLUMN];
+    bool has_rows = p->regroup == 1 || row->padded < 2 * q->size[TUNE_ROW]; /* for each of those that exchange them */
+    return !p->closes || (has_rows && column->loop * column->cluster == 1 && column->slice == p->regroup && p->joined == 1 &&
+                          p->lanes == p->lanes_kept && p->split[TUNE_ROW].tile % (p->regroup * tune_rows_of_blocks(t, q)) == 0 &&
+                          (!pads_rows(q, p) || tune_closing_packet(t, q, p) > 0));
+}
+
 static int64_t clusters_of(const tune_plan *p)
 {
     return p->split[TUNE_BATCH].cluster * p->split[TUNE_ROW].cluster * p->split[TUNE_COLUMN].cluster;
@@ -227,7 +260,7 @@ bool tune_plan_complete(const target *t, const tune_question *q, tune_plan *p)
     int64_t words = larger(1, 64 / dtype_row_of(q->out_type)->bits); /* of 8 bytes */
     p->lanes_kept = round_up(p->lanes, words);
     if (slices_of(p) > t->slices_per_cluster || clusters_of(p) > t->clusters_per_chip || t->slices_per_cluster % slices_of(p) != 0 ||
-        !complete_ring(q, p) || !can_spread(t, q, p))
+        !complete_ring(q, p) || !can_spread(t, q, p) || !can_close(t, q, p))
         return false;
     if (!can_turn(t, q, p))
         return false;
@@ -443,7 +476,7 @@ static region region_of_load(const tune_question *q, const tune_plan *p, tune_ro
 
 typedef struct piece_times {
     int64_t aside_copies, aside; /* of operands that are turned once: what DMA does, and all up to their last copy */
-    int64_t rows, turn_rows, weights, turn_weights, store_weights, multiply, sums, passes, regroup, store, row_extras, column_extras;
+    int64_t rows, turn_rows, weights, turn_weights, store_weights, multiply, sums, passes, regroup, close, store, row_extras, column_extras;
 } piece_times;
 
 /* The longest run of a copy: rows that follow each other both in HBM and in a slice, at most 4 KiB of them. */
@@ -621,6 +654,10 @@ static piece_times times_of(const target *t, const tune_question *q, const tune_
             around = larger(p->regroup, p->joined * p->idle_inside),
             accesses = p->by_sub ? ceil_div(bytes_of(q->out_type, packet), t->flit_bytes / 4) : 1;
     x.regroup = p->regroup * p->joined > 1 ? row->tile * column->tile / packet * larger(around, accesses) : 0;
+    int64_t closing = tune_closing_packet(t, q, p), closed = row->tile / p->regroup;
+    x.close = closing == 0
+                  ? 0
+                  : closed * q->size[TUNE_COLUMN] / closing * (p->by_sub ? ceil_div(bytes_of(q->out_type, closing), t->flit_bytes / 4) : 1);
     bool joins_all = p->joined > 1 && column->cluster == 1 && column->slice == p->joined && column->padded == q->size[TUNE_COLUMN];
     int64_t side_by_side = column->tile * (stays(p, TUNE_COLUMN) || joins_all ? column->loop : 1) * p->joined * p->regroup;
     if (tune_pads_inside(column, q->size[TUNE_COLUMN])) /* without what is padding */
@@ -630,6 +667,12 @@ static piece_times times_of(const target *t, const tune_question *q, const tune_
     int64_t rows = row->tile / p->regroup;
     run = run_of(piece, p->joined > 1 && !joins_all ? rows * column->loop : rows, all, &pieces);
     bool aligned = bytes_of(q->out_type, columns) % t->hbm_block_bytes == 0 || (all && run % t->hbm_block_bytes == 0);
+    if (p->closes) {
+        int64_t bytes = closed * bytes_of(q->out_type, columns);
+        run = t->hbm_block_bytes;
+        pieces = bytes / run;
+        aligned = true;
+    }
     x.store = store_cycles(
         t, q, p,
         &(copy){
@@ -748,6 +791,8 @@ void tune_plan_estimate(const target *t, const tune_question *q, int64_t most, t
             result = run_on(&c.main, 0, x.passes);
         if (is_last && x.regroup)
             result = run_on(p->by_sub ? &c.sub : &c.main, result, x.regroup);
+        if (is_last && x.close)
+            result = run_on(p->by_sub ? &c.sub : &c.main, result, x.close);
         if (has_sums && waits)
             sums_at = run_on(&c.sub, all.multiplied[i], x.sums);
         store_at = is_last && !(p->results_stay && i < count - 1) ? result : 0;

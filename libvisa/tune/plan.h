@@ -38,6 +38,7 @@ typedef struct tune_plan {
     int64_t row_copies;      /* that bring the rows of all iterations before the first is multiplied; 0: each iteration has its own */
     int64_t regroup;         /* slices that exchange rows for columns before the store, 1: none, so that a row's pieces are longer */
     bool by_sub;             /* that exchange, or the joining of columns, is the sub context's: main multiplies on */
+    bool closes;             /* a slice writes whole rows one behind the other, so many that they are whole blocks of HBM */
     int64_t idle_inside;     /* of the slices that idle, as a digit inside the columns; the others are between rows and columns */
     int64_t cycles;          /* as estimated */
 } tune_plan;
@@ -81,6 +82,12 @@ typedef struct tune_turners {
     int64_t clusters, of_sum, of_kept, sums;
 } tune_turners;
 tune_turners tune_turners_of(const target *t, const tune_question *q, const tune_plan *p, tune_role role);
+
+/* Rows of the result that are whole blocks of HBM together. */
+int64_t tune_rows_of_blocks(const target *t, const tune_question *q);
+
+/* Elements of the packets by which rows lose what pads them in DM, in a pass; 0: they have nothing, or cannot. */
+int64_t tune_closing_packet(const target *t, const tune_question *q, const tune_plan *p);
 
 /* Can an operand be turned once, aside? The positions of its kept axis that a slice has then: 0, it cannot. */
 int64_t tune_aside_of(const target *t, const tune_question *q, tune_role role);

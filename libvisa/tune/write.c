@@ -726,6 +726,16 @@ static const char *in_sub_why(const writer *w)
     return w->p->by_sub ? ", while others work" : "";
 }
 
+/* Slices after they have exchanged rows for columns. */
+static const char *regrouped_slice(const writer *w)
+{
+    const tune_plan *p = w->p;
+    const tune_split *row = &p->split[TUNE_ROW], *column = &p->split[TUNE_COLUMN];
+    return TUNE_LIST(w->a, slice_digit(w, TUNE_BATCH), slice_digit(w, TUNE_ROW), idle(w, idle_between(w)),
+                     kept(w, TUNE_COLUMN, column->tile * p->regroup, column->slice / p->regroup),
+                     kept(w, TUNE_ROW, row->tile / p->regroup, p->regroup));
+}
+
 static void write_regroup(writer *w)
 {
     const tune_plan *p = w->p;
@@ -734,8 +744,7 @@ static void write_regroup(writer *w)
     int64_t packet = largest_divisor(column->tile, most), packets = column->tile / packet;
     const char *rows = kept(w, TUNE_ROW, 1, rest), *moved = kept(w, TUNE_ROW, rest, p->regroup), *lanes = kept(w, TUNE_COLUMN, 1, packet),
                *groups = kept(w, TUNE_COLUMN, packet, packets), *side = kept(w, TUNE_COLUMN, column->tile, p->regroup);
-    const char *slice = TUNE_LIST(w->a, slice_digit(w, TUNE_BATCH), slice_digit(w, TUNE_ROW), idle(w, idle_between(w)),
-                                  kept(w, TUNE_COLUMN, column->tile * p->regroup, column->slice / p->regroup), moved);
+    const char *slice = regrouped_slice(w);
     tune_begin_step(&w->page, TUNE_REGROUP,
                     arena_printf(w->a,
                                  "%" PRId64 " slices exchange rows for columns, so that HBM is written in pieces of %" PRId64 " bytes%s",
@@ -792,6 +801,29 @@ static void write_join(writer *w)
     tune_end_step(&w->page, TUNE_REGROUP);
 }
 
+/* Rows one behind the other, as they lie in HBM. */
+static void write_close(writer *w)
+{
+    const tune_plan *p = w->p;
+    int64_t rest = p->split[TUNE_ROW].tile / p->regroup, columns = w->q->size[TUNE_COLUMN], packet = tune_closing_packet(w->t, w->q, p);
+    if (packet == 0)
+        return;
+    const char *rows = kept(w, TUNE_ROW, 1, rest), *packets = tune_digit(w->q, TUNE_COLUMN, columns, packet, columns / packet, w->a),
+               *lanes = tune_digit(w->q, TUNE_COLUMN, columns, 1, packet, w->a);
+    tune_begin_step(&w->page, TUNE_CLOSE,
+                    arena_printf(w->a, "Rows one behind the other without padding: %" PRId64 " of them are whole blocks of HBM%s", rest,
+                                 in_sub_why(w)));
+    tune_line(&w->page, "let closed: DmTensor<%s, Chip, Cluster, %s, m![%s]> = device.%s", type_name(w->q->out_type),
+              p->regroup > 1 ? arena_printf(w->a, "m![%s]", regrouped_slice(w)) : "Slice",
+              TUNE_LIST(w->a, rows, w->q->axis_text[TUNE_COLUMN]), p->by_sub ? "sub" : "main");
+    tune_line(&w->page, "    .begin(%s.view())", p->regroup > 1 ? "pieces" : "products");
+    tune_line(&w->page, "    .fetch::<m![%s], m![%s]>()", TUNE_LIST(w->a, rows, packets), TUNE_LIST(w->a, lanes));
+    tune_line(&w->page, "    .collect()");
+    tune_line(&w->page, "    .commit_trim::<m![%s]>()", TUNE_LIST(w->a, lanes));
+    tune_line(&w->page, "    .commit();");
+    tune_end_step(&w->page, TUNE_CLOSE);
+}
+
 /* The result is a port that iterations write their parts of; else it is made by one store. */
 static bool writes_parts(const writer *w)
 {
@@ -800,7 +832,11 @@ static bool writes_parts(const writer *w)
 
 static void write_store(writer *w)
 {
-    const char *what = w->p->regroup > 1 ? "pieces" : w->p->joined > 1 ? "results" : "products", *out = port_name(w, TUNE_OUT);
+    const char *what = tune_closing_packet(w->t, w->q, w->p) > 0 ? "closed"
+                       : w->p->regroup > 1                       ? "pieces"
+                       : w->p->joined > 1                        ? "results"
+                                                                 : "products",
+               *out = port_name(w, TUNE_OUT);
     tune_begin_step(&w->page, TUNE_STORE, "Out");
     if (writes_parts(w))
         tune_line(&w->page, "%s.view().to_hbm_view(&mut device.tdma, %s.view_mut()%s);", what, out, tiles(w, true, true, true, false, ""));
@@ -859,6 +895,7 @@ static void write_whole(writer *w)
         end_loop(w, inner);
     if (w->p->regroup > 1)
         write_regroup(w);
+    write_close(w);
     write_store(w);
     if (!w->p->results_stay)
         end_loop(w, inner);
@@ -902,6 +939,7 @@ static void write_parts(writer *w)
     write_last_part(w);
     if (w->p->regroup > 1)
         write_regroup(w);
+    write_close(w);
     write_store(w);
     if (w->p->sum_loop > 2) {
         w->page.depth--;
