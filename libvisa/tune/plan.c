@@ -136,6 +136,8 @@ static bool can_close(const target *t, const tune_question *q, const tune_plan *
 {
     const tune_split *row = &p->split[TUNE_ROW], *column = &p->split[TUNE_COLUMN];
     bool has_rows = p->regroup == 1 || row->padded < 2 * q->size[TUNE_ROW]; /* for each of those that exchange them */
+    int64_t together = tune_rows_of_blocks(t, q);
+    has_rows = has_rows && (q->size[TUNE_BATCH] == 1 || q->size[TUNE_ROW] % together == 0); /* a batch begins where a block does */
     return !p->closes || (has_rows && column->loop * column->cluster == 1 && column->slice == p->regroup && p->joined == 1 &&
                           p->lanes == p->lanes_kept && p->split[TUNE_ROW].tile % (p->regroup * tune_rows_of_blocks(t, q)) == 0 &&
                           (!pads_rows(q, p) || tune_closing_packet(t, q, p) > 0));
@@ -604,15 +606,46 @@ static void add_aside(const target *t, const tune_question *q, const tune_plan *
     x->aside += in + out + (x->aside > 0 ? 0 : turn);
 }
 
-static piece_times times_of(const target *t, const tune_question *q, const tune_plan *p)
+/* Passes of the contexts: what needs no copy to be known. Copies have their starts, the least that they take. */
+static piece_times passes_of(const target *t, const tune_question *q, const tune_plan *p)
 {
     const tune_split *row = &p->split[TUNE_ROW], *column = &p->split[TUNE_COLUMN];
-    int64_t k = p->sum_loop > 1 ? tune_sum_part(p) : q->size[TUNE_SUM], packets = tune_sum_part(p) / p->packet,
-            tiles = column->tile / p->lanes, flits = p->packet / p->flit, pieces;
+    int64_t packets = tune_sum_part(p) / p->packet, tiles = column->tile / p->lanes, flits = p->packet / p->flit;
+    int64_t part_of_ring = tune_sum_part(p) / p->ring_sums, blocks = tune_turn_rows(t, q);
+    piece_times x = {.rows = t->dma_startup_cycles, .weights = t->dma_startup_cycles, .store = t->dma_startup_cycles};
+    tune_spread of;
+    tune_spread_of(t, q, p, &of);
+    int64_t part_of_spread = tune_sum_part(p) / of.sums;
+    x.store_weights = bytes_of(q->type, column->tile * tune_sum_part(p)) / (p->main_weights ? t->flit_bytes : t->flit_bytes / 4);
+    x.turn_rows =
+        !tune_lies_turned(q, p, TUNE_ROW) ? 0 : turn_cycles(t, q, row->tile / p->ring_rows, turned_sums(q, p, part_of_ring, blocks), 1);
+    x.turn_weights = !tune_lies_turned(q, p, TUNE_COLUMN)
+                         ? 0
+                         : turn_cycles(t, q, column->tile, turned_sums(q, p, part_of_spread, larger(blocks, p->gather)), p->gather);
+    int64_t in = row->tile * packets * larger(flits, tiles), out = row->tile * tiles,
+            ring = p->rings ? row->tile * packets * flits * (p->idle_inside > 1 ? p->idle_inside : 1) : 0;
+    x.multiply = 9 + larger(in, larger(out, ring)) + (row->tile == 1 && row->loop == 1 ? out : 0);
+    x.sums = p->sum_loop > 1 ? 4 * row->tile * column->tile / (t->flit_bytes / 4) : 0; /* into the VRF, by the sub context */
+    int64_t most = t->flit_bytes * 8 / dtype_row_of(q->out_type)->bits;
+    int64_t packet = p->regroup > 1 ? largest_divisor(column->tile, most) : p->lanes,
+            around = larger(p->regroup, p->joined * p->idle_inside),
+            accesses = p->by_sub ? ceil_div(bytes_of(q->out_type, packet), t->flit_bytes / 4) : 1;
+    x.regroup = p->regroup * p->joined > 1 ? row->tile * column->tile / packet * larger(around, accesses) : 0;
+    int64_t closing = tune_closing_packet(t, q, p), closed = row->tile / p->regroup;
+    x.close = closing == 0
+                  ? 0
+                  : closed * q->size[TUNE_COLUMN] / closing * (p->by_sub ? ceil_div(bytes_of(q->out_type, closing), t->flit_bytes / 4) : 1);
+    return x;
+}
+
+/* What all copies take, in place of their starts. */
+static void add_copies(const target *t, const tune_question *q, const tune_plan *p, piece_times *x)
+{
+    const tune_split *row = &p->split[TUNE_ROW], *column = &p->split[TUNE_COLUMN];
+    int64_t k = p->sum_loop > 1 ? tune_sum_part(p) : q->size[TUNE_SUM], tiles = column->tile / p->lanes, pieces;
     bool whole = p->sum_padded == k;
     int64_t part = bytes_of(q->type, p->ring_sums > 1 ? tune_sum_part(p) / p->ring_sums : k);
-    piece_times x = {0};
-    int64_t part_of_ring = tune_sum_part(p) / p->ring_sums, blocks = tune_turn_rows(t, q);
+    int64_t part_of_ring = tune_sum_part(p) / p->ring_sums;
     int64_t run = run_of(part, row->tile / p->ring_rows, whole && p->ring_sums == 1, &pieces);
     if (tune_lies_turned(q, p, TUNE_ROW))
         run = run_of_turned(q, row, row->tile / p->ring_rows, turned_sums(q, p, part_of_ring, 1), false, &pieces);
@@ -621,7 +654,7 @@ static piece_times times_of(const target *t, const tune_question *q, const tune_
         pieces = part_of_ring / p->flit;
     }
     pieces *= tune_rows_at_once(p);
-    x.rows = copy_cycles(t, p, &(copy){.pieces = pieces, .bytes = run, .hbm = region_of_load(q, p, TUNE_ROW)});
+    x->rows = copy_cycles(t, p, &(copy){.pieces = pieces, .bytes = run, .hbm = region_of_load(q, p, TUNE_ROW)});
     tune_spread of;
     tune_spread_of(t, q, p, &of);
     int64_t side = p->spreads ? p->lanes / of.lanes : column->tile, part_of_spread = tune_sum_part(p) / of.sums; /* columns side by side */
@@ -634,30 +667,11 @@ static piece_times times_of(const target *t, const tune_question *q, const tune_
         run = bytes_of(q->type, side * p->flit);
         pieces = part_of_spread / p->flit * (column->tile / (of.lanes * of.groups * side));
     }
-    x.weights = copy_cycles(t, p, &(copy){.pieces = pieces, .bytes = run, .hbm = region_of_load(q, p, TUNE_COLUMN)});
-    x.store_weights = bytes_of(q->type, column->tile * tune_sum_part(p)) / (p->main_weights ? t->flit_bytes : t->flit_bytes / 4);
-    x.turn_rows =
-        !tune_lies_turned(q, p, TUNE_ROW) ? 0 : turn_cycles(t, q, row->tile / p->ring_rows, turned_sums(q, p, part_of_ring, blocks), 1);
-    x.turn_weights = !tune_lies_turned(q, p, TUNE_COLUMN)
-                         ? 0
-                         : turn_cycles(t, q, column->tile, turned_sums(q, p, part_of_spread, larger(blocks, p->gather)), p->gather);
-    int64_t in = row->tile * packets * larger(flits, tiles), out = row->tile * tiles,
-            ring = p->rings ? row->tile * packets * flits * (p->idle_inside > 1 ? p->idle_inside : 1) : 0;
-    x.multiply = 9 + larger(in, larger(out, ring)) + (row->tile == 1 && row->loop == 1 ? out : 0);
-    x.aside_copies = x.aside = 0;
+    x->weights = copy_cycles(t, p, &(copy){.pieces = pieces, .bytes = run, .hbm = region_of_load(q, p, TUNE_COLUMN)});
+    x->aside_copies = x->aside = 0;
     for (int role = TUNE_ROW; role < TUNE_SUM; role++)
-        add_aside(t, q, p, (tune_role)role, &x);
-    x.sums = p->sum_loop > 1 ? 4 * row->tile * column->tile / (t->flit_bytes / 4) : 0; /* into the VRF, by the sub context */
-    add_epilogue(t, q, p, out, &x);
-    int64_t most = t->flit_bytes * 8 / dtype_row_of(q->out_type)->bits;
-    int64_t packet = p->regroup > 1 ? largest_divisor(column->tile, most) : p->lanes,
-            around = larger(p->regroup, p->joined * p->idle_inside),
-            accesses = p->by_sub ? ceil_div(bytes_of(q->out_type, packet), t->flit_bytes / 4) : 1;
-    x.regroup = p->regroup * p->joined > 1 ? row->tile * column->tile / packet * larger(around, accesses) : 0;
-    int64_t closing = tune_closing_packet(t, q, p), closed = row->tile / p->regroup;
-    x.close = closing == 0
-                  ? 0
-                  : closed * q->size[TUNE_COLUMN] / closing * (p->by_sub ? ceil_div(bytes_of(q->out_type, closing), t->flit_bytes / 4) : 1);
+        add_aside(t, q, p, (tune_role)role, x);
+    add_epilogue(t, q, p, row->tile * tiles, x);
     bool joins_all = p->joined > 1 && column->cluster == 1 && column->slice == p->joined && column->padded == q->size[TUNE_COLUMN];
     int64_t side_by_side = column->tile * (stays(p, TUNE_COLUMN) || joins_all ? column->loop : 1) * p->joined * p->regroup;
     if (tune_pads_inside(column, q->size[TUNE_COLUMN])) /* without what is padding */
@@ -668,16 +682,15 @@ static piece_times times_of(const target *t, const tune_question *q, const tune_
     run = run_of(piece, p->joined > 1 && !joins_all ? rows * column->loop : rows, all, &pieces);
     bool aligned = bytes_of(q->out_type, columns) % t->hbm_block_bytes == 0 || (all && run % t->hbm_block_bytes == 0);
     if (p->closes) {
-        int64_t bytes = closed * bytes_of(q->out_type, columns);
+        int64_t bytes = rows * bytes_of(q->out_type, columns);
         run = t->hbm_block_bytes;
         pieces = bytes / run;
         aligned = true;
     }
-    x.store = store_cycles(
+    x->store = store_cycles(
         t, q, p,
         &(copy){
             .pieces = pieces, .bytes = run, .hbm = region_of_store(q, p), .stored = stored_bytes(q, p), .store = true, .aligned = aligned});
-    return x;
 }
 
 enum { MOST_BUFFERS = 8 };
@@ -754,7 +767,11 @@ static int64_t least_of(const tune_plan *p, const piece_times *x)
 /* The schedule of the loops: copies run ahead while there are buffers, and a result leaves when the copies at hand are done. */
 void tune_plan_estimate(const target *t, const tune_question *q, int64_t most, tune_plan *p)
 {
-    piece_times x = times_of(t, q, p);
+    piece_times x = passes_of(t, q, p);
+    p->cycles = least_of(p, &x);
+    if (p->cycles >= most)
+        return;
+    add_copies(t, q, p, &x);
     p->cycles = least_of(p, &x);
     if (p->cycles >= most)
         return;

@@ -197,7 +197,8 @@ static const char *tiles(const writer *w, bool batch, bool row, bool column, boo
 
 /* Weights that neighbours bring a part of each: the digits of those parts, and what a slice has. */
 typedef struct spread_text {
-    const char *parts, *lanes, *groups; /* digits; of lanes and their groups what is left for a slice */
+    const char *parts, *lanes, *groups; /* digits; of lanes and their groups what is left for a slice, */
+    const char *tile;                   /* both, so that columns are side by side; NULL: it has one */
     int64_t sums, steps;                /* elements of the sum in a slice; steps of time inside those digits */
 } spread_text;
 
@@ -212,6 +213,7 @@ static spread_text spread_of(const writer *w)
                            summed(w, part, x.sums)),
         .lanes = kept(w, TUNE_COLUMN, 1, lanes),
         .groups = kept(w, TUNE_COLUMN, p->lanes, groups),
+        .tile = lanes * groups > 1 ? TUNE_LIST(w->a, kept(w, TUNE_COLUMN, p->lanes, groups), kept(w, TUNE_COLUMN, 1, lanes)) : NULL,
         .sums = part,
         .steps = tune_lies_turned(w->q, p, TUNE_COLUMN) ? 1 : lanes * groups,
     };
@@ -341,7 +343,7 @@ static void write_weights(writer *w)
     tune_line(&w->page, "let %s: DmTensor<%s, Chip, Cluster, %s, m![%s]> = %s.to_dm(&mut device.tdma);", turned ? "lying" : "columns", type,
               gathered,
               turned ? TUNE_LIST(w->a, summed(w, p->gather, spread.sums / p->gather), kept(w, TUNE_COLUMN, 1, column->tile * p->gather))
-                     : operand_element(w, TUNE_COLUMN, p->spreads ? TUNE_LIST(w->a, spread.groups, spread.lanes) : tile, spread.sums),
+                     : operand_element(w, TUNE_COLUMN, p->spreads ? spread.tile : tile, spread.sums),
               operand_source(w, TUNE_COLUMN, true));
     tune_end_step(&w->page, TUNE_LOAD_WEIGHTS);
     if (turned) {
@@ -367,12 +369,12 @@ static void write_weights(writer *w)
               TUNE_LIST(w->a, groups, sums), p->main_weights ? "main" : "sub");
     tune_line(&w->page, "    .begin(columns.view())");
     if (p->spreads) {
-        const char *own = TUNE_LIST(w->a, spread.lanes, spread.groups);
-        tune_line(&w->page, "    .fetch::<m![%s], m![%s]>()", own, TUNE_LIST(w->a, own_sums));
+        tune_line(&w->page, "    .fetch::<m![%s], m![%s]>()", TUNE_LIST(w->a, spread.lanes, spread.groups), TUNE_LIST(w->a, own_sums));
         tune_line(&w->page,
                   "    .switch::<Slice, m![%s]>(SwitchConfig::Broadcast01 { slice1: %" PRId64 ", slice0: 1, time0: %" PRId64 " })",
-                  TUNE_LIST(w->a, spread.steps > 1 ? NULL : own, spread.parts, spread.steps > 1 ? own : NULL), p->split[TUNE_ROW].slice,
-                  spread.steps);
+                  turned ? TUNE_LIST(w->a, spread.lanes, spread.groups, spread.parts)
+                         : TUNE_LIST(w->a, spread.parts, spread.lanes, spread.groups),
+                  p->split[TUNE_ROW].slice, spread.steps);
     } else
         tune_line(&w->page, "    .fetch::<m![%s], m![%s]>()", TUNE_LIST(w->a, lanes, groups), TUNE_LIST(w->a, sums));
     tune_line(&w->page, "    .collect()");
