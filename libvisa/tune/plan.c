@@ -44,6 +44,11 @@ int64_t tune_cluster_stride(const tune_plan *p, tune_role role)
     return tune_slice_stride(p, role) * p->split[role].slice;
 }
 
+tune_role tune_inner_role(const tune_plan *p)
+{
+    return p->spreads ? TUNE_ROW : TUNE_COLUMN;
+}
+
 int64_t tune_rows_at_once(const tune_plan *p)
 {
     return p->row_copies > 0 ? p->split[TUNE_ROW].loop / p->row_copies : 1;
@@ -103,6 +108,41 @@ tune_turners tune_turners_of(const target *t, const tune_question *q, const tune
     return x;
 }
 
+int64_t tune_rows_of_blocks(const target *t, const tune_question *q)
+{
+    int64_t rows = 1, bytes = bytes_of(q->out_type, q->size[TUNE_COLUMN]);
+    while (rows < t->hbm_block_bytes && rows * bytes % t->hbm_block_bytes != 0)
+        rows *= 2;
+    return rows;
+}
+
+/* Are rows longer in DM than in HBM? */
+static bool pads_rows(const tune_question *q, const tune_plan *p)
+{
+    return p->split[TUNE_COLUMN].padded != q->size[TUNE_COLUMN];
+}
+
+int64_t tune_closing_packet(const target *t, const tune_question *q, const tune_plan *p)
+{
+    enum { WORD_BYTES = 8 };
+    int64_t bytes = bytes_of(q->out_type, q->size[TUNE_COLUMN]), packet = t->flit_bytes; /* a fetch takes powers of two */
+    while (bytes % packet != 0)
+        packet /= 2;
+    return p->closes && pads_rows(q, p) && packet >= WORD_BYTES ? packet * 8 / dtype_row_of(q->out_type)->bits : 0;
+}
+
+/* A slice that writes whole rows has all columns of them, in the end. */
+static bool can_close(const target *t, const tune_question *q, const tune_plan *p)
+{
+    const tune_split *row = &p->split[TUNE_ROW], *column = &p->split[TUNE_COLUMN];
+    bool has_rows = p->regroup == 1 || row->padded < 2 * q->size[TUNE_ROW]; /* for each of those that exchange them */
+    int64_t together = tune_rows_of_blocks(t, q);
+    has_rows = has_rows && (q->size[TUNE_BATCH] == 1 || q->size[TUNE_ROW] % together == 0); /* a batch begins where a block does */
+    return !p->closes || (has_rows && column->loop * column->cluster == 1 && column->slice == p->regroup && p->joined == 1 &&
+                          p->lanes == p->lanes_kept && p->split[TUNE_ROW].tile % (p->regroup * tune_rows_of_blocks(t, q)) == 0 &&
+                          (!pads_rows(q, p) || tune_closing_packet(t, q, p) > 0));
+}
+
 static int64_t clusters_of(const tune_plan *p)
 {
     return p->split[TUNE_BATCH].cluster * p->split[TUNE_ROW].cluster * p->split[TUNE_COLUMN].cluster;
@@ -113,17 +153,24 @@ static int64_t slices_of(const tune_plan *p)
     return p->split[TUNE_BATCH].slice * p->split[TUNE_ROW].slice * p->split[TUNE_COLUMN].slice;
 }
 
-/* The digits that go around a ring: of a tile's rows as many as there are, then of the sum's packets. */
+/* Has each of so many slices whole packets of the sum, or a flit? */
+static bool can_part_sum(const tune_plan *p, int64_t slices)
+{
+    int64_t flits = tune_sum_part(p) / p->flit;
+    return flits == slices || flits % (slices * (p->packet / p->flit)) == 0;
+}
+
+/* The digits that go around a ring: of a tile's rows as many as there are, then of the sum. */
 static bool complete_ring(const tune_question *q, tune_plan *p)
 {
-    int64_t around = p->split[TUNE_COLUMN].slice, rows = p->split[TUNE_ROW].tile, packets = tune_sum_part(p) / p->packet;
+    int64_t around = p->split[TUNE_COLUMN].slice, rows = p->split[TUNE_ROW].tile;
     p->ring_rows = p->ring_sums = 1;
     if (!p->rings)
         return true;
     if (around == 1 || p->split[TUNE_COLUMN].padded == 0)
         return false;
     if (q->turned[q->stream]) { /* parts of the sum: runs of a copy are of rows, or of flits of rows */
-        for (p->ring_sums = around; packets % p->ring_sums != 0;)
+        for (p->ring_sums = around; !can_part_sum(p, p->ring_sums);)
             p->ring_sums /= 2;
         p->ring_rows = around / p->ring_sums;
         return rows % p->ring_rows == 0;
@@ -132,7 +179,35 @@ static bool complete_ring(const tune_question *q, tune_plan *p)
     if (p->ring_rows == 0)
         return false;
     p->ring_sums = around / p->ring_rows;
-    return packets % p->ring_sums == 0;
+    return can_part_sum(p, p->ring_sums);
+}
+
+static int64_t spread_slices(const tune_plan *p)
+{
+    return p->spreads ? p->split[TUNE_ROW].slice : 1;
+}
+
+bool tune_spread_of(const target *t, const tune_question *q, const tune_plan *p, tune_spread *out)
+{
+    int64_t part = tune_sum_part(p), tiles = p->split[TUNE_COLUMN].tile / p->lanes, parts = spread_slices(p);
+    *out = (tune_spread){1, 1, 1};
+    if (!tune_lies_turned(q, p, TUNE_COLUMN)) { /* whole columns as long as there are some: their runs are longest */
+        out->lanes = smaller(parts, p->lanes);
+        out->groups = smaller(parts / out->lanes, tiles);
+        if (p->lanes % out->lanes != 0 || tiles % out->groups != 0)
+            return false;
+    }
+    out->sums = parts / (out->lanes * out->groups);
+    int64_t unit = tune_lies_turned(q, p, TUNE_COLUMN) ? larger(p->flit, tune_turn_rows(t, q)) : p->flit;
+    return out->lanes * out->groups * out->sums == parts && part % (out->sums * unit) == 0 &&
+           (out->sums == 1 || p->sum_padded == q->size[TUNE_SUM]);
+}
+
+static bool can_spread(const target *t, const tune_question *q, const tune_plan *p)
+{
+    tune_spread x;
+    return !p->spreads || (spread_slices(p) > 1 && !p->rings && p->gather == 1 && p->regroup == 1 && p->joined == 1 &&
+                           p->idle_inside == 1 && tune_spread_of(t, q, p, &x));
 }
 
 /* Operands that lie turned: whole blocks of the Transpose Engine, and slices that exchange columns for parts of the sum. */
@@ -187,7 +262,7 @@ bool tune_plan_complete(const target *t, const tune_question *q, tune_plan *p)
     int64_t words = larger(1, 64 / dtype_row_of(q->out_type)->bits); /* of 8 bytes */
     p->lanes_kept = round_up(p->lanes, words);
     if (slices_of(p) > t->slices_per_cluster || clusters_of(p) > t->clusters_per_chip || t->slices_per_cluster % slices_of(p) != 0 ||
-        !complete_ring(q, p))
+        !complete_ring(q, p) || !can_spread(t, q, p) || !can_close(t, q, p))
         return false;
     if (!can_turn(t, q, p))
         return false;
@@ -196,7 +271,7 @@ bool tune_plan_complete(const target *t, const tune_question *q, tune_plan *p)
             out = bytes_of(q->out_type, row->tile * tiles * p->lanes_kept);
     if (weights > target_trf_capacity_bytes(t, TRF_FULL))
         return false;
-    weights *= tune_lies_turned(q, p, TUNE_COLUMN) ? 2 : 1; /* as it lies, and turned */
+    weights = weights / spread_slices(p) * (tune_lies_turned(q, p, TUNE_COLUMN) ? 2 : 1); /* as it lies, and turned */
     rows *= tune_lies_turned(q, p, TUNE_ROW) ? 2 : 1;
     if (p->results_stay && (column->loop == 1 || row->loop > 1 || p->split[TUNE_BATCH].loop > 1 || p->columns_outside || p->sum_loop > 1 ||
                             p->regroup > 1 || p->lanes_kept != p->lanes || tune_lies_turned(q, p, TUNE_COLUMN)))
@@ -236,9 +311,10 @@ bool tune_plan_complete(const target *t, const tune_question *q, tune_plan *p)
 /* Of the slices that work, those in the `window` neighbours that have most: under one DMN, or those of one DMA engine. */
 static int64_t slices_within(const target *t, const tune_plan *p, int64_t window)
 {
-    int64_t columns = p->split[TUNE_COLUMN].slice;
-    int64_t group = t->slices_per_cluster / (p->split[TUNE_BATCH].slice * p->split[TUNE_ROW].slice); /* with the same rows */
-    return group < window ? window / group * columns : smaller(columns, ceil_div(window, p->idle_inside));
+    tune_role outer = tune_inner_role(p) == TUNE_ROW ? TUNE_COLUMN : TUNE_ROW;
+    int64_t inner = p->split[tune_inner_role(p)].slice;
+    int64_t group = t->slices_per_cluster / (p->split[TUNE_BATCH].slice * p->split[outer].slice); /* with the same rows, or columns */
+    return group < window ? window / group * inner : smaller(inner, ceil_div(window, p->idle_inside));
 }
 
 /* What of a tensor in HBM a copy touches, and how often it goes over it. */
@@ -361,13 +437,14 @@ static int64_t loaded_at_once(const tune_question *q, const tune_plan *p, tune_r
     return q->size[role] / p->split[role].loop;
 }
 
-/* Of an operand, in a load. Slices of columns are inside those of rows, and those inside clusters. */
+/* Of an operand, in a load. Slices of columns are inside those of rows, or the other way, and those inside clusters. */
 static region region_of_load(const tune_question *q, const tune_plan *p, tune_role role)
 {
     int64_t batches = loaded_at_once(q, p, TUNE_BATCH), kept = loaded_at_once(q, p, role) * (role == TUNE_ROW ? tune_rows_at_once(p) : 1),
             sums = smaller(q->size[TUNE_SUM], tune_sum_part(p));
     const tune_split *s = &p->split[role], *row = &p->split[TUNE_ROW], *column = &p->split[TUNE_COLUMN];
-    region r = {.clusters = s->cluster, .sweeps = role == TUNE_COLUMN ? row->slice : 1};
+    bool again = role == tune_inner_role(p); /* each slice of the outer role goes over all of the inner one */
+    region r = {.clusters = s->cluster, .sweeps = again ? p->split[role == TUNE_ROW ? TUNE_COLUMN : TUNE_ROW].slice : 1};
     r.outside = role == TUNE_COLUMN ? row->cluster : column->cluster;
     if (role == TUNE_ROW && tune_rows_at_once(p) > 1) /* each slice goes over all of it */
         r.sweeps = row->slice * p->ring_rows;
@@ -401,7 +478,7 @@ static region region_of_load(const tune_question *q, const tune_plan *p, tune_ro
 
 typedef struct piece_times {
     int64_t aside_copies, aside; /* of operands that are turned once: what DMA does, and all up to their last copy */
-    int64_t rows, turn_rows, weights, turn_weights, store_weights, multiply, sums, passes, regroup, store, row_extras, column_extras;
+    int64_t rows, turn_rows, weights, turn_weights, store_weights, multiply, sums, passes, regroup, close, store, row_extras, column_extras;
 } piece_times;
 
 /* The longest run of a copy: rows that follow each other both in HBM and in a slice, at most 4 KiB of them. */
@@ -448,7 +525,7 @@ static region region_of_store(const tune_question *q, const tune_plan *p)
                     .bytes = bytes_of(q->out_type, stored_at_once(q, p, TUNE_COLUMN)),
                     .row_bytes = bytes_of(q->out_type, q->size[TUNE_COLUMN]),
                     .clusters = 1,
-                    .sweeps = 1,
+                    .sweeps = tune_inner_role(p) == TUNE_ROW ? p->split[TUNE_COLUMN].slice : 1,
                     .outside = 1};
 }
 
@@ -529,15 +606,46 @@ static void add_aside(const target *t, const tune_question *q, const tune_plan *
     x->aside += in + out + (x->aside > 0 ? 0 : turn);
 }
 
-static piece_times times_of(const target *t, const tune_question *q, const tune_plan *p)
+/* Passes of the contexts: what needs no copy to be known. Copies have their starts, the least that they take. */
+static piece_times passes_of(const target *t, const tune_question *q, const tune_plan *p)
 {
     const tune_split *row = &p->split[TUNE_ROW], *column = &p->split[TUNE_COLUMN];
-    int64_t k = p->sum_loop > 1 ? tune_sum_part(p) : q->size[TUNE_SUM], packets = tune_sum_part(p) / p->packet,
-            tiles = column->tile / p->lanes, flits = p->packet / p->flit, pieces;
+    int64_t packets = tune_sum_part(p) / p->packet, tiles = column->tile / p->lanes, flits = p->packet / p->flit;
+    int64_t part_of_ring = tune_sum_part(p) / p->ring_sums, blocks = tune_turn_rows(t, q);
+    piece_times x = {.rows = t->dma_startup_cycles, .weights = t->dma_startup_cycles, .store = t->dma_startup_cycles};
+    tune_spread of;
+    tune_spread_of(t, q, p, &of);
+    int64_t part_of_spread = tune_sum_part(p) / of.sums;
+    x.store_weights = bytes_of(q->type, column->tile * tune_sum_part(p)) / (p->main_weights ? t->flit_bytes : t->flit_bytes / 4);
+    x.turn_rows =
+        !tune_lies_turned(q, p, TUNE_ROW) ? 0 : turn_cycles(t, q, row->tile / p->ring_rows, turned_sums(q, p, part_of_ring, blocks), 1);
+    x.turn_weights = !tune_lies_turned(q, p, TUNE_COLUMN)
+                         ? 0
+                         : turn_cycles(t, q, column->tile, turned_sums(q, p, part_of_spread, larger(blocks, p->gather)), p->gather);
+    int64_t in = row->tile * packets * larger(flits, tiles), out = row->tile * tiles,
+            ring = p->rings ? row->tile * packets * flits * (p->idle_inside > 1 ? p->idle_inside : 1) : 0;
+    x.multiply = 9 + larger(in, larger(out, ring)) + (row->tile == 1 && row->loop == 1 ? out : 0);
+    x.sums = p->sum_loop > 1 ? 4 * row->tile * column->tile / (t->flit_bytes / 4) : 0; /* into the VRF, by the sub context */
+    int64_t most = t->flit_bytes * 8 / dtype_row_of(q->out_type)->bits;
+    int64_t packet = p->regroup > 1 ? largest_divisor(column->tile, most) : p->lanes,
+            around = larger(p->regroup, p->joined * p->idle_inside),
+            accesses = p->by_sub ? ceil_div(bytes_of(q->out_type, packet), t->flit_bytes / 4) : 1;
+    x.regroup = p->regroup * p->joined > 1 ? row->tile * column->tile / packet * larger(around, accesses) : 0;
+    int64_t closing = tune_closing_packet(t, q, p), closed = row->tile / p->regroup;
+    x.close = closing == 0
+                  ? 0
+                  : closed * q->size[TUNE_COLUMN] / closing * (p->by_sub ? ceil_div(bytes_of(q->out_type, closing), t->flit_bytes / 4) : 1);
+    return x;
+}
+
+/* What all copies take, in place of their starts. */
+static void add_copies(const target *t, const tune_question *q, const tune_plan *p, piece_times *x)
+{
+    const tune_split *row = &p->split[TUNE_ROW], *column = &p->split[TUNE_COLUMN];
+    int64_t k = p->sum_loop > 1 ? tune_sum_part(p) : q->size[TUNE_SUM], tiles = column->tile / p->lanes, pieces;
     bool whole = p->sum_padded == k;
     int64_t part = bytes_of(q->type, p->ring_sums > 1 ? tune_sum_part(p) / p->ring_sums : k);
-    piece_times x = {0};
-    int64_t part_of_ring = tune_sum_part(p) / p->ring_sums, blocks = tune_turn_rows(t, q);
+    int64_t part_of_ring = tune_sum_part(p) / p->ring_sums;
     int64_t run = run_of(part, row->tile / p->ring_rows, whole && p->ring_sums == 1, &pieces);
     if (tune_lies_turned(q, p, TUNE_ROW))
         run = run_of_turned(q, row, row->tile / p->ring_rows, turned_sums(q, p, part_of_ring, 1), false, &pieces);
@@ -546,35 +654,24 @@ static piece_times times_of(const target *t, const tune_question *q, const tune_
         pieces = part_of_ring / p->flit;
     }
     pieces *= tune_rows_at_once(p);
-    x.rows = copy_cycles(t, p, &(copy){.pieces = pieces, .bytes = run, .hbm = region_of_load(q, p, TUNE_ROW)});
-    run = run_of(bytes_of(q->type, k), column->tile, whole, &pieces);
+    x->rows = copy_cycles(t, p, &(copy){.pieces = pieces, .bytes = run, .hbm = region_of_load(q, p, TUNE_ROW)});
+    tune_spread of;
+    tune_spread_of(t, q, p, &of);
+    int64_t side = p->spreads ? p->lanes / of.lanes : column->tile, part_of_spread = tune_sum_part(p) / of.sums; /* columns side by side */
+    run = run_of(bytes_of(q->type, of.sums > 1 ? part_of_spread : k), side, whole && of.sums == 1, &pieces);
+    pieces *= column->tile / (of.lanes * of.groups * side);
     if (tune_lies_turned(q, p, TUNE_COLUMN))
-        run = run_of_turned(q, column, column->tile * p->gather, turned_sums(q, p, tune_sum_part(p), p->gather) / p->gather, p->gather > 1,
+        run = run_of_turned(q, column, column->tile * p->gather, turned_sums(q, p, part_of_spread, p->gather) / p->gather, p->gather > 1,
                             &pieces);
     if (p->aside[TUNE_COLUMN] > 0) {
-        run = bytes_of(q->type, column->tile * p->flit);
-        pieces = tune_sum_part(p) / p->flit;
+        run = bytes_of(q->type, side * p->flit);
+        pieces = part_of_spread / p->flit * (column->tile / (of.lanes * of.groups * side));
     }
-    x.weights = copy_cycles(t, p, &(copy){.pieces = pieces, .bytes = run, .hbm = region_of_load(q, p, TUNE_COLUMN)});
-    x.store_weights = bytes_of(q->type, column->tile * tune_sum_part(p)) / (p->main_weights ? t->flit_bytes : t->flit_bytes / 4);
-    x.turn_rows =
-        !tune_lies_turned(q, p, TUNE_ROW) ? 0 : turn_cycles(t, q, row->tile / p->ring_rows, turned_sums(q, p, part_of_ring, blocks), 1);
-    x.turn_weights = !tune_lies_turned(q, p, TUNE_COLUMN)
-                         ? 0
-                         : turn_cycles(t, q, column->tile, turned_sums(q, p, tune_sum_part(p), larger(blocks, p->gather)), p->gather);
-    int64_t in = row->tile * packets * larger(flits, tiles), out = row->tile * tiles,
-            ring = p->rings ? row->tile * packets * flits * (p->idle_inside > 1 ? p->idle_inside : 1) : 0;
-    x.multiply = 9 + larger(in, larger(out, ring)) + (row->tile == 1 && row->loop == 1 ? out : 0);
-    x.aside_copies = x.aside = 0;
+    x->weights = copy_cycles(t, p, &(copy){.pieces = pieces, .bytes = run, .hbm = region_of_load(q, p, TUNE_COLUMN)});
+    x->aside_copies = x->aside = 0;
     for (int role = TUNE_ROW; role < TUNE_SUM; role++)
-        add_aside(t, q, p, (tune_role)role, &x);
-    x.sums = p->sum_loop > 1 ? 4 * row->tile * column->tile / (t->flit_bytes / 4) : 0; /* into the VRF, by the sub context */
-    add_epilogue(t, q, p, out, &x);
-    int64_t most = t->flit_bytes * 8 / dtype_row_of(q->out_type)->bits;
-    int64_t packet = p->regroup > 1 ? largest_divisor(column->tile, most) : p->lanes,
-            around = larger(p->regroup, p->joined * p->idle_inside),
-            accesses = p->by_sub ? ceil_div(bytes_of(q->out_type, packet), t->flit_bytes / 4) : 1;
-    x.regroup = p->regroup * p->joined > 1 ? row->tile * column->tile / packet * larger(around, accesses) : 0;
+        add_aside(t, q, p, (tune_role)role, x);
+    add_epilogue(t, q, p, row->tile * tiles, x);
     bool joins_all = p->joined > 1 && column->cluster == 1 && column->slice == p->joined && column->padded == q->size[TUNE_COLUMN];
     int64_t side_by_side = column->tile * (stays(p, TUNE_COLUMN) || joins_all ? column->loop : 1) * p->joined * p->regroup;
     if (tune_pads_inside(column, q->size[TUNE_COLUMN])) /* without what is padding */
@@ -584,11 +681,16 @@ static piece_times times_of(const target *t, const tune_question *q, const tune_
     int64_t rows = row->tile / p->regroup;
     run = run_of(piece, p->joined > 1 && !joins_all ? rows * column->loop : rows, all, &pieces);
     bool aligned = bytes_of(q->out_type, columns) % t->hbm_block_bytes == 0 || (all && run % t->hbm_block_bytes == 0);
-    x.store = store_cycles(
+    if (p->closes) {
+        int64_t bytes = rows * bytes_of(q->out_type, columns);
+        run = t->hbm_block_bytes;
+        pieces = bytes / run;
+        aligned = true;
+    }
+    x->store = store_cycles(
         t, q, p,
         &(copy){
             .pieces = pieces, .bytes = run, .hbm = region_of_store(q, p), .stored = stored_bytes(q, p), .store = true, .aligned = aligned});
-    return x;
 }
 
 enum { MOST_BUFFERS = 8 };
@@ -610,7 +712,7 @@ static int64_t buffers_of(const target *t, const tune_question *q, const tune_pl
     if (p->row_copies > 0) /* the next ones for all rows */
         return row->loop + 1;
     int64_t rows = bytes_of(q->type, row->tile / p->ring_rows * tune_sum_part(p) / p->ring_sums),
-            weights = bytes_of(q->type, column->tile * tune_sum_part(p)), out = 4 * row->tile * column->tile;
+            weights = bytes_of(q->type, column->tile * tune_sum_part(p)) / spread_slices(p), out = 4 * row->tile * column->tile;
     int64_t room = t->dm_bytes_per_slice - 2 * weights - 2 * out - (p->sum_loop > 1 ? 2 * out * row->loop : 0);
     int64_t each = p->columns_outside ? rows : weights;
     return larger(2, smaller(MOST_BUFFERS, room / larger(1, each)));
@@ -665,7 +767,11 @@ static int64_t least_of(const tune_plan *p, const piece_times *x)
 /* The schedule of the loops: copies run ahead while there are buffers, and a result leaves when the copies at hand are done. */
 void tune_plan_estimate(const target *t, const tune_question *q, int64_t most, tune_plan *p)
 {
-    piece_times x = times_of(t, q, p);
+    piece_times x = passes_of(t, q, p);
+    p->cycles = least_of(p, &x);
+    if (p->cycles >= most)
+        return;
+    add_copies(t, q, p, &x);
     p->cycles = least_of(p, &x);
     if (p->cycles >= most)
         return;
@@ -702,6 +808,8 @@ void tune_plan_estimate(const target *t, const tune_question *q, int64_t most, t
             result = run_on(&c.main, 0, x.passes);
         if (is_last && x.regroup)
             result = run_on(p->by_sub ? &c.sub : &c.main, result, x.regroup);
+        if (is_last && x.close)
+            result = run_on(p->by_sub ? &c.sub : &c.main, result, x.close);
         if (has_sums && waits)
             sums_at = run_on(&c.sub, all.multiplied[i], x.sums);
         store_at = is_last && !(p->results_stay && i < count - 1) ? result : 0;

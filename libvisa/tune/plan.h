@@ -29,6 +29,8 @@ typedef struct tune_plan {
     bool columns_outside;         /* the loop over columns is the outer one: weights stay while rows pass */
     bool rings;                   /* rows are spread over the slices of a column group, and go around by the Switch Engine */
     int64_t ring_rows, ring_sums; /* those slices, as digits of a tile's rows and of the sum */
+    bool spreads;                 /* weights are spread over the slices of a row group, which are neighbours then, and go around on their
+                                     way into the TRF */
     bool main_weights;            /* the TRF is filled by the main context: 32 bytes a cycle instead of 8, but not while it multiplies */
     int64_t gather;               /* slices that share rows of weights that lie turned, so that a copy's runs are longer; 1: none */
     int64_t aside[TUNE_SUM]; /* of an operand that lies turned, by its kept axis: it is turned once, by slices that have so many positions
@@ -36,6 +38,7 @@ typedef struct tune_plan {
     int64_t row_copies;      /* that bring the rows of all iterations before the first is multiplied; 0: each iteration has its own */
     int64_t regroup;         /* slices that exchange rows for columns before the store, 1: none, so that a row's pieces are longer */
     bool by_sub;             /* that exchange, or the joining of columns, is the sub context's: main multiplies on */
+    bool closes;             /* a slice writes whole rows one behind the other, so many that they are whole blocks of HBM */
     int64_t idle_inside;     /* of the slices that idle, as a digit inside the columns; the others are between rows and columns */
     int64_t cycles;          /* as estimated */
 } tune_plan;
@@ -47,6 +50,16 @@ bool tune_pads_inside(const tune_split *s, int64_t size);
 int64_t tune_loop_stride(const tune_plan *p, tune_role role);
 int64_t tune_slice_stride(const tune_plan *p, tune_role role);
 int64_t tune_cluster_stride(const tune_plan *p, tune_role role);
+
+/* The role whose slices are neighbours: what the slices of the other one share stays within short rings. */
+tune_role tune_inner_role(const tune_plan *p);
+
+/* The parts of a slice's columns that its row group brings, as digits of the lanes, of their groups and of the sum: the outermost ones,
+ * since a switch adds digits of the slices to time in one place. False: they do not share it evenly. */
+typedef struct tune_spread {
+    int64_t lanes, groups, sums;
+} tune_spread;
+bool tune_spread_of(const target *t, const tune_question *q, const tune_plan *p, tune_spread *out);
 
 /* Iterations whose rows one copy brings. */
 int64_t tune_rows_at_once(const tune_plan *p);
@@ -69,6 +82,12 @@ typedef struct tune_turners {
     int64_t clusters, of_sum, of_kept, sums;
 } tune_turners;
 tune_turners tune_turners_of(const target *t, const tune_question *q, const tune_plan *p, tune_role role);
+
+/* Rows of the result that are whole blocks of HBM together. */
+int64_t tune_rows_of_blocks(const target *t, const tune_question *q);
+
+/* Elements of the packets by which rows lose what pads them in DM, in a pass; 0: they have nothing, or cannot. */
+int64_t tune_closing_packet(const target *t, const tune_question *q, const tune_plan *p);
 
 /* Can an operand be turned once, aside? The positions of its kept axis that a slice has then: 0, it cannot. */
 int64_t tune_aside_of(const target *t, const tune_question *q, tune_role role);

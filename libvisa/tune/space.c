@@ -32,7 +32,8 @@ unsigned tune_kind_of(const tune_question *q, const tune_plan *p)
            (unsigned)(s[TUNE_ROW].padded != q->size[TUNE_ROW]) << 3 | (unsigned)(s[TUNE_COLUMN].padded != q->size[TUNE_COLUMN]) << 4 |
            (unsigned)(s[TUNE_BATCH].padded != q->size[TUNE_BATCH]) << 5 | (unsigned)(p->ring_sums > 1) << 6 |
            (unsigned)(p->sum_loop > 1) << 7 | (unsigned)p->results_stay << 8 | (unsigned)(p->joined > 1) << 9 |
-           (unsigned)(p->row_copies > 0) << 10 | (unsigned)(p->aside[TUNE_ROW] + p->aside[TUNE_COLUMN] > 0) << 11;
+           (unsigned)(p->row_copies > 0) << 10 | (unsigned)(p->aside[TUNE_ROW] + p->aside[TUNE_COLUMN] > 0) << 11 |
+           (unsigned)p->spreads << 12 | (unsigned)p->closes << 13;
 }
 
 /* Which of two plans is tried first: the faster, and of equals the one that was found first. */
@@ -73,7 +74,7 @@ static void consider(space *x, tune_plan p)
     int64_t most = p.columns_outside && p.split[TUNE_ROW].loop > 1 ? p.split[TUNE_ROW].loop : 0, halvings = 0;
     while (most >> halvings > 1)
         halvings++;
-    bool exchanges = p.regroup > 1 || p.joined > 1;
+    bool exchanges = p.regroup > 1 || p.joined > 1 || p.closes;
     for (int by_sub = 0; by_sub < (exchanges ? 2 : 1); by_sub++) {
         p.by_sub = by_sub;
         p.row_copies = 0;
@@ -84,6 +85,9 @@ static void consider(space *x, tune_plan p)
         }
     }
 }
+
+/* How what slices share gets to them: copies for each, rows around rings, or weights around rings. */
+enum { COPIES, RINGS, SPREAD };
 
 /* The choices that are left when the splits are made. */
 static void consider_ways(space *x, tune_plan p)
@@ -107,20 +111,23 @@ static void consider_ways(space *x, tune_plan p)
     /* what stays is loaded outside of the only loop; parts of a sum need weights outside */
     int first = no_loop || (one_loop && s[TUNE_ROW].loop > 1), last = one_loop && s[TUNE_COLUMN].loop > 1 ? 0 : 1;
     for (int outside = first; outside <= last; outside++)
-        for (int rings = 0; rings < 2; rings++)
+        for (int way = COPIES; way <= (s[TUNE_ROW].slice > 1 ? SPREAD : RINGS); way++)
             for (int by_main = 0; by_main < 2; by_main++)
-                for (int64_t inside = 1; inside <= all / slices; inside = inside == 1 && all / slices > 1 ? all / slices : all + 1)
-                    for (int64_t regroup = 1; regroup <= most_regrouped; regroup *= 2) {
+                for (int64_t inside = 1; inside <= (way == SPREAD ? 1 : all / slices);
+                     inside = inside == 1 && all / slices > 1 ? all / slices : all + 1)
+                    for (int64_t regroup = p.closes ? s[TUNE_COLUMN].slice : 1; regroup <= (way == SPREAD ? 1 : most_regrouped);
+                         regroup *= 2) {
                         p.columns_outside = outside;
-                        p.rings = rings;
+                        p.rings = way == RINGS;
+                        p.spreads = way == SPREAD;
                         p.main_weights = by_main;
                         p.idle_inside = inside;
                         p.regroup = regroup;
-                        for (p.gather = 1; p.gather <= most_gathered; p.gather *= 2)
+                        for (p.gather = 1; p.gather <= (way == SPREAD ? 1 : most_gathered); p.gather *= 2)
                             for (p.sum_loop = 1; p.sum_loop <= most_parts; p.sum_loop *= 2)
-                                for (int stay = 0; stay < (outside || s[TUNE_COLUMN].loop == 1 ? 1 : 2); stay++) {
+                                for (int stay = 0; stay < (outside || s[TUNE_COLUMN].loop == 1 || p.closes ? 1 : 2); stay++) {
                                     p.results_stay = stay;
-                                    for (p.joined = 1; p.joined <= (stay ? s[TUNE_COLUMN].slice : 1); p.joined *= 2)
+                                    for (p.joined = 1; p.joined <= (stay && way != SPREAD ? s[TUNE_COLUMN].slice : 1); p.joined *= 2)
                                         if (p.joined == 1 || (pads ? p.joined == s[TUNE_COLUMN].slice : p.joined * of_columns <= longest))
                                             consider(x, p);
                                 }
@@ -169,10 +176,45 @@ static int64_t columns_unit(const target *t, const tune_question *q, int64_t til
     return tune_epilogue_has_gate(&q->whole) ? t->rows : unit;
 }
 
+/* A split of each axis: whether that is one which copies can take, and the slices and iterations are worth having. */
+static bool split_all(const space *x, const int64_t loops_of[3], const int64_t slices[3], int clustered, int64_t rows_together,
+                      tune_plan *p)
+{
+    const int64_t *size = x->question->size;
+    bool useful = true;
+    for (int role = TUNE_BATCH; role < TUNE_SUM; role++) {
+        int64_t cluster = clustered == role ? x->target->clusters_per_chip : 1, parts = loops_of[role] * cluster * slices[role];
+        int64_t tile = ceil_div(size[role], parts);
+        tune_split *s = &p->split[role];
+        int64_t unit = role == TUNE_COLUMN ? columns_unit(x->target, x->question, tile)
+                       : role == TUNE_ROW  ? larger(rows_unit(x->question), rows_together)
+                                           : 1;
+        if (is_turned(x->question, (tune_role)role)) /* whole blocks of the Transpose Engine */
+            unit = larger(unit, tune_turn_columns(x->question, 1));
+        *s = tune_split_of(size[role], loops_of[role], cluster, slices[role], unit);
+        int64_t parts_alike = s->loop * s->cluster;
+        if (tune_pads_inside(s, size[role]) && (size[role] % parts_alike != 0 || size[role] / parts_alike % s->tile != 0))
+            useful = false;                                                                    /* no copy has such parts */
+        bool idles = s->loop == 1 && parts > 1 && s->padded - s->padded / parts >= size[role]; /* a part has padding alone */
+        useful = useful && (!idles || s->padded < 2 * size[role]) && s->padded < 2 * size[role] + (s->loop == 1 ? larger(8, unit) : 0);
+    }
+    return useful && p->split[TUNE_BATCH].tile == 1;
+}
+
+/* With operands that lie turned as they are, or turned aside. */
+static void consider_turned(space *x, tune_plan p)
+{
+    consider_ways(x, p);
+    for (int role = TUNE_ROW; role < TUNE_SUM; role++)
+        p.aside[role] = tune_aside_of(x->target, x->question, (tune_role)role);
+    if (p.aside[TUNE_ROW] + p.aside[TUNE_COLUMN] > 0)
+        consider_ways(x, p);
+}
+
 static void consider_splits(space *x, const int64_t loops_of[3], int clustered)
 {
     const int64_t *size = x->question->size;
-    int64_t all = x->target->slices_per_cluster, digits[3][MOST_DIGITS];
+    int64_t all = x->target->slices_per_cluster, digits[3][MOST_DIGITS], together = tune_rows_of_blocks(x->target, x->question);
     size_t counts[3];
     for (int role = TUNE_BATCH; role < TUNE_SUM; role++)
         counts[role] = slice_counts(size[role], all, digits[role]);
@@ -183,31 +225,11 @@ static void consider_splits(space *x, const int64_t loops_of[3], int clustered)
                 if (slices[0] * slices[1] * slices[2] > all)
                     break;
                 tune_plan p = {.idle_inside = 1, .regroup = 1, .gather = 1, .joined = 1};
-                bool useful = true;
-                for (int role = TUNE_BATCH; role < TUNE_SUM; role++) {
-                    int64_t cluster = clustered == role ? x->target->clusters_per_chip : 1, parts = loops_of[role] * cluster * slices[role];
-                    int64_t tile = ceil_div(size[role], parts);
-                    tune_split *s = &p.split[role];
-                    int64_t unit = role == TUNE_COLUMN ? columns_unit(x->target, x->question, tile)
-                                   : role == TUNE_ROW  ? rows_unit(x->question)
-                                                       : 1;
-                    if (is_turned(x->question, (tune_role)role)) /* whole blocks of the Transpose Engine */
-                        unit = larger(unit, tune_turn_columns(x->question, 1));
-                    *s = tune_split_of(size[role], loops_of[role], cluster, slices[role], unit);
-                    int64_t parts_alike = s->loop * s->cluster;
-                    if (tune_pads_inside(s, size[role]) && (size[role] % parts_alike != 0 || size[role] / parts_alike % s->tile != 0))
-                        useful = false;                                                                    /* no copy has such parts */
-                    bool idles = s->loop == 1 && parts > 1 && s->padded - s->padded / parts >= size[role]; /* a part has padding alone */
-                    useful = useful && (!idles || s->padded < 2 * size[role]) &&
-                             s->padded < 2 * size[role] + (s->loop == 1 ? larger(8, unit) : 0);
-                }
-                useful = useful && p.split[TUNE_BATCH].tile == 1;
-                if (useful)
-                    consider_ways(x, p);
-                for (int role = TUNE_ROW; role < TUNE_SUM; role++)
-                    p.aside[role] = tune_aside_of(x->target, x->question, (tune_role)role);
-                if (useful && p.aside[TUNE_ROW] + p.aside[TUNE_COLUMN] > 0)
-                    consider_ways(x, p);
+                if (split_all(x, loops_of, slices, clustered, 1, &p))
+                    consider_turned(x, p);
+                p.closes = together > 1 && size[TUNE_ROW] > 1 && loops_of[TUNE_COLUMN] == 1 && clustered != TUNE_COLUMN;
+                if (p.closes && split_all(x, loops_of, slices, clustered, slices[TUNE_COLUMN] * together, &p))
+                    consider_turned(x, p);
             }
 }
 

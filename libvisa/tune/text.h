@@ -27,6 +27,7 @@ typedef enum tune_step {
     TUNE_KEEP_EXTRA = TUNE_LOAD_EXTRA + TUNE_EXTRAS_MAX,
     TUNE_PASS = TUNE_KEEP_EXTRA + TUNE_EXTRAS_MAX, /* over values in DM */
     TUNE_REGROUP = TUNE_PASS + TUNE_PASSES_MAX,
+    TUNE_CLOSE, /* rows of the result, without what pads them */
     TUNE_STORE,
     TUNE_STEPS
 } tune_step;

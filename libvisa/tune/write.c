@@ -87,6 +87,14 @@ static const char *cluster_digit(const writer *w, tune_role role)
     return kept(w, role, tune_cluster_stride(w->p, role), w->p->split[role].cluster);
 }
 
+/* Slices of rows, and of columns, in the order that the plan has them. */
+static const char *slice_list(const writer *w, const char *rows, const char *columns, const char *inside)
+{
+    bool rows_inside = tune_inner_role(w->p) == TUNE_ROW;
+    return TUNE_LIST(w->a, slice_digit(w, TUNE_BATCH), rows_inside ? columns : rows, idle(w, idle_between(w)), rows_inside ? rows : columns,
+                     inside);
+}
+
 /* ---- the kernel ---- */
 
 static const char *type_name(dtype t)
@@ -166,8 +174,7 @@ static void write_axes(writer *w)
     const char *cluster = TUNE_LIST(w->a, cluster_digit(w, TUNE_BATCH), cluster_digit(w, TUNE_ROW), cluster_digit(w, TUNE_COLUMN));
     tune_line(&w->page, "type Cluster = m![%s];", strcmp(cluster, "1") == 0 ? "1 # 2" : cluster);
     tune_line(&w->page, "type Slice = m![%s];",
-              TUNE_LIST(w->a, slice_digit(w, TUNE_BATCH), slice_digit(w, TUNE_ROW), idle(w, idle_between(w)), slice_digit(w, TUNE_COLUMN),
-                        idle(w, w->p->idle_inside)));
+              slice_list(w, slice_digit(w, TUNE_ROW), slice_digit(w, TUNE_COLUMN), idle(w, w->p->idle_inside)));
     tune_line(&w->page, "%s", "");
 }
 
@@ -188,16 +195,42 @@ static const char *tiles(const writer *w, bool batch, bool row, bool column, boo
     return text;
 }
 
-/* Slices of weights as they are copied: digits of the sum where slices share rows. */
+/* Weights that neighbours bring a part of each: the digits of those parts, and what a slice has. */
+typedef struct spread_text {
+    const char *parts, *lanes, *groups; /* digits; of lanes and their groups what is left for a slice, */
+    const char *tile;                   /* both, so that columns are side by side; NULL: it has one */
+    int64_t sums, steps;                /* elements of the sum in a slice; steps of time inside those digits */
+} spread_text;
+
+static spread_text spread_of(const writer *w)
+{
+    const tune_plan *p = w->p;
+    tune_spread x;
+    tune_spread_of(w->t, w->q, p, &x);
+    int64_t lanes = p->lanes / x.lanes, groups = p->split[TUNE_COLUMN].tile / p->lanes / x.groups, part = tune_sum_part(p) / x.sums;
+    return (spread_text){
+        .parts = TUNE_LIST(w->a, kept(w, TUNE_COLUMN, lanes, x.lanes), kept(w, TUNE_COLUMN, p->lanes * groups, x.groups),
+                           summed(w, part, x.sums)),
+        .lanes = kept(w, TUNE_COLUMN, 1, lanes),
+        .groups = kept(w, TUNE_COLUMN, p->lanes, groups),
+        .tile = lanes * groups > 1 ? TUNE_LIST(w->a, kept(w, TUNE_COLUMN, p->lanes, groups), kept(w, TUNE_COLUMN, 1, lanes)) : NULL,
+        .sums = part,
+        .steps = tune_lies_turned(w->q, p, TUNE_COLUMN) ? 1 : lanes * groups,
+    };
+}
+
+/* Slices of weights as they are copied: digits of the sum where slices share rows, of what neighbours bring where they share columns. */
 static const char *gathered_slice(const writer *w)
 {
     const tune_plan *p = w->p;
     const tune_split *column = &p->split[TUNE_COLUMN];
+    if (p->spreads)
+        return arena_printf(w->a, "m![%s]", slice_list(w, spread_of(w).parts, slice_digit(w, TUNE_COLUMN), NULL));
     return p->gather == 1 ? "Slice"
                           : arena_printf(w->a, "m![%s]",
-                                         TUNE_LIST(w->a, slice_digit(w, TUNE_BATCH), slice_digit(w, TUNE_ROW), idle(w, idle_between(w)),
-                                                   kept(w, TUNE_COLUMN, column->tile * p->gather, column->slice / p->gather),
-                                                   summed(w, 1, p->gather)));
+                                         slice_list(w, slice_digit(w, TUNE_ROW),
+                                                    kept(w, TUNE_COLUMN, column->tile * p->gather, column->slice / p->gather),
+                                                    summed(w, 1, p->gather)));
 }
 
 /* From [sums, tile] to [tile, sums]: blocks of the Transpose Engine, after slices have exchanged digits of the sum for those of the tile.
@@ -286,23 +319,31 @@ static const char *operand_source(const writer *w, tune_role role, bool of_tile)
                         tiles(w, true, rows && of_tile, !rows && of_tile, !is_aside, ".view()"));
 }
 
+static const char *weights_why(const writer *w)
+{
+    const tune_plan *p = w->p;
+    const tune_split *row = &p->split[TUNE_ROW], *column = &p->split[TUNE_COLUMN];
+    if (!p->spreads)
+        return arena_printf(w->a, "%" PRId64 " columns for each slice, %s", column->tile,
+                            row->slice > 1 || row->cluster > 1 ? "a copy for every group of rows" : "each column once");
+    return arena_printf(w->a, "%" PRId64 " columns for each %" PRId64 " slices, each column once: the Switch Engine takes them around",
+                        column->tile, row->slice);
+}
+
 static void write_weights(writer *w)
 {
     const tune_plan *p = w->p;
     const tune_split *column = &p->split[TUNE_COLUMN];
+    spread_text spread = spread_of(w);
     const char *type = type_name(w->q->type), *sums = summed(w, 1, tune_sum_part(p)), *lanes = kept(w, TUNE_COLUMN, 1, p->lanes),
-               *groups = kept(w, TUNE_COLUMN, p->lanes, column->tile / p->lanes);
-    tune_begin_step(&w->page, TUNE_LOAD_WEIGHTS,
-                    arena_printf(w->a, "%" PRId64 " columns for each slice, %s", column->tile,
-                                 p->split[TUNE_ROW].slice > 1 || p->split[TUNE_ROW].cluster > 1 ? "a copy for every group of rows"
-                                                                                                : "each column once"));
+               *groups = kept(w, TUNE_COLUMN, p->lanes, column->tile / p->lanes), *own_sums = summed(w, 1, spread.sums);
+    tune_begin_step(&w->page, TUNE_LOAD_WEIGHTS, weights_why(w));
     bool turned = tune_lies_turned(w->q, p, TUNE_COLUMN);
     const char *tile = kept(w, TUNE_COLUMN, 1, column->tile), *gathered = gathered_slice(w);
     tune_line(&w->page, "let %s: DmTensor<%s, Chip, Cluster, %s, m![%s]> = %s.to_dm(&mut device.tdma);", turned ? "lying" : "columns", type,
               gathered,
-              turned
-                  ? TUNE_LIST(w->a, summed(w, p->gather, tune_sum_part(p) / p->gather), kept(w, TUNE_COLUMN, 1, column->tile * p->gather))
-                  : operand_element(w, TUNE_COLUMN, tile, tune_sum_part(p)),
+              turned ? TUNE_LIST(w->a, summed(w, p->gather, spread.sums / p->gather), kept(w, TUNE_COLUMN, 1, column->tile * p->gather))
+                     : operand_element(w, TUNE_COLUMN, p->spreads ? spread.tile : tile, spread.sums),
               operand_source(w, TUNE_COLUMN, true));
     tune_end_step(&w->page, TUNE_LOAD_WEIGHTS);
     if (turned) {
@@ -313,17 +354,29 @@ static void write_weights(writer *w)
                                            "for columns, and blocks are turned",
                                            p->gather)
                             : "Packets are of the sum: blocks of columns are turned");
-        tune_line(&w->page, "let columns: DmTensor<%s, Chip, Cluster, Slice, m![%s]> = device.main", type, TUNE_LIST(w->a, tile, sums));
-        write_turn(w, TUNE_COLUMN, column->tile, tune_sum_part(p), p->gather, "lying");
+        tune_line(&w->page, "let columns: DmTensor<%s, Chip, Cluster, %s, m![%s]> = device.main", type, p->spreads ? gathered : "Slice",
+                  TUNE_LIST(w->a, tile, own_sums));
+        write_turn(w, TUNE_COLUMN, column->tile, spread.sums, p->gather, "lying");
         tune_end_step(&w->page, TUNE_TURN_WEIGHTS);
     }
-    tune_begin_step(&w->page, TUNE_STORE_WEIGHTS,
-                    p->main_weights ? "Into the TRF by the main context, 32 bytes a cycle: the sub context's 8 would be waited for"
-                                    : "Into the TRF by the sub context, while others work");
+    tune_begin_step(
+        &w->page, TUNE_STORE_WEIGHTS,
+        arena_printf(w->a, "%s%s",
+                     p->main_weights ? "Into the TRF by the main context, 32 bytes a cycle: the sub context's 8 would be waited for"
+                                     : "Into the TRF by the sub context, while others work",
+                     p->spreads ? arena_printf(w->a, "; all get what each of %" PRId64 " slices has", p->split[TUNE_ROW].slice) : ""));
     tune_line(&w->page, "let weights: TrfTensor<%s, Chip, Cluster, Slice, m![%s], m![%s]> = device.%s", type, TUNE_LIST(w->a, lanes),
               TUNE_LIST(w->a, groups, sums), p->main_weights ? "main" : "sub");
     tune_line(&w->page, "    .begin(columns.view())");
-    tune_line(&w->page, "    .fetch::<m![%s], m![%s]>()", TUNE_LIST(w->a, lanes, groups), TUNE_LIST(w->a, sums));
+    if (p->spreads) {
+        tune_line(&w->page, "    .fetch::<m![%s], m![%s]>()", TUNE_LIST(w->a, spread.lanes, spread.groups), TUNE_LIST(w->a, own_sums));
+        tune_line(&w->page,
+                  "    .switch::<Slice, m![%s]>(SwitchConfig::Broadcast01 { slice1: %" PRId64 ", slice0: 1, time0: %" PRId64 " })",
+                  turned ? TUNE_LIST(w->a, spread.lanes, spread.groups, spread.parts)
+                         : TUNE_LIST(w->a, spread.parts, spread.lanes, spread.groups),
+                  p->split[TUNE_ROW].slice, spread.steps);
+    } else
+        tune_line(&w->page, "    .fetch::<m![%s], m![%s]>()", TUNE_LIST(w->a, lanes, groups), TUNE_LIST(w->a, sums));
     tune_line(&w->page, "    .collect()");
     tune_line(&w->page, "    .to_trf();");
     tune_end_step(&w->page, TUNE_STORE_WEIGHTS);
@@ -372,10 +425,11 @@ static void write_rows(writer *w)
     const tune_split *row = &p->split[TUNE_ROW];
     int64_t rest = row->tile / p->ring_rows, part = tune_sum_part(p) / p->ring_sums;
     tune_begin_step(&w->page, TUNE_LOAD_ROWS, rows_why(w));
-    w->rows_slice = !p->rings ? "Slice"
-                              : arena_printf(w->a, "m![%s]",
-                                             TUNE_LIST(w->a, slice_digit(w, TUNE_BATCH), slice_digit(w, TUNE_ROW), idle(w, idle_between(w)),
-                                                       kept(w, TUNE_ROW, rest, p->ring_rows), summed(w, part, p->ring_sums)));
+    w->rows_slice =
+        !p->rings ? "Slice"
+                  : arena_printf(w->a, "m![%s]",
+                                 slice_list(w, slice_digit(w, TUNE_ROW),
+                                            TUNE_LIST(w->a, kept(w, TUNE_ROW, rest, p->ring_rows), summed(w, part, p->ring_sums)), NULL));
     if (p->row_copies > 0) {
         write_all_rows(w);
         tune_end_step(&w->page, TUNE_LOAD_ROWS);
@@ -401,20 +455,21 @@ static void write_chain(writer *w)
 {
     const tune_plan *p = w->p;
     const tune_split *row = &p->split[TUNE_ROW], *column = &p->split[TUNE_COLUMN];
-    int64_t rest = row->tile / p->ring_rows, part = tune_sum_part(p) / p->ring_sums, packets = part / p->packet;
+    int64_t rest = row->tile / p->ring_rows, part = tune_sum_part(p) / p->ring_sums, fetched = smaller(part, p->packet);
     const char *rest_of_rows = kept(w, TUNE_ROW, 1, rest), *around_rows = kept(w, TUNE_ROW, rest, p->ring_rows),
-               *around_sums = summed(w, part, p->ring_sums), *steps = summed(w, p->packet, packets), *packet = summed(w, 1, p->packet),
+               *around_sums = summed(w, part, p->ring_sums), *steps = summed(w, fetched, part / fetched), *packet = summed(w, 1, p->packet),
+               *packets = summed(w, p->packet, tune_sum_part(p) / p->packet),
                *groups = kept(w, TUNE_COLUMN, p->lanes, column->tile / p->lanes), *lanes = kept(w, TUNE_COLUMN, 1, p->lanes);
     const char *all_rows = TUNE_LIST(w->a, rest_of_rows, around_rows, groups);
     tune_line(&w->page, "    .begin(rows.view()%s)", p->row_copies > 0 ? tiles(w, false, true, false, false, "") : "");
-    tune_line(&w->page, "    .fetch::<m![%s], m![%s]>()", TUNE_LIST(w->a, rest_of_rows, steps), TUNE_LIST(w->a, packet));
+    tune_line(&w->page, "    .fetch::<m![%s], m![%s]>()", TUNE_LIST(w->a, rest_of_rows, steps), TUNE_LIST(w->a, summed(w, 1, fetched)));
     if (p->rings)
         tune_line(&w->page,
                   "    .switch::<Slice, m![%s]>(SwitchConfig::Broadcast01 { slice1: %" PRId64 ", slice0: 1, time0: %" PRId64 " })",
-                  TUNE_LIST(w->a, rest_of_rows, around_rows, around_sums, steps), p->ring_rows * p->ring_sums, packets);
+                  TUNE_LIST(w->a, rest_of_rows, around_rows, around_sums, steps), p->ring_rows * p->ring_sums, part / fetched);
     tune_line(&w->page, "    .collect()");
     tune_line(&w->page, "    .contract_outer::<m![%s], m![%s], _, _, _>(&weights)",
-              TUNE_LIST(w->a, rest_of_rows, around_rows, around_sums, steps, groups), padded_to(w, packet, p->packet, 2 * p->flit));
+              TUNE_LIST(w->a, rest_of_rows, around_rows, packets, groups), padded_to(w, packet, p->packet, 2 * p->flit));
     tune_line(&w->page, "    .contract_packet::<m![1]>()");
     tune_line(&w->page, "    .contract_time::<m![%s]>()", all_rows);
     tune_line(&w->page, "    .contract_lane::<m![%s], m![%s]>(LaneMode::Interleaved)", all_rows, padded_to(w, lanes, p->lanes, w->t->rows));
@@ -673,6 +728,16 @@ static const char *in_sub_why(const writer *w)
     return w->p->by_sub ? ", while others work" : "";
 }
 
+/* Slices after they have exchanged rows for columns. */
+static const char *regrouped_slice(const writer *w)
+{
+    const tune_plan *p = w->p;
+    const tune_split *row = &p->split[TUNE_ROW], *column = &p->split[TUNE_COLUMN];
+    return TUNE_LIST(w->a, slice_digit(w, TUNE_BATCH), slice_digit(w, TUNE_ROW), idle(w, idle_between(w)),
+                     kept(w, TUNE_COLUMN, column->tile * p->regroup, column->slice / p->regroup),
+                     kept(w, TUNE_ROW, row->tile / p->regroup, p->regroup));
+}
+
 static void write_regroup(writer *w)
 {
     const tune_plan *p = w->p;
@@ -681,8 +746,7 @@ static void write_regroup(writer *w)
     int64_t packet = largest_divisor(column->tile, most), packets = column->tile / packet;
     const char *rows = kept(w, TUNE_ROW, 1, rest), *moved = kept(w, TUNE_ROW, rest, p->regroup), *lanes = kept(w, TUNE_COLUMN, 1, packet),
                *groups = kept(w, TUNE_COLUMN, packet, packets), *side = kept(w, TUNE_COLUMN, column->tile, p->regroup);
-    const char *slice = TUNE_LIST(w->a, slice_digit(w, TUNE_BATCH), slice_digit(w, TUNE_ROW), idle(w, idle_between(w)),
-                                  kept(w, TUNE_COLUMN, column->tile * p->regroup, column->slice / p->regroup), moved);
+    const char *slice = regrouped_slice(w);
     tune_begin_step(&w->page, TUNE_REGROUP,
                     arena_printf(w->a,
                                  "%" PRId64 " slices exchange rows for columns, so that HBM is written in pieces of %" PRId64 " bytes%s",
@@ -739,6 +803,29 @@ static void write_join(writer *w)
     tune_end_step(&w->page, TUNE_REGROUP);
 }
 
+/* Rows one behind the other, as they lie in HBM. */
+static void write_close(writer *w)
+{
+    const tune_plan *p = w->p;
+    int64_t rest = p->split[TUNE_ROW].tile / p->regroup, columns = w->q->size[TUNE_COLUMN], packet = tune_closing_packet(w->t, w->q, p);
+    if (packet == 0)
+        return;
+    const char *rows = kept(w, TUNE_ROW, 1, rest), *packets = tune_digit(w->q, TUNE_COLUMN, columns, packet, columns / packet, w->a),
+               *lanes = tune_digit(w->q, TUNE_COLUMN, columns, 1, packet, w->a);
+    tune_begin_step(&w->page, TUNE_CLOSE,
+                    arena_printf(w->a, "Rows one behind the other without padding: %" PRId64 " of them are whole blocks of HBM%s", rest,
+                                 in_sub_why(w)));
+    tune_line(&w->page, "let closed: DmTensor<%s, Chip, Cluster, %s, m![%s]> = device.%s", type_name(w->q->out_type),
+              p->regroup > 1 ? arena_printf(w->a, "m![%s]", regrouped_slice(w)) : "Slice",
+              TUNE_LIST(w->a, rows, w->q->axis_text[TUNE_COLUMN]), p->by_sub ? "sub" : "main");
+    tune_line(&w->page, "    .begin(%s.view())", p->regroup > 1 ? "pieces" : "products");
+    tune_line(&w->page, "    .fetch::<m![%s], m![%s]>()", TUNE_LIST(w->a, rows, packets), TUNE_LIST(w->a, lanes));
+    tune_line(&w->page, "    .collect()");
+    tune_line(&w->page, "    .commit_trim::<m![%s]>()", TUNE_LIST(w->a, lanes));
+    tune_line(&w->page, "    .commit();");
+    tune_end_step(&w->page, TUNE_CLOSE);
+}
+
 /* The result is a port that iterations write their parts of; else it is made by one store. */
 static bool writes_parts(const writer *w)
 {
@@ -747,7 +834,11 @@ static bool writes_parts(const writer *w)
 
 static void write_store(writer *w)
 {
-    const char *what = w->p->regroup > 1 ? "pieces" : w->p->joined > 1 ? "results" : "products", *out = port_name(w, TUNE_OUT);
+    const char *what = tune_closing_packet(w->t, w->q, w->p) > 0 ? "closed"
+                       : w->p->regroup > 1                       ? "pieces"
+                       : w->p->joined > 1                        ? "results"
+                                                                 : "products",
+               *out = port_name(w, TUNE_OUT);
     tune_begin_step(&w->page, TUNE_STORE, "Out");
     if (writes_parts(w))
         tune_line(&w->page, "%s.view().to_hbm_view(&mut device.tdma, %s.view_mut()%s);", what, out, tiles(w, true, true, true, false, ""));
@@ -806,6 +897,7 @@ static void write_whole(writer *w)
         end_loop(w, inner);
     if (w->p->regroup > 1)
         write_regroup(w);
+    write_close(w);
     write_store(w);
     if (!w->p->results_stay)
         end_loop(w, inner);
@@ -849,6 +941,7 @@ static void write_parts(writer *w)
     write_last_part(w);
     if (w->p->regroup > 1)
         write_regroup(w);
+    write_close(w);
     write_store(w);
     if (w->p->sum_loop > 2) {
         w->page.depth--;

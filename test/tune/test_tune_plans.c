@@ -29,7 +29,8 @@ static const asked QUESTIONS[] = {
     {BATCH, "bf16", "bf16", {3, 96, 8, 24}, false, true},      {VECTOR, "bf16", "f32", {0, 256, 0, 128}, false, true},
     {VECTOR, "i8", "i8", {0, 300, 0, 64}, false, true},        {VECTOR_TURNED, "i8", "i32", {0, 128, 0, 256}, false, true},
     {MIXED, "i8", "i32", {0, 96, 40, 56}, false, false},       {MIXED, "bf16", "bf16", {0, 64, 128, 16}, false, true},
-    {VECTOR, "bf16", "f32", {0, 4096, 0, 4096}, false, true},
+    {VECTOR, "bf16", "f32", {0, 4096, 0, 4096}, false, true},  {ROWS, "i8", "i32", {0, 512, 256, 64}, true, true},
+    {ROWS, "i8", "i32", {0, 64, 256, 20}, false, false},
 };
 enum { QUESTION_COUNT = sizeof QUESTIONS / sizeof *QUESTIONS, MOST_PERCENT = 140 };
 
@@ -173,6 +174,38 @@ START_TEST(answer_against_all_plans)
 }
 END_TEST
 
+/* Questions whose best plan has weights that go around rings, or rows that are closed up: it is the best one by estimate, that estimate is
+ * near, and the kernel is as fast as was found. */
+START_TEST(best_plan_of_a_kind)
+{
+    static const struct {
+        asked question;
+        bool spreads, closes;
+        int64_t most; /* cycles */
+    } rows[] = {
+        {{ROWS, "i8", "i32", {0, 512, 1024, 64}, true, true}, true, false, 2398},
+        {{ROWS, "i8", "i32", {0, 512, 256, 256}, true, true}, true, false, 2419},
+        {{ROWS, "i8", "i32", {0, 64, 1024, 36}, true, true}, false, true, 2212},
+    };
+    const target *t = target_by_name("rngd");
+    arena *a = arena_new();
+    diag_list diags;
+    tune_question q;
+    ck_assert(read(&rows[_i].question, a, &diags, &q));
+    size_t count;
+    tune_plan *plans = tune_space(t, &q, TUNE_KEPT_OF_A_KIND, a, &count);
+    tune_trial one;
+    ck_assert(tune_try(t, &q, &plans[0], a, &one));
+    ck_assert_msg(plans[0].spreads == rows[_i].spreads && plans[0].closes == rows[_i].closes, "the best plan is of another kind:\n%s",
+                  one.text.text.text);
+    ck_assert_msg(!one.refusal, "%s:\n%s", one.refusal, one.text.text.text);
+    ck_assert_msg(one.cycles <= rows[_i].most, "%" PRId64 " cycles:\n%s", one.cycles, one.text.text.text);
+    ck_assert_msg(plans[0].cycles * 100 >= one.cycles * 98 && plans[0].cycles * 100 <= one.cycles * 102,
+                  "%" PRId64 " cycles, the estimate is %" PRId64, one.cycles, plans[0].cycles);
+    arena_free(a);
+}
+END_TEST
+
 /* What a bound counts: copies that must start, bytes of the tensors, and cycles of 64 i8 or 32 bf16 products in each of 8 rows of 512
  * slices. */
 START_TEST(bounds_of_questions)
@@ -219,6 +252,7 @@ int main(void)
     suite_add_tcase(s, bounds);
     TCase *t = suite_case("plans");
     tcase_add_loop_test(t, plans_of_a_question, 0, QUESTION_COUNT);
+    tcase_add_loop_test(t, best_plan_of_a_kind, 0, 3);
     suite_add_tcase(s, t);
     TCase *all = suite_case("all plans");
     tcase_add_loop_test(all, answer_against_all_plans, 0, SMALL_QUESTIONS);
