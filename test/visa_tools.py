@@ -100,6 +100,21 @@ def write_npy(path, shape, values, letter="f"):
         file.write(b"\x93NUMPY\x01\x00" + struct.pack("<H", len(header)) + header + struct.pack(f"<{len(values)}{letter}", *values))
 
 
+def page_is(path, text, rows, arguments):
+    """The exit status of a test whose page is made of rows: with --update it is written, else compared."""
+    name, program = os.path.relpath(path, SOURCE), os.path.relpath(sys.argv[0], SOURCE)
+    if "--update" in arguments:
+        with open(path, "w", encoding="utf-8") as file:
+            file.write(text)
+        return 0
+    if os.path.exists(path):
+        with open(path, encoding="utf-8") as file:
+            if file.read() == text:
+                return 0
+    print(f"{name} is not what {rows} says: run {program} --update")
+    return 1
+
+
 def commands(stream):
     """The commands of a context in a dump of visa-objdump, those of loops too, in the order of the section."""
     for command in stream:
