@@ -243,6 +243,18 @@ static void push_OP_CONTRACT(emission *m, const op *o, context c)
     }
 }
 
+/* The loops of a sum over time. */
+static void set_loops(command *k, const accumulate_loop *loops, uint32_t count, command_column size, command_column reduced,
+                      command_column slot)
+{
+    k->entry_count = count;
+    for (uint32_t i = 0; i < count; i++) {
+        command_set_entry(k, i, size, loops[i].size);
+        command_set_entry(k, i, reduced, loops[i].reduced);
+        command_set_entry(k, i, slot, loops[i].slot_stride);
+    }
+}
+
 static void push_OP_ACCUMULATE(emission *m, const op *o, context c)
 {
     const accumulate_config *a = o->accumulate;
@@ -251,12 +263,7 @@ static void push_OP_ACCUMULATE(emission *m, const op *o, context c)
     command_set(&k, ACCUMULATE_ROWS, a->rows);
     command_set(&k, ACCUMULATE_COLUMNS, a->columns);
     command_set(&k, ACCUMULATE_SLOTS, a->slots);
-    k.entry_count = a->count;
-    for (uint32_t i = 0; i < a->count; i++) {
-        command_set_entry(&k, i, ACCUMULATE_LOOP_SIZE, a->loops[i].size);
-        command_set_entry(&k, i, ACCUMULATE_LOOP_REDUCED, a->loops[i].reduced);
-        command_set_entry(&k, i, ACCUMULATE_LOOP_SLOT, a->loops[i].slot_stride);
-    }
+    set_loops(&k, a->loops, a->count, ACCUMULATE_LOOP_SIZE, ACCUMULATE_LOOP_REDUCED, ACCUMULATE_LOOP_SLOT);
     push(m, k);
 }
 
@@ -267,12 +274,7 @@ static void push_OP_VECTOR_REDUCE(emission *m, const op *o, context c)
     command_set(&k, VECTOR_REDUCE_CODE, r->row->op);
     command_set(&k, VECTOR_REDUCE_TREE, r->tree);
     command_set(&k, VECTOR_REDUCE_SLOTS, r->slots);
-    k.entry_count = r->count;
-    for (uint32_t i = 0; i < r->count; i++) {
-        command_set_entry(&k, i, VECTOR_REDUCE_LOOP_SIZE, r->loops[i].size);
-        command_set_entry(&k, i, VECTOR_REDUCE_LOOP_REDUCED, r->loops[i].reduced);
-        command_set_entry(&k, i, VECTOR_REDUCE_LOOP_SLOT, r->loops[i].slot_stride);
-    }
+    set_loops(&k, r->loops, r->count, VECTOR_REDUCE_LOOP_SIZE, VECTOR_REDUCE_LOOP_REDUCED, VECTOR_REDUCE_LOOP_SLOT);
     push(m, k);
     for (const valid_count *v = r->counts; v; v = v->next) {
         k = new_command(m, OP_VALID_COUNT, o, c);

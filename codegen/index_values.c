@@ -93,8 +93,8 @@ static void mark_condition(const einsum *e, const einsum_statement *s, index_val
     }
 }
 
-/* Does a result depend on the tensor? What is none of that may be a list of a table with one row, which no statement reads. */
-static bool is_needed(const einsum *e, uint32_t tensor, arena *scratch)
+/* Which tensors a result depends on. A port that is none of them may be a list of a table with one row, which no statement reads. */
+static bool *needed_tensors(const einsum *e, arena *scratch)
 {
     bool *needed = ARENA_ARRAY(scratch, bool, (size_t)e->tensor_count + 1);
     for (uint32_t i = e->statement_count; i-- > 0;) { /* what reads it comes after it */
@@ -103,7 +103,7 @@ static bool is_needed(const einsum *e, uint32_t tensor, arena *scratch)
         for (uint32_t k = 0; reads && k < s->source_count; k++)
             needed[s->sources[k]] = true;
     }
-    return needed[tensor];
+    return needed;
 }
 
 bool index_values_of_port(const binary_kernel *k, uint32_t number, arena *scratch, index_values *out)
@@ -124,11 +124,12 @@ bool index_values_of_port(const binary_kernel *k, uint32_t number, arena *scratc
         if (factor > 0 && values[s->dst].rows)
             values[s->sources[0]].rows = true;
     }
+    const bool *needed_by_result = needed_tensors(e, scratch);
     bool integers = k->ports[number].dtype == DTYPE_I32, needed = false;
     for (uint32_t t = 0; t < e->tensor_count; t++) {
         if (e->tensors[t].port != (int32_t)number)
             continue;
-        needed = needed || is_needed(e, t, scratch);
+        needed = needed || needed_by_result[t];
         if (values[t].count > 0) {
             *out = values[t];
             return true;

@@ -130,30 +130,6 @@ STACK_APART static value evaluate_const(analysis *s, symbol *y, const ast *path)
     return y->value;
 }
 
-/* Values of an enumeration that carry meaning. */
-static const struct {
-    const char *type, *name;
-    value_kind kind;
-    int64_t code;
-} variants[] = {
-    {"TrfAddress", "Full", VALUE_TRF_ADDRESS, TRF_FULL},
-    {"TrfAddress", "FirstHalf", VALUE_TRF_ADDRESS, TRF_FIRST_HALF},
-    {"TrfAddress", "SecondHalf", VALUE_TRF_ADDRESS, TRF_SECOND_HALF},
-    {"AccumulationKind", "Interleaved", VALUE_ACCUMULATION, INTERLEAVED},
-    {"AccumulationKind", "Sequential", VALUE_ACCUMULATION, SEQUENTIAL},
-    {"LaneMode", "Interleaved", VALUE_ACCUMULATION, INTERLEAVED},
-    {"LaneMode", "Sequential", VALUE_ACCUMULATION, SEQUENTIAL},
-};
-
-/* "TrfAddress::Full" for `Full`, or NULL. */
-static const char *variant_named(analysis *s, const char *name)
-{
-    for (size_t i = 0; i < sizeof variants / sizeof *variants; i++)
-        if (strcmp(variants[i].name, name) == 0)
-            return arena_printf(s->context.arena, "%s::%s", variants[i].type, name);
-    return NULL;
-}
-
 STACK_APART static value evaluate_name(analysis *s, scope *names, const ast *path, const char *name, const declared *expected)
 {
     symbol *y = scope_find_path(names, VALUE_NAMES, path);
@@ -205,7 +181,7 @@ STACK_APART static value evaluate_name(analysis *s, scope *names, const ast *pat
         return bare;
     if (!y && variant_bare(name, &bare))
         return bare;
-    const char *near = variant_named(s, name);
+    const char *near = variant_typed(s->context.arena, name);
     if (!near)
         near = scope_suggest(names, name, SYMBOL_VARIABLE);
     if (!near)
@@ -229,10 +205,8 @@ static const topology_row *topology_named(const char *name)
 /* "SwitchConfig::Broadcast1 { slice1: .., slice0: .. }" */
 static const char *topology_text(analysis *s, const topology_row *row)
 {
-    const char *text = arena_printf(s->context.arena, "SwitchConfig::%s", row->name);
-    for (size_t i = 0; row->fields[i]; i++)
-        text = arena_printf(s->context.arena, "%s%s%s: ..", text, i ? ", " : " { ", row->fields[i]);
-    return row->fields[0] ? arena_printf(s->context.arena, "%s }", text) : text;
+    const char *fields = variant_fields(s->context.arena, row);
+    return arena_printf(s->context.arena, "SwitchConfig::%s%s%s", row->name, *fields ? " " : "", fields);
 }
 
 static value unknown_topology(analysis *s, const ast *path, const char *name)
@@ -287,21 +261,8 @@ STACK_APART static value evaluate_variant(analysis *s, scope *names, const ast *
         return refuse(s, E_NAME, path->range, why, "`%s::%s` is not known here", type, name);
     if (of_row.kind != VALUE_ERROR)
         return of_row;
-    bool known_type = false;
-    const char *near_names[8] = {0};
-    size_t count = 0;
-    for (size_t i = 0; i < sizeof variants / sizeof *variants; i++) {
-        if (strcmp(variants[i].type, type) != 0)
-            continue;
-        known_type = true;
-        near_names[count++] = variants[i].name;
-        if (strcmp(variants[i].name, name) == 0)
-            return (value){.kind = variants[i].kind, .number = variants[i].code};
-    }
-    const char *near = known_type ? choice_near(name, near_names) : NULL;
-    const char *help = near ? arena_printf(s->context.arena, "did you mean `%s::%s`?", type, near)
-                            : "known are TrfAddress::{Full, FirstHalf, SecondHalf} and @AccumulationKind::{Interleaved, Sequential}";
-    return refuse(s, E_NAME, path->range, help, "`%s::%s` is not known here", type, name);
+    static const char known[] = "known are TrfAddress::{Full, FirstHalf, SecondHalf} and @AccumulationKind::{Interleaved, Sequential}";
+    return refuse(s, E_NAME, path->range, known, "`%s::%s` is not known here", type, name);
 }
 
 STACK_APART static value evaluate_record_field(analysis *s, const ast *n, const value *record)

@@ -8,16 +8,31 @@ typedef struct variant_row {
     const char *type, *name;
     int64_t number;
     unsigned arguments; /* VARIANT_NAME: it stands alone */
+    value_kind kind;
 } variant_row;
 enum { VARIANT_NAME = 100 };
+#define PLAIN(type, name, number, kind) \
+    { \
+        type, name, number, VARIANT_NAME, kind \
+    }
 static const variant_row rows[] = {
-#define VARIANT(type, name, number) {type, name, number, VARIANT_NAME},
-#define VARIANT_OF(type, name, number, arguments) {type, name, number, arguments},
+    PLAIN("TrfAddress", "Full", TRF_FULL, VALUE_TRF_ADDRESS),
+    PLAIN("TrfAddress", "FirstHalf", TRF_FIRST_HALF, VALUE_TRF_ADDRESS),
+    PLAIN("TrfAddress", "SecondHalf", TRF_SECOND_HALF, VALUE_TRF_ADDRESS),
+    PLAIN("AccumulationKind", "Interleaved", INTERLEAVED, VALUE_ACCUMULATION),
+    PLAIN("AccumulationKind", "Sequential", SEQUENTIAL, VALUE_ACCUMULATION),
+    PLAIN("LaneMode", "Interleaved", INTERLEAVED, VALUE_ACCUMULATION),
+    PLAIN("LaneMode", "Sequential", SEQUENTIAL, VALUE_ACCUMULATION),
+#define VARIANT(type, name, number) PLAIN(type, name, number, VALUE_VARIANT),
+#define VARIANT_OF(type, name, number, arguments) {type, name, number, arguments, VALUE_VARIANT},
 /* In April the two element types have an enumeration each. */
 #define COMPARE_ARGUMENTS(constants) ((constants) ? (constants) : VARIANT_NAME)
 #define VECTOR_COMPARE(symbol, code, name, constants, ...) \
-    {"Cmp", name, code, COMPARE_ARGUMENTS(constants)}, {"InputCmpI32", name, code, COMPARE_ARGUMENTS(constants)}, \
-        {"InputCmpF32", name, code, COMPARE_ARGUMENTS(constants)},
+    COMPARE("Cmp", name, code, constants), COMPARE("InputCmpI32", name, code, constants), COMPARE("InputCmpF32", name, code, constants),
+#define COMPARE(type, name, code, constants) \
+    { \
+        type, name, code, COMPARE_ARGUMENTS(constants), VALUE_VARIANT \
+    }
 #include "target/engines.def"
 };
 enum { ROWS = sizeof rows / sizeof *rows, MOST_NEAR = 16, LISTED = 8 };
@@ -51,8 +66,19 @@ static const variant_row *row_of(const ast *path)
     return NULL;
 }
 
-void variant_visit(const char *type, void (*visit)(void *user, const char *name, const char *meaning), void *user)
+const char *variant_fields(arena *a, const topology_row *row)
 {
+    const char *text = "";
+    for (size_t i = 0; row->fields[i]; i++)
+        text = arena_printf(a, "%s%s%s: ..", text, i ? ", " : "{ ", row->fields[i]);
+    return row->fields[0] ? arena_printf(a, "%s }", text) : text;
+}
+
+void variant_visit(arena *a, const char *type, void (*visit)(void *user, const char *name, const char *meaning), void *user)
+{
+    const topology_row *way;
+    for (size_t i = 0; strcmp(type, "SwitchConfig") == 0 && (way = topology_row_at(i)); i++)
+        visit(user, way->name, variant_fields(a, way));
     const vector_op_row *row;
     for (size_t i = 0; i < ROWS; i++)
         if (strcmp(rows[i].type, type) == 0)
@@ -74,7 +100,7 @@ bool variant_of(const ast *path, const value *arguments, size_t count, value *ou
 {
     const variant_row *row = row_of(path);
     if (row)
-        *out = (value){.kind = VALUE_VARIANT, .variant = row->type, .number = row->number, .items = arguments, .count = count};
+        *out = (value){.kind = row->kind, .variant = row->type, .number = row->number, .items = arguments, .count = count};
     return row;
 }
 
@@ -87,6 +113,14 @@ bool variant_joins(const value *receiver, const char *method)
 bool variant_takes_mode(const value *receiver, const char *method)
 {
     return receiver->kind == VALUE_VECTOR_OP && strcmp(method, "with_mode") == 0;
+}
+
+const char *variant_typed(arena *a, const char *name)
+{
+    for (size_t i = 0; i < ROWS; i++)
+        if (rows[i].kind != VALUE_VARIANT && strcmp(rows[i].name, name) == 0)
+            return arena_printf(a, "%s::%s", rows[i].type, name);
+    return NULL;
 }
 
 bool variant_bare(const char *name, value *out)

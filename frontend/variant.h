@@ -1,4 +1,4 @@
-/* Values of enumerations that stages take as arguments: rows of the engines (VARIANT and VECTOR_OP, target/engines.def).
+/* Values of enumerations that stages take as arguments: rows of the engines (VARIANT, VECTOR_OP and TOPOLOGY, target/engines.def).
  *
  * The one idea: a name `Type::Variant` is looked up among the rows; some are told apart by an argument, `FpBinaryOp::MulF(FpMulAlu::Mul0)`.
  */
@@ -22,9 +22,14 @@ bool variant_joins(const value *receiver, const char *method);
 bool variant_takes_mode(const value *receiver, const char *method);
 /* A name without its type, as in `Stash`. */
 bool variant_bare(const char *name, value *out);
+/* "TrfAddress::Full" for `Full`; NULL: no enumeration of a stage's own argument has the name. */
+const char *variant_typed(arena *a, const char *name);
 /* The name that a newer enumeration has for the value `type::name`; NULL: it has none. */
 const char *variant_renamed(const char *type, const char *name, const char *new_type);
-/* Every name of that type, in the order of the rows, with what it does ("": the row does not say); one with several rows comes as often. */
-void variant_visit(const char *type, void (*visit)(void *user, const char *name, const char *meaning), void *user);
+/* What is written after the name of a way through the Switch Engine, "{ slice1: .., slice0: .. }", or "" */
+const char *variant_fields(arena *a, const topology_row *row);
+/* Every name of that type, in the order of the rows, with what it does or its fields ("": the row does not say); one with several rows
+ * comes as often. */
+void variant_visit(arena *a, const char *type, void (*visit)(void *user, const char *name, const char *meaning), void *user);
 
 #endif

@@ -189,19 +189,10 @@ static void add_variant(void *user, const char *name, const char *meaning)
 /* After `name::`. */
 static void add_members(list *l, scope *s, const char *name)
 {
-    static const char *const addresses[] = {"Full", "FirstHalf", "SecondHalf", NULL};
-    static const char *const kinds[] = {"Interleaved", "Sequential", NULL};
     static const char *const size[] = {"SIZE", NULL};
-    if (strcmp(name, "TrfAddress") == 0)
-        add_words(l, addresses, VISA_NAME_CONST);
-    else if (strcmp(name, "AccumulationKind") == 0)
-        add_words(l, kinds, VISA_NAME_CONST);
-    else if (strcmp(name, "SwitchConfig") == 0)
-        for (size_t i = 0; topology_row_at(i); i++)
-            add(l, topology_row_at(i)->name, VISA_NAME_CONST, "");
-    else if (scope_find(s, TYPE_NAMES, name))
+    if (scope_find(s, TYPE_NAMES, name))
         add_words(l, size, VISA_NAME_CONST);
-    variant_visit(name, add_variant, l);
+    variant_visit(l->c->arena, name, add_variant, l);
     symbol *inner = scope_find(s, MODULE_NAMES, name);
     if (inner && inner->inner)
         scope_visit(inner->inner, add_name, l);

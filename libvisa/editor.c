@@ -8,6 +8,7 @@
 #include "frontend/parse.h"
 #include "frontend/parser.tab.h"
 #include "frontend/stage.h"
+#include "frontend/variant.h"
 #include "passes/engine/trf_sequencer.h"
 #include "support/budget.h"
 
@@ -246,12 +247,29 @@ static void match_name(void *user, symbol *y)
         n->visible = symbol_meant(y);
 }
 
+static void count_variant(void *user, const char *name, const char *meaning)
+{
+    (void)name, (void)meaning;
+    ++*(size_t *)user;
+}
+
+/* The enumeration of the name at token i, as in `TrfAddress::Full`; NULL: it is no member of one. */
+static const char *enumeration_at(visa_compilation *c, const token_list *tokens, uint32_t i)
+{
+    if (i < 2 || tokens->items[i - 1].kind != T_COLON2 || tokens->items[i - 2].kind != T_IDENT)
+        return NULL;
+    const char *type = token_text(source_text(c->sources, 0), &tokens->items[i - 2], c->arena);
+    size_t members = 0;
+    variant_visit(c->arena, type, count_variant, &members);
+    return members ? type : NULL;
+}
+
 symbol *editor_symbol_at(visa_compilation *c, const token_list *tokens, uint32_t i, uint32_t offset, src_range *range)
 {
     if (i == TOKEN_NONE || tokens->items[i].kind != T_IDENT || (i > 0 && tokens->items[i - 1].kind == '.'))
         return NULL;
     symbol *found = index_find_name(c->index, 0, offset, range);
-    if (found)
+    if (found || enumeration_at(c, tokens, i)) /* an axis `Full` is not what TrfAddress::Full means */
         return found;
     const token *t = &tokens->items[i];
     *range = (src_range){0, t->begin, t->end};
@@ -458,6 +476,42 @@ static void hover_type(hover *h, const char *name)
     strbuf_printf(&h->text, "\n\n%u bits; products and sums are %s", row->bits, dtype_row_of(row->accumulates_in)->name);
 }
 
+typedef struct variant_hover {
+    hover *h;
+    const char *type, *name; /* NULL: all of them, as a list */
+    size_t said;
+} variant_hover;
+
+static void hover_variant(void *user, const char *name, const char *meaning)
+{
+    variant_hover *v = user;
+    strbuf *text = &v->h->text;
+    bool fields = meaning[0] == '{';
+    if (v->name && strcmp(v->name, name) != 0)
+        return;
+    if (v->said++ == 0 && !v->name) {
+        begin_part(v->h);
+        put_code(v->h, arena_printf(v->h->c->arena, "enum %s", v->type));
+        strbuf_puts(text, "\n");
+    }
+    if (!v->name) {
+        strbuf_printf(text, "\n- `%s%s%s`%s%s", name, fields ? " " : "", fields ? meaning : "", !fields && *meaning ? ": " : "",
+                      fields ? "" : meaning);
+        return;
+    }
+    begin_part(v->h);
+    put_code(v->h, arena_printf(v->h->c->arena, "%s::%s%s%s", v->type, name, fields ? " " : "", fields ? meaning : ""));
+    if (!fields && *meaning)
+        strbuf_printf(text, "\n\n%s", meaning);
+}
+
+/* A value of an enumeration of a stage's arguments, or the enumeration. */
+static void hover_enumeration(hover *h, const char *type, const char *name)
+{
+    variant_hover v = {h, type, name, 0};
+    variant_visit(h->c->arena, type, hover_variant, &v);
+}
+
 static void hover_diagnostics(hover *h, uint32_t offset)
 {
     expand_settle(h->c->expander, &h->c->diags);
@@ -494,7 +548,9 @@ bool visa_hover(visa_compilation *c, uint32_t offset, visa_place *place, const c
     } else if (editor_map_around(&tokens, i) != TOKEN_NONE) {
         hover_mapping(&h, &tokens, i, offset);
     } else if (i != TOKEN_NONE && tokens.items[i].kind == T_IDENT) {
-        hover_type(&h, token_text(source_text(c->sources, 0), &tokens.items[i], c->arena));
+        const char *word = token_text(source_text(c->sources, 0), &tokens.items[i], c->arena), *type = enumeration_at(c, &tokens, i);
+        hover_type(&h, word);
+        hover_enumeration(&h, type ? type : word, type ? word : NULL);
     }
     hover_diagnostics(&h, offset);
     *place = editor_place(h.range);

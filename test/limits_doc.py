@@ -65,15 +65,8 @@ def main(arguments):
     if not old:
         sys.exit("docs/limits.md has lost its marks")
     wanted = generated()
-    if "--update" in arguments:
-        with open(PAGE, "w", encoding="utf-8") as file:
-            file.write(head + BEGIN + wanted + END + tail)
-        return 0
-    if old != wanted:
-        print("docs/limits.md is not what the LIMIT rows say: run test/limits_doc.py --update")
-        return 1
     print(f"docs/limits.md: {wanted.count('| `')} rows")
-    return 0
+    return visa_tools.page_is(PAGE, head + BEGIN + wanted + END + tail, "the LIMIT rows", arguments)
 
 
 if __name__ == "__main__":

@@ -85,7 +85,7 @@ def main():
     parser.add_argument("new")
     parser.add_argument("-j", type=int, default=2)
     parser.add_argument("parts", nargs="*")
-    a = parser.parse_args()
+    a = parser.parse_intermixed_args()
     with tempfile.TemporaryDirectory() as folder, ThreadPoolExecutor(a.j) as pool:
         paths = [p for p in sources(folder) if not a.parts or any(part in p for part in a.parts)]
         results = list(pool.map(lambda p: compare(os.path.abspath(a.old), os.path.abspath(a.new), p, FORMS), paths))

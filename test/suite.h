@@ -47,9 +47,21 @@ static inline TCase *suite_case(const char *name)
     return t;
 }
 
-/* Runs the suite, as loudly as CK_VERBOSITY says, and frees it; the exit status. */
-static inline int suite_status(Suite *s)
+/* Adds tests to a case: suite_tests(t, one, another). */
+#define suite_tests(t, ...) suite_add_tests(t, (const TTest *const[]){__VA_ARGS__, NULL})
+static inline void suite_add_tests(TCase *t, const TTest *const *tests)
 {
+    while (*tests)
+        tcase_add_test(t, *tests++);
+}
+
+/* Runs the cases as a suite of that name, as loudly as CK_VERBOSITY says: suite_status("name", one, another); the exit status. */
+#define suite_status(name, ...) suite_run(name, (TCase *const[]){__VA_ARGS__, NULL})
+static inline int suite_run(const char *name, TCase *const *cases)
+{
+    Suite *s = suite_create(name);
+    while (*cases)
+        suite_add_tcase(s, *cases++);
     SRunner *runner = srunner_create(s);
     srunner_run_all(runner, CK_ENV);
     int failed = srunner_ntests_failed(runner);

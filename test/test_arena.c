@@ -180,17 +180,11 @@ END_TEST
 
 int main(void)
 {
-    Suite *suite = suite_create("arena");
     TCase *cases = suite_case("arena");
-    tcase_add_test(cases, texts_are_printed_in_place);
-    tcase_add_test(cases, memory_is_zero_and_apart);
-    tcase_add_test(cases, arenas_inside_give_back);
-    tcase_add_test(cases, exhaustion_reaches_the_guard);
-    tcase_add_test(cases, grown_arrays_are_copies);
-    tcase_add_test(cases, milliseconds_are_counted_down);
+    suite_tests(cases, texts_are_printed_in_place, memory_is_zero_and_apart, arenas_inside_give_back, exhaustion_reaches_the_guard,
+                grown_arrays_are_copies, milliseconds_are_counted_down);
 #ifdef __SANITIZE_ADDRESS__
-    tcase_add_test(cases, all_else_is_shut);
+    suite_tests(cases, all_else_is_shut);
 #endif
-    suite_add_tcase(suite, cases);
-    return suite_status(suite);
+    return suite_status("arena", cases);
 }

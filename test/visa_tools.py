@@ -1,6 +1,7 @@
 """Where the programs are and how the test scripts run them."""
 import os
 import shutil
+import struct
 import subprocess
 import sys
 
@@ -89,6 +90,29 @@ def run(arguments, stdin=None, cwd=None, timeout=HANGS):
     except subprocess.TimeoutExpired as late:
         return Result(124, late.stdout or b"", late.stderr or b"")
     return Result(done.returncode, done.stdout, done.stderr)
+
+
+def write_npy(path, shape, values, letter="f"):
+    """Values of the struct letter as a NumPy file of that shape, without NumPy."""
+    header = f"{{'descr': '{dict(f='<f4', b='|i1')[letter]}', 'fortran_order': False, 'shape': {tuple(shape)}, }}".encode()
+    header += b" " * (-(len(header) + 11) % 64) + b"\n"
+    with open(path, "wb") as file:
+        file.write(b"\x93NUMPY\x01\x00" + struct.pack("<H", len(header)) + header + struct.pack(f"<{len(values)}{letter}", *values))
+
+
+def page_is(path, text, rows, arguments):
+    """The exit status of a test whose page is made of rows: with --update it is written, else compared."""
+    name, program = os.path.relpath(path, SOURCE), os.path.relpath(sys.argv[0], SOURCE)
+    if "--update" in arguments:
+        with open(path, "w", encoding="utf-8") as file:
+            file.write(text)
+        return 0
+    if os.path.exists(path):
+        with open(path, encoding="utf-8") as file:
+            if file.read() == text:
+                return 0
+    print(f"{name} is not what {rows} says: run {program} --update")
+    return 1
 
 
 def commands(stream):

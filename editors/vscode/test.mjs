@@ -1,4 +1,5 @@
-// npm test: a session with visa-lsp (on PATH) by the protocol library of VS Code's own client, of what the extension shows.
+// npm test: a session with visa-lsp (on PATH) by the protocol library of VS Code's own client, of what the extension shows; and the preview, with
+// as much of VS Code around it as it calls.
 import assert from "node:assert";
 import { spawn } from "node:child_process";
 import { readFileSync } from "node:fs";
@@ -40,5 +41,51 @@ await client.sendRequest(ShutdownRequest.type);
 const ended = new Promise((resolve) => server.on("exit", resolve));
 await client.sendNotification(ExitNotification.type);
 assert.equal(await ended, 0);
+
+// ---- the preview ----
+
+import Module from "node:module";
+
+const events = {}, panels = [], subscriptions = [], settings = { compiler: "visac" };
+const on = (name) => (call) => ((events[name] = call), { dispose() {} });
+const panel = () => {
+  const made = { webview: { html: "" }, title: "", reveal() {}, onDidDispose: on("dispose") };
+  return panels.push(made), made;
+};
+const document = { languageId: "vm", fileName: "/session/matmul.vm", uri: { scheme: "untitled" }, text, getText() { return this.text; } };
+const vscode = {
+  ViewColumn: { Beside: -2 },
+  commands: { registerCommand: (name, call) => (assert.equal(name, "visa.preview"), (events.command = call)) },
+  window: { activeTextEditor: { document }, createWebviewPanel: panel, onDidChangeActiveTextEditor: on("editor"), showInformationMessage: (said) => said },
+  workspace: { getConfiguration: () => ({ get: (name) => settings[name] }), onDidChangeTextDocument: on("text") },
+};
+const load = Module._load;
+Module._load = (name, ...rest) => (name === "vscode" ? vscode : load(name, ...rest));
+require("./preview.js").register({ subscriptions });
+const page = async (wanted) => {
+  for (let i = 0; i < 1000 && !panels.at(-1).webview.html.includes(wanted); i++) await new Promise((later) => setTimeout(later, 20));
+  assert(panels.at(-1).webview.html.includes(wanted), wanted);
+  return panels.at(-1).webview.html;
+};
+await events.command();
+assert((await page("<h1>matmul: ")).includes("<svg") && panels[0].webview.html.includes("sequencer: dm read") && panels[0].title.startsWith("matmul.vm"));
+document.text = text.replace("K % 16", "K % 8");
+events.text({ document });
+assert((await page("error[E-COLLECT-FLIT]")).includes("<h1>matmul: "), "the last page stays below the messages");
+for (const sizes of ["M = 64", "M = 128", "M = 16"]) events.editor({ document: { ...document, text: text.replace("M = 32", sizes) } }); // the newest counts
+await page("axes![M = 16");
+assert(!panels[0].webview.html.includes("error["), "messages go when the text is accepted");
+settings.compiler = "/no/such/visac";
+events.text({ document });
+await page("visa.compiler");
+vscode.window.activeTextEditor = { document: { languageId: "c" } };
+assert.match(await events.command(), /open one/);
+events.dispose();
+vscode.window.activeTextEditor = { document };
+settings.compiler = "visac";
+document.text = text;
+await events.command();
+await page("<h1>matmul: ");
+assert.equal(panels.length, 2);
 console.log(`${words.length} names, ${hints.length} hints: as they should be`);
 process.exit(0);

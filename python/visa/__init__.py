@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import ctypes
 import json
+import operator
 import os
 from dataclasses import dataclass
 from typing import Any, Optional, Sequence, Union
@@ -37,7 +38,7 @@ def version() -> str:
 
 @dataclass(frozen=True)
 class Diagnostic:
-    """What the compiler says of a place: line and column count from 1."""
+    """What the compiler says of a place: line and column count from 1, and are 0 where it has no place."""
 
     id: str
     severity: str
@@ -104,10 +105,37 @@ def _numpy_type(dtype: str, bits: int) -> np.dtype:
 def _diagnostics(handle: int) -> list:
     found = []
     for d in json.loads(lib.visa_diagnostics(handle, _library.DIAGNOSTICS["json"])):
-        begin = d["range"]["begin"]
-        found.append(Diagnostic(d["id"], d["severity"], d["message"], d["file"], begin["line"], begin["column"],
+        begin = d["range"]["begin"] if d["range"] else {"line": 0, "column": 0}
+        found.append(Diagnostic(d["id"], d["severity"], d["message"], d["file"] or "", begin["line"], begin["column"],
                                 tuple(n["message"] for n in d["notes"]), d.get("help")))
     return found
+
+
+def _number(name: str, value: Any) -> int:
+    """An integer as C has it: nothing is rounded, and nothing is cut off."""
+    try:
+        number = operator.index(value)
+    except TypeError:
+        raise TypeError(f"{name} takes an integer, not {value!r}") from None
+    if not -1 << 63 <= number < 1 << 63:
+        raise ValueError(f"{name}: {number} has more than 64 bits")
+    return number
+
+
+def _choice(name: str, value: Any, of: dict) -> int:
+    if not isinstance(value, str) or value not in of:
+        raise ValueError(f"{name} is one of {', '.join(of)}, not {value!r}")
+    return of[value]
+
+
+def _single(array: np.ndarray) -> np.ndarray:
+    """f32 of floats, such that rounding it again is rounding the value once: of a float64 between two of them the odd one."""
+    with np.errstate(over="ignore"):
+        single = np.array(array, np.float32, order="C", ndmin=1)
+    wide = np.asarray(array, array.dtype.newbyteorder("=")).reshape(single.shape)
+    single = np.where(np.abs(single) > np.abs(wide), np.nextafter(single, np.float32(0)), single)
+    single.view(np.uint32)[...] |= (single < wide) | (single > wide)
+    return single
 
 
 def _parameters(values: dict) -> tuple:
@@ -115,7 +143,7 @@ def _parameters(values: dict) -> tuple:
     array = (_library.Parameter * max(1, len(values)))()
     for i, (name, given) in enumerate(sorted(values.items())):
         numbers = list(given) if isinstance(given, (list, tuple)) else [given]
-        array[i] = _library.Parameter(name.encode(), (ctypes.c_int64 * len(numbers))(*map(int, numbers)), len(numbers))
+        array[i] = _library.Parameter(name.encode(), (ctypes.c_int64 * len(numbers))(*(_number(name, n) for n in numbers)), len(numbers))
     return array, len(values)
 
 
@@ -173,6 +201,8 @@ class Kernel:
         port = self.ports[i]
         wanted = _numpy_type(port.dtype, self._bits[port.name])
         array = np.asarray(value)
+        if not array.dtype.isnative:
+            array = array.astype(array.dtype.newbyteorder("="))
         bits = _number_bits(port)
         if bits and array.size == 1 and array.dtype.kind in "biu":
             number = int(array.reshape(())[()])
@@ -184,7 +214,7 @@ class Kernel:
             shape = ", ".join(f"{a}={n}" for a, n in zip(port.axes, port.shape))
             raise ValueError(f"{port.name} has the shape [{shape}], not {list(array.shape)}")
         if self.convert and array.dtype in (np.float32, np.float64) and port.dtype in _NARROW:
-            values = np.ascontiguousarray(array, np.float32)
+            values = _single(array)
             if not lib.visa_port_round(self._kernel, i, values.ctypes.data, values.size):
                 self._raise_error()
             return
@@ -193,7 +223,8 @@ class Kernel:
             if array.dtype == pattern and wanted.kind not in "iu":
                 array = array.view(wanted)
             else:
-                how = "compile with convert=True, or convert it first" if port.dtype in _NARROW and array.dtype.kind == "f" else "convert it first"
+                rounds = port.dtype in _NARROW and array.dtype.kind == "f"
+                how = "convert it first" if not rounds else "convert=True takes float32 and float64" if self.convert else "compile with convert=True, or convert it first"
                 raise TypeError(f"{port.name} takes {wanted.name} ({port.dtype}), not {array.dtype.name}; {how}")
         flat = np.ascontiguousarray(array).reshape(-1)
         if self._bits[port.name] == 4:
@@ -282,9 +313,12 @@ def compile(source: Union[str, os.PathLike], *, kernel: Optional[str] = None, di
         name = os.fspath(source)
         with open(source, encoding="utf-8") as f:
             source = f.read()
+    if not isinstance(source, str):
+        raise TypeError(f"compile takes a text (str) or a path (os.PathLike), not {type(source).__name__}")
     parameters, count = _parameters(sizes)
     options = _library.Options(kernel=kernel.encode() if kernel else None, dialect=dialect.encode() if dialect else None,
-                               places_all={"source": False, "auto": True}[place], order={"auto": 0, "source": 1, "free": 2}[order],
+                               places_all=_choice("place", place, {"source": False, "auto": True}),
+                               order=_choice("order", order, {"auto": 0, "source": 1, "free": 2}),
                                parameters=parameters, parameter_count=count)
     text = source.encode()
     handle = lib.visa_compile(name.encode(), text, len(text), ctypes.byref(options))
@@ -297,7 +331,7 @@ def tune(question: str, *, dtype: str = "bf16", out: Optional[str] = None, budge
     """The fastest kernel that a search finds: `.source` is its text. `budget`: work, in about seconds."""
     parameters, count = _parameters(sizes)
     options = _library.TuneOptions(question=question.encode(), sizes=parameters, size_count=count, dtype=dtype.encode(),
-                                   out_dtype=out.encode() if out else None, work=int(budget * _library.TUNE_STEPS_OF_SECOND))
+                                   out_dtype=out.encode() if out else None, work=int(min(budget * _library.TUNE_STEPS_OF_SECOND, 2**62)))
     text, size = ctypes.c_void_p(), ctypes.c_size_t()
     handle = lib.visa_tune(ctypes.byref(options), ctypes.byref(text), ctypes.byref(size))
     if not handle:

@@ -61,12 +61,12 @@ void memory_free(memory *m)
 {
     if (!m->blocks)
         return;
-    for (int64_t i = 0; i < block_count(m); i++) {
-        if (m->blocks[i]) {
-            free(m->blocks[i]->written);
-            bytes_free(m, m->blocks[i]->bytes);
-            atomic_fetch_sub(&m->budget->shared_granules, __builtin_popcountll(m->blocks[i]->shared));
-        }
+    for (int64_t i = 0, count = block_count(m); i < count; i++) {
+        if (!m->blocks[i]) /* most of an HBM's */
+            continue;
+        free(m->blocks[i]->written);
+        bytes_free(m, m->blocks[i]->bytes);
+        atomic_fetch_sub(&m->budget->shared_granules, __builtin_popcountll(m->blocks[i]->shared));
         free(m->blocks[i]);
     }
     free(m->blocks);

@@ -511,23 +511,10 @@ END_TEST
 
 int main(void)
 {
-    Suite *s = suite_create("command");
     TCase *t = suite_case("command");
     tcase_add_checked_fixture(t, setup, teardown);
-    tcase_add_test(t, test_rows_are_sound);
-    tcase_add_test(t, test_get_and_set);
-    tcase_add_test(t, test_known_words);
-    tcase_add_test(t, test_text_of_codes);
-    tcase_add_test(t, test_round_trip);
-    tcase_add_test(t, test_empty_section);
-    tcase_add_test(t, test_every_value_outside_its_limits);
-    tcase_add_test(t, test_encode_wrong_context);
-    tcase_add_test(t, test_every_reserved_bit);
-    tcase_add_test(t, test_every_truncation);
-    tcase_add_test(t, test_header_faults);
-    tcase_add_test(t, test_table_counts);
-    tcase_add_test(t, test_values_in_words);
-    tcase_add_test(t, test_random_words);
-    suite_add_tcase(s, t);
-    return suite_status(s);
+    suite_tests(t, test_rows_are_sound, test_get_and_set, test_known_words, test_text_of_codes, test_round_trip, test_empty_section,
+                test_every_value_outside_its_limits, test_encode_wrong_context, test_every_reserved_bit, test_every_truncation,
+                test_header_faults, test_table_counts, test_values_in_words, test_random_words);
+    return suite_status("command", t);
 }

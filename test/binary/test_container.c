@@ -715,31 +715,15 @@ END_TEST
 
 int main(void)
 {
-    Suite *s = suite_create("container");
     TCase *good = suite_case("files"), *bad = suite_case("damage");
     tcase_add_checked_fixture(good, setup, teardown);
     tcase_add_checked_fixture(bad, setup, teardown);
-    tcase_add_test(good, test_write_then_read);
-    tcase_add_test(good, test_read_then_write_is_identical);
-    tcase_add_test(good, test_read_keeps_nothing_of_the_bytes);
-    tcase_add_test(good, test_stream_words_are_the_sections_bytes);
-    tcase_add_test(good, test_many_kernels);
-    tcase_add_test(good, test_ports_of_every_space);
-    tcase_add_test(good, test_writer_refuses_kernels);
-    tcase_add_test(good, test_writer_refuses_ports);
-    tcase_add_test(good, test_writer_refuses_the_rest);
-    tcase_add_test(good, test_example_of_the_page);
-    tcase_add_test(good, test_system_tools_read_it);
-    tcase_add_test(bad, test_every_truncation_is_refused);
-    tcase_add_test(bad, test_every_byte_changed);
-    tcase_add_test(bad, test_random_damage);
-    tcase_add_test(bad, test_not_a_binary);
-    tcase_add_test(bad, test_version_and_target);
-    tcase_add_test(bad, test_every_rule);
-    tcase_add_test(bad, test_long_names);
-    tcase_add_test(good, test_sections_round_trip);
-    tcase_add_test(bad, test_unknown_sections);
-    suite_add_tcase(s, good);
-    suite_add_tcase(s, bad);
-    return suite_status(s);
+    suite_tests(good, test_write_then_read, test_read_then_write_is_identical, test_read_keeps_nothing_of_the_bytes,
+                test_stream_words_are_the_sections_bytes, test_many_kernels, test_ports_of_every_space, test_writer_refuses_kernels,
+                test_writer_refuses_ports, test_writer_refuses_the_rest, test_example_of_the_page, test_system_tools_read_it);
+    suite_tests(bad, test_every_truncation_is_refused, test_every_byte_changed, test_random_damage, test_not_a_binary,
+                test_version_and_target, test_every_rule, test_long_names);
+    suite_tests(good, test_sections_round_trip);
+    suite_tests(bad, test_unknown_sections);
+    return suite_status("container", good, bad);
 }

@@ -263,19 +263,10 @@ END_TEST
 
 int main(void)
 {
-    Suite *s = suite_create("dump");
     TCase *dump = suite_case("dump"), *tool = suite_case("tool");
     tcase_add_checked_fixture(dump, setup, teardown);
-    tcase_add_test(dump, test_text);
-    tcase_add_test(dump, test_loops);
-    tcase_add_test(dump, test_json);
-    tcase_add_test(dump, test_nothing_to_say);
+    suite_tests(dump, test_text, test_loops, test_json, test_nothing_to_say);
     tcase_add_checked_fixture(tool, make_folder, remove_folder);
-    tcase_add_test(tool, test_tool_prints_the_dump);
-    tcase_add_test(tool, test_tool_takes_several_files);
-    tcase_add_test(tool, test_tool_refuses);
-    tcase_add_test(tool, test_tool_help);
-    suite_add_tcase(s, dump);
-    suite_add_tcase(s, tool);
-    return suite_status(s);
+    suite_tests(tool, test_tool_prints_the_dump, test_tool_takes_several_files, test_tool_refuses, test_tool_help);
+    return suite_status("dump", dump, tool);
 }

@@ -472,23 +472,11 @@ END_TEST
 
 int main(void)
 {
-    Suite *s = suite_create("loop");
     TCase *back = suite_case("there and back"), *hostile = suite_case("hostile");
     tcase_add_checked_fixture(back, setup, teardown);
     tcase_add_checked_fixture(hostile, setup, teardown);
-    tcase_add_test(back, test_nests_stay_nests);
-    tcase_add_test(back, test_deepest_nest);
-    tcase_add_test(back, test_random_nests);
-    tcase_add_test(back, test_random_streams);
-    tcase_add_test(back, test_only_what_saves);
-    tcase_add_test(back, test_many_numbers);
-    tcase_add_test(back, test_whole_chains);
-    tcase_add_test(back, test_file);
-    tcase_add_test(hostile, test_hostile_shapes);
-    tcase_add_test(hostile, test_hostile_places);
-    tcase_add_test(hostile, test_hostile_numbers);
-    tcase_add_test(hostile, test_hostile_lengths);
-    suite_add_tcase(s, back);
-    suite_add_tcase(s, hostile);
-    return suite_status(s);
+    suite_tests(back, test_nests_stay_nests, test_deepest_nest, test_random_nests, test_random_streams, test_only_what_saves,
+                test_many_numbers, test_whole_chains, test_file);
+    suite_tests(hostile, test_hostile_shapes, test_hostile_places, test_hostile_numbers, test_hostile_lengths);
+    return suite_status("loop", back, hostile);
 }

@@ -145,12 +145,6 @@ int main(void)
 {
     TCase *t = suite_case("explorer");
     tcase_add_checked_fixture(t, setup, teardown);
-    tcase_add_test(t, hosts);
-    tcase_add_test(t, examples);
-    tcase_add_test(t, no_questions);
-    tcase_add_test(t, bounded);
-    tcase_add_test(t, port_taken);
-    Suite *s = suite_create("explorer");
-    suite_add_tcase(s, t);
-    return suite_status(s);
+    suite_tests(t, hosts, examples, no_questions, bounded, port_taken);
+    return suite_status("explorer", t);
 }

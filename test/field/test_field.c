@@ -254,16 +254,9 @@ END_TEST
 
 int main(void)
 {
-    Suite *s = suite_create("field");
     TCase *tests = suite_case("field");
-    tcase_add_test(tests, arithmetic_is_that_of_residues);
-    tcase_add_test(tests, products_are_the_same_every_way);
-    tcase_add_test(tests, functions_know_what_order_means);
-    tcase_add_test(tests, memory_is_a_list_of_cells);
-    tcase_add_test(tests, copies_are_apart);
-    tcase_add_test(tests, a_memory_keeps_to_its_budget);
-    tcase_add_test(tests, a_walk_backwards_is_the_last_position);
-    tcase_add_test(tests, digests_are_those_of_the_standard);
-    suite_add_tcase(s, tests);
-    return suite_status(s);
+    suite_tests(tests, arithmetic_is_that_of_residues, products_are_the_same_every_way, functions_know_what_order_means,
+                memory_is_a_list_of_cells, copies_are_apart, a_memory_keeps_to_its_budget, a_walk_backwards_is_the_last_position,
+                digests_are_those_of_the_standard);
+    return suite_status("field", tests);
 }

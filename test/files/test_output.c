@@ -110,11 +110,8 @@ END_TEST
 
 int main(void)
 {
-    Suite *s = suite_create("output");
     TCase *c = suite_case("output");
     tcase_add_checked_fixture(c, setup, teardown);
-    tcase_add_test(c, a_signal_removes_what_is_unfinished);
-    tcase_add_test(c, names_are_shown_in_a_line);
-    suite_add_tcase(s, c);
-    return suite_status(s);
+    suite_tests(c, a_signal_removes_what_is_unfinished, names_are_shown_in_a_line);
+    return suite_status("output", c);
 }

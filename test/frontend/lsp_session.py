@@ -571,9 +571,32 @@ def broken_texts():
             s.ask("textDocument/codeAction", {"textDocument": {"uri": URI}, "range": {"start": {"line": 0, "character": 0}, "end": {"line": 99, "character": 0}}, "context": {"diagnostics": []}})
 
 
+def enumerations():
+    """Values of enumerations and the enumerations themselves; a name of one is no other name, even if there is such an axis."""
+    def read(*parts):
+        with open(os.path.join(visa_tools.SOURCE, *parts), encoding="utf-8") as file:
+            return file.read()
+
+    text = read("examples", "matmul.vm")
+    with Server() as s:
+        s.open(text)
+        member, whole = s.hover(text, "LaneMode::Interleaved", len("LaneMode::") + 1), s.hover(text, "LaneMode", 1)
+        check("LaneMode::Interleaved" in member and "enum LaneMode" in whole and "- `Sequential`" in whole, member + whole)
+        check(s.labels(text, "Interleaved", 1) >= {"Interleaved", "Sequential"}, s.labels(text, "Interleaved", 1))
+        named = text.replace("axes![", "axes![Interleaved = 7, ", 1)
+        s.change({"text": named})
+        shown = s.hover(named, "LaneMode::Interleaved", len("LaneMode::") + 1)
+        check("LaneMode::Interleaved" in shown and "7 elements" not in shown, shown)
+        check(not s.at("definition", *place(named, "LaneMode::Interleaved", len("LaneMode::") + 1)), "a value of an enumeration is no axis")
+        for file, needle, told in (("reshape-two-ways.vm", "SwitchConfig::Broadcast1 {", "slice1: .., slice0: .."), ("vector.vm", "LogicBinaryOpI32::BitXor", "bit by bit")):
+            other = read("test", "cases", file)
+            s.change({"text": other})
+            check(told in s.hover(other, needle, needle.index("::") + 3), s.hover(other, needle, needle.index("::") + 3))
+
+
 def main():
     failed = 0
-    sessions = [a_day_at_work, derived, half_written, characters, modules, related_information, protocol, hostile_bytes, broken_texts]
+    sessions = [a_day_at_work, enumerations, derived, half_written, characters, modules, related_information, protocol, hostile_bytes, broken_texts]
     for session in sessions:
         try:
             session()

@@ -173,12 +173,8 @@ END_TEST
 
 int main(void)
 {
-    Suite *suite = suite_create("compile");
     TCase *cases = suite_case("kernel by kernel");
     tcase_add_loop_test(cases, files_are_written_the_same, 0, (int)(sizeof folders / sizeof *folders));
-    tcase_add_test(cases, a_later_error_refuses_the_file);
-    tcase_add_test(cases, nothing_else_is_there);
-    tcase_add_test(cases, past_the_time_until_somebody_asks);
-    suite_add_tcase(suite, cases);
-    return suite_status(suite);
+    suite_tests(cases, a_later_error_refuses_the_file, nothing_else_is_there, past_the_time_until_somebody_asks);
+    return suite_status("compile", cases);
 }

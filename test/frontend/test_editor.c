@@ -163,14 +163,10 @@ END_TEST
 
 int main(void)
 {
-    Suite *suite = suite_create("editor");
     TCase *cases = suite_case("editor");
     tcase_add_loop_test(cases, positions_and_offsets_are_inverse, 0, 300);
     tcase_add_loop_test(cases, messages_come_in_pieces_of_any_size, 0, 40);
     tcase_add_loop_test(cases, a_length_that_nobody_sends_is_a_fault, 0, 6);
-    tcase_add_test(cases, paths_and_uris_are_inverse);
-    tcase_add_test(cases, every_stage_is_described);
-    tcase_add_test(cases, fixes_replace_the_name_behind_a_path);
-    suite_add_tcase(suite, cases);
-    return suite_status(suite);
+    suite_tests(cases, paths_and_uris_are_inverse, every_stage_is_described, fixes_replace_the_name_behind_a_path);
+    return suite_status("editor", cases);
 }

@@ -924,29 +924,19 @@ END_TEST
 
 int main(void)
 {
-    Suite *suite = suite_create("parser");
     TCase *accept = suite_case("accept");
     tcase_add_loop_test(accept, accepts_constructs, 0, sizeof constructs / sizeof *constructs);
-    tcase_add_test(accept, accepts_kernels);
-    tcase_add_test(accept, accepts_seed_listings);
-    tcase_add_test(accept, trees);
-    tcase_add_test(accept, different_trees_differ);
-    tcase_add_test(accept, ranges);
-    tcase_add_test(accept, places);
-    suite_add_tcase(suite, accept);
+    suite_tests(accept, accepts_kernels, accepts_seed_listings, trees, different_trees_differ, ranges, places);
     TCase *refuse = suite_case("refuse");
     tcase_add_loop_test(refuse, single_fault, 0, sizeof single_faults / sizeof *single_faults);
-    tcase_add_test(refuse, independent_faults);
-    tcase_add_test(refuse, many_faults);
-    suite_add_tcase(suite, refuse);
+    suite_tests(refuse, independent_faults, many_faults);
     TCase *hostile = suite_case("hostile");
     tcase_add_loop_test(hostile, nesting_is_bounded, 0, sizeof nestings / sizeof *nestings);
-    tcase_add_test(hostile, unfinished_input);
+    suite_tests(hostile, unfinished_input);
     tcase_add_loop_test(hostile, mutants_of_constructs, 0, sizeof constructs / sizeof *constructs);
     tcase_add_loop_test(hostile, mutants_of_kernels, 0, 2);
-    tcase_add_test(hostile, mutants_of_cases);
+    suite_tests(hostile, mutants_of_cases);
     tcase_add_loop_test(hostile, random_tokens, 0, 8);
     tcase_add_loop_test(hostile, random_bytes, 0, 4);
-    suite_add_tcase(suite, hostile);
-    return suite_status(suite);
+    return suite_status("parser", accept, refuse, hostile);
 }

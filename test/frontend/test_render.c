@@ -215,21 +215,10 @@ END_TEST
 
 int main(void)
 {
-    Suite *suite = suite_create("render");
     TCase *text = suite_case("text");
-    tcase_add_test(text, range_is_underlined);
-    tcase_add_test(text, notes_and_help);
-    tcase_add_test(text, no_place);
-    tcase_add_test(text, several_lines_show_the_first);
-    tcase_add_test(text, tabs_and_wide_characters);
-    tcase_add_test(text, empty_ranges);
-    tcase_add_test(text, nothing_reaches_the_terminal_raw);
-    tcase_add_test(text, long_lines_are_shown_in_part);
-    tcase_add_test(text, colours);
-    suite_add_tcase(suite, text);
+    suite_tests(text, range_is_underlined, notes_and_help, no_place, several_lines_show_the_first, tabs_and_wide_characters, empty_ranges,
+                nothing_reaches_the_terminal_raw, long_lines_are_shown_in_part, colours);
     TCase *machine = suite_case("json");
-    tcase_add_test(machine, json);
-    tcase_add_test(machine, empty_list);
-    suite_add_tcase(suite, machine);
-    return suite_status(suite);
+    suite_tests(machine, json, empty_list);
+    return suite_status("render", text, machine);
 }

@@ -15,6 +15,7 @@ from random import Random
 
 sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 import visa_tools
+from idle_slices import PRODUCT
 
 SOURCE = visa_tools.SOURCE
 LONG = os.environ.get("VISA_LONG") == "1"
@@ -26,18 +27,6 @@ type Slice = m![M / { R } # 256];
 fn tall(ctx: &mut Context, a: &HbmTensor<i8, m![1], m![M, K]>) -> HbmTensor<i8, m![1], m![M, K]> {
     let a: DmTensor<i8, m![1], m![1 # 2], Slice, m![M % { R }, K]> = a.to_dm(&mut ctx.tdma, 0);
     a.to_hbm(&mut ctx.tdma, 1 << 20)
-}
-"""
-IDLE = """axes![M = 64, N = 64, K = 64];
-#[device(chip = 1)]
-fn k(ctx: &mut Context, a: &HbmTensor<i8, m![1], m![M, K]>, b: &HbmTensor<i8, m![1], m![N, K]>) -> HbmTensor<i32, m![1], m![M, N]> {
-    let a: DmTensor<i8, m![1], m![1 # 2], m![1 # 256], m![M, K]> = a.to_dm(&mut ctx.tdma, 0); // not m![M]
-    let b: DmTensor<i8, m![1], m![1 # 2], m![1 # 256], m![N, K]> = b.to_dm(&mut ctx.tdma, 1 << 16);
-    let w: TrfTensor<i8, m![1], m![1 # 2], m![1 # 256], m![N % 8], m![N / 8, K]> =
-        ctx.sub.begin(b.view()).fetch::<i8, m![N % 8, N / 8], m![K]>().collect().to_trf(TrfAddress::Full);
-    let c: DmTensor<i32, m![1], m![1 # 2], m![1 # 256], m![M, N]> = ctx.main.begin(a.view()).fetch::<i8, m![M], m![K]>().collect()
-        .align::<m![M, N / 8], m![K], _, _>(&w).contract::<m![1]>().accumulate::<m![M, N / 8], m![N % 8]>(AccumulationKind::Interleaved).commit(1 << 17);
-    c.to_hbm(&mut ctx.tdma, 1 << 20)
 }
 """
 
@@ -228,7 +217,8 @@ def main():
     random = Random(int(os.environ.get("VISA_SEED", "1")))
     with tempfile.TemporaryDirectory() as folder:
         own = []
-        for name, text in (("tall.vm", TALL), ("idle.vm", IDLE)):
+        idle = PRODUCT.replace("tdma, 0);", "tdma, 0); // not m![M]", 1)
+        for name, text in (("tall.vm", TALL), ("idle.vm", idle)):
             own.append(os.path.join(folder, name))
             with open(own[-1], "w", encoding="utf-8") as file:
                 file.write(text)

@@ -262,10 +262,8 @@ END_TEST
 
 int main(void)
 {
-    Suite *s = suite_create("blocks");
     TCase *t = suite_case("levels");
     tcase_add_loop_test(t, levels_agree, 0, 6);
-    tcase_add_test(t, levels_have_names);
-    suite_add_tcase(s, t);
-    return suite_status(s);
+    suite_tests(t, levels_have_names);
+    return suite_status("blocks", t);
 }

@@ -617,26 +617,11 @@ END_TEST
 
 int main(void)
 {
-    Suite *s = suite_create("machine");
     TCase *t = suite_case("engines");
-    tcase_add_test(t, memory_is_poison_until_written);
-    tcase_add_test(t, memory_copies_across_blocks);
-    tcase_add_test(t, walks_agree_with_nested_loops);
-    tcase_add_test(t, trf_addresses_are_the_published_ones);
-    tcase_add_test(t, trf_partitions_tile_the_file);
-    tcase_add_test(t, seed_basic_matmul);
-    tcase_add_test(t, seed_small_read);
-    tcase_add_test(t, seed_time_broadcast_pair);
-    tcase_add_test(t, fetch_transposes_and_commit_truncates);
-    tcase_add_test(t, collect_pads_with_zeros);
-    tcase_add_test(t, fetch_of_i4_walks_nibbles);
-    tcase_add_test(t, fetch_converts);
-    tcase_add_test(t, fetch_converts_long_packets);
-    tcase_add_test(t, casts_narrow);
-    tcase_add_test(t, commit_scatters_single_flits);
-    tcase_add_test(t, masked_lanes_contribute_nothing);
-    tcase_add_test(t, absent_is_not_minus_zero);
-    tcase_add_test(t, dead_steps_may_leave_the_partition);
-    suite_add_tcase(s, t);
-    return suite_status(s);
+    suite_tests(t, memory_is_poison_until_written, memory_copies_across_blocks, walks_agree_with_nested_loops,
+                trf_addresses_are_the_published_ones, trf_partitions_tile_the_file, seed_basic_matmul, seed_small_read,
+                seed_time_broadcast_pair, fetch_transposes_and_commit_truncates, collect_pads_with_zeros, fetch_of_i4_walks_nibbles,
+                fetch_converts, fetch_converts_long_packets, casts_narrow, commit_scatters_single_flits, masked_lanes_contribute_nothing,
+                absent_is_not_minus_zero, dead_steps_may_leave_the_partition);
+    return suite_status("machine", t);
 }

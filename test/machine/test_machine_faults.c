@@ -419,19 +419,11 @@ END_TEST
 
 int main(void)
 {
-    Suite *s = suite_create("machine faults");
     TCase *t = suite_case("faults");
-    tcase_add_test(t, dma_faults);
-    tcase_add_test(t, deadlock_names_both);
-    tcase_add_test(t, ports_refuse);
-    tcase_add_test(t, limits_stop_a_run);
-    tcase_add_test(t, the_legal_chain_is_legal);
-    tcase_add_test(t, casts_take_what_the_sums_are);
+    suite_tests(t, dma_faults, deadlock_names_both, ports_refuse, limits_stop_a_run, the_legal_chain_is_legal,
+                casts_take_what_the_sums_are);
     tcase_add_loop_test(t, illegal_chains, 0, sizeof chain_faults / sizeof *chain_faults);
     tcase_add_loop_test(t, illegal_moves, 0, sizeof move_faults / sizeof *move_faults);
-    tcase_add_test(t, store_faults);
-    tcase_add_test(t, mask_overflow);
-    tcase_add_test(t, fetch_needs_collect);
-    suite_add_tcase(s, t);
-    return suite_status(s);
+    suite_tests(t, store_faults, mask_overflow, fetch_needs_collect);
+    return suite_status("machine faults", t);
 }

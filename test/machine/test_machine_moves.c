@@ -448,21 +448,15 @@ END_TEST
 
 int main(void)
 {
-    Suite *s = suite_create("machine moves");
-    TCase *t = suite_case("transfers");
-    tcase_add_test(t, transfers_onto_themselves);
-    suite_add_tcase(s, t);
-    t = suite_case("transpose");
-    tcase_add_loop_test(t, transposes, 0, sizeof transpose_cases / sizeof *transpose_cases);
-    tcase_add_test(t, transpose_takes_the_streams_type);
-    tcase_add_loop_test(t, transposed_filling_is_not_proven, 0, sizeof filling_cases / sizeof *filling_cases);
-    suite_add_tcase(s, t);
-    t = suite_case("switch");
-    tcase_add_loop_test(t, switches, 0, sizeof switch_cases / sizeof *switch_cases);
-    tcase_add_test(t, switched_packets_leave_whole);
-    tcase_add_test(t, exchanges_are_bounded);
-    tcase_add_test(t, switched_packets_are_counted);
-    tcase_add_test(t, switched_packets_were_written);
-    suite_add_tcase(s, t);
-    return suite_status(s);
+    TCase *transfers = suite_case("transfers");
+    suite_tests(transfers, transfers_onto_themselves);
+    TCase *transpose = suite_case("transpose");
+    tcase_add_loop_test(transpose, transposes, 0, sizeof transpose_cases / sizeof *transpose_cases);
+    suite_tests(transpose, transpose_takes_the_streams_type);
+    tcase_add_loop_test(transpose, transposed_filling_is_not_proven, 0, sizeof filling_cases / sizeof *filling_cases);
+    TCase *switching = suite_case("switch");
+    tcase_add_loop_test(switching, switches, 0, sizeof switch_cases / sizeof *switch_cases);
+    suite_tests(switching, switched_packets_leave_whole, exchanges_are_bounded, switched_packets_are_counted,
+                switched_packets_were_written);
+    return suite_status("machine moves", transfers, transpose, switching);
 }

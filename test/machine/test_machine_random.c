@@ -520,13 +520,10 @@ END_TEST
 
 int main(void)
 {
-    Suite *s = suite_create("machine, random");
     TCase *t = suite_case("definitions");
     tcase_add_loop_test(t, contractions_follow_the_definition, 0, 4);
-    tcase_add_test(t, operand_conversions_agree);
-    tcase_add_test(t, tree_kernels_agree);
+    suite_tests(t, operand_conversions_agree, tree_kernels_agree);
     tcase_add_loop_test(t, accumulations_follow_the_definition, 0, 4);
     tcase_add_loop_test(t, moves_follow_the_counters, 0, 4);
-    suite_add_tcase(s, t);
-    return suite_status(s);
+    return suite_status("machine, random", t);
 }

@@ -442,21 +442,10 @@ END_TEST
 
 int main(void)
 {
-    Suite *s = suite_create("machine units");
     TCase *t = suite_case("units");
-    tcase_add_test(t, dma_moves_strided_packets);
-    tcase_add_test(t, dma_joins_and_overlaps);
-    tcase_add_test(t, dma_granular_writes_anywhere);
-    tcase_add_test(t, waits_order_contexts);
+    suite_tests(t, dma_moves_strided_packets, dma_joins_and_overlaps, dma_granular_writes_anywhere, waits_order_contexts);
     tcase_add_loop_test(t, runs_are_proven, 0, PROOF_CASES);
-    tcase_add_test(t, commits_of_filling_are_not_proven);
-    tcase_add_test(t, written_bytes_are_noted);
-    tcase_add_test(t, units_select_slices);
-    tcase_add_test(t, ports_pack_odd_nibbles);
-    tcase_add_test(t, trf_ports_follow_the_store);
-    tcase_add_test(t, stream_ports_are_queues);
-    tcase_add_test(t, threads_do_not_matter);
-    tcase_add_test(t, dma_threads_do_not_matter);
-    suite_add_tcase(s, t);
-    return suite_status(s);
+    suite_tests(t, commits_of_filling_are_not_proven, written_bytes_are_noted, units_select_slices, ports_pack_odd_nibbles,
+                trf_ports_follow_the_store, stream_ports_are_queues, threads_do_not_matter, dma_threads_do_not_matter);
+    return suite_status("machine units", t);
 }

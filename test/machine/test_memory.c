@@ -122,11 +122,7 @@ END_TEST
 
 int main(void)
 {
-    Suite *suite = suite_create("memory");
     TCase *cases = suite_case("memory");
-    tcase_add_test(cases, shared_until_written);
-    tcase_add_test(cases, a_limit_counts_what_is_shared);
-    tcase_add_test(cases, more_than_may_be_mapped_is_copied);
-    suite_add_tcase(suite, cases);
-    return suite_status(suite);
+    suite_tests(cases, shared_until_written, a_limit_counts_what_is_shared, more_than_may_be_mapped_is_copied);
+    return suite_status("memory", cases);
 }

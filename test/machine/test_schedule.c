@@ -880,25 +880,10 @@ END_TEST
 
 int main(void)
 {
-    Suite *suite = suite_create("schedule");
     TCase *cases = suite_case("schedule");
-    tcase_add_test(cases, formulas_of_chains);
-    tcase_add_test(cases, formulas_of_dma);
-    tcase_add_test(cases, worked_copies);
-    tcase_add_test(cases, rows_of_a_bank);
-    tcase_add_test(cases, engines_of_a_copy);
-    tcase_add_test(cases, partial_writes);
-    tcase_add_test(cases, stores_take_their_fetch);
-    tcase_add_test(cases, faults_are_reported);
-    tcase_add_test(cases, one_bank_holds_the_dma);
-    tcase_add_test(cases, starving_begins_at_the_row);
-    tcase_add_test(cases, walks_that_leave_memory_are_not_followed);
-    tcase_add_test(cases, published_transfers_and_those_between);
-    tcase_add_test(cases, published_stores_of_blocks);
-    tcase_add_test(cases, an_empty_kernel);
-    tcase_add_test(cases, random_command_streams);
-    tcase_add_test(cases, remembered_costs);
-    tcase_add_test(cases, double_buffering);
-    suite_add_tcase(suite, cases);
-    return suite_status(suite);
+    suite_tests(cases, formulas_of_chains, formulas_of_dma, worked_copies, rows_of_a_bank, engines_of_a_copy, partial_writes,
+                stores_take_their_fetch, faults_are_reported, one_bank_holds_the_dma, starving_begins_at_the_row,
+                walks_that_leave_memory_are_not_followed, published_transfers_and_those_between, published_stores_of_blocks,
+                an_empty_kernel, random_command_streams, remembered_costs, double_buffering);
+    return suite_status("schedule", cases);
 }

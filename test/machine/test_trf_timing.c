@@ -438,22 +438,11 @@ END_TEST
 
 int main(void)
 {
-    Suite *suite = suite_create("trf_timing");
     TCase *figures = suite_case("figures"), *random = suite_case("random"), *large = suite_case("large");
-    tcase_add_test(figures, reference_table);
-    tcase_add_test(figures, conformance_file);
-    tcase_add_test(figures, entries_follow_the_bit_fields);
-    tcase_add_test(figures, a_dropped_entry_misses_again);
-    tcase_add_test(figures, other_slices_never_meet);
-    tcase_add_test(figures, alternating_columns_cost_a_store_nothing);
+    suite_tests(figures, reference_table, conformance_file, entries_follow_the_bit_fields, a_dropped_entry_misses_again,
+                other_slices_never_meet, alternating_columns_cost_a_store_nothing);
     tcase_add_loop_test(random, random_tables, 0, 8);
-    tcase_add_test(random, odd_rows);
-    tcase_add_test(random, writes_into_what_is_read);
-    tcase_add_test(large, billions_of_reads);
-    tcase_add_test(large, counting_equals_stepping);
-    tcase_add_test(large, work_is_bounded);
-    suite_add_tcase(suite, figures);
-    suite_add_tcase(suite, random);
-    suite_add_tcase(suite, large);
-    return suite_status(suite);
+    suite_tests(random, odd_rows, writes_into_what_is_read);
+    suite_tests(large, billions_of_reads, counting_equals_stepping, work_is_bounded);
+    return suite_status("trf_timing", figures, random, large);
 }

@@ -191,14 +191,9 @@ END_TEST
 
 int main(void)
 {
-    Suite *suite = suite_create("deriver");
     TCase *cases = suite_case("pairs");
     tcase_add_loop_test(cases, refusals_are_explained, 0, (int)(sizeof refusals / sizeof *refusals));
-    tcase_add_test(cases, what_they_advise_is_accepted);
-    tcase_add_test(cases, mappings_are_read);
-    tcase_add_test(cases, what_was_read_before_changes_nothing);
-    tcase_add_test(cases, an_axis_that_changes_is_read_anew);
-    tcase_add_test(cases, work_is_bounded);
-    suite_add_tcase(suite, cases);
-    return suite_status(suite);
+    suite_tests(cases, what_they_advise_is_accepted, mappings_are_read, what_was_read_before_changes_nothing,
+                an_axis_that_changes_is_read_anew, work_is_bounded);
+    return suite_status("deriver", cases);
 }

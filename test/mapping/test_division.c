@@ -143,11 +143,7 @@ END_TEST
 
 int main(void)
 {
-    Suite *s = suite_create("division");
     TCase *t = suite_case("laws");
-    tcase_add_test(t, division_law);
-    tcase_add_test(t, refinement_law);
-    tcase_add_test(t, published_divisions);
-    suite_add_tcase(s, t);
-    return suite_status(s);
+    suite_tests(t, division_law, refinement_law, published_divisions);
+    return suite_status("division", t);
 }

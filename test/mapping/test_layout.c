@@ -343,17 +343,9 @@ END_TEST
 
 int main(void)
 {
-    Suite *s = suite_create("layout");
     TCase *t = suite_case("layout");
     tcase_add_checked_fixture(t, setup, teardown);
-    tcase_add_test(t, test_constructors);
-    tcase_add_test(t, test_positions_outside);
-    tcase_add_test(t, test_coordinates_accumulate);
-    tcase_add_test(t, test_against_the_definition);
-    tcase_add_test(t, test_refused);
-    tcase_add_test(t, test_huge_positions);
-    tcase_add_test(t, test_longest_and_deepest);
-    tcase_add_test(t, test_random_programs);
-    suite_add_tcase(s, t);
-    return suite_status(s);
+    suite_tests(t, test_constructors, test_positions_outside, test_coordinates_accumulate, test_against_the_definition, test_refused,
+                test_huge_positions, test_longest_and_deepest, test_random_programs);
+    return suite_status("layout", t);
 }

@@ -832,20 +832,8 @@ END_TEST
 
 int main(void)
 {
-    Suite *s = suite_create("mapping");
     TCase *t = suite_case("laws");
-    tcase_add_test(t, means_and_prints);
-    tcase_add_test(t, equal_functions_are_one_object);
-    tcase_add_test(t, stretches_repeat);
-    tcase_add_test(t, stretches_decide);
-    tcase_add_test(t, huge_axes_cost_nothing);
-    tcase_add_test(t, split_cuts);
-    tcase_add_test(t, published_identities);
-    tcase_add_test(t, operators_refuse);
-    tcase_add_test(t, windows_hold);
-    tcase_add_test(t, windows_print_and_refuse);
-    tcase_add_test(t, windows_are_short);
-    tcase_add_test(t, windows_with_borders);
-    suite_add_tcase(s, t);
-    return suite_status(s);
+    suite_tests(t, means_and_prints, equal_functions_are_one_object, stretches_repeat, stretches_decide, huge_axes_cost_nothing, split_cuts,
+                published_identities, operators_refuse, windows_hold, windows_print_and_refuse, windows_are_short, windows_with_borders);
+    return suite_status("mapping", t);
 }

@@ -794,24 +794,11 @@ END_TEST
 
 int main(void)
 {
-    Suite *s = suite_create("sequencer");
     TCase *t = suite_case("oracle");
-    tcase_add_test(t, reads_are_exact);
-    tcase_add_test(t, writes_cover);
-    tcase_add_test(t, windows_are_read);
-    tcase_add_test(t, windows_in_windows);
-    tcase_add_test(t, windows_refuse);
-    tcase_add_test(t, digits_need_not_nest);
-    tcase_add_test(t, groups_step_several_axes);
-    tcase_add_test(t, normal_form_decides_what_occurs);
-    tcase_add_test(t, limits_are_met_where_they_can_be);
-    tcase_add_test(t, strides_fit_to_their_last_value);
-    tcase_add_test(t, reach_is_the_largest_sum);
-    tcase_add_test(t, fronts_are_read_to_their_last_position);
-    tcase_add_test(t, fronts_go_on_in_the_next_part);
-    tcase_add_test(t, fronts_end_inside_a_whole_group);
-    tcase_add_test(t, groups_are_cut_inside_a_digit);
-    tcase_add_test(t, dead_steps_are_not_written_to_live_cells);
-    suite_add_tcase(s, t);
-    return suite_status(s);
+    suite_tests(t, reads_are_exact, writes_cover, windows_are_read, windows_in_windows, windows_refuse, digits_need_not_nest,
+                groups_step_several_axes, normal_form_decides_what_occurs, limits_are_met_where_they_can_be,
+                strides_fit_to_their_last_value, reach_is_the_largest_sum, fronts_are_read_to_their_last_position,
+                fronts_go_on_in_the_next_part, fronts_end_inside_a_whole_group, groups_are_cut_inside_a_digit,
+                dead_steps_are_not_written_to_live_cells);
+    return suite_status("sequencer", t);
 }

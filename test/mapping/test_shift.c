@@ -226,12 +226,7 @@ END_TEST
 
 int main(void)
 {
-    Suite *s = suite_create("shift");
     TCase *t = suite_case("shift");
-    tcase_add_test(t, packets_are_offsets);
-    tcase_add_test(t, worked_example);
-    tcase_add_test(t, limits_hold);
-    tcase_add_test(t, loops_must_fit);
-    suite_add_tcase(s, t);
-    return suite_status(s);
+    suite_tests(t, packets_are_offsets, worked_example, limits_hold, loops_must_fit);
+    return suite_status("shift", t);
 }

@@ -170,13 +170,8 @@ END_TEST
 
 int main(void)
 {
-    Suite *s = suite_create("storage");
     TCase *t = suite_case("packings");
     tcase_add_checked_fixture(t, setup, teardown);
-    tcase_add_test(t, least_of_all);
-    tcase_add_test(t, order_of_items_does_not_matter);
-    tcase_add_test(t, many);
-    tcase_add_test(t, nothing_and_fixed_only);
-    suite_add_tcase(s, t);
-    return suite_status(s);
+    suite_tests(t, least_of_all, order_of_items_does_not_matter, many, nothing_and_fixed_only);
+    return suite_status("storage", t);
 }

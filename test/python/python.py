@@ -101,6 +101,38 @@ def matmul():
         k(bf16(a), bf16(b))
 
 
+def arrays():
+    """Arrays as they come: other strides, the other byte order, no axes; values that are rounded once, and numbers that are not cut off."""
+    with open(os.path.join(SOURCE, "examples/matmul.vm"), encoding="utf-8") as f:
+        text = f.read()
+    rng = np.random.default_rng(7)
+    k, rounded = visa.compile(text), visa.compile(text, convert=True)
+    a, b = rng.integers(-3, 4, (32, 32)).astype(np.float32), rng.integers(-3, 4, (8, 32)).astype(np.float32)
+    want = (a @ b.T).astype(np.float32)
+    wide = np.zeros((64, 96), np.float32)
+    wide[::2, ::3] = a
+    for name, same in (("columns first", np.asfortranarray(a)), ("strides", wide[::2, ::3]), ("from the end", a[::-1].copy()[::-1]), ("big-endian", a.astype(">f4")),
+                       ("big-endian f64", a.astype(">f8"))):
+        expect(np.array_equal(from_bf16(rounded(same, b)), want), name)
+        if same.dtype.itemsize == 4:
+            codes = (same.astype(np.float32).view(np.uint32) >> 16).astype(np.uint16)
+            expect(np.array_equal(from_bf16(k(codes.astype(">u2"), bf16(b))), want), name + ", patterns in the other byte order")
+    raises(ValueError, lambda: k(np.uint16(1), bf16(b)), "M=32")
+    raises(TypeError, lambda: rounded(a.astype(np.float16), b), "float32 and float64")
+    x = 1 + 2.0**-8 + 2.0**-40  # above the middle of two bf16; its f32 is the middle
+    rounded(np.full((32, 32), x), b)
+    expect(rounded._bytes_of(0)[:2].view(np.uint16)[0] == 0x3f81, "a float64 is rounded once")
+    for values, expected in (((np.nan, np.inf, -0.0, 5e-324), ("nan", "inf", "-0.0", "1e-45")), ((1e300, -1e300, x), ("3.4028235e+38", "-3.4028235e+38", "1.0039064"))):
+        expect(tuple(map(str, visa._single(np.array(values)))) == expected, f"f32 of {values}: {visa._single(np.array(values))}")
+    raises(ValueError, lambda: visa.compile(text, M=2**64 + 64), "64 bits")
+    raises(TypeError, lambda: visa.compile(text, M=1.5), "M takes an integer")
+    raises(TypeError, lambda: visa.compile(b"axes![];"), "bytes")
+    raises(ValueError, lambda: visa.compile(text, place="somewhere"), "source, auto")
+    error = raises(visa.Error, lambda: visa.compile(text, Zz=3), "Zz")
+    expect(error and error.diagnostics[0].line == 0, "a message without a place")
+    expect(visa.compile(text, M=np.int64(64)).ports[0].shape == (64, 32), "a number of NumPy")
+
+
 def errors():
     error = raises(visa.Error, lambda: visa.compile("axes![M = 32];\n#[device(chip = 1)]\nfn f(d: &mut Device, a: &HbmTensor<i8, m![1], m![Q]>) {}\n"), "Q")
     expect(error and error.diagnostics[0].id == "E-AXIS-UNKNOWN" and error.diagnostics[0].line == 3 and error.diagnostics[0].help, f"{error and error.diagnostics}")
@@ -169,7 +201,7 @@ def tune():
 def main():
     with tempfile.TemporaryDirectory() as folder:
         structures(folder)
-    for part in (matmul, errors, four_bits, numbers, tune):
+    for part in (matmul, arrays, errors, four_bits, numbers, tune):
         part()
     for failure in failures:
         print(failure)

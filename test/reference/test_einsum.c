@@ -880,30 +880,11 @@ END_TEST
 
 int main(void)
 {
-    Suite *s = suite_create("einsum");
     TCase *t = suite_case("einsum");
     tcase_add_checked_fixture(t, setup, teardown);
-    tcase_add_test(t, test_round_trip);
-    tcase_add_test(t, test_scalar);
-    tcase_add_test(t, test_encoder_refuses_texts);
-    tcase_add_test(t, test_tensors_refused);
-    tcase_add_test(t, test_no_tensors);
-    tcase_add_test(t, test_huge_tensor);
-    tcase_add_test(t, test_statements_refused);
-    tcase_add_test(t, test_shifts);
-    tcase_add_test(t, test_digits_refused);
-    tcase_add_test(t, test_digits_accepted);
-    tcase_add_test(t, test_orders);
-    tcase_add_test(t, test_windows);
-    tcase_add_test(t, test_borders);
-    tcase_add_test(t, test_windows_refused);
-    tcase_add_test(t, test_window_words);
-    tcase_add_test(t, test_math);
-    tcase_add_test(t, test_math_refused);
-    tcase_add_test(t, test_math_words);
-    tcase_add_test(t, test_every_truncation);
-    tcase_add_test(t, test_every_bit);
-    tcase_add_test(t, test_random_words);
-    suite_add_tcase(s, t);
-    return suite_status(s);
+    suite_tests(t, test_round_trip, test_scalar, test_encoder_refuses_texts, test_tensors_refused, test_no_tensors, test_huge_tensor,
+                test_statements_refused, test_shifts, test_digits_refused, test_digits_accepted, test_orders, test_windows, test_borders,
+                test_windows_refused, test_window_words, test_math, test_math_refused, test_math_words, test_every_truncation,
+                test_every_bit, test_random_words);
+    return suite_status("einsum", t);
 }

@@ -1204,24 +1204,11 @@ END_TEST
 
 int main(void)
 {
-    Suite *s = suite_create("math");
     TCase *t = suite_case("math");
     tcase_add_checked_fixture(t, set_up, teardown);
-    tcase_add_test(t, every_operation);
-    tcase_add_test(t, published_figures);
-    tcase_add_test(t, random_maps);
-    tcase_add_test(t, every_fold_is_listed);
-    tcase_add_test(t, random_reductions);
-    tcase_add_test(t, random_reductions_in_machine_order);
-    tcase_add_test(t, random_gathers);
-    tcase_add_test(t, random_scatters);
-    tcase_add_test(t, places_outside_are_said);
-    tcase_add_test(t, maps_behind_contractions);
-    tcase_add_test(t, chains_of_maps);
-    tcase_add_test(t, what_is_fused);
-    tcase_add_test(t, copies_are_read_where_they_were);
-    tcase_add_test(t, errors_pass_through);
-    tcase_add_test(t, bounds_of_a_composition_are_kept_and_not_idle);
-    suite_add_tcase(s, t);
-    return suite_status(s);
+    suite_tests(t, every_operation, published_figures, random_maps, every_fold_is_listed, random_reductions,
+                random_reductions_in_machine_order, random_gathers, random_scatters, places_outside_are_said, maps_behind_contractions,
+                chains_of_maps, what_is_fused, copies_are_read_where_they_were, errors_pass_through,
+                bounds_of_a_composition_are_kept_and_not_idle);
+    return suite_status("math", t);
 }

@@ -659,36 +659,19 @@ END_TEST
 
 int main(void)
 {
-    Suite *s = suite_create("reference");
-    TCase *t = suite_case("conversions");
-    tcase_add_checked_fixture(t, set_up, tear_down);
-    tcase_add_loop_test(t, every_code_widens, 0, 2);
-    tcase_add_loop_test(t, every_boundary_narrows, 0, 2);
-    tcase_add_test(t, published_conversions);
-    suite_add_tcase(s, t);
-    t = suite_case("threads");
-    tcase_add_checked_fixture(t, set_up, tear_down);
-    tcase_add_test(t, threads_change_nothing);
-    tcase_add_test(t, batches_are_shared);
-    tcase_add_test(t, threads_change_no_bound);
-    tcase_add_test(t, tiles_share_code);
-    tcase_add_test(t, runs_at_once_are_apart);
-    suite_add_tcase(s, t);
-    t = suite_case("values");
-    tcase_add_checked_fixture(t, set_up, tear_down);
-    tcase_add_test(t, matmul_of_every_type);
-    tcase_add_test(t, digit_kept_inside_a_sum);
-    tcase_add_test(t, batches_broadcasts_and_scalars);
-    tcase_add_test(t, elementwise_products);
-    tcase_add_test(t, copies_move_and_cast);
-    tcase_add_test(t, digits_that_overshoot);
-    tcase_add_test(t, missing_terms_add_nothing);
-    tcase_add_test(t, absent_places_add_nothing);
-    tcase_add_test(t, kept_digits_decide_which_terms_exist);
-    tcase_add_test(t, steps_of_any_lanes_in_machine_order);
-    tcase_add_test(t, convolution_by_hand);
-    tcase_add_test(t, windows_over_digits);
-    tcase_add_test(t, integer_sums_wrap);
-    suite_add_tcase(s, t);
-    return suite_status(s);
+    TCase *conversions = suite_case("conversions");
+    tcase_add_checked_fixture(conversions, set_up, tear_down);
+    tcase_add_loop_test(conversions, every_code_widens, 0, 2);
+    tcase_add_loop_test(conversions, every_boundary_narrows, 0, 2);
+    suite_tests(conversions, published_conversions);
+    TCase *threads = suite_case("threads");
+    tcase_add_checked_fixture(threads, set_up, tear_down);
+    suite_tests(threads, threads_change_nothing, batches_are_shared, threads_change_no_bound, tiles_share_code, runs_at_once_are_apart);
+    TCase *values = suite_case("values");
+    tcase_add_checked_fixture(values, set_up, tear_down);
+    suite_tests(values, matmul_of_every_type, digit_kept_inside_a_sum, batches_broadcasts_and_scalars, elementwise_products,
+                copies_move_and_cast, digits_that_overshoot, missing_terms_add_nothing, absent_places_add_nothing,
+                kept_digits_decide_which_terms_exist, steps_of_any_lanes_in_machine_order, convolution_by_hand, windows_over_digits,
+                integer_sums_wrap);
+    return suite_status("reference", conversions, threads, values);
 }

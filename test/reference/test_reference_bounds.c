@@ -361,22 +361,14 @@ END_TEST
 
 int main(void)
 {
-    Suite *s = suite_create("reference bounds");
-    TCase *t = suite_case("bounds");
-    tcase_add_checked_fixture(t, set_up, tear_down);
-    tcase_add_test(t, chains_carry_bounds);
-    tcase_add_test(t, errors_multiply_through);
-    tcase_add_loop_test(t, any_bits_stay_within_bounds, 0, 2);
-    tcase_add_test(t, bounds_are_tight);
-    tcase_add_test(t, bounds_of_long_sums);
-    suite_add_tcase(s, t);
-    t = suite_case("refusals");
-    tcase_add_checked_fixture(t, set_up, tear_down);
-    tcase_add_test(t, hostile_einsums_are_refused);
-    tcase_add_test(t, hostile_orders_are_refused);
-    tcase_add_test(t, missing_inputs_are_refused);
-    tcase_add_test(t, missing_library_is_a_diagnostic);
-    tcase_add_test(t, files_are_reproducible);
-    suite_add_tcase(s, t);
-    return suite_status(s);
+    TCase *bounds = suite_case("bounds");
+    tcase_add_checked_fixture(bounds, set_up, tear_down);
+    suite_tests(bounds, chains_carry_bounds, errors_multiply_through);
+    tcase_add_loop_test(bounds, any_bits_stay_within_bounds, 0, 2);
+    suite_tests(bounds, bounds_are_tight, bounds_of_long_sums);
+    TCase *refusals = suite_case("refusals");
+    tcase_add_checked_fixture(refusals, set_up, tear_down);
+    suite_tests(refusals, hostile_einsums_are_refused, hostile_orders_are_refused, missing_inputs_are_refused,
+                missing_library_is_a_diagnostic, files_are_reproducible);
+    return suite_status("reference bounds", bounds, refusals);
 }

@@ -357,15 +357,9 @@ END_TEST
 
 int main(void)
 {
-    Suite *s = suite_create("reference random");
-    TCase *t = random_case("random einsums");
-    tcase_add_test(t, random_einsums);
-    suite_add_tcase(s, t);
-    t = random_case("random products and orders");
-    tcase_add_test(t, random_products);
-    tcase_add_test(t, random_einsums_in_machine_order);
-    tcase_add_test(t, random_groups_in_machine_order);
-    tcase_add_test(t, random_convolutions);
-    suite_add_tcase(s, t);
-    return suite_status(s);
+    TCase *einsums = random_case("random einsums");
+    suite_tests(einsums, random_einsums);
+    TCase *orders = random_case("random products and orders");
+    suite_tests(orders, random_products, random_einsums_in_machine_order, random_groups_in_machine_order, random_convolutions);
+    return suite_status("reference random", einsums, orders);
 }

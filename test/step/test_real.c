@@ -202,13 +202,8 @@ END_TEST
 
 int main(void)
 {
-    Suite *s = suite_create("real");
     TCase *t = suite_case("real");
-    tcase_add_test(t, what_f32_gives_is_within_the_bound);
-    tcase_add_test(t, a_little_further_away_is_outside);
-    tcase_add_test(t, comparisons_that_touch_may_be_anything);
-    tcase_add_test(t, sums_in_any_order_are_within_the_bound);
-    tcase_add_test(t, sums_of_infinities);
-    suite_add_tcase(s, t);
-    return suite_status(s);
+    suite_tests(t, what_f32_gives_is_within_the_bound, a_little_further_away_is_outside, comparisons_that_touch_may_be_anything,
+                sums_in_any_order_are_within_the_bound, sums_of_infinities);
+    return suite_status("real", t);
 }

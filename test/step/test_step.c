@@ -458,18 +458,11 @@ END_TEST
 
 int main(void)
 {
-    Suite *s = suite_create("step");
     TCase *t = suite_case("step");
-    tcase_add_test(t, a_queue_has_room_one_cycle_behind_a_taking);
-    tcase_add_test(t, a_queue_without_limit_keeps_the_order);
-    tcase_add_test(t, one_reader_needs_n_plus_18_cycles);
-    tcase_add_test(t, a_late_asker_is_served_from_the_cycle_that_comes_next);
-    tcase_add_test(t, equal_programs_run_alike);
+    suite_tests(t, a_queue_has_room_one_cycle_behind_a_taking, a_queue_without_limit_keeps_the_order, one_reader_needs_n_plus_18_cycles,
+                a_late_asker_is_served_from_the_cycle_that_comes_next, equal_programs_run_alike);
     tcase_add_loop_test(t, a_changed_binary_is_refused_or_runs, 0, 4);
-    tcase_add_test(t, numbers_are_taken_to_the_edges_of_their_rows);
-    tcase_add_test(t, equal_sizes_are_one_expression);
-    tcase_add_test(t, flags_are_told_from_other_sizes);
-    tcase_add_test(t, a_pair_is_two_operands_where_it_is_alone);
-    suite_add_tcase(s, t);
-    return suite_status(s);
+    suite_tests(t, numbers_are_taken_to_the_edges_of_their_rows, equal_sizes_are_one_expression, flags_are_told_from_other_sizes,
+                a_pair_is_two_operands_where_it_is_alone);
+    return suite_status("step", t);
 }

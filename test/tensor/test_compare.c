@@ -268,18 +268,11 @@ END_TEST
 
 int main(void)
 {
-    Suite *s = suite_create("compare");
     TCase *t = suite_case("outputs");
     tcase_add_checked_fixture(t, setup, teardown);
-    tcase_add_test(t, values);
+    suite_tests(t, values);
     tcase_add_loop_test(t, every_type_finds_one_change, 0, DTYPE_COUNT);
-    tcase_add_test(t, worst_fraction_of_agreeing_elements);
-    tcase_add_test(t, nothing_compared);
-    tcase_add_test(t, threads_compare_the_same);
-    tcase_add_test(t, uncovered_elements_do_not_count);
-    tcase_add_test(t, texts);
-    tcase_add_test(t, places);
-    tcase_add_test(t, mismatches_and_other_faults);
-    suite_add_tcase(s, t);
-    return suite_status(s);
+    suite_tests(t, worst_fraction_of_agreeing_elements, nothing_compared, threads_compare_the_same, uncovered_elements_do_not_count, texts,
+                places, mismatches_and_other_faults);
+    return suite_status("compare", t);
 }

@@ -229,13 +229,7 @@ END_TEST
 
 int main(void)
 {
-    Suite *s = suite_create("convert");
     TCase *t = suite_case("runs");
-    tcase_add_test(t, every_fetch_conversion);
-    tcase_add_test(t, every_cast);
-    tcase_add_test(t, every_lookup);
-    tcase_add_test(t, every_relu);
-    tcase_add_test(t, every_operand);
-    suite_add_tcase(s, t);
-    return suite_status(s);
+    suite_tests(t, every_fetch_conversion, every_cast, every_lookup, every_relu, every_operand);
+    return suite_status("convert", t);
 }

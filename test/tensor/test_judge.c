@@ -315,18 +315,11 @@ END_TEST
 
 int main(void)
 {
-    Suite *s = suite_create("judge");
     TCase *t = suite_case("judge");
     tcase_add_checked_fixture(t, setup, teardown);
     tcase_add_loop_test(t, alarms_are_as_rare_as_computed, 0, 4);
     tcase_add_loop_test(t, sums_in_any_order_are_no_alarm, 0, 7);
-    tcase_add_test(t, one_value);
-    tcase_add_test(t, bias_of_all_and_of_a_row);
-    tcase_add_test(t, scale);
-    tcase_add_test(t, spread);
-    tcase_add_test(t, not_judged);
-    tcase_add_test(t, long_sums_are_walks);
+    suite_tests(t, one_value, bias_of_all_and_of_a_row, scale, spread, not_judged, long_sums_are_walks);
     tcase_add_loop_test(t, behind_a_cast, 0, 3);
-    suite_add_tcase(s, t);
-    return suite_status(s);
+    return suite_status("judge", t);
 }

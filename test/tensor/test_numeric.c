@@ -232,18 +232,14 @@ END_TEST
 
 int main(void)
 {
-    Suite *s = suite_create("numeric");
     TCase *t = suite_case("formats");
     tcase_add_loop_test(t, every_code_widens, 0, FORMATS);
     tcase_add_loop_test(t, every_value_comes_back, 0, FORMATS);
     tcase_add_loop_test(t, boundaries_narrow, 0, FORMATS);
     tcase_add_loop_test(t, random_patterns_narrow, 0, FORMATS);
     tcase_add_loop_test(t, nan_is_one_nan, 0, FORMATS);
-    tcase_add_test(t, published_values);
-    tcase_add_test(t, integers_wrap);
-    tcase_add_test(t, i4_packs_low_nibble_first);
+    suite_tests(t, published_values, integers_wrap, i4_packs_low_nibble_first);
     tcase_add_loop_test(t, doubles_carry_every_code, 0, DTYPE_COUNT);
-    tcase_add_test(t, doubles_round_and_wrap);
-    suite_add_tcase(s, t);
-    return suite_status(s);
+    suite_tests(t, doubles_round_and_wrap);
+    return suite_status("numeric", t);
 }

@@ -396,17 +396,9 @@ END_TEST
 
 int main(void)
 {
-    Suite *s = suite_create("port_data");
     TCase *t = suite_case("packing");
     tcase_add_checked_fixture(t, setup, teardown);
-    tcase_add_test(t, random_ports);
-    tcase_add_test(t, axes_are_named_in_order);
-    tcase_add_test(t, overshoot_is_dead);
-    tcase_add_test(t, copies_that_disagree_are_counted);
-    tcase_add_test(t, scalars);
-    tcase_add_test(t, huge_ports_are_refused);
-    tcase_add_test(t, deep_pairs);
-    tcase_add_test(t, large_ports);
-    suite_add_tcase(s, t);
-    return suite_status(s);
+    suite_tests(t, random_ports, axes_are_named_in_order, overshoot_is_dead, copies_that_disagree_are_counted, scalars,
+                huge_ports_are_refused, deep_pairs, large_ports);
+    return suite_status("port_data", t);
 }

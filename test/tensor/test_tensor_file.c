@@ -982,41 +982,13 @@ END_TEST
 
 int main(void)
 {
-    Suite *s = suite_create("tensor_file");
     TCase *t = suite_case("files");
     tcase_add_checked_fixture(t, setup, teardown);
-    tcase_add_test(t, npy_versions);
-    tcase_add_test(t, npy_spellings);
-    tcase_add_test(t, npy_fortran_order);
-    tcase_add_test(t, npy_fortran_order_i4);
-    tcase_add_test(t, npy_element_types);
-    tcase_add_test(t, integers_must_fit);
-    tcase_add_test(t, npy_headers_are_refused);
-    tcase_add_test(t, npy_says_everything);
-    tcase_add_test(t, npy_headers_end_where_they_may);
-    tcase_add_test(t, npy_heads_of_any_length);
-    tcase_add_test(t, npy_prefix_is_checked);
-    tcase_add_test(t, safetensors_tensors);
-    tcase_add_test(t, safetensors_single_needs_no_name);
-    tcase_add_test(t, safetensors_headers_are_refused);
-    tcase_add_test(t, safetensors_offset_of_the_damage);
-    tcase_add_test(t, safetensors_deep_and_long);
-    tcase_add_test(t, raw_is_exact);
-    tcase_add_test(t, every_cut_is_refused);
-    tcase_add_test(t, random_damage);
-    tcase_add_test(t, round_trips);
-    tcase_add_test(t, npy_is_what_numpy_writes);
-    tcase_add_test(t, missing_files);
-    tcase_add_test(t, failed_writes_leave_nothing);
-    tcase_add_test(t, links_and_modes_stay);
-    tcase_add_test(t, pipes);
-    tcase_add_test(t, f32_is_rounded);
-    tcase_add_test(t, standard_streams);
-    tcase_add_test(t, mnist);
-    tcase_add_test(t, sizes_are_checked);
-    tcase_add_test(t, permutes);
-    tcase_add_test(t, threads_fill_the_same);
-    tcase_add_test(t, random_fill);
-    suite_add_tcase(s, t);
-    return suite_status(s);
+    suite_tests(t, npy_versions, npy_spellings, npy_fortran_order, npy_fortran_order_i4, npy_element_types, integers_must_fit,
+                npy_headers_are_refused, npy_says_everything, npy_headers_end_where_they_may, npy_heads_of_any_length,
+                npy_prefix_is_checked, safetensors_tensors, safetensors_single_needs_no_name, safetensors_headers_are_refused,
+                safetensors_offset_of_the_damage, safetensors_deep_and_long, raw_is_exact, every_cut_is_refused, random_damage, round_trips,
+                npy_is_what_numpy_writes, missing_files, failed_writes_leave_nothing, links_and_modes_stay, pipes, f32_is_rounded,
+                standard_streams, mnist, sizes_are_checked, permutes, threads_fill_the_same, random_fill);
+    return suite_status("tensor_file", t);
 }

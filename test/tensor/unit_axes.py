@@ -29,13 +29,6 @@ def run(*arguments):
     return done.out.decode()
 
 
-def write_npy(path, shape, values):
-    header = f"{{'descr': '<f4', 'fortran_order': False, 'shape': ({''.join(f'{n}, ' for n in shape)}), }}".encode()
-    header += b" " * (-(len(header) + 11) % 64) + b"\n"
-    with open(path, "wb") as f:
-        f.write(b"\x93NUMPY\x01\x00" + struct.pack("<H", len(header)) + header + struct.pack(f"<{len(values)}f", *values))
-
-
 def npy_shape(path):
     with open(path, "rb") as f:
         data = f.read()
@@ -93,8 +86,8 @@ def check(folder, r, number):
             continue
         values = [float(i) for i in range(8 * 16)]
         full, bare, out = (os.path.join(folder, n) for n in ("full.npy", "bare.npy", "out.npy"))
-        write_npy(full, [sizes[n] for n in order], values)
-        write_npy(bare, [sizes[n] for n in order if sizes[n] > 1], values)
+        visa_tools.write_npy(full, [sizes[n] for n in order], values)
+        visa_tools.write_npy(bare, [sizes[n] for n in order if sizes[n] > 1], values)
         for given in (f"a={full}", f"a={bare}", f"a[{','.join(order)}]={full}", f"a[{','.join(n for n in order if sizes[n] > 1)}]={bare}"):
             text = run("visa-run", binary, "--input", given, "--output", f"out={out}", "--check")
             if "128 values agree" not in text:
@@ -102,7 +95,7 @@ def check(folder, r, number):
             if npy_shape(out) != tuple(sizes[n] for n in target_order):
                 return f"out has the shape {npy_shape(out)}, its type {target_order}"
         wrong = os.path.join(folder, "wrong.npy")
-        write_npy(wrong, [sizes[n] for n in order] + [1], values)
+        visa_tools.write_npy(wrong, [sizes[n] for n in order] + [1], values)
         if visa_tools.run(["visa-run", binary, "--input", f"a={wrong}", "--output", out]).status != 1:
             return "a file with one dimension more is taken"
     return None if said[0] == said[1] else f"the einsum of size 1 is {said[0]}, of size 2 {said[1]}"

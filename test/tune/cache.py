@@ -9,17 +9,12 @@ import tempfile
 
 sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 import visa_tools
+from asking import check, failures, verdict
 
 PRODUCT = "C[m, n] = sum(k) A[m, k] * B[n, k]"
 CONVOLUTION = "O[y, x, f] = sum(r, s, c) I[y*2 + r, x + s, c] * W[f, r, s, c]"
 QUESTIONS = [(PRODUCT, "m=24,n=40,k=96", "i8"), (CONVOLUTION, "y=5,x=6,r=3,s=2,c=32,f=16", "i8")]
 MARK = b"// not what a search finds\n"
-failures = []
-
-
-def check(condition, text):
-    if not condition:
-        failures.append(text)
 
 
 def tune(base, question, sizes, *more, environment=None):
@@ -138,10 +133,7 @@ def main():
             one_question(work, *question)
         at_once(work)
         places(work)
-    for failure in failures:
-        print(failure)
-    print(f"tune's answers on disk: {len(failures)} failures")
-    return 1 if failures else 0
+    return verdict("tune's answers on disk")
 
 
 if __name__ == "__main__":

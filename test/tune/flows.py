@@ -12,6 +12,7 @@ import tempfile
 
 sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 import visa_tools
+from asking import check, tune, verdict
 
 # Forms over an outer axis r, another one b, and the innermost one c; what is not there is not reduced.
 FORMS = ["Y[r, c] = relu(X[r, c])", "Y[r, c] = X[r, c] + Z[r, c]", "Y[r, c] = max(X[r, c] + bias[c], 0)", "Y[r, c] = silu(X[r, c]) * Z[r, c]",
@@ -35,17 +36,6 @@ TYPES = [("bf16", "f32"), ("bf16", "bf16"), ("f32", "f32"), ("f32", "bf16"), ("i
 LEAST = [1, 2, 3, 5, 8, 16, 32, 64, 96]
 MOST_ELEMENTS = 1 << 16  # of a random question, so that its check is short
 MOST_PRODUCTS = 1 << 20
-failures = []
-
-
-def check(condition, text):
-    if not condition:
-        failures.append(text)
-
-
-def tune(question, sizes, *more):
-    given = ",".join(f"{axis}={size}" for axis, size in sizes.items())
-    return visa_tools.run(["visac", "tune", question, "-D", given, *more])
 
 
 def random_question(rng):
@@ -75,13 +65,6 @@ def random_questions(seed, count):
     print(f"flows: {answered} of {count} random questions have an answer")
 
 
-def write_npy(path, shape, values):
-    header = f"{{'descr': '<f4', 'fortran_order': False, 'shape': {shape}, }}".encode()
-    header += b" " * (-(len(header) + 11) % 64) + b"\n"
-    with open(path, "wb") as file:
-        file.write(b"\x93NUMPY\x01\x00" + struct.pack("<H", len(header)) + header + struct.pack(f"<{len(values)}f", *values))
-
-
 def computed(question, sizes, inputs, count, dtype="f32"):
     """What the kernel for a question makes of inputs, name: (shape, values); nothing where there is none."""
     with tempfile.TemporaryDirectory() as work:
@@ -95,7 +78,7 @@ def computed(question, sizes, inputs, count, dtype="f32"):
         inputs = {x + "_port" if f"{x}_port:" in listed else x: given for x, given in inputs.items()}
         for name, (_, values) in inputs.items(): # axes that lie side by side are one of the kernel's
             shape = re.findall(r"=(\d+)", re.search(rf"^in {name}: .*", listed, re.M)[0])
-            write_npy(path(name + ".npy"), "(" + ", ".join(shape) + ",)", values)
+            visa_tools.write_npy(path(name + ".npy"), map(int, shape), values)
         ran = visa_tools.run(["visa-run", path("q.bin"), *sum((["--input", f"{x}={path(x + '.npy')}"] for x in inputs), []), "--output", f"{out}={path('out.npy')}"])
         check(ran.status == 0, ran.text())
         with open(path("out.npy"), "rb") as file:
@@ -277,10 +260,7 @@ def main():
         formulas(random.Random(seed), visa_tools.few(20, 100))
         answers()
     random_questions(seed, int(arguments[1]) if len(arguments) > 1 else visa_tools.few(24, 200))
-    for failure in failures:
-        print(failure)
-    print(f"flows: {len(failures)} failures")
-    return 1 if failures else 0
+    return verdict("flows")
 
 
 if __name__ == "__main__":

@@ -246,16 +246,12 @@ END_TEST
 
 int main(void)
 {
-    Suite *s = suite_create("tune_plans");
     TCase *bounds = suite_case("bounds");
-    tcase_add_test(bounds, bounds_of_questions);
-    suite_add_tcase(s, bounds);
+    suite_tests(bounds, bounds_of_questions);
     TCase *t = suite_case("plans");
     tcase_add_loop_test(t, plans_of_a_question, 0, QUESTION_COUNT);
     tcase_add_loop_test(t, best_plan_of_a_kind, 0, 3);
-    suite_add_tcase(s, t);
     TCase *all = suite_case("all plans");
     tcase_add_loop_test(all, answer_against_all_plans, 0, SMALL_QUESTIONS);
-    suite_add_tcase(s, all);
-    return suite_status(s);
+    return suite_status("tune_plans", bounds, t, all);
 }

@@ -11,6 +11,7 @@ import tempfile
 
 sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 import visa_tools
+from asking import check, tune, verdict
 
 PRODUCT = "C[m, n] = sum(k) A[m, k] * B[n, k]"
 # Sizes, type, and cycles: of seven questions the best that a sweep of two constants over a template found, of the last one a kernel by hand.
@@ -32,28 +33,10 @@ VECTOR, VECTORS = "y[n] = sum(k) x[k] * W[n, k]", [((4096, 4096), "bf16", 130), 
                                                    ((3000, 5000), "bf16", 130), ((4096, 4097), "bf16", 150)]
 # Words of the language, and names that a kernel has itself.
 TAKEN = ["true", "while", "return", "loop", "where", "dyn", "sums", "next", "before", "l", "contract", "rows", "i8", "device"]
-failures = []
-
-
-def check(condition, text):
-    if not condition:
-        failures.append(text)
-
-
-def tune(question, sizes, *more):
-    given = ",".join(f"{axis}={size}" for axis, size in sizes.items())
-    return visa_tools.run(["visac", "tune", question, "-D", given, *more])
 
 
 def cycles_of(text):
     return int(re.search(r"kernel \S+: (\d+) cycles", text)[1])
-
-
-def write_npy(path, letter, descr, shape, values):
-    header = f"{{'descr': '{descr}', 'fortran_order': False, 'shape': {shape}, }}".encode()
-    header += b" " * (-(len(header) + 11) % 64) + b"\n"
-    with open(path, "wb") as file:
-        file.write(b"\x93NUMPY\x01\x00" + struct.pack("<H", len(header)) + header + struct.pack(f"<{len(values)}{letter}", *values))
 
 
 def goals():
@@ -104,7 +87,7 @@ def numbers(a_turned, b_turned):
         check(made.status == 0, made.text())
         for name, rows, turned in [("a", a, a_turned), ("b", b, b_turned)]:
             lies = [list(column) for column in zip(*rows)] if turned else rows
-            write_npy(path(name + ".npy"), "b", "|i1", (len(lies), len(lies[0])), sum(lies, []))
+            visa_tools.write_npy(path(name + ".npy"), (len(lies), len(lies[0])), sum(lies, []), "b")
         names = re.findall(r"^out (\w+):", visa_tools.run(["visa-run", path("c.bin"), "--list"]).text(), re.M)
         ran = visa_tools.run(["visa-run", path("c.bin"), "--input", "a=" + path("a.npy"), "--input", "b=" + path("b.npy"), "--output",
                               f"{names[0]}=" + path("c.npy")])
@@ -206,9 +189,9 @@ def rounded():
         path = lambda name: os.path.join(work, name)
         made = tune("C[m, n] = relu((sum(k) A[m, k] * B[n, k] + bias[n]: f32) * 0.5)", {"m": m, "n": n, "k": k}, "--dtype=i8", "--out=i32", "--emit=bin", "-o", path("c.bin"))
         check(made.status == 0, made.text())
-        write_npy(path("a.npy"), "b", "|i1", (m, k), sum(a, []))
-        write_npy(path("b.npy"), "b", "|i1", (n, k), sum(b, []))
-        write_npy(path("bias.npy"), "f", "<f4", f"({n},)", bias)
+        visa_tools.write_npy(path("a.npy"), (m, k), sum(a, []), "b")
+        visa_tools.write_npy(path("b.npy"), (n, k), sum(b, []), "b")
+        visa_tools.write_npy(path("bias.npy"), (n,), bias)
         names = re.findall(r"^out (\w+):", visa_tools.run(["visa-run", path("c.bin"), "--list"]).text(), re.M)
         ran = visa_tools.run(["visa-run", path("c.bin"), *sum((["--input", f"{x}=" + path(x + ".npy")] for x in ("a", "b", "bias")), []), "--output",
                               f"{names[0]}=" + path("c.npy")])
@@ -249,8 +232,8 @@ def convolutions():
         made = tune("O[y, x, f] = sum(r, s, c) P[y*2 + r*3, x*2 + s*3, c] * W[f, r, s, c]", {"y": y, "x": x, "f": f, "r": r, "s": s, "c": c}, "--dtype=i8",
                     "--emit=bin", "-o", path("o.bin"))
         check(made.status == 0, made.text())
-        write_npy(path("p.npy"), "b", "|i1", (high, wide, c), image)
-        write_npy(path("w.npy"), "b", "|i1", (f, r, s, c), weights)
+        visa_tools.write_npy(path("p.npy"), (high, wide, c), image, "b")
+        visa_tools.write_npy(path("w.npy"), (f, r, s, c), weights, "b")
         names = re.findall(r"^out (\w+):", visa_tools.run(["visa-run", path("o.bin"), "--list"]).text(), re.M)
         ran = visa_tools.run(["visa-run", path("o.bin"), "--input", "p=" + path("p.npy"), "--input", "w=" + path("w.npy"), "--output", f"{names[0]}=" + path("o.npy")])
         check(ran.status == 0, ran.text())
@@ -410,10 +393,7 @@ def main():
         outputs()
         command_line()
     random_questions(seed, int(sys.argv[2]) if len(sys.argv) > 2 else visa_tools.few(36, 300) if visa_tools.SLOWER > 1 else visa_tools.few(12, 300))
-    for failure in failures:
-        print(failure)
-    print(f"tune: {len(failures)} failures")
-    return 1 if failures else 0
+    return verdict("tune")
 
 
 if __name__ == "__main__":
