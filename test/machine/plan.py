@@ -335,6 +335,12 @@ class Tests:
                                ({"outputs": {"a": "a.bin"}}, "let a kernel copy it")):
             done = self.plan({**made, **changes})
             self.expect(done.returncode == 1 and b"error[E-PLAN-FIT]" in done.stderr and words in done.stderr.decode(), f"{words}: {done.stderr}")
+        unit = 512  # bytes of a slice's DM that a buffer takes at least
+        for full in (0, 1):  # the kernel has two tensors: as much is left as they take, or one unit less
+            many = {f"d{i}": dm for i in range((512 << 10) // unit - 3 + full)}
+            done = self.plan({**made, "buffers": {**made["buffers"], **many}, "outputs": {},
+                              "steps": [{"run": "stage", "ports": {"input": "x", "output": d}} for d in many] + [{"run": "aside", "ports": {"input": "x", "out": "w"}}]})
+            self.expect(done.returncode == full and (b"behind the plan's buffers, and does not fit there" in done.stderr) == bool(full), f"DM to its end: {done.stderr}")
         for buffer in ({**dm, "in": "trf"}, {**dm, "file": "x.bin"}):
             done = self.plan({**made, "buffers": {**made["buffers"], "a": buffer}})
             self.expect(done.returncode == 1 and b"error[E-PLAN]" in done.stderr, f"{buffer}: {done.stderr}")
