@@ -137,7 +137,7 @@ SCENARIOS = {
     **{f"{program} --help": ([program, "--help"], ["-"], None) for program in ("visac", "visa-run", "visa-objdump", "visa-lsp")},
 }
 # These go the same way to the file as another one does.
-ALIKE = re.compile(r"visac, (json|ir|ast|llvm|bc|asm|dataflow|dataflow-json|step-.*|report (csv|json).*|explore (csv|svg|json)|memory.*|order|stream .*|finn|explain-mapping|tune)$|visa-run, (axes|buffer)$|--help$")
+ALIKE = re.compile(r"visac, (json|ir|ast|llvm|bc|asm|dataflow|dataflow-json|step-.*|report (csv|json).*|explore (csv|svg|json)|memory.*|order|stream .*|finn|explain-mapping|tune|tune of a file|check as JSON.*)$|visa-run, (axes|buffer|certificate and output|report of a plan)$|--help$")
 
 # Never over what is there: test/files/project.py.
 NEW = ("visac, a new project",)
