@@ -1,16 +1,11 @@
-#define _GNU_SOURCE /* memfd_create */
 #include "codegen/elf_file.h"
 
 #include <elf.h>
-#include <errno.h>
 #include <gelf.h>
 #include <inttypes.h>
 #include <libelf.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
-#include <unistd.h>
 
 enum { HEADER_BYTES = 64, SECTION_HEADER_BYTES = 64, MAX_NAME_BYTES = 1024 };
 
@@ -62,81 +57,48 @@ static void plan_offsets(elf_plan *p, arena *a)
     p->image = arena_alloc(a, p->size);
 }
 
-static bool put_header(Elf *elf, const elf_plan *p)
+/* Little-endian, at most 8 bytes; where the next number goes. */
+static unsigned char *put(unsigned char *at, uint64_t value, unsigned bytes)
 {
-    if (!elf64_newehdr(elf))
-        return false;
-    GElf_Ehdr header;
-    if (!gelf_getehdr(elf, &header))
-        return false;
-    header.e_ident[EI_DATA] = ELFDATA2LSB;
-    header.e_ident[EI_OSABI] = ELFOSABI_STANDALONE;
-    header.e_type = ET_REL;
-    header.e_machine = EM_NONE;
-    header.e_version = EV_CURRENT;
-    header.e_shoff = p->headers;
-    header.e_shstrndx = (GElf_Half)p->count;
-    return gelf_update_ehdr(elf, &header) != 0;
+    for (unsigned i = 0; i < bytes; i++)
+        *at++ = (unsigned char)(value >> 8 * i);
+    return at;
 }
 
-static bool put_section(Elf *elf, const elf_plan *p, size_t number)
+static void put_header(const elf_plan *p)
+{
+    static const unsigned char identity[EI_NIDENT] = {ELFMAG0,    ELFMAG1,     ELFMAG2,    ELFMAG3,
+                                                      ELFCLASS64, ELFDATA2LSB, EV_CURRENT, ELFOSABI_STANDALONE};
+    memcpy(p->image, identity, sizeof identity);
+    unsigned char *at = put(p->image + sizeof identity, ET_REL, 2);
+    at = put(at, EM_NONE, 2);
+    at = put(at, EV_CURRENT, 4);
+    at = put(at, 0, 8); /* no entry, no program headers */
+    at = put(at, 0, 8);
+    at = put(at, p->headers, 8);
+    at = put(at, 0, 4);
+    at = put(at, HEADER_BYTES, 2);
+    at = put(at, 0, 4);
+    at = put(at, SECTION_HEADER_BYTES, 2);
+    at = put(at, p->count + 1, 2);
+    put(at, p->count, 2); /* the names are the last section's */
+}
+
+static void put_section(const elf_plan *p, size_t number)
 {
     const elf_section *s = &p->sections[number];
-    Elf_Scn *scn = elf_newscn(elf);
-    Elf_Data *data = scn ? elf_newdata(scn) : NULL;
-    GElf_Shdr header;
-    if (!data || !gelf_getshdr(scn, &header))
-        return false;
-    data->d_buf = (void *)s->bytes;
-    data->d_size = s->size;
-    data->d_type = ELF_T_BYTE;
-    data->d_align = 1;
-    data->d_version = EV_CURRENT;
-    header.sh_name = (GElf_Word)p->name_offsets[number];
-    header.sh_type = s->type;
-    header.sh_offset = p->offsets[number];
-    header.sh_size = s->size;
-    header.sh_link = s->link;
-    header.sh_info = s->info;
-    header.sh_addralign = s->align;
-    header.sh_entsize = s->entry_bytes;
-    return gelf_update_shdr(scn, &header) != 0;
-}
-
-static bool put_all(Elf *elf, const elf_plan *p)
-{
-    if (!put_header(elf, p))
-        return false;
-    for (size_t i = 0; i < p->count; i++)
-        if (!put_section(elf, p, i))
-            return false;
-    elf_flagelf(elf, ELF_C_SET, ELF_F_LAYOUT);
-    return elf_update(elf, ELF_C_WRITE) == (int64_t)p->size;
-}
-
-/* NULL, or why the file could not be made. Nothing here takes from an arena, so that no jump leaves the file
- * open. */
-static const char *make_image(const elf_plan *p)
-{
-    if (elf_version(EV_CURRENT) == EV_NONE)
-        return elf_errmsg(-1);
-    int file = memfd_create("visa", MFD_CLOEXEC);
-    if (file < 0)
-        return strerror(errno);
-    const char *why = NULL;
-    Elf *elf = elf_begin(file, ELF_C_WRITE, NULL);
-    if (!elf || !put_all(elf, p))
-        why = elf_errmsg(-1);
-    elf_end(elf);
-    for (size_t at = 0; !why && at < p->size;) {
-        ssize_t got = pread(file, p->image + at, p->size - at, (off_t)at);
-        if (got <= 0)
-            why = got < 0 ? strerror(errno) : "the file is shorter than planned";
-        else
-            at += (size_t)got;
-    }
-    close(file);
-    return why;
+    if (s->size)
+        memcpy(p->image + p->offsets[number], s->bytes, s->size);
+    unsigned char *at = put(p->image + p->headers + (number + 1) * SECTION_HEADER_BYTES, p->name_offsets[number], 4);
+    at = put(at, s->type, 4);
+    at = put(at, 0, 8); /* no flags, no address */
+    at = put(at, 0, 8);
+    at = put(at, p->offsets[number], 8);
+    at = put(at, s->size, 8);
+    at = put(at, s->link, 4);
+    at = put(at, s->info, 4);
+    at = put(at, s->align, 8);
+    put(at, s->entry_bytes, 8);
 }
 
 bool elf_file_write(const elf_section *sections, size_t count, arena *a, diag_list *diags, const unsigned char **bytes, size_t *size)
@@ -148,12 +110,13 @@ bool elf_file_write(const elf_section *sections, size_t count, arena *a, diag_li
     }
     plan_names(&p, sections, count, a);
     plan_offsets(&p, a);
-    const char *why = make_image(&p);
-    if (why)
-        diag_add(diags, E_FILE_WRITE, SRC_NOWHERE, "the ELF file cannot be built in memory: %s", why);
+    put_header(&p);
+    memset(p.image + p.headers, 0, SECTION_HEADER_BYTES);
+    for (size_t i = 0; i < p.count; i++)
+        put_section(&p, i);
     *bytes = p.image;
     *size = p.size;
-    return why == NULL;
+    return true;
 }
 
 /* Reader */

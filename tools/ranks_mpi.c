@@ -5,8 +5,8 @@
 
 #include "tools/ranks.h"
 
-/* Numbers and bytes go in messages of at most this many elements, as MPI counts in int. */
-enum { MESSAGE = 1 << 28 };
+/* Numbers and bytes go in messages of at most this many elements: MPI counts in int. So few that what is usual takes several. */
+enum { MESSAGE = 1 << 12 };
 
 static bool begin(int64_t *rank, int64_t *count)
 {

@@ -116,6 +116,8 @@ static bool read_buffer(reader *r, const char *name, json_t *j)
     *b = (plan_buffer){.name = arena_strdup(r->arena, name), .file = text_of(r, json_object_get(j, "file"))};
     if (!json_is_object(j) || !type)
         return wrong(r, where, "an object with \"type\" and \"shape\"");
+    if (strlen(name) > PLAN_MOST_NAME)
+        return wrong(r, where, arena_printf(r->arena, "a name has at most %d bytes, this one %zu", PLAN_MOST_NAME, strlen(name)));
     if (!keys_are(r, where, j, keys))
         return false;
     if (!dtype_by_name(type, &b->type.dtype))

@@ -15,6 +15,7 @@ enum {
     PLAN_MOST_RUNS = 1 << 20,     /* steps, with repetitions */
     PLAN_MOST_LOOPS = 8,          /* repetitions inside of each other */
     PLAN_MOST_RANK = 8,           /* dimensions of a buffer */
+    PLAN_MOST_NAME = 255,         /* bytes of a buffer's name, with the values of its indices */
     PLAN_BUFFER_ALIGNMENT = 4096, /* bytes, of a buffer's place in HBM */
 };
 

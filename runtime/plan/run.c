@@ -1,6 +1,6 @@
 #include "runtime/plan/run.h"
 
-#include <stdlib.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "runtime/machine/machine_state.h"
@@ -11,6 +11,7 @@
 #include "runtime/tensor/tensor_file.h"
 #include "runtime/timing/analysis.h"
 #include "runtime/timing/cycles.h"
+#include "support/integer.h"
 #include "support/shown.h"
 
 enum { ZERO = 0, MOST_WRONG_STEPS = 20 };
@@ -40,7 +41,8 @@ struct plan_run {
     bool **dense;               /* by kernel and port */
     loop_value loops[PLAN_MOST_LOOPS];
     int loop_count;
-    bool dry; /* steps are looked at, none is run */
+    bool dry;          /* steps are looked at, none is run */
+    uint64_t compared; /* elements that argmax looks at, of all steps */
     uint16_t *order;
     size_t order_count, order_capacity;
     int wrong_steps;
@@ -62,18 +64,22 @@ static int64_t *loop_of(plan_run *r, const char *name, size_t bytes)
     return NULL;
 }
 
-/* The name with each {index} replaced by its value. */
-static const char *expanded(plan_run *r, const char *name, arena *a)
+/* The name with each {index} replaced by its value. False: it is longer than a buffer's name can be. */
+static bool expand(plan_run *r, const char *name, char whole[PLAN_MOST_NAME + 1])
 {
-    const char *out = "";
+    int room = PLAN_MOST_NAME + 1;
     for (const char *open; (open = strchr(name, '{')); name = strchr(open, '}') + 1) {
         const char *close = strchr(open, '}');
         const int64_t *value = close ? loop_of(r, open + 1, (size_t)(close - open - 1)) : NULL;
         if (!value)
             break;
-        out = arena_printf(a, "%s%.*s%lld", out, (int)(open - name), name, (long long)*value);
+        int put = open - name < room ? snprintf(whole, (size_t)room, "%.*s%lld", (int)(open - name), name, (long long)*value) : room;
+        if (put >= room)
+            return false;
+        whole += put;
+        room -= put;
     }
-    return *out ? arena_printf(a, "%s%s", out, name) : name;
+    return snprintf(whole, (size_t)room, "%s", name) < room;
 }
 
 static bool span_of(plan_run *r, const plan_place *place, const char *where, arena *a, diag_list *diags, span *out);
@@ -103,7 +109,12 @@ static bool index_of(plan_run *r, const plan_index *index, const char *where, ar
 
 static bool span_of(plan_run *r, const plan_place *place, const char *where, arena *a, diag_list *diags, span *out)
 {
-    const char *name = expanded(r, place->buffer, a);
+    char name[PLAN_MOST_NAME + 1];
+    if (!expand(r, place->buffer, name)) {
+        diag_add(diags, E_PLAN_NAME, SRC_NOWHERE,
+                 "%s: the name of a buffer has at most %d bytes, with the values of its indices; this one has more", where, PLAN_MOST_NAME);
+        return false;
+    }
     const plan_buffer *b = plan_buffer_named(r->plan, name);
     if (!b) {
         diag_add(diags, E_PLAN_NAME, SRC_NOWHERE, "%s: no buffer is called %s", where, shown_input(name, a));
@@ -169,13 +180,13 @@ static bool same_place(const binary_kernel *a, const port *p, const binary_kerne
 }
 
 /* The first port that a buffer in DM is bound to gives it its layout and a place; the others have the same layout. */
-static bool take_resident(plan_run *r, const plan_kernel *k, const port *p, const span *s, const char *where, diag_list *diags)
+static bool take_resident(plan_run *r, const plan_kernel *k, const port *p, const span *s, const char *where, arena *a, diag_list *diags)
 {
     resident *x = &r->residents[s->buffer - r->plan->buffers];
-    tensor_type type = port_logical_type(p, k->kernel->axes, k->kernel->axis_count, r->arena);
+    tensor_type type = port_logical_type(p, k->kernel->axes, k->kernel->axis_count, a);
     if (type.dtype != s->buffer->type.dtype || tensor_elements(&type) != s->elements) {
         diag_add(diags, E_PLAN_FIT, SRC_NOWHERE, "%s: port `%s` is %s %s, %lld elements; buffer `%s` is %lld of %s", where, p->name,
-                 dtype_row_of(type.dtype)->name, tensor_shape_text(&type, r->arena), (long long)tensor_elements(&type), s->buffer->name,
+                 dtype_row_of(type.dtype)->name, tensor_shape_text(&type, a), (long long)tensor_elements(&type), s->buffer->name,
                  (long long)s->elements, dtype_row_of(s->buffer->type.dtype)->name);
         return false;
     }
@@ -200,10 +211,9 @@ static bool take_resident(plan_run *r, const plan_kernel *k, const port *p, cons
 
 /* ---- a kernel at its buffers ---- */
 
-static bool port_fits(plan_run *r, const plan_kernel *k, uint32_t number, const span *s, const char *where, diag_list *diags)
+static bool port_fits(plan_run *r, const plan_kernel *k, uint32_t number, const span *s, const char *where, arena *a, diag_list *diags)
 {
     const port *p = &k->kernel->ports[number];
-    arena *a = r->arena;
     tensor_type type = port_logical_type(p, k->kernel->axes, k->kernel->axis_count, a);
     if ((p->space == PORT_DM) != s->buffer->resident) {
         diag_add(diags, E_PLAN_FIT, SRC_NOWHERE, "%s: port `%s` is in %s, buffer `%s` in %s", where, p->name,
@@ -211,7 +221,7 @@ static bool port_fits(plan_run *r, const plan_kernel *k, uint32_t number, const 
         return false;
     }
     if (s->buffer->resident)
-        return take_resident(r, k, p, s, where, diags);
+        return take_resident(r, k, p, s, where, a, diags);
     if (!r->dense[k - r->plan->kernels][number]) {
         diag_add(diags, E_PLAN_FIT, SRC_NOWHERE, "%s: port `%s` is not dense elements in the HBM of one chip", where, p->name);
         return false;
@@ -235,7 +245,7 @@ static bool bind_ports(plan_run *r, const plan_step *step, const char *where, in
             if (strcmp(k->ports[i].name, step->bindings[b].port) != 0)
                 continue;
             located = located || span_of(r, &step->bindings[b].place, where, a, diags, &s);
-            if (!located || (r->dry && !port_fits(r, step->kernel, i, &s, where, diags)))
+            if (!located || (r->dry && !port_fits(r, step->kernel, i, &s, where, a, diags)))
                 return false;
             addresses[i] = s.buffer->resident ? r->residents[s.buffer - r->plan->buffers].address : s.address;
             found = true;
@@ -288,7 +298,7 @@ static bool step_run(plan_run *r, const plan_step *step, diag_list *diags, plan_
     const plan_kernel *k = step->kernel;
     const binary_kernel *kernel = k->kernel;
     plan_cost *cost = &result->costs[k - r->plan->kernels];
-    const char *where = arena_printf(r->dry ? r->arena : a, "step %zu", step->number);
+    const char *where = arena_printf(a, "step %zu", step->number);
     int64_t *addresses = ARENA_ARRAY(a, int64_t, (size_t)kernel->port_count + 1);
     for (uint32_t i = 0; i < kernel->port_count; i++)
         addresses[i] = -1;
@@ -309,39 +319,57 @@ static bool step_run(plan_run *r, const plan_step *step, diag_list *diags, plan_
 
 /* ---- steps ---- */
 
-static bool run_argmax(plan_run *r, const plan_step *step, diag_list *diags)
+/* The position of the largest element, read in pieces: a buffer may be as large as HBM. */
+static bool largest_of(plan_run *r, const span *from, int32_t *best)
 {
-    const char *where = arena_printf(r->arena, "step %zu", step->number);
+    unsigned char piece[4096];
+    dtype type = from->buffer->type.dtype;
+    const int64_t bytes = tensor_bytes(type, 1), room = (int64_t)sizeof piece / bytes;
+    double most = 0;
+    *best = 0;
+    for (int64_t done = 0, count; done < from->elements; done += count) {
+        count = smaller(room, from->elements - done);
+        if (!memory_read(&r->hbm[0], from->address + done * bytes, piece, count * bytes))
+            return false;
+        for (int64_t i = 0; i < count; i++) {
+            double value = numeric_to_double(type, piece, i);
+            if (done + i == 0 || value > most) {
+                *best = (int32_t)(done + i);
+                most = value;
+            }
+        }
+    }
+    return true;
+}
+
+static bool find_largest(plan_run *r, const plan_step *step, const char *where, arena *a, diag_list *diags)
+{
     span from, to;
-    if (!span_of(r, &step->source, where, r->arena, diags, &from) || !span_of(r, &step->into, where, r->arena, diags, &to))
+    if (!span_of(r, &step->source, where, a, diags, &from) || !span_of(r, &step->into, where, a, diags, &to))
         return false;
-    dtype type = from.buffer->type.dtype;
     if (from.buffer->resident || to.buffer->resident || to.buffer->type.dtype != DTYPE_I32 || to.elements != 1 ||
-        from.elements > INT32_MAX || dtype_row_of(type)->bits < 8) {
+        from.elements > INT32_MAX || dtype_row_of(from.buffer->type.dtype)->bits < 8) {
         diag_add(diags, E_PLAN_FIT, SRC_NOWHERE,
                  "%s: argmax takes elements in HBM of 8 bits or more, below 2^31 of them, and gives one i32", where);
         return false;
     }
+    int32_t best;
     if (r->dry)
-        return true;
-    int64_t bytes = tensor_bytes(type, from.elements);
-    unsigned char *elements = malloc((size_t)bytes + 1);
-    bool ok = elements && memory_read(&r->hbm[0], from.address, elements, bytes);
-    int32_t best = 0;
-    double most = 0;
-    for (int64_t i = 0; ok && i < from.elements; i++) {
-        double value = numeric_to_double(type, elements, i);
-        if (i == 0 || value > most) {
-            best = (int32_t)i;
-            most = value;
-        }
-    }
-    free(elements);
-    ok = ok && memory_write(&r->hbm[0], to.address, (const unsigned char *)&best, sizeof best);
-    if (ok)
+        r->compared += (uint64_t)from.elements;
+    else if (largest_of(r, &from, &best) && memory_write(&r->hbm[0], to.address, (const unsigned char *)&best, sizeof best))
         memory_mark_written(&r->hbm[0], to.address, sizeof best);
-    else
+    else {
         diag_add(diags, E_RUN_LIMIT, SRC_NOWHERE, "%s: not enough memory", where);
+        return false;
+    }
+    return true;
+}
+
+static bool run_argmax(plan_run *r, const plan_step *step, diag_list *diags)
+{
+    arena *a = arena_new_inside(r->arena);
+    bool ok = find_largest(r, step, arena_printf(a, "step %zu", step->number), a, diags);
+    arena_free(a);
     return ok;
 }
 
@@ -371,10 +399,6 @@ static bool run_steps(plan_run *r, const plan_step *steps, size_t count, diag_li
         if (!ok)
             return false;
         *done += step->kind != PLAN_REPEAT;
-        if (r->dry && *done > PLAN_MOST_RUNS) {
-            diag_add(diags, E_PLAN, SRC_NOWHERE, "plan: more than %d steps, with repetitions", PLAN_MOST_RUNS);
-            return false;
-        }
         if (!r->dry && r->options->progress && step->kind == PLAN_RUN)
             r->options->progress(r->options->progress_context, (double)*done / (double)(result->run_count ? result->run_count : 1));
     }
@@ -387,6 +411,34 @@ static bool counts(const plan_step *steps, size_t count)
     for (size_t i = 0; i < count; i++)
         if (steps[i].kind == PLAN_REPEAT && (steps[i].body_count == 0 || !counts(steps[i].body, steps[i].body_count)))
             return false;
+    return true;
+}
+
+/* How often steps run and what that takes, counted before any of them is looked at. Numbers that are too large stay so. */
+static void weigh(const plan_run *r, const plan_step *steps, size_t count, int64_t times, int64_t *runs, plan_result *result)
+{
+    for (size_t i = 0; i < count; i++) {
+        const plan_step *step = &steps[i];
+        if (step->kind == PLAN_REPEAT) {
+            weigh(r, step->body, step->body_count, product_bounded(times, step->to - step->from), runs, result);
+            continue;
+        }
+        *runs = smaller(times, INT64_MAX - *runs) + *runs;
+        if (step->kind == PLAN_RUN) {
+            int64_t cycles = product_bounded(times, result->costs[step->kernel - r->plan->kernels].analysis->schedule->cycles);
+            result->cycles = smaller(cycles, INT64_MAX - result->cycles) + result->cycles;
+        }
+    }
+}
+
+/* Elements that argmax compares count as cycles do, so that a plan is not long without being told so. */
+static bool is_too_long(const plan_run *r, const char *verb, uint64_t count, const char *of_what, diag_list *diags)
+{
+    if (count <= r->options->most_cycles)
+        return false;
+    diag *d = diag_add(diags, E_RUN_CYCLES, SRC_NOWHERE, "the plan %s %llu %s, at most %llu are run", verb, (unsigned long long)count,
+                       of_what, (unsigned long long)r->options->most_cycles);
+    diag_help(diags, d, "--max-cycles=%llu runs it", (unsigned long long)count);
     return true;
 }
 
@@ -439,17 +491,16 @@ plan_run *plan_run_open(const plan *p, const plan_options *options, arena *a, di
         diag_add(diags, E_PLAN, SRC_NOWHERE, "plan: a repetition has no steps");
         return NULL;
     }
-    int64_t done = 0;
-    if (!run_steps(r, p->steps, p->step_count, diags, result, &done))
-        return NULL;
-    for (size_t i = 0; i < result->cost_count; i++)
-        result->cycles += result->costs[i].runs * result->costs[i].analysis->schedule->cycles;
-    if ((uint64_t)result->cycles > options->most_cycles) {
-        diag *d = diag_add(diags, E_RUN_CYCLES, SRC_NOWHERE, "the plan takes %lld cycles of the machine, at most %llu are run",
-                           (long long)result->cycles, (unsigned long long)options->most_cycles);
-        diag_help(diags, d, "--max-cycles=%lld runs it", (long long)result->cycles);
+    int64_t done = 0, steps = 0;
+    weigh(r, p->steps, p->step_count, 1, &steps, result);
+    if (steps > PLAN_MOST_RUNS) {
+        diag_add(diags, E_PLAN, SRC_NOWHERE, "plan: more than %d steps, with repetitions", PLAN_MOST_RUNS);
         return NULL;
     }
+    if (is_too_long(r, "takes", (uint64_t)result->cycles, "cycles of the machine", diags) ||
+        !run_steps(r, p->steps, p->step_count, diags, result, &done) ||
+        is_too_long(r, "compares", r->compared, "elements for argmax", diags))
+        return NULL;
     result->order = r->order;
     r->hbm = machine_hbm_new(p->target, a, ZERO, &r->budget);
     r->dm = r->dm_used > 0 ? machine_dm_new(p->target, a, ZERO, &r->budget) : NULL;

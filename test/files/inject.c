@@ -54,7 +54,8 @@ static const struct {
     {SYS_ftruncate, "truncate", SPACE, 0}, {SYS_fallocate, "fallocate", SPACE, 0}, {SYS_copy_file_range, "copy", SPACE, 0},
     {SYS_sendfile, "copy", SPACE, 0},      {SYS_fchmod, "fchmod", OTHER, 0},       {SYS_fchmodat, "fchmod", OTHER, 0},
     {SYS_fchown, "fchown", OTHER, 0},      {SYS_fsetxattr, "setxattr", OTHER, 0},  {SYS_mkdir, "mkdir", SPACE, 0},
-    {SYS_symlink, "link", SPACE, 0},
+    {SYS_symlink, "link", SPACE, 0},       {SYS_symlinkat, "link", SPACE, 0},      {SYS_mkdirat, "mkdir", SPACE, 0},
+    {SYS_rmdir, "rmdir", OTHER, 0},
 };
 enum { CALL_COUNT = sizeof calls / sizeof *calls, DESCRIPTORS = 1024 };
 

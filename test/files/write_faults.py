@@ -42,6 +42,11 @@ fn sums(x: &Hbm<Tile<f32, 1, 4>, {[4, 3]}>, y: &mut Hbm<Tile<f32, 1, 4>, {[4]}>,
     count
 }
 """
+STREAM = "#[stream]\nfn p(x: Stream<Tile<bf16, 16, 64>, {[4]}>) -> Stream<Tile<bf16, 16, 64>, {[4]}> {\n    x.map(silu)\n}\n"
+PLAN = {"plan": 1, "kernels": {"matmul": {"file": "matmul.bin"}},
+        "buffers": {"a": {"type": "bf16", "shape": [32, 32]}, "b": {"type": "bf16", "shape": [8, 32]}, "c": {"type": "bf16", "shape": [32, 8]}},
+        "steps": [{"run": "matmul", "ports": {"a": "a", "b": "b", "out": "c"}}], "outputs": {"c": "c.raw", "a": "a.raw"}}
+QUESTION = "C[m, n] = sum(k) A[m, k] * B[n, k]"
 BOOK = "A listing:\n```rust\naxes![A = 8];\n```\n"
 
 
@@ -50,10 +55,17 @@ def prepare(folder):
     def write(name, text):
         with open(os.path.join(folder, name), "w", encoding="utf-8") as file:
             file.write(text)
-    shutil.copy(os.path.join(visa_tools.SOURCE, "examples", "matmul.vm"), folder)
+    for source in (("examples", "matmul.vm"), ("test", "cases", "upgrade.vm")):
+        shutil.copy(os.path.join(visa_tools.SOURCE, *source), folder)
     with open(os.path.join(visa_tools.SOURCE, "docs", "dataflow.md"), encoding="utf-8") as page:
         write("mvau.vm", re.search(r"```rust mvau.vm\n(.*?)```", page.read(), re.S)[1])
-    for name, text in (("i4.vm", I4), ("sums.vm", SUMS), ("book.md", BOOK), ("index.json", "[0, 1, 2, 3]"), ("count.json", "[3, 1, 2, 1]")):
+    with open(os.path.join(folder, "matmul.vm"), encoding="utf-8") as file:
+        matmul = file.read()
+    for name, text in (("loose.vm", matmul.replace("    ", "\t ")),
+                       ("stream.vm", STREAM), ("plan.json", json.dumps(PLAN)),
+                       ("asked.vm", "axes![M = 16, K = 32];\n#[einsum(\"Y[m] = sum(k) A[m, k] * x[k]\")]\n" +
+                        "fn k(ctx: &mut Context, a: &HbmTensor<bf16, m![1], m![M, K]>, x: &HbmTensor<bf16, m![1], m![K]>) -> HbmTensor<f32, m![1], m![M]>;\n"),
+                       ("i4.vm", I4), ("sums.vm", SUMS), ("book.md", BOOK), ("index.json", "[0, 1, 2, 3]"), ("count.json", "[3, 1, 2, 1]")):
         write(name, text)
     for name in ("matmul", "i4", "sums"):
         done = visa_tools.run(["visac", f"{name}.vm", "-o", f"{name}.bin"], cwd=folder)
@@ -103,12 +115,32 @@ SCENARIOS = {
     "visa-objdump, text": (["visa-objdump", "matmul.bin", "-o", "new"], ["new"], None),
     "visa-objdump, JSON of two": (["visa-objdump", "--json", "matmul.bin", "i4.bin", "-o", "new"], ["new"], None),
     "visa-objdump, printed": (["visa-objdump", "matmul.bin"], ["-"], None),
+    **{f"visac, {kind}": (["visac", "matmul.vm", f"--emit={kind}", "-o", "new"], ["new"], None) for kind in ("memory", "memory-json", "memory-svg", "order")},
+    **{f"visac, stream {kind}": (["visac", "stream.vm", f"--emit={kind}", "-o", "new"], ["new"], None) for kind in ("dot", "svg")},
+    "visac, finn": (["visac", "mvau.vm", "--emit=finn", "-o", "new"], ["new"], None),
+    "visac, explore json": (["visac", "mvau.vm", "--explore", "--emit=json", "--limit=multipliers=98", "-o", "new"], ["new"], None),
+    "visac, explain-mapping": (["visac", "matmul.vm", "--explain-mapping", "-o", "new"], ["new"], None),
+    "visac, check as JSON, and certificate": (["visac", "matmul.vm", "--check", "--check-format=json", "--certificate=proof"], ["proof", "-"], None),
+    "visac, check and binary": (["visac", "matmul.vm", "--check=algebra", "--certificate=proof", "-o", "new"], ["proof", "new"], None),
+    "visac, advise": (["visac", "advise", "matmul.vm", "--apply", "-o", "new"], ["new"], None),
+    "visac, in place: format": (["visac", "--format", "loose.vm", "-o", "loose.vm"], ["loose.vm"], None),
+    "visac, in place: upgrade": (["visac", "--upgrade", "upgrade.vm", "-o", "upgrade.vm"], ["upgrade.vm"], None),
+    "visac, tune": (["visac", "tune", QUESTION, "-D", "m=16,n=16,k=32", "--no-cache", "-o", "new"], ["new"], None),
+    "visac, tune, three files": (["visac", "tune", QUESTION, "-D", "m=16,n=16,k=32", "--no-cache", "--emit=vm,bin,report", "-o", "new"],
+                                 ["new.vm", "new.bin", "new.txt"], None),
+    "visac, tune of a file": (["visac", "tune", "asked.vm", "--no-cache", "-o", "new"], ["new"], None),
+    "visac, a new project": (["visac", "init", "."], [".gitignore", "Makefile", "README.md", "kernel.vm"], None),
+    "visa-run, certificate and output": (["visa-run", "matmul.bin", "--check", "--certificate=proof", "--output", "out=new.npy"], ["new.npy", "proof"], None),
+    "visa-run, plan": (["visa-run", "--plan", "plan.json", "--check"], ["c.raw", "a.raw"], None),
+    "visa-run, report of a plan": (["visa-run", "--plan", "plan.json", "--report=html"], ["c.raw", "a.raw", "-"], None),
     "visa-lsp, a session": (["visa-lsp"], ["-"], "session"),
     **{f"{program} --help": ([program, "--help"], ["-"], None) for program in ("visac", "visa-run", "visa-objdump", "visa-lsp")},
 }
 # These go the same way to the file as another one does.
-ALIKE = re.compile(r"visac, (json|ir|ast|llvm|bc|asm|dataflow|dataflow-json|step-.*|report (csv|json).*|explore (csv|svg))$|visa-run, (axes|buffer)$|--help$")
+ALIKE = re.compile(r"visac, (json|ir|ast|llvm|bc|asm|dataflow|dataflow-json|step-.*|report (csv|json).*|explore (csv|svg|json)|memory.*|order|stream .*|finn|explain-mapping|tune|tune of a file|check as JSON.*)$|visa-run, (axes|buffer|certificate and output|report of a plan)$|--help$")
 
+# Never over what is there: test/files/project.py.
+NEW = ("visac, a new project",)
 # Without files that are there already.
 FIRST = ("visac, binary", "visa-run, three and trace", "visa-objdump, text")
 
@@ -119,6 +151,9 @@ class Scenario:
         self.command, self.outputs, self.stdin = SCENARIOS[name]
         self.files = [o for o in self.outputs if o != "-"]
         self.faults, self.runs = [], 0
+        self.old = {f: OLD if there else None for f in self.files}
+        if ", in place" in name:  # the source is what the user had
+            self.old = {f: self.contents(inputs)[f] for f in self.files}
 
     def run(self, mode="none", point=0, folder=None):
         """(status, standard output, standard error, calls, {file: bytes}) of a run in a fresh copy of the inputs."""
@@ -126,9 +161,9 @@ class Scenario:
             folder = folder or fresh
             shutil.copytree(self.inputs, folder, dirs_exist_ok=True)
             for name in self.files:
-                if self.there:
+                if self.old[name] is not None:
                     with open(os.path.join(folder, name), "wb") as file:
-                        file.write(OLD)
+                        file.write(self.old[name])
                 elif os.path.exists(os.path.join(folder, name)): # an input of other scenarios
                     os.unlink(os.path.join(folder, name))
             log = os.path.join(folder, "calls")
@@ -156,7 +191,7 @@ class Scenario:
         killed = status == KILLED
         states = set()
         for name in self.files:
-            content, old = files.get(name), OLD if self.there else None
+            content, old = files.get(name), self.old[name]
             states.add("old" if content == old else "new" if content == self.new[name] else f"{name} is damaged ({content and len(content)} bytes)")
         for name in self.given:
             if name not in self.files and files.get(name) != self.given[name]:
@@ -238,6 +273,56 @@ def works_beside_what_is_left(inputs):
     return []
 
 
+def answers_that_are_kept():
+    """The cache of `visac tune` is none of the user's files: whatever happens to it, the answer is written, or it is said that it is not, and
+    the next run has the same answer."""
+    faults, points, runs = [], 0, 0
+    command = [os.path.join(visa_tools.bin_dir(), "visac"), "tune", QUESTION, "-D", "m=16,n=16,k=32", "-o", "new"]
+    environment = dict(visa_tools.environment(), ASAN_OPTIONS="detect_leaks=0:" + visa_tools.environment()["ASAN_OPTIONS"])
+
+    def run(folder, mode, point):
+        environment["XDG_CACHE_HOME"] = os.path.join(folder, "cache")
+        done = subprocess.run([INJECT, os.path.join(folder, "calls"), mode, str(point)] + command, cwd=folder, stdin=subprocess.DEVNULL,
+                              stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=environment, timeout=1800, check=False)
+        path = os.path.join(folder, "new")
+        with open(os.path.join(folder, "calls")) as log:
+            calls = log.read().splitlines()
+        answer = open(path, "rb").read() if os.path.exists(path) else None
+        if answer is not None:
+            os.unlink(path)
+        return done, answer, calls
+
+    for there in (False, True):
+        with tempfile.TemporaryDirectory() as folder:
+            if there:
+                run(folder, "none", 0)
+            done, right, calls = run(folder, "none", 0)
+            if done.returncode != 0 or right is None or (not there and not any(c.startswith("mkdir") for c in calls)):
+                return [f"undisturbed: {done}, {calls}"], 0, 0
+        points += len(calls)
+        for point, call in enumerate(calls, 1):
+            for mode in MODES:
+                if (mode == "short" and not call.startswith("write ")) or (mode == "fault" and not LONG):
+                    continue
+                with tempfile.TemporaryDirectory() as folder:
+                    if there:
+                        run(folder, "none", 0)
+                    done, answer, _ = run(folder, MODES[mode], point)
+                    where = f"answers, {mode} at {point}, {call}{' (kept)' if there else ''}"
+                    if answer not in (None, right) or (done.returncode == 0) != (answer is not None) and done.returncode not in (KILLED, TERMINATED, 1):
+                        faults.append(f"{where}: exit status {done.returncode}, {answer and len(answer)} bytes")
+                    if done.returncode not in (0, KILLED) and not SAID.search(done.stderr):
+                        faults.append(f"{where}: {done.returncode} {done.stderr[:200]}")
+                    left = [f for _, _, names in os.walk(folder) for f in names if f.endswith(".tmp")]
+                    if left and done.returncode != KILLED and not call.startswith("unlink"):
+                        faults.append(f"{where}: left {left}")
+                    again, answer, _ = run(folder, "none", 0)
+                    if again.returncode != 0 or answer != right:
+                        faults.append(f"{where}: the next run gives {again.returncode}, {answer and len(answer)} of {len(right)} bytes")
+                    runs += 1
+    return faults, points, runs
+
+
 def main():
     names = [a for a in sys.argv[1:] if not a.startswith("-")]
     chosen = [n for n in SCENARIOS if (any(part in n for part in names) if names else LONG or not ALIKE.search(n))]
@@ -250,10 +335,12 @@ def main():
             print(probe.stderr.decode().strip())
             return visa_tools.SKIPPED
         scenarios = [Scenario(n, inputs, there) for n in chosen for there in (True, False)
-                     if there or (SCENARIOS[n][1] != ["-"] and (LONG or names or n in FIRST))]
+                     if (n not in NEW if there else n in NEW or (SCENARIOS[n][1] != ["-"] and ", in place" not in n and (LONG or names or n in FIRST)))]
         with ThreadPoolExecutor(os.cpu_count()) as pool:
             done = list(pool.map(Scenario.run_all, scenarios))
         faults = works_beside_what_is_left(inputs) + [f for s in done for f in s.faults]
+        kept = answers_that_are_kept() if not names and visa_tools.SLOWER == 1 else ([], 0, 0)
+        faults += kept[0]
     totals = {}
     for s in done:
         kinds = sorted({c.split()[0] for c in s.calls}) if hasattr(s, "calls") else []
@@ -264,6 +351,7 @@ def main():
             program[i] += n
     for program, (count, calls, runs) in totals.items():
         print(f"{program}: {count} scenarios, {calls} write points, {runs} runs")
+    print(f"answers of visac tune that are kept: {kept[1]} write points, {kept[2]} runs")
     for f in faults[:60]:
         print(f)
     print(f"{len(faults)} faults")

@@ -145,6 +145,14 @@ REFUSED = [
     ({"steps": [{"walk": 1}]}, "E-PLAN", "step 1", True),
     ({"steps": [{"for": "i", "to": 2, "steps": []}]}, "E-PLAN", "no steps", True),
     ({"steps": [{"for": "i", "to": 1 << 21, "steps": binding({"buffer": "rows", "at": [2]})}]}, "E-PLAN", "more than 1048576 steps", False),
+    ({"steps": [{"for": "i", "to": 1 << 21, "steps": [{"argmax": "last", "into": "none"}]}]}, "E-PLAN", "more than 1048576 steps", False),
+    ({"steps": [{"for": "i", "to": 1 << 20, "steps": [{"argmax": "last", "into": {"buffer": "best", "at": [1]}}]}]}, "E-RUN-CYCLES",
+     f"compares {WORDS << 20} elements for argmax", False),
+    ({"buffers": {"b" * 256: {"type": "i32", "shape": [1]}}}, "E-PLAN", "at most 255 bytes, this one 256", False),
+    ({"buffers": {"b" * 255: {"type": "i32", "shape": [1]}}}, "E-PLAN-NAME", "called rows", False),
+    ({"steps": [{"for": "i", "from": 3, "to": 4, "steps": [{"argmax": "{i}" * 256, "into": "best"}]}]}, "E-PLAN-NAME", "at most 255 bytes", False),
+    ({"steps": [{"for": "i", "from": 3, "to": 4, "steps": [{"argmax": "{i}" * 255, "into": "best"}]}]}, "E-PLAN-NAME", "called 333", False),
+    ({"steps": [{"for": "i", "from": 3, "to": 4, "steps": [{"argmax": "{i}" * 1000000, "into": "best"}]}]}, "E-PLAN-NAME", "at most 255 bytes", False),
     ({"steps": [{"run": "none", "ports": {}}]}, "E-PLAN-NAME", "called none", False),
     ({"steps": [{"run": "step", "ports": {"x": "rows"}}]}, "E-PLAN-FIT", "what is left of buffer `rows` is 6144", False),
     ({"steps": [{"run": "step", "ports": {"z": "last"}}]}, "E-PLAN-NAME", "no port z", False),
@@ -327,6 +335,12 @@ class Tests:
                                ({"outputs": {"a": "a.bin"}}, "let a kernel copy it")):
             done = self.plan({**made, **changes})
             self.expect(done.returncode == 1 and b"error[E-PLAN-FIT]" in done.stderr and words in done.stderr.decode(), f"{words}: {done.stderr}")
+        unit = 512  # bytes of a slice's DM that a buffer takes at least
+        for full in (0, 1):  # the kernel has two tensors: as much is left as they take, or one unit less
+            many = {f"d{i}": dm for i in range((512 << 10) // unit - 3 + full)}
+            done = self.plan({**made, "buffers": {**made["buffers"], **many}, "outputs": {},
+                              "steps": [{"run": "stage", "ports": {"input": "x", "output": d}} for d in many] + [{"run": "aside", "ports": {"input": "x", "out": "w"}}]})
+            self.expect(done.returncode == full and (b"behind the plan's buffers, and does not fit there" in done.stderr) == bool(full), f"DM to its end: {done.stderr}")
         for buffer in ({**dm, "in": "trf"}, {**dm, "file": "x.bin"}):
             done = self.plan({**made, "buffers": {**made["buffers"], "a": buffer}})
             self.expect(done.returncode == 1 and b"error[E-PLAN]" in done.stderr, f"{buffer}: {done.stderr}")
@@ -373,6 +387,9 @@ class Tests:
         self.expect(b"4 runs of kernels" in text and len(shares) > 1 and all(s.encode() in text for s in shares), f"text: {shares} of {text}")
         for less, status in ((0, 0), (1, 1)):
             self.expect(self.plan(plan(), f"--max-cycles={made['cycles'] - less}").returncode == status, "the limit of cycles at its edge")
+        argmax = plan(steps=[{"for": "i", "to": 30, "steps": [{"argmax": "last", "into": {"buffer": "best", "at": [1]}}]}])
+        for less, status in ((0, 0), (1, 1)):
+            self.expect(self.plan(argmax, f"--max-cycles={30 * WORDS - less}").returncode == status, "the limit of elements compared at its edge")
         page = self.plan(plan(), "--report=html").stdout
         self.expect(page.count(b"<rect") == 4 and page.endswith(b"</html>\n"), "page")
         for options in (["--report=csv"], ["--check=algebra"], ["--input", "x=rows.bin"]):
