@@ -5,8 +5,9 @@
 FIGURE is fig5 .. fig11; --quick leaves out batches of 1024 rows and all but two requests of each kind of Fig. 11. Writes DIR/figN-PANEL.svg and DIR/figures.json
 (DIR: build/figures). Which expert gets which row, and how long requests are, comes from
   --artifact DIR  a clone of the paper's artifact (github.com/stanford-ppl/step_artifact), which has no licence: nothing of it is here;
-  --counts FILE   rows for each expert and tiles for each request, as JSON (default: ../shared/conformance/step-dataflow.json, where it is there);
-and else from routing.py of examples/step: then points say `synthetic`, and are of other requests than the published ones."""
+  --counts FILE   rows for each expert and tiles for each request, as JSON (default: ../shared/conformance/step-dataflow.json, where it is there).
+Else the lengths of Fig. 11 are those of examples/step/lengths.json, of a data set with a licence, and rows for experts come from routing.py of examples/step: then
+points say `synthetic`, and are of other rows than the published ones."""
 import argparse
 import ast
 import glob
@@ -100,14 +101,19 @@ class Data:
                     tiles = [(n + 1 + 31) // 32 for n in read_array(f.read())]
                 found.append((f"{deviation}-{int(path[-13:-9])}", tiles, dict(zip(KINDS, cycles)), "artifact"))
         if not self.artifact:
-            found += self.counted(folder, wanted)
-        if not found:
-            import random
-            rng = random.Random(1)
-            mean = {"high": 40, "medium": 32, "low": 28}[variation]
-            tiles = [max(1, min(256, round(rng.gammavariate(*{"high": (1, mean), "medium": (2, mean / 2), "low": (8, mean / 8)}[variation])))) for _ in range(int(folder[1:]))]
-            found = [("synthetic", tiles, {}, "synthetic")]
+            found += self.counted(folder, wanted) or self.shipped(folder, wanted)
         return found[:1] if quick else found
+
+    def shipped(self, folder, wanted):
+        """Batches of examples/step/lengths.json."""
+        with open(os.path.join(ROOT, "examples/step/lengths.json")) as f:
+            all_lengths = json.load(f)
+        found = []
+        for deviation, rows in wanted.items():
+            first = sorted(int(n.split("-")[2]) for n in all_lengths if n.startswith(f"{folder}-{deviation}-"))
+            found += [(f"{deviation}-{n}", [(tokens + 1 + 31) // 32 for tokens in all_lengths[f"{folder}-{deviation}-{n}"]], dict(zip(KINDS, cycles)), "lengths")
+                      for n, cycles in zip(first, rows)]
+        return found
 
     def counted(self, folder, wanted):
         batches = {}
@@ -307,7 +313,7 @@ def main():
     for what, why in NOT_DRAWN:
         print(f"not drawn: {what}: {why}")
     if any(q["data"] == "synthetic" for p in made for q in p["points"]):
-        print("synthetic: routing and lengths of examples/step/routing.py, not those of the published points; --artifact DIR has those")
+        print("synthetic: rows that examples/step/routing.py deals out, not those of the published points; --artifact DIR has those")
 
 
 if __name__ == "__main__":

@@ -20,6 +20,8 @@ static int search(arguments *a, const program_tune_options *o, arena *memory, di
     const char *said;
     const program_answer *x = program_tune(&source, o, memory, diags, &said);
     const char *text = x ? program_tune_text(x, o, memory) : NULL;
+    if (a->ranks.rank > 0) /* the first process says and writes it */
+        return x ? EXIT_DONE : EXIT_INPUT;
     fputs(x ? "" : said, stderr);
     return text && output_put(a->to, text, strlen(text)) && output_set_commit(a->files) ? EXIT_DONE : EXIT_INPUT;
 }
@@ -40,8 +42,10 @@ int tune_programs(arguments *a, arena *memory, diag_list *diags)
         return EXIT_USAGE;
     o.axes = axes.axes;
     o.axis_count = axes.count;
+    if (a->ranks.api)
+        o.team = (program_team){a->ranks.rank, a->ranks.count, a->ranks.api->gather, a->ranks.api->share};
     progress line = progress_begin("tune");
-    o.progress = line.shown ? tool_explore_progress : NULL;
+    o.progress = line.shown && a->ranks.rank == 0 ? tool_explore_progress : NULL;
     o.user = &line;
     int status = search(a, &o, memory, diags);
     progress_end(&line);

@@ -6,6 +6,7 @@
 
 #include "libvisa/variants/advise.h"
 #include "libvisa/variants/difference.h"
+#include "libvisa/variants/program_space.h"
 #include "libvisa/variants/sweep.h"
 #include "support/file.h"
 #include "tools/options.h"
@@ -136,6 +137,14 @@ int variants_advise(const variants *v, bool applies, arena *memory, diag_list *d
     if (!read_source(v->before, memory, diags, &source))
         return EXIT_INPUT;
     if (!advise_source(&source, &v->options, memory, &found)) {
+        bool streams = found.no_kernel && program_is_in(source.text, source.size);
+        if (found.no_kernel) {
+            diag *d = diag_add(diags, streams ? E_STEP_OPTION : E_KERNEL, SRC_NOWHERE, "visac advise changes kernels, and %s holds none",
+                               source.name);
+            diag_help(diags, d, "%s",
+                      streams ? "`visac tune FILE.vm` looks for sizes, queues and transformations of a stream program"
+                              : "a kernel is a function of a Context");
+        }
         say_rest(v, found.refused, found.fault);
         return EXIT_INPUT;
     }

@@ -459,11 +459,10 @@ static int run(arguments *a, char **argv, arena *memory, diag_list *diags)
             ranks_fail(&a->ranks, tool_refused(diags));
         return tool_refused(diags);
     }
-    if (a->tunes_program && a->ranks.rank > 0) /* programs are run by the first process */
-        return EXIT_DONE;
     if (a->tunes_program) {
         int tuned = a->work->tune(a, memory, diags);
-        say_only(a, diags);
+        if (a->ranks.rank == 0)
+            say_only(a, diags);
         return tuned;
     }
     if (!a->other && !a->sweep && !a->advises)

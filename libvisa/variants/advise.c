@@ -411,6 +411,9 @@ bool advise_source(const variant_source *source, const variant_options *o, arena
         out->fault = "the kernels cannot be timed";
         return false;
     }
+    out->no_kernel = s.now.binary.kernel_count == 0;
+    if (out->no_kernel)
+        return false;
     strbuf changes;
     strbuf_init(&changes, memory);
     size_t count = 0;

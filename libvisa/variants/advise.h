@@ -12,6 +12,7 @@ typedef struct advice {
     const char *source;  /* with all of them */
     const char *refused; /* the diagnostics of a source that does not compile, or "" */
     const char *fault;   /* what else went wrong, a phrase; NULL: nothing */
+    bool no_kernel;      /* the source has none: changes are of kernels */
 } advice;
 
 /* False: there is nothing to improve, `refused` or `fault` says why. */

@@ -17,7 +17,10 @@ typedef struct tuning {
     swept *axes;
     program_point *points;
     size_t point_count, point_capacity;
-    uint64_t done;              /* work */
+    program_point *next; /* points that are tried together */
+    size_t next_count;
+    uint64_t done, spent;       /* work of all points; of this process's attempt */
+    bool lost;                  /* another process has gone */
     const char *said, *refused; /* diagnostics of the file as it is; why it is no point */
     const char *surroundings;   /* of the program as it is, where constants were found; else NULL */
 } tuning;
@@ -77,7 +80,7 @@ static bool compile(attempt *x)
         return false;
     }
     bool good = visa_emit(x->compilation, VISA_EMIT_BINARY, &data, &size) && binary_read(data, size, x->arena, &x->diags, &x->binary);
-    x->t->done += visa_steps(x->compilation);
+    x->t->spent += visa_steps(x->compilation);
     x->program = good ? binary_program_by_name(&x->binary, options.kernel) : NULL;
     if (good && !x->program)
         x->why = "the file holds several programs or kernels beside it: --kernel=NAME chooses one";
@@ -140,16 +143,40 @@ static bool compile_and_run(attempt *x, void *figures)
 }
 
 /* What it takes is forgotten but for the figures; the diagnostics of a point stay its own. */
-static void judge(tuning *t, program_point *p)
+static void judge(void *user, size_t which, program_outcome *out)
 {
-    attempt x = {.t = t, .point = p, .axes = t->axes, .axis_count = t->answer->axis_count};
-    bool good = attempted(&x, compile_and_run, &p->figures);
+    tuning *t = user;
+    attempt x = {.t = t, .point = &t->next[which], .axes = t->axes, .axis_count = t->answer->axis_count};
+    t->spent = 0;
+    bool good = attempted(&x, compile_and_run, &out->figures);
     if (good)
-        t->done += (uint64_t)p->figures.moves / MOVES_OF_STEP;
+        t->spent += (uint64_t)out->figures.moves / MOVES_OF_STEP;
     if (!good && t->point_count == 0 && !*t->said && x.compilation)
         t->said = arena_strdup(t->arena, visa_diagnostics(x.compilation, t->options->variant.format));
-    p->refused = good ? NULL : arena_strdup(t->arena, x.why ? x.why : "out of memory");
+    out->refused = good ? NULL : arena_strdup(t->arena, x.why ? x.why : "out of memory");
+    out->work = t->spent;
     forget(&x);
+}
+
+static bool judge_next(tuning *t, program_outcome *outcomes)
+{
+    memset(outcomes, 0, t->next_count * sizeof *outcomes);
+    t->lost = t->lost || !program_team_run(&t->options->team, t->next_count, judge, t, t->arena, outcomes);
+    return !t->lost;
+}
+
+/* One point alone. False: another process has gone. */
+static bool judge_one(tuning *t, program_point *p)
+{
+    program_outcome out;
+    t->next[0] = *p;
+    t->next_count = 1;
+    bool good = judge_next(t, &out);
+    t->next_count = 0;
+    p->refused = good ? out.refused : "another process has gone";
+    p->figures = out.figures;
+    t->done += good ? out.work : 0;
+    return good;
 }
 
 /* ---- the space ---- */
@@ -224,10 +251,10 @@ static void find_passes(tuning *t)
 
 /* ---- the search ---- */
 
-static bool is_known(const tuning *t, const program_point *p)
+static bool is_among(const tuning *t, const program_point *all, size_t count, const program_point *p)
 {
-    for (size_t i = 0; i < t->point_count; i++) {
-        const program_point *q = &t->points[i];
+    for (size_t i = 0; i < count; i++) {
+        const program_point *q = &all[i];
         size_t bytes = t->answer->axis_count * sizeof *q->values;
         if (q->passes == p->passes && (bytes == 0 || memcmp(q->values, p->values, bytes) == 0))
             return true;
@@ -238,22 +265,36 @@ static bool is_known(const tuning *t, const program_point *p)
 static bool may_go_on(tuning *t)
 {
     t->answer->stopped = t->answer->stopped || t->done >= t->options->work || t->point_count >= MOST_POINTS;
-    return !t->answer->stopped;
+    return !t->answer->stopped && !t->lost;
+}
+
+/* Adds the points that were put together, one after the other: those past the work that may be done are none. */
+static void try_next(tuning *t)
+{
+    program_outcome *outcomes = ARENA_ARRAY(t->arena, program_outcome, t->next_count + 1);
+    if (t->next_count > 0 && judge_next(t, outcomes))
+        for (size_t i = 0; i < t->next_count && may_go_on(t); i++) {
+            t->next[i].refused = outcomes[i].refused;
+            t->next[i].figures = outcomes[i].figures;
+            t->done += outcomes[i].work;
+            ARENA_PUSH(t->arena, t->points, t->point_count, t->point_capacity, t->next[i]);
+        }
+    t->next_count = 0;
+    if (t->options->progress)
+        t->options->progress(t->options->user, (int64_t)(t->done < t->options->work ? t->done : t->options->work),
+                             (int64_t)t->options->work);
 }
 
 /* Adds the point, unless it is there already. */
 static void try_point(tuning *t, program_point p)
 {
-    if (is_known(t, &p) || !may_go_on(t))
+    if (is_among(t, t->points, t->point_count, &p) || is_among(t, t->next, t->next_count, &p) || !may_go_on(t))
         return;
     int64_t *values = ARENA_ARRAY(t->arena, int64_t, t->answer->axis_count + 1);
     memcpy(values, p.values, t->answer->axis_count * sizeof *values);
-    p = (program_point){.values = values, .passes = p.passes};
-    judge(t, &p);
-    ARENA_PUSH(t->arena, t->points, t->point_count, t->point_capacity, p);
-    if (t->options->progress)
-        t->options->progress(t->options->user, (int64_t)(t->done < t->options->work ? t->done : t->options->work),
-                             (int64_t)t->options->work);
+    t->next[t->next_count++] = (program_point){.values = values, .passes = p.passes};
+    if (t->next_count == program_team_size(&t->options->team))
+        try_next(t);
 }
 
 static bool beats(const step_figures *a, const step_figures *b)
@@ -323,6 +364,7 @@ static void try_around(tuning *t, size_t number)
             try_value(t, values, passes, i, at + distance);
             try_value(t, values, passes, i, at - distance);
         }
+    try_next(t);
 }
 
 /* The point of the front with the fewest cycles of those whose surroundings were not tried. */
@@ -400,7 +442,7 @@ static bool next_combination(const tuning *t, size_t *at, int64_t *values)
 static bool begin(tuning *t)
 {
     program_point own = {.values = own_values(t)};
-    judge(t, &own);
+    judge_one(t, &own);
     size_t *at = ARENA_ARRAY(t->arena, size_t, t->answer->axis_count + 1);
     bool named = t->options->axis_count > 0;
     int64_t *values = ARENA_ARRAY(t->arena, int64_t, t->answer->axis_count + 1);
@@ -409,7 +451,7 @@ static bool begin(tuning *t)
     for (bool more = named; more && own.refused && may_go_on(t); more = next_combination(t, at, values)) {
         program_point p = {.values = ARENA_ARRAY(t->arena, int64_t, t->answer->axis_count + 1)};
         memcpy(p.values, values, t->answer->axis_count * sizeof *values);
-        judge(t, &p);
+        judge_one(t, &p);
         own = p.refused ? own : p;
     }
     t->refused = own.refused;
@@ -424,6 +466,7 @@ const program_answer *program_tune(const variant_source *s, const program_tune_o
     *x = (program_answer){0};
     tuning t = {.source = s, .options = o, .arena = memory, .diags = diags, .answer = x, .said = ""};
     t.axes = ARENA_ARRAY(memory, swept, o->axis_count + MOST_AXES + 1);
+    t.next = ARENA_ARRAY(memory, program_point, program_team_size(&o->team));
     if (o->axis_count > 0)
         memcpy(t.axes, o->axes, o->axis_count * sizeof *t.axes);
     x->axis_count = o->axis_count;
@@ -439,6 +482,11 @@ const program_answer *program_tune(const variant_source *s, const program_tune_o
     if (!good)
         return NULL;
     search(&t);
+    if (t.lost) {
+        diag *d = diag_add(diags, E_TUNE_NONE, SRC_NOWHERE, "another process ended before the answer was there");
+        diag_help(diags, d, "run it again, or without mpirun: one process has the same answer");
+        return NULL;
+    }
     x->name = name_of(&t);
     x->axes = t.axes;
     x->points = t.points;

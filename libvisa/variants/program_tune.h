@@ -3,10 +3,11 @@
  * The one idea: a point is a value for each free constant and a choice of transformations; it is compiled and run as always, without
  * values. The search begins with the file as it is, and changes one thing at a time of each point that no other beats in cycles, memory on
  * the chip and traffic, until nothing new comes or the work that it may do is done. Work is counted, not measured, so that the same
- * question has the same answer. */
+ * question has the same answer, with any number of processes. */
 #ifndef VISA_LIBVISA_VARIANTS_PROGRAM_TUNE_H
 #define VISA_LIBVISA_VARIANTS_PROGRAM_TUNE_H
 
+#include "libvisa/variants/program_team.h"
 #include "libvisa/variants/sweep.h"
 #include "runtime/step/figures.h"
 
@@ -21,6 +22,7 @@ typedef struct program_tune_options {
     uint64_t work;       /* steps, VISA_TUNE_STEPS_OF_SECOND in a second or so */
     int64_t max_cycles;  /* of a run; 0: any number */
     bool json;
+    program_team team;                                        /* processes that answer together, with the same options but for `part` */
     void (*progress)(void *user, int64_t done, int64_t work); /* NULL: silent */
     void *user;
 } program_tune_options;
@@ -44,7 +46,7 @@ typedef struct program_answer {
     bool stopped; /* by the work that it may do */
 } program_answer;
 
-/* NULL: diagnosed, or *said says why (diagnostics of the file as it is). */
+/* NULL: diagnosed, or *said says why (diagnostics of the file as it is; of the process that tried it). */
 const program_answer *program_tune(const variant_source *s, const program_tune_options *o, arena *memory, diag_list *diags,
                                    const char **said);
 

@@ -5,7 +5,13 @@
  * report. Legal when it does not matter which region works on a chunk (passes/step/regions.c). */
 #include <inttypes.h>
 
+#include "ir/step/total.h"
 #include "passes/step/regions.h"
+
+/* A size of the graph before, and what it is derived as now. */
+typedef struct step_renamed {
+    const step_expr *old, *now;
+} step_renamed;
 
 typedef struct parallel {
     step_regions *regions;
@@ -15,6 +21,8 @@ typedef struct parallel {
     step_graph_node *kept;       /* takes them */
     const step_stream **signals; /* by region: one value for each chunk done */
     const step_expr **shares;    /* by region: how many chunks it gets now */
+    step_renamed *renamed;       /* sizes of the regions that are derived anew */
+    size_t renamed_count, renamed_capacity;
 } parallel;
 
 /* ---- selectors ---- */
@@ -183,6 +191,34 @@ static bool report(step_rewrite *r, const step_graph_node *done, int64_t region)
     return signal != NULL;
 }
 
+/* What a size of the regions is now. */
+static const step_expr *rename_symbol(void *user, const step_expr *symbol)
+{
+    const parallel *p = user;
+    for (size_t i = 0; i < p->renamed_count; i++)
+        if (p->renamed[i].old == symbol)
+            return p->renamed[i].now;
+    return symbol;
+}
+
+/* Sizes follow from those of the chunks that the region gets; where the writer assumed some, they are the same ones by their new names. */
+static void size_output(step_rewrite *r, const step_stream *old, step_stream *now, const step_expr *share)
+{
+    parallel *p = r->user;
+    if (old->assumed) {
+        const step_expr **dims = step_regions_dims(r, p->regions, old, share);
+        for (uint32_t i = 0; i <= old->rank; i++)
+            dims[i] = dims[i] == old->dims[i] ? step_expr_replace(r->to->exprs, dims[i], rename_symbol, p) : dims[i];
+        step_total_assume(r->to, now, dims);
+        return;
+    }
+    for (uint32_t i = 0; i <= old->rank && i <= now->rank; i++)
+        if (step_expr_is_symbol(old->dims[i]) && old->dims[i] != now->dims[i] && rename_symbol(p, old->dims[i]) == old->dims[i]) {
+            step_renamed one = {old->dims[i], now->dims[i]};
+            ARENA_PUSH(r->to->arena, p->renamed, p->renamed_count, p->renamed_capacity, one);
+        }
+}
+
 static bool visit(step_rewrite *r, const step_graph_node *n)
 {
     const parallel *p = r->user;
@@ -192,12 +228,12 @@ static bool visit(step_rewrite *r, const step_graph_node *n)
         step_rewrite_become(r, &n->outputs[0], step_rewrite_stream(r, n->spec.inputs[0]));
         return true;
     }
-    step_graph_node *copy = step_rewrite_copy(r, n);
     int64_t region = p->regions->of[n->index];
+    step_graph_node *copy = region > 0 ? step_rewrite_copy_anew(r, n) : step_rewrite_copy(r, n);
     if (!copy || region <= 0)
         return copy != NULL;
     for (uint32_t i = 0; i < copy->output_count; i++)
-        copy->outputs[i].dims = step_regions_dims(r, p->regions, &n->outputs[i], p->shares[region - 1]);
+        size_output(r, &n->outputs[i], &copy->outputs[i], p->shares[region - 1]);
     return p->regions->done[region - 1] != n || report(r, n, region - 1);
 }
 
@@ -212,6 +248,7 @@ static void close_cycle(step_rewrite *r)
     if (!merged)
         return;
     steering(merged);
+    step_total_assume(r->to, &merged->outputs[1], one_size(r, p->regions->chunks)); /* each chunk is reported once */
     merged->outputs[1].used = true;
     p->kept->spec.inputs[0] = &merged->outputs[1];
 }

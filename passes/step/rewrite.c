@@ -148,7 +148,7 @@ static void keep_sizes(const step_graph_node *n, step_graph_node *copy)
     }
 }
 
-step_graph_node *step_rewrite_copy(step_rewrite *r, const step_graph_node *n)
+step_graph_node *step_rewrite_copy_anew(step_rewrite *r, const step_graph_node *n)
 {
     step_spec spec = n->spec;
     spec.name = n->name;
@@ -165,9 +165,16 @@ step_graph_node *step_rewrite_copy(step_rewrite *r, const step_graph_node *n)
     memcpy(copy->depths, n->depths, spec.input_count * sizeof *n->depths);
     copy->flops_per_cycle = n->flops_per_cycle;
     copy->writes_back = n->writes_back;
-    keep_sizes(n, copy);
     for (uint32_t i = 0; i < copy->output_count; i++)
         step_rewrite_become(r, &n->outputs[i], &copy->outputs[i]);
+    return copy;
+}
+
+step_graph_node *step_rewrite_copy(step_rewrite *r, const step_graph_node *n)
+{
+    step_graph_node *copy = step_rewrite_copy_anew(r, n);
+    if (copy)
+        keep_sizes(n, copy);
     return copy;
 }
 

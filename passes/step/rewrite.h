@@ -74,6 +74,8 @@ const step_stream *step_rewrite_stream(const step_rewrite *r, const step_stream 
 void step_rewrite_become(step_rewrite *r, const step_stream *old, const step_stream *now);
 /* The node as it was, on what its inputs became. */
 step_graph_node *step_rewrite_copy(step_rewrite *r, const step_graph_node *n);
+/* The same, without the sizes that it had: they are derived once more, and nothing is assumed. */
+step_graph_node *step_rewrite_copy_anew(step_rewrite *r, const step_graph_node *n);
 /* A new node; `like` gives its place, and its name with `suffix` after it. NULL: it does not fit, and r->bad. */
 step_graph_node *step_rewrite_add(step_rewrite *r, const step_graph_node *like, const char *suffix, step_spec spec);
 

@@ -4,13 +4,18 @@
  * want them: a piece of the left one for every column of pieces, one of the right one for every row. The small products are added up over
  * the inner loop and put together again. Sums over the inner dimension are taken piece by piece, in the order of the loop. Legal when
  * pieces divide the tiles; pieces keep which of their rows are valid. A tile whose rows are only known when the program runs keeps them in
- * one piece. Without names every product whose sizes are fixed is cut, by the largest divisors that are not past what is asked for. */
+ * one piece. A size that nobody asked for is the largest one that divides the tile and is not past 16; without names that holds for what is
+ * asked, too, and every product whose sizes are fixed is cut. Where groups of tiles may be empty, tiles are cut as one row and come back
+ * into their groups by a selector for each: an empty group would have a buffer. */
 #include <inttypes.h>
+#include <string.h>
 
+#include "ir/step/groups.h"
+#include "ir/step/total.h"
 #include "passes/step/rewrite.h"
 
 /* After a queue of this many values a reference can wait for its buffer, whose last stop comes with the next value. */
-enum { REFERENCE_DEPTH = 4 };
+enum { REFERENCE_DEPTH = 4, DEFAULT_PIECE = 16 };
 
 typedef struct pieces {
     int64_t rows, inner, columns;                 /* of a piece, in elements; rows 0: all of the tile */
@@ -31,7 +36,7 @@ static bool is_transposed(const step_graph_node *n)
 /* ---- legality ---- */
 
 typedef struct cutting {
-    pieces asked, made; /* made: of the node that is looked at */
+    pieces asked, made; /* made: of the node that is looked at; asked: 0 where nothing is */
     bool everywhere;    /* no names were given */
     const char *why;    /* the last one cannot be cut */
     const char *help;
@@ -54,7 +59,7 @@ static bool divides(step_rewrite *r, const step_graph_node *n, const step_expr *
     if (!step_expr_is_number(size, &whole))
         return cannot(r, "tile before sizes become dynamic",
                       arena_printf(a, "`%s` has %s %s, which is no fixed number", n->name, step_expr_text(size, a), what));
-    for (*piece = asked; c->everywhere && *piece > 1 && whole % *piece != 0;)
+    for (*piece = asked > 0 ? asked : DEFAULT_PIECE; (c->everywhere || asked == 0) && *piece > 1 && whole % *piece != 0;)
         --*piece;
     *count = whole / *piece;
     return whole % *piece == 0 ||
@@ -84,12 +89,62 @@ static bool is_legal(step_rewrite *r, const step_graph_node *n)
 
 /* ---- making it ---- */
 
-static step_stream *cut(step_rewrite *r, const step_graph_node *n, uint32_t input, const char *suffix, int64_t rows, int64_t columns,
-                        const int64_t *strides, const pieces *p)
+/* May a group of the stream's tiles be empty, which pieces inside of tiles would turn into a group with one empty tile? */
+static bool has_empty_groups(step_rewrite *r, const step_stream *s)
+{
+    step_stream inner = *s; /* with pieces as one dimension more */
+    inner.rank = s->rank + 1;
+    inner.dims = ARENA_ARRAY(r->to->arena, const step_expr *, inner.rank + 1);
+    memcpy(inner.dims, s->dims, (s->rank + 1) * sizeof *s->dims);
+    inner.dims[inner.rank] = step_expr_number(r->to->exprs, 1);
+    return step_groups_count(r->to, &inner, 1) != step_cardinality(r->to, s);
+}
+
+/* The tiles as one row, as many as there are in `like`, if it is there. */
+static const step_stream *in_one_row(step_rewrite *r, const step_graph_node *n, uint32_t input, const char *suffix, const step_stream *like)
+{
+    const step_stream *in[] = {step_rewrite_stream(r, n->spec.inputs[input])};
+    step_graph_node *row = step_rewrite_add(r, n, arena_printf(r->to->arena, "_%s_row", suffix),
+                                            (step_spec){.op = STEP_FLATTEN, .param = {0, in[0]->rank}, .inputs = in, .input_count = 1});
+    if (row && like)
+        step_total_assume(r->to, &row->outputs[0], like->dims);
+    return row ? &row->outputs[0] : NULL;
+}
+
+/* The row of results in the groups of what came in. */
+static step_graph_node *in_groups(step_rewrite *r, const step_graph_node *n, const step_stream *results)
+{
+    const step_stream *like = step_rewrite_stream(r, n->spec.inputs[0]), *in[] = {like, NULL};
+    step_data *one = ARENA_NEW(r->to->arena, step_data);
+    *one = (step_data){.kind = STEP_SELECTOR, .width = 1, .hot = 1};
+    step_graph_node *made =
+        step_rewrite_add(r, n, "_signal", (step_spec){.op = STEP_MAP, .fn = STEP_FN_SIGNAL, .inputs = in, .input_count = 1});
+    in[0] = made ? &made->outputs[0] : NULL;
+    made = made ? step_rewrite_add(
+                      r, n, "_select",
+                      (step_spec){.op = STEP_MAP, .fn = STEP_FN_SELECT, .param = {0, 1}, .inputs = in, .input_count = 1, .data = one})
+                : NULL;
+    in[0] = results;
+    in[1] = made ? &made->outputs[0] : NULL;
+    made = made ? step_rewrite_add(r, n, "_grouped", (step_spec){.op = STEP_REASSEMBLE, .inputs = in, .input_count = 2}) : NULL;
+    if (!made)
+        return NULL;
+    made->depths[1] = 0; /* selectors wait for their results */
+    in[0] = &made->outputs[0];
+    made = step_rewrite_add(r, n, "_tiles", (step_spec){.op = STEP_FLATTEN, .param = {0, 1}, .inputs = in, .input_count = 1});
+    if (made)
+        step_total_assume(r->to, &made->outputs[0], like->dims);
+    return made;
+}
+
+static step_stream *cut(step_rewrite *r, const step_graph_node *n, const step_stream *tiles, uint32_t input, const char *suffix,
+                        int64_t rows, int64_t columns, const int64_t *strides, const pieces *p)
 {
     arena *a = r->to->arena;
     step_exprs *x = r->to->exprs;
-    const step_stream *in[] = {step_rewrite_stream(r, n->spec.inputs[input]), NULL};
+    const step_stream *in[] = {tiles, NULL};
+    if (!tiles)
+        return NULL;
     step_data *piece = ARENA_NEW(a, step_data);
     *piece = (step_data){.kind = STEP_TILE,
                          .dtype = in[0]->data->dtype,
@@ -137,12 +192,21 @@ static bool make(step_rewrite *r, const step_graph_node *n)
     bool transposed = is_transposed(n), folds = n->spec.op == STEP_ACCUM;
     dtype result = n->outputs[0].data->dtype, part = folds ? DTYPE_F32 : result; /* sums are rounded once, at their end */
     const int64_t left[] = {p->inner_count, 0, 1}, right[] = {0, 1, p->column_count}, right_t[] = {0, p->inner_count, 1};
-    const step_stream *a = cut(r, n, 0, "left", p->rows, p->inner, left, p);
-    const step_stream *b =
-        transposed ? cut(r, n, 1, "right", p->columns, p->inner, right_t, p) : cut(r, n, 1, "right", p->inner, p->columns, right, p);
+    const step_stream *tiles[] = {step_rewrite_stream(r, n->spec.inputs[0]), step_rewrite_stream(r, n->spec.inputs[1])};
+    bool grouped = has_empty_groups(r, tiles[0]);
+    if (grouped) {
+        tiles[0] = in_one_row(r, n, 0, "left", NULL);
+        tiles[1] = in_one_row(r, n, 1, "right", tiles[0]);
+    }
+    const step_stream *a = cut(r, n, tiles[0], 0, "left", p->rows, p->inner, left, p);
+    const step_stream *b = transposed ? cut(r, n, tiles[1], 1, "right", p->columns, p->inner, right_t, p)
+                                      : cut(r, n, tiles[1], 1, "right", p->inner, p->columns, right, p);
     step_graph_node *small = fold(r, n, "_small", transposed ? STEP_FN_MATMUL_T_ADD : STEP_FN_MATMUL_ADD, 1, a, b, part);
     step_graph_node *wide = fold(r, n, "_wide", STEP_FN_RETILE_COLS, 1, small ? &small->outputs[0] : NULL, NULL, part);
-    step_graph_node *last = fold(r, n, folds ? "_tile" : "", STEP_FN_RETILE_ROWS, 1, wide ? &wide->outputs[0] : NULL, NULL, part);
+    step_graph_node *last =
+        fold(r, n, folds || grouped ? "_tile" : "", STEP_FN_RETILE_ROWS, 1, wide ? &wide->outputs[0] : NULL, NULL, part);
+    if (last && grouped)
+        last = in_groups(r, n, &last->outputs[0]);
     if (last && folds)
         last = fold(r, n, "", STEP_FN_ADD, n->spec.param[STEP_B], &last->outputs[0], NULL, result);
     if (!last)
@@ -165,15 +229,16 @@ static bool visit(step_rewrite *r, const step_graph_node *n)
 
 void step_pass_hierarchical_tiling(step_rewrite *r)
 {
-    cutting c = {.asked = {.rows = step_rewrite_number(r, "rows", 16),
-                           .inner = step_rewrite_number(r, "inner", 16),
-                           .columns = step_rewrite_number(r, "columns", 16)},
+    cutting c = {.asked = {.rows = step_rewrite_number(r, "rows", 0),
+                           .inner = step_rewrite_number(r, "inner", 0),
+                           .columns = step_rewrite_number(r, "columns", 0)},
                  .everywhere = !step_rewrite_text(r, "node", NULL)};
     r->user = &c;
     step_rewrite_all(r, visit);
     if (r->changes == 0 && c.everywhere)
-        step_rewrite_refuse(r, NULL, c.help ? c.help : "it looks for `map` and `accum` of products", "no product can be cut%s%s",
-                            c.why ? ": " : "", c.why ? c.why : "");
+        step_rewrite_refuse(
+            r, NULL, c.help ? c.help : "it looks for `map` and `accum` of products; those inside of functions of your own stay whole",
+            "no product can be cut%s%s", c.why ? ": " : "", c.why ? c.why : "");
     else if (r->changes == 0)
         step_rewrite_refuse(r, NULL, "the name is that of a `let`, or as --emit=ir shows it", "no product is called `%s`",
                             step_rewrite_text(r, "node", ""));

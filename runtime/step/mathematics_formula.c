@@ -140,6 +140,21 @@ static bool widen(int64_t *size, int64_t by)
     return fits;
 }
 
+/* What is decided though nobody knows the operands: a number beside itself. False: nothing. */
+static bool is_decided(step_formula_op op, const tile *const *in, const real *x, real *out)
+{
+    bool same = in[1] && in[0]->of == in[1]->of, is_number = isfinite(x[0].x) && isfinite(x[0].error);
+    if (same && op == FORMULA_LT)
+        *out = real_exact(0);
+    else if (same && is_number && (op == FORMULA_LE || op == FORMULA_EQ))
+        *out = real_exact(1);
+    else if (op == FORMULA_SELECT && in[1]->of == in[2]->of)
+        *out = x[1];
+    else
+        return false;
+    return true;
+}
+
 /* Valid rows are those of the first operand that has as many rows as the result. */
 static bool each_number(evaluation *e, const step_instruction *i, unsigned operands, tile *out)
 {
@@ -158,7 +173,9 @@ static bool each_number(evaluation *e, const step_instruction *i, unsigned opera
             real x[STEP_OPERANDS] = {0};
             for (unsigned k = 0; k < operands; k++)
                 x[k] = at(in[k], r, c);
-            out->of[r * columns + c] = number_of(i->op, x[0], x[1], x[2]);
+            real *made = &out->of[r * columns + c];
+            if (!is_decided(i->op, in, x, made))
+                *made = number_of(i->op, x[0], x[1], x[2]);
         }
     return true;
 }

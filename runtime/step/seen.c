@@ -1,6 +1,9 @@
 #include "runtime/step/seen.h"
 
+#include <ctype.h>
 #include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
 
 #include "support/integer.h"
 #include "support/strbuf.h"
@@ -116,6 +119,33 @@ static int64_t result_bytes(const looking *l)
     return value_bytes(l, &l->seen[l->node - l->program->nodes][0], l->node->outputs[0].type);
 }
 
+/* The product of the innermost `count` sizes of a shape, "[B, 4, 2]"; 0 where one of them is no number. */
+static int64_t fixed_sizes(const char *shape, uint32_t count)
+{
+    int64_t product = 1;
+    const char *end = strrchr(shape, ']');
+    for (uint32_t i = 0; i < count && end; i++) {
+        const char *begin = end;
+        while (begin > shape && isdigit((unsigned char)begin[-1]))
+            begin--;
+        bool is_number = begin < end && begin > shape && (begin[-1] == ' ' || begin[-1] == '[') && (i + 1 == count || begin[-1] == ' ');
+        if (!is_number || __builtin_mul_overflow(product, strtoll(begin, NULL, 10), &product))
+            return 0;
+        end = begin - 2 >= shape ? begin - 2 : NULL; /* the comma */
+    }
+    return product;
+}
+
+/* A buffer as large as those that came, or as the shape says. */
+static int64_t buffer_bytes(const looking *l)
+{
+    const step_input *in = &l->node->inputs[0];
+    const step_output *from = &l->program->nodes[in->node].outputs[in->port];
+    int64_t seen = result_bytes(l), each = type_bytes(l->program, from->type),
+            said = fixed_sizes(from->shape, (uint32_t)l->node->param[STEP_B]);
+    return came(l, 0)->values > 0 || __builtin_mul_overflow(each, said, &each) ? seen : each;
+}
+
 static int64_t columns_of(const step_program *p, const step_seen *s, uint32_t type)
 {
     const step_type *t = &p->types[type];
@@ -151,7 +181,7 @@ step_onchip step_seen_onchip(const step_program *p, uint32_t node, step_seen *co
     case STEP_LINEAR_STORE: bytes = stored_bytes(&l); return (step_onchip){2 * bytes, came(&l, 0)->values > 0 ? bytes : 0};
     case STEP_RANDOM_STORE: bytes = stored_bytes(&l); return (step_onchip){2 * bytes, came(&l, 1)->values > 0 ? bytes : 0};
     case STEP_BUFFERIZE:
-        bytes = value_bytes(&l, came(&l, 0), type_of_input(&l, 0)) + 2 * result_bytes(&l);
+        bytes = value_bytes(&l, came(&l, 0), type_of_input(&l, 0)) + 2 * buffer_bytes(&l);
         return (step_onchip){bytes, came(&l, 0)->values > 0 ? bytes : 0};
     case STEP_ACCUM:
     case STEP_SCAN:

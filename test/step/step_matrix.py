@@ -48,7 +48,7 @@ VISAC = {
     "--check-format=json": USAGE, "--samples=2": USAGE, "--certificate=FILE": USAGE, "--seed=2": BYTES, "--max-cycles=5": BYTES, "--kernel=PROGRAM": BYTES, "--dialect=0.9": BYTES,
     "--target=rngd": BYTES, "--print-after=infer": BYTES, "--print-after-all": BYTES, "--time-report": BYTES, "--max-steps=0": BYTES,
     "--max-bytes=0": BYTES, "--jobs=2": BYTES, "--from-markdown": None, "-Wall": BYTES, "-Werror": BYTES, "-ferror-limit=3": BYTES, "--diagnostics-format=json": BYTES,
-    "--color=never": BYTES, "--explain=E-STEP-OPTION": TEXT, "--version": TEXT, "--help": TEXT, "--apply": USAGE, "diff": None, "tune": None,
+    "--color=never": BYTES, "--explain=E-STEP-OPTION": TEXT, "--version": TEXT, "--help": TEXT, "--apply": USAGE, "diff": None, "tune": None, "advise": "E-STEP-OPTION",
 }
 RUN = {
     "--input": TEXT, "--output": NOTHING, "--check": None, "--check=numbers": None, "--check=algebra": None, "--samples=2": USAGE,
@@ -61,7 +61,7 @@ RUN = {
 WITH_KERNEL = {"--emit=json": JSON, "--emit=llvm": TEXT, "--emit=bc": BYTES, "--emit=asm": TEXT, "--emit=obj": BYTES, "--emit=header": TEXT,
                "--emit=dataflow": TEXT, "--emit=dataflow-json": JSON, "--emit=memory": TEXT, "--emit=memory-json": JSON, "--emit=memory-svg": SVG,
                "--emit=order": TEXT, "--draw=fetch": None, "--report=json": JSON, "--report=html": HTML, "--trace=FILE": None,
-               "--explain-mapping": TEXT, "--explore": "E-DATAFLOW-EXPLORE", "--dialect=0.9": "E-DIALECT"}
+               "--explain-mapping": TEXT, "--explore": "E-DATAFLOW-EXPLORE", "--dialect=0.9": "E-DIALECT", "advise": TEXT}
 
 
 def tool(*command, cwd):
@@ -177,6 +177,8 @@ def main():
                     command = ["visac", source, *sizes[1:], given]
                 if option == "diff":
                     command = ["visac", "diff", source, binary, *sizes]
+                elif option == "advise":
+                    command = ["visac", "advise", source]
                 elif option == "tune":
                     command = ["visac", "tune", source]
                 elif option == "-D":
@@ -185,7 +187,7 @@ def main():
                     command = ["visac", source, *sizes, "-o", out]
                 if option in ("--format", "--format-check", "--upgrade"):
                     command = ["visac", source, given]
-                done = tool(*command, *([] if "-o" in command or option in ("--format-check", "tune", "--trace=FILE", "--certificate=FILE") else ["-o", out]),
+                done = tool(*command, *([] if "-o" in command or option in ("--format-check", "tune", "advise", "--trace=FILE", "--certificate=FILE") else ["-o", out]),
                             cwd=folder)
                 data = done.stdout
                 if os.path.exists(out):

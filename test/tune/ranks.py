@@ -59,6 +59,16 @@ def main():
         one = run(["visac", "tune", path, "--budget=0s"])
         compare("a file", one, run([mpirun, "-n", "3", "visac", "tune", path, "--budget=0s"]))
         compare("a file from standard input", one, run([mpirun, "-n", "3", "visac", "tune", "-", "--budget=0s"], FILE.encode()))
+        streams = os.path.join(os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)))), "examples/step")
+        swiglu = ["visac", "tune", f"{streams}/swiglu.vm", "-D", "B=16", "-D", "D=32", "-D", "F=64", "--budget=1s"]
+        for what, command in (("a stream program", [*swiglu, "--emit=json"]), ("one that stops early", [*swiglu[:-1], "--budget=0s", "--emit=json"]),
+                              ("values that are named", [*swiglu, "--sweep=TM=3,5,8,16,TN=7,16,32", "--onchip-bytes=9000"]),
+                              ("one without its tokens", ["visac", "tune", f"{streams}/moe_qwen.vm", "-D", "E=4", "-D", "K=2", "-D", "B=4", "-D", "D=8", "-D", "F=8", "-D", "FT=4", "--budget=0s"]),
+                              ("one that does not compile", ["visac", "tune", f"{streams}/swiglu.vm", "-D", "TM=0", "--budget=0s"]),
+                              ("an output of one that cannot be written", [*swiglu, "-o", "/proc/x"])):
+            one = run(command)
+            for ranks in (2, 3) if what == "a stream program" else (3,):
+                compare(what, one, run([mpirun, "-n", str(ranks), *command]))
         compare("a file that is not there", run(["visac", "tune", "no.vm"]), run([mpirun, "-n", "2", "visac", "tune", "no.vm"]))
         env["XDG_CACHE_HOME"] = folder
         asked = ["visac", "tune", PRODUCT, "-D", "m=24,n=16,k=64", "--budget=0s"]
