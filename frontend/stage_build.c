@@ -121,9 +121,29 @@ static void adopt_dtype(const stage_call *call, op *o, const ast *arg, bool know
         o->out.dtype = e->tensor.dtype;
 }
 
+/* The element type among the arguments of which the first one is a mapping, or NULL: they stand in another order. */
+static const ast *dtype_behind(const stage_call *call)
+{
+    dtype type;
+    bool takes = call->form->type_count > 0 && call->form->types[0] == TYPE_DTYPE;
+    for (unsigned i = 1; takes && type_argument_at(call, 0) && ast_is(type_argument_at(call, 0), AST_MAP) && i < call->form->type_count; i++) {
+        const ast *arg = type_argument_at(call, i), *last = arg ? ast_last_segment(arg) : NULL;
+        if (last && dtype_by_name(last->text, &type))
+            return last;
+    }
+    return NULL;
+}
+
 static bool read_types(const stage_call *call, op *o)
 {
     bool ok = true;
+    const ast *behind = dtype_behind(call);
+    if (behind) {
+        diag *d = diag_add(stage_diags(call), E_TYPE, behind->range, "the element type `%s` stands behind a mapping", behind->text);
+        diag_help(stage_diags(call), d, "it comes first: %s::<%s, ..>", call->node->text, behind->text);
+        adopt_dtype(call, o, NULL, false);
+        return false;
+    }
     for (unsigned i = 0; i < call->form->type_count; i++) {
         const ast *arg = type_argument_at(call, i);
         stage_type type = call->form->types[i];
