@@ -49,10 +49,10 @@ typedef struct analysis {
     value returned;
     const ast *returned_by;
     const declared *result; /* what the function at hand gives */
-    const ast *loop;     /* the innermost loop around what is read that the device may keep as one; NULL: none is */
-    const ast *counted;  /* the loop on which something depends that was read since evaluate_counted began; NULL: nothing did */
-    const ast *guard;    /* the same of the conditions around what is read */
-    bool chosen;         /* something that was read since then is one of several, and such a condition says which */
+    const ast *loop;        /* the innermost loop around what is read that the device may keep as one; NULL: none is */
+    const ast *counted;     /* the loop on which something depends that was read since evaluate_counted began; NULL: nothing did */
+    const ast *guard;       /* the same of the conditions around what is read */
+    bool chosen;            /* something that was read since then is one of several, and such a condition says which */
 } analysis;
 
 static const value error_value = {.kind = VALUE_ERROR};

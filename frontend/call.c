@@ -446,7 +446,8 @@ value evaluate_call(analysis *s, scope *names, const ast *n, const declared *exp
         return y->value.kind == VALUE_ERROR ? error_value : unsupported(s, n);
     }
     const symbol *record = ast_is(callee, AST_PATH) ? scope_find_path(names, TYPE_NAMES, callee) : NULL;
-    if (record && record->kind == SYMBOL_OWN_TYPE && record->node && strcmp(ast_kid(ast_kid(ast_kid(record->node, 2), 0), 1)->text, "_0") == 0)
+    if (record && record->kind == SYMBOL_OWN_TYPE && record->node &&
+        strcmp(ast_kid(ast_kid(ast_kid(record->node, 2), 0), 1)->text, "_0") == 0)
         return evaluate_tuple_struct(s, names, n, record, expected);
     if (ast_is(callee, AST_TYPE_QUALIFIED) && stage_is_known(callee->text))
         return refuse(s, E_UNSUPPORTED, callee->range, arena_printf(s->context.arena, "write x.%s(..)", callee->text),
@@ -460,10 +461,11 @@ value evaluate_call(analysis *s, scope *names, const ast *n, const declared *exp
                    *own = scope_own_type_help(names, callee);
         bool method = callee->kid_count > 1 && stage_is_known(name);
         return refuse(s, E_NAME, callee->range,
-                      own      ? own
-                      : method ? arena_printf(s->context.arena, "it is a method: write x.%s(..), with type arguments x.%s::<..>(..)", name, name)
-                      : near   ? arena_printf(s->context.arena, "did you mean `%s`?", near)
-                               : "functions of the file and of its modules can be called",
+                      own ? own
+                      : method
+                          ? arena_printf(s->context.arena, "it is a method: write x.%s(..), with type arguments x.%s::<..>(..)", name, name)
+                      : near ? arena_printf(s->context.arena, "did you mean `%s`?", near)
+                             : "functions of the file and of its modules can be called",
                       "there is no function `%s`", name);
     }
     return unsupported(s, n);

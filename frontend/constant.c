@@ -454,9 +454,21 @@ static bool integer_method(const char *name, int64_t a, int64_t b, int64_t c, in
 
 value constant_integer_method(scope *s, const ast *n, int64_t receiver, const value *args, size_t arg_count)
 {
-    static const char *const methods[] = {"min",           "max",   "pow",            "div_ceil", "next_multiple_of",  "abs_diff",
-                                          "saturating_sub", "clamp", "is_power_of_two", "abs",      "next_power_of_two", "ilog2",
-                                          "trailing_zeros", "count_ones", NULL};
+    static const char *const methods[] = {"min",
+                                          "max",
+                                          "pow",
+                                          "div_ceil",
+                                          "next_multiple_of",
+                                          "abs_diff",
+                                          "saturating_sub",
+                                          "clamp",
+                                          "is_power_of_two",
+                                          "abs",
+                                          "next_power_of_two",
+                                          "ilog2",
+                                          "trailing_zeros",
+                                          "count_ones",
+                                          NULL};
     enum { ONE = 7, TWO = 8 }; /* so many of them take an argument, or two */
     diag_list *diags = scope_context_of(s)->diags;
     size_t i = 0;
@@ -471,7 +483,8 @@ value constant_integer_method(scope *s, const ast *n, int64_t receiver, const va
         return error_value;
     }
     if (arg_count != wanted) {
-        diag_add(diags, E_ARGUMENTS, n->name_range, "`%s` takes %zu argument%s, got %zu", n->text, wanted, wanted == 1 ? "" : "s", arg_count);
+        diag_add(diags, E_ARGUMENTS, n->name_range, "`%s` takes %zu argument%s, got %zu", n->text, wanted, wanted == 1 ? "" : "s",
+                 arg_count);
         return error_value;
     }
     for (size_t k = 0; k < wanted; k++)

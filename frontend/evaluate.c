@@ -302,10 +302,14 @@ STACK_APART static value evaluate_variant(analysis *s, scope *names, const ast *
         if (strcmp(variants[i].name, name) == 0)
             return (value){.kind = variants[i].kind, .number = variants[i].code};
     }
-    const char *near = known_type ? choice_near(name, near_names) : NULL, *own = scope_own_type_help(names, path);
-    const char *help = own ? own
-                       : near ? arena_printf(s->context.arena, "did you mean `%s::%s`?", type, near)
-                            : "known are TrfAddress::{Full, FirstHalf, SecondHalf} and @AccumulationKind::{Interleaved, Sequential}";
+    const char *meant = NULL; /* the name is right, and the type a slip */
+    for (size_t i = 0; i < sizeof variants / sizeof *variants && !known_type; i++)
+        if (strcmp(variants[i].name, name) == 0 && choice_near(type, (const char *const[]){variants[i].type, NULL}))
+            meant = variants[i].type;
+    const char *near = known_type ? choice_near(name, near_names) : meant ? name : NULL, *own = scope_own_type_help(names, path);
+    const char *help = own    ? own
+                       : near ? arena_printf(s->context.arena, "did you mean `%s::%s`?", meant ? meant : type, near)
+                              : "known are TrfAddress::{Full, FirstHalf, SecondHalf} and @AccumulationKind::{Interleaved, Sequential}";
     return refuse(s, E_NAME, path->range, help, "`%s::%s` is not known here", type, name);
 }
 
@@ -504,12 +508,11 @@ STACK_APART static value evaluate_index(analysis *s, scope *names, const ast *n)
 
 declared part_type(const declared *whole, size_t i, size_t count)
 {
-    const ast *type = !whole                                             ? NULL
-                      : whole->array                                     ? ast_kid(whole->array, 0)
-                      : whole->tuple && whole->tuple->kid_count == count ? whole->tuple->kids[i]
-                      : whole->record && ast_kid(whole->record, 2)->kid_count == count
-                          ? ast_kid(ast_kid(whole->record, 2)->kids[i], 2)
-                          : NULL;
+    const ast *type = !whole                                                           ? NULL
+                      : whole->array                                                   ? ast_kid(whole->array, 0)
+                      : whole->tuple && whole->tuple->kid_count == count               ? whole->tuple->kids[i]
+                      : whole->record && ast_kid(whole->record, 2)->kid_count == count ? ast_kid(ast_kid(whole->record, 2)->kids[i], 2)
+                                                                                       : NULL;
     return type ? scope_type(whole->scope, type) : (declared){0};
 }
 
@@ -978,9 +981,7 @@ value evaluate_body(analysis *s, scope *names, const ast *body, const declared *
     s->may_return = true;
     value v = evaluate_block(s, names, body, s->result);
     if (given)
-        *given = s->returning            ? s->returned_by
-                 : body->kid_count == 0 ? body
-                                         : ast_kid(ast_statement(body->kids[body->kid_count - 1]), 0);
+        *given = s->returning ? s->returned_by : body->kid_count == 0 ? body : ast_kid(ast_statement(body->kids[body->kid_count - 1]), 0);
     s->returning = false;
     s->may_return = outer;
     s->result = outer_result;
@@ -1015,8 +1016,8 @@ STACK_APART static void bind_elements(analysis *s, scope *names, const ast *patt
     size_t kids = pattern->kid_count - first, rest = ast_pattern_rest(pattern, first), wanted = kids - (rest < kids);
     bool fits = v.kind == VALUE_LIST ? v.count == wanted || (rest < kids && v.count > wanted) : v.kind == VALUE_UNIT && kids == 0;
     if (!fits && v.kind != VALUE_ERROR)
-        v = refuse(s, E_MISMATCH, pattern->range, v.kind == VALUE_LIST && v.count > wanted ? "`..` stands for those that are left" : NULL, "the pattern has %s%zu elements, but the value is %s%s",
-                   rest < kids ? "at least " : "", wanted, value_kind_name(&v),
+        v = refuse(s, E_MISMATCH, pattern->range, v.kind == VALUE_LIST && v.count > wanted ? "`..` stands for those that are left" : NULL,
+                   "the pattern has %s%zu elements, but the value is %s%s", rest < kids ? "at least " : "", wanted, value_kind_name(&v),
                    v.kind == VALUE_LIST ? arena_printf(s->context.arena, " of %zu", v.count) : "");
     for (size_t i = 0; i < kids; i++) {
         const ast *kid = pattern->kids[first + i];
@@ -1025,7 +1026,8 @@ STACK_APART static void bind_elements(analysis *s, scope *names, const ast *patt
             bind_pattern(s, names, kid, known ? part_of(&v, v.items[i < rest ? i : v.count - (kids - i)]) : error_value, NULL);
         else if (ast_is(kid, AST_PAT_NAME))
             bind_name(s, names, kid,
-                      known ? part_of(&v, (value){.kind = VALUE_LIST, .items = v.items + i, .count = v.count - wanted}) : error_value, NULL);
+                      known ? part_of(&v, (value){.kind = VALUE_LIST, .items = v.items + i, .count = v.count - wanted}) : error_value,
+                      NULL);
     }
 }
 
@@ -1037,7 +1039,8 @@ STACK_APART static void bind_fields(analysis *s, scope *names, const ast *patter
     bool fits = v.kind == VALUE_CONTEXT ? !y : v.record && (!y || y->kind != SYMBOL_OWN_TYPE || y->node == v.record);
     size_t named = 0;
     if (!fits && v.kind != VALUE_ERROR)
-        v = refuse(s, E_MISMATCH, pattern->range, "bind it to a name, and take that apart as what it is", "the pattern is for `%s`, but the value is %s", ast_last_segment(path)->text,
+        v = refuse(s, E_MISMATCH, pattern->range, "bind it to a name, and take that apart as what it is",
+                   "the pattern is for `%s`, but the value is %s", ast_last_segment(path)->text,
                    v.record ? arena_printf(s->context.arena, "a `%s`", v.record->text) : value_kind_name(&v));
     for (uint32_t i = 1; i < pattern->kid_count; i++) {
         const ast *kid = pattern->kids[i];
@@ -1047,8 +1050,8 @@ STACK_APART static void bind_fields(analysis *s, scope *names, const ast *patter
             bind_pattern(s, names, ast_kid(kid, 0), part_of(&v, field_of(s, kid, v)), NULL);
     }
     if (v.record && named < fields->kid_count && ast_pattern_rest(pattern, 1) == pattern->kid_count - 1)
-        refuse(s, E_MISMATCH, pattern->range, "end it with `..`", "the pattern names %zu of the %u fields of `%s`", named, fields->kid_count,
-               v.record->text);
+        refuse(s, E_MISMATCH, pattern->range, "end it with `..`", "the pattern names %zu of the %u fields of `%s`", named,
+               fields->kid_count, v.record->text);
 }
 
 void bind_pattern(analysis *s, scope *names, const ast *pattern, value v, const declared *annotation)

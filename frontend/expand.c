@@ -343,7 +343,9 @@ static const ast *walk_kind(expander *e, const ast *node)
     }
     if (ast_is(node, AST_TYPE_MACRO)) {
         const ast *given = expand_call(e, node, "type Given = ", ";", &known), *alias = given ? ast_kid(given, 0) : NULL;
-        return !known ? node : alias && ast_is(alias, AST_TYPE_ALIAS) ? walk(e, ast_kid(alias, 2)) : ast_new(e->arena, AST_ERROR, node->range);
+        return !known                                   ? node
+               : alias && ast_is(alias, AST_TYPE_ALIAS) ? walk(e, ast_kid(alias, 2))
+                                                        : ast_new(e->arena, AST_ERROR, node->range);
     }
     if (ast_is(node, AST_MOD))
         e->items = ast_kid(node, 1);

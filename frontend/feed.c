@@ -235,6 +235,7 @@ int parse_next(VISA_PARSE_STYPE *value, src_range *place, parse_state *p)
         return kind;
     }
     p->current = p->given_up ? last_index : p->next;
+    uint32_t begin = token_at(p, p->current)->begin;
     if (is_label(p, p->current))
         p->current += 2;
     else if (is_binding_mode(p, p->current))
@@ -244,7 +245,7 @@ int parse_next(VISA_PARSE_STYPE *value, src_range *place, parse_state *p)
     /* The end of the file is given as often as it is asked for. */
     p->next = f.last < last_index ? f.last + 1 : last_index;
     value->token = t;
-    *place = (src_range){p->file, t->begin, token_at(p, f.last)->end};
+    *place = (src_range){p->file, begin, token_at(p, f.last)->end};
     return f.kind;
 }
 

@@ -105,7 +105,7 @@ static const char *const expression_words[] = {"a name", "an integer", "a float"
                                                "super",  "self",       "Self",    "m![",      "if",   "for",          "unsafe",
                                                "const",  "return",     "break",   "continue", "move", "a macro call", "a block expression",
                                                NULL};
-static const char *const type_words[] = {"a name", "'('",   "'['",   "'&'",  "&&",   "'<'", "<<", "_",
+static const char *const type_words[] = {"a name", "'('",   "'['",   "'&'",  "&&",   "'<'", "<<",           "_",
                                          "::",     "crate", "super", "self", "Self", "m![", "a macro call", NULL};
 static const char *const argument_words[] = {"a lifetime", "an integer", "'-'", "true", "false", "'{'", NULL};
 static const char *const pattern_words[] = {"a name", "mut", "_", "'('", "'['", "'&'", "&&", NULL};
@@ -279,6 +279,10 @@ static const char *syntax_help(const parse_state *p)
     case '.':
         if (p->current > 0 && token_at(p, p->current - 1)->kind == ';')
             return "the `;` in front of it ends the chain: remove it";
+        break;
+    case ':':
+        if (token_at(p, p->current)->parent != TOKEN_NONE && token_at(p, token_at(p, p->current)->parent)->kind == T_AXES_OPEN)
+            return "a size is written with `=`: axes![A = 8]";
         break;
     case ',':
         compared = compared_by_mistake(p);

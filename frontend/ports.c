@@ -383,7 +383,7 @@ static void add_results(analysis *s, scope *names, const value *v, const ast *ta
         if (!item->op->bad && !stage_check_type(names, written->range, &item->op->out, &d))
             s->kernel->bad = true;
         add_result(s, item, d.named, written->range,
-                   named                                         ? written->kids[0]->text
+                   named                                          ? written->kids[0]->text
                    : v->record && !is_port_name(s->kernel, field) ? field
                                                                   : free_name(s, arena_printf(s->context.arena, "out%zu", i)));
     }
