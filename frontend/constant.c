@@ -36,7 +36,7 @@ const char *value_kind_name(const value *v)
     case VALUE_VIEW: return v->op->out.kind == TENSOR_HBM ? "a view of an HbmTensor" : "a view of a DmTensor";
     case VALUE_BEGIN: return "a stream that has begun";
     case VALUE_CONTEXT: return "the @Context";
-    case VALUE_UNIT_OF_CONTEXT: return v->context == CONTEXT_MAIN ? "ctx.main" : v->context == CONTEXT_SUB ? "ctx.sub" : "ctx.tdma";
+    case VALUE_UNIT_OF_CONTEXT: return v->context == CONTEXT_MAIN ? "@ctx.main" : v->context == CONTEXT_SUB ? "@ctx.sub" : "@ctx.tdma";
     case VALUE_UNIT: return "nothing";
     case VALUE_TRF_ADDRESS: return "a TrfAddress";
     case VALUE_ACCUMULATION: return "an @AccumulationKind";
@@ -452,31 +452,40 @@ static bool integer_method(const char *name, int64_t a, int64_t b, int64_t c, in
     return true;
 }
 
+static const char *const integer_methods[] = {"min",
+                                              "max",
+                                              "pow",
+                                              "div_ceil",
+                                              "next_multiple_of",
+                                              "abs_diff",
+                                              "saturating_sub",
+                                              "clamp",
+                                              "is_power_of_two",
+                                              "abs",
+                                              "next_power_of_two",
+                                              "ilog2",
+                                              "trailing_zeros",
+                                              "count_ones",
+                                              NULL};
+enum { ONE = 7, TWO = 8 }; /* so many of them take an argument, or two */
+
+bool constant_has_method(const char *name)
+{
+    size_t i = 0;
+    while (integer_methods[i] && strcmp(integer_methods[i], name) != 0)
+        i++;
+    return integer_methods[i];
+}
+
 value constant_integer_method(scope *s, const ast *n, int64_t receiver, const value *args, size_t arg_count)
 {
-    static const char *const methods[] = {"min",
-                                          "max",
-                                          "pow",
-                                          "div_ceil",
-                                          "next_multiple_of",
-                                          "abs_diff",
-                                          "saturating_sub",
-                                          "clamp",
-                                          "is_power_of_two",
-                                          "abs",
-                                          "next_power_of_two",
-                                          "ilog2",
-                                          "trailing_zeros",
-                                          "count_ones",
-                                          NULL};
-    enum { ONE = 7, TWO = 8 }; /* so many of them take an argument, or two */
     diag_list *diags = scope_context_of(s)->diags;
     size_t i = 0;
-    while (methods[i] && strcmp(methods[i], n->text) != 0)
+    while (integer_methods[i] && strcmp(integer_methods[i], n->text) != 0)
         i++;
     size_t wanted = i < ONE ? 1 : i < TWO ? 2 : 0;
-    if (!methods[i]) {
-        const char *near = choice_near(n->text, methods);
+    if (!integer_methods[i]) {
+        const char *near = choice_near(n->text, integer_methods);
         diag *d = diag_add(diags, E_METHOD, n->name_range, "there is no method `%s` on an integer", n->text);
         diag_help(diags, d, near ? "did you mean `%s`?" : "it offers min, max, pow, div_ceil, next_multiple_of, next_power_of_two, ilog2%s",
                   near ? near : " and the like");

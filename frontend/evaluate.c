@@ -416,7 +416,7 @@ STACK_APART static value evaluate_method(analysis *s, scope *names, const ast *n
     value receiver = evaluate(s, names, ast_kid(n, 0), hint);
     value *args = ARENA_ARRAY(s->context.arena, value, list->kid_count);
     bool joins = variant_joins(&receiver, n->text), takes_mode = variant_takes_mode(&receiver, n->text);
-    bool number = receiver.kind == VALUE_INT && !stage_is_known(n->text);
+    bool number = receiver.kind == VALUE_INT && constant_has_method(n->text);
     bool known = value_is_sequence(&receiver) || number || joins || takes_mode ||
                  stage_is_known(n->text); /* else what the arguments should be is not known either */
     for (uint32_t i = 0; i < list->kid_count; i++)
@@ -968,7 +968,7 @@ STACK_APART static value evaluate_return(analysis *s, scope *names, const ast *n
     if (!s->may_return)
         return unsupported(s, n);
     s->returned = evaluate(s, names, ast_kid(n, 1), s->result);
-    s->returned_by = ast_kid(n, 1);
+    s->returned_by = ast_is(ast_kid(n, 1), AST_NONE) ? n : ast_kid(n, 1);
     s->returning = true;
     return s->returned;
 }
