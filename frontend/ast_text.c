@@ -583,7 +583,6 @@ static void print(printer *w, const ast *node)
         print(w, node->kids[0]);
         print_enclosed(w, "(", node, 1, ")");
         break;
-    case AST_TYPE_MACRO:
     case AST_PAT_ARRAY: print_enclosed(w, "[", node, 0, "]"); break;
     case AST_PAT_REF:
         put(w, "&");
@@ -633,6 +632,7 @@ static void print(printer *w, const ast *node)
         break;
     case AST_IF: print_if(w, node); break;
     case AST_FOR: print_for(w, node); break;
+    case AST_TYPE_MACRO:
     case AST_MACRO: strbuf_printf(w->out, "%s!%s", node->text, node->kids[0]->text); break;
     case AST_UNSUPPORTED: print_list(w, node, 0, node->kids[1]->kind != AST_NONE ? " " : ""); break;
     }
