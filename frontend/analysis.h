@@ -44,10 +44,15 @@ typedef struct analysis {
     unsigned in_const;   /* blocks and items of constants around what is read */
     size_t steps;        /* of the kernel: iterations, calls and list elements so far */
     bool stopped;        /* a limit was exceeded: unwind */
-    const ast *loop;     /* the innermost loop around what is read that the device may keep as one; NULL: none is */
-    const ast *counted;  /* the loop on which something depends that was read since evaluate_counted began; NULL: nothing did */
-    const ast *guard;    /* the same of the conditions around what is read */
-    bool chosen;         /* something that was read since then is one of several, and such a condition says which */
+    bool may_return;     /* nothing is half done between here and the end of the function's body */
+    bool returning;      /* a `return` was met: its blocks end */
+    value returned;
+    const ast *returned_by;
+    const declared *result; /* what the function at hand gives */
+    const ast *loop;        /* the innermost loop around what is read that the device may keep as one; NULL: none is */
+    const ast *counted;     /* the loop on which something depends that was read since evaluate_counted began; NULL: nothing did */
+    const ast *guard;       /* the same of the conditions around what is read */
+    bool chosen;            /* something that was read since then is one of several, and such a condition says which */
 } analysis;
 
 static const value error_value = {.kind = VALUE_ERROR};
@@ -67,6 +72,11 @@ bool is_of_type(analysis *s, const char *what, const ast *type, const ast *n, co
 /* The same; a number, or several, that a loop of the device counts has its loop (value.loop), and says whether an `if` chose it. */
 value evaluate_counted(analysis *s, scope *names, const ast *n, const declared *expected);
 value evaluate_block(analysis *s, scope *outer, const ast *block, const declared *expected);
+/* Of a function that declares `result`; `expected`: of the call, where the function leaves it open. *given: the expression whose value it
+ * is; NULL: nobody asks. */
+value evaluate_body(analysis *s, scope *names, const ast *body, const declared *result, const declared *expected, const ast **given);
+/* The type of element i of `count` of a tuple, an array or a struct; nothing where that is not known. */
+declared part_type(const declared *whole, size_t i, size_t count);
 /* The names, and what is declared of them, of a block and of a loop's pass are forgotten where it ends. */
 typedef struct names_mark {
     arena *names;
@@ -94,8 +104,8 @@ void declare_generics(analysis *s, scope *inner, const ast *fn, scope *names, co
 bool require_whole(analysis *s, const declared *d, const char *what);
 void declare_parameter(analysis *s, scope *names, const ast *param);
 bool is_tensor_function(scope *names, const ast *fn);
-/* What the body gave becomes the kernel's output ports. */
-void add_outputs(analysis *s, scope *names, const ast *fn, value v, const declared *result);
+/* What the body gave becomes the kernel's output ports; `given`: the expression that it came from. */
+void add_outputs(analysis *s, scope *names, const ast *fn, const ast *given, value v, const declared *result);
 
 /* ---- sema.c ---- */
 

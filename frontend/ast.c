@@ -154,6 +154,19 @@ const ast *ast_statement(const ast *node)
     return node;
 }
 
+const ast *ast_given(const ast *expression)
+{
+    return ast_is(expression, AST_UNSUPPORTED) && strcmp(expression->text, "return") == 0 ? ast_kid(expression, 1) : expression;
+}
+
+uint32_t ast_pattern_rest(const ast *pattern, uint32_t first)
+{
+    uint32_t i = first;
+    while (i < pattern->kid_count && !ast_is(pattern->kids[i], AST_PAT_REST) && !ast_is(ast_kid(pattern->kids[i], 0), AST_PAT_REST))
+        i++;
+    return i - first;
+}
+
 const ast *ast_last_segment(const ast *path)
 {
     return (ast_is(path, AST_PATH) || ast_is(path, AST_TYPE_PATH)) && path->kid_count ? path->kids[path->kid_count - 1] : NULL;

@@ -39,6 +39,8 @@ typedef enum ast_fn_flag { AST_FN_ASYNC = 1, AST_FN_UNSAFE = 2, AST_FN_CONST = 4
 
 const char *ast_kind_name(ast_kind kind);
 
+/* What a block gives that ends in this expression: that of a `return`, or itself. */
+const ast *ast_given(const ast *expression);
 /* The statement after its pins (AST_AFTER). */
 const ast *ast_statement(const ast *node);
 
@@ -46,6 +48,8 @@ const ast *ast_statement(const ast *node);
 const ast *ast_kid(const ast *node, uint32_t position);
 /* Of an AST_PATH or AST_TYPE_PATH its last AST_SEGMENT; NULL: another kind of node. */
 const ast *ast_last_segment(const ast *path);
+/* Of the elements of a pattern, its kids from `first` on, the position of the `..`, or of `name @ ..`; their number: there is none. */
+uint32_t ast_pattern_rest(const ast *pattern, uint32_t first);
 /* Of an AST_FN its first attribute `#[name..]`; NULL: it has none. */
 const ast *ast_attribute(const ast *fn, const char *name);
 static inline bool ast_is(const ast *node, ast_kind kind)

@@ -179,7 +179,7 @@ static void print_field_init(printer *w, const ast *node)
 {
     put(w, node->text);
     if (node->kids[0]->kind != AST_NONE) {
-        put(w, ": ");
+        put(w, node->text[0] == '.' ? "" : ": ");
         print(w, node->kids[0]);
     }
 }
@@ -395,6 +395,7 @@ static void print_generic_parameter(printer *w, const ast *node)
         else
             print(w, node->kids[0]);
     }
+    print_enclosed(w, node->kid_count > 2 ? " = " : "", node, 2, "");
 }
 
 /* ---- Paths, types, patterns ---- */
@@ -421,7 +422,8 @@ static void print_qualified(printer *w, const ast *node)
         put(w, " as ");
         print(w, node->kids[1]);
     }
-    strbuf_printf(w->out, ">::%s", node->text);
+    strbuf_printf(w->out, ">::%s%s", node->text, node->kid_count > 2 ? "::" : "");
+    print_list(w, node, 2, "");
 }
 
 static void print_array_type(printer *w, const ast *node)
@@ -564,7 +566,23 @@ static void print(printer *w, const ast *node)
         print(w, node->kids[1]);
         break;
     case AST_MAP_ESCAPE: print_enclosed(w, "{", node, 0, "}"); break;
-    case AST_PAT_NAME: strbuf_printf(w->out, "%s%s", node->value ? "mut " : "", node->text); break;
+    case AST_PAT_NAME:
+        strbuf_printf(w->out, "%s%s%s", node->value ? "mut " : "", node->text, node->kid_count ? " @ " : "");
+        print_list(w, node, 0, "");
+        break;
+    case AST_PAT_REST: put(w, ".."); break;
+    case AST_PAT_STRUCT:
+        print(w, node->kids[0]);
+        print_enclosed(w, " { ", node, 1, " }");
+        break;
+    case AST_PAT_FIELD:
+        strbuf_printf(w->out, "%s: ", node->text);
+        print(w, node->kids[0]);
+        break;
+    case AST_PAT_TUPLE_STRUCT:
+        print(w, node->kids[0]);
+        print_enclosed(w, "(", node, 1, ")");
+        break;
     case AST_PAT_ARRAY: print_enclosed(w, "[", node, 0, "]"); break;
     case AST_PAT_REF:
         put(w, "&");
@@ -614,6 +632,7 @@ static void print(printer *w, const ast *node)
         break;
     case AST_IF: print_if(w, node); break;
     case AST_FOR: print_for(w, node); break;
+    case AST_TYPE_MACRO:
     case AST_MACRO: strbuf_printf(w->out, "%s!%s", node->text, node->kids[0]->text); break;
     case AST_UNSUPPORTED: print_list(w, node, 0, node->kids[1]->kind != AST_NONE ? " " : ""); break;
     }

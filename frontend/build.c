@@ -157,7 +157,8 @@ ast *build_put_first(parse_state *p, ast *node, ast *kid, src_range range)
 
 ast *build_group(ast *list, src_range range)
 {
-    return build_widen(list->kid_count == 1 ? list->kids[0] : list, range);
+    bool group = list->kid_count == 1 && list->kids[0]->kind != AST_PAT_REST; /* `(..)` is a tuple */
+    return build_widen(group ? list->kids[0] : list, range);
 }
 
 /* ---- Items ---- */
@@ -380,6 +381,11 @@ ast *build_closure(parse_state *p, src_range range, src_range params, ast *body)
 {
     ast *node = build(p, AST_UNSUPPORTED, range, build_raw(p, params), body, NULL);
     return build_operator(node, params, "closure");
+}
+
+ast *build_field_pattern(parse_state *p, src_range range, const token *field, ast *pattern)
+{
+    return build_named(p, build(p, AST_PAT_FIELD, range, pattern, NULL), field);
 }
 
 /* ---- Mappings ---- */

@@ -62,6 +62,7 @@ ast *build_macro(parse_state *p, src_range range, const token *name);
 /* Legal Rust that the language has not: `first` is its first word, `unread` the tokens that stay text. */
 ast *build_refused(parse_state *p, src_range range, const token *first, src_range unread, ast *operand);
 ast *build_closure(parse_state *p, src_range range, src_range params, ast *body);
+ast *build_field_pattern(parse_state *p, src_range range, const token *field, ast *pattern);
 
 /* Mappings */
 ast *build_map_list(parse_state *p, ast *list, src_range range, const token *trailing_comma);

@@ -323,7 +323,7 @@ static bool is_open(scope *names, const ast *argument)
 STACK_APART static value evaluate_function(analysis *s, scope *names, const ast *n, symbol *y, const declared *expected)
 {
     const ast *fn = y->node, *params = ast_kid(fn, 2), *args = ast_kid(n, 1), *body = ast_kid(fn, 4);
-    if (y->busy)
+    if (y->busy && !(fn->value & AST_FN_CONST))
         return refuse(s, E_UNSUPPORTED, n->range, "use a constant `for`", "recursion is not supported in .vm kernels: `%s` calls itself",
                       y->name);
     if (args->kid_count != params->kid_count)
@@ -350,10 +350,11 @@ STACK_APART static value evaluate_function(analysis *s, scope *names, const ast 
     bool repeated = s->kernel->repeating, broken = s->broken;
     s->broken = broken || parse_was_broken(s->context.diags, fn->range);
     set_repeated(s, repeated || y->calls++ > 0);
+    bool busy = y->busy;
     y->busy = true;
     size_t before = s->kernel->op_count;
-    value v = evaluate_block(s, inner, body, result.kind == DECLARED_TENSOR || result.tuple ? &result : expected);
-    y->busy = false;
+    value v = evaluate_body(s, inner, body, &result, expected, NULL);
+    y->busy = busy;
     if (v.kind == VALUE_TENSOR && result.kind == DECLARED_TENSOR) {
         stage_adopt(v.op, &result);
         if (s->kernel->op_count == before && !stage_check_type(inner, body->range, &v.op->out, &result))
@@ -408,6 +409,22 @@ STACK_APART static value evaluate_variant_of(analysis *s, scope *names, const as
                : v;
 }
 
+/* `P(1, 2)` of `struct P(usize, usize);` */
+STACK_APART static value evaluate_tuple_struct(analysis *s, scope *names, const ast *n, const symbol *y, const declared *expected)
+{
+    const ast *fields = ast_kid(y->node, 2), *args = ast_kid(n, 1);
+    declared own = {.kind = DECLARED_OTHER, .record = y->node, .scope = y->scope};
+    const declared *types = expected && expected->record == y->node ? expected : ast_is(ast_kid(y->node, 1), AST_GENERICS) ? NULL : &own;
+    if (args->kid_count != fields->kid_count)
+        return refuse(s, E_ARGUMENTS, n->range, NULL, "`%s` takes %u values, got %u", y->name, fields->kid_count, args->kid_count);
+    value *items = ARENA_ARRAY(s->context.arena, value, args->kid_count);
+    for (uint32_t i = 0; i < args->kid_count; i++) {
+        declared d = part_type(types, i, fields->kid_count);
+        items[i] = evaluate(s, names, args->kids[i], &d);
+    }
+    return (value){.kind = VALUE_LIST, .record = y->node, .items = items, .count = args->kid_count};
+}
+
 value evaluate_call(analysis *s, scope *names, const ast *n, const declared *expected)
 {
     const ast *callee = ast_kid(n, 0);
@@ -424,15 +441,31 @@ value evaluate_call(analysis *s, scope *names, const ast *n, const declared *exp
     if (ast_is(callee, AST_PATH) && callee->kid_count >= 2 && ast_kid(n, 1)->kid_count == 1 &&
         constant_is_element(callee->kids[callee->kid_count - 2]->text, callee->kids[callee->kid_count - 1]->text))
         return evaluate_element(s, names, n);
+    if (y && y->kind == SYMBOL_VARIABLE) {
+        s->kernel->bad = s->kernel->bad || y->value.kind == VALUE_ERROR;
+        return y->value.kind == VALUE_ERROR ? error_value : unsupported(s, n);
+    }
+    const symbol *record = ast_is(callee, AST_PATH) ? scope_find_path(names, TYPE_NAMES, callee) : NULL;
+    if (record && record->kind == SYMBOL_OWN_TYPE && record->node &&
+        strcmp(ast_kid(ast_kid(ast_kid(record->node, 2), 0), 1)->text, "_0") == 0)
+        return evaluate_tuple_struct(s, names, n, record, expected);
+    if (ast_is(callee, AST_TYPE_QUALIFIED) && stage_is_known(callee->text))
+        return refuse(s, E_UNSUPPORTED, callee->range, arena_printf(s->context.arena, "write x.%s(..)", callee->text),
+                      "a method that is called as a function is not supported in .vm kernels");
     if (ast_is(callee, AST_PATH) && callee->kid_count > 0) {
         if (!y && scope_is_lost(names, callee->kids[callee->kid_count - 1]->text)) {
             s->kernel->bad = true;
             return error_value;
         }
-        const char *name = callee->kids[callee->kid_count - 1]->text, *near = scope_suggest(names, name, SYMBOL_FUNCTION);
+        const char *name = callee->kids[callee->kid_count - 1]->text, *near = scope_suggest(names, name, SYMBOL_FUNCTION),
+                   *own = scope_own_type_help(names, callee);
+        bool method = callee->kid_count > 1 && stage_is_known(name);
         return refuse(s, E_NAME, callee->range,
-                      near ? arena_printf(s->context.arena, "did you mean `%s`?", near)
-                           : "functions of the file and of its modules can be called",
+                      own ? own
+                      : method
+                          ? arena_printf(s->context.arena, "it is a method: write x.%s(..), with type arguments x.%s::<..>(..)", name, name)
+                      : near ? arena_printf(s->context.arena, "did you mean `%s`?", near)
+                             : "functions of the file and of its modules can be called",
                       "there is no function `%s`", name);
     }
     return unsupported(s, n);

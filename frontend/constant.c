@@ -31,12 +31,12 @@ const char *value_kind_name(const value *v)
     case VALUE_FLOAT: return "a float";
     case VALUE_BOOL: return "a condition";
     case VALUE_RANGE: return "a range";
-    case VALUE_LIST: return "a tuple or array";
+    case VALUE_LIST: return v->record ? "a struct" : "a tuple or array";
     case VALUE_TENSOR: return tensor_kind_word(v->op->out.kind);
     case VALUE_VIEW: return v->op->out.kind == TENSOR_HBM ? "a view of an HbmTensor" : "a view of a DmTensor";
     case VALUE_BEGIN: return "a stream that has begun";
     case VALUE_CONTEXT: return "the @Context";
-    case VALUE_UNIT_OF_CONTEXT: return v->context == CONTEXT_MAIN ? "ctx.main" : v->context == CONTEXT_SUB ? "ctx.sub" : "ctx.tdma";
+    case VALUE_UNIT_OF_CONTEXT: return v->context == CONTEXT_MAIN ? "@ctx.main" : v->context == CONTEXT_SUB ? "@ctx.sub" : "@ctx.tdma";
     case VALUE_UNIT: return "nothing";
     case VALUE_TRF_ADDRESS: return "a TrfAddress";
     case VALUE_ACCUMULATION: return "an @AccumulationKind";
@@ -145,7 +145,9 @@ value constant_unary(scope *s, const ast *n, const value *operand)
         return real(-operand->real);
     if (n->text[0] == '-' && operand->kind == VALUE_INT && !__builtin_sub_overflow((int64_t)0, operand->number, &number))
         return integer(number);
-    diag_add(scope_context_of(s)->diags, E_CONST, n->range, "`%s` has no value for %s", n->text, value_kind_name(operand));
+    diag *d = diag_add(scope_context_of(s)->diags, E_CONST, n->range, "`%s` has no value for %s", n->text, value_kind_name(operand));
+    if (n->text[0] == '!' && operand->kind == VALUE_INT)
+        diag_help(scope_context_of(s)->diags, d, "numbers have 63 bits here, whatever their type: write the bits that stay, `n & 63`");
     return error_value;
 }
 
@@ -367,7 +369,10 @@ value constant_method(scope *s, const ast *n, const value *receiver, const value
     if (!known) {
         const char *near = choice_near(name, methods);
         diag *d = diag_add(diags, E_METHOD, n->name_range, "there is no method `%s` on %s", name, value_kind_name(receiver));
-        diag_help(diags, d, near ? "did you mean `%s`?" : "it offers iter, enumerate, rev, step_by and len%s", near ? near : "");
+        if (receiver->record)
+            diag_help(diags, d, "methods of `impl` blocks are not read: write a function that takes the `%s`", receiver->record->text);
+        else
+            diag_help(diags, d, near ? "did you mean `%s`?" : "it offers iter, enumerate, rev, step_by and len%s", near ? near : "");
         return error_value;
     }
     if (arg_count != wanted) {
@@ -389,4 +394,120 @@ value constant_method(scope *s, const ast *n, const value *receiver, const value
     if (strcmp(name, "len") == 0)
         return integer((int64_t)receiver->count);
     return *receiver;
+}
+
+/* ---- methods of integers ---- */
+
+/* a raised to the power b. */
+static bool power(int64_t a, int64_t b, int64_t *out)
+{
+    bool fits = true;
+    *out = 1;
+    for (; b > 0 && fits; b >>= 1) {
+        if (b & 1)
+            fits = !__builtin_mul_overflow(*out, a, out);
+        if (b > 1)
+            fits = fits && !__builtin_mul_overflow(a, a, &a);
+    }
+    return fits;
+}
+
+static bool is_power(int64_t a)
+{
+    return a > 0 && (a & (a - 1)) == 0;
+}
+
+/* False: there is no such number, or none of 63 bits. */
+static bool integer_method(const char *name, int64_t a, int64_t b, int64_t c, int64_t *out)
+{
+    *out = a;
+    if (strcmp(name, "min") == 0)
+        *out = a < b ? a : b;
+    else if (strcmp(name, "max") == 0)
+        *out = a > b ? a : b;
+    else if (strcmp(name, "clamp") == 0)
+        *out = a < b ? b : a > c ? c : a;
+    else if (strcmp(name, "pow") == 0)
+        return b >= 0 && power(a, b, out);
+    else if (strcmp(name, "abs") == 0)
+        return a >= 0 || !__builtin_sub_overflow((int64_t)0, a, out);
+    else if (strcmp(name, "abs_diff") == 0)
+        return !(a > b ? __builtin_sub_overflow(a, b, out) : __builtin_sub_overflow(b, a, out));
+    else if (strcmp(name, "saturating_sub") == 0) /* of sizes, which are not negative */
+        *out = a > b ? a - b : 0;
+    else if (strcmp(name, "count_ones") == 0)
+        *out = __builtin_popcountll((unsigned long long)a);
+    else if (strcmp(name, "trailing_zeros") == 0 && a != 0)
+        *out = __builtin_ctzll((unsigned long long)a);
+    else if (strcmp(name, "ilog2") == 0 && a > 0)
+        *out = 63 - __builtin_clzll((unsigned long long)a);
+    else if (strcmp(name, "next_power_of_two") == 0 && a >= 0)
+        return a <= (int64_t)1 << 62 && (*out = a <= 1 ? 1 : (int64_t)1 << (64 - __builtin_clzll((unsigned long long)a - 1))) > 0;
+    else if (strcmp(name, "div_ceil") == 0 && a >= 0 && b > 0)
+        *out = a / b + (a % b != 0);
+    else if (strcmp(name, "next_multiple_of") == 0 && a >= 0 && b > 0)
+        return !__builtin_add_overflow(a, a % b ? b - a % b : 0, out);
+    else
+        return false;
+    return true;
+}
+
+static const char *const integer_methods[] = {"min",
+                                              "max",
+                                              "pow",
+                                              "div_ceil",
+                                              "next_multiple_of",
+                                              "abs_diff",
+                                              "saturating_sub",
+                                              "clamp",
+                                              "is_power_of_two",
+                                              "abs",
+                                              "next_power_of_two",
+                                              "ilog2",
+                                              "trailing_zeros",
+                                              "count_ones",
+                                              NULL};
+enum { ONE = 7, TWO = 8 }; /* so many of them take an argument, or two */
+
+bool constant_has_method(const char *name)
+{
+    size_t i = 0;
+    while (integer_methods[i] && strcmp(integer_methods[i], name) != 0)
+        i++;
+    return integer_methods[i];
+}
+
+value constant_integer_method(scope *s, const ast *n, int64_t receiver, const value *args, size_t arg_count)
+{
+    diag_list *diags = scope_context_of(s)->diags;
+    size_t i = 0;
+    while (integer_methods[i] && strcmp(integer_methods[i], n->text) != 0)
+        i++;
+    size_t wanted = i < ONE ? 1 : i < TWO ? 2 : 0;
+    if (!integer_methods[i]) {
+        const char *near = choice_near(n->text, integer_methods);
+        diag *d = diag_add(diags, E_METHOD, n->name_range, "there is no method `%s` on an integer", n->text);
+        diag_help(diags, d, near ? "did you mean `%s`?" : "it offers min, max, pow, div_ceil, next_multiple_of, next_power_of_two, ilog2%s",
+                  near ? near : " and the like");
+        return error_value;
+    }
+    if (arg_count != wanted) {
+        diag_add(diags, E_ARGUMENTS, n->name_range, "`%s` takes %zu argument%s, got %zu", n->text, wanted, wanted == 1 ? "" : "s",
+                 arg_count);
+        return error_value;
+    }
+    for (size_t k = 0; k < wanted; k++)
+        if (args[k].kind != VALUE_INT) {
+            if (args[k].kind != VALUE_ERROR)
+                diag_add(diags, E_ARGUMENTS, n->name_range, "`%s` takes integers, got %s", n->text, value_kind_name(&args[k]));
+            return error_value;
+        }
+    if (strcmp(n->text, "is_power_of_two") == 0)
+        return boolean(is_power(receiver));
+    int64_t out;
+    if (integer_method(n->text, receiver, wanted ? args[0].number : 0, wanted > 1 ? args[1].number : 0, &out))
+        return integer(out);
+    diag_add(diags, E_CONST, n->range, "`%s` of %lld%s has no value of 63 bits", n->text, (long long)receiver,
+             wanted ? arena_printf(scope_context_of(s)->arena, " and %lld", (long long)args[0].number) : "");
+    return error_value;
 }

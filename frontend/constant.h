@@ -29,6 +29,10 @@ value constant_index(scope *s, const ast *n, const value *list, const value *ind
 /* `.iter()`, `.enumerate()`, `.rev()`, `.step_by(n)`, `.len()` and the like on a range or list. */
 value constant_method(scope *s, const ast *n, const value *receiver, const value *args, size_t arg_count);
 
+/* A method of an integer: `.min(n)`, `.pow(n)`, `.div_ceil(n)`, `.is_power_of_two()` and the like. */
+bool constant_has_method(const char *name);
+value constant_integer_method(scope *s, const ast *n, int64_t receiver, const value *args, size_t arg_count);
+
 /* What `for` runs through. */
 bool value_is_sequence(const value *v);
 value value_item(const value *sequence, size_t i);

@@ -181,6 +181,9 @@ STACK_APART static value evaluate_name(analysis *s, scope *names, const ast *pat
         return bare;
     if (!y && variant_bare(name, &bare))
         return bare;
+    const symbol *unit = scope_find(names, TYPE_NAMES, name);
+    if (!y && unit && unit->kind == SYMBOL_OWN_TYPE && !unit->node) /* `struct Unit;` */
+        return (value){.kind = VALUE_UNIT};
     const char *near = variant_typed(s->context.arena, name);
     if (!near)
         near = scope_suggest(names, name, SYMBOL_VARIABLE);
@@ -238,11 +241,12 @@ STACK_APART static value evaluate_variant(analysis *s, scope *names, const ast *
     symbol *y = scope_find_path(names, VALUE_NAMES, path);
     if (y && y->kind == SYMBOL_CONST)
         return evaluate_const(s, y, path);
-    const integer_type *integers = scope_integer_type_named(type);
-    if (!y && integers && strcmp(name, "MAX") == 0 && (integers->most < INT64_MAX || strcmp(type, "i64") == 0))
-        return (value){.kind = VALUE_INT, .number = integers->most};
-    if (!y && integers && strcmp(name, "MIN") == 0)
-        return (value){.kind = VALUE_INT, .number = integers->least};
+    value bound = {.kind = VALUE_INT};
+    bool fits = false;
+    if (!y && scope_integer_bound(names, path, &bound.number, &fits)) {
+        s->kernel->bad = s->kernel->bad || !fits;
+        return fits ? bound : error_value;
+    }
     if (strcmp(type, "SwitchConfig") == 0) {
         const topology_row *row = topology_named(name);
         if (!row)
@@ -262,32 +266,38 @@ STACK_APART static value evaluate_variant(analysis *s, scope *names, const ast *
     if (of_row.kind != VALUE_ERROR)
         return of_row;
     static const char known[] = "known are TrfAddress::{Full, FirstHalf, SecondHalf} and @AccumulationKind::{Interleaved, Sequential}";
-    return refuse(s, E_NAME, path->range, known, "`%s::%s` is not known here", type, name);
+    const char *own = scope_own_type_help(names, path), *meant = variant_near_type(s->context.arena, type, name);
+    return refuse(s, E_NAME, path->range, own ? own : meant ? arena_printf(s->context.arena, "did you mean `%s`?", meant) : known,
+                  "`%s::%s` is not known here", type, name);
 }
 
-STACK_APART static value evaluate_record_field(analysis *s, const ast *n, const value *record)
+/* The place among the fields of an AST_STRUCT of the one that `n` names; -1: diagnosed. */
+STACK_APART static int64_t field_index(analysis *s, const ast *n, const ast *record)
 {
-    const ast *fields = ast_kid(record->record, 2);
+    const ast *fields = ast_kid(record, 2);
     const char **names = ARENA_ARRAY(s->context.arena, const char *, fields->kid_count + 1);
     for (uint32_t i = 0; i < fields->kid_count; i++) {
         names[i] = ast_kid(fields->kids[i], 1)->text;
         const char *tuple = names[i][0] == '_' ? names[i] + 1 : names[i]; /* of a tuple struct */
         if (strcmp(names[i], n->text) == 0 || strcmp(tuple, n->text) == 0)
-            return record->items[i];
+            return i;
     }
     const char *near = choice_near(n->text, names);
-    return refuse(s, E_NAME, n->name_range, near ? arena_printf(s->context.arena, "did you mean `%s`?", near) : NULL,
-                  "`%s` has no field `%s`", record->record->text, n->text);
+    refuse(s, E_NAME, n->name_range, near ? arena_printf(s->context.arena, "did you mean `%s`?", near) : NULL, "`%s` has no field `%s`",
+           record->text, n->text);
+    return -1;
 }
 
-STACK_APART static value evaluate_field(analysis *s, scope *names, const ast *n)
+/* The field that `n` names, of a value. */
+STACK_APART static value field_of(analysis *s, const ast *n, value v)
 {
     static const char *const fields[] = {"main", "sub", "tdma", "pdma", NULL};
-    value v = evaluate(s, names, ast_kid(n, 0), NULL);
     if (v.kind == VALUE_ERROR)
         return v;
-    if (v.kind == VALUE_LIST && v.record)
-        return evaluate_record_field(s, n, &v);
+    if (v.kind == VALUE_LIST && v.record) {
+        int64_t index = field_index(s, n, v.record);
+        return index < 0 ? error_value : v.items[index];
+    }
     if (v.kind == VALUE_LIST && n->text[0] >= '0' && n->text[0] <= '9' && strlen(n->text) < 8 && strtoul(n->text, NULL, 10) < v.count)
         return v.items[strtoul(n->text, NULL, 10)];
     if (v.kind != VALUE_CONTEXT && stage_is_known(n->text))
@@ -303,6 +313,11 @@ STACK_APART static value evaluate_field(analysis *s, scope *names, const ast *n)
     return refuse(s, E_NAME, n->name_range,
                   near ? arena_printf(s->context.arena, "did you mean `%s`?", near) : "a @Context has main, sub, tdma and pdma",
                   "the @Context has no field `%s`", n->text);
+}
+
+STACK_APART static value evaluate_field(analysis *s, scope *names, const ast *n)
+{
+    return field_of(s, n, evaluate(s, names, ast_kid(n, 0), NULL));
 }
 
 STACK_APART static value build_stage(analysis *s, scope *names, const ast *n, const value *receiver, value *args, const declared *expected)
@@ -359,7 +374,8 @@ STACK_APART static value evaluate_method(analysis *s, scope *names, const ast *n
     value receiver = evaluate(s, names, ast_kid(n, 0), hint);
     value *args = ARENA_ARRAY(s->context.arena, value, list->kid_count);
     bool joins = variant_joins(&receiver, n->text), takes_mode = variant_takes_mode(&receiver, n->text);
-    bool known = value_is_sequence(&receiver) || joins || takes_mode ||
+    bool number = receiver.kind == VALUE_INT && constant_has_method(n->text);
+    bool known = value_is_sequence(&receiver) || number || joins || takes_mode ||
                  stage_is_known(n->text); /* else what the arguments should be is not known either */
     for (uint32_t i = 0; i < list->kid_count; i++)
         args[i] = known ? evaluate_counted(s, names, list->kids[i], NULL) : error_value;
@@ -367,6 +383,8 @@ STACK_APART static value evaluate_method(analysis *s, scope *names, const ast *n
         return error_value;
     if (value_is_sequence(&receiver))
         return constant_checked(s, n, constant_method(names, n, &receiver, args, list->kid_count));
+    if (number)
+        return constant_checked(s, n, constant_integer_method(names, n, receiver.number, args, list->kid_count));
     if (joins)
         return evaluate_joined(s, n, &receiver, args);
     if (takes_mode)
@@ -446,13 +464,23 @@ STACK_APART static value evaluate_index(analysis *s, scope *names, const ast *n)
     return constant_checked(s, n, constant_index(names, n, &a, &b));
 }
 
-/* A tuple or an array; `expected` of a tuple has the types of its elements. */
+declared part_type(const declared *whole, size_t i, size_t count)
+{
+    const ast *type = !whole                                                           ? NULL
+                      : whole->array                                                   ? ast_kid(whole->array, 0)
+                      : whole->tuple && whole->tuple->kid_count == count               ? whole->tuple->kids[i]
+                      : whole->record && ast_kid(whole->record, 2)->kid_count == count ? ast_kid(ast_kid(whole->record, 2)->kids[i], 2)
+                                                                                       : NULL;
+    return type ? scope_type(whole->scope, type) : (declared){0};
+}
+
+/* A tuple or an array; `expected` has the types of its elements. */
 STACK_APART static value evaluate_list(analysis *s, scope *names, const ast *n, const declared *expected)
 {
     value *items = ARENA_ARRAY(s->context.arena, value, n->kid_count);
-    const ast *types = expected && expected->tuple && expected->tuple->kid_count == n->kid_count ? expected->tuple : NULL;
+    bool apart = expected && (ast_is(n, AST_ARRAY) ? expected->array != NULL : expected->tuple != NULL);
     for (uint32_t i = 0; i < n->kid_count; i++) {
-        declared d = types ? scope_type(expected->scope, types->kids[i]) : (declared){0};
+        declared d = apart ? part_type(expected, i, n->kid_count) : (declared){0};
         items[i] = evaluate(s, names, n->kids[i], &d);
         if (items[i].kind == VALUE_ERROR)
             s->kernel->bad = true;
@@ -509,6 +537,7 @@ STACK_APART static value evaluate_guarded(analysis *s, scope *names, const ast *
 {
     value v = {.kind = VALUE_UNIT};
     bool outer = s->kernel->repeating;
+    s->may_return = false;
     for (size_t i = 0; i < x->count && v.kind == VALUE_UNIT && !s->stopped; i++) {
         if (i > 0 && !spend(s, block->range, 1))
             break;
@@ -588,6 +617,7 @@ STACK_APART static value evaluate_for(analysis *s, scope *names, const ast *n)
     if (!check_turns(s, n, &sequence))
         return error_value;
     size_t errors_before = s->context.diags->error_count;
+    s->may_return = false;
     bool outer = s->kernel->repeating, rolled = !n->value && s->in_const == 0 && s->context.dialect > DIALECT_APRIL;
     const ast *outer_loop = s->loop;
     s->loop = rolled ? n : outer_loop;
@@ -667,7 +697,7 @@ value unsupported(analysis *s, const ast *n)
         const char *what, *instead;
     } rows[] = {
         {AST_CALL, "calling a value", "call a function by its name"},
-        {AST_MACRO, "a macro", "kernels use axes! and m! only"},
+        {AST_MACRO, "a macro", "kernels use axes!, m! and the macros of the file"},
         {AST_STRUCT_LITERAL, "a struct literal", "no stage of this release takes one"},
         {AST_TRY, "`?`", "kernels have no Result"},
         {AST_AWAIT, "`.await`", "kernels are not async"},
@@ -694,6 +724,7 @@ STACK_APART static value evaluate_const_block(analysis *s, scope *names, const a
 {
     size_t ops_before = s->kernel->op_count;
     s->in_const++;
+    s->may_return = false;
     value v = evaluate_block(s, names, ast_kid(n, 0), expected);
     s->in_const--;
     if (v.kind != VALUE_ERROR && s->kernel->op_count != ops_before)
@@ -730,10 +761,10 @@ STACK_APART static value evaluate_assertion(analysis *s, scope *names, const ast
 }
 
 /* A field of a struct literal, `slice1: 4`, or `slice1` for the variable or constant of that name. */
-static value evaluate_init(analysis *s, scope *names, const ast *init)
+static value evaluate_init(analysis *s, scope *names, const ast *init, const declared *expected)
 {
     if (!ast_is(ast_kid(init, 0), AST_NONE))
-        return evaluate(s, names, ast_kid(init, 0), NULL);
+        return evaluate(s, names, ast_kid(init, 0), expected);
     symbol *y = scope_find(names, VALUE_NAMES, init->text);
     if (y && y->kind == SYMBOL_VARIABLE)
         return y->value;
@@ -761,7 +792,7 @@ STACK_APART static value evaluate_switch_config(analysis *s, scope *names, const
         if (!init)
             return refuse(s, E_ARGUMENTS, n->range, arena_printf(s->context.arena, "it is %s", topology_text(s, row)),
                           "`SwitchConfig::%s` needs `%s`", name, row->fields[count]);
-        items[count] = evaluate_init(s, names, init);
+        items[count] = evaluate_init(s, names, init, NULL);
         if (items[count].kind == VALUE_ERROR)
             return items[count];
         if (items[count].kind != VALUE_INT)
@@ -788,31 +819,54 @@ STACK_APART static value evaluate_variant_literal(analysis *s, scope *names, con
         return evaluate(s, names, ast_kid(n, 0), NULL);
     if (!variant_takes_arguments(ast_kid(n, 0), &wanted) || wanted != 1 || n->kid_count != 2)
         return unsupported(s, n);
-    *given = evaluate_init(s, names, n->kids[1]);
+    *given = evaluate_init(s, names, n->kids[1], NULL);
     return given->kind != VALUE_ERROR && variant_of(ast_kid(n, 0), given, 1, &v) ? v : *given;
 }
 
+static const ast *init_of(const ast *literal, const char *field)
+{
+    const ast *given = NULL;
+    for (uint32_t k = 1; k < literal->kid_count; k++)
+        if (strcmp(literal->kids[k]->text, field) == 0)
+            given = literal->kids[k];
+    return given;
+}
+
 /* A struct of the file, with all of its fields in the order in which it declares them. */
-STACK_APART static value evaluate_struct(analysis *s, scope *names, const ast *n)
+STACK_APART static value evaluate_struct(analysis *s, scope *names, const ast *n, const declared *expected)
 {
     symbol *y = scope_find_path(names, TYPE_NAMES, ast_kid(n, 0));
     const ast *record = y && y->kind == SYMBOL_OWN_TYPE ? y->node : NULL, *fields = record ? ast_kid(record, 2) : NULL;
     if (!record)
         return is_switch_config(ast_kid(n, 0)) ? evaluate_switch_config(s, names, n) : evaluate_variant_literal(s, names, n);
     value v = {.kind = VALUE_LIST, .record = record, .count = fields->kid_count};
-    value *items = ARENA_ARRAY(s->context.arena, value, fields->kid_count);
+    value *items = ARENA_ARRAY(s->context.arena, value, fields->kid_count), rest = {0};
+    const ast *base = init_of(n, "..");
+    declared own = {.kind = DECLARED_OTHER, .record = record, .scope = y->scope};
+    const declared *types = expected && expected->record == record ? expected : ast_is(ast_kid(record, 1), AST_GENERICS) ? NULL : &own;
     v.items = items;
+    if (base)
+        rest = evaluate(s, names, ast_kid(base, 0), types);
+    for (uint32_t k = 1; k < n->kid_count; k++)
+        if (n->kids[k] != base && field_index(s, n->kids[k], record) < 0)
+            return error_value;
     for (uint32_t i = 0; i < fields->kid_count; i++) {
-        const ast *given = NULL, *name = ast_kid(fields->kids[i], 1);
-        for (uint32_t k = 1; k < n->kid_count; k++)
-            if (strcmp(n->kids[k]->text, name->text) == 0)
-                given = n->kids[k];
+        const ast *name = ast_kid(fields->kids[i], 1), *given = init_of(n, name->text);
+        declared d = part_type(types, i, fields->kid_count);
+        if (!given && base && rest.record == record) {
+            items[i] = rest.items[i];
+            continue;
+        }
         if (!given)
-            return refuse(s, E_ARGUMENTS, n->range, NULL, "field `%s` of `%s` is missing", name->text, record->text);
-        items[i] = evaluate_init(s, names, given);
+            return rest.kind == VALUE_ERROR && base
+                       ? rest
+                       : refuse(s, E_ARGUMENTS, n->range, NULL, "field `%s` of `%s` is missing", name->text, record->text);
+        items[i] = evaluate_init(s, names, given, &d);
     }
     return v;
 }
+
+static value evaluate_return(analysis *s, scope *names, const ast *n);
 
 static value evaluate_kind(analysis *s, scope *names, const ast *n, const declared *expected)
 {
@@ -845,8 +899,9 @@ static value evaluate_kind(analysis *s, scope *names, const ast *n, const declar
     case AST_CONST_BLOCK: return evaluate_const_block(s, names, n, expected);
     case AST_FLOAT: return constant_float(names, n);
     case AST_MACRO: return evaluate_assertion(s, names, n);
-    case AST_STRUCT_LITERAL: return evaluate_struct(s, names, n);
+    case AST_STRUCT_LITERAL: return evaluate_struct(s, names, n, expected);
     case AST_BLOCK: return evaluate_block(s, names, n, expected);
+    case AST_UNSUPPORTED: return ast_given(n) == n ? unsupported(s, n) : evaluate_return(s, names, n);
     default: return unsupported(s, n);
     }
 }
@@ -855,46 +910,128 @@ value evaluate(analysis *s, scope *names, const ast *n, const declared *expected
 {
     if (s->stopped)
         return error_value;
+    bool outer = s->may_return;
     budget_spend_at(s->arena, n->range, 1);
     budget_enter(s->arena);
+    s->may_return = outer && (ast_is(n, AST_IF) || ast_is(n, AST_BLOCK) || ast_is(n, AST_UNSAFE) || ast_is(n, AST_UNSUPPORTED));
     value v = evaluate_kind(s, names, n, expected);
+    s->may_return = outer;
     budget_leave(s->arena);
+    return v;
+}
+
+/* `return value` where nothing is left half done: in the statements of a function and in those of its blocks and `if`s. */
+STACK_APART static value evaluate_return(analysis *s, scope *names, const ast *n)
+{
+    if (!s->may_return)
+        return unsupported(s, n);
+    s->returned = evaluate(s, names, ast_kid(n, 1), s->result);
+    s->returned_by = ast_is(ast_kid(n, 1), AST_NONE) ? n : ast_kid(n, 1);
+    s->returning = true;
+    return s->returned;
+}
+
+value evaluate_body(analysis *s, scope *names, const ast *body, const declared *result, const declared *expected, const ast **given)
+{
+    const struct declared *outer_result = s->result;
+    bool outer = s->may_return;
+    s->result = result->kind == DECLARED_TENSOR || result->tuple || result->array || result->record ? result : expected;
+    s->may_return = true;
+    value v = evaluate_block(s, names, body, s->result);
+    if (given)
+        *given = s->returning ? s->returned_by : body->kid_count == 0 ? body : ast_kid(ast_statement(body->kids[body->kid_count - 1]), 0);
+    s->returning = false;
+    s->may_return = outer;
+    s->result = outer_result;
     return v;
 }
 
 /* ---- statements ---- */
 
+static void bind_name(analysis *s, scope *names, const ast *pattern, value v, const declared *annotation)
+{
+    if (v.kind == VALUE_TENSOR && v.op->name[0] == '\0')
+        v.op->name = pattern->text;
+    symbol *y = scope_add(names, SYMBOL_VARIABLE, pattern->text, pattern->name_range);
+    y->value = v;
+    y->loop = s->loop;
+    y->runs_if = s->kernel ? s->kernel->runs_if : NULL;
+    y->mutable = pattern->value;
+    y->declared = annotation;
+}
+
+/* A part is known only when the loop runs that counts the whole. */
+static value part_of(const value *whole, value part)
+{
+    part.loop = part.loop ? part.loop : whole->loop;
+    part.chosen = part.chosen || whole->chosen;
+    return part;
+}
+
+/* The patterns from kid `first` on, each for an element; `..` and `name @ ..` for those that are left. */
+STACK_APART static void bind_elements(analysis *s, scope *names, const ast *pattern, uint32_t first, value v)
+{
+    size_t kids = pattern->kid_count - first, rest = ast_pattern_rest(pattern, first), wanted = kids - (rest < kids);
+    bool fits = v.kind == VALUE_LIST ? v.count == wanted || (rest < kids && v.count > wanted) : v.kind == VALUE_UNIT && kids == 0;
+    if (!fits && v.kind != VALUE_ERROR)
+        v = refuse(s, E_MISMATCH, pattern->range, v.kind == VALUE_LIST && v.count > wanted ? "`..` stands for those that are left" : NULL,
+                   "the pattern has %s%zu elements, but the value is %s%s", rest < kids ? "at least " : "", wanted, value_kind_name(&v),
+                   v.kind == VALUE_LIST ? arena_printf(s->context.arena, " of %zu", v.count) : "");
+    for (size_t i = 0; i < kids; i++) {
+        const ast *kid = pattern->kids[first + i];
+        bool known = v.kind == VALUE_LIST;
+        if (i != rest)
+            bind_pattern(s, names, kid, known ? part_of(&v, v.items[i < rest ? i : v.count - (kids - i)]) : error_value, NULL);
+        else if (ast_is(kid, AST_PAT_NAME))
+            bind_name(s, names, kid,
+                      known ? part_of(&v, (value){.kind = VALUE_LIST, .items = v.items + i, .count = v.count - wanted}) : error_value,
+                      NULL);
+    }
+}
+
+/* `Weights { w, bias: b, .. }`: fields of a struct of the file, or of the context. */
+STACK_APART static void bind_fields(analysis *s, scope *names, const ast *pattern, value v)
+{
+    const ast *path = ast_kid(pattern, 0), *fields = v.record ? ast_kid(v.record, 2) : NULL;
+    const symbol *y = scope_find_path(names, TYPE_NAMES, path);
+    bool fits = v.kind == VALUE_CONTEXT ? !y : v.record && (!y || y->kind != SYMBOL_OWN_TYPE || y->node == v.record);
+    size_t named = 0;
+    if (!fits && v.kind != VALUE_ERROR)
+        v = refuse(s, E_MISMATCH, pattern->range, "bind it to a name, and take that apart as what it is",
+                   "the pattern is for `%s`, but the value is %s", ast_last_segment(path)->text,
+                   v.record ? arena_printf(s->context.arena, "a `%s`", v.record->text) : value_kind_name(&v));
+    for (uint32_t i = 1; i < pattern->kid_count; i++) {
+        const ast *kid = pattern->kids[i];
+        bool is_field = ast_is(kid, AST_PAT_FIELD);
+        named += is_field;
+        if (is_field)
+            bind_pattern(s, names, ast_kid(kid, 0), part_of(&v, field_of(s, kid, v)), NULL);
+    }
+    if (v.record && named < fields->kid_count && ast_pattern_rest(pattern, 1) == pattern->kid_count - 1)
+        refuse(s, E_MISMATCH, pattern->range, "end it with `..`", "the pattern names %zu of the %u fields of `%s`", named,
+               fields->kid_count, v.record->text);
+}
+
 void bind_pattern(analysis *s, scope *names, const ast *pattern, value v, const declared *annotation)
 {
     switch (pattern->kind) {
-    case AST_PAT_NAME: {
-        if (v.kind == VALUE_TENSOR && v.op->name[0] == '\0')
-            v.op->name = pattern->text;
-        symbol *y = scope_add(names, SYMBOL_VARIABLE, pattern->text, pattern->name_range);
-        y->value = v;
-        y->loop = s->loop;
-        y->runs_if = s->kernel ? s->kernel->runs_if : NULL;
-        y->mutable = pattern->value;
-        y->declared = annotation;
+    case AST_PAT_NAME:
+        bind_name(s, names, pattern, v, annotation);
+        if (pattern->kid_count > 0)
+            bind_pattern(s, names, pattern->kids[0], v, NULL);
         break;
-    }
     case AST_PAT_REF: bind_pattern(s, names, ast_kid(pattern, 0), v, annotation); break;
     case AST_PAT_ARRAY:
-    case AST_PAT_TUPLE:
-        if (v.kind != VALUE_ERROR && (v.kind != VALUE_LIST || v.count != pattern->kid_count) &&
-            !(v.kind == VALUE_UNIT && pattern->kid_count == 0)) {
-            refuse(s, E_MISMATCH, pattern->range, NULL, "the pattern has %u elements, but the value is %s%s", pattern->kid_count,
-                   value_kind_name(&v), v.kind == VALUE_LIST ? arena_printf(s->context.arena, " of %zu", v.count) : "");
-            v = error_value;
-        }
-        for (uint32_t i = 0; i < pattern->kid_count; i++) {
-            value item = v.kind == VALUE_LIST ? v.items[i] : error_value;
-            item.loop = item.loop ? item.loop : v.loop;
-            item.chosen = item.chosen || v.chosen;
-            bind_pattern(s, names, pattern->kids[i], item, NULL);
-        }
+    case AST_PAT_TUPLE: bind_elements(s, names, pattern, 0, v); break;
+    case AST_PAT_TUPLE_STRUCT:
+        if (v.kind != VALUE_ERROR && !v.record)
+            v = refuse(s, E_UNSUPPORTED, ast_kid(pattern, 0)->range, "a pattern takes tuples, arrays and structs of the file apart",
+                       "`%s(..)` is no pattern for %s", ast_last_segment(ast_kid(pattern, 0))->text, value_kind_name(&v));
+        bind_elements(s, names, pattern, 1, v);
         break;
-    case AST_PAT_WILD: break;
+    case AST_PAT_STRUCT: bind_fields(s, names, pattern, v); break;
+    case AST_PAT_WILD:
+    case AST_PAT_REST: break;
     default: s->kernel->bad = true;
     }
 }
@@ -909,6 +1046,8 @@ STACK_APART static void evaluate_let(analysis *s, scope *names, const ast *let, 
     size_t before = s->kernel->op_count;
     value v = evaluate_counted(s, names, ast_kid(let, 2), annotation->kind == DECLARED_NONE && later ? later : annotation);
     bool other = v.kind == VALUE_TENSOR && annotation->kind == DECLARED_TENSOR && v.op->bad && v.op->out.kind != annotation->tensor.kind;
+    if (s->returning)
+        return;
     if (annotation->kind == DECLARED_ERROR || other) /* what it gives is not what is meant */
         v = error_value;
     if (v.kind == VALUE_TENSOR)
@@ -950,22 +1089,28 @@ static bool names_variable(const ast *pattern, const char *name)
 /* Is the variable of the block's `let` number `index`, or a tuple with it, the block's value? Then *out is the variable's type. */
 STACK_APART static bool goes_to(const ast *block, uint32_t index, const declared *expected, declared *out)
 {
-    const ast *last = ast_statement(block->kids[block->kid_count - 1]), *given = ast_kid(last, 0),
-              *pattern = ast_kid(ast_statement(block->kids[index]), 0), *type = NULL;
-    if (!expected || !ast_is(last, AST_EXPR_STMT) || last->text[0] != '\0' || !ast_is(pattern, AST_PAT_NAME))
+    const ast *last = ast_statement(block->kids[block->kid_count - 1]), *given = ast_given(ast_kid(last, 0)),
+              *pattern = ast_kid(ast_statement(block->kids[index]), 0);
+    bool is_value = ast_is(last, AST_EXPR_STMT) && (last->text[0] == '\0' || given != ast_kid(last, 0));
+    if (!expected || !is_value || !ast_is(pattern, AST_PAT_NAME))
         return false;
-    bool tuple = expected->tuple && ast_is(given, AST_TUPLE) && expected->tuple->kid_count == given->kid_count;
-    bool found = !tuple && is_name(given, pattern->text);
-    for (uint32_t i = 0; tuple && i < given->kid_count && !found; i++) {
-        found = is_name(given->kids[i], pattern->text);
-        type = expected->tuple->kids[i];
+    bool list = ast_is(given, AST_TUPLE) || ast_is(given, AST_ARRAY), record = ast_is(given, AST_STRUCT_LITERAL) && expected->record;
+    bool found = is_name(given, pattern->text);
+    *out = found ? *expected : (declared){0};
+    for (uint32_t i = 0; list && i < given->kid_count && !found; i++)
+        if ((found = is_name(given->kids[i], pattern->text)))
+            *out = part_type(expected, i, given->kid_count);
+    for (uint32_t i = 0; record && i < ast_kid(expected->record, 2)->kid_count && !found; i++) {
+        const ast *init = init_of(given, ast_kid(ast_kid(expected->record, 2)->kids[i], 1)->text);
+        const ast *from = init ? ast_kid(init, 0) : NULL;
+        if ((found = from && (ast_is(from, AST_NONE) ? strcmp(init->text, pattern->text) == 0 : is_name(from, pattern->text))))
+            *out = part_type(expected, i, ast_kid(expected->record, 2)->kid_count);
     }
     for (uint32_t i = index + 1; i < block->kid_count && found; i++)
         found =
             !ast_is(ast_statement(block->kids[i]), AST_LET) || !names_variable(ast_kid(ast_statement(block->kids[i]), 0), pattern->text);
     if (!found)
         return false;
-    *out = type ? scope_type(expected->scope, type) : *expected;
     out->is_hint = true;
     return out->kind == DECLARED_TENSOR;
 }
@@ -1061,7 +1206,7 @@ value evaluate_block(analysis *s, scope *outer, const ast *block, const declared
     collect_items(s, inner, block, 0);
     resolve_uses(s);
     read_unnamed(s, unnamed);
-    for (uint32_t i = 0; i < block->kid_count && !s->stopped; i++) {
+    for (uint32_t i = 0; i < block->kid_count && !s->stopped && !s->returning; i++) {
         const ast *n = block->kids[i];
         pin_list pins = pins_begin(s, inner, &n);
         if (is_cut(block, i) && (ast_is(n, AST_LET) || ast_is(n, AST_EXPR_STMT))) {
@@ -1079,7 +1224,7 @@ value evaluate_block(analysis *s, scope *outer, const ast *block, const declared
             value v = evaluate(s, inner, ast_kid(n, 0), is_tail ? expected : meant ? &later : NULL);
             if (is_tail || (is_last && v.kind == VALUE_ERROR))
                 last = v;
-            else if (!meant)
+            else if (!meant && !s->returning)
                 warn_discarded(s, n, &v, ops_before);
         } else if (ast_is(n, AST_ERROR)) {
             s->kernel->bad = true;
@@ -1092,5 +1237,5 @@ value evaluate_block(analysis *s, scope *outer, const ast *block, const declared
     }
     names_end(before);
     budget_leave(s->arena);
-    return last;
+    return s->returning ? s->returned : last;
 }

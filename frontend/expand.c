@@ -143,9 +143,8 @@ static void define(expander *e, const ast *item)
         ARENA_PUSH(e->arena, e->macros, e->macro_count, e->macro_capacity, m);
 }
 
-/* The AST_FILE that a call of a macro gives; NULL: it is none of the file's, or was refused. `wrapped`: in { }, where an expression is
- * meant. */
-static ast *expand_call(expander *e, const ast *call, bool wrapped, bool *known)
+/* The AST_FILE that a call of a macro gives, between `before` and `after`; NULL: it is none of the file's, or was refused. */
+static ast *expand_call(expander *e, const ast *call, const char *before, const char *after, bool *known)
 {
     const macro *m = macro_named(e, call->text);
     expansion x = {.call = call->range, .macro = call->text};
@@ -153,11 +152,10 @@ static ast *expand_call(expander *e, const ast *call, bool wrapped, bool *known)
     if (!m)
         return NULL;
     pieced_text_init(&x.text, e->arena);
-    if (wrapped)
-        strbuf_puts(&x.text.text, "{ ");
+    strbuf_puts(&x.text.text, before);
     if (!macro_expand(m, call, e->sources, scanner_of(e), e->arena, e->diags, &x.text))
         return NULL;
-    strbuf_puts(&x.text.text, wrapped ? " }" : "\n");
+    strbuf_puts(&x.text.text, after);
     return parse_expansion(e, x, e->diags);
 }
 
@@ -311,7 +309,7 @@ static ast *with_kids(expander *e, const ast *node)
     for (uint32_t i = 0; i < node->kid_count; i++) {
         const ast *kid = node->kids[i], *call = list ? called(kid) : NULL;
         bool is_value = i + 1 == node->kid_count && ast_is(node, AST_BLOCK) && node != e->items && kid->text[0] == '\0', known = false;
-        const ast *given = call && !is_value ? expand_call(e, call, false, &known) : NULL;
+        const ast *given = call && !is_value ? expand_call(e, call, "", "\n", &known) : NULL;
         if (!known) {
             push(e, copy, walk(e, kid));
             continue;
@@ -339,9 +337,15 @@ static const ast *walk_kind(expander *e, const ast *node)
     if (is_assertion(node))
         return walk(e, read_assertion(e, node));
     if (ast_is(node, AST_MACRO) && node->kid_count == 1) {
-        const ast *given = expand_call(e, node, true, &known);
+        const ast *given = expand_call(e, node, "{ ", " }", &known);
         const ast *block = given ? ast_kid(ast_kid(given, 0), 0) : NULL;
         return !known ? node : block && ast_is(block, AST_BLOCK) ? walk(e, block) : ast_new(e->arena, AST_ERROR, node->range);
+    }
+    if (ast_is(node, AST_TYPE_MACRO)) {
+        const ast *given = expand_call(e, node, "type Given = ", ";", &known), *alias = given ? ast_kid(given, 0) : NULL;
+        return !known                                   ? node
+               : alias && ast_is(alias, AST_TYPE_ALIAS) ? walk(e, ast_kid(alias, 2))
+                                                        : ast_new(e->arena, AST_ERROR, node->range);
     }
     if (ast_is(node, AST_MOD))
         e->items = ast_kid(node, 1);

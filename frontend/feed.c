@@ -14,8 +14,25 @@ static bool ends_attribute(const parse_state *p, uint32_t index)
     return kind_at(p, before, 0) == '#' || (kind_at(p, before, 0) == '!' && before > 0 && kind_at(p, before - 1, 0) == '#');
 }
 
+/* `'a:` in front of a loop or block: the label is read and forgotten. */
+static bool is_label(const parse_state *p, uint32_t index)
+{
+    int labelled = kind_at(p, index, 2);
+    return kind_at(p, index, 0) == T_LIFETIME && kind_at(p, index, 1) == ':' &&
+           (labelled == T_FOR || labelled == T_WHILE || labelled == T_LOOP || labelled == '{');
+}
+
+/* `ref` in front of the name that a pattern binds: what it binds to is the same here. */
+static bool is_binding_mode(const parse_state *p, uint32_t index)
+{
+    int bound = kind_at(p, index, 1);
+    return (bound == T_IDENT || bound == T_MUT) && kind_at(p, index, 0) == T_IDENT && token_is_word(p->source, token_at(p, index), "ref");
+}
+
 bool parse_begins_statement(const parse_state *p, uint32_t index)
 {
+    if (index >= 2 && is_label(p, index - 2))
+        index -= 2;
     uint32_t parent = token_at(p, index)->parent;
     if (parent != TOKEN_NONE && token_at(p, parent)->kind != '{')
         return false;
@@ -134,6 +151,8 @@ static uint32_t path_end(const parse_state *p, uint32_t index)
 static folded fold_name(const parse_state *p, uint32_t index)
 {
     const token *t = token_at(p, index);
+    if (kind_at(p, index, 1) == T_IDENT && token_is_word(p->source, t, "union") && begins_item(p, index))
+        return (folded){T_IGNORED_ITEM, ignored_item_end(p, index, true)};
     uint32_t name = path_end(p, index);
     if (kind_at(p, name, 1) != '!')
         return (folded){t->kind, index};
@@ -172,6 +191,10 @@ static folded fold(const parse_state *p, uint32_t index)
     case T_STATIC:
         if (begins_item(p, index))
             return (folded){T_IGNORED_ITEM, ignored_item_end(p, index, t->kind != T_STATIC)};
+        break;
+    case T_EXTERN: /* functions of another language */
+        if (kind_at(p, index, 1) == '{' || (kind_at(p, index, 1) == T_STRING && kind_at(p, index, 2) == '{'))
+            return (folded){T_IGNORED_ITEM, ignored_item_end(p, index, true)};
         break;
     case T_WHERE: return (folded){T_WHERE_CLAUSE, where_end(p, index)};
     case T_MATCH:
@@ -212,12 +235,17 @@ int parse_next(VISA_PARSE_STYPE *value, src_range *place, parse_state *p)
         return kind;
     }
     p->current = p->given_up ? last_index : p->next;
+    uint32_t begin = token_at(p, p->current)->begin;
+    if (is_label(p, p->current))
+        p->current += 2;
+    else if (is_binding_mode(p, p->current))
+        p->current += 1;
     const token *t = token_at(p, p->current);
     folded f = fold(p, p->current);
     /* The end of the file is given as often as it is asked for. */
     p->next = f.last < last_index ? f.last + 1 : last_index;
     value->token = t;
-    *place = (src_range){p->file, t->begin, token_at(p, f.last)->end};
+    *place = (src_range){p->file, begin, token_at(p, f.last)->end};
     return f.kind;
 }
 

@@ -58,6 +58,7 @@ static bool is_verbatim(const ast *n)
     case AST_RAW:
     case AST_ITEM_IGNORED:
     case AST_MACRO:
+    case AST_TYPE_MACRO:
     case AST_UNSUPPORTED:
     case AST_ERROR: return true;
     default: return false;

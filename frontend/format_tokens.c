@@ -69,6 +69,7 @@ static void mark_tokens(format_tokens *t, const ast *n)
     case AST_ATTR:
     case AST_ITEM_IGNORED:
     case AST_MACRO:
+    case AST_TYPE_MACRO:
     case AST_UNSUPPORTED:
     case AST_ERROR: return; /* kept as it is */
     default: break;
@@ -202,7 +203,7 @@ static bool joins_right(const format_tokens *t, uint32_t i)
     case '#': return !(t->items[i].flags & TOKEN_IN_MAP);
     case '!': return (t->marks[i] & PREFIX) || (i > 0 && t->items[i - 1].kind == '#'); /* `#![` */
     case T_DOT2:
-    case T_DOT2_EQ: return t->items[i + 1].kind != '{';
+    case T_DOT2_EQ: return t->items[i + 1].kind != '{' && t->items[i + 1].kind != '}';
     default: return t->marks[i] & (PREFIX | TIGHT | OPENS | QUALIFIED);
     }
 }

@@ -216,6 +216,10 @@ static uint32_t fragment_end(matcher *m, const char *kind, src_range kind_at, ui
         return i;
     if (strcmp(kind, "ident") == 0)
         return is_word(t, i) ? i + 1 : i;
+    if (strcmp(kind, "meta") == 0) /* all of what stands in the brackets of an attribute */
+        return is_word(t, i) ? end : i;
+    if (strcmp(kind, "vis") == 0)
+        return at(t, i)->kind == T_PUB ? (at(t, i + 1)->kind == '(' ? behind(t, i + 1) : i + 1) : i;
     if (strcmp(kind, "lifetime") == 0)
         return at(t, i)->kind == T_LIFETIME ? i + 1 : i;
     if (strcmp(kind, "tt") == 0)
@@ -266,7 +270,7 @@ static bool match_fragment(matcher *m, uint32_t dollar, uint32_t *next, uint32_t
 {
     const char *kind = text_at(m->pattern, dollar + 3, m->arena);
     uint32_t stop = fragment_end(m, kind, range_of(m->pattern, (token_span){dollar + 3, dollar + 4}), *next, end);
-    if (stop == *next)
+    if (stop == *next && strcmp(kind, "vis") != 0) /* which may be empty */
         return false;
     binding b = {text_at(m->pattern, dollar + 1, m->arena), range_of(m->input, (token_span){*next, stop}),
                  strcmp(kind, "expr") == 0 && stop > *next + 1};
@@ -474,7 +478,7 @@ bool macro_expand(const macro *m, const ast *call, const source_map *sources, to
     diag *d;
     if (x.unknown) {
         d = diag_add(diags, E_MACRO, x.unknown_at, "a fragment `%s` is not read", x.unknown);
-        diag_help(diags, d, "ident, ty, expr, literal, tt, path, block and lifetime are");
+        diag_help(diags, d, "ident, ty, expr, literal, tt, path, block, lifetime, meta and vis are");
         return false;
     }
     d = refuse_macro(diags, call->name_range, m->name, "has no rule for these arguments");

@@ -105,10 +105,11 @@ static const char *const expression_words[] = {"a name", "an integer", "a float"
                                                "super",  "self",       "Self",    "m![",      "if",   "for",          "unsafe",
                                                "const",  "return",     "break",   "continue", "move", "a macro call", "a block expression",
                                                NULL};
-static const char *const type_words[] = {"a name", "'('",   "'['",   "'&'",  "&&",   "'<'", "<<", "_",
-                                         "::",     "crate", "super", "self", "Self", "m![", NULL};
+static const char *const type_words[] = {"a name", "'('",   "'['",   "'&'",  "&&",   "'<'", "<<",           "_",
+                                         "::",     "crate", "super", "self", "Self", "m![", "a macro call", NULL};
 static const char *const argument_words[] = {"a lifetime", "an integer", "'-'", "true", "false", "'{'", NULL};
 static const char *const pattern_words[] = {"a name", "mut", "_", "'('", "'['", "'&'", "&&", NULL};
+static const char *const pattern_tail_words[] = {"'@'", "'('", "'{'", "::", NULL};
 static const char *const operator_words[] = {"'+'", "'-'", "'*'", "'/'",
                                              "'%'", "'&'", "'|'", "'^'",
                                              "'<'", "'>'", "<<",  ">>",
@@ -160,8 +161,13 @@ static void group_expectations(expectation *e, bool in_map)
         take_group(e, NULL, argument_words);
     if (expects(e, "m!["))
         take_group(e, "a type", type_words);
-    if (expects(e, "mut") && expects(e, "_"))
+    if (expects(e, "'@'")) /* behind a name that binds */
+        take_group(e, NULL, pattern_tail_words);
+    if (expects(e, "mut") && expects(e, "_")) {
         take_group(e, "a pattern", pattern_words);
+        if (e->count > 0 && expects(e, ".."))
+            forget(e, (const char *const[]){"..", NULL});
+    }
     if (expects(e, "super"))
         forget(e, root_words);
     if (e->count > 1 && expects(e, "::"))
@@ -265,6 +271,7 @@ static const char *syntax_help(const parse_state *p)
     case T_CHAR: return "character literals are not part of the kernel language";
     case T_IMPL:
     case T_DYN: return "name the type: kernels have no traits";
+    case T_ELSE: return "a `let` has no `else`: patterns take tuples, arrays and structs apart, which always fits";
     case T_LET:
         if (p->current > 0 && token_at(p, p->current - 1)->kind == T_IF)
             return "conditions are constants: `if let` is not part of the kernel language";
@@ -272,6 +279,10 @@ static const char *syntax_help(const parse_state *p)
     case '.':
         if (p->current > 0 && token_at(p, p->current - 1)->kind == ';')
             return "the `;` in front of it ends the chain: remove it";
+        break;
+    case ':':
+        if (token_at(p, p->current)->parent != TOKEN_NONE && token_at(p, token_at(p, p->current)->parent)->kind == T_AXES_OPEN)
+            return "a size is written with `=`: axes![A = 8]";
         break;
     case ',':
         compared = compared_by_mistake(p);

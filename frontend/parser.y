@@ -90,7 +90,7 @@ static void visa_parse_error(const src_range *at, struct parse_state *p, const c
 %type <node> fn generics_opt generics gparam bounds bound params param_list param return_opt body_opt
 %type <node> type type_opt types type_path generic_args garg_list garg bare_type cast_path
 %type <node> map map_expr map_list map_term map_operand window_list window_part window_places qualified
-%type <node> pattern patterns
+%type <node> pattern patterns pattern_part pattern_path value_patterns field_patterns field_pattern qualified_value
 %type <node> stmt resync_body sound_stmt expr_stmt stmts tail block cond_block stmt_block block_rest block_statement let
 %type <node> expr expr_opt assign range bin unary postfix callable primary path exprs args call_args
 %type <node> if_rest else_if for_rest inits init closure literal
@@ -215,6 +215,7 @@ quals: qual
 qual: ASYNC                     { $$ = AST_FN_ASYNC; }
     | UNSAFE                    { $$ = AST_FN_UNSAFE; }
     | CONST                     { $$ = AST_FN_CONST; }
+    | EXTERN STRING             { $$ = 0; }
     ;
 
 generics_opt: %empty            { $$ = NONE(@$); }
@@ -230,8 +231,12 @@ generics: gparam                { $$ = build(p, AST_GENERICS, @$, $1, NULL); }
 gparam: LIFETIME                { $$ = build_named(p, build(p, AST_GENERIC_LIFETIME, @$, NULL), $1); }
     | LIFETIME ':' bounds       { $$ = build_named(p, build(p, AST_GENERIC_LIFETIME, @$, NULL), $1); }
     | CONST IDENT ':' type      { $$ = build_named(p, build(p, AST_GENERIC_CONST, @$, $4, NULL), $2); }
+    | CONST IDENT ':' type '=' garg
+                                { $$ = build_named(p, build(p, AST_GENERIC_CONST, @$, $4, NONE(@4), $6, NULL), $2); }
     | IDENT                     { $$ = build_named(p, build(p, AST_GENERIC_TYPE, @$, NONE(@1), NULL), $1); }
     | IDENT ':' bounds          { $$ = build_named(p, build(p, AST_GENERIC_TYPE, @$, $3, NULL), $1); }
+    | IDENT '=' type            { $$ = build_named(p, build(p, AST_GENERIC_TYPE, @$, NONE(@1), NONE(@1), $3, NULL), $1); }
+    | IDENT ':' bounds '=' type { $$ = build_named(p, build(p, AST_GENERIC_TYPE, @$, $3, NONE(@3), $5, NULL), $1); }
     ;
 
 bounds: bound                   { $$ = build_list_of(p, AST_LIST, @$, $1); }
@@ -295,6 +300,7 @@ bare_type: '&' type             { $$ = build_prefix(p, AST_TYPE_REF, @$, @1, "",
     | UNDERSCORE                { $$ = build(p, AST_TYPE_INFER, @$, NULL); }
     | map
     | qualified
+    | MACRO_CALL                { $$ = build_kind(build_macro(p, @$, $1), AST_TYPE_MACRO); }
     ;
 
 types: type                     { $$ = build(p, AST_TYPE_TUPLE, @$, $1, NULL); }
@@ -305,6 +311,11 @@ qualified: lt type gt COLON2 IDENT
                         { $$ = build_named(p, build(p, AST_TYPE_QUALIFIED, @$, $2, NONE(@3), NULL), $5); }
     | lt type AS type gt COLON2 IDENT
                         { $$ = build_named(p, build(p, AST_TYPE_QUALIFIED, @$, $2, $4, NULL), $7); }
+    ;
+
+/* In an expression a function may be meant, with type arguments of its own. */
+qualified_value: qualified
+    | qualified COLON2 generic_args     { $$ = build_push(p, $1, $3, @$); }
     ;
 
 type_path: segment_name         { $$ = build_path(p, AST_TYPE_PATH, @$, $1, ""); }
@@ -385,6 +396,15 @@ window_part: map_term ':' map_operand
 pattern: UNDERSCORE             { $$ = build(p, AST_PAT_WILD, @$, NULL); }
     | IDENT                     { $$ = build_named(p, build(p, AST_PAT_NAME, @$, NULL), $1); }
     | MUT IDENT                 { $$ = build_value(build_named(p, build(p, AST_PAT_NAME, @$, NULL), $2), 1); }
+    | IDENT '@' pattern_part    { $$ = build_named(p, build(p, AST_PAT_NAME, @$, $3, NULL), $1); }
+    | MUT IDENT '@' pattern_part
+                                { $$ = build_value(build_named(p, build(p, AST_PAT_NAME, @$, $4, NULL), $2), 1); }
+    | pattern_path '{' '}'      { $$ = build(p, AST_PAT_STRUCT, @$, $1, NULL); }
+    | pattern_path '{' field_patterns '}'       { $$ = build_put_first(p, $3, $1, @$); }
+    | pattern_path '{' field_patterns ',' '}'   { $$ = build_put_first(p, $3, $1, @$); }
+    | pattern_path '(' ')'      { $$ = build(p, AST_PAT_TUPLE_STRUCT, @$, $1, NULL); }
+    | pattern_path '(' value_patterns ')'       { $$ = build_put_first(p, $3, $1, @$); }
+    | pattern_path '(' value_patterns ',' ')'   { $$ = build_put_first(p, $3, $1, @$); }
     | '(' ')'                   { $$ = build(p, AST_PAT_TUPLE, @$, NULL); }
     | '(' patterns ')'          { $$ = build_group($2, @$); }
     | '(' patterns ',' ')'      { $$ = build_widen($2, @$); }
@@ -395,8 +415,31 @@ pattern: UNDERSCORE             { $$ = build(p, AST_PAT_WILD, @$, NULL); }
     | AND_AND pattern           { $$ = build(p, AST_PAT_REF, @$, $2, NULL); }
     ;
 
-patterns: pattern               { $$ = build(p, AST_PAT_TUPLE, @$, $1, NULL); }
-    | patterns ',' pattern      { $$ = build_push(p, $1, $3, @$); }
+patterns: pattern_part          { $$ = build(p, AST_PAT_TUPLE, @$, $1, NULL); }
+    | patterns ',' pattern_part { $$ = build_push(p, $1, $3, @$); }
+    ;
+
+pattern_part: pattern
+    | DOT2                      { $$ = build(p, AST_PAT_REST, @$, NULL); }
+    ;
+
+value_patterns: pattern_part    { $$ = build(p, AST_PAT_TUPLE_STRUCT, @$, NONE(@1), $1, NULL); }
+    | value_patterns ',' pattern_part   { $$ = build_push(p, $1, $3, @$); }
+    ;
+
+pattern_path: IDENT             { $$ = build_path(p, AST_PATH, @$, $1, ""); }
+    | pattern_path COLON2 IDENT { $$ = build_path_add(p, $1, $3, @$); }
+    ;
+
+field_patterns: field_pattern   { $$ = build(p, AST_PAT_STRUCT, @$, NONE(@1), $1, NULL); }
+    | field_patterns ',' field_pattern  { $$ = build_push(p, $1, $3, @$); }
+    ;
+
+/* `x` is `x: x`. */
+field_pattern: IDENT            { $$ = build_field_pattern(p, @$, $1, build_named(p, build(p, AST_PAT_NAME, @$, NULL), $1)); }
+    | MUT IDENT                 { $$ = build_field_pattern(p, @$, $2, build_value(build_named(p, build(p, AST_PAT_NAME, @$, NULL), $2), 1)); }
+    | IDENT ':' pattern         { $$ = build_field_pattern(p, @$, $1, $3); }
+    | DOT2                      { $$ = build(p, AST_PAT_REST, @$, NULL); }
     ;
 
 /* Three spellings of one bracket: parse_next knows which { ends a condition and which begins a statement. */
@@ -475,7 +518,9 @@ expr: assign
     | closure
     | RETURN expr_opt           { $$ = build_refused(p, @$, $1, @1, $2); }
     | BREAK expr_opt            { $$ = build_refused(p, @$, $1, @1, $2); }
+    | BREAK LIFETIME expr_opt   { $$ = build_refused(p, @$, $1, src_range_join(@1, @2), $3); }
     | CONTINUE                  { $$ = build_refused(p, @$, $1, @1, NONE(@1)); }
+    | CONTINUE LIFETIME         { $$ = build_refused(p, @$, $1, @$, NONE(@1)); }
     ;
 
 expr_opt: %empty                { $$ = NONE(@$); }
@@ -483,6 +528,7 @@ expr_opt: %empty                { $$ = NONE(@$); }
     ;
 
 closure: closure_head expr      { $$ = build_closure(p, @$, @1, $2); }
+    | closure_head ARROW type block     { $$ = build_closure(p, @$, src_range_join(@1, @3), $4); }
     ;
 
 closure_head: '|' closure_params '|'
@@ -589,7 +635,7 @@ primary: literal
     | '[' args ']'              { $$ = build_widen(build_kind($2, AST_ARRAY), @$); }
     | '[' expr ';' expr ']'     { $$ = build(p, AST_ARRAY_REPEAT, @$, $2, $4, NULL); }
     | map
-    | qualified
+    | qualified_value
     | MACRO_CALL                { $$ = build_macro(p, @$, $1); }
     | IF if_rest                { $$ = build_widen($2, @$); }
     | FOR for_rest              { $$ = build_widen($2, @$); }
@@ -618,6 +664,7 @@ inits: init                     { $$ = build(p, AST_STRUCT_LITERAL, @$, NONE(@1)
 
 init: IDENT                     { $$ = build_named(p, build(p, AST_FIELD_INIT, @$, NONE(@1), NULL), $1); }
     | IDENT ':' expr            { $$ = build_named(p, build(p, AST_FIELD_INIT, @$, $3, NULL), $1); }
+    | DOT2 expr                 { $$ = build_operator(build(p, AST_FIELD_INIT, @$, $2, NULL), @1, ".."); }
     ;
 
 if_rest: expr cond_block             { $$ = build(p, AST_IF, @$, $1, $2, NONE(@2), NULL); }

@@ -124,6 +124,15 @@ STACK_APART static value declare_record(analysis *s, const parameter *p, const d
     return (value){.kind = VALUE_LIST, .items = items, .count = fields->kid_count, .record = d->record};
 }
 
+/* The part of a list's pattern that stands for element i of `count`; NULL: it is one of those of the `..`. */
+static const ast *element_of(const ast *pattern, size_t i, size_t count)
+{
+    size_t rest = ast_pattern_rest(pattern, 0);
+    if (i < rest)
+        return ast_kid(pattern, (uint32_t)i);
+    return count - i < pattern->kid_count - rest ? pattern->kids[pattern->kid_count - (count - i)] : NULL;
+}
+
 /* Elements of a tuple, by their types, or of an array, all of one: ports `name_0`, `name_1`. With a pattern, the names it gives them. */
 STACK_APART static value declare_list(analysis *s, const parameter *p, const declared *d, const ast *pattern)
 {
@@ -134,7 +143,7 @@ STACK_APART static value declare_list(analysis *s, const parameter *p, const dec
         return error_value;
     value *items = ARENA_ARRAY(s->context.arena, value, (size_t)count);
     for (int64_t i = 0; i < count; i++) {
-        const ast *name = pattern ? ast_kid(pattern, (uint32_t)i) : NULL;
+        const ast *name = pattern ? element_of(pattern, (size_t)i, (size_t)count) : NULL;
         bool named = name && ast_is(name, AST_PAT_NAME);
         parameter part = *p;
         part.name = named ? name->text : arena_printf(s->context.arena, "%s_%lld", p->name, (long long)i);
@@ -201,6 +210,8 @@ static void refuse_twin(analysis *s, scope *names, const ast *pattern)
 void declare_parameter(analysis *s, scope *names, const ast *param)
 {
     const ast *pattern = ast_kid(param, 1);
+    while (ast_is(pattern, AST_PAT_REF))
+        pattern = ast_kid(pattern, 0);
     bool named = ast_is(pattern, AST_PAT_NAME), list = ast_is(pattern, AST_PAT_TUPLE) || ast_is(pattern, AST_PAT_ARRAY);
     parameter p = {
         .name = named ? pattern->text : "_", .range = named ? pattern->name_range : pattern->range, .type = ast_kid(param, 2)->range};
@@ -208,11 +219,10 @@ void declare_parameter(analysis *s, scope *names, const ast *param)
     for (uint32_t i = 0; list && i < pattern->kid_count; i++)
         refuse_twin(s, names, pattern->kids[i]);
     value v = declare_kind(s, &p, names, ast_kid(param, 2), list ? pattern : NULL);
-    if (named || !list) {
+    if (named)
         scope_add(names, SYMBOL_VARIABLE, p.name, pattern->range)->value = v;
-        return;
-    }
-    bind_pattern(s, names, pattern, v, NULL);
+    if (!named || pattern->kid_count > 0)
+        bind_pattern(s, names, named ? pattern->kids[0] : pattern, v, NULL);
 }
 
 static void add_result(analysis *s, const value *v, const mapping_names *const *named, src_range range, const char *name)
@@ -338,37 +348,52 @@ static void add_written_parameters(analysis *s)
     }
 }
 
-/* A tuple: its variables' names, or out0, out1, .. */
+/* Does the list have the shape of the declared type? */
+static bool fits_result(const value *v, const declared *result)
+{
+    if (v->record)
+        return result->record == v->record;
+    int64_t count;
+    if (result->array && !ast_is(ast_kid(result->array, 1), AST_NONE))
+        return scope_integer(result->scope, ast_kid(result->array, 1), &count) && (uint64_t)count == v->count;
+    return result->tuple && result->tuple->kid_count == v->count;
+}
+
+/* A tuple or an array: its variables' names, or out0, out1, ..; a struct: those of its fields. */
 static void add_results(analysis *s, scope *names, const value *v, const ast *tail, const declared *result, src_range range)
 {
-    const ast *types = result->tuple && result->tuple->kid_count == v->count ? result->tuple : NULL;
-    if (result->kind != DECLARED_NONE && result->kind != DECLARED_ERROR && !types)
-        refuse(s, E_MISMATCH, range, NULL, "the function's body gives a tuple of %zu, but another type is declared", v->count);
+    bool fits = fits_result(v, result), listed = (ast_is(tail, AST_TUPLE) || ast_is(tail, AST_ARRAY)) && tail->kid_count == v->count;
+    if (result->kind != DECLARED_NONE && result->kind != DECLARED_ERROR && !fits)
+        refuse(s, E_MISMATCH, range, NULL, "the function's body gives %s, but another type is declared",
+               v->record ? arena_printf(s->context.arena, "a `%s`", v->record->text)
+                         : arena_printf(s->context.arena, "%s of %zu", ast_is(tail, AST_TUPLE) ? "a tuple" : value_kind_name(v), v->count));
     for (size_t i = 0; i < v->count; i++) {
         const value *item = &v->items[i];
-        const ast *written = ast_is(tail, AST_TUPLE) ? ast_kid(tail, (uint32_t)i) : tail;
+        const ast *written = listed ? ast_kid(tail, (uint32_t)i) : tail;
         bool named =
             ast_is(written, AST_PATH) && written->kid_count == 1 && written != tail && !is_port_name(s->kernel, written->kids[0]->text);
+        const char *field = v->record ? ast_kid(ast_kid(v->record, 2)->kids[i], 1)->text : "";
         if (item->kind == VALUE_ERROR)
             continue;
         if (item->kind != VALUE_TENSOR) {
             refuse(s, E_UNSUPPORTED, written->range, "return tensors", "a kernel returns %s", value_kind_name(item));
             continue;
         }
-        declared d = types ? scope_type(result->scope, types->kids[i]) : (declared){0};
+        declared d = fits ? part_type(result, i, v->count) : (declared){0};
         if (!item->op->bad && !stage_check_type(names, written->range, &item->op->out, &d))
             s->kernel->bad = true;
         add_result(s, item, d.named, written->range,
-                   named ? written->kids[0]->text : free_name(s, arena_printf(s->context.arena, "out%zu", i)));
+                   named                                          ? written->kids[0]->text
+                   : v->record && !is_port_name(s->kernel, field) ? field
+                                                                  : free_name(s, arena_printf(s->context.arena, "out%zu", i)));
     }
 }
 
-void add_outputs(analysis *s, scope *names, const ast *fn, value v, const declared *result)
+void add_outputs(analysis *s, scope *names, const ast *fn, const ast *tail, value v, const declared *result)
 {
-    const ast *body = ast_kid(fn, 4);
-    const ast *tail = body->kid_count ? ast_kid(ast_statement(body->kids[body->kid_count - 1]), 0) : body;
+    const ast *body = ast_kid(fn, 4), *last = body->kid_count ? body->kids[body->kid_count - 1] : body;
     bool named = ast_is(tail, AST_PATH) && tail->kid_count == 1;
-    src_range range = body->kid_count ? body->kids[body->kid_count - 1]->range : body->range;
+    src_range range = ast_kid(ast_statement(last), 0) == tail ? last->range : tail->range;
     add_written_parameters(s);
     if (v.kind == VALUE_LIST) {
         add_results(s, names, &v, tail, result, range);

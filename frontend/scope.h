@@ -186,6 +186,8 @@ symbol *scope_bind_type(scope *inner, const ast *parameter, scope *s, const ast 
 /* What a SYMBOL_ALIAS that is not `busy` stands for; NULL as of scope_mapping. */
 const mapping *scope_alias(symbol *y, bool *infer);
 
+/* Why a name behind that of a struct, enum or trait of the file is not known; NULL: it stands behind another. */
+const char *scope_own_type_help(scope *s, const ast *path);
 /* A constant expression of integers; false: diagnosed. */
 bool scope_integer(scope *s, const ast *expression, int64_t *out);
 /* The integer types that `as` names, and what they hold; NULL: another type. */
@@ -195,6 +197,8 @@ typedef struct integer_type {
 } integer_type;
 const integer_type *scope_integer_type(const ast *type);
 const integer_type *scope_integer_type_named(const char *name);
+/* `u32::MAX`, `i32::MIN`; false: it is no such path. *fits: it has 63 bits, else that is diagnosed. */
+bool scope_integer_bound(scope *s, const ast *path, int64_t *out, bool *fits);
 /* A number that the language has without a declaration: SLICES_PER_PE. */
 bool scope_prelude_number(const char *name, int64_t *out);
 /* False: diagnosed. */

@@ -1,6 +1,7 @@
 /* Constant expressions of integers: sizes, factors, const items. */
 #include <string.h>
 
+#include "frontend/constant.h"
 #include "frontend/scope_state.h"
 #include "support/budget.h"
 
@@ -90,6 +91,15 @@ bool scope_prelude_number(const char *name, int64_t *out)
     return true;
 }
 
+const char *scope_own_type_help(scope *s, const ast *path)
+{
+    const char *type = path->kid_count > 1 ? path->kids[path->kid_count - 2]->text : "";
+    const symbol *y = scope_find(s, TYPE_NAMES, type);
+    if ((y && y->kind == SYMBOL_OWN_TYPE) || strcmp(type, "Self") == 0)
+        return "of the file's types kernels know the fields of structs: write a const item or a function outside of the type";
+    return NULL;
+}
+
 static bool integer_path(scope *s, const ast *n, int64_t *out)
 {
     const ast *last = ast_last_segment(n);
@@ -106,14 +116,17 @@ static bool integer_path(scope *s, const ast *n, int64_t *out)
     }
     if (!y && n->kid_count == 1 && scope_prelude_number(last->text, out))
         return true;
+    bool fits = false;
+    if (!y && n->kid_count > 1 && scope_integer_bound(s, n, out, &fits))
+        return fits;
     if (!y || y->kind != SYMBOL_CONST) {
         if (!y && scope_is_lost(s, last->text))
             return false;
         if (!y || y->value.kind != VALUE_ERROR || y->kind != SYMBOL_VARIABLE) {
             diag *d = diag_add(s->context->diags, E_NAME, n->range, "`%s` is not a constant", last->text);
-            const char *near = scope_suggest(s, last->text, SYMBOL_CONST);
-            if (near)
-                diag_help(s->context->diags, d, "did you mean `%s`?", near);
+            const char *near = scope_suggest(s, last->text, SYMBOL_CONST), *own = scope_own_type_help(s, n);
+            if (own || near)
+                diag_help(s->context->diags, d, own ? "%s" : "did you mean `%s`?", own ? own : near);
         }
         return false;
     }
@@ -140,6 +153,20 @@ const integer_type *scope_integer_type_named(const char *name)
         if (strcmp(types[i].name, name) == 0)
             return &types[i];
     return NULL;
+}
+
+bool scope_integer_bound(scope *s, const ast *path, int64_t *out, bool *fits)
+{
+    const char *type = path->kids[path->kid_count - 2]->text, *name = ast_last_segment(path)->text;
+    const integer_type *t = scope_integer_type_named(type);
+    bool most = strcmp(name, "MAX") == 0;
+    if (!t || (!most && strcmp(name, "MIN") != 0))
+        return false;
+    *out = most ? t->most : t->least;
+    *fits = !most || t->most < INT64_MAX || t->least < 0;
+    if (!*fits)
+        integer_overflow(s, path);
+    return true;
 }
 
 const integer_type *scope_integer_type(const ast *type)
@@ -190,6 +217,168 @@ static bool integer_cast(scope *s, const ast *n, int64_t *out)
     return false;
 }
 
+/* ---- what is computed: conditions, blocks, const functions ---- */
+
+static bool integer_condition(scope *s, const ast *n, bool *out);
+
+/* A method of an integer: a number, or a condition. */
+static value integer_method_call(scope *s, const ast *n)
+{
+    const ast *list = ast_kid(n, 2);
+    value *args = ARENA_ARRAY(s->context->arena, value, list->kid_count + 1), failed = {.kind = VALUE_ERROR};
+    int64_t receiver;
+    if (!scope_integer(s, ast_kid(n, 0), &receiver))
+        return failed;
+    for (uint32_t i = 0; i < list->kid_count; i++) {
+        args[i] = (value){.kind = VALUE_INT};
+        if (!scope_integer(s, list->kids[i], &args[i].number))
+            return failed;
+    }
+    return constant_integer_method(s, n, receiver, args, list->kid_count);
+}
+
+static bool condition_kind(scope *s, const ast *n, bool *out)
+{
+    value a = {.kind = VALUE_INT}, b = a, v;
+    bool left, right, logical = ast_is(n, AST_BINARY) && (strcmp(n->text, "&&") == 0 || strcmp(n->text, "||") == 0);
+    symbol *y = ast_is(n, AST_PATH) ? scope_find_path(s, VALUE_NAMES, n) : NULL;
+    if (ast_is(n, AST_BOOL)) {
+        *out = n->value;
+        return true;
+    }
+    if (ast_is(n, AST_UNARY) && n->text[0] == '!') {
+        bool ok = integer_condition(s, ast_kid(n, 0), out);
+        *out = !*out;
+        return ok;
+    }
+    if (logical) {
+        if (!integer_condition(s, ast_kid(n, 0), &left))
+            return false;
+        if (left == (n->text[0] == '|')) {
+            *out = left;
+            return true;
+        }
+        return integer_condition(s, ast_kid(n, 1), &right) && (*out = right, true);
+    }
+    if (ast_is(n, AST_BINARY) && strchr("=!<>", n->text[0]) && !scope_is_arithmetic(n->text)) {
+        if (!scope_integer(s, ast_kid(n, 0), &a.number) || !scope_integer(s, ast_kid(n, 1), &b.number))
+            return false;
+        v = constant_binary(s, n, n->text, &a, &b);
+        *out = v.number;
+        return v.kind == VALUE_BOOL;
+    }
+    if (ast_is(n, AST_METHOD)) {
+        v = integer_method_call(s, n);
+        *out = v.number;
+        if (v.kind == VALUE_BOOL || v.kind == VALUE_ERROR)
+            return v.kind == VALUE_BOOL;
+    }
+    if (y && y->kind == SYMBOL_VARIABLE && y->value.kind == VALUE_BOOL) {
+        *out = y->value.number;
+        return true;
+    }
+    if (y && y->kind == SYMBOL_CONST) {
+        if (!scope_enter(s->context, y, n->range))
+            return false;
+        y->busy = true;
+        bool ok = integer_condition(y->scope, y->node, out);
+        y->busy = false;
+        return ok;
+    }
+    if (!ast_is(n, AST_ERROR))
+        diag_add(s->context->diags, E_CONST, n->range, "expected a constant condition");
+    return false;
+}
+
+static bool integer_condition(scope *s, const ast *n, bool *out)
+{
+    *out = false;
+    budget_spend_at(s->context->arena, n->range, 1);
+    budget_enter(s->context->arena);
+    bool ok = condition_kind(s, n, out);
+    budget_leave(s->context->arena);
+    return ok;
+}
+
+typedef enum given { GIVES_NOTHING, GIVES, IS_REFUSED } given;
+
+static given given_of(bool ok)
+{
+    return ok ? GIVES : IS_REFUSED;
+}
+
+/* `let`s of numbers, `if`s with a `return`, then a number; other statements are not read. */
+static given integer_statements(scope *s, const ast *block, int64_t *out)
+{
+    scope *inner = scope_new(s->context, s);
+    given g = GIVES_NOTHING;
+    budget_enter(s->context->arena);
+    for (uint32_t i = 0; i < block->kid_count && g == GIVES_NOTHING; i++) {
+        const ast *n = block->kids[i], *first = ast_kid(n, 0), *returned = ast_given(first);
+        bool is_statement = ast_is(n, AST_EXPR_STMT);
+        value v = {.kind = VALUE_INT};
+        if (ast_is(n, AST_LET) && ast_is(first, AST_PAT_NAME)) {
+            if (!scope_integer(inner, ast_kid(n, 2), &v.number))
+                g = IS_REFUSED;
+            scope_add(inner, SYMBOL_VARIABLE, first->text, first->name_range)->value = v;
+        } else if (is_statement && ast_is(first, AST_IF)) {
+            const ast *taken = first;
+            bool holds = false, ok = true;
+            while (ast_is(taken, AST_IF) && (ok = integer_condition(inner, ast_kid(taken, 0), &holds)))
+                taken = ast_kid(taken, holds ? 1 : 2);
+            g = !ok ? IS_REFUSED : ast_is(taken, AST_BLOCK) ? integer_statements(inner, taken, out) : GIVES_NOTHING;
+        } else if (is_statement && (n->text[0] == '\0' || returned != first)) {
+            g = given_of(scope_integer(inner, returned, out));
+        } else {
+            break;
+        }
+    }
+    budget_leave(s->context->arena);
+    return g;
+}
+
+static bool integer_block(scope *s, const ast *block, int64_t *out)
+{
+    given g = integer_statements(s, block, out);
+    if (g != GIVES_NOTHING)
+        return g == GIVES;
+    diag *d = diag_add(s->context->diags, E_CONST, block->range, "expected an integer constant");
+    diag_help(s->context->diags, d, "a constant is computed by `let`s, `if`s and calls of `const fn`, and ends in its value");
+    return false;
+}
+
+/* The `const fn` that is called, or NULL. */
+static const symbol *const_function(scope *s, const ast *callee)
+{
+    const symbol *y = ast_is(callee, AST_PATH) ? scope_find_path(s, VALUE_NAMES, callee) : NULL;
+    return y && y->kind == SYMBOL_FUNCTION && y->node->value & AST_FN_CONST ? y : NULL;
+}
+
+static bool integer_call(scope *s, const ast *n, const symbol *y, int64_t *out)
+{
+    const ast *params = ast_kid(y->node, 2), *args = ast_kid(n, 1), *body = ast_kid(y->node, 4);
+    scope *inner = scope_new(s->context, y->scope);
+    if (params->kid_count != args->kid_count) {
+        diag_add(s->context->diags, E_ARGUMENTS, n->range, "`%s` takes %u arguments, got %u", y->name, params->kid_count, args->kid_count);
+        return false;
+    }
+    for (uint32_t i = 0; i < params->kid_count; i++) {
+        const ast *name = ast_kid(params->kids[i], 1);
+        value v = {.kind = VALUE_INT};
+        if (!scope_integer(s, args->kids[i], &v.number))
+            return false;
+        if (ast_is(name, AST_PAT_NAME))
+            scope_add(inner, SYMBOL_VARIABLE, name->text, name->name_range)->value = v;
+    }
+    return scope_integer(inner, body, out);
+}
+
+static bool integer_if(scope *s, const ast *n, int64_t *out)
+{
+    bool holds;
+    return integer_condition(s, ast_kid(n, 0), &holds) && scope_integer(s, ast_kid(n, holds ? 1 : 2), out);
+}
+
 static bool integer_kind(scope *s, const ast *n, int64_t *out)
 {
     int64_t a, b;
@@ -197,8 +386,10 @@ static bool integer_kind(scope *s, const ast *n, int64_t *out)
     switch (n->kind) {
     case AST_INT: *out = n->value; return true;
     case AST_UNARY:
-        if (n->text[0] != '-')
-            break;
+        if (n->text[0] != '-') {
+            value v = {.kind = VALUE_INT};
+            return scope_integer(s, ast_kid(n, 0), &v.number) && constant_unary(s, n, &v).kind == VALUE_INT;
+        }
         if (!scope_integer(s, ast_kid(n, 0), &a))
             return false;
         return __builtin_sub_overflow((int64_t)0, a, out) ? integer_overflow(s, n) : true;
@@ -214,7 +405,15 @@ static bool integer_kind(scope *s, const ast *n, int64_t *out)
             *out = m->size;
         return m != NULL;
     }
-    case AST_BLOCK:
+    case AST_BLOCK: return integer_block(s, n, out);
+    case AST_IF: return integer_if(s, n, out);
+    case AST_METHOD: {
+        value v = integer_method_call(s, n);
+        *out = v.number;
+        if (v.kind == VALUE_INT || v.kind == VALUE_ERROR)
+            return v.kind == VALUE_INT;
+        break;
+    }
     case AST_CONST_ARG:
         if (n->kid_count == 1)
             return scope_integer(s, n->kids[0], out);
@@ -225,6 +424,8 @@ static bool integer_kind(scope *s, const ast *n, int64_t *out)
     case AST_CALL:
         if (scope_is_size_of(n))
             return scope_size_of(s, n, out);
+        if (const_function(s, ast_kid(n, 0)))
+            return integer_call(s, n, const_function(s, ast_kid(n, 0)), out);
         break;
     case AST_ERROR: return false;
     default: break;

@@ -365,11 +365,13 @@ scope *scope_applied(scope *s, scope *of, const ast *generics, const ast *path)
             continue;
         wanted++;
         argument = next_argument(given, &next);
+        const ast *otherwise = ast_kid(g, 2); /* read where it is declared, after the parameters in front of it */
+        scope *in = !argument && !ast_is(otherwise, AST_NONE) ? inner : s;
         if (!argument)
-            argument = ast_new(s->context->arena, AST_TYPE_INFER, path->range);
+            argument = in == inner ? otherwise : ast_new(s->context->arena, AST_TYPE_INFER, path->range);
         if (ast_is(g, AST_GENERIC_TYPE))
-            scope_bind_type(inner, g, s, argument);
-        else if (scope_integer(s, argument, &v.number))
+            scope_bind_type(inner, g, in, argument);
+        else if (scope_integer(in, argument, &v.number))
             scope_add(inner, SYMBOL_VARIABLE, g->text, g->name_range)->value = v;
         else
             scope_add(inner, SYMBOL_CONST_PARAM, g->text, g->name_range);
@@ -401,8 +403,12 @@ static const mapping *read_mapping(scope *s, const ast *type, bool *infer)
         return map_node(s, type);
     const ast *last = ast_last_segment(type);
     if (!last) {
-        if (!ast_is(type, AST_ERROR))
+        if (ast_is(type, AST_TYPE_MACRO)) {
+            diag *d = diag_add(s->context->diags, E_NAME, type->name_range, "there is no macro `%s!` in the file", type->text);
+            diag_help(s->context->diags, d, "a mapping is written m![..]");
+        } else if (!ast_is(type, AST_ERROR)) {
             diag_add(s->context->diags, E_ARGUMENTS, type->range, "expected a mapping m![..] here");
+        }
         return NULL;
     }
     symbol *y = scope_find_path(s, TYPE_NAMES, type);

@@ -213,11 +213,12 @@ static void analyse_kernel(analysis *s, scope *outer, const ast *fn)
     declared result = scope_type(names, ast_kid(fn, 3));
     const ast *body = ast_kid(fn, 4);
     if (ast_is(body, AST_BLOCK)) {
-        value v = evaluate_block(s, names, body, &result);
+        const ast *given;
+        value v = evaluate_body(s, names, body, &result, &result, &given);
         if (s->stopped)
             v = error_value;
         refuse_unknown(s, &v, &result);
-        add_outputs(s, names, fn, v, &result);
+        add_outputs(s, names, fn, given, v, &result);
     } else {
         refuse(s, E_UNSUPPORTED, fn->name_range, ast_attribute(fn, "einsum") ? "`visac tune FILE.vm` writes it" : NULL,
                "kernel `%s` has no body", fn->text);
@@ -292,7 +293,7 @@ static void collect_own_type(analysis *s, scope *names, const ast *n)
 {
     static const char letters[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_";
     const char *text = ast_kid(n, 1)->text;
-    if (strcmp(n->text, "struct") != 0 && strcmp(n->text, "enum") != 0 && strcmp(n->text, "trait") != 0)
+    if (strcmp(n->text, "struct") != 0 && strcmp(n->text, "enum") != 0 && strcmp(n->text, "trait") != 0 && strcmp(n->text, "union") != 0)
         return;
     text = strstr(text, n->text);
     if (!text)
@@ -307,6 +308,24 @@ static void collect_own_type(analysis *s, scope *names, const ast *n)
     diag *d = diag_add(s->context.diags, E_PARSE, n->name_range, "expected a name after `%s`", n->text);
     diag_help(s->context.diags, d, "host code is not compiled, but what it calls its types is no tensor");
     scope_add_lost(names, ""); /* any name may be meant */
+}
+
+/* A kernel among the functions of a type: nobody reads it. */
+static void refuse_inner_kernel(analysis *s, const ast *n)
+{
+    const char *text = ast_kid(n, 1)->text;
+    if (strcmp(n->text, "impl") != 0 && strcmp(n->text, "trait") != 0)
+        return;
+    for (const char *at = strchr(text, '#'); at; at = strchr(at + 1, '#')) {
+        const char *word = at + 1 + strspn(at + 1, " \t\r\n");
+        word += *word == '[';
+        word += strspn(word, " \t\r\n");
+        if (strncmp(word, "device", strlen("device")) != 0)
+            continue;
+        diag *d = diag_add(s->context.diags, E_UNSUPPORTED, n->name_range, "a kernel in `%s` is not supported", n->text);
+        diag_help(s->context.diags, d, "write the function outside of the block; `mod name { .. }` keeps names apart");
+        return;
+    }
 }
 
 /* `Name = m![..];`: a type alias without its `type`. */
@@ -361,6 +380,7 @@ void collect_items(analysis *s, scope *names, const ast *parent, uint32_t first)
             scope_add_lost_names(names, n);
         } else if (ast_is(n, AST_ITEM_IGNORED)) {
             collect_own_type(s, names, n);
+            refuse_inner_kernel(s, n);
         } else if (ast_is(n, AST_USE)) {
             pending_item u = {names, n};
             ARENA_PUSH(s->arena, s->uses, s->use_count, s->use_capacity, u);

@@ -63,7 +63,7 @@ static const struct {
     const char *types[3]; /* VALUE_VARIANT */
     const char *usual[2]; /* what it mostly is, today and in April; NULL: nothing */
 } arguments[] = {
-    [ARGUMENT_DMA] = {"&mut ctx.tdma", "`&mut ctx.tdma`", VALUE_UNIT_OF_CONTEXT, .context = CONTEXT_DMA},
+    [ARGUMENT_DMA] = {"&mut @ctx.tdma", "`&mut @ctx.tdma`", VALUE_UNIT_OF_CONTEXT, .context = CONTEXT_DMA},
     [ARGUMENT_ADDRESS] = {"address", "an integer address", VALUE_INT},
     [ARGUMENT_START] = {"start", "an integer of at least 0", VALUE_INT, .counts = true, .runs = true},
     [ARGUMENT_WEIGHTS] = {"&weights", "a reference to a TrfTensor", VALUE_TENSOR, TENSOR_TRF},
@@ -96,7 +96,7 @@ static const struct {
     [ARGUMENT_TAKEN] = {"group 0", "true or false", VALUE_BOOL},
     [ARGUMENT_OTHER_TAKEN] = {"group 1", "true or false", VALUE_BOOL},
     [ARGUMENT_RUNNING] = {"n", "a number that is known when the kernel runs, of `to_spm` of an HbmScalar", VALUE_RUNNING},
-    [ARGUMENT_SUB] = {"&mut ctx.sub", "`&mut ctx.sub`", VALUE_UNIT_OF_CONTEXT, .context = CONTEXT_SUB},
+    [ARGUMENT_SUB] = {"&mut @ctx.sub", "`&mut @ctx.sub`", VALUE_UNIT_OF_CONTEXT, .context = CONTEXT_SUB},
     [ARGUMENT_LANE_MODE] = {"LaneMode", "a LaneMode (Interleaved or Sequential)", VALUE_ACCUMULATION},
 };
 
@@ -662,15 +662,26 @@ static const char *dialects_text(unsigned dialects, arena *a)
     return text;
 }
 
+/* Without the marks of words that each release has its own for: descriptions are of all of them. */
+static const char *unmarked(const char *text, arena *a)
+{
+    char *out = arena_strdup(a, text), *to = out;
+    for (const char *at = text; *at; at++)
+        if (*at != '@')
+            *to++ = *at;
+    *to = '\0';
+    return out;
+}
+
 static void describe(const stage_form *f, arena *a, stage_description *out)
 {
     *out = (stage_description){.name = f->name,
                                .parameters = parameters(f, a),
                                .generics = f->type_count,
-                               .signature = signature(f, a),
+                               .signature = unmarked(signature(f, a), a),
                                .summary = f->row->summary,
                                .receivers = receivers_text(receivers_of(f), a),
-                               .arguments = arguments_text(f, a),
+                               .arguments = unmarked(arguments_text(f, a), a),
                                .gives = gives_text(f->row->gives, a),
                                .dialects = dialects_text(f->dialects, a),
                                .on_value = !(receivers_of(f) & ON_TYPE)};

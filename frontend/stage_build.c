@@ -121,9 +121,30 @@ static void adopt_dtype(const stage_call *call, op *o, const ast *arg, bool know
         o->out.dtype = e->tensor.dtype;
 }
 
+/* The element type among the arguments of which the first one is a mapping, or NULL: they stand in another order. */
+static const ast *dtype_behind(const stage_call *call)
+{
+    dtype type;
+    bool takes = call->form->type_count > 0 && call->form->types[0] == TYPE_DTYPE;
+    for (unsigned i = 1; takes && type_argument_at(call, 0) && ast_is(type_argument_at(call, 0), AST_MAP) && i < call->form->type_count;
+         i++) {
+        const ast *arg = type_argument_at(call, i), *last = arg ? ast_last_segment(arg) : NULL;
+        if (last && dtype_by_name(last->text, &type))
+            return last;
+    }
+    return NULL;
+}
+
 static bool read_types(const stage_call *call, op *o)
 {
     bool ok = true;
+    const ast *behind = dtype_behind(call);
+    if (behind) {
+        diag *d = diag_add(stage_diags(call), E_TYPE, behind->range, "the element type `%s` stands behind a mapping", behind->text);
+        diag_help(stage_diags(call), d, "it comes first: %s::<%s, ..>", call->node->text, behind->text);
+        adopt_dtype(call, o, NULL, false);
+        return false;
+    }
     for (unsigned i = 0; i < call->form->type_count; i++) {
         const ast *arg = type_argument_at(call, i);
         stage_type type = call->form->types[i];
@@ -213,6 +234,30 @@ bool stage_require_parts(const stage_call *call, op *o, unsigned parts)
     return false;
 }
 
+/* The stages that lead from one type to the other, as releases since 0.6 write them; NULL: no short way. */
+static const char *stages_between(tensor_kind have, tensor_kind want)
+{
+    static const struct {
+        tensor_kind have, want;
+        const char *stages;
+    } rows[] = {
+        {TENSOR_HBM, TENSOR_DM, ".to_dm(&mut @ctx.tdma)"},
+        {TENSOR_DM, TENSOR_HBM, ".to_hbm(&mut @ctx.tdma)"},
+        {TENSOR_COLLECT, TENSOR_TRF, ".to_trf()"},
+        {TENSOR_COLLECT, TENSOR_DM, ".commit_trim::<Packet>().commit()"},
+        {TENSOR_ACCUMULATION, TENSOR_DM, ".commit_trim::<Packet>().commit()"},
+        {TENSOR_VECTOR_FINAL, TENSOR_DM, ".commit_trim::<Packet>().commit()"},
+        {TENSOR_CAST, TENSOR_DM, ".commit_trim::<Packet>().commit()"},
+        {TENSOR_TRANSPOSE, TENSOR_DM, ".commit_trim::<Packet>().commit()"},
+        {TENSOR_COMMIT_TRIM, TENSOR_DM, ".commit()"},
+        {TENSOR_COMMIT_CAST, TENSOR_DM, ".commit()"},
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
+        if (rows[i].have == have && rows[i].want == want)
+            return rows[i].stages;
+    return NULL;
+}
+
 bool stage_check_type(scope *s, src_range range, const tensor *t, const declared *expected)
 {
     scope_context *c = scope_context_of(s);
@@ -222,7 +267,12 @@ bool stage_check_type(scope *s, src_range range, const tensor *t, const declared
         diag *d = diag_add(c->diags, E_MISMATCH, range, "the expression is a %s, but a %s is declared", tensor_kind_word(t->kind),
                            expected->kind == DECLARED_TENSOR ? tensor_kind_word(expected->tensor.kind) : "value of another type");
         diag_note(c->diags, d, expected->range, "declared here");
-        diag_help(c->diags, d, "declare a %s, or add the stage that gives what is declared", tensor_kind_word(t->kind));
+        const char *stages =
+            expected->kind == DECLARED_TENSOR && c->dialect > DIALECT_APRIL ? stages_between(t->kind, expected->tensor.kind) : NULL;
+        if (stages)
+            diag_help(c->diags, d, "write %s behind it", stages);
+        else
+            diag_help(c->diags, d, "declare a %s, or add the stage that gives what is declared", tensor_kind_word(t->kind));
         return false;
     }
     if (expected->has_dtype && expected->tensor.dtype != t->dtype) {

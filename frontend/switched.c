@@ -93,7 +93,7 @@ static const ast *is_used(const search *s, const ast *n, const void *what)
     (void)s;
     const name_use *x = what;
     bool names = (ast_is(n, AST_PATH) && n->kid_count == 1 && strcmp(n->kids[0]->text, x->name) == 0) ||
-                 (ast_is(n, AST_FIELD_INIT) && strcmp(n->text, x->name) == 0) || ast_is(n, AST_MACRO);
+                 (ast_is(n, AST_FIELD_INIT) && strcmp(n->text, x->name) == 0) || ast_is(n, AST_MACRO) || ast_is(n, AST_TYPE_MACRO);
     return names && n->range.begin >= x->from && n->range.begin < x->to ? n : NULL;
 }
 

@@ -487,6 +487,11 @@ const char *token_text(const char *source, const token *t, arena *a)
 {
     if (t->kind == T_STRING && (t->flags & TOKEN_POISON))
         return "\"\"";
+    uint32_t bytes = t->end - t->begin;
+    if (t->kind == T_IDENT && bytes > 2 && source[t->begin + 1] == '#') { /* `r#name` is `name`, where that is no keyword */
+        const char *name = arena_strndup(a, source + t->begin + 2, bytes - 2);
+        return keyword_named(name) ? arena_strndup(a, source + t->begin, bytes) : name;
+    }
     /* NULs are no tokens; those in comments end the text. */
     return arena_strndup(a, source + t->begin, strnlen(source + t->begin, t->end - t->begin));
 }

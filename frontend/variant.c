@@ -123,6 +123,14 @@ const char *variant_typed(arena *a, const char *name)
     return NULL;
 }
 
+const char *variant_near_type(arena *a, const char *type, const char *name)
+{
+    for (size_t i = 0; i < ROWS; i++)
+        if (strcmp(rows[i].name, name) == 0 && choice_near(type, (const char *const[]){rows[i].type, NULL}))
+            return arena_printf(a, "%s::%s", rows[i].type, name);
+    return NULL;
+}
+
 bool variant_bare(const char *name, value *out)
 {
     static const char *const types[] = {"VeRhs", "BitReq"}; /* as the prelude has it, or a `use` of the names */

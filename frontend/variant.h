@@ -24,6 +24,8 @@ bool variant_takes_mode(const value *receiver, const char *method);
 bool variant_bare(const char *name, value *out);
 /* "TrfAddress::Full" for `Full`; NULL: no enumeration of a stage's own argument has the name. */
 const char *variant_typed(arena *a, const char *name);
+/* "TrfAddress::Full" for `TrfAdress::Full`: the name is right, and the type nearly; NULL: there is none. */
+const char *variant_near_type(arena *a, const char *type, const char *name);
 /* The name that a newer enumeration has for the value `type::name`; NULL: it has none. */
 const char *variant_renamed(const char *type, const char *name, const char *new_type);
 /* What is written after the name of a way through the Switch Engine, "{ slice1: .., slice0: .. }", or "" */

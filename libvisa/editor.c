@@ -170,6 +170,7 @@ static const char *value_text(visa_compilation *c, const value *v)
     case VALUE_TENSOR: return tensor_type_text(c, &v->op->out);
     case VALUE_VIEW: return arena_printf(c->arena, "a view%s of %s", v->writable ? " to write" : "", tensor_type_text(c, &v->op->out));
     case VALUE_CONTEXT: return "the Context";
+    case VALUE_UNIT_OF_CONTEXT: return value_kind_name(v) + 1; /* without the mark of a word that releases call otherwise */
     case VALUE_ACCUMULATION: return v->number == SEQUENTIAL ? "Sequential" : "Interleaved";
     default: return value_kind_name(v);
     }

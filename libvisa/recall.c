@@ -276,7 +276,8 @@ static void survey_names(survey *s, const ast *n)
         ARENA_PUSH(a, s->calls, s->call_count, s->call_capacity, callee->text);
     if (ast_is(n, AST_FN) || ast_is(n, AST_USE_RENAME))
         ARENA_PUSH(a, s->names, s->name_count, s->name_capacity, n->text);
-    s->has_macros = s->has_macros || ast_is(n, AST_MACRO) || (ast_is(n, AST_ITEM_IGNORED) && strcmp(n->text, "macro_rules") == 0);
+    s->has_macros = s->has_macros || ast_is(n, AST_MACRO) || ast_is(n, AST_TYPE_MACRO) ||
+                    (ast_is(n, AST_ITEM_IGNORED) && strcmp(n->text, "macro_rules") == 0);
     budget_enter(a);
     for (uint32_t i = 0; i < n->kid_count; i++)
         if (!ast_is(n->kids[i], AST_MAP))

@@ -87,8 +87,8 @@ static void verify_context(pass_context *p, kernel *k, op *o)
         pass_refuse(p, k, o, MAPPING_COMPONENTS, E_CONTEXT, "`%s` runs in the main%s context, and this stream began in the %s context",
                     op_kind_word(o->kind), sub ? " or the sub" : "", context_name(o->context));
     diag_help(p->diags, d,
-              o->context == CONTEXT_DMA ? "begin in ctx.main or ctx.sub; the dma context copies between HBM and DM: to_dm, to_hbm"
-                                        : "begin in ctx.main; the sub context fetches, collects, and stores or commits what it fetched");
+              o->context == CONTEXT_DMA ? "begin in @ctx.main or @ctx.sub; the dma context copies between HBM and DM: to_dm, to_hbm"
+                                        : "begin in @ctx.main; the sub context fetches, collects, and stores or commits what it fetched");
 }
 
 /* Where the units of what is viewed begin in the memory's own. */

@@ -40,7 +40,7 @@ static bool cast_fits(pass_context *p, kernel *k, op *o)
     if (o->context != CONTEXT_MAIN) {
         d = pass_refuse_at(p, k, o, c->range, E_CONTEXT, "`%s` runs in the main context, and this stream began in the %s context", name,
                            context_name(o->context));
-        diag_help(p->diags, d, "begin in ctx.main");
+        diag_help(p->diags, d, "begin in @ctx.main");
         return false;
     }
     int64_t unit = p->target->commit_multiple_bytes * dtype_row_of(from)->bits / dtype_row_of(c->to)->bits;

@@ -20,10 +20,11 @@ static void contract_one(pass_context *p, kernel *k, op *o)
     const tensor *in = &op_input(o)->out, *out = &o->out;
     const mapping *packet = in->part[PACKET], *out_packet = out->part[PACKET];
     int64_t columns = p->target->accumulator_columns;
-    if (out_packet->size > columns) {
+    if (out_packet->size > columns && packet->size >= out_packet->size) {
         diag *d = pass_refuse(p, k, o, PACKET, E_CONTRACT_WIDE, "OutPacket::SIZE must be at most %lld, got %lld from %s",
                               (long long)columns, (long long)out_packet->size, pass_text(p, out_packet));
-        diag_help(p->diags, d, "sum at least %lld lanes into one", (long long)(packet->size / columns));
+        diag_help(p->diags, d, "sum %lld lanes into one: write @contract::<%s>()", (long long)(packet->size / columns),
+                  pass_text(p, pass_outer(p, packet, packet->size / columns)));
         return;
     }
     if (out_packet->size & (out_packet->size - 1)) {

@@ -62,7 +62,7 @@ static bool adapter_fits(pass_context *p, kernel *k, op *o)
         d = pass_refuse_at(p, k, o, a->table_range, E_CONTEXT,
                            "`fetch_table_lookup` runs in the main context, and this stream began in the %s context",
                            context_name(o->context));
-        diag_help(p->diags, d, "look up in ctx.main, commit what it gives to DM, and fetch that in the sub context");
+        diag_help(p->diags, d, "look up in @ctx.main, commit what it gives to DM, and fetch that in the sub context");
         return false;
     }
     if (a && a->table && !target_looks_up(stored, a->looked_up)) {

@@ -300,8 +300,16 @@ static void align_one(pass_context *p, kernel *k, op *o)
         diag *d = pass_refuse(p, k, o, PACKET, E_ALIGN_WIDTH, "OutPacket must be %s, got %lld bytes from %s of %s", widths,
                               (long long)bytes, pass_text(p, out->part[PACKET]), dtype_row_of(out->dtype)->name);
         int64_t full = elements_of(out->dtype, p->target->mac_width_bytes);
-        if (full > out->part[PACKET]->size)
+        const tensor *stream = &op_input(o)->out;
+        if (bytes < p->target->flit_bytes && stream->dtype == out->dtype)
+            diag_help(p->diags, d, "a flit stays whole: write OutTime %s, OutPacket %s", pass_text(p, stream->part[TIME]),
+                      pass_text(p, o->releases & APRIL ? pass_pad(p, stream->part[PACKET], full) : stream->part[PACKET]));
+        else if (full > out->part[PACKET]->size)
             diag_help(p->diags, d, "pad to 64 bytes: %s", pass_text(p, pass_pad(p, out->part[PACKET], full)));
+        else if (out->part[PACKET]->size % full == 0)
+            diag_help(p->diags, d, "write OutTime %s, OutPacket %s",
+                      pass_text(p, pass_pair(p, out->part[TIME], pass_outer(p, out->part[PACKET], full))),
+                      pass_text(p, pass_inner(p, out->part[PACKET], full)));
         else
             diag_help(p->diags, d, "leave %lld elements in OutPacket and the rest in OutTime", (long long)full);
         return;

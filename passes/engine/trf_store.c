@@ -54,6 +54,18 @@ static void help_outermost(pass_context *p, diag *d, const op *o, const mapping 
     diag_help(p->diags, d, "%s%s with %s outermost in Time%s", first, verb, instead ? "it" : mapping_text(row, p->arena), last);
 }
 
+/* As many Rows as the stream's Time can be parted into, and what is left as Element. */
+static void help_fewer(pass_context *p, diag *d, const tensor *in)
+{
+    const mapping *time = in->part[TIME];
+    int64_t rows = p->target->rows;
+    while (time->size % rows)
+        rows /= 2;
+    int64_t left = time->size / rows;
+    diag_help(p->diags, d, "write @Row %s, Element %s", pass_text(p, pass_outer(p, time, left)),
+              pass_text(p, pass_pair(p, pass_inner(p, time, left), in->part[PACKET])));
+}
+
 static diag *check_store(pass_context *p, kernel *k, op *o)
 {
     const tensor *in = &op_input(o)->out, *out = &o->out;
@@ -73,7 +85,7 @@ static diag *check_store(pass_context *p, kernel *k, op *o)
         if (row->size < next)
             help_outermost(p, d, o, pass_pad(p, row, next), true);
         else
-            diag_help(p->diags, d, "let %lld of it be @Row and the rest Element or time", (long long)p->target->rows);
+            help_fewer(p, d, in);
         return d;
     }
     int64_t packet_bytes = dtype_bytes(in->dtype, in->part[PACKET]->size);

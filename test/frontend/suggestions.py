@@ -21,7 +21,7 @@ PART = re.compile(r"m!\[(?:[^\[\]]|\[[^\[\]]*\])*\]")
 # These show a form, or name something to look at, but no mapping to write here.
 NO_MAPPING_TO_WRITE = re.compile(r"E-(PARSE|MACRO|CONST|SEQ-WINDOW|MAP-WINDOW|MAP-SYNTAX|MAP-SIZE|UNSUPPORTED|UNWRITTEN|TRF-PACKET|SHIFT-\w+)$|W-")
 # One step of several: what is refused next says the next one.
-LEADS_ON = {"E-ALIGN-UNUSED": ["E-TRF-PACKET"], "E-ALIGN-WIDTH": ["E-TRF-PACKET"], "E-FETCH-ALIGN": ["E-FETCH-SIZE"], "E-TRF-ROWS": ["E-TRF-ROW", "E-TRF-ELEMENT"]}
+LEADS_ON = {"E-ALIGN-UNUSED": ["E-TRF-PACKET"], "E-ALIGN-WIDTH": ["E-TRF-PACKET", "E-ALIGN-TIME"], "E-FETCH-ALIGN": ["E-FETCH-SIZE"], "E-TRF-ROWS": ["E-TRF-ROW", "E-TRF-ELEMENT", "E-ALIGN-UNUSED"]}
 
 
 class Case:
@@ -88,6 +88,14 @@ def change_collect(case, time, packet):
 def change_align(case, time, packet):
     text = re.sub(r"\.align(::<.*?>)?\(", lambda _: f".align::<{time}, {packet}, _, _>(", case.function)
     yield case.with_function(with_result_inferred(text, 2))
+
+
+def change_weights(case, row, element):
+    """Row and Element of the TrfTensor at the place, or of the one that to_trf names."""
+    part = PART.pattern
+    text = re.sub(rf"(TrfTensor<.*?){part}, {part}>", lambda m: f"{m[1]}{row}, {element}>", case.function)
+    yield case.with_function(text)
+    yield case.with_function(re.sub(r"\.to_trf::<.*?>\(", lambda _: f".to_trf::<{row}, {element}>(", text))
 
 
 def change_call(case, method, arguments, values):
@@ -266,6 +274,8 @@ WAYS = [
     ("E-COLLECT-.*", rf"this stream collects as Time ({MAPPING}), Packet ({MAPPING})", change_collect),
     ("E-ALIGN-(?:PACKET|TIME)", rf"(?:one|two) flits? per packet: write OutTime ({MAPPING}), OutPacket ({MAPPING})", change_align),
     ("E-COMMIT-FLIT", rf"pad the packet to \d+ bytes: ({MAPPING})", change_input_packet),
+    ("E-ALIGN-WIDTH", rf"(?:a flit stays whole: )?write OutTime ({MAPPING}), OutPacket ({MAPPING})", change_align),
+    ("E-TRF-ROWS", rf"write (?:Row|Lane) ({MAPPING}), Element ({MAPPING})", change_weights),
     ("E-TRF-ROWS", rf"let Row be ({MAPPING}), and collect with it outermost in Time", change_part),
     ("E-TRF-ROWS", rf"let Lane be ({MAPPING}), and fetch with it outermost in Time: ({MAPPING})", change_lane),
     ("E-.*", r".*(?:write|are|is) (\w+)::<(.*)>\((.*)\)", change_call),
