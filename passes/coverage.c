@@ -677,6 +677,14 @@ static void write_perhaps(coverage *c, op *o, const op *view, memory *m)
     diag_help(c->context->diags, d, "write it before the `if`: view_mut().memset(0, &mut device.sub)");
 }
 
+/* Of a view that begins where a number of the launch says: what it is a tile of, all of which it may be. */
+static const op *known_view(const op *view)
+{
+    while (view->starts)
+        view = op_input(view);
+    return view;
+}
+
 static void use_operand(coverage *c, op *o, const op_operand *x)
 {
     memory *m = c->of[op_root(x->of)->index];
@@ -687,7 +695,7 @@ static void use_operand(coverage *c, op *o, const op_operand *x)
     else if (operand_access_of(x->role) == WRITES)
         write_part(c, o, x->of, m);
     else if (m && !(o->kind == IR_RESHAPE && names_padding(m->root))) /* a name reads nothing */
-        read_part(c, o, x->of, m);
+        read_part(c, o, known_view(x->of), m);
 }
 
 void pass_coverage(pass_context *p, kernel *k)
