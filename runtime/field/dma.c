@@ -111,7 +111,7 @@ bool field_dma_run(field_machine *m, const field_event *e, fault *f)
         if (!place_of(&to, y, bytes, &target_place))
             return outside(c, &to, y, bytes, f);
         field_memory *into = field_memory_of(m, &target_place);
-        if (zeros ? !field_memory_clear(into, target_place.bit, bytes * 8)
+        if (zeros ? !field_memory_zero(into, target_place.bit, bytes * 8)
                   : !field_memory_copy(into, target_place.bit, field_memory_of(m, &origin), origin.bit, bytes * 8))
             return fault_memory(f, c, "HBM and DM");
     }

@@ -192,7 +192,7 @@ static bool decides(const field_expected *x, const einsum_statement *s)
     bool numbers = s->digit_count == 0 && s->source_count > 0;
     for (uint32_t i = 0; i < s->source_count && numbers; i++) {
         int32_t number = x->kernel->einsum.tensors[s->sources[i]].port;
-        numbers = is_input(x, s->sources[i]) && x->inputs->rows[number].count > 0 && x->inputs->rows[number].counts;
+        numbers = is_input(x, s->sources[i]) && x->inputs->rows[number].count > 0;
     }
     return numbers;
 }

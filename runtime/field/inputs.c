@@ -24,7 +24,7 @@ field_inputs field_inputs_new(const binary_kernel *k, uint64_t seed, arena *a)
     field_inputs out = {.seed = seed, .rows = rows};
     const unsigned char **numbers = ARENA_ARRAY(a, const unsigned char *, (size_t)k->port_count + 1);
     for (uint32_t i = 0; i < k->port_count; i++)
-        numbers[i] = rows[i].count > 0 && rows[i].counts ? number_bytes(&out, i, a) : NULL;
+        numbers[i] = rows[i].count > 0 ? number_bytes(&out, i, a) : NULL;
     out.numbers = numbers;
     return out;
 }
