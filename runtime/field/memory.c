@@ -11,7 +11,7 @@ enum {
     UNWRITTEN = 0xff, /* tag of a cell */
     ANY_TYPE = 14     /* of cells that are zero in whatever type they are read */
 };
-_Static_assert(DTYPE_COUNT <= ANY_TYPE, "a tag has four bits for the type");
+_Static_assert((int)DTYPE_COUNT <= (int)ANY_TYPE, "a tag has four bits for the type");
 
 /* What several memories hold alike is one page, until one of them writes into it: a copy of whole pages costs no memory. */
 struct field_page {
