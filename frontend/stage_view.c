@@ -318,7 +318,7 @@ bool stage_may_start(const stage_call *call, const run_number *n, int64_t length
                             : "`tile` takes a usize: a number of the launch of 32 or 64 bits, and what was added to it without a sign";
     const char *help = length != 1                               ? "let LEN be 1, and Index the digit that counts whole tiles"
                        : !call->receiver.writable                ? "declare the parameter HbmScalar<usize>, or write `as usize` in front of the sum"
-                       : call->receiver.op->out.kind == TENSOR_DM ? "write each position in an `if` that compares the number with it"
+                       : call->receiver.op->out.kind == TENSOR_DM ? "write `if i == n` in a loop over the positions i, and tile(i) inside"
                                                                  : "write `scatter::<Index, Payload>()` with a list of one element";
     if (!wrong)
         return true;
