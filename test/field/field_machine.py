@@ -545,11 +545,9 @@ class Slice:
             c = commands[i]
             op, f = c["op"], c["f"]
             if op == "fetch":
-                first = 0
-                while commands[i + 1]["op"] in ("lift", "start"):
-                    i += 1
-                    first += self.lifted(commands[i]) if commands[i]["op"] == "lift" else self.started(commands[i]["f"])
+                first, count = self.begins(commands[i + 1:])
                 kind, data, dtype = "packets", self.fetch(c, first), c["m"]["dtype_out"]
+                i += count
                 self.packet = f["packet_elements"]
             elif op == "stream_in":
                 kind, data, dtype = self.stream_in(c, commands[i + 1]["op"])
@@ -592,6 +590,14 @@ class Slice:
                 self.stream_out(kind, data, dtype, c)
             i += 1
         return self.writes, self.ports
+
+    def begins(self, commands):
+        """Bytes that this slice begins after the base, by what stands behind the fetch; how many commands that are."""
+        first = count = 0
+        while commands[count]["op"] in ("lift", "start"):
+            first += self.lifted(commands[count]) if commands[count]["op"] == "lift" else self.started(commands[count]["f"])
+            count += 1
+        return first, count
 
     def lifted(self, lift):
         """Bytes that this slice begins after the base."""
