@@ -1201,10 +1201,15 @@ static reference view_of(einsum_builder *b, const op *o)
 static void visit_start(einsum_builder *b, op *o, const op *view)
 {
     reference memory = view_of(b, view);
+    bool moves = false;
+    for (const run_start *s = view->starts; s; s = s->outer)
+        moves = moves || s->index->count > 0;
+    b->of[view->index] = memory;
+    if (!moves) /* the numbers can only say 0 */
+        return;
     uint32_t dst = add_value_like(b, &view->out, -1), count = 0;
     einsum_index *indices = ARENA_ARRAY(b->context->arena, einsum_index, EINSUM_SOURCES);
     einsum_step *step = add_step(b, MATH_GATHER, whole(dst), memory, whole(0));
-    b->of[view->index] = memory;
     b->computed[dst] = b->computed[memory.value];
     step->s.accumulator = view->out.dtype;
     for (const run_start *s = view->starts; s; s = s->outer)
