@@ -255,9 +255,9 @@ struct op {
     const char *name;                               /* the variable that holds the result, or the port's name; "" */
     op_operand *operands;                           /* what is read and written besides what it makes itself; several may have one role */
     size_t operand_count, operand_capacity;
-    const axis *interleave; /* IR_FETCH: its two positions are `input` and `second` */
-    tile_window *window;    /* IR_VIEW: from the memory's tensor, all tiles together */
-    const mapping *guard;   /* IR_VIEW: Element with PAD_BOTTOM outside the window */
+    const axis *interleave;  /* IR_FETCH: its two positions are `input` and `second` */
+    tile_window *window;     /* IR_VIEW: from the memory's tensor, all tiles together */
+    const mapping *guard;    /* IR_VIEW: Element with PAD_BOTTOM outside the window */
     const run_start *starts; /* IR_VIEW: numbers of the launch that say where it begins; the window is that of the first positions */
     tensor out;
     unsigned releases;   /* of the language, which write it so (target/dialect.h) */

@@ -1106,8 +1106,7 @@ static bool add_digits_of(einsum_builder *b, einsum_step *step, op *o, const map
             diag_help(b->context->diags, d, "let it be one axis, or a few whole ones");
             return false;
         }
-        indices[*count] =
-            (einsum_index){einsum_axis_number(b, f->axis), f->weight, unit, inner, *count > first ? f->live : 0, positions};
+        indices[*count] = (einsum_index){einsum_axis_number(b, f->axis), f->weight, unit, inner, *count > first ? f->live : 0, positions};
         step->s.sources[++*count] = list.value;
         if (*count > 1)
             add_shifts(b, step, (einsum_side)(EINSUM_A + *count), list.window);

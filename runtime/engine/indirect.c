@@ -106,8 +106,8 @@ static proof_range range_of(const machine *m, const copy_command *k, const copy_
 }
 
 /* An i32; `wide`: 64 bits without a sign, where one past 2^63 is past every end as well. */
-static bool read_element(machine *m, const command *c, const walk *w, int64_t space, bool wide, int64_t step, int64_t address,
-                         int64_t *out, fault *f)
+static bool read_element(machine *m, const command *c, const walk *w, int64_t space, bool wide, int64_t step, int64_t address, int64_t *out,
+                         fault *f)
 {
     place p;
     unsigned char bytes[2 * ELEMENT_BYTES];

@@ -265,8 +265,8 @@ bool source_open(const source *s, machine *m, int64_t unit_index, source_run *r,
             r->memory = stream_port_packet(s->stream, r->position, 0, s->stream->cursors[r->position]);
         return true;
     }
-    r->memory = memory_span(&m->units[unit_index].dm, s->dm.low_byte + s->start_bytes + source_lift_bytes(s, m, unit_index),
-                            s->dm.span_bytes);
+    r->memory =
+        memory_span(&m->units[unit_index].dm, s->dm.low_byte + s->start_bytes + source_lift_bytes(s, m, unit_index), s->dm.span_bytes);
     walk_start(&s->dm.elements, &r->cursor);
     return r->memory || fault_memory(f, s->command, "a slice's DM");
 }

@@ -20,10 +20,10 @@ typedef struct source {
     stream_shape shape;
     /* fetch */
     dm_walk dm;
-    const command *lift;     /* where each unit begins, or NULL */
-    const command *start;    /* the first number that says where it begins; the others stand behind it */
-    unsigned start_count;    /* 0: none does */
-    int64_t start_bytes;     /* what they say, known when the chain runs (source_begin) */
+    const command *lift;  /* where each unit begins, or NULL */
+    const command *start; /* the first number that says where it begins; the others stand behind it */
+    unsigned start_count; /* 0: none does */
+    int64_t start_bytes;  /* what they say, known when the chain runs (source_begin) */
     element_copy *copy;
     convert_run *lookup;  /* the table, in front of the conversion; NULL: none */
     convert_run *convert; /* NULL: no conversion */

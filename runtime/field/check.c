@@ -404,8 +404,8 @@ static void checking_close(checking *c)
 
 enum { MOST_LAUNCHES = 8, DRAWS = 64 };
 
-/* Takes, of the next seeds, the one with whose numbers most conditions hold that did not yet; the first time the one that there is. How many
- * they are; 0: no seed has one. */
+/* Takes, of the next seeds, the one with whose numbers most conditions hold that did not yet; the first time the one that there is. How
+ * many they are; 0: no seed has one. */
 static size_t next_numbers(const binary_kernel *k, bool first, uint64_t *seed, bool *seen, arena *a)
 {
     size_t conditions = launch_conditions(k), most = 0;
@@ -489,8 +489,8 @@ bool field_check(const target *t, const binary_kernel *k, const field_options *o
     for (uint32_t i = 0; i < out->output_count && done; i++)
         out->text = arena_printf(a, "%s%s: %s: %s\n", out->text, k->name, out->outputs[i].name, output_text(&out->outputs[i], a));
     if (seen_count < conditions && done && out->agrees)
-        out->text = arena_printf(a, "%s%s: algebra: %zu of %zu conditions on numbers did not hold: what they guard was not run\n", out->text,
-                                 k->name, conditions - seen_count, conditions);
+        out->text = arena_printf(a, "%s%s: algebra: %zu of %zu conditions on numbers did not hold: what they guard was not run\n",
+                                 out->text, k->name, conditions - seen_count, conditions);
     out->log2_probability = probability > 0 ? log2(probability) : -61;
     return done;
 }

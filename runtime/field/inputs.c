@@ -4,7 +4,7 @@ enum { WORDS = 2, WORD_BYTES = 4 };
 
 static const unsigned char *number_bytes(const field_inputs *x, uint32_t number, arena *a)
 {
-    unsigned char *bytes = ARENA_ARRAY(a, unsigned char, WORDS * WORD_BYTES);
+    unsigned char *bytes = ARENA_ARRAY(a, unsigned char, WORDS *WORD_BYTES);
     for (uint32_t i = 0; i < (x->rows[number].wide ? WORDS : 1); i++)
         for (uint32_t k = 0; k < WORD_BYTES; k++)
             bytes[i * WORD_BYTES + k] = (unsigned char)(field_inputs_value(x, number, i) >> 8 * k);

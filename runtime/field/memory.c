@@ -7,7 +7,7 @@ enum {
     PAGE_BITS = 8192,
     PAGE_CELLS = PAGE_BITS / FIELD_CELL_BITS,
     CHUNK_PAGES = 1024,
-    MIXED = 0xff,    /* a page of several types */
+    MIXED = 0xff,     /* a page of several types */
     UNWRITTEN = 0xff, /* tag of a cell */
     ANY_TYPE = 14     /* of cells that are zero in whatever type they are read */
 };
