@@ -80,7 +80,7 @@ typedef struct binary {
     size_t symbol_count;
 } binary;
 
-enum { BINARY_FORMAT_VERSION = 11 };
+enum { BINARY_FORMAT_VERSION = 12 };
 
 /* Writes a file kernel by kernel, in the order in which they are added, and what it keeps of a kernel are the bytes of its sections: the
  * rest may be forgotten, `scratch` too. The file is in `a`; the same input gives the same bytes. Each of these gives false with diagnostics

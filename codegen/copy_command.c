@@ -10,7 +10,8 @@ copy_command copy_command_read(const command *c)
         k.source = (copy_side){.memory = scatter ? COPY_DM : COPY_HBM, .base = command_get(c, INDIRECT_SOURCE_BASE), .moved = !scatter};
         k.destination =
             (copy_side){.memory = scatter ? COPY_HBM : COPY_DM, .base = command_get(c, INDIRECT_DESTINATION_BASE), .moved = scatter};
-        k.list = (copy_side){.memory = command_get(c, INDIRECT_LIST), .base = command_get(c, INDIRECT_LIST_BASE)};
+        k.wide = command_get(c, INDIRECT_LIST) == COPY_HBM_WIDE;
+        k.list = (copy_side){.memory = k.wide ? COPY_HBM : command_get(c, INDIRECT_LIST), .base = command_get(c, INDIRECT_LIST_BASE)};
         k.unit = command_get(c, INDIRECT_UNIT);
         k.positions = command_get(c, INDIRECT_POSITIONS);
         k.stride = command_get(c, INDIRECT_STRIDE);

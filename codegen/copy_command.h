@@ -6,7 +6,7 @@
 
 #include "codegen/command.h"
 
-enum { COPY_HBM = 0, COPY_DM = 1, COPY_NONE = 2 /* zeros */, COPY_MAX_ENTRIES = 8 };
+enum { COPY_HBM = 0, COPY_DM = 1, COPY_NONE = 2 /* zeros */, COPY_HBM_WIDE = 2 /* of a list: elements of 64 bits */, COPY_MAX_ENTRIES = 8 };
 
 typedef struct copy_side {
     int64_t memory; /* COPY_HBM .. */
@@ -22,6 +22,7 @@ typedef struct copy_command {
     bool by_index;
     copy_side list;                  /* where by_index: its elements are i32 */
     int64_t unit, positions, stride; /* of an element for one position; that exist; bytes of one position */
+    bool wide;                       /* elements of the list are 64 bits */
     bool counted;                    /* only a front of the list: the i32 at front.base says of how many elements */
     copy_side front;
     int64_t first; /* number in the list of the element at list.base */

@@ -2,6 +2,7 @@
 
 #include <string.h>
 
+#include "codegen/copy_command.h"
 #include "codegen/hazard.h"
 
 _Static_assert((int)CHIP == (int)COMPONENT_CHIP && (int)PACKET == (int)COMPONENT_PACKET && (int)ELEMENT == (int)COMPONENT_ELEMENT &&
@@ -155,6 +156,18 @@ static void fill_entries(command *k, const sequencer_config *s, command_column s
     }
 }
 
+static void push_lift(emission *m, const op *o, context c)
+{
+    command k = new_command(m, OP_LIFT, o, c);
+    for (uint32_t i = 0; i < o->lift->count; i++) {
+        command_set_entry(&k, i, LIFT_LEVEL, o->lift->digits[i].level - CHIP);
+        command_set_entry(&k, i, LIFT_DIV, o->lift->digits[i].div);
+        command_set_entry(&k, i, LIFT_STRIDE, o->lift->digits[i].stride_bytes);
+    }
+    k.entry_count = o->lift->count;
+    push(m, k);
+}
+
 static void push_OP_FETCH(emission *m, const op *o, context c)
 {
     command k = new_command(m, OP_FETCH, o, c);
@@ -167,16 +180,16 @@ static void push_OP_FETCH(emission *m, const op *o, context c)
     command_set(&k, FETCH_PACKET_ELEMENTS, o->sequencer->packet);
     fill_entries(&k, o->sequencer, FETCH_ENTRY_SIZE, FETCH_ENTRY_STRIDE, false);
     push(m, k);
-    if (!o->lift)
-        return;
-    k = new_command(m, OP_LIFT, o, c);
-    for (uint32_t i = 0; i < o->lift->count; i++) {
-        command_set_entry(&k, i, LIFT_LEVEL, o->lift->digits[i].level - CHIP);
-        command_set_entry(&k, i, LIFT_DIV, o->lift->digits[i].div);
-        command_set_entry(&k, i, LIFT_STRIDE, o->lift->digits[i].stride_bytes);
+    if (o->lift)
+        push_lift(m, o, c);
+    for (uint32_t i = 0; o->start && i < o->start->count; i++) {
+        k = new_command(m, OP_START, o, c);
+        command_set(&k, START_BITS, o->start->numbers[i].of->bits);
+        command_set(&k, START_STRIDE, o->start->numbers[i].stride_bytes);
+        command_set(&k, START_BASE, o->start->numbers[i].base);
+        command_set(&k, START_POSITIONS, o->start->numbers[i].of->positions);
+        push(m, k);
     }
-    k.entry_count = o->lift->count;
-    push(m, k);
 }
 
 /* Loops, innermost first: tiling, shift, pop ("Stream Adapter", Advanced Operations). */
@@ -350,7 +363,7 @@ static void push_OP_DMA_INDIRECT(emission *m, const op *o, context c)
     for (const dma_config *d = o->dma; d; d = d->next) {
         command k = new_command(m, OP_DMA_INDIRECT, o, c);
         command_set(&k, INDIRECT_SCATTER, o->kind == IR_SCATTER);
-        command_set(&k, INDIRECT_LIST, op_index(o)->out.kind != TENSOR_HBM);
+        command_set(&k, INDIRECT_LIST, o->indirect->wide ? COPY_HBM_WIDE : op_index(o)->out.kind != TENSOR_HBM ? COPY_DM : COPY_HBM);
         command_set(&k, INDIRECT_PACKET_BYTES, d->packet_bytes);
         command_set(&k, INDIRECT_SOURCE_BASE, d->source_base);
         command_set(&k, INDIRECT_DESTINATION_BASE, d->destination_base);
@@ -510,23 +523,48 @@ static void finish_guards(emission *m, size_t first, context c)
         command_set(&s->items[i], GUARD_COMMANDS, (int64_t)(s->count - i - 1));
 }
 
-static void push_work(emission *m, const op *last)
+/* Guards are for one copy: of several pieces each has its own. */
+static void push_guarded_copies(emission *m, const op *last, context c)
+{
+    stream *s = &m->streams[c];
+    size_t first = s->count;
+    push_stage(m, last, c);
+    size_t count = s->count - first;
+    command *copies = ARENA_ARRAY(m->scratch, command, count);
+    memcpy(copies, &s->items[first], count * sizeof *copies);
+    s->count = first;
+    for (size_t i = 0; i < count; i++) {
+        first = s->count;
+        push_guards(m, last, c);
+        push(m, copies[i]);
+        finish_guards(m, first, c);
+    }
+}
+
+static void push_chain(emission *m, const work *w)
 {
     const op *stages[64];
-    size_t count = 0;
+    size_t count = 0, first = m->streams[w->context].count;
+    for (const op *o = w->last; o != w->first && count < 63; o = op_input(o))
+        stages[count++] = o;
+    push_guards(m, w->last, w->context);
+    push_stage(m, w->first, w->context);
+    while (count-- > 0)
+        push_stage(m, stages[count], w->context);
+    finish_guards(m, first, w->context);
+}
+
+static void push_work(emission *m, const op *last)
+{
     work w;
     work_make(m->e->target, last, m->scratch, &w);
     push_waits(m, &w, w.first);
     if (w.context != CONTEXT_DMA)
         push_units(m, w.first, &w.first->out, w.context);
-    for (const op *o = last; o != w.first && count < 63; o = op_input(o))
-        stages[count++] = o;
-    size_t first = m->streams[w.context].count;
-    push_guards(m, last, w.context);
-    push_stage(m, w.first, w.context);
-    while (count-- > 0)
-        push_stage(m, stages[count], w.context);
-    finish_guards(m, first, w.context);
+    if (w.context == CONTEXT_DMA)
+        push_guarded_copies(m, last, w.context);
+    else
+        push_chain(m, &w);
     finish_work(m, &w);
 }
 

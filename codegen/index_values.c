@@ -1,5 +1,7 @@
 #include "codegen/index_values.h"
 
+#include <string.h>
+
 /* Both limits of one list hold. */
 static void meet(index_values *have, int64_t unit, int64_t count)
 {
@@ -9,13 +11,24 @@ static void meet(index_values *have, int64_t unit, int64_t count)
     have->count = count;
 }
 
-static void mark_lists(const einsum_statement *s, index_values *values)
+/* Is the list a number of 64 bits, of which the statement reads the low half? */
+static bool is_low_half(const einsum *e, const einsum_statement *s, uint32_t side)
+{
+    const einsum_tensor *list = &e->tensors[einsum_operand(s, (einsum_side)side)];
+    static const char word[] = ".word"; /* no source can write such a name (frontend/running.c) */
+    const char *name = list->rank == 1 ? e->axes[list->axes[0]].name : "";
+    size_t length = strlen(name), end = sizeof word - 1;
+    return length > end && strcmp(name + length - end, word) == 0;
+}
+
+static void mark_lists(const einsum *e, const einsum_statement *s, index_values *values)
 {
     for (uint32_t i = 0; i < einsum_index_count(s); i++) {
         const einsum_index *x = &s->indices[i];
         if (x->positions > 0) {
             meet(&values[s->sources[i + 1]], x->step, x->positions);
             values[s->sources[i + 1]].rows = true;
+            values[s->sources[i + 1]].wide |= is_low_half(e, s, EINSUM_B + i);
         }
     }
     if (s->counted) { /* none up to all of a span */
@@ -111,7 +124,7 @@ bool index_values_of_port(const binary_kernel *k, uint32_t number, arena *scratc
     const einsum *e = &k->einsum;
     index_values *values = ARENA_ARRAY(scratch, index_values, (size_t)e->tensor_count + 1);
     for (uint32_t i = 0; i < e->statement_count; i++)
-        mark_lists(&e->statements[i], values);
+        mark_lists(e, &e->statements[i], values);
     for (uint32_t i = e->statement_count; i-- > 0;) { /* what is made of the port comes after it */
         const einsum_statement *s = &e->statements[i];
         if (s->op == MATH_MAP && s->digit_count == 0 && values[s->dst].count == 2)

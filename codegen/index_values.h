@@ -24,6 +24,8 @@ typedef struct index_values {
 static inline int64_t index_values_draw(const index_values *x, int64_t element, uint64_t random)
 {
     bool high = x->wide && element == 1; /* mostly the low half's sign */
+    if (high && x->rows)
+        return 0;
     if (x->bound_count > 0 && !x->rows && random / 4 % 4 != 0) {
         int32_t next = x->bounds[random / 16 % x->bound_count];
         return !high || random / 16 / x->bound_count % 8 == 0 ? next : next < 0 ? -1 : 0;

@@ -453,6 +453,20 @@ static json_t *json_lift_digits(const emit_context *e, const op *o, const lift_c
     return digits;
 }
 
+static json_t *json_start_numbers(const emit_context *e, const op *o, const start_config *x)
+{
+    (void)o;
+    json_t *numbers = json_array();
+    for (uint32_t i = 0; i < x->count; i++) {
+        const run_start *of = x->numbers[i].of;
+        json_array_append_new(numbers, json_pack("{s:s, s:s, s:I, s:I, s:I, s:I}", "number", of->port->name, "index",
+                                                 mapping_text(of->index, e->arena), "base", (json_int_t)x->numbers[i].base, "bits",
+                                                 (json_int_t)of->bits, "positions", (json_int_t)of->positions, "stride_bytes",
+                                                 (json_int_t)x->numbers[i].stride_bytes));
+    }
+    return numbers;
+}
+
 static json_t *json_vector_op_operation(const emit_context *e, const op *o, const vector_op_config *v)
 {
     (void)e, (void)o;

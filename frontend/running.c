@@ -56,10 +56,16 @@ op *run_number_count(const run_number *n)
     return n->type->bits == WORD_BITS && n->type->is_signed && !adds(n) && n->port->out.part[ELEMENT]->size == 1 ? n->port : NULL;
 }
 
-op *run_number_position(const run_number *n)
+bool run_number_position(const run_number *n, run_position *out)
 {
-    bool one = n->port->out.part[ELEMENT]->size == 1 && n->port->out.dtype == DTYPE_I32;
-    return one && !adds(n) && strcmp(n->type->name, "usize") == 0 ? n->port : NULL;
+    *out = (run_position){.port = n->port, .bits = n->type->bits};
+    bool position = n->port->out.dtype == DTYPE_I32 && strcmp(n->type->name, "usize") == 0;
+    for (; n && position; n = n->from) {
+        unsigned bits = n->type->bits;
+        out->bits = bits < out->bits ? bits : out->bits;
+        position = n->more == 0 || (n->more > 0 && !n->type->is_signed && !__builtin_add_overflow(out->more, n->more, &out->more));
+    }
+    return position;
 }
 
 const run_number *run_number_cast(arena *a, const run_number *n, const char *type)

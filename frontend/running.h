@@ -30,8 +30,14 @@ bool run_type_tensor(scope_context *c, const run_type *t, const char *name, int6
 const run_number *run_number_new(arena *a, const run_type *t, op *port);
 /* The tensor, where the number is its only element and an i32; else NULL. */
 op *run_number_count(const run_number *n);
-/* The same for a usize that an i32 says as well: of 32 bits, and a negative one is past every end. */
-op *run_number_position(const run_number *n);
+/* A usize as a position: the port's number of so many bits, without a sign, and what is added to it; a sum that wraps is no position. */
+typedef struct run_position {
+    op *port;
+    unsigned bits; /* 32 or 64 */
+    int64_t more;  /* at least 0 */
+} run_position;
+/* False: it is no usize, or made in a way that a sum of the two does not say. */
+bool run_number_position(const run_number *n, run_position *out);
 /* The number by `as`; NULL: `type` is none of these. */
 const run_number *run_number_cast(arena *a, const run_number *n, const char *type);
 

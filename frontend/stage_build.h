@@ -5,6 +5,7 @@
 #ifndef VISA_FRONTEND_STAGE_BUILD_H
 #define VISA_FRONTEND_STAGE_BUILD_H
 
+#include "frontend/running.h"
 #include "frontend/stage.h"
 
 /* What is between ::< and >. The components first, each one more than its number. */
@@ -162,6 +163,8 @@ tile_status stage_cut_tile(const stage_call *call, const op *of, component part,
                            stage_tile *out);
 /* Index, LEN and Element of a call of `tile` that begins at `start`. False: diagnosed. */
 bool stage_read_tile(const stage_call *call, component part, int64_t start, const mapping **index, int64_t *length, stage_tile *out);
+/* May a tile of that length begin at this number of the launch? *out: where. False: diagnosed. */
+bool stage_may_start(const stage_call *call, const run_number *n, int64_t length, run_position *out);
 /* The tile as a view. */
 op *stage_add_tile(const stage_call *call, op *of, const stage_tile *tile);
 /* An operation that the stage's row does not name, on `input`, from the method's place. */

@@ -82,12 +82,6 @@ static value scatter(const stage_call *call, op *from, op *list, op *into, const
 {
     if (!stage_may_write(call, into))
         return failed(call);
-    if (call->kernel->runs_if) {
-        diag *d = diag_add(stage_diags(call), E_UNSUPPORTED, call->node->name_range,
-                           "a scatter in an `if` that is decided when the kernel runs is not supported");
-        diag_help(stage_diags(call), d, "let the host launch another kernel, or scatter to a row that nobody reads");
-        return failed(call);
-    }
     op *o = with_list(call, stage_add_step(call, IR_SCATTER, CONTEXT_DMA, from, &into->out), list, NULL, said);
     op_add_operand(o, scope_context_of(call->scope)->arena, OPERAND_INTO, into);
     o->name = into->name;
@@ -197,6 +191,22 @@ value stage_make_sparse_prefix(const stage_call *call)
     return failed(call);
 }
 
+enum { WORD_BITS = 32 };
+
+/* Of a number of 64 bits the low half, as a list of one element. */
+static op *low_word(const stage_call *call, op *port)
+{
+    scope_context *c = scope_context_of(call->scope);
+    op *o = kernel_add(call->kernel, c->arena, IR_VIEW, CONTEXT_DMA, call->node->name_range);
+    o->out = port->out;
+    o->out.part[ELEMENT] = o->guard = mapping_identity(c->mappings);
+    o->window = ARENA_NEW(c->arena, tile_window);
+    *o->window = (tile_window){.displacement = 0};
+    o->name = port->name;
+    op_add_operand(o, c->arena, OPERAND_INPUT, port);
+    return o;
+}
+
 /* A row of the view, whose list is one number of a launch: nothing but the place is different from a gather. */
 value stage_make_running_tile(const stage_call *call)
 {
@@ -204,21 +214,22 @@ value stage_make_running_tile(const stage_call *call)
     const run_number *n = stage_argument_of(call, ARGUMENT_RUNNING)->run;
     int64_t length;
     stage_tile tile;
-    *p = (row_plan){.rows = call->receiver.op, .list = run_number_position(n), .said.by_positions = true};
+    run_position at;
+    *p = (row_plan){.rows = call->receiver.op, .said.by_positions = true};
     if (!stage_read_tile(call, ELEMENT, 0, &p->said.indexed, &length, &tile))
         return failed(call);
-    const char *wrong = length != 1               ? "a tile whose start is known when the kernel runs has one position"
-                        : call->receiver.writable ? "a tile whose start is known when the kernel runs is only read"
-                        : !p->list                ? "`tile` takes a usize; of an HbmScalar of 64 bits it is not supported"
-                                                  : NULL;
-    const char *help = length != 1               ? "let LEN be 1, and Index the digit that counts whole tiles"
-                       : call->receiver.writable ? "write `scatter::<Index, Payload>()` with a list of one element"
-                                                 : "declare the parameter HbmScalar<u32>, and write `.to_spm(..) as usize`";
-    if (!wrong)
-        return (value){.kind = VALUE_INDIRECT, .op = p->rows, .rows = p};
-    diag *d = diag_add(stage_diags(call), E_UNSUPPORTED, call->node->name_range, "%s", wrong);
-    diag_help(stage_diags(call), d, "%s", help);
-    return failed(call);
+    bool fits = stage_may_start(call, n, length, &at);
+    if (fits && at.more > 0) {
+        diag *d = diag_add(stage_diags(call), E_UNSUPPORTED, call->node->name_range,
+                           "a tile of HBM begins at a number of the launch to which nothing was added");
+        diag_help(stage_diags(call), d, "let the host pass the sum, or copy the tensor to DM and tile that");
+        fits = false;
+    }
+    if (!fits)
+        return failed(call);
+    p->said.wide = at.bits > WORD_BITS;
+    p->list = at.port->out.part[ELEMENT]->size > 1 ? low_word(call, at.port) : at.port;
+    return (value){.kind = VALUE_INDIRECT, .op = p->rows, .rows = p};
 }
 
 /* Is the plan complete, and one that does this? */

@@ -1,5 +1,6 @@
 /* Views of memory, their tiles, and what begins a stream from them. */
 #include "frontend/stage_build.h"
+#include "support/integer.h"
 
 value stage_make_view(const stage_call *call)
 {
@@ -139,6 +140,7 @@ static value repad(const stage_call *call, bool pads)
     op *o = stage_add_op(call, CONTEXT_DMA, &of->out);
     o->out.part[ELEMENT] = want;
     o->guard = want;
+    o->starts = of->starts;
     o->window = ARENA_NEW(c->arena, tile_window);
     if (of->window)
         *o->window = *of->window;
@@ -268,6 +270,7 @@ op *stage_add_tile(const stage_call *call, op *of, const stage_tile *tile)
     o->out.part[tile->part] = tile->mapping;
     o->guard = tile->guard;
     o->window = tile->window;
+    o->starts = of->starts;
     o->name = of->name;
     return o;
 }
@@ -304,6 +307,91 @@ static value tile_of(const stage_call *call, component part)
     if (!stage_read_tile(call, part, call->args[0].number, &index, &length, &tile))
         return stage_error;
     return (value){.kind = VALUE_VIEW, .op = stage_add_tile(call, call->receiver.op, &tile), .writable = call->receiver.writable};
+}
+
+bool stage_may_start(const stage_call *call, const run_number *n, int64_t length, run_position *out)
+{
+    const char *wrong = length != 1               ? "a tile whose start is known when the kernel runs has one position"
+                        : call->receiver.writable ? "a tile whose start is known when the kernel runs is only read"
+                        : run_number_position(n, out)
+                            ? NULL
+                            : "`tile` takes a usize: a number of the launch of 32 or 64 bits, and what was added to it without a sign";
+    const char *help = length != 1                ? "let LEN be 1, and Index the digit that counts whole tiles"
+                       : !call->receiver.writable ? "declare the parameter HbmScalar<usize>, or write `as usize` in front of the sum"
+                       : call->receiver.op->out.kind == TENSOR_DM ? "write `if i == n` in a loop over the positions i, and tile(i) inside"
+                                                                  : "write `scatter::<Index, Payload>()` with a list of one element";
+    if (!wrong)
+        return true;
+    diag *d = diag_add(stage_diags(call), E_UNSUPPORTED, call->node->name_range, "%s", wrong);
+    diag_help(stage_diags(call), d, "%s", help);
+    return false;
+}
+
+/* Does the tile at position `at` lie at * stride elements behind the first one, and mean the same? */
+static bool tile_follows(const stage_call *call, const mapping *index, int64_t at, int64_t stride, const stage_tile *first)
+{
+    stage_tile next;
+    return stage_cut_tile(call, call->receiver.op, ELEMENT, index, 1, at, &next) == TILE_OK &&
+           mapping_equal(scope_context_of(call->scope)->mappings, next.mapping, first->mapping) &&
+           next.window->displacement - first->window->displacement == at * stride;
+}
+
+/* Elements between two positions of the index in the view; 0: they are not as far apart everywhere, or tiles differ. Where a digit of the
+ * view begins the index goes on otherwise, and that is at a divisor of its size. */
+static int64_t stride_of_tiles(const stage_call *call, const mapping *index, int64_t positions, const stage_tile *first)
+{
+    stage_tile next;
+    if (positions == 1)
+        return 1;
+    if (stage_cut_tile(call, call->receiver.op, ELEMENT, index, 1, 1, &next) != TILE_OK)
+        return 0;
+    int64_t stride = next.window->displacement - first->window->displacement;
+    bool even = tile_follows(call, index, positions - 1, stride, first);
+    for (int64_t d = 1; d <= index->size / d && even; d++) {
+        if (index->size % d)
+            continue;
+        int64_t other = index->size / d;
+        even = (d >= positions || tile_follows(call, index, d, stride, first)) &&
+               (other >= positions || tile_follows(call, index, other, stride, first));
+    }
+    return even ? stride : 0;
+}
+
+/* The tile that begins at a number of the launch: that of the first position, and what each further one adds. */
+value stage_make_running_tile_dm(const stage_call *call)
+{
+    const run_number *n = stage_argument_of(call, ARGUMENT_RUNNING)->run;
+    arena *a = scope_context_of(call->scope)->arena;
+    const mapping *index;
+    int64_t length;
+    stage_tile tile;
+    run_position at;
+    if (!stage_read_tile(call, ELEMENT, 0, &index, &length, &tile) || !stage_may_start(call, n, length, &at)) {
+        call->kernel->bad = true;
+        return stage_error;
+    }
+    int64_t positions = index->count == 1 ? index->factors[0].live : index->size, stride = stride_of_tiles(call, index, positions, &tile);
+    diag *d = NULL;
+    if (at.more >= positions) {
+        d = diag_add(stage_diags(call), E_TILE_RANGE, call->node->name_range,
+                     "the tile takes a position behind the %lldth of `%s`, which has %lld", (long long)at.more, mapping_text(index, a),
+                     (long long)positions);
+        diag_help(stage_diags(call), d, "add at most %lld", (long long)positions - 1);
+    } else if (stride == 0 || stage_cut_tile(call, call->receiver.op, ELEMENT, index, 1, at.more, &tile) != TILE_OK) {
+        d = diag_add(stage_diags(call), E_TILE_SPLIT, stage_type_argument(call, TYPE_INDEX)->range,
+                     "failed to split by the index expression: positions of `%s` are not equal parts, equally far apart, in m![%s]",
+                     mapping_text(index, a), mapping_text(call->receiver.op->out.part[ELEMENT], a));
+        diag_help(stage_diags(call), d, "tile one digit after the other");
+    }
+    if (d) {
+        call->kernel->bad = true;
+        return stage_error;
+    }
+    op *view = stage_add_tile(call, call->receiver.op, &tile);
+    run_start *start = ARENA_NEW(a, run_start);
+    *start = (run_start){view->starts, at.port, at.bits, index, positions - at.more, stride};
+    view->starts = start;
+    return (value){.kind = VALUE_VIEW, .op = view};
 }
 
 value stage_make_tile(const stage_call *call)

@@ -290,6 +290,17 @@ const char *lift_text(const lift_config *c, arena *a)
     return text;
 }
 
+const char *start_text(const start_config *c, arena *a)
+{
+    const char *text = "";
+    for (uint32_t i = 0; i < c->count; i++) {
+        const run_start *of = c->numbers[i].of;
+        text = arena_printf(a, "%s + %s * %lld bytes (`%s`, of %lld)", text, of->port->name, (long long)c->numbers[i].stride_bytes,
+                            mapping_text(of->index, a), (long long)of->positions);
+    }
+    return text;
+}
+
 const char *adapter_text(const adapter_config *c, arena *a)
 {
     const char *table = c->table ? arena_printf(a, "table to %s", dtype_row_of(c->looked_up)->name) : "";

@@ -174,7 +174,20 @@ typedef struct lift_digit {
     const mapping *term; /* for readers */
     int64_t div, stride_bytes;
 } lift_digit;
-enum { LIFT_LEVELS = 3, LIFT_MAX_DIGITS = 15 };
+/* What a view of DM that begins at a number of the launch adds to the view that it is a tile of. */
+typedef struct run_start {
+    const struct run_start *outer; /* of that view; NULL: nothing */
+    const struct op *port;         /* of the number, in HBM */
+    unsigned bits;                 /* of it that count, the lowest, without a sign: 32 or 64 */
+    const mapping *index;
+    int64_t positions, stride; /* that exist; elements from one to the next */
+} run_start;
+/* The number at an address of HBM, times stride_bytes, is added to the base. */
+typedef struct start_number {
+    const run_start *of;
+    int64_t base, stride_bytes;
+} start_number;
+enum { LIFT_LEVELS = 3, LIFT_MAX_DIGITS = 15, START_MAX_NUMBERS = 4 };
 /* A digit of the Time that arrives at a reduction over slices: a loop of what leaves, or, where `place` is not 0, one whose value is the
  * receiving slice's number in its group / place % size. */
 typedef struct slice_loop {
@@ -242,9 +255,10 @@ struct op {
     const char *name;                               /* the variable that holds the result, or the port's name; "" */
     op_operand *operands;                           /* what is read and written besides what it makes itself; several may have one role */
     size_t operand_count, operand_capacity;
-    const axis *interleave; /* IR_FETCH: its two positions are `input` and `second` */
-    tile_window *window;    /* IR_VIEW: from the memory's tensor, all tiles together */
-    const mapping *guard;   /* IR_VIEW: Element with PAD_BOTTOM outside the window */
+    const axis *interleave;  /* IR_FETCH: its two positions are `input` and `second` */
+    tile_window *window;     /* IR_VIEW: from the memory's tensor, all tiles together */
+    const mapping *guard;    /* IR_VIEW: Element with PAD_BOTTOM outside the window */
+    const run_start *starts; /* IR_VIEW: numbers of the launch that say where it begins; the window is that of the first positions */
     tensor out;
     unsigned releases;   /* of the language, which write it so (target/dialect.h) */
     src_range converted; /* IR_FETCH: where its element type was written; SRC_NOWHERE: with the rest */
@@ -312,6 +326,8 @@ typedef struct module {
 bool op_lifts(const op *o, component level);
 /* " + Slice / 1 % 2 * 32 bytes (H)", and so on. */
 const char *lift_text(const lift_config *c, arena *a);
+/* " + `G` * 64 bytes (%2, of 4)", and so on. */
+const char *start_text(const start_config *c, arena *a);
 /* What a routing says after its name: ", slice1 = 2, slice0 = 4"; of a custom one where packets come from. */
 const char *route_text(const route_config *c, arena *a);
 /* "table to f8e4m3", "zero point 3" */

@@ -124,6 +124,8 @@ static void add_access(const target *t, work *w, arena *a, const op *o, bool wri
     } else if (tensor_kind_has_address(of->kind)) {
         x.end = x.begin +
                 (o->kind == IR_VIEW ? (live_positions(of->part[ELEMENT]) * dtype_row_of(of->dtype)->bits + 7) / 8 : tensor_unit_bytes(of));
+        for (const run_start *s = o->starts; s; s = s->outer) /* nobody knows which position: all of them */
+            x.end += (s->positions - 1) * s->stride * dtype_row_of(of->dtype)->bits / 8;
     } else {
         return;
     }

@@ -37,6 +37,7 @@ typedef struct memory {
     bool whole;                     /* written at once, by the operation that made it */
     bool told;                      /* reported already: judge no more */
     bool zeros, written, rewritten; /* it begins as zeros; views of it are written; elements of it more than once */
+    bool was_read;                  /* so that what is written again was of use */
     bool aligned;                   /* all boxes have the size of the first and begin at a multiple of it: equal or apart */
     size_t *table, table_size;      /* of boxes, by where they begin; entries are number + 1 */
 } memory;
@@ -273,7 +274,7 @@ static void tell_written_twice(coverage *c, const op *o, memory *m, const op *ot
     if (m->rewritten)
         return;
     m->rewritten = true;
-    if (m->whole) /* what it holds is replaced: that is why it is written */
+    if (m->whole || m->was_read) /* what it holds is replaced: that is why it is written */
         return;
     diag *d =
         diag_add(c->context->diags, W_WRITTEN_TWICE, o->range, "%s writes elements of `%s` that were written before: the last write stays",
@@ -425,6 +426,7 @@ static bool is_parameter(const coverage *c, const op *root)
 
 static void read_part(coverage *c, op *o, const op *view, memory *m)
 {
+    m->was_read = true;
     if (m->covered == m->live || m->whole || m->told)
         return;
     int64_t wanted = 0, found = 0;
@@ -677,6 +679,14 @@ static void write_perhaps(coverage *c, op *o, const op *view, memory *m)
     diag_help(c->context->diags, d, "write it before the `if`: view_mut().memset(0, &mut device.sub)");
 }
 
+/* Of a view that begins where a number of the launch says: what it is a tile of, all of which it may be. */
+static const op *known_view(const op *view)
+{
+    while (view->starts)
+        view = op_input(view);
+    return view;
+}
+
 static void use_operand(coverage *c, op *o, const op_operand *x)
 {
     memory *m = c->of[op_root(x->of)->index];
@@ -687,7 +697,7 @@ static void use_operand(coverage *c, op *o, const op_operand *x)
     else if (operand_access_of(x->role) == WRITES)
         write_part(c, o, x->of, m);
     else if (m && !(o->kind == IR_RESHAPE && names_padding(m->root))) /* a name reads nothing */
-        read_part(c, o, x->of, m);
+        read_part(c, o, known_view(x->of), m);
 }
 
 void pass_coverage(pass_context *p, kernel *k)

@@ -177,10 +177,26 @@ static void verify_staging(pass_context *p, kernel *k, op *o)
     diag_help(p->diags, d, "a zero point is subtracted for a contraction only; behind it elements are i32");
 }
 
+/* Where a view of DM begins only a fetch asks a number of the launch. */
+static void verify_starts(pass_context *p, kernel *k, op *o)
+{
+    for (size_t i = 0; i < o->operand_count && o->kind != IR_VIEW && !o->bad; i++) {
+        bool fetched = o->kind == IR_FETCH && o->operands[i].role == OPERAND_INPUT && !op_second(o);
+        if (!o->operands[i].of->starts || fetched)
+            continue;
+        diag *d = pass_refuse(p, k, o, MAPPING_COMPONENTS, E_UNSUPPORTED,
+                              "`%s` of a tile of DM that begins at a number of the launch is not supported%s", op_kind_word(o->kind),
+                              op_second(o) ? " where two tensors are read by turns" : "");
+        diag_help(p->diags, d,
+                  "write the tile to memory of its own: ctx.main.begin(tile).fetch::<..>().collect().commit_trim::<..>().commit()");
+    }
+}
+
 static void verify_one(pass_context *p, kernel *k, op *o)
 {
-    static void (*const rules[])(pass_context *, kernel *, op *) = {verify_context, verify_units,   verify_pes,  verify_fits,
-                                                                    verify_counts,  verify_staging, verify_flow, verify_tiled_units};
+    static void (*const rules[])(pass_context *, kernel *, op *) = {verify_context, verify_units,       verify_pes,
+                                                                    verify_fits,    verify_counts,      verify_staging,
+                                                                    verify_flow,    verify_tiled_units, verify_starts};
     for (size_t i = 0; i < sizeof rules / sizeof *rules && !o->bad; i++)
         rules[i](p, k, o);
 }

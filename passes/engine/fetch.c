@@ -216,6 +216,33 @@ static bool fetch_accepts(pass_context *p, const op *o, const walk_request *walk
            w.end_bytes <= p->target->dm_bytes_per_slice && w.access_bytes > 0;
 }
 
+/* Numbers of the launch that say where the view begins: whole bytes, and no farther than the memory. */
+static bool start_derive(pass_context *p, kernel *k, op *o, const op *view, int64_t *end_bytes)
+{
+    int64_t bits = dtype_row_of(view->out.dtype)->bits;
+    start_config *c = ARENA_NEW(p->arena, start_config);
+    c->count = 0;
+    for (const run_start *s = view->starts; s; s = s->outer) {
+        diag *d = NULL;
+        if (s->stride * bits % 8) {
+            d = pass_refuse(p, k, o, MAPPING_COMPONENTS, E_ADDRESS, "positions of `%s` are %lld bits apart, which is not whole bytes",
+                            mapping_text(s->index, p->arena), (long long)(s->stride * bits));
+            diag_help(p->diags, d, "let what is inside of `%s` have an even number of elements", mapping_text(s->index, p->arena));
+            return false;
+        }
+        if (c->count == START_MAX_NUMBERS) {
+            d = pass_refuse(p, k, o, MAPPING_COMPONENTS, E_TILE_SPLIT, "more than %d numbers say where this view begins",
+                            START_MAX_NUMBERS);
+            diag_help(p->diags, d, "copy a tile by some of them to memory of its own, and tile that by the others");
+            return false;
+        }
+        c->numbers[c->count++] = (start_number){s, s->port->out.address, s->stride * bits / 8};
+        *end_bytes += (s->positions - 1) * s->stride * bits / 8;
+    }
+    o->start = c;
+    return true;
+}
+
 static void fetch_one(pass_context *p, kernel *k, op *o)
 {
     const tensor *dm = &op_input(o)->out, *out = &o->out;
@@ -242,6 +269,8 @@ static void fetch_one(pass_context *p, kernel *k, op *o)
     }
     for (uint32_t i = 0; o->lift && i < o->lift->count; i++)
         w.end_bytes += o->lift->digits[i].stride_bytes;
+    if (op_input(o)->starts && !start_derive(p, k, o, op_input(o), &w.end_bytes))
+        return;
     check_reach(p, k, o, w.end_bytes);
     if (w.cut && !o->bad) {
         diag *d = pass_refuse(p, k, o, PACKET, E_FETCH_SIZE, "a read would begin inside a byte: `%s` steps by %lld element%s, %lld bits",

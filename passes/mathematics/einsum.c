@@ -580,6 +580,16 @@ typedef struct choice {
     const axis *axis;
 } choice;
 
+/* What the view that is written holds. */
+static void copy_memory(einsum_builder *b, op *o, reference to, reference memory)
+{
+    einsum_step *step = add_step(b, MATH_COPY, to, memory, memory);
+    note_computed(b, &step->s);
+    einsum_copy_digits(b, step, o, &op_into(o)->out);
+    if (!o->bad)
+        einsum_settle_sources(b, step, o, op_into(o), NULL);
+}
+
 static choice begin_choice(einsum_builder *b, op *o, reference memory)
 {
     choice c = {.both = add_value_like(b, &op_into(o)->out, -1), .axis = mapping_axis(b->context->mappings, "if.taken", 2)};
@@ -589,11 +599,7 @@ static choice begin_choice(einsum_builder *b, op *o, reference memory)
     memcpy(axes + 1, v->axes, v->rank * sizeof *axes);
     v->axes = axes;
     v->rank++;
-    einsum_step *step = add_step(b, MATH_COPY, whole(c.both), memory, memory);
-    note_computed(b, &step->s);
-    einsum_copy_digits(b, step, o, &op_into(o)->out);
-    if (!o->bad)
-        einsum_settle_sources(b, step, o, op_into(o), NULL);
+    copy_memory(b, o, whole(c.both), memory);
     return c;
 }
 
@@ -1085,29 +1091,36 @@ static bool is_indexed(const einsum_builder *b, const mapping *indexed, const ei
     return false;
 }
 
-/* An index for each digit of the axis: positions count through them, the last one fastest. `only`: that of a table of one row, else NULL.
- */
-static void add_indices(einsum_builder *b, einsum_step *step, op *o, reference list, einsum_index *only)
+/* An index for each digit of an axis: positions count through them, the last one fastest. False: refused. */
+static bool add_digits_of(einsum_builder *b, einsum_step *step, op *o, const mapping *indexed, int64_t unit, int64_t positions,
+                          reference list, einsum_index *indices, uint32_t *count)
 {
-    const mapping *indexed = o->indirect->indexed;
-    uint32_t count = 0;
-    einsum_index *indices = ARENA_ARRAY(b->context->arena, einsum_index, indexed->count + 1);
     int64_t inner = indexed->size;
+    uint32_t first = *count;
     for (size_t i = 0; i < indexed->count; i++) {
         const factor *f = &indexed->factors[i];
         inner /= f->extent;
-        if (f->kind != FACTOR_AXIS || count + 1 == EINSUM_SOURCES) {
+        if (f->kind != FACTOR_AXIS || *count + 1 == EINSUM_SOURCES) {
             diag *d = pass_refuse(b->context, b->kernel, o, MAPPING_COMPONENTS, E_EINSUM,
                                   "IndexedAxis `%s` is part of a group, or has too many digits", mapping_text(indexed, b->context->arena));
             diag_help(b->context->diags, d, "let it be one axis, or a few whole ones");
-            return;
+            return false;
         }
-        indices[count] = (einsum_index){einsum_axis_number(b, f->axis), f->weight, o->indirect->unit, inner, count ? f->live : 0,
-                                        o->indirect->positions};
-        step->s.sources[++count] = list.value;
-        if (count > 1)
-            add_shifts(b, step, (einsum_side)(EINSUM_A + count), list.window);
+        indices[*count] = (einsum_index){einsum_axis_number(b, f->axis), f->weight, unit, inner, *count > first ? f->live : 0, positions};
+        step->s.sources[++*count] = list.value;
+        if (*count > 1)
+            add_shifts(b, step, (einsum_side)(EINSUM_A + *count), list.window);
     }
+    return true;
+}
+
+/* `only`: the index of a table of one row, else NULL. */
+static void add_indices(einsum_builder *b, einsum_step *step, op *o, reference list, einsum_index *only)
+{
+    uint32_t count = 0;
+    einsum_index *indices = ARENA_ARRAY(b->context->arena, einsum_index, EINSUM_SOURCES);
+    if (!add_digits_of(b, step, o, o->indirect->indexed, o->indirect->unit, o->indirect->positions, list, indices, &count))
+        return;
     if (only)
         step->s.sources[++count] = list.value;
     step->s.indices = only ? only : indices;
@@ -1177,6 +1190,38 @@ static void visit_gather(einsum_builder *b, op *o)
     settle_indices(b, step, o->indirect->indexed, EINSUM_A);
 }
 
+static reference view_of(einsum_builder *b, const op *o)
+{
+    reference root = b->of[op_root(o)->index];
+    return (reference){root.value, root.window ? add_windows(b, root.window, o->window) : o->window};
+}
+
+/* What a view holds that begins where numbers of the launch say, when it is read: rows of the memory, whose lists are these numbers. */
+static void visit_start(einsum_builder *b, op *o, const op *view)
+{
+    reference memory = view_of(b, view);
+    bool moves = false;
+    for (const run_start *s = view->starts; s; s = s->outer)
+        moves = moves || s->index->count > 0;
+    b->of[view->index] = memory;
+    if (!moves) /* the numbers can only say 0 */
+        return;
+    uint32_t dst = add_value_like(b, &view->out, -1), count = 0;
+    einsum_index *indices = ARENA_ARRAY(b->context->arena, einsum_index, EINSUM_SOURCES);
+    einsum_step *step = add_step(b, MATH_GATHER, whole(dst), memory, whole(0));
+    b->computed[dst] = b->computed[memory.value];
+    step->s.accumulator = view->out.dtype;
+    for (const run_start *s = view->starts; s; s = s->outer)
+        if (!add_digits_of(b, step, o, s->index, 1, s->positions, whole(b->of[s->port->index].value), indices, &count))
+            return;
+    step->s.indices = indices;
+    step->s.source_count = 1 + count;
+    einsum_copy_digits(b, step, o, &view->out);
+    if (!o->bad)
+        einsum_settle_sources(b, step, o, view, NULL);
+    b->of[view->index] = whole(dst);
+}
+
 /* Positions of Domain between two values of the digit; 0: it is none of it. */
 static int64_t domain_stride(const einsum_builder *b, const mapping *domain, const einsum_digit *d)
 {
@@ -1205,7 +1250,13 @@ static void order_digits(const einsum_builder *b, einsum_step *step, const mappi
 static void visit_scatter(einsum_builder *b, op *o)
 {
     reference from = b->of[op_input(o)->index], list = b->of[op_index(o)->index],
-              to = {b->of[op_root(op_into(o))->index].value, op_into(o)->window};
+              memory = {b->of[op_root(op_into(o))->index].value, op_into(o)->window}, to = memory;
+    bool guarded = is_guarded(o);
+    choice c = guarded ? begin_choice(b, o, memory) : (choice){0};
+    if (guarded && !o->bad) { /* the second is what is there, with the rows */
+        to = second_of(b, &c);
+        copy_memory(b, o, to, memory);
+    }
     einsum_step *step = add_step(b, MATH_SCATTER, to, from, list);
     step->s.accumulator = o->out.dtype;
     add_indices(b, step, o, list, NULL);
@@ -1217,6 +1268,8 @@ static void visit_scatter(einsum_builder *b, op *o)
     order_digits(b, step, o->indirect->domain);
     if (has_one_row(o))
         step->s.op = MATH_COPY;
+    if (guarded && !o->bad)
+        finish_choice(b, o, &c, memory);
 }
 
 /* A parameter that comes in and is written: its value is one of its own, which begins as what comes in. */
@@ -1274,11 +1327,7 @@ static void visit_one(einsum_builder *b, op *o)
     case IR_GATHER: visit_gather(b, o); break;
     case IR_SCATTER: visit_scatter(b, o); break;
     case IR_ALLOC: visit_alloc(b, o); break;
-    case IR_VIEW:
-        b->of[o->index] = (reference){b->of[op_root(o)->index].value, o->window};
-        if (b->of[op_root(o)->index].window)
-            b->of[o->index].window = add_windows(b, b->of[op_root(o)->index].window, o->window);
-        break;
+    case IR_VIEW: b->of[o->index] = view_of(b, o); break;
     case IR_RESHAPE: visit_reshape(b, o); break;
     case IR_VECTOR_OP: visit_map(b, o); break;
     case IR_VECTOR_REDUCE: visit_reduce(b, o, o->vector_reduce->row, einsum_reduce_digits); break;
@@ -1326,6 +1375,8 @@ static bool is_pair(const op *o)
 static void visit(einsum_builder *b, op *o)
 {
     const op *in = op_input(o);
+    if (in && in->starts && o->kind != IR_VIEW)
+        visit_start(b, o, in);
     if (o->kind == IR_VECTOR_UNZIP) {
         visit_unzip(b, o);
         return;

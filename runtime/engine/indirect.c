@@ -66,6 +66,8 @@ static bool is_legal(const machine *m, const command *c, const copy_command *k, 
     walk w = walk_of_copy(k, &k->source);
     if (k->counted ? k->list.memory != COPY_HBM || k->source.memory != COPY_HBM : k->front.base != 0 || k->first != 0)
         return fault_set(f, E_RUN_CHAIN, c, "a count is that of a list in HBM of which rows are taken");
+    if (k->wide && (k->list.memory != COPY_HBM || k->source.memory != COPY_HBM || k->counted))
+        return fault_set(f, E_RUN_CHAIN, c, "elements of 64 bits are those of a whole list in HBM of which rows are taken");
     if (k->packet_bytes > MOST_PACKET_BYTES || k->packet_bytes > m->target->dma_packet_max_bytes)
         return fault_set(f, E_RUN_CHAIN, c, "packets of %lld bytes are too long", (long long)k->packet_bytes);
     if (!walk_positions(&w, steps))
@@ -103,16 +105,22 @@ static proof_range range_of(const machine *m, const copy_command *k, const copy_
     return (proof_range){PROOF_HBM, (int64_t)low, (int64_t)(high + bytes < INT64_MAX ? high + bytes : INT64_MAX), writes};
 }
 
-static bool read_element(machine *m, const command *c, const walk *w, int64_t space, int64_t step, int64_t address, int64_t *out, fault *f)
+/* An i32; `wide`: 64 bits without a sign, where one past 2^63 is past every end as well. */
+static bool read_element(machine *m, const command *c, const walk *w, int64_t space, bool wide, int64_t step, int64_t address, int64_t *out,
+                         fault *f)
 {
     place p;
-    int32_t element;
-    if (!place_at(m, space, address, ELEMENT_BYTES, &p))
-        return outside(c, w, "reads the list", space, step, address, ELEMENT_BYTES, f);
-    if (!memory_read(p.memory, p.address, (unsigned char *)&element, ELEMENT_BYTES))
+    unsigned char bytes[2 * ELEMENT_BYTES];
+    int64_t size = wide ? 2 * ELEMENT_BYTES : ELEMENT_BYTES;
+    uint64_t element = 0;
+    if (!place_at(m, space, address, size, &p))
+        return outside(c, w, "reads the list", space, step, address, size, f);
+    if (!memory_read(p.memory, p.address, bytes, size))
         return fault_memory(f, c, "HBM and DM");
-    proof_read(m, p.memory, p.address, ELEMENT_BYTES);
-    *out = element;
+    proof_read(m, p.memory, p.address, size);
+    for (int64_t i = size; i-- > 0;)
+        element = element << 8 | bytes[i];
+    *out = !wide ? (int32_t)(uint32_t)element : element > INT64_MAX ? INT64_MAX : (int64_t)element;
     return true;
 }
 
@@ -148,12 +156,12 @@ bool indirect_run(machine *m, const command *c, int number, fault *f)
     if (k.counted && !place_at(m, COPY_HBM, k.front.base, ELEMENT_BYTES, &at_count))
         return fault_set(f, E_RUN_ACCESS, c, "reads the count outside HBM: address %lld (0x%llx), size %d bytes", (long long)k.front.base,
                          (unsigned long long)k.front.base, ELEMENT_BYTES);
-    if (k.counted && !read_element(m, c, &front, COPY_HBM, 0, k.front.base, &taken, f))
+    if (k.counted && !read_element(m, c, &front, COPY_HBM, false, 0, k.front.base, &taken, f))
         return false;
     for (int64_t step = 0; step < steps; step++) {
         int64_t x = walk_step(&from, &a), y = walk_step(&to, &b), at = walk_step(&list, &l), element = 0;
         if (at != last &&
-            (!read_element(m, c, &list, k.list.memory, step, at, &element, f) || !indirect_moves(c, &k, element, step, &moved, f)))
+            (!read_element(m, c, &list, k.list.memory, k.wide, step, at, &element, f) || !indirect_moves(c, &k, element, step, &moved, f)))
             return false;
         last = at;
         place p, q;

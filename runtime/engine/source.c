@@ -161,7 +161,6 @@ static bool stream_in_plan(source *s, machine *m, const command *c, fault *f)
     return true;
 }
 
-/* All of its units stay inside their DM. */
 /* Bytes by which the last unit begins later than the first. */
 static int64_t lift_span_bytes(const command *lift)
 {
@@ -171,18 +170,72 @@ static int64_t lift_span_bytes(const command *lift)
     return bytes;
 }
 
-static bool lift_legal(const source *s, const machine *m, fault *f)
+/* By which the last positions of all numbers lie behind the first ones; saturates. */
+static int64_t start_span_bytes(const source *s)
 {
-    int64_t end = s->dm.low_byte + s->dm.span_bytes + lift_span_bytes(s->lift);
-    for (unsigned i = 0; i < s->lift->entry_count; i++) {
+    int64_t bytes = 0;
+    for (unsigned i = 0; i < s->start_count; i++)
+        if (__builtin_add_overflow(
+                bytes, product_bounded(command_get(&s->start[i], START_POSITIONS) - 1, command_get(&s->start[i], START_STRIDE)), &bytes))
+            return INT64_MAX;
+    return bytes;
+}
+
+/* All of its units, at all of its positions, stay inside their DM. */
+static bool places_legal(const source *s, const machine *m, fault *f)
+{
+    int64_t low = s->dm.low_byte + s->dm.span_bytes + lift_span_bytes(s->lift), end;
+    for (unsigned i = 0; s->lift && i < s->lift->entry_count; i++) {
         int64_t bytes = command_entry(s->lift, i, LIFT_STRIDE);
         if (bytes % 8)
             return fault_set(f, E_RUN_CHAIN, s->lift, "entry %u: a unit would begin %lld bytes later, no multiple of 8", i,
                              (long long)bytes);
     }
+    for (unsigned i = 0; i < s->start_count; i++) {
+        int64_t bits = command_get(&s->start[i], START_BITS);
+        if (bits != 32 && bits != 64)
+            return fault_set(f, E_RUN_CHAIN, &s->start[i], "a start reads 32 or 64 bits, not %lld", (long long)bits);
+        if (command_get(&s->start[i], START_BASE) > m->target->hbm_bytes_per_chip - bits / 8)
+            return fault_set(f, E_RUN_ACCESS, &s->start[i], "reads its number outside HBM: address %lld, size %lld bytes",
+                             (long long)command_get(&s->start[i], START_BASE), (long long)bits / 8);
+    }
+    if (__builtin_add_overflow(low, start_span_bytes(s), &end))
+        end = INT64_MAX;
     return end <= m->target->dm_bytes_per_slice ||
-           fault_set(f, E_RUN_ACCESS, s->lift, "reads end at byte %lld of the slice's DM, which has %lld bytes", (long long)end,
-                     (long long)m->target->dm_bytes_per_slice);
+           fault_set(f, E_RUN_ACCESS, s->lift ? s->lift : s->command, "reads end at byte %lld of the slice's DM, which has %lld bytes",
+                     (long long)end, (long long)m->target->dm_bytes_per_slice);
+}
+
+bool source_start_bytes(const command *start, uint64_t number, int64_t *bytes, fault *f)
+{
+    int64_t positions = command_get(start, START_POSITIONS);
+    *bytes = 0;
+    if (number >= (uint64_t)positions)
+        return fault_set(f, E_RUN_INDEX, start, "a number selects position %llu of an axis with %lld", (unsigned long long)number,
+                         (long long)positions);
+    *bytes = (int64_t)number * command_get(start, START_STRIDE); /* inside DM: places_legal */
+    return true;
+}
+
+/* The numbers, once for all slices. */
+static bool begin_source(const stage *s, machine *m, fault *f)
+{
+    source *k = s->plan;
+    k->start_bytes = 0;
+    for (unsigned i = 0; i < k->start_count; i++) {
+        unsigned char bytes[8] = {0};
+        int64_t base = command_get(&k->start[i], START_BASE), size = command_get(&k->start[i], START_BITS) / 8, moved;
+        if (!memory_read(&m->hbm[0], base, bytes, size))
+            return fault_memory(f, &k->start[i], "HBM");
+        proof_read(m, &m->hbm[0], base, size);
+        uint64_t number = 0;
+        for (int64_t byte = size; byte-- > 0;)
+            number = number << 8 | bytes[byte];
+        if (!source_start_bytes(&k->start[i], number, &moved, f))
+            return false;
+        k->start_bytes += moved;
+    }
+    return true;
 }
 
 int64_t source_lift_bytes(const source *s, const machine *m, int64_t unit_index)
@@ -197,10 +250,10 @@ int64_t source_lift_bytes(const source *s, const machine *m, int64_t unit_index)
     return bytes;
 }
 
-bool source_plan(source *s, machine *m, const command *c, const command *lift, fault *f)
+/* `s` has the commands. */
+static bool source_plan(source *s, machine *m, const command *c, fault *f)
 {
-    *s = (source){.command = c, .lift = lift};
-    return c->op == OP_FETCH ? fetch_plan(s, m, c, f) && (!lift || lift_legal(s, m, f)) : stream_in_plan(s, m, c, f);
+    return c->op == OP_FETCH ? fetch_plan(s, m, c, f) && places_legal(s, m, f) : stream_in_plan(s, m, c, f);
 }
 
 bool source_open(const source *s, machine *m, int64_t unit_index, source_run *r, fault *f)
@@ -212,7 +265,8 @@ bool source_open(const source *s, machine *m, int64_t unit_index, source_run *r,
             r->memory = stream_port_packet(s->stream, r->position, 0, s->stream->cursors[r->position]);
         return true;
     }
-    r->memory = memory_span(&m->units[unit_index].dm, s->dm.low_byte + source_lift_bytes(s, m, unit_index), s->dm.span_bytes);
+    r->memory =
+        memory_span(&m->units[unit_index].dm, s->dm.low_byte + s->start_bytes + source_lift_bytes(s, m, unit_index), s->dm.span_bytes);
     walk_start(&s->dm.elements, &r->cursor);
     return r->memory || fault_memory(f, s->command, "a slice's DM");
 }
@@ -313,8 +367,11 @@ enum { PIECE_BYTES = 8192 /* of packets, pushed at once */ };
 static bool plan_source(stage *s, chain *c, fault *f)
 {
     source *k = s->plan;
-    const command *lift = s->commands->op == OP_FETCH ? chain_take(c, OP_LIFT) : NULL;
-    if (!source_plan(k, c->machine, s->commands, lift, f))
+    bool fetches = s->commands->op == OP_FETCH;
+    *k = (source){.command = s->commands, .lift = fetches ? chain_take(c, OP_LIFT) : NULL};
+    for (const command *start; fetches && (start = chain_take(c, OP_START)); k->start_count++)
+        k->start = k->start_count ? k->start : start;
+    if (!source_plan(k, c->machine, s->commands, f))
         return false;
     s->out = k->shape;
     s->out.form = k->shape.rows > 1 || chain_peek(c)->op == OP_ACCUMULATE ? STREAM_PARTIALS : STREAM_PACKETS;
@@ -410,7 +467,7 @@ static unsigned fetch_ranges(const stage *s, proof_range *out)
 {
     const source *k = s->plan;
     dm_walk dm = k->dm;
-    dm.span_bytes += lift_span_bytes(k->lift);
+    dm.span_bytes += lift_span_bytes(k->lift) + start_span_bytes(k);
     *out = proof_dm_range(&dm, false);
     return 1;
 }
@@ -419,7 +476,7 @@ static void fetch_proof(const stage *s, int64_t unit_index)
 {
     const source *k = s->plan;
     dm_walk dm = k->dm;
-    dm.low_byte += source_lift_bytes(k, s->chain->machine, unit_index);
+    dm.low_byte += k->start_bytes + source_lift_bytes(k, s->chain->machine, unit_index);
     proof_dm_reads(s->chain->machine, &dm, unit_index);
 }
 
@@ -434,6 +491,7 @@ const stage_type stage_fetch = {.op = OP_FETCH,
                                 .plan_bytes = sizeof(source),
                                 .run_bytes = sizeof(source_run),
                                 .plan = plan_source,
+                                .begin = begin_source,
                                 .open = open_source,
                                 .read = read_source,
                                 .drive = drive_source,

@@ -20,7 +20,10 @@ typedef struct source {
     stream_shape shape;
     /* fetch */
     dm_walk dm;
-    const command *lift; /* where each unit begins, or NULL */
+    const command *lift;  /* where each unit begins, or NULL */
+    const command *start; /* the first number that says where it begins; the others stand behind it */
+    unsigned start_count; /* 0: none does */
+    int64_t start_bytes;  /* what they say, known when the chain runs (source_begin) */
     element_copy *copy;
     convert_run *lookup;  /* the table, in front of the conversion; NULL: none */
     convert_run *convert; /* NULL: no conversion */
@@ -29,11 +32,10 @@ typedef struct source {
     uint32_t port;
 } source;
 
-/* Checks the commands and fills *s; `lift`: of a fetch, or NULL. */
-bool source_plan(source *s, machine *m, const command *c, const command *lift, fault *f);
-
-/* Bytes that a unit's fetch begins after the command's base. */
+/* Bytes that a unit's fetch begins after the command's base by its lift. */
 int64_t source_lift_bytes(const source *s, const machine *m, int64_t unit_index);
+/* Bytes by which the position that a number says begins after the base; false: there is no such position. */
+bool source_start_bytes(const command *start, uint64_t number, int64_t *bytes, fault *f);
 
 typedef struct source_run {
     const unsigned char *memory; /* DM bytes from low_byte, or the port's bytes; NULL: the port lacks this unit */

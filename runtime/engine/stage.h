@@ -49,6 +49,7 @@ struct stage_type {
     size_t plan_bytes, run_bytes;
     /* Takes the commands after the first one that are its own (chain_take), checks them against `in` and fills `out`. */
     bool (*plan)(stage *s, struct chain *c, fault *f);
+    bool (*begin)(const stage *s, machine *m, fault *f); /* once, before any slice runs: what memory says of the plan */
     bool (*run_new)(stage_run *r);
     void (*run_free)(stage_run *r);
     bool (*open)(stage_run *r);

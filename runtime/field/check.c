@@ -7,6 +7,7 @@
 
 #include "runtime/field/engine.h"
 #include "runtime/field/explain.h"
+#include "runtime/machine/launch.h"
 #include "runtime/tensor/compare.h"
 #include "runtime/tensor/fold.h"
 #include "runtime/tensor/port_data.h"
@@ -210,6 +211,14 @@ static bool has_rows(const einsum *e)
     return false;
 }
 
+static bool has_zeros(const einsum *e)
+{
+    for (uint32_t i = 0; i < e->statement_count; i++)
+        if (e->statements[i].op == MATH_FILL)
+            return true;
+    return false;
+}
+
 /* Elements that are another polynomial. */
 static bool find_wrong(checking *c, uint32_t t, const reading *r, field_wrong *wrong, size_t *count, field_output *out)
 {
@@ -351,9 +360,16 @@ static const char *other_statement(const einsum *e)
 {
     for (uint32_t i = 0; i < e->statement_count; i++)
         if (e->statements[i].op != MATH_COPY && e->statements[i].op != MATH_CONTRACT && e->statements[i].op != MATH_MAP &&
-            e->statements[i].op != MATH_REDUCE && e->statements[i].op != MATH_GATHER && e->statements[i].op != MATH_SCATTER)
+            e->statements[i].op != MATH_REDUCE && e->statements[i].op != MATH_GATHER && e->statements[i].op != MATH_SCATTER &&
+            (e->statements[i].op != MATH_FILL || e->statements[i].bits != 0))
             return math_row_of(e->statements[i].op)->name;
     return NULL;
+}
+
+/* What cannot be traced back from an output; NULL: all can. */
+static const char *followed_forwards(const einsum *e)
+{
+    return has_rows(e) ? "rows by index" : has_zeros(e) ? "zeros that are written without a source" : NULL;
 }
 
 static bool checking_open(checking *c, const target *t)
@@ -370,12 +386,12 @@ static bool checking_open(checking *c, const target *t)
     c->machine = field_machine_new(t, c->kernel, c->options->seed, c->options->threads, c->arena, c->diags);
     if (!c->machine || !prepare(c))
         return false;
-    if (!c->whole && has_rows(&c->kernel->einsum)) {
-        diag_add(c->diags, E_REFERENCE, SRC_NOWHERE, "kernel `%s`: rows by index are followed only where all of the kernel is run",
-                 c->kernel->name);
+    if (!c->whole && followed_forwards(&c->kernel->einsum)) {
+        diag_add(c->diags, E_REFERENCE, SRC_NOWHERE, "kernel `%s`: %s are followed only where all of the kernel is run", c->kernel->name,
+                 followed_forwards(&c->kernel->einsum));
         return false;
     }
-    bool simple = !has_maps(&c->kernel->einsum) && !has_rows(&c->kernel->einsum);
+    bool simple = !has_maps(&c->kernel->einsum) && !followed_forwards(&c->kernel->einsum);
     c->expected = field_expected_new(c->kernel, &c->machine->inputs, c->whole && simple, c->options->threads, c->diags);
     return c->expected;
 }
@@ -384,6 +400,58 @@ static void checking_close(checking *c)
 {
     field_expected_free(c->expected);
     field_machine_free(c->machine);
+}
+
+enum { MOST_LAUNCHES = 8, DRAWS = 64 };
+
+/* Takes, of the next seeds, the one with whose numbers most conditions hold that did not yet; the first time the one that there is. How
+ * many they are; 0: no seed has one. */
+static size_t next_numbers(const binary_kernel *k, bool first, uint64_t *seed, bool *seen, arena *a)
+{
+    size_t conditions = launch_conditions(k), most = 0;
+    uint64_t best = *seed;
+    bool *then = ARENA_ARRAY(a, bool, conditions + 1), *best_then = ARENA_ARRAY(a, bool, conditions + 1);
+    if (conditions == 0)
+        return 0;
+    for (uint64_t i = first ? 0 : 1; i <= (first ? 0 : DRAWS); i++) {
+        arena *scratch = arena_new_inside(a);
+        memcpy(then, seen, conditions * sizeof *then);
+        uint64_t next = *seed + i * UINT64_C(0x9e3779b97f4a7c15);
+        size_t more = launch_hold(k, field_inputs_new(k, field_machine_seed(next), scratch).numbers, then);
+        arena_free(scratch);
+        if (more > most || first) {
+            most = more;
+            best = next;
+            memcpy(best_then, then, conditions * sizeof *then);
+        }
+    }
+    if (most > 0)
+        memcpy(seen, best_then, conditions * sizeof *seen);
+    *seed = best;
+    return most;
+}
+
+/* All outputs with the numbers of this seed; what differs, differs. */
+static bool check_numbers(checking *c, const target *t, bool first, field_verdict *out, double *probability)
+{
+    uint32_t number = 0;
+    c->machine = NULL;
+    c->expected = NULL;
+    bool done = checking_open(c, t);
+    for (uint32_t i = 0; i < c->kernel->port_count && done; i++) {
+        if (c->kernel->ports[i].direction == PORT_IN)
+            continue;
+        field_output o, *have = &out->outputs[number];
+        done = check_output(c, i, &o);
+        if (first || (have->differing == 0 && o.differing > 0))
+            *have = o;
+        number++;
+        out->agrees = out->agrees && o.differing == 0;
+        *probability += exp2(o.log2_probability);
+    }
+    out->output_count = number;
+    checking_close(c);
+    return done;
 }
 
 bool field_check(const target *t, const binary_kernel *k, const field_options *options, arena *a, diag_list *diags, field_verdict *out)
@@ -397,29 +465,33 @@ bool field_check(const target *t, const binary_kernel *k, const field_options *o
         return true;
     }
     const char *list = field_computed_list(&k->einsum, k->ports);
-    bool large = has_rows(&k->einsum) && !is_small(&c);
+    const char *large = is_small(&c) ? NULL : followed_forwards(&k->einsum);
     if (list || large) {
-        out->undecided = list ? "list" : "gather";
+        out->undecided = list ? "list" : has_rows(&k->einsum) ? "gather" : "fill";
         out->text =
             list ? arena_printf(a, "%s: algebra: not decided: the list %s is computed, and has no numbers\n", k->name, list)
-                 : arena_printf(a, "%s: algebra: not decided: rows by index are followed only where all of the kernel is run\n", k->name);
+                 : arena_printf(a, "%s: algebra: not decided: %s are followed only where all of the kernel is run\n", k->name, large);
         return true;
     }
-    bool done = checking_open(&c, t);
+    bool done = true;
     double probability = 0;
-    for (uint32_t i = 0; i < k->port_count && done; i++) {
-        if (k->ports[i].direction == PORT_IN)
-            continue;
-        field_output *o = &out->outputs[out->output_count++];
-        done = check_output(&c, i, o);
-        if (!done)
+    size_t conditions = launch_conditions(k), seen_count = 0;
+    bool *seen = ARENA_ARRAY(a, bool, conditions + 1);
+    field_options drawn = *options;
+    c.options = &drawn;
+    for (int launch = 0; launch < MOST_LAUNCHES && done && out->agrees; launch++) {
+        size_t more = next_numbers(k, launch == 0, &drawn.seed, seen, a);
+        if (launch > 0 && more == 0)
             break;
-        out->agrees = out->agrees && o->differing == 0;
-        out->text = arena_printf(a, "%s%s: %s: %s\n", out->text, k->name, o->name, output_text(o, a));
-        probability += exp2(o->log2_probability);
+        seen_count += more;
+        done = check_numbers(&c, t, launch == 0, out, &probability);
     }
+    for (uint32_t i = 0; i < out->output_count && done; i++)
+        out->text = arena_printf(a, "%s%s: %s: %s\n", out->text, k->name, out->outputs[i].name, output_text(&out->outputs[i], a));
+    if (seen_count < conditions && done && out->agrees)
+        out->text = arena_printf(a, "%s%s: algebra: %zu of %zu conditions on numbers did not hold: what they guard was not run\n",
+                                 out->text, k->name, conditions - seen_count, conditions);
     out->log2_probability = probability > 0 ? log2(probability) : -61;
-    checking_close(&c);
     return done;
 }
 

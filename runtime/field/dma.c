@@ -1,6 +1,7 @@
 /* DMA Engine: cells are copied with the types with which they were written. */
 #include "runtime/engine/dma.h"
 
+#include "codegen/copy_command.h"
 #include "runtime/field/engine.h"
 #include "support/integer.h"
 
@@ -64,8 +65,7 @@ bool field_dma_plan(field_machine *m, field_event *e, fault *f)
 {
     const command *c = e->commands;
     int64_t bytes = command_get(c, DMA_PACKET_BYTES), packets, unit = m->plans->target->dma_dm_multiple_bytes;
-    if (command_get(c, DMA_SOURCE) > 1)
-        return fault_set(f, E_RUN_CHAIN, c, "the algebra has no zeros that are written without a source");
+    bool zeros = command_get(c, DMA_SOURCE) == COPY_NONE;
     side from = side_of(m, c, false), to = side_of(m, c, true);
     walk_address low, high, to_low, to_high;
     if (!walk_positions(&from.walk, &packets))
@@ -74,7 +74,7 @@ bool field_dma_plan(field_machine *m, field_event *e, fault *f)
         return fault_set(f, E_RUN_CHAIN, c, "packets of %lld bytes are too long", (long long)bytes);
     walk_bounds(&from.walk, &low, &high);
     walk_bounds(&to.walk, &to_low, &to_high);
-    if (low < 0 || high + bytes > (INT64_C(1) << 48))
+    if (!zeros && (low < 0 || high + bytes > (INT64_C(1) << 48)))
         return outside(c, &from, (int64_t)(low < 0 ? low : high), bytes, f);
     if (to_low < 0 || to_high + bytes > (INT64_C(1) << 48))
         return outside(c, &to, (int64_t)(to_low < 0 ? to_low : to_high), bytes, f);
@@ -88,7 +88,7 @@ bool field_dma_plan(field_machine *m, field_event *e, fault *f)
     e->low = (int64_t)to_low;
     e->end = (int64_t)to_high + bytes;
     inner_range(&to, bytes, &e->inner_low, &e->inner_end);
-    e->overlaps = from.space == to.space && low < e->end && to_low < high + bytes;
+    e->overlaps = !zeros && from.space == to.space && low < e->end && to_low < high + bytes;
     return true;
 }
 
@@ -98,6 +98,7 @@ bool field_dma_run(field_machine *m, const field_event *e, fault *f)
     const command *c = e->commands;
     int64_t bytes = command_get(c, DMA_PACKET_BYTES), packets;
     side from = side_of(m, c, false), to = side_of(m, c, true);
+    bool zeros = command_get(c, DMA_SOURCE) == COPY_NONE;
     walk_positions(&from.walk, &packets);
     walk_cursor a, b;
     walk_start(&from.walk, &a);
@@ -105,11 +106,13 @@ bool field_dma_run(field_machine *m, const field_event *e, fault *f)
     for (int64_t i = 0; i < packets; i++) {
         field_place origin, target_place;
         int64_t x = walk_step(&from.walk, &a), y = walk_step(&to.walk, &b);
-        if (!place_of(&from, x, bytes, &origin))
+        if (!zeros && !place_of(&from, x, bytes, &origin))
             return outside(c, &from, x, bytes, f);
         if (!place_of(&to, y, bytes, &target_place))
             return outside(c, &to, y, bytes, f);
-        if (!field_memory_copy(field_memory_of(m, &target_place), target_place.bit, field_memory_of(m, &origin), origin.bit, bytes * 8))
+        field_memory *into = field_memory_of(m, &target_place);
+        if (zeros ? !field_memory_zero(into, target_place.bit, bytes * 8)
+                  : !field_memory_copy(into, target_place.bit, field_memory_of(m, &origin), origin.bit, bytes * 8))
             return fault_memory(f, c, "HBM and DM");
     }
     return true;

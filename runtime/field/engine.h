@@ -121,6 +121,8 @@ typedef struct field_machine {
  * machine refuses them. */
 field_machine *field_machine_new(const target *t, const binary_kernel *k, uint64_t seed, unsigned threads, arena *a, diag_list *diags);
 void field_machine_free(field_machine *m);
+/* The seed of its inputs, from that of the check. */
+uint64_t field_machine_seed(uint64_t seed);
 
 typedef enum field_result { FIELD_DONE, FIELD_FAILED, FIELD_TOO_LARGE } field_result;
 /* Runs all of it; memories keep their values. FIELD_TOO_LARGE: they would pass `limit_bytes`. */

@@ -1,5 +1,16 @@
 #include "runtime/field/inputs.h"
 
+enum { WORDS = 2, WORD_BYTES = 4 };
+
+static const unsigned char *number_bytes(const field_inputs *x, uint32_t number, arena *a)
+{
+    unsigned char *bytes = ARENA_ARRAY(a, unsigned char, WORDS *WORD_BYTES);
+    for (uint32_t i = 0; i < (x->rows[number].wide ? WORDS : 1); i++)
+        for (uint32_t k = 0; k < WORD_BYTES; k++)
+            bytes[i * WORD_BYTES + k] = (unsigned char)(field_inputs_value(x, number, i) >> 8 * k);
+    return bytes;
+}
+
 field_inputs field_inputs_new(const binary_kernel *k, uint64_t seed, arena *a)
 {
     index_values *rows = ARENA_ARRAY(a, index_values, (size_t)k->port_count + 1);
@@ -10,7 +21,17 @@ field_inputs field_inputs_new(const binary_kernel *k, uint64_t seed, arena *a)
             rows[i].count = rows[i].count < most ? rows[i].count : most;
         }
     }
-    return (field_inputs){seed, rows};
+    field_inputs out = {.seed = seed, .rows = rows};
+    const unsigned char **numbers = ARENA_ARRAY(a, const unsigned char *, (size_t)k->port_count + 1);
+    for (uint32_t i = 0; i < k->port_count; i++)
+        numbers[i] = rows[i].count > 0 ? number_bytes(&out, i, a) : NULL;
+    out.numbers = numbers;
+    return out;
+}
+
+static bool is_input(const einsum *e, const port *ports, uint32_t tensor)
+{
+    return e->tensors[tensor].port >= 0 && ports[e->tensors[tensor].port].direction == PORT_IN;
 }
 
 /* Is the tensor an input, or made by copies of such alone? */
@@ -20,11 +41,17 @@ static bool is_given(const einsum *e, const port *ports, uint32_t before, uint32
         const einsum_statement *s = &e->statements[i];
         if (s->dst != tensor)
             continue;
+        if (s->op == MATH_MAP && s->digit_count == 0 && s->source_count > 0) { /* a condition on numbers of the launch */
+            bool given = true;
+            for (uint32_t n = 0; n < s->source_count; n++)
+                given = given && is_input(e, ports, s->sources[n]);
+            return given;
+        }
         if (s->op != MATH_COPY)
             return false;
         tensor = s->sources[0];
     }
-    return e->tensors[tensor].port >= 0 && ports[e->tensors[tensor].port].direction == PORT_IN;
+    return is_input(e, ports, tensor);
 }
 
 const char *field_computed_list(const einsum *e, const port *ports)

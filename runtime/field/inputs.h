@@ -11,6 +11,8 @@
 typedef struct field_inputs {
     uint64_t seed;
     const index_values *rows; /* by port; count 0: it is no list */
+    const unsigned char *const
+        *numbers; /* by port, little-endian: where there are rows, the first element, a number of the launch; else NULL */
 } field_inputs;
 
 field_inputs field_inputs_new(const binary_kernel *k, uint64_t seed, arena *a);

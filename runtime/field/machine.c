@@ -4,6 +4,7 @@
 #include "codegen/copy_command.h"
 #include "runtime/engine/exchange.h"
 #include "runtime/field/engine.h"
+#include "runtime/machine/launch.h"
 #include "runtime/machine/parallel.h"
 #include "runtime/machine/port.h"
 #include "runtime/tensor/port_data.h"
@@ -110,8 +111,11 @@ static void count_copy(field_machine *m, const command *c)
 static bool read_command(field_machine *m, int number, const command *c, int64_t *units, fault *f)
 {
     switch (c->op) {
-    case OP_WAIT:
-    case OP_GUARD: break; /* what it writes in memory that is there would be a list that is computed, of which nothing is said */
+    case OP_WAIT: break;
+    case OP_GUARD:
+        if (!launch_lets_run(m->plans->kernel, c, m->inputs.numbers))
+            m->plans->done[number] += (size_t)command_get(c, GUARD_COMMANDS);
+        break;
     case OP_UNITS:
         if (number == CONTEXT_DMA)
             return fault_set(f, E_RUN_CHAIN, c, "may not stand in the %s context", context_name((context)number));
@@ -188,11 +192,16 @@ static bool ports_fit(const field_machine *m, diag_list *diags)
     return true;
 }
 
+uint64_t field_machine_seed(uint64_t seed)
+{
+    return field_hash(seed, UINT64_C(0x616c6765627261));
+}
+
 field_machine *field_machine_new(const target *t, const binary_kernel *k, uint64_t seed, unsigned threads, arena *a, diag_list *diags)
 {
     field_machine *m = ARENA_NEW(a, field_machine);
     machine_options options = {.poison = 0};
-    *m = (field_machine){.plans = machine_new(t, k, a, &options), .seed = field_hash(seed, UINT64_C(0x616c6765627261)), .threads = threads};
+    *m = (field_machine){.plans = machine_new(t, k, a, &options), .seed = field_machine_seed(seed), .threads = threads};
     m->inputs = field_inputs_new(k, m->seed, a);
     pthread_mutex_init(&m->ports_lock, NULL);
     m->hbm = memories_new(m, t->chips, t->hbm_bytes_per_chip);

@@ -7,9 +7,11 @@ enum {
     PAGE_BITS = 8192,
     PAGE_CELLS = PAGE_BITS / FIELD_CELL_BITS,
     CHUNK_PAGES = 1024,
-    MIXED = 0xff,    /* a page of several types */
-    UNWRITTEN = 0xff /* tag of a cell */
+    MIXED = 0xff,     /* a page of several types */
+    UNWRITTEN = 0xff, /* tag of a cell */
+    ANY_TYPE = 14     /* of cells that are zero in whatever type they are read */
 };
+_Static_assert((int)DTYPE_COUNT <= (int)ANY_TYPE, "a tag has four bits for the type");
 
 /* What several memories hold alike is one page, until one of them writes into it: a copy of whole pages costs no memory. */
 struct field_page {
@@ -32,11 +34,13 @@ static unsigned bits_of(unsigned type)
 field_value field_cells_read(const field_cell *cells, dtype type, field_unknowns *u)
 {
     unsigned count = bits_of(type) / FIELD_CELL_BITS;
-    bool whole = true;
-    for (unsigned i = 0; i < count; i++)
+    bool whole = true, zeros = true;
+    for (unsigned i = 0; i < count; i++) {
+        zeros &= cells[i].written && (unsigned)cells[i].type == ANY_TYPE;
         whole &= cells[i].written && cells[i].type == type && cells[i].part == i && cells[i].value == cells[0].value;
-    if (whole)
-        return cells[0].value;
+    }
+    if (whole || zeros)
+        return zeros ? 0 : cells[0].value;
     field_function f = field_function_begin(u->seed, (uint64_t)type);
     for (unsigned i = 0; i < count; i++) {
         field_function_take(&f, cells[i].written ? cells[i].value : field_unknown(u));
@@ -339,5 +343,13 @@ bool field_memory_clear(field_memory *m, int64_t bit, int64_t bits)
         if (c.written && !write_cell(m, bit, &c))
             return false;
     }
+    return true;
+}
+
+bool field_memory_zero(field_memory *m, int64_t bit, int64_t bits)
+{
+    for (int64_t end = bit + bits; bit < end; bit += FIELD_CELL_BITS)
+        if (!write_cell(m, bit, &(field_cell){0, (dtype)ANY_TYPE, 0, true}))
+            return false;
     return true;
 }

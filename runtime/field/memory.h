@@ -57,5 +57,7 @@ void field_memory_read(const field_memory *m, int64_t bit, dtype type, int64_t s
 bool field_memory_copy(field_memory *to, int64_t to_bit, const field_memory *from, int64_t from_bit, int64_t bits);
 /* Elements that were written there become zeros of their types. False: no memory left. */
 bool field_memory_clear(field_memory *m, int64_t bit, int64_t bits);
+/* Zeros of whatever type they are read in. False: no memory left. */
+bool field_memory_zero(field_memory *m, int64_t bit, int64_t bits);
 
 #endif

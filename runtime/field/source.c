@@ -4,8 +4,25 @@
 
 #include "runtime/field/engine.h"
 #include "runtime/field/function.h"
+#include "runtime/field/inputs.h"
 #include "runtime/machine/port.h"
 #include "support/integer.h"
+
+/* Where numbers of the launch let it begin; they are numbers that came in. */
+static int64_t start_bytes(field_stage_run *r)
+{
+    const source *k = r->stage->plan;
+    int64_t bytes = 0, moved;
+    for (unsigned i = 0; i < k->start_count; i++) {
+        field_place at = {FIELD_HBM, 0, command_get(&k->start[i], START_BASE) * 8};
+        field_value v;
+        field_read(r->run, &at, DTYPE_I32, 1, 1, &v);
+        if (!source_start_bytes(&k->start[i], field_number(v) < 0 ? UINT64_MAX : (uint64_t)field_number(v), &moved, r->run->fault))
+            return 0;
+        bytes += moved;
+    }
+    return bytes;
+}
 
 static void read_fetch(field_stage_run *r, int64_t first, int64_t count, field_value *out)
 {
@@ -14,7 +31,7 @@ static void read_fetch(field_stage_run *r, int64_t first, int64_t count, field_v
     dtype type = (dtype)command_get(k->command, FETCH_DTYPE_IN);
     const scalar_step difference[] = {{SCALAR_SOURCE, 0}, {SCALAR_CONSTANT_I32, (uint32_t)k->shape.zero_point}, {SCALAR_SUB_I32, 0}};
     int64_t size = w->size[w->count - 1], stride = w->stride[w->count - 1],
-            lifted = source_lift_bytes(k, r->run->machine->plans, r->run->unit);
+            lifted = start_bytes(r) + source_lift_bytes(k, r->run->machine->plans, r->run->unit);
     for (int64_t part; count > 0; first += part, out += part, count -= part) {
         part = smaller(count, size - first % size);
         field_place at = {FIELD_DM, r->run->unit, (k->dm.low_byte + lifted) * 8 + field_walk_address(w, first) * k->dm.bits};

@@ -233,8 +233,19 @@ static bool run_exchanged(const chain *c, const blocks *block, int64_t *units, f
     return done;
 }
 
+/* What memory says of the stages' plans. */
+static bool begin_stages(const chain *c, fault *f)
+{
+    for (unsigned i = 0; i < c->stage_count; i++)
+        if (c->stages[i].type->begin && !c->stages[i].type->begin(&c->stages[i], c->machine, f))
+            return false;
+    return true;
+}
+
 bool chain_run(const chain *c, fault *f)
 {
+    if (!begin_stages(c, f))
+        return false;
     int64_t *units = calloc((size_t)c->machine->unit_count, sizeof *units);
     blocks plan = {0};
     bool block = blocks_chain_plan(&plan, c), done = units || fault_memory(f, c->commands, "the slices' state");

@@ -23,7 +23,7 @@ static uint32_t port_of(const binary_kernel *k, const command *guard)
     return i;
 }
 
-static bool holds(const binary_kernel *k, const command *guard, const unsigned char *const *numbers)
+bool launch_lets_run(const binary_kernel *k, const command *guard, const unsigned char *const *numbers)
 {
     uint32_t number = port_of(k, guard);
     const unsigned char *bytes = number < k->port_count ? numbers[number] : NULL;
@@ -45,7 +45,7 @@ size_t launch_hold(const binary_kernel *k, const unsigned char *const *numbers, 
             const command *now = &k->streams[c].commands[i];
             if (now->op != OP_GUARD)
                 continue;
-            bool runs = skipped == 0 && holds(k, now, numbers);
+            bool runs = skipped == 0 && launch_lets_run(k, now, numbers);
             if (skipped == 0 && !runs)
                 skipped = (size_t)command_get(now, GUARD_COMMANDS) + 1;
             more += runs && !held[condition];

@@ -67,14 +67,15 @@ static bool distance_of(const relocation *r, const command *c, const copy_comman
     return false;
 }
 
-static bool move_guard(const relocation *r, command *c)
+/* A number of a launch that a command reads from HBM. */
+static bool move_number(const relocation *r, command *c, command_field base, command_field bits)
 {
     copy_command one = {.count = 0};
-    copy_side number = {.memory = COPY_HBM, .base = command_get(c, GUARD_BASE)};
+    copy_side number = {.memory = COPY_HBM, .base = command_get(c, base)};
     int64_t distance = 0;
-    if (!distance_of(r, c, &one, &number, command_get(c, GUARD_BITS) / 8, &distance))
+    if (!distance_of(r, c, &one, &number, command_get(c, bits) / 8, &distance))
         return false;
-    command_set(c, GUARD_BASE, number.base + distance);
+    command_set(c, base, number.base + distance);
     return true;
 }
 
@@ -134,7 +135,7 @@ static bool move(const relocation *r, command *c)
         command_set(c, k.by_index ? INDIRECT_DESTINATION_BASE : DMA_DESTINATION_BASE, k.destination.base + distance);
     }
     if (k.by_index && k.list.memory == COPY_HBM) {
-        if (!distance_of(r, c, &k, &k.list, sizeof(int32_t), &distance))
+        if (!distance_of(r, c, &k, &k.list, k.wide ? sizeof(int64_t) : sizeof(int32_t), &distance))
             return false;
         command_set(c, INDIRECT_LIST_BASE, k.list.base + distance);
     }
@@ -169,6 +170,15 @@ static bool ports_are_apart(const relocation *r)
     return true;
 }
 
+static bool move_hbm(const relocation *r, command *c)
+{
+    if (c->op == OP_GUARD)
+        return move_number(r, c, GUARD_BASE, GUARD_BITS);
+    if (c->op == OP_START)
+        return move_number(r, c, START_BASE, START_BITS);
+    return !command_is_copy(c) || move(r, c);
+}
+
 bool kernel_relocate(const target *t, const binary_kernel *k, const int64_t *addresses, int64_t scratch, int64_t dm_scratch, arena *a,
                      diag_list *diags, binary_kernel *out)
 {
@@ -188,7 +198,7 @@ bool kernel_relocate(const target *t, const binary_kernel *k, const int64_t *add
         command *commands = ARENA_ARRAY(a, command, count + 1);
         for (size_t i = 0; i < count; i++) {
             commands[i] = k->streams[s].commands[i];
-            if (commands[i].op == OP_GUARD ? !move_guard(&r, &commands[i]) : command_is_copy(&commands[i]) && !move(&r, &commands[i]))
+            if (!move_hbm(&r, &commands[i]))
                 return false;
             if (dm_scratch > 0 && !move_dm(&r, &commands[i]))
                 return false;

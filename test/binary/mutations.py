@@ -194,7 +194,7 @@ class Subject:
     def asks_numbers(self, kernel):
         """What is guarded, or behind the front of a list, may not have run: which numbers a launch gives is drawn."""
         streams = next(k for k in self.dump["kernels"] if k["name"] == kernel)["streams"].values()
-        return any(c["op"] == "guard" or (c["op"] == "dma_indirect" and fields_of(c)["counted"]) for commands in streams for c in visa_tools.commands(commands))
+        return any(c["op"] in ("guard", "start") or (c["op"] == "dma_indirect" and fields_of(c)["counted"]) for commands in streams for c in visa_tools.commands(commands))
 
     def reason(self, kernel, context, number):
         """Why the changed binary does the same, or None."""

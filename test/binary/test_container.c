@@ -433,7 +433,7 @@ START_TEST(test_version_and_target)
     memcpy(bytes, f.bytes, f.size);
     bytes[64 + 20] = BINARY_FORMAT_VERSION + 1;
     ck_assert(!binary_read(bytes, f.size, memory, &diags, &b));
-    expect_diag(E_BIN_VERSION, "format version 12");
+    expect_diag(E_BIN_VERSION, "format version 13");
     bytes[64 + 20] = BINARY_FORMAT_VERSION;
     memcpy(bytes + 64 + 24, "rngx", 4);
     diag_list_init(&diags, memory);

@@ -37,7 +37,7 @@ static void same_text(const char *a, const char *b)
 START_TEST(test_text)
 {
     static const char *const parts[] = {
-        "visa binary, format 11, target rngd\n",
+        "visa binary, format 12, target rngd\n",
         "kernel matmul\n",
         "    1: N = 8 elements\n",
         "    1: in b bf16 in hbm, address 2048 bytes\n",

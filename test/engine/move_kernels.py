@@ -62,6 +62,7 @@ class Kernel:
         self.begin()
         for _ in range(rng.randrange(1, 5)):
             steps = [self.switch, self.switch, self.switch, self.copy, self.transpose, self.cast]
+            steps += [self.start] if self.rng.random() < 0.3 else []
             steps += [self.cast] * 2 if self.dtype in COMMIT_CASTS else []
             rng.choice(steps + [self.redistribute] * (1 + 2 * (self.chip_bits + self.cluster_bits > 0)))()
         self.end()
@@ -249,11 +250,11 @@ class Kernel:
 
     # ---- steps ----
 
-    def chain(self, fetched, stage, units, time, kind, packet=None, casts="", dtype=None, tiled=True):
+    def chain(self, fetched, stage, units, time, kind, packet=None, casts="", dtype=None, tiled=True, begins=""):
         """begin, fetch, a stage, collect, commit: of the whole, or tile by tile, or where a number says so. `stage`: its text for a Time; `units`:
-        levels that it changes; packet: what leaves, with its dtype behind `casts`."""
+        levels that it changes; packet: what leaves, with its dtype behind `casts`; begins: the tile that is read."""
         rng, old, old_time, grain = self.rng, self.at, self.time, self.grain
-        context = "main" if kind not in ("switch", "lift") or rng.random() < 0.7 else "sub"
+        context = "main" if kind not in ("switch", "lift", "start") or rng.random() < 0.7 else "sub"
         guarded = rng.random() < 0.15 and (dtype or self.dtype) in MEMSET
         tiles = [b for b in time if b in old_time and b in fetched] if kind in ("switch", "lift") and tiled else []
         tile = rng.choice(tiles) if tiles and rng.random() < 0.15 else None
@@ -261,7 +262,7 @@ class Kernel:
         self.time, self.at, self.dtype, self.grain = time, self.name(), dtype or self.dtype, packet or grain
         self.used[kind] += 1
         without = lambda bits: [b for b in bits if b != tile]
-        view, target = f"{old}.view()", f"{self.at}.view_mut()"
+        view, target = f"{old}.view(){begins}", f"{self.at}.view_mut()"
         if tile:
             hole = lambda bits: [PAD if b == tile else b for b in bits]
             view += f".tile::<{self.text([tile])}, 1, {self.text(hole(old_time) + grain)}>(i)"
@@ -368,6 +369,23 @@ class Kernel:
             self.used[kind] += 1
         return self.load(f"{plan}.to_dm(&mut device.tdma)", self.cluster, self.slices, time, kinds[0])
 
+    def start(self):
+        """One position of some bits of Time, which the launch says."""
+        rng = self.rng
+        if len(self.time) < 2:
+            return self.switch()
+        first = rng.randrange(len(self.time) - 1)
+        axis = self.time[first:first + 1]
+        while rng.random() < 0.5 and first + len(axis) < len(self.time) and self.time[first + len(axis)] == (axis[0][0], axis[-1][1] - 1, axis[0][2]):
+            axis.append(self.time[first + len(axis)])
+        number, dtype = self.number(("u32", "i32", "usize", "u64", "i64"))
+        place = number if dtype == "usize" else f"{number} as usize"
+        place += f" + {rng.randrange(1, 1 << len(axis))}" if rng.random() < 0.3 else ""
+        left = [PAD if b in axis else b for b in self.time]
+        rest = [b for b in self.time if b not in axis]
+        fetched = self.walk(rest)
+        return self.chain(fetched, None, {}, fetched, "start", begins=f".tile::<{self.text(axis)}, 1, {self.text(left + self.grain)}>({place})")
+
     def transpose(self):
         """The packet's 8 bytes with as many steps of Time inside."""
         inside = GRANULE_BITS[self.dtype]
@@ -422,7 +440,11 @@ class Kernel:
         rows = self.axis(len(entries) + self.rng.randrange(2))
         self.parameters.append(f"cache: &mut {self.hbm(self.dtype, rows + payload + self.grain)}")
         plan = self.by_list(entries, "to.view()", "to")
-        self.lines.append(f"cache.view_mut().scatter::<{self.text(rows)}, {self.text(payload + self.grain)}>(){plan}.from_dm(&mut device.tdma, {self.at});")
+        call = f"cache.view_mut().scatter::<{self.text(rows)}, {self.text(payload + self.grain)}>(){plan}.from_dm(&mut device.tdma, {self.at});"
+        if self.rng.random() < 0.3:
+            self.used["guard"] += 1
+            call = f"if {self.condition()} {{ {call} }}"
+        self.lines.append(call)
         self.used["scatter"] += 1
         return True
 

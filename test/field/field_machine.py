@@ -76,6 +76,7 @@ class Unknown:
 
 
 UNKNOWN = Unknown()
+ZERO = (0, "any", 0)  # a cell that is zero in whatever type it is read
 
 
 class Residues:
@@ -268,6 +269,8 @@ class Machine:
         count = BITS[dtype] // 4
         found = [self.cells.get((space, number, bit // 4 + i)) for i in range(count)]
         whole = all(c is not None and c[0] is found[0][0] and c[1:] == (dtype, i) for i, c in enumerate(found)) if found[0] else False
+        if all(c is ZERO for c in found):
+            return self.ring.zero
         return found[0][0] if whole else UNKNOWN
 
     # ---- ports
@@ -366,14 +369,15 @@ class Machine:
             total *= s
         self.work(total * f["packet_bytes"] * 2)
         spaces = [("hbm", HBM_WINDOW, HBM_BYTES), ("dm", DM_WINDOW, DM_BYTES)]
-        source, destination = spaces[f["source"]], spaces[f["destination"]]
+        zeros, destination = f["source"] == 2, spaces[f["destination"]]
+        source = destination if zeros else spaces[f["source"]]
         for x, y in zip(walk(sizes, [e["source_stride"] for e in t], f["source_base"]), walk(sizes, [e["destination_stride"] for e in t], f["destination_base"])):
             packet = []
-            for address, (space, window, limit) in ((x, source), (y, destination)):
+            for address, (space, window, limit) in ((y if zeros else x, source), (y, destination)):
                 if not holds(space, address, f["packet_bytes"], window, limit):
                     raise Faulty("outside")
             for i in range(f["packet_bytes"] * 2):
-                packet.append(self.cells.get((source[0], x // source[1], x % source[1] * 2 + i)))
+                packet.append(ZERO if zeros else self.cells.get((source[0], x // source[1], x % source[1] * 2 + i)))
             for i, cell in enumerate(packet):
                 key = (destination[0], y // destination[1], y % destination[1] * 2 + i)
                 if cell is None:
@@ -409,7 +413,7 @@ class Machine:
         f, t = c["f"], c["t"]
         sizes = [e["size"] for e in t]
         spaces = [("hbm", HBM_WINDOW, HBM_BYTES), ("dm", DM_WINDOW, DM_BYTES)]
-        source, destination, of = spaces[f["scatter"]], spaces[1 - f["scatter"]], spaces[f["list"]]
+        source, destination, of = spaces[f["scatter"]], spaces[1 - f["scatter"]], spaces[f["list"] % 2]  # 2: elements of 64 bits, whose high half is 0
         total = 1
         for s in sizes:
             total *= s
@@ -541,9 +545,9 @@ class Slice:
             c = commands[i]
             op, f = c["op"], c["f"]
             if op == "fetch":
-                lift = commands[i + 1] if commands[i + 1]["op"] == "lift" else None
-                kind, data, dtype = "packets", self.fetch(c, self.lifted(lift)), c["m"]["dtype_out"]
-                i += lift is not None
+                first, count = self.begins(commands[i + 1:])
+                kind, data, dtype = "packets", self.fetch(c, first), c["m"]["dtype_out"]
+                i += count
                 self.packet = f["packet_elements"]
             elif op == "stream_in":
                 kind, data, dtype = self.stream_in(c, commands[i + 1]["op"])
@@ -587,10 +591,25 @@ class Slice:
             i += 1
         return self.writes, self.ports
 
+    def begins(self, commands):
+        """Bytes that this slice begins after the base, by what stands behind the fetch; how many commands that are."""
+        first = count = 0
+        while commands[count]["op"] in ("lift", "start"):
+            first += self.lifted(commands[count]) if commands[count]["op"] == "lift" else self.started(commands[count]["f"])
+            count += 1
+        return first, count
+
     def lifted(self, lift):
         """Bytes that this slice begins after the base."""
         place = place_of(self.unit)
-        return sum(e["stride"] * (place[e["level"]] // e["div"] % 2) for e in lift["t"]) if lift else 0
+        return sum(e["stride"] * (place[e["level"]] // e["div"] % 2) for e in lift["t"])
+
+    def started(self, f):
+        """Bytes that it begins after the base, by a number of the launch."""
+        number = self.m.read("hbm", 0, f["base"] * 8, "i32")
+        if number is UNKNOWN or not 0 <= number < f["positions"]:
+            raise Faulty("no position")
+        return number * f["stride"]
 
     def fetch(self, c, first=0):
         bits = BITS[c["m"]["dtype_in"]]

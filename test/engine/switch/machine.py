@@ -48,7 +48,7 @@ def packets_of(here, unit, commands):
         if unit not in m.senders:
             m.gathered[unit] = None
         else:
-            m.gathered[unit] = other.fetch(source) if source["op"] == "fetch" else other.stream_in(source, "switch")[1]
+            m.gathered[unit] = other.fetch(source, other.begins(commands[1:])[0]) if source["op"] == "fetch" else other.stream_in(source, "switch")[1]
     return m.gathered[unit]
 
 
