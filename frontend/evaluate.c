@@ -267,7 +267,10 @@ STACK_APART static value evaluate_variant(analysis *s, scope *names, const ast *
         return of_row;
     static const char known[] = "known are TrfAddress::{Full, FirstHalf, SecondHalf} and @AccumulationKind::{Interleaved, Sequential}";
     const char *own = scope_own_type_help(names, path), *meant = variant_near_type(s->context.arena, type, name);
-    return refuse(s, E_NAME, path->range, own ? own : meant ? arena_printf(s->context.arena, "did you mean `%s`?", meant) : known,
+    return refuse(s, E_NAME, path->range,
+                  own     ? own
+                  : meant ? arena_printf(s->context.arena, "did you mean `%s`?", meant)
+                          : known,
                   "`%s::%s` is not known here", type, name);
 }
 

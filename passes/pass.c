@@ -85,13 +85,13 @@ int64_t elements_of(dtype t, int64_t bytes)
 const mapping *pass_outer(pass_context *p, const mapping *m, int64_t n)
 {
     const mapping *out = NULL;
-    return mapping_stride(p->mappings, m, n, &out) == MAPPING_OK ? out : NULL;
+    return m && mapping_stride(p->mappings, m, n, &out) == MAPPING_OK ? out : NULL;
 }
 
 const mapping *pass_inner(pass_context *p, const mapping *m, int64_t n)
 {
     const mapping *out = NULL;
-    return mapping_modulo(p->mappings, m, n, &out) == MAPPING_OK ? out : NULL;
+    return m && mapping_modulo(p->mappings, m, n, &out) == MAPPING_OK ? out : NULL;
 }
 
 const mapping *pass_digit(pass_context *p, const mapping *m, int64_t low, int64_t size)
@@ -103,7 +103,7 @@ const mapping *pass_digit(pass_context *p, const mapping *m, int64_t low, int64_
 const mapping *pass_pair(pass_context *p, const mapping *outer, const mapping *inner)
 {
     const mapping *out = NULL;
-    return mapping_pair(p->mappings, outer, inner, &out) == MAPPING_OK ? out : NULL;
+    return outer && inner && mapping_pair(p->mappings, outer, inner, &out) == MAPPING_OK ? out : NULL;
 }
 
 const mapping *pass_pad(pass_context *p, const mapping *m, int64_t n)

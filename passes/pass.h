@@ -61,7 +61,7 @@ const char *pass_name(const op *o);
 /* Elements of `bytes` bytes of a type. */
 int64_t elements_of(dtype t, int64_t bytes);
 
-/* Splits or pairs where the sizes are known to allow it; NULL when they do not. */
+/* Splits or pairs where the sizes are known to allow it; NULL when they do not, or a mapping is NULL. */
 const mapping *pass_outer(pass_context *p, const mapping *m, int64_t n); /* m / n */
 const mapping *pass_inner(pass_context *p, const mapping *m, int64_t n); /* m % n */
 /* m / low % size */

@@ -23,8 +23,9 @@ static void contract_one(pass_context *p, kernel *k, op *o)
     if (out_packet->size > columns && packet->size >= out_packet->size) {
         diag *d = pass_refuse(p, k, o, PACKET, E_CONTRACT_WIDE, "OutPacket::SIZE must be at most %lld, got %lld from %s",
                               (long long)columns, (long long)out_packet->size, pass_text(p, out_packet));
-        diag_help(p->diags, d, "sum %lld lanes into one: write @contract::<%s>()", (long long)(packet->size / columns),
-                  pass_text(p, pass_outer(p, packet, packet->size / columns)));
+        const mapping *sums = pass_outer(p, packet, packet->size / columns);
+        diag_help(p->diags, d, "sum %lld lanes into one%s", (long long)(packet->size / columns),
+                  sums ? arena_printf(p->arena, ": write @contract::<%s>()", pass_text(p, sums)) : "");
         return;
     }
     if (out_packet->size & (out_packet->size - 1)) {

@@ -62,8 +62,11 @@ static void help_fewer(pass_context *p, diag *d, const tensor *in)
     while (time->size % rows)
         rows /= 2;
     int64_t left = time->size / rows;
-    diag_help(p->diags, d, "write @Row %s, Element %s", pass_text(p, pass_outer(p, time, left)),
-              pass_text(p, pass_pair(p, pass_inner(p, time, left), in->part[PACKET])));
+    const mapping *row = pass_outer(p, time, left), *element = pass_pair(p, pass_inner(p, time, left), in->part[PACKET]);
+    if (row && element)
+        diag_help(p->diags, d, "write @Row %s, Element %s", pass_text(p, row), pass_text(p, element));
+    else
+        diag_help(p->diags, d, "let %lld of it be @Row and the rest Element or time", (long long)rows);
 }
 
 static diag *check_store(pass_context *p, kernel *k, op *o)
