@@ -423,11 +423,9 @@ static const struct {
     const char *unit;
     const char *names[5];
 } code_names[] = {
-    {"context code", {"main", "sub", "dma"}},
-    {"memory code", {"hbm", "dm", "none"}},
-    {"address mode", {"Full", "FirstHalf", "SecondHalf"}},
-    {"kind code", {"Interleaved", "Sequential"}},
-    {"counter code", {"step", "lane", "slice", "cluster", "chip"}},
+    {"context code", {"main", "sub", "dma"}},     {"memory code", {"hbm", "dm", "none"}},
+    {"list code", {"hbm", "dm", "hbm64"}},        {"address mode", {"Full", "FirstHalf", "SecondHalf"}},
+    {"kind code", {"Interleaved", "Sequential"}}, {"counter code", {"step", "lane", "slice", "cluster", "chip"}},
 };
 
 const char *command_value_name(const command_field_row *row, int64_t value)

@@ -84,7 +84,7 @@ typedef struct names_mark {
 } names_mark;
 names_mark names_begin(const analysis *s);
 void names_end(names_mark before);
-void bind_pattern(analysis *s, scope *names, const ast *pattern, value v, const declared *annotation);
+void bind_pattern(analysis *s, scope *names, const ast *pattern, const value *v, const declared *annotation);
 value unsupported(analysis *s, const ast *n);
 /* The value, unless it is a float that was computed outside of a constant. */
 value refuse_computed(analysis *s, const ast *n, value v);

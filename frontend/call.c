@@ -95,7 +95,7 @@ STACK_APART static void bind_parameter(analysis *s, scope *inner, const ast *par
     }
     if (v.kind == VALUE_VIEW)
         v.writable = v.writable && d->mutable;
-    bind_pattern(s, inner, ast_kid(param, 1), v, d->kind == DECLARED_TENSOR ? d : NULL);
+    bind_pattern(s, inner, ast_kid(param, 1), &v, d->kind == DECLARED_TENSOR ? d : NULL);
 }
 
 /* Of a number, a condition or a choice; a parameter of another type (`const T: Tu`) carries no meaning. */

@@ -631,7 +631,7 @@ STACK_APART static value evaluate_for(analysis *s, scope *names, const ast *n)
         scope *inner = scope_new(&s->context, names);
         value item = value_item(&sequence, i);
         item.loop = rolled ? n : NULL;
-        bind_pattern(s, inner, ast_kid(n, 0), item, NULL);
+        bind_pattern(s, inner, ast_kid(n, 0), &item, NULL);
         evaluate_block(s, inner, ast_kid(n, 2), NULL);
         names_end(before);
         if (s->context.diags->error_count > errors_before) /* the other iterations would only say it again */
@@ -971,67 +971,99 @@ static value part_of(const value *whole, value part)
     return part;
 }
 
-/* The patterns from kid `first` on, each for an element; `..` and `name @ ..` for those that are left. */
-STACK_APART static void bind_elements(analysis *s, scope *names, const ast *pattern, uint32_t first, value v)
+/* A value that has not as many parts as the pattern; `rest`: the place of `..`, if it is one of `kids`. */
+STACK_APART static void refuse_elements(analysis *s, const ast *pattern, size_t kids, size_t rest, const value *v)
+{
+    size_t wanted = kids - (rest < kids);
+    refuse(s, E_MISMATCH, pattern->range, v->kind == VALUE_LIST && v->count > wanted ? "`..` stands for those that are left" : NULL,
+           "the pattern has %s%zu elements, but the value is %s%s", rest < kids ? "at least " : "", wanted, value_kind_name(v),
+           v->kind == VALUE_LIST ? arena_printf(s->context.arena, " of %zu", v->count) : "");
+}
+
+/* What `name @ ..` stands for: all but those that other patterns take. */
+STACK_APART static void bind_rest(analysis *s, scope *names, const ast *kid, const value *v, size_t first, size_t others)
+{
+    bool known = v->kind == VALUE_LIST;
+    value rest = {.kind = VALUE_LIST, .items = known ? v->items + first : NULL, .count = known ? v->count - others : 0};
+    bind_name(s, names, kid, known ? part_of(v, rest) : error_value, NULL);
+}
+
+/* The patterns from kid `first` on, each for an element; `..` and `name @ ..` for those that are left. Values are handed on by pointer: a
+ * pattern is as deep as brackets are. */
+STACK_APART static void bind_elements(analysis *s, scope *names, const ast *pattern, uint32_t first, const value *v)
 {
     size_t kids = pattern->kid_count - first, rest = ast_pattern_rest(pattern, first), wanted = kids - (rest < kids);
-    bool fits = v.kind == VALUE_LIST ? v.count == wanted || (rest < kids && v.count > wanted) : v.kind == VALUE_UNIT && kids == 0;
-    if (!fits && v.kind != VALUE_ERROR)
-        v = refuse(s, E_MISMATCH, pattern->range, v.kind == VALUE_LIST && v.count > wanted ? "`..` stands for those that are left" : NULL,
-                   "the pattern has %s%zu elements, but the value is %s%s", rest < kids ? "at least " : "", wanted, value_kind_name(&v),
-                   v.kind == VALUE_LIST ? arena_printf(s->context.arena, " of %zu", v.count) : "");
+    bool fits = v->kind == VALUE_LIST ? v->count == wanted || (rest < kids && v->count > wanted) : v->kind == VALUE_UNIT && kids == 0;
+    if (!fits && v->kind != VALUE_ERROR) {
+        refuse_elements(s, pattern, kids, rest, v);
+        v = &error_value;
+    }
     for (size_t i = 0; i < kids; i++) {
         const ast *kid = pattern->kids[first + i];
-        bool known = v.kind == VALUE_LIST;
-        if (i != rest)
-            bind_pattern(s, names, kid, known ? part_of(&v, v.items[i < rest ? i : v.count - (kids - i)]) : error_value, NULL);
-        else if (ast_is(kid, AST_PAT_NAME))
-            bind_name(s, names, kid,
-                      known ? part_of(&v, (value){.kind = VALUE_LIST, .items = v.items + i, .count = v.count - wanted}) : error_value,
-                      NULL);
+        if (i != rest) {
+            value part = v->kind == VALUE_LIST ? part_of(v, v->items[i < rest ? i : v->count - (kids - i)]) : error_value;
+            bind_pattern(s, names, kid, &part, NULL);
+        } else if (ast_is(kid, AST_PAT_NAME)) {
+            bind_rest(s, names, kid, v, i, wanted);
+        }
     }
+}
+
+/* Is the struct pattern one for the value? Else it is refused. */
+STACK_APART static bool fits_fields(analysis *s, scope *names, const ast *pattern, const value *v)
+{
+    const ast *path = ast_kid(pattern, 0);
+    const symbol *y = scope_find_path(names, TYPE_NAMES, path);
+    if (v->kind == VALUE_ERROR || (v->kind == VALUE_CONTEXT ? !y : v->record && (!y || y->kind != SYMBOL_OWN_TYPE || y->node == v->record)))
+        return true;
+    refuse(s, E_MISMATCH, pattern->range, "bind it to a name, and take that apart as what it is",
+           "the pattern is for `%s`, but the value is %s", ast_last_segment(path)->text,
+           v->record ? arena_printf(s->context.arena, "a `%s`", v->record->text) : value_kind_name(v));
+    return false;
 }
 
 /* `Weights { w, bias: b, .. }`: fields of a struct of the file, or of the context. */
-STACK_APART static void bind_fields(analysis *s, scope *names, const ast *pattern, value v)
+STACK_APART static void bind_fields(analysis *s, scope *names, const ast *pattern, const value *v)
 {
-    const ast *path = ast_kid(pattern, 0), *fields = v.record ? ast_kid(v.record, 2) : NULL;
-    const symbol *y = scope_find_path(names, TYPE_NAMES, path);
-    bool fits = v.kind == VALUE_CONTEXT ? !y : v.record && (!y || y->kind != SYMBOL_OWN_TYPE || y->node == v.record);
+    if (!fits_fields(s, names, pattern, v))
+        v = &error_value;
+    const ast *fields = v->record ? ast_kid(v->record, 2) : NULL;
     size_t named = 0;
-    if (!fits && v.kind != VALUE_ERROR)
-        v = refuse(s, E_MISMATCH, pattern->range, "bind it to a name, and take that apart as what it is",
-                   "the pattern is for `%s`, but the value is %s", ast_last_segment(path)->text,
-                   v.record ? arena_printf(s->context.arena, "a `%s`", v.record->text) : value_kind_name(&v));
     for (uint32_t i = 1; i < pattern->kid_count; i++) {
         const ast *kid = pattern->kids[i];
-        bool is_field = ast_is(kid, AST_PAT_FIELD);
-        named += is_field;
-        if (is_field)
-            bind_pattern(s, names, ast_kid(kid, 0), part_of(&v, field_of(s, kid, v)), NULL);
+        if (!ast_is(kid, AST_PAT_FIELD))
+            continue;
+        named++;
+        value part = part_of(v, field_of(s, kid, *v));
+        bind_pattern(s, names, ast_kid(kid, 0), &part, NULL);
     }
-    if (v.record && named < fields->kid_count && ast_pattern_rest(pattern, 1) == pattern->kid_count - 1)
+    if (v->record && named < fields->kid_count && ast_pattern_rest(pattern, 1) == pattern->kid_count - 1)
         refuse(s, E_MISMATCH, pattern->range, "end it with `..`", "the pattern names %zu of the %u fields of `%s`", named,
-               fields->kid_count, v.record->text);
+               fields->kid_count, v->record->text);
 }
 
-void bind_pattern(analysis *s, scope *names, const ast *pattern, value v, const declared *annotation)
+/* `Weights(w, bias)`: of a struct of the file only. */
+STACK_APART static bool fits_tuple_struct(analysis *s, const ast *pattern, const value *v)
+{
+    if (v->kind == VALUE_ERROR || v->record)
+        return true;
+    refuse(s, E_UNSUPPORTED, ast_kid(pattern, 0)->range, "a pattern takes tuples, arrays and structs of the file apart",
+           "`%s(..)` is no pattern for %s", ast_last_segment(ast_kid(pattern, 0))->text, value_kind_name(v));
+    return false;
+}
+
+void bind_pattern(analysis *s, scope *names, const ast *pattern, const value *v, const declared *annotation)
 {
     switch (pattern->kind) {
     case AST_PAT_NAME:
-        bind_name(s, names, pattern, v, annotation);
+        bind_name(s, names, pattern, *v, annotation);
         if (pattern->kid_count > 0)
             bind_pattern(s, names, pattern->kids[0], v, NULL);
         break;
     case AST_PAT_REF: bind_pattern(s, names, ast_kid(pattern, 0), v, annotation); break;
     case AST_PAT_ARRAY:
     case AST_PAT_TUPLE: bind_elements(s, names, pattern, 0, v); break;
-    case AST_PAT_TUPLE_STRUCT:
-        if (v.kind != VALUE_ERROR && !v.record)
-            v = refuse(s, E_UNSUPPORTED, ast_kid(pattern, 0)->range, "a pattern takes tuples, arrays and structs of the file apart",
-                       "`%s(..)` is no pattern for %s", ast_last_segment(ast_kid(pattern, 0))->text, value_kind_name(&v));
-        bind_elements(s, names, pattern, 1, v);
-        break;
+    case AST_PAT_TUPLE_STRUCT: bind_elements(s, names, pattern, 1, fits_tuple_struct(s, pattern, v) ? v : &error_value); break;
     case AST_PAT_STRUCT: bind_fields(s, names, pattern, v); break;
     case AST_PAT_WILD:
     case AST_PAT_REST: break;
@@ -1058,7 +1090,7 @@ STACK_APART static void evaluate_let(analysis *s, scope *names, const ast *let, 
     if (v.kind == VALUE_TENSOR && s->kernel->op_count == before && !v.op->bad &&
         !stage_check_type(names, ast_kid(let, 2)->range, &v.op->out, annotation))
         s->kernel->bad = true;
-    bind_pattern(s, names, ast_kid(let, 0), v, annotation->kind == DECLARED_TENSOR ? annotation : NULL);
+    bind_pattern(s, names, ast_kid(let, 0), &v, annotation->kind == DECLARED_TENSOR ? annotation : NULL);
 }
 
 /* A stage as a statement: what it gives is dropped. */
@@ -1140,7 +1172,7 @@ STACK_APART static void bind_pattern_lost(analysis *s, scope *names, const ast *
 {
     declared *any = ARENA_NEW(scope_arena(names), declared);
     *any = scope_type(names, ast_kid(let, 1));
-    bind_pattern(s, names, ast_kid(let, 0), error_value, any->kind == DECLARED_TENSOR ? any : NULL);
+    bind_pattern(s, names, ast_kid(let, 0), &error_value, any->kind == DECLARED_TENSOR ? any : NULL);
 }
 
 names_mark names_begin(const analysis *s)

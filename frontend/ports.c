@@ -222,7 +222,7 @@ void declare_parameter(analysis *s, scope *names, const ast *param)
     if (named)
         scope_add(names, SYMBOL_VARIABLE, p.name, pattern->range)->value = v;
     if (!named || pattern->kid_count > 0)
-        bind_pattern(s, names, named ? pattern->kids[0] : pattern, v, NULL);
+        bind_pattern(s, names, named ? pattern->kids[0] : pattern, &v, NULL);
 }
 
 static void add_result(analysis *s, const value *v, const mapping_names *const *named, src_range range, const char *name)

@@ -117,7 +117,7 @@ class Isa:
             return self.dtypes[value]
         if field.unit == "context code":
             return CONTEXTS[value]
-        if field.unit in ("address mode", "kind code", "memory code", "topology code"):
+        if field.unit in ("address mode", "kind code", "memory code", "list code", "topology code"):
             name = re.search(rf"\b{value} (\w+)", field.meaning)[1]
             return name.lower() if field.unit == "memory code" else name
         return None

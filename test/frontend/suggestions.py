@@ -241,6 +241,7 @@ def change_blocked(case, time):
 
 
 WAYS = [
+    ("E-NAME", r"a mapping is written m!\[\.\.\]", None),
     ("E-VECTOR-PAIR", rf"write TileTime ({MAPPING})", change_tiled),
     ("E-VECTOR-PAIR", rf"write Time ({MAPPING})", change_part),
     ("E-VRF-UNITS", rf"name its copies: reshape it to Slice ({MAPPING})", change_operand),
