@@ -54,7 +54,8 @@ static void help_outermost(pass_context *p, diag *d, const op *o, const mapping 
     diag_help(p->diags, d, "%s%s with %s outermost in Time%s", first, verb, instead ? "it" : mapping_text(row, p->arena), last);
 }
 
-/* As many Rows as the stream's Time can be parted into, and what is left as Element. */
+/* As many Rows as the stream's Time can be parted into, and what is left as Element. Which of padded Rows are left out is a choice, and
+ * what would be stored of them is nothing that a stream asks for: none is spelt. */
 static void help_fewer(pass_context *p, diag *d, const tensor *in)
 {
     const mapping *time = in->part[TIME];
@@ -63,10 +64,10 @@ static void help_fewer(pass_context *p, diag *d, const tensor *in)
         rows /= 2;
     int64_t left = time->size / rows;
     const mapping *row = pass_outer(p, time, left), *element = pass_pair(p, pass_inner(p, time, left), in->part[PACKET]);
-    if (row && element)
+    if (row && element && mapping_is_full(time))
         diag_help(p->diags, d, "write @Row %s, Element %s", pass_text(p, row), pass_text(p, element));
     else
-        diag_help(p->diags, d, "let %lld of it be @Row and the rest Element or time", (long long)rows);
+        diag_help(p->diags, d, "let %lld of it be @Row and the rest Element or time", (long long)p->target->rows);
 }
 
 static diag *check_store(pass_context *p, kernel *k, op *o)

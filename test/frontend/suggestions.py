@@ -21,7 +21,7 @@ PART = re.compile(r"m!\[(?:[^\[\]]|\[[^\[\]]*\])*\]")
 # These show a form, or name something to look at, but no mapping to write here.
 NO_MAPPING_TO_WRITE = re.compile(r"E-(PARSE|MACRO|CONST|SEQ-WINDOW|MAP-WINDOW|MAP-SYNTAX|MAP-SIZE|UNSUPPORTED|UNWRITTEN|TRF-PACKET|SHIFT-\w+)$|W-")
 # One step of several: what is refused next says the next one.
-LEADS_ON = {"E-ALIGN-UNUSED": ["E-TRF-PACKET"], "E-ALIGN-WIDTH": ["E-TRF-PACKET"], "E-FETCH-ALIGN": ["E-FETCH-SIZE"], "E-TRF-ROWS": ["E-TRF-ROW", "E-TRF-ELEMENT", "E-ALIGN-UNUSED"]}
+LEADS_ON = {"E-ALIGN-UNUSED": ["E-TRF-PACKET"], "E-ALIGN-WIDTH": ["E-TRF-PACKET"], "E-FETCH-ALIGN": ["E-FETCH-SIZE"], "E-TRF-ROWS": ["E-TRF-ROW", "E-TRF-ELEMENT"]}
 
 
 class Case:
