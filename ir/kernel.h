@@ -69,7 +69,8 @@ enum {
     KEEPS_DTYPE = 16,
     ACCUMULATES = 32,
     KEEPS_ELEMENTS = 64,
-    TAKES_STAGING = 128
+    TAKES_STAGING = 128,
+    ONLY_MOVES = 256
 };
 
 typedef struct op_row {

@@ -11,18 +11,7 @@ typedef struct pending {
 
 static bool only_moves(const op *o)
 {
-    switch (o->kind) {
-    case IR_TO_DM:
-    case IR_TO_HBM:
-    case IR_TO_SPM:
-    case IR_SWITCH:
-    case IR_COLLECT:
-    case IR_CAST:
-    case IR_TRANSPOSE:
-    case IR_COMMIT: return !op_into(o);
-    case IR_FETCH: return !op_into(o) && !op_second(o) && !o->lift;
-    default: return false;
-    }
+    return op_kind_is(o->kind, ONLY_MOVES) && !op_into(o) && !op_second(o) && !o->lift;
 }
 
 /* The operation of the chain that takes the stream; NULL: none does, or several do. */

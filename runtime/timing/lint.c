@@ -364,6 +364,16 @@ static int place_of(const vector_op_row *row)
     return is_float ? (int)VECTOR_CLASS_FP_UNARY : (int)row->class;
 }
 
+static bool mixes(command_op op)
+{
+    switch (op) {
+#define MIXES(command) case command:
+#include "target/engines.def"
+        return true;
+    default: return false;
+    }
+}
+
 static vector_use vector_use_of(const schedule_item *item)
 {
     enum { SPLIT = 0, TRIM = 1 };
@@ -375,9 +385,7 @@ static vector_use vector_use_of(const schedule_item *item)
             is_narrow = command_get(c, VECTOR_WIDTH_KIND) <= TRIM;
             u.splits |= command_get(c, VECTOR_WIDTH_KIND) == SPLIT;
         }
-        u.plain = u.plain && c->op != OP_VECTOR_REDUCE && c->op != OP_VECTOR_SLICES && c->op != OP_VECTOR_STASH &&
-                  c->op != OP_VECTOR_UNZIP && c->op != OP_VECTOR_GUARD && c->op != OP_VECTOR_COMPARE && c->op != OP_SWITCH &&
-                  c->op != OP_TRANSPOSE;
+        u.plain = u.plain && !mixes(c->op);
         if (c->op != OP_VECTOR_OP)
             continue;
         const vector_op_row *row = vector_op_row_of((unsigned)command_get(c, VECTOR_OP_CODE));
