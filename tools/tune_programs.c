@@ -43,7 +43,7 @@ int tune_programs(arguments *a, arena *memory, diag_list *diags)
     o.axes = axes.axes;
     o.axis_count = axes.count;
     if (a->ranks.api)
-        o.team = (program_team){a->ranks.rank, a->ranks.count, a->ranks.api->gather, a->ranks.api->share};
+        o.team = (peers){a->ranks.rank, a->ranks.count, NULL, a->ranks.api->gather, a->ranks.api->share};
     progress line = progress_begin("tune");
     o.progress = line.shown && a->ranks.rank == 0 ? tool_explore_progress : NULL;
     o.user = &line;

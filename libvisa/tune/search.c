@@ -110,7 +110,7 @@ static bool find_outcome(search *x, const visa_tune_options *o, size_t plan)
     for (size_t i = plan; i < x->count && next < most; i++)
         if (!x->outcomes[i].known && is_worth_it(x, i))
             plans[next++] = i;
-    return tune_team_run(o, plans, next, compile_plan, x, x->outcomes);
+    return tune_team_run(o, plans, next, compile_plan, x, x->scratch, x->outcomes);
 }
 
 bool tune_search(const target *t, const tune_question *q, const visa_tune_options *o, arena *a, tune_answer *out)

@@ -1,20 +1,20 @@
 #include "libvisa/tune/team.h"
 
-#include <stdlib.h>
-#include <string.h>
+#include "support/peers.h"
 
 /* Numbers of an outcome, as they are handed over. */
 enum { LEGAL, CYCLES, DMA_CYCLES, STEPS, NUMBERS };
 enum { IS_REFUSED, IS_LEGAL, IS_UNKNOWN };
 
-static bool is_alone(const visa_tune_options *o)
+static peers peers_of(const visa_tune_options *o)
 {
-    return !o->gather || o->parts <= 1;
+    return (peers){o->part, o->parts, o->user, o->gather, o->share};
 }
 
 size_t tune_team_size(const visa_tune_options *o)
 {
-    return is_alone(o) ? 1 : (size_t)o->parts;
+    peers p = peers_of(o);
+    return peers_size(&p);
 }
 
 static void to_numbers(const tune_outcome *x, int64_t numbers[NUMBERS])
@@ -36,34 +36,27 @@ static tune_outcome of_numbers(const int64_t numbers[NUMBERS])
 
 bool tune_team_share(const visa_tune_options *o, unsigned char **text, size_t *bytes)
 {
-    return is_alone(o) || o->share(text, bytes);
+    peers p = peers_of(o);
+    return peers_share(&p, text, bytes);
 }
 
-bool tune_team_run(const visa_tune_options *o, const size_t *plans, size_t count, tune_team_compile *compile, void *user,
+bool tune_team_run(const visa_tune_options *o, const size_t *plans, size_t count, tune_team_compile *compile, void *user, arena *a,
                    tune_outcome *outcomes)
 {
-    size_t mine = is_alone(o) ? 0 : (size_t)o->part;
+    peers p = peers_of(o);
     tune_outcome own = {.known = false};
-    if (mine < count && compile(user, plans[mine], &own))
-        own.known = true;
-    if (is_alone(o)) {
-        outcomes[plans[0]] = own;
-        return own.known;
-    }
-    int64_t numbers[NUMBERS], *all = NULL;
-    size_t *counts = NULL, ranks = 0, bytes = 0;
+    size_t piece;
+    bool has_piece = peers_has_piece(&p, count, &piece);
+    if (has_piece)
+        own.known = compile(user, plans[piece], &own);
+    int64_t numbers[NUMBERS];
+    const int64_t *all;
+    size_t all_count;
     to_numbers(&own, numbers);
-    bool good = o->gather(o->user, numbers, mine < count ? NUMBERS : 0, &all, &counts, &ranks);
-    bytes = ranks > 0 ? count * sizeof numbers : 0;
-    unsigned char *shared = ranks > 0 ? (unsigned char *)all : NULL;
-    good = o->share(&shared, &bytes) && good && bytes == count * sizeof numbers;
+    bool good = peers_exchange(&p, numbers, has_piece ? NUMBERS : 0, a, &all, &all_count) && all_count == count * NUMBERS;
     for (size_t i = 0; good && i < count; i++) {
-        int64_t of[NUMBERS];
-        memcpy(of, shared + i * sizeof of, sizeof of);
-        outcomes[plans[i]] = of_numbers(of);
+        outcomes[plans[i]] = of_numbers(all + i * NUMBERS);
         good = outcomes[plans[i]].known;
     }
-    free(shared);
-    free(counts);
     return good;
 }

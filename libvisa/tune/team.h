@@ -1,8 +1,4 @@
-/* Processes that look for an answer together, `mpirun visac tune`.
- *
- * The one idea: which plan is compiled next depends on what was found, so each process compiles another one of those that are next by what
- * is known now, and all are told what they take. Every process then goes on as if it had compiled them itself, one after the other: the
- * answer does not depend on how many there are. */
+/* Plans that the processes of `mpirun visac tune` compile together, each another one (support/peers.h). */
 #ifndef VISA_LIBVISA_TUNE_TEAM_H
 #define VISA_LIBVISA_TUNE_TEAM_H
 
@@ -10,6 +6,7 @@
 #include <stddef.h>
 
 #include "include/visa.h"
+#include "support/arena.h"
 
 /* What a compilation said of a plan. */
 typedef struct tune_outcome {
@@ -25,7 +22,7 @@ typedef bool tune_team_compile(void *user, size_t plan, tune_outcome *out);
 size_t tune_team_size(const visa_tune_options *o);
 
 /* Compiles the first `count` of these plans, at most tune_team_size, and fills in outcomes[plan] in all processes. False: no memory. */
-bool tune_team_run(const visa_tune_options *o, const size_t *plans, size_t count, tune_team_compile *compile, void *user,
+bool tune_team_run(const visa_tune_options *o, const size_t *plans, size_t count, tune_team_compile *compile, void *user, arena *a,
                    tune_outcome *outcomes);
 
 /* The first process's text in all of them: *text is malloc'd in the others. False: no memory. */

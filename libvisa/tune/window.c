@@ -406,7 +406,7 @@ bool tune_window_answer(const target *t, const tune_question *q, const visa_tune
         size_t next[MOST_PLANS], here = smaller((int64_t)(count - i), (int64_t)tune_team_size(o));
         for (size_t n = 0; n < here; n++)
             next[n] = i + n;
-        if (!outcomes[i].known && !tune_team_run(o, next, here, compile_plan, &s, outcomes))
+        if (!outcomes[i].known && !tune_team_run(o, next, here, compile_plan, &s, scratch, outcomes))
             break;
         tried++;
         refused += !outcomes[i].legal;

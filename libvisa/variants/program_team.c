@@ -1,15 +1,9 @@
 #include "libvisa/variants/program_team.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 /* Numbers of an outcome, as they are handed over; the text follows, eight bytes a number, with its NUL. */
 enum { TEXT_BYTES, WORK, FIGURES, FIGURE_NUMBERS = sizeof(step_figures) / sizeof(int64_t), HEAD = FIGURES + FIGURE_NUMBERS };
-
-size_t program_team_size(const program_team *t)
-{
-    return t->gather && t->parts > 1 ? (size_t)t->parts : 1;
-}
 
 static size_t numbers_of_text(int64_t bytes)
 {
@@ -42,30 +36,18 @@ static bool read_outcome(const int64_t *numbers, size_t count, size_t *at, arena
     return true;
 }
 
-bool program_team_run(const program_team *t, size_t count, program_try *try, void *user, arena *a, program_outcome *outcomes)
+bool program_team_run(const peers *p, size_t count, program_try *try, void *user, arena *a, program_outcome *outcomes)
 {
-    if (program_team_size(t) == 1) {
-        try(user, 0, &outcomes[0]);
-        return true;
-    }
-    int64_t *mine = NULL, *all = NULL;
-    size_t *counts = NULL, ranks = 0, own = 0, bytes = 0, at = 0;
-    if ((size_t)t->part < count) {
+    int64_t *mine = NULL;
+    const int64_t *all;
+    size_t piece, own = 0, all_count, at = 0;
+    if (peers_has_piece(p, count, &piece)) {
         program_outcome one = {0};
-        try(user, (size_t)t->part, &one);
+        try(user, piece, &one);
         own = write_outcome(&one, a, &mine);
     }
-    bool good = t->gather(NULL, mine, own, &all, &counts, &ranks);
-    for (size_t i = 0; i < ranks && good; i++)
-        bytes += counts[i] * sizeof *all;
-    unsigned char *shared = ranks > 0 ? (unsigned char *)all : NULL;
-    good = t->share(&shared, &bytes) && good;
-    int64_t *numbers = ARENA_ARRAY(a, int64_t, bytes / sizeof(int64_t) + 1); /* those that came need not lie as numbers do */
-    if (shared && bytes > 0)
-        memcpy(numbers, shared, bytes);
+    bool good = peers_exchange(p, mine, own, a, &all, &all_count);
     for (size_t i = 0; i < count && good; i++)
-        good = read_outcome(numbers, bytes / sizeof *numbers, &at, a, &outcomes[i]);
-    free(shared);
-    free(counts);
+        good = read_outcome(all, all_count, &at, a, &outcomes[i]);
     return good;
 }

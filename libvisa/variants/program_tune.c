@@ -293,7 +293,7 @@ static void try_point(tuning *t, program_point p)
     int64_t *values = ARENA_ARRAY(t->arena, int64_t, t->answer->axis_count + 1);
     memcpy(values, p.values, t->answer->axis_count * sizeof *values);
     t->next[t->next_count++] = (program_point){.values = values, .passes = p.passes};
-    if (t->next_count == program_team_size(&t->options->team))
+    if (t->next_count == peers_size(&t->options->team))
         try_next(t);
 }
 
@@ -466,7 +466,7 @@ const program_answer *program_tune(const variant_source *s, const program_tune_o
     *x = (program_answer){0};
     tuning t = {.source = s, .options = o, .arena = memory, .diags = diags, .answer = x, .said = ""};
     t.axes = ARENA_ARRAY(memory, swept, o->axis_count + MOST_AXES + 1);
-    t.next = ARENA_ARRAY(memory, program_point, program_team_size(&o->team));
+    t.next = ARENA_ARRAY(memory, program_point, peers_size(&o->team));
     if (o->axis_count > 0)
         memcpy(t.axes, o->axes, o->axis_count * sizeof *t.axes);
     x->axis_count = o->axis_count;

@@ -22,7 +22,7 @@ typedef struct program_tune_options {
     uint64_t work;       /* steps, VISA_TUNE_STEPS_OF_SECOND in a second or so */
     int64_t max_cycles;  /* of a run; 0: any number */
     bool json;
-    program_team team;                                        /* processes that answer together, with the same options but for `part` */
+    peers team;                                               /* processes that answer together, with the same options but for `part` */
     void (*progress)(void *user, int64_t done, int64_t work); /* NULL: silent */
     void *user;
 } program_tune_options;
