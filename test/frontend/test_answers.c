@@ -176,7 +176,8 @@ typedef struct asked {
     unsigned given_up;
 } asked;
 
-/* Every question at every place, about a text that is known and about one that has just been changed. */
+/* Every question at every place about a text that is known, and at the first one about a text that has just been changed: what is read
+ * anew is the same wherever is asked. */
 static asked ask_all(client *c, const char *text)
 {
     place places[PLACES];
@@ -189,7 +190,7 @@ static asked ask_all(client *c, const char *text)
         char method[64];
         snprintf(method, sizeof method, "textDocument/%s", json_string_value(json_object_get(row, "method")));
         for (size_t p = 0; p < (json_is_true(json_object_get(row, "at")) ? PLACES : 1); p++)
-            for (int fresh = 0; fresh < 2; fresh++) {
+            for (int fresh = 0; fresh < (p == 0 ? 2 : 1); fresh++) {
                 char *messages = NULL;
                 if (fresh)
                     put_notification(&messages, "textDocument/didSave", json_pack("{s:{s:s}}", "textDocument", "uri", URI));
