@@ -289,6 +289,101 @@ static void try_axes(adviser *s)
     }
 }
 
+/* ---- packets of 8 for what was done on packets of 4 ---- */
+
+/* Behind `.name::<..>(..)`, which begins at the dot; NULL: there is no such call. */
+static const char *call_end(const char *at)
+{
+    int depth = 0;
+    const char *c = at + 1;
+    while (is_word(*c))
+        c++;
+    if (strncmp(c, "::<", 3) == 0)
+        for (c += 2; *c; c++) {
+            const char *list = strncmp(c, "m![", 3) == 0 ? mapping_end(c) : c;
+            c = list ? list : c;
+            depth += (*c == '<') - (*c == '>');
+            if (depth == 0) {
+                c++;
+                break;
+            }
+        }
+    if (*c != '(')
+        return NULL;
+    for (; *c; c++) {
+        depth += (*c == '(') - (*c == ')');
+        if (depth == 0)
+            return c + 1;
+    }
+    return NULL;
+}
+
+static bool starts_call(const char *at, const char *april, const char *later)
+{
+    return *at == '.' && (starts_word(at, at + 1, april) || starts_word(at, at + 1, later));
+}
+
+/* The pass from its split, at `split`, to its concat without both, its additions by the clippers; NULL: it has other operations there. */
+static const char *on_wide_packets(const adviser *s, const char *split)
+{
+    static const char add[] = "vector_fp_binary", adds[] = "FpBinaryOp::AddF", clip[] = "vector_clip", clips[] = "ClipBinaryOpF32::Add";
+    const char *text = s->now.text, *at = call_end(split);
+    strbuf out;
+    strbuf_init(&out, s->arena);
+    strbuf_append(&out, text, (size_t)(split - text));
+    while (at && !starts_call(at, "vector_concat", "vector_widen_concat")) {
+        const char *end = *at == '.' ? call_end(at) : at + strspn(at, " \n");
+        const char *variant = *at == '.' && strncmp(at + 1, add, strlen(add)) == 0 ? strchr(at, '(') + 1 : NULL;
+        if (!end || end == at || (*at == '.' && (!variant || strncmp(variant, adds, strlen(adds)) != 0)))
+            return NULL;
+        if (variant) {
+            strbuf_printf(&out, ".%s", clip);
+            strbuf_append(&out, at + 1 + strlen(add), (size_t)(variant - at) - 1 - strlen(add));
+            strbuf_puts(&out, clips);
+            at = variant + strlen(adds);
+        }
+        strbuf_append(&out, at, (size_t)(end - at));
+        at = end;
+    }
+    const char *rest = at ? call_end(at) : NULL;
+    if (!rest)
+        return NULL;
+    strbuf_puts(&out, rest);
+    return out.text;
+}
+
+static uint32_t line_of(const char *text, const char *at)
+{
+    uint32_t line = 1;
+    for (; text < at; text++)
+        line += *text == '\n';
+    return line;
+}
+
+/* The same statements of whole axes: their digits are of other packets. */
+static bool same_formulas(const adviser *s, const judged *x)
+{
+    bool same = x->binary.kernel_count == s->now.binary.kernel_count;
+    for (size_t i = 0; same && i < x->binary.kernel_count; i++)
+        same = strcmp(x->binary.kernels[i].einsum.text, s->now.binary.kernels[i].einsum.text) == 0;
+    return same;
+}
+
+static void try_widths(adviser *s)
+{
+    for (const char *at = s->now.text; *at; at++) {
+        const char *end = comment_end(at), *text = NULL;
+        judged x;
+        if (end && end > at)
+            at = end - 1;
+        else if (starts_call(at, "vector_split", "vector_narrow_split"))
+            text = on_wide_packets(s, at);
+        if (text && judge(s, text, &x) && same_formulas(s, &x))
+            take_better(s, &x,
+                        arena_printf(s->arena, "line %" PRIu32 ": packets of 8, without split and concat", line_of(s->now.text, at)));
+    }
+}
+
 /* ---- what is said ---- */
 
 static void say_change(const adviser *s, strbuf *out)
@@ -421,6 +516,7 @@ bool advise_source(const variant_source *source, const variant_options *o, arena
         s.best_words = NULL;
         try_constants(&s);
         try_axes(&s);
+        try_widths(&s);
         try_switches(&s, NULL);
         if (!s.best_words)
             break;

@@ -99,10 +99,26 @@ OP(NEG_EXP, word(vector_exp(-numeric_f32_of_bits(a))))
 OP(SQRT, word(sqrtf(numeric_f32_of_bits(a))))
 OP(TANH, word(vector_tanh(numeric_f32_of_bits(a))))
 OP(SIGMOID, word(vector_sigmoid(numeric_f32_of_bits(a))))
-OP(LOG, word(vector_log(numeric_f32_of_bits(a))))
-OP(SIN, word(vector_near_sin(numeric_f32_of_bits(a))))
-OP(COS, word(vector_near_cos(numeric_f32_of_bits(a))))
-OP(ERF, word(vector_erf(numeric_f32_of_bits(a))))
+
+/* The float that is nearest to the function of x, which is about d. */
+static inline uint32_t nearest(double d, float x, float (*wide)(float))
+{
+    return word(vector_is_open(d) ? wide(x) : (float)d);
+}
+
+/* OP of a function of the float x. */
+#define OF(symbol, value, wide) \
+    static inline uint32_t run_##symbol(uint32_t a, uint32_t b, uint32_t c) \
+    { \
+        const float x = numeric_f32_of_bits(a); \
+        (void)b, (void)c; \
+        return nearest(value, x, wide); \
+    }
+
+OF(LOG, vector_log(x), vector_wide_log)
+OF(SIN, vector_is_far(a) ? vector_far_sin(x) : vector_near_sin(x), vector_wide_sin)
+OF(COS, vector_is_far(a) ? vector_far_cos(x) : vector_near_cos(x), vector_wide_cos)
+OF(ERF, vector_erf(x), vector_wide_erf)
 
 OP(ADD_F, word(numeric_f32_of_bits(a) + numeric_f32_of_bits(b)))
 OP(SUB_F, word(numeric_f32_of_bits(a) - numeric_f32_of_bits(b)))
@@ -164,21 +180,46 @@ OP(CLIP_ABS_MIN_F32, fabsf(numeric_f32_of_bits(a)) < fabsf(numeric_f32_of_bits(b
 OP(CLIP_ABS_MAX_F32, fabsf(numeric_f32_of_bits(a)) > fabsf(numeric_f32_of_bits(b)) ? a : b)
 OP(CLIP_ADD_F32, word(numeric_f32_of_bits(a) + numeric_f32_of_bits(b)))
 
-/* An angle that is far from 0 is reduced with more bits than a vector has: where there is one of these, the angles are taken one by one. */
-static bool takes_far_angles(vector_op op, stream_word *out, const vector_operand *of, int64_t count)
-{
-    bool some = false;
-    for (int64_t i = 0; i < count; i++)
-        some |= vector_is_far(of[0].words[i * of[0].step]);
-    for (int64_t i = 0; some && i < count; i++) {
-        stream_word a = of[0].words[i * of[0].step];
-        float x = numeric_f32_of_bits(a);
-        if (op == VECTOR_SIN)
-            out[i] = vector_is_far(a) ? word(vector_far_sin(x)) : run_SIN(a, a, a);
-        else
-            out[i] = vector_is_far(a) ? word(vector_far_cos(x)) : run_COS(a, a, a);
+/* ---- functions that have more to do for a few words: where there is one of these, those next to it are taken one by one as well ---- */
+
+enum { TOGETHER = 64 };
+
+#define NEAREST(symbol, value, is_apart) \
+    static void nearest_##symbol(stream_word *out, const vector_operand *of, int64_t count) \
+    { \
+        for (int64_t first = 0; first < count; first += TOGETHER, out += TOGETHER) { \
+            int64_t some = count - first < TOGETHER ? count - first : TOGETHER; \
+            uint32_t words[TOGETHER]; /* `out` may be the operand */ \
+            uint64_t apart = 0; \
+            for (int64_t i = 0; i < some; i++) { \
+                words[i] = of->words[(first + i) * of->step]; \
+                apart |= is_apart(words[i]); \
+            } \
+            for (int64_t i = 0, all = apart ? 0 : some; i < all; i++) { \
+                double d = value(numeric_f32_of_bits(words[i])); \
+                apart |= vector_is_open(d); \
+                out[i] = word((float)d); \
+            } \
+            for (int64_t i = 0; apart && i < some; i++) \
+                out[i] = run_##symbol(words[i], 0, 0); \
+        } \
     }
-    return some;
+
+#define NO_WORD(w) false
+NEAREST(LOG, vector_log, NO_WORD)
+NEAREST(SIN, vector_near_sin, vector_is_far)
+NEAREST(COS, vector_near_cos, vector_is_far)
+NEAREST(ERF, vector_erf, NO_WORD)
+
+static inline bool takes_nearest(vector_op op, stream_word *out, const vector_operand *of, int64_t count)
+{
+    switch (op) {
+    case VECTOR_LOG: nearest_LOG(out, of, count); return true;
+    case VECTOR_SIN: nearest_SIN(out, of, count); return true;
+    case VECTOR_COS: nearest_COS(out, of, count); return true;
+    case VECTOR_ERF: nearest_ERF(out, of, count); return true;
+    default: return false;
+    }
 }
 
 /* ---- over arrays: what is read one by one, and one word for all, are loops for vectors ---- */
@@ -186,8 +227,8 @@ static bool takes_far_angles(vector_op op, stream_word *out, const vector_operan
 #define VECTOR_OP(symbol, code, class, type, variant, alu, operands, ...) \
     static void array_##symbol(stream_word *out, const vector_operand *of, int64_t count) \
     { \
-        enum { ALL = (operands), ANGLE = VECTOR_##symbol == VECTOR_SIN || VECTOR_##symbol == VECTOR_COS }; \
-        if (ANGLE && takes_far_angles(VECTOR_##symbol, out, of, count)) \
+        enum { ALL = (operands) }; \
+        if (takes_nearest(VECTOR_##symbol, out, of, count)) \
             return; \
         const stream_word *a = of[0].words, *b = ALL > 1 ? of[1].words : a, *c = ALL > 2 ? of[2].words : a; \
         int64_t next_a = of[0].step, next_b = ALL > 1 ? of[1].step : 0, next_c = ALL > 2 ? of[2].step : 0; \

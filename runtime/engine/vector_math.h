@@ -2,7 +2,8 @@
  *
  * The one idea: each is a polynomial in f64 after an exact reduction of its argument, rounded once to f32 at the end, without a branch, so
  * that loops over it become vectors. IEEE arithmetic says every step, so every processor gives the same bits; docs/engine/vector.md has the
- * steps and how far they are from the true value. A NaN that comes out is NUMERIC_F32_NAN where it becomes a word. */
+ * steps and how far they are from the true value. What is given in f64 may lie too near to the middle of two floats to say which one is the
+ * nearest: it is then computed again, with twice the bits. A NaN that comes out is NUMERIC_F32_NAN where it becomes a word. */
 #ifndef VISA_RUNTIME_ENGINE_VECTOR_MATH_H
 #define VISA_RUNTIME_ENGINE_VECTOR_MATH_H
 
@@ -31,6 +32,14 @@ static inline uint64_t vector_bits(double d)
 #define VECTOR_LOG2_E 0x1.71547652b82fep+0
 /* Added to a number below 2^51, it leaves the nearest integer in the last bits. */
 #define VECTOR_TO_INTEGER 0x1.8p52
+
+/* Within 2^9 units of its last place of the middle of two floats, which is more than the steps are wrong. An f32 lacks the last 29 bits, of
+ * which the middle is 2^28; with so much more the bits above these 2^10 places are 0. */
+static inline bool vector_is_open(double d)
+{
+    const uint64_t near = UINT64_C(1) << 9, middle = UINT64_C(1) << 28, above = 2 * middle - 2 * near;
+    return ((vector_bits(d) + middle + near) & above) == 0;
+}
 
 /* x = k ln 2 + r, |r| <= ln 2 / 2 and a little; |x| < 2^20. Gives r, and 2^k. */
 static inline double vector_reduce_exp(double x, double *scale)
@@ -86,23 +95,25 @@ static inline float vector_tanh(float x)
 
 /* 2 / sqrt(pi) e^-x^2 (x + 2 x^3 / 3 + 4 x^5 / 15 + ..), all terms of one sign, with the sign of x; 1 from 3.92 on. Of an x of 4 the
  * 58th term is below 2^-52 of the sum. */
-static inline float vector_erf(float x)
+static inline double vector_erf(float x)
 {
     enum { TERMS = 60 };
     double a = fabs((double)x), scale;
     a = a > 4 ? 4 : a;
     double z = a * a, s = 1;
+#pragma GCC unroll 60 /* a loop is not taken into a vector, and its quotients would be divisions */
     for (int n = TERMS; n > 0; n--)
         s = 1 + s * z * (2.0 / (2 * n + 1));
     double r = vector_reduce_exp(-z, &scale), e = (1.0 + vector_expm1_of_reduced(r)) * scale;
-    return (float)copysign(0x1.20dd750429b6dp+0 * a * e * s, (double)x);
+    return copysign(0x1.20dd750429b6dp+0 * a * e * s, (double)x);
 }
 
 /* x = 2^e m, sqrt(1/2) < m <= sqrt(2); ln m = 2 (s + s^3 / 3 + .. + s^23 / 23), s = (m - 1) / (m + 1). */
-static inline float vector_log(float x)
+static inline double vector_log(float x)
 {
     const uint64_t fraction = (UINT64_C(1) << 52) - 1, one = UINT64_C(1023) << 52;
-    uint64_t bits = vector_bits((double)x), above, exponent = bits >> 52 & 2047;
+    const double of = x;
+    uint64_t bits = vector_bits(of), above, exponent = bits >> 52 & 2047;
     double m = vector_of_bits((bits & fraction) | one);
     above = m > 0x1.6a09e667f3bcdp+0;
     m = above ? m * 0.5 : m;
@@ -119,10 +130,10 @@ static inline float vector_log(float x)
     sum = sum * z + 1.0 / 5;
     sum = sum * z + 1.0 / 3;
     double high = e * VECTOR_LN2_HIGH, low = e * VECTOR_LN2_LOW + 2.0 * (s + s * z * sum);
-    float y = (float)(high + low);
-    y = x == 0 ? -INFINITY : y;
-    y = x < INFINITY ? y : x; /* infinity, and NaN */
-    return x < 0 ? NAN : y;
+    double other = of < INFINITY ? 0 : of; /* a sum, which no compiler makes a branch of: infinity and NaN stay */
+    other = of == 0 ? -INFINITY : other;
+    other = of < 0 ? NAN : other;
+    return high + low + other;
 }
 
 /* ---- sine and cosine ---- */
@@ -158,10 +169,10 @@ static inline double vector_cosine_of_reduced(double r)
 }
 
 /* Of an angle of n quarter turns and r, |r| <= pi / 4, the sine; the cosine has n and 1. */
-static inline float vector_sine_of(double r, uint64_t n)
+static inline double vector_sine_of(double r, uint64_t n)
 {
     double s = n & 1 ? vector_cosine_of_reduced(r) : vector_sine_of_reduced(r);
-    return (float)(n & 2 ? -s : s);
+    return n & 2 ? -s : s;
 }
 
 /* From 2^16 on, infinities and NaN. */
@@ -178,14 +189,14 @@ static inline double vector_reduce_near(double x, uint64_t *n)
     return x - k * 0x1.921fb544p+0 - k * 0x1.0b4611a6p-34 - k * 0x1.3198a2e037073p-69;
 }
 
-static inline float vector_near_sin(float x)
+static inline double vector_near_sin(float x)
 {
     uint64_t n;
     double r = vector_reduce_near((double)x, &n);
     return vector_sine_of(r, n);
 }
 
-static inline float vector_near_cos(float x)
+static inline double vector_near_cos(float x)
 {
     uint64_t n;
     double r = vector_reduce_near((double)x, &n);
@@ -193,7 +204,14 @@ static inline float vector_near_cos(float x)
 }
 
 /* Of any x: 2 / pi to as many bits as x needs. */
-float vector_far_sin(float x);
-float vector_far_cos(float x);
+double vector_far_sin(float x);
+double vector_far_cos(float x);
+
+/* ---- with twice the bits: of an x whose value in f64 is open ---- */
+
+float vector_wide_log(float x);
+float vector_wide_sin(float x);
+float vector_wide_cos(float x);
+float vector_wide_erf(float x);
 
 #endif

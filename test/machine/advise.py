@@ -68,6 +68,25 @@ SAID = [
     (copy(512, 64, 1, ("1 # 256", "M, K")), "M over slices: Slice m![M / 4 # 256]: kernel k0 takes 1128 cycles instead of 1512\n"),
 ]
 
+# An addition on packets of 4: (what the pass does, what is said). What is a comment, or no addition, stays.
+WIDTH = """axes![A = 256, S = 256];
+#[device(chip = 1)]
+fn k(ctx: &mut Context, x: &HbmTensor<f32, m![1], m![S, A]>) -> HbmTensor<f32, m![1], m![S, A]> {
+    let d: DmTensor<f32, m![1], m![1 # 2], m![S], m![A]> = x.to_dm(&mut ctx.tdma, 0);
+    let y: DmTensor<f32, m![1], m![1 # 2], m![S], m![A]> = ctx.main.begin(d.view()).fetch::<f32, m![A / 8], m![A % 8]>().collect::<_, _>()
+        .vector_init().vector_intra_slice_branch(BranchMode::Unconditional) // .vector_narrow_split()
+        PASS.vector_final().commit(65536);
+    y.to_hbm(&mut ctx.tdma, 1 << 24)
+}
+"""
+WIDER = "line 7: packets of 8, without split and concat: kernel k takes {} cycles instead of {}\n"
+SAID += [(WIDTH.replace("PASS", did), said) for did, said in [
+    (".vector_narrow_split::<m![A / 4], m![A % 4]>().vector_fp_binary(FpBinaryOp::AddF, 1.0).vector_widen_concat::<m![A / 8], m![A % 8]>()", WIDER.format(1545, 1577)),
+    (".vector_split::<_, _>()\n        .vector_fp_binary_with_mode(FpBinaryOp::AddF, BinaryArgMode::Mode10, -2.5)\n        .vector_concat::<_, _>()", WIDER.format(1545, 1577)),
+    (".vector_narrow_split().vector_widen_concat()", WIDER.format(1544, 1576)),
+    (".vector_narrow_split().vector_fp_binary(FpBinaryOp::AddF, 1.0).vector_widen_concat().vector_clip(ClipBinaryOpF32::Add, 1.0)", NOTHING),  # the unit is in use
+    (".vector_narrow_split().vector_fp_binary(FpBinaryOp::SubF, 1.0).vector_widen_concat()", NOTHING)]]
+
 # Copies that the Tensor Unit does faster: a line of the report for each, and of the advice.
 MOVED = """axes![A = 16, B = 16, K = 64, M = 64, N = 16];
 #[device(chip = 1)]

@@ -29,7 +29,7 @@ REDUCE = runpy.run_path(os.path.join(HERE, "reduce_oracle.py"))
 MODEL, STAGES, MODES, EDGES = PASSES["MODEL"], PASSES["STAGES"], PASSES["MODES"], PASSES["EDGES"]
 OF, COMPARE, text_of = PASSES["OF"], PASSES["COMPARE"], PASSES["text_of"]
 names_in_order, dense = SLICES["names_in_order"], SLICES["dense"]
-AXES = {"S": 4, "U": 3, "O": 2, "T": 4, "A": 3, "G": 5, "V": 2, "P": 8, "C": 4, "E": 3, "F": 5, "Q": 2, "D": 4, "I": 2, "X": 2, "Y": 3, "Z": 4, "W": 8}
+AXES = {"S": 4, "U": 3, "O": 2, "T": 4, "A": 3, "G": 5, "V": 2, "P": 8, "C": 4, "E": 3, "F": 5, "Q": 2, "D": 4, "I": 2, "X": 2, "Y": 3, "Z": 4, "W": 8, "L": 1}
 FRESH = {2: "X", 3: "Y", 4: "Z", 8: "W"}
 # Where a stage may stand: what a pass has come to. Packets have 4 elements between narrow and widen.
 LOGIC, FXP, FXP_TO_FP, NARROW, FP, REDUCED, FP_DIV, WIDEN, FP_TO_FXP, CLIP = range(1, 11)
@@ -403,9 +403,6 @@ class Judge:
         s, label = self.shape, i["axis"]
         if self.may_be:
             return
-        if not any(s.has(p, label) for p in [*s.time, s.packet]):
-            self.no("E-VECTOR-REDUCE", True)
-            return
         kept = [p for p in s.time if not s.has(p, label)]
         tree = s.has(s.packet, label)
         inside, found = 1, False
@@ -449,7 +446,8 @@ class Judge:
         s.slice, s.time = list(i["slice"]), list(i["time"])
 
     def fits(self, i):
-        """Outer parts stay; the places of the others take padding, new axes or parts of Time, which Time then lacks."""
+        """Outer parts stay, if all do each slice is a group of its own; the places of the others take padding, new axes or parts of Time, which Time
+        then lacks."""
         s, kept = self.shape, 0
         if s.size(join(s.slice)) != s.size(join(i["slice"])):
             return False
@@ -461,7 +459,7 @@ class Judge:
                 promoted.append(part)
             elif not part.startswith("1") and any(s.has(p, n) for n in re.findall(r"[A-Z]", part) for p in [*s.slice, *s.time, s.packet]):
                 return False
-        return kept < len(s.slice) and s.same(join(i["time"]), join([p for p in s.time if p not in promoted]))
+        return s.same(join(i["time"]), join([p for p in s.time if p not in promoted]))
 
 
 # ---- what a chain computes ----
@@ -540,8 +538,9 @@ class Machine:
                     words = [both(both(words[0], words[1]), both(words[2], words[3]))]
                     codes = [next((c for c in codes if c is not None), None)]
                 for code, word in zip(codes, words):
-                    if code is not None:
-                        out[code & ~drop] = f(out.get(code & ~drop, identity), word)
+                    if code is not None:  # what Slice has of the axis stays
+                        key = a + (code - a & ~drop)
+                        out[key] = f(out.get(key, identity), word)
         self.cells = {code: {"x": word, "tag": 0, "stash": None, "other": None} for code, word in out.items()}
 
     def on_slices(self, i):
@@ -589,8 +588,8 @@ class Maker:
     def chain(self):
         rng = self.rng
         pair = rng.random() < 0.2
-        slices = rng.choice([[], [], ["S"], ["U"], ["O", "S"], ["O", "U # 4"], ["S / 2", "S % 2"], ["U", "V"]])
-        time = rng.sample(["T", "A", "G", "T # 5", "A # 4", "Q"], rng.choice([0, 1, 1, 2, 2]))
+        slices = rng.choice([[], [], ["S"], ["U"], ["O", "S"], ["O", "U # 4"], ["S / 2", "S % 2"], ["U", "V"], ["S", "L"]])
+        time = rng.sample(["T", "A", "G", "T # 5", "A # 4", "Q", "L"], rng.choice([0, 1, 1, 2, 2]))
         if len({p[0] for p in time}) < len(time):
             time = time[:1]
         if "V" not in slices and rng.random() < 0.2:
@@ -694,9 +693,7 @@ class Maker:
     def reduction(self):
         s, rng = self.judge.shape, self.rng
         present = [n for n in AXES if any(s.has(p, n) for p in [*s.time, s.packet])]
-        if not present:
-            return None
-        label = rng.choice(present)
+        label = rng.choice(present if present and rng.random() < 0.85 else list(AXES))  # of which Time and Packet have nothing: each element by itself
         return {"kind": "reduce", "axis": label, "dtype": self.judge.dtype, "op": rng.choice(REDUCE["OPS"][self.judge.dtype]),
                 "time": [p for p in s.time if not s.has(p, label)], "packet": "1 # 4" if s.has(s.packet, label) else s.packet}
 
@@ -704,7 +701,7 @@ class Maker:
         s, rng = self.judge.shape, self.rng
         if not s.slice:
             return None
-        kept = s.slice[:rng.randrange(len(s.slice))]
+        kept = s.slice[:rng.choice([*range(len(s.slice)), *range(len(s.slice) + 1)])]  # all: each slice by itself
         left, places, promoted = s.size(join(s.slice[len(kept):])), [], []
         while left > 1:
             size = rng.choice([d for d in range(2, left + 1) if left % d == 0])
