@@ -1239,26 +1239,47 @@ static reference view_of(einsum_builder *b, op *o)
     return (reference){root.value, root.window ? add_windows(b, root.window, o->window) : o->window};
 }
 
-/* What a view holds that begins where numbers of the launch say, when it is read: rows of the memory, whose lists are these numbers. */
+/* The tile of a tile as one of the outer tile's value, whose places begin at 0 again. */
+static const tile_window *inside_window(einsum_builder *b, const tile_window *w, const tile_window *outer)
+{
+    tile_window *back = ARENA_NEW(b->context->arena, tile_window);
+    *back = *outer;
+    for (uint32_t i = 0; i < back->shift_count; i++)
+        back->shifts[i].offset = -back->shifts[i].offset;
+    return add_windows(b, back, w);
+}
+
+/* What a view holds that begins where a number of the launch says, when it is read: rows of the memory, or of a view that begins at another
+ * number, whose list is this number. */
 static void visit_start(einsum_builder *b, op *o, op *view)
 {
-    bool moves = false, copies = false;
-    for (const run_start *s = view->starts; s; s = s->outer) {
-        moves = moves || s->index->count > 0;
-        copies = copies || moves_along_copies(b, o, op_root(view), s->index);
+    const run_start *s = view->starts;
+    op *begun = view; /* others are tiles of it */
+    while (op_input(begun)->starts == s)
+        begun = op_input(begun);
+    op *outer = op_input(begun);
+    const op *root = op_root(view);
+    reference memory;
+    if (s->outer) {
+        visit_start(b, o, outer);
+        memory = b->of[outer->index];
+        const tile_window *inside = inside_window(b, view->window, outer->window);
+        memory.window = memory.window ? add_windows(b, memory.window, inside) : inside;
+    } else if (moves_along_copies(b, o, root, s->index)) {
+        memory = (reference){spelt_out(b, o, root).value, view->window};
+    } else {
+        memory = view_of(b, view);
     }
-    reference memory = copies ? (reference){spelt_out(b, o, op_root(view)).value, view->window} : view_of(b, view);
     b->of[view->index] = memory;
-    if (!moves) /* the numbers can only say 0 */
+    if (s->index->count == 0 || o->bad) /* the number can only say 0 */
         return;
     uint32_t dst = add_value_like(b, &view->out, -1), count = 0;
     einsum_index *indices = ARENA_ARRAY(b->context->arena, einsum_index, EINSUM_SOURCES);
     einsum_step *step = add_step(b, MATH_GATHER, whole(dst), memory, whole(0));
     b->computed[dst] = b->computed[memory.value];
     step->s.accumulator = view->out.dtype;
-    for (const run_start *s = view->starts; s; s = s->outer)
-        if (!add_digits_of(b, step, o, s->index, 1, s->positions, whole(b->of[s->port->index].value), indices, &count))
-            return;
+    if (!add_digits_of(b, step, o, s->index, 1, s->positions, whole(b->of[s->port->index].value), indices, &count))
+        return;
     step->s.indices = indices;
     step->s.source_count = 1 + count;
     einsum_copy_digits(b, step, o, &view->out);
