@@ -311,15 +311,16 @@ static value tile_of(const stage_call *call, component part)
 
 bool stage_may_start(const stage_call *call, const run_number *n, int64_t length, run_position *out)
 {
-    const char *wrong = length != 1               ? "a tile whose start is known when the kernel runs has one position"
+    bool takes_rows = call->receiver.op->out.kind != TENSOR_DM, is_long = takes_rows && length != 1;
+    const char *wrong = is_long                   ? "a tile of HBM whose start is known when the kernel runs has one position"
                         : call->receiver.writable ? "a tile whose start is known when the kernel runs is only read"
                         : run_number_position(n, out)
                             ? NULL
                             : "`tile` takes a usize: a number of the launch of 32 or 64 bits, and what was added to it without a sign";
-    const char *help = length != 1                ? "let LEN be 1, and Index the digit that counts whole tiles"
+    const char *help = is_long                    ? "let LEN be 1, and Index the digit that counts whole tiles"
                        : !call->receiver.writable ? "declare the parameter HbmScalar<usize>, or write `as usize` in front of the sum"
-                       : call->receiver.op->out.kind == TENSOR_DM ? "write `if i == n` in a loop over the positions i, and tile(i) inside"
-                                                                  : "write `scatter::<Index, Payload>()` with a list of one element";
+                       : !takes_rows              ? "write `if i == n` in a loop over the positions i, and tile(i) inside"
+                                                  : "write `scatter::<Index, Payload>()` with a list of one element";
     if (!wrong)
         return true;
     diag *d = diag_add(stage_diags(call), E_UNSUPPORTED, call->node->name_range, "%s", wrong);
@@ -327,32 +328,32 @@ bool stage_may_start(const stage_call *call, const run_number *n, int64_t length
     return false;
 }
 
-/* Does the tile at position `at` lie at * stride elements behind the first one, and mean the same? */
-static bool tile_follows(const stage_call *call, const mapping *index, int64_t at, int64_t stride, const stage_tile *first)
+/* Does the tile that begins at position `at` lie at * stride elements behind the first one, and mean the same? */
+static bool tile_follows(const stage_call *call, const mapping *index, int64_t length, int64_t at, int64_t stride, const stage_tile *first)
 {
     stage_tile next;
-    return stage_cut_tile(call, call->receiver.op, ELEMENT, index, 1, at, &next) == TILE_OK &&
+    return stage_cut_tile(call, call->receiver.op, ELEMENT, index, length, at, &next) == TILE_OK &&
            mapping_equal(scope_context_of(call->scope)->mappings, next.mapping, first->mapping) &&
            next.window->displacement - first->window->displacement == at * stride;
 }
 
-/* Elements between two positions of the index in the view; 0: they are not as far apart everywhere, or tiles differ. Where a digit of the
- * view begins the index goes on otherwise, and that is at a divisor of its size. */
-static int64_t stride_of_tiles(const stage_call *call, const mapping *index, int64_t positions, const stage_tile *first)
+/* Elements between two of so many tiles that begin at positions of the index; 0: they are not as far apart everywhere, or differ. Where a
+ * digit of the view begins the index goes on otherwise, and that is at a divisor of its size. */
+static int64_t stride_of_tiles(const stage_call *call, const mapping *index, int64_t length, int64_t positions, const stage_tile *first)
 {
     stage_tile next;
     if (positions == 1)
         return 1;
-    if (stage_cut_tile(call, call->receiver.op, ELEMENT, index, 1, 1, &next) != TILE_OK)
+    if (stage_cut_tile(call, call->receiver.op, ELEMENT, index, length, 1, &next) != TILE_OK)
         return 0;
     int64_t stride = next.window->displacement - first->window->displacement;
-    bool even = tile_follows(call, index, positions - 1, stride, first);
+    bool even = tile_follows(call, index, length, positions - 1, stride, first);
     for (int64_t d = 1; d <= index->size / d && even; d++) {
         if (index->size % d)
             continue;
         int64_t other = index->size / d;
-        even = (d >= positions || tile_follows(call, index, d, stride, first)) &&
-               (other >= positions || tile_follows(call, index, other, stride, first));
+        even = (d >= positions || tile_follows(call, index, length, d, stride, first)) &&
+               (other >= positions || tile_follows(call, index, length, other, stride, first));
     }
     return even ? stride : 0;
 }
@@ -370,14 +371,15 @@ value stage_make_running_tile_dm(const stage_call *call)
         call->kernel->bad = true;
         return stage_error;
     }
-    int64_t positions = index->count == 1 ? index->factors[0].live : index->size, stride = stride_of_tiles(call, index, positions, &tile);
+    int64_t size = index->count == 1 ? index->factors[0].live : index->size, positions = size - length + 1;
+    int64_t stride = stride_of_tiles(call, index, length, positions, &tile);
     diag *d = NULL;
     if (at.more >= positions) {
         d = diag_add(stage_diags(call), E_TILE_RANGE, call->node->name_range,
-                     "the tile takes a position behind the %lldth of `%s`, which has %lld", (long long)at.more, mapping_text(index, a),
-                     (long long)positions);
+                     "the tile takes a position behind the %lldth of `%s`, which has %lld", (long long)(at.more + length - 1),
+                     mapping_text(index, a), (long long)size);
         diag_help(stage_diags(call), d, "add at most %lld", (long long)positions - 1);
-    } else if (stride == 0 || stage_cut_tile(call, call->receiver.op, ELEMENT, index, 1, at.more, &tile) != TILE_OK) {
+    } else if (stride == 0 || stage_cut_tile(call, call->receiver.op, ELEMENT, index, length, at.more, &tile) != TILE_OK) {
         d = diag_add(stage_diags(call), E_TILE_SPLIT, stage_type_argument(call, TYPE_INDEX)->range,
                      "failed to split by the index expression: positions of `%s` are not equal parts, equally far apart, in m![%s]",
                      mapping_text(index, a), mapping_text(call->receiver.op->out.part[ELEMENT], a));

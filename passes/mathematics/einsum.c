@@ -1149,6 +1149,33 @@ static bool has_one_row(const op *o)
     return o->indirect->indexed->count == 0;
 }
 
+/* Is one element of the operand there for all values of the digit? */
+static bool repeats_along(einsum_builder *b, op *o, const op *source, const factor *f)
+{
+    const tensor digit = {.part = {[ELEMENT] = mapping_of_factor(b->context->mappings, f)}};
+    return f->kind == FACTOR_AXIS && !einsum_source_holds(b, o, source, &digit);
+}
+
+/* The operand's value with an element for each value of all its digits: what moves along one of them finds a place. */
+static reference spelt_out(einsum_builder *b, op *o, const op *source)
+{
+    uint32_t dst = add_value_like(b, &source->out, -1);
+    add_copy(b, o, whole(dst), source, &source->out);
+    return whole(dst);
+}
+
+/* Does a number move along digits that the operand's value repeats, or has no axis of? */
+static bool moves_along_copies(einsum_builder *b, op *o, const op *source, const mapping *index)
+{
+    const einsum_tensor *v = &b->values[b->of[source->index].value];
+    for (size_t i = 0; i < index->count; i++) {
+        const factor *f = &index->factors[i];
+        if (f->kind == FACTOR_AXIS && (!einsum_tensor_has(v, einsum_axis_number(b, f->axis)) || repeats_along(b, o, source, f)))
+            return true;
+    }
+    return false;
+}
+
 /* A table of one row as the only position of an axis, which a list of zeros names as often as its count says. */
 static reference with_row_axis(einsum_builder *b, op *o, reference rows, einsum_index *index)
 {
@@ -1177,6 +1204,8 @@ static void visit_gather(einsum_builder *b, op *o)
         add_copy(b, o, whole(dst), op_input(o), &o->out);
         return;
     }
+    if (moves_along_copies(b, o, op_input(o), o->indirect->indexed))
+        rows = spelt_out(b, o, op_input(o));
     einsum_index *one = has_one_row(o) ? ARENA_NEW(b->context->arena, einsum_index) : NULL;
     if (one)
         rows = with_row_axis(b, o, rows, one);
@@ -1190,30 +1219,67 @@ static void visit_gather(einsum_builder *b, op *o)
     settle_indices(b, step, o->indirect->indexed, EINSUM_A);
 }
 
-static reference view_of(einsum_builder *b, const op *o)
+/* Does the tile begin behind the first value of a digit that its memory repeats? Of an axis that the value lacks all copies are equal
+ * (drop_shifts). */
+static bool begins_in_copies(einsum_builder *b, op *o, const op *root)
 {
-    reference root = b->of[op_root(o)->index];
+    for (component c = 0; c < MAPPING_COMPONENTS; c++)
+        for (size_t i = 0; root->out.part[c] && i < root->out.part[c]->count; i++)
+            for (uint32_t k = 0; k < o->window->shift_count; k++)
+                if (root->out.part[c]->factors[i].axis == o->window->shifts[k].axis && o->window->shifts[k].offset != 0 &&
+                    repeats_along(b, o, root, &root->out.part[c]->factors[i]))
+                    return true;
+    return false;
+}
+
+static reference view_of(einsum_builder *b, op *o)
+{
+    const op *memory = op_root(o);
+    reference root = begins_in_copies(b, o, memory) ? spelt_out(b, o, memory) : b->of[memory->index];
     return (reference){root.value, root.window ? add_windows(b, root.window, o->window) : o->window};
 }
 
-/* What a view holds that begins where numbers of the launch say, when it is read: rows of the memory, whose lists are these numbers. */
-static void visit_start(einsum_builder *b, op *o, const op *view)
+/* The tile of a tile as one of the outer tile's value, whose places begin at 0 again. */
+static const tile_window *inside_window(einsum_builder *b, const tile_window *w, const tile_window *outer)
 {
-    reference memory = view_of(b, view);
-    bool moves = false;
-    for (const run_start *s = view->starts; s; s = s->outer)
-        moves = moves || s->index->count > 0;
+    tile_window *back = ARENA_NEW(b->context->arena, tile_window);
+    *back = *outer;
+    for (uint32_t i = 0; i < back->shift_count; i++)
+        back->shifts[i].offset = -back->shifts[i].offset;
+    return add_windows(b, back, w);
+}
+
+/* What a view holds that begins where a number of the launch says, when it is read: rows of the memory, or of a view that begins at another
+ * number, whose list is this number. */
+static void visit_start(einsum_builder *b, op *o, op *view)
+{
+    const run_start *s = view->starts;
+    op *begun = view; /* others are tiles of it */
+    while (op_input(begun)->starts == s)
+        begun = op_input(begun);
+    op *outer = op_input(begun);
+    const op *root = op_root(view);
+    reference memory;
+    if (s->outer) {
+        visit_start(b, o, outer);
+        memory = b->of[outer->index];
+        const tile_window *inside = inside_window(b, view->window, outer->window);
+        memory.window = memory.window ? add_windows(b, memory.window, inside) : inside;
+    } else if (moves_along_copies(b, o, root, s->index)) {
+        memory = (reference){spelt_out(b, o, root).value, view->window};
+    } else {
+        memory = view_of(b, view);
+    }
     b->of[view->index] = memory;
-    if (!moves) /* the numbers can only say 0 */
+    if (s->index->count == 0 || o->bad) /* the number can only say 0 */
         return;
     uint32_t dst = add_value_like(b, &view->out, -1), count = 0;
     einsum_index *indices = ARENA_ARRAY(b->context->arena, einsum_index, EINSUM_SOURCES);
     einsum_step *step = add_step(b, MATH_GATHER, whole(dst), memory, whole(0));
     b->computed[dst] = b->computed[memory.value];
     step->s.accumulator = view->out.dtype;
-    for (const run_start *s = view->starts; s; s = s->outer)
-        if (!add_digits_of(b, step, o, s->index, 1, s->positions, whole(b->of[s->port->index].value), indices, &count))
-            return;
+    if (!add_digits_of(b, step, o, s->index, 1, s->positions, whole(b->of[s->port->index].value), indices, &count))
+        return;
     step->s.indices = indices;
     step->s.source_count = 1 + count;
     einsum_copy_digits(b, step, o, &view->out);
@@ -1374,7 +1440,7 @@ static bool is_pair(const op *o)
 /* Of a pair each group by itself; of others both are the same. */
 static void visit(einsum_builder *b, op *o)
 {
-    const op *in = op_input(o);
+    op *in = op_input(o);
     if (in && in->starts && o->kind != IR_VIEW)
         visit_start(b, o, in);
     if (o->kind == IR_VECTOR_UNZIP) {

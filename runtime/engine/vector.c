@@ -31,6 +31,7 @@ typedef struct planning {
     int rank;
     uint64_t used;            /* bit per unit */
     bool stashed, stash_gone; /* set aside; in packets that were reduced since */
+    bool tags;                /* the elements have some */
     bool reduced;             /* so that tags are those of other elements */
     dtype stash;
     bool paired;                       /* two streams */
@@ -178,6 +179,8 @@ static bool add_op(planning *p, const command *c, int64_t vrf_bytes)
         return fault_set(p->fault, E_RUN_CHAIN, c, "converts elements of some tags only");
     if (s->tags != VECTOR_ALL_TAGS && p->reduced)
         return fault_set(p->fault, E_RUN_CHAIN, c, "is for some tags behind a reduction of the elements that have them");
+    if (s->tags != VECTOR_ALL_TAGS && !p->tags)
+        return fault_set(p->fault, E_RUN_CHAIN, c, "is for some tags, and no element has one");
     p->pass->by_tag = p->pass->by_tag || s->tags != VECTOR_ALL_TAGS;
     if (!take_read(p, c, vrf_bytes, s))
         return false;
@@ -279,6 +282,7 @@ static bool add_tag(planning *p, chain *c)
 {
     vector_pass *pass = p->pass;
     pass->tagged = p->at.dtype;
+    p->tags = true;
     pass->steps[pass->count++] = (vector_step){.kind = VECTOR_STEP_TAG};
     for (const command *k; (k = chain_take(c, OP_VECTOR_COMPARE));) {
         vector_comparison *bit = &pass->tag[command_get(k, VECTOR_COMPARE_BIT)];

@@ -366,10 +366,19 @@ static const char *other_statement(const einsum *e)
     return NULL;
 }
 
-/* What cannot be traced back from an output; NULL: all can. */
-static const char *followed_forwards(const einsum *e)
+/* Does a list move rows? Of a table of one row the mathematics has a copy, and the machine a list. */
+static bool takes_rows(const binary_kernel *k)
 {
-    return has_rows(e) ? "rows by index" : has_zeros(e) ? "zeros that are written without a source" : NULL;
+    for (size_t i = 0; i < k->streams[CONTEXT_DMA].count; i++)
+        if (k->streams[CONTEXT_DMA].commands[i].op == OP_DMA_INDIRECT)
+            return true;
+    return has_rows(&k->einsum);
+}
+
+/* What cannot be traced back from an output; NULL: all can. */
+static const char *followed_forwards(const binary_kernel *k)
+{
+    return takes_rows(k) ? "rows by index" : has_zeros(&k->einsum) ? "zeros that are written without a source" : NULL;
 }
 
 static bool checking_open(checking *c, const target *t)
@@ -386,12 +395,12 @@ static bool checking_open(checking *c, const target *t)
     c->machine = field_machine_new(t, c->kernel, c->options->seed, c->options->threads, c->arena, c->diags);
     if (!c->machine || !prepare(c))
         return false;
-    if (!c->whole && followed_forwards(&c->kernel->einsum)) {
+    if (!c->whole && followed_forwards(c->kernel)) {
         diag_add(c->diags, E_REFERENCE, SRC_NOWHERE, "kernel `%s`: %s are followed only where all of the kernel is run", c->kernel->name,
-                 followed_forwards(&c->kernel->einsum));
+                 followed_forwards(c->kernel));
         return false;
     }
-    bool simple = !has_maps(&c->kernel->einsum) && !followed_forwards(&c->kernel->einsum);
+    bool simple = !has_maps(&c->kernel->einsum) && !followed_forwards(c->kernel);
     c->expected = field_expected_new(c->kernel, &c->machine->inputs, c->whole && simple, c->options->threads, c->diags);
     return c->expected;
 }
@@ -465,9 +474,9 @@ bool field_check(const target *t, const binary_kernel *k, const field_options *o
         return true;
     }
     const char *list = field_computed_list(&k->einsum, k->ports);
-    const char *large = is_small(&c) ? NULL : followed_forwards(&k->einsum);
+    const char *large = is_small(&c) ? NULL : followed_forwards(k);
     if (list || large) {
-        out->undecided = list ? "list" : has_rows(&k->einsum) ? "gather" : "fill";
+        out->undecided = list ? "list" : takes_rows(k) ? "gather" : "fill";
         out->text =
             list ? arena_printf(a, "%s: algebra: not decided: the list %s is computed, and has no numbers\n", k->name, list)
                  : arena_printf(a, "%s: algebra: not decided: %s are followed only where all of the kernel is run\n", k->name, large);

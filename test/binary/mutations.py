@@ -14,9 +14,10 @@ memory), or it survives the check. A survivor is fine only when a reason is comp
 
 Anything else that survives is missed.
 
-    mutations.py BIN_DIR KERNEL.vm...     quick: a sample of the fields; VISA_LONG=1: all of them
+    mutations.py BIN_DIR KERNEL.vm...                quick: a sample of the fields; VISA_LONG=1: all of them
+    mutations.py BIN_DIR --moves COUNT [SEED]        every field of so many drawn kernels that only move data (test/engine/move_kernels.py)
 
-Kernels of engines, test/engine/*/mutations.vm, are added to those.
+Kernels of engines, test/engine/*/mutations.vm, are added to those. Changes are judged in one process for each binary (judge_changes.c).
 """
 import glob
 import json
@@ -24,6 +25,7 @@ import os
 import random
 import re
 import struct
+import subprocess
 import sys
 import tempfile
 
@@ -94,10 +96,23 @@ def changes(binary, dump, table):
 
 
 def mutated(binary, offset, low, width, bit):
+    return masked(binary, offset, 1 << (low + bit % width))
+
+
+def masked(binary, offset, mask):
     word, = struct.unpack_from("<Q", binary, offset)
     out = bytearray(binary)
-    struct.pack_into("<Q", out, offset, word ^ 1 << (low + bit % width))
+    struct.pack_into("<Q", out, offset, word ^ mask)
     return bytes(out)
+
+
+def masks(binary, offset, low, width, chance):
+    """Two changes of a field: a bit, mostly a low one, and a number that a mistaken compiler would write, one more or less, double, half, 0 or 1."""
+    word, = struct.unpack_from("<Q", binary, offset)
+    full = (1 << width) - 1
+    old = word >> low & full
+    new = {old ^ 1 << chance.randrange(min(width, 8) if chance.random() < 0.7 else width), chance.choice((old + 1, old - 1, 2 * old, old // 2, 0, 1)) & full}
+    return sorted((n ^ old) << low for n in new - {old})
 
 
 # ---- reasons ----
@@ -146,11 +161,11 @@ def same_steps(before, after):
 
 
 class Subject:
-    """A good binary, and what it gives for several inputs."""
+    """A good binary, a change of it, and what the check says."""
 
     def __init__(self, folder, name, source):
         self.name, self.path, self.bad = name, os.path.join(folder, "good.bin"), os.path.join(folder, "bad.bin")
-        self.folder = folder
+        self.folder, self.process, self.mask = folder, None, (0, 0)
         done = visa_tools.run(["visac", source, "-o", self.path])
         self.compiles = done.status == 0
         if not self.compiles:
@@ -158,11 +173,43 @@ class Subject:
         with open(self.path, "rb") as file:
             self.binary = file.read()
         self.dump = self.decode(self.path)
-        self.given = {}
         for kernel in self.dump["kernels"]:
-            done = self.check(self.path, kernel["name"])
-            if done.status != 0:
-                sys.exit(f"{name}, kernel {kernel['name']}, is not good: {done.text()}")
+            if self.ask(kernel["name"], 1)[0] != 0:
+                sys.exit(f"{name}, kernel {kernel['name']}, is not good: {self.check(self.path, kernel['name']).text()}")
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        if self.process:
+            self.process.stdin.close()
+            self.process.wait()
+            self.process.stdout.close()
+            self.process = None
+
+    def change(self, offset, mask):
+        """From now on the word of 8 bytes there is changed by the mask."""
+        self.mask = offset, mask
+        with open(self.bad, "wb") as file:
+            file.write(masked(self.binary, offset, mask))
+
+    def ask(self, kernel, seed):
+        """The check's exit status, and whether the outputs are those of the good binary; None: it crashed."""
+        if not self.process:
+            program = os.path.join(visa_tools.bin_dir(), "judge_changes")
+            self.process = subprocess.Popen([program, self.path], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=visa_tools.environment())
+        try:
+            self.process.stdin.write(f"{kernel} {seed} {self.mask[0]} {self.mask[1]:x}\n")
+            self.process.stdin.flush()
+            said = self.process.stdout.readline().split()
+        except BrokenPipeError:
+            said = []
+        if len(said) != 2:
+            self.process.kill()
+            self.process.wait()
+            self.process = None
+            return None, False
+        return int(said[0]), said[1] == "1"
 
     @staticmethod
     def decode(path):
@@ -175,16 +222,6 @@ class Subject:
 
     def command(self, dump, kernel, context, number):
         return list(visa_tools.commands(next(k for k in dump["kernels"] if k["name"] == kernel)["streams"][context]))[number]
-
-    def outputs(self, path, kernel, seed):
-        ports = next(k for k in self.dump["kernels"] if k["name"] == kernel)["ports"]
-        ports = [p["name"] for p in ports if p["direction"] == "out"]
-        files = [os.path.join(self.folder, f"{i}.raw") for i in range(len(ports))]
-        arguments = [a for port, file in zip(ports, files) for a in ("--output", f"{port}={file}")]
-        done = visa_tools.run(["visa-run", path, f"--kernel={kernel}", f"--seed={seed}", *arguments])
-        if done.status != 0:
-            return None
-        return [open(file, "rb").read() for file in files]
 
     def scatters(self, kernel):
         """A row that a later one writes over shows nothing: which rows those are is drawn."""
@@ -225,70 +262,97 @@ class Subject:
 
     def same_elements(self, kernel):
         """That the changed binary gives the same outputs for other inputs, or None."""
-        if self.asks_numbers(kernel) and any(self.check(self.bad, kernel, seed).status in (1, 3) for seed in (*SEEDS, *GUARD_SEEDS)):
+        if self.asks_numbers(kernel) and any(self.ask(kernel, seed)[0] in (1, 3) for seed in (*SEEDS, *GUARD_SEEDS)):
             return "noticed with other numbers of the launch"
         for seed in SEEDS:
-            if (kernel, seed) not in self.given:
-                self.given[kernel, seed] = self.outputs(self.path, kernel, seed)
-            found = self.check(self.bad, kernel, seed).status
+            found, same = self.ask(kernel, seed)
             if found == 3 and self.scatters(kernel):
                 return "noticed when the list names other rows"
-            if self.outputs(self.bad, kernel, seed) != self.given[kernel, seed] or found != 0:
+            if not same:
                 return None
         return "the same elements for other inputs"
 
 
 def try_changes(subject, todo, count):
-    for (offset, low, width, command, name, _, _, kernel, context, number), bit in todo:
-        with open(subject.bad, "wb") as file:
-            file.write(mutated(subject.binary, offset, low, width, bit))
-        done = subject.check(subject.bad, kernel)
-        if done.status in (1, 3) and "error[" in done.text() and not done.crashed:
-            noticed = done.status == 3 or "[E-RUN-UNDEFINED]" in done.text()
-            count["noticed" if noticed else "refused"] += 1
+    for (offset, _, _, command, name, _, _, kernel, context, number), mask in todo:
+        subject.change(offset, mask)
+        status, _ = subject.ask(kernel, 1)
+        if status in (1, 3):
+            count["noticed" if status == 3 else "refused"] += 1
             continue
-        why = subject.reason(kernel, context, number) if done.status == 0 and not done.crashed else None
+        why = subject.reason(kernel, context, number) if status == 0 else None
         count[why or "missed"] = count.get(why or "missed", 0) + 1
         if not why:
-            print(f"missed (exit {done.status}): {subject.name}, {kernel}: {command['op']} {number} of {context}, {name}, bit {bit % width}\n{done.text()[-600:]}")
+            print(f"missed (exit {status}): {subject.name}, {kernel}: {command['op']} {number} of {context}, {name}, {mask:#x} at {offset:#x}\n"
+                  f"{subject.check(subject.bad, kernel).text()[-600:]}")
+
+
+def bit_of(change, bit):
+    """The change with the mask of one bit of its field."""
+    _, low, width, *_ = change
+    return change, 1 << (low + bit % width)
+
+
+def summary(count, kernels):
+    total, missed = sum(count.values()), count["missed"]
+    print(f"{total} changes of {kernels} kernels: " + ", ".join(f"{n} {what}" for what, n in count.items()))
+    print(f"{total - missed} passed, {missed} failed")
+    return 1 if missed else 0
+
+
+def movements(count, seed):
+    """Every field of drawn kernels, each changed in two ways."""
+    table, found, made = rows(visa_tools.SOURCE), {"refused": 0, "noticed": 0, "missed": 0}, 0
+    with tempfile.TemporaryDirectory() as folder:
+        source = os.path.join(folder, "random.vm")
+        while made < count:
+            name = f"{seed}/{made}"
+            chance = random.Random(f"moves/{name}")
+            with open(source, "w", encoding="utf-8") as file:
+                file.write(Movement(chance).source(made) + "\n")
+            with Subject(folder, f"movement {name}", source) as subject:
+                todo = [(c, mask) for c in changes(subject.binary, subject.dump, table) for mask in masks(subject.binary, *c[:3], chance)]
+                try_changes(subject, todo, found)
+            made += 1
+            sys.stdout.flush()
+    return summary(found, made)
 
 
 def main():
     kernels = sys.argv[2:]
     os.environ["VISA_BIN"] = sys.argv[1]
+    if kernels[:1] == ["--moves"]:
+        return movements(int(kernels[1]), kernels[2] if len(kernels) > 2 else "1")
     long_run = bool(os.environ.get("VISA_LONG"))
     table, chance = rows(visa_tools.SOURCE), random.Random(1)
     count = {"refused": 0, "noticed": 0, "missed": 0}
     with tempfile.TemporaryDirectory() as folder:
         engines = sorted(glob.glob(os.path.join(visa_tools.SOURCE, "test", "engine", "*", "mutations.vm")))
         for kernel in kernels + engines:
-            subject = Subject(folder, os.path.relpath(kernel, visa_tools.SOURCE), kernel)
-            if not subject.compiles:
-                sys.exit(f"{kernel} is refused")
-            todo = [(c, bit) for c in changes(subject.binary, subject.dump, table)
-                    for bit in ((0, 1, 3, 5) if long_run else (chance.randrange(4),))]
-            if not long_run:
-                shifts = [t for t in todo if set(t[0][3]["op"].split("_")) & OWN or t[0][3]["op"] == "shift"]  # few, and each is a rule of its own
-                if visa_tools.SLOWER > 1:
-                    shifts = chance.sample(shifts, len(shifts) // visa_tools.SLOWER)
-                todo = shifts + chance.sample(todo, min(visa_tools.few(SAMPLE), len(todo)))
-            try_changes(subject, todo, count)
+            with Subject(folder, os.path.relpath(kernel, visa_tools.SOURCE), kernel) as subject:
+                if not subject.compiles:
+                    sys.exit(f"{kernel} is refused")
+                todo = [bit_of(c, bit) for c in changes(subject.binary, subject.dump, table)
+                        for bit in ((0, 1, 3, 5) if long_run else (chance.randrange(4),))]
+                if not long_run:
+                    shifts = [t for t in todo if set(t[0][3]["op"].split("_")) & OWN or t[0][3]["op"] == "shift"]  # few, and each is a rule of its own
+                    if visa_tools.SLOWER > 1:
+                        shifts = chance.sample(shifts, len(shifts) // visa_tools.SLOWER)
+                    todo = shifts + chance.sample(todo, min(visa_tools.few(SAMPLE), len(todo)))
+                try_changes(subject, todo, count)
         made, seed = 0, 0
         while made < (RANDOM[1] if long_run else visa_tools.few(RANDOM[0])):
             source = os.path.join(folder, "random.vm")
             with open(source, "w", encoding="utf-8") as file:
                 drawn = random.Random(f"kernel/{seed}")
                 file.write((make(drawn).source() if seed % 2 else Movement(drawn).source(seed)) + "\n")
-            subject = Subject(folder, f"random kernel {seed}", source)
-            seed += 1
-            if subject.compiles:
-                made += 1
-                todo = [(c, chance.randrange(8)) for c in changes(subject.binary, subject.dump, table)]
-                try_changes(subject, chance.sample(todo, min(SAMPLE_RANDOM, len(todo))), count)
-    total, missed = sum(count.values()), count["missed"]
-    print(f"{total} changes of {len(kernels) + len(engines) + made} kernels: " + ", ".join(f"{n} {what}" for what, n in count.items()))
-    print(f"{total - missed} passed, {missed} failed")
-    return 1 if missed else 0
+            with Subject(folder, f"random kernel {seed}", source) as subject:
+                seed += 1
+                if subject.compiles:
+                    made += 1
+                    todo = [bit_of(c, chance.randrange(8)) for c in changes(subject.binary, subject.dump, table)]
+                    try_changes(subject, chance.sample(todo, min(SAMPLE_RANDOM, len(todo))), count)
+    return summary(count, len(kernels) + len(engines) + made)
 
 
 if __name__ == "__main__":

@@ -60,10 +60,8 @@ def reason(subject, kernel):
 
 def judge(subject, kernel, count, at, bit):
     """Counts what becomes of one change."""
-    bad = bytearray(subject.binary)
-    bad[at] ^= 1 << bit
-    with open(subject.bad, "wb") as file:
-        file.write(bad)
+    first = min(at, len(subject.binary) - 8)  # of the word
+    subject.change(first, 1 << 8 * (at - first) + bit)
     done = visa_tools.run(["visa-run", subject.bad, "--check"])
     if done.status in (1, 3) and "error[" in done.text() and not done.crashed:
         count["noticed" if done.status == 3 or "[E-RUN-UNDEFINED]" in done.text() else "refused"] += 1
@@ -71,7 +69,7 @@ def judge(subject, kernel, count, at, bit):
     why = reason(subject, kernel) if done.status == 0 and not done.crashed else None
     count[why or "missed"] += 1
     if not why:
-        print(f"missed (exit {done.status}): {subject.name}, byte {at:#x}, bit {bit}: {subject.binary[at]:#04x} -> {bad[at]:#04x}\n{done.text()[-600:]}")
+        print(f"missed (exit {done.status}): {subject.name}, byte {at:#x}, bit {bit}: of {subject.binary[at]:#04x}\n{done.text()[-600:]}")
 
 
 def limit_memory():
@@ -90,14 +88,14 @@ def main():
     count = collections.Counter(refused=0, noticed=0, missed=0)
     for name in KERNELS:
         with tempfile.TemporaryDirectory() as folder:
-            subject = mutations.Subject(folder, name, os.path.join(visa_tools.SOURCE, "examples", name + ".vm"))
-            (kernel,) = [k["name"] for k in subject.dump["kernels"]]
-            all_bytes += len(subject.binary)
-            places = range(len(subject.binary)) if long_run else chance.sample(range(len(subject.binary)), visa_tools.few(SAMPLE))
-            sys.stdout.flush()
-            for at in places:
-                for bit in range(8) if long_run == "8" else (chance.randrange(8),):
-                    judge(subject, kernel, count, at, bit)
+            with mutations.Subject(folder, name, os.path.join(visa_tools.SOURCE, "examples", name + ".vm")) as subject:
+                (kernel,) = [k["name"] for k in subject.dump["kernels"]]
+                all_bytes += len(subject.binary)
+                places = range(len(subject.binary)) if long_run else chance.sample(range(len(subject.binary)), visa_tools.few(SAMPLE))
+                sys.stdout.flush()
+                for at in places:
+                    for bit in range(8) if long_run == "8" else (chance.randrange(8),):
+                        judge(subject, kernel, count, at, bit)
     total = sum(count.values())
     print(f"{total} changes in {all_bytes} bytes of {len(KERNELS)} binaries: " + ", ".join(f"{n} {what}" for what, n in count.items()))
     print(f"{total - count['missed']} passed, {count['missed']} failed")

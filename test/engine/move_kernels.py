@@ -370,7 +370,7 @@ class Kernel:
         return self.load(f"{plan}.to_dm(&mut device.tdma)", self.cluster, self.slices, time, kinds[0])
 
     def start(self):
-        """One position of some bits of Time, which the launch says."""
+        """One position of some bits of Time, or a run of them, which the launch says where it begins."""
         rng = self.rng
         if len(self.time) < 2:
             return self.switch()
@@ -380,11 +380,15 @@ class Kernel:
             axis.append(self.time[first + len(axis)])
         number, dtype = self.number(("u32", "i32", "usize", "u64", "i64"))
         place = number if dtype == "usize" else f"{number} as usize"
-        place += f" + {rng.randrange(1, 1 << len(axis))}" if rng.random() < 0.3 else ""
+        kept = rng.randrange(len(axis)) if rng.random() < 0.4 else 0  # bits of which all positions are taken
+        most = (1 << len(axis)) - (1 << kept)
+        place += f" + {rng.randrange(1, most + 1)}" if rng.random() < 0.3 else ""
+        chosen, length = text(axis), 1 << kept
+        axis = axis[:len(axis) - kept]
         left = [PAD if b in axis else b for b in self.time]
         rest = [b for b in self.time if b not in axis]
         fetched = self.walk(rest)
-        return self.chain(fetched, None, {}, fetched, "start", begins=f".tile::<{self.text(axis)}, 1, {self.text(left + self.grain)}>({place})")
+        return self.chain(fetched, None, {}, fetched, "start", begins=f".tile::<{chosen}, {length}, {self.text(left + self.grain)}>({place})")
 
     def transpose(self):
         """The packet's 8 bytes with as many steps of Time inside."""

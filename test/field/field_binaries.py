@@ -34,16 +34,16 @@ def main():
     with tempfile.TemporaryDirectory() as folder:
         path = os.path.join(folder, "changed.bin")
         for source in sources:
-            subject = mutations.Subject(folder, os.path.basename(source), source)
-            todo = [(c, chance.randrange(8)) for c in mutations.changes(subject.binary, subject.dump, table)]
-            for (offset, low, width, command, name, _, _, kernel, _, _), bit in chance.sample(todo, min(most, len(todo))):
-                with open(path, "wb") as f:
-                    f.write(mutations.mutated(subject.binary, offset, low, width, bit))
-                found = tuple(verdict(path, kernel, options) for options in CHECKS.values())
-                count[found] = count.get(found, 0) + 1
-                if {"agreed", "noticed"} <= set(found):
-                    print(f"{subject.name}, kernel {kernel}, {command['op']}.{name}, bit {bit}: "
-                          + ", ".join(f"{check} {what}" for check, what in zip(CHECKS, found)))
+            with mutations.Subject(folder, os.path.basename(source), source) as subject:
+                todo = [(c, chance.randrange(8)) for c in mutations.changes(subject.binary, subject.dump, table)]
+                for (offset, low, width, command, name, _, _, kernel, _, _), bit in chance.sample(todo, min(most, len(todo))):
+                    with open(path, "wb") as f:
+                        f.write(mutations.mutated(subject.binary, offset, low, width, bit))
+                    found = tuple(verdict(path, kernel, options) for options in CHECKS.values())
+                    count[found] = count.get(found, 0) + 1
+                    if {"agreed", "noticed"} <= set(found):
+                        print(f"{subject.name}, kernel {kernel}, {command['op']}.{name}, bit {bit}: "
+                              + ", ".join(f"{check} {what}" for check, what in zip(CHECKS, found)))
     for found, n in sorted(count.items()):
         print(f"{n:6}  " + ", ".join(f"{name} {what}" for name, what in zip(CHECKS, found)))
     seen = [sum(n for found, n in count.items() if found[i] == "noticed") for i in range(3)]

@@ -44,7 +44,8 @@ def compare(kernel, path, counts):
     except field_machine.TooLarge:
         counts["too large"] += 1
         return None
-    by_index = kernel["einsum"] and any(s["indices"] for s in kernel["einsum"]["statements"])
+    by_index = kernel["einsum"] and (any(s["indices"] for s in kernel["einsum"]["statements"]) or any(
+        c["op"] == "dma_indirect" for stream in kernel["streams"].values() for c in visa_tools.commands(stream)))
     flat = {(i, e): v for i, elements in known.items() for e, v in elements.items()}
     for arguments in ([], ["--samples=40"])[:1 if by_index else 2]:  # rows are not traced back
         theirs = judged(path, kernel, arguments)

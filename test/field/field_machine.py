@@ -406,7 +406,19 @@ class Machine:
                 count = next(t["port"] for t in self.k["einsum"]["tensors"] if t["name"] == s["sources"][-1])
                 if count is not None:
                     found[count] = (1, s["count_span"] + 1, True)
+        for port in self.unused(statements):
+            found.setdefault(port, (1, 1, False))  # the list of a table of one row says 0
         return found
+
+    def unused(self, statements):
+        """Inputs of i32 of which no output is made."""
+        tensors = self.k["einsum"]["tensors"]
+        made = {t["name"] for t in tensors if t["port"] is not None and self.k["ports"][t["port"]]["direction"] == "out"}
+        for s in reversed(statements):
+            if s["destination"] in made:
+                made.update(s["sources"])
+        used = {t["port"] for t in tensors if t["name"] in made}
+        return [i for i, p in enumerate(self.k["ports"]) if p["direction"] == "in" and p["dtype"] == "i32" and i not in used]
 
     def rows(self, c):
         """A gather or scatter: an element of the list moves the HBM side."""
