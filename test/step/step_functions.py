@@ -105,6 +105,10 @@ def grow(rng, leaves, depth):
         size = size and joined(size, d.size)
         if not size or b.flops or c.flops or not all(x.text.isidentifier() for x in (b, c)):
             return a
+        if rng.random() < 0.3 and joined(b.size, joined(a.size, d.size)) and joined(a.size, d.size):  # what is not 0 holds, below 0 too
+            size = joined(b.size, joined(a.size, d.size))
+            return Expression(f"select({b.text}, {a.text}, {d.text})",
+                              lambda of: each(lambda x, p, q: p if x != 0 else q, b.value(of), a.value(of), d.value(of)), size, a.flops + d.flops + elements(size))
         return Expression(f"select({b.text} {op} {c.text}, {a.text}, {d.text})",
                           lambda of: each(lambda x, y, p, q: p if f(x, y) else q, b.value(of), c.value(of), a.value(of), d.value(of)), size,
                           a.flops + d.flops + elements(joined(b.size, c.size)) + elements(size))
