@@ -151,6 +151,8 @@ VISA_API bool visa_explain_mapping(visa_compilation *c, uint32_t line, const cha
 VISA_API bool visa_explain_mapping_page(visa_compilation *c, uint32_t line, const char **data, size_t *size);
 /* Kernels and stream programs: what a binary would hold. */
 VISA_API size_t visa_kernel_count(const visa_compilation *c);
+/* How many of these are stream programs. */
+VISA_API size_t visa_program_count(const visa_compilation *c);
 
 /* An engine of a contraction's chain, and what passes through it. */
 typedef enum visa_stage_side { VISA_STAGE_FEED, VISA_STAGE_CONTRACT, VISA_STAGE_RESULT } visa_stage_side;

@@ -11,7 +11,7 @@
 #define NONE no_argument
 #define REQUIRED required_argument
 #define OPTIONAL optional_argument
-#define ROW(kind, values, name, letter, argument, form, help) {name, letter, argument, form, values, help, kind, 0, NULL},
+#define ROW(kind, values, name, letter, argument, form, of, help) {name, letter, argument, form, values, help, kind, of, 0, NULL},
 #define OPTION(symbol, ...) ROW(OPTION_IS_CALL, NULL, __VA_ARGS__)
 #define OPTION_ONE_OF(values, symbol, ...) ROW(OPTION_IS_CALL, values, __VA_ARGS__)
 #define OPTION_OF_RUN OPTION
@@ -21,10 +21,10 @@
 #define OPTION_NUMBER OPTION
 #define OPTION_LIMIT OPTION
 #define OPTION_CHOICE OPTION_ONE_OF
-#define OPTION_LINE(form, help) ROW(OPTION_IS_LINE, NULL, NULL, 0, 0, form, help)
-#define OPTION_USAGE(form, help) ROW(OPTION_IS_USAGE, NULL, NULL, 0, 0, form, help)
-#define OPTION_ABOUT(text) ROW(OPTION_IS_ABOUT, NULL, NULL, 0, 0, "", text)
-#define OPTION_STATUS(text) ROW(OPTION_IS_STATUS, NULL, NULL, 0, 0, "", text)
+#define OPTION_LINE(form, help) ROW(OPTION_IS_LINE, NULL, NULL, 0, 0, form, ANY, help)
+#define OPTION_USAGE(form, help) ROW(OPTION_IS_USAGE, NULL, NULL, 0, 0, form, ANY, help)
+#define OPTION_ABOUT(text) ROW(OPTION_IS_ABOUT, NULL, NULL, 0, 0, "", ANY, text)
+#define OPTION_STATUS(text) ROW(OPTION_IS_STATUS, NULL, NULL, 0, 0, "", ANY, text)
 
 static const option_row visac_rows[] = {
 #include "tools/visac.def"

@@ -6,7 +6,6 @@
 #include "tools/options.h"
 
 enum {
-    MOST_ROWS = 128,
     MOST_VALUES = 32,
     FIRST_LONG = 256, /* what getopt_long gives for row 0's name */
     HELP_COLUMN = 28, /* where the sentences begin, in characters */
@@ -70,12 +69,12 @@ static int take(const char *tool, const option_row *row, void *arguments, const 
     return row->take(arguments, text);
 }
 
-int option_rows_parse(const char *tool, const option_row *rows, size_t count, int argc, char **argv, void *arguments)
+int option_rows_parse(const char *tool, const option_row *rows, size_t count, int argc, char **argv, void *arguments, bool *given)
 {
-    struct option names[MOST_ROWS + 1] = {{0}};
-    char letters[2 * MOST_ROWS + 2] = ":", *end = letters + 1;
+    struct option names[OPTION_ROWS_MAX + 1] = {{0}};
+    char letters[2 * OPTION_ROWS_MAX + 2] = ":", *end = letters + 1;
     size_t named = 0;
-    for (size_t i = 0; i < count && i < MOST_ROWS; i++) {
+    for (size_t i = 0; i < count && i < OPTION_ROWS_MAX; i++) {
         if (rows[i].name)
             names[named++] = (struct option){rows[i].name, rows[i].argument, NULL, FIRST_LONG + (int)i};
         if (rows[i].letter) {
@@ -96,8 +95,36 @@ int option_rows_parse(const char *tool, const option_row *rows, size_t count, in
         int status = take(tool, row, arguments, optarg);
         if (status != OPTION_GO_ON)
             return status;
+        if (given)
+            given[row - rows] = true;
     }
     return OPTION_GO_ON;
+}
+
+/* "kernels, stream programs" */
+static const char *subjects(unsigned of, arena *a)
+{
+    static const char *const names[] = {"kernels", "stream programs", "stream programs with kernels", "plans"};
+    const char *text = "";
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+        if (of & 1u << i)
+            text = arena_printf(a, "%s%s%s", text, *text ? ", " : "", names[i]);
+    return text;
+}
+
+bool option_rows_fit(const option_row *rows, size_t count, const bool *given, unsigned holds, const char *file, diag_list *diags)
+{
+    bool fit = true;
+    for (size_t i = 0; i < count; i++) {
+        const option_row *r = &rows[i];
+        if (!given[i] || r->of == ANY || (r->of & holds))
+            continue;
+        diag *d =
+            diag_add(diags, E_STEP_OPTION, SRC_NOWHERE, "--%s is for %s, and %s holds none", r->name, subjects(r->of, diags->arena), file);
+        diag_help(diags, d, "leave --%s out: it says nothing of %s", r->name, file);
+        fit = false;
+    }
+    return fit;
 }
 
 /* Words from column `indent` on, in lines of HELP_WIDTH; `column` characters stand in the first one. */

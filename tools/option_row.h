@@ -11,6 +11,8 @@
 #include <stdbool.h>
 #include <stddef.h>
 
+#include "support/diag.h"
+
 /* What option_SYMBOL returns when the command line is to be read on; anything else is the exit status. */
 enum { OPTION_GO_ON = -1 };
 
@@ -19,6 +21,8 @@ static inline int option_status(int status)
 {
     return status == 0 ? OPTION_GO_ON : status;
 }
+
+enum { OPTION_ROWS_MAX = 128 };
 
 typedef enum option_kind {
     OPTION_IS_USAGE,  /* no option: what follows the program's name on a command line, and what that does or "" */
@@ -33,6 +37,16 @@ typedef enum option_kind {
     OPTION_IS_STATUS, /* no option: the exit statuses, a sentence */
 } option_kind;
 
+/* What a file may hold, of which an option says something. An option of the whole program, or that has words of its own where there is
+ * nothing, is of ANY. */
+typedef enum option_subject {
+    ANY = 0,
+    OF_KERNELS = 1,
+    OF_PROGRAMS = 2, /* stream programs */
+    OF_CALLS = 4,    /* stream programs that run kernels */
+    OF_PLANS = 8,
+} option_subject;
+
 typedef struct option_row {
     const char *name;   /* without --; NULL: it has a letter only, or is a line of help */
     char letter;        /* 0: none */
@@ -41,14 +55,18 @@ typedef struct option_row {
     const char *values; /* those that the argument may have, "auto|always|never"; NULL: any */
     const char *help;   /* one sentence or more; --help breaks the lines */
     option_kind kind;
+    unsigned of;                                    /* option_subject, of any of which it says something */
     size_t at;                                      /* bytes from the arguments to the member that it sets */
     int (*take)(void *arguments, const char *text); /* of a call; `text`: the argument or NULL */
 } option_row;
 
 /* Is it an option, not a line about the program? */
 bool option_is_one(const option_row *row);
-/* Reads the options; `optind` then is the first argument that is none. OPTION_GO_ON, or the exit status; what is wrong was printed. */
-int option_rows_parse(const char *tool, const option_row *rows, size_t count, int argc, char **argv, void *arguments);
+/* Reads the options; `optind` then is the first argument that is none. OPTION_GO_ON, or the exit status; what is wrong was printed.
+ * given: is each of them there? May be NULL. */
+int option_rows_parse(const char *tool, const option_row *rows, size_t count, int argc, char **argv, void *arguments, bool *given);
+/* Refuses what was given and says nothing of what the file holds, subjects of option_subject. False: diagnosed. */
+bool option_rows_fit(const option_row *rows, size_t count, const bool *given, unsigned holds, const char *file, diag_list *diags);
 /* --help; nothing was printed before. */
 void option_rows_print(const char *tool, const option_row *rows, size_t count);
 

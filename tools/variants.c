@@ -22,6 +22,12 @@ static bool read_source(const char *file, arena *memory, diag_list *diags, varia
     return true;
 }
 
+/* Reads what is compiled in several variants, with options that have to say something of it. */
+static bool read_fitting(const variants *v, const char *file, arena *memory, diag_list *diags, variant_source *out)
+{
+    return read_source(file, memory, diags, out) && (!v->fits || v->fits(v->given, out, diags));
+}
+
 /* What a library says beside diagnostics. */
 static void say_rest(const variants *v, const char *said, const char *fault)
 {
@@ -100,7 +106,7 @@ int variants_sweep(const variants *v, arena *memory, diag_list *diags)
     sweep_table table;
     if (!variants_axes(v, &s, memory))
         return EXIT_USAGE;
-    if (!read_source(v->before, memory, diags, &source))
+    if (!read_fitting(v, v->before, memory, diags, &source))
         return EXIT_INPUT;
     bool made = sweep_source(&source, s.axes, s.count, &v->options, memory, diags, &table);
     say_rest(v, table.said, table.fault);
@@ -111,7 +117,7 @@ int variants_sweep(const variants *v, arena *memory, diag_list *diags)
 
 static bool load_side(const variants *v, difference_side *side, arena *memory, diag_list *diags)
 {
-    if (!read_source(side->file, memory, diags, &side->source))
+    if (!read_fitting(v, side->file, memory, diags, &side->source))
         return false;
     bool loaded = difference_load(side, &v->options, memory, diags);
     say_rest(v, side->said, side->fault);
@@ -134,7 +140,7 @@ int variants_advise(const variants *v, bool applies, arena *memory, diag_list *d
 {
     variant_source source;
     advice found;
-    if (!read_source(v->before, memory, diags, &source))
+    if (!read_fitting(v, v->before, memory, diags, &source))
         return EXIT_INPUT;
     if (!advise_source(&source, &v->options, memory, &found)) {
         bool streams = found.no_kernel && program_is_in(source.text, source.size);

@@ -13,6 +13,8 @@ typedef struct variants {
     output_set *files;
     output *to; /* declared in them */
     variant_options options;
+    const struct arguments *given; /* do the options say something of a source? NULL: it is not asked */
+    bool (*fits)(const struct arguments *given, const variant_source *s, diag_list *diags);
 } variants;
 
 /* Each returns the exit status. */

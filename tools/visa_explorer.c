@@ -90,7 +90,7 @@ int main(int argc, char **argv)
     stop_begin("visa-explorer");
     signal(SIGCHLD, SIG_IGN); /* of a browser that ends */
     arguments a = {.settings = {DEFAULT_PORT, {.max_bytes = DEFAULT_BYTES, .max_milliseconds = DEFAULT_MILLISECONDS}}};
-    int status = option_rows_parse("visa-explorer", option_rows, OPTION_ROWS, argc, argv, &a);
+    int status = option_rows_parse("visa-explorer", option_rows, OPTION_ROWS, argc, argv, &a, NULL);
     if (status != OPTION_GO_ON)
         return status;
     if (optind < argc)

@@ -58,7 +58,7 @@ int main(int argc, char **argv)
 {
     stop_begin("visa-lsp");
     answer_limits limits = {.max_milliseconds = EDITOR_MILLISECONDS};
-    int status = option_rows_parse("visa-lsp", option_rows, OPTION_ROWS, argc, argv, &limits);
+    int status = option_rows_parse("visa-lsp", option_rows, OPTION_ROWS, argc, argv, &limits, NULL);
     if (status != OPTION_GO_ON)
         return status;
     if (optind < argc)

@@ -39,7 +39,7 @@ static int option_HELP(void *of, const char *text)
 /* OPTION_GO_ON, else the exit status. */
 static int parse(int argc, char **argv, arguments *o)
 {
-    int status = option_rows_parse("visa-objdump", option_rows, OPTION_ROWS, argc, argv, o);
+    int status = option_rows_parse("visa-objdump", option_rows, OPTION_ROWS, argc, argv, o, NULL);
     if (status != OPTION_GO_ON)
         return status;
     o->files = argv + optind;

@@ -27,6 +27,7 @@ typedef struct arguments {
     output **to; /* of each output */
     output *sizes_to;
     output_set *files;
+    bool given[OPTION_ROWS_MAX]; /* of each row of visa_run.def */
     bool list, list_json, plan, converts, timing_only, unbounded, dump_field;
     unsigned threads;
     uint64_t onchip_bytes;
@@ -93,7 +94,7 @@ static int option_HELP(void *of, const char *text)
 /* OPTION_GO_ON, else the exit status. */
 static int parse_arguments(int argc, char **argv, arguments *a)
 {
-    int status = option_rows_parse("visa-run", option_rows, OPTION_ROWS, argc, argv, a);
+    int status = option_rows_parse("visa-run", option_rows, OPTION_ROWS, argc, argv, a, a->given);
     if (status != OPTION_GO_ON)
         return status;
     if (optind == argc)
@@ -235,19 +236,20 @@ static int run_program(arguments *a, step_session *s, const char *name, arena *m
     return ok ? EXIT_DONE : EXIT_INPUT;
 }
 
+static bool fits(const arguments *a, unsigned holds, diag_list *diags)
+{
+    return option_rows_fit(option_rows, OPTION_ROWS, a->given, holds, a->run.kernel ? a->run.kernel : tool_input_name(a->file), diags);
+}
+
 static int run_bytes(arguments *a, const unsigned char *bytes, size_t size, arena *memory, diag_list *diags)
 {
     binary b;
     bool ok = binary_read(bytes, size, memory, diags, &b);
     const step_program *program = ok ? binary_program_by_name(&b, a->run.kernel) : NULL;
-    if (program && a->dump_field) {
-        diag_help(diags,
-                  diag_add(diags, E_STEP_OPTION, SRC_NOWHERE, "--dump-field: `%s` is a stream program, which is run with numbers only",
-                           program->name),
-                  "a kernel has outputs over the field; --kernel=NAME chooses one");
+    unsigned holds = !program ? OF_KERNELS : b.kernel_count > 0 ? OF_PROGRAMS | OF_CALLS : OF_PROGRAMS;
+    if (ok && !fits(a, holds, diags))
         return EXIT_INPUT;
-    }
-    if (program && a->run.check.wanted && (!a->run.check.numbers || a->run.check.certificate || a->run.free_order || a->timing_only))
+    if (program && a->run.check.wanted && (!a->run.check.numbers || a->timing_only))
         return tool_usage_error("visa-run", "a stream program is checked by --check=numbers, with values; %s holds one", a->file);
     if (program) {
         step_session_options options = {.seed = a->run.seed,
@@ -266,9 +268,6 @@ static int run_bytes(arguments *a, const unsigned char *bytes, size_t size, aren
         step_session_close(s);
         return tool_check_print(&a->run, a->file, status, diags);
     }
-    if (ok && (a->timing_only || a->unbounded || a->sizes || a->onchip_bytes))
-        return tool_usage_error(
-            "visa-run", "--timing-only, --unbounded, --onchip-bytes and --sizes are for stream programs, %s holds kernels", a->file);
     session *s = ok ? session_open(&b, a->run.kernel, memory, diags) : NULL;
     int status = s ? run(a, &b, s, bytes, size, memory, diags) : EXIT_INPUT;
     session_close(s);
@@ -276,14 +275,10 @@ static int run_bytes(arguments *a, const unsigned char *bytes, size_t size, aren
 }
 
 /* What a plan's options say; 0: none is of kernels alone. */
-static int plan_options_fit(const arguments *a)
+static int plan_options_fit(const arguments *a, diag_list *diags)
 {
-    if (a->input_count || a->output_count || a->run.kernel || a->list || a->dump_field || a->run.report.trace || a->run.check.certificate ||
-        a->run.check.samples)
-        return tool_usage_error(
-            "visa-run",
-            "--input, --output, --kernel, --list, --dump-field, --trace, --certificate and --samples are for kernels, %s is a plan",
-            a->file);
+    if (!fits(a, OF_PLANS, diags))
+        return EXIT_INPUT;
     if (a->run.check.wanted && !a->run.check.numbers)
         return tool_usage_error("visa-run", "a plan is checked with --check or --check=numbers");
     if (a->run.report.wanted && a->run.report.options.format == REPORT_CSV)
@@ -324,7 +319,7 @@ static int run_plan_open(arguments *a, const plan *p, plan_run *r, plan_result *
 
 static int run_plan(arguments *a, const char *text, size_t size, arena *memory, diag_list *diags)
 {
-    int status = plan_options_fit(a);
+    int status = plan_options_fit(a, diags);
     if (status != EXIT_DONE)
         return status;
     progress line = progress_begin(a->file);

@@ -362,6 +362,24 @@ static int write_three(const arguments *a, visa_compilation *c, const unsigned c
                : EXIT_INPUT;
 }
 
+/* Do the options say something of what was compiled? What is wrong with that comes first. */
+static bool fits(const arguments *a, const visa_compilation *c, const char *file, diag_list *diags)
+{
+    size_t programs = visa_program_count(c), kernels = visa_kernel_count(c) - programs;
+    return visa_error_count(c) > 0 || visac_arguments_fit(a, (kernels ? OF_KERNELS : 0) | (programs ? OF_PROGRAMS : 0), file, diags);
+}
+
+/* The same of a source that is compiled in several variants. */
+static bool source_fits(const arguments *a, const variant_source *s, diag_list *diags)
+{
+    if (s->size >= 4 && memcmp(s->text, "\177ELF", 4) == 0) /* one side of `visac diff`: the other one is compiled */
+        return true;
+    visa_compilation *c = visa_compile(s->name, s->text, s->size, &a->options);
+    bool good = !c || fits(a, c, s->name, diags);
+    visa_free(c);
+    return good;
+}
+
 static int compile(arguments *a, arena *memory, diag_list *diags)
 {
     size_t size;
@@ -390,12 +408,14 @@ static int compile(arguments *a, arena *memory, diag_list *diags)
         fputs("visac: error: out of memory\n", stderr);
         return EXIT_INPUT;
     }
-    int status = !is_writing_no_module(a, c) ? tool_refused(diags)
-                 : a->options.parse_only     ? format(a, c, text, size)
-                 : a->upgrades               ? upgrade(a, c)
-                 : a->explains               ? explain(a, c)
-                 : a->emits_three            ? write_three(a, c, text, size, memory, diags)
-                                             : produce(a, c, text, size, memory, diags);
+    bool whole = !a->options.parse_only && !a->upgrades && !a->options.book;
+    int status = !is_writing_no_module(a, c)                                         ? tool_refused(diags)
+                 : whole && !fits(a, c, a->question ? a->question : a->input, diags) ? EXIT_INPUT
+                 : a->options.parse_only                                             ? format(a, c, text, size)
+                 : a->upgrades                                                       ? upgrade(a, c)
+                 : a->explains                                                       ? explain(a, c)
+                 : a->emits_three                                                    ? write_three(a, c, text, size, memory, diags)
+                                                                                     : produce(a, c, text, size, memory, diags);
     free(text);
     bool upgraded = a->upgrades && status == EXIT_DONE; /* what is wrong with the kernels has nothing to do with it */
     if (visa_error_count(c) > 0 && status == EXIT_DONE && !upgraded)
@@ -459,6 +479,12 @@ static int run(arguments *a, char **argv, arena *memory, diag_list *diags)
             ranks_fail(&a->ranks, tool_refused(diags));
         return tool_refused(diags);
     }
+    if (a->question && !(a->tunes_program ? source_fits(a, &(variant_source){a->question, (const char *)a->tuned, a->tuned_bytes}, diags)
+                                          : visac_arguments_fit(a, OF_KERNELS, a->question, diags))) {
+        say_only(a, diags);
+        ranks_fail(&a->ranks, EXIT_INPUT);
+        return EXIT_INPUT;
+    }
     if (a->tunes_program) {
         int tuned = a->work->tune(a, memory, diags);
         if (a->ranks.rank == 0)
@@ -467,7 +493,8 @@ static int run(arguments *a, char **argv, arena *memory, diag_list *diags)
     }
     if (!a->other && !a->sweep && !a->advises)
         return compile(a, memory, diags);
-    variants v = {"visac", a->input, a->other, a->sweep, a->files, a->to, {a->options, a->format, a->run.report.options.preset}};
+    variants v = {"visac", a->input,   a->other, a->sweep, a->files, a->to, {a->options, a->format, a->run.report.options.preset},
+                  a,       source_fits};
     int status = a->other     ? variants_diff(&v, memory, diags)
                  : a->advises ? variants_advise(&v, a->applies, memory, diags)
                               : variants_sweep(&v, memory, diags);

@@ -9,7 +9,6 @@
 
 #include "support/budget.h"
 #include "tools/explore.h"
-#include "tools/option_row.h"
 
 #define OPTIONS "tools/visac.def"
 #include "tools/option_table.h"
@@ -439,6 +438,11 @@ int visac_arguments_of_file(const arguments *a)
     return a->tunes_program ? check_tuned_program(a) : check_tuned_kernels(a);
 }
 
+bool visac_arguments_fit(const arguments *a, unsigned holds, const char *file, diag_list *diags)
+{
+    return option_rows_fit(option_rows, OPTION_ROWS, a->given, holds, file, diags);
+}
+
 /* `visac init [DIR]`; an option before the word or after it was read, and put before. */
 static int parse_project(int argc, char **argv, arguments *a)
 {
@@ -466,7 +470,7 @@ int visac_arguments_parse(int argc, char **argv, arena *memory, arguments *a)
                      .search = -1,
                      .tune.work = UINT64_C(2) * VISA_TUNE_STEPS_OF_SECOND,
                      .options.error_limit = SHOWN_ERRORS_MAX};
-    int status = option_rows_parse("visac", option_rows, OPTION_ROWS, argc, argv, a);
+    int status = option_rows_parse("visac", option_rows, OPTION_ROWS, argc, argv, a, a->given);
     if (status != OPTION_GO_ON)
         return status;
     a->options.kernel = a->run.kernel;

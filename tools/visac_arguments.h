@@ -8,6 +8,7 @@
 #include "include/visa.h"
 #include "support/output.h"
 #include "tools/libraries.h"
+#include "tools/option_row.h"
 #include "tools/options.h"
 #include "tools/ranks.h"
 
@@ -72,7 +73,8 @@ typedef struct arguments {
     visa_parameter *parameters;
     const char **passes;
     size_t parameter_capacity, pass_capacity;
-    bool colour; /* of text messages */
+    bool given[OPTION_ROWS_MAX]; /* of each row of visac.def */
+    bool colour;                 /* of text messages */
     arena *memory;
     output_set *files;
     output *to;       /* the main output; NULL: there is none */
@@ -84,5 +86,8 @@ typedef struct arguments {
 int visac_arguments_parse(int argc, char **argv, arena *memory, arguments *a);
 /* Of `visac tune FILE`, when it is known what the file holds: the same. */
 int visac_arguments_of_file(const arguments *a);
+
+/* Does each option say something of a file that holds such things (option_subject)? False: diagnosed. */
+bool visac_arguments_fit(const arguments *a, unsigned holds, const char *file, diag_list *diags);
 
 #endif

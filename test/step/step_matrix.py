@@ -37,11 +37,11 @@ VISAC = {
     "--emit=bc": "E-KERNEL", "--emit=asm": "E-KERNEL", "--emit=obj": "E-KERNEL", "--emit=header": "E-KERNEL", "--emit=step-report": TEXT,
     "--emit=step-json": JSON, "--emit=dataflow": "E-STEP-OPTION", "--emit=dataflow-json": "E-STEP-OPTION", "--emit=finn": "E-DATAFLOW-FINN", "--emit=memory": "E-STEP-OPTION",
     "--emit=memory-json": "E-STEP-OPTION", "--emit=memory-svg": "E-STEP-OPTION", "--emit=order": "E-STEP-OPTION", "--emit=dot": DOT,
-    "--emit=text": USAGE, "--emit=csv": USAGE, "--emit=svg": SVG, "--emit=vm": "E-DATAFLOW-EXPLORE", "--emit=vm,bin,report": USAGE, "--mcpu=x86-64": BYTES,
-    "--reference-order=free": BYTES, "-D": BYTES, "--pass=dynamic-tiling": None, "--onchip-bytes=100": BYTES, "--compute-tile=8": BYTES,
+    "--emit=text": USAGE, "--emit=csv": USAGE, "--emit=svg": SVG, "--emit=vm": "E-DATAFLOW-EXPLORE", "--emit=vm,bin,report": USAGE, "--mcpu=x86-64": "E-STEP-OPTION",
+    "--reference-order=free": "E-STEP-OPTION", "-D": BYTES, "--pass=dynamic-tiling": None, "--onchip-bytes=100": BYTES, "--compute-tile=8": BYTES,
     "--sizes=FILE": None, "--input=x=x.json": USAGE,
-    "--place=auto": BYTES, "--order=free": BYTES, "--draw=fetch": "E-KERNEL",
-    "--report": TEXT, "--report=text": TEXT, "--report=csv": CSV, "--report=json": JSON, "--report=html": HTML, "--timing=schedule": BYTES,
+    "--place=auto": "E-STEP-OPTION", "--order=free": "E-STEP-OPTION", "--draw=fetch": "E-KERNEL",
+    "--report": TEXT, "--report=text": TEXT, "--report=csv": CSV, "--report=json": JSON, "--report=html": HTML, "--timing=schedule": "E-STEP-OPTION",
     "--trace=FILE": "E-STEP-OPTION", "--sweep=SIZE": TEXT, "--format": TEXT, "--format-check": NOTHING, "--upgrade": TEXT,
     "--explain-mapping": "E-EXPLAIN", "--explore": "E-DATAFLOW-EXPLORE", "--limit=target": USAGE, "--target-cycles=3": USAGE, "--target-rate=3": USAGE, "--search=all": USAGE,
     "--dtype=bf16": USAGE, "--out=f32": USAGE, "--budget=1s": USAGE, "--no-cache": USAGE, "--check": None, "--check=numbers": None, "--check=algebra": None,
@@ -52,16 +52,18 @@ VISAC = {
 }
 RUN = {
     "--input": TEXT, "--output": NOTHING, "--check": None, "--check=numbers": None, "--check=algebra": None, "--samples=2": USAGE,
-    "--check-format=json": USAGE, "--certificate=FILE": USAGE, "--dump-field": "E-STEP-OPTION", "--reference-order=free": TEXT, "--report": TEXT, "--report=text": TEXT,
-    "--report=csv": CSV, "--report=json": JSON, "--report=html": HTML, "--timing=schedule": TEXT, "--trace=FILE": "trace", "--seed=2": TEXT,
-    "--convert": TEXT, "--threads=2": TEXT, "--cpu=plain": TEXT, "--max-cycles=0": TEXT, "--kernel=PROGRAM": TEXT, "--plan": None, "--timing-only": TEXT,
+    "--check-format=json": USAGE, "--certificate=FILE": USAGE, "--dump-field": "E-STEP-OPTION", "--reference-order=free": "E-STEP-OPTION", "--report": TEXT, "--report=text": TEXT,
+    "--report=csv": CSV, "--report=json": JSON, "--report=html": HTML, "--timing=schedule": "E-STEP-OPTION", "--trace=FILE": "trace", "--seed=2": TEXT,
+    "--convert": TEXT, "--threads=2": "E-STEP-OPTION", "--cpu=plain": "E-STEP-OPTION", "--max-cycles=0": TEXT, "--kernel=PROGRAM": TEXT, "--plan": None, "--timing-only": TEXT,
     "--unbounded": TEXT, "--onchip-bytes=100": TEXT, "--sizes=FILE": "sizes", "--list": TEXT, "--version": TEXT, "--help": TEXT,
 }
 # Where a file also has a kernel, these are about the kernel.
-WITH_KERNEL = {"--emit=json": JSON, "--emit=llvm": TEXT, "--emit=bc": BYTES, "--emit=asm": TEXT, "--emit=obj": BYTES, "--emit=header": TEXT,
+WITH_KERNEL = {"--mcpu=x86-64": BYTES, "--reference-order=free": BYTES, "--place=auto": BYTES, "--order=free": BYTES, "--timing=schedule": BYTES,
+               "--emit=json": JSON, "--emit=llvm": TEXT, "--emit=bc": BYTES, "--emit=asm": TEXT, "--emit=obj": BYTES, "--emit=header": TEXT,
                "--emit=dataflow": TEXT, "--emit=dataflow-json": JSON, "--emit=memory": TEXT, "--emit=memory-json": JSON, "--emit=memory-svg": SVG,
                "--emit=order": TEXT, "--draw=fetch": None, "--report=json": JSON, "--report=html": HTML, "--trace=FILE": None,
                "--explain-mapping": TEXT, "--explore": "E-DATAFLOW-EXPLORE", "--dialect=0.9": "E-DIALECT", "advise": TEXT}
+RUN_WITH_KERNEL = {"--timing=schedule": TEXT}
 
 
 def tool(*command, cwd):
@@ -128,6 +130,42 @@ def options_of(help_text):
     return found
 
 
+def subjects(program):
+    """(name, what a file has to hold) of each option that says nothing of other files."""
+    with open(os.path.join(SOURCE, f"tools/{program.replace('-', '_')}.def")) as f:
+        rows = re.findall(r'"([a-z-]+)", 0, \w+, "[^"]*", (OF_[A-Z_| ]+), "', f.read())
+    return [(f"--{name}", set(of.split(" | "))) for name, of in rows]
+
+
+def refused_elsewhere():
+    """Options of one kind of file with files of the other kinds: each is refused by its name."""
+    failures, count = [], 0
+    with tempfile.TemporaryDirectory() as folder:
+        binary, plan = os.path.join(folder, "k.bin"), os.path.join(folder, "p.json")
+        kernel, item = (os.path.join(SOURCE, "examples", name) for name in ("matmul.vm", "dataflow/tfc.vm"))
+        assert tool("visac", kernel, "-o", binary, cwd=folder).returncode == 0
+        with open(plan, "w") as f:
+            f.write("{}")
+        files = [("visac", ["visac", kernel], {"OF_KERNELS"}), ("visac", ["visac", item, "--emit=dataflow"], set()),
+                 ("visac", ["visac", "advise", kernel], {"OF_KERNELS"}), ("visac", ["visac", "diff", kernel, kernel], {"OF_KERNELS"}),
+                 ("visac", ["visac", "tune", "C[m] = sum(k) A[m, k] * B[k]", "-Dm=8,k=8"], {"OF_KERNELS"}),
+                 ("visac", ["visac", "tune", os.path.join(SOURCE, "examples/step/swiglu.vm")], {"OF_PROGRAMS"}),
+                 ("visac", ["visac", kernel, "--sweep=M=64"], {"OF_KERNELS"}), ("visa-run", ["visa-run", binary], {"OF_KERNELS"}),
+                 ("visa-run", ["visa-run", "--plan", plan], {"OF_PLANS"})]
+        for program, command, holds in files:
+            table = VISAC if program == "visac" else RUN
+            for option, of in subjects(program):
+                given = next(o for o in table if o.split("=")[0] == option).replace("PROGRAM", "x").replace("FILE", f"{folder}/out")
+                if of & holds:
+                    continue
+                words = [given, "x=x.json"] if given in ("--input", "--output") else [given]
+                extra = ["--check=algebra"] if option in ("--samples", "--certificate") else []
+                done, count = tool(*command, *extra, *words, cwd=folder), count + 1
+                if done.returncode != 1 or f"[E-STEP-OPTION]: {option} is for ".encode() not in done.stderr:
+                    failures.append(f"{' '.join(command)} {given}: status {done.returncode}: {done.stderr.decode()[:300]}")
+    return failures, count
+
+
 def some_of(example, options):
     """All of them; under sanitizers a quarter, another one for each example."""
     return [(o, form) for o, form in options.items() if visa_tools.SLOWER == 1 or zlib.crc32(f"{example} {o}".encode()) % 4 == 0]
@@ -145,6 +183,11 @@ def main():
     with open(os.path.join(SOURCE, "tools/visac.def")) as f:
         kinds = re.search(r'OPTION_CHOICE\("([a-z|,-]+)", emit_choice', f.read()).group(1).split("|")
     failures += [f"--emit={k} is not in the matrix" for k in kinds if f"--emit={k}" not in VISAC]
+    for name, table in rows.items():
+        failures += [f"{name} {o}: of kernels alone, and the matrix expects it of a stream program" for o, of in subjects(name) if not of & {"OF_PROGRAMS", "OF_CALLS"}
+                     and any(x.split("=")[0] == o and form not in ("E-STEP-OPTION", USAGE) for x, form in table.items())]
+    elsewhere, count = refused_elsewhere()
+    failures += elsewhere
     for example, (program, sizes, routing) in EXAMPLES.items():
         with tempfile.TemporaryDirectory() as folder:
             source, binary = os.path.join(SOURCE, f"examples/step/{example}.vm"), os.path.join(folder, "p.bin")
@@ -199,6 +242,8 @@ def main():
                 if problem:
                     failures.append(f"{example}: visac {option}: {problem}")
             for option, form in some_of(example, RUN):
+                if example in KERNELS:
+                    form = RUN_WITH_KERNEL.get(option, form)
                 out = os.path.join(folder, "out")
                 if os.path.exists(out):
                     os.remove(out)
