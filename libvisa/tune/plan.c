@@ -49,6 +49,11 @@ tune_role tune_inner_role(const tune_plan *p)
     return p->spreads ? TUNE_ROW : TUNE_COLUMN;
 }
 
+bool tune_comes_once(const tune_plan *p, const tune_extra *e)
+{
+    return p->extras_once && e->has[TUNE_COLUMN] && !e->has[TUNE_ROW];
+}
+
 int64_t tune_rows_at_once(const tune_plan *p)
 {
     return p->row_copies > 0 ? p->split[TUNE_ROW].loop / p->row_copies : 1;
@@ -245,7 +250,7 @@ static bool has_room_for_epilogue(const target *t, const tune_question *q, const
     vrf += extras + (tune_epilogue_has_gate(e) ? tile : 0) + (tune_epilogue_stashes(e) ? STASH_BYTES : 0);
     int64_t waiting = e->count > 1 ? (int64_t)(e->count - 1) * tile : 0;
     bool padded = e->count > 1 && p->lanes != p->lanes_kept;
-    return !padded && vrf <= t->vrf_bytes && extras + waiting <= dm_left;
+    return !padded && vrf <= t->vrf_bytes && extras * (p->extras_once ? p->split[TUNE_COLUMN].loop : 1) + waiting <= dm_left;
 }
 
 bool tune_plan_complete(const target *t, const tune_question *q, tune_plan *p)
@@ -270,6 +275,8 @@ bool tune_plan_complete(const target *t, const tune_question *q, tune_plan *p)
     int64_t rows = bytes_of(q->type, row->tile / p->ring_rows * part / p->ring_sums),
             out = bytes_of(q->out_type, row->tile * tiles * p->lanes_kept);
     if (weights > target_trf_capacity_bytes(t, TRF_FULL))
+        return false;
+    if (p->extras_once && (column->loop == 1 || tune_pads_inside(column, q->size[TUNE_COLUMN])))
         return false;
     weights = weights / spread_slices(p) * (tune_lies_turned(q, p, TUNE_COLUMN) ? 2 : 1); /* as it lies, and turned */
     rows *= tune_lies_turned(q, p, TUNE_ROW) ? 2 : 1;
@@ -569,10 +576,11 @@ static void add_epilogue(const target *t, const tune_question *q, const tune_pla
     }
     for (size_t i = 0; i < q->extra_count; i++) {
         const tune_extra *one = &q->extras[i];
-        int64_t pieces = one->has[TUNE_ROW] && one->has[TUNE_COLUMN] ? p->split[TUNE_ROW].tile : 1, elements = 1;
+        int64_t pieces = one->has[TUNE_ROW] && one->has[TUNE_COLUMN] ? p->split[TUNE_ROW].tile : 1, elements = 1,
+                iterations = tune_comes_once(p, one) ? p->split[TUNE_COLUMN].loop : 1;
         for (int role = TUNE_BATCH; role < TUNE_SUM; role++)
-            elements *= one->has[role] ? loaded_at_once(q, p, (tune_role)role) : 1;
-        copy of = {.pieces = pieces,
+            elements *= one->has[role] ? loaded_at_once(q, p, (tune_role)role) * (role == TUNE_COLUMN ? iterations : 1) : 1;
+        copy of = {.pieces = pieces * iterations,
                    .bytes = bytes_of(one->type, elements_of_extra(one, p) / pieces),
                    .hbm = {.rows = 1,
                            .bytes = bytes_of(one->type, elements),
@@ -731,7 +739,10 @@ static void load(const tune_plan *p, const piece_times *x, int64_t i, int64_t fr
     if (of_part == 0) /* the first part is waited for, the others are turned meanwhile */
         run_on(dma, free_at, i == 0 ? x->aside : x->aside_copies);
     bool is_first = i % inner == 0, are_here = p->row_copies > 0 && p->sum_loop == 1 && i % (rows * columns) >= rows;
-    all->weights[i] = is_first || !p->columns_outside ? run_on(dma, free_at, x->weights + x->column_extras) : all->weights[i - 1];
+    if (of_part == 0 && p->extras_once)
+        run_on(dma, free_at, x->column_extras);
+    all->weights[i] =
+        is_first || !p->columns_outside ? run_on(dma, free_at, x->weights + (p->extras_once ? 0 : x->column_extras)) : all->weights[i - 1];
     if (are_here)
         all->rows[i] = all->rows[i - rows];
     else if (p->row_copies > 0)
@@ -758,8 +769,8 @@ static int64_t least_of(const tune_plan *p, const piece_times *x)
     if (p->row_copies > 0)
         row_copies = batches * p->sum_loop * p->row_copies;
     int64_t stores = p->results_stay ? 1 : of_sum;
-    int64_t dma = p->sum_loop * x->aside_copies + weights * (x->weights + x->column_extras) + row_copies * x->rows +
-                  of_sum * x->row_extras + stores * x->store;
+    int64_t dma = p->sum_loop * x->aside_copies + weights * x->weights + (p->extras_once ? batches : weights) * x->column_extras +
+                  row_copies * x->rows + of_sum * x->row_extras + stores * x->store;
     int64_t main = weights * (x->turn_weights + (p->main_weights ? x->store_weights : 0)) + count * x->multiply + of_sum * x->passes;
     return larger(dma, main);
 }

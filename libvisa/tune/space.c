@@ -68,22 +68,34 @@ static void consider_one(space *x, tune_plan p)
         keep(x, &p);
 }
 
-/* Rows of all iterations in as many copies as there are iterations, or in fewer; the exchange of columns by the main context or by sub. */
+static bool has_extra_of_columns(const tune_question *q)
+{
+    for (size_t i = 0; i < q->extra_count; i++)
+        if (q->extras[i].has[TUNE_COLUMN] && !q->extras[i].has[TUNE_ROW])
+            return true;
+    return false;
+}
+
+/* Rows of all iterations in as many copies as there are iterations, or in fewer; the exchange of columns by the main context or by sub;
+ * what meets the sums in every iteration or once. */
 static void consider(space *x, tune_plan p)
 {
     int64_t most = p.columns_outside && p.split[TUNE_ROW].loop > 1 ? p.split[TUNE_ROW].loop : 0, halvings = 0;
     while (most >> halvings > 1)
         halvings++;
     bool exchanges = p.regroup > 1 || p.joined > 1 || p.closes;
-    for (int by_sub = 0; by_sub < (exchanges ? 2 : 1); by_sub++) {
-        p.by_sub = by_sub;
-        p.row_copies = 0;
-        consider_one(x, p);
-        for (int64_t h = most > 0 ? halvings : -1; h >= 0; h--) { /* of equals the one with the fewest copies */
-            p.row_copies = most >> h;
+    bool has_iterations = has_extra_of_columns(x->question) && p.split[TUNE_COLUMN].loop > 1;
+    for (int by_sub = 0; by_sub < (exchanges ? 2 : 1); by_sub++)
+        for (int once = has_iterations; once >= 0; once--) {
+            p.by_sub = by_sub;
+            p.extras_once = once;
+            p.row_copies = 0;
             consider_one(x, p);
+            for (int64_t h = most > 0 ? halvings : -1; h >= 0; h--) { /* of equals the one with the fewest copies */
+                p.row_copies = most >> h;
+                consider_one(x, p);
+            }
         }
-    }
 }
 
 /* How what slices share gets to them: copies for each, rows around rings, or weights around rings. */
@@ -214,6 +226,8 @@ static void consider_turned(space *x, tune_plan p)
 static void consider_splits(space *x, const int64_t loops_of[3], int clustered)
 {
     const int64_t *size = x->question->size;
+    /* rows that slices exchange or that go around are shared evenly: some of padding may be fewer than the rings that they save */
+    int64_t most_together = x->target->switch_blocking_flits;
     int64_t all = x->target->slices_per_cluster, digits[3][MOST_DIGITS], together = tune_rows_of_blocks(x->target, x->question);
     size_t counts[3];
     for (int role = TUNE_BATCH; role < TUNE_SUM; role++)
@@ -225,8 +239,12 @@ static void consider_splits(space *x, const int64_t loops_of[3], int clustered)
                 if (slices[0] * slices[1] * slices[2] > all)
                     break;
                 tune_plan p = {.idle_inside = 1, .regroup = 1, .gather = 1, .joined = 1};
-                if (split_all(x, loops_of, slices, clustered, 1, &p))
-                    consider_turned(x, p);
+                int64_t tile = 0;
+                for (int64_t unit = 1; unit <= most_together; unit *= 2)
+                    if (split_all(x, loops_of, slices, clustered, unit, &p) && p.split[TUNE_ROW].tile > tile) {
+                        tile = p.split[TUNE_ROW].tile;
+                        consider_turned(x, p);
+                    }
                 p.closes = together > 1 && size[TUNE_ROW] > 1 && loops_of[TUNE_COLUMN] == 1 && clustered != TUNE_COLUMN;
                 if (p.closes && split_all(x, loops_of, slices, clustered, slices[TUNE_COLUMN] * together, &p))
                     consider_turned(x, p);
