@@ -40,6 +40,8 @@ typedef struct tune_plan {
     int64_t regroup;         /* slices that exchange rows for columns before the store, 1: none, so that a row's pieces are longer */
     bool by_sub;             /* that exchange, or the joining of columns, is the sub context's: main multiplies on */
     bool closes;             /* a slice writes whole rows one behind the other, so many that they are whole blocks of HBM */
+    int64_t brought;         /* rows of the result, or batches, that a slice writes after a copy from DM to DM has brought them there;
+                                0: slices write what they have computed */
     int64_t idle_inside;     /* of the slices that idle, as a digit inside the columns; the others are between rows and columns */
     int64_t cycles;          /* as estimated */
 } tune_plan;
@@ -89,6 +91,14 @@ tune_turners tune_turners_of(const target *t, const tune_question *q, const tune
 
 /* Rows of the result that are whole blocks of HBM together. */
 int64_t tune_rows_of_blocks(const target *t, const tune_question *q);
+
+/* Rows of the result, or whole batches of them where a store has several, that a copy from DM to DM should bring into one slice: so that
+ * pieces are whole blocks of HBM, slices have as many, and they are under as many DMNs as possible. 0: no copy can. */
+int64_t tune_brought_of(const target *t, const tune_question *q, const tune_plan *p);
+
+/* How that copy leaves them: as a split of the axis that it moves. */
+tune_role tune_brought_role(const tune_question *q, const tune_plan *p);
+tune_split tune_brought_split(const tune_question *q, const tune_plan *p);
 
 /* Elements of the packets by which rows lose what pads them in DM, in a pass; 0: they have nothing, or cannot. */
 int64_t tune_closing_packet(const target *t, const tune_question *q, const tune_plan *p);

@@ -33,7 +33,7 @@ unsigned tune_kind_of(const tune_question *q, const tune_plan *p)
            (unsigned)(s[TUNE_BATCH].padded != q->size[TUNE_BATCH]) << 5 | (unsigned)(p->ring_sums > 1) << 6 |
            (unsigned)(p->sum_loop > 1) << 7 | (unsigned)p->results_stay << 8 | (unsigned)(p->joined > 1) << 9 |
            (unsigned)(p->row_copies > 0) << 10 | (unsigned)(p->aside[TUNE_ROW] + p->aside[TUNE_COLUMN] > 0) << 11 |
-           (unsigned)p->spreads << 12 | (unsigned)p->closes << 13;
+           (unsigned)p->spreads << 12 | (unsigned)p->closes << 13 | (unsigned)(p->brought > 0) << 14;
 }
 
 /* Which of two plans is tried first: the faster, and of equals the one that was found first. */
@@ -53,7 +53,7 @@ static void keep(space *x, const tune_plan *p)
     k->plans[at] = *p;
 }
 
-static void consider_one(space *x, tune_plan p)
+static void consider_store(space *x, tune_plan p)
 {
     budget_spend(x->arena, 1);
     if (!tune_plan_complete(x->target, x->question, &p))
@@ -66,6 +66,16 @@ static void consider_one(space *x, tune_plan p)
     x->best = smaller(x->best, p.cycles);
     if (p.cycles < most)
         keep(x, &p);
+}
+
+/* Results are written as they are, or brought together first. */
+static void consider_one(space *x, tune_plan p)
+{
+    int64_t brought = p.brought;
+    if (brought > 0 && p.regroup == 1 && p.joined == 1 && !p.closes && !p.by_sub)
+        consider_store(x, p);
+    p.brought = 0;
+    consider_store(x, p);
 }
 
 static bool has_extra_of_columns(const tune_question *q)
@@ -243,6 +253,7 @@ static void consider_splits(space *x, const int64_t loops_of[3], int clustered)
                 for (int64_t unit = 1; unit <= most_together; unit *= 2)
                     if (split_all(x, loops_of, slices, clustered, unit, &p) && p.split[TUNE_ROW].tile > tile) {
                         tile = p.split[TUNE_ROW].tile;
+                        p.brought = tune_brought_of(x->target, x->question, &p);
                         consider_turned(x, p);
                     }
                 p.closes = together > 1 && size[TUNE_ROW] > 1 && loops_of[TUNE_COLUMN] == 1 && clustered != TUNE_COLUMN;

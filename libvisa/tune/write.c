@@ -42,12 +42,16 @@ static const char *digit_inside(const writer *w, const tune_split *s, tune_role 
     return stride * count < padded ? arena_printf(w->a, "%s %% %" PRId64, text, count) : text;
 }
 
-static const char *kept(const writer *w, tune_role role, int64_t stride, int64_t count)
+static const char *digit_of(const writer *w, const tune_split *s, tune_role role, int64_t stride, int64_t count)
 {
-    const tune_split *s = &w->p->split[role];
     if (w->q->axis_text[role] && count > 1 && tune_pads_inside(s, w->q->size[role]))
         return digit_inside(w, s, role, stride, count);
-    return tune_digit(w->q, role, w->p->split[role].padded, stride, count, w->a);
+    return tune_digit(w->q, role, s->padded, stride, count, w->a);
+}
+
+static const char *kept(const writer *w, tune_role role, int64_t stride, int64_t count)
+{
+    return digit_of(w, &w->p->split[role], role, stride, count);
 }
 
 static const char *sum_digit(const writer *w, int64_t padded, int64_t stride, int64_t count)
@@ -848,6 +852,25 @@ static void write_close(writer *w)
     tune_end_step(&w->page, TUNE_CLOSE);
 }
 
+/* Whole rows, or batches, into the slices that write them. */
+static void write_bring(writer *w)
+{
+    const tune_question *q = w->q;
+    if (w->p->brought == 0)
+        return;
+    tune_role role = tune_brought_role(q, w->p);
+    tune_split s = tune_brought_split(q, w->p);
+    const char *slice = TUNE_LIST(w->a, digit_of(w, &s, role, s.tile, s.slice), idle(w, w->t->slices_per_cluster / s.slice)),
+               *moved = digit_of(w, &s, role, 1, s.tile);
+    tune_begin_step(&w->page, TUNE_CLOSE,
+                    arena_printf(w->a, "Pieces of a row are short: a copy brings %" PRId64 " whole %s into a slice, one behind the other",
+                                 s.tile, role == TUNE_ROW ? "rows" : "batches"));
+    tune_line(&w->page, "let whole: DmTensor<%s, Chip, m![1 # %lld], m![%s], m![%s]> = products.to_dm(&mut device.tdma);",
+              type_name(q->out_type), (long long)w->t->clusters_per_chip, slice,
+              TUNE_LIST(w->a, moved, role == TUNE_BATCH ? q->axis_text[TUNE_ROW] : NULL, q->axis_text[TUNE_COLUMN]));
+    tune_end_step(&w->page, TUNE_CLOSE);
+}
+
 /* The result is a port that iterations write their parts of; else it is made by one store. */
 static bool writes_parts(const writer *w)
 {
@@ -856,10 +879,11 @@ static bool writes_parts(const writer *w)
 
 static void write_store(writer *w)
 {
-    const char *what = tune_closing_packet(w->t, w->q, w->p) > 0 ? "closed"
-                       : w->p->regroup > 1                       ? "pieces"
-                       : w->p->joined > 1                        ? "results"
-                                                                 : "products",
+    const char *what = w->p->brought > 0                           ? "whole"
+                       : tune_closing_packet(w->t, w->q, w->p) > 0 ? "closed"
+                       : w->p->regroup > 1                         ? "pieces"
+                       : w->p->joined > 1                          ? "results"
+                                                                   : "products",
                *out = port_name(w, TUNE_OUT);
     tune_begin_step(&w->page, TUNE_STORE, "Out");
     if (writes_parts(w))
@@ -921,6 +945,7 @@ static void write_whole(writer *w)
     if (w->p->regroup > 1)
         write_regroup(w);
     write_close(w);
+    write_bring(w);
     write_store(w);
     if (!w->p->results_stay)
         end_loop(w, inner);
@@ -965,6 +990,7 @@ static void write_parts(writer *w)
     if (w->p->regroup > 1)
         write_regroup(w);
     write_close(w);
+    write_bring(w);
     write_store(w);
     if (w->p->sum_loop > 2) {
         w->page.depth--;
