@@ -21,6 +21,7 @@ typedef struct space {
     kind *kinds;
     size_t kept;  /* of a kind */
     int64_t best; /* cycles, as estimated */
+    bool evens;   /* the rows at hand have padding for what slices exchange */
     arena *arena;
 } space;
 
@@ -56,6 +57,8 @@ static void keep(space *x, const tune_plan *p)
 static void consider_store(space *x, tune_plan p)
 {
     budget_spend(x->arena, 1);
+    if (x->evens && !p.rings && p.regroup == 1)
+        return;
     if (!tune_plan_complete(x->target, x->question, &p))
         return;
     const kind *k = &x->kinds[tune_kind_of(x->question, &p)];
@@ -249,13 +252,18 @@ static void consider_splits(space *x, const int64_t loops_of[3], int clustered)
                 if (slices[0] * slices[1] * slices[2] > all)
                     break;
                 tune_plan p = {.idle_inside = 1, .regroup = 1, .gather = 1, .joined = 1};
-                int64_t tile = 0;
-                for (int64_t unit = 1; unit <= most_together; unit *= 2)
-                    if (split_all(x, loops_of, slices, clustered, unit, &p) && p.split[TUNE_ROW].tile > tile) {
-                        tile = p.split[TUNE_ROW].tile;
-                        p.brought = tune_brought_of(x->target, x->question, &p);
-                        consider_turned(x, p);
-                    }
+                int64_t tile = 0, least = 0;
+                for (int64_t unit = 1; unit <= most_together; unit *= 2) {
+                    bool splits = split_all(x, loops_of, slices, clustered, unit, &p);
+                    least = unit == 1 ? p.split[TUNE_ROW].tile : least;
+                    if (!splits || p.split[TUNE_ROW].tile == tile || (unit > 1 && p.split[TUNE_ROW].tile >= 2 * least))
+                        continue;
+                    tile = p.split[TUNE_ROW].tile;
+                    x->evens = unit > 1;
+                    p.brought = tune_brought_of(x->target, x->question, &p);
+                    consider_turned(x, p);
+                }
+                x->evens = false;
                 p.closes = together > 1 && size[TUNE_ROW] > 1 && loops_of[TUNE_COLUMN] == 1 && clustered != TUNE_COLUMN;
                 if (p.closes && split_all(x, loops_of, slices, clustered, slices[TUNE_COLUMN] * together, &p))
                     consider_turned(x, p);
@@ -280,7 +288,7 @@ static size_t loop_counts(int64_t size, int64_t *out)
 
 tune_plan *tune_space(const target *t, const tune_question *q, size_t kept, arena *a, size_t *count)
 {
-    space x = {t, q, ARENA_ARRAY(a, kind, TUNE_KINDS), kept, INT64_MAX / FAR_FROM_THE_BEST, a};
+    space x = {t, q, ARENA_ARRAY(a, kind, TUNE_KINDS), kept, INT64_MAX / FAR_FROM_THE_BEST, false, a};
     int64_t loops[3][MOST_DIGITS];
     size_t counts[3];
     for (int role = TUNE_BATCH; role < TUNE_SUM; role++)

@@ -479,6 +479,8 @@ static bool row_slices_are_worth_it(int64_t rows, int64_t parts)
 static void add_plan(const target *t, const tune_question *q, window_plan p, window_plan *plans, size_t *count)
 {
     window_spread x;
+    if (bytes_of(q->type, p.columns * q->size[TUNE_SUM]) > target_trf_capacity_bytes(t, TRF_FULL))
+        return;
     for (int by_main = 0; by_main < 2; by_main++)
         for (int spreads = 0; spreads < 2; spreads++)
             for (int brings = 0; brings < 2; brings++) {
