@@ -49,6 +49,11 @@ tune_role tune_inner_role(const tune_plan *p)
     return p->spreads ? TUNE_ROW : TUNE_COLUMN;
 }
 
+bool tune_comes_once(const tune_plan *p, const tune_extra *e)
+{
+    return p->extras_once && e->has[TUNE_COLUMN] && !e->has[TUNE_ROW];
+}
+
 int64_t tune_rows_at_once(const tune_plan *p)
 {
     return p->row_copies > 0 ? p->split[TUNE_ROW].loop / p->row_copies : 1;
@@ -114,6 +119,81 @@ int64_t tune_rows_of_blocks(const target *t, const tune_question *q)
     while (rows < t->hbm_block_bytes && rows * bytes % t->hbm_block_bytes != 0)
         rows *= 2;
     return rows;
+}
+
+tune_role tune_brought_role(const tune_question *q, const tune_plan *p)
+{
+    return q->size[TUNE_BATCH] > p->split[TUNE_BATCH].loop ? TUNE_BATCH : TUNE_ROW;
+}
+
+/* Bytes of the result for one position of the axis that is moved. */
+static int64_t brought_bytes(const tune_question *q, tune_role role)
+{
+    return bytes_of(q->out_type, q->size[TUNE_COLUMN] * (role == TUNE_BATCH ? q->size[TUNE_ROW] : 1));
+}
+
+static int64_t power_above(int64_t n)
+{
+    int64_t power = 1;
+    while (power < n)
+        power *= 2;
+    return power;
+}
+
+tune_split tune_brought_split(const tune_question *q, const tune_plan *p)
+{
+    tune_role role = tune_brought_role(q, p);
+    int64_t loop = p->split[role].loop, slices = power_above(ceil_div(q->size[role] / loop, p->brought));
+    return (tune_split){.padded = loop * slices * p->brought, .loop = loop, .cluster = 1, .slice = slices, .tile = p->brought};
+}
+
+/* DMNs, or engines, of a cluster. */
+static int64_t dmns_of(const target *t)
+{
+    return t->slices_per_cluster / t->dm_slices_per_dmn;
+}
+
+/* The copies that write so many positions, in slices that have `each` of them, and bring them there; as far as the slices are chosen. */
+static int64_t cycles_of_brought(const target *t, const tune_question *q, tune_role role, int64_t count, int64_t each)
+{
+    enum { UNEVEN = 8 }; /* blocks that are written in part meet in few channels */
+    int64_t block = t->hbm_block_bytes, bytes = brought_bytes(q, role), parts = ceil_div(count, each),
+            engines = dmns_of(t) / t->dma_dmns_per_engine, rest = parts > 1 && count % each != 0 ? 2 * t->dma_startup_cycles : 0,
+            in_part = parts > 1 && each * bytes % block != 0 ? 2 * (parts - 1) + 1 : count * bytes % block != 0,
+            partial = block / t->hbm_burst_bytes * t->hbm_burst_millicycles * t->hbm_partial_write_factor / 1000;
+    return rest + ceil_div(parts, engines) * ceil_div(each * bytes, block) + ceil_div(in_part, t->hbm_channels / UNEVEN) * partial +
+           ceil_div(parts, dmns_of(t)) * ceil_div(each * bytes, t->dmn_bytes_per_cycle);
+}
+
+static void take_if_better(int64_t *best, int64_t *least, int64_t each, int64_t cycles)
+{
+    *best = cycles < *least ? each : *best;
+    *least = smaller(*least, cycles);
+}
+
+int64_t tune_brought_of(const target *t, const tune_question *q, const tune_plan *p)
+{
+    enum { WORD_BYTES = 8 };
+    tune_role role = tune_brought_role(q, p);
+    int64_t count = q->size[role] / p->split[role].loop, together = 1, best = 0, least = INT64_MAX;
+    if (bytes_of(q->out_type, q->size[TUNE_COLUMN]) % WORD_BYTES != 0 || (role == TUNE_BATCH && p->split[TUNE_ROW].loop > 1))
+        return 0;
+    while (together < t->hbm_block_bytes && together * brought_bytes(q, role) % t->hbm_block_bytes != 0)
+        together *= 2;
+    /* a copy cuts rows where slices do: those that have whole tiles of them, or whole parts of one */
+    int64_t tile = role == TUNE_ROW ? p->split[TUNE_ROW].tile : 1, fewest = ceil_div(count, t->slices_per_cluster);
+    for (int64_t each = fewest; each < tile; each++)
+        if (tile % each == 0)
+            take_if_better(&best, &least, each, cycles_of_brought(t, q, role, count, each));
+    for (int64_t parts = smaller(ceil_div(count, tile), t->slices_per_cluster); parts >= 1; parts--) {
+        int64_t each = tile * ceil_div(ceil_div(count, tile), parts);
+        take_if_better(&best, &least, smaller(count, each), cycles_of_brought(t, q, role, count, each));
+        each = round_up(each, together % tile == 0 ? together : tile * together);
+        take_if_better(&best, &least, smaller(count, each), cycles_of_brought(t, q, role, count, each));
+    }
+    if (best * brought_bytes(q, role) > t->dm_bytes_per_slice / 2)
+        return 0;
+    return best;
 }
 
 /* Are rows longer in DM than in HBM? */
@@ -245,7 +325,7 @@ static bool has_room_for_epilogue(const target *t, const tune_question *q, const
     vrf += extras + (tune_epilogue_has_gate(e) ? tile : 0) + (tune_epilogue_stashes(e) ? STASH_BYTES : 0);
     int64_t waiting = e->count > 1 ? (int64_t)(e->count - 1) * tile : 0;
     bool padded = e->count > 1 && p->lanes != p->lanes_kept;
-    return !padded && vrf <= t->vrf_bytes && extras + waiting <= dm_left;
+    return !padded && vrf <= t->vrf_bytes && extras * (p->extras_once ? p->split[TUNE_COLUMN].loop : 1) + waiting <= dm_left;
 }
 
 bool tune_plan_complete(const target *t, const tune_question *q, tune_plan *p)
@@ -271,6 +351,8 @@ bool tune_plan_complete(const target *t, const tune_question *q, tune_plan *p)
             out = bytes_of(q->out_type, row->tile * tiles * p->lanes_kept);
     if (weights > target_trf_capacity_bytes(t, TRF_FULL))
         return false;
+    if (p->extras_once && (column->loop == 1 || tune_pads_inside(column, q->size[TUNE_COLUMN])))
+        return false;
     weights = weights / spread_slices(p) * (tune_lies_turned(q, p, TUNE_COLUMN) ? 2 : 1); /* as it lies, and turned */
     rows *= tune_lies_turned(q, p, TUNE_ROW) ? 2 : 1;
     if (p->results_stay && (column->loop == 1 || row->loop > 1 || p->split[TUNE_BATCH].loop > 1 || p->columns_outside || p->sum_loop > 1 ||
@@ -284,6 +366,12 @@ bool tune_plan_complete(const target *t, const tune_question *q, tune_plan *p)
             tune_pads_inside(row, q->size[TUNE_ROW]))
             return false;
         rows *= row->loop * (p->sum_loop * p->split[TUNE_BATCH].loop > 1 ? 2 : 1);
+    }
+    if (p->brought > 0) {
+        bool has_all = column->loop == 1 || p->results_stay;
+        if (!has_all || p->regroup > 1 || p->joined > 1 || p->closes || p->lanes != p->lanes_kept)
+            return false;
+        kept += p->brought * brought_bytes(q, tune_brought_role(q, p));
     }
     if (weights + rows + kept > t->dm_bytes_per_slice)
         return false;
@@ -569,10 +657,11 @@ static void add_epilogue(const target *t, const tune_question *q, const tune_pla
     }
     for (size_t i = 0; i < q->extra_count; i++) {
         const tune_extra *one = &q->extras[i];
-        int64_t pieces = one->has[TUNE_ROW] && one->has[TUNE_COLUMN] ? p->split[TUNE_ROW].tile : 1, elements = 1;
+        int64_t pieces = one->has[TUNE_ROW] && one->has[TUNE_COLUMN] ? p->split[TUNE_ROW].tile : 1, elements = 1,
+                iterations = tune_comes_once(p, one) ? p->split[TUNE_COLUMN].loop : 1;
         for (int role = TUNE_BATCH; role < TUNE_SUM; role++)
-            elements *= one->has[role] ? loaded_at_once(q, p, (tune_role)role) : 1;
-        copy of = {.pieces = pieces,
+            elements *= one->has[role] ? loaded_at_once(q, p, (tune_role)role) * (role == TUNE_COLUMN ? iterations : 1) : 1;
+        copy of = {.pieces = pieces * iterations,
                    .bytes = bytes_of(one->type, elements_of_extra(one, p) / pieces),
                    .hbm = {.rows = 1,
                            .bytes = bytes_of(one->type, elements),
@@ -638,6 +727,23 @@ static piece_times passes_of(const target *t, const tune_question *q, const tune
     return x;
 }
 
+/* Results that a copy brings together, and their store: that copy takes turns between what it reads and what it writes. */
+static int64_t brought_cycles(const target *t, const tune_question *q, const tune_plan *p)
+{
+    const tune_split *column = &p->split[TUNE_COLUMN], of = tune_brought_split(q, p);
+    tune_role role = tune_brought_role(q, p);
+    int64_t count = q->size[role] / of.loop,
+            run = bytes_of(q->out_type, smaller(q->size[TUNE_COLUMN], column->tile * iterations_that_stay(p))),
+            of_slice = p->split[TUNE_ROW].tile, requests = ceil_div(run, t->dma_request_bytes), parts = ceil_div(count, of.tile);
+    int64_t steps = of_slice * slices_within(t, p, t->dm_slices_per_dmn * t->dma_dmns_per_engine) * requests;
+    int64_t all = stored_bytes(q, p) / larger(1, run), out = of_slice * slices_within(t, p, t->dm_slices_per_dmn);
+    int64_t dmn = larger(out, ceil_div(all, smaller(parts, dmns_of(t)))) * ceil_div(run, t->dmn_bytes_per_cycle);
+    int64_t commands = commands_of(q, p, TUNE_BATCH) * commands_of(q, p, TUNE_ROW) * commands_of(q, p, TUNE_COLUMN);
+    int64_t rests = parts > 1 && count % of.tile != 0 ? 2 : 1;
+    int64_t bring = commands * rests * t->dma_startup_cycles + larger(2 * steps, dmn);
+    return bring + t->dma_startup_cycles + cycles_of_brought(t, q, role, count, of.tile);
+}
+
 /* What all copies take, in place of their starts. */
 static void add_copies(const target *t, const tune_question *q, const tune_plan *p, piece_times *x)
 {
@@ -673,6 +779,10 @@ static void add_copies(const target *t, const tune_question *q, const tune_plan 
         add_aside(t, q, p, (tune_role)role, x);
     add_epilogue(t, q, p, row->tile * tiles, x);
     bool joins_all = p->joined > 1 && column->cluster == 1 && column->slice == p->joined && column->padded == q->size[TUNE_COLUMN];
+    if (p->brought > 0) {
+        x->store = brought_cycles(t, q, p);
+        return;
+    }
     int64_t side_by_side = column->tile * (stays(p, TUNE_COLUMN) || joins_all ? column->loop : 1) * p->joined * p->regroup;
     if (tune_pads_inside(column, q->size[TUNE_COLUMN])) /* without what is padding */
         side_by_side = smaller(side_by_side, q->size[TUNE_COLUMN] / (column->loop * column->cluster));
@@ -731,7 +841,10 @@ static void load(const tune_plan *p, const piece_times *x, int64_t i, int64_t fr
     if (of_part == 0) /* the first part is waited for, the others are turned meanwhile */
         run_on(dma, free_at, i == 0 ? x->aside : x->aside_copies);
     bool is_first = i % inner == 0, are_here = p->row_copies > 0 && p->sum_loop == 1 && i % (rows * columns) >= rows;
-    all->weights[i] = is_first || !p->columns_outside ? run_on(dma, free_at, x->weights + x->column_extras) : all->weights[i - 1];
+    if (of_part == 0 && p->extras_once)
+        run_on(dma, free_at, x->column_extras);
+    all->weights[i] =
+        is_first || !p->columns_outside ? run_on(dma, free_at, x->weights + (p->extras_once ? 0 : x->column_extras)) : all->weights[i - 1];
     if (are_here)
         all->rows[i] = all->rows[i - rows];
     else if (p->row_copies > 0)
@@ -758,8 +871,8 @@ static int64_t least_of(const tune_plan *p, const piece_times *x)
     if (p->row_copies > 0)
         row_copies = batches * p->sum_loop * p->row_copies;
     int64_t stores = p->results_stay ? 1 : of_sum;
-    int64_t dma = p->sum_loop * x->aside_copies + weights * (x->weights + x->column_extras) + row_copies * x->rows +
-                  of_sum * x->row_extras + stores * x->store;
+    int64_t dma = p->sum_loop * x->aside_copies + weights * x->weights + (p->extras_once ? batches : weights) * x->column_extras +
+                  row_copies * x->rows + of_sum * x->row_extras + stores * x->store;
     int64_t main = weights * (x->turn_weights + (p->main_weights ? x->store_weights : 0)) + count * x->multiply + of_sum * x->passes;
     return larger(dma, main);
 }

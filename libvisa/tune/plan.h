@@ -35,10 +35,13 @@ typedef struct tune_plan {
     int64_t gather;               /* slices that share rows of weights that lie turned, so that a copy's runs are longer; 1: none */
     int64_t aside[TUNE_SUM]; /* of an operand that lies turned, by its kept axis: it is turned once, by slices that have so many positions
                                 of that axis each, and goes back to HBM in flits of the sum; 0: slices turn what they get of it */
+    bool extras_once;        /* operands of what is done to the sums, of columns: those of all iterations come in one copy */
     int64_t row_copies;      /* that bring the rows of all iterations before the first is multiplied; 0: each iteration has its own */
     int64_t regroup;         /* slices that exchange rows for columns before the store, 1: none, so that a row's pieces are longer */
     bool by_sub;             /* that exchange, or the joining of columns, is the sub context's: main multiplies on */
     bool closes;             /* a slice writes whole rows one behind the other, so many that they are whole blocks of HBM */
+    int64_t brought;         /* rows of the result, or batches, that a slice writes after a copy from DM to DM has brought them there;
+                                0: slices write what they have computed */
     int64_t idle_inside;     /* of the slices that idle, as a digit inside the columns; the others are between rows and columns */
     int64_t cycles;          /* as estimated */
 } tune_plan;
@@ -60,6 +63,9 @@ typedef struct tune_spread {
     int64_t lanes, groups, sums;
 } tune_spread;
 bool tune_spread_of(const target *t, const tune_question *q, const tune_plan *p, tune_spread *out);
+
+/* Does an operand of what is done to the sums come for the columns of all iterations at once? */
+bool tune_comes_once(const tune_plan *p, const tune_extra *e);
 
 /* Iterations whose rows one copy brings. */
 int64_t tune_rows_at_once(const tune_plan *p);
@@ -85,6 +91,14 @@ tune_turners tune_turners_of(const target *t, const tune_question *q, const tune
 
 /* Rows of the result that are whole blocks of HBM together. */
 int64_t tune_rows_of_blocks(const target *t, const tune_question *q);
+
+/* Rows of the result, or whole batches of them where a store has several, that a copy from DM to DM should bring into one slice: so that
+ * pieces are whole blocks of HBM, slices have as many, and they are under as many DMNs as possible. 0: no copy can. */
+int64_t tune_brought_of(const target *t, const tune_question *q, const tune_plan *p);
+
+/* How that copy leaves them: as a split of the axis that it moves. */
+tune_role tune_brought_role(const tune_question *q, const tune_plan *p);
+tune_split tune_brought_split(const tune_question *q, const tune_plan *p);
 
 /* Elements of the packets by which rows lose what pads them in DM, in a pass; 0: they have nothing, or cannot. */
 int64_t tune_closing_packet(const target *t, const tune_question *q, const tune_plan *p);

@@ -21,6 +21,7 @@ typedef struct space {
     kind *kinds;
     size_t kept;  /* of a kind */
     int64_t best; /* cycles, as estimated */
+    bool evens;   /* the rows at hand have padding for what slices exchange */
     arena *arena;
 } space;
 
@@ -33,7 +34,7 @@ unsigned tune_kind_of(const tune_question *q, const tune_plan *p)
            (unsigned)(s[TUNE_BATCH].padded != q->size[TUNE_BATCH]) << 5 | (unsigned)(p->ring_sums > 1) << 6 |
            (unsigned)(p->sum_loop > 1) << 7 | (unsigned)p->results_stay << 8 | (unsigned)(p->joined > 1) << 9 |
            (unsigned)(p->row_copies > 0) << 10 | (unsigned)(p->aside[TUNE_ROW] + p->aside[TUNE_COLUMN] > 0) << 11 |
-           (unsigned)p->spreads << 12 | (unsigned)p->closes << 13;
+           (unsigned)p->spreads << 12 | (unsigned)p->closes << 13 | (unsigned)(p->brought > 0) << 14;
 }
 
 /* Which of two plans is tried first: the faster, and of equals the one that was found first. */
@@ -53,9 +54,11 @@ static void keep(space *x, const tune_plan *p)
     k->plans[at] = *p;
 }
 
-static void consider_one(space *x, tune_plan p)
+static void consider_store(space *x, tune_plan p)
 {
     budget_spend(x->arena, 1);
+    if (x->evens && !p.rings && p.regroup == 1)
+        return;
     if (!tune_plan_complete(x->target, x->question, &p))
         return;
     const kind *k = &x->kinds[tune_kind_of(x->question, &p)];
@@ -68,22 +71,44 @@ static void consider_one(space *x, tune_plan p)
         keep(x, &p);
 }
 
-/* Rows of all iterations in as many copies as there are iterations, or in fewer; the exchange of columns by the main context or by sub. */
+/* Results are written as they are, or brought together first. */
+static void consider_one(space *x, tune_plan p)
+{
+    int64_t brought = p.brought;
+    if (brought > 0 && p.regroup == 1 && p.joined == 1 && !p.closes && !p.by_sub)
+        consider_store(x, p);
+    p.brought = 0;
+    consider_store(x, p);
+}
+
+static bool has_extra_of_columns(const tune_question *q)
+{
+    for (size_t i = 0; i < q->extra_count; i++)
+        if (q->extras[i].has[TUNE_COLUMN] && !q->extras[i].has[TUNE_ROW])
+            return true;
+    return false;
+}
+
+/* Rows of all iterations in as many copies as there are iterations, or in fewer; the exchange of columns by the main context or by sub;
+ * what meets the sums in every iteration or once. */
 static void consider(space *x, tune_plan p)
 {
     int64_t most = p.columns_outside && p.split[TUNE_ROW].loop > 1 ? p.split[TUNE_ROW].loop : 0, halvings = 0;
     while (most >> halvings > 1)
         halvings++;
     bool exchanges = p.regroup > 1 || p.joined > 1 || p.closes;
-    for (int by_sub = 0; by_sub < (exchanges ? 2 : 1); by_sub++) {
-        p.by_sub = by_sub;
-        p.row_copies = 0;
-        consider_one(x, p);
-        for (int64_t h = most > 0 ? halvings : -1; h >= 0; h--) { /* of equals the one with the fewest copies */
-            p.row_copies = most >> h;
+    bool has_iterations = has_extra_of_columns(x->question) && p.split[TUNE_COLUMN].loop > 1;
+    for (int by_sub = 0; by_sub < (exchanges ? 2 : 1); by_sub++)
+        for (int once = has_iterations; once >= 0; once--) {
+            p.by_sub = by_sub;
+            p.extras_once = once;
+            p.row_copies = 0;
             consider_one(x, p);
+            for (int64_t h = most > 0 ? halvings : -1; h >= 0; h--) { /* of equals the one with the fewest copies */
+                p.row_copies = most >> h;
+                consider_one(x, p);
+            }
         }
-    }
 }
 
 /* How what slices share gets to them: copies for each, rows around rings, or weights around rings. */
@@ -214,6 +239,8 @@ static void consider_turned(space *x, tune_plan p)
 static void consider_splits(space *x, const int64_t loops_of[3], int clustered)
 {
     const int64_t *size = x->question->size;
+    /* rows that slices exchange or that go around are shared evenly: some of padding may be fewer than the rings that they save */
+    int64_t most_together = x->target->switch_blocking_flits;
     int64_t all = x->target->slices_per_cluster, digits[3][MOST_DIGITS], together = tune_rows_of_blocks(x->target, x->question);
     size_t counts[3];
     for (int role = TUNE_BATCH; role < TUNE_SUM; role++)
@@ -225,8 +252,18 @@ static void consider_splits(space *x, const int64_t loops_of[3], int clustered)
                 if (slices[0] * slices[1] * slices[2] > all)
                     break;
                 tune_plan p = {.idle_inside = 1, .regroup = 1, .gather = 1, .joined = 1};
-                if (split_all(x, loops_of, slices, clustered, 1, &p))
+                int64_t tile = 0, least = 0;
+                for (int64_t unit = 1; unit <= most_together; unit *= 2) {
+                    bool splits = split_all(x, loops_of, slices, clustered, unit, &p);
+                    least = unit == 1 ? p.split[TUNE_ROW].tile : least;
+                    if (!splits || p.split[TUNE_ROW].tile == tile || (unit > 1 && p.split[TUNE_ROW].tile >= 2 * least))
+                        continue;
+                    tile = p.split[TUNE_ROW].tile;
+                    x->evens = unit > 1;
+                    p.brought = tune_brought_of(x->target, x->question, &p);
                     consider_turned(x, p);
+                }
+                x->evens = false;
                 p.closes = together > 1 && size[TUNE_ROW] > 1 && loops_of[TUNE_COLUMN] == 1 && clustered != TUNE_COLUMN;
                 if (p.closes && split_all(x, loops_of, slices, clustered, slices[TUNE_COLUMN] * together, &p))
                     consider_turned(x, p);
@@ -251,7 +288,7 @@ static size_t loop_counts(int64_t size, int64_t *out)
 
 tune_plan *tune_space(const target *t, const tune_question *q, size_t kept, arena *a, size_t *count)
 {
-    space x = {t, q, ARENA_ARRAY(a, kind, TUNE_KINDS), kept, INT64_MAX / FAR_FROM_THE_BEST, a};
+    space x = {t, q, ARENA_ARRAY(a, kind, TUNE_KINDS), kept, INT64_MAX / FAR_FROM_THE_BEST, false, a};
     int64_t loops[3][MOST_DIGITS];
     size_t counts[3];
     for (int role = TUNE_BATCH; role < TUNE_SUM; role++)

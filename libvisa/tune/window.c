@@ -7,12 +7,21 @@
 #include "libvisa/tune/team.h"
 #include "support/integer.h"
 
-/* What a slice has: rows of results, all places in a row, columns. */
+/* What a slice has: rows of results, places in a row, columns. Slices of rows, of which the last ones may have padding alone, and of places
+ * are neighbours. */
 typedef struct window_plan {
-    int64_t row_slices, rows, column_slices, columns;
+    int64_t row_slices, rows, padded_rows, place_slices, places, column_slices, columns;
     bool rows_of_clusters, columns_of_clusters, main_weights;
-    int64_t bytes; /* that are copied to DM */
+    bool spreads;   /* neighbours bring a part of the weights each, which go around by the Switch Engine on their way into the TRF */
+    bool brings;    /* a copy from DM to DM brings whole rows of results together before they are written */
+    int64_t cycles; /* as estimated */
 } window_plan;
+
+/* The parts of a slice's columns that neighbours bring: the outermost digits of lanes, of their groups and of channels. What is of one part
+ * of the channels is side by side in the TRF then, so the image is fetched in that order, too. */
+typedef struct window_spread {
+    int64_t lanes, groups, channels;
+} window_spread;
 
 typedef struct window_writer {
     const tune_question *q;
@@ -22,6 +31,35 @@ typedef struct window_writer {
     tune_page page;
     const char *image, *row, *place, *down, *across, *channel, *column; /* axes; image: NULL where there is one */
 } window_writer;
+
+static int64_t size_of(const tune_question *q, size_t axis)
+{
+    return q->axes[axis].size;
+}
+
+/* False: neighbours do not share them evenly. */
+static bool spread_of(const target *t, const tune_question *q, const window_plan *p, window_spread *out)
+{
+    int64_t parts = p->spreads ? p->row_slices * p->place_slices : 1, groups = p->columns / t->rows,
+            flits = size_of(q, q->window_channel) * dtype_row_of(q->type)->bits / 8 / t->flit_bytes;
+    out->lanes = smaller(parts, t->rows);
+    out->groups = smaller(parts / out->lanes, groups);
+    if (t->rows % out->lanes != 0 || groups % out->groups != 0)
+        return false;
+    out->channels = parts / (out->lanes * out->groups);
+    return out->lanes * out->groups * out->channels == parts && flits % out->channels == 0;
+}
+
+/* Rows of results that a slice writes after a copy: whole tiles, and whole blocks of HBM where they come to that. */
+static int64_t rows_brought(const target *t, const tune_question *q, const window_plan *p)
+{
+    int64_t rows = size_of(q, q->windows[0].kept),
+            bytes = size_of(q, q->windows[1].kept) * q->size[TUNE_COLUMN] * dtype_row_of(q->out_type)->bits / 8;
+    for (int64_t each = p->rows; each <= rows / 2; each += p->rows)
+        if (rows % each == 0 && each * bytes % t->hbm_block_bytes == 0)
+            return each;
+    return smaller(rows, p->rows);
+}
 
 /* ---- text ---- */
 
@@ -41,34 +79,52 @@ static const char *window(const window_writer *w, const char *kept, const char *
     return arena_printf(w->a, "$(%s:%" PRId64 ", %s:%" PRId64 ")", kept, of->stride, summed, of->dilation);
 }
 
-static int64_t size_of(const tune_question *q, size_t axis)
-{
-    return q->axes[axis].size;
-}
-
 static const char *type_name(dtype type)
 {
     return dtype_row_of(type)->name;
+}
+
+/* A digit of the rows of results, with their padding. */
+static const char *row_digit(const window_writer *w, int64_t stride, int64_t count)
+{
+    int64_t rows = size_of(w->q, w->q->windows[0].kept), padded = w->p->padded_rows;
+    return digit(w, padded == rows || count == 1 ? w->row : arena_printf(w->a, "%s # %" PRId64, w->row, padded), padded, stride, count);
+}
+
+static const char *row_slice_digit(const window_writer *w)
+{
+    return row_digit(w, w->p->rows, w->p->row_slices);
+}
+
+static const char *place_slice_digit(const window_writer *w)
+{
+    return digit(w, w->place, size_of(w->q, w->q->windows[1].kept), w->p->places, w->p->place_slices);
+}
+
+/* Slices of columns, and inside of them what neighbours have. */
+static const char *slices_with(const window_writer *w, const char *neighbours)
+{
+    const window_plan *p = w->p;
+    int64_t used = p->row_slices * p->place_slices * p->column_slices, all = w->t->slices_per_cluster;
+    const char *slices = TUNE_LIST(w->a, digit(w, w->column, w->q->size[TUNE_COLUMN], p->columns, p->column_slices), neighbours);
+    return used == all ? arena_printf(w->a, "m![%s]", slices) : arena_printf(w->a, "m![[%s] # %" PRId64 "]", slices, all);
 }
 
 static void write_head_of_kernel(window_writer *w)
 {
     const tune_question *q = w->q;
     const window_plan *p = w->p;
-    int64_t rows = size_of(q, q->windows[0].kept), columns = q->size[TUNE_COLUMN], used = p->row_slices * p->column_slices;
+    int64_t columns = q->size[TUNE_COLUMN];
     strbuf_puts(&w->page.out->text, "axes![");
     for (size_t i = 0; i < q->axis_count; i++)
         strbuf_printf(&w->page.out->text, "%s%s = %" PRId64, i ? ", " : "", q->axes[i].name, q->axes[i].size);
     strbuf_puts(&w->page.out->text, "];\n\n");
     tune_line(&w->page, "type Chip = m![1];");
-    const char *cluster = p->rows_of_clusters      ? digit(w, w->row, rows, p->rows * p->row_slices, w->t->clusters_per_chip)
+    const char *cluster = p->rows_of_clusters      ? row_digit(w, p->rows * p->row_slices, w->t->clusters_per_chip)
                           : p->columns_of_clusters ? digit(w, w->column, columns, p->columns * p->column_slices, w->t->clusters_per_chip)
                                                    : arena_printf(w->a, "1 # %lld", (long long)w->t->clusters_per_chip);
     tune_line(&w->page, "type Cluster = m![%s];", cluster);
-    const char *slices =
-        TUNE_LIST(w->a, digit(w, w->row, rows, p->rows, p->row_slices), digit(w, w->column, columns, p->columns, p->column_slices));
-    tune_line(&w->page, used == w->t->slices_per_cluster ? "type Slice = m![%s];" : "type Slice = m![[%s] # %" PRId64 "];", slices,
-              (int64_t)w->t->slices_per_cluster);
+    tune_line(&w->page, "type Slice = %s;", slices_with(w, TUNE_LIST(w->a, row_slice_digit(w), place_slice_digit(w))));
     tune_line(&w->page, "%s", "");
     tune_line(&w->page, "#[device(chip = 1)]");
     tune_line(&w->page, "fn contract(");
@@ -108,7 +164,12 @@ static void write_cast(window_writer *w, tune_place operand)
 /* Digits of what a slice has: its rows of results, its columns, and those in packets of the Rows. */
 static const char *own_rows(const window_writer *w)
 {
-    return digit(w, w->row, size_of(w->q, w->q->windows[0].kept), 1, w->p->rows);
+    return row_digit(w, 1, w->p->rows);
+}
+
+static const char *own_places(const window_writer *w)
+{
+    return digit(w, w->place, size_of(w->q, w->q->windows[1].kept), 1, w->p->places);
 }
 
 static const char *own_columns(const window_writer *w, int64_t stride, int64_t count)
@@ -135,7 +196,7 @@ static const char *lanes_of(const window_writer *w)
 static void write_extra(window_writer *w, size_t i)
 {
     const tune_extra *e = &w->q->extras[i];
-    const char *rows = e->has[TUNE_ROW] ? TUNE_LIST(w->a, own_rows(w), w->place) : NULL, *name = e->tensor.port,
+    const char *rows = e->has[TUNE_ROW] ? TUNE_LIST(w->a, own_rows(w), own_places(w)) : NULL, *name = e->tensor.port,
                *element = TUNE_LIST(w->a, rows, all_own_columns(w));
     dtype meets = w->q->meets;
     tune_begin_step(&w->page, (tune_step)(TUNE_LOAD_EXTRA + i), "An operand of what is done to the sums");
@@ -183,7 +244,7 @@ static const char *values(const window_writer *w, size_t pass)
 /* What a pass makes: the result, values for the next one in DM, or what they are multiplied with in the VRF. */
 static void begin_values(window_writer *w, const tune_epilogue *e, size_t i)
 {
-    const char *element = TUNE_LIST(w->a, own_rows(w), w->place, all_own_columns(w));
+    const char *element = TUNE_LIST(w->a, own_rows(w), own_places(w), all_own_columns(w));
     bool is_last = i + 1 >= e->count;
     if (e->count > 0 && e->passes[i].is_gate)
         tune_line(&w->page, "let gate: VrfTensor<f32, Chip, Cluster, Slice, m![%s]> = device.main", element);
@@ -212,38 +273,85 @@ static void write_pass_of_values(window_writer *w, const tune_epilogue *e, size_
                     e->passes[i].is_gate ? "What the values are multiplied with" : "Another pass over the values");
     begin_values(w, e, i);
     tune_line(&w->page, "    .begin(%s.view())", values(w, from));
-    tune_line(&w->page, "    .fetch::<m![%s], m![%s]>()", TUNE_LIST(w->a, own_rows(w), w->place, column_groups(w)), lanes_of(w));
+    tune_line(&w->page, "    .fetch::<m![%s], m![%s]>()", TUNE_LIST(w->a, own_rows(w), own_places(w), column_groups(w)), lanes_of(w));
     tune_line(&w->page, "    .collect()");
     write_pass(w, &e->passes[i]);
     end_values(w, e, i);
     tune_end_step(&w->page, (tune_step)(TUNE_PASS + i));
 }
 
+static void write_weights(window_writer *w)
+{
+    const tune_question *q = w->q;
+    const window_plan *p = w->p;
+    int64_t channels = size_of(q, q->window_channel), around = p->row_slices * p->place_slices;
+    window_spread x;
+    spread_of(w->t, q, p, &x);
+    int64_t lanes_left = w->t->rows / x.lanes, groups_left = p->columns / w->t->rows / x.groups, part = channels / x.channels;
+    const char *lanes = own_columns(w, 1, lanes_left), *groups = own_columns(w, w->t->rows, groups_left),
+               *channel = digit(w, w->channel, channels, 1, part), *outer = digit(w, w->channel, channels, part, x.channels),
+               *parts = TUNE_LIST(w->a, own_columns(w, lanes_left, x.lanes), own_columns(w, w->t->rows * groups_left, x.groups), outer);
+    const char *columns = x.lanes * x.groups > 1 ? TUNE_LIST(w->a, groups, lanes) : all_own_columns(w);
+    tune_begin_step(&w->page, TUNE_LOAD_WEIGHTS,
+                    p->spreads ? arena_printf(w->a, "%" PRId64 " columns for each %" PRId64 " slices, each column once", p->columns, around)
+                               : arena_printf(w->a, "%" PRId64 " columns for each slice", p->columns));
+    tune_line(&w->page, "let columns: DmTensor<%s, Chip, Cluster, %s, m![%s]> = %s.to_dm(&mut device.tdma);",
+              type_name(q->stored[q->weights]), p->spreads ? slices_with(w, parts) : "Slice",
+              TUNE_LIST(w->a, columns, w->down, w->across, channel), q->tensors[q->weights].port);
+    tune_end_step(&w->page, TUNE_LOAD_WEIGHTS);
+    tune_begin_step(&w->page, TUNE_STORE_WEIGHTS,
+                    arena_printf(w->a, "%s%s",
+                                 p->main_weights
+                                     ? "Into the TRF by the main context, 32 bytes a cycle: the sub context's 8 would be waited for"
+                                     : "Into the TRF by the sub context, while the image arrives",
+                                 p->spreads ? arena_printf(w->a, "; all get what each of %" PRId64 " slices has", around) : ""));
+    tune_line(&w->page, "let weights: TrfTensor<%s, Chip, Cluster, Slice, m![%s], m![%s]> = device.%s", type_name(q->type), lanes_of(w),
+              TUNE_LIST(w->a, column_groups(w), outer, w->down, w->across, channel), p->main_weights ? "main" : "sub");
+    tune_line(&w->page, "    .begin(columns.view())");
+    tune_line(&w->page, "    .fetch::<m![%s], m![%s]>()", TUNE_LIST(w->a, lanes, groups, w->down, w->across), channel);
+    write_cast(w, q->weights);
+    if (p->spreads)
+        tune_line(&w->page,
+                  "    .switch::<Slice, m![%s]>(SwitchConfig::Broadcast01 { slice1: %" PRId64 ", slice0: 1, time0: %" PRId64 " })",
+                  TUNE_LIST(w->a, parts, lanes, groups, w->down, w->across), around,
+                  lanes_left * groups_left * size_of(q, q->windows[0].summed) * size_of(q, q->windows[1].summed));
+    tune_line(&w->page, "    .collect()");
+    tune_line(&w->page, "    .to_trf();");
+    tune_end_step(&w->page, TUNE_STORE_WEIGHTS);
+}
+
+/* Whole rows of results into the slices that write them. */
+static void write_bring(window_writer *w)
+{
+    const tune_question *q = w->q;
+    int64_t rows = size_of(q, q->windows[0].kept), each = rows_brought(w->t, q, w->p), parts = ceil_div(rows, each), slices = 1;
+    while (slices < parts)
+        slices *= 2;
+    const char *axis = slices * each == rows ? w->row : arena_printf(w->a, "%s # %" PRId64, w->row, slices * each);
+    const char *idle = slices < w->t->slices_per_cluster ? arena_printf(w->a, "1 # %" PRId64, w->t->slices_per_cluster / slices) : NULL;
+    tune_begin_step(
+        &w->page, TUNE_CLOSE,
+        arena_printf(w->a, "Pieces of a row are short: a copy brings %" PRId64 " whole rows into a slice, one behind the other", each));
+    tune_line(&w->page, "let whole: DmTensor<%s, Chip, m![1 # %lld], m![%s], m![%s]> = products.to_dm(&mut device.tdma);",
+              type_name(q->out_type), (long long)w->t->clusters_per_chip,
+              TUNE_LIST(w->a, digit(w, slices > 1 ? axis : w->row, slices * each, each, slices), idle),
+              TUNE_LIST(w->a, each == rows ? w->row : digit(w, axis, slices * each, 1, each), w->place, w->column));
+    tune_end_step(&w->page, TUNE_CLOSE);
+}
+
 static void write_kernel(window_writer *w)
 {
     const tune_question *q = w->q;
     const window_plan *p = w->p;
-    const char *type = type_name(q->type);
-    int64_t channels = size_of(q, q->window_channel), flit = w->t->flit_bytes * 8 / dtype_row_of(q->type)->bits,
-            packet = channels % (2 * flit) == 0 ? 2 * flit : flit;
-    const char *tile = own_rows(w), *all = all_own_columns(w), *lanes = lanes_of(w), *groups = column_groups(w),
-               *steps = digit(w, w->channel, channels, packet, channels / packet), *inner = digit(w, w->channel, channels, 1, packet);
+    window_spread x;
+    spread_of(w->t, q, p, &x);
+    int64_t channels = size_of(q, q->window_channel), part = channels / x.channels,
+            flit = w->t->flit_bytes * 8 / dtype_row_of(q->type)->bits, packet = part % (2 * flit) == 0 ? 2 * flit : flit;
+    const char *tile = own_rows(w), *places = own_places(w), *lanes = lanes_of(w), *groups = column_groups(w),
+               *outer = digit(w, w->channel, channels, part, x.channels), *steps = digit(w, w->channel, channels, packet, part / packet),
+               *inner = digit(w, w->channel, channels, 1, packet);
     write_head_of_kernel(w);
-    tune_begin_step(&w->page, TUNE_LOAD_WEIGHTS, arena_printf(w->a, "%" PRId64 " columns for each slice", p->columns));
-    tune_line(&w->page, "let columns: DmTensor<%s, Chip, Cluster, Slice, m![%s]> = %s.to_dm(&mut device.tdma);",
-              type_name(q->stored[q->weights]), TUNE_LIST(w->a, all, w->down, w->across, w->channel), q->tensors[q->weights].port);
-    tune_end_step(&w->page, TUNE_LOAD_WEIGHTS);
-    tune_begin_step(&w->page, TUNE_STORE_WEIGHTS,
-                    p->main_weights ? "Into the TRF by the main context, 32 bytes a cycle: the sub context's 8 would be waited for"
-                                    : "Into the TRF by the sub context, while the image arrives");
-    tune_line(&w->page, "let weights: TrfTensor<%s, Chip, Cluster, Slice, m![%s], m![%s]> = device.%s", type, lanes,
-              TUNE_LIST(w->a, groups, w->down, w->across, w->channel), p->main_weights ? "main" : "sub");
-    tune_line(&w->page, "    .begin(columns.view())");
-    tune_line(&w->page, "    .fetch::<m![%s], m![%s]>()", TUNE_LIST(w->a, lanes, groups, w->down, w->across), w->channel);
-    write_cast(w, q->weights);
-    tune_line(&w->page, "    .collect()");
-    tune_line(&w->page, "    .to_trf();");
-    tune_end_step(&w->page, TUNE_STORE_WEIGHTS);
+    write_weights(w);
     for (size_t i = 0; i < q->extra_count; i++)
         if (!q->extras[i].has[TUNE_BATCH])
             write_extra(w, i);
@@ -258,7 +366,7 @@ static void write_kernel(window_writer *w)
                     arena_printf(w->a, "The image's rows for %" PRId64 " rows of results in each slice, with their halo", p->rows));
     tune_line(&w->page, "let rows: DmTensor<%s, Chip, Cluster, Slice, m![%s]> = %s%s.to_dm(&mut device.tdma);",
               type_name(q->stored[q->stream]),
-              TUNE_LIST(w->a, window(w, tile, w->down, &q->windows[0]), window(w, w->place, w->across, &q->windows[1]), w->channel),
+              TUNE_LIST(w->a, window(w, tile, w->down, &q->windows[0]), window(w, places, w->across, &q->windows[1]), w->channel),
               q->tensors[q->stream].port, part_of_image(w, ".view()"));
     tune_end_step(&w->page, TUNE_LOAD_ROWS);
     tune_begin_step(&w->page, TUNE_MULTIPLY,
@@ -268,16 +376,16 @@ static void write_kernel(window_writer *w)
     const tune_epilogue *e = &q->whole;
     begin_values(w, e, 0);
     tune_line(&w->page, "    .begin(rows.view())");
-    tune_line(&w->page, "    .fetch::<m![%s], m![%s]>()", TUNE_LIST(w->a, tile, w->place, w->down, w->across, steps), inner);
+    tune_line(&w->page, "    .fetch::<m![%s], m![%s]>()", TUNE_LIST(w->a, tile, places, outer, w->down, w->across, steps), inner);
     write_cast(w, q->stream);
     tune_line(&w->page, "    .collect()");
     tune_line(&w->page,
               packet == flit ? "    .contract_outer::<m![%s], m![%s # %" PRId64 "], _, _, _>(&weights)"
                              : "    .contract_outer::<m![%s], m![%s], _, _, _>(&weights)",
-              TUNE_LIST(w->a, tile, w->place, w->down, w->across, steps, groups), inner, 2 * flit);
+              TUNE_LIST(w->a, tile, places, outer, w->down, w->across, steps, groups), inner, 2 * flit);
     tune_line(&w->page, "    .contract_packet::<m![1]>()");
-    tune_line(&w->page, "    .contract_time::<m![%s]>()", TUNE_LIST(w->a, tile, w->place, groups));
-    tune_line(&w->page, "    .contract_lane::<m![%s], m![%s]>(LaneMode::Interleaved)", TUNE_LIST(w->a, tile, w->place, groups), lanes);
+    tune_line(&w->page, "    .contract_time::<m![%s]>()", TUNE_LIST(w->a, tile, places, groups));
+    tune_line(&w->page, "    .contract_lane::<m![%s], m![%s]>(LaneMode::Interleaved)", TUNE_LIST(w->a, tile, places, groups), lanes);
     if (e->count > 0)
         write_pass(w, &e->passes[0]);
     end_values(w, e, 0);
@@ -286,12 +394,15 @@ static void write_kernel(window_writer *w)
         write_pass_of_values(w, e, i, from);
         from = e->passes[i].is_gate ? from : i;
     }
+    if (p->brings)
+        write_bring(w);
+    const char *result = p->brings ? "whole" : "products";
     tune_begin_step(&w->page, TUNE_STORE, "Out");
     if (w->image)
-        tune_line(&w->page, "products.view().to_hbm_view(&mut device.tdma, %s.view_mut()%s);", q->tensors[TUNE_OUT].port,
+        tune_line(&w->page, "%s.view().to_hbm_view(&mut device.tdma, %s.view_mut()%s);", result, q->tensors[TUNE_OUT].port,
                   part_of_image(w, ""));
     else
-        tune_line(&w->page, "products.to_hbm(&mut device.tdma)");
+        tune_line(&w->page, "%s.to_hbm(&mut device.tdma)", result);
     tune_end_step(&w->page, TUNE_STORE);
     for (; w->page.depth > 0;) {
         w->page.depth--;
@@ -325,46 +436,95 @@ static void write_window(const target *t, const tune_question *q, const window_p
 
 enum { MOST_PLANS = 1024 };
 
-static int compare(const void *a, const void *b)
+static int64_t bytes_of(dtype type, int64_t elements)
 {
-    const window_plan *x = a, *y = b;
-    return x->bytes < y->bytes ? -1 : x->bytes > y->bytes;
+    return elements * dtype_row_of(type)->bits / 8;
+}
+
+/* About: the engines' own work, copies one after the other, then what waits for them. It says what is compiled first, and no more. */
+static int64_t estimate(const target *t, const tune_question *q, const window_plan *p)
+{
+    const tune_window *down = &q->windows[0], *across = &q->windows[1];
+    int64_t clusters = p->rows_of_clusters || p->columns_of_clusters ? t->clusters_per_chip : 1, start = t->dma_startup_cycles,
+            slices = p->row_slices * p->place_slices * p->column_slices, channels = size_of(q, q->window_channel),
+            high = (p->rows - 1) * down->stride + (size_of(q, down->summed) - 1) * down->dilation + 1,
+            wide = (p->places - 1) * across->stride + (size_of(q, across->summed) - 1) * across->dilation + 1,
+            weights = bytes_of(q->stored[q->weights], p->columns * q->size[TUNE_SUM]),
+            image = bytes_of(q->stored[q->stream], high * wide * channels), burst = t->hbm_burst_bytes * 1000 / t->hbm_burst_millicycles;
+    int64_t carried = smaller(t->hbm_channels * burst,
+                              t->dma_request_bytes * clusters * t->slices_per_cluster / (t->dm_slices_per_dmn * t->dma_dmns_per_engine));
+    int64_t load_weights = start + (p->spreads ? weights * p->column_slices : weights * slices) * clusters / carried;
+    int64_t load_image = start + image * slices * clusters / carried;
+    int64_t fill = bytes_of(q->type, p->columns * q->size[TUNE_SUM]) / (p->main_weights ? t->flit_bytes : t->flit_bytes / 4);
+    int64_t packet = 2 * t->flit_bytes, groups = p->columns / t->rows;
+    int64_t multiply = p->rows * p->places * size_of(q, down->summed) * size_of(q, across->summed) *
+                       ceil_div(bytes_of(q->type, channels), packet) * larger(2, groups);
+    int64_t results = size_of(q, down->kept) * size_of(q, across->kept) * q->size[TUNE_COLUMN], out = bytes_of(q->out_type, results),
+            run = bytes_of(q->out_type, p->columns == q->size[TUNE_COLUMN] ? p->places * p->columns : p->columns);
+    bool whole = run % t->hbm_block_bytes == 0;
+    int64_t store =
+        start + (whole ? out / carried
+                       : out / run * 2 / t->hbm_channels * burst * t->hbm_burst_millicycles / 1000 * t->hbm_partial_write_factor / 16);
+    if (p->brings)
+        store = 2 * start + 2 * out / run * ceil_div(run, t->dma_request_bytes) / larger(1, carried / t->dma_request_bytes) + out / carried;
+    return load_weights + q->size[TUNE_BATCH] * (larger(fill, load_image) + multiply + store);
+}
+
+/* Slices of rows: those that share them evenly, and powers of two with padding after them. */
+static bool row_slices_are_worth_it(int64_t rows, int64_t parts)
+{
+    return rows % parts == 0 || ((parts & (parts - 1)) == 0 && parts < 2 * rows);
+}
+
+static void add_plan(const target *t, const tune_question *q, window_plan p, window_plan *plans, size_t *count)
+{
+    window_spread x;
+    if (bytes_of(q->type, p.columns * q->size[TUNE_SUM]) > target_trf_capacity_bytes(t, TRF_FULL))
+        return;
+    for (int by_main = 0; by_main < 2; by_main++)
+        for (int spreads = 0; spreads < 2; spreads++)
+            for (int brings = 0; brings < 2; brings++) {
+                p.main_weights = by_main;
+                p.spreads = spreads;
+                p.brings = brings;
+                if ((spreads && p.row_slices * p.place_slices == 1) || !spread_of(t, q, &p, &x))
+                    continue;
+                p.cycles = estimate(t, q, &p);
+                size_t at = *count < MOST_PLANS ? (*count)++ : MOST_PLANS; /* stable where estimates are equal: by place */
+                while (at > 0 && plans[at - 1].cycles > p.cycles) {
+                    if (at < MOST_PLANS)
+                        plans[at] = plans[at - 1];
+                    at--;
+                }
+                if (at < MOST_PLANS)
+                    plans[at] = p;
+            }
 }
 
 static size_t window_plans(const target *t, const tune_question *q, window_plan *plans)
 {
     size_t count = 0;
-    int64_t rows = size_of(q, q->windows[0].kept), columns = q->size[TUNE_COLUMN], clusters = t->clusters_per_chip,
-            image_bits = dtype_row_of(q->stored[q->stream])->bits, filter_bits = dtype_row_of(q->stored[q->weights])->bits,
-            filter = q->size[TUNE_SUM], across = tune_window_places(q, 1) * size_of(q, q->window_channel);
+    int64_t rows = size_of(q, q->windows[0].kept), places = size_of(q, q->windows[1].kept), columns = q->size[TUNE_COLUMN],
+            clusters = t->clusters_per_chip, all = t->slices_per_cluster;
     for (int clustered = 0; clustered < 3; clustered++)
-        for (int64_t r = 1; r <= smaller(rows, t->slices_per_cluster); r++)
-            for (int64_t c = 1; c * r <= t->slices_per_cluster && count < MOST_PLANS; c++) {
-                int64_t row_parts = r * (clustered == 1 ? clusters : 1), column_parts = c * (clustered == 2 ? clusters : 1);
-                if (rows % row_parts != 0 || columns % (column_parts * t->rows) != 0)
-                    continue;
-                window_plan p = {.row_slices = r,
-                                 .rows = rows / row_parts,
-                                 .column_slices = c,
-                                 .columns = columns / column_parts,
-                                 .rows_of_clusters = clustered == 1,
-                                 .columns_of_clusters = clustered == 2};
-                const tune_window *down = &q->windows[0];
-                int64_t high = (p.rows - 1) * down->stride + (size_of(q, down->summed) - 1) * down->dilation + 1;
-                p.bytes =
-                    row_parts * column_parts * (high * across * q->size[TUNE_BATCH] * image_bits + p.columns * filter * filter_bits) / 8;
-                for (int by_main = 0; by_main < 2 && count < MOST_PLANS; by_main++) {
-                    p.main_weights = by_main;
-                    plans[count++] = p;
+        for (int64_t r = 1; r <= smaller(2 * rows, all); r++)
+            for (int64_t x = 1; x <= places && r * x <= all; x++)
+                for (int64_t c = 1; c * r * x <= all; c++) {
+                    int64_t row_parts = r * (clustered == 1 ? clusters : 1), column_parts = c * (clustered == 2 ? clusters : 1);
+                    if (!row_slices_are_worth_it(rows, row_parts) || places % x != 0 || columns % (column_parts * t->rows) != 0)
+                        continue;
+                    window_plan p = {.row_slices = r,
+                                     .rows = ceil_div(rows, row_parts),
+                                     .place_slices = x,
+                                     .places = places / x,
+                                     .column_slices = c,
+                                     .columns = columns / column_parts,
+                                     .rows_of_clusters = clustered == 1,
+                                     .columns_of_clusters = clustered == 2};
+                    p.padded_rows = p.rows * row_parts;
+                    if (p.padded_rows - p.rows < rows || row_parts < 2 * rows)
+                        add_plan(t, q, p, plans, &count);
                 }
-            }
-    /* stable where bytes are equal: by place */
-    for (size_t i = 1; i < count; i++)
-        for (size_t at = i; at > 0 && compare(&plans[at - 1], &plans[at]) > 0; at--) {
-            window_plan moved = plans[at];
-            plans[at] = plans[at - 1];
-            plans[at - 1] = moved;
-        }
     return count;
 }
 
@@ -435,9 +595,10 @@ bool tune_window_answer(const target *t, const tune_question *q, const visa_tune
                      .left = count - tried};
     const char *how = arena_printf(a,
                                    "//   rows of results: %" PRId64 " in a slice, %" PRId64 " slices%s\n"
+                                   "//   places in a row: %" PRId64 " in a slice, %" PRId64 " slices\n"
                                    "//   columns: %" PRId64 " in a slice, %" PRId64 " slices%s\n",
-                                   best.rows, best.row_slices, best.rows_of_clusters ? " in each cluster" : "", best.columns,
-                                   best.column_slices, best.columns_of_clusters ? " in each cluster" : "");
+                                   best.rows, best.row_slices, best.rows_of_clusters ? " in each cluster" : "", best.places,
+                                   best.place_slices, best.columns, best.column_slices, best.columns_of_clusters ? " in each cluster" : "");
     tune_text text;
     write_window(t, q, &best, tune_head_of_contraction(q, t, &x, how, a), &found.text, a, &text);
     *out = text.text;

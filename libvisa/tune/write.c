@@ -42,12 +42,16 @@ static const char *digit_inside(const writer *w, const tune_split *s, tune_role 
     return stride * count < padded ? arena_printf(w->a, "%s %% %" PRId64, text, count) : text;
 }
 
-static const char *kept(const writer *w, tune_role role, int64_t stride, int64_t count)
+static const char *digit_of(const writer *w, const tune_split *s, tune_role role, int64_t stride, int64_t count)
 {
-    const tune_split *s = &w->p->split[role];
     if (w->q->axis_text[role] && count > 1 && tune_pads_inside(s, w->q->size[role]))
         return digit_inside(w, s, role, stride, count);
-    return tune_digit(w->q, role, w->p->split[role].padded, stride, count, w->a);
+    return tune_digit(w->q, role, s->padded, stride, count, w->a);
+}
+
+static const char *kept(const writer *w, tune_role role, int64_t stride, int64_t count)
+{
+    return digit_of(w, &w->p->split[role], role, stride, count);
 }
 
 static const char *sum_digit(const writer *w, int64_t padded, int64_t stride, int64_t count)
@@ -558,21 +562,35 @@ static void write_pass(writer *w, const tune_pass *pass)
     tune_line(&w->page, "    .vector_final()");
 }
 
-/* An operand of what is done to the sums, of the tile at hand. */
+/* An operand of what is done to the sums, of the tile at hand or of the columns of all iterations. */
+static void write_extra_load(writer *w, size_t i)
+{
+    const tune_extra *e = &w->q->extras[i];
+    const tune_plan *p = w->p;
+    const tune_split *row = &p->split[TUNE_ROW], *column = &p->split[TUNE_COLUMN];
+    bool of_row = e->has[TUNE_ROW], of_column = e->has[TUNE_COLUMN], once = tune_comes_once(p, e);
+    const char *rows = of_row ? kept(w, TUNE_ROW, 1, row->tile) : NULL, *columns = of_column ? kept(w, TUNE_COLUMN, 1, column->tile) : NULL,
+               *all = once ? kept(w, TUNE_COLUMN, tune_loop_stride(p, TUNE_COLUMN), column->loop) : NULL, *name = extra_name(w, i);
+    tune_begin_step(&w->page, (tune_step)(TUNE_LOAD_EXTRA + i),
+                    once ? arena_printf(w->a, "An operand of what is done to the sums, for all %" PRId64 " iterations", column->loop)
+                         : "An operand of what is done to the sums");
+    tune_line(&w->page, "let %s: DmTensor<%s, Chip, Cluster, Slice, m![%s]> = %s%s.to_dm(&mut device.tdma);", name, type_name(e->type),
+              TUNE_LIST(w->a, all, rows, columns), name, tiles(w, e->has[TUNE_BATCH], of_row, of_column && !once, false, ".view()"));
+    tune_end_step(&w->page, (tune_step)(TUNE_LOAD_EXTRA + i));
+}
+
 static void write_extra(writer *w, size_t i)
 {
     const tune_extra *e = &w->q->extras[i];
     const tune_plan *p = w->p;
     const tune_split *row = &p->split[TUNE_ROW], *column = &p->split[TUNE_COLUMN];
-    bool of_row = e->has[TUNE_ROW], of_column = e->has[TUNE_COLUMN];
+    bool of_row = e->has[TUNE_ROW], of_column = e->has[TUNE_COLUMN], once = tune_comes_once(p, e);
     dtype meets = w->q->meets;
     const char *rows = of_row ? kept(w, TUNE_ROW, 1, row->tile) : NULL, *columns = of_column ? kept(w, TUNE_COLUMN, 1, column->tile) : NULL,
                *groups = of_column ? kept(w, TUNE_COLUMN, p->lanes, column->tile / p->lanes) : NULL, *name = extra_name(w, i);
     const char *lanes = of_column ? kept(w, TUNE_COLUMN, 1, p->lanes) : NULL;
-    tune_begin_step(&w->page, (tune_step)(TUNE_LOAD_EXTRA + i), "An operand of what is done to the sums");
-    tune_line(&w->page, "let %s: DmTensor<%s, Chip, Cluster, Slice, m![%s]> = %s%s.to_dm(&mut device.tdma);", name, type_name(e->type),
-              TUNE_LIST(w->a, rows, columns), name, tiles(w, e->has[TUNE_BATCH], of_row, of_column, false, ".view()"));
-    tune_end_step(&w->page, (tune_step)(TUNE_LOAD_EXTRA + i));
+    if (!once)
+        write_extra_load(w, i);
     tune_begin_step(&w->page, (tune_step)(TUNE_KEEP_EXTRA + i), "Into the VRF");
     const char *kept_rows = of_column || !rows ? rows : padded_to(w, rows, row->tile, round_up(row->tile, w->t->rows));
     tune_line(&w->page, "let %s: VrfTensor<%s, Chip, Cluster, Slice, m![%s]> = device.sub", name, type_name(meets),
@@ -580,7 +598,7 @@ static void write_extra(writer *w, size_t i)
                         groups && p->lanes == w->t->rows ? columns
                         : of_column                      ? padded_to(w, columns, p->lanes, w->t->rows)
                                                          : NULL));
-    tune_line(&w->page, "    .begin(%s.view())", name);
+    tune_line(&w->page, "    .begin(%s.view()%s)", name, once ? tiles(w, false, false, true, false, "") : "");
     tune_line(&w->page, "    .fetch::<m![%s], m![%s]>()", of_column ? TUNE_LIST(w->a, rows, groups) : "1",
               of_column ? TUNE_LIST(w->a, lanes) : TUNE_LIST(w->a, rows));
     if (e->type != meets)
@@ -596,6 +614,14 @@ static void write_extras(writer *w, bool of_row, bool all)
     for (size_t i = 0; i < w->q->extra_count; i++)
         if (all || w->q->extras[i].has[TUNE_ROW] == of_row)
             write_extra(w, i);
+}
+
+/* Those that come for all iterations, in front of their loops. */
+static void write_extras_once(writer *w)
+{
+    for (size_t i = 0; i < w->q->extra_count; i++)
+        if (tune_comes_once(w->p, &w->q->extras[i]))
+            write_extra_load(w, i);
 }
 
 static const char *tile_type(const writer *w, const char *kind, dtype type)
@@ -826,6 +852,25 @@ static void write_close(writer *w)
     tune_end_step(&w->page, TUNE_CLOSE);
 }
 
+/* Whole rows, or batches, into the slices that write them. */
+static void write_bring(writer *w)
+{
+    const tune_question *q = w->q;
+    if (w->p->brought == 0)
+        return;
+    tune_role role = tune_brought_role(q, w->p);
+    tune_split s = tune_brought_split(q, w->p);
+    const char *slice = TUNE_LIST(w->a, digit_of(w, &s, role, s.tile, s.slice), idle(w, w->t->slices_per_cluster / s.slice)),
+               *moved = digit_of(w, &s, role, 1, s.tile);
+    tune_begin_step(&w->page, TUNE_CLOSE,
+                    arena_printf(w->a, "Pieces of a row are short: a copy brings %" PRId64 " whole %s into a slice, one behind the other",
+                                 s.tile, role == TUNE_ROW ? "rows" : "batches"));
+    tune_line(&w->page, "let whole: DmTensor<%s, Chip, m![1 # %lld], m![%s], m![%s]> = products.to_dm(&mut device.tdma);",
+              type_name(q->out_type), (long long)w->t->clusters_per_chip, slice,
+              TUNE_LIST(w->a, moved, role == TUNE_BATCH ? q->axis_text[TUNE_ROW] : NULL, q->axis_text[TUNE_COLUMN]));
+    tune_end_step(&w->page, TUNE_CLOSE);
+}
+
 /* The result is a port that iterations write their parts of; else it is made by one store. */
 static bool writes_parts(const writer *w)
 {
@@ -834,10 +879,11 @@ static bool writes_parts(const writer *w)
 
 static void write_store(writer *w)
 {
-    const char *what = tune_closing_packet(w->t, w->q, w->p) > 0 ? "closed"
-                       : w->p->regroup > 1                       ? "pieces"
-                       : w->p->joined > 1                        ? "results"
-                                                                 : "products",
+    const char *what = w->p->brought > 0                           ? "whole"
+                       : tune_closing_packet(w->t, w->q, w->p) > 0 ? "closed"
+                       : w->p->regroup > 1                         ? "pieces"
+                       : w->p->joined > 1                          ? "results"
+                                                                   : "products",
                *out = port_name(w, TUNE_OUT);
     tune_begin_step(&w->page, TUNE_STORE, "Out");
     if (writes_parts(w))
@@ -870,6 +916,7 @@ static void write_whole(writer *w)
     write_aside(w, TUNE_COLUMN);
     write_aside(w, TUNE_ROW);
     bool rows_stay = w->p->row_copies > 0, once = rows_stay && w->p->split[TUNE_COLUMN].loop > 1;
+    write_extras_once(w);
     if (once)
         write_rows(w);
     begin_loop(w, outer);
@@ -898,6 +945,7 @@ static void write_whole(writer *w)
     if (w->p->regroup > 1)
         write_regroup(w);
     write_close(w);
+    write_bring(w);
     write_store(w);
     if (!w->p->results_stay)
         end_loop(w, inner);
@@ -942,6 +990,7 @@ static void write_parts(writer *w)
     if (w->p->regroup > 1)
         write_regroup(w);
     write_close(w);
+    write_bring(w);
     write_store(w);
     if (w->p->sum_loop > 2) {
         w->page.depth--;
