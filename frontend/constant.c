@@ -282,8 +282,11 @@ bool value_is_sequence(const value *v)
 
 value value_item(const value *sequence, size_t i)
 {
-    if (sequence->kind == VALUE_LIST)
-        return sequence->items[i];
+    if (sequence->kind == VALUE_LIST) {
+        value v = sequence->items[i];
+        v.owned = false; /* of `.iter()` it is a reference */
+        return v;
+    }
     return integer(sequence->number + (int64_t)i * sequence->step);
 }
 

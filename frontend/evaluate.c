@@ -871,6 +871,14 @@ STACK_APART static value evaluate_struct(analysis *s, scope *names, const ast *n
 
 static value evaluate_return(analysis *s, scope *names, const ast *n);
 
+/* `&x`, `*x`: the same value, which may be a reference from here on. */
+STACK_APART static value evaluate_borrowed(analysis *s, scope *names, const ast *n, const declared *expected)
+{
+    value v = evaluate(s, names, ast_kid(n, 0), expected);
+    v.owned = false;
+    return v;
+}
+
 static value evaluate_kind(analysis *s, scope *names, const ast *n, const declared *expected)
 {
     switch (n->kind) {
@@ -880,7 +888,7 @@ static value evaluate_kind(analysis *s, scope *names, const ast *n, const declar
     case AST_TYPE_PATH: /* a generic argument is a type by its place */
         return n->kid_count >= 2 ? evaluate_variant(s, names, n) : evaluate_name(s, names, n, n->kids[0]->text, expected);
     case AST_BORROW:
-    case AST_DEREF: return evaluate(s, names, ast_kid(n, 0), expected);
+    case AST_DEREF: return evaluate_borrowed(s, names, n, expected);
     case AST_FIELD: return evaluate_field(s, names, n);
     case AST_METHOD: return evaluate_method(s, names, n, expected);
     case AST_INT:
@@ -966,6 +974,7 @@ static void bind_name(analysis *s, scope *names, const ast *pattern, value v, co
 /* A part is known only when the loop runs that counts the whole. */
 static value part_of(const value *whole, value part)
 {
+    part.owned = false;
     part.loop = part.loop ? part.loop : whole->loop;
     part.chosen = part.chosen || whole->chosen;
     return part;

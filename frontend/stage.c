@@ -84,6 +84,7 @@ static const struct {
     [ARGUMENT_INT_WIDTH] = {"int_width", "an integer of 0 to 31", VALUE_INT, .counts = true},
     [ARGUMENT_OPERAND] = {"operand", "an operand", VALUE_ERROR, .runs = true},
     [ARGUMENT_DM_MUT] = {"&mut x", "a reference to a DmTensor that is written (`&mut x`)", VALUE_TENSOR, TENSOR_DM},
+    [ARGUMENT_DM_GIVEN] = {"x", "a DmTensor, which is given away", VALUE_TENSOR, TENSOR_DM},
     [ARGUMENT_INDEX] = {"&index", "a reference to an HbmTensor of indices, or a view of one", VALUE_TENSOR, TENSOR_HBM, .views = true},
     [ARGUMENT_INDEX_DM] = {"&index", "a reference to a DmTensor of indices", VALUE_TENSOR, TENSOR_DM},
     [ARGUMENT_INDEX_SPM] = {"&index", "a reference to an SpmTensor of positions", VALUE_TENSOR, TENSOR_SPM},
@@ -457,6 +458,40 @@ static bool check_constant(const stage_call *call, unsigned i)
     return false;
 }
 
+bool stage_lacks_borrow(const ast *argument, const value *v, bool mutable)
+{
+    if (ast_is(argument, AST_BORROW))
+        return mutable && argument->text[0] == '\0';
+    return v->owned || (v->kind == VALUE_UNIT_OF_CONTEXT && ast_is(argument, AST_FIELD));
+}
+
+const char *stage_borrowed(const ast *argument, const char *borrow, arena *a)
+{
+    return arena_printf(a, "write %s%s%s", borrow, borrow[1] ? " " : "",
+                        ast_text(ast_is(argument, AST_BORROW) ? ast_kid(argument, 0) : argument, a));
+}
+
+/* Is it borrowed, where the call takes a reference, and read, where it takes a view to read? Diagnoses. */
+static bool check_borrowed(const stage_call *call, unsigned i)
+{
+    stage_argument wanted = call->form->arguments[i];
+    const char *name = call->form->name, *label = arguments[wanted].label;
+    const value *v = &call->args[i];
+    const ast *argument = ast_kid(call->node, 2)->kids[i];
+    const char *borrow = strncmp(label, "&mut ", strlen("&mut ")) == 0 ? "&mut" : label[0] == '&' ? "&" : NULL;
+    if (arguments[wanted].kind == VALUE_VIEW && v->writable && !arguments[wanted].writable) {
+        diag *d = diag_add(stage_diags(call), E_ARGUMENTS, argument->range, "`%s` reads this view, which is one to write", name);
+        diag_help(stage_diags(call), d, "write view() instead of view_mut()");
+        return false;
+    }
+    if (!borrow || v->kind == VALUE_LIST || !stage_lacks_borrow(argument, v, borrow[1] != '\0'))
+        return true;
+    diag *d = diag_add(stage_diags(call), E_ARGUMENTS, argument->range, "argument %u of `%s` must be %s, got it without `%s`", i + 1, name,
+                       arguments[wanted].name, borrow);
+    diag_help(stage_diags(call), d, "%s", stage_borrowed(argument, borrow, scope_context_of(call->scope)->arena));
+    return false;
+}
+
 static bool check_arguments(const stage_call *call)
 {
     const stage_form *f = call->form;
@@ -482,7 +517,7 @@ static bool check_arguments(const stage_call *call)
         if (v->kind == VALUE_ERROR)
             return false;
         if (argument_fits(wanted, v)) {
-            if (!check_constant(call, i))
+            if (!check_constant(call, i) || !check_borrowed(call, i))
                 return false;
             continue;
         }
@@ -590,8 +625,11 @@ value stage_build(const stage_call *call)
     bool other = found.form && own && !(found.form->dialects >> dialect_of(call) & 1) && rank < FITS;
     if (found.form && !other) { /* a form of another release counts where it fits */
         found.row = found.form->row;
-        if (check_release(&found, bit) && check_arguments(&found) && check_known(&found))
-            return found.row->make(&found);
+        if (check_release(&found, bit) && check_arguments(&found) && check_known(&found)) {
+            value v = found.row->make(&found);
+            v.owned = v.kind == VALUE_TENSOR;
+            return v;
+        }
     } else {
         unknown_method(call, known);
     }

@@ -33,6 +33,10 @@ unsigned stage_dialects(const char *method, unsigned types, unsigned given);
 bool stage_is_known(const char *method);
 /* Is it called on a type: `HbmTensor::new()`? */
 bool stage_is_of_type(const char *name);
+/* Is the argument surely no reference, or one that is not `&mut` where it has to be? */
+bool stage_lacks_borrow(const ast *argument, const value *v, bool mutable);
+/* "write &mut x": `borrow` is "&" or "&mut". */
+const char *stage_borrowed(const ast *argument, const char *borrow, arena *a);
 /* Is the element type that is expected of its result expected of its receiver, too? */
 bool stage_expects_dtype(const char *method);
 

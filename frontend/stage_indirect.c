@@ -259,7 +259,7 @@ value stage_make_indirect_to_dm(const stage_call *call)
 value stage_make_from_dm(const stage_call *call)
 {
     const row_plan *p = call->receiver.rows;
-    return may_go(call, true) ? scatter(call, stage_argument_of(call, ARGUMENT_DM_MUT)->op, p->list, p->rows, &p->said) : failed(call);
+    return may_go(call, true) ? scatter(call, stage_argument_of(call, ARGUMENT_DM_GIVEN)->op, p->list, p->rows, &p->said) : failed(call);
 }
 
 value stage_make_from_dm_view(const stage_call *call)

@@ -61,7 +61,26 @@ static bool is_letter(char c)
     return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_';
 }
 
-/* The text with each `@word` as the reader calls it. An `@` inside a word or in front of none is no mark. */
+/* Is it spoken with a vowel first? The letters of HBM, SPM and the like are. */
+static bool takes_an(const char *word)
+{
+    return strchr("AEIOaeio", word[0]) || strncmp(word, "Hbm", 3) == 0 || strncmp(word, "Spm", 3) == 0;
+}
+
+/* The article at the end of the text, if there is one, as the word behind it asks for. */
+static void correct_article(strbuf *s, const char *word)
+{
+    size_t end = s->bytes;
+    bool an = end >= 3 && strcmp(s->text + end - 3, "an ") == 0, a = end >= 2 && strcmp(s->text + end - 2, "a ") == 0;
+    size_t letters = an ? 2 : 1;
+    if ((!a && !an) || (end > letters + 1 && s->text[end - letters - 2] != ' '))
+        return;
+    s->bytes -= letters + 1;
+    strbuf_puts(s, takes_an(word) ? "an " : "a ");
+}
+
+/* The text with each `@word` as the reader calls it, and the article in front of it. An `@` inside a word or in front of none is no mark.
+ */
 static const char *spell(diag_list *list, const char *text)
 {
     if (!strchr(text, '@'))
@@ -78,7 +97,10 @@ static const char *spell(diag_list *list, const char *text)
             continue;
         }
         const char *word = arena_strndup(list->arena, at + 1, letters);
-        strbuf_puts(&s, list->words.of ? list->words.of(list->words.release, word) : word);
+        if (list->words.of)
+            word = list->words.of(list->words.release, word);
+        correct_article(&s, word);
+        strbuf_puts(&s, word);
         at += 1 + letters;
     }
     return s.text;

@@ -243,6 +243,14 @@ static bool ends_otherwise(const mapping *a, const mapping *b)
     return x->kind == FACTOR_AXIS && y->kind == FACTOR_AXIS && (x->axis != y->axis || x->weight != y->weight);
 }
 
+/* Where the innermost axis has to be padded so that rows begin at multiples of `unit` elements. */
+static const char *unpadded_side(const mapping *from, const mapping *to, int64_t unit)
+{
+    bool from_ends = from && from->count && from->factors[from->count - 1].extent % unit == 0,
+         to_ends = to && to->count && to->factors[to->count - 1].extent % unit == 0;
+    return from_ends == to_ends ? "on both sides" : to_ends ? "of the source" : "of the destination";
+}
+
 /* A run of a single element is allowed with a warning where April is written, since its public kernels do it; since 0.6, and anything else,
  * is an error. */
 static bool copy_aligned(pass_context *p, kernel *k, op *o, const copy *c, int64_t packet, bool *granular, bool *warned)
@@ -270,7 +278,8 @@ static bool copy_aligned(pass_context *p, kernel *k, op *o, const copy *c, int64
     else if (ends_otherwise(op_input(o)->out.part[ELEMENT], o->out.part[ELEMENT]))
         diag_help(p->diags, d, "keep %lld bytes or more in the same order, and next to each other, on both sides", (long long)unit);
     else
-        diag_help(p->diags, d, "pad the innermost axis on both sides to a multiple of %lld elements",
+        diag_help(p->diags, d, "pad the innermost axis %s to a multiple of %lld elements",
+                  unpadded_side(op_input(o)->out.part[ELEMENT], o->out.part[ELEMENT], elements_of(o->out.dtype, unit)),
                   (long long)elements_of(o->out.dtype, unit));
     return false;
 }
