@@ -1,8 +1,8 @@
 /* A convolution as a question: O[n, y, x, f] = sum(r, s, c) I[n, y*2 + r, x*2 + s, c] * W[f, r, s, c].
  *
  * The one idea: an image is stored once, and a slice has the rows of its results with their halo, so that nothing is copied for a window
- * but what two slices share. Which results a slice has are few numbers, and all of them are compiled, those with the fewest bytes to copy
- * first. */
+ * but what two slices share. Which results a slice has are few numbers: they are compiled as far as the budget goes, in the order of a
+ * rough estimate. */
 #ifndef VISA_LIBVISA_TUNE_WINDOW_H
 #define VISA_LIBVISA_TUNE_WINDOW_H
 
