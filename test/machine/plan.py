@@ -392,8 +392,11 @@ class Tests:
             self.expect(self.plan(argmax, f"--max-cycles={30 * WORDS - less}").returncode == status, "the limit of elements compared at its edge")
         page = self.plan(plan(), "--report=html").stdout
         self.expect(page.count(b"<rect") == 4 and page.endswith(b"</html>\n"), "page")
-        for options in (["--report=csv"], ["--check=algebra"], ["--input", "x=rows.bin"]):
+        for options in (["--report=csv"], ["--check=algebra"]):
             self.expect(self.plan(plan(), *options).returncode == 2, f"{options} are not for plans")
+        for options in (["--input", "x=rows.bin"], ["--list"], ["--timing-only"]):
+            done = self.plan(plan(), *options)
+            self.expect(done.returncode == 1 and f"[E-STEP-OPTION]: {options[0]} is for ".encode() in done.stderr, f"{options} are refused by name")
         self.expect(b"E-RUN-CYCLES" in self.plan(plan(), "--max-cycles=5000").stderr, "cycles of all steps are limited")
 
     def refusals(self):
