@@ -46,7 +46,7 @@ typedef struct value {
     const axis *interleave; /* VALUE_BEGIN: the axis that tells them apart */
     context context;
     bool writable;                    /* VALUE_VIEW: of view_mut() */
-    bool owned;                       /* VALUE_TENSOR: surely no reference to one; what lies in lists is not asked */
+    bool owned;                       /* VALUE_TENSOR, VALUE_UNIT_OF_CONTEXT: surely no reference to one; what lies in lists is not asked */
     bool chosen;                      /* by an `if` on such a number as `loop` has */
     int64_t number;                   /* VALUE_INT, VALUE_BOOL, the first of VALUE_RANGE, and the code of the two enums */
     double real;                      /* VALUE_FLOAT */

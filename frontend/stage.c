@@ -462,7 +462,7 @@ bool stage_lacks_borrow(const ast *argument, const value *v, bool mutable)
 {
     if (ast_is(argument, AST_BORROW))
         return mutable && argument->text[0] == '\0';
-    return v->owned || (v->kind == VALUE_UNIT_OF_CONTEXT && ast_is(argument, AST_FIELD));
+    return v->owned;
 }
 
 const char *stage_borrowed(const ast *argument, const char *borrow, arena *a)
