@@ -1249,19 +1249,24 @@ static const tile_window *inside_window(einsum_builder *b, const tile_window *w,
     return add_windows(b, back, w);
 }
 
-/* What a view holds that begins where a number of the launch says, when it is read: rows of the memory, or of a view that begins at another
- * number, whose list is this number. */
+/* Of a view and the tiles of it that begin at the same number the first one. */
+static op *first_begun(op *view)
+{
+    op *begun = view;
+    while (op_input(begun)->starts == view->starts)
+        begun = op_input(begun);
+    return begun;
+}
+
+/* What a view holds that begins where a number of the launch says: rows of the memory, or of a view that begins at another number and was
+ * visited, whose list is this number. */
 static void visit_start(einsum_builder *b, op *o, op *view)
 {
     const run_start *s = view->starts;
-    op *begun = view; /* others are tiles of it */
-    while (op_input(begun)->starts == s)
-        begun = op_input(begun);
-    op *outer = op_input(begun);
+    const op *outer = op_input(first_begun(view));
     const op *root = op_root(view);
     reference memory;
     if (s->outer) {
-        visit_start(b, o, outer);
         memory = b->of[outer->index];
         const tile_window *inside = inside_window(b, view->window, outer->window);
         memory.window = memory.window ? add_windows(b, memory.window, inside) : inside;
@@ -1286,6 +1291,19 @@ static void visit_start(einsum_builder *b, op *o, op *view)
     if (!o->bad)
         einsum_settle_sources(b, step, o, view, NULL);
     b->of[view->index] = whole(dst);
+}
+
+/* A view when it is read, and those that it is in, the outermost first. */
+static void visit_starts(einsum_builder *b, op *o, op *view)
+{
+    size_t depth = 1;
+    for (const run_start *s = view->starts; s->outer; s = s->outer)
+        depth++;
+    op **views = ARENA_ARRAY(b->context->arena, op *, depth);
+    for (size_t i = 0; i < depth; i++, view = op_input(first_begun(view)))
+        views[i] = view;
+    while (depth-- > 0)
+        visit_start(b, o, views[depth]);
 }
 
 /* Positions of Domain between two values of the digit; 0: it is none of it. */
@@ -1442,7 +1460,7 @@ static void visit(einsum_builder *b, op *o)
 {
     op *in = op_input(o);
     if (in && in->starts && o->kind != IR_VIEW)
-        visit_start(b, o, in);
+        visit_starts(b, o, in);
     if (o->kind == IR_VECTOR_UNZIP) {
         visit_unzip(b, o);
         return;
