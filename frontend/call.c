@@ -64,13 +64,13 @@ STACK_APART static void bind_parameter(analysis *s, scope *inner, const ast *par
         if (!stage_settle(v.op, d))
             stage_refuse_open(s->kernel, s->context.diags, v.op);
     }
+    bool is_reference = ast_is(ast_kid(param, 2), AST_TYPE_REF), mutable = is_reference && ast_kid(param, 2)->text[0] != '\0';
     if (d->kind == DECLARED_ERROR) {
         s->kernel->bad = true;
         v = error_value;
-    } else if (ast_is(ast_kid(param, 2), AST_TYPE_REF) && stage_lacks_borrow(argument, &v, ast_kid(param, 2)->text[0] != '\0')) {
-        const char *wanted = ast_kid(param, 2)->text[0] != '\0' ? "&mut" : "&";
-        v = refuse(s, E_MISMATCH, argument->range, stage_borrowed(argument, wanted, s->context.arena),
-                   "the parameter is a reference, but the argument is written without `%s`", wanted);
+    } else if (is_reference && stage_lacks_borrow(argument, &v, mutable)) {
+        v = refuse(s, E_MISMATCH, argument->range, stage_borrowed(argument, mutable, s->context.arena),
+                   "the parameter is a reference, but the argument is written without `%s`", stage_borrow_text(mutable));
     } else if (v.kind != VALUE_ERROR &&
                ((d->kind == DECLARED_UNIT_OF_CONTEXT && !(v.kind == VALUE_UNIT_OF_CONTEXT && (d->units >> v.context & 1))) ||
                 (d->kind == DECLARED_TENSOR) != memory || (d->kind == DECLARED_TENSOR && d->is_view != (v.kind == VALUE_VIEW)) ||

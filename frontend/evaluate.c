@@ -310,12 +310,10 @@ STACK_APART static value field_of(analysis *s, const ast *n, value v)
     if (v.kind != VALUE_CONTEXT)
         return refuse(s, E_NAME, n->name_range, NULL, "there is no field `%s` on %s", n->text, value_kind_name(&v));
     for (int i = 0; fields[i]; i++)
-        if (strcmp(fields[i], n->text) == 0)
-            return (value){.kind = VALUE_UNIT_OF_CONTEXT,
-                           .owned = true,
-                           .context = i == 0   ? CONTEXT_MAIN
-                                      : i == 1 ? CONTEXT_SUB
-                                               : CONTEXT_DMA};
+        if (strcmp(fields[i], n->text) == 0) {
+            context of = i == 0 ? CONTEXT_MAIN : i == 1 ? CONTEXT_SUB : CONTEXT_DMA;
+            return (value){.kind = VALUE_UNIT_OF_CONTEXT, .owned = true, .context = of};
+        }
     const char *near = choice_near(n->text, fields);
     return refuse(s, E_NAME, n->name_range,
                   near ? arena_printf(s->context.arena, "did you mean `%s`?", near) : "a @Context has main, sub, tdma and pdma",

@@ -50,23 +50,28 @@ const stage_form *stage_form_at(size_t i)
     return i < FORMS ? &forms[i] : NULL;
 }
 
+/* How an argument is handed over, and how that is written. */
+typedef enum borrow { NOT_BORROWED, BORROWED, BORROWED_MUT } borrow;
+static const char *const borrow_texts[] = {"", "&", "&mut "};
+
 /* What an argument must be. */
 static const struct {
-    const char *label, *name; /* in a signature; in a sentence */
+    const char *label, *name; /* in a signature, behind its borrow; in a sentence */
     value_kind kind;
-    tensor_kind tensor;   /* VALUE_TENSOR, VALUE_VIEW */
-    bool writable;        /* VALUE_VIEW */
-    bool counts;          /* VALUE_INT: at least 0 */
-    bool views;           /* VALUE_TENSOR: a view does as well */
-    bool runs;            /* it need not be a constant, or whoever takes it says so */
-    context context;      /* VALUE_UNIT_OF_CONTEXT */
+    tensor_kind tensor; /* VALUE_TENSOR, VALUE_VIEW */
+    bool writable;      /* VALUE_VIEW */
+    bool counts;        /* VALUE_INT: at least 0 */
+    bool views;         /* VALUE_TENSOR: a view does as well */
+    bool runs;          /* it need not be a constant, or whoever takes it says so */
+    context context;    /* VALUE_UNIT_OF_CONTEXT */
+    borrow borrow;
     const char *types[3]; /* VALUE_VARIANT */
     const char *usual[2]; /* what it mostly is, today and in April; NULL: nothing */
 } arguments[] = {
-    [ARGUMENT_DMA] = {"&mut @ctx.tdma", "`&mut @ctx.tdma`", VALUE_UNIT_OF_CONTEXT, .context = CONTEXT_DMA},
+    [ARGUMENT_DMA] = {"@ctx.tdma", "`&mut @ctx.tdma`", VALUE_UNIT_OF_CONTEXT, .context = CONTEXT_DMA, .borrow = BORROWED_MUT},
     [ARGUMENT_ADDRESS] = {"address", "an integer address", VALUE_INT},
     [ARGUMENT_START] = {"start", "an integer of at least 0", VALUE_INT, .counts = true, .runs = true},
-    [ARGUMENT_WEIGHTS] = {"&weights", "a reference to a TrfTensor", VALUE_TENSOR, TENSOR_TRF},
+    [ARGUMENT_WEIGHTS] = {"weights", "a reference to a TrfTensor", VALUE_TENSOR, TENSOR_TRF, .borrow = BORROWED},
     [ARGUMENT_DM_VIEW] = {"x.view()", "a view of a DmTensor (`x.view()`)", VALUE_VIEW, TENSOR_DM},
     [ARGUMENT_DM_VIEW_MUT] = {"x.view_mut()", "a view of a DmTensor to write (`x.view_mut()`)", VALUE_VIEW, TENSOR_DM, .writable = true},
     [ARGUMENT_HBM_VIEW_MUT] = {"x.view_mut()", "a view of an HbmTensor to write (`x.view_mut()`)", VALUE_VIEW, TENSOR_HBM,
@@ -83,21 +88,22 @@ static const struct {
                            .types = {"TagMode", "BranchMode"}, .usual = {"TagMode::Zero", "BranchMode::Unconditional"}},
     [ARGUMENT_INT_WIDTH] = {"int_width", "an integer of 0 to 31", VALUE_INT, .counts = true},
     [ARGUMENT_OPERAND] = {"operand", "an operand", VALUE_ERROR, .runs = true},
-    [ARGUMENT_DM_MUT] = {"&mut x", "a reference to a DmTensor that is written (`&mut x`)", VALUE_TENSOR, TENSOR_DM},
+    [ARGUMENT_DM_MUT] = {"x", "a reference to a DmTensor that is written (`&mut x`)", VALUE_TENSOR, TENSOR_DM, .borrow = BORROWED_MUT},
     [ARGUMENT_DM_GIVEN] = {"x", "a DmTensor, which is given away", VALUE_TENSOR, TENSOR_DM},
-    [ARGUMENT_INDEX] = {"&index", "a reference to an HbmTensor of indices, or a view of one", VALUE_TENSOR, TENSOR_HBM, .views = true},
-    [ARGUMENT_INDEX_DM] = {"&index", "a reference to a DmTensor of indices", VALUE_TENSOR, TENSOR_DM},
-    [ARGUMENT_INDEX_SPM] = {"&index", "a reference to an SpmTensor of positions", VALUE_TENSOR, TENSOR_SPM},
-    [ARGUMENT_HBM_MUT] = {"&mut out", "an HbmTensor that is written (`&mut out`)", VALUE_TENSOR, TENSOR_HBM},
+    [ARGUMENT_INDEX] = {"index", "a reference to an HbmTensor of indices, or a view of one", VALUE_TENSOR, TENSOR_HBM, .views = true,
+                        .borrow = BORROWED},
+    [ARGUMENT_INDEX_DM] = {"index", "a reference to a DmTensor of indices", VALUE_TENSOR, TENSOR_DM, .borrow = BORROWED},
+    [ARGUMENT_INDEX_SPM] = {"index", "a reference to an SpmTensor of positions", VALUE_TENSOR, TENSOR_SPM, .borrow = BORROWED},
+    [ARGUMENT_HBM_MUT] = {"out", "an HbmTensor that is written (`&mut out`)", VALUE_TENSOR, TENSOR_HBM, .borrow = BORROWED_MUT},
     [ARGUMENT_FLAG] = {"true", "a condition", VALUE_BOOL},
-    [ARGUMENT_POSITIONS] = {"&[0, 1]", "an array of integers of at least 0 (`&[1, 0]`)", VALUE_LIST},
+    [ARGUMENT_POSITIONS] = {"[0, 1]", "an array of integers of at least 0 (`&[1, 0]`)", VALUE_LIST, .borrow = BORROWED},
     [ARGUMENT_ZERO_POINT] = {"zero_point", "an integer, the zero point", VALUE_INT},
     [ARGUMENT_FILL] = {"value", "a constant", VALUE_ERROR},
     [ARGUMENT_OTHER_OPERAND] = {"operand of group 1", "an operand", VALUE_ERROR, .runs = true},
     [ARGUMENT_TAKEN] = {"group 0", "true or false", VALUE_BOOL},
     [ARGUMENT_OTHER_TAKEN] = {"group 1", "true or false", VALUE_BOOL},
     [ARGUMENT_RUNNING] = {"n", "a number that is known when the kernel runs, of `to_spm` of an HbmScalar", VALUE_RUNNING},
-    [ARGUMENT_SUB] = {"&mut @ctx.sub", "`&mut @ctx.sub`", VALUE_UNIT_OF_CONTEXT, .context = CONTEXT_SUB},
+    [ARGUMENT_SUB] = {"@ctx.sub", "`&mut @ctx.sub`", VALUE_UNIT_OF_CONTEXT, .context = CONTEXT_SUB, .borrow = BORROWED_MUT},
     [ARGUMENT_LANE_MODE] = {"LaneMode", "a LaneMode (Interleaved or Sequential)", VALUE_ACCUMULATION},
 };
 
@@ -363,6 +369,12 @@ static const char *parameters(const stage_form *f, arena *a)
     return s.text;
 }
 
+/* The i-th argument of a call; usual: what it mostly is, or NULL. */
+static void put_argument(strbuf *out, unsigned i, stage_argument a, const char *usual)
+{
+    strbuf_printf(out, "%s%s%s", i ? ", " : "", usual ? "" : borrow_texts[arguments[a].borrow], usual ? usual : arguments[a].label);
+}
+
 /* "fetch::<Dtype, Time, Packet>()" */
 static const char *signature(const stage_form *f, arena *a)
 {
@@ -370,7 +382,7 @@ static const char *signature(const stage_form *f, arena *a)
     strbuf_init(&text, a);
     strbuf_printf(&text, f->type_count ? "%s::<%s>(" : "%s%s(", f->name, parameters(f, a));
     for (unsigned i = 0; i < f->argument_count; i++)
-        strbuf_printf(&text, "%s%s", i ? ", " : "", arguments[f->arguments[i]].label);
+        put_argument(&text, i, f->arguments[i], NULL);
     strbuf_puts(&text, ")");
     return text.text;
 }
@@ -401,8 +413,7 @@ static const char *spelling(const stage_call *call, const stage_form *f)
         strbuf_printf(&text, "::<%s>", parameters(f, a));
     strbuf_puts(&text, "(");
     for (unsigned i = 0; i < f->argument_count; i++) {
-        const char *usual = arguments[f->arguments[i]].usual[dialect_of(call) == DIALECT_APRIL];
-        strbuf_printf(&text, "%s%s", i ? ", " : "", usual ? usual : arguments[f->arguments[i]].label);
+        put_argument(&text, i, f->arguments[i], arguments[f->arguments[i]].usual[dialect_of(call) == DIALECT_APRIL]);
     }
     strbuf_puts(&text, ")");
     return text.text;
@@ -465,9 +476,14 @@ bool stage_lacks_borrow(const ast *argument, const value *v, bool mutable)
     return v->owned;
 }
 
-const char *stage_borrowed(const ast *argument, const char *borrow, arena *a)
+const char *stage_borrow_text(bool mutable)
 {
-    return arena_printf(a, "write %s%s%s", borrow, borrow[1] ? " " : "",
+    return mutable ? "&mut" : "&";
+}
+
+const char *stage_borrowed(const ast *argument, bool mutable, arena *a)
+{
+    return arena_printf(a, "write %s%s", borrow_texts[mutable ? BORROWED_MUT : BORROWED],
                         ast_text(ast_is(argument, AST_BORROW) ? ast_kid(argument, 0) : argument, a));
 }
 
@@ -475,20 +491,20 @@ const char *stage_borrowed(const ast *argument, const char *borrow, arena *a)
 static bool check_borrowed(const stage_call *call, unsigned i)
 {
     stage_argument wanted = call->form->arguments[i];
-    const char *name = call->form->name, *label = arguments[wanted].label;
+    const char *name = call->form->name;
     const value *v = &call->args[i];
     const ast *argument = ast_kid(call->node, 2)->kids[i];
-    const char *borrow = strncmp(label, "&mut ", strlen("&mut ")) == 0 ? "&mut" : label[0] == '&' ? "&" : NULL;
+    bool mutable = arguments[wanted].borrow == BORROWED_MUT;
     if (arguments[wanted].kind == VALUE_VIEW && v->writable && !arguments[wanted].writable) {
         diag *d = diag_add(stage_diags(call), E_ARGUMENTS, argument->range, "`%s` reads this view, which is one to write", name);
         diag_help(stage_diags(call), d, "write view() instead of view_mut()");
         return false;
     }
-    if (!borrow || v->kind == VALUE_LIST || !stage_lacks_borrow(argument, v, borrow[1] != '\0'))
+    if (arguments[wanted].borrow == NOT_BORROWED || v->kind == VALUE_LIST || !stage_lacks_borrow(argument, v, mutable))
         return true;
     diag *d = diag_add(stage_diags(call), E_ARGUMENTS, argument->range, "argument %u of `%s` must be %s, got it without `%s`", i + 1, name,
-                       arguments[wanted].name, borrow);
-    diag_help(stage_diags(call), d, "%s", stage_borrowed(argument, borrow, scope_context_of(call->scope)->arena));
+                       arguments[wanted].name, stage_borrow_text(mutable));
+    diag_help(stage_diags(call), d, "%s", stage_borrowed(argument, mutable, scope_context_of(call->scope)->arena));
     return false;
 }
 

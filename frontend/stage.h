@@ -35,8 +35,10 @@ bool stage_is_known(const char *method);
 bool stage_is_of_type(const char *name);
 /* Is the argument surely no reference, or one that is not `&mut` where it has to be? */
 bool stage_lacks_borrow(const ast *argument, const value *v, bool mutable);
-/* "write &mut x": `borrow` is "&" or "&mut". */
-const char *stage_borrowed(const ast *argument, const char *borrow, arena *a);
+/* "&mut", "&" */
+const char *stage_borrow_text(bool mutable);
+/* "write &mut x" */
+const char *stage_borrowed(const ast *argument, bool mutable, arena *a);
 /* Is the element type that is expected of its result expected of its receiver, too? */
 bool stage_expects_dtype(const char *method);
 
