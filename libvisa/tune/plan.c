@@ -64,11 +64,6 @@ int64_t tune_sum_part(const tune_plan *p)
     return p->sum_padded / p->sum_loop;
 }
 
-static int64_t bytes_of(dtype type, int64_t elements)
-{
-    return elements * dtype_row_of(type)->bits / 8;
-}
-
 int64_t tune_turn_rows(const target *t, const tune_question *q)
 {
     return t->transpose_row_bytes * 8 / dtype_row_of(q->type)->bits;
@@ -96,7 +91,7 @@ int64_t tune_aside_of(const target *t, const tune_question *q, tune_role role)
     if (!q->turned[operand_of(q, role)] || q->size[TUNE_BATCH] > 1 || q->size[TUNE_SUM] % (2 * flit) != 0 || size % unit != 0)
         return 0;
     int64_t kept = unit;
-    while (size % (2 * kept) == 0 && bytes_of(q->type, kept) < 128)
+    while (size % (2 * kept) == 0 && tune_bytes_of(q->type, kept) < 128)
         kept *= 2;
     int64_t parts = size / kept;
     return parts <= t->slices_per_cluster && t->slices_per_cluster % parts == 0 ? kept : 0;
@@ -115,7 +110,7 @@ tune_turners tune_turners_of(const target *t, const tune_question *q, const tune
 
 int64_t tune_rows_of_blocks(const target *t, const tune_question *q)
 {
-    int64_t rows = 1, bytes = bytes_of(q->out_type, q->size[TUNE_COLUMN]);
+    int64_t rows = 1, bytes = tune_bytes_of(q->out_type, q->size[TUNE_COLUMN]);
     while (rows < t->hbm_block_bytes && rows * bytes % t->hbm_block_bytes != 0)
         rows *= 2;
     return rows;
@@ -129,7 +124,7 @@ tune_role tune_brought_role(const tune_question *q, const tune_plan *p)
 /* Bytes of the result for one position of the axis that is moved. */
 static int64_t brought_bytes(const tune_question *q, tune_role role)
 {
-    return bytes_of(q->out_type, q->size[TUNE_COLUMN] * (role == TUNE_BATCH ? q->size[TUNE_ROW] : 1));
+    return tune_bytes_of(q->out_type, q->size[TUNE_COLUMN] * (role == TUNE_BATCH ? q->size[TUNE_ROW] : 1));
 }
 
 static int64_t power_above(int64_t n)
@@ -176,7 +171,7 @@ int64_t tune_brought_of(const target *t, const tune_question *q, const tune_plan
     enum { WORD_BYTES = 8 };
     tune_role role = tune_brought_role(q, p);
     int64_t count = q->size[role] / p->split[role].loop, together = 1, best = 0, least = INT64_MAX;
-    if (bytes_of(q->out_type, q->size[TUNE_COLUMN]) % WORD_BYTES != 0 || (role == TUNE_BATCH && p->split[TUNE_ROW].loop > 1))
+    if (tune_bytes_of(q->out_type, q->size[TUNE_COLUMN]) % WORD_BYTES != 0 || (role == TUNE_BATCH && p->split[TUNE_ROW].loop > 1))
         return 0;
     while (together < t->hbm_block_bytes && together * brought_bytes(q, role) % t->hbm_block_bytes != 0)
         together *= 2;
@@ -205,7 +200,7 @@ static bool pads_rows(const tune_question *q, const tune_plan *p)
 int64_t tune_closing_packet(const target *t, const tune_question *q, const tune_plan *p)
 {
     enum { WORD_BYTES = 8 };
-    int64_t bytes = bytes_of(q->out_type, q->size[TUNE_COLUMN]), packet = t->flit_bytes; /* a fetch takes powers of two */
+    int64_t bytes = tune_bytes_of(q->out_type, q->size[TUNE_COLUMN]), packet = t->flit_bytes; /* a fetch takes powers of two */
     while (bytes % packet != 0)
         packet /= 2;
     return p->closes && pads_rows(q, p) && packet >= WORD_BYTES ? packet * 8 / dtype_row_of(q->out_type)->bits : 0;
@@ -300,7 +295,7 @@ static bool can_turn(const target *t, const tune_question *q, const tune_plan *p
     for (int role = TUNE_ROW; role < TUNE_SUM; role++)
         if (p->aside[role] > 0 &&
             (p->sum_padded != q->size[TUNE_SUM] || p->split[role].padded != q->size[role] ||
-             2 * bytes_of(q->type, tune_turners_of(t, q, p, (tune_role)role).sums * p->aside[role]) > t->dm_bytes_per_slice))
+             2 * tune_bytes_of(q->type, tune_turners_of(t, q, p, (tune_role)role).sums * p->aside[role]) > t->dm_bytes_per_slice))
             return false;
     if (!tune_lies_turned(q, p, TUNE_COLUMN))
         return p->gather == 1;
@@ -346,9 +341,9 @@ bool tune_plan_complete(const target *t, const tune_question *q, tune_plan *p)
         return false;
     if (!can_turn(t, q, p))
         return false;
-    int64_t part = tune_sum_part(p), weights = bytes_of(q->type, column->tile * part), tiles = column->tile / p->lanes;
-    int64_t rows = bytes_of(q->type, row->tile / p->ring_rows * part / p->ring_sums),
-            out = bytes_of(q->out_type, row->tile * tiles * p->lanes_kept);
+    int64_t part = tune_sum_part(p), weights = tune_bytes_of(q->type, column->tile * part), tiles = column->tile / p->lanes;
+    int64_t rows = tune_bytes_of(q->type, row->tile / p->ring_rows * part / p->ring_sums),
+            out = tune_bytes_of(q->out_type, row->tile * tiles * p->lanes_kept);
     if (weights > target_trf_capacity_bytes(t, TRF_FULL))
         return false;
     if (p->extras_once && (column->loop == 1 || tune_pads_inside(column, q->size[TUNE_COLUMN])))
@@ -538,8 +533,8 @@ static region region_of_load(const tune_question *q, const tune_plan *p, tune_ro
         r.sweeps = row->slice * p->ring_rows;
     if (p->aside[role] > 0) { /* rows are of flits */
         r.rows = sums / p->flit;
-        r.bytes = bytes_of(q->type, kept * p->flit);
-        r.row_bytes = bytes_of(q->type, q->size[role] * p->flit);
+        r.bytes = tune_bytes_of(q->type, kept * p->flit);
+        r.row_bytes = tune_bytes_of(q->type, q->size[role] * p->flit);
         r.sweeps *= s->slice;
         r.clusters = 1;
         r.outside *= s->cluster;
@@ -547,16 +542,16 @@ static region region_of_load(const tune_question *q, const tune_plan *p, tune_ro
     }
     if (tune_lies_turned(q, p, role)) {
         r.rows = batches * sums;
-        r.bytes = bytes_of(q->type, kept);
-        r.row_bytes = bytes_of(q->type, q->size[role]);
+        r.bytes = tune_bytes_of(q->type, kept);
+        r.row_bytes = tune_bytes_of(q->type, q->size[role]);
         r.sweeps *= s->slice;
         r.clusters = 1;
         r.outside *= s->cluster;
         return r;
     }
     r.rows = batches * kept;
-    r.bytes = bytes_of(q->type, sums);
-    r.row_bytes = bytes_of(q->type, q->size[TUNE_SUM]);
+    r.bytes = tune_bytes_of(q->type, sums);
+    r.row_bytes = tune_bytes_of(q->type, q->size[TUNE_SUM]);
     if (stays(p, role)) {
         r.group = s->tile * r.row_bytes;
         r.group_step = tune_slice_stride(p, role) * r.row_bytes;
@@ -584,7 +579,7 @@ static int64_t run_of(int64_t row_bytes, int64_t rows, bool whole_rows, int64_t 
  * every so manyth of them. */
 static int64_t run_of_turned(const tune_question *q, const tune_split *s, int64_t tile, int64_t sums, bool shared, int64_t *pieces)
 {
-    return run_of(bytes_of(q->type, tile), sums, s->padded == tile && !shared, pieces);
+    return run_of(tune_bytes_of(q->type, tile), sums, s->padded == tile && !shared, pieces);
 }
 
 /* Of the padding after a whole sum that lies turned nothing is copied, and whole blocks are not turned. */
@@ -610,8 +605,8 @@ static int64_t stored_at_once(const tune_question *q, const tune_plan *p, tune_r
 static region region_of_store(const tune_question *q, const tune_plan *p)
 {
     return (region){.rows = stored_at_once(q, p, TUNE_BATCH) * stored_at_once(q, p, TUNE_ROW),
-                    .bytes = bytes_of(q->out_type, stored_at_once(q, p, TUNE_COLUMN)),
-                    .row_bytes = bytes_of(q->out_type, q->size[TUNE_COLUMN]),
+                    .bytes = tune_bytes_of(q->out_type, stored_at_once(q, p, TUNE_COLUMN)),
+                    .row_bytes = tune_bytes_of(q->out_type, q->size[TUNE_COLUMN]),
                     .clusters = 1,
                     .sweeps = tune_inner_role(p) == TUNE_ROW ? p->split[TUNE_COLUMN].slice : 1,
                     .outside = 1};
@@ -619,7 +614,8 @@ static region region_of_store(const tune_question *q, const tune_plan *p)
 
 static int64_t stored_bytes(const tune_question *q, const tune_plan *p)
 {
-    return bytes_of(q->out_type, stored_at_once(q, p, TUNE_BATCH) * stored_at_once(q, p, TUNE_ROW) * stored_at_once(q, p, TUNE_COLUMN));
+    return tune_bytes_of(q->out_type,
+                         stored_at_once(q, p, TUNE_BATCH) * stored_at_once(q, p, TUNE_ROW) * stored_at_once(q, p, TUNE_COLUMN));
 }
 
 /* Of an axis whose last slice or cluster has less than the others: that is a command of its own. Slices at the end that have nothing are
@@ -662,10 +658,10 @@ static void add_epilogue(const target *t, const tune_question *q, const tune_pla
         for (int role = TUNE_BATCH; role < TUNE_SUM; role++)
             elements *= one->has[role] ? loaded_at_once(q, p, (tune_role)role) * (role == TUNE_COLUMN ? iterations : 1) : 1;
         copy of = {.pieces = pieces * iterations,
-                   .bytes = bytes_of(one->type, elements_of_extra(one, p) / pieces),
+                   .bytes = tune_bytes_of(one->type, elements_of_extra(one, p) / pieces),
                    .hbm = {.rows = 1,
-                           .bytes = bytes_of(one->type, elements),
-                           .row_bytes = bytes_of(one->type, elements),
+                           .bytes = tune_bytes_of(one->type, elements),
+                           .row_bytes = tune_bytes_of(one->type, elements),
                            .clusters = 1,
                            .sweeps = 1,
                            .outside = 1}};
@@ -685,9 +681,9 @@ static void add_aside(const target *t, const tune_question *q, const tune_plan *
                        .idle_inside = t->slices_per_cluster / slices};
     alike.split[TUNE_BATCH].cluster = 1;
     region all = {.rows = 1, .clusters = 1, .sweeps = 1, .outside = 1};
-    all.bytes = all.row_bytes = bytes_of(q->type, part * size);
-    copy load = {.pieces = of.sums, .bytes = bytes_of(q->type, kept), .hbm = all},
-         store = {.pieces = of.sums / p->flit, .bytes = bytes_of(q->type, kept * p->flit), .hbm = all, .store = true, .aligned = true};
+    all.bytes = all.row_bytes = tune_bytes_of(q->type, part * size);
+    copy load = {.pieces = of.sums, .bytes = tune_bytes_of(q->type, kept), .hbm = all},
+         store = {.pieces = of.sums / p->flit, .bytes = tune_bytes_of(q->type, kept * p->flit), .hbm = all, .store = true, .aligned = true};
     store.stored = all.bytes;
     int64_t in = copy_cycles(t, &alike, &load), out = copy_cycles(t, &alike, &store),
             turn = FILL + larger(of.sums * kept / tune_turn_columns(q, kept), of.sums * kept / tune_turn_rows(t, q));
@@ -705,7 +701,7 @@ static piece_times passes_of(const target *t, const tune_question *q, const tune
     tune_spread of;
     tune_spread_of(t, q, p, &of);
     int64_t part_of_spread = tune_sum_part(p) / of.sums;
-    x.store_weights = bytes_of(q->type, column->tile * tune_sum_part(p)) / (p->main_weights ? t->flit_bytes : t->flit_bytes / 4);
+    x.store_weights = tune_bytes_of(q->type, column->tile * tune_sum_part(p)) / (p->main_weights ? t->flit_bytes : t->flit_bytes / 4);
     x.turn_rows =
         !tune_lies_turned(q, p, TUNE_ROW) ? 0 : turn_cycles(t, q, row->tile / p->ring_rows, turned_sums(q, p, part_of_ring, blocks), 1);
     x.turn_weights = !tune_lies_turned(q, p, TUNE_COLUMN)
@@ -718,12 +714,12 @@ static piece_times passes_of(const target *t, const tune_question *q, const tune
     int64_t most = t->flit_bytes * 8 / dtype_row_of(q->out_type)->bits;
     int64_t packet = p->regroup > 1 ? largest_divisor(column->tile, most) : p->lanes,
             around = larger(p->regroup, p->joined * p->idle_inside),
-            accesses = p->by_sub ? ceil_div(bytes_of(q->out_type, packet), t->flit_bytes / 4) : 1;
+            accesses = p->by_sub ? ceil_div(tune_bytes_of(q->out_type, packet), t->flit_bytes / 4) : 1;
     x.regroup = p->regroup * p->joined > 1 ? row->tile * column->tile / packet * larger(around, accesses) : 0;
     int64_t closing = tune_closing_packet(t, q, p), closed = row->tile / p->regroup;
-    x.close = closing == 0
-                  ? 0
-                  : closed * q->size[TUNE_COLUMN] / closing * (p->by_sub ? ceil_div(bytes_of(q->out_type, closing), t->flit_bytes / 4) : 1);
+    x.close = closing == 0 ? 0
+                           : closed * q->size[TUNE_COLUMN] / closing *
+                                 (p->by_sub ? ceil_div(tune_bytes_of(q->out_type, closing), t->flit_bytes / 4) : 1);
     return x;
 }
 
@@ -733,7 +729,7 @@ static int64_t brought_cycles(const target *t, const tune_question *q, const tun
     const tune_split *column = &p->split[TUNE_COLUMN], of = tune_brought_split(q, p);
     tune_role role = tune_brought_role(q, p);
     int64_t count = q->size[role] / of.loop,
-            run = bytes_of(q->out_type, smaller(q->size[TUNE_COLUMN], column->tile * iterations_that_stay(p))),
+            run = tune_bytes_of(q->out_type, smaller(q->size[TUNE_COLUMN], column->tile * iterations_that_stay(p))),
             of_slice = p->split[TUNE_ROW].tile, requests = ceil_div(run, t->dma_request_bytes), parts = ceil_div(count, of.tile);
     int64_t steps = of_slice * slices_within(t, p, t->dm_slices_per_dmn * t->dma_dmns_per_engine) * requests;
     int64_t all = stored_bytes(q, p) / larger(1, run), out = of_slice * slices_within(t, p, t->dm_slices_per_dmn);
@@ -750,13 +746,13 @@ static void add_copies(const target *t, const tune_question *q, const tune_plan 
     const tune_split *row = &p->split[TUNE_ROW], *column = &p->split[TUNE_COLUMN];
     int64_t k = p->sum_loop > 1 ? tune_sum_part(p) : q->size[TUNE_SUM], tiles = column->tile / p->lanes, pieces;
     bool whole = p->sum_padded == k;
-    int64_t part = bytes_of(q->type, p->ring_sums > 1 ? tune_sum_part(p) / p->ring_sums : k);
+    int64_t part = tune_bytes_of(q->type, p->ring_sums > 1 ? tune_sum_part(p) / p->ring_sums : k);
     int64_t part_of_ring = tune_sum_part(p) / p->ring_sums;
     int64_t run = run_of(part, row->tile / p->ring_rows, whole && p->ring_sums == 1, &pieces);
     if (tune_lies_turned(q, p, TUNE_ROW))
         run = run_of_turned(q, row, row->tile / p->ring_rows, turned_sums(q, p, part_of_ring, 1), false, &pieces);
     if (p->aside[TUNE_ROW] > 0) {
-        run = bytes_of(q->type, row->tile / p->ring_rows * p->flit);
+        run = tune_bytes_of(q->type, row->tile / p->ring_rows * p->flit);
         pieces = part_of_ring / p->flit;
     }
     pieces *= tune_rows_at_once(p);
@@ -764,13 +760,13 @@ static void add_copies(const target *t, const tune_question *q, const tune_plan 
     tune_spread of;
     tune_spread_of(t, q, p, &of);
     int64_t side = p->spreads ? p->lanes / of.lanes : column->tile, part_of_spread = tune_sum_part(p) / of.sums; /* columns side by side */
-    run = run_of(bytes_of(q->type, of.sums > 1 ? part_of_spread : k), side, whole && of.sums == 1, &pieces);
+    run = run_of(tune_bytes_of(q->type, of.sums > 1 ? part_of_spread : k), side, whole && of.sums == 1, &pieces);
     pieces *= column->tile / (of.lanes * of.groups * side);
     if (tune_lies_turned(q, p, TUNE_COLUMN))
         run = run_of_turned(q, column, column->tile * p->gather, turned_sums(q, p, part_of_spread, p->gather) / p->gather, p->gather > 1,
                             &pieces);
     if (p->aside[TUNE_COLUMN] > 0) {
-        run = bytes_of(q->type, side * p->flit);
+        run = tune_bytes_of(q->type, side * p->flit);
         pieces = part_of_spread / p->flit * (column->tile / (of.lanes * of.groups * side));
     }
     x->weights = copy_cycles(t, p, &(copy){.pieces = pieces, .bytes = run, .hbm = region_of_load(q, p, TUNE_COLUMN)});
@@ -786,13 +782,13 @@ static void add_copies(const target *t, const tune_question *q, const tune_plan 
     int64_t side_by_side = column->tile * (stays(p, TUNE_COLUMN) || joins_all ? column->loop : 1) * p->joined * p->regroup;
     if (tune_pads_inside(column, q->size[TUNE_COLUMN])) /* without what is padding */
         side_by_side = smaller(side_by_side, q->size[TUNE_COLUMN] / (column->loop * column->cluster));
-    int64_t piece = bytes_of(q->out_type, side_by_side), columns = q->size[TUNE_COLUMN];
+    int64_t piece = tune_bytes_of(q->out_type, side_by_side), columns = q->size[TUNE_COLUMN];
     bool all = column->padded == side_by_side && column->padded == columns;
     int64_t rows = row->tile / p->regroup;
     run = run_of(piece, p->joined > 1 && !joins_all ? rows * column->loop : rows, all, &pieces);
-    bool aligned = bytes_of(q->out_type, columns) % t->hbm_block_bytes == 0 || (all && run % t->hbm_block_bytes == 0);
+    bool aligned = tune_bytes_of(q->out_type, columns) % t->hbm_block_bytes == 0 || (all && run % t->hbm_block_bytes == 0);
     if (p->closes) {
-        int64_t bytes = rows * bytes_of(q->out_type, columns);
+        int64_t bytes = rows * tune_bytes_of(q->out_type, columns);
         run = t->hbm_block_bytes;
         pieces = bytes / run;
         aligned = true;
@@ -821,8 +817,8 @@ static int64_t buffers_of(const target *t, const tune_question *q, const tune_pl
     const tune_split *row = &p->split[TUNE_ROW], *column = &p->split[TUNE_COLUMN];
     if (p->row_copies > 0) /* the next ones for all rows */
         return row->loop + 1;
-    int64_t rows = bytes_of(q->type, row->tile / p->ring_rows * tune_sum_part(p) / p->ring_sums),
-            weights = bytes_of(q->type, column->tile * tune_sum_part(p)) / spread_slices(p), out = 4 * row->tile * column->tile;
+    int64_t rows = tune_bytes_of(q->type, row->tile / p->ring_rows * tune_sum_part(p) / p->ring_sums),
+            weights = tune_bytes_of(q->type, column->tile * tune_sum_part(p)) / spread_slices(p), out = 4 * row->tile * column->tile;
     int64_t room = t->dm_bytes_per_slice - 2 * weights - 2 * out - (p->sum_loop > 1 ? 2 * out * row->loop : 0);
     int64_t each = p->columns_outside ? rows : weights;
     return larger(2, smaller(MOST_BUFFERS, room / larger(1, each)));
@@ -859,7 +855,7 @@ static bool starves(const tune_question *q, const tune_plan *p)
 {
     enum { CACHED_BYTES = 256 }; /* of a Row */
     int64_t tiles = p->split[TUNE_COLUMN].tile / p->lanes;
-    return tiles >= p->packet / p->flit && bytes_of(q->type, tiles * tune_sum_part(p)) > CACHED_BYTES;
+    return tiles >= p->packet / p->flit && tune_bytes_of(q->type, tiles * tune_sum_part(p)) > CACHED_BYTES;
 }
 
 /* What copies take one after the other, and chains of the main context. */
@@ -892,7 +888,7 @@ void tune_plan_estimate(const target *t, const tune_question *q, int64_t most, t
     int64_t inner = p->columns_outside ? row->loop : column->loop, of_sum = row->loop * column->loop * p->split[TUNE_BATCH].loop,
             count = of_sum * p->sum_loop, result = 0, store_at = 0, loaded = 0, buffers = buffers_of(t, q, p), stored_at = 0, sums_at = 0;
     iterations all;
-    bool fills_trf = 2 * bytes_of(q->type, column->tile * tune_sum_part(p)) > target_trf_capacity_bytes(t, TRF_FULL);
+    bool fills_trf = 2 * tune_bytes_of(q->type, column->tile * tune_sum_part(p)) > target_trf_capacity_bytes(t, TRF_FULL);
     bool fills_vrf = 2 * 4 * row->tile * column->tile > t->vrf_bytes;
     /* where two fit and not three, sums come one place ahead of their turn, which is behind the exchange */
     bool waits = p->by_sub && p->sum_loop > 2 && 3 * 4 * row->tile * column->tile > t->vrf_bytes;
@@ -938,13 +934,13 @@ attainable tune_bound_of(const target *t, const tune_question *q)
     int64_t streamed = batch * size[TUNE_ROW] * k;
     if (q->window_count > 0) /* an image is stored once */
         streamed = batch * tune_window_places(q, 0) * tune_window_places(q, 1) * q->axes[q->window_channel].size;
-    w.bytes = bytes_of(q->stored[q->stream], streamed) + bytes_of(q->stored[q->weights], batch * size[TUNE_COLUMN] * k) +
-              bytes_of(q->out_type, batch * size[TUNE_ROW] * size[TUNE_COLUMN]);
+    w.bytes = tune_bytes_of(q->stored[q->stream], streamed) + tune_bytes_of(q->stored[q->weights], batch * size[TUNE_COLUMN] * k) +
+              tune_bytes_of(q->out_type, batch * size[TUNE_ROW] * size[TUNE_COLUMN]);
     for (size_t i = 0; i < q->extra_count; i++) {
         int64_t elements = 1;
         for (int role = TUNE_BATCH; role < TUNE_SUM; role++)
             elements *= q->extras[i].has[role] ? size[role] : 1;
-        w.bytes += bytes_of(q->extras[i].type, elements);
+        w.bytes += tune_bytes_of(q->extras[i].type, elements);
     }
     w.far_bank = w.bytes >> HBM_FAR_BIT != 0;
     int64_t lanes = t->rows * t->mac_width_bytes * 8 / bits * t->slices_per_cluster * t->clusters_per_chip;

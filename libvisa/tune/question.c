@@ -501,3 +501,8 @@ bool tune_question_read(const tune_expression *e, const visa_tune_options *optio
     find_rows(out);
     return check_rows(out, diags);
 }
+
+int64_t tune_bytes_of(dtype type, int64_t elements)
+{
+    return elements * dtype_row_of(type)->bits / 8;
+}

@@ -62,4 +62,7 @@ bool tune_is_contraction(const tune_expression *e);
 /* False: diagnosed. Lives in the list's arena. */
 bool tune_question_read(const tune_expression *e, const visa_tune_options *options, diag_list *diags, tune_question *out);
 
+/* Bytes that are filled by so many elements; the last half of one may be open. */
+int64_t tune_bytes_of(dtype type, int64_t elements);
+
 #endif

@@ -436,11 +436,6 @@ static void write_window(const target *t, const tune_question *q, const window_p
 
 enum { MOST_PLANS = 1024 };
 
-static int64_t bytes_of(dtype type, int64_t elements)
-{
-    return elements * dtype_row_of(type)->bits / 8;
-}
-
 /* About: the engines' own work, copies one after the other, then what waits for them. It says what is compiled first, and no more. */
 static int64_t estimate(const target *t, const tune_question *q, const window_plan *p)
 {
@@ -449,18 +444,19 @@ static int64_t estimate(const target *t, const tune_question *q, const window_pl
             slices = p->row_slices * p->place_slices * p->column_slices, channels = size_of(q, q->window_channel),
             high = (p->rows - 1) * down->stride + (size_of(q, down->summed) - 1) * down->dilation + 1,
             wide = (p->places - 1) * across->stride + (size_of(q, across->summed) - 1) * across->dilation + 1,
-            weights = bytes_of(q->stored[q->weights], p->columns * q->size[TUNE_SUM]),
-            image = bytes_of(q->stored[q->stream], high * wide * channels), burst = t->hbm_burst_bytes * 1000 / t->hbm_burst_millicycles;
+            weights = tune_bytes_of(q->stored[q->weights], p->columns * q->size[TUNE_SUM]),
+            image = tune_bytes_of(q->stored[q->stream], high * wide * channels),
+            burst = t->hbm_burst_bytes * 1000 / t->hbm_burst_millicycles;
     int64_t carried = smaller(t->hbm_channels * burst,
                               t->dma_request_bytes * clusters * t->slices_per_cluster / (t->dm_slices_per_dmn * t->dma_dmns_per_engine));
     int64_t load_weights = start + (p->spreads ? weights * p->column_slices : weights * slices) * clusters / carried;
     int64_t load_image = start + image * slices * clusters / carried;
-    int64_t fill = bytes_of(q->type, p->columns * q->size[TUNE_SUM]) / (p->main_weights ? t->flit_bytes : t->flit_bytes / 4);
+    int64_t fill = tune_bytes_of(q->type, p->columns * q->size[TUNE_SUM]) / (p->main_weights ? t->flit_bytes : t->flit_bytes / 4);
     int64_t packet = 2 * t->flit_bytes, groups = p->columns / t->rows;
     int64_t multiply = p->rows * p->places * size_of(q, down->summed) * size_of(q, across->summed) *
-                       ceil_div(bytes_of(q->type, channels), packet) * larger(2, groups);
-    int64_t results = size_of(q, down->kept) * size_of(q, across->kept) * q->size[TUNE_COLUMN], out = bytes_of(q->out_type, results),
-            run = bytes_of(q->out_type, p->columns == q->size[TUNE_COLUMN] ? p->places * p->columns : p->columns);
+                       ceil_div(tune_bytes_of(q->type, channels), packet) * larger(2, groups);
+    int64_t results = size_of(q, down->kept) * size_of(q, across->kept) * q->size[TUNE_COLUMN], out = tune_bytes_of(q->out_type, results),
+            run = tune_bytes_of(q->out_type, p->columns == q->size[TUNE_COLUMN] ? p->places * p->columns : p->columns);
     bool whole = run % t->hbm_block_bytes == 0;
     int64_t store =
         start + (whole ? out / carried
@@ -479,7 +475,7 @@ static bool row_slices_are_worth_it(int64_t rows, int64_t parts)
 static void add_plan(const target *t, const tune_question *q, window_plan p, window_plan *plans, size_t *count)
 {
     window_spread x;
-    if (bytes_of(q->type, p.columns * q->size[TUNE_SUM]) > target_trf_capacity_bytes(t, TRF_FULL))
+    if (tune_bytes_of(q->type, p.columns * q->size[TUNE_SUM]) > target_trf_capacity_bytes(t, TRF_FULL))
         return;
     for (int by_main = 0; by_main < 2; by_main++)
         for (int spreads = 0; spreads < 2; spreads++)
@@ -522,8 +518,7 @@ static size_t window_plans(const target *t, const tune_question *q, window_plan 
                                      .rows_of_clusters = clustered == 1,
                                      .columns_of_clusters = clustered == 2};
                     p.padded_rows = p.rows * row_parts;
-                    if (p.padded_rows - p.rows < rows || row_parts < 2 * rows)
-                        add_plan(t, q, p, plans, &count);
+                    add_plan(t, q, p, plans, &count);
                 }
     return count;
 }
