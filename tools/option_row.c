@@ -101,6 +101,14 @@ int option_rows_parse(const char *tool, const option_row *rows, size_t count, in
     return OPTION_GO_ON;
 }
 
+bool option_rows_ask(const option_row *rows, size_t count, const bool *given)
+{
+    for (size_t i = 0; i < count; i++)
+        if (given[i] && rows[i].of != ANY)
+            return true;
+    return false;
+}
+
 /* "kernels, stream programs" */
 static const char *subjects(unsigned of, arena *a)
 {

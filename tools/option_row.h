@@ -65,6 +65,8 @@ bool option_is_one(const option_row *row);
 /* Reads the options; `optind` then is the first argument that is none. OPTION_GO_ON, or the exit status; what is wrong was printed.
  * given: is each of them there? May be NULL. */
 int option_rows_parse(const char *tool, const option_row *rows, size_t count, int argc, char **argv, void *arguments, bool *given);
+/* Was an option given that asks what the file holds? */
+bool option_rows_ask(const option_row *rows, size_t count, const bool *given);
 /* Refuses what was given and says nothing of what the file holds, subjects of option_subject. False: diagnosed. */
 bool option_rows_fit(const option_row *rows, size_t count, const bool *given, unsigned holds, const char *file, diag_list *diags);
 /* --help; nothing was printed before. */

@@ -372,7 +372,8 @@ static bool fits(const arguments *a, const visa_compilation *c, const char *file
 /* The same of a source that is compiled in several variants. */
 static bool source_fits(const arguments *a, const variant_source *s, diag_list *diags)
 {
-    if (s->size >= 4 && memcmp(s->text, "\177ELF", 4) == 0) /* one side of `visac diff`: the other one is compiled */
+    bool is_binary = s->size >= 4 && memcmp(s->text, "\177ELF", 4) == 0; /* one side of `visac diff`: the other one is compiled */
+    if (is_binary || !visac_arguments_ask(a))
         return true;
     visa_compilation *c = visa_compile(s->name, s->text, s->size, &a->options);
     bool good = !c || fits(a, c, s->name, diags);

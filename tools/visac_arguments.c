@@ -438,6 +438,11 @@ int visac_arguments_of_file(const arguments *a)
     return a->tunes_program ? check_tuned_program(a) : check_tuned_kernels(a);
 }
 
+bool visac_arguments_ask(const arguments *a)
+{
+    return option_rows_ask(option_rows, OPTION_ROWS, a->given);
+}
+
 bool visac_arguments_fit(const arguments *a, unsigned holds, const char *file, diag_list *diags)
 {
     return option_rows_fit(option_rows, OPTION_ROWS, a->given, holds, file, diags);

@@ -87,6 +87,8 @@ int visac_arguments_parse(int argc, char **argv, arena *memory, arguments *a);
 /* Of `visac tune FILE`, when it is known what the file holds: the same. */
 int visac_arguments_of_file(const arguments *a);
 
+/* Is there an option that not all files have a use for? */
+bool visac_arguments_ask(const arguments *a);
 /* Does each option say something of a file that holds such things (option_subject)? False: diagnosed. */
 bool visac_arguments_fit(const arguments *a, unsigned holds, const char *file, diag_list *diags);
 
