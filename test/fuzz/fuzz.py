@@ -21,9 +21,10 @@ CORPUS = os.path.join(SOURCE, "test", "fuzz", "corpus")
 TARGETS = {"source": 700, "binary": 6000, "tensor": 400, "editor": 700, "lsp": 900, "session": 700, "step": 700}
 LONGEST = 1 << 14 # bytes of an input while fuzzing
 HANGS = 10 # seconds
-WORDS = [("frontend/lexer.l", r'"([a-z_!#]{2,})"'), ("frontend/stage.c", r'\{"([a-z_]{2,})"'), ("target/step/step.def", r'"([a-z_]{3,})",'), ("ir/tensor.def", r'(\w+Tensor)'),
-         ("target/dtype.def", r'"(\w+)"'), ("lsp/request.c", r'"(textDocument/\w+)"'), ("lsp/server.c", r'"(textDocument/\w+)"')]
-PIECES = ["m![", "axes![", "::<", " # ", " % ", " / ", "$(", " | ", "1 << ", "..", "->", "=>", "&mut ", "#[device(chip = 1)]", "#[stream]", "{[", "]}", '"S1"', '"S2"',
+# Where the words stand: files, or folders whose tables are all read.
+WORDS = [("frontend/lexer.l", r'"([a-z_!#]{2,})"'), ("target", r'"([A-Za-z]\w{2,30})"'), ("frontend/running.c", r'"(\w+)"'), ("frontend/type.c", r'"(\w+)"'),
+         ("ir/tensor.def", r'(\w+Tensor)'), ("lsp/request.c", r'"(textDocument/\w+)"'), ("lsp/server.c", r'"(textDocument/\w+)"')]
+PIECES = ["m![", "axes![", "::<", " # ", " % ", " / ", "$(", " | ", "1 << ", "..", "->", "=>", "&mut ", "#[device(chip = 1)]", "#[stream]", "#[einsum]", "#[unroll]", "if ", "while ", "match ", "const { ", "macro_rules! ", "{[", "]}", '"S1"', '"S2"',
           '{"at": ', '"token": ', '{"tile": ', '"valid": ', "Content-Length: ", "\\x0d\\x0a\\x0d\\x0a", "\\x93NUMPY\\x01\\x00", "'descr': '<f4'", "'shape': (", "'fortran_order': "]
 
 
@@ -31,20 +32,24 @@ def dictionary(path):
     words = set()
     for name, pattern in WORDS:
         full = os.path.join(SOURCE, name)
-        if os.path.exists(full):
-            with open(full, encoding="utf-8") as file:
-                words.update(re.findall(pattern, file.read()))
+        tables = sorted(os.path.join(place, n) for place, _, names in os.walk(full) for n in names if n.endswith(".def")) if os.path.isdir(full) else [full]
+        for table in tables:
+            with open(table, encoding="utf-8") as file:
+                found = re.findall(pattern, file.read())
+            if not found and not os.path.isdir(full):
+                sys.exit(f"{table}: holds no word of the pattern {pattern}")
+            words.update(found)
     with open(path, "w", encoding="utf-8") as file:
         for word in sorted(words) + PIECES:
             file.write('"' + word.replace('"', '\\"') + '"\n')
 
 
 def sources():
-    for folder in ("test/cases", "examples", "examples/step", "test/fuzz"):
-        full = os.path.join(SOURCE, folder)
-        for name in sorted(os.listdir(full)):
-            if name.endswith(".vm"):
-                yield name, os.path.join(full, name)
+    for folder in ("test/cases", "examples", "test/fuzz"):
+        for place, _, names in sorted(os.walk(os.path.join(SOURCE, folder))):
+            for name in sorted(n for n in names if n.endswith(".vm")):
+                path = os.path.join(place, name)
+                yield os.path.relpath(path, SOURCE).replace(os.sep, "-"), path
 
 
 def session(text, r):
