@@ -42,9 +42,10 @@ bool collect_plan(collect *out, const target *t, const stream_shape *in, const c
     return true;
 }
 
-bool collect_has_places(const collect *k, const source *s, int64_t flits)
+bool collect_has_places(const collect *k, const stage_run *from, int64_t flits)
 {
-    return k->packet_bytes == k->flits_per_packet * k->flit_bytes && source_has_places(s, flits * k->flit_elements);
+    const stage_type *t = from->stage->type;
+    return k->packet_bytes == k->flits_per_packet * k->flit_bytes && t->has_places && t->has_places(from, flits * k->flit_elements);
 }
 
 void collect_read(const collect *k, collect_run *r, stage_run *from, unsigned char *to, int64_t flits)

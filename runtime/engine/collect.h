@@ -21,8 +21,8 @@ typedef struct collect_run {
     int64_t flit; /* of the current packet: flits already given */
 } collect_run;
 
-/* Are runs of so many flits whole runs of the source, which can be read where they lie? */
-bool collect_has_places(const collect *k, const source *s, int64_t flits);
+/* Are runs of so many flits whole runs of what gives packets, which can be read where they lie? */
+bool collect_has_places(const collect *k, const stage_run *from, int64_t flits);
 
 /* The next `flits` flits of what gives packets. */
 void collect_read(const collect *k, collect_run *r, stage_run *from, unsigned char *to, int64_t flits);

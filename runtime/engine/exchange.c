@@ -49,7 +49,6 @@ bool exchange_gather(exchange *x, const chain *c, int64_t first_unit, fault *f)
 {
     const stage *s = chain_source(c);
     int64_t slices = c->machine->target->slices_per_cluster, bytes, all;
-    *x = (exchange){.filled = {0}};
     if (__builtin_mul_overflow(s->out.packets, s->out.packet_bytes, &bytes) || __builtin_mul_overflow(bytes, slices, &all) ||
         all > INT64_C(1) << MOST_BYTES_LOG2)
         return fault_set(f, E_RUN_LIMIT, c->commands, "%lld packets of %lld bytes in each slice are too many to be sent to other slices",
@@ -66,8 +65,30 @@ bool exchange_gather(exchange *x, const chain *c, int64_t first_unit, fault *f)
     return done;
 }
 
+const unsigned char *exchange_stream(exchange *x, int64_t number, int64_t bytes, void (*make)(void *user, unsigned char *to), void *user,
+                                     const command *at, fault *f)
+{
+    pthread_mutex_lock(&x->lock);
+    unsigned char *stream = x->streams[number];
+    if (stream) {
+        /* another slice has asked for it */
+    } else if (bytes > (INT64_C(1) << MOST_BYTES_LOG2) - x->stream_bytes) {
+        fault_set(f, E_RUN_LIMIT, at, "the packets that slices get from others are more than 2^%d bytes", MOST_BYTES_LOG2);
+    } else if ((stream = malloc((size_t)bytes + 1))) {
+        x->stream_bytes += bytes;
+        make(user, stream);
+        x->streams[number] = stream;
+    } else {
+        fault_memory(f, at, "the packets that slices get from others");
+    }
+    pthread_mutex_unlock(&x->lock);
+    return stream;
+}
+
 void exchange_free(exchange *x)
 {
-    for (int i = 0; i < EXCHANGE_MOST_SLICES; i++)
+    for (int i = 0; i < EXCHANGE_MOST_SLICES; i++) {
         free(x->slices[i]);
+        free(x->streams[i]);
+    }
 }

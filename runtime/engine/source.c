@@ -304,45 +304,6 @@ static void fetch_converted(const source *s, source_run *r, unsigned char *to, i
     }
 }
 
-bool source_has_places(const source *s, int64_t elements)
-{
-    unsigned bits = dtype_row_of(s->shape.dtype)->bits;
-    const walk *w = &s->dm.elements;
-    if (s->convert || s->lookup || elements * bits % 8)
-        return false;
-    if (s->stream)
-        return true;
-    bool whole_bytes = w->base * bits % 8 == 0;
-    for (unsigned i = 0; i + 1 < w->count; i++)
-        whole_bytes &= w->stride[i] * bits % 8 == 0;
-    return whole_bytes && walk_run(w) % elements == 0;
-}
-
-bool source_places(const source *s, source_run *r, int64_t elements, const unsigned char **to, int64_t count)
-{
-    const walk *w = &s->dm.elements;
-    int64_t bits = dtype_row_of(s->shape.dtype)->bits, bytes = elements * bits / 8;
-    bool together = false;
-    if (s->stream) {
-        to[0] = r->memory;
-        r->memory += count * bytes;
-        return true;
-    }
-    for (int64_t i = 0; i < count;) {
-        int64_t left = (w->size[w->count - 1] - r->cursor.run_position) / elements;
-        int64_t n = count - i < left ? count - i : left;
-        const unsigned char *at = r->memory + (r->cursor.run_address + r->cursor.run_position) * bits / 8;
-        together = n == count;
-        for (int64_t j = 0; j < (together ? 1 : n); j++, at += bytes)
-            to[i + j] = at;
-        i += n;
-        r->cursor.run_position += n * elements;
-        if (r->cursor.run_position == w->size[w->count - 1])
-            walk_next_run(w, &r->cursor);
-    }
-    return together;
-}
-
 void source_read(const source *s, source_run *r, unsigned char *to, int64_t elements)
 {
     if (s->convert || s->lookup) {
@@ -386,6 +347,48 @@ static bool open_source(stage_run *r)
 static void read_source(stage_run *r, unsigned char *to, int64_t elements)
 {
     source_read(r->stage->plan, r->state, to, elements);
+}
+
+static bool source_has_places(const stage_run *at, int64_t elements)
+{
+    const source *s = at->stage->plan;
+    unsigned bits = dtype_row_of(s->shape.dtype)->bits;
+    const walk *w = &s->dm.elements;
+    if (s->convert || s->lookup || elements * bits % 8)
+        return false;
+    if (s->stream)
+        return ((const source_run *)at->state)->memory != NULL;
+    bool whole_bytes = w->base * bits % 8 == 0;
+    for (unsigned i = 0; i + 1 < w->count; i++)
+        whole_bytes &= w->stride[i] * bits % 8 == 0;
+    return whole_bytes && walk_run(w) % elements == 0;
+}
+
+static bool source_places(stage_run *run, int64_t elements, const unsigned char **to, int64_t count)
+{
+    const source *s = run->stage->plan;
+    source_run *r = run->state;
+    const walk *w = &s->dm.elements;
+    int64_t bits = dtype_row_of(s->shape.dtype)->bits, bytes = elements * bits / 8;
+    bool together = false;
+    if (s->stream) {
+        to[0] = r->memory;
+        r->memory += count * bytes;
+        return true;
+    }
+    for (int64_t i = 0; i < count;) {
+        int64_t left = (w->size[w->count - 1] - r->cursor.run_position) / elements;
+        int64_t n = count - i < left ? count - i : left;
+        const unsigned char *at = r->memory + (r->cursor.run_address + r->cursor.run_position) * bits / 8;
+        together = n == count;
+        for (int64_t j = 0; j < (together ? 1 : n); j++, at += bytes)
+            to[i + j] = at;
+        i += n;
+        r->cursor.run_position += n * elements;
+        if (r->cursor.run_position == w->size[w->count - 1])
+            walk_next_run(w, &r->cursor);
+    }
+    return together;
 }
 
 /* A contraction tensor from a port: the Rows of a step lie apart. */
@@ -494,6 +497,8 @@ const stage_type stage_fetch = {.op = OP_FETCH,
                                 .begin = begin_source,
                                 .open = open_source,
                                 .read = read_source,
+                                .has_places = source_has_places,
+                                .places = source_places,
                                 .drive = drive_source,
                                 .cycles = source_cycles,
                                 .traffic = fetch_traffic,
@@ -507,6 +512,8 @@ const stage_type stage_stream_in = {.op = OP_STREAM_IN,
                                     .plan = plan_source,
                                     .open = open_source,
                                     .read = read_source,
+                                    .has_places = source_has_places,
+                                    .places = source_places,
                                     .drive = drive_source,
                                     .advance = advance_port,
                                     .cycles = source_cycles,

@@ -52,12 +52,6 @@ void source_read(const source *s, source_run *r, unsigned char *to, int64_t elem
 /* Accesses of one packet: fetch_size bytes of the DM each. A stream port is always fast enough: 0. */
 int64_t source_accesses(const source *s);
 
-/* Can whole runs of so many elements be read where they lie? */
-bool source_has_places(const source *s, int64_t elements);
-/* Where the next `count` such runs lie; the source moves past them. True: one after the other, then only to[0] is set. Only when a
- * unit's memory is there. */
-bool source_places(const source *s, source_run *r, int64_t elements, const unsigned char **to, int64_t count);
-
 /* Does a stream port have `packets` more time steps for every unit that it feeds or drains? Used by stream_in
  * and stream_out; moves no cursor. */
 bool stream_port_ready(machine *m, const command *c, uint32_t port, const stream_shape *shape, port_direction direction, fault *f);

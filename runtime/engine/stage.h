@@ -35,8 +35,8 @@ typedef struct stage_run {
     struct stage_run *before, *next; /* NULL: the source, the sink */
     void *state;                     /* type->run_bytes, zero at first */
     int64_t unit_index;
-    const struct exchange *exchange; /* of the chain's cluster, where packets go to other slices; else NULL */
-    struct exchange *record;         /* where a stage keeps what is pushed to it, for other slices; else NULL */
+    struct exchange *exchange; /* of the chain's cluster, where packets go to other slices; else NULL */
+    struct exchange *record;   /* where a stage keeps what is pushed to it, for other slices; else NULL */
     fault *fault;
 } stage_run;
 
@@ -55,8 +55,12 @@ struct stage_type {
     bool (*open)(stage_run *r);
     /* Items of the form of `in`, one after the other: bytes of packets, flits, beats, stream_pair or stream_partial. */
     bool (*push)(stage_run *r, const void *items, int64_t count);
-    bool (*finish)(stage_run *r);                                        /* pushes what it still holds */
-    void (*read)(stage_run *r, unsigned char *to, int64_t elements);     /* of what gives packets: the next ones, which fill whole bytes */
+    bool (*finish)(stage_run *r);                                    /* pushes what it still holds */
+    void (*read)(stage_run *r, unsigned char *to, int64_t elements); /* of what gives packets: the next ones, which fill whole bytes */
+    /* The same without a copy. Can all be read where it lies, in runs of so many elements? Then where the next `count` runs lie, which are
+     * read by that. True: one after the other, and only to[0] is set. */
+    bool (*has_places)(const stage_run *r, int64_t elements);
+    bool (*places)(stage_run *r, int64_t elements, const unsigned char **to, int64_t count);
     bool (*drive)(stage_run *r);                                         /* sources, and collect: pushes the whole stream of the slice */
     void (*advance)(const stage *s, const int64_t *units, size_t count); /* the slices have run: moves cursors of ports */
     /* Questions, asked in the order of the chain. */

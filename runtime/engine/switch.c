@@ -140,36 +140,94 @@ static bool plan_switch(stage *s, chain *c, fault *f)
 }
 
 typedef struct switch_run {
-    int64_t slice, element; /* its number in the cluster; elements that it has given */
-    unsigned char from[EXCHANGE_MOST_SLICES];
+    const unsigned char *stream; /* all that the slice gets, one packet after the other; */
+    int64_t given;               /* elements of it */
 } switch_run;
+
+/* What is written for the slices that get the same. */
+typedef struct stream_wanted {
+    const routes *routes;
+    const stage_run *run;
+    int64_t slice; /* one of them */
+    const unsigned char *from;
+} stream_wanted;
+
+/* Packets that come from one slice, one after the other, as they went in there. */
+static int64_t steps_together(const routes *k)
+{
+    return k->topology == TOPOLOGY_BROADCAST01 && k->slice0 == 1 ? k->time0 : 1;
+}
+
+static void make_stream(void *wanted, unsigned char *to)
+{
+    const stream_wanted *x = wanted;
+    const stream_shape *in = &x->run->stage->in;
+    int64_t packets = x->run->stage->out.packets, n = steps_together(x->routes);
+    for (int64_t step = 0; step < packets; step += n, to += n * in->packet_bytes) {
+        int64_t slice, in_step;
+        routes_origin(x->routes, x->slice, step, x->from, &slice, &in_step);
+        const unsigned char *given = x->run->exchange->slices[slice];
+        if (given)
+            memcpy(to, given + in_step * in->packet_bytes, (size_t)(n * in->packet_bytes));
+        else
+            memset(to, x->run->stage->chain->machine->options.poison, (size_t)(n * in->packet_bytes));
+    }
+}
+
+/* A number of the stream, which those slices have in common that get it. */
+static int64_t stream_number(const routes *k, int64_t d, const unsigned char *from)
+{
+    int64_t inner = k->slice1 * k->slice0, first = d / inner * inner;
+    switch (k->topology) {
+    case TOPOLOGY_BROADCAST01: return first;
+    case TOPOLOGY_BROADCAST1: return first + d % k->slice0;
+    case TOPOLOGY_TRANSPOSED_BROADCAST1: return first + d % k->slice1;
+    case TOPOLOGY_CUSTOM: return from[0]; /* slices that copy from different ones begin with different ones: their distances are the same */
+    case TOPOLOGY_FORWARDING:
+    case TOPOLOGY_TRANSPOSE:
+    case TOPOLOGY_INTER_TRANSPOSE: return d;
+    }
+    return d;
+}
 
 static bool open_switch(stage_run *r)
 {
     const routes *k = r->stage->plan;
+    const stream_shape *out = &r->stage->out;
     switch_run *at = r->state;
-    at->slice = r->unit_index % k->slices;
-    at->element = 0;
-    return k->topology != TOPOLOGY_CUSTOM || routes_copied(k, at->slice, at->from) == k->copied;
+    int64_t d = r->unit_index % k->slices, slice, step;
+    unsigned char from[EXCHANGE_MOST_SLICES];
+    *at = (switch_run){.given = 0};
+    if (k->topology == TOPOLOGY_CUSTOM && routes_copied(k, d, from) != k->copied)
+        return false;
+    routes_origin(k, d, 0, from, &slice, &step);
+    if (k->topology == TOPOLOGY_FORWARDING || k->topology == TOPOLOGY_TRANSPOSE)
+        at->stream = r->exchange->slices[slice];
+    if (!at->stream)
+        at->stream = exchange_stream(r->exchange, stream_number(k, d, from), out->packets * out->packet_bytes, make_stream,
+                                     &(stream_wanted){k, r, d, from}, r->stage->commands, r->fault);
+    return at->stream;
+}
+
+static bool switch_has_places(const stage_run *r, int64_t elements)
+{
+    return elements * dtype_row_of(r->stage->in.dtype)->bits % 8 == 0;
+}
+
+static bool switch_places(stage_run *r, int64_t elements, const unsigned char **to, int64_t count)
+{
+    switch_run *at = r->state;
+    to[0] = at->stream + at->given * dtype_row_of(r->stage->in.dtype)->bits / 8;
+    at->given += elements * count;
+    return true;
 }
 
 /* Packets are whole bytes, and what is asked for ends inside of one or with it. */
 static void read_switch(stage_run *r, unsigned char *to, int64_t elements)
 {
-    const routes *k = r->stage->plan;
-    const stream_shape *shape = &r->stage->in;
-    switch_run *at = r->state;
-    int64_t bits = dtype_row_of(shape->dtype)->bits;
-    for (int64_t n; elements > 0; elements -= n, at->element += n, to += n * bits / 8) {
-        int64_t step = at->element / shape->packet_elements, element = at->element % shape->packet_elements, slice, in_step;
-        n = smaller(elements, shape->packet_elements - element);
-        routes_origin(k, at->slice, step, at->from, &slice, &in_step);
-        const unsigned char *packets = r->exchange->slices[slice];
-        if (packets)
-            memcpy(to, packets + in_step * shape->packet_bytes + element * bits / 8, (size_t)(n * bits / 8));
-        else
-            memset(to, r->stage->chain->machine->options.poison, (size_t)(n * bits / 8));
-    }
+    const unsigned char *place;
+    switch_places(r, elements, &place, 1);
+    memcpy(to, place, (size_t)(elements * dtype_row_of(r->stage->in.dtype)->bits / 8));
 }
 
 /* To a stream port, packets as they are. */
@@ -205,6 +263,8 @@ const stage_type stage_switch = {.op = OP_SWITCH,
                                  .plan = plan_switch,
                                  .open = open_switch,
                                  .read = read_switch,
+                                 .has_places = switch_has_places,
+                                 .places = switch_places,
                                  .drive = drive_switch,
                                  .cycles = switch_cycles,
                                  .field = &field_switch};

@@ -15,11 +15,16 @@ typedef struct blocks_driver {
     int64_t beat_count;
 } blocks_driver;
 
-bool blocks_chain_plan(blocks *p, const chain *c)
+unsigned blocks_chain_plan(blocks *p, const chain *c)
 {
-    bool joined = c->stage_count > 5 && c->stages[1].type == &stage_collect && c->stages[2].type == &stage_align &&
-                  c->stages[3].type == &stage_contract && c->stages[4].type == &stage_accumulate;
-    return joined && blocks_plan(p, chain_contraction(c), chain_accumulate(c), c->machine->options.cpu);
+    static const stage_type *const taken[BLOCKS_STAGES] = {&stage_collect, &stage_align, &stage_contract, &stage_accumulate};
+    unsigned first = 1, joined = 0;
+    while (first < c->stage_count && c->stages[first].type != &stage_collect)
+        first++;
+    while (joined < BLOCKS_STAGES && first + joined < c->stage_count && c->stages[first + joined].type == taken[joined])
+        joined++;
+    bool all = joined == BLOCKS_STAGES && first + BLOCKS_STAGES < c->stage_count;
+    return all && blocks_plan(p, chain_contraction(c), chain_accumulate(c), c->machine->options.cpu) ? first : 0;
 }
 
 void *blocks_driver_new(const blocks *p, const chain *c)
@@ -53,12 +58,10 @@ void blocks_driver_free(void *driver)
 /* The next packets where they lie, or read to where the blocks have room for them. */
 static void read_places(blocks_driver *d, stage_run *from, int64_t packets)
 {
-    const source *s = from->stage->plan;
-    source_run *at = from->state;
     int64_t flits = d->plan->contraction->collect_flits;
     d->block.apart = d->plan->raw_bytes;
-    if (at->memory && collect_has_places(d->collect, s, flits)) {
-        if (!source_places(s, at, flits * d->collect->flit_elements, d->block.places, packets))
+    if (collect_has_places(d->collect, from, flits)) {
+        if (!from->stage->type->places(from, flits * d->collect->flit_elements, d->block.places, packets))
             d->block.apart = 0;
         return;
     }

@@ -8,16 +8,16 @@
 #include "runtime/engine/stage.h"
 #include "runtime/fast/blocks.h"
 
-enum { BLOCKS_NEXT_STAGE = 5 /* of a chain with blocks: the one after accumulate */ };
+enum { BLOCKS_STAGES = 4 /* that they take the place of */ };
 
-/* False: the chain goes stage by stage. Free the plan with blocks_free. */
-bool blocks_chain_plan(blocks *p, const struct chain *c);
+/* The number of the chain's collect, in whose place blocks stand; 0: the chain goes stage by stage. Free the plan with blocks_free. */
+unsigned blocks_chain_plan(blocks *p, const struct chain *c);
 
 /* A worker's buffers, for slice after slice; NULL: no memory. */
 void *blocks_driver_new(const blocks *p, const struct chain *c);
 void blocks_driver_free(void *driver);
 
-/* Pushes all beats of the source's slice. */
+/* Pushes all beats of a slice. `from`: what stands in front of collect; next: what stands behind accumulate. */
 bool blocks_drive(void *driver, stage_run *from, stage_run *next);
 
 #endif

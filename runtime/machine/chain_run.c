@@ -13,8 +13,8 @@ enum { THREAD_PACKETS = 1 << 14 /* less work than this is not worth a thread */ 
  * `to`, and goes to other slices. */
 typedef struct span {
     unsigned first, end;
-    const exchange *from; /* NULL: nothing comes from other slices */
-    exchange *to;         /* NULL: they go on to the sink */
+    exchange *from; /* NULL: nothing comes from other slices */
+    exchange *to;   /* NULL: they go on to the sink */
 } span;
 
 /* One slice's run of a chain; a worker uses the same buffers slice after slice. */
@@ -23,17 +23,25 @@ typedef struct slice_run {
     stage_run stages[CHAIN_MAX_STAGES];
     unsigned driver; /* the stage that pushes the stream */
     span span;
-    void *blocks;         /* NULL: the chain goes stage by stage; else what takes the place of stages 1 to BLOCKS_NEXT_STAGE - 1 */
+    void *blocks;         /* NULL: the chain goes stage by stage; */
+    unsigned blocks_at;   /* else the first of the BLOCKS_STAGES stages whose place they take */
     unsigned char *state; /* of all stages */
     fault fault;
     size_t fault_index; /* which active unit had it */
     bool ready;         /* buffers are there */
 } slice_run;
 
-/* Does the stage run by itself? Blocks do the work of those between them and the source. */
+/* The contraction as blocks. */
+typedef struct chain_blocks {
+    blocks plan;
+    unsigned at; /* the first stage whose place they take; 0: the chain goes stage by stage */
+} chain_blocks;
+
+/* Does the stage run by itself? */
 static bool takes_part(const slice_run *r, unsigned number)
 {
-    return number >= r->span.first && number < r->span.end && (!r->blocks || number == 0 || number >= BLOCKS_NEXT_STAGE);
+    bool in_blocks = r->blocks && number >= r->blocks_at && number < r->blocks_at + BLOCKS_STAGES;
+    return number >= r->span.first && number < r->span.end && !in_blocks;
 }
 
 static size_t state_bytes(const stage_type *t)
@@ -41,7 +49,7 @@ static size_t state_bytes(const stage_type *t)
     return (t->run_bytes + 15) / 16 * 16;
 }
 
-static bool slice_run_new(slice_run *r, const chain *c, const blocks *plan, const span *x)
+static bool slice_run_new(slice_run *r, const chain *c, const chain_blocks *block, const span *x)
 {
     size_t bytes = 0;
     for (unsigned i = 0; i < c->stage_count; i++)
@@ -49,8 +57,9 @@ static bool slice_run_new(slice_run *r, const chain *c, const blocks *plan, cons
     r->chain = c;
     r->span = *x;
     r->state = calloc(1, bytes + 1);
-    r->blocks = plan ? blocks_driver_new(plan, c) : NULL;
-    if (!r->state || (plan && !r->blocks))
+    r->blocks_at = block->at;
+    r->blocks = block->at ? blocks_driver_new(&block->plan, c) : NULL;
+    if (!r->state || (block->at && !r->blocks))
         return fault_memory(&r->fault, c->commands, "the buffers of a slice");
     unsigned char *state = r->state;
     for (unsigned i = 0; i < c->stage_count; i++) {
@@ -94,7 +103,7 @@ static bool slice_open(slice_run *r, int64_t unit_index)
 static bool slice_drive(slice_run *r)
 {
     if (r->blocks)
-        return blocks_drive(r->blocks, &r->stages[0], &r->stages[BLOCKS_NEXT_STAGE]);
+        return blocks_drive(r->blocks, &r->stages[r->blocks_at - 1], &r->stages[r->blocks_at + BLOCKS_STAGES]);
     return r->stages[r->driver].stage->type->drive(&r->stages[r->driver]);
 }
 
@@ -133,7 +142,7 @@ static bool slice_go(slice_run *r, int64_t unit_index)
 
 typedef struct slice_jobs {
     const chain *chain;
-    const blocks *blocks;
+    const chain_blocks *blocks;
     const span *span;
     slice_run *runs; /* per worker */
     const int64_t *units;
@@ -176,7 +185,7 @@ static bool slices_finish(slice_run *runs, unsigned workers, fault *f)
 }
 
 /* The chain in some slices, on threads. */
-static bool run_units(const chain *c, const blocks *block, const span *x, const int64_t *units, size_t count, fault *f)
+static bool run_units(const chain *c, const chain_blocks *block, const span *x, const int64_t *units, size_t count, fault *f)
 {
     unsigned workers = worker_count(c, count);
     slice_run *runs = calloc(workers, sizeof *runs);
@@ -190,13 +199,14 @@ static bool run_units(const chain *c, const blocks *block, const span *x, const 
 }
 
 /* The units of a cluster that are active there. */
-static bool run_span(const chain *c, const blocks *block, const span *x, const unit_mask *active, int64_t cluster, int64_t *units, fault *f)
+static bool run_span(const chain *c, const chain_blocks *block, const span *x, const unit_mask *active, int64_t cluster, int64_t *units,
+                     fault *f)
 {
     return run_units(c, block, x, units, unit_mask_list(c->machine, active, cluster, units), f);
 }
 
 /* One cluster: after the packets of all of its slices, where they go to others at once; and up to where they are reduced over slices. */
-static bool run_cluster(const chain *c, const blocks *block, exchange *gathered, exchange *recorded, int64_t cluster, int64_t *units,
+static bool run_cluster(const chain *c, const chain_blocks *block, exchange *gathered, exchange *recorded, int64_t cluster, int64_t *units,
                         fault *f)
 {
     unsigned recorder = exchange_recorder(c);
@@ -208,15 +218,15 @@ static bool run_cluster(const chain *c, const blocks *block, exchange *gathered,
         all.from = gathered;
     }
     if (recorder == 0)
-        return run_span(c, NULL, &all, &c->out_units, cluster, units, f);
+        return run_span(c, block, &all, &c->out_units, cluster, units, f);
     all.end = recorder;
     all.to = recorded;
     span behind = {.first = recorder, .end = c->stage_count, .from = recorded};
-    return run_span(c, all.first ? NULL : block, &all, &c->mid_units, cluster, units, f) &&
-           run_span(c, NULL, &behind, &c->out_units, cluster, units, f);
+    return run_span(c, block, &all, &c->mid_units, cluster, units, f) &&
+           run_span(c, &(chain_blocks){.at = 0}, &behind, &c->out_units, cluster, units, f);
 }
 
-static bool run_exchanged(const chain *c, const blocks *block, int64_t *units, fault *f)
+static bool run_exchanged(const chain *c, const chain_blocks *block, int64_t *units, fault *f)
 {
     const target *t = c->machine->target;
     exchange *x = calloc(2, sizeof *x);
@@ -224,7 +234,7 @@ static bool run_exchanged(const chain *c, const blocks *block, int64_t *units, f
     for (int64_t cluster = 0; done && cluster < t->chips * t->clusters_per_chip; cluster++) {
         if (unit_mask_list(c->machine, &c->out_units, cluster, units) == 0)
             continue;
-        x[0] = x[1] = (exchange){.filled = {0}};
+        x[0] = x[1] = (exchange){.lock = PTHREAD_MUTEX_INITIALIZER};
         done = run_cluster(c, block, &x[0], &x[1], cluster, units, f);
         exchange_free(&x[0]);
         exchange_free(&x[1]);
@@ -247,16 +257,17 @@ bool chain_run(const chain *c, fault *f)
     if (!begin_stages(c, f))
         return false;
     int64_t *units = calloc((size_t)c->machine->unit_count, sizeof *units);
-    blocks plan = {0};
-    bool block = blocks_chain_plan(&plan, c), done = units || fault_memory(f, c->commands, "the slices' state");
+    chain_blocks block = {.at = 0};
+    block.at = blocks_chain_plan(&block.plan, c);
+    bool done = units || fault_memory(f, c->commands, "the slices' state");
     if (done && exchange_is_needed(c))
-        done = run_exchanged(c, block ? &plan : NULL, units, f);
+        done = run_exchanged(c, &block, units, f);
     else if (done)
-        done = run_span(c, block ? &plan : NULL, &(span){.end = c->stage_count}, &c->units, -1, units, f);
+        done = run_span(c, &block, &(span){.end = c->stage_count}, &c->units, -1, units, f);
     for (unsigned i = 0; done && i < c->stage_count; i++)
         if (c->stages[i].type->advance)
             c->stages[i].type->advance(&c->stages[i], units, unit_mask_list(c->machine, i ? &c->out_units : &c->units, -1, units));
-    blocks_free(&plan);
+    blocks_free(&block.plan);
     free(units);
     return done;
 }
