@@ -3,6 +3,7 @@
 #include <inttypes.h>
 #include <stdlib.h>
 
+#include "support/integer.h"
 #include "support/strbuf.h"
 
 /* ---- coordinates ---- */
@@ -169,18 +170,108 @@ bool einsum_terms(const einsum *e, uint32_t before, uint32_t tensor, int64_t ele
     return false;
 }
 
-const einsum_statement *einsum_maker(const einsum *e, uint32_t before, uint32_t tensor, int64_t element, int64_t *elements)
+/* ---- who made an element ---- */
+
+/* Coordinates that a statement may assign along one axis of its destination. */
+typedef struct assigned_range {
+    int64_t low, end;
+} assigned_range;
+
+struct einsum_makers {
+    const einsum *einsum;
+    uint32_t *first;        /* by tensor, and one behind the last: where its statements begin in */
+    uint32_t *numbers;      /* the numbers of statements, ascending for each tensor, */
+    assigned_range *ranges; /* and for each `rank` of these, one for each axis of its tensor */
+    uint32_t rank;          /* the largest of a tensor, of which more axes than RANGED_AXES are not looked at */
+};
+enum { RANGED_AXES = 32 };
+
+/* Of kept digits, whichever combination of them exists. */
+static assigned_range range_along(const einsum_statement *s, uint32_t axis)
 {
-    int64_t counters[EINSUM_STATEMENT_DIGITS];
-    for (uint32_t i = before; i-- > 0;) {
+    int64_t low = shift_of(s, EINSUM_DST, axis), last = low;
+    for (uint32_t i = 0; i < s->digit_count; i++)
+        if (s->digits[i].kept && s->digits[i].axis == axis &&
+            __builtin_add_overflow(last, product_bounded(s->digits[i].size - 1, s->digits[i].weight), &last))
+            last = INT64_MAX - 1;
+    return (assigned_range){low, last + 1};
+}
+
+static void list_makers(einsum_makers *m)
+{
+    const einsum *e = m->einsum;
+    for (uint32_t i = 0; i < e->statement_count; i++)
+        m->first[e->statements[i].dst + 1]++;
+    for (uint32_t t = 0; t < e->tensor_count; t++)
+        m->first[t + 1] += m->first[t];
+    for (uint32_t i = 0; i < e->statement_count; i++) {
         const einsum_statement *s = &e->statements[i];
-        if (s->digit_count > EINSUM_STATEMENT_DIGITS)
+        uint32_t at = m->first[s->dst]++;
+        m->numbers[at] = i;
+        for (uint32_t k = 0; k < e->tensors[s->dst].rank && k < m->rank; k++)
+            m->ranges[(size_t)at * m->rank + k] = range_along(s, e->tensors[s->dst].axes[k]);
+    }
+    for (uint32_t t = e->tensor_count; t-- > 0;)
+        m->first[t + 1] = m->first[t];
+    m->first[0] = 0;
+}
+
+einsum_makers *einsum_makers_new(const einsum *e)
+{
+    einsum_makers *m = calloc(1, sizeof *m);
+    if (!m)
+        return NULL;
+    m->einsum = e;
+    m->first = calloc((size_t)e->tensor_count + 1, sizeof *m->first);
+    m->numbers = calloc((size_t)e->statement_count + 1, sizeof *m->numbers);
+    for (uint32_t t = 0; t < e->tensor_count; t++)
+        m->rank = e->tensors[t].rank > m->rank ? e->tensors[t].rank : m->rank;
+    m->rank = m->rank < RANGED_AXES ? m->rank : RANGED_AXES;
+    m->ranges = calloc(((size_t)e->statement_count + 1) * (m->rank + 1), sizeof *m->ranges);
+    if (!m->first || !m->numbers || !m->ranges) {
+        einsum_makers_free(m);
+        return NULL;
+    }
+    list_makers(m);
+    return m;
+}
+
+void einsum_makers_free(einsum_makers *m)
+{
+    if (!m)
+        return;
+    free(m->first);
+    free(m->numbers);
+    free(m->ranges);
+    free(m);
+}
+
+static bool is_in_ranges(const assigned_range *ranges, const int64_t *at, uint32_t count)
+{
+    for (uint32_t i = 0; i < count; i++)
+        if (at[i] < ranges[i].low || at[i] >= ranges[i].end)
+            return false;
+    return true;
+}
+
+const einsum_statement *einsum_maker(const einsum_makers *m, uint32_t before, uint32_t tensor, int64_t element, int64_t *elements)
+{
+    const einsum *e = m->einsum;
+    const einsum_tensor *t = &e->tensors[tensor];
+    int64_t counters[EINSUM_STATEMENT_DIGITS], at[RANGED_AXES], left = element;
+    uint32_t ranged = t->rank < m->rank ? t->rank : m->rank;
+    for (uint32_t i = t->rank; i-- > 0; left /= e->axes[t->axes[i]].size)
+        if (i < ranged)
+            at[i] = left % e->axes[t->axes[i]].size;
+    for (uint32_t i = m->first[tensor + 1]; i-- > m->first[tensor];) {
+        const einsum_statement *s = &e->statements[m->numbers[i]];
+        if (m->numbers[i] >= before || s->digit_count > EINSUM_STATEMENT_DIGITS)
             continue;
-        if (s->op == MATH_SCATTER && s->dst == tensor)
+        if (s->op == MATH_SCATTER)
             return s;
-        if (s->op == MATH_SCATTER || !assigns(e, s, tensor, element, counters))
+        if (!is_in_ranges(&m->ranges[(size_t)i * m->rank], at, ranged) || !assigns(e, s, tensor, element, counters))
             continue;
-        for (uint32_t k = 0; (s->op == MATH_MAP || s->op == MATH_GATHER) && k < s->source_count; k++)
+        for (uint32_t k = 0; (s->op == MATH_COPY || s->op == MATH_MAP || s->op == MATH_GATHER) && k < s->source_count; k++)
             elements[k] = source_element(e, s, counters, s->sources[k], (einsum_side)(EINSUM_A + k));
         return s;
     }

@@ -22,10 +22,15 @@ typedef struct einsum_product {
 bool einsum_terms(const einsum *e, uint32_t before, uint32_t tensor, int64_t element, bool (*call)(void *of, const einsum_product *term),
                   void *of);
 
+/* Which statements write which part of each tensor, for einsum_maker; the einsum outlives it. NULL: no memory. */
+typedef struct einsum_makers einsum_makers;
+einsum_makers *einsum_makers_new(const einsum *e);
+void einsum_makers_free(einsum_makers *m);
+
 /* The statement that assigns the element last, of the first `before`; NULL: none does. A scatter into the tensor may be it: its lists say.
- * Of a map and a gather `elements` (EINSUM_SOURCES) get the element of each source, of a gather before lists move it; -1: the tensor does
- * not hold it, and it is zero. */
-const einsum_statement *einsum_maker(const einsum *e, uint32_t before, uint32_t tensor, int64_t element, int64_t *elements);
+ * Of a copy, a map and a gather `elements` (EINSUM_SOURCES) get the element of each source, of a gather before lists move it; -1: the
+ * tensor does not hold it, and it is zero. */
+const einsum_statement *einsum_maker(const einsum_makers *m, uint32_t before, uint32_t tensor, int64_t element, int64_t *elements);
 
 /* The element of the indexed tensor that lists with these elements (one for each index) move `element` to; -1: outside. */
 int64_t einsum_moved(const einsum *e, const einsum_statement *s, int64_t element, const int64_t *lists);

@@ -23,6 +23,8 @@ struct field_expected {
     unsigned threads;
     field_value **tensors; /* whole: by tensor */
     field_known known;     /* one by one: by tensor, statements before and element */
+    einsum_makers *makers;
+    bool *copied; /* by tensor: nothing but copies make it, which are followed again rather than known; NULL: no memory */
     int depth;
     wanted *later; /* elements that were asked for too deep on the stack: as many as statements at most */
     size_t later_count;
@@ -85,13 +87,28 @@ static bool compute(field_expected *x, diag_list *diags)
     return done;
 }
 
+static bool *copied_tensors(const einsum *e)
+{
+    bool *copied = malloc((size_t)e->tensor_count + 1);
+    if (!copied)
+        return NULL;
+    memset(copied, true, e->tensor_count);
+    for (uint32_t i = 0; i < e->statement_count; i++)
+        copied[e->statements[i].dst] &= e->statements[i].op == MATH_COPY;
+    return copied;
+}
+
 field_expected *field_expected_new(const binary_kernel *k, const field_inputs *inputs, bool whole, unsigned threads, diag_list *diags)
 {
     field_expected *x = calloc(1, sizeof *x);
     if (!x)
         return NULL;
     *x = (field_expected){.kernel = k, .seed = inputs->seed, .inputs = inputs, .threads = parallel_workers(threads)};
-    if (!whole || compute(x, diags))
+    x->copied = copied_tensors(&k->einsum);
+    x->makers = einsum_makers_new(&k->einsum);
+    if (!x->makers)
+        diag_add(diags, E_REFERENCE, SRC_NOWHERE, "not enough memory for the reference's statements");
+    else if (!whole || compute(x, diags))
         return x;
     field_expected_free(x);
     return NULL;
@@ -108,6 +125,8 @@ void field_expected_free(field_expected *x)
         free(x->written[i]);
     free(x->written);
     free(x->later);
+    free(x->copied);
+    einsum_makers_free(x->makers);
     field_known_free(&x->known);
     free(x);
 }
@@ -365,7 +384,7 @@ static bool find_maker(field_expected *x, const wanted *w, int64_t *elements, co
 {
     const einsum *e = &x->kernel->einsum;
     for (uint32_t before = w->before;;) {
-        const einsum_statement *s = *out = einsum_maker(e, before, w->tensor, w->element, elements);
+        const einsum_statement *s = *out = einsum_maker(x->makers, before, w->tensor, w->element, elements);
         if (!s || s->op != MATH_SCATTER)
             return true;
         before = (uint32_t)(s - e->statements);
@@ -403,10 +422,12 @@ static bool value_of(field_expected *x, wanted w, field_value *out)
         *out = x->tensors ? x->tensors[w.tensor][w.element] : input_value(x, w.tensor, w.element);
         return true;
     }
-    *out = field_known_find(&x->known, known_key(&w));
+    bool first = x->depth == 0, last = x->depth >= MOST_DEPTH; /* what was asked for later is known, whatever it is */
+    bool knows = first || last || !x->copied || !x->copied[w.tensor];
+    *out = knows ? field_known_find(&x->known, known_key(&w)) : FIELD_NOTHING;
     if (*out != FIELD_NOTHING)
         return true;
-    if (x->depth >= MOST_DEPTH)
+    if (last)
         return ask_later(x, &w);
     summing s = {x, 0, false};
     int64_t elements[EINSUM_SOURCES];
@@ -414,7 +435,9 @@ static bool value_of(field_expected *x, wanted w, field_value *out)
     const einsum_statement *maker;
     x->depth++;
     s.failed = !find_maker(x, &w, elements, &maker);
-    if (!s.failed && maker && maker->op == MATH_MAP)
+    if (!s.failed && maker && maker->op == MATH_COPY)
+        s.failed = elements[0] >= 0 && !source_value(x, maker, 0, elements[0], &s.sum);
+    else if (!s.failed && maker && maker->op == MATH_MAP)
         s.failed = !map_value(x, maker, elements, &s.sum);
     else if (!s.failed && maker && maker->op == MATH_REDUCE)
         s.failed = !fold_value(x, maker, w.element, &s.sum);
@@ -430,7 +453,8 @@ static bool value_of(field_expected *x, wanted w, field_value *out)
     if (s.failed)
         return false;
     *out = s.sum;
-    field_known_add(&x->known, known_key(&w), s.sum);
+    if (knows)
+        field_known_add(&x->known, known_key(&w), s.sum);
     return true;
 }
 
