@@ -491,7 +491,7 @@ static LLVMValueRef bound_place(emitter *e, const tensor_places *p, uint32_t num
 static void emit_first_clear(emitter *e, const plan_statement *p, const tensor_places *at)
 {
     uint32_t dst = p->of->dst;
-    if (p->completed)
+    if (p->completed || p->settled)
         return;
     if (p->first && !p->covers)
         emit_clear(e, tensor_place(e, at, dst), emit_i64(e, walk_bytes(e->plan->e, dst)));

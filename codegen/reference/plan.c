@@ -8,6 +8,7 @@
 #include "codegen/reference/forward.h"
 #include "codegen/reference/fuse.h"
 #include "codegen/reference/place.h"
+#include "codegen/reference/settle.h"
 #include "codegen/reference/sharing.h"
 #include "codegen/reference/tile.h"
 #include "codegen/reference/walk.h"
@@ -172,7 +173,7 @@ double plan_shared_clocks(const plan_statement *s)
 bool plan_is_shared(const reference_plan *p, const plan_statement *s)
 {
     bool apart = dtype_row_of(p->e->tensors[s->of->dst].dtype)->bits >= 8; /* two parts never write one byte */
-    return s->of->op == MATH_CONTRACT && !s->absorbed && apart && !s->unbounded && (s->covers || !s->first) &&
+    return s->of->op == MATH_CONTRACT && !s->absorbed && apart && !s->unbounded && (s->covers || s->settled || !s->first) &&
            plan_shared_clocks(s) >= 2 * PLAN_WORTH_HELP;
 }
 
@@ -414,6 +415,8 @@ static char *plan_all(reference_plan *p)
         p->statements[i].unbounded = !p->statements[i].absorbed && has_no_bound(p, &p->statements[i]);
     for (uint32_t i = 0; i < e->statement_count && !fault; i++)
         find_completed(p, &p->statements[i], i);
+    if (!fault && !settle_find(p))
+        fault = fault_text("out of memory");
     for (uint32_t i = 0; i < e->statement_count && !fault; i++)
         sharing_find(p, i);
     place_outside(p);

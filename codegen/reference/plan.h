@@ -145,6 +145,7 @@ typedef struct plan_statement {
     int64_t block_line;         /* values between the rows of a block of sums */
     bool covers;                /* every element of its destination */
     bool completed;             /* what it leaves others write, before anybody reads it */
+    bool settled;               /* nobody reads what it leaves, whoever writes it */
     int64_t order_places;       /* of the machine's order, where pieces say it: terms stand at some of them; 0: depth itself is in order */
     bool stores_blocks;         /* vectors of the result lie side by side and all exist: they are stored block by block */
     bool flushes;               /* its products may turn sums below the f32 normals into zero */

@@ -1,0 +1,100 @@
+#include "codegen/reference/settle.h"
+
+#include <stdlib.h>
+
+#include "codegen/reference/walk.h"
+#include "support/integer.h"
+
+/* Coordinates along an axis of a tensor; none where end is not above low. */
+typedef struct span {
+    int64_t low, end;
+} span;
+
+/* What is read of each tensor. */
+typedef struct reads {
+    const einsum *e;
+    size_t *first; /* by tensor: its first axis in */
+    span *along;   /* by axis of each tensor */
+} reads;
+
+static int64_t shift_along(const einsum_statement *s, einsum_side side, uint32_t axis)
+{
+    for (uint32_t i = 0; i < s->shift_count; i++)
+        if (s->shifts[i].side == side && s->shifts[i].axis == axis)
+            return s->shifts[i].offset;
+    return 0;
+}
+
+/* All coordinates that digits reach, whether their combination exists or not; of what lists or windows move, all that there are. */
+static span span_read(const einsum *e, const einsum_statement *s, einsum_side side, uint32_t axis)
+{
+    int64_t size = e->axes[axis].size, low = shift_along(s, side, axis), end = low + 1;
+    if (einsum_index_count(s) > 0 || walk_window(e, axis))
+        return (span){0, size};
+    for (uint32_t i = 0; i < s->digit_count; i++)
+        if (s->digits[i].axis == axis && einsum_digit_indexes(&s->digits[i], side) &&
+            __builtin_add_overflow(end, product_bounded(s->digits[i].size - 1, s->digits[i].weight), &end))
+            return (span){low, size};
+    return (span){low, smaller(end, size)};
+}
+
+static bool reads_make(reads *r, const einsum *e)
+{
+    size_t axes = 0;
+    *r = (reads){.e = e, .first = calloc((size_t)e->tensor_count + 1, sizeof *r->first)};
+    for (uint32_t t = 0; r->first && t < e->tensor_count; t++) {
+        r->first[t] = axes;
+        axes += e->tensors[t].rank;
+    }
+    r->along = calloc(axes + 1, sizeof *r->along);
+    if (!r->first || !r->along)
+        return false;
+    for (uint32_t i = 0; i < e->statement_count; i++) {
+        const einsum_statement *s = &e->statements[i];
+        for (unsigned side = EINSUM_A; side < einsum_side_count(s); side++) {
+            const einsum_tensor *t = &e->tensors[einsum_operand(s, (einsum_side)side)];
+            for (uint32_t k = 0; k < t->rank && t->port < 0; k++) {
+                span *all = &r->along[r->first[t - e->tensors] + k], one = span_read(e, s, (einsum_side)side, t->axes[k]);
+                *all = all->end > all->low ? (span){smaller(all->low, one.low), larger(all->end, one.end)} : one;
+            }
+        }
+    }
+    return true;
+}
+
+/* Coordinates of the axis that the statement writes without a gap, whatever it writes along the others. */
+static span span_written(const einsum *e, const einsum_statement *s, uint32_t axis)
+{
+    int64_t low = shift_along(s, EINSUM_DST, axis), dense = 1, room = e->axes[axis].size - einsum_largest_shift(s, axis);
+    if (s->op == MATH_SCATTER || walk_window(e, axis))
+        return (span){0, 0};
+    for (bool found = true; found;) {
+        found = false;
+        for (uint32_t i = 0; i < s->digit_count && !found; i++)
+            if (s->digits[i].axis == axis && s->digits[i].kept && s->digits[i].size > 1 && s->digits[i].weight == dense)
+                found = !__builtin_mul_overflow(dense, s->digits[i].size, &dense);
+    }
+    return (span){low, low + smaller(dense, room)};
+}
+
+static bool is_settled(const reads *r, const plan_statement *s)
+{
+    const einsum_tensor *t = &r->e->tensors[s->of->dst];
+    bool settled = s->first && !s->absorbed && !s->covers && t->port < 0;
+    for (uint32_t k = 0; k < t->rank && settled; k++) {
+        span read = r->along[r->first[s->of->dst] + k], written = span_written(r->e, s->of, t->axes[k]);
+        settled = read.end <= read.low || (written.low <= read.low && read.end <= written.end);
+    }
+    return settled;
+}
+
+bool settle_find(reference_plan *p)
+{
+    reads r;
+    bool made = reads_make(&r, p->e);
+    for (uint32_t i = 0; i < p->e->statement_count && made; i++)
+        p->statements[i].settled = is_settled(&r, &p->statements[i]);
+    free(r.first);
+    free(r.along);
+    return made;
+}
