@@ -1,5 +1,6 @@
 /* Map, reduce, gather, scatter and fill as the reference computes them, against test/reference/math_judge.h. */
 #include <check.h>
+#include <malloc.h>
 #include <stdio.h>
 
 #include "target/einsum_text.h"
@@ -20,6 +21,7 @@ static void set_up(void)
 {
     const char *seed = getenv("VISA_SEED");
     setup();
+    mallopt(M_PERTURB, 0xb7); /* what nobody has cleared is not zero */
     random_state = 0x9e3779b97f4a7c15u ^ (seed ? strtoull(seed, NULL, 0) * 0xd1342543de82ef95u : 0);
     api = reference_load(&diags);
     ck_assert_msg(api != NULL, "%s", diags.count ? diags.items[0]->message : "");
@@ -1006,6 +1008,58 @@ START_TEST(copies_are_read_where_they_were)
 END_TEST
 
 /* Errors of sums pass through every rule: two orders of the sums, one bound. */
+/* An intermediate of which some statements write a part each, and some read one. */
+static void parts_of_an_intermediate(program *p)
+{
+    bool multiplies = random_below(2), turned = random_below(2);
+    int64_t size = 2 + random_below(14);
+    begin(p);
+    p->axes[0].size = size;
+    p->axes[1].size = 1 + random_below(20);
+    p->axes[2].size = 1 + random_below(5);
+    uint32_t a = add_tensor(p, DTYPE_I8, multiplies ? "AC" : "AB", true), b = add_tensor(p, DTYPE_I8, "BC", true),
+             parts = add_tensor(p, DTYPE_I32, turned ? "BA" : "AB", false);
+    for (int64_t i = 0, count = 1 + random_below(3); i < count; i++) {
+        int64_t first = random_below(size);
+        add_statement(p, multiplies ? MATH_CONTRACT : MATH_COPY, parts);
+        digit(p, true, 'A', 1, 1 + random_below(random_below(3) ? size - first : size)); /* what leaves the axis does not exist */
+        whole(p, true, "B");
+        if (multiplies)
+            whole(p, false, "C");
+        source(p, a);
+        if (multiplies)
+            source(p, b);
+        if (first > 0)
+            add_shift(p, EINSUM_DST, 'A', first);
+        if (random_below(3) == 0)
+            add_shift(p, EINSUM_A, 'A', 1 + random_below(size - 1));
+    }
+    for (int64_t i = 0, count = 1 + random_below(3); i < count; i++) {
+        int64_t first = random_below(size);
+        add_statement(p, MATH_MAP, add_tensor(p, DTYPE_I32, "AB", true));
+        digit(p, true, 'A', 1, 1 + random_below(size - first));
+        whole(p, true, "B");
+        source(p, parts);
+        step(p, SCALAR_SOURCE, 0);
+        step(p, SCALAR_CONSTANT_I32, 5);
+        step(p, SCALAR_ADD_I32, 0);
+        if (first > 0)
+            add_shift(p, EINSUM_A, 'A', first);
+    }
+}
+
+START_TEST(what_nobody_writes_is_zero)
+{
+    for (int i = 0; i < rounds(400); i++) {
+        program p;
+        parts_of_an_intermediate(&p);
+        check(&p, false, true);
+        if (i % 8 == 0)
+            check(&p, true, true);
+    }
+}
+END_TEST
+
 START_TEST(errors_pass_through)
 {
     int64_t differing = 0;
@@ -1208,7 +1262,7 @@ int main(void)
     tcase_add_checked_fixture(t, set_up, teardown);
     suite_tests(t, every_operation, published_figures, random_maps, every_fold_is_listed, random_reductions,
                 random_reductions_in_machine_order, random_gathers, random_scatters, places_outside_are_said, maps_behind_contractions,
-                chains_of_maps, what_is_fused, copies_are_read_where_they_were, errors_pass_through,
+                chains_of_maps, what_is_fused, copies_are_read_where_they_were, what_nobody_writes_is_zero, errors_pass_through,
                 bounds_of_a_composition_are_kept_and_not_idle);
     return suite_status("math", t);
 }
