@@ -13,10 +13,15 @@ typedef struct search {
     int tries;
 } search;
 
+/* b is positive. */
 static walk_address floor_divide(walk_address a, walk_address b)
 {
+    if ((int64_t)a == a && (int64_t)b == b && a != INT64_MIN) { /* much faster */
+        int64_t n = (int64_t)a, d = (int64_t)b, q = n / d;
+        return q - (n % d < 0);
+    }
     walk_address q = a / b;
-    return a % b != 0 && (a < 0) != (b < 0) ? q - 1 : q;
+    return q - (a % b < 0);
 }
 
 /* The last position, of the loops from `loop` on, whose sum is in [low, high]. */
