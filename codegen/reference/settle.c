@@ -3,7 +3,6 @@
 #include <stdlib.h>
 
 #include "codegen/reference/walk.h"
-#include "support/integer.h"
 
 /* Coordinates along an axis of a tensor; none where end is not above low. */
 typedef struct span {
@@ -17,6 +16,11 @@ typedef struct reads {
     span *along;   /* by axis of each tensor */
 } reads;
 
+static int64_t smaller(int64_t a, int64_t b)
+{
+    return a < b ? a : b;
+}
+
 static int64_t shift_along(const einsum_statement *s, einsum_side side, uint32_t axis)
 {
     for (uint32_t i = 0; i < s->shift_count; i++)
@@ -28,12 +32,12 @@ static int64_t shift_along(const einsum_statement *s, einsum_side side, uint32_t
 /* All coordinates that digits reach, whether their combination exists or not; of what lists or windows move, all that there are. */
 static span span_read(const einsum *e, const einsum_statement *s, einsum_side side, uint32_t axis)
 {
-    int64_t size = e->axes[axis].size, low = shift_along(s, side, axis), end = low + 1;
+    int64_t size = e->axes[axis].size, low = shift_along(s, side, axis), end = low + 1, far;
     if (einsum_index_count(s) > 0 || walk_window(e, axis))
         return (span){0, size};
     for (uint32_t i = 0; i < s->digit_count; i++)
         if (s->digits[i].axis == axis && einsum_digit_indexes(&s->digits[i], side) &&
-            __builtin_add_overflow(end, product_bounded(s->digits[i].size - 1, s->digits[i].weight), &end))
+            (__builtin_mul_overflow(s->digits[i].size - 1, s->digits[i].weight, &far) || __builtin_add_overflow(end, far, &end)))
             return (span){low, size};
     return (span){low, smaller(end, size)};
 }
@@ -55,7 +59,7 @@ static bool reads_make(reads *r, const einsum *e)
             const einsum_tensor *t = &e->tensors[einsum_operand(s, (einsum_side)side)];
             for (uint32_t k = 0; k < t->rank && t->port < 0; k++) {
                 span *all = &r->along[r->first[t - e->tensors] + k], one = span_read(e, s, (einsum_side)side, t->axes[k]);
-                *all = all->end > all->low ? (span){smaller(all->low, one.low), larger(all->end, one.end)} : one;
+                *all = all->end > all->low ? (span){smaller(all->low, one.low), all->end > one.end ? all->end : one.end} : one;
             }
         }
     }

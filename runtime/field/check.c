@@ -8,6 +8,7 @@
 #include "runtime/field/engine.h"
 #include "runtime/field/explain.h"
 #include "runtime/machine/launch.h"
+#include "runtime/machine/parallel.h"
 #include "runtime/tensor/compare.h"
 #include "runtime/tensor/fold.h"
 #include "runtime/tensor/port_data.h"
@@ -38,7 +39,8 @@ typedef struct checking {
 typedef struct reading {
     int64_t *position; /* by number in the list, the first place; -1: none */
     field_value *value;
-    int64_t *elements; /* NULL: all */
+    int64_t *elements;   /* NULL: all */
+    field_value *should; /* of those in the list what the mathematics says, FIELD_NOTHING: it cannot be known; NULL: not asked yet */
     int64_t count;
     int64_t copies_differ, copy_position; /* places that hold another value than the first one of their element */
 } reading;
@@ -54,6 +56,7 @@ static void reading_free(reading *r)
     free(r->position);
     free(r->value);
     free(r->elements);
+    free(r->should);
     *r = (reading){0};
 }
 
@@ -169,21 +172,6 @@ static int64_t sample_count(const checking *c)
     return fit < LEAST_SAMPLES ? LEAST_SAMPLES : fit > MOST_SAMPLES ? MOST_SAMPLES : (int64_t)fit;
 }
 
-static bool read_output(checking *c, uint32_t number, const tensor_type *type, reading *r)
-{
-    const port *p = &c->kernel->ports[number];
-    int64_t elements = tensor_elements(type), wanted = c->whole ? elements : smaller(sample_count(c), elements);
-    if (!reading_new(c, p, wanted, r))
-        return false;
-    if (wanted < elements) {
-        r->elements = malloc((size_t)wanted * sizeof *r->elements + 1);
-        if (!r->elements)
-            return no_memory(c->diags, p);
-        choose(c, type, number, r);
-    }
-    return read_port(c, number, r);
-}
-
 /* ---- one output ---- */
 
 /* The einsum's tensor of a port, which has its axes in its order. */
@@ -219,16 +207,63 @@ static bool has_zeros(const einsum *e)
     return false;
 }
 
+/* ---- the two sides of an output ---- */
+
+typedef struct both_sides {
+    checking *checking;
+    uint32_t port, tensor;
+    reading *reading;
+    bool read;
+} both_sides;
+
+/* They have nothing in common but the inputs, so that two threads may ask them. */
+static void ask_side(void *of, unsigned worker, size_t side)
+{
+    both_sides *b = of;
+    checking *c = b->checking;
+    reading *r = b->reading;
+    (void)worker;
+    if (side == 0)
+        b->read = read_port(c, b->port, r);
+    for (int64_t i = 0; side == 1 && i < r->count; i++)
+        if (!field_expected_value(c->expected, b->tensor, c->kernel->einsum.statement_count, r->elements[i], &r->should[i]))
+            r->should[i] = FIELD_NOTHING;
+}
+
+/* `in_einsum`: the port's tensor there; NULL: the machine's side alone. */
+static bool read_output(checking *c, uint32_t number, const uint32_t *in_einsum, const tensor_type *type, reading *r)
+{
+    const port *p = &c->kernel->ports[number];
+    int64_t elements = tensor_elements(type), wanted = c->whole ? elements : smaller(sample_count(c), elements);
+    if (!reading_new(c, p, wanted, r))
+        return false;
+    if (wanted < elements) {
+        r->elements = malloc((size_t)wanted * sizeof *r->elements + 1);
+        if (!r->elements)
+            return no_memory(c->diags, p);
+        choose(c, type, number, r);
+    }
+    if (!r->elements || !in_einsum)
+        return read_port(c, number, r);
+    r->should = malloc((size_t)wanted * sizeof *r->should + 1);
+    if (!r->should)
+        return no_memory(c->diags, p);
+    both_sides b = {c, number, *in_einsum, r, false};
+    parallel_for(2, parallel_workers(c->options->threads) > 1 ? 2 : 1, ask_side, &b);
+    return b.read;
+}
+
 /* Elements that are another polynomial. */
 static bool find_wrong(checking *c, uint32_t t, const reading *r, field_wrong *wrong, size_t *count, field_output *out)
 {
     *count = 0;
     for (int64_t i = 0; i < r->count; i++) {
         int64_t element = r->elements ? r->elements[i] : i;
-        field_value should;
+        field_value should = r->should ? r->should[i] : FIELD_NOTHING;
         if (r->position[i] < 0)
             continue;
-        if (!field_expected_value(c->expected, t, c->kernel->einsum.statement_count, element, &should)) {
+        if (r->should ? should == FIELD_NOTHING
+                      : !field_expected_value(c->expected, t, c->kernel->einsum.statement_count, element, &should)) {
             diag_add(c->diags, E_RUN_LIMIT, SRC_NOWHERE,
                      "statements of kernel `%s` depend on too many others for an element to be computed", c->kernel->name);
             return false;
@@ -282,7 +317,7 @@ static bool check_output(checking *c, uint32_t number, field_output *out)
     field_wrong *wrong = malloc(MOST_WRONG * sizeof *wrong);
     size_t count = 0;
     *out = (field_output){.name = p->name, .elements = tensor_elements(&type), .lists = has_rows(&c->kernel->einsum)};
-    bool done = wrong && tensor_of(c, number, &type, &in_einsum) && read_output(c, number, &type, &r) &&
+    bool done = wrong && tensor_of(c, number, &type, &in_einsum) && read_output(c, number, &in_einsum, &type, &r) &&
                 find_wrong(c, in_einsum, &r, wrong, &count, out);
     if (done) {
         out->degree = einsum_degree(&c->kernel->einsum, in_einsum);
@@ -515,7 +550,7 @@ bool field_dump(const target *t, const binary_kernel *k, const field_options *op
         reading r = {0};
         if (k->ports[i].direction == PORT_IN)
             continue;
-        done = read_output(&c, i, &type, &r);
+        done = read_output(&c, i, NULL, &type, &r);
         for (int64_t j = 0; done && j < r.count; j++)
             if (r.position[j] >= 0)
                 strbuf_printf(&s, "%s %" PRId64 " %" PRIu64 "\n", k->ports[i].name, r.elements ? r.elements[j] : j, r.value[j]);
