@@ -81,10 +81,23 @@ static void check_sizes(visa_compilation *c, const step_binding *given)
     }
 }
 
+/* What kernels keep on the chip never leaves it. */
+static void check_room(visa_compilation *c, step_graph *g)
+{
+    int64_t holds = g->machine.onchip_bytes, room = holds > 0 && !g->bad ? step_kernel_room(g) : 0;
+    if (room <= holds)
+        return;
+    diag *d = diag_add(&c->diags, E_STEP_NUMBER, g->range,
+                       "kernels of `%s` keep %" PRId64 " bytes on the chip, and it holds %" PRId64, g->name, room, holds);
+    diag_help(&c->diags, d, "give it `--onchip-bytes=%" PRId64 "` or more", room);
+}
+
 /* What is no constant and no axis gives its number to a size of a stream program. */
 void compilation_check_parameters(visa_compilation *c)
 {
     bool sizes = false; /* are given: names that are neither constants nor axes */
+    for (size_t i = 0; i < c->programs->count; i++)
+        check_room(c, c->programs->graphs[i]);
     for (size_t i = 0; i < c->binding_count; i++)
         sizes = sizes || !c->is_set[i];
     for (size_t i = 0; i < c->programs->count && sizes; i++)

@@ -54,6 +54,18 @@ static const step_expr *kernel_bytes(step_graph *g, const step_graph_node *n)
     return number(g, (n->spec.op == STEP_MAP && kernels_fit(g) ? 2 : 1) * k->dm_bytes * k->slices + k->trf_bytes);
 }
 
+int64_t step_kernel_room(step_graph *g)
+{
+    int64_t room = 0, bytes;
+    for (size_t i = 0; i < g->node_count; i++) {
+        if (!g->nodes[i]->spec.kernel)
+            continue;
+        if (!step_expr_is_number(kernel_bytes(g, g->nodes[i]), &bytes) || __builtin_add_overflow(room, bytes, &room))
+            return INT64_MAX;
+    }
+    return room;
+}
+
 /* ---- traffic ---- */
 
 static bool is_load(step_op op)

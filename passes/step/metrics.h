@@ -33,6 +33,9 @@ uint32_t step_accesses_owner(const step_graph *g, const step_graph_node *n);
 /* By node: a load whose tiles only kernels take, as they are stored, moves nothing itself: their commands move them from where they lie. */
 const bool *step_in_place(const step_graph *g);
 
+/* Bytes on the chip that the kernels of the graph keep: they have room or there is no run. Saturates. */
+int64_t step_kernel_room(step_graph *g);
+
 /* A bit for each input port of the node's kernel whose tile is the same for all calls. */
 uint32_t step_kept_inputs(const step_graph_node *n);
 

@@ -1,5 +1,6 @@
 #include "runtime/step/spill.h"
 
+#include <inttypes.h>
 #include <setjmp.h>
 #include <string.h>
 
@@ -58,10 +59,27 @@ static void share_out(step_run *r, const step_run *first)
     r->spills = all;
 }
 
+/* What kernels keep on the chip never leaves it. */
+static bool kernels_have_room(const step_run *r, diag_list *diags)
+{
+    int64_t room = 0, holds = r->program->machine.onchip_bytes;
+    for (uint32_t i = 0; i < r->program->node_count; i++)
+        if (r->program->nodes[i].kernel)
+            room += r->kernels[i]->cost.onchip_bytes; /* of a machine's memory each, and of few operators */
+    if (room <= holds)
+        return true;
+    diag *d = diag_add(diags, E_STEP_NUMBER, SRC_NOWHERE, "kernels of `%s` keep %" PRId64 " bytes on the chip, and it holds %" PRId64,
+                       r->program->name, room, holds);
+    diag_help(diags, d, "give it `--onchip-bytes=%" PRId64 "` or more", room);
+    return false;
+}
+
 bool step_spill_prepare(step_run *r, diag_list *diags)
 {
     if (r->program->machine.onchip_bytes == 0)
         return true;
+    if (!kernels_have_room(r, diags))
+        return false;
     step_run first = rehearsal_of(r);
     jmp_buf outer; /* exhausted memory passes here, so that the pool is freed */
     memcpy(&outer, arena_guard(r->arena), sizeof outer);
