@@ -639,6 +639,9 @@ step_term step_function_named(step_evaluation *e, const ast *path)
     if (path->kid_count >= 2 && strcmp(path->kids[0]->text, "kernel") == 0)
         return kernel_named(e, path);
     const step_fn_row *row = path->kid_count == 1 ? step_fn_row_by_name(segment->text) : NULL;
+    const step_formula_row *operation = !row && path->kid_count == 1 ? step_formula_row_by_name(segment->text) : NULL;
+    if (operation)
+        return (step_term){.kind = TERM_FUNCTION, .fn = STEP_FN_FORMULA, .operation = operation};
     if (!row && step_is_lost(e, segment->text))
         return step_term_error;
     if (!row || row->fn == STEP_FN_NONE || row->fn == STEP_FN_KERNEL || row->fn == STEP_FN_FORMULA)

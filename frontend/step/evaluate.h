@@ -39,7 +39,8 @@ struct step_term {
     step_fn fn;                /* function */
     const step_data *data;     /* function: what it makes, where it says so */
     const step_kernel *kernel; /* function `kernel` */
-    const ast *body;           /* function `formula`: its closure or #[stream] function */
+    const ast *body;           /* function `formula`: its closure or #[stream] function; NULL: the operation */
+    const step_formula_row *operation;
 };
 
 typedef struct step_name {
@@ -91,6 +92,8 @@ bool step_is_lost(step_evaluation *e, const char *name);
 const step_data *step_read_data(step_evaluation *e, const ast *type);
 /* What is in `{ .. }` or alone as a generic argument, evaluated. */
 step_term step_read_argument(step_evaluation *e, const ast *argument);
+/* Is the parameter a stream or a tensor, as those of programs are? */
+bool step_is_parameter(const ast *param);
 /* A parameter of the program becomes a source, a tensor or a symbol. */
 void step_read_parameter(step_evaluation *e, const ast *param);
 void step_read_generics(step_evaluation *e, const ast *generics);

@@ -63,9 +63,10 @@ static bool instruction_of(step_evaluation *e, src_range range, const step_term 
         *out = (uint32_t)t->number;
         return true;
     }
+    const char *apart = t->kind == TERM_LIST ? "take the tiles of a pair or a state apart: `let (a, b) = both;`, or `(a, b)` as a parameter" : NULL;
     if (t->kind != TERM_ERROR)
-        step_refuse(e, range, "a function of tiles takes tiles and numbers, not %s",
-                    t->kind == TERM_TILE ? "a tile of another function" : step_term_text(t));
+        step_refuse_with(e, range, apart, "a function of tiles takes tiles and numbers, not %s",
+                         t->kind == TERM_TILE ? "a tile of another function" : step_term_text(t));
     return false;
 }
 
@@ -220,19 +221,19 @@ static bool read_states(step_evaluation *e, src_range range, const step_term *in
     return true;
 }
 
-/* The function's parameters as terms: the state, and a term for each stream; where one stream carries as many tiles as there are names,
- * these. */
+/* The function's parameters as terms: the state, and a term for each stream; where there are as many names as tiles in all of these, a
+ * tile for each name. */
 static size_t make_arguments(step_evaluation *e, src_range range, const step_formula *f, const step_stream *const *inputs,
                              uint32_t input_count, size_t names, step_term *out)
 {
     const step_data *tiles[STEP_LEAVES_MAX];
     size_t count = 0;
     uint32_t at = f->state_count, of_stream;
-    if (f->state_count > 0)
+    bool spread = names == f->state_count + f->values && names != (f->state_count > 0) + input_count;
+    for (uint32_t i = 0; i < names && spread; i++)
+        out[count++] = leaf(e, range, i);
+    if (f->state_count > 0 && !spread)
         out[count++] = leaves(e, range, 0, f->state_count);
-    bool spread = input_count == 1 && f->values > 1 && names == count + f->values;
-    for (uint32_t i = 0; i < f->values && spread; i++)
-        out[count++] = leaf(e, range, at + i);
     for (uint32_t i = 0; i < input_count && !spread; i++, at += of_stream) {
         step_formula_leaves(&inputs[i], 1, tiles, &of_stream);
         out[count++] = leaves(e, range, at, of_stream);
@@ -260,16 +261,53 @@ static bool read_results(step_evaluation *e, src_range range, const step_term *v
     return true;
 }
 
-/* The value of the body, and its parameters' number checked. */
-static step_term read_body(step_evaluation *e, src_range range, const ast *body, step_formula *f, const step_stream *const *inputs,
-                           uint32_t input_count)
+/* " (a, b)" for two tiles, with the next names. */
+static void put_names(strbuf *s, uint32_t count, unsigned *next)
 {
-    bool closure = !ast_is(body, AST_FN);
-    size_t names = closure ? read_parameters(e, body->kids[0], NULL, 0, false) : body->kids[2]->kid_count;
-    step_term arguments[2 + STEP_LEAVES_MAX];
+    strbuf_puts(s, s->bytes ? ", " : "");
+    strbuf_puts(s, count > 1 ? "(" : "");
+    for (uint32_t i = 0; i < count; i++, ++*next)
+        strbuf_printf(s, "%s%c%.0u", i > 0 ? ", " : "", (int)('a' + *next % 26), *next / 26);
+    strbuf_puts(s, count > 1 ? ")" : "");
+}
+
+/* The parameters that it may have, as a help. */
+static const char *parameters_text(step_evaluation *e, const step_formula *f, const step_stream *const *inputs, uint32_t input_count)
+{
+    const step_data *tiles[STEP_LEAVES_MAX];
+    uint32_t of_stream, all = f->state_count + f->values, grouped = (f->state_count > 0) + input_count;
+    unsigned next = 0;
+    strbuf s;
+    strbuf_init(&s, e->arena);
+    if (f->state_count > 0)
+        put_names(&s, f->state_count, &next);
+    for (uint32_t i = 0; i < input_count; i++) {
+        step_formula_leaves(&inputs[i], 1, tiles, &of_stream);
+        put_names(&s, of_stream, &next);
+    }
+    const char *state = f->state_count > 0 ? ", the state first" : "", *alone = "";
+    if (all != grouped)
+        alone = arena_printf(e->arena, ", or each of the %" PRIu32 " tiles alone", all);
+    return arena_printf(e->arena, "it is given `|%s|`%s%s", s.text, state, alone);
+}
+
+/* The value of the body, and its parameters' number checked. */
+static step_term read_body(step_evaluation *e, src_range range, const step_term *function, step_formula *f,
+                           const step_stream *const *inputs, uint32_t input_count)
+{
+    const ast *body = function->body;
+    bool operation = !body, closure = body && !ast_is(body, AST_FN);
+    size_t names = operation ? function->operation->operands
+                   : closure ? read_parameters(e, body->kids[0], NULL, 0, false)
+                             : body->kids[2]->kid_count;
+    step_term arguments[2 * STEP_LEAVES_MAX];
     size_t count = make_arguments(e, range, f, inputs, input_count, names, arguments);
     if (count != names)
-        return step_refuse(e, range, "the function has %zu parameter%s for %zu", names, names == 1 ? "" : "s", count);
+        return step_refuse_with(e, range, parameters_text(e, f, inputs, input_count), "%s has %zu parameter%s for %zu",
+                                operation ? arena_printf(e->arena, "`%s`", function->operation->name) : "the function", names,
+                                names == 1 ? "" : "s", count);
+    if (operation)
+        return step_formula_apply(e, range, function->operation->name, arguments, count);
     if (!closure)
         return step_call_program(e, range, body, arguments, count);
     size_t mark = step_enter(e);
@@ -299,7 +337,7 @@ const step_formula *step_read_formula(step_evaluation *e, src_range range, const
         return NULL;
     e->formula = &builder;
     e->wanted_name = NULL;
-    step_term value = read_body(e, range, function->body, f, inputs, input_count);
+    step_term value = read_body(e, range, function, f, inputs, input_count);
     bool good = !e->graph->bad && read_results(e, range, &value, f);
     e->formula = NULL;
     e->wanted_name = wanted;

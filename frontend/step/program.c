@@ -113,8 +113,23 @@ static void add_sinks(step_evaluation *e, const ast *fn, const step_term *value,
     budget_leave(e->arena);
 }
 
+/* A function of tiles or streams that no program of the file uses. */
+static bool is_no_program(const ast *fn)
+{
+    for (uint32_t i = 0; i < fn->kids[2]->kid_count; i++)
+        if (step_is_parameter(fn->kids[2]->kids[i]))
+            return false;
+    return fn->kids[2]->kid_count > 0;
+}
+
 static void read_program(step_evaluation *e, const ast *fn, const step_given *given)
 {
+    if (is_no_program(fn)) {
+        step_refuse_with(e, fn->name_range,
+                         arena_printf(e->arena, "a program of the file uses it, as `x.map(%s)` or `%s(x)`, or it is left out", fn->text, fn->text),
+                         "`%s` takes no streams and no tensors, and no program uses it", fn->text);
+        return;
+    }
     read_settings(e, ast_attribute(fn, "stream"), given);
     step_read_generics(e, fn->kids[1]);
     for (uint32_t i = 0; i < fn->kids[2]->kid_count; i++)

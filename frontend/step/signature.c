@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "support/choice.h"
+#include "target/step/formula.h"
 #include "target/step/step.h"
 
 typedef struct signature {
@@ -71,10 +72,15 @@ const char *step_nearest_operator(const char *name)
 
 const char *step_nearest_function(const char *name, arena *a)
 {
-    size_t count = 0;
-    const char **names = ARENA_ARRAY(a, const char *, STEP_FN_KERNEL + 1);
+    size_t count = 0, operations = 0;
+    while (step_formula_row_of(operations))
+        operations++;
+    const char **names = ARENA_ARRAY(a, const char *, STEP_FN_KERNEL + operations + 1);
     for (uint64_t code = 1; code < STEP_FN_KERNEL; code++)
         if (step_fn_row_of(code))
             names[count++] = step_fn_row_of(code)->name;
+    for (uint64_t code = 0; code < operations; code++)
+        if (step_formula_row_of(code)->rule != STEP_LEAF)
+            names[count++] = step_formula_row_of(code)->name;
     return choice_near(name, names);
 }

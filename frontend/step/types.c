@@ -198,15 +198,27 @@ static step_term read_tensor(step_evaluation *e, const ast *param, const char *n
     return (step_term){.kind = TERM_TENSOR, .tensor = copy};
 }
 
+/* `Stream<..>` or `Hbm<..>` behind references. */
+static bool is_called(const ast *type, const char *name)
+{
+    const ast *segment = segment_of(type);
+    return segment && strcmp(segment->text, name) == 0;
+}
+
+bool step_is_parameter(const ast *param)
+{
+    return is_called(param->kids[2], "Stream") || is_called(param->kids[2], "Hbm");
+}
+
 void step_read_parameter(step_evaluation *e, const ast *param)
 {
     const ast *pattern = param->kids[1], *type = param->kids[2], *segment = segment_of(type);
     const char *name = ast_is(pattern, AST_PAT_NAME) ? pattern->text : NULL;
     bool written = ast_is(type, AST_TYPE_REF) && strcmp(type->text, "mut") == 0;
     step_term value = step_term_error;
-    if (name && segment && strcmp(segment->text, "Stream") == 0)
+    if (name && is_called(type, "Stream"))
         value = read_stream(e, param, name, segment);
-    else if (name && segment && strcmp(segment->text, "Hbm") == 0)
+    else if (name && is_called(type, "Hbm"))
         value = read_tensor(e, param, name, segment, written);
     else
         step_refuse(e, param->range, "a stream program takes `x: Stream<T, {[..]}>`, `w: &Hbm<Tile<..>, {[..]}>` and `y: &mut Hbm<..>`");
