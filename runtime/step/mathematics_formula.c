@@ -22,11 +22,12 @@ static tile tile_new(mathematics *m, int64_t rows, int64_t columns, int64_t vali
     return (tile){rows, columns, valid, ARENA_ARRAY(m->arena, real, (size_t)(rows * columns) + 1)};
 }
 
-static tile tile_taken(mathematics *m, const nested_value *v)
+/* Each number is one of its own. */
+static tile tile_taken(mathematics *m, const nested_value *v, uint64_t *names)
 {
     tile t = tile_new(m, v->tile.rows, v->tile.columns, v->tile.valid);
     for (int64_t i = 0; i < t.rows * t.columns; i++)
-        t.of[i] = (real){mathematics_number(v, i), mathematics_error(v, i)};
+        t.of[i] = (real){mathematics_number(v, i), mathematics_error(v, i), ++*names};
     return t;
 }
 
@@ -97,6 +98,7 @@ typedef struct evaluation {
     mathematics *m;
     const tile *in;   /* values, states first */
     const tile *made; /* by instruction */
+    uint64_t names;   /* of numbers, so far (real.h, `same`) */
 } evaluation;
 
 static real number_of(step_formula_op op, real a, real b, real c)
@@ -140,21 +142,6 @@ static bool widen(int64_t *size, int64_t by)
     return fits;
 }
 
-/* What is decided though nobody knows the operands: a number beside itself. False: nothing. */
-static bool is_decided(step_formula_op op, const tile *const *in, const real *x, real *out)
-{
-    bool same = in[1] && in[0]->of == in[1]->of, is_number = isfinite(x[0].x) && isfinite(x[0].error);
-    if (same && op == FORMULA_LT)
-        *out = real_exact(0);
-    else if (same && is_number && (op == FORMULA_LE || op == FORMULA_EQ))
-        *out = real_exact(1);
-    else if (op == FORMULA_SELECT && in[1]->of == in[2]->of)
-        *out = x[1];
-    else
-        return false;
-    return true;
-}
-
 /* Valid rows are those of the first operand that has as many rows as the result. */
 static bool each_number(evaluation *e, const step_instruction *i, unsigned operands, tile *out)
 {
@@ -173,9 +160,7 @@ static bool each_number(evaluation *e, const step_instruction *i, unsigned opera
             real x[STEP_OPERANDS] = {0};
             for (unsigned k = 0; k < operands; k++)
                 x[k] = at(in[k], r, c);
-            real *made = &out->of[r * columns + c];
-            if (!is_decided(i->op, in, x, made))
-                *made = number_of(i->op, x[0], x[1], x[2]);
+            out->of[r * columns + c] = number_of(i->op, x[0], x[1], x[2]);
         }
     return true;
 }
@@ -223,6 +208,13 @@ static bool multiply(evaluation *e, const tile *a, const tile *b, bool turned, t
     return true;
 }
 
+/* What is no number that there was is one of its own. */
+static void name_numbers(evaluation *e, const tile *t)
+{
+    for (int64_t i = 0; i < t->rows * t->columns; i++)
+        t->of[i].same = t->of[i].same ? t->of[i].same : ++e->names;
+}
+
 /* False: the tiles do not fit each other. */
 static bool instruction(evaluation *e, const step_instruction *i, tile *out)
 {
@@ -256,10 +248,12 @@ const nested_value *mathematics_formula(mathematics *m, const nested_value *stat
     if (!opened || leaf_count != f->state_count + f->values)
         return refuse(m, "its function takes another number of tiles");
     for (uint32_t i = 0; i < leaf_count; i++)
-        values[i] = tile_taken(m, leaves[i]);
-    for (uint32_t i = 0; i < f->count; i++)
+        values[i] = tile_taken(m, leaves[i], &e.names);
+    for (uint32_t i = 0; i < f->count; i++) {
         if (!instruction(&e, &f->items[i], &made[i]))
             return refuse(m, "tiles in its function do not fit each other");
+        name_numbers(&e, &made[i]);
+    }
     for (uint32_t i = 0; i < f->result_count; i++)
         results[i] = tile_given(m, &made[f->results[i]]);
     return close_pairs(m, results, f->result_count);
@@ -281,13 +275,14 @@ const nested_value *mathematics_formula_shown(mathematics *m, const nested_value
     const nested_value *parts[STEP_LEAVES_MAX];
     const step_type *type = m->type;
     uint32_t count = 0;
+    uint64_t names = 0;
     if (!open_pairs(v, parts, &count, STEP_LEAVES_MAX))
         return refuse(m, "its function gives too many tiles");
     for (uint32_t i = 0; i < count; i++) {
         bool pair = type->kind == STEP_PAIR;
         const step_type *part = pair ? &m->types[type->first] : type;
         type = pair ? &m->types[type->second] : type;
-        tile t = tile_taken(m, parts[i]);
+        tile t = tile_taken(m, parts[i], &names);
         for (int64_t k = 0; k < t.rows * t.columns; k++)
             mathematics_round(part->dtype, &t.of[k].x, &t.of[k].error);
         parts[i] = tile_given(m, &t);

@@ -8,11 +8,21 @@ static const double least = 0x1p-126;      /* below it steps no longer shrink, a
 static const double overflow = 0x1p128;    /* from here on f32 is infinite */
 static const double silu_least = 0x1p-120; /* silu is smaller than that where exp(-a) overflows f32 */
 
-const real real_anything = {0, INFINITY};
+const real real_anything = {0, INFINITY, 0};
 
 real real_exact(double x)
 {
-    return (real){x, 0};
+    return (real){.x = x};
+}
+
+static real within(double x, double error)
+{
+    return (real){.x = x, .error = error};
+}
+
+static bool are_same(real a, real b)
+{
+    return a.same == b.same && a.same != 0;
 }
 
 static bool is_anything(real a)
@@ -59,7 +69,7 @@ static real between(double from, double x, double to, double relative)
     if (size + loss >= overflow * (1 - half_step))
         return real_anything;
     bool may_be_tiny = size > 0 && (from < 0) == (to < 0) ? fmin(fabs(from), fabs(to)) < least : size > 0;
-    return (real){x, fmax(x - from, to - x) + loss + (may_be_tiny ? least : 0)};
+    return within(x, fmax(x - from, to - x) + loss + (may_be_tiny ? least : 0));
 }
 
 static real around(double x, double error, double relative)
@@ -85,6 +95,8 @@ real real_add(real a, real b)
 
 real real_sub(real a, real b)
 {
+    if (are_same(a, b) && !is_anything(a) && !is_special(a))
+        return real_exact(0);
     return real_add(a, real_neg(b));
 }
 
@@ -128,23 +140,26 @@ real real_div(real a, real b)
     return rounded_once(z, (a.error + fabs(z) * b.error) / (fabs(b.x) - b.error));
 }
 
-static real larger(real a, real b)
+real real_max(real a, real b)
 {
-    if (low(a) >= high(b) || isnan(a.x))
+    if (is_anything(a) || is_anything(b))
+        return real_anything;
+    if (low(a) >= high(b) || isnan(a.x) || are_same(a, b))
         return a;
     if (low(b) >= high(a) || isnan(b.x))
         return b;
-    return (real){fmax(a.x, b.x), fmax(a.error, b.error)};
-}
-
-real real_max(real a, real b)
-{
-    return is_anything(a) || is_anything(b) ? real_anything : larger(a, b);
+    return within(fmax(a.x, b.x), fmax(a.error, b.error));
 }
 
 real real_min(real a, real b)
 {
-    return real_neg(real_max(real_neg(a), real_neg(b)));
+    if (is_anything(a) || is_anything(b))
+        return real_anything;
+    if (high(a) <= low(b) || isnan(a.x) || are_same(a, b))
+        return a;
+    if (high(b) <= low(a) || isnan(b.x))
+        return b;
+    return within(fmin(a.x, b.x), fmax(a.error, b.error));
 }
 
 static real decided(bool yes, bool no)
@@ -160,23 +175,25 @@ static bool is_comparable(real a, real b)
 real real_lt(real a, real b)
 {
     bool known = is_comparable(a, b), number = !isnan(a.x) && !isnan(b.x);
-    return decided(known && high(a) < low(b), known && (!number || low(a) >= high(b)));
+    return decided(known && high(a) < low(b), are_same(a, b) || (known && (!number || low(a) >= high(b))));
 }
 
 real real_le(real a, real b)
 {
     bool known = is_comparable(a, b), number = !isnan(a.x) && !isnan(b.x);
-    return decided(known && high(a) <= low(b), known && (!number || low(a) > high(b)));
+    return decided(known && (high(a) <= low(b) || (are_same(a, b) && number)), known && (!number || low(a) > high(b)));
 }
 
 real real_eq(real a, real b)
 {
     bool known = is_comparable(a, b), number = !isnan(a.x) && !isnan(b.x), exact = a.error == 0 && b.error == 0;
-    return decided(known && exact && a.x == b.x, known && (!number || high(a) < low(b) || high(b) < low(a)));
+    return decided(known && ((exact && a.x == b.x) || (are_same(a, b) && number)), known && (!number || high(a) < low(b) || high(b) < low(a)));
 }
 
 real real_select(real condition, real b, real c)
 {
+    if (are_same(b, c))
+        return b;
     if (is_anything(condition))
         return real_anything;
     if (is_zero(condition))
@@ -186,7 +203,7 @@ real real_select(real condition, real b, real c)
 
 real real_neg(real a)
 {
-    return (real){-a.x, a.error};
+    return within(-a.x, a.error);
 }
 
 /* A function that only grows, or only falls. */
@@ -320,7 +337,7 @@ void real_sum_add_product(real_sum *s, real a, real b)
     else if (special_product(a, b, &out))
         sum_add(s, out, 0);
     else
-        sum_add(s, (real){a.x * b.x, product_error(a, b)}, is_zero(a) || is_zero(b) ? 0 : least);
+        sum_add(s, within(a.x * b.x, product_error(a, b)), is_zero(a) || is_zero(b) ? 0 : least);
 }
 
 /* Each term is rounded once as a product and as often as there are terms in sums. */
@@ -329,5 +346,5 @@ real real_sum_end(const real_sum *s)
     double loss = s->size * half_step * (double)(s->count + 2);
     if (s->anything || isnan(s->size) || s->size + loss >= overflow * (1 - half_step))
         return real_anything;
-    return s->has_special ? real_exact(s->special) : (real){s->finite, s->error + loss};
+    return s->has_special ? real_exact(s->special) : within(s->finite, s->error + loss);
 }

@@ -3,6 +3,7 @@
 #include <math.h>
 #include <stdbool.h>
 #include <stdint.h>
+#include <string.h>
 
 #include "runtime/step/real.h"
 #include "test/suite.h"
@@ -41,7 +42,12 @@ static real about(float machine)
     if (!isfinite(machine) || draw() % 3 == 0)
         return real_exact((double)machine);
     double error = fabs((double)machine) * ldexp(between_0_and_1(), -(int)(draw() % 24));
-    return (real){(double)machine + error * (2 * between_0_and_1() - 1) * 0.999, error};
+    return (real){.x = (double)machine + error * (2 * between_0_and_1() - 1) * 0.999, .error = error};
+}
+
+static real known(double x, double error)
+{
+    return (real){.x = x, .error = error};
 }
 
 static bool allows(real r, float machine)
@@ -114,7 +120,12 @@ START_TEST(what_f32_gives_is_within_the_bound)
     for (int i = 0; i < rounds; i++)
         for (int f = 0; f < FUNCTIONS; f++) {
             float a = number(), b = draw() % 8 ? number() : a;
-            real x = about(a), y = about(b), r = real_of(f, x, y);
+            real x = about(a), y = about(b);
+            if (memcmp(&a, &b, sizeof a) == 0 && draw() % 2) {
+                x.same = 1;
+                y = x;
+            }
+            real r = real_of(f, x, y);
             open += isinf(r.error);
             if (!(r.error >= 0)) /* an assertion that holds costs a system call */
                 ck_abort_msg("%s(%a +- %a, %a +- %a): error %a", names[f], x.x, x.error, y.x, y.error, r.error);
@@ -144,7 +155,7 @@ END_TEST
 
 START_TEST(comparisons_that_touch_may_be_anything)
 {
-    real a = {1, 0.25}, b = {1.5, 0.25}, c = {2, 0.125};
+    real a = known(1, 0.25), b = known(1.5, 0.25), c = known(2, 0.125);
     ck_assert(isinf(real_lt(a, b).error) && isinf(real_eq(a, b).error));
     ck_assert(real_le(a, b).x == 1 && real_le(a, b).error == 0); /* 1.25 <= 1.25 */
     ck_assert(real_lt(a, c).x == 1 && real_lt(c, a).x == 0 && real_lt(c, a).error == 0);
@@ -153,10 +164,26 @@ START_TEST(comparisons_that_touch_may_be_anything)
     ck_assert(real_eq(real_exact(2), real_exact(2)).x == 1);
     ck_assert(isinf(real_select(real_lt(a, b), a, c).error));
     ck_assert(real_select(real_exact(1), a, c).x == 1 && real_select(real_exact(0), a, c).x == 2);
-    ck_assert(isinf(real_select((real){0.5, 1}, a, c).error) && real_select((real){0.5, 0.25}, a, c).x == 1);
-    ck_assert(isinf(real_div(a, (real){0.5, 0.5}).error) && isinf(real_ln((real){0.5, 0.5}).error));
-    ck_assert(isinf(real_exp((real){88, 2}).error) && real_exp((real){100, 2}).x > 0x1p1000);
+    ck_assert(isinf(real_select(known(0.5, 1), a, c).error) && real_select(known(0.5, 0.25), a, c).x == 1);
+    ck_assert(isinf(real_div(a, known(0.5, 0.5)).error) && isinf(real_ln(known(0.5, 0.5)).error));
+    ck_assert(isinf(real_exp(known(88, 2)).error) && real_exp(known(100, 2)).x > 0x1p1000);
     ck_assert(real_exp(real_sub(real_exact(-INFINITY), a)).x == 0 && real_exp(real_exact(-INFINITY)).error == 0);
+}
+END_TEST
+
+/* Of one number beside itself everything is known that needs no value, and who is the largest is that number. */
+START_TEST(a_number_beside_itself)
+{
+    real a = {1, 0.25, 7}, b = {1.25, 0.25, 8}, c = {2, 0.125, 9}, none = {NAN, 0, 3}, open = real_anything;
+    open.same = 5;
+    ck_assert(real_eq(a, a).x == 1 && real_eq(a, a).error == 0 && real_le(a, a).x == 1 && real_lt(a, a).error == 0 && real_lt(a, a).x == 0);
+    ck_assert(isinf(real_eq(a, b).error) && real_sub(a, a).error == 0 && real_sub(a, a).x == 0 && real_sub(a, b).error > 0);
+    ck_assert(real_max(a, c).same == 9 && real_min(a, c).same == 7 && real_max(a, a).same == 7 && real_min(a, a).same == 7);
+    ck_assert(real_max(a, b).same == 0 && real_min(a, b).same == 0 && real_relu(c).same == 9 && real_neg(c).same == 0);
+    ck_assert(real_eq(none, none).x == 0 && real_le(none, none).x == 0 && isnan(real_sub(none, none).x));
+    ck_assert(isinf(real_eq(open, open).error) && isinf(real_le(open, open).error) && isinf(real_sub(open, open).error));
+    ck_assert(real_lt(open, open).x == 0 && real_lt(open, open).error == 0); /* no number is less than itself */
+    ck_assert(real_select(open, c, c).same == 9 && isinf(real_select(open, a, c).error) && isinf(real_eq(real_anything, real_anything).error));
 }
 END_TEST
 
@@ -189,7 +216,7 @@ START_TEST(sums_of_infinities)
 {
     real_sum one = {0}, two = {0}, large = {0}, none = {0};
     real_sum_add(&one, real_exact(-INFINITY));
-    real_sum_add(&one, (real){5, 1});
+    real_sum_add(&one, known(5, 1));
     real_sum_add(&two, real_exact(INFINITY));
     real_sum_add(&two, real_exact(-INFINITY));
     real_sum_add(&large, real_exact(0x1.8p127));
@@ -204,6 +231,6 @@ int main(void)
 {
     TCase *t = suite_case("real");
     suite_tests(t, what_f32_gives_is_within_the_bound, a_little_further_away_is_outside, comparisons_that_touch_may_be_anything,
-                sums_in_any_order_are_within_the_bound, sums_of_infinities);
+                a_number_beside_itself, sums_in_any_order_are_within_the_bound, sums_of_infinities);
     return suite_status("real", t);
 }
