@@ -41,6 +41,8 @@ step_session *step_session_open(const binary *b, const step_program *p, const st
     s->program = options->unbounded ? step_program_unbounded(p, a) : p;
     if (options->onchip_bytes > 0)
         s->program = step_program_with_room(s->program, options->onchip_bytes, a);
+    if (!step_spill_has_room(s->program, kernels, diags))
+        return NULL;
     s->options = *options;
     s->arena = a;
     s->filled = ARENA_ARRAY(a, bool, p->tensor_count + 1);

@@ -6,6 +6,20 @@
 
 #include "runtime/step/kernel.h"
 
+bool step_spill_has_room(const step_program *p, const step_kernel_run *const *kernels, diag_list *diags)
+{
+    int64_t room = 0, holds = p->machine.onchip_bytes;
+    for (uint32_t i = 0; i < p->node_count; i++)
+        if (p->nodes[i].kernel)
+            room += kernels[i]->cost.onchip_bytes; /* of a machine's memory each, and of few operators */
+    if (holds == 0 || room <= holds)
+        return true;
+    diag *d = diag_add(diags, E_STEP_NUMBER, SRC_NOWHERE, "kernels of `%s` keep %" PRId64 " bytes on the chip, and it holds %" PRId64,
+                       p->name, room, holds);
+    diag_help(diags, d, "give it `--onchip-bytes=%" PRId64 "` or more", room);
+    return false;
+}
+
 step_onchip step_spill_wanted(const step_run *r, uint32_t node)
 {
     if (r->in_place[node])
@@ -59,27 +73,10 @@ static void share_out(step_run *r, const step_run *first)
     r->spills = all;
 }
 
-/* What kernels keep on the chip never leaves it. */
-static bool kernels_have_room(const step_run *r, diag_list *diags)
-{
-    int64_t room = 0, holds = r->program->machine.onchip_bytes;
-    for (uint32_t i = 0; i < r->program->node_count; i++)
-        if (r->program->nodes[i].kernel)
-            room += r->kernels[i]->cost.onchip_bytes; /* of a machine's memory each, and of few operators */
-    if (room <= holds)
-        return true;
-    diag *d = diag_add(diags, E_STEP_NUMBER, SRC_NOWHERE, "kernels of `%s` keep %" PRId64 " bytes on the chip, and it holds %" PRId64,
-                       r->program->name, room, holds);
-    diag_help(diags, d, "give it `--onchip-bytes=%" PRId64 "` or more", room);
-    return false;
-}
-
 bool step_spill_prepare(step_run *r, diag_list *diags)
 {
     if (r->program->machine.onchip_bytes == 0)
         return true;
-    if (!kernels_have_room(r, diags))
-        return false;
     step_run first = rehearsal_of(r);
     jmp_buf outer; /* exhausted memory passes here, so that the pool is freed */
     memcpy(&outer, arena_guard(r->arena), sizeof outer);

@@ -9,6 +9,9 @@
 #include "runtime/step/engine.h"
 #include "target/step/spill.h"
 
+/* Is there room for what its kernels keep on the chip, which never leaves it? False: diagnosed. */
+bool step_spill_has_room(const step_program *p, const struct step_kernel_run *const *kernels, diag_list *diags);
+
 /* The first run, and what follows from it, in r->spills; without a capacity nothing. False: diagnosed. */
 bool step_spill_prepare(step_run *r, diag_list *diags);
 

@@ -89,12 +89,16 @@ def check(d, source, options, program):
         return "", 0
     known = derived(d, source, *options)
     types = {o["name"]: [s["type"] for s in o["outputs"]] for o in known["operators"]}
-    moved, found = None, 0
-    for capacity in sorted({1, wanted // 3, 2 * wanted // 3, wanted - 1, wanted, wanted + 5} - {0, -1}):
+    moved, found, room = None, 0, sum(k["onchip_bytes"] for k in plain["kernels"])  # kernels keep theirs, and do not run with less
+    for command in ([f"{BIN}/visac", source, *options, "--emit=ir"], [f"{BIN}/visa-run", f"{d}/p.bin", "--timing-only", f"--kernel={program}"]) if room else ():
+        done = subprocess.run([*command, f"--onchip-bytes={room - 1}"], capture_output=True, text=True)
+        if done.returncode != 1 or f"keep {room} bytes on the chip, and it holds {room - 1}" not in done.stderr:
+            return f"{room - 1} bytes for kernels that keep {room}: {done.stderr}", 0
+    for capacity in sorted({max(c, room) for c in (1, wanted // 3, 2 * wanted // 3, wanted - 1, wanted, wanted + 5)} - {0, -1}):
         report = run(d, f"--onchip-bytes={capacity}", f"--kernel={program}")
         ours = derived(d, source, *options, f"--onchip-bytes={capacity}", f"--sizes={d}/sizes.json")
         by_node = {o["name"]: o["spill_traffic_bytes"] for o in report["operators"]}
-        if report["spilled_bytes"] != max(0, wanted - capacity) and not plain["kernels"]:
+        if report["spilled_bytes"] != max(0, wanted - capacity):
             return f"{capacity} of {wanted} bytes: {report['spilled_bytes']} spilled", 0
         if ours["total"]["spilled_bytes"] != report["spilled_bytes"] or {o["name"]: o["spill_traffic_bytes"] for o in ours["operators"]} != by_node:
             return f"{capacity} of {wanted} bytes: {ours['total']['spill_traffic_bytes']} derived, {report['spill_traffic_bytes']} moved", 0
