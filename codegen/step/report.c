@@ -218,10 +218,14 @@ static void put_number(strbuf *s, const char *what, int64_t number)
 static void put_node(strbuf *s, const reporting *r, const step_graph_node *n)
 {
     strbuf_printf(s, "  %s (%s, line %" PRIu32 ")\n", n->name, step_op_row_of(n->spec.op)->name, line_of(r, n));
+    bool several = n->output_count > 1;
     for (uint32_t o = 0; o < n->output_count; o++)
-        strbuf_printf(s, "    %-24s %s\n", n->output_count > 1 ? arena_printf(r->arena, "output %" PRIu32, o) : "output",
+        strbuf_printf(s, "    %-24s %s\n", several ? arena_printf(r->arena, "output %" PRIu32, o) : "output",
                       step_stream_text(&n->outputs[o], r->arena));
-    put_cost(s, r, "values", values_of(r, n), true);
+    for (uint32_t o = 0; o < n->output_count && several; o++)
+        put_cost(s, r, arena_printf(r->arena, "values, output %" PRIu32, o), step_cardinality(r->graph, &n->outputs[o]), true);
+    if (!several)
+        put_cost(s, r, "values", values_of(r, n), true);
     put_costs(s, r, &r->metrics->nodes[n->index], false);
     if (r->limited && r->spill.known && r->spill.by_node[n->index] > 0)
         put_number(s, "off-chip bytes, spilled", r->spill.by_node[n->index]);
@@ -310,6 +314,20 @@ static void put_fields(strbuf *s, const reporting *r, const step_cost_expr *c)
     strbuf_puts(s, "\n");
 }
 
+/* A row for each output; what the operator costs stands in the first. */
+static void put_rows(strbuf *s, const reporting *r, const step_graph_node *n)
+{
+    const step_expr *none = step_expr_number(r->graph->exprs, 0);
+    const step_cost_expr nothing = {none, {none, none}, none};
+    for (uint32_t o = 0; o == 0 || o < n->output_count; o++) {
+        const step_stream *out = n->output_count > 0 ? &n->outputs[o] : NULL;
+        strbuf_printf(s, "%s,%s,%s,%" PRIu32 ",\"%s\"", r->graph->name, n->name, step_op_row_of(n->spec.op)->name, line_of(r, n),
+                      out ? step_stream_text(out, r->arena) : "");
+        put_field(s, r, out ? step_cardinality(r->graph, out) : values_of(r, n));
+        put_fields(s, r, o == 0 ? &r->metrics->nodes[n->index] : &nothing);
+    }
+}
+
 const char *step_cost_csv(const emit_context *e, const step_cost_report *what)
 {
     strbuf s;
@@ -320,13 +338,8 @@ const char *step_cost_csv(const emit_context *e, const step_cost_report *what)
     strbuf_puts(&s, ",flops\n");
     for (size_t i = 0; i < what->count; i++) {
         reporting r = reporting_of(e, what, what->graphs[i]);
-        for (size_t k = 0; k < r.graph->node_count; k++) {
-            const step_graph_node *n = r.graph->nodes[k];
-            strbuf_printf(&s, "%s,%s,%s,%" PRIu32 ",\"%s\"", r.graph->name, n->name, step_op_row_of(n->spec.op)->name, line_of(&r, n),
-                          n->output_count > 0 ? step_stream_text(&n->outputs[0], r.arena) : "");
-            put_field(&s, &r, values_of(&r, n));
-            put_fields(&s, &r, &r.metrics->nodes[n->index]);
-        }
+        for (size_t k = 0; k < r.graph->node_count; k++)
+            put_rows(&s, &r, r.graph->nodes[k]);
         strbuf_printf(&s, "%s,total,,,,", r.graph->name);
         put_fields(&s, &r, &r.metrics->total);
     }

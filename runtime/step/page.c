@@ -1,11 +1,12 @@
 /* A run of a stream program as one page: graph, timeline, queues, report; without a script or anything from elsewhere. */
 #include <inttypes.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "codegen/step/picture.h"
 #include "runtime/step/stall.h"
 
-enum { WIDTH = 1000, LEFT = 170, ROW = 15, COLUMNS = 500, QUEUES = 60, OPERATORS = 400 };
+enum { WIDTH = 1000, LEFT = 230, RIGHT = 110, LABEL = 40, ROW = 15, COLUMNS = 500, QUEUES = 60, OPERATORS = 400 };
 
 static const char *const colours[STEP_STATES] = {"#3ca951", "#d8dbe2", "#efb118", "#4269d0", "#9c6ade"};
 
@@ -33,10 +34,17 @@ static step_state state_of(const step_run *r, uint32_t node, uint32_t column, ui
     return (step_state)most;
 }
 
+/* A long one is cut, and whole under the pointer. */
 static void put_label(strbuf *s, uint32_t row, const char *text)
 {
+    size_t bytes = strlen(text);
     strbuf_printf(s, "<text x=\"0\" y=\"%" PRIu32 "\" font-size=\"10\">", row * ROW + 11);
-    strbuf_puts_xml(s, text);
+    strbuf_append_xml(s, text, bytes > LABEL ? LABEL - 2 : bytes);
+    if (bytes > LABEL) {
+        strbuf_puts(s, "..<title>");
+        strbuf_puts_xml(s, text);
+        strbuf_puts(s, "</title>");
+    }
     strbuf_puts(s, "</text>");
 }
 
@@ -44,7 +52,7 @@ static void begin_rows(strbuf *s, const char *label, uint32_t rows)
 {
     strbuf_printf(
         s, "<div class=\"wide\"><svg width=\"%d\" height=\"%" PRIu32 "\" viewBox=\"0 0 %d %" PRIu32 "\" role=\"img\" aria-label=\"%s\">",
-        WIDTH, rows * ROW + ROW, WIDTH, rows * ROW + ROW, label);
+        WIDTH + RIGHT, rows * ROW + ROW, WIDTH + RIGHT, rows * ROW + ROW, label);
 }
 
 static void end_rows(strbuf *s, const step_run *r, uint32_t rows)
@@ -76,8 +84,9 @@ static void put_timeline(strbuf *s, const step_run *r)
     strbuf_puts(s, "<p>");
     for (int k = 0; k < STEP_STATES; k++)
         strbuf_printf(s, "<span style=\"background:%s\">&#160;&#160;&#160;</span> %s &#160; ", colours[k], step_state_names[k]);
-    strbuf_printf(s, "A column is %" PRId64 " cycles and shows what the operator did for most of them.",
-                  per * step_record_width(r->record));
+    int64_t cycles = per * step_record_width(r->record);
+    if (cycles > 1)
+        strbuf_printf(s, "A column is %" PRId64 " cycles and shows what the operator did for most of them.", cycles);
     if (r->program->node_count > OPERATORS)
         strbuf_printf(s, " The first %d of %" PRIu32 " operators.", OPERATORS, r->program->node_count);
     strbuf_puts(s, "</p>\n");
@@ -103,7 +112,7 @@ static void put_queue(strbuf *s, const step_run *r, const step_edge_totals *e, u
     strbuf_printf(s, "<polyline fill=\"none\" stroke=\"#4269d0\" points=\"");
     for (uint32_t c = 0; c < columns; c++)
         strbuf_printf(s, "%.1f,%.1f ", LEFT + c * scale, row * ROW + ROW - 2 - (most > 0 ? fill[c] / most * (ROW - 4) : 0));
-    strbuf_printf(s, "\"/><text x=\"%d\" y=\"%" PRIu32 "\" font-size=\"9\" text-anchor=\"end\">up to %.1f values</text>", LEFT - 4,
+    strbuf_printf(s, "\"/><text x=\"%d\" y=\"%" PRIu32 "\" font-size=\"9\">up to %.1f values</text>", WIDTH + 4,
                   row * ROW + 11, most);
 }
 
