@@ -64,66 +64,132 @@ const char *step_dot_text(const step_program *p, arena *a)
 
 /* ---- layout ---- */
 
+/* Boxes in columns, and bends: where a line passes a column on its way. Lines of one output share their bends. */
+typedef struct layout {
+    const step_program *p;
+    uint32_t *column; /* by node */
+    uint32_t **bends; /* by node and output: the first of its bends; one for each column behind its own that the output passes */
+    uint32_t count;   /* of boxes and bends; boxes first, by node */
+    uint32_t columns;
+    double *middle; /* of each box and bend, in rows */
+    double rows;
+} layout;
+
 typedef struct place {
-    uint32_t node, column;
-    double height; /* where it wants to stand, in rows; then where it does */
+    uint32_t at, column;
+    double wish;
 } place;
+
+static const double bend_size = 0.3; /* in rows; a box is one */
 
 static int by_column(const void *a, const void *b)
 {
     const place *x = a, *y = b;
     if (x->column != y->column)
         return x->column < y->column ? -1 : 1;
-    if (x->height < y->height || x->height > y->height)
-        return x->height < y->height ? -1 : 1;
-    return x->node < y->node ? -1 : x->node > y->node;
+    if (x->wish < y->wish || x->wish > y->wish)
+        return x->wish < y->wish ? -1 : 1;
+    return x->at < y->at ? -1 : x->at > y->at;
 }
 
-/* Where each node of a column wants to stand: at the mean of those that it takes from. */
-static void wish(const step_program *p, place *places, const double *height)
+/* What a line to that column leaves last: the box that it comes from, or a bend. */
+static uint32_t before(const layout *l, uint32_t node, uint32_t port, uint32_t column)
 {
-    for (uint32_t i = 0; i < p->node_count; i++) {
-        const step_node *n = &p->nodes[places[i].node];
-        double sum = 0;
-        uint32_t count = 0;
+    uint32_t steps = column - l->column[node];
+    return steps > 1 ? l->bends[node][port] + steps - 2 : node;
+}
+
+static double wish_of_box(const layout *l, uint32_t node)
+{
+    const step_node *n = &l->p->nodes[node];
+    double sum = 0;
+    uint32_t count = 0;
+    for (uint32_t k = 0; k < n->input_count; k++)
+        if (n->inputs[k].node < node) {
+            sum += l->middle[before(l, n->inputs[k].node, n->inputs[k].port, l->column[node])] + 0.01 * n->inputs[k].port;
+            count++;
+        }
+    return count ? sum / count : l->middle[node];
+}
+
+/* Columns of boxes, and how far each output goes. */
+static void find_columns(layout *l, uint32_t **last)
+{
+    for (uint32_t i = 0; i < l->p->node_count; i++) {
+        const step_node *n = &l->p->nodes[i];
         for (uint32_t k = 0; k < n->input_count; k++)
-            if (n->inputs[k].node < places[i].node) {
-                sum += height[n->inputs[k].node] + 0.01 * n->inputs[k].port;
-                count++;
-            }
-        places[i].height = count ? sum / count : height[places[i].node];
+            if (n->inputs[k].node < i && l->column[n->inputs[k].node] >= l->column[i])
+                l->column[i] = l->column[n->inputs[k].node] + 1;
+        for (uint32_t k = 0; k < n->input_count; k++) {
+            const step_input *in = &n->inputs[k];
+            if (in->node < i && last[in->node][in->port] < l->column[i])
+                last[in->node][in->port] = l->column[i];
+        }
+        l->columns = l->column[i] + 1 > l->columns ? l->column[i] + 1 : l->columns;
     }
 }
 
-/* Nodes in the order of columns, each with its column and height; returns how many columns and rows there are. */
-static place *lay_out(const step_program *p, arena *a, uint32_t *columns, uint32_t *rows)
+/* Boxes and bends, each in its column; bends follow what they come from. */
+static place *make_places(layout *l, uint32_t *const *last, arena *a)
 {
-    place *places = ARENA_ARRAY(a, place, p->node_count + 1);
-    uint32_t *column = ARENA_ARRAY(a, uint32_t, p->node_count + 1);
-    double *height = ARENA_ARRAY(a, double, p->node_count + 1);
-    *columns = *rows = 0;
-    for (uint32_t i = 0; i < p->node_count; i++) {
-        for (uint32_t k = 0; k < p->nodes[i].input_count; k++) {
-            uint32_t from = p->nodes[i].inputs[k].node;
-            if (from < i && column[from] >= column[i])
-                column[i] = column[from] + 1;
+    place *places = NULL;
+    size_t count = 0, capacity = 0;
+    for (uint32_t i = 0; i < l->p->node_count; i++)
+        ARENA_PUSH(a, places, count, capacity, ((place){i, l->column[i], i}));
+    for (uint32_t i = 0; i < l->p->node_count; i++)
+        for (uint32_t o = 0; o < l->p->nodes[i].output_count; o++) {
+            l->bends[i][o] = (uint32_t)count;
+            for (uint32_t c = l->column[i] + 1; c < last[i][o]; c++) {
+                place bend = {(uint32_t)count, c, i};
+                ARENA_PUSH(a, places, count, capacity, bend);
+            }
         }
-        *columns = column[i] + 1 > *columns ? column[i] + 1 : *columns;
-        height[i] = i;
-        places[i] = (place){i, column[i], i};
-    }
-    for (int sweep = 0; sweep < SWEEPS; sweep++) {
-        if (p->node_count > 0)
-            qsort(places, p->node_count, sizeof *places, by_column);
-        for (uint32_t i = 0, row = 0; i < p->node_count; i++) {
-            row = i > 0 && places[i].column == places[i - 1].column ? row + 1 : 0;
-            places[i].height = height[places[i].node] = row;
-            *rows = row + 1 > *rows ? row + 1 : *rows;
-        }
-        if (sweep + 1 < SWEEPS)
-            wish(p, places, height);
-    }
+    l->count = (uint32_t)count;
     return places;
+}
+
+/* Column by column, in the order of wishes, none above its wish in the last sweep. */
+static void set_middles(layout *l, place *places, const uint32_t *from, bool last)
+{
+    double bottom = 0;
+    l->rows = 0;
+    if (l->count > 0)
+        qsort(places, l->count, sizeof *places, by_column);
+    for (uint32_t i = 0; i < l->count; i++) {
+        uint32_t at = places[i].at;
+        bool box = at < l->p->node_count;
+        double size = box ? 1 : bend_size, wish = box ? wish_of_box(l, at) : l->middle[from[at]];
+        bottom = i > 0 && places[i].column == places[i - 1].column ? bottom : 0;
+        l->middle[at] = last && places[i].column > 0 && wish > bottom + size / 2 ? wish : bottom + size / 2;
+        bottom = l->middle[at] + size / 2;
+        l->rows = bottom > l->rows ? bottom : l->rows;
+    }
+}
+
+static layout lay_out(const step_program *p, arena *a)
+{
+    layout l = {.p = p, .column = ARENA_ARRAY(a, uint32_t, p->node_count + 1), .bends = ARENA_ARRAY(a, uint32_t *, p->node_count + 1)};
+    uint32_t **last = ARENA_ARRAY(a, uint32_t *, p->node_count + 1);
+    for (uint32_t i = 0; i < p->node_count; i++) {
+        l.bends[i] = ARENA_ARRAY(a, uint32_t, p->nodes[i].output_count + 1);
+        last[i] = ARENA_ARRAY(a, uint32_t, p->nodes[i].output_count + 1);
+    }
+    find_columns(&l, last);
+    place *places = make_places(&l, last, a);
+    uint32_t *from = ARENA_ARRAY(a, uint32_t, l.count + 1); /* by bend: what it comes from */
+    l.middle = ARENA_ARRAY(a, double, l.count + 1);
+    for (uint32_t i = 0; i < p->node_count; i++)
+        for (uint32_t o = 0; o < p->nodes[i].output_count; o++)
+            for (uint32_t c = l.column[i] + 1; c < last[i][o]; c++)
+                from[before(&l, i, o, c + 1)] = before(&l, i, o, c);
+    for (int sweep = 0; sweep < SWEEPS; sweep++) {
+        set_middles(&l, places, from, sweep + 1 == SWEEPS);
+        for (uint32_t i = 0; i < l.count; i++) {
+            uint32_t at = places[i].at;
+            places[i].wish = at < p->node_count ? wish_of_box(&l, at) : l.middle[from[at]];
+        }
+    }
+    return l;
 }
 
 /* ---- the picture ---- */
@@ -159,14 +225,38 @@ static void put_box(strbuf *s, const step_program *p, uint32_t node, double x, d
     strbuf_puts(s, "</title></g>\n");
 }
 
-static void put_edge(strbuf *s, const step_program *p, uint32_t to, uint32_t input, const double (*at)[2])
+static double x_of(uint32_t column)
 {
+    return MARGIN + (double)column * COLUMN;
+}
+
+static double y_of(const layout *l, uint32_t at)
+{
+    return MARGIN + l->middle[at] * ROW;
+}
+
+static void put_curve(strbuf *s, double x1, double y1, double x2, double y2, double bend)
+{
+    strbuf_printf(s, "C%.0f %.0f %.0f %.0f %.0f %.0f", x1 + bend, y1, x2 - bend, y2, x2, y2);
+}
+
+static void put_edge(strbuf *s, const layout *l, uint32_t to, uint32_t input)
+{
+    const step_program *p = l->p;
     const step_input *in = &p->nodes[to].inputs[input];
     bool back = in->node >= to;
-    double x1 = at[in->node][0] + BOX_WIDTH, y1 = at[in->node][1] + BOX_HEIGHT / 2.0, x2 = at[to][0], count = p->nodes[to].input_count,
-           y2 = at[to][1] + BOX_HEIGHT * (input + 1.0) / (count + 1.0), bend = back ? COLUMN : (x2 - x1) / 2;
-    strbuf_printf(s, "<path%s d=\"M%.0f %.0fC%.0f %.0f %.0f %.0f %.0f %.0f\"><title>", back ? " class=\"b\"" : "", x1, y1, x1 + bend, y1,
-                  x2 - bend, y2, x2, y2);
+    double x = x_of(l->column[in->node]) + BOX_WIDTH, y = y_of(l, in->node), end = x_of(l->column[to]),
+           y_end = y_of(l, to) + BOX_HEIGHT * ((input + 1.0) / (p->nodes[to].input_count + 1.0) - 0.5);
+    strbuf_printf(s, "<path%s d=\"M%.0f %.0f", back ? " class=\"b\"" : "", x, y);
+    for (uint32_t c = l->column[in->node] + 1; c < l->column[to] && !back; c++) {
+        uint32_t at = before(l, in->node, in->port, c + 1);
+        put_curve(s, x, y, x_of(c), y_of(l, at), (x_of(c) - x) / 2);
+        x = x_of(c) + BOX_WIDTH;
+        y = y_of(l, at);
+        strbuf_printf(s, "H%.0f", x);
+    }
+    put_curve(s, x, y, end, y_end, back ? COLUMN : (end - x) / 2);
+    strbuf_puts(s, "\"><title>");
     strbuf_puts_xml(s, arena_printf(s->arena, "%s.%" PRIu32 " to %s.%" PRIu32 ": %s; %s", p->nodes[in->node].name, in->port,
                                     p->nodes[to].name, input, step_output_text(p, &p->nodes[in->node].outputs[in->port], s->arena),
                                     step_depth_text(in, s->arena)));
@@ -175,14 +265,8 @@ static void put_edge(strbuf *s, const step_program *p, uint32_t to, uint32_t inp
 
 void step_svg_put(strbuf *s, const step_program *p, const double *heat, const char *const *notes)
 {
-    uint32_t columns, rows;
-    const place *places = lay_out(p, s->arena, &columns, &rows);
-    double(*at)[2] = arena_alloc(s->arena, ((size_t)p->node_count + 1) * sizeof *at);
-    uint32_t width = columns * COLUMN + 2 * MARGIN, height = rows * ROW + 2 * MARGIN + BOX_HEIGHT;
-    for (uint32_t i = 0; i < p->node_count; i++) {
-        at[places[i].node][0] = MARGIN + (double)places[i].column * COLUMN;
-        at[places[i].node][1] = MARGIN + BOX_HEIGHT / 2.0 + places[i].height * ROW;
-    }
+    layout l = lay_out(p, s->arena);
+    uint32_t width = l.columns * COLUMN + 2 * MARGIN, height = (uint32_t)(l.rows * ROW) + 2 * MARGIN;
     strbuf_printf(s,
                   "<svg xmlns=\"http://www.w3.org/2000/svg\" class=\"graph\" width=\"%" PRIu32 "\" height=\"%" PRIu32
                   "\" viewBox=\"0 0 %" PRIu32 " %" PRIu32 "\" font-family=\"sans-serif\" role=\"img\" aria-label=\"graph of ",
@@ -193,9 +277,9 @@ void step_svg_put(strbuf *s, const step_program *p, const double *heat, const ch
                 ".graph path{fill:none;stroke:#889}.graph .b{stroke-dasharray:4 3}.graph text{fill:#222}</style>\n");
     for (uint32_t i = 0; i < p->node_count; i++)
         for (uint32_t k = 0; k < p->nodes[i].input_count; k++)
-            put_edge(s, p, i, k, (const double(*)[2])at);
+            put_edge(s, &l, i, k);
     for (uint32_t i = 0; i < p->node_count; i++)
-        put_box(s, p, i, at[i][0], at[i][1], heat, notes);
+        put_box(s, p, i, x_of(l.column[i]), y_of(&l, i) - BOX_HEIGHT / 2.0, heat, notes);
     strbuf_puts(s, "</svg>\n");
 }
 
