@@ -6,12 +6,15 @@
  * pieces divide the tiles; pieces keep which of their rows are valid. A tile whose rows are only known when the program runs keeps them in
  * one piece. A size that nobody asked for is the largest one that divides the tile and is not past 16; without names that holds for what is
  * asked, too, and every product whose sizes are fixed is cut. Where groups of tiles may be empty, tiles are cut as one row and come back
- * into their groups by a selector for each: an empty group would have a buffer. */
+ * into their groups by a selector for each: an empty group would have a buffer. Products of what comes into a function of tiles are made
+ * beside it (passes/step/product.h). */
 #include <inttypes.h>
 #include <string.h>
 
+#include "ir/step/formula.h"
 #include "ir/step/groups.h"
 #include "ir/step/total.h"
+#include "passes/step/product.h"
 #include "passes/step/rewrite.h"
 
 /* After a queue of this many values a reference can wait for its buffer, whose last stop comes with the next value. */
@@ -101,9 +104,10 @@ static bool has_empty_groups(step_rewrite *r, const step_stream *s)
 }
 
 /* The tiles as one row, as many as there are in `like`, if it is there. */
-static const step_stream *in_one_row(step_rewrite *r, const step_graph_node *n, uint32_t input, const char *suffix, const step_stream *like)
+static const step_stream *in_one_row(step_rewrite *r, const step_graph_node *n, const step_stream *tiles, const char *suffix,
+                                     const step_stream *like)
 {
-    const step_stream *in[] = {step_rewrite_stream(r, n->spec.inputs[input])};
+    const step_stream *in[] = {tiles};
     step_graph_node *row = step_rewrite_add(r, n, arena_printf(r->to->arena, "_%s_row", suffix),
                                             (step_spec){.op = STEP_FLATTEN, .param = {0, in[0]->rank}, .inputs = in, .input_count = 1});
     if (row && like)
@@ -112,9 +116,9 @@ static const step_stream *in_one_row(step_rewrite *r, const step_graph_node *n, 
 }
 
 /* The row of results in the groups of what came in. */
-static step_graph_node *in_groups(step_rewrite *r, const step_graph_node *n, const step_stream *results)
+static step_graph_node *in_groups(step_rewrite *r, const step_graph_node *n, const step_stream *like, const step_stream *results)
 {
-    const step_stream *like = step_rewrite_stream(r, n->spec.inputs[0]), *in[] = {like, NULL};
+    const step_stream *in[] = {like, NULL};
     step_data *one = ARENA_NEW(r->to->arena, step_data);
     *one = (step_data){.kind = STEP_SELECTOR, .width = 1, .hot = 1};
     step_graph_node *made =
@@ -186,17 +190,18 @@ static step_graph_node *fold(step_rewrite *r, const step_graph_node *n, const ch
         (step_spec){.op = STEP_ACCUM, .fn = fn, .param = {b}, .has_dtype = true, .dtype = type, .inputs = in, .input_count = y ? 2 : 1});
 }
 
-static bool make(step_rewrite *r, const step_graph_node *n)
+/* The node that makes what `n` does of these streams; NULL: refused. */
+static step_graph_node *make(step_rewrite *r, const step_graph_node *n, const step_stream *first, const step_stream *second, dtype result)
 {
     const pieces *p = &((const cutting *)r->user)->made;
     bool transposed = is_transposed(n), folds = n->spec.op == STEP_ACCUM;
-    dtype result = n->outputs[0].data->dtype, part = folds ? DTYPE_F32 : result; /* sums are rounded once, at their end */
+    dtype part = folds ? DTYPE_F32 : result; /* sums are rounded once, at their end */
     const int64_t left[] = {p->inner_count, 0, 1}, right[] = {0, 1, p->column_count}, right_t[] = {0, p->inner_count, 1};
-    const step_stream *tiles[] = {step_rewrite_stream(r, n->spec.inputs[0]), step_rewrite_stream(r, n->spec.inputs[1])};
+    const step_stream *tiles[] = {first, second};
     bool grouped = has_empty_groups(r, tiles[0]);
     if (grouped) {
-        tiles[0] = in_one_row(r, n, 0, "left", NULL);
-        tiles[1] = in_one_row(r, n, 1, "right", tiles[0]);
+        tiles[0] = in_one_row(r, n, first, "left", NULL);
+        tiles[1] = in_one_row(r, n, second, "right", tiles[0]);
     }
     const step_stream *a = cut(r, n, tiles[0], 0, "left", p->rows, p->inner, left, p);
     const step_stream *b = transposed ? cut(r, n, tiles[1], 1, "right", p->columns, p->inner, right_t, p)
@@ -206,25 +211,172 @@ static bool make(step_rewrite *r, const step_graph_node *n)
     step_graph_node *last =
         fold(r, n, folds || grouped ? "_tile" : "", STEP_FN_RETILE_ROWS, 1, wide ? &wide->outputs[0] : NULL, NULL, part);
     if (last && grouped)
-        last = in_groups(r, n, &last->outputs[0]);
+        last = in_groups(r, n, first, &last->outputs[0]);
     if (last && folds)
         last = fold(r, n, "", STEP_FN_ADD, n->spec.param[STEP_B], &last->outputs[0], NULL, result);
-    if (!last)
+    if (last)
+        small->flops_per_cycle = n->flops_per_cycle;
+    return last;
+}
+
+/* ---- products in functions ---- */
+
+/* Tiles of a value of that type. */
+static uint32_t tiles_in(const step_data *d)
+{
+    const step_data *leaves[STEP_LEAVES_MAX];
+    const step_stream one = {.data = d}, *in[] = {&one};
+    uint32_t count = 0;
+    step_formula_leaves(in, 1, leaves, &count);
+    return count;
+}
+
+/* The stream of one tile of the function, taken out of pairs. */
+static const step_stream *stream_of_tile(step_rewrite *r, const step_graph_node *n, uint32_t tile)
+{
+    uint32_t input = 0;
+    for (; tile >= tiles_in(n->spec.inputs[input]->data); input++)
+        tile -= tiles_in(n->spec.inputs[input]->data);
+    const step_stream *s = step_rewrite_stream(r, n->spec.inputs[input]);
+    while (s && s->data->kind == STEP_PAIR) {
+        uint32_t first = tiles_in(s->data->first);
+        const step_stream *in[] = {s};
+        step_spec take = {.op = STEP_MAP, .fn = tile < first ? STEP_FN_FIRST : STEP_FN_SECOND, .inputs = in, .input_count = 1};
+        step_graph_node *part = step_rewrite_add(r, n, "_part", take);
+        tile -= tile < first ? 0 : first;
+        s = part ? &part->outputs[0] : NULL;
+    }
+    return s;
+}
+
+/* A product as the `map` that it could have been, of streams that have what comes in as tiles alone. */
+static step_graph_node as_map(step_rewrite *r, const step_graph_node *n, const step_product *p)
+{
+    arena *a = r->to->arena;
+    const step_data *tiles[STEP_LEAVES_MAX];
+    uint32_t count;
+    step_stream *like = ARENA_ARRAY(a, step_stream, 2);
+    const step_stream **inputs = ARENA_ARRAY(a, const step_stream *, 2);
+    step_formula_leaves(n->spec.inputs, n->spec.input_count, tiles, &count);
+    step_graph_node product = *n;
+    product.name = arena_printf(a, "%s_product", n->name);
+    product.depths = ARENA_ARRAY(a, int64_t, 2);
+    for (int i = 0; i < 2; i++) {
+        like[i] = *n->spec.inputs[0];
+        like[i].data = tiles[p->leaves[i]];
+        inputs[i] = &like[i];
+        product.depths[i] = r->to->default_depth;
+    }
+    product.spec = (step_spec){.op = STEP_MAP,
+                               .fn = p->transposed ? STEP_FN_MATMUL_T : STEP_FN_MATMUL,
+                               .range = n->spec.range,
+                               .inputs = inputs,
+                               .input_count = 2};
+    return product;
+}
+
+/* Streams that a function can take; more come as pairs. */
+static uint32_t most_streams(const step_graph_node *n)
+{
+    return n->spec.op == STEP_MAP ? 3 : 2;
+}
+
+/* What the function is given: the streams of which it needs a tile, with deeper queues, as products come later, and the products. */
+static bool add_function(step_rewrite *r, const step_graph_node *n, const step_product *products, uint32_t count,
+                         const step_stream *const *made)
+{
+    arena *a = r->to->arena;
+    const step_formula *f = n->spec.formula;
+    const bool *needs = step_product_needs(f, products, count, a);
+    bool *kept = ARENA_ARRAY(a, bool, f->values + 1);
+    const step_stream **inputs = ARENA_ARRAY(a, const step_stream *, n->spec.input_count + count + 1);
+    int64_t *depths = ARENA_ARRAY(a, int64_t, n->spec.input_count + count + 1);
+    uint32_t input_count = 0, tile = 0;
+    for (uint32_t i = 0; i < n->spec.input_count; i++) {
+        uint32_t tiles = tiles_in(n->spec.inputs[i]->data);
+        bool some = false;
+        for (uint32_t k = 0; k < tiles; k++)
+            some = some || needs[tile + k];
+        for (uint32_t k = 0; k < tiles; k++)
+            kept[tile++] = some;
+        depths[input_count] = n->depths[i] > 0 ? n->depths[i] + REFERENCE_DEPTH : n->depths[i];
+        inputs[input_count] = step_rewrite_stream(r, n->spec.inputs[i]);
+        input_count += some;
+    }
+    for (uint32_t i = 0; i < count; i++) {
+        depths[input_count] = r->to->default_depth;
+        inputs[input_count++] = made[i];
+    }
+    for (; input_count > most_streams(n); input_count--) {
+        const step_stream *last[] = {inputs[input_count - 2], inputs[input_count - 1]};
+        step_graph_node *pair = step_rewrite_add(r, n, "_pair", (step_spec){.op = STEP_ZIP, .inputs = last, .input_count = 2});
+        if (!pair)
+            return false;
+        pair->depths[0] = depths[input_count - 2];
+        pair->depths[1] = depths[input_count - 1];
+        depths[input_count - 2] = r->to->default_depth;
+        inputs[input_count - 2] = &pair->outputs[0];
+    }
+    step_spec spec = n->spec;
+    const step_data *type = n->outputs[0].data;
+    spec.inputs = inputs;
+    spec.input_count = input_count;
+    spec.formula = step_product_without(f, products, count, kept, a);
+    spec.has_dtype = true;
+    spec.dtype = type->kind == STEP_PAIR ? type->first->dtype : type->dtype;
+    step_graph_node *node = step_rewrite_add(r, n, "", spec);
+    if (!node)
         return false;
-    small->flops_per_cycle = n->flops_per_cycle;
-    last->writes_back = n->writes_back;
-    step_rewrite_become(r, &n->outputs[0], &last->outputs[0]);
+    for (uint32_t i = 0; i < input_count; i++)
+        node->depths[i] = depths[i];
+    node->flops_per_cycle = n->flops_per_cycle;
+    node->writes_back = n->writes_back;
+    step_rewrite_become(r, &n->outputs[0], &node->outputs[0]);
     return true;
+}
+
+/* Products of the function that can be cut are, each beside it. False: refused. */
+static bool cut_function(step_rewrite *r, const step_graph_node *n)
+{
+    arena *a = r->to->arena;
+    const cutting *c = r->user;
+    const step_product *all;
+    uint32_t found = step_products_of(n->spec.formula, &all, a), count = 0;
+    step_product *products = ARENA_ARRAY(a, step_product, found + 1);
+    const step_stream **made = ARENA_ARRAY(a, const step_stream *, found + 1);
+    for (uint32_t i = 0; i < found; i++) {
+        step_graph_node product = as_map(r, n, &all[i]);
+        if (!is_legal(r, &product)) {
+            if (!c->everywhere)
+                return step_rewrite_refuse(r, n, c->help, "%s", c->why) != NULL;
+            continue;
+        }
+        const step_stream *first = stream_of_tile(r, n, all[i].leaves[0]), *second = stream_of_tile(r, n, all[i].leaves[1]);
+        step_graph_node *node = first && second ? make(r, &product, first, second, DTYPE_F32) : NULL;
+        if (!node)
+            return false;
+        products[count] = all[i];
+        made[count++] = &node->outputs[0];
+    }
+    return count > 0 ? add_function(r, n, products, count, made) : step_rewrite_copy(r, n) != NULL;
 }
 
 static bool visit(step_rewrite *r, const step_graph_node *n)
 {
     const cutting *c = r->user;
+    if (n->spec.formula && step_rewrite_is_wanted(r, n))
+        return cut_function(r, n);
     if (!is_product(n) || !step_rewrite_is_wanted(r, n))
         return step_rewrite_copy(r, n) != NULL;
-    if (is_legal(r, n))
-        return make(r, n);
-    return c->everywhere ? step_rewrite_copy(r, n) != NULL : step_rewrite_refuse(r, n, c->help, "%s", c->why) != NULL;
+    if (!is_legal(r, n))
+        return c->everywhere ? step_rewrite_copy(r, n) != NULL : step_rewrite_refuse(r, n, c->help, "%s", c->why) != NULL;
+    step_graph_node *last =
+        make(r, n, step_rewrite_stream(r, n->spec.inputs[0]), step_rewrite_stream(r, n->spec.inputs[1]), n->outputs[0].data->dtype);
+    if (!last)
+        return false;
+    last->writes_back = n->writes_back;
+    step_rewrite_become(r, &n->outputs[0], &last->outputs[0]);
+    return true;
 }
 
 void step_pass_hierarchical_tiling(step_rewrite *r)
@@ -237,7 +389,7 @@ void step_pass_hierarchical_tiling(step_rewrite *r)
     step_rewrite_all(r, visit);
     if (r->changes == 0 && c.everywhere)
         step_rewrite_refuse(
-            r, NULL, c.help ? c.help : "it looks for `map` and `accum` of products; those inside of functions of your own stay whole",
+            r, NULL, c.help ? c.help : "it looks for products of what comes into `map`, `accum` and `scan`",
             "no product can be cut%s%s", c.why ? ": " : "", c.why ? c.why : "");
     else if (r->changes == 0)
         step_rewrite_refuse(r, NULL, "the name is that of a `let`, or as --emit=ir shows it", "no product is called `%s`",

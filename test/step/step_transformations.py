@@ -182,6 +182,38 @@ def groups(folder, rng):
     return fault or (before["offchip_bytes"] != after["offchip_bytes"] and "tiling on the chip changes traffic") or None
 
 
+FUNCTIONS = """
+#[stream(depth = DEPTH)]
+fn functions<const B: Dim, const R: Ragged>(a: Stream<Tile<f32, M, K>, {[B, R]}>, b: Stream<Tile<f32, K, M>, {[B, R]}>, c: Stream<Tile<f32, K, K>, {[B, R]}>, y: &mut Hbm<Tile<f32, M, COLS>, {[TILES]}>) {
+    let out = APPLY;
+    y.linear_store(out.flatten(0, 1));
+}
+"""
+# What is applied, the columns of its result ("M" or "K"), whether it folds, and how many of its products can be cut: not those of a state, or of what it makes.
+APPLIED = [("a.map(|a, b| matmul(a, b) * 2, b)", "M", False, 1), ("a.zip(&b).map(|a, b| matmul(a, b) + row_sum(a))", "M", False, 1),
+           ("a.map(|a, b, c| matmul(matmul(a, c), b) + matmul(a, b), b, c)", "M", False, 2), ("a.zip(b.zip(&c)).map(|a, b, c| a + matmul(a, c) + matmul_t(a, c))", "K", False, 2),
+           ("a.map(|a, b, c| matmul_t(a, c) + matmul(a, c) * row_sum(matmul(a, b)), b, c)", "K", False, 3),
+           ("a.zip(&c).accum(1, |s, n, a, c| (s + matmul(a, c), n + a), (zeros(M, K), zeros(M, K))).map(|s, n| s + n)", "K", True, 1),
+           ("a.accum(1, |s, a, c| matmul(s, c) + matmul(a, c), zeros(M, K), &c)", "K", True, 1), ("a.scan(1, |s, a, b| s + matmul(a, b), zeros(M, M), &b)", "M", False, 1)]
+
+
+def functions(folder, rng):
+    """Products in functions of tiles are made beside them, in pieces."""
+    applied, columns, folds, count = rng.choice(APPLIED)
+    m, k, sizes = rng.choice([1, 2, 4]), rng.choice([2, 3, 4, 6]), [rng.choice([0, 0, 1, 2, 3]) for _ in range(rng.randrange(1, 5))]
+    sizes[rng.randrange(len(sizes))] = 2
+    text = "".join(f"const {x}: usize = {v};\n" for x, v in {"M": m, "K": k, "COLS": {"M": m, "K": k}[columns], "TILES": len(sizes) if folds else sum(sizes)}.items())
+    text += FUNCTIONS.replace("APPLY", applied).replace("DEPTH", rng.choice("0123"))
+    text = text.replace("out.flatten(0, 1)", "out") if folds else text
+    stream = lambda rows, columns: [t for s in sizes for t in [*[[[rng.randrange(-2, 3) / 2 for _ in range(columns)] for _ in range(rows)] for _ in range(s)], "S1"]]
+    inputs = {"a": stream(m, k), "b": stream(k, m), "c": stream(k, k)}
+    piece = rng.choice([i for i in (1, 2, 3) if k % i == 0])
+    chosen = f"hierarchical-tiling:{rng.choice(['', 'node=out,'])}inner={piece},columns=1" if "state" not in applied and ".map(|s" not in applied else f"hierarchical-tiling:inner={piece}"
+    fault, before, after = same(folder, text, inputs, [chosen])
+    made = after and sum("_small" in o["name"] for o in after["operators"])
+    return fault or (made != count and f"{made} products are cut, not {count}\n{text}") or (before["flops"] > after["flops"] and "work is lost") or None
+
+
 REGIONS = """
 #[stream(depth = DEPTH)]
 fn regions(x: &Hbm<Tile<f32, 1, 4>, {[N, L]}>, w: &Hbm<Tile<f32, 4, 4>, {[3]}>, place: Stream<Address, {[N]}>, y: &mut Hbm<Tile<f32, 1, 4>, {[N]}>) {
@@ -239,7 +271,7 @@ def main():
     runs = next((int(a[7:]) for a in sys.argv if a.startswith("--runs=")), visa_tools.few(12, 200))
     agree, faults = 0, []
     with tempfile.TemporaryDirectory() as folder:
-        for what in (paper, dynamic_tiling, time_multiplex, hierarchical_tiling, groups, dynamic_parallel, attention):
+        for what in (paper, dynamic_tiling, time_multiplex, hierarchical_tiling, groups, functions, dynamic_parallel, attention):
             for seed in range(runs):
                 fault = what(folder, random.Random(seed))
                 agree += fault is None
