@@ -63,7 +63,8 @@ static bool instruction_of(step_evaluation *e, src_range range, const step_term 
         *out = (uint32_t)t->number;
         return true;
     }
-    const char *apart = t->kind == TERM_LIST ? "take the tiles of a pair or a state apart: `let (a, b) = both;`, or `(a, b)` as a parameter" : NULL;
+    const char *apart =
+        t->kind == TERM_LIST ? "take the tiles of a pair or a state apart: `let (a, b) = both;`, or `(a, b)` as a parameter" : NULL;
     if (t->kind != TERM_ERROR)
         step_refuse_with(e, range, apart, "a function of tiles takes tiles and numbers, not %s",
                          t->kind == TERM_TILE ? "a tile of another function" : step_term_text(t));

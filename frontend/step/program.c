@@ -125,9 +125,10 @@ static bool is_no_program(const ast *fn)
 static void read_program(step_evaluation *e, const ast *fn, const step_given *given)
 {
     if (is_no_program(fn)) {
-        step_refuse_with(e, fn->name_range,
-                         arena_printf(e->arena, "a program of the file uses it, as `x.map(%s)` or `%s(x)`, or it is left out", fn->text, fn->text),
-                         "`%s` takes no streams and no tensors, and no program uses it", fn->text);
+        step_refuse_with(
+            e, fn->name_range,
+            arena_printf(e->arena, "a program of the file uses it, as `x.map(%s)` or `%s(x)`, or it is left out", fn->text, fn->text),
+            "`%s` takes no streams and no tensors, and no program uses it", fn->text);
         return;
     }
     read_settings(e, ast_attribute(fn, "stream"), given);

@@ -87,8 +87,8 @@ static void check_room(visa_compilation *c, step_graph *g)
     int64_t holds = g->machine.onchip_bytes, room = holds > 0 && !g->bad ? step_kernel_room(g) : 0;
     if (room <= holds)
         return;
-    diag *d = diag_add(&c->diags, E_STEP_NUMBER, g->range,
-                       "kernels of `%s` keep %" PRId64 " bytes on the chip, and it holds %" PRId64, g->name, room, holds);
+    diag *d = diag_add(&c->diags, E_STEP_NUMBER, g->range, "kernels of `%s` keep %" PRId64 " bytes on the chip, and it holds %" PRId64,
+                       g->name, room, holds);
     diag_help(&c->diags, d, "give it `--onchip-bytes=%" PRId64 "` or more", room);
 }
 

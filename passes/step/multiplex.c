@@ -334,15 +334,17 @@ static bool visit(step_rewrite *r, const step_graph_node *n)
 static bool divide(step_rewrite *r, multiplex *m)
 {
     const step_graph_node **from, **to;
-    const char *from_name = step_rewrite_text(r, "from", ""), *to_name = step_rewrite_text(r, "to", "");
+    static const char help[] = "from=NAME and to=NAME are the `let`s of a loop that makes the subgraphs";
+    const char *from_name = step_rewrite_text(r, "from", NULL), *to_name = step_rewrite_text(r, "to", NULL);
+    if (!from_name || !to_name)
+        return step_rewrite_refuse(r, NULL, help, "`%s` is not given", from_name ? "to" : "from");
     size_t count = collect(r, from_name, &from), ends = collect(r, to_name, &to), regions = (size_t)step_rewrite_number(r, "regions", 1);
     if (count < 2 || count != ends)
-        return step_rewrite_refuse(r, NULL, "from=NAME and to=NAME are the `let`s of a loop that makes the subgraphs",
-                                   "%zu operators are called `%s` and %zu `%s`; as many of both, at least 2", count, from_name, ends,
-                                   to_name);
-    if (count % regions != 0 || count == regions)
-        return step_rewrite_refuse(r, NULL, "choose a divisor",
-                                   "%zu subgraphs in %zu regions: each region has the same number of them, at least 2", count, regions);
+        return step_rewrite_refuse(r, NULL, help, "%zu operators are called `%s` and %zu `%s`; as many of both, at least 2", count,
+                                   from_name, ends, to_name);
+    if (count % regions != 0)
+        return step_rewrite_refuse(r, NULL, arena_printf(r->from->arena, "choose a divisor of %zu", count),
+                                   "%zu subgraphs in %zu regions: each region has the same number of them", count, regions);
     m->regions = ARENA_ARRAY(r->from->arena, region, regions);
     m->region_count = regions;
     for (size_t i = 0; i < regions; i++)

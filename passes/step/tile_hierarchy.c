@@ -388,9 +388,8 @@ void step_pass_hierarchical_tiling(step_rewrite *r)
     r->user = &c;
     step_rewrite_all(r, visit);
     if (r->changes == 0 && c.everywhere)
-        step_rewrite_refuse(
-            r, NULL, c.help ? c.help : "it looks for products of what comes into `map`, `accum` and `scan`",
-            "no product can be cut%s%s", c.why ? ": " : "", c.why ? c.why : "");
+        step_rewrite_refuse(r, NULL, c.help ? c.help : "it looks for products of what comes into `map`, `accum` and `scan`",
+                            "no product can be cut%s%s", c.why ? ": " : "", c.why ? c.why : "");
     else if (r->changes == 0)
         step_rewrite_refuse(r, NULL, "the name is that of a `let`, or as --emit=ir shows it", "no product is called `%s`",
                             step_rewrite_text(r, "node", ""));

@@ -112,8 +112,7 @@ static void put_queue(strbuf *s, const step_run *r, const step_edge_totals *e, u
     strbuf_printf(s, "<polyline fill=\"none\" stroke=\"#4269d0\" points=\"");
     for (uint32_t c = 0; c < columns; c++)
         strbuf_printf(s, "%.1f,%.1f ", LEFT + c * scale, row * ROW + ROW - 2 - (most > 0 ? fill[c] / most * (ROW - 4) : 0));
-    strbuf_printf(s, "\"/><text x=\"%d\" y=\"%" PRIu32 "\" font-size=\"9\">up to %.1f values</text>", WIDTH + 4,
-                  row * ROW + 11, most);
+    strbuf_printf(s, "\"/><text x=\"%d\" y=\"%" PRIu32 "\" font-size=\"9\">up to %.1f values</text>", WIDTH + 4, row * ROW + 11, most);
 }
 
 static void put_queues(strbuf *s, const step_run *r)

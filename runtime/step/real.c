@@ -187,7 +187,8 @@ real real_le(real a, real b)
 real real_eq(real a, real b)
 {
     bool known = is_comparable(a, b), number = !isnan(a.x) && !isnan(b.x), exact = a.error == 0 && b.error == 0;
-    return decided(known && ((exact && a.x == b.x) || (are_same(a, b) && number)), known && (!number || high(a) < low(b) || high(b) < low(a)));
+    return decided(known && ((exact && a.x == b.x) || (are_same(a, b) && number)),
+                   known && (!number || high(a) < low(b) || high(b) < low(a)));
 }
 
 real real_select(real condition, real b, real c)

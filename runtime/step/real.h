@@ -2,8 +2,8 @@
  *
  * The one idea: `x` is what the mathematics gives, in double, and a machine of f32 is not further away than `error`: for what came in, and
  * for its own rounding of each result. An error of INFINITY: it may be anything. What is infinite or no number is exactly that. A
- * comparison is decided where the ranges of its two sides lie apart, or both are the same number, as the largest of a row is one of the row;
- * else it may be anything. Used by the judge (runtime/step/judge.h). */
+ * comparison is decided where the ranges of its two sides lie apart, or both are the same number, as the largest of a row is one of the
+ * row; else it may be anything. Used by the judge (runtime/step/judge.h). */
 #ifndef VISA_RUNTIME_STEP_REAL_H
 #define VISA_RUNTIME_STEP_REAL_H
 

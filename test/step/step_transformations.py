@@ -104,7 +104,7 @@ def dynamic_tiling(folder, rng):
 def time_multiplex(folder, rng):
     text, inputs = layer(rng, 4)
     both = rng.random() < 0.5
-    chosen = ["dynamic-tiling"] * both + [f"time-multiplex:from=tile,to=down,regions={rng.choice([1, 2])}"]
+    chosen = ["dynamic-tiling"] * both + [f"time-multiplex:from=tile,to=down,regions={rng.choice([1, 2, 4])}"]
     fault, before, after = same(folder, text, inputs, chosen)
     if not fault and not both and (after["offchip_bytes"], after["flops"]) != (before["offchip_bytes"], before["flops"]):
         return "sharing changes traffic or work"

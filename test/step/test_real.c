@@ -183,7 +183,8 @@ START_TEST(a_number_beside_itself)
     ck_assert(real_eq(none, none).x == 0 && real_le(none, none).x == 0 && isnan(real_sub(none, none).x));
     ck_assert(isinf(real_eq(open, open).error) && isinf(real_le(open, open).error) && isinf(real_sub(open, open).error));
     ck_assert(real_lt(open, open).x == 0 && real_lt(open, open).error == 0); /* no number is less than itself */
-    ck_assert(real_select(open, c, c).same == 9 && isinf(real_select(open, a, c).error) && isinf(real_eq(real_anything, real_anything).error));
+    ck_assert(real_select(open, c, c).same == 9 && isinf(real_select(open, a, c).error) &&
+              isinf(real_eq(real_anything, real_anything).error));
 }
 END_TEST
 
