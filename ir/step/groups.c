@@ -101,22 +101,91 @@ typedef struct step_group {
     struct step_group *next;
     const step_expr *const *dims; /* D_a .. D_i */
     uint32_t count, inside, rank;
+    const step_expr *of; /* what the size is made of; NULL: a dimension's */
+    step_group_use use;
     const step_expr *size;
 } step_group;
+
+/* The entry, whose size is NULL where it is new. */
+static step_group *group_of(step_graph *g, step_group key)
+{
+    for (step_group *k = g->groups; k; k = k->next)
+        if (k->count == key.count && k->inside == key.inside && k->rank == key.rank && k->of == key.of && k->use == key.use &&
+            memcmp(k->dims, key.dims, key.count * sizeof *k->dims) == 0)
+            return k;
+    step_group *k = ARENA_NEW(g->arena, step_group);
+    const step_expr **dims = ARENA_ARRAY(g->arena, const step_expr *, key.count);
+    memcpy(dims, key.dims, key.count * sizeof *dims);
+    *k = key;
+    k->dims = dims;
+    k->next = g->groups;
+    g->groups = k;
+    return k;
+}
 
 /* Streams of the same sizes have the same groups. */
 static const step_expr *known_size(step_graph *g, const step_stream *s, uint32_t top, uint32_t i)
 {
-    uint32_t count = s->rank + 1 - i;
-    for (const step_group *k = g->groups; k; k = k->next)
-        if (k->count == count && k->inside == top - i && k->rank == s->rank && memcmp(k->dims, s->dims, count * sizeof *k->dims) == 0)
-            return k->size;
-    step_group *k = ARENA_NEW(g->arena, step_group);
-    const step_expr **dims = ARENA_ARRAY(g->arena, const step_expr *, count);
-    memcpy(dims, s->dims, count * sizeof *dims);
-    *k = (step_group){g->groups, dims, count, top - i, s->rank, size_of(g, s, top, i)};
-    g->groups = k;
+    step_group *k = group_of(g, (step_group){.dims = s->dims, .count = s->rank + 1 - i, .inside = top - i, .rank = s->rank});
+    if (!k->size)
+        k->size = size_of(g, s, top, i);
     return k->size;
+}
+
+typedef struct homes {
+    step_graph *g;
+    const step_stream *s;
+    uint32_t b;
+    bool inside; /* some ragged size differs inside of groups of b dimensions */
+} homes;
+
+/* A size occurs first at the places of some dimensions of the stream; where that is none, it is taken for one of each group. */
+static const step_expr *look_home(void *user, const step_expr *symbol)
+{
+    homes *h = user;
+    const step_expr *home = step_expr_is_ragged(symbol) ? step_total_home(h->g, symbol) : NULL;
+    for (uint32_t k = 0; home && k <= h->s->rank + 1; k++)
+        if (step_total_places(h->g, h->s, k) == home) {
+            h->inside = h->inside || k > h->s->rank + 1 - h->b;
+            break;
+        }
+    return symbol;
+}
+
+/* Do tiles of one group differ in it? */
+static bool differs_inside(step_graph *g, const step_stream *s, uint32_t b, const step_expr *each)
+{
+    homes h = {.g = g, .s = s, .b = b};
+    step_expr_replace(g->exprs, each, look_home, &h);
+    return h.inside;
+}
+
+const step_expr *step_groups_size(step_graph *g, const step_stream *s, uint32_t b, step_group_use use, const step_expr *of, bool *is_new)
+{
+    step_group *k = group_of(g, (step_group){.dims = s->dims, .count = s->rank + 1, .inside = b, .rank = s->rank, .of = of, .use = use});
+    *is_new = !k->size;
+    if (*is_new)
+        k->size = step_expr_fresh(g->exprs, "R", true);
+    return k->size;
+}
+
+const step_expr *step_groups_shared(step_graph *g, const step_stream *s, uint32_t b, const step_expr *each)
+{
+    bool is_new;
+    if (!each || !step_expr_is_ragged(each) || !differs_inside(g, s, b, each))
+        return each;
+    return step_groups_size(g, s, b, STEP_GROUP_SHARED, each, &is_new);
+}
+
+const step_expr *step_groups_joined(step_graph *g, const step_stream *s, uint32_t b, const step_expr *each, const step_expr *folded)
+{
+    bool is_new;
+    if (!differs_inside(g, s, b, each))
+        return step_expr_multiply(g->exprs, each, folded);
+    const step_expr *size = step_groups_size(g, s, b, STEP_GROUP_JOINED, each, &is_new);
+    if (is_new)
+        step_total_define(g, size, step_groups_count(g, s, b), size, step_total_of(g, step_cardinality(g, s), each));
+    return size;
 }
 
 void step_groups_dims(step_graph *g, const step_stream *s, uint32_t top, uint32_t b, const step_expr **dims)

@@ -18,5 +18,13 @@ const step_expr *step_groups_inside(step_graph *g, const step_stream *s, uint32_
 /* 1 where the group is one of the stream's own, 0 where it stands for groups that are not there: for what each group of b dimensions has.
  */
 const step_expr *step_groups_real(step_graph *g, const step_stream *s, uint32_t b);
+/* A size for each group of b dimensions, that is made of `of` in one of these ways: one symbol wherever groups and `of` are the same.
+ * *is_new: nothing is known of it yet. */
+typedef enum step_group_use { STEP_GROUP_FOLDED, STEP_GROUP_JOINED, STEP_GROUP_SHARED } step_group_use;
+const step_expr *step_groups_size(step_graph *g, const step_stream *s, uint32_t b, step_group_use use, const step_expr *of, bool *is_new);
+/* What sizes of the values of each group of b dimensions add up to, of which a group has `folded`. */
+const step_expr *step_groups_joined(step_graph *g, const step_stream *s, uint32_t b, const step_expr *each, const step_expr *folded);
+/* What a size is that all values of each group of b dimensions share. */
+const step_expr *step_groups_shared(step_graph *g, const step_stream *s, uint32_t b, const step_expr *each);
 
 #endif

@@ -38,11 +38,26 @@ static const step_expr *folded_values(step_graph *g, const step_stream *in, uint
     const step_expr *real = step_groups_real(g, in, b), *each = step_expr_multiply(g->exprs, values, real);
     if (!each || !step_expr_is_ragged(each) || (each == values && step_expr_is_symbol(values)))
         return each;
-    const step_expr *fresh = step_expr_fresh(g->exprs, "R", true);
+    bool is_new;
+    const step_expr *fresh = step_groups_size(g, in, b, STEP_GROUP_FOLDED, each, &is_new);
+    if (!is_new)
+        return fresh;
     step_total_define(g, fresh, step_groups_count(g, in, b), each == values ? each : fresh, step_cardinality(g, in));
     if (even_inside(in, b)) /* groups that stand for none have no value */
         step_total_define_largest(g, fresh, step_total_where_any(g, in, values));
     return fresh;
+}
+
+/* A tile for each group has the sizes that those of the group share. */
+static const step_data *of_groups(step_graph *g, const step_stream *in, uint32_t b, const step_data *d)
+{
+    if (!d || d->kind != STEP_TILE)
+        return d;
+    step_data *out = ARENA_NEW(g->arena, step_data);
+    *out = *d;
+    out->rows = step_groups_shared(g, in, b, d->rows);
+    out->columns = step_groups_shared(g, in, b, d->columns);
+    return out->rows == d->rows && out->columns == d->columns ? d : out;
 }
 
 /* [D_a..D_b, D_b-1..D_0] -> [D_a..D_b], as tokens have them. */
@@ -52,7 +67,7 @@ bool shape_infer_accum(step_graph *g, step_graph_node *n)
     uint32_t b = (uint32_t)n->spec.param[STEP_B];
     if (!shape_rank_at_least(g, n, 0, b, "b") || !shape_in_step(g, n))
         return false;
-    const step_data *d = function_data(g, n, folded_values(g, in, b));
+    const step_data *d = of_groups(g, in, b, function_data(g, n, folded_values(g, in, b)));
     shape_outputs(g, n, 1);
     step_stream *out = shape_output(g, n, 0, in->rank - b, d);
     step_groups_dims(g, in, in->rank, b, out->dims);

@@ -92,6 +92,14 @@ static bool occurs(const step_graph *g, const step_expr *of, bool largest)
     return false;
 }
 
+const step_expr *step_total_home(const step_graph *g, const step_expr *size)
+{
+    for (const step_total *t = g->totals; t; t = t->next)
+        if (t->value && t->of == size && !t->largest)
+            return t->places;
+    return NULL;
+}
+
 static step_total *new_symbol(step_graph *g, const step_expr *places, const step_expr *of, bool largest)
 {
     const char *text = step_expr_text(of, g->arena);

@@ -36,6 +36,8 @@ bool step_total_is_positive(const step_graph *g, const step_expr *symbol);
 /* Values in the first `count` dimensions, from the outside. */
 const step_expr *step_total_places(step_graph *g, const step_stream *s, uint32_t count);
 /* Values that the stream carries. */
+/* The places over which the size first occurs; NULL: over none yet. */
+const step_expr *step_total_home(const step_graph *g, const step_expr *size);
 const step_expr *step_cardinality(step_graph *g, const step_stream *s);
 
 /* Ragged sizes of the stream and of its tiles belong to where they occur first: here, unless they did before. */

@@ -3,6 +3,7 @@
 #include <inttypes.h>
 
 #include "ir/step/formula.h"
+#include "ir/step/groups.h"
 
 step_data step_data_pair(const step_data *first, const step_data *second)
 {
@@ -276,6 +277,14 @@ static const step_data *pieces(const typing *t)
     return d;
 }
 
+/* Rows or columns of a tile that is made of those of a group. */
+static const step_expr *retiled(const typing *t, const step_expr *each)
+{
+    if (!each || !step_expr_is_ragged(each))
+        return step_expr_multiply(t->g->exprs, each, t->folded);
+    return t->s->op == STEP_SCAN ? t->folded : step_groups_joined(t->g, t->s->inputs[0], (uint32_t)t->s->param[STEP_B], each, t->folded);
+}
+
 static const step_data *type_of_tiles(const typing *t)
 {
     const step_data *a = t->in.of[0];
@@ -288,8 +297,8 @@ static const step_data *type_of_tiles(const typing *t)
     case STEP_FN_ROW_SUM:
     case STEP_FN_ROW_MAX:
     case STEP_FN_ROW_SUM_ADD: return tile(t, a->rows, one(t));
-    case STEP_FN_RETILE_ROWS: return tile(t, step_expr_multiply(e, a->rows, t->folded), a->columns);
-    case STEP_FN_RETILE_COLS: return tile(t, a->rows, step_expr_multiply(e, a->columns, t->folded));
+    case STEP_FN_RETILE_ROWS: return tile(t, retiled(t, a->rows), a->columns);
+    case STEP_FN_RETILE_COLS: return tile(t, a->rows, retiled(t, a->columns));
     case STEP_FN_ROWS:
     case STEP_FN_VALID_ROWS: return tile(t, one(t), a->columns);
     case STEP_FN_TAKE: return tile(t, step_expr_fresh(e, "V", true), a->columns);
