@@ -63,12 +63,13 @@ static bool write_file(visa_compilation *c, const unsigned char **data, size_t *
     return true;
 }
 
-/* Kernels and stream programs have outputs that the other has not: what would be empty is refused. */
+/* Kernels and stream programs have outputs that the other has not, and dataflow items have neither's: what would be empty is refused. */
 static bool has_what(visa_compilation *c, visa_emit_kind kind)
 {
     bool of_programs =
         kind == VISA_EMIT_STEP_REPORT || kind == VISA_EMIT_STEP_JSON || (kind >= VISA_EMIT_STEP_DOT && kind <= VISA_EMIT_STEP_PAGE);
     bool of_kernels = kind == VISA_EMIT_JSON || (kind >= VISA_EMIT_MEMORY && kind <= VISA_EMIT_ORDER);
+    bool of_both = kind == VISA_EMIT_BINARY || kind == VISA_EMIT_TABLES || kind == VISA_EMIT_IR;
     if (of_programs && c->programs->count == 0) {
         diag *d =
             diag_add(&c->diags, E_STEP_OPTION, SRC_NOWHERE, "there is no stream program in the file, and so no graph and no costs of one");
@@ -79,6 +80,10 @@ static bool has_what(visa_compilation *c, visa_emit_kind kind)
                            : kind == VISA_EMIT_ORDER ? "commands that are put in an order"
                                                      : "addresses on a machine");
         diag_help(&c->diags, d, "--emit=step-report and step-json have its costs, --emit=ir, dot and svg its graph");
+    } else if ((of_kernels || of_both) && visa_kernel_count(c) + c->blank_count == 0 && c->module->dataflow_count > 0) {
+        diag *d = diag_add(&c->diags, E_DATAFLOW_KERNEL, c->module->dataflows[0]->range,
+                           "the file has dataflow items and nothing else: no kernel and no stream program");
+        diag_help(&c->diags, d, "--emit=dataflow shows the items, and --emit=vm writes one as a kernel");
     } else {
         return true;
     }

@@ -62,8 +62,9 @@ WITH_KERNEL = {"--mcpu=x86-64": BYTES, "--reference-order=free": BYTES, "--place
                "--emit=json": JSON, "--emit=llvm": TEXT, "--emit=bc": BYTES, "--emit=asm": TEXT, "--emit=obj": BYTES, "--emit=header": TEXT,
                "--emit=dataflow": TEXT, "--emit=dataflow-json": JSON, "--emit=memory": TEXT, "--emit=memory-json": JSON, "--emit=memory-svg": SVG,
                "--emit=order": TEXT, "--draw=fetch": None, "--report=json": JSON, "--report=html": HTML, "--trace=FILE": None,
-               "--explain-mapping": TEXT, "--explore": "E-DATAFLOW-EXPLORE", "--dialect=0.9": "E-DIALECT", "advise": TEXT}
-RUN_WITH_KERNEL = {"--timing=schedule": TEXT}
+               "--explain-mapping": TEXT, "--explore": "E-DATAFLOW-EXPLORE", "--dialect=0.9": "E-DIALECT", "advise": TEXT,
+               "--onchip-bytes=100": "E-STEP-NUMBER"}
+RUN_WITH_KERNEL = {"--timing=schedule": TEXT, "--onchip-bytes=100": "E-STEP-NUMBER"}
 
 
 def tool(*command, cwd):
