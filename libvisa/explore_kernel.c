@@ -149,6 +149,12 @@ static bool fits(const explore *x, const target *t, const matmul *mm, diag_list 
     return true;
 }
 
+/* The type in which sums leave. */
+static const char *sum_of(const matmul *mm)
+{
+    return dtype_row_of(dtype_row_of(mm->type)->accumulates_in)->name;
+}
+
 static void write_kernel(const matmul *mm, const explore *x, strbuf *out)
 {
     arena *a = x->arena;
@@ -161,6 +167,8 @@ static void write_kernel(const matmul *mm, const explore *x, strbuf *out)
     const char *slices = x->model->batch > 1 ? "B" : "1", *batch = x->model->batch > 1 ? "B, " : "";
     strbuf_printf(out, "// %s as a kernel: iPar %" PRId64 ", wPar %" PRId64 ", L %" PRId64 " cycles of the Reducer.\n", x->model->name,
                   mm->packet, mm->rows, mm->m * (mm->k_padded / mm->packet) * (mm->n_padded / mm->rows));
+    if (mm->output->type && strcmp(mm->output->type, sum_of(mm)) != 0)
+        strbuf_printf(out, "// Its outputs are sums as they are, %s; the item's are %s.\n", sum_of(mm), mm->output->type);
     strbuf_puts(out, "axes![");
     if (x->model->batch > 1)
         strbuf_printf(out, "B = %" PRId64 ", ", x->model->batch);
@@ -244,23 +252,18 @@ static bool take_rows(const explore *x, const target *t, diag_list *diags, matmu
                                    arena_printf(x->arena, "write `w_par: %" PRId64 "`", other));
 }
 
-/* Sums leave as the Reducer has them. */
-static bool leaves_as_summed(const explore *x, diag_list *diags, const matmul *mm)
-{
-    const char *sum = dtype_row_of(dtype_row_of(mm->type)->accumulates_in)->name;
-    return !mm->output->type || strcmp(mm->output->type, sum) == 0 ||
-           refuse(x, diags, mm->output->range,
-                  arena_printf(x->arena, "has outputs of %s, and sums of %s are %s", mm->output->type, mm->input->type, sum),
-                  arena_printf(x->arena, "write `dtype: %s`, or leave it away", sum));
-}
-
 /* Packet and Rows as they are written, of a model that the formulas describe. */
 static bool take_written(const explore *x, const target *t, diag_list *diags, matmul *mm)
 {
+    const char *sum = sum_of(mm);
     for (int k = 0; k < DATAFLOW_INTERVALS; k++)
         if (x->model->intervals[k])
             return refuse(x, diags, mm->input->range, "says its intervals itself, and a kernel has those of the formulas",
                           "take cii, eii and latency away");
+    if (mm->output->type && strcmp(mm->output->type, sum) != 0)
+        return refuse(x, diags, mm->output->range,
+                      arena_printf(x->arena, "has outputs of %s, and sums of %s are %s", mm->output->type, mm->input->type, sum),
+                      arena_printf(x->arena, "write `dtype: %s`, or leave it away", sum));
     return take_packet(x, diags, mm) && take_rows(x, t, diags, mm);
 }
 
@@ -281,7 +284,7 @@ static bool compiles(const explore *x, diag_list *diags, const strbuf *source)
 bool explore_kernel(const explore *x, bool written, const target *t, diag_list *diags, strbuf *out)
 {
     matmul mm;
-    if (!read_matmul(x, t, diags, &mm) || !leaves_as_summed(x, diags, &mm) || (written && !take_written(x, t, diags, &mm)))
+    if (!read_matmul(x, t, diags, &mm) || (written && !take_written(x, t, diags, &mm)))
         return false;
     if (!written && !choose(x, t, diags, &mm))
         return diags->error_count == 0 && refuse(x, diags, x->model->range, "has no point within the limits that the machine has",
