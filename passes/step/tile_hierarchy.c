@@ -299,7 +299,8 @@ static bool add_function(step_rewrite *r, const step_graph_node *n, const step_p
             some = some || needs[tile + k];
         for (uint32_t k = 0; k < tiles; k++)
             kept[tile++] = some;
-        depths[input_count] = n->depths[i] > 0 ? n->depths[i] + REFERENCE_DEPTH : n->depths[i];
+        depths[input_count] = n->depths[i] == STEP_DEPTH_DEFAULT ? r->to->default_depth : n->depths[i];
+        depths[input_count] += depths[input_count] > 0 ? REFERENCE_DEPTH : 0;
         inputs[input_count] = step_rewrite_stream(r, n->spec.inputs[i]);
         input_count += some;
     }
