@@ -6,6 +6,7 @@
  * partition by the merge's selectors gives each group its own again. */
 #include <inttypes.h>
 
+#include "ir/step/formula.h"
 #include "ir/step/route.h"
 #include "passes/step/rewrite.h"
 
@@ -58,6 +59,41 @@ static bool by_row(step_fn fn, uint32_t input)
     case STEP_FN_MATMUL_T_ADD: return input == 0; /* as a weight its rows would be summed */
     default: return false;
     }
+}
+
+/* Tiles of a stream, pairs apart. */
+static uint32_t tiles_of(const step_stream *s)
+{
+    const step_data *leaves[STEP_LEAVES_MAX];
+    uint32_t count = 0;
+    step_formula_leaves(&s, 1, leaves, &count);
+    return count;
+}
+
+/* The same of a function of one's own, instruction by instruction, where tiles of that input and the state have the rows: what has rows is
+ * not added up over them and multiplies nothing from the right, and every result has them. */
+static bool formula_by_row(step_rewrite *r, const step_graph_node *n, uint32_t input)
+{
+    const step_formula *f = n->spec.formula;
+    bool *has_rows = ARENA_ARRAY(r->from->arena, bool, f->count + 1), good = true;
+    uint32_t first = f->state_count;
+    for (uint32_t i = 0; i < input; i++)
+        first += tiles_of(n->spec.inputs[i]);
+    uint32_t end = first + tiles_of(n->spec.inputs[input]);
+    for (uint32_t i = 0; i < f->count; i++) {
+        const step_instruction *one = &f->items[i];
+        const step_formula_row *row = step_formula_row_of(one->op);
+        uint32_t value = one->operands[0];
+        has_rows[i] = one->op == FORMULA_VALUE && (value < f->state_count || (value >= first && value < end));
+        for (unsigned k = 0; k < row->operands; k++) {
+            bool rows = has_rows[one->operands[k]], product = row->rule == STEP_PRODUCT || row->rule == STEP_PRODUCT_T;
+            good = good && !(rows && (row->rule == STEP_COLUMNS || (product && k > 0)));
+            has_rows[i] = has_rows[i] || rows;
+        }
+    }
+    for (uint32_t i = 0; i < f->result_count; i++)
+        good = good && has_rows[f->results[i]];
+    return good;
 }
 
 /* ---- following the tile ---- */
@@ -163,7 +199,7 @@ static bool follow_into(step_rewrite *r, const step_graph_node *n, uint32_t inpu
     bool applies = n->spec.op == STEP_ACCUM || n->spec.op == STEP_SCAN || n->spec.op == STEP_MAP;
     if (n->spec.op == STEP_MAP && n->spec.fn == STEP_FN_SIGNAL)
         return follow_outputs(r, n, BESIDE, at);
-    if (f.holds != BESIDE && applies && !by_row(n->spec.fn, input))
+    if (f.holds != BESIDE && applies && !(n->spec.formula ? formula_by_row(r, n, input) : by_row(n->spec.fn, input)))
         return refuse(r, n, arena_printf(r->from->arena, "does not act on each row alone (`%s`)", step_fn_row_of(n->spec.fn)->name));
     if (takes_several(n, input, at))
         return refuse(r, n, "takes several tiles together");
