@@ -100,12 +100,13 @@ static bool issue_cycle(step_offchip *o, int64_t now)
     return ended;
 }
 
+/* After a cycle in which no port was due: none was asked before it. */
 static int64_t first_due(const step_offchip *o)
 {
     int64_t first = INT64_MAX;
     for (uint32_t i = 0; i < o->count; i++)
         first = o->ports[i].first < first ? o->ports[i].first : first;
-    return first > o->clock ? first : o->clock;
+    return first;
 }
 
 /* Moves the ports that have issued everything to the answers. */
