@@ -8,6 +8,7 @@
 #include "ir/step/expr.h"
 #include "ir/step/graph.h"
 #include "runtime/step/engine.h"
+#include "runtime/step/record.h"
 #include "support/file.h"
 #include "test/suite.h"
 
@@ -456,6 +457,50 @@ START_TEST(flags_are_told_from_other_sizes)
 }
 END_TEST
 
+/* ---- where the time went ---- */
+
+/* Cycles of each state and values in a queue, cycle by cycle, against a record whose buckets have grown several times. */
+START_TEST(a_record_counts_each_cycle_once)
+{
+    enum { NODES = 9000, CYCLES = 1000, STEP = 7 }; /* so many nodes that there are 64 buckets */
+    arena *a;
+    GUARD(guarded(&a));
+    step_record *r = step_record_new(NODES, 1, a);
+    int state[CYCLES], held[CYCLES], now = 0;
+    for (int c = 0; c < CYCLES; c++) {
+        state[c] = c / STEP % (STEP_STATES + 1); /* the last one: nothing */
+        if (c % STEP == 0 && state[c] < STEP_STATES)
+            step_record_node(r, 1, (step_state)state[c], c, c + STEP < CYCLES ? c + STEP : CYCLES);
+        int change = c % 13 == 0 ? 1 : c % 29 == 0 && now > 0 ? -1 : 0;
+        if (change != 0)
+            step_record_queue(r, 0, c, change);
+        now += change;
+        held[c] = now;
+    }
+    int64_t width = step_record_width(r), before = 0;
+    ck_assert_int_eq(width, 16);
+    ck_assert_uint_eq(step_record_buckets(r), (CYCLES + 15) / 16);
+    for (uint32_t b = 0; b < step_record_buckets(r); b++) {
+        int64_t cycles[STEP_STATES + 1] = {0}, values = 0;
+        for (int64_t c = b * width; c < (b + 1) * width; c++) {
+            cycles[c < CYCLES ? state[c] : STEP_STATES]++;
+            values += held[c < CYCLES ? c : CYCLES - 1];
+        }
+        int most = STEP_BUSY;
+        for (int k = 0; k < STEP_STATES; k++) {
+            ck_assert_int_eq(step_record_cycles(r, 1, (step_state)k, b), cycles[k]);
+            ck_assert_int_eq(step_record_cycles(r, 0, (step_state)k, b), 0);
+            most = cycles[k] > cycles[most] ? k : most;
+        }
+        most = cycles[STEP_STATES] > cycles[most] ? STEP_STATES : most;
+        ck_assert_int_eq(step_record_state(r, 1, b), most);
+        double fill = step_record_fill(r, 0, b, &before);
+        ck_assert_msg(fill * (double)width == (double)values, "bucket %u holds %g values, not %g", b, fill, (double)values / 16);
+    }
+    arena_free(a);
+}
+END_TEST
+
 int main(void)
 {
     TCase *t = suite_case("step");
@@ -463,6 +508,6 @@ int main(void)
                 a_late_asker_is_served_from_the_cycle_that_comes_next, equal_programs_run_alike);
     tcase_add_loop_test(t, a_changed_binary_is_refused_or_runs, 0, 4);
     suite_tests(t, numbers_are_taken_to_the_edges_of_their_rows, equal_sizes_are_one_expression, flags_are_told_from_other_sizes,
-                a_pair_is_two_operands_where_it_is_alone);
+                a_pair_is_two_operands_where_it_is_alone, a_record_counts_each_cycle_once);
     return suite_status("step", t);
 }
