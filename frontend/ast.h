@@ -37,6 +37,9 @@ typedef struct ast {
 /* value of an AST_FN node: any of these together. */
 typedef enum ast_fn_flag { AST_FN_ASYNC = 1, AST_FN_UNSAFE = 2, AST_FN_CONST = 4 } ast_fn_flag;
 
+/* value of an AST_MOD node: it holds the functions of an `impl` (frontend/expand.h). A type may have several. */
+enum { AST_MOD_OF_TYPE = 1 };
+
 const char *ast_kind_name(ast_kind kind);
 
 /* What a block gives that ends in this expression: that of a `return`, or itself. */

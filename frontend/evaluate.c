@@ -367,6 +367,35 @@ STACK_APART static value evaluate_with_mode(analysis *s, const ast *n, const val
     return (value){.kind = VALUE_OP_WITH_MODE, .number = receiver->number, .items = args, .count = 1};
 }
 
+static ast *segment_named(arena *a, const char *name, src_range range, const ast *arguments)
+{
+    ast *segment = ast_new(a, AST_SEGMENT, range);
+    segment->text = name;
+    segment->name_range = range;
+    ast_push(a, segment, (ast *)arguments);
+    return segment;
+}
+
+/* `w.f(x)` of a struct as `Name::f(w, x)`, the function of its `impl` (frontend/expand.h); NULL where it has none of the name. */
+static const ast *call_of_method(analysis *s, scope *names, const ast *n, const value *receiver)
+{
+    const symbol *type = receiver->record ? scope_find(names, MODULE_NAMES, receiver->record->text) : NULL;
+    const symbol *y = type && type->inner ? scope_find_here(type->inner, VALUE_NAMES, n->text) : NULL;
+    if (!y || y->kind != SYMBOL_FUNCTION)
+        return NULL;
+    arena *a = s->context.arena;
+    const ast *params = ast_kid(y->node, 2), *first = params->kid_count ? ast_kid(params->kids[0], 1) : NULL, *list = ast_kid(n, 2);
+    ast *call = ast_new(a, AST_CALL, n->range), *path = ast_new(a, AST_PATH, n->name_range), *given = ast_new(a, AST_LIST, list->range);
+    ast_push(a, path, segment_named(a, receiver->record->text, n->name_range, ast_new(a, AST_NONE, n->name_range)));
+    ast_push(a, path, segment_named(a, n->text, n->name_range, ast_kid(n, 1)));
+    if (first && strcmp(first->text, "this") == 0)
+        ast_push(a, given, (ast *)ast_kid(n, 0));
+    ast_push_all(a, given, list->kids, list->kid_count);
+    ast_push(a, call, path);
+    ast_push(a, call, given);
+    return call;
+}
+
 STACK_APART static value evaluate_method(analysis *s, scope *names, const ast *n, const declared *expected)
 {
     const ast *list = ast_kid(n, 2);
@@ -377,6 +406,9 @@ STACK_APART static value evaluate_method(analysis *s, scope *names, const ast *n
         *hint = (declared){.kind = DECLARED_TENSOR, .is_hint = true, .has_dtype = true, .tensor.dtype = expected->tensor.dtype};
     }
     value receiver = evaluate(s, names, ast_kid(n, 0), hint);
+    const ast *own = call_of_method(s, names, n, &receiver);
+    if (own)
+        return evaluate_call(s, names, own, expected);
     value *args = ARENA_ARRAY(s->context.arena, value, list->kid_count);
     bool joins = variant_joins(&receiver, n->text), takes_mode = variant_takes_mode(&receiver, n->text);
     bool number = receiver.kind == VALUE_INT && constant_has_method(n->text);

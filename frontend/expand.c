@@ -285,6 +285,195 @@ static ast *head_of(expander *e, const ast *node)
     return copy;
 }
 
+/* ---- impl ---- */
+
+/* Behind `<..>`, or `i` where there is none. */
+static uint32_t behind_angles(const token_text_list *t, uint32_t i)
+{
+    const token *items = t->tokens.items;
+    if (items[i].kind != '<')
+        return i;
+    for (int angles = 0; items[i].kind; i++) {
+        angles += items[i].kind == '<' ? 1 : items[i].kind == '>' ? -1 : items[i].kind == T_GT_GT ? -2 : 0;
+        if (angles <= 0)
+            return i + 1;
+    }
+    return i;
+}
+
+/* `impl<'a> Name<'a> {`, `impl Trait for Name {`: the indices of its tokens. */
+typedef struct impl_head {
+    uint32_t generics, generics_end; /* what stands between the angles, of the block */
+    uint32_t name, type_end;         /* the name, and behind its arguments */
+    uint32_t open;
+} impl_head;
+
+static bool read_impl_head(const token_text_list *t, impl_head *h)
+{
+    const token *items = t->tokens.items;
+    uint32_t i = items[0].kind == T_UNSAFE ? 2 : 1, end = behind_angles(t, i);
+    *h = (impl_head){.generics = i + 1, .generics_end = end > i ? end - 1 : i + 1};
+    for (i = end; items[i].kind && items[i].kind != '{' && items[i].kind != T_WHERE;) {
+        if (items[i].kind == T_IDENT) { /* the last segment of the last path: that behind `for` */
+            h->name = i;
+            h->type_end = i = behind_angles(t, i + 1);
+        } else {
+            i++;
+        }
+    }
+    while (items[i].kind && items[i].kind != '{')
+        i++;
+    h->open = i;
+    return h->name > 0 && items[i].kind == '{';
+}
+
+/* A function of the block: `from` is its first token behind attributes and visibility. */
+typedef struct impl_function {
+    uint32_t from, name, generics_end; /* generics_end: behind `<..>` */
+    uint32_t params, end;              /* the bracket; behind the body */
+    bool is_read; /* it takes tensors or a context, or is a `const fn` */
+    bool uses_self;
+} impl_function;
+
+static bool names_kernel_text(const token_text_list *t, const token *k)
+{
+    static const char *const ends[] = {"Tensor", "TensorView", "TensorViewMut", "TensorPair", "AlignedPair", "Context", "Device"};
+    size_t length = k->end - k->begin;
+    for (size_t i = 0; k->kind == T_IDENT && i < sizeof ends / sizeof *ends; i++) {
+        size_t tail = strlen(ends[i]);
+        if (length >= tail && memcmp(t->source + k->end - tail, ends[i], tail) == 0)
+            return true;
+    }
+    return false;
+}
+
+/* The item at `i`; f->params 0: no function. Returns the token behind it. */
+static uint32_t read_impl_item(const token_text_list *t, uint32_t i, uint32_t end, impl_function *f)
+{
+    const token *items = t->tokens.items;
+    *f = (impl_function){0};
+    while (items[i].kind == '#' && i + 1 < end)
+        i = items[i + 1].match + 1;
+    f->from = i = behind_visibility(t, i);
+    uint32_t last = i;
+    while (last < end && items[last].kind != ';' && items[last].kind != '{')
+        last = token_closer(&items[last]) ? items[last].match + 1 : last + 1;
+    f->end = items[last].kind == '{' && last < end ? items[last].match + 1 : last + (last < end);
+    for (; i < last && items[i].kind != T_FN; i++)
+        f->is_read = f->is_read || items[i].kind == T_CONST;
+    if (i + 1 >= last || items[i + 1].kind != T_IDENT || items[last].kind != '{')
+        return f->end;
+    f->name = i + 1;
+    f->generics_end = behind_angles(t, i + 2);
+    if (items[f->generics_end].kind != '(')
+        return f->end;
+    f->params = f->generics_end;
+    for (i = f->params; i < last; i++)
+        f->is_read = f->is_read || names_kernel_text(t, &items[i]);
+    for (i = items[f->params].match; i < f->end; i++)
+        f->uses_self = f->uses_self || (items[i].kind == T_SELF && items[i + 1].kind != T_COLON2);
+    return f->end;
+}
+
+/* Tokens with the name of the type for `Self`, and `this` for `self`. */
+static void write_impl_tokens(expander *e, const token_text_list *t, const impl_head *h, uint32_t begin, uint32_t end, pieced_text *out)
+{
+    const token *items = t->tokens.items;
+    uint32_t from = begin;
+    for (uint32_t i = begin; i < end; i++) {
+        if (items[i].kind != T_SELF && items[i].kind != T_SELF_TYPE)
+            continue;
+        if (i > from)
+            pieced_text_add(out, e->sources, token_places(t, from, i));
+        strbuf_puts(&out->text, " ");
+        if (items[i].kind == T_SELF)
+            strbuf_puts(&out->text, items[i + 1].kind == T_COLON2 ? "super" : "this");
+        else
+            pieced_text_add(out, e->sources, token_places(t, h->name, items[i + 1].kind == T_COLON2 ? h->name + 1 : h->type_end));
+        from = i + 1;
+    }
+    if (end > from)
+        pieced_text_add(out, e->sources, token_places(t, from, end));
+}
+
+/* `fn f(&self, x: T) ..` as `fn f(this: Name, x: T) ..`; without a use of it the receiver is left away. */
+static void write_impl_function(expander *e, const token_text_list *t, const impl_head *h, const impl_function *f, pieced_text *out)
+{
+    const token *items = t->tokens.items;
+    uint32_t begin = f->params + 1, end = items[f->params].match, i = begin;
+    pieced_text_add(out, e->sources, token_places(t, f->from, f->name + 1));
+    bool own = f->generics_end > f->name + 1, outer = h->generics_end > h->generics;
+    if (own || outer) {
+        strbuf_puts(&out->text, "<");
+        if (outer)
+            pieced_text_add(out, e->sources, token_places(t, h->generics, h->generics_end));
+        strbuf_puts(&out->text, own && outer && items[h->generics_end - 1].kind != ',' ? ", " : "");
+        if (own)
+            write_impl_tokens(e, t, h, f->name + 2, f->generics_end - 1, out);
+        strbuf_puts(&out->text, ">");
+    }
+    strbuf_puts(&out->text, "(");
+    while (i < end && (items[i].kind == '&' || items[i].kind == T_LIFETIME || items[i].kind == T_MUT))
+        i++;
+    if (i < end && items[i].kind == T_SELF) {
+        if (f->uses_self) {
+            strbuf_puts(&out->text, "this: ");
+            pieced_text_add(out, e->sources, token_places(t, h->name, h->type_end));
+            strbuf_puts(&out->text, ", ");
+        }
+        while (i < end && items[i].kind != ',') /* a type of its own */
+            i = token_closer(&items[i]) ? items[i].match + 1 : i + 1;
+        begin = i < end ? i + 1 : end;
+    }
+    write_impl_tokens(e, t, h, begin, end, out);
+    strbuf_puts(&out->text, ")");
+    write_impl_tokens(e, t, h, end + 1, f->end, out);
+    strbuf_puts(&out->text, "\n");
+}
+
+/* `impl Name { fn f(..) {..} }` is read as `mod Name { use super::*; fn f(..) {..} }`: constants, `const fn`, and the functions that
+ * take tensors or a context. Blocks of the library's own types describe what is there already, and a kernel stands in none. */
+static const ast *read_impl(expander *e, const ast *n)
+{
+    token_text_list t;
+    impl_head h;
+    impl_function f;
+    src_range raw = ast_kid(n, 1)->range;
+    if (!macro_scan(e->sources, raw, scanner_of(e), e->arena, &t) || t.tokens.count < 4 || !read_impl_head(&t, &h))
+        return n;
+    const token *items = t.tokens.items;
+    if (names_kernel_text(&t, &items[h.name]))
+        return n;
+    expansion x = {.call = n->range};
+    pieced_text_init(&x.text, e->arena);
+    strbuf_puts(&x.text.text, "mod ");
+    pieced_text_add(&x.text, e->sources, token_places(&t, h.name, h.name + 1));
+    strbuf_puts(&x.text.text, " { use super::*; ");
+    bool found = false;
+    for (uint32_t i = h.open + 1, end = items[h.open].match; i < end;) {
+        for (uint32_t k = i; items[k].kind == '#' && k + 2 < end; k = items[k + 1].match + 1)
+            if (token_is_word(t.source, &items[k + 2], "device"))
+                return n;
+        i = read_impl_item(&t, i, end, &f);
+        bool constant = items[f.from].kind == T_CONST && f.params == 0;
+        if (constant)
+            write_impl_tokens(e, &t, &h, f.from, f.end, &x.text);
+        if (f.params > 0 && f.is_read)
+            write_impl_function(e, &t, &h, &f, &x.text);
+        found = found || constant || (f.params > 0 && f.is_read);
+    }
+    strbuf_puts(&x.text.text, "}");
+    if (!found)
+        return n;
+    const ast *file = parse_expansion(e, x, e->diags), *module = ast_kid(file, 0);
+    if (!ast_is(module, AST_MOD))
+        return ast_new(e->arena, AST_ERROR, n->range);
+    ast *own = head_of(e, module);
+    own->value = AST_MOD_OF_TYPE;
+    ast_push_all(e->arena, own, module->kids, module->kid_count);
+    return walk(e, own);
+}
+
 static void push(expander *e, ast *node, const ast *kid)
 {
     if (kid->depth >= NESTING_MAX) {
@@ -333,7 +522,7 @@ static const ast *walk_kind(expander *e, const ast *node)
         return node;
     }
     if (ast_is(node, AST_ITEM_IGNORED))
-        return strcmp(node->text, "struct") == 0 ? read_struct(e, node) : node;
+        return strcmp(node->text, "struct") == 0 ? read_struct(e, node) : strcmp(node->text, "impl") == 0 ? read_impl(e, node) : node;
     if (is_assertion(node))
         return walk(e, read_assertion(e, node));
     if (ast_is(node, AST_MACRO) && node->kid_count == 1) {

@@ -96,7 +96,7 @@ const char *scope_own_type_help(scope *s, const ast *path)
     const char *type = path->kid_count > 1 ? path->kids[path->kid_count - 2]->text : "";
     const symbol *y = scope_find(s, TYPE_NAMES, type);
     if ((y && y->kind == SYMBOL_OWN_TYPE) || strcmp(type, "Self") == 0)
-        return "of the file's types kernels know the fields of structs: write a const item or a function outside of the type";
+        return "of the file's types kernels know fields, and the constants and functions of an `impl`: write a const item";
     return NULL;
 }
 

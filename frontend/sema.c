@@ -276,11 +276,14 @@ static const ast *module_body(analysis *s, const ast *n)
 
 static void collect_module(analysis *s, scope *names, const ast *n)
 {
-    symbol *y = collect_item(s, names, n, SYMBOL_MODULE);
+    symbol *known = n->value == AST_MOD_OF_TYPE ? scope_find_here(names, MODULE_NAMES, n->text) : NULL;
+    symbol *y = known ? known : collect_item(s, names, n, SYMBOL_MODULE); /* another block of the type */
     if (!y)
         return;
-    y->inner = scope_new(&s->context, names);
-    scope_set_module(y->inner);
+    if (!y->inner) {
+        y->inner = scope_new(&s->context, names);
+        scope_set_module(y->inner);
+    }
     index_add_scope(&s->context, module_body(s, n)->range, y->inner);
     budget_spend_at(s->arena, n->name_range, 1);
     budget_enter(s->arena);
@@ -432,6 +435,8 @@ static bool is_host(const ast *fn)
 static void collect_calls(analysis *s, const ast *n, const ast *caller)
 {
     const ast *callee = ast_is(n, AST_CALL) && !is_host(caller) ? ast_last_segment(ast_kid(n, 0)) : NULL;
+    if (ast_is(n, AST_METHOD) && !is_host(caller) && !stage_is_known(n->text)) /* of an `impl` */
+        callee = n;
     if (callee && strcmp(callee->text, caller->text) != 0)
         ARENA_PUSH(s->arena, s->called, s->called_count, s->called_capacity, callee->text);
     for (uint32_t i = 0; i < n->kid_count; i++)
