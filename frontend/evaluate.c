@@ -1272,6 +1272,22 @@ static void pins_end(analysis *s, const pin_list *pins)
             s->kernel->ops[i]->after = pins->after;
 }
 
+/* What stands behind a `return` of the same block: no call of the function comes there. */
+STACK_APART static void warn_unreachable(analysis *s, const ast *block, uint32_t at)
+{
+    const ast *given = ast_is(block->kids[at], AST_EXPR_STMT) ? ast_kid(block->kids[at], 0) : block->kids[at];
+    if (!s->returning || !ast_is(given, AST_UNSUPPORTED) || s->returned.kind == VALUE_ERROR)
+        return;
+    for (uint32_t i = at + 1; i < block->kid_count; i++) {
+        if (is_item(block->kids[i]) || ast_is(block->kids[i], AST_ATTR))
+            continue;
+        diag *d = diag_add(s->context.diags, W_UNREACHABLE, block->kids[i]->range, "what stands behind this `return` is not checked");
+        diag_note(s->context.diags, d, given->range, "the function ends here");
+        diag_help(s->context.diags, d, "remove one of the two");
+        return;
+    }
+}
+
 value evaluate_block(analysis *s, scope *outer, const ast *block, const declared *expected)
 {
     budget_enter(s->arena);
@@ -1312,6 +1328,7 @@ value evaluate_block(analysis *s, scope *outer, const ast *block, const declared
             last = evaluate(s, inner, n, i + 1 == block->kid_count ? expected : NULL);
         }
         pins_end(s, &pins);
+        warn_unreachable(s, block, i);
     }
     names_end(before);
     budget_leave(s->arena);
