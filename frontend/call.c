@@ -404,6 +404,9 @@ STACK_APART static value evaluate_variant_of(analysis *s, scope *names, const as
         given[i] = evaluate(s, names, args->kids[i], NULL);
         if (given[i].kind == VALUE_ERROR)
             return given[i];
+        if (stage_unborrowed_operand(args->kids[i], &given[i]))
+            return refuse(s, E_ARGUMENTS, args->kids[i]->range, stage_borrowed(args->kids[i], false, s->context.arena),
+                          "`%s` takes a VrfTensor by reference, got it without `&`", callee->kids[callee->kid_count - 1]->text);
     }
     if (variant_of(callee, given, wanted, &v))
         return v;

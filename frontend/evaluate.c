@@ -347,6 +347,10 @@ STACK_APART static value evaluate_joined(analysis *s, const ast *n, const value 
     items[2] = *receiver;
     if (items[0].kind == VALUE_ERROR || items[1].kind == VALUE_ERROR)
         return error_value;
+    const ast *operand = stage_unborrowed_operand(ast_kid(n, 2)->kids[1], &items[1]);
+    if (operand)
+        return refuse(s, E_ARGUMENTS, operand->range, stage_borrowed(operand, false, s->context.arena),
+                      "`%s` takes a VrfTensor by reference, got it without `&`", n->text);
     v.number = strcmp(n->text, "imm") == 0 ? VECTOR_IMMEDIATE : VECTOR_REGISTER;
     v.items = items;
     v.count = 3;

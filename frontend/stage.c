@@ -487,6 +487,21 @@ const char *stage_borrowed(const ast *argument, bool mutable, arena *a)
                         ast_text(ast_is(argument, AST_BORROW) ? ast_kid(argument, 0) : argument, a));
 }
 
+static bool is_unborrowed_vrf(const ast *argument, const value *v)
+{
+    return v->kind == VALUE_TENSOR && v->op->out.kind == TENSOR_VRF && stage_lacks_borrow(argument, v, false);
+}
+
+const ast *stage_unborrowed_operand(const ast *argument, const value *v)
+{
+    if (is_unborrowed_vrf(argument, v))
+        return argument;
+    for (uint32_t i = 0; ast_is(argument, AST_TUPLE) && v->kind == VALUE_LIST && i < v->count && i < argument->kid_count; i++)
+        if (is_unborrowed_vrf(argument->kids[i], &v->items[i]))
+            return argument->kids[i];
+    return NULL;
+}
+
 /* Is it borrowed, where the call takes a reference, and read, where it takes a view to read? Diagnoses. */
 static bool check_borrowed(const stage_call *call, unsigned i)
 {
@@ -495,6 +510,12 @@ static bool check_borrowed(const stage_call *call, unsigned i)
     const value *v = &call->args[i];
     const ast *argument = ast_kid(call->node, 2)->kids[i];
     bool mutable = arguments[wanted].borrow == BORROWED_MUT;
+    const ast *operand = wanted == ARGUMENT_OPERAND || wanted == ARGUMENT_OTHER_OPERAND ? stage_unborrowed_operand(argument, v) : NULL;
+    if (operand) {
+        diag *d = diag_add(stage_diags(call), E_ARGUMENTS, operand->range, "`%s` takes a VrfTensor by reference, got it without `&`", name);
+        diag_help(stage_diags(call), d, "%s", stage_borrowed(operand, false, scope_context_of(call->scope)->arena));
+        return false;
+    }
     if (arguments[wanted].kind == VALUE_VIEW && v->writable && !arguments[wanted].writable) {
         diag *d = diag_add(stage_diags(call), E_ARGUMENTS, argument->range, "`%s` reads this view, which is one to write", name);
         diag_help(stage_diags(call), d, "write view() instead of view_mut()");

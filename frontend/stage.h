@@ -35,6 +35,8 @@ bool stage_is_known(const char *method);
 bool stage_is_of_type(const char *name);
 /* Is the argument surely no reference, or one that is not `&mut` where it has to be? */
 bool stage_lacks_borrow(const ast *argument, const value *v, bool mutable);
+/* The VrfTensor in an operand of the Vector Engine that is no reference, or NULL. */
+const ast *stage_unborrowed_operand(const ast *argument, const value *v);
 /* "&mut", "&" */
 const char *stage_borrow_text(bool mutable);
 /* "write &mut x" */
