@@ -89,7 +89,7 @@ static void visa_parse_error(const src_range *at, struct parse_state *p, const c
 %type <node> axes axis_list axis resync_axis
 %type <node> fn generics_opt generics gparam bounds bound params param_list param return_opt body_opt
 %type <node> type type_opt types type_path generic_args garg_list garg bare_type cast_path
-%type <node> map map_expr map_list map_term map_operand window_list window_part window_places qualified
+%type <node> map map_expr map_list map_term map_operand braced window_list window_part window_places qualified
 %type <node> pattern patterns pattern_part pattern_path value_patterns field_patterns field_pattern qualified_value
 %type <node> stmt resync_body sound_stmt expr_stmt stmts tail block cond_block stmt_block block_rest block_statement let
 %type <node> expr expr_opt assign range bin unary postfix callable primary path exprs args call_args
@@ -339,7 +339,7 @@ garg: LIFETIME                  { $$ = build_named(p, build(p, AST_LIFETIME, @$,
     | '-' INT                   { $$ = build_prefix(p, AST_UNARY, @$, @1, "-", build_integer(p, $2)); }
     | TRUE                      { $$ = build_value(build(p, AST_BOOL, @$, NULL), 1); }
     | FALSE                     { $$ = build_value(build(p, AST_BOOL, @$, NULL), 0); }
-    | '{' expr '}'              { $$ = build(p, AST_CONST_ARG, @$, $2, NULL); }
+    | '{' braced '}'            { $$ = build(p, AST_CONST_ARG, @$, $2, NULL); }
     | type
     ;
 
@@ -374,9 +374,13 @@ map_term: IDENT                 { $$ = build_named(p, build(p, AST_MAP_AXIS, @$,
     ;
 
 map_operand: INT                { $$ = build_integer(p, $1); }
-    | '{' expr '}'              { $$ = build_widen(build(p, AST_CONST_ARG, @$, $2, NULL), @$); }
+    | '{' braced '}'            { $$ = build_widen(build(p, AST_CONST_ARG, @$, $2, NULL), @$); }
     | IDENT                     { $$ = build_named(p, build(p, AST_MAP_AXIS, @$, NULL), $1); }
     | '(' map_expr ')'          { $$ = build_widen($2, @$); }
+    ;
+
+braced: expr
+    | block_statement           /* `{ if WIDE { 8 } else { 4 } }`: the scanner sees a statement */
     ;
 
 window_places: map_operand DOT2 map_operand
