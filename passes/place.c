@@ -165,6 +165,21 @@ static const op *idle_at(const placing *x, uint32_t step)
     return idle;
 }
 
+/* The work that is the last to use tensors which are too large together: no order of the work helps. */
+static bool is_taken_together(const placing *x, uint32_t step, int64_t limit)
+{
+    for (size_t i = 0; i < x->count; i++) {
+        const live_range *last = &x->live[x->owners[i]->index];
+        int64_t bytes = 0;
+        for (size_t j = 0; j < x->count; j++)
+            bytes += x->live[x->owners[j]->index].last == last->last ? x->items[j].bytes : 0;
+        budget_spend(x->context->arena, x->count);
+        if (is_live_at(x, i, step) && last->last > step && bytes > limit)
+            return true;
+    }
+    return false;
+}
+
 static const op *stash_at(const placing *x, uint32_t step)
 {
     for (size_t i = 0; i < x->count; i++)
@@ -198,6 +213,8 @@ static void refuse(placing *x, const storage_result *r)
     if (stash)
         diag_help(x->context->diags, d, "store at most %lld bytes for a pass with a stash, or use them in a pass of their own",
                   (long long)(limit - stash->stash_bytes));
+    else if (is_taken_together(x, step, limit))
+        diag_help(x->context->diags, d, "one piece of work takes them all: let it be two, with a commit between, or store less");
     else if (idle)
         diag_help(x->context->diags, d, "make `%s` later, or use it up before: nothing here needs it%s", pass_name(idle),
                   x->row->kind == TENSOR_DM ? "; or spread an axis of the largest over Slice or Cluster" : "");
