@@ -104,8 +104,13 @@ static bool check(visa_compilation *c, visa_compilation *after)
             diag_note(&c->diags, d, SRC_NOWHERE, "line %u of it: [%s] %s", source_locate(after->sources, 0, first->range.begin).line,
                       diag_row_of(first->id)->name, first->message);
         else if (first)
-            diag_note(&c->diags, d, SRC_NOWHERE, "[%s] %s", diag_row_of(first->id)->name, first->message);
-        diag_help(&c->diags, d, "write what that release demands, or keep the older one");
+            diag_note(&c->diags, d, SRC_NOWHERE, "line %u of %s: [%s] %s",
+                      source_locate(after->sources, first->range.file, first->range.begin).line,
+                      source_name(after->sources, first->range.file), diag_row_of(first->id)->name, first->message);
+        if (first && first->range.file != 0 && first->id == E_DIALECT)
+            diag_help(&c->diags, d, "upgrade that module first: a file and its modules are of one release");
+        else
+            diag_help(&c->diags, d, "write what that release demands, or keep the older one");
         return false;
     }
     const char *differs = was_right ? first_difference(c, after) : NULL;
