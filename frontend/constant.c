@@ -373,7 +373,8 @@ value constant_method(scope *s, const ast *n, const value *receiver, const value
         const char *near = choice_near(name, methods);
         diag *d = diag_add(diags, E_METHOD, n->name_range, "there is no method `%s` on %s", name, value_kind_name(receiver));
         if (receiver->record)
-            diag_help(diags, d, "write it in an `impl %s`, or a function that takes the `%s`", receiver->record->text, receiver->record->text);
+            diag_help(diags, d, "write it in an `impl %s`, or a function that takes the `%s`", receiver->record->text,
+                      receiver->record->text);
         else
             diag_help(diags, d, near ? "did you mean `%s`?" : "it offers iter, enumerate, rev, step_by and len%s", near ? near : "");
         return error_value;

@@ -331,7 +331,7 @@ static bool read_impl_head(const token_text_list *t, impl_head *h)
 typedef struct impl_function {
     uint32_t from, name, generics_end; /* generics_end: behind `<..>` */
     uint32_t params, end;              /* the bracket; behind the body */
-    bool is_read; /* it takes tensors or a context, or is a `const fn` */
+    bool is_read;                      /* it takes tensors or a context, or is a `const fn` */
     bool uses_self;
 } impl_function;
 
