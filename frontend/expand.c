@@ -431,8 +431,21 @@ static void write_impl_function(expander *e, const token_text_list *t, const imp
     strbuf_puts(&out->text, "\n");
 }
 
-/* `impl Name { fn f(..) {..} }` is read as `mod Name { use super::*; fn f(..) {..} }`: constants, `const fn`, and the functions that
- * take tensors or a context. Blocks of the library's own types describe what is there already, and a kernel stands in none. */
+/* What only the host calls may be any Rust: it is read where the parser can. */
+static bool is_readable(expander *e, const token_text_list *t, const impl_head *h, const impl_function *f)
+{
+    expansion x = {.call = t->range};
+    diag_list unsaid;
+    diag_list_init(&unsaid, e->arena);
+    pieced_text_init(&x.text, e->arena);
+    write_impl_function(e, t, h, f, &x.text);
+    parse_expansion(e, x, &unsaid);
+    return unsaid.error_count == 0;
+}
+
+/* `impl Name { fn f(..) {..} }` is read as `mod Name { use super::*; fn f(..) {..} }`: constants, and functions; those that take tensors or
+ * a context whether the parser can read them or not. Blocks of the library's own types describe what is there already, and a kernel stands
+ * in none. */
 static const ast *read_impl(expander *e, const ast *n)
 {
     token_text_list t;
@@ -458,7 +471,7 @@ static const ast *read_impl(expander *e, const ast *n)
         bool constant = items[f.from].kind == T_CONST && f.params == 0;
         if (constant)
             write_impl_tokens(e, &t, &h, f.from, f.end, &x.text);
-        if (f.params > 0 && f.is_read)
+        if (f.params > 0 && (f.is_read || is_readable(e, &t, &h, &f)))
             write_impl_function(e, &t, &h, &f, &x.text);
         found = found || constant || (f.params > 0 && f.is_read);
     }
