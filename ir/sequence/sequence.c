@@ -88,8 +88,9 @@ static bool carve_hole(derivation *d, const factor *term)
 {
     const mapping *whole = derivation_term(d, term);
     const piece *innermost = d->buffer.count ? &d->buffer.items[0] : NULL;
-    if (d->padded == term && innermost && innermost->hole && innermost->extent >= term->extent) {
-        derivation_emit(d, whole, term->extent, term->extent, innermost->stride, 1);
+    if (d->padded == term && innermost && innermost->hole) {
+        int64_t shared = smaller(innermost->extent, term->extent);
+        derivation_emit(d, derivation_part_term(d, term, 1, 1, shared), shared, shared, innermost->stride, 1);
         return true;
     }
     if (d->access != SEQUENCE_WRITE) {

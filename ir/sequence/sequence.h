@@ -56,7 +56,7 @@ typedef enum sequence_access {
     SEQUENCE_READ,
     SEQUENCE_WRITE,
     SEQUENCE_COPY,         /* like a read, but only live values are walked, and a digit need not be a whole number of loops */
-    SEQUENCE_COPY_PADDED,  /* the same, but the innermost digit is walked with the padding that buffer and stream share */
+    SEQUENCE_COPY_PADDED,  /* the same, but the innermost digit is walked with what padding buffer and stream share */
     SEQUENCE_BORDERS = 8,  /* added to one of them: outside the buffer there are zeros, so that every window offers its terms */
     SEQUENCE_NAMELESS = 4, /* added to one of them: every `term` is NULL, for who wants numbers only and wants them soon */
 } sequence_access;

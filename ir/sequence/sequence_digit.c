@@ -85,11 +85,11 @@ void loop_list_emit(derivation *d, const factor *f, int64_t live, const loop_lis
                         l->items[i].stride, steps[i]);
 }
 
-/* Is the stream digit one digit of the buffer with at least the same padding? */
-static bool shares_padding(const derivation *d, const factor *term)
+/* The positions of the stream digit: where it is one digit of the buffer, with what of its padding is there as well. */
+static int64_t shared_positions(const derivation *d, const factor *term)
 {
     const piece *p = piece_below(&d->buffer, term->axis, term->weight);
-    return p && p->weight == term->weight && p->live >= term->live && p->extent >= term->extent;
+    return p && p->weight == term->weight && p->live >= term->live ? smaller(p->extent, term->extent) : term->live;
 }
 
 /* Write: where the live values end inside a turn of the inner loops, what is dead of that turn goes where the digit's next values are. */
@@ -100,8 +100,8 @@ static bool ends_inside_turn(const derivation *d, const factor *f, const loop_li
 
 bool derivation_carve_axis(derivation *d, const factor *f)
 {
-    bool padded = d->padded == f && shares_padding(d, f);
-    int64_t extent = d->access == SEQUENCE_COPY && !padded ? f->live : f->extent;
+    int64_t shared = d->padded == f ? shared_positions(d, f) : f->live;
+    int64_t extent = d->access == SEQUENCE_COPY ? shared : f->extent;
     loop_list l;
     l.count = 0;
     l.weight = f->weight;
@@ -110,6 +110,6 @@ bool derivation_carve_axis(derivation *d, const factor *f)
         return false;
     if (ends_inside_turn(d, f, &l))
         return derivation_fail(d, SEQUENCE_OUTSIDE, derivation_term(d, f), f->axis);
-    loop_list_emit(d, f, padded ? extent : f->live, &l);
+    loop_list_emit(d, f, shared, &l);
     return true;
 }
