@@ -8,6 +8,7 @@
 #include "passes/engine/dma.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 #include "ir/mapping/mapping_without.h"
 
@@ -339,6 +340,12 @@ static int by_list_base(const void *a, const void *b)
     return x->destination != y->destination ? (x->destination < y->destination ? -1 : 1) : 0;
 }
 
+static int by_weight(const void *a, const void *b)
+{
+    int64_t x = ((const sequence_part *)a)->term->factors[0].weight, y = ((const sequence_part *)b)->term->factors[0].weight;
+    return x < y ? 1 : x > y ? -1 : 0;
+}
+
 /* A command in the making. */
 typedef struct row_copy {
     row_loop loops[COPY_MAX_LOOPS + 2];
@@ -502,11 +509,36 @@ static tensor taken_of(const rows *r)
     return taken;
 }
 
+/* Is it a digit of what the factor counts? */
+static bool is_digit_of(const factor *f, const factor *whole)
+{
+    return f->axis && f->axis == whole->axis && f->weight >= whole->weight && f->weight < whole->weight * whole->live;
+}
+
+/* Of `found` elements, those that are left where digits of these axes end with them. */
+static int64_t ending_with(int64_t found, const mapping *local, const mapping *axes)
+{
+    for (size_t i = 0; i < axes->count; i++) {
+        int64_t positions = 1;
+        for (size_t k = 0; k < local->count; k++)
+            positions *= is_digit_of(&local->factors[k], &axes->factors[i]) ? local->factors[k].live : 1;
+        if (positions > axes->factors[i].live)
+            found = found / positions * axes->factors[i].live;
+    }
+    return found;
+}
+
+static int64_t live_where_axes_end(const rows *r, const mapping *local, const mapping *left)
+{
+    const mapping *digits = gathered(r, local);
+    return ending_with(ending_with(live_of(local), digits, r->config->domain), digits, left);
+}
+
 /* The DM side holds each payload of each row once: no more, no less. */
 static bool check_data(rows *r, const sequence *seq, const mapping *left, const mapping *local)
 {
     pass_context *p = r->pass;
-    int64_t wanted = live_of(left) * live_of(r->config->domain), found = live_of(local);
+    int64_t wanted = live_of(left) * live_of(r->config->domain), found = live_where_axes_end(r, local, left);
     const sequence_part *repeated = NULL;
     for (size_t i = 0; i < seq->count && !repeated; i++)
         repeated = seq->parts[i].stride == 0 ? &seq->parts[i] : NULL;
@@ -523,12 +555,72 @@ static bool check_data(rows *r, const sequence *seq, const mapping *left, const 
     return false;
 }
 
+/* The digits of whole groups one by one, with the same positions: a group's padding is a step between what is outside of it and inside. */
+static size_t open_groups(const rows *r, const sequence_space *from, size_t count, sequence_space *to)
+{
+    pass_context *p = r->pass;
+    size_t opened = 0;
+    for (size_t i = 0; i < count; i++) {
+        const mapping *m = from[i].mapping, *inner = mapping_identity(p->mappings);
+        int64_t stride = from[i].stride, size = 1;
+        for (size_t k = m->count; k-- > 0 && inner;) {
+            const factor *f = &m->factors[k];
+            bool is_group = f->kind == FACTOR_COMPOSITE && f->weight == 1 && f->live == f->inner->size && f->live < f->extent;
+            inner = pass_pair(p, is_group ? f->inner : mapping_of_factor(p->mappings, f), inner);
+            size *= f->extent;
+            if (!is_group || k == 0 || !inner || opened + 1 + count - i >= COPY_SPACES)
+                continue;
+            to[opened++] = (sequence_space){inner, stride};
+            stride *= size;
+            size = 1;
+            inner = mapping_identity(p->mappings);
+        }
+        to[opened++] = inner ? (sequence_space){inner, stride} : from[i];
+    }
+    return opened;
+}
+
+/* The loops of one axis that stand in several digits count past its end together: made one digit, whose loops end with it. */
+static void join_digits(const rows *r, sequence *seq, const factor *whole)
+{
+    sequence_part *joined = ARENA_ARRAY(arena_of(r), sequence_part, seq->count),
+                  *others = ARENA_ARRAY(arena_of(r), sequence_part, seq->count);
+    size_t count = 0, left = 0;
+    int64_t positions = 1;
+    for (size_t i = 0; i < seq->count; i++) {
+        const mapping *term = seq->parts[i].term;
+        bool is_part = term->count == 1 && is_digit_of(&term->factors[0], whole);
+        if (is_part)
+            joined[count++] = seq->parts[i];
+        else
+            others[left++] = seq->parts[i];
+        positions *= is_part ? seq->parts[i].size : 1;
+    }
+    if (count < 2 || positions <= whole->live)
+        return;
+    qsort(joined, count, sizeof *joined, by_weight);
+    for (size_t i = 0; i < count; i++) {
+        joined[i].digit = joined[0].digit;
+        joined[i].live = whole->live;
+    }
+    memcpy(seq->parts, others, left * sizeof *others);
+    memcpy(seq->parts + left, joined, count * sizeof *joined);
+}
+
+/* Of the list and of what a row holds. */
+static void join_all(const rows *r, sequence *seq, const mapping *m)
+{
+    for (size_t i = 0; i < m->count; i++)
+        if (m->factors[i].kind == FACTOR_AXIS)
+            join_digits(r, seq, &m->factors[i]);
+}
+
 static void make_loops(rows *r, const mapping *left)
 {
     pass_context *p = r->pass;
     tile_window window = {0};
     const mapping *gap = NULL;
-    sequence_space from[1 + 3], to[COPY_SPACES];
+    sequence_space from[1 + 3], all_parts[COPY_SPACES], to[COPY_SPACES];
     if (mapping_tile(p->mappings, r->table->out.part[ELEMENT], r->config->indexed, 1, 0, &gap, NULL, &window) != TILE_OK) {
         refuse(r, E_INDEX_AXIS, "name digits of Element that are no part of a padded group",
                arena_printf(arena_of(r), "IndexedAxis `%s` must be consecutive in %s", mapping_text(r->config->indexed, arena_of(r)),
@@ -537,10 +629,14 @@ static void make_loops(rows *r, const mapping *left)
     }
     from[0] = (sequence_space){gap, dtype_row_of(r->table->out.dtype)->bits};
     tensor taken = taken_of(r);
-    size_t from_count = 1 + list_spaces(r, from + 1), to_count = dma_spaces(p, &taken, to) - 1;
+    size_t from_count = 1 + list_spaces(r, from + 1), to_count = dma_spaces(p, &taken, all_parts) - 1;
     sequence seq;
     const mapping *local = parts_from(r, &taken, CLUSTER);
-    if (!sequence_derive_spaces(p->mappings, from, from_count, NULL, to + 1, to_count, SEQUENCE_COPY, &seq)) {
+    if (live_where_axes_end(r, local, left) != live_of(local))
+        to_count = open_groups(r, all_parts + 1, to_count, to);
+    else
+        memcpy(to, all_parts + 1, to_count * sizeof *to);
+    if (!sequence_derive_spaces(p->mappings, from, from_count, NULL, to, to_count, SEQUENCE_COPY, &seq)) {
         diag *d =
             pass_refuse(p, r->kernel, r->op, ELEMENT, sequence_id(&seq), "no DMA loops copy these rows: %s", sequence_reason(p, &seq));
         diag_note(p->diags, d, SRC_NOWHERE, "payload %s, Domain %s; in DM %s", pass_text(p, left), pass_text(p, r->config->domain),
@@ -550,8 +646,10 @@ static void make_loops(rows *r, const mapping *left)
     }
     if (!check_data(r, &seq, left, local))
         return;
+    join_all(r, &seq, r->config->domain);
+    join_all(r, &seq, left);
     arena *scratch = arena_new_inside(p->arena);
-    copy_list all = copy_expand(scratch, &seq, to + 1);
+    copy_list all = copy_expand(scratch, &seq, to);
     int64_t commands = 0;
     dma_config **end = &r->op->dma;
     bool good = true;

@@ -87,15 +87,16 @@ static bool cut_fits(pass_context *p, const op *o, turn *t)
 {
     const mapping *time = o->out.part[TIME];
     t->out_rows = time->size / t->outer->size;
-    if (time->size % t->outer->size || t->out_rows > in_cols(t))
+    if (time->size % t->outer->size)
         return false;
     const mapping *turned = turned_time(p, o, t, t->out_rows);
     return turned && mapping_equal(p->mappings, turned, time);
 }
 
-static bool is_legal_width(const tensor *in, const turn *t)
+/* Of elements of 4 bits a flit gives 16 at least. */
+static bool is_legal_width(const turn *t)
 {
-    return in_cols(t) == 16 || in_cols(t) == 32 || (in_cols(t) == 8 && dtype_row_of(in->dtype)->bits != 4);
+    return in_cols(t) == 8 || in_cols(t) == 16 || in_cols(t) == 32;
 }
 
 static int64_t most_rows(pass_context *p, const tensor *t)
@@ -222,7 +223,7 @@ static bool find_block(pass_context *p, const op *o, turn *t, int64_t least_rows
 {
     for (t->in_rows = least_rows; t->in_rows <= most_rows(p, &o->out); t->in_rows++)
         for (t->packets_per_col = 1; in_cols(t) <= p->target->transpose_columns; t->packets_per_col *= 2) {
-            if (!is_legal_width(&op_input(o)->out, t) || !cut_rows(p, o, t))
+            if (!is_legal_width(t) || !cut_rows(p, o, t))
                 continue;
             if (cut_fits(p, o, t))
                 return true;
