@@ -515,13 +515,29 @@ static bool is_digit_of(const factor *f, const factor *whole)
     return f->axis && f->axis == whole->axis && f->weight >= whole->weight && f->weight < whole->weight * whole->live;
 }
 
+static bool is_whole_group(const factor *f)
+{
+    return f->kind == FACTOR_COMPOSITE && f->weight == 1 && f->live == f->inner->size;
+}
+
+/* Positions of the digits of what the factor counts, of whole groups too. */
+static int64_t positions_of(const mapping *m, const factor *whole)
+{
+    int64_t positions = 1;
+    for (size_t i = 0; i < m->count; i++) {
+        const factor *f = &m->factors[i];
+        positions *= is_digit_of(f, whole) ? f->live : 1;
+        for (size_t k = 0; is_whole_group(f) && k < f->inner->count; k++)
+            positions *= is_digit_of(&f->inner->factors[k], whole) ? f->inner->factors[k].live : 1;
+    }
+    return positions;
+}
+
 /* Of `found` elements, those that are left where digits of these axes end with them. */
 static int64_t ending_with(int64_t found, const mapping *local, const mapping *axes)
 {
     for (size_t i = 0; i < axes->count; i++) {
-        int64_t positions = 1;
-        for (size_t k = 0; k < local->count; k++)
-            positions *= is_digit_of(&local->factors[k], &axes->factors[i]) ? local->factors[k].live : 1;
+        int64_t positions = positions_of(local, &axes->factors[i]);
         if (positions > axes->factors[i].live)
             found = found / positions * axes->factors[i].live;
     }
@@ -530,8 +546,7 @@ static int64_t ending_with(int64_t found, const mapping *local, const mapping *a
 
 static int64_t live_where_axes_end(const rows *r, const mapping *local, const mapping *left)
 {
-    const mapping *digits = gathered(r, local);
-    return ending_with(ending_with(live_of(local), digits, r->config->domain), digits, left);
+    return ending_with(ending_with(live_of(local), local, r->config->domain), local, left);
 }
 
 /* The DM side holds each payload of each row once: no more, no less. */
@@ -565,7 +580,7 @@ static size_t open_groups(const rows *r, const sequence_space *from, size_t coun
         int64_t stride = from[i].stride, size = 1;
         for (size_t k = m->count; k-- > 0 && inner;) {
             const factor *f = &m->factors[k];
-            bool is_group = f->kind == FACTOR_COMPOSITE && f->weight == 1 && f->live == f->inner->size && f->live < f->extent;
+            bool is_group = is_whole_group(f) && f->live < f->extent;
             inner = pass_pair(p, is_group ? f->inner : mapping_of_factor(p->mappings, f), inner);
             size *= f->extent;
             if (!is_group || k == 0 || !inner || opened + 1 + count - i >= COPY_SPACES)

@@ -24,10 +24,10 @@ static const mapping *with_broadcast(pass_context *p, const mapping *m, int64_t 
     return pass_pair(p, pass_pair(p, outer, twice), inner);
 }
 
-/* Both of its positions are coordinates of an axis. */
+/* Both of its positions are coordinates of an axis: a digit that has one is no factor of an axis. */
 static bool is_digit(const mapping *slot)
 {
-    return slot->count == 1 && slot->factors[0].kind == FACTOR_AXIS && slot->factors[0].live == SLOT;
+    return slot->count == 1 && slot->factors[0].kind == FACTOR_AXIS;
 }
 
 /* Bits between two values of the digit in a unit's DM; -1: refused. */
