@@ -62,7 +62,7 @@ class Kernel:
         self.begin()
         for _ in range(rng.randrange(1, 5)):
             steps = [self.switch, self.switch, self.switch, self.copy, self.transpose, self.cast]
-            steps += [self.start] if self.rng.random() < 0.3 else []
+            steps += [self.start] if self.rng.random() < 0.6 else []
             steps += [self.cast] * 2 if self.dtype in COMMIT_CASTS else []
             rng.choice(steps + [self.redistribute] * (1 + 2 * (self.chip_bits + self.cluster_bits > 0)))()
         self.end()
@@ -254,7 +254,7 @@ class Kernel:
         """begin, fetch, a stage, collect, commit: of the whole, or tile by tile, or where a number says so. `stage`: its text for a Time; `units`:
         levels that it changes; packet: what leaves, with its dtype behind `casts`; begins: the tile that is read."""
         rng, old, old_time, grain = self.rng, self.at, self.time, self.grain
-        context = "main" if kind not in ("switch", "lift", "start") or rng.random() < 0.7 else "sub"
+        context = "main" if kind not in ("switch", "lift", "start", "start of several") or rng.random() < 0.7 else "sub"
         guarded = rng.random() < 0.15 and (dtype or self.dtype) in MEMSET
         tiles = [b for b in time if b in old_time and b in fetched] if kind in ("switch", "lift") and tiled else []
         tile = rng.choice(tiles) if tiles and rng.random() < 0.15 else None
@@ -376,11 +376,11 @@ class Kernel:
             return self.switch()
         first = rng.randrange(len(self.time) - 1)
         axis = self.time[first:first + 1]
-        while rng.random() < 0.5 and first + len(axis) < len(self.time) and self.time[first + len(axis)] == (axis[0][0], axis[-1][1] - 1, axis[0][2]):
+        while rng.random() < 0.7 and first + len(axis) < len(self.time) and self.time[first + len(axis)] == (axis[0][0], axis[-1][1] - 1, axis[0][2]):
             axis.append(self.time[first + len(axis)])
         number, dtype = self.number(("u32", "i32", "usize", "u64", "i64"))
         place = number if dtype == "usize" else f"{number} as usize"
-        kept = rng.randrange(len(axis)) if rng.random() < 0.4 else 0  # bits of which all positions are taken
+        kept = rng.randrange(1, len(axis)) if len(axis) > 1 and rng.random() < 0.7 else 0  # bits of which all positions are taken
         most = (1 << len(axis)) - (1 << kept)
         place += f" + {rng.randrange(1, most + 1)}" if rng.random() < 0.3 else ""
         chosen, length = text(axis), 1 << kept
@@ -388,7 +388,7 @@ class Kernel:
         left = [PAD if b in axis else b for b in self.time]
         rest = [b for b in self.time if b not in axis]
         fetched = self.walk(rest)
-        return self.chain(fetched, None, {}, fetched, "start", begins=f".tile::<{chosen}, {length}, {self.text(left + self.grain)}>({place})")
+        return self.chain(fetched, None, {}, fetched, "start of several" if kept else "start", begins=f".tile::<{chosen}, {length}, {self.text(left + self.grain)}>({place})")
 
     def transpose(self):
         """The packet's 8 bytes with as many steps of Time inside."""
