@@ -512,7 +512,7 @@ static tensor taken_of(const rows *r)
 /* Is it a digit of what the factor counts? */
 static bool is_digit_of(const factor *f, const factor *whole)
 {
-    return f->axis && f->axis == whole->axis && f->weight >= whole->weight && f->weight < whole->weight * whole->live;
+    return f->axis && f->axis == whole->axis && f->weight >= whole->weight && f->weight * (f->live - 1) < whole->weight * whole->live;
 }
 
 static bool is_whole_group(const factor *f)
