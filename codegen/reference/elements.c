@@ -1,10 +1,12 @@
 #include "codegen/reference/elements.h"
 
 #include <math.h>
+#include <string.h>
 
 #include "codegen/reference/bound.h"
 #include "codegen/reference/convert.h"
 #include "codegen/reference/scalar.h"
+#include "codegen/reference/twin.h"
 #include "codegen/reference/walk.h"
 
 static dtype dtype_of(const element_form *f, unsigned side)
@@ -303,14 +305,52 @@ static void emit_fill(const element_form *f, int64_t lanes)
     store_element(f, &v, element_of(f, EINSUM_DST).offset, lanes);
 }
 
+/* What the operands of a twin are, and where they begin. */
+static element_form twin_of(const element_form *f, const plan_statement *p, LLVMValueRef *at, LLVMValueRef *bound)
+{
+    element_form twin = *f;
+    twin.p = p;
+    twin.at = at;
+    twin.bound = bound;
+    for (unsigned side = 0; side <= p->source_count; side++) {
+        unsigned from = side == EINSUM_DST ? side : twin_side(f->p, p, side);
+        at[side] = f->at[from];
+        bound[side] = f->bound[from];
+        f->e->base[side] = p->base[side] ? emit_i64(f->e, p->base[side]) : NULL;
+    }
+    return twin;
+}
+
+/* The statement and those that are computed with it: all values, then all stores. */
+static void emit_twins(const element_form *f, int64_t lanes)
+{
+    emitter *e = f->e;
+    LLVMValueRef at[PLAN_SIDES], bound[PLAN_SIDES], bases[PLAN_SIDES];
+    expression_value values[PLAN_TWINS];
+    unsigned count = 0;
+    memcpy(bases, e->base, sizeof bases);
+    values[count++] = emit_element_value(f, lanes);
+    for (const plan_statement *p = f->p->twin; p; p = p->twin) {
+        element_form twin = twin_of(f, p, at, bound);
+        values[count++] = emit_element_value(&twin, lanes);
+    }
+    memcpy(e->base, bases, sizeof bases);
+    emit_element_store(f, &values[0], lanes);
+    count = 1;
+    for (const plan_statement *p = f->p->twin; p; p = p->twin) {
+        element_form twin = twin_of(f, p, at, bound);
+        emit_element_store(&twin, &values[count++], lanes);
+    }
+    memcpy(e->base, bases, sizeof bases);
+}
+
 static void emit_one(const element_form *f, int64_t lanes)
 {
     LLVMBasicBlockRef after = emit_if(f->e, emit_guard(f->e));
     if (f->p->of->op == MATH_FILL) {
         emit_fill(f, lanes);
     } else if (f->p->of->op == MATH_MAP) {
-        expression_value v = emit_element_value(f, lanes);
-        emit_element_store(f, &v, lanes);
+        emit_twins(f, lanes);
     } else {
         emit_moved(f, lanes);
     }

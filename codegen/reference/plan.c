@@ -11,6 +11,7 @@
 #include "codegen/reference/settle.h"
 #include "codegen/reference/sharing.h"
 #include "codegen/reference/tile.h"
+#include "codegen/reference/twin.h"
 #include "codegen/reference/walk.h"
 
 /* From here on an f32 sum of magnitudes is no longer good to 1%. */
@@ -417,6 +418,8 @@ static char *plan_all(reference_plan *p)
         find_completed(p, &p->statements[i], i);
     if (!fault && !settle_find(p))
         fault = fault_text("out of memory");
+    if (!fault)
+        twin_find(p);
     for (uint32_t i = 0; i < e->statement_count && !fault; i++)
         sharing_find(p, i);
     place_outside(p);

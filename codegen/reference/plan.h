@@ -16,7 +16,7 @@ enum { PLAN_MAX_DIGITS = 62 };
 /* Of a packet that are summed. */
 enum { PLAN_MAX_LANES = 256 };
 /* Of a statement into which others were fused. */
-enum { PLAN_SOURCES = 16, PLAN_SIDES = 1 + PLAN_SOURCES };
+enum { PLAN_SOURCES = 16, PLAN_SIDES = 1 + PLAN_SOURCES, PLAN_TWINS = 4 /* statements in one loop */ };
 
 typedef enum plan_group { PLAN_BATCH, PLAN_ROW, PLAN_COLUMN, PLAN_DEPTH, PLAN_GROUP_COUNT } plan_group;
 
@@ -116,8 +116,9 @@ enum { PLAN_MAX_NODES = 512 };
 
 typedef struct plan_statement {
     const einsum_statement *of;
-    bool absorbed; /* computed inside another one: nothing is left of it */
-    bool fused;    /* others were fused into it: `of` is `made`, not the einsum's */
+    bool absorbed;               /* computed inside another one: nothing is left of it */
+    struct plan_statement *twin; /* computed in the same loops (twin.h); NULL: none, or no other */
+    bool fused;                  /* others were fused into it: `of` is `made`, not the einsum's */
     einsum_statement *made;
     einsum_digit *made_digits;
     einsum_shift *made_shifts;

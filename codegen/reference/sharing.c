@@ -22,8 +22,15 @@ static bool pieces_are_equal(const einsum_piece *a, const einsum_piece *b)
     return a->group == b->group && a->lane == b->lane && a->weight == b->weight && a->size == b->size;
 }
 
-/* Is an axis that combinations of the digits can leave shifted by another distance? */
-static bool guards_differ(const einsum *e, const plan_statement *x, const plan_statement *y)
+bool sharing_same_digits(const einsum_statement *a, const einsum_statement *b)
+{
+    bool same = a->digit_count == b->digit_count;
+    for (uint32_t i = 0; same && i < a->digit_count; i++)
+        same = digits_are_equal(&a->digits[i], &b->digits[i]);
+    return same;
+}
+
+bool sharing_guards_differ(const einsum *e, const plan_statement *x, const plan_statement *y)
 {
     static const plan_group all[PLAN_GROUP_COUNT] = {PLAN_BATCH, PLAN_ROW, PLAN_COLUMN, PLAN_DEPTH};
     for (uint32_t i = 0; i < x->of->shift_count + y->of->shift_count; i++) {
@@ -39,8 +46,8 @@ static bool guards_differ(const einsum *e, const plan_statement *x, const plan_s
 static bool statements_share_code(const reference_plan *p, const plan_statement *x, const plan_statement *y)
 {
     const einsum_statement *a = x->of, *b = y->of;
-    bool same = !x->absorbed && !y->absorbed && !x->fused && !y->fused && a->op == b->op && a->accumulator == b->accumulator &&
-                a->digit_count == b->digit_count && a->piece_count == b->piece_count && x->source_count == y->source_count &&
+    bool same = !x->absorbed && !y->absorbed && !x->fused && !y->fused && !x->twin && !y->twin && a->op == b->op &&
+                a->accumulator == b->accumulator && a->piece_count == b->piece_count && x->source_count == y->source_count &&
                 a->step_count == b->step_count && a->fold == b->fold && a->bits == b->bits && tensors_are_alike(p, a->dst, b->dst);
     for (unsigned i = 0; same && i < x->source_count; i++)
         same = tensors_are_alike(p, x->sources[i], y->sources[i]);
@@ -51,11 +58,10 @@ static bool statements_share_code(const reference_plan *p, const plan_statement 
         same = a->indices[i].axis == b->indices[i].axis && a->indices[i].unit == b->indices[i].unit &&
                a->indices[i].step == b->indices[i].step && a->indices[i].div == b->indices[i].div &&
                a->indices[i].mod == b->indices[i].mod && a->indices[i].positions == b->indices[i].positions;
-    for (uint32_t i = 0; same && i < a->digit_count; i++)
-        same = digits_are_equal(&a->digits[i], &b->digits[i]);
+    same = same && sharing_same_digits(a, b);
     for (uint32_t i = 0; same && i < a->piece_count; i++)
         same = pieces_are_equal(&a->pieces[i], &b->pieces[i]);
-    return same && !guards_differ(p->e, x, y);
+    return same && !sharing_guards_differ(p->e, x, y);
 }
 
 void sharing_find(reference_plan *p, uint32_t number)
