@@ -5,7 +5,7 @@
  * vary, or its axis is also summed). With the digits of a group taken as one index, any contraction is
  * C[batch][row][column] = sum over depth of R[batch][row][depth] * S[batch][column][depth], and that is what
  * the generator tiles. No LLVM here, nor in what it consists of: the rules an einsum must keep (check.h), strides (walk.h), tile sizes
- * (tile.h), where operands and sums lie (place.h), statements that share a function (sharing.h). */
+ * (tile.h), where operands and sums lie (place.h), statements that share a function (sharing.h) or a loop (twin.h). */
 #ifndef VISA_CODEGEN_REFERENCE_PLAN_H
 #define VISA_CODEGEN_REFERENCE_PLAN_H
 

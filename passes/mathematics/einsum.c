@@ -655,6 +655,22 @@ static void visit_generated(einsum_builder *b, op *o)
         finish_choice(b, o, &c, memory);
 }
 
+static bool reads_value(const einsum_statement *s, uint32_t value)
+{
+    for (uint32_t i = 0; i < s->source_count; i++)
+        if (s->sources[i] == value)
+            return true;
+    return false;
+}
+
+/* The stream as a value of its own: a statement does not assign what it reads. */
+static reference stream_apart(einsum_builder *b, op *o, const op *source)
+{
+    uint32_t dst = add_value_like(b, &source->out, -1);
+    add_copy(b, o, whole(dst), source, &source->out);
+    return whole(dst);
+}
+
 /* A write through a view: the step that made the value writes the part of the memory at once where nothing else needs it. */
 static void visit_write(einsum_builder *b, op *o)
 {
@@ -664,13 +680,15 @@ static void visit_write(einsum_builder *b, op *o)
         write_guarded(b, o, from, to, op_input(o));
         return;
     }
-    if (last && last->s.op != MATH_SCATTER && last->s.shift_count < MAX_SHIFTS && is_only_use(b, op_input(o), from.value) &&
-        einsum_source_holds(b, o, op_input(o), &op_into(o)->out)) {
+    if (last && last->s.op != MATH_SCATTER && last->s.shift_count < MAX_SHIFTS && !reads_value(&last->s, to.value) &&
+        is_only_use(b, op_input(o), from.value) && einsum_source_holds(b, o, op_input(o), &op_into(o)->out)) {
         last->s.dst = to.value;
         b->computed[to.value] = b->computed[to.value] || b->computed[from.value];
         add_shifts(b, last, EINSUM_DST, to.window);
         return;
     }
+    if (from.value == to.value)
+        b->of[op_input(o)->index] = stream_apart(b, o, op_input(o));
     add_copy(b, o, to, op_input(o), &op_into(o)->out);
 }
 
