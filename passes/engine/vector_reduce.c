@@ -145,6 +145,24 @@ static void refuse_shape(pass_context *p, kernel *k, op *o, const mapping *time,
     diag_help(p->diags, d, "write OutTime %s, OutPacket %s", pass_text(p, time), pass_text(p, packet));
 }
 
+/* A misspelt label, mostly: where Time and Packet are inferred nothing else would say so. */
+static void warn_of_absent(pass_context *p, const op *o)
+{
+    const tensor *in = &op_input(o)->out;
+    const axis *label = o->vector_reduce->label, *axes[REDUCED_MOST_FACTORS];
+    if (label->size == 1 || mapping_mentions(in->part[TIME], label) || mapping_mentions(in->part[PACKET], label))
+        return;
+    diag *d = diag_add(p->diags, W_VECTOR_REDUCE, o->range, "nothing is reduced: neither Time %s nor Packet %s has the axis %s",
+                       pass_text(p, in->part[TIME]), pass_text(p, in->part[PACKET]), label->name);
+    bool in_packet = mapping_axes(in->part[PACKET], axes, REDUCED_MOST_FACTORS) > 0;
+    if (in->part[SLICE] && mapping_mentions(in->part[SLICE], label))
+        diag_help(p->diags, d, "an axis in Slice is reduced by vector_inter_slice_reduce");
+    else if (in_packet || mapping_axes(in->part[TIME], axes, REDUCED_MOST_FACTORS) > 0)
+        diag_help(p->diags, d, "name an axis that is there: %s", axes[0]->name);
+    else
+        diag_help(p->diags, d, "leave the reduction out");
+}
+
 static bool label_is_plain(pass_context *p, kernel *k, op *o)
 {
     const tensor *in = &op_input(o)->out;
@@ -233,6 +251,7 @@ void vector_reduce_one(pass_context *p, kernel *k, op *o)
     }
     if (!label_is_plain(p, k, o))
         return;
+    warn_of_absent(p, o);
     r = without_label(in->part[TIME], c->label);
     const mapping *time = part_of(p, in->part[TIME], &r, true), *packet = packet_behind(p, o);
     if (!o->out.part[TIME])
