@@ -5,7 +5,7 @@ A change is *refused* (visa-run says why and exits 1), *noticed* (the output dif
 memory), or it survives the check. A survivor is fine only when a reason is computed from the two binaries:
 
 * its loops visit the same addresses in the same order, or its masks leave the same lanes live;
-* it moves a row that a later row of a scatter is written over, and with another list the check notices;
+* it moves rows that the list does not name, or that a later row of a scatter is written over, and with another list the check notices or visa-run refuses;
 * it changes a guard, or what a guard or a count keeps from running, and with other numbers of the launch, of which those around the bounds are
   drawn, the check notices or visa-run refuses;
 * the elements of the outputs are the same bytes for other inputs as well, with both fillings of unwritten memory; what lies in
@@ -121,7 +121,7 @@ def walked(command):
     """The addresses that a table visits in order, for every column of strides; None: too many to write down."""
     entries = command["table"]["entries"]
     strides = sorted(key for key in entries[0] if key.endswith("stride")) if entries else []
-    if not strides:
+    if not strides or "size" not in entries[0]:  # digits of a lift
         return None
     outermost_first = command["table"]["order"] != "innermost first"
     loops = entries if outermost_first else entries[::-1]
@@ -223,10 +223,10 @@ class Subject:
     def command(self, dump, kernel, context, number):
         return list(visa_tools.commands(next(k for k in dump["kernels"] if k["name"] == kernel)["streams"][context]))[number]
 
-    def scatters(self, kernel):
-        """A row that a later one writes over shows nothing: which rows those are is drawn."""
+    def has_list(self, kernel):
+        """A row that no element names, or that a later one writes over, shows nothing: which rows those are is drawn."""
         streams = next(k for k in self.dump["kernels"] if k["name"] == kernel)["streams"].values()
-        return any(c["op"] == "dma_indirect" and fields_of(c)["scatter"] for commands in streams for c in visa_tools.commands(commands))
+        return any(c["op"] == "dma_indirect" for commands in streams for c in visa_tools.commands(commands))
 
     def asks_numbers(self, kernel):
         """What is guarded, or behind the front of a list, may not have run: which numbers a launch gives is drawn."""
@@ -266,7 +266,7 @@ class Subject:
             return "noticed with other numbers of the launch"
         for seed in SEEDS:
             found, same = self.ask(kernel, seed)
-            if found == 3 and self.scatters(kernel):
+            if found in (1, 3) and self.has_list(kernel):
                 return "noticed when the list names other rows"
             if not same:
                 return None
