@@ -252,7 +252,8 @@ static bool find_axis(rows *r, const mapping **left)
         return false;
     }
     if (given && !again && r->writes && c->indexed->size == 1) {
-        refuse(r, E_INDEX_AXIS, "name the axis that the list is of", "scatter indexed axis must name an axis");
+        refuse(r, E_INDEX_AXIS, "name digits that have several positions; a table of one row is written by to_hbm_view",
+               "scatter indexed axis must name an axis: what is written here has one position, which is the same as `1`");
         return false;
     }
     if (stride * bits % 8) {
