@@ -79,6 +79,11 @@ class Case:
         for d in of("time"):
             time.insert(rng.randrange(len(time) + 1), (d[0], True))
         self.slice_digits = of("slice")
+        used = self.sizes["X"] if slices else 1
+        for _, p, _ in self.slice_digits:
+            used *= p
+        if used > 256:  # of a cluster
+            return False
         for d in self.slice_digits if rng.random() < 0.8 else self.slice_digits[::-1]:
             slices.insert(rng.randrange(len(slices) + 1) if rng.random() < 0.3 else len(slices), d[0])
         self.time, self.kept = [t for t, _ in time], [t for t, r in time if not r]
