@@ -152,6 +152,16 @@ static bool has_extra_of_one(const tune_question *q)
     return false;
 }
 
+/* A window with an axis of all three tensors innermost: channels with filters of their own. */
+static void find_filters(tune_question *q)
+{
+    const tune_tensor *out = &q->tensors[TUNE_OUT];
+    size_t last = out->count > 0 ? out->axes[out->count - 1] : 0;
+    q->depthwise = q->window_count == TUNE_WINDOWS && out->count > 0 && q->axes[last].role == TUNE_BATCH;
+    if (q->depthwise)
+        q->axes[last].role = TUNE_COLUMN;
+}
+
 /* Of images in a row each is an iteration: the axis of their result's first place, where no window moves over it. */
 static void find_images(tune_question *q)
 {
@@ -174,6 +184,8 @@ static bool assign_roles(reader *r)
         inner--;
     unsigned last = inner ? stands_in(r, out->axes[inner - 1]) : 0;
     q->weights = (last & (LEFT | RIGHT)) == LEFT ? TUNE_LEFT : TUNE_RIGHT;
+    if (q->window_count > 0) /* what a window moves over streams */
+        q->weights = q->windows[0].tensor == r->left ? TUNE_RIGHT : TUNE_LEFT;
     q->stream = q->weights == TUNE_LEFT ? TUNE_RIGHT : TUNE_LEFT;
     for (size_t i = 0; i < q->axis_count; i++) {
         tune_axis *a = &q->axes[i];
@@ -254,12 +266,15 @@ static bool check_windows(reader *r)
     const tune_tensor *image = &q->tensors[q->stream], *filter = &q->tensors[q->weights], *out = &q->tensors[TUNE_OUT];
     size_t first = image->count == 6, y = q->windows[0].kept, x = q->windows[1].kept, down = q->windows[0].summed,
            across = q->windows[1].summed;
-    bool counts = q->window_count == TUNE_WINDOWS && (image->count == 5 || first) && filter->count == 4 && out->count == 3 + first;
+    size_t filters = q->depthwise ? 3 : 4, at = !q->depthwise; /* of the window in it */
+    bool counts = q->window_count == TUNE_WINDOWS && (image->count == 5 || first) && filter->count == filters && out->count == 3 + first;
     if (!counts || image->axes[first] != y || image->axes[first + 2] != x || out->axes[first] != y || out->axes[first + 1] != x ||
-        (first && out->axes[0] != image->axes[0]) || filter->axes[0] != out->axes[first + 2] || filter->axes[1] != down ||
-        filter->axes[2] != across || filter->axes[3] != image->axes[first + 4])
-        return refuse_window(r, image->range, "windows stand in a question that is no convolution of images whose channels are innermost");
-    q->window_channel = filter->axes[3];
+        (first && out->axes[0] != image->axes[0]) || filter->axes[at] != down || filter->axes[at + 1] != across ||
+        filter->axes[at + 2] != image->axes[first + 4] || out->axes[first + 2] != filter->axes[q->depthwise ? 2 : 0])
+        return refuse_window(r, image->range,
+                             "windows stand in a question that is no convolution of images whose channels are innermost, nor one whose "
+                             "filters are [r, s, c] for each channel");
+    q->window_channel = image->axes[first + 4];
     __int128 cells = q->axes[q->window_channel].size;
     for (size_t i = 0; i < TUNE_WINDOWS; i++) {
         const tune_window *w = &q->windows[i];
@@ -270,13 +285,7 @@ static bool check_windows(reader *r)
             return false;
         }
     }
-    unsigned bits = dtype_row_of(q->type)->bits;
-    if (q->axes[q->window_channel].size * bits % 256 != 0)
-        return refuse_window(r, image->range,
-                             arena_printf(r->diags->arena,
-                                          "an image has channels in multiples of %d: they are the packets that are multiplied",
-                                          (int)(256 / bits)));
-    if (q->axes[filter->axes[0]].size % 8 != 0)
+    if (q->size[TUNE_COLUMN] % 8 != 0)
         return refuse_window(r, filter->range, "a convolution has columns in multiples of 8, the Rows of the Reducer");
     for (size_t i = 0; i < q->extra_count; i++) {
         const tune_extra *e = &q->extras[i];
@@ -481,6 +490,7 @@ bool tune_question_read(const tune_expression *e, const visa_tune_options *optio
     out->timing = tune_timing_of(options);
     if (!find_contraction(&r) || !assign_roles(&r))
         return false;
+    find_filters(out);
     find_images(out);
     if (!find_types(&r, options) || !find_stored_types(&r) || !check_extras(&r) || !find_epilogue(&r))
         return false;

@@ -37,6 +37,7 @@ typedef struct tune_question {
     tune_window windows[TUNE_WINDOWS]; /* of a convolution, rows and places in them */
     size_t window_count;               /* 0 or TUNE_WINDOWS */
     size_t window_channel;             /* axis */
+    bool depthwise;                    /* each channel has a filter of its own: channels are the columns, and nothing of them is summed */
     tune_extra extras[TUNE_EXTRAS_MAX];
     size_t extra_count;
     tune_operation operations[TUNE_OPERATIONS_MAX + 1]; /* [0] adds the sums up to here, where a sum has parts */

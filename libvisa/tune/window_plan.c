@@ -1,0 +1,287 @@
+#include "libvisa/tune/window_plan.h"
+
+#include "support/integer.h"
+
+static int64_t size_of(const tune_question *q, size_t axis)
+{
+    return q->axes[axis].size;
+}
+
+/* Elements of so many bytes. */
+static int64_t elements_in(const tune_question *q, int64_t bytes)
+{
+    return bytes * 8 / dtype_row_of(q->type)->bits;
+}
+
+/* Channels side by side in a packet, each with its own filter: what leaves a Row is 32 of them at most. */
+static window_shape shape_of_channels(const target *t, const tune_question *q, const window_plan *p)
+{
+    int64_t flit = elements_in(q, t->flit_bytes), most = t->accumulator_columns, word = elements_in(q, 8);
+    window_shape s = {.channels = p->columns, .taps = 1, .across = size_of(q, q->windows[1].summed), .rows = 1};
+    for (s.live = most; s.live > t->rows && (p->columns % s.live != 0 || s.live % word != 0);)
+        s.live /= 2;
+    s.run = s.packet = round_up(s.live, flit);
+    return s;
+}
+
+window_shape window_shape_of(const target *t, const tune_question *q, const window_plan *p)
+{
+    enum { WORD_BYTES = 8 };
+    if (q->depthwise)
+        return shape_of_channels(t, q, p);
+    int64_t flit = elements_in(q, t->flit_bytes), across = size_of(q, q->windows[1].summed);
+    window_shape s = {
+        .channels = round_up(size_of(q, q->window_channel), elements_in(q, WORD_BYTES)), .taps = 1, .across = across, .rows = t->rows};
+    if (s.channels < flit && q->windows[1].dilation == 1)
+        while (s.taps < across && 2 * s.taps * s.channels <= 2 * flit)
+            s.taps *= 2;
+    if (s.taps > 1) {
+        s.across = round_up(across, s.taps);
+        s.live = s.taps * s.channels;
+        s.run = s.packet = round_up(s.live, s.live <= flit ? flit : 2 * flit);
+        return s;
+    }
+    window_spread x;
+    int64_t here = s.channels / p->sum_slices;
+    window_spread_of(t, q, p, &x);
+    s.run = round_up(here, flit);
+    s.packet = s.run / x.channels % (2 * flit) == 0 ? 2 * flit : flit;
+    s.live = smaller(here, s.packet);
+    return s;
+}
+
+int64_t window_column_groups(const target *t, const tune_question *q, const window_plan *p)
+{
+    return p->columns / (q->depthwise ? window_shape_of(t, q, p).live : t->rows);
+}
+
+bool window_spread_of(const target *t, const tune_question *q, const window_plan *p, window_spread *out)
+{
+    int64_t parts = p->spreads ? p->row_slices * p->place_slices : 1;
+    *out = (window_spread){1, 1, 1};
+    if (parts == 1)
+        return true;
+    if (p->sum_slices * p->idle_inside > 1)
+        return false;
+    int64_t flit = elements_in(q, t->flit_bytes), channels = size_of(q, q->window_channel);
+    int64_t groups = window_column_groups(t, q, &(window_plan){.columns = p->columns, .sum_slices = 1});
+    out->lanes = q->depthwise ? 1 : smaller(parts, t->rows);
+    out->groups = smaller(parts / out->lanes, groups);
+    if (t->rows % out->lanes != 0 || groups % out->groups != 0)
+        return false;
+    out->channels = parts / (out->lanes * out->groups);
+    bool cuts_channels = !q->depthwise && channels % (flit * out->channels) == 0;
+    return out->lanes * out->groups * out->channels == parts && (out->channels == 1 || cuts_channels);
+}
+
+window_results window_results_of(const target *t, const window_plan *p)
+{
+    window_results r = {WINDOW_SHARES_NOTHING, p->rows, p->places, p->columns};
+    int64_t n = p->sum_slices;
+    if (n == 1)
+        return r;
+    if (p->rows % n == 0) {
+        r.share = WINDOW_SHARES_ROWS;
+        r.rows /= n;
+    } else if (p->places % n == 0) {
+        r.share = WINDOW_SHARES_PLACES;
+        r.places /= n;
+    } else if (p->columns % (n * t->rows) == 0) {
+        r.share = WINDOW_SHARES_COLUMNS;
+        r.columns /= n;
+    }
+    return r;
+}
+
+int64_t window_rows_brought(const target *t, const tune_question *q, const window_plan *p)
+{
+    int64_t rows = size_of(q, q->windows[0].kept), here = window_results_of(t, p).rows,
+            bytes = size_of(q, q->windows[1].kept) * q->size[TUNE_COLUMN] * dtype_row_of(q->out_type)->bits / 8;
+    for (int64_t each = here; each <= rows / 2; each += here)
+        if (rows % each == 0 && each * bytes % t->hbm_block_bytes == 0)
+            return each;
+    return smaller(rows, here);
+}
+
+/* ---- how long it takes, about: it says what is compiled first, and no more ---- */
+
+/* Of the slices that work those under so many neighbours. */
+static int64_t slices_within(const target *t, const window_plan *p, int64_t neighbours)
+{
+    int64_t used = p->column_slices * p->row_slices * p->place_slices * p->sum_slices, spaced = used * p->idle_inside;
+    return spaced <= neighbours ? used : ceil_div(smaller(neighbours, t->slices_per_cluster), p->idle_inside);
+}
+
+static int64_t clusters_of(const target *t, const window_plan *p)
+{
+    return p->rows_of_clusters || p->columns_of_clusters ? t->clusters_per_chip : 1;
+}
+
+/* A copy of so many runs of so many bytes for each slice. */
+static int64_t copy_cycles(const target *t, const window_plan *p, int64_t runs, int64_t bytes)
+{
+    int64_t engine = runs * slices_within(t, p, t->dm_slices_per_dmn * t->dma_dmns_per_engine) * ceil_div(bytes, t->dma_request_bytes),
+            dmn = runs * slices_within(t, p, t->dm_slices_per_dmn) * ceil_div(bytes, t->dmn_bytes_per_cycle),
+            all = runs * slices_within(t, p, t->slices_per_cluster) * clusters_of(t, p) * round_up(bytes, t->hbm_burst_bytes);
+    int64_t channel = all / t->hbm_burst_bytes * t->hbm_burst_millicycles / 1000 / t->hbm_channels;
+    return t->dma_startup_cycles + larger(engine, larger(dmn, channel));
+}
+
+/* Elements of the TRF that a slice's columns have. */
+static int64_t elements_of_weights(const target *t, const tune_question *q, const window_plan *p)
+{
+    window_shape s = window_shape_of(t, q, p);
+    return (q->depthwise ? window_column_groups(t, q, p) : p->columns) * size_of(q, q->windows[0].summed) * (s.across / s.taps) * s.run;
+}
+
+static int64_t multiply_cycles(const target *t, const tune_question *q, const window_plan *p)
+{
+    window_shape s = window_shape_of(t, q, p);
+    int64_t groups = window_column_groups(t, q, p), flits = ceil_div(s.packet, elements_in(q, t->flit_bytes)),
+            steps = p->rows * p->places * size_of(q, q->windows[0].summed) * (s.across / s.taps) * (s.run / s.packet);
+    return q->depthwise ? steps * groups * flits : steps * larger(flits, groups);
+}
+
+static int64_t store_cycles(const target *t, const tune_question *q, const window_plan *p)
+{
+    window_results r = window_results_of(t, p);
+    int64_t places = size_of(q, q->windows[1].kept), columns = q->size[TUNE_COLUMN], block = t->hbm_block_bytes;
+    int64_t run = tune_bytes_of(q->out_type, r.columns < columns ? r.columns
+                                             : r.places < places ? r.places * r.columns
+                                                                 : r.rows * r.places * r.columns);
+    int64_t out = tune_bytes_of(q->out_type, size_of(q, q->windows[0].kept) * places * columns), runs = ceil_div(out, larger(1, run));
+    if (p->brings) {
+        int64_t engines = t->slices_per_cluster / (t->dm_slices_per_dmn * t->dma_dmns_per_engine);
+        int64_t steps = tune_bytes_of(q->out_type, r.rows * r.places * r.columns) / larger(1, run) *
+                        slices_within(t, p, t->dm_slices_per_dmn * t->dma_dmns_per_engine);
+        return 2 * t->dma_startup_cycles + 2 * steps * ceil_div(run, t->dma_request_bytes) + out / (engines * t->dma_request_bytes);
+    }
+    if (run % block == 0)
+        return copy_cycles(t, p, ceil_div(tune_bytes_of(q->out_type, r.rows * r.places * r.columns), run), run);
+    int64_t in_two = run >= block       ? runs
+                     : block % run != 0 ? ceil_div(out, block)
+                                        : 0,
+            whole = block / t->hbm_burst_bytes * t->hbm_burst_millicycles;
+    return t->dma_startup_cycles + ceil_div(runs + in_two, t->hbm_channels) * whole / 1000 * t->hbm_partial_write_factor;
+}
+
+static int64_t estimate(const target *t, const tune_question *q, const window_plan *p)
+{
+    const tune_window *down = &q->windows[0], *across = &q->windows[1];
+    window_shape s = window_shape_of(t, q, p);
+    window_spread x;
+    window_spread_of(t, q, p, &x);
+    int64_t channels = s.channels / p->sum_slices,
+            high = (p->rows - 1) * down->stride + (size_of(q, down->summed) - 1) * down->dilation + 1,
+            wide = (p->places - 1) * across->stride + (size_of(q, across->summed) - 1) * across->dilation + 1,
+            taps = size_of(q, down->summed) * s.across, parts = x.lanes * x.groups * x.channels;
+    bool whole = q->depthwise ? p->columns == q->size[TUNE_COLUMN] : p->sum_slices == 1;
+    int64_t run = tune_bytes_of(q->stored[q->stream], channels * (whole ? wide : 1)), runs = whole ? high : high * wide;
+    int64_t load_image = copy_cycles(t, p, runs, run);
+    int64_t of_weights = q->depthwise ? p->columns : channels / x.channels * (p->sum_slices == 1 && x.channels == 1 ? taps : 1);
+    int64_t weights = tune_bytes_of(q->stored[q->weights], of_weights),
+            weight_runs = (q->depthwise ? taps : p->columns * taps * channels / (of_weights * x.channels)) / (parts / x.channels);
+    int64_t load_weights = copy_cycles(t, p, larger(1, weight_runs), weights);
+    int64_t fill = tune_bytes_of(q->type, elements_of_weights(t, q, p)) / (p->main_weights ? t->flit_bytes : t->flit_bytes / 4);
+    int64_t multiply = multiply_cycles(t, q, p), extras = 0;
+    for (size_t i = 0; i < q->extra_count; i++) {
+        const tune_extra *e = &q->extras[i];
+        window_results r = window_results_of(t, p);
+        extras += copy_cycles(t, p, e->has[TUNE_ROW] ? r.rows * r.places : 1, tune_bytes_of(e->type, r.columns));
+    }
+    int64_t arrived = load_weights + extras + load_image,
+            ready = p->main_weights || fill > extras + load_image ? load_weights + fill : arrived;
+    return larger(arrived, ready) + q->size[TUNE_BATCH] * (multiply + store_cycles(t, q, p)) + (q->size[TUNE_BATCH] - 1) * load_image;
+}
+
+/* ---- enumeration ---- */
+
+/* Slices of rows: those that share them evenly, and powers of two with padding after them. */
+static bool row_slices_are_worth_it(int64_t rows, int64_t parts)
+{
+    return rows % parts == 0 || ((parts & (parts - 1)) == 0 && parts < 2 * rows);
+}
+
+typedef struct plans {
+    const target *target;
+    const tune_question *question;
+    window_plan *best;
+    size_t count, most;
+} plans;
+
+/* Stable where estimates are equal: by place. */
+static void add(plans *x, window_plan p)
+{
+    p.cycles = estimate(x->target, x->question, &p);
+    size_t at = x->count < x->most ? x->count++ : x->most;
+    while (at > 0 && x->best[at - 1].cycles > p.cycles) {
+        if (at < x->most)
+            x->best[at] = x->best[at - 1];
+        at--;
+    }
+    if (at < x->most)
+        x->best[at] = p;
+}
+
+/* With the choices of how operands and results travel. */
+static void add_ways(plans *x, window_plan p)
+{
+    const target *t = x->target;
+    const tune_question *q = x->question;
+    int64_t used = p.row_slices * p.place_slices * p.column_slices * p.sum_slices, spaced = 1;
+    window_spread spread;
+    if (tune_bytes_of(q->type, elements_of_weights(t, q, &p)) > target_trf_capacity_bytes(t, TRF_FULL))
+        return;
+    while (2 * spaced * used <= t->slices_per_cluster)
+        spaced *= 2;
+    for (int way = 0; way < 16; way++) {
+        p.main_weights = way & 1;
+        p.spreads = way & 2;
+        p.brings = way & 4;
+        p.idle_inside = way & 8 ? spaced : 1;
+        if (((way & 8) && spaced == 1) || (p.spreads && p.row_slices * p.place_slices == 1) || !window_spread_of(t, q, &p, &spread))
+            continue;
+        add(x, p);
+    }
+}
+
+/* Parts of the channels: whole flits of them. */
+static bool can_part_channels(const target *t, const tune_question *q, int64_t parts)
+{
+    return parts == 1 || (!q->depthwise && size_of(q, q->window_channel) % (parts * elements_in(q, t->flit_bytes)) == 0);
+}
+
+size_t window_plans(const target *t, const tune_question *q, window_plan *best, size_t most)
+{
+    plans x = {t, q, best, 0, most};
+    int64_t rows = size_of(q, q->windows[0].kept), places = size_of(q, q->windows[1].kept), columns = q->size[TUNE_COLUMN],
+            clusters = t->clusters_per_chip, all = t->slices_per_cluster;
+    for (int clustered = 0; clustered < 3; clustered++)
+        for (int64_t r = 1; r <= smaller(2 * rows, all); r++) {
+            int64_t row_parts = r * (clustered == 1 ? clusters : 1);
+            if (!row_slices_are_worth_it(rows, row_parts))
+                continue;
+            for (int64_t w = 1; w <= places && r * w <= all; w++) {
+                if (places % w != 0)
+                    continue;
+                for (int64_t c = 1; c * r * w <= all; c++) {
+                    int64_t column_parts = c * (clustered == 2 ? clusters : 1);
+                    if (columns % (column_parts * t->rows) != 0)
+                        continue;
+                    window_plan p = {.row_slices = r,
+                                     .rows = ceil_div(rows, row_parts),
+                                     .place_slices = w,
+                                     .places = places / w,
+                                     .column_slices = c,
+                                     .columns = columns / column_parts,
+                                     .idle_inside = 1,
+                                     .rows_of_clusters = clustered == 1,
+                                     .columns_of_clusters = clustered == 2};
+                    p.padded_rows = p.rows * row_parts;
+                    for (p.sum_slices = 1; p.sum_slices * c * r * w <= all && can_part_channels(t, q, p.sum_slices); p.sum_slices *= 2)
+                        add_ways(&x, p);
+                }
+            }
+        }
+    return x.count;
+}

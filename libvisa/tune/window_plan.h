@@ -1,0 +1,58 @@
+/* What is chosen for a convolution: which results a slice has, and what of the sum.
+ *
+ * The one idea: what the Reducer takes in a step is a run of DM: channels of a place, or of neighbouring places where channels are few.
+ * Where each channel has a filter of its own, the channels are the run, and nothing of it is summed: the columns are the channels. */
+#ifndef VISA_LIBVISA_TUNE_WINDOW_PLAN_H
+#define VISA_LIBVISA_TUNE_WINDOW_PLAN_H
+
+#include "libvisa/tune/question.h"
+
+/* Slices of columns are outermost, then those of rows, of which the last ones may have padding alone, of places in a row, and of channels.
+ */
+typedef struct window_plan {
+    int64_t row_slices, rows, padded_rows, place_slices, places, column_slices, columns;
+    int64_t sum_slices;  /* that have a part of the channels each, whose sums the Vector Engine adds */
+    int64_t idle_inside; /* of the slices that idle, as a digit between those of places and of channels; the others are at the end */
+    bool rows_of_clusters, columns_of_clusters, main_weights;
+    bool spreads;   /* neighbours bring a part of the weights each, which go around by the Switch Engine on their way into the TRF */
+    bool brings;    /* a copy from DM to DM brings whole rows of results together before they are written */
+    int64_t cycles; /* as estimated */
+} window_plan;
+
+/* What is multiplied in a step. */
+typedef struct window_shape {
+    int64_t channels; /* with what pads them to whole 8 bytes, in HBM, too */
+    int64_t taps;     /* places of the window that lie in a packet, side by side; 1: channels of one place */
+    int64_t across;   /* places of a row of the window, with what pads them to whole packets */
+    int64_t run;      /* elements of the TRF for a place, or a packet of several */
+    int64_t packet;   /* elements of one step of multiplications: one flit, or two */
+    int64_t live;     /* of them those that are no padding, where packets are not cut out of a longer run */
+    int64_t rows;     /* Rows of the Reducer that work */
+} window_shape;
+window_shape window_shape_of(const target *t, const tune_question *q, const window_plan *p);
+
+/* The parts of a slice's columns that neighbours bring: the outermost digits of lanes, of their groups and of channels. What is of one part
+ * of the channels is side by side in the TRF then, so the image is fetched in that order, too. False: neighbours do not share evenly. */
+typedef struct window_spread {
+    int64_t lanes, groups, channels;
+} window_spread;
+bool window_spread_of(const target *t, const tune_question *q, const window_plan *p, window_spread *out);
+
+/* What a slice has of the results. Those that had parts of a sum share them: rows, or else places, or else columns; or one has all. */
+typedef enum window_share { WINDOW_SHARES_ROWS, WINDOW_SHARES_PLACES, WINDOW_SHARES_COLUMNS, WINDOW_SHARES_NOTHING } window_share;
+typedef struct window_results {
+    window_share share;
+    int64_t rows, places, columns;
+} window_results;
+window_results window_results_of(const target *t, const window_plan *p);
+
+/* Columns that packets of the Reducer have, or that meet the same packet. */
+int64_t window_column_groups(const target *t, const tune_question *q, const window_plan *p);
+
+/* Rows of results that a slice writes after a copy: whole tiles, and whole blocks of HBM where they come to that. */
+int64_t window_rows_brought(const target *t, const tune_question *q, const window_plan *p);
+
+/* The plans that are possible, the best estimate first; at most `most`. */
+size_t window_plans(const target *t, const tune_question *q, window_plan *plans, size_t most);
+
+#endif

@@ -1,0 +1,576 @@
+#include "libvisa/tune/window_write.h"
+
+#include <inttypes.h>
+
+#include "support/integer.h"
+
+typedef struct window_writer {
+    const tune_question *q;
+    const window_plan *p;
+    const target *t;
+    arena *a;
+    tune_page page;
+    window_shape shape;
+    window_results results;
+    const char *image, *row, *place, *down, *across, *channel, *column; /* axes; image: NULL where there is one */
+    const char *port_channel;                                           /* with its padding: "C # 8" */
+    const char *slice, *result_slice;                                   /* types of what is multiplied, and of what it makes */
+} window_writer;
+
+static int64_t size_of(const tune_question *q, size_t axis)
+{
+    return q->axes[axis].size;
+}
+
+/* ---- digits ---- */
+
+/* "F # 32 / 8 % 4", NULL where it has one position. */
+static const char *padded_digit(const window_writer *w, const char *axis, int64_t size, int64_t padded, int64_t stride, int64_t count)
+{
+    if (count == 1)
+        return NULL;
+    const char *text = size == padded ? axis : arena_printf(w->a, "%s # %" PRId64, axis, padded);
+    text = stride > 1 ? arena_printf(w->a, "%s / %" PRId64, text, stride) : text;
+    return stride * count < padded ? arena_printf(w->a, "%s %% %" PRId64, text, count) : text;
+}
+
+static const char *window(const window_writer *w, const char *kept, const char *summed, const tune_window *of)
+{
+    if (!kept)
+        return summed;
+    return arena_printf(w->a, "$(%s:%" PRId64 ", %s:%" PRId64 ")", kept, of->stride, summed, of->dilation);
+}
+
+static const char *padded_to(const window_writer *w, const char *mapping, int64_t from, int64_t to)
+{
+    return from == to ? mapping : arena_printf(w->a, "%s # %" PRId64, mapping, to);
+}
+
+static const char *type_name(dtype type)
+{
+    return dtype_row_of(type)->name;
+}
+
+static const char *row_digit(const window_writer *w, int64_t stride, int64_t count)
+{
+    return padded_digit(w, w->row, size_of(w->q, w->q->windows[0].kept), w->p->padded_rows, stride, count);
+}
+
+static const char *place_digit(const window_writer *w, int64_t stride, int64_t count)
+{
+    int64_t places = size_of(w->q, w->q->windows[1].kept);
+    return padded_digit(w, w->place, places, places, stride, count);
+}
+
+static const char *column_digit(const window_writer *w, int64_t stride, int64_t count)
+{
+    int64_t columns = w->q->size[TUNE_COLUMN];
+    return padded_digit(w, w->column, columns, columns, stride, count);
+}
+
+static const char *channel_digit(const window_writer *w, int64_t stride, int64_t count)
+{
+    return padded_digit(w, w->channel, size_of(w->q, w->q->window_channel), w->shape.channels, stride, count);
+}
+
+/* Slices: those of columns, what neighbours have, those that idle between, and at last `inside`. */
+static const char *slices_with(const window_writer *w, const char *neighbours, const char *inside)
+{
+    const window_plan *p = w->p;
+    int64_t used = p->row_slices * p->place_slices * p->column_slices * p->idle_inside * p->sum_slices, all = w->t->slices_per_cluster;
+    const char *idle = p->idle_inside > 1 ? arena_printf(w->a, "1 # %" PRId64, p->idle_inside) : NULL,
+               *slices = TUNE_LIST(w->a, column_digit(w, p->columns, p->column_slices), neighbours, idle, inside);
+    return used == all ? arena_printf(w->a, "m![%s]", slices) : arena_printf(w->a, "m![[%s] # %" PRId64 "]", slices, all);
+}
+
+static const char *places_of_slices(const window_writer *w)
+{
+    return TUNE_LIST(w->a, row_digit(w, w->p->rows, w->p->row_slices), place_digit(w, w->p->places, w->p->place_slices));
+}
+
+/* What those that had parts of a sum have of its results. */
+static const char *shared_digit(const window_writer *w)
+{
+    const window_results *r = &w->results;
+    switch (r->share) {
+    case WINDOW_SHARES_ROWS: return row_digit(w, r->rows, w->p->sum_slices);
+    case WINDOW_SHARES_PLACES: return place_digit(w, r->places, w->p->sum_slices);
+    case WINDOW_SHARES_COLUMNS: return column_digit(w, r->columns, w->p->sum_slices);
+    default: return arena_printf(w->a, "1 # %" PRId64, w->p->sum_slices);
+    }
+}
+
+/* Of results. */
+static const char *own_rows(const window_writer *w)
+{
+    return row_digit(w, 1, w->results.rows);
+}
+
+static const char *own_places(const window_writer *w)
+{
+    return place_digit(w, 1, w->results.places);
+}
+
+static const char *own_columns(const window_writer *w)
+{
+    return column_digit(w, 1, w->results.columns);
+}
+
+static const char *column_groups(const window_writer *w)
+{
+    return column_digit(w, w->t->rows, w->results.columns / w->t->rows);
+}
+
+static const char *lanes_of(const window_writer *w)
+{
+    return column_digit(w, 1, w->t->rows);
+}
+
+/* ---- the kernel ---- */
+
+static void write_head_of_kernel(window_writer *w)
+{
+    const tune_question *q = w->q;
+    const window_plan *p = w->p;
+    strbuf_puts(&w->page.out->text, "axes![");
+    for (size_t i = 0; i < q->axis_count; i++)
+        strbuf_printf(&w->page.out->text, "%s%s = %" PRId64, i ? ", " : "", q->axes[i].name, q->axes[i].size);
+    strbuf_puts(&w->page.out->text, "];\n\n");
+    tune_line(&w->page, "type Chip = m![1];");
+    const char *cluster = p->rows_of_clusters      ? row_digit(w, p->rows * p->row_slices, w->t->clusters_per_chip)
+                          : p->columns_of_clusters ? column_digit(w, p->columns * p->column_slices, w->t->clusters_per_chip)
+                                                   : arena_printf(w->a, "1 # %lld", (long long)w->t->clusters_per_chip);
+    tune_line(&w->page, "type Cluster = m![%s];", cluster);
+    tune_line(&w->page, "type Slice = %s;", w->slice);
+    tune_line(&w->page, "%s", "");
+    tune_line(&w->page, "#[device(chip = 1)]");
+    tune_line(&w->page, "fn contract(");
+    w->page.depth++;
+    tune_line(&w->page, "device: &mut Device,");
+    const char *across = padded_digit(w, w->across, size_of(q, q->windows[1].summed), w->shape.across, 1, w->shape.across);
+    const char *places = TUNE_LIST(w->a, w->image, window(w, w->row, w->down, &q->windows[0]),
+                                   window(w, w->place, w->across, &q->windows[1]), w->port_channel),
+               *weights = q->depthwise ? TUNE_LIST(w->a, w->down, w->across, w->channel)
+                                       : TUNE_LIST(w->a, w->column, w->down, across, w->port_channel);
+    tune_line(&w->page, "%s: &HbmTensor<%s, Chip, m![%s]>,", q->tensors[q->stream].port, type_name(q->stored[q->stream]), places);
+    tune_line(&w->page, "%s: &HbmTensor<%s, Chip, m![%s]>,", q->tensors[q->weights].port, type_name(q->stored[q->weights]), weights);
+    const char *out = TUNE_LIST(w->a, w->image, w->row, w->place, w->column);
+    for (size_t i = 0; i < q->extra_count; i++)
+        tune_line(&w->page, "%s: &HbmTensor<%s, Chip, m![%s]>,", q->extras[i].tensor.port, type_name(q->extras[i].type),
+                  TUNE_LIST(w->a, q->extras[i].has[TUNE_BATCH] ? w->image : NULL, q->extras[i].has[TUNE_ROW] ? w->row : NULL,
+                            q->extras[i].has[TUNE_ROW] ? w->place : NULL, q->extras[i].has[TUNE_COLUMN] ? w->column : NULL));
+    if (w->image)
+        tune_line(&w->page, "%s: &mut HbmTensor<%s, Chip, m![%s]>,", q->tensors[TUNE_OUT].port, type_name(q->out_type), out);
+    w->page.depth--;
+    tune_line(&w->page, w->image ? ") {" : ") -> HbmTensor<%s, Chip, m![%s]> {", type_name(q->out_type), out);
+    w->page.depth++;
+}
+
+static const char *part_of_image(const window_writer *w, const char *view)
+{
+    return w->image ? arena_printf(w->a, "%s.tile::<m![%s], 1, _>(g)", view, w->image) : "";
+}
+
+/* An operand of another type than is multiplied. */
+static void write_cast(window_writer *w, tune_place operand)
+{
+    if (w->q->stored[operand] != w->q->type)
+        tune_line(&w->page, "    .fetch_cast::<%s>()", type_name(w->q->type));
+}
+
+/* ---- what is done to the sums ---- */
+
+/* An operand of what is done to the sums: one value for each column, or one for each result. */
+static void write_extra(window_writer *w, size_t i)
+{
+    const tune_extra *e = &w->q->extras[i];
+    const char *rows = e->has[TUNE_ROW] ? TUNE_LIST(w->a, own_rows(w), own_places(w)) : NULL, *name = e->tensor.port,
+               *element = TUNE_LIST(w->a, rows, own_columns(w));
+    dtype meets = w->q->meets;
+    tune_begin_step(&w->page, (tune_step)(TUNE_LOAD_EXTRA + i), "An operand of what is done to the sums");
+    tune_line(&w->page, "let %s: DmTensor<%s, Chip, Cluster, %s, m![%s]> = %s%s.to_dm(&mut device.tdma);", name, type_name(e->type),
+              w->result_slice, element, name, e->has[TUNE_BATCH] ? part_of_image(w, ".view()") : "");
+    tune_end_step(&w->page, (tune_step)(TUNE_LOAD_EXTRA + i));
+    tune_begin_step(&w->page, (tune_step)(TUNE_KEEP_EXTRA + i), "Into the VRF");
+    tune_line(&w->page, "let %s: VrfTensor<%s, Chip, Cluster, %s, m![%s]> = device.sub", name, type_name(meets), w->result_slice, element);
+    tune_line(&w->page, "    .begin(%s.view())", name);
+    tune_line(&w->page, "    .fetch::<m![%s], m![%s]>()", TUNE_LIST(w->a, rows, column_groups(w)), lanes_of(w));
+    if (e->type != meets)
+        tune_line(&w->page, "    .fetch_cast::<%s>()", type_name(meets));
+    tune_line(&w->page, "    .collect()");
+    tune_line(&w->page, "    .to_vrf();");
+    tune_end_step(&w->page, (tune_step)(TUNE_KEEP_EXTRA + i));
+}
+
+static void write_methods(window_writer *w, const tune_lines *l)
+{
+    for (size_t i = 0; i < l->count; i++)
+        tune_line(&w->page, "    .%s", l->text[i]);
+}
+
+/* `adds`: sums of parts that slices have come first. */
+static void write_pass(window_writer *w, const tune_pass *pass, bool adds)
+{
+    size_t count = pass ? pass->front.count + pass->narrow.count + pass->back.count : 0;
+    if (count == 0 && !adds)
+        return;
+    tune_line(&w->page, "    .vector_init()");
+    if (adds)
+        tune_line(&w->page, "    .vector_inter_slice_reduce::<%s, m![%s]>(InterSliceReduceOp%s::Add)", w->result_slice,
+                  TUNE_LIST(w->a, own_rows(w), own_places(w), column_groups(w)),
+                  dtype_row_of(w->q->type)->accumulates_in == DTYPE_I32 ? "I32" : "F32");
+    if (count > 0) {
+        tune_line(&w->page, "    .vector_intra_slice_tag(TagMode::Zero)");
+        write_methods(w, &pass->front);
+        if (pass->narrow.count > 0)
+            tune_line(&w->page, "    .vector_narrow_split::<_, _>()");
+        write_methods(w, &pass->narrow);
+        if (pass->narrow.count > 0)
+            tune_line(&w->page, "    .vector_widen_concat::<_, _>()");
+        write_methods(w, &pass->back);
+    }
+    tune_line(&w->page, "    .vector_final()");
+}
+
+static const char *values(const window_writer *w, size_t pass)
+{
+    return arena_printf(w->a, pass == 0 ? "values" : "values%zu", pass + 1);
+}
+
+/* What a pass makes: the result, values for the next one in DM, or what they are multiplied with in the VRF. */
+static void begin_values(window_writer *w, const tune_epilogue *e, size_t i)
+{
+    const char *element = TUNE_LIST(w->a, own_rows(w), own_places(w), own_columns(w));
+    bool is_last = i + 1 >= e->count;
+    if (e->count > 0 && e->passes[i].is_gate)
+        tune_line(&w->page, "let gate: VrfTensor<f32, Chip, Cluster, %s, m![%s]> = device.main", w->result_slice, element);
+    else
+        tune_line(&w->page, "let %s: DmTensor<%s, Chip, Cluster, %s, m![%s]> = device.main", is_last ? "products" : values(w, i),
+                  type_name(is_last ? w->q->out_type : w->q->meets), w->result_slice, element);
+}
+
+static void end_values(window_writer *w, const tune_epilogue *e, size_t i)
+{
+    const tune_question *q = w->q;
+    if (e->count > 0 && e->passes[i].is_gate) {
+        tune_line(&w->page, "    .to_vrf();");
+        return;
+    }
+    if (i + 1 >= e->count && q->out_type != e->type)
+        tune_line(&w->page, "    .cast::<%s, m![%s # %" PRId64 "]>()", type_name(q->out_type), lanes_of(w),
+                  (int64_t)(w->t->flit_bytes * 8 / dtype_row_of(q->out_type)->bits));
+    tune_line(&w->page, "    .commit_trim::<m![%s]>()", lanes_of(w));
+    tune_line(&w->page, "    .commit();");
+}
+
+static void write_pass_of_values(window_writer *w, const tune_epilogue *e, size_t i, size_t from)
+{
+    tune_begin_step(&w->page, (tune_step)(TUNE_PASS + i),
+                    e->passes[i].is_gate ? "What the values are multiplied with" : "Another pass over the values");
+    begin_values(w, e, i);
+    tune_line(&w->page, "    .begin(%s.view())", values(w, from));
+    tune_line(&w->page, "    .fetch::<m![%s], m![%s]>()", TUNE_LIST(w->a, own_rows(w), own_places(w), column_groups(w)), lanes_of(w));
+    tune_line(&w->page, "    .collect()");
+    write_pass(w, &e->passes[i], false);
+    end_values(w, e, i);
+    tune_end_step(&w->page, (tune_step)(TUNE_PASS + i));
+}
+
+/* ---- operands ---- */
+
+/* What is multiplied in a step: texts of the sum's digits, of an image and of weights alike. */
+typedef struct step_text {
+    const char *groups;  /* digits of the columns outside of the sum: those of weights alone, or where channels are columns */
+    const char *outside; /* of the channels, outside of the window */
+    const char *steps;   /* inside of it */
+    const char *fetched; /* the packet that a fetch sends, */
+    const char *packet;  /* and of it what is multiplied in a step, */
+    const char *full;    /* with what pads it to the multipliers */
+} step_text;
+
+static step_text step_of(const window_writer *w)
+{
+    const tune_question *q = w->q;
+    const window_shape *s = &w->shape;
+    const window_plan *p = w->p;
+    int64_t flit = w->t->flit_bytes * 8 / dtype_row_of(q->type)->bits, groups = window_column_groups(w->t, q, p);
+    step_text x = {0};
+    if (q->depthwise) {
+        x.groups = column_digit(w, s->live, groups);
+        x.fetched = x.packet = column_digit(w, 1, s->live);
+    } else if (s->taps > 1) {
+        int64_t across = size_of(q, q->windows[1].summed);
+        x.groups = column_digit(w, w->t->rows, groups);
+        x.steps = padded_digit(w, w->across, across, s->across, s->taps, s->across / s->taps);
+        x.fetched = x.packet = TUNE_LIST(w->a, padded_digit(w, w->across, across, s->across, 1, s->taps), w->port_channel);
+        if (s->live != 2 * flit)
+            x.packet = arena_printf(w->a, "[%s]", x.packet);
+    } else {
+        window_spread spread;
+        window_spread_of(w->t, q, p, &spread);
+        int64_t channels = size_of(q, q->window_channel), here = s->channels / p->sum_slices, part = here / spread.channels;
+        x.groups = column_digit(w, w->t->rows, groups);
+        x.outside = channel_digit(w, part, spread.channels);
+        x.fetched = channel_digit(w, 1, part);
+        if (s->run == here) {
+            x.steps = channel_digit(w, s->packet, part / s->packet);
+            x.packet = x.fetched = channel_digit(w, 1, smaller(s->packet, part));
+        } else { /* one slice has all channels then */
+            x.fetched = w->port_channel;
+            x.steps = padded_digit(w, w->channel, channels, s->run, s->packet, s->run / s->packet);
+            x.packet = padded_digit(w, w->channel, channels, s->run, 1, s->packet);
+        }
+    }
+    int64_t has = s->run == s->channels / p->sum_slices || q->depthwise || s->taps > 1 ? s->live : s->packet;
+    x.full = has == 2 * flit ? x.packet : arena_printf(w->a, "%s # %" PRId64, x.packet, 2 * flit);
+    return x;
+}
+
+/* A filter for each channel. */
+static void write_weights_of_channels(window_writer *w)
+{
+    const tune_question *q = w->q;
+    const window_plan *p = w->p;
+    const window_shape *s = &w->shape;
+    int64_t around = p->row_slices * p->place_slices, groups = window_column_groups(w->t, q, p);
+    window_spread x;
+    window_spread_of(w->t, q, p, &x);
+    const char *parts = column_digit(w, s->live * (groups / x.groups), x.groups), *here = column_digit(w, s->live, groups / x.groups),
+               *packet = column_digit(w, 1, s->live);
+    tune_begin_step(&w->page, TUNE_LOAD_WEIGHTS,
+                    p->spreads ? arena_printf(w->a, "The filters of %" PRId64 " channels for each %" PRId64 " slices, each one once",
+                                              p->columns, around)
+                               : arena_printf(w->a, "The filters of %" PRId64 " channels for each slice", p->columns));
+    tune_line(&w->page, "let columns: DmTensor<%s, Chip, Cluster, %s, m![%s]> = %s.to_dm(&mut device.tdma);",
+              type_name(q->stored[q->weights]), p->spreads ? slices_with(w, parts, NULL) : "Slice",
+              TUNE_LIST(w->a, w->down, w->across, here, packet), q->tensors[q->weights].port);
+    tune_end_step(&w->page, TUNE_LOAD_WEIGHTS);
+    tune_begin_step(&w->page, TUNE_STORE_WEIGHTS,
+                    arena_printf(w->a, "Into the TRF%s, where a packet of channels finds its places of the filters%s",
+                                 p->main_weights ? " by the main context" : "",
+                                 p->spreads ? arena_printf(w->a, "; all get what each of %" PRId64 " slices has", around) : ""));
+    tune_line(&w->page, "let weights: TrfTensor<%s, Chip, Cluster, Slice, m![1], m![%s]> = device.%s", type_name(q->type),
+              TUNE_LIST(w->a, column_digit(w, s->live, groups), w->down, w->across, padded_to(w, packet, s->live, s->run)),
+              p->main_weights ? "main" : "sub");
+    tune_line(&w->page, "    .begin(columns.view())");
+    tune_line(&w->page, "    .fetch::<m![%s], m![%s]>()", TUNE_LIST(w->a, here, w->down, w->across), packet);
+    write_cast(w, q->weights);
+    if (p->spreads)
+        tune_line(&w->page,
+                  "    .switch::<Slice, m![%s]>(SwitchConfig::Broadcast01 { slice1: %" PRId64 ", slice0: 1, time0: %" PRId64 " })",
+                  TUNE_LIST(w->a, parts, here, w->down, w->across), around,
+                  groups / x.groups * size_of(q, q->windows[0].summed) * size_of(q, q->windows[1].summed));
+    tune_line(&w->page, "    .collect()");
+    tune_line(&w->page, "    .to_trf();");
+    tune_end_step(&w->page, TUNE_STORE_WEIGHTS);
+}
+
+static void write_weights(window_writer *w)
+{
+    const tune_question *q = w->q;
+    const window_plan *p = w->p;
+    const window_shape *s = &w->shape;
+    if (q->depthwise) {
+        write_weights_of_channels(w);
+        return;
+    }
+    int64_t here = s->channels / p->sum_slices, around = p->row_slices * p->place_slices, own_groups = p->columns / w->t->rows;
+    window_spread x;
+    window_spread_of(w->t, q, p, &x);
+    int64_t lanes_left = w->t->rows / x.lanes, groups_left = own_groups / x.groups, part = here / x.channels;
+    const char *lanes = column_digit(w, 1, lanes_left), *groups = column_digit(w, w->t->rows, groups_left),
+               *outer = channel_digit(w, part, x.channels),
+               *across = padded_digit(w, w->across, size_of(q, q->windows[1].summed), s->across, 1, s->across),
+               *parts = TUNE_LIST(w->a, column_digit(w, lanes_left, x.lanes), column_digit(w, w->t->rows * groups_left, x.groups), outer);
+    const char *columns = x.lanes * x.groups > 1 ? TUNE_LIST(w->a, groups, lanes) : column_digit(w, 1, p->columns);
+    const char *channel = part == s->channels ? w->port_channel : channel_digit(w, 1, part);
+    const char *element = TUNE_LIST(w->a, outer, w->down, across, channel);
+    if (s->taps > 1) {
+        const char *packet = TUNE_LIST(w->a, padded_digit(w, w->across, size_of(q, q->windows[1].summed), s->across, 1, s->taps), channel);
+        element =
+            TUNE_LIST(w->a, w->down, padded_digit(w, w->across, size_of(q, q->windows[1].summed), s->across, s->taps, s->across / s->taps),
+                      s->live == s->run ? packet : arena_printf(w->a, "[%s] # %" PRId64, packet, s->run));
+    } else if (s->run != here)
+        element = TUNE_LIST(w->a, w->down, across, padded_digit(w, w->channel, size_of(q, q->window_channel), s->run, 1, s->run));
+    tune_begin_step(&w->page, TUNE_LOAD_WEIGHTS,
+                    p->spreads ? arena_printf(w->a, "%" PRId64 " columns for each %" PRId64 " slices, each column once", p->columns, around)
+                    : p->sum_slices > 1
+                        ? arena_printf(w->a, "%" PRId64 " columns for each slice, and %" PRId64 " channels of them", p->columns, here)
+                        : arena_printf(w->a, "%" PRId64 " columns for each slice", p->columns));
+    tune_line(&w->page, "let columns: DmTensor<%s, Chip, Cluster, %s, m![%s]> = %s.to_dm(&mut device.tdma);",
+              type_name(q->stored[q->weights]), p->spreads ? slices_with(w, parts, NULL) : "Slice",
+              TUNE_LIST(w->a, columns, w->down, across, channel), q->tensors[q->weights].port);
+    tune_end_step(&w->page, TUNE_LOAD_WEIGHTS);
+    tune_begin_step(&w->page, TUNE_STORE_WEIGHTS,
+                    arena_printf(w->a, "%s%s",
+                                 p->main_weights
+                                     ? "Into the TRF by the main context, 32 bytes a cycle: the sub context's 8 would be waited for"
+                                     : "Into the TRF by the sub context, while the image arrives",
+                                 p->spreads ? arena_printf(w->a, "; all get what each of %" PRId64 " slices has", around) : ""));
+    tune_line(&w->page, "let weights: TrfTensor<%s, Chip, Cluster, Slice, m![%s], m![%s]> = device.%s", type_name(q->type), lanes_of(w),
+              TUNE_LIST(w->a, column_digit(w, w->t->rows, own_groups), element), p->main_weights ? "main" : "sub");
+    tune_line(&w->page, "    .begin(columns.view())");
+    bool is_packet = s->taps > 1; /* whole packets are fetched, since what pads them stands behind each */
+    const char *time = TUNE_LIST(
+        w->a, lanes, groups, w->down,
+        is_packet ? padded_digit(w, w->across, size_of(q, q->windows[1].summed), s->across, s->taps, s->across / s->taps) : w->across);
+    tune_line(&w->page, "    .fetch::<m![%s], m![%s]>()", time, is_packet ? step_of(w).fetched : channel);
+    write_cast(w, q->weights);
+    if (p->spreads)
+        tune_line(
+            &w->page, "    .switch::<Slice, m![%s]>(SwitchConfig::Broadcast01 { slice1: %" PRId64 ", slice0: 1, time0: %" PRId64 " })",
+            TUNE_LIST(w->a, parts, time), around, lanes_left * groups_left * size_of(q, q->windows[0].summed) * (s->across / s->taps));
+    tune_line(&w->page, "    .collect()");
+    tune_line(&w->page, "    .to_trf();");
+    tune_end_step(&w->page, TUNE_STORE_WEIGHTS);
+}
+
+/* The rows of a slice's results, with their halo; behind its places the rest of a packet. */
+static void write_image(window_writer *w, const char *tile, const char *places)
+{
+    const tune_question *q = w->q;
+    const window_plan *p = w->p;
+    int64_t live = (p->places - 1) * q->windows[1].stride + (size_of(q, q->windows[1].summed) - 1) * q->windows[1].dilation + 1,
+            more = w->shape.across - size_of(q, q->windows[1].summed);
+    const char *channel = q->depthwise         ? column_digit(w, 1, p->columns)
+                          : p->sum_slices == 1 ? w->port_channel
+                                               : channel_digit(w, 1, w->shape.channels / p->sum_slices);
+    tune_begin_step(&w->page, TUNE_LOAD_ROWS,
+                    arena_printf(w->a, "The image's rows for %" PRId64 " rows of results in each slice, with their halo", p->rows));
+    tune_line(&w->page, "let rows: DmTensor<%s, Chip, Cluster, Slice, m![%s]> = %s%s.to_dm(&mut device.tdma);",
+              type_name(q->stored[q->stream]),
+              TUNE_LIST(w->a, window(w, tile, w->down, &q->windows[0]),
+                        padded_to(w, window(w, places, w->across, &q->windows[1]), live, live + more), channel),
+              q->tensors[q->stream].port, part_of_image(w, ".view()"));
+    tune_end_step(&w->page, TUNE_LOAD_ROWS);
+}
+
+static void write_products(window_writer *w, const char *tile, const char *places)
+{
+    const tune_question *q = w->q;
+    const window_plan *p = w->p;
+    const window_shape *s = &w->shape;
+    const tune_epilogue *e = &q->whole;
+    step_text x = step_of(w);
+    const char *across = s->taps > 1 ? x.steps : w->across, *steps = s->taps > 1 ? NULL : x.steps;
+    bool collects = s->run != s->channels / p->sum_slices && s->taps == 1 && !q->depthwise; /* several packets out of one fetch */
+    tune_begin_step(
+        &w->page, TUNE_MULTIPLY,
+        q->depthwise
+            ? arena_printf(w->a,
+                           "The window goes over the image as strides of the fetch; %" PRId64
+                           " channels side by side stay, and the Reducer sums in time",
+                           s->live)
+            : arena_printf(w->a, "The window goes over the image as strides of the fetch; a packet meets %" PRId64 " packets of weights%s",
+                           p->columns / w->t->rows,
+                           p->sum_slices > 1
+                               ? arena_printf(w->a, "; the sums of %" PRId64 " slices are added in the Vector Engine", p->sum_slices)
+                               : ""));
+    begin_values(w, e, 0);
+    tune_line(&w->page, "    .begin(rows.view())");
+    const char *summed = q->depthwise ? TUNE_LIST(w->a, x.groups, w->down, across) : TUNE_LIST(w->a, x.outside, w->down, across, steps);
+    tune_line(&w->page, "    .fetch::<m![%s], m![%s]>()",
+              TUNE_LIST(w->a, tile, places, collects ? TUNE_LIST(w->a, w->down, across) : summed), x.fetched);
+    write_cast(w, q->stream);
+    tune_line(&w->page, "    .collect()");
+    tune_line(&w->page, "    .contract_outer::<m![%s], m![%s], _, _, _>(&weights)",
+              TUNE_LIST(w->a, tile, places, summed, q->depthwise ? NULL : x.groups), x.full);
+    tune_line(&w->page, "    .contract_packet::<m![%s]>()", q->depthwise ? x.packet : "1");
+    const char *kept = TUNE_LIST(w->a, tile, places, x.groups);
+    tune_line(&w->page, "    .contract_time::<m![%s]>()", kept);
+    if (q->depthwise)
+        tune_line(&w->page, "    .contract_lane::<m![%s], m![%s]>(LaneMode::Sequential)",
+                  TUNE_LIST(w->a, kept, column_digit(w, w->t->rows, s->live / w->t->rows)), lanes_of(w));
+    else
+        tune_line(&w->page, "    .contract_lane::<m![%s], m![%s]>(LaneMode::Interleaved)", kept, lanes_of(w));
+    write_pass(w, e->count > 0 ? &e->passes[0] : NULL, p->sum_slices > 1);
+    end_values(w, e, 0);
+    tune_end_step(&w->page, TUNE_MULTIPLY);
+}
+
+/* Whole rows of results into the slices that write them. */
+static void write_bring(window_writer *w)
+{
+    const tune_question *q = w->q;
+    int64_t rows = size_of(q, q->windows[0].kept), each = window_rows_brought(w->t, q, w->p), parts = ceil_div(rows, each), slices = 1;
+    while (slices < parts)
+        slices *= 2;
+    const char *idle = slices < w->t->slices_per_cluster ? arena_printf(w->a, "1 # %" PRId64, w->t->slices_per_cluster / slices) : NULL;
+    tune_begin_step(
+        &w->page, TUNE_CLOSE,
+        arena_printf(w->a, "Pieces of a row are short: a copy brings %" PRId64 " whole rows into a slice, one behind the other", each));
+    tune_line(&w->page, "let whole: DmTensor<%s, Chip, m![1 # %lld], m![%s], m![%s]> = products.to_dm(&mut device.tdma);",
+              type_name(q->out_type), (long long)w->t->clusters_per_chip,
+              TUNE_LIST(w->a, padded_digit(w, w->row, rows, slices > 1 ? slices * each : rows, each, slices), idle),
+              TUNE_LIST(w->a, each == rows ? w->row : padded_digit(w, w->row, rows, slices * each, 1, each), w->place, w->column));
+    tune_end_step(&w->page, TUNE_CLOSE);
+}
+
+static void write_kernel(window_writer *w)
+{
+    const tune_question *q = w->q;
+    const window_plan *p = w->p;
+    const tune_epilogue *e = &q->whole;
+    const char *tile = row_digit(w, 1, p->rows), *places = place_digit(w, 1, p->places);
+    write_head_of_kernel(w);
+    write_weights(w);
+    for (size_t i = 0; i < q->extra_count; i++)
+        if (!q->extras[i].has[TUNE_BATCH])
+            write_extra(w, i);
+    if (w->image) {
+        tune_line(&w->page, "for g in 0..%" PRId64 " {", q->size[TUNE_BATCH]);
+        w->page.depth++;
+    }
+    for (size_t i = 0; i < q->extra_count; i++)
+        if (q->extras[i].has[TUNE_BATCH])
+            write_extra(w, i);
+    write_image(w, tile, places);
+    write_products(w, tile, places);
+    for (size_t i = 1, from = 0; i < e->count; i++) {
+        write_pass_of_values(w, e, i, from);
+        from = e->passes[i].is_gate ? from : i;
+    }
+    if (p->brings)
+        write_bring(w);
+    const char *result = p->brings ? "whole" : "products";
+    tune_begin_step(&w->page, TUNE_STORE, "Out");
+    if (w->image)
+        tune_line(&w->page, "%s.view().to_hbm_view(&mut device.tdma, %s.view_mut()%s);", result, q->tensors[TUNE_OUT].port,
+                  part_of_image(w, ""));
+    else
+        tune_line(&w->page, "%s.to_hbm(&mut device.tdma)", result);
+    tune_end_step(&w->page, TUNE_STORE);
+    for (; w->page.depth > 0;) {
+        w->page.depth--;
+        tune_line(&w->page, "}");
+    }
+}
+
+void window_write(const target *t, const tune_question *q, const window_plan *p, const char *head, const tune_text *found, arena *a,
+                  tune_text *out)
+{
+    const tune_axis *x = q->axes;
+    window_writer w = {.q = q,
+                       .p = p,
+                       .t = t,
+                       .a = a,
+                       .page = {out, found, a, 0},
+                       .shape = window_shape_of(t, q, p),
+                       .results = window_results_of(t, p),
+                       .image = q->axis_text[TUNE_BATCH],
+                       .row = x[q->windows[0].kept].name,
+                       .place = x[q->windows[1].kept].name,
+                       .down = x[q->windows[0].summed].name,
+                       .across = x[q->windows[1].summed].name,
+                       .channel = x[q->window_channel].name,
+                       .column = q->axis_text[TUNE_COLUMN]};
+    int64_t channels = size_of(q, q->window_channel);
+    w.port_channel = q->depthwise ? w.channel : padded_to(&w, w.channel, channels, w.shape.channels);
+    const char *sums = p->sum_slices > 1 ? channel_digit(&w, channels / p->sum_slices, p->sum_slices) : NULL;
+    w.slice = slices_with(&w, places_of_slices(&w), sums);
+    w.result_slice = sums ? slices_with(&w, places_of_slices(&w), shared_digit(&w)) : "Slice";
+    *out = (tune_text){0};
+    strbuf_init(&out->text, a);
+    strbuf_puts(&out->text, head);
+    write_kernel(&w);
+}

@@ -1,0 +1,12 @@
+/* The text of a convolution's kernel (window_plan.h). */
+#ifndef VISA_LIBVISA_TUNE_WINDOW_WRITE_H
+#define VISA_LIBVISA_TUNE_WINDOW_WRITE_H
+
+#include "libvisa/tune/text.h"
+#include "libvisa/tune/window_plan.h"
+
+/* `head`: lines in front of it; `found`: what a compilation said of the same text, NULL: nothing yet. Lives in the arena. */
+void window_write(const target *t, const tune_question *q, const window_plan *p, const char *head, const tune_text *found, arena *a,
+                  tune_text *out);
+
+#endif
