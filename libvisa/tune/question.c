@@ -285,16 +285,12 @@ static bool check_windows(reader *r)
             return false;
         }
     }
-    if (q->size[TUNE_COLUMN] % 8 != 0)
-        return refuse_window(r, filter->range, "a convolution has columns in multiples of 8, the Rows of the Reducer");
     for (size_t i = 0; i < q->extra_count; i++) {
         const tune_extra *e = &q->extras[i];
         bool of_results = e->has[TUNE_ROW] && e->has[TUNE_COLUMN] && e->has[TUNE_BATCH] == first;
         if (!of_results && !(e->has[TUNE_COLUMN] && !e->has[TUNE_ROW] && !e->has[TUNE_BATCH]))
             return refuse_window(r, e->tensor.range,
                                  "what meets the sums of a convolution has an element for each column, or for each result");
-        if (q->size[TUNE_COLUMN] * dtype_row_of(e->type)->bits % 64 != 0)
-            return refuse_window(r, e->tensor.range, "what meets the sums of a convolution has rows of whole 8 bytes");
     }
     return true;
 }

@@ -13,10 +13,17 @@ static int64_t elements_in(const tune_question *q, int64_t bytes)
     return bytes * 8 / dtype_row_of(q->type)->bits;
 }
 
+enum { WORD_BYTES = 8 }; /* that copies into DM move */
+
+int64_t window_columns(const target *t, const tune_question *q)
+{
+    return round_up(q->size[TUNE_COLUMN], q->depthwise ? larger(t->rows, elements_in(q, WORD_BYTES)) : t->rows);
+}
+
 /* Channels side by side in a packet, each with its own filter: what leaves a Row is 32 of them at most. */
 static window_shape shape_of_channels(const target *t, const tune_question *q, const window_plan *p)
 {
-    int64_t flit = elements_in(q, t->flit_bytes), most = t->accumulator_columns, word = elements_in(q, 8);
+    int64_t flit = elements_in(q, t->flit_bytes), most = t->accumulator_columns, word = elements_in(q, WORD_BYTES);
     window_shape s = {.channels = p->columns, .taps = 1, .across = size_of(q, q->windows[1].summed), .rows = 1};
     for (s.live = most; s.live > t->rows && (p->columns % s.live != 0 || s.live % word != 0);)
         s.live /= 2;
@@ -26,13 +33,13 @@ static window_shape shape_of_channels(const target *t, const tune_question *q, c
 
 window_shape window_shape_of(const target *t, const tune_question *q, const window_plan *p)
 {
-    enum { WORD_BYTES = 8 };
     if (q->depthwise)
         return shape_of_channels(t, q, p);
     int64_t flit = elements_in(q, t->flit_bytes), across = size_of(q, q->windows[1].summed);
     window_shape s = {
         .channels = round_up(size_of(q, q->window_channel), elements_in(q, WORD_BYTES)), .taps = 1, .across = across, .rows = t->rows};
-    if (s.channels < flit && q->windows[1].dilation == 1)
+    bool is_power = (s.channels & (s.channels - 1)) == 0; /* a fetch collects whole flits of a packet of several places */
+    if (s.channels < flit && is_power && q->windows[1].dilation == 1)
         while (s.taps < across && 2 * s.taps * s.channels <= 2 * flit)
             s.taps *= 2;
     if (s.taps > 1) {
@@ -175,7 +182,7 @@ static int64_t estimate(const target *t, const tune_question *q, const window_pl
             high = (p->rows - 1) * down->stride + (size_of(q, down->summed) - 1) * down->dilation + 1,
             wide = (p->places - 1) * across->stride + (size_of(q, across->summed) - 1) * across->dilation + 1,
             taps = size_of(q, down->summed) * s.across, parts = x.lanes * x.groups * x.channels;
-    bool whole = q->depthwise ? p->columns == q->size[TUNE_COLUMN] : p->sum_slices == 1;
+    bool whole = q->depthwise ? p->columns >= q->size[TUNE_COLUMN] : p->sum_slices == 1;
     int64_t run = tune_bytes_of(q->stored[q->stream], channels * (whole ? wide : 1)), runs = whole ? high : high * wide;
     int64_t load_image = copy_cycles(t, p, runs, run);
     int64_t of_weights = q->depthwise ? p->columns : channels / x.channels * (p->sum_slices == 1 && x.channels == 1 ? taps : 1);
@@ -254,8 +261,9 @@ static bool can_part_channels(const target *t, const tune_question *q, int64_t p
 size_t window_plans(const target *t, const tune_question *q, window_plan *best, size_t most)
 {
     plans x = {t, q, best, 0, most};
-    int64_t rows = size_of(q, q->windows[0].kept), places = size_of(q, q->windows[1].kept), columns = q->size[TUNE_COLUMN],
-            clusters = t->clusters_per_chip, all = t->slices_per_cluster;
+    int64_t rows = size_of(q, q->windows[0].kept), places = size_of(q, q->windows[1].kept), columns = window_columns(t, q),
+            clusters = t->clusters_per_chip, all = t->slices_per_cluster,
+            unit = q->depthwise ? larger(t->rows, elements_in(q, WORD_BYTES)) : t->rows;
     for (int clustered = 0; clustered < 3; clustered++)
         for (int64_t r = 1; r <= smaller(2 * rows, all); r++) {
             int64_t row_parts = r * (clustered == 1 ? clusters : 1);
@@ -266,7 +274,7 @@ size_t window_plans(const target *t, const tune_question *q, window_plan *best, 
                     continue;
                 for (int64_t c = 1; c * r * w <= all; c++) {
                     int64_t column_parts = c * (clustered == 2 ? clusters : 1);
-                    if (columns % (column_parts * t->rows) != 0)
+                    if (columns % (column_parts * unit) != 0)
                         continue;
                     window_plan p = {.row_slices = r,
                                      .rows = ceil_div(rows, row_parts),

@@ -46,6 +46,9 @@ typedef struct window_results {
 } window_results;
 window_results window_results_of(const target *t, const window_plan *p);
 
+/* Columns with their padding: whole Rows, and of channels whole 8 bytes. */
+int64_t window_columns(const target *t, const tune_question *q);
+
 /* Columns that packets of the Reducer have, or that meet the same packet. */
 int64_t window_column_groups(const target *t, const tune_question *q, const window_plan *p);
 

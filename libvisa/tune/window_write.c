@@ -65,7 +65,7 @@ static const char *place_digit(const window_writer *w, int64_t stride, int64_t c
 static const char *column_digit(const window_writer *w, int64_t stride, int64_t count)
 {
     int64_t columns = w->q->size[TUNE_COLUMN];
-    return padded_digit(w, w->column, columns, columns, stride, count);
+    return padded_digit(w, w->column, columns, window_columns(w->t, w->q), stride, count);
 }
 
 static const char *channel_digit(const window_writer *w, int64_t stride, int64_t count)
@@ -150,7 +150,7 @@ static void write_head_of_kernel(window_writer *w)
     const char *across = padded_digit(w, w->across, size_of(q, q->windows[1].summed), w->shape.across, 1, w->shape.across);
     const char *places = TUNE_LIST(w->a, w->image, window(w, w->row, w->down, &q->windows[0]),
                                    window(w, w->place, w->across, &q->windows[1]), w->port_channel),
-               *weights = q->depthwise ? TUNE_LIST(w->a, w->down, w->across, w->channel)
+               *weights = q->depthwise ? TUNE_LIST(w->a, w->down, w->across, w->port_channel)
                                        : TUNE_LIST(w->a, w->column, w->down, across, w->port_channel);
     tune_line(&w->page, "%s: &HbmTensor<%s, Chip, m![%s]>,", q->tensors[q->stream].port, type_name(q->stored[q->stream]), places);
     tune_line(&w->page, "%s: &HbmTensor<%s, Chip, m![%s]>,", q->tensors[q->weights].port, type_name(q->stored[q->weights]), weights);
@@ -158,7 +158,7 @@ static void write_head_of_kernel(window_writer *w)
     for (size_t i = 0; i < q->extra_count; i++)
         tune_line(&w->page, "%s: &HbmTensor<%s, Chip, m![%s]>,", q->extras[i].tensor.port, type_name(q->extras[i].type),
                   TUNE_LIST(w->a, q->extras[i].has[TUNE_BATCH] ? w->image : NULL, q->extras[i].has[TUNE_ROW] ? w->row : NULL,
-                            q->extras[i].has[TUNE_ROW] ? w->place : NULL, q->extras[i].has[TUNE_COLUMN] ? w->column : NULL));
+                            q->extras[i].has[TUNE_ROW] ? w->place : NULL, column_digit(w, 1, window_columns(w->t, q))));
     if (w->image)
         tune_line(&w->page, "%s: &mut HbmTensor<%s, Chip, m![%s]>,", q->tensors[TUNE_OUT].port, type_name(q->out_type), out);
     w->page.depth--;
@@ -565,7 +565,7 @@ void window_write(const target *t, const tune_question *q, const window_plan *p,
                        .channel = x[q->window_channel].name,
                        .column = q->axis_text[TUNE_COLUMN]};
     int64_t channels = size_of(q, q->window_channel);
-    w.port_channel = q->depthwise ? w.channel : padded_to(&w, w.channel, channels, w.shape.channels);
+    w.port_channel = q->depthwise ? column_digit(&w, 1, window_columns(t, q)) : padded_to(&w, w.channel, channels, w.shape.channels);
     const char *sums = p->sum_slices > 1 ? channel_digit(&w, channels / p->sum_slices, p->sum_slices) : NULL;
     w.slice = slices_with(&w, places_of_slices(&w), sums);
     w.result_slice = sums ? slices_with(&w, places_of_slices(&w), shared_digit(&w)) : "Slice";
