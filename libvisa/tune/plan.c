@@ -13,7 +13,7 @@ tune_split tune_split_of(int64_t size, int64_t loop, int64_t cluster, int64_t sl
 
 bool tune_pads_inside(const tune_split *s, int64_t size)
 {
-    return s->loop > 1 && s->padded != size;
+    return (s->loop > 1 || s->apart) && s->padded != size;
 }
 
 static bool stays(const tune_plan *p, tune_role role)
@@ -380,8 +380,7 @@ bool tune_plan_complete(const target *t, const tune_question *q, tune_plan *p)
         return false;
     if (part > p->packet && tiles > t->accumulator_columns * t->accumulator_registers)
         return false;
-    bool pads = tune_pads_inside(row, q->size[TUNE_ROW]) || tune_pads_inside(column, q->size[TUNE_COLUMN]);
-    if (p->regroup > 1 && pads)
+    if (p->regroup > 1 && tune_pads_inside(column, q->size[TUNE_COLUMN]))
         return false;
     if (p->regroup > 1 &&
         (column->slice % p->regroup != 0 || row->tile % p->regroup != 0 || p->lanes_kept != p->lanes || p->idle_inside > 1))
@@ -626,7 +625,7 @@ static int64_t commands_of(const tune_question *q, const tune_plan *p, tune_role
     int64_t parts = s->cluster * s->slice;
     if (p->regroup > 1)
         parts = role == TUNE_COLUMN ? parts / p->regroup : role == TUNE_ROW ? parts * p->regroup : parts;
-    if (s->loop > 1 || parts == 1 || s->padded == q->size[role])
+    if (s->loop > 1 || s->apart || parts == 1 || s->padded == q->size[role])
         return 1;
     int64_t of_part = s->padded / parts, live = ceil_div(q->size[role], of_part), of_cluster = parts / s->cluster;
     return q->size[role] % of_part != 0 || (live > of_cluster && live % of_cluster != 0) ? 2 : 1;

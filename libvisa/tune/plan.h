@@ -12,9 +12,10 @@
 enum { TUNE_MOST_LOOPS = 256 }; /* iterations of a plan's loops, all together */
 
 /* padded == loop * cluster * slice * tile, all in positions of the axis. Iterations share an axis without a rest, and their clusters do:
- * there padding is at the end of each cluster's part. Without a loop it is at the end of the axis. */
+ * there padding is at the end of each cluster's part. Without a loop it is at the end of the axis, or clusters have theirs each (apart). */
 typedef struct tune_split {
     int64_t padded, loop, cluster, slice, tile;
+    bool apart;
 } tune_split;
 
 typedef struct tune_plan {
@@ -46,7 +47,7 @@ typedef struct tune_plan {
     int64_t cycles;          /* as estimated */
 } tune_plan;
 
-/* Is there padding inside iterations? */
+/* Is there padding inside iterations, or clusters? */
 bool tune_pads_inside(const tune_split *s, int64_t size);
 
 /* Positions of a kept axis from one iteration, slice and cluster to the next. */

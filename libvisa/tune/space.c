@@ -202,7 +202,7 @@ static int64_t columns_unit(const target *t, const tune_question *q, int64_t til
 }
 
 /* A split of each axis: whether that is one which copies can take, and the slices and iterations are worth having. */
-static bool split_all(const space *x, const int64_t loops_of[3], const int64_t slices[3], int clustered, int64_t rows_together,
+static bool split_all(const space *x, const int64_t loops_of[3], const int64_t slices[3], int clustered, int64_t rows_together, bool apart,
                       tune_plan *p)
 {
     const int64_t *size = x->question->size;
@@ -217,7 +217,14 @@ static bool split_all(const space *x, const int64_t loops_of[3], const int64_t s
         if (is_turned(x->question, (tune_role)role)) /* whole blocks of the Transpose Engine */
             unit = larger(unit, tune_turn_columns(x->question, 1));
         *s = tune_split_of(size[role], loops_of[role], cluster, slices[role], unit);
-        int64_t parts_alike = s->loop * s->cluster;
+        int64_t parts_alike = s->loop * s->cluster, part = size[role] / parts_alike;
+        s->apart = apart && s->cluster > 1 && s->loop == 1;
+        if (tune_pads_inside(s, size[role]) && size[role] % parts_alike == 0 && role != TUNE_BATCH) { /* whole tiles of what has a part */
+            while (s->tile < part && part % s->tile != 0)
+                s->tile += unit;
+            s->padded = s->tile * slices[role] * parts_alike;
+        }
+        useful = useful && (!apart || role != clustered || (s->apart && s->padded != size[role]));
         if (tune_pads_inside(s, size[role]) && (size[role] % parts_alike != 0 || size[role] / parts_alike % s->tile != 0))
             useful = false;                                                                    /* no copy has such parts */
         bool idles = s->loop == 1 && parts > 1 && s->padded - s->padded / parts >= size[role]; /* a part has padding alone */
@@ -236,11 +243,26 @@ static void consider_turned(space *x, tune_plan p)
         consider_ways(x, p);
 }
 
+/* Rows that slices exchange or that go around are shared evenly: some of padding may be fewer than the rings that they save. */
+static void consider_units(space *x, const int64_t loops_of[3], const int64_t slices[3], int clustered, bool apart, tune_plan p)
+{
+    int64_t tile = 0, least = 0;
+    for (int64_t unit = 1; unit <= x->target->switch_blocking_flits; unit *= 2) {
+        bool splits = split_all(x, loops_of, slices, clustered, unit, apart, &p);
+        least = unit == 1 ? p.split[TUNE_ROW].tile : least;
+        if (!splits || p.split[TUNE_ROW].tile == tile || (unit > 1 && p.split[TUNE_ROW].tile >= 2 * least))
+            continue;
+        tile = p.split[TUNE_ROW].tile;
+        x->evens = unit > 1;
+        p.brought = tune_brought_of(x->target, x->question, &p);
+        consider_turned(x, p);
+    }
+    x->evens = false;
+}
+
 static void consider_splits(space *x, const int64_t loops_of[3], int clustered)
 {
     const int64_t *size = x->question->size;
-    /* rows that slices exchange or that go around are shared evenly: some of padding may be fewer than the rings that they save */
-    int64_t most_together = x->target->switch_blocking_flits;
     int64_t all = x->target->slices_per_cluster, digits[3][MOST_DIGITS], together = tune_rows_of_blocks(x->target, x->question);
     size_t counts[3];
     for (int role = TUNE_BATCH; role < TUNE_SUM; role++)
@@ -252,20 +274,11 @@ static void consider_splits(space *x, const int64_t loops_of[3], int clustered)
                 if (slices[0] * slices[1] * slices[2] > all)
                     break;
                 tune_plan p = {.idle_inside = 1, .regroup = 1, .gather = 1, .joined = 1};
-                int64_t tile = 0, least = 0;
-                for (int64_t unit = 1; unit <= most_together; unit *= 2) {
-                    bool splits = split_all(x, loops_of, slices, clustered, unit, &p);
-                    least = unit == 1 ? p.split[TUNE_ROW].tile : least;
-                    if (!splits || p.split[TUNE_ROW].tile == tile || (unit > 1 && p.split[TUNE_ROW].tile >= 2 * least))
-                        continue;
-                    tile = p.split[TUNE_ROW].tile;
-                    x->evens = unit > 1;
-                    p.brought = tune_brought_of(x->target, x->question, &p);
-                    consider_turned(x, p);
-                }
-                x->evens = false;
+                consider_units(x, loops_of, slices, clustered, false, p);
+                if (clustered < TUNE_SUM && loops_of[clustered] == 1)
+                    consider_units(x, loops_of, slices, clustered, true, p);
                 p.closes = together > 1 && size[TUNE_ROW] > 1 && loops_of[TUNE_COLUMN] == 1 && clustered != TUNE_COLUMN;
-                if (p.closes && split_all(x, loops_of, slices, clustered, slices[TUNE_COLUMN] * together, &p))
+                if (p.closes && split_all(x, loops_of, slices, clustered, slices[TUNE_COLUMN] * together, false, &p))
                     consider_turned(x, p);
             }
 }
