@@ -54,6 +54,17 @@ bool tune_comes_once(const tune_plan *p, const tune_extra *e)
     return p->extras_once && e->has[TUNE_COLUMN] && !e->has[TUNE_ROW];
 }
 
+bool tune_is_handed_on(const tune_plan *p, const tune_extra *e)
+{
+    return p->hands_on && e->has[TUNE_COLUMN] && !e->has[TUNE_ROW] && !e->has[TUNE_BATCH];
+}
+
+int64_t tune_handing_ring(const target *t, const tune_plan *p)
+{
+    bool ends_early = tune_inner_role(p) == TUNE_ROW && p->split[TUNE_BATCH].slice == 1;
+    return ends_early ? t->slices_per_cluster / p->split[TUNE_COLUMN].slice : t->slices_per_cluster;
+}
+
 int64_t tune_rows_at_once(const tune_plan *p)
 {
     return p->row_copies > 0 ? p->split[TUNE_ROW].loop / p->row_copies : 1;
@@ -560,7 +571,8 @@ static region region_of_load(const tune_question *q, const tune_plan *p, tune_ro
 
 typedef struct piece_times {
     int64_t aside_copies, aside; /* of operands that are turned once: what DMA does, and all up to their last copy */
-    int64_t rows, turn_rows, weights, turn_weights, store_weights, multiply, sums, passes, regroup, close, store, row_extras, column_extras;
+    int64_t rows, turn_rows, weights, turn_weights, store_weights, multiply, sums, passes, regroup, close, store, row_extras, column_extras,
+        handed; /* by the sub context */
 } piece_times;
 
 /* The longest run of a copy: rows that follow each other both in HBM and in a slice, at most 4 KiB of them. */
@@ -642,7 +654,7 @@ static void add_epilogue(const target *t, const tune_question *q, const tune_pla
 {
     enum { FILL = 16 };
     const tune_epilogue *e = tune_epilogue_of(q, p->sum_loop);
-    x->passes = x->row_extras = x->column_extras = 0;
+    x->passes = x->row_extras = x->column_extras = x->handed = 0;
     for (size_t i = 0; i < e->count; i++) {
         int64_t flits = e->passes[i].narrow.count > 0 ? 2 * out : out;
         if (i > 0)
@@ -664,6 +676,11 @@ static void add_epilogue(const target *t, const tune_question *q, const tune_pla
                            .clusters = 1,
                            .sweeps = 1,
                            .outside = 1}};
+        if (tune_is_handed_on(p, one)) {
+            x->column_extras += t->dma_startup_cycles + pieces * iterations * ceil_div(of.bytes, t->dmn_bytes_per_cycle);
+            x->handed += tune_handing_ring(t, p) * ceil_div(p->split[TUNE_COLUMN].tile, t->rows);
+            continue;
+        }
         *(one->has[TUNE_ROW] ? &x->row_extras : &x->column_extras) += copy_cycles(t, p, &of);
     }
 }
@@ -885,7 +902,8 @@ void tune_plan_estimate(const target *t, const tune_question *q, int64_t most, t
         return;
     const tune_split *row = &p->split[TUNE_ROW], *column = &p->split[TUNE_COLUMN];
     int64_t inner = p->columns_outside ? row->loop : column->loop, of_sum = row->loop * column->loop * p->split[TUNE_BATCH].loop,
-            count = of_sum * p->sum_loop, result = 0, store_at = 0, loaded = 0, buffers = buffers_of(t, q, p), stored_at = 0, sums_at = 0;
+            count = of_sum * p->sum_loop, result = 0, store_at = 0, loaded = 0, buffers = buffers_of(t, q, p), stored_at = 0, sums_at = 0,
+            handed_at = 0;
     iterations all;
     bool fills_trf = 2 * tune_bytes_of(q->type, column->tile * tune_sum_part(p)) > target_trf_capacity_bytes(t, TRF_FULL);
     bool fills_vrf = 2 * 4 * row->tile * column->tile > t->vrf_bytes;
@@ -903,8 +921,9 @@ void tune_plan_estimate(const target *t, const tune_question *q, int64_t most, t
             if (x.turn_weights)
                 weights_at = run_on(&c.main, weights_at, x.turn_weights);
             stored_at = run_on(p->main_weights || starves(q, p) ? &c.main : &c.sub, larger(weights_at, free_at), x.store_weights);
+            handed_at = x.handed > 0 ? run_on(&c.sub, all.weights[i], x.handed) : 0;
         }
-        int64_t rows_at = all.rows[i];
+        int64_t rows_at = larger(all.rows[i], handed_at);
         if (x.turn_rows && (p->columns_outside || i % inner == 0))
             rows_at = run_on(&c.main, rows_at, x.turn_rows);
         all.multiplied[i] = result = run_on(&c.main, larger(larger(rows_at, stored_at), sums_at), x.multiply);

@@ -275,6 +275,8 @@ static bool check_windows(reader *r)
                              "windows stand in a question that is no convolution of images whose channels are innermost, nor one whose "
                              "filters are [r, s, c] for each channel");
     q->window_channel = image->axes[first + 4];
+    if (q->depthwise && dtype_row_of(q->type)->bits == 4 && q->size[TUNE_COLUMN] <= 8)
+        return refuse_window(r, filter->range, "filters of single channels of i4 are more than 8: packets have 16 channels");
     __int128 cells = q->axes[q->window_channel].size;
     for (size_t i = 0; i < TUNE_WINDOWS; i++) {
         const tune_window *w = &q->windows[i];

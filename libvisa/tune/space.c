@@ -98,9 +98,11 @@ static void consider(space *x, tune_plan p)
         halvings++;
     bool exchanges = p.regroup > 1 || p.joined > 1 || p.closes;
     bool has_iterations = has_extra_of_columns(x->question) && p.split[TUNE_COLUMN].loop > 1;
-    for (int by_sub = 0; by_sub < (exchanges ? 2 : 1); by_sub++)
+    bool has_copies = has_extra_of_columns(x->question) && p.split[TUNE_ROW].slice * p.split[TUNE_BATCH].slice > 1;
+    for (int way = 0; way < (exchanges ? 2 : 1) * (has_copies ? 2 : 1); way++)
         for (int once = has_iterations; once >= 0; once--) {
-            p.by_sub = by_sub;
+            p.by_sub = exchanges && way % 2;
+            p.hands_on = exchanges ? way / 2 : way;
             p.extras_once = once;
             p.row_copies = 0;
             consider_one(x, p);

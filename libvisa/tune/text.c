@@ -2,6 +2,7 @@
 
 #include <inttypes.h>
 #include <stdarg.h>
+#include <string.h>
 
 void tune_line(tune_page *w, const char *format, ...)
 {
@@ -33,6 +34,20 @@ void tune_begin_step(tune_page *w, tune_step step, const char *why)
 void tune_end_step(tune_page *w, tune_step step)
 {
     w->out->steps[step].last = next_line(w) - 1;
+}
+
+void tune_write_bring(tune_page *w, const target *t, const tune_question *q, int64_t count, const char *what, const char *slices,
+                      const char *element)
+{
+    tune_begin_step(w, TUNE_CLOSE,
+                    count == 1
+                        ? arena_printf(w->arena, "Pieces of a row are short: a copy brings a whole %s into each slice that writes", what)
+                        : arena_printf(w->arena,
+                                       "Pieces of a row are short: a copy brings %" PRId64 " whole %s into a slice, one behind the other",
+                                       count, strcmp(what, "row") == 0 ? "rows" : "batches"));
+    tune_line(w, "let whole: DmTensor<%s, Chip, m![1 # %" PRId64 "], m![%s], m![%s]> = products.to_dm(&mut device.tdma);",
+              dtype_row_of(q->out_type)->name, (int64_t)t->clusters_per_chip, slices, element);
+    tune_end_step(w, TUNE_CLOSE);
 }
 
 const char *tune_list(arena *a, const char *const *parts, size_t count)

@@ -100,6 +100,20 @@ window_results window_results_of(const target *t, const window_plan *p)
     return r;
 }
 
+int64_t window_neighbours(const window_plan *p)
+{
+    return p->row_slices * p->place_slices * p->idle_inside * p->sum_slices;
+}
+
+int64_t window_ring(const window_plan *p)
+{
+    int64_t each = window_neighbours(p), ring = 1;
+    for (int64_t i = 0; i < p->column_slices; i++)
+        while (i * each / ring != ((i + 1) * each - 1) / ring)
+            ring *= 2;
+    return ring;
+}
+
 int64_t window_rows_brought(const target *t, const tune_question *q, const window_plan *p)
 {
     int64_t rows = size_of(q, q->windows[0].kept), here = window_results_of(t, p).rows,
@@ -161,7 +175,10 @@ static int64_t store_cycles(const target *t, const tune_question *q, const windo
         int64_t engines = t->slices_per_cluster / (t->dm_slices_per_dmn * t->dma_dmns_per_engine);
         int64_t steps = tune_bytes_of(q->out_type, r.rows * r.places * r.columns) / larger(1, run) *
                         slices_within(t, p, t->dm_slices_per_dmn * t->dma_dmns_per_engine);
-        return 2 * t->dma_startup_cycles + 2 * steps * ceil_div(run, t->dma_request_bytes) + out / (engines * t->dma_request_bytes);
+        /* where clusters have unlike numbers of slices with padding alone it is two commands */
+        bool unlike = p->rows_of_clusters && !p->apart && p->padded_rows - size_of(q, q->windows[0].kept) >= p->rows;
+        return (2 + unlike) * t->dma_startup_cycles + (2 + 2 * unlike) * steps * ceil_div(run, t->dma_request_bytes) +
+               out / (engines * t->dma_request_bytes);
     }
     if (run % block == 0)
         return copy_cycles(t, p, ceil_div(tune_bytes_of(q->out_type, r.rows * r.places * r.columns), run), run);
@@ -190,15 +207,25 @@ static int64_t estimate(const target *t, const tune_question *q, const window_pl
             weight_runs = (q->depthwise ? taps : p->columns * taps * channels / (of_weights * x.channels)) / (parts / x.channels);
     int64_t load_weights = copy_cycles(t, p, larger(1, weight_runs), weights);
     int64_t fill = tune_bytes_of(q->type, elements_of_weights(t, q, p)) / (p->main_weights ? t->flit_bytes : t->flit_bytes / 4);
-    int64_t multiply = multiply_cycles(t, q, p), extras = 0;
+    int64_t multiply = multiply_cycles(t, q, p), extras = 0, handed = 0;
     for (size_t i = 0; i < q->extra_count; i++) {
         const tune_extra *e = &q->extras[i];
         window_results r = window_results_of(t, p);
-        extras += copy_cycles(t, p, e->has[TUNE_ROW] ? r.rows * r.places : 1, tune_bytes_of(e->type, r.columns));
+        int64_t pieces = e->has[TUNE_ROW] ? r.rows * r.places : 1, bytes = tune_bytes_of(e->type, r.columns);
+        bool is_handed = p->hands_on && !e->has[TUNE_ROW];
+        /* of a few blocks that all slices read few channels have something */
+        int64_t blocks = larger(1, tune_bytes_of(e->type, q->size[TUNE_COLUMN]) / t->hbm_block_bytes),
+                slices = slices_within(t, p, t->slices_per_cluster) * clusters_of(t, p),
+                crowded = t->dma_startup_cycles +
+                          slices * ceil_div(bytes, t->hbm_burst_bytes) * t->hbm_burst_millicycles / 1000 / smaller(blocks, t->hbm_channels);
+        extras += is_handed          ? t->dma_startup_cycles + bytes / t->dmn_bytes_per_cycle
+                  : e->has[TUNE_ROW] ? copy_cycles(t, p, pieces, bytes)
+                                     : larger(crowded, copy_cycles(t, p, pieces, bytes));
+        handed += is_handed ? window_ring(p) * ceil_div(r.columns, t->rows) : 0;
     }
-    int64_t arrived = load_weights + extras + load_image,
-            ready = p->main_weights || fill > extras + load_image ? load_weights + fill : arrived;
-    return larger(arrived, ready) + q->size[TUNE_BATCH] * (multiply + store_cycles(t, q, p)) + (q->size[TUNE_BATCH] - 1) * load_image;
+    int64_t arrived = load_weights + extras + load_image, ready = load_weights + fill + (p->main_weights ? 0 : handed);
+    return larger(arrived, larger(ready, load_weights + handed)) + q->size[TUNE_BATCH] * (multiply + store_cycles(t, q, p)) +
+           (q->size[TUNE_BATCH] - 1) * load_image;
 }
 
 /* ---- enumeration ---- */
@@ -230,6 +257,14 @@ static void add(plans *x, window_plan p)
         x->best[at] = p;
 }
 
+static bool has_extras_of_columns(const tune_question *q)
+{
+    for (size_t i = 0; i < q->extra_count; i++)
+        if (!q->extras[i].has[TUNE_ROW])
+            return true;
+    return false;
+}
+
 /* With the choices of how operands and results travel. */
 static void add_ways(plans *x, window_plan p)
 {
@@ -241,12 +276,17 @@ static void add_ways(plans *x, window_plan p)
         return;
     while (2 * spaced * used <= t->slices_per_cluster)
         spaced *= 2;
-    for (int way = 0; way < 16; way++) {
+    for (int way = 0; way < (has_extras_of_columns(q) && window_neighbours(&p) > 1 ? 32 : 16); way++) {
         p.main_weights = way & 1;
         p.spreads = way & 2;
         p.brings = way & 4;
         p.idle_inside = way & 8 ? spaced : 1;
+        p.hands_on = way & 16;
         if (((way & 8) && spaced == 1) || (p.spreads && p.row_slices * p.place_slices == 1) || !window_spread_of(t, q, &p, &spread))
+            continue;
+        /* copies are called rows and places where all slices have some */
+        if (p.hands_on &&
+            (window_results_of(t, &p).share == WINDOW_SHARES_COLUMNS || p.column_slices * window_neighbours(&p) != t->slices_per_cluster))
             continue;
         add(x, p);
     }
@@ -269,8 +309,9 @@ size_t window_plans(const target *t, const tune_question *q, window_plan *best, 
             int64_t row_parts = r * (clustered == 1 ? clusters : 1);
             if (!row_slices_are_worth_it(rows, row_parts))
                 continue;
-            for (int64_t w = 1; w <= places && r * w <= all; w++) {
-                if (places % w != 0)
+            for (int64_t w = 1; w < 2 * places && r * w <= all; w++) {
+                int64_t tile = ceil_div(places, w);
+                if (places % w != 0 && ((w & (w - 1)) != 0 || places % tile != 0 || places <= tile * w / 2))
                     continue;
                 for (int64_t c = 1; c * r * w <= all; c++) {
                     int64_t column_parts = c * (clustered == 2 ? clusters : 1);
@@ -279,13 +320,15 @@ size_t window_plans(const target *t, const tune_question *q, window_plan *best, 
                     window_plan p = {.row_slices = r,
                                      .rows = ceil_div(rows, row_parts),
                                      .place_slices = w,
-                                     .places = places / w,
+                                     .places = tile,
+                                     .padded_places = tile * w,
                                      .column_slices = c,
                                      .columns = columns / column_parts,
                                      .idle_inside = 1,
                                      .rows_of_clusters = clustered == 1,
                                      .columns_of_clusters = clustered == 2};
                     p.padded_rows = p.rows * row_parts;
+                    p.apart = clustered == 1 && p.padded_rows != rows && rows % clusters == 0 && rows / clusters % p.rows == 0;
                     for (p.sum_slices = 1; p.sum_slices * c * r * w <= all && can_part_channels(t, q, p.sum_slices); p.sum_slices *= 2)
                         add_ways(&x, p);
                 }

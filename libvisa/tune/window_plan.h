@@ -7,14 +7,17 @@
 
 #include "libvisa/tune/question.h"
 
-/* Slices of columns are outermost, then those of rows, of which the last ones may have padding alone, of places in a row, and of channels.
+/* Slices of columns are outermost, then those of rows, and of places in a row, of which the last ones may have
+ * padding alone, and of channels.
  */
 typedef struct window_plan {
-    int64_t row_slices, rows, padded_rows, place_slices, places, column_slices, columns;
+    int64_t row_slices, rows, padded_rows, place_slices, places, padded_places, column_slices, columns;
     int64_t sum_slices;  /* that have a part of the channels each, whose sums the Vector Engine adds */
     int64_t idle_inside; /* of the slices that idle, as a digit between those of places and of channels; the others are at the end */
     bool rows_of_clusters, columns_of_clusters, main_weights;
     bool spreads;   /* neighbours bring a part of the weights each, which go around by the Switch Engine on their way into the TRF */
+    bool hands_on;  /* one of the slices with the same columns brings what meets their sums, and the Switch Engine hands it on */
+    bool apart;     /* clusters of rows have padding each */
     bool brings;    /* a copy from DM to DM brings whole rows of results together before they are written */
     int64_t cycles; /* as estimated */
 } window_plan;
@@ -51,6 +54,10 @@ int64_t window_columns(const target *t, const tune_question *q);
 
 /* Columns that packets of the Reducer have, or that meet the same packet. */
 int64_t window_column_groups(const target *t, const tune_question *q, const window_plan *p);
+
+/* Slices that have the same columns, side by side; and how many are around a ring in which each finds the first of its own. */
+int64_t window_neighbours(const window_plan *p);
+int64_t window_ring(const window_plan *p);
 
 /* Rows of results that a slice writes after a copy: whole tiles, and whole blocks of HBM where they come to that. */
 int64_t window_rows_brought(const target *t, const tune_question *q, const window_plan *p);

@@ -51,15 +51,24 @@ static const char *type_name(dtype type)
     return dtype_row_of(type)->name;
 }
 
+/* Of what a cluster has, where each has padding of its own: "Y % 28 # 32 / 2". */
 static const char *row_digit(const window_writer *w, int64_t stride, int64_t count)
 {
+    int64_t rows = size_of(w->q, w->q->windows[0].kept), of_cluster = rows / w->t->clusters_per_chip,
+            padded = w->p->padded_rows / w->t->clusters_per_chip;
+    if (w->p->apart && stride == padded)
+        return padded_digit(w, w->row, rows, rows, of_cluster, w->t->clusters_per_chip);
+    if (w->p->apart && stride * count < padded) /* a tile is whole */
+        return padded_digit(w, w->row, rows, rows, stride, count);
+    if (w->p->apart)
+        return padded_digit(w, arena_printf(w->a, "%s %% %" PRId64, w->row, of_cluster), of_cluster, padded, stride, count);
     return padded_digit(w, w->row, size_of(w->q, w->q->windows[0].kept), w->p->padded_rows, stride, count);
 }
 
 static const char *place_digit(const window_writer *w, int64_t stride, int64_t count)
 {
     int64_t places = size_of(w->q, w->q->windows[1].kept);
-    return padded_digit(w, w->place, places, places, stride, count);
+    return padded_digit(w, w->place, places, w->p->padded_places, stride, count);
 }
 
 static const char *column_digit(const window_writer *w, int64_t stride, int64_t count)
@@ -73,14 +82,20 @@ static const char *channel_digit(const window_writer *w, int64_t stride, int64_t
     return padded_digit(w, w->channel, size_of(w->q, w->q->window_channel), w->shape.channels, stride, count);
 }
 
+/* The same digits of slices, all of them or with padding behind. */
+static const char *all_slices(const window_writer *w, const char *digits, int64_t used)
+{
+    int64_t all = w->t->slices_per_cluster;
+    return used == all ? arena_printf(w->a, "m![%s]", digits) : arena_printf(w->a, "m![[%s] # %" PRId64 "]", digits, all);
+}
+
 /* Slices: those of columns, what neighbours have, those that idle between, and at last `inside`. */
 static const char *slices_with(const window_writer *w, const char *neighbours, const char *inside)
 {
     const window_plan *p = w->p;
-    int64_t used = p->row_slices * p->place_slices * p->column_slices * p->idle_inside * p->sum_slices, all = w->t->slices_per_cluster;
     const char *idle = p->idle_inside > 1 ? arena_printf(w->a, "1 # %" PRId64, p->idle_inside) : NULL,
                *slices = TUNE_LIST(w->a, column_digit(w, p->columns, p->column_slices), neighbours, idle, inside);
-    return used == all ? arena_printf(w->a, "m![%s]", slices) : arena_printf(w->a, "m![[%s] # %" PRId64 "]", slices, all);
+    return all_slices(w, slices, p->column_slices * window_neighbours(p));
 }
 
 static const char *places_of_slices(const window_writer *w)
@@ -180,25 +195,58 @@ static void write_cast(window_writer *w, tune_place operand)
 
 /* ---- what is done to the sums ---- */
 
+/* "16, 7": what the Switch Engine gives to slices are copies, and it has no name for them; a rename has. */
+static const char *copies_of(const window_writer *w)
+{
+    const window_plan *p = w->p;
+    const int64_t counts[] = {p->row_slices, p->place_slices, p->idle_inside, p->sum_slices};
+    const char *text[4];
+    for (size_t i = 0; i < 4; i++)
+        text[i] = counts[i] == 1 ? NULL : arena_printf(w->a, i == 2 ? "1 # %" PRId64 : "%" PRId64, counts[i]);
+    return TUNE_LIST(w->a, text[0], text[1], text[2], text[3]);
+}
+
+/* Slices with `copies` in place of those that have the same columns: "1 # 64", what one of them has, or "64", what all have then. */
+static const char *slices_of_copies(const window_writer *w, const char *copies)
+{
+    const window_plan *p = w->p;
+    return all_slices(w, TUNE_LIST(w->a, column_digit(w, p->columns, p->column_slices), copies), p->column_slices * window_neighbours(p));
+}
+
 /* An operand of what is done to the sums: one value for each column, or one for each result. */
 static void write_extra(window_writer *w, size_t i)
 {
     const tune_extra *e = &w->q->extras[i];
+    bool is_handed = w->p->hands_on && !e->has[TUNE_ROW];
+    int64_t neighbours = window_neighbours(w->p);
     const char *rows = e->has[TUNE_ROW] ? TUNE_LIST(w->a, own_rows(w), own_places(w)) : NULL, *name = e->tensor.port,
-               *element = TUNE_LIST(w->a, rows, own_columns(w));
+               *element = TUNE_LIST(w->a, rows, own_columns(w)), *slice = w->result_slice, *from = slice;
+    if (is_handed) {
+        from = slices_of_copies(w, arena_printf(w->a, "1 # %" PRId64, neighbours));
+        slice = slices_of_copies(w, copies_of(w));
+    }
     dtype meets = w->q->meets;
-    tune_begin_step(&w->page, (tune_step)(TUNE_LOAD_EXTRA + i), "An operand of what is done to the sums");
-    tune_line(&w->page, "let %s: DmTensor<%s, Chip, Cluster, %s, m![%s]> = %s%s.to_dm(&mut device.tdma);", name, type_name(e->type),
-              w->result_slice, element, name, e->has[TUNE_BATCH] ? part_of_image(w, ".view()") : "");
+    tune_begin_step(&w->page, (tune_step)(TUNE_LOAD_EXTRA + i),
+                    is_handed ? "An operand of what is done to the sums, to one of the slices with the same columns"
+                              : "An operand of what is done to the sums");
+    tune_line(&w->page, "let %s: DmTensor<%s, Chip, Cluster, %s, m![%s]> = %s%s.to_dm(&mut device.tdma);", name, type_name(e->type), from,
+              element, name, e->has[TUNE_BATCH] ? part_of_image(w, ".view()") : "");
     tune_end_step(&w->page, (tune_step)(TUNE_LOAD_EXTRA + i));
-    tune_begin_step(&w->page, (tune_step)(TUNE_KEEP_EXTRA + i), "Into the VRF");
-    tune_line(&w->page, "let %s: VrfTensor<%s, Chip, Cluster, %s, m![%s]> = device.sub", name, type_name(meets), w->result_slice, element);
+    tune_begin_step(&w->page, (tune_step)(TUNE_KEEP_EXTRA + i), is_handed ? "Into the VRF of all of them" : "Into the VRF");
+    const char *groups = column_groups(w), *time = TUNE_LIST(w->a, rows, groups);
+    tune_line(&w->page, "let %s: VrfTensor<%s, Chip, Cluster, %s, m![%s]> = device.sub", name, type_name(meets), slice, element);
     tune_line(&w->page, "    .begin(%s.view())", name);
-    tune_line(&w->page, "    .fetch::<m![%s], m![%s]>()", TUNE_LIST(w->a, rows, column_groups(w)), lanes_of(w));
+    tune_line(&w->page, "    .fetch::<m![%s], m![%s]>()", time, lanes_of(w));
     if (e->type != meets)
         tune_line(&w->page, "    .fetch_cast::<%s>()", type_name(meets));
+    if (is_handed)
+        tune_line(&w->page, "    .switch::<%s, m![%s]>(SwitchConfig::CustomBroadcast { ring_size: %" PRId64 " })", slice, time,
+                  window_ring(w->p));
     tune_line(&w->page, "    .collect()");
     tune_line(&w->page, "    .to_vrf();");
+    if (is_handed)
+        tune_line(&w->page, "let %s: VrfTensor<%s, Chip, Cluster, %s, m![%s]> = unsafe { %s.reshape() };", name, type_name(meets),
+                  w->result_slice, element, name);
     tune_end_step(&w->page, (tune_step)(TUNE_KEEP_EXTRA + i));
 }
 
@@ -496,14 +544,9 @@ static void write_bring(window_writer *w)
     while (slices < parts)
         slices *= 2;
     const char *idle = slices < w->t->slices_per_cluster ? arena_printf(w->a, "1 # %" PRId64, w->t->slices_per_cluster / slices) : NULL;
-    tune_begin_step(
-        &w->page, TUNE_CLOSE,
-        arena_printf(w->a, "Pieces of a row are short: a copy brings %" PRId64 " whole rows into a slice, one behind the other", each));
-    tune_line(&w->page, "let whole: DmTensor<%s, Chip, m![1 # %lld], m![%s], m![%s]> = products.to_dm(&mut device.tdma);",
-              type_name(q->out_type), (long long)w->t->clusters_per_chip,
-              TUNE_LIST(w->a, padded_digit(w, w->row, rows, slices > 1 ? slices * each : rows, each, slices), idle),
-              TUNE_LIST(w->a, each == rows ? w->row : padded_digit(w, w->row, rows, slices * each, 1, each), w->place, w->column));
-    tune_end_step(&w->page, TUNE_CLOSE);
+    tune_write_bring(&w->page, w->t, q, each, "row",
+                     TUNE_LIST(w->a, padded_digit(w, w->row, rows, slices > 1 ? slices * each : rows, each, slices), idle),
+                     TUNE_LIST(w->a, each == rows ? w->row : padded_digit(w, w->row, rows, slices * each, 1, each), w->place, w->column));
 }
 
 static void write_kernel(window_writer *w)

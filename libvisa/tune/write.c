@@ -33,6 +33,8 @@ static const char *digit_inside(const writer *w, const tune_split *s, tune_role 
     int64_t in_loop = w->q->size[role] / s->loop, in_cluster = in_loop / s->cluster, padded = s->padded / (s->loop * s->cluster);
     if (stride == padded * s->cluster)
         return arena_printf(w->a, "%s / %" PRId64, axis, in_loop);
+    if (stride == padded && s->loop == 1)
+        return arena_printf(w->a, "%s / %" PRId64, axis, in_cluster);
     if (stride == padded)
         return arena_printf(w->a, "%s %% %" PRId64 " / %" PRId64, axis, in_loop, in_cluster);
     if (stride * count < padded && in_cluster % (stride * count) == 0)
@@ -562,6 +564,19 @@ static void write_pass(writer *w, const tune_pass *pass)
     tune_line(&w->page, "    .vector_final()");
 }
 
+/* Slices of what one of those with the same columns has, "1 # 16", or all have, "16". */
+static const char *slices_of_copies(const writer *w, bool all)
+{
+    const tune_split *s = w->p->split;
+    const char *batches = s[TUNE_BATCH].slice > 1 ? arena_printf(w->a, all ? "%" PRId64 : "1 # %" PRId64, s[TUNE_BATCH].slice) : NULL,
+               *rows = s[TUNE_ROW].slice > 1 ? arena_printf(w->a, all ? "%" PRId64 : "1 # %" PRId64, s[TUNE_ROW].slice) : NULL,
+               *columns = slice_digit(w, TUNE_COLUMN), *between = idle(w, idle_between(w));
+    bool rows_inside = tune_inner_role(w->p) == TUNE_ROW;
+    return arena_printf(
+        w->a, "m![%s]",
+        TUNE_LIST(w->a, batches, rows_inside ? columns : rows, between, rows_inside ? rows : columns, idle(w, w->p->idle_inside)));
+}
+
 /* An operand of what is done to the sums, of the tile at hand or of the columns of all iterations. */
 static void write_extra_load(writer *w, size_t i)
 {
@@ -574,8 +589,9 @@ static void write_extra_load(writer *w, size_t i)
     tune_begin_step(&w->page, (tune_step)(TUNE_LOAD_EXTRA + i),
                     once ? arena_printf(w->a, "An operand of what is done to the sums, for all %" PRId64 " iterations", column->loop)
                          : "An operand of what is done to the sums");
-    tune_line(&w->page, "let %s: DmTensor<%s, Chip, Cluster, Slice, m![%s]> = %s%s.to_dm(&mut device.tdma);", name, type_name(e->type),
-              TUNE_LIST(w->a, all, rows, columns), name, tiles(w, e->has[TUNE_BATCH], of_row, of_column && !once, false, ".view()"));
+    tune_line(&w->page, "let %s: DmTensor<%s, Chip, Cluster, %s, m![%s]> = %s%s.to_dm(&mut device.tdma);", name, type_name(e->type),
+              tune_is_handed_on(p, e) ? slices_of_copies(w, false) : "Slice", TUNE_LIST(w->a, all, rows, columns), name,
+              tiles(w, e->has[TUNE_BATCH], of_row, of_column && !once, false, ".view()"));
     tune_end_step(&w->page, (tune_step)(TUNE_LOAD_EXTRA + i));
 }
 
@@ -591,20 +607,28 @@ static void write_extra(writer *w, size_t i)
     const char *lanes = of_column ? kept(w, TUNE_COLUMN, 1, p->lanes) : NULL;
     if (!once)
         write_extra_load(w, i);
-    tune_begin_step(&w->page, (tune_step)(TUNE_KEEP_EXTRA + i), "Into the VRF");
+    bool is_handed = tune_is_handed_on(p, e);
+    tune_begin_step(&w->page, (tune_step)(TUNE_KEEP_EXTRA + i),
+                    is_handed ? "Into the VRF of all slices with these columns, from one of them" : "Into the VRF");
     const char *kept_rows = of_column || !rows ? rows : padded_to(w, rows, row->tile, round_up(row->tile, w->t->rows));
-    tune_line(&w->page, "let %s: VrfTensor<%s, Chip, Cluster, Slice, m![%s]> = device.sub", name, type_name(meets),
-              TUNE_LIST(w->a, kept_rows,
-                        groups && p->lanes == w->t->rows ? columns
-                        : of_column                      ? padded_to(w, columns, p->lanes, w->t->rows)
-                                                         : NULL));
+    const char *slice = is_handed ? slices_of_copies(w, true) : "Slice", *time = of_column ? TUNE_LIST(w->a, rows, groups) : "1",
+               *element = TUNE_LIST(w->a, kept_rows,
+                                    groups && p->lanes == w->t->rows ? columns
+                                    : of_column                      ? padded_to(w, columns, p->lanes, w->t->rows)
+                                                                     : NULL);
+    tune_line(&w->page, "let %s: VrfTensor<%s, Chip, Cluster, %s, m![%s]> = device.sub", name, type_name(meets), slice, element);
     tune_line(&w->page, "    .begin(%s.view()%s)", name, once ? tiles(w, false, false, true, false, "") : "");
-    tune_line(&w->page, "    .fetch::<m![%s], m![%s]>()", of_column ? TUNE_LIST(w->a, rows, groups) : "1",
-              of_column ? TUNE_LIST(w->a, lanes) : TUNE_LIST(w->a, rows));
+    tune_line(&w->page, "    .fetch::<m![%s], m![%s]>()", time, of_column ? TUNE_LIST(w->a, lanes) : TUNE_LIST(w->a, rows));
     if (e->type != meets)
         tune_line(&w->page, "    .fetch_cast::<%s>()", type_name(meets));
+    if (is_handed)
+        tune_line(&w->page, "    .switch::<%s, m![%s]>(SwitchConfig::CustomBroadcast { ring_size: %" PRId64 " })", slice, time,
+                  tune_handing_ring(w->t, p));
     tune_line(&w->page, "    .collect()");
     tune_line(&w->page, "    .to_vrf();");
+    if (is_handed)
+        tune_line(&w->page, "let %s: VrfTensor<%s, Chip, Cluster, Slice, m![%s]> = unsafe { %s.reshape() };", name, type_name(meets),
+                  element, name);
     tune_end_step(&w->page, (tune_step)(TUNE_KEEP_EXTRA + i));
 }
 
@@ -862,13 +886,8 @@ static void write_bring(writer *w)
     tune_split s = tune_brought_split(q, w->p);
     const char *slice = TUNE_LIST(w->a, digit_of(w, &s, role, s.tile, s.slice), idle(w, w->t->slices_per_cluster / s.slice)),
                *moved = digit_of(w, &s, role, 1, s.tile);
-    tune_begin_step(&w->page, TUNE_CLOSE,
-                    arena_printf(w->a, "Pieces of a row are short: a copy brings %" PRId64 " whole %s into a slice, one behind the other",
-                                 s.tile, role == TUNE_ROW ? "rows" : "batches"));
-    tune_line(&w->page, "let whole: DmTensor<%s, Chip, m![1 # %lld], m![%s], m![%s]> = products.to_dm(&mut device.tdma);",
-              type_name(q->out_type), (long long)w->t->clusters_per_chip, slice,
-              TUNE_LIST(w->a, moved, role == TUNE_BATCH ? q->axis_text[TUNE_ROW] : NULL, q->axis_text[TUNE_COLUMN]));
-    tune_end_step(&w->page, TUNE_CLOSE);
+    tune_write_bring(&w->page, w->t, q, s.tile, role == TUNE_ROW ? "row" : "batch", slice,
+                     TUNE_LIST(w->a, moved, role == TUNE_BATCH ? q->axis_text[TUNE_ROW] : NULL, q->axis_text[TUNE_COLUMN]));
 }
 
 /* The result is a port that iterations write their parts of; else it is made by one store. */
