@@ -44,8 +44,9 @@ class Question:
         self.epilogue = rng.choice(EPILOGUES) if rng.random() < 0.4 and self.axes["column"] else None
         self.window = None
         if rng.random() < 0.12:
-            self.window = dict(zip("nyxfrsc", (rng.choice([None, 1, 2, 3]), rng.randint(1, 14), rng.randint(1, 14), 8 * rng.randint(1, 8), rng.randint(1, 4), rng.randint(1, 4),
-                                               rng.choice([16, 32, 48, 64, 96]))))
+            self.window = dict(zip("nyxfrsc", (rng.choice([None, 1, 2, 3]), rng.randint(1, 14), rng.randint(1, 14), rng.choice([8 * rng.randint(1, 8), rng.randint(1, 40)]), rng.randint(1, 4),
+                                               rng.randint(1, 4), rng.choice([16, 32, 48, 64, 96, rng.randint(1, 40)]))))
+            self.channels = rng.random() < 0.3  # with filters of their own
             self.steps = [rng.randint(1, 3) for _ in range(4)]
             self.epilogue = None
             self.large = False
@@ -112,9 +113,14 @@ def window_spelling(q, names, tensors):
     image, filters, result = next(tensors), next(tensors), next(tensors)
     first = called["n"] + ", " if w["n"] else ""
     times = lambda axis, by: called[axis] + (f"*{by}" if by > 1 else "")
-    text = (f"{result}[{first}{called['y']}, {called['x']}, {called['f']}] = sum({called['r']}, {called['s']}, {called['c']}) {image}[{first}{times('y', q.steps[0])} + "
-            f"{times('r', q.steps[1])}, {times('x', q.steps[2])} + {times('s', q.steps[3])}, {called['c']}] * {filters}[{called['f']}, {called['r']}, {called['s']}, {called['c']}]")
-    return text, [(called[axis], w[axis]) for axis in "nyxfrsc" if w[axis]]
+    image = (f"{image}[{first}{times('y', q.steps[0])} + {times('r', q.steps[1])}, {times('x', q.steps[2])} + {times('s', q.steps[3])}, {called['c']}]")
+    window = f"{called['r']}, {called['s']}"
+    axes = "nyxrsc" if q.channels else "nyxfrsc"
+    if q.channels:
+        text = f"{result}[{first}{called['y']}, {called['x']}, {called['c']}] = sum({window}) {image} * {filters}[{window}, {called['c']}]"
+    else:
+        text = f"{result}[{first}{called['y']}, {called['x']}, {called['f']}] = sum({window}, {called['c']}) {image} * {filters}[{called['f']}, {window}, {called['c']}]"
+    return text, [(called[axis], w[axis]) for axis in axes if w[axis]]
 
 
 def ask(question, sizes, q, budget):

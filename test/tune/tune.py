@@ -244,6 +244,40 @@ def convolutions():
     check(found == expected, "convolution: other numbers than loops give")
 
 
+FILTERS = "O[n, y, x, c] = sum(r, s) I[n, y*2 + r, x*2 + s, c] * W[r, s, c]"
+# Question, sizes, types of the operands and the result, what the kernel has (a choice), cycles at most: without the choice it takes more.
+CHOICES = [
+    # channels with filters of their own stay side by side; in packets of 32, 16 and 8, of which some is padding
+    (FILTERS, dict(n=1, y=5, x=6, r=3, s=3, c=64), "i8", "i32", "contract_packet::<m![C % 32]>", 0),
+    (FILTERS, dict(n=2, y=5, x=6, r=3, s=2, c=48), "bf16", "bf16", "LaneMode::Sequential", 0),
+    ("O[y, x, c] = relu((sum(r, s) W[r, s, c] * I[y + r*2, x + s*2, c] + bias[c]) * scale[c]: f32)", dict(y=4, x=3, r=2, s=3, c=13), "i8", "i8", "C # 16", 0),
+    ("O[y, x, c] = gelu(sum(r, s) I[y + r, x + s, c] * W[r, s, c])", dict(y=3, x=7, r=5, s=1, c=24), "bf16", "bf16", "gate", 0),
+    # few channels: a packet has places of the window, which its padding ends
+    ("O[y, x, f] = sum(r, s, c) I[y*2 + r, x*2 + s, c] * W[f, r, s, c] + bias[f]", dict(y=6, x=8, r=7, s=7, c=3, f=16), "i8", "i32", "m![S # 8, C # 8]", 0),
+    ("O[y, x, f] = sum(r, s, c) I[y + r, x + s, c] * W[f, r, s, c]", dict(y=6, x=8, r=3, s=5, c=3, f=10), "bf16", "f32", "C # 4", 0),
+    ("O[y, x, f] = sum(r, s, c) I[y + r, x + s*2, c] * W[f, r, s, c]", dict(y=6, x=8, r=3, s=3, c=5, f=8), "f8e4m3", "f32", "C # 8", 0),
+    ("O[y, x, f] = sum(r, s, c) I[y + r, x + s, c] * W[f, r, s, c]", dict(y=6, x=8, r=3, s=3, c=80, f=9), "i8", "i32", "F # 16", 0),
+    # weights of more than the TRF: parts of the channels, whose sums slices add
+    ("O[y, x, f] = relu(sum(r, s, c) I[y + r, x + s, c] * W[f, r, s, c] + bias[f])", dict(y=4, x=4, r=3, s=3, c=512, f=64), "bf16", "bf16", "vector_inter_slice_reduce", 0),
+    ("O[y, x, f] = sum(r, s, c) I[y + r, x + s, c] * W[f, r, s, c]", dict(y=3, x=5, r=3, s=3, c=1024, f=16), "i8", "i32", "InterSliceReduceOpI32::Add", 0),
+    # what meets the sums is handed on, of slices that have padding in both clusters, and places that have some
+    ("O[y, x, f] = relu(sum(r, s, c) I[y + r, x + s, c] * W[f, r, s, c] + bias[f])", dict(y=28, x=28, r=3, s=3, c=32, f=32), "i8", "i8", "CustomBroadcast", 5400),
+    ("O[y, x, f] = relu(sum(c) I[y, x, c] * W[f, c] + bias[f])", dict(y=56, x=56, c=64, f=256), "bf16", "bf16", "CustomBroadcast", 5200),
+    ("C[m, n] = sum(k) A[m, k] * B[n, k]", dict(m=3136, n=256, k=64), "i8", "i8", "M / 1568", 3600)]
+
+
+def choices():
+    """Each choice: the kernel has it, and what it computes is proven."""
+    for question, sizes, dtype, out, text, most in CHOICES:
+        options = (f"--dtype={dtype}", f"--out={out}", *([] if most else ["--budget=0s"]))
+        made = tune(question, sizes, *options)
+        check(made.status == 0 and text in made.text(), f"{question} {sizes}: no `{text}`: " + made.text()[-3000:])
+        cycles = int(re.search(r"^// (\d+) cycles", made.text(), re.M)[1]) if made.status == 0 else 0
+        check(not most or cycles <= most, f"{question} {sizes}: {cycles} cycles, {most} expected")
+        ran = tune(question, sizes, *options, "--check")
+        check(ran.status == 0 and "agree" in ran.text() and "proven" in ran.text(), f"{question} {sizes} {dtype}: " + ran.text())
+
+
 def turned():
     """Weights that lie turned are turned once, aside; or copied in long runs, so that more slices share rows, and exchange them."""
     for dtype, m, n, k, way in [("i4", 256, 512, 512, ".transpose::<"), ("i8", 1024, 512, 1024, "by_flit"), ("i8", 512, 640, 512, "exchange its parts"),
@@ -360,8 +394,8 @@ def command_line():
             (["tune", "O[y, x, f] = sum(r, s, c) I[y + r, x + s, c]: i8 * W[f, r, s, c]", "-D", "y=4,x=4,r=3,s=3,c=32,f=8"], 1, "and bf16 is multiplied"),
             (["tune", "C[m, n] = sum(k) A[m, k]: f32 * B[n, k]", "-D", "m=8,n=8,k=64"], 1, "and bf16 is multiplied"),
             (["tune", "O[y, x, f] = sum(r, s, c) I[y*0 + r, x + s, c] * W[f, r, s, c]", "-D", "y=4,x=4,r=3,s=3,c=32,f=8"], 1, "counts by 1 to"),
-            (["tune", "O[y, x, f] = sum(r, s, c) I[y + r, x + s, c] * W[f, r, s, c]", "-D", "y=4,x=4,r=3,s=3,c=3,f=8"], 1, "channels in multiples of 16"),
-            (["tune", "O[y, x, f] = sum(r, s, c) I[y + r, x + s, c] * W[f, r, s, c]", "-D", "y=4,x=4,r=3,s=3,c=16,f=9"], 1, "columns in multiples of 8"),
+            (["tune", "O[y, x, c] = sum(r, s) I[y + r, x + s, c] * W[c, r, s]", "-D", "y=4,x=4,r=3,s=3,c=16"], 1, "[r, s, c] for each channel"),
+            (["tune", "O[y, x, c] = sum(r, s) I[y + r, x + s, c] * W[r, s, c]", "-D", "y=4,x=4,r=3,s=3,c=8", "--dtype=i4"], 1, "more than 8"),
             (["tune", "O[y, x, f] = sum(r, s, c) I[y*99999 + r, x*99999 + s, c] * W[f, r, s, c]", "-D", "y=99999,x=99999,r=1,s=1,c=16,f=8"], 1, "more than 2^52 elements"),
             (["tune", "O[y, f] = sum(r, c) I[y + r, c] * W[f, r, c]", "-D", "y=4,r=3,c=16,f=8"], 1, "no convolution of images"),
             (["tune", "", "-D", "m=2"], 1, "the name of a tensor"),
@@ -384,6 +418,7 @@ def main():
                 numbers(a_turned, b_turned)
         epilogues()
         convolutions()
+        choices()
         rounded()
         turned()
         vectors()
