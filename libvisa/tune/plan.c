@@ -842,7 +842,7 @@ static int64_t buffers_of(const target *t, const tune_question *q, const tune_pl
 
 /* What is known of the loops' iterations, in their order. */
 typedef struct iterations {
-    int64_t rows[TUNE_MOST_LOOPS], weights[TUNE_MOST_LOOPS], multiplied[TUNE_MOST_LOOPS]; /* when they are there */
+    int64_t rows[TUNE_MOST_LOOPS], weights[TUNE_MOST_LOOPS], extras[TUNE_MOST_LOOPS], multiplied[TUNE_MOST_LOOPS]; /* when they are there */
 } iterations;
 
 /* Copies of what iteration `i` begins to need; what it shares is there since an earlier one. */
@@ -855,8 +855,9 @@ static void load(const tune_plan *p, const piece_times *x, int64_t i, int64_t fr
     bool is_first = i % inner == 0, are_here = p->row_copies > 0 && p->sum_loop == 1 && i % (rows * columns) >= rows;
     if (of_part == 0 && p->extras_once)
         run_on(dma, free_at, x->column_extras);
-    all->weights[i] =
-        is_first || !p->columns_outside ? run_on(dma, free_at, x->weights + (p->extras_once ? 0 : x->column_extras)) : all->weights[i - 1];
+    bool has_weights = is_first || !p->columns_outside;
+    all->weights[i] = has_weights ? run_on(dma, free_at, x->weights) : all->weights[i - 1];
+    all->extras[i] = has_weights ? run_on(dma, free_at, p->extras_once ? 0 : x->column_extras) : all->extras[i - 1];
     if (are_here)
         all->rows[i] = all->rows[i - rows];
     else if (p->row_copies > 0)
@@ -921,7 +922,7 @@ void tune_plan_estimate(const target *t, const tune_question *q, int64_t most, t
             if (x.turn_weights)
                 weights_at = run_on(&c.main, weights_at, x.turn_weights);
             stored_at = run_on(p->main_weights || starves(q, p) ? &c.main : &c.sub, larger(weights_at, free_at), x.store_weights);
-            handed_at = x.handed > 0 ? run_on(&c.sub, all.weights[i], x.handed) : 0;
+            handed_at = x.handed > 0 ? run_on(&c.sub, all.extras[i], x.handed) : all.extras[i];
         }
         int64_t rows_at = larger(all.rows[i], handed_at);
         if (x.turn_rows && (p->columns_outside || i % inner == 0))
