@@ -39,6 +39,8 @@ KERNELS = [
     ("resnet_conv3_down", "ResNet-50, conv3_x, 3 x 3 by steps of 2", CONV.replace("y + r, x + s", "y*2 + r, x*2 + s"), "y=28,x=28,r=3,s=3,c=128,f=128", "i8", "i8"),
     ("resnet_conv3_shortcut", "ResNet-50, conv3_x, 1 x 1 by steps of 2, linear", "O[y, x, f] = (sum(r, s, c) I[y*2 + r, x*2 + s, c] * W[f, r, s, c] + bias[f]) * scale[f]: f32", "y=28,x=28,r=1,s=1,c=256,f=512", "i8", "i8"),
     ("resnet_conv2_expand", "ResNet-50, conv2_x, 1 x 1, what came in is added", "O[y, x, f] = relu(sum(c) I[y, x, c] * W[f, c] + bias[f] + R[y, x, f]: bf16)", "y=56,x=56,c=64,f=256", "bf16", "bf16"),
+    ("resnet_stem", "ResNet-50, conv1, 7 x 7 of 3 channels by steps of 2", CONV.replace("y + r, x + s", "y*2 + r, x*2 + s"), "y=112,x=112,r=7,s=7,c=3,f=64", "i8", "i8"),
+    ("mobilenet_depthwise", "MobileNetV2, a filter for each channel, ReLU6", "O[y, x, c] = min(relu(sum(r, s) I[y + r, x + s, c] * W[r, s, c] + bias[c]), 6)", "y=14,x=14,r=3,s=3,c=384", "bf16", "bf16"),
     ("mobilenet_project", "MobileNetV2, projection, linear", "O[y, x, f] = sum(c) I[y, x, c] * W[f, c] + bias[f]", "y=14,x=14,c=384,f=96", "bf16", "bf16"),
     ("mobilenet_expand", "MobileNetV2, expansion by 6, ReLU6", "O[y, x, f] = min(relu(sum(c) I[y, x, c] * W[f, c] + bias[f]), 6)", "y=28,x=28,c=32,f=192", "bf16", "bf16"),
 ]
