@@ -139,19 +139,6 @@ static unsigned stands_in(const reader *r, size_t axis)
     return in;
 }
 
-/* Is there an operand after the sum with one element? Such is padded as columns are. */
-static bool has_extra_of_one(const tune_question *q)
-{
-    for (size_t i = 0; i < q->extra_count; i++) {
-        int64_t elements = 1;
-        for (size_t n = 0; n < q->extras[i].tensor.count; n++)
-            elements = larger(elements, q->axes[q->extras[i].tensor.axes[n]].size);
-        if (elements == 1)
-            return true;
-    }
-    return false;
-}
-
 /* A window with an axis of all three tensors innermost: channels with filters of their own. */
 static void find_filters(tune_question *q)
 {
@@ -179,8 +166,7 @@ static bool assign_roles(reader *r)
     tune_question *q = r->q;
     const tune_tensor *out = &q->tensors[TUNE_OUT];
     size_t inner = out->count;
-    while (inner > 1 && q->axes[out->axes[inner - 1]].size == 1 &&
-           !has_extra_of_one(q)) /* an axis of one position is innermost in nothing */
+    while (inner > 1 && q->axes[out->axes[inner - 1]].size == 1) /* an axis of one position is innermost in nothing */
         inner--;
     unsigned last = inner ? stands_in(r, out->axes[inner - 1]) : 0;
     q->weights = (last & (LEFT | RIGHT)) == LEFT ? TUNE_LEFT : TUNE_RIGHT;
@@ -466,6 +452,11 @@ static bool check_rows(const tune_question *q, diag_list *diags)
         return false;
     }
     return true;
+}
+
+bool tune_is_one_element(const tune_question *q, const tune_extra *e)
+{
+    return e->has[TUNE_ROW] && !e->has[TUNE_COLUMN] && !e->has[TUNE_BATCH] && q->size[TUNE_ROW] == 1;
 }
 
 tune_role tune_kept_of(const tune_question *q, tune_place operand)

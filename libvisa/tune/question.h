@@ -54,6 +54,9 @@ const tune_epilogue *tune_epilogue_of(const tune_question *q, int64_t parts);
 /* Whose cycles are to be few. */
 timing_preset tune_timing_of(const visa_tune_options *o);
 
+/* Is it one number for all results? */
+bool tune_is_one_element(const tune_question *q, const tune_extra *e);
+
 /* The kept axis of an operand. */
 tune_role tune_kept_of(const tune_question *q, tune_place operand);
 

@@ -184,7 +184,7 @@ static int64_t rows_unit(const tune_question *q)
 {
     int64_t unit = 1;
     for (size_t i = 0; i < q->extra_count; i++)
-        if (q->extras[i].has[TUNE_ROW] && !q->extras[i].has[TUNE_COLUMN])
+        if (q->extras[i].has[TUNE_ROW] && !q->extras[i].has[TUNE_COLUMN] && !tune_is_one_element(q, &q->extras[i]))
             unit = larger(unit, WORD_BITS / dtype_row_of(q->extras[i].type)->bits);
     return unit;
 }

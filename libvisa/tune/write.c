@@ -150,11 +150,22 @@ static const char *extra_name(const writer *w, size_t i)
     return w->q->extras[i].tensor.port;
 }
 
+/* An operand with one element, as the port and DM have it: "N # 2", whole 8 bytes. NULL: it has more, or rows are padded anyway. */
+static const char *one_element(const writer *w, const tune_extra *e)
+{
+    enum { WORD_BITS = 64 };
+    if (!tune_is_one_element(w->q, e) || w->p->split[TUNE_ROW].padded > 1)
+        return NULL;
+    return arena_printf(w->a, "%s # %u", w->q->axis_text[TUNE_ROW], WORD_BITS / dtype_row_of(e->type)->bits);
+}
+
 /* Innermost rows are whole 8 bytes. */
 static const char *extra_mapping(const writer *w, const tune_extra *e)
 {
     const tune_question *q = w->q;
-    const char *parts[TUNE_SUM] = {0};
+    const char *parts[TUNE_SUM] = {0}, *one = one_element(w, e);
+    if (one)
+        return one;
     for (int role = TUNE_BATCH; role < TUNE_SUM; role++) {
         bool innermost = role == TUNE_COLUMN || (role == TUNE_ROW && !e->has[TUNE_COLUMN]);
         bool whole_words = q->size[role] * dtype_row_of(e->type)->bits % 64 == 0;
@@ -584,7 +595,8 @@ static void write_extra_load(writer *w, size_t i)
     const tune_plan *p = w->p;
     const tune_split *row = &p->split[TUNE_ROW], *column = &p->split[TUNE_COLUMN];
     bool of_row = e->has[TUNE_ROW], of_column = e->has[TUNE_COLUMN], once = tune_comes_once(p, e);
-    const char *rows = of_row ? kept(w, TUNE_ROW, 1, row->tile) : NULL, *columns = of_column ? kept(w, TUNE_COLUMN, 1, column->tile) : NULL,
+    const char *rows = of_row ? (one_element(w, e) ? one_element(w, e) : kept(w, TUNE_ROW, 1, row->tile)) : NULL,
+               *columns = of_column ? kept(w, TUNE_COLUMN, 1, column->tile) : NULL,
                *all = once ? kept(w, TUNE_COLUMN, tune_loop_stride(p, TUNE_COLUMN), column->loop) : NULL, *name = extra_name(w, i);
     tune_begin_step(&w->page, (tune_step)(TUNE_LOAD_EXTRA + i),
                     once ? arena_printf(w->a, "An operand of what is done to the sums, for all %" PRId64 " iterations", column->loop)
@@ -602,7 +614,11 @@ static void write_extra(writer *w, size_t i)
     const tune_split *row = &p->split[TUNE_ROW], *column = &p->split[TUNE_COLUMN];
     bool of_row = e->has[TUNE_ROW], of_column = e->has[TUNE_COLUMN], once = tune_comes_once(p, e);
     dtype meets = w->q->meets;
-    const char *rows = of_row ? kept(w, TUNE_ROW, 1, row->tile) : NULL, *columns = of_column ? kept(w, TUNE_COLUMN, 1, column->tile) : NULL,
+    const char *one = one_element(w, e),
+               *rows = one      ? one
+                       : of_row ? kept(w, TUNE_ROW, 1, row->tile)
+                                : NULL,
+               *columns = of_column ? kept(w, TUNE_COLUMN, 1, column->tile) : NULL,
                *groups = of_column ? kept(w, TUNE_COLUMN, p->lanes, column->tile / p->lanes) : NULL, *name = extra_name(w, i);
     const char *lanes = of_column ? kept(w, TUNE_COLUMN, 1, p->lanes) : NULL;
     if (!once)
