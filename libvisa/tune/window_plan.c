@@ -31,6 +31,11 @@ static window_shape shape_of_channels(const target *t, const tune_question *q, c
     return s;
 }
 
+int64_t window_column_groups(const target *t, const tune_question *q, const window_plan *p)
+{
+    return p->columns / (q->depthwise ? shape_of_channels(t, q, p).live : t->rows);
+}
+
 window_shape window_shape_of(const target *t, const tune_question *q, const window_plan *p)
 {
     if (q->depthwise)
@@ -57,11 +62,6 @@ window_shape window_shape_of(const target *t, const tune_question *q, const wind
     return s;
 }
 
-int64_t window_column_groups(const target *t, const tune_question *q, const window_plan *p)
-{
-    return p->columns / (q->depthwise ? window_shape_of(t, q, p).live : t->rows);
-}
-
 bool window_spread_of(const target *t, const tune_question *q, const window_plan *p, window_spread *out)
 {
     int64_t parts = p->spreads ? p->row_slices * p->place_slices : 1;
@@ -71,7 +71,7 @@ bool window_spread_of(const target *t, const tune_question *q, const window_plan
     if (p->sum_slices * p->idle_inside > 1)
         return false;
     int64_t flit = elements_in(q, t->flit_bytes), channels = size_of(q, q->window_channel);
-    int64_t groups = window_column_groups(t, q, &(window_plan){.columns = p->columns, .sum_slices = 1});
+    int64_t groups = window_column_groups(t, q, p);
     out->lanes = q->depthwise ? 1 : smaller(parts, t->rows);
     out->groups = smaller(parts / out->lanes, groups);
     if (t->rows % out->lanes != 0 || groups % out->groups != 0)
