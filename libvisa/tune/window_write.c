@@ -100,7 +100,8 @@ static const char *slices_with(const window_writer *w, const char *neighbours, c
 
 static const char *places_of_slices(const window_writer *w)
 {
-    return TUNE_LIST(w->a, row_digit(w, w->p->rows, w->p->row_slices), place_digit(w, w->p->places, w->p->place_slices));
+    const char *rows = row_digit(w, w->p->rows, w->p->row_slices), *places = place_digit(w, w->p->places, w->p->place_slices);
+    return rows || places ? TUNE_LIST(w->a, rows, places) : NULL;
 }
 
 /* What those that had parts of a sum have of its results. */

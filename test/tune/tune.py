@@ -260,12 +260,12 @@ CHOICES = [
     # weights of more than the TRF: parts of the channels, whose sums slices add
     ("O[y, x, f] = relu(sum(r, s, c) I[y + r, x + s, c] * W[f, r, s, c] + bias[f])", dict(y=4, x=4, r=3, s=3, c=512, f=64), "bf16", "bf16", "vector_inter_slice_reduce", 0),
     ("O[y, x, f] = sum(r, s, c) I[y + r, x + s, c] * W[f, r, s, c]", dict(y=3, x=5, r=3, s=3, c=1024, f=16), "i8", "i32", "InterSliceReduceOpI32::Add", 0),
+    ("O[y, x, f] = sum(r, s, c) I[y + r, x + s, c] * W[f, r, s, c]", dict(y=16, x=4, r=3, s=3, c=256, f=128), "bf16", "bf16", "Y / 2 % 4], m![Y % 2, X", 5000),
     # what meets the sums is handed on, of slices that have padding in both clusters, and places that have some
     ("O[y, x, f] = relu(sum(r, s, c) I[y + r, x + s, c] * W[f, r, s, c] + bias[f])", dict(y=28, x=28, r=3, s=3, c=32, f=32), "i8", "i8", "CustomBroadcast", 5400),
-    ("O[y, x, f] = relu(sum(c) I[y, x, c] * W[f, c] + bias[f])", dict(y=56, x=56, c=64, f=256), "bf16", "bf16", "CustomBroadcast", 5200),
+    ("O[y, x, f] = relu(sum(c) I[y, x, c] * W[f, c] + bias[f])", dict(y=56, x=56, c=64, f=256), "i8", "i8", "CustomBroadcast", 4000),
     # an operand with one element is padded alone; the columns are those of the other axis
-    ("C[m, n] = sum(k) A[m, k] * B[n, k] + bias[n]", dict(m=1024, n=1, k=1024), "bf16", "bf16", "m![N # 2]", 5000),
-    ("C[m, n] = sum(k) A[m, k] * B[n, k]", dict(m=3136, n=256, k=64), "i8", "i8", "M / 1568", 3600)]
+    ("C[m, n] = sum(k) A[m, k] * B[n, k] + bias[n]", dict(m=1024, n=1, k=1024), "bf16", "bf16", "m![N # 2]", 5000)]
 
 
 def choices():
