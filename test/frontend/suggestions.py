@@ -288,6 +288,7 @@ WAYS = [
     ("E-DMA-COVER", rf"declare .*, as in Element ({MAPPING}); a part is moved through a tile", change_part),
     ("E-ALIGN-TIME", r"OutTime is .*, then what shifts, then what repeats", None),
     ("E-TRF-ROW-TIME", r"collect with .* outermost in Time, which is .*", None),
+    ("E-STEP-PROGRAM", r"take the tiles of a pair or a state apart: .*", None),
 ]
 
 
