@@ -13,7 +13,8 @@ def run(bench, section):
     bench.program("libvisa_reference.so")
     compile_it, clang = [visac, source, "-o", binary], bench.peer("clang-19", "clang-19")
     bench.run(compile_it)
-    todo = [("visac --check", [visac, source, "--check"]), ("visa-run", [bench.program("visa-run"), binary]), ("visac", compile_it)]
+    todo = [("visac --check", [visac, source, "--check"]), ("visac --check=numbers", [visac, source, "--check=numbers"]),
+            ("visa-run", [bench.program("visa-run"), binary]), ("visac", compile_it)]
     if clang:
         todo.append(("clang-19 -O2 -c", [clang, "-O2", "-c", str(ROOT / "bench/matmul.c"), "-o", bench.file("clang.o")]))
     samples = bench.processes(todo, bench.count(40, 10))
@@ -23,4 +24,4 @@ def run(bench, section):
     said = re.search(r"built in ([\d.]+) ms", bench.run([visac, source, "--check"]))
     note = f"of `--check`, building the reference kernel: {said.group(1)} ms in a run of its own" if said else ""
     section["tables"].append(table("whole processes", ["command", "wall ms", "user ms", "system ms", "peak MiB", "wall / clang-19 -O2 -c"], rows, note))
-    section["targets"] = [at_most("visac --check / clang-19 -O2 -c, wall", 1, ratios(wall["visac --check"], base) if base else None)]
+    section["targets"] = [at_most(f"{name} / clang-19 -O2 -c, wall", 1, ratios(wall[name], base) if base else None) for name in ("visac --check", "visac --check=numbers")]
