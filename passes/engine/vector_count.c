@@ -349,22 +349,29 @@ static bool next_slice(const slices *s, int64_t masked, int64_t *coordinate)
     return !carry;
 }
 
+/* The greatest coordinate of a slice that begins below `size`. What others have as their results are no elements. */
+static int64_t last_slice(const slices *s, int64_t size)
+{
+    int64_t at = 0;
+    for (size_t i = s->count; i-- > 0;)
+        at += smaller(s->digits[i]->live - 1, (size - 1 - at) / s->digits[i]->weight) * s->digits[i]->weight;
+    return at;
+}
+
 /* The filter that leaves in what is below `size`; as it was: nothing is beyond. False: none does. */
 static bool filter_of(const counting *c, const slices *s, int64_t size, valid_count *out)
 {
-    int64_t time = reach_of(c, 1u << AT_FLIT), lightest = 0, masked, at, next, all = 0;
+    int64_t time = reach_of(c, 1u << AT_FLIT), lightest = 0, masked, at, next;
     for (size_t i = 0; i < c->count; i++)
         if (c->digits[i].at == AT_FLIT && c->digits[i].weight > 0 && last_value(&c->digits[i]) > 0)
             lightest = lightest ? smaller(lightest, c->digits[i].weight) : c->digits[i].weight;
-    for (size_t i = 0; i < s->count; i++)
-        all += (s->digits[i]->live - 1) * s->digits[i]->weight;
     if (!first_slice(s, size - time, &masked, &at))
         return true; /* nothing is cut */
     *out = (valid_count){.kind = VALID_COUNT_SLICE_MAJOR, .slice_mask = s->mask, .slice = masked, .limit = larger(size - at, 0)};
     if (!next_slice(s, masked, &next) || next >= size)
         return true;
     *out = (valid_count){.kind = VALID_COUNT_TIME_MAJOR, .slice_mask = s->mask, .slice = masked, .limit = time};
-    return lightest > 0 && all + time - lightest < size;
+    return lightest > 0 && last_slice(s, size) + time - lightest < size;
 }
 
 /* ---- what cannot be expressed, and what can ---- */
