@@ -3,18 +3,9 @@
 #include <inttypes.h>
 #include <stdlib.h>
 
-#include "support/integer.h"
 #include "support/strbuf.h"
 
 /* ---- coordinates ---- */
-
-static int64_t shift_of(const einsum_statement *s, einsum_side side, uint32_t axis)
-{
-    for (uint32_t i = 0; i < s->shift_count; i++)
-        if (s->shifts[i].side == side && s->shifts[i].axis == axis)
-            return s->shifts[i].offset;
-    return 0;
-}
 
 /* The coordinate of an axis that the digits say, those only that index the side (EINSUM_SIDES: all). */
 static int64_t coordinate(const einsum_statement *s, const int64_t *counters, einsum_side side, uint32_t axis)
@@ -62,7 +53,7 @@ static int64_t source_element(const einsum *e, const einsum_statement *s, const 
         int64_t c = coordinate(s, counters, side, t->axes[i]);
         if (!window_coordinate(e, s, counters, side, t->axes[i], &c))
             return -1;
-        element = element * e->axes[t->axes[i]].size + c + shift_of(s, side, t->axes[i]);
+        element = element * e->axes[t->axes[i]].size + c + einsum_shift_along(s, side, t->axes[i]);
     }
     return element;
 }
@@ -118,7 +109,7 @@ static bool count_kept(const einsum *e, const einsum_statement *s, int64_t eleme
     for (uint32_t i = 0; i < s->digit_count; i++)
         counters[i] = 0;
     for (uint32_t i = t->rank; i-- > 0;) {
-        int64_t size = e->axes[t->axes[i]].size, c = element % size - shift_of(s, EINSUM_DST, t->axes[i]);
+        int64_t size = e->axes[t->axes[i]].size, c = element % size - einsum_shift_along(s, EINSUM_DST, t->axes[i]);
         element /= size;
         if (c < 0 || !count_axis(s, t->axes[i], c, counters))
             return false;
@@ -172,30 +163,14 @@ bool einsum_terms(const einsum *e, uint32_t before, uint32_t tensor, int64_t ele
 
 /* ---- who made an element ---- */
 
-/* Coordinates that a statement may assign along one axis of its destination. */
-typedef struct assigned_range {
-    int64_t low, end;
-} assigned_range;
-
 struct einsum_makers {
     const einsum *einsum;
-    uint32_t *first;        /* by tensor, and one behind the last: where its statements begin in */
-    uint32_t *numbers;      /* the numbers of statements, ascending for each tensor, */
-    assigned_range *ranges; /* and for each `rank` of these, one for each axis of its tensor */
-    uint32_t rank;          /* the largest of a tensor, of which more axes than RANGED_AXES are not looked at */
+    uint32_t *first;     /* by tensor, and one behind the last: where its statements begin in */
+    uint32_t *numbers;   /* the numbers of statements, ascending for each tensor, */
+    einsum_span *ranges; /* and for each `rank` of these, one for each axis of its tensor */
+    uint32_t rank;       /* the largest of a tensor, of which more axes than RANGED_AXES are not looked at */
 };
 enum { RANGED_AXES = 32 };
-
-/* Of kept digits, whichever combination of them exists. */
-static assigned_range range_along(const einsum_statement *s, uint32_t axis)
-{
-    int64_t low = shift_of(s, EINSUM_DST, axis), last = low;
-    for (uint32_t i = 0; i < s->digit_count; i++)
-        if (s->digits[i].kept && s->digits[i].axis == axis &&
-            __builtin_add_overflow(last, product_bounded(s->digits[i].size - 1, s->digits[i].weight), &last))
-            last = INT64_MAX - 1;
-    return (assigned_range){low, last + 1};
-}
 
 static void list_makers(einsum_makers *m)
 {
@@ -209,7 +184,7 @@ static void list_makers(einsum_makers *m)
         uint32_t at = m->first[s->dst]++;
         m->numbers[at] = i;
         for (uint32_t k = 0; k < e->tensors[s->dst].rank && k < m->rank; k++)
-            m->ranges[(size_t)at * m->rank + k] = range_along(s, e->tensors[s->dst].axes[k]);
+            m->ranges[(size_t)at * m->rank + k] = einsum_reach(s, EINSUM_DST, e->tensors[s->dst].axes[k]);
     }
     for (uint32_t t = e->tensor_count; t-- > 0;)
         m->first[t + 1] = m->first[t];
@@ -246,7 +221,7 @@ void einsum_makers_free(einsum_makers *m)
     free(m);
 }
 
-static bool is_in_ranges(const assigned_range *ranges, const int64_t *at, uint32_t count)
+static bool is_in_ranges(const einsum_span *ranges, const int64_t *at, uint32_t count)
 {
     for (uint32_t i = 0; i < count; i++)
         if (at[i] < ranges[i].low || at[i] >= ranges[i].end)

@@ -59,6 +59,28 @@ int64_t einsum_largest_shift(const einsum_statement *s, uint32_t axis)
     return most;
 }
 
+int64_t einsum_shift_along(const einsum_statement *s, einsum_side side, uint32_t axis)
+{
+    int64_t offset = 0;
+    for (uint32_t i = 0; i < s->shift_count; i++)
+        if (s->shifts[i].side == side && s->shifts[i].axis == axis)
+            offset += s->shifts[i].offset;
+    return offset;
+}
+
+einsum_span einsum_reach(const einsum_statement *s, einsum_side side, uint32_t axis)
+{
+    int64_t low = einsum_shift_along(s, side, axis), end = low + 1, far;
+    for (uint32_t i = 0; i < s->digit_count; i++) {
+        const einsum_digit *d = &s->digits[i];
+        if (d->axis != axis || !einsum_digit_indexes(d, side) || (side == EINSUM_DST && !d->kept))
+            continue;
+        if (__builtin_mul_overflow(d->size - 1, d->weight, &far) || __builtin_add_overflow(end, far, &end))
+            return (einsum_span){low, INT64_MAX};
+    }
+    return (einsum_span){low, end};
+}
+
 bool einsum_walks_axis(const einsum_statement *s, einsum_side side, uint32_t axis)
 {
     for (uint32_t i = 0; i < s->digit_count; i++)

@@ -151,7 +151,16 @@ typedef struct einsum_statement {
 
 /* The largest offset at which any operand meets the axis; 0: none is shifted along it. */
 int64_t einsum_largest_shift(const einsum_statement *s, uint32_t axis);
-/* Does a digit of more than one value index the axis on that side? */
+/* By how many coordinates of the axis the operand on that side is accessed further than the digits say. */
+int64_t einsum_shift_along(const einsum_statement *s, einsum_side side, uint32_t axis);
+/* Coordinates, low included. */
+typedef struct einsum_span {
+    int64_t low, end;
+} einsum_span;
+/* Those of the axis that the digits and the shift of a side reach, of the destination the kept ones, whether their combination exists or
+ * not; what windows and indices add is not in it. The end saturates. */
+einsum_span einsum_reach(const einsum_statement *s, einsum_side side, uint32_t axis);
+/* Does a digit of more than one value index the axis on that side (EINSUM_SIDES: on any)? */
 bool einsum_walks_axis(const einsum_statement *s, einsum_side side, uint32_t axis);
 
 typedef struct einsum {

@@ -206,10 +206,8 @@ static LLVMValueRef coordinate_of(const element_form *f, einsum_side side, uint3
         if (d->axis == axis && d->size > 1 && einsum_digit_indexes(d, side))
             sum = LLVMBuildAdd(e->b, sum, emit_scaled(e, e->open[i].loop.counter, d->weight), "");
     }
-    for (uint32_t i = 0; i < f->p->of->shift_count; i++)
-        if (f->p->of->shifts[i].side == side && f->p->of->shifts[i].axis == axis)
-            sum = emit_plus(e, sum, f->p->of->shifts[i].offset);
-    return sum;
+    int64_t shift = einsum_shift_along(f->p->of, side, axis);
+    return shift ? emit_plus(e, sum, shift) : sum;
 }
 
 static LLVMValueRef both(emitter *e, LLVMValueRef x, LLVMValueRef y)

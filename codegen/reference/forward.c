@@ -17,32 +17,15 @@ static einsum_side side_of(const read *x)
     return (einsum_side)(EINSUM_A + x->slot);
 }
 
-static bool walks(const einsum_statement *s, uint32_t axis)
-{
-    for (uint32_t i = 0; i < s->digit_count; i++)
-        if (s->digits[i].axis == axis && s->digits[i].size > 1)
-            return true;
-    return false;
-}
-
-static int64_t shift_of(const einsum_statement *s, einsum_side side, uint32_t axis)
-{
-    int64_t offset = 0;
-    for (uint32_t i = 0; i < s->shift_count; i++)
-        if (s->shifts[i].side == side && s->shifts[i].axis == axis)
-            offset += s->shifts[i].offset;
-    return offset;
-}
-
 /* Is one place of the axis written, and one read? Then no digit has it. */
 static bool is_place(const read *x, uint32_t axis)
 {
-    return !walks(x->copy->of, axis) && !walks(x->reader->of, axis);
+    return !einsum_walks_axis(x->copy->of, EINSUM_SIDES, axis) && !einsum_walks_axis(x->reader->of, EINSUM_SIDES, axis);
 }
 
 static bool same_place(const read *x, uint32_t axis)
 {
-    return shift_of(x->copy->of, EINSUM_DST, axis) == shift_of(x->reader->of, side_of(x), axis);
+    return einsum_shift_along(x->copy->of, EINSUM_DST, axis) == einsum_shift_along(x->reader->of, side_of(x), axis);
 }
 
 /* Does the statement write at another place than that which is read? */
@@ -64,7 +47,7 @@ static bool is_written(const read *x)
     for (uint32_t i = 0; i < t->rank; i++) {
         uint32_t axis = t->axes[i];
         if (plan_covers_axis(x->e, s, axis)
-                ? shift_of(x->reader->of, side_of(x), axis) && !einsum_tensor_has(&x->e->tensors[s->sources[0]], axis)
+                ? einsum_shift_along(x->reader->of, side_of(x), axis) && !einsum_tensor_has(&x->e->tensors[s->sources[0]], axis)
                 : !(is_place(x, axis) && same_place(x, axis)))
             return false;
     }
@@ -80,7 +63,7 @@ static bool is_straight(const read *x)
     for (uint32_t i = 0; i < t->rank; i++) {
         uint32_t axis = t->axes[i];
         if (!fuse_moves_alike(x->copy, EINSUM_A, axis, &moves) ||
-            (moves ? shift_of(s, EINSUM_A, axis) != 0 || !einsum_tensor_has(&x->e->tensors[s->dst], axis)
+            (moves ? einsum_shift_along(s, EINSUM_A, axis) != 0 || !einsum_tensor_has(&x->e->tensors[s->dst], axis)
                    : x->e->axes[axis].size > 1 && !is_place(x, axis)))
             return false;
     }

@@ -227,13 +227,10 @@ bool plan_covers_destination(const einsum *e, const einsum_statement *s)
 static int64_t written_place(const einsum *e, const einsum_statement *s, uint32_t axis)
 {
     const einsum_tensor *t = &e->tensors[s->dst];
-    int64_t place = 0;
     bool writes = s->op != MATH_SCATTER && !einsum_walks_axis(s, EINSUM_DST, axis);
     for (uint32_t i = 0; i < t->rank && writes; i++)
         writes = !walk_window(e, t->axes[i]) && (t->axes[i] == axis || plan_covers_axis(e, s, t->axes[i]));
-    for (uint32_t i = 0; i < s->shift_count; i++)
-        place += s->shifts[i].side == EINSUM_DST && s->shifts[i].axis == axis ? s->shifts[i].offset : 0;
-    return writes ? place : -1;
+    return writes ? einsum_shift_along(s, EINSUM_DST, axis) : -1;
 }
 
 /* Do this statement and those after it write the destination at one place of the axis each, at all of them, before anybody reads it? */

@@ -4,16 +4,11 @@
 
 #include "codegen/reference/walk.h"
 
-/* Coordinates along an axis of a tensor; none where end is not above low. */
-typedef struct span {
-    int64_t low, end;
-} span;
-
 /* What is read of each tensor. */
 typedef struct reads {
     const einsum *e;
-    size_t *first; /* by tensor: its first axis in */
-    span *along;   /* by axis of each tensor */
+    size_t *first;      /* by tensor: its first axis in */
+    einsum_span *along; /* by axis of each tensor; nothing where end is not above low */
 } reads;
 
 static int64_t smaller(int64_t a, int64_t b)
@@ -21,25 +16,14 @@ static int64_t smaller(int64_t a, int64_t b)
     return a < b ? a : b;
 }
 
-static int64_t shift_along(const einsum_statement *s, einsum_side side, uint32_t axis)
+/* What digits reach, and all that there is of what lists or windows move. */
+static einsum_span span_read(const einsum *e, const einsum_statement *s, einsum_side side, uint32_t axis)
 {
-    for (uint32_t i = 0; i < s->shift_count; i++)
-        if (s->shifts[i].side == side && s->shifts[i].axis == axis)
-            return s->shifts[i].offset;
-    return 0;
-}
-
-/* All coordinates that digits reach, whether their combination exists or not; of what lists or windows move, all that there are. */
-static span span_read(const einsum *e, const einsum_statement *s, einsum_side side, uint32_t axis)
-{
-    int64_t size = e->axes[axis].size, low = shift_along(s, side, axis), end = low + 1, far;
+    einsum_span read = {0, e->axes[axis].size};
     if (einsum_index_count(s) > 0 || walk_window(e, axis))
-        return (span){0, size};
-    for (uint32_t i = 0; i < s->digit_count; i++)
-        if (s->digits[i].axis == axis && einsum_digit_indexes(&s->digits[i], side) &&
-            (__builtin_mul_overflow(s->digits[i].size - 1, s->digits[i].weight, &far) || __builtin_add_overflow(end, far, &end)))
-            return (span){low, size};
-    return (span){low, smaller(end, size)};
+        return read;
+    einsum_span reach = einsum_reach(s, side, axis);
+    return (einsum_span){reach.low, smaller(reach.end, read.end)};
 }
 
 static bool reads_make(reads *r, const einsum *e)
@@ -58,8 +42,8 @@ static bool reads_make(reads *r, const einsum *e)
         for (unsigned side = EINSUM_A; side < einsum_side_count(s); side++) {
             const einsum_tensor *t = &e->tensors[einsum_operand(s, (einsum_side)side)];
             for (uint32_t k = 0; k < t->rank && t->port < 0; k++) {
-                span *all = &r->along[r->first[t - e->tensors] + k], one = span_read(e, s, (einsum_side)side, t->axes[k]);
-                *all = all->end > all->low ? (span){smaller(all->low, one.low), all->end > one.end ? all->end : one.end} : one;
+                einsum_span *all = &r->along[r->first[t - e->tensors] + k], one = span_read(e, s, (einsum_side)side, t->axes[k]);
+                *all = all->end > all->low ? (einsum_span){smaller(all->low, one.low), all->end > one.end ? all->end : one.end} : one;
             }
         }
     }
@@ -67,18 +51,18 @@ static bool reads_make(reads *r, const einsum *e)
 }
 
 /* Coordinates of the axis that the statement writes without a gap, whatever it writes along the others. */
-static span span_written(const einsum *e, const einsum_statement *s, uint32_t axis)
+static einsum_span span_written(const einsum *e, const einsum_statement *s, uint32_t axis)
 {
-    int64_t low = shift_along(s, EINSUM_DST, axis), dense = 1, room = e->axes[axis].size - einsum_largest_shift(s, axis);
+    int64_t low = einsum_shift_along(s, EINSUM_DST, axis), dense = 1, room = e->axes[axis].size - einsum_largest_shift(s, axis);
     if (s->op == MATH_SCATTER || walk_window(e, axis))
-        return (span){0, 0};
+        return (einsum_span){0, 0};
     for (bool found = true; found;) {
         found = false;
         for (uint32_t i = 0; i < s->digit_count && !found; i++)
             if (s->digits[i].axis == axis && s->digits[i].kept && s->digits[i].size > 1 && s->digits[i].weight == dense)
                 found = !__builtin_mul_overflow(dense, s->digits[i].size, &dense);
     }
-    return (span){low, low + smaller(dense, room)};
+    return (einsum_span){low, low + smaller(dense, room)};
 }
 
 static bool is_settled(const reads *r, const plan_statement *s)
@@ -86,7 +70,7 @@ static bool is_settled(const reads *r, const plan_statement *s)
     const einsum_tensor *t = &r->e->tensors[s->of->dst];
     bool settled = s->first && !s->absorbed && !s->covers && t->port < 0;
     for (uint32_t k = 0; k < t->rank && settled; k++) {
-        span read = r->along[r->first[s->of->dst] + k], written = span_written(r->e, s->of, t->axes[k]);
+        einsum_span read = r->along[r->first[s->of->dst] + k], written = span_written(r->e, s->of, t->axes[k]);
         settled = read.end <= read.low || (written.low <= read.low && read.end <= written.end);
     }
     return settled;

@@ -12,29 +12,13 @@ unsigned twin_side(const plan_statement *s, const plan_statement *of, unsigned s
     return found;
 }
 
-static int64_t place_of(const einsum_statement *s, uint32_t axis)
-{
-    int64_t offset = 0;
-    for (uint32_t i = 0; i < s->shift_count; i++)
-        if (s->shifts[i].side == EINSUM_DST && s->shifts[i].axis == axis)
-            offset += s->shifts[i].offset;
-    return offset;
-}
-
-static bool walks(const einsum_statement *s, uint32_t axis)
-{
-    for (uint32_t i = 0; i < s->digit_count; i++)
-        if (s->digits[i].axis == axis && s->digits[i].size > 1)
-            return true;
-    return false;
-}
-
 /* Is there an axis of which each of them writes another place? */
 static bool are_apart(const einsum *e, const einsum_statement *a, const einsum_statement *b)
 {
     const einsum_tensor *t = &e->tensors[a->dst];
     for (uint32_t i = 0; i < t->rank; i++)
-        if (!walks(a, t->axes[i]) && place_of(a, t->axes[i]) != place_of(b, t->axes[i]))
+        if (!einsum_walks_axis(a, EINSUM_SIDES, t->axes[i]) &&
+            einsum_shift_along(a, EINSUM_DST, t->axes[i]) != einsum_shift_along(b, EINSUM_DST, t->axes[i]))
             return true;
     return false;
 }

@@ -30,8 +30,6 @@ int64_t walk_axis_stride(const einsum *e, uint32_t tensor, uint32_t axis);
 /* Elements of an operand that lie side by side along the innermost digits of a group; INT64_MAX: all of them. */
 int64_t walk_run(const einsum *e, uint32_t tensor, einsum_side side, const plan_digits *digits);
 
-/* The largest shift of that axis on any side: no combination of digits that reaches beyond the axis with it exists. */
-int64_t walk_shift_max(const einsum_statement *s, uint32_t axis);
 /* Do combinations of these groups' digits leave the axis? */
 bool walk_passes(const einsum *e, const plan_statement *s, uint32_t axis, const plan_group *groups, unsigned count);
 /* May a combination of these groups' digits not exist, or not be held by the tensor? */
