@@ -302,16 +302,21 @@ static void align_one(pass_context *p, kernel *k, op *o)
         int64_t full = elements_of(out->dtype, p->target->mac_width_bytes);
         const tensor *stream = &op_input(o)->out;
         const mapping *packet = out->part[PACKET];
-        const mapping *outer = packet->size % full ? NULL : pass_pair(p, out->part[TIME], pass_outer(p, packet, full));
-        const mapping *all = pass_pair(p, outer, pass_inner(p, packet, full)), *of = pass_pair(p, stream->part[TIME], stream->part[PACKET]);
-        bool parted = all && of && mapping_equal(p->mappings, all, of);
+        const mapping *of = pass_pair(p, stream->part[TIME], stream->part[PACKET]);
+        const mapping *outer = NULL, *inner = NULL;
+        /* both flits, or one where a packet may be one: the first that cuts the stream as it flows */
+        for (int64_t n = full; !inner && n >= (o->releases & APRIL ? full : elements_of(out->dtype, p->target->flit_bytes)); n /= 2) {
+            outer = packet->size % n ? NULL : pass_pair(p, out->part[TIME], pass_outer(p, packet, n));
+            const mapping *cut = pass_inner(p, packet, n), *all = pass_pair(p, outer, cut);
+            inner = all && of && mapping_equal(p->mappings, all, of) ? cut : NULL;
+        }
         if (bytes < p->target->flit_bytes && stream->dtype == out->dtype)
             diag_help(p->diags, d, "a flit stays whole: write OutTime %s, OutPacket %s", pass_text(p, stream->part[TIME]),
                       pass_text(p, o->releases & APRIL ? pass_pad(p, stream->part[PACKET], full) : stream->part[PACKET]));
         else if (full > out->part[PACKET]->size)
             diag_help(p->diags, d, "pad to 64 bytes: %s", pass_text(p, pass_pad(p, out->part[PACKET], full)));
-        else if (parted)
-            diag_help(p->diags, d, "write OutTime %s, OutPacket %s", pass_text(p, outer), pass_text(p, pass_inner(p, packet, full)));
+        else if (inner)
+            diag_help(p->diags, d, "write OutTime %s, OutPacket %s", pass_text(p, outer), pass_text(p, inner));
         else
             diag_help(p->diags, d, "leave %lld elements in OutPacket and the rest in OutTime", (long long)full);
         return;

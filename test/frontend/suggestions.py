@@ -88,6 +88,7 @@ def change_collect(case, time, packet):
 def change_align(case, time, packet):
     text = re.sub(r"\.align(::<.*?>)?\(", lambda _: f".align::<{time}, {packet}, _, _>(", case.function)
     yield case.with_function(with_result_inferred(text, 2))
+    yield case.with_function(re.sub(r"\.contract_outer(::<.*?>)?\(", lambda _: f".contract_outer::<{time}, {packet}, _, _, _>(", text))
 
 
 def change_weights(case, row, element):
