@@ -61,6 +61,8 @@ static const value error_value = {.kind = VALUE_ERROR};
 
 /* Diagnoses and marks the kernel at hand bad; gives the error value. `help` may be NULL. */
 value refuse(analysis *s, diag_id id, src_range range, const char *help, const char *format, ...) __attribute__((format(printf, 5, 6)));
+/* The same, with a help that is the caller's to give. Never NULL. */
+diag *refuse_diag(analysis *s, diag_id id, src_range range, const char *format, ...) __attribute__((format(printf, 4, 5)));
 /* Counts iterations, calls and list elements; false: too many, and s->stopped. */
 bool spend(analysis *s, src_range range, uint64_t steps);
 /* Text is read again from here on, or no longer. */

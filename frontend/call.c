@@ -69,8 +69,10 @@ STACK_APART static void bind_parameter(analysis *s, scope *inner, const ast *par
         s->kernel->bad = true;
         v = error_value;
     } else if (is_reference && stage_lacks_borrow(argument, &v, mutable)) {
-        v = refuse(s, E_MISMATCH, argument->range, stage_borrowed(argument, mutable, s->context.arena),
-                   "the parameter is a reference, but the argument is written without `%s`", stage_borrow_text(mutable));
+        diag *e = refuse_diag(s, E_MISMATCH, argument->range, "the parameter is a reference, but the argument is written without `%s`",
+                              stage_borrow_text(mutable));
+        stage_help_borrow(s->context.diags, e, argument, mutable);
+        v = error_value;
     } else if (v.kind != VALUE_ERROR &&
                ((d->kind == DECLARED_UNIT_OF_CONTEXT && !(v.kind == VALUE_UNIT_OF_CONTEXT && (d->units >> v.context & 1))) ||
                 (d->kind == DECLARED_TENSOR) != memory || (d->kind == DECLARED_TENSOR && d->is_view != (v.kind == VALUE_VIEW)) ||
@@ -94,8 +96,9 @@ STACK_APART static void bind_parameter(analysis *s, scope *inner, const ast *par
     } else if (memory && d->kind == DECLARED_TENSOR && !v.op->bad && !stage_check_type(inner, argument->range, &v.op->out, d)) {
         s->kernel->bad = true;
     } else if (v.kind == VALUE_VIEW && d->mutable && !v.writable) {
-        v = refuse(s, E_VIEW_READ_ONLY, argument->range, "write view_mut() instead of view()",
-                   "the function writes into this view, which is only read");
+        diag *e = refuse_diag(s, E_VIEW_READ_ONLY, argument->range, "the function writes into this view, which is only read");
+        stage_help_view(s->context.diags, e, argument, true);
+        v = error_value;
     }
     if (v.kind == VALUE_VIEW)
         v.writable = v.writable && d->mutable;
@@ -404,9 +407,12 @@ STACK_APART static value evaluate_variant_of(analysis *s, scope *names, const as
         given[i] = evaluate(s, names, args->kids[i], NULL);
         if (given[i].kind == VALUE_ERROR)
             return given[i];
-        if (stage_unborrowed_operand(args->kids[i], &given[i]))
-            return refuse(s, E_ARGUMENTS, args->kids[i]->range, stage_borrowed(args->kids[i], false, s->context.arena),
-                          "`%s` takes a VrfTensor by reference, got it without `&`", callee->kids[callee->kid_count - 1]->text);
+        if (stage_unborrowed_operand(args->kids[i], &given[i])) {
+            diag *d = refuse_diag(s, E_ARGUMENTS, args->kids[i]->range, "`%s` takes a VrfTensor by reference, got it without `&`",
+                                  callee->kids[callee->kid_count - 1]->text);
+            stage_help_borrow(s->context.diags, d, args->kids[i], false);
+            return error_value;
+        }
     }
     if (variant_of(callee, given, wanted, &v))
         return v;

@@ -12,19 +12,33 @@
 #include "support/budget.h"
 #include "support/choice.h"
 
+static diag *refuse_v(analysis *s, diag_id id, src_range range, const char *format, va_list args)
+{
+    if (s->kernel)
+        s->kernel->bad = true;
+    return diag_add(s->context.diags, id, range, "%s", arena_vprintf(s->context.arena, format, args));
+}
+
 value refuse(analysis *s, diag_id id, src_range range, const char *help, const char *format, ...)
 {
     if (s->broken && id == E_NAME)
         return error_value;
     va_list args;
     va_start(args, format);
-    diag *d = diag_add(s->context.diags, id, range, "%s", arena_vprintf(s->context.arena, format, args));
+    diag *d = refuse_v(s, id, range, format, args);
     va_end(args);
     if (help)
         diag_help(s->context.diags, d, "%s", help);
-    if (s->kernel)
-        s->kernel->bad = true;
     return error_value;
+}
+
+diag *refuse_diag(analysis *s, diag_id id, src_range range, const char *format, ...)
+{
+    va_list args;
+    va_start(args, format);
+    diag *d = refuse_v(s, id, range, format, args);
+    va_end(args);
+    return d;
 }
 
 static const char unroll_help[] = "let an axis of Time count instead: a stage runs through all of its Time in one command";
@@ -348,9 +362,11 @@ STACK_APART static value evaluate_joined(analysis *s, const ast *n, const value 
     if (items[0].kind == VALUE_ERROR || items[1].kind == VALUE_ERROR)
         return error_value;
     const ast *operand = stage_unborrowed_operand(ast_kid(n, 2)->kids[1], &items[1]);
-    if (operand)
-        return refuse(s, E_ARGUMENTS, operand->range, stage_borrowed(operand, false, s->context.arena),
-                      "`%s` takes a VrfTensor by reference, got it without `&`", n->text);
+    if (operand) {
+        diag *d = refuse_diag(s, E_ARGUMENTS, operand->range, "`%s` takes a VrfTensor by reference, got it without `&`", n->text);
+        stage_help_borrow(s->context.diags, d, operand, false);
+        return error_value;
+    }
     v.number = strcmp(n->text, "imm") == 0 ? VECTOR_IMMEDIATE : VECTOR_REGISTER;
     v.items = items;
     v.count = 3;
@@ -468,7 +484,11 @@ value refuse_computed(analysis *s, const ast *n, value v)
 {
     if (v.kind != VALUE_FLOAT || s->in_const > 0)
         return v;
-    return refuse(s, E_CONST, n->range, "write const { .. } around it", "a computed float stands in a constant");
+    diag *d = refuse_diag(s, E_CONST, n->range, "a computed float stands in a constant");
+    diag_help(s->context.diags, d, "write const { .. } around it");
+    diag_replace(s->context.diags, d, (src_range){n->range.file, n->range.begin, n->range.begin}, "const { ");
+    diag_replace(s->context.diags, d, (src_range){n->range.file, n->range.end, n->range.end}, " }");
+    return error_value;
 }
 
 STACK_APART static value evaluate_cast(analysis *s, scope *names, const ast *n)

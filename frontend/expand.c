@@ -110,6 +110,17 @@ static bool lies_in(src_range inner, src_range outer)
     return inner.file == outer.file && inner.begin >= outer.begin && inner.end <= outer.end;
 }
 
+/* A macro's text serves all its calls: no change of it is any diagnostic's. */
+static void settle_edits(const expander *e, diag *d)
+{
+    for (size_t i = 0; i < d->edit_count; i++) {
+        src_range call;
+        d->edits[i].range = expand_place(e, d->edits[i].range, &call);
+        if (call.file >= 0)
+            d->edit_count = 0;
+    }
+}
+
 void expand_settle(const expander *e, diag_list *diags)
 {
     for (size_t i = 0; i < diags->count && e->count > 0; i++) {
@@ -123,6 +134,7 @@ void expand_settle(const expander *e, diag_list *diags)
         }
         for (size_t k = 0; k < d->note_count; k++)
             d->notes[k].range = expand_place(e, d->notes[k].range, &unused);
+        settle_edits(e, d);
     }
 }
 

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "frontend/fix.h"
 #include "support/budget.h"
 #include "support/json_text.h"
 #include "support/shown.h"
@@ -263,6 +264,16 @@ static json_t *json_diag(const diag *d, const source_map *sources, arena *a)
     }
     json_object_set_new(object, "notes", notes);
     json_object_set_new(object, "help", d->help != NULL ? json_text(d->help, a) : json_null());
+    const diag_edit *edits;
+    size_t count = fix_edits(d, sources, a, &edits);
+    json_t *changes = json_array();
+    for (size_t i = 0; i < count; i++) {
+        json_t *change = json_object();
+        json_set_range(change, sources, edits[i].range, a);
+        json_object_set_new(change, "text", json_string(edits[i].text));
+        json_array_append_new(changes, change);
+    }
+    json_object_set_new(object, "edits", changes);
     return object;
 }
 

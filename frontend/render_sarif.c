@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "frontend/fix.h"
 #include "frontend/render.h"
 #include "support/json_text.h"
 #include "support/strbuf.h"
@@ -32,15 +33,44 @@ static bool has_place(const source_map *sources, src_range range)
     return range.file >= 0 && range.file < source_map_count(sources);
 }
 
-static json_t *location(const source_map *sources, src_range range, arena *a)
+static json_t *region_of(const source_map *sources, src_range range)
 {
     source_place begin = source_locate(sources, range.file, range.begin), end = source_locate(sources, range.file, range.end);
-    json_t *region = json_pack("{s:I, s:I, s:I, s:I, s:I, s:I}", "startLine", (json_int_t)begin.line, "startColumn",
-                               (json_int_t)begin.column, "endLine", (json_int_t)end.line, "endColumn", (json_int_t)end.column, "byteOffset",
-                               (json_int_t)source_offset(sources, range.file, range.begin), "byteLength",
-                               (json_int_t)(range.end > range.begin ? range.end - range.begin : 0));
-    json_t *artifact = json_pack("{s:o}", "uri", json_string(uri_of(source_name(sources, range.file), a)));
-    return json_pack("{s:o, s:o}", "artifactLocation", artifact, "region", region);
+    return json_pack("{s:I, s:I, s:I, s:I, s:I, s:I}", "startLine", (json_int_t)begin.line, "startColumn", (json_int_t)begin.column,
+                     "endLine", (json_int_t)end.line, "endColumn", (json_int_t)end.column, "byteOffset",
+                     (json_int_t)source_offset(sources, range.file, range.begin), "byteLength",
+                     (json_int_t)(range.end > range.begin ? range.end - range.begin : 0));
+}
+
+static json_t *artifact_of(const source_map *sources, int file, arena *a)
+{
+    return json_pack("{s:o}", "uri", json_string(uri_of(source_name(sources, file), a)));
+}
+
+static json_t *location(const source_map *sources, src_range range, arena *a)
+{
+    return json_pack("{s:o, s:o}", "artifactLocation", artifact_of(sources, range.file, a), "region", region_of(sources, range));
+}
+
+/* 3.55: the changes of a help, all of them one fix. */
+static json_t *fix(const diag *d, const source_map *sources, arena *a)
+{
+    const diag_edit *edits;
+    size_t count = fix_edits(d, sources, a, &edits);
+    json_t *changes = json_array(), *replacements = NULL;
+    for (size_t i = 0; i < count; i++) {
+        if (i == 0 || edits[i].range.file != edits[i - 1].range.file) {
+            replacements = json_array();
+            json_array_append_new(changes, json_pack("{s:o, s:o}", "artifactLocation", artifact_of(sources, edits[i].range.file, a),
+                                                     "replacements", replacements));
+        }
+        json_array_append_new(replacements, json_pack("{s:o, s:o}", "deletedRegion", region_of(sources, edits[i].range), "insertedContent",
+                                                      text_object(edits[i].text, a)));
+    }
+    if (count)
+        return json_pack("{s:o, s:o}", "description", text_object(d->help, a), "artifactChanges", changes);
+    json_decref(changes);
+    return NULL;
 }
 
 static const char *level_of(diag_severity severity)
@@ -65,8 +95,13 @@ static json_t *result(const diag *d, json_int_t rule, const source_map *sources,
         strbuf_printf(&message, "\nhelp: %s", d->help);
     if (has_place(sources, d->range))
         json_array_append_new(locations, json_pack("{s:o}", "physicalLocation", location(sources, d->range, a)));
-    return json_pack("{s:s, s:I, s:s, s:o, s:o, s:o}", "ruleId", diag_row_of(d->id)->name, "ruleIndex", rule, "level",
-                     level_of(d->severity), "message", text_object(message.text, a), "locations", locations, "relatedLocations", related);
+    json_t *out =
+        json_pack("{s:s, s:I, s:s, s:o, s:o, s:o}", "ruleId", diag_row_of(d->id)->name, "ruleIndex", rule, "level", level_of(d->severity),
+                  "message", text_object(message.text, a), "locations", locations, "relatedLocations", related);
+    json_t *change = fix(d, sources, a);
+    if (change)
+        json_object_set_new(out, "fixes", json_pack("[o]", change));
+    return out;
 }
 
 static json_t *rule(diag_id id, arena *a)

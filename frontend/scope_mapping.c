@@ -119,6 +119,8 @@ static void map_operator_error(scope *s, const ast *n, const mapping *m, int64_t
                      "%s size must divide the original size: %lld does not divide %lld, the size of `%s`",
                      ast_is(n, AST_MAP_DIV) ? "Stride" : "Modulo", v, size, text);
         diag_help(diags, d, "pad first: `%s # %lld %c %lld`", text, (size + v - 1) / v * v, ast_is(n, AST_MAP_DIV) ? '/' : '%', v);
+        diag_replace(diags, d, (src_range){n->name_range.file, n->name_range.begin, n->name_range.begin}, "# %lld ",
+                     (size + v - 1) / v * v);
         break;
     case MAPPING_GROWS:
         d = diag_add(diags, E_RESIZE_GROW, n->name_range, "= %lld is larger than %lld, the size of `%s`", v, size, text);
@@ -145,6 +147,7 @@ static bool map_number_of(scope *s, const ast *n, int64_t *out)
     if (constant) {
         diag *d = diag_add(s->context->diags, E_MAP_SYNTAX, n->range, "`%s` is a constant, not an axis", n->text);
         diag_help(s->context->diags, d, "write { %s }", n->text);
+        diag_replace(s->context->diags, d, n->range, "{ %s }", n->text);
         return false;
     }
     const mapping *m = map_node(s, n);

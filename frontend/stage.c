@@ -332,9 +332,12 @@ static void unknown_method(const stage_call *call, bool known)
     const char *near = known ? NULL : nearest(name), *between = known ? missing_between(call) : NULL;
     if (near)
         diag_help(diags, d, "did you mean `%s`?", near);
-    else if (between)
+    else if (between) {
         diag_help(diags, d, "write .%s in front of it", between);
-    else
+        src_range at = call->node->name_range;
+        if (!strchr(between, '<') || strstr(between, "m![")) /* else its type arguments are the writer's to fill in */
+            diag_replace(diags, d, (src_range){at.file, at.begin, at.begin}, "%s.", between);
+    } else
         diag_help(diags, d, "%s offers: %s", value_kind_name(&call->receiver), offered(call));
 }
 
@@ -438,9 +441,10 @@ static void help_unit(const stage_call *call, diag *d, const ast *argument, cons
         argument = ast_kid(argument, 0);
     const ast *of = ast_is(argument, AST_FIELD) ? ast_kid(argument, 0) : NULL;
     const symbol *y = of && ast_is(of, AST_PATH) ? scope_find_path(call->scope, VALUE_NAMES, of) : NULL;
-    if (y && y->kind == SYMBOL_VARIABLE)
+    if (y && y->kind == SYMBOL_VARIABLE) {
         diag_help(stage_diags(call), d, "write &mut %s%s", y->name, strchr(label, '.'));
-    else
+        diag_replace(stage_diags(call), d, argument->range, "%s%s", y->name, strchr(label, '.'));
+    } else
         diag_help(stage_diags(call), d, "write &mut device%s, by the name that the kernel's device has", strchr(label, '.'));
 }
 
@@ -456,6 +460,22 @@ static bool counts_fit(const stage_call *call, const stage_form *f)
     return (given == 0 || given == f->type_count) && ast_kid(call->node, 2)->kid_count == f->argument_count;
 }
 
+void stage_help_unroll(diag_list *diags, diag *d, const ast *loop)
+{
+    diag_note(diags, d, loop->name_range, "what this loop counts is known when it runs");
+    diag_help(diags, d, "write #[unroll] in front of the loop");
+    diag_replace(diags, d, (src_range){loop->range.file, loop->range.begin, loop->range.begin}, "#[unroll] ");
+}
+
+/* `x.view()` where the other one is wanted. */
+void stage_help_view(diag_list *diags, diag *d, const ast *written, bool mutable)
+{
+    const char *wanted = mutable ? "view_mut" : "view", *other = mutable ? "view" : "view_mut";
+    diag_help(diags, d, "write %s() instead of %s()", wanted, other);
+    if (ast_is(written, AST_METHOD) && strcmp(written->text, other) == 0)
+        diag_replace(diags, d, written->name_range, "%s", wanted);
+}
+
 /* A command has the number in it, so it is the same in every turn of the loops around the call. Diagnoses. */
 static bool check_constant(const stage_call *call, unsigned i)
 {
@@ -464,8 +484,7 @@ static bool check_constant(const stage_call *call, unsigned i)
         return true;
     diag *d = diag_add(stage_diags(call), E_CONST, ast_kid(call->node, 2)->kids[i]->range,
                        "argument %u of `%s` must be a compile-time constant", i + 1, call->form->name);
-    diag_note(stage_diags(call), d, v->loop->name_range, "what this loop counts is known when it runs");
-    diag_help(stage_diags(call), d, "write #[unroll] in front of the loop");
+    stage_help_unroll(stage_diags(call), d, v->loop);
     return false;
 }
 
@@ -481,10 +500,12 @@ const char *stage_borrow_text(bool mutable)
     return mutable ? "&mut" : "&";
 }
 
-const char *stage_borrowed(const ast *argument, bool mutable, arena *a)
+void stage_help_borrow(diag_list *diags, diag *d, const ast *argument, bool mutable)
 {
-    return arena_printf(a, "write %s%s", borrow_texts[mutable ? BORROWED_MUT : BORROWED],
-                        ast_text(ast_is(argument, AST_BORROW) ? ast_kid(argument, 0) : argument, a));
+    const ast *of = ast_is(argument, AST_BORROW) ? ast_kid(argument, 0) : argument;
+    const char *mark = borrow_texts[mutable ? BORROWED_MUT : BORROWED];
+    diag_help(diags, d, "write %s%s", mark, ast_text(of, diags->arena));
+    diag_replace(diags, d, (src_range){of->range.file, argument->range.begin, of->range.begin}, "%s", mark);
 }
 
 static bool is_unborrowed_vrf(const ast *argument, const value *v)
@@ -513,19 +534,19 @@ static bool check_borrowed(const stage_call *call, unsigned i)
     const ast *operand = wanted == ARGUMENT_OPERAND || wanted == ARGUMENT_OTHER_OPERAND ? stage_unborrowed_operand(argument, v) : NULL;
     if (operand) {
         diag *d = diag_add(stage_diags(call), E_ARGUMENTS, operand->range, "`%s` takes a VrfTensor by reference, got it without `&`", name);
-        diag_help(stage_diags(call), d, "%s", stage_borrowed(operand, false, scope_context_of(call->scope)->arena));
+        stage_help_borrow(stage_diags(call), d, operand, false);
         return false;
     }
     if (arguments[wanted].kind == VALUE_VIEW && v->writable && !arguments[wanted].writable) {
         diag *d = diag_add(stage_diags(call), E_ARGUMENTS, argument->range, "`%s` reads this view, which is one to write", name);
-        diag_help(stage_diags(call), d, "write view() instead of view_mut()");
+        stage_help_view(stage_diags(call), d, argument, false);
         return false;
     }
     if (arguments[wanted].borrow == NOT_BORROWED || v->kind == VALUE_LIST || !stage_lacks_borrow(argument, v, mutable))
         return true;
     diag *d = diag_add(stage_diags(call), E_ARGUMENTS, argument->range, "argument %u of `%s` must be %s, got it without `%s`", i + 1, name,
                        arguments[wanted].name, stage_borrow_text(mutable));
-    diag_help(stage_diags(call), d, "%s", stage_borrowed(argument, mutable, scope_context_of(call->scope)->arena));
+    stage_help_borrow(stage_diags(call), d, argument, mutable);
     return false;
 }
 
@@ -560,7 +581,7 @@ static bool check_arguments(const stage_call *call)
         }
         if (arguments[wanted].writable && v->kind == VALUE_VIEW && !v->writable) {
             diag *d = diag_add(diags, E_VIEW_READ_ONLY, args->kids[i]->range, "`%s` writes into this view, which is only read", f->name);
-            diag_help(diags, d, "write view_mut() instead of view()");
+            stage_help_view(diags, d, args->kids[i], true);
             return false;
         }
         diag *d =
@@ -570,8 +591,10 @@ static bool check_arguments(const stage_call *call)
         if (arguments[wanted].kind == VALUE_UNIT_OF_CONTEXT)
             help_unit(call, d, args->kids[i], arguments[wanted].label);
         if (named && arguments[wanted].kind == VALUE_VIEW && v->kind == VALUE_TENSOR && v->op &&
-            v->op->out.kind == arguments[wanted].tensor)
+            v->op->out.kind == arguments[wanted].tensor) {
             diag_help(diags, d, "write %s.%s()", named->name, arguments[wanted].writable ? "view_mut" : "view");
+            diag_replace(diags, d, args->kids[i]->range, "%s.%s()", named->name, arguments[wanted].writable ? "view_mut" : "view");
+        }
         if (v->kind == VALUE_OP_WITH_MODE && wanted == ARGUMENT_VECTOR_OP)
             diag_help(diags, d,
                       stage_dialects(arena_printf(a, "%s_with_mode", f->name), 0, f->argument_count + 1)

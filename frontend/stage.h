@@ -39,8 +39,11 @@ bool stage_lacks_borrow(const ast *argument, const value *v, bool mutable);
 const ast *stage_unborrowed_operand(const ast *argument, const value *v);
 /* "&mut", "&" */
 const char *stage_borrow_text(bool mutable);
-/* "write &mut x" */
-const char *stage_borrowed(const ast *argument, bool mutable, arena *a);
+/* Helps: "write &mut x", of an argument that is no such reference; "write view_mut() instead of view()", of a call; #[unroll] in front of a
+ * loop. */
+void stage_help_borrow(diag_list *diags, diag *d, const ast *argument, bool mutable);
+void stage_help_view(diag_list *diags, diag *d, const ast *written, bool mutable);
+void stage_help_unroll(diag_list *diags, diag *d, const ast *loop);
 /* Is the element type that is expected of its result expected of its receiver, too? */
 bool stage_expects_dtype(const char *method);
 

@@ -209,7 +209,7 @@ value stage_make_memset(const stage_call *call)
     generate_config *word = ARENA_NEW(a, generate_config);
     if (!call->receiver.writable) {
         diag *d = diag_add(diags, E_VIEW_READ_ONLY, call->node->name_range, "`memset` writes into this view, which is only read");
-        diag_help(diags, d, "write view_mut() instead of view()");
+        stage_help_view(diags, d, ast_kid(call->node, 0), true);
         return refuse(call);
     }
     if (of->kind == IR_VIEW) {

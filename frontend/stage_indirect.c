@@ -131,7 +131,7 @@ value stage_make_scatter(const stage_call *call)
     if (call->receiver.writable)
         return plan(call, true);
     diag *d = diag_add(stage_diags(call), E_VIEW_READ_ONLY, call->node->name_range, "`scatter` writes into this view, which is only read");
-    diag_help(stage_diags(call), d, "write view_mut() instead of view()");
+    stage_help_view(stage_diags(call), d, ast_kid(call->node, 0), true);
     return failed(call);
 }
 

@@ -44,8 +44,7 @@ static bool is_known(const stage_call *call, src_range at, const value *v)
     if (!v->loop)
         return true;
     diag *d = diag_add(stage_diags(call), E_VECTOR_OPERAND, at, "a vector-engine immediate must be a compile-time constant");
-    diag_note(stage_diags(call), d, v->loop->name_range, "what this loop counts is known when it runs");
-    diag_help(stage_diags(call), d, "write #[unroll] in front of the loop");
+    stage_help_unroll(stage_diags(call), d, v->loop);
     return false;
 }
 
@@ -70,9 +69,10 @@ static bool constant(const stage_call *call, src_range at, const value *v, dtype
     else
         d = diag_add(diags, E_VECTOR_OPERAND, at, "an operand of %s elements is %s, got %s", dtype_row_of(type)->name,
                      type == DTYPE_F32 ? "a float" : "an integer", value_kind_name(v));
-    if (v->kind == VALUE_INT && type == DTYPE_F32)
+    if (v->kind == VALUE_INT && type == DTYPE_F32) {
         diag_help(diags, d, "write %lld.0", (long long)v->number);
-    else
+        diag_replace(diags, d, at, "%lld.0", (long long)v->number);
+    } else
         diag_help(diags, d, type == DTYPE_F32 ? "write a float, as in `2.5f32`" : "write an integer, as in `100`");
     return false;
 }

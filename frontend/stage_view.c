@@ -130,9 +130,10 @@ static value repad(const stage_call *call, bool pads)
         diag *d =
             diag_add(c->diags, E_VIEW_PAD, written ? written->range : call->node->name_range, "m![%s] is not m![%s] %s padding behind it",
                      mapping_text(want, c->arena), mapping_text(have, c->arena), pads ? "with" : "without");
-        if (pads && padded)
+        if (pads && padded) {
             diag_help(c->diags, d, "write m![%s]", mapping_text(padded, c->arena));
-        else
+            diag_replace(c->diags, d, written ? written->range : SRC_NOWHERE, "m![%s]", mapping_text(padded, c->arena));
+        } else
             diag_help(c->diags, d, pads ? "pad to at least %lld" : "unpad to less than %lld", (long long)have->size);
         call->kernel->bad = true;
         return stage_error;
@@ -243,6 +244,7 @@ static bool check_tile_type(const stage_call *call, component part, const mappin
                        "inconsistent view type after split: the tile's %s is m![%s], but m![%s] is declared", component_word(part),
                        mapping_text(result, c->arena), mapping_text(given, c->arena));
     diag_help(c->diags, d, "write m![%s]", mapping_text(result, c->arena));
+    diag_replace(c->diags, d, written->range, "m![%s]", mapping_text(result, c->arena));
     return false;
 }
 

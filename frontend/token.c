@@ -471,8 +471,10 @@ void token_number(token_scanner *s, uint32_t begin, uint32_t end)
             diag_help(s->diags, d, "the largest number is %lld", (long long)INT64_MAX);
     } else if (!plain) {
         d = token_fault(s, E_MAP_SYNTAX, begin, end, "inside m![..] numbers are decimal digits only");
-        if (d != NULL)
+        if (d != NULL) {
             diag_help(s->diags, d, "write %lld", (long long)n.value);
+            diag_replace(s->diags, d, d->range, "%lld", (long long)n.value);
+        }
     }
     token *t = token_add(s, T_INT, begin, end);
     t->flags |= poison ? TOKEN_POISON : 0;

@@ -159,6 +159,7 @@ static bool is_spelt(scope *s, const ast *name, const char *type)
     if (releases && c->one_dialect && !(releases >> c->dialect & 1)) {
         diag *d = diag_add(c->diags, E_DIALECT, name->name_range, "%s has no type `%s`", dialect_name(c->dialect), name->text);
         diag_help(c->diags, d, "in %s it is `%s`", dialect_name(c->dialect), dialect_word(c->dialect, type));
+        diag_replace(c->diags, d, name->name_range, "%s", dialect_word(c->dialect, type));
     }
     return releases != 0;
 }

@@ -26,20 +26,29 @@ typedef struct visa_note {
     const char *message;
 } visa_note;
 
+typedef struct visa_edit {
+    visa_place place;
+    const char *text; /* what is to stand there */
+} visa_edit;
+
 typedef struct visa_diagnostic {
     const char *id; /* "E-COLLECT-FLIT" */
     bool is_error;
     visa_place place;
     const char *message;
-    const char *help; /* NULL: no next step is known */
-    const char *fix;  /* text that may stand at fix_place instead, where the help says so; or NULL */
-    visa_place fix_place;
+    const char *help;       /* NULL: no next step is known */
+    const visa_edit *edits; /* what the help asks for, all of them together; none: somebody has to choose */
+    size_t edit_count;
     const visa_note *notes;
     size_t note_count;
 } visa_diagnostic;
 
 /* The i-th one in source order; false: there are fewer. */
 VISA_API bool visa_diagnostic_at(visa_compilation *c, size_t i, visa_diagnostic *out);
+
+/* The text with what its diagnostics ask for (their edits in file 0), again and again until none asks, or a text comes back; what that
+ * compiles to: file 0 is the text. *changes is how many diagnostics were taken. As visa_compile; NULL: no memory. */
+VISA_API visa_compilation *visa_fix(const char *name, const char *text, size_t bytes, const visa_options *options, size_t *changes);
 
 /* What is known of the functions of a text that changes bit by bit; one for each text. NULL: no memory. */
 typedef struct visa_recall visa_recall;

@@ -5,6 +5,7 @@
 
 #include "codegen/tables.h"
 #include "frontend/constant.h"
+#include "frontend/fix.h"
 #include "frontend/parse.h"
 #include "frontend/parser.tab.h"
 #include "frontend/stage.h"
@@ -27,25 +28,14 @@ const char *visa_file_text(const visa_compilation *c, int file, size_t *bytes)
 
 /* ---- diagnostics ---- */
 
-/* What a help of the form "did you mean `x`?" or "write m![..]" says may stand at the diagnostic's range. */
-static void find_fix(visa_compilation *c, const diag *d, visa_diagnostic *out)
+static void find_edits(visa_compilation *c, const diag *d, visa_diagnostic *out)
 {
-    static const char mean[] = "did you mean `", write[] = "write ";
-    out->fix_place = editor_place(d->range);
-    if (!d->help || d->range.file < 0)
-        return;
-    size_t bytes = strlen(d->help);
-    const char *old = source_text(c->sources, d->range.file) + d->range.begin;
-    size_t old_bytes = d->range.end - d->range.begin;
-    if (strncmp(d->help, mean, sizeof mean - 1) == 0 && strcmp(d->help + bytes - 2, "`?") == 0) {
-        out->fix = arena_strndup(c->arena, d->help + sizeof mean - 1, bytes - sizeof mean + 1 - 2);
-        for (size_t i = 0; i < old_bytes && !strstr(out->fix, "::"); i++) /* a name's path stays */
-            if (old[i] == ':')
-                out->fix_place.begin = d->range.begin + (uint32_t)i + 1;
-    } else if (strncmp(d->help, write, sizeof write - 1) == 0 &&
-               ((d->id == E_TILE_VIEW && strncmp(old, "m!", 2) == 0) || d->id == E_MAP_SYNTAX)) {
-        out->fix = d->help + sizeof write - 1;
-    }
+    const diag_edit *edits;
+    out->edit_count = fix_edits(d, c->sources, c->arena, &edits);
+    visa_edit *own = ARENA_ARRAY(c->arena, visa_edit, out->edit_count);
+    for (size_t i = 0; i < out->edit_count; i++)
+        own[i] = (visa_edit){editor_place(edits[i].range), edits[i].text};
+    out->edits = own;
 }
 
 bool visa_diagnostic_at(visa_compilation *c, size_t i, visa_diagnostic *out)
@@ -66,7 +56,7 @@ bool visa_diagnostic_at(visa_compilation *c, size_t i, visa_diagnostic *out)
                              .help = d->help,
                              .notes = notes,
                              .note_count = d->note_count};
-    find_fix(c, d, out);
+    find_edits(c, d, out);
     return true;
 }
 

@@ -141,6 +141,8 @@ static void function_move(recalled *f, const change *by)
         f->known = range_move(&d->range, by);
         for (size_t n = 0; n < d->note_count && f->known; n++)
             f->known = range_move(&d->notes[n].range, by);
+        for (size_t n = 0; n < d->edit_count && f->known; n++)
+            f->known = range_move(&d->edits[n].range, by);
     }
     names_move(f, by);
 }
@@ -588,6 +590,10 @@ static void diag_copy(diag *out, const diag *from, arena *a)
     out->note_capacity = from->note_count;
     for (size_t n = 0; n < from->note_count; n++)
         out->notes[n] = (diag_remark){from->notes[n].range, arena_strdup(a, from->notes[n].text)};
+    out->edits = from->edit_count ? ARENA_ARRAY(a, diag_edit, from->edit_count) : NULL;
+    out->edit_capacity = from->edit_count;
+    for (size_t n = 0; n < from->edit_count; n++)
+        out->edits[n] = (diag_edit){from->edits[n].range, arena_strdup(a, from->edits[n].text)};
 }
 
 static void keep_said(visa_compilation *c, recalled *f)

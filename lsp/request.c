@@ -118,13 +118,26 @@ static json_t *document_symbol(server *s, const json_t *params)
     return levels[0];
 }
 
+static bool is_of_the_text(const visa_diagnostic *from)
+{
+    for (size_t i = 0; i < from->edit_count; i++)
+        if (from->edits[i].place.file != 0)
+            return false;
+    return from->edit_count > 0;
+}
+
 static json_t *fix_action(const question *q, const visa_diagnostic *from)
 {
-    json_t *edit = json_pack("{s:o, s:o}", "range", json_range(q->all, q->d, from->fix_place), "newText", json_bytes(from->fix));
-    json_t *changes = json_object();
-    json_object_set_new(changes, q->d->uri, json_pack("[o]", edit));
+    json_t *edits = json_array(), *changes = json_object();
+    for (size_t i = 0; i < from->edit_count; i++)
+        json_array_append_new(edits, json_pack("{s:o, s:o}", "range", json_range(q->all, q->d, from->edits[i].place), "newText",
+                                               json_bytes(from->edits[i].text)));
+    json_object_set_new(changes, q->d->uri, edits);
     char title[160];
-    snprintf(title, sizeof title, "Replace by `%.120s`", from->fix);
+    if (from->edit_count == 1)
+        snprintf(title, sizeof title, "Replace by `%.120s`", from->edits[0].text);
+    else
+        snprintf(title, sizeof title, "Fix: %.150s", from->help);
     return json_pack("{s:o, s:s, s:b, s:[o], s:{s:o}}", "title", json_bytes(title), "kind", "quickfix", "isPreferred", 1, "diagnostics",
                      json_diagnostic(q->all, q->d, q->c, from), "edit", "changes", changes);
 }
@@ -137,7 +150,7 @@ static json_t *code_action(server *s, const json_t *params)
     json_t *actions = json_array();
     visa_diagnostic from;
     for (size_t i = 0; visa_diagnostic_at(q.c, i, &from); i++)
-        if (from.fix && from.place.file == 0 && from.place.begin <= q.end && from.place.end >= q.begin &&
+        if (is_of_the_text(&from) && from.place.file == 0 && from.place.begin <= q.end && from.place.end >= q.begin &&
             json_spend_diagnostic(q.all, &from))
             json_array_append_new(actions, fix_action(&q, &from));
     return actions;

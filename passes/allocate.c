@@ -72,10 +72,11 @@ static void check_capacity(pass_context *p, kernel *k, op *o)
         diag *d = pass_refuse(p, k, o, ELEMENT, E_COLLECT_BYTES, "Element %s of %s is not a whole number of bytes, or too large",
                               pass_text(p, m), dtype_row_of(o->out.dtype)->name);
         int64_t unit = p->target->dma_dm_multiple_bytes * 8 / dtype_row_of(o->out.dtype)->bits, whole = (m->size / unit + 1) * unit;
-        if (m->size % 2)
+        if (m->size % 2) {
             diag_help(p->diags, d, "pad to %lld, units of %lld bytes: %s", (long long)whole, (long long)p->target->dma_dm_multiple_bytes,
                       pass_text(p, pass_pad(p, m, whole)));
-        else
+            pass_replace(p, o, d, ELEMENT, pass_pad(p, m, whole));
+        } else
             diag_help(p->diags, d, "spread an axis over several tensors");
         return;
     }

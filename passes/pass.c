@@ -59,6 +59,11 @@ diag *pass_refuse_at(pass_context *p, kernel *k, op *o, src_range range, diag_id
     return d;
 }
 
+void pass_replace(pass_context *p, const op *o, diag *d, component part, const mapping *m)
+{
+    diag_replace(p->diags, d, m && !o->parts_elsewhere ? o->parts[part] : SRC_NOWHERE, "%s", pass_text(p, m));
+}
+
 const char *pass_row_counts(const pass_context *p)
 {
     const char *text = "1";

@@ -24,9 +24,10 @@ static void verify_units(pass_context *p, kernel *k, op *o)
             continue;
         diag *d =
             pass_refuse(p, k, o, c, ids[c], "%s size must be %lld, got %lld", component_word(c), (long long)sizes[c], (long long)m->size);
-        if (m->size < sizes[c])
+        if (m->size < sizes[c]) {
             diag_help(p->diags, d, "pad to %lld: %s", (long long)sizes[c], pass_text(p, pass_pad(p, m, sizes[c])));
-        else
+            pass_replace(p, o, d, c, pass_pad(p, m, sizes[c]));
+        } else
             diag_help(p->diags, d, "let %lld of it stay and the rest become Element or Time", (long long)sizes[c]);
         return;
     }
@@ -41,9 +42,10 @@ static void verify_pes(pass_context *p, kernel *k, op *o)
         return;
     diag *d = pass_refuse(p, k, o, PE, E_PES, "Pe size must be %lld, a PE for %lld slices, got %lld", (long long)pes,
                           (long long)p->target->slices_per_pe, (long long)pe->size);
-    if (pe->size < pes)
+    if (pe->size < pes) {
         diag_help(p->diags, d, "pad to %lld: %s", (long long)pes, pass_text(p, pass_pad(p, pe, pes)));
-    else
+        pass_replace(p, o, d, PE, pass_pad(p, pe, pes));
+    } else
         diag_help(p->diags, d, "write m![1 # { Slice::SIZE / SLICES_PER_PE }]");
 }
 

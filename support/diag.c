@@ -141,6 +141,19 @@ void diag_help(diag_list *list, diag *d, const char *format, ...)
     va_end(args);
 }
 
+void diag_replace(diag_list *list, diag *d, src_range range, const char *format, ...)
+{
+    bool begun = d->edit_count > 0 || d->edit_capacity == 0;
+    va_list args;
+    va_start(args, format);
+    diag_edit edit = {range, arena_vprintf(list->arena, format, args)};
+    va_end(args);
+    if (begun)
+        ARENA_PUSH(list->arena, d->edits, d->edit_count, d->edit_capacity, edit);
+    if (range.file < 0)
+        d->edit_count = 0; /* and no later one is taken: the capacity says that there was one */
+}
+
 void diag_list_append(diag_list *list, const diag_list *more)
 {
     for (size_t i = 0; i < more->count; i++)

@@ -48,6 +48,12 @@ typedef struct diag_remark {
     const char *text;
 } diag_remark;
 
+/* [range) of a text becomes `text`. */
+typedef struct diag_edit {
+    src_range range;
+    const char *text;
+} diag_edit;
+
 typedef struct diag {
     diag_id id;
     diag_severity severity;
@@ -56,6 +62,8 @@ typedef struct diag {
     diag_remark *notes;
     size_t note_count, note_capacity;
     const char *help; /* NULL: no next step is known */
+    diag_edit *edits; /* the help as changes of the text, all of them together; none: it takes a person */
+    size_t edit_count, edit_capacity;
 } diag;
 
 /* What the user chose for a warning; support/warning.h has the rule. */
@@ -89,6 +97,8 @@ void diag_list_init(diag_list *list, arena *a);
 diag *diag_add(diag_list *list, diag_id id, src_range range, const char *format, ...) __attribute__((format(printf, 4, 5)));
 void diag_note(diag_list *list, diag *d, src_range range, const char *format, ...) __attribute__((format(printf, 4, 5)));
 void diag_help(diag_list *list, diag *d, const char *format, ...) __attribute__((format(printf, 3, 4)));
+/* One of the changes that the help asks for. A range without a place has none: then d keeps none at all. */
+void diag_replace(diag_list *list, diag *d, src_range range, const char *format, ...) __attribute__((format(printf, 4, 5)));
 
 /* Adds what another list of the same arena holds. */
 void diag_list_append(diag_list *list, const diag_list *more);

@@ -6,6 +6,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "include/visa_editor.h"
 #include "libvisa/project/project.h"
 #include "libvisa/variants/program_space.h"
 #include "runtime/machine/parallel.h"
@@ -32,7 +33,7 @@ static const char *default_output(const arguments *a, arena *memory)
     if (a->output)
         return a->output;
     if (takes_source(a) || (a->emit != EMIT_BINARY && a->emit != EMIT_OBJ && a->emit != EMIT_BITCODE) || a->draw || a->explores ||
-        a->run.report.wanted || a->format_source || a->upgrades || a->explains || strcmp(a->input, "-") == 0)
+        a->run.report.wanted || a->format_source || a->fixes || a->upgrades || a->explains || strcmp(a->input, "-") == 0)
         return "-";
     const char *slash = strrchr(a->input, '/'), *name = slash ? slash + 1 : a->input, *dot = strrchr(name, '.');
     size_t stem = dot && dot != name ? (size_t)(dot - name) : strlen(name);
@@ -50,12 +51,12 @@ static const char *main_output(const arguments *a, arena *memory)
     return nothing ? NULL : default_output(a, memory);
 }
 
-/* What is read is not written over; only --format and --upgrade do that, when they are told to. */
+/* What is read is not written over; only --format, --fix and --upgrade do that, when they are told to. */
 static bool declare(arguments *a, arena *memory)
 {
-    const char *read[] = {a->format_source || a->upgrades || (a->question && !a->tunes_file) ? NULL
-                          : a->tunes_file                                                    ? a->question
-                                                                                             : a->input,
+    const char *read[] = {a->format_source || a->fixes || a->upgrades || (a->question && !a->tunes_file) ? NULL
+                          : a->tunes_file                                                                ? a->question
+                                                                                                         : a->input,
                           a->other, a->options.step_sizes},
                *main = main_output(a, memory);
     for (size_t i = 0; i < sizeof read / sizeof *read; i++)
@@ -162,8 +163,8 @@ static int explore(const arguments *a, visa_compilation *c)
 static bool takes_binary_only(const arguments *a)
 {
     bool from_binary = a->emit == EMIT_BINARY || (a->emit >= EMIT_LLVM && a->emit <= EMIT_HEADER);
-    return from_binary && !a->options.book && !a->options.parse_only && !a->upgrades && !a->explains && !a->explores && !a->draw &&
-           !a->run.report.wanted && !a->run.report.trace;
+    return from_binary && !a->options.book && !a->options.parse_only && !a->fixes && !a->upgrades && !a->explains && !a->explores &&
+           !a->draw && !a->run.report.wanted && !a->run.report.trace;
 }
 
 static int produce(arguments *a, visa_compilation *c, const unsigned char *text, size_t bytes, arena *memory, diag_list *diags)
@@ -233,6 +234,16 @@ static int upgrade(const arguments *a, visa_compilation *c)
     const char *data;
     size_t size;
     return visa_upgrade(c, &a->options, &data, &size) ? finish(a, data, size) : EXIT_INPUT;
+}
+
+static int fix(const arguments *a, visa_compilation *c, size_t changes)
+{
+    size_t size;
+    const char *text = visa_file_text(c, 0, &size);
+    if (!text)
+        return EXIT_INPUT;
+    fprintf(stderr, "visac: %s: %zu fix%s made\n", shown_text(a->input, a->memory), changes, changes == 1 ? "" : "es");
+    return finish(a, text, size);
 }
 
 static int explain(const arguments *a, visa_compilation *c)
@@ -403,16 +414,19 @@ static int compile(arguments *a, arena *memory, diag_list *diags)
     visa_options options = a->options;
     options.binary_only = takes_binary_only(a);
     options.jobs = options.binary_only ? parallel_workers((unsigned)a->options.jobs) : 1;
-    visa_compilation *c = visa_compile(tool_input_name(a->input), (const char *)text, size, &options);
+    size_t changes = 0;
+    visa_compilation *c = a->fixes ? visa_fix(tool_input_name(a->input), (const char *)text, size, &options, &changes)
+                                   : visa_compile(tool_input_name(a->input), (const char *)text, size, &options);
     if (!c) {
         free(text);
         fputs("visac: error: out of memory\n", stderr);
         return EXIT_INPUT;
     }
-    bool whole = !a->options.parse_only && !a->upgrades && !a->options.book;
+    bool whole = !a->options.parse_only && !a->fixes && !a->upgrades && !a->options.book;
     int status = !is_writing_no_module(a, c)                                         ? tool_refused(diags)
                  : whole && !fits(a, c, a->question ? a->question : a->input, diags) ? EXIT_INPUT
                  : a->options.parse_only                                             ? format(a, c, text, size)
+                 : a->fixes                                                          ? fix(a, c, changes)
                  : a->upgrades                                                       ? upgrade(a, c)
                  : a->explains                                                       ? explain(a, c)
                  : a->emits_three                                                    ? write_three(a, c, text, size, memory, diags)

@@ -409,8 +409,8 @@ static int check_tune(const arguments *a)
         return usage_error("--dtype, --out, --budget and --no-cache belong to `visac tune`");
     if (!a->tunes_file && a->input_count > 0)
         return usage_error("--input belongs to `visac tune` of a file with a stream program; visa-run takes tensors and tokens");
-    if (a->question &&
-        (a->explores || (a->sweep && !a->tunes_file) || a->draw || a->options.book || a->options.parse_only || a->upgrades || a->explains))
+    if (a->question && (a->explores || (a->sweep && !a->tunes_file) || a->draw || a->options.book || a->options.parse_only || a->fixes ||
+                        a->upgrades || a->explains))
         return usage_error("`visac tune` writes a kernel: --emit, --report, --trace or --check with it, no other output");
     return EXIT_DONE;
 }
@@ -506,7 +506,7 @@ int visac_arguments_parse(int argc, char **argv, arena *memory, arguments *a)
     if (a->applies && !a->advises)
         return usage_error("--apply is for `visac advise FILE`");
     if (a->advises && (a->emit_given || a->run.check.wanted || a->draw || reports || a->sweep || a->options.book || a->explores ||
-                       a->options.parse_only || a->explains || a->upgrades))
+                       a->options.parse_only || a->explains || a->fixes || a->upgrades))
         return usage_error("advise is an output of its own: no --emit, --check, --draw, --report, --sweep or --explore with it");
     if (tool_check_complete("visac", &a->run.check) != EXIT_DONE ||
         tool_check_alone("visac", &a->run.check, 2, (const char *[]){a->output, a->run.check.certificate}) != EXIT_DONE)
@@ -518,8 +518,11 @@ int visac_arguments_parse(int argc, char **argv, arena *memory, arguments *a)
         return usage_error("%s stands alone: it compiles nothing", a->format_check ? "--format-check" : "--format");
     bool explains_page = a->run.report.wanted && a->run.report.options.format == REPORT_HTML && !a->run.report.trace;
     if (a->explains && (a->emit_given || a->run.check.wanted || a->draw || (reports && !explains_page) || a->sweep || diff ||
-                        a->options.book || a->explores || a->options.parse_only || a->upgrades))
+                        a->options.book || a->explores || a->options.parse_only || a->fixes || a->upgrades))
         return usage_error("--explain-mapping stands alone, or with --report=html: it prints what it knows of contractions");
+    if (a->fixes && (a->emit_given || a->run.check.wanted || a->draw || reports || a->sweep || diff || a->options.book || a->explores ||
+                     a->options.parse_only || a->upgrades))
+        return usage_error("--fix stands alone: it prints the whole source with what its diagnostics say to write");
     if (a->upgrades && (a->emit_given || a->run.check.wanted || a->draw || reports || a->sweep || diff || a->options.book || a->explores ||
                         a->options.parse_only || a->run.kernel || a->options.dialect))
         return usage_error("--upgrade stands alone: it prints the whole source as the newest release writes it");

@@ -59,7 +59,7 @@ typedef struct arguments {
     const char *mcpu;
     int emit_choice, search, place, order, diagnostics, colour_when; /* numbers of values in visac.def; -1: not given */
     bool explore_form;                                               /* --emit names a form of --explore, in explore.form */
-    bool emit_given, format_source, format_check, upgrades, explains;
+    bool emit_given, format_source, format_check, fixes, upgrades, explains;
     uint32_t explain_line; /* 0: all */
     bool advises, applies; /* `visac advise`, with --apply */
     bool explores;

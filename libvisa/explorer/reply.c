@@ -148,8 +148,14 @@ static json_t *json_of_diagnostic(const visa_diagnostic *d)
     json_t *j = json_pack("{s:s, s:b, s:o, s:o, s:o, s:o, s:o}", "id", d->id, "error", d->is_error, "range", json_of_place(d->place),
                           "message", word(d->message), "help", word(d->help), "notes", notes, "rule", word(rule));
     json_object_set_new(j, "title", word(title));
-    if (d->fix && d->fix_place.file == 0)
-        json_object_set_new(j, "fix", json_pack("{s:o, s:o}", "text", word(d->fix), "range", json_of_place(d->fix_place)));
+    json_t *edits = json_array();
+    for (size_t i = 0; i < d->edit_count; i++)
+        if (d->edits[i].place.file == 0)
+            json_array_append_new(edits,
+                                  json_pack("{s:o, s:o}", "text", word(d->edits[i].text), "range", json_of_place(d->edits[i].place)));
+    if (json_array_size(edits) < d->edit_count) /* some of it would be in another file */
+        json_array_clear(edits);
+    json_object_set_new(j, "edits", edits);
     return j;
 }
 

@@ -52,6 +52,7 @@ static void cast_one(pass_context *p, kernel *k, op *o)
                         pass_text(p, in->part[PACKET]), from, pass_text(p, packet), to, pass_text(p, out->part[PACKET]));
     if (d) {
         diag_help(p->diags, d, "write cast::<%s, %s>()", to, pass_text(p, packet));
+        pass_replace(p, o, d, PACKET, packet);
         return;
     }
     o->cast = ARENA_NEW(p->arena, cast_config);

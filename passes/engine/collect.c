@@ -43,7 +43,6 @@ static void collect_one(pass_context *p, kernel *k, op *o)
         out->part[PACKET] = packet;
     if (!out->part[TIME])
         out->part[TIME] = time;
-    const char *accepted = arena_printf(p->arena, "this stream collects as Time %s, Packet %s", pass_text(p, time), pass_text(p, packet));
     diag *d = NULL;
     int64_t out_bytes = dtype_bytes(out->dtype, out->part[PACKET]->size);
     if (out_bytes != flit_bytes)
@@ -58,7 +57,9 @@ static void collect_one(pass_context *p, kernel *k, op *o)
                         "Collect time mismatch: a packet of %lld bytes is %lld flit%s, so time becomes %s, not %s", (long long)bytes,
                         (long long)flits, flits == 1 ? "" : "s", pass_text(p, time), pass_text(p, out->part[TIME]));
     if (d) {
-        diag_help(p->diags, d, "%s", accepted);
+        diag_help(p->diags, d, "this stream collects as Time %s, Packet %s", pass_text(p, time), pass_text(p, packet));
+        pass_replace(p, o, d, TIME, time);
+        pass_replace(p, o, d, PACKET, packet);
         return;
     }
     if (flits > p->target->collect_packet_flits) {

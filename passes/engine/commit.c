@@ -18,6 +18,12 @@ static const mapping *packet_front(pass_context *p, const op *o)
     return mapping_resize(p->mappings, in->part[PACKET], size, &kept) == MAPPING_OK ? kept : NULL;
 }
 
+static void help_trim(pass_context *p, const op *o, diag *d, const char *what, const mapping *packet)
+{
+    diag_help(p->diags, d, "%s@commit_trim::<%s>()", what, pass_text(p, packet));
+    pass_replace(p, o->trim, d, PACKET, packet);
+}
+
 /* Does the machine narrow so on the way to DM, and in which context? ("Commit Adapter", Type Casting) */
 static bool cast_fits(pass_context *p, kernel *k, op *o)
 {
@@ -53,7 +59,7 @@ static bool cast_fits(pass_context *p, kernel *k, op *o)
     const mapping *packet = NULL;
     if (mapping_resize(p->mappings, op_input(o)->out.part[PACKET], elements_of(from, bytes < unit ? unit : 2 * unit), &packet) ==
         MAPPING_OK)
-        diag_help(p->diags, d, "write commit_trim::<%s>()", pass_text(p, packet));
+        help_trim(p, o, d, "write ", packet);
     return false;
 }
 
@@ -93,6 +99,7 @@ static bool block_is_too_wide(pass_context *p, kernel *k, op *o)
                           "Commit output packet must be one of [8, 16, 24, 32] bytes, got %lld: each step of Time %s owns %s of %s",
                           (long long)owned, pass_text(p, time), pass_text(p, block), pass_text(p, element));
     diag_help(p->diags, d, "declare the destination with at most a flit per step: Element %s", pass_text(p, pass_pair(p, time, front)));
+    pass_replace(p, o, d, ELEMENT, pass_pair(p, time, front));
     return true;
 }
 
@@ -110,16 +117,18 @@ static bool does_not_fit(const sequence *seq)
 }
 
 /* The destination in the stream's own order, which is always accepted: for a help line. NULL: it is not free, or there is none. */
-static const char *own_order(pass_context *p, const op *o)
+static const mapping *own_order(pass_context *p, const op *o)
 {
-    const mapping *front = op_into(o) ? NULL : packet_front(p, o), *all = front ? pass_pair(p, op_input(o)->out.part[TIME], front) : NULL;
-    return all ? pass_text(p, all) : NULL;
+    const mapping *front = op_into(o) ? NULL : packet_front(p, o);
+    return front ? pass_pair(p, op_input(o)->out.part[TIME], front) : NULL;
 }
 
 /* Advice, and what would be accepted. */
-static void help_element(pass_context *p, diag *d, const char *advice, const char *accepted)
+static void help_element(pass_context *p, const op *o, diag *d, const char *advice, const mapping *accepted)
 {
-    diag_help(p->diags, d, "%s%s%s", advice, accepted ? "; accepted: Element " : "", accepted ? accepted : "");
+    diag_help(p->diags, d, "%s%s%s", advice, accepted ? "; accepted: Element " : "", accepted ? pass_text(p, accepted) : "");
+    if (accepted)
+        pass_replace(p, o, d, ELEMENT, accepted);
 }
 
 static void commit_mismatch(pass_context *p, kernel *k, op *o, const sequence *seq, const mapping *packet)
@@ -143,9 +152,11 @@ static void commit_mismatch(pass_context *p, kernel *k, op *o, const sequence *s
         d = pass_refuse(p, k, o, ELEMENT, E_COMMIT_PACKET, "Commit packet mismatch: packet %s into %s: %s", pass_text(p, in->part[PACKET]),
                         pass_text(p, element), reason);
     sequence_explain(p, d, time_fits ? seq : &time_alone, element, time, packet, NULL);
-    const char *good = does_not_fit(seq) || seq->failure >= SEQUENCE_WINDOW_WRITE ? NULL : own_order(p, o);
-    if (good)
-        diag_help(p->diags, d, "declare the destination with exactly the stream's digits and padding: Element %s", good);
+    const mapping *good = does_not_fit(seq) || seq->failure >= SEQUENCE_WINDOW_WRITE ? NULL : own_order(p, o);
+    if (good) {
+        diag_help(p->diags, d, "declare the destination with exactly the stream's digits and padding: Element %s", pass_text(p, good));
+        pass_replace(p, o, d, ELEMENT, good);
+    }
 }
 
 /* All byte strides but the innermost, and the base, are multiples of 8. */
@@ -161,7 +172,7 @@ static bool commit_strides_aligned(pass_context *p, kernel *k, op *o, const sequ
                 diag_note(p->diags, d, SRC_NOWHERE, "Commit output packet must be one of [8, 16, 24, 32] bytes, got %lld",
                           (long long)owned_bytes(o));
             sequence_explain(p, d, seq, o->out.part[ELEMENT], op_input(o)->out.part[TIME], packet, NULL);
-            help_element(p, d,
+            help_element(p, o, d,
                          arena_printf(p->arena, "pad the innermost axis of Element to a multiple of %lld elements",
                                       (long long)(8 * multiple / bits)),
                          own_order(p, o));
@@ -188,8 +199,7 @@ static bool trim_fits(pass_context *p, kernel *k, op *o)
                            "@commit_trim output packet must be one of [8, 16, 24, 32] bytes, got %lld", (long long)bytes);
         const mapping *whole = packet_front(p, o);
         if (whole)
-            diag_help(p->diags, d, "the live elements in whole units of 8 bytes are @commit_trim::<m![%s]>()",
-                      mapping_text(whole, p->arena));
+            help_trim(p, o, d, "the live elements in whole units of 8 bytes are ", whole);
         return false;
     }
     if (mapping_resize(p->mappings, in->part[PACKET], wanted->size, &front) == MAPPING_OK && mapping_equal(p->mappings, front, wanted))
@@ -198,7 +208,7 @@ static bool trim_fits(pass_context *p, kernel *k, op *o)
                        "@commit_trim packet mismatch: %s is not the packet %s or a trimming of it", pass_text(p, wanted),
                        pass_text(p, in->part[PACKET]));
     if (front)
-        diag_help(p->diags, d, "so many elements of it are @commit_trim::<m![%s]>()", mapping_text(front, p->arena));
+        help_trim(p, o, d, "so many elements of it are ", front);
     return false;
 }
 
@@ -214,6 +224,7 @@ static bool writes_guarded(pass_context *p, kernel *k, op *o, const mapping *pac
     diag *d = pass_refuse(p, k, o, ELEMENT, E_PAD_WRITE, "commit writes %s of each packet, and reaches into padding `#{!}` of m![%s]",
                           pass_text(p, packet), mapping_text(declared, p->arena));
     diag_help(p->diags, d, "declare padding that may be written: m![%s]", mapping_text(plain, p->arena));
+    pass_replace(p, op_into(o) ? op_root(op_into(o)) : o, d, ELEMENT, plain);
     return true;
 }
 
@@ -278,7 +289,8 @@ static void commit_one(pass_context *p, kernel *k, op *o)
                               (long long)(run * bits / 8), run * bits % 8 ? ".5" : "", run * bits == 8 ? "" : "s");
         sequence_explain(p, d, &seq, element, in->part[TIME], packet, NULL);
         help_element(
-            p, d, arena_printf(p->arena, "keep at least %lld elements of the packet together in Element", (long long)(8 * multiple / bits)),
+            p, o, d,
+            arena_printf(p->arena, "keep at least %lld elements of the packet together in Element", (long long)(8 * multiple / bits)),
             own_order(p, o));
         return;
     }

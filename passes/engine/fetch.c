@@ -256,6 +256,8 @@ static void fetch_one(pass_context *p, kernel *k, op *o)
                               (long long)(out_bits / 8), out_bits % 8 ? ".5" : "");
         diag_help(p->diags, d, "pad to %lld%s: %s", (long long)elements, out_bits % 8 ? ", in DM as well" : "",
                   pass_text(p, pass_pad(p, packet, elements)));
+        if (out_bits % 8 == 0)
+            pass_replace(p, o, d, PACKET, pass_pad(p, packet, elements));
         return;
     }
     if (!names_both(p, k, o) || (o->lift && !lift_derive(p, k, o)))

@@ -45,7 +45,15 @@ static diag *refuse_time(pass_context *p, kernel *k, op *o, const mapping *time)
             mapping_mentions(op_weights(o)->out.part[ELEMENT], out->factors[i].axis))
             good = pass_pair(p, good, mapping_of_factor(p->mappings, &out->factors[i]));
     diag_help(p->diags, d, "write OutTime %s: Time as it is, tiling axes of the TRF tensor after it", pass_text(p, good));
+    pass_replace(p, o, d, TIME, good);
     return d;
+}
+
+static void help_parts(pass_context *p, const op *o, diag *d, const char *why, const mapping *time, const mapping *packet)
+{
+    diag_help(p->diags, d, "%swrite OutTime %s, OutPacket %s", why, pass_text(p, time), pass_text(p, packet));
+    pass_replace(p, o, d, TIME, time);
+    pass_replace(p, o, d, PACKET, packet);
 }
 
 /* A group that 32 bytes do not cut into digits is not what its two halves together are ("Mapping Expressions", Semantics). */
@@ -82,11 +90,9 @@ static const mapping *collected_time(pass_context *p, kernel *k, op *o, const ma
                               pass_text(p, out), pass_text(p, inner), pass_text(p, in->part[PACKET]));
         const mapping *two = time->size % 2 == 0 ? pass_inner(p, time, 2) : NULL;
         if (two)
-            diag_help(p->diags, d, "two flits per packet: write OutTime %s, OutPacket %s", pass_text(p, pass_outer(p, time, 2)),
-                      pass_text(p, pass_pair(p, two, in->part[PACKET])));
+            help_parts(p, o, d, "two flits per packet: ", pass_outer(p, time, 2), pass_pair(p, two, in->part[PACKET]));
         else
-            diag_help(p->diags, d, "one flit per packet: write OutTime %s, OutPacket %s", pass_text(p, time),
-                      pass_text(p, pass_pad(p, in->part[PACKET], 2 * half)));
+            help_parts(p, o, d, "one flit per packet: ", time, pass_pad(p, in->part[PACKET], 2 * half));
         return NULL;
     }
     *packed = mapping_strip_padding(p->mappings, outer);
@@ -100,8 +106,7 @@ static const mapping *collected_time(pass_context *p, kernel *k, op *o, const ma
             pass_refuse(p, k, o, PACKET, E_ALIGN_TIME,
                         "`@align`: Time does not divide OutTime: OutPacket %s collects %s, but the innermost part of Time %s is %s",
                         pass_text(p, out), pass_text(p, *packed), pass_text(p, time), flits ? pass_text(p, flits) : "of another size");
-        diag_help(p->diags, d, "one flit per packet: write OutTime %s, OutPacket %s", pass_text(p, time),
-                  pass_text(p, pass_pad(p, in->part[PACKET], 2 * half)));
+        help_parts(p, o, d, "one flit per packet: ", time, pass_pad(p, in->part[PACKET], 2 * half));
         return NULL;
     }
     if (!flits_make_packet(p, k, o, *packed))
@@ -152,10 +157,11 @@ static bool check_operands(pass_context *p, kernel *k, op *o)
     if (!used || missing) {
         diag *d = pass_refuse(p, k, o, TIME, E_ALIGN_UNUSED, "the TRF tensor stores `%s`, which neither OutTime nor OutPacket asks for",
                               missing ? mapping_text(missing, p->arena) : "its Element");
-        if (missing)
-            diag_help(p->diags, d, "add it, innermost, as a tiling axis: write OutTime %s",
-                      pass_text(p, pass_pair(p, out->part[TIME], missing)));
-        else
+        if (missing) {
+            const mapping *tiled = pass_pair(p, out->part[TIME], missing);
+            diag_help(p->diags, d, "add it, innermost, as a tiling axis: write OutTime %s", pass_text(p, tiled));
+            pass_replace(p, o, d, TIME, tiled);
+        } else
             diag_help(p->diags, d, "add it to OutTime, innermost, as a tiling axis");
         return false;
     }
@@ -306,17 +312,19 @@ static void align_one(pass_context *p, kernel *k, op *o)
         const mapping *outer = NULL, *inner = NULL;
         /* both flits, or one where a packet may be one: the first that cuts the stream as it flows */
         for (int64_t n = full; !inner && n >= (o->releases & APRIL ? full : elements_of(out->dtype, p->target->flit_bytes)); n /= 2) {
-            outer = packet->size % n ? NULL : pass_pair(p, out->part[TIME], pass_outer(p, packet, n));
-            const mapping *cut = pass_inner(p, packet, n), *all = pass_pair(p, outer, cut);
+            const mapping *whole = pass_pad(p, packet, (packet->size + n - 1) / n * n), *cut = pass_inner(p, whole, n);
+            outer = pass_pair(p, out->part[TIME], pass_outer(p, whole, n));
+            const mapping *all = pass_pair(p, outer, cut);
             inner = all && of && mapping_equal(p->mappings, all, of) ? cut : NULL;
         }
         if (bytes < p->target->flit_bytes && stream->dtype == out->dtype)
-            diag_help(p->diags, d, "a flit stays whole: write OutTime %s, OutPacket %s", pass_text(p, stream->part[TIME]),
-                      pass_text(p, o->releases & APRIL ? pass_pad(p, stream->part[PACKET], full) : stream->part[PACKET]));
-        else if (full > out->part[PACKET]->size)
-            diag_help(p->diags, d, "pad to 64 bytes: %s", pass_text(p, pass_pad(p, out->part[PACKET], full)));
-        else if (inner)
-            diag_help(p->diags, d, "write OutTime %s, OutPacket %s", pass_text(p, outer), pass_text(p, inner));
+            help_parts(p, o, d, "a flit stays whole: ", stream->part[TIME],
+                       o->releases & APRIL ? pass_pad(p, stream->part[PACKET], full) : stream->part[PACKET]);
+        else if (full > packet->size) {
+            diag_help(p->diags, d, "pad to 64 bytes: %s", pass_text(p, pass_pad(p, packet, full)));
+            pass_replace(p, o, d, PACKET, pass_pad(p, packet, full));
+        } else if (inner)
+            help_parts(p, o, d, "", outer, inner);
         else
             diag_help(p->diags, d, "leave %lld elements in OutPacket and the rest in OutTime", (long long)full);
         return;

@@ -52,21 +52,28 @@ static void help_outermost(pass_context *p, diag *d, const op *o, const mapping 
     else if (!instead && time->size % row->size)
         last = arena_printf(p->arena, ", which is %s", pass_text(p, time));
     diag_help(p->diags, d, "%s%s with %s outermost in Time%s", first, verb, instead ? "it" : mapping_text(row, p->arena), last);
+    if (wanted)
+        pass_replace(p, from, d, TIME, wanted);
+    if (wanted && instead)
+        pass_replace(p, o, d, ROW, row);
 }
 
 /* As many Rows as the stream's Time can be parted into, and what is left as Element. Which of padded Rows are left out is a choice, and
  * what would be stored of them is nothing that a stream asks for: none is spelt. */
-static void help_fewer(pass_context *p, diag *d, const tensor *in)
+static void help_fewer(pass_context *p, const op *o, diag *d)
 {
+    const tensor *in = &op_input(o)->out;
     const mapping *time = in->part[TIME];
     int64_t rows = p->target->rows;
     while (time->size % rows)
         rows /= 2;
     int64_t left = time->size / rows;
     const mapping *row = pass_outer(p, time, left), *element = pass_pair(p, pass_inner(p, time, left), in->part[PACKET]);
-    if (row && element && mapping_is_full(time))
+    if (row && element && mapping_is_full(time)) {
         diag_help(p->diags, d, "write @Row %s, Element %s", pass_text(p, row), pass_text(p, element));
-    else
+        pass_replace(p, o, d, ROW, row);
+        pass_replace(p, o, d, ELEMENT, element);
+    } else
         diag_help(p->diags, d, "let %lld of it be @Row and the rest Element or time", (long long)p->target->rows);
 }
 
@@ -89,7 +96,7 @@ static diag *check_store(pass_context *p, kernel *k, op *o)
         if (row->size < next)
             help_outermost(p, d, o, pass_pad(p, row, next), true);
         else
-            help_fewer(p, d, in);
+            help_fewer(p, o, d);
         return d;
     }
     int64_t packet_bytes = dtype_bytes(in->dtype, in->part[PACKET]->size);
@@ -142,6 +149,7 @@ static diag *check_store(pass_context *p, kernel *k, op *o)
         diag *d = pass_refuse(p, k, o, ELEMENT, E_TRF_ELEMENT, "Element %s is not what remains of the stream inside @Row, which is %s",
                               pass_text(p, element), pass_text(p, rest));
         diag_help(p->diags, d, "declare the TrfTensor with Element %s", pass_text(p, rest));
+        pass_replace(p, o, d, ELEMENT, rest);
         return d;
     }
     return NULL;

@@ -170,6 +170,7 @@ static void check_part(pass_context *p, kernel *k, op *o, component c, const map
         pass_refuse(p, k, o, c, E_VECTOR_WIDTH, "%s %s mismatch: %s of %s becomes %s, not %s", kind_text(o->vector_width->kind), what,
                     component_parameter(c), pass_text(p, op_input(o)->out.part[c]), pass_text(p, wanted), pass_text(p, o->out.part[c]));
     diag_help(p->diags, d, "write %s", pass_text(p, wanted));
+    pass_replace(p, o, d, c, wanted);
 }
 
 static void width_one(pass_context *p, kernel *k, op *o)
@@ -189,8 +190,10 @@ static void width_one(pass_context *p, kernel *k, op *o)
         diag *d =
             pass_refuse(p, k, o, PACKET, E_VECTOR_WIDTH, "%s output Packet2 must have %lld elements, got %lld from %s", kind_text(kind),
                         (long long)o->vector_width->lanes, (long long)o->out.part[PACKET]->size, pass_text(p, o->out.part[PACKET]));
-        if (s.packet)
+        if (s.packet) {
             diag_help(p->diags, d, "write %s", pass_text(p, s.packet));
+            pass_replace(p, o, d, PACKET, s.packet);
+        }
         return;
     }
     if (!s.time || !s.packet) {

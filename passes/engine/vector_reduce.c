@@ -143,6 +143,8 @@ static void refuse_shape(pass_context *p, kernel *k, op *o, const mapping *time,
             "[Intra-slice reduce] divide failed: output shape must divide input shape: OutTime %s is no part of Time %s in its order",
             pass_text(p, out->part[TIME]), pass_text(p, in->part[TIME]));
     diag_help(p->diags, d, "write OutTime %s, OutPacket %s", pass_text(p, time), pass_text(p, packet));
+    pass_replace(p, o, d, TIME, time);
+    pass_replace(p, o, d, PACKET, packet);
 }
 
 /* A misspelt label, mostly: where Time and Packet are inferred nothing else would say so. */

@@ -158,7 +158,7 @@ def span(text, needle, nth=0):
 def apply(text, edits):
     lines = text.split("\n")
     begins = [sum(len(line) + 1 for line in lines[:i]) for i in range(len(lines))] + [len(text)]
-    for e in sorted(edits, key=lambda e: -begins[min(e["range"]["start"]["line"], len(lines))]):
+    for e in sorted(edits, key=lambda e: -begins[min(e["range"]["start"]["line"], len(lines))] - e["range"]["start"]["character"]):
         first, last = (begins[min(e["range"][k]["line"], len(lines))] + e["range"][k]["character"] for k in ("start", "end"))
         text = text[:first] + e["newText"] + text[last:]
     return text
@@ -188,6 +188,14 @@ def a_day_at_work():
         fixed = apply(broken, actions[0]["edit"]["changes"][URI])
         check(fixed == text, "the fix does not restore the text")
         check(s.change({"range": span(broken, "Kk"), "text": "K"}) == [], "the error stays")
+        # A help with two changes: one action, that makes both.
+        broken = text.replace("m![N, K / 16], m![K % 16]", "m![N, K / 8], m![K % 8]", 1)
+        found = s.change({"range": span(text, "m![N, K / 16], m![K % 16]"), "text": "m![N, K / 8], m![K % 8]"})
+        check([d["code"] for d in found] == ["E-COLLECT-FLIT"], found)
+        actions = s.ask("textDocument/codeAction", {"textDocument": {"uri": URI}, "range": span(broken, "m![K % 8]"), "context": {"diagnostics": found}})
+        check(len(actions) == 1 and "this stream collects as" in actions[0]["title"], actions)
+        check(apply(broken, actions[0]["edit"]["changes"][URI]) == text, "the two changes do not restore the text")
+        check(s.change({"range": span(broken, "m![N, K / 8], m![K % 8]"), "text": "m![N, K / 16], m![K % 16]"}) == [], "the error stays")
         # The configuration of the machine.
         check("32 elements" in s.hover(text, "m![M, K]", 3), s.hover(text, "m![M, K]", 3))
         fetch = s.hover(text, ".fetch", 2)

@@ -74,29 +74,30 @@ def change_part(case, new):
     yield case.with_function(case.function.replace(case.old(), new))
 
 
+def change_edits(case):
+    """What the diagnostic itself says to change; with the result type left to the compiler."""
+    edits = sorted(case.refusal["edits"], key=lambda e: e["range"]["begin"]["offset"])
+    text, grown = case.text, 0
+    for e in edits:
+        begin, end = (e["range"][side]["offset"] + grown for side in ("begin", "end"))
+        text = text[:begin] + e["text"] + text[end:]
+        grown += len(e["text"]) - (end - begin)
+    yield text
+    if all(case.begin < e["range"]["begin"]["offset"] < case.end for e in edits):
+        function = text[case.begin:case.end + grown]
+        for count in (1, 2, 3):
+            yield text[:case.begin] + with_result_inferred(function, count) + text[case.end + grown:]
+    if ".commit_trim::<" in case.text and len(edits) == 1:
+        yield from change_trim(case, edits[0]["text"])
+        yield case.with_function(case.function.replace(case.old()[len("m!["):-1], edits[0]["text"][len("m!["):-1]))
+    if len(edits) == 1:
+        yield from change_part(Case(case.text, {**case.refusal, "range": edits[0]["range"]}), edits[0]["text"])
+
+
 def change_operator(case, new):
     operand = re.search(r"the size of `(.*?)`", case.refusal["message"])[1]
     front = case.text[:case.refusal["range"]["begin"]["offset"]].rstrip()
     yield front[:len(front) - len(operand)] + new + case.text[case.refusal["range"]["end"]["offset"]:]
-
-
-def change_collect(case, time, packet):
-    text = re.sub(r"\.collect(::<.*?>)?\(\)", lambda _: f".collect::<{time}, {packet}>()", case.function)
-    yield case.with_function(with_result_inferred(text, 2))
-
-
-def change_align(case, time, packet):
-    text = re.sub(r"\.align(::<.*?>)?\(", lambda _: f".align::<{time}, {packet}, _, _>(", case.function)
-    yield case.with_function(with_result_inferred(text, 2))
-    yield case.with_function(re.sub(r"\.contract_outer(::<.*?>)?\(", lambda _: f".contract_outer::<{time}, {packet}, _, _, _>(", text))
-
-
-def change_weights(case, row, element):
-    """Row and Element of the TrfTensor at the place, or of the one that to_trf names."""
-    part = PART.pattern
-    text = re.sub(rf"(TrfTensor<.*?){part}, {part}>", lambda m: f"{m[1]}{row}, {element}>", case.function)
-    yield case.with_function(text)
-    yield case.with_function(re.sub(r"\.to_trf::<.*?>\(", lambda _: f".to_trf::<{row}, {element}>(", text))
 
 
 def change_call(case, method, arguments, values):
@@ -135,11 +136,6 @@ def change_any(case, new):
         yield case.with_function(case.function[:part.start()] + new + case.function[part.end():])
     for part in PART.finditer(case.function):
         yield case.with_function(case.function.replace(part[0], new))
-
-
-def change_front(case, stage):
-    place = case.refusal["range"]["begin"]["offset"] - 1  # its `.`
-    yield case.text[:place] + stage + case.text[place:]
 
 
 def change_moved(case, new):
@@ -190,10 +186,6 @@ def change_fetch(case, time, packet):
 REDUCE = r"\.vector_intra_slice_reduce::<(\w+), .*?>\((?=\w+::)"
 
 
-def change_reduce(case, time, packet):
-    yield case.with_function(re.sub(REDUCE, lambda call: f".vector_intra_slice_reduce::<{call[1]}, {time}, {packet}>(", case.function))
-
-
 def change_streamed(case, slices, time, packet, units=None):
     """The stream that comes, where it is written; what is made of it is left to the compiler. `units`: of Chip and Cluster."""
     end = case.function.index(">) -> ")
@@ -228,13 +220,6 @@ def change_operand(case, slices):
     yield case.with_function(case.function[:begin] + re.sub(r"&(\w+)\)", rf"&unsafe {{ \1.reshape::<_, _, {slices}, _>() }})", case.function[begin:], count=1))
 
 
-def change_lane(case, lane, time):
-    """Lane where it was refused, and Time of the fetch."""
-    begin = case.refusal["range"]["begin"]["offset"] - case.begin
-    text = case.function[:begin] + lane + case.function[begin + len(case.old()):]
-    yield case.with_function(re.sub(rf"\.fetch::<{MAPPING}", f".fetch::<{time}", text))
-
-
 def change_blocked(case, time):
     """The order of the fetch's Time, of which an InterTranspose moves the innermost digit then."""
     text = re.sub(rf"\.fetch::<{MAPPING}", f".fetch::<{time}", case.function)
@@ -249,7 +234,6 @@ WAYS = [
     ("E-VRF-UNITS", rf"store it with \w+ ({MAPPING}): .*", change_buffer),
     ("E-VRF-WALK", rf"store it with ({MAPPING}) innermost, or .*", change_buffer),
     ("E-VRF-WALK", r"pad with `#`", None),
-    ("E-VECTOR-REDUCE", rf"write OutTime ({MAPPING}), OutPacket ({MAPPING})", change_reduce),
     ("E-VECTOR-REDUCE", rf"collect Time ({MAPPING}): with .*", change_time),
     ("E-VECTOR-REDUCE", r"name an axis of axes!\[\.\.\], then .*", None),
     ("E-VECTOR-SLICES", r"(?:fill freed places with padding:|the freed places take) .*", None),
@@ -260,7 +244,6 @@ WAYS = [
     ("E-SEQ-.*", rf".*; accepted: time ({MAPPING}), packet ({MAPPING})", change_fetch),
     ("E-FETCH-LIFT", rf"declare \w+ of the tensor in DM ({MAPPING}): .*", change_buffer),
     ("E-MISMATCH", rf"declare ({MAPPING})", change_declaration),
-    ("E-METHOD", rf"write (\.\w+::<{MAPPING}>\(\)) in front of it", change_front),
     ("E-MOVE-AXIS", rf"write ({MAPPING})", change_moved),
     ("E-MOVE-AXIS", rf"declare ({MAPPING})", change_any),
     ("E-MOVE-AXIS", r"declare the padding as `# n`, which may be written", None),
@@ -269,26 +252,16 @@ WAYS = [
     ("E-INDEX-\w+", rf"(?:write|declare its Element) ({MAPPING})", change_any),
     ("E-INDEX-DATA", rf"declare Cluster ({MAPPING}), Slice ({MAPPING}), Element ({MAPPING})", change_units),
     ("E-MEMSET", rf"pad Element to a multiple of \d+: ({MAPPING})", change_any),
-    ("E-COMMIT-CAST", rf"write commit_trim::<({MAPPING})>\(\)", change_trim),
     ("E-COMMIT-CAST", rf".* instead of (\w+) write cast::<(\w+), ({MAPPING})>\(\) in front of commit_trim", change_cast),
-    ("E-(?:STRIDE|MOD)-DIV", r"pad first: `(.*)`", change_operator),
     ("E-RESIZE-GROW|E-PAD-SHRINK", r"to .* write `(.*)`", change_operator),
-    ("E-COLLECT-.*", rf"this stream collects as Time ({MAPPING}), Packet ({MAPPING})", change_collect),
-    ("E-ALIGN-(?:PACKET|TIME)", rf"(?:one|two) flits? per packet: write OutTime ({MAPPING}), OutPacket ({MAPPING})", change_align),
     ("E-COMMIT-FLIT", rf"pad the packet to \d+ bytes: ({MAPPING})", change_input_packet),
-    ("E-ALIGN-WIDTH", rf"(?:a flit stays whole: )?write OutTime ({MAPPING}), OutPacket ({MAPPING})", change_align),
-    ("E-TRF-ROWS", rf"write (?:Row|Lane) ({MAPPING}), Element ({MAPPING})", change_weights),
     ("E-TRF-ROWS", rf"let Row be ({MAPPING}), and collect with it outermost in Time", change_part),
-    ("E-TRF-ROWS", rf"let Lane be ({MAPPING}), and fetch with it outermost in Time: ({MAPPING})", change_lane),
     ("E-.*", r".*(?:write|are|is) (\w+)::<(.*)>\((.*)\)", change_call),
     ("E-PAD-WRITE", rf"declare padding that may be written: ({MAPPING})", change_part),
     ("E-.*", rf"pad to \d+.*: ({MAPPING})", change_part),
     ("E-.*", rf".*write (?:OutTime |OutPacket )?({MAPPING})(?:[:,].*)?", change_part),
-    ("E-.*", rf"declare .* Element ({MAPPING})", change_part),
-    ("E-COMMIT-STRIDE", rf".*; accepted: Element ({MAPPING})", change_part),
     ("E-DMA-COVER", rf"declare .*, as in Element ({MAPPING}); a part is moved through a tile", change_part),
     ("E-ALIGN-TIME", r"OutTime is .*, then what shifts, then what repeats", None),
-    ("E-TRF-ROW-TIME", r"collect with .* outermost in Time, which is .*", None),
     ("E-STEP-PROGRAM", r"take the tiles of a pair or a state apart: .*", None),
 ]
 
@@ -305,6 +278,8 @@ def declared_elsewhere(case):
 
 def way_of(refusal):
     """(function, its arguments), or None."""
+    if refusal["edits"]:
+        return change_edits, ()
     for ids, pattern, way in WAYS:
         matched = re.fullmatch(pattern, refusal["help"])
         if matched and re.fullmatch(ids, refusal["id"]):

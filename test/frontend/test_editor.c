@@ -152,9 +152,9 @@ START_TEST(fixes_replace_the_name_behind_a_path)
     visa_diagnostic d;
     bool found = false;
     for (size_t i = 0; visa_diagnostic_at(c, i, &d); i++)
-        if (d.fix && strcmp(d.fix, "SIXTEEN") == 0) {
+        if (d.edit_count == 1 && strcmp(d.edits[0].text, "SIXTEEN") == 0) {
             found = true;
-            ck_assert_uint_eq(d.fix_place.end - d.fix_place.begin, strlen("SIXTEN"));
+            ck_assert_uint_eq(d.edits[0].place.end - d.edits[0].place.begin, strlen("SIXTEN"));
         }
     ck_assert(found);
     visa_free(c);

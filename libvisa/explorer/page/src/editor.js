@@ -130,8 +130,11 @@ export function replaceAll(view, text) {
     view.dispatch({ changes: { from: 0, to: view.state.doc.length, insert: text }, selection: { anchor: 0 }, annotations: Transaction.userEvent.of("input.replace") });
 }
 
+// What a fix writes, to be read.
+export const written = (problem) => problem.edits.map((e) => e.text.trim()).join(", ");
+
 export function applyFix(view, problem) {
-  view.dispatch({ changes: { from: problem.fix.from, to: problem.fix.to, insert: problem.fix.text }, annotations: Transaction.userEvent.of("input.fix") });
+  view.dispatch({ changes: problem.edits.map((e) => ({ from: e.from, to: e.to, insert: e.text })), annotations: Transaction.userEvent.of("input.fix") });
   view.focus();
 }
 
@@ -143,6 +146,6 @@ export function showProblems(view, problems) {
     severity: p.error ? "error" : "warning",
     source: p.id,
     message: p.help ? `${p.message}\n${p.help}` : p.message,
-    actions: p.fix ? [{ name: `write ${p.fix.text}`, apply: (v) => applyFix(v, p) }] : [],
+    actions: p.edits.length ? [{ name: `write ${written(p)}`, apply: (v) => applyFix(v, p) }] : [],
   }))));
 }

@@ -34,7 +34,7 @@ export function definitions(text) {
 
 function problemsOf(told, source) {
   const places = placesOf(source), at = ([begin, end]) => ({ from: places.toUnit(begin), to: places.toUnit(end) });
-  return told.diagnostics.map((d) => ({ ...d, ...at(d.range), fix: d.fix && { ...at(d.fix.range), text: d.fix.text },
+  return told.diagnostics.map((d) => ({ ...d, ...at(d.range), edits: d.edits.map((e) => ({ ...at(e.range), text: e.text })),
     notes: d.notes.map((n) => (n.range ? { message: n.message, ...at(n.range) } : { message: n.message })) }));
 }
 

@@ -1,5 +1,6 @@
 // What the compiler says, with fixes to take and rules to read.
 import { useState } from "preact/hooks";
+import { written } from "./editor.js";
 
 function Problem({ problem: p, lineOf, onFix, onSelect }) {
   const [open, setOpen] = useState(false), line = lineOf(p.from);
@@ -9,7 +10,7 @@ function Problem({ problem: p, lineOf, onFix, onSelect }) {
         <span class="severity">{p.error ? "error" : "warning"}</span>
         <button class="link" onClick={() => setOpen(!open)} aria-expanded={open} title="what the rule is">{p.id}</button>
         <button class="link place" onClick={() => onSelect(p.from, p.to)}>line {line}</button>
-        {p.fix && <button class="fix" onClick={() => onFix(p)}>Fix: write <code>{p.fix.text}</code></button>}
+        {p.edits.length > 0 && <button class="fix" onClick={() => onFix(p)}>Fix: write <code>{written(p)}</code></button>}
       </div>
       <p class="message">{p.message}</p>
       {p.notes.map((note) => (

@@ -1,0 +1,62 @@
+#include "frontend/fix.h"
+
+#include <string.h>
+
+#include "frontend/edit.h"
+#include "support/budget.h"
+
+/* Of a name with its path the last one is meant, unless the help has a path itself. */
+static size_t meant_edit(const diag *d, const source_map *sources, arena *a, const diag_edit **edits)
+{
+    static const char mean[] = "did you mean `";
+    const size_t front = sizeof mean - 1;
+    size_t bytes = d->help ? strlen(d->help) : 0;
+    if (bytes < front + 2 || strncmp(d->help, mean, front) != 0 || strcmp(d->help + bytes - 2, "`?") != 0)
+        return 0;
+    diag_edit *meant = ARENA_NEW(a, diag_edit);
+    *meant = (diag_edit){d->range, arena_strndup(a, d->help + front, bytes - front - 2)};
+    const char *old = source_text(sources, d->range.file);
+    for (uint32_t i = d->range.begin; i < d->range.end && !strstr(meant->text, "::"); i++)
+        if (old[i] == ':')
+            meant->range.begin = i + 1;
+    *edits = meant;
+    return 1;
+}
+
+size_t fix_edits(const diag *d, const source_map *sources, arena *a, const diag_edit **edits)
+{
+    int files = source_map_count(sources);
+    if (d->range.file < 0 || d->range.file >= files)
+        return 0;
+    for (size_t i = 0; i < d->edit_count; i++)
+        if (d->edits[i].range.file < 0 || d->edits[i].range.file >= files)
+            return 0;
+    *edits = d->edits;
+    return d->edit_count ? d->edit_count : meant_edit(d, sources, a, edits);
+}
+
+static bool touches(const edit_list *taken, const diag_edit *e)
+{
+    for (size_t i = 0; i < taken->count; i++)
+        if (e->range.begin <= taken->items[i].end && taken->items[i].begin <= e->range.end)
+            return true;
+    return false;
+}
+
+size_t fix_apply(const diag_list *list, const source_map *sources, int file, arena *a, strbuf *out)
+{
+    edit_list taken = {0};
+    size_t count = 0;
+    for (size_t i = 0; i < list->count; i++) {
+        const diag_edit *edits;
+        size_t wanted = fix_edits(list->items[i], sources, a, &edits);
+        bool fits = wanted > 0;
+        budget_spend(a, taken.count * wanted);
+        for (size_t n = 0; fits && n < wanted; n++)
+            fits = edits[n].range.file == file && !touches(&taken, &edits[n]);
+        for (size_t n = 0; fits && n < wanted; n++)
+            edit_add(&taken, a, edits[n].range.begin, edits[n].range.end, 0, edits[n].text);
+        count += fits;
+    }
+    return count && !edit_apply(&taken, source_text(sources, file), source_bytes(sources, file), out) ? count : 0;
+}
