@@ -30,9 +30,15 @@ LEVEL = {"enum": ["error", "warning", "note", "none"]}
 RULE = {"type": "object", "required": ["id"], "additionalProperties": False,
         "properties": {"id": {"type": "string"}, "shortDescription": TEXT, "fullDescription": TEXT,
                        "defaultConfiguration": {"type": "object", "properties": {"level": LEVEL}, "additionalProperties": False}}}
+REPLACEMENT = {"type": "object", "required": ["deletedRegion"], "additionalProperties": False, "properties": {"deletedRegion": REGION, "insertedContent": TEXT}}
+CHANGE = {"type": "object", "required": ["artifactLocation", "replacements"], "additionalProperties": False,
+          "properties": {"artifactLocation": PHYSICAL["properties"]["artifactLocation"], "replacements": {"type": "array", "minItems": 1, "items": REPLACEMENT}}}
+FIX = {"type": "object", "required": ["artifactChanges"], "additionalProperties": False,
+       "properties": {"description": TEXT, "artifactChanges": {"type": "array", "minItems": 1, "uniqueItems": True, "items": CHANGE}}}
 RESULT = {"type": "object", "required": ["message"], "additionalProperties": False,
           "properties": {"ruleId": {"type": "string"}, "ruleIndex": {"type": "integer", "minimum": 0}, "level": LEVEL, "message": TEXT,
-                         "locations": {"type": "array", "items": LOCATION}, "relatedLocations": {"type": "array", "items": LOCATION, "uniqueItems": True}}}
+                         "locations": {"type": "array", "items": LOCATION}, "relatedLocations": {"type": "array", "items": LOCATION, "uniqueItems": True},
+                         "fixes": {"type": "array", "minItems": 1, "uniqueItems": True, "items": FIX}}}
 DRIVER = {"type": "object", "required": ["name"], "additionalProperties": False,
           "properties": {"name": {"const": "visac"}, "version": {"type": "string"}, "rules": {"type": "array", "items": RULE, "uniqueItems": True}}}
 LOG = {"type": "object", "required": ["version", "runs"], "additionalProperties": False,
