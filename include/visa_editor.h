@@ -47,7 +47,8 @@ typedef struct visa_diagnostic {
 VISA_API bool visa_diagnostic_at(visa_compilation *c, size_t i, visa_diagnostic *out);
 
 /* The text with what its diagnostics ask for (their edits in file 0), again and again until none asks, or a text comes back; what that
- * compiles to: file 0 is the text. *changes is how many diagnostics were taken. As visa_compile; NULL: no memory. */
+ * compiles to: file 0 is the text. *changes is how many diagnostics were taken. As visa_compile, with limits for all of it: where the next
+ * text would pass them the last one stays. NULL: no memory. */
 VISA_API visa_compilation *visa_fix(const char *name, const char *text, size_t bytes, const visa_options *options, size_t *changes);
 
 /* What is known of the functions of a text that changes bit by bit; one for each text. NULL: no memory. */

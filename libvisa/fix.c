@@ -8,6 +8,7 @@
 #include "frontend/fix.h"
 #include "include/visa_editor.h"
 #include "libvisa/compilation.h"
+#include "support/budget.h"
 
 enum { ROUNDS_MAX = 64 };
 
@@ -41,27 +42,49 @@ static bool was_there(const past *p, const char *text, size_t bytes)
     return false;
 }
 
+/* What is left of the limits for the next compilation; false: nothing. */
+static bool limits_left(visa_options *options, const arena *clock, uint64_t most, uint64_t spent)
+{
+    options->max_milliseconds = budget_milliseconds_left(clock);
+    options->max_steps = most == UINT64_MAX ? most : most - spent;
+    return most == UINT64_MAX || spent < most;
+}
+
 visa_compilation *visa_fix(const char *name, const char *text, size_t bytes, const visa_options *options, size_t *changes)
 {
     past p = {.count = 0};
+    visa_options left = options ? *options : (visa_options){0};
+    uint64_t most = left.max_steps ? left.max_steps : COMPILE_STEPS_MAX, spent = 0;
+    arena *clock = arena_new(); /* never allocates, so never jumps */
     *changes = 0;
-    visa_compilation *c = visa_compile(name, text, bytes, options);
+    if (!clock)
+        return NULL;
+    budget_limit(clock, UINT64_MAX, UINT64_MAX, left.max_milliseconds);
+    visa_compilation *c = visa_compile(name, text, bytes, &left);
     while (c && p.count < ROUNDS_MAX) {
-        char *next = NULL;
-        size_t next_bytes = 0, taken = changed(c, &next, &next_bytes);
-        if (taken == 0)
-            break;
-        if ((next_bytes == bytes && memcmp(next, text, bytes) == 0) || was_there(&p, next, next_bytes)) {
-            free(next);
+        char *next_text = NULL;
+        size_t next_bytes = 0, taken = changed(c, &next_text, &next_bytes);
+        bool seen = taken && ((next_bytes == bytes && memcmp(next_text, text, bytes) == 0) || was_there(&p, next_text, next_bytes));
+        visa_compilation *next = taken && !seen && limits_left(&left, clock, most, spent + visa_steps(c))
+                                     ? visa_compile(name, next_text, next_bytes, &left)
+                                     : NULL;
+        if (!next || visa_gave_up(next)) { /* the last text that was understood stays */
+            spent += next ? visa_steps(next) : 0;
+            visa_free(next);
+            free(next_text);
             break;
         }
         p.bytes[p.count] = next_bytes;
-        p.texts[p.count++] = next;
+        p.texts[p.count++] = next_text;
         *changes += taken;
+        spent += visa_steps(c);
         visa_free(c);
-        c = visa_compile(name, next, next_bytes, options);
+        c = next;
     }
     for (unsigned i = 0; i < p.count; i++)
         free(p.texts[i]);
+    arena_free(clock);
+    if (c)
+        arena_budget(c->arena)->steps += spent;
     return c;
 }

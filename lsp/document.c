@@ -307,12 +307,23 @@ bool documents_answered(documents *all)
     return gave_up || all->answer.gave_up;
 }
 
-visa_compilation *document_complete(documents *all, const document *d, uint32_t offset)
+/* A compilation that is the answer's alone. */
+static visa_compilation *asked_apart(documents *all, visa_compilation *c)
 {
-    visa_options options = options_of(all, d);
-    visa_compilation *c = visa_complete(d->path, d->text, d->bytes, offset, &options);
     all->answer.gave_up = all->answer.gave_up || !c || visa_gave_up(c);
     if (c)
         answer_spend(&all->answer, visa_steps(c));
     return c;
+}
+
+visa_compilation *document_complete(documents *all, const document *d, uint32_t offset)
+{
+    visa_options options = options_of(all, d);
+    return asked_apart(all, visa_complete(d->path, d->text, d->bytes, offset, &options));
+}
+
+visa_compilation *document_fix(documents *all, const document *d, size_t *changes)
+{
+    visa_options options = options_of(all, d);
+    return asked_apart(all, visa_fix(d->path, d->text, d->bytes, &options, changes));
 }

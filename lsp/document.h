@@ -66,6 +66,8 @@ void documents_ask(documents *all, document *d, visa_compilation *c);
 bool documents_answered(documents *all);
 /* For questions about a place that is being written; the caller frees it. NULL: no memory, or given up. */
 visa_compilation *document_complete(documents *all, const document *d, uint32_t offset);
+/* With all that its diagnostics say to write; the caller frees it. NULL: no memory, or given up. */
+visa_compilation *document_fix(documents *all, const document *d, size_t *changes);
 
 /* malloc; a file: URI's path, other URIs as they are. And back. */
 char *path_of_uri(const char *uri);

@@ -142,13 +142,55 @@ static json_t *fix_action(const question *q, const visa_diagnostic *from)
                      json_diagnostic(q->all, q->d, q->c, from), "edit", "changes", changes);
 }
 
+static const char fix_all[] = "source.fixAll";
+
+/* Does the client ask for that kind of action, by its name or one of what it is a part of ("source")? */
+static bool is_asked_for(const json_t *only, const char *kind)
+{
+    size_t i;
+    const json_t *one;
+    json_array_foreach(only, i, one)
+    {
+        const char *name = json_string_value(one);
+        size_t letters = name ? strlen(name) : 0;
+        if (letters && strncmp(kind, name, letters) == 0 && (kind[letters] == '.' || kind[letters] == '\0'))
+            return true;
+    }
+    return false;
+}
+
+/* All of the text's fixes, and those of what they show: one change. It is compiled again and again, so a client has to ask for it. */
+static json_t *fix_all_action(const question *q)
+{
+    json_t *actions = json_array();
+    size_t changes = 0, bytes = 0;
+    visa_compilation *c = document_fix(q->all, q->d, &changes);
+    const char *text = c ? visa_file_text(c, 0, &bytes) : NULL;
+    if (text && changes) {
+        visa_place whole = {0, 0, (uint32_t)q->d->bytes};
+        answer_make(&q->all->answer, 8, bytes);
+        json_t *edit = json_pack("{s:o, s:o}", "range", json_range(q->all, q->d, whole), "newText", json_stringn(text, bytes));
+        json_t *all = json_object();
+        json_object_set_new(all, q->d->uri, json_pack("[o]", edit));
+        json_array_append_new(
+            actions, json_pack("{s:s, s:s, s:{s:o}}", "title", "Fix all that visac knows how to", "kind", fix_all, "edit", "changes", all));
+    }
+    visa_free(c);
+    return actions;
+}
+
 static json_t *code_action(server *s, const json_t *params)
 {
     question q;
+    const json_t *only = json_object_get(json_object_get(params, "context"), "only");
+    if (is_asked_for(only, fix_all))
+        return question_ask(s, params, ASK_NOTHING_RANGE, &q) ? fix_all_action(&q) : NULL;
     if (!question_ask(s, params, ASK_RANGE, &q))
         return NULL;
     json_t *actions = json_array();
     visa_diagnostic from;
+    if (json_array_size(only) && !is_asked_for(only, "quickfix"))
+        return actions;
     for (size_t i = 0; visa_diagnostic_at(q.c, i, &from); i++)
         if (is_of_the_text(&from) && from.place.file == 0 && from.place.begin <= q.end && from.place.end >= q.begin &&
             json_spend_diagnostic(q.all, &from))

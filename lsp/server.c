@@ -100,11 +100,11 @@ static json_t *initialize(server *s, const json_t *params)
     const json_t *encodings = json_object_get(json_object_get(json_object_get(params, "capabilities"), "general"), "positionEncodings");
     s->documents.encoding = offers(encodings, "utf-8") ? TEXT_UTF8 : TEXT_UTF16;
     s->initialized = true;
-    json_t *capabilities =
-        json_pack("{s:s, s:{s:b, s:i, s:b}, s:b, s:b, s:{s:[s,s,s,s]}, s:b, s:b, s:{s:[s]}}", "positionEncoding",
-                  s->documents.encoding == TEXT_UTF8 ? "utf-8" : "utf-16", "textDocumentSync", "openClose", 1, "change", INCREMENTAL,
-                  "save", 1, "hoverProvider", 1, "definitionProvider", 1, "completionProvider", "triggerCharacters", ".", ":", "[", "{",
-                  "documentFormattingProvider", 1, "documentSymbolProvider", 1, "codeActionProvider", "codeActionKinds", "quickfix");
+    json_t *capabilities = json_pack("{s:s, s:{s:b, s:i, s:b}, s:b, s:b, s:{s:[s,s,s,s]}, s:b, s:b, s:{s:[s,s]}}", "positionEncoding",
+                                     s->documents.encoding == TEXT_UTF8 ? "utf-8" : "utf-16", "textDocumentSync", "openClose", 1, "change",
+                                     INCREMENTAL, "save", 1, "hoverProvider", 1, "definitionProvider", 1, "completionProvider",
+                                     "triggerCharacters", ".", ":", "[", "{", "documentFormattingProvider", 1, "documentSymbolProvider", 1,
+                                     "codeActionProvider", "codeActionKinds", "quickfix", "source.fixAll");
     static const char *const more[] = {"referencesProvider", "documentHighlightProvider", "foldingRangeProvider", "inlayHintProvider",
                                        "callHierarchyProvider"};
     for (size_t i = 0; i < sizeof more / sizeof *more; i++)

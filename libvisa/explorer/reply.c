@@ -384,6 +384,23 @@ static json_t *answer_format(const json_t *question, const reply_limits *limits,
     return j;
 }
 
+static json_t *answer_fix(const json_t *question, const reply_limits *limits, int *status)
+{
+    source_question q;
+    const char *wrong = read_source(question, limits, &q);
+    if (wrong) {
+        *status = 400;
+        return fault(wrong);
+    }
+    size_t changes, bytes;
+    q.options.editor = true;
+    visa_compilation *c = visa_fix(source_name_of_page, q.text, q.bytes, &q.options, &changes);
+    const char *text = c ? visa_file_text(c, 0, &bytes) : NULL;
+    json_t *j = text ? json_pack("{s:o, s:I}", "source", text_value(text, bytes), "changes", (json_int_t)changes) : NULL;
+    visa_free(c);
+    return j;
+}
+
 /* ---- check ---- */
 
 /* Asked of the binary, before anything is allocated for a run. */
@@ -510,8 +527,8 @@ static const struct {
     const char *path;
     answer_maker make;
 } reply_rows[] = {{"/api/start", answer_start},       {"/api/compile", answer_compile}, {"/api/hover", answer_hover},
-                  {"/api/complete", answer_complete}, {"/api/format", answer_format},   {"/api/tune", answer_tune},
-                  {"/api/check", answer_check}};
+                  {"/api/complete", answer_complete}, {"/api/fix", answer_fix},         {"/api/format", answer_format},
+                  {"/api/tune", answer_tune},         {"/api/check", answer_check}};
 
 reply reply_make(const char *path, const char *body, size_t bytes, const reply_limits *limits)
 {

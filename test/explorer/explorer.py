@@ -249,6 +249,25 @@ def session(server, pictures):
         b.press("control", "y")
         b.wait(COMPILED.format("good"), "and done again")
 
+        # All that is known to mend a size that does not fit.
+        b.run("document.querySelector('#examples').value = 'matmul'; document.querySelector('#examples').dispatchEvent(new Event('change', { bubbles: true }))")
+        b.wait("document.querySelector('.cm-content').textContent.includes('fn matmul(')", "the matrix product")
+        b.click(".cm-content")
+        b.press("control", "f")
+        b.type("K = 32")
+        b.press("enter")
+        b.press("escape")
+        b.type("K = 33")
+        b.wait(COMPILED.format("bad"), "33 is no whole number of flits")
+        b.click("#fix-all")
+        b.wait(COMPILED.format("good"), "all fixes together are right")
+        check("K # 48 / 16" in source(b), source(b))
+        set_source(b, TYPED)
+        b.wait(COMPILED.format("good"), "what was typed compiles again")
+        b.click("#format")
+        b.wait("document.querySelectorAll('.cm-line').length > 5", "it is laid out again")
+        b.wait(COMPILED.format("good"), "and compiles")
+
         # Another size, which the link remembers with the source.
         b.click(".menu > summary")
         b.type("A=16", "#define")

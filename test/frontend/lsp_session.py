@@ -196,6 +196,18 @@ def a_day_at_work():
         check(len(actions) == 1 and "this stream collects as" in actions[0]["title"], actions)
         check(apply(broken, actions[0]["edit"]["changes"][URI]) == text, "the two changes do not restore the text")
         check(s.change({"range": span(broken, "m![N, K / 8], m![K % 8]"), "text": "m![N, K / 16], m![K % 16]"}) == [], "the error stays")
+        # All fixes, and those of what they show, where they are asked for by their kind.
+        change = {"range": span(text, "K = 32"), "text": "K = 64"}
+        broken = text.replace("K = 32", "K = 64", 1)
+        check(s.change(change), "64 is two packets")
+        ask = {"textDocument": {"uri": URI}, "range": span(broken, "K = 64")}
+        actions = s.ask("textDocument/codeAction", {**ask, "context": {"diagnostics": [], "only": ["source.fixAll"]}})
+        check([a["kind"] for a in actions] == ["source.fixAll"], actions)
+        whole = actions[0]["edit"]["changes"][URI][0]
+        check(s.change({"range": whole["range"], "text": whole["newText"]}) == [] and "K = 64" in whole["newText"], "the fixes do not mend it")
+        check(s.ask("textDocument/codeAction", {**ask, "context": {"diagnostics": [], "only": ["source"]}}) == [], "a right text is fixed")
+        check(s.ask("textDocument/codeAction", {**ask, "context": {"diagnostics": [], "only": ["refactor"]}}) == [], "there is nothing of that kind")
+        check(s.change({"range": whole["range"], "text": text}) == [], "the first text again")
         # The configuration of the machine.
         check("32 elements" in s.hover(text, "m![M, K]", 3), s.hover(text, "m![M, K]", 3))
         fetch = s.hover(text, ".fetch", 2)

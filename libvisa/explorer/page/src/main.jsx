@@ -174,6 +174,13 @@ function App({ start, first }) {
       if (answer.source !== undefined) replaceAll(editor.current, answer.source); else say("A source with a syntax error stays as it is");
     } catch (error) { if (!isReplaced(error)) say(error.message); }
   };
+  const fixAll = async () => {
+    try {
+      const answer = await ask("fix", { ...options(), source: state.source });
+      replaceAll(editor.current, answer.source);
+      say(answer.changes === 1 ? "1 fix" : `${answer.changes} fixes`);
+    } catch (error) { if (!isReplaced(error)) say(error.message); }
+  };
   const open = (source, change = {}) => { set({ ...change, define: "", kernel: "" }); replaceAll(editor.current, source); };
   const lineOf = (at) => { const doc = editor.current.state.doc; return doc.lineAt(Math.min(at, doc.length)).number; };
   const view = (i) => (name) => set({ views: state.views.map((v, k) => (k === i ? name : v)) });
@@ -203,7 +210,8 @@ function App({ start, first }) {
         <div class="column" style={{ gridTemplateRows: `minmax(0, ${left}fr) 7px minmax(0, ${100 - left}fr)` }}>
           <div class="source" ref={host} />
           <Splitter vertical value={left} onChange={split(1)} label="height of the source" />
-          <section class="pane" aria-label="diagnostics"><div class="tabs"><h2>Diagnostics</h2></div><div class="view" id="problems">
+          <section class="pane" aria-label="diagnostics"><div class="tabs"><h2>Diagnostics</h2>
+            {problems.some((p) => p.edits.length) && <button id="fix-all" class="link" onClick={fixAll} title="write what the diagnostics say to write, until nothing more is known">Fix all</button>}</div><div class="view" id="problems">
             {verdict && <Verdict told={verdict} onClose={() => setVerdict(null)} />}
             {problems.length ? <Problems problems={problems} lineOf={lineOf} onFix={(p) => applyFix(editor.current, p)} onSelect={(a, b) => select(editor.current, a, b)} />
               : <p class="empty">{told ? "Nothing is wrong." : "…"}</p>}</div></section>
