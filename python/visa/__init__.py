@@ -28,7 +28,7 @@ try:
 except ImportError:
     _floats = None
 
-__all__ = ["Diagnostic", "Error", "Kernel", "Port", "Verdict", "compile", "tune", "version"]
+__all__ = ["Diagnostic", "Error", "Fixed", "Kernel", "Port", "Verdict", "compile", "fix", "tune", "version"]
 
 
 def version() -> str:
@@ -305,16 +305,21 @@ class Kernel:
         return f"<iframe style='width:100%;height:40em;border:0' srcdoc=\"{html.escape(self.report('html'), quote=True)}\"></iframe>"
 
 
+def _text(source: Union[str, os.PathLike], name: str, taker: str) -> tuple:
+    """Its name and its text."""
+    if isinstance(source, os.PathLike):
+        with open(source, encoding="utf-8") as f:
+            return os.fspath(source), f.read()
+    if not isinstance(source, str):
+        raise TypeError(f"{taker} takes a text (str) or a path (os.PathLike), not {type(source).__name__}")
+    return name, source
+
+
 def compile(source: Union[str, os.PathLike], *, kernel: Optional[str] = None, dialect: Optional[str] = None, place: str = "source",
             order: str = "auto", name: str = "<python>", convert: bool = False, **sizes: Any) -> Kernel:
     """A kernel of a source text, or of a file (os.PathLike). `sizes`: other numbers for constants and axes, M=64. `convert`: float32 and
     float64 arrays are taken for inputs of bf16 and narrower floats, each element rounded as a cast does."""
-    if isinstance(source, os.PathLike):
-        name = os.fspath(source)
-        with open(source, encoding="utf-8") as f:
-            source = f.read()
-    if not isinstance(source, str):
-        raise TypeError(f"compile takes a text (str) or a path (os.PathLike), not {type(source).__name__}")
+    name, source = _text(source, name, "compile")
     parameters, count = _parameters(sizes)
     options = _library.Options(kernel=kernel.encode() if kernel else None, dialect=dialect.encode() if dialect else None,
                                places_all=_choice("place", place, {"source": False, "auto": True}),
@@ -325,6 +330,30 @@ def compile(source: Union[str, os.PathLike], *, kernel: Optional[str] = None, di
     if not handle:
         raise MemoryError
     return Kernel(handle, kernel, source, convert)
+
+
+@dataclass(frozen=True)
+class Fixed:
+    """A text with what its diagnostics say to write, how many of them were taken, and what is still said of it."""
+
+    source: str
+    changes: int
+    diagnostics: tuple
+
+
+def fix(source: Union[str, os.PathLike], *, dialect: Optional[str] = None, name: str = "<python>", **sizes: Any) -> Fixed:
+    """As `visac --fix`: the changes that help lines ask for, again and again until none is left. `sizes` as compile takes them."""
+    name, source = _text(source, name, "fix")
+    parameters, count = _parameters(sizes)
+    options = _library.Options(dialect=dialect.encode() if dialect else None, parameters=parameters, parameter_count=count)
+    text, changes, size = source.encode(), ctypes.c_size_t(), ctypes.c_size_t()
+    handle = lib.visa_fix(name.encode(), text, len(text), ctypes.byref(options), ctypes.byref(changes))
+    if not handle:
+        raise MemoryError
+    try:
+        return Fixed(ctypes.string_at(lib.visa_file_text(handle, 0, ctypes.byref(size)), size.value).decode(), changes.value, tuple(_diagnostics(handle)))
+    finally:
+        lib.visa_free(handle)
 
 
 def tune(question: str, *, dtype: str = "bf16", out: Optional[str] = None, budget: float = 2.0, **sizes: int) -> Kernel:

@@ -52,6 +52,8 @@ FUNCTIONS = {
     "visa_diagnostics": (c_char_p, [c_void_p, c_int]),
     "visa_emit": (c_bool, [c_void_p, c_int, POINTER(c_void_p), POINTER(c_size_t)]),
     "visa_pictures": (c_bool, [c_void_p, c_char_p, POINTER(c_void_p), POINTER(c_size_t)]),
+    "visa_fix": (c_void_p, [c_char_p, c_char_p, c_size_t, POINTER(Options), POINTER(c_size_t)]),
+    "visa_file_text": (c_void_p, [c_void_p, c_int, POINTER(c_size_t)]),
     "visa_tune": (c_void_p, [POINTER(TuneOptions), POINTER(c_void_p), POINTER(c_size_t)]),
     "visa_version": (c_char_p, []),
     "visa_kernel_open": (c_void_p, [c_char_p, c_size_t, c_char_p]),

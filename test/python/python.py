@@ -140,6 +140,18 @@ def errors():
     raises(visa.Error, lambda: visa.tune("C[m] = ", m=3))
 
 
+def fixes():
+    with open(os.path.join(SOURCE, "examples", "matmul.vm"), encoding="utf-8") as f:
+        text = f.read()
+    fixed = visa.fix(text.replace("K = 32", "K = 33"))
+    expect(fixed.changes == 8 and not fixed.diagnostics and bool(visa.compile(fixed.source).check()), fixed)
+    expect(visa.fix(text) == visa.Fixed(text, 0, ()), "a right text is changed")
+    expect(visa.fix(text, N=7).changes == 5, "of another size")
+    left = visa.fix(text.replace("bf16", "f32"))
+    expect(left.changes == 2 and left.diagnostics[0].id == "E-TRF-TYPE", left)
+    raises(TypeError, lambda: visa.fix(3), "fix takes a text")
+
+
 def four_bits():
     text = """axes![M = 6, N = 64];
 #[device(chip = 1)]
@@ -201,7 +213,7 @@ def tune():
 def main():
     with tempfile.TemporaryDirectory() as folder:
         structures(folder)
-    for part in (matmul, arrays, errors, four_bits, numbers, tune):
+    for part in (matmul, arrays, errors, fixes, four_bits, numbers, tune):
         part()
     for failure in failures:
         print(failure)
