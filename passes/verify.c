@@ -11,6 +11,43 @@ static int64_t units_of(int64_t device, int64_t machine)
     return device > 0 ? device : device == 0 ? machine : 0;
 }
 
+/* Padding alone: nothing of it is anybody's. */
+static bool is_idle(const pass_context *p, const mapping *m)
+{
+    return m && mapping_strip_padding(p->mappings, m)->size == 1;
+}
+
+/* A mapping of more units than there are: padding shrinks; else the units of the other level hold the rest if they hold nothing, the
+ * outermost part in Cluster, and else Element does. */
+static void help_fewer_units(pass_context *p, const op *o, diag *d, component c, int64_t units)
+{
+    const tensor *t = &o->out;
+    const mapping *m = t->part[c], *idle = pass_pad(p, mapping_identity(p->mappings), units);
+    component other = c == SLICE ? CLUSTER : c == CLUSTER ? SLICE : ELEMENT;
+    int64_t ratio = m->size / units;
+    if (is_idle(p, m)) {
+        diag_help(p->diags, d, "write %s", pass_text(p, idle));
+        pass_replace(p, o, d, c, idle);
+        return;
+    }
+    bool whole = m->size % units == 0, spread = whole && other != ELEMENT && is_idle(p, t->part[other]) && t->part[other]->size == ratio;
+    int64_t inner_size = spread && c == SLICE ? units : ratio;
+    const mapping *outer = whole ? pass_outer(p, m, inner_size) : NULL, *inner = whole ? pass_inner(p, m, inner_size) : NULL;
+    const mapping *kept = spread && c == SLICE ? inner : outer, *rest = kept == outer ? inner : outer;
+    if (!spread) {
+        other = ELEMENT;
+        rest = rest && t->part[ELEMENT] ? pass_pair(p, rest, t->part[ELEMENT]) : NULL;
+    }
+    if (!kept || !rest) {
+        diag_help(p->diags, d, "let %lld of it stay and the rest become Element or Time", (long long)units);
+        return;
+    }
+    diag_help(p->diags, d, "write %s %s, %s %s", component_word(kept == outer ? c : other), pass_text(p, outer == kept ? kept : rest),
+              component_word(kept == outer ? other : c), pass_text(p, outer == kept ? rest : kept));
+    pass_replace(p, o, d, c, kept);
+    pass_replace(p, o, d, other, rest);
+}
+
 static void verify_units(pass_context *p, kernel *k, op *o)
 {
     static const diag_id ids[] = {E_CHIPS, E_CLUSTERS, E_SLICES};
@@ -28,7 +65,7 @@ static void verify_units(pass_context *p, kernel *k, op *o)
             diag_help(p->diags, d, "pad to %lld: %s", (long long)sizes[c], pass_text(p, pass_pad(p, m, sizes[c])));
             pass_replace(p, o, d, c, pass_pad(p, m, sizes[c]));
         } else
-            diag_help(p->diags, d, "let %lld of it stay and the rest become Element or Time", (long long)sizes[c]);
+            help_fewer_units(p, o, d, c, sizes[c]);
         return;
     }
 }

@@ -30,6 +30,7 @@ MISTAKES = [
     ("matmul.vm", r"&weights", "weights", 1),
     ("matmul.vm", r"&mut device\.tdma", "&mut device.sub", 3),
     ("matmul.vm", r"1 # 256", "1 # 128", 4),
+    ("matmul.vm", r"m!\[1 # 256\]", "m![1 # 512]", 4),
     ("matmul.vm", r"m!\[N # 16\]", "m![N # 8]", 1),
     ("matmul.vm", r"K % 16\]>\(\)\n        \.to_trf", "K % 8]>()\n        .to_trf", 1),
     ("matmul.vm", r"m!\[M, K / 16\]", "m![K / 16, M]", 1),

@@ -87,6 +87,9 @@ def change_edits(case):
         function = text[case.begin:case.end + grown]
         for count in (1, 2, 3):
             yield text[:case.begin] + with_result_inferred(function, count) + text[case.end + grown:]
+    news = {case.text[e["range"]["begin"]["offset"]:e["range"]["end"]["offset"]]: e["text"] for e in edits}
+    if len(news) > 1:  # wherever the function says the same
+        yield case.with_function(re.sub("|".join(map(re.escape, news)), lambda m: news[m[0]], case.function))
     if ".commit_trim::<" in case.text and len(edits) == 1:
         yield from change_trim(case, edits[0]["text"])
         yield case.with_function(case.function.replace(case.old()[len("m!["):-1], edits[0]["text"][len("m!["):-1]))
