@@ -24,15 +24,16 @@ static void help_fewer_units(pass_context *p, const op *o, diag *d, component c,
     const tensor *t = &o->out;
     const mapping *m = t->part[c], *idle = pass_pad(p, mapping_identity(p->mappings), units);
     component other = c == SLICE ? CLUSTER : c == CLUSTER ? SLICE : ELEMENT;
-    int64_t ratio = m->size / units;
+    int64_t ratio = m->size / units + (m->size % units != 0);
+    const mapping *whole = pass_pad(p, m, ratio * units);
     if (is_idle(p, m)) {
         diag_help(p->diags, d, "write %s", pass_text(p, idle));
         pass_replace(p, o, d, c, idle);
         return;
     }
-    bool whole = m->size % units == 0, spread = whole && other != ELEMENT && is_idle(p, t->part[other]) && t->part[other]->size == ratio;
+    bool spread = other != ELEMENT && is_idle(p, t->part[other]) && t->part[other]->size == ratio;
     int64_t inner_size = spread && c == SLICE ? units : ratio;
-    const mapping *outer = whole ? pass_outer(p, m, inner_size) : NULL, *inner = whole ? pass_inner(p, m, inner_size) : NULL;
+    const mapping *outer = pass_outer(p, whole, inner_size), *inner = pass_inner(p, whole, inner_size);
     const mapping *kept = spread && c == SLICE ? inner : outer, *rest = kept == outer ? inner : outer;
     if (!spread) {
         other = ELEMENT;
