@@ -46,9 +46,9 @@ def width(text):
     return BYTES[found[1]] * int(found[2]) * int(found[3]) if found else None
 
 
-def modelled(plain, types, capacity):
-    """Bytes moved for each operator: accesses from its counts and the types of its streams, the room shared out by exact fractions. None: some type does
-    not say its size."""
+def modelled(plain, types, capacity, stacks):
+    """Bytes moved for each operator: accesses from its counts and the types of its streams, the room shared out by exact fractions. `stacks` are those that put
+    tiles side by side. None: some type does not say its size."""
     nodes = {o["name"]: o for o in plain["operators"]}
     into = {name: [e for e in plain["edges"] if e["to"] == name] for name in nodes}
     accesses, owner = {}, {}
@@ -60,7 +60,7 @@ def modelled(plain, types, capacity):
         uses = {"bufferize": ("given",), "streamify": ("made",), "expand": ("given", "made"), "repeat": ("given", "made"), "accum": ("fold",), "scan": ("fold",)}.get(o["operator"], ())
         total = 0
         for use in uses:
-            size, count = {"given": (given, first and first["values"]), "made": (made, o["values_out"]), "fold": (made, first and 2 * first["values"])}[use]
+            size, count = {"given": (given, first and first["values"]), "made": (made, o["values_out"]), "fold": (made, first and 2 * (o["values_out"] if name in stacks else first["values"]))}[use]
             if size is None:
                 return None
             total += size * count
@@ -89,6 +89,8 @@ def check(d, source, options, program):
         return "", 0
     known = derived(d, source, *options)
     types = {o["name"]: [s["type"] for s in o["outputs"]] for o in known["operators"]}
+    with open(source) as f:
+        stacks = set(re.findall(r"let (\w+) = [\w.]+\.(?:accum|scan)\(\d+, retile_", f.read()))
     moved, found, room = None, 0, sum(k["onchip_bytes"] for k in plain["kernels"])  # kernels keep theirs, and do not run with less
     for command in ([f"{BIN}/visac", source, *options, "--emit=ir"], [f"{BIN}/visa-run", f"{d}/p.bin", "--timing-only", f"--kernel={program}"]) if room else ():
         done = subprocess.run([*command, f"--onchip-bytes={room - 1}"], capture_output=True, text=True)
@@ -107,7 +109,7 @@ def check(d, source, options, program):
         if moved is not None and report["spill_traffic_bytes"] > moved:
             return f"{capacity} bytes: more is moved than with less room", 0
         moved = report["spill_traffic_bytes"]
-        model = modelled(plain, types, capacity) if not any(o["operator"].endswith(("load", "store")) for o in plain["operators"]) else None
+        model = modelled(plain, types, capacity, stacks) if not any(o["operator"].endswith(("load", "store")) for o in plain["operators"]) else None
         if model is not None and model != by_node:
             return f"{capacity} of {wanted} bytes: modelled {model}, moved {by_node}", 0
         found += model is not None
