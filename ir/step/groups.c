@@ -100,8 +100,9 @@ static const step_expr *size_of(step_graph *g, const step_stream *s, uint32_t to
 typedef struct step_group {
     struct step_group *next;
     const step_expr *const *dims; /* D_a .. D_i */
-    uint32_t count, inside, rank;
-    const step_expr *of; /* what the size is made of; NULL: a dimension's */
+    uint32_t count, inside, rank, min;
+    const step_expr *of;   /* what the size is made of; NULL: a dimension's */
+    const step_stream *by; /* whose values say it; NULL: none do */
     step_group_use use;
     const step_expr *size;
 } step_group;
@@ -110,8 +111,8 @@ typedef struct step_group {
 static step_group *group_of(step_graph *g, step_group key)
 {
     for (step_group *k = g->groups; k; k = k->next)
-        if (k->count == key.count && k->inside == key.inside && k->rank == key.rank && k->of == key.of && k->use == key.use &&
-            memcmp(k->dims, key.dims, key.count * sizeof *k->dims) == 0)
+        if (k->count == key.count && k->inside == key.inside && k->rank == key.rank && k->min == key.min && k->of == key.of &&
+            k->by == key.by && k->use == key.use && memcmp(k->dims, key.dims, key.count * sizeof *k->dims) == 0)
             return k;
     step_group *k = ARENA_NEW(g->arena, step_group);
     const step_expr **dims = ARENA_ARRAY(g->arena, const step_expr *, key.count);
@@ -160,12 +161,33 @@ static bool differs_inside(step_graph *g, const step_stream *s, uint32_t b, cons
     return h.inside;
 }
 
-const step_expr *step_groups_size(step_graph *g, const step_stream *s, uint32_t b, step_group_use use, const step_expr *of, bool *is_new)
+static const step_expr *symbol_of(step_graph *g, const step_stream *s, step_group key, bool *is_new)
 {
-    step_group *k = group_of(g, (step_group){.dims = s->dims, .count = s->rank + 1, .inside = b, .rank = s->rank, .of = of, .use = use});
+    key.dims = s->dims;
+    key.count = s->rank + 1;
+    key.rank = s->rank;
+    step_group *k = group_of(g, key);
     *is_new = !k->size;
     if (*is_new)
         k->size = step_expr_fresh(g->exprs, "R", true);
+    return k->size;
+}
+
+const step_expr *step_groups_size(step_graph *g, const step_stream *s, uint32_t b, step_group_use use, const step_expr *of, bool *is_new)
+{
+    return symbol_of(g, s, (step_group){.inside = b, .of = of, .use = use}, is_new);
+}
+
+const step_expr *step_groups_absorbed(step_graph *g, const step_stream *s, uint32_t min, uint32_t max, const step_expr *of, bool *is_new)
+{
+    return symbol_of(g, s, (step_group){.inside = max, .min = min, .of = of, .use = STEP_GROUP_ABSORBED}, is_new);
+}
+
+const step_expr *step_groups_said(step_graph *g, const step_stream *by, uint32_t b, bool is_ragged)
+{
+    step_group *k = group_of(g, (step_group){.dims = by->dims, .count = by->rank + 1, .inside = b, .rank = by->rank, .by = by});
+    if (!k->size)
+        k->size = step_expr_fresh(g->exprs, "F", is_ragged);
     return k->size;
 }
 

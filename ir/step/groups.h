@@ -20,8 +20,12 @@ const step_expr *step_groups_inside(step_graph *g, const step_stream *s, uint32_
 const step_expr *step_groups_real(step_graph *g, const step_stream *s, uint32_t b);
 /* A size for each group of b dimensions, that is made of `of` in one of these ways: one symbol wherever groups and `of` are the same.
  * *is_new: nothing is known of it yet. */
-typedef enum step_group_use { STEP_GROUP_FOLDED, STEP_GROUP_JOINED, STEP_GROUP_SHARED } step_group_use;
+typedef enum step_group_use { STEP_GROUP_FOLDED, STEP_GROUP_JOINED, STEP_GROUP_SHARED, STEP_GROUP_ABSORBED } step_group_use;
 const step_expr *step_groups_size(step_graph *g, const step_stream *s, uint32_t b, step_group_use use, const step_expr *of, bool *is_new);
+/* The same for a dimension that D_max .. D_min of the stream become. */
+const step_expr *step_groups_absorbed(step_graph *g, const step_stream *s, uint32_t min, uint32_t max, const step_expr *of, bool *is_new);
+/* A size that the values of `by` say, of b dimensions inside of each: one symbol whoever asks. It is ragged, or not. */
+const step_expr *step_groups_said(step_graph *g, const step_stream *by, uint32_t b, bool is_ragged);
 /* What sizes of the values of each group of b dimensions add up to, of which a group has `folded`. */
 const step_expr *step_groups_joined(step_graph *g, const step_stream *s, uint32_t b, const step_expr *each, const step_expr *folded);
 /* What a size is that all values of each group of b dimensions share. */

@@ -69,14 +69,16 @@ bool shape_same_shape(step_graph *g, step_graph_node *n, const step_data *data)
     return data != NULL;
 }
 
-/* An expression with a ragged part is a new ragged dimension ("absorbing"), whose sizes add up to `total` over `places`. */
-const step_expr *shape_absorbed(step_graph *g, const step_expr *e, const step_expr *places, const step_expr *total)
+const step_expr *shape_absorbed(step_graph *g, const step_stream *in, uint32_t min, uint32_t max, const step_expr *e,
+                                const step_expr *places, const step_expr *total)
 {
+    bool is_new;
     if (!e || !step_expr_is_ragged(e) || step_expr_is_symbol(e))
         return e;
-    const step_expr *fresh = step_expr_fresh(g->exprs, "R", true);
-    step_total_define(g, fresh, places, e, total);
-    return fresh;
+    const step_expr *size = step_groups_absorbed(g, in, min, max, e, &is_new);
+    if (is_new)
+        step_total_define(g, size, places, e, total);
+    return size;
 }
 
 const step_expr *shape_number(step_graph *g, int64_t value)

@@ -21,8 +21,10 @@ step_stream *shape_output(step_graph *g, step_graph_node *n, uint32_t port, uint
 void shape_outputs(step_graph *g, step_graph_node *n, uint32_t count);
 /* One output with the first input's shape. */
 bool shape_same_shape(step_graph *g, step_graph_node *n, const step_data *data);
-/* An expression with a ragged part is a new ragged dimension ("absorbing"), whose sizes add up to `total` over `places`. */
-const step_expr *shape_absorbed(step_graph *g, const step_expr *e, const step_expr *places, const step_expr *total);
+/* An expression with a ragged part is a ragged dimension of its own ("absorbing"), whose sizes add up to `total` over `places`: one
+ * wherever D_max .. D_min of a stream of these sizes become it. */
+const step_expr *shape_absorbed(step_graph *g, const step_stream *in, uint32_t min, uint32_t max, const step_expr *e,
+                                const step_expr *places, const step_expr *total);
 const step_expr *shape_number(step_graph *g, int64_t value);
 /* False: diagnosed. */
 bool shape_rank_at_least(step_graph *g, const step_graph_node *n, uint32_t input, int64_t least, const char *what);

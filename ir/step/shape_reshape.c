@@ -25,7 +25,7 @@ bool shape_infer_flatten(step_graph *g, step_graph_node *n)
     step_stream *out = shape_output(g, n, 0, in->rank - (uint32_t)(max - min), in->data);
     const step_expr *outside = step_total_places(g, in, in->rank - (uint32_t)max),
                     *inside = step_groups_inside(g, in, (uint32_t)max, (uint32_t)min);
-    const step_expr *joined = shape_absorbed(g, product, outside, inside);
+    const step_expr *joined = shape_absorbed(g, in, (uint32_t)min, (uint32_t)max, product, outside, inside);
     if (min > 0 && max < in->rank)
         step_total_set_positive(g, joined);
     uint32_t at = 0;
@@ -60,7 +60,7 @@ bool shape_infer_reshape(step_graph *g, step_graph_node *n)
     shape_outputs(g, n, 2);
     const step_data *flags = shape_plain_data(g, STEP_BOOL);
     const step_expr *places = step_total_places(g, in, in->rank - b),
-                    *count = shape_absorbed(g, chunks, places, step_total_of(g, places, chunks));
+                    *count = shape_absorbed(g, in, b, b, chunks, places, step_total_of(g, places, chunks));
     for (uint32_t o = 0; o < 2; o++) {
         step_stream *out = shape_output(g, n, o, in->rank + 1, o == 0 ? in->data : flags);
         memcpy(out->dims, in->dims, (in->rank - b) * sizeof *out->dims);

@@ -288,7 +288,7 @@ bool shape_infer_eager_merge(step_graph *g, step_graph_node *n)
     const step_expr *sum = chunks_of(g, n, n->spec.input_count);
     shape_outputs(g, n, 2);
     step_stream *out = shape_output(g, n, 0, rank, NULL);
-    out->dims[0] = shape_absorbed(g, sum, shape_number(g, 1), step_total_of(g, shape_number(g, 1), sum));
+    out->dims[0] = shape_absorbed(g, n->spec.inputs[0], rank, rank, sum, shape_number(g, 1), step_total_of(g, shape_number(g, 1), sum));
     join(&(joining){.g = g, .n = n, .count = n->spec.input_count, .b = rank, .out = out});
     shape_output(g, n, 1, 0, selector)->dims[0] = out->dims[0];
     remember_inputs(g, n);
