@@ -120,16 +120,19 @@ static const char *subjects(unsigned of, arena *a)
     return text;
 }
 
-bool option_rows_fit(const option_row *rows, size_t count, const bool *given, unsigned holds, const char *file, diag_list *diags)
+bool option_rows_fit(const option_row *rows, size_t count, const bool *given, unsigned holds, const char *why, const char *instead,
+                     diag_list *diags)
 {
     bool fit = true;
     for (size_t i = 0; i < count; i++) {
         const option_row *r = &rows[i];
         if (!given[i] || r->of == ANY || (r->of & holds))
             continue;
-        diag *d =
-            diag_add(diags, E_STEP_OPTION, SRC_NOWHERE, "--%s is for %s, and %s holds none", r->name, subjects(r->of, diags->arena), file);
-        diag_help(diags, d, "leave --%s out: it says nothing of %s", r->name, file);
+        diag *d = diag_add(diags, E_STEP_OPTION, SRC_NOWHERE, "--%s is for %s, and %s", r->name, subjects(r->of, diags->arena), why);
+        if (instead)
+            diag_help(diags, d, "%s", instead);
+        else
+            diag_help(diags, d, "leave --%s out: it says nothing of that", r->name);
         fit = false;
     }
     return fit;

@@ -67,8 +67,10 @@ bool option_is_one(const option_row *row);
 int option_rows_parse(const char *tool, const option_row *rows, size_t count, int argc, char **argv, void *arguments, bool *given);
 /* Was an option given that asks what the file holds? */
 bool option_rows_ask(const option_row *rows, size_t count, const bool *given);
-/* Refuses what was given and says nothing of what the file holds, subjects of option_subject. False: diagnosed. */
-bool option_rows_fit(const option_row *rows, size_t count, const bool *given, unsigned holds, const char *file, diag_list *diags);
+/* Refuses what was given and says nothing of what the file holds, subjects of option_subject. `why`: "FILE holds none", or what it is that
+ * is run; `instead`: what to do where there is something else that the option is for, or NULL. False: diagnosed. */
+bool option_rows_fit(const option_row *rows, size_t count, const bool *given, unsigned holds, const char *why, const char *instead,
+                     diag_list *diags);
 /* --help; nothing was printed before. */
 void option_rows_print(const char *tool, const option_row *rows, size_t count);
 

@@ -236,9 +236,27 @@ static int run_program(arguments *a, step_session *s, const char *name, arena *m
     return ok ? EXIT_DONE : EXIT_INPUT;
 }
 
-static bool fits(const arguments *a, unsigned holds, diag_list *diags)
+/* The stream programs of a binary, or its kernels, as what to choose instead; NULL: it has none. */
+static const char *others_of(const binary *b, bool programs, arena *memory)
 {
-    return option_rows_fit(option_rows, OPTION_ROWS, a->given, holds, a->run.kernel ? a->run.kernel : tool_input_name(a->file), diags);
+    const char *names = "";
+    for (size_t i = 0; i < (programs ? b->program_count : b->kernel_count); i++)
+        names = arena_printf(memory, "%s%s%s", names, *names ? ", " : "", programs ? b->programs[i].name : b->kernels[i].name);
+    return *names ? arena_printf(memory, "--kernel=NAME with one of the %s: %s", programs ? "stream programs" : "kernels", names) : NULL;
+}
+
+/* Of a name that is none, opening says more. */
+static bool fits(const arguments *a, const binary *b, const step_program *program, arena *memory, diag_list *diags)
+{
+    unsigned holds = !program ? OF_KERNELS : b->kernel_count > 0 ? OF_PROGRAMS | OF_CALLS : OF_PROGRAMS;
+    const char *name = program ? program->name : NULL;
+    for (size_t i = b->kernel_count; i-- > 0 && !program;)
+        name = a->run.kernel ? (strcmp(a->run.kernel, b->kernels[i].name) == 0 ? b->kernels[i].name : name)
+                             : (b->kernel_count == 1 ? b->kernels[i].name : NULL);
+    if (!name)
+        return true;
+    const char *why = arena_printf(memory, "`%s` is a %s", shown_text(name, memory), program ? "stream program" : "kernel");
+    return option_rows_fit(option_rows, OPTION_ROWS, a->given, holds, why, others_of(b, !program, memory), diags);
 }
 
 static int run_bytes(arguments *a, const unsigned char *bytes, size_t size, arena *memory, diag_list *diags)
@@ -246,8 +264,7 @@ static int run_bytes(arguments *a, const unsigned char *bytes, size_t size, aren
     binary b;
     bool ok = binary_read(bytes, size, memory, diags, &b);
     const step_program *program = ok ? binary_program_by_name(&b, a->run.kernel) : NULL;
-    unsigned holds = !program ? OF_KERNELS : b.kernel_count > 0 ? OF_PROGRAMS | OF_CALLS : OF_PROGRAMS;
-    if (ok && !fits(a, holds, diags))
+    if (ok && !fits(a, &b, program, memory, diags))
         return EXIT_INPUT;
     if (program && a->run.check.wanted && (!a->run.check.numbers || a->timing_only))
         return tool_usage_error("visa-run", "a stream program is checked by --check=numbers, with values; %s holds one", a->file);
@@ -277,7 +294,8 @@ static int run_bytes(arguments *a, const unsigned char *bytes, size_t size, aren
 /* What a plan's options say; 0: none is of kernels alone. */
 static int plan_options_fit(const arguments *a, diag_list *diags)
 {
-    if (!fits(a, OF_PLANS, diags))
+    const char *why = arena_printf(diags->arena, "%s holds none", tool_input_name(a->file));
+    if (!option_rows_fit(option_rows, OPTION_ROWS, a->given, OF_PLANS, why, NULL, diags))
         return EXIT_INPUT;
     if (a->run.check.wanted && !a->run.check.numbers)
         return tool_usage_error("visa-run", "a plan is checked with --check or --check=numbers");

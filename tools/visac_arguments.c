@@ -445,7 +445,7 @@ bool visac_arguments_ask(const arguments *a)
 
 bool visac_arguments_fit(const arguments *a, unsigned holds, const char *file, diag_list *diags)
 {
-    return option_rows_fit(option_rows, OPTION_ROWS, a->given, holds, file, diags);
+    return option_rows_fit(option_rows, OPTION_ROWS, a->given, holds, arena_printf(diags->arena, "%s holds none", file), NULL, diags);
 }
 
 /* `visac init [DIR]`; an option before the word or after it was read, and put before. */

@@ -135,7 +135,8 @@ static session_port *find_port(session *s, const char *name, size_t bytes, port_
                                direction == PORT_IN ? "input" : "output", (int)bytes, name)
                     : diag_add(diags, E_PORT, SRC_NOWHERE, "kernel `%s` has %u %s; name one", s->kernel->name, count,
                                direction == PORT_IN ? "inputs" : "outputs");
-    diag_help(diags, d, "it has: %s", *names ? names : "none");
+    diag_help(diags, d, "it has: %s%s", *names ? names : "none",
+              s->binary->program_count > 0 ? arena_printf(s->arena, "; --kernel=%s is a stream program", s->binary->programs[0].name) : "");
     return NULL;
 }
 
