@@ -262,6 +262,31 @@ static const token *compared_by_mistake(const parse_state *p)
     return NULL;
 }
 
+/* Ends an argument in `<..>`. */
+static bool ends_argument(const parse_state *p, uint32_t i)
+{
+    int kind = kind_at(p, i, 0);
+    return kind == ',' || kind == '>' || kind == T_GT_GT;
+}
+
+/* `Tile<f32, 2 * N, 4>`: the argument that goes on with an operator, in the braces that it needs. NULL: it is none, or has no end. */
+static const char *in_braces(const parse_state *p)
+{
+    static const int operators[] = {'*', '+', '-', '/', '%'};
+    bool is_operator = false;
+    for (size_t i = 0; i < sizeof operators / sizeof *operators; i++)
+        is_operator = is_operator || token_at(p, p->current)->kind == operators[i];
+    uint32_t parent = token_at(p, p->current)->parent, i = p->current;
+    if (!is_operator || i == 0 || token_at(p, i - 1)->parent != parent)
+        return NULL;
+    while (!ends_argument(p, i) && kind_at(p, i, 0) != 0 && kind_at(p, i, 0) != ';' && token_at(p, i)->parent == parent)
+        i = token_at(p, i)->match != TOKEN_NONE && token_at(p, i)->match > i ? token_at(p, i)->match + 1 : i + 1;
+    uint32_t begin = token_at(p, p->current - 1)->begin, end = token_at(p, i - 1)->end;
+    if (!ends_argument(p, i) || end - begin > SHOWN_WORD_MAX)
+        return "an argument that is calculated stands in braces: `{ .. }`";
+    return arena_printf(p->arena, "an argument that is calculated stands in braces: `{ %.*s }`", (int)(end - begin), p->source + begin);
+}
+
 /* The next step, where one is likely. */
 static const char *syntax_help(const parse_state *p)
 {
@@ -327,7 +352,7 @@ static void note_head(parse_state *p, diag *d)
 static void report_syntax(parse_state *p, src_range at, expectation *e)
 {
     bool in_map = token_at(p, p->current)->flags & TOKEN_IN_MAP;
-    bool block = expects(e, "{");
+    bool block = expects(e, "{"), argument = expects(e, "'>'") && expects(e, "','") && !expects(e, "as");
     if (in_map && p->error_count < SYNTAX_ERRORS_MAX && report_map_habit(p, at) != NULL)
         return;
     group_expectations(e, in_map);
@@ -339,6 +364,8 @@ static void report_syntax(parse_state *p, src_range at, expectation *e)
         at.begin = at.end = token_at(p, p->current - 1)->end;
     diag *d = parse_error(p, in_map ? E_MAP_SYNTAX : E_PARSE, at, message);
     const char *help = syntax_help(p);
+    if (help == NULL && argument)
+        help = in_braces(p);
     if (d != NULL && block)
         note_head(p, d);
     if (d != NULL && help != NULL)
