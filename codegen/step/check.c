@@ -125,13 +125,13 @@ static bool operands_fit(const checked *c, const step_type *const *in, uint32_t 
     }
 }
 
-/* Tiles in it, parts of pairs one by one; what is no tile counts as too many. */
+/* Tiles and bools in it, parts of pairs one by one; anything else counts as too many. */
 static uint32_t leaves_of(const step_program *p, const step_type *t)
 {
     uint32_t count = 0;
     for (; t->kind == STEP_PAIR && count <= STEP_LEAVES_MAX; t = &p->types[t->second])
         count += leaves_of(p, &p->types[t->first]);
-    return t->kind == STEP_TILE ? count + 1 : STEP_LEAVES_MAX + 1;
+    return t->kind == STEP_TILE || t->kind == STEP_BOOL ? count + 1 : STEP_LEAVES_MAX + 1;
 }
 
 /* The tiles that come in, and a chain of pairs of as many tiles as there are results, of one element type. */

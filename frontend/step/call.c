@@ -276,6 +276,34 @@ STACK_APART static step_term call_with_reference(arguments *a, step_op op)
     return finish(a, &b);
 }
 
+/* What made selectors of these bools before; NULL: nothing. */
+static step_stream *selectors_of(const step_graph *g, const step_stream *bools)
+{
+    for (size_t i = 0; i < g->node_count; i++) {
+        const step_spec *s = &g->nodes[i]->spec;
+        if (s->op == STEP_MAP && s->fn == STEP_FN_SELECT && s->inputs[0] == bools && s->param[STEP_N] == 1 && s->data->width == 2)
+            return &g->nodes[i]->outputs[0];
+    }
+    return NULL;
+}
+
+/* A selector, or bools as one of two outputs, the second one where they are true. */
+static void add_selector(arguments *a, building *b, const step_term *t)
+{
+    step_term selector = *t;
+    if (!a->bad && t->kind == TERM_STREAM && t->stream->data->kind == STEP_BOOL) {
+        step_stream *known = selectors_of(a->e->graph, t->stream);
+        building made = {.spec = {.op = STEP_MAP, .fn = STEP_FN_SELECT, .range = b->spec.range}};
+        step_data *data = ARENA_NEW(a->e->arena, step_data);
+        *data = (step_data){.kind = STEP_SELECTOR, .width = 2, .hot = 1};
+        made.spec.data = data;
+        made.spec.param[STEP_N] = 1;
+        add_input(a, &made, t);
+        selector = known ? stream_term(known) : finish(a, &made);
+    }
+    add_input(a, b, &selector);
+}
+
 /* x.partition(b, &selector): as many outputs as the selector can name. */
 STACK_APART static step_term call_partition(arguments *a)
 {
@@ -284,9 +312,9 @@ STACK_APART static step_term call_partition(arguments *a)
     if (!count_is(a, 2, 2))
         return finish(a, &b);
     b.spec.param[STEP_B] = number(a, 0);
-    add_input(a, &b, &a->items[1]);
+    add_selector(a, &b, &a->items[1]);
     if (!a->bad)
-        b.spec.output_count = a->items[1].stream->data->kind == STEP_SELECTOR ? (uint32_t)a->items[1].stream->data->width : 1;
+        b.spec.output_count = b.inputs[1]->data->kind == STEP_SELECTOR ? (uint32_t)b.inputs[1]->data->width : 1;
     return finish(a, &b);
 }
 
@@ -705,7 +733,7 @@ STACK_APART static step_term call_reassemble(arguments *a)
     if (count_is(a, 3, 3)) {
         b.spec.param[STEP_B] = number(a, 0);
         add_list(a, &b, 1);
-        add_input(a, &b, &a->items[2]);
+        add_selector(a, &b, &a->items[2]);
     }
     return finish(a, &b);
 }

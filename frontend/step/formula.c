@@ -331,7 +331,7 @@ const step_formula *step_read_formula(step_evaluation *e, src_range range, const
         return NULL;
     }
     if (!step_formula_leaves(inputs, input_count, tiles, &f->values)) {
-        step_refuse(e, range, "a function of your own takes tiles, and pairs of them, at most %d together", STEP_LEAVES_MAX);
+        step_refuse(e, range, "a function of your own takes tiles, bools, and pairs of them, at most %d together", STEP_LEAVES_MAX);
         return NULL;
     }
     if (initial && !read_states(e, range, initial, f))

@@ -18,7 +18,7 @@ static bool add_leaves(const step_data *d, const step_data **leaves, uint32_t *c
 {
     if (d->kind == STEP_PAIR) /* pairs in pairs: as deep as the source that made them */
         return add_leaves(d->first, leaves, count) && add_leaves(d->second, leaves, count);
-    if (d->kind != STEP_TILE || *count == STEP_LEAVES_MAX)
+    if ((d->kind != STEP_TILE && d->kind != STEP_BOOL) || *count == STEP_LEAVES_MAX)
         return false;
     leaves[(*count)++] = d;
     return true;
@@ -106,13 +106,16 @@ static bool size_all(sizing *s, const step_spec *spec)
     s->of = ARENA_ARRAY(s->g->arena, extent, s->f->count + 1);
     s->flops = step_expr_number(s->g->exprs, 0);
     if (!step_formula_leaves(spec->inputs, spec->input_count, data, &count) || count != s->f->values) {
-        s->why = "a function of your own takes tiles, and pairs of them";
+        s->why = "a function of your own takes tiles, bools, and pairs of them";
         return false;
     }
     for (uint32_t i = 0; i < s->f->state_count; i++)
         leaves[i] = (extent){step_expr_number(s->g->exprs, s->f->states[i].rows), step_expr_number(s->g->exprs, s->f->states[i].columns)};
-    for (uint32_t i = 0; i < count; i++)
-        leaves[s->f->state_count + i] = (extent){data[i]->rows, data[i]->columns};
+    const step_expr *one = step_expr_number(s->g->exprs, 1);
+    for (uint32_t i = 0; i < count; i++) {
+        bool is_tile = data[i]->kind == STEP_TILE; /* a bool is a number */
+        leaves[s->f->state_count + i] = (extent){is_tile ? data[i]->rows : one, is_tile ? data[i]->columns : one};
+    }
     for (uint32_t i = 0; i < s->f->count; i++)
         if (!size_one(s, &s->f->items[i], leaves, &s->of[i]))
             return false;
@@ -138,7 +141,10 @@ const step_data *step_formula_type(step_graph *g, const step_spec *spec, const c
         return NULL;
     }
     step_formula_leaves(spec->inputs, spec->input_count, leaves, &count);
-    dtype type = spec->has_dtype ? spec->dtype : s.f->state_count > 0 ? DTYPE_F32 : leaves[0]->dtype;
+    dtype type = DTYPE_F32; /* of states, and where no tile comes in */
+    for (uint32_t i = count; i-- > 0 && s.f->state_count == 0;)
+        type = leaves[i]->kind == STEP_TILE ? leaves[i]->dtype : type;
+    type = spec->has_dtype ? spec->dtype : type;
     for (uint32_t i = s.f->result_count; i-- > 0;) {
         step_data *d = ARENA_NEW(g->arena, step_data), *pair = ARENA_NEW(g->arena, step_data);
         extent e = s.of[s.f->results[i]];

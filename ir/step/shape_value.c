@@ -4,6 +4,8 @@
 #include <inttypes.h>
 #include <string.h>
 
+#include "ir/step/route.h"
+
 /* ---- higher-order ---- */
 
 static const step_data *function_data(step_graph *g, step_graph_node *n, const step_expr *folded)
@@ -15,9 +17,22 @@ static const step_data *function_data(step_graph *g, step_graph_node *n, const s
     return d;
 }
 
+/* Selectors made of what marks the padding of D_0: what is none are the values that there were. */
+static void know_padding(step_graph *g, const step_graph_node *n)
+{
+    const step_stream *in = n->spec.inputs[0];
+    const step_spec *reshape = &in->node->spec;
+    if (n->spec.fn == STEP_FN_SELECT && n->spec.param[STEP_N] == 1 && reshape->op == STEP_RESHAPE && in->port == 1 &&
+        reshape->param[STEP_B] == 0)
+        step_route_define(g, (step_route){.by = &n->outputs[0]}, 0, NULL, step_cardinality(g, reshape->inputs[0]));
+}
+
 bool shape_infer_map(step_graph *g, step_graph_node *n)
 {
-    return shape_in_step(g, n) && shape_same_shape(g, n, function_data(g, n, NULL));
+    if (!shape_in_step(g, n) || !shape_same_shape(g, n, function_data(g, n, NULL)))
+        return false;
+    know_padding(g, n);
+    return true;
 }
 
 /* Are D_b-2 .. D_0 the same everywhere? Then a group of b dimensions has D_b-1 times as many values. */

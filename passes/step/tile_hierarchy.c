@@ -275,6 +275,15 @@ static step_graph_node as_map(step_rewrite *r, const step_graph_node *n, const s
     return product;
 }
 
+/* A bool is no tile that has pieces. */
+static bool has_tiles(const step_graph_node *n, const step_product *p)
+{
+    const step_data *tiles[STEP_LEAVES_MAX];
+    uint32_t count;
+    step_formula_leaves(n->spec.inputs, n->spec.input_count, tiles, &count);
+    return tiles[p->leaves[0]]->kind == STEP_TILE && tiles[p->leaves[1]]->kind == STEP_TILE;
+}
+
 /* Streams that a function can take; more come as pairs. */
 static uint32_t most_streams(const step_graph_node *n)
 {
@@ -346,6 +355,8 @@ static bool cut_function(step_rewrite *r, const step_graph_node *n)
     step_product *products = ARENA_ARRAY(a, step_product, found + 1);
     const step_stream **made = ARENA_ARRAY(a, const step_stream *, found + 1);
     for (uint32_t i = 0; i < found; i++) {
+        if (!has_tiles(n, &all[i]))
+            continue;
         step_graph_node product = as_map(r, n, &all[i]);
         if (!is_legal(r, &product)) {
             if (!c->everywhere)

@@ -127,13 +127,14 @@ static step_value *one(working *w, const step_instruction *i)
     const step_value *in[STEP_OPERANDS] = {0};
     for (unsigned k = 0; k < row->operands; k++)
         in[k] = w->made[i->operands[k]];
+    const step_value *leaf = i->op == FORMULA_VALUE ? w->leaves[i->operands[0]] : NULL;
     switch (row->rule) {
     case STEP_LEAF:
-        if (i->op == FORMULA_VALUE)
-            return step_value_keep((step_value *)w->leaves[i->operands[0]]);
+        if (leaf && leaf->kind != STEP_BOOL)
+            return step_value_keep((step_value *)leaf);
         step_value *v = tile(w, 1, 1, 1);
         if (v->tile.elements)
-            v->tile.elements[0] = i->number;
+            v->tile.elements[0] = leaf ? leaf->flag : i->number;
         return v;
     case STEP_EACH: return each(w, row, in);
     case STEP_ROWS:

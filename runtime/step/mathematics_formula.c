@@ -22,20 +22,22 @@ static tile tile_new(mathematics *m, int64_t rows, int64_t columns, int64_t vali
     return (tile){rows, columns, valid, ARENA_ARRAY(m->arena, real, (size_t)(rows * columns) + 1)};
 }
 
-/* Each number is one of its own. */
-static tile tile_taken(mathematics *m, const nested_value *v, uint64_t *names)
-{
-    tile t = tile_new(m, v->tile.rows, v->tile.columns, v->tile.valid);
-    for (int64_t i = 0; i < t.rows * t.columns; i++)
-        t.of[i] = (real){mathematics_number(v, i), mathematics_error(v, i), ++*names};
-    return t;
-}
-
 static tile tile_filled(mathematics *m, int64_t rows, int64_t columns, double number)
 {
     tile t = tile_new(m, rows, columns, rows);
     for (int64_t i = 0; i < rows * columns; i++)
         t.of[i] = real_exact(number);
+    return t;
+}
+
+/* Each number is one of its own. A bool is 1 or 0. */
+static tile tile_taken(mathematics *m, const nested_value *v, uint64_t *names)
+{
+    if (v->kind == STEP_BOOL)
+        return tile_filled(m, 1, 1, v->flag);
+    tile t = tile_new(m, v->tile.rows, v->tile.columns, v->tile.valid);
+    for (int64_t i = 0; i < t.rows * t.columns; i++)
+        t.of[i] = (real){mathematics_number(v, i), mathematics_error(v, i), ++*names};
     return t;
 }
 
@@ -71,7 +73,7 @@ static bool open_pairs(const nested_value *v, const nested_value **out, uint32_t
         if (one->kind == STEP_PAIR && waiting + 2 <= 2 * STEP_LEAVES_MAX) {
             left[waiting++] = one->pair.second;
             left[waiting++] = one->pair.first;
-        } else if (one->kind == STEP_TILE && *count < most) {
+        } else if ((one->kind == STEP_TILE || one->kind == STEP_BOOL) && *count < most) {
             out[(*count)++] = one;
         } else {
             return false;

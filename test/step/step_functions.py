@@ -207,6 +207,9 @@ def program(rng):
     sizes = {n: (rng.choice([1, 2, 3, 4]), rng.choice([1, 2, 3, 4])) for n in "xyw"}
     if rng.random() < 0.6:
         sizes["y"] = sizes["x"]
+    bools = rng.random() < 0.2  # w is a stream of bools: numbers, 1 or 0
+    if bools:
+        sizes["w"] = (1, 1)
     leaves = [leaf(n, sizes[n]) for n in "xyw"]
     mapped = [grow(rng, leaves, rng.randrange(1, 4)) for _ in range(rng.choice([1, 1, 2, 3]))]
     state_sizes = [(rng.choice([1, 2, 3]), rng.choice([1, 2, 3])) for _ in range(rng.choice([1, 2, 3]))]
@@ -242,14 +245,14 @@ def program(rng):
         order = -1
     else:
         order = 1
-    tile = lambda n: f"Stream<Tile<f32, {sizes[n][0]}, {sizes[n][1]}>, {{[B, R]}}>"
+    tile = lambda n: f"Stream<{'bool' if n == 'w' and bools else f'Tile<f32, {sizes[n][0]}, {sizes[n][1]}>'}, {{[B, R]}}>"
     text = (f"{head}#[stream(depth = 0)]\nfn p<const B: Dim, const R: Ragged>(x: {tile('x')}, y: {tile('y')}, w: {tile('w')}) {{\n"
             f"    let made = x.map({closure}, y, w);\n    let folded = {call};\n    (made, folded)\n}}\n")
-    return text, sizes, mapped, updates, states, starts, op, order
+    return text, sizes, mapped, updates, states, starts, op, order, bools
 
 
 def try_one(folder, rng):
-    text, sizes, mapped, updates, states, starts, op, order = program(rng)
+    text, sizes, mapped, updates, states, starts, op, order, bools = program(rng)
     path, binary = os.path.join(folder, "p.vm"), os.path.join(folder, "p.bin")
     with open(path, "w") as f:
         f.write(text)
@@ -258,9 +261,11 @@ def try_one(folder, rng):
         return f"refused: {done.stderr}\n{text}"
     groups = [rng.randrange(0, 4) for _ in range(rng.randrange(1, 4))]
     tiles = {n: [[[[rng.randrange(-8, 9) / 4 for _ in range(s[1])] for _ in range(s[0])] for _ in range(g)] for g in groups] for n, s in sizes.items()}
+    if bools:
+        tiles["w"] = [[[[float(rng.random() < 0.5)]] for _ in g] for g in tiles["w"]]
     command = ["visa-run", binary]
     for n in "xyw":
-        tokens = [t for g in tiles[n] for t in [*g, "S1"]]
+        tokens = [bool(t[0][0]) if n == "w" and bools and t != "S1" else t for g in tiles[n] for t in [*g, "S1"]]
         with open(os.path.join(folder, n + ".json"), "w") as f:
             json.dump(tokens, f)
         command += ["--input", f"{n}={folder}/{n}.json"]
