@@ -50,7 +50,8 @@ static void read_list(reading *r, const ast *n, int64_t *list, const char **name
     }
 }
 
-/* A type of the machine, or i1 to i64 and u1 to u64. */
+/* A type of the machine, or i1 to i64 and u1 to u64, of as many bits as they say: what the machine keeps in more or fewer (i5, i9) is so
+ * only in its kernels. */
 static void read_type(reading *r, const ast *n, dataflow_interface *i)
 {
     const ast *last = ast_is(n, AST_PATH) ? ast_last_segment(n) : NULL;
@@ -58,12 +59,10 @@ static void read_type(reading *r, const ast *n, dataflow_interface *i)
     dtype known;
     char *end;
     i->type = name;
-    if (dtype_by_name(name, &known)) {
-        i->bits = dtype_row_of(known)->bits;
-        return;
-    }
     unsigned long bits = (name[0] == 'i' || name[0] == 'u') && name[1] >= '1' && name[1] <= '9' ? strtoul(name + 1, &end, 10) : 0;
-    if (bits == 0 || bits > 64 || *end)
+    if (bits == 0 && dtype_by_name(name, &known))
+        i->bits = dtype_row_of(known)->bits;
+    else if (bits == 0 || bits > 64 || *end)
         refuse(r, n->range, arena_printf(r->arena, "`%s` is no element type", ast_text(n, r->arena)),
                "write a type of the machine (i8, bf16), or i1 to i64, u1 to u64");
     else

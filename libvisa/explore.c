@@ -142,7 +142,8 @@ void explore_svg(const explore *x, strbuf *out)
 
 /* ---- the query ---- */
 
-static const dataflow_model *model_named(visa_compilation *c, const char *name, const char *option)
+/* `together`: may all of them be asked for at once? */
+static const dataflow_model *model_named(visa_compilation *c, const char *name, const char *option, bool together)
 {
     const module *m = c->module;
     const char *names = "";
@@ -157,7 +158,8 @@ static const dataflow_model *model_named(visa_compilation *c, const char *name, 
     if (m->dataflow_count == 0)
         diag_help(&c->diags, d, "write `const NAME: Dataflow = Dataflow { .. };`");
     else
-        diag_help(&c->diags, d, "%s=NAME with one of: %s", option, names);
+        diag_help(&c->diags, d, "%s=NAME with one of: %s%s", option, names,
+                  !name && together ? "; --search=chain or folding takes all together" : "");
     return NULL;
 }
 
@@ -232,7 +234,7 @@ static bool write_network(visa_compilation *c, const visa_explore_options *o, co
     if (o->model || count == 0) {
         models = &one;
         count = 1;
-        if (!(one = model_named(c, o->model, "--explore")))
+        if (!(one = model_named(c, o->model, "--explore", false)))
             return false;
     }
     if (!network_explore(c, models, count, o, &out))
@@ -247,7 +249,7 @@ static bool write_network(visa_compilation *c, const visa_explore_options *o, co
 /* The kernel of the point that is written. */
 static bool write_point(visa_compilation *c, const visa_explore_options *o, const unsigned char **data, size_t *size)
 {
-    const dataflow_model *m = model_named(c, o->model, "--kernel");
+    const dataflow_model *m = model_named(c, o->model, "--kernel", false);
     explore x = {.model = m, .arena = c->arena};
     strbuf out;
     strbuf_init(&out, c->arena);
@@ -269,7 +271,7 @@ bool visa_explore(visa_compilation *c, const visa_explore_options *o, const unsi
     explore x;
     if (o->form == VISA_EXPLORE_POINT)
         return write_point(c, o, data, size);
-    const dataflow_model *m = model_named(c, o->model, "--explore");
+    const dataflow_model *m = model_named(c, o->model, "--explore", o->form == VISA_EXPLORE_TEXT || o->form == VISA_EXPLORE_JSON);
     if (!m || !explore_open(&x, m, c->arena, &c->diags))
         return false;
     int64_t cycles;

@@ -45,21 +45,17 @@ static const char *class_name(const writing *w, const char *item)
     return name;
 }
 
-/* The name that QONNX has for a type, NULL: none of so many bits. */
+/* The name that QONNX has for a type. */
 static const char *qonnx_type(const dataflow_interface *i, arena *a)
 {
     unsigned exponent, mantissa;
-    int read = 0;
     if (strcmp(i->type, "bf16") == 0)
         return "FLOAT<8,7>";
     if (strcmp(i->type, "f32") == 0)
         return "FLOAT32";
-    if (sscanf(i->type, "f%*ue%um%u%n", &exponent, &mantissa, &read) == 2 && i->type[read] == '\0')
-        return 1 + exponent + mantissa == (unsigned)i->bits ? arena_printf(a, "FLOAT<%u,%u>", exponent, mantissa) : NULL;
-    const char *bits = arena_printf(a, "%" PRId64, i->bits);
-    if ((i->type[0] != 'i' && i->type[0] != 'u') || strcmp(i->type + 1, bits) != 0)
-        return NULL;
-    return strcmp(i->type, "u1") == 0 ? "BINARY" : arena_printf(a, "%s%s", i->type[0] == 'i' ? "INT" : "UINT", bits);
+    if (sscanf(i->type, "f%*ue%um%u", &exponent, &mantissa) == 2)
+        return arena_printf(a, "FLOAT<%u,%u>", exponent, mantissa);
+    return strcmp(i->type, "u1") == 0 ? "BINARY" : arena_printf(a, "%s%" PRId64, i->type[0] == 'i' ? "INT" : "UINT", i->bits);
 }
 
 /* ---- Python ---- */
@@ -204,18 +200,12 @@ static void put_list(const char *name, const int64_t *list, uint32_t rank, strbu
     strbuf_puts(out, "),\n");
 }
 
-/* The attributes of the node that are an interface's. False: its type is none of QONNX's. */
-static bool put_interface(const dataflow_model *m, const dataflow_interface *i, diag_list *diags, strbuf *out)
+/* The attributes of the node that are an interface's. */
+static void put_interface(const dataflow_model *m, const dataflow_interface *i, strbuf *out)
 {
     arena *a = out->arena;
     int dimension = i->kind == DATAFLOW_OUTPUT ? -1 : only_dimension(m, i);
     const char *type = i->bits ? qonnx_type(i, a) : "";
-    if (!type) {
-        diag *d = diag_add(diags, E_DATAFLOW_FINN, i->range, "%s `%s`: QONNX has no type of %" PRId64 " bits for %s",
-                           dataflow_kind_name(i->kind), i->name, i->bits, i->type);
-        diag_help(diags, d, "write `i%" PRId64 "`, what it takes in memory", i->bits);
-        return false;
-    }
     if (i->tensor_rank)
         put_list(arena_printf(a, "%s_tensor", i->name), i->tensor, i->rank, out);
     put_list(arena_printf(a, "%s_block", i->name), i->block, i->rank, out);
@@ -227,15 +217,13 @@ static bool put_interface(const dataflow_model *m, const dataflow_interface *i, 
     strbuf_puts(out, "                ");
     put_string(type_attribute(m, i, a), out);
     strbuf_printf(out, ": (\"s\", %s, \"%s\"),\n", *type ? "False" : "True", type);
-    return true;
 }
 
-static bool put_class(writing *w, const dataflow_model *m)
+static void put_class(writing *w, const dataflow_model *m)
 {
     static const char *const lists[] = {"INPUTS", "WEIGHTS", "OUTPUTS"};
     strbuf *out = w->out;
     const char *name = class_name(w, m->name);
-    bool good = true;
     w->names[w->count++] = name;
     strbuf_printf(out, "\n\nclass %s(DataflowOp):\n", name);
     for (int kind = DATAFLOW_INPUT; kind <= DATAFLOW_OUTPUT; kind++)
@@ -252,9 +240,8 @@ static bool put_class(writing *w, const dataflow_model *m)
         "\n    def get_nodeattr_types(self):\n        my_attrs = super().get_nodeattr_types()\n        my_attrs.update(\n            {\n");
     for (size_t k = 0; k < m->count; k++)
         if (m->interfaces[k].kind <= DATAFLOW_OUTPUT)
-            good = put_interface(m, &m->interfaces[k], &w->compilation->diags, out) && good;
+            put_interface(m, &m->interfaces[k], out);
     strbuf_puts(out, "            }\n        )\n        return my_attrs\n");
-    return good;
 }
 
 const char *finn_text(visa_compilation *c)
@@ -263,7 +250,6 @@ const char *finn_text(visa_compilation *c)
     strbuf out;
     strbuf_init(&out, c->arena);
     writing w = {c, &out, ARENA_ARRAY(c->arena, const char *, m->dataflow_count + 1), 0};
-    bool good = true;
     if (m->dataflow_count == 0) {
         diag *d = diag_add(&c->diags, E_DATAFLOW_FINN, SRC_NOWHERE, "the file has no dataflow item");
         diag_help(&c->diags, d, "write `const NAME: Dataflow = Dataflow { .. };`");
@@ -271,9 +257,9 @@ const char *finn_text(visa_compilation *c)
     }
     strbuf_append(&out, (const char *)visa_embed_finn_operator, (size_t)(visa_embed_end_finn_operator - visa_embed_finn_operator));
     for (size_t i = 0; i < m->dataflow_count; i++)
-        good = put_class(&w, m->dataflows[i]) && good;
+        put_class(&w, m->dataflows[i]);
     strbuf_puts(&out, "\n\ncustom_op = dict()\n");
     for (size_t i = 0; i < w.count; i++)
         strbuf_printf(&out, "custom_op[\"%s\"] = %s\n", w.names[i], w.names[i]);
-    return good ? out.text : NULL;
+    return out.text;
 }
