@@ -95,7 +95,7 @@ static const step_expr *joined_size(const joining *j, const step_expr *const *si
     const step_expr *fresh = step_expr_fresh(j->g->exprs, stem, true);
     for (uint32_t i = 0; i < j->count; i++)
         parts[i] = (step_total_part){sizes[i], places[i]};
-    step_total_define_union(j->g, fresh, all, parts, j->count);
+    step_total_define_union(j->g, fresh, j->out, all, parts, j->count);
     return fresh;
 }
 

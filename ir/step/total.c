@@ -17,6 +17,7 @@ typedef struct step_total {
     const step_expr *each;        /* of a symbol that a rule made: what it is at each place; NULL: more than that */
     const step_total_part *parts; /* of a symbol that has the sizes of several: those */
     uint32_t part_count;
+    const step_stream *by; /* in which they come together */
 } step_total;
 
 static step_total *add(step_graph *g, step_total wanted)
@@ -139,7 +140,13 @@ static const step_total *union_of(const step_graph *g, const step_expr *symbol)
     return NULL;
 }
 
-/* Of an expression: its union, and whether it is the only ragged thing in it. */
+/* Does each part of the one stand beside that of the other? */
+static bool are_beside(const step_total *a, const step_total *b)
+{
+    return a == b || (a->by == b->by && a->places == b->places && a->part_count == b->part_count);
+}
+
+/* Of an expression: its union, and whether that and those beside it are the only ragged things in it. */
 typedef struct union_search {
     const step_graph *g;
     const step_total *found;
@@ -151,7 +158,7 @@ static const step_expr *find_union(void *user, const step_expr *symbol)
 {
     union_search *u = user;
     const step_total *t = union_of(u->g, symbol);
-    u->others = u->others || (t ? u->found && u->found != t : step_expr_is_ragged(symbol));
+    u->others = u->others || (t ? u->found && !are_beside(u->found, t) : step_expr_is_ragged(symbol));
     u->found = t ? t : u->found;
     return symbol;
 }
@@ -159,7 +166,8 @@ static const step_expr *find_union(void *user, const step_expr *symbol)
 static const step_expr *take_part(void *user, const step_expr *symbol)
 {
     const union_search *u = user;
-    return symbol == u->found->of ? u->found->parts[u->part].each : symbol;
+    const step_total *t = union_of(u->g, symbol);
+    return t ? t->parts[u->part].each : symbol;
 }
 
 /* Part by part. NULL: it is not made of one union. */
@@ -277,7 +285,8 @@ const step_expr *step_total_where_any(step_graph *g, const step_stream *s, const
     return may_be_none ? size : step_expr_multiply(g->exprs, size, step_expr_present(g->exprs, step_cardinality(g, s)));
 }
 
-void step_total_define_union(step_graph *g, const step_expr *symbol, const step_expr *places, const step_total_part *parts, uint32_t count)
+void step_total_define_union(step_graph *g, const step_expr *symbol, const step_stream *by, const step_expr *places,
+                             const step_total_part *parts, uint32_t count)
 {
     step_total_part *copy = ARENA_ARRAY(g->arena, step_total_part, count + 1);
     const step_expr *total = step_expr_number(g->exprs, 0);
@@ -286,7 +295,7 @@ void step_total_define_union(step_graph *g, const step_expr *symbol, const step_
         total = step_expr_add(g->exprs, total, step_total_of(g, parts[i].places, parts[i].each));
     }
     if (places && total)
-        add(g, (step_total){.of = symbol, .places = places, .value = total, .parts = copy, .part_count = count});
+        add(g, (step_total){.of = symbol, .places = places, .value = total, .parts = copy, .part_count = count, .by = by});
 }
 
 void step_total_set_positive(step_graph *g, const step_expr *symbol)

@@ -22,12 +22,13 @@ void step_total_define_largest(step_graph *g, const step_expr *symbol, const ste
 /* The same, but 0 where the stream has no value. */
 const step_expr *step_total_where_any(step_graph *g, const step_stream *s, const step_expr *size);
 
-/* A ragged symbol that has the sizes of several streams' chunks, in whatever order they come: of each, what it is at how many
- * places. A sum of anything made of it is the sum over all of them. */
+/* A ragged symbol that has the sizes of several streams' chunks, in whatever order they come in `by`: of each, what it is at how many
+ * places. A sum of anything made of it, or of several such symbols of one stream at the same places, is the sum over all of them. */
 typedef struct step_total_part {
     const step_expr *each, *places;
 } step_total_part;
-void step_total_define_union(step_graph *g, const step_expr *symbol, const step_expr *places, const step_total_part *parts, uint32_t count);
+void step_total_define_union(step_graph *g, const step_expr *symbol, const step_stream *by, const step_expr *places,
+                             const step_total_part *parts, uint32_t count);
 
 /* A ragged symbol of which every size is at least 1. */
 void step_total_set_positive(step_graph *g, const step_expr *symbol);

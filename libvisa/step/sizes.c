@@ -1,5 +1,6 @@
 #include "libvisa/step/sizes.h"
 
+#include <inttypes.h>
 #include <jansson.h>
 #include <stdlib.h>
 #include <string.h>
@@ -36,10 +37,24 @@ static bool is_bound(const reading *r, const char *name)
     return false;
 }
 
-/* Is what the list says of the dimension the first that is said of a symbol? Then that is the symbol. */
-static void bind(reading *r, const step_expr *e, const json_t *list)
+/* The symbol that the size is, or is so many times; NULL: it is something else. */
+static const step_expr *symbol_in(const reading *r, const step_expr *e, int64_t *times)
 {
-    if (!e || !step_expr_is_symbol(e) || is_bound(r, step_expr_name(e)))
+    const step_expr *plain, *ragged, *more;
+    *times = 1;
+    if (!e || step_expr_is_symbol(e))
+        return e;
+    bool is_multiple = step_expr_part(r->graph->exprs, e, 0, &plain, &ragged) && !step_expr_part(r->graph->exprs, e, 1, &more, &more) &&
+                       step_expr_is_number(plain, times) && *times > 0 && step_expr_is_symbol(ragged);
+    return is_multiple ? ragged : NULL;
+}
+
+/* Is what the list says of the dimension the first that is said of a symbol? Then that is the symbol. */
+static void bind(reading *r, const step_expr *size, const json_t *list)
+{
+    int64_t times;
+    const step_expr *e = symbol_in(r, size, &times);
+    if (!e || is_bound(r, step_expr_name(e)))
         return;
     size_t count = json_array_size(list);
     int64_t *values = ARENA_ARRAY(r->arena, int64_t, count + 1);
@@ -48,6 +63,10 @@ static void bind(reading *r, const step_expr *e, const json_t *list)
         values[i] = json_integer_value(v);
         if (!json_is_integer(v) || values[i] < 0)
             refuse(r, "a size is a whole number from 0 on");
+        if (values[i] % times)
+            refuse(r,
+                   arena_printf(r->arena, "a size is a multiple of %" PRId64 " in the program, and %" PRId64 " there", times, values[i]));
+        values[i] /= times;
     }
     if (!step_expr_is_ragged(e))
         count = 1; /* the same at every place; 0 where there is none */
