@@ -143,7 +143,7 @@ static const step_total *union_of(const step_graph *g, const step_expr *symbol)
 /* Does each part of the one stand beside that of the other? */
 static bool are_beside(const step_total *a, const step_total *b)
 {
-    return a == b || (a->by == b->by && a->places == b->places && a->part_count == b->part_count);
+    return a == b || (a->by == b->by && a->places == b->places);
 }
 
 /* Of an expression: its union, and whether that and those beside it are the only ragged things in it. */
