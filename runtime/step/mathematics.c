@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "runtime/step/mathematics_formula.h"
+#include "runtime/step/real.h"
 #include "runtime/tensor/numeric.h"
 
 static const double f32_half = 0x1p-24;     /* of a rounding to f32, relative */
@@ -30,6 +31,13 @@ double mathematics_error(const nested_value *t, int64_t i)
     return t->tile.exact ? 0 : t->tile.error[i];
 }
 
+/* Where it was first written. */
+uint64_t mathematics_name(const nested_value *t, int64_t i)
+{
+    const void *own = t->tile.exact ? (const void *)&t->tile.exact[i] : (const void *)&t->tile.x[i];
+    return t->tile.same && t->tile.same[i] ? t->tile.same[i] : (uint64_t)(uintptr_t)own;
+}
+
 const nested_value *mathematics_exact(const float *numbers, int64_t rows, int64_t columns, int64_t valid, arena *a)
 {
     nested_value *v = ARENA_NEW(a, nested_value);
@@ -50,6 +58,14 @@ static draft new_tile(mathematics *m, int64_t rows, int64_t columns, int64_t val
                .error = ARENA_ARRAY(m->arena, double, (size_t)(rows * columns) + 1)};
     *d.value = (nested_value){.kind = STEP_TILE, .tile = {rows, columns, valid, NULL, d.x, d.error}};
     return d;
+}
+
+/* Names for its numbers, which are those of other tiles. */
+static uint64_t *name_them(mathematics *m, draft *d)
+{
+    uint64_t *same = ARENA_ARRAY(m->arena, uint64_t, (size_t)(d->value->tile.rows * d->value->tile.columns) + 1);
+    d->value->tile.same = same;
+    return same;
 }
 
 static double nearest(dtype t, double x)
@@ -78,6 +94,8 @@ static const nested_value *rounded(mathematics *m, const nested_value *v)
         d.error[i] = mathematics_error(v, i);
         mathematics_round(m->type->dtype, &d.x[i], &d.error[i]);
     }
+    if (m->type->dtype == DTYPE_F32) /* that changes none */
+        d.value->tile.same = v->tile.same;
     return d.value;
 }
 
@@ -137,6 +155,11 @@ static void apply_2(step_fn fn, double x, double ex, double y, double ey, double
 
 /* ---- tiles to tiles ---- */
 
+static real taken(const nested_value *v, int64_t i)
+{
+    return (real){mathematics_number(v, i), mathematics_error(v, i), mathematics_name(v, i)};
+}
+
 static const nested_value *each(mathematics *m, const nested_value *a)
 {
     draft d = new_tile(m, a->tile.rows, a->tile.columns, a->tile.valid);
@@ -150,12 +173,15 @@ static const nested_value *pairwise(mathematics *m, step_fn fn, const nested_val
 {
     int64_t rows = a->tile.rows == 1 ? b->tile.rows : a->tile.rows, columns = a->tile.columns == 1 ? b->tile.columns : a->tile.columns;
     draft d = new_tile(m, rows, columns, a->tile.rows == rows ? a->tile.valid : b->tile.valid);
+    uint64_t *same = fn == STEP_FN_MAX ? name_them(m, &d) : NULL;
     for (int64_t r = 0; r < rows; r++)
         for (int64_t k = 0; k < columns; k++) {
             int64_t i = (a->tile.rows == 1 ? 0 : r) * a->tile.columns + (a->tile.columns == 1 ? 0 : k),
                     j = (b->tile.rows == 1 ? 0 : r) * b->tile.columns + (b->tile.columns == 1 ? 0 : k), o = r * columns + k;
             apply_2(fn, mathematics_number(a, i), mathematics_error(a, i), mathematics_number(b, j), mathematics_error(b, j), &d.x[o],
                     &d.error[o]);
+            if (same)
+                same[o] = real_max(taken(a, i), taken(b, j)).same;
         }
     return d.value;
 }
@@ -164,14 +190,19 @@ static const nested_value *fold_rows(mathematics *m, const nested_value *a)
 {
     bool largest = m->node->fn == STEP_FN_ROW_MAX;
     draft d = new_tile(m, a->tile.rows, 1, a->tile.valid);
+    uint64_t *same = largest ? name_them(m, &d) : NULL;
     for (int64_t r = 0; r < a->tile.rows; r++) {
+        real most = real_exact(-INFINITY);
         double sum = largest ? -INFINITY : 0, error = 0, size = 0;
         for (int64_t k = 0; k < a->tile.columns; k++) {
             double x = mathematics_number(a, r * a->tile.columns + k), e = mathematics_error(a, r * a->tile.columns + k);
             sum = !largest ? sum + x : x > sum ? x : sum;
             error = largest ? fmax(error, e) : error + e;
             size += fabs(x) + e;
+            most = real_max(most, taken(a, r * a->tile.columns + k));
         }
+        if (same)
+            same[r] = most.same;
         d.x[r] = sum;
         d.error[r] = error + (largest ? 0 : size * f32_half * (double)(a->tile.columns + 1));
     }
@@ -207,10 +238,12 @@ static const nested_value *cut(mathematics *m, const nested_value *a, int64_t fi
 {
     int64_t valid = a->tile.valid - first;
     draft d = new_tile(m, rows, columns, valid < 0 ? 0 : valid < rows ? valid : rows);
+    uint64_t *same = name_them(m, &d);
     for (int64_t r = 0; r < rows; r++)
         for (int64_t k = 0; k < columns; k++) {
             d.x[r * columns + k] = mathematics_number(a, (first + r) * a->tile.columns + left + k);
             d.error[r * columns + k] = mathematics_error(a, (first + r) * a->tile.columns + left + k);
+            same[r * columns + k] = mathematics_name(a, (first + r) * a->tile.columns + left + k);
         }
     return d.value;
 }
@@ -220,6 +253,7 @@ static const nested_value *joined(mathematics *m, const nested_value *a, const n
                                   int64_t columns, int64_t valid)
 {
     draft d = new_tile(m, rows, columns, valid);
+    uint64_t *same = name_them(m, &d);
     const nested_value *part[] = {a, b};
     for (int p = 0; p < 2; p++)
         for (int64_t r = 0; part[p] && r < part[p]->tile.rows; r++)
@@ -227,6 +261,7 @@ static const nested_value *joined(mathematics *m, const nested_value *a, const n
                 int64_t o = (r + (p ? row : 0)) * columns + k + (p ? column : 0);
                 d.x[o] = mathematics_number(part[p], r * part[p]->tile.columns + k);
                 d.error[o] = mathematics_error(part[p], r * part[p]->tile.columns + k);
+                same[o] = mathematics_name(part[p], r * part[p]->tile.columns + k);
             }
     return d.value;
 }

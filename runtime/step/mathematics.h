@@ -30,6 +30,8 @@ const nested_value *mathematics_exact(const float *numbers, int64_t rows, int64_
 /* Of element i of a tile. */
 double mathematics_number(const nested_value *tile, int64_t i);
 double mathematics_error(const nested_value *tile, int64_t i);
+/* Two numbers of one name are one number of the machine, however little is known of it. Names are even. */
+uint64_t mathematics_name(const nested_value *tile, int64_t i);
 /* The numbers that one of that type may be, when it was rounded from x, known up to an error. */
 void mathematics_round(dtype t, double *x, double *error);
 

@@ -30,27 +30,38 @@ static tile tile_filled(mathematics *m, int64_t rows, int64_t columns, double nu
     return t;
 }
 
-/* Each number is one of its own. A bool is 1 or 0. */
-static tile tile_taken(mathematics *m, const nested_value *v, uint64_t *names)
+/* A bool is 1 or 0. */
+static tile tile_taken(mathematics *m, const nested_value *v)
 {
     if (v->kind == STEP_BOOL)
         return tile_filled(m, 1, 1, v->flag);
     tile t = tile_new(m, v->tile.rows, v->tile.columns, v->tile.valid);
     for (int64_t i = 0; i < t.rows * t.columns; i++)
-        t.of[i] = (real){mathematics_number(v, i), mathematics_error(v, i), ++*names};
+        t.of[i] = (real){mathematics_number(v, i), mathematics_error(v, i), mathematics_name(v, i)};
     return t;
+}
+
+/* A number of another tile, and not made in this function: names that it gives are odd. */
+static bool is_of_tile(real r)
+{
+    return r.same != 0 && r.same % 2 == 0;
 }
 
 static const nested_value *tile_given(mathematics *m, const tile *t)
 {
     size_t count = (size_t)(t->rows * t->columns);
     double *x = ARENA_ARRAY(m->arena, double, count + 1), *error = ARENA_ARRAY(m->arena, double, count + 1);
+    uint64_t *same = NULL;
     for (size_t i = 0; i < count; i++) {
         x[i] = t->of[i].x;
         error[i] = t->of[i].error;
+        if (!is_of_tile(t->of[i]))
+            continue;
+        same = same ? same : ARENA_ARRAY(m->arena, uint64_t, count + 1);
+        same[i] = t->of[i].same;
     }
     nested_value *v = ARENA_NEW(m->arena, nested_value);
-    *v = (nested_value){.kind = STEP_TILE, .tile = {t->rows, t->columns, t->valid, NULL, x, error}};
+    *v = (nested_value){.kind = STEP_TILE, .tile = {t->rows, t->columns, t->valid, NULL, x, error, same}};
     return v;
 }
 
@@ -100,7 +111,7 @@ typedef struct evaluation {
     mathematics *m;
     const tile *in;   /* values, states first */
     const tile *made; /* by instruction */
-    uint64_t names;   /* of numbers, so far (real.h, `same`) */
+    uint64_t names;   /* of numbers made here, so far, odd ones (real.h, `same`) */
 } evaluation;
 
 static real number_of(step_formula_op op, real a, real b, real c)
@@ -214,7 +225,7 @@ static bool multiply(evaluation *e, const tile *a, const tile *b, bool turned, t
 static void name_numbers(evaluation *e, const tile *t)
 {
     for (int64_t i = 0; i < t->rows * t->columns; i++)
-        t->of[i].same = t->of[i].same ? t->of[i].same : ++e->names;
+        t->of[i].same = t->of[i].same ? t->of[i].same : (e->names += 2);
 }
 
 /* False: the tiles do not fit each other. */
@@ -242,7 +253,7 @@ const nested_value *mathematics_formula(mathematics *m, const nested_value *stat
     const step_formula *f = m->node->formula;
     const nested_value *leaves[2 * STEP_LEAVES_MAX], *results[STEP_LEAVES_MAX];
     tile values[2 * STEP_LEAVES_MAX], *made = ARENA_ARRAY(m->arena, tile, f->count);
-    evaluation e = {.m = m, .in = values, .made = made};
+    evaluation e = {.m = m, .in = values, .made = made, .names = 1};
     uint32_t leaf_count = 0;
     bool opened = f->state_count == 0 || open_pairs(state ? state : mathematics_formula_begin(m), leaves, &leaf_count, f->state_count);
     for (uint32_t i = 0; i < count && opened; i++)
@@ -250,7 +261,7 @@ const nested_value *mathematics_formula(mathematics *m, const nested_value *stat
     if (!opened || leaf_count != f->state_count + f->values)
         return refuse(m, "its function takes another number of tiles");
     for (uint32_t i = 0; i < leaf_count; i++)
-        values[i] = tile_taken(m, leaves[i], &e.names);
+        values[i] = tile_taken(m, leaves[i]);
     for (uint32_t i = 0; i < f->count; i++) {
         if (!instruction(&e, &f->items[i], &made[i]))
             return refuse(m, "tiles in its function do not fit each other");
@@ -277,16 +288,17 @@ const nested_value *mathematics_formula_shown(mathematics *m, const nested_value
     const nested_value *parts[STEP_LEAVES_MAX];
     const step_type *type = m->type;
     uint32_t count = 0;
-    uint64_t names = 0;
     if (!open_pairs(v, parts, &count, STEP_LEAVES_MAX))
         return refuse(m, "its function gives too many tiles");
     for (uint32_t i = 0; i < count; i++) {
         bool pair = type->kind == STEP_PAIR;
         const step_type *part = pair ? &m->types[type->first] : type;
         type = pair ? &m->types[type->second] : type;
-        tile t = tile_taken(m, parts[i], &names);
-        for (int64_t k = 0; k < t.rows * t.columns; k++)
+        tile t = tile_taken(m, parts[i]);
+        for (int64_t k = 0; k < t.rows * t.columns; k++) {
             mathematics_round(part->dtype, &t.of[k].x, &t.of[k].error);
+            t.of[k].same = part->dtype == DTYPE_F32 && parts[i]->tile.same ? parts[i]->tile.same[k] : 0; /* f32 changes none */
+        }
         parts[i] = tile_given(m, &t);
     }
     return close_pairs(m, parts, count);

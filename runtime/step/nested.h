@@ -19,6 +19,7 @@ typedef struct nested_value {
             int64_t rows, columns, valid;
             const float *exact; /* numbers without an error; else NULL */
             const double *x, *error;
+            const uint64_t *same; /* names of numbers of other tiles (mathematics_name), 0: none; NULL: all are its own */
         } tile;
         struct {
             uint32_t count;
