@@ -4,6 +4,7 @@
 #include "codegen/copy_command.h"
 #include "runtime/engine/exchange.h"
 #include "runtime/field/engine.h"
+#include "runtime/field/sums.h"
 #include "runtime/machine/launch.h"
 #include "runtime/machine/parallel.h"
 #include "runtime/machine/port.h"
@@ -54,11 +55,12 @@ static void keep_cursors(field_machine *m, const chain *c, field_event *e)
 static void count_work(field_machine *m, const chain *c, size_t units)
 {
     const contraction *k = chain_contraction(c);
+    bool named = field_sums_named(c);
     double each =
         (double)chain_source(c)->out.packets * (double)chain_source(c)->out.packet_elements + (double)chain_sink(c)->in.packets * 32;
-    if (k)
-        each += (double)k->steps * (double)(k->rows * k->lanes);
-    m->work += each * (double)units;
+    double products = k ? (double)k->steps * (double)(k->rows * k->lanes) : 0;
+    m->work += (each + products) * (double)units;
+    m->named_products += named ? products * (double)units : 0;
 }
 
 static bool read_chain(field_machine *m, int number, const command *c, int64_t *units, fault *f)
@@ -250,12 +252,24 @@ field_memory *field_memory_of(const field_machine *m, const field_place *at)
     return &lists[at->space][at->number];
 }
 
+/* What is read there: for a slice that ran before, what it found. */
+static const field_memory *memory_for(const field_run *r, const field_place *at)
+{
+    if (r->kept && (at->space == FIELD_DM || at->space == FIELD_TRF))
+        return &r->kept[at->space == FIELD_DM ? FIELD_KEPT_DM : FIELD_KEPT_TRF];
+    return field_memory_of(r->machine, at);
+}
+
 void field_read(field_run *r, const field_place *at, dtype type, int64_t stride, int64_t count, field_value *out)
 {
-    if (r->machine->trace)
+    if (r->machine->trace) {
         field_trace_read(r->machine->trace, at, type, stride, count, r->time, out, &r->unknowns, r->fault);
-    else
-        field_memory_read(field_memory_of(r->machine, at), at->bit, type, stride, count, out, &r->unknowns);
+        return;
+    }
+    field_memory_read(memory_for(r, at), at->bit, type, stride, count, out, &r->unknowns);
+    for (int64_t i = 0; r->computes && i < count; i++)
+        if (field_is_name(out[i]))
+            r->machine->named = true;
 }
 
 /* ---- chains in a slice ---- */
@@ -382,6 +396,8 @@ typedef struct slice_jobs {
     const int64_t *units;
     fault *faults; /* by worker */
     size_t *fault_index;
+    field_value first_name; /* of the first slice's sums; 0: they are summed */
+    bool computes;
 } slice_jobs;
 
 static void slice_job(void *of, unsigned worker, size_t index)
@@ -393,6 +409,8 @@ static void slice_job(void *of, unsigned worker, size_t index)
         j->fault_index[worker] = smaller((int64_t)j->fault_index[worker], (int64_t)index);
         return;
     }
+    r.first_name = j->first_name ? j->first_name + index * FIELD_NAMES_APART : 0;
+    r.computes = j->computes;
     if (!write_sink(&r.stages[r.stage_count - 1]))
         j->fault_index[worker] = smaller((int64_t)j->fault_index[worker], (int64_t)index);
     field_run_close(&r);
@@ -412,6 +430,7 @@ static bool run_exchanged(field_machine *m, const chain *c, size_t time, const i
     bool done = true;
     for (size_t i = 0; i < count && done; i++) {
         done = field_run_open(&slices[i].run, m, c, time, units[i], f);
+        slices[i].run.computes = m->sums && !field_sums_moved(c);
         slices[i].values = done ? read_sink(&slices[i].run.stages[c->stage_count - 1]) : NULL;
         done = done && slices[i].values;
     }
@@ -452,7 +471,12 @@ static bool run_chain(field_machine *m, size_t time, int64_t *units, fault *f)
     size_t index[MOST_WORKERS];
     for (int i = 0; i < MOST_WORKERS; i++)
         index[i] = SIZE_MAX / 2;
-    slice_jobs jobs = {m, &c, time, units, faults, index};
+    slice_jobs jobs = {m, &c, time, units, faults, index, 0, m->sums && !field_sums_moved(&c)};
+    if (m->sums && field_sums_named(&c)) {
+        jobs.first_name = field_sums_begin(m->sums, m, &c, time, units, count);
+        if (!jobs.first_name)
+            return fault_memory(f, c.commands, "the names of sums");
+    }
     if (count > 0)
         parallel_for(count, workers, slice_job, &jobs);
     int first = -1;
@@ -505,7 +529,10 @@ field_result field_machine_run(field_machine *m, int64_t limit_bytes, diag_list 
     int64_t *units = ARENA_ARRAY(m->plans->arena, int64_t, (size_t)m->plans->unit_count);
     for (size_t i = 0; i < m->event_count; i++) {
         fault f = {0};
-        if (run_event(m, i, units, &f))
+        bool done = run_event(m, i, units, &f);
+        if (m->named)
+            return FIELD_NAMED;
+        if (done)
             continue;
         if (f.id == E_RUN_LIMIT && m->budget.used_bytes > limit_bytes)
             return FIELD_TOO_LARGE;

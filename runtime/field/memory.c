@@ -335,6 +335,24 @@ bool field_memory_copy(field_memory *to, int64_t to_bit, const field_memory *fro
     return true;
 }
 
+bool field_memory_keep(field_memory *m, const field_memory *of, int64_t bit, int64_t bits)
+{
+    bool done = true;
+    for (int64_t page = bit / PAGE_BITS; done && page * PAGE_BITS < bit + bits; page++) {
+        field_page *p = page_at(of, page);
+        done = !p || share(m, page, p);
+    }
+    return done;
+}
+
+bool field_memory_same(const field_memory *a, const field_memory *b, int64_t bit, int64_t bits)
+{
+    bool same = true;
+    for (int64_t page = bit / PAGE_BITS; same && page * PAGE_BITS < bit + bits; page++)
+        same = page_at(a, page) == page_at(b, page);
+    return same;
+}
+
 bool field_memory_clear(field_memory *m, int64_t bit, int64_t bits)
 {
     for (int64_t end = bit + bits; bit < end; bit += FIELD_CELL_BITS) {
