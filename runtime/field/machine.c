@@ -398,12 +398,15 @@ typedef struct slice_jobs {
     size_t *fault_index;
     field_value first_name; /* of the first slice's sums; 0: they are summed */
     bool computes;
+    const size_t *which; /* slices that run; */
+    bool *unknown;       /* by slice: it met something that nobody wrote */
 } slice_jobs;
 
-static void slice_job(void *of, unsigned worker, size_t index)
+static void slice_job(void *of, unsigned worker, size_t item)
 {
     slice_jobs *j = of;
     fault *f = &j->faults[worker];
+    size_t index = j->which[item];
     field_run r;
     if (f->set || !field_run_open(&r, j->machine, j->chain, j->time, j->units[index], f)) {
         j->fault_index[worker] = smaller((int64_t)j->fault_index[worker], (int64_t)index);
@@ -413,7 +416,68 @@ static void slice_job(void *of, unsigned worker, size_t index)
     r.computes = j->computes;
     if (!write_sink(&r.stages[r.stage_count - 1]))
         j->fault_index[worker] = smaller((int64_t)j->fault_index[worker], (int64_t)index);
+    j->unknown[index] = r.unknowns.count > 0;
     field_run_close(&r);
+}
+
+/* The registers that a chain fills with what it reads of its slice's DM; NULL: it is another one. */
+static field_memory *filled_by(const field_machine *m, const chain *c)
+{
+    const source *from = chain_source(c)->plan;
+    const stage_type *into = chain_sink(c)->type;
+    bool alone = chain_source(c)->type == &stage_fetch && !from->lift && from->start_count == 0;
+    for (unsigned i = 0; i < c->stage_count; i++)
+        alone = alone && c->stages[i].type->field->moves;
+    return !alone ? NULL : into == &stage_trf_store ? m->trf : into == &stage_vrf_store ? m->vrf : NULL;
+}
+
+/* A slice that finds the pages which another one found does what that does, and gets its pages. Which one: like[slice], itself where there
+ * is none; `like` has room for twice as many. */
+static void find_alike(const field_machine *m, const chain *c, const field_memory *files, const int64_t *units, size_t count, size_t *like)
+{
+    const dm_walk *read = &((const source *)chain_source(c)->plan)->dm;
+    size_t firsts = 0, *first = like + count;
+    for (size_t i = 0; i < count; i++) {
+        size_t k = 0;
+        while (k < firsts && !(field_memory_same(&m->dm[units[i]], &m->dm[units[first[k]]], read->low_byte * 8, read->span_bytes * 8) &&
+                               field_memory_same(&files[units[i]], &files[units[first[k]]], 0, files->bits)))
+            k++;
+        if (k == firsts)
+            first[firsts++] = i;
+        like[i] = first[k];
+    }
+}
+
+/* The first of those that do the same, then the others where it met something unknown, of which each has its own. */
+static void run_slices(slice_jobs *j, size_t count, unsigned workers)
+{
+    field_machine *m = j->machine;
+    arena *scratch = arena_new_inside(m->plans->arena);
+    size_t *like = ARENA_ARRAY(scratch, size_t, 2 * count + 1), *which = ARENA_ARRAY(scratch, size_t, count + 1), chosen = 0, left = 0;
+    field_memory *files = filled_by(m, j->chain);
+    for (size_t i = 0; i < count; i++)
+        like[i] = i;
+    if (files)
+        find_alike(m, j->chain, files, j->units, count, like);
+    j->which = which;
+    j->unknown = ARENA_ARRAY(scratch, bool, count + 1);
+    for (size_t i = 0; i < count; i++)
+        if (like[i] == i)
+            which[chosen++] = i;
+    if (chosen > 0)
+        parallel_for(chosen, workers, slice_job, j);
+    bool done = true;
+    for (size_t i = 0; i < count && done; i++) {
+        if (like[i] != i && j->unknown[like[i]])
+            which[left++] = i;
+        else if (like[i] != i)
+            done = field_memory_keep(&files[j->units[i]], &files[j->units[like[i]]], 0, files->bits);
+    }
+    if (left > 0)
+        parallel_for(left, workers, slice_job, j);
+    arena_free(scratch);
+    if (!done)
+        fault_memory(&j->faults[0], j->chain->commands, "the values of a memory");
 }
 
 typedef struct slice_values {
@@ -471,14 +535,19 @@ static bool run_chain(field_machine *m, size_t time, int64_t *units, fault *f)
     size_t index[MOST_WORKERS];
     for (int i = 0; i < MOST_WORKERS; i++)
         index[i] = SIZE_MAX / 2;
-    slice_jobs jobs = {m, &c, time, units, faults, index, 0, m->sums && !field_sums_moved(&c)};
+    slice_jobs jobs = {.machine = m,
+                       .chain = &c,
+                       .time = time,
+                       .units = units,
+                       .faults = faults,
+                       .fault_index = index,
+                       .computes = m->sums && !field_sums_moved(&c)};
     if (m->sums && field_sums_named(&c)) {
         jobs.first_name = field_sums_begin(m->sums, m, &c, time, units, count);
         if (!jobs.first_name)
             return fault_memory(f, c.commands, "the names of sums");
     }
-    if (count > 0)
-        parallel_for(count, workers, slice_job, &jobs);
+    run_slices(&jobs, count, workers);
     int first = -1;
     for (int i = 0; i < MOST_WORKERS; i++)
         if (faults[i].set && (first < 0 || index[i] < index[first]))
@@ -500,8 +569,9 @@ static bool run_load(field_machine *m, const field_event *e)
         field_place to;
         n = smaller(field_port_place(m, e->port, i, &to), positions - i);
         for (int64_t at = i, end = i + n, live; done && to.number >= 0 && at < end; at += live) {
-            for (live = 0; at + live < end && live < BLOCK && numbers[at + live] >= 0; live++)
-                values[live] = field_inputs_value(&m->inputs, e->port, (uint64_t)numbers[at + live]);
+            for (live = 0; at + live < end && live < BLOCK && numbers[at + live] >= 0;)
+                live++;
+            field_inputs_values(&m->inputs, e->port, numbers + at, live, values);
             if (live > 0)
                 done =
                     field_memory_write(field_memory_of(m, &to), to.bit + (at - i) * (int64_t)dtype_row_of(type)->bits, type, live, values);
