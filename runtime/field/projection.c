@@ -2,31 +2,16 @@
 
 #include <stdlib.h>
 
+#include "runtime/field/residue.h"
 #include "runtime/machine/parallel.h"
 
 enum {
     MOST_STATEMENTS = 1024, /* whose parts of the tensor are compared with each other */
     MOST_LINES = 1 << 22,
-    MOST_FOLDED = 32,     /* products of 122 bits that are added before they are reduced */
     LEAST_TERMS = 1 << 16 /* that are worth a thread */
 };
 /* Elements of the sources that are read, one after the other. */
 #define MOST_READ 1e9
-
-static const uint64_t prime = (UINT64_C(1) << 61) - 1;
-
-/* 2^61 is 1. */
-static uint64_t residue(unsigned __int128 x)
-{
-    uint64_t sum = (uint64_t)(x & prime) + (uint64_t)(x >> 61 & prime) + (uint64_t)(x >> 122);
-    sum = (sum & prime) + (sum >> 61);
-    return sum >= prime ? sum - prime : sum;
-}
-
-static uint64_t product(uint64_t a, uint64_t b)
-{
-    return residue((unsigned __int128)a * b);
-}
 
 /* ---- factors ---- */
 
@@ -74,9 +59,9 @@ void field_factors_of(const field_factors *f, int64_t element, int64_t count, fi
         field_value outer = 1;
         part = inner - first < count - done ? inner - first : count - done;
         for (uint32_t i = f->rank; i-- > 1; line /= f->sizes[i - 1])
-            outer = product(outer, f->of[i - 1][line % f->sizes[i - 1]]);
+            outer = residue_product(outer, f->of[i - 1][line % f->sizes[i - 1]]);
         for (int64_t c = 0; c < part; c++)
-            out[done + c] = f->rank ? product(outer, f->of[f->rank - 1][first + c]) : 1;
+            out[done + c] = f->rank ? residue_product(outer, f->of[f->rank - 1][first + c]) : 1;
     }
 }
 
@@ -300,7 +285,7 @@ static uint64_t factor_of(const projecting *p, const digit_list *l, int64_t numb
         if (!moved && !(still && classes_of(&p->kernel->einsum, p->s, t->axes[i], true) == 0))
             continue;
         int64_t at = added(l, number, t->axes[i], EINSUM_DST) + einsum_shift_along(p->s, EINSUM_DST, t->axes[i]);
-        factor = at < p->factors->sizes[i] ? product(factor, p->factors->of[i][at]) : 0;
+        factor = at < p->factors->sizes[i] ? residue_product(factor, p->factors->of[i][at]) : 0;
     }
     return factor;
 }
@@ -353,8 +338,8 @@ static uint64_t sum_of_lines(const projecting *p, const source_side *x, int64_t 
 {
     int64_t base = x->base + element_of(p, &p->both, both, x->side, false), lines = x->digits.combinations;
     unsigned __int128 sum = 0;
-    for (int64_t first = 0; first < lines; first += MOST_FOLDED) {
-        int64_t end = first + MOST_FOLDED < lines ? first + MOST_FOLDED : lines;
+    for (int64_t first = 0; first < lines; first += RESIDUE_PRODUCTS) {
+        int64_t end = first + RESIDUE_PRODUCTS < lines ? first + RESIDUE_PRODUCTS : lines;
         for (int64_t i = first; i < end; i++)
             if (x->guard_count == 0 || is_inside(p, x, both, i))
                 sum += (unsigned __int128)x->factors[i] * field_input_at(x->key, (uint64_t)(base + x->elements[i]));
@@ -369,7 +354,7 @@ static void project_part(void *of, unsigned part, int64_t first, int64_t end)
     uint64_t sum = 0;
     for (int64_t i = first; i < end; i++) {
         uint64_t rows = sum_of_lines(p, &p->sides[0], i), columns = sum_of_lines(p, &p->sides[1], i);
-        sum = residue((unsigned __int128)product(rows, columns) * factor_of(p, &p->both, i, true) + sum);
+        sum = residue((unsigned __int128)residue_product(rows, columns) * factor_of(p, &p->both, i, true) + sum);
     }
     p->sums[part] = sum;
 }

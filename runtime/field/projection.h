@@ -4,7 +4,7 @@
  * one source, those of the columns over the columns of the other, and only what is left is multiplied (R. Freivalds 1977); the machine's
  * side of it is sums.h. Over coordinates and inputs the number is a polynomial, of the elements' degree and one more for each axis, in
  * which no two elements have a monomial in common: two outputs that differ in any element have the same number with the probability
- * that Schwartz and Zippel say. The arithmetic is this file's own (not value.h). */
+ * that Schwartz and Zippel say. */
 #ifndef VISA_RUNTIME_FIELD_PROJECTION_H
 #define VISA_RUNTIME_FIELD_PROJECTION_H
 
