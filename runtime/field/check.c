@@ -89,6 +89,11 @@ static int64_t listed(const reading *r, int64_t element)
     return found ? found - r->elements : -1;
 }
 
+static bool is_listed(const reading *r, int64_t element)
+{
+    return element >= 0 && listed(r, element) >= 0;
+}
+
 static void take(reading *r, int64_t at, int64_t position, field_value value)
 {
     if (r->position[at] < 0) {
@@ -100,35 +105,54 @@ static void take(reading *r, int64_t at, int64_t position, field_value value)
     }
 }
 
+/* Those in the list, of a port whose elements lie in order. */
+static void read_listed(field_run *end, uint32_t number, reading *r)
+{
+    dtype type = end->machine->plans->kernel->ports[number].dtype;
+    for (int64_t i = 0; i < r->count && !end->fault->set; i++) {
+        field_place at;
+        field_value value;
+        field_port_place(end->machine, number, r->elements[i], &at);
+        if (at.number < 0)
+            continue;
+        field_read(end, &at, type, 1, 1, &value);
+        take(r, i, r->elements[i], value);
+    }
+}
+
 /* As the machine's port has them at the end; the first of several places counts. */
 static bool read_port(checking *c, uint32_t number, reading *r)
 {
     enum { BLOCK = 1024 };
     field_machine *m = c->machine;
     const port *p = &c->kernel->ports[number];
-    int32_t *numbers = field_port_numbers(m, number);
-    if (!numbers)
+    field_numbers numbers;
+    if (!field_port_numbers(m, number, &numbers))
         return no_memory(c->diags, p);
     fault f = {0};
     field_run end = {
         .machine = m, .time = m->event_count, .unknowns = {.seed = m->seed, .key = field_hash(m->event_count, number)}, .fault = &f};
     field_value values[BLOCK];
     int64_t bits = dtype_row_of(p->dtype)->bits, positions = field_port_positions(m, number);
+    if (numbers.in_order && r->elements) { /* few of many */
+        read_listed(&end, number, r);
+        positions = 0;
+    }
     for (int64_t i = 0, n; i < positions && !f.set; i += n) {
         field_place at;
         n = smaller(field_port_place(m, number, i, &at), positions - i);
         for (int64_t j = 0, live; j < n && at.number >= 0; j += live) {
-            for (live = 0; j + live < n && live < BLOCK && numbers[i + j + live] >= 0 && listed(r, numbers[i + j + live]) >= 0; live++)
+            for (live = 0; j + live < n && live < BLOCK && is_listed(r, field_number_at(&numbers, i + j + live)); live++)
                 ;
             field_place here = {at.space, at.number, at.bit + j * bits};
             if (live > 0)
                 field_read(&end, &here, p->dtype, 1, live, values);
             for (int64_t l = 0; l < live; l++)
-                take(r, listed(r, numbers[i + j + l]), i + j + l, values[l]);
+                take(r, listed(r, field_number_at(&numbers, i + j + l)), i + j + l, values[l]);
             live = larger(live, 1);
         }
     }
-    free(numbers);
+    free(numbers.list);
     if (f.set)
         fault_report(&f, c->kernel->name, c->diags);
     return !f.set;

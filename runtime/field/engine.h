@@ -167,8 +167,17 @@ int64_t field_port_positions(const field_machine *m, uint32_t port);
 int64_t field_port_place(const field_machine *m, uint32_t port, int64_t position, field_place *out);
 /* The position that is there; -1: none. */
 int64_t field_port_find(const field_machine *m, uint32_t port, const field_place *at, unsigned *part);
-/* Elements by position, -1: none; malloc'd. */
-int32_t *field_port_numbers(const field_machine *m, uint32_t port);
+/* Elements by position. */
+typedef struct field_numbers {
+    bool in_order; /* each position has the element of its number */
+    int32_t *list; /* else what it has, -1: none; malloc'd */
+} field_numbers;
+/* False: no memory, or too many. */
+bool field_port_numbers(const field_machine *m, uint32_t port, field_numbers *out);
+static inline int64_t field_number_at(const field_numbers *n, int64_t position)
+{
+    return n->in_order ? position : n->list[position];
+}
 
 /* ---- walks, backwards ---- */
 

@@ -562,23 +562,26 @@ static bool run_load(field_machine *m, const field_event *e)
     enum { BLOCK = 1024 };
     field_value values[BLOCK];
     dtype type = m->plans->kernel->ports[e->port].dtype;
-    int32_t *numbers = field_port_numbers(m, e->port);
+    field_numbers numbers;
     int64_t positions = field_port_positions(m, e->port);
-    bool done = numbers != NULL;
+    bool done = field_port_numbers(m, e->port, &numbers);
     for (int64_t i = 0, n; done && i < positions; i += n) {
         field_place to;
         n = smaller(field_port_place(m, e->port, i, &to), positions - i);
         for (int64_t at = i, end = i + n, live; done && to.number >= 0 && at < end; at += live) {
-            for (live = 0; at + live < end && live < BLOCK && numbers[at + live] >= 0;)
+            for (live = 0; at + live < end && live < BLOCK && field_number_at(&numbers, at + live) >= 0;)
                 live++;
-            field_inputs_values(&m->inputs, e->port, numbers + at, live, values);
+            if (numbers.in_order)
+                field_inputs_run(&m->inputs, e->port, at, 1, live, values);
+            else
+                field_inputs_values(&m->inputs, e->port, numbers.list + at, live, values);
             if (live > 0)
                 done =
                     field_memory_write(field_memory_of(m, &to), to.bit + (at - i) * (int64_t)dtype_row_of(type)->bits, type, live, values);
             live = larger(live, 1);
         }
     }
-    free(numbers);
+    free(numbers.list);
     return done;
 }
 
