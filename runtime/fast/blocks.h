@@ -80,11 +80,15 @@ int64_t blocks_vector_begin(const blocks_region *g, const blocks_form *f, int64_
 
 /* A slice's run; a worker uses the same buffers slice after slice. */
 typedef struct blocks_run {
-    unsigned char *raw;           /* room for the packets of a region, raw_bytes apart */
-    const unsigned char **places; /* where they are; */
-    int64_t apart;                /* not 0: so many bytes apart, only places[0] says where */
-    const unsigned char *first;   /* the first packet's words of a form, */
-    int64_t words_apart;          /* bytes to the next one's; 0: at `places` */
+    unsigned char *raw;                 /* room for the packets of a region, raw_bytes apart */
+    const unsigned char **places;       /* where they are; */
+    int64_t apart;                      /* not 0: so many bytes apart, only places[0] says where */
+    bool stands;                        /* another slice that has the same place finds the same packets there */
+    const blocks_region *packed_region; /* what was packed last, of such, in which form and from where; NULL: nothing */
+    int packed_form;
+    const unsigned char *packed_at;
+    const unsigned char *first; /* the first packet's words of a form, */
+    int64_t words_apart;        /* bytes to the next one's; 0: at `places` */
     block_word *expanded, *packed, *cells;
     block_word *before;     /* the cells of a box, to go back to (block_set.look) */
     const block_word *data; /* of the region, packed or, in place, where it lies: */

@@ -582,8 +582,21 @@ static void region_sums(const blocks *p, blocks_run *r, int form)
         sum_vectors(p, r, (sum_place){.form = form, .pair = pair});
 }
 
-/* Sums first and looks at the packets then, when they are in the caches. False: the sums are as they were. */
-static bool sum_and_look(const blocks *p, blocks_run *r, int form)
+/* Does what was packed last, by whatever slice, serve this region? It is noted if not. */
+static bool is_packed(blocks_run *r, int form)
+{
+    bool can = r->stands && r->apart;
+    if (can && r->packed_region == r->region && r->packed_form == form && r->packed_at == r->places[0])
+        return true;
+    r->packed_region = can ? r->region : NULL;
+    r->packed_form = form;
+    r->packed_at = r->places[0];
+    return false;
+}
+
+/* Sums first and looks at the packets then, when they are in the caches; `known`: what they are is known. False: the sums are as they
+ * were. */
+static bool sum_and_look(const blocks *p, blocks_run *r, int form, bool known)
 {
     const block_range none = {255, 0};
     if (!block_range_fits(&none, &r->weight_range))
@@ -593,7 +606,8 @@ static bool sum_and_look(const blocks *p, blocks_run *r, int form)
     if (!r->fresh)
         memcpy(r->before, cells, bytes);
     region_sums(p, r, form);
-    packets_look(r, &p->forms[form]);
+    if (!known)
+        packets_look(r, &p->forms[form]);
     if (block_range_fits(&r->data_range, &r->weight_range))
         return true;
     if (!r->fresh)
@@ -607,13 +621,15 @@ static bool sum_form(const blocks *p, blocks_run *r, int form)
     const blocks_form *f = &p->forms[form];
     if (!r->ready[form])
         weights_pack(p, r, form);
-    packets_expand(p, r, f);
-    if (f->set->in_rows)
+    bool packed = is_packed(r, form);
+    if (!packed)
+        packets_expand(p, r, f);
+    if (!packed && f->set->in_rows)
         packets_place(r, f);
-    else
+    else if (!packed)
         packets_pack(p, r, f);
     if (f->set->look)
-        return sum_and_look(p, r, form);
+        return sum_and_look(p, r, form, packed);
     if (block_in_range(f->set->format) && !block_range_fits(&r->data_range, &r->weight_range))
         return false;
     region_sums(p, r, form);
