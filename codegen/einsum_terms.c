@@ -136,29 +136,103 @@ static bool assigns(const einsum *e, const einsum_statement *s, uint32_t tensor,
     return s->dst == tensor && count_kept(e, s, element, counters) && exists(e, s, counters);
 }
 
-bool einsum_terms(const einsum *e, uint32_t before, uint32_t tensor, int64_t element, bool (*call)(void *of, const einsum_product *term),
-                  void *of)
+static bool has_window(const einsum *e, uint32_t tensor)
+{
+    for (uint32_t i = 0; i < e->window_count; i++)
+        if (einsum_tensor_has(&e->tensors[tensor], e->windows[i].axis))
+            return true;
+    return false;
+}
+
+/* Elements between two coordinates of the axis. */
+static int64_t axis_stride(const einsum *e, const einsum_tensor *t, uint32_t axis)
+{
+    int64_t stride = 1;
+    for (uint32_t i = t->rank; i-- > 0 && t->axes[i] != axis;)
+        stride *= e->axes[t->axes[i]].size;
+    return stride;
+}
+
+/* Elements of the operand between two values of the digit; it has no window. */
+static int64_t digit_step(const einsum *e, const einsum_statement *s, const einsum_digit *d, einsum_side side)
+{
+    const einsum_tensor *t = &e->tensors[einsum_operand(s, side)];
+    return einsum_tensor_has(t, d->axis) && einsum_digit_indexes(d, side) ? axis_stride(e, t, d->axis) * d->weight : 0;
+}
+
+/* The digit whose values follow each other in a run, with all of them existing; its number, the digits' count: there is none. */
+static uint32_t run_digit(const einsum *e, const einsum_statement *s)
+{
+    uint32_t i = s->digit_count;
+    while (i > 0 && s->digits[i - 1].kept)
+        i--;
+    bool windows = false;
+    for (uint32_t k = 0; k < s->source_count; k++)
+        windows |= has_window(e, s->sources[k]);
+    return i == 0 || windows || may_leave(e, s) ? s->digit_count : i - 1;
+}
+
+static bool statement_runs(const einsum *e, const einsum_statement *s, int64_t *counters, bool (*call)(void *of, const einsum_run *run),
+                           void *of)
+{
+    bool copies = s->op == MATH_COPY, leaves = may_leave(e, s);
+    uint32_t along = run_digit(e, s);
+    do {
+        einsum_run r = {.first = {.a = s->sources[0],
+                                  .b = copies ? (uint32_t)EINSUM_NO_TENSOR : s->sources[1],
+                                  .before = (uint32_t)(s - e->statements)},
+                        .count = 1};
+        if (leaves && !exists(e, s, counters))
+            continue;
+        r.first.a_element = source_element(e, s, counters, s->sources[0], EINSUM_A);
+        r.first.b_element = copies ? 0 : source_element(e, s, counters, s->sources[1], EINSUM_B);
+        if (along < s->digit_count) {
+            r.count = s->digits[along].size;
+            r.a_step = digit_step(e, s, &s->digits[along], EINSUM_A);
+            r.b_step = copies ? 0 : digit_step(e, s, &s->digits[along], EINSUM_B);
+            counters[along] = r.count - 1;
+        }
+        if (r.first.a_element >= 0 && r.first.b_element >= 0 && !call(of, &r))
+            return false;
+    } while (count_on(s, counters));
+    return true;
+}
+
+bool einsum_runs(const einsum *e, uint32_t before, uint32_t tensor, int64_t element, bool (*call)(void *of, const einsum_run *run),
+                 void *of)
 {
     int64_t counters[EINSUM_STATEMENT_DIGITS];
     for (uint32_t i = before; i-- > 0;) {
         const einsum_statement *s = &e->statements[i];
-        if (s->digit_count > EINSUM_STATEMENT_DIGITS || !assigns(e, s, tensor, element, counters))
-            continue;
-        if (s->op != MATH_COPY && s->op != MATH_CONTRACT)
-            return false;
-        bool copies = s->op == MATH_COPY, leaves = may_leave(e, s);
-        do {
-            einsum_product p = {.a = s->sources[0], .b = copies ? (uint32_t)EINSUM_NO_TENSOR : s->sources[1], .before = i};
-            if (leaves && !exists(e, s, counters))
-                continue;
-            p.a_element = source_element(e, s, counters, s->sources[0], EINSUM_A);
-            p.b_element = copies ? 0 : source_element(e, s, counters, s->sources[1], EINSUM_B);
-            if (p.a_element >= 0 && p.b_element >= 0 && !call(of, &p))
-                return false;
-        } while (count_on(s, counters));
-        return true;
+        if (s->digit_count <= EINSUM_STATEMENT_DIGITS && assigns(e, s, tensor, element, counters))
+            return (s->op == MATH_COPY || s->op == MATH_CONTRACT) && statement_runs(e, s, counters, call, of);
     }
     return false;
+}
+
+typedef struct one_by_one {
+    bool (*call)(void *of, const einsum_product *term);
+    void *of;
+} one_by_one;
+
+static bool call_each(void *of, const einsum_run *run)
+{
+    const one_by_one *o = of;
+    for (int64_t i = 0; i < run->count; i++) {
+        einsum_product p = run->first;
+        p.a_element += i * run->a_step;
+        p.b_element += i * run->b_step;
+        if (!o->call(o->of, &p))
+            return false;
+    }
+    return true;
+}
+
+bool einsum_terms(const einsum *e, uint32_t before, uint32_t tensor, int64_t element, bool (*call)(void *of, const einsum_product *term),
+                  void *of)
+{
+    one_by_one each = {call, of};
+    return einsum_runs(e, before, tensor, element, call_each, &each);
 }
 
 /* ---- who made an element ---- */
@@ -253,6 +327,99 @@ const einsum_statement *einsum_maker(const einsum_makers *m, uint32_t before, ui
     return NULL;
 }
 
+/* ---- runs that are copied ---- */
+
+/* The axis along which the elements lie, `step` apart, and the coordinates between two of them; false: along none alone. */
+static bool axis_along(const einsum *e, uint32_t tensor, int64_t element, int64_t step, int64_t count, uint32_t *place, int64_t *apart)
+{
+    const einsum_tensor *t = &e->tensors[tensor];
+    int64_t stride = 1;
+    for (uint32_t i = t->rank; i-- > 0; stride *= e->axes[t->axes[i]].size) {
+        int64_t size = e->axes[t->axes[i]].size;
+        if (step < stride || step / stride >= size)
+            continue;
+        *place = i;
+        *apart = step / stride;
+        return step % stride == 0 && element / stride % size + (count - 1) * *apart < size;
+    }
+    return false;
+}
+
+/* So many coordinates of the axis, counted from a multiple of as many on, are all assigned where one is; 0: none are known to be. */
+static int64_t dense_block(const einsum_statement *s, uint32_t axis)
+{
+    int64_t block = 1;
+    for (bool more = true; more;) {
+        more = false;
+        for (uint32_t i = 0; i < s->digit_count && !more; i++)
+            if (s->digits[i].axis == axis && s->digits[i].size > 1 && s->digits[i].weight == block) {
+                block *= s->digits[i].size;
+                more = true;
+            }
+    }
+    for (uint32_t i = 0; i < s->digit_count; i++)
+        if (!s->digits[i].kept || (s->digits[i].axis == axis && s->digits[i].size > 1 && s->digits[i].weight % block != 0 &&
+                                   block % (s->digits[i].weight * s->digits[i].size) != 0))
+            return 0;
+    return block;
+}
+
+/* Of elements from that one on, which the copy assigns; `at`: its coordinate. */
+static int64_t copied_together(const einsum *e, const einsum_statement *s, uint32_t axis, int64_t at, int64_t apart, int64_t count,
+                               int64_t *from_step)
+{
+    const einsum_tensor *source = &e->tensors[s->sources[0]];
+    int64_t block = s->op == MATH_COPY && !has_window(e, s->sources[0]) ? dense_block(s, axis) : 0;
+    int64_t place = at - einsum_shift_along(s, EINSUM_DST, axis), last = e->axes[axis].size - einsum_largest_shift(s, axis) - 1;
+    if (block == 0)
+        return 0;
+    for (uint32_t i = 0; i < s->digit_count; i++)
+        if (s->digits[i].axis == axis && s->digits[i].size > 1 && !einsum_digit_indexes(&s->digits[i], EINSUM_A))
+            return 0;
+    int64_t end = (place / block + 1) * block - 1;
+    end = end < last ? end : last;
+    int64_t fit = (end - place) / apart + 1;
+    *from_step = einsum_tensor_has(source, axis) ? axis_stride(e, source, axis) * apart : 0;
+    return fit < count ? fit : count;
+}
+
+int64_t einsum_copied(const einsum_makers *m, uint32_t before, uint32_t tensor, int64_t element, int64_t step, int64_t count,
+                      const einsum_statement **by, int64_t *from, int64_t *from_step)
+{
+    const einsum *e = m->einsum;
+    const einsum_tensor *t = &e->tensors[tensor];
+    int64_t counters[EINSUM_STATEMENT_DIGITS], at[RANGED_AXES], apart, left = element;
+    uint32_t along;
+    if (t->rank > m->rank || !axis_along(e, tensor, element, step, count, &along, &apart))
+        return 0;
+    for (uint32_t i = t->rank; i-- > 0; left /= e->axes[t->axes[i]].size)
+        at[i] = left % e->axes[t->axes[i]].size;
+    for (uint32_t i = m->first[tensor + 1]; i-- > m->first[tensor];) {
+        const einsum_statement *s = &e->statements[m->numbers[i]];
+        const einsum_span *ranges = &m->ranges[(size_t)i * m->rank], *range = &ranges[along];
+        int64_t last = at[along] + (count - 1) * apart;
+        if (m->numbers[i] >= before)
+            continue;
+        if (s->op == MATH_SCATTER || s->digit_count > EINSUM_STATEMENT_DIGITS)
+            return 0;
+        bool others = true; /* may it assign elements along the axis? */
+        for (uint32_t k = 0; k < t->rank; k++)
+            others = others && (k == along || (at[k] >= ranges[k].low && at[k] < ranges[k].end));
+        if (!others || last < range->low || at[along] >= range->end)
+            continue;
+        if (at[along] < range->low) { /* those in front of it */
+            count = (range->low - at[along] - 1) / apart + 1;
+            continue;
+        }
+        if (!assigns(e, s, tensor, element, counters))
+            return 0;
+        *by = s;
+        *from = source_element(e, s, counters, s->sources[0], EINSUM_A);
+        return *from < 0 ? 0 : copied_together(e, s, t->axes[along], at[along], apart, count, from_step);
+    }
+    return 0;
+}
+
 bool einsum_folded(const einsum *e, const einsum_statement *s, int64_t element, bool (*call)(void *of, const int64_t *elements), void *of)
 {
     int64_t counters[EINSUM_STATEMENT_DIGITS], elements[EINSUM_SOURCES];
@@ -271,15 +438,6 @@ bool einsum_folded(const einsum *e, const einsum_statement *s, int64_t element, 
 }
 
 /* ---- rows by index ---- */
-
-/* Elements between two coordinates of the axis. */
-static int64_t axis_stride(const einsum *e, const einsum_tensor *t, uint32_t axis)
-{
-    int64_t stride = 1;
-    for (uint32_t i = t->rank; i-- > 0 && t->axes[i] != axis;)
-        stride *= e->axes[t->axes[i]].size;
-    return stride;
-}
 
 int64_t einsum_moved(const einsum *e, const einsum_statement *s, int64_t element, const int64_t *lists)
 {

@@ -22,6 +22,14 @@ typedef struct einsum_product {
 bool einsum_terms(const einsum *e, uint32_t before, uint32_t tensor, int64_t element, bool (*call)(void *of, const einsum_product *term),
                   void *of);
 
+/* The same in runs of terms along a digit: `count` of them, whose elements are a_step and b_step apart. */
+typedef struct einsum_run {
+    einsum_product first;
+    int64_t count, a_step, b_step;
+} einsum_run;
+bool einsum_runs(const einsum *e, uint32_t before, uint32_t tensor, int64_t element, bool (*call)(void *of, const einsum_run *run),
+                 void *of);
+
 /* Which statements write which part of each tensor, for einsum_maker; the einsum outlives it. NULL: no memory. */
 typedef struct einsum_makers einsum_makers;
 einsum_makers *einsum_makers_new(const einsum *e);
@@ -31,6 +39,11 @@ void einsum_makers_free(einsum_makers *m);
  * Of a copy, a map and a gather `elements` (EINSUM_SOURCES) get the element of each source, of a gather before lists move it; -1: the
  * tensor does not hold it, and it is zero. */
 const einsum_statement *einsum_maker(const einsum_makers *m, uint32_t before, uint32_t tensor, int64_t element, int64_t *elements);
+
+/* Of elements `step` apart, `count` at most: how many, from the first one on, are known to be copied by one and the same statement, from
+ * elements of its source that are *from_step apart; 0: it is another statement that makes the first, or it is not known. */
+int64_t einsum_copied(const einsum_makers *m, uint32_t before, uint32_t tensor, int64_t element, int64_t step, int64_t count,
+                      const einsum_statement **by, int64_t *from, int64_t *from_step);
 
 /* The element of the indexed tensor that lists with these elements (one for each index) move `element` to; -1: outside. */
 int64_t einsum_moved(const einsum *e, const einsum_statement *s, int64_t element, const int64_t *lists);

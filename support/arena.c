@@ -154,6 +154,11 @@ static void blocks_spare(arena *to, struct block *head, const struct block *end)
     while (head != end) {
         struct block *b = head;
         head = b->next;
+        if (b->bytes + sizeof *b > LARGEST_BLOCK_BYTES) { /* made for one array: few others are as large */
+            to->budget->bytes -= b->bytes + sizeof *b;
+            block_free(b);
+            continue;
+        }
         block_empty(b, 0);
         b->next = to->spare;
         to->spare = b;

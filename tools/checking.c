@@ -36,7 +36,7 @@ bool tool_check_algebra(tool_check *c, const target *t, const binary_kernel *k, 
         *agrees = false;
         return true;
     }
-    field_options options = {seed, threads, c->samples};
+    field_options options = {.seed = seed, .threads = threads, .samples = c->samples};
     field_verdict *list = ARENA_ARRAY(a, field_verdict, c->verdict_count + 1);
     for (size_t i = 0; i < c->verdict_count; i++)
         list[i] = c->verdicts[i];

@@ -131,7 +131,7 @@ static const binary_kernel *kernel_of(const arguments *a, const binary *b)
 
 static int dump_field(const arguments *a, const binary *b, arena *memory, diag_list *diags)
 {
-    field_options options = {a->run.seed, a->threads, a->run.check.samples};
+    field_options options = {.seed = a->run.seed, .threads = a->threads, .samples = a->run.check.samples};
     const char *text = "";
     if (!field_dump(b->target, kernel_of(a, b), &options, memory, diags, &text))
         return EXIT_INPUT;

@@ -265,6 +265,7 @@ const stage_type stage_switch = {.op = OP_SWITCH,
                                  .read = read_switch,
                                  .has_places = switch_has_places,
                                  .places = switch_places,
+                                 .places_stand = true,
                                  .drive = drive_switch,
                                  .cycles = switch_cycles,
                                  .field = &field_switch};

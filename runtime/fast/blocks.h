@@ -78,13 +78,26 @@ void blocks_free(blocks *p);
 int64_t blocks_shared_vectors(const blocks_region *g, const blocks_form *f);
 int64_t blocks_vector_begin(const blocks_region *g, const blocks_form *f, int64_t vector);
 
+/* A region's packets as a form takes them. */
+typedef struct blocks_packed {
+    const blocks_region *region; /* NULL: none */
+    int form;
+    const unsigned char *from; /* where they were */
+    block_word *words;
+    int64_t pair, vector; /* words from pair to pair, from vector to vector */
+    block_range range;
+} blocks_packed;
+
 /* A slice's run; a worker uses the same buffers slice after slice. */
 typedef struct blocks_run {
     unsigned char *raw;           /* room for the packets of a region, raw_bytes apart */
     const unsigned char **places; /* where they are; */
     int64_t apart;                /* not 0: so many bytes apart, only places[0] says where */
-    const unsigned char *first;   /* the first packet's words of a form, */
-    int64_t words_apart;          /* bytes to the next one's; 0: at `places` */
+    bool stands;                  /* another slice that has the same place finds the same packets there */
+    blocks_packed *kept;          /* such as were packed, by the number of the region in the slice's walk, the last one for all others */
+    int64_t kept_count, region_number, packed_words;
+    const unsigned char *first; /* the first packet's words of a form, */
+    int64_t words_apart;        /* bytes to the next one's; 0: at `places` */
     block_word *expanded, *packed, *cells;
     block_word *before;     /* the cells of a box, to go back to (block_set.look) */
     const block_word *data; /* of the region, packed or, in place, where it lies: */

@@ -60,7 +60,9 @@ static void read_places(blocks_driver *d, stage_run *from, int64_t packets)
 {
     int64_t flits = d->plan->contraction->collect_flits;
     d->block.apart = d->plan->raw_bytes;
+    d->block.stands = false;
     if (collect_has_places(d->collect, from, flits)) {
+        d->block.stands = from->stage->type->places_stand;
         if (!from->stage->type->places(from, flits * d->collect->flit_elements, d->block.places, packets))
             d->block.apart = 0;
         return;

@@ -8,6 +8,7 @@
 enum {
     MOST_WORDS = 128, /* of a packet */
     MOST_COLUMNS = 64,
+    KEPT_BYTES = 16 << 20,                        /* of packed packets that other slices have, too */
     MOST_SUMS = MOST_COLUMNS * BLOCK_MOST_VECTOR, /* of a vector of packets */
     ROWS = 8,
     ALIGNMENT = 64, /* bytes */
@@ -19,6 +20,18 @@ static block_word *words_new(int64_t count)
 {
     size_t bytes = (size_t)count * sizeof(block_word);
     return aligned_alloc(ALIGNMENT, (bytes + ALIGNMENT) / ALIGNMENT * ALIGNMENT);
+}
+
+/* Regions of a slice's walk whose packets are kept: with sets that take them as they lie it is hardly worth it. */
+static int64_t kept_regions(const blocks *p, int64_t packed_words)
+{
+    int64_t regions = p->regions_each, fit = KEPT_BYTES / (packed_words * (int64_t)sizeof(block_word) + 1);
+    for (unsigned i = 0; i < p->level; i++)
+        if (__builtin_mul_overflow(regions, p->nest.loops[i].size, &regions))
+            return 1;
+    for (int f = 0; f < BLOCKS_FORMS; f++)
+        fit = fit < 1 || (p->forms[f].set && p->forms[f].set->in_rows) ? 1 : fit;
+    return regions < fit ? regions : fit;
 }
 
 bool blocks_run_new(const blocks *p, blocks_run *r)
@@ -41,7 +54,11 @@ bool blocks_run_new(const blocks *p, blocks_run *r)
         done = done && r->weights[i];
     }
     r->expanded = words_new(expanded);
-    r->packed = words_new(packed);
+    r->kept_count = kept_regions(p, packed);
+    r->kept = calloc((size_t)r->kept_count, sizeof *r->kept);
+    r->packed_words = packed;
+    if (r->kept)
+        r->packed = r->kept[0].words = words_new(packed);
     r->cells = words_new(sums * k->tree.columns * outputs);
     r->before = words_new(p->forms[BLOCKS_FAST].set->look ? p->box_vectors * k->tree.columns * outputs : 1);
     r->seen = calloc((size_t)(sums * p->forms[BLOCKS_FAST].group), sizeof *r->seen);
@@ -57,7 +74,9 @@ void blocks_run_free(blocks_run *r)
     free(r->raw);
     free(r->places);
     free(r->expanded);
-    free(r->packed);
+    for (int64_t i = 0; r->kept && i < r->kept_count; i++)
+        free(r->kept[i].words);
+    free(r->kept);
     free(r->cells);
     free(r->before);
     free(r->seen);
@@ -131,6 +150,7 @@ void blocks_open(const blocks *p, blocks_run *r, const unsigned char *file)
     memset(r->counter, 0, sizeof r->counter);
     memset(r->start_version, 0, (size_t)(p->full.pairs.count * p->full.tiles.count) * sizeof *r->start_version);
     r->version = 0;
+    r->region_number = -1;
     const blocks_form *f = &p->forms[BLOCKS_FAST];
     if (f->set->enter)
         f->set->enter(f->column_words, p->contraction->rows);
@@ -184,6 +204,7 @@ int64_t blocks_next(const blocks *p, blocks_run *r)
     if (r->region && !advance(p, r))
         return 0;
     region_open(p, r);
+    r->region_number++;
     return r->region->packets;
 }
 
@@ -582,8 +603,45 @@ static void region_sums(const blocks *p, blocks_run *r, int form)
         sum_vectors(p, r, (sum_place){.form = form, .pair = pair});
 }
 
-/* Sums first and looks at the packets then, when they are in the caches. False: the sums are as they were. */
-static bool sum_and_look(const blocks *p, blocks_run *r, int form)
+/* Room for the region's packets, in which another slice may have left them. */
+static blocks_packed *packed_place(blocks_run *r)
+{
+    bool can = r->stands && r->apart;
+    blocks_packed *k = &r->kept[!can ? 0 : r->region_number < r->kept_count ? r->region_number : r->kept_count - 1];
+    if (!k->words)
+        k->words = words_new(r->packed_words);
+    return k->words ? k : &r->kept[0];
+}
+
+/* Packs the region's packets, or takes those that are packed. True: they were. */
+static bool packets_prepare(const blocks *p, blocks_run *r, int form)
+{
+    const blocks_form *f = &p->forms[form];
+    blocks_packed *k = packed_place(r);
+    bool stands = r->stands && r->apart;
+    r->packed = k->words;
+    if (stands && k->region == r->region && k->form == form && k->from == r->places[0]) {
+        if (!f->set->in_rows) { /* of those that are, what the last region had is still there */
+            r->in_place = false;
+            r->data = k->words;
+            r->data_pair = k->pair;
+            r->data_vector = k->vector;
+            r->data_range = k->range;
+        }
+        return true;
+    }
+    packets_expand(p, r, f);
+    if (f->set->in_rows)
+        packets_place(r, f);
+    else
+        packets_pack(p, r, f);
+    *k = (blocks_packed){stands ? r->region : NULL, form, r->places[0], k->words, r->data_pair, r->data_vector, r->data_range};
+    return false;
+}
+
+/* Sums first and looks at the packets then, when they are in the caches; `known`: what they are is known. False: the sums are as they
+ * were. */
+static bool sum_and_look(const blocks *p, blocks_run *r, int form, bool known)
 {
     const block_range none = {255, 0};
     if (!block_range_fits(&none, &r->weight_range))
@@ -593,7 +651,8 @@ static bool sum_and_look(const blocks *p, blocks_run *r, int form)
     if (!r->fresh)
         memcpy(r->before, cells, bytes);
     region_sums(p, r, form);
-    packets_look(r, &p->forms[form]);
+    if (!known)
+        packets_look(r, &p->forms[form]);
     if (block_range_fits(&r->data_range, &r->weight_range))
         return true;
     if (!r->fresh)
@@ -607,13 +666,9 @@ static bool sum_form(const blocks *p, blocks_run *r, int form)
     const blocks_form *f = &p->forms[form];
     if (!r->ready[form])
         weights_pack(p, r, form);
-    packets_expand(p, r, f);
-    if (f->set->in_rows)
-        packets_place(r, f);
-    else
-        packets_pack(p, r, f);
+    bool packed = packets_prepare(p, r, form);
     if (f->set->look)
-        return sum_and_look(p, r, form);
+        return sum_and_look(p, r, form, packed);
     if (block_in_range(f->set->format) && !block_range_fits(&r->data_range, &r->weight_range))
         return false;
     region_sums(p, r, form);

@@ -1,6 +1,6 @@
 /* The Reducer's slots over a field: which slot a step belongs to, and whether it stores or adds, is the loop
  * table's; what is added is not. */
-#include "runtime/engine/accumulate.h"
+#include "runtime/field/accumulate.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -8,20 +8,14 @@
 #include "runtime/field/engine.h"
 #include "support/integer.h"
 
-/* What a step does. */
-typedef struct step_place {
-    int64_t slot, emission;
-    bool stores, emits;
-} step_place;
-
 typedef struct accumulate_state {
-    field_value *cells;   /* slots x Rows x columns of the stream */
-    field_value *partial; /* of a step */
-    field_value *beats;   /* of the last emission */
-    int64_t emission;     /* whose beats these are; -1: none */
-    int64_t step;         /* the next one */
-    step_place place;     /* of it */
-    int64_t inner;        /* its iteration of the innermost loop */
+    field_value *cells;     /* slots x Rows x columns of the stream */
+    field_value *partial;   /* of a step */
+    field_value *beats;     /* of the last emission */
+    int64_t emission;       /* whose beats these are; -1: none */
+    int64_t step;           /* the next one */
+    field_step_place place; /* of it */
+    int64_t inner;          /* its iteration of the innermost loop */
 } accumulate_state;
 
 /* The steps of the loops from the outermost reduced one on. */
@@ -37,9 +31,9 @@ static int64_t group_steps(const accumulate *k, unsigned *first)
     return steps;
 }
 
-static step_place place_of(const accumulate *k, int64_t step)
+field_step_place field_accumulate_place(const accumulate *k, int64_t step)
 {
-    step_place p = {.stores = true, .emits = true};
+    field_step_place p = {.stores = true, .emits = true};
     int64_t factor = 1;
     for (unsigned i = k->count; i-- > 0;) {
         const accumulate_loop *l = &k->loops[i];
@@ -57,8 +51,7 @@ static step_place place_of(const accumulate *k, int64_t step)
     return p;
 }
 
-/* The Row and column in a lane of a beat; false: filling, which is zero where `zero`. */
-static bool lane_of(const accumulate *k, int64_t beat, int64_t lane, int64_t *row, int64_t *column, bool *zero)
+bool field_accumulate_lane(const accumulate *k, int64_t beat, int64_t lane, int64_t *row, int64_t *column, bool *zero)
 {
     int64_t per_row = k->beats_each / k->rows;
     *row = k->sequential ? beat / per_row : lane;
@@ -77,7 +70,7 @@ static void emit(field_stage_run *r, const field_value *cells, int64_t line)
         for (int64_t lane = 0; lane < k->lanes; lane++) {
             int64_t row, column;
             bool zero;
-            bool data = lane_of(k, beat, lane, &row, &column, &zero);
+            bool data = field_accumulate_lane(k, beat, lane, &row, &column, &zero);
             s->beats[beat * k->lanes + lane] = data ? cells[row * line + column] : zero ? 0 : field_unknown(&r->run->unknowns);
         }
 }
@@ -89,7 +82,7 @@ static void count_on(const accumulate *k, accumulate_state *s)
     s->step++;
     if (!inner || ++s->inner >= inner->size - 1 || s->inner < 2) {
         s->inner = inner ? s->step % inner->size : 0;
-        s->place = place_of(k, s->step);
+        s->place = field_accumulate_place(k, s->step);
         return;
     }
     s->place.slot += inner->slot_stride;
@@ -101,7 +94,7 @@ static void run_step(field_stage_run *r)
     const accumulate *k = r->stage->plan;
     accumulate_state *s = r->state;
     int64_t line = r->before->stage->out.packet_elements, each = k->rows * line;
-    step_place p = s->place;
+    field_step_place p = s->place;
     field_value *cells = s->cells + p.slot * each;
     if (p.stores)
         field_before(r, s->step * each, each, cells);
@@ -128,7 +121,7 @@ static bool make_room(field_stage_run *r)
     s->partial = s->cells + (size_t)k->slots * each;
     s->beats = s->partial + each;
     s->emission = -1;
-    s->place = place_of(k, 0);
+    s->place = field_accumulate_place(k, 0);
     return true;
 }
 
@@ -167,9 +160,9 @@ static field_value read_one(field_stage_run *r, int64_t emission, int64_t row, i
     const accumulate *k = r->stage->plan;
     int64_t line = r->before->stage->out.packet_elements, last = emitting_step(k, emission);
     unsigned outer;
-    int64_t steps = group_steps(k, &outer), slot = place_of(k, last).slot, from = last / steps * steps;
+    int64_t steps = group_steps(k, &outer), slot = field_accumulate_place(k, last).slot, from = last / steps * steps;
     for (int64_t step = last; step > from; step--) { /* what came before the store in this slot is overwritten */
-        step_place p = place_of(k, step);
+        field_step_place p = field_accumulate_place(k, step);
         if (p.slot == slot && p.stores) {
             from = step;
             break;
@@ -178,7 +171,7 @@ static field_value read_one(field_stage_run *r, int64_t emission, int64_t row, i
     field_value sum = 0;
     for (int64_t step = from; step <= last && !r->run->fault->set; step++) {
         field_value partial;
-        if (place_of(k, step).slot != slot)
+        if (field_accumulate_place(k, step).slot != slot)
             continue;
         field_before(r, (step * k->rows + row) * line + column, 1, &partial);
         sum = field_add(sum, partial);
@@ -189,15 +182,15 @@ static field_value read_one(field_stage_run *r, int64_t emission, int64_t row, i
 static void read_accumulate(field_stage_run *r, int64_t first, int64_t count, field_value *out)
 {
     const accumulate *k = r->stage->plan;
-    if (!r->run->machine->trace) {
+    if (!r->run->machine->trace && !r->run->first_name) {
         read_in_order(r, first, count, out);
         return;
     }
     for (; count > 0; first++, out++, count--) {
         int64_t beat = first / k->lanes, row, column;
         bool zero;
-        if (lane_of(k, beat % k->beats_each, first % k->lanes, &row, &column, &zero))
-            *out = read_one(r, beat / k->beats_each, row, column);
+        if (field_accumulate_lane(k, beat % k->beats_each, first % k->lanes, &row, &column, &zero))
+            *out = r->run->first_name ? r->run->first_name + (field_value)first : read_one(r, beat / k->beats_each, row, column);
         else
             *out = zero ? 0 : field_unknown(&r->run->unknowns);
     }

@@ -111,11 +111,38 @@ static bool read_weights(field_stage_run *r)
     return s->weights || fault_memory(r->run->fault, w->command, "a slice's weights");
 }
 
+const field_value *field_align_reads(field_stage_run *r, int64_t *row_values)
+{
+    align_state *s = r->state;
+    if (!s->weights && !read_weights(r))
+        return NULL;
+    *row_values = s->row_values;
+    return s->weights;
+}
+
+static int64_t read_at(const weights *w, int64_t address)
+{
+    return (address - w->low_byte) >> w->read_shift;
+}
+
+bool field_align_steps(const weights *w, int64_t count, int32_t *reads)
+{
+    walk_cursor cursor;
+    walk_start(&w->walk, &cursor);
+    for (int64_t i = 0; i < count; i++) {
+        int64_t address = walk_step(&w->walk, &cursor);
+        if (!weights_address_inside(w, address))
+            return false;
+        reads[i] = (int32_t)read_at(w, address);
+    }
+    return true;
+}
+
 const field_value *field_align_weights(field_stage_run *r, int64_t step, int64_t *row_values)
 {
     const weights *w = &((const contraction *)r->stage->plan)->weights;
     align_state *s = r->state;
-    if (!s->weights && !read_weights(r))
+    if (!field_align_reads(r, row_values))
         return NULL;
     for (; s->next_step < step; s->next_step++)
         walk_step(&w->walk, &s->cursor);
@@ -125,8 +152,7 @@ const field_value *field_align_weights(field_stage_run *r, int64_t step, int64_t
         weights_outside(w, step, address, r->run->fault);
         return NULL;
     }
-    *row_values = s->row_values;
-    return s->weights + ((address - w->low_byte) >> w->read_shift) * w->read_elements;
+    return s->weights + read_at(w, address) * w->read_elements;
 }
 
 static void read_weight(field_stage_run *r, int64_t step, int64_t row, int64_t first, int64_t count, field_value *out)

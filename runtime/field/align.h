@@ -10,5 +10,9 @@ const field_value *field_align_lanes(field_stage_run *r, int64_t step);
  * the next Row are *row_values after them. NULL with the fault: a read outside the partition. Steps are
  * asked for in order. */
 const field_value *field_align_weights(field_stage_run *r, int64_t step, int64_t *row_values);
+/* Weights of all reads, as above, those of a read after those of the one before it. NULL with the fault. */
+const field_value *field_align_reads(field_stage_run *r, int64_t *row_values);
+/* Which read each step takes, of the plan's first `count` steps. False: one lies outside the partition. */
+bool field_align_steps(const weights *w, int64_t count, int32_t *reads);
 
 #endif

@@ -15,4 +15,4 @@ static void read_cast(field_stage_run *r, int64_t first, int64_t count, field_va
     }
 }
 
-const field_stage field_cast = {.read = read_cast};
+const field_stage field_cast = {.moves = true, .read = read_cast};

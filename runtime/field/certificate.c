@@ -24,7 +24,9 @@ static json_t *output_json(const field_output *o)
     json_decref(sample);
     json_object_set_new(j, "differing", json_integer(o->differing));
     json_object_set_new(j, "degree", json_integer(o->degree));
-    json_object_set_new(j, "probability_of_a_value", json_real((double)o->degree * 0x1p-61));
+    json_object_set_new(j, "projected", json_boolean(o->projected));
+    if (!o->projected)
+        json_object_set_new(j, "probability_of_a_value", json_real((double)o->degree * 0x1p-61));
     json_object_set_new(j, "probability", json_real(exp2(o->log2_probability)));
     return j;
 }

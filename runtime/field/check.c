@@ -7,6 +7,8 @@
 
 #include "runtime/field/engine.h"
 #include "runtime/field/explain.h"
+#include "runtime/field/projection.h"
+#include "runtime/field/sums.h"
 #include "runtime/machine/launch.h"
 #include "runtime/machine/parallel.h"
 #include "runtime/tensor/compare.h"
@@ -87,6 +89,11 @@ static int64_t listed(const reading *r, int64_t element)
     return found ? found - r->elements : -1;
 }
 
+static bool is_listed(const reading *r, int64_t element)
+{
+    return element >= 0 && listed(r, element) >= 0;
+}
+
 static void take(reading *r, int64_t at, int64_t position, field_value value)
 {
     if (r->position[at] < 0) {
@@ -98,35 +105,54 @@ static void take(reading *r, int64_t at, int64_t position, field_value value)
     }
 }
 
+/* Those in the list, of a port whose elements lie in order. */
+static void read_listed(field_run *end, uint32_t number, reading *r)
+{
+    dtype type = end->machine->plans->kernel->ports[number].dtype;
+    for (int64_t i = 0; i < r->count && !end->fault->set; i++) {
+        field_place at;
+        field_value value;
+        field_port_place(end->machine, number, r->elements[i], &at);
+        if (at.number < 0)
+            continue;
+        field_read(end, &at, type, 1, 1, &value);
+        take(r, i, r->elements[i], value);
+    }
+}
+
 /* As the machine's port has them at the end; the first of several places counts. */
 static bool read_port(checking *c, uint32_t number, reading *r)
 {
     enum { BLOCK = 1024 };
     field_machine *m = c->machine;
     const port *p = &c->kernel->ports[number];
-    int32_t *numbers = field_port_numbers(m, number);
-    if (!numbers)
+    field_numbers numbers;
+    if (!field_port_numbers(m, number, &numbers))
         return no_memory(c->diags, p);
     fault f = {0};
     field_run end = {
         .machine = m, .time = m->event_count, .unknowns = {.seed = m->seed, .key = field_hash(m->event_count, number)}, .fault = &f};
     field_value values[BLOCK];
     int64_t bits = dtype_row_of(p->dtype)->bits, positions = field_port_positions(m, number);
+    if (numbers.in_order && r->elements) { /* few of many */
+        read_listed(&end, number, r);
+        positions = 0;
+    }
     for (int64_t i = 0, n; i < positions && !f.set; i += n) {
         field_place at;
         n = smaller(field_port_place(m, number, i, &at), positions - i);
         for (int64_t j = 0, live; j < n && at.number >= 0; j += live) {
-            for (live = 0; j + live < n && live < BLOCK && numbers[i + j + live] >= 0 && listed(r, numbers[i + j + live]) >= 0; live++)
+            for (live = 0; j + live < n && live < BLOCK && is_listed(r, field_number_at(&numbers, i + j + live)); live++)
                 ;
             field_place here = {at.space, at.number, at.bit + j * bits};
             if (live > 0)
                 field_read(&end, &here, p->dtype, 1, live, values);
             for (int64_t l = 0; l < live; l++)
-                take(r, listed(r, numbers[i + j + l]), i + j + l, values[l]);
+                take(r, listed(r, field_number_at(&numbers, i + j + l)), i + j + l, values[l]);
             live = larger(live, 1);
         }
     }
-    free(numbers);
+    free(numbers.list);
     if (f.set)
         fault_report(&f, c->kernel->name, c->diags);
     return !f.set;
@@ -446,6 +472,95 @@ static void checking_close(checking *c)
     field_machine_free(c->machine);
 }
 
+/* ---- projections ---- */
+
+/* Are all outputs products of inputs? */
+static bool may_project(checking *c)
+{
+    const einsum *e = &c->kernel->einsum;
+    arena *scratch = arena_new_inside(c->arena);
+    field_inputs inputs = field_inputs_new(c->kernel, field_machine_seed(c->options->seed), scratch);
+    bool all =
+        c->options->samples == 0 && !takes_rows(c->kernel) && stored_elements(c->kernel) <= (double)WHOLE_ELEMENTS && !c->options->singly;
+    for (uint32_t i = 0; i < c->kernel->port_count && all; i++) {
+        uint32_t t = 0;
+        while (t < e->tensor_count && e->tensors[t].port != (int32_t)i)
+            t++;
+        all = c->kernel->ports[i].direction == PORT_IN || (t < e->tensor_count && field_projects(c->kernel, &inputs, t));
+    }
+    arena_free(scratch);
+    return all;
+}
+
+/* The machine's projection of an output. False: it is not known, or elements have no place, or copies of one differ. */
+static bool project_reading(field_machine *m, const reading *r, const field_factors *factors, field_value *sum)
+{
+    enum { BLOCK = 1024 };
+    field_value of[BLOCK];
+    bool done = r->copies_differ == 0;
+    *sum = 0;
+    for (int64_t i = 0, n; i < r->count && done; i += n) {
+        n = smaller(BLOCK, r->count - i);
+        field_factors_of(factors, i, n, of);
+        for (int64_t j = 0; j < n && done; j++) {
+            field_value v = r->value[i + j];
+            done = r->position[i + j] >= 0 && v != FIELD_NOTHING && (!field_is_name(v) || field_sums_want(m->sums, v, of[j]));
+            *sum = field_is_name(v) ? *sum : field_add(*sum, field_multiply(v, of[j]));
+        }
+    }
+    return done;
+}
+
+/* Adds an output's projection to what there is of each side. */
+static bool project_output(checking *c, uint32_t number, field_output *out, field_value *is, field_value *should)
+{
+    const port *p = &c->kernel->ports[number];
+    tensor_type type = port_logical_type(p, c->kernel->axes, c->kernel->axis_count, c->arena);
+    uint32_t t = 0;
+    reading r = {0};
+    field_factors factors = {0};
+    field_value one = 0, other = 0;
+    *out = (field_output){.name = p->name, .elements = tensor_elements(&type), .projected = true};
+    out->compared = out->elements;
+    bool done = tensor_of(c, number, &type, &t) && field_factors_new(&c->kernel->einsum, t, c->machine->seed, &factors) &&
+                reading_new(c, p, out->elements, &r) && read_port(c, number, &r) && project_reading(c->machine, &r, &factors, &one) &&
+                field_projection(c->kernel, &c->machine->inputs, t, &factors, c->options->threads, &other);
+    if (done) {
+        out->degree = einsum_degree(&c->kernel->einsum, t);
+        out->log2_probability = log2((double)(out->degree + type.rank)) - 61;
+        *is = field_add(*is, one);
+        *should = field_add(*should, other);
+    }
+    field_factors_free(&factors);
+    reading_free(&r);
+    return done;
+}
+
+/* All outputs at once. False: some differ, or it cannot be known this way; what a diagnostic says is for elements to find, one by one. */
+static bool project(const checking *of, const target *t, field_output *outputs, uint32_t *count)
+{
+    diag_list unsaid;
+    checking c = *of;
+    diag_list_init(&unsaid, c.arena);
+    c.diags = &unsaid;
+    c.machine = may_project(&c) ? field_machine_new(t, c.kernel, c.options->seed, c.options->threads, c.arena, &unsaid) : NULL;
+    field_machine *m = c.machine;
+    field_value is = 0, should = 0, named = 0;
+    if (!m)
+        return false;
+    m->sums = field_sums_new();
+    bool done = m->sums && m->work - m->named_products <= WHOLE_WORK && field_machine_run(m, MEMORY_BYTES, &unsaid) == FIELD_DONE;
+    *count = 0;
+    c.whole = true;
+    for (uint32_t i = 0; i < c.kernel->port_count && done; i++)
+        if (c.kernel->ports[i].direction != PORT_IN)
+            done = project_output(&c, i, &outputs[(*count)++], &is, &should);
+    done = done && field_sums_total(m->sums, m, &named) && field_add(is, named) == should;
+    field_sums_free(m->sums);
+    field_machine_free(m);
+    return done;
+}
+
 enum { MOST_LAUNCHES = 8, DRAWS = 64 };
 
 /* Takes, of the next seeds, the one with whose numbers most conditions hold that did not yet; the first time the one that there is. How
@@ -479,6 +594,16 @@ static size_t next_numbers(const binary_kernel *k, bool first, uint64_t *seed, b
 static bool check_numbers(checking *c, const target *t, bool first, field_verdict *out, double *probability)
 {
     uint32_t number = 0;
+    field_output *projected = ARENA_ARRAY(c->arena, field_output, (size_t)c->kernel->port_count + 1);
+    if (project(c, t, projected, &number)) {
+        for (uint32_t i = 0; i < number; i++) {
+            out->outputs[i] = first ? projected[i] : out->outputs[i];
+            *probability += exp2(projected[i].log2_probability);
+        }
+        out->output_count = number;
+        return true;
+    }
+    number = 0;
     c->machine = NULL;
     c->expected = NULL;
     bool done = checking_open(c, t);

@@ -3,8 +3,9 @@
  * The one idea: the machine runs over a field of p elements with random inputs, and so does the reference.
  * Two different polynomials of degree d agree at a random point with a probability of at most d / p
  * (Schwartz, Zippel), so what agrees is the same for all inputs, whatever their type and whatever rounds.
- * Where all of it is too large, elements are sampled, and each is traced back to the inputs. What is shared
- * with the machine of bytes, and so is not proven here, is in docs/numerics.md. */
+ * A product of many terms is proven by its projection: its elements, each times a random factor, in one sum. Where all of it is too large,
+ * elements are sampled, and each is traced back to the inputs. What is shared with the machine of bytes, and so is not proven here, is in
+ * docs/numerics.md. */
 #ifndef VISA_RUNTIME_FIELD_CHECK_H
 #define VISA_RUNTIME_FIELD_CHECK_H
 
@@ -16,6 +17,7 @@ typedef struct field_options {
     unsigned threads; /* 0: one for each processor */
     int64_t samples;  /* of each output; 0: all elements of a kernel that is small enough, else as many as are
                          traced in a second or so */
+    bool singly;      /* each element by itself, also where a projection would do: for tests */
 } field_options;
 
 typedef struct field_output {
@@ -24,6 +26,7 @@ typedef struct field_output {
     int64_t elements, compared, differing; /* elements of the tensor; that were looked at */
     int64_t degree;
     bool sampled;
+    bool projected;  /* all of it in one sum (projection.h) */
     int64_t *sample; /* the elements that were compared; NULL: all */
     size_t sample_count;
     double log2_probability; /* that these agree although a polynomial differs, at most; a negative power of 2 */

@@ -23,4 +23,4 @@ static void read_collect(field_stage_run *r, int64_t first, int64_t count, field
     }
 }
 
-const field_stage field_collect = {.read = read_collect};
+const field_stage field_collect = {.moves = true, .read = read_collect};

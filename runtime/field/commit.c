@@ -57,4 +57,4 @@ static unsigned ranges_commit(const stage *s, field_range *out)
 }
 
 const field_stage field_commit = {
-    .count = count_commit, .read = read_commit, .place = place_commit, .find = find_commit, .ranges = ranges_commit};
+    .moves = true, .count = count_commit, .read = read_commit, .place = place_commit, .find = find_commit, .ranges = ranges_commit};

@@ -2,6 +2,7 @@
 #include <stdlib.h>
 
 #include "runtime/field/align.h"
+#include "runtime/field/contract.h"
 #include "runtime/field/product.h"
 #include "support/integer.h"
 
@@ -19,6 +20,14 @@ static bool open_contract(field_stage_run *r)
     s->unit = contraction_unit(r->run->machine->plans, r->run->unit);
     s->products = field_products_best();
     return true;
+}
+
+mask_state field_contract_live(field_stage_run *r, int64_t step, const unsigned char **live)
+{
+    const contraction *k = r->stage->plan;
+    contract_state *s = r->state;
+    *live = s->live;
+    return k->masks.count ? mask_set_at(&k->masks, &s->unit, step, s->live) : MASK_ALL;
 }
 
 /* Products of lanes and weights that repeat; `live`: NULL, all count. */
@@ -40,7 +49,8 @@ static void read_step(field_stage_run *r, int64_t step, field_value *out)
     const contraction *k = r->stage->plan;
     contract_state *s = r->state;
     int64_t width = INT64_C(1) << k->tree.depth, row_values = 0;
-    mask_state state = k->masks.count ? mask_set_at(&k->masks, &s->unit, step, s->live) : MASK_ALL;
+    const unsigned char *live;
+    mask_state state = field_contract_live(r, step, &live);
     const field_value *weight = state == MASK_NONE ? NULL : field_align_weights(r->before, step, &row_values);
     if (!weight) {
         for (int64_t i = 0; i < k->rows * k->tree.columns; i++)
@@ -54,8 +64,7 @@ static void read_step(field_stage_run *r, int64_t step, field_value *out)
     }
     for (int64_t row = 0; row < k->rows; row++)
         for (int64_t g = 0; g < k->tree.columns; g++)
-            *out++ =
-                sum_of(lanes, weight + row * row_values, g * width, width, k->weights.read_elements, state == MASK_SOME ? s->live : NULL);
+            *out++ = sum_of(lanes, weight + row * row_values, g * width, width, k->weights.read_elements, state == MASK_SOME ? live : NULL);
 }
 
 static void note(field_terms *terms, field_value lane, field_value weight)
@@ -75,14 +84,14 @@ static void note(field_terms *terms, field_value lane, field_value weight)
 static field_value read_one(field_stage_run *r, int64_t step, int64_t row, int64_t column)
 {
     const contraction *k = r->stage->plan;
-    contract_state *s = r->state;
     field_terms *terms = field_trace_noting(r->run->machine->trace);
     int64_t width = INT64_C(1) << k->tree.depth, first = column * width;
     field_value lanes[MOST_LANES], weight[MOST_LANES], sum = 0;
-    mask_state state = k->masks.count ? mask_set_at(&k->masks, &s->unit, step, s->live) : MASK_ALL;
+    const unsigned char *live;
+    mask_state state = field_contract_live(r, step, &live);
     bool some = state == MASK_ALL;
     for (int64_t i = 0; state == MASK_SOME && i < width; i++)
-        some |= s->live[first + i];
+        some |= live[first + i];
     if (!some)
         return 0;
     if (terms)
@@ -92,7 +101,7 @@ static field_value read_one(field_stage_run *r, int64_t step, int64_t row, int64
     if (terms)
         terms->depth--;
     for (int64_t i = 0; i < width && !r->run->fault->set; i++)
-        if (state == MASK_ALL || s->live[first + i]) {
+        if (state == MASK_ALL || live[first + i]) {
             if (terms && terms->depth == 0)
                 note(terms, lanes[i], weight[i]);
             sum = field_add(sum, field_multiply(lanes[i], weight[i]));

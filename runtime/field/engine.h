@@ -32,6 +32,7 @@ typedef struct field_range {
 enum { FIELD_SINK_RANGES = 2 };
 
 struct field_machine;
+enum { FIELD_KEPT_DM, FIELD_KEPT_TRF, FIELD_KEPT };
 
 /* A chain in one slice. */
 typedef struct field_run {
@@ -42,6 +43,9 @@ typedef struct field_run {
     int64_t cursors[2]; /* time steps of the slice at the ports of source or sink that are done; of a sink's
                            second port, too */
     field_unknowns unknowns;
+    const field_memory *kept; /* NULL, or DM and TRF of the slice as they were when it ran (sums.h) */
+    field_value first_name;   /* of its sums; 0: they are summed */
+    bool computes;            /* with the values that it reads: names of sums are of no use to it */
     struct field_stage_run *stages;
     unsigned stage_count;
     fault *fault;
@@ -59,6 +63,7 @@ typedef struct field_stage_run {
  * ((step * 2 + side) * Rows + Row) * lanes + lane, side 0 the data, 1 the weights; of partial results (step *
  * Rows + Row) * columns + column. */
 typedef struct field_stage {
+    bool moves; /* values as they are, if its commands ask for nothing else */
     size_t state_bytes;
     bool (*open)(field_stage_run *r); /* false: no memory, or a fault */
     void (*close)(field_stage_run *r);
@@ -113,8 +118,10 @@ typedef struct field_machine {
     field_budget budget;
     field_event *events;
     size_t event_count, event_capacity;
-    double work;               /* products and elements moved, of all of it */
-    struct field_trace *trace; /* not NULL: memories are not kept, a value is traced back to the inputs */
+    double work, named_products; /* products and elements moved, of all of it; products of sums that may be names */
+    struct field_sums *sums;     /* not NULL: what is only moved on is left as names; */
+    _Atomic bool named;          /* and something computed with one */
+    struct field_trace *trace;   /* not NULL: memories are not kept, a value is traced back to the inputs */
 } field_machine;
 
 /* Decodes all of a kernel's commands in the order in which they run. NULL, with a diagnostic, when the
@@ -124,8 +131,9 @@ void field_machine_free(field_machine *m);
 /* The seed of its inputs, from that of the check. */
 uint64_t field_machine_seed(uint64_t seed);
 
-typedef enum field_result { FIELD_DONE, FIELD_FAILED, FIELD_TOO_LARGE } field_result;
-/* Runs all of it; memories keep their values. FIELD_TOO_LARGE: they would pass `limit_bytes`. */
+typedef enum field_result { FIELD_DONE, FIELD_FAILED, FIELD_TOO_LARGE, FIELD_NAMED } field_result;
+/* Runs all of it; memories keep their values. FIELD_TOO_LARGE: they would pass `limit_bytes`; FIELD_NAMED: something computes with sums
+ * that were left as names. */
 field_result field_machine_run(field_machine *m, int64_t limit_bytes, diag_list *diags);
 
 /* Values of elements in a memory: from what it keeps, or traced back. `r`: who asks, and when. */
@@ -159,8 +167,17 @@ int64_t field_port_positions(const field_machine *m, uint32_t port);
 int64_t field_port_place(const field_machine *m, uint32_t port, int64_t position, field_place *out);
 /* The position that is there; -1: none. */
 int64_t field_port_find(const field_machine *m, uint32_t port, const field_place *at, unsigned *part);
-/* Elements by position, -1: none; malloc'd. */
-int32_t *field_port_numbers(const field_machine *m, uint32_t port);
+/* Elements by position. */
+typedef struct field_numbers {
+    bool in_order; /* each position has the element of its number */
+    int32_t *list; /* else what it has, -1: none; malloc'd */
+} field_numbers;
+/* False: no memory, or too many. */
+bool field_port_numbers(const field_machine *m, uint32_t port, field_numbers *out);
+static inline int64_t field_number_at(const field_numbers *n, int64_t position)
+{
+    return n->in_order ? position : n->list[position];
+}
 
 /* ---- walks, backwards ---- */
 

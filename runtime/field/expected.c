@@ -5,6 +5,7 @@
 
 #include "codegen/reference_load.h"
 #include "runtime/field/known.h"
+#include "runtime/field/residue.h"
 #include "runtime/machine/parallel.h"
 
 enum { MOST_DEPTH = 64 /* statements that ask each other on the stack */ };
@@ -140,18 +141,45 @@ static field_known_key known_key(const wanted *w)
 
 static bool value_of(field_expected *x, wanted w, field_value *out);
 
-/* Multiplication modulo 2^61 - 1, in two halves: not the machine's. */
-static uint64_t multiply(uint64_t a, uint64_t b)
+/* ---- sums ---- */
+
+enum { RUN_BLOCK = 256 /* elements of a run that are asked for at once */ };
+
+/* Elements of a tensor, in a row. */
+typedef struct element_run {
+    uint32_t tensor, before;
+    int64_t element, step, count;
+} element_run;
+
+/* Follows copies to where the elements of a run come from; of so many as have one way. */
+static void follow_copies(const field_expected *x, element_run *r)
 {
-    const uint64_t prime = (UINT64_C(1) << 61) - 1, half = UINT64_C(0xffffffff);
-    uint64_t high = (a >> 32) * (b >> 32), middle_a = (a >> 32) * (b & half), middle_b = (a & half) * (b >> 32),
-             low = (a & half) * (b & half);
-    uint64_t sum = high * 8 % prime; /* 2^64 is 8; the halves have 29 bits */
-    for (int i = 0; i < 2; i++) {
-        uint64_t m = i ? middle_a : middle_b; /* times 2^32 = 2^32 * (m >> 29) * 2^29 + ... */
-        sum = (sum + (m >> 29) + ((m & ((UINT64_C(1) << 29) - 1)) << 32)) % prime;
+    const einsum_statement *by;
+    while (r->count > 1 && r->step > 0 && x->copied && x->copied[r->tensor] && !is_input(x, r->tensor)) {
+        int64_t from, from_step,
+            count = einsum_copied(x->makers, r->before, r->tensor, r->element, r->step, r->count, &by, &from, &from_step);
+        if (count == 0) {
+            r->count = 1;
+            return;
+        }
+        *r = (element_run){by->sources[0], (uint32_t)(by - x->kernel->einsum.statements), from, from_step, count};
     }
-    return (sum + low % prime) % prime;
+}
+
+static bool values_of(field_expected *x, element_run r, field_value *out)
+{
+    for (int64_t done = 0, all = r.count; done < all;) {
+        element_run now = {r.tensor, r.before, r.element + done * r.step, r.step, all - done};
+        follow_copies(x, &now);
+        bool given = !x->tensors && is_input(x, now.tensor);
+        if (given)
+            field_inputs_run(x->inputs, (uint32_t)x->kernel->einsum.tensors[now.tensor].port, now.element, now.step, now.count, out + done);
+        for (int64_t i = 0; !given && i < now.count; i++)
+            if (!value_of(x, (wanted){now.tensor, now.before, now.element + i * now.step}, out + done + i))
+                return false;
+        done += now.count;
+    }
+    return true;
 }
 
 typedef struct summing {
@@ -160,14 +188,19 @@ typedef struct summing {
     bool failed;
 } summing;
 
-static bool add_term(void *of, const einsum_product *p)
+static bool add_run(void *of, const einsum_run *run)
 {
     summing *s = of;
-    field_value a, b = 1;
-    s->failed = s->failed || !value_of(s->x, (wanted){p->a, p->before, p->a_element}, &a) ||
-                (p->b != EINSUM_NO_TENSOR && !value_of(s->x, (wanted){p->b, p->before, p->b_element}, &b));
-    if (!s->failed)
-        s->sum = (s->sum + multiply(a, b)) % FIELD_PRIME;
+    const einsum_product *p = &run->first;
+    field_value a[RUN_BLOCK], b[RUN_BLOCK];
+    bool products = p->b != EINSUM_NO_TENSOR;
+    for (int64_t i = 0, n; i < run->count && !s->failed; i += n) {
+        n = run->count - i < RUN_BLOCK ? run->count - i : RUN_BLOCK;
+        s->failed = !values_of(s->x, (element_run){p->a, p->before, p->a_element + i * run->a_step, run->a_step, n}, a) ||
+                    (products && !values_of(s->x, (element_run){p->b, p->before, p->b_element + i * run->b_step, run->b_step, n}, b));
+        for (int64_t j = 0; j < n && !s->failed; j++)
+            s->sum = residue((unsigned __int128)a[j] * (products ? b[j] : 1) + s->sum);
+    }
     return !s->failed;
 }
 
@@ -188,12 +221,12 @@ static field_value operate(const field_expected *x, const scalar_row *row, const
     case SCALAR_ADD_I32:
     case SCALAR_ADD_F32: return (of[0] + of[1]) % FIELD_PRIME;
     case SCALAR_SUB_I32:
-    case SCALAR_SUB_F32: return (of[0] + multiply(minus_one, of[1])) % FIELD_PRIME;
+    case SCALAR_SUB_F32: return (of[0] + residue_product(minus_one, of[1])) % FIELD_PRIME;
     case SCALAR_MUL_I32:
-    case SCALAR_MUL_F32: return multiply(of[0], of[1]);
-    case SCALAR_FMA_F32: return (multiply(of[0], of[1]) + of[2]) % FIELD_PRIME;
+    case SCALAR_MUL_F32: return residue_product(of[0], of[1]);
+    case SCALAR_FMA_F32: return (residue_product(of[0], of[1]) + of[2]) % FIELD_PRIME;
     case SCALAR_NEG_I32:
-    case SCALAR_NEG_F32: return multiply(minus_one, of[0]);
+    case SCALAR_NEG_F32: return residue_product(minus_one, of[0]);
     case SCALAR_CANONICAL_F32: return of[0]; /* of numbers it is nothing */
     default: return named_value(x, row->op, of, scalar_arity(row));
     }
@@ -298,7 +331,7 @@ static bool fold_term(void *of, const int64_t *elements)
     case SCALAR_ADD_I32:
     case SCALAR_ADD_F32: f->value = (f->value + term) % FIELD_PRIME; break;
     case SCALAR_MUL_I32:
-    case SCALAR_MUL_F32: f->value = multiply(f->value, term); break;
+    case SCALAR_MUL_F32: f->value = residue_product(f->value, term); break;
     default: field_function_join(&f->terms, f->x->seed, f->s->fold, term);
     }
     return true;
@@ -448,7 +481,7 @@ static bool value_of(field_expected *x, wanted w, field_value *out)
     else if (!s.failed && maker && maker->op == MATH_SCATTER)
         s.failed = !source_value(x, maker, 0, elements[0], &s.sum);
     else if (!s.failed && maker)
-        einsum_terms(e, (uint32_t)(maker - e->statements) + 1, w.tensor, w.element, add_term, &s);
+        einsum_runs(e, (uint32_t)(maker - e->statements) + 1, w.tensor, w.element, add_run, &s);
     x->depth--;
     if (s.failed)
         return false;

@@ -27,6 +27,12 @@ static inline field_value field_inputs_value(const field_inputs *x, uint32_t num
     return (field_value)(drawn < 0 ? 0 : drawn);
 }
 
+/* Of elements by number. */
+void field_inputs_values(const field_inputs *x, uint32_t number, const int32_t *elements, int64_t count, field_value *out);
+
+/* Of elements `step` apart. */
+void field_inputs_run(const field_inputs *x, uint32_t number, int64_t element, int64_t step, int64_t count, field_value *out);
+
 /* The number that a list's element is; -1: it is none, something was computed. */
 static inline int64_t field_number(field_value v)
 {

@@ -4,6 +4,7 @@
 #include "codegen/copy_command.h"
 #include "runtime/engine/exchange.h"
 #include "runtime/field/engine.h"
+#include "runtime/field/sums.h"
 #include "runtime/machine/launch.h"
 #include "runtime/machine/parallel.h"
 #include "runtime/machine/port.h"
@@ -54,11 +55,12 @@ static void keep_cursors(field_machine *m, const chain *c, field_event *e)
 static void count_work(field_machine *m, const chain *c, size_t units)
 {
     const contraction *k = chain_contraction(c);
+    bool named = field_sums_named(c);
     double each =
         (double)chain_source(c)->out.packets * (double)chain_source(c)->out.packet_elements + (double)chain_sink(c)->in.packets * 32;
-    if (k)
-        each += (double)k->steps * (double)(k->rows * k->lanes);
-    m->work += each * (double)units;
+    double products = k ? (double)k->steps * (double)(k->rows * k->lanes) : 0;
+    m->work += (each + products) * (double)units;
+    m->named_products += named ? products * (double)units : 0;
 }
 
 static bool read_chain(field_machine *m, int number, const command *c, int64_t *units, fault *f)
@@ -250,12 +252,24 @@ field_memory *field_memory_of(const field_machine *m, const field_place *at)
     return &lists[at->space][at->number];
 }
 
+/* What is read there: for a slice that ran before, what it found. */
+static const field_memory *memory_for(const field_run *r, const field_place *at)
+{
+    if (r->kept && (at->space == FIELD_DM || at->space == FIELD_TRF))
+        return &r->kept[at->space == FIELD_DM ? FIELD_KEPT_DM : FIELD_KEPT_TRF];
+    return field_memory_of(r->machine, at);
+}
+
 void field_read(field_run *r, const field_place *at, dtype type, int64_t stride, int64_t count, field_value *out)
 {
-    if (r->machine->trace)
+    if (r->machine->trace) {
         field_trace_read(r->machine->trace, at, type, stride, count, r->time, out, &r->unknowns, r->fault);
-    else
-        field_memory_read(field_memory_of(r->machine, at), at->bit, type, stride, count, out, &r->unknowns);
+        return;
+    }
+    field_memory_read(memory_for(r, at), at->bit, type, stride, count, out, &r->unknowns);
+    for (int64_t i = 0; r->computes && i < count; i++)
+        if (field_is_name(out[i]))
+            r->machine->named = true;
 }
 
 /* ---- chains in a slice ---- */
@@ -382,20 +396,88 @@ typedef struct slice_jobs {
     const int64_t *units;
     fault *faults; /* by worker */
     size_t *fault_index;
+    field_value first_name; /* of the first slice's sums; 0: they are summed */
+    bool computes;
+    const size_t *which; /* slices that run; */
+    bool *unknown;       /* by slice: it met something that nobody wrote */
 } slice_jobs;
 
-static void slice_job(void *of, unsigned worker, size_t index)
+static void slice_job(void *of, unsigned worker, size_t item)
 {
     slice_jobs *j = of;
     fault *f = &j->faults[worker];
+    size_t index = j->which[item];
     field_run r;
     if (f->set || !field_run_open(&r, j->machine, j->chain, j->time, j->units[index], f)) {
         j->fault_index[worker] = smaller((int64_t)j->fault_index[worker], (int64_t)index);
         return;
     }
+    r.first_name = j->first_name ? j->first_name + index * FIELD_NAMES_APART : 0;
+    r.computes = j->computes;
     if (!write_sink(&r.stages[r.stage_count - 1]))
         j->fault_index[worker] = smaller((int64_t)j->fault_index[worker], (int64_t)index);
+    j->unknown[index] = r.unknowns.count > 0;
     field_run_close(&r);
+}
+
+/* The registers that a chain fills with what it reads of its slice's DM; NULL: it is another one. */
+static field_memory *filled_by(const field_machine *m, const chain *c)
+{
+    const source *from = chain_source(c)->plan;
+    const stage_type *into = chain_sink(c)->type;
+    bool alone = chain_source(c)->type == &stage_fetch && !from->lift && from->start_count == 0;
+    for (unsigned i = 0; i < c->stage_count; i++)
+        alone = alone && c->stages[i].type->field->moves;
+    return !alone ? NULL : into == &stage_trf_store ? m->trf : into == &stage_vrf_store ? m->vrf : NULL;
+}
+
+/* A slice that finds the pages which another one found does what that does, and gets its pages. Which one: like[slice], itself where there
+ * is none; `like` has room for twice as many. */
+static void find_alike(const field_machine *m, const chain *c, const field_memory *files, const int64_t *units, size_t count, size_t *like)
+{
+    const dm_walk *read = &((const source *)chain_source(c)->plan)->dm;
+    size_t firsts = 0, *first = like + count;
+    for (size_t i = 0; i < count; i++) {
+        size_t k = 0;
+        while (k < firsts && !(field_memory_same(&m->dm[units[i]], &m->dm[units[first[k]]], read->low_byte * 8, read->span_bytes * 8) &&
+                               field_memory_same(&files[units[i]], &files[units[first[k]]], 0, files->bits)))
+            k++;
+        if (k == firsts)
+            first[firsts++] = i;
+        like[i] = first[k];
+    }
+}
+
+/* The first of those that do the same, then the others where it met something unknown, of which each has its own. */
+static void run_slices(slice_jobs *j, size_t count, unsigned workers)
+{
+    field_machine *m = j->machine;
+    arena *scratch = arena_new_inside(m->plans->arena);
+    size_t *like = ARENA_ARRAY(scratch, size_t, 2 * count + 1), *which = ARENA_ARRAY(scratch, size_t, count + 1), chosen = 0, left = 0;
+    field_memory *files = filled_by(m, j->chain);
+    for (size_t i = 0; i < count; i++)
+        like[i] = i;
+    if (files)
+        find_alike(m, j->chain, files, j->units, count, like);
+    j->which = which;
+    j->unknown = ARENA_ARRAY(scratch, bool, count + 1);
+    for (size_t i = 0; i < count; i++)
+        if (like[i] == i)
+            which[chosen++] = i;
+    if (chosen > 0)
+        parallel_for(chosen, workers, slice_job, j);
+    bool done = true;
+    for (size_t i = 0; i < count && done; i++) {
+        if (like[i] != i && j->unknown[like[i]])
+            which[left++] = i;
+        else if (like[i] != i)
+            done = field_memory_keep(&files[j->units[i]], &files[j->units[like[i]]], 0, files->bits);
+    }
+    if (left > 0)
+        parallel_for(left, workers, slice_job, j);
+    arena_free(scratch);
+    if (!done)
+        fault_memory(&j->faults[0], j->chain->commands, "the values of a memory");
 }
 
 typedef struct slice_values {
@@ -412,6 +494,7 @@ static bool run_exchanged(field_machine *m, const chain *c, size_t time, const i
     bool done = true;
     for (size_t i = 0; i < count && done; i++) {
         done = field_run_open(&slices[i].run, m, c, time, units[i], f);
+        slices[i].run.computes = m->sums && !field_sums_moved(c);
         slices[i].values = done ? read_sink(&slices[i].run.stages[c->stage_count - 1]) : NULL;
         done = done && slices[i].values;
     }
@@ -452,9 +535,19 @@ static bool run_chain(field_machine *m, size_t time, int64_t *units, fault *f)
     size_t index[MOST_WORKERS];
     for (int i = 0; i < MOST_WORKERS; i++)
         index[i] = SIZE_MAX / 2;
-    slice_jobs jobs = {m, &c, time, units, faults, index};
-    if (count > 0)
-        parallel_for(count, workers, slice_job, &jobs);
+    slice_jobs jobs = {.machine = m,
+                       .chain = &c,
+                       .time = time,
+                       .units = units,
+                       .faults = faults,
+                       .fault_index = index,
+                       .computes = m->sums && !field_sums_moved(&c)};
+    if (m->sums && field_sums_named(&c)) {
+        jobs.first_name = field_sums_begin(m->sums, m, &c, time, units, count);
+        if (!jobs.first_name)
+            return fault_memory(f, c.commands, "the names of sums");
+    }
+    run_slices(&jobs, count, workers);
     int first = -1;
     for (int i = 0; i < MOST_WORKERS; i++)
         if (faults[i].set && (first < 0 || index[i] < index[first]))
@@ -469,22 +562,26 @@ static bool run_load(field_machine *m, const field_event *e)
     enum { BLOCK = 1024 };
     field_value values[BLOCK];
     dtype type = m->plans->kernel->ports[e->port].dtype;
-    int32_t *numbers = field_port_numbers(m, e->port);
+    field_numbers numbers;
     int64_t positions = field_port_positions(m, e->port);
-    bool done = numbers != NULL;
+    bool done = field_port_numbers(m, e->port, &numbers);
     for (int64_t i = 0, n; done && i < positions; i += n) {
         field_place to;
         n = smaller(field_port_place(m, e->port, i, &to), positions - i);
         for (int64_t at = i, end = i + n, live; done && to.number >= 0 && at < end; at += live) {
-            for (live = 0; at + live < end && live < BLOCK && numbers[at + live] >= 0; live++)
-                values[live] = field_inputs_value(&m->inputs, e->port, (uint64_t)numbers[at + live]);
+            for (live = 0; at + live < end && live < BLOCK && field_number_at(&numbers, at + live) >= 0;)
+                live++;
+            if (numbers.in_order)
+                field_inputs_run(&m->inputs, e->port, at, 1, live, values);
+            else
+                field_inputs_values(&m->inputs, e->port, numbers.list + at, live, values);
             if (live > 0)
                 done =
                     field_memory_write(field_memory_of(m, &to), to.bit + (at - i) * (int64_t)dtype_row_of(type)->bits, type, live, values);
             live = larger(live, 1);
         }
     }
-    free(numbers);
+    free(numbers.list);
     return done;
 }
 
@@ -505,7 +602,10 @@ field_result field_machine_run(field_machine *m, int64_t limit_bytes, diag_list 
     int64_t *units = ARENA_ARRAY(m->plans->arena, int64_t, (size_t)m->plans->unit_count);
     for (size_t i = 0; i < m->event_count; i++) {
         fault f = {0};
-        if (run_event(m, i, units, &f))
+        bool done = run_event(m, i, units, &f);
+        if (m->named)
+            return FIELD_NAMED;
+        if (done)
             continue;
         if (f.id == E_RUN_LIMIT && m->budget.used_bytes > limit_bytes)
             return FIELD_TOO_LARGE;

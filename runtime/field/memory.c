@@ -6,7 +6,6 @@
 enum {
     PAGE_BITS = 8192,
     PAGE_CELLS = PAGE_BITS / FIELD_CELL_BITS,
-    CHUNK_PAGES = 1024,
     MIXED = 0xff,     /* a page of several types */
     UNWRITTEN = 0xff, /* tag of a cell */
     ANY_TYPE = 14     /* of cells that are zero in whatever type they are read */
@@ -51,9 +50,15 @@ field_value field_cells_read(const field_cell *cells, dtype type, field_unknowns
 
 /* ---- pages ---- */
 
+/* Of a slice's memory little is touched, and there are many. */
+static int64_t chunk_pages(const field_memory *m)
+{
+    return m->bits > INT64_C(1) << 28 ? 1024 : 64;
+}
+
 static int64_t chunk_count(const field_memory *m)
 {
-    return m->bits / ((int64_t)PAGE_BITS * CHUNK_PAGES) + 1;
+    return m->bits / (PAGE_BITS * chunk_pages(m)) + 1;
 }
 
 void field_memory_init(field_memory *m, int64_t bits, field_budget *budget)
@@ -73,7 +78,7 @@ static void page_leave(field_page *p)
 void field_memory_free(field_memory *m)
 {
     for (int64_t i = 0; m->chunks && i < chunk_count(m); i++) {
-        for (int64_t j = 0; m->chunks[i] && j < CHUNK_PAGES; j++)
+        for (int64_t j = 0; m->chunks[i] && j < chunk_pages(m); j++)
             page_leave(m->chunks[i][j]);
         free(m->chunks[i]);
     }
@@ -83,8 +88,8 @@ void field_memory_free(field_memory *m)
 
 static field_page *page_at(const field_memory *m, int64_t page)
 {
-    field_page **chunk = m->chunks ? m->chunks[page / CHUNK_PAGES] : NULL;
-    return chunk ? chunk[page % CHUNK_PAGES] : NULL;
+    field_page **chunk = m->chunks ? m->chunks[page / chunk_pages(m)] : NULL;
+    return chunk ? chunk[page % chunk_pages(m)] : NULL;
 }
 
 static field_page *page_new(field_memory *m, unsigned type)
@@ -143,10 +148,10 @@ static field_page **page_slot(field_memory *m, int64_t page)
         m->chunks = calloc((size_t)chunk_count(m), sizeof *m->chunks);
     if (!m->chunks)
         return NULL;
-    field_page ***chunk = &m->chunks[page / CHUNK_PAGES];
+    field_page ***chunk = &m->chunks[page / chunk_pages(m)];
     if (!*chunk)
-        *chunk = calloc(CHUNK_PAGES, sizeof **chunk);
-    return *chunk ? &(*chunk)[page % CHUNK_PAGES] : NULL;
+        *chunk = calloc((size_t)chunk_pages(m), sizeof **chunk);
+    return *chunk ? &(*chunk)[page % chunk_pages(m)] : NULL;
 }
 
 /* The page at the slot, for one that writes into it. */
@@ -333,6 +338,24 @@ bool field_memory_copy(field_memory *to, int64_t to_bit, const field_memory *fro
         }
     }
     return true;
+}
+
+bool field_memory_keep(field_memory *m, const field_memory *of, int64_t bit, int64_t bits)
+{
+    bool done = true;
+    for (int64_t page = bit / PAGE_BITS; done && page * PAGE_BITS < bit + bits; page++) {
+        field_page *p = page_at(of, page);
+        done = !p || share(m, page, p);
+    }
+    return done;
+}
+
+bool field_memory_same(const field_memory *a, const field_memory *b, int64_t bit, int64_t bits)
+{
+    bool same = true;
+    for (int64_t page = bit / PAGE_BITS; same && page * PAGE_BITS < bit + bits; page++)
+        same = page_at(a, page) == page_at(b, page);
+    return same;
 }
 
 bool field_memory_clear(field_memory *m, int64_t bit, int64_t bits)

@@ -57,6 +57,10 @@ void field_memory_read(const field_memory *m, int64_t bit, dtype type, int64_t s
 bool field_memory_copy(field_memory *to, int64_t to_bit, const field_memory *from, int64_t from_bit, int64_t bits);
 /* Elements that were written there become zeros of their types. False: no memory left. */
 bool field_memory_clear(field_memory *m, int64_t bit, int64_t bits);
+/* Pages with these bits of another memory, as long as that does not write into them. False: no memory left. */
+bool field_memory_keep(field_memory *m, const field_memory *of, int64_t bit, int64_t bits);
+/* Do they share all pages with these bits, so that nothing there can differ? */
+bool field_memory_same(const field_memory *a, const field_memory *b, int64_t bit, int64_t bits);
 /* Zeros of whatever type they are read in. False: no memory left. */
 bool field_memory_zero(field_memory *m, int64_t bit, int64_t bits);
 

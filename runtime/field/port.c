@@ -68,15 +68,18 @@ int64_t field_port_element(const field_machine *m, uint32_t index, int64_t posit
     return live ? element : -1;
 }
 
-int32_t *field_port_numbers(const field_machine *m, uint32_t index)
+bool field_port_numbers(const field_machine *m, uint32_t index, field_numbers *out)
 {
     const binary_kernel *k = m->plans->kernel;
     port numbered = k->ports[index];
+    *out = (field_numbers){.in_order = port_is_in_order(&numbered)};
+    if (out->in_order)
+        return true;
     numbered.dtype = DTYPE_I32;
     tensor_type type = port_logical_type(&numbered, k->axes, k->axis_count, m->plans->arena);
     int64_t positions = port_physical_elements(&numbered, k->axes), elements = tensor_elements(&type);
     if (positions < 0 || positions > INT32_MAX || elements < 0 || elements > INT32_MAX)
-        return NULL;
+        return false;
     int32_t *physical = malloc((size_t)positions * sizeof *physical + 1), *logical = malloc((size_t)elements * sizeof *logical + 1);
     for (int64_t i = 0; logical && i < elements; i++)
         logical[i] = (int32_t)i;
@@ -87,6 +90,7 @@ int32_t *field_port_numbers(const field_machine *m, uint32_t index)
         physical = NULL;
     }
     free(logical);
+    out->list = physical;
     return physical;
 }
 

@@ -41,7 +41,7 @@ static void read_fetch(field_stage_run *r, int64_t first, int64_t count, field_v
     }
 }
 
-const field_stage field_fetch = {.read = read_fetch};
+const field_stage field_fetch = {.moves = true, .read = read_fetch};
 
 /* Where an element of a Row's packets is in the port. */
 static int64_t port_element(const stream_port *p, int64_t position, int64_t row, int64_t step, int64_t element)
@@ -74,4 +74,4 @@ static void read_stream_in(field_stage_run *r, int64_t first, int64_t count, fie
     }
 }
 
-const field_stage field_stream_in = {.read = read_stream_in};
+const field_stage field_stream_in = {.moves = true, .read = read_stream_in};

@@ -89,4 +89,5 @@ static unsigned ranges_out(const stage *s, field_range *out)
     return d.pair ? 2 : 1;
 }
 
-const field_stage field_stream_out = {.count = count_out, .read = read_out, .place = place_out, .find = find_out, .ranges = ranges_out};
+const field_stage field_stream_out = {
+    .moves = true, .count = count_out, .read = read_out, .place = place_out, .find = find_out, .ranges = ranges_out};

@@ -34,4 +34,4 @@ static void read_switch(field_stage_run *r, int64_t first, int64_t count, field_
     }
 }
 
-const field_stage field_switch = {.state_bytes = sizeof(switch_state), .open = open_switch, .read = read_switch};
+const field_stage field_switch = {.moves = true, .state_bytes = sizeof(switch_state), .open = open_switch, .read = read_switch};

@@ -18,9 +18,8 @@ struct field_trace {
     chain **plans; /* by event; NULL: not planned yet */
     size_t plan_count;
     size_t *writers[FIELD_SPACES], writer_count[FIELD_SPACES]; /* events by the space that they write, in order */
-    int32_t **numbers; /* by port: elements by position (field_port_numbers); NULL: not asked for yet, or too
-                          many */
-    field_known known; /* what chains computed, by event, unit and element */
+    field_numbers *numbers;                                    /* by port: elements by position; neither: not asked for yet, or too many */
+    field_known known;                                         /* what chains computed, by event, unit and element */
     field_terms *terms;
     field_value unwritten[REMEMBERED];
     size_t unwritten_count; /* in all */
@@ -50,7 +49,7 @@ struct field_trace *field_trace_new(field_machine *m)
         return NULL;
     t->machine = m;
     t->plans = calloc(m->event_count + 1, sizeof(chain *));
-    t->numbers = calloc(m->plans->kernel->port_count + 1, sizeof(int32_t *));
+    t->numbers = calloc(m->plans->kernel->port_count + 1, sizeof *t->numbers);
     bool ok = t->plans && t->numbers;
     for (int s = 0; s < FIELD_SPACES; s++) {
         t->writers[s] = calloc(m->event_count + 1, sizeof(size_t));
@@ -74,7 +73,7 @@ void field_trace_free(struct field_trace *t)
     for (int s = 0; s < FIELD_SPACES; s++)
         free(t->writers[s]);
     for (uint32_t i = 0; t->numbers && i < t->machine->plans->kernel->port_count; i++)
-        free(t->numbers[i]);
+        free(t->numbers[i].list);
     free(t->numbers);
     free(t->plans);
     field_known_free(&t->known);
@@ -120,9 +119,9 @@ static const chain *plan_of(struct field_trace *t, size_t time, fault *f)
 /* The element of an input at a position; -1: none. */
 static int64_t input_element(struct field_trace *t, uint32_t index, int64_t position)
 {
-    if (!t->numbers[index])
-        t->numbers[index] = field_port_numbers(t->machine, index);
-    return t->numbers[index] ? t->numbers[index][position] : field_port_element(t->machine, index, position);
+    field_numbers *n = &t->numbers[index];
+    bool known = n->in_order || n->list || field_port_numbers(t->machine, index, n);
+    return known ? field_number_at(n, position) : field_port_element(t->machine, index, position);
 }
 
 typedef struct location {

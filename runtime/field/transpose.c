@@ -52,4 +52,5 @@ static void close_transpose(field_stage_run *r)
     free(((transpose_state *)r->state)->block);
 }
 
-const field_stage field_transpose = {.state_bytes = sizeof(transpose_state), .close = close_transpose, .read = read_transpose};
+const field_stage field_transpose = {
+    .moves = true, .state_bytes = sizeof(transpose_state), .close = close_transpose, .read = read_transpose};

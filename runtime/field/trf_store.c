@@ -50,4 +50,4 @@ static unsigned ranges_store(const stage *s, field_range *out)
 }
 
 const field_stage field_trf_store = {
-    .count = count_store, .read = field_before, .place = place_store, .find = find_store, .ranges = ranges_store};
+    .moves = true, .count = count_store, .read = field_before, .place = place_store, .find = find_store, .ranges = ranges_store};

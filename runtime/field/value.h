@@ -16,10 +16,18 @@ typedef uint64_t field_value;
 #define FIELD_PRIME ((UINT64_C(1) << 61) - 1)
 /* No value: a cell that nobody wrote. */
 #define FIELD_NOTHING UINT64_MAX
+/* No value either, but the name of one (sums.h): of a slice's sums, one after the other. */
+#define FIELD_NAME (UINT64_C(1) << 63)
+#define FIELD_NAMES_APART (UINT64_C(1) << 32)
 
 /* A sum of products that were not reduced yet: at most FIELD_MOST_PRODUCTS since it was folded. */
 typedef unsigned __int128 field_sum;
 enum { FIELD_MOST_PRODUCTS = 32 };
+
+static inline bool field_is_name(field_value v)
+{
+    return v >> 63 && v != FIELD_NOTHING;
+}
 
 static inline field_value field_reduce(uint64_t x)
 {
@@ -71,9 +79,19 @@ static inline field_value field_of_hash(uint64_t hash)
 }
 
 /* Element `element` of port number `number`, the same for the machine and the reference. */
+static inline uint64_t field_input_key(uint64_t seed, uint32_t number)
+{
+    return field_hash(seed, UINT64_C(0x100000000) + number);
+}
+
+static inline field_value field_input_at(uint64_t key, uint64_t element)
+{
+    return field_of_hash(field_hash(key, element));
+}
+
 static inline field_value field_input(uint64_t seed, uint32_t number, uint64_t element)
 {
-    return field_of_hash(field_hash(field_hash(seed, UINT64_C(0x100000000) + number), element));
+    return field_input_at(field_input_key(seed, number), element);
 }
 
 /* Functions of which nothing is known but their arguments: of an ordered list, one argument after the other.

@@ -27,7 +27,7 @@ typedef struct session_port {
     const port *port;
     tensor_type type;
     tensor logical;
-    unsigned char *physical, *covered;
+    unsigned char *physical, *covered; /* NULL where they are those of `logical` and all of it; */
     int64_t physical_bytes;
     port_copies copies; /* of the last run */
     int64_t undefined;  /* the first copy that differs, when it held the fill of every run so far; -1: none */
@@ -324,7 +324,37 @@ static bool is_shared(const session *s, const session_port *p)
     return (s->options.hbm && p->port->space == PORT_HBM) || (s->options.dm && p->port->space == PORT_DM);
 }
 
+/* Are the bytes of the logical tensor those of the port? Then there is no other copy of them. */
+static bool is_its_bytes(const session_port *p)
+{
+    return !p->is_buffer && port_is_in_order(p->port) && dtype_row_of(p->port->dtype)->bits >= 8;
+}
+
+/* As the machine has them: of inputs for the time of a load. False: no memory. */
+static bool new_physical(session_port *p, unsigned char poison)
+{
+    free(p->physical);
+    p->physical = malloc((size_t)p->physical_bytes + 1);
+    if (p->physical)
+        memset(p->physical, poison, (size_t)p->physical_bytes);
+    return p->physical;
+}
+
 static bool take_port(session *s, machine *m, uint32_t i, unsigned char poison, diag_list *diags);
+
+static bool load_input(const session *s, machine *m, uint32_t i, unsigned char poison, diag_list *diags)
+{
+    session_port *p = &s->ports[i];
+    if (p->is_buffer)
+        return machine_port_write(m, i, p->physical, (size_t)p->physical_bytes, diags);
+    if (is_its_bytes(p))
+        return machine_port_write(m, i, p->logical.bytes, p->logical.size, diags);
+    bool packed = new_physical(p, poison) && port_pack(p->port, s->kernel->axes, s->kernel->axis_count, p->logical.bytes, p->physical);
+    bool done = packed ? machine_port_write(m, i, p->physical, (size_t)p->physical_bytes, diags) : no_memory(diags, p->port);
+    free(p->physical);
+    p->physical = NULL;
+    return done;
+}
 
 static bool load_inputs(session *s, machine *m, unsigned char poison, diag_list *diags)
 {
@@ -337,16 +367,7 @@ static bool load_inputs(session *s, machine *m, unsigned char poison, diag_list 
                 return false;
             continue;
         }
-        if (!p->is_buffer) {
-            free(p->physical);
-            p->physical = malloc((size_t)p->physical_bytes + 1);
-            if (!p->physical)
-                return no_memory(diags, p->port);
-            memset(p->physical, poison, (size_t)p->physical_bytes);
-            if (!port_pack(p->port, s->kernel->axes, s->kernel->axis_count, p->logical.bytes, p->physical))
-                return no_memory(diags, p->port);
-        }
-        if (!machine_port_write(m, i, p->physical, (size_t)p->physical_bytes, diags))
+        if (!load_input(s, m, i, poison, diags))
             return false;
     }
     return true;
@@ -391,15 +412,14 @@ static bool take_port(session *s, machine *m, uint32_t i, unsigned char poison, 
 {
     session_port *p = &s->ports[i];
     int64_t elements = tensor_elements(&p->type);
-    free(p->physical);
-    p->physical = malloc((size_t)p->physical_bytes + 1);
-    if (!p->covered)
-        p->covered = malloc((size_t)elements + 1);
     if (!p->logical.bytes && !new_logical(s, p))
         return no_memory(diags, p->port);
-    if (!p->physical || !p->covered)
+    if (is_its_bytes(p))
+        return machine_port_read(m, i, p->logical.bytes, p->logical.size, diags);
+    if (!p->covered)
+        p->covered = malloc((size_t)elements + 1);
+    if (!p->covered || !new_physical(p, poison))
         return no_memory(diags, p->port);
-    memset(p->physical, poison, (size_t)p->physical_bytes);
     memset(p->logical.bytes, 0, p->logical.size);
     if (!machine_port_read(m, i, p->physical, (size_t)p->physical_bytes, diags))
         return false;
@@ -877,7 +897,7 @@ bool session_output(session *s, const char *spec, output *to, diag_list *diags)
     if (!b.buffer)
         return tensor_file_put(b.file, &p->logical, to, s->arena, diags);
     int64_t shape[1] = {p->physical_bytes};
-    tensor raw = {{DTYPE_F8E4M3, 1, shape, NULL}, p->physical, (size_t)p->physical_bytes};
+    tensor raw = {{DTYPE_F8E4M3, 1, shape, NULL}, is_its_bytes(p) ? p->logical.bytes : p->physical, (size_t)p->physical_bytes};
     return tensor_file_put(b.file, &raw, to, s->arena, diags);
 }
 

@@ -447,6 +447,22 @@ bool port_pack(const port *p, const layout_axis *axes, uint32_t axis_count, cons
     return copy_port(&c, p, axes, axis_count);
 }
 
+bool port_is_in_order(const port *p)
+{
+    const layout *l = p->mapping;
+    for (int c = 0; c < COMPONENT_COUNT; c++)
+        for (size_t w = 0; w < l[c].count; w++) {
+            uint64_t word = l[c].words[w];
+            bool known = false; /* an axis that is named twice is walked twice */
+            for (int d = 0; d <= c; d++)
+                for (size_t v = 0; v < (d < c ? l[d].count : w); v++)
+                    known |= l[d].words[v] == word;
+            if (word != LAYOUT_WORD(LAYOUT_PAIR, 0) && word != LAYOUT_WORD(LAYOUT_BROADCAST, 1) && ((word & 0xff) != LAYOUT_AXIS || known))
+                return false;
+        }
+    return true;
+}
+
 bool port_is_whole(const port *p, const layout_axis *axes, uint32_t axis_count)
 {
     copy c = {.dtype = p->dtype};

@@ -29,6 +29,9 @@ int64_t port_physical_bytes(const port *p, const layout_axis *axes);
  */
 bool port_pack(const port *p, const layout_axis *axes, uint32_t axis_count, const unsigned char *logical, unsigned char *physical);
 
+/* Is each position's element the one with its number? */
+bool port_is_in_order(const port *p);
+
 /* Has every position an element? */
 bool port_is_whole(const port *p, const layout_axis *axes, uint32_t axis_count);
 

@@ -1,0 +1,626 @@
+#include "runtime/field/sums.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "runtime/engine/exchange.h"
+#include "runtime/field/accumulate.h"
+#include "runtime/field/align.h"
+#include "runtime/field/contract.h"
+#include "runtime/machine/parallel.h"
+#include "support/integer.h"
+
+enum { MOST_CLASSES = 64, MOST_KEYS = 1 << 22, MOST_STEPS = 1 << 22, MOST_WORKERS = 64, NONE = -1 };
+
+/* A chain in a slice, whose sums have names. */
+typedef struct named_run {
+    int64_t unit;
+    field_memory kept[FIELD_KEPT];
+    field_value *factors; /* by sum; NULL: none is wanted */
+} named_run;
+
+typedef struct named_chain {
+    size_t time, first_run, run_count;
+    int64_t sums; /* of a slice */
+} named_chain;
+
+struct field_sums {
+    named_chain *chains;
+    size_t chain_count, chain_capacity;
+    named_run *runs;
+    size_t run_count, run_capacity;
+    field_budget budget;
+};
+
+/* ---- names ---- */
+
+field_sums *field_sums_new(void)
+{
+    return calloc(1, sizeof(field_sums));
+}
+
+void field_sums_free(field_sums *s)
+{
+    for (size_t i = 0; s && i < s->run_count; i++) {
+        for (int k = 0; k < FIELD_KEPT; k++)
+            field_memory_free(&s->runs[i].kept[k]);
+        free(s->runs[i].factors);
+    }
+    if (s) {
+        free(s->chains);
+        free(s->runs);
+    }
+    free(s);
+}
+
+static int64_t emissions_of(const accumulate *k)
+{
+    int64_t emissions = 1;
+    for (unsigned i = 0; i < k->count; i++)
+        emissions *= k->loops[i].reduced ? 1 : k->loops[i].size;
+    return emissions;
+}
+
+static int64_t sums_of(const accumulate *k)
+{
+    return emissions_of(k) * k->beats_each * k->lanes;
+}
+
+/* Does the stage give on what it takes? */
+static bool moves(const stage *s)
+{
+    bool relu = s->type == &stage_commit && ((const commit *)s->plan)->relu;
+    bool difference = s->type == &stage_fetch && dtype_is_staging(((const source *)s->plan)->shape.dtype);
+    return s->type->field->moves && !relu && !difference;
+}
+
+bool field_sums_moved(const chain *c)
+{
+    bool all = true;
+    for (unsigned i = 0; i < c->stage_count; i++)
+        all = all && moves(&c->stages[i]);
+    return all;
+}
+
+bool field_sums_named(const chain *c)
+{
+    const source *from = chain_source(c)->plan;
+    const contraction *k = chain_contraction(c);
+    const accumulate *sums = chain_accumulate(c);
+    if (chain_source(c)->type != &stage_fetch || from->lift || from->start_count > 0 || !k || !sums || exchange_is_needed(c))
+        return false;
+    if (k->steps > MOST_STEPS || sums_of(sums) >= (int64_t)FIELD_NAMES_APART)
+        return false;
+    for (unsigned i = 0; i < c->stage_count; i++) {
+        const stage_type *type = c->stages[i].type;
+        if (type == &stage_align) {
+            if (i + 2 >= c->stage_count || c->stages[i + 1].type != &stage_contract || c->stages[i + 2].type != &stage_accumulate)
+                return false;
+            i += 2;
+        } else if (!moves(&c->stages[i]) && i > 0) { /* what the first one makes of values is known again from the pages */
+            return false;
+        }
+    }
+    return true;
+}
+
+/* Room for one more, which is zero. */
+static void *pushed(void **items, size_t *count, size_t *capacity, size_t bytes)
+{
+    if (*count == *capacity) {
+        size_t more = *capacity ? 2 * *capacity : 64;
+        void *grown = realloc(*items, more * bytes);
+        if (!grown)
+            return NULL;
+        *items = grown;
+        *capacity = more;
+    }
+    return memset((unsigned char *)*items + (*count)++ * bytes, 0, bytes);
+}
+
+field_value field_sums_begin(field_sums *s, const field_machine *m, const chain *c, size_t time, const int64_t *units, size_t count)
+{
+    const source *from = chain_source(c)->plan;
+    size_t first = s->run_count;
+    named_chain *of = pushed((void **)&s->chains, &s->chain_count, &s->chain_capacity, sizeof *of);
+    if (!of || first + count >= INT32_MAX)
+        return 0;
+    *of = (named_chain){time, first, count, sums_of(chain_accumulate(c))};
+    for (size_t i = 0; i < count; i++) {
+        named_run *r = pushed((void **)&s->runs, &s->run_count, &s->run_capacity, sizeof *r);
+        if (!r)
+            return 0;
+        const field_memory *dm = &m->dm[units[i]], *trf = &m->trf[units[i]];
+        r->unit = units[i];
+        field_memory_init(&r->kept[FIELD_KEPT_DM], dm->bits, &s->budget);
+        field_memory_init(&r->kept[FIELD_KEPT_TRF], trf->bits, &s->budget);
+        if (!field_memory_keep(&r->kept[FIELD_KEPT_DM], dm, from->dm.low_byte * 8, from->dm.span_bytes * 8) ||
+            !field_memory_keep(&r->kept[FIELD_KEPT_TRF], trf, 0, trf->bits))
+            return 0;
+    }
+    return FIELD_NAME + first * FIELD_NAMES_APART;
+}
+
+bool field_sums_want(field_sums *s, field_value name, field_value factor)
+{
+    size_t number = (name - FIELD_NAME) / FIELD_NAMES_APART;
+    int64_t sum = (int64_t)(name % FIELD_NAMES_APART);
+    named_run *r = &s->runs[number];
+    if (!r->factors) {
+        const named_chain *of = s->chains;
+        while (number >= of->first_run + of->run_count)
+            of++;
+        r->factors = calloc((size_t)of->sums, sizeof *r->factors);
+    }
+    if (!r->factors)
+        return false;
+    r->factors[sum] = field_add(r->factors[sum], factor);
+    return true;
+}
+
+/* ---- the steps of a chain, the same in every slice ---- */
+
+/* A step adds to the sums of a state: those of a slot, from the store before an emission up to it. What it adds is wanted as often as the
+ * sums of all states that the slot comes to before it is stored again. */
+typedef struct steps {
+    const chain *chain;
+    const contraction *pairs;
+    const accumulate *slots;
+    unsigned align; /* number of its stage */
+    int64_t count, state_count, width;
+    int32_t *state;   /* by step; NONE: nobody asks for it */
+    int32_t *read;    /* by step */
+    int32_t *later;   /* by state: that which the slot comes to next; NONE: it is stored, or nothing */
+    int64_t *emitted; /* by state */
+} steps;
+
+static void steps_free(steps *x)
+{
+    free(x->state);
+    free(x->read);
+    free(x->later);
+    free(x->emitted);
+}
+
+static bool steps_open(steps *x, const chain *c)
+{
+    *x = (steps){.chain = c, .pairs = chain_contraction(c), .slots = chain_accumulate(c)};
+    while (c->stages[x->align].type != &stage_align)
+        x->align++;
+    x->count = c->stages[x->align + 2].in.packets;
+    x->width = INT64_C(1) << x->pairs->tree.depth;
+    size_t states = (size_t)emissions_of(x->slots) + 1, slots = (size_t)x->slots->slots;
+    int32_t *now = malloc((slots + 1) * sizeof *now);
+    x->state = malloc(((size_t)x->count + 1) * sizeof *x->state);
+    x->read = malloc(((size_t)x->count + 1) * sizeof *x->read);
+    x->later = malloc(states * sizeof *x->later);
+    x->emitted = malloc(states * sizeof *x->emitted);
+    bool done = now && x->state && x->read && x->later && x->emitted && field_align_steps(&x->pairs->weights, x->count, x->read);
+    for (size_t i = 0; done && i < slots; i++)
+        now[i] = NONE;
+    for (int64_t i = x->count; done && i-- > 0;) {
+        field_step_place p = field_accumulate_place(x->slots, i);
+        if (p.emits && x->state_count < (int64_t)states) {
+            x->later[x->state_count] = now[p.slot];
+            x->emitted[x->state_count] = p.emission;
+            now[p.slot] = (int32_t)x->state_count++;
+        }
+        x->state[i] = now[p.slot];
+        if (p.stores)
+            now[p.slot] = NONE;
+    }
+    free(now);
+    return done;
+}
+
+/* ---- what is wanted of a slice ---- */
+
+/* Factors of the Rows of a column are those of a class, of which the first that is not zero is one, times a number. Of each class the
+ * first number is put aside, so that slices that differ in it alone have the same numbers. */
+typedef struct wanted {
+    named_run *run;
+    int32_t *classes;     /* by state and column; NONE: nothing of it is wanted */
+    field_value *numbers; /* the same */
+    field_value *rows;    /* by class and Row */
+    field_value aside[MOST_CLASSES];
+    int class_count;
+    size_t packets, weights; /* numbers of its sums */
+} wanted;
+
+static void wanted_free(wanted *w)
+{
+    free(w->classes);
+    free(w->numbers);
+    free(w->rows);
+}
+
+static field_value inverse_of(field_value x)
+{
+    field_value power = 1;
+    for (uint64_t left = FIELD_PRIME - 2; left > 0; left >>= 1) {
+        power = left & 1 ? field_multiply(power, x) : power;
+        x = field_multiply(x, x);
+    }
+    return power;
+}
+
+/* The class of these factors, of `apart` values between Rows. False: there are too many. */
+static bool classify(wanted *w, const field_value *factors, int64_t apart, int64_t rows, int32_t *class, field_value *number)
+{
+    int64_t first = 0;
+    while (first < rows && factors[first * apart] == 0)
+        first++;
+    *class = NONE;
+    *number = 0;
+    if (first == rows)
+        return true;
+    field_value lead = factors[first * apart];
+    for (int i = 0; i < w->class_count; i++) {
+        const field_value *of = w->rows + i * rows;
+        int64_t row = 0;
+        while (row < rows && (row < first ? of[row] == 0 : of[first] == 1 && field_multiply(lead, of[row]) == factors[row * apart]))
+            row++;
+        if (row < rows)
+            continue;
+        *class = i;
+        *number = lead;
+        return true;
+    }
+    if (w->class_count == MOST_CLASSES)
+        return false;
+    field_value *of = w->rows + w->class_count * rows, by = inverse_of(lead);
+    for (int64_t row = 0; row < rows; row++)
+        of[row] = field_multiply(by, factors[row * apart]);
+    *class = w->class_count++;
+    *number = lead;
+    return true;
+}
+
+/* Factors of the states' Rows and columns. */
+static void state_factors(const steps *x, const named_run *r, field_value *out)
+{
+    const accumulate *k = x->slots;
+    int64_t each = k->rows * k->columns;
+    for (int64_t s = 0; s < x->state_count; s++) {
+        field_value *to = out + s * each;
+        for (int64_t i = 0; i < each; i++)
+            to[i] = x->later[s] < 0 ? 0 : out[x->later[s] * each + i];
+        for (int64_t beat = 0; beat < k->beats_each; beat++)
+            for (int64_t lane = 0; lane < k->lanes; lane++) {
+                int64_t row, column;
+                bool zero;
+                if (field_accumulate_lane(k, beat, lane, &row, &column, &zero))
+                    to[row * k->columns + column] =
+                        field_add(to[row * k->columns + column], r->factors[(x->emitted[s] * k->beats_each + beat) * k->lanes + lane]);
+            }
+    }
+}
+
+static void put_aside(wanted *w, int64_t count)
+{
+    field_value by[MOST_CLASSES];
+    bool known[MOST_CLASSES] = {false};
+    for (int64_t i = 0; i < count; i++) {
+        int32_t class = w->classes[i];
+        if (class < 0)
+            continue;
+        if (!known[class]) {
+            w->aside[class] = w->numbers[i];
+            by[class] = inverse_of(w->numbers[i]);
+            known[class] = true;
+        }
+        w->numbers[i] = field_multiply(w->numbers[i], by[class]);
+    }
+}
+
+/* False: no memory, or too many classes. */
+static bool wanted_open(wanted *w, const steps *x, named_run *r)
+{
+    const accumulate *k = x->slots;
+    size_t items = (size_t)(x->state_count * k->columns);
+    *w = (wanted){.run = r,
+                  .classes = malloc((items + 1) * sizeof *w->classes),
+                  .numbers = malloc((items + 1) * sizeof *w->numbers),
+                  .rows = calloc((size_t)(MOST_CLASSES * k->rows), sizeof *w->rows)};
+    field_value *factors = malloc((items * (size_t)k->rows + 1) * sizeof *factors);
+    bool done = w->classes && w->numbers && w->rows && factors;
+    if (done)
+        state_factors(x, r, factors);
+    for (int64_t i = 0; done && i < (int64_t)items; i++)
+        done = classify(w, factors + i / k->columns * k->rows * k->columns + i % k->columns, k->columns, k->rows, &w->classes[i],
+                        &w->numbers[i]);
+    if (done)
+        put_aside(w, (int64_t)items);
+    free(factors);
+    return done;
+}
+
+/* ---- sums of packets, and of weights ---- */
+
+/* Each key is a read of weights and a class; packets are added up for each. */
+typedef struct keys {
+    int32_t *classes; /* of whom these are: of the first slice that has them */
+    int32_t *of_step; /* by step and column */
+    int32_t *read, *class;
+    int64_t count;
+} keys;
+
+typedef struct added {
+    size_t slice; /* the first of those that have it */
+    size_t keys;
+    field_value *values; /* by key and lane */
+} added;
+
+typedef struct summing {
+    field_machine *machine;
+    const named_chain *chain;
+    steps steps;
+    wanted *slices;
+    size_t slice_count;
+    keys *keys;
+    size_t key_count;
+    size_t *keys_of; /* by slice */
+    added *packets, *weights;
+    size_t packet_count, weight_count;
+    bool *failed;      /* by worker */
+    field_value *sums; /* by worker */
+} summing;
+
+static bool keys_open(keys *k, const steps *x, const wanted *w)
+{
+    int64_t columns = x->slots->columns, reads = x->pairs->weights.reads, most = reads * (w->class_count + 1);
+    int32_t *number = most <= MOST_KEYS ? malloc((size_t)most * sizeof *number) : NULL;
+    *k = (keys){.classes = w->classes,
+                .of_step = malloc((size_t)(x->count * columns + 1) * sizeof *k->of_step),
+                .read = malloc((size_t)(most + 1) * sizeof *k->read),
+                .class = malloc((size_t)(most + 1) * sizeof *k->class)};
+    bool done = number && k->of_step && k->read && k->class;
+    for (int64_t i = 0; done && i < most; i++)
+        number[i] = NONE;
+    for (int64_t i = 0; done && i < x->count * columns; i++) {
+        int32_t state = x->state[i / columns], read = x->read[i / columns],
+                class = state < 0 ? NONE : w->classes[state * columns + i % columns];
+        k->of_step[i] = NONE;
+        if (class < 0)
+            continue;
+        int32_t *at = &number[read * w->class_count + class];
+        if (*at < 0) {
+            k->read[k->count] = read;
+            k->class[k->count] = class;
+            *at = (int32_t)k->count++;
+        }
+        k->of_step[i] = *at;
+    }
+    free(number);
+    return done;
+}
+
+static void keys_free(keys *k)
+{
+    free(k->of_step);
+    free(k->read);
+    free(k->class);
+}
+
+static bool same_values(const void *a, const void *b, int64_t count, size_t each)
+{
+    return memcmp(a, b, (size_t)count * each) == 0;
+}
+
+static bool same_packets(const summing *s, const wanted *a, const wanted *b)
+{
+    int64_t items = s->steps.state_count * s->steps.slots->columns;
+    const source *from = chain_source(s->steps.chain)->plan;
+    return s->steps.pairs->masks.count == 0 && same_values(a->numbers, b->numbers, items, sizeof *a->numbers) &&
+           field_memory_same(&a->run->kept[FIELD_KEPT_DM], &b->run->kept[FIELD_KEPT_DM], from->dm.low_byte * 8, from->dm.span_bytes * 8);
+}
+
+static bool same_weights(const summing *s, const wanted *a, const wanted *b)
+{
+    return a->class_count == b->class_count && same_values(a->rows, b->rows, a->class_count * s->steps.slots->rows, sizeof *a->rows) &&
+           field_memory_same(&a->run->kept[FIELD_KEPT_TRF], &b->run->kept[FIELD_KEPT_TRF], 0, a->run->kept[FIELD_KEPT_TRF].bits);
+}
+
+/* The number of the slice's sums among those that there are; it becomes a new one if none is the same. */
+static size_t number_of(const summing *s, added *list, size_t *count, size_t slice,
+                        bool (*same)(const summing *s, const wanted *a, const wanted *b))
+{
+    for (size_t i = 0; i < *count; i++)
+        if (list[i].keys == s->keys_of[slice] && same(s, &s->slices[list[i].slice], &s->slices[slice]))
+            return i;
+    list[*count] = (added){slice, s->keys_of[slice], NULL};
+    return (*count)++;
+}
+
+static bool group(summing *s)
+{
+    int64_t items = s->steps.state_count * s->steps.slots->columns;
+    for (size_t i = 0; i < s->slice_count; i++) {
+        size_t k = 0;
+        while (k < s->key_count && !same_values(s->keys[k].classes, s->slices[i].classes, items, sizeof(int32_t)))
+            k++;
+        if (k == s->key_count && !keys_open(&s->keys[s->key_count++], &s->steps, &s->slices[i]))
+            return false;
+        s->keys_of[i] = k;
+        s->slices[i].packets = number_of(s, s->packets, &s->packet_count, i, same_packets);
+        s->slices[i].weights = number_of(s, s->weights, &s->weight_count, i, same_weights);
+    }
+    return true;
+}
+
+static bool open_run(const summing *s, field_run *r, const wanted *w, fault *f)
+{
+    if (!field_run_open(r, s->machine, s->steps.chain, s->chain->time, w->run->unit, f))
+        return false;
+    r->kept = w->run->kept;
+    return true;
+}
+
+static bool add_packets(const summing *s, added *a)
+{
+    const steps *x = &s->steps;
+    const wanted *w = &s->slices[a->slice];
+    const keys *k = &s->keys[a->keys];
+    int64_t lanes = x->pairs->lanes, columns = x->slots->columns;
+    field_run r;
+    fault f = {0};
+    if (!open_run(s, &r, w, &f))
+        return false;
+    for (int64_t i = 0; i < x->count && !f.set; i++) {
+        const unsigned char *live;
+        mask_state count = field_contract_live(&r.stages[x->align + 1], i, &live);
+        bool some = false;
+        for (int64_t c = 0; c < columns; c++)
+            some |= k->of_step[i * columns + c] >= 0;
+        if (!some || count == MASK_NONE)
+            continue;
+        const field_value *packet = field_align_lanes(&r.stages[x->align], i);
+        for (int64_t c = 0; c < columns; c++) {
+            int32_t key = k->of_step[i * columns + c];
+            if (key < 0)
+                continue;
+            field_value number = w->numbers[x->state[i] * columns + c], *to = a->values + key * lanes;
+            for (int64_t l = c * x->width; l < (c + 1) * x->width; l++)
+                if (count == MASK_ALL || live[l])
+                    to[l] = field_of_sum((field_sum)number * packet[l] + to[l]);
+        }
+    }
+    field_run_close(&r);
+    return !f.set;
+}
+
+static bool add_weights(const summing *s, added *a)
+{
+    const steps *x = &s->steps;
+    const wanted *w = &s->slices[a->slice];
+    const keys *k = &s->keys[a->keys];
+    int64_t lanes = x->pairs->lanes, each = x->pairs->weights.read_elements, row_values = 0;
+    field_run r;
+    fault f = {0};
+    if (!open_run(s, &r, w, &f))
+        return false;
+    const field_value *reads = field_align_reads(&r.stages[x->align], &row_values);
+    for (int64_t i = 0; reads && i < k->count; i++) {
+        const field_value *factors = w->rows + k->class[i] * x->slots->rows, *from = reads + k->read[i] * each;
+        field_value *to = a->values + i * lanes;
+        for (int64_t l = 0; l < smaller(lanes, each); l++) {
+            field_sum sum = 0;
+            for (int64_t row = 0; row < x->slots->rows; row++) {
+                sum += (field_sum)factors[row] * from[row * row_values + l];
+                sum = row % FIELD_MOST_PRODUCTS == FIELD_MOST_PRODUCTS - 1 ? field_fold(sum) : sum;
+            }
+            to[l] = field_of_sum(sum);
+        }
+        for (int64_t l = each; l < lanes; l++)
+            to[l] = to[l - each];
+    }
+    field_run_close(&r);
+    return !f.set;
+}
+
+static void want_job(void *of, unsigned worker, size_t index)
+{
+    summing *s = of;
+    bool done = wanted_open(&s->slices[index], &s->steps, s->slices[index].run);
+    s->failed[worker] = s->failed[worker] || !done;
+}
+
+static void add_job(void *of, unsigned worker, size_t index)
+{
+    summing *s = of;
+    bool packets = index < s->packet_count;
+    added *a = packets ? &s->packets[index] : &s->weights[index - s->packet_count];
+    a->values = calloc((size_t)(s->keys[a->keys].count * s->steps.pairs->lanes) + 1, sizeof *a->values);
+    bool done = a->values && (packets ? add_packets(s, a) : add_weights(s, a));
+    s->failed[worker] = s->failed[worker] || !done;
+}
+
+static void join_job(void *of, unsigned worker, size_t index)
+{
+    summing *s = of;
+    const wanted *w = &s->slices[index];
+    const keys *k = &s->keys[s->keys_of[index]];
+    const field_value *packet = s->packets[w->packets].values, *weight = s->weights[w->weights].values;
+    int64_t lanes = s->steps.pairs->lanes;
+    for (int64_t i = 0; i < k->count; i++) {
+        field_sum sum = 0;
+        for (int64_t l = 0; l < lanes; l++) {
+            sum += (field_sum)packet[i * lanes + l] * weight[i * lanes + l];
+            sum = l % FIELD_MOST_PRODUCTS == FIELD_MOST_PRODUCTS - 1 ? field_fold(sum) : sum;
+        }
+        s->sums[worker] = field_of_sum((field_sum)field_of_sum(sum) * w->aside[k->class[i]] + s->sums[worker]);
+    }
+}
+
+/* ---- a chain ---- */
+
+static bool summing_new(summing *s, field_sums *of)
+{
+    size_t most = s->chain->run_count + 1;
+    s->slices = calloc(most, sizeof *s->slices);
+    s->keys = calloc(most, sizeof *s->keys);
+    s->keys_of = calloc(most, sizeof *s->keys_of);
+    s->packets = calloc(most, sizeof *s->packets);
+    s->weights = calloc(most, sizeof *s->weights);
+    for (size_t i = 0; s->slices && i < s->chain->run_count; i++) {
+        named_run *r = &of->runs[s->chain->first_run + i];
+        if (r->factors)
+            s->slices[s->slice_count++].run = r;
+    }
+    return s->slices && s->keys && s->keys_of && s->packets && s->weights;
+}
+
+static void summing_free(summing *s)
+{
+    steps_free(&s->steps);
+    for (size_t i = 0; s->slices && i < s->slice_count; i++)
+        wanted_free(&s->slices[i]);
+    for (size_t i = 0; i < s->key_count; i++)
+        keys_free(&s->keys[i]);
+    for (size_t i = 0; i < s->packet_count; i++)
+        free(s->packets[i].values);
+    for (size_t i = 0; i < s->weight_count; i++)
+        free(s->weights[i].values);
+    free(s->slices);
+    free(s->keys);
+    free(s->keys_of);
+    free(s->packets);
+    free(s->weights);
+}
+
+/* False: one of them failed. */
+static bool in_turns(summing *s, size_t count, void (*job)(void *of, unsigned worker, size_t index))
+{
+    unsigned workers = (unsigned)smaller(smaller(parallel_workers(s->machine->threads), (int64_t)count), MOST_WORKERS);
+    bool done = true;
+    if (count > 0)
+        parallel_for(count, workers, job, s);
+    for (int i = 0; i < MOST_WORKERS; i++)
+        done = done && !s->failed[i];
+    return done;
+}
+
+static bool add_chain(field_sums *of, field_machine *m, const named_chain *n, field_value *out)
+{
+    bool failed[MOST_WORKERS] = {false};
+    field_value sums[MOST_WORKERS] = {0};
+    summing s = {.machine = m, .chain = n, .failed = failed, .sums = sums};
+    chain c;
+    fault f = {0};
+    bool done = field_event_plan(m, n->time, &c, &f) && summing_new(&s, of) && steps_open(&s.steps, &c) &&
+                in_turns(&s, s.slice_count, want_job) && group(&s) && in_turns(&s, s.packet_count + s.weight_count, add_job) &&
+                in_turns(&s, s.slice_count, join_job);
+    for (int i = 0; i < MOST_WORKERS; i++)
+        *out = field_add(*out, sums[i]);
+    summing_free(&s);
+    return done;
+}
+
+bool field_sums_total(field_sums *s, field_machine *m, field_value *out)
+{
+    bool done = true;
+    *out = 0;
+    for (size_t i = 0; i < s->chain_count && done; i++)
+        done = add_chain(s, m, &s->chains[i], out);
+    return done;
+}
