@@ -244,8 +244,8 @@ static int64_t ring_of(const search *s, const mapping *from, const mapping *to, 
     return ring;
 }
 
-/* `slice` with padding in place of what holds the same again, numbers and digits of axes that the tensor has not; NULL: there are none, or one cannot
- * be told apart. */
+/* `slice` with padding in place of what holds the same again, numbers and digits of axes that the tensor has not; NULL: there are none, or
+ * one cannot be told apart. */
 static const mapping *without_repeats(const search *s, const mapping *slice, const tensor *of)
 {
     mapping_context *c = s->in->mappings;
