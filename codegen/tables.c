@@ -64,33 +64,31 @@ static void text_entries(const sequencer_config *s, bool innermost_first, strbuf
 
 static void text_sequencer(const emit_context *e, const op *o, strbuf *out)
 {
-    (void)e;
     const sequencer_config *s = o->sequencer;
     const walk_row *walk = walk_row_of(s->walk);
     strbuf_printf(out,
-                  "    sequencer: %s %s, base %lld bytes, packet %lld elements, access %lld bytes, contiguous %lld bytes; strides in "
+                  "    sequencer: %s %s, base %s, packet %s, access %s, contiguous %s; strides in "
                   "%ss, outermost first\n",
-                  walk->memory, walk->access, (long long)s->base, (long long)s->packet, (long long)s->access_bytes,
-                  (long long)s->contiguous_bytes, walk->unit);
+                  walk->memory, walk->access, arena_count(e->arena, s->base, "byte"), arena_count(e->arena, s->packet, "element"),
+                  arena_count(e->arena, s->access_bytes, "byte"), arena_count(e->arena, s->contiguous_bytes, "byte"), walk->unit);
     text_entries(s, false, out);
 }
 
 static void text_dma(const emit_context *e, const op *o, strbuf *out)
 {
-    (void)e;
     for (const dma_config *d = o->dma; d; d = d->next) {
-        strbuf_printf(out, "    DMA: from %#llx to %#llx, packet %lld bytes%s; strides in bytes, source -> destination, outermost first\n",
-                      (long long)d->source_base, (long long)d->destination_base, (long long)d->packet_bytes,
+        strbuf_printf(out, "    DMA: from %#llx to %#llx, packet %s%s; strides in bytes, source -> destination, outermost first\n",
+                      (long long)d->source_base, (long long)d->destination_base, arena_count(e->arena, d->packet_bytes, "byte"),
                       d->granular ? ", element by element" : "");
         text_entries(&d->sequencer, false, out);
     }
 }
 
 /* What is between the flits and the packet: the loops are numbered as in the command, innermost first. */
-static void text_shift(const align_config *a, strbuf *out)
+static void text_shift(const emit_context *e, const align_config *a, strbuf *out)
 {
     if (a->transpose_rows > 1)
-        strbuf_printf(out, "    Stream Adapter: each flit is transposed from %lld rows\n", (long long)a->transpose_rows);
+        strbuf_printf(out, "    Stream Adapter: each flit is transposed from %s\n", arena_count(e->arena, a->transpose_rows, "row"));
     if (!a->shift)
         return;
     if (a->shift->shifts == 1) {
@@ -98,8 +96,8 @@ static void text_shift(const align_config *a, strbuf *out)
                       (long long)a->shift->initial_shift, (long long)a->tiling->size, (long long)a->packets);
         return;
     }
-    strbuf_printf(out, "    Stream Adapter: initial_shift = %lld, shift_stride = %lld, in elements; %lld packets of each pop: ",
-                  (long long)a->shift->initial_shift, (long long)a->shift->shift_stride, (long long)a->shift->shifts);
+    strbuf_printf(out, "    Stream Adapter: initial_shift = %lld, shift_stride = %lld, in elements; %s of each pop: ",
+                  (long long)a->shift->initial_shift, (long long)a->shift->shift_stride, arena_count(e->arena, a->shift->shifts, "packet"));
     mapping_print(a->shift->term, out);
     strbuf_printf(out, "; limits [%lld, %lld, %lld] innermost first, shift_dim 1, pop_dim 2\n", (long long)a->tiling->size,
                   (long long)a->shift->shifts, (long long)a->packets);
@@ -107,7 +105,6 @@ static void text_shift(const align_config *a, strbuf *out)
 
 static void text_align(const emit_context *e, const op *o, strbuf *out)
 {
-    (void)e;
     const align_config *a = o->align;
     strbuf_printf(out, "    Stream Adapter: collect_flits = %lld, Rows = %lld, ", (long long)a->collect_flits, (long long)a->rows);
     if (a->tiling->size == 1) {
@@ -121,25 +118,24 @@ static void text_align(const emit_context *e, const op *o, strbuf *out)
         }
         strbuf_puts(out, "\n");
     }
-    text_shift(a, out);
-    strbuf_printf(out, "    TRF Sequencer: reg_read_size = %lld bytes, broadcast x%lld; strides in bytes, innermost first\n",
-                  (long long)a->reg_read_size, (long long)a->broadcast);
+    text_shift(e, a, out);
+    strbuf_printf(out, "    TRF Sequencer: reg_read_size = %s, broadcast x%lld; strides in bytes, innermost first\n",
+                  arena_count(e->arena, a->reg_read_size, "byte"), (long long)a->broadcast);
     text_entries(&a->trf_sequencer, true, out);
 }
 
 static void text_contract(const emit_context *e, const op *o, strbuf *out)
 {
-    strbuf_printf(out, "    Reducer: tree depth %lld, %lld column%s per Row, sums %s\n", (long long)o->contract->tree_depth,
-                  (long long)o->contract->columns, o->contract->columns == 1 ? "" : "s",
-                  summed_text(e, op_input(o)->out.part[PACKET], o->contract->kept));
+    strbuf_printf(out, "    Reducer: tree depth %lld, %s per Row, sums %s\n", (long long)o->contract->tree_depth,
+                  arena_count(e->arena, o->contract->columns, "column"), summed_text(e, op_input(o)->out.part[PACKET], o->contract->kept));
 }
 
 static void text_accumulate(const emit_context *e, const op *o, strbuf *out)
 {
     strbuf_printf(out, "    Reducer: %s, keeps time ", o->accumulation == INTERLEAVED ? "Interleaved" : "Sequential");
     mapping_print(o->accumulate->kept, out);
-    strbuf_printf(out, ", sums %s, %lld slot%s, buffer %lld of %lld\n", summed_text(e, op_input(o)->out.part[TIME], o->accumulate->kept),
-                  (long long)o->accumulate->slots, o->accumulate->slots == 1 ? "" : "s", (long long)o->accumulate->buffer,
+    strbuf_printf(out, ", sums %s, %s, buffer %lld of %lld\n", summed_text(e, op_input(o)->out.part[TIME], o->accumulate->kept),
+                  arena_count(e->arena, o->accumulate->slots, "slot"), (long long)o->accumulate->buffer,
                   (long long)o->accumulate->buffer_limit);
 }
 
@@ -203,16 +199,15 @@ static void text_vector_reduce(const emit_context *e, const op *o, strbuf *out)
     strbuf_printf(out, "    Vector: %s over %s%s, time", r->row->name, r->label->name, r->tree ? ", the lanes of a packet as a tree" : "");
     for (uint32_t i = 0; i < r->count; i++)
         strbuf_printf(out, "%s %s %lld", i ? "," : "", r->loops[i].reduced ? "reduces" : "keeps", (long long)r->loops[i].size);
-    strbuf_printf(out, "; %lld slot%s\n", (long long)r->slots, r->slots == 1 ? "" : "s");
+    strbuf_printf(out, "; %s\n", arena_count(e->arena, r->slots, "slot"));
     for (const valid_count *v = r->counts; v; v = v->next)
         strbuf_printf(out, "    Valid count: %s, %s\n", valid_count_name(v->kind), valid_count_text(e, v));
 }
 
 static void text_vector_slices(const emit_context *e, const op *o, strbuf *out)
 {
-    (void)e;
     const vector_slices_config *r = o->vector_slices;
-    strbuf_printf(out, "    Vector: %s over groups of %lld slices", r->row->name, (long long)r->ring);
+    strbuf_printf(out, "    Vector: %s over groups of %s", r->row->name, arena_count(e->arena, r->ring, "slice"));
     for (uint32_t i = 0; i < r->count; i++)
         if (r->loops[i].place)
             strbuf_printf(out, ", time / %lld %% %lld to slice / %lld", (long long)r->loops[i].stride, (long long)r->loops[i].size,

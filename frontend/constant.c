@@ -380,7 +380,8 @@ value constant_method(scope *s, const ast *n, const value *receiver, const value
         return error_value;
     }
     if (arg_count != wanted) {
-        diag_add(diags, E_ARGUMENTS, n->name_range, "`%s` takes %zu argument%s, got %zu", name, wanted, wanted == 1 ? "" : "s", arg_count);
+        diag_add(diags, E_ARGUMENTS, n->name_range, "`%s` takes %s, got %zu", name,
+                 arena_count(scope_context_of(s)->arena, wanted, "argument"), arg_count);
         return error_value;
     }
     if (wanted && args[0].kind == VALUE_ERROR)
@@ -496,8 +497,8 @@ value constant_integer_method(scope *s, const ast *n, int64_t receiver, const va
         return error_value;
     }
     if (arg_count != wanted) {
-        diag_add(diags, E_ARGUMENTS, n->name_range, "`%s` takes %zu argument%s, got %zu", n->text, wanted, wanted == 1 ? "" : "s",
-                 arg_count);
+        diag_add(diags, E_ARGUMENTS, n->name_range, "`%s` takes %s, got %zu", n->text,
+                 arena_count(scope_context_of(s)->arena, wanted, "argument"), arg_count);
         return error_value;
     }
     for (size_t k = 0; k < wanted; k++)

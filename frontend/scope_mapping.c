@@ -222,8 +222,8 @@ static void map_window_error(scope *s, const ast *n, mapping_status status)
 
 static void map_places_error(scope *s, const ast *n, int64_t from, int64_t to, int64_t size)
 {
-    diag *d = diag_add(s->context->diags, E_MAP_WINDOW, n->range, "the window has %lld places; %lld..%lld is no part of them",
-                       (long long)size, (long long)from, (long long)to);
+    diag *d = diag_add(s->context->diags, E_MAP_WINDOW, n->range, "the window has %s; %lld..%lld is no part of them",
+                       arena_count(s->context->arena, size, "place"), (long long)from, (long long)to);
     diag_help(s->context->diags, d, "write the places that are held, at least one of 0..%lld", (long long)size);
 }
 

@@ -244,7 +244,8 @@ static int64_t ring_of(const search *s, const mapping *from, const mapping *to, 
     return ring;
 }
 
-/* `slice` with padding in place of the digits of axes that the tensor has not; NULL: there are none, or one cannot be told apart. */
+/* `slice` with padding in place of what holds the same again, numbers and digits of axes that the tensor has not; NULL: there are none, or
+ * one cannot be told apart. */
 static const mapping *without_repeats(const search *s, const mapping *slice, const tensor *of)
 {
     mapping_context *c = s->in->mappings;
@@ -252,8 +253,8 @@ static const mapping *without_repeats(const search *s, const mapping *slice, con
     bool any = false;
     for (uint32_t i = 0; i < slice->count; i++) {
         const factor *f = &slice->factors[i];
-        bool repeats =
-            f->kind == FACTOR_AXIS && !mapping_mentions(of->part[ELEMENT], f->axis) && !mapping_mentions(of->part[CHIP], f->axis);
+        bool repeats = f->kind == FACTOR_AXIS ? !mapping_mentions(of->part[ELEMENT], f->axis) && !mapping_mentions(of->part[CHIP], f->axis)
+                                              : f->live > 1;
         const mapping *one = mapping_identity(c);
         if (f->kind == FACTOR_COMPOSITE || (repeats && mapping_pad(c, one, f->extent, PAD_TOP, &one) != MAPPING_OK) ||
             mapping_pair(c, rest, repeats ? one : mapping_of_factor(c, f), &rest) != MAPPING_OK)

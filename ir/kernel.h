@@ -274,7 +274,8 @@ struct op {
     const op *after; /* `#[after(name)]`: the last operation of a piece of work that is complete before the one that this one ends begins */
     const op *gone;  /* memory that a reshape took over; NULL: it may be used */
     bool changes;    /* memory whose elements may differ between two reads: written twice, or read before they are written */
-    uint32_t port;   /* IR_PORT_IN, IR_PORT_OUT */
+    bool reads_zeros; /* memory that begins as zeros in the mathematics alone: what is read of it is written before in any case */
+    uint32_t port;    /* IR_PORT_IN, IR_PORT_OUT */
     bool bad;
     const run_guard *runs_if; /* of the last operation of a piece of work: that of all of it; NULL: always */
     bool repeated;            /* its text was read before: a loop's later iteration, a function's later call */

@@ -100,7 +100,7 @@ static void put_verdict(visa_compilation *c, const char *name, uint32_t first_li
                 first = d;
         }
         uint32_t at = source_locate(c->sources, first->range.file, first->range.begin).line;
-        strbuf_printf(&c->verdicts, "refused: %zu error%s, the first at line %u: %s\n", errors, errors == 1 ? "" : "s", at,
+        strbuf_printf(&c->verdicts, "refused: %s, the first at line %u: %s\n", arena_count(c->arena, errors, "error"), at,
                       diag_row_of(first->id)->name);
     } else if (c->module->count == 0) {
         t->without++;
@@ -161,6 +161,6 @@ void compilation_run_book(visa_compilation *c, const char *name, const char *tex
         diag *d = diag_add(&c->diags, W_NO_BLOCK, SRC_NOWHERE, "%s has no ```rust block: nothing was compiled", shown_text(name, c->arena));
         diag_help(&c->diags, d, "a block begins with a line ```rust and ends with a line ```");
     }
-    strbuf_printf(&c->verdicts, "%s: %zu block%s, %zu accepted (%zu without a kernel), %zu refused\n", name, t.blocks,
-                  t.blocks == 1 ? "" : "s", t.accepted, t.without, t.blocks - t.accepted);
+    strbuf_printf(&c->verdicts, "%s: %s, %zu accepted (%zu without a kernel), %zu refused\n", name,
+                  arena_count(c->arena, t.blocks, "block"), t.accepted, t.without, t.blocks - t.accepted);
 }

@@ -129,11 +129,6 @@ visa_name_kind editor_kind(const symbol *y)
     }
 }
 
-static const char *elements_text(visa_compilation *c, int64_t count, const char *what)
-{
-    return arena_printf(c->arena, "%lld %s%s", (long long)count, what, count == 1 ? "" : "s");
-}
-
 static const char *tensor_type_text(visa_compilation *c, const tensor *t)
 {
     strbuf s;
@@ -178,7 +173,7 @@ static const char *alias_text(visa_compilation *c, symbol *y)
     if (d.kind == DECLARED_TENSOR)
         text = tensor_type_text(c, &d.tensor);
     else if (m)
-        text = arena_printf(c->arena, "m![%s], %s", mapping_text(m, c->arena), elements_text(c, m->size, "position"));
+        text = arena_printf(c->arena, "m![%s], %s", mapping_text(m, c->arena), arena_count(c->arena, m->size, "position"));
     else if (scope_dtype(y->scope, y->node, &type, &infer))
         text = dtype_row_of(type)->name;
     editor_silence_end(&silence);
@@ -208,7 +203,7 @@ static const char *function_text(visa_compilation *c, const ast *fn)
 const char *editor_detail(visa_compilation *c, symbol *y)
 {
     switch (y->kind) {
-    case SYMBOL_AXIS: return y->axis ? elements_text(c, y->axis->size, "element") : "";
+    case SYMBOL_AXIS: return y->axis ? arena_count(c->arena, y->axis->size, "element") : "";
     case SYMBOL_ALIAS: return alias_text(c, y);
     case SYMBOL_CONST: return const_text(c, y);
     case SYMBOL_VARIABLE: return value_text(c, &y->value);
@@ -398,7 +393,7 @@ static void hover_mapping(hover *h, const token_list *tokens, uint32_t i, uint32
                             : (src_range){0, begin + part->range.begin, begin + part->range.end};
     begin_part(h);
     put_code(h, arena_printf(h->c->arena, "m![%s]", mapping_text(m, h->c->arena)));
-    strbuf_printf(&h->text, "\n\n%s", elements_text(h->c, m->size, "position"));
+    strbuf_printf(&h->text, "\n\n%s", arena_count(h->c->arena, m->size, "position"));
     if (m->count > 1) {
         strbuf_puts(&h->text, " =");
         for (uint32_t f = 0; f < m->count; f++)

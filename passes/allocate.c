@@ -83,12 +83,12 @@ static void check_capacity(pass_context *p, kernel *k, op *o)
     if (o->out.address < 0)
         o->out.address = 0;
     if (bytes > limit || o->out.address > limit - bytes) {
-        diag *d = pass_refuse(p, k, o, ELEMENT, E_CAPACITY, "the tensor takes %lld bytes of %s at address %lld, %s has %lld bytes",
-                              (long long)bytes, memory_name(o->out.kind), (long long)o->out.address,
+        diag *d = pass_refuse(p, k, o, ELEMENT, E_CAPACITY, "the tensor takes %s of %s at address %lld, %s has %s",
+                              arena_count(p->arena, bytes, "byte"), memory_name(o->out.kind), (long long)o->out.address,
                               hbm   ? "a chip"
                               : spm ? "a PE"
                                     : "a slice",
-                              (long long)limit);
+                              arena_count(p->arena, limit, "byte"));
         if (bytes <= limit)
             diag_help(p->diags, d, "the highest address for it is %lld", (long long)((limit - bytes) / 8 * 8));
         else
@@ -99,8 +99,8 @@ static void check_capacity(pass_context *p, kernel *k, op *o)
         return;
     }
     if (element > 1 && o->out.address % element) {
-        diag *d = pass_refuse(p, k, o, MAPPING_COMPONENTS, E_ADDRESS, "address %lld is not a multiple of the element size, %lld bytes",
-                              (long long)o->out.address, (long long)element);
+        diag *d = pass_refuse(p, k, o, MAPPING_COMPONENTS, E_ADDRESS, "address %lld is not a multiple of the element size, %s",
+                              (long long)o->out.address, arena_count(p->arena, element, "byte"));
         diag_help(p->diags, d, "use %lld", (long long)(o->out.address / element * element));
     }
 }
@@ -178,10 +178,10 @@ static void check_trf_port(pass_context *p, kernel *k, op *o)
     int64_t capacity = target_trf_capacity_bytes(p->target, o->out.trf_address);
     if (per_row >= 0 && per_row <= capacity / rows)
         return;
-    diag *d = pass_refuse(p, k, o, ELEMENT, E_TRF_CAPACITY,
-                          "TRF data (%lld rows x %lld bytes) exceeds register file capacity (%lld bytes for TrfAddress::%s)",
-                          (long long)rows, (long long)per_row, (long long)capacity, trf_address_name(o->out.trf_address));
-    diag_help(p->diags, d, "take at most %lld bytes per @Row", (long long)(capacity / rows));
+    diag *d = pass_refuse(p, k, o, ELEMENT, E_TRF_CAPACITY, "TRF data (%s x %s) exceeds register file capacity (%s for TrfAddress::%s)",
+                          arena_count(p->arena, rows, "row"), arena_count(p->arena, per_row, "byte"),
+                          arena_count(p->arena, capacity, "byte"), trf_address_name(o->out.trf_address));
+    diag_help(p->diags, d, "take at most %s per @Row", arena_count(p->arena, capacity / rows, "byte"));
 }
 
 static void check_trf(pass_context *p, kernel *k, op *writer, const live_list *live)
@@ -309,8 +309,8 @@ static void check_stashes(pass_context *p, kernel *k)
                 live[j].last < live[i].first || live[i].last < live[j].first)
                 continue;
             diag *d = pass_refuse(p, k, o, ELEMENT, E_VRF_STASH,
-                                  "the tensor ends at byte %lld of the VRF, of which a stash leaves %lld bytes while it is live",
-                                  (long long)(o->out.address + bytes_of(o)), (long long)from);
+                                  "the tensor ends at byte %lld of the VRF, of which a stash leaves %s while it is live",
+                                  (long long)(o->out.address + bytes_of(o)), arena_count(p->arena, from, "byte"));
             diag_note(p->diags, d, stash->range, "the stash");
             diag_help(p->diags, d, "use it in a pass of its own, or store less");
         }

@@ -37,6 +37,7 @@ typedef struct memory {
     bool whole;                     /* written at once, by the operation that made it */
     bool told;                      /* reported already: judge no more */
     bool zeros, written, rewritten; /* it begins as zeros; views of it are written; elements of it more than once */
+    bool by_cases;                  /* of some elements each block of an `if` is a writer */
     bool was_read;                  /* so that what is written again was of use */
     bool aligned;                   /* all boxes have the size of the first and begin at a multiple of it: equal or apart */
     size_t *table, table_size;      /* of boxes, by where they begin; entries are number + 1 */
@@ -632,23 +633,62 @@ static bool same_boxes(const coverage *c, const memory *m, const box_list *a, co
     return same;
 }
 
+/* Who writes the same in other cases, in the order of the text. */
+enum { MOST_CASES = 64 };
+typedef struct case_writers {
+    const op *all[MOST_CASES];
+    size_t count;
+} case_writers;
+
 /* Is that what is written here written in every case, by the other block of the `if`? */
-static bool is_written_anyway(coverage *c, const op *o, const memory *m, const box_list *boxes)
+static bool is_written_anyway(coverage *c, const op *o, const memory *m, const box_list *boxes, case_writers *by)
 {
-    enum { MOST_CASES = 64 };
     conditions *cases = ARENA_ARRAY(c->context->arena, conditions, MOST_CASES);
-    size_t count = 0;
-    for (size_t i = o->index; i < c->kernel->op_count && count < MOST_CASES; i++) {
+    by->count = 0;
+    for (size_t i = o->index; i < c->kernel->op_count && by->count < MOST_CASES; i++) {
         const op *other = c->kernel->ops[i];
         const op *into = other->runs_if && other->kind != IR_VIEW ? op_into(other) : NULL;
         budget_spend(c->context->arena, 1);
         if (!into || op_root(into) != m->root)
             continue;
         box_list written = boxes_of(c, m, into);
-        if (same_boxes(c, m, boxes, &written) && conditions_of(other->runs_if, m->root->runs_if, &cases[count]))
-            count++;
+        if (same_boxes(c, m, boxes, &written) && conditions_of(other->runs_if, m->root->runs_if, &cases[by->count]))
+            by->all[by->count++] = other;
     }
-    return are_all_cases(cases, count);
+    return are_all_cases(cases, by->count);
+}
+
+static bool reads(const op *o, const memory *m)
+{
+    for (size_t j = 0; j < o->operand_count && o->kind != IR_VIEW; j++)
+        if (operand_access_of(o->operands[j].role) != WRITES && op_root(o->operands[j].of) == m->root)
+            return true;
+    return false;
+}
+
+/* Does the writer run wherever the other operation does? */
+static bool runs_as_well(const op *writer, const op *other, const memory *m)
+{
+    conditions wanted, given;
+    bool all = conditions_of(writer->runs_if, m->root->runs_if, &wanted) && conditions_of(other->runs_if, m->root->runs_if, &given);
+    for (size_t i = 0; all && i < wanted.count; i++)
+        all = has_condition(&given, wanted.all[i]);
+    return all;
+}
+
+/* Is the memory read, before the last of them, by what may run without any that comes first? */
+static bool is_read_between(coverage *c, const memory *m, const case_writers *by)
+{
+    for (size_t i = by->all[0]->index; i <= by->all[by->count - 1]->index; i++) {
+        const op *o = c->kernel->ops[i];
+        bool before = !reads(o, m);
+        for (size_t w = 0; w < by->count && by->all[w]->index < i && !before; w++)
+            before = runs_as_well(by->all[w], o, m);
+        if (!before)
+            return true;
+        budget_spend(c->context->arena, 1);
+    }
+    return false;
 }
 
 static void write_perhaps(coverage *c, op *o, const op *view, memory *m)
@@ -667,8 +707,10 @@ static void write_perhaps(coverage *c, op *o, const op *view, memory *m)
     }
     if (!undecided && found == wanted)
         return;
-    if (!undecided && is_written_anyway(c, o, m, &boxes)) {
-        m->zeros = true;
+    case_writers by;
+    if (!undecided && is_written_anyway(c, o, m, &boxes, &by)) {
+        m->by_cases = true;
+        m->zeros = m->zeros || is_read_between(c, m, &by);
         write_part(c, o, view, m);
         return;
     }
@@ -735,6 +777,7 @@ void pass_coverage(pass_context *p, kernel *k)
     for (size_t i = 0; i < k->op_count && !k->bad; i++) {
         if (!c.of[i])
             continue;
+        k->ops[i]->reads_zeros = c.of[i]->by_cases;
         k->ops[i]->changes = c.of[i]->zeros || c.of[i]->rewritten || (c.of[i]->whole && c.of[i]->written);
         if (c.of[i]->zeros)
             dma_zero(p, k->ops[i]);

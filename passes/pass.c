@@ -82,6 +82,11 @@ const char *pass_text(pass_context *p, const mapping *m)
     return m ? arena_printf(p->arena, "m![%s]", mapping_text(m, p->arena)) : "a mapping of more than 2^62 positions";
 }
 
+const char *pass_bytes(pass_context *p, int64_t bits)
+{
+    return bits % 8 ? arena_printf(p->arena, "%lld.5 bytes", (long long)(bits / 8)) : arena_count(p->arena, bits / 8, "byte");
+}
+
 int64_t elements_of(dtype t, int64_t bytes)
 {
     return bytes * 8 / dtype_row_of(t)->bits;

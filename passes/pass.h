@@ -58,6 +58,8 @@ void pass_replace(pass_context *p, const op *o, diag *d, component part, const m
 
 /* "m![K # 32]" */
 const char *pass_text(pass_context *p, const mapping *m);
+/* "1 byte", "2.5 bytes": of a number of half bytes. */
+const char *pass_bytes(pass_context *p, int64_t bits);
 /* Of the memory, for a message: its variable, or what made it. */
 const char *pass_name(const op *o);
 

@@ -198,21 +198,23 @@ static void refuse(placing *x, const storage_result *r)
     diag *d;
     if (load > limit && stash)
         d = pass_refuse(x->context, x->kernel, o, MAPPING_COMPONENTS, E_VRF_STASH,
-                        "%lld bytes are live at once here, %s has %lld, of which the stash of the same pass takes %lld", (long long)load,
-                        memory_name(x->row->kind), (long long)limit, (long long)stash->stash_bytes);
+                        "%s are live at once here, %s has %lld, of which the stash of the same pass takes %lld",
+                        arena_count(x->context->arena, load, "byte"), memory_name(x->row->kind), (long long)limit,
+                        (long long)stash->stash_bytes);
     else if (load > limit)
-        d = pass_refuse(x->context, x->kernel, o, MAPPING_COMPONENTS, E_PLACE, "%lld bytes are live at once here, %s has %lld",
-                        (long long)load, memory_name(x->row->kind), (long long)limit);
+        d = pass_refuse(x->context, x->kernel, o, MAPPING_COMPONENTS, E_PLACE, "%s are live at once here, %s has %lld",
+                        arena_count(x->context->arena, load, "byte"), memory_name(x->row->kind), (long long)limit);
     else
         d = pass_refuse(x->context, x->kernel, o, MAPPING_COMPONENTS, E_PLACE,
-                        "at most %lld bytes are live at once, here, but %s up to byte %lld, and %s has %lld", (long long)load,
+                        "at most %s are live at once, here, but %s up to byte %lld, and %s has %lld",
+                        arena_count(x->context->arena, load, "byte"),
                         r->is_least ? "every placement goes" : "every placement that was tried goes", (long long)r->peak,
                         memory_name(x->row->kind), (long long)limit);
     note_live(x, d, step);
     const op *idle = idle_at(x, step);
     if (stash)
-        diag_help(x->context->diags, d, "store at most %lld bytes for a pass with a stash, or use them in a pass of their own",
-                  (long long)(limit - stash->stash_bytes));
+        diag_help(x->context->diags, d, "store at most %s for a pass with a stash, or use them in a pass of their own",
+                  arena_count(x->context->arena, limit - stash->stash_bytes, "byte"));
     else if (is_taken_together(x, step, limit))
         diag_help(x->context->diags, d, "one piece of work takes them all: let it be two, with a commit between, or store less");
     else if (idle)

@@ -190,8 +190,9 @@ static void reshape_one(pass_context *p, kernel *k, op *o)
         if (!from || !to)
             continue;
         if (from->size != to->size) {
-            diag *d = pass_refuse(p, k, o, c, E_RESHAPE, "%s has %lld positions, and %s of the memory has %lld: %s", pass_text(p, to),
-                                  (long long)to->size, component_word(c), (long long)from->size, pass_text(p, from));
+            diag *d =
+                pass_refuse(p, k, o, c, E_RESHAPE, "%s has %s, and %s of the memory has %lld: %s", pass_text(p, to),
+                            arena_count(p->arena, to->size, "position"), component_word(c), (long long)from->size, pass_text(p, from));
             diag_help(p->diags, d, "reshape keeps the size of each of Chip, Cluster, Slice and Element");
             return;
         }
@@ -207,9 +208,10 @@ static void reshape_one(pass_context *p, kernel *k, op *o)
     if (!ragged)
         return;
     diag *d = pass_refuse(p, k, o, MAPPING_COMPONENTS, E_RESHAPE,
-                          "the digits of axis %s do not divide its %lld elements: what is behind its end is no element under another name",
-                          ragged->name, (long long)ragged->size);
-    diag_help(p->diags, d, "give all of them the names of the same digits of one other axis of %lld elements", (long long)ragged->size);
+                          "the digits of axis %s do not divide its %s: what is behind its end is no element under another name",
+                          ragged->name, arena_count(p->arena, ragged->size, "element"));
+    diag_help(p->diags, d, "give all of them the names of the same digits of one other axis of %s",
+              arena_count(p->arena, ragged->size, "element"));
 }
 
 /* Is the memory known under the names of this reshape only? */

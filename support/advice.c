@@ -27,7 +27,7 @@ const char *advice_slices(arena *a, int64_t used, int64_t all)
 
 const char *advice_pieces(arena *a, int64_t count, int64_t bytes)
 {
-    return arena_printf(a, "%lld piece%s of %lld byte%s", (long long)count, count == 1 ? "" : "s", (long long)bytes, bytes == 1 ? "" : "s");
+    return arena_printf(a, "%s of %s", arena_count(a, count, "piece"), arena_count(a, bytes, "byte"));
 }
 
 const char *advice_larger_pieces(arena *a, int64_t bytes)

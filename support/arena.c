@@ -472,6 +472,15 @@ char *arena_printf(arena *a, const char *format, ...)
     return text;
 }
 
+const char *arena_count(arena *a, int64_t count, const char *one)
+{
+    size_t length = strlen(one);
+    bool ies = length > 0 && one[length - 1] == 'y';
+    if (count == 1)
+        return arena_printf(a, "1 %s", one);
+    return arena_printf(a, "%lld %.*s%s", (long long)count, (int)(length - ies), one, ies ? "ies" : "s");
+}
+
 void *arena_grow(arena *a, void *array, size_t old_count, size_t new_count, size_t bytes_each)
 {
     size_t bytes, old = old_count * bytes_each;

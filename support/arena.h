@@ -58,6 +58,8 @@ void *arena_array(arena *a, size_t count, size_t bytes_each);
 char *arena_strdup(arena *a, const char *text);
 char *arena_strndup(arena *a, const char *text, size_t bytes);
 char *arena_printf(arena *a, const char *format, ...) __attribute__((format(printf, 2, 3)));
+/* So many of what `one` is: "1 byte", "2 bytes", "3 entries". */
+const char *arena_count(arena *a, int64_t count, const char *one);
 char *arena_vprintf(arena *a, const char *format, va_list args) __attribute__((format(printf, 2, 0)));
 /* Storage for `new_count` elements, the first `old_count` of them copied from the array, the others zero. */
 void *arena_grow(arena *a, void *array, size_t old_count, size_t new_count, size_t bytes_each);

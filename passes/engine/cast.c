@@ -33,9 +33,8 @@ static void cast_one(pass_context *p, kernel *k, op *o)
     }
     int64_t flit_bytes = p->target->flit_bytes, in_bytes = dtype_bytes(in->dtype, in->part[PACKET]->size);
     if (in_bytes != flit_bytes) {
-        diag *d =
-            pass_refuse(p, k, o, MAPPING_COMPONENTS, E_CAST_FLIT, "cast input packet must be exactly 32 bytes, got %lld bytes from %s",
-                        (long long)in_bytes, pass_text(p, in->part[PACKET]));
+        diag *d = pass_refuse(p, k, o, MAPPING_COMPONENTS, E_CAST_FLIT, "cast input packet must be exactly 32 bytes, got %s from %s",
+                              arena_count(p->arena, in_bytes, "byte"), pass_text(p, in->part[PACKET]));
         diag_help(p->diags, d, "collect gives flits of 32 bytes, 8 elements of %s", from);
         return;
     }
@@ -45,8 +44,8 @@ static void cast_one(pass_context *p, kernel *k, op *o)
     int64_t out_bytes = dtype_bytes(out->dtype, out->part[PACKET]->size);
     diag *d = NULL;
     if (out_bytes != flit_bytes)
-        d = pass_refuse(p, k, o, PACKET, E_CAST_FLIT, "cast output packet must be exactly 32 bytes, got %lld bytes from %s of %s",
-                        (long long)out_bytes, pass_text(p, out->part[PACKET]), to);
+        d = pass_refuse(p, k, o, PACKET, E_CAST_FLIT, "cast output packet must be exactly 32 bytes, got %s from %s of %s",
+                        arena_count(p->arena, out_bytes, "byte"), pass_text(p, out->part[PACKET]), to);
     else if (!mapping_equal(p->mappings, packet, out->part[PACKET]))
         d = pass_refuse(p, k, o, PACKET, E_CAST_PACKET, "cast packet mismatch: %s of %s becomes %s of %s, not %s",
                         pass_text(p, in->part[PACKET]), from, pass_text(p, packet), to, pass_text(p, out->part[PACKET]));

@@ -34,8 +34,8 @@ static void collect_one(pass_context *p, kernel *k, op *o)
         return;
     }
     if (!derived) {
-        diag *d = pass_refuse(p, k, o, TIME, E_MAP_SIZE, "%s steps of %lld flits have more than 2^62 positions",
-                              pass_text(p, in->part[TIME]), (long long)flits);
+        diag *d = pass_refuse(p, k, o, TIME, E_MAP_SIZE, "%s steps of %s have more than 2^62 positions", pass_text(p, in->part[TIME]),
+                              arena_count(p->arena, flits, "flit"));
         diag_help(p->diags, d, "let Time or Packet be smaller");
         return;
     }
@@ -46,16 +46,15 @@ static void collect_one(pass_context *p, kernel *k, op *o)
     diag *d = NULL;
     int64_t out_bytes = dtype_bytes(out->dtype, out->part[PACKET]->size);
     if (out_bytes != flit_bytes)
-        d = pass_refuse(p, k, o, PACKET, E_COLLECT_FLIT,
-                        "Collect output packet must be exactly 32 bytes (one flit), got %lld bytes from %s of %s", (long long)out_bytes,
-                        pass_text(p, out->part[PACKET]), dtype_row_of(out->dtype)->name);
+        d = pass_refuse(p, k, o, PACKET, E_COLLECT_FLIT, "Collect output packet must be exactly 32 bytes (one flit), got %s from %s of %s",
+                        arena_count(p->arena, out_bytes, "byte"), pass_text(p, out->part[PACKET]), dtype_row_of(out->dtype)->name);
     else if (!mapping_equal(p->mappings, out->part[PACKET], packet))
         d = pass_refuse(p, k, o, PACKET, E_COLLECT_PACKET, "Collect packet mismatch: the inner flit of packet %s is %s, not %s",
                         pass_text(p, in->part[PACKET]), pass_text(p, packet), pass_text(p, out->part[PACKET]));
     else if (!mapping_equal(p->mappings, out->part[TIME], time))
-        d = pass_refuse(p, k, o, TIME, E_COLLECT_TIME,
-                        "Collect time mismatch: a packet of %lld bytes is %lld flit%s, so time becomes %s, not %s", (long long)bytes,
-                        (long long)flits, flits == 1 ? "" : "s", pass_text(p, time), pass_text(p, out->part[TIME]));
+        d = pass_refuse(p, k, o, TIME, E_COLLECT_TIME, "Collect time mismatch: a packet of %s is %s, so time becomes %s, not %s",
+                        arena_count(p->arena, bytes, "byte"), arena_count(p->arena, flits, "flit"), pass_text(p, time),
+                        pass_text(p, out->part[TIME]));
     if (d) {
         diag_help(p->diags, d, "this stream collects as Time %s, Packet %s", pass_text(p, time), pass_text(p, packet));
         pass_replace(p, o, d, TIME, time);
@@ -63,8 +62,8 @@ static void collect_one(pass_context *p, kernel *k, op *o)
         return;
     }
     if (flits > p->target->collect_packet_flits) {
-        d = pass_refuse(p, k, o, PACKET, E_STREAM_SIZE, "a packet of %lld flits; a command counts %lld at most", (long long)flits,
-                        (long long)p->target->collect_packet_flits);
+        d = pass_refuse(p, k, o, PACKET, E_STREAM_SIZE, "a packet of %s; a command counts %lld at most",
+                        arena_count(p->arena, flits, "flit"), (long long)p->target->collect_packet_flits);
         diag_help(p->diags, d, "fetch smaller packets: move axes from Packet to Time");
         return;
     }

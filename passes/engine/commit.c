@@ -165,22 +165,22 @@ static bool commit_strides_aligned(pass_context *p, kernel *k, op *o, const sequ
     int64_t multiple = p->target->commit_multiple_bytes, bits = dtype_row_of(o->out.dtype)->bits;
     for (size_t i = 0; i + 1 < seq->count; i++)
         if (seq->parts[i].stride * bits % (8 * multiple)) {
-            diag *d = pass_refuse(p, k, o, ELEMENT, E_COMMIT_STRIDE, "commit stride of `%s` is %lld%s bytes, not a multiple of %lld bytes",
-                                  mapping_text(seq->parts[i].term, p->arena), (long long)(seq->parts[i].stride * bits / 8),
-                                  seq->parts[i].stride * bits % 8 ? ".5" : "", (long long)multiple);
+            diag *d = pass_refuse(p, k, o, ELEMENT, E_COMMIT_STRIDE, "commit stride of `%s` is %s, not a multiple of %s",
+                                  mapping_text(seq->parts[i].term, p->arena), pass_bytes(p, seq->parts[i].stride * bits),
+                                  arena_count(p->arena, multiple, "byte"));
             if (!is_commit_width(p->target, owned_bytes(o)))
                 diag_note(p->diags, d, SRC_NOWHERE, "Commit output packet must be one of [8, 16, 24, 32] bytes, got %lld",
                           (long long)owned_bytes(o));
             sequence_explain(p, d, seq, o->out.part[ELEMENT], op_input(o)->out.part[TIME], packet, NULL);
             help_element(p, o, d,
-                         arena_printf(p->arena, "pad the innermost axis of Element to a multiple of %lld elements",
-                                      (long long)(8 * multiple / bits)),
+                         arena_printf(p->arena, "pad the innermost axis of Element to a multiple of %s",
+                                      arena_count(p->arena, 8 * multiple / bits, "element")),
                          own_order(p, o));
             return false;
         }
     if (o->out.address % multiple) {
-        diag *d = pass_refuse(p, k, o, MAPPING_COMPONENTS, E_COMMIT_STRIDE, "commit address %lld is not a multiple of %lld bytes",
-                              (long long)o->out.address, (long long)multiple);
+        diag *d = pass_refuse(p, k, o, MAPPING_COMPONENTS, E_COMMIT_STRIDE, "commit address %lld is not a multiple of %s",
+                              (long long)o->out.address, arena_count(p->arena, multiple, "byte"));
         diag_help(p->diags, d, "use %lld", (long long)((o->out.address + multiple - 1) / multiple * multiple));
         return false;
     }
@@ -285,13 +285,13 @@ static void commit_one(pass_context *p, kernel *k, op *o)
     int64_t kept_bytes = kept * bits / 8, multiple = p->target->commit_multiple_bytes;
     int64_t access = o->context == CONTEXT_SUB ? multiple : gcd(run * bits / 8, kept_bytes);
     if (run * bits % (8 * multiple) || access % multiple) {
-        diag *d = pass_refuse(p, k, o, ELEMENT, E_COMMIT_STRIDE, "commit writes runs of %lld%s byte%s; a write is 8, 16, 24 or 32 bytes",
-                              (long long)(run * bits / 8), run * bits % 8 ? ".5" : "", run * bits == 8 ? "" : "s");
+        diag *d = pass_refuse(p, k, o, ELEMENT, E_COMMIT_STRIDE, "commit writes runs of %s; a write is 8, 16, 24 or 32 bytes",
+                              pass_bytes(p, run * bits));
         sequence_explain(p, d, &seq, element, in->part[TIME], packet, NULL);
-        help_element(
-            p, o, d,
-            arena_printf(p->arena, "keep at least %lld elements of the packet together in Element", (long long)(8 * multiple / bits)),
-            own_order(p, o));
+        help_element(p, o, d,
+                     arena_printf(p->arena, "keep at least %s of the packet together in Element",
+                                  arena_count(p->arena, 8 * multiple / bits, "element")),
+                     own_order(p, o));
         return;
     }
     if (!commit_strides_aligned(p, k, o, &seq, packet))

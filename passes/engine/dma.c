@@ -263,16 +263,15 @@ static bool copy_aligned(pass_context *p, kernel *k, op *o, const copy *c, int64
     if (c->run_bits == dtype_row_of(o->out.dtype)->bits && k->dialect == DIALECT_APRIL) {
         if (!*warned) {
             diag *d = diag_add(p->diags, W_DMA_GRANULE, op_part_range(o, ELEMENT),
-                               "source and destination have only %lld byte%s in common runs: the transfer goes element by element",
-                               (long long)packet, packet == 1 ? "" : "s");
+                               "source and destination have only %s in common runs: the transfer goes element by element",
+                               arena_count(p->arena, packet, "byte"));
             diag_help(p->diags, d, "keep %lld bytes or more in the same order, and next to each other, on both sides", (long long)unit);
         }
         *warned = true;
         return true;
     }
-    diag *d =
-        pass_refuse(p, k, o, ELEMENT, E_DMA_ALIGN, "DMA %s of %lld bytes is not a multiple of %lld bytes, which a DM destination needs",
-                    what, (long long)value, (long long)unit);
+    diag *d = pass_refuse(p, k, o, ELEMENT, E_DMA_ALIGN, "DMA %s of %s is not a multiple of %s, which a DM destination needs", what,
+                          arena_count(p->arena, value, "byte"), arena_count(p->arena, unit, "byte"));
     if (strstr(what, "address"))
         diag_help(p->diags, d, "place the tensor at a multiple of %lld", (long long)unit);
     else if (ends_otherwise(op_input(o)->out.part[ELEMENT], o->out.part[ELEMENT]))

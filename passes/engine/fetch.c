@@ -225,8 +225,8 @@ static bool start_derive(pass_context *p, kernel *k, op *o, const op *view, int6
     for (const run_start *s = view->starts; s; s = s->outer) {
         diag *d = NULL;
         if (s->stride * bits % 8) {
-            d = pass_refuse(p, k, o, MAPPING_COMPONENTS, E_ADDRESS, "positions of `%s` are %lld bits apart, which is not whole bytes",
-                            mapping_text(s->index, p->arena), (long long)(s->stride * bits));
+            d = pass_refuse(p, k, o, MAPPING_COMPONENTS, E_ADDRESS, "positions of `%s` are %s apart, which is not whole bytes",
+                            mapping_text(s->index, p->arena), arena_count(p->arena, s->stride * bits, "bit"));
             diag_help(p->diags, d, "let what is inside of `%s` have an even number of elements", mapping_text(s->index, p->arena));
             return false;
         }
@@ -252,8 +252,8 @@ static void fetch_one(pass_context *p, kernel *k, op *o)
     int64_t out_bits, multiple = p->target->fetch_packet_multiple_bytes, bits = dtype_row_of(dm->dtype)->bits;
     if (!packet_is_aligned(p, o, packet, &out_bits)) {
         int64_t elements = elements_of(out->dtype, (out_bits / 8 + multiple) / multiple * multiple);
-        diag *d = pass_refuse(p, k, o, PACKET, E_FETCH_ALIGN, "Fetch output packet must be 8-byte aligned, got %lld%s bytes",
-                              (long long)(out_bits / 8), out_bits % 8 ? ".5" : "");
+        diag *d =
+            pass_refuse(p, k, o, PACKET, E_FETCH_ALIGN, "Fetch output packet must be 8-byte aligned, got %s", pass_bytes(p, out_bits));
         diag_help(p->diags, d, "pad to %lld%s: %s", (long long)elements, out_bits % 8 ? ", in DM as well" : "",
                   pass_text(p, pass_pad(p, packet, elements)));
         if (out_bits % 8 == 0)
@@ -275,17 +275,17 @@ static void fetch_one(pass_context *p, kernel *k, op *o)
         return;
     check_reach(p, k, o, w.end_bytes);
     if (w.cut && !o->bad) {
-        diag *d = pass_refuse(p, k, o, PACKET, E_FETCH_SIZE, "a read would begin inside a byte: `%s` steps by %lld element%s, %lld bits",
-                              mapping_text(w.cut->term, p->arena), (long long)w.cut->stride, w.cut->stride == 1 ? "" : "s",
-                              (long long)(w.cut->stride * bits));
+        diag *d = pass_refuse(p, k, o, PACKET, E_FETCH_SIZE, "a read would begin inside a byte: `%s` steps by %s, %s",
+                              mapping_text(w.cut->term, p->arena), arena_count(p->arena, w.cut->stride, "element"),
+                              arena_count(p->arena, w.cut->stride * bits, "bit"));
         sequence_explain(p, d, &w.seq, buffer, time, packet, NULL);
-        diag_help(p->diags, d, "let every stride but the innermost be a multiple of %lld elements", (long long)(8 / bits));
+        diag_help(p->diags, d, "let every stride but the innermost be a multiple of %s", arena_count(p->arena, 8 / bits, "element"));
         return;
     }
     if (w.access_bytes == 0 && !o->bad) {
-        diag *d = pass_refuse(
-            p, k, o, PACKET, E_FETCH_SIZE, "no fetch_size of the %s context divides the packet of %lld bytes and the run of %lld%s bytes",
-            context_name(o->context), (long long)(packet->size * bits / 8), (long long)(w.run * bits / 8), w.run * bits % 8 ? ".5" : "");
+        diag *d =
+            pass_refuse(p, k, o, PACKET, E_FETCH_SIZE, "no fetch_size of the %s context divides the packet of %s and the run of %s",
+                        context_name(o->context), arena_count(p->arena, packet->size * bits / 8, "byte"), pass_bytes(p, w.run * bits));
         diag_help(p->diags, d, "keep at least %s together in DM and in the packet", o->context == CONTEXT_SUB ? "8 bytes" : "one byte");
         return;
     }

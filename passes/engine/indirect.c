@@ -161,10 +161,10 @@ static bool check_list(rows *r)
         refuse(r, E_INDEX_LIST,
                dm ? "multiply the row numbers by the bytes of a row and keep the list in HBM, or take it in tiles of 1024"
                   : "take it in tiles",
-               dm ? arena_printf(arena_of(r),
-                                 "the list has %lld entries of 4 bytes: it must keep the entire list on PE 0, whose SPM has %lld bytes",
-                                 (long long)entries, (long long)most * LIST_ELEMENT_BYTES)
-                  : arena_printf(arena_of(r), "the list has %lld entries; one command walks %lld", (long long)entries, (long long)most));
+               dm ? arena_printf(arena_of(r), "the list has %s of 4 bytes: it must keep the entire list on PE 0, whose SPM has %s",
+                                 arena_count(arena_of(r), entries, "entry"), arena_count(arena_of(r), most * LIST_ELEMENT_BYTES, "byte"))
+                  : arena_printf(arena_of(r), "the list has %s; one command walks %lld", arena_count(arena_of(r), entries, "entry"),
+                                 (long long)most));
         return false;
     }
     if (said && !mapping_equal(p->mappings, live_part(r, said), all)) {
@@ -258,8 +258,8 @@ static bool find_axis(rows *r, const mapping **left)
     }
     if (stride * bits % 8) {
         refuse(r, E_INDEX_AXIS, "let the payload inside of it have an even number of elements",
-               arena_printf(arena_of(r), "positions of `%s` are %lld bits apart, which is not whole bytes",
-                            mapping_text(c->indexed, arena_of(r)), (long long)(stride * bits)));
+               arena_printf(arena_of(r), "positions of `%s` are %s apart, which is not whole bytes", mapping_text(c->indexed, arena_of(r)),
+                            arena_count(arena_of(r), stride * bits, "bit")));
         return false;
     }
     c->stride = stride * bits / 8;
@@ -440,8 +440,8 @@ static bool make_copy(rows *r, copy *from, int64_t *commands, dma_config ***end)
     }
     if (!whole) {
         refuse(r, E_DMA_ALIGN, "keep the innermost axis, with an even number of elements, the same on both sides",
-               arena_printf(arena_of(r), "the copy would have to cut bytes: %s elements have %lld bits",
-                            dtype_row_of(r->table->out.dtype)->name, (long long)bits));
+               arena_printf(arena_of(r), "the copy would have to cut bytes: %s elements have %s", dtype_row_of(r->table->out.dtype)->name,
+                            arena_count(arena_of(r), bits, "bit")));
         return false;
     }
     if (c.packet > most) {
@@ -458,8 +458,8 @@ static bool make_copy(rows *r, copy *from, int64_t *commands, dma_config ***end)
     const char *what = r->writes ? NULL : misaligned(r, &c, &value);
     if (what) {
         diag *d = pass_refuse(p, r->kernel, r->op, ELEMENT, E_DMA_ALIGN,
-                              "DMA %s of %lld bytes is not a multiple of %lld bytes, which a DM destination needs", what, (long long)value,
-                              (long long)p->target->dma_dm_multiple_bytes);
+                              "DMA %s of %s is not a multiple of %lld bytes, which a DM destination needs", what,
+                              arena_count(arena_of(r), value, "byte"), (long long)p->target->dma_dm_multiple_bytes);
         diag_help(p->diags, d, "let the part of a row that is in one piece be a multiple of 8 bytes");
         return false;
     }
@@ -564,10 +564,11 @@ static bool check_data(rows *r, const sequence *seq, const mapping *left, const 
     refuse(r, E_INDEX_DATA,
            arena_printf(arena_of(r), "declare Cluster %s, Slice %s, Element %s", pass_text(p, unnamed(r, CLUSTER)),
                         pass_text(p, unnamed(r, SLICE)), pass_text(p, pass_pair(p, r->config->domain, live_part(r, left)))),
-           arena_printf(arena_of(r), "%s %s %s: it has %lld elements, %lld of each of %lld entries are needed%s",
-                        r->writes ? "the updates" : "the result", pass_text(p, local),
+           arena_printf(arena_of(r), "%s %s %s: it has %s, %lld of each of %s are needed%s", r->writes ? "the updates" : "the result",
+                        pass_text(p, local),
                         r->writes ? "cannot supply payload for each entry once" : "cannot hold payload for each entry once",
-                        (long long)found, (long long)live_of(left), (long long)live_of(r->config->domain), more));
+                        arena_count(arena_of(r), found, "element"), (long long)live_of(left),
+                        arena_count(arena_of(r), live_of(r->config->domain), "entry"), more));
     return false;
 }
 

@@ -234,7 +234,7 @@ bool shift_derive(pass_context *p, const op *o, shift_plan *plan)
 static const char *flits_text(pass_context *p, const shift_plan *plan)
 {
     const char *turned =
-        plan->transpose_rows > 1 ? arena_printf(p->arena, ", transposed from %lld rows", (long long)plan->transpose_rows) : "";
+        plan->transpose_rows > 1 ? arena_printf(p->arena, ", transposed from %s", arena_count(p->arena, plan->transpose_rows, "row")) : "";
     return arena_printf(p->arena, "the flit%s %s%s", plan->collect_flits == 1 ? "" : "s", pass_text(p, plan->collected), turned);
 }
 
@@ -253,19 +253,20 @@ static void refuse_flits(pass_context *p, kernel *k, op *o)
 static void refuse_range(pass_context *p, kernel *k, op *o, const shift_plan *plan)
 {
     long long most = elements_of(o->out.dtype, p->target->shift_stride_bytes) - 1;
-    diag *d =
-        pass_refuse(p, k, o, TIME, E_SHIFT_STRIDE, "`%s` shifts the packet by %lld elements of %s a step; shift_stride is at most %lld",
-                    mapping_text(plan->term, p->arena), (long long)plan->shift.shift_stride, dtype_row_of(o->out.dtype)->name, most);
-    diag_help(p->diags, d, "keep the inner digits of the window's axis, up to %lld elements apart, innermost in the flits", most);
+    diag *d = pass_refuse(p, k, o, TIME, E_SHIFT_STRIDE, "`%s` shifts the packet by %s of %s a step; shift_stride is at most %lld",
+                          mapping_text(plan->term, p->arena), arena_count(p->arena, plan->shift.shift_stride, "element"),
+                          dtype_row_of(o->out.dtype)->name, most);
+    diag_help(p->diags, d, "keep the inner digits of the window's axis, up to %s apart, innermost in the flits",
+              arena_count(p->arena, most, "element"));
 }
 
 static void refuse_start(pass_context *p, kernel *k, op *o, const shift_plan *plan)
 {
     long long most = elements_of(o->out.dtype, p->target->initial_shift_bytes);
-    diag *d = pass_refuse(p, k, o, TIME, E_SHIFT_START,
-                          "`%s` begins %lld places of %lld %s elements before the flits; initial_shift is %lld to %lld",
-                          mapping_text(plan->term, p->arena), (long long)plan->wanted, (long long)plan->stride,
-                          dtype_row_of(o->out.dtype)->name, 1 - most, most);
+    diag *d =
+        pass_refuse(p, k, o, TIME, E_SHIFT_START, "`%s` begins %s of %lld %s elements before the flits; initial_shift is %lld to %lld",
+                    mapping_text(plan->term, p->arena), arena_count(p->arena, plan->wanted, "place"), (long long)plan->stride,
+                    dtype_row_of(o->out.dtype)->name, 1 - most, most);
     diag_help(p->diags, d, "hold more of the border as zeros in memory, or stream the axes inside the window in Time");
 }
 
@@ -290,8 +291,9 @@ void shift_refuse(pass_context *p, kernel *k, op *o, const shift_plan *plan)
         diag_help(p->diags, d, "name it in OutPacket, or stream it outside the window");
         break;
     case SHIFT_LANE:
-        d = pass_refuse(p, k, o, PACKET, E_SHIFT_LANE, "neighbours of `%s` are %lld lanes apart in OutPacket %s and %lld elements in %s",
-                        term, (long long)plan->wanted, pass_text(p, o->out.part[PACKET]), (long long)plan->stride, flits);
+        d = pass_refuse(p, k, o, PACKET, E_SHIFT_LANE, "neighbours of `%s` are %s apart in OutPacket %s and %s in %s", term,
+                        arena_count(p->arena, plan->wanted, "lane"), pass_text(p, o->out.part[PACKET]),
+                        arena_count(p->arena, plan->stride, "element"), flits);
         if (plan->stride > plan->wanted && plan->stride % plan->wanted == 0)
             diag_help(p->diags, d, "put `1 # %lld` inside `%s` in OutPacket: the lanes between its neighbours then do not count",
                       (long long)(plan->stride / plan->wanted), term);
@@ -300,8 +302,8 @@ void shift_refuse(pass_context *p, kernel *k, op *o, const shift_plan *plan)
         break;
     case SHIFT_LOOPS:
         d = pass_refuse(p, k, o, TIME, E_SHIFT_LOOPS,
-                        "`%s` would shift the packet by %lld elements of %s, as do the loops inside it, which shift it by %lld", term,
-                        (long long)plan->stride, flits, (long long)plan->shift.shift_stride);
+                        "`%s` would shift the packet by %s of %s, as do the loops inside it, which shift it by %lld", term,
+                        arena_count(p->arena, plan->stride, "element"), flits, (long long)plan->shift.shift_stride);
         diag_help(p->diags, d, "keep one of the two axes in OutPacket, or fetch `%s` in Time", term);
         break;
     case SHIFT_TILING:

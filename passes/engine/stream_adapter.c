@@ -257,9 +257,9 @@ static bool takes_flits(pass_context *p, kernel *k, op *o)
     int64_t bytes = dtype_bytes(in->dtype, in->part[PACKET]->size);
     if (bytes == p->target->flit_bytes)
         return true;
-    diag *d = pass_refuse(p, k, o, MAPPING_COMPONENTS, E_COLLECT_FLIT,
-                          "the Stream Adapter takes flits of %lld bytes, got a packet of %lld bytes from %s",
-                          (long long)p->target->flit_bytes, (long long)bytes, pass_text(p, in->part[PACKET]));
+    diag *d =
+        pass_refuse(p, k, o, MAPPING_COMPONENTS, E_COLLECT_FLIT, "the Stream Adapter takes flits of %lld bytes, got a packet of %s from %s",
+                    (long long)p->target->flit_bytes, arena_count(p->arena, bytes, "byte"), pass_text(p, in->part[PACKET]));
     diag_help(p->diags, d, "let the packet be %lld elements", (long long)elements_of(in->dtype, p->target->flit_bytes));
     return false;
 }
@@ -303,8 +303,8 @@ static void align_one(pass_context *p, kernel *k, op *o)
     }
     if (bytes != p->target->mac_width_bytes) {
         const char *widths = o->releases & APRIL ? "64 bytes" : "32 or 64 bytes";
-        diag *d = pass_refuse(p, k, o, PACKET, E_ALIGN_WIDTH, "OutPacket must be %s, got %lld bytes from %s of %s", widths,
-                              (long long)bytes, pass_text(p, out->part[PACKET]), dtype_row_of(out->dtype)->name);
+        diag *d = pass_refuse(p, k, o, PACKET, E_ALIGN_WIDTH, "OutPacket must be %s, got %s from %s of %s", widths,
+                              arena_count(p->arena, bytes, "byte"), pass_text(p, out->part[PACKET]), dtype_row_of(out->dtype)->name);
         int64_t full = elements_of(out->dtype, p->target->mac_width_bytes);
         const tensor *stream = &op_input(o)->out;
         const mapping *packet = out->part[PACKET];
@@ -326,7 +326,7 @@ static void align_one(pass_context *p, kernel *k, op *o)
         } else if (inner)
             help_parts(p, o, d, "", outer, inner);
         else
-            diag_help(p->diags, d, "leave %lld elements in OutPacket and the rest in OutTime", (long long)full);
+            diag_help(p->diags, d, "leave %s in OutPacket and the rest in OutTime", arena_count(p->arena, full, "element"));
         return;
     }
     align_config a = {.rows = rows, .transpose_rows = 1};

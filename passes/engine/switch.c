@@ -235,9 +235,8 @@ static bool check_blocking(const routing *r)
             steps = r->s1 * r->t0; /* checked: a divisor of InTime */
     if (r->k->dialect < DIALECT_V0_9 || (steps <= most && steps * flits <= most))
         return true;
-    diag *d =
-        REFUSE(r, TIME, E_SWITCH_BLOCKED, "slice1 %lld x time0 %lld packets of %lld flit%s pass a slice in a row, at most %lld flits do",
-               (long long)r->s1, (long long)r->t0, (long long)flits, flits == 1 ? "" : "s", (long long)most);
+    diag *d = REFUSE(r, TIME, E_SWITCH_BLOCKED, "slice1 %lld x time0 %lld packets of %s pass a slice in a row, at most %lld flits do",
+                     (long long)r->s1, (long long)r->t0, arena_count(r->p->arena, flits, "flit"), (long long)most);
     if (r->t0 > 1 && r->s1 <= most && r->s1 * flits <= most)
         diag_help(r->p->diags, d, "let the digit that moves be the innermost of InTime, with time0: 1: fetch::<%s, ..>()",
                   pass_text(r->p, JOINED(r, pass_outer(r->p, r->time, r->s1 * r->t0), pass_inner(r->p, r->time, r->t0),

@@ -158,11 +158,10 @@ static void refuse_rows(pass_context *p, kernel *k, op *o, turn *t, const mappin
     for (t->packets_per_col = 1; t->packets_per_col <= STEPS_SEEN; t->packets_per_col++)
         if (cut_rows(p, o, t)) {
             unsigned bits = dtype_row_of(in->dtype)->bits;
-            diag *d =
-                pass_refuse(p, k, o, PACKET, E_TRANSPOSE_COLUMNS,
-                            "Transpose `in_cols` size (%lld) must be one of %s for %u-bit type: %s inside the rows %s, %lld elements each",
-                            (long long)in_cols(t), bits == 4 ? "[16, 32]" : "[8, 16, 32]", bits, pass_text(p, t->step),
-                            pass_text(p, t->row), (long long)t->valid_size);
+            diag *d = pass_refuse(p, k, o, PACKET, E_TRANSPOSE_COLUMNS,
+                                  "Transpose `in_cols` size (%lld) must be one of %s for %u-bit type: %s inside the rows %s, %s each",
+                                  (long long)in_cols(t), bits == 4 ? "[16, 32]" : "[8, 16, 32]", bits, pass_text(p, t->step),
+                                  pass_text(p, t->row), arena_count(p->arena, t->valid_size, "element"));
             help_innermost(p, d, o, t->valid_size);
             return;
         }
@@ -202,9 +201,10 @@ static bool check_block(pass_context *p, kernel *k, op *o, const mapping *rows, 
     long long bytes = (long long)p->target->transpose_row_bytes, most = (long long)most_rows(p, &o->out);
     t->valid_size = valid_size(p, in);
     if (rows->size > most) {
-        diag *d = pass_refuse(p, k, o, PACKET, E_TRANSPOSE_ROWS, "Transpose `in_rows` must be <= %lld bytes, got %lld: %s of %s", bytes,
-                              (long long)dtype_bytes(o->out.dtype, rows->size + rows->size % 2), pass_text(p, rows), type_name(&o->out));
-        diag_help(p->diags, d, "at most %lld rows of %s: leave the outer ones in Time", most, type_name(&o->out));
+        diag *d = pass_refuse(p, k, o, PACKET, E_TRANSPOSE_ROWS, "Transpose `in_rows` must be <= %s, got %lld: %s of %s",
+                              arena_count(p->arena, bytes, "byte"), (long long)dtype_bytes(o->out.dtype, rows->size + rows->size % 2),
+                              pass_text(p, rows), type_name(&o->out));
+        diag_help(p->diags, d, "at most %s of %s: leave the outer ones in Time", arena_count(p->arena, most, "row"), type_name(&o->out));
         if (t->valid_size)
             help_innermost(p, d, o, t->valid_size);
         return false;

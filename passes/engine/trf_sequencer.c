@@ -111,12 +111,12 @@ static bool check_reach(pass_context *p, kernel *k, op *o, const trf_walk *w)
     int64_t end = (highest + w->n) * bits / 8, share = target_trf_capacity_bytes(p->target, trf->trf_address) / trf->part[ROW]->size;
     if (end <= share)
         return true;
-    diag *d =
-        pass_refuse(p, k, o, TIME, E_TRF_CAPACITY,
-                    "the walk of OutTime %s ends at byte %lld of a @Row's share of TrfAddress::%s, which has %lld bytes with %lld @Rows",
-                    pass_text(p, o->out.part[TIME]), (long long)end, trf_address_name(trf->trf_address), (long long)share,
-                    (long long)trf->part[ROW]->size);
-    diag_help(p->diags, d, "pad OutTime less: the TRF tensor itself has %lld bytes per @Row", (long long)tensor_unit_bytes(trf));
+    diag *d = pass_refuse(p, k, o, TIME, E_TRF_CAPACITY,
+                          "the walk of OutTime %s ends at byte %lld of a @Row's share of TrfAddress::%s, which has %s with %s",
+                          pass_text(p, o->out.part[TIME]), (long long)end, trf_address_name(trf->trf_address),
+                          arena_count(p->arena, share, "byte"), arena_count(p->arena, trf->part[ROW]->size, "@Row"));
+    diag_help(p->diags, d, "pad OutTime less: the TRF tensor itself has %s per @Row",
+              arena_count(p->arena, tensor_unit_bytes(trf), "byte"));
     return false;
 }
 
@@ -136,8 +136,9 @@ static void sequence_one(pass_context *p, kernel *k, op *o)
     if (w.outside) {
         diag *d = pass_refuse(p, k, o, PACKET, E_TRF_PACKET,
                               "OutPacket %s needs `%s` of the TRF Element %s in one cycle, but the longest read, a power of two of bytes, "
-                              "that is contiguous in both has %lld bytes",
-                              pass_text(p, packet), mapping_text(w.outside, p->arena), pass_text(p, element), (long long)(read_bits / 8));
+                              "that is contiguous in both has %s",
+                              pass_text(p, packet), mapping_text(w.outside, p->arena), pass_text(p, element),
+                              arena_count(p->arena, read_bits / 8, "byte"));
         diag_help(p->diags, d, "store the weights in the packet's order, or move `%s` to OutTime", mapping_text(w.outside, p->arena));
         return;
     }
@@ -148,11 +149,10 @@ static void sequence_one(pass_context *p, kernel *k, op *o)
     }
     if (w.misaligned) {
         int64_t stride_bits = w.misaligned->stride * bits;
-        diag *d =
-            pass_refuse(p, k, o, TIME, E_TRF_ALIGN, "the stride of `%s`, %lld%s bytes, is not a multiple of reg_read_size, %lld bytes",
-                        mapping_text(w.misaligned->term, p->arena), (long long)(stride_bits / 8), stride_bits % 8 ? ".5" : "",
-                        (long long)(read_bits / 8));
-        diag_help(p->diags, d, "pad the TRF Element so that its inner part is a multiple of %lld elements", (long long)w.n);
+        diag *d = pass_refuse(p, k, o, TIME, E_TRF_ALIGN, "the stride of `%s`, %s, is not a multiple of reg_read_size, %s",
+                              mapping_text(w.misaligned->term, p->arena), pass_bytes(p, stride_bits),
+                              arena_count(p->arena, read_bits / 8, "byte"));
+        diag_help(p->diags, d, "pad the TRF Element so that its inner part is a multiple of %s", arena_count(p->arena, w.n, "element"));
         return;
     }
     if (!check_reach(p, k, o, &w))
@@ -189,9 +189,8 @@ static const char *verdict(pass_context *p, const op *o, const trf_walk *w, cons
     if (!w->fits)
         return arena_printf(p->arena, "refused: %s", sequence_reason(p, &w->seq));
     if (w->misaligned)
-        return arena_printf(p->arena, "refused: the stride of `%s`, %lld%s bytes, is no multiple of the read",
-                            mapping_text(w->misaligned->term, p->arena), (long long)(w->misaligned->stride * bits / 8),
-                            w->misaligned->stride * bits % 8 ? ".5" : "");
+        return arena_printf(p->arena, "refused: the stride of `%s`, %s, is no multiple of the read",
+                            mapping_text(w->misaligned->term, p->arena), pass_bytes(p, w->misaligned->stride * bits));
     if (w->n == taken->n)
         return "taken";
     bool less = live_elements(p, packet, w->n) < live_elements(p, packet, taken->n);
@@ -208,9 +207,9 @@ bool trf_sequencer_explain(pass_context *p, const op *o, strbuf *out)
     walk_request walk = {element, NULL, time, packet, true};
     trf_walk taken = trf_measure(p, o, &walk);
     int64_t common = common_bytes(p, element, packet, bits);
-    strbuf_printf(out, "  TRF Element %s, OutPacket %s (%lld bytes), OutTime %s\n", pass_text(p, element), pass_text(p, packet),
-                  (long long)(packet->size * bits / 8), pass_text(p, time));
-    strbuf_printf(out, "  common run, innermost in both: %lld byte%s\n", (long long)common, common == 1 ? "" : "s");
+    strbuf_printf(out, "  TRF Element %s, OutPacket %s (%s), OutTime %s\n", pass_text(p, element), pass_text(p, packet),
+                  arena_count(p->arena, packet->size * bits / 8, "byte"), pass_text(p, time));
+    strbuf_printf(out, "  common run, innermost in both: %s\n", arena_count(p->arena, common, "byte"));
     for (int64_t bytes = p->target->mac_width_bytes; bytes >= 1; bytes /= 2) {
         int64_t n = bytes * 8 / bits;
         if (bytes * 8 % bits)
@@ -224,13 +223,13 @@ bool trf_sequencer_explain(pass_context *p, const op *o, strbuf *out)
     }
     if (is_walked(&taken)) {
         int64_t live = live_elements(p, packet, taken.n);
-        strbuf_printf(out, "  of each read %lld of %lld bytes are live, %lld padding; it is repeated x%lld over the packet\n",
-                      (long long)(live * bits / 8), (long long)(taken.n * bits / 8), (long long)((taken.n - live) * bits / 8),
-                      (long long)(packet->size / taken.n));
+        strbuf_printf(out, "  of each read %lld of %s are live, %lld padding; it is repeated x%lld over the packet\n",
+                      (long long)(live * bits / 8), arena_count(p->arena, taken.n * bits / 8, "byte"),
+                      (long long)((taken.n - live) * bits / 8), (long long)(packet->size / taken.n));
     }
     int64_t used = packet->size <= lanes ? live_elements(p, packet, packet->size) * rows : 0, all = lanes * p->target->rows;
     if (used > 0)
-        strbuf_printf(out, "  multipliers: %lld lanes x %lld %s of %lld x %lld have data, %.1f %%\n", (long long)(used / rows),
+        strbuf_printf(out, "  multipliers: %s x %lld %s of %lld x %lld have data, %.1f %%\n", arena_count(p->arena, used / rows, "lane"),
                       (long long)rows, rows == 1 ? "Row" : "Rows", (long long)lanes, (long long)p->target->rows,
                       100.0 * (double)used / (double)all);
     return true;

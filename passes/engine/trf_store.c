@@ -101,9 +101,9 @@ static diag *check_store(pass_context *p, kernel *k, op *o)
     }
     int64_t packet_bytes = dtype_bytes(in->dtype, in->part[PACKET]->size);
     if (packet_bytes != p->target->flit_bytes) { /* of a parameter: what collect gives is checked there */
-        diag *d = pass_refuse(p, k, o, MAPPING_COMPONENTS, E_COLLECT_FLIT,
-                              "to_trf stores flits of %lld bytes, got a packet of %lld bytes from %s", (long long)p->target->flit_bytes,
-                              (long long)packet_bytes, pass_text(p, in->part[PACKET]));
+        diag *d =
+            pass_refuse(p, k, o, MAPPING_COMPONENTS, E_COLLECT_FLIT, "to_trf stores flits of %lld bytes, got a packet of %s from %s",
+                        (long long)p->target->flit_bytes, arena_count(p->arena, packet_bytes, "byte"), pass_text(p, in->part[PACKET]));
         diag_help(p->diags, d, "let the packet be %lld elements", (long long)elements_of(in->dtype, p->target->flit_bytes));
         return d;
     }

@@ -79,8 +79,8 @@ static void check_stash(pass_context *p, kernel *k, op *o)
     if (k->dialect < DIALECT_V0_6 || stash->out.part[PACKET]->size == op_input(o)->out.part[PACKET]->size)
         return;
     d = pass_refuse(p, k, o, MAPPING_COMPONENTS, E_VECTOR_OPERAND,
-                    "the stash was set aside in packets of %lld elements, and is read in packets of %lld",
-                    (long long)stash->out.part[PACKET]->size, (long long)op_input(o)->out.part[PACKET]->size);
+                    "the stash was set aside in packets of %s, and is read in packets of %lld",
+                    arena_count(p->arena, stash->out.part[PACKET]->size, "element"), (long long)op_input(o)->out.part[PACKET]->size);
     diag_note(p->diags, d, stash->range, "set aside here");
     diag_help(p->diags, d, "set it aside after the change of width");
 }
@@ -187,9 +187,9 @@ static void width_one(pass_context *p, kernel *k, op *o)
     }
     shape s = shape_behind(p, in, kind);
     if (o->out.part[PACKET] && o->out.part[PACKET]->size != o->vector_width->lanes) {
-        diag *d =
-            pass_refuse(p, k, o, PACKET, E_VECTOR_WIDTH, "%s output Packet2 must have %lld elements, got %lld from %s", kind_text(kind),
-                        (long long)o->vector_width->lanes, (long long)o->out.part[PACKET]->size, pass_text(p, o->out.part[PACKET]));
+        diag *d = pass_refuse(p, k, o, PACKET, E_VECTOR_WIDTH, "%s output Packet2 must have %s, got %lld from %s", kind_text(kind),
+                              arena_count(p->arena, o->vector_width->lanes, "element"), (long long)o->out.part[PACKET]->size,
+                              pass_text(p, o->out.part[PACKET]));
         if (s.packet) {
             diag_help(p->diags, d, "write %s", pass_text(p, s.packet));
             pass_replace(p, o, d, PACKET, s.packet);
@@ -244,8 +244,9 @@ static void unzip_one(pass_context *p, kernel *k, op *o)
     }
     int64_t elements = inside * p->target->vector_lanes;
     if (elements > p->target->vector_pair_elements) {
-        diag *d = pass_refuse(p, k, o, MAPPING_COMPONENTS, E_VECTOR_PAIR, "%lld elements sit inside the group axis %s, at most %lld do",
-                              (long long)elements, o->vector_unzip->by->name, (long long)p->target->vector_pair_elements);
+        diag *d =
+            pass_refuse(p, k, o, MAPPING_COMPONENTS, E_VECTOR_PAIR, "%s sit inside the group axis %s, at most %lld do",
+                        arena_count(p->arena, elements, "element"), o->vector_unzip->by->name, (long long)p->target->vector_pair_elements);
         diag_help(p->diags, d, "fetch with %s further inside in Time", o->vector_unzip->by->name);
         return;
     }

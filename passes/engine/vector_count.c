@@ -8,9 +8,10 @@
  *   filter, in units of what a packet holds: every other digit and the size are whole numbers of it;
  *     slice major: slices above the one where the axis ends hold nothing of it;
  *     time major: only the last value of the time digits is cut off, and that in the slices from one on.
- * Digits in Slice must be compared as they stand: sizes and positions powers of two, the outer one the heavier. A reduced digit whose own
- * padding the axis's end does not cover takes a filter of its own; padding lanes after the live ones are the clipper's span.
- * The size of Time does not matter to any of this: of 8 lanes each is looked at, of all else only digits. */
+ * Digits in Slice must be compared as they stand: sizes and positions powers of two, the outer one the heavier. What holds padding alone is
+ * no such digit: of 12 positions with 4 live values 4 are compared, as if [3, 4] stood there. A reduced digit whose own padding the axis's
+ * end does not cover takes a filter of its own; padding lanes after the live ones are the clipper's span.
+ */
 #include "passes/engine/vector_reduce.h"
 
 enum { MOST_DIGITS = 96 };
@@ -296,6 +297,15 @@ static bool is_power(int64_t n)
     return (n & (n - 1)) == 0;
 }
 
+/* Positions of the digit that its live values are in, the others being whole multiples of it. */
+static int64_t span_of(const digit *d)
+{
+    int64_t span = 1;
+    while (span < d->live)
+        span *= 2;
+    return d->extent % span ? d->extent : span;
+}
+
 /* NULL: their bits, compared as a number, are in the axis's order. */
 static const char *read_slices(const counting *c, slices *s)
 {
@@ -303,15 +313,15 @@ static const char *read_slices(const counting *c, slices *s)
     *s = (slices){.count = 0};
     for (size_t i = c->count; i-- > 0;) {
         const digit *d = &c->digits[i];
-        if (d->at != AT_SLICE || d->weight == 0)
+        if (d->at != AT_SLICE || d->weight == 0 || d->live == 1)
             continue;
-        if (!is_power(d->position) || !is_power(d->extent))
+        if (!is_power(d->position) || !is_power(span_of(d)))
             return "its digits in Slice are compared by their bits, and have to have sizes and places that are powers of two";
         if (d->weight <= below)
             return "in Slice an inner digit of it is heavier than an outer one, so that the slices with padding are not the last ones";
         below += (d->live - 1) * d->weight;
         s->digits[s->count++] = d;
-        s->mask |= (d->extent - 1) * d->position;
+        s->mask |= (span_of(d) - 1) * d->position;
     }
     return NULL;
 }
@@ -342,7 +352,7 @@ static bool next_slice(const slices *s, int64_t masked, int64_t *coordinate)
     bool carry = true;
     for (size_t i = 0; i < s->count; i++) {
         const digit *d = s->digits[i];
-        int64_t value = masked / d->position % d->extent + carry;
+        int64_t value = masked / d->position % span_of(d) + carry;
         carry = value == d->live;
         *coordinate += (carry ? 0 : value) * d->weight;
     }
@@ -404,7 +414,7 @@ static bool cut_end(counting *c, int64_t front, bool *clips)
         const digit *d = &c->digits[i];
         in_slices = in_slices || (d->at == AT_SLICE && d->weight && d->live > 1);
         in_lanes = in_lanes || (d->at == AT_LANE && d->weight && d->extent > 1);
-        unit = d->at == AT_LANE ? unit : gcd(unit, d->weight);
+        unit = d->at == AT_LANE || (d->at != AT_FLIT && d->live == 1) ? unit : gcd(unit, d->weight);
         step = d->at == AT_FLIT && step && d->weight % step ? 0 : step;
     }
     if (in_lanes && !in_slices && step) {
@@ -418,7 +428,7 @@ static bool cut_end(counting *c, int64_t front, bool *clips)
                          : "lanes are counted from the front of a flit, so it has to hold the axis's next elements, and nothing else");
     int64_t held = c->label->size; /* that slices hold of the axis, in whole numbers */
     for (size_t i = 0; i < c->count; i++)
-        held = c->digits[i].at == AT_SLICE ? gcd(held, c->digits[i].weight) : held;
+        held = c->digits[i].at == AT_SLICE && c->digits[i].live > 1 ? gcd(held, c->digits[i].weight) : held;
     if (reach_of(c, 1u << AT_FLIT) < held) /* it ends with a slice, and after that no result is live */
         return true;
     slices s;

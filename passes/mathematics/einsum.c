@@ -1389,7 +1389,7 @@ static void visit_port(einsum_builder *b, op *o)
 static void visit_alloc(einsum_builder *b, op *o)
 {
     visit_memory(b, o, -1);
-    if (!o->dma)
+    if (!o->dma && !o->reads_zeros)
         return;
     uint32_t dst = b->of[o->index].value;
     einsum_step *step = add_step(b, MATH_FILL, whole(dst), whole(dst), whole(dst));

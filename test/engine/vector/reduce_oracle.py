@@ -88,7 +88,6 @@ class Case:
             slices.insert(rng.randrange(len(slices) + 1) if rng.random() < 0.3 else len(slices), d[0])
         self.time, self.kept = [t for t, _ in time], [t for t, r in time if not r]
         self.slice = ", ".join(slices) or "1"
-        self.in_slice = [d for text in slices for d in self.slice_digits if d[0] == text and d[2] < n]
         self.tree = any(w < n for _, _, w in packet)
         self.mixed = self.tree and bool(kept_lanes)
         self.before = rng.random() < 0.3
@@ -104,6 +103,8 @@ class Case:
             return meaning.table(tree, self.axes)
         t, packet = table(", ".join(self.time) or "1"), table(self.packet)
         self.s, self.flits, self.lanes = table(self.slice), t, packet
+        if self.splits and not any(c is not None and self.axes.live(c) for c in packet[4:]):
+            self.written = True  # steps of padding alone, which an OutTime that is inferred keeps
 
     def live(self, s, t, lane):
         a, b, c = self.s[s], self.flits[t], self.lanes[lane]
@@ -178,9 +179,7 @@ class Case:
         if all(v is not False for row in wanted.values() for v in row):
             return True
         live = [d for d in self.slice_digits if d[2] < self.sizes["R"]]  # else it is padding alone
-        descending = all(a > b for a, b in zip([d[2] for d in self.in_slice], [d[2] for d in self.in_slice][1:]))
-        powers = descending and all(p & (p - 1) == 0 for _, p, _ in self.in_slice) and self.places_are_powers()
-        mask = self.mask() if powers else 0
+        mask, powers = self.bits()
         lanes = 8 if self.splits else 4
         most = 4 * max(self.sizes["R"], 8) + 8
         unit = self.lane_weight
@@ -250,13 +249,26 @@ class Case:
             place *= meaning.size(meaning.parse(text), self.axes)
         return out
 
-    def places_are_powers(self):
-        places = self.slice_places()
-        return all(places[text] & (places[text] - 1) == 0 for text, p, _ in self.in_slice if p > 1)
-
-    def mask(self):
-        places = self.slice_places()
-        return sum((p - 1) * places[text] for text, p, _ in self.in_slice)
+    def bits(self):
+        """(mask, whether it says R): as published, R's digits in Slice have sizes and places that are powers of two. Digits that go on in each other are
+        one, however they are written, and positions at the end of one that hold padding alone are a digit of their own. Of all slices that hold
+        something, equal bits must be equal R, and more bits more R."""
+        places, mask, digits = self.slice_places(), 0, []  # place, positions, weight
+        for text, p, weight in sorted(self.slice_digits, key=lambda d: places[d[0]]):
+            place = places[text]
+            if digits and digits[-1][0] * digits[-1][1] == place and digits[-1][2] * digits[-1][1] == weight:
+                digits[-1][1] *= p
+            else:
+                digits.append([place, p, weight])
+        for place, p, weight in digits:
+            values = min(p, -(-self.sizes["R"] // weight))
+            sizes = [size for size in (1, 2, 4, 8, 16, 32, 64, 128, 256) if size >= values and p % size == 0]
+            if values > 1 and (place & (place - 1) or not sizes):
+                return 0, False
+            mask |= ((sizes or [1])[0] - 1) * place
+        seen = {(s & mask, code >> self.axes.shift["R"] & meaning.MASK) for s, code in enumerate(self.s) if code is not None and self.axes.live(code)}
+        in_order = [r for _, r in sorted(seen)]
+        return mask, len({m for m, _ in seen}) == len(seen) and all(a < b for a, b in zip(in_order, in_order[1:]))
 
     # ---- what must come out ----
 
