@@ -62,6 +62,13 @@ void pieced_text_add(pieced_text *t, const source_map *sources, src_range from)
     strbuf_append(&t->text, source_text(sources, from.file) + from.begin, from.end - from.begin);
 }
 
+void pieced_text_put(pieced_text *t, const char *text, src_range from)
+{
+    text_piece p = {(uint32_t)t->text.bytes, from};
+    ARENA_PUSH(t->text.arena, t->pieces, t->count, t->capacity, p);
+    strbuf_puts(&t->text, text);
+}
+
 bool macro_scan(const source_map *sources, src_range range, token_scanner *scanner, arena *a, token_text_list *out)
 {
     size_t bytes = range.end - range.begin;
@@ -96,7 +103,7 @@ static const char *text_at(const token_text_list *t, uint32_t i, arena *a)
     return token_text(t->source, at(t, i), a);
 }
 
-static bool same_token(const token_text_list *a, uint32_t i, const token_text_list *b, uint32_t j)
+bool macro_same_token(const token_text_list *a, uint32_t i, const token_text_list *b, uint32_t j)
 {
     size_t bytes = at(a, i)->end - at(a, i)->begin;
     return bytes == at(b, j)->end - at(b, j)->begin && memcmp(a->source + at(a, i)->begin, b->source + at(b, j)->begin, bytes) == 0;
@@ -315,7 +322,7 @@ static bool match_repeat(matcher *m, const repeat_form *r, uint32_t *next, uint3
         uint32_t i = *next;
         binding_set pass = {0};
         if (r->separator != TOKEN_NONE && g.count > 0) {
-            if (i >= end || !same_token(m->pattern, r->separator, m->input, i))
+            if (i >= end || !macro_same_token(m->pattern, r->separator, m->input, i))
                 break;
             i++;
         }
@@ -347,7 +354,7 @@ static bool match_fragment(matcher *m, uint32_t dollar, uint32_t *next, uint32_t
 /* Brackets of the pattern, at `open`, stand for brackets of the input, all of what is in them. */
 static bool match_brackets(matcher *m, uint32_t open, uint32_t *next, uint32_t end, binding_set *out)
 {
-    if (*next >= end || !same_token(m->pattern, open, m->input, *next))
+    if (*next >= end || !macro_same_token(m->pattern, open, m->input, *next))
         return false;
     uint32_t close = at(m->input, *next)->match, i = *next + 1;
     if (!match_some(m, (token_span){open + 1, at(m->pattern, open)->match}, &i, close, out) || i != close)
@@ -375,7 +382,7 @@ static bool match_some(matcher *m, token_span pattern, uint32_t *next, uint32_t 
             ok = match_brackets(m, i, next, end, out);
             i = at(p, i)->match + 1;
         } else {
-            ok = *next < end && same_token(p, i, m->input, *next);
+            ok = *next < end && macro_same_token(p, i, m->input, *next);
             ++*next;
             i++;
         }
