@@ -145,8 +145,11 @@ symbol *scope_find_path(scope *s, name_space space, const ast *path)
     index_add_name(s->context, path->kids[path->kid_count - 1]->range, y);
     if (!y || !y->of_type)
         return y;
+    budget_enter(s->context->arena);
     type_meant type = in ? type_of_module(&m) : (type_meant){0};
-    return of_type(y, &type);
+    y = of_type(y, &type);
+    budget_leave(s->context->arena);
+    return y;
 }
 
 static bool import(scope *s, symbol *y, const char *name)
