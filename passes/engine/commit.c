@@ -171,9 +171,7 @@ static void commit_mismatch(pass_context *p, kernel *k, op *o, const sequence *s
                         pass_text(p, element), reason);
     sequence_explain(p, d, time_fits ? seq : &time_alone, element, time, packet, NULL);
     if (smaller) {
-        diag_help(p->diags, d, "@commit_trim keeps more of each packet than Element has room for: write @commit_trim::<%s>()",
-                  pass_text(p, smaller));
-        pass_replace(p, o->trim, d, PACKET, smaller);
+        help_trim(p, o, d, "Element has room for less of each packet: write ", smaller);
         return;
     }
     const mapping *good = does_not_fit(seq) || seq->failure >= SEQUENCE_WINDOW_WRITE ? NULL : own_order(p, o);
