@@ -170,7 +170,7 @@ const ast *missing_generic(const ast *fn)
 /* A parameter of an `impl`: what the type has there. */
 static void bind_type_parameter(analysis *s, scope *inner, const ast *g, const type_meant *type)
 {
-    symbol *known = scope_argument_of(type, g);
+    symbol *known = scope_argument_of(type, g->value);
     if (known)
         scope_add_as(inner, g->text, known);
     else if (ast_is(g, AST_GENERIC_TYPE))
@@ -368,6 +368,47 @@ static void infer_type(analysis *s, scope *inner, const ast *type, const value *
     y->scope = v->fields_in;
 }
 
+/* The struct that an argument names, a variable or a field of one, without reading anything; NULL: it is something else. */
+static const value *named_struct(scope *names, const ast *argument)
+{
+    while (ast_is(argument, AST_BORROW))
+        argument = ast_kid(argument, 0);
+    const symbol *y = ast_is(argument, AST_PATH) ? scope_find_path(names, VALUE_NAMES, argument) : NULL;
+    if (y)
+        return y->kind == SYMBOL_VARIABLE && y->value.kind == VALUE_LIST && y->value.record ? &y->value : NULL;
+    const value *whole = ast_is(argument, AST_FIELD) ? named_struct(names, ast_kid(argument, 0)) : NULL;
+    const ast *fields = whole ? ast_kid(whole->record, 2) : NULL;
+    for (uint32_t i = 0; fields && i < fields->kid_count && i < whole->count; i++)
+        if (strcmp(ast_kid(fields->kids[i], 1)->text, argument->text) == 0 && whole->items[i].kind == VALUE_LIST && whole->items[i].record)
+            return &whole->items[i];
+    return NULL;
+}
+
+/* Parameters that a call leaves open are those of a struct: `H` of `head: &Head<'_, H>`. Others may need them, so it is done first. */
+static void infer_of_struct(scope *inner, const ast *type, const value *v)
+{
+    while (ast_is(type, AST_TYPE_REF))
+        type = ast_kid(type, 0);
+    const ast *last = ast_is(type, AST_TYPE_PATH) ? ast_last_segment(type) : NULL, *given = last ? ast_kid(last, 0) : NULL;
+    const symbol *of = last ? scope_find_path(inner, TYPE_NAMES, type) : NULL;
+    type_meant meant = {v->record, v->fields_in};
+    int64_t place = 0;
+    if (!of || of->kind != SYMBOL_OWN_TYPE || of->node != v->record || !ast_is(given, AST_GENERIC_ARGS))
+        return;
+    for (uint32_t i = 0; i < given->kid_count; i++) {
+        const ast *argument = ast_is(given->kids[i], AST_CONST_ARG) ? ast_kid(given->kids[i], 0) : given->kids[i];
+        place += !ast_is(argument, AST_LIFETIME);
+        const ast *name = ast_last_segment(argument);
+        if (!name || argument->kid_count != 1)
+            continue;
+        const symbol *number = scope_find_here(inner, VALUE_NAMES, name->text);
+        bool open = open_parameter(inner, argument) || (number && number->kind == SYMBOL_CONST_PARAM);
+        symbol *known = open ? scope_argument_of(&meant, place) : NULL;
+        if (known)
+            scope_add_as(inner, name->text, known);
+    }
+}
+
 /* Is the argument memory whose type the parameter has to tell: `&mut x`, `x.view_mut()`? */
 static bool is_open(scope *names, const ast *argument)
 {
@@ -396,6 +437,11 @@ STACK_APART static value evaluate_function(analysis *s, scope *names, const ast 
     names_mark before_names = names_begin(s);
     scope *inner = scope_new(&s->context, y->scope);
     declare_generics(s, inner, fn, names, ast_kid(n, 0), receiver);
+    for (uint32_t i = 0; ast_is(ast_kid(fn, 1), AST_GENERICS) && i < params->kid_count; i++) {
+        const value *v = named_struct(names, args->kids[i]);
+        if (v)
+            infer_of_struct(inner, ast_kid(params->kids[i], 2), v);
+    }
     bool *waits = ARENA_ARRAY(s->arena, bool, params->kid_count + 1);
     for (uint32_t i = 0; i < params->kid_count; i++)
         if (!(waits[i] = is_open(names, args->kids[i])))

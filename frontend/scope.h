@@ -179,8 +179,8 @@ typedef struct type_meant {
 } type_meant;
 /* The one in front of the last segment, `Name::<4>::f`, which an alias or a type parameter may stand for. */
 type_meant scope_type_in_front(scope *s, const ast *path);
-/* What a parameter of an `impl` of the type is; NULL: nothing says it. */
-symbol *scope_argument_of(const type_meant *type, const ast *parameter);
+/* Its argument at `place`, from 1 on, lifetimes not counted; NULL: there is none there, or nothing says it. */
+symbol *scope_argument_of(const type_meant *type, int64_t place);
 /* A name that stands for a symbol, as an imported one does. */
 void scope_add_as(scope *s, const char *name, symbol *y);
 

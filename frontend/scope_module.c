@@ -96,14 +96,14 @@ type_meant scope_type_in_front(scope *s, const ast *path)
     return type_of_module(&m);
 }
 
-symbol *scope_argument_of(const type_meant *type, const ast *parameter)
+symbol *scope_argument_of(const type_meant *type, int64_t place)
 {
     const ast *generics = type->fields_in ? ast_kid(type->record, 1) : NULL;
-    int64_t place = 0;
+    int64_t at = 0;
     for (uint32_t i = 0; generics && i < generics->kid_count; i++) {
         const ast *own = generics->kids[i];
-        place += !ast_is(own, AST_GENERIC_LIFETIME);
-        if (place == parameter->value && !ast_is(own, AST_GENERIC_LIFETIME))
+        at += !ast_is(own, AST_GENERIC_LIFETIME);
+        if (at == place && !ast_is(own, AST_GENERIC_LIFETIME))
             return scope_find_here(type->fields_in, ast_is(own, AST_GENERIC_TYPE) ? TYPE_NAMES : VALUE_NAMES, own->text);
     }
     return NULL;
@@ -115,7 +115,7 @@ static symbol *of_type(symbol *y, const type_meant *type)
     scope *in = scope_new(y->scope->context, y->scope);
     for (uint32_t i = 0; i < y->of_type->kid_count; i++) {
         const ast *parameter = y->of_type->kids[i];
-        symbol *known = scope_argument_of(type, parameter);
+        symbol *known = scope_argument_of(type, parameter->value);
         if (known)
             scope_add_as(in, parameter->text, known);
         else
