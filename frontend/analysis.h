@@ -94,11 +94,16 @@ value refuse_computed(analysis *s, const ast *n, value v);
 /* ---- call.c ---- */
 
 value evaluate_call(analysis *s, scope *names, const ast *n, const declared *expected);
-/* The generic parameters of a function, in the scope of its body. `path`: the one it is called by, read in `names`; NULL: it is a kernel.
- */
+/* `Type::f(..)`, which `x.f(..)` stands for: `receiver` is x. */
+value evaluate_method_of_type(analysis *s, scope *names, const ast *n, const value *receiver, const declared *expected);
+/* The struct that a path names, `P` or `P::<4>` or an alias of it; without a scope where nothing says what its parameters are, without a
+ * record where it names none. */
+declared own_type(scope *names, const ast *path);
 /* The generic parameter of a kernel that has no size: -D gives one. NULL: all have. */
 const ast *missing_generic(const ast *fn);
-void declare_generics(analysis *s, scope *inner, const ast *fn, scope *names, const ast *path);
+/* The generic parameters of a function, in the scope of its body. `path`: the one it is called by, read in `names`; NULL: it is a kernel.
+ * `receiver`: the value whose method it is, or NULL. */
+void declare_generics(analysis *s, scope *inner, const ast *fn, scope *names, const ast *path, const value *receiver);
 
 /* ---- ports.c ---- */
 

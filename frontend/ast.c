@@ -132,6 +132,7 @@ const ast *ast_with_number(const ast *node, const char *name, int64_t value, are
         number->text = arena_printf(a, "%lld", (long long)value);
         copy->text = node->text;
         copy->name_range = node->name_range;
+        copy->value = node->value;
         ast_push(a, copy, node->kids[0]);
         ast_push(a, copy, number);
         *found = true;

@@ -39,6 +39,10 @@ typedef enum ast_fn_flag { AST_FN_ASYNC = 1, AST_FN_UNSAFE = 2, AST_FN_CONST = 4
 
 /* value of an AST_MOD node: it holds the functions of an `impl` (frontend/expand.h). A type may have several. */
 enum { AST_MOD_OF_TYPE = 1 };
+/* value of a parameter that an `impl` has and its type has not (AST_GENERICS). */
+enum { AST_OF_NO_ARGUMENT = -1 };
+/* value of an AST_TYPE_QUALIFIED node that is no type. */
+enum { AST_QUALIFIED_VALUE = 1 };
 
 const char *ast_kind_name(ast_kind kind);
 

@@ -39,6 +39,7 @@ STACK_APART static value evaluate_type_function(analysis *s, scope *names, const
 }
 
 static void infer_generics(analysis *s, scope *inner, const ast *type, const tensor *t, bool has_dtype);
+static void infer_type(analysis *s, scope *inner, const ast *type, const value *v);
 static bool has_open_axis(analysis *s, scope *inner, const ast *type);
 static void lose_axes(analysis *s, scope *inner, const ast *type);
 
@@ -102,6 +103,10 @@ STACK_APART static void bind_parameter(analysis *s, scope *inner, const ast *par
     }
     if (v.kind == VALUE_VIEW)
         v.writable = v.writable && d->mutable;
+    if (v.kind == VALUE_LIST && v.record) {
+        v.fields_in = v.fields_in ? v.fields_in : d->record == v.record ? d->scope : NULL;
+        infer_type(s, inner, ast_kid(param, 2), &v);
+    }
     bind_pattern(s, inner, ast_kid(param, 1), &v, d->kind == DECLARED_TENSOR ? d : NULL);
 }
 
@@ -162,9 +167,22 @@ const ast *missing_generic(const ast *fn)
     return NULL;
 }
 
-void declare_generics(analysis *s, scope *inner, const ast *fn, scope *names, const ast *path)
+/* A parameter of an `impl`: what the type has there. */
+static void bind_type_parameter(analysis *s, scope *inner, const ast *g, const type_meant *type)
+{
+    symbol *known = scope_argument_of(type, g->value);
+    if (known)
+        scope_add_as(inner, g->text, known);
+    else if (ast_is(g, AST_GENERIC_TYPE))
+        scope_bind_type(inner, g, inner, ast_new(s->context.arena, AST_TYPE_INFER, g->range));
+    else
+        scope_add(inner, SYMBOL_CONST_PARAM, g->text, g->name_range)->node = g;
+}
+
+void declare_generics(analysis *s, scope *inner, const ast *fn, scope *names, const ast *path, const value *receiver)
 {
     const ast *generics = ast_kid(fn, 1), *segment = path ? ast_last_segment(path) : NULL, *given = segment ? ast_kid(segment, 0) : NULL;
+    type_meant type = receiver ? (type_meant){receiver->record, receiver->fields_in} : (type_meant){0};
     uint32_t next = 0, wanted = 0, got = 0;
     for (uint32_t i = 0; given && i < given->kid_count; i++)
         got += !ast_is(given->kids[i], AST_LIFETIME);
@@ -172,6 +190,11 @@ void declare_generics(analysis *s, scope *inner, const ast *fn, scope *names, co
         const ast *g = generics->kids[i];
         if (ast_is(g, AST_GENERIC_LIFETIME))
             continue;
+        if (path && g->value != 0) {
+            type = type.record ? type : scope_type_in_front(names, path);
+            bind_type_parameter(s, inner, g, &type);
+            continue;
+        }
         wanted++;
         while (given && next < given->kid_count && ast_is(given->kids[next], AST_LIFETIME))
             next++;
@@ -317,6 +340,75 @@ static void infer_generics(analysis *s, scope *inner, const ast *type, const ten
     }
 }
 
+/* The same of a struct, which is `Name<P>` where its fields are read. */
+static void infer_type(analysis *s, scope *inner, const ast *type, const value *v)
+{
+    while (ast_is(type, AST_TYPE_REF))
+        type = ast_kid(type, 0);
+    symbol *y = open_parameter(inner, type);
+    if (!y || !v->fields_in)
+        return;
+    arena *a = s->context.arena;
+    ast *path = ast_new(a, AST_TYPE_PATH, type->range), *segment = ast_new(a, AST_SEGMENT, type->range),
+        *args = ast_new(a, AST_GENERIC_ARGS, type->range);
+    const ast *generics = ast_kid(v->record, 1);
+    for (uint32_t i = 0; i < generics->kid_count; i++) {
+        ast *argument = ast_new(a, AST_TYPE_PATH, type->range), *name = ast_new(a, AST_SEGMENT, type->range);
+        if (ast_is(generics->kids[i], AST_GENERIC_LIFETIME))
+            continue;
+        name->text = generics->kids[i]->text;
+        ast_push(a, name, ast_new(a, AST_NONE, type->range));
+        ast_push(a, argument, name);
+        ast_push(a, args, argument);
+    }
+    segment->text = v->record->text;
+    ast_push(a, segment, args);
+    ast_push(a, path, segment);
+    y->node = path;
+    y->scope = v->fields_in;
+}
+
+/* The struct that an argument names, a variable or a field of one, without reading anything; NULL: it is something else. */
+static const value *named_struct(scope *names, const ast *argument)
+{
+    while (ast_is(argument, AST_BORROW))
+        argument = ast_kid(argument, 0);
+    const symbol *y = ast_is(argument, AST_PATH) ? scope_find_path(names, VALUE_NAMES, argument) : NULL;
+    if (y)
+        return y->kind == SYMBOL_VARIABLE && y->value.kind == VALUE_LIST && y->value.record ? &y->value : NULL;
+    const value *whole = ast_is(argument, AST_FIELD) ? named_struct(names, ast_kid(argument, 0)) : NULL;
+    const ast *fields = whole ? ast_kid(whole->record, 2) : NULL;
+    for (uint32_t i = 0; fields && i < fields->kid_count && i < whole->count; i++)
+        if (strcmp(ast_kid(fields->kids[i], 1)->text, argument->text) == 0 && whole->items[i].kind == VALUE_LIST && whole->items[i].record)
+            return &whole->items[i];
+    return NULL;
+}
+
+/* Parameters that a call leaves open are those of a struct: `H` of `head: &Head<'_, H>`. Others may need them, so it is done first. */
+static void infer_of_struct(scope *inner, const ast *type, const value *v)
+{
+    while (ast_is(type, AST_TYPE_REF))
+        type = ast_kid(type, 0);
+    const ast *last = ast_is(type, AST_TYPE_PATH) ? ast_last_segment(type) : NULL, *given = last ? ast_kid(last, 0) : NULL;
+    const symbol *of = last ? scope_find_path(inner, TYPE_NAMES, type) : NULL;
+    type_meant meant = {v->record, v->fields_in};
+    int64_t place = 0;
+    if (!of || of->kind != SYMBOL_OWN_TYPE || of->node != v->record || !ast_is(given, AST_GENERIC_ARGS))
+        return;
+    for (uint32_t i = 0; i < given->kid_count; i++) {
+        const ast *argument = ast_is(given->kids[i], AST_CONST_ARG) ? ast_kid(given->kids[i], 0) : given->kids[i];
+        place += !ast_is(argument, AST_LIFETIME);
+        const ast *name = ast_last_segment(argument);
+        if (!name || argument->kid_count != 1)
+            continue;
+        const symbol *number = scope_find_here(inner, VALUE_NAMES, name->text);
+        bool open = open_parameter(inner, argument) || (number && number->kind == SYMBOL_CONST_PARAM);
+        symbol *known = open ? scope_argument_of(&meant, place) : NULL;
+        if (known)
+            scope_add_as(inner, name->text, known);
+    }
+}
+
 /* Is the argument memory whose type the parameter has to tell: `&mut x`, `x.view_mut()`? */
 static bool is_open(scope *names, const ast *argument)
 {
@@ -326,8 +418,9 @@ static bool is_open(scope *names, const ast *argument)
     return y && y->kind == SYMBOL_VARIABLE && y->value.op && y->value.op->open;
 }
 
-/* A function that is called is compiled where it is called. */
-STACK_APART static value evaluate_function(analysis *s, scope *names, const ast *n, symbol *y, const declared *expected)
+/* A function that is called is compiled where it is called; `receiver`: the value of a struct whose method it is, or NULL. */
+STACK_APART static value evaluate_function(analysis *s, scope *names, const ast *n, symbol *y, const value *receiver,
+                                           const declared *expected)
 {
     const ast *fn = y->node, *params = ast_kid(fn, 2), *args = ast_kid(n, 1), *body = ast_kid(fn, 4);
     if (y->busy && !(fn->value & AST_FN_CONST))
@@ -343,7 +436,12 @@ STACK_APART static value evaluate_function(analysis *s, scope *names, const ast 
     budget_spend(s->arena, s->context.diags->count); /* that parse_was_broken looks at */
     names_mark before_names = names_begin(s);
     scope *inner = scope_new(&s->context, y->scope);
-    declare_generics(s, inner, fn, names, ast_kid(n, 0));
+    declare_generics(s, inner, fn, names, ast_kid(n, 0), receiver);
+    for (uint32_t i = 0; ast_is(ast_kid(fn, 1), AST_GENERICS) && i < params->kid_count; i++) {
+        const value *v = named_struct(names, args->kids[i]);
+        if (v)
+            infer_of_struct(inner, ast_kid(params->kids[i], 2), v);
+    }
     bool *waits = ARENA_ARRAY(s->arena, bool, params->kid_count + 1);
     for (uint32_t i = 0; i < params->kid_count; i++)
         if (!(waits[i] = is_open(names, args->kids[i])))
@@ -422,20 +520,43 @@ STACK_APART static value evaluate_variant_of(analysis *s, scope *names, const as
                : v;
 }
 
-/* `P(1, 2)` of `struct P(usize, usize);` */
-STACK_APART static value evaluate_tuple_struct(analysis *s, scope *names, const ast *n, const symbol *y, const declared *expected)
+declared own_type(scope *names, const ast *path)
 {
-    const ast *fields = ast_kid(y->node, 2), *args = ast_kid(n, 1);
-    declared own = {.kind = DECLARED_OTHER, .record = y->node, .scope = y->scope};
-    const declared *types = expected && expected->record == y->node ? expected : ast_is(ast_kid(y->node, 1), AST_GENERICS) ? NULL : &own;
+    symbol *y = scope_find_path(names, TYPE_NAMES, path);
+    const ast *last = ast_last_segment(path);
+    if (y && y->kind == SYMBOL_ALIAS && !y->busy) {
+        y->busy = true;
+        declared meant = scope_type(scope_applied(names, y->scope, y->generics, last), y->node);
+        y->busy = false;
+        return meant;
+    }
+    if (!y || y->kind != SYMBOL_OWN_TYPE || !y->node)
+        return (declared){0};
+    bool open = ast_is(ast_kid(y->node, 1), AST_GENERICS) && ast_is(ast_kid(last, 0), AST_NONE);
+    return (declared){
+        .kind = DECLARED_OTHER, .record = y->node, .scope = open ? NULL : scope_applied(names, y->scope, ast_kid(y->node, 1), last)};
+}
+
+/* `P(1, 2)` of `struct P(usize, usize);` */
+STACK_APART static value evaluate_tuple_struct(analysis *s, scope *names, const ast *n, const declared *own, const declared *expected)
+{
+    const ast *fields = ast_kid(own->record, 2), *args = ast_kid(n, 1);
+    const declared *types = expected && expected->record == own->record ? expected : own->scope ? own : NULL;
     if (args->kid_count != fields->kid_count)
-        return refuse(s, E_ARGUMENTS, n->range, NULL, "`%s` takes %u values, got %u", y->name, fields->kid_count, args->kid_count);
+        return refuse(s, E_ARGUMENTS, n->range, NULL, "`%s` takes %u values, got %u", own->record->text, fields->kid_count,
+                      args->kid_count);
     value *items = ARENA_ARRAY(s->context.arena, value, args->kid_count);
     for (uint32_t i = 0; i < args->kid_count; i++) {
         declared d = part_type(types, i, fields->kid_count);
         items[i] = evaluate(s, names, args->kids[i], &d);
     }
-    return (value){.kind = VALUE_LIST, .record = y->node, .items = items, .count = args->kid_count};
+    return (value){
+        .kind = VALUE_LIST, .record = own->record, .items = items, .count = args->kid_count, .fields_in = types ? types->scope : NULL};
+}
+
+value evaluate_method_of_type(analysis *s, scope *names, const ast *n, const value *receiver, const declared *expected)
+{
+    return evaluate_function(s, names, n, scope_find_path(names, VALUE_NAMES, ast_kid(n, 0)), receiver, expected);
 }
 
 value evaluate_call(analysis *s, scope *names, const ast *n, const declared *expected)
@@ -443,7 +564,7 @@ value evaluate_call(analysis *s, scope *names, const ast *n, const declared *exp
     const ast *callee = ast_kid(n, 0);
     symbol *y = ast_is(callee, AST_PATH) ? scope_find_path(names, VALUE_NAMES, callee) : NULL;
     if (y && y->kind == SYMBOL_FUNCTION)
-        return evaluate_function(s, names, n, y, expected);
+        return evaluate_function(s, names, n, y, NULL, expected);
     unsigned wanted;
     if (!y && ast_is(callee, AST_PATH) && (variant_takes_arguments(callee, &wanted) || variant_is_unknown(callee)))
         return evaluate_variant_of(s, names, n, wanted);
@@ -458,10 +579,9 @@ value evaluate_call(analysis *s, scope *names, const ast *n, const declared *exp
         s->kernel->bad = s->kernel->bad || y->value.kind == VALUE_ERROR;
         return y->value.kind == VALUE_ERROR ? error_value : unsupported(s, n);
     }
-    const symbol *record = ast_is(callee, AST_PATH) ? scope_find_path(names, TYPE_NAMES, callee) : NULL;
-    if (record && record->kind == SYMBOL_OWN_TYPE && record->node &&
-        strcmp(ast_kid(ast_kid(ast_kid(record->node, 2), 0), 1)->text, "_0") == 0)
-        return evaluate_tuple_struct(s, names, n, record, expected);
+    declared own = ast_is(callee, AST_PATH) ? own_type(names, callee) : (declared){0};
+    if (own.record && strcmp(ast_kid(ast_kid(ast_kid(own.record, 2), 0), 1)->text, "_0") == 0)
+        return evaluate_tuple_struct(s, names, n, &own, expected);
     if (ast_is(callee, AST_TYPE_QUALIFIED) && stage_is_known(callee->text))
         return refuse(s, E_UNSUPPORTED, callee->range, arena_printf(s->context.arena, "write x.%s(..)", callee->text),
                       "a method that is called as a function is not supported in .vm kernels");
@@ -471,10 +591,10 @@ value evaluate_call(analysis *s, scope *names, const ast *n, const declared *exp
             return error_value;
         }
         const char *name = callee->kids[callee->kid_count - 1]->text, *near = scope_suggest(names, name, SYMBOL_FUNCTION),
-                   *own = scope_own_type_help(names, callee);
+                   *help = scope_own_type_help(names, callee);
         bool method = callee->kid_count > 1 && stage_is_known(name);
         return refuse(s, E_NAME, callee->range,
-                      own ? own
+                      help ? help
                       : method
                           ? arena_printf(s->context.arena, "it is a method: write x.%s(..), with type arguments x.%s::<..>(..)", name, name)
                       : near ? arena_printf(s->context.arena, "did you mean `%s`?", near)

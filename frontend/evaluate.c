@@ -127,7 +127,7 @@ STACK_APART static value read_const(analysis *s, symbol *y)
  * understood may have kept silent. */
 STACK_APART static value evaluate_const(analysis *s, symbol *y, const ast *path)
 {
-    if (y->busy)
+    if (symbol_is_busy(y))
         return refuse(s, E_NAME, path->range, NULL, "`%s` is defined by itself", y->name);
     if (y->read_by && (y->value.kind != VALUE_ERROR || y->read_by == s->kernel)) {
         s->kernel->bad = s->kernel->bad || y->value.kind == VALUE_ERROR;
@@ -136,9 +136,9 @@ STACK_APART static value evaluate_const(analysis *s, symbol *y, const ast *path)
     arena *outer = s->context.arena;
     if (scope_arena(y->scope) == s->arena) /* other kernels may ask for the elements of a list */
         s->context.arena = s->arena;
-    y->busy = true;
+    symbol_set_busy(y, true);
     y->value = read_const(s, y);
-    y->busy = false;
+    symbol_set_busy(y, false);
     y->read_by = s->kernel;
     s->context.arena = outer;
     return y->value;
@@ -195,9 +195,9 @@ STACK_APART static value evaluate_name(analysis *s, scope *names, const ast *pat
         return bare;
     if (!y && variant_bare(name, &bare))
         return bare;
-    const symbol *unit = scope_find(names, TYPE_NAMES, name);
-    if (!y && unit && unit->kind == SYMBOL_OWN_TYPE && !unit->node) /* `struct Unit;` */
-        return (value){.kind = VALUE_UNIT};
+    declared unit = y ? (declared){0} : own_type(names, path);
+    if (unit.record && ast_kid(unit.record, 2)->kid_count == 0) /* `struct Unit;` */
+        return (value){.kind = VALUE_LIST, .record = unit.record, .fields_in = unit.scope};
     const char *near = variant_typed(s->context.arena, name);
     if (!near)
         near = scope_suggest(names, name, SYMBOL_VARIABLE);
@@ -428,7 +428,7 @@ STACK_APART static value evaluate_method(analysis *s, scope *names, const ast *n
     value receiver = evaluate(s, names, ast_kid(n, 0), hint);
     const ast *own = call_of_method(s, names, n, &receiver);
     if (own)
-        return evaluate_call(s, names, own, expected);
+        return evaluate_method_of_type(s, names, own, &receiver, expected);
     value *args = ARENA_ARRAY(s->context.arena, value, list->kid_count);
     bool joins = variant_joins(&receiver, n->text), takes_mode = variant_takes_mode(&receiver, n->text);
     bool number = receiver.kind == VALUE_INT && constant_has_method(n->text);
@@ -896,16 +896,16 @@ static const ast *init_of(const ast *literal, const char *field)
 /* A struct of the file, with all of its fields in the order in which it declares them. */
 STACK_APART static value evaluate_struct(analysis *s, scope *names, const ast *n, const declared *expected)
 {
-    symbol *y = scope_find_path(names, TYPE_NAMES, ast_kid(n, 0));
-    const ast *record = y && y->kind == SYMBOL_OWN_TYPE ? y->node : NULL, *fields = record ? ast_kid(record, 2) : NULL;
+    declared own = own_type(names, ast_kid(n, 0));
+    const ast *record = own.record, *fields = record ? ast_kid(record, 2) : NULL;
     if (!record)
         return is_switch_config(ast_kid(n, 0)) ? evaluate_switch_config(s, names, n) : evaluate_variant_literal(s, names, n);
     value v = {.kind = VALUE_LIST, .record = record, .count = fields->kid_count};
     value *items = ARENA_ARRAY(s->context.arena, value, fields->kid_count), rest = {0};
     const ast *base = init_of(n, "..");
-    declared own = {.kind = DECLARED_OTHER, .record = record, .scope = y->scope};
-    const declared *types = expected && expected->record == record ? expected : ast_is(ast_kid(record, 1), AST_GENERICS) ? NULL : &own;
+    const declared *types = expected && expected->record == record ? expected : own.scope ? &own : NULL;
     v.items = items;
+    v.fields_in = types ? types->scope : NULL;
     if (base)
         rest = evaluate(s, names, ast_kid(base, 0), types);
     for (uint32_t k = 1; k < n->kid_count; k++)

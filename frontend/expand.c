@@ -15,6 +15,13 @@ typedef struct expansion {
     const char *macro;
 } expansion;
 
+/* A trait of the file, whose functions and constants are those of each `impl` of it that has none of their name. */
+typedef struct own_trait {
+    const char *name;
+    token_text_list text;
+    uint32_t open;
+} own_trait;
+
 struct expander {
     source_map *sources;
     arena *arena;
@@ -24,6 +31,8 @@ struct expander {
     size_t macro_count, macro_capacity;
     expansion *expansions;
     size_t count, capacity;
+    own_trait *traits;
+    size_t trait_count, trait_capacity;
     const ast *items; /* a module's block: what stands last in it is no value */
 };
 
@@ -244,7 +253,8 @@ static void write_fields(expander *e, const token_text_list *t, uint32_t open, p
     }
 }
 
-/* `struct Name<..> { x: T }` is read as `fn Name<..>(x: T) {}`. What the parser cannot read stays text: no kernel may use it. */
+/* `struct Name<..> { x: T }` is read as `fn Name<..>(x: T) {}`, `struct Name;` as `fn Name() {}`. What the parser cannot read stays text:
+ * no kernel may use it. */
 static const ast *read_struct(expander *e, const ast *n)
 {
     token_text_list t;
@@ -253,13 +263,14 @@ static const ast *read_struct(expander *e, const ast *n)
         return n;
     const token *items = t.tokens.items;
     uint32_t open = 2;
-    for (int angles = 0;
-         items[open].kind && (angles > 0 || (items[open].kind != '{' && items[open].kind != '(' && items[open].kind != T_WHERE)); open++)
+    for (int angles = 0; items[open].kind && (angles > 0 || (items[open].kind != '{' && items[open].kind != '(' &&
+                                                             items[open].kind != ';' && items[open].kind != T_WHERE));
+         open++)
         angles += items[open].kind == '<'                                                                 ? 1
                   : items[open].kind == '>' || items[open].kind == T_GT_GT || items[open].kind == T_GT_EQ ? -1
                                                                                                           : 0;
     uint32_t head = open;
-    while (items[open].kind && items[open].kind != '{' && items[open].kind != '(')
+    while (items[open].kind && items[open].kind != '{' && items[open].kind != '(' && items[open].kind != ';')
         open++;
     if (!items[open].kind)
         return n;
@@ -268,7 +279,8 @@ static const ast *read_struct(expander *e, const ast *n)
     strbuf_puts(&x.text.text, "fn ");
     pieced_text_add(&x.text, e->sources, token_places(&t, 1, head));
     strbuf_puts(&x.text.text, "(");
-    write_fields(e, &t, open, &x.text);
+    if (items[open].kind != ';')
+        write_fields(e, &t, open, &x.text);
     strbuf_puts(&x.text.text, ") {}");
     diag_list unsaid;
     diag_list_init(&unsaid, e->arena);
@@ -317,16 +329,21 @@ static uint32_t behind_angles(const token_text_list *t, uint32_t i)
 typedef struct impl_head {
     uint32_t generics, generics_end; /* what stands between the angles, of the block */
     uint32_t name, type_end;         /* the name, and behind its arguments */
+    uint32_t trait;                  /* the name of the trait that it is of, which has no arguments; 0: none */
     uint32_t open;
+    const token_text_list *text;
 } impl_head;
 
 static bool read_impl_head(const token_text_list *t, impl_head *h)
 {
     const token *items = t->tokens.items;
     uint32_t i = items[0].kind == T_UNSAFE ? 2 : 1, end = behind_angles(t, i);
-    *h = (impl_head){.generics = i + 1, .generics_end = end > i ? end - 1 : i + 1};
+    *h = (impl_head){.generics = i + 1, .generics_end = end > i ? end - 1 : i + 1, .text = t};
     for (i = end; items[i].kind && items[i].kind != '{' && items[i].kind != T_WHERE;) {
-        if (items[i].kind == T_IDENT) { /* the last segment of the last path: that behind `for` */
+        if (items[i].kind == T_FOR) {
+            h->trait = h->type_end == h->name + 1 ? h->name : 0;
+            i++;
+        } else if (items[i].kind == T_IDENT) { /* the last segment of the last path: that behind `for` */
             h->name = i;
             h->type_end = i = behind_angles(t, i + 1);
         } else {
@@ -339,38 +356,47 @@ static bool read_impl_head(const token_text_list *t, impl_head *h)
     return h->name > 0 && items[i].kind == '{';
 }
 
-/* A function of the block: `from` is its first token behind attributes and visibility. */
-typedef struct impl_function {
+/* An item of the block: `from` is its first token behind attributes and visibility. */
+typedef struct impl_item {
     uint32_t from, name, generics_end; /* generics_end: behind `<..>` */
-    uint32_t params, end;              /* the bracket; behind the body */
+    uint32_t params, end;              /* the bracket, 0: no function; behind the body */
+    bool is_constant;                  /* or a type */
+    bool is_whole;                     /* it has a body, or a value */
     bool is_read;                      /* it takes tensors or a context, or is a `const fn` */
     bool uses_self;
-} impl_function;
+} impl_item;
 
-static bool names_kernel_text(const token_text_list *t, const token *k)
+static bool is_kernel_word(const char *text, size_t length)
 {
     static const char *const ends[] = {"Tensor", "TensorView", "TensorViewMut", "TensorPair", "AlignedPair", "Context", "Device"};
-    size_t length = k->end - k->begin;
-    for (size_t i = 0; k->kind == T_IDENT && i < sizeof ends / sizeof *ends; i++) {
+    for (size_t i = 0; i < sizeof ends / sizeof *ends; i++) {
         size_t tail = strlen(ends[i]);
-        if (length >= tail && memcmp(t->source + k->end - tail, ends[i], tail) == 0)
+        if (length >= tail && memcmp(text + length - tail, ends[i], tail) == 0)
             return true;
     }
     return false;
 }
 
-/* The item at `i`; f->params 0: no function. Returns the token behind it. */
-static uint32_t read_impl_item(const token_text_list *t, uint32_t i, uint32_t end, impl_function *f)
+static bool names_kernel_text(const token_text_list *t, const token *k)
+{
+    return k->kind == T_IDENT && is_kernel_word(t->source + k->begin, k->end - k->begin);
+}
+
+/* The item at `i`. Returns the token behind it. */
+static uint32_t read_impl_item(const token_text_list *t, uint32_t i, uint32_t end, impl_item *f)
 {
     const token *items = t->tokens.items;
-    *f = (impl_function){0};
+    *f = (impl_item){0};
     while (items[i].kind == '#' && i + 1 < end)
         i = items[i + 1].match + 1;
     f->from = i = behind_visibility(t, i);
     uint32_t last = i;
-    while (last < end && items[last].kind != ';' && items[last].kind != '{')
-        last = token_closer(&items[last]) ? items[last].match + 1 : last + 1;
+    f->is_constant = items[i].kind == T_TYPE || (items[i].kind == T_CONST && items[i + 1].kind == T_IDENT);
+    for (; last < end && items[last].kind != ';' && (items[last].kind != '{' || f->is_constant);
+         last = token_closer(&items[last]) ? items[last].match + 1 : last + 1)
+        f->is_whole = f->is_whole || items[last].kind == '=';
     f->end = items[last].kind == '{' && last < end ? items[last].match + 1 : last + (last < end);
+    f->name = f->is_constant ? i + 1 : 0;
     for (; i < last && items[i].kind != T_FN; i++)
         f->is_read = f->is_read || items[i].kind == T_CONST;
     if (i + 1 >= last || items[i + 1].kind != T_IDENT || items[last].kind != '{')
@@ -380,6 +406,7 @@ static uint32_t read_impl_item(const token_text_list *t, uint32_t i, uint32_t en
     if (items[f->generics_end].kind != '(')
         return f->end;
     f->params = f->generics_end;
+    f->is_whole = true;
     for (i = f->params; i < last; i++)
         f->is_read = f->is_read || names_kernel_text(t, &items[i]);
     for (i = items[f->params].match; i < f->end; i++)
@@ -387,21 +414,24 @@ static uint32_t read_impl_item(const token_text_list *t, uint32_t i, uint32_t en
     return f->end;
 }
 
-/* Tokens with the name of the type for `Self`, and `this` for `self`. */
+/* Tokens with the type for `Self`, and `this` for `self`. */
 static void write_impl_tokens(expander *e, const token_text_list *t, const impl_head *h, uint32_t begin, uint32_t end, pieced_text *out)
 {
     const token *items = t->tokens.items;
     uint32_t from = begin;
     for (uint32_t i = begin; i < end; i++) {
-        if (items[i].kind != T_SELF && items[i].kind != T_SELF_TYPE)
+        if (items[i].kind != T_SELF_TYPE && (items[i].kind != T_SELF || items[i + 1].kind == T_COLON2))
             continue;
+        bool is_type = items[i].kind == T_SELF_TYPE;
         if (i > from)
             pieced_text_add(out, e->sources, token_places(t, from, i));
         strbuf_puts(&out->text, " ");
-        if (items[i].kind == T_SELF)
-            strbuf_puts(&out->text, items[i + 1].kind == T_COLON2 ? "super" : "this");
-        else
-            pieced_text_add(out, e->sources, token_places(t, h->name, items[i + 1].kind == T_COLON2 ? h->name + 1 : h->type_end));
+        pieced_text_put(out, is_type ? token_text(h->text->source, &h->text->tokens.items[h->name], e->arena) : "this",
+                        token_places(t, i, i + 1));
+        if (is_type && h->type_end > h->name + 1) { /* a path may go on behind it */
+            strbuf_puts(&out->text, "::");
+            pieced_text_add(out, e->sources, token_places(h->text, h->name + 1, h->type_end));
+        }
         from = i + 1;
     }
     if (end > from)
@@ -409,7 +439,7 @@ static void write_impl_tokens(expander *e, const token_text_list *t, const impl_
 }
 
 /* `fn f(&self, x: T) ..` as `fn f(this: Name, x: T) ..`; without a use of it the receiver is left away. */
-static void write_impl_function(expander *e, const token_text_list *t, const impl_head *h, const impl_function *f, pieced_text *out)
+static void write_impl_function(expander *e, const token_text_list *t, const impl_head *h, const impl_item *f, pieced_text *out)
 {
     const token *items = t->tokens.items;
     uint32_t begin = f->params + 1, end = items[f->params].match, i = begin;
@@ -418,8 +448,8 @@ static void write_impl_function(expander *e, const token_text_list *t, const imp
     if (own || outer) {
         strbuf_puts(&out->text, "<");
         if (outer)
-            pieced_text_add(out, e->sources, token_places(t, h->generics, h->generics_end));
-        strbuf_puts(&out->text, own && outer && items[h->generics_end - 1].kind != ',' ? ", " : "");
+            pieced_text_add(out, e->sources, token_places(h->text, h->generics, h->generics_end));
+        strbuf_puts(&out->text, own && outer && h->text->tokens.items[h->generics_end - 1].kind != ',' ? ", " : "");
         if (own)
             write_impl_tokens(e, t, h, f->name + 2, f->generics_end - 1, out);
         strbuf_puts(&out->text, ">");
@@ -430,7 +460,7 @@ static void write_impl_function(expander *e, const token_text_list *t, const imp
     if (i < end && items[i].kind == T_SELF) {
         if (f->uses_self) {
             strbuf_puts(&out->text, "this: ");
-            pieced_text_add(out, e->sources, token_places(t, h->name, h->type_end));
+            pieced_text_add(out, e->sources, token_places(h->text, h->name, h->type_end));
             strbuf_puts(&out->text, ", ");
         }
         while (i < end && items[i].kind != ',') /* a type of its own */
@@ -444,7 +474,7 @@ static void write_impl_function(expander *e, const token_text_list *t, const imp
 }
 
 /* What only the host calls may be any Rust: it is read where the parser can. */
-static bool is_readable(expander *e, const token_text_list *t, const impl_head *h, const impl_function *f)
+static bool is_readable(expander *e, const token_text_list *t, const impl_head *h, const impl_item *f)
 {
     expansion x = {.call = t->range};
     diag_list unsaid;
@@ -455,38 +485,119 @@ static bool is_readable(expander *e, const token_text_list *t, const impl_head *
     return unsaid.error_count == 0;
 }
 
-/* `impl Name { fn f(..) {..} }` is read as `mod Name { use super::*; fn f(..) {..} }`: constants, and functions; those that take tensors or
- * a context whether the parser can read them or not. Blocks of the library's own types describe what is there already, and a kernel stands
- * in none. */
+/* The parameters of the block, as the AST_GENERICS of `fn Name<..>(x: Name<..>) {}`. The value of each is the place among the arguments of
+ * the type in which it stands, from 1 on, or AST_OF_NO_ARGUMENT. NULL: there are none but lifetimes. */
+static const ast *read_impl_generics(expander *e, const token_text_list *t, const impl_head *h)
+{
+    expansion x = {.call = t->range};
+    diag_list unsaid;
+    diag_list_init(&unsaid, e->arena);
+    if (h->generics_end == h->generics)
+        return NULL;
+    pieced_text_init(&x.text, e->arena);
+    strbuf_puts(&x.text.text, "fn ");
+    pieced_text_add(&x.text, e->sources, token_places(t, h->name, h->name + 1));
+    pieced_text_add(&x.text, e->sources, token_places(t, h->generics - 1, h->generics_end + 1));
+    strbuf_puts(&x.text.text, "(x: ");
+    pieced_text_add(&x.text, e->sources, token_places(t, h->name, h->type_end));
+    strbuf_puts(&x.text.text, ") {}");
+    const ast *file = parse_expansion(e, x, &unsaid), *fn = ast_kid(file, 0), *generics = ast_kid(fn, 1);
+    if (unsaid.error_count > 0 || !ast_is(fn, AST_FN) || !ast_is(generics, AST_GENERICS))
+        return NULL;
+    const ast *type = ast_last_segment(ast_kid(ast_kid(ast_kid(fn, 2), 0), 2)), *given = type ? ast_kid(type, 0) : NULL;
+    bool any = false;
+    for (uint32_t i = 0; i < generics->kid_count; i++) {
+        int64_t place = 0;
+        any = any || !ast_is(generics->kids[i], AST_GENERIC_LIFETIME);
+        generics->kids[i]->value = AST_OF_NO_ARGUMENT;
+        for (uint32_t k = 0; given && k < given->kid_count; k++) {
+            const ast *argument = ast_is(given->kids[k], AST_CONST_ARG) ? ast_kid(given->kids[k], 0) : given->kids[k];
+            bool named = (ast_is(argument, AST_TYPE_PATH) || ast_is(argument, AST_PATH)) && argument->kid_count == 1;
+            place += !ast_is(argument, AST_LIFETIME);
+            if (named && strcmp(argument->kids[0]->text, generics->kids[i]->text) == 0)
+                generics->kids[i]->value = place;
+        }
+    }
+    return any ? generics : NULL;
+}
+
+/* The constants, types and functions of the block that begins at `open`; those of a trait (`own`: the block of the `impl`) where the `impl`
+ * has none of the name. False: there is nothing that kernels may use. */
+static bool write_impl_items(expander *e, const token_text_list *t, uint32_t open, const impl_head *h, const token_text_list *own,
+                             pieced_text *out)
+{
+    const token *items = t->tokens.items;
+    bool found = false;
+    for (uint32_t i = open + 1, end = items[open].match; i < end;) {
+        impl_item f, other = {0};
+        i = read_impl_item(t, i, end, &f);
+        for (uint32_t k = h->open + 1; own && f.is_whole && k < own->tokens.items[h->open].match && other.name == 0;) {
+            k = read_impl_item(own, k, own->tokens.items[h->open].match, &other);
+            if (other.name > 0 && !macro_same_token(own, other.name, t, f.name))
+                other.name = 0;
+        }
+        if (f.name == 0 || !f.is_whole || other.name > 0)
+            continue;
+        if (f.is_constant)
+            write_impl_tokens(e, t, h, f.from, f.end, out);
+        if (f.params > 0 && (f.is_read || is_readable(e, t, h, &f)))
+            write_impl_function(e, t, h, &f, out);
+        found = found || f.is_constant || f.is_read;
+    }
+    return found;
+}
+
+/* The trait that the `impl` is of, where the file has it. */
+static const own_trait *trait_of(const expander *e, const impl_head *h)
+{
+    const char *name = h->trait ? token_text(h->text->source, &h->text->tokens.items[h->trait], e->arena) : "";
+    for (size_t i = e->trait_count; i-- > 0;)
+        if (strcmp(e->traits[i].name, name) == 0)
+            return &e->traits[i];
+    return NULL;
+}
+
+/* `trait Name { .. }`, without parameters of its own. */
+static void read_trait(expander *e, const ast *n)
+{
+    own_trait r;
+    src_range raw = ast_kid(n, 1)->range;
+    if (!macro_scan(e->sources, raw, scanner_of(e), e->arena, &r.text) || r.text.tokens.count < 4)
+        return;
+    const token *items = r.text.tokens.items;
+    uint32_t name = items[0].kind == T_UNSAFE ? 2 : 1;
+    for (r.open = name + 1; items[r.open].kind && items[r.open].kind != '{' && items[name + 1].kind != '<'; r.open++)
+        ;
+    if (items[name].kind != T_IDENT || items[r.open].kind != '{')
+        return;
+    r.name = token_text(r.text.source, &items[name], e->arena);
+    ARENA_PUSH(e->arena, e->traits, e->trait_count, e->trait_capacity, r);
+}
+
+/* `impl Name { fn f(..) {..} }` is read as `mod Name { fn f(..) {..} }`, of which names are found by a path alone: constants, types, and
+ * functions; those that take tensors or a context whether the parser can read them or not. Parameters of the block are also those of each
+ * function, in front of its own. Blocks of the library's own types describe what is there already, and a kernel stands in none. */
 static const ast *read_impl(expander *e, const ast *n)
 {
     token_text_list t;
     impl_head h;
-    impl_function f;
     src_range raw = ast_kid(n, 1)->range;
     if (!macro_scan(e->sources, raw, scanner_of(e), e->arena, &t) || t.tokens.count < 4 || !read_impl_head(&t, &h))
         return n;
     const token *items = t.tokens.items;
     if (names_kernel_text(&t, &items[h.name]))
         return n;
+    for (uint32_t i = h.open + 1; i + 2 < items[h.open].match; i = token_closer(&items[i]) ? items[i].match + 1 : i + 1)
+        if (items[i].kind == '#' && token_is_word(t.source, &items[i + 2], "device"))
+            return n;
     expansion x = {.call = n->range};
     pieced_text_init(&x.text, e->arena);
     strbuf_puts(&x.text.text, "mod ");
     pieced_text_add(&x.text, e->sources, token_places(&t, h.name, h.name + 1));
-    strbuf_puts(&x.text.text, " { use super::*; ");
-    bool found = false;
-    for (uint32_t i = h.open + 1, end = items[h.open].match; i < end;) {
-        for (uint32_t k = i; items[k].kind == '#' && k + 2 < end; k = items[k + 1].match + 1)
-            if (token_is_word(t.source, &items[k + 2], "device"))
-                return n;
-        i = read_impl_item(&t, i, end, &f);
-        bool constant = items[f.from].kind == T_CONST && f.params == 0;
-        if (constant)
-            write_impl_tokens(e, &t, &h, f.from, f.end, &x.text);
-        if (f.params > 0 && (f.is_read || is_readable(e, &t, &h, &f)))
-            write_impl_function(e, &t, &h, &f, &x.text);
-        found = found || constant || (f.params > 0 && f.is_read);
-    }
+    strbuf_puts(&x.text.text, " { ");
+    const own_trait *trait = trait_of(e, &h);
+    bool found = write_impl_items(e, &t, h.open, &h, NULL, &x.text);
+    found = (trait && write_impl_items(e, &trait->text, trait->open, &h, &t, &x.text)) || found;
     strbuf_puts(&x.text.text, "}");
     if (!found)
         return n;
@@ -496,6 +607,12 @@ static const ast *read_impl(expander *e, const ast *n)
     ast *own = head_of(e, module);
     own->value = AST_MOD_OF_TYPE;
     ast_push_all(e->arena, own, module->kids, module->kid_count);
+    const ast *generics = read_impl_generics(e, &t, &h), *block = ast_kid(module, 1);
+    if (generics)
+        ast_push(e->arena, own, (ast *)generics);
+    for (uint32_t i = 0; generics && i < block->kid_count; i++)
+        for (uint32_t k = 0; ast_is(block->kids[i], AST_FN) && k < generics->kid_count && k < ast_kid(block->kids[i], 1)->kid_count; k++)
+            ast_kid(block->kids[i], 1)->kids[k]->value = generics->kids[k]->value;
     return walk(e, own);
 }
 
@@ -520,6 +637,9 @@ static ast *with_kids(expander *e, const ast *node)
 {
     ast *copy = head_of(e, node);
     bool list = ast_is(node, AST_FILE) || ast_is(node, AST_BLOCK);
+    for (uint32_t i = 0; list && i < node->kid_count; i++) /* which may stand behind what is of them */
+        if (ast_is(node->kids[i], AST_ITEM_IGNORED) && strcmp(node->kids[i]->text, "trait") == 0)
+            read_trait(e, node->kids[i]);
     for (uint32_t i = 0; i < node->kid_count; i++) {
         const ast *kid = node->kids[i], *call = list ? called(kid) : NULL;
         bool is_value = i + 1 == node->kid_count && ast_is(node, AST_BLOCK) && node != e->items && kid->text[0] == '\0', known = false;
@@ -539,6 +659,26 @@ static ast *with_kids(expander *e, const ast *node)
     return copy;
 }
 
+/* `<T as Trait>::name` of a type that is named: not the size of a mapping, and nothing of the library's types. */
+static bool is_of_own_type(const ast *n)
+{
+    const ast *last = ast_last_segment(ast_kid(n, 0));
+    return last && !ast_is(ast_kid(n, 1), AST_NONE) && strcmp(n->text, "SIZE") != 0 && !is_kernel_word(last->text, strlen(last->text));
+}
+
+/* It is read as the path `T::name`. */
+static const ast *read_qualified(expander *e, const ast *n)
+{
+    ast *path = ast_new(e->arena, n->value == AST_QUALIFIED_VALUE ? AST_PATH : AST_TYPE_PATH, n->range),
+        *name = ast_new(e->arena, AST_SEGMENT, n->name_range);
+    const ast *type = ast_kid(n, 0);
+    name->text = n->text;
+    ast_push(e->arena, name, (ast *)ast_kid(n, 2));
+    ast_push_all(e->arena, path, type->kids, type->kid_count);
+    ast_push(e->arena, path, name);
+    return path;
+}
+
 static const ast *walk_kind(expander *e, const ast *node)
 {
     bool known = false;
@@ -550,6 +690,8 @@ static const ast *walk_kind(expander *e, const ast *node)
         return strcmp(node->text, "struct") == 0 ? read_struct(e, node) : strcmp(node->text, "impl") == 0 ? read_impl(e, node) : node;
     if (is_assertion(node))
         return walk(e, read_assertion(e, node));
+    if (ast_is(node, AST_TYPE_QUALIFIED) && is_of_own_type(node))
+        return walk(e, read_qualified(e, node));
     if (ast_is(node, AST_MACRO) && node->kid_count == 1) {
         const ast *given = expand_call(e, node, "{ ", " }", &known);
         const ast *block = given ? ast_kid(ast_kid(given, 0), 0) : NULL;

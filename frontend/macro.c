@@ -62,6 +62,13 @@ void pieced_text_add(pieced_text *t, const source_map *sources, src_range from)
     strbuf_append(&t->text, source_text(sources, from.file) + from.begin, from.end - from.begin);
 }
 
+void pieced_text_put(pieced_text *t, const char *text, src_range from)
+{
+    text_piece p = {(uint32_t)t->text.bytes, from};
+    ARENA_PUSH(t->text.arena, t->pieces, t->count, t->capacity, p);
+    strbuf_puts(&t->text, text);
+}
+
 bool macro_scan(const source_map *sources, src_range range, token_scanner *scanner, arena *a, token_text_list *out)
 {
     size_t bytes = range.end - range.begin;
@@ -88,7 +95,7 @@ static src_range range_of(const token_text_list *t, token_span s)
 static bool is_word(const token_text_list *t, uint32_t i)
 {
     unsigned char c = (unsigned char)t->source[at(t, i)->begin];
-    return at(t, i)->end > at(t, i)->begin && (isalpha(c) || c == '_');
+    return at(t, i)->end > at(t, i)->begin && (isalpha(c) || c == '_') && token_closer(at(t, i)) == 0; /* m![ opens brackets */
 }
 
 static const char *text_at(const token_text_list *t, uint32_t i, arena *a)
@@ -96,7 +103,7 @@ static const char *text_at(const token_text_list *t, uint32_t i, arena *a)
     return token_text(t->source, at(t, i), a);
 }
 
-static bool same_token(const token_text_list *a, uint32_t i, const token_text_list *b, uint32_t j)
+bool macro_same_token(const token_text_list *a, uint32_t i, const token_text_list *b, uint32_t j)
 {
     size_t bytes = at(a, i)->end - at(a, i)->begin;
     return bytes == at(b, j)->end - at(b, j)->begin && memcmp(a->source + at(a, i)->begin, b->source + at(b, j)->begin, bytes) == 0;
@@ -186,21 +193,84 @@ static bool read_repeat(const token_text_list *t, uint32_t dollar, uint32_t end,
     return false;
 }
 
-/* Where an expression or a type ends: in front of a `,` or `;` of its own level, counted < > left out. */
-static uint32_t end_of_part(const token_text_list *t, uint32_t i, uint32_t end, bool is_type)
+/* Where an expression ends: in front of a `,`, `;` or `=>` of its own level, counted < > left out. */
+static uint32_t expression_end(const token_text_list *t, uint32_t i, uint32_t end)
 {
     int angles = 0;
     for (; i < end; i = behind(t, i)) {
         int kind = at(t, i)->kind;
         bool opens = kind == '<' || kind == T_LT_LT;
-        if (angles == 0 && (kind == ',' || kind == ';' || kind == T_FAT_ARROW || (is_type && (kind == '=' || kind == '{' || kind == '|'))))
+        if (angles == 0 && (kind == ',' || kind == ';' || kind == T_FAT_ARROW))
             break;
-        if (opens && (is_type || angles > 0 || (i > 0 && at(t, i - 1)->kind == T_COLON2)))
+        if (opens && (angles > 0 || (i > 0 && at(t, i - 1)->kind == T_COLON2)))
             angles++;
         else if ((kind == '>' || kind == T_GT_GT || kind == T_GT_EQ) && angles > 0)
             angles--;
     }
     return i;
+}
+
+/* The index after the `>` of the `<` there. */
+static uint32_t angles_end(const token_text_list *t, uint32_t i, uint32_t end)
+{
+    int angles = 0;
+    while (i < end) {
+        int kind = at(t, i)->kind;
+        angles += kind == '<' || kind == T_LT_LT ? 1 : kind == '>' || kind == T_GT_GT || kind == T_GT_EQ ? -1 : 0;
+        i = behind(t, i);
+        if (angles == 0)
+            break;
+    }
+    return i;
+}
+
+static bool is_kind(const token_text_list *t, uint32_t i, uint32_t end, int kind)
+{
+    return i < end && at(t, i)->kind == kind;
+}
+
+/* The index after the path that begins there, generics included; the same index: there is none. */
+static uint32_t path_end(const token_text_list *t, uint32_t i, uint32_t end)
+{
+    uint32_t begin = i;
+    for (bool first = true;; first = false) {
+        if (is_kind(t, i, end, T_COLON2))
+            i++;
+        else if (!first)
+            return i;
+        if (i < end && is_word(t, i))
+            i++;
+        else if (!is_kind(t, i, end, '<'))
+            return begin;
+        if (is_kind(t, i, end, '<') || is_kind(t, i, end, T_LT_LT)) /* A<B>, ::<B>, <A as B> */
+            i = angles_end(t, i, end);
+    }
+}
+
+/* The same of a type. */
+static uint32_t type_end(const token_text_list *t, uint32_t i, uint32_t end)
+{
+    uint32_t begin = i;
+    for (;;) {
+        for (; i < end; i++) { /* what stands in front of a type: & 'a mut, *const, dyn, impl, unsafe */
+            int kind = at(t, i)->kind;
+            if (kind != '&' && kind != T_AND_AND && kind != '*' && kind != T_LIFETIME && kind != T_MUT && kind != T_CONST &&
+                kind != T_DYN && kind != T_IMPL && kind != T_UNSAFE)
+                break;
+        }
+        uint32_t stop = path_end(t, i, end);
+        if (stop == i && i < end && token_closer(at(t, i)) != 0 && at(t, i)->kind != '{') /* a tuple, an array, a mapping */
+            return behind(t, i);
+        if (stop == i)
+            return is_kind(t, i, end, '!') ? i + 1 : begin;
+        if (is_kind(t, stop, end, '!') && stop + 1 < end && token_closer(at(t, stop + 1)) != 0)
+            return behind(t, stop + 1);
+        if (is_kind(t, stop, end, '(')) /* fn(A) -> B */
+            stop = behind(t, stop);
+        if (!is_kind(t, stop, end, T_ARROW) && !is_kind(t, stop, end, '+'))
+            return stop;
+        i = stop + 1;
+    }
 }
 
 static bool is_literal(int kind)
@@ -231,9 +301,11 @@ static uint32_t fragment_end(matcher *m, const char *kind, src_range kind_at, ui
         return number < end && is_literal(at(t, number)->kind) ? number + 1 : i;
     }
     if (strcmp(kind, "expr") == 0)
-        return end_of_part(t, i, end, false);
-    if (strcmp(kind, "ty") == 0 || strcmp(kind, "path") == 0)
-        return end_of_part(t, i, end, true);
+        return expression_end(t, i, end);
+    if (strcmp(kind, "ty") == 0)
+        return type_end(t, i, end);
+    if (strcmp(kind, "path") == 0)
+        return path_end(t, i, end);
     if (!m->unknown) {
         m->unknown = kind;
         m->unknown_at = kind_at;
@@ -250,7 +322,7 @@ static bool match_repeat(matcher *m, const repeat_form *r, uint32_t *next, uint3
         uint32_t i = *next;
         binding_set pass = {0};
         if (r->separator != TOKEN_NONE && g.count > 0) {
-            if (i >= end || !same_token(m->pattern, r->separator, m->input, i))
+            if (i >= end || !macro_same_token(m->pattern, r->separator, m->input, i))
                 break;
             i++;
         }
@@ -282,7 +354,7 @@ static bool match_fragment(matcher *m, uint32_t dollar, uint32_t *next, uint32_t
 /* Brackets of the pattern, at `open`, stand for brackets of the input, all of what is in them. */
 static bool match_brackets(matcher *m, uint32_t open, uint32_t *next, uint32_t end, binding_set *out)
 {
-    if (*next >= end || !same_token(m->pattern, open, m->input, *next))
+    if (*next >= end || !macro_same_token(m->pattern, open, m->input, *next))
         return false;
     uint32_t close = at(m->input, *next)->match, i = *next + 1;
     if (!match_some(m, (token_span){open + 1, at(m->pattern, open)->match}, &i, close, out) || i != close)
@@ -310,7 +382,7 @@ static bool match_some(matcher *m, token_span pattern, uint32_t *next, uint32_t 
             ok = match_brackets(m, i, next, end, out);
             i = at(p, i)->match + 1;
         } else {
-            ok = *next < end && same_token(p, i, m->input, *next);
+            ok = *next < end && macro_same_token(p, i, m->input, *next);
             ++*next;
             i++;
         }

@@ -27,6 +27,8 @@ typedef struct pieced_text {
 void pieced_text_init(pieced_text *t, arena *a);
 /* Appends the source text of that range. */
 void pieced_text_add(pieced_text *t, const source_map *sources, src_range from);
+/* Appends a text that stands for what is written there. */
+void pieced_text_put(pieced_text *t, const char *text, src_range from);
 
 /* A text with its tokens, as macros read it: without the parser's repairs. */
 typedef struct token_text_list {
@@ -36,6 +38,8 @@ typedef struct token_text_list {
 } token_text_list;
 /* False: the text has unbalanced brackets, which was reported when its file was read. */
 bool macro_scan(const source_map *sources, src_range range, token_scanner *scanner, arena *a, token_text_list *out);
+/* Are the two spelt alike? */
+bool macro_same_token(const token_text_list *a, uint32_t i, const token_text_list *b, uint32_t j);
 
 typedef struct macro macro;
 /* Of the AST_ITEM_IGNORED of `macro_rules!`; NULL: diagnosed. */

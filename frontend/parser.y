@@ -639,7 +639,7 @@ primary: literal
     | '[' args ']'              { $$ = build_widen(build_kind($2, AST_ARRAY), @$); }
     | '[' expr ';' expr ']'     { $$ = build(p, AST_ARRAY_REPEAT, @$, $2, $4, NULL); }
     | map
-    | qualified_value
+    | qualified_value           { $$ = build_value($1, AST_QUALIFIED_VALUE); }
     | MACRO_CALL                { $$ = build_macro(p, @$, $1); }
     | IF if_rest                { $$ = build_widen($2, @$); }
     | FOR for_rest              { $$ = build_widen($2, @$); }

@@ -121,7 +121,7 @@ STACK_APART static value declare_record(analysis *s, const parameter *p, const d
         part.name = arena_printf(s->context.arena, "%s_%s", p->name, field[0] == '_' ? field + 1 : field);
         items[i] = declare_value(s, &part, d->scope, ast_kid(fields->kids[i], 2));
     }
-    return (value){.kind = VALUE_LIST, .items = items, .count = fields->kid_count, .record = d->record};
+    return (value){.kind = VALUE_LIST, .items = items, .count = fields->kid_count, .record = d->record, .fields_in = d->scope};
 }
 
 /* The part of a list's pattern that stands for element i of `count`; NULL: it is one of those of the `..`. */

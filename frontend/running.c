@@ -63,7 +63,7 @@ bool run_number_position(const run_number *n, run_position *out)
     for (; n && position; n = n->from) {
         unsigned bits = n->type->bits;
         out->bits = bits < out->bits ? bits : out->bits;
-        position = n->more == 0 || (n->more > 0 && !n->type->is_signed && !__builtin_add_overflow(out->more, n->more, &out->more));
+        position = n->more >= 0 && !__builtin_add_overflow(out->more, n->more, &out->more);
     }
     return position;
 }

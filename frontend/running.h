@@ -30,7 +30,8 @@ bool run_type_tensor(scope_context *c, const run_type *t, const char *name, int6
 const run_number *run_number_new(arena *a, const run_type *t, op *port);
 /* The tensor, where the number is its only element and an i32; else NULL. */
 op *run_number_count(const run_number *n);
-/* A usize as a position: the port's number of so many bits, without a sign, and what is added to it; a sum that wraps is no position. */
+/* A usize as a position: the port's number of so many bits, without a sign, and what is added to it; a sum that wraps is no position, nor
+ * is that of a negative number. */
 typedef struct run_position {
     op *port;
     unsigned bits; /* 32 or 64 */

@@ -79,6 +79,11 @@ symbol *scope_find_here(scope *s, name_space space, const char *name)
     return symbol_meant(y);
 }
 
+void scope_add_as(scope *s, const char *name, symbol *y)
+{
+    scope_add(s, y->kind, name, y->range)->target = y;
+}
+
 /* The scope's own names, then what it imports as a whole. */
 symbol *scope_find_in(scope *s, name_space space, const char *name)
 {
@@ -100,7 +105,7 @@ symbol *scope_find_in(scope *s, name_space space, const char *name)
 symbol *scope_find(scope *s, name_space space, const char *name)
 {
     for (; s; s = s->parent) {
-        symbol *y = scope_find_in(s, space, name);
+        symbol *y = s->is_type ? NULL : scope_find_in(s, space, name);
         if (y)
             return y;
     }

@@ -62,6 +62,7 @@ typedef struct value {
         const struct row_plan *rows;  /* VALUE_INDIRECT */
         const struct run_number *run; /* VALUE_SCALAR, VALUE_RUNNING */
         const struct run_condition *condition; /* VALUE_CONDITION */
+        scope *fields_in;                      /* VALUE_LIST with a record: where its fields are read, or NULL: nothing says it */
     };
 } value;
 
@@ -84,11 +85,13 @@ typedef struct symbol {
     const char *name;
     struct symbol *next; /* of its bucket */
     src_range range;
-    const axis *axis; /* SYMBOL_AXIS; NULL: refused */
-    const ast *node;  /* SYMBOL_ALIAS: its type; SYMBOL_CONST: its expression; SYMBOL_VARIABLE: its `let`, where that was not understood */
-    const ast *type;  /* SYMBOL_CONST; NULL: the expression does not have it, which was reported */
-    const ast *generics;       /* SYMBOL_ALIAS: its parameters (AST_GENERICS), or NULL */
-    scope *scope;              /* in which node is read */
+    const axis *axis;    /* SYMBOL_AXIS; NULL: refused */
+    const ast *node;     /* SYMBOL_ALIAS: its type; SYMBOL_CONST: its expression; SYMBOL_CONST_PARAM: its node; SYMBOL_VARIABLE: its `let`,
+                            where that was not understood */
+    const ast *type;     /* SYMBOL_CONST; NULL: the expression does not have it, which was reported */
+    const ast *generics; /* SYMBOL_ALIAS: its parameters (AST_GENERICS), or NULL */
+    const ast *of_type;  /* SYMBOL_ALIAS, SYMBOL_CONST of an `impl`: its parameters, or NULL */
+    scope *scope;        /* in which node is read */
     const mapping *mapping;    /* SYMBOL_ALIAS: what it stands for, once that was asked; NULL: nothing, or not yet */
     bool resolved, infers;     /* SYMBOL_ALIAS: that was asked; and it stands for `_` */
     mapping_names *names;      /* SYMBOL_ALIAS: the axes that it names; NULL: nobody asked */
@@ -102,6 +105,7 @@ typedef struct symbol {
     const declared *declared; /* its annotation, or NULL */
     scope *inner;             /* SYMBOL_MODULE */
     struct symbol *target;    /* imported by `use`: what it stands for */
+    struct symbol *open;      /* of an `impl`, for the arguments of its type: itself without them, or NULL */
     uint32_t calls;           /* SYMBOL_FUNCTION: so far, in this kernel */
     bool busy;                /* being resolved: a second visit is a cycle */
     bool moved;               /* a stream that was consumed */
@@ -112,6 +116,19 @@ typedef struct symbol {
 static inline symbol *symbol_meant(symbol *named)
 {
     return named && named->target ? named->target : named;
+}
+
+/* While it is being resolved; for other arguments of its type it is the same. */
+static inline bool symbol_is_busy(const symbol *y)
+{
+    return y->busy || (y->open && y->open->busy);
+}
+
+static inline void symbol_set_busy(symbol *y, bool busy)
+{
+    y->busy = busy;
+    if (y->open)
+        y->open->busy = busy;
 }
 
 typedef struct source_index source_index; /* frontend/index.h */
@@ -152,12 +169,29 @@ symbol *scope_find_here(scope *s, name_space space, const char *name);
 /* The same for `a::b::name`; a path whose front is not known (a library's) is its last name. */
 symbol *scope_find_path(scope *s, name_space space, const ast *path);
 
+/* Only where a module, or a type's functions and constants, is in front of the last segment; NULL: it has none of the name. */
+symbol *scope_find_through(scope *s, name_space space, const ast *path);
+
+/* A struct of the file. */
+typedef struct type_meant {
+    const ast *record; /* AST_STRUCT, or NULL */
+    scope *fields_in;  /* where its fields are read: its parameters have the meanings of its arguments. NULL: nothing says them */
+} type_meant;
+/* The one in front of the last segment, `Name::<4>::f`, which an alias or a type parameter may stand for. */
+type_meant scope_type_in_front(scope *s, const ast *path);
+/* Its argument at `place`, from 1 on, lifetimes not counted; NULL: there is none there, or nothing says it. */
+symbol *scope_argument_of(const type_meant *type, int64_t place);
+/* A name that stands for a symbol, as an imported one does. */
+void scope_add_as(scope *s, const char *name, symbol *y);
+
 /* Every name that can be written in the scope: its own, the imported ones, its parents'. A shadowed one comes after the one that
  * shadows it. */
 void scope_visit(scope *s, void (*visit)(void *user, symbol *y), void *user);
 
 /* A module of the file: `super` is its parent, `crate` the outermost one. */
 void scope_set_module(scope *s);
+/* The functions and constants of a type: what stands in it finds them by a path alone. */
+void scope_set_type(scope *s);
 /* `use`: what is not known is ignored, since it is a library's; false: nothing new was imported. */
 bool scope_use(scope *s, const ast *use);
 /* When all are resolved: remembers one that imports nothing, for messages about names that are not found. */
@@ -179,8 +213,8 @@ const mapping *scope_mapping(scope *s, const ast *type, bool *infer);
  * not named. */
 const mapping_names *scope_mapping_names(scope *s, const ast *type);
 
-/* The scope in which an alias, or a struct, that a path names is read: its parameters are the path's arguments. */
-scope *scope_applied(scope *s, scope *of, const ast *generics, const ast *path);
+/* The scope in which an alias, or a struct, that a path names is read: its parameters are the arguments of the path's last segment. */
+scope *scope_applied(scope *s, scope *of, const ast *generics, const ast *segment);
 /* A type parameter of a function or an alias: what `argument` is in `s`. */
 symbol *scope_bind_type(scope *inner, const ast *parameter, scope *s, const ast *argument);
 
@@ -191,6 +225,8 @@ const mapping *scope_alias(symbol *y, bool *infer);
 const char *scope_own_type_help(scope *s, const ast *path);
 /* A constant expression of integers; false: diagnosed. */
 bool scope_integer(scope *s, const ast *expression, int64_t *out);
+/* The same of conditions. */
+bool scope_condition(scope *s, const ast *expression, bool *out);
 /* The integer types that `as` names, and what they hold; NULL: another type. */
 typedef struct integer_type {
     const char *name;

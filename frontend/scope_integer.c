@@ -59,7 +59,10 @@ bool scope_arithmetic(scope *s, const ast *n, const char *operator, int64_t a, i
 /* `NAME::SIZE` of an axis or alias. */
 static bool integer_size(scope *s, const ast *path, int64_t *out)
 {
-    symbol *y = scope_find(s, TYPE_NAMES, path->kids[path->kid_count - 2]->text);
+    ast front = *path;
+    front.kind = AST_TYPE_PATH;
+    front.kid_count--;
+    symbol *y = scope_find_path(s, TYPE_NAMES, &front);
     if (!y && scope_is_lost(s, path->kids[path->kid_count - 2]->text))
         return false;
     if (!y || (y->kind != SYMBOL_AXIS && y->kind != SYMBOL_ALIAS)) {
@@ -70,7 +73,7 @@ static bool integer_size(scope *s, const ast *path, int64_t *out)
     bool infer = false;
     if (y->kind == SYMBOL_ALIAS && !y->resolved && !scope_enter(s->context, y, path->range))
         return false;
-    const mapping *m = y->kind == SYMBOL_AXIS ? scope_axis_mapping(s, y) : scope_alias(y, &infer);
+    const mapping *m = scope_mapping(s, &front, &infer);
     if (m)
         *out = m->size;
     return m != NULL;
@@ -80,7 +83,10 @@ void scope_refuse_const_param(scope *s, const ast *path, const symbol *y)
 {
     diag *d = diag_add(s->context->diags, E_CONST, path->range, "the const parameter `%s` has no value here", y->name);
     diag_note(s->context->diags, d, y->range, "declared here");
-    diag_help(s->context->diags, d, "call the function with one: `name::<{ 4 }>(..)`; in a kernel write a const item instead");
+    bool of_type = y->node && y->node->value != 0;
+    diag_help(s->context->diags, d,
+              of_type ? "name the type with one, `Type::<4>::f(..)`, or say of which type a value is"
+                      : "call the function with one: `name::<{ 4 }>(..)`; in a kernel write a const item instead");
 }
 
 bool scope_prelude_number(const char *name, int64_t *out)
@@ -103,9 +109,10 @@ const char *scope_own_type_help(scope *s, const ast *path)
 static bool integer_path(scope *s, const ast *n, int64_t *out)
 {
     const ast *last = ast_last_segment(n);
-    if (n->kid_count >= 2 && strcmp(last->text, "SIZE") == 0)
+    bool is_size = n->kid_count >= 2 && strcmp(last->text, "SIZE") == 0;
+    symbol *y = is_size ? scope_find_through(s, VALUE_NAMES, n) : scope_find_path(s, VALUE_NAMES, n);
+    if (!y && is_size)
         return integer_size(s, n, out);
-    symbol *y = scope_find_path(s, VALUE_NAMES, n);
     if (y && y->kind == SYMBOL_VARIABLE && y->value.kind == VALUE_INT) {
         *out = y->value.number;
         return true;
@@ -133,9 +140,9 @@ static bool integer_path(scope *s, const ast *n, int64_t *out)
     if (!y->measured) {
         if (!scope_enter(s->context, y, n->range))
             return false;
-        y->busy = true;
+        symbol_set_busy(y, true);
         y->is_integer = scope_integer(y->scope, y->node, &y->number);
-        y->busy = false;
+        symbol_set_busy(y, false);
         y->measured = true;
     }
     *out = y->number;
@@ -219,8 +226,6 @@ static bool integer_cast(scope *s, const ast *n, int64_t *out)
 
 /* ---- what is computed: conditions, blocks, const functions ---- */
 
-static bool integer_condition(scope *s, const ast *n, bool *out);
-
 /* A method of an integer: a number, or a condition. */
 static value integer_method_call(scope *s, const ast *n)
 {
@@ -241,24 +246,26 @@ static bool condition_kind(scope *s, const ast *n, bool *out)
 {
     value a = {.kind = VALUE_INT}, b = a, v;
     bool left, right, logical = ast_is(n, AST_BINARY) && (strcmp(n->text, "&&") == 0 || strcmp(n->text, "||") == 0);
-    symbol *y = ast_is(n, AST_PATH) ? scope_find_path(s, VALUE_NAMES, n) : NULL;
+    symbol *y = ast_last_segment(n) ? scope_find_path(s, VALUE_NAMES, n) : NULL; /* in an argument it may look like a type */
+    if (ast_is(n, AST_CONST_ARG))
+        return scope_condition(s, ast_kid(n, 0), out);
     if (ast_is(n, AST_BOOL)) {
         *out = n->value;
         return true;
     }
     if (ast_is(n, AST_UNARY) && n->text[0] == '!') {
-        bool ok = integer_condition(s, ast_kid(n, 0), out);
+        bool ok = scope_condition(s, ast_kid(n, 0), out);
         *out = !*out;
         return ok;
     }
     if (logical) {
-        if (!integer_condition(s, ast_kid(n, 0), &left))
+        if (!scope_condition(s, ast_kid(n, 0), &left))
             return false;
         if (left == (n->text[0] == '|')) {
             *out = left;
             return true;
         }
-        return integer_condition(s, ast_kid(n, 1), &right) && (*out = right, true);
+        return scope_condition(s, ast_kid(n, 1), &right) && (*out = right, true);
     }
     if (ast_is(n, AST_BINARY) && strchr("=!<>", n->text[0]) && !scope_is_arithmetic(n->text)) {
         if (!scope_integer(s, ast_kid(n, 0), &a.number) || !scope_integer(s, ast_kid(n, 1), &b.number))
@@ -280,9 +287,9 @@ static bool condition_kind(scope *s, const ast *n, bool *out)
     if (y && y->kind == SYMBOL_CONST) {
         if (!scope_enter(s->context, y, n->range))
             return false;
-        y->busy = true;
-        bool ok = integer_condition(y->scope, y->node, out);
-        y->busy = false;
+        symbol_set_busy(y, true);
+        bool ok = scope_condition(y->scope, y->node, out);
+        symbol_set_busy(y, false);
         return ok;
     }
     if (!ast_is(n, AST_ERROR))
@@ -290,7 +297,7 @@ static bool condition_kind(scope *s, const ast *n, bool *out)
     return false;
 }
 
-static bool integer_condition(scope *s, const ast *n, bool *out)
+bool scope_condition(scope *s, const ast *n, bool *out)
 {
     *out = false;
     budget_spend_at(s->context->arena, n->range, 1);
@@ -324,7 +331,7 @@ static given integer_statements(scope *s, const ast *block, int64_t *out)
         } else if (is_statement && ast_is(first, AST_IF)) {
             const ast *taken = first;
             bool holds = false, ok = true;
-            while (ast_is(taken, AST_IF) && (ok = integer_condition(inner, ast_kid(taken, 0), &holds)))
+            while (ast_is(taken, AST_IF) && (ok = scope_condition(inner, ast_kid(taken, 0), &holds)))
                 taken = ast_kid(taken, holds ? 1 : 2);
             g = !ok ? IS_REFUSED : ast_is(taken, AST_BLOCK) ? integer_statements(inner, taken, out) : GIVES_NOTHING;
         } else if (is_statement && (n->text[0] == '\0' || returned != first)) {
@@ -376,7 +383,7 @@ static bool integer_call(scope *s, const ast *n, const symbol *y, int64_t *out)
 static bool integer_if(scope *s, const ast *n, int64_t *out)
 {
     bool holds;
-    return integer_condition(s, ast_kid(n, 0), &holds) && scope_integer(s, ast_kid(n, holds ? 1 : 2), out);
+    return scope_condition(s, ast_kid(n, 0), &holds) && scope_integer(s, ast_kid(n, holds ? 1 : 2), out);
 }
 
 static bool integer_kind(scope *s, const ast *n, int64_t *out)

@@ -312,7 +312,7 @@ static const mapping *map_node(scope *s, const ast *n)
 
 symbol *scope_enter(scope_context *c, symbol *y, src_range range)
 {
-    if (!y->busy)
+    if (!symbol_is_busy(y))
         return y;
     diag_add(c->diags, E_NAME, range, "`%s` is defined by itself", y->name);
     return NULL;
@@ -325,9 +325,9 @@ const mapping *scope_alias(symbol *y, bool *infer)
         arena *a = y->scope->context->arena;
         budget_spend_at(a, y->range, 1);
         budget_enter(a);
-        y->busy = true;
+        symbol_set_busy(y, true);
         y->mapping = scope_mapping(y->scope, y->node, &y->infers);
-        y->busy = false;
+        symbol_set_busy(y, false);
         y->resolved = true;
         budget_leave(a);
     }
@@ -354,33 +354,49 @@ static const ast *next_argument(const ast *given, uint32_t *next)
     return given && *next < given->kid_count ? given->kids[(*next)++] : NULL;
 }
 
-scope *scope_applied(scope *s, scope *of, const ast *generics, const ast *path)
+static bool is_bool_type(const ast *type)
 {
-    const ast *last = ast_last_segment(path), *given = last ? ast_kid(last, 0) : NULL;
+    const ast *name = ast_last_segment(type);
+    return name && strcmp(name->text, "bool") == 0;
+}
+
+void scope_bind_argument(scope *inner, const ast *parameter, scope *s, const ast *argument)
+{
+    value v = {.kind = VALUE_INT};
+    bool is_number = ast_is(parameter, AST_GENERIC_CONST) && scope_integer_type(ast_kid(parameter, 0)), holds = false;
+    if (ast_is(parameter, AST_GENERIC_LIFETIME))
+        return;
+    if (ast_is(parameter, AST_GENERIC_TYPE))
+        scope_bind_type(inner, parameter, s, argument ? argument : ast_new(inner->context->arena, AST_TYPE_INFER, parameter->range));
+    else if (argument && is_number && scope_integer(s, argument, &v.number))
+        scope_add(inner, SYMBOL_VARIABLE, parameter->text, parameter->name_range)->value = v;
+    else if (argument && is_bool_type(ast_kid(parameter, 0)) && scope_condition(s, argument, &holds))
+        scope_add(inner, SYMBOL_VARIABLE, parameter->text, parameter->name_range)->value = (value){.kind = VALUE_BOOL, .number = holds};
+    else
+        scope_add(inner, SYMBOL_CONST_PARAM, parameter->text, parameter->name_range)->node = parameter;
+}
+
+scope *scope_applied(scope *s, scope *of, const ast *generics, const ast *segment)
+{
+    const ast *given = ast_kid(segment, 0);
     uint32_t next = 0, wanted = 0;
     if (!generics || !ast_is(generics, AST_GENERICS))
         return of;
     scope *inner = scope_new(s->context, of);
     for (uint32_t i = 0; i < generics->kid_count; i++) {
-        const ast *g = generics->kids[i], *argument;
-        value v = {.kind = VALUE_INT};
+        const ast *g = generics->kids[i];
         if (ast_is(g, AST_GENERIC_LIFETIME))
             continue;
         wanted++;
-        argument = next_argument(given, &next);
+        const ast *argument = next_argument(given, &next);
         const ast *otherwise = ast_kid(g, 2); /* read where it is declared, after the parameters in front of it */
-        scope *in = !argument && !ast_is(otherwise, AST_NONE) ? inner : s;
-        if (!argument)
-            argument = in == inner ? otherwise : ast_new(s->context->arena, AST_TYPE_INFER, path->range);
-        if (ast_is(g, AST_GENERIC_TYPE))
-            scope_bind_type(inner, g, in, argument);
-        else if (scope_integer(in, argument, &v.number))
-            scope_add(inner, SYMBOL_VARIABLE, g->text, g->name_range)->value = v;
+        if (!argument && !ast_is(otherwise, AST_NONE))
+            scope_bind_argument(inner, g, inner, otherwise);
         else
-            scope_add(inner, SYMBOL_CONST_PARAM, g->text, g->name_range);
+            scope_bind_argument(inner, g, s, argument);
     }
     if (next_argument(given, &next)) {
-        diag *d = diag_add(s->context->diags, E_ARGUMENTS, last->range, "`%s` takes %u argument%s, got more", last->text, wanted,
+        diag *d = diag_add(s->context->diags, E_ARGUMENTS, segment->range, "`%s` takes %u argument%s, got more", segment->text, wanted,
                            wanted == 1 ? "" : "s");
         diag_help(s->context->diags, d, "its parameters stand after its name, where it is declared");
     }
@@ -389,7 +405,7 @@ scope *scope_applied(scope *s, scope *of, const ast *generics, const ast *path)
 
 static const mapping *applied_mapping(scope *s, symbol *y, const ast *type, bool *infer)
 {
-    scope *inner = scope_applied(s, y->scope, y->generics, type);
+    scope *inner = scope_applied(s, y->scope, y->generics, ast_last_segment(type));
     y->busy = true;
     const mapping *m = scope_mapping(inner, y->node, infer);
     y->busy = false;

@@ -10,6 +10,11 @@ void scope_set_module(scope *s)
     s->is_module = true;
 }
 
+void scope_set_type(scope *s)
+{
+    s->is_type = true;
+}
+
 static scope *module_around(scope *s)
 {
     while (s && !s->is_module)
@@ -35,20 +40,115 @@ static scope *enter_module(scope *s, const char *name, bool first)
     return y ? y->inner : NULL;
 }
 
-/* The module that the first `count` segments name. */
-static scope *path_module(scope *s, const ast *path, uint32_t count)
+/* The last segment of a path through modules that names a module, and where it was looked for. */
+typedef struct last_module {
+    const ast *segment;
+    scope *in;
+    bool first;
+} last_module;
+
+static scope *path_module(scope *s, const ast *path, uint32_t count, last_module *out);
+
+static symbol *type_named(scope *s, const char *name, bool first)
 {
-    for (uint32_t i = 0; i < count && s; i++)
-        s = enter_module(s, path->kids[i]->text, i == 0);
+    return first ? scope_find(s, TYPE_NAMES, name) : scope_find_in(s, TYPE_NAMES, name);
+}
+
+/* An alias or a type parameter that stands for a type of the file: the module of its `impl`, or NULL. */
+static scope *module_of_alias(scope *s, const char *name, bool first, last_module *out)
+{
+    symbol *y = type_named(s, name, first);
+    if (!y || y->kind != SYMBOL_ALIAS || y->generics || y->busy || !ast_is(y->node, AST_TYPE_PATH))
+        return NULL;
+    budget_enter(s->context->arena);
+    y->busy = true;
+    scope *in = path_module(y->scope, y->node, y->node->kid_count, out);
+    y->busy = false;
+    budget_leave(s->context->arena);
+    return in;
+}
+
+/* The module that the first `count` segments name. */
+static scope *path_module(scope *s, const ast *path, uint32_t count, last_module *out)
+{
+    for (uint32_t i = 0; i < count && s; i++) {
+        *out = (last_module){path->kids[i], s, i == 0};
+        scope *in = enter_module(s, path->kids[i]->text, i == 0);
+        s = in ? in : module_of_alias(s, path->kids[i]->text, i == 0, out);
+    }
     return s;
+}
+
+static type_meant type_of_module(const last_module *m)
+{
+    symbol *y = m->segment ? type_named(m->in, m->segment->text, m->first) : NULL;
+    if (!y || y->kind != SYMBOL_OWN_TYPE || !y->node)
+        return (type_meant){0};
+    bool open = ast_is(ast_kid(y->node, 1), AST_GENERICS) && !ast_is(ast_kid(m->segment, 0), AST_GENERIC_ARGS);
+    return (type_meant){y->node, open ? NULL : scope_applied(m->in, y->scope, ast_kid(y->node, 1), m->segment)};
+}
+
+type_meant scope_type_in_front(scope *s, const ast *path)
+{
+    last_module m = {0};
+    if (path->kid_count < 2 || !path_module(s, path, path->kid_count - 1, &m))
+        return (type_meant){0};
+    return type_of_module(&m);
+}
+
+symbol *scope_argument_of(const type_meant *type, int64_t place)
+{
+    const ast *generics = type->fields_in ? ast_kid(type->record, 1) : NULL;
+    int64_t at = 0;
+    for (uint32_t i = 0; generics && i < generics->kid_count; i++) {
+        const ast *own = generics->kids[i];
+        at += !ast_is(own, AST_GENERIC_LIFETIME);
+        if (at == place && !ast_is(own, AST_GENERIC_LIFETIME))
+            return scope_find_here(type->fields_in, ast_is(own, AST_GENERIC_TYPE) ? TYPE_NAMES : VALUE_NAMES, own->text);
+    }
+    return NULL;
+}
+
+/* A constant or a type of an `impl` with parameters, for the arguments that its type has here. */
+static symbol *of_type(symbol *y, const type_meant *type)
+{
+    scope *in = scope_new(y->scope->context, y->scope);
+    for (uint32_t i = 0; i < y->of_type->kid_count; i++) {
+        const ast *parameter = y->of_type->kids[i];
+        symbol *known = scope_argument_of(type, parameter->value);
+        if (known)
+            scope_add_as(in, parameter->text, known);
+        else
+            scope_bind_argument(in, parameter, in, NULL);
+    }
+    symbol *copy = ARENA_NEW(y->scope->context->arena, symbol);
+    *copy = *y;
+    copy->scope = in;
+    copy->of_type = NULL;
+    copy->open = y;
+    return copy;
+}
+
+symbol *scope_find_through(scope *s, name_space space, const ast *path)
+{
+    last_module m;
+    bool through = path->kid_count > 1 && path_module(s, path, path->kid_count - 1, &m);
+    return through ? scope_find_path(s, space, path) : NULL;
 }
 
 symbol *scope_find_path(scope *s, name_space space, const ast *path)
 {
     const char *name = path->kids[path->kid_count - 1]->text;
-    scope *in = path->kid_count > 1 ? path_module(s, path, path->kid_count - 1) : NULL;
+    last_module m = {0};
+    scope *in = path->kid_count > 1 ? path_module(s, path, path->kid_count - 1, &m) : NULL;
     symbol *y = in ? scope_find_in(in, space, name) : scope_find(s, space, name);
     index_add_name(s->context, path->kids[path->kid_count - 1]->range, y);
+    if (!y || !y->of_type)
+        return y;
+    budget_enter(s->context->arena);
+    type_meant type = in ? type_of_module(&m) : (type_meant){0};
+    y = of_type(y, &type);
+    budget_leave(s->context->arena);
     return y;
 }
 
@@ -61,8 +161,7 @@ static bool import(scope *s, symbol *y, const char *name)
         if (!s->symbols[i]->target && scope_space_of(s->symbols[i]->kind) == scope_space_of(y->kind) &&
             strcmp(s->symbols[i]->name, name) == 0)
             return false;
-    symbol *alias = scope_add(s, y->kind, name, y->range);
-    alias->target = y;
+    scope_add_as(s, name, y);
     return true;
 }
 

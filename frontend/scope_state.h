@@ -10,12 +10,12 @@ struct scope {
     scope *parent;
     symbol **symbols; /* in order of declaration */
     size_t count, capacity;
-    symbol **buckets; /* by name, the latest first; as many as `capacity` */
-    bool is_module;
-    scope *lost;         /* names in text that was not understood, or NULL */
-    bool visiting;       /* a search through globs has been here */
-    const ast *dead_use; /* the first `use` of what is neither in the file nor the library's, or NULL */
-    scope **globs;       /* `use x::*` */
+    symbol **buckets;        /* by name, the latest first; as many as `capacity` */
+    bool is_module, is_type; /* scope_set_module, scope_set_type */
+    scope *lost;             /* names in text that was not understood, or NULL */
+    bool visiting;           /* a search through globs has been here */
+    const ast *dead_use;     /* the first `use` of what is neither in the file nor the library's, or NULL */
+    scope **globs;           /* `use x::*` */
     size_t glob_count, glob_capacity;
 };
 
@@ -27,6 +27,8 @@ symbol *scope_find_in(scope *s, name_space space, const char *name);
 bool scope_has_lost(scope *s, const char *name);
 /* A name that is not found may be what a `use` was meant to import that imports nothing. */
 void scope_note_dead_use(scope *s, diag *d);
+/* A parameter of an alias, a type or an `impl`: what `argument` is in `s`; NULL: nobody says what. */
+void scope_bind_argument(scope *inner, const ast *parameter, scope *s, const ast *argument);
 /* NULL: the axis was refused where it is declared. */
 const mapping *scope_axis_mapping(scope *s, const symbol *y);
 /* The item, or NULL: it is being resolved, so it is defined by itself, which is diagnosed. */

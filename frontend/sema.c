@@ -206,7 +206,7 @@ static void analyse_kernel(analysis *s, scope *outer, const ast *fn)
     scope *names = scope_new(&s->context, outer);
     index_add_scope(&s->context, fn->range, names);
     read_device(s, fn);
-    declare_generics(s, names, fn, NULL, NULL);
+    declare_generics(s, names, fn, NULL, NULL, NULL);
     const ast *params = ast_kid(fn, 2);
     for (uint32_t i = 0; i < params->kid_count; i++)
         declare_parameter(s, names, params->kids[i]);
@@ -282,12 +282,24 @@ static void collect_module(analysis *s, scope *names, const ast *n)
         return;
     if (!y->inner) {
         y->inner = scope_new(&s->context, names);
-        scope_set_module(y->inner);
+        if (n->value == AST_MOD_OF_TYPE)
+            scope_set_type(y->inner);
+        else
+            scope_set_module(y->inner);
     }
     index_add_scope(&s->context, module_body(s, n)->range, y->inner);
     budget_spend_at(s->arena, n->name_range, 1);
     budget_enter(s->arena);
-    collect_items(s, y->inner, module_body(s, n), 0);
+    const ast *body = module_body(s, n);
+    collect_items(s, y->inner, body, 0);
+    for (uint32_t i = 0; n->value == AST_MOD_OF_TYPE && ast_is(ast_kid(n, 2), AST_GENERICS) && i < body->kid_count; i++) {
+        const ast *item = body->kids[i];
+        bool is_type = ast_is(item, AST_TYPE_ALIAS);
+        symbol *named =
+            is_type || ast_is(item, AST_CONST) ? scope_find_here(y->inner, is_type ? TYPE_NAMES : VALUE_NAMES, item->text) : NULL;
+        if (named)
+            named->of_type = ast_kid(n, 2);
+    }
     budget_leave(s->arena);
 }
 

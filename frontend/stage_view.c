@@ -318,11 +318,12 @@ bool stage_may_start(const stage_call *call, const run_number *n, int64_t length
                         : call->receiver.writable ? "a tile whose start is known when the kernel runs is only read"
                         : run_number_position(n, out)
                             ? NULL
-                            : "`tile` takes a usize: a number of the launch of 32 or 64 bits, and what was added to it without a sign";
-    const char *help = is_long                    ? "let LEN be 1, and Index the digit that counts whole tiles"
-                       : !call->receiver.writable ? "declare the parameter HbmScalar<usize>, or write `as usize` in front of the sum"
-                       : !takes_rows              ? "write `if i == n` in a loop over the positions i, and tile(i) inside"
-                                                  : "write `scatter::<Index, Payload>()` with a list of one element";
+                            : "`tile` takes a usize: a number of the launch of 32 or 64 bits, and at least 0 added to it";
+    const char *help = is_long ? "let LEN be 1, and Index the digit that counts whole tiles"
+                       : !call->receiver.writable
+                           ? "declare the parameter HbmScalar<usize>, or write `as usize`; what is added is at least 0"
+                       : !takes_rows ? "write `if i == n` in a loop over the positions i, and tile(i) inside"
+                                     : "write `scatter::<Index, Payload>()` with a list of one element";
     if (!wrong)
         return true;
     diag *d = diag_add(stage_diags(call), E_UNSUPPORTED, call->node->name_range, "%s", wrong);

@@ -27,7 +27,7 @@ static bool read_dtype(scope *s, const ast *type, dtype *out, bool *infer)
         return true;
     symbol *y = last ? scope_find_path(s, TYPE_NAMES, type) : NULL;
     if (y && y->kind == SYMBOL_ALIAS && !y->busy) {
-        scope *in = scope_applied(s, y->scope, y->generics, type);
+        scope *in = scope_applied(s, y->scope, y->generics, last);
         y->busy = true;
         bool ok = scope_dtype(in, y->node, out, infer);
         y->busy = false;
@@ -238,14 +238,14 @@ static void path_type(scope *s, const ast *type, declared *out)
         return;
     if (y && y->kind == SYMBOL_OWN_TYPE && y->node) {
         out->record = y->node;
-        out->scope = scope_applied(s, y->scope, ast_kid(y->node, 1), type);
+        out->scope = scope_applied(s, y->scope, ast_kid(y->node, 1), last);
         return;
     }
     if (!y || y->kind != SYMBOL_ALIAS || y->busy) {
         other_type(s, type, last, y, out);
         return;
     }
-    scope *in = scope_applied(s, y->scope, y->generics, type);
+    scope *in = scope_applied(s, y->scope, y->generics, last);
     y->busy = true;
     read_type(in, y->node, out);
     y->busy = false;

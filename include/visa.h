@@ -134,6 +134,8 @@ VISA_API bool visa_format(visa_compilation *c, const char **data, size_t *size);
  * write otherwise; in its canonical layout if it was. `options` are those of the compilation, with places_all and without binary_only.
  * False: something cannot be expressed (E-UPGRADE), or the text cannot be read. *data belongs to the compilation and has a NUL after it. */
 VISA_API bool visa_upgrade(visa_compilation *c, const visa_options *options, const char **data, size_t *size);
+/* After it: the `number`-th file of a module, from 0 on, that the newest release writes otherwise, too. False: there are no more. */
+VISA_API bool visa_upgraded_module(const visa_compilation *c, size_t number, const char **path, const char **data, size_t *size);
 /* The text with one of its copies done by the Tensor Unit: packets that several slices hold, or others, go through the Switch
  * Engine. `number` counts the ways that the mappings allow from 0 on. Nothing is promised of the text but that it is worth a try:
  * whoever asks compiles and times it. False: there are fewer. The compilation has no errors, and is not binary_only. */

@@ -19,12 +19,21 @@ struct pass; /* passes/pass.h */
 struct step_pass;
 struct emit_context;
 
+/* A file of a module that was read. */
+typedef struct read_module {
+    int file;
+    const ast *parsed, *tree; /* as they are of the first file */
+    const char *upgraded;     /* visa_upgrade: its text; NULL: it is as it was */
+} read_module;
+
 struct visa_compilation {
     arena *arena;
     diag_list diags;
     source_map *sources;
     const char **module_files; /* that were read for `mod` */
     size_t module_file_count, module_file_capacity;
+    read_module *modules;
+    size_t module_count, module_capacity;
     mapping_context *mappings;
     const target *target;
     const ast *file; /* as it was parsed */

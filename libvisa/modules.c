@@ -59,7 +59,12 @@ const ast *compilation_load_module(void *user, const ast *n)
                 return NULL;
             }
         int file = add_module_file(c, path);
-        return file < 0 ? NULL : compilation_set_parameters(c, expand_file(c->expander, parse_file(c->sources, file, c->arena, &c->diags)));
+        if (file < 0)
+            return NULL;
+        read_module m = {.file = file, .parsed = parse_file(c->sources, file, c->arena, &c->diags)};
+        m.tree = compilation_set_parameters(c, expand_file(c->expander, m.parsed));
+        ARENA_PUSH(c->arena, c->modules, c->module_count, c->module_capacity, m);
+        return m.tree;
     }
     diag *d = diag_add(&c->diags, E_NAME, n->name_range, "module `%s` has no file", n->text);
     diag_help(&c->diags, d, "write %s, or the module's items in { }", shown_text(module_path(c, n, 4), c->arena));

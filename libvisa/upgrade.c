@@ -1,8 +1,8 @@
-/* visa_upgrade: the file in the newest release, and the proof that it means the same.
+/* visa_upgrade: the file and those of its modules in the newest release, and the proof that they mean the same.
  *
  * The one idea: what was rewritten is compiled once more, as the newest release and nothing else; where the file compiled before, the
  * commands of each kernel must be the ones that it had, with all memory placed by the compiler; a collect that passes whole flits on may be
- * new. */
+ * new. Files are rewritten together, since what a module takes from the file around it (`use super::*`) is not known in it alone. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -107,10 +107,7 @@ static bool check(visa_compilation *c, visa_compilation *after)
             diag_note(&c->diags, d, SRC_NOWHERE, "line %u of %s: [%s] %s",
                       source_locate(after->sources, first->range.file, first->range.begin).line,
                       source_name(after->sources, first->range.file), diag_row_of(first->id)->name, first->message);
-        if (first && first->range.file != 0 && first->id == E_DIALECT)
-            diag_help(&c->diags, d, "upgrade that module first: a file and its modules are of one release");
-        else
-            diag_help(&c->diags, d, "write what that release demands, or keep the older one");
+        diag_help(&c->diags, d, "write what that release demands, or keep the older one");
         return false;
     }
     const char *differs = was_right ? first_difference(c, after) : NULL;
@@ -121,12 +118,51 @@ static bool check(visa_compilation *c, visa_compilation *after)
     return !differs;
 }
 
-static const char *formatted(visa_compilation *c)
+static const char *formatted(visa_compilation *c, const ast *parsed, arena *a)
 {
     strbuf text;
-    strbuf_init(&text, c->arena);
-    format_file(c->sources, c->file, &text);
+    strbuf_init(&text, a);
+    format_file(c->sources, parsed, &text);
     return text.text;
+}
+
+/* The text of a file rewritten, in c's arena; NULL: something is refused. */
+static const char *rewritten(visa_compilation *c, int file, const ast *tree)
+{
+    edit_list edits = {0};
+    upgrade_input in = compilation_upgrade_input(c);
+    in.tree = tree;
+    if (!upgrade_edits(&in, &edits))
+        return NULL;
+    strbuf text;
+    strbuf_init(&text, c->arena);
+    const edit *conflict = edit_apply(&edits, source_text(c->sources, file), source_bytes(c->sources, file), &text);
+    if (!conflict)
+        return text.text;
+    diag *d = diag_add(&c->diags, E_UPGRADE, (src_range){file, conflict->begin, conflict->end},
+                       "a macro's calls want this rewritten in different ways");
+    diag_help(&c->diags, d, "write out what the macro's calls give, then upgrade");
+    return NULL;
+}
+
+/* For the compilation of what was rewritten: the text of a module's file. */
+static bool open_upgraded(void *user, const char *path, const char **text, size_t *bytes)
+{
+    const visa_compilation *c = user;
+    for (size_t i = 0; i < c->module_count; i++)
+        if (strcmp(source_name(c->sources, c->modules[i].file), path) == 0) {
+            *text = c->modules[i].upgraded;
+            *bytes = strlen(*text);
+            return true;
+        }
+    return false;
+}
+
+/* What is in the canonical layout is in it again. */
+static const char *laid_out(visa_compilation *c, int file, const ast *parsed, const char *text, visa_compilation *after, const ast *again)
+{
+    bool canonical = strcmp(formatted(c, parsed, c->arena), source_text(c->sources, file)) == 0;
+    return canonical && again ? formatted(after, again, c->arena) : text;
 }
 
 upgrade_input compilation_upgrade_input(visa_compilation *c)
@@ -143,31 +179,43 @@ upgrade_input compilation_upgrade_input(visa_compilation *c)
 static bool upgrade(visa_compilation *c, const visa_options *options, visa_compilation **after, const char **data, size_t *size)
 {
     int file = c->file->range.file;
-    edit_list edits = {0};
-    upgrade_input in = compilation_upgrade_input(c);
-    if (!upgrade_edits(&in, &edits))
+    const char *text = rewritten(c, file, c->tree);
+    for (size_t i = 0; i < c->module_count && text; i++)
+        if (!(c->modules[i].upgraded = rewritten(c, c->modules[i].file, c->modules[i].tree)))
+            return false;
+    if (!text)
         return false;
-    strbuf text;
-    strbuf_init(&text, c->arena);
-    const edit *conflict = edit_apply(&edits, source_text(c->sources, file), source_bytes(c->sources, file), &text);
-    if (conflict) {
-        diag *d = diag_add(&c->diags, E_UPGRADE, (src_range){file, conflict->begin, conflict->end},
-                           "a macro's calls want this rewritten in different ways");
-        diag_help(&c->diags, d, "write out what the macro's calls give, then upgrade");
-        return false;
-    }
     visa_options newest = *options;
     newest.dialect = dialect_name(DIALECT_NEWEST);
     newest.places_all = true;
     newest.binary_only = false;
-    *after = visa_compile(source_name(c->sources, file), text.text, text.bytes, &newest);
+    newest.open_text = open_upgraded;
+    newest.user = c;
+    *after = visa_compile(source_name(c->sources, file), text, strlen(text), &newest);
     if (!*after || (*after)->exhausted || !check(c, *after))
         return false;
-    bool canonical = strcmp(formatted(c), source_text(c->sources, file)) == 0;
-    const char *result = canonical ? arena_printf(c->arena, "%s", formatted(*after)) : text.text;
-    *data = result;
-    *size = canonical ? strlen(result) : text.bytes;
+    *data = laid_out(c, file, c->file, text, *after, (*after)->file);
+    *size = strlen(*data);
+    for (size_t i = 0; i < c->module_count; i++) {
+        read_module *m = &c->modules[i];
+        const ast *again = i < (*after)->module_count ? (*after)->modules[i].parsed : NULL; /* read in the same order */
+        m->upgraded = laid_out(c, m->file, m->parsed, m->upgraded, *after, again);
+    }
     return true;
+}
+
+bool visa_upgraded_module(const visa_compilation *c, size_t number, const char **path, const char **data, size_t *size)
+{
+    for (size_t i = 0; i < c->module_count; i++) {
+        const read_module *m = &c->modules[i];
+        if (!m->upgraded || strcmp(m->upgraded, source_text(c->sources, m->file)) == 0 || number-- > 0)
+            continue;
+        *path = source_name(c->sources, m->file);
+        *data = m->upgraded;
+        *size = strlen(m->upgraded);
+        return true;
+    }
+    return false;
 }
 
 bool visa_upgrade(visa_compilation *c, const visa_options *options, const char **data, size_t *size)

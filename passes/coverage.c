@@ -270,7 +270,7 @@ static void tell_undecided(coverage *c, op *o, memory *m)
     diag_help(c->context->diags, d, "cut `%s` into tiles of one size", pass_name(m->root));
 }
 
-static void tell_written_twice(coverage *c, const op *o, memory *m, const op *other)
+static void tell_written_twice(coverage *c, const op *o, const op *view, memory *m, const op *other)
 {
     if (m->rewritten)
         return;
@@ -282,7 +282,11 @@ static void tell_written_twice(coverage *c, const op *o, memory *m, const op *ot
                  op_kind_name(o->kind), pass_name(m->root));
     diag_note(c->context->diags, d, other->range,
               other->range.begin == o->range.begin ? "by the same statement, an iteration before" : "by this");
-    diag_help(c->context->diags, d, "let the tiles of `%s` lie next to each other: start counts positions of Index", pass_name(m->root));
+    if (view->kind == IR_VIEW)
+        diag_help(c->context->diags, d, "let the tiles of `%s` lie next to each other: start counts positions of Index",
+                  pass_name(m->root));
+    else
+        diag_help(c->context->diags, d, "leave out the write before, or let it go to memory of its own");
 }
 
 /* The parts of a box that the other one leaves, on the list. */
@@ -336,7 +340,7 @@ static void write_part(coverage *c, op *o, const op *view, memory *m)
         const op *other = writer_of(m, &boxes.items[i], &undecided);
         box_list parts = {0};
         if (other)
-            tell_written_twice(c, o, m, other);
+            tell_written_twice(c, o, view, m, other);
         if (m->whole || undecided)
             continue;
         if (!other)

@@ -229,11 +229,33 @@ static int format(const arguments *a, visa_compilation *c, const unsigned char *
     return same ? EXIT_DONE : EXIT_INPUT;
 }
 
-static int upgrade(const arguments *a, visa_compilation *c)
+/* Does what is printed go over what was read? */
+static bool is_in_place(const arguments *a)
 {
-    const char *data;
-    size_t size;
-    return visa_upgrade(c, &a->options, &data, &size) ? finish(a, data, size) : EXIT_INPUT;
+    struct stat in, out;
+    return a->output && stat(a->input, &in) == 0 && stat(a->output, &out) == 0 && in.st_dev == out.st_dev && in.st_ino == out.st_ino;
+}
+
+/* A file and those of its modules are of one release: all of them are written, or none is. */
+static int upgrade(const arguments *a, visa_compilation *c, diag_list *diags)
+{
+    const char *data, *path, *text;
+    size_t size, bytes;
+    if (!visa_upgrade(c, &a->options, &data, &size))
+        return EXIT_INPUT;
+    for (size_t i = 0; visa_upgraded_module(c, i, &path, &text, &bytes); i++) {
+        if (!is_in_place(a)) {
+            diag *d =
+                diag_add(diags, E_UPGRADE, SRC_NOWHERE, "%s, a module of it, is of an older release, too", shown_text(path, a->memory));
+            diag_help(diags, d, "let all files be written over: visac --upgrade %s -o %s", shown_text(a->input, a->memory),
+                      shown_text(a->input, a->memory));
+            return EXIT_INPUT;
+        }
+        output *to = output_declare(a->files, path);
+        if (!to || !output_put(to, text, bytes))
+            return EXIT_INPUT;
+    }
+    return finish(a, data, size);
 }
 
 static int fix(const arguments *a, visa_compilation *c, size_t changes)
@@ -423,11 +445,12 @@ static int compile(arguments *a, arena *memory, diag_list *diags)
         return EXIT_INPUT;
     }
     bool whole = !a->options.parse_only && !a->fixes && !a->upgrades && !a->options.book;
-    int status = !is_writing_no_module(a, c)                                         ? tool_refused(diags)
+    bool writes_modules = a->upgrades && is_in_place(a);
+    int status = !writes_modules && !is_writing_no_module(a, c)                      ? tool_refused(diags)
                  : whole && !fits(a, c, a->question ? a->question : a->input, diags) ? EXIT_INPUT
                  : a->options.parse_only                                             ? format(a, c, text, size)
                  : a->fixes                                                          ? fix(a, c, changes)
-                 : a->upgrades                                                       ? upgrade(a, c)
+                 : a->upgrades                                                       ? upgrade(a, c, diags)
                  : a->explains                                                       ? explain(a, c)
                  : a->emits_three                                                    ? write_three(a, c, text, size, memory, diags)
                                                                                      : produce(a, c, text, size, memory, diags);

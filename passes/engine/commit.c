@@ -119,7 +119,7 @@ static bool does_not_fit(const sequence *seq)
 /* The destination in the stream's own order, which is always accepted: for a help line. NULL: it is not free, or there is none. */
 static const mapping *own_order(pass_context *p, const op *o)
 {
-    const mapping *front = op_into(o) ? NULL : packet_front(p, o);
+    const mapping *front = op_into(o) ? NULL : o->trim ? o->trim->out.part[PACKET] : packet_front(p, o);
     return front ? pass_pair(p, op_input(o)->out.part[TIME], front) : NULL;
 }
 
@@ -131,6 +131,22 @@ static void help_element(pass_context *p, const op *o, diag *d, const char *advi
         pass_replace(p, o, d, ELEMENT, accepted);
 }
 
+/* Less of each packet than commit_trim keeps, which Element has room for; NULL: it is not that. */
+static const mapping *smaller_trim(pass_context *p, const op *o)
+{
+    const tensor *in = &op_input(o)->out;
+    int64_t unit = p->target->commit_multiple_bytes * 8 / dtype_row_of(in->dtype)->bits;
+    for (int64_t kept = o->trim ? o->trim->out.part[PACKET]->size - unit : 0; kept > 0; kept -= unit) {
+        const mapping *packet = NULL;
+        sequence seq;
+        if (mapping_resize(p->mappings, in->part[PACKET], kept, &packet) == MAPPING_OK &&
+            sequence_derive(p->mappings, o->out.part[ELEMENT], in->part[TIME], packet, SEQUENCE_WRITE, &seq) &&
+            sequence_fit(p->mappings, &seq, sequencer_limits(p->target, 1)))
+            return packet;
+    }
+    return NULL;
+}
+
 static void commit_mismatch(pass_context *p, kernel *k, op *o, const sequence *seq, const mapping *packet)
 {
     const tensor *in = &op_input(o)->out;
@@ -139,19 +155,25 @@ static void commit_mismatch(pass_context *p, kernel *k, op *o, const sequence *s
     sequence time_alone;
     bool time_fits = time_has_a_place(p, element, time, &time_alone);
     const char *reason = sequence_reason(p, time_fits ? seq : &time_alone);
+    const mapping *smaller = op_into(o) ? NULL : smaller_trim(p, o);
     diag *d;
     if (does_not_fit(seq))
         d = pass_refuse(p, k, o, ELEMENT, sequence_id(seq), "commit cannot write this order to DM: %s", reason);
     else if (time_fits && owned > 0 && !is_commit_width(p->target, owned))
         d = pass_refuse(p, k, o, ELEMENT, E_COMMIT_WIDTH, "Commit output packet must be one of [8, 16, 24, 32] bytes, got %lld: %s",
                         (long long)owned, reason);
-    else if (!time_fits || (seq->term && (packet->size == 1 || !mapping_mentions(packet, seq->axis ? seq->axis : (const axis *)p))))
+    else if (!smaller &&
+             (!time_fits || (seq->term && (packet->size == 1 || !mapping_mentions(packet, seq->axis ? seq->axis : (const axis *)p)))))
         d = pass_refuse(p, k, o, ELEMENT, E_COMMIT_TIME, "Commit output Time of %s is not a valid transpose of the input Time %s: %s",
                         pass_text(p, element), pass_text(p, time), reason);
     else
         d = pass_refuse(p, k, o, ELEMENT, E_COMMIT_PACKET, "Commit packet mismatch: packet %s into %s: %s", pass_text(p, in->part[PACKET]),
                         pass_text(p, element), reason);
     sequence_explain(p, d, time_fits ? seq : &time_alone, element, time, packet, NULL);
+    if (smaller) {
+        help_trim(p, o, d, "Element has room for less of each packet: write ", smaller);
+        return;
+    }
     const mapping *good = does_not_fit(seq) || seq->failure >= SEQUENCE_WINDOW_WRITE ? NULL : own_order(p, o);
     if (good) {
         diag_help(p->diags, d, "declare the destination with exactly the stream's digits and padding: Element %s", pass_text(p, good));

@@ -722,6 +722,8 @@ static const char *numbers_text(const session *s, const session *t)
             bits = bits << 8 | p->logical.bytes[byte];
         long long number = p->logical.size == 4 ? (long long)(int32_t)(uint32_t)bits : (long long)bits;
         text = arena_printf(s->arena, "%s%s%s = %lld", text, *text ? ", " : "", p->port->name, number);
+        if (number < 0) /* the binary does not say whether its type has a sign */
+            text = arena_printf(s->arena, "%s (%llu without a sign)", text, (unsigned long long)bits);
     }
     return text;
 }

@@ -50,8 +50,12 @@ static bool read_raw(tensor_source *s, tensor *out)
     if (bytes < 0)
         return false;
     if (s->size >= 0 && s->size != bytes) {
-        diag_add(s->diags, E_TENSOR_SHAPE, SRC_NOWHERE, "%s: the file has %" PRId64 " bytes, the port's tensor %s of %s has %" PRId64,
-                 s->name, s->size, tensor_shape_text(s->want, s->arena), dtype_row_of(s->want->dtype)->name, bytes);
+        const char *wanted = tensor_source_is_buffer(s)
+                                 ? "the port's buffer"
+                                 : arena_printf(s->arena, "the port's tensor %s of %s", tensor_shape_text(s->want, s->arena),
+                                                dtype_row_of(s->want->dtype)->name);
+        diag_add(s->diags, E_TENSOR_SHAPE, SRC_NOWHERE, "%s: the file has %" PRId64 " bytes, %s has %" PRId64, s->name, s->size, wanted,
+                 bytes);
         return false;
     }
     if (!tensor_source_read_raw(s, out))

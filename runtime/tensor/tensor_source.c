@@ -132,9 +132,14 @@ bool tensor_source_takes_f32(tensor_source *s)
     return true;
 }
 
+bool tensor_source_is_buffer(const tensor_source *s)
+{
+    return s->want->dtype == DTYPE_F8E4M3 && !s->want->names;
+}
+
 bool tensor_source_type_mismatch(tensor_source *s, const char *found, const char *accepted)
 {
-    bool is_buffer = s->want->dtype == DTYPE_F8E4M3 && !s->want->names; /* a port's axes have names, and its bytes are read as this */
+    bool is_buffer = tensor_source_is_buffer(s);
     bool could_round = s->is_f32 && is_narrow_float(s->want) && !is_buffer;
     diag *d = diag_add(s->diags, E_TENSOR_TYPE, SRC_NOWHERE, "%s: the file's element type is %s, %s", s->name, found,
                        is_buffer ? "a buffer's are bytes" : arena_printf(s->arena, "the port's is %s", dtype_row_of(s->want->dtype)->name));

@@ -31,6 +31,8 @@ bool tensor_source_damaged(tensor_source *s, int64_t offset, const char *format,
 bool tensor_source_system_fault(tensor_source *s, int error);
 /* The file holds f32: if that is to be rounded, f32 is what is wanted of it from here on. */
 bool tensor_source_takes_f32(tensor_source *s);
+/* Are the bytes of a port wanted as they lie? They are read as a type of 8 bits without names of axes, which a port's tensor has. */
+bool tensor_source_is_buffer(const tensor_source *s);
 /* E_TENSOR_TYPE; `accepted` is what the file should have. Always false. */
 bool tensor_source_type_mismatch(tensor_source *s, const char *found, const char *accepted);
 

@@ -121,6 +121,80 @@ def corpus_files():
     return sorted(glob.glob(os.path.join(root, "**", "*.rs"), recursive=True)) if root else []
 
 
+# A crate of April: a module takes what it needs from the file around it, which no file alone knows.
+CRATE = {
+    "lib.rs": """//! A crate.
+use furiosa_visa_std::prelude::*;
+pub mod axes;
+mod ops;
+use axes::*;
+#[device(chip = 1)]
+pub fn top(ctx: &mut Context, x: &HbmTensor<i8, Chip, m![A, B]>) -> HbmTensor<i32, Chip, m![A, B]> {
+    let x = x.to_dm::<m![1 # 2], m![A], m![B]>(&mut ctx.tdma, 0);
+    let y = ops::widen(ctx, &x); // in the module
+    y.to_hbm(&mut ctx.tdma, 0)
+}
+""",
+    "axes.rs": """axes![A = 256, B = 64];
+pub type Chip = m![1];
+""",
+    "ops/mod.rs": """use super::axes::*;
+pub(crate) mod more;
+pub fn widen(ctx: &mut Context, x: &DmTensor<i8, Chip, m![1 # 2], m![A], m![B]>) -> DmTensor<i32, Chip, m![1 # 2], m![A], m![B]> {
+    ctx.main.begin(x.view()).fetch::<i32, m![1], m![B]>().collect().commit(1 << 12)
+}
+""",
+    "ops/more.rs": """use super::*; // all of it
+#[device(chip = 1)]
+pub fn twice(ctx: &mut Context, x: &HbmTensor<i8, Chip, m![A, B]>) -> HbmTensor<i32, Chip, m![A, B]> {
+    let x = x.to_dm::<m![1 # 2], m![A], m![B]>(&mut ctx.tdma, 0);
+    widen(ctx, &x).to_hbm(&mut ctx.tdma, 0)
+}
+""",
+}
+
+
+def texts_of(folder):
+    out = {}
+    for name in CRATE:
+        with open(os.path.join(folder, name), "rb") as file:
+            out[name] = file.read()
+    return out
+
+
+def broken_crate():
+    """Files are written together, over themselves, or not at all."""
+    with tempfile.TemporaryDirectory() as folder:
+        for name, text in CRATE.items():
+            os.makedirs(os.path.dirname(os.path.join(folder, name)), exist_ok=True)
+            with open(os.path.join(folder, name), "w", encoding="utf-8") as file:
+                file.write(text)
+        root, old, before = os.path.join(folder, "lib.rs"), os.path.join(folder, "old.bin"), texts_of(folder)
+        printed = visa_tools.run(["visac", "--upgrade", root])
+        if printed.status != 1 or printed.out or b"a module of it, is of an older release" not in printed.err:
+            return "what is printed is of two releases: " + printed.text()
+        with open(root, "a", encoding="utf-8") as file:
+            file.write("fn wrong(ctx: &mut Context, x: &HbmTensor<i8, Chip, m![A, B]>) { x.to_dm::<m![1 # 2], m![A], m![B]>(&mut ctx.tdma, y); }\n")
+        visa_tools.run(["visac", "--upgrade", root, "-o", os.path.join(folder, "ops/mod.rs")])
+        if {**texts_of(folder), "lib.rs": before["lib.rs"]} != before:
+            return "a module was written over"
+        with open(root, "wb") as file:
+            file.write(before["lib.rs"])
+        if visa_tools.run(["visac", "--place=auto", root, "-o", old]).status:
+            return "the crate does not compile"
+        done = visa_tools.run(["visac", "--upgrade", root, "-o", root])
+        after = texts_of(folder)
+        if done.status or [n for n in CRATE if after[n] == before[n]] != ["axes.rs"]:
+            return "other files than expected were rewritten: " + done.text()
+        if any(comments(after[n]) != comments(before[n]) for n in CRATE):
+            return "comments were lost or changed"
+        new = os.path.join(folder, "new.bin")
+        if visa_tools.run(["visac", f"--dialect={NEWEST}", "--place=auto", root, "-o", new]).status or not layout.same_binary(old, new):
+            return "other commands"
+        again = visa_tools.run(["visac", "--upgrade", root])
+        return None if again.status == 0 and again.out == after["lib.rs"] else "upgrading twice: " + again.text()
+
+
 def main():
     rng = random.Random(2)
     work = []
@@ -131,7 +205,8 @@ def main():
     for path in corpus_files():
         with open(path, "rb") as file:
             work.append((os.path.relpath(path, os.environ["VISA_CORPUS"]), "as it is", file.read(), True))
-    failures = []
+    wrong = broken_crate()
+    failures = [f"a crate: {wrong}"] if wrong else []
     with tempfile.TemporaryDirectory() as folder, ThreadPoolExecutor(2) as pool:
         for (name, kind, _, _), wrong in zip(work, pool.map(lambda w: broken_promise(w[0], w[2], folder, w[3]), work)):
             if wrong:
