@@ -15,6 +15,7 @@ typedef enum tune_step {
     TUNE_STORE_TURNED,
     TUNE_STORE_TURNED_ROWS,
     TUNE_LOAD_WEIGHTS,
+    TUNE_HAND_WEIGHTS,
     TUNE_TURN_WEIGHTS, /* of a tensor that lies turned */
     TUNE_STORE_WEIGHTS,
     TUNE_LOAD_ROWS,
