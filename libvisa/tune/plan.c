@@ -170,7 +170,7 @@ static int64_t dmns_of(const target *t)
  * some. Of a slice's run pieces are packets, which are alike. */
 static int64_t partial_cycles(const target *t, int64_t run, int64_t all)
 {
-    int64_t block = t->hbm_block_bytes, writes[32] = {0}, most = 0, piece = largest_divisor(run, PACKET_MAX),
+    int64_t block = t->hbm_block_bytes, writes[32] = {0}, most = 0, piece = run % block == 0 ? run : largest_divisor(run, PACKET_MAX),
             each = block / t->hbm_burst_bytes * t->hbm_burst_millicycles * t->hbm_partial_write_factor / 1000;
     for (int64_t at = piece; at <= all; at = at < all ? smaller(all, at + piece) : all + 1) {
         unsigned channel = hbm_channel_of(at) & 31;

@@ -103,7 +103,7 @@ def same_twice():
     """The same bytes again, and no worse with more work."""
     of = {"m": 96, "n": 64, "k": 256}
     none = tune(PRODUCT, of, "--budget=0s").text()
-    check("visac tune: 1 kernels compiled, 0 of them" in none, "--budget=0s: more than the first kernel is compiled: " + none)
+    check("visac tune: 1 kernel compiled, 0 of them" in none, "--budget=0s: more than the first kernel is compiled: " + none)
     first, again = tune(PRODUCT, of, "--budget=1s"), tune(PRODUCT, of, "--budget=1s")
     check(first.status == 0 and first.out == again.out, "two answers to one question")
     least = None
