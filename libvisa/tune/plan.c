@@ -189,17 +189,31 @@ static int64_t cycles_of_brought(const target *t, const tune_question *q, tune_r
            ceil_div(parts, dmns_of(t)) * ceil_div(each * bytes, t->dmn_bytes_per_cycle);
 }
 
-static void take_if_better(int64_t *best, int64_t *least, int64_t each, int64_t cycles)
+/* Positions that slices could write each, and the best of them up to here. */
+typedef struct brought_choice {
+    tune_role role;
+    int64_t count, of_cluster; /* positions; of each cluster where it ends inside its slices, or 0 */
+    int64_t best, least;
+} brought_choice;
+
+/* A copy cuts rows where clusters end, too. */
+static void take_if_better(const target *t, const tune_question *q, brought_choice *x, int64_t each)
 {
-    *best = cycles < *least ? each : *best;
-    *least = smaller(*least, cycles);
+    each = smaller(each, x->count);
+    if (x->of_cluster > 0 && x->of_cluster % each != 0 && each % x->of_cluster != 0)
+        return;
+    int64_t cycles = cycles_of_brought(t, q, x->role, x->count, each);
+    x->best = cycles < x->least ? each : x->best;
+    x->least = smaller(x->least, cycles);
 }
 
 int64_t tune_brought_of(const target *t, const tune_question *q, const tune_plan *p)
 {
     enum { WORD_BYTES = 8 };
     tune_role role = tune_brought_role(q, p);
-    int64_t count = q->size[role] / p->split[role].loop, together = 1, best = 0, least = INT64_MAX;
+    const tune_split *s = &p->split[role];
+    int64_t count = q->size[role] / s->loop, together = 1;
+    brought_choice x = {role, count, s->cluster > 1 && tune_pads_inside(s, q->size[role]) ? count / s->cluster : 0, 0, INT64_MAX};
     if (tune_bytes_of(q->out_type, q->size[TUNE_COLUMN]) % WORD_BYTES != 0 || (role == TUNE_BATCH && p->split[TUNE_ROW].loop > 1))
         return 0;
     while (together < t->hbm_block_bytes && together * brought_bytes(q, role) % t->hbm_block_bytes != 0)
@@ -208,16 +222,13 @@ int64_t tune_brought_of(const target *t, const tune_question *q, const tune_plan
     int64_t tile = role == TUNE_ROW ? p->split[TUNE_ROW].tile : 1, fewest = ceil_div(count, t->slices_per_cluster);
     for (int64_t each = fewest; each < tile; each++)
         if (tile % each == 0)
-            take_if_better(&best, &least, each, cycles_of_brought(t, q, role, count, each));
+            take_if_better(t, q, &x, each);
     for (int64_t parts = smaller(ceil_div(count, tile), t->slices_per_cluster); parts >= 1; parts--) {
         int64_t each = tile * ceil_div(ceil_div(count, tile), parts);
-        take_if_better(&best, &least, smaller(count, each), cycles_of_brought(t, q, role, count, smaller(count, each)));
-        each = smaller(count, round_up(each, together % tile == 0 ? together : tile * together));
-        take_if_better(&best, &least, each, cycles_of_brought(t, q, role, count, each));
+        take_if_better(t, q, &x, each);
+        take_if_better(t, q, &x, round_up(each, together % tile == 0 ? together : tile * together));
     }
-    if (best * brought_bytes(q, role) > t->dm_bytes_per_slice / 2)
-        return 0;
-    return best;
+    return x.best * brought_bytes(q, role) > t->dm_bytes_per_slice / 2 ? 0 : x.best;
 }
 
 /* Are rows longer in DM than in HBM? */
@@ -702,11 +713,9 @@ int64_t tune_best_handing(const target *t, const tune_question *q, const tune_pl
     tune_plan of = *p;
     int64_t best = 1, least = INT64_MAX;
     for (of.handed = 2; of.handed < row->slice * p->split[TUNE_BATCH].slice; of.handed *= 2) {
-        int64_t cycles = 0, here = q->size[TUNE_ROW] / (row->loop * row->cluster);
+        int64_t cycles = 0;
         if (row->slice % of.handed != 0)
             break;
-        if (tune_pads_inside(row, q->size[TUNE_ROW]) && here % (row->tile * of.handed) != 0) /* a digit ends inside them */
-            continue;
         for (size_t i = 0; i < q->extra_count; i++)
             if (tune_is_handed_on(&of, &q->extras[i]))
                 cycles += extra_cycles(t, q, p, &q->extras[i], of.handed) + handing_cycles(t, &of);

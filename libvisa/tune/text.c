@@ -45,7 +45,8 @@ const char *tune_singular(arena *a, const char *text)
 void tune_begin_step(tune_page *w, tune_step step, const char *why)
 {
     int64_t cycles = w->found ? w->found->steps[step].cycles : 0;
-    tune_line(w, cycles ? "// %s: %" PRId64 " cycles" : "// %s", tune_singular(w->arena, why), cycles);
+    const char *text = cycles ? arena_printf(w->arena, "%s: %" PRId64 " cycles", why, cycles) : why;
+    tune_line(w, "// %s", tune_singular(w->arena, text));
     w->out->steps[step].first = next_line(w);
 }
 
