@@ -35,7 +35,8 @@ unsigned tune_kind_of(const tune_question *q, const tune_plan *p)
            (unsigned)(p->sum_loop > 1) << 7 | (unsigned)p->results_stay << 8 | (unsigned)(p->joined > 1) << 9 |
            (unsigned)(p->row_copies > 0) << 10 | (unsigned)(p->aside[TUNE_ROW] + p->aside[TUNE_COLUMN] > 0) << 11 |
            (unsigned)p->spreads << 12 | (unsigned)p->closes << 13 | (unsigned)(p->brought > 0) << 14 | (unsigned)(p->handed > 1) << 15 |
-           (unsigned)(s[TUNE_ROW].apart || s[TUNE_COLUMN].apart || s[TUNE_BATCH].apart) << 16;
+           (unsigned)(s[TUNE_ROW].apart || s[TUNE_COLUMN].apart || s[TUNE_BATCH].apart) << 16 |
+           (unsigned)(p->handed > 1 && p->handed == s[TUNE_ROW].slice * s[TUNE_BATCH].slice) << 17;
 }
 
 /* Which of two plans is tried first: the faster, and of equals the one that was found first. */
