@@ -42,12 +42,21 @@ static digit_walk walk_of(pass_context *p, const mapping *m)
     return w;
 }
 
-/* The number of positions of the factor at hand that a digit with `other` left may take; 0: it cannot be cut there. */
-static int64_t common_positions(const factor *f, int64_t left, int64_t other)
+/* Of the next n positions of a factor those that hold something, in the first of them at least. */
+static int64_t live_positions(const factor *f, int64_t taken, int64_t n)
 {
+    return smaller(n, ceil_div(f->live, taken));
+}
+
+/* The number of positions of the factor at hand that a digit with `other` left may take; 0: it cannot be cut there. Behind the end of an
+ * axis are no elements, so one with padding is not cut, but where only padding is left, and to name copies: those behind the end get no
+ * name. */
+static int64_t common_positions(const factor *f, int64_t taken, int64_t other, bool names_copies)
+{
+    int64_t left = f->extent / taken;
     if (left == other)
         return left;
-    return f->live == f->extent && left % other == 0 ? other : 0;
+    return (f->live == f->extent || names_copies || f->live <= taken * other) && left % other == 0 ? other : 0;
 }
 
 static bool is_gap(const factor *f)
@@ -109,12 +118,13 @@ static const char *pair_level(pass_context *p, const mapping *from, const mappin
     while (factor_at(&a) && factor_at(&b)) {
         const factor *f = factor_at(&a), *g = factor_at(&b);
         int64_t left = f->extent / a.taken, other = g->extent / b.taken,
-                n = left > other ? common_positions(f, left, other) : common_positions(g, other, left);
+                n = left > other ? common_positions(f, a.taken, other, false)
+                                 : common_positions(g, b.taken, left, f->kind == FACTOR_BROADCAST && g->kind == FACTOR_AXIS);
         if (is_gap(f) || is_gap(g)) {
             n = common_gap(f, left, g, other);
             if (n == 0)
                 return "the digits of one mapping are no digits of the other";
-            if (!is_gap(g) && n > 1)
+            if (!is_gap(g) && live_positions(g, b.taken, n) > 1)
                 add_poison(c, g->axis);
             advance(&a, n);
             advance(&b, n);
@@ -125,13 +135,13 @@ static const char *pair_level(pass_context *p, const mapping *from, const mappin
         if (n == 0)
             return "the digits of one mapping are no digits of the other";
         if (f->kind == FACTOR_BROADCAST || g->kind == FACTOR_BROADCAST) {
-            if (!pair_copies(c, f, g, b.taken, n == g->extent ? g->live : n))
+            if (!pair_copies(c, f, g, b.taken, live_positions(g, b.taken, n)))
                 return "there are too many digits";
             advance(&a, n);
             advance(&b, n);
             continue;
         }
-        int64_t live = n == f->extent ? f->live : n, other_live = n == g->extent ? g->live : n;
+        int64_t live = live_positions(f, a.taken, n), other_live = live_positions(g, b.taken, n);
         if (other_live > live)
             add_poison(c, g->axis);
         c->partial = c->partial || live != other_live;

@@ -273,8 +273,11 @@ static bool append(lowering *l, const tune_node *n, chain *c, tune_operation o)
 
 static const char *fold_name(const tune_node *n)
 {
-    static const char *const names[] = {
-        [TUNE_FOLD_SUM] = "total", [TUNE_FOLD_LARGEST] = "largest", [TUNE_FOLD_SMALLEST] = "least", [TUNE_FOLD_MEAN] = "mean"};
+    static const char *const names[] = {[TUNE_FOLD_SUM] = "total",
+                                        [TUNE_FOLD_LARGEST] = "largest",
+                                        [TUNE_FOLD_SMALLEST] = "least",
+                                        [TUNE_FOLD_MEAN] = "mean",
+                                        [TUNE_FOLD_SOFTMAX] = "shares"};
     return n->kind == TUNE_NODE_REDUCTION ? names[n->fold] : "operand";
 }
 

@@ -3,6 +3,8 @@
 #include "runtime/timing/hbm_address.h"
 #include "support/integer.h"
 
+enum { PACKET_MAX = 4096 }; /* bytes */
+
 tune_split tune_split_of(int64_t size, int64_t loop, int64_t cluster, int64_t slice, int64_t tile_multiple)
 {
     int64_t parts = loop * cluster * slice;
@@ -56,13 +58,18 @@ bool tune_comes_once(const tune_plan *p, const tune_extra *e)
 
 bool tune_is_handed_on(const tune_plan *p, const tune_extra *e)
 {
-    return p->hands_on && e->has[TUNE_COLUMN] && !e->has[TUNE_ROW] && !e->has[TUNE_BATCH];
+    return p->handed > 1 && e->has[TUNE_COLUMN] && !e->has[TUNE_ROW] && !e->has[TUNE_BATCH];
 }
 
 int64_t tune_handing_ring(const target *t, const tune_plan *p)
 {
-    bool ends_early = tune_inner_role(p) == TUNE_ROW && p->split[TUNE_BATCH].slice == 1;
-    return ends_early ? t->slices_per_cluster / p->split[TUNE_COLUMN].slice : t->slices_per_cluster;
+    const tune_split *batch = &p->split[TUNE_BATCH], *row = &p->split[TUNE_ROW], *column = &p->split[TUNE_COLUMN];
+    int64_t each = t->slices_per_cluster / (batch->slice * row->slice); /* slices from one that has these columns to the next one */
+    if (p->handed > row->slice)
+        return t->slices_per_cluster;
+    if (tune_inner_role(p) != TUNE_ROW)
+        return p->handed == row->slice && batch->slice == 1 ? t->slices_per_cluster : p->handed * each;
+    return p->handed == row->slice && batch->slice == 1 ? t->slices_per_cluster / column->slice : p->handed;
 }
 
 int64_t tune_rows_at_once(const tune_plan *p)
@@ -159,29 +166,54 @@ static int64_t dmns_of(const target *t)
     return t->slices_per_cluster / t->dm_slices_per_dmn;
 }
 
+/* Blocks of HBM that pieces of a tensor end and the next ones begin inside are written in part, twice: as long as the busiest channel has
+ * some. Of a slice's run pieces are packets, which are alike. */
+static int64_t partial_cycles(const target *t, int64_t run, int64_t all)
+{
+    int64_t block = t->hbm_block_bytes, writes[32] = {0}, most = 0, piece = run % block == 0 ? run : largest_divisor(run, PACKET_MAX),
+            each = block / t->hbm_burst_bytes * t->hbm_burst_millicycles * t->hbm_partial_write_factor / 1000;
+    for (int64_t at = piece; at <= all; at = at < all ? smaller(all, at + piece) : all + 1) {
+        unsigned channel = hbm_channel_of(at) & 31;
+        writes[channel] += at % block == 0 ? 0 : at < all ? 2 : 1;
+        most = larger(most, writes[channel]);
+    }
+    return most * each;
+}
+
 /* The copies that write so many positions, in slices that have `each` of them, and bring them there; as far as the slices are chosen. */
 static int64_t cycles_of_brought(const target *t, const tune_question *q, tune_role role, int64_t count, int64_t each)
 {
-    enum { UNEVEN = 8 }; /* blocks that are written in part meet in few channels */
-    int64_t block = t->hbm_block_bytes, bytes = brought_bytes(q, role), parts = ceil_div(count, each),
-            engines = dmns_of(t) / t->dma_dmns_per_engine, rest = parts > 1 && count % each != 0 ? 2 * t->dma_startup_cycles : 0,
-            in_part = parts > 1 && each * bytes % block != 0 ? 2 * (parts - 1) + 1 : count * bytes % block != 0,
-            partial = block / t->hbm_burst_bytes * t->hbm_burst_millicycles * t->hbm_partial_write_factor / 1000;
-    return rest + ceil_div(parts, engines) * ceil_div(each * bytes, block) + ceil_div(in_part, t->hbm_channels / UNEVEN) * partial +
+    int64_t bytes = brought_bytes(q, role), engines = dmns_of(t) / t->dma_dmns_per_engine, parts = ceil_div(count, each),
+            rest = parts > 1 && count % each != 0 ? 2 * t->dma_startup_cycles : 0;
+    return rest + ceil_div(parts, engines) * ceil_div(each * bytes, t->hbm_block_bytes) + partial_cycles(t, each * bytes, count * bytes) +
            ceil_div(parts, dmns_of(t)) * ceil_div(each * bytes, t->dmn_bytes_per_cycle);
 }
 
-static void take_if_better(int64_t *best, int64_t *least, int64_t each, int64_t cycles)
+/* Positions that slices could write each, and the best of them up to here. */
+typedef struct brought_choice {
+    tune_role role;
+    int64_t count, of_cluster; /* positions; of each cluster where it ends inside its slices, or 0 */
+    int64_t best, least;
+} brought_choice;
+
+/* A copy cuts rows where clusters end, too. */
+static void take_if_better(const target *t, const tune_question *q, brought_choice *x, int64_t each)
 {
-    *best = cycles < *least ? each : *best;
-    *least = smaller(*least, cycles);
+    each = smaller(each, x->count);
+    if (x->of_cluster > 0 && x->of_cluster % each != 0 && each % x->of_cluster != 0)
+        return;
+    int64_t cycles = cycles_of_brought(t, q, x->role, x->count, each);
+    x->best = cycles < x->least ? each : x->best;
+    x->least = smaller(x->least, cycles);
 }
 
 int64_t tune_brought_of(const target *t, const tune_question *q, const tune_plan *p)
 {
     enum { WORD_BYTES = 8 };
     tune_role role = tune_brought_role(q, p);
-    int64_t count = q->size[role] / p->split[role].loop, together = 1, best = 0, least = INT64_MAX;
+    const tune_split *s = &p->split[role];
+    int64_t count = q->size[role] / s->loop, together = 1;
+    brought_choice x = {role, count, s->cluster > 1 && tune_pads_inside(s, q->size[role]) ? count / s->cluster : 0, 0, INT64_MAX};
     if (tune_bytes_of(q->out_type, q->size[TUNE_COLUMN]) % WORD_BYTES != 0 || (role == TUNE_BATCH && p->split[TUNE_ROW].loop > 1))
         return 0;
     while (together < t->hbm_block_bytes && together * brought_bytes(q, role) % t->hbm_block_bytes != 0)
@@ -190,16 +222,13 @@ int64_t tune_brought_of(const target *t, const tune_question *q, const tune_plan
     int64_t tile = role == TUNE_ROW ? p->split[TUNE_ROW].tile : 1, fewest = ceil_div(count, t->slices_per_cluster);
     for (int64_t each = fewest; each < tile; each++)
         if (tile % each == 0)
-            take_if_better(&best, &least, each, cycles_of_brought(t, q, role, count, each));
+            take_if_better(t, q, &x, each);
     for (int64_t parts = smaller(ceil_div(count, tile), t->slices_per_cluster); parts >= 1; parts--) {
         int64_t each = tile * ceil_div(ceil_div(count, tile), parts);
-        take_if_better(&best, &least, smaller(count, each), cycles_of_brought(t, q, role, count, each));
-        each = round_up(each, together % tile == 0 ? together : tile * together);
-        take_if_better(&best, &least, smaller(count, each), cycles_of_brought(t, q, role, count, each));
+        take_if_better(t, q, &x, each);
+        take_if_better(t, q, &x, round_up(each, together % tile == 0 ? together : tile * together));
     }
-    if (best * brought_bytes(q, role) > t->dm_bytes_per_slice / 2)
-        return 0;
-    return best;
+    return x.best * brought_bytes(q, role) > t->dm_bytes_per_slice / 2 ? 0 : x.best;
 }
 
 /* Are rows longer in DM than in HBM? */
@@ -513,15 +542,21 @@ static int64_t channel_millicycles(const target *t, const copy *c, int64_t piece
     return ceil_div(blocks, t->hbm_channels) * ceil_div(pieces + in_two, blocks) * whole * t->hbm_partial_write_factor;
 }
 
-/* Every DMN delivers to its slices, every DMA engine makes the requests of its two DMNs, every channel has its blocks; the slowest. */
-static int64_t copy_cycles(const target *t, const tune_plan *p, const copy *c)
+/* Every DMN delivers to its slices, or one of so many, every DMA engine makes the requests of its two DMNs, every channel has its blocks;
+ * the slowest. */
+static int64_t copy_cycles_for(const target *t, const tune_plan *p, const copy *c, int64_t one_of)
 {
-    int64_t engine =
-        c->pieces * slices_within(t, p, t->dm_slices_per_dmn * t->dma_dmns_per_engine) * ceil_div(c->bytes, t->dma_request_bytes);
-    int64_t dmn = c->pieces * slices_within(t, p, t->dm_slices_per_dmn) * ceil_div(c->bytes, t->dmn_bytes_per_cycle);
-    int64_t pieces = c->pieces * slices_of(p) * clusters_of(p); /* with padding, of which a store writes nothing */
+    int64_t engine = c->pieces * ceil_div(slices_within(t, p, t->dm_slices_per_dmn * t->dma_dmns_per_engine), one_of) *
+                     ceil_div(c->bytes, t->dma_request_bytes);
+    int64_t dmn = c->pieces * ceil_div(slices_within(t, p, t->dm_slices_per_dmn), one_of) * ceil_div(c->bytes, t->dmn_bytes_per_cycle);
+    int64_t pieces = c->pieces * (slices_of(p) / one_of) * clusters_of(p); /* with padding, of which a store writes nothing */
     int64_t channel = ceil_div(channel_millicycles(t, c, c->store ? smaller(pieces, ceil_div(c->stored, c->bytes)) : pieces), 1000);
     return t->dma_startup_cycles + larger(engine, larger(dmn, channel));
+}
+
+static int64_t copy_cycles(const target *t, const tune_plan *p, const copy *c)
+{
+    return copy_cycles_for(t, p, c, 1);
 }
 
 /* Positions of a kept axis in one iteration. */
@@ -578,7 +613,6 @@ typedef struct piece_times {
 /* The longest run of a copy: rows that follow each other both in HBM and in a slice, at most 4 KiB of them. */
 static int64_t run_of(int64_t row_bytes, int64_t rows, bool whole_rows, int64_t *pieces)
 {
-    enum { PACKET_MAX = 4096 };
     int64_t joined = whole_rows ? larger(1, smaller(rows, PACKET_MAX / larger(1, row_bytes))) : 1;
     while (rows % joined != 0)
         joined--;
@@ -649,6 +683,48 @@ static int64_t store_cycles(const target *t, const tune_question *q, const tune_
     return copy_cycles(t, p, c) + (commands - 1) * t->dma_startup_cycles;
 }
 
+/* A copy of an operand of what is done to the sums, for each slice or one of so many. */
+static int64_t extra_cycles(const target *t, const tune_question *q, const tune_plan *p, const tune_extra *e, int64_t one_of)
+{
+    int64_t pieces = e->has[TUNE_ROW] && e->has[TUNE_COLUMN] ? p->split[TUNE_ROW].tile : 1, elements = 1,
+            iterations = tune_comes_once(p, e) ? p->split[TUNE_COLUMN].loop : 1;
+    for (int role = TUNE_BATCH; role < TUNE_SUM; role++)
+        elements *= e->has[role] ? loaded_at_once(q, p, (tune_role)role) * (role == TUNE_COLUMN ? iterations : 1) : 1;
+    copy of = {.pieces = pieces * iterations,
+               .bytes = tune_bytes_of(e->type, elements_of_extra(e, p) / pieces),
+               .hbm = {.rows = 1,
+                       .bytes = tune_bytes_of(e->type, elements),
+                       .row_bytes = tune_bytes_of(e->type, elements),
+                       .clusters = 1,
+                       .sweeps = 1,
+                       .outside = 1}};
+    return copy_cycles_for(t, p, &of, one_of);
+}
+
+/* Around the rings in which slices hand one on. */
+static int64_t handing_cycles(const target *t, const tune_plan *p)
+{
+    return tune_handing_ring(t, p) * ceil_div(p->split[TUNE_COLUMN].tile, t->rows);
+}
+
+int64_t tune_best_handing(const target *t, const tune_question *q, const tune_plan *p)
+{
+    const tune_split *row = &p->split[TUNE_ROW];
+    tune_plan of = *p;
+    int64_t best = 1, least = INT64_MAX;
+    for (of.handed = 2; of.handed < row->slice * p->split[TUNE_BATCH].slice; of.handed *= 2) {
+        int64_t cycles = 0;
+        if (row->slice % of.handed != 0)
+            break;
+        for (size_t i = 0; i < q->extra_count; i++)
+            if (tune_is_handed_on(&of, &q->extras[i]))
+                cycles += extra_cycles(t, q, p, &q->extras[i], of.handed) + handing_cycles(t, &of);
+        best = cycles < least ? of.handed : best;
+        least = smaller(least, cycles);
+    }
+    return best;
+}
+
 /* A pass over values in DM, after the one that the sums go through; and copies of its operands, those of columns once with the weights. */
 static void add_epilogue(const target *t, const tune_question *q, const tune_plan *p, int64_t out, piece_times *x)
 {
@@ -664,24 +740,9 @@ static void add_epilogue(const target *t, const tune_question *q, const tune_pla
     }
     for (size_t i = 0; i < q->extra_count; i++) {
         const tune_extra *one = &q->extras[i];
-        int64_t pieces = one->has[TUNE_ROW] && one->has[TUNE_COLUMN] ? p->split[TUNE_ROW].tile : 1, elements = 1,
-                iterations = tune_comes_once(p, one) ? p->split[TUNE_COLUMN].loop : 1;
-        for (int role = TUNE_BATCH; role < TUNE_SUM; role++)
-            elements *= one->has[role] ? loaded_at_once(q, p, (tune_role)role) * (role == TUNE_COLUMN ? iterations : 1) : 1;
-        copy of = {.pieces = pieces * iterations,
-                   .bytes = tune_bytes_of(one->type, elements_of_extra(one, p) / pieces),
-                   .hbm = {.rows = 1,
-                           .bytes = tune_bytes_of(one->type, elements),
-                           .row_bytes = tune_bytes_of(one->type, elements),
-                           .clusters = 1,
-                           .sweeps = 1,
-                           .outside = 1}};
-        if (tune_is_handed_on(p, one)) {
-            x->column_extras += t->dma_startup_cycles + pieces * iterations * ceil_div(of.bytes, t->dmn_bytes_per_cycle);
-            x->handed += tune_handing_ring(t, p) * ceil_div(p->split[TUNE_COLUMN].tile, t->rows);
-            continue;
-        }
-        *(one->has[TUNE_ROW] ? &x->row_extras : &x->column_extras) += copy_cycles(t, p, &of);
+        bool is_handed = tune_is_handed_on(p, one);
+        x->handed += is_handed ? handing_cycles(t, p) : 0;
+        *(one->has[TUNE_ROW] ? &x->row_extras : &x->column_extras) += extra_cycles(t, q, p, one, is_handed ? p->handed : 1);
     }
 }
 

@@ -34,8 +34,9 @@ unsigned tune_kind_of(const tune_question *q, const tune_plan *p)
            (unsigned)(s[TUNE_BATCH].padded != q->size[TUNE_BATCH]) << 5 | (unsigned)(p->ring_sums > 1) << 6 |
            (unsigned)(p->sum_loop > 1) << 7 | (unsigned)p->results_stay << 8 | (unsigned)(p->joined > 1) << 9 |
            (unsigned)(p->row_copies > 0) << 10 | (unsigned)(p->aside[TUNE_ROW] + p->aside[TUNE_COLUMN] > 0) << 11 |
-           (unsigned)p->spreads << 12 | (unsigned)p->closes << 13 | (unsigned)(p->brought > 0) << 14 | (unsigned)p->hands_on << 15 |
-           (unsigned)(s[TUNE_ROW].apart || s[TUNE_COLUMN].apart || s[TUNE_BATCH].apart) << 16;
+           (unsigned)p->spreads << 12 | (unsigned)p->closes << 13 | (unsigned)(p->brought > 0) << 14 | (unsigned)(p->handed > 1) << 15 |
+           (unsigned)(s[TUNE_ROW].apart || s[TUNE_COLUMN].apart || s[TUNE_BATCH].apart) << 16 |
+           (unsigned)(p->handed > 1 && p->handed == s[TUNE_ROW].slice * s[TUNE_BATCH].slice) << 17;
 }
 
 /* Which of two plans is tried first: the faster, and of equals the one that was found first. */
@@ -99,11 +100,19 @@ static void consider(space *x, tune_plan p)
         halvings++;
     bool exchanges = p.regroup > 1 || p.joined > 1 || p.closes;
     bool has_iterations = has_extra_of_columns(x->question) && p.split[TUNE_COLUMN].loop > 1;
-    bool has_copies = has_extra_of_columns(x->question) && p.split[TUNE_ROW].slice * p.split[TUNE_BATCH].slice > 1;
-    for (int way = 0; way < (exchanges ? 2 : 1) * (has_copies ? 2 : 1); way++)
+    int64_t handings[3] = {1, 1, 1}, alike = p.split[TUNE_ROW].slice * p.split[TUNE_BATCH].slice;
+    int handing_count = 1;
+    bool idles = p.spreads && alike * p.split[TUNE_COLUMN].slice < x->target->slices_per_cluster; /* a ring of all would end in padding */
+    if (has_extra_of_columns(x->question) && alike > 1) {
+        handings[handing_count] = tune_best_handing(x->target, x->question, &p);
+        handing_count += handings[handing_count] > 1;
+        handings[handing_count] = alike;
+        handing_count += !idles;
+    }
+    for (int way = 0; way < (exchanges ? 2 : 1) * handing_count; way++)
         for (int once = has_iterations; once >= 0; once--) {
             p.by_sub = exchanges && way % 2;
-            p.hands_on = exchanges ? way / 2 : way;
+            p.handed = handings[exchanges ? way / 2 : way];
             p.extras_once = once;
             p.row_copies = 0;
             consider_one(x, p);
@@ -276,7 +285,7 @@ static void consider_splits(space *x, const int64_t loops_of[3], int clustered)
                 int64_t slices[] = {digits[TUNE_BATCH][b], digits[TUNE_ROW][r], digits[TUNE_COLUMN][c]};
                 if (slices[0] * slices[1] * slices[2] > all)
                     break;
-                tune_plan p = {.idle_inside = 1, .regroup = 1, .gather = 1, .joined = 1};
+                tune_plan p = {.idle_inside = 1, .regroup = 1, .gather = 1, .joined = 1, .handed = 1};
                 consider_units(x, loops_of, slices, clustered, false, p);
                 if (clustered < TUNE_SUM && loops_of[clustered] == 1)
                     consider_units(x, loops_of, slices, clustered, true, p);

@@ -7,7 +7,7 @@
 
 #include "libvisa/tune/plan.h"
 
-enum { TUNE_KINDS = 131072, TUNE_KEPT_OF_A_KIND = 32 };
+enum { TUNE_KINDS = 262144, TUNE_KEPT_OF_A_KIND = 32 };
 
 /* A kind's number: below TUNE_KINDS. */
 unsigned tune_kind_of(const tune_question *q, const tune_plan *p);

@@ -1,5 +1,6 @@
 #include "libvisa/tune/text.h"
 
+#include <ctype.h>
 #include <inttypes.h>
 #include <stdarg.h>
 #include <string.h>
@@ -24,10 +25,28 @@ static uint32_t next_line(const tune_page *w)
     return lines;
 }
 
+const char *tune_singular(arena *a, const char *text)
+{
+    char *out = arena_strdup(a, text), *to = out;
+    for (const char *c = text; *c; c++) {
+        bool is_one = *c == '1' && c[1] == ' ' && (c == text || c[-1] == ' ') && islower((unsigned char)c[2]);
+        *to++ = *c;
+        if (!is_one)
+            continue;
+        for (c++; islower((unsigned char)c[1]); c++)
+            *to++ = *c;
+        if (*c != 's')
+            *to++ = *c;
+    }
+    *to = '\0';
+    return out;
+}
+
 void tune_begin_step(tune_page *w, tune_step step, const char *why)
 {
     int64_t cycles = w->found ? w->found->steps[step].cycles : 0;
-    tune_line(w, cycles ? "// %s: %" PRId64 " cycles" : "// %s", why, cycles);
+    const char *text = cycles ? arena_printf(w->arena, "%s: %" PRId64 " cycles", why, cycles) : why;
+    tune_line(w, "// %s", tune_singular(w->arena, text));
     w->out->steps[step].first = next_line(w);
 }
 

@@ -15,6 +15,7 @@ typedef enum tune_step {
     TUNE_STORE_TURNED,
     TUNE_STORE_TURNED_ROWS,
     TUNE_LOAD_WEIGHTS,
+    TUNE_HAND_WEIGHTS,
     TUNE_TURN_WEIGHTS, /* of a tensor that lies turned */
     TUNE_STORE_WEIGHTS,
     TUNE_LOAD_ROWS,
@@ -52,6 +53,9 @@ typedef struct tune_page {
 } tune_page;
 
 void tune_line(tune_page *w, const char *format, ...) __attribute__((format(printf, 2, 3)));
+
+/* "1 rows by 16 columns" as it is said: "1 row by 16 columns". */
+const char *tune_singular(arena *a, const char *text);
 
 /* A comment in front of a step, with what it takes where that is known; what follows until tune_end_step is the step. */
 void tune_begin_step(tune_page *w, tune_step step, const char *why);

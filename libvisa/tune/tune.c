@@ -72,9 +72,11 @@ const char *tune_head(const char *question, const char *types, const char *work,
                       x->cycles / b->cycles, x->cycles * 100 / b->cycles % 100, b->cycles, b->copies, work, b->products);
     strbuf_puts(&out, ".\n");
     strbuf_printf(&out, "// The DMA Engine works in %" PRId64 " %% of them.\n", x->dma_cycles * 100 / x->cycles);
-    strbuf_puts(&out, how);
-    strbuf_printf(&out, "// Made by visac tune: %zu kernels compiled, %zu of them refused, %zu more left by the budget.\n", x->tried,
-                  x->refused, x->left);
+    strbuf_puts(&out, tune_singular(a, how));
+    strbuf_puts(
+        &out,
+        tune_singular(a, arena_printf(a, "// Made by visac tune: %zu kernels compiled, %zu of them refused, %zu more left by the budget.\n",
+                                      x->tried, x->refused, x->left)));
     return out.text;
 }
 

@@ -81,6 +81,14 @@ bool window_spread_of(const target *t, const tune_question *q, const window_plan
     return out->lanes * out->groups * out->channels == parts && (out->channels == 1 || cuts_channels);
 }
 
+int64_t window_filters_in_packet(const target *t, const tune_question *q, const window_plan *p)
+{
+    int64_t packet = t->flit_bytes * 8 / dtype_row_of(q->stored[q->weights])->bits;
+    while (p->columns % packet != 0)
+        packet /= 2;
+    return packet;
+}
+
 window_results window_results_of(const target *t, const window_plan *p)
 {
     window_results r = {WINDOW_SHARES_NOTHING, p->rows, p->places, p->columns};
@@ -105,10 +113,15 @@ int64_t window_neighbours(const window_plan *p)
     return p->row_slices * p->place_slices * p->idle_inside * p->sum_slices;
 }
 
+int64_t window_handed(const window_plan *p)
+{
+    return p->hand_rows > 0 ? p->hand_rows * p->hand_places * p->idle_inside * p->sum_slices : 1;
+}
+
 int64_t window_ring(const window_plan *p)
 {
-    int64_t each = window_neighbours(p), ring = 1;
-    for (int64_t i = 0; i < p->column_slices; i++)
+    int64_t each = window_handed(p), count = p->column_slices * window_neighbours(p) / each, ring = 1;
+    for (int64_t i = 0; i < count; i++)
         while (i * each / ring != ((i + 1) * each - 1) / ring)
             ring *= 2;
     return ring;
@@ -189,6 +202,28 @@ static int64_t store_cycles(const target *t, const tune_question *q, const windo
     return t->dma_startup_cycles + ceil_div(runs + in_two, t->hbm_channels) * whole / 1000 * t->hbm_partial_write_factor;
 }
 
+/* A copy of so many bytes for each slice that has the same columns, or one of those that it is handed on to: of a few blocks that many
+ * slices read few channels have something. */
+static int64_t crowded_cycles(const target *t, const window_plan *p, int64_t bytes, int64_t all_bytes)
+{
+    int64_t blocks = larger(1, all_bytes / t->hbm_block_bytes),
+            slices = ceil_div(slices_within(t, p, t->slices_per_cluster), window_handed(p)) * clusters_of(t, p);
+    return t->dma_startup_cycles +
+           slices * ceil_div(bytes, t->hbm_burst_bytes) * t->hbm_burst_millicycles / 1000 / smaller(blocks, t->hbm_channels);
+}
+
+/* Of what meets the sums of columns. */
+static int64_t crowded_extra_cycles(const target *t, const tune_question *q, const window_plan *p, const tune_extra *e)
+{
+    return crowded_cycles(t, p, tune_bytes_of(e->type, window_results_of(t, p).columns), tune_bytes_of(e->type, q->size[TUNE_COLUMN]));
+}
+
+/* Around the rings, where slices hand that on. */
+static int64_t handing_cycles(const target *t, const window_plan *p)
+{
+    return p->hand_rows > 0 ? window_ring(p) * ceil_div(window_results_of(t, p).columns, t->rows) : 0;
+}
+
 static int64_t estimate(const target *t, const tune_question *q, const window_plan *p)
 {
     const tune_window *down = &q->windows[0], *across = &q->windows[1];
@@ -206,22 +241,21 @@ static int64_t estimate(const target *t, const tune_question *q, const window_pl
     int64_t weights = tune_bytes_of(q->stored[q->weights], of_weights),
             weight_runs = (q->depthwise ? taps : p->columns * taps * channels / (of_weights * x.channels)) / (parts / x.channels);
     int64_t load_weights = copy_cycles(t, p, larger(1, weight_runs), weights);
+    if (p->hands_filters)
+        load_weights = crowded_cycles(t, p, taps * weights, taps * tune_bytes_of(q->stored[q->weights], q->size[TUNE_COLUMN]));
     int64_t fill = tune_bytes_of(q->type, elements_of_weights(t, q, p)) / (p->main_weights ? t->flit_bytes : t->flit_bytes / 4);
-    int64_t multiply = multiply_cycles(t, q, p), extras = 0, handed = 0;
+    int64_t multiply = multiply_cycles(t, q, p), extras = 0,
+            handed = p->hands_filters ? window_ring(p) * taps * p->columns / window_filters_in_packet(t, q, p) : 0;
     for (size_t i = 0; i < q->extra_count; i++) {
         const tune_extra *e = &q->extras[i];
         window_results r = window_results_of(t, p);
         int64_t pieces = e->has[TUNE_ROW] ? r.rows * r.places : 1, bytes = tune_bytes_of(e->type, r.columns);
-        bool is_handed = p->hands_on && !e->has[TUNE_ROW];
-        /* of a few blocks that all slices read few channels have something */
-        int64_t blocks = larger(1, tune_bytes_of(e->type, q->size[TUNE_COLUMN]) / t->hbm_block_bytes),
-                slices = slices_within(t, p, t->slices_per_cluster) * clusters_of(t, p),
-                crowded = t->dma_startup_cycles +
-                          slices * ceil_div(bytes, t->hbm_burst_bytes) * t->hbm_burst_millicycles / 1000 / smaller(blocks, t->hbm_channels);
-        extras += is_handed          ? t->dma_startup_cycles + bytes / t->dmn_bytes_per_cycle
-                  : e->has[TUNE_ROW] ? copy_cycles(t, p, pieces, bytes)
-                                     : larger(crowded, copy_cycles(t, p, pieces, bytes));
-        handed += is_handed ? window_ring(p) * ceil_div(r.columns, t->rows) : 0;
+        if (e->has[TUNE_ROW])
+            extras += copy_cycles(t, p, pieces, bytes);
+        else
+            extras += p->hand_rows > 0 ? crowded_extra_cycles(t, q, p, e)
+                                       : larger(crowded_extra_cycles(t, q, p, e), copy_cycles(t, p, pieces, bytes));
+        handed += e->has[TUNE_ROW] ? 0 : handing_cycles(t, p);
     }
     int64_t arrived = load_weights + extras + load_image, ready = load_weights + fill + (p->main_weights ? 0 : handed);
     return larger(arrived, larger(ready, load_weights + handed)) + q->size[TUNE_BATCH] * (multiply + store_cycles(t, q, p)) +
@@ -246,7 +280,6 @@ typedef struct plans {
 /* Stable where estimates are equal: by place. */
 static void add(plans *x, window_plan p)
 {
-    p.cycles = estimate(x->target, x->question, &p);
     size_t at = x->count < x->most ? x->count++ : x->most;
     while (at > 0 && x->best[at - 1].cycles > p.cycles) {
         if (at < x->most)
@@ -257,12 +290,65 @@ static void add(plans *x, window_plan p)
         x->best[at] = p;
 }
 
-static bool has_extras_of_columns(const tune_question *q)
+static const tune_extra *extra_of_columns(const tune_question *q)
 {
     for (size_t i = 0; i < q->extra_count; i++)
         if (!q->extras[i].has[TUNE_ROW])
-            return true;
-    return false;
+            return &q->extras[i];
+    return NULL;
+}
+
+/* All slices with the same columns have one that brings what meets their sums, or each so many: the least of copy and rings. */
+enum { BROUGHT_BY_EACH, HANDED_TO_SOME, HANDED_TO_ALL, HANDINGS };
+
+static bool choose_handing(const target *t, const tune_question *q, int way, window_plan *p)
+{
+    const tune_extra *e = extra_of_columns(q);
+    int64_t inside = window_neighbours(p) / (p->column_slices == 1 ? p->row_slices : 1), least = INT64_MAX;
+    p->hand_rows = p->hand_places = 0;
+    if (way == BROUGHT_BY_EACH)
+        return true;
+    if (!e || window_neighbours(p) == p->idle_inside || window_results_of(t, p).share == WINDOW_SHARES_COLUMNS)
+        return false;
+    if (way == HANDED_TO_ALL) { /* copies are called rows and places where all slices have some */
+        p->hand_rows = p->row_slices;
+        p->hand_places = p->place_slices;
+        return p->column_slices * window_neighbours(p) == t->slices_per_cluster;
+    }
+    if (t->slices_per_cluster % inside != 0) /* slices are a group then, whose parts have no name */
+        return false;
+    window_plan best = *p;
+    for (p->hand_rows = 1; p->hand_rows <= p->row_slices; p->hand_rows++)
+        for (p->hand_places = p->hand_rows > 1 ? p->place_slices : 1; p->hand_places <= p->place_slices; p->hand_places++) {
+            bool shares = p->row_slices % p->hand_rows == 0 && p->place_slices % p->hand_places == 0 && window_handed(p) > p->idle_inside &&
+                          window_handed(p) < window_neighbours(p);
+            int64_t cycles = shares ? crowded_extra_cycles(t, q, p, e) + handing_cycles(t, p) : INT64_MAX;
+            best = cycles < least ? *p : best;
+            least = smaller(least, cycles);
+        }
+    *p = best;
+    return p->hand_rows > 0;
+}
+
+/* Of the ways in which slices get what they share those that are the fastest, as estimated. */
+static void add_handings(plans *x, window_plan p)
+{
+    enum { KEPT = 2 };
+    window_plan ways[2 * HANDINGS];
+    size_t count = 0;
+    for (int way = 0; way < 2 * HANDINGS; way++) {
+        p.hands_filters = way >= HANDINGS;
+        if ((p.hands_filters && (!x->question->depthwise || p.spreads || way == HANDINGS)) ||
+            !choose_handing(x->target, x->question, way % HANDINGS, &p))
+            continue;
+        p.cycles = estimate(x->target, x->question, &p);
+        size_t at = count++;
+        for (; at > 0 && ways[at - 1].cycles > p.cycles; at--)
+            ways[at] = ways[at - 1];
+        ways[at] = p;
+    }
+    for (size_t i = 0; i < count && i < KEPT; i++)
+        add(x, ways[i]);
 }
 
 /* With the choices of how operands and results travel. */
@@ -276,19 +362,14 @@ static void add_ways(plans *x, window_plan p)
         return;
     while (2 * spaced * used <= t->slices_per_cluster)
         spaced *= 2;
-    for (int way = 0; way < (has_extras_of_columns(q) && window_neighbours(&p) > 1 ? 32 : 16); way++) {
+    for (int way = 0; way < 16; way++) {
         p.main_weights = way & 1;
         p.spreads = way & 2;
         p.brings = way & 4;
         p.idle_inside = way & 8 ? spaced : 1;
-        p.hands_on = way & 16;
         if (((way & 8) && spaced == 1) || (p.spreads && p.row_slices * p.place_slices == 1) || !window_spread_of(t, q, &p, &spread))
             continue;
-        /* copies are called rows and places where all slices have some */
-        if (p.hands_on &&
-            (window_results_of(t, &p).share == WINDOW_SHARES_COLUMNS || p.column_slices * window_neighbours(&p) != t->slices_per_cluster))
-            continue;
-        add(x, p);
+        add_handings(x, p);
     }
 }
 

@@ -15,11 +15,14 @@ typedef struct window_plan {
     int64_t sum_slices;  /* that have a part of the channels each, whose sums the Vector Engine adds */
     int64_t idle_inside; /* of the slices that idle, as a digit between those of places and of channels; the others are at the end */
     bool rows_of_clusters, columns_of_clusters, main_weights;
-    bool spreads;   /* neighbours bring a part of the weights each, which go around by the Switch Engine on their way into the TRF */
-    bool hands_on;  /* one of the slices with the same columns brings what meets their sums, and the Switch Engine hands it on */
-    bool apart;     /* clusters of rows have padding each */
-    bool brings;    /* a copy from DM to DM brings whole rows of results together before they are written */
-    int64_t cycles; /* as estimated */
+    bool spreads; /* neighbours bring a part of the weights each, which go around by the Switch Engine on their way into the TRF */
+    /* Of the slices with the same columns so many, of rows and of places, have one that brings what meets their sums, and the Switch
+     * Engine hands it on; 0: each brings it. */
+    int64_t hand_rows, hand_places;
+    bool hands_filters; /* and the filters of channels that have one each */
+    bool apart;         /* clusters of rows have padding each */
+    bool brings;        /* a copy from DM to DM brings whole rows of results together before they are written */
+    int64_t cycles;     /* as estimated */
 } window_plan;
 
 /* What is multiplied in a step. */
@@ -41,6 +44,9 @@ typedef struct window_spread {
 } window_spread;
 bool window_spread_of(const target *t, const tune_question *q, const window_plan *p, window_spread *out);
 
+/* Filters of channels that are side by side in a packet that is handed on. */
+int64_t window_filters_in_packet(const target *t, const tune_question *q, const window_plan *p);
+
 /* What a slice has of the results. Those that had parts of a sum share them: rows, or else places, or else columns; or one has all. */
 typedef enum window_share { WINDOW_SHARES_ROWS, WINDOW_SHARES_PLACES, WINDOW_SHARES_COLUMNS, WINDOW_SHARES_NOTHING } window_share;
 typedef struct window_results {
@@ -55,8 +61,11 @@ int64_t window_columns(const target *t, const tune_question *q);
 /* Columns that packets of the Reducer have, or that meet the same packet. */
 int64_t window_column_groups(const target *t, const tune_question *q, const window_plan *p);
 
-/* Slices that have the same columns, side by side; and how many are around a ring in which each finds the first of its own. */
+/* Slices that have the same columns, side by side. */
 int64_t window_neighbours(const window_plan *p);
+
+/* Of them those that what one of them brings is handed on to, 1: none; and how many are around a ring in which each finds that one. */
+int64_t window_handed(const window_plan *p);
 int64_t window_ring(const window_plan *p);
 
 /* Rows of results that a slice writes after a copy: whole tiles, and whole blocks of HBM where they come to that. */

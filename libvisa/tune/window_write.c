@@ -200,35 +200,39 @@ static void write_cast(window_writer *w, tune_place operand)
 static const char *copies_of(const window_writer *w)
 {
     const window_plan *p = w->p;
-    const int64_t counts[] = {p->row_slices, p->place_slices, p->idle_inside, p->sum_slices};
+    const int64_t counts[] = {p->hand_rows, p->hand_places, p->idle_inside, p->sum_slices};
     const char *text[4];
     for (size_t i = 0; i < 4; i++)
         text[i] = counts[i] == 1 ? NULL : arena_printf(w->a, i == 2 ? "1 # %" PRId64 : "%" PRId64, counts[i]);
     return TUNE_LIST(w->a, text[0], text[1], text[2], text[3]);
 }
 
-/* Slices with `copies` in place of those that have the same columns: "1 # 64", what one of them has, or "64", what all have then. */
+/* Slices with `copies` in place of those that share what one of them brings: "1 # 64", what that one has, or "64", what all have then. */
 static const char *slices_of_copies(const window_writer *w, const char *copies)
 {
     const window_plan *p = w->p;
-    return all_slices(w, TUNE_LIST(w->a, column_digit(w, p->columns, p->column_slices), copies), p->column_slices * window_neighbours(p));
+    return all_slices(w,
+                      TUNE_LIST(w->a, column_digit(w, p->columns, p->column_slices),
+                                p->hand_rows < p->row_slices ? row_digit(w, p->rows * p->hand_rows, p->row_slices / p->hand_rows) : NULL,
+                                place_digit(w, p->places * p->hand_places, p->place_slices / p->hand_places), copies),
+                      p->column_slices * window_neighbours(p));
 }
 
 /* An operand of what is done to the sums: one value for each column, or one for each result. */
 static void write_extra(window_writer *w, size_t i)
 {
     const tune_extra *e = &w->q->extras[i];
-    bool is_handed = w->p->hands_on && !e->has[TUNE_ROW];
-    int64_t neighbours = window_neighbours(w->p);
+    bool is_handed = w->p->hand_rows > 0 && !e->has[TUNE_ROW];
+    int64_t handed = window_handed(w->p);
     const char *rows = e->has[TUNE_ROW] ? TUNE_LIST(w->a, own_rows(w), own_places(w)) : NULL, *name = e->tensor.port,
                *element = TUNE_LIST(w->a, rows, own_columns(w)), *slice = w->result_slice, *from = slice;
     if (is_handed) {
-        from = slices_of_copies(w, arena_printf(w->a, "1 # %" PRId64, neighbours));
+        from = slices_of_copies(w, arena_printf(w->a, "1 # %" PRId64, handed));
         slice = slices_of_copies(w, copies_of(w));
     }
     dtype meets = w->q->meets;
     tune_begin_step(&w->page, (tune_step)(TUNE_LOAD_EXTRA + i),
-                    is_handed ? "An operand of what is done to the sums, to one of the slices with the same columns"
+                    is_handed ? arena_printf(w->a, "An operand of what is done to the sums, to one of %" PRId64 " slices", handed)
                               : "An operand of what is done to the sums");
     tune_line(&w->page, "let %s: DmTensor<%s, Chip, Cluster, %s, m![%s]> = %s%s.to_dm(&mut device.tdma);", name, type_name(e->type), from,
               element, name, e->has[TUNE_BATCH] ? part_of_image(w, ".view()") : "");
@@ -375,6 +379,26 @@ static step_text step_of(const window_writer *w)
     return x;
 }
 
+/* To the slices that share them, in DM: what is in the TRF gets no other name. */
+static void write_handed_filters(window_writer *w, const char *element)
+{
+    const tune_question *q = w->q;
+    int64_t filters = window_filters_in_packet(w->t, q, w->p);
+    const char *packet = column_digit(w, 1, filters), *type = type_name(q->stored[q->weights]), *slice = slices_of_copies(w, copies_of(w)),
+               *time = TUNE_LIST(w->a, w->down, w->across, column_digit(w, filters, w->p->columns / filters));
+    tune_begin_step(&w->page, TUNE_HAND_WEIGHTS, "And on to the others");
+    tune_line(&w->page, "let columns: DmTensor<%s, Chip, Cluster, %s, m![%s]> = device.sub", type, slice, element);
+    tune_line(&w->page, "    .begin(columns.view())");
+    tune_line(&w->page, "    .fetch::<m![%s], m![%s]>()", time, packet);
+    tune_line(&w->page, "    .switch::<%s, m![%s]>(SwitchConfig::CustomBroadcast { ring_size: %" PRId64 " })", slice, time,
+              window_ring(w->p));
+    tune_line(&w->page, "    .collect()");
+    tune_line(&w->page, "    .commit_trim::<m![%s]>()", packet);
+    tune_line(&w->page, "    .commit();");
+    tune_line(&w->page, "let columns: DmTensor<%s, Chip, Cluster, Slice, m![%s]> = unsafe { columns.reshape() };", type, element);
+    tune_end_step(&w->page, TUNE_HAND_WEIGHTS);
+}
+
 /* A filter for each channel. */
 static void write_weights_of_channels(window_writer *w)
 {
@@ -389,11 +413,18 @@ static void write_weights_of_channels(window_writer *w)
     tune_begin_step(&w->page, TUNE_LOAD_WEIGHTS,
                     p->spreads ? arena_printf(w->a, "The filters of %" PRId64 " channels for each %" PRId64 " slices, each one once",
                                               p->columns, around)
-                               : arena_printf(w->a, "The filters of %" PRId64 " channels for each slice", p->columns));
+                    : p->hands_filters ? arena_printf(w->a, "The filters of %" PRId64 " channels for one of %" PRId64 " slices", p->columns,
+                                                      window_handed(p))
+                                       : arena_printf(w->a, "The filters of %" PRId64 " channels for each slice", p->columns));
+    const char *from = p->spreads         ? slices_with(w, parts, NULL)
+                       : p->hands_filters ? slices_of_copies(w, arena_printf(w->a, "1 # %" PRId64, window_handed(p)))
+                                          : "Slice",
+               *element = TUNE_LIST(w->a, w->down, w->across, here, packet);
     tune_line(&w->page, "let columns: DmTensor<%s, Chip, Cluster, %s, m![%s]> = %s.to_dm(&mut device.tdma);",
-              type_name(q->stored[q->weights]), p->spreads ? slices_with(w, parts, NULL) : "Slice",
-              TUNE_LIST(w->a, w->down, w->across, here, packet), q->tensors[q->weights].port);
+              type_name(q->stored[q->weights]), from, element, q->tensors[q->weights].port);
     tune_end_step(&w->page, TUNE_LOAD_WEIGHTS);
+    if (p->hands_filters)
+        write_handed_filters(w, element);
     tune_begin_step(&w->page, TUNE_STORE_WEIGHTS,
                     arena_printf(w->a, "Into the TRF%s, where a packet of channels finds its places of the filters%s",
                                  p->main_weights ? " by the main context" : "",

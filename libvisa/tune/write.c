@@ -575,12 +575,17 @@ static void write_pass(writer *w, const tune_pass *pass)
     tune_line(&w->page, "    .vector_final()");
 }
 
-/* Slices of what one of those with the same columns has, "1 # 16", or all have, "16". */
+/* Slices of what one of those that share it has, "1 # 16", or all have, "16". */
 static const char *slices_of_copies(const writer *w, bool all)
 {
-    const tune_split *s = w->p->split;
-    const char *batches = s[TUNE_BATCH].slice > 1 ? arena_printf(w->a, all ? "%" PRId64 : "1 # %" PRId64, s[TUNE_BATCH].slice) : NULL,
-               *rows = s[TUNE_ROW].slice > 1 ? arena_printf(w->a, all ? "%" PRId64 : "1 # %" PRId64, s[TUNE_ROW].slice) : NULL,
+    const tune_split *s = w->p->split, *row = &s[TUNE_ROW];
+    const char *copies = all ? "%" PRId64 : "1 # %" PRId64;
+    int64_t rows_alike = smaller(w->p->handed, row->slice), batches_alike = w->p->handed / rows_alike;
+    const char *batches = batches_alike > 1 ? arena_printf(w->a, copies, batches_alike) : slice_digit(w, TUNE_BATCH),
+               *rows = row->slice == 1
+                           ? NULL
+                           : TUNE_LIST(w->a, kept(w, TUNE_ROW, tune_slice_stride(w->p, TUNE_ROW) * rows_alike, row->slice / rows_alike),
+                                       rows_alike > 1 ? arena_printf(w->a, copies, rows_alike) : NULL),
                *columns = slice_digit(w, TUNE_COLUMN), *between = idle(w, idle_between(w));
     bool rows_inside = tune_inner_role(w->p) == TUNE_ROW;
     return arena_printf(

@@ -232,6 +232,7 @@ def numbers():
 
 # Question, sizes and options, status, words of the answer.
 ANSWERS = [("Y[r, c] = X[r, c] / sqrt(mean(c) X[r, c] * X[r, c] + 0.001) * g[c]", "r=2048,c=256", [], 0, ".vector_fp_div(&"),
+           ("O[h, e] = sum(s) (softmax(s) (sum(d) Q[h, d] * K[h, s, d]) * V[h, s, e])", "h=2,s=64,d=32,e=32", ["--check"], 0, "all 64 values proven"), # an operand
            ("y[r] = sum(c) X[r, c]", "r=4,c=4096", [], 0, "in each slice and then over"), ("y[r] = max(c) X[r, c]", "r=2048,c=256", [], 0, ".transpose::<"),
            ("Y[n] = relu(X[n])", "n=16777216", [], 0, "iterations"),
            ("Y[r] = softmax(c) X[r, c]", "r=8,c=8", [], 1, "axis `c` is not in the result"), ("Y[r, c] = sum(c) X[r, c]", "r=8,c=8", [], 1, "is reduced and stands in the result"),

@@ -103,7 +103,7 @@ def same_twice():
     """The same bytes again, and no worse with more work."""
     of = {"m": 96, "n": 64, "k": 256}
     none = tune(PRODUCT, of, "--budget=0s").text()
-    check("visac tune: 1 kernels compiled, 0 of them" in none, "--budget=0s: more than the first kernel is compiled: " + none)
+    check("visac tune: 1 kernel compiled, 0 of them" in none, "--budget=0s: more than the first kernel is compiled: " + none)
     first, again = tune(PRODUCT, of, "--budget=1s"), tune(PRODUCT, of, "--budget=1s")
     check(first.status == 0 and first.out == again.out, "two answers to one question")
     least = None
@@ -264,6 +264,14 @@ CHOICES = [
     # what meets the sums is handed on, of slices that have padding in both clusters, and places that have some
     ("O[y, x, f] = relu(sum(r, s, c) I[y + r, x + s, c] * W[f, r, s, c] + bias[f])", dict(y=28, x=28, r=3, s=3, c=32, f=32), "i8", "i8", "CustomBroadcast", 5400),
     ("O[y, x, f] = relu(sum(c) I[y, x, c] * W[f, c] + bias[f])", dict(y=56, x=56, c=64, f=256), "i8", "i8", "CustomBroadcast", 4000),
+    # in short rings, the filters of channels too; of rows that end inside the slices
+    ("O[y, x, f] = relu((sum(c) I[y, x, c] * W[f, c] + bias[f]) * scale[f]: f32)", dict(y=28, x=28, c=512, f=128), "i8", "i8", "CustomBroadcast { ring_size: 16 }", 3500),
+    ("O[y, x, c] = relu(sum(r, s) I[y + r, x + s, c] * W[r, s, c] + bias[c])", dict(y=28, x=28, r=3, s=3, c=192), "bf16", "bf16", "unsafe { columns.reshape() }", 4100),
+    # clusters of rows with padding each; clusters of columns
+    ("O[y, x, f] = relu(sum(r, s, c) I[y + r, x + s, c] * W[f, r, s, c] + bias[f])", dict(y=14, x=14, r=3, s=3, c=64, f=128), "i8", "i8", "Y % 7 # 8", 3400),
+    ("O[y, x, f] = relu(sum(r, s, c) I[y + r, x + s, c] * W[f, r, s, c] + bias[f])", dict(y=7, x=7, r=3, s=3, c=64, f=512), "i8", "i8", "type Cluster = m![F / 256]", 3400),
+    # pieces of 7 rows: 49 of them side by side would be packets that end inside blocks, and the blocks in one channel
+    ("O[y, x, f] = sum(c) I[y, x, c] * W[f, c] + bias[f]", dict(y=7, x=7, c=576, f=160), "bf16", "bf16", "a copy brings 7 whole rows", 4200),
     # an operand with one element is padded alone; the columns are those of the other axis
     ("C[m, n] = sum(k) A[m, k] * B[n, k] + bias[n]", dict(m=1024, n=1, k=1024), "bf16", "bf16", "m![N # 2]", 5000)]
 
@@ -275,6 +283,7 @@ def choices():
         made = tune(question, sizes, *options)
         check(made.status == 0 and text in made.text(), f"{question} {sizes}: no `{text}`: " + made.text()[-3000:])
         cycles = int(re.search(r"^// (\d+) cycles", made.text(), re.M)[1]) if made.status == 0 else 0
+        check(not re.search(r"//.*(?<!\S)1 [a-z]+s\b", made.text()), f"{question} {sizes}: one, and said in the plural: " + made.text()[:3000])
         check(not most or cycles <= most, f"{question} {sizes}: {cycles} cycles, {most} expected")
         ran = tune(question, sizes, *options, "--check")
         check(ran.status == 0 and "agree" in ran.text() and "proven" in ran.text(), f"{question} {sizes} {dtype}: " + ran.text())
