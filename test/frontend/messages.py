@@ -101,7 +101,7 @@ def check_colour(name):
 def check_verdict(name, refused, run):
     """Type check, tables, binary and, with `run`, the simulation accept the same texts."""
     for emit in ("ir", "tables", "json", "bin"):
-        done = visac(name, f"--emit={emit}", "-o", os.devnull)
+        done = visac(name, f"--emit={emit}", "-o", os.devnull, *(["--print-after-all"] if emit == "ir" else []))
         if b"[E-STEP-OPTION]" in done.err and not refused:  # a stream program, which has no such output
             continue
         expect((done.status == 1) == refused, name, f"--emit={emit} has another verdict than the others")
