@@ -408,8 +408,8 @@ def json_files(folder):
 
 def main():
     wanted = sys.argv[1:]
-    light = [n for n in WORK if LIMITED or visa_tools.LONG or WORK[n][2] <= 20_000_000]  # steps; with sanitizers more of them take minutes
-    cases = [(f"work: {n}", work, (n,)) for n in light] + [(f"nested: {n}", nested, (n,)) for n in list(NESTED)[::1 if LIMITED or visa_tools.LONG else 4]]
+    light = [n for n in WORK if LIMITED or WORK[n][2] <= 20_000_000]  # steps; with sanitizers more of them take minutes
+    cases = [(f"work: {n}", work, (n,)) for n in light] + [(f"nested: {n}", nested, (n,)) for n in list(NESTED)[::1 if LIMITED else 4]]
     cases += [(f.__name__, f, ()) for f in (limits, anywhere, cycles, editor, json_files)]
     failed = count = 0
     with tempfile.TemporaryDirectory() as folder:

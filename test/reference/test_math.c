@@ -536,7 +536,7 @@ static void random_map(program *p, uint32_t dst, const char *axes, uint32_t sour
 
 static int rounds(int few)
 {
-    return suite_rounds(few / 2, 20 * few);
+    return suite_rounds(few / 2);
 }
 
 START_TEST(random_maps)
