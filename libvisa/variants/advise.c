@@ -73,14 +73,14 @@ static bool judge(adviser *s, const char *text, judged *out)
     visa_compilation *c = visa_compile(s->name, text, strlen(text), &options);
     if (!c)
         return false;
-    bool ok = !is_over(s, c);
-    variant_spend(&s->left, c);
     const unsigned char *data;
     size_t size;
     diag_list silent;
     diag_list_init(&silent, s->arena);
-    ok = ok && visa_error_count(c) == 0 && visa_emit(c, VISA_EMIT_BINARY, &data, &size) &&
-         binary_read(data, size, s->arena, &silent, &out->binary);
+    bool ok = visa_error_count(c) == 0 && visa_emit(c, VISA_EMIT_BINARY, &data, &size) &&
+              binary_read(data, size, s->arena, &silent, &out->binary);
+    ok = !is_over(s, c) && ok;
+    variant_spend(&s->left, c);
     visa_free(c);
     out->cycles = ok ? ARENA_ARRAY(s->arena, int64_t, out->binary.kernel_count + 1) : NULL;
     for (size_t i = 0; ok && i < out->binary.kernel_count; i++) {
