@@ -316,7 +316,7 @@ static uint32_t behind_angles(const token_text_list *t, uint32_t i)
 /* `impl<'a> Name<'a> {`, `impl Trait for Name {`: the indices of its tokens. */
 typedef struct impl_head {
     uint32_t generics, generics_end; /* what stands between the angles, of the block */
-    uint32_t name, type_end;         /* the name, and behind its arguments */
+    uint32_t name, type_end;         /* the name, and the end of its arguments */
     uint32_t open;
 } impl_head;
 
@@ -326,7 +326,7 @@ static bool read_impl_head(const token_text_list *t, impl_head *h)
     uint32_t i = items[0].kind == T_UNSAFE ? 2 : 1, end = behind_angles(t, i);
     *h = (impl_head){.generics = i + 1, .generics_end = end > i ? end - 1 : i + 1};
     for (i = end; items[i].kind && items[i].kind != '{' && items[i].kind != T_WHERE;) {
-        if (items[i].kind == T_IDENT) { /* the last segment of the last path: that behind `for` */
+        if (items[i].kind == T_IDENT) { /* the last segment of the last path: that after `for` */
             h->name = i;
             h->type_end = i = behind_angles(t, i + 1);
         } else {
@@ -339,10 +339,10 @@ static bool read_impl_head(const token_text_list *t, impl_head *h)
     return h->name > 0 && items[i].kind == '{';
 }
 
-/* A function of the block: `from` is its first token behind attributes and visibility. */
+/* A function of the block: `from` is its first token after attributes and visibility. */
 typedef struct impl_function {
-    uint32_t from, name, generics_end; /* generics_end: behind `<..>` */
-    uint32_t params, end;              /* the bracket; behind the body */
+    uint32_t from, name, generics_end; /* generics_end: after `<..>` */
+    uint32_t params, end;              /* the bracket; after the body */
     bool is_read;                      /* it takes tensors or a context, or is a `const fn` */
     bool uses_self;
 } impl_function;
@@ -359,7 +359,7 @@ static bool names_kernel_text(const token_text_list *t, const token *k)
     return false;
 }
 
-/* The item at `i`; f->params 0: no function. Returns the token behind it. */
+/* The item at `i`; f->params 0: no function. Returns the token after it. */
 static uint32_t read_impl_item(const token_text_list *t, uint32_t i, uint32_t end, impl_function *f)
 {
     const token *items = t->tokens.items;

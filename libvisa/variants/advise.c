@@ -125,7 +125,7 @@ static bool starts_word(const char *text, const char *at, const char *word)
     return (at == text || !is_word(at[-1])) && strncmp(at, word, n) == 0 && !is_word(at[n]);
 }
 
-/* Where the list that begins at "m![" ends, behind its "]"; NULL: nowhere. */
+/* Where the list that begins at "m![" ends, after its "]"; NULL: nowhere. */
 static const char *mapping_end(const char *at)
 {
     int depth = 0;
