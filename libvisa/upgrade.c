@@ -187,7 +187,9 @@ static bool upgrade(visa_compilation *c, const visa_options *options, const imag
     newest.places_all = true;
     newest.binary_only = false;
     *after = visa_compile(source_name(c->sources, file), text.text, text.bytes, &newest);
-    if (!*after || (*after)->exhausted || !check(c, before, *after))
+    if (!*after || (*after)->exhausted)
+        c->exhausted = true;
+    if (c->exhausted || !check(c, before, *after))
         return false;
     bool canonical = strcmp(formatted(c), source_text(c->sources, file)) == 0;
     const char *result = canonical ? arena_printf(c->arena, "%s", formatted(*after)) : text.text;

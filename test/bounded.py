@@ -239,6 +239,33 @@ def anywhere(folder):
             check(status == (0 if searched else 1) if gave_up else text == plain, *words, f"--max-steps={steps}", f"ends with {status}: {text[:300]}")
 
 
+# The system gives less memory than a program wants: it says so, whatever it was about to write.
+def memory(folder):
+    if not LIMITED:
+        return
+    path, chance = os.path.join(visa_tools.SOURCE, "examples", "matmul.vm"), random.Random(4)
+
+    def within(size, *words):
+        def take():
+            resource.setrlimit(resource.RLIMIT_AS, (size, size))
+        return subprocess.run([os.path.join(visa_tools.bin_dir(), words[0]), *words[1:]], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                              env=visa_tools.environment(), preexec_fn=take, check=False)
+
+    def least(low, *words):
+        high = SPACE
+        while high - low > 1 << 17:
+            middle = (low + high) // 2
+            low, high = (low, middle) if within(middle, *words).returncode == 0 else (middle, high)
+        return high
+
+    begins = least(1 << 20, "visac", "--version")
+    for options in (["-o", os.path.join(folder, "k.bin")], ["--emit=json"], ["--emit=memory-json"], ["--upgrade"], ["--report=html"]):
+        ends = least(begins, "visac", path, *options)
+        for size in [chance.randrange(begins, ends) for _ in range(12 if ends - begins > 1 << 18 else 0)]:
+            done = within(size, "visac", path, *options)
+            check(done.returncode == 0 or (done.returncode == 1 and done.stderr), *options, size, "bytes: ends with", done.returncode, done.stderr[-300:])
+
+
 # ---- runs of the machine ----
 
 def with_large_dma(source, target):
@@ -410,7 +437,7 @@ def main():
     wanted = sys.argv[1:]
     light = [n for n in WORK if LIMITED or WORK[n][2] <= 20_000_000]  # steps; with sanitizers more of them take minutes
     cases = [(f"work: {n}", work, (n,)) for n in light] + [(f"nested: {n}", nested, (n,)) for n in list(NESTED)[::1 if LIMITED else 4]]
-    cases += [(f.__name__, f, ()) for f in (limits, anywhere, cycles, editor, json_files)]
+    cases += [(f.__name__, f, ()) for f in (limits, anywhere, memory, cycles, editor, json_files)]
     failed = count = 0
     with tempfile.TemporaryDirectory() as folder:
         for name, call, arguments in cases:
