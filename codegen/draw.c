@@ -50,7 +50,7 @@ static bool walk_dma(walk *w, const target *t, const op *o)
                 .element_bits = dtype_row_of(hbm->dtype)->bits};
     walk_loops(w, &o->dma->sequencer, writes);
     w->first = ((writes ? o->dma->destination_base : o->dma->source_base) - hbm->address) * 8;
-    if (hbm->kind == TENSOR_SPM) /* it stands behind the DM of a slice */
+    if (hbm->kind == TENSOR_SPM) /* it follows the DM of a slice */
         w->first -= t->spm_base_bytes * 8;
     w->run = o->dma->packet_bytes * 8 / w->element_bits;
     return true;

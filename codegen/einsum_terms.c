@@ -239,7 +239,7 @@ bool einsum_terms(const einsum *e, uint32_t before, uint32_t tensor, int64_t ele
 
 struct einsum_makers {
     const einsum *einsum;
-    uint32_t *first;     /* by tensor, and one behind the last: where its statements begin in */
+    uint32_t *first;     /* by tensor, and one past the last: where its statements begin in */
     uint32_t *numbers;   /* the numbers of statements, ascending for each tensor, */
     einsum_span *ranges; /* and for each `rank` of these, one for each axis of its tensor */
     uint32_t rank;       /* the largest of a tensor, of which more axes than RANGED_AXES are not looked at */

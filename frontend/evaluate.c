@@ -1296,7 +1296,7 @@ static void pins_end(analysis *s, const pin_list *pins)
             s->kernel->ops[i]->after = pins->after;
 }
 
-/* What stands behind a `return` of the same block: no call of the function comes there. */
+/* What follows a `return` of the same block: no call of the function comes there. */
 STACK_APART static void warn_unreachable(analysis *s, const ast *block, uint32_t at)
 {
     const ast *given = ast_is(block->kids[at], AST_EXPR_STMT) ? ast_kid(block->kids[at], 0) : block->kids[at];

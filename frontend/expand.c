@@ -328,7 +328,7 @@ static uint32_t behind_angles(const token_text_list *t, uint32_t i)
 /* `impl<'a> Name<'a> {`, `impl Trait for Name {`: the indices of its tokens. */
 typedef struct impl_head {
     uint32_t generics, generics_end; /* what stands between the angles, of the block */
-    uint32_t name, type_end;         /* the name, and behind its arguments */
+    uint32_t name, type_end;         /* the name, and the end of its arguments */
     uint32_t trait;                  /* the name of the trait that it is of, which has no arguments; 0: none */
     uint32_t open;
     const token_text_list *text;
@@ -343,7 +343,7 @@ static bool read_impl_head(const token_text_list *t, impl_head *h)
         if (items[i].kind == T_FOR) {
             h->trait = h->type_end == h->name + 1 ? h->name : 0;
             i++;
-        } else if (items[i].kind == T_IDENT) { /* the last segment of the last path: that behind `for` */
+        } else if (items[i].kind == T_IDENT) { /* the last segment of the last path: that after `for` */
             h->name = i;
             h->type_end = i = behind_angles(t, i + 1);
         } else {
@@ -356,10 +356,10 @@ static bool read_impl_head(const token_text_list *t, impl_head *h)
     return h->name > 0 && items[i].kind == '{';
 }
 
-/* An item of the block: `from` is its first token behind attributes and visibility. */
+/* An item of the block: `from` is its first token after attributes and visibility. */
 typedef struct impl_item {
-    uint32_t from, name, generics_end; /* generics_end: behind `<..>` */
-    uint32_t params, end;              /* the bracket, 0: no function; behind the body */
+    uint32_t from, name, generics_end; /* generics_end: after `<..>` */
+    uint32_t params, end;              /* the bracket, 0: no function; after the body */
     bool is_constant;                  /* or a type */
     bool is_whole;                     /* it has a body, or a value */
     bool is_read;                      /* it takes tensors or a context, or is a `const fn` */
@@ -382,7 +382,7 @@ static bool names_kernel_text(const token_text_list *t, const token *k)
     return k->kind == T_IDENT && is_kernel_word(t->source + k->begin, k->end - k->begin);
 }
 
-/* The item at `i`. Returns the token behind it. */
+/* The item at `i`. Returns the token after it. */
 static uint32_t read_impl_item(const token_text_list *t, uint32_t i, uint32_t end, impl_item *f)
 {
     const token *items = t->tokens.items;

@@ -161,7 +161,7 @@ static void group_expectations(expectation *e, bool in_map)
         take_group(e, NULL, argument_words);
     if (expects(e, "m!["))
         take_group(e, "a type", type_words);
-    if (expects(e, "'@'")) /* behind a name that binds */
+    if (expects(e, "'@'")) /* after a name that binds */
         take_group(e, NULL, pattern_tail_words);
     if (expects(e, "mut") && expects(e, "_")) {
         take_group(e, "a pattern", pattern_words);

@@ -56,7 +56,7 @@ static const char *const borrow_texts[] = {"", "&", "&mut "};
 
 /* What an argument must be. */
 static const struct {
-    const char *label, *name; /* in a signature, behind its borrow; in a sentence */
+    const char *label, *name; /* in a signature, after its borrow; in a sentence */
     value_kind kind;
     tensor_kind tensor; /* VALUE_TENSOR, VALUE_VIEW */
     bool writable;      /* VALUE_VIEW */
@@ -390,7 +390,7 @@ static const char *signature(const stage_form *f, arena *a)
     return text.text;
 }
 
-/* What commit_trim usually leaves of a packet: no padding behind its elements. */
+/* What commit_trim usually leaves of a packet: no padding after its elements. */
 static const mapping *trimmed(const stage_call *call, const mapping *packet)
 {
     if (packet->count == 1 && packet->factors[0].kind != FACTOR_COMPOSITE)

@@ -331,7 +331,7 @@ bool stage_may_start(const stage_call *call, const run_number *n, int64_t length
     return false;
 }
 
-/* Does the tile that begins at position `at` lie at * stride elements behind the first one, and mean the same? */
+/* Does the tile that begins at position `at` lie at * stride elements after the first one, and mean the same? */
 static bool tile_follows(const stage_call *call, const mapping *index, int64_t length, int64_t at, int64_t stride, const stage_tile *first)
 {
     stage_tile next;

@@ -97,7 +97,7 @@ static const ast *is_used(const search *s, const ast *n, const void *what)
     return names && n->range.begin >= x->from && n->range.begin < x->to ? n : NULL;
 }
 
-/* Where the variable of a `let` ends: behind the next one of its name, which may still read it. 0: a pattern of something else has it. */
+/* Where the variable of a `let` ends: after the next one of its name, which may still read it. 0: a pattern of something else has it. */
 static uint32_t end_of_variable(const search *s, const ast *let)
 {
     name_use x = {ast_kid(let, 0)->text, let->range.end, UINT32_MAX};

@@ -165,8 +165,15 @@ static void print_vector_slices(const op *o, strbuf *out)
     }
 }
 
+/* A mapping of a configuration; "?" until its pass has run, or where that refused the operation. */
+static const char *derived(const mapping *m, arena *a)
+{
+    return m ? mapping_text(m, a) : "?";
+}
+
 /* Those that rows say. */
 #define NUMBER(n) ((long long)(n))
+#define DERIVED(mapping, arena) derived((mapping), (arena))
 #define CONFIG_IR(config, ...) \
     static void print_##config(const op *o, strbuf *out) \
     { \

@@ -97,8 +97,6 @@ visa_compilation *compilation_compile(const char *name, const char *text, size_t
 
 /* One of nothing yet, for a known target; the options are the caller's. NULL: no memory, or no such target. */
 visa_compilation *compilation_new(const visa_options *options);
-/* What every text needs, before the first one is read: under the guard. */
-void compilation_begin(visa_compilation *c);
 
 /* For the guard of the arena: its memory is exhausted, or what it may spend, which is diagnosed. Always true. */
 bool compilation_unwound(visa_compilation *c);

@@ -120,7 +120,7 @@ static json_t *json_model(const dataflow_model *m, uint32_t line, bool formulas,
     return j;
 }
 
-/* Each engine of the chain: what the model says of it, beside the cycles in which it is busy. */
+/* Each engine of the chain: what the model says of it, next to the cycles in which it is busy. */
 static json_t *json_stages(const dataflow_place *p, arena *a)
 {
     json_t *list = json_array();

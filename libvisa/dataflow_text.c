@@ -117,7 +117,7 @@ static void text_load(const dataflow_place *p, strbuf *out)
     strbuf_printf(out, "; where the halves alternate, %" PRId64 " cycles per turn\n", cycles > p->cycles ? cycles : p->cycles);
 }
 
-/* Each engine: what the model says of it, beside the cycles in which it is busy. */
+/* Each engine: what the model says of it, next to the cycles in which it is busy. */
 static void text_stages(const dataflow_place *p, strbuf *out)
 {
     const visa_contraction *c = p->measured;

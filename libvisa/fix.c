@@ -1,6 +1,6 @@
 /* visa_fix: what helps ask for, done.
  *
- * The one idea: a change shows what stood behind the fault that it mends, so the text is compiled once more until nothing is asked for; and
+ * The one idea: a change shows what the fault that it mends had hidden, so the text is compiled once more until nothing is asked for; and
  * since two helps may ask for the opposite of each other, a text that was there before ends it. */
 #include <stdlib.h>
 #include <string.h>

@@ -75,7 +75,6 @@ static void work(void *user, unsigned number, size_t index)
     (void)number;
     if (!c || COMPILATION_STOPS(c))
         return;
-    compilation_begin(c);
     share(c, w->jobs->of);
     compilation_begin_file(c);
     sema_options options = *w->jobs->options;

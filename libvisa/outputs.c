@@ -12,10 +12,12 @@
 #include "libvisa/compilation.h"
 #include "libvisa/finn/finn.h"
 
-static bool emit_text(const char *text, const unsigned char **data, size_t *size)
+/* Who makes no text has reported why, or found no memory. */
+static bool emit_text(visa_compilation *c, const char *text, const unsigned char **data, size_t *size)
 {
     *data = (const unsigned char *)text;
     *size = text ? strlen(text) : 0;
+    c->exhausted = c->exhausted || (!text && c->diags.error_count == 0);
     return text != NULL;
 }
 
@@ -115,7 +117,7 @@ bool visa_emit(visa_compilation *c, visa_emit_kind kind, const unsigned char **d
     if (c->is_book)
         return false;
     if (kind == VISA_EMIT_AST)
-        return c->file && emit_text(ast_text(c->file, c->arena), data, size);
+        return c->file && emit_text(c, ast_text(c->file, c->arena), data, size);
     if (c->diags.error_count > 0 || !c->module || (c->binary_only && kind != VISA_EMIT_BINARY))
         return false;
     if (!has_what(c, kind))
@@ -130,25 +132,25 @@ bool visa_emit(visa_compilation *c, visa_emit_kind kind, const unsigned char **d
         for (size_t i = 0; i < c->programs->count; i++)
             strbuf_printf(&text, "%sstream program %s: --emit=ir has its graph, --emit=step-report its costs\n",
                           i > 0 || c->module->count > 0 ? "\n" : "", c->programs->graphs[i]->name);
-        return emit_text(text.text, data, size);
-    case VISA_EMIT_JSON: return emit_text(tables_json(&e, c->module), data, size);
+        return emit_text(c, text.text, data, size);
+    case VISA_EMIT_JSON: return emit_text(c, tables_json(&e, c->module), data, size);
     case VISA_EMIT_IR:
         strbuf_init(&text, c->arena);
         module_print(c->module, &text);
         compilation_print_programs(&e, c, &text);
-        return emit_text(text.text, data, size);
-    case VISA_EMIT_MEMORY: return emit_text(memory_text(&e, c->module), data, size);
-    case VISA_EMIT_MEMORY_JSON: return emit_text(memory_json(&e, c->module), data, size);
-    case VISA_EMIT_MEMORY_SVG: return emit_text(memory_svg(&e, c->module), data, size);
-    case VISA_EMIT_ORDER: return emit_text(order_text(&e, c->module, false), data, size);
-    case VISA_EMIT_MOVED: return emit_text(order_text(&e, c->module, true), data, size);
-    case VISA_EMIT_STEP_REPORT: return emit_text(step_cost_text(&e, &report), data, size);
-    case VISA_EMIT_STEP_JSON: return emit_text(step_cost_json(&e, &report), data, size);
-    case VISA_EMIT_STEP_CSV: return emit_text(step_cost_csv(&e, &report), data, size);
-    case VISA_EMIT_STEP_PAGE: return emit_text(step_cost_page(&e, &report), data, size);
-    case VISA_EMIT_FINN: return emit_text(finn_text(c), data, size);
+        return emit_text(c, text.text, data, size);
+    case VISA_EMIT_MEMORY: return emit_text(c, memory_text(&e, c->module), data, size);
+    case VISA_EMIT_MEMORY_JSON: return emit_text(c, memory_json(&e, c->module), data, size);
+    case VISA_EMIT_MEMORY_SVG: return emit_text(c, memory_svg(&e, c->module), data, size);
+    case VISA_EMIT_ORDER: return emit_text(c, order_text(&e, c->module, false), data, size);
+    case VISA_EMIT_MOVED: return emit_text(c, order_text(&e, c->module, true), data, size);
+    case VISA_EMIT_STEP_REPORT: return emit_text(c, step_cost_text(&e, &report), data, size);
+    case VISA_EMIT_STEP_JSON: return emit_text(c, step_cost_json(&e, &report), data, size);
+    case VISA_EMIT_STEP_CSV: return emit_text(c, step_cost_csv(&e, &report), data, size);
+    case VISA_EMIT_STEP_PAGE: return emit_text(c, step_cost_page(&e, &report), data, size);
+    case VISA_EMIT_FINN: return emit_text(c, finn_text(c), data, size);
     case VISA_EMIT_STEP_DOT:
-    case VISA_EMIT_STEP_SVG: return emit_text(graphs_text(c, &e, kind), data, size);
+    case VISA_EMIT_STEP_SVG: return emit_text(c, graphs_text(c, &e, kind), data, size);
     default: return write_file(c, data, size);
     }
 }
@@ -170,7 +172,7 @@ bool visa_draw(visa_compilation *c, const char *what, const unsigned char **data
     if (COMPILATION_STOPS(c) || c->diags.error_count > 0 || c->is_book || c->binary_only || !c->module)
         return false;
     emit_context e = {.arena = c->arena, .target = c->target, .line_of = compilation_line_of, .user = c};
-    return emit_text(draw_svg(&e, c->module, what, &c->diags), data, size);
+    return emit_text(c, draw_svg(&e, c->module, what, &c->diags), data, size);
 }
 
 bool visa_pictures(visa_compilation *c, const char *name, const unsigned char **data, size_t *size)
@@ -180,6 +182,6 @@ bool visa_pictures(visa_compilation *c, const char *name, const unsigned char **
     emit_context e = {.arena = c->arena, .target = c->target, .line_of = compilation_line_of, .user = c};
     for (size_t i = 0; i < c->module->count; i++)
         if (strcmp(c->module->kernels[i]->name, name) == 0)
-            return emit_text(draw_kernel(&e, c->module->kernels[i]), data, size);
+            return emit_text(c, draw_kernel(&e, c->module->kernels[i]), data, size);
     return false;
 }

@@ -710,7 +710,7 @@ static void keep_names(visa_recall *r, recalled *f, const visa_name *names, size
     f->named = true;
 }
 
-/* The first of the names that does not stand before the function, and the first behind it. */
+/* The first of the names that does not stand before the function, and the first after it. */
 static void names_of(const recalled *f, const visa_name *names, size_t count, size_t *from, size_t *to)
 {
     while (*from < count && names[*from].place.begin < f->begin)

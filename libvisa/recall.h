@@ -14,7 +14,7 @@
 
 /* A function of a file or of a module in it, not one inside of a function. Offsets in bytes. */
 typedef struct recalled {
-    uint32_t begin, end, open, close; /* the whole of it; behind its `{`, and at its `}` */
+    uint32_t begin, end, open, close; /* the whole of it; after its `{`, and at its `}` */
     bool kernel;                      /* it was read as one, and nothing calls it: a change of its body concerns nobody else */
     bool simple;                      /* nor does it use a macro, or what it needs: what is said of it may be kept */
     const char *name;                 /* NULL: no memory */

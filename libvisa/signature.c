@@ -43,7 +43,7 @@ static uint32_t name_before(const token_list *t, uint32_t i)
 /* False: the place is among no arguments. */
 static bool find_call(const token_list *t, uint32_t offset, arena *a, call *out)
 {
-    uint32_t i = token_from(t->items, (uint32_t)t->count, offset); /* the first one that begins behind the place */
+    uint32_t i = token_from(t->items, (uint32_t)t->count, offset); /* the first one that begins after the place */
     int angles = 0;
     *out = (call){.name = TOKEN_NONE};
     while (i > 0) {

@@ -75,26 +75,51 @@ static bool same_commands(const binary_kernel *old, const binary_kernel *new, ar
     return same;
 }
 
+/* A binary, and whether there is one. */
+typedef struct image {
+    const unsigned char *bytes;
+    size_t size;
+    bool made;
+} image;
+
 /* The name of a kernel whose commands differ; NULL: there is none. */
-static const char *first_difference(visa_compilation *before, visa_compilation *after)
+static const char *first_difference(visa_compilation *c, const image *before, const image *after)
 {
-    const unsigned char *old_bytes, *new_bytes;
-    size_t old_size, new_size;
     binary old, new;
-    if (!visa_emit(before, VISA_EMIT_BINARY, &old_bytes, &old_size) || !visa_emit(after, VISA_EMIT_BINARY, &new_bytes, &new_size) ||
-        !binary_read(old_bytes, old_size, before->arena, &before->diags, &old) ||
-        !binary_read(new_bytes, new_size, before->arena, &before->diags, &new) || old.kernel_count != new.kernel_count)
+    if (!before->made || !after->made || !binary_read(before->bytes, before->size, c->arena, &c->diags, &old) ||
+        !binary_read(after->bytes, after->size, c->arena, &c->diags, &new) || old.kernel_count != new.kernel_count)
         return "the file";
     for (size_t i = 0; i < old.kernel_count; i++)
-        if (!same_commands(&old.kernels[i], &new.kernels[i], before->arena))
+        if (!same_commands(&old.kernels[i], &new.kernels[i], c->arena))
             return old.kernels[i].name;
     return NULL;
 }
 
+/* The compilation of what was rewritten came to a limit of work, memory or nesting: that is what is said, and nothing about the text. */
+static bool came_to_a_limit(visa_compilation *c, const visa_compilation *after)
+{
+    for (size_t i = 0; i < after->diags.count; i++) {
+        const diag *d = after->diags.items[i];
+        if (d->id == E_BUDGET || d->id == E_NESTING) {
+            diag *told = diag_add(&c->diags, d->id, SRC_NOWHERE, "%s", d->message);
+            diag_note(&c->diags, told, SRC_NOWHERE, "this was the file as it is rewritten");
+            if (d->help)
+                diag_help(&c->diags, told, "%s", d->help);
+            return true;
+        }
+    }
+    return false;
+}
+
 /* Is what was made a text of the newest release, with the same commands? */
-static bool check(visa_compilation *c, visa_compilation *after)
+static bool check(visa_compilation *c, const image *before, visa_compilation *after)
 {
     bool was_right = c->diags.error_count == 0 && visa_kernel_count(c) > 0;
+    image now = {0};
+    if (was_right && after->diags.error_count == 0) /* a guard of its own, of another arena */
+        now.made = visa_emit(after, VISA_EMIT_BINARY, &now.bytes, &now.size);
+    if (came_to_a_limit(c, after))
+        return false;
     const diag *first = NULL;
     for (size_t i = 0; i < after->diags.count && !first; i++)
         first = after->diags.items[i]->severity == DIAG_ERROR ? after->diags.items[i] : NULL;
@@ -110,7 +135,7 @@ static bool check(visa_compilation *c, visa_compilation *after)
         diag_help(&c->diags, d, "write what that release demands, or keep the older one");
         return false;
     }
-    const char *differs = was_right ? first_difference(c, after) : NULL;
+    const char *differs = was_right ? first_difference(c, before, &now) : NULL;
     if (differs)
         diag_help(&c->diags,
                   refuse(c, "rewritten in %s, %s would not have the commands that it has", dialect_name(DIALECT_NEWEST), differs),
@@ -176,7 +201,8 @@ upgrade_input compilation_upgrade_input(visa_compilation *c)
                            .diags = &c->diags};
 }
 
-static bool upgrade(visa_compilation *c, const visa_options *options, visa_compilation **after, const char **data, size_t *size)
+static bool upgrade(visa_compilation *c, const visa_options *options, const image *before, visa_compilation **after, const char **data,
+                    size_t *size)
 {
     int file = c->file->range.file;
     const char *text = rewritten(c, file, c->tree);
@@ -192,7 +218,9 @@ static bool upgrade(visa_compilation *c, const visa_options *options, visa_compi
     newest.open_text = open_upgraded;
     newest.user = c;
     *after = visa_compile(source_name(c->sources, file), text, strlen(text), &newest);
-    if (!*after || (*after)->exhausted || !check(c, *after))
+    if (!*after || (*after)->exhausted)
+        c->exhausted = true;
+    if (c->exhausted || !check(c, before, *after))
         return false;
     *data = laid_out(c, file, c->file, text, *after, (*after)->file);
     *size = strlen(*data);
@@ -222,8 +250,11 @@ bool visa_upgrade(visa_compilation *c, const visa_options *options, const char *
 {
     visa_compilation **after = calloc(1, sizeof *after); /* outlives a jump to the guard */
     volatile bool done = false;
-    if (after && !COMPILATION_STOPS(c) && c->file && c->tree && c->syntax_errors == 0 && !c->is_book)
-        done = upgrade(c, options, after, data, size);
+    image before = {0};
+    if (!c->exhausted && c->module && c->diags.error_count == 0) /* with a guard of its own: before this one's */
+        before.made = visa_emit(c, VISA_EMIT_BINARY, &before.bytes, &before.size);
+    if (after && c->module && !COMPILATION_STOPS(c) && c->file && c->tree && c->syntax_errors == 0 && !c->is_book)
+        done = upgrade(c, options, &before, after, data, size);
     visa_free(after ? *after : NULL);
     free(after);
     return done;

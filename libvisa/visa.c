@@ -214,8 +214,12 @@ static void set_warnings(visa_compilation *c)
         warning_option(&c->diags.warnings, *w);
 }
 
-void compilation_begin(visa_compilation *c)
+/* What every text needs, before the first one is read and before anything is limited: what ran out is said with these. */
+static bool begin(visa_compilation *c)
 {
+    if (setjmp(*arena_guard(c->arena)))
+        return false;
+    diag_list_init(&c->diags, c->arena);
     set_warnings(c);
     c->sources = source_map_new(c->arena);
     c->expander = expander_new(c->sources, c->arena, &c->diags);
@@ -224,6 +228,7 @@ void compilation_begin(visa_compilation *c)
     c->bindings = ARENA_ARRAY(c->arena, step_binding, c->options->parameter_count + 1);
     strbuf_init(&c->dumps, c->arena);
     strbuf_init(&c->verdicts, c->arena);
+    return true;
 }
 
 /* Everything that may run out of memory; c and the arena outlive the jump. */
@@ -231,7 +236,6 @@ static void guarded_run(visa_compilation *c, const char *name, const char *text,
 {
     if (COMPILATION_STOPS(c))
         return;
-    compilation_begin(c);
     run(c, name, text, bytes);
 }
 
@@ -254,8 +258,10 @@ visa_compilation *compilation_new(const visa_options *chosen)
                             .max_steps = chosen->max_steps ? chosen->max_steps : COMPILE_STEPS_MAX,
                             .max_bytes = chosen->max_bytes ? chosen->max_bytes : COMPILE_BYTES_MAX,
                             .max_milliseconds = chosen->max_milliseconds};
-    diag_list_init(&c->diags, a);
-    return c;
+    if (begin(c))
+        return c;
+    visa_free(c);
+    return NULL;
 }
 
 visa_compilation *compilation_compile(const char *name, const char *text, size_t bytes, const visa_options *options, visa_recall *recall)

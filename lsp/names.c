@@ -118,7 +118,7 @@ json_t *names_legend(void)
     return json_pack("{s:o, s:[s, s]}", "tokenTypes", list, "tokenModifiers", "declaration", "readonly");
 }
 
-/* Five numbers for each: lines and columns behind the one before, units, type, modifiers. The numbers of a token cost as much as two
+/* Five numbers for each: lines and columns after the one before, units, type, modifiers. The numbers of a token cost as much as two
  * values with a name do. */
 static json_t *tokens_of(const question *q, uint32_t begin, uint32_t end)
 {

@@ -153,7 +153,7 @@ static const char *pair_level(pass_context *p, const mapping *from, const mappin
     return NULL;
 }
 
-/* The digits of an axis whose size they do not divide have combinations behind its end, `A / 16` and `A % 16` of A = 250, which are no
+/* The digits of an axis whose size they do not divide have combinations past its end, `A / 16` and `A % 16` of A = 250, which are no
  * elements. Under other names they would be some, so such an axis is named anew only as another one of its size, digit by digit. NULL:
  * there is none that is not. */
 static const axis *ragged_axis(const reshape_config *c)

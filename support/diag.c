@@ -67,7 +67,7 @@ static bool takes_an(const char *word)
     return strchr("AEIOaeio", word[0]) || strncmp(word, "Hbm", 3) == 0 || strncmp(word, "Spm", 3) == 0;
 }
 
-/* The article at the end of the text, if there is one, as the word behind it asks for. */
+/* The article at the end of the text, if there is one, as the word after it asks for. */
 static void correct_article(strbuf *s, const char *word)
 {
     size_t end = s->bytes;

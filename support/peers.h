@@ -27,7 +27,7 @@ size_t peers_size(const peers *p);
 bool peers_has_piece(const peers *p, size_t count, size_t *piece);
 
 /* The numbers of all processes, one after the other in the order of their parts, in all of them; those that they give need not be equally
- * many. From the arena. False: no memory, or a process has gone. */
+ * many. From the arena. False: no memory, or a process has ended. */
 bool peers_exchange(const peers *p, const int64_t *mine, size_t count, arena *a, const int64_t **all, size_t *all_count);
 
 /* The first process's bytes in all of them: *bytes is malloc'd in the others. False: no memory. */

@@ -7,6 +7,7 @@ Each input is generated, small, and costs far more than its size where nobody co
 space, and has to end with the status and the ids that are asserted; what it cost is read from --time-report. Nothing here looks at a clock."""
 import json
 import os
+import random
 import re
 import resource
 import struct
@@ -214,6 +215,57 @@ def limits(folder):
         check(run("visac", path, f"{option}=many")[0] == 2, option, "takes a word")
 
 
+# Wherever the work ends, an answer is the one without a limit, or says that it was given up.
+ANSWERS = (["-o", "-"], ["--emit=json"], ["--report=json"], ["--upgrade"], ["--format"], ["--explain-mapping"], ["--diagnostics-format=json", "--emit=ir"],
+           ["--sweep=M=16,32"], ["--place=auto", "--jobs=1", "-o", "-"], ["--print-after-all", "--emit=order"])
+FIRST = 12  # steps: as long as the tables are made that everything needs
+
+
+def anywhere(folder):
+    path, again = os.path.join(folder, "anywhere.vm"), os.path.join(folder, "again.vm")
+    with open(os.path.join(visa_tools.SOURCE, "examples", "matmul.vm"), encoding="utf-8") as file:
+        text = file.read()
+    for name in (path, again):
+        with open(name, "w", encoding="utf-8") as file:
+            file.write(text)
+    chance = random.Random(3)
+    for words in [[path, *options] for options in ANSWERS] + [["advise", path], ["advise", "--apply", path], ["diff", path, again]]:
+        status, plain = run("visac", *words)
+        check(status in (0, 1), *words, plain[-300:])
+        for steps in list(range(1, FIRST)) + [int(20 * 1500 ** chance.random()) for _ in range(visa_tools.few(12))]:
+            status, text = run("visac", *words, f"--max-steps={steps}")
+            searched = words[0] == "advise" and "the search ended at its limit" in text
+            gave_up = searched or "E-BUDGET" in text or "than are left; --max-steps=N" in text
+            check(status == (0 if searched else 1) if gave_up else text == plain, *words, f"--max-steps={steps}", f"ends with {status}: {text[:300]}")
+
+
+# The system gives less memory than a program wants: it says so, whatever it was about to write.
+def memory(folder):
+    if not LIMITED:
+        return
+    path, chance = os.path.join(visa_tools.SOURCE, "examples", "matmul.vm"), random.Random(4)
+
+    def within(size, *words):
+        def take():
+            resource.setrlimit(resource.RLIMIT_AS, (size, size))
+        return subprocess.run([os.path.join(visa_tools.bin_dir(), words[0]), *words[1:]], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                              env=visa_tools.environment(), preexec_fn=take, check=False)
+
+    def least(low, *words):
+        high = SPACE
+        while high - low > 1 << 17:
+            middle = (low + high) // 2
+            low, high = (low, middle) if within(middle, *words).returncode == 0 else (middle, high)
+        return high
+
+    begins = least(1 << 20, "visac", "--version")
+    for options in (["-o", os.path.join(folder, "k.bin")], ["--emit=json"], ["--emit=memory-json"], ["--upgrade"], ["--report=html"]):
+        ends = least(begins, "visac", path, *options)
+        for size in [chance.randrange(begins, ends) for _ in range(12 if ends - begins > 1 << 18 else 0)]:
+            done = within(size, "visac", path, *options)
+            check(done.returncode == 0 or (done.returncode == 1 and done.stderr), *options, size, "bytes: ends with", done.returncode, done.stderr[-300:])
+
+
 # ---- runs of the machine ----
 
 def with_large_dma(source, target):
@@ -328,6 +380,13 @@ def editor(folder):
     check(set(questions(server, WORK["calls"][0])) == {gave_up}, "an answer with nothing in it hides that it was given up")
     check(server.open(HEAD)[:1] == ["E-NO-KERNEL"], "and do not last for the next text")
     server.end()
+    with open(os.path.join(visa_tools.SOURCE, "examples", "matmul.vm"), encoding="utf-8") as file:
+        text = file.read()
+    for steps in [*range(1, FIRST), 100, 1000]:
+        server = Server("--time-limit=0", f"--max-steps={steps}")
+        check(server.open(text) == ["E-BUDGET"], steps, "steps are enough")
+        check(set(questions(server, text)) <= {gave_up, None}, steps, "steps")
+        server.end()
     server = Server("--time-limit=60000") # what is found is little work; to say it takes more than an answer may hold
     said = server.open("axes![A = 2];\n" + "\n".join(f"fn k{i}(x: &HbmTensor<i8, m![1], m![Q{'q' * 6000}{i}]>) {{}}" for i in range(1000)))
     check(said[-1] == "E-BUDGET" and said.count("E-BUDGET") == 1 and 100 < said.count("E-AXIS-UNKNOWN") == len(said) - 1 < 1000, len(said), said[-1:])
@@ -376,9 +435,9 @@ def json_files(folder):
 
 def main():
     wanted = sys.argv[1:]
-    light = [n for n in WORK if LIMITED or visa_tools.LONG or WORK[n][2] <= 20_000_000]  # steps; with sanitizers more of them take minutes
-    cases = [(f"work: {n}", work, (n,)) for n in light] + [(f"nested: {n}", nested, (n,)) for n in list(NESTED)[::1 if LIMITED or visa_tools.LONG else 4]]
-    cases += [(f.__name__, f, ()) for f in (limits, cycles, editor, json_files)]
+    light = [n for n in WORK if LIMITED or WORK[n][2] <= 20_000_000]  # steps; with sanitizers more of them take minutes
+    cases = [(f"work: {n}", work, (n,)) for n in light] + [(f"nested: {n}", nested, (n,)) for n in list(NESTED)[::1 if LIMITED else 4]]
+    cases += [(f.__name__, f, ()) for f in (limits, anywhere, memory, cycles, editor, json_files)]
     failed = count = 0
     with tempfile.TemporaryDirectory() as folder:
         for name, call, arguments in cases:

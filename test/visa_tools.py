@@ -12,12 +12,19 @@ sys.path += sorted(entry.path for entry in os.scandir(os.path.dirname(os.path.ab
 LONG = bool(os.environ.get("VISA_LONG"))
 # Sanitizers make each run several times as dear: samples are so many times smaller there (CMakeLists.txt says how many). What differs by chance
 # alone is drawn in full in the other build.
-SLOWER = 1 if LONG else int(os.environ.get("VISA_SLOWER", "1"))
+SLOWER = int(os.environ.get("VISA_SLOWER", "1"))
+# In the long form samples are so many times larger: it has to end within the hour, both builds.
+LONGER = (8 if SLOWER == 1 else 3) if LONG else 1
 
 
-def few(short, thorough=None):
-    """How many of a sample: `short`, fewer under sanitizers but one; `thorough` in the long form."""
-    return thorough if LONG and thorough is not None else max(1, short // SLOWER)
+def few(short):
+    """How many of a sample, `short` in the short form."""
+    return max(1, short * LONGER // SLOWER)
+
+
+def every(step):
+    """Every so many of a row, every `step`-th in the short form."""
+    return max(1, step * SLOWER // LONGER)
 
 
 # What a sanitizer or a crash leaves behind.

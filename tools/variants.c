@@ -28,7 +28,7 @@ static bool read_fitting(const variants *v, const char *file, arena *memory, dia
     return read_source(file, memory, diags, out) && (!v->fits || v->fits(v->given, out, diags));
 }
 
-/* What a library says beside diagnostics. */
+/* What a library reports besides diagnostics. */
 static void say_rest(const variants *v, const char *said, const char *fault)
 {
     fputs(said, stderr);

@@ -68,7 +68,7 @@ const char *step_dot_text(const step_program *p, arena *a)
 typedef struct layout {
     const step_program *p;
     uint32_t *column; /* by node */
-    uint32_t **bends; /* by node and output: the first of its bends; one for each column behind its own that the output passes */
+    uint32_t **bends; /* by node and output: the first of its bends; one for each column after its own that the output passes */
     uint32_t count;   /* of boxes and bends; boxes first, by node */
     uint32_t columns;
     double *middle; /* of each box and bend, in rows */

@@ -4,7 +4,7 @@
 #include <inttypes.h>
 #include <string.h>
 
-/* The last segment of a type path, behind references; NULL: no path. */
+/* The last segment of a type path, after references; NULL: no path. */
 static const ast *segment_of(const ast *type)
 {
     while (ast_is(type, AST_TYPE_REF))
@@ -198,7 +198,7 @@ static step_term read_tensor(step_evaluation *e, const ast *param, const char *n
     return (step_term){.kind = TERM_TENSOR, .tensor = copy};
 }
 
-/* `Stream<..>` or `Hbm<..>` behind references. */
+/* `Stream<..>` or `Hbm<..>` after references. */
 static bool is_called(const ast *type, const char *name)
 {
     const ast *segment = segment_of(type);

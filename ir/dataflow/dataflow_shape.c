@@ -206,7 +206,7 @@ static int64_t weight_blocks(const dataflow_model *m)
     return most;
 }
 
-/* The tensor that is calculated: an output block beside each input block, and innermost those of the weights. */
+/* The tensor that is calculated: an output block for each input block, and innermost those of the weights. */
 static bool calculate_tensor(const dataflow_interface *input, int64_t of_weights, dataflow_interface *o)
 {
     int64_t blocks[DATAFLOW_RANK_MAX], elements = 1;

@@ -14,7 +14,7 @@ typedef struct filler {
     unsigned used;   /* units of the pass, a bit each */
     phase at;
     bool whole; /* the stream has integers */
-    bool wide;  /* the rest fits behind the width of 8: no split */
+    bool wide;  /* the rest fits after the width of 8: no split */
     arena *arena;
 } filler;
 
@@ -60,7 +60,7 @@ static void begin_pass(filler *f)
     f->wide = false;
 }
 
-/* Takes a unit at a place that is not in front of what the pass has; false: it is behind, or the unit is in use. */
+/* Takes a unit at a place that is not in front of what the pass has; false: the pass is past it, or the unit is in use. */
 static bool take(filler *f, unit u, phase at)
 {
     if (f->at > at || (f->used >> u & 1) || (f->wide && at >= IN_NARROW && at <= IN_DIVISION))
@@ -171,7 +171,7 @@ static bool put_silu(filler *f)
     return true;
 }
 
-/* Inside slices, then over those that share the axis; behind that nothing follows in the pass. */
+/* Inside slices, then over those that share the axis; nothing follows them in the pass. */
 static bool put_fold(filler *f, const tune_operation *o)
 {
     static const char *const of_float[] = {"Add", "Max", "Min"}, *const of_whole[] = {"AddSat", "Max", "Min"};
@@ -272,7 +272,7 @@ tune_epilogue tune_epilogue_make(const tune_operation *o, size_t count, bool who
         f.whole = false;
         f.wide = fits_back(o, count);
     }
-    /* a rectifier is the same in front of the rounding and behind it, and stands behind */
+    /* a rectifier is the same before and after the rounding, and is put after it */
     bool last_behind = to_whole && count > 0 && o[count - 1].what == TUNE_LARGER && !o[count - 1].operand && o[count - 1].value == 0;
     for (size_t i = 0; i < count - last_behind; i++)
         if (o[i].what == TUNE_GELU)

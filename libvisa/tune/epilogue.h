@@ -1,8 +1,8 @@
 /* What is done with each value of a stream before it is stored: `relu(.. + bias[n])`, as passes through the Vector Engine.
  *
  * The one idea: the stream stands once in it, so its operations are a list, and a pass is filled with them in their order: each takes
- * the first unit that can do it and is not behind it. What has no unit left begins another pass, over values that wait in DM. A fold over
- * slices is behind all units, so it ends its pass. */
+ * the first unit that can do it and is not passed yet. What has no unit left begins another pass, over values that wait in DM. A fold over
+ * slices comes after all units, so it ends its pass. */
 #ifndef VISA_LIBVISA_TUNE_EPILOGUE_H
 #define VISA_LIBVISA_TUNE_EPILOGUE_H
 
@@ -44,7 +44,7 @@ typedef struct tune_operation {
 
 enum { TUNE_OPERATIONS_MAX = 24, TUNE_PASSES_MAX = TUNE_OPERATIONS_MAX * 3, TUNE_PASS_LINES = 8 };
 
-/* Methods of a kernel's text, without their dots, in front of a split, in packets of 4, and behind. */
+/* Methods of a kernel's text, without their dots, in front of a split, in packets of 4, and after them. */
 typedef struct tune_lines {
     const char *text[TUNE_PASS_LINES];
     size_t count;
@@ -53,8 +53,8 @@ typedef struct tune_lines {
 typedef struct tune_pass {
     tune_lines front, narrow, back;
     bool stashes;
-    const tune_operation *fold; /* that it ends with, or that divisions and what stands behind follow; NULL: none */
-    const char *over_slices;    /* the operation of that over slices, behind everything; NULL: there is none */
+    const tune_operation *fold; /* that it ends with, or that divisions and what comes after them follow; NULL: none */
+    const char *over_slices;    /* the operation of that over slices, after everything; NULL: there is none */
     bool is_gate;               /* its values go to the VRF as `gate`, and the pass after it takes what this one took */
 } tune_pass;
 

@@ -129,7 +129,7 @@ static bool refuse_window(reader *r, src_range range, const char *what)
     return tune_refuse_window(r->diags, range, what);
 }
 
-/* "* 2" behind an axis of a window. */
+/* "* 2" after an axis of a window. */
 static bool read_factor_of_axis(reader *r, int64_t *out)
 {
     *out = 1;

@@ -25,7 +25,7 @@ typedef struct tune_axis {
 typedef struct tune_tensor {
     const char *name;       /* lower case */
     const char *port;       /* that, or another one where a kernel has it otherwise */
-    const char *asked_type; /* behind a colon; NULL: none */
+    const char *asked_type; /* after a colon; NULL: none */
     size_t axes[TUNE_AXES_MAX], count;
     src_range range;
 } tune_tensor;

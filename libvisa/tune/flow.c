@@ -261,7 +261,7 @@ static bool append(lowering *l, const tune_node *n, chain *c, tune_operation o)
 {
     if (c->count == TUNE_OPERATIONS_MAX)
         return refuse_at(l, E_TUNE_QUESTION, n->range, "more than 24 operations follow each other on one value", "ask for it in parts");
-    /* products in front of quotients: the division's unit stands behind the others of a pass */
+    /* products in front of quotients: the division's unit comes after the others of a pass */
     size_t at = c->count;
     while (o.what == TUNE_TIMES && at > 0 && c->operations[at - 1].what == TUNE_DIVIDE && !c->operations[at - 1].reversed)
         at--;

@@ -57,7 +57,7 @@ typedef struct tune_flow {
     dtype meets, type, out_type; /* in which values are worked on; of tensors without a type; of the result */
 } tune_flow;
 
-/* Groups of a chain's values behind its first `count` operations. */
+/* Groups of a chain's values after its first `count` operations. */
 unsigned tune_flow_groups(const tune_flow *f, const flow_step *s, size_t count);
 
 /* The value that an operation's operand is. */

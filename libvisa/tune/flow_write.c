@@ -116,7 +116,7 @@ static const char *slice_type(const writer *w, unsigned gathered)
     return same ? "Slice" : arena_printf(w->a, "m![%s]", slices(w, gathered, NO_GROUP));
 }
 
-/* Tiles of groups, in their order, and `last` behind them. */
+/* Tiles of groups, in their order, and `last` after them. */
 static const char *tiles(const writer *w, const size_t *groups, size_t count, const char *last)
 {
     const char *parts[FLOW_GROUPS_MAX + 1];

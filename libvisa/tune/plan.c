@@ -969,7 +969,7 @@ void tune_plan_estimate(const target *t, const tune_question *q, int64_t most, t
     iterations all;
     bool fills_trf = 2 * tune_bytes_of(q->type, column->tile * tune_sum_part(p)) > target_trf_capacity_bytes(t, TRF_FULL);
     bool fills_vrf = 2 * 4 * row->tile * column->tile > t->vrf_bytes;
-    /* where two fit and not three, sums come one place ahead of their turn, which is behind the exchange */
+    /* where two fit and not three, sums come one place ahead of their turn, which is after the exchange */
     bool waits = p->by_sub && p->sum_loop > 2 && 3 * 4 * row->tile * column->tile > t->vrf_bytes;
     clocks c = {0, 0, 0};
     for (int64_t i = 0; i < count; i++) {

@@ -41,7 +41,7 @@ typedef struct tune_plan {
     int64_t row_copies;  /* that bring the rows of all iterations before the first is multiplied; 0: each iteration has its own */
     int64_t regroup;     /* slices that exchange rows for columns before the store, 1: none, so that a row's pieces are longer */
     bool by_sub;         /* that exchange, or the joining of columns, is the sub context's: main multiplies on */
-    bool closes;         /* a slice writes whole rows one behind the other, so many that they are whole blocks of HBM */
+    bool closes;         /* a slice writes whole rows one after the other, so many that they are whole blocks of HBM */
     int64_t brought;     /* rows of the result, or batches, that a slice writes after a copy from DM to DM has brought them there;
                             0: slices write what they have computed */
     int64_t idle_inside; /* of the slices that idle, as a digit inside the columns; the others are between rows and columns */

@@ -177,7 +177,6 @@ visa_compilation *visa_tune(const visa_tune_options *o, const char **text, size_
     visa_compilation *c = compilation_new(&any_work);
     if (!c || COMPILATION_STOPS(c))
         return c;
-    compilation_begin(c);
     int file = source_map_add(c->sources, "question", o->question, strlen(o->question));
     tune_kernel k;
     if (file >= 0 && tune_answer_one(c, o, file, &k) && source_lay_out(&k.text)) {
@@ -195,7 +194,6 @@ visa_compilation *visa_tune_file(const char *name, const char *source, size_t so
     visa_compilation *c = compilation_new(&any_work);
     if (!c || COMPILATION_STOPS(c))
         return c;
-    compilation_begin(c);
     int file = source_map_add(c->sources, name, source, source_size);
     strbuf out;
     if (file >= 0 && tune_answer_file(c, file, o, &out)) {

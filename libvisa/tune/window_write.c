@@ -82,7 +82,7 @@ static const char *channel_digit(const window_writer *w, int64_t stride, int64_t
     return padded_digit(w, w->channel, size_of(w->q, w->q->window_channel), w->shape.channels, stride, count);
 }
 
-/* The same digits of slices, all of them or with padding behind. */
+/* The same digits of slices, all of them or with padding after them. */
 static const char *all_slices(const window_writer *w, const char *digits, int64_t used)
 {
     int64_t all = w->t->slices_per_cluster;
@@ -490,7 +490,7 @@ static void write_weights(window_writer *w)
     tune_line(&w->page, "let weights: TrfTensor<%s, Chip, Cluster, Slice, m![%s], m![%s]> = device.%s", type_name(q->type), lanes_of(w),
               TUNE_LIST(w->a, column_digit(w, w->t->rows, own_groups), element), p->main_weights ? "main" : "sub");
     tune_line(&w->page, "    .begin(columns.view())");
-    bool is_packet = s->taps > 1; /* whole packets are fetched, since what pads them stands behind each */
+    bool is_packet = s->taps > 1; /* whole packets are fetched, since what pads them follows each */
     const char *time = TUNE_LIST(
         w->a, lanes, groups, w->down,
         is_packet ? padded_digit(w, w->across, size_of(q, q->windows[1].summed), s->across, s->taps, s->across / s->taps) : w->across);
@@ -505,7 +505,7 @@ static void write_weights(window_writer *w)
     tune_end_step(&w->page, TUNE_STORE_WEIGHTS);
 }
 
-/* The rows of a slice's results, with their halo; behind its places the rest of a packet. */
+/* The rows of a slice's results, with their halo; after its places the rest of a packet. */
 static void write_image(window_writer *w, const char *tile, const char *places)
 {
     const tune_question *q = w->q;

@@ -118,7 +118,7 @@ static const char *port_axes(const writer *w, tune_role role, bool rows)
     return role == TUNE_SUM ? summed(w, 1, w->p->sum_padded) : kept(w, role, 1, w->p->split[role].padded);
 }
 
-/* Rows of one position may stand behind the columns of a tensor. */
+/* Rows of one position may follow the columns of a tensor. */
 static bool lies_columns_first(const tune_question *q, const tune_tensor *t)
 {
     size_t first[TUNE_ROLES] = {0};
@@ -874,7 +874,7 @@ static void write_join(writer *w)
     tune_end_step(&w->page, TUNE_REGROUP);
 }
 
-/* Rows one behind the other, as they lie in HBM. */
+/* Rows one after the other, as they lie in HBM. */
 static void write_close(writer *w)
 {
     const tune_plan *p = w->p;

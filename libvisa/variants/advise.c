@@ -27,6 +27,7 @@ typedef struct adviser {
     uint64_t left;          /* steps */
     judged now, best;       /* so far; best: of the changes that are tried at the moment */
     const char *best_words; /* NULL: none of them is better */
+    bool is_over;           /* there was no work left for a text that would have been tried */
 } adviser;
 
 /* ---- is it a better form of the same kernels? ---- */
@@ -53,6 +54,13 @@ static bool same_ports(const binary_kernel *a, const binary_kernel *b)
     return same;
 }
 
+/* Is there no work left for another text, or was `c` given up for want of it? */
+static bool is_over(adviser *s, const visa_compilation *c)
+{
+    s->is_over = s->is_over || s->left <= 1 || (c && visa_gave_up(c));
+    return s->is_over;
+}
+
 /* Compiles and times a text. False: it is refused, or there is no work left. */
 static bool judge(adviser *s, const char *text, judged *out)
 {
@@ -60,18 +68,19 @@ static bool judge(adviser *s, const char *text, judged *out)
     options.max_steps = s->left;
     options.binary_only = true;
     *out = (judged){.text = text};
-    if (s->left <= 1)
+    if (is_over(s, NULL))
         return false;
     visa_compilation *c = visa_compile(s->name, text, strlen(text), &options);
     if (!c)
         return false;
-    variant_spend(&s->left, c);
     const unsigned char *data;
     size_t size;
     diag_list silent;
     diag_list_init(&silent, s->arena);
-    bool ok = !visa_gave_up(c) && visa_error_count(c) == 0 && visa_emit(c, VISA_EMIT_BINARY, &data, &size) &&
+    bool ok = visa_error_count(c) == 0 && visa_emit(c, VISA_EMIT_BINARY, &data, &size) &&
               binary_read(data, size, s->arena, &silent, &out->binary);
+    ok = !is_over(s, c) && ok;
+    variant_spend(&s->left, c);
     visa_free(c);
     out->cycles = ok ? ARENA_ARRAY(s->arena, int64_t, out->binary.kernel_count + 1) : NULL;
     for (size_t i = 0; ok && i < out->binary.kernel_count; i++) {
@@ -116,7 +125,7 @@ static bool starts_word(const char *text, const char *at, const char *word)
     return (at == text || !is_word(at[-1])) && strncmp(at, word, n) == 0 && !is_word(at[n]);
 }
 
-/* Where the list that begins at "m![" ends, behind its "]"; NULL: nowhere. */
+/* Where the list that begins at "m![" ends, after its "]"; NULL: nowhere. */
 static const char *mapping_end(const char *at)
 {
     int depth = 0;
@@ -475,7 +484,7 @@ static void try_switches(adviser *s, strbuf *each)
     visa_compilation *c = visa_compile(s->name, s->now.text, strlen(s->now.text), &options);
     if (!c)
         return;
-    if (visa_error_count(c) == 0)
+    if (!is_over(s, c) && visa_error_count(c) == 0)
         try_ways(s, c, each);
     variant_spend(&s->left, c);
     visa_free(c);
@@ -503,7 +512,8 @@ bool advise_source(const variant_source *source, const variant_options *o, arena
         return false;
     adviser s = {.name = source->name, .options = o, .arena = memory, .left = variant_steps(o)};
     if (!judge(&s, source->text, &s.now)) {
-        out->fault = "the kernels cannot be timed";
+        out->fault = s.is_over ? "compiling it again takes more steps of work than are left; --max-steps=N raises the limit"
+                               : "the kernels cannot be timed";
         return false;
     }
     out->no_kernel = s.now.binary.kernel_count == 0;
@@ -523,7 +533,11 @@ bool advise_source(const variant_source *source, const variant_options *o, arena
         say_change(&s, &changes);
         s.now = s.best;
     }
-    out->changes = count ? changes.text : "nothing that was tried is faster\n";
+    if (count == 0)
+        strbuf_puts(&changes, "nothing that was tried is faster\n");
+    if (s.is_over)
+        strbuf_printf(&changes, "the search ended at its limit of %" PRIu64 " steps of work; --max-steps=N raises it\n", variant_steps(o));
+    out->changes = changes.text;
     out->source = s.now.text;
     return true;
 }

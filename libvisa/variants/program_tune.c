@@ -20,7 +20,7 @@ typedef struct tuning {
     program_point *next; /* points that are tried together */
     size_t next_count;
     uint64_t done, spent;       /* work of all points; of this process's attempt */
-    bool lost;                  /* another process has gone */
+    bool lost;                  /* another process has ended */
     const char *said, *refused; /* diagnostics of the file as it is; why it is no point */
     const char *surroundings;   /* of the program as it is, where constants were found; else NULL */
 } tuning;
@@ -165,7 +165,7 @@ static bool judge_next(tuning *t, program_outcome *outcomes)
     return !t->lost;
 }
 
-/* One point alone. False: another process has gone. */
+/* One point alone. False: another process has ended. */
 static bool judge_one(tuning *t, program_point *p)
 {
     program_outcome out;

@@ -24,7 +24,7 @@ typedef struct sweep {
     uint64_t left;                /* steps, for all of the sweep */
     bool any_kernel, any_program; /* was legal */
     bool limited;                 /* some program's chip holds a limited number of bytes */
-    sweep_table *table;           /* what is said beside the rows */
+    sweep_table *table;           /* what is reported besides the rows */
     strbuf out, programs;         /* rows of kernels, and of stream programs, which have other columns */
     sweep_point *points;
     size_t point_count, point_capacity;

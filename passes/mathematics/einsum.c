@@ -1237,7 +1237,7 @@ static void visit_gather(einsum_builder *b, op *o)
     settle_indices(b, step, o->indirect->indexed, EINSUM_A);
 }
 
-/* Does the tile begin behind the first value of a digit that its memory repeats? Of an axis that the value lacks all copies are equal
+/* Does the tile begin after the first value of a digit that its memory repeats? Of an axis that the value lacks all copies are equal
  * (drop_shifts). */
 static bool begins_in_copies(einsum_builder *b, op *o, const op *root)
 {

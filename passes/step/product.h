@@ -1,6 +1,6 @@
 /* Products in functions of tiles, taken out of them.
  *
- * The one idea: a product of two tiles that come in with the streams is as well made beside the function, by an operator of its own; then
+ * The one idea: a product of two tiles that come in with the streams is as well made outside it, by an operator of its own; then
  * the function is given what it is, with the streams that it still needs. What needs the state, or what the function itself makes, stays.
  */
 #ifndef VISA_PASSES_STEP_PRODUCT_H

@@ -170,7 +170,7 @@ static int64_t lift_span_bytes(const command *lift)
     return bytes;
 }
 
-/* By which the last positions of all numbers lie behind the first ones; saturates. */
+/* By which the last positions of all numbers follow the first ones; saturates. */
 static int64_t start_span_bytes(const source *s)
 {
     int64_t bytes = 0;

@@ -21,7 +21,7 @@ typedef struct source {
     /* fetch */
     dm_walk dm;
     const command *lift;  /* where each unit begins, or NULL */
-    const command *start; /* the first number that says where it begins; the others stand behind it */
+    const command *start; /* the first number that says where it begins; the others follow it */
     unsigned start_count; /* 0: none does */
     int64_t start_bytes;  /* what they say, known when the chain runs (source_begin) */
     element_copy *copy;

@@ -17,7 +17,7 @@ unsigned blocks_chain_plan(blocks *p, const struct chain *c);
 void *blocks_driver_new(const blocks *p, const struct chain *c);
 void blocks_driver_free(void *driver);
 
-/* Pushes all beats of a slice. `from`: what stands in front of collect; next: what stands behind accumulate. */
+/* Pushes all beats of a slice. `from`: what stands in front of collect; next: what follows accumulate. */
 bool blocks_drive(void *driver, stage_run *from, stage_run *next);
 
 #endif

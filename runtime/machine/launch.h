@@ -10,7 +10,7 @@
 
 /* Of all contexts together. */
 size_t launch_conditions(const binary_kernel *k);
-/* Does this `guard` let the commands behind it run? As in launch_hold. */
+/* Does this `guard` let the commands after it run? As in launch_hold. */
 bool launch_lets_run(const binary_kernel *k, const command *guard, const unsigned char *const *numbers);
 /* How many conditions hold with these numbers that did not in `held`, by condition, which has them afterwards. numbers[i]: the logical
  * bytes of input port i, or NULL. A number that is at no port is taken to let its condition hold: nothing can be said of it. */

@@ -146,7 +146,7 @@ static bool run_chain(machine *m, const command *c, int number, fault *f)
     return true;
 }
 
-/* A guard's commands are a copy or a whole chain, behind further guards: whether they run or not. */
+/* A guard's commands are a copy or a whole chain, after further guards: whether they run or not. */
 static bool guards_whole(const command *c, size_t available, fault *f)
 {
     size_t guards = 1, count = 1;

@@ -22,7 +22,7 @@ typedef struct machine_options {
     int64_t memory_limit_bytes; /* of all simulated memories together; 0: none */
     bool sizes_only;            /* no memories: its commands are planned and timed, none is run */
     struct memory *hbm;         /* of each chip, the caller's, which keeps what it holds; NULL: an empty one of the machine's own */
-    struct memory *dm;          /* of each slice, with the SPM behind it, in the same way; NULL: empty ones */
+    struct memory *dm;          /* of each slice, followed by the SPM, in the same way; NULL: empty ones */
     int64_t step_limit;         /* packets of one chain or DMA command over all slices; 0: none */
 } machine_options;
 

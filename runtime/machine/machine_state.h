@@ -1,6 +1,6 @@
 /* The inside of a machine, for the engines.
  *
- * The one idea: a unit is a slice with its DM, its TRF and its VRF, and the SPM of a PE stands behind the DM of its first slice, as in the
+ * The one idea: a unit is a slice with its DM, its TRF and its VRF, and the SPM of a PE follows the DM of its first slice, as in the
  * DMA address space; HBM belongs to a chip; a stream port is a buffer with one cursor per unit. */
 #ifndef VISA_RUNTIME_MACHINE_MACHINE_STATE_H
 #define VISA_RUNTIME_MACHINE_MACHINE_STATE_H
@@ -55,7 +55,7 @@ struct machine {
     struct proof *proof;  /* NULL: none was asked for */
 };
 
-/* Is there memory behind these bytes of a slice's window of the DMA address space: its DM, or of the first slice of a PE the PE's SPM? */
+/* Is there memory at these bytes of a slice's window of the DMA address space: its DM, or of the first slice of a PE the PE's SPM? */
 static inline bool target_unit_holds(const target *t, int64_t unit, int64_t offset, int64_t bytes)
 {
     if (offset >= t->spm_base_bytes)

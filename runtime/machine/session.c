@@ -664,7 +664,7 @@ static void find_drawn(session *s)
     s->drawn = all;
 }
 
-/* A session beside this one: its inputs, but for drawn numbers, which are those of draw `draw`. */
+/* A session next to this one: its inputs, but for drawn numbers, which are those of draw `draw`. */
 static session *other_launch(session *s, uint64_t draw, diag_list *diags)
 {
     session *t = ARENA_NEW(s->arena, session);
@@ -728,7 +728,7 @@ static const char *numbers_text(const session *s, const session *t)
     return text;
 }
 
-/* What is to be seen once: each condition that holds, and behind these for each port whose number is drawn the largest, or a row that is
+/* What is to be seen once: each condition that holds, and after these for each port whose number is drawn the largest, or a row that is
  * not the first. How much is new with these inputs; `seen` has it then. */
 static size_t see(const session *s, const session *t, bool *seen)
 {

@@ -1,7 +1,7 @@
 /* A kernel, moved to where its ports lie.
  *
  * The one idea: what a copy touches of HBM is one port, or memory of the kernel's own. So the base of each copy is moved as far as that
- * port is, and what is no port's is moved behind all buffers. In DM it is the same of every walk. */
+ * port is, and what is no port's is moved past all buffers. In DM it is the same of every walk. */
 #ifndef VISA_RUNTIME_PLAN_RELOCATE_H
 #define VISA_RUNTIME_PLAN_RELOCATE_H
 

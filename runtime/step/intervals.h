@@ -1,4 +1,4 @@
-/* The operators of a run in the terms of dataflow models (docs/dataflow.md): cII, eII and L beside what was measured.
+/* The operators of a run in the terms of dataflow models (docs/dataflow.md): cII, eII and L next to what was measured.
  *
  * The one idea: a calculation is a value of each input (of a load, a value that leaves), and takes what its FLOPs take of the operator's
  * compute, or its bytes of the memory off the chip if nobody else used it, or a call of its kernel. What the run took longer is rounding,

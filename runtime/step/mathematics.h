@@ -1,6 +1,6 @@
 /* The functions of stream programs as mathematics: real numbers, each with how far the machine's may be from it.
  *
- * The one idea: nothing is computed as the simulator does it. Sums and functions are those of real numbers, in double; beside each stands
+ * The one idea: nothing is computed as the simulator does it. Sums and functions are those of real numbers, in double; with each comes
  * a bound of what f32 and the stream's own type can have lost on the way to it, whatever the order of a sum. So a number that is
  * further away is wrong, and how many bits that takes is known. */
 #ifndef VISA_RUNTIME_STEP_MATHEMATICS_H

@@ -357,7 +357,7 @@ typedef struct vector_use {
     bool splits;
 } vector_use;
 
-/* The float units stand together, in any order, and the division behind them. */
+/* The float units stand together, in any order, and the division after them. */
 static int place_of(const vector_op_row *row)
 {
     bool is_float = row->class >= VECTOR_CLASS_FP_UNARY && row->class < VECTOR_CLASS_FP_DIV;

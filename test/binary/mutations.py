@@ -14,7 +14,7 @@ memory), or it survives the check. A survivor is fine only when a reason is comp
 
 Anything else that survives is missed.
 
-    mutations.py BIN_DIR KERNEL.vm...                quick: a sample of the fields; VISA_LONG=1: all of them
+    mutations.py BIN_DIR [--all] KERNEL.vm...        a sample of the fields, or all of them
     mutations.py BIN_DIR --moves COUNT [SEED]        every field of so many drawn kernels that only move data (test/engine/move_kernels.py)
 
 Kernels of engines, test/engine/*/mutations.vm, are added to those. Changes are judged in one process for each binary (judge_changes.c).
@@ -39,9 +39,9 @@ from move_kernels import Kernel as Movement  # noqa: E402
 
 SEEDS = (2, 3, 5, 7)  # of the other inputs
 GUARD_SEEDS = range(100, 106)  # of other numbers of a launch, beside the one that decides
-RANDOM = (4, 300)  # random kernels, contractions and movements by turns: quick, long
+RANDOM = 4  # random kernels, contractions and movements by turns
 SAMPLE = 24  # quick: changes of a file of the command line
-SAMPLE_RANDOM = 12  # changes of a random kernel, quick and long
+SAMPLE_RANDOM = 12  # changes of a random kernel
 NOTHING = (0, 1)
 # Commands of which every field is changed in quick runs, too: those of the engines that bring kernels of their own.
 OWN = {os.path.basename(os.path.dirname(p)) for p in glob.glob(os.path.join(visa_tools.SOURCE, "test", "engine", "*", "mutations.vm"))}
@@ -323,7 +323,8 @@ def main():
     os.environ["VISA_BIN"] = sys.argv[1]
     if kernels[:1] == ["--moves"]:
         return movements(int(kernels[1]), kernels[2] if len(kernels) > 2 else "1")
-    long_run = bool(os.environ.get("VISA_LONG"))
+    everything = kernels[:1] == ["--all"]
+    kernels = kernels[everything:]
     table, chance = rows(visa_tools.SOURCE), random.Random(1)
     count = {"refused": 0, "noticed": 0, "missed": 0}
     with tempfile.TemporaryDirectory() as folder:
@@ -333,15 +334,14 @@ def main():
                 if not subject.compiles:
                     sys.exit(f"{kernel} is refused")
                 todo = [bit_of(c, bit) for c in changes(subject.binary, subject.dump, table)
-                        for bit in ((0, 1, 3, 5) if long_run else (chance.randrange(4),))]
-                if not long_run:
+                        for bit in ((0, 1, 3, 5) if everything else (chance.randrange(4),))]
+                if not everything:
                     shifts = [t for t in todo if set(t[0][3]["op"].split("_")) & OWN or t[0][3]["op"] == "shift"]  # few, and each is a rule of its own
-                    if visa_tools.SLOWER > 1:
-                        shifts = chance.sample(shifts, len(shifts) // visa_tools.SLOWER)
+                    shifts = shifts[::visa_tools.every(1)]
                     todo = shifts + chance.sample(todo, min(visa_tools.few(SAMPLE), len(todo)))
                 try_changes(subject, todo, count)
         made, seed = 0, 0
-        while made < (RANDOM[1] if long_run else visa_tools.few(RANDOM[0])):
+        while made < visa_tools.few(RANDOM):
             source = os.path.join(folder, "random.vm")
             with open(source, "w", encoding="utf-8") as file:
                 drawn = random.Random(f"kernel/{seed}")

@@ -9,7 +9,7 @@ memory), or it survives. A survivor is fine only when a reason is computed:
 * the elements of the outputs are the same bytes for other inputs too, and the check accepts them (mutations.py says why that is
   enough).
 
-    single_bytes.py BIN_DIR     a sample; VISA_LONG=1: one change of every byte; VISA_LONG=8: each of its eight bits
+    single_bytes.py BIN_DIR [BITS]     a sample of the bytes; BITS 1: one change of every byte, 8: each of its eight bits
 """
 import collections
 import os
@@ -84,17 +84,19 @@ def limit_memory():
 def main():
     os.environ["VISA_BIN"] = sys.argv[1]
     limit_memory()
-    long_run, chance, all_bytes = os.environ.get("VISA_LONG"), random.Random(1), 0
+    bits, chance, all_bytes = int(sys.argv[2]) if len(sys.argv) > 2 else 0, random.Random(1), 0
     count = collections.Counter(refused=0, noticed=0, missed=0)
     for name in KERNELS:
         with tempfile.TemporaryDirectory() as folder:
             with mutations.Subject(folder, name, os.path.join(visa_tools.SOURCE, "examples", name + ".vm")) as subject:
                 (kernel,) = [k["name"] for k in subject.dump["kernels"]]
                 all_bytes += len(subject.binary)
-                places = range(len(subject.binary)) if long_run else chance.sample(range(len(subject.binary)), visa_tools.few(SAMPLE))
+                places = range(len(subject.binary))
+                if not bits:
+                    places = chance.sample(places, min(len(places), visa_tools.few(SAMPLE)))
                 sys.stdout.flush()
                 for at in places:
-                    for bit in range(8) if long_run == "8" else (chance.randrange(8),):
+                    for bit in range(8) if bits == 8 else (chance.randrange(8),):
                         judge(subject, kernel, count, at, bit)
     total = sum(count.values())
     print(f"{total} changes in {all_bytes} bytes of {len(KERNELS)} binaries: " + ", ".join(f"{n} {what}" for what, n in count.items()))

@@ -243,7 +243,7 @@ def main():
     rng, failed = random.Random(int(sys.argv[1]) if len(sys.argv) > 1 else 1), 0
     modules()
     for what, (count, faults) in (("list of FINN's methods", check_conventions()), ("points of a matrix-vector unit", check_layers()), ("names and types", check_texts()),
-                                  ("random items", check_random(rng, 25 if not visa_tools.LONG else 500))):
+                                  ("random items", check_random(rng, 25 * visa_tools.LONGER))):
         print("\n".join(faults[:5] + [f"{count} {what}, {len(faults)} faults"]))
         failed += len(faults)
     return 1 if failed else 0

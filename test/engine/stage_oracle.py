@@ -62,7 +62,7 @@ def live(axes, a, b):
 def run(draw, count, most=200):
     """`draw(rng)`: a call, and whether it is possible (None: visac may say either). Possible ones must be accepted and give what the reference gives, in
     numbers and algebra; the others must be refused. COUNT and SEED are the script's arguments; `most` calls are compiled at once. The exit status."""
-    count = int(sys.argv[1]) if len(sys.argv) > 1 else visa_tools.few(count, 100000)
+    count = int(sys.argv[1]) if len(sys.argv) > 1 else visa_tools.few(count)
     rng = random.Random(int(sys.argv[2]) if len(sys.argv) > 2 else 1)
     seen, ids, failures = {}, {}, 0
     for first in range(0, count, most):

@@ -334,7 +334,7 @@ def main():
     ends_and_faults()
     with Server() as server:
         who_may_ask(server)
-        hostile(server, 2000 if visa_tools.LONG else 40 // visa_tools.SLOWER)
+        hostile(server, visa_tools.few(40))
         if visa_tools.SLOWER > 1: # the browser sees what the other build shows it
             print("requests as expected; no browser in this build")
         elif webdriver.missing():

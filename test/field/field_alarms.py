@@ -16,7 +16,7 @@ import field_random  # noqa: E402
 
 
 def main():
-    kernels = int(sys.argv[1]) if len(sys.argv) > 1 else 2000 if os.environ.get("VISA_LONG") else 40
+    kernels = int(sys.argv[1]) if len(sys.argv) > 1 else visa_tools.few(40)
     seed = int(sys.argv[2]) if len(sys.argv) > 2 else 1
     proofs = int(sys.argv[3]) if len(sys.argv) > 3 else 4
     runner = subprocess.Popen([os.path.join(visa_tools.bin_dir(), "field_alarms"), str(proofs), str(seed)], stdin=subprocess.PIPE)

@@ -15,7 +15,7 @@ import field_machine
 import second_decoder
 
 SEED = 11
-MOST_WORK = 40_000_000 if os.environ.get("VISA_LONG") else 400_000 // (3 if visa_tools.SLOWER == 1 else visa_tools.SLOWER)
+MOST_WORK = 400_000 * visa_tools.LONGER // max(3, visa_tools.SLOWER)
 
 
 def judged(path, kernel, arguments):

@@ -59,7 +59,7 @@ def text_of(chance, number):
 
 
 def main():
-    wanted = int(sys.argv[1]) if len(sys.argv) > 1 else visa_tools.few(12, 400)
+    wanted = int(sys.argv[1]) if len(sys.argv) > 1 else visa_tools.few(12)
     seed = int(sys.argv[2]) if len(sys.argv) > 2 else 1
     count, made, runs, failed, number = collections.Counter(), 0, 0, 0, 0
     with tempfile.TemporaryDirectory() as folder:

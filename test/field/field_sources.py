@@ -72,7 +72,7 @@ def einsum(dump):
 
 
 def main():
-    wanted = int(sys.argv[1]) if len(sys.argv) > 1 else 200 if os.environ.get("VISA_LONG") else 12
+    wanted = int(sys.argv[1]) if len(sys.argv) > 1 else visa_tools.few(12)
     seed = int(sys.argv[2]) if len(sys.argv) > 2 else 1
     count, made, number, failed = collections.Counter(), 0, 0, 0
     with tempfile.TemporaryDirectory() as folder:

@@ -157,5 +157,4 @@ def run(rounds, seed):
 
 
 if __name__ == "__main__":
-    long = os.environ.get("VISA_LONG")
-    run(int(sys.argv[1]) if len(sys.argv) > 1 else 400 if long else 6, int(sys.argv[2]) if len(sys.argv) > 2 else 1)
+    run(int(sys.argv[1]) if len(sys.argv) > 1 else 6 * visa_tools.LONGER, int(sys.argv[2]) if len(sys.argv) > 2 else 1)

@@ -106,7 +106,7 @@ def values_of(rng, interesting):
 
 
 def main():
-    count = int(sys.argv[1]) if len(sys.argv) > 1 else 500 if visa_tools.LONG else 30
+    count = int(sys.argv[1]) if len(sys.argv) > 1 else 30 * visa_tools.LONGER
     rng = random.Random(int(sys.argv[2]) if len(sys.argv) > 2 else 1)
     runs = refused = 0
     faults = []

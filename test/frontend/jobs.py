@@ -81,7 +81,7 @@ def main():
     faults, written, refused = [], 0, 0
     with tempfile.TemporaryDirectory() as folder:
         path, out = os.path.join(folder, "a.vm"), os.path.join(folder, "a.bin")
-        for name, text in [*hand_made(), *batches(visa_tools.few(16, 200))]:
+        for name, text in [*hand_made(), *batches(visa_tools.few(16))]:
             with open(path, "w", encoding="utf-8", errors="surrogateescape") as file:
                 file.write(text)
             for options in ([], ["-Wall", "--max-steps=2000000"]):

@@ -572,7 +572,7 @@ def broken_texts():
     """Random damage of real kernels: every request is answered."""
     rng = random.Random(3)
     text = source()
-    rounds = 200 if "VISA_LONG" in os.environ else 25
+    rounds = 25 * visa_tools.LONGER
     with Server() as s:
         s.open(text)
         for _ in range(rounds):

@@ -2,7 +2,7 @@
 """What every message must hold, over all case files: the order of the text, nothing twice, the same in each format, colours only
 where they are wanted, and one verdict whatever is asked of the compiler.
 
-All files are drawn with VISA_LONG=1; else every fourth, under sanitizers fewer, and those of ALWAYS, which have what few files have: they are what
+All files are drawn with VISA_LONG=1, else every fourth, under sanitizers fewer, and those of ALWAYS, which have what few files have: they are what
 notices a wrong end of a range of several lines. (Planted in turn: diagnostics unsorted, that end, colours by `--color=auto`; the quarter sees each.)"""
 import glob
 import json
@@ -101,7 +101,7 @@ def check_colour(name):
 def check_verdict(name, refused, run):
     """Type check, tables, binary and, with `run`, the simulation accept the same texts."""
     for emit in ("ir", "tables", "json", "bin"):
-        done = visac(name, f"--emit={emit}", "-o", os.devnull)
+        done = visac(name, f"--emit={emit}", "-o", os.devnull, *(["--print-after-all"] if emit == "ir" else []))
         if b"[E-STEP-OPTION]" in done.err and not refused:  # a stream program, which has no such output
             continue
         expect((done.status == 1) == refused, name, f"--emit={emit} has another verdict than the others")
@@ -130,7 +130,7 @@ def main():
         sys.exit("the Python module jsonschema is missing: install python3-jsonschema")
     validator = jsonschema.Draft202012Validator(LOG)
     names = [os.path.basename(path) for path in sorted(glob.glob(os.path.join(CASES, "*.vm")))]
-    drawn = names if visa_tools.LONG else names[::4 * visa_tools.SLOWER]
+    drawn = names[::visa_tools.every(4)]
     drawn += [name for name in ALWAYS if name not in drawn]
     with ThreadPoolExecutor(2) as pool:
         list(pool.map(lambda name: check_file(name, validator), drawn))

@@ -6,7 +6,7 @@ another one of the file. visac must refuse the file where it is wrong
 (each error with its place), or make a binary; a fault of the binary's writer, a place that is missing, or a crash is a failure.
 Some of what still compiles is also run and compared.
 
-    tokens.py FILE.vm...     quick: a random sample; VISA_LONG=1: every token
+    tokens.py [--all] FILE.vm...     a random sample, or every token
 """
 import os
 import random
@@ -20,9 +20,9 @@ import visa_tools
 from contraction import make  # noqa: E402
 
 TOKEN = re.compile(r"//[^\n]*|/\*.*?\*/|[A-Za-z_][A-Za-z_0-9]*|\d\w*|::|->|=>|<<|>>|\S", re.S)
-QUICK, QUICK_RUNS, SEED = 400, 12, 7
+CHANGES, RUNS, SEED = 400, 12, 7
 ONLY_COMPILED = {"matmul_4096.vm", "report-bounds.vm"}  # a run under the sanitizers takes minutes; the second has an input of 4 GiB
-KERNELS = (10, 100)  # random ones: quick, long
+KERNELS = 10  # random ones
 LATE = re.compile(r"E-BIN-|E-INTERNAL|internal error|Sanitizer|runtime error:|Assertion")
 
 
@@ -51,12 +51,12 @@ def fault_of(status, output, source):
 
 
 def main():
-    chance, long_run = random.Random(SEED), bool(os.environ.get("VISA_LONG"))
-    texts = [(path, open(path, encoding="utf-8").read()) for path in sys.argv[1:]]
-    texts += [(f"random kernel {i}", make(random.Random(f"kernel/{i}")).source() + "\n") for i in range(KERNELS[long_run])]
+    chance = random.Random(SEED)
+    texts = [(path, open(path, encoding="utf-8").read()) for path in sys.argv[1:] if path != "--all"]
+    texts += [(f"random kernel {i}", make(random.Random(f"kernel/{i}")).source() + "\n") for i in range(KERNELS * visa_tools.LONGER)]
     todo = [(path, text, *v) for path, text in texts for v in variants(text, chance)]
-    if not long_run:
-        todo = chance.sample(todo, min(visa_tools.few(QUICK), len(todo)))
+    if "--all" not in sys.argv:
+        todo = chance.sample(todo, min(visa_tools.few(CHANGES), len(todo)))
     accepted, failed = [], 0
     with tempfile.TemporaryDirectory() as folder:
         source = os.path.join(folder, "changed.vm")
@@ -76,7 +76,7 @@ def main():
             elif status == 0:
                 accepted.append((path, text, line, what, *change))
         quick = [file for file in accepted if os.path.basename(file[0]) not in ONLY_COMPILED]
-        runs = quick if long_run else chance.sample(quick, min(visa_tools.few(QUICK_RUNS), len(quick)))
+        runs = quick if "--all" in sys.argv else chance.sample(quick, min(visa_tools.few(RUNS), len(quick)))
         for path, text, line, what, *change in runs:
             status, output = answer(text, *change, "--check")
             if status != 0 and "[E-CHECK-NOTHING]: there is no kernel to check" not in output:

@@ -2,7 +2,7 @@
 """`visac advise` over examples and cases: what it promises is what the better source takes, which is checked and never slower; and what a report
 says of the whole kernel holds where the advice of test/machine/reports.py is taken.
 
-A sample of the cases; all of them with VISA_LONG=1."""
+A sample of the cases, a larger one with VISA_LONG=1."""
 import glob
 import json
 import os
@@ -18,7 +18,6 @@ import visa_tools
 from idle_slices import PRODUCT
 
 SOURCE = visa_tools.SOURCE
-LONG = os.environ.get("VISA_LONG") == "1"
 PROMISE = re.compile(r"kernel (\w+) takes (\d+) cycles instead of (\d+)")
 TALL = """axes![M = 256, N = 8, K = 512];
 const R: usize = 256;
@@ -232,7 +231,7 @@ def report_says(folder):
 def main():
     paths = sorted(glob.glob(os.path.join(SOURCE, "examples", "*.vm")))
     cases = sorted(glob.glob(os.path.join(SOURCE, "test", "cases", "*.vm")))
-    paths = [p for p in paths if LONG or os.path.getsize(p) < 6000 and "4096" not in p] + cases[::1 if LONG else 12]
+    paths = [p for p in paths if os.path.getsize(p) < 6000 and "4096" not in p] + cases[::visa_tools.every(12)]
     random = Random(int(os.environ.get("VISA_SEED", "1")))
     with tempfile.TemporaryDirectory() as folder:
         own = []
@@ -242,7 +241,7 @@ def main():
             with open(own[-1], "w", encoding="utf-8") as file:
                 file.write(text)
         moves = []
-        for i in range(1000 if LONG else 24):
+        for i in range(visa_tools.few(24)):
             moves.append(os.path.join(folder, f"move{i}.vm"))
             with open(moves[-1], "w", encoding="utf-8") as file:
                 file.write(moved_copy(random))

@@ -57,7 +57,7 @@ def main():
     failures, counts, last = [], dict.fromkeys(validators, 0), {}
     paths = sorted(path for where in ("examples", "test/cases") for path in glob.glob(os.path.join(visa_tools.SOURCE, where, "**", "*.vm"), recursive=True))
     with tempfile.TemporaryDirectory() as folder:
-        for path in paths[::1 if visa_tools.LONG else 3 * visa_tools.SLOWER]:
+        for path in paths[::visa_tools.every(3)]:
             for name, told in printed(path, os.path.join(folder, "x.bin")):
                 counts[name], last[name] = counts[name] + 1, told
                 failures += [f"{path}: {name}: {e.json_path}: {e.message[:200]}" for e in validators[name].iter_errors(told)]

@@ -51,7 +51,7 @@ def same_figures(check, path, binary, kernel):
     """A kernel that runs has one report, whoever makes it."""
     for form in ("text", "csv", "json"):
         alone = run("visac", path, f"--kernel={kernel}", f"--report={form}")
-        behind = run("visa-run", binary, f"--kernel={kernel}", f"--report={form}", *([] if visa_tools.LONG else ["--max-cycles=100000"]))
+        behind = run("visa-run", binary, f"--kernel={kernel}", f"--report={form}", "--max-cycles=100000")
         if behind.status:
             check.that(alone.status in (0, 1) and not alone.crashed, f"{path} {kernel}: {alone.text()}")
             return
@@ -279,7 +279,7 @@ def diff_and_sweep(check, path, folder):
 
 
 # A run of it takes seconds, and minutes with sanitizers; its chains are those of the other matmuls.
-LARGE = {"matmul_4096.vm"} | (set() if visa_tools.LONG else {"report-bounds.vm"})  # the second has an input of 4 GiB
+LARGE = {"matmul_4096.vm", "report-bounds.vm"}  # the second has an input of 4 GiB
 
 
 def main():
@@ -290,7 +290,7 @@ def main():
             found = None if os.path.basename(path) in LARGE else kernels_of(path, folder)
             for kernel in found[1] if found else ():
                 number += 1
-                if visa_tools.LONG or number % (4 * visa_tools.SLOWER) == 0:
+                if number % visa_tools.every(4) == 0:
                     same_figures(check, path, found[0], kernel)
             for kernel in found[1] if found and "examples" in path else ():
                 formulas_add_up(check, path, kernel, "documented")

@@ -218,7 +218,7 @@ START_TEST(written_bytes_are_noted)
     enum { BYTES = 4096, BLOCK = 1024 };
     memory_budget budget = {0};
     uint64_t seed = 99;
-    for (int round = 0; round < suite_rounds(200, 2000); round++) {
+    for (int round = 0; round < suite_rounds(200); round++) {
         memory m;
         unsigned char written[BYTES] = {0};
         memory_init(&m, BYTES, BLOCK, 0, &budget);

@@ -71,7 +71,7 @@ static void compare_all(void)
 
 START_TEST(shared_until_written)
 {
-    for (int round = suite_rounds(20, 400); round-- > 0;) {
+    for (int round = suite_rounds(20); round-- > 0;) {
         begin(0);
         for (int step = 0; step < 30; step++) {
             if (draw(4) == 0)

@@ -224,7 +224,7 @@ static void random_scene(void)
 START_TEST(random_tables)
 {
     random_state = 0x9e3779b97f4a7c15u + (uint64_t)_i;
-    int scenes = suite_rounds(500, 20000);
+    int scenes = suite_rounds(500);
     for (int i = 0; i < scenes; i++)
         random_scene();
 }

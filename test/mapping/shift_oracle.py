@@ -222,7 +222,7 @@ def verdicts(specs, directory):
 def main():
     rng = random.Random(int(sys.argv[1]) if len(sys.argv) > 1 else 1)
     specs = []
-    while len(specs) < visa_tools.few(120, 4000):
+    while len(specs) < visa_tools.few(120):
         spec = Spec(rng)
         if spec.fits():
             specs.append(spec)

@@ -280,7 +280,7 @@ static mapping_context *new_context(arena *a)
 
 static int rounds(void)
 {
-    return suite_rounds(20000, 200000);
+    return suite_rounds(20000);
 }
 
 /* Law: the factors mean what the expression says; the printed form reads back to the same object. */

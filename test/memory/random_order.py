@@ -174,7 +174,7 @@ def judge(seed, path, options):
 
 
 def main():
-    count = int(sys.argv[1]) if len(sys.argv) > 1 else visa_tools.few(50, 1500)
+    count = int(sys.argv[1]) if len(sys.argv) > 1 else visa_tools.few(50)
     first = int(sys.argv[2]) if len(sys.argv) > 2 else 1
     refused, saved = 0, {"placed": [], "written": []}
     with tempfile.TemporaryDirectory() as folder:

@@ -32,7 +32,7 @@ def main():
     jsonschema.Draft202012Validator.check_schema(schema)
     validator, failures, texts = jsonschema.Draft202012Validator(schema), [], 0
     paths = glob.glob(os.path.join(visa_tools.SOURCE, "examples", "*.vm")) + glob.glob(os.path.join(visa_tools.SOURCE, "test", "cases", "*.vm"))
-    for path in sorted(paths)[::1 if visa_tools.LONG else 3 * visa_tools.SLOWER]:
+    for path in sorted(paths)[::visa_tools.every(3)]:
         for place in ("source", "auto"):
             done = visa_tools.run(["visac", path, f"--place={place}", "--emit=memory-json"])
             if done.crashed:

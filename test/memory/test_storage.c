@@ -110,7 +110,7 @@ static void check_packing(const storage_item *before, const storage_item *after,
 
 START_TEST(least_of_all)
 {
-    int rounds = suite_rounds(400, 200000), above_bound = 0;
+    int rounds = suite_rounds(400), above_bound = 0;
     state = 1;
     for (int i = 0; i < rounds; i++) {
         storage_item items[MOST], before[MOST];
@@ -131,7 +131,7 @@ END_TEST
 START_TEST(order_of_items_does_not_matter)
 {
     state = 7;
-    for (int i = 0; i < suite_rounds(500, 20000); i++) {
+    for (int i = 0; i < suite_rounds(500); i++) {
         storage_item items[MOST], turned[MOST];
         size_t count = draw_set(items, MOST, 40, STEPS);
         for (size_t k = 0; k < count; k++)
@@ -145,7 +145,7 @@ START_TEST(many)
 {
     state = 3;
     int64_t peaks = 0, bounds = 0;
-    for (int i = 0; i < suite_rounds(60, 2000); i++) {
+    for (int i = 0; i < suite_rounds(60); i++) {
         static storage_item items[LARGE], before[LARGE];
         size_t count = draw_set(items, LARGE, 1000, 64);
         memcpy(before, items, sizeof items);

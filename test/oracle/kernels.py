@@ -138,7 +138,7 @@ def report(seed, found, keep):
 
 def main():
     parser = argparse.ArgumentParser()
-    parser.add_argument("--count", type=int, default=visa_tools.few(60, 20000))
+    parser.add_argument("--count", type=int, default=visa_tools.few(60))
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--case", type=int)
     parser.add_argument("--jobs", type=int, default=os.cpu_count())

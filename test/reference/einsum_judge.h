@@ -853,14 +853,10 @@ static inline einsum_term term(char axis, int64_t weight, int64_t extent, int64_
     return (einsum_term){(uint32_t)(axis - 'A'), weight, extent, stride};
 }
 
-/* Of long runs too, the time limit is against hanging only. */
 static inline TCase *random_case(const char *name)
 {
-    enum { LONG_SECONDS = 7200 };
     TCase *t = suite_case(name);
     tcase_add_checked_fixture(t, set_up, tear_down);
-    if (getenv("VISA_LONG"))
-        tcase_set_timeout(t, LONG_SECONDS);
     return t;
 }
 

@@ -106,7 +106,7 @@ START_TEST(matmul_of_every_type)
     static const int64_t shapes[][3] = {{1, 1, 1},   {1, 1, 40},    {7, 10, 33},   {3, 17, 16}, {29, 1, 64},
                                         {40, 3, 20}, {13, 70, 401}, {251, 33, 20}, {1, 1, 301}, {2, 37, 203}};
     /* each type in a part of the shapes, each shape in a part of the types */
-    size_t step = suite_is_long() ? 1 : SLOWER == 1 ? 3 : 8;
+    size_t step = (suite_is_long() ? 1 : 3) * (SLOWER == 1 ? 1 : 3);
     for (size_t t = 0; t < sizeof typings / sizeof *typings; t++)
         for (size_t s = t % step; s < sizeof shapes / sizeof *shapes; s += step) {
             program p;
@@ -136,7 +136,7 @@ static void *run_in_two(void *argument)
 {
     one_run *r = argument;
     pthread_barrier_wait(r->start);
-    for (int i = 0; i < suite_rounds(30, 100); i++) {
+    for (int i = 0; i < suite_rounds(30); i++) {
         memset(r->storage.tensors[2], 0xa5, r->bytes);
         char *fault = api->run(r->kernel, r->storage.tensors, NULL, 2);
         r->wrong += fault || memcmp(r->storage.tensors[2], r->want, r->bytes) != 0;
@@ -438,7 +438,7 @@ START_TEST(digits_that_overshoot)
     for (int kept_high = 0; kept_high < 2; kept_high++)
         for (int kept_low = 0; kept_low < 2; kept_low++)
             for (size_t t = 0; t < sizeof typings / sizeof *typings; t++) {
-                if (!suite_is_long() && (t + (size_t)(2 * kept_high + kept_low)) % (SLOWER == 1 ? 2 : 6) != 0)
+                if ((t + (size_t)(2 * kept_high + kept_low)) % ((suite_is_long() ? 1 : 2) * (SLOWER == 1 ? 1 : 3)) != 0)
                     continue;
                 program p;
                 program_init(&p);
@@ -538,7 +538,7 @@ START_TEST(steps_of_any_lanes_in_machine_order)
     for (int64_t lanes = 3; lanes < 40; lanes += 7)
         for (int64_t steps = 1; steps < 6; steps++)
             for (int across = 0; across < 2; across++) {
-                if (!suite_is_long() && (lanes / 7 + steps + across) % (SLOWER == 1 ? 2 : 6) != 0)
+                if ((lanes / 7 + steps + across) % ((suite_is_long() ? 1 : 2) * (SLOWER == 1 ? 1 : 3)) != 0)
                     continue;
                 program p;
                 quick = steps % 2;

@@ -176,6 +176,28 @@ static void convolution_program(program *p)
     whole(p, false, "F");
 }
 
+/* Axes in front of the window's and after it index the tensor by themselves, next to the window. */
+START_TEST(axes_next_to_a_window_are_taken)
+{
+    program p;
+    program_init(&p);
+    size_of(&p, 'A', 2);
+    size_of(&p, 'O', 8);
+    size_of(&p, 'F', 3);
+    size_of(&p, 'Z', 3);
+    window(&p, 'X', term('O', 1, 8, 1), term('F', 1, 3, 1));
+    tensor(&p, DTYPE_I8, "AXZ");
+    tensor(&p, DTYPE_I8, "F");
+    tensor(&p, DTYPE_I32, "AOZ");
+    statement(&p, MATH_CONTRACT, 2, 0, 1);
+    whole(&p, true, "AOZ");
+    whole(&p, false, "F");
+    reference_kernel *k = reference_compile(api, &p.e, "next", REFERENCE_VALUES, &diags);
+    ck_assert_msg(k != NULL, "%s", diags.count ? diags.items[diags.count - 1]->message : "");
+    api->release(k);
+}
+END_TEST
+
 START_TEST(hostile_orders_are_refused)
 {
     static const struct {
@@ -244,9 +266,18 @@ START_TEST(hostile_einsums_are_refused)
     matmul_program(&p, t, 4, 4, 4);
     p.tensors[1].dtype = DTYPE_COUNT;
     refuses(&p, "element type");
-    matmul_program(&p, t, 4, 4, 4);
-    p.tensors[1].dtype = DTYPE_I8;
+    for (int mixed = 0; mixed < 3; mixed++) { /* each operand, and the result, alone */
+        matmul_program(&p, t, 4, 4, 4);
+        p.tensors[mixed].dtype = mixed < 2 ? DTYPE_I8 : DTYPE_I32;
+        refuses(&p, "mixes");
+    }
+    copy_program(&p, DTYPE_F32, DTYPE_I32, 4);
     refuses(&p, "mixes");
+    copy_program(&p, DTYPE_I32, DTYPE_F32, 4);
+    refuses(&p, "mixes");
+    matmul_program(&p, (typing){DTYPE_I8, DTYPE_I32}, 4, 4, 4);
+    p.statements[0].accumulator = DTYPE_F32;
+    refuses(&p, "accumulates");
     matmul_program(&p, t, 4, 4, 4);
     p.statements[0].accumulator = DTYPE_I32;
     refuses(&p, "accumulates");
@@ -368,7 +399,7 @@ int main(void)
     suite_tests(bounds, bounds_are_tight, bounds_of_long_sums);
     TCase *refusals = suite_case("refusals");
     tcase_add_checked_fixture(refusals, set_up, tear_down);
-    suite_tests(refusals, hostile_einsums_are_refused, hostile_orders_are_refused, missing_inputs_are_refused,
-                missing_library_is_a_diagnostic, files_are_reproducible);
+    suite_tests(refusals, hostile_einsums_are_refused, axes_next_to_a_window_are_taken, hostile_orders_are_refused,
+                missing_inputs_are_refused, missing_library_is_a_diagnostic, files_are_reproducible);
     return suite_status("reference bounds", bounds, refusals);
 }

@@ -1,6 +1,6 @@
 """Functions of tiles that a program brings along: random closures and #[stream] functions, as map, accum and scan, with tuples, numbers and pairs,
 against an evaluation in Python of the same expressions, and judged (--check); FLOPs as derived against those counted; values against --timing-only in time; what is
-refused. What the judge leaves open is counted, and bounded. Usage: step_functions.py [SEED [COUNT]]; VISA_LONG=1 makes 20,000 programs."""
+refused. What the judge leaves open is counted, and bounded. Usage: step_functions.py [SEED [COUNT]]; VISA_LONG=1: many more."""
 import json
 import math
 import os
@@ -17,7 +17,7 @@ import visa_tools  # noqa: E402
 SOURCE = os.environ.get("VISA_SOURCE", os.path.join(os.path.dirname(os.path.abspath(__file__)), "../.."))
 BIN = os.environ.get("VISA_BIN", os.path.join(SOURCE, "build/dev/bin"))
 SEED = int(sys.argv[1]) if len(sys.argv) > 1 else 1
-COUNT = int(sys.argv[2]) if len(sys.argv) > 2 else visa_tools.few(150, 20000)
+COUNT = int(sys.argv[2]) if len(sys.argv) > 2 else visa_tools.few(150)
 
 
 # ---- tiles as lists of rows; the mathematics, not the simulator ----

@@ -306,7 +306,7 @@ def refused(folder):
 
 
 def main():
-    rounds = visa_tools.few(8, 200)
+    rounds = visa_tools.few(8)
     with tempfile.TemporaryDirectory() as folder:
         faults = refused(folder)
         for seed in range(rounds):

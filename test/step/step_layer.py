@@ -105,7 +105,7 @@ def stream_cycles(c, context, piece, folder, *more):
 def main():
     faults, checked = 0, ["--check"] if os.environ.get("VISA_LONG") else ["--timing-only"]
     sizes = [("small", plan_of.SMALL, 32, None)]
-    if os.environ.get("VISA_LONG"):
+    if "--full" in sys.argv:
         sizes += [("full", plan_of.FULL, 32, 1536), ("full", plan_of.FULL, 256, 1536)]
     for name, config, context, piece in sizes:
         with tempfile.TemporaryDirectory() as scratch:

@@ -59,7 +59,7 @@ def faults(source, *options):
 
 def main():
     seed = int(sys.argv[1]) if len(sys.argv) > 1 else 1
-    count = int(sys.argv[2]) if len(sys.argv) > 2 else visa_tools.few(40, 1000)
+    count = int(sys.argv[2]) if len(sys.argv) > 2 else visa_tools.few(40)
     found = {name: faults(os.path.join(step_matrix.SOURCE, f"examples/step/{name}.vm"), *sizes, f"--kernel={program}")
              for name, (program, sizes, _) in step_matrix.EXAMPLES.items()}
     with tempfile.TemporaryDirectory() as d:

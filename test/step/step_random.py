@@ -1,6 +1,6 @@
 """Random stream programs against whole nested lists: each operator's rule is written here once more, on lists, with no stream and no stop. Groups
 may be empty; chunks are routed, merged and taken back. Of every third program what visac derives of each operator has to be what visa-run
-counts. Usage: step_random.py [SEED [COUNT]]; VISA_LONG=1 makes 20,000 programs."""
+counts. Usage: step_random.py [SEED [COUNT]]; VISA_LONG=1: many more."""
 import json
 import os
 import random
@@ -338,7 +338,7 @@ def derived(d, w, report):
 
 def main():
     seed = int(sys.argv[1]) if len(sys.argv) > 1 else 1
-    count = int(sys.argv[2]) if len(sys.argv) > 2 else visa_tools.few(150, 20000)
+    count = int(sys.argv[2]) if len(sys.argv) > 2 else visa_tools.few(150)
     bad = known = unknown = 0
     with tempfile.TemporaryDirectory() as d:
         for i in range(seed, seed + count):

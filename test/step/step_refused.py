@@ -104,7 +104,7 @@ def main():
             if r.returncode != 1 or f"[{wanted}]" not in r.stderr:
                 bad += 1
                 print(f"{wanted}: {body} {tokens}\n{r.stderr}")
-        bad += hostile(d, visa_tools.few(120, 3000))
+        bad += hostile(d, visa_tools.few(120))
     print(f"{len(COMPILED) + len(RUN)} refusals, {bad} wrong")
     return bad > 0
 

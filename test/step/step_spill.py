@@ -134,7 +134,7 @@ def by_hand():
 
 def main():
     seed = int(sys.argv[1]) if len(sys.argv) > 1 else 1
-    count = int(sys.argv[2]) if len(sys.argv) > 2 else visa_tools.few(25, 2000)
+    count = int(sys.argv[2]) if len(sys.argv) > 2 else visa_tools.few(25)
     why, modelled_count, ran = by_hand(), 0, 0
     for name, (program, sizes, feeds) in step_matrix.EXAMPLES.items():
         with tempfile.TemporaryDirectory() as d:

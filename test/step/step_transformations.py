@@ -271,7 +271,7 @@ def attention(folder, rng):
 
 
 def main():
-    runs = next((int(a[7:]) for a in sys.argv if a.startswith("--runs=")), visa_tools.few(12, 200))
+    runs = next((int(a[7:]) for a in sys.argv if a.startswith("--runs=")), visa_tools.few(12))
     agree, faults = 0, []
     with tempfile.TemporaryDirectory() as folder:
         for what in (paper, dynamic_tiling, time_multiplex, hierarchical_tiling, groups, functions, dynamic_parallel, attention):

@@ -96,7 +96,7 @@ def moe(rng, name, tile, regions):
 
 def main():
     rng = random.Random(7)
-    rounds = visa_tools.few(12, 200)
+    rounds = visa_tools.few(12)
     good = [swiglu(rng) for _ in range(rounds)]
     for i in range(rounds):
         good += [moe(rng, "moe_mixtral", i % 4, 0), moe(rng, "moe_time_multiplexed", (i + 1) % 4, [1, 2, 4][i % 3])]

@@ -102,7 +102,7 @@ def check(folder, r, number):
 
 
 def main():
-    count = int(sys.argv[sys.argv.index("-n") + 1]) if "-n" in sys.argv else visa_tools.few(12, 200)
+    count = int(sys.argv[sys.argv.index("-n") + 1]) if "-n" in sys.argv else visa_tools.few(12)
     r, bad = random.Random(7), 0
     with tempfile.TemporaryDirectory() as folder:
         for number in range(count):

@@ -258,9 +258,9 @@ def main():
     seed = int(arguments[0]) if arguments else 25
     if len(arguments) < 2 and visa_tools.SLOWER == 1:
         numbers()
-        formulas(random.Random(seed), visa_tools.few(20, 100))
+        formulas(random.Random(seed), visa_tools.few(20))
         answers()
-    random_questions(seed, int(arguments[1]) if len(arguments) > 1 else visa_tools.few(24, 200))
+    random_questions(seed, int(arguments[1]) if len(arguments) > 1 else visa_tools.few(24))
     return verdict("flows")
 
 

@@ -140,7 +140,7 @@ def told(ran):
 
 
 def main():
-    count = int(sys.argv[1]) if len(sys.argv) > 1 else visa_tools.few(40, 2000)
+    count = int(sys.argv[1]) if len(sys.argv) > 1 else visa_tools.few(40)
     seed = int(sys.argv[2]) if len(sys.argv) > 2 else 2025
     failures, times, answered, ids, flips = [], [], 0, {}, 0
     begun = time.time()

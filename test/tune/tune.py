@@ -439,7 +439,7 @@ def main():
         in_files()
         outputs()
         command_line()
-    random_questions(seed, int(sys.argv[2]) if len(sys.argv) > 2 else visa_tools.few(36, 300) if visa_tools.SLOWER > 1 else visa_tools.few(12, 300))
+    random_questions(seed, int(sys.argv[2]) if len(sys.argv) > 2 else visa_tools.few(36) if visa_tools.SLOWER > 1 else visa_tools.few(12))
     return verdict("tune")
 
 

@@ -192,4 +192,4 @@ def make(rng, number):
 
 
 if __name__ == "__main__":
-    sys.exit(cells.judge(make, 60, 5000))
+    sys.exit(cells.judge(make, 60))

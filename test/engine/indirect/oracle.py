@@ -176,4 +176,4 @@ def make(rng, number):
 
 
 if __name__ == "__main__":
-    sys.exit(cells.judge(make, 80, 5000))
+    sys.exit(cells.judge(make, 80))

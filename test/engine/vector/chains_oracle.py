@@ -7,7 +7,7 @@ widths, slots) and says which of them it breaks, None of which is taken from vis
 set of elements, by coordinates (meaning.py), and each call changes their words, with the operations of model.py; a reduction goes through the packets in the
 machine's order. The machine's words must be the same, bit for bit. Then calls of good chains are exchanged, left out, doubled or changed at random; what
 the judge refuses must be refused, each message for a reason that the judge has, and what it accepts accepted.
-Usage: chains_oracle.py [COUNT [SEED [NEAR]]]; VISA_LONG=1: 20,000 chains and 5,000 changed ones."""
+Usage: chains_oracle.py [COUNT [SEED [NEAR]]]; VISA_LONG=1: many more."""
 import copy
 import os
 import random
@@ -958,7 +958,7 @@ def compare(faults, counts, drawn, rng, directory):
 
 
 def main():
-    count = int(sys.argv[1]) if len(sys.argv) > 1 else visa_tools.few(80, 20000)
+    count = int(sys.argv[1]) if len(sys.argv) > 1 else visa_tools.few(80)
     seed = int(sys.argv[2]) if len(sys.argv) > 2 else 23
     near = int(sys.argv[3]) if len(sys.argv) > 3 else count // 4
     faults, ran, changed = [], {"accepted": 0, "refused": 0}, {"accepted": 0, "refused": 0}
