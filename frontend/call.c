@@ -196,6 +196,7 @@ void declare_generics(analysis *s, scope *inner, const ast *fn, scope *names, co
             continue;
         }
         wanted++;
+        scope_set_generic(inner);
         while (given && next < given->kid_count && ast_is(given->kids[next], AST_LIFETIME))
             next++;
         const ast *argument = given && next < given->kid_count ? given->kids[next++] : NULL;

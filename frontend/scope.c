@@ -41,6 +41,18 @@ scope_context *scope_context_of(scope *s)
     return s->context;
 }
 
+void scope_set_generic(scope *s)
+{
+    s->is_generic = true;
+}
+
+bool scope_is_generic(const scope *s)
+{
+    while (s && !s->is_generic)
+        s = s->parent;
+    return s != NULL;
+}
+
 arena *scope_arena(const scope *s)
 {
     return s->arena;
