@@ -204,7 +204,8 @@ void scope_check_use(scope *s, const ast *use);
 /* A const parameter is used whose value no call gave. */
 void scope_refuse_const_param(scope *s, const ast *path, const symbol *y);
 
-/* The known name nearest to a misspelt one among the symbols of that kind, or NULL; of several as near "a` or `b", to stand between ticks. */
+/* The known name nearest to a misspelt one among the symbols of that kind, or NULL; of several as near "a` or `b", to stand between ticks.
+ */
 const char *scope_suggest(scope *s, const char *name, symbol_kind kind);
 
 /* Declares `axes![..]`. */

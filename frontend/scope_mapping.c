@@ -36,10 +36,10 @@ void scope_add_axes(scope *s, const ast *axes)
         } else {
             const symbol *outer = s->parent ? scope_find(s->parent, TYPE_NAMES, a->text) : NULL;
             y->axis = mapping_axis(s->context->mappings, a->text, size->value);
-            if (s->parent)
+            if (outer && outer->axis) { /* one name for two */
                 mapping_axis_is_local(y->axis);
-            if (outer && outer->axis) /* whose name is not its own here */
                 mapping_axis_is_local(outer->axis);
+            }
             s->context->has_units = s->context->has_units || size->value == 1;
         }
     }

@@ -634,7 +634,10 @@ static value finish_write(const stage_call *call, op *o, const value *view)
 /* Into memory that is `open`: the stream's elements and units, but for the parts that the call names. */
 static bool settle_by_commit(const stage_call *call, op *memory)
 {
-    declared e = {.kind = DECLARED_TENSOR, .has_dtype = true, .tensor = {.kind = TENSOR_DM, .dtype = call->receiver.op->out.dtype}, .generic = scope_is_generic(call->scope)};
+    declared e = {.kind = DECLARED_TENSOR,
+                  .has_dtype = true,
+                  .tensor = {.kind = TENSOR_DM, .dtype = call->receiver.op->out.dtype},
+                  .generic = scope_is_generic(call->scope)};
     for (const component *c = tensor_kind_components(TENSOR_DM); *c < MAPPING_COMPONENTS; c++) {
         e.parts[*c] = SRC_NOWHERE;
         e.tensor.part[*c] = *c == ELEMENT ? NULL : call->receiver.op->out.part[*c];

@@ -102,7 +102,8 @@ value stage_make_reshape_hbm_view(const stage_call *call)
 static void replace_mapping(const stage_call *call, diag *d, const ast *written, const mapping *m)
 {
     bool ours = written && !scope_is_generic(call->scope) && !mapping_is_local(m);
-    diag_replace(stage_diags(call), d, ours ? written->range : SRC_NOWHERE, "m![%s]", mapping_text(m, scope_context_of(call->scope)->arena));
+    diag_replace(stage_diags(call), d, ours ? written->range : SRC_NOWHERE, "m![%s]",
+                 mapping_text(m, scope_context_of(call->scope)->arena));
 }
 
 /* The same cells, of which Element says that there is more or less padding after them: `wide` is `narrow` with padding. */
