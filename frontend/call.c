@@ -190,6 +190,8 @@ void declare_generics(analysis *s, scope *inner, const ast *fn, scope *names, co
         const ast *g = generics->kids[i];
         if (ast_is(g, AST_GENERIC_LIFETIME))
             continue;
+        if (ast_is(g, AST_GENERIC_TYPE) || carries_value(ast_kid(g, 0)))
+            scope_set_generic(inner);
         if (path && g->value != 0) {
             type = type.record ? type : scope_type_in_front(names, path);
             bind_type_parameter(s, inner, g, &type);

@@ -119,14 +119,26 @@ static bool lies_in(src_range inner, src_range outer)
     return inner.file == outer.file && inner.begin >= outer.begin && inner.end <= outer.end;
 }
 
-/* A macro's text serves all its calls: no change of it is any diagnostic's. */
+/* Is all of the range one piece of a text that is nobody's macro? Else no change of it is any diagnostic's: a macro's text serves all its
+ * calls, and of several pieces the first is not what was meant. */
+static bool is_whole(const expander *e, src_range range)
+{
+    const expansion *x;
+    while ((x = expansion_of(e, range.file))) {
+        src_range before = place_before(x, range);
+        if (x->macro || before.end - before.begin != range.end - range.begin || range.begin < piece_at(x, range.begin)->begin)
+            return false;
+        range = before;
+    }
+    return true;
+}
+
 static void settle_edits(const expander *e, diag *d)
 {
-    for (size_t i = 0; i < d->edit_count; i++) {
-        src_range call;
-        d->edits[i].range = expand_place(e, d->edits[i].range, &call);
-        if (call.file >= 0)
-            d->edit_count = 0;
+    src_range unused;
+    for (size_t i = 0; i < d->edit_count && !d->shared; i++) {
+        d->shared = !is_whole(e, d->edits[i].range);
+        d->edits[i].range = expand_place(e, d->edits[i].range, &unused);
     }
 }
 
@@ -137,6 +149,7 @@ void expand_settle(const expander *e, diag_list *diags)
         src_range call, unused;
         const expansion *x = expansion_of(e, d->range.file);
         if (x) {
+            d->shared = d->shared || !is_whole(e, d->range);
             d->range = expand_place(e, d->range, &call);
             if (call.file >= 0 && !lies_in(d->range, call))
                 diag_note(diags, d, call, "in what this call gives");

@@ -5,7 +5,21 @@
 #include "frontend/edit.h"
 #include "support/budget.h"
 
-/* Of a name with its path the last one is meant, unless the help has a path itself. */
+/* Names that differ in their numbers are names of different things, as like as they are. */
+static bool has_same_digits(const char *a, size_t a_bytes, const char *b)
+{
+    const char *end = a + a_bytes;
+    for (;; a++, b++) {
+        while (a < end && !(*a >= '0' && *a <= '9'))
+            a++;
+        while (*b && !(*b >= '0' && *b <= '9'))
+            b++;
+        if (a == end || !*b || *a != *b)
+            return a == end && !*b;
+    }
+}
+
+/* Of a name with its path the last one is meant, unless the help has a path itself; what stands in angles behind it stays. */
 static size_t meant_edit(const diag *d, const source_map *sources, arena *a, const diag_edit **edits)
 {
     static const char mean[] = "did you mean `";
@@ -16,9 +30,14 @@ static size_t meant_edit(const diag *d, const source_map *sources, arena *a, con
     diag_edit *meant = ARENA_NEW(a, diag_edit);
     *meant = (diag_edit){d->range, arena_strndup(a, d->help + front, bytes - front - 2)};
     const char *old = source_text(sources, d->range.file);
-    for (uint32_t i = d->range.begin; i < d->range.end && !strstr(meant->text, "::"); i++)
+    const char *angles = memchr(old + d->range.begin, '<', d->range.end - d->range.begin);
+    if (angles)
+        meant->range.end = (uint32_t)(angles - old);
+    for (uint32_t i = d->range.begin; i < meant->range.end && !strstr(meant->text, "::"); i++)
         if (old[i] == ':')
             meant->range.begin = i + 1;
+    if (strchr(meant->text, '`') || !has_same_digits(old + meant->range.begin, meant->range.end - meant->range.begin, meant->text))
+        return 0;
     *edits = meant;
     return 1;
 }
@@ -26,7 +45,7 @@ static size_t meant_edit(const diag *d, const source_map *sources, arena *a, con
 size_t fix_edits(const diag *d, const source_map *sources, arena *a, const diag_edit **edits)
 {
     int files = source_map_count(sources);
-    if (d->range.file < 0 || d->range.file >= files)
+    if (d->shared || d->range.file < 0 || d->range.file >= files)
         return 0;
     for (size_t i = 0; i < d->edit_count; i++)
         if (d->edits[i].range.file < 0 || d->edits[i].range.file >= files)

@@ -100,6 +100,8 @@ static value declare_tensor(analysis *s, const parameter *p, declared *d)
     o->out = d->tensor;
     o->name = p->name;
     memcpy(o->parts, d->parts, sizeof o->parts);
+    o->parts_elsewhere = d->by_name;
+    o->parts_generic = d->generic;
     memcpy(o->named, d->named, sizeof o->named);
     o->parameter = d->mutable;
     if (!d->mutable)

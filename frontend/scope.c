@@ -41,6 +41,18 @@ scope_context *scope_context_of(scope *s)
     return s->context;
 }
 
+void scope_set_generic(scope *s)
+{
+    s->is_generic = true;
+}
+
+bool scope_is_generic(const scope *s)
+{
+    while (s && !s->is_generic)
+        s = s->parent;
+    return s != NULL;
+}
+
 arena *scope_arena(const scope *s)
 {
     return s->arena;
@@ -183,12 +195,21 @@ void scope_visit(scope *s, void (*visit)(void *user, symbol *y), void *user)
 
 const char *scope_suggest(scope *s, const char *name, symbol_kind kind)
 {
-    const char *found = NULL;
+    const char *found = NULL, *other = NULL;
     unsigned best = CHOICE_FAR;
-    size_t *left = &s->context->suggestions_left;
+    scope_context *c = s->context;
+    size_t *left = &c->suggestions_left;
     for (; s; s = s->parent)
         for (size_t i = 0; i<s->count && * left> 0; i++, --*left)
-            if (s->symbols[i]->kind == kind && choice_is_nearer(name, s->symbols[i]->name, &best))
-                found = s->symbols[i]->name;
-    return found;
+            if (s->symbols[i]->kind == kind) {
+                const char *known = s->symbols[i]->name;
+                unsigned as_near = best + 1;
+                if (choice_is_nearer(name, known, &best)) {
+                    found = known;
+                    other = NULL;
+                } else if (found && !other && strcmp(known, found) != 0 && choice_is_nearer(name, known, &as_near)) {
+                    other = known;
+                }
+            }
+    return other ? arena_printf(c->arena, "%s` or `%s", found, other) : found;
 }

@@ -149,6 +149,10 @@ typedef struct scope_context {
 
 scope *scope_new(scope_context *c, scope *parent);
 scope_context *scope_context_of(scope *s);
+/* It has the parameters of a function, an alias or a struct: what stands in it means something else with each use. */
+void scope_set_generic(scope *s);
+/* Does the text that is read in it mean something else with each use? */
+bool scope_is_generic(const scope *s);
 /* Where its names are. */
 arena *scope_arena(const scope *s);
 /* Adds a name; a second equal name of the same scope shadows the first. Never NULL. */
@@ -200,7 +204,8 @@ void scope_check_use(scope *s, const ast *use);
 /* A const parameter is used whose value no call gave. */
 void scope_refuse_const_param(scope *s, const ast *path, const symbol *y);
 
-/* The known name nearest to a misspelt one among the symbols of that kind, or NULL. */
+/* The known name nearest to a misspelt one among the symbols of that kind, or NULL; of several as near "a` or `b", to stand between ticks.
+ */
 const char *scope_suggest(scope *s, const char *name, symbol_kind kind);
 
 /* Declares `axes![..]`. */
@@ -269,6 +274,7 @@ struct declared {
     src_range range;
     src_range parts[MAPPING_COMPONENTS];
     bool by_name;                                   /* an alias: the parts stand where it is declared, not where it is used */
+    bool generic;                                   /* the parts stand where scope_is_generic */
     const mapping_names *named[MAPPING_COMPONENTS]; /* scope_mapping_names */
     const struct run_type *run;                     /* DECLARED_SCALAR */
     const ast *record; /* DECLARED_OTHER of a struct of the file: its AST_STRUCT; its fields are read in `scope` */

@@ -34,7 +34,12 @@ void scope_add_axes(scope *s, const ast *axes)
                                (long long)size->value);
             diag_help(diags, d, size->value < 1 ? "an axis of size 1 behaves like `1`" : "no memory holds so much: make the axis smaller");
         } else {
+            const symbol *outer = s->parent ? scope_find(s->parent, TYPE_NAMES, a->text) : NULL;
             y->axis = mapping_axis(s->context->mappings, a->text, size->value);
+            if (outer && outer->axis) { /* one name for two */
+                mapping_axis_is_local(y->axis);
+                mapping_axis_is_local(outer->axis);
+            }
             s->context->has_units = s->context->has_units || size->value == 1;
         }
     }
@@ -119,8 +124,9 @@ static void map_operator_error(scope *s, const ast *n, const mapping *m, int64_t
                      "%s size must divide the original size: %lld does not divide %lld, the size of `%s`",
                      ast_is(n, AST_MAP_DIV) ? "Stride" : "Modulo", v, size, text);
         diag_help(diags, d, "pad first: `%s # %lld %c %lld`", text, (size + v - 1) / v * v, ast_is(n, AST_MAP_DIV) ? '/' : '%', v);
-        diag_replace(diags, d, (src_range){n->name_range.file, n->name_range.begin, n->name_range.begin}, "# %lld ",
-                     (size + v - 1) / v * v);
+        if (!scope_is_generic(s))
+            diag_replace(diags, d, (src_range){n->name_range.file, n->name_range.begin, n->name_range.begin}, "# %lld ",
+                         (size + v - 1) / v * v);
         break;
     case MAPPING_GROWS:
         d = diag_add(diags, E_RESIZE_GROW, n->name_range, "= %lld is larger than %lld, the size of `%s`", v, size, text);
@@ -388,6 +394,7 @@ scope *scope_applied(scope *s, scope *of, const ast *generics, const ast *segmen
         if (ast_is(g, AST_GENERIC_LIFETIME))
             continue;
         wanted++;
+        scope_set_generic(inner);
         const ast *argument = next_argument(given, &next);
         const ast *otherwise = ast_kid(g, 2); /* read where it is declared, after the parameters in front of it */
         if (!argument && !ast_is(otherwise, AST_NONE))

@@ -168,8 +168,12 @@ static bool import(scope *s, symbol *y, const char *name)
 static bool import_name(scope *s, scope *from, const char *name, const char *as)
 {
     bool grew = false;
-    for (name_space space = TYPE_NAMES; space <= MODULE_NAMES; space++)
-        grew = import(s, scope_find_in(from, space, name), as) || grew;
+    for (name_space space = TYPE_NAMES; space <= MODULE_NAMES; space++) {
+        symbol *y = scope_find_in(from, space, name);
+        if (y && y->axis && strcmp(as, name) != 0)
+            mapping_axis_is_local(y->axis);
+        grew = import(s, y, as) || grew;
+    }
     return grew;
 }
 

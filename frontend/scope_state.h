@@ -12,6 +12,7 @@ struct scope {
     size_t count, capacity;
     symbol **buckets;        /* by name, the latest first; as many as `capacity` */
     bool is_module, is_type; /* scope_set_module, scope_set_type */
+    bool is_generic;         /* scope_set_generic */
     scope *lost;             /* names in text that was not understood, or NULL */
     bool visiting;           /* a search through globs has been here */
     const ast *dead_use;     /* the first `use` of what is neither in the file nor the library's, or NULL */

@@ -301,8 +301,8 @@ static void check_alone(const stage_call *call)
 
 /* A stage that the receiver offers and whose result offers what is asked for: "write commit_trim::<Packet>() in front of it"; NULL: none.
  */
-static const char *spelling(const stage_call *call, const stage_form *f);
-static const char *missing_between(const stage_call *call)
+static const char *spelling(const stage_call *call, const stage_form *f, bool *is_whole);
+static const char *missing_between(const stage_call *call, bool *is_whole)
 {
     uint64_t bit = receiver_bit(&call->receiver), wanted = 0;
     form_search s = forms_of(call->node->text);
@@ -311,7 +311,7 @@ static const char *missing_between(const stage_call *call)
     for (size_t i = 0; i < FORMS; i++) {
         int gives = forms[i].row->gives;
         if (is_first_form(i, dialect_of(call), bit) && gives < TENSOR_KIND_COUNT && (wanted >> gives & 1))
-            return spelling(call, &forms[i]);
+            return spelling(call, &forms[i], is_whole);
     }
     return NULL;
 }
@@ -329,13 +329,14 @@ static void unknown_method(const stage_call *call, bool known)
     }
     diag *d = diag_add(diags, E_METHOD, call->node->name_range, known ? "`%s` is not offered by %s" : "there is no method `%s` on %s", name,
                        value_kind_name(&call->receiver));
-    const char *near = known ? NULL : nearest(name), *between = known ? missing_between(call) : NULL;
+    bool is_whole = false;
+    const char *near = known ? NULL : nearest(name), *between = known ? missing_between(call, &is_whole) : NULL;
     if (near)
         diag_help(diags, d, "did you mean `%s`?", near);
     else if (between) {
         diag_help(diags, d, "write .%s in front of it", between);
         src_range at = call->node->name_range;
-        if (!strchr(between, '<') || strstr(between, "m![")) /* else its type arguments are the writer's to fill in */
+        if (is_whole) /* else its arguments are the writer's to fill in */
             diag_replace(diags, d, (src_range){at.file, at.begin, at.begin}, "%s.", between);
     } else
         diag_help(diags, d, "%s offers: %s", value_kind_name(&call->receiver), offered(call));
@@ -400,23 +401,31 @@ static const mapping *trimmed(const stage_call *call, const mapping *packet)
 
 /* The form as it can be written on this receiver: Time with Packet follow by themselves, a Packet alone is that of the stream, and
  * arguments are what they usually are. The rest stays a name. */
-static const char *spelling(const stage_call *call, const stage_form *f)
+static const char *spelling(const stage_call *call, const stage_form *f, bool *is_whole)
 {
+    bool generic = scope_is_generic(call->scope);
     arena *a = scope_context_of(call->scope)->arena;
     const op *o = call->receiver.op;
     const mapping *packet = o && call->receiver.kind == VALUE_TENSOR ? o->out.part[PACKET] : NULL;
     strbuf text;
     strbuf_init(&text, a);
     strbuf_puts(&text, f->name);
+    *is_whole = true;
     if (strcmp(f->name, "contract_packet") == 0) /* the tree usually sums the whole packet */
         strbuf_puts(&text, "::<m![1]>");
-    else if (f->type_count == 1 && f->types[0] == TYPE_PACKET && packet)
-        strbuf_printf(&text, "::<m![%s]>", mapping_text(strcmp(f->name, "commit_trim") == 0 ? trimmed(call, packet) : packet, a));
-    else if (f->type_count && !(f->type_count == 2 && f->types[0] == TYPE_TIME && f->types[1] == TYPE_PACKET))
+    else if (f->type_count == 1 && f->types[0] == TYPE_PACKET && packet) {
+        const mapping *kept = strcmp(f->name, "commit_trim") == 0 ? trimmed(call, packet) : packet;
+        strbuf_printf(&text, "::<m![%s]>", mapping_text(kept, a));
+        *is_whole = !generic && !mapping_is_local(kept);
+    } else if (f->type_count && !(f->type_count == 2 && f->types[0] == TYPE_TIME && f->types[1] == TYPE_PACKET)) {
         strbuf_printf(&text, "::<%s>", parameters(f, a));
+        *is_whole = false;
+    }
     strbuf_puts(&text, "(");
     for (unsigned i = 0; i < f->argument_count; i++) {
-        put_argument(&text, i, f->arguments[i], arguments[f->arguments[i]].usual[dialect_of(call) == DIALECT_APRIL]);
+        const char *usual = arguments[f->arguments[i]].usual[dialect_of(call) == DIALECT_APRIL];
+        *is_whole = *is_whole && usual;
+        put_argument(&text, i, f->arguments[i], usual);
     }
     strbuf_puts(&text, ")");
     return text.text;

@@ -103,6 +103,7 @@ static bool take_part(const stage_call *call, op *o, const ast *arg, component c
     if (m) {
         o->out.part[c] = m;
         o->parts[c] = arg->range;
+        o->parts_generic = o->parts_generic || scope_is_generic(call->scope);
     }
     return m || infer;
 }
@@ -179,6 +180,7 @@ void stage_adopt(op *o, const declared *e)
             o->out.part[c] = e->tensor.part[c];
             o->parts[c] = e->parts[c];
             o->parts_elsewhere = o->parts_elsewhere || e->by_name;
+            o->parts_generic = o->parts_generic || e->generic;
         }
     if (o->open)
         settle(o, e);
@@ -318,6 +320,8 @@ static void adopt_units(const stage_call *call, op *o)
         if (e->tensor.part[c] && o->out.part[c] && e->tensor.part[c]->size != o->out.part[c]->size) {
             o->out.part[c] = e->tensor.part[c];
             o->parts[c] = e->parts[c];
+            o->parts_elsewhere = o->parts_elsewhere || e->by_name;
+            o->parts_generic = o->parts_generic || e->generic;
         }
 }
 
@@ -533,6 +537,8 @@ value stage_make_alloc(const stage_call *call)
     o->out = d.tensor;
     o->releases = call->form->dialects;
     memcpy(o->parts, d.parts, sizeof o->parts);
+    o->parts_elsewhere = d.by_name;
+    o->parts_generic = d.generic;
     o->open = true;
     o->open_dtype = !d.has_dtype;
     if (!stage_settle(o, &d) && !stage_settle(o, e) && e && e->kind == DECLARED_ERROR) { /* that was reported */
@@ -628,15 +634,19 @@ static value finish_write(const stage_call *call, op *o, const value *view)
 /* Into memory that is `open`: the stream's elements and units, but for the parts that the call names. */
 static bool settle_by_commit(const stage_call *call, op *memory)
 {
-    declared e = {.kind = DECLARED_TENSOR, .has_dtype = true, .tensor = {.kind = TENSOR_DM, .dtype = call->receiver.op->out.dtype}};
+    declared e = {.kind = DECLARED_TENSOR,
+                  .has_dtype = true,
+                  .tensor = {.kind = TENSOR_DM, .dtype = call->receiver.op->out.dtype},
+                  .generic = scope_is_generic(call->scope)};
     for (const component *c = tensor_kind_components(TENSOR_DM); *c < MAPPING_COMPONENTS; c++) {
-        e.parts[*c] = call->node->name_range;
+        e.parts[*c] = SRC_NOWHERE;
         e.tensor.part[*c] = *c == ELEMENT ? NULL : call->receiver.op->out.part[*c];
     }
     for (unsigned i = 0; memory->open && i < call->form->type_count; i++) {
         const ast *written = type_argument_at(call, i);
         bool infer = false;
         e.tensor.part[stage_type_component(call->form->types[i])] = written ? scope_mapping(call->scope, written, &infer) : NULL;
+        e.parts[stage_type_component(call->form->types[i])] = written ? written->range : SRC_NOWHERE;
     }
     if (!stage_settle(memory, &e))
         stage_refuse_open(call->kernel, stage_diags(call), memory);

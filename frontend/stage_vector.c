@@ -48,6 +48,16 @@ static bool is_known(const stage_call *call, src_range at, const value *v)
     return false;
 }
 
+/* Is a number written there, as an argument? Else it is a name, or part of what is written. */
+static bool is_literal(const stage_call *call, src_range at)
+{
+    const ast *args = ast_kid(call->node, 2);
+    for (uint32_t i = 0; i < args->kid_count; i++)
+        if (args->kids[i]->range.begin == at.begin && args->kids[i]->range.end == at.end)
+            return ast_is(args->kids[i], AST_INT);
+    return false;
+}
+
 /* A constant of the element type, as its word. Diagnoses. */
 static bool constant(const stage_call *call, src_range at, const value *v, dtype type, uint32_t *out)
 {
@@ -71,7 +81,8 @@ static bool constant(const stage_call *call, src_range at, const value *v, dtype
                      type == DTYPE_F32 ? "a float" : "an integer", value_kind_name(v));
     if (v->kind == VALUE_INT && type == DTYPE_F32) {
         diag_help(diags, d, "write %lld.0", (long long)v->number);
-        diag_replace(diags, d, at, "%lld.0", (long long)v->number);
+        if (is_literal(call, at))
+            diag_replace(diags, d, at, "%lld.0", (long long)v->number);
     } else
         diag_help(diags, d, type == DTYPE_F32 ? "write a float, as in `2.5f32`" : "write an integer, as in `100`");
     return false;

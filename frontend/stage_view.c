@@ -98,6 +98,14 @@ value stage_make_reshape_hbm_view(const stage_call *call)
     return reshape_view(call);
 }
 
+/* As pass_replace; NULL: nothing is written. */
+static void replace_mapping(const stage_call *call, diag *d, const ast *written, const mapping *m)
+{
+    bool ours = written && !scope_is_generic(call->scope) && !mapping_is_local(m);
+    diag_replace(stage_diags(call), d, ours ? written->range : SRC_NOWHERE, "m![%s]",
+                 mapping_text(m, scope_context_of(call->scope)->arena));
+}
+
 /* The same cells, of which Element says that there is more or less padding after them: `wide` is `narrow` with padding. */
 static value repad(const stage_call *call, bool pads)
 {
@@ -132,7 +140,7 @@ static value repad(const stage_call *call, bool pads)
                      mapping_text(want, c->arena), mapping_text(have, c->arena), pads ? "with" : "without");
         if (pads && padded) {
             diag_help(c->diags, d, "write m![%s]", mapping_text(padded, c->arena));
-            diag_replace(c->diags, d, written ? written->range : SRC_NOWHERE, "m![%s]", mapping_text(padded, c->arena));
+            replace_mapping(call, d, written, padded);
         } else
             diag_help(c->diags, d, pads ? "pad to at least %lld" : "unpad to less than %lld", (long long)have->size);
         call->kernel->bad = true;
@@ -244,7 +252,7 @@ static bool check_tile_type(const stage_call *call, component part, const mappin
                        "inconsistent view type after split: the tile's %s is m![%s], but m![%s] is declared", component_word(part),
                        mapping_text(result, c->arena), mapping_text(given, c->arena));
     diag_help(c->diags, d, "write m![%s]", mapping_text(result, c->arena));
-    diag_replace(c->diags, d, written->range, "m![%s]", mapping_text(result, c->arena));
+    replace_mapping(call, d, written, result);
     return false;
 }
 

@@ -72,7 +72,7 @@ static uint32_t first_meaningful(scope *s, const ast *args, size_t wanted)
 
 STACK_APART static declared tensor_type(scope *s, const ast *segment, tensor_kind kind)
 {
-    declared d = {.kind = DECLARED_TENSOR, .range = segment->range};
+    declared d = {.kind = DECLARED_TENSOR, .range = segment->range, .generic = scope_is_generic(s)};
     const ast *args = ast_kid(segment, 0);
     const component *components = tensor_kind_components(kind);
     d.tensor = (tensor){.kind = kind, .address = -1};

@@ -252,6 +252,7 @@ struct op {
     src_range range;                                /* the method's name, or the parameter */
     src_range parts[MAPPING_COMPONENTS];            /* where a declared mapping was written; SRC_NOWHERE: inferred */
     bool parts_elsewhere;                           /* in the declaration of an alias, which many operations may use */
+    bool parts_generic;                             /* in text with parameters, which means something else with each use */
     const mapping_names *named[MAPPING_COMPONENTS]; /* IR_PORT_IN, IR_ALLOC: as kernel_port's */
     const char *name;                               /* the variable that holds the result, or the port's name; "" */
     op_operand *operands;                           /* what is read and written besides what it makes itself; several may have one role */

@@ -59,9 +59,15 @@ diag *pass_refuse_at(pass_context *p, kernel *k, op *o, src_range range, diag_id
     return d;
 }
 
+void pass_replace_at(pass_context *p, const op *o, diag *d, src_range range, const mapping *m)
+{
+    bool ours = m && !o->parts_elsewhere && !o->parts_generic && !mapping_is_local(m);
+    diag_replace(p->diags, d, ours ? range : SRC_NOWHERE, "%s", pass_text(p, m));
+}
+
 void pass_replace(pass_context *p, const op *o, diag *d, component part, const mapping *m)
 {
-    diag_replace(p->diags, d, m && !o->parts_elsewhere ? o->parts[part] : SRC_NOWHERE, "%s", pass_text(p, m));
+    pass_replace_at(p, o, d, o->parts[part], m);
 }
 
 const char *pass_row_counts(const pass_context *p)

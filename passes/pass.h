@@ -53,8 +53,9 @@ diag *pass_refuse_at(pass_context *p, kernel *k, op *o, src_range range, diag_id
 /* The same range rule, for warnings. */
 src_range op_part_range(const op *o, component part);
 /* The help of `d` as a change of the text: the mapping where the operation says its `part`. None where that is inferred, or stands in an
- * alias that others use. */
+ * alias that others use, or in text with parameters; or where the mapping has names that may not be known there. */
 void pass_replace(pass_context *p, const op *o, diag *d, component part, const mapping *m);
+void pass_replace_at(pass_context *p, const op *o, diag *d, src_range range, const mapping *m);
 
 /* "m![K # 32]" */
 const char *pass_text(pass_context *p, const mapping *m);

@@ -64,6 +64,7 @@ typedef struct diag {
     const char *help; /* NULL: no next step is known */
     diag_edit *edits; /* the help as changes of the text, all of them together; none: it takes a person */
     size_t edit_count, edit_capacity;
+    bool shared; /* a macro's text, which serves all its calls: no change of it is this diagnostic's */
 } diag;
 
 /* What the user chose for a warning; support/warning.h has the rule. */

@@ -242,6 +242,27 @@ bool mapping_mentions(const mapping *m, const axis *a)
     return false;
 }
 
+void mapping_axis_is_local(const axis *a)
+{
+    ((axis *)a)->local = true; /* the context's, which nobody else may change */
+}
+
+static bool axis_is_local(const axis *a)
+{
+    bool local = a->local;
+    for (uint32_t i = 0; i < a->term_count; i++)
+        local = local || a->terms[i].of->local;
+    return local;
+}
+
+bool mapping_is_local(const mapping *m)
+{
+    for (size_t i = 0; i < m->count; i++)
+        if ((m->factors[i].axis && axis_is_local(m->factors[i].axis)) || (m->factors[i].inner && mapping_is_local(m->factors[i].inner)))
+            return true;
+    return false;
+}
+
 /* May the coordinates of one axis add up to its size? A composite is taken to reach its axis's end. */
 static bool overshoots(const mapping *m, const axis *a)
 {

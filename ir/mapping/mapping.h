@@ -36,6 +36,7 @@ typedef struct axis {
     const window_term *terms; /* by descending stride; digits of declared axes that do not overlap */
     int64_t first;            /* the place at which coordinate 0 stands; before it, and from place first + size on, the elements are zero */
     bool bordered;            /* there are such places */
+    bool local;               /* its name is another's, or nobody's, in some part of the file */
 } axis;
 
 /* One digit of a window: coordinates weight * i of `of`, i < extent, stand at i * stride. */
@@ -90,6 +91,7 @@ void mapping_context_rewind(mapping_context *c, mapping_mark mark);
 
 /* The axis with that name and size (size >= 1). */
 const axis *mapping_axis(mapping_context *c, const char *name, int64_t size);
+void mapping_axis_is_local(const axis *a);
 
 typedef enum mapping_status {
     MAPPING_OK,
@@ -175,6 +177,8 @@ const mapping *mapping_without_padding(mapping_context *c, const factor *f);
 
 /* Does any factor name this axis? */
 bool mapping_mentions(const mapping *m, const axis *a);
+/* Is an axis that it mentions local? Then mapping_text is not what everybody may write. */
+bool mapping_is_local(const mapping *m);
 /* Is every position live? False also when that is not certain: an axis inside a composite and next to it. */
 bool mapping_is_full(const mapping *m);
 /* Does m begin with `front`: the same factors, of the outermost as many values or fewer? */

@@ -119,7 +119,7 @@ static bool lift_one(pass_context *p, kernel *k, op *o, const lift_call *call)
     diag *d = pass_refuse_at(p, k, o, call->time_range, E_FETCH_LIFT, "OutTime is Time without what is lifted: it must be %s, and is %s",
                              pass_text(p, time), pass_text(p, call->out_time));
     diag_help(p->diags, d, "write %s", pass_text(p, time));
-    diag_replace(p->diags, d, call->time_range, "%s", pass_text(p, time));
+    pass_replace_at(p, o, d, call->time_range.begin != call->range.begin ? call->time_range : SRC_NOWHERE, time);
     return false;
 }
 

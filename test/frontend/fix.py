@@ -3,7 +3,7 @@
 
 A kernel of the examples is made wrong in one place, as people do who change a size or a type, or mistype a word: in some the changes have to lead to a kernel
 that compiles and agrees with its mathematics; in all of them, the second time changes nothing, and JSON and SARIF offer what was done. A source that is right
-stays as it is."""
+stays as it is, and so does text that means something else with each use, or where a change would be a guess (CHOICES)."""
 import json
 import os
 import re
@@ -34,6 +34,47 @@ MISTAKES = [
     ("matmul.vm", r"m!\[N # 16\]", "m![N # 8]", 1),
     ("matmul.vm", r"K % 16\]>\(\)\n        \.to_trf", "K % 8]>()\n        .to_trf", 1),
     ("matmul.vm", r"m!\[M, K / 16\]", "m![K / 16, M]", 1),
+]
+
+TRF = "TrfTensor<bf16, m![1], m![1 # 2], m![1 # 256], m![N], {}>"
+DM = "DmTensor<bf16, m![1], m![1 # 2], m![1 # 256], {}>"
+STORED = "device.sub.begin(b.view()).fetch::<m![N], {0}>().collect::<m![N, {1} / 16], m![{1} % 16]>().to_trf()"
+KERNEL = """
+#[device(chip = 1)]
+fn f(device: &mut Device, b: &HbmTensor<bf16, m![1], m![N, K]>) -> {} {{
+    {}
+}}
+"""
+IN_DM = "let b: " + DM.format("m![N, K]") + " = b.to_dm(&mut device.tdma);\n    "
+HBM = "HbmTensor<bf16, m![1], m![N, K]>"
+# What is wrong in it, and what becomes of it: (old, new) in the text; None: all of it stays.
+CHOICES = [
+    ("parameters that are mappings",
+     "axes![N = 8, K = 33];\nfn w<X: M>(device: &mut Device, b: &" + DM.format("m![N, { X }]") + ") -> " + TRF.format("m![{ X }]") + " {\n    "
+     + STORED.format("m![{ X }]", "{ X }") + "\n}\n" + KERNEL.format(TRF.format("m![K]"), IN_DM + "w::<m![K]>(device, &b)"), None),
+    ("parameters that are numbers",
+     "axes![N = 8, K = 64];\nfn w<const P: usize>(device: &mut Device, b: &" + DM.format("m![N, K]") + ") -> " + TRF.format("m![K]") + " {\n    "
+     "device.sub.begin(b.view()).fetch::<m![N, K / { P }], m![K % { P }]>().collect::<m![N, K / { P }], m![K % { P }]>().to_trf()\n}\n"
+     + KERNEL.format(TRF.format("m![K]"), IN_DM + "w::<32>(device, &b)"), None),
+    ("an axis by another name", "mod inner {\n    axes![K = 33];\n}\nuse inner::K as Q;\naxes![N = 8, K = 64];\n#[device(chip = 1)]\nfn f(device: &mut Device, b: &"
+     + DM.format("m![N, Q]") + ") -> CollectTensor<bf16, m![1], m![1 # 2], m![1 # 256], m![N, Q # 48 / 16], m![Q # 48 % 16]> {\n"
+     "    device.sub.begin(b.view()).fetch::<m![N], m![Q]>().collect::<m![N, Q # 48 / 16], m![Q # 48 % 16]>()\n}\n", None),
+    ("units that an alias says", "axes![N = 8, K = 32];\ntype T = " + DM.format("m![N, K]").replace("256", "128") + ";"
+     + KERNEL.format(HBM, "let b: T = b.to_dm::<m![1 # 2], m![1 # 256], m![N, K]>(&mut device.tdma);\n    b.to_hbm(&mut device.tdma)"), None),
+    ("the parts of commit_view", "axes![P = 256, N = 4, K = 8];\n#[device(chip = 1)]\nfn f(device: &mut Device, x: &HbmTensor<i8, m![1], m![P, N, K]>) -> "
+     "HbmTensor<i8, m![1], m![P, N, K]> {\n    let a: DmTensor<i8, m![1], m![1 # 2], m![P], m![N, K]> = x.to_dm(&mut device.tdma);\n"
+     "    let mut other = DmTensor::new();\n    device.sub.begin(a.view()).fetch::<m![1], m![N, K]>().collect::<m![1], m![N, K]>().commit_trim::<m![N, K]>()\n"
+     "        .commit_view::<m![P % 128], m![N, K]>(other.view_mut());\n    other.to_hbm(&mut device.tdma)\n}\n", ("m![P % 128]", "m![P % 128 # 256]")),
+    ("a number by its name", "axes![P = 256, W = 8];\n#[device(chip = 1)]\nfn f(device: &mut Device, a: &DmTensor<f32, m![1], m![1 # 2], m![P], m![W]>) -> "
+     "DmTensor<f32, m![1], m![1 # 2], m![P], m![W]> {\n    const SCALE: i32 = 3;\n    device.main.begin(a.view()).fetch::<m![1], m![W]>().collect::<m![1], m![W]>()"
+     ".vector_init().vector_intra_slice_tag(TagMode::Zero)\n        .vector_narrow_split().vector_fp_binary(FpBinaryOp::AddF, SCALE).vector_widen_concat().vector_final()"
+     ".commit_trim::<m![W]>().commit()\n}\n", None),
+    ("a macro's text", "axes![N = 8, K = 32];\nmacro_rules! store { ($d:expr) => { bb.to_hbm(&mut $d.tdma) } }"
+     + KERNEL.format(HBM, "let bbb: " + DM.format("m![N, K]") + " = b.to_dm(&mut device.tdma);\n    store!(device)"), None),
+    ("names that differ in a number", "axes![N = 8, K = 32, Row1 = 2];" + KERNEL.format(HBM.replace("K", "Row2"), "b"), None),
+    ("two names as near", "axes![N = 8, K = 32];" + KERNEL.format(HBM, "let bxa: " + DM.format("m![N, K]") + " = b.to_dm(&mut device.tdma);\n    let bxb: "
+                                                                 + DM.format("m![N, K]") + " = b.to_dm(&mut device.tdma);\n    bxc.to_hbm(&mut device.tdma)"), None),
+    ("a type with arguments", "axes![N = 8, K = 32];" + KERNEL.format(HBM, IN_DM.replace("DmTensor", "DmTenser") + "b.to_hbm(&mut device.tdma)"), ("DmTenser", "DmTensor")),
 ]
 
 
@@ -81,6 +122,17 @@ def judge(folder, name, pattern, new, wanted):
     return None
 
 
+def judge_choice(folder, text, change):
+    path = os.path.join(folder, "choice.vm")
+    with open(path, "w") as file:
+        file.write(text)
+    refused = visa_tools.run(["visac", path, "-o", os.devnull]).err
+    if b"error[" not in refused or (change is None and b"help: " not in refused):
+        return f"nothing is wrong: {refused.decode()}"
+    fixed = fix(path, folder)[2]
+    return None if fixed == (text.replace(*change) if change else text) else f"it becomes {fixed}"
+
+
 def main():
     failed = 0
     with tempfile.TemporaryDirectory() as folder:
@@ -89,6 +141,11 @@ def main():
             failed += fault is not None
             if fault:
                 print(f"FAIL {mistake}: {fault}")
+        for what, text, change in CHOICES:
+            fault = judge_choice(folder, text, change)
+            failed += fault is not None
+            if fault:
+                print(f"FAIL {what}: {fault}")
         for name in sorted(os.listdir(EXAMPLES)):
             if name.endswith(".vm"):
                 path = os.path.join(EXAMPLES, name)
@@ -97,7 +154,7 @@ def main():
                     if status != 0 or "0 fixes" not in said or fixed != file.read():
                         failed += 1
                         print(f"FAIL {name}: {status} {said}")
-    print(f"{len(MISTAKES)} mistakes, {failed} failures")
+    print(f"{len(MISTAKES)} mistakes, {len(CHOICES)} choices, {failed} failures")
     return 1 if failed else 0
 
 
