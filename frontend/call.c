@@ -539,21 +539,27 @@ declared own_type(scope *names, const ast *path)
         .kind = DECLARED_OTHER, .record = y->node, .scope = open ? NULL : scope_applied(names, y->scope, ast_kid(y->node, 1), last)};
 }
 
-/* `P(1, 2)` of `struct P(usize, usize);` */
-STACK_APART static value evaluate_tuple_struct(analysis *s, scope *names, const ast *n, const declared *own, const declared *expected)
+STACK_APART static bool is_tuple_struct(scope *names, const ast *callee)
 {
-    const ast *fields = ast_kid(own->record, 2), *args = ast_kid(n, 1);
-    const declared *types = expected && expected->record == own->record ? expected : own->scope ? own : NULL;
+    declared own = own_type(names, callee);
+    return own.record && strcmp(ast_kid(ast_kid(ast_kid(own.record, 2), 0), 1)->text, "_0") == 0;
+}
+
+/* `P(1, 2)` of `struct P(usize, usize);` */
+STACK_APART static value evaluate_tuple_struct(analysis *s, scope *names, const ast *n, const declared *expected)
+{
+    declared own = own_type(names, ast_kid(n, 0));
+    const ast *fields = ast_kid(own.record, 2), *args = ast_kid(n, 1);
+    const declared *types = expected && expected->record == own.record ? expected : own.scope ? &own : NULL;
     if (args->kid_count != fields->kid_count)
-        return refuse(s, E_ARGUMENTS, n->range, NULL, "`%s` takes %u values, got %u", own->record->text, fields->kid_count,
-                      args->kid_count);
+        return refuse(s, E_ARGUMENTS, n->range, NULL, "`%s` takes %u values, got %u", own.record->text, fields->kid_count, args->kid_count);
     value *items = ARENA_ARRAY(s->context.arena, value, args->kid_count);
     for (uint32_t i = 0; i < args->kid_count; i++) {
         declared d = part_type(types, i, fields->kid_count);
         items[i] = evaluate(s, names, args->kids[i], &d);
     }
     return (value){
-        .kind = VALUE_LIST, .record = own->record, .items = items, .count = args->kid_count, .fields_in = types ? types->scope : NULL};
+        .kind = VALUE_LIST, .record = own.record, .items = items, .count = args->kid_count, .fields_in = types ? types->scope : NULL};
 }
 
 value evaluate_method_of_type(analysis *s, scope *names, const ast *n, const value *receiver, const declared *expected)
@@ -581,9 +587,8 @@ value evaluate_call(analysis *s, scope *names, const ast *n, const declared *exp
         s->kernel->bad = s->kernel->bad || y->value.kind == VALUE_ERROR;
         return y->value.kind == VALUE_ERROR ? error_value : unsupported(s, n);
     }
-    declared own = ast_is(callee, AST_PATH) ? own_type(names, callee) : (declared){0};
-    if (own.record && strcmp(ast_kid(ast_kid(ast_kid(own.record, 2), 0), 1)->text, "_0") == 0)
-        return evaluate_tuple_struct(s, names, n, &own, expected);
+    if (ast_is(callee, AST_PATH) && is_tuple_struct(names, callee))
+        return evaluate_tuple_struct(s, names, n, expected);
     if (ast_is(callee, AST_TYPE_QUALIFIED) && stage_is_known(callee->text))
         return refuse(s, E_UNSUPPORTED, callee->range, arena_printf(s->context.arena, "write x.%s(..)", callee->text),
                       "a method that is called as a function is not supported in .vm kernels");

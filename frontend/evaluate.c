@@ -144,6 +144,16 @@ STACK_APART static value evaluate_const(analysis *s, symbol *y, const ast *path)
     return y->value;
 }
 
+/* `struct Unit;` */
+STACK_APART static bool unit_struct(scope *names, const ast *path, value *out)
+{
+    declared unit = own_type(names, path);
+    if (!unit.record || ast_kid(unit.record, 2)->kid_count > 0)
+        return false;
+    *out = (value){.kind = VALUE_LIST, .record = unit.record, .fields_in = unit.scope};
+    return true;
+}
+
 STACK_APART static value evaluate_name(analysis *s, scope *names, const ast *path, const char *name, const declared *expected)
 {
     symbol *y = scope_find_path(names, VALUE_NAMES, path);
@@ -195,9 +205,8 @@ STACK_APART static value evaluate_name(analysis *s, scope *names, const ast *pat
         return bare;
     if (!y && variant_bare(name, &bare))
         return bare;
-    declared unit = y ? (declared){0} : own_type(names, path);
-    if (unit.record && ast_kid(unit.record, 2)->kid_count == 0) /* `struct Unit;` */
-        return (value){.kind = VALUE_LIST, .record = unit.record, .fields_in = unit.scope};
+    if (!y && unit_struct(names, path, &bare))
+        return bare;
     const char *near = variant_typed(s->context.arena, name);
     if (!near)
         near = scope_suggest(names, name, SYMBOL_VARIABLE);
