@@ -213,6 +213,9 @@ STACK_APART static value evaluate_name(analysis *s, scope *names, const ast *pat
     if (!near)
         near = scope_suggest(names, name, SYMBOL_CONST);
     const char *help = near ? arena_printf(s->context.arena, "did you mean `%s`?", near) : NULL;
+    const char *operations = near ? NULL : variant_operations(s->context.arena, name);
+    if (operations)
+        help = arena_printf(s->context.arena, "operations of that name are %s", operations);
     if (!near && (strcmp(name, "device") == 0 || strcmp(name, "ctx") == 0)) /* as all releases call it */
         help = arena_printf(s->context.arena, "let the kernel's first parameter be `%s: &mut %s`", name,
                             name[0] == 'c' ? "Context" : "Device");
@@ -289,11 +292,13 @@ STACK_APART static value evaluate_variant(analysis *s, scope *names, const ast *
     if (of_row.kind != VALUE_ERROR)
         return of_row;
     static const char known[] = "known are TrfAddress::{Full, FirstHalf, SecondHalf} and @AccumulationKind::{Interleaved, Sequential}";
-    const char *own = scope_own_type_help(names, path), *meant = variant_near_type(s->context.arena, type, name);
+    const char *own = scope_own_type_help(names, path), *meant = variant_near_type(s->context.arena, type, name),
+               *operations = variant_operations(s->context.arena, name);
     return refuse(s, E_NAME, path->range,
-                  own     ? own
-                  : meant ? arena_printf(s->context.arena, "did you mean `%s`?", meant)
-                          : known,
+                  own          ? own
+                  : meant      ? arena_printf(s->context.arena, "did you mean `%s`?", meant)
+                  : operations ? arena_printf(s->context.arena, "operations of that name are %s", operations)
+                               : known,
                   "`%s::%s` is not known here", type, name);
 }
 

@@ -299,8 +299,24 @@ static void check_alone(const stage_call *call)
     diag_help(stage_diags(call), d, "did you mean `%s`?", near);
 }
 
-/* A stage that the receiver offers and whose result offers what is asked for: "write commit_trim::<Packet>() in front of it"; NULL: none.
- */
+/* Is the form the first of its stage that the receiver offers, and its result one of those wanted? */
+static bool leads_to(const stage_call *call, size_t i, uint64_t receiver, uint64_t wanted)
+{
+    int gives = forms[i].row->gives;
+    return is_first_form(i, dialect_of(call), receiver) && gives < TENSOR_KIND_COUNT && (wanted >> gives & 1);
+}
+
+/* Is an operation among its arguments? */
+static bool computes(const stage_form *f)
+{
+    for (unsigned i = 0; i < f->argument_count; i++)
+        if (f->arguments[i] == ARGUMENT_VECTOR_OP)
+            return true;
+    return false;
+}
+
+/* A stage that the receiver offers and whose result offers what is asked for, or two of them: "write .commit_trim::<Packet>() in front of
+ * it"; NULL: none. */
 static const char *spelling(const stage_call *call, const stage_form *f, bool *is_whole);
 static const char *missing_between(const stage_call *call, bool *is_whole)
 {
@@ -308,10 +324,21 @@ static const char *missing_between(const stage_call *call, bool *is_whole)
     form_search s = forms_of(call->node->text);
     for (const stage_form *f; (f = next_form(&s));)
         wanted |= f->dialects >> dialect_of(call) & 1 ? receivers_of(f) : 0;
+    for (size_t i = 0; i < FORMS; i++)
+        if (leads_to(call, i, bit, wanted))
+            return spelling(call, &forms[i], is_whole);
     for (size_t i = 0; i < FORMS; i++) {
         int gives = forms[i].row->gives;
-        if (is_first_form(i, dialect_of(call), bit) && gives < TENSOR_KIND_COUNT && (wanted >> gives & 1))
-            return spelling(call, &forms[i], is_whole);
+        if (!leads_to(call, i, bit, ~bit) || computes(&forms[i]) || gives == TENSOR_HBM || gives == TENSOR_DM) /* memory offers anything */
+            continue;
+        for (size_t k = 0; k < FORMS; k++)
+            if (leads_to(call, k, UINT64_C(1) << gives, wanted) && !computes(&forms[k])) {
+                bool first, second;
+                const char *text = arena_printf(scope_context_of(call->scope)->arena, "%s.%s", spelling(call, &forms[i], &first),
+                                                spelling(call, &forms[k], &second));
+                *is_whole = first && second;
+                return text;
+            }
     }
     return NULL;
 }

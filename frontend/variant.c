@@ -123,6 +123,19 @@ const char *variant_typed(arena *a, const char *name)
     return NULL;
 }
 
+const char *variant_operations(arena *a, const char *name)
+{
+    strbuf list;
+    strbuf_init(&list, a);
+    const vector_op_row *row, *last = NULL;
+    for (size_t i = 0; (row = vector_op_row_at(i)); i++)
+        if (row->type && strcmp(row->variant, name) == 0 && !(last && strcmp(last->type, row->type) == 0)) {
+            strbuf_printf(&list, "%s`%s::%s`", last ? ", " : "", row->type, name);
+            last = row;
+        }
+    return last ? list.text : NULL;
+}
+
 const char *variant_near_type(arena *a, const char *type, const char *name)
 {
     for (size_t i = 0; i < ROWS; i++)

@@ -24,6 +24,8 @@ bool variant_takes_mode(const value *receiver, const char *method);
 bool variant_bare(const char *name, value *out);
 /* "TrfAddress::Full" for `Full`; NULL: no enumeration of a stage's own argument has the name. */
 const char *variant_typed(arena *a, const char *name);
+/* "`ClipBinaryOpF32::Max`, `IntraSliceReduceOpF32::Max`" for `Max`, the operations of that name; NULL: there are none. */
+const char *variant_operations(arena *a, const char *name);
 /* "TrfAddress::Full" for `TrfAdress::Full`: the name is right, and the type nearly; NULL: there is none. */
 const char *variant_near_type(arena *a, const char *type, const char *name);
 /* The name that a newer enumeration has for the value `type::name`; NULL: it has none. */

@@ -251,6 +251,15 @@ static const char *unpadded_side(const mapping *from, const mapping *to, int64_t
     return from_ends == to_ends ? "on both sides" : to_ends ? "of the source" : "of the destination";
 }
 
+/* The source's innermost axis, of which the destination has nothing in Element: a slice for each of its elements; NULL: it has some. */
+static const axis *spread_axis(const op *o, int64_t elements)
+{
+    const mapping *from = op_input(o)->out.part[ELEMENT], *to = o->out.part[ELEMENT];
+    const factor *last = from && from->count ? &from->factors[from->count - 1] : NULL;
+    bool run = last && last->kind == FACTOR_AXIS && last->extent % elements == 0;
+    return run && to && !mapping_mentions(to, last->axis) ? last->axis : NULL;
+}
+
 /* A run of a single element is allowed with a warning where April is written, since its public kernels do it; since 0.6, and anything else,
  * is an error. */
 static bool copy_aligned(pass_context *p, kernel *k, op *o, const copy *c, int64_t packet, bool *granular, bool *warned)
@@ -276,6 +285,9 @@ static bool copy_aligned(pass_context *p, kernel *k, op *o, const copy *c, int64
         diag_help(p->diags, d, "place the tensor at a multiple of %lld", (long long)unit);
     else if (ends_otherwise(op_input(o)->out.part[ELEMENT], o->out.part[ELEMENT]))
         diag_help(p->diags, d, "keep %lld bytes or more in the same order, and next to each other, on both sides", (long long)unit);
+    else if (spread_axis(o, elements_of(o->out.dtype, unit)))
+        diag_help(p->diags, d, "keep %lld neighbours of `%s` in Element, and spread the rest over the slices",
+                  (long long)elements_of(o->out.dtype, unit), spread_axis(o, elements_of(o->out.dtype, unit))->name);
     else
         diag_help(p->diags, d, "pad the innermost axis %s to a multiple of %lld elements",
                   unpadded_side(op_input(o)->out.part[ELEMENT], o->out.part[ELEMENT], elements_of(o->out.dtype, unit)),

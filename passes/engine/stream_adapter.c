@@ -19,6 +19,26 @@ static const axis *shared_digit(const mapping *a, const mapping *b)
     return NULL;
 }
 
+/* `time`, and then what OutTime has of the TRF tensor and `stream` does not have; NULL: too large. */
+static const mapping *with_tiling(pass_context *p, const op *o, const mapping *time, const mapping *stream)
+{
+    const mapping *out = o->out.part[TIME], *good = time;
+    for (size_t i = 0; i < out->count && good; i++)
+        if (out->factors[i].axis && !mapping_mentions(stream, out->factors[i].axis) &&
+            mapping_mentions(op_weights(o)->out.part[ELEMENT], out->factors[i].axis))
+            good = pass_pair(p, good, mapping_of_factor(p->mappings, &out->factors[i]));
+    return good;
+}
+
+/* Is each axis of `m` one of `a` or `b`? */
+static bool names_only(const mapping *m, const mapping *a, const mapping *b)
+{
+    for (size_t i = 0; i < m->count; i++)
+        if (m->factors[i].axis && !mapping_mentions(a, m->factors[i].axis) && !mapping_mentions(b, m->factors[i].axis))
+            return false;
+    return true;
+}
+
 /* Which of the published rules does this OutTime break? `time` is what the stream's Time leaves for it. */
 static diag *refuse_time(pass_context *p, kernel *k, op *o, const mapping *time)
 {
@@ -39,11 +59,7 @@ static diag *refuse_time(pass_context *p, kernel *k, op *o, const mapping *time)
             }
     }
     diag *d = pass_refuse(p, k, o, TIME, id, "%s: Time left for OutTime is %s, OutTime is %s", rule, pass_text(p, time), pass_text(p, out));
-    const mapping *good = time;
-    for (size_t i = 0; i < out->count && good; i++)
-        if (out->factors[i].axis && !mapping_mentions(time, out->factors[i].axis) &&
-            mapping_mentions(op_weights(o)->out.part[ELEMENT], out->factors[i].axis))
-            good = pass_pair(p, good, mapping_of_factor(p->mappings, &out->factors[i]));
+    const mapping *good = with_tiling(p, o, time, time);
     diag_help(p->diags, d, "write OutTime %s: Time as it is, tiling axes of the TRF tensor after it", pass_text(p, good));
     pass_replace(p, o, d, TIME, good);
     return d;
@@ -306,16 +322,25 @@ static void align_one(pass_context *p, kernel *k, op *o)
         diag *d = pass_refuse(p, k, o, PACKET, E_ALIGN_WIDTH, "OutPacket must be %s, got %s from %s of %s", widths,
                               arena_count(p->arena, bytes, "byte"), pass_text(p, out->part[PACKET]), dtype_row_of(out->dtype)->name);
         int64_t full = elements_of(out->dtype, p->target->mac_width_bytes);
+        int64_t least = o->releases & APRIL ? full : elements_of(out->dtype, p->target->flit_bytes);
         const tensor *stream = &op_input(o)->out;
         const mapping *packet = out->part[PACKET];
         const mapping *of = pass_pair(p, stream->part[TIME], stream->part[PACKET]);
         const mapping *outer = NULL, *inner = NULL;
         /* both flits, or one where a packet may be one: the first that cuts the stream as it flows */
-        for (int64_t n = full; !inner && n >= (o->releases & APRIL ? full : elements_of(out->dtype, p->target->flit_bytes)); n /= 2) {
+        for (int64_t n = full; !inner && n >= least; n /= 2) {
             const mapping *whole = pass_pad(p, packet, (packet->size + n - 1) / n * n), *cut = pass_inner(p, whole, n);
             outer = pass_pair(p, out->part[TIME], pass_outer(p, whole, n));
             const mapping *all = pass_pair(p, outer, cut);
             inner = all && of && mapping_equal(p->mappings, all, of) ? cut : NULL;
+        }
+        /* else the stream itself, cut so, and after it what of OutTime the TRF tensor alone has */
+        bool known = of && names_only(out->part[TIME], of, trf->part[ELEMENT]) && names_only(packet, of, trf->part[ELEMENT]);
+        for (int64_t n = full; known && !inner && n >= least; n /= 2) {
+            const mapping *cut = of->size % n == 0 ? pass_inner(p, of, n) : NULL, *rest = cut ? pass_outer(p, of, n) : NULL;
+            const mapping *all = rest ? pass_pair(p, rest, cut) : NULL;
+            outer = all && mapping_equal(p->mappings, all, of) ? with_tiling(p, o, rest, of) : NULL;
+            inner = outer ? cut : NULL;
         }
         if (bytes < p->target->flit_bytes && stream->dtype == out->dtype)
             help_parts(p, o, d, "a flit stays whole: ", stream->part[TIME],
