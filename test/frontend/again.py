@@ -157,4 +157,4 @@ def run(rounds, seed):
 
 
 if __name__ == "__main__":
-    run(int(sys.argv[1]) if len(sys.argv) > 1 else 6 * visa_tools.LONGER, int(sys.argv[2]) if len(sys.argv) > 2 else 1)
+    run(int(sys.argv[1]) if len(sys.argv) > 1 else 6 * lsp_session.visa_tools.LONGER, int(sys.argv[2]) if len(sys.argv) > 2 else 1)

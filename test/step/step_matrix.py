@@ -42,7 +42,7 @@ VISAC = {
     "--sizes=FILE": None, "--input=x=x.json": USAGE,
     "--place=auto": "E-STEP-OPTION", "--order=free": "E-STEP-OPTION", "--draw=fetch": "E-KERNEL",
     "--report": TEXT, "--report=text": TEXT, "--report=csv": CSV, "--report=json": JSON, "--report=html": HTML, "--timing=schedule": "E-STEP-OPTION",
-    "--trace=FILE": "E-STEP-OPTION", "--sweep=SIZE": TEXT, "--format": TEXT, "--format-check": NOTHING, "--upgrade": TEXT,
+    "--trace=FILE": "E-STEP-OPTION", "--sweep=SIZE": TEXT, "--format": TEXT, "--format-check": NOTHING, "--fix": TEXT, "--upgrade": TEXT,
     "--explain-mapping": "E-EXPLAIN", "--explore": "E-DATAFLOW-EXPLORE", "--limit=target": USAGE, "--target-cycles=3": USAGE, "--target-rate=3": USAGE, "--search=all": USAGE,
     "--dtype=bf16": USAGE, "--out=f32": USAGE, "--budget=1s": USAGE, "--no-cache": USAGE, "--check": None, "--check=numbers": None, "--check=algebra": None,
     "--check-format=json": USAGE, "--samples=2": USAGE, "--certificate=FILE": USAGE, "--seed=2": BYTES, "--max-cycles=5": BYTES, "--kernel=PROGRAM": BYTES, "--dialect=0.9": BYTES,
@@ -229,7 +229,7 @@ def main():
                     command = ["visac", source, *sizes]
                 elif option.startswith("--output"):
                     command = ["visac", source, *sizes, "-o", out]
-                if option in ("--format", "--format-check", "--upgrade"):
+                if option in ("--format", "--format-check", "--fix", "--upgrade"):
                     command = ["visac", source, given]
                 done = tool(*command, *([] if "-o" in command or option in ("--format-check", "tune", "advise", "--trace=FILE", "--certificate=FILE") else ["-o", out]),
                             cwd=folder)
