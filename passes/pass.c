@@ -70,6 +70,24 @@ void pass_replace(pass_context *p, const op *o, diag *d, component part, const m
     pass_replace_at(p, o, d, o->parts[part], m);
 }
 
+void pass_help_part(pass_context *p, const op *o, diag *d, component part, const mapping *m, const char *words)
+{
+    diag_help(p->diags, d, "%s %s", words, pass_text(p, m));
+    pass_replace(p, o, d, part, m);
+}
+
+void pass_help_parts(pass_context *p, const op *o, diag *d, const char *words, written_part first, written_part second)
+{
+    diag_help(p->diags, d, "%s %s %s, %s %s", words, first.name, pass_text(p, first.mapping), second.name, pass_text(p, second.mapping));
+    pass_replace(p, o, d, first.part, first.mapping);
+    pass_replace(p, o, d, second.part, second.mapping);
+}
+
+void pass_help_out(pass_context *p, const op *o, diag *d, const char *words, const mapping *time, const mapping *packet)
+{
+    pass_help_parts(p, o, d, words, (written_part){TIME, "OutTime", time}, (written_part){PACKET, "OutPacket", packet});
+}
+
 const char *pass_row_counts(const pass_context *p)
 {
     const char *text = "1";

@@ -56,6 +56,16 @@ src_range op_part_range(const op *o, component part);
  * alias that others use, or in text with parameters; or where the mapping has names that may not be known there. */
 void pass_replace(pass_context *p, const op *o, diag *d, component part, const mapping *m);
 void pass_replace_at(pass_context *p, const op *o, diag *d, src_range range, const mapping *m);
+/* The help "WORDS m![..]" of a part, and the same as a change of the text. */
+void pass_help_part(pass_context *p, const op *o, diag *d, component part, const mapping *m, const char *words);
+typedef struct written_part {
+    component part;
+    const char *name;
+    const mapping *mapping;
+} written_part;
+/* Of two parts: "WORDS NAME m![..], NAME m![..]"; of Time and Packet of a stage that gives OutTime and OutPacket. */
+void pass_help_parts(pass_context *p, const op *o, diag *d, const char *words, written_part first, written_part second);
+void pass_help_out(pass_context *p, const op *o, diag *d, const char *words, const mapping *time, const mapping *packet);
 
 /* "m![K # 32]" */
 const char *pass_text(pass_context *p, const mapping *m);

@@ -26,8 +26,7 @@ static diag *refuse_out_packet(pass_context *p, kernel *k, op *o, const mapping 
     diag *d = pass_refuse(p, k, o, PACKET, E_ACCUMULATE_PACKET, "OutPacket mismatch: %s accumulation gives %s, not %s",
                           o->accumulation == INTERLEAVED ? "Interleaved" : "Sequential", pass_text(p, expected),
                           pass_text(p, o->out.part[PACKET]));
-    diag_help(p->diags, d, "write OutPacket %s", pass_text(p, expected));
-    pass_replace(p, o, d, PACKET, expected);
+    pass_help_part(p, o, d, PACKET, expected, "write OutPacket");
     return d;
 }
 
@@ -58,8 +57,7 @@ static const mapping *kept_time(pass_context *p, kernel *k, op *o)
     if (out->part[PACKET]->size != lanes) {
         diag *d = pass_refuse(p, k, o, PACKET, E_ACCUMULATE_PACKET, "OutPacket::SIZE must be %lld, got %lld from %s", (long long)lanes,
                               (long long)out->part[PACKET]->size, pass_text(p, out->part[PACKET]));
-        diag_help(p->diags, d, "write OutPacket %s", pass_text(p, out_packet));
-        pass_replace(p, o, d, PACKET, out_packet);
+        pass_help_part(p, o, d, PACKET, out_packet, "write OutPacket");
         return NULL;
     }
     if (!mapping_equal(p->mappings, out->part[PACKET], out_packet)) {
@@ -76,8 +74,7 @@ static const mapping *kept_time(pass_context *p, kernel *k, op *o)
         return outer;
     diag *d = pass_refuse(p, k, o, TIME, E_ACCUMULATE_TIME, "OutTime mismatch: outside the packet it is %s, and @contract_time keeps %s",
                           pass_text(p, outer), pass_text(p, said));
-    diag_help(p->diags, d, "write OutTime %s", pass_text(p, pass_pair(p, said, inner)));
-    pass_replace(p, o, d, TIME, pass_pair(p, said, inner));
+    pass_help_part(p, o, d, TIME, pass_pair(p, said, inner), "write OutTime");
     return NULL;
 }
 

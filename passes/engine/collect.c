@@ -56,9 +56,7 @@ static void collect_one(pass_context *p, kernel *k, op *o)
                         arena_count(p->arena, bytes, "byte"), arena_count(p->arena, flits, "flit"), pass_text(p, time),
                         pass_text(p, out->part[TIME]));
     if (d) {
-        diag_help(p->diags, d, "this stream collects as Time %s, Packet %s", pass_text(p, time), pass_text(p, packet));
-        pass_replace(p, o, d, TIME, time);
-        pass_replace(p, o, d, PACKET, packet);
+        pass_help_parts(p, o, d, "this stream collects as", (written_part){TIME, "Time", time}, (written_part){PACKET, "Packet", packet});
         return;
     }
     if (flits > p->target->collect_packet_flits) {

@@ -98,8 +98,7 @@ static bool block_is_too_wide(pass_context *p, kernel *k, op *o)
     diag *d = pass_refuse(p, k, o, ELEMENT, E_COMMIT_WIDTH,
                           "Commit output packet must be one of [8, 16, 24, 32] bytes, got %lld: each step of Time %s owns %s of %s",
                           (long long)owned, pass_text(p, time), pass_text(p, block), pass_text(p, element));
-    diag_help(p->diags, d, "declare the destination with at most a flit per step: Element %s", pass_text(p, pass_pair(p, time, front)));
-    pass_replace(p, o, d, ELEMENT, pass_pair(p, time, front));
+    pass_help_part(p, o, d, ELEMENT, pass_pair(p, time, front), "declare the destination with at most a flit per step: Element");
     return true;
 }
 
@@ -176,8 +175,7 @@ static void commit_mismatch(pass_context *p, kernel *k, op *o, const sequence *s
     }
     const mapping *good = does_not_fit(seq) || seq->failure >= SEQUENCE_WINDOW_WRITE ? NULL : own_order(p, o);
     if (good) {
-        diag_help(p->diags, d, "declare the destination with exactly the stream's digits and padding: Element %s", pass_text(p, good));
-        pass_replace(p, o, d, ELEMENT, good);
+        pass_help_part(p, o, d, ELEMENT, good, "declare the destination with exactly the stream's digits and padding: Element");
     }
 }
 

@@ -65,13 +65,6 @@ static diag *refuse_time(pass_context *p, kernel *k, op *o, const mapping *time)
     return d;
 }
 
-static void help_parts(pass_context *p, const op *o, diag *d, const char *why, const mapping *time, const mapping *packet)
-{
-    diag_help(p->diags, d, "%swrite OutTime %s, OutPacket %s", why, pass_text(p, time), pass_text(p, packet));
-    pass_replace(p, o, d, TIME, time);
-    pass_replace(p, o, d, PACKET, packet);
-}
-
 /* A group that 32 bytes do not cut into digits is not what its two halves together are ("Mapping Expressions", Semantics). */
 static bool flits_make_packet(pass_context *p, kernel *k, op *o, const mapping *packed)
 {
@@ -106,9 +99,9 @@ static const mapping *collected_time(pass_context *p, kernel *k, op *o, const ma
                               pass_text(p, out), pass_text(p, inner), pass_text(p, in->part[PACKET]));
         const mapping *two = time->size % 2 == 0 ? pass_inner(p, time, 2) : NULL;
         if (two)
-            help_parts(p, o, d, "two flits per packet: ", pass_outer(p, time, 2), pass_pair(p, two, in->part[PACKET]));
+            pass_help_out(p, o, d, "two flits per packet: write", pass_outer(p, time, 2), pass_pair(p, two, in->part[PACKET]));
         else
-            help_parts(p, o, d, "one flit per packet: ", time, pass_pad(p, in->part[PACKET], 2 * half));
+            pass_help_out(p, o, d, "one flit per packet: write", time, pass_pad(p, in->part[PACKET], 2 * half));
         return NULL;
     }
     *packed = mapping_strip_padding(p->mappings, outer);
@@ -122,7 +115,7 @@ static const mapping *collected_time(pass_context *p, kernel *k, op *o, const ma
             pass_refuse(p, k, o, PACKET, E_ALIGN_TIME,
                         "`@align`: Time does not divide OutTime: OutPacket %s collects %s, but the innermost part of Time %s is %s",
                         pass_text(p, out), pass_text(p, *packed), pass_text(p, time), flits ? pass_text(p, flits) : "of another size");
-        help_parts(p, o, d, "one flit per packet: ", time, pass_pad(p, in->part[PACKET], 2 * half));
+        pass_help_out(p, o, d, "one flit per packet: write", time, pass_pad(p, in->part[PACKET], 2 * half));
         return NULL;
     }
     if (!flits_make_packet(p, k, o, *packed))
@@ -175,8 +168,7 @@ static bool check_operands(pass_context *p, kernel *k, op *o)
                               missing ? mapping_text(missing, p->arena) : "its Element");
         if (missing) {
             const mapping *tiled = pass_pair(p, out->part[TIME], missing);
-            diag_help(p->diags, d, "add it, innermost, as a tiling axis: write OutTime %s", pass_text(p, tiled));
-            pass_replace(p, o, d, TIME, tiled);
+            pass_help_part(p, o, d, TIME, tiled, "add it, innermost, as a tiling axis: write OutTime");
         } else
             diag_help(p->diags, d, "add it to OutTime, innermost, as a tiling axis");
         return false;
@@ -343,13 +335,12 @@ static void align_one(pass_context *p, kernel *k, op *o)
             inner = outer ? cut : NULL;
         }
         if (bytes < p->target->flit_bytes && stream->dtype == out->dtype)
-            help_parts(p, o, d, "a flit stays whole: ", stream->part[TIME],
-                       o->releases & APRIL ? pass_pad(p, stream->part[PACKET], full) : stream->part[PACKET]);
+            pass_help_out(p, o, d, "a flit stays whole: write", stream->part[TIME],
+                          o->releases & APRIL ? pass_pad(p, stream->part[PACKET], full) : stream->part[PACKET]);
         else if (full > packet->size) {
-            diag_help(p->diags, d, "pad to 64 bytes: %s", pass_text(p, pass_pad(p, packet, full)));
-            pass_replace(p, o, d, PACKET, pass_pad(p, packet, full));
+            pass_help_part(p, o, d, PACKET, pass_pad(p, packet, full), "pad to 64 bytes:");
         } else if (inner)
-            help_parts(p, o, d, "", outer, inner);
+            pass_help_out(p, o, d, "write", outer, inner);
         else
             diag_help(p->diags, d, "leave %s in OutPacket and the rest in OutTime", arena_count(p->arena, full, "element"));
         return;

@@ -34,8 +34,8 @@ static const mapping *time_for_row(pass_context *p, const mapping *time, const m
     return NULL;
 }
 
-/* Row outermost in Time: said of the stage that chooses Time, since collect takes it as it comes. `instead`: it is another Row than that of
- * the tensor. */
+/* Row outermost in Time: reported at the stage that chooses Time, since collect takes it as it comes. `instead`: it is another Row than
+ * that of the tensor. */
 static void help_outermost(pass_context *p, diag *d, const op *o, const mapping *row, bool instead)
 {
     const op *from = op_input(o);
@@ -70,9 +70,7 @@ static void help_fewer(pass_context *p, const op *o, diag *d)
     int64_t left = time->size / rows;
     const mapping *row = pass_outer(p, time, left), *element = pass_pair(p, pass_inner(p, time, left), in->part[PACKET]);
     if (row && element && mapping_is_full(time)) {
-        diag_help(p->diags, d, "write @Row %s, Element %s", pass_text(p, row), pass_text(p, element));
-        pass_replace(p, o, d, ROW, row);
-        pass_replace(p, o, d, ELEMENT, element);
+        pass_help_parts(p, o, d, "write", (written_part){ROW, "@Row", row}, (written_part){ELEMENT, "Element", element});
     } else
         diag_help(p->diags, d, "let %lld of it be @Row and the rest Element or time", (long long)p->target->rows);
 }
@@ -148,8 +146,7 @@ static diag *check_store(pass_context *p, kernel *k, op *o)
     if (rest && !mapping_equal(p->mappings, rest, element)) {
         diag *d = pass_refuse(p, k, o, ELEMENT, E_TRF_ELEMENT, "Element %s is not what remains of the stream inside @Row, which is %s",
                               pass_text(p, element), pass_text(p, rest));
-        diag_help(p->diags, d, "declare the TrfTensor with Element %s", pass_text(p, rest));
-        pass_replace(p, o, d, ELEMENT, rest);
+        pass_help_part(p, o, d, ELEMENT, rest, "declare the TrfTensor with Element");
         return d;
     }
     return NULL;

@@ -32,8 +32,7 @@ void vrf_store(pass_context *p, kernel *k, op *o)
         diag *d = pass_refuse(p, k, o, ELEMENT, E_VRF_ELEMENT, "`to_vrf` element mismatch: Element %s is not the stream, %s",
                               pass_text(p, o->out.part[ELEMENT]), whole ? pass_text(p, whole) : "which is too large");
         if (whole) {
-            diag_help(p->diags, d, "declare the VrfTensor with Element %s", pass_text(p, whole));
-            pass_replace(p, o, d, ELEMENT, whole);
+            pass_help_part(p, o, d, ELEMENT, whole, "declare the VrfTensor with Element");
         }
         return;
     }
