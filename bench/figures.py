@@ -309,7 +309,7 @@ def main():
     write(options.out, "figures.json", json.dumps([{k: v for k, v in p.items() if k != "svg"} for p in made], indent=1) + "\n")
     compared = [abs(q["percent"]) for p in made for q in p["points"] if q["percent"] is not None and q["data"] != "synthetic"]
     if compared:
-        print(f"{len(made)} panels in {options.out}; {len(compared)} points beside published ones, {sum(c <= 5 for c in compared)} within 5 %, the furthest {max(compared):.1f} % away")
+        print(f"{len(made)} panels in {options.out}; {len(compared)} points compared with published ones, {sum(c <= 5 for c in compared)} within 5 %, the furthest {max(compared):.1f} % away")
     for what, why in NOT_DRAWN:
         print(f"not drawn: {what}: {why}")
     if any(q["data"] == "synthetic" for p in made for q in p["points"]):

@@ -341,7 +341,7 @@ static json_t *range_json(json_dump *j, const stream_dump *d, size_t begin, size
         push(j, list, out);
         if (d->stored[i].op != OP_LOOP)
             continue;
-        size_t body = command_loop_body(d->stored, d->count, i), behind = command_loop_end(d->stored, d->count, i);
+        size_t body = command_loop_body(d->stored, d->count, i), after = command_loop_end(d->stored, d->count, i);
         json_t *advances = json_array();
         for (i++; i < body; i++) {
             json_t *advance = stored_json(j, d, i);
@@ -349,8 +349,8 @@ static json_t *range_json(json_dump *j, const stream_dump *d, size_t begin, size
             push(j, advances, advance);
         }
         set(j, out, "advances", advances);
-        set(j, out, "body", range_json(j, d, body, behind));
-        i = behind - 1;
+        set(j, out, "body", range_json(j, d, body, after));
+        i = after - 1;
     }
     return list;
 }

@@ -218,7 +218,7 @@ static void put_range(strbuf *s, const stream_dump *d, size_t begin, size_t end,
         put_command(s, &d->stored[i], d->words + d->stored[i].offset / 8, command_words(&d->stored[i]));
         if (d->stored[i].op != OP_LOOP)
             continue;
-        size_t body = command_loop_body(d->stored, d->count, i), behind = command_loop_end(d->stored, d->count, i);
+        size_t body = command_loop_body(d->stored, d->count, i), after = command_loop_end(d->stored, d->count, i);
         int64_t iterations = command_get(&d->stored[i], LOOP_COUNT);
         for (i++; i < body; i++) {
             put_command(s, &d->stored[i], d->words + d->stored[i].offset / 8, command_words(&d->stored[i]));
@@ -227,10 +227,10 @@ static void put_range(strbuf *s, const stream_dump *d, size_t begin, size_t end,
         }
         strbuf inside;
         strbuf_init(&inside, s->arena);
-        put_range(&inside, d, body, behind, depth + 1);
+        put_range(&inside, d, body, after, depth + 1);
         strbuf_printf(s, "    for n%u in 0..%" PRId64 ":\n", depth, iterations);
         put_indented(s, inside.text);
-        i = behind - 1;
+        i = after - 1;
     }
 }
 

@@ -141,22 +141,22 @@ static bool read_advances(unroller *u, const command *loop, const command *body,
 
 static bool check_range(unroller *u, size_t begin, size_t end, unsigned depth, size_t *commands);
 
-/* The loop at `at`, of which nothing may lie after `end`; *behind: the command after its body. */
-static bool check_loop(unroller *u, size_t at, size_t end, unsigned depth, size_t *behind, size_t *commands)
+/* The loop at `at`, of which nothing may lie after `end`; *after: the command after its body. */
+static bool check_loop(unroller *u, size_t at, size_t end, unsigned depth, size_t *after, size_t *commands)
 {
     const command *loop = &u->stored[at];
     size_t body = command_loop_body(u->stored, u->count, at), words = (size_t)command_get(loop, LOOP_BODY), each = 0;
     if (depth == COMMAND_LOOP_MAX_DEPTH)
         return fault(u, loop->offset, "loop: it stands inside %u others, allowed are %d", depth, COMMAND_LOOP_MAX_DEPTH - 1);
     size_t first = end_of(&u->stored[body - 1]), last = first + 8 * words, around = end_of(&u->stored[end - 1]);
-    *behind = command_at(u->stored, u->count, last);
+    *after = command_at(u->stored, u->count, last);
     if (last > around)
         return fault(u, loop->offset, "loop: a body of %zu words from offset 0x%zx on, but %s ends at 0x%zx", words, first,
                      depth ? "the loop around it" : "the section", around);
-    if (end_of(&u->stored[*behind - 1]) != last)
+    if (end_of(&u->stored[*after - 1]) != last)
         return fault(u, loop->offset, "loop: the body of %zu words ends inside %s at offset 0x%" PRIx32, words,
-                     command_row_of(u->stored[*behind - 1].op)->name, u->stored[*behind - 1].offset);
-    if (!read_advances(u, loop, &u->stored[body], depth) || !check_range(u, body, *behind, depth + 1, &each))
+                     command_row_of(u->stored[*after - 1].op)->name, u->stored[*after - 1].offset);
+    if (!read_advances(u, loop, &u->stored[body], depth) || !check_range(u, body, *after, depth + 1, &each))
         return false;
     if (each > u->left / (size_t)command_get(loop, LOOP_COUNT))
         return fault(u, loop->offset, "loop: %" PRId64 " times %zu commands, the loops of a file make at most %d",
@@ -224,12 +224,12 @@ static void make_range(unroller *u, size_t begin, size_t end, unsigned depth)
             make_command(u, i);
             continue;
         }
-        size_t body = command_loop_body(u->stored, u->count, i), behind = command_loop_end(u->stored, u->count, i);
+        size_t body = command_loop_body(u->stored, u->count, i), after = command_loop_end(u->stored, u->count, i);
         for (int64_t k = 0; k < command_get(&u->stored[i], LOOP_COUNT); k++) {
             u->counters[depth] = k;
-            make_range(u, body, behind, depth + 1);
+            make_range(u, body, after, depth + 1);
         }
-        i = behind - 1;
+        i = after - 1;
     }
 }
 

@@ -1,4 +1,4 @@
-/* The state of one analysis, and what the files of it call of each other: hidden behind frontend/sema.h.
+/* The state of one analysis, and what its files call of each other; private to them, frontend/sema.h is the interface.
  *
  * sema.c finds items and kernels, ports.c reads parameters and results, evaluate.c evaluates bodies, call.c inlines
  * functions. */

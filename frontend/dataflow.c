@@ -180,7 +180,7 @@ static bool said_twice(reading *r, const ast *literal, uint32_t at)
 {
     for (uint32_t k = 1; k < at; k++)
         if (strcmp(literal->kids[k]->text, literal->kids[at]->text) == 0) {
-            refuse(r, literal->kids[at]->name_range, arena_printf(r->arena, "`%s` is said twice", literal->kids[at]->text),
+            refuse(r, literal->kids[at]->name_range, arena_printf(r->arena, "`%s` is given twice", literal->kids[at]->text),
                    "take one of them away");
             return true;
         }

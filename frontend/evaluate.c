@@ -1319,7 +1319,7 @@ STACK_APART static void warn_unreachable(analysis *s, const ast *block, uint32_t
     for (uint32_t i = at + 1; i < block->kid_count; i++) {
         if (is_item(block->kids[i]) || ast_is(block->kids[i], AST_ATTR))
             continue;
-        diag *d = diag_add(s->context.diags, W_UNREACHABLE, block->kids[i]->range, "what stands behind this `return` is not checked");
+        diag *d = diag_add(s->context.diags, W_UNREACHABLE, block->kids[i]->range, "what follows this `return` is not checked");
         diag_note(s->context.diags, d, given->range, "the function ends here");
         diag_help(s->context.diags, d, "remove one of the two");
         return;

@@ -228,7 +228,7 @@ static const ast *read_assertion(expander *e, const ast *n)
 /* ---- structs ---- */
 
 /* Without `pub` and what may stand in brackets after it. */
-static uint32_t behind_visibility(const token_text_list *t, uint32_t i)
+static uint32_t after_visibility(const token_text_list *t, uint32_t i)
 {
     const token *k = &t->tokens.items[i];
     if (k->kind != T_PUB)
@@ -252,7 +252,7 @@ static void write_fields(expander *e, const token_text_list *t, uint32_t open, p
         int angles = 0;
         while (items[from].kind == '#' && from + 1 < end) /* attributes */
             from = items[from + 1].match + 1;
-        from = behind_visibility(t, from);
+        from = after_visibility(t, from);
         for (i = from; i < end && (items[i].kind != ',' || angles > 0); i = token_closer(&items[i]) ? items[i].match + 1 : i + 1)
             angles += items[i].kind == '<' ? 1 : items[i].kind == '>' || items[i].kind == T_GT_GT || items[i].kind == T_GT_EQ ? -1 : 0;
         if (items[open].kind == '(') {
@@ -324,8 +324,8 @@ static ast *head_of(expander *e, const ast *node)
 
 /* ---- impl ---- */
 
-/* Behind `<..>`, or `i` where there is none. */
-static uint32_t behind_angles(const token_text_list *t, uint32_t i)
+/* The token after `<..>`, or `i` where there is none. */
+static uint32_t after_angles(const token_text_list *t, uint32_t i)
 {
     const token *items = t->tokens.items;
     if (items[i].kind != '<')
@@ -350,7 +350,7 @@ typedef struct impl_head {
 static bool read_impl_head(const token_text_list *t, impl_head *h)
 {
     const token *items = t->tokens.items;
-    uint32_t i = items[0].kind == T_UNSAFE ? 2 : 1, end = behind_angles(t, i);
+    uint32_t i = items[0].kind == T_UNSAFE ? 2 : 1, end = after_angles(t, i);
     *h = (impl_head){.generics = i + 1, .generics_end = end > i ? end - 1 : i + 1, .text = t};
     for (i = end; items[i].kind && items[i].kind != '{' && items[i].kind != T_WHERE;) {
         if (items[i].kind == T_FOR) {
@@ -358,7 +358,7 @@ static bool read_impl_head(const token_text_list *t, impl_head *h)
             i++;
         } else if (items[i].kind == T_IDENT) { /* the last segment of the last path: that after `for` */
             h->name = i;
-            h->type_end = i = behind_angles(t, i + 1);
+            h->type_end = i = after_angles(t, i + 1);
         } else {
             i++;
         }
@@ -402,7 +402,7 @@ static uint32_t read_impl_item(const token_text_list *t, uint32_t i, uint32_t en
     *f = (impl_item){0};
     while (items[i].kind == '#' && i + 1 < end)
         i = items[i + 1].match + 1;
-    f->from = i = behind_visibility(t, i);
+    f->from = i = after_visibility(t, i);
     uint32_t last = i;
     f->is_constant = items[i].kind == T_TYPE || (items[i].kind == T_CONST && items[i + 1].kind == T_IDENT);
     for (; last < end && items[last].kind != ';' && (items[last].kind != '{' || f->is_constant);
@@ -415,7 +415,7 @@ static uint32_t read_impl_item(const token_text_list *t, uint32_t i, uint32_t en
     if (i + 1 >= last || items[i + 1].kind != T_IDENT || items[last].kind != '{')
         return f->end;
     f->name = i + 1;
-    f->generics_end = behind_angles(t, i + 2);
+    f->generics_end = after_angles(t, i + 2);
     if (items[f->generics_end].kind != '(')
         return f->end;
     f->params = f->generics_end;
@@ -441,7 +441,7 @@ static void write_impl_tokens(expander *e, const token_text_list *t, const impl_
         strbuf_puts(&out->text, " ");
         pieced_text_put(out, is_type ? token_text(h->text->source, &h->text->tokens.items[h->name], e->arena) : "this",
                         token_places(t, i, i + 1));
-        if (is_type && h->type_end > h->name + 1) { /* a path may go on behind it */
+        if (is_type && h->type_end > h->name + 1) { /* a path may go on after it */
             strbuf_puts(&out->text, "::");
             pieced_text_add(out, e->sources, token_places(h->text, h->name + 1, h->type_end));
         }
@@ -650,7 +650,7 @@ static ast *with_kids(expander *e, const ast *node)
 {
     ast *copy = head_of(e, node);
     bool list = ast_is(node, AST_FILE) || ast_is(node, AST_BLOCK);
-    for (uint32_t i = 0; list && i < node->kid_count; i++) /* which may stand behind what is of them */
+    for (uint32_t i = 0; list && i < node->kid_count; i++) /* traits may follow the items that implement them */
         if (ast_is(node->kids[i], AST_ITEM_IGNORED) && strcmp(node->kids[i]->text, "trait") == 0)
             read_trait(e, node->kids[i]);
     for (uint32_t i = 0; i < node->kid_count; i++) {

@@ -19,7 +19,7 @@ static bool has_same_digits(const char *a, size_t a_bytes, const char *b)
     }
 }
 
-/* Of a name with its path the last one is meant, unless the help has a path itself; what stands in angles behind it stays. */
+/* Of a name with its path the last one is meant, unless the help has a path itself; the type arguments after it stay. */
 static size_t meant_edit(const diag *d, const source_map *sources, arena *a, const diag_edit **edits)
 {
     static const char mean[] = "did you mean `";

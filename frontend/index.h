@@ -29,7 +29,7 @@ struct source_index {
     size_t value_count, value_capacity;
     index_scope *scopes;
     size_t scope_count, scope_capacity;
-    size_t lost_count; /* of names that were given up, or are in text that was: what is said of them is said once */
+    size_t lost_count; /* of names that were given up, or are in text that was: each is diagnosed once */
 };
 
 /* Nothing happens without an index, and while text is read again (a loop's next iteration). */

@@ -77,7 +77,7 @@ typedef struct parameter {
     const char *name; /* of its port: `inputs_x` of the field x of `inputs` */
     src_range range;  /* of the name */
     src_range type;   /* as written */
-    bool mutable;     /* behind an outer `&mut` */
+    bool mutable;     /* of an outer `&mut` */
 } parameter;
 
 static value declare_tensor(analysis *s, const parameter *p, declared *d)

@@ -191,7 +191,7 @@ static bool arc_inside(const run_guard *x, const run_guard *of)
     return from <= of->span && x->span <= of->span - from;
 }
 
-/* A guard in front of a case; *never: both cannot hold. One that holds anyway is not said again. */
+/* A guard in front of a case; *never: both cannot hold. One that holds anyway is not added. */
 static const run_guard *case_with(arena *a, const run_guard *g, const run_guard *of, bool *never)
 {
     for (const run_guard *x = of; x; x = x->outer) {

@@ -226,7 +226,7 @@ symbol *scope_bind_type(scope *inner, const ast *parameter, scope *s, const ast 
 /* What a SYMBOL_ALIAS that is not `busy` stands for; NULL as of scope_mapping. */
 const mapping *scope_alias(symbol *y, bool *infer);
 
-/* Why a name behind that of a struct, enum or trait of the file is not known; NULL: it stands behind another. */
+/* Why a name after that of a struct, enum or trait of the file is not known; NULL: it stands after another. */
 const char *scope_own_type_help(scope *s, const ast *path);
 /* A constant expression of integers; false: diagnosed. */
 bool scope_integer(scope *s, const ast *expression, int64_t *out);
@@ -267,7 +267,7 @@ struct declared {
     declared_kind kind;
     tensor tensor;
     bool has_dtype;
-    bool mutable;   /* behind &mut */
+    bool mutable;   /* of a `&mut` */
     bool is_hint;   /* of a later stage, or of where the value goes: fills in what is open, and nothing is held against it */
     unsigned units; /* DECLARED_UNIT_OF_CONTEXT: IN_MAIN | .., those that it may be */
     bool is_view;   /* HbmTensorView, DmTensorView, or with `mutable` their Mut */

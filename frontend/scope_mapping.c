@@ -61,9 +61,9 @@ static scope *root_of(scope *s)
     return s;
 }
 
-/* What `type A = B;` stands for, through any number of such names, where it is an axis. *lost: its text was, or who was to say what it is.
- */
-static symbol *axis_behind(symbol *y, bool *lost)
+/* What `type A = B;` stands for, through any number of such names, where it is an axis. *lost: its text was given up, or the
+ * declaration that names the axis. */
+static symbol *aliased_axis(symbol *y, bool *lost)
 {
     *lost = false;
     for (int level = 0; level < NESTING_MAX && y && y->kind == SYMBOL_ALIAS && !y->generics && ast_is(y->node, AST_TYPE_PATH); level++) {
@@ -80,7 +80,7 @@ static symbol *axis_behind(symbol *y, bool *lost)
 static const mapping *map_axis(scope *s, const ast *n)
 {
     bool lost;
-    symbol *y = scope_find(s, TYPE_NAMES, n->text), *behind = axis_behind(y, &lost);
+    symbol *y = scope_find(s, TYPE_NAMES, n->text), *behind = aliased_axis(y, &lost);
     y = behind ? behind : y;
     if (y && y->kind == SYMBOL_AXIS)
         return scope_axis_mapping(s, y);
@@ -90,7 +90,7 @@ static const mapping *map_axis(scope *s, const ast *n)
     scope_note_dead_use(s, d);
     const char *near = scope_suggest(s, n->text, SYMBOL_AXIS);
     if (y && y->kind == SYMBOL_ALIAS && ast_is(y->node, AST_TYPE_INFER))
-        diag_help(s->context->diags, d, "say in the call which axis it is: `::<AXIS>` behind the function's name");
+        diag_help(s->context->diags, d, "name the axis in the call: `::<AXIS>` after the function's name");
     else if (y && y->kind == SYMBOL_ALIAS)
         diag_help(s->context->diags, d, "`%s` is a type alias: write { %s }", n->text, n->text);
     else if (near)
@@ -487,7 +487,7 @@ static void add_names(scope *s, const ast *n, mapping_names *names)
     bool lost;
     switch (n->kind) {
     case AST_MAP_AXIS:
-        y = axis_behind(scope_find(s, TYPE_NAMES, n->text), &lost);
+        y = aliased_axis(scope_find(s, TYPE_NAMES, n->text), &lost);
         if (y && y->axis)
             add_name(s, names, y->axis);
         return;

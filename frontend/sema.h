@@ -1,7 +1,7 @@
 /* From the syntax tree to kernels.
  *
  * The one idea: a function with tensor parameters is a kernel; its body is evaluated once, in order, and what evaluation
- * leaves behind is the list of operations. Everything that carries no meaning for that (imports, attributes, lifetimes,
+ * makes is the list of operations. Everything that carries no meaning for that (imports, attributes, lifetimes,
  * host functions) is passed over; what would carry meaning and is not supported is named. */
 #ifndef VISA_FRONTEND_SEMA_H
 #define VISA_FRONTEND_SEMA_H

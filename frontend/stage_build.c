@@ -123,7 +123,7 @@ static void adopt_dtype(const stage_call *call, op *o, const ast *arg, bool know
 }
 
 /* The element type among the arguments of which the first one is a mapping, or NULL: they stand in another order. */
-static const ast *dtype_behind(const stage_call *call)
+static const ast *dtype_after(const stage_call *call)
 {
     dtype type;
     bool takes = call->form->type_count > 0 && call->form->types[0] == TYPE_DTYPE;
@@ -139,9 +139,9 @@ static const ast *dtype_behind(const stage_call *call)
 static bool read_types(const stage_call *call, op *o)
 {
     bool ok = true;
-    const ast *behind = dtype_behind(call);
+    const ast *behind = dtype_after(call);
     if (behind) {
-        diag *d = diag_add(stage_diags(call), E_TYPE, behind->range, "the element type `%s` stands behind a mapping", behind->text);
+        diag *d = diag_add(stage_diags(call), E_TYPE, behind->range, "the element type `%s` stands after a mapping", behind->text);
         diag_help(stage_diags(call), d, "it comes first: %s::<%s, ..>", call->node->text, behind->text);
         adopt_dtype(call, o, NULL, false);
         return false;
@@ -272,7 +272,7 @@ bool stage_check_type(scope *s, src_range range, const tensor *t, const declared
         const char *stages =
             expected->kind == DECLARED_TENSOR && c->dialect > DIALECT_APRIL ? stages_between(t->kind, expected->tensor.kind) : NULL;
         if (stages)
-            diag_help(c->diags, d, "write %s behind it", stages);
+            diag_help(c->diags, d, "write %s after it", stages);
         else
             diag_help(c->diags, d, "declare a %s, or add the stage that gives what is declared", tensor_kind_word(t->kind));
         return false;

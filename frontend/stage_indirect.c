@@ -10,7 +10,7 @@ typedef struct row_plan {
     op *rows, *list; /* list NULL: not given yet */
     op *count;       /* of sparse_prefix; NULL: all of the list */
     bool writes;
-    indirect_config said;
+    indirect_config given;
 } row_plan;
 
 static value failed(const stage_call *call)
@@ -28,26 +28,26 @@ static bool read_mapping(const stage_call *call, stage_type type, const mapping 
     return *out || !arg || infer;
 }
 
-static op *with_list(const stage_call *call, op *o, op *list, op *count, const indirect_config *said)
+static op *with_list(const stage_call *call, op *o, op *list, op *count, const indirect_config *given)
 {
     arena *a = scope_context_of(call->scope)->arena;
     op_add_operand(o, a, OPERAND_INDEX, list);
     if (count)
         op_add_operand(o, a, OPERAND_COUNT, count);
     o->indirect = ARENA_NEW(a, indirect_config);
-    *o->indirect = *said;
+    *o->indirect = *given;
     o->bad = o->bad || list->bad;
     return o;
 }
 
 /* ---- up to 0.8: one call ---- */
 
-static value gather(const stage_call *call, op *rows, op *list, op *count, const indirect_config *said)
+static value gather(const stage_call *call, op *rows, op *list, op *count, const indirect_config *given)
 {
     tensor out = rows->out;
     out.kind = TENSOR_DM;
     out.part[ELEMENT] = NULL;
-    op *o = with_list(call, stage_add_step(call, IR_GATHER, CONTEXT_DMA, rows, &out), list, count, said);
+    op *o = with_list(call, stage_add_step(call, IR_GATHER, CONTEXT_DMA, rows, &out), list, count, given);
     const value *address = stage_argument_of(call, ARGUMENT_ADDRESS);
     if (address)
         o->out.address = address->number;
@@ -78,11 +78,11 @@ value stage_make_dma_gather_spm(const stage_call *call)
 }
 
 /* Elements of `into` that are not written stay as they are: a parameter comes in as well (frontend/ports.c). */
-static value scatter(const stage_call *call, op *from, op *list, op *into, const indirect_config *said)
+static value scatter(const stage_call *call, op *from, op *list, op *into, const indirect_config *given)
 {
     if (!stage_may_write(call, into))
         return failed(call);
-    op *o = with_list(call, stage_add_step(call, IR_SCATTER, CONTEXT_DMA, from, &into->out), list, NULL, said);
+    op *o = with_list(call, stage_add_step(call, IR_SCATTER, CONTEXT_DMA, from, &into->out), list, NULL, given);
     op_add_operand(o, scope_context_of(call->scope)->arena, OPERAND_INTO, into);
     o->name = into->name;
     if (o->out.dtype != from->out.dtype && !from->bad && !into->bad) {
@@ -97,13 +97,13 @@ static value scatter(const stage_call *call, op *from, op *list, op *into, const
 
 value stage_make_dma_scatter(const stage_call *call)
 {
-    indirect_config said = {.by_positions = false};
+    indirect_config given = {.by_positions = false};
     const value *scaled = stage_argument_of(call, ARGUMENT_FLAG);
-    said.by_positions = scaled && !scaled->number;
-    if (!read_mapping(call, TYPE_KEY, &said.domain))
+    given.by_positions = scaled && !scaled->number;
+    if (!read_mapping(call, TYPE_KEY, &given.domain))
         return failed(call);
     return scatter(call, call->receiver.op, stage_argument_of(call, ARGUMENT_INDEX)->op, stage_argument_of(call, ARGUMENT_HBM_MUT)->op,
-                   &said);
+                   &given);
 }
 
 /* ---- since 0.9: plans ---- */
@@ -112,8 +112,8 @@ static value plan(const stage_call *call, bool writes)
 {
     row_plan *p = ARENA_NEW(scope_context_of(call->scope)->arena, row_plan);
     *p = (row_plan){.rows = call->receiver.op, .writes = writes};
-    bool ok = read_mapping(call, TYPE_AXIS, &p->said.indexed) && read_mapping(call, TYPE_PAYLOAD, &p->said.payload);
-    if (ok && !p->said.indexed) {
+    bool ok = read_mapping(call, TYPE_AXIS, &p->given.indexed) && read_mapping(call, TYPE_PAYLOAD, &p->given.payload);
+    if (ok && !p->given.indexed) {
         diag *d = diag_add(stage_diags(call), E_INFER, call->node->name_range, "IndexedAxis of %s cannot be inferred", call->node->text);
         diag_help(stage_diags(call), d, "write %s::<IndexedAxis, Payload>()", call->node->text);
         ok = false;
@@ -144,10 +144,10 @@ static value take_list(const stage_call *call, op *list, bool by_positions)
         return failed(call);
     }
     p->list = list;
-    p->said.by_positions = by_positions;
+    p->given.by_positions = by_positions;
     value v = call->receiver;
     v.rows = p;
-    return read_mapping(call, TYPE_KEY, &p->said.domain) ? v : failed(call);
+    return read_mapping(call, TYPE_KEY, &p->given.domain) ? v : failed(call);
 }
 
 value stage_make_by_byte_offsets(const stage_call *call)
@@ -165,16 +165,16 @@ value stage_make_sparse_prefix(const stage_call *call)
     const value *n = stage_argument_of(call, ARGUMENT_RUNNING);
     row_plan *p = ARENA_NEW(scope_context_of(call->scope)->arena, row_plan);
     *p = *call->receiver.rows;
-    const char *wrong = p->writes                         ? "a scatter writes all rows of its list: `sparse_prefix` is a gather's"
-                        : p->count                        ? "the plan has its count already"
-                        : p->list && p->said.by_positions ? "`sparse_prefix` is of a list of byte offsets"
-                        : !p->list                        ? "the plan has no list of rows"
+    const char *wrong = p->writes                          ? "a scatter writes all rows of its list: `sparse_prefix` is a gather's"
+                        : p->count                         ? "the plan has its count already"
+                        : p->list && p->given.by_positions ? "`sparse_prefix` is of a list of byte offsets"
+                        : !p->list                         ? "the plan has no list of rows"
+                                                           : NULL;
+    const char *help = p->writes                          ? "give the scatter a list of the rows that it writes"
+                       : p->list && p->given.by_positions ? "multiply the row numbers by the bytes of a row and keep the list in HBM"
+                       : !p->list                         ? "write .by_byte_offsets::<Domain>(&index) in front of it"
+                       : p->count                         ? "remove one of the two"
                                                           : NULL;
-    const char *help = p->writes                         ? "give the scatter a list of the rows that it writes"
-                       : p->list && p->said.by_positions ? "multiply the row numbers by the bytes of a row and keep the list in HBM"
-                       : !p->list                        ? "write .by_byte_offsets::<Domain>(&index) in front of it"
-                       : p->count                        ? "remove one of the two"
-                                                         : NULL;
     p->count = run_number_count(n->run);
     if (!wrong && !p->count) {
         wrong = "`sparse_prefix` takes an i32";
@@ -215,8 +215,8 @@ value stage_make_running_tile(const stage_call *call)
     int64_t length;
     stage_tile tile;
     run_position at;
-    *p = (row_plan){.rows = call->receiver.op, .said.by_positions = true};
-    if (!stage_read_tile(call, ELEMENT, 0, &p->said.indexed, &length, &tile))
+    *p = (row_plan){.rows = call->receiver.op, .given.by_positions = true};
+    if (!stage_read_tile(call, ELEMENT, 0, &p->given.indexed, &length, &tile))
         return failed(call);
     bool fits = stage_may_start(call, n, length, &at);
     if (fits && at.more > 0) {
@@ -227,7 +227,7 @@ value stage_make_running_tile(const stage_call *call)
     }
     if (!fits)
         return failed(call);
-    p->said.wide = at.bits > WORD_BITS;
+    p->given.wide = at.bits > WORD_BITS;
     p->list = at.port->out.part[ELEMENT]->size > 1 ? low_word(call, at.port) : at.port;
     return (value){.kind = VALUE_INDIRECT, .op = p->rows, .rows = p};
 }
@@ -253,17 +253,17 @@ static bool may_go(const stage_call *call, bool writes)
 value stage_make_indirect_to_dm(const stage_call *call)
 {
     const row_plan *p = call->receiver.rows;
-    return may_go(call, false) ? gather(call, p->rows, p->list, p->count, &p->said) : failed(call);
+    return may_go(call, false) ? gather(call, p->rows, p->list, p->count, &p->given) : failed(call);
 }
 
 value stage_make_from_dm(const stage_call *call)
 {
     const row_plan *p = call->receiver.rows;
-    return may_go(call, true) ? scatter(call, stage_argument_of(call, ARGUMENT_DM_GIVEN)->op, p->list, p->rows, &p->said) : failed(call);
+    return may_go(call, true) ? scatter(call, stage_argument_of(call, ARGUMENT_DM_GIVEN)->op, p->list, p->rows, &p->given) : failed(call);
 }
 
 value stage_make_from_dm_view(const stage_call *call)
 {
     const row_plan *p = call->receiver.rows;
-    return may_go(call, true) ? scatter(call, stage_argument_of(call, ARGUMENT_DM_VIEW)->op, p->list, p->rows, &p->said) : failed(call);
+    return may_go(call, true) ? scatter(call, stage_argument_of(call, ARGUMENT_DM_VIEW)->op, p->list, p->rows, &p->given) : failed(call);
 }

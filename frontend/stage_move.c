@@ -179,7 +179,7 @@ static bool add_slice(const stage_call *call, move_plan *p, component by, bool o
     without = mapping_without(c->mappings, element, run, &stride);
     if (!without)
         return refuse_axis(
-            call, at, "name digits that are beside each other in Element, all of them",
+            call, at, "name digits that are next to each other in Element, all of them",
             arena_printf(c->arena, "cannot locate AxisToSlice `%s` in Element m![%s]", text_of(call, run), text_of(call, element)));
     if (outermost && stride * run->size != element->size)
         return refuse_axis(call, at, "take it from the front of Element, or use chip_slice(..) and to_dm",
@@ -484,7 +484,7 @@ static bool in_order(const stage_call *call, bool too_late, const char *before)
 {
     if (!too_late)
         return true;
-    diag *d = diag_add(stage_diags(call), E_MOVE_UNITS, call->node->name_range, "`%s` stands behind `%s`", call->node->text, before);
+    diag *d = diag_add(stage_diags(call), E_MOVE_UNITS, call->node->name_range, "`%s` follows `%s`", call->node->text, before);
     return refuse_move(call, d, "the order is chip_shuffle, cluster_swap, chip_slice, cluster_slice");
 }
 

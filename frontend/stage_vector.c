@@ -368,7 +368,7 @@ static bool check_type(const stage_call *call, src_range at, const vector_op_row
     if (!wide && scope_context_of(call->scope)->dialect < DIALECT_V0_6)
         diag_help(stage_diags(call), d, "the Vector Engine takes 32 bits: fetch as %s, fetch::<%s, ..>()", from, from);
     else if (!wide)
-        diag_help(stage_diags(call), d, "the Vector Engine takes 32 bits: write .fetch_cast::<%s>() behind fetch", from);
+        diag_help(stage_diags(call), d, "the Vector Engine takes 32 bits: write .fetch_cast::<%s>() after fetch", from);
     else if (row->from == DTYPE_F32)
         diag_help(stage_diags(call), d, "convert with vector_fxp_to_fp(31) in front of it");
     else

@@ -136,7 +136,7 @@ static value repad(const stage_call *call, bool pads)
     bool same = mapping_pad(c->mappings, narrow, wide->size, PAD_TOP, &padded) == MAPPING_OK && mapping_equal(c->mappings, padded, wide);
     if (!same) {
         diag *d =
-            diag_add(c->diags, E_VIEW_PAD, written ? written->range : call->node->name_range, "m![%s] is not m![%s] %s padding behind it",
+            diag_add(c->diags, E_VIEW_PAD, written ? written->range : call->node->name_range, "m![%s] is not m![%s] %s padding after it",
                      mapping_text(want, c->arena), mapping_text(have, c->arena), pads ? "with" : "without");
         if (pads && padded) {
             diag_help(c->diags, d, "write m![%s]", mapping_text(padded, c->arena));
@@ -387,7 +387,7 @@ value stage_make_running_tile_dm(const stage_call *call)
     diag *d = NULL;
     if (at.more >= positions) {
         d = diag_add(stage_diags(call), E_TILE_RANGE, call->node->name_range,
-                     "the tile takes a position behind the %lldth of `%s`, which has %lld", (long long)(at.more + length - 1),
+                     "the tile takes a position past the %lldth of `%s`, which has %lld", (long long)(at.more + length - 1),
                      mapping_text(index, a), (long long)size);
         diag_help(stage_diags(call), d, "add at most %lld", (long long)positions - 1);
     } else if (stride == 0 || stage_cut_tile(call, call->receiver.op, ELEMENT, index, length, at.more, &tile) != TILE_OK) {

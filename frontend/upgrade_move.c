@@ -49,7 +49,7 @@ static const char *text_of(const mover *m, const mapping *x)
     return arena_printf(m->in->arena, "m![%s]", mapping_text(x, m->in->arena));
 }
 
-/* Behind the name and its type arguments. */
+/* After the name and its type arguments. */
 static uint32_t name_end(const mover *m)
 {
     return ast_is(m->types, AST_GENERIC_ARGS) ? m->types->range.end : m->node->name_range.end;
@@ -123,8 +123,7 @@ static void move_scatter(const mover *m)
     if (!plan)
         return;
     if (!is_name(data) || !is_name(list) || !is_name(into)) {
-        refuse(m, "the memory that is written stands in front, and what is copied behind it",
-               "give the tensors names with let, then upgrade");
+        refuse(m, "the memory that is written comes first, then what is copied", "give the tensors names with let, then upgrade");
         return;
     }
     change(m, m->node->range.begin, m->node->range.end,

@@ -232,7 +232,7 @@ typedef struct reshape_config {
     reshape_digit digits[EINSUM_MAX_DIGITS];
     const axis *poisons[EINSUM_MAX_DIGITS]; /* which axes name padding, each once */
     uint32_t copied_count, spread_count;
-    const axis *copied[EINSUM_MAX_DIGITS];   /* along which all positions are said to hold the same: passes/mathematics judges it */
+    const axis *copied[EINSUM_MAX_DIGITS];   /* along which all positions are declared equal: passes/mathematics checks it */
     reshape_digit spread[EINSUM_MAX_DIGITS]; /* digits that name a broadcast: only `to` */
 } reshape_config;
 

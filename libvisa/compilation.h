@@ -62,8 +62,8 @@ struct visa_compilation {
     strbuf verdicts; /* of a book's blocks */
     struct timespec clock;
     size_t syntax_errors;
-    diag_list said;      /* of `diags` what is shown: as many errors as the limit lets through */
-    size_t said_count;   /* of `diags` when that was decided; 0: not yet */
+    diag_list shown;     /* of `diags` what is shown: as many errors as the limit lets through */
+    size_t shown_count;  /* of `diags` when that was decided; 0: not yet */
     source_index *index; /* options->editor; else NULL */
     const struct visa_completion *completions;
     size_t completion_count;
@@ -78,7 +78,7 @@ struct visa_compilation {
     bool gave_up;                                    /* what may be spent was spent */
     bool interrupted;                                /* because somebody waits: it was not too much */
     struct jobs *jobs;                               /* that made its kernels, whose memory they are in; NULL: it did */
-    /* libvisa/recall.h; NULL: nothing is known from before, or will be afterwards. It may be gone when the compilation is asked. */
+    /* libvisa/recall.h; NULL: nothing is known from before, or will be afterwards. It may be freed before the compilation is asked. */
     struct visa_recall *recall;
     bool unlike, learnt;     /* something is not as it is known; something became known */
     bool *alone;             /* by function of the recall: nothing calls it */
@@ -105,7 +105,7 @@ bool compilation_unwound(visa_compilation *c);
 void compilation_ask(visa_compilation *c);
 
 /* What is shown of its diagnostics, in source order. */
-const diag_list *compilation_said(visa_compilation *c);
+const diag_list *compilation_shown(visa_compilation *c);
 
 /* What a rewriting of its text reads. */
 upgrade_input compilation_upgrade_input(visa_compilation *c);

@@ -42,10 +42,10 @@ bool visa_diagnostic_at(visa_compilation *c, size_t i, visa_diagnostic *out)
 {
     if (c->exhausted || (budget_lift(c->arena), setjmp(*arena_guard(c->arena))))
         return false;
-    const diag_list *said = compilation_said(c);
-    if (i >= said->count)
+    const diag_list *shown = compilation_shown(c);
+    if (i >= shown->count)
         return false;
-    const diag *d = said->items[i];
+    const diag *d = shown->items[i];
     visa_note *notes = ARENA_ARRAY(c->arena, visa_note, d->note_count);
     for (size_t n = 0; n < d->note_count; n++)
         notes[n] = (visa_note){editor_place(d->notes[n].range), d->notes[n].text};
@@ -465,7 +465,7 @@ static void hover_type(hover *h, const char *name)
 typedef struct variant_hover {
     hover *h;
     const char *type, *name; /* NULL: all of them, as a list */
-    size_t said;
+    size_t shown;
 } variant_hover;
 
 static void hover_variant(void *user, const char *name, const char *meaning)
@@ -475,7 +475,7 @@ static void hover_variant(void *user, const char *name, const char *meaning)
     bool fields = meaning[0] == '{';
     if (v->name && strcmp(v->name, name) != 0)
         return;
-    if (v->said++ == 0 && !v->name) {
+    if (v->shown++ == 0 && !v->name) {
         begin_part(v->h);
         put_code(v->h, arena_printf(v->h->c->arena, "enum %s", v->type));
         strbuf_puts(text, "\n");

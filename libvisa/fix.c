@@ -19,7 +19,7 @@ static size_t changed(visa_compilation *c, char **text, size_t *bytes)
     if (COMPILATION_STOPS(c) || !c->file || c->is_book)
         return 0;
     strbuf_init(&out, c->arena);
-    size_t taken = fix_apply(compilation_said(c), c->sources, c->file->range.file, c->arena, &out);
+    size_t taken = fix_apply(compilation_shown(c), c->sources, c->file->range.file, c->arena, &out);
     *text = taken ? malloc(out.bytes + 1) : NULL;
     if (!*text)
         return 0;

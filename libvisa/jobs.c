@@ -13,7 +13,7 @@
 /* Fewer kernels are done before a thread has read what surrounds them. */
 enum { LEAST_KERNELS = 16 };
 
-/* A kernel that somebody compiled, and what it said. */
+/* A kernel that a worker compiled, and its diagnostics. */
 typedef struct piece {
     size_t number; /* of the file's kernels */
     size_t diag_begin, diag_end;
@@ -94,7 +94,7 @@ static bool lies_in(src_range inner, src_range outer)
     return inner.file == outer.file && inner.begin >= outer.begin && inner.end <= outer.end;
 }
 
-/* Nothing but warnings about a kernel's own text: what concerns others too is said once, by the first that meets it. */
+/* Nothing but warnings about a kernel's own text: what concerns others too is reported once, by the first that meets it. */
 static bool says_its_own(const worker *w)
 {
     size_t own = 0;

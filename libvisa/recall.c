@@ -7,7 +7,7 @@
 #include "frontend/parse.h"
 #include "support/budget.h"
 
-/* What is forgotten leaves its texts behind; so many bytes of them, and everything is forgotten. */
+/* The texts of what is forgotten stay in the arena; past so many bytes of them everything is forgotten. */
 enum { KEPT_BYTES_MAX = 64 << 20 };
 /* So much text is compiled at once for the sake of its names. */
 enum { PORTION_BYTES = 64 << 10 };
@@ -164,7 +164,7 @@ static bool needs(const recalled *f, const char *name)
     return false;
 }
 
-/* The body of a function has changed that others call: what is said of those that need it is not known any more. */
+/* The body of a function has changed that others call: the diagnostics of those that need it are no longer known. */
 static void forget_needing(visa_recall *r, size_t changed)
 {
     const char *name = r->functions[changed].name;

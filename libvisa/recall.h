@@ -1,11 +1,11 @@
 /* What is known of the functions of a text that changes bit by bit.
  *
- * The one idea: what is said of a kernel follows from its own text, from the bodies of the functions that it calls, they themselves or
+ * The one idea: the diagnostics of a kernel follow from its own text, from the bodies of the functions that it calls, they themselves or
  * others for them, and from what stands outside of all bodies. So where one body changes, those of the kernels that do not need it are
- * blanked before the text is compiled: every place stays where it was, next to nothing is read, and what was said of those kernels is said
- * again, moved to where they now stand. Functions that are called stand there, always. Whatever is not as simple as that (macros, modules
- * of other files, stream programs, words of several releases, functions by other names) is compiled each time, and a text in which anything
- * but a body has changed is compiled as if nothing were known. */
+ * blanked before the text is compiled: every place stays where it was, next to nothing is read, and the diagnostics of those kernels are
+ * reported again, moved to where they now stand. Functions that are called stand there, always. Whatever is not as simple as that (macros,
+ * modules of other files, stream programs, words of several releases, functions by other names) is compiled each time, and a text in which
+ * anything but a body has changed is compiled as if nothing were known. */
 #ifndef VISA_LIBVISA_RECALL_H
 #define VISA_LIBVISA_RECALL_H
 
@@ -16,12 +16,12 @@
 typedef struct recalled {
     uint32_t begin, end, open, close; /* the whole of it; after its `{`, and at its `}` */
     bool kernel;                      /* it was read as one, and nothing calls it: a change of its body concerns nobody else */
-    bool simple;                      /* nor does it use a macro, or what it needs: what is said of it may be kept */
+    bool simple;                      /* nor does it use a macro, or what it needs: its diagnostics may be kept */
     const char *name;                 /* NULL: no memory */
     const char **needs;               /* names of the functions of the file that it calls, and that those call */
     size_t need_count;
-    bool known;        /* what is said of it is known: */
-    dialect release;   /* of the file, when that was said */
+    bool known;        /* its diagnostics are known: */
+    dialect release;   /* of the file, when they were found */
     unsigned dialects; /* the releases of its body */
     diag *diags;
     size_t diag_count;
@@ -42,7 +42,7 @@ const char *const *recall_called(visa_compilation *c, size_t *count);
 bool recall_passes_over(void *compilation, const ast *fn, dialect d, bool mixed);
 /* A kernel has been read and derived. */
 void recall_keep(visa_compilation *c, const kernel *k);
-/* All kernels have: what is known of those that were not there is said, too. */
+/* All kernels have: what is known of those that were not there is reported, too. */
 void recall_add(visa_compilation *c);
 
 #endif

@@ -95,7 +95,7 @@ static const char *first_difference(visa_compilation *c, const image *before, co
     return NULL;
 }
 
-/* The compilation of what was rewritten came to a limit of work, memory or nesting: that is what is said, and nothing about the text. */
+/* The compilation of what was rewritten came to a limit of work, memory or nesting: that is reported, and nothing about the text. */
 static bool came_to_a_limit(visa_compilation *c, const visa_compilation *after)
 {
     for (size_t i = 0; i < after->diags.count; i++) {

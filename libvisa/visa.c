@@ -214,7 +214,7 @@ static void set_warnings(visa_compilation *c)
         warning_option(&c->diags.warnings, *w);
 }
 
-/* What every text needs, before the first one is read and before anything is limited: what ran out is said with these. */
+/* What every text needs, before the first one is read and before anything is limited: a limit that is reached is reported with these. */
 static bool begin(visa_compilation *c)
 {
     if (setjmp(*arena_guard(c->arena)))

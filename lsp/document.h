@@ -20,7 +20,7 @@ typedef struct document {
     visa_compilation *tree; /* the text alone, its meaning not looked at; NULL: to be made, or not wanted in addition to `compilation` */
     text_lines *file_lines; /* of the other files of `compilation`, by number; read when a place in one is reported */
     int file_count;
-    bool judged;      /* `compilation` gave up, if it did, for no question's sake: its diagnostics are what can be said */
+    bool judged;      /* `compilation` gave up, if it did, for no question's sake: its diagnostics are all there are */
     bool changed;     /* its diagnostics are to be published */
     char **published; /* URIs that got diagnostics from this document, itself apart */
     size_t published_count;

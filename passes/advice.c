@@ -41,7 +41,7 @@ static void advise_to_trf(pass_context *p, kernel *k, op *o)
     diag_help(p->diags, d, "TrfAddress::FirstHalf leaves %lld bytes for the next weights", (long long)half);
 }
 
-/* Of a stream as the engines get it: a switch or a lift after the fetch gives other slices work. Said where the slices are chosen. */
+/* Of a stream as the engines get it: a switch or a lift after the fetch gives other slices work. Reported where the slices are chosen. */
 /* Of a kernel that asks for a part of the chip the rest is not idle. */
 static void advise_idle_units(pass_context *p, const kernel *k, const op *collect)
 {

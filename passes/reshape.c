@@ -2,7 +2,7 @@
  * cut into digits of the same positions, innermost first; digit i of the one is digit i of the other. A digit may be a whole axis or a part
  * of one on either side: positions that lie together get another name, and that is a bijection of positions whatever else the axis has
  * elsewhere. Padding may get a name: nothing says what it holds, so no live result may come from it (passes/coverage.c), but of an input in
- * HBM: the host hands over all of its bytes. An axis, or digits of it, may lose their name: the first element stays. A broadcast may get a
+ * HBM: the host hands over all of its bytes. An axis, or digits of it, may be dropped: the first element stays. A broadcast may get a
  * name, since copies are equal under any; and a name may become a broadcast, where the elements do not depend on that axis. */
 #include "passes/reshape.h"
 
@@ -48,9 +48,9 @@ static int64_t live_positions(const factor *f, int64_t taken, int64_t n)
     return smaller(n, ceil_div(f->live, taken));
 }
 
-/* The number of positions of the factor at hand that a digit with `other` left may take; 0: it cannot be cut there. Behind the end of an
- * axis are no elements, so one with padding is not cut, but where only padding is left, and to name copies: those behind the end get no
- * name. */
+/* The number of positions of the factor at hand that a digit with `other` left may take; 0: it cannot be cut there. Past the end of
+ * an axis there are no elements, so one with padding is not cut, except where only padding is left, and to name copies: those past the
+ * end get no name. */
 static int64_t common_positions(const factor *f, int64_t taken, int64_t other, bool names_copies)
 {
     int64_t left = f->extent / taken;
@@ -218,8 +218,8 @@ static void reshape_one(pass_context *p, kernel *k, op *o)
     if (!ragged)
         return;
     diag *d = pass_refuse(p, k, o, MAPPING_COMPONENTS, E_RESHAPE,
-                          "the digits of axis %s do not divide its %s: what is behind its end is no element under another name",
-                          ragged->name, arena_count(p->arena, ragged->size, "element"));
+                          "the digits of axis %s do not divide its %s: what is past its end is no element under another name", ragged->name,
+                          arena_count(p->arena, ragged->size, "element"));
     diag_help(p->diags, d, "give all of them the names of the same digits of one other axis of %s",
               arena_count(p->arena, ragged->size, "element"));
 }

@@ -27,8 +27,7 @@ static void help_fewer_units(pass_context *p, const op *o, diag *d, component c,
     int64_t ratio = m->size / units + (m->size % units != 0);
     const mapping *whole = pass_pad(p, m, ratio * units);
     if (is_idle(p, m)) {
-        diag_help(p->diags, d, "write %s", pass_text(p, idle));
-        pass_replace(p, o, d, c, idle);
+        pass_help_part(p, o, d, c, idle, "write");
         return;
     }
     bool spread = other != ELEMENT && is_idle(p, t->part[other]) && t->part[other]->size == ratio;
@@ -214,7 +213,7 @@ static void verify_staging(pass_context *p, kernel *k, op *o)
                                 op_kind_word(o->kind), name)
                   : pass_refuse(p, k, o, MAPPING_COMPONENTS, E_STAGING,
                                 "a stream of %s comes from a fetch of the kernel and ends in a contraction", name);
-    diag_help(p->diags, d, "a zero point is subtracted for a contraction only; behind it elements are i32");
+    diag_help(p->diags, d, "a zero point is subtracted for a contraction only; after it elements are i32");
 }
 
 /* Where a view of DM begins only a fetch asks a number of the launch. */

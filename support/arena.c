@@ -8,7 +8,7 @@
 #include <sys/mman.h>
 #include <time.h>
 
-/* Under AddressSanitizer only what was handed out may be touched, and eight bytes behind each of it may not: an index past the end of an
+/* Under AddressSanitizer only what was handed out may be touched, and the eight bytes after each piece may not: an index past the end of an
  * array in an arena is found as one on the heap is, and so is what was forgotten by a rewind. */
 #if defined(__has_feature)
 #if __has_feature(address_sanitizer)
@@ -39,7 +39,7 @@ struct block {
 
 struct arena {
     struct block *head;
-    struct block *spare;           /* empty blocks that a rewind, or an arena inside, left behind */
+    struct block *spare;           /* blocks that a rewind, or an arena inside, has emptied */
     struct arena *outer;           /* where blocks come from and go to; NULL: the heap */
     struct arena *inside, *beside; /* the latest arena inside, and of the same outer one the one before */
     budget *budget;                /* the outermost arena's */

@@ -1,4 +1,4 @@
-/* What a program leaves behind when it is stopped from outside.
+/* Files of a program that is stopped from outside.
  *
  * The one idea: a file that is not complete stands in a list that a signal handler can walk, so that a program that is told to end removes
  * it, says so and ends by that signal. The list is one for the process, as signals are. A reader that has closed its end, a limit of file

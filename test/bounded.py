@@ -115,7 +115,7 @@ def work(name, folder):
         check(said == expected, said, "and not", expected, text[:500])
     check(status == (1 if said else 0), "status", status)
     check(spent(text, "steps") <= steps, spent(text, "steps"), "steps, at most", steps)
-    most = size if LIMITED else 2 * size # under AddressSanitizer an arena shuts 8 bytes behind each piece, which has 8 at least
+    most = size if LIMITED else 2 * size # under AddressSanitizer an arena shuts 8 bytes after each piece, which has 8 at least
     check(spent(text, "bytes") <= most, spent(text, "bytes"), "bytes, at most", most)
 
 

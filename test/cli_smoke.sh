@@ -25,7 +25,7 @@ check() {
     fi
 }
 
-# status N COMMAND...: it must end with exactly that status; what it says stays in said.log.
+# status N COMMAND...: it must end with exactly that status; its output stays in said.log.
 status() {
     local wanted=$1 got=0
     shift

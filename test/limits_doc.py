@@ -63,7 +63,7 @@ def main(arguments):
     page = read("docs", "limits.md")
     head, old, tail = page.partition(BEGIN)[0], page.partition(BEGIN)[2].partition(END)[0], page.partition(END)[2]
     if not old:
-        sys.exit("docs/limits.md has lost its marks")
+        sys.exit("docs/limits.md has no marks to write between")
     wanted = generated()
     print(f"docs/limits.md: {wanted.count('| `')} rows")
     return visa_tools.page_is(PAGE, head + BEGIN + wanted + END + tail, "the LIMIT rows", arguments)

@@ -6,8 +6,8 @@
 #include <stdbool.h>
 #include <stdlib.h>
 
-/* libcheck notes the place of each assertion that holds with a system call, which in loops over cells took most of the time. Only the place
- * in front of a crash is lost, which a sanitizer tells better. */
+/* libcheck notes the place of each assertion that holds with a system call, which in loops over cells took most of the time. All that is
+ * missing is the place before a crash, which a sanitizer reports better. */
 #ifndef _mark_point
 #define _mark_point(file, line) ((void)0)
 #endif

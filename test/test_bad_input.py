@@ -80,7 +80,7 @@ def test_command_line(directory):
                       ["visa-objdump"], ["visa-objdump", "--zzz", binary]):
         result = run(arguments, cwd=directory)
         expect_refused(" ".join(map(os.path.basename, arguments)), result, status=2)
-        failures.expect(result.err, f"{arguments}: nothing said", result)
+        failures.expect(result.err, f"{arguments}: no message", result)
 
 
 # ---- files ----

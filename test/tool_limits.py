@@ -121,7 +121,7 @@ def RUN_CYCLES_MAX(most, folder):
 @limit
 def RUN_CYCLES_ANNOUNCED(least, folder):
     for cycles, over in ((least - 1, False), (least, True)):
-        # What is said of the length comes before an input is read, and an empty one ends it there.
+        # The length is announced before an input is read, and an empty one ends it there.
         said = visa_tools.run(["visa-run", kernel_of_cycles(folder, cycles), "--input", f"input={os.devnull}"]).text()
         check("E-TENSOR-FILE" in said, said)
         same(f"{cycles} cycles are announced", f"takes {cycles} cycles" in said, over)

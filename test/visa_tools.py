@@ -27,7 +27,7 @@ def every(step):
     return max(1, step * SLOWER // LONGER)
 
 
-# What a sanitizer or a crash leaves behind.
+# What a sanitizer or a crash prints.
 DAMAGE = ("ERROR: AddressSanitizer", "ERROR: LeakSanitizer", "runtime error:", "Assertion `", "internal error")
 
 

@@ -1,4 +1,4 @@
-/* Manual pages and completions of shells, from the rows of the programs' options: what the installation carries beside the programs.
+/* Manual pages and completions of shells, from the rows of the programs' options: what the installation carries besides the programs.
  *
  * Usage: option_pages man|bash|zsh|fish PROGRAM */
 #include <ctype.h>

@@ -17,12 +17,12 @@ enum { SECONDS = 20 };
 static int search(arguments *a, const program_tune_options *o, arena *memory, diag_list *diags)
 {
     variant_source source = {tool_input_name(a->question), (const char *)a->tuned, a->tuned_bytes};
-    const char *said;
-    const program_answer *x = program_tune(&source, o, memory, diags, &said);
+    const char *messages;
+    const program_answer *x = program_tune(&source, o, memory, diags, &messages);
     const char *text = x ? program_tune_text(x, o, memory) : NULL;
     if (a->ranks.rank > 0) /* the first process says and writes it */
         return x ? EXIT_DONE : EXIT_INPUT;
-    fputs(x ? "" : said, stderr);
+    fputs(x ? "" : messages, stderr);
     return text && output_put(a->to, text, strlen(text)) && output_set_commit(a->files) ? EXIT_DONE : EXIT_INPUT;
 }
 

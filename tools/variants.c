@@ -29,9 +29,9 @@ static bool read_fitting(const variants *v, const char *file, arena *memory, dia
 }
 
 /* What a library reports besides diagnostics. */
-static void say_rest(const variants *v, const char *said, const char *fault)
+static void say_rest(const variants *v, const char *messages, const char *fault)
 {
-    fputs(said, stderr);
+    fputs(messages, stderr);
     if (fault)
         fprintf(stderr, "%s: error: %s\n", v->tool, fault);
 }
@@ -43,7 +43,7 @@ static bool write_text(const variants *v, const char *text)
 
 /* ---- --sweep ---- */
 
-/* "A=1,2,B=3": a word with `=` begins another constant. False: said why. */
+/* "A=1,2,B=3": a word with `=` begins another constant. False: reported. */
 static bool read_axes(const variants *v, swept_axes *s, arena *memory)
 {
     size_t words = 1;
@@ -109,7 +109,7 @@ int variants_sweep(const variants *v, arena *memory, diag_list *diags)
     if (!read_fitting(v, v->before, memory, diags, &source))
         return EXIT_INPUT;
     bool made = sweep_source(&source, s.axes, s.count, &v->options, memory, diags, &table);
-    say_rest(v, table.said, table.fault);
+    say_rest(v, table.messages, table.fault);
     return made && write_text(v, table.text) && table.any ? EXIT_DONE : EXIT_INPUT;
 }
 
@@ -120,7 +120,7 @@ static bool load_side(const variants *v, difference_side *side, arena *memory, d
     if (!read_fitting(v, side->file, memory, diags, &side->source))
         return false;
     bool loaded = difference_load(side, &v->options, memory, diags);
-    say_rest(v, side->said, side->fault);
+    say_rest(v, side->messages, side->fault);
     return loaded;
 }
 
@@ -164,6 +164,6 @@ const char *variants_switches(const char *file, const unsigned char *text, size_
 {
     variant_source source = {tool_input_name(file), (const char *)text, bytes};
     variant_options o = {.compile = *options, .preset = preset};
-    const char *said = advise_switches(&source, &o, memory);
-    return said[0] ? arena_printf(memory, "could be a stream, which visac advise --apply writes:\n%s", said) : "";
+    const char *messages = advise_switches(&source, &o, memory);
+    return messages[0] ? arena_printf(memory, "could be a stream, which visac advise --apply writes:\n%s", messages) : "";
 }

@@ -18,7 +18,7 @@ typedef struct variants {
 } variants;
 
 /* Each returns the exit status. */
-/* The constants of --sweep and their values. False: said why on standard error. */
+/* The constants of --sweep and their values. False: reported on standard error. */
 typedef struct swept_axes {
     swept *axes;
     size_t count;

@@ -1,7 +1,7 @@
 """Multiplications per second of the simulated machine on one core, by type and packet shape, against the shape's loop written by hand for the level.
 
 Levels (--cpu of visa-run) take turns, and within one the machine and the loop do, so that what else the computer does meets all of them. A level that
-this processor does not have is said to be missing.
+this processor does not have is reported as missing.
 """
 from measure import ratios, spread
 from report import table

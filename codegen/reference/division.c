@@ -1,7 +1,7 @@
 #include "codegen/reference/division.h"
 
-/* Each part reads all of the side that is not divided. Of a long product that is little compared with what a processor loses that is away
- * for a few milliseconds. */
+/* Each part reads all of the side that is not divided. Of a long product that is little compared with the time of a processor that is
+ * taken away for a few milliseconds. */
 enum { PARTS_EACH = 2, LONG_PARTS_EACH = 4 };
 #define LONG_CLOCKS 1e7
 /* Taking a part costs some hundred. */

@@ -343,7 +343,7 @@ static depth_place place_of_depth(const panel *p, LLVMValueRef line, LLVMValueRe
     return (depth_place){line, k, source_place(p, sum_of(p->e, line, depth_offset(p, k)))};
 }
 
-static LLVMValueRef behind_depth(const panel *p, const depth_place *d, int64_t items)
+static LLVMValueRef past_depth(const panel *p, const depth_place *d, int64_t items)
 {
     LLVMValueRef near = neighbour(p, p->depth, d->at, items);
     return near ? near : source_place(p, sum_of(p->e, d->line, depth_offset(p, emit_plus(p->e, d->k, items))));
@@ -358,7 +358,7 @@ static LLVMValueRef unit_along_lines(const panel *p, const depth_place *d, int64
     int64_t per = p->tile->per;
     LLVMValueRef v[4];
     for (int64_t i = 0; i < per; i++)
-        v[i] = i < items ? item_of(p, load_codes(p, behind_depth(p, d, first + i), lanes, live))
+        v[i] = i < items ? item_of(p, load_codes(p, past_depth(p, d, first + i), lanes, live))
                          : LLVMConstNull(emit_vector_type(p->item, lanes));
     for (int64_t half = per / 2; half > 0; half /= 2)
         for (int64_t i = 0; i < half; i++)

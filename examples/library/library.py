@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""The kernels of this folder: each is what `visac tune` answers to the question beside it. Usage: library.py [--update] [NAME ...]
+"""The kernels of this folder: each is what `visac tune` answers to the question in the file next to it. Usage: library.py [--update] [NAME ...]
 Without names all of them. Compares the files and README.md with the answers; --update writes both. VISA_BIN: where visac is."""
 import os
 import re

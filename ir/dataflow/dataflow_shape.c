@@ -78,7 +78,7 @@ static int64_t tile_elements(const int64_t *tile, uint32_t rank)
     return elements;
 }
 
-/* The dimension of the input that a dimension of another interface runs beside: innermost beside innermost. -1: none. */
+/* The dimension of the input that a dimension of another interface is aligned with, innermost with innermost. -1: none. */
 static int beside(const dataflow_interface *i, const dataflow_interface *input, uint32_t dimension)
 {
     return (int)dimension - (int)i->rank + (int)input->rank;

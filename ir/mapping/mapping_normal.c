@@ -256,7 +256,7 @@ void factor_list_push_composite(factor_list *l, composite k)
     }
     if (composite_dissolve(l, &k))
         return;
-    size_t beside = k.count; /* factors beside .. count-1 stand next to the composite */
+    size_t beside = k.count; /* factors beside .. count-1 are the composite's neighbours */
     if (k.weight == 1)
         while (beside > 1 && k.live % k.f[beside - 1].extent == 0 && k.extent % k.f[beside - 1].extent == 0) {
             beside--;

@@ -183,7 +183,7 @@ const step_expr *step_groups_absorbed(step_graph *g, const step_stream *s, uint3
     return symbol_of(g, s, (step_group){.inside = max, .min = min, .of = of, .use = STEP_GROUP_ABSORBED}, is_new);
 }
 
-const step_expr *step_groups_said(step_graph *g, const step_stream *by, uint32_t b, bool is_ragged)
+const step_expr *step_groups_counted(step_graph *g, const step_stream *by, uint32_t b, bool is_ragged)
 {
     step_group *k = group_of(g, (step_group){.dims = by->dims, .count = by->rank + 1, .inside = b, .rank = by->rank, .by = by});
     if (!k->size)

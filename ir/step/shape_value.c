@@ -102,14 +102,14 @@ static const step_expr *concatenated(step_graph *g, const step_stream *in, const
     return shape_absorbed(g, in, 0, 0, all, places, step_total_of(g, step_cardinality(g, in), size));
 }
 
-/* How many values a function makes is said by the values of one stream, those of the last one; how many pieces a tile has, by the pieces,
- * too. */
-static const step_expr *said(step_graph *g, const step_graph_node *n, uint32_t b)
+/* The bound of a dimension that values or pieces determine: values that a function makes are counted by one stream, those of the last one,
+ * and the pieces of a tile by the pieces themselves. */
+static const step_expr *counted(step_graph *g, const step_graph_node *n, uint32_t b)
 {
     bool is_ragged = b > 0 || n->spec.inputs[0]->rank > 0;
     if (n->spec.fn == STEP_FN_TILES)
         return step_expr_fresh(g->exprs, "F", is_ragged);
-    return step_groups_said(g, n->spec.inputs[n->spec.input_count - 1], b, is_ragged);
+    return step_groups_counted(g, n->spec.inputs[n->spec.input_count - 1], b, is_ragged);
 }
 
 /* [D_a..D_0] -> [D_a..D_1, D'_b..D'_0]: D'_b is ragged unless the function's size is fixed, then D_0 times it (b = 0), or D_0 and it. */
@@ -127,8 +127,8 @@ bool shape_infer_flat_map(step_graph *g, step_graph_node *n)
     step_stream *out = shape_output(g, n, 0, in->rank + b, d);
     memcpy(out->dims, in->dims, (in->rank + 1) * sizeof *out->dims);
     if (b == 0)
-        out->dims[in->rank] = size ? concatenated(g, in, size) : said(g, n, b);
+        out->dims[in->rank] = size ? concatenated(g, in, size) : counted(g, n, b);
     else
-        out->dims[in->rank + 1] = size ? size : said(g, n, b);
+        out->dims[in->rank + 1] = size ? size : counted(g, n, b);
     return true;
 }

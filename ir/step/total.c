@@ -140,13 +140,13 @@ static const step_total *union_of(const step_graph *g, const step_expr *symbol)
     return NULL;
 }
 
-/* Does each part of the one stand beside that of the other? */
-static bool are_beside(const step_total *a, const step_total *b)
+/* Do the parts of the one and of the other come in pairs? */
+static bool are_paired(const step_total *a, const step_total *b)
 {
     return a == b || (a->by == b->by && a->places == b->places);
 }
 
-/* Of an expression: its union, and whether that and those beside it are the only ragged things in it. */
+/* Of an expression: its union, and whether that and those paired with it are the only ragged things in it. */
 typedef struct union_search {
     const step_graph *g;
     const step_total *found;
@@ -158,7 +158,7 @@ static const step_expr *find_union(void *user, const step_expr *symbol)
 {
     union_search *u = user;
     const step_total *t = union_of(u->g, symbol);
-    u->others = u->others || (t ? u->found && !are_beside(u->found, t) : step_expr_is_ragged(symbol));
+    u->others = u->others || (t ? u->found && !are_paired(u->found, t) : step_expr_is_ragged(symbol));
     u->found = t ? t : u->found;
     return symbol;
 }

@@ -10,7 +10,7 @@
 
 /* "127.0.0.1:PORT" or "localhost:PORT", case ignored; the port may be left away where it is 80. */
 bool origin_host_is_ours(const char *host, unsigned port);
-/* NULL (nobody said), or "http://" and such a host. */
+/* NULL (not given), or "http://" and such a host. */
 bool origin_page_is_ours(const char *page, unsigned port);
 
 #endif

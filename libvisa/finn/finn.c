@@ -169,7 +169,7 @@ static void put_given(const dataflow_model *m, strbuf *out)
             }
 }
 
-/* Config and Control: names, and what was said of them. */
+/* Config and Control: names and descriptions. */
 static void put_attributes(const dataflow_model *m, dataflow_kind kind, const char *list, strbuf *out)
 {
     const char *between = "";

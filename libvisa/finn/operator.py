@@ -40,7 +40,7 @@ class DataflowOp(HWCustomOp):
     DATATYPES = {}  # interface: node attribute
     PARALLEL = {}  # interface: (node attribute, its dimension; None: a number for each dimension)
     GIVEN = {}  # input: intervals that the kernel knows better than the formulas, in cycles
-    CONFIG = {}  # AXI-Lite interfaces, with what was said of them
+    CONFIG = {}  # AXI-Lite interfaces, with their descriptions
     CONTROL = {}  # clocks and resets
     BATCH = 1
     PADS = False
@@ -91,12 +91,12 @@ class DataflowOp(HWCustomOp):
         return max(self.INPUTS, key=self._eii)
 
     def _rate(self, block, name):
-        """Elements of a block per cycle, beside this input."""
+        """Elements of a block per cycle, at the pace of this input."""
         parallel = math.prod(self._parallel(name)) * math.prod(block)
         return Fraction(parallel, math.prod(self._block(name)))
 
     def _part(self, block, name):
-        """What of a block a word carries, beside this input, and whether that tiles the block."""
+        """What of a block a word carries, at the pace of this input, and whether that tiles the block."""
         rates = []
         for d, elements in enumerate(block):
             at = d - len(block) + len(self._block(name))
@@ -149,7 +149,7 @@ class DataflowOp(HWCustomOp):
         return tile if left == 1 else _cover(together, blocks)
 
     def _fold(self, name):
-        """The tensor as a grid of words, and the elements of a word behind it."""
+        """The tensor as a grid of words, followed by the elements of a word."""
         block = self._block(name)
         part = self._part(block, self._beside(name))[0]
         if name in self.INPUTS:

@@ -49,7 +49,7 @@ static const step_expr *symbol_in(const reading *r, const step_expr *e, int64_t 
     return is_multiple ? ragged : NULL;
 }
 
-/* Is what the list says of the dimension the first that is said of a symbol? Then that is the symbol. */
+/* The first size that the list gives for a symbol is the symbol's value. */
 static void bind(reading *r, const step_expr *size, const json_t *list)
 {
     int64_t times;

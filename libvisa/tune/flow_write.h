@@ -37,7 +37,7 @@ int64_t flow_turn_columns(const tune_flow *f, int64_t tile);
 /* Elements that a slice has of a value. */
 int64_t flow_tile_of(const tune_flow *f, const flow_plan *p, const flow_value *v);
 
-/* `found`: what a compilation said of the same plan, for the comments, NULL: none yet. `head` stands in front of everything. */
+/* `found`: the result of compiling the same plan, for the comments; NULL: none yet. `head` stands in front of everything. */
 void flow_write(const tune_flow *f, const flow_plan *p, const target *t, const char *head, const tune_text *found, arena *a,
                 tune_text *out);
 

@@ -109,7 +109,7 @@ int64_t tune_brought_of(const target *t, const tune_question *q, const tune_plan
 tune_role tune_brought_role(const tune_question *q, const tune_plan *p);
 tune_split tune_brought_split(const tune_question *q, const tune_plan *p);
 
-/* Elements of the packets by which rows lose what pads them in DM, in a pass; 0: they have nothing, or cannot. */
+/* Elements of the packets in which a pass strips the padding that rows have in DM; 0: they have none, or it cannot be stripped. */
 int64_t tune_closing_packet(const target *t, const tune_question *q, const tune_plan *p);
 
 /* Can an operand be turned once, aside? The positions of its kept axis that a slice has then: 0, it cannot. */

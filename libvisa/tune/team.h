@@ -8,7 +8,7 @@
 #include "include/visa.h"
 #include "support/arena.h"
 
-/* What a compilation said of a plan. */
+/* The result of compiling a plan. */
 typedef struct tune_outcome {
     bool known, legal;
     int64_t cycles, dma_cycles; /* of the kernel; in which the DMA Engine works */

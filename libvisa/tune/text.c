@@ -62,7 +62,7 @@ void tune_write_bring(tune_page *w, const target *t, const tune_question *q, int
                     count == 1
                         ? arena_printf(w->arena, "Pieces of a row are short: a copy brings a whole %s into each slice that writes", what)
                         : arena_printf(w->arena,
-                                       "Pieces of a row are short: a copy brings %" PRId64 " whole %s into a slice, one behind the other",
+                                       "Pieces of a row are short: a copy brings %" PRId64 " whole %s into a slice, one after the other",
                                        count, strcmp(what, "row") == 0 ? "rows" : "batches"));
     tune_line(w, "let whole: DmTensor<%s, Chip, m![1 # %" PRId64 "], m![%s], m![%s]> = products.to_dm(&mut device.tdma);",
               dtype_row_of(q->out_type)->name, (int64_t)t->clusters_per_chip, slices, element);

@@ -47,14 +47,14 @@ typedef struct tune_text {
 /* A text that is being written. */
 typedef struct tune_page {
     tune_text *out;
-    const tune_text *found; /* what a compilation said of the same text; NULL: none yet */
+    const tune_text *found; /* the result of compiling the same text; NULL: none yet */
     arena *arena;
     int depth; /* indentation of lines, in steps of 4 blanks */
 } tune_page;
 
 void tune_line(tune_page *w, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
-/* "1 rows by 16 columns" as it is said: "1 row by 16 columns". */
+/* Plurals put right: "1 rows by 16 columns" becomes "1 row by 16 columns". */
 const char *tune_singular(arena *a, const char *text);
 
 /* A comment in front of a step, with what it takes where that is known; what follows until tune_end_step is the step. */

@@ -5,7 +5,7 @@
 #include "libvisa/tune/text.h"
 #include "libvisa/tune/window_plan.h"
 
-/* `head`: lines in front of it; `found`: what a compilation said of the same text, NULL: nothing yet. Lives in the arena. */
+/* `head`: lines in front of it; `found`: the result of compiling the same text, NULL: none yet. Lives in the arena. */
 void window_write(const target *t, const tune_question *q, const window_plan *p, const char *head, const tune_text *found, arena *a,
                   tune_text *out);
 

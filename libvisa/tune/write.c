@@ -883,9 +883,9 @@ static void write_close(writer *w)
         return;
     const char *rows = kept(w, TUNE_ROW, 1, rest), *packets = tune_digit(w->q, TUNE_COLUMN, columns, packet, columns / packet, w->a),
                *lanes = tune_digit(w->q, TUNE_COLUMN, columns, 1, packet, w->a);
-    tune_begin_step(&w->page, TUNE_CLOSE,
-                    arena_printf(w->a, "Rows one behind the other without padding: %" PRId64 " of them are whole blocks of HBM%s", rest,
-                                 in_sub_why(w)));
+    tune_begin_step(
+        &w->page, TUNE_CLOSE,
+        arena_printf(w->a, "Rows one after the other without padding: %" PRId64 " of them are whole blocks of HBM%s", rest, in_sub_why(w)));
     tune_line(&w->page, "let closed: DmTensor<%s, Chip, Cluster, %s, m![%s]> = device.%s", type_name(w->q->out_type),
               p->regroup > 1 ? arena_printf(w->a, "m![%s]", regrouped_slice(w)) : "Slice",
               TUNE_LIST(w->a, rows, w->q->axis_text[TUNE_COLUMN]), p->by_sub ? "sub" : "main");

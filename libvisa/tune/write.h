@@ -4,7 +4,7 @@
 
 #include "libvisa/tune/text.h"
 
-/* `found`: what a compilation said of the same plan, for the comments, NULL: none yet. `head` stands in front of everything. */
+/* `found`: the result of compiling the same plan, for the comments; NULL: none yet. `head` stands in front of everything. */
 void tune_write(const tune_question *q, const tune_plan *p, const target *t, const char *head, const tune_text *found, arena *a,
                 tune_text *out);
 

@@ -300,7 +300,7 @@ static void try_axes(adviser *s)
 
 /* ---- packets of 8 for what was done on packets of 4 ---- */
 
-/* Behind `.name::<..>(..)`, which begins at the dot; NULL: there is no such call. */
+/* The text after `.name::<..>(..)`, which begins at the dot; NULL: there is no such call. */
 static const char *call_end(const char *at)
 {
     int depth = 0;
@@ -393,7 +393,7 @@ static void try_widths(adviser *s)
     }
 }
 
-/* ---- what is said ---- */
+/* ---- the text of the advice ---- */
 
 static void say_change(const adviser *s, strbuf *out)
 {

@@ -1,4 +1,4 @@
-/* `visac advise`: what would make the kernels of a file faster, each piece of it compiled and timed before it is said.
+/* `visac advise`: what would make the kernels of a file faster, each suggestion compiled and timed before it is made.
  *
  * The one idea: a change of the text that leaves the ports as they are, an edit of a constant of mappings or of where an axis lies, is
  * tried as any source is; the one that saves most is kept, and the search goes on from there. */

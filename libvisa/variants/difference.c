@@ -34,7 +34,7 @@ static bool load_source(difference_side *side, const variant_options *o, arena *
     if (ok && side->binary.program_count > 0 && visa_emit(c, VISA_EMIT_STEP_JSON, &data, &size))
         side->costs = arena_strndup(memory, (const char *)data, size);
     if (visa_error_count(c) > 0)
-        side->said = arena_strdup(memory, visa_diagnostics(c, o->format));
+        side->messages = arena_strdup(memory, visa_diagnostics(c, o->format));
     visa_free(c);
     return ok;
 }
@@ -42,7 +42,7 @@ static bool load_source(difference_side *side, const variant_options *o, arena *
 bool difference_load(difference_side *side, const variant_options *o, arena *memory, diag_list *diags)
 {
     side->costs = side->fault = NULL;
-    side->said = "";
+    side->messages = "";
     return is_binary(&side->source) ? load_binary(side, memory, diags) : load_source(side, o, memory, diags);
 }
 

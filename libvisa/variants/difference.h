@@ -11,12 +11,12 @@ typedef struct difference_side {
     const char *file; /* as the user named it; in messages of a binary */
     variant_source source;
     binary binary;
-    const char *costs; /* of the stream programs of a source, or NULL */
-    const char *said;  /* the diagnostics of a source, or "" */
-    const char *fault; /* what else went wrong, a phrase; NULL: nothing */
+    const char *costs;    /* of the stream programs of a source, or NULL */
+    const char *messages; /* the diagnostics of a source, or "" */
+    const char *fault;    /* what else went wrong, a phrase; NULL: nothing */
 } difference_side;
 
-/* Fills the rest of a side of which `file` and `source` are known. False: diagnosed, or `said` and `fault` say why. */
+/* Fills the rest of a side of which `file` and `source` are known. False: diagnosed, or `messages` and `fault` give the reason. */
 bool difference_load(difference_side *side, const variant_options *o, arena *memory, diag_list *diags);
 /* NULL: diagnosed. */
 const char *difference_text(const difference_side *before, const difference_side *after, timing_preset preset, arena *memory,

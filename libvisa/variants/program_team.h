@@ -18,7 +18,7 @@ typedef struct program_outcome {
 typedef void program_try(void *user, size_t which, program_outcome *out);
 
 /* Tries the first `count` points, at most peers_size, and fills in outcomes in all processes. False: no memory, or a process has
- * gone. */
+ * ended. */
 bool program_team_run(const peers *p, size_t count, program_try *try, void *user, arena *a, program_outcome *outcomes);
 
 #endif

@@ -19,10 +19,10 @@ typedef struct tuning {
     size_t point_count, point_capacity;
     program_point *next; /* points that are tried together */
     size_t next_count;
-    uint64_t done, spent;       /* work of all points; of this process's attempt */
-    bool lost;                  /* another process has ended */
-    const char *said, *refused; /* diagnostics of the file as it is; why it is no point */
-    const char *surroundings;   /* of the program as it is, where constants were found; else NULL */
+    uint64_t done, spent;           /* work of all points; of this process's attempt */
+    bool lost;                      /* another process has ended */
+    const char *messages, *refused; /* diagnostics of the file as it is; why it is no point */
+    const char *surroundings;       /* of the program as it is, where constants were found; else NULL */
 } tuning;
 
 /* ---- one point ---- */
@@ -83,7 +83,7 @@ static bool compile(attempt *x)
     x->t->spent += visa_steps(x->compilation);
     x->program = good ? binary_program_by_name(&x->binary, options.kernel) : NULL;
     if (good && !x->program)
-        x->why = "the file holds several programs or kernels beside it: --kernel=NAME chooses one";
+        x->why = "the file holds several programs or kernels besides it: --kernel=NAME chooses one";
     else if (!good)
         x->why = first_line(visa_diagnostics(x->compilation, VISA_DIAGNOSTICS_TEXT), x->arena);
     return x->program != NULL;
@@ -151,8 +151,8 @@ static void judge(void *user, size_t which, program_outcome *out)
     bool good = attempted(&x, compile_and_run, &out->figures);
     if (good)
         t->spent += (uint64_t)out->figures.moves / MOVES_OF_STEP;
-    if (!good && t->point_count == 0 && !*t->said && x.compilation)
-        t->said = arena_strdup(t->arena, visa_diagnostics(x.compilation, t->options->variant.format));
+    if (!good && t->point_count == 0 && !*t->messages && x.compilation)
+        t->messages = arena_strdup(t->arena, visa_diagnostics(x.compilation, t->options->variant.format));
     out->refused = good ? NULL : arena_strdup(t->arena, x.why ? x.why : "out of memory");
     out->work = t->spent;
     forget(&x);
@@ -173,7 +173,7 @@ static bool judge_one(tuning *t, program_point *p)
     t->next_count = 1;
     bool good = judge_next(t, &out);
     t->next_count = 0;
-    p->refused = good ? out.refused : "another process has gone";
+    p->refused = good ? out.refused : "another process has ended";
     p->figures = out.figures;
     t->done += good ? out.work : 0;
     return good;
@@ -460,11 +460,11 @@ static bool begin(tuning *t)
 }
 
 const program_answer *program_tune(const variant_source *s, const program_tune_options *o, arena *memory, diag_list *diags,
-                                   const char **said)
+                                   const char **messages)
 {
     program_answer *x = ARENA_NEW(memory, program_answer);
     *x = (program_answer){0};
-    tuning t = {.source = s, .options = o, .arena = memory, .diags = diags, .answer = x, .said = ""};
+    tuning t = {.source = s, .options = o, .arena = memory, .diags = diags, .answer = x, .messages = ""};
     t.axes = ARENA_ARRAY(memory, swept, o->axis_count + MOST_AXES + 1);
     t.next = ARENA_ARRAY(memory, program_point, peers_size(&o->team));
     if (o->axis_count > 0)
@@ -474,8 +474,8 @@ const program_answer *program_tune(const variant_source *s, const program_tune_o
     if (o->axis_count == 0)
         find_axes(&t);
     bool good = begin(&t);
-    *said = t.said;
-    if (!good && !*t.said) {
+    *messages = t.messages;
+    if (!good && !*t.messages) {
         diag *d = diag_add(diags, E_TUNE_NONE, SRC_NOWHERE, "the program as it is cannot be run: %s", t.refused);
         diag_help(diags, d, "give the tokens of its streams: --input STREAM=FILE, as visa-run takes them");
     }

@@ -46,9 +46,9 @@ typedef struct program_answer {
     bool stopped; /* by the work that it may do */
 } program_answer;
 
-/* NULL: diagnosed, or *said says why (diagnostics of the file as it is; of the process that tried it). */
+/* NULL: diagnosed, or *messages gives the reason (diagnostics of the file as it is; of the process that tried it). */
 const program_answer *program_tune(const variant_source *s, const program_tune_options *o, arena *memory, diag_list *diags,
-                                   const char **said);
+                                   const char **messages);
 
 /* The front as a table, or everything as JSON, with the commands that give the point with the fewest cycles again. */
 const char *program_tune_text(const program_answer *x, const program_tune_options *o, arena *a);

@@ -86,7 +86,7 @@ static bool sweep_row(sweep *s, diag_list *diags)
     bool legal = visa_emit(c, VISA_EMIT_BINARY, &data, &size) && binary_read(data, size, s->out.arena, diags, &b);
     bool ok = legal || !visa_has_system_fault(c);
     if (!ok)
-        s->table->said = arena_strdup(s->out.arena, visa_diagnostics(c, s->options->format));
+        s->table->messages = arena_strdup(s->out.arena, visa_diagnostics(c, s->options->format));
     if (!legal && ok) {
         const char *why = visa_diagnostics(c, VISA_DIAGNOSTICS_TEXT);
         strbuf_printf(&s->out, "%s  refused  %.*s\n", values, (int)strcspn(why, "\n"), why);
@@ -162,7 +162,7 @@ static bool next_combination(sweep *s)
 bool sweep_source(const variant_source *source, const swept *axes, size_t count, const variant_options *o, arena *memory, diag_list *diags,
                   sweep_table *out)
 {
-    *out = (sweep_table){.text = "", .said = ""};
+    *out = (sweep_table){.text = "", .messages = ""};
     sweep s = {.source = source, .options = o, .axes = axes, .axis_count = count, .left = variant_steps(o), .table = out};
     s.at = ARENA_ARRAY(memory, size_t, count + 1);
     strbuf_init(&s.out, memory);

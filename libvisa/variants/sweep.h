@@ -15,12 +15,12 @@ typedef struct swept {
 
 typedef struct sweep_table {
     const char *text;
-    const char *said;  /* the diagnostics of a variant that could not be judged, or "" */
-    const char *fault; /* what else went wrong, a phrase; NULL: nothing */
-    bool any;          /* variant was legal */
+    const char *messages; /* the diagnostics of a variant that could not be judged, or "" */
+    const char *fault;    /* what else went wrong, a phrase; NULL: nothing */
+    bool any;             /* variant was legal */
 } sweep_table;
 
-/* False: not all of the rows could be made; diagnosed, or `said` and `fault` say why. */
+/* False: not all of the rows could be made; diagnosed, or `messages` and `fault` give the reason. */
 bool sweep_source(const variant_source *s, const swept *axes, size_t count, const variant_options *o, arena *memory, diag_list *diags,
                   sweep_table *out);
 

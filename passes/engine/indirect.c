@@ -246,7 +246,7 @@ static bool find_axis(rows *r, const mapping **left)
         return false;
     int64_t stride = run_stride(r, c->indexed, left), bits = dtype_row_of(table->dtype)->bits;
     if (stride == 0) {
-        refuse(r, E_INDEX_AXIS, "name digits that are beside each other in Element, all of them",
+        refuse(r, E_INDEX_AXIS, "name digits that are next to each other in Element, all of them",
                arena_printf(arena_of(r), "IndexedAxis `%s` must be consecutive in %s", mapping_text(c->indexed, arena_of(r)),
                             pass_text(p, table->part[ELEMENT])));
         return false;
@@ -284,7 +284,7 @@ static bool check_payload(rows *r, const mapping *left)
         return true;
     refuse(r, E_INDEX_AXIS, arena_printf(arena_of(r), "write %s", pass_text(p, left)),
            arena_printf(arena_of(r),
-                        r->writes ? "the destination cannot hold payload %s: beside `%s` it has %s"
+                        r->writes ? "the destination cannot hold payload %s: besides `%s` it has %s"
                                   : "gather payload must be table mapping without `%2$s`: %3$s, not %1$s",
                         pass_text(p, said), mapping_text(r->config->indexed, arena_of(r)), pass_text(p, left)));
     return false;

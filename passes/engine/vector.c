@@ -70,10 +70,10 @@ static void check_stash(pass_context *p, kernel *k, op *o)
     diag *d;
     if (reduced_since(o, stash)) {
         d = pass_refuse(p, k, o, MAPPING_COMPONENTS, E_VECTOR_OPERAND,
-                        "what was set aside has Time %s, and the stream behind the reduction %s", pass_text(p, op_stash(o)->out.part[TIME]),
+                        "what was set aside has Time %s, and the stream after the reduction %s", pass_text(p, op_stash(o)->out.part[TIME]),
                         pass_text(p, op_input(o)->out.part[TIME]));
         diag_note(p->diags, d, op_stash(o)->range, "set aside here");
-        diag_help(p->diags, d, "set aside what is needed behind the reduction, or commit the result and use another pass");
+        diag_help(p->diags, d, "set aside what is needed after the reduction, or commit the result and use another pass");
         return;
     }
     if (k->dialect < DIALECT_V0_6 || stash->out.part[PACKET]->size == op_input(o)->out.part[PACKET]->size)
@@ -134,7 +134,7 @@ static bool cut(pass_context *p, const mapping *m, int64_t n, const mapping **ou
     return *outer && *inner && mapping_equal(p->mappings, pass_pair(p, *outer, *inner), m);
 }
 
-static shape shape_behind(pass_context *p, const tensor *in, vector_width_kind kind)
+static shape shape_after(pass_context *p, const tensor *in, vector_width_kind kind)
 {
     int64_t wide = p->target->vector_lanes, narrow = p->target->vector_narrow_lanes;
     const mapping *time = in->part[TIME], *packet = in->part[PACKET], *outer, *inner;
@@ -169,8 +169,7 @@ static void check_part(pass_context *p, kernel *k, op *o, component c, const map
     diag *d =
         pass_refuse(p, k, o, c, E_VECTOR_WIDTH, "%s %s mismatch: %s of %s becomes %s, not %s", kind_text(o->vector_width->kind), what,
                     component_parameter(c), pass_text(p, op_input(o)->out.part[c]), pass_text(p, wanted), pass_text(p, o->out.part[c]));
-    diag_help(p->diags, d, "write %s", pass_text(p, wanted));
-    pass_replace(p, o, d, c, wanted);
+    pass_help_part(p, o, d, c, wanted, "write");
 }
 
 static void width_one(pass_context *p, kernel *k, op *o)
@@ -185,14 +184,13 @@ static void width_one(pass_context *p, kernel *k, op *o)
         diag_help(p->diags, d, "a split flit is two packets of 4");
         return;
     }
-    shape s = shape_behind(p, in, kind);
+    shape s = shape_after(p, in, kind);
     if (o->out.part[PACKET] && o->out.part[PACKET]->size != o->vector_width->lanes) {
         diag *d = pass_refuse(p, k, o, PACKET, E_VECTOR_WIDTH, "%s output Packet2 must have %s, got %lld from %s", kind_text(kind),
                               arena_count(p->arena, o->vector_width->lanes, "element"), (long long)o->out.part[PACKET]->size,
                               pass_text(p, o->out.part[PACKET]));
         if (s.packet) {
-            diag_help(p->diags, d, "write %s", pass_text(p, s.packet));
-            pass_replace(p, o, d, PACKET, s.packet);
+            pass_help_part(p, o, d, PACKET, s.packet, "write");
         }
         return;
     }

@@ -439,7 +439,7 @@ static bool cut_end(counting *c, int64_t front, bool *clips)
         return refuse_slices(c, why);
     if (!filter_of(c, &s, c->label->size, &v))
         return refuse_slices(
-            c, "how many time steps count differs from slice to slice in more than two ways, or grows again behind one that is cut off");
+            c, "how many time steps count differs from slice to slice in more than two ways, or grows again after one that is cut off");
     return v.kind == VALID_COUNT_CLIPPER || add_count(c, v, weigh_label, &one);
 }
 
@@ -466,7 +466,7 @@ void vector_count_derive(pass_context *p, kernel *k, op *o, const reduced_digits
     find_own(&c);
     int64_t front = live_front(&c);
     if (front < 0) {
-        refuse_lanes(&c, "lanes are counted from the front of a flit, and live ones stand behind padding");
+        refuse_lanes(&c, "lanes are counted from the front of a flit, and live ones stand after padding");
         return;
     }
     if (!ends_outside(&c) && !cut_end(&c, front, &clips))

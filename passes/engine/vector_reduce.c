@@ -142,9 +142,7 @@ static void refuse_shape(pass_context *p, kernel *k, op *o, const mapping *time,
             p, k, o, TIME, E_VECTOR_REDUCE,
             "[Intra-slice reduce] divide failed: output shape must divide input shape: OutTime %s is no part of Time %s in its order",
             pass_text(p, out->part[TIME]), pass_text(p, in->part[TIME]));
-    diag_help(p->diags, d, "write OutTime %s, OutPacket %s", pass_text(p, time), pass_text(p, packet));
-    pass_replace(p, o, d, TIME, time);
-    pass_replace(p, o, d, PACKET, packet);
+    pass_help_out(p, o, d, "write", time, packet);
 }
 
 /* A misspelt label, mostly: where Time and Packet are inferred nothing else would say so. */
@@ -186,7 +184,7 @@ static bool label_is_plain(pass_context *p, kernel *k, op *o)
 /* ---- packets ---- */
 
 /* What OutPacket has to be; NULL: lanes of another axis would be reduced as well. */
-static const mapping *packet_behind(pass_context *p, const op *o)
+static const mapping *packet_after(pass_context *p, const op *o)
 {
     const mapping *packet = op_input(o)->out.part[PACKET];
     return mapping_mentions(packet, o->vector_reduce->label) ? pass_pad(p, mapping_identity(p->mappings), p->target->vector_narrow_lanes)
@@ -201,10 +199,9 @@ static bool packet_is_whole(pass_context *p, kernel *k, op *o)
         const factor *f = &packet->factors[i];
         if (is_label(f, label) || is_hole(f))
             continue;
-        diag *d =
-            pass_refuse(p, k, o, PACKET, E_VECTOR_REDUCE,
-                        "IntraSliceReduce: all reduced axes must match the specified reduce_label %s, and Packet %s has `%s` beside it",
-                        label->name, pass_text(p, packet), mapping_text(mapping_of_factor(p->mappings, f), p->arena));
+        diag *d = pass_refuse(p, k, o, PACKET, E_VECTOR_REDUCE,
+                              "IntraSliceReduce: all reduced axes must match the specified reduce_label %s, and Packet %s has `%s` as well",
+                              label->name, pass_text(p, packet), mapping_text(mapping_of_factor(p->mappings, f), p->arena));
         diag_help(p->diags, d, "a packet is reduced to one element, or lane by lane: let it hold digits of %s only, or none", label->name);
         return false;
     }
@@ -255,7 +252,7 @@ void vector_reduce_one(pass_context *p, kernel *k, op *o)
         return;
     warn_of_absent(p, o);
     r = without_label(in->part[TIME], c->label);
-    const mapping *time = part_of(p, in->part[TIME], &r, true), *packet = packet_behind(p, o);
+    const mapping *time = part_of(p, in->part[TIME], &r, true), *packet = packet_after(p, o);
     if (!o->out.part[TIME])
         o->out.part[TIME] = time;
     if (!o->out.part[PACKET])

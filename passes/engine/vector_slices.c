@@ -73,7 +73,7 @@ static bool ends_with_slices(slicing *s)
                 continue;
             diag *d =
                 REFUSE(s, SLICE, "axis %s is reduced over slices, and ends at other slices for some time steps or lanes", axes[a]->name);
-            diag_help(s->p->diags, d, "let Slice hold all of %s, or a divisor of its %lld elements stand beside Slice", axes[a]->name,
+            diag_help(s->p->diags, d, "let Slice hold all of %s, or a divisor of its %lld elements stand outside of Slice", axes[a]->name,
                       (long long)axes[a]->size);
             return false;
         }

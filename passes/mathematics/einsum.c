@@ -1040,8 +1040,8 @@ static bool check_copied(einsum_builder *b, op *o, const reference *from)
         if (!einsum_tensor_has(&b->values[from->value], number) || constants_along(b, number)[from->value])
             continue;
         diag *d = pass_refuse(b->context, b->kernel, o, MAPPING_COMPONENTS, E_RESHAPE,
-                              "a broadcast is said to be where axis %s was, and elements differ along %s: they are no copies",
-                              c->copied[i]->name, c->copied[i]->name);
+                              "a broadcast replaces axis %s, and elements differ along %s: they are no copies", c->copied[i]->name,
+                              c->copied[i]->name);
         diag_help(b->context->diags, d, "keep %s, or copy the tensor into units that all hold the same", c->copied[i]->name);
         return false;
     }
@@ -1529,7 +1529,7 @@ static void lose_axis(einsum_tensor *v, uint32_t number, arena *a)
     v->rank = rank;
 }
 
-/* What makes and reads values that have lost the axis, before they lose it. */
+/* Rewrites what makes and reads values whose axis is dropped, before it is. */
 static void drop_digits(einsum_builder *b, einsum_step *step, uint32_t number, const bool *constant)
 {
     uint64_t renamed = 0;

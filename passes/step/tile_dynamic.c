@@ -30,7 +30,7 @@ typedef struct dynamic {
     struct {       /* streams whose consumers are looked at one after the other, from `at` on */
         const step_stream **items;
         size_t at, count, capacity;
-    } rows, beside; /* what stands beside rows is looked at when it is known where the rows go */
+    } rows, beside; /* streams that run along with rows: looked at once it is known where the rows go */
 } dynamic;
 
 static const char legal_help[] = "end the rows of the tile with flat_map(0, valid_rows) before anything joins, routes or stores them";

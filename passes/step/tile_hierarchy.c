@@ -6,8 +6,8 @@
  * pieces divide the tiles; pieces keep which of their rows are valid. A tile whose rows are only known when the program runs keeps them in
  * one piece. A size that nobody asked for is the largest one that divides the tile and is not past 16; without names that holds for what is
  * asked, too, and every product whose sizes are fixed is cut. Where groups of tiles may be empty, tiles are cut as one row and come back
- * into their groups by a selector for each: an empty group would have a buffer. Products of what comes into a function of tiles are made
- * beside it (passes/step/product.h). */
+ * into their groups by a selector for each: an empty group would have a buffer. Products of what comes into a function of tiles are
+ * computed outside of it (passes/step/product.h). */
 #include <inttypes.h>
 #include <string.h>
 
@@ -345,7 +345,7 @@ static bool add_function(step_rewrite *r, const step_graph_node *n, const step_p
     return true;
 }
 
-/* Products of the function that can be cut are, each beside it. False: refused. */
+/* Cuts each product of the function that can be cut, outside of it. False: refused. */
 static bool cut_function(step_rewrite *r, const step_graph_node *n)
 {
     arena *a = r->to->arena;

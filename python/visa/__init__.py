@@ -334,7 +334,7 @@ def compile(source: Union[str, os.PathLike], *, kernel: Optional[str] = None, di
 
 @dataclass(frozen=True)
 class Fixed:
-    """A text with what its diagnostics say to write, how many of them were taken, and what is still said of it."""
+    """A text with the fixes of its diagnostics applied, how many of them were, and the diagnostics that are left."""
 
     source: str
     changes: int

@@ -162,7 +162,7 @@ static bool add_op(planning *p, const command *c, int64_t vrf_bytes)
     if (stash && (!p->stashed || p->stash != row->from))
         return fault_set(p->fault, E_RUN_CHAIN, c, p->stashed ? "stash type mismatch" : "nothing is set aside");
     if (stash && p->stash_gone)
-        return fault_set(p->fault, E_RUN_CHAIN, c, "takes the stash behind a reduction of its packets");
+        return fault_set(p->fault, E_RUN_CHAIN, c, "takes the stash after a reduction of its packets");
     vector_step *s = &p->pass->steps[p->pass->count++];
     *s = (vector_step){.kind = p->zip ? VECTOR_STEP_ZIP : VECTOR_STEP_OP,
                        .row = row,
@@ -178,7 +178,7 @@ static bool add_op(planning *p, const command *c, int64_t vrf_bytes)
     if (s->tags != VECTOR_ALL_TAGS && row->from != row->to)
         return fault_set(p->fault, E_RUN_CHAIN, c, "converts elements of some tags only");
     if (s->tags != VECTOR_ALL_TAGS && p->reduced)
-        return fault_set(p->fault, E_RUN_CHAIN, c, "is for some tags behind a reduction of the elements that have them");
+        return fault_set(p->fault, E_RUN_CHAIN, c, "is for some tags after a reduction of the elements that have them");
     if (s->tags != VECTOR_ALL_TAGS && !p->tags)
         return fault_set(p->fault, E_RUN_CHAIN, c, "is for some tags, and no element has one");
     p->pass->by_tag = p->pass->by_tag || s->tags != VECTOR_ALL_TAGS;

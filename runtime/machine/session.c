@@ -767,7 +767,7 @@ static session *next_launch(session *s, const bool *seen, size_t things, uint64_
     return best;
 }
 
-/* Runs and compares it; what differs, or is undefined, is said with its numbers. False: the run is at fault. */
+/* Runs and compares it; what differs, or is undefined, is reported with its numbers. False: the run is at fault. */
 static bool check_launch(session *s, session *t, const check *of, bool *agrees, diag_list *diags)
 {
     const char *unsaid = "";
@@ -787,7 +787,7 @@ static bool check_launch(session *s, session *t, const check *of, bool *agrees, 
 }
 
 /* What the run that was compared left out, for the numbers that it had, is run and compared in others, as far as draws reach; the rest is
- * said. A plan's kernels have their numbers from the plan. */
+ * reported. A plan's kernels have their numbers from the plan. */
 static bool check_launches(session *s, check *c, diag_list *diags)
 {
     size_t conditions = launch_conditions(s->kernel), things = conditions + s->kernel->port_count, never = 0;

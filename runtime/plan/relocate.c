@@ -100,7 +100,7 @@ static bool set_dm_base(const relocation *r, command *c, command_field field)
     int64_t base = command_get(c, field), window = r->target->dm_slice_stride_bytes, distance = dm_distance(r, base % window);
     if (base % window + distance >= r->target->dm_bytes_per_slice && base % window < r->target->spm_base_bytes) {
         diag_add(r->diags, E_PLAN_FIT, SRC_NOWHERE,
-                 "kernel `%s`: what line %u touches lies %lld bytes farther in DM, behind the plan's buffers, and does not fit there",
+                 "kernel `%s`: what line %u touches lies %lld bytes farther in DM, past the plan's buffers, and does not fit there",
                  r->kernel->name, c->line, (long long)distance);
         return false;
     }
@@ -154,7 +154,7 @@ static bool is_one_memory(const port *a, const port *b)
     return strcmp(a->name, b->name) == 0 && a->address == b->address && a->direction != b->direction;
 }
 
-/* Two ports in one place: which one a copy means is not said. */
+/* Two ports in one place: which one a copy means is ambiguous. */
 static bool ports_are_apart(const relocation *r)
 {
     const binary_kernel *k = r->kernel;

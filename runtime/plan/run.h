@@ -1,7 +1,7 @@
 /* Runs a plan, step by step.
  *
  * The one idea: one HBM holds all buffers from the first step to the last. Before the first one runs, all steps are walked once, with every
- * index: what does not fit is said before a byte moves. */
+ * index: what does not fit is reported before a byte moves. */
 #ifndef VISA_RUNTIME_PLAN_RUN_H
 #define VISA_RUNTIME_PLAN_RUN_H
 

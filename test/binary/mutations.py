@@ -38,7 +38,7 @@ from contraction import make  # noqa: E402
 from move_kernels import Kernel as Movement  # noqa: E402
 
 SEEDS = (2, 3, 5, 7)  # of the other inputs
-GUARD_SEEDS = range(100, 106)  # of other numbers of a launch, beside the one that decides
+GUARD_SEEDS = range(100, 106)  # of other numbers of a launch, besides the one that decides
 RANDOM = 4  # random kernels, contractions and movements by turns
 SAMPLE = 24  # quick: changes of a file of the command line
 SAMPLE_RANDOM = 12  # changes of a random kernel
@@ -229,7 +229,7 @@ class Subject:
         return any(c["op"] == "dma_indirect" for commands in streams for c in visa_tools.commands(commands))
 
     def asks_numbers(self, kernel):
-        """What is guarded, or behind the front of a list, may not have run: which numbers a launch gives is drawn."""
+        """What is guarded, or not at the front of a list, may not have run: which numbers a launch gives is drawn."""
         streams = next(k for k in self.dump["kernels"] if k["name"] == kernel)["streams"].values()
         return any(c["op"] in ("guard", "start") or (c["op"] == "dma_indirect" and fields_of(c)["counted"]) for commands in streams for c in visa_tools.commands(commands))
 

@@ -1,6 +1,6 @@
 """The formulas of kernels-meaning.json that say what an element of a result is: `out[a,b] = wrap32(x[a,b] + v1[b]) ..`.
 
-A formula is read up to the end of its expression; what follows (a remark in parentheses, behind a comma or a semicolon) says nothing about values. An index that is a
+A formula is read up to the end of its expression; what follows (a remark in parentheses, after a comma or a semicolon) says nothing about values. An index that is a
 name counts the axis of that name; the others count those axes of the tensor that no name counts, in the order of its mapping. Integers have no size but what wrap32 and
 sat32 give them; f32 is rounded after each operation. Nothing of visac has a part in this."""
 import fractions
@@ -345,7 +345,7 @@ def unwritten(at):
     raise Unwritten
 
 
-# ---- what is said in words ----
+# ---- meanings given in words ----
 
 def windows(text, ports, out, axes, read):
     """out[2..258)=in[0..256); then ..: rows, the later write wins."""

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Published device functions that visac accepts compute what they are said to compute.
+"""Published device functions that visac accepts compute what is documented.
 
     VISA_CORPUS=DIRECTORY test/corpus/kernel_meaning.py [-v] [PART OF A NAME]..
 

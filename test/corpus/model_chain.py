@@ -26,7 +26,7 @@ import model_kernels as kernels  # noqa: E402
 
 np = kernels.np
 HEADS, GROUP, DIM, KEYS, HIDDEN, INNER = kernels.HEADS, kernels.GROUP, kernels.DIM, kernels.KEYS, kernels.HIDDEN, kernels.INNER
-VOCABULARY, ROWS_OF_HEAD = 151936, 155648  # the kernel's head has rows behind the vocabulary's
+VOCABULARY, ROWS_OF_HEAD = 151936, 155648  # the kernel's head has rows after the vocabulary's
 THETA = 1.0e6
 FACTOR = 4.0
 NAMES = ("embedding", "projection", "attention_forward_first", "attention_forward", "decoder", "final_layer")
@@ -127,7 +127,7 @@ class Chain:
                 self.published(f"{i}.{port}", f"model.layers.{i}.{tensor}.weight", rows, columns)
             for port, tensor in VECTORS.items():
                 self.published(f"{i}.{port}", f"model.layers.{i}.{tensor}.weight", DIM if port[0] in "qk" else HIDDEN)
-        if head:  # the embedding's rows, and as many of zeros as the kernel has behind them
+        if head:  # the embedding's rows, and as many of zeros as the kernel has after them
             self.buffer("head", "bf16", (ROWS_OF_HEAD, HIDDEN))
             self.published("embedding", "model.embed_tokens.weight", VOCABULARY, HIDDEN, of="head", first=0)
             self.published("norm", "model.norm.weight", HIDDEN)

@@ -115,7 +115,7 @@ def decoder(d):
 
 
 def final_layer(d):
-    """Rows behind the vocabulary's are the host's, too. A prime number of numbers, again and again: rows differ."""
+    """Rows after the vocabulary's are the host's, too. A prime number of numbers, again and again: rows differ."""
     x = norm(d.take("input", HIDDEN), d.take("rms_weight", HIDDEN, 0.1, 1))
     some = bits(d.random.standard_normal(1000003) * HIDDEN ** -0.5)
     d.inputs["lm_head_weight"] = np.resize(some, (LOGITS, HIDDEN))

@@ -62,7 +62,7 @@ def front(every):
 
 
 def choices_agree(items, source, got):
-    """Items at the choices that are listed have the cycles that are said."""
+    """Items at the choices that are listed have the cycles that are reported."""
     faults = []
     for item, m in zip(got["items"], items):
         point = item["front"][0]

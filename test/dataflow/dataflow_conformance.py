@@ -163,7 +163,7 @@ def rate(face, one):
 
 
 def part(face, one):
-    """Elements of a block in a word; None: what comes per cycle tiles no block. Dimension by dimension, innermost beside innermost, where each
+    """Elements of a block in a word; None: what comes per cycle tiles no block. Dimension by dimension, innermost with innermost, where each
     has whole elements or one every few cycles; else as many as come in a cycle, rounded up, which have to divide the block."""
     along = []
     for d in range(len(face["block"])):

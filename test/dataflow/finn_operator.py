@@ -122,7 +122,7 @@ def check_conventions():
         elif " ".join(inspect.signature(function).parameters) != known[name]:
             faults.append(f"{name}{inspect.signature(function)} is called with {known[name]}")
         elif "ind" in known[name] and inspect.signature(function).parameters["ind"].default != 0:
-            faults.append(f"{name}: ind is 0 where nothing is said")
+            faults.append(f"{name}: ind is 0 where it is not given")
     for name, row in operator(kind).get_nodeattr_types().items():
         if len(row) not in (3, 4) or row[0] not in ("i", "s", "ints") or not isinstance(row[1], bool):
             faults.append(f"{name}: {row} is no attribute of a node")

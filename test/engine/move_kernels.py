@@ -252,7 +252,7 @@ class Kernel:
 
     def chain(self, fetched, stage, units, time, kind, packet=None, casts="", dtype=None, tiled=True, begins=""):
         """begin, fetch, a stage, collect, commit: of the whole, or tile by tile, or where a number says so. `stage`: its text for a Time; `units`:
-        levels that it changes; packet: what leaves, with its dtype behind `casts`; begins: the tile that is read."""
+        levels that it changes; packet: what leaves, with its dtype after `casts`; begins: the tile that is read."""
         rng, old, old_time, grain = self.rng, self.at, self.time, self.grain
         context = "main" if kind not in ("switch", "lift", "start", "start of several") or rng.random() < 0.7 else "sub"
         guarded = rng.random() < 0.15 and (dtype or self.dtype) in MEMSET

@@ -228,7 +228,7 @@ def session(server, pictures):
         b.type("to_dm(")
         b.press("enter")
         b.press("escape")
-        b.press("right") # behind what was found
+        b.press("right") # past what was found
         b.press("left")
         b.type("m")
         b.wait(COMPILED.format("bad"), "the error is told")
@@ -293,7 +293,7 @@ def session(server, pictures):
         b.wait(COMPILED.format("good"), "it compiles")
         check(source(b).startswith("// C[m, n] = sum(k) A[m, k] * B[n, k]"), "not the question's kernel")
 
-        # A check: the verdict, gone with the next key; what is too long for the page says so.
+        # A check: the verdict, cleared by the next key; what is too long for the page says so.
         b.run("document.querySelector('#examples').value = 'matmul'; document.querySelector('#examples').dispatchEvent(new Event('change', { bubbles: true }))")
         b.wait("document.querySelector('.cm-content').textContent.includes('fn matmul(')", "the matrix product")
         b.wait(COMPILED.format("good"), "it compiles")

@@ -30,7 +30,7 @@ def place_of(unit):
 
 
 def holds(space, address, size, window, limit):
-    """Is there memory? Behind the DM of the first slice of a PE stands the PE's SPM."""
+    """Is there memory? After the DM of the first slice of a PE follows the PE's SPM."""
     offset, number = address % window, address // window
     if space == "dm" and offset >= SPM_BASE:
         return number % SLICES % SLICES_PER_PE == 0 and offset + size <= SPM_BASE + SPM_BYTES
@@ -604,7 +604,7 @@ class Slice:
         return self.writes, self.ports
 
     def begins(self, commands):
-        """Bytes that this slice begins after the base, by what stands behind the fetch; how many commands that are."""
+        """Bytes that this slice begins after the base, by what follows the fetch; how many commands that are."""
         first = count = 0
         while commands[count]["op"] in ("lift", "start"):
             first += self.lifted(commands[count]) if commands[count]["op"] == "lift" else self.started(commands[count]["f"])

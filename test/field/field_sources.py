@@ -27,7 +27,7 @@ NAME = re.compile(r"(?<![\w.])[A-Z](?!\w)")
 
 
 def changed(text, chance):
-    """One mistake behind the first line, which has the axes; None: the text has no such place."""
+    """One mistake after the first line, which has the axes; None: the text has no such place."""
     head, _, body = text.partition("\n")
     kind = chance.choice(("number", "number", "swap", "name"))
     if kind == "number":

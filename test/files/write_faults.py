@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
-"""Every step of every program towards a file fails, comes short, or is the last: nothing of the user's is lost.
+"""Every step of every program towards a file fails, comes short, or is the last: no data of the user's is lost.
 
 A scenario is a command with its outputs. It runs once undisturbed; then at each call that makes, fills, syncs, renames or removes a file
 (test/files/inject.c counts them) the call fails, a write is done by half, the disk is full from there on, the program is killed before or after
 it, or is told to end. Afterwards every output is what it was, or what it should be; all of one run are the same, but for kill -9;
-inputs are as they were; an end without success is reported with an id; only kill -9 leaves a file behind, of a name that is known, and the
+inputs are as they were; an end without success is reported with an id; only kill -9 leaves a file of a known name, and the
 next run works next to it. A scenario runs with outputs that are there already, and without.
 
 Usage: write_faults.py [-v] [PART-OF-A-NAME ..]. Prints the calls of each. VISA_LONG=1: all of them, else a sample of what is alike."""
@@ -210,7 +210,7 @@ class Scenario:
         if status != 0 and mode != "full disk" and states - {"old"} and not any(c.startswith(("rename", "exchange")) for c in self.calls[:point]):
             self.fault(where, "exit status", status, "and", states)
         if mode in ("no space", "fault") and status == 0 and not call.startswith("fchown"): # the owner is kept where that is permitted
-            self.fault(where, "is not said")
+            self.fault(where, "is not reported")
         if mode == "short" and status != 0:
             self.fault(where, "a short write is no fault:", said[:300])
         if mode == "SIGTERM" and status == TERMINATED and self.files:
@@ -274,7 +274,7 @@ def works_beside_what_is_left(inputs):
 
 
 def answers_that_are_kept():
-    """The cache of `visac tune` is none of the user's files: whatever happens to it, the answer is written, or it is said that it is not, and
+    """The cache of `visac tune` is none of the user's files: whatever happens to it, the answer is written, or reported as not written, and
     the next run has the same answer."""
     faults, points, runs = [], 0, 0
     command = [os.path.join(visa_tools.bin_dir(), "visac"), "tune", QUESTION, "-D", "m=16,n=16,k=32", "-o", "new"]

@@ -383,7 +383,7 @@ def derived():
         check(signature(CALLS, "three() +", 6) == ("fn three() -> usize", None), signature(CALLS, "three() +", 6))
         check(signature(CALLS, "x.collect(", 10)[0].startswith("collect"), "collect")
         s.change({"text": "axes![B = 4];\n"})
-        check(s.ask("callHierarchy/incomingCalls", {"item": one}) == [], "a function that is gone")
+        check(s.ask("callHierarchy/incomingCalls", {"item": one}) == [], "a function that was removed")
         s.ask("callHierarchy/incomingCalls", {"item": {}}, error=-32602)
         s.ask("callHierarchy/outgoingCalls", None, error=-32602)
 

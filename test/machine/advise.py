@@ -52,7 +52,7 @@ def copy(m, k, r, *kernels):
 
 NOTHING = "nothing that was tried is faster\n"
 EACH, TURN = ("M / { R } # 256", "M % { R }, K"), ("M % { R } # 256", "M / { R }, K")
-# What is said, word for word.
+# The advice, word for word.
 SAID = [
     (TALL, "R = 1 instead of 256: kernel tall takes 1256 cycles instead of 3048\n"),
     (copy(256, 512, 64, EACH), "R = 1 instead of 64: kernel k0 takes 1256 cycles instead of 3048\n"),  # words of comments are no uses
@@ -67,7 +67,7 @@ SAID = [
     (copy(512, 64, 1, ("1 # 256", "M, K")), "M over slices: Slice m![M / 4 # 256]: kernel k0 takes 1128 cycles instead of 1512\n"),
 ]
 
-# An addition on packets of 4: (what the pass does, what is said). What is a comment, or no addition, stays.
+# An addition on packets of 4: (what the pass does, the advice). What is a comment, or no addition, stays.
 WIDTH = """axes![A = 256, S = 256];
 #[device(chip = 1)]
 fn k(ctx: &mut Context, x: &HbmTensor<f32, m![1], m![S, A]>) -> HbmTensor<f32, m![1], m![S, A]> {

@@ -93,7 +93,7 @@ def matmul(s):
     made = s.check("visa-run", "m.bin", "--check=numbers", "--input", "a=nan.raw", status=3, verdict="not compared")
     s.expect(made["checked"][0]["numbers"][0]["undecided"] == 256 and made["diagnostics"][0]["id"] == "E-CHECK-NOTHING", made)
     s.check("visa-run", "m.bin", "--check", "--output", "out.npy")
-    s.expect(os.path.exists(os.path.join(s.folder, "out.npy")), "the output is written beside the document")
+    s.expect(os.path.exists(os.path.join(s.folder, "out.npy")), "the output is written next to the document")
 
 
 def several(s):

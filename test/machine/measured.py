@@ -229,7 +229,7 @@ def main():
     if "--fit" in sys.argv:
         print("\n".join(f"{name}: {value}, in the table {table[name][0]}" for name, value in fitted.items()))
     failed = [f"{name} is {table[name][0]}, the fit says {value}" for name, value in fitted.items() if table[name][0] != value]
-    failed += [f"{name} is said to be fitted and is not" for name, (_, is_fitted) in table.items() if is_fitted and name not in fitted]
+    failed += [f"{name} is marked as fitted and is not" for name, (_, is_fitted) in table.items() if is_fitted and name not in fitted]
     median, right = statistics.median(errors[n] for n in kept), sum(a < b for a, b in ranked)
     for (name, _, _), (a, b) in zip(PAIRS, ranked):
         if "-v" in sys.argv and a >= b:

@@ -283,7 +283,7 @@ class Tests:
         self.expect(b"port `sum` of kernel `add_to` is bound to no buffer" in self.plan(made).stderr, "both ports of a name are bound together")
 
     def moved(self):
-        """HBM of a kernel that is no port's is moved behind all buffers, also where one lies at its address, 1 MiB; a copy that runs over the end of
+        """HBM of a kernel that is no port's is moved past all buffers, also where one lies at its address, 1 MiB; a copy that runs over the end of
         its port, and ports in one place, cannot be moved."""
         buffers = {**plan()["buffers"], "front": {"type": "i32", "shape": [(1 << 18) - 2048]}, "there": {"type": "i32", "shape": [8, 64, 16], "file": "there.bin"}}
         buffers = {name: buffers[name] for name in ("best", "at", "front", "there", "rows")}
@@ -301,7 +301,7 @@ class Tests:
             self.expect(done.returncode == 1 and b"error[E-PLAN-FIT]" in done.stderr and words in done.stderr.decode(), f"{change}: {done.stderr}")
 
     def resident(self):
-        """Tensors in DM stay from step to step, in two places by turns, beside kernels that use DM for other things; numbers by Python."""
+        """Tensors in DM stay from step to step, in two places by turns, among kernels that use DM for other things; numbers by Python."""
         self.write("dm.vm", RESIDENT.encode())
         self.expect(self.run("visac", "dm.vm", "-o", "dm.bin").returncode == 0, "kernels with tensors in DM")
         kernels = {k: {"file": "dm.bin", "kernel": k} for k in ("stage", "increment", "both", "back", "swapped", "aside")}
@@ -341,7 +341,7 @@ class Tests:
             many = {f"d{i}": dm for i in range((512 << 10) // unit - 3 + full)}
             done = self.plan({**made, "buffers": {**made["buffers"], **many}, "outputs": {},
                               "steps": [{"run": "stage", "ports": {"input": "x", "output": d}} for d in many] + [{"run": "aside", "ports": {"input": "x", "out": "w"}}]})
-            self.expect(done.returncode == full and (b"behind the plan's buffers, and does not fit there" in done.stderr) == bool(full), f"DM to its end: {done.stderr}")
+            self.expect(done.returncode == full and (b"past the plan's buffers, and does not fit there" in done.stderr) == bool(full), f"DM to its end: {done.stderr}")
         for buffer in ({**dm, "in": "trf"}, {**dm, "file": "x.bin"}):
             done = self.plan({**made, "buffers": {**made["buffers"], "a": buffer}})
             self.expect(done.returncode == 1 and b"error[E-PLAN]" in done.stderr, f"{buffer}: {done.stderr}")

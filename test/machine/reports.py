@@ -153,9 +153,9 @@ def advice_holds(check, folder):
         if rule in ("W-DM-BANK", "W-VECTOR-PASSES"):
             saved = old["cycles"] - new["cycles"]
         if rule in ("W-DM-BANK", "W-VECTOR-NARROW", "W-VECTOR-PASSES"): # of these nothing else changes
-            check.that(found[0]["kernel_cycles"] == new["cycles"], f"advice {number}: {found[0]['kernel_cycles']} cycles said of the kernel, {new['cycles']} taken")
-        check.that(found[0]["kernel_cycles"] <= old["cycles"] - min(saved, 1), f"advice {number}: the kernel is said to take {found[0]['kernel_cycles']}, before {old['cycles']}")
-        check.that(saved == found[0]["cost_cycles"], f"advice {number}: {found[0]['cost_cycles']} cycles said, {saved} saved")
+            check.that(found[0]["kernel_cycles"] == new["cycles"], f"advice {number}: {found[0]['kernel_cycles']} cycles promised for the kernel, {new['cycles']} taken")
+        check.that(found[0]["kernel_cycles"] <= old["cycles"] - min(saved, 1), f"advice {number}: the kernel is promised to take {found[0]['kernel_cycles']}, before {old['cycles']}")
+        check.that(saved == found[0]["cost_cycles"], f"advice {number}: {found[0]['cost_cycles']} cycles promised, {saved} saved")
 
 
 def formulas_add_up(check, path, kernel, timing):

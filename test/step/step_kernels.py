@@ -70,7 +70,7 @@ fn calls<const B: Dim>(x: &Hbm<Tile<bf16, 32, 32>, {[N]}>, w: &Hbm<Tile<bf16, 8,
     TWICE
 }
 """
-WEIGHTS = {  # how they are said, and whether they are the same
+WEIGHTS = {  # how they are written, and whether they are the same
     "w.random_load(go.map(signal))": True,
     "w.linear_load(&go, [1], [1], 1).flatten(0, 1)": True,
     "w.linear_load(once(), [1], [1], 1).flatten(0, 1).promote().flatten(0, 1).expand(1, &go.promote()).flatten(0, 1).assume(&go)": True,

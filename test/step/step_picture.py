@@ -71,7 +71,7 @@ def main():
         if what:
             print(f"{name}: {what}")
     bad = sum(what is not None for what in found.values())
-    print(f"{len(found) - bad} pictures have every line beside the boxes, {bad} have not")
+    print(f"{len(found) - bad} pictures have every line outside of the boxes, {bad} have not")
     return bad > 0
 
 

@@ -201,7 +201,7 @@ APPLIED = [("a.map(|a, b| matmul(a, b) * 2, b)", "M", False, 1), ("a.zip(&b).map
 
 
 def functions(folder, rng, seed=None):
-    """Products in functions of tiles are made beside them, in pieces."""
+    """Products in functions of tiles are computed outside of them, in pieces."""
     applied, columns, folds, count = rng.choice(APPLIED) if seed is None else APPLIED[seed % len(APPLIED)]
     m, k, sizes = rng.choice([1, 2, 4]), rng.choice([2, 3, 4, 6]), [rng.choice([0, 0, 1, 2, 3]) for _ in range(rng.randrange(1, 5))]
     sizes[rng.randrange(len(sizes))] = 2

@@ -171,7 +171,7 @@ START_TEST(comparisons_that_touch_may_be_anything)
 }
 END_TEST
 
-/* Of one number beside itself everything is known that needs no value, and who is the largest is that number. */
+/* Of a number compared with itself everything is known that needs no value, and who is the largest is that number. */
 START_TEST(a_number_beside_itself)
 {
     real a = {1, 0.25, 7}, b = {1.25, 0.25, 8}, c = {2, 0.125, 9}, none = {NAN, 0, 3}, open = real_anything;

@@ -280,7 +280,7 @@ static const char *refusal_of(step_program p, const step_node *nodes, arena *a)
     return diags.count > 0 ? diags.items[0]->message : "";
 }
 
-/* The halves of a pair are two operands where it comes alone; beside another stream it is one, and no tile. */
+/* The halves of a pair are two operands where it comes alone; with another stream it is one, and no tile. */
 START_TEST(a_pair_is_two_operands_where_it_is_alone)
 {
     static const char text[] = "#[stream]\n"

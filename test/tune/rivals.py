@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """visac tune against kernels that people wrote: those of examples, cases and, where VISA_CORPUS names them, of published snapshots. At a kernel's own shape
-the answer is never slower by the same timing model. Usage: rivals.py [WORD]: kernels whose name has the word; all that is said of each."""
+the answer is never slower by the same timing model. Usage: rivals.py [WORD]: kernels whose name has the word, with all messages about each."""
 import os
 import re
 import sys

@@ -283,7 +283,7 @@ def choices():
         made = tune(question, sizes, *options)
         check(made.status == 0 and text in made.text(), f"{question} {sizes}: no `{text}`: " + made.text()[-3000:])
         cycles = int(re.search(r"^// (\d+) cycles", made.text(), re.M)[1]) if made.status == 0 else 0
-        check(not re.search(r"//.*(?<!\S)1 [a-z]+s\b", made.text()), f"{question} {sizes}: one, and said in the plural: " + made.text()[:3000])
+        check(not re.search(r"//.*(?<!\S)1 [a-z]+s\b", made.text()), f"{question} {sizes}: one, and written in the plural: " + made.text()[:3000])
         check(not most or cycles <= most, f"{question} {sizes}: {cycles} cycles, {most} expected")
         ran = tune(question, sizes, *options, "--check")
         check(ran.status == 0 and "agree" in ran.text() and "proven" in ran.text(), f"{question} {sizes} {dtype}: " + ran.text())

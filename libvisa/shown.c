@@ -1,4 +1,4 @@
-/* What a compilation says: its diagnostics, as many as the limit lets through. */
+/* The diagnostics of a compilation that are shown: as many as the limit lets through. */
 
 #include "frontend/render.h"
 #include "libvisa/compilation.h"
@@ -38,39 +38,39 @@ size_t visa_warning_count(const visa_compilation *c)
 static void limit_diagnostics(visa_compilation *c)
 {
     size_t errors = 0, end = 0;
-    c->said = c->diags;
-    c->said_count = c->diags.count;
-    while (end < c->said.count && (errors < c->error_limit || c->said.items[end]->severity != DIAG_ERROR))
-        errors += c->said.items[end++]->severity == DIAG_ERROR;
-    if (c->error_limit == 0 || end == c->said.count)
+    c->shown = c->diags;
+    c->shown_count = c->diags.count;
+    while (end < c->shown.count && (errors < c->error_limit || c->shown.items[end]->severity != DIAG_ERROR))
+        errors += c->shown.items[end++]->severity == DIAG_ERROR;
+    if (c->error_limit == 0 || end == c->shown.count)
         return;
-    diag_list_init(&c->said, c->arena);
+    diag_list_init(&c->shown, c->arena);
     for (size_t i = 0; i < end; i++)
-        ARENA_PUSH(c->arena, c->said.items, c->said.count, c->said.capacity, c->diags.items[i]);
-    diag *d = diag_add(&c->said, E_ERROR_LIMIT, SRC_NOWHERE, "%zu of %zu errors are shown", errors, c->diags.error_count);
-    diag_help(&c->said, d, "-ferror-limit=0 shows all of them");
+        ARENA_PUSH(c->arena, c->shown.items, c->shown.count, c->shown.capacity, c->diags.items[i]);
+    diag *d = diag_add(&c->shown, E_ERROR_LIMIT, SRC_NOWHERE, "%zu of %zu errors are shown", errors, c->diags.error_count);
+    diag_help(&c->shown, d, "-ferror-limit=0 shows all of them");
 }
 
-const diag_list *compilation_said(visa_compilation *c)
+const diag_list *compilation_shown(visa_compilation *c)
 {
-    if (c->said_count == c->diags.count && c->said_count > 0)
-        return &c->said;
+    if (c->shown_count == c->diags.count && c->shown_count > 0)
+        return &c->shown;
     expand_settle(c->expander, &c->diags);
     diag_list_sort(&c->diags);
     limit_diagnostics(c);
-    return &c->said;
+    return &c->shown;
 }
 
 const char *visa_diagnostics(visa_compilation *c, visa_diagnostics_format format)
 {
-    if (c->exhausted || (budget_lift(c->arena), setjmp(*arena_guard(c->arena)))) /* the limits are not for saying what went wrong */
+    if (c->exhausted || (budget_lift(c->arena), setjmp(*arena_guard(c->arena)))) /* the report of a fault is not limited */
         return out_of_memory_text;
-    const diag_list *said = compilation_said(c);
+    const diag_list *shown = compilation_shown(c);
     if (format == VISA_DIAGNOSTICS_JSON)
-        return render_json(said, c->sources, c->arena);
+        return render_json(shown, c->sources, c->arena);
     if (format == VISA_DIAGNOSTICS_SARIF)
-        return render_sarif(said, c->sources, VISA_VERSION, c->arena);
-    return render_text(said, c->sources, format == VISA_DIAGNOSTICS_COLOUR, c->arena);
+        return render_sarif(shown, c->sources, VISA_VERSION, c->arena);
+    return render_text(shown, c->sources, format == VISA_DIAGNOSTICS_COLOUR, c->arena);
 }
 
 uint32_t compilation_line_of(void *user, src_range range)
