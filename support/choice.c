@@ -46,6 +46,9 @@ const char *choice_near(const char *name, const char *const *known)
 {
     const char *found = NULL;
     unsigned best = CHOICE_FAR;
+    for (size_t i = 0; known[i]; i++)
+        if (strcmp(name, known[i]) == 0) /* as mostly, where a name that is right is asked for, too: nothing is nearer */
+            return known[i];
     for (; *known; known++)
         if (choice_is_nearer(name, *known, &best))
             found = *known;
