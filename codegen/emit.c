@@ -9,12 +9,19 @@ _Static_assert((int)CHIP == (int)COMPONENT_CHIP && (int)PACKET == (int)COMPONENT
                    (int)TIME == (int)COMPONENT_TIME,
                "the components of tensors and ports have one order");
 
+/* Chip, Cluster and Slice of a tensor, and the machine's unit at which each begins. Mappings are interned: equal ones are one object. */
+typedef struct unit_places {
+    const mapping *parts[TILE_UNITS];
+    int64_t first[TILE_UNITS];
+} unit_places;
+
 typedef struct stream {
     command *items;
     size_t count, capacity;
     command units; /* the last units command */
     bool has_units;
-    size_t waited[3]; /* commands of the other contexts already waited for */
+    unit_places places; /* what it was made of */
+    size_t waited[3];   /* commands of the other contexts already waited for */
 } stream;
 
 typedef struct emission {
@@ -125,18 +132,23 @@ static void live_mask(const emission *m, const mapping *part, int64_t first, uin
 
 static void push_units(emission *m, const op *at, const tensor *t, context c)
 {
+    const op *view = at->kind == IR_FETCH ? op_input(at) : NULL;
+    unit_places places = {.parts = {t->part[CHIP], t->part[CLUSTER], t->part[SLICE]}};
+    if (view && view->window)
+        memcpy(places.first, view->window->units, sizeof places.first);
+    stream *s = &m->streams[c];
+    if (s->has_units && memcmp(&s->places, &places, sizeof places) == 0)
+        return;
+    s->places = places;
     command k = new_command(m, OP_UNITS, at, c);
     uint64_t chips = 0, clusters = 0, slices[4] = {0};
-    const op *view = at->kind == IR_FETCH ? op_input(at) : NULL;
-    const int64_t none[TILE_UNITS] = {0}, *first = view && view->window ? view->window->units : none;
-    live_mask(m, t->part[CHIP], first[CHIP], &chips, 1);
-    live_mask(m, t->part[CLUSTER], first[CLUSTER], &clusters, 1);
-    live_mask(m, t->part[SLICE], first[SLICE], slices, 4);
+    live_mask(m, t->part[CHIP], places.first[CHIP], &chips, 1);
+    live_mask(m, t->part[CLUSTER], places.first[CLUSTER], &clusters, 1);
+    live_mask(m, t->part[SLICE], places.first[SLICE], slices, 4);
     command_set(&k, UNITS_CHIPS, (int64_t)chips);
     command_set(&k, UNITS_CLUSTERS, (int64_t)clusters);
     for (int i = 0; i < 4; i++)
         command_set(&k, (command_field)(UNITS_SLICES_0 + i), (int64_t)slices[i]);
-    stream *s = &m->streams[c];
     if (s->has_units && memcmp(s->units.fields, k.fields, sizeof k.fields) == 0)
         return;
     s->units = k;
