@@ -28,6 +28,7 @@ import visa_tools
 
 CASES = os.path.join(visa_tools.SOURCE, "test", "cases")
 SCHEMA = os.path.join(visa_tools.SOURCE, "docs", "tables.schema.json")
+LIMIT = 1800  # seconds of a command: a machine may be busy
 DIRECTIVE = re.compile(r"//\s*(RUN|RUN-EXIT|RUN-LARGE):\s*(.*?)\s*$")
 
 # Stands in front of visac: keeps what --emit=json printed, for the schema.
@@ -130,9 +131,9 @@ def run_case(path, check, validator):
             try:
                 done = visa_tools.without_tracer_crash(env, lambda env: subprocess.run(
                     shell, cwd=os.path.dirname(path), env=env, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
-                    timeout=1800, check=False))
+                    timeout=LIMIT, check=False))
             except subprocess.TimeoutExpired:
-                return f"$ {command}\ntime limit of 120 s"
+                return f"$ {command}\ntime limit of {LIMIT} s"
             wanted = 0 if re.search(r"(^|\| )not ", command) else status
             if done.returncode != wanted:
                 return (f"$ {command}\n{done.stdout.decode('utf-8', 'replace')}"

@@ -939,6 +939,8 @@ static void put_together(program *p, uint32_t *together, bool plain)
     p->axes[2].size = places;
     p->axes[3].size = 3;
     bool lacks = random_below(4) == 0 && !plain, of_place = random_below(2);
+    if (plain && p->axes[1].size == 1)
+        of_place = false; /* A would be the innermost axis, and lie 3 elements apart where the copy has it 2 apart: rightly copied */
     uint32_t from[2], dst = 0;
     for (int i = 0; i < 2; i++)
         from[i] = add_tensor(p, types[type][0], lacks ? "B" : of_place ? "ADB" : random_below(2) || plain ? "AB" : "BA", true);

@@ -51,7 +51,7 @@ def taken(base, *asked):
 
 def one_question(work, question, sizes, dtype):
     base = os.path.join(work, "deep", dtype + str(len(sizes)))
-    asked = (question, sizes, f"--dtype={dtype}")
+    asked = (question, sizes, f"--dtype={dtype}", "--budget=0s")  # how long is searched changes nothing here
     os.makedirs(os.path.dirname(base), exist_ok=True)
     first = tune(base, *asked)
     check(first.returncode == 0 and len(entries(base)) == 1, f"{question}: nothing is kept: {first.stderr}")
@@ -64,12 +64,12 @@ def one_question(work, question, sizes, dtype):
         whole = file.read()
     marked(path)
     check(taken(base, *asked), f"{question}: an answer that is there is not taken")
-    check(taken(base, question, ",".join(reversed(sizes.split(","))), f"--dtype={dtype}"), "the order of -D counts")
+    check(taken(base, question, ",".join(reversed(sizes.split(","))), *asked[2:]), "the order of -D counts")
     check(tune(base, *asked, "--no-cache").stdout == first.stdout, "--no-cache takes what is kept")
     check(taken(base, *asked), "--no-cache writes")
     with open(path, "rb") as file:
         good = file.read()
-    for what, other in [("budget", (*asked, "--budget=1s")), ("type of the result", (*asked, "--out=i8")), ("type", (question, sizes, "--dtype=f8e4m3")),
+    for what, other in [("budget", asked[:-1]), ("type of the result", (*asked, "--out=i8")), ("type", (question, sizes, "--dtype=f8e4m3", asked[-1])),
                         ("question", (question.replace("C[", "D[").replace("O[", "P["), *asked[1:]))]:
         write(path, good)
         check(not taken(base, *other), f"an answer to another {what} is taken")
@@ -93,7 +93,7 @@ def one_question(work, question, sizes, dtype):
     os.makedirs(fresh)
     subprocess.run(["cp", "--no-preserve=timestamps", os.path.join(visa_tools.bin_dir(), "visac"), fresh], check=True)
     os.utime(os.path.join(fresh, "visac"), (1, 1))
-    ran = subprocess.run([os.path.join(fresh, "visac"), "tune", question, "-D", sizes, f"--dtype={dtype}"], stdin=subprocess.DEVNULL, capture_output=True,
+    ran = subprocess.run([os.path.join(fresh, "visac"), "tune", question, "-D", *asked[1:]], stdin=subprocess.DEVNULL, capture_output=True,
                          env={**visa_tools.environment(), "XDG_CACHE_HOME": base}, check=False)
     check(ran.returncode == 0 and MARK not in ran.stdout, "an answer of another build is taken")
     subprocess.run(["rm", "-r", fresh], check=True)
