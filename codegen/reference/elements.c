@@ -188,8 +188,12 @@ expression_value emit_element_value(const element_form *f, int64_t lanes)
     expression_value sources[PLAN_SOURCES];
     for (unsigned i = 0; i < f->p->source_count; i++) {
         unsigned side = EINSUM_A + i;
+        LLVMBasicBlockRef here = LLVMGetInsertBlock(f->e->b);
+        if (plan_operand(f->p, side) != plan_operand(f->p, EINSUM_DST))
+            here = emit_outside(f->e, plan_operand(f->p, side), (einsum_side)side);
         sources[i] = load_element(f, side, element_of(f, side), lanes);
         sources[i].value = (is_number(f->p, i) ? emit_widen_number : emit_widen)(f->e, dtype_of(f, side), sources[i].value);
+        emit_inside(f->e, here);
     }
     return emit_expression(f->e, f->p, sources, NULL, lanes, f->bounded);
 }

@@ -167,6 +167,7 @@ void emit_loop_open(emitter *e, emitter_loop *l, LLVMValueRef first, LLVMValueRe
         LLVMConstIntGetSExtValue(end) - LLVMConstIntGetSExtValue(first) <= step)
         return;
     l->body = LLVMAppendBasicBlockInContext(e->context, e->function, "loop");
+    l->before = before;
     LLVMBuildBr(e->b, l->body);
     LLVMPositionBuilderAtEnd(e->b, l->body);
     l->counter = LLVMBuildPhi(e->b, e->i64, "i");
@@ -329,6 +330,35 @@ LLVMValueRef emit_group_offset(emitter *e, uint32_t tensor, einsum_side side, co
         sum = add_scaled(e, sum, counter, (int64_t)walk_stride(e->plan->e, tensor, side, d));
     }
     return sum ? sum : emit_i64(e, 0);
+}
+
+static bool has_border(const emitter *e, uint32_t tensor, einsum_side side)
+{
+    const einsum_tensor *t = &e->plan->e->tensors[tensor];
+    for (uint32_t i = 0; i < t->rank; i++)
+        if (walk_has_border(e->plan->e, e->statement->of, side, t->axes[i]))
+            return true;
+    return false;
+}
+
+LLVMBasicBlockRef emit_outside(emitter *e, uint32_t tensor, einsum_side side)
+{
+    LLVMBasicBlockRef here = LLVMGetInsertBlock(e->b), at = here;
+    for (unsigned i = has_border(e, tensor, side) ? 0 : e->open_count; i-- > 0;) {
+        const emitter_digit *d = &e->open[i];
+        bool walks = walk_stride(e->plan->e, tensor, side, &d->digit) != 0;
+        if (d->loop.body ? walks || d->loop.body != at : walks && !LLVMIsConstant(d->loop.counter))
+            break;
+        at = d->loop.body ? d->loop.before : at;
+    }
+    if (at != here)
+        LLVMPositionBuilderBefore(e->b, LLVMGetBasicBlockTerminator(at));
+    return here;
+}
+
+void emit_inside(emitter *e, LLVMBasicBlockRef here)
+{
+    LLVMPositionBuilderAtEnd(e->b, here);
 }
 
 /* NULL when the axis was met before, or when its open digits stay inside. */

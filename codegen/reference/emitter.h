@@ -13,6 +13,7 @@
 /* A counted loop that runs at least once. */
 typedef struct emitter_loop {
     LLVMBasicBlockRef body; /* NULL: it is known to run once, and there is no loop */
+    LLVMBasicBlockRef before;
     LLVMValueRef counter, end;
     int64_t step;
 } emitter_loop;
@@ -102,6 +103,10 @@ LLVMValueRef emit_digits_index(emitter *e, unsigned first);
 LLVMValueRef emit_tensor_offset(emitter *e, uint32_t tensor, einsum_side side);
 /* What the digits of a group, taken as one row-major index, add to it. */
 LLVMValueRef emit_group_offset(emitter *e, uint32_t tensor, einsum_side side, const plan_digits *digits, LLVMValueRef index);
+/* To the front of the open loops in which an operand stays the same: what is read of it there is read once. Nothing that the loops write
+ * may be that operand. Gives where the builder was, which emit_inside goes back to. */
+LLVMBasicBlockRef emit_outside(emitter *e, uint32_t tensor, einsum_side side);
+void emit_inside(emitter *e, LLVMBasicBlockRef here);
 /* i1: every coordinate is inside its axis; NULL when no open digit can leave it. */
 LLVMValueRef emit_guard(emitter *e);
 /* Does the tensor hold the element where windows have borders? NULL: it does. */

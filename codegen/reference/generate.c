@@ -12,6 +12,7 @@
 #include "codegen/reference/epilogue.h"
 #include "codegen/reference/field.h"
 #include "codegen/reference/reduce.h"
+#include "codegen/reference/twin.h"
 #include "codegen/reference/walk.h"
 
 /* A statement's function under construction. */
@@ -433,8 +434,9 @@ static LLVMValueRef emit_statement_form(statement *s, unsigned number, bool boun
     emit_function(e, name, pointers, sides, &s->type);
     LLVMValueRef function = e->function;
     for (unsigned side = 0; side < sides; side++) {
-        s->at[side] = LLVMGetParam(function, side);
-        s->bound[side] = LLVMGetParam(function, sides + side);
+        unsigned same = side == EINSUM_DST ? side : twin_side(s->plan, s->plan, side); /* a tensor that is read twice is one tensor */
+        s->at[side] = LLVMGetParam(function, same);
+        s->bound[side] = LLVMGetParam(function, sides + same);
         e->base[side] = base_of(s, side, LLVMGetParam(function, pointers + side));
     }
     s->scratch = LLVMGetParam(function, pointers - 2);

@@ -42,6 +42,16 @@ bool sharing_guards_differ(const einsum *e, const plan_statement *x, const plan_
     return false;
 }
 
+/* Is one tensor several operands at the same places of both? What is read of it there may be read once. */
+static bool same_operands_coincide(const plan_statement *x, const plan_statement *y)
+{
+    bool same = true;
+    for (unsigned i = 0; i <= x->source_count; i++)
+        for (unsigned k = 0; k < i && same; k++)
+            same = (plan_operand(x, i) == plan_operand(x, k)) == (plan_operand(y, i) == plan_operand(y, k));
+    return same;
+}
+
 /* All else that the generator reads follows from what is compared here. */
 static bool statements_share_code(const reference_plan *p, const plan_statement *x, const plan_statement *y)
 {
@@ -51,6 +61,7 @@ static bool statements_share_code(const reference_plan *p, const plan_statement 
                 a->step_count == b->step_count && a->fold == b->fold && a->bits == b->bits && tensors_are_alike(p, a->dst, b->dst);
     for (unsigned i = 0; same && i < x->source_count; i++)
         same = tensors_are_alike(p, x->sources[i], y->sources[i]);
+    same = same && same_operands_coincide(x, y);
     for (uint32_t i = 0; same && i < a->step_count; i++)
         same = a->steps[i].op == b->steps[i].op && a->steps[i].argument == b->steps[i].argument;
     same = same && a->counted == b->counted && a->count_span == b->count_span;
