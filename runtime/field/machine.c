@@ -115,6 +115,8 @@ static bool read_command(field_machine *m, int number, const command *c, int64_t
     switch (c->op) {
     case OP_WAIT: break;
     case OP_GUARD:
+        if (!guard_check(m->plans, number, c, f))
+            return false;
         if (!launch_lets_run(m->plans->kernel, c, m->inputs.numbers))
             m->plans->done[number] += (size_t)command_get(c, GUARD_COMMANDS);
         break;

@@ -28,7 +28,7 @@ static const stage_type *type_of(command_op op)
 bool chain_extent(const command *commands, size_t available, size_t *count, fault *f)
 {
     const stage_type *first = type_of(commands[0].op);
-    if (!first || first->takes)
+    if (!first || first->takes || commands[0].op != first->op)
         return fault_set(f, E_RUN_CHAIN, commands, "does not begin a chain; fetch and stream_in do");
     for (size_t i = 1; i < available; i++) {
         const stage_type *t = type_of(commands[i].op);

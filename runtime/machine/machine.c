@@ -162,14 +162,20 @@ static bool guards_whole(const command *c, size_t available, fault *f)
                      (long long)commands, (long long)whole);
 }
 
+bool guard_check(const machine *m, int number, const command *c, fault *f)
+{
+    int64_t bits = command_get(c, GUARD_BITS);
+    if (bits != 8 && bits != 32 && bits != 64)
+        return fault_set(f, E_RUN_CHAIN, c, "a guard reads 8, 32 or 64 bits, not %lld", (long long)bits);
+    return guards_whole(c, m->kernel->streams[number].count - m->done[number], f);
+}
+
 /* Where its number is in the range the commands after it run, else they are complete with it. */
 static bool run_guard(machine *m, const command *c, int number, fault *f)
 {
     unsigned char bytes[8] = {0};
     int64_t bits = command_get(c, GUARD_BITS), base = command_get(c, GUARD_BASE), left = command_get(c, GUARD_COMMANDS);
-    if (bits != 8 && bits != 32 && bits != 64)
-        return fault_set(f, E_RUN_CHAIN, c, "a guard reads 8, 32 or 64 bits, not %lld", (long long)bits);
-    if (!guards_whole(c, m->kernel->streams[number].count - m->done[number], f))
+    if (!guard_check(m, number, c, f))
         return false;
     if (base > m->target->hbm_bytes_per_chip - bits / 8)
         return fault_set(f, E_RUN_ACCESS, c, "reads its number outside HBM: address %lld, size %lld bytes", (long long)base,

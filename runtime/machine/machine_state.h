@@ -36,6 +36,8 @@ typedef struct unit_mask {
 
 /* What an OP_UNITS command selects. */
 void unit_mask_select(unit_mask *units, const command *c);
+/* Is the context's next command, a `guard`, one of a whole copy or chain, and of a number that there is? */
+bool guard_check(const machine *m, int number, const command *c, fault *f);
 /* Numbers of the units in the mask, in order; cluster: of that one only, -1: of all. Returns how many. */
 size_t unit_mask_list(const struct machine *m, const unit_mask *units, int64_t cluster, int64_t *list);
 

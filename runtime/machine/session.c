@@ -701,11 +701,17 @@ static void other_launch_end(const session *s, session *t)
     session_close(t);
 }
 
+/* The bytes of every input, as many as a guard may read at least. */
 static const unsigned char *const *numbers_of(const session *s)
 {
+    enum { MOST_BYTES = 8 };
     const unsigned char **numbers = ARENA_ARRAY(s->arena, const unsigned char *, (size_t)s->kernel->port_count + 1);
-    for (uint32_t i = 0; i < s->kernel->port_count; i++)
-        numbers[i] = s->ports[i].port->direction == PORT_IN ? s->ports[i].logical.bytes : NULL;
+    for (uint32_t i = 0; i < s->kernel->port_count; i++) {
+        const tensor *t = &s->ports[i].logical;
+        numbers[i] = s->ports[i].port->direction == PORT_IN ? t->bytes : NULL;
+        if (numbers[i] && t->size < MOST_BYTES)
+            numbers[i] = memcpy(ARENA_ARRAY(s->arena, unsigned char, MOST_BYTES), t->bytes, t->size);
+    }
     return numbers;
 }
 
