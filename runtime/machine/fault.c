@@ -22,15 +22,24 @@ bool fault_memory(fault *f, const command *c, const char *what)
     return fault_set(f, E_RUN_LIMIT, c, "no memory left for %s", what);
 }
 
+/* A number that names no row came in with the kernel, or was computed of such ones. */
+static void help_report(const fault *f, diag *d, diag_list *diags)
+{
+    if (f->id == E_RUN_INDEX)
+        diag_help(diags, d, "give what the index is, or is computed of: --input=NAME=FILE; without it, what comes in is drawn");
+}
+
 void fault_report(const fault *f, const char *kernel, diag_list *diags)
 {
     const command *c = f->command;
+    diag *d;
     if (!c)
-        diag_add(diags, f->id, SRC_NOWHERE, "kernel %s: %s", kernel, f->text);
+        d = diag_add(diags, f->id, SRC_NOWHERE, "kernel %s: %s", kernel, f->text);
     else if (c->line)
-        diag_add(diags, f->id, SRC_NOWHERE, "kernel %s, %s context, offset 0x%x, line %u: %s: %s", kernel, context_name(c->context),
+        d = diag_add(diags, f->id, SRC_NOWHERE, "kernel %s, %s context, offset 0x%x, line %u: %s: %s", kernel, context_name(c->context),
                  c->offset, c->line, command_row_of(c->op)->name, f->text);
     else
-        diag_add(diags, f->id, SRC_NOWHERE, "kernel %s, %s context, offset 0x%x: %s: %s", kernel, context_name(c->context), c->offset,
+        d = diag_add(diags, f->id, SRC_NOWHERE, "kernel %s, %s context, offset 0x%x: %s: %s", kernel, context_name(c->context), c->offset,
                  command_row_of(c->op)->name, f->text);
+    help_report(f, d, diags);
 }
