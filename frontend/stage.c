@@ -281,6 +281,18 @@ static const char *nearest(const char *name)
     return choice_near(name, names);
 }
 
+/* Of what the receiver offers. */
+static const char *nearest_offered(const stage_call *call)
+{
+    const char *names[FORMS + 1];
+    size_t count = 0;
+    for (size_t i = 0; i < FORMS; i++)
+        if (is_first_form(i, dialect_of(call), receiver_bit(&call->receiver)))
+            names[count++] = forms[i].name;
+    names[count] = NULL;
+    return choice_near(call->node->text, names);
+}
+
 /* A misspelt name, or a mapping that is none, is an error of its own even where what it is called on is not known. */
 static void check_alone(const stage_call *call)
 {
@@ -357,7 +369,8 @@ static void unknown_method(const stage_call *call, bool known)
     diag *d = diag_add(diags, E_METHOD, call->node->name_range, known ? "`%s` is not offered by %s" : "there is no method `%s` on %s", name,
                        value_kind_name(&call->receiver));
     bool is_whole = false;
-    const char *near = known ? NULL : nearest(name), *between = known ? missing_between(call, &is_whole) : NULL;
+    const char *near = known ? NULL : nearest_offered(call), *between = known ? missing_between(call, &is_whole) : NULL;
+    near = near || known ? near : nearest(name);
     if (near)
         diag_help(diags, d, "did you mean `%s`?", near);
     else if (between) {
