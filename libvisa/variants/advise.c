@@ -393,6 +393,145 @@ static void try_widths(adviser *s)
     }
 }
 
+/* ---- two passes in one ---- */
+
+/* Behind blanks and comments; of NULL it is NULL. */
+static const char *skip_blanks(const char *at)
+{
+    for (const char *end; at && *at; at = end) {
+        end = comment_end(at);
+        end = end && end == at && isspace((unsigned char)*at) ? at + 1 : end;
+        if (!end || end == at)
+            break;
+    }
+    return at;
+}
+
+/* The first `c` from `at` on that no bracket holds; NULL: brackets close before, or there is none. */
+static const char *outside_brackets(const char *at, char c)
+{
+    int depth = 0;
+    for (const char *end; *at && depth >= 0; at = end) {
+        end = comment_end(at);
+        if (!end)
+            return NULL;
+        if (end > at)
+            continue;
+        if (*at == c && depth == 0)
+            return at;
+        depth += (*at == '(' || *at == '[' || *at == '{') - (*at == ')' || *at == ']' || *at == '}');
+        end = at + 1;
+    }
+    return NULL;
+}
+
+/* `let NAME: TYPE = CALLS .vector_final() ..;`, of a pass that leaves a tensor. */
+typedef struct pass_text {
+    const char *let, *end; /* of the statement, behind its `;` */
+    const char *name;
+    size_t name_length;
+    const char *calls, *final; /* where the calls begin, and the last of them that the next pass needs ends */
+} pass_text;
+
+static bool read_pass(const char *let, pass_text *out)
+{
+    const char *name = skip_blanks(let + strlen("let"));
+    name = strncmp(name, "mut ", 4) == 0 ? skip_blanks(name + 4) : name;
+    const char *equals = outside_brackets(name, '='), *end = outside_brackets(name, ';');
+    *out = (pass_text){.let = let, .name = name};
+    while (is_word(name[out->name_length]))
+        out->name_length++;
+    if (!out->name_length || !equals || !end || equals > end)
+        return false;
+    out->calls = skip_blanks(equals + 1);
+    const char *init = strstr(out->calls, ".vector_init"), *final = strstr(out->calls, ".vector_final");
+    out->final = final;
+    out->end = end + 1;
+    return init && final && init < final && final < end;
+}
+
+/* Where the calls `device.main.begin(..)` begin of which this is the `.begin`. */
+static const char *calls_begin(const char *text, const char *begin)
+{
+    const char *at = begin;
+    while (at > text && (is_word(at[-1]) || at[-1] == '.' || isspace((unsigned char)at[-1])))
+        at--;
+    return skip_blanks(at);
+}
+
+/* The calls after vector_init, and what gives no tags, of a pass that reads the tensor as it lies: NULL: another one. */
+static const char *operations_of(const char *begin)
+{
+    static const char *const carries[] = {".fetch", ".collect", ".vector_init", ".vector_intra_slice_tag", ".vector_intra_slice_branch"};
+    enum { CARRIES = sizeof carries / sizeof *carries, INIT = 2 };
+    bool begun = false;
+    const char *at = skip_blanks(call_end(begin));
+    for (bool carried = at != NULL; carried;) {
+        carried = false;
+        for (size_t i = 0; i < CARRIES && !carried; i++)
+            carried = *at == '.' && starts_word(at, at + 1, carries[i] + 1);
+        begun = begun || (carried && starts_word(at, at + 1, carries[INIT] + 1));
+        const char *end = carried ? call_end(at) : at;
+        if (!end)
+            return NULL;
+        at = skip_blanks(end);
+    }
+    return begun ? at : NULL;
+}
+
+/* Is the last call of [from, to) the end of packets of 4? Then where it begins, else `to`. */
+static const char *before_concat(const char *from, const char *to)
+{
+    const char *found = to;
+    for (const char *at = from; at < to; at++)
+        if (starts_call(at, "vector_concat", "vector_widen_concat") && call_end(at) && skip_blanks(call_end(at)) == to)
+            found = at;
+    return found;
+}
+
+/* The text with the second pass's operations behind those of the first; where `stays`, on packets of 4 all along. NULL: there is no such
+ * second pass. */
+static const char *in_one_pass(const adviser *s, const pass_text *first, bool stays)
+{
+    const char *text = s->now.text, *read = arena_printf(s->arena, ".begin(%.*s.view())", (int)first->name_length, first->name);
+    const char *begin = strstr(first->end, read), *calls = begin ? calls_begin(text, begin) : NULL;
+    const char *operations = begin && calls >= first->end ? operations_of(begin) : NULL, *to = first->final;
+    if (!operations)
+        return NULL;
+    if (stays) {
+        to = before_concat(first->calls, first->final);
+        if (to == first->final || !starts_call(operations, "vector_split", "vector_narrow_split") || !call_end(operations))
+            return NULL;
+        operations = skip_blanks(call_end(operations));
+    }
+    return arena_printf(s->arena, "%.*s%.*s%.*s%s", (int)(first->let - text), text, (int)(calls - skip_blanks(first->end)),
+                        skip_blanks(first->end), (int)(to - first->calls), first->calls, operations);
+}
+
+static void try_passes(adviser *s)
+{
+    const char *end;
+    for (const char *at = s->now.text; *at; at = end) {
+        pass_text first;
+        judged x;
+        end = comment_end(at);
+        if (!end)
+            return;
+        if (end > at)
+            continue;
+        end = at + 1;
+        if (!starts_word(s->now.text, at, "let") || !read_pass(at, &first))
+            continue;
+        for (int stays = 0; stays < 2; stays++) {
+            const char *text = in_one_pass(s, &first, stays);
+            if (text && judge(s, text, &x) && same_formulas(s, &x))
+                take_better(s, &x,
+                            arena_printf(s->arena, "line %" PRIu32 ": the operations of this pass and of the one that reads it in one pass",
+                                         line_of(s->now.text, first.final)));
+        }
+    }
+}
+
 /* ---- the text of the advice ---- */
 
 static void say_change(const adviser *s, strbuf *out)
@@ -527,6 +666,7 @@ bool advise_source(const variant_source *source, const variant_options *o, arena
         try_constants(&s);
         try_axes(&s);
         try_widths(&s);
+        try_passes(&s);
         try_switches(&s, NULL);
         if (!s.best_words)
             break;

@@ -86,6 +86,40 @@ SAID += [(WIDTH.replace("PASS", did), said) for did, said in [
     (".vector_narrow_split().vector_fp_binary(FpBinaryOp::AddF, 1.0).vector_widen_concat().vector_clip(ClipBinaryOpF32::Add, 1.0)", NOTHING),  # the unit is in use
     (".vector_narrow_split().vector_fp_binary(FpBinaryOp::SubF, 1.0).vector_widen_concat()", NOTHING)]]
 
+# Two passes, the second of which reads what the first one leaves: (operations of both, what becomes of the second one's tensor, what is said).
+TWO = """axes![A = 256, S = 256];
+type Dm = DmTensor<f32, m![1], m![1 # 2], m![S], m![A]>;
+#[device(chip = 1)]
+fn k(device: &mut Device, x: &HbmTensor<f32, m![1], m![S, A]>) -> HbmTensor<f32, m![1], m![S, A]> {
+    let d: Dm = x.to_dm(&mut device.tdma);
+    let y: Dm = device.main.begin(d.view()).fetch::<m![A / 8], m![A % 8]>().collect() // let y = d;
+        .vector_init().vector_intra_slice_tag(TagMode::Zero)FIRST.vector_final().commit_trim::<m![A % 8]>().commit();
+    // of the first one
+    let z: Dm = device
+        .main
+        .begin(y.view())
+        .fetch::<m![A / 8], m![A % 8]>()
+        .collect()
+        .vector_init()
+        .vector_intra_slice_tag(TAG) // none
+        SECOND
+        .vector_final().commit_trim::<m![A % 8]>().commit();
+    LAST.to_hbm(&mut device.tdma)
+}
+"""
+ON_FOUR = ".vector_narrow_split::<m![A / 4], m![A % 4]>(){}.vector_widen_concat::<m![A / 8], m![A % 8]>()"
+ADD, MAX, ZERO = ".vector_clip(ClipBinaryOpF32::Add, 1.0)", ".vector_clip(ClipBinaryOpF32::Max, 0.0)", "TagMode::Zero"
+ONE = "line 7: the operations of this pass and of the one that reads it in one pass: kernel k takes {} cycles instead of {}\n"
+SAID += [(TWO.replace("FIRST", first).replace("SECOND", second).replace("LAST", last).replace("TAG", tag), said) for first, second, last, tag, said in [
+    (ADD, MAX, "z", ZERO, ONE.format(1546, 1578)),
+    (ON_FOUR.format(".vector_fp_binary(FpBinaryOp::MulF(FpMulAlu::Mul0), 2.0)"), ON_FOUR.format(".vector_fp_unary(FpUnaryOp::Exp)"), "z", ZERO, ONE.format(1578, 1642)),
+    (ON_FOUR.format(".vector_fp_unary(FpUnaryOp::Exp)"), MAX, "z", ZERO, ONE.format(1578, 1610)),
+    (MAX, MAX, "z", ZERO, NOTHING),  # the unit is in use
+    (MAX, ON_FOUR.format(".vector_fp_unary(FpUnaryOp::Exp)"), "z", ZERO, NOTHING),  # that stage is behind it
+    (ADD, ".vector_clip(ClipBinaryOpF32::Max, Branched::imm(TagGuard::group(GroupId::One), 0.0))", "z",
+     "TagMode::Comparison([Cmp::Less(0.0), Cmp::False, Cmp::False, Cmp::Less(0.0)])", NOTHING),  # of elements as they are between the passes
+    (ADD, MAX, "y", ZERO, NOTHING)]]  # the first one's tensor is read again
+
 # Copies that the Tensor Unit does faster: a line of the report for each, and of the advice.
 MOVED = """axes![A = 16, B = 16, K = 64, M = 64, N = 16];
 #[device(chip = 1)]
