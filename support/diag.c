@@ -106,6 +106,82 @@ static const char *spell(diag_list *list, const char *text)
     return s.text;
 }
 
+/* ---- one of a thing ---- */
+
+/* Things that messages count: those of which one is more than an s less, and the others. */
+static const char *const plurals[][2] = {
+    {"entries", "entry"}, {"copies", "copy"}, {"axes", "axis"}, {"halves", "half"}, {"indices", "index"}};
+static const char *const things[] = {"arguments",  "bits",       "bytes",   "channels", "chips",      "clusters", "columns",
+                                     "commands",   "conditions", "cycles",  "digits",   "dimensions", "elements", "flits",
+                                     "groups",     "inputs",     "lanes",   "Lanes",    "levels",     "loops",    "multiplications",
+                                     "operations", "operators",  "outputs", "packets",  "PEs",        "pieces",   "places",
+                                     "positions",  "requests",   "rows",    "Rows",     "slices",     "slots",    "steps",
+                                     "streams",    "tiles",      "times",   "tokens",   "values"};
+static const char *const verbs[][2] = {{" are ", " is "}, {" have ", " has "}, {" were ", " was "}, {" do ", " does "}};
+
+enum { PLURALS = sizeof plurals / sizeof *plurals, THINGS = sizeof things / sizeof *things, VERBS = sizeof verbs / sizeof *verbs };
+
+static bool is_digit(char c)
+{
+    return c >= '0' && c <= '9';
+}
+
+/* Is the `1` a number of its own, and not the end of a longer one, of a formula or of `1 of 1`? */
+static bool counts(const char *text, const char *at)
+{
+    if (at == text || at[-1] == '(')
+        return true;
+    if (at - text >= 5 && strncmp(at - 4, " of ", 4) == 0 && is_digit(at[-5]))
+        return false;
+    return at[-1] == ' ' && (at - text < 2 || is_letter(at[-2]) || is_digit(at[-2]) || strchr(",:;.)`", at[-2]));
+}
+
+/* The word for one of what is spoken of in the plural, of `letters` letters; NULL: no such thing. */
+static const char *one_of(arena *a, const char *word, size_t letters)
+{
+    for (size_t i = 0; i < PLURALS; i++)
+        if (strlen(plurals[i][0]) == letters && strncmp(word, plurals[i][0], letters) == 0)
+            return plurals[i][1];
+    for (size_t i = 0; i < THINGS; i++)
+        if (strlen(things[i]) == letters && strncmp(word, things[i], letters) == 0)
+            return arena_strndup(a, word, letters - 1);
+    return NULL;
+}
+
+/* The text with `1 flit is` for `1 flits are`. */
+static const char *count_ones(arena *a, const char *text)
+{
+    strbuf s;
+    strbuf_init(&s, a);
+    const char *from = text;
+    for (const char *at = strstr(text, "1 "); at; at = strstr(at + 1, "1 ")) {
+        const char *word = at + 2, *one = NULL;
+        size_t letters = 0;
+        while (is_letter(word[letters]))
+            letters++;
+        if (counts(text, at) && (one = one_of(a, word, letters))) {
+            strbuf_append(&s, from, (size_t)(word - from));
+            strbuf_puts(&s, one);
+            from = word + letters;
+            for (size_t i = 0; i < VERBS; i++)
+                if (strncmp(from, verbs[i][0], strlen(verbs[i][0])) == 0) {
+                    strbuf_puts(&s, verbs[i][1]);
+                    from += strlen(verbs[i][0]);
+                    break;
+                }
+        }
+    }
+    if (from == text)
+        return text;
+    strbuf_puts(&s, from);
+    return s.text;
+}
+
+static const char *said(diag_list *list, const char *text)
+{
+    return count_ones(list->arena, spell(list, text));
+}
+
 diag *diag_add(diag_list *list, diag_id id, src_range range, const char *format, ...)
 {
     diag *d = ARENA_NEW(list->arena, diag);
@@ -114,7 +190,7 @@ diag *diag_add(diag_list *list, diag_id id, src_range range, const char *format,
     d->range = range;
     va_list args;
     va_start(args, format);
-    d->message = spell(list, arena_vprintf(list->arena, format, args));
+    d->message = said(list, arena_vprintf(list->arena, format, args));
     va_end(args);
     if (!wanted || (list->repeating && is_known(list, id, range)))
         return d;
@@ -128,7 +204,7 @@ void diag_note(diag_list *list, diag *d, src_range range, const char *format, ..
 {
     va_list args;
     va_start(args, format);
-    diag_remark note = {range, spell(list, arena_vprintf(list->arena, format, args))};
+    diag_remark note = {range, said(list, arena_vprintf(list->arena, format, args))};
     va_end(args);
     ARENA_PUSH(list->arena, d->notes, d->note_count, d->note_capacity, note);
 }
@@ -137,7 +213,7 @@ void diag_help(diag_list *list, diag *d, const char *format, ...)
 {
     va_list args;
     va_start(args, format);
-    d->help = spell(list, arena_vprintf(list->arena, format, args));
+    d->help = said(list, arena_vprintf(list->arena, format, args));
     va_end(args);
 }
 

@@ -9,12 +9,14 @@ static void trf_lines(const schedule_item *item, strbuf *s)
     const trf_read_counts *r = &item->reads;
     const trf_write_counts *w = &item->writes;
     if (item->trf_read)
-        strbuf_printf(s, "%46strf_read, line %u: %lld reads, %lld column hits, %lld misses; held stores for %lld cycles\n", "",
-                      item->trf_read->line, (number)r->reads, (number)r->column_hits, (number)r->column_misses,
-                      (number)item->held_stall_cycles);
+        strbuf_printf(s, "%46strf_read, line %u: %s, %s, %lld %s; held stores for %s\n", "", item->trf_read->line,
+                      arena_count(s->arena, r->reads, "read"), arena_count(s->arena, r->column_hits, "column hit"),
+                      (number)r->column_misses, r->column_misses == 1 ? "miss" : "misses",
+                      arena_count(s->arena, item->held_stall_cycles, "cycle"));
     if (item->trf_store)
-        strbuf_printf(s, "%46strf_store, line %u: %lld flits, %lld of them stalled, %lld stall cycles\n", "", item->trf_store->line,
-                      (number)w->flits, (number)w->stalled_flits, (number)w->stall_cycles);
+        strbuf_printf(s, "%46strf_store, line %u: %s, %lld of them stalled, %s\n", "", item->trf_store->line,
+                      arena_count(s->arena, w->flits, "flit"), (number)w->stalled_flits,
+                      arena_count(s->arena, w->stall_cycles, "stall cycle"));
 }
 
 /* "after dma line 12", "slack 30". */
@@ -84,10 +86,10 @@ static void use_lines(const report *r, strbuf *s)
     const attainable *y = &x->attainable;
     if (y->cycles)
         strbuf_printf(s,
-                      "attainable: max(%lld for %lld copies of %lld to start and %lld.%01lld bytes a cycle%s, %lld for the products "
+                      "attainable: max(%lld for %s of %lld to start and %lld.%01lld bytes a cycle%s, %lld for the products "
                       "between copies) = %lld cycles; reached %lld, %lld.%02lld times\n",
-                      (number)y->copies, (number)y->starts, (number)y->start_cycles, (number)(y->bytes_per_kcycle / 1000),
-                      (number)(y->bytes_per_kcycle % 1000 / 100),
+                      (number)y->copies, arena_count(s->arena, y->starts, "copy"), (number)y->start_cycles,
+                      (number)(y->bytes_per_kcycle / 1000), (number)(y->bytes_per_kcycle % 1000 / 100),
                       y->row_cycles ? arena_printf(s->arena, ", %lld for rows of HBM", (number)y->row_cycles) : "", (number)y->products,
                       (number)y->cycles, (number)r->schedule.cycles, (number)(r->schedule.cycles / y->cycles),
                       (number)(r->schedule.cycles % y->cycles * 100 / y->cycles));

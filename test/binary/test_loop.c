@@ -430,7 +430,7 @@ START_TEST(test_hostile_lengths)
     command two[] = {loop_command(2, 2), w};
     ck_assert(!expands(two, 2, &left, &made));
     ck_assert_str_eq(diags.items[0]->message,
-                     "section .visa.dma.k offset 0x0: loop: 2 times 1 commands, the loops of a file make at most 1048576");
+                     "section .visa.dma.k offset 0x0: loop: 2 times 1 command, the loops of a file make at most 1048576");
     REFUSED("0x0: loop: 1048576 times 2 commands, the loops of a file make at most 1048576", loop_command(1048576, 4), w, w);
     REFUSED("0x0: loop: 1048576 times 2 commands, the loops of a file make at most 1048576", loop_command(1048576, 4), loop_command(2, 2),
             w);

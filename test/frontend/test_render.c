@@ -68,6 +68,23 @@ START_TEST(notes_and_help)
 }
 END_TEST
 
+START_TEST(one_of_a_thing)
+{
+    static const char *const texts[][2] = {{"1 flits are too few", "1 flit is too few"},
+                                           {"takes 1 entries, 21 bytes and 1 bytes", "takes 1 entry, 21 bytes and 1 byte"},
+                                           {"1 axes, (1 copies)", "1 axis, (1 copy)"},
+                                           {"2^24 - 1 elements, 0.1 bytes, 1 bytes_each", "2^24 - 1 elements, 0.1 bytes, 1 bytes_each"},
+                                           {"1 of 1 values, of 1 values", "1 of 1 values, of 1 value"},
+                                           {"m![A / 1 slices], 4 x 1 this", "m![A / 1 slices], 4 x 1 this"}};
+    for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) {
+        scene s = scene_of("");
+        diag *d = diag_add(&s.diags, E_PARSE, SRC_NOWHERE, "%s", texts[i][0]);
+        ck_assert_str_eq(d->message, texts[i][1]);
+        arena_free(s.arena);
+    }
+}
+END_TEST
+
 START_TEST(no_place)
 {
     scene s = scene_of("x");
@@ -216,8 +233,8 @@ END_TEST
 int main(void)
 {
     TCase *text = suite_case("text");
-    suite_tests(text, range_is_underlined, notes_and_help, no_place, several_lines_show_the_first, tabs_and_wide_characters, empty_ranges,
-                nothing_reaches_the_terminal_raw, long_lines_are_shown_in_part, colours);
+    suite_tests(text, range_is_underlined, notes_and_help, one_of_a_thing, no_place, several_lines_show_the_first, tabs_and_wide_characters,
+                empty_ranges, nothing_reaches_the_terminal_raw, long_lines_are_shown_in_part, colours);
     TCase *machine = suite_case("json");
     suite_tests(machine, json, empty_list);
     return suite_status("render", text, machine);

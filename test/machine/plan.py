@@ -172,7 +172,7 @@ REFUSED = [
     ({"buffers": {"a": {"type": "i32", "shape": [1]}, "b": {"type": "i32", "shape": [1 << 40]}}}, "E-PLAN", "the buffers before it take 4096", False),
     ({"buffers": {**PARTS, "c": {"type": "i32", "shape": [1], "of": "b"}}}, "E-PLAN-NAME", "called b", False),
     ({"buffers": {**PARTS, "c": {"type": "i32", "shape": [1], "of": "a", "first": -1}}}, "E-PLAN-FIT", "from element -1 on", True),
-    ({"buffers": {**PARTS, "c": {"type": "f32", "shape": [1], "of": "a"}}}, "E-PLAN-FIT", "1 elements of f32", False),
+    ({"buffers": {**PARTS, "c": {"type": "f32", "shape": [1], "of": "a"}}}, "E-PLAN-FIT", "1 element of f32", False),
     ({"buffers": {"a": {"type": "i4", "shape": [4]}, "c": {"type": "i4", "shape": [2], "of": "a", "first": 1}}}, "E-PLAN-FIT", "no part of", False),
     ({"steps": [{"for": "i", "from": 3, "to": 2, "steps": binding("last")}]}, "E-PLAN", "up to another", False),
     ({"steps": nested([f"i{k}" for k in range(9)])}, "E-PLAN", "8 repetitions are around it", False),

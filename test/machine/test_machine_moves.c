@@ -53,7 +53,7 @@ static const transpose_case transpose_cases[] = {
     {DTYPE_BF16, 16, 5, 1, 16, 5, "a block has 5 rows of 16-bit elements"},
     {DTYPE_I16, 16, 4, 4, 32, 16, "no block of 16-bit elements has rows of 4 flits, 16 elements each"},
     {DTYPE_I32, 8, 2, 4, 32, 8, NULL},
-    {DTYPE_I32, 16, 2, 1, 8, 2, "no block of 32-bit elements has rows of 1 flits, 16 elements each"},
+    {DTYPE_I32, 16, 2, 1, 8, 2, "no block of 32-bit elements has rows of 1 flit, 16 elements each"},
     {DTYPE_I32, 8, 3, 1, 8, 3, "a block has 3 rows of 32-bit elements"},
     {DTYPE_I8, 8, 4, 2, 16, 12, "12 flits arrive, which are no blocks of 8"},
 };

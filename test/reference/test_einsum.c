@@ -552,7 +552,7 @@ START_TEST(test_borders)
                  {1, 20, NULL},
                  {17, 5, "holds 17 places from place 5 on, of 21"},
                  {21, 0, "holds 21 places from place 0 on, of 21"},
-                 {1, 21, "holds 1 places from place 21 on, of 21"},
+                 {1, 21, "holds 1 place from place 21 on, of 21"},
                  {17, -1, "holds 17 places from place -1 on"},
                  {17, INT64_MAX, "holds 17 places"}};
     for (size_t i = 0; i < COUNT_OF(cases); i++) {

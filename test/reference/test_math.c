@@ -733,7 +733,7 @@ START_TEST(places_outside_are_said)
     judge_store(DTYPE_I32, s.tensors[at], 0, 4);
     ck_assert_int_eq(check_on(&p, &s, false, true), 1);
     char *text = arena_printf(memory, "%s: %s", diag_row_of(diags.items[0]->id)->name, diags.items[0]->message);
-    ck_assert_str_eq(text, "E-CHECK-INDEX: reference kernel: 1 elements are gathered from or scattered to "
+    ck_assert_str_eq(text, "E-CHECK-INDEX: reference kernel: 1 element is gathered from or scattered to "
                            "places outside an axis");
     free_storage(&s);
 }
