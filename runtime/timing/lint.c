@@ -257,7 +257,8 @@ static void check_slices(linter *l, const schedule_item *item, size_t number)
                   .line = item->commands->line,
                   .cost = work - ceil_div(work * item->units, slices),
                   .found = advice_slices(l->arena, item->units, all),
-                  .nearest = arena_printf(l->arena, "%s: %lld slices", text, (long long)slices)});
+                  .nearest = arena_printf(l->arena, "%s: %lld slices of %s", text, (long long)slices,
+                                          arena_count(l->arena, ceil_div(slices, t->slices_per_pe), "PE"))});
 }
 
 /* ---- idle lanes and Rows ---- */
