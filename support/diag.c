@@ -133,7 +133,7 @@ static bool counts(const char *text, const char *at)
         return true;
     if (at - text >= 5 && strncmp(at - 4, " of ", 4) == 0 && is_digit(at[-5]))
         return false;
-    return at[-1] == ' ' && (at - text < 2 || is_letter(at[-2]) || is_digit(at[-2]) || strchr(",:;.)`", at[-2]));
+    return at[-1] == ' ' && (at - text < 2 || is_letter(at[-2]) || strchr(",:;.)`", at[-2]));
 }
 
 /* The word for one of what is spoken of in the plural, of `letters` letters; NULL: no such thing. */

@@ -152,8 +152,7 @@ static bool check_list(rows *r)
     const mapping *all = held_by(r), *said = r->config->domain;
     int64_t entries = live_of(all), most = dm ? p->target->indirect_list_entries : p->target->indirect_list_most;
     if ((!dm || spm) && !mapping_is_full(list->part[ELEMENT])) {
-        refuse(r, E_INDEX_LIST,
-               arena_printf(arena_of(r), "declare its Element %s", pass_text(p, live_part(r, list->part[ELEMENT]))),
+        refuse(r, E_INDEX_LIST, arena_printf(arena_of(r), "declare its Element %s", pass_text(p, live_part(r, list->part[ELEMENT]))),
                arena_printf(arena_of(r), "padding in the list: its Element is %s", pass_text(p, list->part[ELEMENT])));
         return false;
     }

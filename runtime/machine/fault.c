@@ -37,9 +37,9 @@ void fault_report(const fault *f, const char *kernel, diag_list *diags)
         d = diag_add(diags, f->id, SRC_NOWHERE, "kernel %s: %s", kernel, f->text);
     else if (c->line)
         d = diag_add(diags, f->id, SRC_NOWHERE, "kernel %s, %s context, offset 0x%x, line %u: %s: %s", kernel, context_name(c->context),
-                 c->offset, c->line, command_row_of(c->op)->name, f->text);
+                     c->offset, c->line, command_row_of(c->op)->name, f->text);
     else
         d = diag_add(diags, f->id, SRC_NOWHERE, "kernel %s, %s context, offset 0x%x: %s: %s", kernel, context_name(c->context), c->offset,
-                 command_row_of(c->op)->name, f->text);
+                     command_row_of(c->op)->name, f->text);
     help_report(f, d, diags);
 }

@@ -74,7 +74,7 @@ START_TEST(one_of_a_thing)
                                            {"takes 1 entries, 21 bytes and 1 bytes", "takes 1 entry, 21 bytes and 1 byte"},
                                            {"1 axes, (1 copies)", "1 axis, (1 copy)"},
                                            {"2^24 - 1 elements, 0.1 bytes, 1 bytes_each", "2^24 - 1 elements, 0.1 bytes, 1 bytes_each"},
-                                           {"1 of 1 values, of 1 values", "1 of 1 values, of 1 value"},
+                                           {"1 of 1 values, of 1 values, 2 x n0 1 flits", "1 of 1 values, of 1 value, 2 x n0 1 flits"},
                                            {"m![A / 1 slices], 4 x 1 this", "m![A / 1 slices], 4 x 1 this"}};
     for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) {
         scene s = scene_of("");
