@@ -320,10 +320,10 @@ START_TEST(test_every_value_outside_its_limits)
             for (unsigned i = 0; i < row->column_count; i++)
                 just_outside(&good, command_column_row_of((command_column)(row->first_column + i)), &c.entries[e][i], &c);
         c.entry_count = row->most_entries + 1;
-        expect_unencodable(&c, "entries, allowed are");
+        expect_unencodable(&c, ", allowed are");
         c.entry_count = row->least_entries - 1;
         if (row->least_entries)
-            expect_unencodable(&c, "entries, allowed are");
+            expect_unencodable(&c, ", allowed are");
     }
 }
 END_TEST
