@@ -2,6 +2,7 @@
 
 #include <ctype.h>
 #include <inttypes.h>
+#include <limits.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -407,8 +408,8 @@ static const char *skip_blanks(const char *at)
     return at;
 }
 
-/* The first `c` from `at` on that no bracket holds; NULL: brackets close before, or there is none. */
-static const char *outside_brackets(const char *at, char c)
+/* The first `word` from `at` on, up to where the bracket closes that holds `at`; no deeper than `deepest` brackets. NULL: there is none. */
+static const char *find_inside(const char *at, const char *word, int deepest)
 {
     int depth = 0;
     for (const char *end; *at && depth >= 0; at = end) {
@@ -417,7 +418,7 @@ static const char *outside_brackets(const char *at, char c)
             return NULL;
         if (end > at)
             continue;
-        if (*at == c && depth == 0)
+        if (depth <= deepest && strncmp(at, word, strlen(word)) == 0)
             return at;
         depth += (*at == '(' || *at == '[' || *at == '{') - (*at == ')' || *at == ']' || *at == '}');
         end = at + 1;
@@ -437,17 +438,18 @@ static bool read_pass(const char *let, pass_text *out)
 {
     const char *name = skip_blanks(let + strlen("let"));
     name = strncmp(name, "mut ", 4) == 0 ? skip_blanks(name + 4) : name;
-    const char *equals = outside_brackets(name, '='), *end = outside_brackets(name, ';');
+    const char *equals = find_inside(name, "=", 0), *end = find_inside(name, ";", 0);
     *out = (pass_text){.let = let, .name = name};
     while (is_word(name[out->name_length]))
         out->name_length++;
     if (!out->name_length || !equals || !end || equals > end)
         return false;
     out->calls = skip_blanks(equals + 1);
-    const char *init = strstr(out->calls, ".vector_init"), *final = strstr(out->calls, ".vector_final");
+    const char *init = find_inside(out->calls, ".vector_init", 0),
+               *final = init && init < end ? find_inside(init, ".vector_final", 0) : NULL;
     out->final = final;
     out->end = end + 1;
-    return init && final && init < final && final < end;
+    return final && final < end;
 }
 
 /* Where the calls `device.main.begin(..)` begin of which this is the `.begin`. */
@@ -494,7 +496,7 @@ static const char *before_concat(const char *from, const char *to)
 static const char *in_one_pass(const adviser *s, const pass_text *first, bool stays)
 {
     const char *text = s->now.text, *read = arena_printf(s->arena, ".begin(%.*s.view())", (int)first->name_length, first->name);
-    const char *begin = strstr(first->end, read), *calls = begin ? calls_begin(text, begin) : NULL;
+    const char *begin = find_inside(first->end, read, INT_MAX), *calls = begin ? calls_begin(text, begin) : NULL;
     const char *operations = begin && calls >= first->end ? operations_of(begin) : NULL, *to = first->final;
     if (!operations)
         return NULL;
