@@ -38,15 +38,20 @@ typedef struct analysis {
     size_t called_count, called_capacity;
     const char *module_path; /* "a::b::" of the functions at hand */
     module *module;
-    scope *kernel_names; /* of the module's kernels, paths included */
-    kernel *kernel;      /* being built; NULL between functions */
-    bool broken;         /* text of its body was left out: a name may be unknown for that reason alone */
-    unsigned in_const;   /* blocks and items of constants around what is read */
-    size_t steps;        /* of the kernel: iterations, calls and list elements so far */
-    bool stopped;        /* a limit was exceeded: unwind */
-    bool may_return;     /* nothing is half done between here and the end of the function's body */
-    bool returning;      /* a `return` was met: its blocks end */
+    scope *kernel_names;  /* of the module's kernels, paths included */
+    kernel *kernel;       /* being built; NULL between functions */
+    bool broken;          /* text of its body was left out: a name may be unknown for that reason alone */
+    unsigned in_const_fn; /* calls of `const fn` around what is read: their loops are not the device's */
+    unsigned in_const;    /* blocks and items of constants around what is read */
+    size_t steps;         /* of the kernel: iterations, calls and list elements so far */
+    bool stopped;         /* a limit was exceeded: unwind */
+    bool may_return;      /* nothing is half done between here and the end of the function's body */
+    bool may_leave;       /* .. and the end of a loop or a labelled block around, which `break` and `continue` may leave */
+    bool returning;       /* a `return` was met: its blocks end */
     value returned;
+    enum { LEAVES_NOTHING, LEAVES_BLOCK, LEAVES_TURN } leaving; /* a `break`, a `continue` was met: blocks end */
+    const char *label;                                          /* of what they leave; "": the innermost loop */
+    value left_with;
     const ast *returned_by;
     const declared *result; /* what the function at hand gives */
     const ast *loop;        /* the innermost loop around what is read that the device may keep as one; NULL: none is */
@@ -86,10 +91,27 @@ typedef struct names_mark {
 } names_mark;
 names_mark names_begin(const analysis *s);
 void names_end(names_mark before);
+/* Does a block end here, by a `return`, `break` or `continue` in it? */
+static inline bool is_left(const analysis *s)
+{
+    return s->returning || s->leaving != LEAVES_NOTHING;
+}
 void bind_pattern(analysis *s, scope *names, const ast *pattern, const value *v, const declared *annotation);
 value unsupported(analysis *s, const ast *n);
 /* The value, unless it is a float that was computed outside of a constant. */
 value refuse_computed(analysis *s, const ast *n, value v);
+
+/* ---- branch.c ---- */
+
+/* Is the pattern one for the value? Diagnoses what is no pattern for it in *wrong. */
+bool pattern_fits(analysis *s, scope *names, const ast *pattern, const value *v, bool *wrong);
+value evaluate_match(analysis *s, scope *names, const ast *n, const declared *expected);
+value evaluate_while(analysis *s, scope *names, const ast *n);
+value evaluate_leave(analysis *s, scope *names, const ast *n);
+/* After a turn of a loop with this label: does the loop go on? */
+bool goes_on(analysis *s, const char *label);
+/* A labelled block, whose value a `break` may say. */
+value evaluate_labelled(analysis *s, scope *names, const ast *n, const declared *expected);
 
 /* ---- call.c ---- */
 

@@ -61,7 +61,8 @@ static enum level binary_level(const char *op)
 static bool is_block_like(const ast *node)
 {
     return node->kind == AST_IF || node->kind == AST_FOR || node->kind == AST_UNSAFE || node->kind == AST_CONST_BLOCK ||
-           node->kind == AST_BLOCK || node->kind == AST_UNSUPPORTED || node->kind == AST_MACRO;
+           node->kind == AST_BLOCK || node->kind == AST_WHILE || node->kind == AST_MATCH || node->kind == AST_UNSUPPORTED ||
+           node->kind == AST_MACRO;
 }
 
 static enum level level_of(const ast *node)
@@ -191,6 +192,12 @@ static void print_tuple(printer *w, const ast *node)
 
 /* ---- Blocks and statements ---- */
 
+static void print_label(printer *w, const ast *node)
+{
+    if (node->text[0] != '\0')
+        strbuf_printf(w->out, "%s: ", node->text);
+}
+
 static void print_block(printer *w, const ast *node)
 {
     if (node->kind != AST_BLOCK) { /* an AST_ERROR */
@@ -199,6 +206,7 @@ static void print_block(printer *w, const ast *node)
     }
     bool condition = w->condition;
     w->condition = false;
+    print_label(w, node);
     put(w, "{");
     w->indent++;
     for (uint32_t i = 0; i < node->kid_count; i++) {
@@ -237,12 +245,43 @@ static void print_if(printer *w, const ast *node)
 
 static void print_for(printer *w, const ast *node)
 {
-    put(w, node->value ? "#[unroll] for " : "for ");
+    put(w, node->value ? "#[unroll] " : "");
+    print_label(w, node);
+    put(w, "for ");
     print(w, node->kids[0]);
     put(w, " in ");
     print_head(w, node->kids[1]);
     put(w, " ");
     print_block(w, node->kids[2]);
+}
+
+static void print_while(printer *w, const ast *node)
+{
+    print_label(w, node);
+    put(w, node->kids[0]->kind == AST_NONE ? "loop " : "while ");
+    if (node->kids[0]->kind != AST_NONE) {
+        print_head(w, node->kids[0]);
+        put(w, " ");
+    }
+    print_block(w, node->kids[1]);
+}
+
+static void print_match(printer *w, const ast *node)
+{
+    put(w, "match ");
+    print_head(w, node->kids[0]);
+    print_enclosed(w, " { ", node, 1, " }");
+}
+
+static void print_arm(printer *w, const ast *node)
+{
+    print_list(w, node->kids[0], 0, " | ");
+    if (node->kids[1]->kind != AST_NONE) {
+        put(w, " if ");
+        print(w, node->kids[1]);
+    }
+    put(w, " => ");
+    print(w, node->kids[2]);
 }
 
 /* Would the expression end a statement by itself, without the `;` that follows it? */
@@ -275,6 +314,10 @@ static void print_let(printer *w, const ast *node)
     if (node->kids[2]->kind != AST_NONE) {
         put(w, " = ");
         print(w, node->kids[2]);
+    }
+    if (node->kid_count > 3) {
+        put(w, " else ");
+        print_block(w, node->kids[3]);
     }
     put(w, ";");
 }
@@ -588,6 +631,7 @@ static void print(printer *w, const ast *node)
         put(w, "&");
         print(w, node->kids[0]);
         break;
+    case AST_PAT_VALUE: print(w, node->kids[0]); break;
     case AST_LET: print_let(w, node); break;
     case AST_AFTER:
         strbuf_printf(w->out, "#[after(%s)]", node->text);
@@ -632,6 +676,10 @@ static void print(printer *w, const ast *node)
         break;
     case AST_IF: print_if(w, node); break;
     case AST_FOR: print_for(w, node); break;
+    case AST_WHILE: print_while(w, node); break;
+    case AST_MATCH: print_match(w, node); break;
+    case AST_ARM: print_arm(w, node); break;
+    case AST_TYPE_OPAQUE: print(w, node->kids[0]); break;
     case AST_TYPE_MACRO:
     case AST_MACRO: strbuf_printf(w->out, "%s!%s", node->text, node->kids[0]->text); break;
     case AST_UNSUPPORTED: print_list(w, node, 0, node->kids[1]->kind != AST_NONE ? " " : ""); break;

@@ -374,7 +374,20 @@ ast *build_macro(parse_state *p, src_range range, const token *name)
 
 ast *build_refused(parse_state *p, src_range range, const token *first, src_range unread, ast *operand)
 {
+    if (p->root)
+        p->root->value = 1; /* frontend/flow.h may read it */
     return build_named(p, build(p, AST_UNSUPPORTED, range, build_raw(p, unread), operand, NULL), first);
+}
+
+ast *build_labelled(parse_state *p, ast *node, src_range range)
+{
+    uint32_t end = range.begin + 1;
+    if (node->kind != AST_ERROR && p->source[range.begin] == '\'') {
+        while (p->source[end] == '_' || isalnum((unsigned char)p->source[end]))
+            end++;
+        node->text = source_slice(p, range.begin, end);
+    }
+    return build_widen(node, range);
 }
 
 ast *build_closure(parse_state *p, src_range range, src_range params, ast *body)

@@ -61,6 +61,8 @@ ast *build_tuple_index(parse_state *p, src_range range, ast *operand, const toke
 ast *build_macro(parse_state *p, src_range range, const token *name);
 /* Legal Rust that the language has not: `first` is its first word, `unread` the tokens that stay text. */
 ast *build_refused(parse_state *p, src_range range, const token *first, src_range unread, ast *operand);
+/* With the label in front of it, `'a:`, as its text. */
+ast *build_labelled(parse_state *p, ast *node, src_range range);
 ast *build_closure(parse_state *p, src_range range, src_range params, ast *body);
 ast *build_field_pattern(parse_state *p, src_range range, const token *field, ast *pattern);
 

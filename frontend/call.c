@@ -460,7 +460,10 @@ STACK_APART static value evaluate_function(analysis *s, scope *names, const ast 
     bool busy = y->busy;
     y->busy = true;
     size_t before = s->kernel->op_count;
+    bool computes = fn->value & AST_FN_CONST;
+    s->in_const_fn += computes;
     value v = evaluate_body(s, inner, body, &result, expected, NULL);
+    s->in_const_fn -= computes;
     y->busy = busy;
     if (v.kind == VALUE_TENSOR && result.kind == DECLARED_TENSOR) {
         stage_adopt(v.op, &result);

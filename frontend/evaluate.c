@@ -612,7 +612,7 @@ STACK_APART static value evaluate_guarded(analysis *s, scope *names, const ast *
 {
     value v = {.kind = VALUE_UNIT};
     bool outer = s->kernel->repeating;
-    s->may_return = false;
+    s->may_return = s->may_leave = false;
     for (size_t i = 0; i < x->count && v.kind == VALUE_UNIT && !s->stopped; i++) {
         if (i > 0 && !spend(s, block->range, 1))
             break;
@@ -692,11 +692,13 @@ STACK_APART static value evaluate_for(analysis *s, scope *names, const ast *n)
     if (!check_turns(s, n, &sequence))
         return error_value;
     size_t errors_before = s->context.diags->error_count;
-    s->may_return = false;
-    bool outer = s->kernel->repeating, rolled = !n->value && s->in_const == 0 && s->context.dialect > DIALECT_APRIL;
+    bool outer = s->kernel->repeating, rolled = !n->value && s->in_const + s->in_const_fn == 0 && s->context.dialect > DIALECT_APRIL;
+    bool may_leave = s->may_leave, on = true;
     const ast *outer_loop = s->loop;
+    s->may_return = s->may_return && !rolled;
+    s->may_leave = !rolled; /* the device counts it to its end */
     s->loop = rolled ? n : outer_loop;
-    for (size_t i = 0; i < sequence.count && !s->stopped; i++) {
+    for (size_t i = 0; i < sequence.count && on && !s->stopped; i++) {
         if (!spend(s, n->name_range, 1))
             break;
         names_mark before = names_begin(s);
@@ -706,27 +708,94 @@ STACK_APART static value evaluate_for(analysis *s, scope *names, const ast *n)
         bind_pattern(s, inner, ast_kid(n, 0), &item, NULL);
         evaluate_block(s, inner, ast_kid(n, 2), NULL);
         names_end(before);
+        on = goes_on(s, n->text);
         if (s->context.diags->error_count > errors_before) /* the other iterations would only say it again */
             break;
         set_repeated(s, true);
     }
     set_repeated(s, outer);
     s->loop = outer_loop;
+    s->may_leave = may_leave;
     if (s->context.diags->error_count > errors_before)
         return error_value;
     return (value){.kind = VALUE_UNIT};
 }
 
+/* The elements of a list of constants that are assigned to are its own from then on. */
+static value *own_part(analysis *s, value *whole, size_t i)
+{
+    value *items = ARENA_ARRAY(s->context.arena, value, whole->count);
+    memcpy(items, whole->items, whole->count * sizeof *items);
+    whole->items = items;
+    return &items[i];
+}
+
+/* The value of `x`, `x.field`, `x[1]` of a variable x of constants, to be written; NULL: diagnosed. */
+STACK_APART static value *place_of(analysis *s, scope *names, const ast *place, symbol *y)
+{
+    if (ast_is(place, AST_PATH))
+        return &y->value;
+    budget_enter(s->arena);
+    value *whole = place_of(s, names, ast_kid(place, 0), y), *part = NULL;
+    value at = whole && ast_is(place, AST_INDEX) ? evaluate_counted(s, names, ast_kid(place, 1), NULL) : error_value;
+    if (whole && whole->kind != VALUE_LIST) {
+        if (whole->kind != VALUE_ERROR)
+            refuse(s, E_UNSUPPORTED, place->range, "assign to a variable; write into a part of a tensor through view_mut() and tile",
+                   "assigning to a part of %s is not supported in .vm kernels", value_kind_name(whole));
+    } else if (whole && ast_is(place, AST_INDEX)) {
+        if (at.loop)
+            refuse(s, E_UNSUPPORTED, ast_kid(place, 1)->range, "write #[unroll] in front of that loop",
+                   "which element is assigned is known when the kernel runs");
+        else if (at.kind == VALUE_INT && at.number >= 0 && (uint64_t)at.number < whole->count)
+            part = own_part(s, whole, (size_t)at.number);
+        else if (at.kind != VALUE_ERROR)
+            refuse(s, E_CONST, ast_kid(place, 1)->range, NULL, "the index is no element of the %zu that there are", whole->count);
+    } else if (whole && whole->record) {
+        int64_t index = field_index(s, place, whole->record);
+        part = index < 0 ? NULL : own_part(s, whole, (size_t)index);
+    } else if (whole && place->text[0] >= '0' && place->text[0] <= '9' && strtoul(place->text, NULL, 10) < whole->count) {
+        part = own_part(s, whole, strtoul(place->text, NULL, 10));
+    } else if (whole) {
+        refuse(s, E_NAME, place->name_range, NULL, "there is no field `%s` on %s", place->text, value_kind_name(whole));
+    }
+    s->kernel->bad = s->kernel->bad || !part;
+    budget_leave(s->arena);
+    return part;
+}
+
+/* `self.gain = 3`, `table[i] += 1`: of constants. */
+STACK_APART static value assign_part(analysis *s, scope *names, const ast *n, symbol *y)
+{
+    value v = evaluate_counted(s, names, ast_kid(n, 1), NULL), *part = place_of(s, names, ast_kid(n, 0), y);
+    if (!part || v.kind == VALUE_ERROR)
+        return error_value;
+    bool constant = may_be_counted(&v) && !v.loop && (v.kind == part->kind || part->kind == VALUE_ERROR);
+    if (!constant || s->loop != y->loop || s->guard)
+        return refuse(s, E_UNSUPPORTED, n->range, "build the array or struct anew, or write #[unroll] in front of the loop",
+                      "parts of a variable are assigned constants, got %s", value_kind_name(&v));
+    const char *operator= arena_strndup(s->context.arena, n->text, strlen(n->text) - 1);
+    *part = operator[0] ? constant_checked(s, n, constant_binary(names, n, operator, part, &v)) : v;
+    return (value){.kind = VALUE_UNIT};
+}
+
+static const ast *whole_of(const ast *place)
+{
+    while (ast_is(place, AST_FIELD) || ast_is(place, AST_INDEX) || ast_is(place, AST_DEREF))
+        place = ast_kid(place, 0);
+    return place;
+}
+
 STACK_APART static value evaluate_assignment(analysis *s, scope *names, const ast *n)
 {
-    const ast *place = ast_kid(n, 0);
+    const ast *written = ast_kid(n, 0), *place = whole_of(written);
     if (!ast_is(place, AST_PATH) || place->kid_count != 1)
         return refuse(s, E_UNSUPPORTED, place->range, "assign to a variable; write into a part of a tensor through view_mut() and tile",
                       "assigning to this %s is not supported in .vm kernels", ast_kind_name(place->kind));
     const char *name = place->kids[0]->text;
     symbol *y = scope_find(names, VALUE_NAMES, name);
     bool compound = strcmp(n->text, "=") != 0;
-    value v = evaluate_counted(s, names, ast_kid(n, 1), y && !compound ? y->declared : NULL);
+    bool of_part = place != written && !ast_is(written, AST_DEREF) && y && y->kind == SYMBOL_VARIABLE;
+    value v = of_part ? (value){.kind = VALUE_UNIT} : evaluate_counted(s, names, ast_kid(n, 1), y && !compound ? y->declared : NULL);
     if (!y && scope_is_lost(names, name)) {
         s->kernel->bad = true;
         return error_value;
@@ -745,6 +814,8 @@ STACK_APART static value evaluate_assignment(analysis *s, scope *names, const as
     if (y->runs_if != s->kernel->runs_if)
         return refuse(s, E_UNSUPPORTED, place->range, "let a tensor be there before, and write into a view of it",
                       "`%s` is assigned in an `if` that is decided when the kernel runs", name);
+    if (of_part)
+        return assign_part(s, names, n, y);
     if (compound) {
         const char *operator= arena_strndup(s->context.arena, n->text, strlen(n->text) - 1);
         const ast *loop = v.loop ? v.loop : y->value.loop;
@@ -778,18 +849,26 @@ value unsupported(analysis *s, const ast *n)
         {AST_AWAIT, "`.await`", "kernels are not async"},
         {AST_STRING, "a string", "addresses and sizes are integers"},
     };
+    if (ast_is(n, AST_MACRO) && (strcmp(n->text, "panic") == 0 || strcmp(n->text, "unreachable") == 0))
+        return refuse(s, E_ASSERT, n->range, "the constants in front of it lead here", "`%s!` is reached", n->text);
     if (ast_is(n, AST_MACRO) && (strcmp(n->text, "todo") == 0 || strcmp(n->text, "unimplemented") == 0))
         return refuse(s, E_UNSUPPORTED, n->range, "write its stages, or take the function out", "kernel `%s` is a stub", s->kernel->name);
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
         if (rows[i].kind == n->kind)
             return refuse(s, E_UNSUPPORTED, n->name_range, rows[i].instead, "%s is not supported in .vm kernels", rows[i].what);
+    if (ast_is(n, AST_UNSUPPORTED) && n->kid_count > 2)
+        return refuse(s, E_PARSE, n->kids[2]->range, NULL, "this `%s` is not read: %s", n->text, n->kids[2]->text);
     if (ast_is(n, AST_UNSUPPORTED)) {
         bool closure = strcmp(n->text, "closure") == 0, leaves = strcmp(n->text, "return") == 0;
-        const char *instead = closure  ? "kernels have no functions as values"
-                              : leaves ? "end the body with the value"
-                                       : "use a constant `if` or `for`";
+        const char *instead =
+            closure                         ? "write a function: `const fn name(n: usize) -> usize { .. }`"
+            : leaves                        ? "end the body with the value"
+            : strcmp(n->text, "async") == 0 ? "kernels are not async"
+            : strcmp(n->text, "break") == 0 || strcmp(n->text, "continue") == 0
+                ? "the device counts a loop to its end: write #[unroll] in front of it, or an `if` around what is left out"
+                : "write it as statements of their own: `let`, `if`, `for`";
         return refuse(s, E_UNSUPPORTED, n->name_range, instead,
-                      closure ? "a %s is not supported in .vm kernels" : "`%s` is not supported in .vm kernels", n->text);
+                      closure ? "a %s is not supported in .vm kernels" : "`%s` is not supported here", n->text);
     }
     return refuse(s, E_UNSUPPORTED, n->range, NULL, "this %s is not supported in .vm kernels", ast_kind_name(n->kind));
 }
@@ -799,7 +878,7 @@ STACK_APART static value evaluate_const_block(analysis *s, scope *names, const a
 {
     size_t ops_before = s->kernel->op_count;
     s->in_const++;
-    s->may_return = false;
+    s->may_return = s->may_leave = false;
     value v = evaluate_block(s, names, ast_kid(n, 0), expected);
     s->in_const--;
     if (v.kind != VALUE_ERROR && s->kernel->op_count != ops_before)
@@ -983,10 +1062,22 @@ static value evaluate_kind(analysis *s, scope *names, const ast *n, const declar
     case AST_FLOAT: return constant_float(names, n);
     case AST_MACRO: return evaluate_assertion(s, names, n);
     case AST_STRUCT_LITERAL: return evaluate_struct(s, names, n, expected);
-    case AST_BLOCK: return evaluate_block(s, names, n, expected);
-    case AST_UNSUPPORTED: return ast_given(n) == n ? unsupported(s, n) : evaluate_return(s, names, n);
+    case AST_BLOCK: return n->text[0] ? evaluate_labelled(s, names, n, expected) : evaluate_block(s, names, n, expected);
+    case AST_MATCH: return evaluate_match(s, names, n, expected);
+    case AST_WHILE: return evaluate_while(s, names, n);
+    case AST_UNSUPPORTED:
+        return strcmp(n->text, "return") == 0                                      ? evaluate_return(s, names, n)
+               : strcmp(n->text, "break") == 0 || strcmp(n->text, "continue") == 0 ? evaluate_leave(s, names, n)
+                                                                                   : unsupported(s, n);
     default: return unsupported(s, n);
     }
+}
+
+/* Is nothing half done where a statement in it ends the function or a loop? */
+static bool is_whole_statement(const ast *n)
+{
+    return ast_is(n, AST_IF) || ast_is(n, AST_BLOCK) || ast_is(n, AST_UNSAFE) || ast_is(n, AST_UNSUPPORTED) || ast_is(n, AST_MATCH) ||
+           ast_is(n, AST_WHILE) || ast_is(n, AST_FOR);
 }
 
 value evaluate(analysis *s, scope *names, const ast *n, const declared *expected)
@@ -996,9 +1087,12 @@ value evaluate(analysis *s, scope *names, const ast *n, const declared *expected
     bool outer = s->may_return;
     budget_spend_at(s->arena, n->range, 1);
     budget_enter(s->arena);
-    s->may_return = outer && (ast_is(n, AST_IF) || ast_is(n, AST_BLOCK) || ast_is(n, AST_UNSAFE) || ast_is(n, AST_UNSUPPORTED));
+    bool may_leave = s->may_leave, whole = is_whole_statement(n);
+    s->may_return = outer && whole;
+    s->may_leave = may_leave && whole;
     value v = evaluate_kind(s, names, n, expected);
     s->may_return = outer;
+    s->may_leave = may_leave;
     budget_leave(s->arena);
     return v;
 }
@@ -1017,7 +1111,8 @@ STACK_APART static value evaluate_return(analysis *s, scope *names, const ast *n
 value evaluate_body(analysis *s, scope *names, const ast *body, const declared *result, const declared *expected, const ast **given)
 {
     const struct declared *outer_result = s->result;
-    bool outer = s->may_return;
+    bool outer = s->may_return, may_leave = s->may_leave;
+    s->may_leave = false;
     s->result = result->kind == DECLARED_TENSOR || result->tuple || result->array || result->record ? result : expected;
     s->may_return = true;
     value v = evaluate_block(s, names, body, s->result);
@@ -1025,6 +1120,7 @@ value evaluate_body(analysis *s, scope *names, const ast *body, const declared *
         *given = s->returning ? s->returned_by : body->kid_count == 0 ? body : ast_kid(ast_statement(body->kids[body->kid_count - 1]), 0);
     s->returning = false;
     s->may_return = outer;
+    s->may_leave = may_leave;
     s->result = outer_result;
     return v;
 }
@@ -1147,6 +1243,7 @@ void bind_pattern(analysis *s, scope *names, const ast *pattern, const value *v,
     case AST_PAT_TUPLE_STRUCT: bind_elements(s, names, pattern, 1, fits_tuple_struct(s, pattern, v) ? v : &error_value); break;
     case AST_PAT_STRUCT: bind_fields(s, names, pattern, v); break;
     case AST_PAT_WILD:
+    case AST_PAT_VALUE:
     case AST_PAT_REST: break;
     default: s->kernel->bad = true;
     }
@@ -1162,8 +1259,17 @@ STACK_APART static void evaluate_let(analysis *s, scope *names, const ast *let, 
     size_t before = s->kernel->op_count;
     value v = evaluate_counted(s, names, ast_kid(let, 2), annotation->kind == DECLARED_NONE && later ? later : annotation);
     bool other = v.kind == VALUE_TENSOR && annotation->kind == DECLARED_TENSOR && v.op->bad && v.op->out.kind != annotation->tensor.kind;
-    if (s->returning)
+    if (is_left(s))
         return;
+    bool wrong = false, has_else = let->kid_count > 3;
+    if (has_else && v.kind != VALUE_ERROR && !pattern_fits(s, names, ast_kid(let, 0), &v, &wrong) && !wrong) {
+        evaluate_block(s, names, let->kids[3], NULL);
+        if (!is_left(s) && !s->kernel->bad)
+            refuse(s, E_CONST, let->kids[3]->range, "end it with `return`, `break` or `panic!`", "this `else` goes on behind the `let`");
+        v = error_value;
+        if (is_left(s))
+            return;
+    }
     if (annotation->kind == DECLARED_ERROR || other) /* what it gives is not what is meant */
         v = error_value;
     if (v.kind == VALUE_TENSOR)
@@ -1338,7 +1444,7 @@ value evaluate_block(analysis *s, scope *outer, const ast *block, const declared
     collect_items(s, inner, block, 0);
     resolve_uses(s);
     read_unnamed(s, unnamed);
-    for (uint32_t i = 0; i < block->kid_count && !s->stopped && !s->returning; i++) {
+    for (uint32_t i = 0; i < block->kid_count && !s->stopped && !is_left(s); i++) {
         const ast *n = block->kids[i];
         pin_list pins = pins_begin(s, inner, &n);
         if (is_cut(block, i) && (ast_is(n, AST_LET) || ast_is(n, AST_EXPR_STMT))) {
@@ -1356,7 +1462,7 @@ value evaluate_block(analysis *s, scope *outer, const ast *block, const declared
             value v = evaluate(s, inner, ast_kid(n, 0), is_tail ? expected : meant ? &later : NULL);
             if (is_tail || (is_last && v.kind == VALUE_ERROR))
                 last = v;
-            else if (!meant && !s->returning)
+            else if (!meant && !is_left(s))
                 warn_discarded(s, n, &v, ops_before);
         } else if (ast_is(n, AST_ERROR)) {
             s->kernel->bad = true;

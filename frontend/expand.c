@@ -2,39 +2,11 @@
 
 #include <string.h>
 
-#include "frontend/macro.h"
+#include "frontend/expand_state.h"
+#include "frontend/flow.h"
 #include "frontend/parse.h"
 #include "frontend/parser.tab.h"
 #include "support/budget.h"
-
-/* A text that was put together: file `file` of the map. */
-typedef struct expansion {
-    int file;
-    pieced_text text;
-    src_range call; /* SRC_NOWHERE: no macro made it, only a form of what is there */
-    const char *macro;
-} expansion;
-
-/* A trait of the file, whose functions and constants are those of each `impl` of it that has none of their name. */
-typedef struct own_trait {
-    const char *name;
-    token_text_list text;
-    uint32_t open;
-} own_trait;
-
-struct expander {
-    source_map *sources;
-    arena *arena;
-    diag_list *diags;
-    token_scanner *scanner;
-    macro **macros;
-    size_t macro_count, macro_capacity;
-    expansion *expansions;
-    size_t count, capacity;
-    own_trait *traits;
-    size_t trait_count, trait_capacity;
-    const ast *items; /* a module's block: what stands last in it is no value */
-};
 
 expander *expander_new(source_map *sources, arena *a, diag_list *diags)
 {
@@ -43,19 +15,16 @@ expander *expander_new(source_map *sources, arena *a, diag_list *diags)
     return e;
 }
 
-static token_scanner *scanner_of(expander *e)
+token_scanner *expand_scanner(expander *e)
 {
     if (!e->scanner)
         e->scanner = token_scanner_new(e->arena);
     return e->scanner;
 }
 
-static const ast *walk(expander *e, const ast *node);
-
 /* ---- texts of their own ---- */
 
-/* The AST_FILE of a text; what is wrong with it is added to `diags`. */
-static ast *parse_expansion(expander *e, expansion x, diag_list *diags)
+ast *expand_parse(expander *e, expansion x, diag_list *diags)
 {
     const char *name = source_name(e->sources, x.text.count ? x.text.pieces[0].from.file : x.call.file);
     x.file = source_map_add(e->sources, name, x.text.text.text, x.text.text.bytes);
@@ -172,7 +141,7 @@ static const macro *macro_named(const expander *e, const char *name)
 
 static void define(expander *e, const ast *item)
 {
-    macro *m = macro_define(item, e->sources, scanner_of(e), e->arena, e->diags);
+    macro *m = macro_define(item, e->sources, expand_scanner(e), e->arena, e->diags);
     if (m)
         ARENA_PUSH(e->arena, e->macros, e->macro_count, e->macro_capacity, m);
 }
@@ -187,10 +156,10 @@ static ast *expand_call(expander *e, const ast *call, const char *before, const 
         return NULL;
     pieced_text_init(&x.text, e->arena);
     strbuf_puts(&x.text.text, before);
-    if (!macro_expand(m, call, e->sources, scanner_of(e), e->arena, e->diags, &x.text))
+    if (!macro_expand(m, call, e->sources, expand_scanner(e), e->arena, e->diags, &x.text))
         return NULL;
     strbuf_puts(&x.text.text, after);
-    return parse_expansion(e, x, e->diags);
+    return expand_parse(e, x, e->diags);
 }
 
 /* ---- assertions ---- */
@@ -213,7 +182,7 @@ static const ast *read_assertion(expander *e, const ast *n)
     strbuf_puts(&x.text.text, "[");
     pieced_text_add(&x.text, e->sources, inside);
     strbuf_puts(&x.text.text, "];");
-    const ast *file = parse_expansion(e, x, e->diags), *list = ast_kid(ast_kid(file, 0), 0);
+    const ast *file = expand_parse(e, x, e->diags), *list = ast_kid(ast_kid(file, 0), 0);
     if (!ast_is(list, AST_ARRAY))
         return n;
     ast *copy = ast_new(e->arena, AST_MACRO, n->range), *arguments = ast_new(e->arena, AST_LIST, list->range);
@@ -236,7 +205,7 @@ static uint32_t after_visibility(const token_text_list *t, uint32_t i)
     return k[1].kind == '(' ? k[1].match + 1 : i + 1;
 }
 
-static src_range token_places(const token_text_list *t, uint32_t begin, uint32_t end)
+src_range expand_places(const token_text_list *t, uint32_t begin, uint32_t end)
 {
     const token *items = t->tokens.items;
     return (src_range){t->range.file, t->range.begin + items[begin].begin, t->range.begin + items[end > begin ? end - 1 : begin].end};
@@ -260,7 +229,7 @@ static void write_fields(expander *e, const token_text_list *t, uint32_t open, p
             strbuf_puts(&out->text, name);
         }
         if (i > from)
-            pieced_text_add(out, e->sources, token_places(t, from, i));
+            pieced_text_add(out, e->sources, expand_places(t, from, i));
         strbuf_puts(&out->text, ", ");
         i += i < end;
     }
@@ -272,7 +241,7 @@ static const ast *read_struct(expander *e, const ast *n)
 {
     token_text_list t;
     src_range raw = ast_kid(n, 1)->range;
-    if (!macro_scan(e->sources, raw, scanner_of(e), e->arena, &t) || t.tokens.count < 4 || t.tokens.items[1].kind != T_IDENT)
+    if (!macro_scan(e->sources, raw, expand_scanner(e), e->arena, &t) || t.tokens.count < 4 || t.tokens.items[1].kind != T_IDENT)
         return n;
     const token *items = t.tokens.items;
     uint32_t open = 2;
@@ -290,14 +259,14 @@ static const ast *read_struct(expander *e, const ast *n)
     expansion x = {.call = n->range};
     pieced_text_init(&x.text, e->arena);
     strbuf_puts(&x.text.text, "fn ");
-    pieced_text_add(&x.text, e->sources, token_places(&t, 1, head));
+    pieced_text_add(&x.text, e->sources, expand_places(&t, 1, head));
     strbuf_puts(&x.text.text, "(");
     if (items[open].kind != ';')
         write_fields(e, &t, open, &x.text);
     strbuf_puts(&x.text.text, ") {}");
     diag_list unsaid;
     diag_list_init(&unsaid, e->arena);
-    const ast *file = parse_expansion(e, x, &unsaid), *fn = ast_kid(file, 0);
+    const ast *file = expand_parse(e, x, &unsaid), *fn = ast_kid(file, 0);
     if (unsaid.error_count > 0 || !ast_is(fn, AST_FN))
         return n;
     ast *out = ast_new(e->arena, AST_STRUCT, n->range);
@@ -437,18 +406,18 @@ static void write_impl_tokens(expander *e, const token_text_list *t, const impl_
             continue;
         bool is_type = items[i].kind == T_SELF_TYPE;
         if (i > from)
-            pieced_text_add(out, e->sources, token_places(t, from, i));
+            pieced_text_add(out, e->sources, expand_places(t, from, i));
         strbuf_puts(&out->text, " ");
         pieced_text_put(out, is_type ? token_text(h->text->source, &h->text->tokens.items[h->name], e->arena) : "this",
-                        token_places(t, i, i + 1));
+                        expand_places(t, i, i + 1));
         if (is_type && h->type_end > h->name + 1) { /* a path may go on after it */
             strbuf_puts(&out->text, "::");
-            pieced_text_add(out, e->sources, token_places(h->text, h->name + 1, h->type_end));
+            pieced_text_add(out, e->sources, expand_places(h->text, h->name + 1, h->type_end));
         }
         from = i + 1;
     }
     if (end > from)
-        pieced_text_add(out, e->sources, token_places(t, from, end));
+        pieced_text_add(out, e->sources, expand_places(t, from, end));
 }
 
 /* `fn f(&self, x: T) ..` as `fn f(this: Name, x: T) ..`; without a use of it the receiver is left away. */
@@ -456,12 +425,12 @@ static void write_impl_function(expander *e, const token_text_list *t, const imp
 {
     const token *items = t->tokens.items;
     uint32_t begin = f->params + 1, end = items[f->params].match, i = begin;
-    pieced_text_add(out, e->sources, token_places(t, f->from, f->name + 1));
+    pieced_text_add(out, e->sources, expand_places(t, f->from, f->name + 1));
     bool own = f->generics_end > f->name + 1, outer = h->generics_end > h->generics;
     if (own || outer) {
         strbuf_puts(&out->text, "<");
         if (outer)
-            pieced_text_add(out, e->sources, token_places(h->text, h->generics, h->generics_end));
+            pieced_text_add(out, e->sources, expand_places(h->text, h->generics, h->generics_end));
         strbuf_puts(&out->text, own && outer && h->text->tokens.items[h->generics_end - 1].kind != ',' ? ", " : "");
         if (own)
             write_impl_tokens(e, t, h, f->name + 2, f->generics_end - 1, out);
@@ -473,7 +442,7 @@ static void write_impl_function(expander *e, const token_text_list *t, const imp
     if (i < end && items[i].kind == T_SELF) {
         if (f->uses_self) {
             strbuf_puts(&out->text, "this: ");
-            pieced_text_add(out, e->sources, token_places(h->text, h->name, h->type_end));
+            pieced_text_add(out, e->sources, expand_places(h->text, h->name, h->type_end));
             strbuf_puts(&out->text, ", ");
         }
         while (i < end && items[i].kind != ',') /* a type of its own */
@@ -494,7 +463,7 @@ static bool is_readable(expander *e, const token_text_list *t, const impl_head *
     diag_list_init(&unsaid, e->arena);
     pieced_text_init(&x.text, e->arena);
     write_impl_function(e, t, h, f, &x.text);
-    parse_expansion(e, x, &unsaid);
+    expand_parse(e, x, &unsaid);
     return unsaid.error_count == 0;
 }
 
@@ -509,12 +478,12 @@ static const ast *read_impl_generics(expander *e, const token_text_list *t, cons
         return NULL;
     pieced_text_init(&x.text, e->arena);
     strbuf_puts(&x.text.text, "fn ");
-    pieced_text_add(&x.text, e->sources, token_places(t, h->name, h->name + 1));
-    pieced_text_add(&x.text, e->sources, token_places(t, h->generics - 1, h->generics_end + 1));
+    pieced_text_add(&x.text, e->sources, expand_places(t, h->name, h->name + 1));
+    pieced_text_add(&x.text, e->sources, expand_places(t, h->generics - 1, h->generics_end + 1));
     strbuf_puts(&x.text.text, "(x: ");
-    pieced_text_add(&x.text, e->sources, token_places(t, h->name, h->type_end));
+    pieced_text_add(&x.text, e->sources, expand_places(t, h->name, h->type_end));
     strbuf_puts(&x.text.text, ") {}");
-    const ast *file = parse_expansion(e, x, &unsaid), *fn = ast_kid(file, 0), *generics = ast_kid(fn, 1);
+    const ast *file = expand_parse(e, x, &unsaid), *fn = ast_kid(file, 0), *generics = ast_kid(fn, 1);
     if (unsaid.error_count > 0 || !ast_is(fn, AST_FN) || !ast_is(generics, AST_GENERICS))
         return NULL;
     const ast *type = ast_last_segment(ast_kid(ast_kid(ast_kid(fn, 2), 0), 2)), *given = type ? ast_kid(type, 0) : NULL;
@@ -575,7 +544,7 @@ static void read_trait(expander *e, const ast *n)
 {
     own_trait r;
     src_range raw = ast_kid(n, 1)->range;
-    if (!macro_scan(e->sources, raw, scanner_of(e), e->arena, &r.text) || r.text.tokens.count < 4)
+    if (!macro_scan(e->sources, raw, expand_scanner(e), e->arena, &r.text) || r.text.tokens.count < 4)
         return;
     const token *items = r.text.tokens.items;
     uint32_t name = items[0].kind == T_UNSAFE ? 2 : 1;
@@ -595,7 +564,7 @@ static const ast *read_impl(expander *e, const ast *n)
     token_text_list t;
     impl_head h;
     src_range raw = ast_kid(n, 1)->range;
-    if (!macro_scan(e->sources, raw, scanner_of(e), e->arena, &t) || t.tokens.count < 4 || !read_impl_head(&t, &h))
+    if (!macro_scan(e->sources, raw, expand_scanner(e), e->arena, &t) || t.tokens.count < 4 || !read_impl_head(&t, &h))
         return n;
     const token *items = t.tokens.items;
     if (names_kernel_text(&t, &items[h.name]))
@@ -606,7 +575,7 @@ static const ast *read_impl(expander *e, const ast *n)
     expansion x = {.call = n->range};
     pieced_text_init(&x.text, e->arena);
     strbuf_puts(&x.text.text, "mod ");
-    pieced_text_add(&x.text, e->sources, token_places(&t, h.name, h.name + 1));
+    pieced_text_add(&x.text, e->sources, expand_places(&t, h.name, h.name + 1));
     strbuf_puts(&x.text.text, " { ");
     const own_trait *trait = trait_of(e, &h);
     bool found = write_impl_items(e, &t, h.open, &h, NULL, &x.text);
@@ -614,7 +583,7 @@ static const ast *read_impl(expander *e, const ast *n)
     strbuf_puts(&x.text.text, "}");
     if (!found)
         return n;
-    const ast *file = parse_expansion(e, x, e->diags), *module = ast_kid(file, 0);
+    const ast *file = expand_parse(e, x, e->diags), *module = ast_kid(file, 0);
     if (!ast_is(module, AST_MOD))
         return ast_new(e->arena, AST_ERROR, n->range);
     ast *own = head_of(e, module);
@@ -626,7 +595,88 @@ static const ast *read_impl(expander *e, const ast *n)
     for (uint32_t i = 0; generics && i < block->kid_count; i++)
         for (uint32_t k = 0; ast_is(block->kids[i], AST_FN) && k < generics->kid_count && k < ast_kid(block->kids[i], 1)->kid_count; k++)
             ast_kid(block->kids[i], 1)->kids[k]->value = generics->kids[k]->value;
-    return walk(e, own);
+    return expand_walk(e, own);
+}
+
+/* The node that a text gives which the parser can read, with the attributes of `n`; NULL: it cannot. */
+static ast *read_item(expander *e, const ast *n, expansion x, ast_kind kind)
+{
+    diag_list unsaid;
+    diag_list_init(&unsaid, e->arena);
+    const ast *file = expand_parse(e, x, &unsaid), *item = ast_kid(file, 0);
+    if (unsaid.error_count > 0 || file->kid_count != 1 || !ast_is(item, kind))
+        return NULL;
+    ast *copy = head_of(e, item);
+    copy->range = n->range;
+    ast_push(e->arena, copy, n->kids[0]);
+    ast_push_all(e->arena, copy, item->kids + 1, item->kid_count - 1);
+    return copy;
+}
+
+/* `static NAME: T = value;`, which nobody changes, is read as a const item; what the parser cannot read stays text. */
+static const ast *read_static(expander *e, const ast *n)
+{
+    token_text_list t;
+    expansion x = {.call = n->range};
+    if (!macro_scan(e->sources, ast_kid(n, 1)->range, expand_scanner(e), e->arena, &t) || t.tokens.count < 4 ||
+        t.tokens.items[1].kind == T_MUT)
+        return n;
+    pieced_text_init(&x.text, e->arena);
+    strbuf_puts(&x.text.text, "const ");
+    pieced_text_add(&x.text, e->sources, expand_places(&t, 1, (uint32_t)t.tokens.count - 1));
+    const ast *item = read_item(e, n, x, AST_CONST);
+    return item ? expand_walk(e, item) : n;
+}
+
+/* Of `enum Name { A, B = 4 }` without fields: `mod Name { const A: Name = 0; const B: Name = (4); }`, of which names are found by a path
+ * alone. NULL: it has fields, or cannot be read. */
+static const ast *read_enum(expander *e, const ast *n)
+{
+    token_text_list t;
+    if (!macro_scan(e->sources, ast_kid(n, 1)->range, expand_scanner(e), e->arena, &t) || t.tokens.count < 5)
+        return NULL;
+    const token *items = t.tokens.items;
+    if (items[1].kind != T_IDENT || items[2].kind != '{')
+        return NULL;
+    expansion x = {.call = n->range};
+    pieced_text_init(&x.text, e->arena);
+    strbuf_puts(&x.text.text, "mod ");
+    pieced_text_add(&x.text, e->sources, expand_places(&t, 1, 2));
+    strbuf_puts(&x.text.text, " { ");
+    uint32_t base = 0, base_end = 0, steps = 0; /* the value that was written last, and how many names ago */
+    for (uint32_t i = 3, end = items[2].match; i < end; steps++) {
+        while (items[i].kind == '#' && token_closer(&items[i + 1]))
+            i = items[i + 1].match + 1;
+        uint32_t name = i++;
+        if (items[name].kind != T_IDENT)
+            return NULL;
+        if (items[i].kind == '=') {
+            base = ++i;
+            while (i < end && items[i].kind != ',')
+                i = token_closer(&items[i]) ? items[i].match + 1 : i + 1;
+            base_end = i;
+            steps = 0;
+        }
+        if (i < end && items[i].kind != ',')
+            return NULL;
+        strbuf_puts(&x.text.text, "const ");
+        pieced_text_add(&x.text, e->sources, expand_places(&t, name, name + 1));
+        strbuf_puts(&x.text.text, ": ");
+        pieced_text_add(&x.text, e->sources, expand_places(&t, 1, 2));
+        strbuf_puts(&x.text.text, " = ");
+        if (base_end > base) {
+            strbuf_puts(&x.text.text, "(");
+            pieced_text_add(&x.text, e->sources, expand_places(&t, base, base_end));
+            strbuf_puts(&x.text.text, ") + ");
+        }
+        strbuf_printf(&x.text.text, "%u; ", steps);
+        i += i < end;
+    }
+    strbuf_puts(&x.text.text, "}");
+    ast *module = read_item(e, n, x, AST_MOD);
+    if (module)
+        module->value = AST_MOD_OF_TYPE;
+    return module;
 }
 
 static void push(expander *e, ast *node, const ast *kid)
@@ -657,15 +707,18 @@ static ast *with_kids(expander *e, const ast *node)
         const ast *kid = node->kids[i], *call = list ? called(kid) : NULL;
         bool is_value = i + 1 == node->kid_count && ast_is(node, AST_BLOCK) && node != e->items && kid->text[0] == '\0', known = false;
         const ast *given = call && !is_value ? expand_call(e, call, "", "\n", &known) : NULL;
+        const ast *values = list && ast_is(kid, AST_ITEM_IGNORED) && strcmp(kid->text, "enum") == 0 ? read_enum(e, kid) : NULL;
+        if (values)
+            push(e, copy, values);
         if (!known) {
-            push(e, copy, walk(e, kid));
+            push(e, copy, expand_walk(e, kid));
             continue;
         }
         if (!given) {
             push(e, copy, ast_new(e->arena, AST_ERROR, kid->range));
             continue;
         }
-        given = walk(e, given);
+        given = expand_walk(e, given);
         for (uint32_t k = 0; k < given->kid_count; k++)
             push(e, copy, given->kids[k]);
     }
@@ -700,20 +753,27 @@ static const ast *walk_kind(expander *e, const ast *node)
         return node;
     }
     if (ast_is(node, AST_ITEM_IGNORED))
-        return strcmp(node->text, "struct") == 0 ? read_struct(e, node) : strcmp(node->text, "impl") == 0 ? read_impl(e, node) : node;
+        return strcmp(node->text, "struct") == 0   ? read_struct(e, node)
+               : strcmp(node->text, "impl") == 0   ? read_impl(e, node)
+               : strcmp(node->text, "static") == 0 ? read_static(e, node)
+                                                   : node;
+    if (ast_is(node, AST_UNSUPPORTED)) {
+        const ast *read = flow_read(e, node);
+        return read->kid_count > 0 ? with_kids(e, read) : read;
+    }
     if (is_assertion(node))
-        return walk(e, read_assertion(e, node));
+        return expand_walk(e, read_assertion(e, node));
     if (ast_is(node, AST_TYPE_QUALIFIED) && is_of_own_type(node))
-        return walk(e, read_qualified(e, node));
+        return expand_walk(e, read_qualified(e, node));
     if (ast_is(node, AST_MACRO) && node->kid_count == 1) {
         const ast *given = expand_call(e, node, "{ ", " }", &known);
         const ast *block = given ? ast_kid(ast_kid(given, 0), 0) : NULL;
-        return !known ? node : block && ast_is(block, AST_BLOCK) ? walk(e, block) : ast_new(e->arena, AST_ERROR, node->range);
+        return !known ? node : block && ast_is(block, AST_BLOCK) ? expand_walk(e, block) : ast_new(e->arena, AST_ERROR, node->range);
     }
     if (ast_is(node, AST_TYPE_MACRO)) {
         const ast *given = expand_call(e, node, "type Given = ", ";", &known), *alias = given ? ast_kid(given, 0) : NULL;
         return !known                                   ? node
-               : alias && ast_is(alias, AST_TYPE_ALIAS) ? walk(e, ast_kid(alias, 2))
+               : alias && ast_is(alias, AST_TYPE_ALIAS) ? expand_walk(e, ast_kid(alias, 2))
                                                         : ast_new(e->arena, AST_ERROR, node->range);
     }
     if (ast_is(node, AST_MOD))
@@ -721,7 +781,7 @@ static const ast *walk_kind(expander *e, const ast *node)
     return node->kid_count > 0 ? with_kids(e, node) : node;
 }
 
-static const ast *walk(expander *e, const ast *node)
+const ast *expand_walk(expander *e, const ast *node)
 {
     budget_spend_at(e->arena, node->range, 1);
     budget_enter(e->arena);
@@ -737,5 +797,5 @@ void expand_begin(expander *e)
 
 const ast *expand_file(expander *e, const ast *file)
 {
-    return file->value ? walk(e, file) : file; /* 1: there is something to read */
+    return file->value ? expand_walk(e, file) : file; /* 1: there is something to read */
 }

@@ -131,6 +131,21 @@ static uint32_t where_end(const parse_state *p, uint32_t index)
     }
 }
 
+/* Index of the last token of `impl Trait` or `dyn Trait` in a type. */
+static uint32_t opaque_end(const parse_state *p, uint32_t index)
+{
+    int angles = 0;
+    for (uint32_t i = index + 1;; i++) {
+        const token *t = token_at(p, i);
+        bool outside = t->kind == 0 || t->kind == ';' || t->kind == '{' || t->kind == T_WHERE || (t->match != TOKEN_NONE && t->match < i);
+        bool ends = t->kind == ',' || t->kind == '=' || t->kind == '>' || t->kind == T_GT_GT || t->kind == T_GT_EQ || t->kind == '|';
+        if (outside || (ends && angles == 0))
+            return i - 1;
+        if (!count_angle(t, &angles) && token_closer(t) != 0)
+            i = t->match;
+    }
+}
+
 /* A token as the grammar sees it: its kind, and the index of its last token when several are folded into it.
  */
 typedef struct folded {
@@ -191,19 +206,31 @@ static folded fold(const parse_state *p, uint32_t index)
     case T_STATIC:
         if (begins_item(p, index))
             return (folded){T_IGNORED_ITEM, ignored_item_end(p, index, t->kind != T_STATIC)};
+        if (t->kind == T_IMPL)
+            return (folded){T_OPAQUE_TYPE, opaque_end(p, index)};
         break;
+    case T_DYN: return (folded){T_OPAQUE_TYPE, opaque_end(p, index)};
+    case T_ASYNC: /* a block, of the host */
+        end = index + (kind_at(p, index, 1) == T_MOVE ? 2 : 1);
+        if (kind_at(p, end, 0) == '{')
+            return (folded){T_REFUSED, token_at(p, end)->match};
+        break;
+    case T_ELSE: return (folded){index > 0 && kind_at(p, index - 1, 0) == '}' ? T_ELSE : T_LET_ELSE, index};
     case T_EXTERN: /* functions of another language */
         if (kind_at(p, index, 1) == '{' || (kind_at(p, index, 1) == T_STRING && kind_at(p, index, 2) == '{'))
             return (folded){T_IGNORED_ITEM, ignored_item_end(p, index, true)};
         break;
     case T_WHERE: return (folded){T_WHERE_CLAUSE, where_end(p, index)};
+    case T_IF:
+        if (kind_at(p, index, 1) != T_LET)
+            return (folded){is_block_statement(p, index) ? T_S_IF : T_IF, index};
+        /* fall through */
     case T_MATCH:
     case T_WHILE:
     case T_LOOP:
         if ((end = block_end(p, index)) != TOKEN_NONE)
             return (folded){is_block_statement(p, index) ? T_S_REFUSED : T_REFUSED, end};
         break;
-    case T_IF: return (folded){is_block_statement(p, index) ? T_S_IF : T_IF, index};
     case T_FOR: return (folded){is_block_statement(p, index) ? T_S_FOR : T_FOR, index};
     case T_CONST:
         if (kind_at(p, index, 1) == '{' && is_block_statement(p, index))

@@ -244,7 +244,8 @@ static document *operators(formatter *f, const ast *node)
 /* `left = right`, the right side being the last kid. */
 static document *assignment(formatter *f, const ast *node)
 {
-    const ast *right = ast_kid(node, node->kid_count - 1);
+    bool has_else = ast_is(node, AST_LET) && node->kid_count > 3;
+    const ast *right = ast_kid(node, has_else ? 2 : node->kid_count - 1);
     uint32_t from = begin_of(f, node), to = end_of(f, node), value = begin_of(f, right), kid = 0;
     if (!is_present(f, right) || format_has_comment(&f->t, value) || (ast_is(node, AST_ASSIGN) && is_in_brackets(f, node)))
         return plain(f, node, node, DOC_INDENT, DOCUMENT_WIDE);
@@ -253,8 +254,10 @@ static document *assignment(formatter *f, const ast *node)
     add(f, sides, document_close(left, DOCUMENT_WIDE));
     add(f, sides, walk(f, right, node));
     add(f, out, document_close(sides, DOCUMENT_WIDE));
-    kid = node->kid_count;
-    fill(f, out, node, &kid, value, end_of(f, right), to);
+    kid = has_else ? 3 : node->kid_count;
+    if (has_else)
+        format_gap(&f->t, out, end_of(f, right), BREAK_SPACE, false);
+    fill(f, out, node, &kid, end_of(f, right), end_of(f, right), to);
     return document_close(out, DOCUMENT_WIDE);
 }
 

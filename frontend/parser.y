@@ -62,6 +62,7 @@ static void visa_parse_error(const src_range *at, struct parse_state *p, const c
 %token BAD_TOKEN "a character"
 /* Made by parse_next: folded constructs, words that begin a statement, the place to go on after an error. */
 %token <token> OUTER_ATTR "an attribute" INNER_ATTR "an inner attribute" MACRO_CALL "a macro call"
+%token <token> LET_ELSE "`else`" OPAQUE_TYPE "`impl` or `dyn`"
 %token <token> IGNORED_ITEM "an item" WHERE_CLAUSE "a where clause" REFUSED "a block expression"
 %token <token> S_IF "`if`" S_FOR "`for`" S_UNSAFE "`unsafe`" S_CONST "`const`" S_BLOCK "`{`" S_REFUSED "a block statement"
 %token <token> S_MACRO "a macro"
@@ -193,6 +194,7 @@ axis_list: axis                 { $$ = build_item(p, AST_AXES, @$, $1, NULL); }
 
 axis: IDENT '=' INT
                         { $$ = build_named(p, build(p, AST_AXIS, @$, build_integer(p, $3), NULL), $1); parse_statement_done(p, @$); }
+    | OUTER_ATTR axis           { $$ = build_widen($2, @$); }
     | error resync_axis         { $$ = $2; }
     ;
 
@@ -237,6 +239,7 @@ gparam: LIFETIME                { $$ = build_named(p, build(p, AST_GENERIC_LIFET
     | IDENT ':' bounds          { $$ = build_named(p, build(p, AST_GENERIC_TYPE, @$, $3, NULL), $1); }
     | IDENT '=' type            { $$ = build_named(p, build(p, AST_GENERIC_TYPE, @$, NONE(@1), NONE(@1), $3, NULL), $1); }
     | IDENT ':' bounds '=' type { $$ = build_named(p, build(p, AST_GENERIC_TYPE, @$, $3, NONE(@3), $5, NULL), $1); }
+    | OUTER_ATTR gparam         { $$ = build_widen($2, @$); }
     ;
 
 bounds: bound                   { $$ = build_list_of(p, AST_LIST, @$, $1); }
@@ -300,6 +303,7 @@ bare_type: '&' type             { $$ = build_prefix(p, AST_TYPE_REF, @$, @1, "",
     | UNDERSCORE                { $$ = build(p, AST_TYPE_INFER, @$, NULL); }
     | map
     | qualified
+    | OPAQUE_TYPE               { $$ = build(p, AST_TYPE_OPAQUE, @$, build_raw(p, @$), NULL); }
     | MACRO_CALL                { $$ = build_kind(build_macro(p, @$, $1), AST_TYPE_MACRO); }
     ;
 
@@ -447,11 +451,11 @@ field_pattern: IDENT            { $$ = build_field_pattern(p, @$, $1, build_name
     ;
 
 /* Three spellings of one bracket: parse_next knows which { ends a condition and which begins a statement. */
-block: block_open block_rest            { $$ = build_widen($2, @$); }
+block: block_open block_rest            { $$ = build_labelled(p, $2, @$); }
     ;
 cond_block: cond_open block_rest        { $$ = build_widen($2, @$); }
     ;
-stmt_block: stmt_open block_rest        { $$ = build_widen($2, @$); }
+stmt_block: stmt_open block_rest        { $$ = build_labelled(p, $2, @$); }
     ;
 block_open: '{'                         { parse_enter_block(p, $1); }
     ;
@@ -500,6 +504,8 @@ resync_body: RESYNC_BODY        { $$ = build_skipped(p, @1.begin); yyerrok; pars
 
 let: LET pattern type_opt ';'   { $$ = build(p, AST_LET, @$, $2, $3, NONE(@4), NULL); }
     | LET pattern type_opt '=' expr ';'     { $$ = build(p, AST_LET, @$, $2, $3, $5, NULL); }
+    | LET pattern type_opt '=' expr LET_ELSE block ';'
+                                { $$ = build(p, AST_LET, @$, $2, $3, $5, $7, NULL); }
     ;
 
 type_opt: %empty                { $$ = NONE(@$); }
@@ -508,7 +514,7 @@ type_opt: %empty                { $$ = NONE(@$); }
 
 /* What ends a statement without `;`: parse_next returns S_ tokens for these words at the start of one. */
 block_statement: S_IF if_rest   { $$ = build_widen($2, @$); }
-    | S_FOR for_rest            { $$ = build_widen($2, @$); }
+    | S_FOR for_rest            { $$ = build_labelled(p, $2, @$); }
     | S_UNSAFE block            { $$ = build(p, AST_UNSAFE, @$, $2, NULL); }
     | S_CONST block             { $$ = build(p, AST_CONST_BLOCK, @$, $2, NULL); }
     | S_REFUSED                 { $$ = build_refused(p, @$, $1, @1, NONE(@1)); }
@@ -642,7 +648,7 @@ primary: literal
     | qualified_value           { $$ = build_value($1, AST_QUALIFIED_VALUE); }
     | MACRO_CALL                { $$ = build_macro(p, @$, $1); }
     | IF if_rest                { $$ = build_widen($2, @$); }
-    | FOR for_rest              { $$ = build_widen($2, @$); }
+    | FOR for_rest              { $$ = build_labelled(p, $2, @$); }
     | UNSAFE block              { $$ = build(p, AST_UNSAFE, @$, $2, NULL); }
     | CONST block               { $$ = build(p, AST_CONST_BLOCK, @$, $2, NULL); }
     | REFUSED                   { $$ = build_refused(p, @$, $1, @1, NONE(@1)); }
@@ -652,6 +658,7 @@ primary: literal
 literal: INT                    { $$ = build_integer(p, $1); }
     | FLOAT                     { $$ = build_named(p, build(p, AST_FLOAT, @$, NULL), $1); }
     | STRING                    { $$ = build_named(p, build(p, AST_STRING, @$, NULL), $1); }
+    | CHAR                      { $$ = build_named(p, build(p, AST_STRING, @$, NULL), $1); }
     | TRUE                      { $$ = build_value(build(p, AST_BOOL, @$, NULL), 1); }
     | FALSE                     { $$ = build_value(build(p, AST_BOOL, @$, NULL), 0); }
     ;
@@ -677,6 +684,7 @@ if_rest: expr cond_block             { $$ = build(p, AST_IF, @$, $1, $2, NONE(@2
     ;
 
 else_if: IF if_rest             { $$ = build_widen($2, @$); }
+    | REFUSED                   { $$ = build_refused(p, @$, $1, @1, NONE(@1)); }
     ;
 
 for_rest: pattern IN expr cond_block { $$ = build(p, AST_FOR, @$, $1, $3, $4, NULL); }

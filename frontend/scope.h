@@ -139,10 +139,12 @@ typedef struct scope_context {
     arena *arena;
     arena *names; /* of scopes that are forgotten after the block they are of; NULL: none is, they are in `arena` */
     diag_list *diags;
-    source_index *index;     /* NULL: nobody will ask */
-    bool has_units;          /* an axis of size 1 was declared */
-    dialect dialect;         /* of the file: its messages speak it */
-    bool one_dialect;        /* what that release does not write is refused */
+    source_index *index;                                               /* NULL: nobody will ask */
+    bool has_units;                                                    /* an axis of size 1 was declared */
+    dialect dialect;                                                   /* of the file: its messages speak it */
+    bool one_dialect;                                                  /* what that release does not write is refused */
+    value (*compute)(void *computer, scope *s, const ast *expression); /* a constant that statements compute; NULL: nobody does */
+    void *computer;
     size_t suggestions_left; /* names that may still be looked at for one that was misspelt: of thousands of errors the last ones have no
                                 such help */
 } scope_context;

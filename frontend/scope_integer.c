@@ -242,116 +242,22 @@ static value integer_method_call(scope *s, const ast *n)
     return constant_integer_method(s, n, receiver, args, list->kid_count);
 }
 
-static bool condition_kind(scope *s, const ast *n, bool *out)
+/* What blocks, branches, loops and calls of `const fn` give: as kernels do (frontend/evaluate.c). */
+static value computed(scope *s, const ast *n)
 {
-    value a = {.kind = VALUE_INT}, b = a, v;
-    bool left, right, logical = ast_is(n, AST_BINARY) && (strcmp(n->text, "&&") == 0 || strcmp(n->text, "||") == 0);
-    symbol *y = ast_last_segment(n) ? scope_find_path(s, VALUE_NAMES, n) : NULL; /* in an argument it may look like a type */
-    if (ast_is(n, AST_CONST_ARG))
-        return scope_condition(s, ast_kid(n, 0), out);
-    if (ast_is(n, AST_BOOL)) {
-        *out = n->value;
-        return true;
-    }
-    if (ast_is(n, AST_UNARY) && n->text[0] == '!') {
-        bool ok = scope_condition(s, ast_kid(n, 0), out);
-        *out = !*out;
-        return ok;
-    }
-    if (logical) {
-        if (!scope_condition(s, ast_kid(n, 0), &left))
-            return false;
-        if (left == (n->text[0] == '|')) {
-            *out = left;
-            return true;
-        }
-        return scope_condition(s, ast_kid(n, 1), &right) && (*out = right, true);
-    }
-    if (ast_is(n, AST_BINARY) && strchr("=!<>", n->text[0]) && !scope_is_arithmetic(n->text)) {
-        if (!scope_integer(s, ast_kid(n, 0), &a.number) || !scope_integer(s, ast_kid(n, 1), &b.number))
-            return false;
-        v = constant_binary(s, n, n->text, &a, &b);
-        *out = v.number;
-        return v.kind == VALUE_BOOL;
-    }
-    if (ast_is(n, AST_METHOD)) {
-        v = integer_method_call(s, n);
-        *out = v.number;
-        if (v.kind == VALUE_BOOL || v.kind == VALUE_ERROR)
-            return v.kind == VALUE_BOOL;
-    }
-    if (y && y->kind == SYMBOL_VARIABLE && y->value.kind == VALUE_BOOL) {
-        *out = y->value.number;
-        return true;
-    }
-    if (y && y->kind == SYMBOL_CONST) {
-        if (!scope_enter(s->context, y, n->range))
-            return false;
-        symbol_set_busy(y, true);
-        bool ok = scope_condition(y->scope, y->node, out);
-        symbol_set_busy(y, false);
-        return ok;
-    }
-    if (!ast_is(n, AST_ERROR))
-        diag_add(s->context->diags, E_CONST, n->range, "expected a constant condition");
-    return false;
+    value failed = {.kind = VALUE_ERROR};
+    while (ast_is(n, AST_CONST_ARG) && n->kid_count == 1)
+        n = n->kids[0];
+    return s->context->compute ? s->context->compute(s->context->computer, s, n) : failed;
 }
 
 bool scope_condition(scope *s, const ast *n, bool *out)
 {
-    *out = false;
-    budget_spend_at(s->context->arena, n->range, 1);
-    budget_enter(s->context->arena);
-    bool ok = condition_kind(s, n, out);
-    budget_leave(s->context->arena);
-    return ok;
-}
-
-typedef enum given { GIVES_NOTHING, GIVES, IS_REFUSED } given;
-
-static given given_of(bool ok)
-{
-    return ok ? GIVES : IS_REFUSED;
-}
-
-/* `let`s of numbers, `if`s with a `return`, then a number; other statements are not read. */
-static given integer_statements(scope *s, const ast *block, int64_t *out)
-{
-    scope *inner = scope_new(s->context, s);
-    given g = GIVES_NOTHING;
-    budget_enter(s->context->arena);
-    for (uint32_t i = 0; i < block->kid_count && g == GIVES_NOTHING; i++) {
-        const ast *n = block->kids[i], *first = ast_kid(n, 0), *returned = ast_given(first);
-        bool is_statement = ast_is(n, AST_EXPR_STMT);
-        value v = {.kind = VALUE_INT};
-        if (ast_is(n, AST_LET) && ast_is(first, AST_PAT_NAME)) {
-            if (!scope_integer(inner, ast_kid(n, 2), &v.number))
-                g = IS_REFUSED;
-            scope_add(inner, SYMBOL_VARIABLE, first->text, first->name_range)->value = v;
-        } else if (is_statement && ast_is(first, AST_IF)) {
-            const ast *taken = first;
-            bool holds = false, ok = true;
-            while (ast_is(taken, AST_IF) && (ok = scope_condition(inner, ast_kid(taken, 0), &holds)))
-                taken = ast_kid(taken, holds ? 1 : 2);
-            g = !ok ? IS_REFUSED : ast_is(taken, AST_BLOCK) ? integer_statements(inner, taken, out) : GIVES_NOTHING;
-        } else if (is_statement && (n->text[0] == '\0' || returned != first)) {
-            g = given_of(scope_integer(inner, returned, out));
-        } else {
-            break;
-        }
-    }
-    budget_leave(s->context->arena);
-    return g;
-}
-
-static bool integer_block(scope *s, const ast *block, int64_t *out)
-{
-    given g = integer_statements(s, block, out);
-    if (g != GIVES_NOTHING)
-        return g == GIVES;
-    diag *d = diag_add(s->context->diags, E_CONST, block->range, "expected an integer constant");
-    diag_help(s->context->diags, d, "a constant is computed by `let`s, `if`s and calls of `const fn`, and ends in its value");
-    return false;
+    value v = computed(s, n);
+    *out = v.kind == VALUE_BOOL && v.number;
+    if (v.kind != VALUE_BOOL && v.kind != VALUE_ERROR)
+        diag_add(s->context->diags, E_CONST, n->range, "expected a constant condition");
+    return v.kind == VALUE_BOOL;
 }
 
 /* The `const fn` that is called, or NULL. */
@@ -361,29 +267,13 @@ static const symbol *const_function(scope *s, const ast *callee)
     return y && y->kind == SYMBOL_FUNCTION && y->node->value & AST_FN_CONST ? y : NULL;
 }
 
-static bool integer_call(scope *s, const ast *n, const symbol *y, int64_t *out)
+static bool integer_computed(scope *s, const ast *n, int64_t *out)
 {
-    const ast *params = ast_kid(y->node, 2), *args = ast_kid(n, 1), *body = ast_kid(y->node, 4);
-    scope *inner = scope_new(s->context, y->scope);
-    if (params->kid_count != args->kid_count) {
-        diag_add(s->context->diags, E_ARGUMENTS, n->range, "`%s` takes %u arguments, got %u", y->name, params->kid_count, args->kid_count);
-        return false;
-    }
-    for (uint32_t i = 0; i < params->kid_count; i++) {
-        const ast *name = ast_kid(params->kids[i], 1);
-        value v = {.kind = VALUE_INT};
-        if (!scope_integer(s, args->kids[i], &v.number))
-            return false;
-        if (ast_is(name, AST_PAT_NAME))
-            scope_add(inner, SYMBOL_VARIABLE, name->text, name->name_range)->value = v;
-    }
-    return scope_integer(inner, body, out);
-}
-
-static bool integer_if(scope *s, const ast *n, int64_t *out)
-{
-    bool holds;
-    return scope_condition(s, ast_kid(n, 0), &holds) && scope_integer(s, ast_kid(n, holds ? 1 : 2), out);
+    value v = computed(s, n);
+    *out = v.number;
+    if (v.kind != VALUE_INT && v.kind != VALUE_ERROR)
+        diag_add(s->context->diags, E_CONST, n->range, "expected an integer constant");
+    return v.kind == VALUE_INT;
 }
 
 static bool integer_kind(scope *s, const ast *n, int64_t *out)
@@ -412,8 +302,13 @@ static bool integer_kind(scope *s, const ast *n, int64_t *out)
             *out = m->size;
         return m != NULL;
     }
-    case AST_BLOCK: return integer_block(s, n, out);
-    case AST_IF: return integer_if(s, n, out);
+    case AST_BLOCK:
+    case AST_CONST_BLOCK:
+    case AST_MATCH:
+    case AST_WHILE:
+    case AST_FIELD:
+    case AST_INDEX:
+    case AST_IF: return integer_computed(s, n, out);
     case AST_METHOD: {
         value v = integer_method_call(s, n);
         *out = v.number;
@@ -425,14 +320,13 @@ static bool integer_kind(scope *s, const ast *n, int64_t *out)
         if (n->kid_count == 1)
             return scope_integer(s, n->kids[0], out);
         break;
-    case AST_EXPR_STMT:
-    case AST_CONST_BLOCK: return scope_integer(s, ast_kid(n, 0), out);
+    case AST_EXPR_STMT: return scope_integer(s, ast_kid(n, 0), out);
     case AST_CAST: return integer_cast(s, n, out);
     case AST_CALL:
         if (scope_is_size_of(n))
             return scope_size_of(s, n, out);
         if (const_function(s, ast_kid(n, 0)))
-            return integer_call(s, n, const_function(s, ast_kid(n, 0)), out);
+            return integer_computed(s, n, out);
         break;
     case AST_ERROR: return false;
     default: break;

@@ -418,6 +418,31 @@ void resolve_uses(analysis *s)
     s->use_count = 0;
 }
 
+/* scope_context.compute: for the kernel at hand or for none. */
+static value compute_constant(void *computer, scope *names, const ast *n)
+{
+    analysis *s = computer;
+    kernel *at = s->kernel;
+    size_t ops_before = at ? at->op_count : 0, steps = s->steps;
+    bool may_return = s->may_return, may_leave = s->may_leave;
+    if (!at) {
+        s->kernel = ARENA_NEW(s->arena, kernel);
+        s->kernel->name = "_";
+        s->kernel->chips = 1;
+    }
+    s->may_return = s->may_leave = false;
+    s->in_const++;
+    value v = evaluate(s, names, n, NULL);
+    s->in_const--;
+    if (s->kernel->op_count != ops_before)
+        v = refuse(s, E_CONST, n->range, "take the stages out of it", "a constant is computed without stages");
+    s->steps = at ? s->steps : steps;
+    s->kernel = at;
+    s->may_return = may_return;
+    s->may_leave = may_leave;
+    return v;
+}
+
 void read_unnamed(analysis *s, size_t from)
 {
     kernel nobody = {.name = "_", .chips = 1}, *at = s->kernel;
@@ -544,8 +569,13 @@ module *sema_module(const ast *file, mapping_context *mappings, arena *a, diag_l
     static const sema_options none;
     analysis *s = ARENA_NEW(a, analysis);
     s->arena = a;
-    s->context = (scope_context){
-        .mappings = mappings, .arena = a, .diags = diags, .index = options ? options->index : NULL, .suggestions_left = SUGGESTIONS_MAX};
+    s->context = (scope_context){.mappings = mappings,
+                                 .arena = a,
+                                 .diags = diags,
+                                 .index = options ? options->index : NULL,
+                                 .suggestions_left = SUGGESTIONS_MAX,
+                                 .compute = compute_constant,
+                                 .computer = s};
     s->module = ARENA_NEW(a, module);
     s->options = options ? options : &none;
     s->only = s->options->only;
