@@ -103,6 +103,12 @@ value refuse_computed(analysis *s, const ast *n, value v);
 
 /* ---- branch.c ---- */
 
+/* `Some(v)` and `None` of constants. */
+bool option_is(const value *v);
+value option_none(void);
+value option_some(arena *a, value v);
+value option_method(analysis *s, const ast *n, const value *v, const value *args);
+
 /* Is the pattern one for the value? Diagnoses what is no pattern for it in *wrong. */
 bool pattern_fits(analysis *s, scope *names, const ast *pattern, const value *v, bool *wrong);
 value evaluate_match(analysis *s, scope *names, const ast *n, const declared *expected);

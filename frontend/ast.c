@@ -150,7 +150,7 @@ const ast *ast_with_number(const ast *node, const char *name, int64_t value, are
 
 const ast *ast_statement(const ast *node)
 {
-    while (ast_is(node, AST_AFTER))
+    while (ast_is(node, AST_AFTER) || ast_is(node, AST_CFG))
         node = node->kids[0];
     return node;
 }

@@ -633,6 +633,11 @@ static void print(printer *w, const ast *node)
         break;
     case AST_PAT_VALUE: print(w, node->kids[0]); break;
     case AST_LET: print_let(w, node); break;
+    case AST_CFG:
+        strbuf_printf(w->out, "#[cfg%s]", node->text);
+        new_line(w);
+        print(w, node->kids[0]);
+        break;
     case AST_AFTER:
         strbuf_printf(w->out, "#[after(%s)]", node->text);
         new_line(w);

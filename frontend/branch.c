@@ -4,6 +4,42 @@
 #include "frontend/analysis.h"
 #include "frontend/constant.h"
 
+/* ---- Some, None ---- */
+
+static const ast some = {.kind = AST_STRUCT, .text = "Some"}, none = {.kind = AST_STRUCT, .text = "None"};
+
+bool option_is(const value *v)
+{
+    return v->kind == VALUE_LIST && (v->record == &some || v->record == &none);
+}
+
+value option_none(void)
+{
+    return (value){.kind = VALUE_LIST, .record = &none};
+}
+
+value option_some(arena *a, value v)
+{
+    value *item = ARENA_NEW(a, value);
+    *item = v;
+    return (value){.kind = VALUE_LIST, .record = &some, .items = item, .count = 1};
+}
+
+value option_method(analysis *s, const ast *n, const value *v, const value *args)
+{
+    bool is_some = v->record == &some;
+    if (strcmp(n->text, "is_some") == 0 || strcmp(n->text, "is_none") == 0)
+        return (value){.kind = VALUE_BOOL, .number = is_some == (n->text[3] == 's')};
+    if (is_some && (strcmp(n->text, "unwrap") == 0 || strcmp(n->text, "expect") == 0 || strcmp(n->text, "unwrap_or") == 0))
+        return v->items[0];
+    if (strcmp(n->text, "unwrap_or") == 0 && ast_kid(n, 2)->kid_count == 1)
+        return args[0];
+    if (strcmp(n->text, "unwrap") == 0 || strcmp(n->text, "expect") == 0)
+        return refuse(s, E_ASSERT, n->name_range, "the constants in front of it lead here", "`%s` of `None`", n->text);
+    return refuse(s, E_METHOD, n->name_range, "it offers is_some, is_none, unwrap, expect and unwrap_or",
+                  "there is no method `%s` on an Option", n->text);
+}
+
 /* ---- patterns ---- */
 
 static bool is_equal(analysis *s, scope *names, const ast *n, const value *a, const value *b)
@@ -21,6 +57,8 @@ STACK_APART static bool value_fits(analysis *s, scope *names, const ast *n, cons
 {
     if (!ast_is(n, AST_RANGE)) {
         value wanted = evaluate(s, names, n, NULL);
+        if (option_is(&wanted) && option_is(v))
+            return wanted.record == v->record && v->count == 0;
         return is_equal(s, names, n, &wanted, v);
     }
     value low = evaluate(s, names, ast_kid(n, 0), NULL), high = evaluate(s, names, ast_kid(n, 1), NULL);
@@ -34,11 +72,23 @@ STACK_APART static bool value_fits(analysis *s, scope *names, const ast *n, cons
     return numbers && above && below;
 }
 
+static bool is_named(const ast *path, const char *name)
+{
+    const ast *last = ast_last_segment(path);
+    return last && strcmp(last->text, name) == 0;
+}
+
 /* The constant that a name in a pattern stands for; NULL: it is a variable that the pattern binds. */
 static const symbol *constant_named(scope *names, const ast *pattern)
 {
     const symbol *y = scope_find(names, VALUE_NAMES, pattern->text);
     return y && y->kind == SYMBOL_CONST && pattern->kid_count == 0 ? y : NULL;
+}
+
+/* `None`, which no variable is called. */
+static bool is_none(scope *names, const ast *pattern)
+{
+    return strcmp(pattern->text, "None") == 0 && pattern->kid_count == 0 && !scope_find(names, VALUE_NAMES, "None");
 }
 
 STACK_APART static bool constant_fits(analysis *s, scope *names, const ast *pattern, const value *v)
@@ -72,12 +122,14 @@ bool pattern_fits(analysis *s, scope *names, const ast *pattern, const value *v,
     case AST_PAT_NAME:
         if (pattern->kid_count > 0)
             fits = pattern_fits(s, names, pattern->kids[0], v, wrong);
-        else if (constant_named(names, pattern))
+        else if (constant_named(names, pattern) || is_none(names, pattern))
             fits = constant_fits(s, names, pattern, v);
         break;
     case AST_PAT_TUPLE:
     case AST_PAT_ARRAY: fits = elements_fit(s, names, pattern, 0, v, wrong); break;
-    case AST_PAT_TUPLE_STRUCT: fits = !v->record || elements_fit(s, names, pattern, 1, v, wrong); break;
+    case AST_PAT_TUPLE_STRUCT:
+        fits = !v->record || (is_named(ast_kid(pattern, 0), v->record->text) && elements_fit(s, names, pattern, 1, v, wrong));
+        break;
     default: break;
     }
     *wrong = *wrong || s->context.diags->error_count > errors_before;
@@ -107,7 +159,7 @@ STACK_APART static bool take_arm(analysis *s, scope *names, const ast *arm, cons
         if (!pattern_fits(s, names, list->kids[i], v, &wrong))
             continue;
         scope *inner = scope_new(&s->context, names);
-        if (!ast_is(list->kids[i], AST_PAT_NAME) || !constant_named(names, list->kids[i]))
+        if (!ast_is(list->kids[i], AST_PAT_NAME) || !(constant_named(names, list->kids[i]) || is_none(names, list->kids[i])))
             bind_pattern(s, inner, list->kids[i], v, NULL);
         bool holds = true;
         wrong = !ast_is(guard, AST_NONE) && !known_condition(s, inner, guard, "match", &holds, &loop);

@@ -171,8 +171,11 @@ ast *build_item_node(parse_state *p, ast_kind kind, src_range range, ast *const 
     return within_depth(p, node);
 }
 
-ast *build_with_attributes(ast *item, ast *attributes, src_range range)
+ast *build_with_attributes(parse_state *p, ast *item, ast *attributes, src_range range)
 {
+    for (uint32_t i = 0; p->root && i < attributes->kid_count; i++)
+        if (strcmp(attributes->kids[i]->text, "cfg") == 0)
+            p->root->value = 1;
     /* Attributes are shallower than any limit. */
     if (item->kind != AST_ERROR) {
         item->kids[0] = attributes;
@@ -240,6 +243,11 @@ ast *build_pinned(parse_state *p, ast *statement, const ast *attributes)
         const ast *attribute = attributes->kids[i], *name = ast_kid(attribute, 1);
         if (strcmp(attribute->text, "unroll") == 0 && ast_is(statement, AST_EXPR_STMT) && ast_is(ast_kid(statement, 0), AST_FOR))
             statement->kids[0]->value = 1;
+        if (strcmp(attribute->text, "cfg") == 0 && !ast_is(statement, AST_ERROR)) {
+            if (p->root)
+                p->root->value = 1;
+            statement = build_text(build(p, AST_CFG, statement->range, statement, NULL), ast_kid(attribute, 0)->text);
+        }
         if (strcmp(attribute->text, "after") != 0 || ast_is(statement, AST_ERROR))
             continue;
         bool named = attribute->kid_count == 2 && ast_is(name, AST_ATTR_ARG) && ast_is(ast_kid(name, 0), AST_NONE);

@@ -40,7 +40,7 @@ ast *build_group(ast *list, src_range range);
 /* Items; the kids after attributes, ended by NULL. */
 #define build_item(p, kind, range, ...) build_item_node((p), (kind), (range), BUILD_KIDS(__VA_ARGS__))
 ast *build_item_node(parse_state *p, ast_kind kind, src_range range, ast *const *kids, size_t count);
-ast *build_with_attributes(ast *item, ast *attributes, src_range range);
+ast *build_with_attributes(parse_state *p, ast *item, ast *attributes, src_range range);
 ast *build_attribute(parse_state *p, const token *first, src_range range, bool inner);
 /* The generics with what a where clause says of those that have no bound of their own: `where A: AxisName`. */
 ast *build_where(parse_state *p, ast *generics, src_range clause);

@@ -590,6 +590,11 @@ value evaluate_call(analysis *s, scope *names, const ast *n, const declared *exp
         s->kernel->bad = s->kernel->bad || y->value.kind == VALUE_ERROR;
         return y->value.kind == VALUE_ERROR ? error_value : unsupported(s, n);
     }
+    if (!y && ast_is(callee, AST_PATH) && callee->kid_count == 1 && strcmp(callee->kids[0]->text, "Some") == 0 &&
+        ast_kid(n, 1)->kid_count == 1) {
+        value v = evaluate(s, names, ast_kid(n, 1)->kids[0], NULL);
+        return v.kind == VALUE_ERROR ? v : option_some(s->context.arena, v);
+    }
     if (ast_is(callee, AST_PATH) && is_tuple_struct(names, callee))
         return evaluate_tuple_struct(s, names, n, expected);
     if (ast_is(callee, AST_TYPE_QUALIFIED) && stage_is_known(callee->text))

@@ -166,8 +166,9 @@ value constant_cast(scope *s, const ast *n, const value *v)
     const run_number *cast = v->kind == VALUE_RUNNING && type ? run_number_cast(scope_context_of(s)->arena, v->run, type->text) : NULL;
     if (cast)
         return (value){.kind = VALUE_RUNNING, .run = cast};
+    int64_t number = v->number;
     if (integers && (v->kind == VALUE_INT || v->kind == VALUE_BOOL))
-        return scope_fits(s, n, integers, v->number) ? integer(v->number) : error_value;
+        return scope_wrap(s, n, integers, number, &number) ? integer(number) : error_value;
     if (type && is_float_type(type->text) && (v->kind == VALUE_INT || v->kind == VALUE_FLOAT)) {
         double x = v->kind == VALUE_INT ? (double)v->number : v->real;
         return real(strcmp(type->text, "f32") == 0 ? (double)(v->kind == VALUE_INT ? (float)v->number : (float)x) : x);
@@ -359,13 +360,40 @@ static value thin_out(scope *s, const value *v, int64_t step, bool backwards)
     return (value){.kind = VALUE_LIST, .items = items, .count = count};
 }
 
+/* Pairs, as many as the shorter one has. */
+static value zipped(scope *s, const value *a, const value *b)
+{
+    arena *memory = scope_context_of(s)->arena;
+    size_t count = a->count < b->count ? a->count : b->count;
+    value *items = ARENA_ARRAY(memory, value, count + 1);
+    for (size_t i = 0; i < count; i++) {
+        value *pair = ARENA_ARRAY(memory, value, 2);
+        pair[0] = value_item(a, i);
+        pair[1] = value_item(b, i);
+        items[i] = (value){.kind = VALUE_LIST, .items = pair, .count = 2};
+    }
+    return (value){.kind = VALUE_LIST, .items = items, .count = count};
+}
+
+/* The elements from `first` on, at most `most`. */
+static value cut_out(scope *s, const value *v, uint64_t first, uint64_t most)
+{
+    uint64_t left = first < v->count ? v->count - first : 0, count = left < most ? left : most;
+    value *items = ARENA_ARRAY(scope_context_of(s)->arena, value, count + 1);
+    for (size_t i = 0; i < count; i++)
+        items[i] = value_item(v, first + i);
+    return (value){.kind = VALUE_LIST, .items = items, .count = count};
+}
+
 value constant_method(scope *s, const ast *n, const value *receiver, const value *args, size_t arg_count)
 {
-    static const char *const methods[] = {"iter", "into_iter", "copied", "cloned", "enumerate", "rev", "step_by", "len", NULL};
+    static const char *const methods[] = {"iter",    "iter_mut", "into_iter", "copied", "cloned", "enumerate", "rev",
+                                          "step_by", "zip",      "skip",      "take",   "len",    NULL};
     diag_list *diags = scope_context_of(s)->diags;
     index_add_value(scope_context_of(s), n->name_range, receiver);
     const char *name = n->text;
-    size_t wanted = strcmp(name, "step_by") == 0;
+    bool zips = strcmp(name, "zip") == 0, skips = strcmp(name, "skip") == 0, takes = strcmp(name, "take") == 0;
+    size_t wanted = strcmp(name, "step_by") == 0 || zips || skips || takes;
     bool known = false;
     for (size_t i = 0; methods[i]; i++)
         known = known || strcmp(methods[i], name) == 0;
@@ -376,7 +404,8 @@ value constant_method(scope *s, const ast *n, const value *receiver, const value
             diag_help(diags, d, "write it in an `impl %s`, or a function that takes the `%s`", receiver->record->text,
                       receiver->record->text);
         else
-            diag_help(diags, d, near ? "did you mean `%s`?" : "it offers iter, enumerate, rev, step_by and len%s", near ? near : "");
+            diag_help(diags, d, near ? "did you mean `%s`?" : "it offers iter, enumerate, rev, step_by, zip, skip, take and len%s",
+                      near ? near : "");
         return error_value;
     }
     if (arg_count != wanted) {
@@ -386,10 +415,19 @@ value constant_method(scope *s, const ast *n, const value *receiver, const value
     }
     if (wanted && args[0].kind == VALUE_ERROR)
         return error_value;
-    if (wanted && (args[0].kind != VALUE_INT || args[0].number < 1)) {
-        diag_add(diags, E_ARGUMENTS, n->name_range, "`step_by` takes an integer of at least 1");
+    if (zips && !value_is_sequence(args)) {
+        diag *d = diag_add(diags, E_ARGUMENTS, n->name_range, "`zip` takes an array or a range, got %s", value_kind_name(args));
+        diag_help(diags, d, "write `.iter()` of an array behind it");
         return error_value;
     }
+    if (zips)
+        return zipped(s, receiver, args);
+    if (wanted && (args[0].kind != VALUE_INT || args[0].number < (skips || takes ? 0 : 1))) {
+        diag_add(diags, E_ARGUMENTS, n->name_range, "`%s` takes an integer of at least %d", name, skips || takes ? 0 : 1);
+        return error_value;
+    }
+    if (skips || takes)
+        return cut_out(s, receiver, skips ? (uint64_t)args[0].number : 0, takes ? (uint64_t)args[0].number : receiver->count);
     if (strcmp(name, "enumerate") == 0)
         return enumerate(s, receiver);
     if (strcmp(name, "rev") == 0)

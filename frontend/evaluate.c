@@ -99,6 +99,18 @@ bool is_of_type(analysis *s, const char *what, const ast *type, const ast *n, co
     return ok;
 }
 
+/* The type of a constant that is one of an enum, so that it has its methods; NULL: it is a number. */
+static const ast *enum_of(analysis *s, const symbol *y)
+{
+    const ast *name = ast_last_segment(y->type);
+    const symbol *type = name ? scope_find(y->scope, TYPE_NAMES, name->text) : NULL;
+    if (!type || type->kind != SYMBOL_OWN_TYPE || type->node)
+        return NULL;
+    ast *record = ast_new(s->context.arena, AST_STRUCT, y->type->range);
+    record->text = name->text;
+    return record;
+}
+
 /* A const item, read where it was written. */
 STACK_APART static value read_const(analysis *s, symbol *y)
 {
@@ -115,6 +127,8 @@ STACK_APART static value read_const(analysis *s, symbol *y)
         v.kind == VALUE_INT || v.kind == VALUE_FLOAT || v.kind == VALUE_BOOL || v.kind == VALUE_LIST || v.kind == VALUE_ERROR || choice;
     if (!constant || s->kernel->op_count != ops_before)
         return refuse(s, E_CONST, y->node->range, NULL, "`%s` is %s, not a constant", y->name, value_kind_name(&v));
+    if (v.kind == VALUE_INT)
+        v.record = enum_of(s, y);
     if (v.kind != VALUE_ERROR && !is_of_type(s, y->name, y->type, y->node, &v)) {
         y->type = NULL;
         s->kernel->bad = true;
@@ -203,6 +217,8 @@ STACK_APART static value evaluate_name(analysis *s, scope *names, const ast *pat
     value bare = {.kind = VALUE_INT};
     if (!y && scope_prelude_number(name, &bare.number))
         return bare;
+    if (!y && strcmp(name, "None") == 0)
+        return option_none();
     if (!y && variant_bare(name, &bare))
         return bare;
     if (!y && unit_struct(names, path, &bare))
@@ -452,6 +468,8 @@ STACK_APART static value evaluate_method(analysis *s, scope *names, const ast *n
         args[i] = known ? evaluate_counted(s, names, list->kids[i], NULL) : error_value;
     if (s->stopped)
         return error_value;
+    if (option_is(&receiver))
+        return option_method(s, n, &receiver, args);
     if (value_is_sequence(&receiver))
         return constant_checked(s, n, constant_method(names, n, &receiver, args, list->kid_count));
     if (number)
@@ -778,6 +796,28 @@ STACK_APART static value assign_part(analysis *s, scope *names, const ast *n, sy
     return (value){.kind = VALUE_UNIT};
 }
 
+/* `(a, _) = pair;`: each a variable. */
+STACK_APART static value assign_each(analysis *s, scope *names, const ast *n)
+{
+    const ast *places = ast_kid(n, 0);
+    value v = evaluate_counted(s, names, ast_kid(n, 1), NULL);
+    if (v.kind == VALUE_ERROR)
+        return v;
+    if (v.kind != VALUE_LIST || v.count != places->kid_count)
+        return refuse(s, E_MISMATCH, places->range, NULL, "this takes %u values, but the value is %s", places->kid_count,
+                      value_kind_name(&v));
+    for (uint32_t i = 0; i < places->kid_count; i++) {
+        const ast *place = places->kids[i];
+        symbol *y = ast_is(place, AST_PATH) && place->kid_count == 1 ? scope_find(names, VALUE_NAMES, place->kids[0]->text) : NULL;
+        bool fits = y && y->kind == SYMBOL_VARIABLE && y->mutable && may_be_counted(&v.items[i]) && s->loop == y->loop && !s->guard;
+        if (!fits)
+            return refuse(s, E_UNSUPPORTED, place->range, "assign to one variable after the other",
+                          "assigning to this %s among others is not supported in .vm kernels", ast_kind_name(place->kind));
+        y->value = v.items[i];
+    }
+    return (value){.kind = VALUE_UNIT};
+}
+
 static const ast *whole_of(const ast *place)
 {
     while (ast_is(place, AST_FIELD) || ast_is(place, AST_INDEX) || ast_is(place, AST_DEREF))
@@ -788,6 +828,8 @@ static const ast *whole_of(const ast *place)
 STACK_APART static value evaluate_assignment(analysis *s, scope *names, const ast *n)
 {
     const ast *written = ast_kid(n, 0), *place = whole_of(written);
+    if (ast_is(written, AST_TUPLE) && written->kid_count > 0 && n->text[1] == '\0')
+        return assign_each(s, names, n);
     if (!ast_is(place, AST_PATH) || place->kid_count != 1)
         return refuse(s, E_UNSUPPORTED, place->range, "assign to a variable; write into a part of a tensor through view_mut() and tile",
                       "assigning to this %s is not supported in .vm kernels", ast_kind_name(place->kind));

@@ -2,6 +2,7 @@
 
 #include <string.h>
 
+#include "frontend/cfg.h"
 #include "frontend/expand_state.h"
 #include "frontend/flow.h"
 #include "frontend/parse.h"
@@ -311,9 +312,10 @@ static uint32_t after_angles(const token_text_list *t, uint32_t i)
 typedef struct impl_head {
     uint32_t generics, generics_end; /* what stands between the angles, of the block */
     uint32_t name, type_end;         /* the name, and the end of its arguments */
-    uint32_t trait;                  /* the name of the trait that it is of, which has no arguments; 0: none */
+    uint32_t trait, trait_end;       /* the name of the trait that it is of, and the end of its arguments; 0: none */
     uint32_t open;
     const token_text_list *text;
+    const own_trait *own_trait; /* the trait itself, where the file has it */
 } impl_head;
 
 static bool read_impl_head(const token_text_list *t, impl_head *h)
@@ -323,7 +325,8 @@ static bool read_impl_head(const token_text_list *t, impl_head *h)
     *h = (impl_head){.generics = i + 1, .generics_end = end > i ? end - 1 : i + 1, .text = t};
     for (i = end; items[i].kind && items[i].kind != '{' && items[i].kind != T_WHERE;) {
         if (items[i].kind == T_FOR) {
-            h->trait = h->type_end == h->name + 1 ? h->name : 0;
+            h->trait = h->name;
+            h->trait_end = h->type_end;
             i++;
         } else if (items[i].kind == T_IDENT) { /* the last segment of the last path: that after `for` */
             h->name = i;
@@ -396,12 +399,61 @@ static uint32_t read_impl_item(const token_text_list *t, uint32_t i, uint32_t en
     return f->end;
 }
 
-/* Tokens with the type for `Self`, and `this` for `self`. */
+/* Behind the comma after the parameter or argument that begins at `i`. */
+static uint32_t behind_argument(const token_text_list *t, uint32_t i, uint32_t end)
+{
+    int angles = 0;
+    for (; i < end && (t->tokens.items[i].kind != ',' || angles > 0);
+         i = token_closer(&t->tokens.items[i]) ? t->tokens.items[i].match + 1 : i + 1) {
+        int kind = t->tokens.items[i].kind;
+        angles += kind == '<' ? 1 : kind == '>' || kind == T_GT_GT || kind == T_GT_EQ ? -1 : 0;
+    }
+    return i + 1;
+}
+
+/* What a name in a trait stands for that is one of its parameters: the argument of the `impl`, or the parameter's default. *of: the text
+ * that has it. False: it is none. */
+static bool trait_argument(const impl_head *h, const token_text_list *t, uint32_t name, const token_text_list **of, uint32_t *begin,
+                           uint32_t *end)
+{
+    const token *items = t->tokens.items;
+    if (!h->own_trait || t != &h->own_trait->text || items[name].kind != T_IDENT || (name > 0 && items[name - 1].kind == '.'))
+        return false;
+    uint32_t first = items[0].kind == T_UNSAFE ? 3 : 2, last = behind_angles(t, first), k = h->trait + 2;
+    for (uint32_t i = first + 1; i + 1 < last;) {
+        uint32_t next = behind_argument(t, i, last - 1), own = i + (items[i].kind == T_CONST), equal = own;
+        uint32_t given = k, given_end = k + 1 < h->trait_end ? behind_argument(h->text, k, h->trait_end - 1) - 1 : k;
+        while (equal + 1 < next && items[equal].kind != '=')
+            equal = token_closer(&items[equal]) ? items[equal].match + 1 : equal + 1;
+        if (items[own].kind == T_IDENT && macro_same_token(t, own, t, name)) {
+            *of = given_end > given ? h->text : t;
+            *begin = given_end > given ? given : equal + 1;
+            *end = given_end > given ? given_end : next - 1;
+            return *end > *begin;
+        }
+        k = given_end + 1;
+        i = next;
+    }
+    return false;
+}
+
+/* Tokens with the type for `Self`, `this` for `self`, and the arguments of a trait for its parameters. */
 static void write_impl_tokens(expander *e, const token_text_list *t, const impl_head *h, uint32_t begin, uint32_t end, pieced_text *out)
 {
     const token *items = t->tokens.items;
     uint32_t from = begin;
     for (uint32_t i = begin; i < end; i++) {
+        const token_text_list *of;
+        uint32_t first, last;
+        if (trait_argument(h, t, i, &of, &first, &last)) {
+            if (i > from)
+                pieced_text_add(out, e->sources, expand_places(t, from, i));
+            strbuf_puts(&out->text, " ");
+            pieced_text_add(out, e->sources, expand_places(of, first, last));
+            strbuf_puts(&out->text, " ");
+            from = i + 1;
+            continue;
+        }
         if (items[i].kind != T_SELF_TYPE && (items[i].kind != T_SELF || items[i + 1].kind == T_COLON2))
             continue;
         bool is_type = items[i].kind == T_SELF_TYPE;
@@ -437,11 +489,14 @@ static void write_impl_function(expander *e, const token_text_list *t, const imp
         strbuf_puts(&out->text, ">");
     }
     strbuf_puts(&out->text, "(");
-    while (i < end && (items[i].kind == '&' || items[i].kind == T_LIFETIME || items[i].kind == T_MUT))
-        i++;
+    bool owned = true, changes = false;
+    for (; i < end && (items[i].kind == '&' || items[i].kind == T_LIFETIME || items[i].kind == T_MUT); i++) {
+        owned = owned && items[i].kind != '&';
+        changes = items[i].kind == T_MUT;
+    }
     if (i < end && items[i].kind == T_SELF) {
         if (f->uses_self) {
-            strbuf_puts(&out->text, "this: ");
+            strbuf_puts(&out->text, owned && changes ? "mut this: " : "this: ");
             pieced_text_add(out, e->sources, expand_places(h->text, h->name, h->type_end));
             strbuf_puts(&out->text, ", ");
         }
@@ -522,9 +577,10 @@ static bool write_impl_items(expander *e, const token_text_list *t, uint32_t ope
             continue;
         if (f.is_constant)
             write_impl_tokens(e, t, h, f.from, f.end, out);
-        if (f.params > 0 && (f.is_read || is_readable(e, t, h, &f)))
+        bool readable = f.params > 0 && (f.is_read || is_readable(e, t, h, &f));
+        if (readable)
             write_impl_function(e, t, h, &f, out);
-        found = found || f.is_constant || f.is_read;
+        found = found || f.is_constant || readable;
     }
     return found;
 }
@@ -539,7 +595,7 @@ static const own_trait *trait_of(const expander *e, const impl_head *h)
     return NULL;
 }
 
-/* `trait Name { .. }`, without parameters of its own. */
+/* `trait Name<..> { .. }` */
 static void read_trait(expander *e, const ast *n)
 {
     own_trait r;
@@ -548,7 +604,7 @@ static void read_trait(expander *e, const ast *n)
         return;
     const token *items = r.text.tokens.items;
     uint32_t name = items[0].kind == T_UNSAFE ? 2 : 1;
-    for (r.open = name + 1; items[r.open].kind && items[r.open].kind != '{' && items[name + 1].kind != '<'; r.open++)
+    for (r.open = behind_angles(&r.text, name + 1); items[r.open].kind && items[r.open].kind != '{'; r.open++)
         ;
     if (items[name].kind != T_IDENT || items[r.open].kind != '{')
         return;
@@ -578,6 +634,7 @@ static const ast *read_impl(expander *e, const ast *n)
     pieced_text_add(&x.text, e->sources, expand_places(&t, h.name, h.name + 1));
     strbuf_puts(&x.text.text, " { ");
     const own_trait *trait = trait_of(e, &h);
+    h.own_trait = trait;
     bool found = write_impl_items(e, &t, h.open, &h, NULL, &x.text);
     found = (trait && write_impl_items(e, &trait->text, trait->open, &h, &t, &x.text)) || found;
     strbuf_puts(&x.text.text, "}");
@@ -696,6 +753,19 @@ static const ast *called(const ast *kid)
     return ast_is(n, AST_MACRO) ? n : NULL;
 }
 
+/* Is the item or statement left out by one of its `#[cfg(..)]`? */
+static bool is_left_out(const ast *n)
+{
+    const ast *attributes = n->kind >= AST_AXES && n->kind <= AST_ITEM_IGNORED ? ast_kid(n, 0) : n;
+    for (; ast_is(n, AST_CFG) || ast_is(n, AST_AFTER); n = ast_kid(n, 0))
+        if (ast_is(n, AST_CFG) && cfg_leaves_out(n->text))
+            return true;
+    for (uint32_t i = 0; ast_is(attributes, AST_LIST) && i < attributes->kid_count; i++)
+        if (strcmp(attributes->kids[i]->text, "cfg") == 0 && cfg_leaves_out(ast_kid(attributes->kids[i], 0)->text))
+            return true;
+    return false;
+}
+
 static ast *with_kids(expander *e, const ast *node)
 {
     ast *copy = head_of(e, node);
@@ -704,7 +774,12 @@ static ast *with_kids(expander *e, const ast *node)
         if (ast_is(node->kids[i], AST_ITEM_IGNORED) && strcmp(node->kids[i]->text, "trait") == 0)
             read_trait(e, node->kids[i]);
     for (uint32_t i = 0; i < node->kid_count; i++) {
-        const ast *kid = node->kids[i], *call = list ? called(kid) : NULL;
+        const ast *kid = node->kids[i];
+        if (list && is_left_out(kid))
+            continue;
+        while (ast_is(kid, AST_CFG))
+            kid = ast_kid(kid, 0);
+        const ast *call = list ? called(kid) : NULL;
         bool is_value = i + 1 == node->kid_count && ast_is(node, AST_BLOCK) && node != e->items && kid->text[0] == '\0', known = false;
         const ast *given = call && !is_value ? expand_call(e, call, "", "\n", &known) : NULL;
         const ast *values = list && ast_is(kid, AST_ITEM_IGNORED) && strcmp(kid->text, "enum") == 0 ? read_enum(e, kid) : NULL;

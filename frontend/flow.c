@@ -53,7 +53,10 @@ static const ast *part(flow *f, const char *before, uint32_t begin, uint32_t end
 
 static const ast *expression(flow *f, uint32_t begin, uint32_t end)
 {
-    const ast *statement = end > begin ? part(f, "(", begin, end, ");") : NULL;
+    bool branches = end > begin && at(f, begin)->kind == T_IF; /* a `let` in brackets would be taken for one that is missing */
+    const ast *statement = branches ? part(f, "let _ = ", begin, end, ";") : end > begin ? part(f, "(", begin, end, ");") : NULL;
+    if (branches)
+        return statement && ast_is(statement, AST_LET) ? ast_kid(statement, 2) : NULL;
     return statement && ast_is(statement, AST_EXPR_STMT) ? ast_kid(statement, 0) : NULL;
 }
 
@@ -123,15 +126,15 @@ static const ast *pattern_kind(flow *f, uint32_t i, uint32_t end)
         return patterns(f, node_of(f, AST_PAT_ARRAY, i, end), i + 1, end - 1);
     if (first->kind == T_DOT2 && end == i + 1)
         return node_of(f, AST_PAT_REST, i, end);
-    if (is_value(f, i, end)) {
-        ast *value = node_of(f, AST_PAT_VALUE, i, end);
-        return push(f, value, expression(f, i, end)) ? value : NULL;
-    }
     if (first->kind == T_IDENT && at(f, i + 1)->kind == '@' && i + 2 < end) {
         ast *name = node_of(f, AST_PAT_NAME, i, end);
         name->text = token_text(f->text.source, first, f->expander->arena);
         name->name_range = expand_places(&f->text, i, i + 1);
         return push(f, name, pattern(f, i + 2, end)) ? name : NULL;
+    }
+    if (is_value(f, i, end)) {
+        ast *value = node_of(f, AST_PAT_VALUE, i, end);
+        return push(f, value, expression(f, i, end)) ? value : NULL;
     }
     if (open > i && open < end && behind(f, open) == end) {
         ast *tuple = node_of(f, AST_PAT_TUPLE_STRUCT, i, end);

@@ -255,9 +255,7 @@ static document *assignment(formatter *f, const ast *node)
     add(f, sides, walk(f, right, node));
     add(f, out, document_close(sides, DOCUMENT_WIDE));
     kid = has_else ? 3 : node->kid_count;
-    if (has_else)
-        format_gap(&f->t, out, end_of(f, right), BREAK_SPACE, false);
-    fill(f, out, node, &kid, end_of(f, right), end_of(f, right), to);
+    fill(f, out, node, &kid, value, end_of(f, right), to);
     return document_close(out, DOCUMENT_WIDE);
 }
 
@@ -333,6 +331,7 @@ static document *walk(formatter *f, const ast *node, const ast *parent)
     if (is_postfix(node) && is_open(f, node))
         return chain(f, node);
     switch (node->kind) {
+    case AST_CFG:
     case AST_AFTER: return walk(f, node->kids[0], parent);
     case AST_ATTR: return attribute(f, begin_of(f, node), end_of(f, node));
     case AST_LET:

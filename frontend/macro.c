@@ -273,6 +273,54 @@ static uint32_t type_end(const token_text_list *t, uint32_t i, uint32_t end)
     }
 }
 
+/* The index after a pattern: in front of `=>`, `=`, `,`, `if`, `in` of its own level, and of `|` where there is only one. */
+static uint32_t pattern_end(const token_text_list *t, uint32_t i, uint32_t end, bool one)
+{
+    for (; i < end; i = behind(t, i)) {
+        int kind = at(t, i)->kind;
+        if (kind == T_FAT_ARROW || kind == '=' || kind == ',' || kind == T_IF || kind == T_IN || kind == ';' || (one && kind == '|'))
+            break;
+    }
+    return i;
+}
+
+/* The index after an item: after its block, or its `;`. */
+static uint32_t item_end(const token_text_list *t, uint32_t i, uint32_t end)
+{
+    while (is_kind(t, i, end, '#') && i + 1 < end && token_closer(at(t, i + 1)) != 0)
+        i = behind(t, i + 1);
+    bool valued = false; /* the braces of a value end no item */
+    for (; i < end; i = behind(t, i)) {
+        int kind = at(t, i)->kind;
+        valued = valued || kind == '=';
+        if (kind == ';')
+            return i + 1;
+        if (!valued && (kind == '{' || kind == T_AXES_OPEN) && !is_kind(t, i > 0 ? i - 1 : i, end, '<') &&
+            !is_kind(t, i > 0 ? i - 1 : i, end, ','))
+            return behind(t, i);
+    }
+    return i;
+}
+
+static bool begins_item(int kind)
+{
+    static const int kinds[] = {'#',    T_PUB,   T_FN,   T_CONST,  T_TYPE,  T_MOD,    T_USE,    T_STRUCT,
+                                T_ENUM, T_TRAIT, T_IMPL, T_STATIC, T_ASYNC, T_UNSAFE, T_EXTERN, T_AXES_OPEN};
+    for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++)
+        if (kinds[i] == kind)
+            return true;
+    return false;
+}
+
+/* A statement without the `;` that ends it. */
+static uint32_t statement_end(const token_text_list *t, uint32_t i, uint32_t end)
+{
+    bool item = begins_item(at(t, i)->kind);
+    while (i < end && at(t, i)->kind != ';' && !(item && at(t, i)->kind == '{'))
+        i = behind(t, i);
+    return item && is_kind(t, i, end, '{') ? behind(t, i) : i;
+}
+
 static bool is_literal(int kind)
 {
     return kind == T_INT || kind == T_FLOAT || kind == T_STRING || kind == T_CHAR || kind == T_TRUE || kind == T_FALSE;
@@ -306,6 +354,12 @@ static uint32_t fragment_end(matcher *m, const char *kind, src_range kind_at, ui
         return type_end(t, i, end);
     if (strcmp(kind, "path") == 0)
         return path_end(t, i, end);
+    if (strcmp(kind, "pat") == 0 || strcmp(kind, "pat_param") == 0)
+        return pattern_end(t, i, end, kind[3] != '\0');
+    if (strcmp(kind, "item") == 0)
+        return begins_item(at(t, i)->kind) ? item_end(t, i, end) : i;
+    if (strcmp(kind, "stmt") == 0)
+        return statement_end(t, i, end);
     if (!m->unknown) {
         m->unknown = kind;
         m->unknown_at = kind_at;
@@ -550,7 +604,7 @@ bool macro_expand(const macro *m, const ast *call, const source_map *sources, to
     diag *d;
     if (x.unknown) {
         d = diag_add(diags, E_MACRO, x.unknown_at, "a fragment `%s` is not read", x.unknown);
-        diag_help(diags, d, "ident, ty, expr, literal, tt, path, block, lifetime, meta and vis are");
+        diag_help(diags, d, "ident, ty, expr, literal, tt, path, block, lifetime, meta, vis, pat, item and stmt are");
         return false;
     }
     d = refuse_macro(diags, call->name_range, m->name, "has no rule for these arguments");

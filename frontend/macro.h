@@ -2,7 +2,8 @@
  *
  * The one idea: what a rule gives is a new text, put together from pieces of the old ones, and each piece remembers where it was written.
  * So the parser reads it like a file, and whatever is reported about it has the place in the rule or in the call ("Macros by example" of
- * the Rust reference; fragments ident, ty, expr, literal, tt, path, block and lifetime, repetitions with `*`, `+` and `?`). */
+ * the Rust reference; fragments ident, ty, expr, literal, tt, path, block, pat, item, stmt and lifetime, repetitions with `*`, `+` and
+ * `?`). */
 #ifndef VISA_FRONTEND_MACRO_H
 #define VISA_FRONTEND_MACRO_H
 

@@ -99,14 +99,46 @@ static const char *const statement_words[] = {"let",
                                               "';'",
                                               "a mapping alone",
                                               NULL};
-static const char *const expression_words[] = {"a name", "an integer", "a float", "a string", "true", "false",        "'('",
-                                               "'['",    "'{'",        "'-'",     "'!'",      "'*'",  "'&'",          "&&",
-                                               "'|'",    "||",         "'<'",     "<<",       "..",   "::",           "crate",
-                                               "super",  "self",       "Self",    "m![",      "if",   "for",          "unsafe",
-                                               "const",  "return",     "break",   "continue", "move", "a macro call", "a block expression",
+static const char *const expression_words[] = {"a name",
+                                               "an integer",
+                                               "a float",
+                                               "a string",
+                                               "a character literal",
+                                               "true",
+                                               "false",
+                                               "'('",
+                                               "'['",
+                                               "'{'",
+                                               "'-'",
+                                               "'!'",
+                                               "'*'",
+                                               "'&'",
+                                               "&&",
+                                               "'|'",
+                                               "||",
+                                               "'<'",
+                                               "<<",
+                                               "..",
+                                               "::",
+                                               "crate",
+                                               "super",
+                                               "self",
+                                               "Self",
+                                               "m![",
+                                               "if",
+                                               "for",
+                                               "unsafe",
+                                               "const",
+                                               "return",
+                                               "break",
+                                               "continue",
+                                               "move",
+                                               "a macro call",
+                                               "a block expression",
                                                NULL};
 static const char *const type_words[] = {"a name", "'('",   "'['",   "'&'",  "&&",   "'<'", "<<",           "_",
-                                         "::",     "crate", "super", "self", "Self", "m![", "a macro call", NULL};
+                                         "::",     "crate", "super", "self", "Self", "m![", "a macro call", "`impl` or `dyn`",
+                                         NULL};
 static const char *const argument_words[] = {"a lifetime", "an integer", "'-'", "true", "false", "'{'", NULL};
 static const char *const pattern_words[] = {"a name", "mut", "_", "'('", "'['", "'&'", "&&", NULL};
 static const char *const pattern_tail_words[] = {"'@'", "'('", "'{'", "::", NULL};
@@ -124,6 +156,8 @@ static const char *const size_words[] = {"'{'", "'('", NULL};
 static const char *const root_words[] = {"crate", "super", "self", "Self", NULL};
 static const char *const path_words[] = {"::", "'<'", "<<", NULL};
 static const char *const angle_words[] = {">>", ">=", NULL};
+/* What may stand in front of a name or behind a value, and is hardly ever what is missing. */
+static const char *const rare_words[] = {"an attribute", "`else`", NULL};
 
 static void take_group(expectation *e, const char *phrase, const char *const *group)
 {
@@ -168,6 +202,8 @@ static void group_expectations(expectation *e, bool in_map)
         if (e->count > 0 && expects(e, ".."))
             forget(e, (const char *const[]){"..", NULL});
     }
+    if (e->count > 1 && !expects(e, "let"))
+        forget(e, rare_words);
     if (expects(e, "super"))
         forget(e, root_words);
     if (e->count > 1 && expects(e, "::"))
@@ -296,7 +332,6 @@ static const char *syntax_help(const parse_state *p)
     case T_CHAR: return "character literals are not part of the kernel language";
     case T_IMPL:
     case T_DYN: return "name the type: kernels have no traits";
-    case T_ELSE: return "a `let` has no `else`: patterns take tuples, arrays and structs apart, which always fits";
     case T_LET:
         if (p->current > 0 && token_at(p, p->current - 1)->kind == T_IF)
             return "conditions are constants: `if let` is not part of the kernel language";

@@ -114,7 +114,7 @@ attrs: OUTER_ATTR               { $$ = build_list_of(p, AST_LIST, @$, build_attr
     ;
 
 item: visible_item
-    | attrs visible_item        { $$ = build_with_attributes($2, $1, @$); }
+    | attrs visible_item        { $$ = build_with_attributes(p, $2, $1, @$); }
     ;
 
 visible_item: bare_item

@@ -355,15 +355,18 @@ value run_binary(scope *s, const ast *n, const char *operator, const value * x, 
         value v = {.kind = VALUE_CONDITION, .condition = run_condition_of(a, number)};
         return (with->number != 0) == (operator[0] == '=') ? v : run_not(s, n, &v);
     }
-    if (is_number && strcmp(operator, "+") == 0) {
+    bool less = strcmp(operator, "-") == 0 && !turned && with->number > INT64_MIN;
+    if (is_number && (strcmp(operator, "+") == 0 || less)) {
         run_number *sum = ARENA_NEW(a, run_number);
-        *sum = (run_number){.port = number->run->port, .type = number->run->type, .from = number->run, .more = with->number};
+        *sum = (run_number){
+            .port = number->run->port, .type = number->run->type, .from = number->run, .more = less ? -with->number : with->number};
         return (value){.kind = VALUE_RUNNING, .run = sum};
     }
-    return refuse_operator(s, n, operator, is_comparison(operator)
-                                               ? "compare the number with a constant, or with the index of a loop"
-                                               : "it may be compared, be added to, turned by `as`, be the count of `sparse_prefix`, or the "
-                                                 "start of a tile of HBM that is read");
+    return refuse_operator(s, n, operator,
+                           is_comparison(operator)
+                               ? "compare the number with a constant, or with the index of a loop"
+                               : "it may be compared, be added to or taken from, turned by `as`, be the count of `sparse_prefix`, or the "
+                                 "start of a tile of HBM that is read");
 }
 
 static value value_of_condition(scope *s, const ast *n, const char *operator, const run_condition * x)

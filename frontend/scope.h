@@ -247,6 +247,8 @@ bool scope_integer_bound(scope *s, const ast *path, int64_t *out, bool *fits);
 bool scope_prelude_number(const char *name, int64_t *out);
 /* False: diagnosed. */
 bool scope_fits(scope *s, const ast *n, const integer_type *type, int64_t number);
+/* `as`: the low bits of the number, as Rust has it; of 64 bits what fits. False: diagnosed. */
+bool scope_wrap(scope *s, const ast *n, const integer_type *type, int64_t number, int64_t *out);
 /* `size_of::<T>()`, the bytes of an element type or an integer. */
 bool scope_is_size_of(const ast *call);
 bool scope_size_of(scope *s, const ast *call, int64_t *out);

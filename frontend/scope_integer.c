@@ -215,11 +215,21 @@ bool scope_fits(scope *s, const ast *n, const integer_type *type, int64_t number
     return false;
 }
 
+bool scope_wrap(scope *s, const ast *n, const integer_type *type, int64_t number, int64_t *out)
+{
+    *out = number;
+    if (type->bytes == 8)
+        return scope_fits(s, n, type, number);
+    uint64_t mask = ((uint64_t)1 << (8 * type->bytes)) - 1, bits = (uint64_t)number & mask;
+    *out = type->least < 0 && bits > (uint64_t)type->most ? (int64_t)bits - (int64_t)mask - 1 : (int64_t)bits;
+    return true;
+}
+
 static bool integer_cast(scope *s, const ast *n, int64_t *out)
 {
     const integer_type *type = scope_integer_type(ast_kid(n, 1));
     if (type)
-        return scope_integer(s, ast_kid(n, 0), out) && scope_fits(s, n, type, *out);
+        return scope_integer(s, ast_kid(n, 0), out) && scope_wrap(s, n, type, *out, out);
     diag_add(s->context->diags, E_CONST, n->range, "expected an integer constant");
     return false;
 }

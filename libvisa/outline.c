@@ -45,6 +45,7 @@ static void visit(visa_compilation *c, const ast *n, int depth)
         visit(c, ast_kid(n, 1), depth + 1);
         break;
     case AST_LET: visit_pattern(c, ast_kid(n, 0), n, depth); break;
+    case AST_CFG:
     case AST_AFTER:
     case AST_FILE:
     case AST_AXES:
