@@ -38,6 +38,7 @@ typedef struct analysis {
     size_t called_count, called_capacity;
     const char *module_path; /* "a::b::" of the functions at hand */
     module *module;
+    const ast *given;     /* arguments of the type of the `impl` whose items are collected; NULL: it is for all of them, or there is none */
     scope *kernel_names;  /* of the module's kernels, paths included */
     kernel *kernel;       /* being built; NULL between functions */
     bool broken;          /* text of its body was left out: a name may be unknown for that reason alone */
@@ -123,7 +124,7 @@ value evaluate_labelled(analysis *s, scope *names, const ast *n, const declared 
 
 value evaluate_call(analysis *s, scope *names, const ast *n, const declared *expected);
 /* `Type::f(..)`, which `x.f(..)` stands for: `receiver` is x. */
-value evaluate_method_of_type(analysis *s, scope *names, const ast *n, const value *receiver, const declared *expected);
+value evaluate_method_of_type(analysis *s, scope *names, const ast *n, symbol *function, const value *receiver, const declared *expected);
 /* The struct that a path names, `P` or `P::<4>` or an alias of it; without a scope where nothing says what its parameters are, without a
  * record where it names none. */
 declared own_type(scope *names, const ast *path);

@@ -565,9 +565,9 @@ STACK_APART static value evaluate_tuple_struct(analysis *s, scope *names, const 
         .kind = VALUE_LIST, .record = own.record, .items = items, .count = args->kid_count, .fields_in = types ? types->scope : NULL};
 }
 
-value evaluate_method_of_type(analysis *s, scope *names, const ast *n, const value *receiver, const declared *expected)
+value evaluate_method_of_type(analysis *s, scope *names, const ast *n, symbol *function, const value *receiver, const declared *expected)
 {
-    return evaluate_function(s, names, n, scope_find_path(names, VALUE_NAMES, ast_kid(n, 0)), receiver, expected);
+    return evaluate_function(s, names, n, function, receiver, expected);
 }
 
 value evaluate_call(analysis *s, scope *names, const ast *n, const declared *expected)

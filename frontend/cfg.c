@@ -42,14 +42,16 @@ static truth predicate(const char **at, int level);
 static truth list(const char **at, bool all, int level)
 {
     truth out = all ? IS_TRUE : IS_FALSE;
+    if (level >= LEVELS) {
+        *at += strlen(*at);
+        return UNKNOWN;
+    }
     for (*at = blanks(*at + 1); **at != ')' && **at != '\0'; *at = blanks(*at)) {
         truth t = predicate(at, level + 1);
         bool decides = t == (all ? IS_FALSE : IS_TRUE);
         out = decides ? t : t == UNKNOWN && out != (all ? IS_FALSE : IS_TRUE) ? UNKNOWN : out;
         *at = blanks(*at);
         *at += **at == ',';
-        if (level >= LEVELS)
-            return UNKNOWN;
     }
     *at += **at == ')';
     return out;

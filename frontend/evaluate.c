@@ -427,10 +427,12 @@ static ast *segment_named(arena *a, const char *name, src_range range, const ast
 }
 
 /* `w.f(x)` of a struct as `Name::f(w, x)`, the function of its `impl` (frontend/expand.h); NULL where it has none of the name. */
-static const ast *call_of_method(analysis *s, scope *names, const ast *n, const value *receiver)
+static const ast *call_of_method(analysis *s, scope *names, const ast *n, const value *receiver, symbol **function)
 {
     const symbol *type = receiver->record ? scope_find(names, MODULE_NAMES, receiver->record->text) : NULL;
-    const symbol *y = type && type->inner ? scope_find_here(type->inner, VALUE_NAMES, n->text) : NULL;
+    symbol *y = type && type->inner ? scope_find_here(type->inner, VALUE_NAMES, n->text) : NULL;
+    type_meant meant = {receiver->record, receiver->kind == VALUE_LIST ? receiver->fields_in : NULL};
+    *function = y = y && y->other ? scope_given(y, &meant) : y;
     if (!y || y->kind != SYMBOL_FUNCTION)
         return NULL;
     arena *a = s->context.arena;
@@ -456,9 +458,10 @@ STACK_APART static value evaluate_method(analysis *s, scope *names, const ast *n
         *hint = (declared){.kind = DECLARED_TENSOR, .is_hint = true, .has_dtype = true, .tensor.dtype = expected->tensor.dtype};
     }
     value receiver = evaluate(s, names, ast_kid(n, 0), hint);
-    const ast *own = call_of_method(s, names, n, &receiver);
+    symbol *function;
+    const ast *own = call_of_method(s, names, n, &receiver, &function);
     if (own)
-        return evaluate_method_of_type(s, names, own, &receiver, expected);
+        return evaluate_method_of_type(s, names, own, function, &receiver, expected);
     value *args = ARENA_ARRAY(s->context.arena, value, list->kid_count);
     bool joins = variant_joins(&receiver, n->text), takes_mode = variant_takes_mode(&receiver, n->text);
     bool number = receiver.kind == VALUE_INT && constant_has_method(n->text);

@@ -558,6 +558,26 @@ static const ast *read_impl_generics(expander *e, const token_text_list *t, cons
     return any ? generics : NULL;
 }
 
+/* The arguments of the type of `impl Name<4>`, which has parameters that the block has not; NULL: there are none but lifetimes. */
+static const ast *read_impl_arguments(expander *e, const token_text_list *t, const impl_head *h)
+{
+    expansion x = {.call = t->range};
+    diag_list unsaid;
+    diag_list_init(&unsaid, e->arena);
+    if (h->type_end == h->name + 1)
+        return NULL;
+    pieced_text_init(&x.text, e->arena);
+    strbuf_puts(&x.text.text, "type Given = ");
+    pieced_text_add(&x.text, e->sources, expand_places(t, h->name, h->type_end));
+    strbuf_puts(&x.text.text, ";");
+    const ast *file = expand_parse(e, x, &unsaid), *type = ast_last_segment(ast_kid(ast_kid(file, 0), 2)),
+              *given = type ? ast_kid(type, 0) : NULL;
+    bool any = false;
+    for (uint32_t i = 0; given && ast_is(given, AST_GENERIC_ARGS) && i < given->kid_count; i++)
+        any = any || !ast_is(given->kids[i], AST_LIFETIME);
+    return unsaid.error_count == 0 && any ? given : NULL;
+}
+
 /* The constants, types and functions of the block that begins at `open`; those of a trait (`own`: the block of the `impl`) where the `impl`
  * has none of the name. False: there is nothing that kernels may use. */
 static bool write_impl_items(expander *e, const token_text_list *t, uint32_t open, const impl_head *h, const token_text_list *own,
@@ -647,8 +667,11 @@ static const ast *read_impl(expander *e, const ast *n)
     own->value = AST_MOD_OF_TYPE;
     ast_push_all(e->arena, own, module->kids, module->kid_count);
     const ast *generics = read_impl_generics(e, &t, &h), *block = ast_kid(module, 1);
-    if (generics)
-        ast_push(e->arena, own, (ast *)generics);
+    const ast *given = generics ? NULL : read_impl_arguments(e, &t, &h);
+    if (generics || given)
+        ast_push(e->arena, own, generics ? (ast *)generics : ast_new(e->arena, AST_NONE, n->range));
+    if (given)
+        ast_push(e->arena, own, (ast *)given);
     for (uint32_t i = 0; generics && i < block->kid_count; i++)
         for (uint32_t k = 0; ast_is(block->kids[i], AST_FN) && k < generics->kid_count && k < ast_kid(block->kids[i], 1)->kid_count; k++)
             ast_kid(block->kids[i], 1)->kids[k]->value = generics->kids[k]->value;

@@ -85,13 +85,15 @@ typedef struct symbol {
     const char *name;
     struct symbol *next; /* of its bucket */
     src_range range;
-    const axis *axis;    /* SYMBOL_AXIS; NULL: refused */
-    const ast *node;     /* SYMBOL_ALIAS: its type; SYMBOL_CONST: its expression; SYMBOL_CONST_PARAM: its node; SYMBOL_VARIABLE: its `let`,
-                            where that was not understood */
-    const ast *type;     /* SYMBOL_CONST; NULL: the expression does not have it, which was reported */
-    const ast *generics; /* SYMBOL_ALIAS: its parameters (AST_GENERICS), or NULL */
-    const ast *of_type;  /* SYMBOL_ALIAS, SYMBOL_CONST of an `impl`: its parameters, or NULL */
-    scope *scope;        /* in which node is read */
+    const axis *axis;     /* SYMBOL_AXIS; NULL: refused */
+    const ast *node;      /* SYMBOL_ALIAS: its type; SYMBOL_CONST: its expression; SYMBOL_CONST_PARAM: its node; SYMBOL_VARIABLE: its `let`,
+                             where that was not understood */
+    const ast *type;      /* SYMBOL_CONST; NULL: the expression does not have it, which was reported */
+    const ast *generics;  /* SYMBOL_ALIAS: its parameters (AST_GENERICS), or NULL */
+    const ast *of_type;   /* SYMBOL_ALIAS, SYMBOL_CONST of an `impl`: its parameters, or NULL */
+    const ast *given;     /* of `impl Name<4>`: the arguments of the type that it is of (AST_GENERIC_ARGS), or NULL */
+    struct symbol *other; /* the same name of an `impl` for other arguments, or NULL */
+    scope *scope;         /* in which node is read */
     const mapping *mapping;    /* SYMBOL_ALIAS: what it stands for, once that was asked; NULL: nothing, or not yet */
     bool resolved, infers;     /* SYMBOL_ALIAS: that was asked; and it stands for `_` */
     mapping_names *names;      /* SYMBOL_ALIAS: the axes that it names; NULL: nobody asked */
@@ -179,10 +181,13 @@ symbol *scope_find_path(scope *s, name_space space, const ast *path);
 symbol *scope_find_through(scope *s, name_space space, const ast *path);
 
 /* A struct of the file. */
-typedef struct type_meant {
+typedef struct type_meant type_meant;
+/* Of a name that several `impl`s give for different arguments of their type, the one for these. */
+symbol *scope_given(symbol *y, const type_meant *type);
+struct type_meant {
     const ast *record; /* AST_STRUCT, or NULL */
     scope *fields_in;  /* where its fields are read: its parameters have the meanings of its arguments. NULL: nothing says them */
-} type_meant;
+};
 /* The one in front of the last segment, `Name::<4>::f`, which an alias or a type parameter may stand for. */
 type_meant scope_type_in_front(scope *s, const ast *path);
 /* Its argument at `place`, from 1 on, lifetimes not counted; NULL: there is none there, or nothing says it. */

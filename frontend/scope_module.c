@@ -129,6 +129,44 @@ static symbol *of_type(symbol *y, const type_meant *type)
     return copy;
 }
 
+/* Is the argument of a type what an `impl` is for? */
+static bool argument_is(symbol *known, scope *in, const ast *wanted)
+{
+    const ast *expression = ast_is(wanted, AST_CONST_ARG) ? ast_kid(wanted, 0) : wanted;
+    int64_t number;
+    dtype a, b;
+    bool infer = false;
+    if (known->kind == SYMBOL_VARIABLE)
+        return (known->value.kind == VALUE_INT && !ast_is(expression, AST_BOOL) && scope_integer(in, expression, &number) &&
+                number == known->value.number) ||
+               (known->value.kind == VALUE_BOOL && ast_is(expression, AST_BOOL) && expression->value == known->value.number);
+    if (known->kind != SYMBOL_ALIAS || !known->node)
+        return false;
+    if (ast_equal(known->node, wanted))
+        return true;
+    const ast *last = ast_last_segment(wanted);
+    bool element = last && dtype_by_name(last->text, &b);
+    return element && ast_is(known->node, AST_TYPE_PATH) && scope_dtype(known->scope, known->node, &a, &infer) && a == b;
+}
+
+symbol *scope_given(symbol *y, const type_meant *type)
+{
+    for (symbol *of = y; of && of->other && type->fields_in; of = of->other) {
+        int64_t place = 0;
+        bool fits = true;
+        for (uint32_t i = 0; i < of->given->kid_count && fits; i++) {
+            if (ast_is(of->given->kids[i], AST_LIFETIME))
+                continue;
+            symbol *known = scope_argument_of(type, ++place);
+            fits = known && argument_is(known, of->scope ? of->scope : type->fields_in, of->given->kids[i]);
+        }
+        if (fits)
+            return of;
+        y = of->other; /* the last one, where no other is */
+    }
+    return y;
+}
+
 symbol *scope_find_through(scope *s, name_space space, const ast *path)
 {
     last_module m;
@@ -143,11 +181,12 @@ symbol *scope_find_path(scope *s, name_space space, const ast *path)
     scope *in = path->kid_count > 1 ? path_module(s, path, path->kid_count - 1, &m) : NULL;
     symbol *y = in ? scope_find_in(in, space, name) : scope_find(s, space, name);
     index_add_name(s->context, path->kids[path->kid_count - 1]->range, y);
-    if (!y || !y->of_type)
+    if (!y || (!y->of_type && !y->other))
         return y;
     budget_enter(s->context->arena);
     type_meant type = in ? type_of_module(&m) : (type_meant){0};
-    y = of_type(y, &type);
+    y = scope_given(y, &type);
+    y = y->of_type ? of_type(y, &type) : y;
     budget_leave(s->context->arena);
     return y;
 }

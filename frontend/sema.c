@@ -241,15 +241,18 @@ static void analyse_kernel(analysis *s, scope *outer, const ast *fn)
 static symbol *collect_item(analysis *s, scope *names, const ast *n, symbol_kind kind)
 {
     symbol *known = scope_find_here(names, kind == SYMBOL_ALIAS ? TYPE_NAMES : kind == SYMBOL_MODULE ? MODULE_NAMES : VALUE_NAMES, n->text);
-    if (known && kind == SYMBOL_FUNCTION) /* two kernels of one name are refused where they are compiled */
+    bool other = known && s->given && known->given && !ast_equal(s->given, known->given);
+    if (known && !other && kind == SYMBOL_FUNCTION) /* two kernels of one name are refused where they are compiled */
         return known;
-    if (known && !known->target) {
+    if (known && !other && !known->target) {
         diag *d = diag_add(s->context.diags, E_DUPLICATE, n->name_range, "`%s` is defined twice", n->text);
         diag_note(s->context.diags, d, known->range, "first defined here");
         diag_help(s->context.diags, d, "rename one of the two");
         return NULL;
     }
     symbol *y = scope_add(names, kind, n->text, n->name_range);
+    y->given = s->given;
+    y->other = other ? known : NULL;
     y->node = kind == SYMBOL_FUNCTION ? n : ast_kid(n, 2);
     y->type = ast_kid(n, 1);
     y->generics = kind == SYMBOL_ALIAS && ast_is(y->type, AST_GENERICS) ? y->type : NULL;
@@ -290,8 +293,10 @@ static void collect_module(analysis *s, scope *names, const ast *n)
     index_add_scope(&s->context, module_body(s, n)->range, y->inner);
     budget_spend_at(s->arena, n->name_range, 1);
     budget_enter(s->arena);
-    const ast *body = module_body(s, n);
+    const ast *body = module_body(s, n), *given = s->given;
+    s->given = n->value == AST_MOD_OF_TYPE && ast_is(ast_kid(n, 3), AST_GENERIC_ARGS) ? ast_kid(n, 3) : NULL;
     collect_items(s, y->inner, body, 0);
+    s->given = given;
     for (uint32_t i = 0; n->value == AST_MOD_OF_TYPE && ast_is(ast_kid(n, 2), AST_GENERICS) && i < body->kid_count; i++) {
         const ast *item = body->kids[i];
         bool is_type = ast_is(item, AST_TYPE_ALIAS);
