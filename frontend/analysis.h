@@ -71,6 +71,8 @@ value refuse(analysis *s, diag_id id, src_range range, const char *help, const c
 diag *refuse_diag(analysis *s, diag_id id, src_range range, const char *format, ...) __attribute__((format(printf, 4, 5)));
 /* Counts iterations, calls and list elements; false: too many, and s->stopped. */
 bool spend(analysis *s, src_range range, uint64_t steps);
+/* Counts one turn of a loop whose end nobody knows. */
+bool spend_turn(analysis *s, src_range range, const char *help);
 /* Text is read again from here on, or no longer. */
 void set_repeated(analysis *s, bool repeated);
 value evaluate(analysis *s, scope *names, const ast *n, const declared *expected);

@@ -82,6 +82,14 @@ static truth predicate(const char **at, int level)
     return option(name, length, value);
 }
 
+bool cfg_holds(const char *text, bool *out)
+{
+    const char *at = blanks(text);
+    truth t = *at == '(' ? list(&at, true, 0) : UNKNOWN;
+    *out = t == IS_TRUE;
+    return t != UNKNOWN;
+}
+
 bool cfg_leaves_out(const char *text)
 {
     const char *at = blanks(text);

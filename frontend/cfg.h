@@ -9,5 +9,7 @@
 
 /* The text behind `cfg`, brackets included. */
 bool cfg_leaves_out(const char *predicate);
+/* `cfg!(..)`: false where nobody knows. */
+bool cfg_holds(const char *predicate, bool *out);
 
 #endif

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "frontend/analysis.h"
+#include "frontend/cfg.h"
 #include "frontend/constant.h"
 #include "frontend/index.h"
 #include "frontend/running.h"
@@ -42,6 +43,17 @@ diag *refuse_diag(analysis *s, diag_id id, src_range range, const char *format, 
 }
 
 static const char unroll_help[] = "let an axis of Time count instead: a stage runs through all of its Time in one command";
+
+bool spend_turn(analysis *s, src_range range, const char *help)
+{
+    if (s->steps < UNROLL_MAX) {
+        s->steps++;
+        return true;
+    }
+    s->stopped = true;
+    refuse(s, E_UNROLL, range, help, "kernel `%s` has more than %zu loop iterations and calls", s->kernel->name, UNROLL_MAX);
+    return false;
+}
 
 bool spend(analysis *s, src_range range, uint64_t steps)
 {
@@ -168,6 +180,12 @@ STACK_APART static bool unit_struct(scope *names, const ast *path, value *out)
     return true;
 }
 
+static value refuse_function(analysis *s, const ast *path, const char *name)
+{
+    return refuse(s, E_NAME, path->range, arena_printf(s->context.arena, "call it: %s(..), with type arguments %s::<..>(..)", name, name),
+                  "`%s` is a function and no value", name);
+}
+
 STACK_APART static value evaluate_name(analysis *s, scope *names, const ast *path, const char *name, const declared *expected)
 {
     symbol *y = scope_find_path(names, VALUE_NAMES, path);
@@ -211,9 +229,7 @@ STACK_APART static value evaluate_name(analysis *s, scope *names, const ast *pat
         return error_value;
     }
     if (y && y->kind == SYMBOL_FUNCTION)
-        return refuse(s, E_NAME, path->range,
-                      arena_printf(s->context.arena, "call it: %s(..), with type arguments %s::<..>(..)", name, name),
-                      "`%s` is a function and no value", name);
+        return refuse_function(s, path, name);
     value bare = {.kind = VALUE_INT};
     if (!y && scope_prelude_number(name, &bare.number))
         return bare;
@@ -283,6 +299,8 @@ STACK_APART static value evaluate_variant(analysis *s, scope *names, const ast *
     symbol *y = scope_find_path(names, VALUE_NAMES, path);
     if (y && y->kind == SYMBOL_CONST)
         return evaluate_const(s, y, path);
+    if (y && y->kind == SYMBOL_FUNCTION)
+        return refuse_function(s, path, name);
     value bound = {.kind = VALUE_INT};
     bool fits = false;
     if (!y && scope_integer_bound(names, path, &bound.number, &fits)) {
@@ -935,6 +953,9 @@ STACK_APART static value evaluate_const_block(analysis *s, scope *names, const a
 STACK_APART static value evaluate_assertion(analysis *s, scope *names, const ast *n)
 {
     const ast *arguments = ast_kid(n, 1);
+    bool holds;
+    if (strcmp(n->text, "cfg") == 0 && cfg_holds(ast_kid(n, 0)->text, &holds))
+        return (value){.kind = VALUE_BOOL, .number = holds};
     if (!ast_is(arguments, AST_LIST))
         return unsupported(s, n);
     if (s->in_const == 0)

@@ -271,8 +271,13 @@ static bool is_tensor_type(scope *names, const ast *type)
     for (tensor_kind kind = 0; near && kind < TENSOR_KIND_COUNT; kind++)
         if (strcmp(near, tensor_kind_name(kind)) == 0)
             return true;
-    if (y && y->kind == SYMBOL_ALIAS && scope_type(names, type).kind == DECLARED_TENSOR)
-        return true;
+    if (y && y->kind == SYMBOL_ALIAS && y->node &&
+        !y->busy) { /* its arguments may be parameters of the function, which mean nothing here */
+        y->busy = true;
+        bool holds = holds_tensor(y->scope, y->node);
+        y->busy = false;
+        return holds;
+    }
     return ends_in(name, "Tensor") || ends_in(name, "TensorView") || ends_in(name, "TensorViewMut");
 }
 

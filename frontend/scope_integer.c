@@ -279,9 +279,10 @@ static const symbol *const_function(scope *s, const ast *callee)
 
 static bool integer_computed(scope *s, const ast *n, int64_t *out)
 {
+    size_t errors_before = s->context->diags->error_count;
     value v = computed(s, n);
     *out = v.number;
-    if (v.kind != VALUE_INT && v.kind != VALUE_ERROR)
+    if (v.kind != VALUE_INT && s->context->diags->error_count == errors_before && v.kind != VALUE_ERROR)
         diag_add(s->context->diags, E_CONST, n->range, "expected an integer constant");
     return v.kind == VALUE_INT;
 }

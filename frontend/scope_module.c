@@ -228,15 +228,23 @@ static bool import_glob(scope *s, scope *from)
     return true;
 }
 
+/* `self` of `a::b::{self}`, or NULL. */
+static const ast *self_of_group(const ast *tree)
+{
+    const ast *path = ast_kid(tree, 0);
+    bool named = ast_is(tree, AST_USE_NAME) || ast_is(tree, AST_USE_RENAME);
+    return named && ast_is(path, AST_PATH) && path->kid_count == 1 && strcmp(path->kids[0]->text, "self") == 0 ? tree : NULL;
+}
+
 /* `from`: the module that the tree's paths start in, or NULL at the top. */
 static bool use_tree(scope *s, scope *from, const ast *tree)
 {
     const ast *path = ast_kid(tree, 0);
-    scope *start = from ? from : s, *in = start;
+    scope *start = from ? from : s, *in = start, *outer = start;
     bool is_path = ast_is(path, AST_PATH) && path->kid_count > 0;
     bool names_last = ast_is(tree, AST_USE_NAME) || ast_is(tree, AST_USE_RENAME);
     for (uint32_t i = 0; is_path && in && i + (names_last ? 1 : 0) < path->kid_count; i++)
-        in = enter_module(in, path->kids[i]->text, i == 0 && !from);
+        in = enter_module(outer = in, path->kids[i]->text, i == 0 && !from);
     if (!in)
         return false;
     if (ast_is(tree, AST_USE_GLOB))
@@ -251,6 +259,12 @@ static bool use_tree(scope *s, scope *from, const ast *tree)
         return import_name(s, in, name, as);
     }
     bool grew = false;
+    for (uint32_t i = 1; ast_is(tree, AST_USE_GROUP) && i < tree->kid_count; i++) {
+        const ast *self = is_path ? self_of_group(tree->kids[i]) : NULL;
+        const char *last = is_path ? path->kids[path->kid_count - 1]->text : "";
+        if (self && ast_last_segment(path) && outer)
+            grew = import_name(s, outer, last, ast_is(self, AST_USE_RENAME) ? self->text : last) || grew;
+    }
     for (uint32_t i = 1; ast_is(tree, AST_USE_GROUP) && i < tree->kid_count; i++)
         grew = use_tree(s, is_path || from ? in : NULL, tree->kids[i]) || grew;
     return grew;
