@@ -1330,7 +1330,7 @@ STACK_APART static void evaluate_let(analysis *s, scope *names, const ast *let, 
     bool wrong = false, has_else = let->kid_count > 3;
     if (has_else && v.kind != VALUE_ERROR && !pattern_fits(s, names, ast_kid(let, 0), &v, &wrong) && !wrong) {
         evaluate_block(s, names, let->kids[3], NULL);
-        if (!is_left(s) && !s->kernel->bad)
+        if (!is_left(s) && !s->stopped)
             refuse(s, E_CONST, let->kids[3]->range, "end it with `return`, `break` or `panic!`", "this `else` goes on behind the `let`");
         v = error_value;
         if (is_left(s))
