@@ -46,6 +46,7 @@ typedef struct analysis {
     unsigned in_const;    /* blocks and items of constants around what is read */
     size_t steps;         /* of the kernel: iterations, calls and list elements so far */
     bool stopped;         /* a limit was exceeded: unwind */
+    bool keeps_names;     /* a variable has a struct whose parameters are read in a scope inside of its own */
     bool may_return;      /* nothing is half done between here and the end of the function's body */
     bool may_leave;       /* .. and the end of a loop or a labelled block around, which `break` and `continue` may leave */
     bool returning;       /* a `return` was met: its blocks end */
@@ -93,7 +94,8 @@ typedef struct names_mark {
     arena_mark mark;
 } names_mark;
 names_mark names_begin(const analysis *s);
-void names_end(names_mark before);
+/* `v`: what goes on behind the end, or NULL. The type of a struct in it is among the names: then all of them stay. */
+void names_end(const analysis *s, names_mark before, const value *v);
 /* Does a block end here, by a `return`, `break` or `continue` in it? */
 static inline bool is_left(const analysis *s)
 {

@@ -631,6 +631,7 @@ static void print(printer *w, const ast *node)
         put(w, "&");
         print(w, node->kids[0]);
         break;
+    case AST_PAT_OR: print_list(w, node, 0, " | "); break;
     case AST_PAT_VALUE: print(w, node->kids[0]); break;
     case AST_LET: print_let(w, node); break;
     case AST_CFG:

@@ -112,6 +112,16 @@ STACK_APART static bool elements_fit(analysis *s, scope *names, const ast *patte
     return fits;
 }
 
+/* NULL: there is none, which bind_pattern says. */
+static const value *field_named(const value *v, const char *name)
+{
+    const ast *fields = ast_kid(v->record, 2);
+    for (uint32_t i = 0; i < fields->kid_count && i < v->count; i++)
+        if (strcmp(ast_kid(fields->kids[i], 1)->text, name) == 0)
+            return &v->items[i];
+    return NULL;
+}
+
 bool pattern_fits(analysis *s, scope *names, const ast *pattern, const value *v, bool *wrong)
 {
     size_t errors_before = s->context.diags->error_count;
@@ -129,6 +139,17 @@ bool pattern_fits(analysis *s, scope *names, const ast *pattern, const value *v,
     case AST_PAT_ARRAY: fits = elements_fit(s, names, pattern, 0, v, wrong); break;
     case AST_PAT_TUPLE_STRUCT:
         fits = !v->record || (is_named(ast_kid(pattern, 0), v->record->text) && elements_fit(s, names, pattern, 1, v, wrong));
+        break;
+    case AST_PAT_OR:
+        fits = false;
+        for (uint32_t i = 0; i < pattern->kid_count && !fits && !*wrong; i++)
+            fits = pattern_fits(s, names, pattern->kids[i], v, wrong);
+        break;
+    case AST_PAT_STRUCT:
+        for (uint32_t i = 1; v->record && i < pattern->kid_count && fits; i++) {
+            const value *part = ast_is(pattern->kids[i], AST_PAT_FIELD) ? field_named(v, pattern->kids[i]->text) : NULL;
+            fits = !part || pattern_fits(s, names, ast_kid(pattern->kids[i], 0), part, wrong);
+        }
         break;
     default: break;
     }
@@ -186,7 +207,7 @@ value evaluate_match(analysis *s, scope *names, const ast *n, const declared *ex
     for (uint32_t i = 1; i < n->kid_count && !found && !s->stopped; i++) {
         names_mark before = names_begin(s);
         found = take_arm(s, names, n->kids[i], &v, expected, &given);
-        names_end(before);
+        names_end(s, before, &given);
     }
     s->guard = outer;
     s->chosen = s->chosen || (v.loop && (given.kind == VALUE_INT || given.kind == VALUE_FLOAT || given.kind == VALUE_BOOL));

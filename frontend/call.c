@@ -472,7 +472,7 @@ STACK_APART static value evaluate_function(analysis *s, scope *names, const ast 
     }
     set_repeated(s, repeated);
     s->broken = broken;
-    names_end(before_names);
+    names_end(s, before_names, &v);
     budget_leave(s->arena);
     return result.kind == DECLARED_NONE || result.kind == DECLARED_UNIT ? (value){.kind = v.kind == VALUE_ERROR ? VALUE_ERROR : VALUE_UNIT}
                                                                         : v;

@@ -119,6 +119,9 @@ value constant_binary(scope *s, const ast *n, const char *operator, const value 
         return float_binary(s, n, operator, a->real, b->real);
     if (a->kind == VALUE_RUNNING || b->kind == VALUE_RUNNING || a->kind == VALUE_CONDITION || b->kind == VALUE_CONDITION)
         return run_binary(s, n, operator, a, b);
+    bool bitwise = operator[1] == '\0' && strchr("&|^", operator[0]);
+    if (bitwise && a->kind == VALUE_BOOL && b->kind == VALUE_BOOL)
+        return boolean(operator[0] == '&' ? a->number & b->number : operator[0] == '|' ? a->number | b->number : a->number ^ b->number);
     bool logical = combine(operator, a->number, b->number, &truth);
     bool of_conditions = logical || strcmp(operator, "==") == 0 || strcmp(operator, "!=") == 0;
     bool both = a->kind == b->kind && ((a->kind == VALUE_INT && !logical) || (a->kind == VALUE_BOOL && of_conditions));

@@ -82,6 +82,8 @@ void set_repeated(analysis *s, bool repeated)
     s->context.diags->repeating = repeated;
 }
 
+static bool holds_names(const analysis *s, const value *v);
+
 /* ---- expressions ---- */
 
 bool is_of_type(analysis *s, const char *what, const ast *type, const ast *n, const value *v)
@@ -164,6 +166,12 @@ STACK_APART static value evaluate_const(analysis *s, symbol *y, const ast *path)
         s->context.arena = s->arena;
     symbol_set_busy(y, true);
     y->value = read_const(s, y);
+    arena *names = s->context.names;
+    if (holds_names(s, &y->value)) { /* others ask for it later */
+        s->context.names = NULL;
+        y->value = read_const(s, y);
+        s->context.names = names;
+    }
     symbol_set_busy(y, false);
     y->read_by = s->kernel;
     s->context.arena = outer;
@@ -746,7 +754,7 @@ STACK_APART static value evaluate_for(analysis *s, scope *names, const ast *n)
         item.loop = rolled ? n : NULL;
         bind_pattern(s, inner, ast_kid(n, 0), &item, NULL);
         evaluate_block(s, inner, ast_kid(n, 2), NULL);
-        names_end(before);
+        names_end(s, before, NULL);
         on = goes_on(s, n->text);
         if (s->context.diags->error_count > errors_before) /* the other iterations would only say it again */
             break;
@@ -894,6 +902,7 @@ STACK_APART static value evaluate_assignment(analysis *s, scope *names, const as
         s->kernel->bad = true;
     if (v.kind == VALUE_TENSOR && v.op->name[0] == '\0')
         v.op->name = name;
+    s->keeps_names = s->keeps_names || holds_names(s, &v);
     y->value = v;
     y->moved = false;
     return (value){.kind = VALUE_UNIT};
@@ -1295,6 +1304,17 @@ STACK_APART static bool fits_tuple_struct(analysis *s, const ast *pattern, const
     return false;
 }
 
+/* The first of several that the value fits. */
+STACK_APART static void bind_either(analysis *s, scope *names, const ast *pattern, const value *v)
+{
+    bool wrong = false;
+    for (uint32_t i = 0; i < pattern->kid_count && !wrong; i++)
+        if (pattern_fits(s, names, pattern->kids[i], v, &wrong)) {
+            bind_pattern(s, names, pattern->kids[i], v, NULL);
+            return;
+        }
+}
+
 void bind_pattern(analysis *s, scope *names, const ast *pattern, const value *v, const declared *annotation)
 {
     switch (pattern->kind) {
@@ -1308,6 +1328,7 @@ void bind_pattern(analysis *s, scope *names, const ast *pattern, const value *v,
     case AST_PAT_TUPLE: bind_elements(s, names, pattern, 0, v); break;
     case AST_PAT_TUPLE_STRUCT: bind_elements(s, names, pattern, 1, fits_tuple_struct(s, pattern, v) ? v : &error_value); break;
     case AST_PAT_STRUCT: bind_fields(s, names, pattern, v); break;
+    case AST_PAT_OR: bind_either(s, names, pattern, v); break;
     case AST_PAT_WILD:
     case AST_PAT_VALUE:
     case AST_PAT_REST: break;
@@ -1434,9 +1455,26 @@ names_mark names_begin(const analysis *s)
     return (names_mark){names, names ? arena_mark_here(names) : (arena_mark){0}};
 }
 
-void names_end(names_mark before)
+/* Is there a struct in the value whose parameters are read in names that are forgotten? */
+static bool holds_names(const analysis *s, const value *v)
 {
-    if (before.names)
+    if (v->kind != VALUE_LIST || !s->context.names)
+        return false;
+    if (v->record && v->fields_in && scope_arena(v->fields_in) == s->context.names)
+        return true;
+    bool holds = false;
+    budget_enter(s->arena);
+    for (size_t i = 0; i < v->count && !holds; i++)
+        holds = holds_names(s, &v->items[i]);
+    budget_leave(s->arena);
+    return holds;
+}
+
+void names_end(const analysis *s, names_mark before, const value *v)
+{
+    bool stay = s->keeps_names || (v && holds_names(s, v)) || (s->returning && holds_names(s, &s->returned)) ||
+                (s->leaving != LEAVES_NOTHING && holds_names(s, &s->left_with));
+    if (before.names && !stay)
         arena_rewind(before.names, before.mark);
 }
 
@@ -1540,7 +1578,7 @@ value evaluate_block(analysis *s, scope *outer, const ast *block, const declared
         pins_end(s, &pins);
         warn_unreachable(s, block, i);
     }
-    names_end(before);
+    names_end(s, before, &last);
     budget_leave(s->arena);
     return s->returning ? s->returned : last;
 }

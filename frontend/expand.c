@@ -859,8 +859,14 @@ static const ast *walk_kind(expander *e, const ast *node)
         const ast *read = flow_read(e, node);
         return read->kid_count > 0 ? with_kids(e, read) : read;
     }
-    if (is_assertion(node))
-        return expand_walk(e, read_assertion(e, node));
+    if (is_assertion(node)) {
+        const ast *read = read_assertion(e, node);
+        return read->kid_count > 1 ? with_kids(e, read) : read; /* else it cannot be read, which was reported */
+    }
+    if (ast_is(node, AST_MACRO) && node->kid_count == 1 && strcmp(node->text, "matches") == 0) {
+        const ast *read = flow_read_matches(e, node);
+        return read->kid_count > 0 && !ast_is(read, AST_MACRO) ? with_kids(e, read) : read;
+    }
     if (ast_is(node, AST_TYPE_QUALIFIED) && is_of_own_type(node))
         return expand_walk(e, read_qualified(e, node));
     if (ast_is(node, AST_MACRO) && node->kid_count == 1) {

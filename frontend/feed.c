@@ -209,6 +209,10 @@ static folded fold(const parse_state *p, uint32_t index)
         if (t->kind == T_IMPL)
             return (folded){T_OPAQUE_TYPE, opaque_end(p, index)};
         break;
+    case T_FN: /* a type of functions */
+        if (kind_at(p, index, 1) == '(')
+            return (folded){T_OPAQUE_TYPE, opaque_end(p, index)};
+        break;
     case T_DYN: return (folded){T_OPAQUE_TYPE, opaque_end(p, index)};
     case T_ASYNC: /* a block, of the host */
         end = index + (kind_at(p, index, 1) == T_MOVE ? 2 : 1);

@@ -109,8 +109,50 @@ static bool is_value(const flow *f, uint32_t i, uint32_t end)
            first == T_FALSE || (end - i > 1 && (find(f, i, end, T_DOT2) < end || find(f, i, end, T_DOT2_EQ) < end));
 }
 
+/* The patterns between `|`, as they stand in front of an arm. */
+static bool alternatives(flow *f, ast *list, uint32_t i, uint32_t end)
+{
+    for (i += at(f, i)->kind == '|'; i < end;) {
+        uint32_t bar = find(f, i, end, '|');
+        if (!push(f, list, pattern(f, i, bar)))
+            return false;
+        i = bar + 1;
+    }
+    return list->kid_count > 0;
+}
+
+/* `Name { field, other: pattern, .. }` */
+static const ast *struct_pattern(flow *f, uint32_t i, uint32_t open, uint32_t end)
+{
+    ast *whole = node_of(f, AST_PAT_STRUCT, i, end);
+    if (!push(f, whole, expression(f, i, open)))
+        return NULL;
+    for (uint32_t k = open + 1; k < end - 1;) {
+        uint32_t comma = find(f, k, end - 1, ','), name = k + (at(f, k)->kind == T_MUT);
+        bool named = at(f, name)->kind == T_IDENT, alone = named && name + 1 == comma;
+        bool given = named && name == k && at(f, k + 1)->kind == ':';
+        if (at(f, k)->kind == T_DOT2 && comma == k + 1) {
+            push(f, whole, node_of(f, AST_PAT_REST, k, comma));
+        } else if (alone || given) {
+            ast *field = node_of(f, AST_PAT_FIELD, k, comma);
+            field->text = token_text(f->text.source, at(f, name), f->expander->arena);
+            field->name_range = expand_places(&f->text, name, name + 1);
+            if (!push(f, field, pattern(f, given ? k + 2 : k, comma)) || !push(f, whole, field))
+                return NULL;
+        } else {
+            return NULL;
+        }
+        k = comma + 1;
+    }
+    return whole;
+}
+
 static const ast *pattern_kind(flow *f, uint32_t i, uint32_t end)
 {
+    if (find(f, i, end, '|') < end) {
+        ast *either = node_of(f, AST_PAT_OR, i, end);
+        return alternatives(f, either, i, end) ? either : NULL;
+    }
     const token *first = at(f, i);
     uint32_t open = find(f, i, end, '(');
     bool whole = token_closer(first) && behind(f, i) == end;
@@ -140,6 +182,9 @@ static const ast *pattern_kind(flow *f, uint32_t i, uint32_t end)
         ast *tuple = node_of(f, AST_PAT_TUPLE_STRUCT, i, end);
         return push(f, tuple, expression(f, i, open)) ? patterns(f, tuple, open + 1, end - 1) : NULL;
     }
+    uint32_t brace = find(f, i, end, '{');
+    if (brace > i && brace < end && behind(f, brace) == end)
+        return struct_pattern(f, i, brace, end);
     const ast *let = part(f, "let ", i, end, " = 0;");
     return let && ast_is(let, AST_LET) ? ast_kid(let, 0) : NULL;
 }
@@ -175,20 +220,13 @@ static uint32_t read_arm(flow *f, ast *match, uint32_t i, uint32_t close)
 {
     while (at(f, i)->kind == '#' && token_closer(at(f, i + 1)))
         i = behind(f, i + 1);
-    i += at(f, i)->kind == '|';
     uint32_t arrow = find(f, i, close, T_FAT_ARROW), guard = find(f, i, arrow, T_IF);
     if (arrow == close || arrow + 1 >= close)
         return 0;
     uint32_t end = arm_end(f, arrow + 1, close);
     bool is_block = at(f, arrow + 1)->kind == '{' && behind(f, arrow + 1) == end;
     ast *arm = node_of(f, AST_ARM, i, end), *list = node_of(f, AST_LIST, i, guard);
-    for (uint32_t from = i; from < guard;) {
-        uint32_t bar = find(f, from, guard, '|');
-        if (!push(f, list, pattern(f, from, bar)))
-            return 0;
-        from = bar + 1;
-    }
-    bool ok = push(f, arm, list) &&
+    bool ok = alternatives(f, list, i, guard) && push(f, arm, list) &&
               push(f, arm, guard < arrow ? expression(f, guard + 1, arrow) : ast_new(f->expander->arena, AST_NONE, list->range)) &&
               push(f, arm, is_block ? block(f, arrow + 1) : expression(f, arrow + 1, end)) && push(f, match, arm);
     return !ok ? 0 : end < close && at(f, end)->kind == ',' ? end + 1 : end;
@@ -240,6 +278,29 @@ static const ast *read_if_let(flow *f, uint32_t end)
              push(f, arms[i], i == 0 ? block(f, open) : other) && push(f, match, arms[i]);
     }
     return ok ? match : NULL;
+}
+
+const ast *flow_read_matches(expander *e, const ast *n)
+{
+    flow f = {.expander = e, .node = n};
+    arena *a = e->arena;
+    if (!macro_scan(e->sources, ast_kid(n, 0)->range, expand_scanner(e), a, &f.text) || f.text.tokens.count < 5 || !token_closer(at(&f, 0)))
+        return n;
+    uint32_t close = at(&f, 0)->match, comma = find(&f, 1, close, ','), end = close - (at(&f, close - 1)->kind == ',');
+    uint32_t guard = find(&f, comma, end, T_IF);
+    ast *match = ast_new(a, AST_MATCH, n->range);
+    match->name_range = n->name_range;
+    bool ok = comma < end && push(&f, match, expression(&f, 1, comma));
+    for (int i = 0; i < 2 && ok; i++) {
+        ast *arm = ast_new(a, AST_ARM, n->name_range), *list = ast_new(a, AST_LIST, n->name_range),
+            *is = ast_new(a, AST_BOOL, n->name_range);
+        is->value = i == 0;
+        ok = i == 0 ? alternatives(&f, list, comma + 1, guard) : push(&f, list, ast_new(a, AST_PAT_WILD, n->name_range));
+        ok = ok && push(&f, arm, list) &&
+             push(&f, arm, i == 0 && guard < end ? expression(&f, guard + 1, end) : ast_new(a, AST_NONE, n->name_range)) &&
+             push(&f, arm, is) && push(&f, match, arm);
+    }
+    return ok ? match : n;
 }
 
 /* It stays text; the place and the words of its fault stand behind what it has. */

@@ -10,5 +10,7 @@
 
 /* An AST_MATCH or AST_WHILE in place of an AST_UNSUPPORTED of one of these words; else the node itself, or with its fault. */
 const ast *flow_read(expander *e, const ast *n);
+/* `matches!(value, pattern)` as an AST_MATCH; the macro itself where it cannot be read. */
+const ast *flow_read_matches(expander *e, const ast *n);
 
 #endif

@@ -326,6 +326,14 @@ static bool is_literal(int kind)
     return kind == T_INT || kind == T_FLOAT || kind == T_STRING || kind == T_CHAR || kind == T_TRUE || kind == T_FALSE;
 }
 
+/* `>=`, `>>`, `<<` and `&&` are two tokens, and one token tree. */
+static bool is_joined(const token_text_list *t, uint32_t i, uint32_t end)
+{
+    int kind = at(t, i)->kind;
+    return (kind == T_GT_EQ || kind == T_GT_GT || kind == T_LT_LT || kind == T_AND_AND) && i + 1 < end &&
+           at(t, i)->end == at(t, i + 1)->begin;
+}
+
 /* The index after the fragment that begins there; the same index: there is none. */
 static uint32_t fragment_end(matcher *m, const char *kind, src_range kind_at, uint32_t i, uint32_t end)
 {
@@ -341,7 +349,7 @@ static uint32_t fragment_end(matcher *m, const char *kind, src_range kind_at, ui
     if (strcmp(kind, "lifetime") == 0)
         return at(t, i)->kind == T_LIFETIME ? i + 1 : i;
     if (strcmp(kind, "tt") == 0)
-        return token_after(t, i);
+        return is_joined(t, i, end) ? i + 2 : behind(t, i);
     if (strcmp(kind, "block") == 0)
         return at(t, i)->kind == '{' ? token_after(t, i) : i;
     if (strcmp(kind, "literal") == 0) {

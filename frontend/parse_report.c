@@ -137,7 +137,7 @@ static const char *const expression_words[] = {"a name",
                                                "a block expression",
                                                NULL};
 static const char *const type_words[] = {"a name", "'('",   "'['",   "'&'",  "&&",   "'<'", "<<",           "_",
-                                         "::",     "crate", "super", "self", "Self", "m![", "a macro call", "`impl` or `dyn`",
+                                         "::",     "crate", "super", "self", "Self", "m![", "a macro call", "`impl`, `dyn` or `fn`",
                                          NULL};
 static const char *const argument_words[] = {"a lifetime", "an integer", "'-'", "true", "false", "'{'", NULL};
 static const char *const pattern_words[] = {"a name", "mut", "_", "'('", "'['", "'&'", "&&", NULL};

@@ -62,7 +62,7 @@ static void visa_parse_error(const src_range *at, struct parse_state *p, const c
 %token BAD_TOKEN "a character"
 /* Made by parse_next: folded constructs, words that begin a statement, the place to go on after an error. */
 %token <token> OUTER_ATTR "an attribute" INNER_ATTR "an inner attribute" MACRO_CALL "a macro call"
-%token <token> LET_ELSE "`else`" OPAQUE_TYPE "`impl` or `dyn`"
+%token <token> LET_ELSE "`else`" OPAQUE_TYPE "`impl`, `dyn` or `fn`"
 %token <token> IGNORED_ITEM "an item" WHERE_CLAUSE "a where clause" REFUSED "a block expression"
 %token <token> S_IF "`if`" S_FOR "`for`" S_UNSAFE "`unsafe`" S_CONST "`const`" S_BLOCK "`{`" S_REFUSED "a block statement"
 %token <token> S_MACRO "a macro"

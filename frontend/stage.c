@@ -246,6 +246,8 @@ static const char *offered(const stage_call *call)
     for (size_t i = 0; i < FORMS; i++)
         if (is_first_form(i, dialect_of(call), bit))
             strbuf_printf(&s, "%s%s", s.bytes ? ", " : "", forms[i].name);
+    if (!s.bytes && call->receiver.kind == VALUE_INT)
+        return "min, max, clamp, pow, abs and other methods of integers (docs/language.md)";
     return s.bytes ? s.text : "no stage";
 }
 
