@@ -1352,7 +1352,7 @@ STACK_APART static void evaluate_let(analysis *s, scope *names, const ast *let, 
     if (has_else && v.kind != VALUE_ERROR && !pattern_fits(s, names, ast_kid(let, 0), &v, &wrong) && !wrong) {
         evaluate_block(s, names, let->kids[3], NULL);
         if (!is_left(s) && !s->stopped)
-            refuse(s, E_CONST, let->kids[3]->range, "end it with `return`, `break` or `panic!`", "this `else` goes on behind the `let`");
+            refuse(s, E_CONST, let->kids[3]->range, "end it with `return`, `break` or `panic!`", "this `else` goes on after the `let`");
         v = error_value;
         if (is_left(s))
             return;

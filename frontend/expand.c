@@ -399,12 +399,11 @@ static uint32_t read_impl_item(const token_text_list *t, uint32_t i, uint32_t en
     return f->end;
 }
 
-/* Behind the comma after the parameter or argument that begins at `i`. */
-static uint32_t behind_argument(const token_text_list *t, uint32_t i, uint32_t end)
+/* After the comma after the parameter or argument that begins at `i`. */
+static uint32_t after_argument(const token_text_list *t, uint32_t i, uint32_t end)
 {
     int angles = 0;
-    for (; i < end && (t->tokens.items[i].kind != ',' || angles > 0);
-         i = token_closer(&t->tokens.items[i]) ? t->tokens.items[i].match + 1 : i + 1) {
+    for (; i < end && (t->tokens.items[i].kind != ',' || angles > 0); i = macro_token_after(t, i)) {
         int kind = t->tokens.items[i].kind;
         angles += kind == '<' ? 1 : kind == '>' || kind == T_GT_GT || kind == T_GT_EQ ? -1 : 0;
     }
@@ -419,12 +418,12 @@ static bool trait_argument(const impl_head *h, const token_text_list *t, uint32_
     const token *items = t->tokens.items;
     if (!h->own_trait || t != &h->own_trait->text || items[name].kind != T_IDENT || (name > 0 && items[name - 1].kind == '.'))
         return false;
-    uint32_t first = items[0].kind == T_UNSAFE ? 3 : 2, last = behind_angles(t, first), k = h->trait + 2;
+    uint32_t first = items[0].kind == T_UNSAFE ? 3 : 2, last = after_angles(t, first), k = h->trait + 2;
     for (uint32_t i = first + 1; i + 1 < last;) {
-        uint32_t next = behind_argument(t, i, last - 1), own = i + (items[i].kind == T_CONST), equal = own;
-        uint32_t given = k, given_end = k + 1 < h->trait_end ? behind_argument(h->text, k, h->trait_end - 1) - 1 : k;
+        uint32_t next = after_argument(t, i, last - 1), own = i + (items[i].kind == T_CONST), equal = own;
+        uint32_t given = k, given_end = k + 1 < h->trait_end ? after_argument(h->text, k, h->trait_end - 1) - 1 : k;
         while (equal + 1 < next && items[equal].kind != '=')
-            equal = token_closer(&items[equal]) ? items[equal].match + 1 : equal + 1;
+            equal = macro_token_after(t, equal);
         if (items[own].kind == T_IDENT && macro_same_token(t, own, t, name)) {
             *of = given_end > given ? h->text : t;
             *begin = given_end > given ? given : equal + 1;
@@ -624,7 +623,7 @@ static void read_trait(expander *e, const ast *n)
         return;
     const token *items = r.text.tokens.items;
     uint32_t name = items[0].kind == T_UNSAFE ? 2 : 1;
-    for (r.open = behind_angles(&r.text, name + 1); items[r.open].kind && items[r.open].kind != '{'; r.open++)
+    for (r.open = after_angles(&r.text, name + 1); items[r.open].kind && items[r.open].kind != '{'; r.open++)
         ;
     if (items[name].kind != T_IDENT || items[r.open].kind != '{')
         return;
@@ -733,7 +732,7 @@ static const ast *read_enum(expander *e, const ast *n)
         if (items[i].kind == '=') {
             base = ++i;
             while (i < end && items[i].kind != ',')
-                i = token_closer(&items[i]) ? items[i].match + 1 : i + 1;
+                i = macro_token_after(&t, i);
             base_end = i;
             steps = 0;
         }

@@ -18,21 +18,15 @@ static const token *at(const flow *f, uint32_t i)
     return &f->text.tokens.items[i];
 }
 
-/* The index after the token, or after the bracket that it opens. */
-static uint32_t behind(const flow *f, uint32_t i)
-{
-    return token_closer(at(f, i)) ? at(f, i)->match + 1 : i + 1;
-}
-
 /* The first token of that kind outside of brackets, or `end`. */
 static uint32_t find(const flow *f, uint32_t i, uint32_t end, int kind)
 {
     while (i < end && at(f, i)->kind != kind)
-        i = behind(f, i);
+        i = macro_token_after(&f->text, i);
     return i < end ? i : end;
 }
 
-/* The one statement that a part is, with a text before and behind it; NULL: it cannot be read. */
+/* The one statement that a part is, with a text before and after it; NULL: it cannot be read. */
 static const ast *part(flow *f, const char *before, uint32_t begin, uint32_t end, const char *after)
 {
     arena *a = f->expander->arena;
@@ -63,7 +57,7 @@ static const ast *expression(flow *f, uint32_t begin, uint32_t end)
 /* Tokens from a `{` on; its statements. */
 static const ast *block(flow *f, uint32_t begin)
 {
-    const ast *statement = part(f, "", begin, behind(f, begin), "");
+    const ast *statement = part(f, "", begin, macro_token_after(&f->text, begin), "");
     const ast *read = statement && ast_is(statement, AST_EXPR_STMT) ? ast_kid(statement, 0) : NULL;
     return read && ast_is(read, AST_BLOCK) ? read : NULL;
 }
@@ -155,7 +149,7 @@ static const ast *pattern_kind(flow *f, uint32_t i, uint32_t end)
     }
     const token *first = at(f, i);
     uint32_t open = find(f, i, end, '(');
-    bool whole = token_closer(first) && behind(f, i) == end;
+    bool whole = token_closer(first) && macro_token_after(&f->text, i) == end;
     if (first->kind == '&') {
         ast *reference = node_of(f, AST_PAT_REF, i, end);
         return push(f, reference, pattern(f, i + 1, end)) ? reference : NULL;
@@ -178,12 +172,12 @@ static const ast *pattern_kind(flow *f, uint32_t i, uint32_t end)
         ast *value = node_of(f, AST_PAT_VALUE, i, end);
         return push(f, value, expression(f, i, end)) ? value : NULL;
     }
-    if (open > i && open < end && behind(f, open) == end) {
+    if (open > i && open < end && macro_token_after(&f->text, open) == end) {
         ast *tuple = node_of(f, AST_PAT_TUPLE_STRUCT, i, end);
         return push(f, tuple, expression(f, i, open)) ? patterns(f, tuple, open + 1, end - 1) : NULL;
     }
     uint32_t brace = find(f, i, end, '{');
-    if (brace > i && brace < end && behind(f, brace) == end)
+    if (brace > i && brace < end && macro_token_after(&f->text, brace) == end)
         return struct_pattern(f, i, brace, end);
     const ast *let = part(f, "let ", i, end, " = 0;");
     return let && ast_is(let, AST_LET) ? ast_kid(let, 0) : NULL;
@@ -201,30 +195,30 @@ static const ast *pattern(flow *f, uint32_t i, uint32_t end)
 
 /* ---- match ---- */
 
-/* Where the value of an arm ends: behind its block, or in front of the comma. */
+/* Where the value of an arm ends: after its block, or in front of the comma. */
 static uint32_t arm_end(const flow *f, uint32_t i, uint32_t close)
 {
-    uint32_t end = behind(f, i);
+    uint32_t end = macro_token_after(&f->text, i);
     if (at(f, i)->kind == '{' && at(f, end)->kind != '.' && at(f, end)->kind != '?')
         return end;
     int angles = 0; /* of a turbofish: its commas separate no arms */
-    for (; i < close && (at(f, i)->kind != ',' || angles > 0); i = behind(f, i)) {
+    for (; i < close && (at(f, i)->kind != ',' || angles > 0); i = macro_token_after(&f->text, i)) {
         bool opens = at(f, i)->kind == '<' && (angles > 0 || at(f, i - 1)->kind == T_COLON2);
         angles += opens ? 1 : angles > 0 && (at(f, i)->kind == '>' || at(f, i)->kind == T_GT_GT) ? -1 : 0;
     }
     return i;
 }
 
-/* `A | B if guard => value`, from `i` on. Returns the token behind it, 0: it cannot be read. */
+/* `A | B if guard => value`, from `i` on. Returns the token after it, 0: it cannot be read. */
 static uint32_t read_arm(flow *f, ast *match, uint32_t i, uint32_t close)
 {
     while (at(f, i)->kind == '#' && token_closer(at(f, i + 1)))
-        i = behind(f, i + 1);
+        i = macro_token_after(&f->text, i + 1);
     uint32_t arrow = find(f, i, close, T_FAT_ARROW), guard = find(f, i, arrow, T_IF);
     if (arrow == close || arrow + 1 >= close)
         return 0;
     uint32_t end = arm_end(f, arrow + 1, close);
-    bool is_block = at(f, arrow + 1)->kind == '{' && behind(f, arrow + 1) == end;
+    bool is_block = at(f, arrow + 1)->kind == '{' && macro_token_after(&f->text, arrow + 1) == end;
     ast *arm = node_of(f, AST_ARM, i, end), *list = node_of(f, AST_LIST, i, guard);
     bool ok = alternatives(f, list, i, guard) && push(f, arm, list) &&
               push(f, arm, guard < arrow ? expression(f, guard + 1, arrow) : ast_new(f->expander->arena, AST_NONE, list->range)) &&
@@ -261,7 +255,8 @@ static const ast *read_while(flow *f, uint32_t word, uint32_t open)
 static const ast *read_if_let(flow *f, uint32_t end)
 {
     arena *a = f->expander->arena;
-    uint32_t equal = find(f, 2, end, '='), open = find(f, equal, end, '{'), otherwise = open < end ? behind(f, open) + 1 : end;
+    uint32_t equal = find(f, 2, end, '='), open = find(f, equal, end, '{'),
+             otherwise = open < end ? macro_token_after(&f->text, open) + 1 : end;
     if (open == end || otherwise == end)
         return NULL;
     ast *match = ast_new(a, AST_MATCH, f->node->range), *arms[2];
@@ -303,7 +298,7 @@ const ast *flow_read_matches(expander *e, const ast *n)
     return ok ? match : n;
 }
 
-/* It stays text; the place and the words of its fault stand behind what it has. */
+/* It stays text; the place and the words of its fault stand after what it has. */
 static const ast *unread(const flow *f)
 {
     ast *copy = ast_new(f->expander->arena, AST_UNSUPPORTED, f->node->range);

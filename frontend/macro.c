@@ -109,8 +109,7 @@ bool macro_same_token(const token_text_list *a, uint32_t i, const token_text_lis
     return bytes == at(b, j)->end - at(b, j)->begin && memcmp(a->source + at(a, i)->begin, b->source + at(b, j)->begin, bytes) == 0;
 }
 
-/* The index after the token, or after the bracket that it opens. */
-static uint32_t token_after(const token_text_list *t, uint32_t i)
+uint32_t macro_token_after(const token_text_list *t, uint32_t i)
 {
     return token_closer(at(t, i)) != 0 && at(t, i)->match != TOKEN_NONE ? at(t, i)->match + 1 : i + 1;
 }
@@ -134,14 +133,14 @@ macro *macro_define(const ast *item, const source_map *sources, token_scanner *s
     m->range = range_of(t, (token_span){2, 3});
     uint32_t end = at(t, 3)->match;
     for (uint32_t i = 4; ok && i < end;) {
-        uint32_t arrow = token_after(t, i), open = arrow + 1;
+        uint32_t arrow = macro_token_after(t, i), open = arrow + 1;
         ok =
             token_closer(at(t, i)) != 0 && arrow < end && at(t, arrow)->kind == T_FAT_ARROW && open < end && token_closer(at(t, open)) != 0;
         if (!ok)
             break;
         macro_rule r = {{i + 1, arrow - 1}, {open + 1, at(t, open)->match}};
         ARENA_PUSH(a, m->rules, m->count, m->capacity, r);
-        i = token_after(t, open);
+        i = macro_token_after(t, open);
         if (i < end && at(t, i)->kind == ';')
             i++;
     }
@@ -197,7 +196,7 @@ static bool read_repeat(const token_text_list *t, uint32_t dollar, uint32_t end,
 static uint32_t expression_end(const token_text_list *t, uint32_t i, uint32_t end)
 {
     int angles = 0;
-    for (; i < end; i = token_after(t, i)) {
+    for (; i < end; i = macro_token_after(t, i)) {
         int kind = at(t, i)->kind;
         bool opens = kind == '<' || kind == T_LT_LT;
         if (angles == 0 && (kind == ',' || kind == ';' || kind == T_FAT_ARROW))
@@ -217,7 +216,7 @@ static uint32_t angles_end(const token_text_list *t, uint32_t i, uint32_t end)
     while (i < end) {
         int kind = at(t, i)->kind;
         angles += kind == '<' || kind == T_LT_LT ? 1 : kind == '>' || kind == T_GT_GT || kind == T_GT_EQ ? -1 : 0;
-        i = token_after(t, i);
+        i = macro_token_after(t, i);
         if (angles == 0)
             break;
     }
@@ -260,13 +259,13 @@ static uint32_t type_end(const token_text_list *t, uint32_t i, uint32_t end)
         }
         uint32_t stop = path_end(t, i, end);
         if (stop == i && i < end && token_closer(at(t, i)) != 0 && at(t, i)->kind != '{') /* a tuple, an array, a mapping */
-            return token_after(t, i);
+            return macro_token_after(t, i);
         if (stop == i)
             return is_kind(t, i, end, '!') ? i + 1 : begin;
         if (is_kind(t, stop, end, '!') && stop + 1 < end && token_closer(at(t, stop + 1)) != 0)
-            return token_after(t, stop + 1);
+            return macro_token_after(t, stop + 1);
         if (is_kind(t, stop, end, '(')) /* fn(A) -> B */
-            stop = token_after(t, stop);
+            stop = macro_token_after(t, stop);
         if (!is_kind(t, stop, end, T_ARROW) && !is_kind(t, stop, end, '+'))
             return stop;
         i = stop + 1;
@@ -276,7 +275,7 @@ static uint32_t type_end(const token_text_list *t, uint32_t i, uint32_t end)
 /* The index after a pattern: in front of `=>`, `=`, `,`, `if`, `in` of its own level, and of `|` where there is only one. */
 static uint32_t pattern_end(const token_text_list *t, uint32_t i, uint32_t end, bool one)
 {
-    for (; i < end; i = behind(t, i)) {
+    for (; i < end; i = macro_token_after(t, i)) {
         int kind = at(t, i)->kind;
         if (kind == T_FAT_ARROW || kind == '=' || kind == ',' || kind == T_IF || kind == T_IN || kind == ';' || (one && kind == '|'))
             break;
@@ -288,16 +287,16 @@ static uint32_t pattern_end(const token_text_list *t, uint32_t i, uint32_t end, 
 static uint32_t item_end(const token_text_list *t, uint32_t i, uint32_t end)
 {
     while (is_kind(t, i, end, '#') && i + 1 < end && token_closer(at(t, i + 1)) != 0)
-        i = behind(t, i + 1);
+        i = macro_token_after(t, i + 1);
     bool valued = false; /* the braces of a value end no item */
-    for (; i < end; i = behind(t, i)) {
+    for (; i < end; i = macro_token_after(t, i)) {
         int kind = at(t, i)->kind;
         valued = valued || kind == '=';
         if (kind == ';')
             return i + 1;
         if (!valued && (kind == '{' || kind == T_AXES_OPEN) && !is_kind(t, i > 0 ? i - 1 : i, end, '<') &&
             !is_kind(t, i > 0 ? i - 1 : i, end, ','))
-            return behind(t, i);
+            return macro_token_after(t, i);
     }
     return i;
 }
@@ -317,8 +316,8 @@ static uint32_t statement_end(const token_text_list *t, uint32_t i, uint32_t end
 {
     bool item = begins_item(at(t, i)->kind);
     while (i < end && at(t, i)->kind != ';' && !(item && at(t, i)->kind == '{'))
-        i = behind(t, i);
-    return item && is_kind(t, i, end, '{') ? behind(t, i) : i;
+        i = macro_token_after(t, i);
+    return item && is_kind(t, i, end, '{') ? macro_token_after(t, i) : i;
 }
 
 static bool is_literal(int kind)
@@ -345,13 +344,13 @@ static uint32_t fragment_end(matcher *m, const char *kind, src_range kind_at, ui
     if (strcmp(kind, "meta") == 0) /* all of what stands in the brackets of an attribute */
         return is_word(t, i) ? end : i;
     if (strcmp(kind, "vis") == 0)
-        return at(t, i)->kind == T_PUB ? (at(t, i + 1)->kind == '(' ? token_after(t, i + 1) : i + 1) : i;
+        return at(t, i)->kind == T_PUB ? (at(t, i + 1)->kind == '(' ? macro_token_after(t, i + 1) : i + 1) : i;
     if (strcmp(kind, "lifetime") == 0)
         return at(t, i)->kind == T_LIFETIME ? i + 1 : i;
     if (strcmp(kind, "tt") == 0)
-        return is_joined(t, i, end) ? i + 2 : behind(t, i);
+        return is_joined(t, i, end) ? i + 2 : macro_token_after(t, i);
     if (strcmp(kind, "block") == 0)
-        return at(t, i)->kind == '{' ? token_after(t, i) : i;
+        return at(t, i)->kind == '{' ? macro_token_after(t, i) : i;
     if (strcmp(kind, "literal") == 0) {
         uint32_t number = at(t, i)->kind == '-' ? i + 1 : i;
         return number < end && is_literal(at(t, number)->kind) ? number + 1 : i;

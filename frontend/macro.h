@@ -39,6 +39,8 @@ typedef struct token_text_list {
 } token_text_list;
 /* False: the text has unbalanced brackets, which was reported when its file was read. */
 bool macro_scan(const source_map *sources, src_range range, token_scanner *scanner, arena *a, token_text_list *out);
+/* The index after the token, or after the bracket that it opens. */
+uint32_t macro_token_after(const token_text_list *t, uint32_t i);
 /* Are the two spelt alike? */
 bool macro_same_token(const token_text_list *a, uint32_t i, const token_text_list *b, uint32_t j);
 
