@@ -17,6 +17,14 @@ typedef struct pending_item {
     const ast *node;
 } pending_item;
 
+/* A loop or a labelled block around what is read, in the function at hand. */
+typedef struct frame {
+    const struct frame *outer;
+    const char *label; /* "": it has none */
+    bool is_loop;
+    bool is_counted; /* by the device, to its end */
+} frame;
+
 typedef struct analysis {
     scope_context context; /* its arena: of the analysis, within a kernel that of the kernel */
     arena *arena;          /* of what outlives a kernel */
@@ -51,6 +59,7 @@ typedef struct analysis {
     bool may_leave;       /* .. and the end of a loop or a labelled block around, which `break` and `continue` may leave */
     bool returning;       /* a `return` was met: its blocks end */
     value returned;
+    const frame *frames;                                        /* from the innermost one on; NULL: none is around */
     enum { LEAVES_NOTHING, LEAVES_BLOCK, LEAVES_TURN } leaving; /* a `break`, a `continue` was met: blocks end */
     const char *label;                                          /* of what they leave; "": the innermost loop */
     value left_with;

@@ -231,6 +231,7 @@ value evaluate_while(analysis *s, scope *names, const ast *n)
     const ast *condition = ast_kid(n, 0), *loop = NULL;
     size_t errors_before = s->context.diags->error_count;
     bool outer = s->kernel->repeating, holds = true, may_leave = s->may_leave;
+    const frame here = {.outer = s->frames, .label = n->text, .is_loop = true};
     s->left_with = (value){.kind = VALUE_UNIT};
     for (bool on = true; on && s->context.diags->error_count == errors_before;) {
         if (!ast_is(condition, AST_NONE) && !known_condition(s, names, condition, "while", &holds, &loop))
@@ -244,7 +245,9 @@ value evaluate_while(analysis *s, scope *names, const ast *n)
             s->context.diags->error_count > errors_before)
             break;
         s->may_leave = true;
+        s->frames = &here;
         evaluate_block(s, names, ast_kid(n, 1), NULL);
+        s->frames = here.outer;
         s->may_leave = may_leave;
         on = goes_on(s, n->text);
         set_repeated(s, true);
@@ -260,9 +263,18 @@ value evaluate_while(analysis *s, scope *names, const ast *n)
 value evaluate_leave(analysis *s, scope *names, const ast *n)
 {
     bool breaks = strcmp(n->text, "break") == 0;
-    if (!s->may_leave)
-        return unsupported(s, n);
     const char *label = strchr(ast_kid(n, 0)->text, '\'');
+    const frame *to = s->frames;
+    bool counted = to && to->is_counted;
+    while (to && !(label ? strcmp(to->label, label) == 0 : to->is_loop)) {
+        to = to->outer;
+        counted = counted || (to && to->is_counted);
+    }
+    if (!to)
+        return refuse(s, E_NAME, n->range, label ? "write the label in front of a loop: `'a: for ..`" : "it stands in a loop",
+                      "`%s` leaves no loop%s%s of this function", n->text, label ? " " : "", label ? label : "");
+    if (!s->may_leave || counted)
+        return unsupported(s, n);
     value v = evaluate(s, names, ast_kid(n, 1), NULL);
     s->left_with = v;
     s->label = label ? label : "";
@@ -272,9 +284,12 @@ value evaluate_leave(analysis *s, scope *names, const ast *n)
 
 value evaluate_labelled(analysis *s, scope *names, const ast *n, const declared *expected)
 {
+    const frame here = {.outer = s->frames, .label = n->text};
     bool may_leave = s->may_leave;
     s->may_leave = true;
+    s->frames = &here;
     value v = evaluate_block(s, names, n, expected);
+    s->frames = here.outer;
     s->may_leave = may_leave;
     if (s->leaving != LEAVES_BLOCK || strcmp(s->label, n->text) != 0)
         return v;

@@ -570,6 +570,27 @@ value evaluate_method_of_type(analysis *s, scope *names, const ast *n, symbol *f
     return evaluate_function(s, names, n, function, receiver, expected);
 }
 
+/* `i32::from`: an integer or a condition becomes one that holds it. */
+static bool is_conversion(const ast *callee)
+{
+    return ast_is(callee, AST_PATH) && callee->kid_count == 2 && strcmp(callee->kids[1]->text, "from") == 0 &&
+           scope_integer_type_named(callee->kids[0]->text);
+}
+
+STACK_APART static value evaluate_conversion(analysis *s, scope *names, const ast *n)
+{
+    const ast *argument = ast_kid(n, 1)->kids[0];
+    value v = evaluate_counted(s, names, argument, NULL);
+    if (v.kind != VALUE_INT && v.kind != VALUE_BOOL && v.kind != VALUE_ERROR)
+        return refuse(s, E_CONST, argument->range, "an integer or a condition becomes an integer", "`from` does not take %s",
+                      value_kind_name(&v));
+    if (v.kind == VALUE_ERROR || !scope_fits(names, n, scope_integer_type_named(ast_kid(n, 0)->kids[0]->text), v.number))
+        return error_value;
+    v.kind = VALUE_INT;
+    v.record = NULL; /* of an enum */
+    return v;
+}
+
 value evaluate_call(analysis *s, scope *names, const ast *n, const declared *expected)
 {
     const ast *callee = ast_kid(n, 0);
@@ -590,6 +611,8 @@ value evaluate_call(analysis *s, scope *names, const ast *n, const declared *exp
         s->kernel->bad = s->kernel->bad || y->value.kind == VALUE_ERROR;
         return y->value.kind == VALUE_ERROR ? error_value : unsupported(s, n);
     }
+    if (!y && is_conversion(callee) && ast_kid(n, 1)->kid_count == 1)
+        return evaluate_conversion(s, names, n);
     if (!y && ast_is(callee, AST_PATH) && callee->kid_count == 1 && strcmp(callee->kids[0]->text, "Some") == 0 &&
         ast_kid(n, 1)->kid_count == 1) {
         value v = evaluate(s, names, ast_kid(n, 1)->kids[0], NULL);

@@ -741,6 +741,8 @@ STACK_APART static value evaluate_for(analysis *s, scope *names, const ast *n)
     size_t errors_before = s->context.diags->error_count;
     bool outer = s->kernel->repeating, rolled = !n->value && s->in_const + s->in_const_fn == 0 && s->context.dialect > DIALECT_APRIL;
     bool may_leave = s->may_leave, on = true;
+    const frame here = {.outer = s->frames, .label = n->text, .is_loop = true, .is_counted = rolled};
+    s->frames = &here;
     const ast *outer_loop = s->loop;
     s->may_return = s->may_return && !rolled;
     s->may_leave = !rolled; /* the device counts it to its end */
@@ -762,6 +764,7 @@ STACK_APART static value evaluate_for(analysis *s, scope *names, const ast *n)
     }
     set_repeated(s, outer);
     s->loop = outer_loop;
+    s->frames = here.outer;
     s->may_leave = may_leave;
     if (s->context.diags->error_count > errors_before)
         return error_value;
@@ -1187,7 +1190,9 @@ value evaluate_body(analysis *s, scope *names, const ast *body, const declared *
 {
     const struct declared *outer_result = s->result;
     bool outer = s->may_return, may_leave = s->may_leave;
+    const frame *frames = s->frames;
     s->may_leave = false;
+    s->frames = NULL;
     s->result = result->kind == DECLARED_TENSOR || result->tuple || result->array || result->record ? result : expected;
     s->may_return = true;
     value v = evaluate_block(s, names, body, s->result);
@@ -1196,6 +1201,7 @@ value evaluate_body(analysis *s, scope *names, const ast *body, const declared *
     s->returning = false;
     s->may_return = outer;
     s->may_leave = may_leave;
+    s->frames = frames;
     s->result = outer_result;
     return v;
 }

@@ -191,6 +191,7 @@ static void analyse_kernel(analysis *s, scope *outer, const ast *fn)
     s->stopped = false;
     s->keeps_names = s->returning = s->may_leave = false;
     s->leaving = LEAVES_NOTHING;
+    s->frames = NULL;
     s->broken = parse_was_broken(s->context.diags, fn->range);
     size_t errors_before = s->context.diags->error_count;
     ARENA_PUSH(s->arena, s->module->kernels, s->module->count, s->module->capacity, k);
