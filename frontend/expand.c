@@ -788,6 +788,20 @@ static bool is_left_out(const ast *n)
     return false;
 }
 
+/* Is it a function, a module, a constant or an alias for which no other of its name stands in? Kernels are compiled whoever wants them, and
+ * nobody is told of one that is not. */
+static bool stays_alone(expander *e, const ast *list, const ast *item)
+{
+    budget_spend(e->arena, list->kid_count);
+    if (!ast_is(item, AST_FN) && !ast_is(item, AST_MOD) && !ast_is(item, AST_CONST) && !ast_is(item, AST_TYPE_ALIAS))
+        return false;
+    for (uint32_t i = 0; i < list->kid_count; i++)
+        if (list->kids[i] != item && list->kids[i]->kind == item->kind && strcmp(list->kids[i]->text, item->text) == 0 &&
+            !is_left_out(list->kids[i]))
+            return false;
+    return true;
+}
+
 static ast *with_kids(expander *e, const ast *node)
 {
     ast *copy = head_of(e, node);
@@ -797,7 +811,7 @@ static ast *with_kids(expander *e, const ast *node)
             read_trait(e, node->kids[i]);
     for (uint32_t i = 0; i < node->kid_count; i++) {
         const ast *kid = node->kids[i];
-        if (list && is_left_out(kid))
+        if (list && is_left_out(kid) && !stays_alone(e, node, kid))
             continue;
         while (ast_is(kid, AST_CFG))
             kid = ast_kid(kid, 0);
@@ -845,6 +859,8 @@ static const ast *read_qualified(expander *e, const ast *n)
 static const ast *walk_kind(expander *e, const ast *node)
 {
     bool known = false;
+    if (ast_is(node, AST_CFG)) /* with_kids looked at it */
+        return expand_walk(e, ast_kid(node, 0));
     if (ast_is(node, AST_ITEM_IGNORED) && strcmp(node->text, "macro_rules") == 0) {
         define(e, node);
         return node;
