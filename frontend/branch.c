@@ -241,7 +241,7 @@ value evaluate_while(analysis *s, scope *names, const ast *n)
             diag_note(s->context.diags, d, loop->name_range, "what this loop counts is known when it runs");
             diag_help(s->context.diags, d, "write #[unroll] in front of that loop");
         }
-        if (!holds || !spend_turn(s, n->name_range, "let each turn come nearer to the end: `i += 1;`") ||
+        if (!holds || !spend_turn(s, n->name_range, "let each turn come nearer to the end") ||
             s->context.diags->error_count > errors_before)
             break;
         s->may_leave = true;
