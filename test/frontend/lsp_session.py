@@ -504,6 +504,19 @@ def fixes_in_any_text():
                     check(got == text, encoding, ascii(text[:9]), context, ascii(got))
 
 
+def comments_that_hide():
+    """A comment outside of all functions that opens or closes another one, or stands in a text in quotes, is no change of a comment alone."""
+    rest = source().replace("K = 32", "Q = 32", 1)
+    for before, after in (("/*\n//\naxes![K = 64];\n// */\naxes![K = 32];\n", "/*\n// */ //\naxes![K = 64];\n// */\naxes![K = 32];\n"),
+                          ("//\n//\naxes![K = 64];\n// */\naxes![K = 32];\n", "/*\n//\naxes![K = 64];\n// */\naxes![K = 32];\n"),
+                          ("//\naxes![K = 32];\n", "// a\n\n// b\naxes![K = 32];\n"), ("//\naxes![K = 32];\n", "\naxes![K = 64];\n")):
+        with Server() as s, Server() as other:
+            s.open(before + rest)
+            s.change({"text": before + rest + " "})  # what is known of the kernels
+            got, wanted = s.change({"text": after + rest + " "}), other.open(after + rest + " ")
+            check(got == wanted, repr(after), [d["message"] for d in got], "and not", [d["message"] for d in wanted])
+
+
 def modules():
     """A module's file: its errors under its own name, the editor's text before the disk's, names lead into it."""
     kernel = "use shapes::*;\nmod shapes;\nfn f(x: SwitchTensor<i8, m![1], m![1], m![1], m![A], m![B]>) -> CollectTensor<i8, m![1], m![1], m![1], m![A], m![B]> {\n    x.collect()\n}\n"
@@ -648,7 +661,7 @@ def enumerations():
 
 def main():
     failed = 0
-    sessions = [a_day_at_work, enumerations, derived, half_written, characters, fixes_in_any_text, modules, related_information, protocol, hostile_bytes, broken_texts]
+    sessions = [a_day_at_work, enumerations, derived, half_written, characters, fixes_in_any_text, comments_that_hide, modules, related_information, protocol, hostile_bytes, broken_texts]
     for session in sessions:
         try:
             session()
