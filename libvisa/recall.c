@@ -1,3 +1,4 @@
+#define _GNU_SOURCE /* memmem */
 #include "libvisa/recall.h"
 
 #include <stdlib.h>
@@ -172,6 +173,48 @@ static void forget_needing(visa_recall *r, size_t changed)
         r->functions[i].known = r->functions[i].known && name && !needs(&r->functions[i], name);
 }
 
+static bool has_text(const char *text, size_t begin, size_t end, const char *wanted)
+{
+    return begin < end && memmem(text + begin, end - begin, wanted, strlen(wanted));
+}
+
+/* Are the lines that [begin, end) touches empty or comments, wherever they stand? `//` in a comment of several lines is one too. */
+static bool lines_say_nothing(const char *text, size_t bytes, size_t begin, size_t end)
+{
+    while (begin > 0 && text[begin - 1] != '\n')
+        begin--;
+    while (end < bytes && text[end] != '\n')
+        end++;
+    if (end == bytes || has_text(text, begin, end, "/*") || has_text(text, begin, end, "*/"))
+        return false;
+    for (size_t i = begin; i < end; i++) {
+        i += strspn(text + i, " \t\r");
+        if (text[i] == '/' && text[i + 1] == '/')
+            i = (size_t)((const char *)memchr(text + i, '\n', bytes - i) - text);
+        else if (text[i] != '\n')
+            return false;
+    }
+    return true;
+}
+
+/* Only comments change that stand on lines of their own, outside of all functions; a text in quotes there could hold such lines. */
+static bool says_the_same(const visa_recall *r, const char *text, size_t bytes, const change *by)
+{
+    size_t from = 0;
+    if (!r->count || !lines_say_nothing(r->text, r->bytes, by->begin, by->end) ||
+        !lines_say_nothing(text, bytes, by->begin, (size_t)(by->end + by->by)))
+        return false;
+    for (size_t i = 0; i <= r->count; i++) {
+        size_t to = i < r->count ? r->functions[i].begin : r->bytes;
+        if (has_text(r->text, from, to, "\""))
+            return false;
+        from = i < r->count ? r->functions[i].end : to;
+        if (i < r->count && by->begin <= r->functions[i].end && r->functions[i].begin <= by->end)
+            return false;
+    }
+    return true;
+}
+
 /* False: no memory. */
 static bool follow(visa_recall *r, const char *text, size_t bytes)
 {
@@ -185,9 +228,9 @@ static bool follow(visa_recall *r, const char *text, size_t bytes)
     copy[bytes] = '\0';
     change by = change_between(r->text ? r->text : "", r->bytes, text, bytes);
     size_t at = function_changed(r, &by);
-    if (at == r->count || arena_used_since(r->arena, r->empty) > KEPT_BYTES_MAX)
+    if (arena_used_since(r->arena, r->empty) > KEPT_BYTES_MAX || (at == r->count && !says_the_same(r, text, bytes, &by)))
         forget(r);
-    else if (!r->functions[at].kernel)
+    else if (at < r->count && !r->functions[at].kernel)
         forget_needing(r, at);
     for (size_t i = 0; i < r->count; i++)
         function_move(&r->functions[i], &by);

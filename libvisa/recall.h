@@ -5,7 +5,7 @@
  * blanked before the text is compiled: every place stays where it was, next to nothing is read, and the diagnostics of those kernels are
  * reported again, moved to where they now stand. Functions that are called stand there, always. Whatever is not as simple as that (macros,
  * modules of other files, stream programs, words of several releases, functions by other names) is compiled each time, and a text in which
- * anything but a body has changed is compiled as if nothing were known. */
+ * anything but a body or a comment has changed is compiled as if nothing were known. */
 #ifndef VISA_LIBVISA_RECALL_H
 #define VISA_LIBVISA_RECALL_H
 

@@ -258,6 +258,20 @@ static int upgrade(const arguments *a, visa_compilation *c, diag_list *diags)
     return finish(a, data, size);
 }
 
+/* Modules of other files that could be fixed: they are, when they are asked for. */
+static void fixes_elsewhere(const arguments *a, visa_compilation *c)
+{
+    visa_diagnostic d;
+    int told = 0;
+    for (size_t i = 0; visa_diagnostic_at(c, i, &d); i++) {
+        if (d.edit_count == 0 || d.edits[0].place.file <= 0 || d.edits[0].place.file == told)
+            continue;
+        told = d.edits[0].place.file;
+        const char *path = shown_text(visa_file_name(c, told), a->memory);
+        fprintf(stderr, "visac: a module of it has fixes, too: visac --fix %s -o %s\n", path, path);
+    }
+}
+
 static int fix(const arguments *a, visa_compilation *c, size_t changes)
 {
     size_t size;
@@ -265,6 +279,7 @@ static int fix(const arguments *a, visa_compilation *c, size_t changes)
     if (!text)
         return EXIT_INPUT;
     fprintf(stderr, "visac: %s: %zu fix%s made\n", shown_text(a->input, a->memory), changes, changes == 1 ? "" : "es");
+    fixes_elsewhere(a, c);
     return finish(a, text, size);
 }
 

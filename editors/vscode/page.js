@@ -17,9 +17,13 @@ exports.report = (compiler, text, folder, signal) =>
     visac.stdin.end(text);
   });
 
+// The page's colours are those of the editor's theme, which need not be the system's.
+const theme = `<style>:root{--ink:var(--vscode-editor-foreground);--paper:var(--vscode-editor-background);--line:var(--vscode-editorWidget-border);--box:var(--vscode-textCodeBlock-background)}
+.vscode-dark,.vscode-high-contrast{color-scheme:dark;--path:#463a17}.vscode-light,.vscode-high-contrast-light{color-scheme:light;--path:#fff3d6}</style>`;
+
 // What is shown: the page; of a text that is refused the messages, and below them the last page that there was.
 exports.shown = ({ html, messages }, last) => {
   const told = messages && `<pre style="border-left:3px solid #c33;padding:8px;overflow-x:auto">${escaped(messages)}</pre>`;
   const page = html || last || "<!doctype html><html><body></body></html>";
-  return page.replace(/<body[^>]*>/, (body) => body + told);
+  return page.replace(/<body[^>]*>/, (body) => body + theme + told);
 };

@@ -1,9 +1,17 @@
 // The command `visa.preview`: tables, pictures and timeline of a kernel at the side of its source, made again while it is written.
 const { commands, window, workspace, ViewColumn } = require("vscode");
-const { dirname, basename } = require("node:path");
+const { existsSync } = require("node:fs");
+const { dirname, basename, isAbsolute, join } = require("node:path");
 const { report, shown } = require("./page");
 
 const PAUSE_MS = 250; // of typing, before the page is made again
+
+// The setting; without one the program next to the server, where that is said.
+function compilerNamed() {
+  const settings = workspace.getConfiguration("visa"), compiler = settings.get("compiler"), server = settings.get("server");
+  const beside = server && isAbsolute(server) && join(dirname(server), "visac");
+  return compiler === "visac" && beside && existsSync(beside) ? beside : compiler;
+}
 
 class Preview {
   constructor(panel) {
@@ -18,13 +26,13 @@ class Preview {
     const run = (this.run = new AbortController());
     if (document !== this.document) this.last = "";
     this.document = document;
-    const compiler = workspace.getConfiguration("visa").get("compiler");
+    const compiler = compilerNamed();
     const folder = document.uri.scheme === "file" ? dirname(document.uri.fsPath) : undefined;
     let made;
     try {
       made = await report(compiler, document.getText(), folder, run.signal);
     } catch (error) {
-      made = { html: "", messages: `${compiler}: ${error.message}; the setting visa.compiler says where it is` };
+      made = { html: "", messages: `${compiler}: ${error.message}.\nThe setting visa.compiler says where it is.` };
     }
     if (run.signal.aborted) return;
     this.panel.title = `${basename(document.fileName)}: tables and pictures`;
@@ -62,6 +70,7 @@ exports.register = (context) => {
       return preview.show(document);
     }),
     workspace.onDidChangeTextDocument(({ document }) => isKernel(document) && preview?.soon(preview.document ?? document)),
+    workspace.onDidChangeConfiguration((change) => change.affectsConfiguration("visa") && preview?.document && preview.soon(preview.document)),
     window.onDidChangeActiveTextEditor((editor) => isKernel(editor?.document) && preview?.show(editor.document)),
   );
 };

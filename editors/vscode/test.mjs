@@ -2,8 +2,9 @@
 // as much of VS Code around it as it calls.
 import assert from "node:assert";
 import { spawn } from "node:child_process";
-import { readFileSync } from "node:fs";
+import { existsSync, readFileSync } from "node:fs";
 import { createRequire } from "node:module";
+import { delimiter, join } from "node:path";
 
 const require = createRequire(import.meta.url);
 const { createProtocolConnection, StreamMessageReader, StreamMessageWriter, InitializeRequest, DidOpenTextDocumentNotification, PublishDiagnosticsNotification,
@@ -57,7 +58,7 @@ const vscode = {
   ViewColumn: { Beside: -2 },
   commands: { registerCommand: (name, call) => (assert.equal(name, "visa.preview"), (events.command = call)) },
   window: { activeTextEditor: { document }, createWebviewPanel: panel, onDidChangeActiveTextEditor: on("editor"), showInformationMessage: (said) => said },
-  workspace: { getConfiguration: () => ({ get: (name) => settings[name] }), onDidChangeTextDocument: on("text") },
+  workspace: { getConfiguration: () => ({ get: (name) => settings[name] }), onDidChangeTextDocument: on("text"), onDidChangeConfiguration: on("configuration") },
 };
 const load = Module._load;
 Module._load = (name, ...rest) => (name === "vscode" ? vscode : load(name, ...rest));
@@ -76,8 +77,16 @@ for (const sizes of ["M = 64", "M = 128", "M = 16"]) events.editor({ document: {
 await page("axes![M = 16");
 assert(!panels[0].webview.html.includes("error["), "messages go when the text is accepted");
 settings.compiler = "/no/such/visac";
-events.text({ document });
+events.configuration({ affectsConfiguration: (name) => name === "visa" });
 await page("visa.compiler");
+settings.compiler = "visac";
+settings.server = join(process.env.PATH.split(delimiter).find((folder) => existsSync(join(folder, "visa-lsp"))), "visa-lsp");
+const path = process.env.PATH;
+process.env.PATH = "/no/such"; // as in an editor that was not started from a shell
+events.configuration({ affectsConfiguration: (name) => name === "visa" });
+assert((await page("<h1>matmul: ")).includes("--vscode-editor-background"), "the colours are the editor's");
+process.env.PATH = path;
+settings.server = undefined;
 vscode.window.activeTextEditor = { document: { languageId: "c" } };
 assert.match(await events.command(), /open one/);
 events.dispose();
@@ -87,5 +96,42 @@ document.text = text;
 await events.command();
 await page("<h1>matmul: ");
 assert.equal(panels.length, 2);
+
+// ---- a server that is not on PATH, and one that is named then ----
+
+const clients = [], shown = [], opened = [];
+class LanguageClient {
+  constructor(_id, _name, { command }) {
+    clients.push(this);
+    this.command = command;
+  }
+  async start() {
+    this.running = true;
+  }
+  async dispose() {
+    this.running = false;
+  }
+}
+Object.assign(vscode.window, { showErrorMessage: async (said, button) => (shown.push(said), button) });
+Object.assign(vscode.commands, { registerCommand() {}, executeCommand: async (...called) => opened.push(called) });
+Object.assign(vscode.workspace, { createFileSystemWatcher: () => ({ dispose() {} }), onDidChangeConfiguration: on("server") });
+Module._load = (name, ...rest) => (name === "vscode" ? vscode : name === "vscode-languageclient/node" ? { LanguageClient } : load(name, ...rest));
+const extension = require("./extension.js");
+const changed = async (server, done) => {
+  settings.server = server;
+  events.server({ affectsConfiguration: (name) => name === "visa.server" });
+  for (let i = 0; i < 1000 && !done(); i++) await new Promise((later) => setTimeout(later, 20));
+  assert(done(), server);
+};
+settings.server = "/no/such/visa-lsp";
+await extension.activate({ subscriptions });
+assert.equal(clients.length, 0);
+assert.match(shown[0], /\/no\/such\/visa-lsp cannot be started.*visa\.server/);
+assert.deepEqual(opened, [["workbench.action.openSettings", "visa.server"]]);
+await changed("visa-lsp", () => clients[0]?.running);
+await changed("/no/such/either", () => shown.length === 2 && !clients[0].running);
+await changed("visa-lsp", () => clients[1]?.running);
+await extension.deactivate();
+assert(!clients[1].running);
 console.log(`${words.length} names, ${hints.length} hints: as they should be`);
 process.exit(0);

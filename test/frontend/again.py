@@ -85,6 +85,9 @@ def edited(rng, text):
         return mark.start(), mark.end(), rng.choice(["", rng.choice(PIECES), mark.group() * 2])
     if kind < 0.75:
         return at, at, rng.choice(PIECES)
+    if kind < 0.82:  # comments, often on a line of their own and outside of all functions
+        at = rng.choice([m.end() for m in re.finditer(r"^|\n(?=[#a-z/\n]|$)", text)] + [at])
+        return at, at, rng.choice(["// ", "// as it is\n", "\n", " // ä \"\n\n", "// a */ // b\n", "/* a\n", "//\r\n"])
     if kind < 0.9:
         lines = [m for m in re.finditer(r"[^\n]*\n", text)]
         line = rng.choice(lines)

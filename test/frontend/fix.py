@@ -133,6 +133,31 @@ def judge_choice(folder, text, change):
     return None if fixed == (text.replace(*change) if change else text) else f"it becomes {fixed}"
 
 
+def judge_bytes(folder):
+    """Line ends, a mark of byte order, tabs and wide characters stay; a module's file is named, and not written."""
+    with open(os.path.join(EXAMPLES, "matmul.vm"), encoding="utf-8") as file:
+        plain = file.read()
+    wide = plain.replace("\n    ", "\n\t").replace(".collect", "/* é 𝄞 漢 */ .collect")
+    path = os.path.join(folder, "bytes.vm")
+    for right in (plain, wide, wide.replace("\n", "\r\n"), "\ufeff" + wide, plain.rstrip("\n")):
+        with open(path, "w", encoding="utf-8", newline="") as file:
+            file.write(right.replace("m![K % 16]", "m![K % 8]"))
+        done = visa_tools.run(["visac", "--fix", path, "-o", path])
+        with open(path, encoding="utf-8", newline="") as file:
+            if done.status != 0 or file.read() != right:
+                return f"{right[:9]!a}: {done.err.decode()}"
+    module = os.path.join(folder, "inner.vm")
+    wrong = "pub " + plain[plain.index("axes!"):].replace("m![K % 16]", "m![K % 8]")
+    for name, text in (("inner.vm", wrong), ("outer.vm", "mod inner;\n")):
+        with open(os.path.join(folder, name), "w", encoding="utf-8") as file:
+            file.write(text)
+    status, said, fixed = fix(os.path.join(folder, "outer.vm"), folder)
+    with open(module, encoding="utf-8") as file:
+        if status != 1 or fixed != "mod inner;\n" or file.read() != wrong or said.count(f"visac --fix {module} -o {module}") != 1:
+            return f"a module: {status} {said}"
+    return None
+
+
 def main():
     failed = 0
     with tempfile.TemporaryDirectory() as folder:
@@ -146,6 +171,10 @@ def main():
             failed += fault is not None
             if fault:
                 print(f"FAIL {what}: {fault}")
+        fault = judge_bytes(folder)
+        failed += fault is not None
+        if fault:
+            print(f"FAIL {fault}")
         for name in sorted(os.listdir(EXAMPLES)):
             if name.endswith(".vm"):
                 path = os.path.join(EXAMPLES, name)

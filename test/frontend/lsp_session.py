@@ -472,6 +472,51 @@ def characters():
             check(symbols[1]["selectionRange"]["start"]["character"] == place(text4, "C = 2", 0, 0, units)[1], symbols)
 
 
+def edited(text, edits, units):
+    """`text` after an editor's edits, whose columns are units of `units`."""
+    size, begins = 2 if units.startswith("utf-16") else 1, [0]
+    for line in text.splitlines(keepends=True):
+        begins.append(begins[-1] + len(line.encode(units)))
+    data = text.encode(units)
+    for e in sorted(edits, key=lambda e: (e["range"]["start"]["line"], e["range"]["start"]["character"]), reverse=True):
+        first, last = (min(begins[min(e["range"][k]["line"], len(begins) - 1)] + e["range"][k]["character"] * size, len(data)) for k in ("start", "end"))
+        data = data[:first] + e["newText"].encode(units) + data[last:]
+    return data.decode(units)
+
+
+def fixes_in_any_text():
+    """Fixes, one and all, of texts with wide characters before and on the line, tabs, other line ends, a mark of byte order; of what was never saved."""
+    right = source().replace("m![K % 16]>()\n        .contract_outer", "m![K % 16]>() /* é */\n        .contract_outer")
+    dressed = right.replace("\n    ", "\n\t").replace(".collect", "/* 🦀 zwölf 𝄞 漢 */ .collect").replace("axes!", "/* 🦀🦀 */\naxes!", 1)
+    check(dressed != right and dressed.count("🦀") > 2, "nothing was put in")
+    for text in (dressed, dressed.replace("\n", "\r\n"), "\ufeff" + dressed, "\ufeff" + dressed.replace("\n", "\r\n")):
+        wrong = text.replace("m![N, K / 16], m![K % 16]", "m![N, K / 8], m![K % 8]", 1)
+        for encoding, units in (("utf-16", "utf-16-le"), ("utf-8", "utf-8")):
+            with Server(encodings=[encoding]) as s:
+                check(s.open(text) == [], "a right text", ascii(text[:9]))
+                found = s.change({"text": wrong})
+                check([d["code"] for d in found] == ["E-COLLECT-FLIT"], found)
+                ask = {"textDocument": {"uri": URI}, "range": found[0]["range"]}
+                for context in ({"diagnostics": found}, {"diagnostics": [], "only": ["source.fixAll"]}):
+                    actions = s.ask("textDocument/codeAction", {**ask, "context": context})
+                    check(len(actions) == 1, actions)
+                    got = edited(wrong, actions[0]["edit"]["changes"][URI], units)
+                    check(got == text, encoding, ascii(text[:9]), context, ascii(got))
+
+
+def comments_that_hide():
+    """A comment outside of all functions that opens or closes another one, or stands in a text in quotes, is no change of a comment alone."""
+    rest = source().replace("K = 32", "Q = 32", 1)
+    for before, after in (("/*\n//\naxes![K = 64];\n// */\naxes![K = 32];\n", "/*\n// */ //\naxes![K = 64];\n// */\naxes![K = 32];\n"),
+                          ("//\n//\naxes![K = 64];\n// */\naxes![K = 32];\n", "/*\n//\naxes![K = 64];\n// */\naxes![K = 32];\n"),
+                          ("//\naxes![K = 32];\n", "// a\n\n// b\naxes![K = 32];\n"), ("//\naxes![K = 32];\n", "\naxes![K = 64];\n")):
+        with Server() as s, Server() as other:
+            s.open(before + rest)
+            s.change({"text": before + rest + " "})  # what is known of the kernels
+            got, wanted = s.change({"text": after + rest + " "}), other.open(after + rest + " ")
+            check(got == wanted, repr(after), [d["message"] for d in got], "and not", [d["message"] for d in wanted])
+
+
 def modules():
     """A module's file: its errors under its own name, the editor's text before the disk's, names lead into it."""
     kernel = "use shapes::*;\nmod shapes;\nfn f(x: SwitchTensor<i8, m![1], m![1], m![1], m![A], m![B]>) -> CollectTensor<i8, m![1], m![1], m![1], m![A], m![B]> {\n    x.collect()\n}\n"
@@ -616,7 +661,7 @@ def enumerations():
 
 def main():
     failed = 0
-    sessions = [a_day_at_work, enumerations, derived, half_written, characters, modules, related_information, protocol, hostile_bytes, broken_texts]
+    sessions = [a_day_at_work, enumerations, derived, half_written, characters, fixes_in_any_text, comments_that_hide, modules, related_information, protocol, hostile_bytes, broken_texts]
     for session in sessions:
         try:
             session()
