@@ -246,18 +246,13 @@ static const char *stages_between(tensor_kind have, tensor_kind want)
         {TENSOR_HBM, TENSOR_DM, ".to_dm(&mut @ctx.tdma)"},
         {TENSOR_DM, TENSOR_HBM, ".to_hbm(&mut @ctx.tdma)"},
         {TENSOR_COLLECT, TENSOR_TRF, ".to_trf()"},
-        {TENSOR_COLLECT, TENSOR_DM, ".commit_trim::<Packet>().commit()"},
-        {TENSOR_ACCUMULATION, TENSOR_DM, ".commit_trim::<Packet>().commit()"},
-        {TENSOR_VECTOR_FINAL, TENSOR_DM, ".commit_trim::<Packet>().commit()"},
-        {TENSOR_CAST, TENSOR_DM, ".commit_trim::<Packet>().commit()"},
-        {TENSOR_TRANSPOSE, TENSOR_DM, ".commit_trim::<Packet>().commit()"},
         {TENSOR_COMMIT_TRIM, TENSOR_DM, ".commit()"},
         {TENSOR_COMMIT_CAST, TENSOR_DM, ".commit()"},
     };
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
         if (rows[i].have == have && rows[i].want == want)
             return rows[i].stages;
-    return NULL;
+    return want == TENSOR_DM && stage_takes("commit_trim", have) ? ".commit_trim::<Packet>().commit()" : NULL;
 }
 
 bool stage_check_type(scope *s, src_range range, const tensor *t, const declared *expected)
