@@ -86,7 +86,7 @@ static bool computes_nans(const scalar_step *last)
     }
 }
 
-/* A statement has been made: what it says of its destination's NaNs. A copy hands on those of its source. */
+/* A statement has been made: whether its destination may hold NaNs. A copy hands on those of its source. */
 static void note_computed(einsum_builder *b, const einsum_statement *s)
 {
     bool computes = s->op == MATH_CONTRACT || s->op == MATH_REDUCE || (s->op == MATH_MAP && computes_nans(&s->steps[s->step_count - 1])) ||
