@@ -23,7 +23,7 @@ typedef struct copy_command {
     copy_side list;                  /* where by_index: its elements are i32 */
     int64_t unit, positions, stride; /* of an element for one position; that exist; bytes of one position */
     bool wide;                       /* elements of the list are 64 bits */
-    bool counted;                    /* only a front of the list: the i32 at front.base says of how many elements */
+    bool counted;                    /* only a front of the list: the i32 at front.base is the number of its elements */
     copy_side front;
     int64_t first; /* number in the list of the element at list.base */
 } copy_command;

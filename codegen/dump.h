@@ -1,6 +1,6 @@
 /* A binary for people and for programs.
  *
- * The one idea: both forms say everything that the file says, decoded from its bytes, every value with its
+ * The one idea: both forms show everything in the file, decoded from its bytes, every value with its
  * name and unit, and the same file always gives the same text. */
 #ifndef VISA_CODEGEN_DUMP_H
 #define VISA_CODEGEN_DUMP_H

@@ -7,7 +7,7 @@
 
 /* ---- coordinates ---- */
 
-/* The coordinate of an axis that the digits say, those only that index the side (EINSUM_SIDES: all). */
+/* The coordinate of an axis, from the digits; only from those that index the side (EINSUM_SIDES: all). */
 static int64_t coordinate(const einsum_statement *s, const int64_t *counters, einsum_side side, uint32_t axis)
 {
     int64_t sum = 0;

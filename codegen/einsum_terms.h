@@ -1,6 +1,6 @@
 /* What one element of an einsum's tensor is the sum of.
  *
- * The one idea: a statement says a value for combinations of its digits; here the digits are counted for one
+ * The one idea: a statement gives a value to combinations of its digits; here the digits are counted for one
  * element of the destination, as codegen/einsum.h defines them, and every term is named by the elements of
  * its sources. The reference kernel computes all elements (codegen/reference); this names the terms of one,
  * and is what a sample of a large tensor is computed from. */
@@ -35,9 +35,9 @@ typedef struct einsum_makers einsum_makers;
 einsum_makers *einsum_makers_new(const einsum *e);
 void einsum_makers_free(einsum_makers *m);
 
-/* The statement that assigns the element last, of the first `before`; NULL: none does. A scatter into the tensor may be it: its lists say.
- * Of a copy, a map and a gather `elements` (EINSUM_SOURCES) get the element of each source, of a gather before lists move it; -1: the
- * tensor does not hold it, and it is zero. */
+/* The statement that assigns the element last, of the first `before`; NULL: none does. A scatter into the tensor may be it: that depends on
+ * its lists. Of a copy, a map and a gather `elements` (EINSUM_SOURCES) get the element of each source, of a gather before lists move it;
+ * -1: the tensor does not hold it, and it is zero. */
 const einsum_statement *einsum_maker(const einsum_makers *m, uint32_t before, uint32_t tensor, int64_t element, int64_t *elements);
 
 /* Of elements `step` apart, `count` at most: how many, from the first one on, are known to be copied by one and the same statement, from

@@ -483,7 +483,7 @@ static void push_OP_VECTOR_OP(emission *m, const op *o, context c)
     push(m, k);
 }
 
-/* Commands that rows say. */
+/* Commands made from VALUES rows. */
 #define VALUE(field, value) command_set(&k, field, value);
 #define VALUES(code, ...) \
     static void push_##code(emission *m, const op *o, context c) \

@@ -1,4 +1,4 @@
-/* Which elements of an input are rows that a gather or scatter can take, or say how many.
+/* Which elements of an input are rows that a gather or scatter can take, or a count of them.
  *
  * The one idea: who makes numbers up for an input must make lists of rows that exist, since others stop a run; the statements say what is a
  * list, and how many rows there are. */

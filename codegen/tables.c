@@ -237,7 +237,7 @@ static void text_vector_tag(const emit_context *e, const op *o, strbuf *out)
     strbuf_printf(out, "    Vector: tag bits %s\n", comparisons_text(e, o));
 }
 
-/* Those that rows say. */
+/* Those that have a CONFIG_TABLES row. */
 #define NUMBER(n) ((long long)(n))
 #define CONFIG_TABLES(config, ...) \
     static void text_##config(const emit_context *e, const op *o, strbuf *out) \

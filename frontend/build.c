@@ -420,7 +420,7 @@ ast *build_map_list(parse_state *p, ast *list, src_range range, const token *tra
 
 ast *build_map_number(ast *integer)
 {
-    /* The spelling says nothing that the value does not. */
+    /* The value has all that the spelling means. */
     return integer->kind == AST_ERROR ? integer : build_text(build_kind(integer, AST_MAP_NUMBER), "");
 }
 

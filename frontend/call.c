@@ -305,7 +305,7 @@ static bool has_open_axis(analysis *s, scope *inner, const ast *type)
     return false;
 }
 
-/* Nobody says which axes the open ones are: the argument is wrong, and that was told. */
+/* The open axes cannot be known: the argument is wrong, and that was reported. */
 static void lose_axes(analysis *s, scope *inner, const ast *type)
 {
     const ast *list = axes_of_type(s, type);

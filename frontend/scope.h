@@ -62,7 +62,7 @@ typedef struct value {
         const struct row_plan *rows;  /* VALUE_INDIRECT */
         const struct run_number *run; /* VALUE_SCALAR, VALUE_RUNNING */
         const struct run_condition *condition; /* VALUE_CONDITION */
-        scope *fields_in;                      /* VALUE_LIST with a record: where its fields are read, or NULL: nothing says it */
+        scope *fields_in;                      /* VALUE_LIST with a record: where its fields are read, or NULL: unknown */
     };
 } value;
 
@@ -186,11 +186,11 @@ typedef struct type_meant type_meant;
 symbol *scope_given(symbol *y, const type_meant *type);
 struct type_meant {
     const ast *record; /* AST_STRUCT, or NULL */
-    scope *fields_in;  /* where its fields are read: its parameters have the meanings of its arguments. NULL: nothing says them */
+    scope *fields_in;  /* where its fields are read: its parameters have the meanings of its arguments. NULL: they have none */
 };
 /* The one in front of the last segment, `Name::<4>::f`, which an alias or a type parameter may stand for. */
 type_meant scope_type_in_front(scope *s, const ast *path);
-/* Its argument at `place`, from 1 on, lifetimes not counted; NULL: there is none there, or nothing says it. */
+/* Its argument at `place`, from 1 on, lifetimes not counted; NULL: there is none there, or it is unknown. */
 symbol *scope_argument_of(const type_meant *type, int64_t place);
 /* A name that stands for a symbol, as an imported one does. */
 void scope_add_as(scope *s, const char *name, symbol *y);

@@ -28,7 +28,7 @@ symbol *scope_find_in(scope *s, name_space space, const char *name);
 bool scope_has_lost(scope *s, const char *name);
 /* A name that is not found may be what a `use` was meant to import that imports nothing. */
 void scope_note_dead_use(scope *s, diag *d);
-/* A parameter of an alias, a type or an `impl`: what `argument` is in `s`; NULL: nobody says what. */
+/* A parameter of an alias, a type or an `impl`: what `argument` is in `s`; NULL: unknown. */
 void scope_bind_argument(scope *inner, const ast *parameter, scope *s, const ast *argument);
 /* NULL: the axis was refused where it is declared. */
 const mapping *scope_axis_mapping(scope *s, const symbol *y);

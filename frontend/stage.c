@@ -189,6 +189,15 @@ bool stage_is_known(const char *method)
     return next_form(&s) != NULL;
 }
 
+bool stage_takes(const char *method, tensor_kind kind)
+{
+    form_search s = forms_of(method);
+    for (const stage_form *f; (f = next_form(&s));)
+        if (receivers_of(f) >> kind & 1)
+            return true;
+    return false;
+}
+
 bool stage_is_of_type(const char *name)
 {
     form_search s = forms_of(name);

@@ -31,6 +31,8 @@ value stage_build(const stage_call *call);
 unsigned stage_dialects(const char *method, unsigned types, unsigned given);
 /* Is there a stage of that name on any receiver? */
 bool stage_is_known(const char *method);
+/* Is a stage of that name called on a tensor of that kind? */
+bool stage_takes(const char *method, tensor_kind kind);
 /* Is it called on a type: `HbmTensor::new()`? */
 bool stage_is_of_type(const char *name);
 /* Is the argument surely no reference, or one that is not `&mut` where it has to be? */

@@ -1,5 +1,5 @@
 /* The adapters' stages: what happens to single elements after a read of DM and before a write. They have no command of their own:
- * what they say goes into the fetch before them, or into the commit after them. And memset, a commit of what no stream brings. */
+ * their settings go into the fetch before them, or into the commit after them. And memset, a commit of what no stream brings. */
 #include <string.h>
 
 #include "frontend/constant.h"

@@ -243,21 +243,14 @@ static const char *stages_between(tensor_kind have, tensor_kind want)
         tensor_kind have, want;
         const char *stages;
     } rows[] = {
-        {TENSOR_HBM, TENSOR_DM, ".to_dm(&mut @ctx.tdma)"},
-        {TENSOR_DM, TENSOR_HBM, ".to_hbm(&mut @ctx.tdma)"},
-        {TENSOR_COLLECT, TENSOR_TRF, ".to_trf()"},
-        {TENSOR_COLLECT, TENSOR_DM, ".commit_trim::<Packet>().commit()"},
-        {TENSOR_ACCUMULATION, TENSOR_DM, ".commit_trim::<Packet>().commit()"},
-        {TENSOR_VECTOR_FINAL, TENSOR_DM, ".commit_trim::<Packet>().commit()"},
-        {TENSOR_CAST, TENSOR_DM, ".commit_trim::<Packet>().commit()"},
-        {TENSOR_TRANSPOSE, TENSOR_DM, ".commit_trim::<Packet>().commit()"},
-        {TENSOR_COMMIT_TRIM, TENSOR_DM, ".commit()"},
+        {TENSOR_HBM, TENSOR_DM, ".to_dm(&mut @ctx.tdma)"}, {TENSOR_DM, TENSOR_HBM, ".to_hbm(&mut @ctx.tdma)"},
+        {TENSOR_COLLECT, TENSOR_TRF, ".to_trf()"},         {TENSOR_COMMIT_TRIM, TENSOR_DM, ".commit()"},
         {TENSOR_COMMIT_CAST, TENSOR_DM, ".commit()"},
     };
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
         if (rows[i].have == have && rows[i].want == want)
             return rows[i].stages;
-    return NULL;
+    return want == TENSOR_DM && stage_takes("commit_trim", have) ? ".commit_trim::<Packet>().commit()" : NULL;
 }
 
 bool stage_check_type(scope *s, src_range range, const tensor *t, const declared *expected)
@@ -355,7 +348,7 @@ value stage_make_fetch(const stage_call *call)
     return stage_finish(call, o, ok && stage_require_parts(call, o, NEEDS_TIME | NEEDS_PACKET));
 }
 
-/* What a stream's stage does not say follows from its rule: the passes fill it in when nothing is expected. */
+/* What is not written in a stream's stage follows from its rule: the passes fill it in when nothing is expected. */
 static value stage_of_stream(const stage_call *call, unsigned parts)
 {
     op *o = stage_new_op(call, call->receiver.op->context);
@@ -556,7 +549,7 @@ value stage_make_to_vrf(const stage_call *call)
     return stage_finish(call, o, ok && stage_require_parts(call, o, NEEDS_ELEMENT));
 }
 
-/* commit takes over what commit_cast and commit_trim say. */
+/* commit takes over the settings of commit_cast and commit_trim. */
 static void take_trim(op *o)
 {
     if (op_input(o)->kind == IR_COMMIT_CAST)

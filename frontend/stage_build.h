@@ -141,7 +141,7 @@ diag_list *stage_diags(const stage_call *call);
 op *stage_add_op(const stage_call *call, context c, const tensor *out);
 /* The same with the receiver's tensor as one of the kind that the row gives: parts that the form names are not known yet. */
 op *stage_new_op(const stage_call *call, context c);
-/* A note that the next operation takes over (kernel_note): what a stage without a command says. */
+/* A note that the next operation takes over (kernel_note): the settings of a stage without a command. */
 op *stage_new_note(const stage_call *call);
 /* NULL: absent, or the form has none of that meaning. */
 const ast *stage_type_argument(const stage_call *call, stage_type type);

@@ -69,7 +69,7 @@ static move_plan *new_plan(const stage_call *call, op *source)
     return p;
 }
 
-/* ---- what the array says ---- */
+/* ---- the array of a shuffle ---- */
 
 static src_range list_range(const stage_call *call)
 {

@@ -642,7 +642,7 @@ static token_list scan_from(token_scanner *s, char *text, size_t begin, size_t b
     memset(s, 0, offsetof(token_scanner, open));
     s->home = home, s->lexer = lexer, s->arena = a, s->diags = diags, s->file = file, s->list = &list, s->source = text,
     s->all_free = all_free;
-    /* A byte order mark says nothing here. */
+    /* A byte order mark has no meaning here. */
     s->offset = begin == 0 && bytes >= 3 && memcmp(text, "\xef\xbb\xbf", 3) == 0 ? 3 : (uint32_t)begin;
     if (begin == 0)
         refuse_other_file(s, text, bytes);

@@ -323,7 +323,7 @@ static bool binds(const upgrader *u, const ast *n, const char *name)
     return found;
 }
 
-/* In text that is not compiled: a parameter, which nothing shadows, is what its type says. */
+/* In text that is not compiled: a parameter that nothing shadows has its declared type. */
 static uint64_t receivers_of_parameter(const upgrader *u, const ast *receiver)
 {
     if (!u->function || !ast_is(receiver, AST_PATH) || receiver->kid_count != 1 ||

@@ -162,7 +162,7 @@ typedef struct route_digit {
 } route_digit;
 enum { ROUTE_MAX_DIGITS = 15 };
 
-/* What one fetch_.._lift says. */
+/* The arguments of one fetch_.._lift. */
 typedef struct lift_call {
     component level;             /* CHIP, CLUSTER, SLICE */
     const mapping *in, *in_time; /* before it */
@@ -265,9 +265,9 @@ struct op {
     unsigned releases;   /* of the language, which write it so (target/dialect.h) */
     src_range converted; /* IR_FETCH: where its element type was written; SRC_NOWHERE: with the rest */
     const op *trim;      /* IR_COMMIT: commit_trim in front of it, whose Packet is what is kept; NULL: what Element needs is */
-    const op *kept_time; /* IR_ACCUMULATE: contract_time in front of it, whose Time is kept; NULL: OutTime says it */
+    const op *kept_time; /* IR_ACCUMULATE: contract_time in front of it, whose Time is kept; NULL: OutTime has it */
     bool parameter;      /* IR_ALLOC: a `&mut` parameter */
-    bool open;           /* IR_ALLOC: not all of its type is known; its first use says the rest */
+    bool open;           /* IR_ALLOC: not all of its type is known; the rest follows from its first use */
     bool open_dtype;     /* the element type is a part of that */
     accumulation_kind accumulation;
     bool unplaced;       /* it makes memory and the source does not say where: `allocate` decides */
@@ -331,13 +331,13 @@ bool op_lifts(const op *o, component level);
 const char *lift_text(const lift_config *c, arena *a);
 /* " + `G` * 64 bytes (%2, of 4)", and so on. */
 const char *start_text(const start_config *c, arena *a);
-/* What a routing says after its name: ", slice1 = 2, slice0 = 4"; of a custom one where packets come from. */
+/* The arguments of a routing, after its name: ", slice1 = 2, slice0 = 4"; of a custom one where packets come from. */
 const char *route_text(const route_config *c, arena *a);
 /* "table to f8e4m3", "zero point 3" */
 const char *adapter_text(const adapter_config *c, arena *a);
 /* Leaves the name and what is known without operations and ports, whose memory goes. */
 void kernel_forget(kernel *k);
-/* An operation that is none of the machine's: what it says, the next one takes over (op.trim, op.kept_time). It is not in the kernel. */
+/* An operation that is none of the machine's: the next one takes over its settings (op.trim, op.kept_time). It is not in the kernel. */
 op *kernel_note(const kernel *k, arena *a, op_kind kind, context c, src_range range);
 op *kernel_add(kernel *k, arena *a, op_kind kind, context c, src_range range);
 void op_add_operand(op *o, arena *a, operand_role role, op *of);

@@ -171,7 +171,7 @@ static const char *derived(const mapping *m, arena *a)
     return m ? mapping_text(m, a) : "?";
 }
 
-/* Those that rows say. */
+/* Those that have a CONFIG_IR row. */
 #define NUMBER(n) ((long long)(n))
 #define DERIVED(mapping, arena) derived((mapping), (arena))
 #define CONFIG_IR(config, ...) \

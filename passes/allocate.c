@@ -317,7 +317,7 @@ static void check_stashes(pass_context *p, kernel *k)
     }
 }
 
-/* --place=auto: what the source says is not looked at. */
+/* --place=auto: addresses of the source are ignored. */
 static void forget_addresses(kernel *k)
 {
     for (size_t i = 0; i < k->op_count; i++) {

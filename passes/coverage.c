@@ -252,7 +252,7 @@ static void add_box(coverage *c, memory *m, const box *b, const op *writer)
     m->covered += common_elements(m, b, b);
 }
 
-/* Says that the memory is zero where nothing is written, and lets it be. */
+/* Warns that the memory is zero where nothing is written; it is not refused. */
 static diag *begin_with_zeros(coverage *c, op *o, memory *m, const char *message)
 {
     m->zeros = m->told = true;

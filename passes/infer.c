@@ -3,7 +3,7 @@
  *
  * Rule ("Reducer"): contract and accumulate sum what does not leave them. So where the Element that commit writes is known, OutPacket of
  * contract is the digits of Packet that Element holds, and OutTime of accumulate those of Time, in their order, with what the kind of
- * accumulation puts inside. A written OutTime of accumulate says of contract the same. */
+ * accumulation puts inside. A written OutTime of accumulate determines that of contract. */
 #include "passes/infer.h"
 
 #include "passes/engine/accumulate.h"

@@ -108,7 +108,7 @@ static bool dtype_is_float(dtype t)
     return dtype_row_of(t)->kind == DTYPE_KIND_FLOAT;
 }
 
-/* The expression gives what the accumulator says, and a reduction folds that. */
+/* The expression has the accumulator's type, and a reduction folds values of it. */
 static char *check_expression(const einsum *e, uint32_t number, const einsum_statement *s)
 {
     dtype types[EINSUM_SOURCES];

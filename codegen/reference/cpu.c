@@ -32,7 +32,7 @@ bool cpu_tiles_permitted(void)
 #endif
 }
 
-/* Bytes of a data cache: this machine's where it says, else what most have. */
+/* Bytes of a data cache: this machine's where it is reported, else what most have. */
 static int64_t cache_bytes(bool here, int name, int64_t usual)
 {
     long bytes = here ? sysconf(name) : 0;

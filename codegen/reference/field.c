@@ -276,7 +276,7 @@ static void emit_pack(const statement *s, plan_group group, tile_range part, til
     emit_digits_close_part(e, lines, &l);
 }
 
-/* Sums go where the kept digits say. */
+/* Sums go to the places of the kept digits. */
 static void emit_unpack(const statement *s, LLVMValueRef first, LLVMValueRef end, LLVMValueRef sums, int64_t columns)
 {
     emitter *e = s->e;

@@ -98,7 +98,7 @@ static bool same_axes(const einsum_tensor *a, const einsum_tensor *b)
     return a->rank == b->rank;
 }
 
-/* What storing an element in the type and reading it again does; 0: nothing, or what no operation says. */
+/* What storing an element in the type and reading it again does; 0: nothing, or nothing that an operation does. */
 static scalar_op stored_as(dtype t)
 {
     switch (t) {

@@ -127,7 +127,7 @@ static LLVMValueRef absent_item(const panel *p)
     return LLVMConstNull(p->item);
 }
 
-/* The pieces of groups say where terms stand, and these not one after the other. */
+/* The places of terms come from the pieces of groups, and are not consecutive. */
 static bool has_places(const panel *p)
 {
     return p->tile->product == PRODUCT_TREE && p->side->of->order_places;

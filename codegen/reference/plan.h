@@ -126,7 +126,7 @@ typedef struct plan_statement {
     unsigned node_count;
     int64_t vector_lanes; /* of a statement that is no contraction: so many elements along its vector digit at once; 1: one by one */
     einsum_digit vector;
-    bool unbounded;                       /* no rule says how far another implementation may be from its result */
+    bool unbounded;                       /* no rule bounds how far another implementation may be from its result */
     int64_t slots;                        /* places of a step of time in the order of a reduction; 0: it needs none */
     plan_digits digits[PLAN_GROUP_COUNT]; /* a copy has batch digits only */
     uint32_t
@@ -186,7 +186,7 @@ typedef struct reference_plan {
     int64_t plain_scratch_bytes;
 } reference_plan;
 
-/* NULL, or a malloc'd text that says which rule of target/einsum.h the einsum breaks. */
+/* NULL, or a malloc'd text: the rule of target/einsum.h that the einsum breaks. */
 char *plan_build(const einsum *e, plan_machine machine, bool machine_order, reference_plan *out);
 void plan_free(reference_plan *p);
 

@@ -341,7 +341,7 @@ static LLVMValueRef unknown_if(emitter *e, LLVMValueRef condition, LLVMValueRef 
 
 /* Of a sum, what its order may change; of the largest or smallest, the largest error. Products may overflow
  * or vanish in one order and not in another, and a sum that is clamped on its way does not end as another
- * one: no rule says how far they are apart. */
+ * one: no rule bounds how far they are apart. */
 static LLVMValueRef bound_of_fold(const fold *x)
 {
     emitter *e = x->f->e;

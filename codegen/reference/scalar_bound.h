@@ -2,7 +2,7 @@
  *
  * The one idea: a rule for each value of the column `bound` of target/scalar.def. Where no operand has an
  * error the result has none, but for functions that another library may compute a few units in the last place
- * apart (`ulps`). Infinity: no rule says how far. */
+ * apart (`ulps`). Infinity: no rule bounds it. */
 #ifndef VISA_CODEGEN_REFERENCE_SCALAR_BOUND_H
 #define VISA_CODEGEN_REFERENCE_SCALAR_BOUND_H
 

@@ -15,7 +15,7 @@ static const mapping *cut_out(mapping_context *c, const mapping *m, int64_t stri
     return out;
 }
 
-/* Are positions [stride, stride * size) digits of their own in m, and do they say exactly `term`? */
+/* Are positions [stride, stride * size) digits of their own in m, and are they exactly `term`? */
 static bool stands_alone(mapping_context *c, const mapping *m, int64_t stride, int64_t size, const mapping *term)
 {
     const mapping *outer, *rest, *middle, *inner, *all;

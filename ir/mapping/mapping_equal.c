@@ -12,7 +12,7 @@
 #include "ir/mapping/mapping_parts.h"
 
 typedef struct stretch_list {
-    int64_t *above; /* by axis: what the digits outside the one at hand say at this position */
+    int64_t *above; /* by axis: the sum of the digits outside the one at hand at this position */
     mapping_stretch items[MAPPING_MAX_STRETCHES];
     size_t count;
 } stretch_list;
@@ -31,7 +31,7 @@ static int64_t add(int64_t x, int64_t y)
     return x < MAPPING_MAX_SIZE - y ? x + y : MAPPING_MAX_SIZE;
 }
 
-/* The most that they say about the axis together, or more. */
+/* A bound on their sum for the axis. */
 static int64_t reach_below(const below *b, const axis *a)
 {
     int64_t reach = 0;
@@ -82,7 +82,7 @@ static group_value group_digit_at(const mapping *group, size_t k, int64_t inside
     return v;
 }
 
-/* What the group says about an axis at this position, and per step, in which no group inside it moves. */
+/* The group's part of an axis's index at this position, and its change per step in which no group inside it moves. */
 static group_value group_on_axis(const mapping *group, const axis *a, int64_t at, int64_t weight)
 {
     group_value sum = {0, 0};

@@ -205,7 +205,7 @@ static const mapping *composite_intern(mapping_context *c, const composite *k)
     return mapping_intern(c, f, k->count);
 }
 
-/* Says the whole of E with `live` of its first positions, padded to `extent`, in digits. False: not possible. */
+/* Writes the whole of E with `live` of its first positions, padded to `extent`, in digits. False: not possible. */
 static bool composite_dissolve(factor_list *l, const composite *k)
 {
     int64_t inner = composite_inner_size(k);

@@ -102,7 +102,7 @@ typedef struct step_group {
     const step_expr *const *dims; /* D_a .. D_i */
     uint32_t count, inside, rank, min;
     const step_expr *of;   /* what the size is made of; NULL: a dimension's */
-    const step_stream *by; /* whose values say it; NULL: none do */
+    const step_stream *by; /* whose values determine it; NULL: none do */
     step_group_use use;
     const step_expr *size;
 } step_group;

@@ -24,7 +24,7 @@ typedef enum step_group_use { STEP_GROUP_FOLDED, STEP_GROUP_JOINED, STEP_GROUP_S
 const step_expr *step_groups_size(step_graph *g, const step_stream *s, uint32_t b, step_group_use use, const step_expr *of, bool *is_new);
 /* The same for a dimension that D_max .. D_min of the stream become. */
 const step_expr *step_groups_absorbed(step_graph *g, const step_stream *s, uint32_t min, uint32_t max, const step_expr *of, bool *is_new);
-/* A size that the values of `by` say, of b dimensions inside of each: one symbol whoever asks. It is ragged, or not. */
+/* A size that the values of `by` determine, of b dimensions inside of each: one symbol whoever asks. It is ragged, or not. */
 const step_expr *step_groups_counted(step_graph *g, const step_stream *by, uint32_t b, bool is_ragged);
 /* What sizes of the values of each group of b dimensions add up to, of which a group has `folded`. */
 const step_expr *step_groups_joined(step_graph *g, const step_stream *s, uint32_t b, const step_expr *each, const step_expr *folded);

@@ -9,9 +9,9 @@ typedef struct step_total {
     const step_expr *of;     /* a product of ragged atoms */
     const step_expr *places; /* sum: how many */
     bool largest;
-    bool elsewhere;              /* over other places than those where it first occurs: no list of its sizes says it */
-    bool positive;               /* of a symbol that is never 0; says no sum */
-    const step_expr *largest_of; /* of a symbol that is as large as this, at the largest; says no sum */
+    bool elsewhere;              /* over other places than those where it first occurs: no list of its sizes gives it */
+    bool positive;               /* of a symbol that is never 0; it is no sum */
+    const step_expr *largest_of; /* of a symbol that is at most this; it is no sum */
     const char *name;            /* of the symbol that stands for it; NULL: a rule knew the value */
     const step_expr *value;
     const step_expr *each;        /* of a symbol that a rule made: what it is at each place; NULL: more than that */

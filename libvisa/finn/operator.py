@@ -96,7 +96,7 @@ class DataflowOp(HWCustomOp):
         return Fraction(parallel, math.prod(self._block(name)))
 
     def _part(self, block, name):
-        """What of a block a word carries, at the pace of this input, and whether that tiles the block."""
+        """What a word carries of a block, at this input's pace; does that tile it?"""
         rates = []
         for d, elements in enumerate(block):
             at = d - len(block) + len(self._block(name))

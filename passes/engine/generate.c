@@ -1,5 +1,5 @@
 /* Rule ("Commit Adapter", Generate Mode): the sub context writes one word of 32 bits over all that a slice has of a tensor, 8 bytes at a
- * time. So a flit is kept to 8 bytes, and the walk is one run of them, whatever Element says. */
+ * time. So a flit is kept to 8 bytes, and the walk is one run of them, whatever Element is. */
 #include "passes/pass.h"
 
 static void generate_one(pass_context *p, kernel *k, op *o)

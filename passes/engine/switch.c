@@ -60,7 +60,7 @@ static const char *config_text(const routing *r, int64_t ring)
     return arena_printf(r->p->arena, "%s }", text);
 }
 
-/* Says what would be accepted, where it is known. False. */
+/* A help with what would be accepted, where that is known. False. */
 static bool refused(const routing *r, diag *d, const mapping *slice, const mapping *time, int64_t ring)
 {
     if (slice && time)

@@ -197,7 +197,7 @@ static void find_own(counting *c)
 
 /* ---- the generator's parts ---- */
 
-/* Digits of Time as loops; each adds what `weigh` says. False: there are too many. */
+/* Digits of Time as loops; each adds what `weigh` gives. False: there are too many. */
 static bool add_loops(const counting *c, valid_count *v, int64_t (*weigh)(const digit *, const void *), const void *of)
 {
     int64_t most = smaller(c->context->target->vector_count_entries, VALID_COUNT_MAX_LOOPS);

@@ -2,7 +2,6 @@
 #include <string.h>
 
 #include "passes/mathematics/einsum_build.h"
-#include "target/einsum_text.h"
 
 uint32_t einsum_axis_number(einsum_builder *b, const axis *a)
 {
@@ -86,7 +85,7 @@ static bool computes_nans(const scalar_step *last)
     }
 }
 
-/* A statement has been made: what it says of its destination's NaNs. A copy hands on those of its source. */
+/* A statement has been made: whether its destination may hold NaNs. A copy hands on those of its source. */
 static void note_computed(einsum_builder *b, const einsum_statement *s)
 {
     bool computes = s->op == MATH_CONTRACT || s->op == MATH_REDUCE || (s->op == MATH_MAP && computes_nans(&s->steps[s->step_count - 1])) ||
@@ -749,7 +748,7 @@ static einsum_relabel *relabel_of(einsum_builder *b, uint32_t number)
     return NULL;
 }
 
-static bool refuse_relabel(einsum_builder *b, op *o, const axis *a, const char *why)
+bool einsum_refuse_relabel(einsum_builder *b, op *o, const axis *a, const char *why)
 {
     diag *d = pass_refuse(b->context, b->kernel, o, MAPPING_COMPONENTS, E_EINSUM, "axis %s %s", a->name, why);
     diag_help(b->context->diags, d, "reshape to axes of their own names, used for nothing else");
@@ -823,17 +822,17 @@ static bool add_relabel(einsum_builder *b, op *o, const axis *a, einsum_relabel 
     for (uint32_t i = 0; i < r.named; i++) {
         const einsum_term *t = &r.terms[i], *u = same ? &old->terms[i] : NULL;
         if (b->axes[t->axis]->term_count)
-            return refuse_relabel(b, o, b->axes[t->axis], "is a new name, and is itself a window");
+            return einsum_refuse_relabel(b, o, b->axes[t->axis], "is a new name, and is itself a window");
         same = same && t->axis == u->axis && t->weight == u->weight && t->extent == u->extent && t->stride == u->stride;
     }
     if (a->term_count)
-        return refuse_relabel(b, o, a, "is a window, which has no other names");
+        return einsum_refuse_relabel(b, o, a, "is a window, which has no other names");
     if (old && !same)
-        return refuse_relabel(b, o, a, "is named anew in two ways");
+        return einsum_refuse_relabel(b, o, a, "is named anew in two ways");
     if (old)
         return true;
     if (r.named > WINDOW_MAX_TERMS || !add_unnamed_terms(b, a, &r))
-        return refuse_relabel(b, o, a, "gets more names than a window has terms");
+        return einsum_refuse_relabel(b, o, a, "gets more names than a window has terms");
     ARENA_PUSH(b->context->arena, b->relabels, b->relabel_count, b->relabel_capacity, r);
     return true;
 }
@@ -880,7 +879,7 @@ static const axis *name_apart(einsum_builder *b, op *o, const axis *a)
     return add_relabel(b, o, a, r) ? r.apart : NULL;
 }
 
-static bool is_term(const einsum_relabel *r, uint32_t number)
+bool einsum_is_term(const einsum_relabel *r, uint32_t number)
 {
     for (uint32_t i = 0; i < r->term_count; i++)
         if (r->terms[i].axis == number)
@@ -903,7 +902,7 @@ static bool follows_axis(const einsum_builder *b, const einsum_step *step, uint3
             if (a->terms[i].of == b->axes[number])
                 return true;
         for (size_t i = 0; i < b->relabel_count; i++)
-            if (b->relabels[i].axis == v->axes[k] && is_term(&b->relabels[i], number))
+            if (b->relabels[i].axis == v->axes[k] && einsum_is_term(&b->relabels[i], number))
                 return true;
     }
     return false;
@@ -927,7 +926,7 @@ static bool moves_along(const einsum_builder *b, const einsum_step *step, uint32
 }
 
 /* By value: has it the same elements at every coordinate of the axis? Then each statement that wrote to it wrote copies along it. */
-static const bool *constants_along(const einsum_builder *b, uint32_t number)
+const bool *einsum_constants_along(const einsum_builder *b, uint32_t number)
 {
     bool *constant = ARENA_ARRAY(b->context->arena, bool, b->value_count + 1);
     bool *is_made = ARENA_ARRAY(b->context->arena, bool, b->value_count + 1);
@@ -979,7 +978,7 @@ static reference source_once(einsum_builder *b, op *o)
         bool renamed = false;
         for (uint32_t i = 0; i < c->count; i++)
             renamed = renamed || (is_renamed(&c->digits[i]) && einsum_axis_number(b, c->digits[i].from) == old->axes[k]);
-        if (!renamed || from.window || !relabel_of(b, old->axes[k]) || !constants_along(b, old->axes[k])[from.value])
+        if (!renamed || from.window || !relabel_of(b, old->axes[k]) || !einsum_constants_along(b, old->axes[k])[from.value])
             axes[rank++] = old->axes[k];
     }
     if (rank == old->rank)
@@ -1037,7 +1036,7 @@ static bool check_copied(einsum_builder *b, op *o, const reference *from)
     const reshape_config *c = o->reshape;
     for (uint32_t i = 0; i < c->copied_count; i++) {
         uint32_t number = einsum_axis_number(b, c->copied[i]);
-        if (!einsum_tensor_has(&b->values[from->value], number) || constants_along(b, number)[from->value])
+        if (!einsum_tensor_has(&b->values[from->value], number) || einsum_constants_along(b, number)[from->value])
             continue;
         diag *d = pass_refuse(b->context, b->kernel, o, MAPPING_COMPONENTS, E_RESHAPE,
                               "a broadcast replaces axis %s, and elements differ along %s: they are no copies", c->copied[i]->name,
@@ -1501,167 +1500,6 @@ static void visit(einsum_builder *b, op *o)
     }
 }
 
-/* A tile along an axis that the value does not have is one of equal copies. */
-static void drop_shifts(const einsum_builder *b, einsum_step *s)
-{
-    uint32_t kept = 0;
-    for (uint32_t i = 0; i < s->s.shift_count; i++)
-        if (einsum_tensor_has(&b->values[einsum_operand(&s->s, s->shifts[i].side)], s->shifts[i].axis))
-            s->shifts[kept++] = s->shifts[i];
-    s->s.shift_count = kept;
-}
-
-static bool has_term(const einsum_relabel *r, const einsum_tensor *v)
-{
-    for (uint32_t k = 0; k < v->rank; k++)
-        if (is_term(r, v->axes[k]))
-            return true;
-    return false;
-}
-
-static void lose_axis(einsum_tensor *v, uint32_t number, arena *a)
-{
-    uint32_t *axes = ARENA_ARRAY(a, uint32_t, v->rank + 1), rank = 0;
-    for (uint32_t k = 0; k < v->rank; k++)
-        if (v->axes[k] != number)
-            axes[rank++] = v->axes[k];
-    v->axes = axes;
-    v->rank = rank;
-}
-
-/* Rewrites what makes and reads values whose axis is dropped, before it is. */
-static void drop_digits(einsum_builder *b, einsum_step *step, uint32_t number, const bool *constant)
-{
-    uint64_t renamed = 0;
-    uint32_t kept = 0;
-    for (uint32_t i = 0; i < step->s.digit_count; i++) {
-        einsum_digit d = step->digits[i];
-        for (uint32_t k = 0; k < step->s.source_count && d.axis == number; k++)
-            if (constant[step->s.sources[k]] && einsum_tensor_has(&b->values[step->s.sources[k]], number))
-                d.broadcast &= ~(1u << (EINSUM_A + k));
-        if (d.axis == number && constant[step->s.dst] && einsum_tensor_has(&b->values[step->s.dst], number))
-            continue;
-        renamed |= (step->renamed >> i & 1) << kept;
-        step->digits[kept++] = d;
-    }
-    step->renamed = renamed;
-    step->s.digit_count = kept;
-}
-
-/* A value that has an axis and its new name as well, as the result of a broadcast has under a name that was given up: where it holds copies
- * along the old one, one stands for all. */
-static void drop_copies(einsum_builder *b, const einsum_relabel *r)
-{
-    const bool *constant = constants_along(b, r->axis);
-    bool any = false;
-    for (size_t i = 0; i < b->value_count; i++)
-        any = any || (constant[i] && einsum_tensor_has(&b->values[i], r->axis) && has_term(r, &b->values[i]));
-    for (size_t i = 0; i < b->step_count && any; i++)
-        drop_digits(b, &b->steps[i], r->axis, constant);
-    for (size_t i = 0; i < b->value_count && any; i++)
-        if (constant[i])
-            lose_axis(&b->values[i], r->axis, b->context->arena);
-}
-
-/* Where a step uses the old and the new names of one axis, the new ones are not the old one's. */
-static void separate_names(einsum_builder *b, einsum_step *s, const einsum_relabel *r)
-{
-    for (uint32_t i = 0; i < s->s.digit_count; i++) {
-        einsum_digit *d = &s->digits[i];
-        if (!is_term(r, d->axis))
-            continue;
-        for (uint32_t k = 0; k < s->s.source_count; k++)
-            if (einsum_tensor_has(&b->values[s->s.sources[k]], r->axis) && !(k == 0 && s->renamed >> i & 1))
-                d->broadcast |= 1u << (EINSUM_A + k);
-        if (!einsum_tensor_has(&b->values[s->s.dst], r->axis) || b->kernel->bad)
-            continue;
-        op *o = b->kernel->ops[b->kernel->op_count - 1];
-        for (size_t k = 0; k < b->kernel->op_count; k++)
-            o = b->kernel->ops[k]->kind == IR_RESHAPE ? b->kernel->ops[k] : o;
-        refuse_relabel(b, o, b->axes[r->axis], "is named anew, and stands with its new name in one result");
-    }
-}
-
-static bool names_source(const einsum_statement *s, uint32_t source)
-{
-    for (uint32_t i = 0; i < s->step_count; i++)
-        if (s->steps[i].op == SCALAR_SOURCE && s->steps[i].argument == source)
-            return true;
-    return false;
-}
-
-/* A source that a map's expression does not name (a mode may leave the stream out) is none of it; those after it move up. */
-static void drop_sources(einsum_builder *b, einsum_step *step)
-{
-    einsum_statement *s = &step->s;
-    scalar_step *steps = ARENA_ARRAY(b->context->arena, scalar_step, s->step_count + 1);
-    uint32_t kept = 0, shifts = 0;
-    if (s->step_count)
-        memcpy(steps, s->steps, s->step_count * sizeof *steps);
-    for (uint32_t k = 0; k < s->source_count; k++) {
-        if (!names_source(s, k))
-            continue;
-        unsigned from = EINSUM_A + k, to = EINSUM_A + kept;
-        for (uint32_t i = 0; i < s->step_count; i++)
-            if (s->steps[i].op == SCALAR_SOURCE && s->steps[i].argument == k)
-                steps[i].argument = kept;
-        for (uint32_t i = 0; i < s->digit_count; i++)
-            step->digits[i].broadcast = (step->digits[i].broadcast & ~(1u << to)) | (step->digits[i].broadcast >> from & 1) << to;
-        for (uint32_t i = 0; i < s->shift_count; i++)
-            if (step->shifts[i].side == (einsum_side)from) {
-                einsum_shift moved = step->shifts[i];
-                moved.side = (einsum_side)to;
-                step->shifts[i] = step->shifts[shifts];
-                step->shifts[shifts++] = moved;
-            }
-        s->sources[kept++] = s->sources[k];
-    }
-    for (uint32_t i = shifts; i < s->shift_count; i++) /* the destination's */
-        if (step->shifts[i].side == EINSUM_DST)
-            step->shifts[shifts++] = step->shifts[i];
-    s->shift_count = shifts;
-    s->source_count = kept;
-    s->steps = steps;
-    for (uint32_t i = 0; i < s->digit_count; i++)
-        step->digits[i].broadcast &= (2u << (EINSUM_A + kept - 1)) - 1;
-}
-
-static void drop_unnamed(einsum_builder *b)
-{
-    for (size_t i = 0; i < b->step_count; i++)
-        if (b->steps[i].s.op == MATH_MAP)
-            drop_sources(b, &b->steps[i]);
-}
-
-/* Values that no step needs any more are forgotten. */
-static void compact(einsum_builder *b)
-{
-    drop_unnamed(b);
-    for (size_t k = 0; k < b->relabel_count; k++)
-        drop_copies(b, &b->relabels[k]);
-    for (size_t i = 0; i < b->step_count; i++)
-        drop_shifts(b, &b->steps[i]);
-    for (size_t i = 0; i < b->step_count; i++)
-        for (size_t k = 0; k < b->relabel_count; k++)
-            separate_names(b, &b->steps[i], &b->relabels[k]);
-    uint32_t *number = ARENA_ARRAY(b->context->arena, uint32_t, b->value_count + 1), kept = 0;
-    for (size_t i = 0; i < b->step_count; i++)
-        for (unsigned side = 0; side < einsum_side_count(&b->steps[i].s); side++)
-            number[einsum_operand(&b->steps[i].s, (einsum_side)side)] = 1;
-    for (size_t i = 0; i < b->value_count; i++)
-        if (number[i] || b->values[i].port >= 0) {
-            b->values[kept] = b->values[i];
-            number[i] = kept++;
-        }
-    b->value_count = kept;
-    for (size_t i = 0; i < b->step_count; i++) {
-        einsum_statement *s = &b->steps[i].s;
-        s->dst = number[s->dst];
-        for (uint32_t k = 0; k < s->source_count; k++)
-            s->sources[k] = number[s->sources[k]];
-    }
-}
-
 static void count_uses(einsum_builder *b)
 {
     for (size_t i = 0; i < b->kernel->op_count; i++) {
@@ -1670,126 +1508,6 @@ static void count_uses(einsum_builder *b)
             if (operand_access_of(o->operands[j].role) == READS)
                 b->uses[o->operands[j].of->index]++;
     }
-}
-
-/* ---- the finished einsum ---- */
-
-static const char *value_name(const einsum_builder *b, size_t number)
-{
-    int32_t port = b->values[number].port;
-    return port >= 0 ? b->kernel->ports[port].name : arena_printf(b->context->arena, "%%%zu", number);
-}
-
-static const layout_axis *axis_table(const einsum_builder *b)
-{
-    layout_axis *axes = ARENA_ARRAY(b->context->arena, layout_axis, b->axis_count + 1);
-    for (size_t i = 0; i < b->axis_count; i++)
-        axes[i] = (layout_axis){b->axes[i]->name, b->axes[i]->size};
-    return axes;
-}
-
-static const einsum_statement *statements_of(einsum_builder *b)
-{
-    einsum_statement *out = ARENA_ARRAY(b->context->arena, einsum_statement, b->step_count + 1);
-    for (size_t i = 0; i < b->step_count; i++) {
-        einsum_step *step = &b->steps[i];
-        out[i] = step->s;
-        out[i].digits = step->digits;
-        out[i].pieces = step->pieces;
-        out[i].shifts = step->shifts;
-        if (step->s.op == MATH_COPY)
-            out[i].accumulator = b->values[step->s.sources[0]].dtype;
-        for (uint32_t k = 0; k < step->s.digit_count; k++)
-            if (!step->digits[k].group)
-                step->digits[k].stride = 0;
-    }
-    return out;
-}
-
-static const einsum_window *windows_of(einsum_builder *b)
-{
-    einsum_window *out = ARENA_ARRAY(b->context->arena, einsum_window, b->relabel_count + 1);
-    for (size_t i = 0; i < b->relabel_count; i++)
-        out[i] = (einsum_window){.axis = b->relabels[i].axis,
-                                 .term_count = b->relabels[i].term_count,
-                                 .terms = b->relabels[i].terms,
-                                 .bordered = b->relabels[i].bordered};
-    return out;
-}
-
-static kernel_einsum *finish(einsum_builder *b)
-{
-    kernel_einsum *k = ARENA_NEW(b->context->arena, kernel_einsum);
-    for (size_t i = 0; i < b->value_count; i++)
-        b->values[i].name = value_name(b, i);
-    k->e = (einsum){.axes = axis_table(b),
-                    .axis_count = (uint32_t)b->axis_count,
-                    .tensors = b->values,
-                    .tensor_count = (uint32_t)b->value_count,
-                    .statements = statements_of(b),
-                    .statement_count = (uint32_t)b->step_count,
-                    .windows = windows_of(b),
-                    .window_count = (uint32_t)b->relabel_count};
-    k->axes = b->axes;
-    return k;
-}
-
-/* ---- "MK,NK->MN" ---- */
-
-static const char *step_text(arena *a, const einsum *e, uint32_t number, bool dense)
-{
-    strbuf s;
-    strbuf_init(&s, a);
-    einsum_print_statement(&s, e, &e->statements[number], dense);
-    return s.text;
-}
-
-enum { PERIOD_MAX = 16, OFTEN = 3 }; /* statements of a loop's body that is seen to repeat; twice are two */
-
-/* How often the `period` texts at the beginning stand there, one after the other. */
-static size_t repeats(const char *const *texts, size_t count, size_t period)
-{
-    size_t n = period;
-    while (n < count && texts[n] == texts[n - period])
-        n++;
-    return n / period;
-}
-
-/* The shortest beginning that stands there often. 0: none does. */
-static size_t repeated_period(const char *const *texts, size_t count)
-{
-    for (size_t period = 1; period <= PERIOD_MAX && OFTEN * period <= count; period++)
-        if (repeats(texts, count, period) >= OFTEN)
-            return period;
-    return 0;
-}
-
-static const char *einsum_text(arena *a, const einsum *e)
-{
-    strbuf s;
-    strbuf_init(&s, a);
-    bool dense = einsum_is_dense(e);
-    size_t count = e->statement_count;
-    const char **texts = ARENA_ARRAY(a, const char *, count + 1); /* equal ones of neighbours are one */
-    for (size_t i = 0; i < count; i++) {
-        texts[i] = step_text(a, e, (uint32_t)i, dense);
-        for (size_t k = i; k-- > 0 && i - k <= PERIOD_MAX;)
-            if (strcmp(texts[k], texts[i]) == 0) {
-                texts[i] = texts[k];
-                break;
-            }
-    }
-    for (size_t i = 0; i < count;) {
-        size_t period = repeated_period(texts + i, count - i), times = period ? repeats(texts + i, count - i, period) : 1;
-        strbuf_puts(&s, i ? "; " : "");
-        if (times > 1)
-            strbuf_printf(&s, "%zu x %s", times, period > 1 ? "(" : "");
-        for (size_t k = 0; k < (period ? period : 1); k++)
-            strbuf_printf(&s, "%s%s", k ? "; " : "", texts[i + k]);
-        strbuf_puts(&s, period > 1 ? ")" : "");
-        i += times * (period ? period : 1);
-    }
-    return s.text;
 }
 
 /* Parts of a result that its type leaves open are those of the stage that makes it. */
@@ -1836,8 +1554,7 @@ void pass_einsum(pass_context *p, kernel *k)
     count_uses(&b);
     for (size_t i = 0; i < k->op_count; i++)
         visit(&b, k->ops[i]);
-    compact(&b);
+    einsum_compact(&b);
     add_units(&b);
-    k->einsum = finish(&b);
-    k->einsum->e.text = einsum_text(p->arena, &k->einsum->e);
+    k->einsum = einsum_finish(&b);
 }

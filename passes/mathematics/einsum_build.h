@@ -1,5 +1,5 @@
-/* The einsum while it is built, for its three parts: statements (einsum.c), the digits that a statement walks
- * (einsum_digits.c), and which of them each operand holds (einsum_sources.c). */
+/* The einsum while it is built, for its four parts: statements (einsum.c), the digits that a statement walks (einsum_digits.c), which of
+ * them each operand holds (einsum_sources.c), and what is left when all are made (einsum_finish.c). */
 #ifndef VISA_PASSES_MATHEMATICS_EINSUM_BUILD_H
 #define VISA_PASSES_MATHEMATICS_EINSUM_BUILD_H
 
@@ -71,5 +71,17 @@ void einsum_settle_list(einsum_builder *b, einsum_step *step, op *o, const op *c
 void einsum_turn(einsum_builder *b);
 /* Does the operand hold every digit of t, so that nothing of it is repeated there? */
 bool einsum_source_holds(einsum_builder *b, op *o, const op *source, const tensor *t);
+
+/* Is the axis one of the new names? */
+bool einsum_is_term(const einsum_relabel *r, uint32_t number);
+/* By value: does it hold the same at every coordinate of the axis? */
+const bool *einsum_constants_along(const einsum_builder *b, uint32_t number);
+/* E_EINSUM: why the axis cannot be named anew. False. */
+bool einsum_refuse_relabel(einsum_builder *b, op *o, const axis *a, const char *why);
+
+/* Drops names, digits and values that nothing reads, and numbers the rest anew. */
+void einsum_compact(einsum_builder *b);
+/* The einsum of the builder's statements, with its text. */
+kernel_einsum *einsum_finish(einsum_builder *b);
 
 #endif

@@ -1,10 +1,11 @@
-/* What rows of the engines say in files that are JSON themselves, kept in step:
+/* What follows from rows of the engines in files that are JSON themselves, kept in step:
  *
  *     engine_json grammar FILE            the methods that an editor colours: exit status 1 when they are not those of the rows
  *     engine_json schema FILE             element types, stages and the simple fields of configurations in the schema of --emit=json
+ *     engine_json report FILE             parts of engines whose cycles are counted, in the schema of --report=json
  *     engine_json --update grammar FILE   writes the file anew
  *
- * The rest of both files is written by hand and stays. */
+ * The rest of the files is written by hand and stays. */
 #include <jansson.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -146,6 +147,24 @@ static bool update_schema(json_t *root, arena *a)
     return ok;
 }
 
+/* ---- report ---- */
+
+static bool update_report(json_t *root, arena *a)
+{
+    (void)a;
+    static const char *const names[] = {
+#define BUSY(symbol, name) name,
+#include "target/engines.def"
+    };
+    json_t *engines = json_object_get(json_object_get(root, "$defs"), "engines"), *required = json_array(), *properties = json_object();
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+        json_array_append_new(required, json_string(names[i]));
+        json_object_set_new(properties, names[i], reference("count"));
+    }
+    bool ok = json_object_set_new(engines, "required", required) == 0;
+    return json_object_set_new(engines, "properties", properties) == 0 && ok;
+}
+
 /* ---- files ---- */
 
 static int print_faults(const diag_list *diags)
@@ -182,13 +201,20 @@ static int run(bool update, bool (*change)(json_t *, arena *), const char *path,
 
 int main(int argc, char **argv)
 {
-    bool update = argc == 4 && strcmp(argv[1], "--update") == 0, grammar = argc == 3 + update && strcmp(argv[1 + update], "grammar") == 0;
-    if (argc != 3 + update || (!grammar && strcmp(argv[1 + update], "schema") != 0)) {
-        fprintf(stderr, "usage: %s [--update] grammar|schema FILE\n", argv[0]);
+    static const struct {
+        const char *name;
+        bool (*change)(json_t *, arena *);
+    } files[] = {{"grammar", update_grammar}, {"schema", update_schema}, {"report", update_report}};
+    bool update = argc == 4 && strcmp(argv[1], "--update") == 0;
+    size_t i = 0, count = sizeof files / sizeof *files;
+    while (i < count && (argc != 3 + update || strcmp(argv[1 + update], files[i].name) != 0))
+        i++;
+    if (i == count) {
+        fprintf(stderr, "usage: %s [--update] grammar|schema|report FILE\n", argv[0]);
         return 2;
     }
     arena *a = arena_new();
-    int status = a ? run(update, grammar ? update_grammar : update_schema, argv[2 + update], a) : EXIT_FAILURE;
+    int status = a ? run(update, files[i].change, argv[2 + update], a) : EXIT_FAILURE;
     arena_free(a);
     return status;
 }

@@ -24,6 +24,7 @@ OF = {**MODEL["UNARY"], **MODEL["BINARY"], **MODEL["TERNARY"]}
 EDGES = MODEL["edges"]()
 
 # enumeration, variant, unit, meaning; by stage
+# of i32 and f32; what is of i32 alone is with SHIFTS
 LOGIC = [("BitAnd", "LogicAnd", "AND_I32"), ("BitOr", "LogicOr", "OR_I32"), ("BitXor", "LogicXor", "XOR_I32")]
 SHIFTS = [("LeftShift", "LogicLshift", "LOGIC_SHL"), ("LogicRightShift", "LogicRshift", "LOGIC_SHR"), ("ArithRightShift", "LogicRshift", "LOGIC_SAR")]
 FXP = [("AddFxp", "FxpAdd", "ADD_FXP"), ("AddFxpSat", "FxpAdd", "ADD_FXP_SAT"), ("SubFxp", "FxpAdd", "SUB_FXP"), ("SubFxpSat", "FxpAdd", "SUB_FXP_SAT"),
