@@ -22,15 +22,15 @@ struct memory_block {
     memory_region *region; /* that they lie in; NULL: the heap */
 };
 
-/* Addresses for many large blocks, asked of the system and given back at once: each change of the address space stops the other threads,
- * and a machine has a thousand memories. Nothing is provided until a granule is touched. */
+/* One mapping for many large blocks: a machine has a thousand memories, and each change of the address space stops the other threads.
+ * No page is provided until a granule is touched. */
 struct memory_region {
     unsigned char *bytes;
     int64_t size, used;
     int64_t blocks; /* that are not freed */
 };
 
-/* Of all budgets' regions: a block is begun once and used long. */
+/* One lock for the regions of all budgets: a block is begun once and used for long. */
 static pthread_mutex_t regions_lock = PTHREAD_MUTEX_INITIALIZER;
 
 void memory_init(memory *m, int64_t bytes, int64_t block_bytes, unsigned char poison, memory_budget *budget)
@@ -66,7 +66,7 @@ static memory_region *region_new(int64_t size)
     return r;
 }
 
-/* A region in front of it that is full lives as long as its blocks. */
+/* Cuts a block from the budget's region, or from a new one; a full region lives as long as its blocks. */
 static bool region_cut(memory_budget *budget, int64_t size, memory_block *b)
 {
     pthread_mutex_lock(&regions_lock);
@@ -167,7 +167,7 @@ static void pages_provide(unsigned char *begin, int64_t bytes)
 #endif
 }
 
-/* Those of [first, end) that nobody has touched. */
+/* Provides those granules of [first, end) that are not touched yet. */
 static bool granules_touch(const memory *m, memory_block *b, int64_t first, int64_t end)
 {
     for (int64_t last; first < end; first = last + 1) {

@@ -74,7 +74,7 @@ unsigned parallel_parts(int64_t count, int64_t least, unsigned workers,
     return p.parts;
 }
 
-/* ---- beside the caller ---- */
+/* ---- jobs in the background ---- */
 
 struct parallel_job {
     void (*job)(void *context);
@@ -82,7 +82,7 @@ struct parallel_job {
     pthread_t thread;
 };
 
-/* Those that are not done. */
+/* Of jobs that are not done. */
 static pthread_mutex_t jobs_lock = PTHREAD_MUTEX_INITIALIZER;
 static pthread_cond_t jobs_done = PTHREAD_COND_INITIALIZER;
 static size_t job_count;

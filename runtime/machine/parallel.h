@@ -14,11 +14,11 @@ enum { PARALLEL_PARTS = 64 };
 unsigned parallel_parts(int64_t count, int64_t least, unsigned workers,
                         void (*job)(void *context, unsigned part, int64_t first, int64_t end), void *context);
 
-/* job(context) beside what the caller does; who begins it ends it. NULL: the system has no thread for it. */
+/* Runs job(context) on a thread while the caller goes on, until parallel_end, which waits for it. NULL: the system has no thread for it. */
 typedef struct parallel_job parallel_job;
 parallel_job *parallel_begin(void (*job)(void *context), void *context);
 void parallel_end(parallel_job *j);
-/* Waits for all that are begun: for a program that leaves where a budget ended, past those who would have ended them. */
+/* Waits for all such jobs: for a program that exits because a budget is exhausted, where nobody calls parallel_end any more. */
 void parallel_settle(void);
 
 /* So many workers as were asked for; 0: one for each processor that this process may use. At least 1. */

@@ -49,8 +49,8 @@ struct session {
     const struct drawn *drawn; /* for each port, of a check */
     bool draws;                /* any of them */
     finding_list found;
-    expected *expected; /* that is built beside the run; NULL: none is */
-    bool expects_order; /* of the machine */
+    expected *expected; /* under construction since session_expect; NULL: none */
+    bool expects_order; /* its additions are in the machine's order */
 };
 
 static bool no_memory(diag_list *diags, const port *p)
@@ -838,7 +838,7 @@ void session_expect(session *s, bool machine_order)
     s->expects_order = machine_order;
 }
 
-/* The one that was begun, if it is of this order. NULL with a diagnostic. */
+/* The reference that session_expect began if it has this order, otherwise a new one. NULL with a diagnostic. */
 static expected *ready_expected(session *s, const bool *is_input, bool machine_order, diag_list *diags)
 {
     expected *x = s->expected;

@@ -50,7 +50,8 @@ bool session_cycles(session *s, uint64_t most, uint64_t *cycles, diag_list *diag
  * unwritten memory and the contexts in another order: E_RUN_UNDEFINED when an output depends on them. */
 bool session_run(session *s, bool twice, diag_list *diags);
 
-/* Says that session_check follows the run, in that order of additions: the reference is built beside it where there are threads. */
+/* Announces that session_check will follow the run, with that order of additions: the reference is built meanwhile, unless the session has
+ * one thread only. */
 void session_expect(session *s, bool machine_order);
 
 /* Builds the reference from the einsum section, runs it on the same logical inputs and compares. With machine_order the reference adds

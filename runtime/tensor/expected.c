@@ -12,7 +12,7 @@ struct expected {
                       those of sums and casts */
     bool machine_order;
     const char *name;
-    parallel_job *building;  /* NULL: nobody builds beside us */
+    parallel_job *building;  /* NULL: it is not built on a thread */
     bool *is_input;          /* by tensor */
     uint32_t *sums;          /* by tensor: where its sums are; UINT32_MAX: nowhere */
     double *roundings;       /* by tensor */
@@ -218,7 +218,7 @@ static void build(expected *x, diag_list *diags)
     x->kernel = x->api ? reference_compile(x->api, &x->einsum, x->name, forms, diags) : NULL;
 }
 
-/* What it finds wrong is found again, and said, by expected_ready. */
+/* Its errors are dropped: expected_ready tries again and reports them. */
 static void build_beside(void *of)
 {
     arena *a = arena_new();

@@ -24,8 +24,8 @@ typedef struct expected expected;
 
 /* Compiles the reference of a kernel. is_input: by einsum tensor. Einsum and name outlive it. NULL with a diagnostic. */
 expected *expected_open(const einsum *e, const bool *is_input, const char *name, bool machine_order, arena *a, diag_list *diags);
-/* The same beside what the caller does from here on. Who gets it asks once whether it is ready, before it is run, or closes it; false with
- * a diagnostic. */
+/* The same on a thread of its own, while the caller goes on. Before it is run, expected_ready has to be called, once: false with a
+ * diagnostic. */
 expected *expected_begin(const einsum *e, const bool *is_input, const char *name, bool machine_order, arena *a);
 bool expected_ready(expected *x, diag_list *diags);
 /* inputs[t]: the bytes of einsum tensor t, where it is an input. May be called again, with other inputs. */
