@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Which code a compile runs, as a linker script that puts it together:
+"""Which code a compile runs, as lines of a linker script that put it together:
 
     cmake/start_order.py build/release/bin build/dev/bin > /tmp/order && mv /tmp/order cmake/start_order.ld
 
@@ -16,16 +16,7 @@ import sys
 import tempfile
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
-HEAD = """/* The code that a compile runs, in one place; cmake/start_order.py made this (docs/performance.md, a compile). */
-SECTIONS
-{
-  .text.compile :
-  {
-"""
-TAIL = """  }
-}
-INSERT BEFORE .text;
-"""
+HEAD = "/* The code that a compile runs, in one place; cmake/start_order.py made this (docs/performance.md, a compile). */\n"
 
 
 def sections(path):
@@ -96,8 +87,7 @@ def main():
     print(HEAD, end="")
     for wanted in (lambda n: 2 * n > len(examples), lambda n: 2 * n <= len(examples)):
         for line in sorted(p for p, n in users.items() if wanted(n)):
-            print(f"    {line}")
-    print(TAIL, end="")
+            print(line)
 
 
 if __name__ == "__main__":

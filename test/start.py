@@ -22,7 +22,7 @@ def peak_mib(programs, folder):
 
 def unknown(order, link_map):
     """(functions of ours in the list, those of them that the program has no section of)"""
-    listed = re.findall(r"^    \*\(\.text\.(\S+) ", order, re.M)
+    listed = re.findall(r"^\*\(\.text\.(\S+) ", order, re.M)
     there = {re.sub(r"\.(part|isra|constprop)(\.\d+)?", "", name) for name in re.findall(r"^ \.text\.(\S+)", link_map, re.M)}
     return len(listed), [name for name in listed if name not in there]
 
