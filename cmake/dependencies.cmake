@@ -50,12 +50,28 @@ if(VISA_ARCHIVES)
   endforeach()
 endif()
 
+# What a compile runs lies in one place, so that starting it maps few pages: the script of GNU ld, with the list of start_order.py in front of
+# its other code. One section stays one, since debuggers and valgrind know but one `.text`. Another linker orders code as it likes.
+set(VISA_START_ORDER ${CMAKE_SOURCE_DIR}/cmake/start_order.ld)
+execute_process(COMMAND ${CMAKE_LINKER} -static -no-pie --verbose OUTPUT_VARIABLE script ERROR_QUIET)
+if(script MATCHES "\n=====+\n(.*)\n=====+")
+  string(REPLACE "*(.text.unlikely " "INCLUDE ${VISA_START_ORDER}\n    *(.text.unlikely " ordered "${CMAKE_MATCH_1}")
+  if(NOT ordered STREQUAL CMAKE_MATCH_1)
+    set(VISA_START_SCRIPT ${CMAKE_BINARY_DIR}/start.ld)
+    file(CONFIGURE OUTPUT ${VISA_START_SCRIPT} CONTENT "${ordered}\n" @ONLY)
+  endif()
+endif()
+
 # A program without a dynamic linker, at a fixed place: everything is inside, the C library too. What it links loads no library. Under
 # sanitizers, and where an archive is missing, it is linked as others are.
 function(visa_link_whole program)
   if(VISA_ARCHIVES AND VISA_C_ARCHIVE AND NOT VISA_SANITIZE)
     set_target_properties(${program} PROPERTIES VISA_WHOLE ON)
-    target_link_options(${program} PRIVATE -static -no-pie -Wl,--gc-sections)
+    target_link_options(${program} PRIVATE -static -no-pie -Wl,--gc-sections -Wl,-Map=$<TARGET_FILE:${program}>.map)
+    if(VISA_START_SCRIPT)
+      target_link_options(${program} PRIVATE -Wl,-T,${VISA_START_SCRIPT})
+      set_property(TARGET ${program} APPEND PROPERTY LINK_DEPENDS ${VISA_START_SCRIPT} ${VISA_START_ORDER})
+    endif()
   endif()
 endfunction()
 

@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "runtime/machine/parallel.h"
 #include "runtime/machine/session.h"
 #include "runtime/plan/report.h"
 #include "runtime/step/session.h"
@@ -176,6 +177,8 @@ static int run(arguments *a, const binary *b, session *s, const unsigned char *b
     for (size_t i = 0; i < a->output_count; i++)
         ok = session_has_output(s, a->outputs[i], diags) && ok;
     bool runs = a->run.check.numbers || !a->run.check.wanted || a->output_count > 0, agrees = true, proves;
+    if (ok && a->run.check.numbers)
+        session_expect(s, !a->run.free_order);
     ok = ok && (!runs || (session_fill(s, a->run.seed, diags) && session_run(s, a->run.check.numbers, diags)));
     progress_end(&line);
     const char *report = "", *proof = "";
@@ -393,6 +396,7 @@ int main(int argc, char **argv)
     arena *memory = arena_new();
     if (!memory || setjmp(*arena_guard(memory))) {
         unfinished_remove_all();
+        parallel_settle();
         fputs("visa-run: error: out of memory\n", stderr);
         return EXIT_INPUT;
     }

@@ -561,6 +561,7 @@ int main(int argc, char **argv)
     arena *memory = arena_new();
     if (!memory || setjmp(*arena_guard(memory))) {
         unfinished_remove_all();
+        parallel_settle();
         fputs("visac: error: out of memory\n", stderr);
         return EXIT_INPUT;
     }

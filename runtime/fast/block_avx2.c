@@ -1,16 +1,8 @@
+/* Two vectors of packets at once: a node of the tree keeps as many for each of its levels. */
 #define BLOCK_VECTOR 8
 #define BLOCK_WIDE 2
 #include <immintrin.h>
 
 #include "runtime/fast/block_f32.h"
 
-#define BLOCK_FILL UINT32_C(0)
-#include "runtime/fast/block_int.h"
-
-INLINE vector_w dot(vector_w sum, vector_w data, vector_w weights)
-{
-    return sum + (vector_w)_mm256_madd_epi16((__m256i)data, (__m256i)weights);
-}
-
 BLOCK_SET(block_avx2_float, float, column_float, CPU_AVX2, true, BLOCK_F32)
-BLOCK_SET(block_avx2_int, int, column_int, CPU_AVX2, false, BLOCK_I16X2)

@@ -376,10 +376,12 @@ INLINE void sums_end(const block_run *r, int64_t column, int wide, const vector_
     BLOCK_KERNEL(one_##kind##_##group, column_sums, group, 1, is_float) \
     BLOCK_KERNEL(two_##kind##_##group, column_sums, group, 2, is_float) \
     BLOCK_KERNEL(many_##kind##_##group, column_sums, group, BLOCK_WIDE, is_float)
+#define BLOCK_MANY(kind, group) many_##kind##_##group
 #else
 #define BLOCK_GROUP(kind, column_sums, group, is_float) \
     BLOCK_KERNEL(one_##kind##_##group, column_sums, group, 1, is_float) \
     BLOCK_KERNEL(two_##kind##_##group, column_sums, group, 2, is_float)
+#define BLOCK_MANY(kind, group) two_##kind##_##group
 #endif
 
 /* All kernels of a kind, and its set, by the Rows' log2: the group is the vector divided by the Rows. */
@@ -426,7 +428,7 @@ BLOCK_INTERLEAVE(16)
         BLOCK_WIDE, \
         {one_##kind##_8, one_##kind##_4, one_##kind##_2, one_##kind##_1}, \
         {two_##kind##_8, two_##kind##_4, two_##kind##_2, two_##kind##_1}, \
-        {two_##kind##_8, two_##kind##_4, two_##kind##_2, two_##kind##_1}, \
+        {BLOCK_MANY(kind, 8), BLOCK_MANY(kind, 4), BLOCK_MANY(kind, 2), BLOCK_MANY(kind, 1)}, \
         {interleave_8, interleave_4, interleave_2, interleave_1}, \
         {repeat_8, repeat_4, repeat_2, repeat_1}, \
         0, \

@@ -1,6 +1,7 @@
 #define _GNU_SOURCE /* madvise, memfd_create */
 #include "runtime/machine/memory.h"
 
+#include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -11,13 +12,26 @@
 enum { GRANULES_PER_BLOCK = 64, LEAST_GRANULE_BYTES = 16 * 1024, UNIT_BYTES = 8, WORD_UNITS = 64, PAGE_BYTES = 4096 };
 /* Linux allows a process 65,530 mappings, and each granule is one at most. */
 enum { MOST_SHARED_GRANULES = 24 * 1024 };
+enum { REGION_BYTES = 16 * 1024 * 1024 };
 
 struct memory_block {
-    uint64_t touched;     /* bit g: granule g holds defined or poison bytes */
-    uint64_t shared;      /* granule g has been mapped from a pool */
-    uint64_t *written;    /* a bit for each unit; NULL: none was written */
-    unsigned char *bytes; /* a page's beginning, so that a packet lies in as few lines of the host's caches as it can */
+    uint64_t touched;      /* bit g: granule g holds defined or poison bytes */
+    uint64_t shared;       /* granule g has been mapped from a pool */
+    uint64_t *written;     /* a bit for each unit; NULL: none was written */
+    unsigned char *bytes;  /* a page's beginning, so that a packet lies in as few lines of the host's caches as it can */
+    memory_region *region; /* that they lie in; NULL: the heap */
 };
+
+/* One mapping for many large blocks: a machine has a thousand memories, and each change of the address space stops the other threads.
+ * No page is provided until a granule is touched. */
+struct memory_region {
+    unsigned char *bytes;
+    int64_t size, used;
+    int64_t blocks; /* that are not freed */
+};
+
+/* One lock for the regions of all budgets: a block is begun once and used for long. */
+static pthread_mutex_t regions_lock = PTHREAD_MUTEX_INITIALIZER;
 
 void memory_init(memory *m, int64_t bytes, int64_t block_bytes, unsigned char poison, memory_budget *budget)
 {
@@ -34,27 +48,69 @@ static int64_t block_count(const memory *m)
     return (m->bytes + m->block_bytes - 1) / m->block_bytes;
 }
 
-/* Large ones are mappings of their own, so that parts of them can be replaced. */
+/* Large ones lie in mappings, so that parts of them can be replaced. */
 static bool is_mapped(const memory *m)
 {
     return m->block_bytes >= 2 * LEAST_GRANULE_BYTES;
 }
 
-static unsigned char *bytes_new(const memory *m)
+static memory_region *region_new(int64_t size)
 {
-    size_t size = (size_t)round_up(m->block_bytes, PAGE_BYTES);
-    if (!is_mapped(m))
-        return aligned_alloc(PAGE_BYTES, size);
-    void *bytes = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    return bytes == MAP_FAILED ? NULL : bytes;
+    memory_region *r = calloc(1, sizeof *r);
+    void *bytes = r ? mmap(NULL, (size_t)size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0) : MAP_FAILED;
+    if (bytes == MAP_FAILED) {
+        free(r);
+        return NULL;
+    }
+    *r = (memory_region){.bytes = bytes, .size = size};
+    return r;
 }
 
-static void bytes_free(const memory *m, unsigned char *bytes)
+/* Cuts a block from the budget's region, or from a new one; a full region lives as long as its blocks. */
+static bool region_cut(memory_budget *budget, int64_t size, memory_block *b)
 {
+    pthread_mutex_lock(&regions_lock);
+    memory_region *r = budget->region;
+    if (!r || r->size - r->used < size)
+        r = region_new(size < REGION_BYTES ? REGION_BYTES : size);
+    if (r) {
+        b->bytes = r->bytes + r->used;
+        b->region = budget->region = r;
+        r->used += size;
+        r->blocks++;
+    }
+    pthread_mutex_unlock(&regions_lock);
+    return r;
+}
+
+static void region_leave(memory_budget *budget, memory_region *r)
+{
+    pthread_mutex_lock(&regions_lock);
+    bool is_last = --r->blocks == 0;
+    if (is_last && budget->region == r)
+        budget->region = NULL;
+    pthread_mutex_unlock(&regions_lock);
+    if (!is_last)
+        return;
+    munmap(r->bytes, (size_t)r->size);
+    free(r);
+}
+
+static bool bytes_new(const memory *m, memory_block *b)
+{
+    int64_t size = round_up(m->block_bytes, PAGE_BYTES);
     if (is_mapped(m))
-        munmap(bytes, (size_t)round_up(m->block_bytes, PAGE_BYTES));
+        return region_cut(m->budget, size, b);
+    b->bytes = aligned_alloc(PAGE_BYTES, (size_t)size);
+    return b->bytes;
+}
+
+static void bytes_free(const memory *m, memory_block *b)
+{
+    if (b->region)
+        region_leave(m->budget, b->region);
     else
-        free(bytes);
+        free(b->bytes);
 }
 
 void memory_free(memory *m)
@@ -65,7 +121,7 @@ void memory_free(memory *m)
         if (!m->blocks[i]) /* most of an HBM's */
             continue;
         free(m->blocks[i]->written);
-        bytes_free(m, m->blocks[i]->bytes);
+        bytes_free(m, m->blocks[i]);
         atomic_fetch_sub(&m->budget->shared_granules, __builtin_popcountll(m->blocks[i]->shared));
         free(m->blocks[i]);
     }
@@ -91,9 +147,7 @@ static memory_block *block_at(memory *m, int64_t index)
         return NULL;
     if (!m->blocks[index]) {
         memory_block *b = calloc(1, sizeof *b);
-        if (b)
-            b->bytes = bytes_new(m);
-        if (!b || !b->bytes) {
+        if (!b || !bytes_new(m, b)) {
             free(b);
             return NULL;
         }
@@ -113,17 +167,24 @@ static void pages_provide(unsigned char *begin, int64_t bytes)
 #endif
 }
 
-static bool granule_touch(memory *m, memory_block *b, int64_t granule)
+/* Provides those granules of [first, end) that are not touched yet. */
+static bool granules_touch(const memory *m, memory_block *b, int64_t first, int64_t end)
 {
-    if (b->touched >> granule & 1)
-        return true;
-    int64_t begin = granule * m->granule_bytes;
-    int64_t size = m->block_bytes - begin < m->granule_bytes ? m->block_bytes - begin : m->granule_bytes;
-    if (!budget_take(m->budget, size))
-        return false;
-    pages_provide(b->bytes + begin, size);
-    memset(b->bytes + begin, m->poison, (size_t)size);
-    b->touched |= UINT64_C(1) << granule;
+    for (int64_t last; first < end; first = last + 1) {
+        while (first < end && b->touched >> first & 1)
+            first++;
+        for (last = first; last < end && !(b->touched >> last & 1); last++)
+            ;
+        if (first == last)
+            continue;
+        int64_t begin = first * m->granule_bytes, behind = last * m->granule_bytes;
+        int64_t size = (behind < m->block_bytes ? behind : m->block_bytes) - begin;
+        if (!budget_take(m->budget, size))
+            return false;
+        pages_provide(b->bytes + begin, size);
+        memset(b->bytes + begin, m->poison, (size_t)size);
+        b->touched |= (last - first == GRANULES_PER_BLOCK ? ~UINT64_C(0) : (UINT64_C(1) << (last - first)) - 1) << first;
+    }
     return true;
 }
 
@@ -134,10 +195,7 @@ unsigned char *memory_span(memory *m, int64_t address, int64_t size)
         return NULL;
     int64_t offset = address % m->block_bytes;
     int64_t last = size ? (offset + size - 1) / m->granule_bytes : offset / m->granule_bytes;
-    for (int64_t g = offset / m->granule_bytes; g <= last; g++)
-        if (!granule_touch(m, b, g))
-            return NULL;
-    return b->bytes + offset;
+    return granules_touch(m, b, offset / m->granule_bytes, last + 1) ? b->bytes + offset : NULL;
 }
 
 static int64_t span_size(const memory *m, int64_t address, int64_t size)

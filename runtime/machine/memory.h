@@ -15,10 +15,12 @@
 #include <stdint.h>
 
 /* Shared by all memories of a machine; slices on several threads draw from it. */
+typedef struct memory_region memory_region;
 typedef struct memory_budget {
     int64_t limit_bytes; /* 0: none */
     _Atomic int64_t used_bytes;
     _Atomic int64_t shared_granules; /* the system has a limit of mappings */
+    memory_region *region;           /* what the next large block is cut from; NULL: none is begun */
 } memory_budget;
 
 typedef struct memory_block memory_block;

@@ -5,6 +5,7 @@
 #include <sched.h>
 #include <stdatomic.h>
 #include <stdbool.h>
+#include <stdlib.h>
 #include <unistd.h>
 
 enum { MOST_WORKERS = 64 };
@@ -71,6 +72,65 @@ unsigned parallel_parts(int64_t count, int64_t least, unsigned workers,
     parts p = {job, context, count, (unsigned)(most < 1 ? 1 : most < PARALLEL_PARTS ? most : PARALLEL_PARTS)};
     parallel_for(p.parts, p.parts, run_part, &p);
     return p.parts;
+}
+
+/* ---- jobs in the background ---- */
+
+struct parallel_job {
+    void (*job)(void *context);
+    void *context;
+    pthread_t thread;
+};
+
+/* Of jobs that are not done. */
+static pthread_mutex_t jobs_lock = PTHREAD_MUTEX_INITIALIZER;
+static pthread_cond_t jobs_done = PTHREAD_COND_INITIALIZER;
+static size_t job_count;
+
+static void count_jobs(bool begun)
+{
+    pthread_mutex_lock(&jobs_lock);
+    job_count += begun ? 1 : -(size_t)1;
+    pthread_cond_broadcast(&jobs_done);
+    pthread_mutex_unlock(&jobs_lock);
+}
+
+static void *run_job(void *argument)
+{
+    const parallel_job *j = argument;
+    j->job(j->context);
+    count_jobs(false);
+    return NULL;
+}
+
+parallel_job *parallel_begin(void (*job)(void *context), void *context)
+{
+    parallel_job *j = malloc(sizeof *j);
+    if (!j)
+        return NULL;
+    *j = (parallel_job){.job = job, .context = context};
+    count_jobs(true);
+    if (pthread_create(&j->thread, NULL, run_job, j) == 0)
+        return j;
+    count_jobs(false);
+    free(j);
+    return NULL;
+}
+
+void parallel_end(parallel_job *j)
+{
+    if (!j)
+        return;
+    pthread_join(j->thread, NULL);
+    free(j);
+}
+
+void parallel_settle(void)
+{
+    pthread_mutex_lock(&jobs_lock);
+    while (job_count > 0)
+        pthread_cond_wait(&jobs_done, &jobs_lock);
+    pthread_mutex_unlock(&jobs_lock);
 }
 
 static unsigned processors(void)

@@ -49,6 +49,8 @@ struct session {
     const struct drawn *drawn; /* for each port, of a check */
     bool draws;                /* any of them */
     finding_list found;
+    expected *expected; /* under construction since session_expect; NULL: none */
+    bool expects_order; /* its additions are in the machine's order */
 };
 
 static bool no_memory(diag_list *diags, const port *p)
@@ -107,6 +109,8 @@ session *session_open(const binary *b, const char *kernel, arena *a, diag_list *
 
 void session_close(session *s)
 {
+    if (s)
+        expected_close(s->expected);
     for (uint32_t i = 0; s && i < s->kernel->port_count; i++) {
         tensor_free(&s->ports[i].logical);
         free(s->ports[i].physical);
@@ -823,6 +827,29 @@ static bool check_launches(session *s, check *c, diag_list *diags)
     return ok;
 }
 
+void session_expect(session *s, bool machine_order)
+{
+    const einsum *e = &s->kernel->einsum;
+    if (s->expected || e->tensor_count == 0 || workers_of(s) == 1)
+        return;
+    bool *is_input = ARENA_ARRAY(s->arena, bool, e->tensor_count);
+    input_bytes(s, is_input);
+    s->expected = expected_begin(e, is_input, s->kernel->name, machine_order, s->arena);
+    s->expects_order = machine_order;
+}
+
+/* The reference that session_expect began if it has this order, otherwise a new one. NULL with a diagnostic. */
+static expected *ready_expected(session *s, const bool *is_input, bool machine_order, diag_list *diags)
+{
+    expected *x = s->expected;
+    s->expected = NULL;
+    bool begun = x && s->expects_order == machine_order;
+    if (begun && expected_ready(x, diags))
+        return x;
+    expected_close(x);
+    return begun ? NULL : expected_open(&s->kernel->einsum, is_input, s->kernel->name, machine_order, s->arena, diags);
+}
+
 bool session_check(session *s, bool machine_order, bool *agrees, const char **report, diag_list *diags)
 {
     *report = "";
@@ -848,7 +875,7 @@ bool session_check(session *s, bool machine_order, bool *agrees, const char **re
     }
     bool *is_input = ARENA_ARRAY(s->arena, bool, e->tensor_count);
     unsigned char **inputs = input_bytes(s, is_input);
-    expected *x = expected_open(e, is_input, s->kernel->name, machine_order, s->arena, diags);
+    expected *x = ready_expected(s, is_input, machine_order, diags);
     if (!x)
         return false;
     find_drawn(s);

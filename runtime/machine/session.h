@@ -50,6 +50,10 @@ bool session_cycles(session *s, uint64_t most, uint64_t *cycles, diag_list *diag
  * unwritten memory and the contexts in another order: E_RUN_UNDEFINED when an output depends on them. */
 bool session_run(session *s, bool twice, diag_list *diags);
 
+/* Announces that session_check will follow the run, with that order of additions: the reference is built meanwhile, unless the session has
+ * one thread only. */
+void session_expect(session *s, bool machine_order);
+
 /* Builds the reference from the einsum section, runs it on the same logical inputs and compares. With machine_order the reference adds
  * floats as the machine does, and values are equal. Else each has a bound, and those of seeded inputs are judged together (judge.h).
  * *agrees is false, with a diagnostic per output, when an output is not what it has to be (E_CHECK_MISMATCH) or no value of it was compared

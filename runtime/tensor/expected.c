@@ -3,12 +3,16 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "runtime/machine/parallel.h"
+
 struct expected {
     const reference_api *api;
     reference_kernel *kernel;
     einsum einsum; /* that the kernel was built from: the caller's, and after its tensors and statements
                       those of sums and casts */
     bool machine_order;
+    const char *name;
+    parallel_job *building;  /* NULL: it is not built on a thread */
     bool *is_input;          /* by tensor */
     uint32_t *sums;          /* by tensor: where its sums are; UINT32_MAX: nowhere */
     double *roundings;       /* by tensor */
@@ -207,12 +211,32 @@ static bool make_storage(expected *x, diag_list *diags)
     return true;
 }
 
-expected *expected_open(const einsum *e, const bool *is_input, const char *name, bool machine_order, arena *a, diag_list *diags)
+static void build(expected *x, diag_list *diags)
+{
+    unsigned forms = (x->machine_order ? REFERENCE_VALUES | REFERENCE_MACHINE_ORDER : REFERENCE_BOUNDS) | REFERENCE_QUICK;
+    x->api = reference_load(diags);
+    x->kernel = x->api ? reference_compile(x->api, &x->einsum, x->name, forms, diags) : NULL;
+}
+
+/* Its errors are dropped: expected_ready tries again and reports them. */
+static void build_beside(void *of)
+{
+    arena *a = arena_new();
+    diag_list unsaid;
+    if (!a)
+        return;
+    diag_list_init(&unsaid, a);
+    build(of, &unsaid);
+    arena_free(a);
+}
+
+static expected *expected_new(const einsum *e, const bool *is_input, const char *name, bool machine_order, arena *a)
 {
     size_t most = 2 * (size_t)e->tensor_count + 1;
     expected *x = ARENA_NEW(a, expected);
     *x = (expected){.einsum = *e,
                     .machine_order = machine_order,
+                    .name = name,
                     .is_input = ARENA_ARRAY(a, bool, most),
                     .sums = ARENA_ARRAY(a, uint32_t, most),
                     .roundings = ARENA_ARRAY(a, double, most),
@@ -223,13 +247,37 @@ expected *expected_open(const einsum *e, const bool *is_input, const char *name,
         x->sums[t] = UINT32_MAX;
     if (!machine_order)
         split_casts(x, e, a);
-    unsigned forms = (machine_order ? REFERENCE_VALUES | REFERENCE_MACHINE_ORDER : REFERENCE_BOUNDS) | REFERENCE_QUICK;
-    x->api = reference_load(diags);
-    x->kernel = x->api ? reference_compile(x->api, &x->einsum, name, forms, diags) : NULL;
-    if (x->kernel && make_storage(x, diags))
+    return x;
+}
+
+expected *expected_open(const einsum *e, const bool *is_input, const char *name, bool machine_order, arena *a, diag_list *diags)
+{
+    expected *x = expected_new(e, is_input, name, machine_order, a);
+    if (expected_ready(x, diags))
         return x;
     expected_close(x);
     return NULL;
+}
+
+expected *expected_begin(const einsum *e, const bool *is_input, const char *name, bool machine_order, arena *a)
+{
+    expected *x = expected_new(e, is_input, name, machine_order, a);
+    x->building = parallel_begin(build_beside, x);
+    return x;
+}
+
+static void end_building(expected *x)
+{
+    parallel_end(x->building);
+    x->building = NULL;
+}
+
+bool expected_ready(expected *x, diag_list *diags)
+{
+    end_building(x);
+    if (!x->kernel)
+        build(x, diags);
+    return x->kernel && make_storage(x, diags);
 }
 
 bool expected_run(expected *x, unsigned char *const *inputs, unsigned threads, diag_list *diags)
@@ -259,6 +307,9 @@ double expected_build_milliseconds(const expected *x)
 
 void expected_close(expected *x)
 {
+    if (!x)
+        return;
+    end_building(x);
     for (uint32_t t = 0; t < x->einsum.tensor_count; t++)
         if (!x->is_input[t]) {
             free(x->tensors[t]);

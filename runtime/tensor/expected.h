@@ -22,14 +22,17 @@ typedef struct expected_tensor {
 
 typedef struct expected expected;
 
-/* Compiles the reference of a kernel. is_input: by einsum tensor. The einsum outlives it. NULL with a
- * diagnostic. */
+/* Compiles the reference of a kernel. is_input: by einsum tensor. Einsum and name outlive it. NULL with a diagnostic. */
 expected *expected_open(const einsum *e, const bool *is_input, const char *name, bool machine_order, arena *a, diag_list *diags);
+/* The same on a thread of its own, while the caller goes on. Before it is run, expected_ready has to be called, once: false with a
+ * diagnostic. */
+expected *expected_begin(const einsum *e, const bool *is_input, const char *name, bool machine_order, arena *a);
+bool expected_ready(expected *x, diag_list *diags);
 /* inputs[t]: the bytes of einsum tensor t, where it is an input. May be called again, with other inputs. */
 bool expected_run(expected *x, unsigned char *const *inputs, unsigned threads, diag_list *diags);
 /* Of an einsum tensor, after a run. */
 expected_tensor expected_of(const expected *x, uint32_t tensor);
 double expected_build_milliseconds(const expected *x);
-void expected_close(expected *x);
+void expected_close(expected *x); /* NULL: nothing */
 
 #endif

@@ -1,10 +1,12 @@
 /* Units of the machine: copies, contexts, ports, threads, and the proof that a second run is not needed. */
 #include <math.h>
+#include <time.h>
 
 #include "runtime/engine/tree.h"
 #include "runtime/engine/trf.h"
 #include "runtime/machine/machine_state.h"
 #include "runtime/machine/memory.h"
+#include "runtime/machine/parallel.h"
 #include "runtime/machine/walk.h"
 #include "test/machine/machine_bench.h"
 #include "test/suite.h"
@@ -440,12 +442,36 @@ START_TEST(dma_threads_do_not_matter)
 }
 END_TEST
 
+static void set_later(void *done)
+{
+    nanosleep(&(struct timespec){.tv_nsec = 5000000}, NULL);
+    atomic_store((atomic_int *)done, 1);
+}
+
+START_TEST(jobs_run_beside)
+{
+    enum { JOBS = 4 };
+    atomic_int done[JOBS] = {0};
+    parallel_job *jobs[JOBS];
+    for (int i = 0; i < JOBS; i++)
+        ck_assert_ptr_nonnull(jobs[i] = parallel_begin(set_later, &done[i]));
+    parallel_end(jobs[0]);
+    ck_assert_int_eq(atomic_load(&done[0]), 1);
+    parallel_settle();
+    for (int i = 1; i < JOBS; i++) {
+        ck_assert_int_eq(atomic_load(&done[i]), 1);
+        parallel_end(jobs[i]);
+    }
+    parallel_settle(); /* nothing is left to wait for */
+}
+END_TEST
+
 int main(void)
 {
     TCase *t = suite_case("units");
     suite_tests(t, dma_moves_strided_packets, dma_joins_and_overlaps, dma_granular_writes_anywhere, waits_order_contexts);
     tcase_add_loop_test(t, runs_are_proven, 0, PROOF_CASES);
     suite_tests(t, commits_of_filling_are_not_proven, written_bytes_are_noted, units_select_slices, ports_pack_odd_nibbles,
-                trf_ports_follow_the_store, stream_ports_are_queues, threads_do_not_matter, dma_threads_do_not_matter);
+                trf_ports_follow_the_store, stream_ports_are_queues, threads_do_not_matter, dma_threads_do_not_matter, jobs_run_beside);
     return suite_status("machine units", t);
 }

@@ -1,4 +1,5 @@
-/* Memories against plain arrays: random writes, copies and ranges that many of them share. */
+/* Memories against plain arrays: random writes, copies and ranges that many of them share; what freed ones give back. */
+#include <stdio.h>
 #include <string.h>
 
 #include "runtime/machine/memory.h"
@@ -31,6 +32,7 @@ static void end(void)
     for (int i = 0; i < MEMORIES; i++)
         memory_free(&memories[i]);
     ck_assert_int_eq(budget.shared_granules, 0);
+    ck_assert_ptr_null(budget.region);
 }
 
 static void write_some(int i)
@@ -120,9 +122,46 @@ START_TEST(more_than_may_be_mapped_is_copied)
 }
 END_TEST
 
+/* Of this process, in pages. */
+static long address_space(void)
+{
+    long pages = 0;
+    FILE *f = fopen("/proc/self/statm", "r");
+    ck_assert(f && fscanf(f, "%ld", &pages) == 1);
+    fclose(f);
+    return pages;
+}
+
+/* More of them than one mapping holds: those that are freed take nothing from the others, and when all are, nothing is left. */
+START_TEST(many_are_given_back)
+{
+    enum { MANY = 100, ROUNDS = 10, PAGE_BYTES = 4096 };
+    static memory many[MANY];
+    long before = 0;
+    for (int round = 0; round < ROUNDS; round++) {
+        budget = (memory_budget){0};
+        for (int i = 0; i < MANY; i++) {
+            memory_init(&many[i], BYTES, BYTES, POISON, &budget);
+            memset(model[0], i + 1, BYTES);
+            ck_assert(memory_write(&many[i], 0, model[0], BYTES));
+        }
+        for (int i = 0; i < MANY; i += 2)
+            memory_free(&many[i]);
+        for (int i = 1; i < MANY; i += 2) {
+            memset(model[0], i + 1, BYTES);
+            ck_assert_mem_eq(memory_span(&many[i], 0, BYTES), model[0], BYTES);
+            memory_free(&many[i]);
+        }
+        ck_assert_ptr_null(budget.region);
+        before = round == 0 ? address_space() : before;
+    }
+    ck_assert_int_lt(address_space() - before, MANY * (BYTES / PAGE_BYTES));
+}
+END_TEST
+
 int main(void)
 {
     TCase *cases = suite_case("memory");
-    suite_tests(cases, shared_until_written, a_limit_counts_what_is_shared, more_than_may_be_mapped_is_copied);
+    suite_tests(cases, shared_until_written, a_limit_counts_what_is_shared, more_than_may_be_mapped_is_copied, many_are_given_back);
     return suite_status("memory", cases);
 }
