@@ -1,4 +1,5 @@
-/* `visac --sweep`: a source with each combination of values of some constants, a row of figures for each kernel of each.
+/* `visac --sweep`: a source with each combination of values of some constants, a row of figures for each kernel, stream
+ * program and dataflow item of each.
  *
  * The one idea: each variant is compiled as always, and only the figures of its report are put into one table. */
 #ifndef VISA_LIBVISA_VARIANTS_SWEEP_H
