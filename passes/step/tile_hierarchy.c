@@ -14,6 +14,7 @@
 #include "ir/step/formula.h"
 #include "ir/step/groups.h"
 #include "ir/step/total.h"
+#include "passes/step/named.h"
 #include "passes/step/product.h"
 #include "passes/step/rewrite.h"
 
@@ -373,12 +374,23 @@ static bool cut_function(step_rewrite *r, const step_graph_node *n)
     return count > 0 ? add_function(r, n, products, count, made) : step_rewrite_copy(r, n) != NULL;
 }
 
+/* Is there a product in it that the pass looks at? */
+static bool has_product(step_rewrite *r, const step_graph_node *n)
+{
+    const step_product *all;
+    uint32_t found = n->spec.formula ? step_products_of(n->spec.formula, &all, r->to->arena) : 0;
+    for (uint32_t i = 0; i < found; i++)
+        if (has_tiles(n, &all[i]))
+            return true;
+    return !n->spec.formula && is_product(n);
+}
+
 static bool visit(step_rewrite *r, const step_graph_node *n)
 {
     const cutting *c = r->user;
-    if (n->spec.formula && step_rewrite_is_wanted(r, n))
+    if (n->spec.formula && step_is_wanted(r, n))
         return cut_function(r, n);
-    if (!is_product(n) || !step_rewrite_is_wanted(r, n))
+    if (!is_product(n) || !step_is_wanted(r, n))
         return step_rewrite_copy(r, n) != NULL;
     if (!is_legal(r, n))
         return c->everywhere ? step_rewrite_copy(r, n) != NULL : step_rewrite_refuse(r, n, c->help, "%s", c->why) != NULL;
@@ -398,11 +410,10 @@ void step_pass_hierarchical_tiling(step_rewrite *r)
                            .columns = step_rewrite_number(r, "columns", 0)},
                  .everywhere = !step_rewrite_text(r, "node", NULL)};
     r->user = &c;
+    if (!step_wanted_exist(r, &(step_wanted){has_product, "product", "products"}))
+        return;
     step_rewrite_all(r, visit);
-    if (r->changes == 0 && c.everywhere)
+    if (r->changes == 0)
         step_rewrite_refuse(r, NULL, c.help ? c.help : "it looks for products of what comes into `map`, `accum` and `scan`",
                             "no product can be cut%s%s", c.why ? ": " : "", c.why ? c.why : "");
-    else if (r->changes == 0)
-        step_rewrite_refuse(r, NULL, "the name is that of a `let`, or as --emit=ir shows it", "no product is called `%s`",
-                            step_rewrite_text(r, "node", ""));
 }
