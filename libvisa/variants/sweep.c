@@ -27,12 +27,13 @@ typedef struct sweep {
     const variant_options *options;
     const swept *axes;
     size_t axis_count;
-    size_t *at;                   /* of each axis: which of its values is at hand */
-    uint64_t left;                /* steps, for all of the sweep */
+    size_t *at;                             /* of each axis: which of its values is at hand */
+    uint64_t left;                          /* steps, for all of the sweep */
     bool any_kernel, any_program, any_item; /* was legal */
-    bool limited;                 /* some program's chip holds a limited number of bytes */
-    sweep_table *table;           /* what is reported besides the rows */
-    strbuf out, programs, items;  /* rows of kernels, and of stream programs and dataflow items, which have other columns */
+    bool limited;                           /* some program's chip holds a limited number of bytes */
+    const char *refusal;                    /* the diagnostics of the first variant that was refused */
+    sweep_table *table;                     /* what is reported besides the rows */
+    strbuf out, programs, items;            /* rows of kernels, and of stream programs and dataflow items, which have other columns */
     sweep_points kernel_points, item_points;
 } sweep;
 
@@ -124,6 +125,8 @@ static bool sweep_row(sweep *s, diag_list *diags)
         s->table->messages = arena_strdup(s->out.arena, visa_diagnostics(c, s->options->format));
     if (!legal && ok && !(good && only_items)) {
         const char *why = visa_diagnostics(c, VISA_DIAGNOSTICS_TEXT);
+        if (!s->refusal)
+            s->refusal = arena_strdup(s->out.arena, visa_diagnostics(c, s->options->format));
         strbuf *const tables[] = {&s->out, &s->programs, &s->items};
         for (size_t i = 0; i < sizeof tables / sizeof *tables; i++)
             strbuf_printf(tables[i], "%s  refused  %.*s\n", values, (int)strcspn(why, "\n"), why);
@@ -215,11 +218,13 @@ bool sweep_source(const variant_source *source, const swept *axes, size_t count,
             return false;
     } while (next_combination(&s));
     if (count > 1) {
-        sweep_front(&s.kernel_points,
-                    arena_printf(memory, "front: fewer cycles take more DM\n%s           kernel               cycles  DM bytes up\n", names),
-                    &s.out);
+        sweep_front(
+            &s.kernel_points,
+            arena_printf(memory, "front: fewer cycles take more DM\n%s           kernel               cycles  DM bytes up\n", names),
+            &s.out);
         sweep_front(&s.item_points,
-                    arena_printf(memory, "front: fewer cycles take more multipliers\n%s           dataflow item             L  multipliers\n",
+                    arena_printf(memory,
+                                 "front: fewer cycles take more multipliers\n%s           dataflow item             L  multipliers\n",
                                  names),
                     &s.items);
     }
@@ -230,8 +235,11 @@ bool sweep_source(const variant_source *source, const swept *axes, size_t count,
     if (s.any_program)
         out->text = arena_printf(memory, "%s%s%s", out->text, step_sweep_head(names, s.limited, memory), s.programs.text);
     if (s.any_item)
-        out->text = arena_printf(memory, "%s%s           dataflow item             L  multipliers  weight bits   input bits   inferences/s\n%s",
-                                 out->text, names, s.items.text);
+        out->text =
+            arena_printf(memory, "%s%s           dataflow item             L  multipliers  weight bits   input bits   inferences/s\n%s",
+                         out->text, names, s.items.text);
     out->any = s.any_kernel || s.any_program || s.any_item;
+    if (!out->any)
+        out->messages = s.refusal;
     return true;
 }

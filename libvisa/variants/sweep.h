@@ -16,7 +16,7 @@ typedef struct swept {
 
 typedef struct sweep_table {
     const char *text;
-    const char *messages; /* the diagnostics of a variant that could not be judged, or "" */
+    const char *messages; /* the diagnostics of a variant that could not be judged, of the first one where all are refused, or "" */
     const char *fault;    /* what else went wrong, a phrase; NULL: nothing */
     bool any;             /* variant was legal */
 } sweep_table;

@@ -43,7 +43,7 @@ size_t sweep_items_read(const char *models, arena *a, sweep_item **out)
     const json_t *items = json_object_get(root, "items"), *one;
     size_t count = json_array_size(items), i;
     *out = ARENA_ARRAY(a, sweep_item, count + 1);
-    json_array_foreach(items, i, one) (*out)[i] = item_of(one, a);
+    json_array_foreach(items, i, one)(*out)[i] = item_of(one, a);
     json_decref(root);
     return count;
 }
