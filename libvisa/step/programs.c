@@ -37,13 +37,21 @@ void compilation_run_step_pass(visa_compilation *c, const char *text)
 {
     size_t bytes = strcspn(text, ":");
     step_pass_call call = {.pass = compilation_step_pass(text, bytes)};
+    diag *refusal = NULL;
+    const step_graph *legal = NULL;
     read_arguments(c, text + bytes + (text[bytes] == ':'), &call);
     for (size_t i = 0; i < c->programs->count; i++)
         if (!c->programs->graphs[i]->bad) {
             step_graph *made = step_pass_run(&call, c->programs->graphs[i]);
             c->programs->graphs[i]->bad = !made;
             c->programs->graphs[i] = made ? made : c->programs->graphs[i];
+            legal = legal ? legal : made;
+            refusal = refusal || made ? refusal : c->diags.items[c->diags.count - 1];
         }
+    if (refusal && legal) /* which one was meant */
+        diag_note(&c->diags, refusal, legal->range,
+                  "a pass is for all stream programs of the file, and legal for `%s`: --kernel=%s is that one alone", legal->name,
+                  legal->name);
     compilation_took(c, call.pass->name);
     if (c->diags.error_count > 0 || !compilation_prints(c, call.pass->name))
         return;
