@@ -9,6 +9,7 @@ import tempfile
 
 ROOT = pathlib.Path(os.environ.get("VISA_SOURCE", pathlib.Path(__file__).resolve().parent.parent.parent))
 BIN = os.environ.get("VISA_BIN", str(ROOT / "build/dev/bin"))
+os.environ["VISA_BIN"] = BIN  # of decoder.py, too
 sys.path.insert(0, str(ROOT / "examples/decoder"))
 import decoder as plan_of  # noqa: E402
 
