@@ -352,14 +352,17 @@ static bool cut_function(step_rewrite *r, const step_graph_node *n)
     arena *a = r->to->arena;
     const cutting *c = r->user;
     const step_product *all;
-    uint32_t found = step_products_of(n->spec.formula, &all, a), count = 0;
+    uint32_t found = step_products_of(n->spec.formula, &all, a), count = 0, room = STEP_LEAVES_MAX - n->spec.formula->values;
     step_product *products = ARENA_ARRAY(a, step_product, found + 1);
     const step_stream **made = ARENA_ARRAY(a, const step_stream *, found + 1);
     for (uint32_t i = 0; i < found; i++) {
         if (!has_tiles(n, &all[i]))
             continue;
         step_graph_node product = as_map(r, n, &all[i]);
-        if (!is_legal(r, &product)) {
+        bool has_room = count < room || cannot(r, "make some of them in a `map` of their own",
+                                               arena_printf(a, "`%s` takes tiles and products of them, and a function takes %d at most",
+                                                            n->name, STEP_LEAVES_MAX));
+        if (!has_room || !is_legal(r, &product)) {
             if (!c->everywhere)
                 return step_rewrite_refuse(r, n, c->help, "%s", c->why) != NULL;
             continue;

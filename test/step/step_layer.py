@@ -107,7 +107,7 @@ def main():
     faults, checked = 0, ["--check"] if os.environ.get("VISA_LONG") else ["--timing-only"]
     sizes = [("small", plan_of.SMALL, 32, None)]
     if "--full" in sys.argv:
-        sizes += [("full", plan_of.FULL, 32, 1536), ("full", plan_of.FULL, 256, 1536)]
+        sizes += [("full", plan_of.FULL, 32, None), ("full", plan_of.FULL, 256, None), ("full, gate and up in halves", plan_of.FULL, 32, 1536)]
     for name, config, context, piece in sizes:
         with tempfile.TemporaryDirectory() as scratch:
             folder, c = pathlib.Path(scratch), dict(config)
