@@ -77,13 +77,12 @@ static bool refuse(step_rewrite *r, const char *name, const step_wanted *w, cons
     enum { SHOWN_MAX = 12 };
     arena *a = r->from->arena;
     bool exact = name[0] == '=';
-    size_t count, stems;
-    const char *bare = name + exact, *near = choice_near(bare, known_names(r, w, exact, &count));
-    const char **shown = known_names(r, w, false, &stems);
-    const char *more = stems > SHOWN_MAX ? arena_printf(a, " and %zu others", stems - SHOWN_MAX) : "";
-    shown[stems > SHOWN_MAX ? SHOWN_MAX : stems] = NULL;
+    size_t count;
+    const char *bare = name + exact, **known = known_names(r, w, exact, &count), *near = choice_near(bare, known);
+    const char *more = count > SHOWN_MAX ? arena_printf(a, " and %zu others", count - SHOWN_MAX) : "";
+    known[count > SHOWN_MAX ? SHOWN_MAX : count] = NULL;
     const char *all = arena_printf(a, "%s are %s%s; all of one `let` have its name, and `=NAME.2` is the one that --emit=ir shows so",
-                                   w->all, choice_list(a, shown), more);
+                                   w->all, choice_list(a, known), more);
     const char *help = near && !other ? arena_printf(a, "did you mean `%s%s`? %s", exact ? "=" : "", near, all) : all;
     if (other)
         step_rewrite_refuse(r, other, help, "`%s` (%s) is no %s", bare, step_op_row_of(other->spec.op)->name, w->one);

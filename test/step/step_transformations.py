@@ -142,7 +142,7 @@ def paper(folder, rng):
     shares = [] if "multiplexed" in name else [f"time-multiplex:from=tile,to=out,regions={rng.choice([1, 2])}"]
     chosen = rng.choice([["dynamic-tiling"], []]) + rng.choice([[], shares])
     rng.shuffle(chosen)
-    node = rng.choice(["", ",node=out", ",node==map"] if shares else ["", ",node==map+=map.3"])
+    node = rng.choice(["", ",node=out", ",node==map"] if shares else ["", ",node==map+=map.2"])
     chosen += rng.choice([[]] * ("dynamic-tiling" in chosen) + [["hierarchical-tiling" + node.replace(",", ":", 1)], [f"hierarchical-tiling:rows={rng.randrange(1, 20) if not node else rng.choice([i for i in (1, 2, 3, 4) if t % i == 0])},inner=4,columns={rng.choice([2, 4])}{node}"]])
     fault, before, after = same(folder, text, inputs, chosen)
     if fault or after["offchip_bytes"] > before["offchip_bytes"]:
