@@ -37,7 +37,7 @@ def main():
                     bad.append(f"{p['panel']} {q}")
         if "not drawn: " not in done.stdout or done.stdout.count("+0.00 %") < 15:
             bad.append(f"text: {done.stdout[-600:]}")
-        with open(os.path.join(visa_tools.SOURCE, "examples/step/lengths.json")) as f:
+        with open(os.path.join(SOURCE, "examples/step/lengths.json")) as f:
             tiles = [(tokens + 32) // 32 for tokens in json.load(f)["b16-1454-985"]]
         with open(f"{d}/counts.json", "w") as f:  # of one batch and placement alone: what is published stands there all the same
             json.dump([{"kind": "step-figure", "id": "fig11-b16-1454-985-dyn", "input": {"kv_tiles": tiles}, "expect": {"cycles": 14752}}], f)
