@@ -100,7 +100,7 @@ def grow(rng, leaves, depth):
     if kind < 0.80:  # compares what comes in, so that rounding decides nothing
         b, c, d = rng.choice(leaves), rng.choice(leaves), rng.choice(leaves)
         op, f = rng.choice([("<", lambda x, y: x < y), (">", lambda x, y: x > y), ("<=", lambda x, y: x <= y), (">=", lambda x, y: x >= y),
-                            ("==", lambda x, y: x == y)])
+                            ("==", lambda x, y: x == y), ("!=", lambda x, y: x != y)])
         size = joined(b.size, c.size) and joined(joined(b.size, c.size), a.size)
         size = size and joined(size, d.size)
         if not size or b.flops or c.flops or not all(x.text.isidentifier() for x in (b, c)):
@@ -109,9 +109,13 @@ def grow(rng, leaves, depth):
             size = joined(b.size, joined(a.size, d.size))
             return Expression(f"select({b.text}, {a.text}, {d.text})",
                               lambda of: each(lambda x, p, q: p if x != 0 else q, b.value(of), a.value(of), d.value(of)), size, a.flops + d.flops + elements(size))
+        if op == "==" and rng.random() < 0.5:  # the other way round
+            return Expression(f"select(!({b.text} == {c.text}), {d.text}, {a.text})",
+                              lambda of: each(lambda x, y, p, q: p if x == y else q, b.value(of), c.value(of), a.value(of), d.value(of)), size,
+                              a.flops + d.flops + 2 * elements(joined(b.size, c.size)) + elements(size))
         return Expression(f"select({b.text} {op} {c.text}, {a.text}, {d.text})",
                           lambda of: each(lambda x, y, p, q: p if f(x, y) else q, b.value(of), c.value(of), a.value(of), d.value(of)), size,
-                          a.flops + d.flops + elements(joined(b.size, c.size)) + elements(size))
+                          a.flops + d.flops + elements(joined(b.size, c.size)) * (2 if op == "!=" else 1) + elements(size))
     if kind < 0.88:
         name, f = rng.choice([("max", max), ("min", min)])
         b = grow(rng, leaves, depth - 1)
