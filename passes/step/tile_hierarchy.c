@@ -180,23 +180,30 @@ static step_stream *cut(step_rewrite *r, const step_graph_node *n, const step_st
     return walk ? &walk->outputs[0] : NULL;
 }
 
-static step_graph_node *fold(step_rewrite *r, const step_graph_node *n, const char *suffix, step_fn fn, int64_t b, const step_stream *x,
-                             const step_stream *y, dtype type)
+/* An `accum`, or a `scan`. */
+static step_graph_node *fold_as(step_op op, step_rewrite *r, const step_graph_node *n, const char *suffix, step_fn fn, int64_t b,
+                                const step_stream *x, const step_stream *y, dtype type)
 {
     const step_stream *in[] = {x, y};
     if (!x || (fn == STEP_FN_MATMUL_ADD || fn == STEP_FN_MATMUL_T_ADD ? !y : false))
         return NULL;
     return step_rewrite_add(
         r, n, suffix,
-        (step_spec){.op = STEP_ACCUM, .fn = fn, .param = {b}, .has_dtype = true, .dtype = type, .inputs = in, .input_count = y ? 2 : 1});
+        (step_spec){.op = op, .fn = fn, .param = {b}, .has_dtype = true, .dtype = type, .inputs = in, .input_count = y ? 2 : 1});
+}
+
+static step_graph_node *fold(step_rewrite *r, const step_graph_node *n, const char *suffix, step_fn fn, int64_t b, const step_stream *x,
+                             const step_stream *y, dtype type)
+{
+    return fold_as(STEP_ACCUM, r, n, suffix, fn, b, x, y, type);
 }
 
 /* The node that makes what `n` does of these streams; NULL: refused. */
 static step_graph_node *make(step_rewrite *r, const step_graph_node *n, const step_stream *first, const step_stream *second, dtype result)
 {
     const pieces *p = &((const cutting *)r->user)->made;
-    bool transposed = is_transposed(n), folds = n->spec.op == STEP_ACCUM;
-    dtype part = folds ? DTYPE_F32 : result; /* sums are rounded once, at their end */
+    bool transposed = is_transposed(n), folds = n->spec.op != STEP_MAP; /* or scans: sums of the products then */
+    dtype part = folds ? DTYPE_F32 : result;                            /* sums are rounded once, at their end */
     const int64_t left[] = {p->inner_count, 0, 1}, right[] = {0, 1, p->column_count}, right_t[] = {0, p->inner_count, 1};
     const step_stream *tiles[] = {first, second};
     bool grouped = has_empty_groups(r, tiles[0]);
@@ -214,7 +221,7 @@ static step_graph_node *make(step_rewrite *r, const step_graph_node *n, const st
     if (last && grouped)
         last = in_groups(r, n, first, &last->outputs[0]);
     if (last && folds)
-        last = fold(r, n, "", STEP_FN_ADD, n->spec.param[STEP_B], &last->outputs[0], NULL, result);
+        last = fold_as(n->spec.op, r, n, "", STEP_FN_ADD, n->spec.param[STEP_B], &last->outputs[0], NULL, result);
     if (last)
         small->flops_per_cycle = n->flops_per_cycle;
     return last;
