@@ -38,8 +38,8 @@ real real_relu(real a);
 real real_silu(real a);
 real real_gelu(real a);
 
-/* A sum in f32, in any order. Of exact terms it is exact where f32 has every part of it: they are whole multiples of one power of two, and all
- * of them together are less than 2^24 times that. One term alone is itself. */
+/* A sum in f32, in any order. Of exact terms it is exact where f32 has every part of it: they are whole multiples of one power of two, and
+ * all of them together are less than 2^24 times that. One term alone is itself. */
 typedef struct real_sum {
     double finite, special, error, size;
     int64_t count;
