@@ -11,7 +11,7 @@ typedef struct sweep_item {
     const char *name;
     const char *tensors; /* of its inputs and weights: with others it computes something else */
     int64_t latency;
-    int64_t multipliers; /* INT64_MAX: past 2^62 */
+    int64_t multipliers;             /* INT64_MAX: past 2^62 */
     int64_t weight_bits, input_bits; /* per cycle, of all weights and of the widest input */
     double rate;                     /* inferences per second; 0: no clock */
 } sweep_item;
