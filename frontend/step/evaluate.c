@@ -390,8 +390,9 @@ STACK_APART static step_term evaluate_if(step_evaluation *e, const ast *n)
         return condition;
     if (condition.kind != TERM_BOOL)
         return step_refuse_with(e, n->kids[0]->range,
-                                condition.kind == TERM_TILE ? "`select(condition, a, b)` takes a where it is not 0, else b, element by element"
-                                                            : "streams are routed with `.partition`",
+                                condition.kind == TERM_TILE
+                                    ? "`select(condition, a, b)` takes a where it is not 0, else b, element by element"
+                                    : "streams are routed with `.partition`",
                                 "`if` takes a condition over constants, not %s", step_term_text(&condition));
     return condition.number               ? step_evaluate(e, n->kids[1])
            : ast_is(n->kids[2], AST_NONE) ? (step_term){.kind = TERM_UNIT}
