@@ -101,29 +101,22 @@ class Data:
                     tiles = [(n + 1 + 31) // 32 for n in read_array(f.read())]
                 found.append((f"{deviation}-{int(path[-13:-9])}", tiles, dict(zip(KINDS, cycles)), "artifact"))
         if not self.artifact:
-            found += self.counted(folder, wanted) or self.shipped(folder, wanted)
+            found += self.shipped(folder, wanted)
         return found[:1] if quick else found
 
     def shipped(self, folder, wanted):
-        """Batches of examples/step/lengths.json."""
+        """Batches of examples/step/lengths.json; with the tiles of --counts where it has them."""
         with open(os.path.join(ROOT, "examples/step/lengths.json")) as f:
             all_lengths = json.load(f)
+        counted = {c["id"].rpartition("-")[0]: c["input"]["kv_tiles"] for c in self.cases if c["id"].startswith(f"fig11-{folder}-")}
         found = []
         for deviation, rows in wanted.items():
             first = sorted(int(n.split("-")[2]) for n in all_lengths if n.startswith(f"{folder}-{deviation}-"))
-            found += [(f"{deviation}-{n}", [(tokens + 1 + 31) // 32 for tokens in all_lengths[f"{folder}-{deviation}-{n}"]], dict(zip(KINDS, cycles)), "lengths")
-                      for n, cycles in zip(first, rows)]
+            for n, cycles in zip(first, rows):
+                tiles, source = [(tokens + 1 + 31) // 32 for tokens in all_lengths[f"{folder}-{deviation}-{n}"]], "lengths"
+                known = next((t for name, t in counted.items() if re.fullmatch(rf"fig11-{folder}-0*{deviation}-0*{n}", name)), None)
+                found.append((f"{deviation}-{n}", known or tiles, dict(zip(KINDS, cycles)), "counts" if known else source))
         return found
-
-    def counted(self, folder, wanted):
-        batches = {}
-        for c in self.cases:
-            name = re.match(rf"fig11-{folder}-(\d+)-(\d+)-(coarse|inter|dyn)$", c["id"])
-            if not name or int(name[1]) not in wanted:
-                continue
-            kind = {"coarse": KINDS[0], "inter": KINDS[1], "dyn": KINDS[2]}[name[3]]
-            batches.setdefault(f"{int(name[1])}-{int(name[2])}", (c["input"]["kv_tiles"], {}))[1][kind] = c["expect"]["cycles"]
-        return [(name, tiles, cycles, "counts") for name, (tiles, cycles) in sorted(batches.items())]
 
 
 # ---- figures: panels of points ----
@@ -292,7 +285,7 @@ def main():
     parser.add_argument("--artifact", default="")
     parser.add_argument("--counts", default=os.path.join(ROOT, "../shared/conformance/step-dataflow.json"))
     parser.add_argument("--quick", action="store_true")
-    options = parser.parse_args()
+    options = parser.parse_intermixed_args()
     for name in options.figures:
         if name not in FIGURES:
             parser.error(f"there is no {name}; figures are {', '.join(FIGURES)}")

@@ -3,6 +3,7 @@
 #include <inttypes.h>
 #include <string.h>
 
+#include "frontend/dataflow.h"
 #include "support/strbuf.h"
 
 static const char *const kind_names[] = {
@@ -116,20 +117,53 @@ static const ast *with_kid(const ast *node, uint32_t position, const ast *kid, a
     return copy;
 }
 
-const ast *ast_with_number(const ast *node, const char *name, int64_t value, arena *a, bool *found)
+/* A const item or an axis with a number. */
+static bool is_number_item(const ast *node)
 {
-    bool is_named = (ast_is(node, AST_CONST) || ast_is(node, AST_AXIS)) && strcmp(node->text, name) == 0 && node->kid_count > 0;
-    if (is_named) {
+    return (ast_is(node, AST_CONST) || ast_is(node, AST_AXIS)) && node->kid_count > 0;
+}
+
+static bool is_parameter(const ast *node)
+{
+    return ast_is(node, AST_GENERIC_TYPE) || ast_is(node, AST_GENERIC_CONST);
+}
+
+static bool holds_items(const ast *node)
+{
+    return ast_is(node, AST_GENERICS) || ast_is(node, AST_FILE) || ast_is(node, AST_MOD) || ast_is(node, AST_AXES) ||
+           ast_is(node, AST_FN) || ast_is(node, AST_BLOCK);
+}
+
+static void add_names(const ast *node, const char ***names, size_t *count, size_t *capacity, arena *a)
+{
+    if ((is_number_item(node) && !dataflow_is_item(node) && strcmp(node->text, "_") != 0) || is_parameter(node))
+        ARENA_PUSH(a, *names, *count, *capacity, node->text);
+    for (uint32_t i = 0; holds_items(node) && i < node->kid_count; i++)
+        add_names(node->kids[i], names, count, capacity, a);
+}
+
+const char *const *ast_number_names(const ast *tree, arena *a)
+{
+    const char **names = NULL;
+    size_t count = 0, capacity = 0;
+    add_names(tree, &names, &count, &capacity, a);
+    ARENA_PUSH(a, names, count, capacity, NULL);
+    return names;
+}
+
+const ast *ast_with_number(const ast *node, const char *name, int64_t size, arena *a, bool *found)
+{
+    if (is_number_item(node) && strcmp(node->text, name) == 0) {
         ast *number = ast_new(a, AST_INT, node->kids[node->kid_count - 1]->range);
-        number->value = value;
-        number->text = arena_printf(a, "%lld", (long long)value);
+        number->value = size;
+        number->text = arena_printf(a, "%lld", (long long)size);
         *found = true;
         return with_kid(node, node->kid_count - 1, number, a);
     }
-    if ((ast_is(node, AST_GENERIC_TYPE) || ast_is(node, AST_GENERIC_CONST)) && strcmp(node->text, name) == 0) {
+    if (is_parameter(node) && strcmp(node->text, name) == 0) {
         ast *number = ast_new(a, AST_INT, node->range), *copy = ast_new(a, node->kind, node->range);
-        number->value = value;
-        number->text = arena_printf(a, "%lld", (long long)value);
+        number->value = size;
+        number->text = arena_printf(a, "%lld", (long long)size);
         copy->text = node->text;
         copy->name_range = node->name_range;
         copy->value = node->value;
@@ -138,10 +172,8 @@ const ast *ast_with_number(const ast *node, const char *name, int64_t value, are
         *found = true;
         return copy;
     }
-    bool holds_items = ast_is(node, AST_GENERICS) || ast_is(node, AST_FILE) || ast_is(node, AST_MOD) || ast_is(node, AST_AXES) ||
-                       ast_is(node, AST_FN) || ast_is(node, AST_BLOCK);
-    for (uint32_t i = 0; holds_items && i < node->kid_count; i++) {
-        const ast *kid = ast_with_number(node->kids[i], name, value, a, found);
+    for (uint32_t i = 0; holds_items(node) && i < node->kid_count; i++) {
+        const ast *kid = ast_with_number(node->kids[i], name, size, a, found);
         if (kid != node->kids[i])
             node = with_kid(node, i, kid, a);
     }

@@ -70,9 +70,11 @@ bool ast_equal(const ast *a, const ast *b);
 /* The node in the input language, in one canonical spelling. What it prints parses back to an equal tree. */
 const char *ast_text(const ast *node, arena *a);
 
-/* The tree with `value` in place of the expression of each const item and the size of each axis called `name`, in modules
+/* The tree with `size` in place of the expression of each const item and the size of each axis called `name`, in modules
  * too; what does not change is shared. *found: there was one. */
-const ast *ast_with_number(const ast *node, const char *name, int64_t value, arena *a, bool *found);
+const ast *ast_with_number(const ast *node, const char *name, int64_t size, arena *a, bool *found);
+/* The names that it finds, in order, ended by NULL. */
+const char *const *ast_number_names(const ast *tree, arena *a);
 
 /* For tests and --emit=ast: one node per line, indented, with kind, text and value. */
 const char *ast_dump(const ast *node, arena *a);

@@ -155,6 +155,8 @@ VISA_API bool visa_explain_mapping_page(visa_compilation *c, uint32_t line, cons
 VISA_API size_t visa_kernel_count(const visa_compilation *c);
 /* How many of these are stream programs. */
 VISA_API size_t visa_program_count(const visa_compilation *c);
+/* Dataflow items, which a binary does not hold. */
+VISA_API size_t visa_item_count(const visa_compilation *c);
 
 /* An engine of a contraction's chain, and what passes through it. */
 typedef enum visa_stage_side { VISA_STAGE_FEED, VISA_STAGE_CONTRACT, VISA_STAGE_RESULT } visa_stage_side;

@@ -108,6 +108,8 @@ static json_t *json_model(const dataflow_model *m, uint32_t line, bool formulas,
     for (size_t i = 0; i < m->bottleneck; i++)
         inputs_before += m->interfaces[i].kind == DATAFLOW_INPUT;
     json_object_set_new(j, "L", json_integer(m->latency));
+    if (dataflow_multipliers(m) >= 0)
+        json_object_set_new(j, "multipliers", json_integer(dataflow_multipliers(m)));
     if (formulas)
         json_object_set_new(j, "formula_L", json_string(dataflow_symbolic_latency(m, a)));
     json_object_set_new(j, "bottleneck_input", json_integer((json_int_t)inputs_before));

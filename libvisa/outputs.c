@@ -75,7 +75,10 @@ static bool has_what(visa_compilation *c, visa_emit_kind kind)
     if (of_programs && c->programs->count == 0) {
         diag *d =
             diag_add(&c->diags, E_STEP_OPTION, SRC_NOWHERE, "there is no stream program in the file, and so no graph and no costs of one");
-        diag_help(&c->diags, d, "a stream program is a #[stream] function; --report has the figures of kernels");
+        diag_help(&c->diags, d, "%s",
+                  c->module->dataflow_count > 0 && c->module->count == 0
+                      ? "--emit=dataflow shows dataflow items, --explore --emit=svg draws what could be built"
+                      : "a stream program is a #[stream] function; --report has the figures of kernels");
     } else if (of_kernels && c->module->count == 0 && c->programs->count > 0) {
         diag *d = diag_add(&c->diags, E_STEP_OPTION, SRC_NOWHERE, "`%s` is a stream program: it has no %s", c->programs->graphs[0]->name,
                            kind == VISA_EMIT_JSON    ? "sequencer tables"
@@ -85,7 +88,7 @@ static bool has_what(visa_compilation *c, visa_emit_kind kind)
     } else if ((of_kernels || of_both) && visa_kernel_count(c) + c->blank_count == 0 && c->module->dataflow_count > 0) {
         diag *d = diag_add(&c->diags, E_DATAFLOW_KERNEL, c->module->dataflows[0]->range,
                            "the file has dataflow items and nothing else: no kernel and no stream program");
-        diag_help(&c->diags, d, "--emit=dataflow shows the items, and --emit=vm writes one as a kernel");
+        diag_help(&c->diags, d, "--emit=dataflow shows the items, --explore and --sweep try others, and --emit=vm writes one as a kernel");
     } else {
         return true;
     }

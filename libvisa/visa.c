@@ -174,6 +174,11 @@ size_t visa_program_count(const visa_compilation *c)
     return c->exhausted || !c->module ? 0 : c->programs->count;
 }
 
+size_t visa_item_count(const visa_compilation *c)
+{
+    return c->exhausted || !c->module ? 0 : c->module->dataflow_count;
+}
+
 static void run(visa_compilation *c, const char *name, const char *text, size_t bytes)
 {
     compilation_clock(c);

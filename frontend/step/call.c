@@ -796,8 +796,12 @@ step_term step_call_function(step_evaluation *e, const ast *n)
         return step_formula_apply(e, n->range, name, a.items, a.count);
     if (!fn && step_is_lost(e, name))
         return step_term_error;
-    const char *help =
-        step_nearest_operator(name) ? "operators are methods: `x.map(f)`; functions of values stand without their arguments" : NULL;
+    const char *near = e->formula ? step_nearest_function(name, e->arena) : NULL;
+    const char *help = near         ? arena_printf(e->arena, "did you mean `%s`?", near)
+                       : e->formula ? "docs/step.md has a table of what functions of tiles are made of"
+                       : step_nearest_operator(name)
+                           ? "operators are methods: `x.map(f)`; functions of values stand without their arguments"
+                           : NULL;
     return fn ? step_call_program(e, n->range, fn, a.items, a.count)
               : step_refuse_with(e, path->range, help, "there is no #[stream] function `%s`", name);
 }

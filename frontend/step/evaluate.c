@@ -243,6 +243,8 @@ STACK_APART static step_term evaluate_unary(step_evaluation *e, const ast *n)
         return (step_term){.kind = TERM_BOOL, .number = !t.number};
     if (t.kind == TERM_TILE && n->text[0] == '-')
         return step_formula_apply(e, n->range, "neg", &t, 1);
+    if (t.kind == TERM_TILE && n->text[0] == '!')
+        return step_formula_not(e, n->range, &t);
     if (t.kind == TERM_FLOAT && n->text[0] == '-')
         return (step_term){.kind = TERM_FLOAT, .real = -t.real};
     if (t.kind == TERM_INT && n->text[0] == '-' && t.number != INT64_MIN)
@@ -387,8 +389,11 @@ STACK_APART static step_term evaluate_if(step_evaluation *e, const ast *n)
     if (condition.kind == TERM_ERROR)
         return condition;
     if (condition.kind != TERM_BOOL)
-        return step_refuse(e, n->kids[0]->range, "`if` takes a condition over constants, not %s; streams are routed with `.partition`",
-                           step_term_text(&condition));
+        return step_refuse_with(e, n->kids[0]->range,
+                                condition.kind == TERM_TILE
+                                    ? "`select(condition, a, b)` takes a where it is not 0, else b, element by element"
+                                    : "streams are routed with `.partition`",
+                                "`if` takes a condition over constants, not %s", step_term_text(&condition));
     return condition.number               ? step_evaluate(e, n->kids[1])
            : ast_is(n->kids[2], AST_NONE) ? (step_term){.kind = TERM_UNIT}
                                           : step_evaluate(e, n->kids[2]);

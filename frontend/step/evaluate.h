@@ -111,6 +111,8 @@ const step_formula *step_read_formula(step_evaluation *e, src_range range, const
 bool step_is_of_tiles(const step_term *a, const step_term *b);
 /* Operations in a function of tiles. */
 step_term step_formula_apply(step_evaluation *e, src_range range, const char *name, const step_term *operands, size_t count);
+/* 1 where the tile is 0, else 0. */
+step_term step_formula_not(step_evaluation *e, src_range range, const step_term *a);
 step_term step_formula_binary(step_evaluation *e, const ast *n, const step_term *a, const step_term *b);
 /* `full(rows, columns, value)`, `zeros(rows, columns)`. */
 step_term step_initial_tile(step_evaluation *e, const ast *n, const step_term *items, size_t count);

@@ -103,6 +103,12 @@ static step_term of_numbers(step_evaluation *e, const ast *n, const step_term *a
     }
 }
 
+step_term step_formula_not(step_evaluation *e, src_range range, const step_term *a)
+{
+    step_term is_zero[] = {*a, {.kind = TERM_INT}};
+    return a->kind == TERM_ERROR ? *a : step_formula_apply(e, range, "eq", is_zero, 2);
+}
+
 step_term step_formula_binary(step_evaluation *e, const ast *n, const step_term *a, const step_term *b)
 {
     static const struct {
@@ -117,7 +123,15 @@ step_term step_formula_binary(step_evaluation *e, const ast *n, const step_term 
             step_term both[] = {rows[i].swapped ? *b : *a, rows[i].swapped ? *a : *b};
             return step_formula_apply(e, n->range, rows[i].name, both, 2);
         }
-    return step_refuse(e, n->name_range, "`%s` is no operation on tiles", n->text);
+    if (strcmp(n->text, "!=") == 0) {
+        step_term both[] = {*a, *b}, equal = step_formula_apply(e, n->range, "eq", both, 2);
+        return step_formula_not(e, n->range, &equal);
+    }
+    bool joins = strcmp(n->text, "&&") == 0 || strcmp(n->text, "||") == 0;
+    return step_refuse_with(e, n->name_range,
+                            joins ? "comparisons are 1 or 0: `a * b` where both hold, `max(a, b)` where one does"
+                                  : "docs/step.md has a table of what functions of tiles are made of",
+                            "`%s` is no operation on tiles", n->text);
 }
 
 step_term step_initial_tile(step_evaluation *e, const ast *n, const step_term *items, size_t count)

@@ -30,6 +30,22 @@ int64_t dataflow_block_elements(const dataflow_interface *i)
     return list_product(i->block, i->rank, &elements) ? elements : -1;
 }
 
+int64_t dataflow_multipliers(const dataflow_model *m)
+{
+    int64_t sums[DATAFLOW_OUTPUT] = {0}, all;
+    for (size_t i = 0; i < m->count; i++) {
+        const dataflow_interface *face = &m->interfaces[i];
+        int64_t product;
+        if (face->kind >= DATAFLOW_OUTPUT)
+            continue;
+        if (!list_product(face->parallel, face->parallel_rank, &product) ||
+            __builtin_add_overflow(sums[face->kind], product, &sums[face->kind]))
+            return -1;
+    }
+    int64_t weights = sums[DATAFLOW_WEIGHT] > 0 ? sums[DATAFLOW_WEIGHT] : 1;
+    return __builtin_mul_overflow(sums[DATAFLOW_INPUT], weights, &all) || all > INT64_C(1) << 62 ? -1 : all;
+}
+
 typedef struct checking {
     dataflow_model *model;
     diag_list *diags;

@@ -87,6 +87,8 @@ bool dataflow_evaluate(dataflow_model *m, diag_list *diags);
 const char *dataflow_kind_name(dataflow_kind kind);
 /* -1: past 2^62 */
 int64_t dataflow_block_elements(const dataflow_interface *i);
+/* Elements of the inputs' iPar together times wPar of the weights together (1 without weights); -1: past 2^62 */
+int64_t dataflow_multipliers(const dataflow_model *m);
 /* Blocks along one dimension of the tensor, the last one padded. */
 int64_t dataflow_blocks(const dataflow_interface *i, uint32_t dimension);
 

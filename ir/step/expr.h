@@ -51,6 +51,8 @@ const char *step_expr_name(const step_expr *symbol);
 bool step_expr_is_flag(const step_expr *e);
 /* Was a symbol of that name made? */
 bool step_expr_knows(const step_exprs *c, const char *symbol);
+/* Its names, in the order in which they were made, ended by NULL. */
+const char *const *step_expr_names(const step_exprs *c, arena *a);
 bool step_expr_is_ragged_name(const step_exprs *c, const char *symbol);
 
 /* The number that it always is; false when it has a symbol. */

@@ -43,6 +43,17 @@ bool step_expr_knows(const step_exprs *c, const char *symbol)
     return has_symbol(c, symbol, false);
 }
 
+const char *const *step_expr_names(const step_exprs *c, arena *a)
+{
+    const char **names = ARENA_ARRAY(a, const char *, c->atom_count + 1);
+    size_t count = 0;
+    for (size_t i = 0; i < c->atom_count; i++)
+        if (c->atoms[i]->kind == ATOM_SYMBOL)
+            names[count++] = c->atoms[i]->name;
+    names[count] = NULL;
+    return names;
+}
+
 bool step_expr_is_ragged_name(const step_exprs *c, const char *symbol)
 {
     return has_symbol(c, symbol, true);

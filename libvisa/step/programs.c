@@ -8,6 +8,7 @@
 #include "libvisa/step/sizes.h"
 #include "passes/step/metrics.h"
 #include "passes/step/rewrite.h"
+#include "support/choice.h"
 
 const step_pass *compilation_step_pass(const char *name, size_t bytes)
 {
@@ -36,13 +37,21 @@ void compilation_run_step_pass(visa_compilation *c, const char *text)
 {
     size_t bytes = strcspn(text, ":");
     step_pass_call call = {.pass = compilation_step_pass(text, bytes)};
+    diag *refusal = NULL;
+    const step_graph *legal = NULL;
     read_arguments(c, text + bytes + (text[bytes] == ':'), &call);
     for (size_t i = 0; i < c->programs->count; i++)
         if (!c->programs->graphs[i]->bad) {
             step_graph *made = step_pass_run(&call, c->programs->graphs[i]);
             c->programs->graphs[i]->bad = !made;
             c->programs->graphs[i] = made ? made : c->programs->graphs[i];
+            legal = legal ? legal : made;
+            refusal = refusal || made ? refusal : c->diags.items[c->diags.count - 1];
         }
+    if (refusal && legal) /* which one was meant */
+        diag_note(&c->diags, refusal, legal->range,
+                  "a pass is for all stream programs of the file, and legal for `%s`: --kernel=%s is that one alone", legal->name,
+                  legal->name);
     compilation_took(c, call.pass->name);
     if (c->diags.error_count > 0 || !compilation_prints(c, call.pass->name))
         return;
@@ -92,6 +101,29 @@ static void check_room(visa_compilation *c, step_graph *g)
     diag_help(&c->diags, d, "give it `--onchip-bytes=%" PRId64 "` or more", room);
 }
 
+/* Names that -D may give a number. */
+static const char *names_known(visa_compilation *c, const char *name)
+{
+    enum { SHOWN_MAX = 16 };
+    const char *const *numbers = ast_number_names(c->tree, c->arena), *near = choice_near(name, numbers);
+    for (size_t i = 0; i < c->programs->count && !near; i++)
+        near = choice_near(name, step_expr_names(c->programs->graphs[i]->exprs, c->arena));
+    if (near)
+        return arena_printf(c->arena, "did you mean `%s`?", near);
+    const char *sizes = c->programs->count > 0 ? "--emit=step-report lists the sizes of stream programs" : "", *known = "";
+    const char *shown[SHOWN_MAX + 1] = {NULL};
+    size_t count = 0;
+    for (; *numbers && count < SHOWN_MAX; numbers++) {
+        bool is_new = true;
+        for (size_t i = 0; i < count; i++)
+            is_new = is_new && strcmp(shown[i], *numbers) != 0;
+        if (is_new)
+            shown[count++] = *numbers;
+    }
+    known = arena_printf(c->arena, "%s%s", choice_list(c->arena, shown), *numbers ? ", .." : "");
+    return count == 0 ? sizes : arena_printf(c->arena, "there are %s%s%s", known, *sizes ? "; " : "", sizes);
+}
+
 /* What is no constant and no axis gives its number to a size of a stream program. */
 void compilation_check_parameters(visa_compilation *c)
 {
@@ -114,8 +146,9 @@ void compilation_check_parameters(visa_compilation *c)
                            several ? "there is no ragged dimension `%s` to set; a constant or an axis has one value"
                                    : "there is no constant and no axis `%s` to set",
                            name);
-        if (c->programs->count > 0)
-            diag_help(&c->diags, d, "--emit=step-report lists the sizes of stream programs");
+        const char *help = names_known(c, name);
+        if (*help)
+            diag_help(&c->diags, d, "%s", help);
     }
 }
 

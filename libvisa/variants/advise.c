@@ -638,6 +638,10 @@ static bool compiles(const variant_source *source, const variant_options *o, are
 {
     visa_compilation *c = visa_compile(source->name, source->text, source->size, &o->compile);
     bool good = c && visa_error_count(c) == 0 && strlen(source->text) == source->size;
+    const unsigned char *data;
+    size_t size;
+    if (good && visa_kernel_count(c) == 0) /* dataflow items alone: no binary, and why */
+        good = visa_emit(c, VISA_EMIT_BINARY, &data, &size);
     if (!c)
         out->fault = "out of memory";
     else if (!good)

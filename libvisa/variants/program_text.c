@@ -116,6 +116,32 @@ static size_t refused_count(const program_answer *x)
     return count;
 }
 
+/* Why no point has the transformation: what the first one with it and the fewest others was refused for. NULL: one has it, or none was
+ * tried. */
+static const char *never_legal(const program_answer *x, size_t pass)
+{
+    const program_point *first = NULL;
+    for (size_t i = 0; i < x->point_count; i++) {
+        const program_point *p = &x->points[i];
+        if (!(p->passes >> pass & 1))
+            continue;
+        if (!p->refused)
+            return NULL;
+        first = !first || __builtin_popcount(p->passes) < __builtin_popcount(first->passes) ? p : first;
+    }
+    return first ? first->refused : NULL;
+}
+
+/* Of those that were asked for. */
+static void put_never_legal(strbuf *s, const program_answer *x, const program_tune_options *o)
+{
+    for (size_t i = 0; i < x->pass_count && o->variant.compile.step_pass_count > 0; i++) {
+        const char *why = never_legal(x, i);
+        if (why)
+            strbuf_printf(s, "no point has %s: %s\n", x->passes[i], why);
+    }
+}
+
 static const char *table(const program_answer *x, const program_tune_options *o, arena *a)
 {
     strbuf s;
@@ -145,6 +171,7 @@ static const char *table(const program_answer *x, const program_tune_options *o,
         strbuf_puts(&s, "the first point\n");
         put_row(&s, x, &x->points[0], "");
     }
+    put_never_legal(&s, x, o);
     strbuf_printf(&s, "fewest cycles again:\n  %s\n  %s\n", compile_command(x, &x->points[best], o, a), run_command(o, a));
     return s.text;
 }

@@ -3,31 +3,38 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "libvisa/variants/sweep_items.h"
 #include "runtime/step/sweep.h"
 #include "runtime/timing/report.h"
 #include "support/budget.h"
 #include "support/strbuf.h"
 
-/* What a legal variant takes, for the front of cycles against memory. */
+/* What a legal variant takes, for the front of cycles against what they cost: bytes of DM, or multipliers. */
 typedef struct sweep_point {
-    const char *values, *kernel;
-    const char *axes; /* with their sizes: with others it computes something else */
-    int64_t cycles, dm_bytes;
+    const char *values, *name;
+    const char *work; /* sizes: with others it computes something else */
+    int64_t cycles, cost;
 } sweep_point;
+
+/* Those of one kind. */
+typedef struct sweep_points {
+    sweep_point *list;
+    size_t count, capacity;
+} sweep_points;
 
 typedef struct sweep {
     const variant_source *source;
     const variant_options *options;
     const swept *axes;
     size_t axis_count;
-    size_t *at;                   /* of each axis: which of its values is at hand */
-    uint64_t left;                /* steps, for all of the sweep */
-    bool any_kernel, any_program; /* was legal */
-    bool limited;                 /* some program's chip holds a limited number of bytes */
-    sweep_table *table;           /* what is reported besides the rows */
-    strbuf out, programs;         /* rows of kernels, and of stream programs, which have other columns */
-    sweep_point *points;
-    size_t point_count, point_capacity;
+    size_t *at;                             /* of each axis: which of its values is at hand */
+    uint64_t left;                          /* steps, for all of the sweep */
+    bool any_kernel, any_program, any_item; /* was legal */
+    bool limited;                           /* some program's chip holds a limited number of bytes */
+    const char *refusal;                    /* the diagnostics of the first variant that was refused */
+    sweep_table *table;                     /* what is reported besides the rows */
+    strbuf out, programs, items;            /* rows of kernels, and of stream programs and dataflow items, which have other columns */
+    sweep_points kernel_points, item_points;
 } sweep;
 
 static const char *values_at_hand(const sweep *s)
@@ -57,6 +64,33 @@ static const char *axes_of(const binary_kernel *k, arena *a)
     return text;
 }
 
+static const char *multipliers_text(int64_t count, arena *a)
+{
+    return count == INT64_MAX ? "> 2^62" : arena_printf(a, "%lld", (long long)count);
+}
+
+/* A row for each dataflow item. False: none, and what the compiler says of it is said. */
+static bool item_rows(sweep *s, visa_compilation *c, const char *values)
+{
+    const unsigned char *data;
+    size_t size;
+    sweep_item *items;
+    arena *a = s->out.arena;
+    if (!visa_dataflow(c, true, NULL, 0, &data, &size))
+        return false;
+    size_t count = sweep_items_read((const char *)data, a, &items);
+    for (size_t i = 0; i < count; i++) {
+        const sweep_item *m = &items[i];
+        strbuf_printf(&s->items, "%s  legal    %-16s %10lld %12s %12lld %12lld %14s\n", values, m->name, (long long)m->latency,
+                      multipliers_text(m->multipliers, a), (long long)m->weight_bits, (long long)m->input_bits,
+                      m->rate > 0 ? arena_printf(a, "%.1f", m->rate) : "-");
+        sweep_point p = {values, m->name, m->tensors, m->latency, m->multipliers};
+        ARENA_PUSH(a, s->item_points.list, s->item_points.count, s->item_points.capacity, p);
+    }
+    s->any_item |= count > 0;
+    return count > 0;
+}
+
 /* One variant: a row of the table. False: not even a row. */
 static bool sweep_row(sweep *s, diag_list *diags)
 {
@@ -83,13 +117,19 @@ static bool sweep_row(sweep *s, diag_list *diags)
     binary b;
     report_figures f;
     const char *values = values_at_hand(s);
-    bool legal = visa_emit(c, VISA_EMIT_BINARY, &data, &size) && binary_read(data, size, s->out.arena, diags, &b);
+    bool has_items = visa_error_count(c) == 0 && visa_item_count(c) > 0, only_items = has_items && visa_kernel_count(c) == 0;
+    bool good = !has_items || item_rows(s, c, values);
+    bool legal = good && !only_items && visa_emit(c, VISA_EMIT_BINARY, &data, &size) && binary_read(data, size, s->out.arena, diags, &b);
     bool ok = legal || !visa_has_system_fault(c);
     if (!ok)
         s->table->messages = arena_strdup(s->out.arena, visa_diagnostics(c, s->options->format));
-    if (!legal && ok) {
+    if (!legal && ok && !(good && only_items)) {
         const char *why = visa_diagnostics(c, VISA_DIAGNOSTICS_TEXT);
-        strbuf_printf(&s->out, "%s  refused  %.*s\n", values, (int)strcspn(why, "\n"), why);
+        if (!s->refusal)
+            s->refusal = arena_strdup(s->out.arena, visa_diagnostics(c, s->options->format));
+        strbuf *const tables[] = {&s->out, &s->programs, &s->items};
+        for (size_t i = 0; i < sizeof tables / sizeof *tables; i++)
+            strbuf_printf(tables[i], "%s  refused  %.*s\n", values, (int)strcspn(why, "\n"), why);
     }
     s->any_kernel |= legal && b.kernel_count > 0;
     s->any_program |= legal && b.program_count > 0;
@@ -104,48 +144,50 @@ static bool sweep_row(sweep *s, diag_list *diags)
         strbuf_printf(&s->out, "%s  legal    %-16s %10lld %12lld %12lld  %s: %s\n", values, b.kernels[i].name, (long long)f.cycles,
                       (long long)f.dm_bytes, (long long)f.lower_bound, f.command, f.binds);
         sweep_point p = {values, arena_strdup(s->out.arena, b.kernels[i].name), axes_of(&b.kernels[i], s->out.arena), f.cycles, f.dm_bytes};
-        ARENA_PUSH(s->out.arena, s->points, s->point_count, s->point_capacity, p);
+        ARENA_PUSH(s->out.arena, s->kernel_points.list, s->kernel_points.count, s->kernel_points.capacity, p);
     }
     visa_free(c);
     return ok;
 }
 
 /* Does another variant that computes the same take as little of both, and of one less, or is it the same and stands before? */
-static bool is_beaten(const sweep *s, size_t number)
+static bool is_beaten(const sweep_points *all, size_t number)
 {
-    const sweep_point *p = &s->points[number];
-    for (size_t i = 0; i < s->point_count; i++) {
-        const sweep_point *q = &s->points[i];
-        bool less = q->cycles < p->cycles || q->dm_bytes < p->dm_bytes || i < number;
-        if (i != number && strcmp(q->kernel, p->kernel) == 0 && strcmp(q->axes, p->axes) == 0 && q->cycles <= p->cycles &&
-            q->dm_bytes <= p->dm_bytes && less)
+    const sweep_point *p = &all->list[number];
+    for (size_t i = 0; i < all->count; i++) {
+        const sweep_point *q = &all->list[i];
+        bool less = q->cycles < p->cycles || q->cost < p->cost || i < number;
+        if (i != number && strcmp(q->name, p->name) == 0 && strcmp(q->work, p->work) == 0 && q->cycles <= p->cycles && q->cost <= p->cost &&
+            less)
             return true;
     }
     return false;
 }
 
-static int by_kernel_and_memory(const void *a, const void *b)
+static int by_name_and_cost(const void *a, const void *b)
 {
     const sweep_point *x = a, *y = b;
-    int order = strcmp(x->kernel, y->kernel);
-    order = order ? order : strcmp(x->axes, y->axes);
-    return order ? order : (x->dm_bytes > y->dm_bytes) - (x->dm_bytes < y->dm_bytes);
+    int order = strcmp(x->name, y->name);
+    order = order ? order : strcmp(x->work, y->work);
+    return order ? order : (x->cost > y->cost) - (x->cost < y->cost);
 }
 
-/* The variants that no other beats in cycles and memory both. */
-static void sweep_front(sweep *s, const char *names)
+/* The variants that no other beats in cycles and cost both. */
+static void sweep_front(sweep_points *all, const char *head, strbuf *out)
 {
-    sweep_point *front = ARENA_ARRAY(s->out.arena, sweep_point, s->point_count + 1);
+    if (all->count == 0)
+        return;
+    sweep_point *front = ARENA_ARRAY(out->arena, sweep_point, all->count + 1);
     size_t count = 0;
-    for (size_t i = 0; i < s->point_count; i++)
-        if (!is_beaten(s, i))
-            front[count++] = s->points[i];
+    for (size_t i = 0; i < all->count; i++)
+        if (!is_beaten(all, i))
+            front[count++] = all->list[i];
     if (count > 1)
-        qsort(front, count, sizeof *front, by_kernel_and_memory);
-    strbuf_printf(&s->out, "front: fewer cycles take more DM\n%s           kernel               cycles  DM bytes up\n", names);
+        qsort(front, count, sizeof *front, by_name_and_cost);
+    strbuf_puts(out, head);
     for (size_t i = 0; i < count; i++)
-        strbuf_printf(&s->out, "%s           %-16s %10lld %12lld\n", front[i].values, front[i].kernel, (long long)front[i].cycles,
-                      (long long)front[i].dm_bytes);
+        strbuf_printf(out, "%s           %-16s %10lld %12lld\n", front[i].values, front[i].name, (long long)front[i].cycles,
+                      (long long)front[i].cost);
 }
 
 /* The next combination, the last constant fastest. */
@@ -167,6 +209,7 @@ bool sweep_source(const variant_source *source, const swept *axes, size_t count,
     s.at = ARENA_ARRAY(memory, size_t, count + 1);
     strbuf_init(&s.out, memory);
     strbuf_init(&s.programs, memory);
+    strbuf_init(&s.items, memory);
     const char *names = "";
     for (size_t i = 0; i < count; i++)
         names = arena_printf(memory, "%s%s%10s", names, i ? " " : "", axes[i].name);
@@ -174,15 +217,29 @@ bool sweep_source(const variant_source *source, const swept *axes, size_t count,
         if (!sweep_row(&s, diags))
             return false;
     } while (next_combination(&s));
-    if (count > 1 && s.point_count > 0)
-        sweep_front(&s, names);
-    out->text = s.out.text;
-    if (s.any_kernel || !s.any_program)
+    if (count > 1) {
+        sweep_front(
+            &s.kernel_points,
+            arena_printf(memory, "front: fewer cycles take more DM\n%s           kernel               cycles  DM bytes up\n", names),
+            &s.out);
+        sweep_front(&s.item_points,
+                    arena_printf(memory,
+                                 "front: fewer cycles take more multipliers\n%s           dataflow item             L  multipliers\n",
+                                 names),
+                    &s.items);
+    }
+    if (s.any_kernel || !(s.any_program || s.any_item))
         out->text =
             arena_printf(memory, "%s           kernel               cycles  DM bytes up  lower bound  longest command: what binds\n%s",
-                         names, out->text);
+                         names, s.out.text);
     if (s.any_program)
         out->text = arena_printf(memory, "%s%s%s", out->text, step_sweep_head(names, s.limited, memory), s.programs.text);
-    out->any = s.any_kernel || s.any_program;
+    if (s.any_item)
+        out->text =
+            arena_printf(memory, "%s%s           dataflow item             L  multipliers  weight bits   input bits   inferences/s\n%s",
+                         out->text, names, s.items.text);
+    out->any = s.any_kernel || s.any_program || s.any_item;
+    if (!out->any)
+        out->messages = s.refusal;
     return true;
 }

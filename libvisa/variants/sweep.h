@@ -1,4 +1,5 @@
-/* `visac --sweep`: a source with each combination of values of some constants, a row of figures for each kernel of each.
+/* `visac --sweep`: a source with each combination of values of some constants, a row of figures for each kernel, stream
+ * program and dataflow item of each.
  *
  * The one idea: each variant is compiled as always, and only the figures of its report are put into one table. */
 #ifndef VISA_LIBVISA_VARIANTS_SWEEP_H
@@ -15,7 +16,7 @@ typedef struct swept {
 
 typedef struct sweep_table {
     const char *text;
-    const char *messages; /* the diagnostics of a variant that could not be judged, or "" */
+    const char *messages; /* the diagnostics of a variant that could not be judged, of the first one where all are refused, or "" */
     const char *fault;    /* what else went wrong, a phrase; NULL: nothing */
     bool any;             /* variant was legal */
 } sweep_table;

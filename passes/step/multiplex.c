@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "ir/step/type.h"
+#include "passes/step/named.h"
 #include "passes/step/rewrite.h"
 
 typedef struct region {
@@ -37,7 +38,7 @@ static size_t collect(step_rewrite *r, const char *stem, const step_graph_node *
     size_t count = 0, capacity = 0;
     *list = NULL;
     for (size_t i = 0; i < r->from->node_count; i++)
-        if (step_rewrite_is_named(r->from->nodes[i], stem))
+        if (step_is_named(r->from->nodes[i], stem))
             ARENA_PUSH(r->from->arena, *list, count, capacity, r->from->nodes[i]);
     return count;
 }
@@ -338,6 +339,9 @@ static bool divide(step_rewrite *r, multiplex *m)
     const char *from_name = step_rewrite_text(r, "from", NULL), *to_name = step_rewrite_text(r, "to", NULL);
     if (!from_name || !to_name)
         return step_rewrite_refuse(r, NULL, help, "`%s` is not given", from_name ? "to" : "from");
+    const step_wanted any = {.one = "operator", .all = "operators"};
+    if (!step_wanted_exists(r, from_name, &any) || !step_wanted_exists(r, to_name, &any))
+        return false;
     size_t count = collect(r, from_name, &from), ends = collect(r, to_name, &to), regions = (size_t)step_rewrite_number(r, "regions", 1);
     if (count < 2 || count != ends)
         return step_rewrite_refuse(r, NULL, help, "%zu operators are called `%s` and %zu `%s`; as many of both, at least 2", count,

@@ -6,6 +6,7 @@
 #include <inttypes.h>
 
 #include "ir/step/total.h"
+#include "passes/step/named.h"
 #include "passes/step/regions.h"
 
 /* A size of the graph before, and what it is derived as now. */
@@ -261,6 +262,8 @@ void step_pass_dynamic_parallel(step_rewrite *r)
                             "nothing says when a region is free");
         return;
     }
+    if (!step_wanted_exists(r, done, &(step_wanted){.one = "operator", .all = "operators"}))
+        return;
     step_regions *regions = step_regions_find(r, done);
     if (!regions)
         return;

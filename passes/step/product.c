@@ -10,16 +10,30 @@ static bool is_leaf(const step_formula *f, uint32_t instruction, uint32_t *leaf)
     return true;
 }
 
+/* Is the instruction a product of tiles that come in? */
+static bool is_product_of(const step_formula *f, uint32_t i, step_product *p)
+{
+    *p = (step_product){.transposed = f->items[i].op == FORMULA_MATMUL_T};
+    return (p->transposed || f->items[i].op == FORMULA_MATMUL) && is_leaf(f, f->items[i].operands[0], &p->leaves[0]) &&
+           is_leaf(f, f->items[i].operands[1], &p->leaves[1]);
+}
+
+/* The product among them, counted from 1; 0: it is none. */
+static uint32_t number_among(const step_product *list, size_t count, const step_product *p)
+{
+    for (uint32_t i = 0; i < count; i++)
+        if (list[i].transposed == p->transposed && list[i].leaves[0] == p->leaves[0] && list[i].leaves[1] == p->leaves[1])
+            return i + 1;
+    return 0;
+}
+
 uint32_t step_products_of(const step_formula *f, const step_product **out, arena *a)
 {
-    step_product *list = NULL;
+    step_product *list = NULL, p;
     size_t count = 0, capacity = 0;
-    for (uint32_t i = 0; i < f->count; i++) {
-        step_product p = {.at = i, .transposed = f->items[i].op == FORMULA_MATMUL_T};
-        if ((p.transposed || f->items[i].op == FORMULA_MATMUL) && is_leaf(f, f->items[i].operands[0], &p.leaves[0]) &&
-            is_leaf(f, f->items[i].operands[1], &p.leaves[1]))
+    for (uint32_t i = 0; i < f->count; i++)
+        if (is_product_of(f, i, &p) && number_among(list, count, &p) == 0)
             ARENA_PUSH(a, list, count, capacity, p);
-    }
     *out = list;
     return (uint32_t)count;
 }
@@ -28,8 +42,9 @@ uint32_t step_products_of(const step_formula *f, const step_product **out, arena
 static uint32_t *numbers_of(const step_formula *f, const step_product *products, uint32_t count, arena *a)
 {
     uint32_t *number = ARENA_ARRAY(a, uint32_t, f->count + 1);
-    for (uint32_t i = 0; i < count; i++)
-        number[products[i].at] = i + 1;
+    step_product p;
+    for (uint32_t i = 0; i < f->count; i++)
+        number[i] = is_product_of(f, i, &p) ? number_among(products, count, &p) : 0;
     return number;
 }
 

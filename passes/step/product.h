@@ -9,12 +9,11 @@
 #include "ir/step/graph.h"
 
 typedef struct step_product {
-    uint32_t at;        /* the instruction */
     uint32_t leaves[2]; /* tiles of the streams, counted over all of them; the state is none of them */
     bool transposed;
 } step_product;
 
-/* Products of tiles that come in, in the order of instructions. */
+/* Products of tiles that come in, in the order of instructions; what is multiplied twice is one product. */
 uint32_t step_products_of(const step_formula *f, const step_product **out, arena *a);
 
 /* By tile of the streams: is it taken where the products are not made? */

@@ -3,6 +3,8 @@
 #include <inttypes.h>
 #include <string.h>
 
+#include "passes/step/named.h"
+
 static const char by_address[] = "store results by their addresses, with random_store";
 
 bool step_regions_deals(const step_regions *g, const step_graph_node *n)
@@ -234,7 +236,7 @@ step_regions *step_regions_find(step_rewrite *r, const char *done)
     *g = (step_regions){.of = ARENA_ARRAY(a, int64_t, r->from->node_count + 1),
                         .like = ARENA_ARRAY(a, const step_graph_node *, r->from->node_count + 1)};
     for (size_t i = 0; i < r->from->node_count; i++)
-        if (step_rewrite_is_named(r->from->nodes[i], done))
+        if (step_is_named(r->from->nodes[i], done))
             ARENA_PUSH(a, g->done, count, capacity, r->from->nodes[i]);
     g->count = (int64_t)count;
     return mark(r, g, done) && check(r, g) ? g : NULL;

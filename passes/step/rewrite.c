@@ -28,29 +28,6 @@ int64_t step_rewrite_number(step_rewrite *r, const char *name, int64_t otherwise
     return value;
 }
 
-bool step_rewrite_is_named(const step_graph_node *n, const char *stem)
-{
-    size_t bytes = strlen(stem);
-    if (strncmp(n->name, stem, bytes) != 0)
-        return false;
-    const char *rest = n->name + bytes;
-    return !*rest || (*rest == '.' && rest[1] && strspn(rest + 1, "0123456789") == strlen(rest + 1));
-}
-
-bool step_rewrite_is_wanted(const step_rewrite *r, const step_graph_node *n)
-{
-    const char *names = step_rewrite_text(r, "node", NULL);
-    bool wanted = !names;
-    while (names && *names && !wanted) {
-        size_t bytes = strcspn(names, "+");
-        bool exact = names[0] == '=';
-        const char *name = arena_strndup(r->from->arena, names + exact, bytes - exact);
-        wanted = exact ? strcmp(n->name, name) == 0 : step_rewrite_is_named(n, name);
-        names += bytes + (names[bytes] == '+');
-    }
-    return wanted;
-}
-
 static bool same_walk(const step_spec *a, const step_spec *b)
 {
     return a->walk_count == b->walk_count &&

@@ -48,12 +48,6 @@ const char *step_rewrite_text(const step_rewrite *r, const char *name, const cha
 /* An argument's number from 1 on, or `otherwise`; refuses what is none. */
 int64_t step_rewrite_number(step_rewrite *r, const char *name, int64_t otherwise);
 
-/* "tile", "tile.2", ..: what was written under one name. */
-bool step_rewrite_is_named(const step_graph_node *n, const char *stem);
-/* Is the node one of those that the argument `node` names? "tile+out": written under one of these names; "=tile.2": this one alone. Without
- * the argument every node is. */
-bool step_rewrite_is_wanted(const step_rewrite *r, const step_graph_node *n);
-
 /* NULL, after saying at the node (NULL: at the program) why the pass is not legal, and what to do. */
 void *step_rewrite_refuse(step_rewrite *r, const step_graph_node *n, const char *help, const char *format, ...)
     __attribute__((format(printf, 4, 5)));

@@ -8,6 +8,7 @@
 
 #include "ir/step/formula.h"
 #include "ir/step/route.h"
+#include "passes/step/named.h"
 #include "passes/step/rewrite.h"
 
 /* What a stream has for each tile. */
@@ -267,13 +268,24 @@ static const step_graph_node *maker_of(step_rewrite *r, const step_graph_node *n
     return makes ? to[0].node : NULL;
 }
 
+/* What splits the group whose tiles `maker` makes; NULL: it makes none. */
+static const step_graph_node *split_of(step_rewrite *r, const step_graph_node *maker)
+{
+    const step_graph_node *n = maker->spec.op == STEP_ACCUM ? maker->spec.inputs[0]->node : NULL;
+    return n && n->spec.op == STEP_RESHAPE && n->spec.param[STEP_B] == 0 && maker_of(r, n) == maker ? n : NULL;
+}
+
+static bool makes_tiles(step_rewrite *r, const step_graph_node *n)
+{
+    return split_of(r, n) != NULL;
+}
+
 static void find_groups(step_rewrite *r)
 {
     dynamic *d = r->user;
     for (size_t i = 0; i < r->from->node_count && !r->bad; i++) {
-        const step_graph_node *n = r->from->nodes[i],
-                              *maker = n->spec.op == STEP_RESHAPE && n->spec.param[STEP_B] == 0 ? maker_of(r, n) : NULL;
-        if (!maker || !step_rewrite_is_wanted(r, maker))
+        const step_graph_node *maker = r->from->nodes[i], *n = split_of(r, maker);
+        if (!n || !step_is_wanted(r, maker))
             continue;
         if (n->spec.inputs[0]->rank > 0)
             step_rewrite_refuse(r, n, "flatten the stream before it is split",
@@ -281,7 +293,7 @@ static void find_groups(step_rewrite *r)
                                 n->spec.inputs[0]->rank);
         else if (n->outputs[1].used)
             step_rewrite_refuse(r, n, "use valid_rows", "somebody asks `%s` which values are padding", n->name);
-        d->groups[i] = true;
+        d->groups[n->index] = true;
         if (!r->bad)
             follow_outputs(r, maker, ROWS, 0);
         r->changes++;
@@ -315,6 +327,8 @@ void step_pass_dynamic_tiling(step_rewrite *r)
     for (size_t i = 0; i < r->from->node_count; i++)
         d.of[i] = ARENA_ARRAY(a, followed, r->from->nodes[i]->output_count + 1);
     r->user = &d;
+    if (!step_wanted_exist(r, &(step_wanted){makes_tiles, "tile that is made of a group of rows", "such tiles"}))
+        return;
     find_groups(r);
     follow(r);
     check_merges(r);

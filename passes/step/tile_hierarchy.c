@@ -14,6 +14,7 @@
 #include "ir/step/formula.h"
 #include "ir/step/groups.h"
 #include "ir/step/total.h"
+#include "passes/step/named.h"
 #include "passes/step/product.h"
 #include "passes/step/rewrite.h"
 
@@ -179,23 +180,30 @@ static step_stream *cut(step_rewrite *r, const step_graph_node *n, const step_st
     return walk ? &walk->outputs[0] : NULL;
 }
 
-static step_graph_node *fold(step_rewrite *r, const step_graph_node *n, const char *suffix, step_fn fn, int64_t b, const step_stream *x,
-                             const step_stream *y, dtype type)
+/* An `accum`, or a `scan`. */
+static step_graph_node *fold_as(step_op op, step_rewrite *r, const step_graph_node *n, const char *suffix, step_fn fn, int64_t b,
+                                const step_stream *x, const step_stream *y, dtype type)
 {
     const step_stream *in[] = {x, y};
     if (!x || (fn == STEP_FN_MATMUL_ADD || fn == STEP_FN_MATMUL_T_ADD ? !y : false))
         return NULL;
     return step_rewrite_add(
         r, n, suffix,
-        (step_spec){.op = STEP_ACCUM, .fn = fn, .param = {b}, .has_dtype = true, .dtype = type, .inputs = in, .input_count = y ? 2 : 1});
+        (step_spec){.op = op, .fn = fn, .param = {b}, .has_dtype = true, .dtype = type, .inputs = in, .input_count = y ? 2 : 1});
+}
+
+static step_graph_node *fold(step_rewrite *r, const step_graph_node *n, const char *suffix, step_fn fn, int64_t b, const step_stream *x,
+                             const step_stream *y, dtype type)
+{
+    return fold_as(STEP_ACCUM, r, n, suffix, fn, b, x, y, type);
 }
 
 /* The node that makes what `n` does of these streams; NULL: refused. */
 static step_graph_node *make(step_rewrite *r, const step_graph_node *n, const step_stream *first, const step_stream *second, dtype result)
 {
     const pieces *p = &((const cutting *)r->user)->made;
-    bool transposed = is_transposed(n), folds = n->spec.op == STEP_ACCUM;
-    dtype part = folds ? DTYPE_F32 : result; /* sums are rounded once, at their end */
+    bool transposed = is_transposed(n), folds = n->spec.op != STEP_MAP; /* or scans: sums of the products then */
+    dtype part = folds ? DTYPE_F32 : result;                            /* sums are rounded once, at their end */
     const int64_t left[] = {p->inner_count, 0, 1}, right[] = {0, 1, p->column_count}, right_t[] = {0, p->inner_count, 1};
     const step_stream *tiles[] = {first, second};
     bool grouped = has_empty_groups(r, tiles[0]);
@@ -213,7 +221,7 @@ static step_graph_node *make(step_rewrite *r, const step_graph_node *n, const st
     if (last && grouped)
         last = in_groups(r, n, first, &last->outputs[0]);
     if (last && folds)
-        last = fold(r, n, "", STEP_FN_ADD, n->spec.param[STEP_B], &last->outputs[0], NULL, result);
+        last = fold_as(n->spec.op, r, n, "", STEP_FN_ADD, n->spec.param[STEP_B], &last->outputs[0], NULL, result);
     if (last)
         small->flops_per_cycle = n->flops_per_cycle;
     return last;
@@ -351,14 +359,17 @@ static bool cut_function(step_rewrite *r, const step_graph_node *n)
     arena *a = r->to->arena;
     const cutting *c = r->user;
     const step_product *all;
-    uint32_t found = step_products_of(n->spec.formula, &all, a), count = 0;
+    uint32_t found = step_products_of(n->spec.formula, &all, a), count = 0, room = STEP_LEAVES_MAX - n->spec.formula->values;
     step_product *products = ARENA_ARRAY(a, step_product, found + 1);
     const step_stream **made = ARENA_ARRAY(a, const step_stream *, found + 1);
     for (uint32_t i = 0; i < found; i++) {
         if (!has_tiles(n, &all[i]))
             continue;
         step_graph_node product = as_map(r, n, &all[i]);
-        if (!is_legal(r, &product)) {
+        bool has_room = count < room || cannot(r, "make some of them in a `map` of their own",
+                                               arena_printf(a, "`%s` takes tiles and products of them, and a function takes %d at most",
+                                                            n->name, STEP_LEAVES_MAX));
+        if (!has_room || !is_legal(r, &product)) {
             if (!c->everywhere)
                 return step_rewrite_refuse(r, n, c->help, "%s", c->why) != NULL;
             continue;
@@ -373,12 +384,23 @@ static bool cut_function(step_rewrite *r, const step_graph_node *n)
     return count > 0 ? add_function(r, n, products, count, made) : step_rewrite_copy(r, n) != NULL;
 }
 
+/* Is there a product in it that the pass looks at? */
+static bool has_product(step_rewrite *r, const step_graph_node *n)
+{
+    const step_product *all;
+    uint32_t found = n->spec.formula ? step_products_of(n->spec.formula, &all, r->to->arena) : 0;
+    for (uint32_t i = 0; i < found; i++)
+        if (has_tiles(n, &all[i]))
+            return true;
+    return !n->spec.formula && is_product(n);
+}
+
 static bool visit(step_rewrite *r, const step_graph_node *n)
 {
     const cutting *c = r->user;
-    if (n->spec.formula && step_rewrite_is_wanted(r, n))
+    if (n->spec.formula && step_is_wanted(r, n))
         return cut_function(r, n);
-    if (!is_product(n) || !step_rewrite_is_wanted(r, n))
+    if (!is_product(n) || !step_is_wanted(r, n))
         return step_rewrite_copy(r, n) != NULL;
     if (!is_legal(r, n))
         return c->everywhere ? step_rewrite_copy(r, n) != NULL : step_rewrite_refuse(r, n, c->help, "%s", c->why) != NULL;
@@ -398,11 +420,10 @@ void step_pass_hierarchical_tiling(step_rewrite *r)
                            .columns = step_rewrite_number(r, "columns", 0)},
                  .everywhere = !step_rewrite_text(r, "node", NULL)};
     r->user = &c;
+    if (!step_wanted_exist(r, &(step_wanted){has_product, "product", "products"}))
+        return;
     step_rewrite_all(r, visit);
-    if (r->changes == 0 && c.everywhere)
+    if (r->changes == 0)
         step_rewrite_refuse(r, NULL, c.help ? c.help : "it looks for products of what comes into `map`, `accum` and `scan`",
                             "no product can be cut%s%s", c.why ? ": " : "", c.why ? c.why : "");
-    else if (r->changes == 0)
-        step_rewrite_refuse(r, NULL, "the name is that of a `let`, or as --emit=ir shows it", "no product is called `%s`",
-                            step_rewrite_text(r, "node", ""));
 }

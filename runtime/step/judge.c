@@ -251,7 +251,10 @@ bool step_judge(const step_judge_input *in, arena *a, const char **report, findi
         if (p->tensors[t].written)
             compare_tensor(s, t, &j);
     *report = j.report.text;
-    if (diags->error_count == before && !compared_any(found))
+    if (diags->error_count == before && found->count == 0)
+        diag_help(diags, diag_add(diags, E_CHECK_NOTHING, SRC_NOWHERE, "`%s` has no output: nothing was compared", p->name),
+                  "return a stream, or store it in a tensor");
+    else if (diags->error_count == before && !compared_any(found))
         diag_help(diags, diag_add(diags, E_CHECK_NOTHING, SRC_NOWHERE, "no output of `%s` has a value: nothing was compared", p->name),
                   "give its input streams values");
     return diags->error_count == before;

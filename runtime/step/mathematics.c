@@ -8,7 +8,6 @@
 #include "runtime/step/real.h"
 #include "runtime/tensor/numeric.h"
 
-static const double f32_half = 0x1p-24;     /* of a rounding to f32, relative */
 static const double f32_function = 0x1p-21; /* of expf and what is made of it, relative: a few of the last place */
 static const double f32_least = 0x1p-126;   /* below it steps no longer shrink */
 static const double f32_exp_most = 88;      /* e to the power of more may be infinite in f32 */
@@ -127,29 +126,14 @@ static void apply_1(step_fn fn, double x, double e, double *y, double *error)
     }
 }
 
-static void apply_2(step_fn fn, double x, double ex, double y, double ey, double *z, double *error)
+static real apply_2(step_fn fn, real x, real y)
 {
     switch (fn) {
-    case STEP_FN_ADD:
-        *z = x + y;
-        *error = with_f32(*z, ex + ey, f32_half);
-        break;
-    case STEP_FN_SUB:
-        *z = x - y;
-        *error = with_f32(*z, ex + ey, f32_half);
-        break;
-    case STEP_FN_MUL:
-        *z = x * y;
-        *error = with_f32(*z, fabs(x) * ey + fabs(y) * ex + ex * ey, f32_half);
-        break;
-    case STEP_FN_DIV:
-        *z = x / y;
-        *error = ey < fabs(y) ? with_f32(*z, (ex + fabs(*z) * ey) / (fabs(y) - ey), f32_half) : INFINITY;
-        break;
-    default:
-        *z = x > y || isnan(x) ? x : y;
-        *error = fmax(ex, ey);
-        break;
+    case STEP_FN_ADD: return real_add(x, y);
+    case STEP_FN_SUB: return real_sub(x, y);
+    case STEP_FN_MUL: return real_mul(x, y);
+    case STEP_FN_DIV: return real_div(x, y);
+    default: return real_max(x, y);
     }
 }
 
@@ -178,10 +162,11 @@ static const nested_value *pairwise(mathematics *m, step_fn fn, const nested_val
         for (int64_t k = 0; k < columns; k++) {
             int64_t i = (a->tile.rows == 1 ? 0 : r) * a->tile.columns + (a->tile.columns == 1 ? 0 : k),
                     j = (b->tile.rows == 1 ? 0 : r) * b->tile.columns + (b->tile.columns == 1 ? 0 : k), o = r * columns + k;
-            apply_2(fn, mathematics_number(a, i), mathematics_error(a, i), mathematics_number(b, j), mathematics_error(b, j), &d.x[o],
-                    &d.error[o]);
+            real made = apply_2(fn, taken(a, i), taken(b, j));
+            d.x[o] = made.x;
+            d.error[o] = made.error;
             if (same)
-                same[o] = real_max(taken(a, i), taken(b, j)).same;
+                same[o] = made.same;
         }
     return d.value;
 }
@@ -190,21 +175,21 @@ static const nested_value *fold_rows(mathematics *m, const nested_value *a)
 {
     bool largest = m->node->fn == STEP_FN_ROW_MAX;
     draft d = new_tile(m, a->tile.rows, 1, a->tile.valid);
-    uint64_t *same = largest ? name_them(m, &d) : NULL;
+    uint64_t *same = name_them(m, &d);
     for (int64_t r = 0; r < a->tile.rows; r++) {
         real most = real_exact(-INFINITY);
-        double sum = largest ? -INFINITY : 0, error = 0, size = 0;
+        real_sum sum = {0};
         for (int64_t k = 0; k < a->tile.columns; k++) {
-            double x = mathematics_number(a, r * a->tile.columns + k), e = mathematics_error(a, r * a->tile.columns + k);
-            sum = !largest ? sum + x : x > sum ? x : sum;
-            error = largest ? fmax(error, e) : error + e;
-            size += fabs(x) + e;
-            most = real_max(most, taken(a, r * a->tile.columns + k));
+            real x = taken(a, r * a->tile.columns + k);
+            if (largest)
+                most = real_max(most, x);
+            else
+                real_sum_add(&sum, x);
         }
-        if (same)
-            same[r] = most.same;
-        d.x[r] = sum;
-        d.error[r] = error + (largest ? 0 : size * f32_half * (double)(a->tile.columns + 1));
+        real made = largest ? most : real_sum_end(&sum);
+        d.x[r] = made.x;
+        d.error[r] = made.error;
+        same[r] = made.same;
     }
     return d.value;
 }
@@ -217,18 +202,14 @@ static const nested_value *product(mathematics *m, const nested_value *before, c
     for (int64_t r = 0; r < a->tile.rows; r++)
         for (int64_t c = 0; c < columns; c++) {
             int64_t o = r * columns + c;
-            double sum = before ? mathematics_number(before, o) : 0, error = before ? mathematics_error(before, o) : 0,
-                   size = fabs(sum) + error;
-            for (int64_t k = 0; k < inner; k++) {
-                int64_t j = turned ? c * inner + k : k * columns + c;
-                double x = mathematics_number(a, r * inner + k), ex = mathematics_error(a, r * inner + k), y = mathematics_number(b, j),
-                       ey = mathematics_error(b, j), loss = fabs(x) * ey + fabs(y) * ex + ex * ey;
-                sum += x * y;
-                error += loss;
-                size += fabs(x * y) + loss;
-            }
-            d.x[o] = sum;
-            d.error[o] = error + size * f32_half * (double)(inner + 2);
+            real_sum sum = {0};
+            if (before)
+                real_sum_add(&sum, taken(before, o));
+            for (int64_t k = 0; k < inner; k++)
+                real_sum_add_product(&sum, taken(a, r * inner + k), taken(b, turned ? c * inner + k : k * columns + c));
+            real made = real_sum_end(&sum);
+            d.x[o] = made.x;
+            d.error[o] = made.error;
         }
     return d.value;
 }

@@ -311,15 +311,48 @@ real real_gelu(real a)
 
 /* ---- sums ---- */
 
+/* The largest power of two of which x, finite and not 0, is a whole multiple. */
+static int unit_of(double x)
+{
+    union {
+        double x;
+        uint64_t bits;
+    } of = {x};
+    uint64_t mantissa = (of.bits & 0xfffffffffffff) | UINT64_C(1) << 52;
+    int exponent = (int)(of.bits >> 52 & 0x7ff);
+    return exponent == 0 ? -1074 : exponent - 1075 + __builtin_ctzll(mantissa);
+}
+
+static void sum_unit(real_sum *s, real a)
+{
+    if (a.error != 0) {
+        s->rounded = true;
+        return;
+    }
+    if (a.x == 0)
+        return;
+    int unit = unit_of(a.x);
+    s->unit = s->has_unit && s->unit < unit ? s->unit : unit;
+    s->has_unit = true;
+}
+
+static bool is_exact_sum(const real_sum *s)
+{
+    return !s->rounded && (!s->has_unit || (s->unit >= -126 && s->size < ldexp(0x1p24, s->unit) && s->size < overflow));
+}
+
 static void sum_add(real_sum *s, real a, double rounding)
 {
-    s->count++;
+    if (s->count++ == 0)
+        s->first = a;
     s->anything = s->anything || is_anything(a);
     if (is_special(a)) {
         s->special += a.x;
         s->has_special = true;
         return;
     }
+    if (!s->rounded)
+        sum_unit(s, a);
     s->finite += a.x;
     s->error += a.error + rounding;
     s->size += fabs(a.x) + a.error + rounding;
@@ -330,6 +363,13 @@ void real_sum_add(real_sum *s, real a)
     sum_add(s, a, 0);
 }
 
+/* Exact, and of a size that f32 has: f32 rounds it, if at all, like any other. */
+static bool is_plain_product(real a, real b)
+{
+    double x = fabs(a.x * b.x);
+    return a.error == 0 && b.error == 0 && x >= least;
+}
+
 void real_sum_add_product(real_sum *s, real a, real b)
 {
     real out;
@@ -338,12 +378,17 @@ void real_sum_add_product(real_sum *s, real a, real b)
     else if (special_product(a, b, &out))
         sum_add(s, out, 0);
     else
-        sum_add(s, within(a.x * b.x, product_error(a, b)), is_zero(a) || is_zero(b) ? 0 : least);
+        sum_add(s, within(a.x * b.x, product_error(a, b)), is_zero(a) || is_zero(b) || is_plain_product(a, b) ? 0 : least);
+    s->first.same = 0;
 }
 
 /* Each term is rounded once as a product and as often as there are terms in sums. */
 real real_sum_end(const real_sum *s)
 {
+    if (s->count == 1 && s->first.same != 0)
+        return s->first;
+    if (!s->anything && !s->has_special && is_exact_sum(s))
+        return real_exact(s->finite);
     double loss = s->size * half_step * (double)(s->count + 2);
     if (s->anything || isnan(s->size) || s->size + loss >= overflow * (1 - half_step))
         return real_anything;

@@ -38,11 +38,15 @@ real real_relu(real a);
 real real_silu(real a);
 real real_gelu(real a);
 
-/* A sum in f32, in any order. */
+/* A sum in f32, in any order. Of exact terms it is exact where f32 has every part of it: they are whole multiples of one power of two, and
+ * all of them together are less than 2^24 times that. One term alone is itself. */
 typedef struct real_sum {
     double finite, special, error, size;
     int64_t count;
-    bool anything, has_special;
+    real first;
+    int unit;     /* all finite terms are whole multiples of 2^unit, once `has_unit` holds */
+    bool rounded; /* some term is not exact, or is a product that f32 may not have */
+    bool anything, has_special, has_unit;
 } real_sum;
 void real_sum_add(real_sum *s, real a);
 void real_sum_add_product(real_sum *s, real a, real b);

@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 """Items folded together: `--search=chain` against every combination of every iPar and wPar of small chains: front, targets in cycles and in inferences
 per second, limits; what is told where nothing fits is taken. What programs read (--explore and --emit=dataflow-json) is as docs/explore.schema.json and
-docs/dataflow.schema.json say, and the points of its choices are those of items that are written so. Usage: dataflow_chain.py [SEED]"""
+docs/dataflow.schema.json say, and the points of its choices are those of items that are written so. --sweep over
+items has the rows of the same enumeration. Usage: dataflow_chain.py [SEED]"""
 import itertools
 import json
 import math
@@ -162,9 +163,53 @@ def check_schemas(rng, count):
     return count, faults
 
 
+def check_sweeps(rng, count):
+    """--sweep over iPar and wPar: every combination a row, with the cycles and multipliers of the enumeration and the bits of its listing; what does not
+    tile is refused; the front is that of --explore. Items, kernels and stream programs of one file have a table each."""
+    faults = []
+    for _ in range(count):
+        (face,), weights, outputs = draw(rng)
+        tall, k = face["block"]
+        weights = weights or [{"tensor": [3, k], "block": [1, k], "dtype": "u3"}]
+        n = weights[0]["tensor"][0]
+        text = f"const I: u32 = 1;\nconst W: u32 = 1;\n{conformance.item([{**face, 'iPar': [1, 'I']}], [{**weights[0], 'wPar': ['W', 1]}], outputs, 'L', f'clock_hz: {CLOCK}')}".replace('"I"', "I").replace('"W"', "W")
+        most = {(p, w): (cycles, all) for p in dataflow_random.divisors(k) for w in dataflow_random.divisors(n)
+                for cycles, all in [(tall * (k // p) * (n // w) * (math.prod(face["tensor"]) // (tall * k)), p * w)]}
+        named, wrong = [list(dataflow_random.divisors(k)), list(dataflow_random.divisors(n))], k + 1
+        rng.shuffle(named[0])
+        status, out, error = conformance.run(text, f"--sweep=I={','.join(map(str, named[0] + [wrong]))},W={','.join(map(str, named[1]))}")
+        lines, rows = out.splitlines(), []
+        for line in lines[1:1 + (len(named[0]) + 1) * len(named[1])]:
+            word = line.split()
+            if word[2] == "legal":
+                rows.append((int(word[0]), int(word[1]), *map(int, word[4:8]), word[8]))
+        legal = {}
+        for p, w in most:
+            listed, wrote, _ = conformance.run(text.replace("I: u32 = 1", f"I: u32 = {p}").replace("W: u32 = 1", f"W: u32 = {w}"), "--emit=dataflow-json")
+            if listed == 0:
+                at = json.loads(wrote)["items"][0]
+                legal[p, w] = (*most[p, w], at["weights"][0]["stream_bits"], at["inputs"][0]["stream_bits"], f"{CLOCK / most[p, w][0]:.1f}")
+        if status or {r[:2]: r[2:] for r in rows} != legal or f"{wrong:10} {named[1][0]:10}  refused  " not in out or not lines[0].endswith("inferences/s"):
+            faults.append(f"{text}: swept {rows} and not {legal}: {out[:500]} {error[:300]}")
+            continue
+        ends = [line.split() for line in lines[lines.index("front: fewer cycles take more multipliers") + 2:]]
+        if [{"L": int(e[3]), "multipliers": int(e[4])} for e in ends][::-1] != front(v[:2] for v in legal.values()):
+            faults.append(f"{text}: the front is {ends} of {legal}")
+    with open(os.path.join(visa_tools.SOURCE, "examples/matmul.vm"), encoding="utf-8") as kernel, \
+            open(os.path.join(visa_tools.SOURCE, "examples/step/swiglu.vm"), encoding="utf-8") as program:
+        both = kernel.read() + "const K_PAR: usize = 4;\n" + program.read() + conformance.item([{"tensor": [8], "block": [8], "iPar": ["K_PAR"]}], [], [{"block": [8]}], "EACH").replace('"K_PAR"', "K_PAR")
+    status, out, error = conformance.run(both, "--sweep=K_PAR=2,8,3")
+    said = [line.split()[:3] for line in out.splitlines() if " legal " in line]
+    if status or out.count("K_PAR  ") != 3 or out.count("  refused  ") != 3 or said != [[n, "legal", w] for w in ("matmul", "swiglu", "EACH") for n in "28"]:
+        faults.append(f"a kernel, a program and an item: {out[:900]} {error[:300]}")
+    if conformance.run(both, "--sweep=K_PAR=3,5")[0] != 1:
+        faults.append("a sweep without a legal value succeeds")
+    return count, faults
+
+
 def main():
     rng, failed = random.Random(int(sys.argv[1]) if len(sys.argv) > 1 else 1), 0
-    for what, (count, faults) in (("chains", check_chains(rng, 25 * visa_tools.LONGER)), ("chains with links", check_links()), ("items by schema", check_schemas(rng, 12))):
+    for what, (count, faults) in (("chains", check_chains(rng, 25 * visa_tools.LONGER)), ("chains with links", check_links()), ("items by schema", check_schemas(rng, 12)), ("sweeps", check_sweeps(rng, 6))):
         print("\n".join([f[:600] for f in faults[:5]] + [f"{count} {what}, {len(faults)} faults"]))
         failed += len(faults)
     return 1 if failed else 0

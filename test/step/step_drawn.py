@@ -37,6 +37,15 @@ def main():
                     bad.append(f"{p['panel']} {q}")
         if "not drawn: " not in done.stdout or done.stdout.count("+0.00 %") < 15:
             bad.append(f"text: {done.stdout[-600:]}")
+        with open(os.path.join(SOURCE, "examples/step/lengths.json")) as f:
+            tiles = [(tokens + 32) // 32 for tokens in json.load(f)["b16-1454-985"]]
+        with open(f"{d}/counts.json", "w") as f:  # of one batch and placement alone: what is published stands there all the same
+            json.dump([{"kind": "step-figure", "id": "fig11-b16-1454-985-dyn", "input": {"kv_tiles": tiles}, "expect": {"cycles": 14752}}], f)
+        done = draw("--quick", "--counts", f"{d}/counts.json", "--out", f"{d}/counted", "fig11")
+        with open(f"{d}/counted/figures.json") as f:
+            points = [q for p in json.load(f) if p["panel"] == "B16-high" for q in p["points"]] if done.returncode == 0 else []
+        if len(points) != 3 or any(q["percent"] is None or abs(q["percent"]) > 0.05 for q in points):
+            bad.append(f"with counts of one placement: {points} {done.stderr}")
         for words in (["fig12"], ["fig5", "--artifact", d]):
             refused = draw(*words, "--out", f"{d}/no")
             if refused.returncode != 2 or os.path.exists(f"{d}/no"):

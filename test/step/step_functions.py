@@ -1,6 +1,6 @@
 """Functions of tiles that a program brings along: random closures and #[stream] functions, as map, accum and scan, with tuples, numbers and pairs,
-against an evaluation in Python of the same expressions, and judged (--check); FLOPs as derived against those counted; values against --timing-only in time; what is
-refused. What the judge leaves open is counted, and bounded. Usage: step_functions.py [SEED [COUNT]]; VISA_LONG=1: many more."""
+against an evaluation in Python of the same expressions, and judged (--check); FLOPs as derived against those counted; values against --timing-only in time; the same in pieces, where
+they have products; what is refused. What the judge leaves open is counted, and bounded. Usage: step_functions.py [SEED [COUNT]]; VISA_LONG=1: many more."""
 import json
 import math
 import os
@@ -100,7 +100,7 @@ def grow(rng, leaves, depth):
     if kind < 0.80:  # compares what comes in, so that rounding decides nothing
         b, c, d = rng.choice(leaves), rng.choice(leaves), rng.choice(leaves)
         op, f = rng.choice([("<", lambda x, y: x < y), (">", lambda x, y: x > y), ("<=", lambda x, y: x <= y), (">=", lambda x, y: x >= y),
-                            ("==", lambda x, y: x == y)])
+                            ("==", lambda x, y: x == y), ("!=", lambda x, y: x != y)])
         size = joined(b.size, c.size) and joined(joined(b.size, c.size), a.size)
         size = size and joined(size, d.size)
         if not size or b.flops or c.flops or not all(x.text.isidentifier() for x in (b, c)):
@@ -109,9 +109,13 @@ def grow(rng, leaves, depth):
             size = joined(b.size, joined(a.size, d.size))
             return Expression(f"select({b.text}, {a.text}, {d.text})",
                               lambda of: each(lambda x, p, q: p if x != 0 else q, b.value(of), a.value(of), d.value(of)), size, a.flops + d.flops + elements(size))
+        if op == "==" and rng.random() < 0.5:  # the other way round
+            return Expression(f"select(!({b.text} == {c.text}), {d.text}, {a.text})",
+                              lambda of: each(lambda x, y, p, q: p if x == y else q, b.value(of), c.value(of), a.value(of), d.value(of)), size,
+                              a.flops + d.flops + 2 * elements(joined(b.size, c.size)) + elements(size))
         return Expression(f"select({b.text} {op} {c.text}, {a.text}, {d.text})",
                           lambda of: each(lambda x, y, p, q: p if f(x, y) else q, b.value(of), c.value(of), a.value(of), d.value(of)), size,
-                          a.flops + d.flops + elements(joined(b.size, c.size)) + elements(size))
+                          a.flops + d.flops + elements(joined(b.size, c.size)) * (2 if op == "!=" else 1) + elements(size))
     if kind < 0.88:
         name, f = rng.choice([("max", max), ("min", min)])
         b = grow(rng, leaves, depth - 1)
@@ -172,7 +176,7 @@ def run_checked(command):
     return done
 
 
-JUDGED = {"programs": 0, "numbers": 0, "anything": 0, "outputs": 0, "open": 0, "large": 0}
+JUDGED = {"programs": 0, "numbers": 0, "anything": 0, "outputs": 0, "open": 0, "large": 0, "cut": 0}
 
 
 def judged(text, sizes):
@@ -251,6 +255,31 @@ def program(rng):
     return text, sizes, mapped, updates, states, starts, op, order, bools
 
 
+PRODUCT = re.compile(r"\bmatmul(?:_t)?\(([xyw]), ([xyw])\)")
+
+
+def cut(folder, rng, text, command, groups, bools):
+    """Where the function has a product of tiles that come in: the same program with pieces of it, what is derived against what is counted; a fault, or
+    None, and the results of both outputs, or None where there is nothing to cut."""
+    has = any(not (bools and "w" in names) for names in PRODUCT.findall(text))
+    binary, pieces = os.path.join(folder, "p.bin"), f"rows={rng.choice([1, 2, 4])},inner={rng.choice([1, 2, 3])},columns={rng.choice([1, 2])}"
+    chosen = f"--pass=hierarchical-tiling:{pieces}"
+    done = tool("visac", os.path.join(folder, "p.vm"), chosen, "-o", binary)
+    if not has and done.returncode == 1 and "no product can be cut" in done.stderr:
+        return None, None
+    if done.returncode != 0 or not has:
+        return f"{chosen}: status {done.returncode} {done.stderr}", None
+    done = run_checked([*command, "--report=json", f"--sizes={folder}/sizes.json", "--output", f"out0={folder}/a.json", "--output", f"out1={folder}/b.json"])
+    if done.returncode != 0:
+        return f"{chosen}: {done.stderr}", None
+    report = json.loads(done.stdout)
+    costs = json.loads(tool("visac", os.path.join(folder, "p.vm"), chosen, "--emit=step-json", f"--sizes={folder}/sizes.json", "-DB=%d" % len(groups)).stdout)[0]["total"]
+    said = [costs["flops"]["value"], costs["offchip_bytes"]["value"], *(costs["onchip_bytes"][k]["value"] for k in ("paper", "artifact"))]
+    seen = [report["flops"], report["offchip_bytes"], *(report["onchip_bytes"][k] for k in ("paper", "artifact"))]
+    JUDGED["cut"] += 1
+    return None if said == seen else f"{chosen}: derived {said}, counted {seen}", report
+
+
 def try_one(folder, rng):
     text, sizes, mapped, updates, states, starts, op, order, bools = program(rng)
     path, binary = os.path.join(folder, "p.vm"), os.path.join(folder, "p.bin")
@@ -296,10 +325,15 @@ def try_one(folder, rng):
     if largest > 1e5:  # rounding of f32 has the word there: the judge's bounds say how much
         JUDGED["large"] += 1
         return None
-    with open(f"{folder}/a.json") as a, open(f"{folder}/b.json") as b:
-        for name, theirs, ours in (("map", json.load(a), made), (op, json.load(b), folded)):
-            if not same(theirs, ours):
-                return f"{name} differs: {theirs} not {ours}\n{text}"
+    def differing():
+        with open(f"{folder}/a.json") as a, open(f"{folder}/b.json") as b:
+            for name, theirs, ours in (("map", json.load(a), made), (op, json.load(b), folded)):
+                if not same(theirs, ours):
+                    return f"{name} differs: {theirs} not {ours}\n{text}"
+        return None
+    problem = differing()
+    if problem:
+        return problem
     flops = {o["name"]: o["flops"] for o in report["operators"]}
     values = sum(groups)
     want = {"made": values * sum(m.flops for m in mapped)}
@@ -314,7 +348,10 @@ def try_one(folder, rng):
     costs = json.loads(tool("visac", path, "--emit=step-json", "-DB=%d" % len(groups), "-DR=" + ",".join(map(str, groups))).stdout)[0]
     if costs["total"]["flops"]["value"] != report["flops"]:
         return f"derived {costs['total']['flops']} FLOPs, counted {report['flops']}\n{text}"
-    return None
+    problem, pieces = cut(folder, rng, text, command, groups, bools)
+    if problem:
+        return f"{problem}\n{text}"
+    return "in pieces " + differing() if pieces and differing() else None
 
 
 # ---- a decoder layer, by its mathematics ----
@@ -443,6 +480,7 @@ def main():
             if done.returncode != 1 or (f"[{rule}]" not in done.stderr and "[E-STEP-TYPE]" not in done.stderr):
                 failures.append(f"{body}: status {done.returncode}, no {rule}: {done.stderr}")
     failures += left_open()
+    print("step_functions: products of {cut} programs in pieces".format(**JUDGED))
     print("step_functions: {programs} programs judged; {anything} of {numbers} numbers may be anything, {open} of {outputs} outputs are open; "
           "{large} programs with values past 1e5 are not compared with Python".format(**JUDGED))
     print(f"step_functions: {COUNT} programs, {len(REFUSED)} refusals, {len(failures)} fail")

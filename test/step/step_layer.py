@@ -9,6 +9,7 @@ import tempfile
 
 ROOT = pathlib.Path(os.environ.get("VISA_SOURCE", pathlib.Path(__file__).resolve().parent.parent.parent))
 BIN = os.environ.get("VISA_BIN", str(ROOT / "build/dev/bin"))
+os.environ["VISA_BIN"] = BIN  # of decoder.py, too
 sys.path.insert(0, str(ROOT / "examples/decoder"))
 import decoder as plan_of  # noqa: E402
 
@@ -106,7 +107,7 @@ def main():
     faults, checked = 0, ["--check"] if os.environ.get("VISA_LONG") else ["--timing-only"]
     sizes = [("small", plan_of.SMALL, 32, None)]
     if "--full" in sys.argv:
-        sizes += [("full", plan_of.FULL, 32, 1536), ("full", plan_of.FULL, 256, 1536)]
+        sizes += [("full", plan_of.FULL, 32, None), ("full", plan_of.FULL, 256, None), ("full, gate and up in halves", plan_of.FULL, 32, 1536)]
     for name, config, context, piece in sizes:
         with tempfile.TemporaryDirectory() as scratch:
             folder, c = pathlib.Path(scratch), dict(config)

@@ -116,9 +116,10 @@ def hierarchical_tiling(folder, rng):
     rows, inner, columns = (rng.choice([1, 2, 4]) for _ in range(3))
     m, k, n, tiles = rows * rng.randrange(1, 4), inner * rng.randrange(1, 4), columns * rng.randrange(1, 4), rng.randrange(1, 4)
     folds, turned = rng.random() < 0.5, rng.random() < 0.5
-    apply, name = ("accum", "matmul_t_add" if turned else "matmul_add") if folds else ("map", "matmul_t" if turned else "matmul")
+    scans = not folds and rng.random() < 0.5
+    apply, name = ("accum" if folds else "scan", "matmul_t_add" if turned else "matmul_add") if folds or scans else ("map", "matmul_t" if turned else "matmul")
     text = "".join(f"const {x}: usize = {v};\n" for x, v in {"M": m, "K": k, "N": tiles, "COLS": n, "TILES": 1 if folds else tiles}.items())
-    text += PRODUCT.replace("RIGHT", "COLS, K" if turned else "K, COLS").replace("APPLY(FN", f"accum(1, {name}" if folds else f"map({name}")
+    text += PRODUCT.replace("RIGHT", "COLS, K" if turned else "K, COLS").replace("APPLY(FN", f"{apply}(1, {name}" if folds or scans else f"map({name}")
     inputs = {"a": f32(rng, tiles * m * k), "b": f32(rng, tiles * k * n)}
     fault, before, after = same(folder, text, inputs, [f"hierarchical-tiling:node=out,rows={rows},inner={inner},columns={columns}"])
     if not fault and after["offchip_bytes"] != before["offchip_bytes"]:
@@ -142,7 +143,7 @@ def paper(folder, rng):
     shares = [] if "multiplexed" in name else [f"time-multiplex:from=tile,to=out,regions={rng.choice([1, 2])}"]
     chosen = rng.choice([["dynamic-tiling"], []]) + rng.choice([[], shares])
     rng.shuffle(chosen)
-    node = rng.choice(["", ",node=out", ",node==map"] if shares else ["", ",node==map+=map.3"])
+    node = rng.choice(["", ",node=out", ",node==map"] if shares else ["", ",node==map+=map.2"])
     chosen += rng.choice([[]] * ("dynamic-tiling" in chosen) + [["hierarchical-tiling" + node.replace(",", ":", 1)], [f"hierarchical-tiling:rows={rng.randrange(1, 20) if not node else rng.choice([i for i in (1, 2, 3, 4) if t % i == 0])},inner=4,columns={rng.choice([2, 4])}{node}"]])
     fault, before, after = same(folder, text, inputs, chosen)
     if fault or after["offchip_bytes"] > before["offchip_bytes"]:
@@ -172,9 +173,10 @@ def groups(folder, rng):
     m, k, n, sizes = rng.choice([1, 2, 4]), rng.choice([2, 3, 6]), rng.choice([1, 2, 4]), [rng.choice([0, 0, 1, 2, 3]) for _ in range(rng.randrange(1, 5))]
     sizes[rng.randrange(len(sizes))] = 2
     folds, turned, tiles = rng.random() < 0.5, rng.random() < 0.5, sum(sizes)
+    scans = not folds and rng.random() < 0.5
     text = "".join(f"const {x}: usize = {v};\n" for x, v in {"M": m, "K": k, "COLS": n, "TILES": len(sizes) if folds else tiles}.items())
     text += GROUPS.replace("RIGHT", "COLS, K" if turned else "K, COLS")
-    text = text.replace("APPLY(FN", f"accum(1, matmul{'_t' if turned else ''}_add" if folds else f"map(matmul{'_t' if turned else ''}")
+    text = text.replace("APPLY(FN", f"{'accum' if folds else 'scan'}(1, matmul{'_t' if turned else ''}_add" if folds or scans else f"map(matmul{'_t' if turned else ''}")
     text = text.replace("out.flatten(0, 1)", "out") if folds else text
     tile = lambda rows, columns: [[rng.randrange(-8, 9) / 4 for _ in range(columns)] for _ in range(rows)]
     stream = lambda rows, columns: [t for s in sizes for t in [*[tile(rows, columns) for _ in range(s)], "S1"]]

@@ -212,6 +212,48 @@ START_TEST(sums_in_any_order_are_within_the_bound)
 }
 END_TEST
 
+/* Whole multiples of a power of two: exact while f32 has every part of the sum, in whatever order. What is said to be exact is. */
+START_TEST(sums_that_f32_has_are_exact)
+{
+    int exact = 0, open = 0;
+    for (int i = 0; i < ROUNDS / 10; i++) {
+        int count = (int)(draw() % 12), bits = 1 + (int)(draw() % 26);
+        double unit = ldexp(1, (int)(draw() % 40) - 20);
+        real_sum sum = {0}, products = {0};
+        float x[12], forth = 0, back = 0, product = 0;
+        double size = 0, product_size = 0;
+        for (int k = 0; k < count; k++) {
+            x[k] = (float)(floor((between_0_and_1() - 0.5) * ldexp(1, bits)) * unit);
+            real_sum_add(&sum, real_exact((double)x[k]));
+            real_sum_add_product(&products, real_exact((double)x[k]), real_exact(3 * unit));
+            forth += x[k];
+            product += x[k] * (float)(3 * unit);
+            size += fabs((double)x[k]);
+            product_size += fabs((double)x[k] * 3 * unit);
+        }
+        for (int k = count; k-- > 0;)
+            back += x[k];
+        real r = real_sum_end(&sum), p = real_sum_end(&products);
+        ck_assert(allows(r, forth) && allows(r, back) && allows(p, product));
+        ck_assert(r.error == 0 || size >= 0x1p24 * unit);
+        ck_assert(p.error == 0 || product_size >= 0x1p24 * unit * unit);
+        exact += r.error == 0 && count > 1;
+        open += r.error > 0;
+    }
+    ck_assert(exact > ROUNDS / 100 && open > ROUNDS / 1000);
+    real_sum wide = {0}, alone = {0}, inexact = {0}, tiny = {0};
+    real_sum_add(&wide, real_exact(0x1p24));
+    real_sum_add(&wide, real_exact(1));
+    real_sum_add(&wide, real_exact(-0x1p24)); /* 1, and 0 in this order */
+    real_sum_add(&alone, (real){5, 0.5, 7});
+    real_sum_add(&inexact, real_exact(1));
+    real_sum_add(&inexact, known(1, 0x1p-30));
+    real_sum_add_product(&tiny, real_exact(0x1p-100), real_exact(0x1p-40));
+    ck_assert(real_sum_end(&wide).error >= 1 && real_sum_end(&alone).same == 7 && real_sum_end(&alone).error == 0.5);
+    ck_assert(real_sum_end(&inexact).error > 0 && real_sum_end(&tiny).error > 0);
+}
+END_TEST
+
 /* No number where infinities meet, anything where f32 may overflow on the way. */
 START_TEST(sums_of_infinities)
 {
@@ -232,6 +274,6 @@ int main(void)
 {
     TCase *t = suite_case("real");
     suite_tests(t, what_f32_gives_is_within_the_bound, a_little_further_away_is_outside, comparisons_that_touch_may_be_anything,
-                a_number_beside_itself, sums_in_any_order_are_within_the_bound, sums_of_infinities);
+                a_number_beside_itself, sums_in_any_order_are_within_the_bound, sums_that_f32_has_are_exact, sums_of_infinities);
     return suite_status("real", t);
 }
