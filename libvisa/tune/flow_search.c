@@ -72,31 +72,28 @@ static int64_t of_position(const tune_flow *f)
     return elements;
 }
 
-/* A copy that brings positions of the result together takes turns between what it reads and what it writes; and their store. Where the last
- * slice has less than the others, each is two commands. */
+/* A copy that brings positions of the result together takes turns between what it reads and what it writes; and their store. That is a
+ * command more where the last slice has less than the others, and one where its cluster has fewer slices. */
 static int64_t brought_cycles(const space *x, const flow_plan *p)
 {
     const target *t = x->t;
     const flow_value *out = &x->f->values[0];
     size_t outer = flow_outer_of_result(x->f);
-    int64_t dmns = t->slices_per_cluster / t->dm_slices_per_dmn, working = 1, clusters = 1;
-    for (size_t g = 0; g < x->f->group_count; g++) {
-        bool has = out->has >> g & 1;
-        working *= has ? p->split[g].slice : 1;
-        clusters *= has ? p->split[g].cluster : 1;
-    }
-    int64_t run = run_of(x, p, out), pieces = ceil_div(bytes_of(out->type, flow_tile_of(x->f, p, out)), run), under = ceil_div(working, dmns),
-            count = x->f->groups[outer].size / p->split[outer].loop, bytes = bytes_of(out->type, p->brought * of_position(x->f)),
-            parts = ceil_div(ceil_div(count, p->brought), p->brought_clusters), written = ceil_div(parts, dmns),
-            rests = parts * p->brought_clusters > 1 && count % p->brought != 0 ? 2 : 1;
+    int64_t dmns = t->slices_per_cluster / t->dm_slices_per_dmn, working = 1;
+    for (size_t g = 0; g < x->f->group_count; g++)
+        working *= out->has >> g & 1 ? p->split[g].slice : 1;
+    int64_t run = run_of(x, p, out), pieces = ceil_div(bytes_of(out->type, flow_tile_of(x->f, p, out)), run),
+            under = ceil_div(working, dmns), count = x->f->groups[outer].size / p->split[outer].loop,
+            bytes = bytes_of(out->type, p->brought * of_position(x->f)), all = ceil_div(count, p->brought),
+            parts = ceil_div(all, p->brought_clusters), written = ceil_div(parts, dmns), whole = count / p->brought,
+            slices = flow_brought_split(x->f, p).slice,
+            rests = (all > 1 && count % p->brought != 0) + (whole > slices && whole < 2 * slices);
     int64_t engine = pieces * under * t->dma_dmns_per_engine * ceil_div(run, t->dma_request_bytes) * 2,
-            dmn = larger(pieces * under * (clusters < p->brought_clusters ? 1 : p->brought_clusters) / p->brought_clusters,
-                         written * ceil_div(bytes, run)) *
-                  ceil_div(run, t->dmn_bytes_per_cycle) * 2;
+            dmn = (pieces * under + written * ceil_div(bytes, run)) * ceil_div(run, t->dmn_bytes_per_cycle);
     int64_t hbm = bytes_of(out->type, count * of_position(x->f)) / t->hbm_bytes_per_cycle,
             store = larger(hbm, larger(written * ceil_div(bytes, t->dmn_bytes_per_cycle),
-                                       ceil_div(written, 1) * t->dma_dmns_per_engine * ceil_div(bytes, t->dma_request_bytes)));
-    return 2 * rests * t->dma_startup_cycles + larger(engine, dmn) + store;
+                                       written * t->dma_dmns_per_engine * ceil_div(bytes, t->dma_request_bytes)));
+    return (2 + rests) * t->dma_startup_cycles + larger(engine, dmn) + store;
 }
 
 /* Flits of a step's stream; of sums, steps of the Reducer where these are more. */
@@ -243,7 +240,10 @@ static bool bring(const space *x, flow_plan *p)
     for (int64_t clusters = 1; clusters <= t->clusters_per_chip; clusters *= 2)
         for (int64_t n = together;; n *= 2) {
             flow_plan of = *p;
-            of.brought = smaller(n, count);
+            int64_t tile = p->split[outer].tile, whole = n; /* a copy cuts positions where slices do: those that have whole tiles */
+            while (tile % whole != 0 && whole % tile != 0)
+                whole += n;
+            of.brought = smaller(whole, count);
             of.brought_clusters = clusters;
             bool fits = bytes_of(out->type, of.brought * of_position(f)) <= t->dm_bytes_per_slice / 2;
             if (fits && flow_brought_split(f, &of).slice <= t->slices_per_cluster && (clusters == 1 || of.brought < count)) {

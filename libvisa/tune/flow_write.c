@@ -174,8 +174,11 @@ flow_split flow_brought_split(const tune_flow *f, const flow_plan *p)
     int64_t loop = p->split[g].loop, parts = ceil_div(f->groups[g].size / loop, p->brought * p->brought_clusters), slices = 1;
     while (slices < parts)
         slices *= 2;
-    return (flow_split){
-        .loop = loop, .cluster = p->brought_clusters, .slice = slices, .tile = p->brought, .padded = p->brought_clusters * slices * p->brought};
+    return (flow_split){.loop = loop,
+                        .cluster = p->brought_clusters,
+                        .slice = slices,
+                        .tile = p->brought,
+                        .padded = p->brought_clusters * slices * p->brought};
 }
 
 int64_t flow_packet(const tune_flow *f, const target *t, size_t summed)
