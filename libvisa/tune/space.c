@@ -275,7 +275,7 @@ static void consider_units(space *x, const int64_t loops_of[3], const int64_t sl
             continue;
         tile = p.split[TUNE_ROW].tile;
         x->evens = unit > 1;
-        p.brought = tune_brought_of(x->target, x->question, &p);
+        tune_bring_together(x->target, x->question, &p);
         consider_turned(x, p);
     }
     x->evens = false;
