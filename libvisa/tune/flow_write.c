@@ -677,7 +677,7 @@ static void write_bring(writer *w)
     int64_t idle = w->t->slices_per_cluster / s.slice;
     begin_step(w, arena_printf(w->a,
                                "Pieces that are no whole blocks of HBM are dear: a copy brings %" PRId64
-                               " of %s into a slice, one behind the other",
+                               " of %s into a slice, one after the other",
                                s.tile, f->groups[g].text));
     tune_line(&w->page, "let whole: DmTensor<%s, Chip, m![%s], m![%s], m![%s]> = results.to_dm(&mut device.tdma);", type_name(out->type),
               of_cluster ? of_cluster : arena_printf(w->a, "1 # %" PRId64, (int64_t)w->t->clusters_per_chip),
