@@ -297,6 +297,11 @@ static void consider_splits(space *x, const int64_t loops_of[3], int clustered)
                 tune_plan p = {.idle_inside = 1, .regroup = 1, .gather = 1, .joined = 1, .handed = 1};
                 for (unsigned full = 0; full <= 3; full++) {
                     unsigned of = (full & 1) << TUNE_ROW | (full >> 1) << TUNE_COLUMN;
+                    bool can = true; /* a tile without a rest is of slices alone */
+                    for (int role = TUNE_ROW; role < TUNE_SUM; role++)
+                        can = can && (!(of >> role & 1) || (loops_of[role] == 1 && clustered != role && slices[role] > 1));
+                    if (!can)
+                        continue;
                     consider_units(x, loops_of, slices, clustered, false, of, p);
                     if (clustered < TUNE_SUM && loops_of[clustered] == 1)
                         consider_units(x, loops_of, slices, clustered, true, of, p);
