@@ -61,6 +61,41 @@ static int64_t copy_cycles(const space *x, const flow_plan *p, const flow_value 
     return t->dma_startup_cycles + larger(dmn, larger(engine, store ? hbm : hbm / larger(1, copies / 8)));
 }
 
+/* Elements of the result for one position of its outermost axis. */
+static int64_t of_position(const tune_flow *f)
+{
+    const flow_value *out = &f->values[0];
+    size_t outer = flow_outer_of_result(f);
+    int64_t elements = 1;
+    for (size_t i = 0; i < out->count; i++)
+        elements *= out->groups[i] == outer ? 1 : f->groups[out->groups[i]].size;
+    return elements;
+}
+
+/* A copy that brings positions of the result together takes turns between what it reads and what it writes; and their store. That is a
+ * command more where the last slice has less than the others, and one where its cluster has fewer slices. */
+static int64_t brought_cycles(const space *x, const flow_plan *p)
+{
+    const target *t = x->t;
+    const flow_value *out = &x->f->values[0];
+    size_t outer = flow_outer_of_result(x->f);
+    int64_t dmns = t->slices_per_cluster / t->dm_slices_per_dmn, working = 1;
+    for (size_t g = 0; g < x->f->group_count; g++)
+        working *= out->has >> g & 1 ? p->split[g].slice : 1;
+    int64_t run = run_of(x, p, out), pieces = ceil_div(bytes_of(out->type, flow_tile_of(x->f, p, out)), run),
+            under = ceil_div(working, dmns), count = x->f->groups[outer].size / p->split[outer].loop,
+            bytes = bytes_of(out->type, p->brought * of_position(x->f)), all = ceil_div(count, p->brought),
+            parts = ceil_div(all, p->brought_clusters), written = ceil_div(parts, dmns), whole = count / p->brought,
+            slices = flow_brought_split(x->f, p).slice,
+            rests = (all > 1 && count % p->brought != 0) + (whole > slices && whole < 2 * slices);
+    int64_t engine = pieces * under * t->dma_dmns_per_engine * ceil_div(run, t->dma_request_bytes) * 2,
+            dmn = (pieces * under + written * ceil_div(bytes, run)) * ceil_div(run, t->dmn_bytes_per_cycle);
+    int64_t hbm = bytes_of(out->type, count * of_position(x->f)) / t->hbm_bytes_per_cycle,
+            store = larger(hbm, larger(written * ceil_div(bytes, t->dmn_bytes_per_cycle),
+                                       written * t->dma_dmns_per_engine * ceil_div(bytes, t->dma_request_bytes)));
+    return (2 + rests) * t->dma_startup_cycles + larger(engine, dmn) + store;
+}
+
 /* Flits of a step's stream; of sums, steps of the Reducer where these are more. */
 static int64_t flits_of(const space *x, const flow_plan *p, const flow_step *s)
 {
@@ -98,7 +133,7 @@ static void estimate(const space *x, flow_plan *p)
             work += (int64_t)larger(1, (int64_t)x->passes[i]) * (FILL + 2 * flits_of(x, p, s)) + shared;
         }
     }
-    int64_t store = copy_cycles(x, p, &f->values[0], true), copies = loads + store;
+    int64_t store = p->brought > 0 ? brought_cycles(x, p) : copy_cycles(x, p, &f->values[0], true), copies = loads + store;
     p->cycles = loads + store + work + (loop - 1) * larger(copies, work);
 }
 
@@ -179,6 +214,49 @@ static bool split_group(const space *x, size_t g, int64_t loop, int64_t cluster,
     return parts == 1 || s->padded < 2 * in_loop;
 }
 
+/* Positions of the result's outermost axis that should be brought together, where slices would write parts of blocks; false: none can. So
+ * many are whole blocks of HBM, or all that there are. */
+static bool bring(const space *x, flow_plan *p)
+{
+    enum { WORD_BYTES = 8 };
+    const tune_flow *f = x->f;
+    const flow_value *out = &f->values[0];
+    const target *t = x->t;
+    size_t outer = flow_outer_of_result(f);
+    if (outer == FLOW_GROUPS_MAX || run_of(x, p, out) % t->hbm_block_bytes == 0)
+        return false;
+    for (size_t g = 0; g < f->group_count; g++)
+        if (p->split[g].loop > 1 && g != outer)
+            return false;
+    int64_t count = f->groups[outer].size / p->split[outer].loop, each = bytes_of(out->type, of_position(f)), together = 1;
+    bool is_inner = of_position(f) == 1;
+    if (!is_inner && each % WORD_BYTES != 0)
+        return false;
+    while (together < 8 * t->hbm_block_bytes && bytes_of(out->type, together * of_position(f)) % t->hbm_block_bytes != 0)
+        together *= 2;
+    if (p->split[outer].loop > 1 && count % together != 0)
+        return false;
+    flow_plan best = {0};
+    for (int64_t clusters = 1; clusters <= t->clusters_per_chip; clusters *= 2)
+        for (int64_t n = together;; n *= 2) {
+            flow_plan of = *p;
+            int64_t tile = p->split[outer].tile, whole = n; /* a copy cuts positions where slices do: those that have whole tiles */
+            while (tile % whole != 0 && whole % tile != 0)
+                whole += n;
+            of.brought = smaller(whole, count);
+            of.brought_clusters = clusters;
+            bool fits = bytes_of(out->type, of.brought * of_position(f)) <= t->dm_bytes_per_slice / 2;
+            if (fits && flow_brought_split(f, &of).slice <= t->slices_per_cluster && (clusters == 1 || of.brought < count)) {
+                estimate(x, &of);
+                best = best.brought == 0 || of.cycles < best.cycles ? of : best;
+            }
+            if (n >= count || !fits)
+                break;
+        }
+    *p = best.brought > 0 ? best : *p;
+    return best.brought > 0;
+}
+
 /* From group `g` on: slices that are left, whether clusters and iterations are given away, and whether slices share what is folded. */
 static void consider(space *x, flow_plan *p, size_t g, int64_t slices, bool clusters, bool loops, bool folds)
 {
@@ -194,6 +272,9 @@ static void consider(space *x, flow_plan *p, size_t g, int64_t slices, bool clus
             p->main_weights = by_main;
             estimate(x, p);
             keep(x, p);
+            flow_plan brought = *p;
+            if (bring(x, &brought))
+                keep(x, &brought);
         }
         return;
     }

@@ -49,10 +49,9 @@ static const char *digit_of_padded(const writer *w, size_t g, int64_t padded, in
 }
 
 /* "C # 1024 / 8 % 4", NULL where it has one position. */
-static const char *digit(const writer *w, size_t g, int64_t stride, int64_t count)
+static const char *digit_in(const writer *w, size_t g, const flow_split *s, int64_t stride, int64_t count)
 {
     const flow_group *group = &w->f->groups[g];
-    const flow_split *s = &w->p->split[g];
     int64_t in_loop = group->size / s->loop, whole = group->size;
     if (count == 1)
         return NULL;
@@ -65,6 +64,11 @@ static const char *digit(const writer *w, size_t g, int64_t stride, int64_t coun
     if (stride > 1)
         text = arena_printf(w->a, "%s / %" PRId64, text, stride);
     return stride * count < whole ? arena_printf(w->a, "%s %% %" PRId64, text, count) : text;
+}
+
+static const char *digit(const writer *w, size_t g, int64_t stride, int64_t count)
+{
+    return digit_in(w, g, &w->p->split[g], stride, count);
 }
 
 static const char *tile(const writer *w, size_t g)
@@ -153,6 +157,28 @@ static size_t inner_of_result(const tune_flow *f)
     while (count > 0 && f->groups[out->groups[count - 1]].size == 1)
         count--;
     return count > 0 ? out->groups[count - 1] : NO_GROUP;
+}
+
+size_t flow_outer_of_result(const tune_flow *f)
+{
+    const flow_value *out = &f->values[0];
+    for (size_t i = 0; i < out->count; i++)
+        if (f->groups[out->groups[i]].size > 1)
+            return out->groups[i];
+    return NO_GROUP;
+}
+
+flow_split flow_brought_split(const tune_flow *f, const flow_plan *p)
+{
+    size_t g = flow_outer_of_result(f);
+    int64_t loop = p->split[g].loop, parts = ceil_div(f->groups[g].size / loop, p->brought * p->brought_clusters), slices = 1;
+    while (slices < parts)
+        slices *= 2;
+    return (flow_split){.loop = loop,
+                        .cluster = p->brought_clusters,
+                        .slice = slices,
+                        .tile = p->brought,
+                        .padded = p->brought_clusters * slices * p->brought};
 }
 
 int64_t flow_packet(const tune_flow *f, const target *t, size_t summed)
@@ -638,6 +664,28 @@ static void write_passes(writer *w, const flow_step *s)
     }
 }
 
+/* Positions of the result that follow each other in HBM, into the slices that write them. */
+static void write_bring(writer *w)
+{
+    const tune_flow *f = w->f;
+    const flow_value *out = &f->values[0];
+    size_t g = flow_outer_of_result(f), count = 0;
+    flow_split s = flow_brought_split(f, w->p);
+    const char *parts[FLOW_GROUPS_MAX], *of_cluster = digit_in(w, g, &s, s.tile * s.slice, s.cluster);
+    for (size_t i = 0; i < out->count; i++)
+        parts[count++] = out->groups[i] == g ? digit_in(w, g, &s, 1, s.tile) : f->groups[out->groups[i]].text;
+    int64_t idle = w->t->slices_per_cluster / s.slice;
+    begin_step(w, arena_printf(w->a,
+                               "Pieces that are no whole blocks of HBM are dear: a copy brings %" PRId64
+                               " of %s into a slice, one after the other",
+                               s.tile, f->groups[g].text));
+    tune_line(&w->page, "let whole: DmTensor<%s, Chip, m![%s], m![%s], m![%s]> = results.to_dm(&mut device.tdma);", type_name(out->type),
+              of_cluster ? of_cluster : arena_printf(w->a, "1 # %" PRId64, (int64_t)w->t->clusters_per_chip),
+              TUNE_LIST(w->a, digit_in(w, g, &s, s.tile, s.slice), idle > 1 ? arena_printf(w->a, "1 # %" PRId64, idle) : NULL),
+              tune_list(w->a, parts, count));
+    end_step(w);
+}
+
 /* Does a step depend on the iteration? */
 static bool is_inside(const writer *w, const flow_step *s)
 {
@@ -727,12 +775,15 @@ void flow_write(const tune_flow *f, const flow_plan *p, const target *t, const c
         w.page.depth++;
     }
     write_steps(&w, true);
+    if (p->brought > 0)
+        write_bring(&w);
+    const char *what = p->brought > 0 ? "whole" : "results";
     begin_step(&w, "Out");
     if (w.looped != NO_GROUP)
-        tune_line(&w.page, "results.view().to_hbm_view(&mut device.tdma, %s.view_mut()%s);", f->values[0].name,
+        tune_line(&w.page, "%s.view().to_hbm_view(&mut device.tdma, %s.view_mut()%s);", what, f->values[0].name,
                   part_of(&w, &f->values[0], ""));
     else
-        tune_line(&w.page, "results.to_hbm(&mut device.tdma)");
+        tune_line(&w.page, "%s.to_hbm(&mut device.tdma)", what);
     end_step(&w);
     while (w.page.depth > 0) {
         w.page.depth--;

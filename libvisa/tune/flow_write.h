@@ -16,7 +16,9 @@ typedef struct flow_split {
 typedef struct flow_plan {
     flow_split split[FLOW_GROUPS_MAX];
     bool main_weights; /* the TRF is filled by the main context */
-    int64_t cycles;    /* as estimated */
+    int64_t brought;   /* positions of the result's outermost axis that a slice writes after a copy from DM to DM has brought them there; */
+    int64_t brought_clusters; /* in so many clusters. 0: slices write what they have computed */
+    int64_t cycles;           /* as estimated */
 } flow_plan;
 
 /* Positions of an axis in a tile are a multiple of it: what is innermost in a tensor is copied in whole 8 bytes, and fetched in flits. */
@@ -33,6 +35,12 @@ int64_t flow_packet(const tune_flow *f, const target *t, size_t summed);
 
 /* Elements of a block of the Transpose Engine, of the axis that was innermost. */
 int64_t flow_turn_columns(const tune_flow *f, int64_t tile);
+
+/* The outermost axis of the result; FLOW_GROUPS_MAX: it has one element. */
+size_t flow_outer_of_result(const tune_flow *f);
+
+/* How that copy leaves the positions of this axis. */
+flow_split flow_brought_split(const tune_flow *f, const flow_plan *p);
 
 /* Elements that a slice has of a value. */
 int64_t flow_tile_of(const tune_flow *f, const flow_plan *p, const flow_value *v);

@@ -156,8 +156,10 @@ static int64_t power_above(int64_t n)
 tune_split tune_brought_split(const tune_question *q, const tune_plan *p)
 {
     tune_role role = tune_brought_role(q, p);
-    int64_t loop = p->split[role].loop, slices = power_above(ceil_div(q->size[role] / loop, p->brought));
-    return (tune_split){.padded = loop * slices * p->brought, .loop = loop, .cluster = 1, .slice = slices, .tile = p->brought};
+    int64_t loop = p->split[role].loop, clusters = p->brought_clusters,
+            slices = power_above(ceil_div(q->size[role] / loop, clusters * p->brought));
+    return (tune_split){
+        .padded = loop * clusters * slices * p->brought, .loop = loop, .cluster = clusters, .slice = slices, .tile = p->brought};
 }
 
 /* DMNs, or engines, of a cluster. */
@@ -181,19 +183,24 @@ static int64_t partial_cycles(const target *t, int64_t run, int64_t all)
 }
 
 /* The copies that write so many positions, in slices that have `each` of them, and bring them there; as far as the slices are chosen. */
-static int64_t cycles_of_brought(const target *t, const tune_question *q, tune_role role, int64_t count, int64_t each)
+static int64_t cycles_of_brought(const target *t, const tune_question *q, tune_role role, int64_t count, int64_t each, int64_t clusters)
 {
     int64_t bytes = brought_bytes(q, role), engines = dmns_of(t) / t->dma_dmns_per_engine, parts = ceil_div(count, each),
-            rest = parts > 1 && count % each != 0 ? 2 * t->dma_startup_cycles : 0;
-    return rest + ceil_div(parts, engines) * ceil_div(each * bytes, t->hbm_block_bytes) + partial_cycles(t, each * bytes, count * bytes) +
-           ceil_div(parts, dmns_of(t)) * ceil_div(each * bytes, t->dmn_bytes_per_cycle);
+            of_cluster = ceil_div(parts, clusters), rest = parts > 1 && count % each != 0 ? 2 * t->dma_startup_cycles : 0,
+            whole = count / each, slices = power_above(of_cluster);
+    if (whole > slices && whole < clusters * slices)
+        rest += 2 * t->dma_startup_cycles;
+    return rest + ceil_div(of_cluster, engines) * ceil_div(each * bytes, t->hbm_block_bytes) +
+           partial_cycles(t, each * bytes, count * bytes) +
+           ceil_div(of_cluster, dmns_of(t)) * ceil_div(each * bytes, t->dmn_bytes_per_cycle);
 }
 
 /* Positions that slices could write each, and the best of them up to here. */
 typedef struct brought_choice {
     tune_role role;
     int64_t count, of_cluster; /* positions; of each cluster where it ends inside its slices, or 0 */
-    int64_t best, least;
+    int64_t most_clusters, most_slices;
+    int64_t best, clusters, least;
 } brought_choice;
 
 /* A copy cuts rows where clusters end, too. */
@@ -202,20 +209,31 @@ static void take_if_better(const target *t, const tune_question *q, brought_choi
     each = smaller(each, x->count);
     if (x->of_cluster > 0 && x->of_cluster % each != 0 && each % x->of_cluster != 0)
         return;
-    int64_t cycles = cycles_of_brought(t, q, x->role, x->count, each);
-    x->best = cycles < x->least ? each : x->best;
-    x->least = smaller(x->least, cycles);
+    for (int64_t clusters = 1; clusters <= x->most_clusters; clusters *= 2) {
+        int64_t cycles = cycles_of_brought(t, q, x->role, x->count, each, clusters);
+        if (cycles < x->least && ceil_div(ceil_div(x->count, each), clusters) <= x->most_slices) {
+            x->best = each;
+            x->clusters = clusters;
+            x->least = cycles;
+        }
+    }
 }
 
-int64_t tune_brought_of(const target *t, const tune_question *q, const tune_plan *p)
+void tune_bring_together(const target *t, const tune_question *q, tune_plan *p)
 {
     enum { WORD_BYTES = 8 };
+    p->brought = 0;
     tune_role role = tune_brought_role(q, p);
     const tune_split *s = &p->split[role];
     int64_t count = q->size[role] / s->loop, together = 1;
-    brought_choice x = {role, count, s->cluster > 1 && tune_pads_inside(s, q->size[role]) ? count / s->cluster : 0, 0, INT64_MAX};
+    brought_choice x = {.role = role,
+                        .count = count,
+                        .of_cluster = s->cluster > 1 && tune_pads_inside(s, q->size[role]) ? count / s->cluster : 0,
+                        .most_clusters = s->loop == 1 ? t->clusters_per_chip : 1,
+                        .most_slices = t->slices_per_cluster,
+                        .least = INT64_MAX};
     if (tune_bytes_of(q->out_type, q->size[TUNE_COLUMN]) % WORD_BYTES != 0 || (role == TUNE_BATCH && p->split[TUNE_ROW].loop > 1))
-        return 0;
+        return;
     while (together < t->hbm_block_bytes && together * brought_bytes(q, role) % t->hbm_block_bytes != 0)
         together *= 2;
     /* a copy cuts rows where slices do: those that have whole tiles of them, or whole parts of one */
@@ -228,7 +246,8 @@ int64_t tune_brought_of(const target *t, const tune_question *q, const tune_plan
         take_if_better(t, q, &x, each);
         take_if_better(t, q, &x, round_up(each, together % tile == 0 ? together : tile * together));
     }
-    return x.best * brought_bytes(q, role) > t->dm_bytes_per_slice / 2 ? 0 : x.best;
+    p->brought = x.best * brought_bytes(q, role) > t->dm_bytes_per_slice / 2 ? 0 : x.best;
+    p->brought_clusters = x.clusters;
 }
 
 /* Are rows longer in DM than in HBM? */
@@ -810,11 +829,11 @@ static int64_t brought_cycles(const target *t, const tune_question *q, const tun
             of_slice = p->split[TUNE_ROW].tile, requests = ceil_div(run, t->dma_request_bytes), parts = ceil_div(count, of.tile);
     int64_t steps = of_slice * slices_within(t, p, t->dm_slices_per_dmn * t->dma_dmns_per_engine) * requests;
     int64_t all = stored_bytes(q, p) / larger(1, run), out = of_slice * slices_within(t, p, t->dm_slices_per_dmn);
-    int64_t dmn = larger(out, ceil_div(all, smaller(parts, dmns_of(t)))) * ceil_div(run, t->dmn_bytes_per_cycle);
+    int64_t dmn = larger(out, ceil_div(all, smaller(parts, dmns_of(t) * of.cluster))) * ceil_div(run, t->dmn_bytes_per_cycle);
     int64_t commands = commands_of(q, p, TUNE_BATCH) * commands_of(q, p, TUNE_ROW) * commands_of(q, p, TUNE_COLUMN);
     int64_t rests = parts > 1 && count % of.tile != 0 ? 2 : 1;
     int64_t bring = commands * rests * t->dma_startup_cycles + larger(2 * steps, dmn);
-    return bring + t->dma_startup_cycles + cycles_of_brought(t, q, role, count, of.tile);
+    return bring + t->dma_startup_cycles + cycles_of_brought(t, q, role, count, of.tile, of.cluster);
 }
 
 /* What all copies take, in place of their starts. */
@@ -1025,5 +1044,8 @@ attainable tune_bound_of(const target *t, const tune_question *q)
     w.far_bank = w.bytes >> HBM_FAR_BIT != 0;
     int64_t lanes = t->rows * t->mac_width_bytes * 8 / bits * t->slices_per_cluster * t->clusters_per_chip;
     w.mac_cycles = ceil_div(batch * size[TUNE_ROW] * size[TUNE_COLUMN] * k, lanes);
+    w.first_loads = 2;
+    w.stored_bytes = tune_bytes_of(q->out_type, batch * size[TUNE_ROW] * size[TUNE_COLUMN]); /* all results need as many products */
+    w.stored_mac_cycles = batch * size[TUNE_ROW] * size[TUNE_COLUMN] * k / lanes;
     return attainable_of(t, q->timing, &w);
 }

@@ -38,14 +38,15 @@ typedef struct tune_plan {
                                 of that axis each, and goes back to HBM in flits of the sum; 0: slices turn what they get of it */
     bool extras_once;        /* operands of what is done to the sums, of columns: those of all iterations come in one copy */
     int64_t handed; /* or one of so many slices with the same columns gets them, and the Switch Engine hands them on; 1: each gets them */
-    int64_t row_copies;  /* that bring the rows of all iterations before the first is multiplied; 0: each iteration has its own */
-    int64_t regroup;     /* slices that exchange rows for columns before the store, 1: none, so that a row's pieces are longer */
-    bool by_sub;         /* that exchange, or the joining of columns, is the sub context's: main multiplies on */
-    bool closes;         /* a slice writes whole rows one after the other, so many that they are whole blocks of HBM */
-    int64_t brought;     /* rows of the result, or batches, that a slice writes after a copy from DM to DM has brought them there;
-                            0: slices write what they have computed */
-    int64_t idle_inside; /* of the slices that idle, as a digit inside the columns; the others are between rows and columns */
-    int64_t cycles;      /* as estimated */
+    int64_t row_copies;       /* that bring the rows of all iterations before the first is multiplied; 0: each iteration has its own */
+    int64_t regroup;          /* slices that exchange rows for columns before the store, 1: none, so that a row's pieces are longer */
+    bool by_sub;              /* that exchange, or the joining of columns, is the sub context's: main multiplies on */
+    bool closes;              /* a slice writes whole rows one after the other, so many that they are whole blocks of HBM */
+    int64_t brought;          /* rows of the result, or batches, that a slice writes after a copy from DM to DM has brought them there;
+                                 0: slices write what they have computed */
+    int64_t brought_clusters; /* in so many clusters */
+    int64_t idle_inside;      /* of the slices that idle, as a digit inside the columns; the others are between rows and columns */
+    int64_t cycles;           /* as estimated */
 } tune_plan;
 
 /* Is there padding inside iterations, or clusters? */
@@ -101,9 +102,9 @@ tune_turners tune_turners_of(const target *t, const tune_question *q, const tune
 /* Rows of the result that are whole blocks of HBM together. */
 int64_t tune_rows_of_blocks(const target *t, const tune_question *q);
 
-/* Rows of the result, or whole batches of them where a store has several, that a copy from DM to DM should bring into one slice: so that
- * pieces are whole blocks of HBM, slices have as many, and they are under as many DMNs as possible. 0: no copy can. */
-int64_t tune_brought_of(const target *t, const tune_question *q, const tune_plan *p);
+/* Fills in the rows of the result, or whole batches of them where a store has several, that a copy from DM to DM should bring into one
+ * slice: so that pieces are whole blocks of HBM, slices have as many, and they are under as many DMNs as possible. 0: no copy can. */
+void tune_bring_together(const target *t, const tune_question *q, tune_plan *p);
 
 /* How that copy leaves them: as a split of the axis that it moves. */
 tune_role tune_brought_role(const tune_question *q, const tune_plan *p);

@@ -215,7 +215,7 @@ static int64_t columns_unit(const target *t, const tune_question *q, int64_t til
 
 /* A split of each axis: whether that is one which copies can take, and the slices and iterations are worth having. */
 static bool split_all(const space *x, const int64_t loops_of[3], const int64_t slices[3], int clustered, int64_t rows_together, bool apart,
-                      tune_plan *p)
+                      unsigned full, tune_plan *p)
 {
     const int64_t *size = x->question->size;
     bool useful = true;
@@ -235,6 +235,14 @@ static bool split_all(const space *x, const int64_t loops_of[3], const int64_t s
             while (s->tile < part && part % s->tile != 0)
                 s->tile += unit;
             s->padded = s->tile * slices[role] * parts_alike;
+        }
+        if (full >> role & 1) {
+            int64_t least = s->tile;
+            bool has_rest = s->loop * s->cluster == 1 && s->slice > 1 && size[role] % least != 0;
+            while (has_rest && size[role] % s->tile != 0 && s->tile < 2 * least)
+                s->tile += unit;
+            s->padded = s->tile * parts;
+            useful = useful && has_rest && s->tile < 2 * least;
         }
         useful = useful && (!apart || role != clustered || (s->apart && s->padded != size[role]));
         if (tune_pads_inside(s, size[role]) && (size[role] % parts_alike != 0 || size[role] / parts_alike % s->tile != 0))
@@ -256,17 +264,18 @@ static void consider_turned(space *x, tune_plan p)
 }
 
 /* Rows that slices exchange or that go around are shared evenly: some of padding may be fewer than the rings that they save. */
-static void consider_units(space *x, const int64_t loops_of[3], const int64_t slices[3], int clustered, bool apart, tune_plan p)
+static void consider_units(space *x, const int64_t loops_of[3], const int64_t slices[3], int clustered, bool apart, unsigned full,
+                           tune_plan p)
 {
     int64_t tile = 0, least = 0;
     for (int64_t unit = 1; unit <= x->target->switch_blocking_flits; unit *= 2) {
-        bool splits = split_all(x, loops_of, slices, clustered, unit, apart, &p);
+        bool splits = split_all(x, loops_of, slices, clustered, unit, apart, full, &p);
         least = unit == 1 ? p.split[TUNE_ROW].tile : least;
         if (!splits || p.split[TUNE_ROW].tile == tile || (unit > 1 && p.split[TUNE_ROW].tile >= 2 * least))
             continue;
         tile = p.split[TUNE_ROW].tile;
         x->evens = unit > 1;
-        p.brought = tune_brought_of(x->target, x->question, &p);
+        tune_bring_together(x->target, x->question, &p);
         consider_turned(x, p);
     }
     x->evens = false;
@@ -286,11 +295,19 @@ static void consider_splits(space *x, const int64_t loops_of[3], int clustered)
                 if (slices[0] * slices[1] * slices[2] > all)
                     break;
                 tune_plan p = {.idle_inside = 1, .regroup = 1, .gather = 1, .joined = 1, .handed = 1};
-                consider_units(x, loops_of, slices, clustered, false, p);
-                if (clustered < TUNE_SUM && loops_of[clustered] == 1)
-                    consider_units(x, loops_of, slices, clustered, true, p);
+                for (unsigned full = 0; full <= 3; full++) {
+                    unsigned of = (full & 1) << TUNE_ROW | (full >> 1) << TUNE_COLUMN;
+                    bool can = true; /* a tile without a rest is of slices alone */
+                    for (int role = TUNE_ROW; role < TUNE_SUM; role++)
+                        can = can && (!(of >> role & 1) || (loops_of[role] == 1 && clustered != role && slices[role] > 1));
+                    if (!can)
+                        continue;
+                    consider_units(x, loops_of, slices, clustered, false, of, p);
+                    if (clustered < TUNE_SUM && loops_of[clustered] == 1)
+                        consider_units(x, loops_of, slices, clustered, true, of, p);
+                }
                 p.closes = together > 1 && size[TUNE_ROW] > 1 && loops_of[TUNE_COLUMN] == 1 && clustered != TUNE_COLUMN;
-                if (p.closes && split_all(x, loops_of, slices, clustered, slices[TUNE_COLUMN] * together, false, &p))
+                if (p.closes && split_all(x, loops_of, slices, clustered, slices[TUNE_COLUMN] * together, false, 0, &p))
                     consider_turned(x, p);
             }
 }

@@ -55,8 +55,8 @@ void tune_end_step(tune_page *w, tune_step step)
     w->out->steps[step].last = next_line(w) - 1;
 }
 
-void tune_write_bring(tune_page *w, const target *t, const tune_question *q, int64_t count, const char *what, const char *slices,
-                      const char *element)
+void tune_write_bring(tune_page *w, const target *t, const tune_question *q, int64_t count, const char *what, const char *cluster,
+                      const char *slices, const char *element)
 {
     tune_begin_step(w, TUNE_CLOSE,
                     count == 1
@@ -64,8 +64,9 @@ void tune_write_bring(tune_page *w, const target *t, const tune_question *q, int
                         : arena_printf(w->arena,
                                        "Pieces of a row are short: a copy brings %" PRId64 " whole %s into a slice, one after the other",
                                        count, strcmp(what, "row") == 0 ? "rows" : "batches"));
-    tune_line(w, "let whole: DmTensor<%s, Chip, m![1 # %" PRId64 "], m![%s], m![%s]> = products.to_dm(&mut device.tdma);",
-              dtype_row_of(q->out_type)->name, (int64_t)t->clusters_per_chip, slices, element);
+    tune_line(w, "let whole: DmTensor<%s, Chip, m![%s], m![%s], m![%s]> = products.to_dm(&mut device.tdma);",
+              dtype_row_of(q->out_type)->name, cluster ? cluster : arena_printf(w->arena, "1 # %" PRId64, (int64_t)t->clusters_per_chip),
+              slices, element);
     tune_end_step(w, TUNE_CLOSE);
 }
 

@@ -61,9 +61,10 @@ const char *tune_singular(arena *a, const char *text);
 void tune_begin_step(tune_page *w, tune_step step, const char *why);
 void tune_end_step(tune_page *w, tune_step step);
 
-/* A copy from DM to DM that brings so many whole rows (or batches: `what`) of the products into the slices that write them: `whole`. */
-void tune_write_bring(tune_page *w, const target *t, const tune_question *q, int64_t count, const char *what, const char *slices,
-                      const char *element);
+/* A copy from DM to DM that brings so many whole rows (or batches: `what`) of the products into the slices that write them: `whole`.
+ * `cluster`: NULL, one of them. */
+void tune_write_bring(tune_page *w, const target *t, const tune_question *q, int64_t count, const char *what, const char *cluster,
+                      const char *slices, const char *element);
 
 /* The texts that are there (not NULL, not empty), with commas; "1" where none is. */
 const char *tune_list(arena *a, const char *const *parts, size_t count);

@@ -66,10 +66,11 @@ const char *tune_head(const char *question, const char *types, const char *work,
     if (x->timing != TIMING_DOCUMENTED)
         strbuf_printf(&out, " by --timing=%s", timing_preset_name(x->timing));
     if (b->cycles > 0) /* published schedules state no limits */
-        strbuf_printf(&out,
-                      ", %" PRId64 ".%02" PRId64 " times the least that the timing model allows, %" PRId64 " (copies %" PRId64
-                      ", %s %" PRId64 ")",
-                      x->cycles / b->cycles, x->cycles * 100 / b->cycles % 100, b->cycles, b->copies, work, b->products);
+        strbuf_printf(
+            &out,
+            ", %" PRId64 ".%02" PRId64 " times the least that the timing model allows, %" PRId64 " (copies %" PRId64 ", %s %" PRId64 "%s)",
+            x->cycles / b->cycles, x->cycles * 100 / b->cycles % 100, b->cycles, b->copies, work, b->products,
+            b->waits > b->copies && b->waits > b->products ? arena_printf(a, ", where stores wait for them %" PRId64, b->waits) : "");
     strbuf_puts(&out, ".\n");
     strbuf_printf(&out, "// The DMA Engine works in %" PRId64 " %% of them.\n", x->dma_cycles * 100 / x->cycles);
     strbuf_puts(&out, tune_singular(a, how));

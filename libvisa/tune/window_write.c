@@ -576,7 +576,7 @@ static void write_bring(window_writer *w)
     while (slices < parts)
         slices *= 2;
     const char *idle = slices < w->t->slices_per_cluster ? arena_printf(w->a, "1 # %" PRId64, w->t->slices_per_cluster / slices) : NULL;
-    tune_write_bring(&w->page, w->t, q, each, "row",
+    tune_write_bring(&w->page, w->t, q, each, "row", NULL,
                      TUNE_LIST(w->a, padded_digit(w, w->row, rows, slices > 1 ? slices * each : rows, each, slices), idle),
                      TUNE_LIST(w->a, each == rows ? w->row : padded_digit(w, w->row, rows, slices * each, 1, each), w->place, w->column));
 }

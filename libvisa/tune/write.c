@@ -907,7 +907,8 @@ static void write_bring(writer *w)
     tune_split s = tune_brought_split(q, w->p);
     const char *slice = TUNE_LIST(w->a, digit_of(w, &s, role, s.tile, s.slice), idle(w, w->t->slices_per_cluster / s.slice)),
                *moved = digit_of(w, &s, role, 1, s.tile);
-    tune_write_bring(&w->page, w->t, q, s.tile, role == TUNE_ROW ? "row" : "batch", slice,
+    const char *cluster = s.cluster > 1 ? digit_of(w, &s, role, s.tile * s.slice, s.cluster) : NULL;
+    tune_write_bring(&w->page, w->t, q, s.tile, role == TUNE_ROW ? "row" : "batch", cluster, slice,
                      TUNE_LIST(w->a, moved, role == TUNE_BATCH ? q->axis_text[TUNE_ROW] : NULL, q->axis_text[TUNE_COLUMN]));
 }
 

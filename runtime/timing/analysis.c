@@ -269,6 +269,72 @@ static bool meets_computation(const einsum *e, uint32_t tensor, bool written)
     return false;
 }
 
+/* What all of a tensor needs at least: ports in HBM, a bit each, and of an element operands to multiply, in bits. */
+typedef struct need {
+    uint64_t ports;
+    int64_t bits;
+    bool written;
+} need;
+
+/* A share of the results needs at least that share of what they are made of. */
+static need need_of(const einsum *e, const einsum_statement *s, const need *of)
+{
+    need n = {.written = true};
+    int64_t made = larger(1, touch_of(e, s, EINSUM_DST, s->dst).elements);
+    for (uint32_t k = 0; k < s->source_count; k++) {
+        uint32_t from = s->sources[k];
+        int64_t read = touch_of(e, s, (einsum_side)(EINSUM_A + k), from).elements;
+        n.ports |= of[from].ports;
+        if (s->op == MATH_COPY || s->op == MATH_MAP || s->op == MATH_REDUCE)
+            n.bits = larger(n.bits, times(of[from].bits, read) / made);
+    }
+    if (s->op == MATH_CONTRACT)
+        n.bits = times(combinations(e, s), dtype_row_of(e->tensors[s->sources[0]].dtype)->bits) / made;
+    return n;
+}
+
+/* What is loaded before the first product, and the products that each part of the only result in HBM needs its share of. What several
+ * statements make, or one in part, needs nothing for sure; a result needs the least that one of its parts does. */
+static void count_needs(const schedule *s, const int64_t *elements, int64_t bits_per_cycle, arena *a, attainable_work *work)
+{
+    enum { MOST_PORTS = 64 };
+    const einsum *e = &s->kernel->einsum;
+    need *needs = ARENA_ARRAY(a, need, e->tensor_count + 1);
+    bool multiplies = false;
+    int64_t least = INT64_MAX;
+    uint32_t result = 0, results = 0;
+    for (uint32_t i = 0; i < e->tensor_count; i++) {
+        int32_t number = e->tensors[i].port;
+        if (number >= 0 && number < MOST_PORTS && s->kernel->ports[number].space == PORT_HBM)
+            needs[i].ports = UINT64_C(1) << number;
+    }
+    for (uint32_t i = 0; i < e->statement_count; i++) {
+        const einsum_statement *x = &e->statements[i];
+        need n = need_of(e, x, needs), *to = &needs[x->dst];
+        int32_t number = e->tensors[x->dst].port;
+        if (x->op == MATH_CONTRACT) {
+            int64_t loads = __builtin_popcountll(n.ports);
+            work->first_loads = multiplies ? smaller(work->first_loads, loads) : loads;
+            multiplies = true;
+        }
+        if (number >= 0) {
+            if (s->kernel->ports[number].space == PORT_HBM) {
+                least = smaller(least, n.bits);
+                result = x->dst;
+                results += !needs[x->dst].written;
+                needs[x->dst].written = true;
+            }
+            continue;
+        }
+        bool is_whole = !to->written && touch_of(e, x, EINSUM_DST, x->dst).elements == einsum_tensor_elements(e, x->dst);
+        *to = (need){to->written ? to->ports & n.ports : n.ports, is_whole ? n.bits : 0, true};
+    }
+    if (results != 1 || work->stores != 1)
+        return;
+    work->stored_bytes = times(elements[result], dtype_row_of(e->tensors[result].dtype)->bits) / 8;
+    work->stored_mac_cycles = times(least, elements[result]) / bits_per_cycle;
+}
+
 /* Statements may run side by side, on other slices: what they multiply is added up before it is divided. */
 static void count_einsum(const schedule *s, arena *a, analysis *out)
 {
@@ -301,6 +367,7 @@ static void count_einsum(const schedule *s, arena *a, analysis *out)
     out->byte_bound = ceil_div(out->port_bytes, out->chips * t->hbm_bytes_per_cycle);
     out->lower_bound = larger(out->mac_bound, out->byte_bound);
     work.bytes = out->port_bytes;
+    count_needs(s, elements, bits_per_cycle, a, &work);
     out->attainable = attainable_of(t, s->preset, &work);
 }
 

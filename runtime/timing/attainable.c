@@ -29,6 +29,51 @@ static void count_rows(const target *t, const attainable_work *w, attainable *x)
     x->row_cycles = is_worth_a_copy ? 0 : of_rest;
 }
 
+/* Can `stores` copies write all results in so many cycles? Each takes as much as is multiplied when it has to begin: those after it have a
+ * start each, and carry what is left with it. Shares are counted in 2^-20, rounded up. */
+static bool can_store(const attainable_work *w, const attainable *x, int64_t stores, int64_t cycles)
+{
+    const int64_t all = INT64_C(1) << 20, of_results = (int64_t)((__int128)w->stored_bytes * 1000 / x->bytes_per_kcycle);
+    int64_t stored = 0;
+    for (int64_t left = stores; left > 0; left--) {
+        int64_t rest = (int64_t)((__int128)of_results * (all - stored) / all),
+                multiplied = cycles - w->first_loads * x->start_cycles - left * x->start_cycles - rest;
+        if (multiplied <= 0)
+            return false;
+        stored = (int64_t)smaller((__int128)multiplied * all / w->stored_mac_cycles + 1, all);
+        if (stored == all)
+            return true;
+    }
+    return false;
+}
+
+/* The least cycles of so many stores, at least `low`, where `high` is enough. */
+static int64_t cycles_of_stores(const attainable_work *w, const attainable *x, int64_t stores, int64_t low, int64_t high)
+{
+    while (low < high) {
+        int64_t middle = low + (high - low) / 2;
+        if (can_store(w, x, stores, middle))
+            high = middle;
+        else
+            low = middle + 1;
+    }
+    return low;
+}
+
+/* More stores wait less, and have more starts. */
+static int64_t waits_of(const target *t, const attainable_work *w, const attainable *x, int64_t carried)
+{
+    int64_t best = INT64_MAX, most = x->products + (int64_t)((__int128)w->stored_bytes * 1000 / x->bytes_per_kcycle) + x->start_cycles;
+    for (int64_t stores = 1;; stores++) {
+        attainable of = {.starts = w->loads + stores, .start_cycles = x->start_cycles};
+        count_rows(t, w, &of);
+        int64_t copies = of.starts * of.start_cycles + of.row_cycles + carried;
+        if (copies >= best)
+            return best;
+        best = smaller(best, larger(copies, cycles_of_stores(w, x, stores, 0, most + stores * x->start_cycles)));
+    }
+}
+
 attainable attainable_of(const target *t, timing_preset preset, const attainable_work *w)
 {
     attainable x = {.starts = w->loads + w->stores, .bytes = w->bytes};
@@ -45,11 +90,13 @@ attainable attainable_of(const target *t, timing_preset preset, const attainable
     }
     if (__builtin_mul_overflow(w->bytes, 1000, &carried))
         carried = INT64_MAX - x.bytes_per_kcycle;
-    int64_t ends = (w->loads > 0) + (w->stores > 0); /* the first copy and the last one, of a byte at least */
+    int64_t ends = larger(w->loads > 0, w->first_loads) + (w->stores > 0); /* the first copies and the last one, of a byte at least */
     if (preset == TIMING_DOCUMENTED)
         count_rows(t, w, &x);
     x.copies = x.starts * x.start_cycles + x.row_cycles + carried / x.bytes_per_kcycle;
     x.products = ends * x.start_cycles + macs;
-    x.cycles = larger(x.copies, x.products);
+    if (preset == TIMING_DOCUMENTED && w->stores == 1 && w->stored_bytes > 0 && w->stored_mac_cycles > 0)
+        x.waits = waits_of(t, w, &x, carried / x.bytes_per_kcycle);
+    x.cycles = larger(x.copies, larger(x.products, x.waits));
     return x;
 }

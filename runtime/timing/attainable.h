@@ -1,8 +1,9 @@
 /* The least that any kernel can take by the timing model itself, for tensors of so many bytes and so many products.
  *
  * The one idea: a bound that nothing in the model forbids to reach. Copies run one after the other; each moves one tensor at most, starts
- * once, and all engines and channels together carry it. Nothing is multiplied before something is there, and nothing leaves before that.
- * A copy finds all banks closed: what is more than a row of each costs a switch for each row, or another copy.
+ * once, and all engines and channels together carry it. Nothing is multiplied before both operands have something there, and nothing leaves
+ * before that: of results that are stored in several copies each waits for its share of the products. A copy finds all banks closed: what
+ * is more than a row of each costs a switch for each row, or another copy.
  * Reports and visac tune have it from here; rules and sources: docs/timing.md. */
 #ifndef VISA_RUNTIME_TIMING_ATTAINABLE_H
 #define VISA_RUNTIME_TIMING_ATTAINABLE_H
@@ -11,10 +12,12 @@
 #include "target/target.h"
 
 typedef struct attainable {
-    int64_t starts, start_cycles;     /* of copies */
-    int64_t bytes, bytes_per_kcycle;  /* of all tensors; what carries them, per 1000 cycles */
-    int64_t row_cycles;               /* rows of HBM that those copies open in banks where another one is open */
-    int64_t copies, products, cycles; /* the larger of the first two */
+    int64_t starts, start_cycles;    /* of copies */
+    int64_t bytes, bytes_per_kcycle; /* of all tensors; what carries them, per 1000 cycles */
+    int64_t row_cycles;              /* rows of HBM that those copies open in banks where another one is open */
+    int64_t copies, products;        /* each alone */
+    int64_t waits;                   /* both, where stores wait for their products, in the best number of stores; 0: nothing is known */
+    int64_t cycles;                  /* the largest of the three */
 } attainable;
 
 /* What a kernel must do at least. */
@@ -24,6 +27,9 @@ typedef struct attainable_work {
     int64_t bytes;         /* of the tensors in HBM */
     bool far_bank;         /* addresses in HBM differ in bit 34: twice as many banks */
     int64_t mac_cycles;    /* with every lane of all chips at work */
+    int64_t first_loads;   /* tensors that are read before anything is multiplied; 0: nothing is known */
+    int64_t stored_bytes,
+        stored_mac_cycles; /* of the only result, and the products that each part of it needs its share of; 0: not known */
 } attainable_work;
 
 /* All zero where the preset states no limits (published schedules). */

@@ -105,9 +105,10 @@ static json_t *attainable_json(const attainable *y)
 {
     if (!y->cycles)
         return json_null();
-    return json_pack("{s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I}", "cycles", (json_int_t)y->cycles, "copies", (json_int_t)y->copies, "starts",
-                     (json_int_t)y->starts, "start_cycles", (json_int_t)y->start_cycles, "bytes", (json_int_t)y->bytes, "bytes_per_kcycle",
-                     (json_int_t)y->bytes_per_kcycle, "row_cycles", (json_int_t)y->row_cycles, "products", (json_int_t)y->products);
+    return json_pack("{s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I}", "cycles", (json_int_t)y->cycles, "copies", (json_int_t)y->copies,
+                     "starts", (json_int_t)y->starts, "start_cycles", (json_int_t)y->start_cycles, "bytes", (json_int_t)y->bytes,
+                     "bytes_per_kcycle", (json_int_t)y->bytes_per_kcycle, "row_cycles", (json_int_t)y->row_cycles, "products",
+                     (json_int_t)y->products, "waits", (json_int_t)y->waits);
 }
 
 const char *report_json(const report *r, arena *a)

@@ -87,10 +87,13 @@ static void use_lines(const report *r, strbuf *s)
     if (y->cycles)
         strbuf_printf(s,
                       "attainable: max(%lld for %s of %lld to start and %lld.%01lld bytes a cycle%s, %lld for the products "
-                      "between copies) = %lld cycles; reached %lld, %lld.%02lld times\n",
+                      "between copies%s) = %lld cycles; reached %lld, %lld.%02lld times\n",
                       (number)y->copies, arena_count(s->arena, y->starts, "copy"), (number)y->start_cycles,
                       (number)(y->bytes_per_kcycle / 1000), (number)(y->bytes_per_kcycle % 1000 / 100),
                       y->row_cycles ? arena_printf(s->arena, ", %lld for rows of HBM", (number)y->row_cycles) : "", (number)y->products,
+                      y->waits > y->copies && y->waits > y->products
+                          ? arena_printf(s->arena, ", %lld where stores wait for their products", (number)y->waits)
+                          : "",
                       (number)y->cycles, (number)r->schedule.cycles, (number)(r->schedule.cycles / y->cycles),
                       (number)(r->schedule.cycles % y->cycles * 100 / y->cycles));
 }

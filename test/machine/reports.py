@@ -78,7 +78,7 @@ def adds_up(check, report, name):
     check.that(used["multiplications"] <= used["lane_products"], f"{name}: {used['multiplications']} multiplications by lanes that did {used['lane_products']}")
     least = report["attainable"] # none where no port is in HBM and nothing is multiplied
     check.that(not least or report["lower_bound"]["multiplications"] <= least["cycles"] <= report["cycles"], f"{name}: {report['cycles']} cycles, attainable {least}")
-    check.that(not least or least["cycles"] == max(least["starts"] * least["start_cycles"] + least["row_cycles"] + least["bytes"] * 1000 // least["bytes_per_kcycle"], least["products"]), f"{name}: {least}")
+    check.that(not least or least["cycles"] == max(least["starts"] * least["start_cycles"] + least["row_cycles"] + least["bytes"] * 1000 // least["bytes_per_kcycle"], least["products"], least["waits"]), f"{name}: {least}")
 
 
 # Kernels with a piece of advice each, and the advice taken: rule, kernel, what is replaced by what, the context of the commands that it is about.

@@ -236,7 +236,7 @@ START_TEST(bounds_of_questions)
         ck_assert_msg(is_read, "%s: %s", rows[i].question.text, diags.count ? diags.items[0]->message : "");
         attainable x = tune_bound_of(t, &q);
         ck_assert_msg(x.starts == rows[i].starts && x.bytes == rows[i].bytes &&
-                          x.products == 2 * t->dma_startup_cycles + rows[i].mac_cycles,
+                          x.products == 3 * t->dma_startup_cycles + rows[i].mac_cycles,
                       "%s: %" PRId64 " copies, %" PRId64 " bytes, %" PRId64 " cycles of products", rows[i].question.text, x.starts, x.bytes,
                       x.products);
     }

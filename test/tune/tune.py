@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 """visac tune: what it answers compiles, computes the question, and is no slower than what a sweep by hand found; the same answer twice.
 Usage: tune.py [SEED [QUESTIONS]]: random questions of another seed, that many, and nothing else."""
+import itertools
 import math
 import os
 import random
@@ -272,6 +273,13 @@ CHOICES = [
     ("O[y, x, f] = relu(sum(r, s, c) I[y + r, x + s, c] * W[f, r, s, c] + bias[f])", dict(y=7, x=7, r=3, s=3, c=64, f=512), "i8", "i8", "type Cluster = m![F / 256]", 3400),
     # pieces of 7 rows: 49 of them side by side would be packets that end inside blocks, and the blocks in one channel
     ("O[y, x, f] = sum(c) I[y, x, c] * W[f, c] + bias[f]", dict(y=7, x=7, c=576, f=160), "bf16", "bf16", "a copy brings 7 whole rows", 4200),
+    # rows that are no whole blocks of HBM, brought together in both clusters; slices with 4 rows each, and no last one with less
+    (PRODUCT, dict(m=256, n=1000, k=64), "bf16", "bf16", "m![M / 128], m![M / 16 % 8", 4300),
+    (PRODUCT, dict(m=120, n=480, k=96), "bf16", "bf16", "a copy brings 4 whole rows", 2900),
+    # the same of what has no contraction, with tiles of 6 rows, and of results one by one
+    ("Y[r, c] = softmax(c) X[r, c]", dict(r=1024, c=300), "bf16", "bf16", "a copy brings 32 of R", 3700),
+    ("Y[r, c] = softmax(c) X[r, c]", dict(r=3000, c=300), "bf16", "bf16", "a copy brings 96 of R", 10000),
+    ("y[r] = max(c) X[r, c]", dict(r=4096, c=300), "bf16", "f32", "a copy brings 64 of R", 4300),
     # an operand with one element is padded alone; the columns are those of the other axis
     ("C[m, n] = sum(k) A[m, k] * B[n, k] + bias[n]", dict(m=1024, n=1, k=1024), "bf16", "bf16", "m![N # 2]", 5000)]
 
@@ -289,10 +297,33 @@ def choices():
         check(ran.status == 0 and "agree" in ran.text() and "proven" in ran.text(), f"{question} {sizes} {dtype}: " + ran.text())
 
 
+def bounds():
+    """Where stores wait for their products: no less than two starts, and no more than a schedule that is followed here, of the best shares on a grid."""
+    for size, dtype, width in [(1024, "i8", 1), (1024, "bf16", 2), (512, "bf16", 2)]:
+        head = tune(PRODUCT, dict(m=size, n=size, k=size), f"--dtype={dtype}", "--budget=0s").text()
+        found = re.search(r"allows, (\d+) \(copies (\d+), products (\d+), where stores wait for them (\d+)\)", head)
+        check(found, f"{size} {dtype}: {head[:400]}")
+        if not found:
+            continue
+        least, copies, products, waits = map(int, found.groups())
+        carry, multiply = 1325 / 1000 / 64 / 32, size ** 3 / (131072 * 2 / width)  # cycles for a byte; of all products
+        loads, out = 2 * size * size * width * carry, 4 * size * size * carry
+        check(least == waits == max(copies, products, waits), f"{size} {dtype}: {found[0]}")
+        steps, best = 24, math.inf
+        for stores in range(1, 6):
+            for cuts in itertools.combinations(range(1, steps), stores - 1):
+                now, shares = 0, [0, *(x / steps for x in cuts), 1]
+                for a, b in zip(shares, shares[1:]):  # operands beside the products, as far as nothing waits for them
+                    now = max(now, 1000 + b * multiply) + 500 + (b - a) * out
+                best = min(best, max(now, 500 * (2 + stores) + loads + out))
+        check(waits <= best + 1, f"{size} {dtype}: a bound of {waits}, and {best:.0f} are enough")
+        check(waits >= 0.97 * best, f"{size} {dtype}: a bound of {waits}, where {best:.0f} are enough")
+
+
 def turned():
     """Weights that lie turned are turned once, aside; or copied in long runs, so that more slices share rows, and exchange them."""
-    for dtype, m, n, k, way in [("i4", 256, 512, 512, ".transpose::<"), ("i8", 1024, 512, 1024, "by_flit"), ("i8", 512, 640, 512, "exchange its parts"),
-                                ("bf16", 512, 384, 512, "exchange its parts")]:
+    for dtype, m, n, k, way in [("i4", 256, 512, 512, ".transpose::<"), ("i8", 1024, 512, 1024, "by_flit"), ("i8", 1024, 640, 512, "exchange its parts"),
+                                ("bf16", 512, 640, 384, "exchange its parts")]:
         answer = tune("C[m, n] = sum(k) A[m, k] * B[k, n]", {"m": m, "n": n, "k": k}, f"--dtype={dtype}", "--out=i8" if dtype == "i4" else "--budget=1s")
         check(".transpose::<" in answer.text(), "nothing is turned: " + answer.text())
         check(way in answer.text(), f"no {way}: this question no longer tests it: " + answer.text())
@@ -430,6 +461,7 @@ def main():
         epilogues()
         convolutions()
         choices()
+        bounds()
         rounded()
         turned()
         vectors()
