@@ -591,6 +591,31 @@ STACK_APART static value evaluate_conversion(analysis *s, scope *names, const as
     return v;
 }
 
+STACK_APART static value evaluate_some(analysis *s, scope *names, const ast *of)
+{
+    value v = evaluate(s, names, of, NULL);
+    return v.kind == VALUE_ERROR ? v : option_some(s->context.arena, v);
+}
+
+/* A path that names no function. `found`: it names something else. */
+STACK_APART static value refuse_function(analysis *s, scope *names, const ast *callee, bool found)
+{
+    if (!found && scope_is_lost(names, callee->kids[callee->kid_count - 1]->text)) {
+        s->kernel->bad = true;
+        return error_value;
+    }
+    const char *name = callee->kids[callee->kid_count - 1]->text, *near = scope_suggest(names, name, SYMBOL_FUNCTION),
+               *help = scope_own_type_help(names, callee);
+    bool method = callee->kid_count > 1 && stage_is_known(name);
+    return refuse(s, E_NAME, callee->range,
+                  help ? help
+                  : method
+                      ? arena_printf(s->context.arena, "it is a method: write x.%s(..), with type arguments x.%s::<..>(..)", name, name)
+                  : near ? arena_printf(s->context.arena, "did you mean `%s`?", near)
+                         : "functions of the file and of its modules can be called",
+                  "there is no function `%s`", name);
+}
+
 value evaluate_call(analysis *s, scope *names, const ast *n, const declared *expected)
 {
     const ast *callee = ast_kid(n, 0);
@@ -614,30 +639,14 @@ value evaluate_call(analysis *s, scope *names, const ast *n, const declared *exp
     if (!y && is_conversion(callee) && ast_kid(n, 1)->kid_count == 1)
         return evaluate_conversion(s, names, n);
     if (!y && ast_is(callee, AST_PATH) && callee->kid_count == 1 && strcmp(callee->kids[0]->text, "Some") == 0 &&
-        ast_kid(n, 1)->kid_count == 1) {
-        value v = evaluate(s, names, ast_kid(n, 1)->kids[0], NULL);
-        return v.kind == VALUE_ERROR ? v : option_some(s->context.arena, v);
-    }
+        ast_kid(n, 1)->kid_count == 1)
+        return evaluate_some(s, names, ast_kid(n, 1)->kids[0]);
     if (ast_is(callee, AST_PATH) && is_tuple_struct(names, callee))
         return evaluate_tuple_struct(s, names, n, expected);
     if (ast_is(callee, AST_TYPE_QUALIFIED) && stage_is_known(callee->text))
         return refuse(s, E_UNSUPPORTED, callee->range, arena_printf(s->context.arena, "write x.%s(..)", callee->text),
                       "a method that is called as a function is not supported in .vm kernels");
-    if (ast_is(callee, AST_PATH) && callee->kid_count > 0) {
-        if (!y && scope_is_lost(names, callee->kids[callee->kid_count - 1]->text)) {
-            s->kernel->bad = true;
-            return error_value;
-        }
-        const char *name = callee->kids[callee->kid_count - 1]->text, *near = scope_suggest(names, name, SYMBOL_FUNCTION),
-                   *help = scope_own_type_help(names, callee);
-        bool method = callee->kid_count > 1 && stage_is_known(name);
-        return refuse(s, E_NAME, callee->range,
-                      help ? help
-                      : method
-                          ? arena_printf(s->context.arena, "it is a method: write x.%s(..), with type arguments x.%s::<..>(..)", name, name)
-                      : near ? arena_printf(s->context.arena, "did you mean `%s`?", near)
-                             : "functions of the file and of its modules can be called",
-                      "there is no function `%s`", name);
-    }
+    if (ast_is(callee, AST_PATH) && callee->kid_count > 0)
+        return refuse_function(s, names, callee, y != NULL);
     return unsupported(s, n);
 }

@@ -1342,6 +1342,18 @@ void bind_pattern(analysis *s, scope *names, const ast *pattern, const value *v,
     }
 }
 
+/* `let P = v else { .. }`: true if v fits P, or the block was left; what does not fit and goes on is refused, and no value. */
+STACK_APART static bool let_fits(analysis *s, scope *names, const ast *let, const value *v)
+{
+    bool wrong = false;
+    if (let->kid_count <= 3 || v->kind == VALUE_ERROR || pattern_fits(s, names, ast_kid(let, 0), v, &wrong) || wrong)
+        return true;
+    evaluate_block(s, names, let->kids[3], NULL);
+    if (!is_left(s) && !s->stopped)
+        refuse(s, E_CONST, let->kids[3]->range, "end it with `return`, `break` or `panic!`", "this `else` goes on after the `let`");
+    return is_left(s);
+}
+
 /* `later`: what the variable gives, where it is the value of the block; NULL: not known. */
 STACK_APART static void evaluate_let(analysis *s, scope *names, const ast *let, const declared *later)
 {
@@ -1354,16 +1366,10 @@ STACK_APART static void evaluate_let(analysis *s, scope *names, const ast *let, 
     bool other = v.kind == VALUE_TENSOR && annotation->kind == DECLARED_TENSOR && v.op->bad && v.op->out.kind != annotation->tensor.kind;
     if (is_left(s))
         return;
-    bool wrong = false, has_else = let->kid_count > 3;
-    if (has_else && v.kind != VALUE_ERROR && !pattern_fits(s, names, ast_kid(let, 0), &v, &wrong) && !wrong) {
-        evaluate_block(s, names, let->kids[3], NULL);
-        if (!is_left(s) && !s->stopped)
-            refuse(s, E_CONST, let->kids[3]->range, "end it with `return`, `break` or `panic!`", "this `else` goes on after the `let`");
-        v = error_value;
-        if (is_left(s))
-            return;
-    }
-    if (annotation->kind == DECLARED_ERROR || other) /* what it gives is not what is meant */
+    bool fits = let_fits(s, names, let, &v);
+    if (is_left(s))
+        return;
+    if (!fits || annotation->kind == DECLARED_ERROR || other) /* what it gives is not what is meant */
         v = error_value;
     if (v.kind == VALUE_TENSOR)
         stage_adopt(v.op, annotation);
@@ -1461,19 +1467,31 @@ names_mark names_begin(const analysis *s)
     return (names_mark){names, names ? arena_mark_here(names) : (arena_mark){0}};
 }
 
-/* Is there a struct in the value whose parameters are read in names that are forgotten? */
-static bool holds_names(const analysis *s, const value *v)
+enum { MOST_LISTS = 256 }; /* in a value, of which it is looked whether they hold names */
+
+static bool lists_hold_names(const analysis *s, const value *v, unsigned *left)
 {
-    if (v->kind != VALUE_LIST || !s->context.names)
+    if (v->kind != VALUE_LIST)
         return false;
     if (v->record && v->fields_in && scope_arena(v->fields_in) == s->context.names)
         return true;
+    if (*left == 0)
+        return true;
+    --*left;
     bool holds = false;
     budget_enter(s->arena);
     for (size_t i = 0; i < v->count && !holds; i++)
-        holds = holds_names(s, &v->items[i]);
+        holds = lists_hold_names(s, &v->items[i], left);
     budget_leave(s->arena);
     return holds;
+}
+
+/* Is there a struct in the value whose parameters are read in names that are forgotten? Lists share their elements, and `v = [v, v]`
+ * doubles what there is to look at: of a value of many lists it is taken to be so, which costs memory alone. */
+static bool holds_names(const analysis *s, const value *v)
+{
+    unsigned left = MOST_LISTS;
+    return s->context.names && lists_hold_names(s, v, &left);
 }
 
 void names_end(const analysis *s, names_mark before, const value *v)
