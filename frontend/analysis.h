@@ -83,6 +83,10 @@ diag *refuse_diag(analysis *s, diag_id id, src_range range, const char *format, 
 bool spend(analysis *s, src_range range, uint64_t steps);
 /* Counts one turn of a loop whose end nobody knows. */
 bool spend_turn(analysis *s, src_range range, const char *help);
+/* The bounds of a loop, or the condition of one, are known when `loop` runs. */
+void refuse_bounds(analysis *s, src_range range, const ast *loop, const char *help);
+/* The place of a field among those of an AST_STRUCT; of a tuple struct they are "0", "1", ..; -1: there is none. */
+int64_t field_find(const ast *record, const char *name);
 /* Text is read again from here on, or no longer. */
 void set_repeated(analysis *s, bool repeated);
 value evaluate(analysis *s, scope *names, const ast *n, const declared *expected);

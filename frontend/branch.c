@@ -115,11 +115,8 @@ STACK_APART static bool elements_fit(analysis *s, scope *names, const ast *patte
 /* NULL: there is none, which bind_pattern says. */
 static const value *field_named(const value *v, const char *name)
 {
-    const ast *fields = ast_kid(v->record, 2);
-    for (uint32_t i = 0; i < fields->kid_count && i < v->count; i++)
-        if (strcmp(ast_kid(fields->kids[i], 1)->text, name) == 0)
-            return &v->items[i];
-    return NULL;
+    int64_t index = field_find(v->record, name);
+    return index >= 0 && (size_t)index < v->count ? &v->items[index] : NULL;
 }
 
 bool pattern_fits(analysis *s, scope *names, const ast *pattern, const value *v, bool *wrong)
@@ -236,11 +233,8 @@ value evaluate_while(analysis *s, scope *names, const ast *n)
     for (bool on = true; on && s->context.diags->error_count == errors_before;) {
         if (!ast_is(condition, AST_NONE) && !known_condition(s, names, condition, "while", &holds, &loop))
             break;
-        if (loop && s->context.dialect >= DIALECT_V0_8) {
-            diag *d = refuse_diag(s, E_UNROLL, condition->range, "the bounds of a loop must be compile-time constants");
-            diag_note(s->context.diags, d, loop->name_range, "what this loop counts is known when it runs");
-            diag_help(s->context.diags, d, "write #[unroll] in front of that loop");
-        }
+        if (loop && s->context.dialect >= DIALECT_V0_8)
+            refuse_bounds(s, condition->range, loop, "write #[unroll] in front of that loop");
         if (!holds || !spend_turn(s, n->name_range, "let each turn come nearer to the end") ||
             s->context.diags->error_count > errors_before)
             break;

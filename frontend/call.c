@@ -379,11 +379,9 @@ static const value *named_struct(scope *names, const ast *argument)
     if (y)
         return y->kind == SYMBOL_VARIABLE && y->value.kind == VALUE_LIST && y->value.record ? &y->value : NULL;
     const value *whole = ast_is(argument, AST_FIELD) ? named_struct(names, ast_kid(argument, 0)) : NULL;
-    const ast *fields = whole ? ast_kid(whole->record, 2) : NULL;
-    for (uint32_t i = 0; fields && i < fields->kid_count && i < whole->count; i++)
-        if (strcmp(ast_kid(fields->kids[i], 1)->text, argument->text) == 0 && whole->items[i].kind == VALUE_LIST && whole->items[i].record)
-            return &whole->items[i];
-    return NULL;
+    int64_t index = whole ? field_find(whole->record, argument->text) : -1;
+    const value *field = index >= 0 && (size_t)index < whole->count ? &whole->items[index] : NULL;
+    return field && field->kind == VALUE_LIST && field->record ? field : NULL;
 }
 
 /* Parameters that a call leaves open are those of a struct: `H` of `head: &Head<'_, H>`. Others may need them, so it is done first. */
@@ -598,7 +596,7 @@ STACK_APART static value evaluate_some(analysis *s, scope *names, const ast *of)
 }
 
 /* A path that names no function. `found`: it names something else. */
-STACK_APART static value refuse_function(analysis *s, scope *names, const ast *callee, bool found)
+STACK_APART static value refuse_unknown_function(analysis *s, scope *names, const ast *callee, bool found)
 {
     if (!found && scope_is_lost(names, callee->kids[callee->kid_count - 1]->text)) {
         s->kernel->bad = true;
@@ -647,6 +645,6 @@ value evaluate_call(analysis *s, scope *names, const ast *n, const declared *exp
         return refuse(s, E_UNSUPPORTED, callee->range, arena_printf(s->context.arena, "write x.%s(..)", callee->text),
                       "a method that is called as a function is not supported in .vm kernels");
     if (ast_is(callee, AST_PATH) && callee->kid_count > 0)
-        return refuse_function(s, names, callee, y != NULL);
+        return refuse_unknown_function(s, names, callee, y != NULL);
     return unsupported(s, n);
 }

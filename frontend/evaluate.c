@@ -344,17 +344,27 @@ STACK_APART static value evaluate_variant(analysis *s, scope *names, const ast *
                   "`%s::%s` is not known here", type, name);
 }
 
+int64_t field_find(const ast *record, const char *name)
+{
+    const ast *fields = ast_kid(record, 2);
+    for (uint32_t i = 0; i < fields->kid_count; i++) {
+        const char *field = ast_kid(fields->kids[i], 1)->text, *tuple = field[0] == '_' ? field + 1 : field; /* of a tuple struct */
+        if (strcmp(field, name) == 0 || strcmp(tuple, name) == 0)
+            return i;
+    }
+    return -1;
+}
+
 /* The place among the fields of an AST_STRUCT of the one that `n` names; -1: diagnosed. */
 STACK_APART static int64_t field_index(analysis *s, const ast *n, const ast *record)
 {
     const ast *fields = ast_kid(record, 2);
+    int64_t index = field_find(record, n->text);
+    if (index >= 0)
+        return index;
     const char **names = ARENA_ARRAY(s->context.arena, const char *, fields->kid_count + 1);
-    for (uint32_t i = 0; i < fields->kid_count; i++) {
+    for (uint32_t i = 0; i < fields->kid_count; i++)
         names[i] = ast_kid(fields->kids[i], 1)->text;
-        const char *tuple = names[i][0] == '_' ? names[i] + 1 : names[i]; /* of a tuple struct */
-        if (strcmp(names[i], n->text) == 0 || strcmp(tuple, n->text) == 0)
-            return i;
-    }
     const char *near = choice_near(n->text, names);
     refuse(s, E_NAME, n->name_range, near ? arena_printf(s->context.arena, "did you mean `%s`?", near) : NULL, "`%s` has no field `%s`",
            record->text, n->text);
@@ -701,6 +711,13 @@ STACK_APART static value evaluate_if(analysis *s, scope *names, const ast *n, co
     return v;
 }
 
+void refuse_bounds(analysis *s, src_range range, const ast *loop, const char *help)
+{
+    diag *d = refuse_diag(s, E_UNROLL, range, "the bounds of a loop must be compile-time constants");
+    diag_note(s->context.diags, d, loop->name_range, "what this loop counts is known when it runs");
+    diag_help(s->context.diags, d, "%s", help);
+}
+
 /* Does the device know how often it runs, and what #[unroll] writes out? A loop that it keeps runs equally often in each turn of those
  * around it, and one that is written out counts from 0 (since 0.8; before that nobody says). Diagnoses. */
 static bool check_turns(analysis *s, const ast *n, const value *sequence)
@@ -709,11 +726,9 @@ static bool check_turns(analysis *s, const ast *n, const value *sequence)
     if (s->context.dialect < DIALECT_V0_8)
         return true;
     if (sequence->loop) {
-        diag *d = diag_add(s->context.diags, E_UNROLL, what->range, "the bounds of a loop must be compile-time constants");
-        diag_note(s->context.diags, d, sequence->loop->name_range, "what this loop counts is known when it runs");
-        diag_help(s->context.diags, d,
-                  n->value ? "write #[unroll] in front of that loop, too"
-                           : "count to the largest number, and write an `if` around what is inside of the loop");
+        refuse_bounds(s, what->range, sequence->loop,
+                      n->value ? "write #[unroll] in front of that loop, too"
+                               : "count to the largest number, and write an `if` around what is inside of the loop");
     } else if (n->value && sequence->count == 0) {
         diag *d = diag_add(s->context.diags, E_UNROLL, what->range, "#[unroll] writes out a loop that never runs");
         diag_help(s->context.diags, d, "the range ends at a constant of at least 1");

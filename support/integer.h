@@ -32,6 +32,15 @@ static inline int64_t product_bounded(int64_t a, int64_t b)
     return __builtin_mul_overflow(a, b, &result) ? INT64_MAX : result;
 }
 
+/* The least power of two that is n or more. */
+static inline int64_t power_of_two_above(int64_t n)
+{
+    int64_t power = 1;
+    while (power < n)
+        power *= 2;
+    return power;
+}
+
 /* The largest divisor of n that is at most `limit`; 1 when n has no other (a prime). */
 static inline int64_t largest_divisor(int64_t n, int64_t limit)
 {

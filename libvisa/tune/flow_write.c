@@ -171,9 +171,7 @@ size_t flow_outer_of_result(const tune_flow *f)
 flow_split flow_brought_split(const tune_flow *f, const flow_plan *p)
 {
     size_t g = flow_outer_of_result(f);
-    int64_t loop = p->split[g].loop, parts = ceil_div(f->groups[g].size / loop, p->brought * p->brought_clusters), slices = 1;
-    while (slices < parts)
-        slices *= 2;
+    int64_t loop = p->split[g].loop, slices = power_of_two_above(ceil_div(f->groups[g].size / loop, p->brought * p->brought_clusters));
     return (flow_split){.loop = loop,
                         .cluster = p->brought_clusters,
                         .slice = slices,

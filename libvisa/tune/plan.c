@@ -145,19 +145,11 @@ static int64_t brought_bytes(const tune_question *q, tune_role role)
     return tune_bytes_of(q->out_type, q->size[TUNE_COLUMN] * (role == TUNE_BATCH ? q->size[TUNE_ROW] : 1));
 }
 
-static int64_t power_above(int64_t n)
-{
-    int64_t power = 1;
-    while (power < n)
-        power *= 2;
-    return power;
-}
-
 tune_split tune_brought_split(const tune_question *q, const tune_plan *p)
 {
     tune_role role = tune_brought_role(q, p);
     int64_t loop = p->split[role].loop, clusters = p->brought_clusters,
-            slices = power_above(ceil_div(q->size[role] / loop, clusters * p->brought));
+            slices = power_of_two_above(ceil_div(q->size[role] / loop, clusters * p->brought));
     return (tune_split){
         .padded = loop * clusters * slices * p->brought, .loop = loop, .cluster = clusters, .slice = slices, .tile = p->brought};
 }
@@ -187,7 +179,7 @@ static int64_t cycles_of_brought(const target *t, const tune_question *q, tune_r
 {
     int64_t bytes = brought_bytes(q, role), engines = dmns_of(t) / t->dma_dmns_per_engine, parts = ceil_div(count, each),
             of_cluster = ceil_div(parts, clusters), rest = parts > 1 && count % each != 0 ? 2 * t->dma_startup_cycles : 0,
-            whole = count / each, slices = power_above(of_cluster);
+            whole = count / each, slices = power_of_two_above(of_cluster);
     if (whole > slices && whole < clusters * slices)
         rest += 2 * t->dma_startup_cycles;
     return rest + ceil_div(of_cluster, engines) * ceil_div(each * bytes, t->hbm_block_bytes) +

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "passes/pass.h"
+#include "support/integer.h"
 
 enum { MOST_SLICES = 256 };
 
@@ -400,14 +401,6 @@ static bool take_digits(const routing *r, const sequence *seq)
 
 /* ---- rings ---- */
 
-static int64_t power_above(int64_t n)
-{
-    int64_t power = 1;
-    while (power < n)
-        power *= 2;
-    return power;
-}
-
 static bool is_live(const mapping *m, int64_t position, int64_t *coords, size_t count)
 {
     memset(coords, 0, count * sizeof *coords);
@@ -505,14 +498,14 @@ static bool check_ring(const routing *r)
                      (long long)c->ring_size);
     if (exact != april)
         diag_note(r->p->diags, d, SRC_NOWHERE, "%lld too: padding needs no packets", (long long)exact);
-    return refused(r, d, r->out_slice, r->out_time, april == power_above(april) ? april : exact);
+    return refused(r, d, r->out_slice, r->out_time, april == power_of_two_above(april) ? april : exact);
 }
 
 static bool check_custom(const routing *r)
 {
     route_config *c = r->o->route;
     const mapping *moved;
-    if (c->ring_size < 1 || c->ring_size != power_above(c->ring_size) || c->ring_size > MOST_SLICES) {
+    if (c->ring_size < 1 || c->ring_size != power_of_two_above(c->ring_size) || c->ring_size > MOST_SLICES) {
         diag *d = REFUSE(r, MAPPING_COMPONENTS, E_SWITCH_RING, "Switch ring size must be a power of 2, got %lld", (long long)c->ring_size);
         diag_help(r->p->diags, d, "write a power of 2 from 1 to %d", MOST_SLICES);
         return false;

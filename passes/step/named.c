@@ -5,13 +5,19 @@
 #include "support/budget.h"
 #include "support/choice.h"
 
+/* Is it ".12"? */
+static bool is_number(const char *rest)
+{
+    return *rest == '.' && rest[1] && strspn(rest + 1, "0123456789") == strlen(rest + 1);
+}
+
 bool step_is_named(const step_graph_node *n, const char *stem)
 {
     size_t bytes = strlen(stem);
     if (strncmp(n->name, stem, bytes) != 0)
         return false;
     const char *rest = n->name + bytes;
-    return !*rest || (*rest == '.' && rest[1] && strspn(rest + 1, "0123456789") == strlen(rest + 1));
+    return !*rest || is_number(rest);
 }
 
 /* The next of "a+=b.2+c", and where the one after it begins; NULL: there is none. */
@@ -48,7 +54,7 @@ static bool fits(step_rewrite *r, const step_graph_node *n, const step_wanted *w
 static const char *stem_of(const step_graph_node *n, arena *a)
 {
     const char *dot = strrchr(n->name, '.');
-    return dot && dot[1] && strspn(dot + 1, "0123456789") == strlen(dot + 1) ? arena_strndup(a, n->name, (size_t)(dot - n->name)) : n->name;
+    return dot && is_number(dot) ? arena_strndup(a, n->name, (size_t)(dot - n->name)) : n->name;
 }
 
 /* Names of those that fit, each once, in the order of the graph, ended by NULL: of all under a name that name, or the names themselves. */

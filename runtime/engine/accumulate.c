@@ -5,6 +5,7 @@
 
 #include "runtime/machine/chain.h"
 #include "runtime/timing/duration.h"
+#include "support/integer.h"
 
 static bool loops_join(const accumulate_loop *outer, const accumulate_loop *inner)
 {
@@ -36,14 +37,6 @@ static bool loops_read(accumulate *k, const command *c, int64_t *steps, int64_t 
         }
     }
     return true;
-}
-
-static int64_t power_of_two_above(int64_t n)
-{
-    int64_t p = 1;
-    while (p < n)
-        p *= 2;
-    return p;
 }
 
 /* Interleaved slots share the columns of a register, Sequential ones its Rows ("Slot mapping"). */
