@@ -1,8 +1,11 @@
-/* `match`, `while`, `loop`, `break` and `continue`: of constants, which are known when the kernel is compiled. */
+/* Which statements run, and how often: `if`, `match`, `for`, `while`, `loop`, `break` and `continue`. Where constants decide, it is known
+ * when the kernel is compiled; an `if` of a number of the launch guards what its blocks write. */
 #include <string.h>
 
 #include "frontend/analysis.h"
 #include "frontend/constant.h"
+#include "frontend/running.h"
+#include "support/budget.h"
 
 /* ---- Some, None ---- */
 
@@ -40,118 +43,66 @@ value option_method(analysis *s, const ast *n, const value *v, const value *args
                   "there is no method `%s` on an Option", n->text);
 }
 
-/* ---- patterns ---- */
+/* ---- if ---- */
 
-static bool is_equal(analysis *s, scope *names, const ast *n, const value *a, const value *b)
+/* One case of one block of an `if` that is decided when the kernel runs: what it writes is memory that is there. */
+STACK_APART static value evaluate_case(analysis *s, scope *names, const ast *block, const run_guard *guards, const declared *expected)
 {
-    bool same_kind = a->kind == b->kind && (a->kind == VALUE_INT || a->kind == VALUE_BOOL || a->kind == VALUE_FLOAT);
-    value equal = same_kind ? constant_binary(names, n, "==", a, b) : error_value;
-    if (!same_kind && a->kind != VALUE_ERROR && b->kind != VALUE_ERROR)
-        refuse(s, E_MISMATCH, n->range, "compare numbers with numbers", "the pattern is %s, but the value is %s", value_kind_name(a),
-               value_kind_name(b));
-    return equal.kind == VALUE_BOOL && equal.number;
+    const run_guard *outer = s->kernel->runs_if;
+    s->kernel->runs_if = run_guard_join(s->context.arena, guards, outer);
+    value v = evaluate(s, names, block, expected);
+    s->kernel->runs_if = outer;
+    if (v.kind == VALUE_UNIT || v.kind == VALUE_ERROR)
+        return v;
+    return refuse(s, E_UNSUPPORTED, block->range, "write into a view of a tensor that is there, and end the block with `;`",
+                  "an `if` that is decided when the kernel runs gives %s", value_kind_name(&v));
 }
 
-/* `1`, `2..=5`, `Type::NAME` */
-STACK_APART static bool value_fits(analysis *s, scope *names, const ast *n, const value *v)
+/* All cases of one block, of which one at most runs. */
+STACK_APART static value evaluate_guarded(analysis *s, scope *names, const ast *block, const run_condition *x, const declared *expected)
 {
-    if (!ast_is(n, AST_RANGE)) {
-        value wanted = evaluate(s, names, n, NULL);
-        if (option_is(&wanted) && option_is(v))
-            return wanted.record == v->record && v->count == 0;
-        return is_equal(s, names, n, &wanted, v);
+    value v = {.kind = VALUE_UNIT};
+    bool outer = s->kernel->repeating;
+    s->may_return = s->may_leave = false;
+    for (size_t i = 0; i < x->count && v.kind == VALUE_UNIT && !s->stopped; i++) {
+        if (i > 0 && !spend(s, block->range, 1))
+            break;
+        v = evaluate_case(s, names, block, x->cases[i], expected);
+        set_repeated(s, true);
     }
-    value low = evaluate(s, names, ast_kid(n, 0), NULL), high = evaluate(s, names, ast_kid(n, 1), NULL);
-    bool numbers =
-        v->kind == VALUE_INT && (low.kind == VALUE_INT || low.kind == VALUE_UNIT) && (high.kind == VALUE_INT || high.kind == VALUE_UNIT);
-    if (!numbers && v->kind != VALUE_ERROR && low.kind != VALUE_ERROR && high.kind != VALUE_ERROR)
-        refuse(s, E_MISMATCH, n->range, "a range of integers is a pattern for an integer", "this range is no pattern for %s",
-               value_kind_name(v));
-    bool above = low.kind != VALUE_INT || v->number >= low.number;
-    bool below = high.kind != VALUE_INT || v->number < high.number || (n->text[2] == '=' && v->number == high.number);
-    return numbers && above && below;
+    set_repeated(s, outer);
+    return v;
 }
 
-static bool is_named(const ast *path, const char *name)
+STACK_APART static value evaluate_running_if(analysis *s, scope *names, const ast *n, const run_condition *x, const declared *expected)
 {
-    const ast *last = ast_last_segment(path);
-    return last && strcmp(last->text, name) == 0;
+    value v = evaluate_guarded(s, names, ast_kid(n, 1), x, expected);
+    if (v.kind == VALUE_ERROR || ast_is(ast_kid(n, 2), AST_NONE))
+        return v;
+    const run_condition *opposite = run_condition_opposite(s->context.arena, x);
+    if (!opposite)
+        return refuse(s, E_UNSUPPORTED, ast_kid(n, 2)->range, "write an `if` inside of an `if`, each with its `else`",
+                      "`else` of a condition that is known when the kernel runs has more than %d cases", RUN_MOST_CASES);
+    return evaluate_guarded(s, names, ast_kid(n, 2), opposite, expected);
 }
 
-/* The constant that a name in a pattern stands for; NULL: it is a variable that the pattern binds. */
-static const symbol *constant_named(scope *names, const ast *pattern)
+STACK_APART value evaluate_if(analysis *s, scope *names, const ast *n, const declared *expected)
 {
-    const symbol *y = scope_find(names, VALUE_NAMES, pattern->text);
-    return y && y->kind == SYMBOL_CONST && pattern->kid_count == 0 ? y : NULL;
-}
-
-/* `None`, which no variable is called. */
-static bool is_none(scope *names, const ast *pattern)
-{
-    return strcmp(pattern->text, "None") == 0 && pattern->kid_count == 0 && !scope_find(names, VALUE_NAMES, "None");
-}
-
-STACK_APART static bool constant_fits(analysis *s, scope *names, const ast *pattern, const value *v)
-{
-    arena *a = s->context.arena;
-    ast *path = ast_new(a, AST_PATH, pattern->range), *segment = ast_new(a, AST_SEGMENT, pattern->range);
-    segment->text = pattern->text;
-    ast_push(a, segment, ast_new(a, AST_NONE, pattern->range));
-    ast_push(a, path, segment);
-    return value_fits(s, names, path, v);
-}
-
-STACK_APART static bool elements_fit(analysis *s, scope *names, const ast *pattern, uint32_t first, const value *v, bool *wrong)
-{
-    size_t kids = pattern->kid_count - first, rest = ast_pattern_rest(pattern, first), wanted = kids - (rest < kids);
-    bool fits = v->kind == VALUE_LIST ? v->count == wanted || (rest < kids && v->count > wanted) : v->kind == VALUE_UNIT && kids == 0;
-    for (size_t i = 0; fits && i < kids && !*wrong; i++) {
-        const ast *kid = pattern->kids[first + i];
-        fits = i == rest || pattern_fits(s, names, kid, &v->items[i < rest ? i : v->count - (kids - i)], wrong);
-    }
-    return fits;
-}
-
-/* NULL: there is none, which bind_pattern says. */
-static const value *field_named(const value *v, const char *name)
-{
-    int64_t index = field_find(v->record, name);
-    return index >= 0 && (size_t)index < v->count ? &v->items[index] : NULL;
-}
-
-bool pattern_fits(analysis *s, scope *names, const ast *pattern, const value *v, bool *wrong)
-{
-    size_t errors_before = s->context.diags->error_count;
-    bool fits = true;
-    switch (pattern->kind) {
-    case AST_PAT_VALUE: fits = value_fits(s, names, ast_kid(pattern, 0), v); break;
-    case AST_PAT_REF: fits = pattern_fits(s, names, ast_kid(pattern, 0), v, wrong); break;
-    case AST_PAT_NAME:
-        if (pattern->kid_count > 0)
-            fits = pattern_fits(s, names, pattern->kids[0], v, wrong);
-        else if (constant_named(names, pattern) || is_none(names, pattern))
-            fits = constant_fits(s, names, pattern, v);
-        break;
-    case AST_PAT_TUPLE:
-    case AST_PAT_ARRAY: fits = elements_fit(s, names, pattern, 0, v, wrong); break;
-    case AST_PAT_TUPLE_STRUCT:
-        fits = !v->record || (is_named(ast_kid(pattern, 0), v->record->text) && elements_fit(s, names, pattern, 1, v, wrong));
-        break;
-    case AST_PAT_OR:
-        fits = false;
-        for (uint32_t i = 0; i < pattern->kid_count && !fits && !*wrong; i++)
-            fits = pattern_fits(s, names, pattern->kids[i], v, wrong);
-        break;
-    case AST_PAT_STRUCT:
-        for (uint32_t i = 1; v->record && i < pattern->kid_count && fits; i++) {
-            const value *part = ast_is(pattern->kids[i], AST_PAT_FIELD) ? field_named(v, pattern->kids[i]->text) : NULL;
-            fits = !part || pattern_fits(s, names, ast_kid(pattern->kids[i], 0), part, wrong);
-        }
-        break;
-    default: break;
-    }
-    *wrong = *wrong || s->context.diags->error_count > errors_before;
-    return fits && !*wrong;
+    value condition = evaluate_counted(s, names, ast_kid(n, 0), NULL);
+    if (condition.kind == VALUE_ERROR)
+        return condition;
+    const run_condition *running = run_condition_of(s->context.arena, &condition);
+    if (running)
+        return evaluate_running_if(s, names, n, running, expected);
+    if (condition.kind != VALUE_BOOL)
+        return refuse(s, E_CONST, ast_kid(n, 0)->range, "compare constants: `i == 0`, `i % 2 == 1`",
+                      "the condition of `if` is %s, not a constant condition", value_kind_name(&condition));
+    const ast *outer = s->guard;
+    s->guard = condition.loop ? condition.loop : outer;
+    value v = evaluate(s, names, ast_kid(n, condition.number ? 1 : 2), expected);
+    s->guard = outer;
+    s->chosen = s->chosen || (condition.loop && may_be_counted(&v));
+    return v;
 }
 
 /* ---- match ---- */
@@ -177,7 +128,7 @@ STACK_APART static bool take_arm(analysis *s, scope *names, const ast *arm, cons
         if (!pattern_fits(s, names, list->kids[i], v, &wrong))
             continue;
         scope *inner = scope_new(&s->context, names);
-        if (!ast_is(list->kids[i], AST_PAT_NAME) || !(constant_named(names, list->kids[i]) || is_none(names, list->kids[i])))
+        if (!pattern_is_constant(names, list->kids[i]))
             bind_pattern(s, inner, list->kids[i], v, NULL);
         bool holds = true;
         wrong = !ast_is(guard, AST_NONE) && !known_condition(s, inner, guard, "match", &holds, &loop);
@@ -202,7 +153,7 @@ value evaluate_match(analysis *s, scope *names, const ast *n, const declared *ex
     bool found = false;
     s->guard = v.loop ? v.loop : outer;
     for (uint32_t i = 1; i < n->kid_count && !found && !s->stopped; i++) {
-        names_mark before = names_begin(s);
+        arena_mark before = names_begin(s);
         found = take_arm(s, names, n->kids[i], &v, expected, &given);
         names_end(s, before, &given);
     }
@@ -214,6 +165,74 @@ value evaluate_match(analysis *s, scope *names, const ast *n, const declared *ex
 }
 
 /* ---- loops ---- */
+
+/* Does the device know how often it runs, and what #[unroll] writes out? A loop that it keeps runs equally often in each turn of those
+ * around it, and one that is written out counts from 0 (since 0.8; before that nobody says). Diagnoses. */
+static bool check_turns(analysis *s, const ast *n, const value *sequence)
+{
+    const ast *what = ast_kid(n, 1);
+    if (s->context.dialect < DIALECT_V0_8)
+        return true;
+    if (sequence->loop) {
+        refuse_bounds(s, what->range, sequence->loop,
+                      n->value ? "write #[unroll] in front of that loop, too"
+                               : "count to the largest number, and write an `if` around what is inside of the loop");
+    } else if (n->value && sequence->count == 0) {
+        diag *d = diag_add(s->context.diags, E_UNROLL, what->range, "#[unroll] writes out a loop that never runs");
+        diag_help(s->context.diags, d, "the range ends at a constant of at least 1");
+    } else if (n->value && sequence->kind == VALUE_RANGE && sequence->number != 0) {
+        diag *d = diag_add(s->context.diags, E_UNROLL, what->range, "a loop that #[unroll] writes out begins at 0, got %lld",
+                           (long long)sequence->number);
+        diag_help(s->context.diags, d, "count from 0, and add %lld inside of the loop", (long long)sequence->number);
+    } else {
+        return true;
+    }
+    s->kernel->bad = true;
+    return false;
+}
+
+STACK_APART value evaluate_for(analysis *s, scope *names, const ast *n)
+{
+    value sequence = evaluate_counted(s, names, ast_kid(n, 1), NULL);
+    if (sequence.kind == VALUE_ERROR)
+        return sequence;
+    if (!value_is_sequence(&sequence))
+        return refuse(s, E_CONST, ast_kid(n, 1)->range, "write `0..N`, or the `.iter()` of an array",
+                      "`for` runs through a range or an array, not %s", value_kind_name(&sequence));
+    if (!check_turns(s, n, &sequence))
+        return error_value;
+    size_t errors_before = s->context.diags->error_count;
+    bool outer = s->kernel->repeating, rolled = !n->value && s->in_const + s->in_const_fn == 0 && s->context.dialect > DIALECT_APRIL;
+    bool may_leave = s->may_leave, on = true;
+    const frame here = {.outer = s->frames, .label = n->text, .is_loop = true, .is_counted = rolled};
+    s->frames = &here;
+    const ast *outer_loop = s->loop;
+    s->may_return = s->may_return && !rolled;
+    s->may_leave = !rolled; /* the device counts it to its end */
+    s->loop = rolled ? n : outer_loop;
+    for (size_t i = 0; i < sequence.count && on && !s->stopped; i++) {
+        if (!spend(s, n->name_range, 1))
+            break;
+        arena_mark before = names_begin(s);
+        scope *inner = scope_new(&s->context, names);
+        value item = value_item(&sequence, i);
+        item.loop = rolled ? n : NULL;
+        bind_pattern(s, inner, ast_kid(n, 0), &item, NULL);
+        evaluate_block(s, inner, ast_kid(n, 2), NULL);
+        names_end(s, before, NULL);
+        on = goes_on(s, n->text);
+        if (s->context.diags->error_count > errors_before) /* the other iterations would only say it again */
+            break;
+        set_repeated(s, true);
+    }
+    set_repeated(s, outer);
+    s->loop = outer_loop;
+    s->frames = here.outer;
+    s->may_leave = may_leave;
+    if (s->context.diags->error_count > errors_before)
+        return error_value;
+    return (value){.kind = VALUE_UNIT};
+}
 
 bool goes_on(analysis *s, const char *label)
 {

@@ -434,7 +434,7 @@ STACK_APART static value evaluate_function(analysis *s, scope *names, const ast 
         return error_value;
     budget_enter(s->arena);
     budget_spend(s->arena, s->context.diags->count); /* that parse_was_broken looks at */
-    names_mark before_names = names_begin(s);
+    arena_mark before_names = names_begin(s);
     scope *inner = scope_new(&s->context, y->scope);
     declare_generics(s, inner, fn, names, ast_kid(n, 0), receiver);
     for (uint32_t i = 0; ast_is(ast_kid(fn, 1), AST_GENERICS) && i < params->kid_count; i++) {

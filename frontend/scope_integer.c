@@ -252,7 +252,7 @@ static value integer_method_call(scope *s, const ast *n)
     return constant_integer_method(s, n, receiver, args, list->kid_count);
 }
 
-/* What blocks, branches, loops and calls of `const fn` give: as kernels do (frontend/evaluate.c). */
+/* What blocks, branches, loops and calls of `const fn` give: as kernels do (frontend/block.c, branch.c). */
 static value computed(scope *s, const ast *n)
 {
     value failed = {.kind = VALUE_ERROR};
