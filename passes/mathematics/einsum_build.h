@@ -1,5 +1,7 @@
-/* The einsum while it is built, for its four parts: statements (einsum.c), the digits that a statement walks (einsum_digits.c), which of
- * them each operand holds (einsum_sources.c), and what is left when all are made (einsum_finish.c). */
+/* The einsum while it is built: its values and steps (einsum_build.c), the digits that a statement walks (einsum_digits.c), which of them
+ * each operand holds (einsum_sources.c), and what is left when all are made (einsum_finish.c). Each group of operations makes its
+ * statements in a file of its own: on elements (einsum_map.c), under conditions (einsum_guard.c), under new names (einsum_reshape.c), by
+ * index (einsum_rows.c). */
 #ifndef VISA_PASSES_MATHEMATICS_EINSUM_BUILD_H
 #define VISA_PASSES_MATHEMATICS_EINSUM_BUILD_H
 
@@ -52,6 +54,39 @@ typedef struct einsum_builder {
 
 uint32_t einsum_axis_number(einsum_builder *b, const axis *a);
 
+uint32_t einsum_add_value(einsum_builder *b, dtype type, int64_t port);
+/* A value with the axes of the tensor, in its element type; differences from a zero point are i32. */
+uint32_t einsum_add_like(einsum_builder *b, const tensor *t, int64_t port);
+/* The axes of a tensor become those of the value. */
+void einsum_set_axes(einsum_builder *b, einsum_tensor *v, const tensor *t);
+/* One more axis, in front of the others: its number. */
+uint32_t einsum_add_axis(einsum_builder *b, uint32_t value, const axis *a);
+/* The kept digits' axes, in their order. */
+void einsum_set_kept_axes(einsum_builder *b, einsum_tensor *v, const einsum_step *step);
+
+reference einsum_whole(uint32_t value);
+/* The part of a value at one place of an axis. */
+reference einsum_at(einsum_builder *b, uint32_t value, const axis *a, int64_t place);
+/* A tile of memory that is itself a tile of a value (a copy of it). */
+const tile_window *einsum_add_windows(einsum_builder *b, const tile_window *of, const tile_window *w);
+
+einsum_step *einsum_add_step(einsum_builder *b, math_op what, reference dst, reference a, reference other);
+/* What source or destination of the step begins at. */
+void einsum_add_shifts(einsum_builder *b, einsum_step *s, einsum_side side, const tile_window *w);
+/* A value moved or converted: a statement of its own, which walks `t`. */
+void einsum_add_copy(einsum_builder *b, op *o, reference to, const op *source, const tensor *t);
+/* The same into a new value like `t`. */
+reference einsum_copy_of(einsum_builder *b, op *o, const op *source, const tensor *t);
+/* The step that made the value, when it was the last one and its value is seen whole. */
+einsum_step *einsum_just_made(einsum_builder *b, reference from);
+/* Is the memory or stream used by one operation only, on all the way back to where its value was made? */
+bool einsum_is_only_use(const einsum_builder *b, const op *o, uint32_t value);
+
+/* May the NaNs of the expression that ends with this step be any? What is only moved or selected has the bits that it had. */
+bool einsum_computes_nans(const scalar_step *last);
+/* A statement has been made: whether its destination may hold NaNs. A copy hands on those of its source. */
+void einsum_note_computed(einsum_builder *b, const einsum_statement *s);
+
 /* The digits of a copy whose destination is `t`. */
 void einsum_copy_digits(einsum_builder *b, einsum_step *step, op *o, const tensor *t);
 /* The digits of a contraction, from the computation mapping in front of it; accumulate: NULL when the kernel
@@ -71,13 +106,6 @@ void einsum_settle_list(einsum_builder *b, einsum_step *step, op *o, const op *c
 void einsum_turn(einsum_builder *b);
 /* Does the operand hold every digit of t, so that nothing of it is repeated there? */
 bool einsum_source_holds(einsum_builder *b, op *o, const op *source, const tensor *t);
-
-/* Is the axis one of the new names? */
-bool einsum_is_term(const einsum_relabel *r, uint32_t number);
-/* By value: does it hold the same at every coordinate of the axis? */
-const bool *einsum_constants_along(const einsum_builder *b, uint32_t number);
-/* E_EINSUM: why the axis cannot be named anew. False. */
-bool einsum_refuse_relabel(einsum_builder *b, op *o, const axis *a, const char *why);
 
 /* Drops names, digits and values that nothing reads, and numbers the rest anew. */
 void einsum_compact(einsum_builder *b);

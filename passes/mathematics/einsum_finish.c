@@ -2,7 +2,7 @@
  * as "MK,NK->MN". */
 #include <string.h>
 
-#include "passes/mathematics/einsum_build.h"
+#include "passes/mathematics/einsum_reshape.h"
 #include "target/einsum_text.h"
 
 /* ---- what is dropped ---- */
