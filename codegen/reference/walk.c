@@ -2,17 +2,9 @@
 
 /* ---- tensors ---- */
 
-int64_t walk_elements(const einsum *e, uint32_t tensor)
-{
-    int64_t elements = 1;
-    for (uint32_t i = 0; i < e->tensors[tensor].rank; i++)
-        elements *= e->axes[e->tensors[tensor].axes[i]].size;
-    return elements;
-}
-
 int64_t walk_bytes(const einsum *e, uint32_t tensor)
 {
-    return (walk_elements(e, tensor) * dtype_row_of(e->tensors[tensor].dtype)->bits + 7) / 8;
+    return (einsum_tensor_elements(e, tensor) * dtype_row_of(e->tensors[tensor].dtype)->bits + 7) / 8;
 }
 
 /* ---- windows ---- */

@@ -8,7 +8,6 @@
 #include "codegen/reference/plan.h"
 
 /* Of a tensor whose einsum was checked. */
-int64_t walk_elements(const einsum *e, uint32_t tensor);
 int64_t walk_bytes(const einsum *e, uint32_t tensor);
 
 /* NULL: the axis is none. */
