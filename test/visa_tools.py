@@ -61,6 +61,11 @@ def mpi():
     return mpirun, env
 
 
+def mpi_run(env, command, text=None):
+    """A command in that environment, with a text as its input or none."""
+    return subprocess.run(command, input=text, stdin=None if text else subprocess.DEVNULL, capture_output=True, env=env, timeout=HANGS, check=False)
+
+
 def without_tracer_crash(env, start):
     """start(env), again without a search for leaks where LeakSanitizer's own tracer crashed: it does so at the end of some runs that map JIT-compiled
     code (test/cases/CMakeLists.txt)."""
@@ -105,6 +110,14 @@ def write_npy(path, shape, values, letter="f"):
     header += b" " * (-(len(header) + 11) % 64) + b"\n"
     with open(path, "wb") as file:
         file.write(b"\x93NUMPY\x01\x00" + struct.pack("<H", len(header)) + header + struct.pack(f"<{len(values)}{letter}", *values))
+
+
+def ended(faults, summary, most=None):
+    """The exit status of a test: each fault is printed, of many the first `most`, and then what was done."""
+    for fault in faults[:most]:
+        print(fault)
+    print(summary)
+    return 1 if faults else 0
 
 
 def page_is(path, text, rows, arguments):

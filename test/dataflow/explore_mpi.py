@@ -1,7 +1,6 @@
 #!/usr/bin/env python3
 """`mpirun -n N visac --explore` writes what `visac --explore` writes, with 1, 2 and 3 processes. Skips where the plugin or mpirun is absent."""
 import os
-import subprocess
 import sys
 import tempfile
 
@@ -31,9 +30,6 @@ def main():
     mpirun, env = found
     faults = []
 
-    def run(command, text=None):
-        return subprocess.run(command, input=text, stdin=None if text else subprocess.DEVNULL, capture_output=True, env=env, timeout=1800, check=False)
-
     def said(text):
         """Errors, but for those of processes that mpirun stops because another one has ended."""
         return text.count(b"error[") - text.count(b"error[E-STOPPED]: stopped by SIGTERM")
@@ -50,17 +46,17 @@ def main():
             before = (4096 - len(ITEM) // 2) // len(line)
             file.write(line * before + ITEM + line * 100)
         for n, question in enumerate(QUESTIONS):
-            one = run(["visac", path, *question])
+            one = visa_tools.mpi_run(env, ["visac", path, *question])
             for ranks in RANKS if n == 0 or "VISA_LONG" in os.environ else RANKS[2:]:
-                compare(f"{ranks} processes, {question}", one, run([mpirun, "-n", str(ranks), "visac", path, *question]))
+                compare(f"{ranks} processes, {question}", one, visa_tools.mpi_run(env, [mpirun, "-n", str(ranks), "visac", path, *question]))
                 compared += 1
-        one = run(["visac", "-", "--explore=SPACE", "--emit=csv"], ITEM.encode())
+        one = visa_tools.mpi_run(env, ["visac", "-", "--explore=SPACE", "--emit=csv"], ITEM.encode())
         out = os.path.join(folder, "front.csv")
-        run([mpirun, "-n", "3", "visac", "-", "--explore=SPACE", "--emit=csv", "-o", out], ITEM.encode())
+        visa_tools.mpi_run(env, [mpirun, "-n", "3", "visac", "-", "--explore=SPACE", "--emit=csv", "-o", out], ITEM.encode())
         with open(out, "rb") as file:
             if file.read() != one.stdout:
                 faults.append("standard input to a file: other bytes")
-        compare("a file that is not there", run(["visac", "no.vm", "--explore"]), run([mpirun, "-n", "2", "visac", "no.vm", "--explore"]))
+        compare("a file that is not there", visa_tools.mpi_run(env, ["visac", "no.vm", "--explore"]), visa_tools.mpi_run(env, [mpirun, "-n", "2", "visac", "no.vm", "--explore"]))
     print("\n".join(faults + [f"{compared + 2} runs, {len(faults)} faults"]))
     return 1 if faults else 0
 

@@ -428,10 +428,7 @@ def main():
         if "-v" in sys.argv:
             print(f"{test.__name__}: {len(faults) - before} faults")
     one_way()
-    for f in faults[:60]:
-        print(f)
-    print(f"{checks - len(faults)} passed, {len(faults)} failed")
-    return 1 if faults else 0
+    return visa_tools.ended(faults, f"{checks - len(faults)} passed, {len(faults)} failed", 60)
 
 
 if __name__ == "__main__":

@@ -352,10 +352,7 @@ def main():
     for program, (count, calls, runs) in totals.items():
         print(f"{program}: {count} scenarios, {calls} write points, {runs} runs")
     print(f"answers of visac tune that are kept: {kept[1]} write points, {kept[2]} runs")
-    for f in faults[:60]:
-        print(f)
-    print(f"{len(faults)} faults")
-    return 1 if faults else 0
+    return visa_tools.ended(faults, f"{len(faults)} faults", 60)
 
 
 if __name__ == "__main__":

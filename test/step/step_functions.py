@@ -483,10 +483,7 @@ def main():
     print("step_functions: products of {cut} programs in pieces".format(**JUDGED))
     print("step_functions: {programs} programs judged; {anything} of {numbers} numbers may be anything, {open} of {outputs} outputs are open; "
           "{large} programs with values past 1e5 are not compared with Python".format(**JUDGED))
-    print(f"step_functions: {COUNT} programs, {len(REFUSED)} refusals, {len(failures)} fail")
-    for f in failures:
-        print(f)
-    return 1 if failures else 0
+    return visa_tools.ended(failures, f"step_functions: {COUNT} programs, {len(REFUSED)} refusals, {len(failures)} fail")
 
 
 if __name__ == "__main__":

@@ -314,9 +314,7 @@ def main():
                 fault = what(folder, random.Random(seed))
                 if fault:
                     faults.append(f"{what.__name__}, seed {seed}: {fault}")
-    print("\n".join(faults))
-    print(f"{5 * rounds + len(REFUSED) - len(faults)} agree, {len(faults)} differ")
-    return len(faults) > 0
+    return visa_tools.ended(faults, f"{5 * rounds + len(REFUSED) - len(faults)} agree, {len(faults)} differ")
 
 
 if __name__ == "__main__":

@@ -265,10 +265,7 @@ def main():
                     print(f"{example:22} visa-run {option:25} status {done.returncode} {len(data):8} bytes {form or 'either'}")
                 if problem:
                     failures.append(f"{example}: visa-run {option}: {problem}")
-    print(f"step_matrix: {count} combinations of an option and a program, {len(failures)} fail")
-    for f in failures:
-        print(f)
-    return 1 if failures else 0
+    return visa_tools.ended(failures, f"step_matrix: {count} combinations of an option and a program, {len(failures)} fail")
 
 
 if __name__ == "__main__":

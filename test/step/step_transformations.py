@@ -10,7 +10,7 @@ import sys
 import tempfile
 
 sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
-import visa_tools  # noqa: E402, F401 (finds the rooms)
+import visa_tools  # noqa: E402
 import step_shapes
 
 sys.path.insert(0, os.path.join(step_shapes.SOURCE, "examples/step"))
@@ -282,9 +282,7 @@ def main():
                 agree += fault is None
                 if fault:
                     faults.append(f"{what.__name__}, seed {seed}: {fault}")
-    print("\n".join(faults))
-    print(f"{agree} agree, {len(faults)} differ")
-    return len(faults) > 0
+    return visa_tools.ended(faults, f"{agree} agree, {len(faults)} differ")
 
 
 if __name__ == "__main__":

@@ -2,7 +2,6 @@
 """`mpirun -n N visac tune` answers what `visac tune` answers, with 1, 2 and 4 processes. Skips where the plugin or mpirun is absent."""
 import os
 import shutil
-import subprocess
 import sys
 import tempfile
 
@@ -31,9 +30,6 @@ def main():
     mpirun, env = found
     faults, compared = [], 0
 
-    def run(command, text=None):
-        return subprocess.run(command, input=text, stdin=None if text else subprocess.DEVNULL, capture_output=True, env=env, timeout=1800, check=False)
-
     def said(text):
         """Errors, but for those of processes that mpirun stops because another one has ended."""
         return text.count(b"error[") - text.count(b"error[E-STOPPED]: stopped by SIGTERM")
@@ -49,16 +45,16 @@ def main():
         return b"\n".join(line for line in text.split(b"\n") if not line.startswith(b"reference: built"))
 
     for n, question in enumerate(QUESTIONS):
-        one = run(["visac", "tune", *question])
+        one = visa_tools.mpi_run(env, ["visac", "tune", *question])
         for ranks in RANKS if n < 2 or visa_tools.LONG else RANKS[-1:]:
-            compare(f"{ranks} processes, {question}", one, run([mpirun, "-n", str(ranks), "visac", "tune", *question]))
+            compare(f"{ranks} processes, {question}", one, visa_tools.mpi_run(env, [mpirun, "-n", str(ranks), "visac", "tune", *question]))
     with tempfile.TemporaryDirectory() as folder:
         path = os.path.join(folder, "asked.vm")
         with open(path, "w", encoding="utf-8") as file:
             file.write(FILE)
-        one = run(["visac", "tune", path, "--budget=0s"])
-        compare("a file", one, run([mpirun, "-n", "3", "visac", "tune", path, "--budget=0s"]))
-        compare("a file from standard input", one, run([mpirun, "-n", "3", "visac", "tune", "-", "--budget=0s"], FILE.encode()))
+        one = visa_tools.mpi_run(env, ["visac", "tune", path, "--budget=0s"])
+        compare("a file", one, visa_tools.mpi_run(env, [mpirun, "-n", "3", "visac", "tune", path, "--budget=0s"]))
+        compare("a file from standard input", one, visa_tools.mpi_run(env, [mpirun, "-n", "3", "visac", "tune", "-", "--budget=0s"], FILE.encode()))
         streams = os.path.join(os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)))), "examples/step")
         swiglu = ["visac", "tune", f"{streams}/swiglu.vm", "-D", "B=16", "-D", "D=32", "-D", "F=64", "--budget=1s"]
         for what, command in (("a stream program", [*swiglu, "--emit=json"]), ("one that stops early", [*swiglu[:-1], "--budget=0s", "--emit=json"]),
@@ -66,20 +62,20 @@ def main():
                               ("one without its tokens", ["visac", "tune", f"{streams}/moe_qwen.vm", "-D", "E=4", "-D", "K=2", "-D", "B=4", "-D", "D=8", "-D", "F=8", "-D", "FT=4", "--budget=0s"]),
                               ("one that does not compile", ["visac", "tune", f"{streams}/swiglu.vm", "-D", "TM=0", "--budget=0s"]),
                               ("an output of one that cannot be written", [*swiglu, "-o", "/proc/x"])):
-            one = run(command)
+            one = visa_tools.mpi_run(env, command)
             for ranks in (2, 3) if what == "a stream program" else (3,):
-                compare(what, one, run([mpirun, "-n", str(ranks), *command]))
-        compare("a file that is not there", run(["visac", "tune", "no.vm"]), run([mpirun, "-n", "2", "visac", "tune", "no.vm"]))
+                compare(what, one, visa_tools.mpi_run(env, [mpirun, "-n", str(ranks), *command]))
+        compare("a file that is not there", visa_tools.mpi_run(env, ["visac", "tune", "no.vm"]), visa_tools.mpi_run(env, [mpirun, "-n", "2", "visac", "tune", "no.vm"]))
         env["XDG_CACHE_HOME"] = folder
         asked = ["visac", "tune", PRODUCT, "-D", "m=24,n=16,k=64", "--budget=0s"]
-        one = run(asked)
-        compare("kept by one process", one, run([mpirun, "-n", "2", *asked]))
+        one = visa_tools.mpi_run(env, asked)
+        compare("kept by one process", one, visa_tools.mpi_run(env, [mpirun, "-n", "2", *asked]))
         shutil.rmtree(os.path.join(folder, "visac"))
-        compare("kept by nobody", one, run([mpirun, "-n", "2", *asked]))
+        compare("kept by nobody", one, visa_tools.mpi_run(env, [mpirun, "-n", "2", *asked]))
         if len(os.listdir(os.path.join(folder, "visac"))) != 1:
             faults.append("several processes have kept nothing, or each something")
-        compare("kept by several", one, run([mpirun, "-n", "2", *asked]))
-        compare("an output that cannot be written", run(["visac", *asked[1:], "-o", "/proc/x"]), run([mpirun, "-n", "2", *asked, "-o", "/proc/x"]))
+        compare("kept by several", one, visa_tools.mpi_run(env, [mpirun, "-n", "2", *asked]))
+        compare("an output that cannot be written", visa_tools.mpi_run(env, ["visac", *asked[1:], "-o", "/proc/x"]), visa_tools.mpi_run(env, [mpirun, "-n", "2", *asked, "-o", "/proc/x"]))
     print("\n".join(faults + [f"{compared} runs, {len(faults)} faults"]))
     return 1 if faults else 0
 

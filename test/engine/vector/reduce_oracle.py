@@ -7,7 +7,6 @@ operations of model.py, and compared bit for bit. Whether the Valid Count Genera
 numbers: each slice, flit and lane is looked at. What it can say must be accepted, the rest refused as E-VALID-COUNT; more than 8 slots, and results that
 lack or keep something, as E-VECTOR-REDUCE. What is accepted is compared with the reference as well, in numbers and in algebra.
 Usage: reduce_oracle.py [COUNT [SEED]]; VISA_LONG=1: many more."""
-import random
 import re
 import struct
 import sys
@@ -373,11 +372,7 @@ def main():
     seed = int(sys.argv[2]) if len(sys.argv) > 2 else 23
     faults, verdicts = [], {}
     with tempfile.TemporaryDirectory() as directory:
-        for first in range(0, count, 50):
-            rng = random.Random(seed * 1000003 + first)
-            cases = [Case(rng) for _ in range(min(50, count - first))]
-            for c in cases:
-                c.tables()
+        for rng, cases in reductions.drawn(Case, count, seed):
             faults += batch(cases, rng, directory, verdicts)
     for fault in faults[:4]:
         print(fault)

@@ -1,5 +1,6 @@
 """What the oracles of both reductions share: axes of the machine's files by map(i), a run of a kernel on drawn words, and the judgement of what was accepted."""
 import os
+import random
 import re
 import runpy
 import struct
@@ -57,6 +58,16 @@ def run_kernel(case, name, binary, directory, parts, draw):
     with open(out, "rb") as file:
         data = file.read()
     return None, names, words, struct.unpack(f"<{len(data) // 4}I", data)
+
+
+def drawn(make, count, seed):
+    """Cases in lots of 50, each with what draws for them."""
+    for first in range(0, count, 50):
+        rng = random.Random(seed * 1000003 + first)
+        cases = [make(rng) for _ in range(min(50, count - first))]
+        for c in cases:
+            c.tables()
+        yield rng, cases
 
 
 def judge_good(cases, sources, good, directory, run_one):

@@ -7,7 +7,6 @@ after; what must come out is folded from the slices of the group in ascending or
 model.py, and compared bit for bit. Others break one rule and must be refused as E-VECTOR-SLICES. What is accepted is compared with the reference, in
 numbers and in algebra.
 Usage: slices_oracle.py [COUNT [SEED]]; VISA_LONG=1: many more."""
-import random
 import struct
 import sys
 import tempfile
@@ -193,11 +192,7 @@ def main():
     seed = int(sys.argv[2]) if len(sys.argv) > 2 else 23
     faults, verdicts = [], {"accepted": 0, "refused": 0}
     with tempfile.TemporaryDirectory() as directory:
-        for first in range(0, count, 50):
-            rng = random.Random(seed * 1000003 + first)
-            cases = [Case(rng) for _ in range(min(50, count - first))]
-            for c in cases:
-                c.tables()
+        for rng, cases in reductions.drawn(Case, count, seed):
             sources = [c.source(f"p{i}") for i, c in enumerate(cases)]
             good = []
             for i, (case, verdict) in enumerate(zip(cases, compile_all(sources))):
