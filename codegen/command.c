@@ -265,13 +265,17 @@ typedef struct decoder {
     diag_list *diags;
 } decoder;
 
+void command_refuse(diag_list *diags, const char *section, size_t offset, const char *format, va_list args)
+{
+    diag_add(diags, E_BIN_COMMAND, SRC_NOWHERE, "section %s offset 0x%zx: %s", section, offset, arena_vprintf(diags->arena, format, args));
+}
+
 __attribute__((format(printf, 3, 4))) static bool fault(const decoder *d, size_t word, const char *format, ...)
 {
     va_list args;
     va_start(args, format);
-    const char *text = arena_vprintf(d->diags->arena, format, args);
+    command_refuse(d->diags, d->section, (d->at + word) * 8, format, args);
     va_end(args);
-    diag_add(d->diags, E_BIN_COMMAND, SRC_NOWHERE, "section %s offset 0x%zx: %s", d->section, (d->at + word) * 8, text);
     return false;
 }
 

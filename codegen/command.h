@@ -6,6 +6,8 @@
 #ifndef VISA_CODEGEN_COMMAND_H
 #define VISA_CODEGEN_COMMAND_H
 
+#include <stdarg.h>
+
 #include "support/arena.h"
 #include "support/diag.h"
 #include "target/target.h"
@@ -92,6 +94,10 @@ bool command_row_is_number(const command_field_row *row);
 
 /* Appends the words of `c`. False, with a diagnostic at `range`, when a value is outside its row. */
 bool command_encode(const command *c, arena *a, uint64_t **words, size_t *count, size_t *capacity, diag_list *diags, src_range range);
+
+/* E_BIN_COMMAND at that byte of the section. */
+void command_refuse(diag_list *diags, const char *section, size_t offset, const char *format, va_list args)
+    __attribute__((format(printf, 4, 0)));
 
 /* Decodes all commands of one section. `section` names it in diagnostics, which give byte offsets. The
  * command's context must be `expected`. Every field is checked against its row, reserved bits must be zero.

@@ -7,6 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "support/order.h"
+
 enum { HEADER_BYTES = 64, SECTION_HEADER_BYTES = 64, MAX_NAME_BYTES = 1024 };
 
 /* Writer */
@@ -241,9 +243,7 @@ typedef struct file_range {
 static int range_order(const void *a, const void *b)
 {
     const file_range *x = a, *y = b;
-    if (x->begin != y->begin)
-        return x->begin < y->begin ? -1 : 1;
-    return x->end < y->end ? -1 : x->end > y->end;
+    return order_then(ORDER(x->begin, y->begin), ORDER(x->end, y->end));
 }
 
 /* No byte of the file belongs to two of ELF header, section headers and sections. */

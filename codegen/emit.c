@@ -130,6 +130,15 @@ static void live_mask(const emission *m, const mapping *part, int64_t first, uin
     }
 }
 
+/* The live slices, in four words from that field on. */
+static void set_slices(const emission *m, command *k, const mapping *part, int64_t first, command_field to)
+{
+    uint64_t slices[4] = {0};
+    live_mask(m, part, first, slices, 4);
+    for (int i = 0; i < 4; i++)
+        command_set(k, (command_field)(to + i), (int64_t)slices[i]);
+}
+
 static void push_units(emission *m, const op *at, const tensor *t, context c)
 {
     const op *view = at->kind == IR_FETCH ? op_input(at) : NULL;
@@ -141,14 +150,12 @@ static void push_units(emission *m, const op *at, const tensor *t, context c)
         return;
     s->places = places;
     command k = new_command(m, OP_UNITS, at, c);
-    uint64_t chips = 0, clusters = 0, slices[4] = {0};
+    uint64_t chips = 0, clusters = 0;
     live_mask(m, t->part[CHIP], places.first[CHIP], &chips, 1);
     live_mask(m, t->part[CLUSTER], places.first[CLUSTER], &clusters, 1);
-    live_mask(m, t->part[SLICE], places.first[SLICE], slices, 4);
     command_set(&k, UNITS_CHIPS, (int64_t)chips);
     command_set(&k, UNITS_CLUSTERS, (int64_t)clusters);
-    for (int i = 0; i < 4; i++)
-        command_set(&k, (command_field)(UNITS_SLICES_0 + i), (int64_t)slices[i]);
+    set_slices(m, &k, t->part[SLICE], places.first[SLICE], UNITS_SLICES_0);
     if (s->has_units && memcmp(s->units.fields, k.fields, sizeof k.fields) == 0)
         return;
     s->units = k;
@@ -321,12 +328,9 @@ static void push_OP_VECTOR_SLICES(emission *m, const op *o, context c)
 {
     const vector_slices_config *r = o->vector_slices;
     command k = new_command(m, OP_VECTOR_SLICES, o, c);
-    uint64_t slices[4] = {0};
-    live_mask(m, o->out.part[SLICE], 0, slices, 4);
     command_set(&k, VECTOR_SLICES_CODE, r->row->op);
     command_set(&k, VECTOR_SLICES_RING, r->ring);
-    for (int i = 0; i < 4; i++)
-        command_set(&k, (command_field)(VECTOR_SLICES_0 + i), (int64_t)slices[i]);
+    set_slices(m, &k, o->out.part[SLICE], 0, VECTOR_SLICES_0);
     k.entry_count = r->count;
     for (uint32_t i = 0; i < r->count; i++) {
         command_set_entry(&k, i, VECTOR_SLICES_SIZE, r->loops[i].size);
@@ -403,15 +407,12 @@ static void push_OP_SWITCH(emission *m, const op *o, context c)
 {
     const route_config *r = o->route;
     command k = new_command(m, OP_SWITCH, o, c);
-    uint64_t slices[4] = {0};
-    live_mask(m, o->out.part[SLICE], 0, slices, 4);
     command_set(&k, SWITCH_TOPOLOGY, r->topology);
     command_set(&k, SWITCH_RING, r->ring_size);
     command_set(&k, SWITCH_SLICE1, r->slice1);
     command_set(&k, SWITCH_SLICE0, r->slice0);
     command_set(&k, SWITCH_TIME0, r->time0);
-    for (int i = 0; i < 4; i++)
-        command_set(&k, (command_field)(SWITCH_SLICES_0 + i), (int64_t)slices[i]);
+    set_slices(m, &k, o->out.part[SLICE], 0, SWITCH_SLICES_0);
     push(m, k);
     if (r->topology != TOPOLOGY_CUSTOM)
         return;

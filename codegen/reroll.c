@@ -5,6 +5,7 @@
 
 #include "codegen/copy_command.h"
 #include "codegen/unroll.h"
+#include "support/order.h"
 
 /* A stretch of the stream: a unit of work (waits and units with the chain or the copy after them), or a loop over stretches. Two of one
  * shape differ in their values only. */
@@ -191,9 +192,7 @@ static bool saves(const roller *r, const run *x, size_t period)
 static int run_order(const void *a, const void *b)
 {
     const run *x = a, *y = b;
-    if (x->iterations != y->iterations)
-        return x->iterations > y->iterations ? -1 : 1;
-    return x->begin < y->begin ? -1 : x->begin > y->begin;
+    return order_then(ORDER(y->iterations, x->iterations), ORDER(x->begin, y->begin));
 }
 
 /* All runs of a period, whether they save or not. */
@@ -360,9 +359,7 @@ static place *node_places(const node *n, size_t word, place *out)
 static int place_order(const void *a, const void *b)
 {
     const place *x = a, *y = b;
-    if (x->word != y->word)
-        return x->word < y->word ? -1 : 1;
-    return x->low_bit < y->low_bit ? -1 : x->low_bit > y->low_bit;
+    return order_then(ORDER(x->word, y->word), ORDER(x->low_bit, y->low_bit));
 }
 
 /* The places that the loop advances, ascending. */

@@ -29,9 +29,8 @@ __attribute__((format(printf, 3, 4))) static bool fault(const unroller *u, size_
 {
     va_list args;
     va_start(args, format);
-    const char *text = arena_vprintf(u->diags->arena, format, args);
+    command_refuse(u->diags, u->section, offset, format, args);
     va_end(args);
-    diag_add(u->diags, E_BIN_COMMAND, SRC_NOWHERE, "section %s offset 0x%zx: %s", u->section, offset, text);
     return false;
 }
 

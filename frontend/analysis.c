@@ -131,6 +131,12 @@ value constant_checked(analysis *s, const ast *n, value v)
     return v;
 }
 
+value integer_found(analysis *s, bool found, int64_t number)
+{
+    s->kernel->bad = s->kernel->bad || !found;
+    return found ? (value){.kind = VALUE_INT, .number = number} : error_value;
+}
+
 void set_repeated(analysis *s, bool repeated)
 {
     s->kernel->repeating = repeated;

@@ -92,6 +92,8 @@ bool spend_turn(analysis *s, src_range range, const char *help);
 bool may_add_op(analysis *s, src_range range);
 /* A value of constant.c: its errors are the kernel's, its elements count. */
 value constant_checked(analysis *s, const ast *n, value v);
+/* What scope_integer found, or did not: then the kernel is bad. */
+value integer_found(analysis *s, bool found, int64_t number);
 /* Text is read again from here on, or no longer. */
 void set_repeated(analysis *s, bool repeated);
 /* The names, and what is declared of them, of a block and of a loop's pass are forgotten where it ends. */

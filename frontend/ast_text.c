@@ -19,6 +19,15 @@ static void put(printer *w, const char *text)
     strbuf_puts(w->out, text);
 }
 
+/* What may be left out, with what stands in front of it. */
+static void print_given(printer *w, const char *in_front, const ast *node)
+{
+    if (node->kind == AST_NONE)
+        return;
+    put(w, in_front);
+    print(w, node);
+}
+
 static void new_line(printer *w)
 {
     strbuf_printf(w->out, "\n%*s", 4 * w->indent, "");
@@ -146,10 +155,7 @@ static void print_method(printer *w, const ast *node)
 {
     print_receiver(w, node->kids[0]);
     strbuf_printf(w->out, ".%s", node->text);
-    if (node->kids[1]->kind != AST_NONE) {
-        put(w, "::");
-        print(w, node->kids[1]);
-    }
+    print_given(w, "::", node->kids[1]);
     print_enclosed(w, "(", node->kids[2], 0, ")");
 }
 
@@ -179,10 +185,7 @@ static void print_struct_literal(printer *w, const ast *node)
 static void print_field_init(printer *w, const ast *node)
 {
     put(w, node->text);
-    if (node->kids[0]->kind != AST_NONE) {
-        put(w, node->text[0] == '.' ? "" : ": ");
-        print(w, node->kids[0]);
-    }
+    print_given(w, node->text[0] == '.' ? "" : ": ", node->kids[0]);
 }
 
 static void print_tuple(printer *w, const ast *node)
@@ -237,10 +240,7 @@ static void print_if(printer *w, const ast *node)
     print_head(w, node->kids[0]);
     put(w, " ");
     print_block(w, node->kids[1]);
-    if (node->kids[2]->kind != AST_NONE) {
-        put(w, " else ");
-        print(w, node->kids[2]);
-    }
+    print_given(w, " else ", node->kids[2]);
 }
 
 static void print_for(printer *w, const ast *node)
@@ -276,10 +276,7 @@ static void print_match(printer *w, const ast *node)
 static void print_arm(printer *w, const ast *node)
 {
     print_list(w, node->kids[0], 0, " | ");
-    if (node->kids[1]->kind != AST_NONE) {
-        put(w, " if ");
-        print(w, node->kids[1]);
-    }
+    print_given(w, " if ", node->kids[1]);
     put(w, " => ");
     print(w, node->kids[2]);
 }
@@ -307,14 +304,8 @@ static void print_let(printer *w, const ast *node)
 {
     put(w, "let ");
     print(w, node->kids[0]);
-    if (node->kids[1]->kind != AST_NONE) {
-        put(w, ": ");
-        print(w, node->kids[1]);
-    }
-    if (node->kids[2]->kind != AST_NONE) {
-        put(w, " = ");
-        print(w, node->kids[2]);
-    }
+    print_given(w, ": ", node->kids[1]);
+    print_given(w, " = ", node->kids[2]);
     if (node->kid_count > 3) {
         put(w, " else ");
         print_block(w, node->kids[3]);
@@ -351,10 +342,7 @@ static void print_fn(printer *w, const ast *node)
     strbuf_printf(w->out, "fn %s", node->text);
     print_generics(w, node->kids[1]);
     print_enclosed(w, "(", node->kids[2], 0, ")");
-    if (node->kids[3]->kind != AST_NONE) {
-        put(w, " -> ");
-        print(w, node->kids[3]);
-    }
+    print_given(w, " -> ", node->kids[3]);
     if (node->kids[4]->kind == AST_NONE) {
         put(w, ";");
     } else {
@@ -450,10 +438,7 @@ static void print_path(printer *w, const ast *node)
         const ast *segment = node->kids[i];
         put(w, i > 0 ? "::" : "");
         put(w, segment->text);
-        if (segment->kids[0]->kind != AST_NONE) {
-            put(w, node->kind == AST_PATH ? "::" : "");
-            print(w, segment->kids[0]);
-        }
+        print_given(w, node->kind == AST_PATH ? "::" : "", segment->kids[0]);
     }
 }
 
@@ -461,10 +446,7 @@ static void print_qualified(printer *w, const ast *node)
 {
     put(w, "<");
     print(w, node->kids[0]);
-    if (node->kids[1]->kind != AST_NONE) {
-        put(w, " as ");
-        print(w, node->kids[1]);
-    }
+    print_given(w, " as ", node->kids[1]);
     strbuf_printf(w->out, ">::%s%s", node->text, node->kid_count > 2 ? "::" : "");
     print_list(w, node, 2, "");
 }
@@ -473,10 +455,7 @@ static void print_array_type(printer *w, const ast *node)
 {
     put(w, "[");
     print(w, node->kids[0]);
-    if (node->kids[1]->kind != AST_NONE) {
-        put(w, "; ");
-        print(w, node->kids[1]);
-    }
+    print_given(w, "; ", node->kids[1]);
     put(w, "]");
 }
 

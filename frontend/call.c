@@ -7,6 +7,7 @@
 #include "frontend/stage.h"
 #include "frontend/variant.h"
 #include "support/budget.h"
+#include "support/choice.h"
 
 /* `HbmTensor::<..>::new()`: a stage that is called on a type. */
 STACK_APART static value evaluate_type_function(analysis *s, scope *names, const ast *n, const declared *expected)
@@ -117,10 +118,7 @@ static bool carries_value(const ast *type)
         "usize",    "isize",       "u8", "u16", "u32", "u64", "i8", "i16", "i32", "i64", "bool", "TrfAddress", "AccumulationKind",
         "LaneMode", "SwitchConfig"};
     const ast *name = ast_last_segment(type);
-    for (size_t i = 0; name && i < sizeof types / sizeof *types; i++)
-        if (strcmp(types[i], name->text) == 0)
-            return true;
-    return false;
+    return name && choice_has(types, sizeof types / sizeof *types, name->text);
 }
 
 STACK_APART static void bind_const_parameter(analysis *s, scope *inner, const ast *param, scope *names, const ast *argument)
@@ -478,11 +476,9 @@ STACK_APART static value evaluate_function(analysis *s, scope *names, const ast 
 
 STACK_APART static value evaluate_size_of(analysis *s, scope *names, const ast *n)
 {
-    value v = {.kind = VALUE_INT};
-    if (scope_size_of(names, n, &v.number))
-        return v;
-    s->kernel->bad = true;
-    return error_value;
+    int64_t size = 0;
+    bool found = scope_size_of(names, n, &size);
+    return integer_found(s, found, size);
 }
 
 STACK_APART static value evaluate_element(analysis *s, scope *names, const ast *n)

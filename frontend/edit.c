@@ -3,6 +3,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "support/order.h"
+
 void edit_add(edit_list *list, arena *a, uint32_t begin, uint32_t end, int rank, const char *text)
 {
     edit e = {begin, end, rank, text};
@@ -13,11 +15,8 @@ void edit_add(edit_list *list, arena *a, uint32_t begin, uint32_t end, int rank,
 static int by_place(const void *left, const void *right)
 {
     const edit *a = left, *b = right;
-    if (a->begin != b->begin)
-        return a->begin < b->begin ? -1 : 1;
-    if (a->end != b->end)
-        return a->end < b->end ? -1 : 1;
-    return a->rank != b->rank ? a->rank - b->rank : strcmp(a->text, b->text);
+    return order_then(order_then(ORDER(a->begin, b->begin), ORDER(a->end, b->end)),
+                      order_then(ORDER(a->rank, b->rank), strcmp(a->text, b->text)));
 }
 
 static bool contradicts(const edit *before, const edit *e)

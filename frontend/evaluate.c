@@ -8,11 +8,9 @@
 
 STACK_APART static value evaluate_integer(analysis *s, scope *names, const ast *n)
 {
-    value v = {.kind = VALUE_INT};
-    if (scope_integer(names, n, &v.number))
-        return v;
-    s->kernel->bad = true;
-    return error_value;
+    int64_t number = 0;
+    bool found = scope_integer(names, n, &number);
+    return integer_found(s, found, number);
 }
 
 STACK_APART static value evaluate_binary(analysis *s, scope *names, const ast *n)

@@ -6,14 +6,14 @@
 #include "frontend/stage.h"
 #include "frontend/variant.h"
 #include "support/budget.h"
+#include "support/choice.h"
 
 bool is_of_type(analysis *s, const char *what, const ast *type, const ast *n, const value *v)
 {
     static const char *const integers[] = {"usize", "isize", "u8", "u16", "u32", "u64", "i8", "i16", "i32", "i64"};
     const ast *name = ast_last_segment(type), *length = ast_kid(type, 1);
     bool fits = v->kind == VALUE_LIST || !ast_is(type, AST_TYPE_ARRAY), array = ast_is(type, AST_TYPE_ARRAY) && v->kind == VALUE_LIST;
-    for (size_t i = 0; name && i < sizeof integers / sizeof *integers; i++)
-        fits = fits && (strcmp(integers[i], name->text) != 0 || v->kind == VALUE_INT);
+    fits = fits && (!name || !choice_has(integers, sizeof integers / sizeof *integers, name->text) || v->kind == VALUE_INT);
     fits = fits && (!name || strcmp(name->text, "bool") != 0 || v->kind == VALUE_BOOL);
     fits = fits && (!name || strcmp(name->text, "f32") != 0 || v->kind == VALUE_FLOAT);
     fits = fits && (!name || strcmp(name->text, "TrfAddress") != 0 || v->kind == VALUE_TRF_ADDRESS);
@@ -185,23 +185,19 @@ STACK_APART value evaluate_variant(analysis *s, scope *names, const ast *path)
 {
     const char *type = path->kids[path->kid_count - 2]->text, *name = path->kids[path->kid_count - 1]->text;
     if (strcmp(name, "SIZE") == 0) {
-        value v = {.kind = VALUE_INT};
-        if (scope_integer(names, path, &v.number))
-            return v;
-        s->kernel->bad = true;
-        return error_value;
+        int64_t size = 0;
+        bool found = scope_integer(names, path, &size);
+        return integer_found(s, found, size);
     }
     symbol *y = scope_find_path(names, VALUE_NAMES, path);
     if (y && y->kind == SYMBOL_CONST)
         return evaluate_const(s, y, path);
     if (y && y->kind == SYMBOL_FUNCTION)
         return refuse_function(s, path, name);
-    value bound = {.kind = VALUE_INT};
+    int64_t bound = 0;
     bool fits = false;
-    if (!y && scope_integer_bound(names, path, &bound.number, &fits)) {
-        s->kernel->bad = s->kernel->bad || !fits;
-        return fits ? bound : error_value;
-    }
+    if (!y && scope_integer_bound(names, path, &bound, &fits))
+        return integer_found(s, fits, bound);
     if (is_switch_config(path))
         return evaluate_switch_name(s, path);
     value of_row;

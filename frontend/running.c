@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "frontend/stage_build.h"
+#include "support/choice.h"
 
 static const run_type types[] = {{"bool", 8, false, true}, {"i32", 32, true, false},  {"u32", 32, false, false},
                                  {"i64", 64, true, false}, {"u64", 64, false, false}, {"usize", 64, false, false}};
@@ -319,10 +320,7 @@ static value compare_number(scope *s, const char *operator, const run_number * x
 static bool is_comparison(const char *operator)
 {
     static const char *const all[] = {"==", "!=", "<", "<=", ">", ">="};
-    for (size_t i = 0; i < sizeof all / sizeof *all; i++)
-        if (strcmp(all[i], operator) == 0)
-            return true;
-    return false;
+    return choice_has(all, sizeof all / sizeof *all, operator);
 }
 
 static value join_conditions(scope *s, const ast *n, const char *operator, const value * x, const value *y)

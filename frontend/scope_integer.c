@@ -4,6 +4,7 @@
 #include "frontend/constant.h"
 #include "frontend/scope_state.h"
 #include "support/budget.h"
+#include "support/choice.h"
 
 static bool integer_overflow(scope *s, const ast *n)
 {
@@ -14,10 +15,7 @@ static bool integer_overflow(scope *s, const ast *n)
 bool scope_is_arithmetic(const char *operator)
 {
     static const char *const known[] = {"+", "-", "*", "/", "%", "<<", ">>", "&", "|", "^"};
-    for (size_t i = 0; i < sizeof known / sizeof *known; i++)
-        if (strcmp(known[i], operator) == 0)
-            return true;
-    return false;
+    return choice_has(known, sizeof known / sizeof *known, operator);
 }
 
 bool scope_arithmetic(scope *s, const ast *n, const char *operator, int64_t a, int64_t b, int64_t *out)

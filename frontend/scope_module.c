@@ -4,6 +4,7 @@
 #include "frontend/index.h"
 #include "frontend/scope_state.h"
 #include "support/budget.h"
+#include "support/choice.h"
 
 void scope_set_module(scope *s)
 {
@@ -278,10 +279,7 @@ bool scope_use(scope *s, const ast *use)
 static bool is_library(const char *crate)
 {
     static const char *const known[] = {"std", "core", "alloc", "rand", "furiosa_visa_std", "furiosa_opt_std"};
-    for (size_t i = 0; i < sizeof known / sizeof *known; i++)
-        if (strcmp(known[i], crate) == 0)
-            return true;
-    return false;
+    return choice_has(known, sizeof known / sizeof *known, crate);
 }
 
 /* Does the tree's path go through a module whose text was not understood? */

@@ -1,9 +1,8 @@
 /* The adapters' stages: what happens to single elements after a read of DM and before a write. They have no command of their own:
  * their settings go into the fetch before them, or into the commit after them. And memset, a commit of what no stream brings. */
-#include <string.h>
-
 #include "frontend/constant.h"
 #include "frontend/stage_build.h"
+#include "support/float_bits.h"
 
 /* The fetch that the stream comes from; NULL: it is from outside. Diagnoses. */
 static op *fetch_of(const stage_call *call)
@@ -88,15 +87,8 @@ static value commit_cast(const stage_call *call, bool relu)
     return stage_finish(call, o, ok);
 }
 
-value stage_make_commit_cast(const stage_call *call)
-{
-    return commit_cast(call, false);
-}
-
-value stage_make_commit_cast_relu(const stage_call *call)
-{
-    return commit_cast(call, true);
-}
+STAGE_IS(commit_cast, commit_cast(call, false))
+STAGE_IS(commit_cast_relu, commit_cast(call, true))
 
 /* ---- memset ---- */
 
@@ -120,8 +112,7 @@ enum { FILLS = sizeof fills / sizeof *fills };
 /* The bits of a number that the format has (frontend/constant.h: it was rounded to one), from those of the same number in f32. */
 static uint32_t float_code(float x, int exponent_bits, int fraction_bits)
 {
-    uint32_t bits;
-    memcpy(&bits, &x, sizeof bits);
+    uint32_t bits = f32_bits(x);
     int bias = (1 << (exponent_bits - 1)) - 1, exponent = (int)(bits >> 23 & 0xff) - 127;
     uint32_t sign = bits >> 31 << (exponent_bits + fraction_bits), fraction = (bits & 0x7fffff) >> (23 - fraction_bits);
     if (exponent >= 1 - bias)
@@ -187,7 +178,7 @@ static bool fill_word(const stage_call *call, dtype type, generate_config *out)
         out->number = (scalar_step){SCALAR_CONSTANT_I32, code};
     } else {
         float x = (float)v->real;
-        memcpy(&code, &x, sizeof code);
+        code = f32_bits(x);
         out->number = (scalar_step){SCALAR_CONSTANT_F32, code};
         if (bits < 32)
             code = float_code(x, fills[i].exponent_bits, fills[i].fraction_bits);

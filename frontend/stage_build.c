@@ -389,27 +389,12 @@ static value lift(const stage_call *call, component level)
     return v;
 }
 
-value stage_make_fetch_chip_lift(const stage_call *call)
-{
-    return lift(call, CHIP);
-}
-
-value stage_make_fetch_cluster_lift(const stage_call *call)
-{
-    return lift(call, CLUSTER);
-}
-
-value stage_make_fetch_slice_lift(const stage_call *call)
-{
-    return lift(call, SLICE);
-}
+STAGE_IS(fetch_chip_lift, lift(call, CHIP))
+STAGE_IS(fetch_cluster_lift, lift(call, CLUSTER))
+STAGE_IS(fetch_slice_lift, lift(call, SLICE))
 
 #define PART(component) (1u << (component))
-#define STREAM_STAGE(name, parts) \
-    value stage_make_##name(const stage_call *call) \
-    { \
-        return stage_of_stream(call, parts); \
-    }
+#define STREAM_STAGE(name, parts) STAGE_IS(name, stage_of_stream(call, parts))
 #include "target/engines.def"
 
 value stage_make_to_trf(const stage_call *call)

@@ -181,4 +181,11 @@ const value *stage_argument_of(const stage_call *call, stage_argument wanted);
 #define STAGE(name, ...) value stage_make_##name(const stage_call *call);
 #include "target/engines.def"
 
+/* A stage that differs from others in what one function of theirs is given. */
+#define STAGE_IS(name, made) \
+    value stage_make_##name(const stage_call *call) \
+    { \
+        return made; \
+    }
+
 #endif

@@ -121,10 +121,7 @@ static value plan(const stage_call *call, bool writes)
     return ok ? (value){.kind = VALUE_INDIRECT, .op = p->rows, .rows = p, .writable = call->receiver.writable} : failed(call);
 }
 
-value stage_make_gather(const stage_call *call)
-{
-    return plan(call, false);
-}
+STAGE_IS(gather, plan(call, false))
 
 value stage_make_scatter(const stage_call *call)
 {
@@ -150,15 +147,8 @@ static value take_list(const stage_call *call, op *list, bool by_positions)
     return read_mapping(call, TYPE_KEY, &p->given.domain) ? v : failed(call);
 }
 
-value stage_make_by_byte_offsets(const stage_call *call)
-{
-    return take_list(call, stage_argument_of(call, ARGUMENT_INDEX)->op, false);
-}
-
-value stage_make_by_positions(const stage_call *call)
-{
-    return take_list(call, stage_argument_of(call, ARGUMENT_INDEX_SPM)->op, true);
-}
+STAGE_IS(by_byte_offsets, take_list(call, stage_argument_of(call, ARGUMENT_INDEX)->op, false))
+STAGE_IS(by_positions, take_list(call, stage_argument_of(call, ARGUMENT_INDEX_SPM)->op, true))
 
 value stage_make_sparse_prefix(const stage_call *call)
 {

@@ -434,20 +434,9 @@ static value shuffle(const stage_call *call, component c)
     return move_to_new(call, p);
 }
 
-value stage_make_dm_chip_shuffle(const stage_call *call)
-{
-    return shuffle(call, CHIP);
-}
-
-value stage_make_dm_cluster_shuffle(const stage_call *call)
-{
-    return shuffle(call, CLUSTER);
-}
-
-value stage_make_hbm_chip_shuffle(const stage_call *call)
-{
-    return shuffle(call, CHIP);
-}
+STAGE_IS(dm_chip_shuffle, shuffle(call, CHIP))
+STAGE_IS(dm_cluster_shuffle, shuffle(call, CLUSTER))
+STAGE_IS(hbm_chip_shuffle, shuffle(call, CHIP))
 
 value stage_make_dm_cluster_swap(const stage_call *call)
 {
@@ -514,10 +503,7 @@ value stage_make_cluster_slice(const stage_call *call)
     return planned(call, p, add_slice(call, p, CLUSTER, false, true));
 }
 
-value stage_make_plan_to_dm(const stage_call *call)
-{
-    return move_to_new(call, call->receiver.plan);
-}
+STAGE_IS(plan_to_dm, move_to_new(call, call->receiver.plan))
 
 value stage_make_plan_to_dm_view(const stage_call *call)
 {
@@ -576,15 +562,8 @@ static value pcopy_into(const stage_call *call, op *to)
     return (value){.kind = VALUE_UNIT};
 }
 
-value stage_make_pcopy_into(const stage_call *call)
-{
-    return pcopy_into(call, stage_argument_of(call, ARGUMENT_DM_MUT)->op);
-}
-
-value stage_make_to_dm_view_pcopy(const stage_call *call)
-{
-    return pcopy_into(call, stage_argument_of(call, ARGUMENT_DM_VIEW_MUT)->op);
-}
+STAGE_IS(pcopy_into, pcopy_into(call, stage_argument_of(call, ARGUMENT_DM_MUT)->op))
+STAGE_IS(to_dm_view_pcopy, pcopy_into(call, stage_argument_of(call, ARGUMENT_DM_VIEW_MUT)->op))
 
 static value slice_inside(const stage_call *call, component by, bool outermost)
 {
@@ -597,22 +576,7 @@ static value slice_inside(const stage_call *call, component by, bool outermost)
     return move_to_new(call, p);
 }
 
-value stage_make_parallel_copy_chip_slice(const stage_call *call)
-{
-    return slice_inside(call, CHIP, false);
-}
-
-value stage_make_parallel_copy_cluster_slice(const stage_call *call)
-{
-    return slice_inside(call, CLUSTER, false);
-}
-
-value stage_make_asymmetric_chip_slice(const stage_call *call)
-{
-    return slice_inside(call, CHIP, true);
-}
-
-value stage_make_asymmetric_cluster_slice(const stage_call *call)
-{
-    return slice_inside(call, CLUSTER, true);
-}
+STAGE_IS(parallel_copy_chip_slice, slice_inside(call, CHIP, false))
+STAGE_IS(parallel_copy_cluster_slice, slice_inside(call, CLUSTER, false))
+STAGE_IS(asymmetric_chip_slice, slice_inside(call, CHIP, true))
+STAGE_IS(asymmetric_cluster_slice, slice_inside(call, CLUSTER, true))

@@ -543,25 +543,10 @@ static value conversion(const stage_call *call, vector_op which)
     return operation(call, vector_op_row_of(which), call->node->name_range, VECTOR_MODE(0, 1, 0), &operands);
 }
 
-value stage_make_vector_fxp_to_fp(const stage_call *call)
-{
-    return conversion(call, VECTOR_FXP_TO_FP);
-}
-
-value stage_make_pair_fxp_to_fp(const stage_call *call)
-{
-    return conversion(call, VECTOR_FXP_TO_FP);
-}
-
-value stage_make_vector_fp_to_fxp(const stage_call *call)
-{
-    return conversion(call, VECTOR_FP_TO_FXP);
-}
-
-value stage_make_pair_fp_to_fxp(const stage_call *call)
-{
-    return conversion(call, VECTOR_FP_TO_FXP);
-}
+STAGE_IS(vector_fxp_to_fp, conversion(call, VECTOR_FXP_TO_FP))
+STAGE_IS(pair_fxp_to_fp, conversion(call, VECTOR_FXP_TO_FP))
+STAGE_IS(vector_fp_to_fxp, conversion(call, VECTOR_FP_TO_FXP))
+STAGE_IS(pair_fp_to_fxp, conversion(call, VECTOR_FP_TO_FXP))
 
 /* To the type that the elements have it is nothing. */
 value stage_make_vector_reinterpret(const stage_call *call)

@@ -157,15 +157,8 @@ static value repad(const stage_call *call, bool pads)
     return (value){.kind = VALUE_VIEW, .op = o};
 }
 
-value stage_make_pad(const stage_call *call)
-{
-    return repad(call, true);
-}
-
-value stage_make_unpad(const stage_call *call)
-{
-    return repad(call, false);
-}
+STAGE_IS(pad, repad(call, true))
+STAGE_IS(unpad, repad(call, false))
 
 /* The window's length, the second type argument; false: diagnosed. */
 static bool tile_length(const stage_call *call, component c, int64_t *out)
@@ -407,25 +400,10 @@ value stage_make_running_tile_dm(const stage_call *call)
     return (value){.kind = VALUE_VIEW, .op = view};
 }
 
-value stage_make_tile(const stage_call *call)
-{
-    return tile_of(call, ELEMENT);
-}
-
-value stage_make_chip_tile(const stage_call *call)
-{
-    return tile_of(call, CHIP);
-}
-
-value stage_make_cluster_tile(const stage_call *call)
-{
-    return tile_of(call, CLUSTER);
-}
-
-value stage_make_slice_tile(const stage_call *call)
-{
-    return tile_of(call, SLICE);
-}
+STAGE_IS(tile, tile_of(call, ELEMENT))
+STAGE_IS(chip_tile, tile_of(call, CHIP))
+STAGE_IS(cluster_tile, tile_of(call, CLUSTER))
+STAGE_IS(slice_tile, tile_of(call, SLICE))
 
 value stage_make_begin(const stage_call *call)
 {

@@ -6,6 +6,7 @@
 #include "frontend/parser.tab.h"
 
 #include "frontend/lexer.yy.h"
+#include "support/order.h"
 
 /* Sorted by name: token_word searches it by halves. */
 static const struct keyword {
@@ -597,7 +598,7 @@ static void link_blocks(token_list *l)
 static int compare_offset(const void *a, const void *b)
 {
     uint32_t x = *(const uint32_t *)a, y = *(const uint32_t *)b;
-    return (x > y) - (x < y);
+    return ORDER(x, y);
 }
 
 token_scanner *token_scanner_new(arena *home)

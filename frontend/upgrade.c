@@ -7,6 +7,7 @@
 #include "frontend/upgrade_move.h"
 #include "frontend/variant.h"
 #include "support/budget.h"
+#include "support/order.h"
 
 enum { NEWEST = 1u << DIALECT_NEWEST };
 
@@ -223,9 +224,7 @@ static bool match_arguments(const stage_form *old, const stage_form *new, bool *
 
 static int by_range(src_range a, src_range b)
 {
-    if (a.file != b.file)
-        return a.file < b.file ? -1 : 1;
-    return a.begin < b.begin ? -1 : a.begin > b.begin;
+    return order_then(ORDER(a.file, b.file), ORDER(a.begin, b.begin));
 }
 
 static int compare_ops(const void *left, const void *right)

@@ -62,15 +62,15 @@ typedef enum op_kind {
 } op_kind;
 
 enum {
-    IS_PORT = 1,
-    BEGINS_CHAIN = 2,
-    ENDS_CHAIN = 4,
-    KEEPS_UNITS = 8,
-    KEEPS_DTYPE = 16,
-    ACCUMULATES = 32,
-    KEEPS_ELEMENTS = 64,
-    TAKES_STAGING = 128,
-    ONLY_MOVES = 256
+    IS_PORT = 1 << 0,
+    BEGINS_CHAIN = 1 << 1,
+    ENDS_CHAIN = 1 << 2,
+    KEEPS_UNITS = 1 << 3,
+    KEEPS_DTYPE = 1 << 4,
+    ACCUMULATES = 1 << 5,
+    KEEPS_ELEMENTS = 1 << 6,
+    TAKES_STAGING = 1 << 7,
+    ONLY_MOVES = 1 << 8
 };
 
 typedef struct op_row {

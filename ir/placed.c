@@ -2,6 +2,8 @@
 
 #include <stdlib.h>
 
+#include "support/order.h"
+
 const char *memory_name(tensor_kind kind)
 {
     switch (kind) {
@@ -27,11 +29,7 @@ int64_t memory_limit(const target *t, tensor_kind kind)
 static int by_address(const void *a, const void *b)
 {
     const placed_memory *x = a, *y = b;
-    if (x->begin != y->begin)
-        return x->begin < y->begin ? -1 : 1;
-    if (x->live.first != y->live.first)
-        return x->live.first < y->live.first ? -1 : 1;
-    return x->op->index < y->op->index ? -1 : x->op->index > y->op->index;
+    return order_then(ORDER(x->begin, y->begin), order_then(ORDER(x->live.first, y->live.first), ORDER(x->op->index, y->op->index)));
 }
 
 placed_list placed_memories(const target *t, const kernel *k, tensor_kind kind, arena *a)

@@ -10,6 +10,7 @@
 #include "frontend/variant.h"
 #include "libvisa/editor.h"
 #include "support/budget.h"
+#include "support/order.h"
 
 static const char marker[] = "visa_completion_here";
 
@@ -214,8 +215,7 @@ static void add_everything(list *l, scope *s)
 static int by_label(const void *a, const void *b)
 {
     const candidate *x = a, *y = b;
-    int order = strcmp(x->item.label, y->item.label);
-    return order ? order : (x->order > y->order) - (x->order < y->order);
+    return order_then(strcmp(x->item.label, y->item.label), ORDER(x->order, y->order));
 }
 
 static void keep_sorted(list *l)

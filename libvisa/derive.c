@@ -248,12 +248,17 @@ bool visa_derive(visa_deriver *d, const char *buffer, const char *time, const ch
     return p && derive(d, b, t, p, access == VISA_WRITE ? SEQUENCE_WRITE : SEQUENCE_READ, entries, count);
 }
 
+static const mapping *begin_with(visa_deriver *d, const char *text)
+{
+    begin(d);
+    return read_mapping(d, "mapping", text);
+}
+
 bool visa_mapping(visa_deriver *d, const char *text, int64_t *size, const char **shortest)
 {
     if (d->exhausted || setjmp(*arena_guard(d->arena)))
         return fail(d, unwound_text(d));
-    begin(d);
-    const mapping *m = read_mapping(d, "mapping", text);
+    const mapping *m = begin_with(d, text);
     if (!m)
         return false;
     *size = m->size;
@@ -265,8 +270,7 @@ bool visa_map(visa_deriver *d, const char *text, int64_t position, const char **
 {
     if (d->exhausted || setjmp(*arena_guard(d->arena)))
         return fail(d, unwound_text(d));
-    begin(d);
-    const mapping *m = read_mapping(d, "mapping", text);
+    const mapping *m = begin_with(d, text);
     if (!m)
         return false;
     *index = NULL;

@@ -10,6 +10,7 @@
 #include "libvisa/editor.h"
 #include "runtime/timing/line_cycles.h"
 #include "support/budget.h"
+#include "support/order.h"
 #include "support/strbuf.h"
 
 typedef struct hints {
@@ -138,7 +139,7 @@ static void hint_cycles(hints *h, const unsigned char *bytes, size_t size)
 static int by_offset(const void *a, const void *b)
 {
     const visa_hint *x = a, *y = b;
-    return x->offset != y->offset ? (x->offset < y->offset ? -1 : 1) : (int)x->kind - (int)y->kind;
+    return order_then(ORDER(x->offset, y->offset), ORDER(x->kind, y->kind));
 }
 
 size_t visa_hints(visa_compilation *c, uint32_t begin, uint32_t end, const visa_hint **list)

@@ -7,6 +7,8 @@
 #include "frontend/dialect.h"
 #include "frontend/parse.h"
 #include "support/budget.h"
+#include "support/choice.h"
+#include "support/order.h"
 
 /* The texts of what is forgotten stay in the arena; past so many bytes of them everything is forgotten. */
 enum { KEPT_BYTES_MAX = 64 << 20 };
@@ -159,10 +161,7 @@ static size_t function_changed(const visa_recall *r, const change *by)
 
 static bool needs(const recalled *f, const char *name)
 {
-    for (size_t i = 0; i < f->need_count; i++)
-        if (strcmp(f->needs[i], name) == 0)
-            return true;
-    return false;
+    return choice_has(f->needs, f->need_count, name);
 }
 
 /* The body of a function has changed that others call: the diagnostics of those that need it are no longer known. */
@@ -378,8 +377,7 @@ typedef struct named_function {
 static int by_function(const void *a, const void *b)
 {
     const named_function *x = a, *y = b;
-    int order = strcmp(x->name, y->name);
-    return order ? order : (x->number > y->number) - (x->number < y->number);
+    return order_then(strcmp(x->name, y->name), ORDER(x->number, y->number));
 }
 
 /* The first function of that name; `count`: there is none. */

@@ -7,6 +7,7 @@
 
 #include "lsp/json.h"
 #include "lsp/server.h"
+#include "support/choice.h"
 
 static void publish(server *s, const char *uri, const document *of, json_t *diagnostics)
 {
@@ -56,10 +57,7 @@ static bool is_module(const documents *all, const document *d)
 
 static bool was_published(const document *d, const char *uri)
 {
-    for (size_t i = 0; i < d->published_count; i++)
-        if (strcmp(d->published[i], uri) == 0)
-            return true;
-    return false;
+    return choice_has((const char *const *)d->published, d->published_count, uri);
 }
 
 static void remember(document *d, const char *uri)

@@ -6,6 +6,7 @@
 #include "ir/work.h"
 #include "passes/storage.h"
 #include "support/budget.h"
+#include "support/order.h"
 
 /* A tensor starts at a multiple of 256 bytes, the unit of HBM requests; in DM, where an odd multiple of it is read at half the rate
  * (measured on hardware, not charged by the timing model), of 512. Where that does not fit, at the least that copies and commits allow. In
@@ -341,9 +342,7 @@ typedef struct stored {
 static int by_first(const void *a, const void *b)
 {
     const stored *x = a, *y = b;
-    if (x->first != y->first)
-        return x->first < y->first ? -1 : 1;
-    return x->op->index < y->op->index ? -1 : x->op->index > y->op->index;
+    return order_then(ORDER(x->first, y->first), ORDER(x->op->index, y->op->index));
 }
 
 static void refuse_half(const halves *h)

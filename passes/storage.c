@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "support/budget.h"
+#include "support/order.h"
 
 enum {
     SEARCHED_ITEMS = 16,    /* more are not searched through: 16! orders, few of which differ */
@@ -136,11 +137,7 @@ typedef struct ranked {
 static int by_rank(const void *a, const void *b)
 {
     const ranked *x = a, *y = b;
-    if (x->rank != y->rank)
-        return x->rank < y->rank ? -1 : 1;
-    if (x->bytes != y->bytes)
-        return x->bytes > y->bytes ? -1 : 1;
-    return x->item < y->item ? -1 : x->item > y->item;
+    return order_then(ORDER(x->rank, y->rank), order_then(ORDER(y->bytes, x->bytes), ORDER(x->item, y->item)));
 }
 
 static void order_by(packer *p, rule r)

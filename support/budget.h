@@ -53,6 +53,14 @@ void budget_leave(arena *a);
 /* Something is put together that is nested `depth` levels deep, and has so many parts where each is counted as often as it is met: what is
  * named once and used twice in every level has 2^depth of them. Everybody who walks through it pays for them. */
 void budget_nested(arena *a, unsigned depth, uint64_t parts);
+/* One of those that it is put together from: depth and parts of the whole, which begin at 0. */
+static inline void budget_hold(unsigned *depth, uint64_t *parts, unsigned inner_depth, uint64_t inner_parts)
+{
+    if (inner_depth >= *depth)
+        *depth = inner_depth + 1;
+    if (__builtin_add_overflow(*parts, inner_parts + 1, parts))
+        *parts = UINT64_MAX - 1;
+}
 
 /* Before a function that takes part in a recursion, or is called by one: in its caller it would take its part of the stack in every level.
  * NESTING_MAX levels have to fit a stack of 256 KiB (test/recursion.py). */

@@ -1,7 +1,7 @@
-#include "support/choice.h"
 
 #include <string.h>
 
+#include "support/choice.h"
 #include "support/shown.h"
 
 /* Edits that turn one word into the other: letters inserted, dropped, replaced, or two neighbours swapped; a change of case
@@ -53,6 +53,14 @@ const char *choice_near(const char *name, const char *const *known)
         if (choice_is_nearer(name, *known, &best))
             found = *known;
     return found;
+}
+
+size_t choice_index(const char *const *known, size_t count, const char *name)
+{
+    size_t i = 0;
+    while (i < count && strcmp(known[i], name) != 0)
+        i++;
+    return i;
 }
 
 const char *choice_list(arena *a, const char *const *known)

@@ -12,6 +12,13 @@ bool choice_is_nearer(const char *name, const char *candidate, unsigned *best);
 /* The nearest of a NULL-ended list, or NULL. */
 const char *choice_near(const char *name, const char *const *known);
 
+/* Where the name is among so many; `count`: it is none of them. */
+size_t choice_index(const char *const *known, size_t count, const char *name);
+static inline bool choice_has(const char *const *known, size_t count, const char *name)
+{
+    return choice_index(known, count, name) < count;
+}
+
 /* "a, b, c" of a NULL-ended list; "" when it is empty. */
 const char *choice_list(arena *a, const char *const *known);
 /* No kernel is called `given`, or no name was given (NULL) where there is not exactly one. `file`: where they were looked for,

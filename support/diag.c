@@ -5,6 +5,7 @@
 #include <strings.h>
 
 #include "support/budget.h"
+#include "support/order.h"
 #include "support/strbuf.h"
 #include "support/warning.h"
 
@@ -245,18 +246,13 @@ typedef struct found {
 
 static int diag_order(const diag *a, const diag *b)
 {
-    if (a->range.file != b->range.file)
-        return a->range.file < b->range.file ? -1 : 1;
-    if (a->range.begin != b->range.begin)
-        return a->range.begin < b->range.begin ? -1 : 1;
-    return 0;
+    return order_then(ORDER(a->range.file, b->range.file), ORDER(a->range.begin, b->range.begin));
 }
 
 static int found_order(const void *a, const void *b)
 {
     const found *x = a, *y = b;
-    int order = diag_order(x->d, y->d);
-    return order ? order : (x->order > y->order) - (x->order < y->order);
+    return order_then(diag_order(x->d, y->d), ORDER(x->order, y->order));
 }
 
 static bool is_sorted(const diag_list *list)

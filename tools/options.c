@@ -5,9 +5,11 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "runtime/machine/parallel.h"
 #include "support/budget.h"
 #include "support/choice.h"
 #include "support/shown.h"
+#include "support/stop.h"
 #include "tools/option_row.h"
 
 int tool_usage_error_v(const char *tool, const char *format, va_list args)
@@ -92,6 +94,14 @@ int tool_check_complete(const char *tool, const tool_check *c)
     if ((c->certificate || c->samples) && !c->algebra)
         return tool_usage_error(tool, "%s belongs to --check or --check=algebra", c->certificate ? "--certificate" : "--samples");
     return EXIT_DONE;
+}
+
+int tool_out_of_memory(const char *tool)
+{
+    unfinished_remove_all();
+    parallel_settle();
+    fprintf(stderr, "%s: error: out of memory\n", tool);
+    return EXIT_INPUT;
 }
 
 int tool_printed(const char *tool, int status)

@@ -53,6 +53,9 @@ int tool_check_complete(const char *tool, const tool_check *c);
 /* "TOOL: FILE: error[ID]: ...", with notes and help; file NULL: left away. */
 void tool_print_diags(const char *tool, const char *file, diag_list *diags);
 
+/* EXIT_INPUT, of a run that there was no memory for; what it was writing is removed. */
+int tool_out_of_memory(const char *tool);
+
 /* At the end: where all went well but what was printed did not arrive, that is an error. */
 int tool_printed(const char *tool, int status);
 

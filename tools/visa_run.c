@@ -3,7 +3,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "runtime/machine/parallel.h"
 #include "runtime/machine/session.h"
 #include "runtime/plan/report.h"
 #include "runtime/step/session.h"
@@ -394,12 +393,8 @@ int main(int argc, char **argv)
 {
     stop_begin("visa-run");
     arena *memory = arena_new();
-    if (!memory || setjmp(*arena_guard(memory))) {
-        unfinished_remove_all();
-        parallel_settle();
-        fputs("visa-run: error: out of memory\n", stderr);
-        return EXIT_INPUT;
-    }
+    if (!memory || setjmp(*arena_guard(memory)))
+        return tool_out_of_memory("visa-run");
     arguments a = {.inputs = ARENA_ARRAY(memory, const char *, (size_t)argc),
                    .outputs = ARENA_ARRAY(memory, const char *, (size_t)argc),
                    .to = ARENA_ARRAY(memory, output *, (size_t)argc),

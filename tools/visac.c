@@ -559,12 +559,8 @@ int main(int argc, char **argv)
 {
     stop_begin("visac");
     arena *memory = arena_new();
-    if (!memory || setjmp(*arena_guard(memory))) {
-        unfinished_remove_all();
-        parallel_settle();
-        fputs("visac: error: out of memory\n", stderr);
-        return EXIT_INPUT;
-    }
+    if (!memory || setjmp(*arena_guard(memory)))
+        return tool_out_of_memory("visac");
     arguments a = {.warnings = ARENA_ARRAY(memory, const char *, (size_t)argc + 1)};
     int status = visac_arguments_parse(argc, argv, memory, &a);
     if (status == OPTION_GO_ON) {

@@ -173,6 +173,15 @@ static bool function_fits(const checked *c, unsigned use)
 
 /* ---- operators ---- */
 
+/* Outputs of the input's type, of that rank more. */
+static bool outputs_are_like(const checked *c, int64_t b)
+{
+    for (uint32_t i = 0; i < c->node->output_count; i++)
+        if (!same_type(c, 0, i) || !rank_is(c, i, b))
+            return false;
+    return true;
+}
+
 static bool check_partition(const checked *c)
 {
     int64_t b = c->node->param[STEP_B];
@@ -180,10 +189,7 @@ static bool check_partition(const checked *c)
         return false;
     if (type_in(c, 1)->width != c->node->output_count || (int64_t)source(c, 0)->rank != source(c, 1)->rank + b)
         return fault(c, "the selector's width or rank does not fit");
-    for (uint32_t i = 0; i < c->node->output_count; i++)
-        if (!same_type(c, 0, i) || !rank_is(c, i, b))
-            return false;
-    return true;
+    return outputs_are_like(c, b);
 }
 
 static bool check_parallelize(const checked *c)
@@ -191,10 +197,7 @@ static bool check_parallelize(const checked *c)
     int64_t b = c->node->param[STEP_B];
     if ((int64_t)source(c, 0)->rank < b)
         return fault(c, "the rank is too low");
-    for (uint32_t i = 0; i < c->node->output_count; i++)
-        if (!same_type(c, 0, i) || !rank_is(c, i, b))
-            return false;
-    return true;
+    return outputs_are_like(c, b);
 }
 
 static bool check_reassemble(const checked *c)

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "codegen/step/text.h"
+#include "support/order.h"
 
 enum { BOX_WIDTH = 132, BOX_HEIGHT = 34, COLUMN = 190, ROW = 50, MARGIN = 12, SWEEPS = 4, TEXT_LETTERS = 21 };
 
@@ -85,11 +86,7 @@ static const double bend_size = 0.3; /* in rows; a box is one */
 static int by_column(const void *a, const void *b)
 {
     const place *x = a, *y = b;
-    if (x->column != y->column)
-        return x->column < y->column ? -1 : 1;
-    if (x->wish < y->wish || x->wish > y->wish)
-        return x->wish < y->wish ? -1 : 1;
-    return x->at < y->at ? -1 : x->at > y->at;
+    return order_then(ORDER(x->column, y->column), order_then(ORDER(x->wish, y->wish), ORDER(x->at, y->at)));
 }
 
 /* What a line to that column leaves last: the box that it comes from, or a bend. */

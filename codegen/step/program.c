@@ -6,6 +6,7 @@
 #include "codegen/step/check.h"
 #include "codegen/words.h"
 #include "support/budget.h"
+#include "support/float_bits.h"
 
 /* The section, in 64-bit words (docs/format.md, "Stream programs"):
  *   nodes | types << 32;  tensors | string bytes << 32;  name;  the machine's numbers in the order of step_machine
@@ -325,8 +326,7 @@ static float read_float(reader *r)
 {
     uint64_t word = word_reader_next(&r->in);
     uint32_t bits = (uint32_t)word;
-    float value;
-    memcpy(&value, &bits, sizeof value);
+    float value = f32_of_bits(bits);
     if (word >> 32)
         fault(r, "no number has the bits 0x%" PRIx64, word);
     return value;

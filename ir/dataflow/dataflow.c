@@ -46,55 +46,41 @@ int64_t dataflow_multipliers(const dataflow_model *m)
     return __builtin_mul_overflow(sums[DATAFLOW_INPUT], weights, &all) || all > INT64_C(1) << 62 ? -1 : all;
 }
 
-typedef struct checking {
-    dataflow_model *model;
-    diag_list *diags;
-    bool bad;
-} checking;
-
-static diag *refuse(checking *c, diag_id id, src_range at, const char *format, ...) __attribute__((format(printf, 4, 5)));
-static diag *refuse(checking *c, diag_id id, src_range at, const char *format, ...)
-{
-    va_list args;
-    va_start(args, format);
-    const char *text = arena_vprintf(c->diags->arena, format, args);
-    va_end(args);
-    c->bad = true;
-    return diag_add(c->diags, id, at, "%s", text);
-}
-
-static bool check_ranks(checking *c, const dataflow_interface *i)
+static bool check_ranks(dataflow_check *c, const dataflow_interface *i)
 {
     const char *kind = kind_names[i->kind];
     bool tensor = i->tensor_rank > 0 && i->tensor_rank != i->rank, parallel = i->parallel_rank > 1 && i->parallel_rank != i->rank;
     if (tensor)
         diag_help(c->diags,
-                  refuse(c, E_DATAFLOW_RANK, i->tensor_range, "%s `%s`: the tensor has %" PRIu32 " dimensions and the block %" PRIu32, kind,
-                         i->name, i->tensor_rank, i->rank),
+                  dataflow_refuse(c, E_DATAFLOW_RANK, i->tensor_range,
+                                  "%s `%s`: the tensor has %" PRIu32 " dimensions and the block %" PRIu32, kind, i->name, i->tensor_rank,
+                                  i->rank),
                   "write a 1 for each dimension that is not there");
     if (parallel)
         diag_help(c->diags,
-                  refuse(c, E_DATAFLOW_RANK, i->parallel_range, "%s `%s`: %s has %" PRIu32 " dimensions and the block %" PRIu32, kind,
-                         i->name, i->kind == DATAFLOW_INPUT ? "iPar" : "wPar", i->parallel_rank, i->rank),
+                  dataflow_refuse(c, E_DATAFLOW_RANK, i->parallel_range, "%s `%s`: %s has %" PRIu32 " dimensions and the block %" PRIu32,
+                                  kind, i->name, i->kind == DATAFLOW_INPUT ? "iPar" : "wPar", i->parallel_rank, i->rank),
                   i->kind == DATAFLOW_INPUT ? "one number is for the innermost dimension"
                                             : "one number is for the dimension that is cut into blocks");
     return !tensor && !parallel;
 }
 
-static bool check_positive(checking *c, const dataflow_interface *i, src_range at, const int64_t *list, uint32_t rank, const char *what)
+static bool check_positive(dataflow_check *c, const dataflow_interface *i, src_range at, const int64_t *list, uint32_t rank,
+                           const char *what)
 {
     for (uint32_t k = 0; k < rank; k++)
         if (list[k] < 1) {
             diag_help(c->diags,
-                      refuse(c, E_DATAFLOW_SIZE, at, "%s `%s`: dimension %" PRIu32 " of its %s is %" PRId64, kind_names[i->kind], i->name,
-                             k, what, list[k]),
+                      dataflow_refuse(c, E_DATAFLOW_SIZE, at, "%s `%s`: dimension %" PRIu32 " of its %s is %" PRId64, kind_names[i->kind],
+                                      i->name, k, what, list[k]),
                       "sizes are 1 or more");
             return false;
         }
     int64_t elements;
     if (list_product(list, rank, &elements))
         return true;
-    diag_help(c->diags, refuse(c, E_DATAFLOW_SIZE, at, "%s `%s`: its %s has more than 2^62 elements", kind_names[i->kind], i->name, what),
+    diag_help(c->diags,
+              dataflow_refuse(c, E_DATAFLOW_SIZE, at, "%s `%s`: its %s has more than 2^62 elements", kind_names[i->kind], i->name, what),
               "make it smaller");
     return false;
 }
@@ -133,14 +119,15 @@ static void spread_weight_parallel(dataflow_interface *i)
     put_parallel(i, at);
 }
 
-static void check_tiling(checking *c, const dataflow_interface *i)
+static void check_tiling(dataflow_check *c, const dataflow_interface *i)
 {
     for (uint32_t k = 0; k < i->tensor_rank; k++)
         if (i->tensor[k] % i->block[k] != 0 && !c->model->pads)
             diag_help(c->diags,
-                      refuse(c, E_DATAFLOW_TILE, i->block_range,
-                             "%s `%s`: dimension %" PRIu32 " of the block, %" PRId64 " elements, does not tile the tensor's %" PRId64,
-                             kind_names[i->kind], i->name, k, i->block[k], i->tensor[k]),
+                      dataflow_refuse(c, E_DATAFLOW_TILE, i->block_range,
+                                      "%s `%s`: dimension %" PRIu32 " of the block, %" PRId64
+                                      " elements, does not tile the tensor's %" PRId64,
+                                      kind_names[i->kind], i->name, k, i->block[k], i->tensor[k]),
                       "take %s, or `pads: true`", dataflow_near_divisors(i->tensor[k], i->block[k], c->diags->arena));
 }
 
@@ -150,7 +137,7 @@ int64_t dataflow_blocks(const dataflow_interface *i, uint32_t dimension)
 }
 
 /* 1 <= iPar <= block and iPar tiles it; 1 <= wPar <= blocks and wPar tiles them. */
-static void check_parallel(checking *c, const dataflow_interface *i)
+static void check_parallel(dataflow_check *c, const dataflow_interface *i)
 {
     bool input = i->kind == DATAFLOW_INPUT;
     for (uint32_t k = 0; k < i->rank; k++) {
@@ -158,20 +145,20 @@ static void check_parallel(checking *c, const dataflow_interface *i)
         const char *name = input ? "iPar" : "wPar", *of = input ? "elements of the block" : "blocks of the weight";
         if (i->parallel[k] < 1 || i->parallel[k] > most)
             diag_help(c->diags,
-                      refuse(c, E_DATAFLOW_PARALLEL, i->parallel_range,
-                             "%s `%s`: %s of dimension %" PRIu32 " is %" PRId64 "; there are %" PRId64 " %s", kind_names[i->kind], i->name,
-                             name, k, i->parallel[k], most, of),
+                      dataflow_refuse(c, E_DATAFLOW_PARALLEL, i->parallel_range,
+                                      "%s `%s`: %s of dimension %" PRIu32 " is %" PRId64 "; there are %" PRId64 " %s", kind_names[i->kind],
+                                      i->name, name, k, i->parallel[k], most, of),
                       "take 1 to %" PRId64, most);
         else if (most % i->parallel[k] != 0 && !c->model->pads)
             diag_help(c->diags,
-                      refuse(c, E_DATAFLOW_PARALLEL, i->parallel_range,
-                             "%s `%s`: %s of dimension %" PRIu32 ", %" PRId64 ", does not tile the %" PRId64 " %s", kind_names[i->kind],
-                             i->name, name, k, i->parallel[k], most, of),
+                      dataflow_refuse(c, E_DATAFLOW_PARALLEL, i->parallel_range,
+                                      "%s `%s`: %s of dimension %" PRIu32 ", %" PRId64 ", does not tile the %" PRId64 " %s",
+                                      kind_names[i->kind], i->name, name, k, i->parallel[k], most, of),
                       "take %s", dataflow_near_divisors(most, i->parallel[k], c->diags->arena));
     }
 }
 
-static void check_interface(checking *c, dataflow_interface *i)
+static void check_interface(dataflow_check *c, dataflow_interface *i)
 {
     if (i->kind > DATAFLOW_OUTPUT)
         return;
@@ -199,13 +186,6 @@ static bool count_blocks(const dataflow_interface *i, bool grouped, int64_t *out
     return true;
 }
 
-static bool past(checking *c, const dataflow_interface *i, const char *what)
-{
-    diag_help(c->diags, refuse(c, E_DATAFLOW_SIZE, i->range, "%s `%s`: %s is past 2^62", kind_names[i->kind], i->name, what),
-              "make it smaller");
-    return false;
-}
-
 /* An input's blocks and streams are filled up, a weight's blocks and groups of blocks. */
 static bool padded_elements(const dataflow_interface *i, int64_t *out)
 {
@@ -225,7 +205,7 @@ static bool padded_elements(const dataflow_interface *i, int64_t *out)
 }
 
 /* eII_i = cII_i x max over j of prod(num_blocks_W,j / wPar_j): the factor. */
-static bool weight_groups(checking *c)
+static bool weight_groups(dataflow_check *c)
 {
     int64_t *most = &c->model->groups;
     *most = 1;
@@ -235,7 +215,7 @@ static bool weight_groups(checking *c)
         if (w->kind != DATAFLOW_WEIGHT)
             continue;
         if (!count_blocks(w, false, &w->num_blocks) || !count_blocks(w, true, &groups))
-            return past(c, w, "the number of its blocks");
+            return dataflow_past(c, w, "the number of its blocks");
         *most = groups > *most ? groups : *most;
     }
     return true;
@@ -256,20 +236,21 @@ bool dataflow_given(const dataflow_interface *input, dataflow_interval which, in
 }
 
 /* The stream, and the port that it needs. */
-static bool check_stream(checking *c, const dataflow_interface *i)
+static bool check_stream(dataflow_check *c, const dataflow_interface *i)
 {
     return (i->stream.bottom != 0 && i->physical.bottom != 0 && dataflow_port_bits(i->physical, i->bits ? i->bits : 1, false) >= 0) ||
-           past(c, i, "its stream, in elements or bits,");
+           dataflow_past(c, i, "its stream, in elements or bits,");
 }
 
 /* Blocks of inputs and outputs grow by the batch. */
-static bool batched_block(checking *c, dataflow_interface *i)
+static bool batched_block(dataflow_check *c, dataflow_interface *i)
 {
-    return dataflow_product(dataflow_block_elements(i), c->model->batch, &i->block_elements) || past(c, i, "its block, with the batch,");
+    return dataflow_product(dataflow_block_elements(i), c->model->batch, &i->block_elements) ||
+           dataflow_past(c, i, "its block, with the batch,");
 }
 
 /* stream_I = iPar; cII = prod(block / stream); eII = cII x weight groups; L_i = eII_i x prod(num_blocks_I). */
-static bool evaluate_input(checking *c, dataflow_interface *i)
+static bool evaluate_input(dataflow_check *c, dataflow_interface *i)
 {
     static const char *const names[] = {"its cII", "its eII", "its L"};
     int64_t stream = 1, times[DATAFLOW_INTERVALS] = {1, c->model->groups, 1}, *const results[] = {&i->cii, &i->eii, &i->latency},
@@ -277,14 +258,14 @@ static bool evaluate_input(checking *c, dataflow_interface *i)
     for (uint32_t k = 0; k < i->rank; k++)
         if (!dataflow_product(times[DATAFLOW_CII], ceil_div(i->block[k], i->parallel[k]), &times[DATAFLOW_CII]) ||
             !dataflow_product(stream, i->parallel[k], &stream))
-            return past(c, i, names[DATAFLOW_CII]);
+            return dataflow_past(c, i, names[DATAFLOW_CII]);
     if (!count_blocks(i, false, &i->num_blocks))
-        return past(c, i, "the number of its blocks");
+        return dataflow_past(c, i, "the number of its blocks");
     times[DATAFLOW_LATENCY] = i->num_blocks;
     for (int k = 0; k < DATAFLOW_INTERVALS; k++) {
         dataflow_function f = c->model->intervals[k] ? c->model->intervals[k] : dataflow_formula;
         if (!f(i, (dataflow_interval)k, before, times[k], results[k]))
-            return past(c, i, names[k]);
+            return dataflow_past(c, i, names[k]);
         before = *results[k];
     }
     i->stream = dataflow_multiply(dataflow_ratio_of(stream, 1), dataflow_ratio_of(c->model->batch, 1));
@@ -293,13 +274,13 @@ static bool evaluate_input(checking *c, dataflow_interface *i)
 }
 
 /* stream_W,j = max over i of wPar x iPar x block_W / block_I. Weights are shared by the inferences of a batch. */
-static bool evaluate_weight(checking *c, dataflow_interface *w)
+static bool evaluate_weight(dataflow_check *c, dataflow_interface *w)
 {
     int64_t together = 1;
     w->stream = (dataflow_ratio){0, 1};
     for (uint32_t k = 0; k < w->rank; k++)
         if (!dataflow_product(together, w->parallel[k], &together))
-            return past(c, w, "its wPar");
+            return dataflow_past(c, w, "its wPar");
     for (size_t k = 0; k < c->model->count; k++) {
         const dataflow_interface *i = &c->model->interfaces[k];
         if (i->kind != DATAFLOW_INPUT)
@@ -318,7 +299,7 @@ static bool evaluate_weight(checking *c, dataflow_interface *w)
 }
 
 /* stream_O = stream_I,b x block_O / block_I,b, b the input with the largest eII; physical: all wPar calculations that run side by side. */
-static bool evaluate_output(checking *c, dataflow_interface *o)
+static bool evaluate_output(dataflow_check *c, dataflow_interface *o)
 {
     const dataflow_interface *b = &c->model->interfaces[c->model->bottleneck];
     int64_t most = 1, together;
@@ -332,7 +313,7 @@ static bool evaluate_output(checking *c, dataflow_interface *o)
     return batched_block(c, o) && check_stream(c, o);
 }
 
-static bool evaluate(checking *c)
+static bool evaluate(dataflow_check *c)
 {
     dataflow_model *m = c->model;
     bool any = false;
@@ -356,7 +337,7 @@ static bool evaluate(checking *c)
         int64_t padding = 0;
         if (i->kind <= DATAFLOW_OUTPUT && m->pads &&
             (!padded_elements(i, &padding) || __builtin_add_overflow(m->padding, padding, &m->padding)))
-            return past(c, i, "its padded tensor");
+            return dataflow_past(c, i, "its padded tensor");
     }
     return true;
 }
@@ -371,16 +352,17 @@ static size_t count_of(const dataflow_model *m, dataflow_kind kind)
 
 bool dataflow_evaluate(dataflow_model *m, diag_list *diags)
 {
-    checking c = {m, diags, false};
+    dataflow_check c = {m, diags, false};
     if (count_of(m, DATAFLOW_INPUT) == 0 || count_of(m, DATAFLOW_OUTPUT) == 0)
         diag_help(diags,
-                  refuse(&c, E_DATAFLOW_INTERFACES, m->range, "`%s` has %zu inputs and %zu outputs", m->name, count_of(m, DATAFLOW_INPUT),
-                         count_of(m, DATAFLOW_OUTPUT)),
+                  dataflow_refuse(&c, E_DATAFLOW_INTERFACES, m->range, "`%s` has %zu inputs and %zu outputs", m->name,
+                                  count_of(m, DATAFLOW_INPUT), count_of(m, DATAFLOW_OUTPUT)),
                   "a kernel has at least one of each");
     if (m->batch < 1)
-        diag_help(diags, refuse(&c, E_DATAFLOW_SIZE, m->range, "the batch of `%s` is %" PRId64, m->name, m->batch), "a batch is 1 or more");
+        diag_help(diags, dataflow_refuse(&c, E_DATAFLOW_SIZE, m->range, "the batch of `%s` is %" PRId64, m->name, m->batch),
+                  "a batch is 1 or more");
     if (m->clock_hz < 0)
-        diag_help(diags, refuse(&c, E_DATAFLOW_SIZE, m->range, "the clock of `%s` is %" PRId64 " Hz", m->name, m->clock_hz),
+        diag_help(diags, dataflow_refuse(&c, E_DATAFLOW_SIZE, m->range, "the clock of `%s` is %" PRId64 " Hz", m->name, m->clock_hz),
                   "a clock is 1 Hz or more");
     for (size_t k = 0; k < m->count; k++)
         check_interface(&c, &m->interfaces[k]);

@@ -25,26 +25,20 @@ const char *dataflow_near_divisors(int64_t n, int64_t v, arena *a)
     return arena_printf(a, "%" PRId64 " or %" PRId64, below, above);
 }
 
-typedef struct shaping {
-    dataflow_model *model;
-    diag_list *diags;
-    bool bad;
-} shaping;
-
-static diag *refuse(shaping *s, diag_id id, src_range at, const char *format, ...) __attribute__((format(printf, 4, 5)));
-static diag *refuse(shaping *s, diag_id id, src_range at, const char *format, ...)
+diag *dataflow_refuse(dataflow_check *c, diag_id id, src_range at, const char *format, ...)
 {
     va_list args;
     va_start(args, format);
-    const char *text = arena_vprintf(s->diags->arena, format, args);
+    const char *text = arena_vprintf(c->diags->arena, format, args);
     va_end(args);
-    s->bad = true;
-    return diag_add(s->diags, id, at, "%s", text);
+    c->bad = true;
+    return diag_add(c->diags, id, at, "%s", text);
 }
 
-static bool past(shaping *s, const dataflow_interface *i, const char *what)
+bool dataflow_past(dataflow_check *s, const dataflow_interface *i, const char *what)
 {
-    diag_help(s->diags, refuse(s, E_DATAFLOW_SIZE, i->range, "%s `%s`: %s is past 2^62", dataflow_kind_name(i->kind), i->name, what),
+    diag_help(s->diags,
+              dataflow_refuse(s, E_DATAFLOW_SIZE, i->range, "%s `%s`: %s is past 2^62", dataflow_kind_name(i->kind), i->name, what),
               "make it smaller");
     return false;
 }
@@ -174,7 +168,7 @@ static const char *near_parallel(const dataflow_interface *i, const dataflow_int
     return below == 0 || above == 0 ? arena_printf(a, "%" PRId64, below + above) : arena_printf(a, "%" PRId64 " or %" PRId64, below, above);
 }
 
-static void refuse_part(shaping *s, const dataflow_interface *i, const dataflow_interface *input)
+static void refuse_part(dataflow_check *s, const dataflow_interface *i, const dataflow_interface *input)
 {
     uint32_t at = 0; /* the dimension that is at fault */
     arena *a = s->diags->arena;
@@ -182,9 +176,9 @@ static void refuse_part(shaping *s, const dataflow_interface *i, const dataflow_
         at++;
     uint32_t of_input = beside(i, input, at) < 0 ? 0 : (uint32_t)beside(i, input, at);
     const char *near = near_parallel(i, input, of_input, a);
-    diag *d = refuse(s, E_DATAFLOW_STREAM, i->block_range,
-                     "%s `%s`: dimension %" PRIu32 " of its stream, %s elements per cycle, does not tile the block's %" PRId64,
-                     dataflow_kind_name(i->kind), i->name, at, dataflow_ratio_text(rate_along(i, input, at), a), i->block[at]);
+    diag *d = dataflow_refuse(s, E_DATAFLOW_STREAM, i->block_range,
+                              "%s `%s`: dimension %" PRIu32 " of its stream, %s elements per cycle, does not tile the block's %" PRId64,
+                              dataflow_kind_name(i->kind), i->name, at, dataflow_ratio_text(rate_along(i, input, at), a), i->block[at]);
     diag_note(s->diags, d, input->parallel_range,
               "iPar of `%s` in dimension %" PRIu32 " is %" PRId64 " of the %" PRId64 " elements of its block", input->name, of_input,
               input->parallel[of_input], input->block[of_input]);
@@ -238,7 +232,7 @@ static bool is_calculated(const dataflow_model *m, int64_t of_weights, const dat
     return false;
 }
 
-static void refuse_tensor(shaping *s, const dataflow_interface *input, int64_t of_weights, const dataflow_interface *o)
+static void refuse_tensor(dataflow_check *s, const dataflow_interface *input, int64_t of_weights, const dataflow_interface *o)
 {
     const char *tensor = "";
     uint32_t at = 0;
@@ -250,19 +244,19 @@ static void refuse_tensor(shaping *s, const dataflow_interface *input, int64_t o
         blocks *= dataflow_blocks(o, k);
     while (at + 1 < o->rank && o->tensor[at] == o->calculated[at])
         at++;
-    diag *d =
-        refuse(s, E_DATAFLOW_OUTPUT, o->tensor_range,
-               "output `%s`: its tensor has %" PRId64 " block%s, and %" PRId64 " %s calculated, %" PRId64 " of `%s` times %" PRId64
-               " of the weights: dimension %" PRIu32 " is %" PRId64 " and not %" PRId64,
-               o->name, blocks, blocks == 1 ? "" : "s", input->num_blocks * of_weights, input->num_blocks * of_weights == 1 ? "is" : "are",
-               input->num_blocks, input->name, of_weights, at, o->tensor[at], o->calculated[at]);
+    diag *d = dataflow_refuse(s, E_DATAFLOW_OUTPUT, o->tensor_range,
+                              "output `%s`: its tensor has %" PRId64 " block%s, and %" PRId64 " %s calculated, %" PRId64
+                              " of `%s` times %" PRId64 " of the weights: dimension %" PRIu32 " is %" PRId64 " and not %" PRId64,
+                              o->name, blocks, blocks == 1 ? "" : "s", input->num_blocks * of_weights,
+                              input->num_blocks * of_weights == 1 ? "is" : "are", input->num_blocks, input->name, of_weights, at,
+                              o->tensor[at], o->calculated[at]);
     diag_help(s->diags, d, "take `tensor: [%s]`", tensor);
 }
 
-static bool output_tensor(shaping *s, const dataflow_interface *input, int64_t of_weights, dataflow_interface *o)
+static bool output_tensor(dataflow_check *s, const dataflow_interface *input, int64_t of_weights, dataflow_interface *o)
 {
     if (!calculate_tensor(input, of_weights, o))
-        return past(s, o, "the tensor that is calculated");
+        return dataflow_past(s, o, "the tensor that is calculated");
     if (o->tensor_rank > 0 && !is_calculated(s->model, of_weights, o)) {
         refuse_tensor(s, input, of_weights, o);
         return false;
@@ -310,7 +304,7 @@ static const dataflow_interface *widest_input(const dataflow_model *m, const dat
 }
 
 /* The word, the grid of words and their period, from what is side by side and what part of it. `input` gives the calculation's cycles. */
-static bool finish_shape(shaping *s, const dataflow_interface *input, dataflow_interface *i)
+static bool finish_shape(dataflow_check *s, const dataflow_interface *input, dataflow_interface *i)
 {
     dataflow_shape *shape = &i->shape;
     int64_t words = 1, grid = 1, bits;
@@ -322,15 +316,15 @@ static bool finish_shape(shaping *s, const dataflow_interface *input, dataflow_i
             !dataflow_product(shape->elements, shape->word[k], &shape->elements) || !dataflow_product(words, of_block, &words) ||
             !dataflow_product(ceil_div(blocks, shape->across[k]), of_block, &shape->folded[k]) ||
             !dataflow_product(grid, shape->folded[k], &grid))
-            return past(s, i, "its word, or the number of its words,");
+            return dataflow_past(s, i, "its word, or the number of its words,");
     }
     if (!dataflow_product(shape->elements, i->bits ? i->bits : 1, &bits))
-        return past(s, i, "its word, in bits,");
+        return dataflow_past(s, i, "its word, in bits,");
     shape->period = i->kind == DATAFLOW_INPUT ? dataflow_ratio_of(1, 1) : dataflow_ratio_of(input->cii, words);
     return true;
 }
 
-static bool shape_of(shaping *s, int64_t of_weights, dataflow_interface *i)
+static bool shape_of(dataflow_check *s, int64_t of_weights, dataflow_interface *i)
 {
     const dataflow_model *m = s->model;
     const dataflow_interface *input = i->kind == DATAFLOW_INPUT    ? i
@@ -353,7 +347,7 @@ static bool shape_of(shaping *s, int64_t of_weights, dataflow_interface *i)
 
 bool dataflow_shapes(dataflow_model *m, diag_list *diags)
 {
-    shaping s = {m, diags, false};
+    dataflow_check s = {m, diags, false};
     int64_t of_weights = weight_blocks(m);
     for (size_t k = 0; k < m->count; k++)
         if (m->interfaces[k].kind <= DATAFLOW_OUTPUT)

@@ -8,6 +8,16 @@
 
 #include "ir/dataflow/dataflow.h"
 
+/* A model that is checked: what is refused marks it. */
+typedef struct dataflow_check {
+    dataflow_model *model;
+    diag_list *diags;
+    bool bad;
+} dataflow_check;
+diag *dataflow_refuse(dataflow_check *c, diag_id id, src_range at, const char *format, ...) __attribute__((format(printf, 4, 5)));
+/* False: `what` of the interface is past 2^62. */
+bool dataflow_past(dataflow_check *c, const dataflow_interface *i, const char *what);
+
 /* Fills `calculated` and `shape` of every input, weight and output of a model whose figures are there. False: diagnosed. */
 bool dataflow_shapes(dataflow_model *m, diag_list *diags);
 

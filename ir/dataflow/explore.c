@@ -6,16 +6,11 @@
 
 #include "ir/dataflow/dataflow_shape.h"
 #include "ir/dataflow/explore_front.h"
+#include "support/order.h"
 
 enum { FIGURES_MAX = 62, DIMENSION_MAX = 48 }; /* powers of two */
 
 /* ---- the space ---- */
-
-static int by_size(const void *a, const void *b)
-{
-    int64_t x = *(const int64_t *)a, y = *(const int64_t *)b;
-    return (x > y) - (x < y);
-}
 
 static void find_divisors(explore *x, explore_parameter *p, int64_t n)
 {
@@ -27,13 +22,13 @@ static void find_divisors(explore *x, explore_parameter *p, int64_t n)
         if (d != n / d)
             ARENA_PUSH(x->arena, p->divisors, p->count, capacity, n / d);
     }
-    qsort(p->divisors, p->count, sizeof *p->divisors, by_size);
+    qsort(p->divisors, p->count, sizeof *p->divisors, order_numbers);
 }
 
 static int by_product(const void *a, const void *b)
 {
     const explore_level *x = a, *y = b;
-    return (x->product > y->product) - (x->product < y->product);
+    return ORDER(x->product, y->product);
 }
 
 /* The products of what the face has with what the parameter takes, equal ones together. */

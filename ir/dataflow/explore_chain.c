@@ -3,6 +3,7 @@
 #include <stdlib.h>
 
 #include "support/budget.h"
+#include "support/order.h"
 
 /* The front of an item is by multipliers, its cycles fall: the first that is fast enough. */
 const explore_point *explore_chain_item(const explore *item, int64_t latency)
@@ -16,12 +17,6 @@ const explore_point *explore_chain_item(const explore *item, int64_t latency)
             high = middle;
     }
     return low < item->count ? &item->front[low] : NULL;
-}
-
-static int by_size(const void *a, const void *b)
-{
-    int64_t x = *(const int64_t *)a, y = *(const int64_t *)b;
-    return (x > y) - (x < y);
 }
 
 /* Multipliers of all items in at most so many cycles, INT64_MAX where they are too many; -1: an item has no such point. */
@@ -48,7 +43,7 @@ void explore_chain_run(explore_chain *c, arena *a)
     for (size_t i = 0; i < c->count; i++)
         for (size_t k = 0; k < c->items[i].count; k++)
             targets[at++] = c->items[i].front[k].latency;
-    qsort(targets, count, sizeof *targets, by_size);
+    qsort(targets, count, sizeof *targets, order_numbers);
     for (size_t i = 0; i < count; i++) {
         budget_spend(a, c->count);
         int64_t sum = multipliers_in(c, targets[i]);

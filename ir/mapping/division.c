@@ -3,6 +3,7 @@
 #include <stdlib.h>
 
 #include "ir/sequence/sequence.h"
+#include "support/order.h"
 
 /* m with positions [stride, stride * size) of its numbering replaced by a gap. */
 static const mapping *cut_out(mapping_context *c, const mapping *m, int64_t stride, int64_t size)
@@ -28,7 +29,7 @@ static bool stands_alone(mapping_context *c, const mapping *m, int64_t stride, i
 static int by_dividend_stride(const void *a, const void *b)
 {
     const division_match *x = a, *y = b;
-    return x->dividend_stride < y->dividend_stride ? 1 : x->dividend_stride > y->dividend_stride ? -1 : 0;
+    return ORDER(y->dividend_stride, x->dividend_stride);
 }
 
 /* One divisor factor, `position` its stride in the divisor; false when the dividend does not have it. */

@@ -147,10 +147,8 @@ const mapping *mapping_intern(mapping_context *c, const factor *f, size_t count)
         m->factors[i] = f[i];
         m->size *= f[i].extent;
         const mapping *inner = f[i].inner;
-        if (inner && inner->depth >= m->depth)
-            m->depth = inner->depth + 1;
-        if (inner && __builtin_add_overflow(m->parts, inner->parts + 1, &m->parts))
-            m->parts = UINT64_MAX - 1;
+        if (inner)
+            budget_hold(&m->depth, &m->parts, inner->depth, inner->parts);
     }
     if (m->depth > 0)
         budget_nested(c->arena, m->depth, m->parts);

@@ -82,10 +82,8 @@ static const step_expr *intern(step_exprs *c, const product *products, uint32_t 
         for (uint32_t k = 0; k < products[i].atom_count; k++) {
             const step_expr *of = products[i].atoms[k]->of;
             e->ragged = e->ragged || products[i].atoms[k]->ragged;
-            if (of && of->depth >= e->depth)
-                e->depth = of->depth + 1;
-            if (of && __builtin_add_overflow(e->parts, of->parts + 1, &e->parts))
-                e->parts = UINT64_MAX - 1;
+            if (of)
+                budget_hold(&e->depth, &e->parts, of->depth, of->parts);
         }
     }
     if (e->depth > 0)

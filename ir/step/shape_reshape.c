@@ -71,14 +71,23 @@ bool shape_infer_reshape(step_graph *g, step_graph_node *n)
     return true;
 }
 
+/* An output of one dimension more than the input; NULL: refused. */
+static step_stream *deeper(step_graph *g, step_graph_node *n)
+{
+    const step_stream *in = n->spec.inputs[0];
+    if (!shape_rank_fits(g, n, (int64_t)in->rank + 1))
+        return NULL;
+    shape_outputs(g, n, 1);
+    return shape_output(g, n, 0, in->rank + 1, in->data);
+}
+
 /* [D_a..D_0] -> [present(D_a), D_a..D_0]. */
 bool shape_infer_promote(step_graph *g, step_graph_node *n)
 {
     const step_stream *in = n->spec.inputs[0];
-    if (!shape_rank_fits(g, n, (int64_t)in->rank + 1))
+    step_stream *out = deeper(g, n);
+    if (!out)
         return false;
-    shape_outputs(g, n, 1);
-    step_stream *out = shape_output(g, n, 0, in->rank + 1, in->data);
     out->dims[0] = step_expr_present(g->exprs, in->dims[0]);
     memcpy(out->dims + 1, in->dims, (in->rank + 1) * sizeof *out->dims);
     return true;
@@ -105,10 +114,9 @@ bool shape_infer_expand(step_graph *g, step_graph_node *n)
 bool shape_infer_repeat(step_graph *g, step_graph_node *n)
 {
     const step_stream *in = n->spec.inputs[0];
-    if (!shape_rank_fits(g, n, (int64_t)in->rank + 1))
+    step_stream *out = deeper(g, n);
+    if (!out)
         return false;
-    shape_outputs(g, n, 1);
-    step_stream *out = shape_output(g, n, 0, in->rank + 1, in->data);
     memcpy(out->dims, in->dims, (in->rank + 1) * sizeof *out->dims);
     out->dims[in->rank + 1] = shape_number(g, n->spec.param[STEP_N]);
     return true;

@@ -50,6 +50,12 @@ static json_t *fault(const char *message)
     return json_pack("{s:s}", "error", message);
 }
 
+static json_t *bad_question(int *status, const char *why)
+{
+    *status = 400;
+    return fault(why);
+}
+
 /* ---- a question about a source ---- */
 
 typedef struct source_question {
@@ -295,10 +301,8 @@ static json_t *answer_compile(const json_t *question, const reply_limits *limits
 {
     source_question q;
     const char *wrong = read_source(question, limits, &q);
-    if (wrong) {
-        *status = 400;
-        return fault(wrong);
-    }
+    if (wrong)
+        return bad_question(status, wrong);
     visa_compilation *c = compile_source(&q);
     view_context v = {.compilation = c, .question = &q, .arena = c ? arena_new() : NULL};
     json_t *j = NULL;
@@ -329,10 +333,8 @@ static json_t *answer_hover(const json_t *question, const reply_limits *limits, 
     source_question q;
     const char *wrong = read_source(question, limits, &q), *markdown;
     visa_place place;
-    if (wrong) {
-        *status = 400;
-        return fault(wrong);
-    }
+    if (wrong)
+        return bad_question(status, wrong);
     q.options.editor = true;
     visa_compilation *c = compile_source(&q);
     json_t *j = c && visa_hover(c, q.offset, &place, &markdown)
@@ -347,10 +349,8 @@ static json_t *answer_complete(const json_t *question, const reply_limits *limit
 {
     source_question q;
     const char *wrong = read_source(question, limits, &q);
-    if (wrong) {
-        *status = 400;
-        return fault(wrong);
-    }
+    if (wrong)
+        return bad_question(status, wrong);
     static const char *const kinds[] = {
         [VISA_NAME_AXIS] = "constant",     [VISA_NAME_ALIAS] = "type",        [VISA_NAME_CONST] = "constant",
         [VISA_NAME_VARIABLE] = "variable", [VISA_NAME_FUNCTION] = "function", [VISA_NAME_MODULE] = "namespace",
@@ -371,10 +371,8 @@ static json_t *answer_format(const json_t *question, const reply_limits *limits,
     source_question q;
     const char *wrong = read_source(question, limits, &q), *text;
     size_t bytes;
-    if (wrong) {
-        *status = 400;
-        return fault(wrong);
-    }
+    if (wrong)
+        return bad_question(status, wrong);
     q.options.parse_only = true;
     visa_compilation *c = compile_source(&q);
     json_t *j = c && visa_format(c, &text, &bytes) ? json_pack("{s:o}", "source", text_value(text, bytes))
@@ -388,10 +386,8 @@ static json_t *answer_fix(const json_t *question, const reply_limits *limits, in
 {
     source_question q;
     const char *wrong = read_source(question, limits, &q);
-    if (wrong) {
-        *status = 400;
-        return fault(wrong);
-    }
+    if (wrong)
+        return bad_question(status, wrong);
     size_t changes, bytes;
     q.options.editor = true;
     visa_compilation *c = visa_fix(source_name_of_page, q.text, q.bytes, &q.options, &changes);
@@ -444,10 +440,8 @@ static json_t *answer_check(const json_t *question, const reply_limits *limits, 
     const char *wrong = read_source(question, limits, &q);
     const unsigned char *data;
     size_t size;
-    if (wrong) {
-        *status = 400;
-        return fault(wrong);
-    }
+    if (wrong)
+        return bad_question(status, wrong);
     visa_compilation *c = compile_source(&q);
     view_context v = {.compilation = c, .question = &q, .arena = c ? arena_new() : NULL};
     json_t *j = NULL;
@@ -491,10 +485,8 @@ static json_t *answer_tune(const json_t *question, const reply_limits *limits, i
         wrong = sizes.parameters[i].count == 1 ? wrong : "an axis has one size";
     if (seconds && (!json_is_integer(seconds) || json_integer_value(seconds) < 1 || json_integer_value(seconds) > TUNE_SECONDS_MAX))
         wrong = "`seconds` is a number from 1 to 10";
-    if (wrong) {
-        *status = 400;
-        return fault(wrong);
-    }
+    if (wrong)
+        return bad_question(status, wrong);
     o.sizes = sizes.parameters;
     o.size_count = sizes.options.parameter_count;
     o.dtype = o.dtype && o.dtype[0] ? o.dtype : NULL;

@@ -7,6 +7,7 @@
 #include "runtime/step/sweep.h"
 #include "runtime/timing/report.h"
 #include "support/budget.h"
+#include "support/order.h"
 #include "support/strbuf.h"
 
 /* What a legal variant takes, for the front of cycles against what they cost: bytes of DM, or multipliers. */
@@ -167,9 +168,7 @@ static bool is_beaten(const sweep_points *all, size_t number)
 static int by_name_and_cost(const void *a, const void *b)
 {
     const sweep_point *x = a, *y = b;
-    int order = strcmp(x->name, y->name);
-    order = order ? order : strcmp(x->work, y->work);
-    return order ? order : (x->cost > y->cost) - (x->cost < y->cost);
+    return order_then(strcmp(x->name, y->name), order_then(strcmp(x->work, y->work), ORDER(x->cost, y->cost)));
 }
 
 /* The variants that no other beats in cycles and cost both. */

@@ -8,6 +8,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "support/order.h"
+
 size_t dma_spaces(const pass_context *p, const tensor *t, sequence_space *out)
 {
     size_t count = 0;
@@ -110,9 +112,7 @@ copy_list copy_expand(arena *a, const sequence *seq, const sequence_space *desti
 static int by_destination(const void *a, const void *b)
 {
     const copy_loop *x = a, *y = b;
-    if (x->destination != y->destination)
-        return x->destination < y->destination ? -1 : 1;
-    return x->source < y->source ? -1 : x->source > y->source;
+    return order_then(ORDER(x->destination, y->destination), ORDER(x->source, y->source));
 }
 
 void copy_merge(pass_context *p, copy *c, int64_t element_bits)

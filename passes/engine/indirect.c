@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "ir/mapping/mapping_without.h"
+#include "support/order.h"
 
 #define LIST_BITS (INT64_C(1) << 40) /* between two elements; a chip's HBM has fewer bits */
 enum { LIST_SLICE = 1 << 11, LIST_CLUSTER = 1 << 20, LIST_ELEMENT_BYTES = 4, MOST_FACTORS = 64 };
@@ -326,24 +327,19 @@ typedef struct row_loop {
 static int by_list(const void *a, const void *b)
 {
     const row_loop *x = a, *y = b;
-    if (x->list != y->list)
-        return x->list > y->list ? -1 : 1;
-    return x->dm != y->dm ? (x->dm > y->dm ? -1 : 1) : 0;
+    return order_then(ORDER(y->list, x->list), ORDER(y->dm, x->dm));
 }
 
 static int by_list_base(const void *a, const void *b)
 {
     const copy *x = a, *y = b;
-    int64_t i = x->source / LIST_BITS, k = y->source / LIST_BITS;
-    if (i != k)
-        return i < k ? -1 : 1;
-    return x->destination != y->destination ? (x->destination < y->destination ? -1 : 1) : 0;
+    return order_then(ORDER(x->source / LIST_BITS, y->source / LIST_BITS), ORDER(x->destination, y->destination));
 }
 
 static int by_weight(const void *a, const void *b)
 {
     int64_t x = ((const sequence_part *)a)->term->factors[0].weight, y = ((const sequence_part *)b)->term->factors[0].weight;
-    return x < y ? 1 : x > y ? -1 : 0;
+    return ORDER(y, x);
 }
 
 /* A command in the making. */

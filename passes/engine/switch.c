@@ -189,28 +189,29 @@ static bool check_broadcast01(const routing *r)
            check_time(r, "[time1, slice1, time0, slice0]", slice, time);
 }
 
+/* Of slices that keep the part `of` of `size`, and get `more` that are new. */
+static bool check_kept(const routing *r, const layout *l, const char *why, const mapping *of, int64_t size, int64_t more)
+{
+    return check_slice2(r, l->slice, l->time) && check_new(r, l->slice, l->time, size, more) &&
+           check_part(r, SLICE, why, pass_inner(r->p, r->out_slice, size), of, l->slice, l->time);
+}
+
 static bool check_broadcast1(const routing *r)
 {
     if (!check_positive(r) || !check_divides(r))
         return false;
-    const mapping *s0 = pass_inner(r->p, r->slice, r->s0);
     const layout l = layout_of_broadcast1(r);
-    const mapping *slice = l.slice, *time = l.time;
-    return check_slice2(r, slice, time) && check_new(r, slice, time, r->s0, r->s1) &&
-           check_part(r, SLICE, "OutSlice must preserve slice0 from InSlice", pass_inner(r->p, r->out_slice, r->s0), s0, slice, time) &&
-           check_time(r, "[time0, slice1]", slice, time);
+    return check_kept(r, &l, "OutSlice must preserve slice0 from InSlice", pass_inner(r->p, r->slice, r->s0), r->s0, r->s1) &&
+           check_time(r, "[time0, slice1]", l.slice, l.time);
 }
 
 static bool check_transposed_broadcast1(const routing *r)
 {
     if (!check_positive(r) || !check_divides(r))
         return false;
-    const mapping *s1 = pass_digit(r->p, r->slice, r->s0, r->s1);
     const layout l = layout_of_transposed_broadcast1(r);
-    const mapping *slice = l.slice, *time = l.time;
-    return check_slice2(r, slice, time) && check_new(r, slice, time, r->s1, r->s0) &&
-           check_part(r, SLICE, "OutSlice must preserve slice1 from InSlice", pass_inner(r->p, r->out_slice, r->s1), s1, slice, time) &&
-           check_time(r, "[time0, slice0]", slice, time);
+    return check_kept(r, &l, "OutSlice must preserve slice1 from InSlice", pass_digit(r->p, r->slice, r->s0, r->s1), r->s1, r->s0) &&
+           check_time(r, "[time0, slice0]", l.slice, l.time);
 }
 
 static bool check_transpose(const routing *r)

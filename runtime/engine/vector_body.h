@@ -12,7 +12,7 @@
 /* What an operation computes: all NaNs are one. */
 static inline uint32_t word(float x)
 {
-    return x != x ? NUMERIC_F32_NAN : numeric_f32_bits(x);
+    return x != x ? NUMERIC_F32_NAN : f32_bits(x);
 }
 
 static inline uint32_t clamped(int64_t n)
@@ -77,12 +77,12 @@ static inline uint32_t run_MUL_FXP(uint32_t a, uint32_t b, uint32_t c)
 }
 
 /* i32 to f32 rounds once, to nearest even; a power of two is exact, since the least is 2^-31. */
-OP(FXP_TO_FP, word((float)(int32_t)a *numeric_f32_of_bits((127 - 31 + (b & 31)) << 23)))
+OP(FXP_TO_FP, word((float)(int32_t)a *f32_of_bits((127 - 31 + (b & 31)) << 23)))
 
 static inline uint32_t run_FP_TO_FXP(uint32_t a, uint32_t b, uint32_t c)
 {
     (void)c;
-    float x = numeric_f32_of_bits(a);
+    float x = f32_of_bits(a);
     double scaled = (double)x * (double)((int64_t)1 << (31 - (b & 31))), rounded = floor(fabs(scaled) + 0.5);
     if (x != x)
         return a >> 31 ? UINT32_C(0x80000000) : UINT32_C(0x7fffffff);
@@ -94,11 +94,11 @@ static inline uint32_t run_FP_TO_FXP(uint32_t a, uint32_t b, uint32_t c)
 OP(F32_OF_BITS, a)
 OP(BITS_OF_F32, a)
 
-OP(EXP, word(vector_exp(numeric_f32_of_bits(a))))
-OP(NEG_EXP, word(vector_exp(-numeric_f32_of_bits(a))))
-OP(SQRT, word(sqrtf(numeric_f32_of_bits(a))))
-OP(TANH, word(vector_tanh(numeric_f32_of_bits(a))))
-OP(SIGMOID, word(vector_sigmoid(numeric_f32_of_bits(a))))
+OP(EXP, word(vector_exp(f32_of_bits(a))))
+OP(NEG_EXP, word(vector_exp(-f32_of_bits(a))))
+OP(SQRT, word(sqrtf(f32_of_bits(a))))
+OP(TANH, word(vector_tanh(f32_of_bits(a))))
+OP(SIGMOID, word(vector_sigmoid(f32_of_bits(a))))
 
 /* The float that is nearest to the function of x, which is about d. */
 static inline uint32_t nearest(double d, float x, float (*wide)(float))
@@ -110,7 +110,7 @@ static inline uint32_t nearest(double d, float x, float (*wide)(float))
 #define OF(symbol, value, wide) \
     static inline uint32_t run_##symbol(uint32_t a, uint32_t b, uint32_t c) \
     { \
-        const float x = numeric_f32_of_bits(a); \
+        const float x = f32_of_bits(a); \
         (void)b, (void)c; \
         return nearest(value, x, wide); \
     }
@@ -120,14 +120,14 @@ OF(SIN, vector_is_far(a) ? vector_far_sin(x) : vector_near_sin(x), vector_wide_s
 OF(COS, vector_is_far(a) ? vector_far_cos(x) : vector_near_cos(x), vector_wide_cos)
 OF(ERF, vector_erf(x), vector_wide_erf)
 
-OP(ADD_F, word(numeric_f32_of_bits(a) + numeric_f32_of_bits(b)))
-OP(SUB_F, word(numeric_f32_of_bits(a) - numeric_f32_of_bits(b)))
-OP(MUL_F0, word(numeric_f32_of_bits(a) * numeric_f32_of_bits(b)))
-OP(MUL_F1, word(numeric_f32_of_bits(a) * numeric_f32_of_bits(b)))
-OP(MUL_FMA, word(numeric_f32_of_bits(a) * numeric_f32_of_bits(b)))
-OP(DIV_F, word(numeric_f32_of_bits(a) / numeric_f32_of_bits(b)))
-OP(FMA_F, word(fmaf(numeric_f32_of_bits(a), numeric_f32_of_bits(b), numeric_f32_of_bits(c))))
-OP(FP_DIV, word(numeric_f32_of_bits(a) / numeric_f32_of_bits(b)))
+OP(ADD_F, word(f32_of_bits(a) + f32_of_bits(b)))
+OP(SUB_F, word(f32_of_bits(a) - f32_of_bits(b)))
+OP(MUL_F0, word(f32_of_bits(a) * f32_of_bits(b)))
+OP(MUL_F1, word(f32_of_bits(a) * f32_of_bits(b)))
+OP(MUL_FMA, word(f32_of_bits(a) * f32_of_bits(b)))
+OP(DIV_F, word(f32_of_bits(a) / f32_of_bits(b)))
+OP(FMA_F, word(fmaf(f32_of_bits(a), f32_of_bits(b), f32_of_bits(c))))
+OP(FP_DIV, word(f32_of_bits(a) / f32_of_bits(b)))
 
 OP(CLIP_MIN_I32, (int32_t)b < (int32_t)a ? b : a)
 OP(CLIP_MAX_I32, (int32_t)b > (int32_t)a ? b : a)
@@ -176,9 +176,9 @@ OP(REDUCE_MAX_F32, run_CLIP_MAX_F32(a, b, c))
 OP(REDUCE_MIN_F32, run_CLIP_MIN_F32(a, b, c))
 OP(SLICES_MAX_F32, run_CLIP_MAX_F32(a, b, c))
 OP(SLICES_MIN_F32, run_CLIP_MIN_F32(a, b, c))
-OP(CLIP_ABS_MIN_F32, fabsf(numeric_f32_of_bits(a)) < fabsf(numeric_f32_of_bits(b)) ? a : b)
-OP(CLIP_ABS_MAX_F32, fabsf(numeric_f32_of_bits(a)) > fabsf(numeric_f32_of_bits(b)) ? a : b)
-OP(CLIP_ADD_F32, word(numeric_f32_of_bits(a) + numeric_f32_of_bits(b)))
+OP(CLIP_ABS_MIN_F32, fabsf(f32_of_bits(a)) < fabsf(f32_of_bits(b)) ? a : b)
+OP(CLIP_ABS_MAX_F32, fabsf(f32_of_bits(a)) > fabsf(f32_of_bits(b)) ? a : b)
+OP(CLIP_ADD_F32, word(f32_of_bits(a) + f32_of_bits(b)))
 
 /* ---- functions that have more to do for a few words: where there is one of these, those next to it are taken one by one as well ---- */
 
@@ -196,7 +196,7 @@ enum { TOGETHER = 64 };
                 apart |= is_apart(words[i]); \
             } \
             for (int64_t i = 0, all = apart ? 0 : some; i < all; i++) { \
-                double d = value(numeric_f32_of_bits(words[i])); \
+                double d = value(f32_of_bits(words[i])); \
                 apart |= vector_is_open(d); \
                 out[i] = word((float)d); \
             } \
@@ -261,9 +261,9 @@ static inline bool takes_nearest(vector_op op, stream_word *out, const vector_op
 
 COMPARE(FALSE, false, false)
 COMPARE(TRUE, true, true)
-COMPARE(EQUAL, x == y, numeric_f32_of_bits(x) == numeric_f32_of_bits(y))
-COMPARE(LESS, (int32_t)x < (int32_t)y, numeric_f32_of_bits(x) < numeric_f32_of_bits(y))
-COMPARE(GREATER, (int32_t)x > (int32_t)y, numeric_f32_of_bits(x) > numeric_f32_of_bits(y))
+COMPARE(EQUAL, x == y, f32_of_bits(x) == f32_of_bits(y))
+COMPARE(LESS, (int32_t)x < (int32_t)y, f32_of_bits(x) < f32_of_bits(y))
+COMPARE(GREATER, (int32_t)x > (int32_t)y, f32_of_bits(x) > f32_of_bits(y))
 COMPARE(LESS_UNSIGNED, x < y, x < y)
 COMPARE(GREATER_UNSIGNED, x > y, x > y)
 

@@ -51,10 +51,10 @@ static wide wide_step(wide s, wide a, double b)
  * f32. */
 static float wide_nearest(wide a)
 {
-    uint64_t bits = vector_bits(a.high);
+    uint64_t bits = f64_bits(a.high);
     if (a.low != 0 && !(bits & 1))
         bits += (a.low > 0) == (a.high > 0) ? 1 : UINT64_MAX;
-    return (float)vector_of_bits(bits);
+    return (float)f64_of_bits(bits);
 }
 
 /* ---- angles ---- */
@@ -78,7 +78,7 @@ static unsigned __int128 two_over_pi_bits(int n)
 static __int128 reduce_angle(float x, unsigned *n)
 {
     enum { POINT = 124 };
-    uint32_t bits = numeric_f32_bits(x) & 0x7fffffff;
+    uint32_t bits = f32_bits(x) & 0x7fffffff;
     int exponent = (int)(bits >> 23) - 150; /* of the last bit, -24 to 104 */
     uint32_t mantissa = (bits & 0x7fffff) | 0x800000;
     const unsigned __int128 half = (unsigned __int128)1 << (POINT - 1);

@@ -10,21 +10,8 @@
 #include <math.h>
 #include <stdbool.h>
 #include <stdint.h>
-#include <string.h>
 
-static inline double vector_of_bits(uint64_t bits)
-{
-    double d;
-    memcpy(&d, &bits, sizeof d);
-    return d;
-}
-
-static inline uint64_t vector_bits(double d)
-{
-    uint64_t bits;
-    memcpy(&bits, &d, sizeof bits);
-    return bits;
-}
+#include "support/float_bits.h"
 
 /* ln 2 in two parts: a product of the first one with an integer of up to 32 bits is exact. */
 #define VECTOR_LN2_HIGH 0x1.62e42p-1
@@ -38,14 +25,14 @@ static inline uint64_t vector_bits(double d)
 static inline bool vector_is_open(double d)
 {
     const uint64_t near = UINT64_C(1) << 9, middle = UINT64_C(1) << 28, above = 2 * middle - 2 * near;
-    return ((vector_bits(d) + middle + near) & above) == 0;
+    return ((f64_bits(d) + middle + near) & above) == 0;
 }
 
 /* x = k ln 2 + r, |r| <= ln 2 / 2 and a little; |x| < 2^20. Gives r, and 2^k. */
 static inline double vector_reduce_exp(double x, double *scale)
 {
     double t = x * VECTOR_LOG2_E + VECTOR_TO_INTEGER, n = t - VECTOR_TO_INTEGER;
-    *scale = vector_of_bits((vector_bits(t) + 1023) << 52);
+    *scale = f64_of_bits((f64_bits(t) + 1023) << 52);
     return x - n * VECTOR_LN2_HIGH - n * VECTOR_LN2_LOW;
 }
 
@@ -113,11 +100,11 @@ static inline double vector_log(float x)
 {
     const uint64_t fraction = (UINT64_C(1) << 52) - 1, one = UINT64_C(1023) << 52;
     const double of = x;
-    uint64_t bits = vector_bits(of), above, exponent = bits >> 52 & 2047;
-    double m = vector_of_bits((bits & fraction) | one);
+    uint64_t bits = f64_bits(of), above, exponent = bits >> 52 & 2047;
+    double m = f64_of_bits((bits & fraction) | one);
     above = m > 0x1.6a09e667f3bcdp+0;
     m = above ? m * 0.5 : m;
-    double e = vector_of_bits(UINT64_C(0x4330000000000000) | (exponent + above)) - (0x1p52 + 1023); /* as a number */
+    double e = f64_of_bits(UINT64_C(0x4330000000000000) | (exponent + above)) - (0x1p52 + 1023); /* as a number */
     double s = (m - 1.0) / (m + 1.0), z = s * s, sum = 1.0 / 23;
     sum = sum * z + 1.0 / 21;
     sum = sum * z + 1.0 / 19;
@@ -185,7 +172,7 @@ static inline bool vector_is_far(uint32_t bits)
 static inline double vector_reduce_near(double x, uint64_t *n)
 {
     double t = x * 0x1.45f306dc9c883p-1 + VECTOR_TO_INTEGER, k = t - VECTOR_TO_INTEGER;
-    *n = vector_bits(t);
+    *n = f64_bits(t);
     return x - k * 0x1.921fb544p+0 - k * 0x1.0b4611a6p-34 - k * 0x1.3198a2e037073p-69;
 }
 

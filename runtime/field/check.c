@@ -15,6 +15,7 @@
 #include "runtime/tensor/fold.h"
 #include "runtime/tensor/port_data.h"
 #include "support/integer.h"
+#include "support/order.h"
 #include "support/strbuf.h"
 
 /* What is run as a whole: 512 x 512 x 2048 products and what moves them. Beyond, elements are sampled. */
@@ -74,18 +75,12 @@ static bool reading_new(const checking *c, const port *p, int64_t count, reading
     return true;
 }
 
-static int compare_numbers(const void *a, const void *b)
-{
-    int64_t x = *(const int64_t *)a, y = *(const int64_t *)b;
-    return x < y ? -1 : x > y;
-}
-
 /* The place of an element in the sorted list; -1: it is not in it. */
 static int64_t listed(const reading *r, int64_t element)
 {
     if (!r->elements)
         return element;
-    const int64_t *found = bsearch(&element, r->elements, (size_t)r->count, sizeof element, compare_numbers);
+    const int64_t *found = bsearch(&element, r->elements, (size_t)r->count, sizeof element, order_numbers);
     return found ? found - r->elements : -1;
 }
 
@@ -183,7 +178,7 @@ static void choose(const checking *c, const tensor_type *type, uint32_t number, 
         }
     }
     free(order);
-    qsort(r->elements, (size_t)n, sizeof *r->elements, compare_numbers);
+    qsort(r->elements, (size_t)n, sizeof *r->elements, order_numbers);
     r->count = 0;
     for (int64_t i = 0; i < n; i++)
         if (i == 0 || r->elements[i] != r->elements[i - 1])

@@ -6,6 +6,7 @@
 
 #include "runtime/tensor/fold.h"
 #include "support/integer.h"
+#include "support/order.h"
 #include "support/strbuf.h"
 
 enum { LOOKED_AT = 16 /* wrong elements */, SHOWN_FAULTS = 3, NAMED_FAULTS = 16, SHOWN_ELEMENTS = 3, MOST_NAMED = 512 };
@@ -33,20 +34,21 @@ static void products_add(products *list, field_value a, field_value b, const ein
     ARENA_PUSH(list->arena, list->items, list->count, list->capacity, p);
 }
 
+static int compare_factors(const product *x, const product *y)
+{
+    return order_then(ORDER(x->low, y->low), ORDER(x->high, y->high));
+}
+
 static int compare_products(const void *a, const void *b)
 {
     const product *x = a, *y = b;
-    if (x->low != y->low)
-        return x->low < y->low ? -1 : 1;
-    if (x->high != y->high)
-        return x->high < y->high ? -1 : 1;
-    return x->order < y->order ? -1 : x->order > y->order;
+    return order_then(compare_factors(x, y), ORDER(x->order, y->order));
 }
 
 static int compare_orders(const void *a, const void *b)
 {
     const product *x = a, *y = b;
-    return x->order < y->order ? -1 : x->order > y->order;
+    return ORDER(x->order, y->order);
 }
 
 /* ---- what should be there ---- */
@@ -157,11 +159,7 @@ static void compare_lists(finding *f, products *should, products *has, arena *a)
         qsort(has->items, has->count, sizeof *has->items, compare_products);
     for (size_t i = 0, j = 0; i < should->count || j < has->count;) {
         const product *x = i < should->count ? &should->items[i] : NULL, *y = j < has->count ? &has->items[j] : NULL;
-        int order = !x                   ? 1
-                    : !y                 ? -1
-                    : x->low != y->low   ? (x->low < y->low ? -1 : 1)
-                    : x->high != y->high ? (x->high < y->high ? -1 : 1)
-                                         : 0;
+        int order = !x ? 1 : !y ? -1 : compare_factors(x, y);
         size_t wanted = 0, there = 0;
         product first = order <= 0 ? *x : *y, one = order == 0 ? *y : first;
         for (; i < should->count && should->items[i].low == first.low && should->items[i].high == first.high; i++)

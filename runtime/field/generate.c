@@ -1,8 +1,6 @@
 /* Generate mode over a field: the number that each code of the word stands for. */
 #include "runtime/engine/generate.h"
 
-#include <string.h>
-
 #include "runtime/field/engine.h"
 #include "runtime/field/function.h"
 #include "runtime/tensor/numeric.h"
@@ -16,7 +14,7 @@ static void read_generate(field_stage_run *r, int64_t first, int64_t count, fiel
     for (int64_t i = 0; i < count; i++) {
         double number = numeric_to_double(k->dtype, word, (first + i) % (32 / row->bits));
         bool is_float = row->kind == DTYPE_KIND_FLOAT;
-        uint32_t bits = is_float ? numeric_f32_bits((float)number) : (uint32_t)(int64_t)number;
+        uint32_t bits = is_float ? f32_bits((float)number) : (uint32_t)(int64_t)number;
         out[i] = field_constant(r->run->machine->seed, is_float ? DTYPE_F32 : DTYPE_I32, bits);
     }
 }

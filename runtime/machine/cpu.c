@@ -1,11 +1,12 @@
 #include "runtime/machine/cpu.h"
 
-#include <string.h>
 #if defined(__x86_64__)
 #include <sys/platform/x86.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 #endif
+
+#include "support/choice.h"
 
 static const char *const names[CPU_LEVELS] = {"best", "steps", "plain", "avx2", "avx512", "dot", "tiles"};
 
@@ -16,12 +17,10 @@ const char *cpu_level_name(cpu_level level)
 
 bool cpu_level_named(const char *name, cpu_level *level)
 {
-    for (int i = 0; i < CPU_LEVELS; i++)
-        if (strcmp(names[i], name) == 0) {
-            *level = (cpu_level)i;
-            return true;
-        }
-    return false;
+    size_t i = choice_index(names, CPU_LEVELS, name);
+    if (i < CPU_LEVELS)
+        *level = (cpu_level)i;
+    return i < CPU_LEVELS;
 }
 
 #if defined(__x86_64__)

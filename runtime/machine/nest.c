@@ -2,6 +2,8 @@
 
 #include <stdlib.h>
 
+#include "support/order.h"
+
 enum { MOST_BOUNDARIES = 2 + 2 * COMMAND_MAX_ENTRIES + 2 * NEST_MOST_MASKS * COMMAND_MAX_ENTRIES };
 
 typedef struct boundaries {
@@ -15,12 +17,6 @@ static void add(boundaries *b, int64_t at)
 {
     if (at < b->steps)
         b->at[b->count++] = at;
-}
-
-static int ascending(const void *a, const void *b)
-{
-    int64_t x = *(const int64_t *)a, y = *(const int64_t *)b;
-    return (x > y) - (x < y);
 }
 
 static void add_masks(boundaries *b, const mask_set *masks)
@@ -47,7 +43,7 @@ static void collect(boundaries *b, const contraction *k, const accumulate *sums)
     for (unsigned i = sums->count; i-- > 0; inner *= sums->loops[i].size)
         add(b, inner);
     add_masks(b, &k->masks);
-    qsort(b->at, b->count, sizeof *b->at, ascending);
+    qsort(b->at, b->count, sizeof *b->at, order_numbers);
     size_t kept = 0;
     for (size_t i = 0; i < b->count; i++)
         if (kept == 0 || b->at[kept - 1] != b->at[i])

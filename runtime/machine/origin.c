@@ -3,6 +3,7 @@
 #include <stdlib.h>
 
 #include "runtime/machine/walk.h"
+#include "support/order.h"
 
 enum { MOST_STEPS = 1 << 20, HBM = 0, DM = 1 };
 
@@ -73,9 +74,7 @@ static bool add_commit(pieces *p, const command *c, int64_t order, arena *a)
 static int by_begin(const void *a, const void *b)
 {
     const piece *x = a, *y = b;
-    if (x->begin != y->begin)
-        return x->begin < y->begin ? -1 : 1;
-    return x->order < y->order ? -1 : x->order > y->order;
+    return order_then(ORDER(x->begin, y->begin), ORDER(x->order, y->order));
 }
 
 origin_map *origin_map_new(const target *t, const binary_kernel *k, arena *a)

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "support/choice.h"
 #include "support/file.h"
 #include "support/json_nesting.h"
 #include "support/shown.h"
@@ -184,10 +185,7 @@ static bool place_part(reader *r, plan_buffer *b)
 
 static bool is_loop(const reader *r, const char *name)
 {
-    for (int i = 0; i < r->loop_count; i++)
-        if (strcmp(r->loops[i], name) == 0)
-            return true;
-    return false;
+    return choice_has(r->loops, (size_t)r->loop_count, name);
 }
 
 static bool read_place(reader *r, const char *where, json_t *j, int depth, plan_place *out);

@@ -5,6 +5,7 @@
 
 #include "codegen/step/picture.h"
 #include "runtime/step/stall.h"
+#include "support/order.h"
 
 enum { WIDTH = 1000, LEFT = 230, RIGHT = 110, LABEL = 40, ROW = 15, COLUMNS = 500, QUEUES = 60, OPERATORS = 400 };
 
@@ -95,7 +96,7 @@ static void put_timeline(strbuf *s, const step_run *r)
 static int by_held(const void *a, const void *b)
 {
     const step_edge_totals *const *x = a, *const *y = b;
-    return (*x)->held != (*y)->held ? ((*x)->held > (*y)->held ? -1 : 1) : *x < *y ? -1 : *x > *y;
+    return order_then(ORDER((*y)->held, (*x)->held), ORDER(*x, *y));
 }
 
 /* How full a queue was, as a line over the time. */

@@ -3,13 +3,14 @@
 #include <inttypes.h>
 #include <stdlib.h>
 
+#include "support/order.h"
+
 enum { SHOWN = 8 };
 
 static int by_cost(const void *a, const void *b)
 {
     const step_edge_totals *const *x = a, *const *y = b;
-    int64_t left = (*x)->starved + (*x)->full, right = (*y)->starved + (*y)->full;
-    return left != right ? (left > right ? -1 : 1) : *x < *y ? -1 : *x > *y;
+    return order_then(ORDER((*y)->starved + (*y)->full, (*x)->starved + (*x)->full), ORDER(*x, *y));
 }
 
 void step_stalls_put(strbuf *s, const step_run *r)

@@ -145,7 +145,7 @@ CONVERT_RUN(lookup_F8E5M2_BF16, uint8_t, uint16_t, bf16_of_f8e5m2)
 
 static uint16_t relu_bf16(float x)
 {
-    return x == x && numeric_f32_bits(x) >> 31 ? 0 : numeric_f32_to_bf16(x);
+    return x == x && f32_bits(x) >> 31 ? 0 : numeric_f32_to_bf16(x);
 }
 CONVERT_RUN(run_relu, float, uint16_t, relu_bf16)
 

@@ -3,19 +3,15 @@
 #include <stdbool.h>
 #include <stdlib.h>
 
-enum { SHOWN = 4 };
+#include "support/order.h"
 
-static int ascending(const void *a, const void *b)
-{
-    int64_t x = *(const int64_t *)a, y = *(const int64_t *)b;
-    return x < y ? -1 : x > y;
-}
+enum { SHOWN = 4 };
 
 const char *fold_text(int64_t *values, size_t count, int64_t all, arena *a)
 {
     if (count == 0)
         return "none";
-    qsort(values, count, sizeof *values, ascending);
+    qsort(values, count, sizeof *values, order_numbers);
     size_t distinct = 1;
     for (size_t i = 1; i < count; i++)
         if (values[i] != values[i - 1])

@@ -47,13 +47,13 @@ static double spread_limit(double m, double logarithm)
 
 static uint32_t order_of(float x)
 {
-    uint32_t bits = numeric_f32_bits(x);
+    uint32_t bits = f32_bits(x);
     return bits & 0x80000000 ? ~bits : bits | 0x80000000;
 }
 
 static float of_order(uint32_t order)
 {
-    return numeric_f32_of_bits(order & 0x80000000 ? order & 0x7fffffff : ~order);
+    return f32_of_bits(order & 0x80000000 ? order & 0x7fffffff : ~order);
 }
 
 static double cast_value(dtype t, float x)

@@ -54,7 +54,7 @@ double numeric_to_double(dtype t, const void *buffer, int64_t element)
     case DTYPE_F8E4M3: return numeric_f8e4m3_to_f32(bytes[element]);
     case DTYPE_F8E5M2: return numeric_f8e5m2_to_f32(bytes[element]);
     case DTYPE_BF16: return numeric_bf16_to_f32((uint16_t)load16(bytes + 2 * element));
-    case DTYPE_F32: return numeric_f32_of_bits(load32(bytes + 4 * element));
+    case DTYPE_F32: return f32_of_bits(load32(bytes + 4 * element));
     case DTYPE_COUNT: break;
     }
     return 0;
@@ -72,8 +72,7 @@ static double nearest_integer(double value)
 /* The residue modulo 2^32 of an integer beyond 2^62: its 53 bits, shifted. */
 static uint32_t large_residue(double integer)
 {
-    uint64_t bits;
-    memcpy(&bits, &integer, sizeof bits);
+    uint64_t bits = f64_bits(integer);
     unsigned shift = (unsigned)(bits >> 52 & 0x7ff) - 1075;
     uint64_t mantissa = (bits & 0xfffffffffffffu) | UINT64_C(1) << 52;
     uint32_t residue = shift < 32 ? (uint32_t)(mantissa << shift) : 0;
@@ -104,7 +103,7 @@ void numeric_from_double(dtype t, void *buffer, int64_t element, double value)
     case DTYPE_F8E4M3: bytes[element] = numeric_f32_to_f8e4m3((float)value); break;
     case DTYPE_F8E5M2: bytes[element] = numeric_f32_to_f8e5m2((float)value); break;
     case DTYPE_BF16: store(bytes + 2 * element, numeric_f32_to_bf16((float)value), 2); break;
-    case DTYPE_F32: store(bytes + 4 * element, numeric_f32_bits((float)value), 4); break;
+    case DTYPE_F32: store(bytes + 4 * element, f32_bits((float)value), 4); break;
     case DTYPE_COUNT: break;
     }
 }

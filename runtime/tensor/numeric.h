@@ -9,8 +9,8 @@
 #define VISA_RUNTIME_TENSOR_NUMERIC_H
 
 #include <stdint.h>
-#include <string.h>
 
+#include "support/float_bits.h"
 #include "target/target.h"
 
 enum {
@@ -23,20 +23,6 @@ enum {
 
 #define NUMERIC_F32_NAN UINT32_C(0x7fc00000)
 
-static inline uint32_t numeric_f32_bits(float x)
-{
-    uint32_t bits;
-    memcpy(&bits, &x, sizeof bits);
-    return bits;
-}
-
-static inline float numeric_f32_of_bits(uint32_t bits)
-{
-    float x;
-    memcpy(&x, &bits, sizeof x);
-    return x;
-}
-
 /* Exact, but that a subnormal becomes zero of its sign and every NaN the one NaN 0x7fc00000. */
 static inline float numeric_bf16_to_f32(uint16_t x)
 {
@@ -45,13 +31,13 @@ static inline float numeric_bf16_to_f32(uint16_t x)
         bits = NUMERIC_F32_NAN;
     if (magnitude < 0x00800000)
         bits &= 0x80000000;
-    return numeric_f32_of_bits(bits);
+    return f32_of_bits(bits);
 }
 
 /* Nearest, ties to even; overflow is infinity, an f32 subnormal zero of its sign, NaN 0x7fc0. */
 static inline uint16_t numeric_f32_to_bf16(float x)
 {
-    uint32_t bits = numeric_f32_bits(x), magnitude = bits & 0x7fffffff;
+    uint32_t bits = f32_bits(x), magnitude = bits & 0x7fffffff;
     uint32_t rounded = (bits + 0x7fff + (bits >> 16 & 1)) >> 16;
     if (magnitude < 0x00800000)
         rounded = bits >> 16 & 0x8000;
@@ -66,26 +52,26 @@ static inline uint16_t numeric_f32_to_bf16(float x)
 static inline float numeric_f8e4m3_to_f32(uint8_t x)
 {
     uint32_t magnitude = x & 0x7f, sign = (uint32_t)(x & 0x80) << 24;
-    uint32_t bits = magnitude < 8 ? numeric_f32_bits((float)(int32_t)magnitude * 0x1p-9f) : (magnitude << 20) + (UINT32_C(120) << 23);
-    return numeric_f32_of_bits(magnitude == 0x7f ? NUMERIC_F32_NAN : bits | sign);
+    uint32_t bits = magnitude < 8 ? f32_bits((float)(int32_t)magnitude * 0x1p-9f) : (magnitude << 20) + (UINT32_C(120) << 23);
+    return f32_of_bits(magnitude == 0x7f ? NUMERIC_F32_NAN : bits | sign);
 }
 
 static inline float numeric_f8e5m2_to_f32(uint8_t x)
 {
     uint32_t magnitude = x & 0x7f, sign = (uint32_t)(x & 0x80) << 24;
-    uint32_t bits = magnitude < 4 ? numeric_f32_bits((float)(int32_t)magnitude * 0x1p-16f) : (magnitude << 21) + (UINT32_C(112) << 23);
+    uint32_t bits = magnitude < 4 ? f32_bits((float)(int32_t)magnitude * 0x1p-16f) : (magnitude << 21) + (UINT32_C(112) << 23);
     bits |= sign;
     if (magnitude == NUMERIC_F8E5M2_INFINITY)
         bits = 0x7f800000 | sign;
     if (magnitude > NUMERIC_F8E5M2_INFINITY)
         bits = NUMERIC_F32_NAN;
-    return numeric_f32_of_bits(bits);
+    return f32_of_bits(bits);
 }
 
 /* Nearest, ties to even, subnormals included; beyond 448 and infinity become 448 of their sign, NaN 0x7f. */
 static inline uint8_t numeric_f32_to_f8e4m3(float x)
 {
-    uint32_t bits = numeric_f32_bits(x), magnitude = bits & 0x7fffffff, code;
+    uint32_t bits = f32_bits(x), magnitude = bits & 0x7fffffff, code;
     if (magnitude > 0x7f800000)
         return NUMERIC_F8E4M3_NAN;
     if (magnitude >= 0x43e00000) { /* 448 */
@@ -94,7 +80,7 @@ static inline uint8_t numeric_f32_to_f8e4m3(float x)
         uint32_t rebiased = magnitude - (UINT32_C(120) << 23);
         code = (rebiased + 0x7ffff + (rebiased >> 20 & 1)) >> 20;
     } else { /* the sum's last place is 2^-9, so the addition rounds as the format does */
-        code = numeric_f32_bits(numeric_f32_of_bits(magnitude) + 0x1p14f) & 0xf;
+        code = f32_bits(f32_of_bits(magnitude) + 0x1p14f) & 0xf;
     }
     return (uint8_t)(code | (bits >> 24 & 0x80));
 }
@@ -103,14 +89,14 @@ static inline uint8_t numeric_f32_to_f8e4m3(float x)
  * NaN 0x7e. Provisional: the only published model (docs/numerics.md). */
 static inline uint8_t numeric_f32_to_f8e5m2(float x)
 {
-    uint32_t bits = numeric_f32_bits(x), magnitude = bits & 0x7fffffff, code;
+    uint32_t bits = f32_bits(x), magnitude = bits & 0x7fffffff, code;
     if (magnitude > 0x7f800000)
         return NUMERIC_F8E5M2_NAN;
     if (magnitude >= 0x38800000) { /* 2^-14, the smallest normal */
         code = (magnitude - (UINT32_C(112) << 23) + 0x100000) >> 21;
         code = code < NUMERIC_F8E5M2_INFINITY ? code : NUMERIC_F8E5M2_INFINITY;
     } else { /* in double, where adding a half is exact */
-        code = (uint32_t)((double)numeric_f32_of_bits(magnitude) * 0x1p16 + 0.5);
+        code = (uint32_t)((double)f32_of_bits(magnitude) * 0x1p16 + 0.5);
         code = code < 3 ? code : 3;
     }
     return (uint8_t)(code | (bits >> 24 & 0x80));
@@ -121,7 +107,7 @@ static inline float numeric_f4e2m1_to_f32(unsigned code)
 {
     uint32_t magnitude = code & 7, sign = (uint32_t)(code & 8) << 28;
     uint32_t bits = magnitude < 2 ? magnitude * UINT32_C(0x3f000000) : (magnitude << 22) + (UINT32_C(126) << 23);
-    return numeric_f32_of_bits(bits | sign);
+    return f32_of_bits(bits | sign);
 }
 
 /* Nearest, ties to even, beyond 6 it is 6 of the sign, of a NaN 0. No engine does it: files and constants do. */
@@ -132,7 +118,7 @@ static inline unsigned numeric_f32_to_f4e2m1(float x)
     static const float between[] = {0.25f, 0.75f, 1.25f, 1.75f, 2.5f, 3.5f, 5.0f};
     while (code < 7 && (magnitude > between[code] || (magnitude == between[code] && code % 2)))
         code++;
-    return code | (numeric_f32_bits(x) >> 28 & (x == x ? 8u : 0u));
+    return code | (f32_bits(x) >> 28 & (x == x ? 8u : 0u));
 }
 
 /* Two i4 per byte, element 0 in the low nibble. */

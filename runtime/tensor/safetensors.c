@@ -9,6 +9,7 @@
 
 #include "support/budget.h"
 #include "support/json_nesting.h"
+#include "support/order.h"
 
 enum {
     HEADER_LIMIT = 100 * 1000000, /* bytes; the format's own limit */
@@ -113,11 +114,7 @@ static bool entry_of(tensor_source *s, const safetensors_header *h, const char *
 static int entry_order(const void *a, const void *b)
 {
     const safetensors_entry *x = a, *y = b;
-    if (x->begin != y->begin)
-        return x->begin < y->begin ? -1 : 1;
-    if (x->end != y->end)
-        return x->end < y->end ? -1 : 1;
-    return strcmp(x->name, y->name);
+    return order_then(ORDER(x->begin, y->begin), order_then(ORDER(x->end, y->end), strcmp(x->name, y->name)));
 }
 
 /* The data must be covered from its first to its last byte, each byte once. */

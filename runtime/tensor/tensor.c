@@ -212,7 +212,7 @@ static void fill_pieces(void *of, unsigned part, int64_t first, int64_t end)
         n = f->elements - at < PIECE ? f->elements - at : PIECE;
         for (int64_t i = 0; i < n; i++) {
             uint64_t r = random_number(f->seed, at + i);
-            words[i] = is_float && !codes ? numeric_f32_bits((float)(r >> 40) * 0x1p-23f - 1) : (uint32_t)(r >> 32);
+            words[i] = is_float && !codes ? f32_bits((float)(r >> 40) * 0x1p-23f - 1) : (uint32_t)(r >> 32);
         }
         unsigned char *to = f->tensor->bytes + tensor_bytes(t, at);
         if (codes)

@@ -6,6 +6,7 @@
 
 #include "codegen/copy_command.h"
 #include "runtime/timing/hbm_address.h"
+#include "support/order.h"
 
 /* ---- who waits for whom ---- */
 
@@ -208,11 +209,7 @@ static touch touch_of(const einsum *e, const einsum_statement *s, einsum_side si
 static int by_part(const void *a, const void *b)
 {
     const touch *x = a, *y = b;
-    if (x->tensor != y->tensor)
-        return x->tensor < y->tensor ? -1 : 1;
-    if (x->key != y->key)
-        return x->key < y->key ? -1 : 1;
-    return (x->elements < y->elements) - (x->elements > y->elements);
+    return order_then(ORDER(x->tensor, y->tensor), order_then(ORDER(x->key, y->key), ORDER(y->elements, x->elements)));
 }
 
 /* Of each part the most that one operand names; parts that begin elsewhere are taken for others, up to the whole tensor. */

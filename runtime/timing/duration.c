@@ -1,9 +1,8 @@
 #include "runtime/timing/duration.h"
 
-#include <string.h>
-
 #include "runtime/timing/measured_cost.h"
 #include "runtime/timing/static_cost.h"
+#include "support/choice.h"
 #include "support/integer.h"
 
 enum { MOST_CYCLES_LOG2 = 40 }; /* of one command: 18 minutes at 1 GHz, and sums of many stay in 64 bits */
@@ -21,12 +20,10 @@ static const char *const preset_names[] = {"documented", "schedule", "measured"}
 
 bool timing_preset_by_name(const char *name, timing_preset *out)
 {
-    for (int i = 0; i < 3; i++)
-        if (strcmp(name, preset_names[i]) == 0) {
-            *out = (timing_preset)i;
-            return true;
-        }
-    return false;
+    size_t i = choice_index(preset_names, 3, name);
+    if (i < 3)
+        *out = (timing_preset)i;
+    return i < 3;
 }
 
 const char *timing_preset_name(timing_preset p)

@@ -3,11 +3,12 @@
 #include <stdlib.h>
 
 #include "runtime/timing/schedule.h"
+#include "support/order.h"
 
 static int by_line(const void *a, const void *b)
 {
     const line_cycles *x = a, *y = b;
-    return x->line < y->line ? -1 : x->line > y->line;
+    return ORDER(x->line, y->line);
 }
 
 void line_cycles_make(const binary *b, timing_preset preset, arena *a, line_cycles_list *out)

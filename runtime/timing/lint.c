@@ -8,6 +8,7 @@
 
 #include "codegen/copy_command.h"
 #include "support/integer.h"
+#include "support/order.h"
 #include "support/strbuf.h"
 #include "target/vector.h"
 
@@ -470,21 +471,14 @@ static bool contracts(const schedule_item *item)
 static int by_cost(const void *a, const void *b)
 {
     const lint *x = a, *y = b;
-    if (x->cost != y->cost)
-        return x->cost > y->cost ? -1 : 1;
-    if (x->line != y->line)
-        return x->line < y->line ? -1 : 1;
-    return strcmp(x->found, y->found);
+    return order_then(ORDER(y->cost, x->cost), order_then(ORDER(x->line, y->line), strcmp(x->found, y->found)));
 }
 
 static int by_place(const void *a, const void *b)
 {
     const lint *x = a, *y = b;
-    if (x->line != y->line)
-        return x->line < y->line ? -1 : 1;
-    int order = (x->rule > y->rule) - (x->rule < y->rule);
-    order = order ? order : strcmp(x->found, y->found);
-    return order ? order : strcmp(x->nearest, y->nearest);
+    return order_then(order_then(ORDER(x->line, y->line), ORDER(x->rule, y->rule)),
+                      order_then(strcmp(x->found, y->found), strcmp(x->nearest, y->nearest)));
 }
 
 /* A line that runs several times says its piece once, with the cycles of all. */

@@ -1,18 +1,15 @@
 #include "runtime/timing/report_parts.h"
 
-#include <string.h>
-
 #include "runtime/timing/dm_extent.h"
+#include "support/choice.h"
 
 bool report_format_by_name(const char *name, report_format *out)
 {
     static const char *const names[] = {"text", "csv", "json", "html"};
-    for (int i = 0; i < 4; i++)
-        if (strcmp(name, names[i]) == 0) {
-            *out = (report_format)i;
-            return true;
-        }
-    return false;
+    size_t i = choice_index(names, 4, name);
+    if (i < 4)
+        *out = (report_format)i;
+    return i < 4;
 }
 
 const char *report_item_name(const schedule_item *item, arena *a)

@@ -7,6 +7,7 @@
 #include "runtime/engine/exchange.h"
 #include "runtime/timing/measured_cost.h"
 #include "support/integer.h"
+#include "support/order.h"
 
 enum { CONTEXTS = 3, NO_ITEM = -1 };
 
@@ -389,11 +390,7 @@ static bool all_done(const scheduler *s)
 static int by_start(const void *a, const void *b)
 {
     const schedule_item *x = a, *y = b;
-    if (x->start != y->start)
-        return x->start < y->start ? -1 : 1;
-    if (x->context != y->context)
-        return (int)x->context - (int)y->context;
-    return x->commands < y->commands ? -1 : x->commands > y->commands;
+    return order_then(ORDER(x->start, y->start), order_then(ORDER(x->context, y->context), ORDER(x->commands, y->commands)));
 }
 
 bool schedule_make(const target *t, const binary_kernel *k, timing_preset preset, arena *a, diag_list *diags, schedule *out)

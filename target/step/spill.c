@@ -2,6 +2,8 @@
 
 #include <stdlib.h>
 
+#include "support/order.h"
+
 __extension__ typedef unsigned __int128 wide;
 
 /* Everything that is done to the memory of one operator. */
@@ -22,11 +24,7 @@ static int by_need(const void *a, const void *b)
 {
     const claim *x = a, *y = b;
     wide left = (wide)x->accesses * (wide)y->bytes, right = (wide)y->accesses * (wide)x->bytes;
-    if (x->stays != y->stays)
-        return x->stays ? -1 : 1;
-    if (left != right)
-        return left > right ? -1 : 1;
-    return x->index < y->index ? -1 : x->index > y->index;
+    return order_then(ORDER(y->stays, x->stays), order_then(ORDER(right, left), ORDER(x->index, y->index)));
 }
 
 int64_t step_spill_share_out(step_spill *operators, uint32_t count, int64_t capacity, arena *a)

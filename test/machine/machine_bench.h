@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "runtime/machine/machine.h"
+#include "support/float_bits.h"
 
 enum { BENCH_COMMANDS = 32, BENCH_PORTS = 8, BENCH_POISON = 0xa5 };
 
@@ -193,9 +194,7 @@ static inline int64_t bench_pick(uint64_t *state, int64_t low, int64_t high)
 
 static inline uint16_t bf16(float x)
 {
-    uint32_t bits;
-    memcpy(&bits, &x, sizeof bits);
-    return (uint16_t)(bits >> 16); /* the tests use values that fit */
+    return (uint16_t)(f32_bits(x) >> 16); /* the tests use values that fit */
 }
 
 static inline int64_t dm_address(int64_t chip, int64_t cluster, int64_t slice, int64_t offset)

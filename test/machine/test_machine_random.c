@@ -225,8 +225,7 @@ START_TEST(contractions_follow_the_definition)
                 continue;
             }
             maybe m = expected_column(&s, weights, data, row, step, column);
-            float value = m.present ? m.value : 0, got;
-            memcpy(&got, &bits, sizeof got);
+            float value = m.present ? m.value : 0, got = f32_of_bits(bits);
             if (out_type == DTYPE_I32)
                 ck_assert_int_eq((int32_t)bits, (int32_t)value);
             else

@@ -15,6 +15,7 @@
 #include <string.h>
 
 #include "codegen/reference_load.h"
+#include "support/float_bits.h"
 #include "test/suite.h"
 
 /* With LLVM loaded, LeakSanitizer of GCC 12 can take a wrong address for a thread-local block and crash when it
@@ -78,20 +79,6 @@ static inline bool is_float(dtype t)
     return dtype_row_of(t)->kind == DTYPE_KIND_FLOAT;
 }
 
-static inline uint32_t float_bits(float f)
-{
-    uint32_t bits;
-    memcpy(&bits, &f, sizeof bits);
-    return bits;
-}
-
-static inline float bits_float(uint32_t bits)
-{
-    float f;
-    memcpy(&f, &bits, sizeof f);
-    return f;
-}
-
 static inline double small_float(unsigned code, int exponent_bits, int fraction_bits)
 {
     int bias = (1 << (exponent_bits - 1)) - 1;
@@ -120,7 +107,7 @@ static inline double decode(dtype t, uint32_t code)
         if ((code & 0x7fff) == 0x7f80)
             return code & 0x8000 ? -INFINITY : INFINITY;
         return (code & 0x7f80) == 0 ? (code & 0x8000 ? -0.0 : 0.0) : small_float(code, 8, 7);
-    default: return bits_float(code);
+    default: return f32_of_bits(code);
     }
 }
 
@@ -177,7 +164,7 @@ static inline uint32_t encode_float(dtype t, float x)
     case DTYPE_F8E4M3: return isnan(x) ? 0x7f : encode_e4m3(size) | (negative ? 0x80 : 0);
     case DTYPE_F8E5M2: return isnan(x) ? 0x7e : encode_e5m2(size) | (negative ? 0x80 : 0);
     case DTYPE_BF16: return isnan(x) ? 0x7fc0 : encode_bf16(size) | (negative ? 0x8000 : 0);
-    default: return float_bits(x);
+    default: return f32_bits(x);
     }
 }
 

@@ -152,69 +152,25 @@ typedef struct statement_case {
     const char *part;
 } statement_case;
 
+/* A statement of two sources over the sample's digits. */
+#define STATEMENT(code, to, a, b, type) \
+    { \
+        .op = (code), .dst = (to), .sources = {(a), (b)}, .source_count = 2, .accumulator = (type), .digit_count = 4, \
+        .digits = sample_digits \
+    }
+
 START_TEST(test_statements_refused)
 {
     static const statement_case cases[] = {
-        {{.op = 0, .dst = 2, .sources = {0, 1}, .source_count = 2, .accumulator = DTYPE_F32, .digit_count = 4, .digits = sample_digits},
-         "operation code 0"},
-        {{.op = 8, .dst = 2, .sources = {0, 1}, .source_count = 2, .accumulator = DTYPE_F32, .digit_count = 4, .digits = sample_digits},
-         "operation code 8"},
-        {{.op = MATH_CONTRACT,
-          .dst = 2,
-          .sources = {0, 1},
-          .source_count = 2,
-          .accumulator = DTYPE_BF16,
-          .digit_count = 4,
-          .digits = sample_digits},
-         "accumulates in bf16"},
-        {{.op = MATH_CONTRACT,
-          .dst = 2,
-          .sources = {0, 1},
-          .source_count = 2,
-          .accumulator = DTYPE_COUNT,
-          .digit_count = 4,
-          .digits = sample_digits},
-         "accumulator dtype code 12"},
-        {{.op = MATH_CONTRACT,
-          .dst = 4,
-          .sources = {0, 1},
-          .source_count = 2,
-          .accumulator = DTYPE_F32,
-          .digit_count = 4,
-          .digits = sample_digits},
-         "tensor number 4 of 4"},
-        {{.op = MATH_CONTRACT,
-          .dst = 2,
-          .sources = {4, 1},
-          .source_count = 2,
-          .accumulator = DTYPE_F32,
-          .digit_count = 4,
-          .digits = sample_digits},
-         "tensor number 4 of 4"},
-        {{.op = MATH_CONTRACT,
-          .dst = 2,
-          .sources = {0, 0xffffffff},
-          .source_count = 2,
-          .accumulator = DTYPE_F32,
-          .digit_count = 4,
-          .digits = sample_digits},
-         "tensor number 4294967295 of 4"},
-        {{.op = MATH_CONTRACT,
-          .dst = 2,
-          .sources = {0, 2},
-          .source_count = 2,
-          .accumulator = DTYPE_F32,
-          .digit_count = 4,
-          .digits = sample_digits},
-         "tensor %0 is read before it is assigned"},
-        {{.op = MATH_CONTRACT,
-          .dst = 0,
-          .sources = {0, 1},
-          .source_count = 2,
-          .accumulator = DTYPE_F32,
-          .digit_count = 4,
-          .digits = sample_digits},
-         "tensor a is assigned after it was read"},
+        {STATEMENT(0, 2, 0, 1, DTYPE_F32), "operation code 0"},
+        {STATEMENT(8, 2, 0, 1, DTYPE_F32), "operation code 8"},
+        {STATEMENT(MATH_CONTRACT, 2, 0, 1, DTYPE_BF16), "accumulates in bf16"},
+        {STATEMENT(MATH_CONTRACT, 2, 0, 1, DTYPE_COUNT), "accumulator dtype code 12"},
+        {STATEMENT(MATH_CONTRACT, 4, 0, 1, DTYPE_F32), "tensor number 4 of 4"},
+        {STATEMENT(MATH_CONTRACT, 2, 4, 1, DTYPE_F32), "tensor number 4 of 4"},
+        {STATEMENT(MATH_CONTRACT, 2, 0, 0xffffffff, DTYPE_F32), "tensor number 4294967295 of 4"},
+        {STATEMENT(MATH_CONTRACT, 2, 0, 2, DTYPE_F32), "tensor %0 is read before it is assigned"},
+        {STATEMENT(MATH_CONTRACT, 0, 0, 1, DTYPE_F32), "tensor a is assigned after it was read"},
     };
     for (size_t i = 0; i < COUNT_OF(cases); i++) {
         einsum_statement statements[2] = {cases[i].statement, sample_statements[1]};

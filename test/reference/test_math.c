@@ -341,7 +341,7 @@ START_TEST(every_operation)
             storage s = new_storage(&p);
             for (unsigned i = 0; i < scalar_arity(row); i++)
                 for (int64_t k = 0; k < p.axes[i].size; k++)
-                    judge_store(DTYPE_I32, s.tensors[i], k, row->operands[i] == SCALAR_F32 ? numeric_f32_bits(edges_f32[k]) : edges_i32[k]);
+                    judge_store(DTYPE_I32, s.tensors[i], k, row->operands[i] == SCALAR_F32 ? f32_bits(edges_f32[k]) : edges_i32[k]);
             check_on(&p, &s, false, row->op != SCALAR_BITS_OF_F32);
             free_storage(&s);
         }
@@ -426,7 +426,7 @@ static void random_value(program *p, scalar_type type, int depth)
             }
         }
         step(p, type == SCALAR_I32 ? SCALAR_CONSTANT_I32 : SCALAR_CONSTANT_F32,
-             type == SCALAR_I32 ? edges_i32[random_below(EDGES_I32)] : numeric_f32_bits(edges_f32[random_below(24)]));
+             type == SCALAR_I32 ? edges_i32[random_below(EDGES_I32)] : f32_bits(edges_f32[random_below(24)]));
         return;
     }
     const scalar_row *row = random_row(type);
@@ -1147,8 +1147,8 @@ START_TEST(errors_pass_through)
         }
         storage given = new_storage(&p);
         for (int64_t i = 0; i < 50 * 60; i++) {
-            judge_store(DTYPE_F32, given.tensors[a], i, numeric_f32_bits((float)(random_below(2000) - 1000) * 0.001f));
-            judge_store(DTYPE_F32, given.tensors[b], i, numeric_f32_bits((float)(random_below(2000) - 900) * 0.001f));
+            judge_store(DTYPE_F32, given.tensors[a], i, f32_bits((float)(random_below(2000) - 1000) * 0.001f));
+            judge_store(DTYPE_F32, given.tensors[b], i, f32_bits((float)(random_below(2000) - 900) * 0.001f));
         }
         storage bounded = copy_storage(&p, &given), other = copy_storage(&p, &given);
         for (int64_t i = 0; i < 50; i++)
@@ -1260,15 +1260,15 @@ START_TEST(bounds_of_a_composition_are_kept_and_not_idle)
     for (int seed = 0; seed < seeds; seed++) {
         storage given = new_storage(&p);
         for (int64_t i = 0; i < SOFTMAX_ROWS * SOFTMAX_TERMS; i++)
-            judge_store(DTYPE_F32, given.tensors[s.x], i, numeric_f32_bits((float)(random_below(2000) - 1000) * 0.001f));
+            judge_store(DTYPE_F32, given.tensors[s.x], i, f32_bits((float)(random_below(2000) - 1000) * 0.001f));
         for (int64_t i = 0; i < SOFTMAX_TERMS * SOFTMAX_COLUMNS; i++)
-            judge_store(DTYPE_F32, given.tensors[s.w], i, numeric_f32_bits((float)(random_below(2000) - 1000) * 0.001f));
+            judge_store(DTYPE_F32, given.tensors[s.w], i, f32_bits((float)(random_below(2000) - 1000) * 0.001f));
         storage bounded = copy_storage(&p, &given), turned = copy_storage(&p, &given), wrong = copy_storage(&p, &given);
         turn_terms(&s, &given, &turned);
         for (int64_t a = 0; a < SOFTMAX_ROWS; a++) {
             int64_t at = a * SOFTMAX_TERMS + random_below(SOFTMAX_TERMS);
-            float factor = numeric_f32_of_bits(judge_load(DTYPE_F32, given.tensors[s.x], at));
-            judge_store(DTYPE_F32, wrong.tensors[s.x], at, numeric_f32_bits(factor * (1 + 0x1p-8f)));
+            float factor = f32_of_bits(judge_load(DTYPE_F32, given.tensors[s.x], at));
+            judge_store(DTYPE_F32, wrong.tensors[s.x], at, f32_bits(factor * (1 + 0x1p-8f)));
         }
         ck_assert(reference_run(api, k, bounded.tensors, bounded.bounds, 1, &diags));
         ck_assert(reference_run(api, m, turned.tensors, NULL, 1, &diags));

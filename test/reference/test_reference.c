@@ -90,7 +90,7 @@ START_TEST(published_conversions)
         program p;
         copy_program(&p, DTYPE_F32, spots[i].t, 1);
         unsigned char from[4], to[4] = {0}, *tensors[] = {from, to};
-        store_code(DTYPE_F32, from, 0, float_bits(spots[i].value));
+        store_code(DTYPE_F32, from, 0, f32_bits(spots[i].value));
         reference_kernel *k = compile(&p);
         ck_assert(reference_run(api, k, tensors, NULL, THREADS, &diags));
         ck_assert_msg(load_code(spots[i].t, to, 0) == spots[i].code, "%s of %a is %x, published is %x", dtype_row_of(spots[i].t)->name,

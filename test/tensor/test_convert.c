@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "runtime/tensor/convert.h"
+#include "support/float_bits.h"
 #include "test/suite.h"
 #include "test/tensor/number_judge.h"
 
@@ -61,19 +62,9 @@ static const format *format_of(dtype t)
     return NULL;
 }
 
-static float float_of(uint32_t bits)
-{
-    float x;
-    memcpy(&x, &bits, sizeof x);
-    return x;
-}
-
 static uint32_t bits_of_float(double value)
 {
-    float x = (float)value;
-    uint32_t bits;
-    memcpy(&bits, &x, sizeof bits);
-    return isnan(value) ? 0x7fc00000 : bits;
+    return isnan(value) ? 0x7fc00000 : f32_bits((float)value);
 }
 
 /* Two's complement of the type: the integer that the code stands for. */
@@ -89,7 +80,7 @@ static uint32_t expected(dtype from, dtype to, uint32_t code)
         return (uint32_t)(uint64_t)((integer_of(from, code) + (INT64_C(1) << 40)) % (INT64_C(1) << bits_of(to)));
     if (to == DTYPE_F32)
         return bits_of_float(expected_value(format_of(from), code));
-    return expected_code(format_of(to), float_of(code));
+    return expected_code(format_of(to), f32_of_bits(code));
 }
 
 static void check_run(convert_run *run, dtype from, dtype to)
@@ -177,7 +168,7 @@ START_TEST(every_relu)
     convert_relu(out, in, MOST);
     convert_commit(DTYPE_F32, DTYPE_BF16)(plain, in, MOST);
     for (uint32_t i = 0; i < MOST; i++) {
-        float x = float_of(code_at(DTYPE_F32, i));
+        float x = f32_of_bits(code_at(DTYPE_F32, i));
         uint32_t want = expected_code(format_of(DTYPE_BF16), x);
         ck_assert_uint_eq(get(DTYPE_BF16, plain, i), want);
         ck_assert_uint_eq(get(DTYPE_BF16, out, i), !isnan(x) && signbit(x) ? 0 : want);

@@ -40,40 +40,18 @@ static int mpfr_sigmoid(mpfr_t out, mpfr_t x, mpfr_rnd_t round)
     return mpfr_ui_div(out, 1, out, round);
 }
 
-static int precise_exp(mpfr_t out, mpfr_t x, mpfr_rnd_t round)
-{
-    return mpfr_exp(out, x, round);
-}
-
-static int precise_sqrt(mpfr_t out, mpfr_t x, mpfr_rnd_t round)
-{
-    return mpfr_sqrt(out, x, round);
-}
-
-static int precise_tanh(mpfr_t out, mpfr_t x, mpfr_rnd_t round)
-{
-    return mpfr_tanh(out, x, round);
-}
-
-static int precise_log(mpfr_t out, mpfr_t x, mpfr_rnd_t round)
-{
-    return mpfr_log(out, x, round);
-}
-
-static int precise_sin(mpfr_t out, mpfr_t x, mpfr_rnd_t round)
-{
-    return mpfr_sin(out, x, round);
-}
-
-static int precise_cos(mpfr_t out, mpfr_t x, mpfr_rnd_t round)
-{
-    return mpfr_cos(out, x, round);
-}
-
-static int precise_erf(mpfr_t out, mpfr_t x, mpfr_rnd_t round)
-{
-    return mpfr_erf(out, x, round);
-}
+#define PRECISE(name) \
+    static int precise_##name(mpfr_t out, mpfr_t x, mpfr_rnd_t round) \
+    { \
+        return mpfr_##name(out, x, round); \
+    }
+PRECISE(exp)
+PRECISE(sqrt)
+PRECISE(tanh)
+PRECISE(log)
+PRECISE(sin)
+PRECISE(cos)
+PRECISE(erf)
 
 typedef struct function {
     const char *name;
@@ -138,21 +116,19 @@ static float nearest(const function *f, float x, double d, tally *t)
 static double last_places(double d)
 {
     enum { MANTISSA = 52, BIAS = 1023, LEAST = -126 };
-    uint64_t bits;
-    memcpy(&bits, &d, sizeof bits);
+    uint64_t bits = f64_bits(d);
     int64_t e = (int64_t)(bits >> MANTISSA & 0x7FF) - BIAS;
     bits = (uint64_t)(23 - (e < LEAST ? LEAST : e) + BIAS) << MANTISSA;
-    memcpy(&d, &bits, sizeof d);
-    return d;
+    return f64_of_bits(bits);
 }
 
 static void judge(const function *f, uint32_t word, uint32_t result, tally *t)
 {
-    float x = numeric_f32_of_bits(word), got = numeric_f32_of_bits(result);
+    float x = f32_of_bits(word), got = f32_of_bits(result);
     double d = f->near((double)x);
     float best = nearest(f, x, d, t);
     t->inputs++;
-    if (numeric_f32_bits(best) == result || (best != best && result == NUMERIC_F32_NAN)) {
+    if (f32_bits(best) == result || (best != best && result == NUMERIC_F32_NAN)) {
         double error = isfinite(d) && isfinite(best) ? fabs((double)got - d) * last_places(d) : 0;
         if (error > t->most)
             t->most = error, t->at = word;
@@ -182,9 +158,9 @@ static void run(const function *f, const stream_word *words, int64_t count, tall
 
 static void run_wide(const function *f, uint32_t word, tally *t)
 {
-    float x = numeric_f32_of_bits(word);
+    float x = f32_of_bits(word);
     if (x >= f->low && x <= f->high)
-        judge(f, word, numeric_f32_bits(f->wide(x)), t);
+        judge(f, word, f32_bits(f->wide(x)), t);
 }
 
 int main(int argc, char **argv)
