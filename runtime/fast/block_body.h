@@ -8,6 +8,13 @@
 #include <string.h>
 
 #define INLINE static inline __attribute__((always_inline))
+/* With a check at every access the copies of a column for each shape take minutes to compile, with libFuzzer's counters an hour, and nobody
+ * waits for their sums: one column has its shape in variables there. It makes the same accesses and the same sums. */
+#if defined(BLOCK_ONE_COLUMN) || !defined(__OPTIMIZE__)
+#define COLUMN static __attribute__((noinline))
+#else
+#define COLUMN INLINE
+#endif
 
 typedef float vector_f __attribute__((vector_size(BLOCK_VECTOR * 4)));
 typedef uint32_t vector_w __attribute__((vector_size(BLOCK_VECTOR * 4)));
@@ -297,7 +304,7 @@ INLINE void ahead(const leaves *l, int group, int wide)
 }
 #endif
 
-INLINE void column(const block_run *r, int64_t number, int64_t count, int group, int wide, bool is_float, vector_w *sum)
+COLUMN void column(const block_run *r, int64_t number, int64_t count, int group, int wide, bool is_float, vector_w *sum)
 {
     int64_t first = number * r->column_words;
     for (int64_t i = 0; i < r->step_count; i++) {
