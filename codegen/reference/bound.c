@@ -40,19 +40,53 @@ LLVMValueRef emit_rounded_up(emitter *e, LLVMValueRef bound)
     return LLVMBuildSelect(e->b, some, up, emit_f32(e, 0), "");
 }
 
-LLVMValueRef emit_sum_bound(emitter *e, const plan_statement *s, bool inexact, LLVMValueRef value, LLVMValueRef magnitude,
-                            LLVMValueRef error)
+static double terms_of(const plan_statement *s)
 {
-    double depth = (double)s->digits[PLAN_DEPTH].combinations, u = 0x1p-24;
-    double roundings = s->exact_products ? depth - 1 : depth;
+    double terms = 1;
+    for (uint32_t i = 0; i < s->of->digit_count; i++)
+        terms *= s->of->digits[i].kept ? 1 : (double)s->of->digits[i].size;
+    return terms;
+}
+
+/* How many additions a term goes through in the machine: levels of the tree over the lanes, and steps of time after the first. */
+static double height_of(const plan_statement *s)
+{
+    double steps = 1, last = 0, levels = 0;
+    for (uint32_t i = 0; i < s->of->digit_count; i++) {
+        const einsum_digit *d = &s->of->digits[i];
+        if (d->kept || (s->of->piece_count && d->group))
+            continue;
+        last += d->lane * (double)(d->size - 1);
+        steps *= d->lane ? 1 : (double)d->size;
+    }
+    for (uint32_t i = 0; i < s->of->piece_count; i++) {
+        last += s->of->pieces[i].lane * (double)(s->of->pieces[i].size - 1);
+        steps *= s->of->pieces[i].lane ? 1 : (double)s->of->pieces[i].size;
+    }
+    for (double lanes = 1; lanes <= last; lanes *= 2)
+        levels++;
+    return fmin(levels + steps, terms_of(s)) - 1;
+}
+
+LLVMValueRef emit_sum_bound(emitter *e, const plan_statement *s, bool inexact, const sum_parts *sums)
+{
+    double depth = terms_of(s), u = 0x1p-24, products = s->exact_products ? 0 : 1;
+    double roundings = depth - 1 + products;
+    LLVMValueRef magnitude = sums->magnitude, error = sums->error, value = sums->value;
     /* magnitude and error are sums themselves, in f32 or f64 */
     double inflate = 1 + 0x1p-20 + 4 * depth * (s->wide_bound ? 0x1p-53 : u);
     double underflow = (roundings + (inexact ? depth : 0)) * 0x1p-148;
-    if (s->flushes)
-        underflow += 2 * depth * 0x1p-126;
-    LLVMValueRef largest = LLVMBuildFAdd(e->b, magnitude, error, "");
-    LLVMValueRef twice = LLVMBuildFAdd(e->b, largest, magnitude, "");
-    LLVMValueRef bound = LLVMBuildFAdd(e->b, error, times(e, twice, roundings * u), "");
+    LLVMValueRef largest = LLVMBuildFAdd(e->b, magnitude, error, ""), bound;
+    if (sums->precise) {
+        double height = height_of(s) + products;
+        LLVMValueRef own = fabs_of(e, LLVMBuildFSub(e->b, extended(e, value), sums->precise, ""));
+        own = LLVMBuildFAdd(e->b, own, times(e, magnitude, depth * 0x1p-52), "");
+        bound = LLVMBuildFAdd(e->b, own, times(e, largest, height * u * (1 + 2 * height * u)), "");
+    } else {
+        bound = times(e, LLVMBuildFAdd(e->b, largest, magnitude, ""), roundings * u);
+        underflow += s->flushes ? 2 * depth * 0x1p-126 : 0;
+    }
+    bound = LLVMBuildFAdd(e->b, error, bound, "");
     bound = LLVMBuildFAdd(e->b, times(e, bound, inflate), emit_f64_like(e, bound, underflow), "");
 
     LLVMValueRef infinity = emit_f64_like(e, bound, INFINITY);

@@ -192,6 +192,10 @@ static void emit_products(const statement *s)
     emit_packed_product(s, &s->product, PANEL_VALUE, PANEL_VALUE, s->plan->scratch.value);
     if (!needs_sum_bound(s))
         return;
+    if (s->plan->precise_bound) {
+        emit_clear_sums(s, &s->plan->bound_tile, s->plan->scratch.precise);
+        emit_packed_product(s, &s->bound_product, PANEL_VALUE, PANEL_VALUE, s->plan->scratch.precise);
+    }
     emit_clear_sums(s, &s->plan->bound_tile, s->plan->scratch.magnitude);
     emit_packed_product(s, &s->bound_product, PANEL_MAGNITUDE, PANEL_MAGNITUDE, s->plan->scratch.magnitude);
     if (!sources_are_exact(s))
@@ -233,9 +237,10 @@ static LLVMValueRef sum_bound(const statement *s, const result_place *at, LLVMVa
     const plan_scratch *scratch = &s->plan->scratch;
     bool inexact = !sources_are_exact(s);
     LLVMValueRef index = sum_index(s, &s->plan->bound_tile, at->row, at->column);
-    LLVMValueRef magnitude = load_bound_sums(s, scratch->magnitude, index, lanes);
-    LLVMValueRef error = inexact ? load_bound_sums(s, scratch->error, index, lanes) : emit_f64_like(e, magnitude, 0);
-    return emit_sum_bound(e, s->plan, inexact, value, magnitude, error);
+    sum_parts sums = {.value = value, .magnitude = load_bound_sums(s, scratch->magnitude, index, lanes)};
+    sums.error = inexact ? load_bound_sums(s, scratch->error, index, lanes) : emit_f64_like(e, sums.magnitude, 0);
+    sums.precise = s->plan->precise_bound ? load_bound_sums(s, scratch->precise, index, lanes) : NULL;
+    return emit_sum_bound(e, s->plan, inexact, &sums);
 }
 
 /* The sums of a row from a column on become so many elements of the destination. */

@@ -202,6 +202,7 @@ char *place_scratch(plan_statement *p, uint32_t number)
                  p->stores_blocks ? p->block_line : t->padded_columns, 4) &&
            place(&s->end, &s->value, t->padded_rows, t->padded_columns, 4) &&
            place(&s->end, &s->magnitude, b->padded_rows, b->padded_columns, bound_bytes) &&
-           place(&s->end, &s->error, b->padded_rows, b->padded_columns, bound_bytes);
+           place(&s->end, &s->error, b->padded_rows, b->padded_columns, bound_bytes) &&
+           (!p->precise_bound || place(&s->end, &s->precise, b->padded_rows, b->padded_columns, bound_bytes));
     return fits ? NULL : fault_text("statement %u needs more than 2^36 bytes of scratch storage", number);
 }

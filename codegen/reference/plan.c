@@ -16,6 +16,8 @@
 
 /* From here on an f32 sum of magnitudes is no longer good to 1%. */
 #define WIDE_BOUND_TERMS (INT64_C(1) << 16)
+/* Of so many products a bound is computed once more in f64: half a second. */
+#define PRECISE_PRODUCTS 0x1p32
 
 /* ---- groups of digits ---- */
 
@@ -328,6 +330,21 @@ static char *begin_one(reference_plan *p, uint32_t number)
     return math_row_of(s->of->op)->has_expression && !elements_plan_nodes(s) ? fault_text("out of memory") : NULL;
 }
 
+/* Is more than a copy made of its sums? Those that are outputs, as they are or cast, are judged together, by the bound that holds for any
+ * order (judge.h). And it takes two products in f64, too much where there are very many. */
+static bool bounds_precisely(const reference_plan *p, const plan_statement *s)
+{
+    double products = 1;
+    bool computed = s->fused;
+    for (uint32_t i = 0; i < s->of->digit_count; i++)
+        products *= (double)s->of->digits[i].size;
+    for (uint32_t i = 0; i < p->e->statement_count; i++)
+        for (unsigned k = 0; k < p->statements[i].source_count; k++)
+            computed = computed ||
+                       (!p->statements[i].absorbed && p->statements[i].of->op != MATH_COPY && p->statements[i].sources[k] == s->of->dst);
+    return computed && !p->machine_order && !s->integer && products <= PRECISE_PRODUCTS;
+}
+
 static char *plan_one(reference_plan *p, uint32_t number)
 {
     const einsum *e = p->e;
@@ -343,7 +360,8 @@ static char *plan_one(reference_plan *p, uint32_t number)
         fault = elements_plan(p, s, number);
     if (s->of->op == MATH_CONTRACT) {
         s->exact_products = e->tensors[s->sources[0]].dtype != DTYPE_F32 && e->tensors[s->sources[1]].dtype != DTYPE_F32;
-        s->wide_bound = s->digits[PLAN_DEPTH].combinations > WIDE_BOUND_TERMS;
+        s->precise_bound = bounds_precisely(p, s);
+        s->wide_bound = s->precise_bound || s->digits[PLAN_DEPTH].combinations > WIDE_BOUND_TERMS;
         if (p->machine_order && !s->integer && s->of->piece_count) {
             s->order_places = 1;
             for (uint32_t i = 0; i < s->of->piece_count; i++)

@@ -99,10 +99,9 @@ typedef struct plan_part {
     int64_t first[PLAN_RANGE_COUNT], end[PLAN_RANGE_COUNT];
 } plan_part;
 
-/* Byte offsets in the scratch storage: packed sources, and the sums of values, magnitudes and input errors.
- */
+/* Byte offsets in the scratch storage: packed sources, and the sums of values, magnitudes and input errors, and of values in f64. */
 typedef struct plan_scratch {
-    int64_t row_pack, column_pack, value, magnitude, error, end, plain_end;
+    int64_t row_pack, column_pack, value, magnitude, error, precise, end, plain_end;
 } plan_scratch;
 
 /* A value of an expression: a scalar operation on values of nodes before it. */
@@ -142,6 +141,7 @@ typedef struct plan_statement {
     bool integer;
     bool exact_products;        /* f32 holds every product of the operand types */
     bool wide_bound;            /* so many terms that the bound itself is summed in f64 */
+    bool precise_bound;         /* the reference's own error is not bounded but computed (bound.h): its terms are summed in f64 as well */
     bool sums_in_place;         /* the destination's elements are the sums of a form that stores blocks, where they are whole tiles */
     int64_t block_line;         /* values between the rows of a block of sums */
     bool covers;                /* every element of its destination */

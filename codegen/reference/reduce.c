@@ -6,7 +6,7 @@
 #include "codegen/reference/elements_plan.h"
 #include "codegen/reference/scalar.h"
 
-enum { FOLD_VALUE, FOLD_MAGNITUDE, FOLD_ERROR, FOLD_VALUES };
+enum { FOLD_VALUE, FOLD_MAGNITUDE, FOLD_ERROR, FOLD_PRECISE, FOLD_VALUES };
 
 typedef struct fold {
     const element_form *f;
@@ -23,7 +23,7 @@ static fold fold_begin(const element_form *f, LLVMValueRef slots, int64_t lanes)
     fold x = {.f = f, .row = scalar_row_of(f->p->of->fold), .lanes = lanes, .slots = slots};
     x.count = f->bounded && !e->plan->exact[f->p->of->dst] ? FOLD_VALUES : 1;
     x.v[FOLD_VALUE] = emit_scalar_constant(e, x.row->result, x.row->identity, lanes);
-    x.v[FOLD_MAGNITUDE] = x.v[FOLD_ERROR] = LLVMConstNull(lanes > 1 ? emit_vector_type(e->f64, lanes) : e->f64);
+    x.v[FOLD_MAGNITUDE] = x.v[FOLD_ERROR] = x.v[FOLD_PRECISE] = LLVMConstNull(lanes > 1 ? emit_vector_type(e->f64, lanes) : e->f64);
     return x;
 }
 
@@ -80,12 +80,16 @@ static LLVMValueRef larger(emitter *e, LLVMValueRef x, LLVMValueRef y)
     return LLVMBuildSelect(e->b, LLVMBuildFCmp(e->b, LLVMRealOGT, x, y, ""), x, y, "");
 }
 
+static LLVMValueRef wide_of(emitter *e, LLVMValueRef value)
+{
+    return LLVMBuildFPExt(e->b, value, emit_type_like(e, value, e->f64), "");
+}
+
 static LLVMValueRef size_of(emitter *e, scalar_type type, LLVMValueRef value)
 {
-    LLVMTypeRef f64 = emit_type_like(e, value, e->f64);
     if (type == SCALAR_F32)
-        return LLVMBuildFPExt(e->b, emit_magnitude(e, value), f64, "");
-    LLVMValueRef wide = LLVMBuildSIToFP(e->b, value, f64, "");
+        return wide_of(e, emit_magnitude(e, value));
+    LLVMValueRef wide = LLVMBuildSIToFP(e->b, value, emit_type_like(e, value, e->f64), "");
     return emit_intrinsic(e, "llvm.fabs", &wide, 1);
 }
 
@@ -107,6 +111,8 @@ static void fold_in(fold *x, const expression_value *term)
     if (x->count == 1)
         return;
     x->v[FOLD_MAGNITUDE] = LLVMBuildFAdd(e->b, x->v[FOLD_MAGNITUDE], size_of(e, x->row->result, term->value), "");
+    if (adds(x))
+        x->v[FOLD_PRECISE] = LLVMBuildFAdd(e->b, x->v[FOLD_PRECISE], wide_of(e, term->value), "");
     if (term->error)
         x->v[FOLD_ERROR] = join_errors(x, x->v[FOLD_ERROR], term->error);
 }
@@ -171,6 +177,7 @@ static void join_lanes(fold *x)
             continue;
         x->v[FOLD_MAGNITUDE] = LLVMBuildFAdd(e->b, low[FOLD_MAGNITUDE], high[FOLD_MAGNITUDE], "");
         x->v[FOLD_ERROR] = join_errors(x, low[FOLD_ERROR], high[FOLD_ERROR]);
+        x->v[FOLD_PRECISE] = LLVMBuildFAdd(e->b, low[FOLD_PRECISE], high[FOLD_PRECISE], "");
     }
 }
 
@@ -349,9 +356,10 @@ static LLVMValueRef bound_of_fold(const fold *x)
     bool one = x->f->p->digits[PLAN_DEPTH].combinations == 1;
     LLVMValueRef has_error = LLVMBuildFCmp(e->b, LLVMRealUGT, error, zero, "");
     if (adds(x)) {
-        LLVMValueRef bound = emit_sum_bound(e, x->f->p, true, value, x->v[FOLD_MAGNITUDE], error);
+        sum_parts sums = {value, x->v[FOLD_MAGNITUDE], error, x->v[FOLD_PRECISE]};
+        LLVMValueRef bound = emit_sum_bound(e, x->f->p, true, &sums);
         /* without errors of the terms, an infinity or NaN is the same in every order */
-        LLVMValueRef exact = emit_sum_bound(e, x->f->p, false, value, x->v[FOLD_MAGNITUDE], error);
+        LLVMValueRef exact = emit_sum_bound(e, x->f->p, false, &sums);
         return LLVMBuildSelect(e->b, has_error, bound, exact, "");
     }
     if (x->row->bound == BOUND_MOST || one)

@@ -446,10 +446,7 @@ static bool cut_end(counting *c, int64_t front, bool *clips)
 void vector_count_derive(pass_context *p, kernel *k, op *o, const reduced_digits *reduced)
 {
     const tensor *in = &op_input(o)->out;
-    const op *narrow = op_input(o);
-    while (narrow->kind != IR_VECTOR_WIDTH)
-        narrow = op_input(narrow);
-    bool splits = narrow->vector_width->kind == VECTOR_SPLIT, clips = false;
+    bool splits = vector_reduce_splits(o), clips = false;
     counting c = {.context = p,
                   .kernel = k,
                   .op = o,

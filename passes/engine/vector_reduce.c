@@ -210,6 +210,28 @@ static bool packet_is_whole(pass_context *p, kernel *k, op *o)
 
 /* ---- loops and slots ---- */
 
+bool vector_reduce_splits(const op *o)
+{
+    const op *narrow = op_input(o);
+    while (narrow->kind != IR_VECTOR_WIDTH)
+        narrow = op_input(narrow);
+    return narrow->vector_width->kind == VECTOR_SPLIT;
+}
+
+/* A split leaves the halves of a flit innermost: then packets of 4 are collected, and trimmed. */
+static void help_with_slots(pass_context *p, op *o, const reduced_digits *r, diag *d)
+{
+    const mapping *time = op_input(o)->out.part[TIME], *flit = NULL;
+    const char *label = o->vector_reduce->label->name;
+    const char *text = pass_text(p, pass_pair(p, part_of(p, time, r, true), part_of(p, time, r, false)));
+    if (vector_reduce_splits(o) &&
+        mapping_pad(p->mappings, op_input(o)->out.part[PACKET], p->target->vector_lanes, PAD_TOP, &flit) == MAPPING_OK)
+        diag_help(p->diags, d, "collect Time %s and Packet %s, and trim: with %s innermost one result is open at a time", text,
+                  pass_text(p, flit), label);
+    else
+        diag_help(p->diags, d, "collect Time %s: with %s innermost one result is open at a time", text, label);
+}
+
 static bool make_loops(pass_context *p, kernel *k, op *o, const reduced_digits *r)
 {
     const mapping *time = op_input(o)->out.part[TIME];
@@ -232,8 +254,7 @@ static bool make_loops(pass_context *p, kernel *k, op *o, const reduced_digits *
                           (long long)c->slots, (long long)most);
     diag_note(p->diags, d, SRC_NOWHERE, "that many results are kept inside the outermost digit of %s in Time %s, padding included",
               c->label->name, pass_text(p, time));
-    diag_help(p->diags, d, "collect Time %s: with %s innermost one result is open at a time",
-              pass_text(p, pass_pair(p, part_of(p, time, r, true), part_of(p, time, r, false))), c->label->name);
+    help_with_slots(p, o, r, d);
     return false;
 }
 

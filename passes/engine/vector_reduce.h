@@ -19,6 +19,9 @@ typedef struct reduced_digits {
     bool packet;                        /* the label's digits of Packet */
 } reduced_digits;
 
+/* Are the packets of 4 that it takes halves of flits? Else their back halves were cut off. */
+bool vector_reduce_splits(const op *o);
+
 /* The Valid Count Generator's part (vector_count.c): leaves padding out of what is reduced, or refuses. */
 void vector_count_derive(pass_context *p, kernel *k, op *o, const reduced_digits *reduced);
 

@@ -1286,8 +1286,8 @@ START_TEST(bounds_of_a_composition_are_kept_and_not_idle)
     if (getenv("VISA_SHOW"))
         printf("two orders differ by %.4f of the bound at most; a factor wrong by 2^-8 is noticed in %.4f of the elements\n", most,
                (double)noticed / (double)(seeds * ELEMENTS));
-    ck_assert_double_gt(most, 0.005);
-    ck_assert_int_gt(noticed, seeds * ELEMENTS / 2);
+    ck_assert_double_gt(most, 0.01);
+    ck_assert_int_gt(noticed, seeds * ELEMENTS * 7 / 10);
 }
 END_TEST
 

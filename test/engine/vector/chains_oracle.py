@@ -380,10 +380,13 @@ class Judge:
             s.packet = f"[{s.packet}] % 4"
         elif how == "pad":
             s.packet = f"[{s.packet}] # 8"
-        elif not s.time or s.size(s.time[-1]) % 2:
-            self.no("E-VECTOR-WIDTH", True)
         else:
-            s.time, s.packet = s.time[:-1] + [f"[{s.time[-1]}] / 2"], f"[{s.time[-1]}] % 2, {s.packet}"
+            last = next((n for n in reversed(range(len(s.time))) if s.size(s.time[n]) > 1), None)  # an axis of one position is nowhere
+            if last is None or s.size(s.time[last]) % 2:
+                self.no("E-VECTOR-WIDTH", True)
+            else:
+                part = s.time[last]
+                s.time[last], s.packet = f"[{part}] / 2", f"[{part}] % 2, {s.packet}"
 
     def on_reduce(self, i):
         if self.paired or not self.may(NARROW, FP):
