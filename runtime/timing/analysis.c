@@ -51,6 +51,11 @@ static void each_need(const item_order *o, size_t i, void (*visit)(void *, size_
     int64_t before = item_completing(o, (int)item->context, at - base);
     if (before != NO_PREDECESSOR)
         visit(user, (size_t)before);
+    for (size_t n = 0; s->loads && n < i; n++) /* its own bitmaps, and others while which it had to stand still */
+        if (s->items[n].bitmaps && s->items[n].end <= item->start &&
+            (s->items[n].context == item->context ? s->items[n].commands == at && !item->bitmaps
+                                                  : item->context != CONTEXT_MAIN && timing_by_rates(s->preset)))
+            visit(user, n);
     for (size_t n = 0; s->starves && n < i; n++) /* a chain that starves the DMA and a copy: whichever began later needs the other */
         if (s->items[n].end <= item->start &&
             (s->items[n].holds_dma ? command_is_copy(item->commands) : item->holds_dma && command_is_copy(s->items[n].commands)))

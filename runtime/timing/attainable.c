@@ -91,11 +91,11 @@ attainable attainable_of(const target *t, timing_preset preset, const attainable
     if (__builtin_mul_overflow(w->bytes, 1000, &carried))
         carried = INT64_MAX - x.bytes_per_kcycle;
     int64_t ends = larger(w->loads > 0, w->first_loads) + (w->stores > 0); /* the first copies and the last one, of a byte at least */
-    if (preset == TIMING_DOCUMENTED)
+    if (timing_by_rates(preset))
         count_rows(t, w, &x);
     x.copies = x.starts * x.start_cycles + x.row_cycles + carried / x.bytes_per_kcycle;
     x.products = ends * x.start_cycles + macs;
-    if (preset == TIMING_DOCUMENTED && w->stores == 1 && w->stored_bytes > 0 && w->stored_mac_cycles > 0)
+    if (timing_by_rates(preset) && w->stores == 1 && w->stored_bytes > 0 && w->stored_mac_cycles > 0)
         x.waits = waits_of(t, w, &x, carried / x.bytes_per_kcycle);
     x.cycles = larger(x.copies, larger(x.products, x.waits));
     return x;

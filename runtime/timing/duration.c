@@ -16,14 +16,14 @@ const char *duration_bound_name(duration_bound b)
     return names[b];
 }
 
-static const char *const preset_names[] = {"documented", "schedule", "measured"};
+static const char *const preset_names[TIMING_PRESETS] = {"documented", "schedule", "measured", "channels"};
 
 bool timing_preset_by_name(const char *name, timing_preset *out)
 {
-    size_t i = choice_index(preset_names, 3, name);
-    if (i < 3)
+    size_t i = choice_index(preset_names, TIMING_PRESETS, name);
+    if (i < TIMING_PRESETS)
         *out = (timing_preset)i;
-    return i < 3;
+    return i < TIMING_PRESETS;
 }
 
 const char *timing_preset_name(timing_preset p)
@@ -68,6 +68,13 @@ void duration_routes(duration *d, int64_t packets, int64_t cycles, duration_boun
     d->route = bound;
 }
 
+static void share_routes(duration *d, int64_t channels)
+{
+    d->route_cycles = ceil_div(d->route_cycles, channels);
+    if (d->busy[ENGINE_SWITCH] < INT64_MAX)
+        d->busy[ENGINE_SWITCH] = ceil_div(d->busy[ENGINE_SWITCH], channels);
+}
+
 void duration_leaves(duration *d, int64_t beats, int64_t cycles, duration_bound bound)
 {
     if ((__int128)beats * cycles <= (__int128)d->beats * d->beat_cycles)
@@ -99,6 +106,8 @@ bool duration_of_chain(const chain *c, timing_preset preset, duration *out, faul
     for (unsigned i = 0; i < c->stage_count; i++)
         if (c->stages[i].type->cycles)
             c->stages[i].type->cycles(&c->stages[i], out);
+    if (preset == TIMING_CHANNELS) /* of packets that go around, every channel takes its share */
+        share_routes(out, c->machine->target->switch_channels);
     if (!finish(out, c->commands, f))
         return false;
     for (int e = 0; e < ENGINE_COUNT; e++)

@@ -21,7 +21,7 @@ void line_cycles_make(const binary *b, timing_preset preset, arena *a, line_cycl
         if (!schedule_make(b->target, &b->kernels[k], preset, a, &silent, &s))
             continue;
         for (size_t i = 0; i < s.count; i++) {
-            line_cycles one = {s.items[i].commands[0].line, s.items[i].end - s.items[i].start, 1};
+            line_cycles one = {s.items[i].commands[0].line, s.items[i].end - s.items[i].start, !s.items[i].bitmaps};
             if (one.line)
                 ARENA_PUSH(a, out->items, out->count, out->capacity, one);
         }
@@ -32,7 +32,7 @@ void line_cycles_make(const binary *b, timing_preset preset, arena *a, line_cycl
     for (size_t i = 0; i < out->count; i++) {
         if (kept > 0 && out->items[kept - 1].line == out->items[i].line) {
             out->items[kept - 1].cycles += out->items[i].cycles;
-            out->items[kept - 1].runs++;
+            out->items[kept - 1].runs += out->items[i].runs;
         } else {
             out->items[kept++] = out->items[i];
         }

@@ -508,6 +508,8 @@ void lint_make(const analysis *x, arena *a, lint **out, size_t *count)
         l.passes += contracts(&x->schedule->items[i]);
     for (size_t i = 0; i < x->schedule->count; i++) {
         const schedule_item *item = &x->schedule->items[i];
+        if (item->bitmaps)
+            continue;
         if (command_is_copy(item->commands))
             check_pieces(&l, item);
         check_banks(&l, item);

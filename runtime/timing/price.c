@@ -14,10 +14,14 @@ static bool make(const target *t, const binary_kernel *k, timing_preset preset, 
     for (int c = 0; c < 3; c++) { /* by start, so those of a context are in their order */
         int64_t *each = ARENA_ARRAY(a, int64_t, s.count + 1);
         uint32_t *line = ARENA_ARRAY(a, uint32_t, s.count + 1);
+        int64_t load = 0; /* of bitmaps: a part of the chain that follows */
         for (size_t i = 0; i < s.count; i++)
-            if ((int)s.items[i].context == c) {
+            if ((int)s.items[i].context == c && s.items[i].bitmaps) {
+                load = s.items[i].alone.total;
+            } else if ((int)s.items[i].context == c) {
                 line[out->count[c]] = s.items[i].commands[0].line;
-                each[out->count[c]++] = s.items[i].alone.total;
+                each[out->count[c]++] = s.items[i].alone.total + load;
+                load = 0;
             }
         out->each[c] = each;
         out->line[c] = line;

@@ -12,9 +12,14 @@ bool report_format_by_name(const char *name, report_format *out)
     return i < 4;
 }
 
+const command *report_item_first(const schedule_item *item)
+{
+    return item->bitmaps ? item->bitmaps : item->commands;
+}
+
 const char *report_item_name(const schedule_item *item, arena *a)
 {
-    const char *first = command_row_of(item->commands->op)->name;
+    const char *first = command_row_of(report_item_first(item)->op)->name;
     if (item->count == 1)
         return first;
     return arena_printf(a, "%s .. %s", first, command_row_of(item->commands[item->count - 1].op)->name);
@@ -25,6 +30,8 @@ const char *report_item_formula(const schedule_item *item, arena *a)
     const char *text = duration_formula(&item->alone, a);
     if (item->writes.late_cycles)
         text = arena_printf(a, "%s + %lld late", text, (long long)item->writes.late_cycles);
+    if (item->stood_cycles)
+        text = arena_printf(a, "%s + %lld held", text, (long long)item->stood_cycles);
     return arena_printf(a, "%s = %lld", text, (long long)(item->end - item->start));
 }
 
@@ -58,12 +65,12 @@ bool report_figures_of(const target *t, const binary_kernel *k, timing_preset pr
     for (size_t i = 0; i < r.schedule.count; i++)
         if (!longest || r.schedule.items[i].end - r.schedule.items[i].start > longest->end - longest->start)
             longest = &r.schedule.items[i];
-    *out =
-        (report_figures){.cycles = r.schedule.cycles,
-                         .lower_bound = r.analysis.lower_bound,
-                         .dm_bytes = highest_dm_byte(t, k),
-                         .binds = longest ? duration_bound_name(longest->alone.bound) : "nothing",
-                         .command = longest ? arena_printf(a, "%s, line %u", report_item_name(longest, a), longest->commands->line) : ""};
+    *out = (report_figures){
+        .cycles = r.schedule.cycles,
+        .lower_bound = r.analysis.lower_bound,
+        .dm_bytes = highest_dm_byte(t, k),
+        .binds = longest ? duration_bound_name(longest->alone.bound) : "nothing",
+        .command = longest ? arena_printf(a, "%s, line %u", report_item_name(longest, a), report_item_first(longest)->line) : ""};
     return true;
 }
 

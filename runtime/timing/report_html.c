@@ -79,8 +79,8 @@ static void bar(bars *b, int row, int64_t start, int64_t cycles, const schedule_
     rectangle(s, row, from, width, critical);
     strbuf_puts(s, "<title>");
     strbuf_puts_xml(s, arena_printf(s->arena, "%s, line %u: %lld to %lld; %s; %s binds", report_item_name(item, s->arena),
-                                    item->commands->line, (number)start, (number)(start + cycles), report_item_formula(item, s->arena),
-                                    duration_bound_name(item->alone.bound)));
+                                    report_item_first(item)->line, (number)start, (number)(start + cycles),
+                                    report_item_formula(item, s->arena), duration_bound_name(item->alone.bound)));
     strbuf_puts(s, "</title></rect>");
 }
 
@@ -123,12 +123,12 @@ static void table_row(strbuf *s, const report *r, size_t i)
     strbuf_printf(s,
                   "<tr%s><td>%lld</td><td>%lld</td><td>%lld</td><td class=\"l\">%s</td><td>%u</td><td class=\"l\">%s</td><td class=\"l\">",
                   p->critical ? " class=\"c\"" : "", (number)item->start, (number)item->end, (number)(item->end - item->start),
-                  context_name(item->context), item->commands->line, report_item_name(item, s->arena));
+                  context_name(item->context), report_item_first(item)->line, report_item_name(item, s->arena));
     strbuf_puts_xml(s, report_item_formula(item, s->arena));
     strbuf_printf(s, "</td><td class=\"l\">%s</td><td>%lld</td><td class=\"l\">", duration_bound_name(item->alone.bound), (number)p->slack);
     if (p->predecessor != NO_PREDECESSOR)
         strbuf_printf(s, "%s, line %u", context_name(r->schedule.items[p->predecessor].context),
-                      r->schedule.items[p->predecessor].commands->line);
+                      report_item_first(&r->schedule.items[p->predecessor])->line);
     strbuf_puts(s, "</td></tr>\n");
 }
 

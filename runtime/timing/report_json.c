@@ -20,6 +20,7 @@ static json_t *cycles_json(const schedule_item *item, arena *a)
                           (json_int_t)c->item_cycles, "beats", (json_int_t)c->beats, "beat_cycles", (json_int_t)c->beat_cycles, "drains",
                           c->drains, "undisturbed", (json_int_t)c->total);
     json_object_set_new(o, "interpolated", json_boolean(c->interpolated));
+    json_object_set_new(o, "stood_cycles", json_integer((json_int_t)item->stood_cycles));
     if (c->dma.steps > 0)
         json_object_set_new(o, "dma",
                             json_pack("{s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I}", "requests", (json_int_t)c->dma.requests,
@@ -71,7 +72,7 @@ static json_t *item_json(const report *r, size_t number, arena *a)
                           "predecessor", p->predecessor == NO_PREDECESSOR ? json_null() : json_integer((json_int_t)p->predecessor),
                           "engines", busy_json(item->alone.busy));
     for (size_t i = 0; i < item->count; i++)
-        json_array_append_new(json_object_get(o, "commands"), place_json(&item->commands[i]));
+        json_array_append_new(json_object_get(o, "commands"), place_json(&report_item_first(item)[i]));
     if (item->trf_read)
         json_object_set_new(o, "trf_read", read_json(item));
     if (item->trf_store)

@@ -16,6 +16,7 @@ typedef struct report {
 bool report_of(const target *t, const binary_kernel *k, timing_preset preset, arena *a, diag_list *diags, report *out);
 
 /* "fetch .. trf_store", "dma"; "8 + max(32 x 2, 32 x 1) = 72". For all forms of the report. */
+const command *report_item_first(const schedule_item *item); /* the one that it is named by */
 const char *report_item_name(const schedule_item *item, arena *a);
 const char *report_item_formula(const schedule_item *item, arena *a);
 

@@ -25,7 +25,7 @@ static const char *place_text(const report *r, size_t i, arena *a)
     const item_place *p = &r->analysis.places[i];
     const schedule_item *before = p->predecessor == NO_PREDECESSOR ? NULL : &r->schedule.items[p->predecessor];
     const char *after =
-        before ? arena_printf(a, "after %s line %u", context_name(before->context), before->commands->line) : "at the start";
+        before ? arena_printf(a, "after %s line %u", context_name(before->context), report_item_first(before)->line) : "at the start";
     if (p->critical)
         return arena_printf(a, "critical, %s", after);
     return arena_printf(a, "slack %lld, %s", (number)p->slack, after);
@@ -36,7 +36,7 @@ static void item_lines(const report *r, size_t i, strbuf *s)
     const schedule_item *item = &r->schedule.items[i];
     arena *a = s->arena;
     strbuf_printf(s, "%9lld %9lld %9lld  %-4s %5u  %-20s  %s; %s%s; %s\n", (number)item->start, (number)item->end,
-                  (number)(item->end - item->start), context_name(item->context), item->commands->line, report_item_name(item, a),
+                  (number)(item->end - item->start), context_name(item->context), report_item_first(item)->line, report_item_name(item, a),
                   report_item_formula(item, a), duration_bound_name(item->alone.bound), item->alone.interpolated ? ", interpolated" : "",
                   place_text(r, i, a));
     trf_lines(item, s);
@@ -157,11 +157,11 @@ const char *report_csv(const report *r, arena *a)
         const item_place *p = &r->analysis.places[i];
         const schedule_item *before = p->predecessor == NO_PREDECESSOR ? NULL : &r->schedule.items[p->predecessor];
         strbuf_printf(&s, "%s,%s,%u,%u,%s,%lld,%lld,%lld,%s,%lld,%d,%s,", r->schedule.kernel->name, context_name(item->context),
-                      item->commands->line, item->commands->offset, report_item_name(item, a), (number)item->start, (number)item->end,
-                      (number)(item->end - item->start), duration_bound_name(item->alone.bound), (number)p->slack, p->critical,
-                      before ? context_name(before->context) : "");
+                      report_item_first(item)->line, report_item_first(item)->offset, report_item_name(item, a), (number)item->start,
+                      (number)item->end, (number)(item->end - item->start), duration_bound_name(item->alone.bound), (number)p->slack,
+                      p->critical, before ? context_name(before->context) : "");
         if (before)
-            strbuf_printf(&s, "%u", before->commands->line);
+            strbuf_printf(&s, "%u", report_item_first(before)->line);
         for (int e = 0; e < ENGINE_COUNT; e++)
             strbuf_printf(&s, ",%lld", (number)item->alone.busy[e]);
         strbuf_printf(&s, ",\"%s\"\n", report_item_formula(item, a));

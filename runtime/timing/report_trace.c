@@ -27,11 +27,11 @@ static void name_row(json_t *events, int row, const char *name)
 
 static void add_span(json_t *events, int row, int64_t start, int64_t cycles, const schedule_item *item, arena *a)
 {
-    const char *name = arena_printf(a, "%s, line %u", report_item_name(item, a), item->commands->line);
+    const char *name = arena_printf(a, "%s, line %u", report_item_name(item, a), report_item_first(item)->line);
     json_array_append_new(events, json_pack("{s:s, s:s, s:i, s:i, s:I, s:I, s:{s:s, s:s, s:i, s:I}}", "name", name, "ph", "X", "pid", 1,
                                             "tid", row, "ts", (json_int_t)start, "dur", (json_int_t)cycles, "args", "formula",
                                             report_item_formula(item, a), "binds", duration_bound_name(item->alone.bound), "line",
-                                            (int)item->commands->line, "cycles", (json_int_t)cycles));
+                                            (int)report_item_first(item)->line, "cycles", (json_int_t)cycles));
 }
 
 const char *report_trace(const report *r, arena *a)

@@ -16,12 +16,13 @@ static const int64_t STEP_LIMIT = INT64_C(1) << 30;
 static const int64_t MOST_CYCLES = INT64_C(1) << 61;
 
 typedef struct lane {
-    size_t done;        /* completed commands of the context */
-    unit_mask units;    /* as selected so far */
-    int64_t item;       /* the one that runs, or NO_ITEM */
-    bool is_open;       /* its end is not known yet: a store that reads may hold up */
-    int64_t held_since; /* cycle; NO_ITEM: nothing starves the DMA here */
-    int64_t holder;     /* the chain that a copy waits for */
+    size_t done;            /* completed commands of the context */
+    unit_mask units;        /* as selected so far */
+    int64_t item;           /* the one that runs, or NO_ITEM */
+    bool is_open;           /* its end is not known yet: a store that reads may hold up */
+    int64_t held_since;     /* cycle; NO_ITEM: nothing starves the DMA here */
+    int64_t holder;         /* the chain that a copy waits for */
+    const command *bitmaps; /* that the context loaded last, for a custom switch; NULL: none */
 } lane;
 
 typedef struct scheduler {
@@ -33,6 +34,7 @@ typedef struct scheduler {
     lane lanes[CONTEXTS];
     int64_t last_copy;               /* item, or NO_ITEM */
     bool stores;                     /* some copy leaves DM */
+    bool sub_switches;               /* a chain of the sub context uses its channel of the Switch Engine */
     unit_mask main_units, sub_units; /* of the running chains */
     trf_timing *trf;
     int64_t step_limit;
@@ -184,7 +186,7 @@ static int64_t bank_streak(known_costs *known, const chain *c)
 /* A chain that starves the DMA, or a copy concurrent with such a chain, waits until the other has ended. */
 static bool held(scheduler *s, bool is_copy, bool starves)
 {
-    if (s->out->preset != TIMING_DOCUMENTED)
+    if (!timing_by_rates(s->out->preset))
         return false;
     if (!is_copy)
         return starves && s->lanes[CONTEXT_DMA].item != NO_ITEM;
@@ -223,29 +225,101 @@ static void shorten(const scheduler *s, const command *c, duration *time)
         time->total = larger(time->fill, time->total - s->change.less);
 }
 
+/* ---- bitmaps of custom switches ---- */
+
+/* Does the sub context use its channel of the Switch Engine? Packets that keep to their slice do not. */
+static bool has_switch(const command *commands, size_t count)
+{
+    for (size_t i = 0; i < count; i++)
+        if (commands[i].op == OP_SWITCH)
+            return true;
+    return false;
+}
+
+static timing_preset preset_of_chain(const scheduler *s, int number)
+{
+    bool both = s->out->preset == TIMING_CHANNELS && number == CONTEXT_MAIN && !s->sub_switches;
+    return s->out->preset == TIMING_CHANNELS && !both ? TIMING_DOCUMENTED : s->out->preset;
+}
+
+static bool same_table(const command *a, const command *b)
+{
+    return a && a->entry_count == b->entry_count && memcmp(a->entries, b->entries, a->entry_count * sizeof a->entries[0]) == 0;
+}
+
+/* The snoop command of a chain whose bitmaps are not those that its context loaded last, or NULL. What the device takes for them is not
+ * known apart from the pass. */
+static const command *new_bitmaps(const scheduler *s, int number, const chain *c)
+{
+    for (size_t i = 0; i < c->count && s->out->preset != TIMING_MEASURED; i++)
+        if (c->commands[i].op == OP_SNOOP)
+            return same_table(s->lanes[number].bitmaps, &c->commands[i]) ? NULL : &c->commands[i];
+    return NULL;
+}
+
+/* Copies and the sub context write them, and do nothing else meanwhile; published schedules book the context of the pass alone. */
+static bool stands_still(const scheduler *s, int number, int loader)
+{
+    return timing_by_rates(s->out->preset) && number != loader && number != CONTEXT_MAIN && s->lanes[loader].item != NO_ITEM &&
+           s->out->items[s->lanes[loader].item].bitmaps;
+}
+
+static bool must_stand(const scheduler *s, int number)
+{
+    return stands_still(s, number, CONTEXT_MAIN) || stands_still(s, number, CONTEXT_SUB);
+}
+
+static void begin_load(scheduler *s, int number, const command *first, const command *bitmaps)
+{
+    int64_t cycles = s->machine->target->snoop_load_cycles, queued = queue_cycles(s);
+    schedule_item *item = add_item(s, number, first, 1);
+    item->bitmaps = bitmaps;
+    item->start += queued;
+    item->queued = queued;
+    item->end = item->start + cycles;
+    item->alone = (duration){.items = 1,
+                             .item_cycles = cycles,
+                             .bound = BOUND_SNOOP,
+                             .total = cycles,
+                             .text = arena_printf(s->arena, "bitmaps: %lld", (long long)cycles)};
+    s->out->loads = true;
+    for (int i = 0; i < CONTEXTS; i++) {
+        schedule_item *other = running(s, i);
+        if (!other || !stands_still(s, i, number))
+            continue;
+        other->stood_cycles += cycles;
+        other->end += s->lanes[i].is_open ? 0 : cycles;
+    }
+}
+
 static bool begin_chain(scheduler *s, int number, const command *c, size_t available, bool *waits)
 {
     chain k;
     duration time;
     if (!chain_plan(&k, s->machine, &s->lanes[number].units, c, available, &s->fault) ||
-        !duration_of_chain(&k, s->out->preset, &time, &s->fault))
+        !duration_of_chain(&k, preset_of_chain(s, number), &time, &s->fault))
         return false;
     int64_t queued = queue_cycles(s), streak = bank_streak(s->out->known, &k);
     bool starves = streak >= s->machine->target->dm_starving_accesses && !(changes(s, c) && s->change.starves_nothing);
     shorten(s, c, &time);
     if ((*waits = held(s, false, starves)))
         return true;
+    const command *bitmaps = new_bitmaps(s, number, &k);
+    if (bitmaps) {
+        begin_load(s, number, c, bitmaps);
+        return true;
+    }
     schedule_item *item = add_item(s, number, c, k.count);
     item->held_cycles = held_cycles(s, number);
     item->bank_streak = streak;
-    item->holds_dma = starves && s->out->preset == TIMING_DOCUMENTED;
+    item->holds_dma = starves && timing_by_rates(s->out->preset);
     s->out->starves |= item->holds_dma;
     item->alone = time;
     item->start += queued;
     item->queued = queued;
     item->end = item->start + time.total;
     count_traffic(item, &k);
-    if (s->out->preset != TIMING_DOCUMENTED)
+    if (!timing_by_rates(s->out->preset))
         return count_alone(item, &k);
     if (chain_contraction(&k) && number == CONTEXT_MAIN)
         begin_reads(s, item, &k);
@@ -284,6 +358,8 @@ static bool context_begin(scheduler *s, int number, bool *moved)
         if (c->op == OP_WAIT && s->lanes[command_get(c, WAIT_CONTEXT)].done < (size_t)command_get(c, WAIT_COUNT))
             return true;
         bool waits = command_is_copy(c) && held(s, true, false);
+        if (must_stand(s, number) && c->op != OP_WAIT && c->op != OP_UNITS && c->op != OP_GUARD)
+            return true;
         if (c->op == OP_UNITS)
             unit_mask_select(&l->units, c);
         if (c->op == OP_WAIT || c->op == OP_UNITS || c->op == OP_GUARD) /* what may run takes its time */
@@ -330,7 +406,8 @@ static bool pass_time(scheduler *s)
     if (s->now > MOST_CYCLES)
         return fault_set(&s->fault, E_RUN_LIMIT, NULL, "more than 2^61 cycles");
     int64_t cycles = next_end(s) - s->now, stalls = s->trf->write_counts.stall_cycles;
-    int64_t gone = trf_timing_run(s->trf, cycles, s->step_limit);
+    bool stands = must_stand(s, CONTEXT_SUB) && s->lanes[CONTEXT_SUB].item != NO_ITEM; /* a store does, and main reads nothing */
+    int64_t gone = stands ? cycles : trf_timing_run(s->trf, cycles, s->step_limit);
     schedule_item *reader = running(s, CONTEXT_MAIN);
     if (reader && reader->trf_read)
         reader->held_stall_cycles += s->trf->write_counts.stall_cycles - stalls;
@@ -350,14 +427,17 @@ static void finish_item(scheduler *s, int number)
     schedule_item *item = running(s, number);
     if (item->trf_read)
         item->reads = s->trf->read_counts;
-    if (item->trf_store && item->context == CONTEXT_SUB && s->out->preset == TIMING_DOCUMENTED) {
+    if (item->trf_store && item->context == CONTEXT_SUB && timing_by_rates(s->out->preset)) {
         item->writes = s->trf->write_counts;
         if (item->writes.late_cycles > 0)
             item->alone.bound = BOUND_STORE;
     }
     s->out->busy[number] += item->end - item->start;
     s->out->serial_cycles += item->queued + item->alone.total;
-    s->lanes[number].done += item->count;
+    if (item->bitmaps)
+        s->lanes[number].bitmaps = item->bitmaps;
+    else
+        s->lanes[number].done += item->count;
     s->lanes[number].item = NO_ITEM;
 }
 
@@ -390,7 +470,8 @@ static bool all_done(const scheduler *s)
 static int by_start(const void *a, const void *b)
 {
     const schedule_item *x = a, *y = b;
-    return order_then(ORDER(x->start, y->start), order_then(ORDER(x->context, y->context), ORDER(x->commands, y->commands)));
+    int bitmaps = ORDER(x->bitmaps == NULL, y->bitmaps == NULL);
+    return order_then(ORDER(x->start, y->start), order_then(ORDER(x->context, y->context), order_then(ORDER(x->commands, y->commands), bitmaps)));
 }
 
 bool schedule_make(const target *t, const binary_kernel *k, timing_preset preset, arena *a, diag_list *diags, schedule *out)
@@ -416,6 +497,7 @@ static bool make(const target *t, const binary_kernel *k, timing_preset preset, 
     for (int i = 0; i < CONTEXTS; i++)
         s.lanes[i].item = s.lanes[i].held_since = NO_ITEM;
     trf_timing_init(s.trf, t);
+    s.sub_switches = has_switch(k->streams[CONTEXT_SUB].commands, k->streams[CONTEXT_SUB].count);
     bool ok = follow(&s);
     machine_free(s.machine);
     if (!ok) {

@@ -10,11 +10,13 @@
 #include "runtime/timing/duration.h"
 #include "runtime/timing/trf_timing.h"
 
-/* A DMA command or a chain. Waits and units commands take no time and are no items. */
+/* A DMA command, a chain, or the load of bitmaps before it. Waits and units commands take no time and are no items. */
 typedef struct schedule_item {
     context context;
     const command *commands;
     size_t count;
+    const command *bitmaps;              /* of a load: the snoop command of the chain that begins at `commands`; else NULL */
+    int64_t stood_cycles;                /* that it stood still while bitmaps were loaded */
     int64_t start, end;                  /* cycles */
     duration alone;                      /* when nothing disturbs it */
     const command *trf_read, *trf_store; /* NULL: the chain has none */
@@ -42,6 +44,7 @@ typedef struct schedule {
     int64_t serial_cycles; /* of all items, one after the other */
     int64_t busy[3];       /* per context */
     bool starves;          /* some item holds the DMA */
+    bool loads;            /* some item loads bitmaps */
     known_costs *known;    /* for other schedules of the same commands, or of others like them */
 } schedule;
 

@@ -163,7 +163,7 @@ def formulas_add_up(check, path, kernel, timing):
     told = json.loads(run("visac", path, f"--kernel={kernel}", f"--timing={timing}", "--report=json").out)
     for item in told["items"]:
         terms, result = item["formula"]["text"].rsplit(" = ", 1)
-        terms = re.sub(r"^[a-zA-Z ]+:|\(\d+ (bytes each|copies|engines)\)|channel|dmn|late|rings", "", terms).replace(" x ", " * ")
+        terms = re.sub(r"^[a-zA-Z ]+:|\(\d+ (bytes each|copies|engines)\)|channel|dmn|late|held|rings", "", terms).replace(" x ", " * ")
         if not terms.startswith("smallest"):
             value = eval(terms, {"__builtins__": {}, "max": max})  # numbers of our own report
             check.that(int(value + 0.5) == int(result) and not re.search(r"[-+*] *-", terms), f"{path} {kernel} {timing}: {item['formula']['text']}")

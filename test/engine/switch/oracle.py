@@ -143,6 +143,12 @@ def hole(axes, part):
     return len(codes) > 1 and not any(c is not None for c in codes[1:])
 
 
+def twice(axes, mapping):
+    """Two digits count through the same coordinates: refused as published, whatever the packets."""
+    steps = [set(meaning.table(meaning.parse(part), axes)) - {0, None} for part in mapping.split(", ")]
+    return any(a & b for i, a in enumerate(steps) for b in steps[:i])
+
+
 def custom(stage, axes, tables):
     """The ring that is needed, or None where the call cannot be."""
     i, t, o, ot = tables
@@ -352,6 +358,8 @@ def draw(rng):
         wrong = rng.random() < 0.15
         ring = stage.fields["ring_size"] = rng.choice((1, 2, 4, 8, 16, 32, 64, 128, 256)) if wrong or not able else able
         able = able == ring or (None if padded(stage) else False)
+        if able and any(twice(meaning.Axes(stage.sizes), m) for m in (stage.maps[0], stage.maps[2])):
+            able = None
     return stage, able
 
 
