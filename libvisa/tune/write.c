@@ -324,6 +324,8 @@ static void write_aside(writer *w, tune_role role)
 /* [tile, sums] of an operand in DM, and in flits of the sum outside of the tile where it was turned aside. */
 static const char *operand_element(const writer *w, tune_role role, const char *tile, int64_t sums)
 {
+    if (tune_is_dense(w->q, w->p, role))
+        return TUNE_LIST(w->a, tile, w->q->axis_text[TUNE_SUM]);
     return w->p->aside[role] == 0 ? TUNE_LIST(w->a, tile, summed(w, 1, sums))
                                   : TUNE_LIST(w->a, summed(w, w->p->flit, sums / w->p->flit), tile, summed(w, 1, w->p->flit));
 }
