@@ -1046,7 +1046,9 @@ attainable tune_bound_of(const target *t, const tune_question *q)
     int64_t lanes = t->rows * t->mac_width_bytes * 8 / bits * t->slices_per_cluster * t->clusters_per_chip;
     w.mac_cycles = ceil_div(batch * size[TUNE_ROW] * size[TUNE_COLUMN] * k, lanes);
     w.first_loads = 2;
-    w.stored_bytes = tune_bytes_of(q->out_type, batch * size[TUNE_ROW] * size[TUNE_COLUMN]); /* all results need as many products */
+    int64_t results = tune_bytes_of(q->out_type, batch * size[TUNE_ROW] * size[TUNE_COLUMN]);
+    w.ending_bytes = results % t->hbm_block_bytes != 0 ? results : 0; /* row by row, without padding */
+    w.stored_bytes = results;                                         /* all results need as many products */
     w.stored_mac_cycles = batch * size[TUNE_ROW] * size[TUNE_COLUMN] * k / lanes;
     return attainable_of(t, q->timing, &w);
 }
