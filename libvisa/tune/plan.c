@@ -444,7 +444,8 @@ bool tune_plan_complete(const target *t, const tune_question *q, tune_plan *p)
     if (p->regroup > 1 &&
         (column->slice % p->regroup != 0 || row->tile % p->regroup != 0 || p->lanes_kept != p->lanes || p->idle_inside > 1))
         return false;
-    return !(p->rings && p->idle_inside > 1);
+    /* padding inside a ring: where a slice has one packet of a row, the switch that adds what others have in place of it will do */
+    return !p->rings || p->idle_inside == 1 || part / p->ring_sums <= p->packet;
 }
 
 /* ---- how long the pieces take ---- */

@@ -285,6 +285,8 @@ CHOICES = [
     ("y[r] = max(c) X[r, c]", dict(r=4096, c=300), "bf16", "f32", "a copy brings 64 of R", 4300),
     # rows of 288 bytes lie in DM without padding, and slices that write whole rows have padding in each cluster
     ("O[y, x, f] = sum(c) I[y, x, c] * W[f, c] + bias[f]", dict(y=56, x=56, c=144, f=24), "bf16", "bf16", "m![Y_X % 32, C]>", 3800),
+    # a vector goes around a ring of slices that are apart, under all DMNs
+    ("y[n] = sum(k) x[k] * W[n, k]", dict(n=520, k=2048), "bf16", "f32", "Broadcast1 { slice1: 128, slice0: 2 }", 4800),
     # an operand with one element is padded alone; the columns are those of the other axis
     ("C[m, n] = sum(k) A[m, k] * B[n, k] + bias[n]", dict(m=1024, n=1, k=1024), "bf16", "bf16", "m![N # 2]", 5000)]
 
