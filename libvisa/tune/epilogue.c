@@ -260,6 +260,22 @@ static void put_rounding(filler *f)
     f->whole = true;
 }
 
+/* The bounds that end a list and are whole numbers, as far as one pass has units: rounding is monotone and keeps such numbers, so they are
+ * the same before and after it. */
+static size_t bounds_at_end(const tune_operation *o, size_t count)
+{
+    size_t from = count;
+    unsigned used = 0;
+    for (; from > 0; from--) {
+        const tune_operation *one = &o[from - 1];
+        bool is_bound = (one->what == TUNE_LARGER || one->what == TUNE_SMALLER) && !one->operand && is_whole(one);
+        if (!is_bound || (used >> one->what & 1))
+            break;
+        used |= 1U << one->what;
+    }
+    return count - from;
+}
+
 tune_epilogue tune_epilogue_make(const tune_operation *o, size_t count, bool whole, dtype sums, dtype out, arena *a)
 {
     tune_epilogue e = {.type = sums};
@@ -272,17 +288,17 @@ tune_epilogue tune_epilogue_make(const tune_operation *o, size_t count, bool who
         f.whole = false;
         f.wide = fits_back(o, count);
     }
-    /* a rectifier is the same before and after the rounding, and is put after it */
-    bool last_behind = to_whole && count > 0 && o[count - 1].what == TUNE_LARGER && !o[count - 1].operand && o[count - 1].value == 0;
-    for (size_t i = 0; i < count - last_behind; i++)
+    /* after the rounding they are of its pass: in front of it they would end one */
+    size_t first = count - (to_whole ? bounds_at_end(o, count) : 0);
+    for (size_t i = 0; i < first; i++)
         if (o[i].what == TUNE_GELU)
             put_gelu(&f);
         else
             put_or_begin(&f, &o[i], count - i);
     if (to_whole)
         put_rounding(&f);
-    if (last_behind)
-        put(&f, &o[count - 1]);
+    for (size_t i = first; i < count; i++)
+        put_or_begin(&f, &o[i], count - i);
     e.type = f.whole ? DTYPE_I32 : DTYPE_F32;
     return e;
 }

@@ -299,6 +299,8 @@ static attainable bound_of(const target *t, const tune_flow *f, timing_preset ti
             elements *= f->groups[v->groups[k]].size;
         w.loads += i > 0 && v->tensor;
         w.bytes += i == 0 || v->tensor ? bytes_of(v->type, elements) : 0;
+        if (i == 0 && bytes_of(v->type, elements) % t->hbm_block_bytes != 0)
+            w.ending_bytes = bytes_of(v->type, elements);
         most = larger(most, elements);
         if (v->place == FLOW_STREAM)
             w.mac_cycles += ceil_div(elements * f->groups[v->summed].size, t->rows * t->mac_width_bytes * 8 / dtype_row_of(f->type)->bits *

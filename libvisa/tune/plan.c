@@ -102,6 +102,14 @@ bool tune_lies_turned(const tune_question *q, const tune_plan *p, tune_role role
     return q->turned[operand_of(q, role)] && p->aside[role] == 0;
 }
 
+bool tune_is_dense(const tune_question *q, const tune_plan *p, tune_role role)
+{
+    enum { WORD_BITS = 64 };
+    int64_t size = q->size[TUNE_SUM];
+    bool is_whole = p->sum_loop == 1 && (role == TUNE_ROW ? p->ring_sums == 1 : true);
+    return !q->turned[operand_of(q, role)] && is_whole && p->sum_padded != size && size * dtype_row_of(q->type)->bits % WORD_BITS == 0;
+}
+
 /* Runs of a copy are of 128 bytes, where the axis has them; slices of a cluster are a power of two. */
 int64_t tune_aside_of(const target *t, const tune_question *q, tune_role role)
 {
@@ -436,7 +444,8 @@ bool tune_plan_complete(const target *t, const tune_question *q, tune_plan *p)
     if (p->regroup > 1 &&
         (column->slice % p->regroup != 0 || row->tile % p->regroup != 0 || p->lanes_kept != p->lanes || p->idle_inside > 1))
         return false;
-    return !(p->rings && p->idle_inside > 1);
+    /* padding inside a ring: where a slice has one packet of a row, the switch that adds what others have in place of it will do */
+    return !p->rings || p->idle_inside == 1 || part / p->ring_sums <= p->packet;
 }
 
 /* ---- how long the pieces take ---- */
@@ -836,7 +845,7 @@ static void add_copies(const target *t, const tune_question *q, const tune_plan 
     bool whole = p->sum_padded == k;
     int64_t part = tune_bytes_of(q->type, p->ring_sums > 1 ? tune_sum_part(p) / p->ring_sums : k);
     int64_t part_of_ring = tune_sum_part(p) / p->ring_sums;
-    int64_t run = run_of(part, row->tile / p->ring_rows, whole && p->ring_sums == 1, &pieces);
+    int64_t run = run_of(part, row->tile / p->ring_rows, tune_is_dense(q, p, TUNE_ROW) || (whole && p->ring_sums == 1), &pieces);
     if (tune_lies_turned(q, p, TUNE_ROW))
         run = run_of_turned(q, row, row->tile / p->ring_rows, turned_sums(q, p, part_of_ring, 1), false, &pieces);
     if (p->aside[TUNE_ROW] > 0) {
@@ -848,7 +857,8 @@ static void add_copies(const target *t, const tune_question *q, const tune_plan 
     tune_spread of;
     tune_spread_of(t, q, p, &of);
     int64_t side = p->spreads ? p->lanes / of.lanes : column->tile, part_of_spread = tune_sum_part(p) / of.sums; /* columns side by side */
-    run = run_of(tune_bytes_of(q->type, of.sums > 1 ? part_of_spread : k), side, whole && of.sums == 1, &pieces);
+    run = run_of(tune_bytes_of(q->type, of.sums > 1 ? part_of_spread : k), side,
+                 tune_is_dense(q, p, TUNE_COLUMN) || (whole && of.sums == 1), &pieces);
     pieces *= column->tile / (of.lanes * of.groups * side);
     if (tune_lies_turned(q, p, TUNE_COLUMN))
         run = run_of_turned(q, column, column->tile * p->gather, turned_sums(q, p, part_of_spread, p->gather) / p->gather, p->gather > 1,
@@ -1037,7 +1047,9 @@ attainable tune_bound_of(const target *t, const tune_question *q)
     int64_t lanes = t->rows * t->mac_width_bytes * 8 / bits * t->slices_per_cluster * t->clusters_per_chip;
     w.mac_cycles = ceil_div(batch * size[TUNE_ROW] * size[TUNE_COLUMN] * k, lanes);
     w.first_loads = 2;
-    w.stored_bytes = tune_bytes_of(q->out_type, batch * size[TUNE_ROW] * size[TUNE_COLUMN]); /* all results need as many products */
+    int64_t results = tune_bytes_of(q->out_type, batch * size[TUNE_ROW] * size[TUNE_COLUMN]);
+    w.ending_bytes = results % t->hbm_block_bytes != 0 ? results : 0; /* row by row, without padding */
+    w.stored_bytes = results;                                         /* all results need as many products */
     w.stored_mac_cycles = batch * size[TUNE_ROW] * size[TUNE_COLUMN] * k / lanes;
     return attainable_of(t, q->timing, &w);
 }

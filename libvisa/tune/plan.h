@@ -93,6 +93,10 @@ int64_t tune_turn_columns(const tune_question *q, int64_t tile);
 /* Is it so that slices get it lying [summed, kept], and turn it? */
 bool tune_lies_turned(const tune_question *q, const tune_plan *p, tune_role role);
 
+/* Do positions of an operand's kept axis follow each other in DM as they do in HBM, without what pads the sum to whole packets? A copy has
+ * long runs then, and the fetch pads: what it reads of the next position counts for nothing. */
+bool tune_is_dense(const tune_question *q, const tune_plan *p, tune_role role);
+
 /* Slices of a cluster, clusters and elements of the sum in each, that turn a part of the sum of an operand, `kept` positions in each. */
 typedef struct tune_turners {
     int64_t clusters, of_sum, of_kept, sums;

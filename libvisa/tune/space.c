@@ -307,8 +307,9 @@ static void consider_splits(space *x, const int64_t loops_of[3], int clustered)
                         consider_units(x, loops_of, slices, clustered, true, of, p);
                 }
                 p.closes = together > 1 && size[TUNE_ROW] > 1 && loops_of[TUNE_COLUMN] == 1 && clustered != TUNE_COLUMN;
-                if (p.closes && split_all(x, loops_of, slices, clustered, slices[TUNE_COLUMN] * together, false, 0, &p))
-                    consider_turned(x, p);
+                for (int apart = 0; apart <= (p.closes && clustered == TUNE_ROW && loops_of[TUNE_ROW] == 1); apart++)
+                    if (p.closes && split_all(x, loops_of, slices, clustered, slices[TUNE_COLUMN] * together, apart, 0, &p))
+                        consider_turned(x, p);
             }
 }
 

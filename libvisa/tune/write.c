@@ -324,6 +324,8 @@ static void write_aside(writer *w, tune_role role)
 /* [tile, sums] of an operand in DM, and in flits of the sum outside of the tile where it was turned aside. */
 static const char *operand_element(const writer *w, tune_role role, const char *tile, int64_t sums)
 {
+    if (tune_is_dense(w->q, w->p, role))
+        return TUNE_LIST(w->a, tile, w->q->axis_text[TUNE_SUM]);
     return w->p->aside[role] == 0 ? TUNE_LIST(w->a, tile, summed(w, 1, sums))
                                   : TUNE_LIST(w->a, summed(w, w->p->flit, sums / w->p->flit), tile, summed(w, 1, w->p->flit));
 }
@@ -442,11 +444,12 @@ static void write_rows(writer *w)
     const tune_split *row = &p->split[TUNE_ROW];
     int64_t rest = row->tile / p->ring_rows, part = tune_sum_part(p) / p->ring_sums;
     tune_begin_step(&w->page, TUNE_LOAD_ROWS, rows_why(w));
-    w->rows_slice =
-        !p->rings ? "Slice"
-                  : arena_printf(w->a, "m![%s]",
-                                 slice_list(w, slice_digit(w, TUNE_ROW),
-                                            TUNE_LIST(w->a, kept(w, TUNE_ROW, rest, p->ring_rows), summed(w, part, p->ring_sums)), NULL));
+    w->rows_slice = !p->rings
+                        ? "Slice"
+                        : arena_printf(w->a, "m![%s]",
+                                       slice_list(w, slice_digit(w, TUNE_ROW),
+                                                  TUNE_LIST(w->a, kept(w, TUNE_ROW, rest, p->ring_rows), summed(w, part, p->ring_sums)),
+                                                  idle(w, p->idle_inside)));
     if (p->row_copies > 0) {
         write_all_rows(w);
         tune_end_step(&w->page, TUNE_LOAD_ROWS);
@@ -480,7 +483,10 @@ static void write_chain(writer *w)
     const char *all_rows = TUNE_LIST(w->a, rest_of_rows, around_rows, groups);
     tune_line(&w->page, "    .begin(rows.view()%s)", p->row_copies > 0 ? tiles(w, false, true, false, false, "") : "");
     tune_line(&w->page, "    .fetch::<m![%s], m![%s]>()", TUNE_LIST(w->a, rest_of_rows, steps), TUNE_LIST(w->a, summed(w, 1, fetched)));
-    if (p->rings)
+    if (p->rings && p->idle_inside > 1)
+        tune_line(&w->page, "    .switch::<Slice, m![%s]>(SwitchConfig::Broadcast1 { slice1: %" PRId64 ", slice0: %" PRId64 " })",
+                  TUNE_LIST(w->a, rest_of_rows, around_rows, around_sums), p->ring_rows * p->ring_sums, p->idle_inside);
+    else if (p->rings)
         tune_line(&w->page,
                   "    .switch::<Slice, m![%s]>(SwitchConfig::Broadcast01 { slice1: %" PRId64 ", slice0: 1, time0: %" PRId64 " })",
                   TUNE_LIST(w->a, rest_of_rows, around_rows, around_sums, steps), p->ring_rows * p->ring_sums, part / fetched);

@@ -29,6 +29,16 @@ static void count_rows(const target *t, const attainable_work *w, attainable *x)
     x->row_cycles = is_worth_a_copy ? 0 : of_rest;
 }
 
+/* The block in which a result ends is written in part by one of the copies, which may carry all the rest of the result meanwhile. */
+static int64_t partial_of(const target *t, const attainable_work *w, const attainable *x)
+{
+    int64_t whole = t->hbm_block_bytes / t->hbm_burst_bytes * t->hbm_burst_millicycles,
+            partial = whole * t->hbm_partial_write_factor / 1000;
+    if (w->ending_bytes == 0 || x->row_cycles > 0) /* rows may be switched while that block is written */
+        return 0;
+    return larger(0, partial - (int64_t)((__int128)w->ending_bytes * 1000 / x->bytes_per_kcycle) - 1);
+}
+
 /* Can `stores` copies write all results in so many cycles? Each takes as much as is multiplied when it has to begin: those after it have a
  * start each, and carry what is left with it. Shares are counted in 2^-20, rounded up. */
 static bool can_store(const attainable_work *w, const attainable *x, int64_t stores, int64_t cycles)
@@ -91,12 +101,16 @@ attainable attainable_of(const target *t, timing_preset preset, const attainable
     if (__builtin_mul_overflow(w->bytes, 1000, &carried))
         carried = INT64_MAX - x.bytes_per_kcycle;
     int64_t ends = larger(w->loads > 0, w->first_loads) + (w->stores > 0); /* the first copies and the last one, of a byte at least */
-    if (timing_by_rates(preset))
+    carried /= x.bytes_per_kcycle;
+    if (timing_by_rates(preset)) {
         count_rows(t, w, &x);
-    x.copies = x.starts * x.start_cycles + x.row_cycles + carried / x.bytes_per_kcycle;
+        x.partial_cycles = partial_of(t, w, &x);
+        carried += x.partial_cycles;
+    }
+    x.copies = x.starts * x.start_cycles + x.row_cycles + carried;
     x.products = ends * x.start_cycles + macs;
     if (timing_by_rates(preset) && w->stores == 1 && w->stored_bytes > 0 && w->stored_mac_cycles > 0)
-        x.waits = waits_of(t, w, &x, carried / x.bytes_per_kcycle);
+        x.waits = waits_of(t, w, &x, carried);
     x.cycles = larger(x.copies, larger(x.products, x.waits));
     return x;
 }

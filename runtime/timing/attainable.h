@@ -14,6 +14,7 @@
 typedef struct attainable {
     int64_t starts, start_cycles;    /* of copies */
     int64_t bytes, bytes_per_kcycle; /* of all tensors; what carries them, per 1000 cycles */
+    int64_t partial_cycles;          /* of a block that is written in part: what its copy takes more than for its bytes */
     int64_t row_cycles;              /* rows of HBM that those copies open in banks where another one is open */
     int64_t copies, products;        /* each alone */
     int64_t waits;                   /* both, where stores wait for their products, in the best number of stores; 0: nothing is known */
@@ -27,7 +28,9 @@ typedef struct attainable_work {
     int64_t bytes;         /* of the tensors in HBM */
     bool far_bank;         /* addresses in HBM differ in bit 34: twice as many banks */
     int64_t mac_cycles;    /* with every lane of all chips at work */
-    int64_t first_loads;   /* tensors that are read before anything is multiplied; 0: nothing is known */
+    int64_t
+        ending_bytes;    /* of a result that lies in one piece and ends, or begins, inside a block of HBM; 0: there is none, or not known */
+    int64_t first_loads; /* tensors that are read before anything is multiplied; 0: nothing is known */
     int64_t stored_bytes,
         stored_mac_cycles; /* of the only result, and the products that each part of it needs its share of; 0: not known */
 } attainable_work;
