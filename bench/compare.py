@@ -10,6 +10,7 @@ import argparse
 import json
 import os
 import pathlib
+import statistics
 import subprocess
 import sys
 
@@ -77,8 +78,8 @@ def compare(bench, sides, section):
             continue
         (_, a), (_, b) = samples.items()
         rows.append([what, measure.spread(processor(a)), measure.spread(processor(b)), measure.ratios(processor(b), processor(a)),
-                     measure.ratios(measure.of(b, "wall"), measure.of(a, "wall")), max(measure.of(a, "peak")), max(measure.of(b, "peak"))])
-    section["tables"].append(report.table("processes", ["what", "A, processor ms", "B, processor ms", "B / A", "B / A, wall", "A, MiB", "B, MiB"], rows))
+                     measure.ratios(measure.of(b, "wall"), measure.of(a, "wall")), *(f(measure.of(x, field)) for f, field in ((max, "peak"), (statistics.median, "faults")) for x in (a, b))])
+    section["tables"].append(report.table("processes", ["what", "A, processor ms", "B, processor ms", "B / A", "B / A, wall", "A, MiB", "B, MiB", "A, page faults", "B, page faults"], rows))
 
 
 def arguments():

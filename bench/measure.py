@@ -90,9 +90,9 @@ class Bench:
         return [json.loads(line) for line in self.run(command, **more).splitlines() if line.startswith("{")]
 
     def process(self, command):
-        """Starts a program once: wall and processor time in ms, peak resident memory in MiB."""
-        wall_ns, peak_kib, user_us, system_us = map(int, self.run([self.program("bench_spawn"), *command]).split())
-        return {"wall": wall_ns / 1e6, "user": user_us / 1e3, "system": system_us / 1e3, "peak": peak_kib / 1024}
+        """Starts a program once: wall and processor time in ms, peak resident memory in MiB, page faults."""
+        wall_ns, peak_kib, user_us, system_us, faults = map(int, self.run([self.program("bench_spawn"), *command]).split())
+        return {"wall": wall_ns / 1e6, "user": user_us / 1e3, "system": system_us / 1e3, "peak": peak_kib / 1024, "faults": faults}
 
     def processes(self, commands, rounds, warm_up=2):
         return take_turns([(name, lambda command=command: self.process(command)) for name, command in commands], rounds, self.warm_up(warm_up))

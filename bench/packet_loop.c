@@ -18,6 +18,7 @@ struct packet_loop {
 #define AVX2 __attribute__((target("avx2,fma")))
 #define AVX512 __attribute__((target("avx512f,avx512bw,avx512dq,avx512vl,fma")))
 #define DOT __attribute__((target("avx512f,avx512bw,avx512dq,avx512vl,avx512vnni,avx512bf16,fma")))
+#define TILES __attribute__((target("avx512f,amx-tile,amx-int8")))
 #define INLINE static inline __attribute__((always_inline))
 
 /* ---- i8: a packet as it lies against each Row's packet of weights; the lanes of a sum are added at the end ---- */
@@ -80,6 +81,134 @@ AVX2 INLINE int32_t sum_256(__m256i v)
 INT_LOOP(int_avx2, AVX2, 4, __m256i, _mm256_setzero_si256(), LOAD_16, 32, STEP_16, sum_256)
 INT_LOOP(int_avx512, AVX512, 2, __m512i, _mm512_setzero_si512(), LOAD_32, 64, STEP_32, _mm512_reduce_add_epi32)
 INT_LOOP(int_dot, DOT, 1, __m512i, _mm512_setzero_si512(), LOAD_64, 64, _mm512_dpbusd_epi32, _mm512_reduce_add_epi32)
+
+/* ---- i8 on tiles: packets of up to 16 outputs are the rows of one, words of weights of up to 16 Rows those of the other ---- */
+
+enum { TILE_ROWS = 16, TILE_REGISTERS = 8 };
+
+typedef struct tile_shape {
+    const packet_shape *s;
+    int64_t rows, count;     /* of outputs in a tile, and such tiles: the last one begins where all its rows are outputs */
+    int64_t columns, groups; /* of Rows in a tile */
+} tile_shape;
+
+static tile_shape tile_shape_of(const packet_shape *s)
+{
+    int64_t all = s->tiles * s->rows, count = (s->vectors + TILE_ROWS - 1) / TILE_ROWS, columns = all < TILE_ROWS ? all : TILE_ROWS;
+    return (tile_shape){s, (s->vectors + count - 1) / count, count, columns, all / columns};
+}
+
+INLINE int64_t tile_begin(const tile_shape *t, int64_t i)
+{
+    int64_t last = t->s->vectors - t->rows;
+    return i * t->rows < last ? i * t->rows : last;
+}
+
+/* Registers 0 to 3 are sums, 4 and 5 packets, 6 and 7 weights. */
+TILES static void tiles_begin(const tile_shape *t)
+{
+    struct {
+        uint8_t palette, start_row, unused[14];
+        uint16_t row_bytes[TILE_ROWS];
+        uint8_t rows[TILE_ROWS];
+    } config = {.palette = 1};
+    for (int i = 0; i < TILE_REGISTERS; i++) {
+        config.row_bytes[i] = (uint16_t)(i == 4 || i == 5 ? PACKET_BYTES : 4 * t->columns);
+        config.rows[i] = (uint8_t)(i < 6 ? t->rows : WORDS);
+    }
+    _tile_loadconfig(&config);
+}
+
+/* Up to four tiles of outputs, from the i-th on, against a tile of Rows. */
+TILES INLINE void tiles_down(const tile_shape *t, const unsigned char *data, const unsigned char *weights, int32_t *out, int64_t i,
+                             int count)
+{
+    const packet_shape *s = t->s;
+    int64_t each = s->packets * PACKET_BYTES, out_row = s->tiles * s->rows;
+    const unsigned char *at[4];
+    for (int j = 0; j < count; j++)
+        at[j] = data + tile_begin(t, i + j) * each;
+    _tile_zero(0);
+    _tile_zero(1);
+    _tile_zero(2);
+    _tile_zero(3);
+    for (int64_t p = 0; p < s->packets; p++) {
+        _tile_loadd(6, weights + p * WORDS * 4 * t->columns, 4 * t->columns);
+        _tile_loadd(4, at[0] + p * PACKET_BYTES, each);
+        _tile_dpbssd(0, 4, 6);
+        if (count > 1) {
+            _tile_loadd(5, at[1] + p * PACKET_BYTES, each);
+            _tile_dpbssd(1, 5, 6);
+        }
+        if (count > 2) {
+            _tile_loadd(4, at[2] + p * PACKET_BYTES, each);
+            _tile_dpbssd(2, 4, 6);
+        }
+        if (count > 3) {
+            _tile_loadd(5, at[3] + p * PACKET_BYTES, each);
+            _tile_dpbssd(3, 5, 6);
+        }
+    }
+    _tile_stored(0, out + tile_begin(t, i) * out_row, 4 * out_row);
+    if (count > 1)
+        _tile_stored(1, out + tile_begin(t, i + 1) * out_row, 4 * out_row);
+    if (count > 2)
+        _tile_stored(2, out + tile_begin(t, i + 2) * out_row, 4 * out_row);
+    if (count > 3)
+        _tile_stored(3, out + tile_begin(t, i + 3) * out_row, 4 * out_row);
+}
+
+/* Two tiles of outputs against two of Rows: each of the four is read for two products. */
+TILES INLINE void tiles_square(const tile_shape *t, const unsigned char *first, const unsigned char *second, const unsigned char *weights,
+                               int32_t *out, int32_t *out_second)
+{
+    const packet_shape *s = t->s;
+    int64_t each = s->packets * PACKET_BYTES, out_row = s->tiles * s->rows, group = s->packets * WORDS * 4 * t->columns;
+    _tile_zero(0);
+    _tile_zero(1);
+    _tile_zero(2);
+    _tile_zero(3);
+    for (int64_t p = 0; p < s->packets; p++) {
+        const unsigned char *w = weights + p * WORDS * 4 * t->columns;
+        _tile_loadd(4, first + p * PACKET_BYTES, each);
+        _tile_loadd(6, w, 4 * t->columns);
+        _tile_dpbssd(0, 4, 6);
+        _tile_loadd(7, w + group, 4 * t->columns);
+        _tile_dpbssd(1, 4, 7);
+        _tile_loadd(5, second + p * PACKET_BYTES, each);
+        _tile_dpbssd(2, 5, 6);
+        _tile_dpbssd(3, 5, 7);
+    }
+    _tile_stored(0, out, 4 * out_row);
+    _tile_stored(1, out + t->columns, 4 * out_row);
+    _tile_stored(2, out_second, 4 * out_row);
+    _tile_stored(3, out_second + t->columns, 4 * out_row);
+}
+
+TILES static void int_tiles(const packet_shape *s, const unsigned char *data, const unsigned char *weights, void *to)
+{
+    tile_shape t = tile_shape_of(s);
+    int64_t each = s->packets * PACKET_BYTES, out_row = s->tiles * s->rows, group = s->packets * WORDS * 4 * t.columns, i = 0;
+    int32_t *out = to;
+    tiles_begin(&t);
+    for (; t.groups % 2 == 0 && i + 2 <= t.count; i += 2) {
+        int64_t first = tile_begin(&t, i), second = tile_begin(&t, i + 1);
+        for (int64_t g = 0; g < t.groups; g += 2)
+            tiles_square(&t, data + first * each, data + second * each, weights + g * group, out + first * out_row + g * t.columns,
+                         out + second * out_row + g * t.columns);
+    }
+    for (; i < t.count; i += 4)
+        for (int64_t g = 0; g < t.groups; g++) {
+            int32_t *at = out + g * t.columns;
+            switch (t.count - i) {
+            case 1: tiles_down(&t, data, weights + g * group, at, i, 1); break;
+            case 2: tiles_down(&t, data, weights + g * group, at, i, 2); break;
+            case 3: tiles_down(&t, data, weights + g * group, at, i, 3); break;
+            default: tiles_down(&t, data, weights + g * group, at, i, 4);
+            }
+        }
+    _tile_release();
+}
 
 /* ---- bf16: Rows of some packets in the lanes; a packet's products level by level, exact ones fused, then its sum to the others ---- */
 
@@ -159,8 +288,9 @@ static const struct {
     int64_t word_bytes; /* of the weights of a Row, or of the vector, for 4 bytes of a packet */
     void (*slice)(const packet_shape *s, const unsigned char *data, const unsigned char *weights, void *out);
 } loops[] = {
-    {CPU_AVX2, false, 8, int_avx2},   {CPU_AVX512, false, 8, int_avx512},    {CPU_DOT, false, 4, int_dot},
-    {CPU_AVX2, true, 64, float_avx2}, {CPU_AVX512, true, 128, float_avx512}, {CPU_DOT, true, 64, float_dot},
+    {CPU_AVX2, false, 8, int_avx2},   {CPU_AVX512, false, 8, int_avx512}, {CPU_DOT, false, 4, int_dot},
+    {CPU_TILES, false, 4, int_tiles}, {CPU_AVX2, true, 64, float_avx2},   {CPU_AVX512, true, 128, float_avx512},
+    {CPU_DOT, true, 64, float_dot},
 };
 
 static unsigned char *filled(int64_t bytes, int value)

@@ -16,7 +16,7 @@ import time
 import measure
 import report
 
-SECTIONS = ("compile", "growth", "derive", "quality", "process", "machine", "vector", "reference", "step", "paper", "explore", "tune", "editor")
+SECTIONS = ("compile", "growth", "derive", "quality", "process", "cubes", "machine", "vector", "reference", "step", "paper", "explore", "tune", "editor")
 
 
 def run_section(name, bench):

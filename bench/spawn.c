@@ -1,4 +1,4 @@
-/* Starts a program and measures it: prints wall time (ns), peak memory (KiB), user and system time (us).
+/* Starts a program and measures it: prints wall time (ns), peak memory (KiB), user and system time (us), page faults.
  *
  * The one idea: the one who starts is small. A child's peak memory begins with that of the process it was forked from,
  * so that a large parent (a Python, say) would hide a small child. */
@@ -45,6 +45,6 @@ int main(int argc, char **argv)
     if (child < 0 || wait4(child, &status, 0, &use) != child)
         return perror("bench_spawn"), 1;
     long long wall_ns = now_ns() - begin;
-    printf("%lld %ld %lld %lld\n", wall_ns, use.ru_maxrss, us_of(use.ru_utime), us_of(use.ru_stime));
+    printf("%lld %ld %lld %lld %ld\n", wall_ns, use.ru_maxrss, us_of(use.ru_utime), us_of(use.ru_stime), use.ru_minflt + use.ru_majflt);
     return WIFEXITED(status) ? WEXITSTATUS(status) : 1;
 }

@@ -1,5 +1,6 @@
 #include "codegen/words.h"
 
+#include <endian.h>
 #include <inttypes.h>
 #include <string.h>
 
@@ -141,15 +142,17 @@ void word_writer_finish(word_writer *w)
 uint64_t *words_from_bytes(const unsigned char *bytes, size_t word_count, arena *a)
 {
     uint64_t *words = ARENA_ARRAY(a, uint64_t, word_count);
-    for (size_t i = 0; i < word_count; i++)
-        for (unsigned b = 0; b < 8; b++)
-            words[i] |= (uint64_t)bytes[i * 8 + b] << 8 * b;
+    for (size_t i = 0; i < word_count; i++) {
+        memcpy(&words[i], bytes + i * sizeof words[i], sizeof words[i]);
+        words[i] = le64toh(words[i]);
+    }
     return words;
 }
 
 void words_to_bytes(const uint64_t *words, size_t word_count, unsigned char *bytes)
 {
-    for (size_t i = 0; i < word_count; i++)
-        for (unsigned b = 0; b < 8; b++)
-            bytes[i * 8 + b] = (unsigned char)(words[i] >> 8 * b);
+    for (size_t i = 0; i < word_count; i++) {
+        uint64_t word = htole64(words[i]);
+        memcpy(bytes + i * sizeof word, &word, sizeof word);
+    }
 }

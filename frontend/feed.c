@@ -17,16 +17,19 @@ static bool ends_attribute(const parse_state *p, uint32_t index)
 /* `'a:` in front of a loop or block: the label is read and forgotten. */
 static bool is_label(const parse_state *p, uint32_t index)
 {
+    if (kind_at(p, index, 0) != T_LIFETIME || kind_at(p, index, 1) != ':')
+        return false;
     int labelled = kind_at(p, index, 2);
-    return kind_at(p, index, 0) == T_LIFETIME && kind_at(p, index, 1) == ':' &&
-           (labelled == T_FOR || labelled == T_WHILE || labelled == T_LOOP || labelled == '{');
+    return labelled == T_FOR || labelled == T_WHILE || labelled == T_LOOP || labelled == '{';
 }
 
 /* `ref` in front of the name that a pattern binds: what it binds to is the same here. */
 static bool is_binding_mode(const parse_state *p, uint32_t index)
 {
+    if (kind_at(p, index, 0) != T_IDENT)
+        return false;
     int bound = kind_at(p, index, 1);
-    return (bound == T_IDENT || bound == T_MUT) && kind_at(p, index, 0) == T_IDENT && token_is_word(p->source, token_at(p, index), "ref");
+    return (bound == T_IDENT || bound == T_MUT) && token_is_word(p->source, token_at(p, index), "ref");
 }
 
 bool parse_begins_statement(const parse_state *p, uint32_t index)

@@ -8,7 +8,7 @@ from report import table
 
 TITLE = "the simulated machine on one core, 1e9 multiplications a second"
 SMALL = {False: [], True: ["i8 K=64 N=8", "1"]}
-BY_HAND = ("dot", "avx512", "avx2")  # packet_loop.c
+BY_HAND = ("tiles", "dot", "avx512", "avx2")  # packet_loop.c
 
 
 def speeds(bench, levels, rounds):

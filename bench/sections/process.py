@@ -20,8 +20,8 @@ def run(bench, section):
     samples = bench.processes(todo, bench.count(40, 10))
     wall = {name: of(taken, "wall") for name, taken in samples.items()}
     base = wall.get("clang-19 -O2 -c")
-    rows = [[name, spread(wall[name]), spread(of(taken, "user"))["median"], spread(of(taken, "system"))["median"], max(of(taken, "peak")), ratios(wall[name], base) if base else ""] for name, taken in samples.items()]
+    rows = [[name, spread(wall[name]), spread(of(taken, "user"))["median"], spread(of(taken, "system"))["median"], max(of(taken, "peak")), spread(of(taken, "faults"))["median"], ratios(wall[name], base) if base else ""] for name, taken in samples.items()]
     said = re.search(r"built in ([\d.]+) ms", bench.run([visac, source, "--check"]))
     note = f"of `--check`, building the reference kernel: {said.group(1)} ms in a run of its own" if said else ""
-    section["tables"].append(table("whole processes", ["command", "wall ms", "user ms", "system ms", "peak MiB", "wall / clang-19 -O2 -c"], rows, note))
+    section["tables"].append(table("whole processes", ["command", "wall ms", "user ms", "system ms", "peak MiB", "page faults", "wall / clang-19 -O2 -c"], rows, note))
     section["targets"] = [at_most(f"{name} / clang-19 -O2 -c, wall", 1, ratios(wall[name], base) if base else None) for name in ("visac --check", "visac --check=numbers")]

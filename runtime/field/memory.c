@@ -3,6 +3,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "runtime/field/slab.h"
+
 enum {
     PAGE_BITS = 8192,
     PAGE_CELLS = PAGE_BITS / FIELD_CELL_BITS,
@@ -72,7 +74,7 @@ static void page_leave(field_page *p)
     if (!p || atomic_fetch_sub(&p->users, 1) > 1)
         return;
     free(p->tags);
-    free(p);
+    slab_give(p);
 }
 
 void field_memory_free(field_memory *m)
@@ -98,7 +100,7 @@ static field_page *page_new(field_memory *m, unsigned type)
     int64_t bytes = (int64_t)sizeof(field_page) + values * (int64_t)sizeof(field_value) + (type == MIXED ? PAGE_CELLS : 0);
     if (atomic_fetch_add(&m->budget->used_bytes, bytes) + bytes > m->budget->limit_bytes && m->budget->limit_bytes)
         return NULL;
-    field_page *p = malloc(sizeof *p + (size_t)values * sizeof *p->values);
+    field_page *p = slab_take(sizeof *p + (size_t)values * sizeof *p->values);
     if (!p)
         return NULL;
     *p = (field_page){.users = 1, .type = (unsigned char)type};
@@ -107,7 +109,7 @@ static field_page *page_new(field_memory *m, unsigned type)
         return p;
     p->tags = malloc(PAGE_CELLS);
     if (!p->tags) {
-        free(p);
+        slab_give(p);
         return NULL;
     }
     memset(p->tags, UNWRITTEN, PAGE_CELLS);

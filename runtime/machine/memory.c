@@ -13,6 +13,8 @@ enum { GRANULES_PER_BLOCK = 64, LEAST_GRANULE_BYTES = 16 * 1024, UNIT_BYTES = 8,
 /* Linux allows a process 65,530 mappings, and each granule is one at most. */
 enum { MOST_SHARED_GRANULES = 24 * 1024 };
 enum { REGION_BYTES = 16 * 1024 * 1024 };
+/* A register file is touched whole. The first ones lie in a region of small pages, since few slices would not fill a huge one. */
+enum { MOST_DENSE_BYTES = 64 * 1024, FIRST_DENSE_BYTES = 2 * 1024 * 1024 };
 
 struct memory_block {
     uint64_t touched;      /* bit g: granule g holds defined or poison bytes */
@@ -66,16 +68,27 @@ static memory_region *region_new(int64_t size)
     return r;
 }
 
+static memory_region *region_dense(const memory_region *last)
+{
+    memory_region *r = region_new(last ? REGION_BYTES : FIRST_DENSE_BYTES);
+#ifdef MADV_HUGEPAGE
+    if (r && last)
+        madvise(r->bytes, (size_t)r->size, MADV_HUGEPAGE); /* what comes of it does not matter */
+#endif
+    return r;
+}
+
 /* Cuts a block from the budget's region, or from a new one; a full region lives as long as its blocks. */
 static bool region_cut(memory_budget *budget, int64_t size, memory_block *b)
 {
     pthread_mutex_lock(&regions_lock);
-    memory_region *r = budget->region;
+    bool dense = size <= MOST_DENSE_BYTES;
+    memory_region **of = dense ? &budget->dense : &budget->region, *r = *of;
     if (!r || r->size - r->used < size)
-        r = region_new(size < REGION_BYTES ? REGION_BYTES : size);
+        r = dense ? region_dense(r) : region_new(size < REGION_BYTES ? REGION_BYTES : size);
     if (r) {
         b->bytes = r->bytes + r->used;
-        b->region = budget->region = r;
+        b->region = *of = r;
         r->used += size;
         r->blocks++;
     }
@@ -89,6 +102,8 @@ static void region_leave(memory_budget *budget, memory_region *r)
     bool is_last = --r->blocks == 0;
     if (is_last && budget->region == r)
         budget->region = NULL;
+    if (is_last && budget->dense == r)
+        budget->dense = NULL;
     pthread_mutex_unlock(&regions_lock);
     if (!is_last)
         return;

@@ -20,7 +20,7 @@ typedef struct memory_budget {
     int64_t limit_bytes; /* 0: none */
     _Atomic int64_t used_bytes;
     _Atomic int64_t shared_granules; /* the system has a limit of mappings */
-    memory_region *region;           /* what the next large block is cut from; NULL: none is begun */
+    memory_region *region, *dense;   /* what the next large block is cut from, and one that is used whole; NULL: none is begun */
 } memory_budget;
 
 typedef struct memory_block memory_block;

@@ -6,6 +6,7 @@
 
 #include "runtime/field/engine.h"
 #include "runtime/field/product.h"
+#include "runtime/field/slab.h"
 #include "support/sha256.h"
 #include "test/suite.h"
 
@@ -199,6 +200,32 @@ START_TEST(memory_is_a_list_of_cells)
 }
 END_TEST
 
+/* Pieces taken and given back in any order keep what was written into them. */
+START_TEST(pieces_of_slabs_are_apart)
+{
+    enum { PIECES = 3000, ROUNDS = 40000 };
+    static unsigned char *pieces[PIECES];
+    static size_t sizes[PIECES];
+    for (int round = 0; round < ROUNDS + PIECES; round++) {
+        size_t i = round < ROUNDS ? (size_t)draw(PIECES) : (size_t)(round - ROUNDS); /* at last every piece that is left */
+        if (pieces[i]) {
+            for (size_t b = 0; b < sizes[i]; b++)
+                if (pieces[i][b] != (unsigned char)i)
+                    ck_abort_msg("byte %zu of piece %zu of %zu bytes", b, i, sizes[i]);
+            slab_give(pieces[i]);
+            pieces[i] = NULL;
+        } else if (round < ROUNDS) {
+            sizes[i] = (size_t)1 << (8 + draw(7)); /* of 8 KiB there are more than a slab holds */
+            sizes[i] = draw(2) ? 8192 : sizes[i] + (size_t)draw(64);
+            pieces[i] = slab_take(sizes[i]);
+            ck_assert_ptr_nonnull(pieces[i]);
+            memset(pieces[i], (unsigned char)i, sizes[i]);
+        }
+    }
+    slab_give(NULL);
+}
+END_TEST
+
 START_TEST(a_memory_keeps_to_its_budget)
 {
     field_budget budget = {.limit_bytes = 10000};
@@ -256,7 +283,7 @@ int main(void)
 {
     TCase *tests = suite_case("field");
     suite_tests(tests, arithmetic_is_that_of_residues, products_are_the_same_every_way, functions_know_what_order_means,
-                memory_is_a_list_of_cells, copies_are_apart, a_memory_keeps_to_its_budget, a_walk_backwards_is_the_last_position,
-                digests_are_those_of_the_standard);
+                memory_is_a_list_of_cells, copies_are_apart, pieces_of_slabs_are_apart, a_memory_keeps_to_its_budget,
+                a_walk_backwards_is_the_last_position, digests_are_those_of_the_standard);
     return suite_status("field", tests);
 }

@@ -1,6 +1,8 @@
 /* runtime/machine/session.h: a check in which no element is compared is no agreement. A source cannot say such a kernel (one without an
- * output is E-UNSUPPORTED, an axis has an element, a window a place); a binary may. */
+ * output is E-UNSUPPORTED, an axis has an element, a window a place); a binary may. And what a check compares with has the order that the
+ * check asks for, whatever was announced before the run. */
 #include <check.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "codegen/container.h"
@@ -8,20 +10,28 @@
 #include "runtime/machine/session.h"
 #include "test/suite.h"
 
-static const char source[] = "axes![A = 8];\n"
+static const char copies[] = "axes![A = 8];\n"
                              "#[device(chip = 1)]\n"
                              "fn k(ctx: &mut Context, a: &HbmTensor<i8, m![1], m![A]>) -> HbmTensor<i8, m![1], m![A]> {\n"
                              "    a.to_hbm(&mut ctx.tdma, 1 << 20)\n"
                              "}\n";
 
+/* Sums whose values depend on their order: in the machine's order they are equal, in free order each has a bound. */
+static const char sums[] =
+    "axes![M = 2, R = 8, K = 64];\n"
+    "fn k(x: CollectTensor<bf16, m![1], m![1], m![1], m![M, K / 16], m![K % 16]>,\n"
+    "     w: &TrfTensor<bf16, m![1], m![1], m![1], m![R], m![K]>) -> AccumulationTensor<f32, m![1], m![1], m![1], m![M], m![R]> {\n"
+    "    x.align::<m![M, K / 32], m![K % 32], _, _>(w).contract::<m![1]>().accumulate(AccumulationKind::Interleaved)\n"
+    "}\n";
+
 /* What is said before the run of the check that follows. */
 typedef enum expectation { NOTHING_EXPECTED, EXPECTED, OTHER_EXPECTED, EXPECTATIONS } expectation;
 
 /* With the output as an input, or as it is. */
-static bool check_kernel(bool has_output, bool machine_order, expectation expects, bool *agrees, diag_list *diags, arena *a)
+static bool check_kernel(const char *source, bool has_output, bool machine_order, expectation expects, bool *agrees, const char **report,
+                         diag_list *diags, arena *a)
 {
     const unsigned char *bytes;
-    const char *report;
     size_t size;
     binary b;
     visa_compilation *c = visa_compile("k.vm", source, strlen(source), NULL);
@@ -34,7 +44,7 @@ static bool check_kernel(bool has_output, bool machine_order, expectation expect
     session_set_options(s, &(session_options){.threads = 2});
     if (expects != NOTHING_EXPECTED)
         session_expect(s, machine_order == (expects == EXPECTED));
-    bool ok = s && session_fill(s, 1, diags) && session_run(s, false, diags) && session_check(s, machine_order, agrees, &report, diags);
+    bool ok = s && session_fill(s, 1, diags) && session_run(s, false, diags) && session_check(s, machine_order, agrees, report, diags);
     session_close(s);
     visa_free(c);
     return ok;
@@ -46,8 +56,9 @@ START_TEST(a_kernel_without_an_output_agrees_with_nothing)
         arena *a = arena_new();
         diag_list diags;
         bool agrees = !has_output;
+        const char *report;
         diag_list_init(&diags, a);
-        bool ok = check_kernel(has_output, _i % 2, _i / 2, &agrees, &diags, a);
+        bool ok = check_kernel(copies, has_output, _i % 2, _i / 2, &agrees, &report, &diags, a);
         ck_assert_msg(ok, "%s", diags.count ? diags.items[0]->message : "");
         ck_assert(agrees == (has_output == 1));
         ck_assert_uint_eq(diags.count, has_output ? 0 : 1);
@@ -59,9 +70,41 @@ START_TEST(a_kernel_without_an_output_agrees_with_nothing)
 }
 END_TEST
 
+/* What a check of the sums says in front of the time that the reference took. */
+static char *said(bool machine_order, expectation expects)
+{
+    arena *a = arena_new();
+    diag_list diags;
+    bool agrees = false;
+    const char *report;
+    diag_list_init(&diags, a);
+    bool ok = check_kernel(sums, true, machine_order, expects, &agrees, &report, &diags, a);
+    ck_assert_msg(ok && agrees, "%s", diags.count ? diags.items[0]->message : report);
+    char *words = strndup(report, strcspn(report, "\n"));
+    ck_assert_ptr_nonnull(words);
+    arena_free(a);
+    return words;
+}
+
+START_TEST(a_check_has_the_order_that_it_asks_for)
+{
+    char *words[2][EXPECTATIONS];
+    for (int order = 0; order < 2; order++)
+        for (int expects = 0; expects < EXPECTATIONS; expects++)
+            words[order][expects] = said(order, (expectation)expects);
+    ck_assert_str_ne(words[0][NOTHING_EXPECTED], words[1][NOTHING_EXPECTED]);
+    for (int order = 0; order < 2; order++)
+        for (int expects = 0; expects < EXPECTATIONS; expects++)
+            ck_assert_str_eq(words[order][expects], words[order][NOTHING_EXPECTED]);
+    for (int i = 0; i < 2 * EXPECTATIONS; i++)
+        free(words[i % 2][i / 2]);
+}
+END_TEST
+
 int main(void)
 {
     TCase *t = suite_case("nothing");
+    tcase_add_test(t, a_check_has_the_order_that_it_asks_for);
     tcase_add_loop_test(t, a_kernel_without_an_output_agrees_with_nothing, 0, 2 * EXPECTATIONS);
     return suite_status("check", t);
 }
