@@ -64,6 +64,11 @@ VISA_API void visa_recall_unasked(visa_recall *r, bool (*is_asked)(void *user), 
  * options were met need not be done again: where visa_holds is false of a compilation that gave up, the next call comes further. */
 VISA_API visa_compilation *visa_recompile(visa_recall *r, const char *name, const char *text, size_t bytes, uint32_t begin, uint32_t end,
                                           bool named, const visa_options *options);
+/* From here on visa_recompile compiles about so many bytes of the functions that did not change themselves, but something that they need;
+ * of the others it repeats what was said last. SIZE_MAX, which it is at first: all of them. */
+VISA_API void visa_recall_put_off(visa_recall *r, size_t bytes);
+/* Of how many functions the diagnostics may be out of date for that. */
+VISA_API size_t visa_pending(const visa_compilation *c);
 /* Can [begin, end) of file 0 be asked about? */
 VISA_API bool visa_holds(const visa_compilation *c, uint32_t begin, uint32_t end);
 

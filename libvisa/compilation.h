@@ -80,13 +80,16 @@ struct visa_compilation {
     struct jobs *jobs;                               /* that made its kernels, whose memory they are in; NULL: it did */
     /* libvisa/recall.h; NULL: nothing is known from before, or will be afterwards. It may be freed before the compilation is asked. */
     struct visa_recall *recall;
-    bool unlike, learnt;     /* something is not as it is known; something became known */
-    bool *alone;             /* by function of the recall: nothing calls it */
-    struct recalled *reads;  /* the function that is being read; NULL: another one */
-    const ast *reads_node;   /* it */
-    size_t lost_before;      /* of the index when that began */
-    size_t diags_before;     /* of `diags` when that began */
-    size_t diags_parsed;     /* of `diags` when all was parsed */
+    bool unlike, learnt;    /* something is not as it is known; something became known */
+    bool *alone;            /* by function of the recall: nothing calls it */
+    struct recalled *reads; /* the function that is being read; NULL: another one */
+    const ast *reads_node;  /* it */
+    size_t lost_before;     /* of the index when that began */
+    size_t diags_before;    /* of `diags` when that began */
+    size_t diags_parsed;    /* of `diags` when all was parsed */
+    bool *doubted;          /* by item outside of bodies: something was said of it where a function asked */
+    bool has_doubts;
+    size_t pending;          /* functions that are stale, and were not compiled */
     const src_range *blanks; /* what is not there to be asked about */
     size_t blank_count;
 };

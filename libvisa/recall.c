@@ -6,6 +6,7 @@
 
 #include "frontend/dialect.h"
 #include "frontend/parse.h"
+#include "libvisa/concern.h"
 #include "support/budget.h"
 #include "support/choice.h"
 #include "support/order.h"
@@ -24,7 +25,12 @@ struct visa_recall {
     size_t bytes;
     recalled *functions; /* in the order of the text; malloc */
     size_t count, capacity;
-    bool unfit; /* of this text nothing is kept */
+    bool unfit;        /* of this text nothing is kept */
+    outer_items outer; /* of the text; malloc */
+    bool outer_known;
+    size_t stale_bytes; /* so much of what is stale is compiled at once */
+    uint64_t looked;    /* steps that it took to find out what a change concerns */
+    uint32_t near;      /* where the text changed the last time */
     bool (*is_asked)(void *user);
     void *asked_user;
     uint64_t unasked_milliseconds;
@@ -41,6 +47,7 @@ visa_recall *visa_recall_new(void)
     }
     r->arena = a;
     r->empty = arena_mark_here(a);
+    r->stale_bytes = SIZE_MAX;
     return r;
 }
 
@@ -49,6 +56,11 @@ void visa_recall_unasked(visa_recall *r, bool (*is_asked)(void *user), void *use
     r->is_asked = is_asked;
     r->asked_user = user;
     r->unasked_milliseconds = milliseconds;
+}
+
+void visa_recall_put_off(visa_recall *r, size_t bytes)
+{
+    r->stale_bytes = bytes;
 }
 
 void recall_attend(const visa_recall *r, arena *a)
@@ -65,6 +77,7 @@ void visa_recall_free(visa_recall *r)
         return;
     arena_free(r->arena);
     free(r->functions);
+    free(r->outer.items);
     free(r->text);
     free(r);
 }
@@ -74,33 +87,28 @@ static void forget(visa_recall *r)
     arena_rewind(r->arena, r->empty);
     r->count = 0;
     r->unfit = false;
+    r->outer_known = false;
 }
 
 /* ---- from one text to the next ---- */
 
-/* What was [begin, end) is [begin, end + by) now. */
-typedef struct change {
-    uint32_t begin, end;
-    int64_t by;
-} change;
-
-static change change_between(const char *old, size_t old_bytes, const char *now, size_t now_bytes)
+static text_change change_between(const char *old, size_t old_bytes, const char *now, size_t now_bytes)
 {
     size_t shorter = old_bytes < now_bytes ? old_bytes : now_bytes, front = 0, back = 0;
     while (front < shorter && old[front] == now[front])
         front++;
     while (back < shorter - front && old[old_bytes - 1 - back] == now[now_bytes - 1 - back])
         back++;
-    return (change){(uint32_t)front, (uint32_t)(old_bytes - back), (int64_t)now_bytes - (int64_t)old_bytes};
+    return (text_change){(uint32_t)front, (uint32_t)(old_bytes - back), (int64_t)now_bytes - (int64_t)old_bytes};
 }
 
-static uint32_t moved(uint32_t offset, const change *by)
+static uint32_t moved(uint32_t offset, const text_change *by)
 {
     return offset < by->end || offset <= by->begin ? offset : (uint32_t)(offset + by->by);
 }
 
 /* False: part of what it names has changed. */
-static bool range_move(src_range *range, const change *by)
+static bool range_move(src_range *range, const text_change *by)
 {
     if (range->file != 0 || range->end <= by->begin)
         return true;
@@ -111,7 +119,7 @@ static bool range_move(src_range *range, const change *by)
     return true;
 }
 
-static bool place_move(visa_place *place, const change *by)
+static bool place_move(visa_place *place, const text_change *by)
 {
     src_range range = {place->file, place->begin, place->end};
     bool whole = range_move(&range, by);
@@ -119,7 +127,7 @@ static bool place_move(visa_place *place, const change *by)
     return whole;
 }
 
-static void names_move(recalled *f, const change *by)
+static void names_move(recalled *f, const text_change *by)
 {
     for (size_t i = 0; i < f->name_count && f->named; i++) {
         visa_name *n = &f->names[i];
@@ -127,10 +135,21 @@ static void names_move(recalled *f, const change *by)
     }
 }
 
-static void function_move(recalled *f, const change *by)
+/* Its places are where they were, in the text as it is now. */
+static bool diag_move(diag *d, const text_change *by)
+{
+    bool whole = range_move(&d->range, by);
+    for (size_t n = 0; n < d->note_count && whole; n++)
+        whole = range_move(&d->notes[n].range, by);
+    for (size_t n = 0; n < d->edit_count && whole; n++)
+        whole = range_move(&d->edits[n].range, by);
+    return whole;
+}
+
+static void function_move(recalled *f, const text_change *by)
 {
     if (f->open <= by->begin && by->end <= f->close) { /* it is the one that changes */
-        f->known = false;
+        f->known = f->stale = false;
         f->end = (uint32_t)(f->end + by->by);
         f->close = (uint32_t)(f->close + by->by);
         return;
@@ -139,19 +158,20 @@ static void function_move(recalled *f, const change *by)
     f->end = moved(f->end, by);
     f->open = moved(f->open, by);
     f->close = moved(f->close, by);
-    for (size_t i = 0; i < f->diag_count && f->known; i++) {
-        diag *d = &f->diags[i];
-        f->known = range_move(&d->range, by);
-        for (size_t n = 0; n < d->note_count && f->known; n++)
-            f->known = range_move(&d->notes[n].range, by);
-        for (size_t n = 0; n < d->edit_count && f->known; n++)
-            f->known = range_move(&d->edits[n].range, by);
+    size_t kept = 0;
+    for (size_t i = 0; i < f->diag_count && (f->known || f->stale); i++)
+        if (diag_move(&f->diags[i], by))
+            f->diags[kept++] = f->diags[i];
+    if (kept < f->diag_count && f->known) {
+        f->known = false;
+        f->stale = true;
     }
+    f->diag_count = kept;
     names_move(f, by);
 }
 
 /* The function whose body the change is in; `count`: none. */
-static size_t function_changed(const visa_recall *r, const change *by)
+static size_t function_changed(const visa_recall *r, const text_change *by)
 {
     size_t i = 0;
     while (i < r->count && !(r->functions[i].open <= by->begin && by->end <= r->functions[i].close))
@@ -164,12 +184,20 @@ static bool needs(const recalled *f, const char *name)
     return choice_has(f->needs, f->need_count, name);
 }
 
+/* Something has changed that it needs. */
+static void make_stale(recalled *f)
+{
+    f->stale = f->stale || f->known;
+    f->known = false;
+}
+
 /* The body of a function has changed that others call: the diagnostics of those that need it are no longer known. */
 static void forget_needing(visa_recall *r, size_t changed)
 {
     const char *name = r->functions[changed].name;
     for (size_t i = 0; i < r->count; i++)
-        r->functions[i].known = r->functions[i].known && name && !needs(&r->functions[i], name);
+        if (!name || needs(&r->functions[i], name))
+            make_stale(&r->functions[i]);
 }
 
 static bool has_text(const char *text, size_t begin, size_t end, const char *wanted)
@@ -197,7 +225,7 @@ static bool lines_say_nothing(const char *text, size_t bytes, size_t begin, size
 }
 
 /* Only comments change that stand on lines of their own, outside of all functions; a text in quotes there could hold such lines. */
-static bool says_the_same(const visa_recall *r, const char *text, size_t bytes, const change *by)
+static bool says_the_same(const visa_recall *r, const char *text, size_t bytes, const text_change *by)
 {
     size_t from = 0;
     if (!r->count || !lines_say_nothing(r->text, r->bytes, by->begin, by->end) ||
@@ -214,28 +242,43 @@ static bool says_the_same(const visa_recall *r, const char *text, size_t bytes, 
     return true;
 }
 
+typedef struct next_text {
+    const char *text, *name;
+    size_t bytes;
+    visa_options *options; /* what is left of the limits */
+} next_text;
+
+static void follow_outside(visa_recall *r, const next_text *now, const text_change *by);
+
 /* False: no memory. */
-static bool follow(visa_recall *r, const char *text, size_t bytes)
+static bool follow(visa_recall *r, const next_text *now)
 {
-    bool same = r->text && r->bytes == bytes && memcmp(r->text, text, bytes) == 0;
-    char *copy = same ? NULL : malloc(bytes + 1);
+    bool same = r->text && r->bytes == now->bytes && memcmp(r->text, now->text, now->bytes) == 0;
+    char *copy = same ? NULL : malloc(now->bytes + 1);
     if (same)
         return true;
-    if (!copy || bytes >= UINT32_MAX)
+    if (!copy || now->bytes >= UINT32_MAX) {
+        free(copy);
         return false;
-    memcpy(copy, text, bytes);
-    copy[bytes] = '\0';
-    change by = change_between(r->text ? r->text : "", r->bytes, text, bytes);
+    }
+    memcpy(copy, now->text, now->bytes);
+    copy[now->bytes] = '\0';
+    text_change by = change_between(r->text ? r->text : "", r->bytes, copy, now->bytes);
     size_t at = function_changed(r, &by);
-    if (arena_used_since(r->arena, r->empty) > KEPT_BYTES_MAX || (at == r->count && !says_the_same(r, text, bytes, &by)))
+    bool outside = at == r->count && !says_the_same(r, copy, now->bytes, &by);
+    if (arena_used_since(r->arena, r->empty) > KEPT_BYTES_MAX || (outside && !r->outer_known))
         forget(r);
+    else if (outside)
+        follow_outside(r, &(next_text){copy, now->name, now->bytes, now->options}, &by);
     else if (at < r->count && !r->functions[at].kernel)
         forget_needing(r, at);
-    for (size_t i = 0; i < r->count; i++)
+    for (size_t i = 0; i < r->count && !outside; i++)
         function_move(&r->functions[i], &by);
+    r->outer_known = r->outer_known && outside; /* else where they are is known when the text was read */
     free(r->text);
     r->text = copy;
-    r->bytes = bytes;
+    r->bytes = now->bytes;
+    r->near = by.begin;
     r->unfit = false;
     return true;
 }
@@ -254,23 +297,47 @@ static bool needs_asked(const visa_recall *r, const recalled *f, uint32_t begin,
     return false;
 }
 
-/* The text without the bodies that nobody has to read; lines stay. NULL: no memory. */
+/* The first function that does not end before the offset. */
+static size_t function_from(const visa_recall *r, uint32_t offset)
+{
+    size_t low = 0, high = r->count;
+    while (low < high) {
+        size_t middle = low + (high - low) / 2;
+        if (r->functions[middle].end < offset)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low;
+}
+
+static void blank_body(char *text, const recalled *f)
+{
+    for (uint32_t k = f->open; k < f->close; k++)
+        if (text[k] != '\n' && text[k] != '\r')
+            text[k] = ' ';
+}
+
+/* The text without the bodies that nobody has to read; lines stay. Of what is stale those come first that stand below the last change.
+ * NULL: no memory. */
 static char *text_blanked(visa_recall *r, uint32_t begin, uint32_t end, bool named)
 {
     char *text = malloc(r->bytes + 1);
     if (!text)
         return NULL;
-    size_t portion = 0; /* of functions that are there for their names alone */
+    size_t portion = 0, stale = 0; /* of functions that are there for their names alone; of those that are stale */
+    size_t first = function_from(r, r->near);
     memcpy(text, r->text, r->bytes + 1);
-    for (size_t i = 0; i < r->count; i++) {
-        recalled *f = &r->functions[i];
+    for (size_t k = 0; k < r->count; k++) {
+        recalled *f = &r->functions[(first + k) % r->count];
         bool asked = is_asked_about(f, begin, end) || needs_asked(r, f, begin, end) || (named && f->need_count);
         bool for_name = f->known && !asked && named && !f->named && portion < PORTION_BYTES;
+        bool in_turn = f->stale && !asked && stale < r->stale_bytes;
         portion += for_name ? f->end - f->begin : 0;
-        f->blank = f->known && !asked && !for_name;
-        for (uint32_t k = f->open; f->blank && k < f->close; k++)
-            if (text[k] != '\n' && text[k] != '\r')
-                text[k] = ' ';
+        stale += in_turn ? f->end - f->begin : 0;
+        f->blank = (f->known || f->stale) && !asked && !for_name && !in_turn;
+        if (f->blank)
+            blank_body(text, f);
     }
     return text;
 }
@@ -503,20 +570,6 @@ static bool take_functions(visa_recall *r, const survey *s)
     return true;
 }
 
-/* The first function that does not end before the offset. */
-static size_t function_from(const visa_recall *r, uint32_t offset)
-{
-    size_t low = 0, high = r->count;
-    while (low < high) {
-        size_t middle = low + (high - low) / 2;
-        if (r->functions[middle].end < offset)
-            low = middle + 1;
-        else
-            high = middle;
-    }
-    return low;
-}
-
 /* What cannot be read is read again each time. */
 static void mark_broken(visa_recall *r, const visa_compilation *c)
 {
@@ -525,6 +578,27 @@ static void mark_broken(visa_recall *r, const visa_compilation *c)
         for (size_t k = function_from(r, range.begin); range.file == 0 && k < r->count && r->functions[k].begin <= range.end; k++)
             r->functions[k].simple = false;
     }
+}
+
+/* What stands outside of bodies. */
+static bool take_outer(visa_recall *r, const outer_items *from)
+{
+    outer_item *items = malloc((from->count + 1) * sizeof *items);
+    r->outer_known = items != NULL;
+    if (!items)
+        return false;
+    if (from->count)
+        memcpy(items, from->items, from->count * sizeof *items);
+    free(r->outer.items);
+    r->outer = (outer_items){items, from->count, from->count};
+    return true;
+}
+
+static void keep_outer(visa_recall *r, visa_compilation *c)
+{
+    outer_items items = outer_items_of(c->file, c->arena);
+    take_outer(r, &items);
+    c->doubted = ARENA_ARRAY(c->arena, bool, items.count + 1);
 }
 
 bool recall_follows(visa_compilation *c)
@@ -549,10 +623,11 @@ bool recall_follows(visa_compilation *c)
         if (!r->functions[i].blank) {
             r->functions[i].simple = s.functions[i].simple;
             r->functions[i].kernel = false; /* until it is read as one */
-            r->functions[i].known = false;
+            r->functions[i].known = r->functions[i].stale = false;
             keep_needs(r, &r->functions[i], &s.functions[i]);
         }
     mark_broken(r, c);
+    keep_outer(r, c);
     c->alone = ARENA_ARRAY(c->arena, bool, r->count + 1);
     src_range *blanks = ARENA_ARRAY(c->arena, src_range, r->count + 1);
     size_t called_count;
@@ -565,6 +640,125 @@ bool recall_follows(visa_compilation *c)
     }
     c->blanks = blanks;
     return true;
+}
+
+/* ---- a change outside of bodies ---- */
+
+/* Those that stand as they are, in the text as it is now. Touched are also those that begin or end where it changes. */
+static void move_untouched(visa_recall *r, const text_change *by)
+{
+    size_t kept = 0;
+    for (size_t i = 0; i < r->count; i++) {
+        recalled f = r->functions[i];
+        if (f.end >= by->begin && f.begin <= by->end)
+            continue;
+        function_move(&f, by);
+        f.blank = f.known || f.stale;
+        r->functions[kept++] = f;
+    }
+    r->count = kept;
+}
+
+/* The functions of the new text, with what is known of those that are the same; false: one that is has gone, or no memory. */
+static bool take_next(visa_recall *r, const survey *s)
+{
+    recalled *next = calloc(s->count + 1, sizeof *next);
+    size_t at = 0;
+    for (size_t i = 0; i < s->count && next; i++) {
+        next[i] = s->functions[i];
+        while (at < r->count && r->functions[at].begin < next[i].begin && !r->functions[at].blank)
+            at++;
+        if (at < r->count && is_at(&r->functions[at], &next[i]))
+            next[i] = r->functions[at++];
+    }
+    for (; next && at < r->count && !r->functions[at].blank; at++)
+        ;
+    if (!next || at < r->count) {
+        free(next);
+        return false;
+    }
+    free(r->functions);
+    r->functions = next;
+    r->count = s->count;
+    r->capacity = s->count + 1;
+    return true;
+}
+
+static void make_concerned_stale(visa_recall *r, const outer_items *items, const concern *c)
+{
+    for (size_t i = 0; i < r->count; i++) {
+        recalled *f = &r->functions[i];
+        size_t at = outer_items_find(items, f->begin);
+        bool faulty = false; /* its messages may suggest other names */
+        for (size_t k = 0; k < f->diag_count; k++)
+            faulty = faulty || f->diags[k].severity == DIAG_ERROR;
+        if (c->everything || faulty || at == items->count || c->concerned[at])
+            make_stale(f);
+    }
+}
+
+/* Which functions nothing calls. */
+static void mark_leaves(const visa_recall *r, outer_items *items)
+{
+    for (size_t i = 0; i < r->count; i++) {
+        size_t at = outer_items_find(items, r->functions[i].begin);
+        if (at < items->count)
+            items->items[at].leaf = r->functions[i].kernel;
+    }
+}
+
+/* The new text was parsed. False: nothing that is known counts. */
+static bool take_concern(visa_recall *r, visa_compilation *c, const char *text, const text_change *by)
+{
+    survey s = {.c = c};
+    if (COMPILATION_STOPS(c) || !c->file)
+        return false;
+    survey_items(&s, c->file);
+    outer_items items = outer_items_of(c->file, c->arena);
+    if (s.unfit || !take_next(r, &s))
+        return false;
+    mark_leaves(r, &items);
+    concern found = concern_between(r->text, &r->outer, text, &items, by, c->arena);
+    make_concerned_stale(r, &items, &found);
+    return take_outer(r, &items);
+}
+
+/* What a compilation took counts: steps that it and those before it spent. */
+static uint64_t spend_options(visa_options *left, visa_compilation *c)
+{
+    uint64_t spent = visa_steps(c), most = left->max_steps ? left->max_steps : COMPILE_STEPS_MAX;
+    left->max_steps = most == UINT64_MAX ? most : spent < most ? most - spent : 1;
+    left->max_milliseconds = left->max_milliseconds ? budget_milliseconds_left(c->arena) : 0;
+    visa_free(c);
+    return spent;
+}
+
+/* The text is parsed without the bodies that did not change, to see what did. */
+static void follow_outside(visa_recall *r, const next_text *now, const text_change *by)
+{
+    visa_options options = *now->options;
+    char *text = malloc(now->bytes + 1);
+    move_untouched(r, by);
+    bool any = false;
+    for (size_t i = 0; i < r->count; i++)
+        any = any || r->functions[i].blank;
+    if (!text || !any) {
+        free(text);
+        forget(r);
+        return;
+    }
+    memcpy(text, now->text, now->bytes + 1);
+    for (size_t i = 0; i < r->count; i++)
+        if (r->functions[i].blank)
+            blank_body(text, &r->functions[i]);
+    options.parse_only = true;
+    options.modules = false;
+    visa_compilation *c = visa_compile(now->name, text, now->bytes, &options);
+    free(text);
+    if (!c || !take_concern(r, c, now->text, by))
+        forget(r);
+    if (c)
+        r->looked = spend_options(now->options, c);
 }
 
 /* ---- while it is compiled ---- */
@@ -637,48 +831,97 @@ static void diag_copy(diag *out, const diag *from, arena *a)
         out->edits[n] = (diag_edit){from->edits[n].range, arena_strdup(a, from->edits[n].text)};
 }
 
-static void keep_said(visa_compilation *c, recalled *f)
+static void keep_said(visa_compilation *c, recalled *f, bool known)
 {
     arena *a = c->recall->arena;
     size_t count = c->diags.count - c->diags_before;
-    if (setjmp(*arena_guard(a))) { /* no memory */
-        f->known = false;
+    f->known = f->stale = false;
+    if (setjmp(*arena_guard(a))) /* no memory */
         return;
-    }
     f->diags = count ? ARENA_ARRAY(a, diag, count) : NULL;
     f->diag_count = count;
     for (size_t i = 0; i < count; i++)
         diag_copy(&f->diags[i], c->diags.items[c->diags_before + i], a);
-    f->known = true;
+    f->known = known;
+    f->stale = !known;
     f->named = false;
+}
+
+/* What is reported outside of the function that asked was asked first by it, and what asks later says nothing: the item is in doubt, and
+ * all that mention it are read again each time. False: nothing is. */
+static bool doubt(visa_compilation *c, const recalled *f)
+{
+    visa_recall *r = c->recall;
+    bool own = true;
+    for (size_t i = c->diags_before; i < c->diags.count; i++) {
+        src_range range = c->diags.items[i]->range;
+        if (f && is_within(range, f))
+            continue;
+        size_t at = range.file == 0 && r->outer_known ? outer_items_find(&r->outer, range.begin) : r->outer.count;
+        own = false;
+        if (at == r->outer.count || r->outer.items[at].structure || range.end > r->outer.items[at].end)
+            r->unfit = true;
+        else
+            c->doubted[at] = c->has_doubts = true;
+    }
+    return !own;
 }
 
 void recall_keep(visa_compilation *c, const kernel *k)
 {
     recalled *f = c->reads;
-    bool own = true;
-    for (size_t i = c->diags_before; i < c->diags.count; i++)
-        own = own && is_within(c->diags.items[i]->range, f ? f : &(recalled){0});
-    c->recall->unfit = c->recall->unfit || !own; /* what the next one does not say, because this one did */
-    if (!f || !f->simple || c->index->lost_count > c->lost_before || c->recall->unfit || c->unlike)
+    bool doubtful = doubt(c, f) || c->index->lost_count > c->lost_before;
+    if (!f || !f->simple || c->recall->unfit || c->unlike)
         return;
     bool mixed = false;
     f->dialects = dialect_narrow(ALL_DIALECTS, c->reads_node, &mixed, c->arena);
     f->release = k->dialect;
-    keep_said(c, f);
-    c->learnt = c->learnt || f->known;
+    keep_said(c, f, !doubtful);
+    c->learnt = c->learnt || f->known || f->stale;
+}
+
+/* Whoever mentions what is in doubt might have been the first to ask. */
+static void mark_doubtful(visa_recall *r, visa_compilation *c)
+{
+    mark_leaves(r, &r->outer);
+    concern doubts = concern_of_items(r->text, &r->outer, c->doubted, c->arena);
+    for (size_t i = 0; i < r->count; i++) {
+        recalled *f = &r->functions[i];
+        size_t at = outer_items_find(&r->outer, f->begin);
+        if (!doubts.everything && (at == r->outer.count || !doubts.concerned[at]))
+            continue;
+        c->unlike = c->unlike || (f->blank && f->known);
+        make_stale(f);
+    }
+}
+
+static bool is_said(const visa_compilation *c, const diag *d)
+{
+    bool found = false;
+    for (size_t i = c->diags_parsed; i < c->diags.count && !found; i++) {
+        const diag *said = c->diags.items[i];
+        found = said->id == d->id && said->range.file == d->range.file && said->range.begin == d->range.begin &&
+                said->range.end == d->range.end && strcmp(said->message, d->message) == 0;
+    }
+    return found;
 }
 
 void recall_add(visa_compilation *c)
 {
     visa_recall *r = c->recall;
+    if (c->has_doubts && !r->unfit && !c->unlike)
+        mark_doubtful(r, c);
     if (r->unfit)
         for (size_t i = 0; i < r->count; i++)
-            r->functions[i].known = false;
+            r->functions[i].known = r->functions[i].stale = false;
     c->unlike = c->unlike || (r->unfit && c->blank_count);
     for (size_t i = 0; i < r->count && !c->unlike; i++) {
         const recalled *f = &r->functions[i];
+        c->pending += f->blank && f->stale;
         for (size_t k = 0; f->blank && k < f->diag_count; k++) {
+            budget_spend(c->arena, 1);
+            if (f->stale && !is_within(f->diags[k].range, f) && is_said(c, &f->diags[k]))
+                continue;
             diag *d = ARENA_NEW(c->arena, diag);
             diag_copy(d, &f->diags[k], c->arena);
             ARENA_PUSH(c->arena, c->diags.items, c->diags.count, c->diags.capacity, d);
@@ -697,16 +940,12 @@ static visa_compilation *compile_text(visa_recall *r, const char *name, const ch
     return c;
 }
 
-/* The text is not what it seemed to be; what that took counts. */
-static visa_compilation *compile_anew(visa_recall *r, const char *name, const visa_options *options, visa_compilation *c)
+/* The text is not what it seemed to be. */
+static visa_compilation *compile_anew(visa_recall *r, const char *name, visa_options *options, visa_compilation *c)
 {
-    visa_options left = *options;
-    uint64_t spent = visa_steps(c), most = options->max_steps ? options->max_steps : COMPILE_STEPS_MAX;
-    left.max_steps = most == UINT64_MAX ? most : spent < most ? most - spent : 1;
-    left.max_milliseconds = options->max_milliseconds ? budget_milliseconds_left(c->arena) : 0;
-    visa_free(c);
+    uint64_t spent = spend_options(options, c);
     forget(r);
-    visa_compilation *whole = compile_text(r, name, r->text, &left);
+    visa_compilation *whole = compile_text(r, name, r->text, options);
     if (whole)
         arena_budget(whole->arena)->steps += spent;
     return whole;
@@ -718,13 +957,23 @@ visa_compilation *visa_recompile(visa_recall *r, const char *name, const char *t
     visa_options chosen = options ? *options : (visa_options){0};
     chosen.editor = true;
     for (size_t i = 0; r->unfit && i < r->count; i++)
-        r->functions[i].known = false;
-    char *shown = follow(r, text, bytes) ? text_blanked(r, begin, end, named) : NULL;
+        r->functions[i].known = r->functions[i].stale = false;
+    r->looked = 0;
+    char *shown = follow(r, &(next_text){text, name, bytes, &chosen}) ? text_blanked(r, begin, end, named) : NULL;
     if (!shown)
         return visa_compile(name, text, bytes, &chosen);
     visa_compilation *c = compile_text(r, name, shown, &chosen);
     free(shown);
-    return c && c->unlike ? compile_anew(r, name, &chosen, c) : c;
+    if (c && c->unlike)
+        c = compile_anew(r, name, &chosen, c);
+    if (c)
+        arena_budget(c->arena)->steps += r->looked;
+    return c;
+}
+
+size_t visa_pending(const visa_compilation *c)
+{
+    return c->pending;
 }
 
 bool visa_holds(const visa_compilation *c, uint32_t begin, uint32_t end)

@@ -3,9 +3,12 @@
  * The one idea: the diagnostics of a kernel follow from its own text, from the bodies of the functions that it calls, they themselves or
  * others for them, and from what stands outside of all bodies. So where one body changes, those of the kernels that do not need it are
  * blanked before the text is compiled: every place stays where it was, next to nothing is read, and the diagnostics of those kernels are
- * reported again, moved to where they now stand. Functions that are called stand there, always. Whatever is not as simple as that (macros,
- * modules of other files, stream programs, words of several releases, functions by other names) is compiled each time, and a text in which
- * anything but a body or a comment has changed is compiled as if nothing were known. */
+ * reported again, moved to where they now stand. Functions that are called stand there, always. Where something outside of bodies changes,
+ * that is done with the functions that it does not concern (libvisa/concern.h). Whatever is not as simple as that (macros, modules of other
+ * files, stream programs, words of several releases, functions by other names) is compiled each time.
+ *
+ * A function that did not change, but something that it needs, is stale: what was said of it may be repeated once more, until it is
+ * compiled. */
 #ifndef VISA_LIBVISA_RECALL_H
 #define VISA_LIBVISA_RECALL_H
 
@@ -21,6 +24,7 @@ typedef struct recalled {
     const char **needs;               /* names of the functions of the file that it calls, and that those call */
     size_t need_count;
     bool known;        /* its diagnostics are known: */
+    bool stale;        /* they were, or would be if it were the only one: */
     dialect release;   /* of the file, when they were found */
     unsigned dialects; /* the releases of its body */
     diag *diags;

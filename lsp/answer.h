@@ -9,9 +9,9 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* As in visa_options. */
+/* As in visa_options; and how much is judged before diagnostics are first said (EDITOR_FIRST_BYTES), 0: all. */
 typedef struct answer_limits {
-    uint64_t max_steps, max_bytes, max_milliseconds;
+    uint64_t max_steps, max_bytes, max_milliseconds, first_bytes;
 } answer_limits;
 
 typedef struct answer_account {

@@ -75,6 +75,7 @@ static bool set_text(document *d, char *text, size_t bytes)
     d->bytes = bytes;
     d->lines = lines;
     d->changed = true;
+    d->hurried = false;
     return true;
 }
 
@@ -197,11 +198,14 @@ static visa_options options_of(documents *all, const document *d)
                           .max_milliseconds = answer_milliseconds_left(&all->answer)};
 }
 
-static visa_compilation *compile(documents *all, document *d, uint32_t begin, uint32_t end, bool named)
+/* `stale`: so many bytes of functions that a change concerns in which they did not take part. */
+static visa_compilation *compile(documents *all, document *d, uint32_t begin, uint32_t end, bool named, size_t stale)
 {
     visa_options options = options_of(all, d);
     if (!d->recall)
         d->recall = visa_recall_new();
+    if (d->recall)
+        visa_recall_put_off(d->recall, stale);
     forget_compilations(d);
     d->compilation = d->recall ? visa_recompile(d->recall, d->path, d->text, d->bytes, begin, end, named, &options)
                                : visa_compile(d->path, d->text, d->bytes, &options);
@@ -212,8 +216,14 @@ static visa_compilation *compile(documents *all, document *d, uint32_t begin, ui
 
 visa_compilation *document_compilation(documents *all, document *d, uint32_t begin, uint32_t end)
 {
-    bool holds = d->compilation && visa_holds(d->compilation, begin, end);
-    return holds ? d->compilation : compile(all, d, begin, end, false);
+    bool holds = d->compilation && visa_holds(d->compilation, begin, end) && visa_pending(d->compilation) == 0;
+    return holds ? d->compilation : compile(all, d, begin, end, false, SIZE_MAX);
+}
+
+visa_compilation *document_place(documents *all, document *d, uint32_t offset)
+{
+    bool holds = d->compilation && visa_holds(d->compilation, offset, offset);
+    return holds ? d->compilation : compile(all, d, offset, offset, false, 0);
 }
 
 visa_compilation *document_judge(documents *all, document *d, bool (*is_asked)(void *user), void *user)
@@ -221,13 +231,14 @@ visa_compilation *document_judge(documents *all, document *d, bool (*is_asked)(v
     if (!d->recall)
         d->recall = visa_recall_new();
     for (;;) {
-        bool whole = d->compilation && visa_holds(d->compilation, 0, 0);
+        bool whole = d->compilation && visa_holds(d->compilation, 0, 0) && (!d->hurried || visa_pending(d->compilation) == 0);
+        size_t stale = d->hurried || !all->limits.first_bytes ? SIZE_MAX : (size_t)all->limits.first_bytes;
         if (whole && (d->judged || !visa_gave_up(d->compilation)))
             return d->compilation;
         answer_begin(&all->answer, &all->limits);
         if (d->recall)
             visa_recall_unasked(d->recall, is_asked, user, EDITOR_UNASKED_TIMES * all->limits.max_milliseconds);
-        bool compiled = compile(all, d, 0, 0, false);
+        bool compiled = compile(all, d, 0, 0, false, stale);
         if (d->recall)
             visa_recall_unasked(d->recall, NULL, NULL, 0);
         d->judged = compiled;
@@ -246,7 +257,7 @@ visa_compilation *document_names(documents *all, document *d, const visa_name **
             return c;
         if (!answer_spend(&all->answer, 1))
             break;
-        c = compile(all, d, 0, 0, true);
+        c = compile(all, d, 0, 0, true, SIZE_MAX);
     }
     *count = 0;
     return c;

@@ -21,6 +21,7 @@ typedef struct document {
     text_lines *file_lines; /* of the other files of `compilation`, by number; read when a place in one is reported */
     int file_count;
     bool judged;      /* `compilation` gave up, if it did, for no question's sake: its diagnostics are all there are */
+    bool hurried;     /* the diagnostics of some functions that the last change concerns were put off once */
     bool changed;     /* its diagnostics are to be published */
     char **published; /* URIs that got diagnostics from this document, itself apart */
     size_t published_count;
@@ -51,8 +52,11 @@ void documents_forget(documents *d);
 /* Of which [begin, end) of the text can be asked about; all diagnostics are there. At the expense of the answer under way; NULL: no memory.
  */
 visa_compilation *document_compilation(documents *all, document *d, uint32_t begin, uint32_t end);
+/* What is around the offset alone; diagnostics of other functions may be out of date. NULL as there. */
+visa_compilation *document_place(documents *all, document *d, uint32_t offset);
 /* For its diagnostics: goes on past the answer's time while is_asked says that nobody asks anything. NULL: no memory, or it has to be
- * called again, after who asks was answered. */
+ * called again, after who asks was answered. The first time after a change those of functions that did not change may be out of date
+ * (visa_pending): called again, it has them all. */
 visa_compilation *document_judge(documents *all, document *d, bool (*is_asked)(void *user), void *user);
 /* The same as document_compilation, and is asked for all names of the text: NULL as there. */
 visa_compilation *document_names(documents *all, document *d, const visa_name **names, size_t *count);

@@ -9,11 +9,14 @@
 #include "lsp/server.h"
 #include "support/choice.h"
 
-static void publish(server *s, const char *uri, const document *of, json_t *diagnostics)
+/* `pending`: of so many functions it may be out of date; it is published again, then. No client has to know the member. */
+static void publish(server *s, const char *uri, const document *of, json_t *diagnostics, size_t pending)
 {
     json_t *params = json_pack("{s:o, s:o}", "uri", json_bytes(uri), "diagnostics", diagnostics);
     if (of)
         json_object_set_new(params, "version", json_integer(of->version));
+    if (pending > 0)
+        json_object_set_new(params, "pending", json_integer((json_int_t)pending));
     server_notify(s, "textDocument/publishDiagnostics", params);
 }
 
@@ -96,7 +99,7 @@ static void publish_modules(server *s, document *d, visa_compilation *c)
     for (size_t i = 0; i < old; i++) {
         char *path = path_of_uri(d->published[i]);
         if (path && !has_file(c, path) && !open_at(server_documents(s), path))
-            publish(s, d->published[i], NULL, json_array());
+            publish(s, d->published[i], NULL, json_array(), 0);
         free(path);
     }
     for (int file = 1; (name = visa_file_name(c, file)) != NULL; file++) {
@@ -105,7 +108,7 @@ static void publish_modules(server *s, document *d, visa_compilation *c)
             continue;
         char *uri = open ? strdup(open->uri) : uri_of_path(name);
         if (uri) {
-            publish(s, uri, open, diagnostics_of(s, d, c, file));
+            publish(s, uri, open, diagnostics_of(s, d, c, file), 0);
             remember(d, uri);
         }
         free(uri);
@@ -115,11 +118,12 @@ static void publish_modules(server *s, document *d, visa_compilation *c)
 static void publish_document(server *s, document *d)
 {
     documents *all = server_documents(s);
-    d->changed = false;
+    size_t pending = d->compilation && !d->hurried ? visa_pending(d->compilation) : 0;
+    d->changed = d->hurried = pending > 0;
     if (!d->compilation)
         return;
     if (!is_module(all, d))
-        publish(s, d->uri, d, diagnostics_of(s, d, d->compilation, 0));
+        publish(s, d->uri, d, diagnostics_of(s, d, d->compilation, 0), pending);
     publish_modules(s, d, d->compilation);
 }
 
@@ -128,25 +132,36 @@ static bool somebody_asks(void *user)
     return server_is_asked(user);
 }
 
-/* Each document takes its time; a question that comes meanwhile is answered first, and its answer calls here again. */
+static bool any_changed(const documents *all)
+{
+    bool found = false;
+    for (const document *d = all->first; d; d = d->next)
+        found = found || d->changed;
+    return found;
+}
+
+/* Each document takes its time; a question that comes meanwhile is answered first, and its answer calls here again. What was put off is
+ * done in the second round. */
 void publish_changed(server *s)
 {
     documents *all = server_documents(s);
-    for (document *d = all->first; d; d = d->next)
-        if (d->changed && !document_judge(all, d, somebody_asks, s))
-            return;
-    for (document *d = all->first; d; d = d->next) {
-        bool changed = d->changed;
-        if (changed)
-            publish_document(s, d);
-        if (changed && server_is_asked(s))
-            return;
+    while (any_changed(all)) {
+        for (document *d = all->first; d; d = d->next)
+            if (d->changed && !document_judge(all, d, somebody_asks, s))
+                return;
+        for (document *d = all->first; d; d = d->next) {
+            bool changed = d->changed;
+            if (changed)
+                publish_document(s, d);
+            if (changed && server_is_asked(s))
+                return;
+        }
     }
 }
 
 void publish_nothing(server *s, document *d)
 {
-    publish(s, d->uri, NULL, json_array());
+    publish(s, d->uri, NULL, json_array(), 0);
     for (size_t i = 0; i < d->published_count; i++)
-        publish(s, d->published[i], NULL, json_array());
+        publish(s, d->published[i], NULL, json_array(), 0);
 }

@@ -24,14 +24,9 @@ bool question_ask(server *s, const json_t *params, question_kind kind, question 
         return false;
     if (kind == ASK_NOTHING || kind == ASK_NOTHING_RANGE)
         return true;
-    bool part = kind == ASK_AT || kind == ASK_RANGE;
-    q->c = document_compilation(q->all, q->d,
-                                kind == ASK_AT ? q->offset
-                                : part         ? q->begin
-                                               : 0,
-                                kind == ASK_AT ? q->offset
-                                : part         ? q->end
-                                               : UINT32_MAX);
+    bool part = kind == ASK_RANGE;
+    q->c = kind == ASK_AT ? document_place(q->all, q->d, q->offset)
+                          : document_compilation(q->all, q->d, part ? q->begin : 0, part ? q->end : UINT32_MAX);
     if (q->c)
         documents_ask(q->all, q->d, q->c);
     return q->c != NULL;

@@ -216,6 +216,27 @@ def EDITOR_VALUES_MAX(most, folder):
     server.end()
 
 
+@limit
+def EDITOR_FIRST_BYTES(most, folder):
+    """Kernels of one length, and an edit that concerns all: as many as begin below the limit are judged before something is said."""
+    del folder
+    def kernel(number):
+        words = " ".join(["// of this many bytes"] * 600)
+        return (f"fn kernel{number:04}(device: &mut Device, x: &HbmTensor<i8, m![1], m![A]>) -> HbmTensor<i8, m![1], m![A]> {{\n{words}\n"
+                "x.to_hbm(&mut device.tdma)\n}\n")
+    enough = -(-most // len(kernel(0).rstrip()))
+    for count, left in ((enough, None), (enough + 1, 1)):
+        server = bounded.Server(ANY_TIME)
+        text = HEAD + "".join(kernel(i) for i in range(count))
+        server.open(text)
+        server.send(json.dumps({"jsonrpc": "2.0", "method": "textDocument/didChange", "params": {
+            "textDocument": {"uri": "file:///nowhere/bounded.vm", "version": 2}, "contentChanges": [{"text": text.replace("A = 32", "A = 64")}]}}).encode())
+        same(f"of {count} kernels are put off", server.receive()["params"].get("pending"), left)
+        if left:
+            same("and then", server.receive()["params"].get("pending"), None)
+        server.end()
+
+
 def main():
     with tempfile.TemporaryDirectory() as folder:
         def faults(name, function, value):

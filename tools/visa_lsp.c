@@ -39,6 +39,13 @@ static int option_TIME_LIMIT(void *of, const char *text)
                : tool_usage_error("visa-lsp", "--time-limit takes a number of milliseconds, 0 for no limit; not `%s`", text);
 }
 
+static int option_FIRST_BYTES(void *of, const char *text)
+{
+    return tool_number(text, &((answer_limits *)of)->first_bytes)
+               ? OPTION_GO_ON
+               : tool_usage_error("visa-lsp", "--first-bytes takes a number of bytes, 0 for no limit; not `%s`", text);
+}
+
 static int option_VERSION(void *of, const char *text)
 {
     (void)of, (void)text;
@@ -57,7 +64,7 @@ static int option_HELP(void *of, const char *text)
 int main(int argc, char **argv)
 {
     stop_begin("visa-lsp");
-    answer_limits limits = {.max_milliseconds = EDITOR_MILLISECONDS};
+    answer_limits limits = {.max_milliseconds = EDITOR_MILLISECONDS, .first_bytes = EDITOR_FIRST_BYTES};
     int status = option_rows_parse("visa-lsp", option_rows, OPTION_ROWS, argc, argv, &limits, NULL);
     if (status != OPTION_GO_ON)
         return status;

@@ -32,14 +32,15 @@ def check(condition, *what):
 class Server:
     """One process; leaving the `with` checks that it ends in order and left no sanitizer's report."""
 
-    def __init__(self, encodings=None, start=True):
-        self.encodings, self.start = encodings, start
+    def __init__(self, encodings=None, start=True, options=()):
+        self.encodings, self.start, self.options = encodings, start, options
         self.number, self.notes, self.version = 0, [], 0
+        self.put_off = 0 # publications after which others came
         self.ended = False # the session itself has sent `exit`
 
     def __enter__(self):
         self.log = tempfile.TemporaryFile()
-        self.process = subprocess.Popen([os.path.join(visa_tools.bin_dir(), "visa-lsp"), LIMIT], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+        self.process = subprocess.Popen([os.path.join(visa_tools.bin_dir(), "visa-lsp"), LIMIT, *self.options], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
                                         stderr=self.log, env=visa_tools.environment())
         if self.start:
             general = {"positionEncodings": self.encodings} if self.encodings else {}
@@ -119,14 +120,18 @@ class Server:
         return found
 
     def diagnostics(self, uri=URI):
-        """Those that are published next for the document."""
+        """Those that are published next for the document, and are all there."""
         while True:
             for i, note in enumerate(self.notes):
                 if note["method"] == "textDocument/publishDiagnostics" and note["params"]["uri"] == uri:
                     del self.notes[i]
+                    if note["params"].get("pending"):
+                        self.put_off += 1
+                        break
                     self.published = note["params"].get("version")
                     return note["params"]["diagnostics"]
-            self.notes.append(self.receive())
+            else:
+                self.notes.append(self.receive())
 
     def at(self, method, line, character, uri=URI, **more):
         return self.ask("textDocument/" + method, {"textDocument": {"uri": uri}, "position": {"line": line, "character": character}, **more})
