@@ -3,6 +3,8 @@
 #include <inttypes.h>
 #include <stdarg.h>
 
+#include "support/order.h"
+
 /* A number of a stored command that a loop advances. */
 typedef struct change {
     struct change *next;
@@ -44,14 +46,8 @@ static size_t end_of(const command *c)
 /* The first command at or after an offset of the section; `count` when there is none. */
 static size_t command_at(const command *stored, size_t count, size_t offset)
 {
-    size_t low = 0, high = count;
-    while (low < high) {
-        size_t middle = low + (high - low) / 2;
-        if (stored[middle].offset < offset)
-            low = middle + 1;
-        else
-            high = middle;
-    }
+    size_t low;
+    ORDER_FIRST(&low, count, i, stored[i].offset < offset);
     return low;
 }
 

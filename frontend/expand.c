@@ -8,6 +8,7 @@
 #include "frontend/parse.h"
 #include "frontend/parser.tab.h"
 #include "support/budget.h"
+#include "support/order.h"
 
 expander *expander_new(source_map *sources, arena *a, diag_list *diags)
 {
@@ -37,14 +38,8 @@ ast *expand_parse(expander *e, expansion x, diag_list *diags)
 
 static const expansion *expansion_of(const expander *e, int file)
 {
-    size_t low = 0, high = e->count; /* files are numbered in the order of the list */
-    while (low < high) {
-        size_t middle = (low + high) / 2;
-        if (e->expansions[middle].file < file)
-            low = middle + 1;
-        else
-            high = middle;
-    }
+    size_t low; /* files are numbered in the order of the list */
+    ORDER_FIRST(&low, e->count, i, e->expansions[i].file < file);
     return low < e->count && e->expansions[low].file == file ? &e->expansions[low] : NULL;
 }
 

@@ -3,6 +3,7 @@
 
 #include "frontend/parse_state.h"
 #include "support/budget.h"
+#include "support/order.h"
 
 /* Is the syntax error at the token returned last a consequence of what the scanner found? It is when there is
  * a fault between the last complete statement and the end of the token. */
@@ -17,14 +18,8 @@ static bool follows_from_fault(const parse_state *p, src_range at)
     }
     const token_list *l = &p->tokens;
     uint32_t end = token_at(p, p->current)->kind ? at.end : UINT32_MAX;
-    size_t low = 0, high = l->fault_count;
-    while (low < high) {
-        size_t middle = low + (high - low) / 2;
-        if (l->faults[middle] < p->statement_begin)
-            low = middle + 1;
-        else
-            high = middle;
-    }
+    size_t low;
+    ORDER_FIRST(&low, l->fault_count, i, l->faults[i] < p->statement_begin);
     return low < l->fault_count && l->faults[low] <= end;
 }
 

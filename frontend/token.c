@@ -501,15 +501,9 @@ const char *token_text(const char *source, const token *t, arena *a)
 
 uint32_t token_from(const token *tokens, uint32_t count, uint32_t begin)
 {
-    uint32_t low = 0, high = count;
-    while (low < high) {
-        uint32_t middle = low + (high - low) / 2;
-        if (tokens[middle].begin < begin)
-            low = middle + 1;
-        else
-            high = middle;
-    }
-    return low;
+    size_t low;
+    ORDER_FIRST(&low, count, i, tokens[i].begin < begin);
+    return (uint32_t)low;
 }
 
 bool token_is_word(const char *source, const token *t, const char *word)

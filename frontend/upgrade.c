@@ -251,14 +251,8 @@ typedef struct made {
 
 static made ops_of(const upgrader *u, const ast *node)
 {
-    size_t low = 0, high = u->op_count;
-    while (low < high) {
-        size_t middle = (low + high) / 2;
-        if (by_range(u->ops[middle]->range, node->name_range) < 0)
-            low = middle + 1;
-        else
-            high = middle;
-    }
+    size_t low;
+    ORDER_FIRST(&low, u->op_count, i, by_range(u->ops[i]->range, node->name_range) < 0);
     made m = {u->ops + low, 0};
     while (low + m.count < u->op_count && by_range(m.items[m.count]->range, node->name_range) == 0)
         m.count++;

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "support/budget.h"
+#include "support/order.h"
 
 /* Bytes that are looked at for names; past them everything is concerned. */
 enum { CONCERN_BYTES_MAX = 4 << 20 };
@@ -107,14 +108,8 @@ outer_items outer_items_of(const ast *file, arena *a)
 
 size_t outer_items_find(const outer_items *of, uint32_t offset)
 {
-    size_t low = 0, high = of->count;
-    while (low < high) {
-        size_t middle = low + (high - low) / 2;
-        if (of->items[middle].end <= offset)
-            low = middle + 1;
-        else
-            high = middle;
-    }
+    size_t low;
+    ORDER_FIRST(&low, of->count, i, of->items[i].end <= offset);
     return low < of->count && of->items[low].begin <= offset ? low : of->count;
 }
 

@@ -10,6 +10,7 @@
 #include "frontend/stage.h"
 #include "libvisa/editor.h"
 #include "support/budget.h"
+#include "support/order.h"
 
 /* The token that is exactly at a range, or TOKEN_NONE. */
 static uint32_t token_at(const token_list *tokens, src_range range)
@@ -117,14 +118,8 @@ static const symbol *imported(lookup *l, uint32_t i, const char *name)
 static bool look_up(lookup *l, uint32_t i, visa_name *out)
 {
     const char *name = token_text(source_text(l->c->sources, 0), &l->tokens->items[i], l->c->arena);
-    size_t low = 0, high = l->count;
-    while (low < high) {
-        size_t middle = low + (high - low) / 2;
-        if (strcmp(l->items[middle]->name, name) < 0)
-            low = middle + 1;
-        else
-            high = middle;
-    }
+    size_t low;
+    ORDER_FIRST(&low, l->count, at, strcmp(l->items[at]->name, name) < 0);
     bool found = low < l->count && strcmp(l->items[low]->name, name) == 0;
     bool several = found && low + 1 < l->count && strcmp(l->items[low + 1]->name, name) == 0;
     if (found && !several) {

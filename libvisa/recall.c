@@ -300,14 +300,8 @@ static bool needs_asked(const visa_recall *r, const recalled *f, uint32_t begin,
 /* The first function that does not end before the offset. */
 static size_t function_from(const visa_recall *r, uint32_t offset)
 {
-    size_t low = 0, high = r->count;
-    while (low < high) {
-        size_t middle = low + (high - low) / 2;
-        if (r->functions[middle].end < offset)
-            low = middle + 1;
-        else
-            high = middle;
-    }
+    size_t low;
+    ORDER_FIRST(&low, r->count, i, r->functions[i].end < offset);
     return low;
 }
 
@@ -450,14 +444,8 @@ static int by_function(const void *a, const void *b)
 /* The first function of that name; `count`: there is none. */
 static size_t first_named(const named_function *all, size_t count, const char *name)
 {
-    size_t low = 0, high = count;
-    while (low < high) {
-        size_t middle = low + (high - low) / 2;
-        if (strcmp(all[middle].name, name) < 0)
-            low = middle + 1;
-        else
-            high = middle;
-    }
+    size_t low;
+    ORDER_FIRST(&low, count, i, strcmp(all[i].name, name) < 0);
     return low < count && strcmp(all[low].name, name) == 0 ? low : count;
 }
 

@@ -2,6 +2,7 @@
 #ifndef VISA_SUPPORT_ORDER_H
 #define VISA_SUPPORT_ORDER_H
 
+#include <stddef.h>
 #include <stdint.h>
 
 /* Ascending; ORDER(b, a) is descending. Each is evaluated twice. */
@@ -11,6 +12,21 @@ static inline int order_then(int first, int then)
 {
     return first ? first : then;
 }
+
+/* By halves: in *first the place of the first of `count` for which is_before, an expression of `place`, does not hold; it holds for all in
+ * front of that one. `count`: it holds for all. */
+#define ORDER_FIRST(first, count, place, is_before) \
+    do { \
+        size_t order_end = (count); \
+        *(first) = 0; \
+        while (*(first) < order_end) { \
+            size_t place = *(first) + (order_end - *(first)) / 2; \
+            if (is_before) \
+                *(first) = place + 1; \
+            else \
+                order_end = place; \
+        } \
+    } while (0)
 
 /* Of int64_t, ascending. */
 static inline int order_numbers(const void *a, const void *b)

@@ -96,6 +96,12 @@ int tool_check_complete(const char *tool, const tool_check *c)
     return EXIT_DONE;
 }
 
+int tool_version(const char *tool, const char *version)
+{
+    printf("%s %s\n", tool, version);
+    return tool_printed(tool, EXIT_DONE);
+}
+
 int tool_out_of_memory(const char *tool)
 {
     unfinished_remove_all();

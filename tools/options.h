@@ -53,6 +53,9 @@ int tool_check_complete(const char *tool, const tool_check *c);
 /* "TOOL: FILE: error[ID]: ...", with notes and help; file NULL: left away. */
 void tool_print_diags(const char *tool, const char *file, diag_list *diags);
 
+/* "TOOL VERSION": the status of --version. */
+int tool_version(const char *tool, const char *version);
+
 /* EXIT_INPUT, of a run that there was no memory for; what it was writing is removed. */
 int tool_out_of_memory(const char *tool);
 

@@ -32,8 +32,7 @@ static int option_PORT(void *of, const char *text)
 static int option_VERSION(void *of, const char *text)
 {
     (void)of, (void)text;
-    printf("visa-explorer %s\n", visa_version());
-    return tool_printed("visa-explorer", EXIT_DONE);
+    return tool_version("visa-explorer", visa_version());
 }
 
 static int option_HELP(void *of, const char *text)

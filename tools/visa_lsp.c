@@ -49,8 +49,7 @@ static int option_FIRST_BYTES(void *of, const char *text)
 static int option_VERSION(void *of, const char *text)
 {
     (void)of, (void)text;
-    printf("visa-lsp %s\n", visa_version());
-    return tool_printed("visa-lsp", EXIT_DONE);
+    return tool_version("visa-lsp", visa_version());
 }
 
 static int option_HELP(void *of, const char *text)

@@ -8,14 +8,8 @@
 /* The front of an item is by multipliers, its cycles fall: the first that is fast enough. */
 const explore_point *explore_chain_item(const explore *item, int64_t latency)
 {
-    size_t low = 0, high = item->count;
-    while (low < high) {
-        size_t middle = low + (high - low) / 2;
-        if (item->front[middle].latency > latency)
-            low = middle + 1;
-        else
-            high = middle;
-    }
+    size_t low;
+    ORDER_FIRST(&low, item->count, i, item->front[i].latency > latency);
     return low < item->count ? &item->front[low] : NULL;
 }
 

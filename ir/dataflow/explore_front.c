@@ -4,18 +4,13 @@
 
 #include "ir/dataflow/dataflow_shape.h"
 #include "support/budget.h"
+#include "support/order.h"
 
 /* The first point with at least so many multipliers. */
 static size_t place_of(const explore *x, int64_t multipliers)
 {
-    size_t low = 0, high = x->count;
-    while (low < high) {
-        size_t middle = low + (high - low) / 2;
-        if (x->front[middle].multipliers < multipliers)
-            low = middle + 1;
-        else
-            high = middle;
-    }
+    size_t low;
+    ORDER_FIRST(&low, x->count, i, x->front[i].multipliers < multipliers);
     return low;
 }
 

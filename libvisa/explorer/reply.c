@@ -328,16 +328,13 @@ static json_t *answer_compile(const json_t *question, const reply_limits *limits
 
 /* ---- what an editor asks ---- */
 
-static json_t *answer_hover(const json_t *question, const reply_limits *limits, int *status)
+static json_t *answer_hover(source_question *q)
 {
-    source_question q;
-    const char *wrong = read_source(question, limits, &q), *markdown;
+    const char *markdown;
     visa_place place;
-    if (wrong)
-        return bad_question(status, wrong);
-    q.options.editor = true;
-    visa_compilation *c = compile_source(&q);
-    json_t *j = c && visa_hover(c, q.offset, &place, &markdown)
+    q->options.editor = true;
+    visa_compilation *c = compile_source(q);
+    json_t *j = c && visa_hover(c, q->offset, &place, &markdown)
                     ? json_pack("{s:o, s:o}", "markdown", word(markdown), "range", json_of_place(place))
                 : c ? json_pack("{s:n}", "markdown")
                     : NULL;
@@ -345,18 +342,14 @@ static json_t *answer_hover(const json_t *question, const reply_limits *limits, 
     return j;
 }
 
-static json_t *answer_complete(const json_t *question, const reply_limits *limits, int *status)
+static json_t *answer_complete(source_question *q)
 {
-    source_question q;
-    const char *wrong = read_source(question, limits, &q);
-    if (wrong)
-        return bad_question(status, wrong);
     static const char *const kinds[] = {
         [VISA_NAME_AXIS] = "constant",     [VISA_NAME_ALIAS] = "type",        [VISA_NAME_CONST] = "constant",
         [VISA_NAME_VARIABLE] = "variable", [VISA_NAME_FUNCTION] = "function", [VISA_NAME_MODULE] = "namespace",
         [VISA_NAME_METHOD] = "method",     [VISA_NAME_FIELD] = "property",    [VISA_NAME_TYPE] = "type",
         [VISA_NAME_KEYWORD] = "keyword"};
-    visa_compilation *c = visa_complete(source_name_of_page, q.text, q.bytes, q.offset, &q.options);
+    visa_compilation *c = visa_complete(source_name_of_page, q->text, q->bytes, q->offset, &q->options);
     json_t *list = json_array();
     visa_completion item;
     for (size_t i = 0; c && i < COMPLETIONS_SENT_MAX && visa_completion_at(c, i, &item); i++)
@@ -366,15 +359,12 @@ static json_t *answer_complete(const json_t *question, const reply_limits *limit
     return json_pack("{s:o}", "completions", list);
 }
 
-static json_t *answer_format(const json_t *question, const reply_limits *limits, int *status)
+static json_t *answer_format(source_question *q)
 {
-    source_question q;
-    const char *wrong = read_source(question, limits, &q), *text;
+    const char *text;
     size_t bytes;
-    if (wrong)
-        return bad_question(status, wrong);
-    q.options.parse_only = true;
-    visa_compilation *c = compile_source(&q);
+    q->options.parse_only = true;
+    visa_compilation *c = compile_source(q);
     json_t *j = c && visa_format(c, &text, &bytes) ? json_pack("{s:o}", "source", text_value(text, bytes))
                 : c                                ? json_pack("{s:o}", "diagnostics", diagnostics_of(c))
                                                    : NULL;
@@ -382,15 +372,11 @@ static json_t *answer_format(const json_t *question, const reply_limits *limits,
     return j;
 }
 
-static json_t *answer_fix(const json_t *question, const reply_limits *limits, int *status)
+static json_t *answer_fix(source_question *q)
 {
-    source_question q;
-    const char *wrong = read_source(question, limits, &q);
-    if (wrong)
-        return bad_question(status, wrong);
     size_t changes, bytes;
-    q.options.editor = true;
-    visa_compilation *c = visa_fix(source_name_of_page, q.text, q.bytes, &q.options, &changes);
+    q->options.editor = true;
+    visa_compilation *c = visa_fix(source_name_of_page, q->text, q->bytes, &q->options, &changes);
     const char *text = c ? visa_file_text(c, 0, &bytes) : NULL;
     json_t *j = text ? json_pack("{s:o, s:I}", "source", text_value(text, bytes), "changes", (json_int_t)changes) : NULL;
     visa_free(c);
@@ -514,24 +500,34 @@ static json_t *answer_start(const json_t *question, const reply_limits *limits, 
     return json_pack("{s:s, s:o, s:o}", "version", visa_version(), "examples", examples, "dialects", dialects);
 }
 
-typedef json_t *(*answer_maker)(const json_t *question, const reply_limits *limits, int *status);
+/* One of a source has it read; what cannot be read is answered for it. */
 static const struct {
     const char *path;
-    answer_maker make;
-} reply_rows[] = {{"/api/start", answer_start},       {"/api/compile", answer_compile}, {"/api/hover", answer_hover},
-                  {"/api/complete", answer_complete}, {"/api/fix", answer_fix},         {"/api/format", answer_format},
-                  {"/api/tune", answer_tune},         {"/api/check", answer_check}};
+    json_t *(*make)(const json_t *question, const reply_limits *limits, int *status);
+    json_t *(*of_source)(source_question *q);
+} reply_rows[] = {{"/api/start", answer_start, NULL},       {"/api/compile", answer_compile, NULL}, {"/api/hover", NULL, answer_hover},
+                  {"/api/complete", NULL, answer_complete}, {"/api/fix", NULL, answer_fix},         {"/api/format", NULL, answer_format},
+                  {"/api/tune", answer_tune, NULL},         {"/api/check", answer_check, NULL}};
+enum { REPLY_ROWS = sizeof reply_rows / sizeof *reply_rows };
+
+static json_t *answer(size_t row, const json_t *question, const reply_limits *limits, int *status)
+{
+    if (reply_rows[row].make)
+        return reply_rows[row].make(question, limits, status);
+    source_question q;
+    const char *wrong = read_source(question, limits, &q);
+    return wrong ? bad_question(status, wrong) : reply_rows[row].of_source(&q);
+}
 
 reply reply_make(const char *path, const char *body, size_t bytes, const reply_limits *limits)
 {
-    answer_maker make = NULL;
-    for (size_t i = 0; i < sizeof reply_rows / sizeof *reply_rows; i++)
-        if (strcmp(reply_rows[i].path, path) == 0)
-            make = reply_rows[i].make;
+    size_t row = 0;
+    while (row < REPLY_ROWS && strcmp(reply_rows[row].path, path) != 0)
+        row++;
     json_error_t error = {.text = "arrays and objects are nested too deeply"};
     json_t *question = json_nests_too_deeply(body, bytes) ? NULL : json_loadb(body, bytes, JSON_ALLOW_NUL, &error);
-    reply r = {.status = !make ? 404 : json_is_object(question) ? 200 : 400};
-    json_t *j = r.status == 200   ? make(question, limits, &r.status)
+    reply r = {.status = row == REPLY_ROWS ? 404 : json_is_object(question) ? 200 : 400};
+    json_t *j = r.status == 200   ? answer(row, question, limits, &r.status)
                 : r.status == 404 ? fault("nobody answers that")
                                   : fault(question ? "a question is an object" : error.text);
     r.text = j ? json_dumps(j, JSON_COMPACT) : NULL;

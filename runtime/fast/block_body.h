@@ -124,6 +124,12 @@ INLINE vector_w words_at(const unsigned char *packet, int64_t i)
 #define BLOCK_UPPER(a, b) __builtin_shufflevector(a, b, 4, 12, 5, 13, 6, 14, 7, 15)
 #endif
 
+#if BLOCK_VECTOR == 16 || defined(__AVX2__)
+enum { BLOCK_IN_REGISTER = true };
+#else
+enum { BLOCK_IN_REGISTER = false };
+#endif
+
 INLINE vector_w permuted(vector_w a, vector_w lanes)
 {
 #if BLOCK_VECTOR == 16
@@ -152,11 +158,12 @@ INLINE void weave(vector_w *v, int count)
     }
 }
 
-/* Whole vectors of each packet; returns how many words were done. */
+/* Whole vectors of each packet; returns how many words were done. A vector that no register holds is shuffled in memory, and its next read
+ * waits for the stores of all its words: there packets are woven word by word. */
 INLINE int64_t interleave_vectors(const unsigned char *const *packets, int64_t words, block_word flip, block_word *to, int group)
 {
     int64_t i = 0;
-    for (; i + BLOCK_VECTOR <= words; i += BLOCK_VECTOR) {
+    for (; (BLOCK_IN_REGISTER || group == 1) && i + BLOCK_VECTOR <= words; i += BLOCK_VECTOR) {
         vector_w v[BLOCK_VECTOR];
         for (int g = 0; g < group; g++)
             v[g] = words_at(packets[g], i) ^ flip;

@@ -99,14 +99,8 @@ origin_map *origin_map_new(const target *t, const binary_kernel *k, arena *a)
 /* The last piece that begins at or before the address, if it reaches it. */
 static const piece *piece_at(const pieces *p, int64_t address)
 {
-    size_t low = 0, high = p->count;
-    while (low < high) {
-        size_t middle = (low + high) / 2;
-        if (p->items[middle].begin <= address)
-            low = middle + 1;
-        else
-            high = middle;
-    }
+    size_t low;
+    ORDER_FIRST(&low, p->count, i, p->items[i].begin <= address);
     return low && address - p->items[low - 1].begin < p->items[low - 1].bytes ? &p->items[low - 1] : NULL;
 }
 

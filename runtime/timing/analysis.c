@@ -31,14 +31,8 @@ static void order_items(const schedule *s, arena *a, item_order *o)
 static int64_t item_completing(const item_order *o, int where, int64_t count)
 {
     const command *base = o->schedule->kernel->streams[where].commands;
-    size_t low = 0, high = o->count[where];
-    while (low < high) {
-        size_t middle = (low + high) / 2;
-        if (o->schedule->items[o->items[where][middle]].commands - base < count)
-            low = middle + 1;
-        else
-            high = middle;
-    }
+    size_t low;
+    ORDER_FIRST(&low, o->count[where], i, o->schedule->items[o->items[where][i]].commands - base < count);
     return low ? (int64_t)o->items[where][low - 1] : NO_PREDECESSOR;
 }
 

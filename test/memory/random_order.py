@@ -45,7 +45,7 @@ class Program:
         self.dm.append((name, rows, element))
 
     def chain(self):
-        rows = [d for d in self.dm if d[1] == "M"]
+        rows = self.in_dm("M")
         if not rows:
             return self.load()
         source, name = self.random.choice(rows), self.new()
@@ -54,9 +54,12 @@ class Program:
                  f".fetch::<bf16, m![M], m![K]>().collect().commit(0);")
         self.dm.append((name, "M", element))
 
+    def in_dm(self, rows):
+        return [d for d in self.dm if d[1] == rows]
+
     def tiles(self):
         """Memory that is written half by half, from two tensors, and then read."""
-        rows = [d for d in self.dm if d[1] == "M"]
+        rows = self.in_dm("M")
         if not rows:
             return self.load()
         name = self.new()
@@ -69,7 +72,7 @@ class Program:
         self.dm.append((name, "M", SMALL))
 
     def store_weights(self):
-        rows = [d for d in self.dm if d[1] == "N"]
+        rows = self.in_dm("N")
         if not rows:
             return self.load()
         name = self.new()
@@ -78,7 +81,7 @@ class Program:
         self.weights = (self.weights + [name])[-2:]
 
     def contract(self):
-        rows = [d for d in self.dm if d[1] == "M"]
+        rows = self.in_dm("M")
         if not rows or not self.weights:
             return self.store_weights()
         name = self.new()
@@ -90,7 +93,7 @@ class Program:
         self.results.append((out, "f32", "m![M, N]"))
 
     def save(self):
-        rows = [d for d in self.dm if d[1] == "M"]
+        rows = self.in_dm("M")
         if not rows:
             return self.load()
         name = self.new()

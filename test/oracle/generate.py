@@ -63,6 +63,16 @@ class Maker:
             tree = ("#", tree, n) if n > size(tree, Axes(self.sizes)) else tree
         return tree, n
 
+    def cut_twice(self, count, padded, most):
+        """So many atoms, each in two ways."""
+        first, second = [], []
+        for _ in range(count):
+            tree, n = self.atom(padded, most)
+            a, b = self.two_cuts(tree, n)
+            first += a
+            second += b
+        return first, second
+
     def two_cuts(self, tree, n):
         """Digits for the buffer and for the stream, usually with common boundaries."""
         fine = chain(self.rng, n, self.rng.choice((0, 0, 1, 1, 2, 3)))
@@ -172,12 +182,7 @@ def fetch(rng, context=None):
         out = rng.choice([b for a, b in (("i4", "i32"), ("i8", "i32"), ("bf16", "f32"), ("f8e4m3", "f32"),
                                          ("f32", "bf16"), ("i16", "i32"), ("f8e5m2", "f32")) if a == dtype] or [dtype]) \
             if maker.chance(0.15) and context == "main" else dtype
-        stored, streamed = [], []
-        for _ in range(rng.choice((1, 2, 2, 3, 3, 4))):
-            tree, n = maker.atom(padded, 64)
-            a, b = maker.two_cuts(tree, n)
-            stored += a
-            streamed += b
+        stored, streamed = maker.cut_twice(rng.choice((1, 2, 2, 3, 3, 4)), padded, 64)
         stored = maker.shuffle(stored, 0.5)
         inner = stored[-1:] if stored else []
         streamed = maker.shuffle(streamed, 0.6)
@@ -239,12 +244,7 @@ def commit(rng, kind="commit"):
         dtype = rng.choice(("i4", "i8", "i8", "bf16", "bf16", "i32", "f32", "f8e4m3", "f8e5m2", "i16"))
         unit = 64 // BITS[dtype]
         kept, packet = _flit_stream(maker, dtype, padded)
-        streamed, stored = [], []
-        for _ in range(rng.choice((0, 1, 1, 2, 2, 3))):
-            tree, n = maker.atom(padded, 24)
-            a, b = maker.two_cuts(tree, n)
-            stored += a
-            streamed += b
+        stored, streamed = maker.cut_twice(rng.choice((0, 1, 1, 2, 2, 3)), padded, 24)
         stored, streamed = maker.shuffle(stored, 0.6), maker.shuffle(streamed, 0.4)
         whole = _product(kept)
         if len(kept) > 1 and maker.chance(0.25):
@@ -313,12 +313,7 @@ def dma(rng, kind):
         maker = Maker(rng)
         padded = maker.chance(0.5)
         dtype = rng.choice(("i4", "i8", "i8", "bf16", "f32", "i32", "f8e4m3"))
-        near, far = [], []
-        for _ in range(rng.choice((1, 2, 2, 3, 3))):
-            tree, n = maker.atom(padded, 32)
-            a, b = maker.two_cuts(tree, n)
-            near += a
-            far += b
+        near, far = maker.cut_twice(rng.choice((1, 2, 2, 3, 3)), padded, 32)
         near, far = maker.shuffle(near, 0.5), maker.shuffle(far, 0.5)
         chips = maker.axis(rng.choice((2, 4))) if maker.chance(0.08) else ONE
         _, cluster, inside, near = maker.units(near)
