@@ -140,6 +140,10 @@ NESTED = {
     "conditions": lambda n: KERNEL % f"let x = {bracketed('if true { ', '1', ' } else { 2 }', n)};",
     "alternatives": lambda n: KERNEL % f"let x = {'if false { 1 } else ' * n}{{ 2 }};",
     "loops": lambda n: KERNEL % bracketed("for i in 0..1 { ", "", "}", n),
+    "endless loops": lambda n: KERNEL % bracketed("loop { ", "", "break; }", n),
+    "matches": lambda n: KERNEL % bracketed("match 1 { 1 => { ", "", "} _ => {} }", n),
+    "patterns of matches": lambda n: KERNEL % f"let y = match {bracketed('Some(', '1', ')', n)} {{ {bracketed('Some(', 'x', ')', n)} => 1, _ => 2 }};",
+    "conditions of a build": lambda n: f"#[cfg({bracketed('all(', 'test', ')', n)})]\nfn f() {{}}\n" + KERNEL % "",
     "arrays": lambda n: KERNEL % f"let x: {bracketed('[', 'usize', '; 1]', n)} = {bracketed('[', '1', ']', n)};",
     "indexes": lambda n: KERNEL % f"let x = {bracketed('[0][', '0', ']', n)};",
     "patterns": lambda n: KERNEL % f"let {bracketed('(', 'x', ',)', n)} = {bracketed('(', '1', ',)', n)};",
@@ -183,10 +187,10 @@ def nested(name, folder):
     """Reported once, however deep it is, and not at all in some depth."""
     path = os.path.join(folder, "nested.vm")
     refused = {}
-    for depth in DEPTHS:
+    for number, depth in enumerate(DEPTHS, 1):
         with open(path, "w") as file:
             file.write(HEAD + NESTED[name](depth))
-        for form in FORMS:
+        for form in FORMS if visa_tools.SLOWER == 1 or visa_tools.LONG else [FORMS[number % len(FORMS)]]:  # by turns, with sanitizers
             status, text = run("visac", path, *form, "-o", os.devnull)
             count = text.count("error[E-NESTING]")
             check(status in (0, 1) and count <= 1, depth, form, "status", status, count, "times E-NESTING")

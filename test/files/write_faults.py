@@ -242,13 +242,14 @@ class Scenario:
             self.fault("undisturbed", "files are not synced, moved and synced:", words)
 
     def modes_at(self, point, call):
-        """All that make sense; without VISA_LONG the ends of a row of equal calls, and no mode that differs from another in its errno only."""
+        """All that make sense; without VISA_LONG the ends of a row of equal calls, no mode that differs from another in its errno only, and who is
+        killed before the next call was killed after this one."""
         inside = 1 < point < len(self.calls) and self.calls[point - 2] == call == self.calls[point]
         for mode in MODES:
             sensible = mode != "short" or call.startswith("write ")
             differs = mode != "fault" or call.startswith(("fsync", "close"))
-            moves = mode != "kill after" or call.startswith(("write", "rename", "exchange"))
-            if sensible and (LONG or (differs and moves and not inside)):
+            last = mode != "kill after" or point == len(self.calls)
+            if sensible and (LONG or (differs and last and not inside)):
                 yield mode
 
     @staticmethod
@@ -302,7 +303,9 @@ def answers_that_are_kept():
         points += len(calls)
         for point, call in enumerate(calls, 1):
             for mode in MODES:
-                if (mode == "short" and not call.startswith("write ")) or (mode == "fault" and not LONG):
+                if mode == "short" and not call.startswith("write "):
+                    continue
+                if not LONG and (mode == "fault" or (mode == "kill after" and point < len(calls))):
                     continue
                 with tempfile.TemporaryDirectory() as folder:
                     if there:

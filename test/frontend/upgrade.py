@@ -109,7 +109,7 @@ def broken_promise(name, text, folder, must):
 
 def variants(text, rng):
     yield "as it is", text
-    if not visa_tools.LONG and rng.randrange(3):  # a third of the files in the other forms
+    if not visa_tools.LONG and rng.randrange(6):  # a sixth of the files in the other forms
         return
     yield "squeezed", layout.squeezed(text)
     yield "torn", layout.torn(text)
