@@ -236,6 +236,8 @@ class Judge:
             return
         pairs = i["zip"] or bool(i["groups"])
         if self.paired != pairs:  # another number of operands, or no such method
+            if stage == "vector_fp_div" and not self.chain.since:
+                self.wrong.add("E-VECTOR-OPERAND")  # as many as 0.6 takes, where an operation is no operand
             self.no("E-METHOD" if i["zip"] else "E-ARGUMENTS", True)
             return
         self.rank = rank
