@@ -18,6 +18,7 @@ PASSES = {
     "tanh": ".vector_split::<_, _>().vector_fp_unary(FpUnaryOp::Tanh).vector_concat::<_, _>()",
     "ln": ".vector_split::<_, _>().vector_fp_unary(FpUnaryOp::Log).vector_concat::<_, _>()",
     "sin": ".vector_split::<_, _>().vector_fp_unary(FpUnaryOp::Sin).vector_concat::<_, _>()",
+    "erf": ".vector_split::<_, _>().vector_fp_unary(FpUnaryOp::Erf).vector_concat::<_, _>()",
     "i32 and back": ".vector_fp_to_fxp(16).vector_clip(ClipBinaryOpI32::AddFxpSat, 7).vector_reinterpret::<f32>()",
     "sum of a slice": ".vector_split::<_, _>().vector_intra_slice_reduce::<A, m![1], m![1 # 4]>(IntraSliceReduceOpF32::Add).vector_pad_way8::<_>()",
 }

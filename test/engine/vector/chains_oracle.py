@@ -236,6 +236,8 @@ class Judge:
             return
         pairs = i["zip"] or bool(i["groups"])
         if self.paired != pairs:  # another number of operands, or no such method
+            if stage == "vector_fp_div" and not self.chain.since:
+                self.wrong.add("E-VECTOR-OPERAND")  # as many as 0.6 takes, where an operation is no operand
             self.no("E-METHOD" if i["zip"] else "E-ARGUMENTS", True)
             return
         self.rank = rank
@@ -408,15 +410,12 @@ class Judge:
             return
         kept = [p for p in s.time if not s.has(p, label)]
         tree = s.has(s.packet, label)
-        inside, found = 1, False
-        for p in s.time:
-            found = found or p not in kept
-            if found and p in kept:
-                inside *= s.size(p)
         if tree and any(s.has(s.packet, n) for n in AXES if n != label):
             self.no("E-VECTOR-REDUCE", True)
         packet = "1 # 4" if tree else s.packet
-        if not any(s.same(join(i["time"]), join(w)) for w in self.without_padding(kept)) or not s.same(i["packet"], packet) or inside > 8:
+        first = next((n for n, p in enumerate(s.time) if p not in kept), len(kept))  # those in front of what is reduced are open one by one
+        ways = [w for w in self.without_padding(kept) if s.same(join(i["time"]), join(w))]
+        if not any(s.size(join(w[first:])) <= 8 for w in ways) or not s.same(i["packet"], packet):
             self.no("E-VECTOR-REDUCE", True)
         s.time, s.packet = list(i["time"]), packet
 
