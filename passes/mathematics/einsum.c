@@ -954,6 +954,23 @@ static bool changes_meaning(const op *o, const axis *a)
     return stays && renamed;
 }
 
+bool einsum_is_own(const einsum_builder *b, const axis *a)
+{
+    for (size_t i = 0; i < b->own_count; i++)
+        if (b->own[i] == a)
+            return true;
+    return false;
+}
+
+/* Does the reshape give digits of an axis that must be told apart from its new names other ones? */
+static bool renames_own(const einsum_builder *b, const op *o, const axis *a)
+{
+    bool renamed = false;
+    for (uint32_t i = 0; i < o->reshape->count; i++)
+        renamed = renamed || (o->reshape->digits[i].from == a && is_renamed(&o->reshape->digits[i]));
+    return renamed && einsum_is_own(b, a);
+}
+
 /* A copy of the source of a reshape into a new value of such axes; its digits are still those of the source. */
 static einsum_step *begin_copy(einsum_builder *b, op *o, reference from, uint32_t *axes, uint32_t rank, uint32_t *dst)
 {
@@ -1006,7 +1023,7 @@ static reference source_apart(einsum_builder *b, op *o, const axis **names)
     for (uint32_t i = 0; i < c->count; i++) {
         uint32_t number = einsum_axis_number(b, c->digits[i].from);
         names[i] = c->digits[i].from;
-        if (!einsum_tensor_has(&b->values[from.value], number) || !changes_meaning(o, names[i]))
+        if (!einsum_tensor_has(&b->values[from.value], number) || !(changes_meaning(o, names[i]) || renames_own(b, o, names[i])))
             continue;
         names[i] = name_apart(b, o, names[i]);
         if (!names[i])
@@ -1540,21 +1557,33 @@ static void add_units(einsum_builder *b)
     }
 }
 
+/* Where a result has an axis and its new name, as the product of a tensor and its transpose has, that axis joins `b->own`. */
+static void make_statements(einsum_builder *b, pass_context *p, kernel *k)
+{
+    *b = (einsum_builder){.context = p,
+                          .kernel = k,
+                          .own = b->own,
+                          .own_count = b->own_count,
+                          .own_capacity = b->own_capacity,
+                          .of = ARENA_ARRAY(p->arena, reference, k->op_count + 1),
+                          .other = ARENA_ARRAY(p->arena, reference, k->op_count + 1),
+                          .uses = ARENA_ARRAY(p->arena, uint32_t, k->op_count + 1)};
+    count_uses(b);
+    for (size_t i = 0; i < k->op_count; i++)
+        visit(b, k->ops[i]);
+    einsum_compact(b);
+}
+
 void pass_einsum(pass_context *p, kernel *k)
 {
     settle_outputs(k);
     for (size_t i = 0; i < k->op_count; i++)
         if (k->ops[i]->bad || (op_input(k->ops[i]) && op_input(k->ops[i])->bad) || k->bad)
             return;
-    einsum_builder b = {.context = p,
-                        .kernel = k,
-                        .of = ARENA_ARRAY(p->arena, reference, k->op_count + 1),
-                        .other = ARENA_ARRAY(p->arena, reference, k->op_count + 1),
-                        .uses = ARENA_ARRAY(p->arena, uint32_t, k->op_count + 1)};
-    count_uses(&b);
-    for (size_t i = 0; i < k->op_count; i++)
-        visit(&b, k->ops[i]);
-    einsum_compact(&b);
+    einsum_builder b = {0};
+    do
+        make_statements(&b, p, k);
+    while (b.again && !k->bad); /* each time for one axis more */
     add_units(&b);
     k->einsum = einsum_finish(&b);
 }

@@ -45,6 +45,9 @@ typedef struct einsum_builder {
     size_t step_count, step_capacity;
     einsum_relabel *relabels;
     size_t relabel_count, relabel_capacity;
+    const axis **own; /* axes whose reshapes read them under a name that nothing else has: a result has the old and the new one */
+    size_t own_count, own_capacity;
+    bool again;       /* one was found only when all statements were made: they are made once more */
     reference *of;    /* by operation */
     reference *other; /* of two streams group 1's; else the same */
     uint32_t *uses;   /* by operation: how often the memory or stream is used */
@@ -72,6 +75,8 @@ void einsum_turn(einsum_builder *b);
 /* Does the operand hold every digit of t, so that nothing of it is repeated there? */
 bool einsum_source_holds(einsum_builder *b, op *o, const op *source, const tensor *t);
 
+/* Must reshapes read the axis under a name of its own? */
+bool einsum_is_own(const einsum_builder *b, const axis *a);
 /* Is the axis one of the new names? */
 bool einsum_is_term(const einsum_relabel *r, uint32_t number);
 /* By value: does it hold the same at every coordinate of the axis? */
