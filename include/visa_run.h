@@ -71,8 +71,8 @@ VISA_API bool visa_kernel_check(visa_kernel *k, const visa_run_options *options,
 /* What the last check of it found: "agrees", "differs" or "not compared". */
 VISA_API const char *visa_kernel_verdict(const visa_kernel *k);
 
-/* When each command runs and what binds it, as visac --report does: format "text", "csv", "json" or "html", timing "documented", "channels",
- * "schedule" or "measured"; NULL: the first. NULL: visa_kernel_error says why. */
+/* When each command runs and what binds it, as visac --report does: format "text", "csv", "json" or "html", timing "documented",
+ * "channels", "schedule" or "measured"; NULL: the first. NULL: visa_kernel_error says why. */
 VISA_API const char *visa_kernel_report(visa_kernel *k, const char *format, const char *timing);
 /* Cycles of the whole kernel by the same model; -1: visa_kernel_error says why. */
 VISA_API int64_t visa_kernel_cycles(visa_kernel *k, const char *timing);

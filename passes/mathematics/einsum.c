@@ -270,21 +270,33 @@ static void add_units(einsum_builder *b)
     }
 }
 
+/* Where a result has an axis and its new name, as the product of a tensor and its transpose has, that axis joins `b->own`. */
+static void make_statements(einsum_builder *b, pass_context *p, kernel *k)
+{
+    *b = (einsum_builder){.context = p,
+                          .kernel = k,
+                          .own = b->own,
+                          .own_count = b->own_count,
+                          .own_capacity = b->own_capacity,
+                          .of = ARENA_ARRAY(p->arena, reference, k->op_count + 1),
+                          .other = ARENA_ARRAY(p->arena, reference, k->op_count + 1),
+                          .uses = ARENA_ARRAY(p->arena, uint32_t, k->op_count + 1)};
+    count_uses(b);
+    for (size_t i = 0; i < k->op_count; i++)
+        visit(b, k->ops[i]);
+    einsum_compact(b);
+}
+
 void pass_einsum(pass_context *p, kernel *k)
 {
     settle_outputs(k);
     for (size_t i = 0; i < k->op_count; i++)
         if (k->ops[i]->bad || (op_input(k->ops[i]) && op_input(k->ops[i])->bad) || k->bad)
             return;
-    einsum_builder b = {.context = p,
-                        .kernel = k,
-                        .of = ARENA_ARRAY(p->arena, reference, k->op_count + 1),
-                        .other = ARENA_ARRAY(p->arena, reference, k->op_count + 1),
-                        .uses = ARENA_ARRAY(p->arena, uint32_t, k->op_count + 1)};
-    count_uses(&b);
-    for (size_t i = 0; i < k->op_count; i++)
-        visit(&b, k->ops[i]);
-    einsum_compact(&b);
+    einsum_builder b = {0};
+    do
+        make_statements(&b, p, k);
+    while (b.again && !k->bad); /* each time for one axis more */
     add_units(&b);
     k->einsum = einsum_finish(&b);
 }

@@ -47,6 +47,9 @@ typedef struct einsum_builder {
     size_t step_count, step_capacity;
     einsum_relabel *relabels;
     size_t relabel_count, relabel_capacity;
+    const axis **own; /* axes whose reshapes read them under a name that nothing else has: a result has the old and the new one */
+    size_t own_count, own_capacity;
+    bool again;       /* one was found only when all statements were made: they are made once more */
     reference *of;    /* by operation */
     reference *other; /* of two streams group 1's; else the same */
     uint32_t *uses;   /* by operation: how often the memory or stream is used */

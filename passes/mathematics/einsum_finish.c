@@ -79,8 +79,13 @@ static void separate_names(einsum_builder *b, einsum_step *s, const einsum_relab
         for (uint32_t k = 0; k < s->s.source_count; k++)
             if (einsum_tensor_has(&b->values[s->s.sources[k]], r->axis) && !(k == 0 && s->renamed >> i & 1))
                 d->broadcast |= 1u << (EINSUM_A + k);
-        if (!einsum_tensor_has(&b->values[s->s.dst], r->axis) || b->kernel->bad)
+        if (!einsum_tensor_has(&b->values[s->s.dst], r->axis) || b->kernel->bad || b->again)
             continue;
+        if (!r->apart && !einsum_is_own(b, b->axes[r->axis]) && b->own_count < EINSUM_MAX_AXES) {
+            ARENA_PUSH(b->context->arena, b->own, b->own_count, b->own_capacity, b->axes[r->axis]);
+            b->again = true;
+            continue;
+        }
         op *o = b->kernel->ops[b->kernel->op_count - 1];
         for (size_t k = 0; k < b->kernel->op_count; k++)
             o = b->kernel->ops[k]->kind == IR_RESHAPE ? b->kernel->ops[k] : o;

@@ -218,6 +218,23 @@ static bool changes_meaning(const op *o, const axis *a)
     return stays && renamed;
 }
 
+bool einsum_is_own(const einsum_builder *b, const axis *a)
+{
+    for (size_t i = 0; i < b->own_count; i++)
+        if (b->own[i] == a)
+            return true;
+    return false;
+}
+
+/* Does the reshape give digits of an axis that must be told apart from its new names other ones? */
+static bool renames_own(const einsum_builder *b, const op *o, const axis *a)
+{
+    bool renamed = false;
+    for (uint32_t i = 0; i < o->reshape->count; i++)
+        renamed = renamed || (o->reshape->digits[i].from == a && is_renamed(&o->reshape->digits[i]));
+    return renamed && einsum_is_own(b, a);
+}
+
 /* A copy of the source of a reshape into a new value of such axes; its digits are still those of the source. */
 static einsum_step *begin_copy(einsum_builder *b, op *o, reference from, uint32_t *axes, uint32_t rank, uint32_t *dst)
 {
@@ -270,7 +287,7 @@ static reference source_apart(einsum_builder *b, op *o, const axis **names)
     for (uint32_t i = 0; i < c->count; i++) {
         uint32_t number = einsum_axis_number(b, c->digits[i].from);
         names[i] = c->digits[i].from;
-        if (!einsum_tensor_has(&b->values[from.value], number) || !changes_meaning(o, names[i]))
+        if (!einsum_tensor_has(&b->values[from.value], number) || !(changes_meaning(o, names[i]) || renames_own(b, o, names[i])))
             continue;
         names[i] = name_apart(b, o, names[i]);
         if (!names[i])

@@ -9,6 +9,8 @@
 
 void einsum_reshape(einsum_builder *b, op *o);
 
+/* Must reshapes read the axis under a name of its own? */
+bool einsum_is_own(const einsum_builder *b, const axis *a);
 /* Is the axis one of the new names? */
 bool einsum_is_term(const einsum_relabel *r, uint32_t number);
 /* By value: does it hold the same at every coordinate of the axis? */

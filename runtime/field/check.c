@@ -633,7 +633,9 @@ bool field_check(const target *t, const binary_kernel *k, const field_options *o
     if (list || large) {
         out->undecided = list ? "list" : takes_rows(k) ? "gather" : "fill";
         out->text =
-            list ? arena_printf(a, "%s: algebra: not decided: the list %s is computed, and has no numbers\n", k->name, list)
+            list ? arena_printf(a,
+                                "%s: algebra: not decided: the list %s is computed, and has no numbers here; --check=numbers compares it\n",
+                                k->name, list)
                  : arena_printf(a, "%s: algebra: not decided: %s are followed only where all of the kernel is run\n", k->name, large);
         return true;
     }
