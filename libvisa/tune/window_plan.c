@@ -298,8 +298,9 @@ static const tune_extra *extra_of_columns(const tune_question *q)
     return NULL;
 }
 
-/* All slices with the same columns have one that brings what meets their sums, or each so many: the least of copy and rings. */
-enum { BROUGHT_BY_EACH, HANDED_TO_SOME, HANDED_TO_ALL, HANDINGS };
+/* All slices with the same columns have one that brings what meets their sums, or each so many: the least of a copy and its rings, or of
+ * all that is done, since rings are the sub context's, and other copies need not wait for them. */
+enum { BROUGHT_BY_EACH, HANDED_TO_SOME, HANDED_MEANWHILE, HANDED_TO_ALL, HANDINGS };
 
 static bool choose_handing(const target *t, const tune_question *q, int way, window_plan *p)
 {
@@ -317,23 +318,29 @@ static bool choose_handing(const target *t, const tune_question *q, int way, win
     }
     if (t->slices_per_cluster % inside != 0) /* slices are a group then, whose parts have no name */
         return false;
-    window_plan best = *p;
+    window_plan best = *p, other = *p;
+    int64_t least_of_other = INT64_MAX;
     for (p->hand_rows = 1; p->hand_rows <= p->row_slices; p->hand_rows++)
         for (p->hand_places = p->hand_rows > 1 ? p->place_slices : 1; p->hand_places <= p->place_slices; p->hand_places++) {
-            bool shares = p->row_slices % p->hand_rows == 0 && p->place_slices % p->hand_places == 0 && window_handed(p) > p->idle_inside &&
-                          window_handed(p) < window_neighbours(p);
-            int64_t cycles = shares ? crowded_extra_cycles(t, q, p, e) + handing_cycles(t, p) : INT64_MAX;
+            if (p->row_slices % p->hand_rows != 0 || p->place_slices % p->hand_places != 0 || window_handed(p) <= p->idle_inside ||
+                window_handed(p) >= window_neighbours(p))
+                continue;
+            int64_t cycles = crowded_extra_cycles(t, q, p, e) + handing_cycles(t, p);
             best = cycles < least ? *p : best;
             least = smaller(least, cycles);
+            cycles = way == HANDED_MEANWHILE ? estimate(t, q, p) : INT64_MAX;
+            other = cycles < least_of_other ? *p : other;
+            least_of_other = smaller(least_of_other, cycles);
         }
-    *p = best;
-    return p->hand_rows > 0;
+    bool is_another = best.hand_rows != other.hand_rows || best.hand_places != other.hand_places;
+    *p = way == HANDED_MEANWHILE ? other : best;
+    return p->hand_rows > 0 && (way != HANDED_MEANWHILE || is_another);
 }
 
 /* Of the ways in which slices get what they share those that are the fastest, as estimated. */
 static void add_handings(plans *x, window_plan p)
 {
-    enum { KEPT = 2 };
+    enum { KEPT = 3 };
     window_plan ways[2 * HANDINGS];
     size_t count = 0;
     for (int way = 0; way < 2 * HANDINGS; way++) {
