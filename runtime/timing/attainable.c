@@ -40,10 +40,10 @@ static int64_t partial_of(const target *t, const attainable_work *w, const attai
 }
 
 /* Can `stores` copies write all results in so many cycles? Each takes as much as is multiplied when it has to begin: those after it have a
- * start each, and carry what is left with it. Shares are counted in 2^-20, rounded up. */
+ * start each, and carry what is left with it. Shares are counted in 2^-40, rounded up. */
 static bool can_store(const attainable_work *w, const attainable *x, int64_t stores, int64_t cycles)
 {
-    const int64_t all = INT64_C(1) << 20, of_results = (int64_t)((__int128)w->stored_bytes * 1000 / x->bytes_per_kcycle);
+    const int64_t all = INT64_C(1) << 40, of_results = (int64_t)((__int128)w->stored_bytes * 1000 / x->bytes_per_kcycle);
     int64_t stored = 0;
     for (int64_t left = stores; left > 0; left--) {
         int64_t rest = (int64_t)((__int128)of_results * (all - stored) / all),
@@ -70,17 +70,24 @@ static int64_t cycles_of_stores(const attainable_work *w, const attainable *x, i
     return low;
 }
 
-/* More stores wait less, and have more starts. */
+/* More stores wait less, and have more starts. Each one more gains less than the one before, by the factor of results to products: who
+ * gained nothing so often gains nothing later. 0 says nothing: so many stores are not tried, each takes as many steps as there are. */
 static int64_t waits_of(const target *t, const attainable_work *w, const attainable *x, int64_t carried)
 {
-    int64_t best = INT64_MAX, most = x->products + (int64_t)((__int128)w->stored_bytes * 1000 / x->bytes_per_kcycle) + x->start_cycles;
+    enum { IN_VAIN = 64, MOST_STORES = 512 };
+    int64_t best = INT64_MAX, of_best = 0,
+            most = x->products + (int64_t)((__int128)w->stored_bytes * 1000 / x->bytes_per_kcycle) + x->start_cycles;
     for (int64_t stores = 1;; stores++) {
         attainable of = {.starts = w->loads + stores, .start_cycles = x->start_cycles};
         count_rows(t, w, &of);
         int64_t copies = of.starts * of.start_cycles + of.row_cycles + carried;
-        if (copies >= best)
+        if (copies >= best || stores - of_best > IN_VAIN)
             return best;
-        best = smaller(best, larger(copies, cycles_of_stores(w, x, stores, 0, most + stores * x->start_cycles)));
+        if (stores > MOST_STORES)
+            return 0;
+        int64_t cycles = larger(copies, cycles_of_stores(w, x, stores, 0, most + stores * x->start_cycles));
+        of_best = cycles < best ? stores : of_best;
+        best = smaller(best, cycles);
     }
 }
 

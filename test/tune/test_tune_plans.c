@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "libvisa/tune/search.h"
+#include "runtime/timing/attainable.h"
 #include "test/suite.h"
 
 typedef struct asked {
@@ -251,10 +252,25 @@ START_TEST(bounds_of_questions)
 }
 END_TEST
 
+/* Few results and many products, of ever larger sizes: stores wait little, and that is found without trying as many as there could be. */
+START_TEST(bounds_of_any_size)
+{
+    const target *t = target_by_name("rngd");
+    for (int64_t cycles = 1 << 20; cycles <= INT64_C(1) << 40; cycles <<= 4) {
+        attainable_work w = {
+            .chips = 1, .loads = 2, .stores = 1, .bytes = 1, .mac_cycles = cycles, .first_loads = 1, .stored_mac_cycles = cycles};
+        w.stored_bytes = w.bytes = attainable_of(t, TIMING_DOCUMENTED, &w).bytes_per_kcycle * (cycles / 1000) / 25;
+        attainable x = attainable_of(t, TIMING_DOCUMENTED, &w);
+        ck_assert_msg(x.waits >= x.products && x.waits <= x.products + t->dma_startup_cycles,
+                      "%" PRId64 " cycles of products, %" PRId64 " with stores", x.products, x.waits);
+    }
+}
+END_TEST
+
 int main(void)
 {
     TCase *bounds = suite_case("bounds");
-    suite_tests(bounds, bounds_of_questions);
+    suite_tests(bounds, bounds_of_questions, bounds_of_any_size);
     TCase *t = suite_case("plans");
     tcase_add_loop_test(t, plans_of_a_question, 0, QUESTION_COUNT);
     tcase_add_loop_test(t, best_plan_of_a_kind, 0, 3);
