@@ -2,7 +2,6 @@
 
 #include <string.h>
 
-#include "frontend/edit.h"
 #include "support/budget.h"
 
 /* Names that differ in their numbers are names of different things, as like as they are. */
@@ -62,20 +61,26 @@ static bool touches(const edit_list *taken, const diag_edit *e)
     return false;
 }
 
-size_t fix_apply(const diag_list *list, const source_map *sources, int file, arena *a, strbuf *out)
+size_t fix_collect(const diag_list *list, const source_map *sources, int file, arena *a, edit_list *taken)
 {
-    edit_list taken = {0};
     size_t count = 0;
     for (size_t i = 0; i < list->count; i++) {
         const diag_edit *edits;
         size_t wanted = fix_edits(list->items[i], sources, a, &edits);
         bool fits = wanted > 0;
-        budget_spend(a, taken.count * wanted);
+        budget_spend(a, taken->count * wanted);
         for (size_t n = 0; fits && n < wanted; n++)
-            fits = edits[n].range.file == file && !touches(&taken, &edits[n]);
+            fits = edits[n].range.file == file && !touches(taken, &edits[n]);
         for (size_t n = 0; fits && n < wanted; n++)
-            edit_add(&taken, a, edits[n].range.begin, edits[n].range.end, 0, edits[n].text);
+            edit_add(taken, a, edits[n].range.begin, edits[n].range.end, 0, edits[n].text);
         count += fits;
     }
+    return count;
+}
+
+size_t fix_apply(const diag_list *list, const source_map *sources, int file, arena *a, strbuf *out)
+{
+    edit_list taken = {0};
+    size_t count = fix_collect(list, sources, file, a, &taken);
     return count && !edit_apply(&taken, source_text(sources, file), source_bytes(sources, file), out) ? count : 0;
 }

@@ -465,12 +465,25 @@ value stage_make_accumulate(const stage_call *call)
     return stage_finish(call, o, stage_take_types(call, o));
 }
 
+/* Where the call has the number of a field; SRC_NOWHERE: it computes it, or has it from elsewhere. */
+static src_range number_range(const ast *argument, const char *field)
+{
+    src_range found = SRC_NOWHERE;
+    for (uint32_t i = 1; ast_is(argument, AST_STRUCT_LITERAL) && i < argument->kid_count; i++) {
+        const ast *init = argument->kids[i];
+        if (strcmp(init->text, field) == 0 && ast_is(ast_kid(init, 0), AST_INT))
+            found = ast_kid(init, 0)->range;
+    }
+    return found;
+}
+
 value stage_make_switch(const stage_call *call)
 {
     op *o = stage_new_op(call, call->receiver.op->context);
     const value *config = &call->args[0];
     o->route = ARENA_NEW(scope_context_of(call->scope)->arena, route_config);
     *o->route = (route_config){.topology = config->number, .slice1 = 1, .slice0 = 1, .time0 = 1, .ring_size = 1};
+    o->route->ring_range = number_range(ast_kid(call->node, 2)->kids[0], "ring_size");
     const struct {
         const char *name;
         int64_t *to;

@@ -51,6 +51,9 @@ VISA_API bool visa_diagnostic_at(visa_compilation *c, size_t i, visa_diagnostic 
  * text would pass them the last one stays. NULL: no memory. */
 VISA_API visa_compilation *visa_fix(const char *name, const char *text, size_t bytes, const visa_options *options, size_t *changes);
 
+/* That text; of a chapter of a book (`book` of visa_options), whose files are its blocks, the whole chapter. NULL: nothing was read. */
+VISA_API const char *visa_fixed_text(const visa_compilation *c, size_t *bytes);
+
 /* What is known of the functions of a text that changes bit by bit; one for each text. NULL: no memory. */
 typedef struct visa_recall visa_recall;
 VISA_API visa_recall *visa_recall_new(void);

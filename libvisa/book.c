@@ -1,10 +1,12 @@
 /* A chapter of a book: every ```rust block is a file of its own and gets a verdict.
  *
  * The one idea: a block is compiled as a part of the chapter, so that places are lines and columns of the chapter. Lines that the
- * book hides (`# use ..;`) are part of the block; only their `#` is blanked. */
+ * book hides (`# use ..;`) are part of the block; only their `#` is blanked. So a change of a block is one of the chapter, as many bytes
+ * further on. */
 #include <string.h>
 
 #include "frontend/ast.h"
+#include "frontend/fix.h"
 #include "libvisa/compilation.h"
 #include "support/shown.h"
 
@@ -125,6 +127,8 @@ static void run_block(visa_compilation *c, const char *name, const char *text, s
     for (size_t at = 0; read_line(text, bytes, at, &l); at = l.next)
         uncover(copy + l.begin, &l);
     int file = source_map_add_part(c->sources, name, copy, bytes, first_line, (uint32_t)first_byte);
+    book_block block = {file, (uint32_t)first_byte};
+    ARENA_PUSH(c->arena, c->blocks, c->block_count, c->block_capacity, block);
     const char *include = include_of(text, bytes);
     uint32_t at = include ? (uint32_t)(include - text) : 0;
     if (include)
@@ -143,6 +147,8 @@ void compilation_run_book(visa_compilation *c, const char *name, const char *tex
     tally t = {0};
     line l;
     uint32_t number = 1;
+    c->chapter = arena_strndup(c->arena, text, bytes);
+    c->chapter_bytes = bytes;
     for (size_t at = 0; read_line(text, bytes, at, &l); at = l.next, number++) {
         char mark;
         size_t fence = fence_of(&l, &mark), begin = l.next, end = bytes;
@@ -163,4 +169,45 @@ void compilation_run_book(visa_compilation *c, const char *name, const char *tex
     }
     strbuf_printf(&c->verdicts, "%s: %s, %zu accepted (%zu without a kernel), %zu refused\n", name,
                   arena_count(c->arena, t.blocks, "block"), t.accepted, t.without, t.blocks - t.accepted);
+}
+
+/* ---- what its blocks' helps ask for ---- */
+
+/* What stands in front of the code of a line: blanks, the `>` of a quotation, the `# ` of a hidden line. */
+static size_t front_of(const line *l)
+{
+    size_t at = blanks(l);
+    bool hidden = at + 1 < l->bytes && l->text[at] == '#' && strchr(" \t", l->text[at + 1]);
+    return hidden ? at + 2 : at;
+}
+
+/* The line that an offset of the chapter is in. */
+static line line_at(const visa_compilation *c, uint32_t at)
+{
+    line l = {c->chapter, 0, at, at};
+    uint32_t begin = at;
+    while (begin > 0 && c->chapter[begin - 1] != '\n')
+        begin--;
+    read_line(c->chapter, c->chapter_bytes, begin, &l);
+    return l;
+}
+
+size_t compilation_fix_book(visa_compilation *c, strbuf *out)
+{
+    edit_list all = {0};
+    size_t count = 0;
+    for (size_t i = 0; i < c->block_count; i++) {
+        const book_block *b = &c->blocks[i];
+        edit_list taken = {0};
+        count += fix_collect(compilation_shown(c), c->sources, b->file, c->arena, &taken);
+        for (size_t k = 0; k < taken.count; k++) {
+            uint32_t begin = b->first_byte + taken.items[k].begin, end = b->first_byte + taken.items[k].end;
+            line l = line_at(c, begin);
+            uint32_t code = (uint32_t)(l.begin + front_of(&l));
+            if (end <= code && l.bytes > 0) /* before the line, so before its code */
+                begin = end = code;
+            edit_add(&all, c->arena, begin, end, taken.items[k].rank, taken.items[k].text);
+        }
+    }
+    return count && !edit_apply(&all, c->chapter, c->chapter_bytes, out) ? count : 0;
 }

@@ -19,6 +19,12 @@ struct pass; /* passes/pass.h */
 struct step_pass;
 struct emit_context;
 
+/* A ```rust block of a chapter: a file of its own, and where in the chapter it begins. */
+typedef struct book_block {
+    int file;
+    uint32_t first_byte;
+} book_block;
+
 /* A file of a module that was read. */
 typedef struct read_module {
     int file;
@@ -73,6 +79,10 @@ struct visa_compilation {
     struct token_list *tokens;     /* of file 0, for an editor; NULL: not asked for yet */
     const struct visa_name *names; /* the same */
     size_t name_count;
+    const char *chapter; /* of a book: its text, and its blocks */
+    size_t chapter_bytes;
+    book_block *blocks;
+    size_t block_count, block_capacity;
     bool exhausted, is_book, binary_only;
     uint64_t max_steps, max_bytes, max_milliseconds; /* UINT64_MAX, UINT64_MAX, 0: any number */
     bool gave_up;                                    /* what may be spent was spent */
@@ -152,5 +162,7 @@ void compilation_run_file(visa_compilation *c, int file);
 
 /* Compiles each ```rust block of a chapter by itself and writes c->verdicts. */
 void compilation_run_book(visa_compilation *c, const char *name, const char *text, size_t bytes);
+/* The chapter with what the diagnostics of its blocks ask for; how many were taken, with 0 *out is not written. */
+size_t compilation_fix_book(visa_compilation *c, strbuf *out);
 
 #endif

@@ -16,10 +16,11 @@ enum { ROUNDS_MAX = 64 };
 static size_t changed(visa_compilation *c, char **text, size_t *bytes)
 {
     strbuf out;
-    if (COMPILATION_STOPS(c) || !c->file || c->is_book)
+    if (COMPILATION_STOPS(c) || (!c->file && !c->is_book))
         return 0;
     strbuf_init(&out, c->arena);
-    size_t taken = fix_apply(compilation_shown(c), c->sources, c->file->range.file, c->arena, &out);
+    size_t taken =
+        c->is_book ? compilation_fix_book(c, &out) : fix_apply(compilation_shown(c), c->sources, c->file->range.file, c->arena, &out);
     *text = taken ? malloc(out.bytes + 1) : NULL;
     if (!*text)
         return 0;
@@ -87,4 +88,10 @@ visa_compilation *visa_fix(const char *name, const char *text, size_t bytes, con
     if (c)
         arena_budget(c->arena)->steps += spent;
     return c;
+}
+
+const char *visa_fixed_text(const visa_compilation *c, size_t *bytes)
+{
+    *bytes = c->is_book ? c->chapter_bytes : 0;
+    return !c->is_book ? visa_file_text(c, 0, bytes) : c->exhausted ? NULL : c->chapter;
 }

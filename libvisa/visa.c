@@ -179,6 +179,22 @@ size_t visa_item_count(const visa_compilation *c)
     return c->exhausted || !c->module ? 0 : c->module->dataflow_count;
 }
 
+static bool is_markdown(const char *name)
+{
+    const char *dot = strrchr(name, '.');
+    return dot && (strcmp(dot, ".md") == 0 || strcmp(dot, ".markdown") == 0);
+}
+
+/* A chapter of a book that nobody called one. */
+static void help_book(visa_compilation *c, const char *name)
+{
+    for (size_t i = 0; i < c->diags_parsed && is_markdown(name); i++)
+        if (c->diags.items[i]->severity == DIAG_ERROR && c->diags.items[i]->edit_count == 0) {
+            diag_help(&c->diags, c->diags.items[i], "visac --from-markdown compiles the ```rust blocks of a chapter");
+            return;
+        }
+}
+
 static void run(visa_compilation *c, const char *name, const char *text, size_t bytes)
 {
     compilation_clock(c);
@@ -192,6 +208,7 @@ static void run(visa_compilation *c, const char *name, const char *text, size_t 
         return;
     }
     compilation_run_file(c, file);
+    help_book(c, name);
     if (c->module && visa_kernel_count(c) + c->module->dataflow_count + c->blank_count == 0 && c->diags.error_count == 0) {
         diag *d = diag_add(&c->diags, E_NO_KERNEL, (src_range){file, 0, 0}, "%s has no kernel", shown_text(name, c->arena));
         const diag *generic = NULL;

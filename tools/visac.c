@@ -263,7 +263,7 @@ static void fixes_elsewhere(const arguments *a, visa_compilation *c)
 {
     visa_diagnostic d;
     int told = 0;
-    for (size_t i = 0; visa_diagnostic_at(c, i, &d); i++) {
+    for (size_t i = 0; !a->options.book && visa_diagnostic_at(c, i, &d); i++) {
         if (d.edit_count == 0 || d.edits[0].place.file <= 0 || d.edits[0].place.file == told)
             continue;
         told = d.edits[0].place.file;
@@ -275,7 +275,7 @@ static void fixes_elsewhere(const arguments *a, visa_compilation *c)
 static int fix(const arguments *a, visa_compilation *c, size_t changes)
 {
     size_t size;
-    const char *text = visa_file_text(c, 0, &size);
+    const char *text = visa_fixed_text(c, &size);
     if (!text)
         return EXIT_INPUT;
     fprintf(stderr, "visac: %s: %zu fix%s made\n", shown_text(a->input, a->memory), changes, changes == 1 ? "" : "es");

@@ -520,7 +520,7 @@ int visac_arguments_parse(int argc, char **argv, arena *memory, arguments *a)
     if (a->explains && (a->emit_given || a->run.check.wanted || a->draw || (reports && !explains_page) || a->sweep || diff ||
                         a->options.book || a->explores || a->options.parse_only || a->fixes || a->upgrades))
         return usage_error("--explain-mapping stands alone, or with --report=html: it prints what it knows of contractions");
-    if (a->fixes && (a->emit_given || a->run.check.wanted || a->draw || reports || a->sweep || diff || a->options.book || a->explores ||
+    if (a->fixes && (a->emit_given || a->run.check.wanted || a->draw || reports || a->sweep || diff || a->explores ||
                      a->options.parse_only || a->upgrades))
         return usage_error("--fix stands alone: it prints the whole source with what its diagnostics say to write");
     if (a->upgrades && (a->emit_given || a->run.check.wanted || a->draw || reports || a->sweep || diff || a->options.book || a->explores ||

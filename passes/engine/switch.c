@@ -64,8 +64,15 @@ static const char *config_text(const routing *r, int64_t ring)
 /* A help with what would be accepted, where that is known. False. */
 static bool refused(const routing *r, diag *d, const mapping *slice, const mapping *time, int64_t ring)
 {
-    if (slice && time)
-        diag_help(r->p->diags, d, "write switch::<%s, %s>(%s)", pass_text(r->p, slice), pass_text(r->p, time), config_text(r, ring));
+    if (!slice || !time)
+        return false;
+    diag_help(r->p->diags, d, "write switch::<%s, %s>(%s)", pass_text(r->p, slice), pass_text(r->p, time), config_text(r, ring));
+    if (!same(r, r->out_slice, slice))
+        pass_replace(r->p, r->o, d, SLICE, slice);
+    if (!same(r, r->out_time, time))
+        pass_replace(r->p, r->o, d, TIME, time);
+    if (ring)
+        diag_replace(r->p->diags, d, r->o->route->ring_range, "%lld", (long long)ring);
     return false;
 }
 

@@ -117,8 +117,13 @@ static void help_write(pass_context *p, diag *d, const op *o, const turn *t)
     const mapping *lanes = pass_inner(p, op_input(o)->out.part[PACKET], t->valid_size);
     int64_t live = lanes && t->packets_per_col == 1 ? mapping_strip_padding(p->mappings, lanes)->size : in_cols(t);
     const mapping *time = turned_time(p, o, t, live), *packet = pass_pad(p, t->row, elements_of(o->out.dtype, p->target->flit_bytes));
-    if (time && packet)
-        diag_help(p->diags, d, "write transpose::<%s, %s>()", pass_text(p, time), pass_text(p, packet));
+    if (!time || !packet)
+        return;
+    diag_help(p->diags, d, "write transpose::<%s, %s>()", pass_text(p, time), pass_text(p, packet));
+    if (!mapping_equal(p->mappings, o->out.part[TIME], time))
+        pass_replace(p, o, d, TIME, time);
+    if (!mapping_equal(p->mappings, o->out.part[PACKET], packet))
+        pass_replace(p, o, d, PACKET, packet);
 }
 
 /* The largest block of rows that Time ends in, one flit each. */

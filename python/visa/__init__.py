@@ -16,7 +16,7 @@ import json
 import operator
 import os
 from dataclasses import dataclass
-from typing import Any, Optional, Sequence, Union
+from typing import Any, Dict, List, Optional, Sequence, Tuple, Union
 
 import numpy as np
 
@@ -24,7 +24,7 @@ from . import _library
 from ._library import lib
 
 try:
-    import ml_dtypes as _floats
+    import ml_dtypes as _floats  # type: ignore[import]
 except ImportError:
     _floats = None
 
@@ -33,7 +33,7 @@ __all__ = ["Diagnostic", "Error", "Fixed", "Kernel", "Port", "Verdict", "compile
 
 def version() -> str:
     """The version of the library."""
-    return lib.visa_version().decode()
+    return str(lib.visa_version().decode())
 
 
 @dataclass(frozen=True)
@@ -46,7 +46,7 @@ class Diagnostic:
     file: str
     line: int
     column: int
-    notes: tuple
+    notes: Tuple[Any, ...]
     help: Optional[str]
 
 
@@ -65,8 +65,8 @@ class Port:
     name: str
     dtype: str
     is_output: bool
-    shape: tuple
-    axes: tuple
+    shape: Tuple[int, ...]
+    axes: Tuple[str, ...]
 
 
 @dataclass(frozen=True)
@@ -93,7 +93,7 @@ def _number_bits(port: "Port") -> int:
     return 64 if port.shape == (2,) and port.dtype == "i32" and port.axes[0].endswith(".word") else 0
 
 
-def _numpy_type(dtype: str, bits: int) -> np.dtype:
+def _numpy_type(dtype: str, bits: int) -> np.dtype[Any]:
     if dtype in _PLAIN:
         return np.dtype(_PLAIN[dtype])
     if dtype in _FLOATS:
@@ -102,7 +102,7 @@ def _numpy_type(dtype: str, bits: int) -> np.dtype:
     return np.dtype(f"u{max(bits // 8, 1)}")
 
 
-def _diagnostics(handle: int) -> list:
+def _diagnostics(handle: int) -> List[Diagnostic]:
     found = []
     for d in json.loads(lib.visa_diagnostics(handle, _library.DIAGNOSTICS["json"])):
         begin = d["range"]["begin"] if d["range"] else {"line": 0, "column": 0}
@@ -122,13 +122,13 @@ def _number(name: str, value: Any) -> int:
     return number
 
 
-def _choice(name: str, value: Any, of: dict) -> int:
+def _choice(name: str, value: Any, of: Dict[str, Any]) -> Any:
     if not isinstance(value, str) or value not in of:
         raise ValueError(f"{name} is one of {', '.join(of)}, not {value!r}")
     return of[value]
 
 
-def _single(array: np.ndarray) -> np.ndarray:
+def _single(array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
     """f32 of floats, such that rounding it again is rounding the value once: of a float64 between two of them the odd one."""
     with np.errstate(over="ignore"):
         single = np.array(array, np.float32, order="C", ndmin=1)
@@ -138,7 +138,7 @@ def _single(array: np.ndarray) -> np.ndarray:
     return single
 
 
-def _parameters(values: dict) -> tuple:
+def _parameters(values: Dict[str, Any]) -> Tuple[Any, int]:
     """The C array of sizes, and what it points to."""
     array = (_library.Parameter * max(1, len(values)))()
     for i, (name, given) in enumerate(sorted(values.items())):
@@ -163,14 +163,15 @@ class Kernel:
             raise MemoryError
         self._raise_error()
         self.name = lib.visa_kernel_name(self._kernel).decode()
-        self.ports, self._bits = [], {}
+        self.ports: List[Port] = []
+        self._bits: Dict[str, int] = {}
         port = _library.Port()
         while lib.visa_port_at(self._kernel, len(self.ports), ctypes.byref(port)):
             self.ports.append(Port(port.name.decode(), port.type.decode(), port.is_output, tuple(port.shape[:port.rank]),
                                    tuple(n.decode() for n in port.axis_names[:port.rank])))
             self._bits[port.name.decode()] = port.element_bits
 
-    def __del__(self):
+    def __del__(self) -> None:
         if getattr(self, "_kernel", None):
             lib.visa_kernel_close(self._kernel)
         if getattr(self, "_compilation", None):
@@ -189,7 +190,7 @@ class Kernel:
 
     # ---- tensors ----
 
-    def _bytes_of(self, i: int) -> np.ndarray:
+    def _bytes_of(self, i: int) -> np.ndarray[Any, Any]:
         size = ctypes.c_size_t()
         at = lib.visa_port_data(self._kernel, i, ctypes.byref(size))
         if not at:
@@ -236,12 +237,13 @@ class Kernel:
             flat = nibbles[0::2] | nibbles[1::2] << 4
         self._bytes_of(i)[:] = flat.view(np.uint8)
 
-    def _take(self, i: int) -> np.ndarray:
+    def _take(self, i: int) -> np.ndarray[Any, Any]:
         port = self.ports[i]
         kind, raw = _numpy_type(port.dtype, self._bits[port.name]), self._bytes_of(i)
         if self._bits[port.name] == 4:
             nibbles = np.stack([raw & 15, raw >> 4], axis=1).reshape(-1)[:int(np.prod(port.shape, dtype=np.int64))].astype(kind)
-            return (np.where(nibbles > 7, nibbles - 16, nibbles) if kind.kind == "i" else nibbles).astype(kind).reshape(port.shape)
+            taken: np.ndarray[Any, Any] = np.where(nibbles > 7, nibbles - 16, nibbles) if kind.kind == "i" else nibbles
+            return taken.astype(kind).reshape(port.shape)
         return raw.view(kind).reshape(port.shape).copy()
 
     def __call__(self, *inputs: Any, threads: int = 0, **named: Any) -> Any:
@@ -274,23 +276,25 @@ class Kernel:
 
     # ---- what the tool says ----
 
-    def report(self, format: str = "text", timing: str = "documented") -> Union[str, dict]:
+    def report(self, format: str = "text", timing: str = "documented") -> Union[str, Dict[str, Any]]:
         """When each command runs, its cycles, what binds: "text", "csv", "html", or "json", which is parsed."""
         text = lib.visa_kernel_report(self._kernel, format.encode(), timing.encode())
         if text is None:
             self._raise_error()
-        return json.loads(text) if format == "json" else text.decode()
+        report: Union[str, Dict[str, Any]] = json.loads(text) if format == "json" else text.decode()
+        return report
 
     @property
     def cycles(self) -> int:
-        return lib.visa_kernel_cycles(self._kernel, None)
+        return int(lib.visa_kernel_cycles(self._kernel, None))
 
     def tables(self) -> str:
         """The sequencer tables."""
         return self._emit("tables").decode()
 
-    def tables_json(self) -> dict:
-        return json.loads(self._emit("json"))
+    def tables_json(self) -> Dict[str, Any]:
+        tables: Dict[str, Any] = json.loads(self._emit("json"))
+        return tables
 
     def memory(self) -> str:
         """What lies where, and for how long."""
@@ -302,10 +306,10 @@ class Kernel:
 
     def _repr_html_(self) -> str:
         import html
-        return f"<iframe style='width:100%;height:40em;border:0' srcdoc=\"{html.escape(self.report('html'), quote=True)}\"></iframe>"
+        return f"<iframe style='width:100%;height:40em;border:0' srcdoc=\"{html.escape(str(self.report('html')), quote=True)}\"></iframe>"
 
 
-def _text(source: Union[str, os.PathLike], name: str, taker: str) -> tuple:
+def _text(source: Union[str, os.PathLike[str]], name: str, taker: str) -> Tuple[str, str]:
     """Its name and its text."""
     if isinstance(source, os.PathLike):
         with open(source, encoding="utf-8") as f:
@@ -315,21 +319,21 @@ def _text(source: Union[str, os.PathLike], name: str, taker: str) -> tuple:
     return name, source
 
 
-def compile(source: Union[str, os.PathLike], *, kernel: Optional[str] = None, dialect: Optional[str] = None, place: str = "source",
+def compile(source: Union[str, os.PathLike[str]], *, kernel: Optional[str] = None, dialect: Optional[str] = None, place: str = "source",
             order: str = "auto", name: str = "<python>", convert: bool = False, **sizes: Any) -> Kernel:
     """A kernel of a source text, or of a file (os.PathLike). `sizes`: other numbers for constants and axes, M=64. `convert`: float32 and
     float64 arrays are taken for inputs of bf16 and narrower floats, each element rounded as a cast does."""
-    name, source = _text(source, name, "compile")
+    name, written = _text(source, name, "compile")
     parameters, count = _parameters(sizes)
     options = _library.Options(kernel=kernel.encode() if kernel else None, dialect=dialect.encode() if dialect else None,
                                places_all=_choice("place", place, {"source": False, "auto": True}),
                                order=_choice("order", order, {"auto": 0, "source": 1, "free": 2}),
                                parameters=parameters, parameter_count=count)
-    text = source.encode()
+    text = written.encode()
     handle = lib.visa_compile(name.encode(), text, len(text), ctypes.byref(options))
     if not handle:
         raise MemoryError
-    return Kernel(handle, kernel, source, convert)
+    return Kernel(handle, kernel, written, convert)
 
 
 @dataclass(frozen=True)
@@ -338,15 +342,15 @@ class Fixed:
 
     source: str
     changes: int
-    diagnostics: tuple
+    diagnostics: Tuple[Diagnostic, ...]
 
 
-def fix(source: Union[str, os.PathLike], *, dialect: Optional[str] = None, name: str = "<python>", **sizes: Any) -> Fixed:
+def fix(source: Union[str, os.PathLike[str]], *, dialect: Optional[str] = None, name: str = "<python>", **sizes: Any) -> Fixed:
     """As `visac --fix`: the changes that help lines ask for, again and again until none is left. `sizes` as compile takes them."""
-    name, source = _text(source, name, "fix")
+    name, written = _text(source, name, "fix")
     parameters, count = _parameters(sizes)
     options = _library.Options(dialect=dialect.encode() if dialect else None, parameters=parameters, parameter_count=count)
-    text, changes, size = source.encode(), ctypes.c_size_t(), ctypes.c_size_t()
+    text, changes, size = written.encode(), ctypes.c_size_t(), ctypes.c_size_t()
     handle = lib.visa_fix(name.encode(), text, len(text), ctypes.byref(options), ctypes.byref(changes))
     if not handle:
         raise MemoryError

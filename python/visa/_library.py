@@ -70,7 +70,7 @@ FUNCTIONS = {
 }
 
 
-def _load():
+def _load() -> ctypes.CDLL:
     here = os.path.join(os.path.dirname(os.path.abspath(__file__)), "libvisa.so.0")
     named = os.environ.get("VISA_LIBRARY")
     try:

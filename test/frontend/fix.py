@@ -158,6 +158,41 @@ def judge_bytes(folder):
     return None
 
 
+def judge_calls(name):
+    """What a help says to write stands there when its changes are made."""
+    path = os.path.join(os.path.dirname(EXAMPLES), "test", "cases", name)
+    with open(path) as file:
+        text = file.read()
+    found = 0
+    for d in json.loads(visa_tools.run(["visac", path, "--diagnostics-format=json", "-o", os.devnull]).err):
+        call = re.fullmatch(r"write ((?:switch|transpose)::<m.*)", d.get("help") or "")
+        if call:
+            found += 1
+            if call.group(1) not in applied(text, d["edits"]).split("\n")[d["range"]["begin"]["line"] - 1]:
+                return f"{name}:{d['range']['begin']['line']}: {d['help']}: {d['edits']}"
+    return None if found > 8 else f"{name}: {found} calls"
+
+
+def judge_chapter(folder):
+    """Blocks of Markdown, in a list, a quotation, with hidden lines, and by either line end: the rest of the chapter stays."""
+    with open(os.path.join(EXAMPLES, "matmul.vm"), encoding="utf-8") as file:
+        lines = file.read().rstrip("\n").split("\n")
+    hidden = ["# " + line if line.startswith("axes!") else line for line in lines]
+    right = ["# m![K % 8]", "```rust", *hidden, "```", "- a list:", "", "  ~~~rust,ignore", *("  " + line for line in hidden), "  ~~~", "",
+             "> ```rust", *("> " + line for line in lines), "> ```", "```text", "m![K % 8]", "```", "the end"]
+    wrong = [line.replace("m![K % 16]", "m![K % 8]") for line in right]
+    path = os.path.join(folder, "chapter.md")
+    for end in ("\n", "\r\n"):
+        with open(path, "w", encoding="utf-8", newline="") as file:
+            file.write(end.join(wrong))
+        done = visa_tools.run(["visac", "--from-markdown", "--fix", path, "-o", path])
+        with open(path, encoding="utf-8", newline="") as file:
+            if done.status != 0 or file.read() != end.join(right):
+                return f"a chapter: {done.err.decode()}"
+    plain = visa_tools.run(["visac", path, "-o", os.devnull]).err.decode()
+    return None if "help: visac --from-markdown compiles" in plain else f"a chapter that is taken for a source: {plain}"
+
+
 def main():
     failed = 0
     with tempfile.TemporaryDirectory() as folder:
@@ -171,10 +206,10 @@ def main():
             failed += fault is not None
             if fault:
                 print(f"FAIL {what}: {fault}")
-        fault = judge_bytes(folder)
-        failed += fault is not None
-        if fault:
-            print(f"FAIL {fault}")
+        for fault in (judge_bytes(folder), judge_chapter(folder), judge_calls("switch-refused.vm"), judge_calls("transpose-refused.vm")):
+            failed += fault is not None
+            if fault:
+                print(f"FAIL {fault}")
         for name in sorted(os.listdir(EXAMPLES)):
             if name.endswith(".vm"):
                 path = os.path.join(EXAMPLES, name)
