@@ -471,7 +471,8 @@ static int by_start(const void *a, const void *b)
 {
     const schedule_item *x = a, *y = b;
     int bitmaps = ORDER(x->bitmaps == NULL, y->bitmaps == NULL);
-    return order_then(ORDER(x->start, y->start), order_then(ORDER(x->context, y->context), order_then(ORDER(x->commands, y->commands), bitmaps)));
+    return order_then(ORDER(x->start, y->start),
+                      order_then(ORDER(x->context, y->context), order_then(ORDER(x->commands, y->commands), bitmaps)));
 }
 
 bool schedule_make(const target *t, const binary_kernel *k, timing_preset preset, arena *a, diag_list *diags, schedule *out)
