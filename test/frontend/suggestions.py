@@ -237,6 +237,7 @@ WAYS = [
     ("E-VRF-UNITS", rf"store it with \w+ ({MAPPING}): .*", change_buffer),
     ("E-VRF-WALK", rf"store it with ({MAPPING}) innermost, or .*", change_buffer),
     ("E-VRF-WALK", r"pad with `#`", None),
+    ("E-VECTOR-REDUCE", rf"collect Time ({MAPPING}) and Packet ({MAPPING}), and trim: with .*", change_lanes),
     ("E-VECTOR-REDUCE", rf"collect Time ({MAPPING}): with .*", change_time),
     ("E-VECTOR-REDUCE", r"name an axis of axes!\[\.\.\], then .*", None),
     ("E-VECTOR-SLICES", r"(?:fill freed places with padding:|the freed places take) .*", None),
