@@ -8,7 +8,7 @@ output, standard error included. What they write into pictures/ is compared with
 `...` stands for any lines. Blocks "```rust NAME.vm", "```json NAME.json", "```python NAME.py" and "```c NAME.c" are written to
 the scratch folder, so that later commands can use them. `python3` is one with NumPy, and finds the package and the library of this build, as `cc` does by
 $VISA_CFLAGS; where there is no NumPy, or the library is built with sanitizers, the rest of a page from the first such command on is left out. --update writes what the commands print now over blocks that
-differ, and leaves those with a `...` line to be mended by hand; pictures are replaced. --some runs every sixth page, all with VISA_LONG.
+differ, and leaves those with a `...` line to be mended by hand; pictures are replaced. --some runs every seventh page, all with VISA_LONG.
 """
 import os
 import pathlib
@@ -127,7 +127,7 @@ def main():
     some = "--some" in sys.argv and not os.environ.get("VISA_LONG")
     passed = failed = 0
     drawn = set()
-    for name in pages[::6] if some else pages:
+    for name in pages[::7] if some else pages:
         page = Page(pathlib.Path(name), programs, "--update" in sys.argv)
         page.check()
         left_out = f", {page.left_out} left out: they need NumPy and a library without sanitizers" if page.left_out else ""

@@ -338,7 +338,7 @@ static int functions_in(const program *p)
 
 START_TEST(tiles_share_code)
 {
-    for (size_t t = 0; t < sizeof typings / sizeof *typings; t++) {
+    for (size_t t = 0; t<sizeof typings / sizeof *typings; t += SLOWER> 1 && !suite_is_long() ? 4 : 1) {
         program p;
         tiled_program(&p, typings[t]);
         check_program(&p, MODERATE);
