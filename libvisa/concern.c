@@ -12,6 +12,12 @@ enum { MOVED_ITEMS_MAX = 64 };
 /* Bytes that are looked at for one step of work. */
 enum { BYTES_OF_STEP = 64 };
 
+/* A sum of bytes (FNV-1a), one more. */
+static uint32_t sum_with(uint32_t sum, char c)
+{
+    return (sum ^ (unsigned char)c) * 0x01000193u;
+}
+
 /* ---- items ---- */
 
 typedef struct items_of {
@@ -56,7 +62,7 @@ static void add_module(items_of *to, const ast *n)
     foot.begin = body->range.end - 1;
     add_item(to, head);
     for (const char *c = n->text; *c; c++)
-        to->around = (to->around ^ (unsigned char)*c) * 0x01000193u;
+        to->around = sum_with(to->around, *c);
     add_items(to, body);
     to->around = around;
     add_item(to, foot);
@@ -108,9 +114,9 @@ outer_items outer_items_of(const ast *file, arena *a)
 
 size_t outer_items_find(const outer_items *of, uint32_t offset)
 {
-    size_t low;
-    ORDER_FIRST(&low, of->count, i, of->items[i].end <= offset);
-    return low < of->count && of->items[low].begin <= offset ? low : of->count;
+    size_t first;
+    ORDER_FIRST(&first, of->count, i, of->items[i].end <= offset);
+    return first < of->count && of->items[first].begin <= offset ? first : of->count;
 }
 
 /* ---- words ---- */
@@ -144,7 +150,7 @@ static bool next_word(const char *text, uint32_t *at, uint32_t end, word *out)
         i++;
     *out = (word){.text = text + i, .sum = 0x811c9dc5u};
     for (; i < end && is_of_word(text[i]); i++, out->bytes++)
-        out->sum = (out->sum ^ (unsigned char)text[i]) * 0x01000193u;
+        out->sum = sum_with(out->sum, text[i]);
     *at = i;
     return out->bytes > 0;
 }

@@ -1,7 +1,7 @@
+#include "support/choice.h"
 
 #include <string.h>
 
-#include "support/choice.h"
 #include "support/shown.h"
 
 /* Edits that turn one word into the other: letters inserted, dropped, replaced, or two neighbours swapped; a change of case
