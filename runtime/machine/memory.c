@@ -15,6 +15,8 @@ enum { MOST_SHARED_GRANULES = 24 * 1024 };
 enum { REGION_BYTES = 16 * 1024 * 1024 };
 /* A register file is touched whole. The first ones lie in a region of small pages, since few slices would not fill a huge one. */
 enum { MOST_DENSE_BYTES = 64 * 1024, FIRST_DENSE_BYTES = 2 * 1024 * 1024 };
+/* Of what is freed so much is kept for the process's next machine, which finds pages there where a new region has faults. */
+enum { MOST_SPARE_BYTES = 4 * REGION_BYTES };
 
 struct memory_block {
     uint64_t touched;      /* bit g: granule g holds defined or poison bytes */
@@ -28,12 +30,17 @@ struct memory_block {
  * No page is provided until a granule is touched. */
 struct memory_region {
     unsigned char *bytes;
-    int64_t size, used;
-    int64_t blocks; /* that are not freed */
+    int64_t size, used;  /* bytes */
+    int64_t blocks;      /* that are not freed */
+    bool is_replaced;    /* in a part, by a pool's pages */
+    bool is_huge;        /* huge pages were asked for */
+    memory_region *next; /* among the spare ones */
 };
 
 /* One lock for the regions of all budgets: a block is begun once and used for long. */
 static pthread_mutex_t regions_lock = PTHREAD_MUTEX_INITIALIZER;
+static memory_region *spare; /* under the lock */
+static int64_t spare_bytes;
 
 void memory_init(memory *m, int64_t bytes, int64_t block_bytes, unsigned char poison, memory_budget *budget)
 {
@@ -56,26 +63,41 @@ static bool is_mapped(const memory *m)
     return m->block_bytes >= 2 * LEAST_GRANULE_BYTES;
 }
 
-static memory_region *region_new(int64_t size)
+/* A spare one; NULL: there is none. A granule is filled when it is touched, so what an earlier machine left there is never read. */
+static memory_region *region_again(int64_t size, bool is_huge)
 {
-    memory_region *r = calloc(1, sizeof *r);
-    void *bytes = r ? mmap(NULL, (size_t)size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0) : MAP_FAILED;
+    memory_region **at = &spare, *r;
+    while (*at && ((*at)->size != size || (*at)->is_huge != is_huge))
+        at = &(*at)->next;
+    if (!(r = *at))
+        return NULL;
+    *at = r->next;
+    spare_bytes -= size;
+    r->used = 0;
+    return r;
+}
+
+static memory_region *region_new(int64_t size, bool is_huge)
+{
+    memory_region *r = region_again(size, is_huge);
+    if (r || !(r = calloc(1, sizeof *r)))
+        return r;
+    void *bytes = mmap(NULL, (size_t)size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     if (bytes == MAP_FAILED) {
         free(r);
         return NULL;
     }
-    *r = (memory_region){.bytes = bytes, .size = size};
+    *r = (memory_region){.bytes = bytes, .size = size, .is_huge = is_huge};
+#ifdef MADV_HUGEPAGE
+    if (is_huge)
+        madvise(bytes, (size_t)size, MADV_HUGEPAGE); /* what comes of it does not matter */
+#endif
     return r;
 }
 
 static memory_region *region_dense(const memory_region *last)
 {
-    memory_region *r = region_new(last ? REGION_BYTES : FIRST_DENSE_BYTES);
-#ifdef MADV_HUGEPAGE
-    if (r && last)
-        madvise(r->bytes, (size_t)r->size, MADV_HUGEPAGE); /* what comes of it does not matter */
-#endif
-    return r;
+    return region_new(last ? REGION_BYTES : FIRST_DENSE_BYTES, last);
 }
 
 /* Cuts a block from the budget's region, or from a new one; a full region lives as long as its blocks. */
@@ -85,7 +107,7 @@ static bool region_cut(memory_budget *budget, int64_t size, memory_block *b)
     bool dense = size <= MOST_DENSE_BYTES;
     memory_region **of = dense ? &budget->dense : &budget->region, *r = *of;
     if (!r || r->size - r->used < size)
-        r = dense ? region_dense(r) : region_new(size < REGION_BYTES ? REGION_BYTES : size);
+        r = dense ? region_dense(r) : region_new(size < REGION_BYTES ? REGION_BYTES : size, false);
     if (r) {
         b->bytes = r->bytes + r->used;
         b->region = *of = r;
@@ -104,11 +126,24 @@ static void region_leave(memory_budget *budget, memory_region *r)
         budget->region = NULL;
     if (is_last && budget->dense == r)
         budget->dense = NULL;
+    bool is_kept = is_last && !r->is_replaced && spare_bytes + r->size <= MOST_SPARE_BYTES;
+    if (is_kept) {
+        r->next = spare;
+        spare = r;
+        spare_bytes += r->size;
+    }
     pthread_mutex_unlock(&regions_lock);
-    if (!is_last)
+    if (!is_last || is_kept)
         return;
     munmap(r->bytes, (size_t)r->size);
     free(r);
+}
+
+static void region_replace(memory_region *r)
+{
+    pthread_mutex_lock(&regions_lock);
+    r->is_replaced = true;
+    pthread_mutex_unlock(&regions_lock);
 }
 
 static bool bytes_new(const memory *m, memory_block *b)
@@ -306,6 +341,7 @@ static bool map_granules(memory *m, int64_t address, const memory_pool *p, int64
         return false;
     }
     b->shared |= bits;
+    region_replace(b->region);
     if (mmap(b->bytes + offset, (size_t)size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_FIXED, p->file, from) == MAP_FAILED) {
         atomic_fetch_sub(&m->budget->used_bytes, bytes);
         return false;

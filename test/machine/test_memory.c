@@ -27,12 +27,26 @@ static void begin(int64_t limit)
         memory_init(&memories[i], BYTES, BYTES, POISON, &budget);
 }
 
+/* A region that is kept for later must not hold any. */
+static int mappings_of_pools(void)
+{
+    char line[512];
+    int count = 0;
+    FILE *f = fopen("/proc/self/maps", "r");
+    ck_assert_ptr_nonnull(f);
+    while (fgets(line, sizeof line, f))
+        count += strstr(line, "memfd:") != NULL;
+    fclose(f);
+    return count;
+}
+
 static void end(void)
 {
     for (int i = 0; i < MEMORIES; i++)
         memory_free(&memories[i]);
     ck_assert_int_eq(budget.shared_granules, 0);
     ck_assert_ptr_null(budget.region);
+    ck_assert_int_eq(mappings_of_pools(), 0);
 }
 
 static void write_some(int i)
@@ -159,9 +173,34 @@ START_TEST(many_are_given_back)
 }
 END_TEST
 
+/* Register files of one machine after another: no byte of the last one is seen, and little is kept. */
+START_TEST(register_files_begin_anew)
+{
+    enum { FILES = 2000, FILE_BYTES = 64 * 1024, ROUNDS = 4, PAGE_BYTES = 4096, MOST_KEPT_PAGES = 64 * 1024 * 1024 / PAGE_BYTES };
+    static memory files[FILES];
+    long before = address_space();
+    for (int round = 0; round < ROUNDS; round++) {
+        budget = (memory_budget){0};
+        memset(model[0], round + 1, FILE_BYTES / 2);
+        memset(model[0] + FILE_BYTES / 2, POISON, FILE_BYTES / 2);
+        for (int i = 0; i < FILES; i++) {
+            memory_init(&files[i], FILE_BYTES, FILE_BYTES, POISON, &budget);
+            ck_assert(memory_write(&files[i], 0, model[0], FILE_BYTES / 2));
+        }
+        for (int i = 0; i < FILES; i++) {
+            ck_assert_mem_eq(memory_span(&files[i], 0, FILE_BYTES), model[0], FILE_BYTES);
+            memory_free(&files[i]);
+        }
+        ck_assert_ptr_null(budget.dense);
+    }
+    ck_assert_int_le(address_space() - before, MOST_KEPT_PAGES + 512); /* of the lists of blocks */
+}
+END_TEST
+
 int main(void)
 {
     TCase *cases = suite_case("memory");
-    suite_tests(cases, shared_until_written, a_limit_counts_what_is_shared, more_than_may_be_mapped_is_copied, many_are_given_back);
+    suite_tests(cases, shared_until_written, a_limit_counts_what_is_shared, more_than_may_be_mapped_is_copied, many_are_given_back,
+                register_files_begin_anew);
     return suite_status("memory", cases);
 }
