@@ -48,13 +48,13 @@ def built(commit):
     return tree / "build/release/bin"
 
 
-def jobs(bench):
-    """[(what, [program, arguments])]: of each the same inputs for both."""
+def jobs(bench, side):
+    """[(what, [program, arguments])]: of each the same inputs for both, but binaries, whose format may be another: they are the side's own."""
     sizes = bench.count((512, 512, 2048), (512, 512, 2048), (128, 256, 256))
-    product, binary = bench.file("product.vm", kernels.matmul(*sizes, "i8")), bench.file("product.bin")
+    product, binary = bench.file("product.vm", kernels.matmul(*sizes, "i8")), bench.file(f"product-{side}.bin")
     floats = bench.file("floats.vm", kernels.matmul(*bench.count((512, 512, 2048), (512, 512, 512), (128, 256, 256)), "bf16"))
     example = str(measure.ROOT / "examples/matmul.vm")
-    return [("compile, examples/matmul.vm", ["visac", example, "-o", bench.file("example.bin")]),
+    return [("compile, examples/matmul.vm", ["visac", example, "-o", bench.file(f"example-{side}.bin")]),
             ("compile, i8 product", ["visac", product, "-o", binary]),
             ("--report, i8 product", ["visac", product, "--report"]),
             ("run, i8 product", ["visa-run", binary]),
@@ -69,8 +69,8 @@ def processor(samples):
 
 def compare(bench, sides, section):
     rows = []
-    for what, (program, *rest) in jobs(bench):
-        commands = [(name, [str(folder / program), *rest]) for name, folder in sides]
+    for (what, a), (_, b) in zip(jobs(bench, "a"), jobs(bench, "b")):
+        commands = [(name, [str(folder / program), *rest]) for (name, folder), (program, *rest) in zip(sides, (a, b))]
         try:
             samples = bench.processes(commands, bench.count(40, 10), warm_up=2)
         except OSError as failure:
