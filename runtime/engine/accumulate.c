@@ -269,9 +269,7 @@ static void accumulate_cycles(const stage *s, duration *d)
         duration_busy(d, ENGINE_REDUCER, s->in.packets, 1);
 }
 
-const stage_type stage_accumulate = {.op = OP_ACCUMULATE,
-                                     .takes = 1 << STREAM_PARTIALS,
-                                     .plan_bytes = sizeof(accumulate),
+const stage_type stage_accumulate = {.plan_bytes = sizeof(accumulate),
                                      .run_bytes = sizeof(accumulate_run),
                                      .plan = plan_accumulate,
                                      .run_new = accumulate_run_new,

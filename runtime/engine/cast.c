@@ -73,9 +73,7 @@ static void cast_cycles(const stage *s, duration *d)
     duration_busy(d, ENGINE_CAST, s->out.packets, 1);
 }
 
-const stage_type stage_cast = {.op = OP_CAST,
-                               .takes = 1 << STREAM_FLITS | 1 << STREAM_BEATS,
-                               .packs = true,
+const stage_type stage_cast = {.packs = true,
                                .plan_bytes = sizeof(cast),
                                .run_bytes = sizeof(cast_run),
                                .plan = plan_cast,

@@ -123,9 +123,7 @@ static void collect_cycles(const stage *s, duration *d)
     duration_busy(d, ENGINE_COLLECT, k->shape.packets, 1);
 }
 
-const stage_type stage_collect = {.op = OP_COLLECT,
-                                  .takes = 1 << STREAM_PACKETS,
-                                  .plan_bytes = sizeof(collect),
+const stage_type stage_collect = {.plan_bytes = sizeof(collect),
                                   .run_bytes = sizeof(collect_stage_run),
                                   .plan = plan_collect,
                                   .run_new = collect_run_new,

@@ -199,10 +199,7 @@ static void commit_proof(const stage *s, int64_t unit_index)
         proof_dm_writes(s->chain->machine, &k->dm, unit_index);
 }
 
-const stage_type stage_commit = {.op = OP_COMMIT,
-                                 .takes = 1 << STREAM_FLITS | 1 << STREAM_BEATS,
-                                 .is_sink = true,
-                                 .plan_bytes = sizeof(commit),
+const stage_type stage_commit = {.plan_bytes = sizeof(commit),
                                  .run_bytes = sizeof(commit_run),
                                  .plan = plan_commit,
                                  .open = open_commit,

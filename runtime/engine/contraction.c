@@ -206,9 +206,7 @@ static void align_proof(const stage *s, int64_t unit_index)
         proof_doubt(s->chain->machine);
 }
 
-const stage_type stage_align = {.op = OP_ALIGN,
-                                .takes = 1 << STREAM_FLITS,
-                                .plan_bytes = sizeof(contraction),
+const stage_type stage_align = {.plan_bytes = sizeof(contraction),
                                 .run_bytes = sizeof(align_run),
                                 .plan = plan_align,
                                 .open = open_align,
@@ -362,9 +360,7 @@ static void contract_cycles(const stage *s, duration *d)
     duration_busy(d, ENGINE_REDUCER, k->steps, 1);
 }
 
-const stage_type stage_contract = {.op = OP_CONTRACT,
-                                   .takes = 1 << STREAM_PAIRS,
-                                   .run_bytes = sizeof(contraction_run),
+const stage_type stage_contract = {.run_bytes = sizeof(contraction_run),
                                    .plan = plan_contract,
                                    .run_new = contraction_run_new,
                                    .run_free = contraction_run_free,

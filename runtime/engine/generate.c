@@ -48,9 +48,5 @@ static void generate_cycles(const stage *s, duration *d)
     d->in = BOUND_COMMIT;
 }
 
-const stage_type stage_generate = {.op = OP_GENERATE,
-                                   .plan_bytes = sizeof(generate),
-                                   .plan = plan_generate,
-                                   .drive = drive_generate,
-                                   .cycles = generate_cycles,
-                                   .field = &field_generate};
+const stage_type stage_generate = {
+    .plan_bytes = sizeof(generate), .plan = plan_generate, .drive = drive_generate, .cycles = generate_cycles, .field = &field_generate};

@@ -490,8 +490,7 @@ static void port_proof(const stage *s, int64_t unit_index)
     proof_doubt(s->chain->machine);
 }
 
-const stage_type stage_fetch = {.op = OP_FETCH,
-                                .plan_bytes = sizeof(source),
+const stage_type stage_fetch = {.plan_bytes = sizeof(source),
                                 .run_bytes = sizeof(source_run),
                                 .plan = plan_source,
                                 .begin = begin_source,
@@ -506,8 +505,7 @@ const stage_type stage_fetch = {.op = OP_FETCH,
                                 .proof_reads = fetch_proof,
                                 .field = &field_fetch};
 
-const stage_type stage_stream_in = {.op = OP_STREAM_IN,
-                                    .plan_bytes = sizeof(source),
+const stage_type stage_stream_in = {.plan_bytes = sizeof(source),
                                     .run_bytes = sizeof(source_run),
                                     .plan = plan_source,
                                     .open = open_source,

@@ -20,6 +20,7 @@ typedef struct stage_type stage_type;
 /* A stage of a planned chain. */
 typedef struct stage {
     const stage_type *type;
+    command_op op; /* the command that it begins with */
     const struct chain *chain;
     const command *commands; /* its own; NULL: no command says that flits are taken as they come (collect) */
     size_t command_count;
@@ -42,9 +43,6 @@ typedef struct stage_run {
 
 /* A function that is NULL does nothing, and succeeds. */
 struct stage_type {
-    command_op op;  /* the command that it begins with */
-    unsigned takes; /* bit per stream_form; 0: a source */
-    bool is_sink;
     bool packs; /* may leave no gaps between what it narrowed, when the sink asks for that (stage.out_bytes) */
     size_t plan_bytes, run_bytes;
     /* Takes the commands after the first one that are its own (chain_take), checks them against `in` and fills `out`. */

@@ -129,11 +129,7 @@ static void stream_out_proof(const stage *s, int64_t unit_index)
     proof_doubt(s->chain->machine);
 }
 
-const stage_type stage_stream_out = {.op = OP_STREAM_OUT,
-                                     .takes = 1 << STREAM_PACKETS | 1 << STREAM_FLITS | 1 << STREAM_PAIRS | 1 << STREAM_PARTIALS |
-                                              1 << STREAM_BEATS,
-                                     .is_sink = true,
-                                     .plan_bytes = sizeof(stream_out),
+const stage_type stage_stream_out = {.plan_bytes = sizeof(stream_out),
                                      .run_bytes = sizeof(stream_out_run),
                                      .plan = plan_stream_out,
                                      .open = open_stream_out,

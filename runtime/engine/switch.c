@@ -256,9 +256,7 @@ static void switch_cycles(const stage *s, duration *d)
     duration_busy(d, ENGINE_SWITCH, s->in.packets, k->ring * flits);
 }
 
-const stage_type stage_switch = {.op = OP_SWITCH,
-                                 .takes = 1 << STREAM_PACKETS,
-                                 .plan_bytes = sizeof(routes),
+const stage_type stage_switch = {.plan_bytes = sizeof(routes),
                                  .run_bytes = sizeof(switch_run),
                                  .plan = plan_switch,
                                  .open = open_switch,

@@ -134,9 +134,7 @@ static void transpose_cycles(const stage *s, duration *d)
     duration_busy(d, ENGINE_TRANSPOSE, blocks, twice ? larger(in, out) : in + out);
 }
 
-const stage_type stage_transpose = {.op = OP_TRANSPOSE,
-                                    .takes = 1 << STREAM_FLITS | 1 << STREAM_BEATS,
-                                    .plan_bytes = sizeof(transpose),
+const stage_type stage_transpose = {.plan_bytes = sizeof(transpose),
                                     .run_bytes = sizeof(transpose_run),
                                     .plan = plan_transpose,
                                     .run_new = transpose_run_new,

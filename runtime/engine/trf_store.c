@@ -151,10 +151,7 @@ static void trf_store_proof(const stage *s, int64_t unit_index)
     proof_trf_writes(s->chain->machine, unit_index, k->rows, k->mode, k->base, k->flits_per_row * k->flit_bytes);
 }
 
-const stage_type stage_trf_store = {.op = OP_TRF_STORE,
-                                    .takes = 1 << STREAM_FLITS,
-                                    .is_sink = true,
-                                    .plan_bytes = sizeof(trf_store),
+const stage_type stage_trf_store = {.plan_bytes = sizeof(trf_store),
                                     .run_bytes = sizeof(trf_store_run),
                                     .plan = plan_trf_store,
                                     .open = open_trf_store,

@@ -652,9 +652,7 @@ static void vector_cycles(const stage *s, duration *d)
     d->out = BOUND_VECTOR;
 }
 
-const stage_type stage_vector = {.op = OP_VECTOR,
-                                 .takes = 1 << STREAM_FLITS | 1 << STREAM_BEATS,
-                                 .plan_bytes = sizeof(vector_pass),
+const stage_type stage_vector = {.plan_bytes = sizeof(vector_pass),
                                  .run_bytes = sizeof(vector_run),
                                  .plan = plan_vector,
                                  .run_free = vector_pass_free,

@@ -120,9 +120,7 @@ static void slices_cycles(const stage *s, duration *d)
     duration_busy(d, ENGINE_VECTOR, larger(k->pass.narrow_packets, k->packets), 1);
 }
 
-const stage_type stage_vector_slices = {.op = OP_VECTOR_SLICES,
-                                        .takes = 1 << STREAM_BEATS,
-                                        .plan_bytes = sizeof(vector_slices),
+const stage_type stage_vector_slices = {.plan_bytes = sizeof(vector_slices),
                                         .run_bytes = sizeof(vector_run),
                                         .plan = plan_slices,
                                         .run_free = vector_pass_free,

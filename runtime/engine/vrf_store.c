@@ -65,10 +65,7 @@ static void vrf_store_proof(const stage *s, int64_t unit_index)
         proof_write(m, &m->units[unit_index].vrf, k->base + at, smaller(s->in.computed_bytes, m->target->flit_bytes));
 }
 
-const stage_type stage_vrf_store = {.op = OP_VRF_STORE,
-                                    .takes = 1 << STREAM_FLITS | 1 << STREAM_BEATS,
-                                    .is_sink = true,
-                                    .plan_bytes = sizeof(vrf_store),
+const stage_type stage_vrf_store = {.plan_bytes = sizeof(vrf_store),
                                     .run_bytes = sizeof(vrf_store_run),
                                     .plan = plan_vrf_store,
                                     .open = open_vrf_store,

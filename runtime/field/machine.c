@@ -26,16 +26,15 @@ static bool has_twins(const chain *c, fault *f)
 {
     for (unsigned i = 0; i < c->stage_count; i++)
         if (!c->stages[i].type->field)
-            return fault_set(f, E_RUN_CHAIN, c->commands, "the machine over a field has no %s",
-                             command_row_of(c->stages[i].type->op)->name);
+            return fault_set(f, E_RUN_CHAIN, c->commands, "the machine over a field has no %s", command_row_of(c->stages[i].op)->name);
     return true;
 }
 
 static stream_port *port_of(const field_machine *m, const stage *s)
 {
-    if (s->type->op == OP_STREAM_IN)
+    if (s->op == OP_STREAM_IN)
         return &m->plans->streams[command_get(s->commands, STREAM_IN_PORT)];
-    if (s->type->op == OP_STREAM_OUT)
+    if (s->op == OP_STREAM_OUT)
         return &m->plans->streams[command_get(s->commands, STREAM_OUT_PORT)];
     return NULL;
 }

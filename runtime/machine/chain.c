@@ -5,38 +5,51 @@
 
 enum { STAGE_COMMANDS = 16 };
 
+/* What a CHAIN_STAGE row's second column is made of. */
+enum { NOTHING = 0, PACKETS = 1 << STREAM_PACKETS, FLITS = 1 << STREAM_FLITS, PAIRS = 1 << STREAM_PAIRS };
+enum { PARTIALS = 1 << STREAM_PARTIALS, BEATS = 1 << STREAM_BEATS, LAST = 1 << STREAM_FORMS };
+
 /* The stages of every engine, and the commands that belong to each, after its first one as well. */
-static const struct {
+typedef struct member {
     const stage_type *type;
+    unsigned takes;
     command_op commands[STAGE_COMMANDS];
     unsigned count;
-} members[] = {
-#define CHAIN_STAGE(name, ...) {&stage_##name, {__VA_ARGS__}, sizeof((command_op[]){__VA_ARGS__}) / sizeof(command_op)},
+} member;
+
+static const member members[] = {
+#define CHAIN_STAGE(name, takes, ...) {&stage_##name, takes, {__VA_ARGS__}, sizeof((command_op[]){__VA_ARGS__}) / sizeof(command_op)},
 #include "target/engines.def"
 };
 enum { MEMBERS = sizeof members / sizeof *members };
 
-static const stage_type *type_of(command_op op)
+static const member *member_of(command_op op)
 {
     for (int i = 0; i < MEMBERS; i++)
         for (unsigned k = 0; k < members[i].count; k++)
             if (members[i].commands[k] == op)
-                return members[i].type;
+                return &members[i];
     return NULL;
+}
+
+/* The first command of a chain. */
+static bool begins(const member *t, const command *k)
+{
+    return !t->takes && t->commands[0] == k->op;
 }
 
 bool chain_extent(const command *commands, size_t available, size_t *count, fault *f)
 {
-    const stage_type *first = type_of(commands[0].op);
-    if (!first || first->takes || commands[0].op != first->op)
+    const member *first = member_of(commands[0].op);
+    if (!first || !begins(first, commands))
         return fault_set(f, E_RUN_CHAIN, commands, "does not begin a chain; fetch and stream_in do");
     for (size_t i = 1; i < available; i++) {
-        const stage_type *t = type_of(commands[i].op);
-        if (t && t->is_sink) {
+        const member *t = member_of(commands[i].op);
+        if (t && t->takes & LAST) {
             *count = i + 1;
             return true;
         }
-        if (!t || (!t->takes && t->op == commands[i].op)) /* the first command of a chain */
+        if (!t || begins(t, &commands[i]))
             return fault_set(f, E_RUN_CHAIN, &commands[i], "stands inside the chain that begins at offset 0x%x", commands[0].offset);
     }
     return fault_set(f, E_RUN_CHAIN, commands, "begins a chain that does not end");
@@ -70,28 +83,30 @@ static bool refuse_next(const chain *c, const stream_shape *shape, fault *f)
     int count = 0;
     for (unsigned code = 0; code <= UINT8_MAX; code++) /* in one order, whatever that of the rows is */
         for (int i = 0; i < MEMBERS; i++)
-            if (command_row_of(members[i].type->op)->code == code && members[i].type->takes >> shape->form & 1)
-                offered[count++] = command_row_of(members[i].type->op)->name;
+            if (command_row_of(members[i].commands[0])->code == code && members[i].takes >> shape->form & 1)
+                offered[count++] = command_row_of(members[i].commands[0])->name;
     for (int i = 0; i < count && used < sizeof text; i++)
         used += (size_t)snprintf(text + used, sizeof text - used, "%s%s", i == 0 ? "" : i + 1 < count ? ", " : " and ", offered[i]);
-    return fault_set(f, E_RUN_CHAIN, chain_peek(c), "cannot follow %s; %s can",
-                     command_row_of(c->stages[c->stage_count - 1].type->op)->name, text);
+    return fault_set(f, E_RUN_CHAIN, chain_peek(c), "cannot follow %s; %s can", command_row_of(c->stages[c->stage_count - 1].op)->name,
+                     text);
 }
 
 /* Flits that come from a port, or a packet of one flit that is committed as it is, need no collect. */
-static bool takes_packets_as_flits(const chain *c, const stage_type *t)
+static bool takes_packets_as_flits(const chain *c, const member *t)
 {
-    return t->takes >> STREAM_FLITS & 1 && t != &stage_collect && (c->commands[0].op == OP_STREAM_IN || t == &stage_commit);
+    return t->takes & FLITS && t->type != &stage_collect && (c->commands[0].op == OP_STREAM_IN || t->type == &stage_commit);
 }
 
-static bool add_stage(chain *c, const stage_type *type, const stream_shape *in, fault *f)
+static bool add_stage(chain *c, const member *t, const stream_shape *in, fault *f)
 {
     if (c->stage_count == CHAIN_MAX_STAGES)
         return fault_set(f, E_RUN_CHAIN, chain_peek(c), "is one of more than %d stages of a chain", CHAIN_MAX_STAGES);
     stage *s = &c->stages[c->stage_count++];
     size_t first = c->next;
-    bool own = chain_peek(c)->op == type->op;
+    const stage_type *type = t->type;
+    bool own = chain_peek(c)->op == t->commands[0];
     *s = (stage){.type = type,
+                 .op = t->commands[0],
                  .chain = c,
                  .commands = own ? chain_peek(c) : NULL,
                  .in = *in,
@@ -112,15 +127,15 @@ static bool add_stage(chain *c, const stage_type *type, const stream_shape *in, 
 /* Stage by stage, each against what leaves the one before it. */
 static bool plan_stages(chain *c, fault *f)
 {
-    if (!add_stage(c, type_of(c->commands[0].op), &(stream_shape){0}, f))
+    if (!add_stage(c, member_of(c->commands[0].op), &(stream_shape){0}, f))
         return false;
     c->steps = c->stages[0].out.packets;
     while (c->next < c->count) {
         const stream_shape *shape = &c->stages[c->stage_count - 1].out;
-        const stage_type *t = type_of(chain_peek(c)->op);
-        if (shape->form == STREAM_PACKETS && !(t->takes >> STREAM_PACKETS & 1) && takes_packets_as_flits(c, t))
-            t = &stage_collect;
-        else if (chain_peek(c)->op != t->op || !(t->takes >> shape->form & 1))
+        const member *t = member_of(chain_peek(c)->op);
+        if (shape->form == STREAM_PACKETS && !(t->takes & PACKETS) && takes_packets_as_flits(c, t))
+            t = member_of(OP_COLLECT);
+        else if (chain_peek(c)->op != t->commands[0] || !(t->takes >> shape->form & 1))
             return refuse_next(c, shape, f);
         if (!add_stage(c, t, shape, f))
             return false;
