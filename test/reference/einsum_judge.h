@@ -842,8 +842,7 @@ static inline einsum_term term(char axis, int64_t weight, int64_t extent, int64_
 
 static inline TCase *random_case(const char *name)
 {
-    TCase *t = suite_case(name);
-    tcase_add_checked_fixture(t, set_up, tear_down);
+    TCase *t = suite_case_with(name, set_up, tear_down);
     return t;
 }
 

@@ -849,8 +849,7 @@ END_TEST
 
 int main(void)
 {
-    TCase *t = suite_case("einsum");
-    tcase_add_checked_fixture(t, setup, teardown);
+    TCase *t = suite_case_with("einsum", setup, teardown);
     suite_tests(t, test_round_trip, test_scalar, test_encoder_refuses_texts, test_tensors_refused, test_no_tensors, test_huge_tensor,
                 test_statements_refused, test_shifts, test_digits_refused, test_digits_accepted, test_orders, test_windows, test_borders,
                 test_windows_refused, test_window_words, test_math, test_math_refused, test_math_words, test_every_truncation,

@@ -659,16 +659,13 @@ END_TEST
 
 int main(void)
 {
-    TCase *conversions = suite_case("conversions");
-    tcase_add_checked_fixture(conversions, set_up, tear_down);
+    TCase *conversions = suite_case_with("conversions", set_up, tear_down);
     tcase_add_loop_test(conversions, every_code_widens, 0, 2);
     tcase_add_loop_test(conversions, every_boundary_narrows, 0, 2);
     suite_tests(conversions, published_conversions);
-    TCase *threads = suite_case("threads");
-    tcase_add_checked_fixture(threads, set_up, tear_down);
+    TCase *threads = suite_case_with("threads", set_up, tear_down);
     suite_tests(threads, threads_change_nothing, batches_are_shared, threads_change_no_bound, tiles_share_code, runs_at_once_are_apart);
-    TCase *values = suite_case("values");
-    tcase_add_checked_fixture(values, set_up, tear_down);
+    TCase *values = suite_case_with("values", set_up, tear_down);
     suite_tests(values, matmul_of_every_type, digit_kept_inside_a_sum, batches_broadcasts_and_scalars, elementwise_products,
                 copies_move_and_cast, digits_that_overshoot, missing_terms_add_nothing, absent_places_add_nothing,
                 kept_digits_decide_which_terms_exist, steps_of_any_lanes_in_machine_order, convolution_by_hand, windows_over_digits,

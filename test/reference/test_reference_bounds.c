@@ -394,13 +394,11 @@ END_TEST
 
 int main(void)
 {
-    TCase *bounds = suite_case("bounds");
-    tcase_add_checked_fixture(bounds, set_up, tear_down);
+    TCase *bounds = suite_case_with("bounds", set_up, tear_down);
     suite_tests(bounds, chains_carry_bounds, errors_multiply_through);
     tcase_add_loop_test(bounds, any_bits_stay_within_bounds, 0, 2);
     suite_tests(bounds, bounds_are_tight, bounds_of_long_sums);
-    TCase *refusals = suite_case("refusals");
-    tcase_add_checked_fixture(refusals, set_up, tear_down);
+    TCase *refusals = suite_case_with("refusals", set_up, tear_down);
     suite_tests(refusals, hostile_einsums_are_refused, axes_next_to_a_window_are_taken, hostile_orders_are_refused,
                 missing_inputs_are_refused, missing_library_is_a_diagnostic, files_are_reproducible);
     return suite_status("reference bounds", bounds, refusals);
