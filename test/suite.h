@@ -49,6 +49,14 @@ static inline TCase *suite_case(const char *name)
     return t;
 }
 
+/* A case of which each test begins with `before` and ends with `after`. */
+static inline TCase *suite_case_with(const char *name, SFun before, SFun after)
+{
+    TCase *t = suite_case(name);
+    tcase_add_checked_fixture(t, before, after);
+    return t;
+}
+
 /* Adds tests to a case: suite_tests(t, one, another). */
 #define suite_tests(t, ...) suite_add_tests(t, (const TTest *const[]){__VA_ARGS__, NULL})
 static inline void suite_add_tests(TCase *t, const TTest *const *tests)

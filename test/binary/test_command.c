@@ -511,8 +511,7 @@ END_TEST
 
 int main(void)
 {
-    TCase *t = suite_case("command");
-    tcase_add_checked_fixture(t, setup, teardown);
+    TCase *t = suite_case_with("command", setup, teardown);
     suite_tests(t, test_rows_are_sound, test_get_and_set, test_known_words, test_text_of_codes, test_round_trip, test_empty_section,
                 test_every_value_outside_its_limits, test_encode_wrong_context, test_every_reserved_bit, test_every_truncation,
                 test_header_faults, test_table_counts, test_values_in_words, test_random_words);

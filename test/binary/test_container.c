@@ -715,9 +715,7 @@ END_TEST
 
 int main(void)
 {
-    TCase *good = suite_case("files"), *bad = suite_case("damage");
-    tcase_add_checked_fixture(good, setup, teardown);
-    tcase_add_checked_fixture(bad, setup, teardown);
+    TCase *good = suite_case_with("files", setup, teardown), *bad = suite_case_with("damage", setup, teardown);
     suite_tests(good, test_write_then_read, test_read_then_write_is_identical, test_read_keeps_nothing_of_the_bytes,
                 test_stream_words_are_the_sections_bytes, test_many_kernels, test_ports_of_every_space, test_writer_refuses_kernels,
                 test_writer_refuses_ports, test_writer_refuses_the_rest, test_example_of_the_page, test_system_tools_read_it);

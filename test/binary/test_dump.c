@@ -263,10 +263,8 @@ END_TEST
 
 int main(void)
 {
-    TCase *dump = suite_case("dump"), *tool = suite_case("tool");
-    tcase_add_checked_fixture(dump, setup, teardown);
+    TCase *dump = suite_case_with("dump", setup, teardown), *tool = suite_case_with("tool", make_folder, remove_folder);
     suite_tests(dump, test_text, test_loops, test_json, test_nothing_to_say);
-    tcase_add_checked_fixture(tool, make_folder, remove_folder);
     suite_tests(tool, test_tool_prints_the_dump, test_tool_takes_several_files, test_tool_refuses, test_tool_help);
     return suite_status("dump", dump, tool);
 }

@@ -472,9 +472,7 @@ END_TEST
 
 int main(void)
 {
-    TCase *back = suite_case("there and back"), *hostile = suite_case("hostile");
-    tcase_add_checked_fixture(back, setup, teardown);
-    tcase_add_checked_fixture(hostile, setup, teardown);
+    TCase *back = suite_case_with("there and back", setup, teardown), *hostile = suite_case_with("hostile", setup, teardown);
     suite_tests(back, test_nests_stay_nests, test_deepest_nest, test_random_nests, test_random_streams, test_only_what_saves,
                 test_many_numbers, test_whole_chains, test_file);
     suite_tests(hostile, test_hostile_shapes, test_hostile_places, test_hostile_numbers, test_hostile_lengths);

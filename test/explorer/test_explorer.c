@@ -143,8 +143,7 @@ END_TEST
 
 int main(void)
 {
-    TCase *t = suite_case("explorer");
-    tcase_add_checked_fixture(t, setup, teardown);
+    TCase *t = suite_case_with("explorer", setup, teardown);
     suite_tests(t, hosts, examples, no_questions, bounded, port_taken);
     return suite_status("explorer", t);
 }

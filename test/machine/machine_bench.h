@@ -165,6 +165,31 @@ static inline void bench_run(bench *b)
     }
 }
 
+/* Bytes of a port. */
+typedef struct bench_bytes {
+    uint32_t port;
+    const void *bytes;
+    size_t size;
+} bench_bytes;
+#define BYTES_OF(port, array) \
+    (bench_bytes) \
+    { \
+        (port), (array), sizeof(array) \
+    }
+
+/* What the commands so far make of these bytes: `size` bytes of the port `out`. */
+static inline void bench_compute(bench *b, const bench_bytes *given, size_t count, uint32_t out, void *bytes, size_t size)
+{
+    bench_build(b);
+    for (size_t i = 0; i < count; i++)
+        bench_write(b, given[i].port, given[i].bytes, given[i].size);
+    bench_run(b);
+    bench_read(b, out, bytes, size);
+}
+#define COMPUTE(b, out, got, ...) \
+    bench_compute((b), (const bench_bytes[]){__VA_ARGS__}, sizeof((const bench_bytes[]){__VA_ARGS__}) / sizeof(bench_bytes), (out), (got), \
+                  sizeof(got))
+
 /* The run must fail with this diagnostic and these words. */
 static inline void bench_fails(bench *b, diag_id id, const char *words)
 {

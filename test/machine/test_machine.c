@@ -7,8 +7,7 @@
 #include "runtime/machine/machine_state.h"
 #include "runtime/machine/memory.h"
 #include "runtime/machine/walk.h"
-#include "test/machine/machine_bench.h"
-#include "test/suite.h"
+#include "test/machine/bench_fixture.h"
 
 /* --- memory and walks --- */
 
@@ -148,8 +147,6 @@ END_TEST
 /* Weights N, K = 32 into Full, data M, K; both small integers, so that every order of summation agrees. */
 START_TEST(seed_basic_matmul)
 {
-    bench b;
-    bench_init(&b);
     uint32_t w = bench_stream(&b, PORT_IN, DTYPE_BF16, 1, 16, 16);
     uint32_t a = bench_stream(&b, PORT_IN, DTYPE_BF16, 1, 64, 16);
     uint32_t c = bench_stream(&b, PORT_OUT, DTYPE_F32, 1, 32, 8);
@@ -164,7 +161,6 @@ START_TEST(seed_basic_matmul)
     ADD(&b, CONTEXT_MAIN, OP_CONTRACT, DTYPE_BF16, 5, 1);
     ENTRY(ADD(&b, CONTEXT_MAIN, OP_ACCUMULATE, 0, 8, 1, 1), 32, 0, 0);
     ADD(&b, CONTEXT_MAIN, OP_STREAM_OUT, c, DTYPE_F32, 1, 8, 32);
-    bench_build(&b);
     uint16_t weights[8][32], data[32][32];
     float out[32][8];
     for (int n = 0; n < 8; n++)
@@ -173,10 +169,7 @@ START_TEST(seed_basic_matmul)
     for (int m = 0; m < 32; m++)
         for (int k = 0; k < 32; k++)
             data[m][k] = bf16((float)((m * 7 + k) % 13 - 6));
-    bench_write(&b, w, weights, sizeof weights);
-    bench_write(&b, a, data, sizeof data);
-    bench_run(&b);
-    bench_read(&b, c, out, sizeof out);
+    COMPUTE(&b, c, out, BYTES_OF(w, weights), BYTES_OF(a, data));
     for (int m = 0; m < 32; m++)
         for (int n = 0; n < 8; n++) {
             int sum = 0;
@@ -184,39 +177,54 @@ START_TEST(seed_basic_matmul)
                 sum += ((n * 5 + k * 3) % 11 - 5) * ((m * 7 + k) % 13 - 6);
             ck_assert_float_eq(out[m][n], (float)sum);
         }
-    bench_free(&b);
 }
 END_TEST
+
+/* Begins a chain of bf16: weights in the TRF, `elements` a Row, and data of that many flits, aligned in packets of `collect_flits`,
+ * `packets` of them, each `tiling` times; weights are read by so many bytes. */
+typedef struct operands {
+    trf_address mode;
+    int64_t rows, elements, flits, collect_flits, tiling, packets, read_bytes;
+} operands;
+
+enum { WEIGHTS, DATA, RESULT }; /* ports */
+
+static command *operands_meet(const operands *o)
+{
+    bench_reset();
+    bench_trf(&b, PORT_IN, DTYPE_BF16, o->mode, o->rows, o->elements);
+    bench_stream(&b, PORT_IN, DTYPE_BF16, 1, o->flits, 16);
+    ADD(&b, CONTEXT_MAIN, OP_UNITS, UNIT_0);
+    ADD(&b, CONTEXT_MAIN, OP_STREAM_IN, DATA, DTYPE_BF16, 1, 16, o->flits);
+    ADD(&b, CONTEXT_MAIN, OP_ALIGN, o->collect_flits, o->rows, DTYPE_BF16, o->tiling, o->packets);
+    return ADD(&b, CONTEXT_MAIN, OP_TRF_READ, o->mode, o->rows, 3, o->read_bytes, 0, DTYPE_BF16);
+}
+
+/* Ends it: port RESULT of so many packets of sums. */
+static void sums_leave(int64_t packets)
+{
+    bench_stream(&b, PORT_OUT, DTYPE_F32, 1, packets, 8);
+    ADD(&b, CONTEXT_MAIN, OP_STREAM_OUT, RESULT, DTYPE_F32, 1, 8, packets);
+}
 
 /* Element O, K = 16 read 32 bytes at a time and repeated for L: entries (32, 0) (2, 32), entry 0 innermost.
  */
 START_TEST(seed_small_read)
 {
-    bench b;
-    bench_init(&b);
-    uint32_t w = bench_trf(&b, PORT_IN, DTYPE_BF16, TRF_FIRST_HALF, 8, 32);
-    uint32_t a = bench_stream(&b, PORT_IN, DTYPE_BF16, 1, 128, 16);
-    uint32_t c = bench_stream(&b, PORT_OUT, DTYPE_F32, 1, 128, 8);
-    ADD(&b, CONTEXT_MAIN, OP_UNITS, UNIT_0);
-    ADD(&b, CONTEXT_MAIN, OP_STREAM_IN, a, DTYPE_BF16, 1, 16, 128);
-    ADD(&b, CONTEXT_MAIN, OP_ALIGN, 2, 8, DTYPE_BF16, 1, 64);
-    command *read = ADD(&b, CONTEXT_MAIN, OP_TRF_READ, TRF_FIRST_HALF, 8, 3, 32, 0, DTYPE_BF16);
+    static const operands pair = {TRF_FIRST_HALF, 8, 32, 128, 2, 1, 64, 32};
+    command *read = operands_meet(&pair);
     ENTRY(read, 32, 0);
     ENTRY(read, 2, 32);
     ADD(&b, CONTEXT_MAIN, OP_CONTRACT, DTYPE_BF16, 4, 2);
     ENTRY(ADD(&b, CONTEXT_MAIN, OP_ACCUMULATE, 0, 8, 2, 1), 64, 0, 0);
-    ADD(&b, CONTEXT_MAIN, OP_STREAM_OUT, c, DTYPE_F32, 1, 8, 128);
-    bench_build(&b);
+    sums_leave(128);
     uint16_t weights[8][2][16], data[2][32][2][16];
     float out[2][32][2][8];
     for (int i = 0; i < 8 * 32; i++)
         weights[i / 32][i / 16 % 2][i % 16] = bf16((float)(i * 37 % 15 - 7));
     for (int i = 0; i < 2048; i++)
         data[i / 1024][i / 32 % 32][i / 16 % 2][i % 16] = bf16((float)(i * 29 % 17 - 8));
-    bench_write(&b, w, weights, sizeof weights);
-    bench_write(&b, a, data, sizeof data);
-    bench_run(&b);
-    bench_read(&b, c, out, sizeof out);
+    COMPUTE(&b, RESULT, out, BYTES_OF(WEIGHTS, weights), BYTES_OF(DATA, data));
     for (int o = 0; o < 2; o++)
         for (int m = 0; m < 32; m++)
             for (int l = 0; l < 2; l++)
@@ -226,7 +234,6 @@ START_TEST(seed_small_read)
                         sum += ((n * 32 + o * 16 + k) * 37 % 15 - 7) * ((((o * 32 + m) * 2 + l) * 16 + k) * 29 % 17 - 8);
                     ck_assert_float_eq(out[o][m][l][n], (float)sum);
                 }
-    bench_free(&b);
 }
 END_TEST
 
@@ -234,36 +241,25 @@ END_TEST
  * The pair leaves as it is. */
 START_TEST(seed_time_broadcast_pair)
 {
-    bench b;
-    bench_init(&b);
-    uint32_t w = bench_trf(&b, PORT_IN, DTYPE_BF16, TRF_SECOND_HALF, 4, 80);
-    uint32_t a = bench_stream(&b, PORT_IN, DTYPE_BF16, 1, 3, 16);
+    static const operands pair = {TRF_SECOND_HALF, 4, 80, 3, 1, 5, 3, 32};
+    command *read = operands_meet(&pair);
     uint32_t data_out = bench_stream(&b, PORT_OUT, DTYPE_BF16, 4, 15, 32);
     uint32_t weight_out = bench_stream(&b, PORT_OUT, DTYPE_BF16, 4, 15, 32);
-    ADD(&b, CONTEXT_MAIN, OP_UNITS, UNIT_0);
-    ADD(&b, CONTEXT_MAIN, OP_STREAM_IN, a, DTYPE_BF16, 1, 16, 3);
-    ADD(&b, CONTEXT_MAIN, OP_ALIGN, 1, 4, DTYPE_BF16, 5, 3);
-    command *read = ADD(&b, CONTEXT_MAIN, OP_TRF_READ, TRF_SECOND_HALF, 4, 3, 32, 0, DTYPE_BF16);
     ENTRY(read, 5, 32);
     ENTRY(read, 3, 0);
     ADD(&b, CONTEXT_MAIN, OP_STREAM_OUT, data_out, DTYPE_BF16, 4, 32, 15);
-    bench_build(&b);
     uint16_t weights[4][5][16], data[3][16], got_data[4][3][5][32], got_weights[4][3][5][32];
     for (int i = 0; i < 320; i++)
         weights[i / 80][i / 16 % 5][i % 16] = (uint16_t)(i * 77 + 1);
     for (int i = 0; i < 48; i++)
         data[i / 16][i % 16] = (uint16_t)(i * 991 + 5);
-    bench_write(&b, w, weights, sizeof weights);
-    bench_write(&b, a, data, sizeof data);
-    bench_run(&b);
-    bench_read(&b, data_out, got_data, sizeof got_data);
+    COMPUTE(&b, data_out, got_data, BYTES_OF(WEIGHTS, weights), BYTES_OF(DATA, data));
     bench_read(&b, weight_out, got_weights, sizeof got_weights);
     for (int i = 0; i < 4 * 15 * 32; i++) {
         int row = i / 480, m = i / 160 % 3, t = i / 32 % 5, lane = i % 32;
         ck_assert_uint_eq(got_data[row][m][t][lane], lane < 16 ? data[m][lane] : 0);
         ck_assert_uint_eq(got_weights[row][m][t][lane], weights[row][t][lane % 16]);
     }
-    bench_free(&b);
 }
 END_TEST
 
@@ -271,8 +267,6 @@ END_TEST
 
 START_TEST(fetch_transposes_and_commit_truncates)
 {
-    bench b;
-    bench_init(&b);
     /* DM holds A = 4, B = 8 (i32); the stream is B, A # 8; 4 elements of each flit come back densely. */
     uint32_t in = bench_dm(&b, PORT_IN, 64, 128), out = bench_dm(&b, PORT_OUT, 4096, 136);
     ADD(&b, CONTEXT_MAIN, OP_UNITS, UNIT_0);
@@ -283,48 +277,36 @@ START_TEST(fetch_transposes_and_commit_truncates)
     command *commit = ADD(&b, CONTEXT_MAIN, OP_COMMIT, 4096, DTYPE_I32, 16, 16);
     ENTRY(commit, 8, 4);
     ENTRY(commit, 4, 1);
-    bench_build(&b);
     int32_t data[4][8], got[34];
     for (int i = 0; i < 32; i++)
         data[i / 8][i % 8] = i * 1000 - 7;
-    bench_write(&b, in, data, sizeof data);
-    bench_run(&b);
-    bench_read(&b, out, got, sizeof got);
+    COMPUTE(&b, out, got, BYTES_OF(in, data));
     for (int i = 0; i < 32; i++)
         ck_assert_int_eq(got[i], data[i % 4][i / 4]);
     ck_assert_int_eq(got[32], (int32_t)0xa5a5a5a5);
-    bench_free(&b);
 }
 END_TEST
 
 START_TEST(collect_pads_with_zeros)
 {
-    bench b;
-    bench_init(&b);
     uint32_t in = bench_dm(&b, PORT_IN, 0, 120), out = bench_stream(&b, PORT_OUT, DTYPE_I8, 1, 9, 32);
     ADD(&b, CONTEXT_SUB, OP_UNITS, UNIT_0);
     ENTRY(ADD(&b, CONTEXT_SUB, OP_FETCH, 0, DTYPE_I8, DTYPE_I8, 8, 40), 120, 1);
     ADD(&b, CONTEXT_SUB, OP_COLLECT, DTYPE_I8, 3, 40); /* 40 bytes: a flit, a quarter, an empty one */
     ADD(&b, CONTEXT_SUB, OP_STREAM_OUT, out, DTYPE_I8, 1, 32, 9);
-    bench_build(&b);
     unsigned char data[120], got[9][32];
     for (int i = 0; i < 120; i++)
         data[i] = (unsigned char)(i + 1);
-    bench_write(&b, in, data, sizeof data);
-    bench_run(&b);
-    bench_read(&b, out, got, sizeof got);
+    COMPUTE(&b, out, got, BYTES_OF(in, data));
     for (int i = 0; i < 9 * 32; i++) {
         int packet = i / 96, byte = i % 96;
         ck_assert_int_eq(got[i / 32][i % 32], byte < 40 ? data[packet * 40 + byte] : 0);
     }
-    bench_free(&b);
 }
 END_TEST
 
 START_TEST(fetch_of_i4_walks_nibbles)
 {
-    bench b;
-    bench_init(&b);
     /* From element 60 on: [2:1, 8:-3, 2:1], so that most pairs begin in the middle of a byte. */
     uint32_t in = bench_dm(&b, PORT_IN, 0, 64), out = bench_stream(&b, PORT_OUT, DTYPE_I4, 1, 2, 16);
     ADD(&b, CONTEXT_MAIN, OP_UNITS, UNIT_0);
@@ -333,18 +315,14 @@ START_TEST(fetch_of_i4_walks_nibbles)
     ENTRY(fetch, 8, -3);
     ENTRY(fetch, 2, 1);
     ADD(&b, CONTEXT_MAIN, OP_STREAM_OUT, out, DTYPE_I4, 1, 16, 2);
-    bench_build(&b);
     unsigned char data[64], got[16];
     for (int i = 0; i < 64; i++)
         data[i] = (unsigned char)((2 * i * 5 % 16) | ((2 * i + 1) * 5 % 16) << 4);
-    bench_write(&b, in, data, sizeof data);
-    bench_run(&b);
-    bench_read(&b, out, got, sizeof got);
+    COMPUTE(&b, out, got, BYTES_OF(in, data));
     for (int i = 0; i < 32; i++) {
         int element = 60 + i / 16 - 3 * (i / 2 % 8) + i % 2;
         ck_assert_int_eq(got[i / 2] >> i % 2 * 4 & 15, element * 5 % 16);
     }
-    bench_free(&b);
 }
 END_TEST
 
@@ -352,8 +330,7 @@ END_TEST
 static void check_fetch(dtype from, dtype to, const void *data, size_t data_bytes, const void *expected, size_t expected_bytes,
                         int64_t count)
 {
-    bench b;
-    bench_init(&b);
+    bench_reset();
     uint32_t in = bench_dm(&b, PORT_IN, 8, (int64_t)data_bytes), out = bench_stream(&b, PORT_OUT, to, 1, 1, count);
     ADD(&b, CONTEXT_MAIN, OP_UNITS, UNIT_0);
     ENTRY(ADD(&b, CONTEXT_MAIN, OP_FETCH, 8, from, to, 4, count), count, 1);
@@ -365,7 +342,6 @@ static void check_fetch(dtype from, dtype to, const void *data, size_t data_byte
     ck_assert_uint_le(expected_bytes, sizeof got);
     bench_read(&b, out, got, expected_bytes);
     ck_assert_mem_eq(got, expected, expected_bytes);
-    bench_free(&b);
 }
 
 START_TEST(fetch_converts)
@@ -397,8 +373,6 @@ END_TEST
 /* More elements than one conversion block, from a strided walk. */
 START_TEST(fetch_converts_long_packets)
 {
-    bench b;
-    bench_init(&b);
     enum { COUNT = 5000 };
     uint32_t in = bench_dm(&b, PORT_IN, 0, COUNT * 4), out = bench_stream(&b, PORT_OUT, DTYPE_I32, 1, 2, COUNT / 2);
     ADD(&b, CONTEXT_MAIN, OP_UNITS, UNIT_0);
@@ -417,15 +391,13 @@ START_TEST(fetch_converts_long_packets)
         ck_assert_int_eq(got[i], data[i * 3]);
     free(data);
     free(got);
-    bench_free(&b);
 }
 END_TEST
 
 /* Eight 32-bit values as one flit; the narrow elements come first and the rest is undefined. */
 static void check_cast(dtype from, dtype to, const void *values, const void *expected, size_t expected_bytes)
 {
-    bench b;
-    bench_init(&b);
+    bench_reset();
     int64_t packet = 256 / dtype_row_of(to)->bits;
     uint32_t in = bench_stream(&b, PORT_IN, from, 1, 1, 8), out = bench_stream(&b, PORT_OUT, to, 1, 1, packet);
     ADD(&b, CONTEXT_MAIN, OP_UNITS, UNIT_0);
@@ -440,7 +412,6 @@ static void check_cast(dtype from, dtype to, const void *values, const void *exp
     ck_assert_mem_eq(got, expected, expected_bytes);
     for (size_t i = expected_bytes; i < 32; i++)
         ck_assert_int_eq(got[i], BENCH_POISON);
-    bench_free(&b);
 }
 
 START_TEST(casts_narrow)
@@ -467,8 +438,6 @@ END_TEST
 /* A packet of exactly one flit needs no collect; four 8-byte writes of each flit land 16 bytes apart. */
 START_TEST(commit_scatters_single_flits)
 {
-    bench b;
-    bench_init(&b);
     uint32_t in = bench_dm(&b, PORT_IN, 0, 64), out = bench_dm(&b, PORT_OUT, 1024, 128);
     ADD(&b, CONTEXT_SUB, OP_UNITS, UNIT_0);
     ENTRY(ADD(&b, CONTEXT_SUB, OP_FETCH, 0, DTYPE_I8, DTYPE_I8, 8, 32), 64, 1);
@@ -476,16 +445,12 @@ START_TEST(commit_scatters_single_flits)
     ENTRY(commit, 2, 64);
     ENTRY(commit, 4, 16);
     ENTRY(commit, 8, 1);
-    bench_build(&b);
     unsigned char data[64], got[128];
     for (int i = 0; i < 64; i++)
         data[i] = (unsigned char)(200 - i);
-    bench_write(&b, in, data, sizeof data);
-    bench_run(&b);
-    bench_read(&b, out, got, sizeof got);
+    COMPUTE(&b, out, got, BYTES_OF(in, data));
     for (int i = 0; i < 128; i++)
         ck_assert_int_eq(got[i], i % 16 < 8 ? data[i / 16 * 8 + i % 8] : BENCH_POISON);
-    bench_free(&b);
 }
 END_TEST
 
@@ -495,15 +460,8 @@ END_TEST
  * infinity on the other. */
 START_TEST(masked_lanes_contribute_nothing)
 {
-    bench b;
-    bench_init(&b);
-    uint32_t w = bench_trf(&b, PORT_IN, DTYPE_BF16, TRF_FULL, 2, 64);
-    uint32_t a = bench_stream(&b, PORT_IN, DTYPE_BF16, 1, 4, 16);
-    uint32_t out = bench_stream(&b, PORT_OUT, DTYPE_F32, 1, 4, 8);
-    ADD(&b, CONTEXT_MAIN, OP_UNITS, UNIT_0);
-    ADD(&b, CONTEXT_MAIN, OP_STREAM_IN, a, DTYPE_BF16, 1, 16, 4);
-    ADD(&b, CONTEXT_MAIN, OP_ALIGN, 2, 2, DTYPE_BF16, 1, 2);
-    ENTRY(ADD(&b, CONTEXT_MAIN, OP_TRF_READ, TRF_FULL, 2, 3, 64, 0, DTYPE_BF16), 2, 64);
+    static const operands pair = {TRF_FULL, 2, 64, 4, 2, 1, 2, 64};
+    ENTRY(operands_meet(&pair), 2, 64);
     ADD(&b, CONTEXT_MAIN, OP_CONTRACT, DTYPE_BF16, 3, 4); /* columns of 8 lanes */
     command *mask = ADD(&b, CONTEXT_MAIN, OP_MASK, 35);   /* step * 32 + lane < 35 */
     ENTRY(mask, 0, 1, 2, 32);
@@ -511,8 +469,7 @@ START_TEST(masked_lanes_contribute_nothing)
     mask = ADD(&b, CONTEXT_MAIN, OP_MASK, 20); /* and lane < 20 */
     ENTRY(mask, 1, 1, 32, 1);
     ENTRY(ADD(&b, CONTEXT_MAIN, OP_ACCUMULATE, 0, 2, 4, 1), 2, 1, 0);
-    ADD(&b, CONTEXT_MAIN, OP_STREAM_OUT, out, DTYPE_F32, 1, 8, 4);
-    bench_build(&b);
+    sums_leave(4);
     uint16_t weights[2][64], data[64];
     for (int i = 0; i < 64; i++) {
         bool live = i < 20 || (i >= 32 && i < 35);
@@ -520,11 +477,8 @@ START_TEST(masked_lanes_contribute_nothing)
         weights[0][i] = live ? bf16(2) : 0x7f80;
         weights[1][i] = live ? bf16(-1) : 0x7fc0;
     }
-    bench_write(&b, w, weights, sizeof weights);
-    bench_write(&b, a, data, sizeof data);
-    bench_run(&b);
     float got[4][8];
-    bench_read(&b, out, got, sizeof got);
+    COMPUTE(&b, RESULT, got, BYTES_OF(WEIGHTS, weights), BYTES_OF(DATA, data));
     /* columns: lanes 0..7 = 36 plus 33 + 34 + 35, 8..15 = 100, 16..19 = 74, none */
     const float sums[4] = {36 + 33 + 34 + 35, 100, 17 + 18 + 19 + 20, 0};
     for (int g = 0; g < 4; g++) {
@@ -535,64 +489,50 @@ START_TEST(masked_lanes_contribute_nothing)
         memcpy(&undefined, &got[g][2], sizeof undefined);
         ck_assert_uint_eq(undefined, 0xa5a5a5a5);
     }
-    bench_free(&b);
 }
 END_TEST
 
 /* A tree of -0.0 products is -0.0; an absent slot is +0.0; one -0.0 next to an absent value stays -0.0. */
 START_TEST(absent_is_not_minus_zero)
 {
-    bench b;
-    bench_init(&b);
-    uint32_t w = bench_trf(&b, PORT_IN, DTYPE_BF16, TRF_FULL, 1, 32);
-    uint32_t a = bench_stream(&b, PORT_IN, DTYPE_BF16, 1, 2, 16);
-    uint32_t out = bench_stream(&b, PORT_OUT, DTYPE_F32, 1, 1, 8);
-    ADD(&b, CONTEXT_MAIN, OP_UNITS, UNIT_0);
-    ADD(&b, CONTEXT_MAIN, OP_STREAM_IN, a, DTYPE_BF16, 1, 16, 2);
-    ADD(&b, CONTEXT_MAIN, OP_ALIGN, 2, 1, DTYPE_BF16, 1, 1);
-    ENTRY(ADD(&b, CONTEXT_MAIN, OP_TRF_READ, TRF_FULL, 1, 3, 64, 0, DTYPE_BF16), 1, 0);
+    static const operands pair = {TRF_FULL, 1, 32, 2, 2, 1, 1, 64};
+    ENTRY(operands_meet(&pair), 1, 0);
     ADD(&b, CONTEXT_MAIN, OP_CONTRACT, DTYPE_BF16, 3, 4);
     ENTRY(ADD(&b, CONTEXT_MAIN, OP_MASK, 9), 1, 1, 32, 1); /* lane < 9 */
     ENTRY(ADD(&b, CONTEXT_MAIN, OP_ACCUMULATE, 1, 1, 4, 1), 1, 0, 0);
-    ADD(&b, CONTEXT_MAIN, OP_STREAM_OUT, out, DTYPE_F32, 1, 8, 1);
-    bench_build(&b);
+    sums_leave(1);
     uint16_t weights[32], data[32];
     for (int i = 0; i < 32; i++) {
         data[i] = 0x8000;
         weights[i] = bf16(1);
     }
-    bench_write(&b, w, weights, sizeof weights);
-    bench_write(&b, a, data, sizeof data);
-    bench_run(&b);
     uint32_t got[8];
-    bench_read(&b, out, got, sizeof got);
+    COMPUTE(&b, RESULT, got, BYTES_OF(WEIGHTS, weights), BYTES_OF(DATA, data));
     const uint32_t expected[8] = {0x80000000, 0x80000000, 0, 0, 0, 0, 0, 0};
     ck_assert_mem_eq(got, expected, sizeof got);
-    bench_free(&b);
 }
 END_TEST
 
 /* Padded steps may read past the partition as long as no lane of theirs is live. */
-static void dead_steps(bench *b, int64_t live_steps)
+static void dead_steps(int64_t live_steps)
 {
-    bench_init(b);
-    bench_trf(b, PORT_IN, DTYPE_I8, TRF_FULL, 8, 8192);
-    bench_stream(b, PORT_IN, DTYPE_I8, 1, 8, 32);
-    bench_stream(b, PORT_OUT, DTYPE_I32, 1, 1, 8);
-    ADD(b, CONTEXT_MAIN, OP_UNITS, UNIT_0);
-    ADD(b, CONTEXT_MAIN, OP_STREAM_IN, 1, DTYPE_I8, 1, 32, 8);
-    ADD(b, CONTEXT_MAIN, OP_ALIGN, 2, 8, DTYPE_I8, 1, 4);
-    ENTRY(ADD(b, CONTEXT_MAIN, OP_TRF_READ, TRF_FULL, 8, 2, 64, 8192 - 128, DTYPE_I8), 4, 64);
-    ADD(b, CONTEXT_MAIN, OP_CONTRACT, DTYPE_I8, 6, 1);
-    ENTRY(ADD(b, CONTEXT_MAIN, OP_MASK, live_steps), 0, 1, 4, 1);
-    ENTRY(ADD(b, CONTEXT_MAIN, OP_ACCUMULATE, 0, 8, 1, 1), 4, 1, 0);
-    ADD(b, CONTEXT_MAIN, OP_STREAM_OUT, 2, DTYPE_I32, 1, 8, 1);
+    bench_reset();
+    bench_trf(&b, PORT_IN, DTYPE_I8, TRF_FULL, 8, 8192);
+    bench_stream(&b, PORT_IN, DTYPE_I8, 1, 8, 32);
+    bench_stream(&b, PORT_OUT, DTYPE_I32, 1, 1, 8);
+    ADD(&b, CONTEXT_MAIN, OP_UNITS, UNIT_0);
+    ADD(&b, CONTEXT_MAIN, OP_STREAM_IN, 1, DTYPE_I8, 1, 32, 8);
+    ADD(&b, CONTEXT_MAIN, OP_ALIGN, 2, 8, DTYPE_I8, 1, 4);
+    ENTRY(ADD(&b, CONTEXT_MAIN, OP_TRF_READ, TRF_FULL, 8, 2, 64, 8192 - 128, DTYPE_I8), 4, 64);
+    ADD(&b, CONTEXT_MAIN, OP_CONTRACT, DTYPE_I8, 6, 1);
+    ENTRY(ADD(&b, CONTEXT_MAIN, OP_MASK, live_steps), 0, 1, 4, 1);
+    ENTRY(ADD(&b, CONTEXT_MAIN, OP_ACCUMULATE, 0, 8, 1, 1), 4, 1, 0);
+    ADD(&b, CONTEXT_MAIN, OP_STREAM_OUT, 2, DTYPE_I32, 1, 8, 1);
 }
 
 START_TEST(dead_steps_may_leave_the_partition)
 {
-    bench b;
-    dead_steps(&b, 2);
+    dead_steps(2);
     bench_build(&b);
     unsigned char *weights = malloc(8 * 8192), data[256];
     for (int i = 0; i < 8 * 8192; i++)
@@ -606,18 +546,16 @@ START_TEST(dead_steps_may_leave_the_partition)
     for (int row = 0; row < 8; row++)
         ck_assert_int_eq(got[row], 2 * 64 * 2 * (row + 1));
     free(weights);
-    bench_free(&b);
-    dead_steps(&b, 3);
+    dead_steps(3);
     bench_fails(&b, E_RUN_ACCESS,
                 "offset 0x30, line 103: trf_read: reads outside the Row's partition: entry counters, "
                 "outermost first, (2), address 8192");
-    bench_free(&b);
 }
 END_TEST
 
 int main(void)
 {
-    TCase *t = suite_case("engines");
+    TCase *t = suite_case_with("engines", setup, teardown);
     suite_tests(t, memory_is_poison_until_written, memory_copies_across_blocks, walks_agree_with_nested_loops,
                 trf_addresses_are_the_published_ones, trf_partitions_tile_the_file, seed_basic_matmul, seed_small_read,
                 seed_time_broadcast_pair, fetch_transposes_and_commit_truncates, collect_pads_with_zeros, fetch_of_i4_walks_nibbles,

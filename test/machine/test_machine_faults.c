@@ -6,58 +6,45 @@
 #include "runtime/machine/machine_state.h"
 #include "runtime/machine/memory.h"
 #include "runtime/machine/walk.h"
-#include "test/machine/machine_bench.h"
-#include "test/suite.h"
+#include "test/machine/bench_fixture.h"
 
-static void dma_case(bench *b, int64_t source, int64_t destination, int64_t packet, int64_t source_base, int64_t destination_base,
-                     int64_t size, int64_t source_stride, int64_t destination_stride)
+static void dma_case(int64_t source, int64_t destination, int64_t packet, int64_t source_base, int64_t destination_base, int64_t size,
+                     int64_t source_stride, int64_t destination_stride)
 {
-    bench_init(b);
-    ENTRY(ADD(b, CONTEXT_DMA, OP_DMA, source, destination, 0, packet, source_base, destination_base), size, source_stride,
+    bench_reset();
+    ENTRY(ADD(&b, CONTEXT_DMA, OP_DMA, source, destination, 0, packet, source_base, destination_base), size, source_stride,
           destination_stride);
 }
 
 START_TEST(dma_faults)
 {
-    bench b;
-    dma_case(&b, 0, 1, 64, (INT64_C(48) << 30) - 128, 0, 4, 64, 64);
+    dma_case(0, 1, 64, (INT64_C(48) << 30) - 128, 0, 4, 64, 64);
     bench_fails(&b, E_RUN_ACCESS,
                 "kernel k, dma context, offset 0x0, line 100: dma: reads outside HBM: entry counters (2), "
                 "address 51539607552 (0xc00000000), size 64 bytes");
-    bench_free(&b);
-    dma_case(&b, 0, 1, 64, 0, 524288 - 64, 3, 64, 64);
+    dma_case(0, 1, 64, 0, 524288 - 64, 3, 64, 64);
     bench_fails(&b, E_RUN_ACCESS, "writes outside DM: entry counters (1), address 524288");
-    bench_free(&b);
-    dma_case(&b, 1, 0, 64, 524288, 0, 2, 64, 64); /* the hole between two slices */
+    dma_case(1, 0, 64, 524288, 0, 2, 64, 64); /* the hole between two slices */
     bench_fails(&b, E_RUN_ACCESS, "reads outside DM: entry counters (0)");
-    bench_free(&b);
-    dma_case(&b, 1, 0, 8, 0, 0, 3, -8, 8);
+    dma_case(1, 0, 8, 0, 0, 3, -8, 8);
     bench_fails(&b, E_RUN_ACCESS, "reads outside DM: entry counters (1), address -8");
-    bench_free(&b);
-    dma_case(&b, 1, 0, 8, dm_address(3, 1, 255, 0), 0, 2, INT64_C(1) << 22, 8);
+    dma_case(1, 0, 8, dm_address(3, 1, 255, 0), 0, 2, INT64_C(1) << 22, 8);
     bench_fails(&b, E_RUN_ACCESS, "entry counters (1)");
-    bench_free(&b);
-    dma_case(&b, 0, 0, 8, 0, 0, 65536, (INT64_C(1) << 47) - 1, 8);
+    dma_case(0, 0, 8, 0, 0, 65536, (INT64_C(1) << 47) - 1, 8);
     bench_fails(&b, E_RUN_ACCESS, "reads outside HBM: entry counters (2)");
-    bench_free(&b);
-    dma_case(&b, 0, 1, 12, 0, 0, 1, 0, 0);
+    dma_case(0, 1, 12, 0, 0, 1, 0, 0);
     bench_fails(&b, E_RUN_ACCESS, "multiples of 8 bytes");
-    bench_free(&b);
-    dma_case(&b, 0, 1, 8, 0, 0, 4, 0, 12);
+    dma_case(0, 1, 8, 0, 0, 4, 0, 12);
     bench_fails(&b, E_RUN_ACCESS, "multiples of 8 bytes");
-    bench_free(&b);
-    dma_case(&b, 0, 0, 8, 0, 4096, 65536, 0, 0);
+    dma_case(0, 0, 8, 0, 4096, 65536, 0, 0);
     for (int i = 0; i < 7; i++)
         ENTRY(&b.commands[CONTEXT_DMA][0], 65536, 0, 0);
     bench_fails(&b, E_RUN_CHAIN, "overflows");
-    bench_free(&b);
 }
 END_TEST
 
 START_TEST(deadlock_names_both)
 {
-    bench b;
-    bench_init(&b);
     ADD(&b, CONTEXT_MAIN, OP_UNITS, UNIT_0);
     ADD(&b, CONTEXT_MAIN, OP_WAIT, CONTEXT_SUB, 2);
     ADD(&b, CONTEXT_SUB, OP_UNITS, UNIT_0);
@@ -67,18 +54,14 @@ START_TEST(deadlock_names_both)
                 "context, which has completed 1 of 2");
     ck_assert_uint_eq(b.diags.items[0]->note_count, 1);
     ck_assert_ptr_nonnull(strstr(b.diags.items[0]->notes[0].text, "the sub context, offset 0x10"));
-    bench_free(&b);
-    bench_init(&b);
+    bench_reset();
     ADD(&b, CONTEXT_DMA, OP_WAIT, CONTEXT_SUB, 1); /* sub has no commands at all */
     bench_fails(&b, E_RUN_DEADLOCK, "completed 0 of 0");
-    bench_free(&b);
 }
 END_TEST
 
 START_TEST(ports_refuse)
 {
-    bench b;
-    bench_init(&b);
     bench_dm(&b, PORT_IN, 524288 - 16, 32);
     bench_hbm(&b, PORT_IN, 5, 0, 8);
     bench_trf(&b, PORT_IN, DTYPE_I8, TRF_FIRST_HALF, 8, 4097);
@@ -98,23 +81,19 @@ START_TEST(ports_refuse)
         b.diags.count = i + 1;
     }
     free(bytes);
-    bench_free(&b);
 }
 END_TEST
 
 START_TEST(limits_stop_a_run)
 {
-    bench b;
-    dma_case(&b, 0, 0, 8, 0, 1 << 20, 1000, 8, 8);
+    dma_case(0, 0, 8, 0, 1 << 20, 1000, 8, 8);
     b.options.step_limit = 999;
     bench_fails(&b, E_RUN_LIMIT, "1000 packets pass the limit of 999");
-    bench_free(&b);
-    dma_case(&b, 0, 0, 4096, 0, 1 << 20, 1000, 4096, 4096);
+    dma_case(0, 0, 4096, 0, 1 << 20, 1000, 4096, 4096);
     b.options.memory_limit_bytes = 100000;
     bench_fails(&b, E_RUN_LIMIT, "no memory left");
-    bench_free(&b);
     for (int threads = 1; threads <= 3; threads += 2) {
-        bench_init(&b);
+        bench_reset();
         ADD(&b, CONTEXT_SUB, OP_UNITS, 1, 1, -1, 0, 0, 0);
         command *fetch = ADD(&b, CONTEXT_SUB, OP_FETCH, 0, DTYPE_I8, DTYPE_I8, 32, 32);
         ENTRY(fetch, 1000, 0);
@@ -131,7 +110,6 @@ START_TEST(limits_stop_a_run)
         b.options.memory_limit_bytes = 0;
         b.options.step_limit = 63999;
         bench_fails(&b, E_RUN_LIMIT, "1000 steps in 64 slices pass the limit of 63999");
-        bench_free(&b);
     }
 }
 END_TEST
@@ -141,25 +119,32 @@ END_TEST
 /* A legal matmul chain on stream ports; each fault changes one thing of it. */
 enum { THE_UNITS, THE_IN, THE_COLLECT, THE_ALIGN, THE_READ, THE_CONTRACT, THE_MASK, THE_ACCUMULATE, THE_CAST, THE_OUT };
 
-static void legal_chain(bench *b)
+/* What it begins with: eight packets of two flits, aligned; `packets` leave. */
+static void aligned_stream(dtype type, int64_t packets)
 {
-    bench_init(b);
-    bench_stream(b, PORT_IN, DTYPE_BF16, 1, 8, 32);
-    bench_stream(b, PORT_OUT, DTYPE_BF16, 1, 4, 16);
-    ADD(b, CONTEXT_MAIN, OP_UNITS, UNIT_0);
-    ADD(b, CONTEXT_MAIN, OP_STREAM_IN, 0, DTYPE_BF16, 1, 32, 8);
-    ADD(b, CONTEXT_MAIN, OP_COLLECT, DTYPE_BF16, 2, 32);
-    ADD(b, CONTEXT_MAIN, OP_ALIGN, 2, 4, DTYPE_BF16, 1, 8);
-    command *read = ADD(b, CONTEXT_MAIN, OP_TRF_READ, TRF_FULL, 4, 3, 64, 0, DTYPE_BF16);
+    int64_t elements = 2 * 256 / dtype_row_of(type)->bits;
+    bench_reset();
+    bench_stream(&b, PORT_IN, type, 1, 8, elements);
+    bench_stream(&b, PORT_OUT, DTYPE_BF16, 1, packets, 16);
+    ADD(&b, CONTEXT_MAIN, OP_UNITS, UNIT_0);
+    ADD(&b, CONTEXT_MAIN, OP_STREAM_IN, 0, type, 1, elements, 8);
+    ADD(&b, CONTEXT_MAIN, OP_COLLECT, type, 2, elements);
+    ADD(&b, CONTEXT_MAIN, OP_ALIGN, 2, 4, type, 1, 8);
+}
+
+static void legal_chain(void)
+{
+    aligned_stream(DTYPE_BF16, 4);
+    command *read = ADD(&b, CONTEXT_MAIN, OP_TRF_READ, TRF_FULL, 4, 3, 64, 0, DTYPE_BF16);
     ENTRY(read, 4, 64);
     ENTRY(read, 2, 256);
-    ADD(b, CONTEXT_MAIN, OP_CONTRACT, DTYPE_BF16, 5, 1);
-    ENTRY(ADD(b, CONTEXT_MAIN, OP_MASK, 8), 0, 1, 8, 1);
-    command *sums = ADD(b, CONTEXT_MAIN, OP_ACCUMULATE, 0, 4, 1, 4);
+    ADD(&b, CONTEXT_MAIN, OP_CONTRACT, DTYPE_BF16, 5, 1);
+    ENTRY(ADD(&b, CONTEXT_MAIN, OP_MASK, 8), 0, 1, 8, 1);
+    command *sums = ADD(&b, CONTEXT_MAIN, OP_ACCUMULATE, 0, 4, 1, 4);
     ENTRY(sums, 2, 1, 0);
     ENTRY(sums, 4, 0, 1);
-    ADD(b, CONTEXT_MAIN, OP_CAST, DTYPE_F32, DTYPE_BF16);
-    ADD(b, CONTEXT_MAIN, OP_STREAM_OUT, 1, DTYPE_BF16, 1, 16, 4);
+    ADD(&b, CONTEXT_MAIN, OP_CAST, DTYPE_F32, DTYPE_BF16);
+    ADD(&b, CONTEXT_MAIN, OP_STREAM_OUT, 1, DTYPE_BF16, 1, 16, 4);
 }
 
 typedef struct chain_fault {
@@ -235,8 +220,7 @@ static const chain_fault chain_faults[] = {
 START_TEST(illegal_chains)
 {
     const chain_fault *k = &chain_faults[_i];
-    bench b;
-    legal_chain(&b);
+    legal_chain();
     command *c = &b.commands[CONTEXT_MAIN][k->at];
     if (k->field < 0) {
         c->op = (command_op)k->value;
@@ -252,43 +236,31 @@ START_TEST(illegal_chains)
         bench_build(&b);
         bench_run(&b);
     }
-    bench_free(&b);
 }
 END_TEST
 
 START_TEST(the_legal_chain_is_legal)
 {
-    bench b;
-    legal_chain(&b);
+    legal_chain();
     bench_build(&b);
     bench_run(&b);
-    bench_free(&b);
 }
 END_TEST
 
 /* A cast that exists, of elements that the stream has not: either way round. */
 START_TEST(casts_take_what_the_sums_are)
 {
-    bench b;
-    legal_chain(&b);
+    legal_chain();
     b.commands[CONTEXT_MAIN][THE_CAST].fields[0] = DTYPE_I32;
     b.commands[CONTEXT_MAIN][THE_CAST].fields[1] = DTYPE_I8;
     bench_fails(&b, E_RUN_CHAIN, "cast: takes i32 elements, the stream has f32");
-    bench_free(&b);
-    bench_init(&b);
-    bench_stream(&b, PORT_IN, DTYPE_I8, 1, 8, 64);
-    bench_stream(&b, PORT_OUT, DTYPE_BF16, 1, 8, 16);
-    ADD(&b, CONTEXT_MAIN, OP_UNITS, UNIT_0);
-    ADD(&b, CONTEXT_MAIN, OP_STREAM_IN, 0, DTYPE_I8, 1, 64, 8);
-    ADD(&b, CONTEXT_MAIN, OP_COLLECT, DTYPE_I8, 2, 64);
-    ADD(&b, CONTEXT_MAIN, OP_ALIGN, 2, 4, DTYPE_I8, 1, 8);
+    aligned_stream(DTYPE_I8, 8);
     ENTRY(ADD(&b, CONTEXT_MAIN, OP_TRF_READ, TRF_FULL, 4, dtype_row_of(DTYPE_I8)->trf_reg_type, 64, 0, DTYPE_I8), 8, 64);
     ADD(&b, CONTEXT_MAIN, OP_CONTRACT, DTYPE_I8, 6, 1);
     ENTRY(ADD(&b, CONTEXT_MAIN, OP_ACCUMULATE, 0, 4, 1, 1), 8, 0, 0);
     ADD(&b, CONTEXT_MAIN, OP_CAST, DTYPE_F32, DTYPE_BF16);
     ADD(&b, CONTEXT_MAIN, OP_STREAM_OUT, 1, DTYPE_BF16, 1, 16, 8);
     bench_fails(&b, E_RUN_CHAIN, "cast: takes f32 elements, the stream has i32");
-    bench_free(&b);
 }
 END_TEST
 
@@ -333,8 +305,6 @@ static const move_fault move_faults[] = {
 START_TEST(illegal_moves)
 {
     const move_fault *k = &move_faults[_i];
-    bench b;
-    bench_init(&b);
     ADD(&b, CONTEXT_MAIN, OP_UNITS, UNIT_0);
     command *fetch = ADD(&b, CONTEXT_MAIN, OP_FETCH, k->base, k->in, k->out, k->access, k->packet);
     ENTRY(fetch, k->size, k->stride);
@@ -349,77 +319,64 @@ START_TEST(illegal_moves)
         bench_fails(&b, k->id, k->words);
     else
         bench_run(&b);
-    bench_free(&b);
 }
 END_TEST
 
-static void store_case(bench *b, int64_t mode, int64_t rows, int64_t reg_type, int64_t base, int64_t per_row)
+static void store_case(int64_t mode, int64_t rows, int64_t reg_type, int64_t base, int64_t per_row)
 {
-    bench_init(b);
-    bench_stream(b, PORT_IN, DTYPE_I8, 1, 256, 32);
-    ADD(b, CONTEXT_SUB, OP_UNITS, UNIT_0);
-    ADD(b, CONTEXT_SUB, OP_STREAM_IN, 0, DTYPE_I8, 1, 32, 256);
-    ADD(b, CONTEXT_SUB, OP_TRF_STORE, mode, rows, reg_type, 0, base, per_row);
+    bench_reset();
+    bench_stream(&b, PORT_IN, DTYPE_I8, 1, 256, 32);
+    ADD(&b, CONTEXT_SUB, OP_UNITS, UNIT_0);
+    ADD(&b, CONTEXT_SUB, OP_STREAM_IN, 0, DTYPE_I8, 1, 32, 256);
+    ADD(&b, CONTEXT_SUB, OP_TRF_STORE, mode, rows, reg_type, 0, base, per_row);
 }
 
 START_TEST(store_faults)
 {
-    bench b;
-    store_case(&b, TRF_FULL, 8, 3, 0, 32);
+    store_case(TRF_FULL, 8, 3, 0, 32);
     bench_fails(&b, E_RUN_CHAIN, "reg_type 3 is not that of i8");
-    bench_free(&b);
-    store_case(&b, TRF_FULL, 4, 2, 0, 32);
+    store_case(TRF_FULL, 4, 2, 0, 32);
     bench_fails(&b, E_RUN_CHAIN, "4 Rows of 32 flits do not take the 256 flits");
-    bench_free(&b);
-    store_case(&b, TRF_FULL, 8, 2, 8192 - 512, 32);
+    store_case(TRF_FULL, 8, 2, 8192 - 512, 32);
     bench_fails(&b, E_RUN_ACCESS, "address 7680, size 1024 bytes; Full with 8 Rows has 8192 bytes per Row");
-    bench_free(&b);
-    store_case(&b, TRF_SECOND_HALF, 8, 2, 16, 32);
+    store_case(TRF_SECOND_HALF, 8, 2, 16, 32);
     bench_fails(&b, E_RUN_ACCESS, "base 16 is not a multiple of the 32 bytes");
-    bench_free(&b);
-    legal_chain(&b); /* contract belongs to main */
+    legal_chain(); /* contract belongs to main */
     memcpy(b.commands[CONTEXT_SUB], b.commands[CONTEXT_MAIN], sizeof b.commands[0]);
     b.counts[CONTEXT_SUB] = b.counts[CONTEXT_MAIN];
     b.counts[CONTEXT_MAIN] = 0;
     bench_fails(&b, E_RUN_CHAIN, "align: may not stand in the sub context");
-    bench_free(&b);
 }
 END_TEST
 
 /* A mask whose terms overflow is refused before anything runs. */
 START_TEST(mask_overflow)
 {
-    bench b;
-    legal_chain(&b);
+    legal_chain();
     command *mask = &b.commands[CONTEXT_MAIN][THE_MASK];
     for (int i = 0; i < 14; i++)
         ENTRY(mask, 1, 1, (INT64_C(1) << 48) - 1, (INT64_C(1) << 48) - 1);
     bench_build(&b);
     bench_run(&b); /* 14 * 31 * 2^48 fits */
-    bench_free(&b);
-    legal_chain(&b);
+    legal_chain();
     b.commands[CONTEXT_MAIN][THE_MASK].entries[0][3] = INT64_C(1) << 61;
     bench_fails(&b, E_RUN_CHAIN, "mask: the sum of the terms overflows");
-    bench_free(&b);
 }
 END_TEST
 
 /* fetch must be collected before it meets the TRF or a cast. */
 START_TEST(fetch_needs_collect)
 {
-    bench b;
-    bench_init(&b);
     ADD(&b, CONTEXT_SUB, OP_UNITS, UNIT_0);
     ENTRY(ADD(&b, CONTEXT_SUB, OP_FETCH, 0, DTYPE_I8, DTYPE_I8, 32, 32), 256, 1);
     ADD(&b, CONTEXT_SUB, OP_TRF_STORE, TRF_FULL, 8, 2, 0, 0, 1);
     bench_fails(&b, E_RUN_CHAIN, "trf_store: cannot follow fetch");
-    bench_free(&b);
 }
 END_TEST
 
 int main(void)
 {
-    TCase *t = suite_case("faults");
+    TCase *t = suite_case_with("faults", setup, teardown);
     suite_tests(t, dma_faults, deadlock_names_both, ports_refuse, limits_stop_a_run, the_legal_chain_is_legal,
                 casts_take_what_the_sums_are);
     tcase_add_loop_test(t, illegal_chains, 0, sizeof chain_faults / sizeof *chain_faults);

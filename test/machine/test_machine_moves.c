@@ -1,7 +1,6 @@
 /* The stages that only move elements, on the machine: what the Transpose Engine and the Switch Engine refuse of a command, and what they
  * give at the edge of it. */
-#include "test/machine/machine_bench.h"
-#include "test/suite.h"
+#include "test/machine/bench_fixture.h"
 
 /* ---- transfers inside one memory: packet after packet, each read before it is written ---- */
 
@@ -13,8 +12,7 @@ START_TEST(transfers_onto_themselves)
             unsigned char wanted[BYTES], found[BYTES], packet_bytes[64];
             for (int i = 0; i < BYTES; i++)
                 wanted[i] = (unsigned char)(i / 8 ^ i << 5);
-            bench b;
-            bench_init(&b);
+            bench_reset();
             uint32_t in = bench_hbm(&b, PORT_IN, 1, 0, BYTES), out = bench_hbm(&b, PORT_OUT, 1, 0, BYTES);
             ENTRY(ADD(&b, CONTEXT_DMA, OP_DMA, 0, 0, 0, packet, AT, AT + shift), COUNT, packet, packet);
             bench_build(&b);
@@ -26,7 +24,6 @@ START_TEST(transfers_onto_themselves)
                 memcpy(wanted + AT + shift + i * packet, packet_bytes, (size_t)packet);
             }
             ck_assert_mem_eq(found, wanted, BYTES);
-            bench_free(&b);
         }
 }
 END_TEST
@@ -72,8 +69,6 @@ START_TEST(transposes)
     const transpose_case *k = &transpose_cases[_i];
     unsigned bits = dtype_row_of(k->type)->bits;
     int64_t elements = FLIT_BYTES * 8 / bits, block = k->rows * k->flits, blocks = k->packets / block;
-    bench b;
-    bench_init(&b);
     bench_stream(&b, PORT_IN, k->type, 1, k->packets, elements);
     bench_stream(&b, PORT_OUT, k->type, 1, blocks * k->columns, elements);
     ADD(&b, CONTEXT_MAIN, OP_UNITS, UNIT_0);
@@ -83,7 +78,6 @@ START_TEST(transposes)
     ADD(&b, CONTEXT_MAIN, OP_STREAM_OUT, 1, (int64_t)k->type, 1, elements, blocks * k->columns);
     if (k->words) {
         bench_fails(&b, E_RUN_CHAIN, k->words);
-        bench_free(&b);
         return;
     }
     unsigned char in[MOST_FLITS * FLIT_BYTES], out[MOST_FLITS * FLIT_BYTES];
@@ -99,14 +93,11 @@ START_TEST(transposes)
             int64_t column = at % k->columns, flit = at / k->columns * block + row * k->flits + column / k->valid;
             ck_assert_uint_eq(code_at(out + at * FLIT_BYTES, row, bits), code_at(in + flit * FLIT_BYTES, column % k->valid, bits));
         }
-    bench_free(&b);
 }
 END_TEST
 
 START_TEST(transpose_takes_the_streams_type)
 {
-    bench b;
-    bench_init(&b);
     bench_stream(&b, PORT_IN, DTYPE_I8, 1, 8, 32);
     bench_stream(&b, PORT_OUT, DTYPE_F8E4M3, 1, 8, 32);
     ADD(&b, CONTEXT_MAIN, OP_UNITS, UNIT_0);
@@ -115,7 +106,6 @@ START_TEST(transpose_takes_the_streams_type)
     ADD(&b, CONTEXT_MAIN, OP_TRANSPOSE, DTYPE_F8E4M3, 8, 8, 1, 8);
     ADD(&b, CONTEXT_MAIN, OP_STREAM_OUT, 1, DTYPE_F8E4M3, 1, 32, 8);
     bench_fails(&b, E_RUN_CHAIN, "transpose: takes f8e4m3 elements, the stream has i8");
-    bench_free(&b);
 }
 END_TEST
 
@@ -140,8 +130,6 @@ START_TEST(transposed_filling_is_not_proven)
     dtype type = k->cast ? DTYPE_I32 : DTYPE_I8;
     int64_t elements = FLIT_BYTES * 8 / dtype_row_of(type)->bits, flits = BLOCKS * k->rows * k->flits,
             out_bytes = BLOCKS * k->columns * k->bytes;
-    bench b;
-    bench_init(&b);
     b.options.prove = true;
     uint32_t in = bench_dm(&b, PORT_IN, 0, flits * FLIT_BYTES), out = bench_dm(&b, PORT_OUT, OUT, out_bytes);
     ADD(&b, CONTEXT_MAIN, OP_UNITS, UNIT_0);
@@ -157,7 +145,6 @@ START_TEST(transposed_filling_is_not_proven)
     bench_run(&b);
     bench_read(&b, out, got, (size_t)out_bytes);
     ck_assert_int_eq(machine_is_proven(b.machine), k->proven);
-    bench_free(&b);
 }
 END_TEST
 
@@ -251,10 +238,10 @@ static void copied_by(const switch_case *k, int64_t d, int64_t *slices)
     int64_t size[SNOOPS], count = 0;
     for (int i = 0; i < SNOOPS; i++)
         size[i] = k->digits[i][1] ? k->digits[i][1] : 1;
-    for (int64_t a = 0; a < size[0]; a++)
-        for (int64_t b = 0; b < size[1]; b++)
-            for (int64_t c = 0; c < size[2]; c++) {
-                int64_t value[SNOOPS] = {a, b, c}, s = 0;
+    for (int64_t i0 = 0; i0 < size[0]; i0++)
+        for (int64_t i1 = 0; i1 < size[1]; i1++)
+            for (int64_t i2 = 0; i2 < size[2]; i2++) {
+                int64_t value[SNOOPS] = {i0, i1, i2}, s = 0;
                 bool is = true;
                 for (int i = 0; i < SNOOPS && k->digits[i][1]; i++) {
                     is = is && (k->digits[i][3] || value[i] == d / k->digits[i][0] % size[i]);
@@ -269,19 +256,19 @@ static void copied_by(const switch_case *k, int64_t d, int64_t *slices)
     ck_assert_int_eq(count, k->grows);
 }
 
-static void add_units(bench *b, int64_t slices)
+static void add_units(int64_t slices)
 {
     if (slices)
-        ADD(b, CONTEXT_MAIN, OP_UNITS, 1, 3, (INT64_C(1) << slices) - 1, 0, 0, 0);
+        ADD(&b, CONTEXT_MAIN, OP_UNITS, 1, 3, (INT64_C(1) << slices) - 1, 0, 0, 0);
     else
-        ADD(b, CONTEXT_MAIN, OP_UNITS, 1, 3, ALL, ALL, ALL, ALL);
+        ADD(&b, CONTEXT_MAIN, OP_UNITS, 1, 3, ALL, ALL, ALL, ALL);
 }
 
-static void add_switch(bench *b, const switch_case *k)
+static void add_switch(const switch_case *k)
 {
     int64_t first = k->receivers ? (int64_t)((UINT64_C(1) << k->receivers) - 1) : ALL, rest = k->receivers ? 0 : ALL;
-    ADD(b, CONTEXT_MAIN, OP_SWITCH, (int64_t)k->topology, k->ring, k->slice1, k->slice0, k->time0, first, rest, rest, rest);
-    command *snoop = k->digits[0][1] ? bench_add(b, CONTEXT_MAIN, OP_SNOOP, NULL, 0) : NULL;
+    ADD(&b, CONTEXT_MAIN, OP_SWITCH, (int64_t)k->topology, k->ring, k->slice1, k->slice0, k->time0, first, rest, rest, rest);
+    command *snoop = k->digits[0][1] ? bench_add(&b, CONTEXT_MAIN, OP_SNOOP, NULL, 0) : NULL;
     for (int i = 0; i < SNOOPS && k->digits[i][1]; i++)
         bench_entry(snoop, k->digits[i], 4);
 }
@@ -291,8 +278,6 @@ START_TEST(switches)
     const switch_case *k = &switch_cases[_i];
     int64_t out = k->packets * k->grows, receivers = k->receivers ? k->receivers : SLICES, senders = k->senders ? k->senders : SLICES,
             held = k->senders ? k->senders + 1 : SLICES; /* one more has what it could send */
-    bench b;
-    bench_init(&b);
     for (int direction = 0; direction < 2; direction++) {
         port *p = bench_port(&b, PORT_DM, direction ? PORT_OUT : PORT_IN, DTYPE_I8);
         int64_t bytes = (direction ? out : k->packets) * PACKET;
@@ -301,14 +286,13 @@ START_TEST(switches)
         p->mapping[COMPONENT_SLICE] = bench_layout(&b, direction ? receivers : held, direction ? receivers : held);
         p->mapping[COMPONENT_ELEMENT] = bench_layout(&b, bytes, bytes);
     }
-    add_units(&b, k->senders);
+    add_units(k->senders);
     ENTRY(ADD(&b, CONTEXT_MAIN, OP_FETCH, DM_IN, DTYPE_I8, DTYPE_I8, PACKET, PACKET), k->packets * PACKET, 1);
-    add_switch(&b, k);
+    add_switch(k);
     ADD(&b, CONTEXT_MAIN, OP_COLLECT, DTYPE_I8, 1, PACKET);
     ENTRY(ADD(&b, CONTEXT_MAIN, OP_COMMIT, DM_OUT, DTYPE_I8, PACKET, PACKET), out * PACKET, 1);
     if (k->words) {
         bench_fails(&b, E_RUN_CHAIN, k->words);
-        bench_free(&b);
         return;
     }
     size_t in_bytes = (size_t)(CLUSTERS * held * k->packets * PACKET), out_bytes = (size_t)(CLUSTERS * receivers * out * PACKET);
@@ -341,7 +325,6 @@ START_TEST(switches)
         }
     free(in);
     free(found);
-    bench_free(&b);
 }
 END_TEST
 
@@ -351,8 +334,6 @@ START_TEST(switched_packets_leave_whole)
     enum { FEW = 4, PACKETS = 400, PACKET_ELEMENTS = 48, PACKET_BYTES = 24 };
     static const switch_case k = {TOPOLOGY_BROADCAST1, 2, 2, 1, 1, PACKETS, 2, {{0}}, NULL, FEW, FEW};
     static unsigned char in[FEW * PACKETS * PACKET_BYTES], found[FEW * 2 * PACKETS * PACKET_BYTES];
-    bench b;
-    bench_init(&b);
     port *from = bench_port(&b, PORT_DM, PORT_IN, DTYPE_I4), *to = bench_port(&b, PORT_STREAM, PORT_OUT, DTYPE_I4);
     from->mapping[COMPONENT_SLICE] = to->mapping[COMPONENT_SLICE] = bench_layout(&b, FEW, FEW);
     from->mapping[COMPONENT_ELEMENT] = bench_layout(&b, PACKETS * PACKET_ELEMENTS, PACKETS * PACKET_ELEMENTS);
@@ -360,59 +341,49 @@ START_TEST(switched_packets_leave_whole)
     to->mapping[COMPONENT_PACKET] = bench_layout(&b, PACKET_ELEMENTS, PACKET_ELEMENTS);
     ADD(&b, CONTEXT_MAIN, OP_UNITS, 1, 1, (1 << FEW) - 1, 0, 0, 0);
     ENTRY(ADD(&b, CONTEXT_MAIN, OP_FETCH, DM_IN, DTYPE_I4, DTYPE_I4, PACKET_BYTES / 3, PACKET_ELEMENTS), PACKETS * PACKET_ELEMENTS, 1);
-    add_switch(&b, &k);
+    add_switch(&k);
     ADD(&b, CONTEXT_MAIN, OP_STREAM_OUT, 1, DTYPE_I4, 1, PACKET_ELEMENTS, 2 * PACKETS);
     uint64_t random = 5;
     for (size_t i = 0; i < sizeof in; i++)
         in[i] = (unsigned char)bench_random(&random);
-    bench_build(&b);
-    bench_write(&b, 0, in, sizeof in);
-    bench_run(&b);
-    bench_read(&b, 1, found, sizeof found);
+    COMPUTE(&b, 1, found, BYTES_OF(0, in));
     for (int64_t d = 0; d < FEW; d++)
         for (int64_t u = 0; u < 2 * PACKETS; u++)
             ck_assert_mem_eq(found + (d * 2 * PACKETS + u) * PACKET_BYTES, in + ((d / 2 * 2 + u % 2) * PACKETS + u / 2) * PACKET_BYTES,
                              PACKET_BYTES);
-    bench_free(&b);
 }
 END_TEST
 
 START_TEST(exchanges_are_bounded)
 {
     static const switch_case k = {TOPOLOGY_FORWARDING, 1, 1, 1, 1, 0, 1, {{0}}, NULL, 1, 1};
-    bench b;
-    bench_init(&b);
-    add_units(&b, 1);
+    add_units(1);
     command *fetch = ADD(&b, CONTEXT_MAIN, OP_FETCH, DM_IN, DTYPE_I8, DTYPE_I8, PACKET, PACKET);
     ENTRY(fetch, 65536, 0);
     ENTRY(fetch, 129, 0); /* times 8 bytes times 256 slices: past 2^34 */
     ENTRY(fetch, PACKET, 1);
-    add_switch(&b, &k);
+    add_switch(&k);
     ADD(&b, CONTEXT_MAIN, OP_COLLECT, DTYPE_I8, 1, PACKET);
     command *commit = ADD(&b, CONTEXT_MAIN, OP_COMMIT, DM_OUT, DTYPE_I8, PACKET, PACKET);
     ENTRY(commit, 65536, 0);
     ENTRY(commit, 129, 0);
     ENTRY(commit, PACKET, 1);
     bench_fails(&b, E_RUN_LIMIT, "8454144 packets of 8 bytes in each slice are too many to be sent to other slices");
-    bench_free(&b);
 }
 END_TEST
 
 START_TEST(switched_packets_are_counted)
 {
     static const switch_case k = {TOPOLOGY_BROADCAST1, 256, 256, 1, 1, 0, 256, {{0}}, NULL, 0, 0};
-    bench b;
-    bench_init(&b);
-    add_units(&b, 0);
+    add_units(0);
     command *fetch = ADD(&b, CONTEXT_MAIN, OP_FETCH, DM_IN, DTYPE_I8, DTYPE_I8, PACKET, PACKET);
     for (int i = 0; i < 7; i++) /* 2^56 packets, and 256 times as many */
         ENTRY(fetch, 256, 0);
     ENTRY(fetch, PACKET, 1);
-    add_switch(&b, &k);
+    add_switch(&k);
     ADD(&b, CONTEXT_MAIN, OP_COLLECT, DTYPE_I8, 1, PACKET);
     ENTRY(ADD(&b, CONTEXT_MAIN, OP_COMMIT, DM_OUT, DTYPE_I8, PACKET, PACKET), PACKET, 1);
     bench_fails(&b, E_RUN_CHAIN, "switch: the number of packets overflows");
-    bench_free(&b);
 }
 END_TEST
 
@@ -423,8 +394,7 @@ START_TEST(switched_packets_were_written)
     static const switch_case k = {TOPOLOGY_TRANSPOSE, 2, 2, 1, 1, PACKETS, 1, {{0}}, NULL, FEW, FEW};
     for (int64_t written = 1; written <= FEW; written++) {
         unsigned char data[FEW * BYTES] = {1};
-        bench b;
-        bench_init(&b);
+        bench_reset();
         b.options.prove = true;
         port *from = bench_port(&b, PORT_DM, PORT_IN, DTYPE_I8), *to = bench_port(&b, PORT_DM, PORT_OUT, DTYPE_I8);
         from->mapping[COMPONENT_SLICE] = bench_layout(&b, written, written);
@@ -433,7 +403,7 @@ START_TEST(switched_packets_were_written)
         to->address = DM_OUT;
         ADD(&b, CONTEXT_MAIN, OP_UNITS, 1, 1, (1 << FEW) - 1, 0, 0, 0);
         ENTRY(ADD(&b, CONTEXT_MAIN, OP_FETCH, DM_IN, DTYPE_I8, DTYPE_I8, PACKET, PACKET), BYTES, 1);
-        add_switch(&b, &k);
+        add_switch(&k);
         ADD(&b, CONTEXT_MAIN, OP_COLLECT, DTYPE_I8, 1, PACKET);
         ENTRY(ADD(&b, CONTEXT_MAIN, OP_COMMIT, DM_OUT, DTYPE_I8, PACKET, PACKET), BYTES, 1);
         bench_build(&b);
@@ -441,20 +411,19 @@ START_TEST(switched_packets_were_written)
         bench_run(&b);
         bench_read(&b, 1, data, sizeof data);
         ck_assert_int_eq(machine_is_proven(b.machine), written == FEW);
-        bench_free(&b);
     }
 }
 END_TEST
 
 int main(void)
 {
-    TCase *transfers = suite_case("transfers");
+    TCase *transfers = suite_case_with("transfers", setup, teardown);
     suite_tests(transfers, transfers_onto_themselves);
-    TCase *transpose = suite_case("transpose");
+    TCase *transpose = suite_case_with("transpose", setup, teardown);
     tcase_add_loop_test(transpose, transposes, 0, sizeof transpose_cases / sizeof *transpose_cases);
     suite_tests(transpose, transpose_takes_the_streams_type);
     tcase_add_loop_test(transpose, transposed_filling_is_not_proven, 0, sizeof filling_cases / sizeof *filling_cases);
-    TCase *switching = suite_case("switch");
+    TCase *switching = suite_case_with("switch", setup, teardown);
     tcase_add_loop_test(switching, switches, 0, sizeof switch_cases / sizeof *switch_cases);
     suite_tests(switching, switched_packets_leave_whole, exchanges_are_bounded, switched_packets_are_counted,
                 switched_packets_were_written);

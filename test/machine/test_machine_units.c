@@ -8,15 +8,12 @@
 #include "runtime/machine/memory.h"
 #include "runtime/machine/parallel.h"
 #include "runtime/machine/walk.h"
-#include "test/machine/machine_bench.h"
-#include "test/suite.h"
+#include "test/machine/bench_fixture.h"
 
 /* HBM of chip 1 into slices 3 and 4 of chip 2, transposed by packets of 16 bytes, and back to HBM of chip 0.
  */
 START_TEST(dma_moves_strided_packets)
 {
-    bench b;
-    bench_init(&b);
     uint32_t in = bench_hbm(&b, PORT_IN, 2, 4096, 256), out = bench_hbm(&b, PORT_OUT, 1, 1 << 21, 320);
     command *dma = ADD(&b, CONTEXT_DMA, OP_DMA, 0, 1, 0, 16, (INT64_C(1) << 36) + 4096, dm_address(2, 1, 3, 64));
     ENTRY(dma, 2, 128, INT64_C(1) << 22);
@@ -25,13 +22,10 @@ START_TEST(dma_moves_strided_packets)
     dma = ADD(&b, CONTEXT_DMA, OP_DMA, 1, 0, 0, 20, dm_address(2, 1, 3, 64), 1 << 21);
     ENTRY(dma, 2, INT64_C(1) << 22, 160);
     ENTRY(dma, 8, 16, 20);
-    bench_build(&b);
     unsigned char data[512], got[320];
     for (int i = 0; i < 512; i++)
         data[i] = (unsigned char)(i * 13 + i / 256);
-    bench_write(&b, in, data, sizeof data);
-    bench_run(&b);
-    bench_read(&b, out, got, sizeof got);
+    COMPUTE(&b, out, got, BYTES_OF(in, data));
     for (int i = 0; i < 320; i++) {
         int slice = i / 160, from = i / 20 % 8 * 16 + i % 20; /* offset in the slice's 128 bytes and 4 after them */
         unsigned char expected = BENCH_POISON;
@@ -39,15 +33,12 @@ START_TEST(dma_moves_strided_packets)
             expected = data[256 + slice * 128 + from / 64 * 16 + from / 16 % 4 * 32 + from % 16];
         ck_assert_msg(got[i] == expected, "byte %d is %d instead of %d", i, got[i], expected);
     }
-    bench_free(&b);
 }
 END_TEST
 
 /* Contiguous on both sides: one copy across HBM blocks; and lock step where the ranges overlap. */
 START_TEST(dma_joins_and_overlaps)
 {
-    bench b;
-    bench_init(&b);
     enum { BYTES = 3 << 20 };
     uint32_t in = bench_hbm(&b, PORT_IN, 1, 100, BYTES), out = bench_hbm(&b, PORT_OUT, 1, INT64_C(40) << 30, BYTES);
     uint32_t small = bench_hbm(&b, PORT_OUT, 1, INT64_C(40) << 30, 64);
@@ -74,30 +65,23 @@ START_TEST(dma_joins_and_overlaps)
         ck_assert_int_eq(got[i], data[i % 8]);
     free(data);
     free(got);
-    bench_free(&b);
 }
 END_TEST
 
 /* The granular form may write DM byte by byte: a 6 x 5 transpose of single bytes to an odd address. */
 START_TEST(dma_granular_writes_anywhere)
 {
-    bench b;
-    bench_init(&b);
     uint32_t in = bench_hbm(&b, PORT_IN, 1, 3, 30), out = bench_dm(&b, PORT_OUT, 1001, 31);
     command *dma = ADD(&b, CONTEXT_DMA, OP_DMA, 0, 1, 1, 1, 3, 1001);
     ENTRY(dma, 6, 5, 1);
     ENTRY(dma, 5, 1, 6);
-    bench_build(&b);
     unsigned char data[30], got[31];
     for (int i = 0; i < 30; i++)
         data[i] = (unsigned char)(i + 1);
-    bench_write(&b, in, data, sizeof data);
-    bench_run(&b);
-    bench_read(&b, out, got, sizeof got);
+    COMPUTE(&b, out, got, BYTES_OF(in, data));
     for (int i = 0; i < 30; i++)
         ck_assert_int_eq(got[i], data[i % 6 * 5 + i / 6]);
     ck_assert_int_eq(got[30], BENCH_POISON);
-    bench_free(&b);
 }
 END_TEST
 
@@ -107,8 +91,7 @@ END_TEST
 START_TEST(waits_order_contexts)
 {
     for (int first = 0; first < 3; first++) {
-        bench b;
-        bench_init(&b);
+        bench_reset();
         b.options.first_context = (context)first;
         uint32_t in = bench_hbm(&b, PORT_IN, 1, 0, 32), out = bench_dm(&b, PORT_OUT, 1024, 32);
         ENTRY(ADD(&b, CONTEXT_DMA, OP_DMA, 0, 1, 0, 32, 0, 0), 1, 0, 0);
@@ -128,7 +111,6 @@ START_TEST(waits_order_contexts)
         bench_run(&b);
         bench_read(&b, out, got, 32);
         ck_assert_mem_eq(data, got, 32);
-        bench_free(&b);
     }
 }
 END_TEST
@@ -159,8 +141,7 @@ START_TEST(runs_are_proven)
     };
     const proof_case *p = &cases[_i];
     for (int first = 0; first < 3; first++) {
-        bench b;
-        bench_init(&b);
+        bench_reset();
         b.options.first_context = (context)first;
         b.options.prove = true;
         uint32_t in = bench_hbm(&b, PORT_IN, 1, 0, 64), out = bench_dm(&b, PORT_OUT, 1024, 64);
@@ -178,14 +159,10 @@ START_TEST(runs_are_proven)
             ADD(&b, CONTEXT_SUB, OP_WAIT, CONTEXT_MAIN, p->sub_waits);
         ENTRY(ADD(&b, CONTEXT_SUB, OP_FETCH, p->read_at, DTYPE_I8, DTYPE_I8, 8, 32), 64, 1);
         ENTRY(ADD(&b, CONTEXT_SUB, OP_COMMIT, 1024, DTYPE_I8, 32, 8), 64, 1);
-        bench_build(&b);
         unsigned char data[64], got[64];
         memset(data, 7, sizeof data);
-        bench_write(&b, in, data, sizeof data);
-        bench_run(&b);
-        bench_read(&b, out, got, sizeof got);
+        COMPUTE(&b, out, got, BYTES_OF(in, data));
         ck_assert_int_eq(machine_is_proven(b.machine), p->proven);
-        bench_free(&b);
     }
 }
 END_TEST
@@ -194,8 +171,7 @@ END_TEST
 START_TEST(commits_of_filling_are_not_proven)
 {
     for (int64_t bytes = 8; bytes <= 16; bytes += 8) {
-        bench b;
-        bench_init(&b);
+        bench_reset();
         b.options.prove = true;
         uint32_t in = bench_dm(&b, PORT_IN, 0, 64), out = bench_dm(&b, PORT_OUT, 1024, 2 * bytes);
         ADD(&b, CONTEXT_MAIN, OP_UNITS, UNIT_0);
@@ -209,7 +185,6 @@ START_TEST(commits_of_filling_are_not_proven)
         bench_run(&b);
         bench_read(&b, out, got, (size_t)(2 * bytes));
         ck_assert_int_eq(machine_is_proven(b.machine), bytes == 8);
-        bench_free(&b);
     }
 }
 END_TEST
@@ -248,8 +223,6 @@ END_TEST
 /* Only active slices run; a port's dead and missing units take and give nothing. */
 START_TEST(units_select_slices)
 {
-    bench b;
-    bench_init(&b);
     port *in = bench_port(&b, PORT_STREAM, PORT_IN, DTYPE_I8);
     in->mapping[COMPONENT_CLUSTER] = bench_layout(&b, 2, 2);
     in->mapping[COMPONENT_SLICE] = bench_layout(&b, 3, 5); /* two dead slices */
@@ -277,15 +250,12 @@ START_TEST(units_select_slices)
         ck_assert_int_eq(got[i], fed ? data[(5 + slice) * 64 + i % 64] : BENCH_POISON);
     }
     free(got);
-    bench_free(&b);
 }
 END_TEST
 
 /* i4 with an odd number of elements per unit: pieces begin in the middle of a byte. */
 START_TEST(ports_pack_odd_nibbles)
 {
-    bench b;
-    bench_init(&b);
     port *dm = bench_port(&b, PORT_DM, PORT_IN, DTYPE_I4);
     dm->mapping[COMPONENT_SLICE] = bench_layout(&b, 3, 3);
     dm->mapping[COMPONENT_ELEMENT] = bench_layout(&b, 5, 5);
@@ -304,7 +274,6 @@ START_TEST(ports_pack_odd_nibbles)
     bench_read(&b, 0, back, 8);
     ck_assert_mem_eq(back, data, 7);
     ck_assert_int_eq(back[7] & 15, 15);
-    bench_free(&b);
 }
 END_TEST
 
@@ -312,8 +281,7 @@ START_TEST(trf_ports_follow_the_store)
 {
     for (int mode = TRF_FULL; mode <= TRF_SECOND_HALF; mode++)
         for (int64_t rows = 1; rows <= 8; rows *= 2) {
-            bench b;
-            bench_init(&b);
+            bench_reset();
             int64_t per_row = (mode == TRF_FULL ? 65536 : 32768) / rows, flits = per_row / 32;
             size_t bytes = (size_t)(per_row * rows);
             uint32_t in = bench_stream(&b, PORT_IN, DTYPE_I8, 1, flits * rows, 32);
@@ -331,7 +299,6 @@ START_TEST(trf_ports_follow_the_store)
             ck_assert_mem_eq(data, got, bytes);
             free(data);
             free(got);
-            bench_free(&b);
         }
 }
 END_TEST
@@ -339,8 +306,6 @@ END_TEST
 /* The second chain goes on where the first one left the stream. */
 START_TEST(stream_ports_are_queues)
 {
-    bench b;
-    bench_init(&b);
     uint32_t in = bench_stream(&b, PORT_IN, DTYPE_I8, 1, 3, 32), out = bench_stream(&b, PORT_OUT, DTYPE_I8, 1, 3, 32);
     ADD(&b, CONTEXT_SUB, OP_UNITS, UNIT_0);
     for (int i = 1; i <= 2; i++) {
@@ -355,7 +320,6 @@ START_TEST(stream_ports_are_queues)
     bench_run(&b);
     bench_read(&b, out, got, 96);
     ck_assert_mem_eq(data, got, 96);
-    bench_free(&b);
 }
 END_TEST
 
@@ -369,8 +333,7 @@ START_TEST(threads_do_not_matter)
     for (int i = 0; i < BYTES; i++)
         data[i] = (unsigned char)bench_random(&seed);
     for (unsigned threads = 1; threads <= 4; threads += 3) {
-        bench b;
-        bench_init(&b);
+        bench_reset();
         b.options.threads = threads;
         for (int i = 0; i < 2; i++) {
             port *p = bench_port(&b, PORT_STREAM, i ? PORT_OUT : PORT_IN, i ? DTYPE_I32 : DTYPE_I8);
@@ -392,7 +355,6 @@ START_TEST(threads_do_not_matter)
         bench_write(&b, 0, data, BYTES);
         bench_run(&b);
         bench_read(&b, 1, threads == 1 ? one : many, BYTES);
-        bench_free(&b);
     }
     ck_assert_mem_eq(one, many, BYTES);
     /* slice 300, step 5, Row 2, by hand */
@@ -416,8 +378,7 @@ START_TEST(dma_threads_do_not_matter)
     for (int i = 0; i < SLICES * EACH * ROUNDS; i++)
         data[i] = (unsigned char)(i * 7 + i / 251 + i / 65537);
     for (unsigned threads = 1; threads <= 3; threads += 2) {
-        bench b;
-        bench_init(&b);
+        bench_reset();
         b.options.threads = threads;
         b.options.prove = true;
         uint32_t in = bench_hbm(&b, PORT_IN, 1, 0, SLICES * EACH * ROUNDS);
@@ -435,7 +396,6 @@ START_TEST(dma_threads_do_not_matter)
             ck_assert(memory_read(dm, 0, got, EACH));
             ck_assert_mem_eq(got, data + (SLICES + slice) * EACH, EACH);
         }
-        bench_free(&b);
     }
     free(data);
     free(got);
@@ -468,7 +428,7 @@ END_TEST
 
 int main(void)
 {
-    TCase *t = suite_case("units");
+    TCase *t = suite_case_with("units", setup, teardown);
     suite_tests(t, dma_moves_strided_packets, dma_joins_and_overlaps, dma_granular_writes_anywhere, waits_order_contexts);
     tcase_add_loop_test(t, runs_are_proven, 0, PROOF_CASES);
     suite_tests(t, commits_of_filling_are_not_proven, written_bytes_are_noted, units_select_slices, ports_pack_odd_nibbles,

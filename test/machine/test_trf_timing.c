@@ -29,6 +29,13 @@ static int64_t below(int64_t n)
     return (int64_t)(random_bits() % (uint64_t)n);
 }
 
+static trf_timing new_timing(void)
+{
+    trf_timing s;
+    trf_timing_init(&s, machine_target());
+    return s;
+}
+
 static void same(const trf_model *m, const trf_timing *s)
 {
     ck_assert_int_eq(m->has_reads, s->reading);
@@ -61,7 +68,7 @@ static trf_timing *against_store(trf_timing *s, const int64_t (*entries)[2], uns
                     .flits_per_row = INT64_C(1) << 40,
                     .flits = INT64_MAX,
                     .cycles_per_flit = 1};
-    trf_timing_init(s, machine_target());
+    *s = new_timing();
     trf_timing_begin_reads(s, &r);
     trf_timing_begin_writes(s, &w);
     ck_assert_int_eq(trf_timing_run(s, cycles, INT64_MAX), cycles);
@@ -197,27 +204,59 @@ static trf_writes random_writes(void)
     return w;
 }
 
+/* The timing and its model, which are told the same. */
+typedef struct meeting {
+    trf_timing timing;
+    trf_model model;
+} meeting;
+
+static void meeting_init(meeting *b)
+{
+    b->timing = new_timing();
+    b->model = (trf_model){.has_reads = false};
+    memset(b->model.tag, -1, sizeof b->model.tag);
+}
+
+static void meeting_reads(meeting *b, const trf_reads *r)
+{
+    trf_timing_begin_reads(&b->timing, r);
+    trf_model_reads(&b->model, r);
+}
+
+static void meeting_writes(meeting *b, const trf_writes *w)
+{
+    trf_timing_begin_writes(&b->timing, w);
+    trf_model_writes(&b->model, w);
+}
+
+/* Begins with reads. */
+static void meeting_of_reads(meeting *b, const trf_reads *r)
+{
+    meeting_init(b);
+    meeting_reads(b, r);
+}
+
+static void meeting_goes_on(meeting *b, int64_t cycles)
+{
+    ck_assert_int_eq(trf_timing_run(&b->timing, cycles, INT64_MAX), trf_model_run(&b->model, cycles));
+    same(&b->model, &b->timing);
+}
+
 /* Both go on in pieces of random length; commands begin at random moments. */
 static void random_scene(void)
 {
-    trf_timing s;
-    trf_model m = {.has_reads = false};
-    trf_timing_init(&s, machine_target());
-    memset(m.tag, -1, sizeof m.tag);
+    meeting both;
+    meeting_init(&both);
     for (int event = 0; event < 6; event++) {
-        if (!m.has_reads && below(3)) {
+        if (!both.model.has_reads && below(3)) {
             trf_reads r = random_reads(below(4) ? 3000 : 60);
-            trf_timing_begin_reads(&s, &r);
-            trf_model_reads(&m, &r);
+            meeting_reads(&both, &r);
         }
-        if (!m.has_writes && below(3)) {
+        if (!both.model.has_writes && below(3)) {
             trf_writes w = random_writes();
-            trf_timing_begin_writes(&s, &w);
-            trf_model_writes(&m, &w);
+            meeting_writes(&both, &w);
         }
-        int64_t cycles = below(2) ? below(100) : below(5000);
-        ck_assert_int_eq(trf_timing_run(&s, cycles, INT64_MAX), trf_model_run(&m, cycles));
-        same(&m, &s);
+        meeting_goes_on(&both, below(2) ? below(100) : below(5000));
     }
 }
 
@@ -235,19 +274,14 @@ START_TEST(odd_rows)
 {
     random_state = 4711;
     for (int i = 0; i < 3000; i++) {
-        trf_timing s;
-        trf_model m = {.has_reads = false};
-        trf_timing_init(&s, machine_target());
         trf_reads r = random_reads(3000);
         r.view = (trf_view){TRF_FIRST_HALF, 8};
         trf_writes w = {.view = {TRF_SECOND_HALF, 8}, .flits_per_row = 3 + 2 * below(20), .cycles_per_flit = 1 + below(3)};
         w.flits = 8 * w.flits_per_row;
-        trf_timing_begin_reads(&s, &r);
-        trf_timing_begin_writes(&s, &w);
-        trf_model_reads(&m, &r);
-        trf_model_writes(&m, &w);
-        ck_assert_int_eq(trf_timing_run(&s, 3000, INT64_MAX), trf_model_run(&m, 3000));
-        same(&m, &s);
+        meeting both;
+        meeting_of_reads(&both, &r);
+        meeting_writes(&both, &w);
+        meeting_goes_on(&both, 3000);
     }
 }
 END_TEST
@@ -257,9 +291,6 @@ START_TEST(writes_into_what_is_read)
 {
     random_state = 12345;
     for (int i = 0; i < 600; i++) {
-        trf_timing s;
-        trf_model m = {.has_reads = false};
-        trf_timing_init(&s, machine_target());
         trf_reads r = random_reads(2000);
         trf_writes w = random_writes();
         r.view = w.view = (trf_view){TRF_FULL, 8};
@@ -267,22 +298,18 @@ START_TEST(writes_into_what_is_read)
         w.base %= 1024;
         w.flits_per_row = 1 + w.flits_per_row % 200;
         w.flits = w.flits_per_row * 8;
-        trf_timing_begin_reads(&s, &r);
-        trf_model_reads(&m, &r);
-        int64_t early = below(200); /* the Rows' tags become different in the middle */
-        ck_assert_int_eq(trf_timing_run(&s, early, INT64_MAX), trf_model_run(&m, early));
-        trf_timing_begin_writes(&s, &w);
-        trf_model_writes(&m, &w);
-        ck_assert_int_eq(trf_timing_run(&s, 4000, INT64_MAX), trf_model_run(&m, 4000));
-        same(&m, &s);
+        meeting both;
+        meeting_of_reads(&both, &r);
+        meeting_goes_on(&both, below(200)); /* the Rows' tags become different in the middle */
+        meeting_writes(&both, &w);
+        meeting_goes_on(&both, 4000);
     }
 }
 END_TEST
 
 START_TEST(a_dropped_entry_misses_again)
 {
-    trf_timing s;
-    trf_timing_init(&s, machine_target());
+    trf_timing s = new_timing();
     trf_reads r = {.view = {TRF_FULL, 8}, .read_bytes = 32, .tiling = 1, .period = 1};
     r.table = (walk){.count = 1, .size = {20}, .stride = {0}};
     trf_timing_begin_reads(&s, &r);
@@ -303,8 +330,7 @@ END_TEST
 
 START_TEST(other_slices_never_meet)
 {
-    trf_timing s;
-    trf_timing_init(&s, machine_target());
+    trf_timing s = new_timing();
     s.apart = true;
     trf_reads r = {.view = {TRF_FULL, 8}, .read_bytes = 64, .tiling = 1, .period = 1};
     r.table = (walk){.count = 1, .size = {64}, .stride = {64}};
@@ -321,8 +347,7 @@ START_TEST(alternating_columns_cost_a_store_nothing)
 {
     for (int64_t every = 1; every <= 6; every++)
         for (int64_t column = 0; column < 2; column++) {
-            trf_timing s;
-            trf_timing_init(&s, machine_target());
+            trf_timing s = new_timing();
             trf_reads r = {.view = {TRF_FIRST_HALF, 8}, .read_bytes = 32, .tiling = 1, .period = 1};
             r.table = (walk){.count = 2, .size = {64, 2}, .stride = {64, 32}};
             trf_writes w = {.view = {TRF_SECOND_HALF, 8}, .base = 32 * column, .flits_per_row = 16, .flits = 16, .cycles_per_flit = every};
@@ -340,8 +365,7 @@ END_TEST
 
 START_TEST(billions_of_reads)
 {
-    trf_timing s;
-    trf_timing_init(&s, machine_target());
+    trf_timing s = new_timing();
     trf_reads r = {.view = {TRF_FIRST_HALF, 8}, .read_bytes = 64, .tiling = 1, .period = 2};
     r.table = (walk){.count = 4, .size = {65536, 65536, 5, 7}, .stride = {0, 0, 0, 64}};
     trf_writes w = {.view = {TRF_SECOND_HALF, 8}, .flits_per_row = 128, .flits = 1024, .cycles_per_flit = 4};
@@ -393,8 +417,7 @@ END_TEST
 
 START_TEST(work_is_bounded)
 {
-    trf_timing s;
-    trf_timing_init(&s, machine_target());
+    trf_timing s = new_timing();
     trf_reads r = {.view = {TRF_FULL, 1}, .read_bytes = 1, .tiling = 1, .period = 1};
     r.table = (walk){.count = 4, .size = {4000, 4000, 4000, 4000}, .stride = {1, 2, 3, 1}};
     trf_timing_begin_reads(&s, &r);

@@ -170,8 +170,7 @@ END_TEST
 
 int main(void)
 {
-    TCase *t = suite_case("packings");
-    tcase_add_checked_fixture(t, setup, teardown);
+    TCase *t = suite_case_with("packings", setup, teardown);
     suite_tests(t, least_of_all, order_of_items_does_not_matter, many, nothing_and_fixed_only);
     return suite_status("storage", t);
 }

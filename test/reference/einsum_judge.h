@@ -772,31 +772,37 @@ static const typing typings[] = {
     {DTYPE_I16, DTYPE_I32},       {DTYPE_I32, DTYPE_I32},
 };
 
-static inline void matmul_program(program *p, typing t, int64_t m, int64_t n, int64_t k)
+#define SIZES(...) ((const int64_t[]){__VA_ARGS__})
+
+static inline void sized_program(program *p, const char *axes, const int64_t *sizes)
 {
     program_init(p);
-    size_of(p, 'M', m);
-    size_of(p, 'N', n);
-    size_of(p, 'K', k);
-    tensor(p, t.operand, "MK");
-    tensor(p, t.operand, "NK");
-    tensor(p, t.result, "MN");
+    for (; *axes; axes++)
+        size_of(p, *axes, *sizes++);
+}
+
+/* The result of two operands over axes of these sizes: digits for the axes that are kept and summed as a whole, others may follow. */
+static inline void product_program(program *p, typing t, const char *axes, const int64_t *sizes, const char *a, const char *b,
+                                   const char *result, const char *kept, const char *summed)
+{
+    sized_program(p, axes, sizes);
+    tensor(p, t.operand, a);
+    tensor(p, t.operand, b);
+    tensor(p, t.result, result);
     statement(p, MATH_CONTRACT, 2, 0, 1);
-    whole(p, true, "MN");
-    whole(p, false, "K");
+    whole(p, true, kept);
+    whole(p, false, summed);
+}
+
+static inline void matmul_program(program *p, typing t, int64_t m, int64_t n, int64_t k)
+{
+    product_program(p, t, "MNK", SIZES(m, n, k), "MK", "NK", "MN", "MN", "K");
 }
 
 /* 15 cells X, Y at 3 steps of 8 lanes: the other nine places are no terms, and sums of -0 stay -0. */
 static inline void group_program(program *p)
 {
-    program_init(p);
-    size_of(p, 'X', 3);
-    size_of(p, 'Y', 5);
-    tensor(p, DTYPE_BF16, "XY");
-    tensor(p, DTYPE_BF16, "YX");
-    tensor(p, DTYPE_F32, "");
-    statement(p, MATH_CONTRACT, 2, 0, 1);
-    whole(p, false, "XY");
+    product_program(p, (typing){DTYPE_BF16, DTYPE_F32}, "XY", SIZES(3, 5), "XY", "YX", "", "", "XY");
     p->digits[0][0].group = p->digits[0][1].group = 1;
     p->digits[0][0].stride = 5;
     p->digits[0][1].stride = 1;
@@ -842,9 +848,7 @@ static inline einsum_term term(char axis, int64_t weight, int64_t extent, int64_
 
 static inline TCase *random_case(const char *name)
 {
-    TCase *t = suite_case(name);
-    tcase_add_checked_fixture(t, set_up, tear_down);
-    return t;
+    return suite_case_with(name, set_up, tear_down);
 }
 
 #endif

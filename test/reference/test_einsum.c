@@ -11,10 +11,11 @@ static const char section[] = ".visa.einsum.k";
 
 static const einsum sample = {sample_axes, 3, sample_tensors, 4, sample_statements, 2, "MK,NK->MN; MN->MN", NULL, 0};
 
-static bool decodes(const uint64_t *words, size_t count, einsum *out)
+/* Reads words as the section of the file that `e` is of. */
+static bool decodes(const einsum *e, const uint64_t *words, size_t count, einsum *out)
 {
     diag_list_init(&diags, memory);
-    bool ok = einsum_decode(words, count, sample_axes, 3, 3, section, memory, &diags, out);
+    bool ok = einsum_decode(words, count, e->axes, e->axis_count, e->axes == math_axes ? MATH_PORTS : 3, section, memory, &diags, out);
     ck_assert_uint_eq(diags.count, !ok);
     ck_assert(ok || strncmp(diags.items[0]->message, "section .visa.einsum.k offset 0x", 32) == 0);
     return ok;
@@ -26,17 +27,57 @@ static void expect_refused(const einsum *e, const char *part)
     size_t count;
     einsum out;
     ck_assert(einsum_encode(e, memory, &words, &count));
-    ck_assert_msg(!decodes(words, count, &out), "accepted, expected: %s", part);
+    ck_assert_msg(!decodes(e, words, count, &out), "accepted, expected: %s", part);
     ck_assert_msg(strstr(diags.items[0]->message, part) != NULL, "%s (expected %s)", diags.items[0]->message, part);
+}
+
+/* Encoded, decoded and encoded again: the same words, `count` of them. */
+static uint64_t *round_trip(const einsum *e, einsum *out, size_t *count)
+{
+    uint64_t *words, *again;
+    size_t again_count;
+    ck_assert(einsum_encode(e, memory, &words, count));
+    ck_assert_msg(decodes(e, words, *count, out), "%s", diags.count ? diags.items[0]->message : "");
+    ck_assert(einsum_encode(out, memory, &again, &again_count));
+    ck_assert_uint_eq(*count, again_count);
+    ck_assert_mem_eq(words, again, *count * 8);
+    return words;
+}
+
+/* The sample with other statements. */
+static einsum sample_of(const einsum_statement *statements, uint32_t count)
+{
+    einsum e = sample;
+    e.statements = statements;
+    e.statement_count = count;
+    return e;
+}
+
+/* The sample with another first statement. */
+static void refused_first(einsum_statement first, const char *part)
+{
+    const einsum_statement statements[] = {first, sample_statements[1]};
+    const einsum e = sample_of(statements, 2);
+    expect_refused(&e, part);
+}
+
+/* %0 of a and b over these digits. */
+static einsum_statement product_over(const einsum_digit *digits, uint32_t count)
+{
+    return (einsum_statement){.op = MATH_CONTRACT,
+                              .dst = 2,
+                              .sources = {0, 1},
+                              .source_count = 2,
+                              .accumulator = DTYPE_F32,
+                              .digit_count = count,
+                              .digits = digits};
 }
 
 START_TEST(test_round_trip)
 {
-    uint64_t *words, *again;
-    size_t count, again_count;
+    size_t count;
     einsum out;
-    ck_assert(einsum_encode(&sample, memory, &words, &count));
-    ck_assert(decodes(words, count, &out));
+    round_trip(&sample, &out, &count);
     ck_assert_str_eq(out.text, sample.text);
     ck_assert_uint_eq(out.tensor_count, 4);
     ck_assert_str_eq(out.tensors[2].name, "%0");
@@ -49,9 +90,6 @@ START_TEST(test_round_trip)
     ck_assert(!out.statements[0].digits[2].kept && out.statements[0].digits[2].weight == 16);
     ck_assert_int_eq(einsum_tensor_elements(&out, 0), 32 * 32);
     ck_assert_int_eq(einsum_tensor_elements(&out, 3), 32 * 8);
-    ck_assert(einsum_encode(&out, memory, &again, &again_count));
-    ck_assert_uint_eq(count, again_count);
-    ck_assert_mem_eq(words, again, count * 8);
 }
 END_TEST
 
@@ -61,11 +99,9 @@ START_TEST(test_scalar)
     const einsum_tensor tensors[] = {{"x", DTYPE_I8, 0, 0, NULL}, {"y", DTYPE_I32, 1, 0, NULL}};
     const einsum_statement statement = {.op = MATH_CONTRACT, .dst = 1, .sources = {0, 0}, .source_count = 2, .accumulator = DTYPE_I32};
     const einsum e = {sample_axes, 3, tensors, 2, &statement, 1, ",->", NULL, 0};
-    uint64_t *words;
     size_t count;
     einsum out;
-    ck_assert(einsum_encode(&e, memory, &words, &count));
-    ck_assert(decodes(words, count, &out));
+    round_trip(&e, &out, &count);
     ck_assert_int_eq(einsum_tensor_elements(&out, 0), 1);
 }
 END_TEST
@@ -134,13 +170,12 @@ START_TEST(test_huge_tensor)
     const einsum_tensor fits = {"x", DTYPE_I8, 0, 1, ab}, tensors[] = {{"x", DTYPE_I8, 0, 2, ab}, {"x", DTYPE_I8, 0, 2, ca}};
     for (int i = -1; i < 2; i++) {
         const einsum e = {axes, 3, i < 0 ? &fits : &tensors[i], 1, NULL, 0, "x", NULL, 0};
-        uint64_t *words;
         size_t count;
         einsum out;
-        diag_list_init(&diags, memory);
-        ck_assert(einsum_encode(&e, memory, &words, &count));
-        ck_assert(einsum_decode(words, count, axes, 3, 1, section, memory, &diags, &out) == (i < 0));
-        ck_assert(i < 0 || strstr(diags.items[0]->message, "2^62 elements or more"));
+        if (i < 0)
+            round_trip(&e, &out, &count);
+        else
+            expect_refused(&e, "2^62 elements or more");
     }
 }
 END_TEST
@@ -172,24 +207,18 @@ START_TEST(test_statements_refused)
         {STATEMENT(MATH_CONTRACT, 2, 0, 2, DTYPE_F32), "tensor %0 is read before it is assigned"},
         {STATEMENT(MATH_CONTRACT, 0, 0, 1, DTYPE_F32), "tensor a is assigned after it was read"},
     };
-    for (size_t i = 0; i < COUNT_OF(cases); i++) {
-        einsum_statement statements[2] = {cases[i].statement, sample_statements[1]};
-        einsum e = sample;
-        e.statements = statements;
-        expect_refused(&e, cases[i].part);
-    }
+    for (size_t i = 0; i < COUNT_OF(cases); i++)
+        refused_first(cases[i].statement, cases[i].part);
 }
 END_TEST
 
-typedef struct shift_case {
-    einsum_shift shifts[2];
-    uint32_t count;
-    const char *part;
-} shift_case;
-
 START_TEST(test_shifts)
 {
-    static const shift_case cases[] = {
+    static const struct {
+        einsum_shift shifts[2];
+        uint32_t count;
+        const char *part;
+    } cases[] = {
         {{{(einsum_side)3, SAMPLE_M, 1}}, 1, "a shift of operand 3"},
         {{{EINSUM_A, 3, 1}}, 1, "axis number 3 of 3"},
         {{{EINSUM_B, SAMPLE_M, 1}}, 1, "tensor b has no axis M to shift"},
@@ -198,12 +227,10 @@ START_TEST(test_shifts)
         {{{EINSUM_DST, SAMPLE_M, 1}, {EINSUM_DST, SAMPLE_M, 2}}, 2, "axis M of tensor %0 is shifted twice"},
     };
     for (size_t i = 0; i < COUNT_OF(cases); i++) {
-        einsum_statement statements[2] = {sample_statements[0], sample_statements[1]};
-        statements[0].shifts = cases[i].shifts;
-        statements[0].shift_count = cases[i].count;
-        einsum e = sample;
-        e.statements = statements;
-        expect_refused(&e, cases[i].part);
+        einsum_statement shifted = sample_statements[0];
+        shifted.shifts = cases[i].shifts;
+        shifted.shift_count = cases[i].count;
+        refused_first(shifted, cases[i].part);
     }
 }
 END_TEST
@@ -244,30 +271,17 @@ START_TEST(test_digits_refused)
     };
     static const einsum_digit lanes[] = {{SAMPLE_K, false, 1, 32, 0, 1, 0, 0}};
     static const einsum_piece piece = {1, 1, 1, 32};
-    einsum_statement both = {.op = MATH_CONTRACT,
-                             .dst = 2,
-                             .sources = {0, 1},
-                             .source_count = 2,
-                             .accumulator = DTYPE_F32,
-                             .digit_count = 1,
-                             .digits = lanes,
-                             .piece_count = 1,
-                             .pieces = &piece};
-    einsum contradicts = sample;
-    contradicts.statements = &both;
-    contradicts.statement_count = 1;
+    einsum_statement both = product_over(lanes, 1);
+    both.piece_count = 1;
+    both.pieces = &piece;
+    einsum contradicts = sample_of(&both, 1);
     expect_refused(&contradicts, "a digit of axis K has no lanes");
     for (size_t i = 0; i < COUNT_OF(cases); i++) {
-        einsum_statement statement = {.op = cases[i].op,
-                                      .dst = 2,
-                                      .sources = {0, 1},
-                                      .source_count = cases[i].op == MATH_COPY ? 1 : 2,
-                                      .accumulator = DTYPE_F32,
-                                      .digit_count = cases[i].count,
-                                      .digits = cases[i].digits};
-        einsum e = sample;
-        e.statements = &statement;
-        e.statement_count = 1;
+        einsum_statement statement = product_over(cases[i].digits, cases[i].count);
+        statement.op = cases[i].op;
+        if (statement.op == MATH_COPY)
+            statement.source_count = 1;
+        einsum e = sample_of(&statement, 1);
         expect_refused(&e, cases[i].part);
     }
 }
@@ -281,52 +295,49 @@ typedef struct order_case {
     const char *part; /* NULL: accepted */
 } order_case;
 
+#define IN_TENS \
+    { \
+        {SAMPLE_K, false, 8, 4, 0, 0, 1, 10}, \
+        { \
+            SAMPLE_K, false, 1, 8, 0, 0, 1, 1 \
+        } \
+    }
+#define IN_STEPS \
+    { \
+        {1, 0, 16, 4}, \
+        { \
+            1, 1, 1, 16 \
+        } \
+    }
+
 START_TEST(test_orders)
 {
     static const order_case cases[] = {
-        {{{SAMPLE_K, false, 8, 4, 0, 0, 1, 10}, {SAMPLE_K, false, 1, 8, 0, 0, 1, 1}}, {{1, 0, 16, 4}, {1, 2, 1, 16}}, 2, NULL},
+        {IN_TENS, {{1, 0, 16, 4}, {1, 2, 1, 16}}, 2, NULL},
         {{{SAMPLE_K, false, 12, 3, 0, 0, 1, 12}, {SAMPLE_K, false, 1, 12, 0, 0, 1, 1}},
          {{1, 0, 16, 2}, {1, 1, 1, 16}},
          2,
          NULL}, /* ends with K */
         {{{SAMPLE_K, false, 8, 4, 0, 0, 1, 1}, {SAMPLE_K, false, 1, 8, 0, 0, 2, 1}}, {{2, 0, 1, 8}, {1, 1, 1, 4}}, 2, NULL},
-        {{{SAMPLE_K, false, 8, 4, 0, 0, 1, 10}, {SAMPLE_K, false, 1, 8, 0, 1, 1, 1}}, {{1, 0, 16, 4}, {1, 1, 1, 16}}, 2, "has no lanes"},
+        {{{SAMPLE_K, false, 8, 4, 0, 0, 1, 10}, {SAMPLE_K, false, 1, 8, 0, 1, 1, 1}}, IN_STEPS, 2, "has no lanes"},
         {{{SAMPLE_K, false, 8, 4, 0, 0, 1, 10}, {SAMPLE_K, false, 1, 8, 0, 0, 0, 0}},
-         {{1, 0, 16, 4}, {1, 1, 1, 16}},
+         IN_STEPS,
          2,
          "of group 0 after group 1, allowed are that one and the next"},
-        {{{SAMPLE_K, false, 8, 4, 0, 0, 2, 10}, {SAMPLE_K, false, 1, 8, 0, 0, 2, 1}},
-         {{1, 0, 16, 4}, {1, 1, 1, 16}},
-         2,
-         "of group 2 after group 0"},
-        {{{SAMPLE_K, false, 8, 4, 0, 0, 1, 10}, {SAMPLE_K, false, 1, 8, 0, 0, 1, 1}},
-         {{0}},
-         0,
-         "of group 1 after group 0, in a statement without pieces"},
-        {{{SAMPLE_M, true, 1, 32, 0, 0, 1, 1}, {SAMPLE_K, false, 1, 32, 0, 0, 1, 1}},
-         {{1, 0, 16, 4}, {1, 1, 1, 16}},
-         2,
-         "of group 1 after group 0, and is kept"},
+        {{{SAMPLE_K, false, 8, 4, 0, 0, 2, 10}, {SAMPLE_K, false, 1, 8, 0, 0, 2, 1}}, IN_STEPS, 2, "of group 2 after group 0"},
+        {IN_TENS, {{0}}, 0, "of group 1 after group 0, in a statement without pieces"},
+        {{{SAMPLE_M, true, 1, 32, 0, 0, 1, 1}, {SAMPLE_K, false, 1, 32, 0, 0, 1, 1}}, IN_STEPS, 2, "of group 1 after group 0, and is kept"},
         {{{SAMPLE_K, false, 8, 4, 0, 0, 1, 10}, {SAMPLE_K, false, 1, 8, 0, 0, 1, 0}},
-         {{1, 0, 16, 4}, {1, 1, 1, 16}},
+         IN_STEPS,
          2,
          "0 positions of its group apart, allowed are 1 to 2^62 - 1"},
-        {{{SAMPLE_K, false, 8, 4, 0, 0, 1, INT64_MAX}, {SAMPLE_K, false, 1, 8, 0, 0, 1, 1}},
-         {{1, 0, 16, 4}, {1, 1, 1, 16}},
-         2,
-         "positions of its group apart"},
-        {{{SAMPLE_K, false, 8, 4, 0, 0, 1, INT64_C(1) << 61}, {SAMPLE_K, false, 1, 8, 0, 0, 1, 1}},
-         {{1, 0, 16, 4}, {1, 1, 1, 16}},
-         2,
-         "2^62 positions or more"},
+        {{{SAMPLE_K, false, 8, 4, 0, 0, 1, INT64_MAX}, {SAMPLE_K, false, 1, 8, 0, 0, 1, 1}}, IN_STEPS, 2, "positions of its group apart"},
+        {{{SAMPLE_K, false, 8, 4, 0, 0, 1, INT64_C(1) << 61}, {SAMPLE_K, false, 1, 8, 0, 0, 1, 1}}, IN_STEPS, 2, "2^62 positions or more"},
         {{{SAMPLE_K, false, 8, 4, 0, 0, 1, 7}, {SAMPLE_K, false, 1, 8, 0, 0, 1, 1}},
-         {{1, 0, 16, 4}, {1, 1, 1, 16}},
+         IN_STEPS,
          2,
          "is 7 positions of group 1 apart, and those inside it take 8"},
-        {{{SAMPLE_K, false, 8, 4, 0, 0, 1, 10}, {SAMPLE_K, false, 1, 8, 0, 0, 1, 1}},
-         {{1, 0, 16, 2}, {1, 1, 1, 16}},
-         2,
-         "2 of the 2 pieces of group 1 count on from each other, to position 32 of 40"},
+        {IN_TENS, {{1, 0, 16, 2}, {1, 1, 1, 16}}, 2, "2 of the 2 pieces of group 1 count on from each other, to position 32 of 40"},
         {{{SAMPLE_K, false, 12, 3, 0, 0, 1, 12}, {SAMPLE_M, false, 1, 12, 0, 0, 1, 1}},
          {{1, 0, 16, 2}, {1, 1, 1, 16}},
          2,
@@ -340,75 +351,31 @@ START_TEST(test_orders)
          {{1, 0, 16, 2}, {1, 1, 1, 16}},
          2,
          "2 of the 2 pieces of group 1 count on from each other, to position 32 of 36"},
-        {{{SAMPLE_K, false, 8, 4, 0, 0, 1, 10}, {SAMPLE_K, false, 1, 8, 0, 0, 1, 1}},
-         {{1, 0, 8, 8}, {1, 1, 1, 16}},
-         2,
-         "1 of the 2 pieces of group 1"},
-        {{{SAMPLE_K, false, 8, 4, 0, 0, 1, 10}, {SAMPLE_K, false, 1, 8, 0, 0, 1, 1}},
-         {{1, 0, 1, 64}, {1, 1, 1, 16}},
-         2,
-         "1 of the 2 pieces of group 1"},
-        {{{SAMPLE_K, false, 8, 4, 0, 0, 1, 10}, {SAMPLE_K, false, 1, 8, 0, 0, 1, 1}},
-         {{1, 0, 16, 4}, {2, 1, 1, 16}},
-         2,
-         "a piece of group 2 of 1"},
-        {{{SAMPLE_K, false, 8, 4, 0, 0, 1, 10}, {SAMPLE_K, false, 1, 8, 0, 0, 1, 1}},
-         {{1, 0, 16, 4}, {0, 1, 1, 16}},
-         2,
-         "a piece of group 0 of 1"},
-        {{{SAMPLE_K, false, 8, 4, 0, 0, 1, 10}, {SAMPLE_K, false, 1, 8, 0, 0, 1, 1}},
-         {{1, 0, 16, 4}, {1, 17, 1, 16}},
-         2,
-         "has no lanes inside the piece before it"},
-        {{{SAMPLE_K, false, 8, 4, 0, 0, 1, 10}, {SAMPLE_K, false, 1, 8, 0, 0, 1, 1}},
-         {{1, 8, 16, 4}, {1, 1, 1, 16}},
-         2,
-         "has no lanes inside the piece before it"},
-        {{{SAMPLE_K, false, 8, 4, 0, 0, 1, 10}, {SAMPLE_K, false, 1, 8, 0, 0, 1, 1}},
-         {{1, 1, 16, 4}, {1, 0, 1, 16}},
-         2,
-         "has no lanes inside the piece before it"},
-        {{{SAMPLE_K, false, 8, 4, 0, 0, 1, 10}, {SAMPLE_K, false, 1, 8, 0, 0, 1, 1}},
-         {{1, 0, 16, 1}, {1, 1, 1, 16}},
-         2,
-         "weight 16 and size 1 of a piece of group 1"},
-        {{{SAMPLE_K, false, 8, 4, 0, 0, 1, 10}, {SAMPLE_K, false, 1, 8, 0, 0, 1, 1}},
-         {{1, 0, 0, 4}, {1, 1, 1, 16}},
-         2,
-         "weight 0 and size 4"},
-        {{{SAMPLE_K, false, 8, 4, 0, 0, 1, 10}, {SAMPLE_K, false, 1, 8, 0, 0, 1, 1}},
-         {{1, 0, 16, INT64_MAX}, {1, 1, 1, 16}},
-         2,
-         "weight 16 and size 9223372036854775807"},
+        {IN_TENS, {{1, 0, 8, 8}, {1, 1, 1, 16}}, 2, "1 of the 2 pieces of group 1"},
+        {IN_TENS, {{1, 0, 1, 64}, {1, 1, 1, 16}}, 2, "1 of the 2 pieces of group 1"},
+        {IN_TENS, {{1, 0, 16, 4}, {2, 1, 1, 16}}, 2, "a piece of group 2 of 1"},
+        {IN_TENS, {{1, 0, 16, 4}, {0, 1, 1, 16}}, 2, "a piece of group 0 of 1"},
+        {IN_TENS, {{1, 0, 16, 4}, {1, 17, 1, 16}}, 2, "has no lanes inside the piece before it"},
+        {IN_TENS, {{1, 8, 16, 4}, {1, 1, 1, 16}}, 2, "has no lanes inside the piece before it"},
+        {IN_TENS, {{1, 1, 16, 4}, {1, 0, 1, 16}}, 2, "has no lanes inside the piece before it"},
+        {IN_TENS, {{1, 0, 16, 1}, {1, 1, 1, 16}}, 2, "weight 16 and size 1 of a piece of group 1"},
+        {IN_TENS, {{1, 0, 0, 4}, {1, 1, 1, 16}}, 2, "weight 0 and size 4"},
+        {IN_TENS, {{1, 0, 16, INT64_MAX}, {1, 1, 1, 16}}, 2, "weight 16 and size 9223372036854775807"},
         {{{SAMPLE_K, false, 8, 4, 0, 0, 1, 1}, {SAMPLE_K, false, 1, 8, 0, 0, 2, 1}},
          {{1, 0, 1, INT64_C(1) << 31}, {2, 0, 1, INT64_C(1) << 31}},
          2,
          "pieces of a statement have 2^62 combinations"},
     };
     for (size_t i = 0; i < COUNT_OF(cases); i++) {
-        einsum_statement statement = {.op = MATH_CONTRACT,
-                                      .dst = 2,
-                                      .sources = {0, 1},
-                                      .source_count = 2,
-                                      .accumulator = DTYPE_F32,
-                                      .digit_count = 2,
-                                      .digits = cases[i].digits,
-                                      .piece_count = cases[i].piece_count,
-                                      .pieces = cases[i].pieces};
-        einsum e = sample, out;
-        uint64_t *words, *again;
-        size_t count, again_count;
-        e.statements = &statement;
-        e.statement_count = 1;
-        if (cases[i].part) {
+        einsum_statement statement = product_over(cases[i].digits, 2);
+        statement.piece_count = cases[i].piece_count;
+        statement.pieces = cases[i].pieces;
+        einsum e = sample_of(&statement, 1), out;
+        size_t count;
+        if (cases[i].part)
             expect_refused(&e, cases[i].part);
-            continue;
-        }
-        ck_assert(einsum_encode(&e, memory, &words, &count));
-        ck_assert_msg(decodes(words, count, &out), "%s", diags.count ? diags.items[0]->message : "");
-        ck_assert(einsum_encode(&out, memory, &again, &again_count));
-        ck_assert_uint_eq(count, again_count);
-        ck_assert_mem_eq(words, again, count * 8);
+        else
+            round_trip(&e, &out, &count);
     }
 }
 END_TEST
@@ -421,15 +388,10 @@ START_TEST(test_digits_accepted)
                                         {SAMPLE_K, false, 1, 1, 0, 0, 0, 0},
                                         {SAMPLE_K, false, 7, 5, 0, 16, 0, 0},
                                         {SAMPLE_K, false, 1, 7, 1 << EINSUM_A | 1 << EINSUM_B, 2, 0, 0}};
-    einsum_statement statement = {
-        .op = MATH_CONTRACT, .dst = 2, .sources = {0, 1}, .source_count = 2, .accumulator = DTYPE_F32, .digit_count = 5, .digits = good};
-    einsum e = sample, out;
-    uint64_t *words;
+    einsum_statement statement = product_over(good, 5);
+    einsum e = sample_of(&statement, 1), out;
     size_t count;
-    e.statements = &statement;
-    e.statement_count = 1;
-    ck_assert(einsum_encode(&e, memory, &words, &count));
-    ck_assert_msg(decodes(words, count, &out), "%s", diags.count ? diags.items[0]->message : "");
+    round_trip(&e, &out, &count);
     for (uint32_t i = 0; i < 5; i++)
         ck_assert_uint_eq(out.statements[0].digits[i].broadcast, good[i].broadcast);
 }
@@ -454,46 +416,22 @@ static const einsum_statement conv_statement = {
     .op = MATH_CONTRACT, .dst = 2, .sources = {0, 1}, .source_count = 2, .accumulator = DTYPE_I32, .digit_count = 5, .digits = conv_digits};
 static const einsum conv = {conv_axes, CONV_AXES, conv_tensors, 3, &conv_statement, 1, "x,w->y", conv_windows, 2};
 
-static bool conv_decodes(const uint64_t *words, size_t count, einsum *out)
-{
-    diag_list_init(&diags, memory);
-    bool ok = einsum_decode(words, count, conv_axes, CONV_AXES, 3, section, memory, &diags, out);
-    ck_assert_uint_eq(diags.count, !ok);
-    return ok;
-}
-
-static void conv_refused(const einsum *e, const char *part)
-{
-    uint64_t *words;
-    size_t count;
-    einsum out;
-    ck_assert(einsum_encode(e, memory, &words, &count));
-    ck_assert_msg(!conv_decodes(words, count, &out), "accepted, expected: %s", part);
-    ck_assert_msg(strstr(diags.items[0]->message, part) != NULL, "%s (expected %s)", diags.items[0]->message, part);
-}
-
 START_TEST(test_windows)
 {
-    uint64_t *words, *again;
-    size_t count, again_count;
+    size_t count;
     einsum out;
-    ck_assert(einsum_encode(&conv, memory, &words, &count));
-    ck_assert_msg(conv_decodes(words, count, &out), "%s", diags.count ? diags.items[0]->message : "");
+    round_trip(&conv, &out, &count);
     ck_assert_uint_eq(out.window_count, 2);
     ck_assert_uint_eq(out.windows[0].axis, CONV_X);
     ck_assert_uint_eq(out.windows[0].term_count, 2);
     ck_assert_int_eq(out.windows[0].terms[0].stride, 3);
     ck_assert_int_eq(out.windows[1].terms[0].extent, 4);
-    ck_assert(einsum_encode(&out, memory, &again, &again_count));
-    ck_assert_uint_eq(count, again_count);
-    ck_assert_mem_eq(words, again, count * 8);
     /* O's outer digit stands outside the term O % 4. */
     einsum_tensor tensors[3] = {conv_tensors[0], conv_tensors[1], conv_tensors[2]};
     tensors[0] = (einsum_tensor){"x", DTYPE_I8, 0, 3, part_input};
     einsum e = conv;
     e.tensors = tensors;
-    ck_assert(einsum_encode(&e, memory, &words, &count));
-    ck_assert_msg(conv_decodes(words, count, &out), "%s", diags.count ? diags.items[0]->message : "");
+    round_trip(&e, &out, &count);
 }
 END_TEST
 
@@ -514,8 +452,7 @@ START_TEST(test_borders)
     for (size_t i = 0; i < COUNT_OF(cases); i++) {
         layout_axis axes[CONV_AXES];
         einsum_window windows[2] = {conv_windows[0], conv_windows[1]};
-        uint64_t *words, *again;
-        size_t count, again_count;
+        size_t count;
         einsum e = conv, out;
         memcpy(axes, conv_axes, sizeof axes);
         axes[CONV_X].size = cases[i].size;
@@ -523,19 +460,14 @@ START_TEST(test_borders)
         windows[0].first = cases[i].first;
         e.axes = axes;
         e.windows = windows;
-        ck_assert(einsum_encode(&e, memory, &words, &count));
-        diag_list_init(&diags, memory);
-        bool ok = einsum_decode(words, count, axes, CONV_AXES, 3, section, memory, &diags, &out);
-        ck_assert_msg(ok == !cases[i].part && (ok || strstr(diags.items[0]->message, cases[i].part)), "case %zu: %s", i,
-                      diags.count ? diags.items[0]->message : "accepted");
-        if (!ok)
+        if (cases[i].part) {
+            expect_refused(&e, cases[i].part);
             continue;
+        }
+        uint64_t *words = round_trip(&e, &out, &count);
         ck_assert(out.windows[0].bordered && out.windows[0].first == cases[i].first && !out.windows[1].bordered);
-        ck_assert(einsum_encode(&out, memory, &again, &again_count));
-        ck_assert(count == again_count && memcmp(words, again, count * 8) == 0);
         words[2] |= UINT64_C(1) << 41; /* the first window's word */
-        diag_list_init(&diags, memory);
-        ck_assert(!einsum_decode(words, count, axes, CONV_AXES, 3, section, memory, &diags, &out));
+        ck_assert(!decodes(&e, words, count, &out));
         ck_assert_ptr_nonnull(strstr(diags.items[0]->message, "reserved bits"));
     }
 }
@@ -565,12 +497,12 @@ START_TEST(test_windows_refused)
         einsum e = conv;
         e.windows = windows;
         e.window_count = cases[i].axis == CONV_Q && cases[i].count == 1 ? 2 : 1;
-        conv_refused(&e, cases[i].part);
+        expect_refused(&e, cases[i].part);
     }
     const einsum_window twice[2] = {conv_windows[0], conv_windows[0]};
     einsum e = conv;
     e.windows = twice;
-    conv_refused(&e, "is two windows");
+    expect_refused(&e, "is two windows");
     /* The statement: a digit across a term's end, a window and its term at once, a result through a window. */
     einsum_tensor tensors[3] = {conv_tensors[0], conv_tensors[1], conv_tensors[2]};
     static const einsum_digit across[] = {
@@ -585,74 +517,27 @@ START_TEST(test_windows_refused)
     e.tensors = tensors;
     e.statements = &s;
     tensors[0] = (einsum_tensor){"x", DTYPE_I8, 0, 3, part_input};
-    conv_refused(&e, "inside a window's term and outside");
+    expect_refused(&e, "inside a window's term and outside");
     s.digits = passes;
-    conv_refused(&e, "more than a window's term");
+    expect_refused(&e, "more than a window's term");
     tensors[0] = conv_tensors[0];
     s.digits = named;
     s.digit_count = 2;
-    conv_refused(&e, "tensor x is indexed by window $(F:3, O:2) and by its terms");
+    expect_refused(&e, "tensor x is indexed by window $(F:3, O:2) and by its terms");
     tensors[2] = (einsum_tensor){"y", DTYPE_I32, 2, 2, window_output};
     s.digit_count = 1;
     tensors[0] = (einsum_tensor){"x", DTYPE_I8, 0, 1, conv_output};
-    conv_refused(&e, "tensor y is indexed by window");
-}
-END_TEST
-
-START_TEST(test_window_words)
-{
-    uint64_t *words, *again, state = 0x9e3779b97f4a7c15;
-    size_t count, again_count;
-    unsigned accepted = 0;
-    einsum out;
-    ck_assert(einsum_encode(&conv, memory, &words, &count));
-    uint64_t *good = arena_grow(memory, words, count, count, 8);
-    for (size_t bit = 0; bit < count * 64; bit++) {
-        words[bit / 64] ^= UINT64_C(1) << bit % 64;
-        if (conv_decodes(words, count, &out)) {
-            accepted++;
-            ck_assert(einsum_encode(&out, memory, &again, &again_count));
-            ck_assert_msg(again_count != count || memcmp(again, good, count * 8) != 0, "bit %zu is ignored", bit);
-        }
-        words[bit / 64] ^= UINT64_C(1) << bit % 64;
-    }
-    ck_assert_uint_lt(accepted, count * 64 / 3);
-    for (int round = 0; round < suite_rounds(20000); round++) {
-        if (round % 200 == 0) {
-            teardown();
-            setup();
-        }
-        ck_assert(einsum_encode(&conv, memory, &words, &count));
-        for (int n = 0; n < 3; n++) {
-            state = state * 6364136223846793005ULL + 1442695040888963407ULL;
-            uint64_t value = state >> 33;
-            words[(state >> 20) % count] = value % 5 ? value % 9 : state;
-        }
-        conv_decodes(words, count, &out);
-    }
+    expect_refused(&e, "tensor y is indexed by window");
 }
 END_TEST
 
 /* Map, reduce, gather, scatter, fill */
 
-static bool math_decodes(const uint64_t *words, size_t count, einsum *out)
-{
-    diag_list_init(&diags, memory);
-    bool ok = einsum_decode(words, count, math_axes, MATH_AXES, MATH_PORTS, section, memory, &diags, out);
-    ck_assert_uint_eq(diags.count, !ok);
-    return ok;
-}
-
 START_TEST(test_math)
 {
-    uint64_t *words, *again;
-    size_t count, again_count;
+    size_t count;
     einsum out;
-    ck_assert(einsum_encode(&math_sample, memory, &words, &count));
-    ck_assert_msg(math_decodes(words, count, &out), "%s", diags.count ? diags.items[0]->message : "");
-    ck_assert(einsum_encode(&out, memory, &again, &again_count));
-    ck_assert_uint_eq(count, again_count);
-    ck_assert_mem_eq(words, again, count * 8);
+    round_trip(&math_sample, &out, &count);
     static const char *const texts[] = {"MAP y[V, E] = max(fma(x[V, E], w[E], 1.0), 0.0)",
                                         "REDUCE sums[] = add.f32[V, E] y[V, E] * x[V, E]",
                                         "GATHER %7[T, E] = x[V + at[T] * 5, E]",
@@ -730,60 +615,24 @@ START_TEST(test_math_refused)
 #undef WITH
     for (size_t i = 0; i < COUNT_OF(cases); i++) {
         einsum_statement statements[COUNT_OF(math_statements)];
-        einsum e = math_sample, out;
-        uint64_t *words;
-        size_t count;
+        einsum e = math_sample;
         memcpy(statements, math_statements, sizeof statements);
         statements[cases[i].number] = cases[i].statement;
         if (statements[cases[i].number].digits == summed || statements[cases[i].number].digits == other)
             statements[cases[i].number].digit_count = 2;
         e.statements = statements;
-        ck_assert(einsum_encode(&e, memory, &words, &count));
-        ck_assert_msg(!math_decodes(words, count, &out), "accepted, expected: %s", cases[i].part);
-        ck_assert_msg(strstr(diags.items[0]->message, cases[i].part) != NULL, "%s (expected %s)", diags.items[0]->message, cases[i].part);
-    }
-}
-END_TEST
-
-/* Every bit says something, and no words do any harm; every text of what is accepted can be printed. */
-START_TEST(test_math_words)
-{
-    uint64_t *words, *again, state = 0x9e3779b97f4a7c15;
-    size_t count, again_count;
-    einsum out;
-    ck_assert(einsum_encode(&math_sample, memory, &words, &count));
-    uint64_t *good = arena_grow(memory, words, count, count, 8);
-    for (size_t bit = 0; bit < count * 64; bit++) {
-        words[bit / 64] ^= UINT64_C(1) << bit % 64;
-        if (math_decodes(words, count, &out)) {
-            ck_assert(einsum_encode(&out, memory, &again, &again_count));
-            ck_assert_msg(again_count != count || memcmp(again, good, count * 8) != 0, "bit %zu is ignored", bit);
-        }
-        words[bit / 64] ^= UINT64_C(1) << bit % 64;
-    }
-    for (int round = 0; round < suite_rounds(20000); round++) {
-        if (round % 200 == 0) {
-            teardown();
-            setup();
-        }
-        ck_assert(einsum_encode(&math_sample, memory, &words, &count));
-        for (int n = 0; n < 3; n++) {
-            state = state * 6364136223846793005ULL + 1442695040888963407ULL;
-            uint64_t value = state >> 33;
-            words[(state >> 20) % count] = value % 5 ? value % 9 : state;
-        }
-        if (!math_decodes(words, count, &out))
-            continue;
-        for (uint32_t i = 0; i < out.statement_count; i++) {
-            strbuf s;
-            strbuf_init(&s, memory);
-            einsum_print_statement(&s, &out, &out.statements[i], false);
-        }
+        expect_refused(&e, cases[i].part);
     }
 }
 END_TEST
 
 /* Words */
+
+static const struct {
+    const einsum *e;
+    uint64_t random_state;
+    bool is_mostly_refused; /* when a bit is changed */
+} files[] = {{&sample, 0x853c49e6748fea9b, true}, {&conv, 0x9e3779b97f4a7c15, true}, {&math_sample, 0x9e3779b97f4a7c15, false}};
 
 START_TEST(test_every_truncation)
 {
@@ -794,40 +643,43 @@ START_TEST(test_every_truncation)
     for (size_t n = 0; n < count; n++) {
         uint64_t *cut = malloc(n ? n * 8 : 1);
         memcpy(cut, words, n * 8);
-        ck_assert(!decodes(cut, n, &out));
+        ck_assert(!decodes(&sample, cut, n, &out));
         free(cut);
     }
     uint64_t *longer = ARENA_ARRAY(memory, uint64_t, count + 1);
     memcpy(longer, words, count * 8);
-    ck_assert(!decodes(longer, count + 1, &out));
+    ck_assert(!decodes(&sample, longer, count + 1, &out));
 }
 END_TEST
 
 /* Every bit of every word is refused or says something: what is accepted encodes to other words. */
 START_TEST(test_every_bit)
 {
+    const einsum *e = files[_i].e;
     uint64_t *words, *again;
     size_t count, again_count;
     unsigned accepted = 0;
     einsum out;
-    ck_assert(einsum_encode(&sample, memory, &words, &count));
+    ck_assert(einsum_encode(e, memory, &words, &count));
     uint64_t *good = arena_grow(memory, words, count, count, 8);
     for (size_t bit = 0; bit < count * 64; bit++) {
         words[bit / 64] ^= UINT64_C(1) << bit % 64;
-        if (decodes(words, count, &out)) {
+        if (decodes(e, words, count, &out)) {
             accepted++;
             ck_assert(einsum_encode(&out, memory, &again, &again_count));
             ck_assert_msg(again_count != count || memcmp(again, good, count * 8) != 0, "bit %zu is ignored", bit);
         }
         words[bit / 64] ^= UINT64_C(1) << bit % 64;
     }
-    ck_assert_uint_lt(accepted, count * 64 / 3);
+    ck_assert(!files[_i].is_mostly_refused || accepted < count * 64 / 3);
 }
 END_TEST
 
+/* No words do any harm; every text of what is accepted can be printed. */
 START_TEST(test_random_words)
 {
-    uint64_t state = 0x853c49e6748fea9b;
+    const einsum *e = files[_i].e;
+    uint64_t state = files[_i].random_state;
     for (int round = 0; round < suite_rounds(20000); round++) {
         uint64_t *words;
         size_t count;
@@ -836,24 +688,30 @@ START_TEST(test_random_words)
             teardown();
             setup();
         }
-        ck_assert(einsum_encode(&sample, memory, &words, &count));
+        ck_assert(einsum_encode(e, memory, &words, &count));
         for (int n = 0; n < 3; n++) {
             state = state * 6364136223846793005ULL + 1442695040888963407ULL;
             uint64_t value = state >> 33;
             words[(state >> 20) % count] = value % 5 ? value % 9 : state;
         }
-        decodes(words, count, &out);
+        if (!decodes(e, words, count, &out))
+            continue;
+        for (uint32_t i = 0; i < out.statement_count; i++) {
+            strbuf s;
+            strbuf_init(&s, memory);
+            einsum_print_statement(&s, &out, &out.statements[i], false);
+        }
     }
 }
 END_TEST
 
 int main(void)
 {
-    TCase *t = suite_case("einsum");
-    tcase_add_checked_fixture(t, setup, teardown);
+    TCase *t = suite_case_with("einsum", setup, teardown);
     suite_tests(t, test_round_trip, test_scalar, test_encoder_refuses_texts, test_tensors_refused, test_no_tensors, test_huge_tensor,
                 test_statements_refused, test_shifts, test_digits_refused, test_digits_accepted, test_orders, test_windows, test_borders,
-                test_windows_refused, test_window_words, test_math, test_math_refused, test_math_words, test_every_truncation,
-                test_every_bit, test_random_words);
+                test_windows_refused, test_math, test_math_refused, test_every_truncation);
+    tcase_add_loop_test(t, test_every_bit, 0, COUNT_OF(files));
+    tcase_add_loop_test(t, test_random_words, 0, COUNT_OF(files));
     return suite_status("einsum", t);
 }

@@ -1303,8 +1303,7 @@ END_TEST
 
 int main(void)
 {
-    TCase *t = suite_case("math");
-    tcase_add_checked_fixture(t, set_up, teardown);
+    TCase *t = suite_case_with("math", set_up, teardown);
     suite_tests(t, every_operation, published_figures, random_maps, every_fold_is_listed, random_reductions,
                 random_reductions_in_machine_order, random_gathers, random_scatters, places_outside_are_said, maps_behind_contractions,
                 chains_of_maps, what_is_fused, copies_are_read_where_they_were, what_nobody_writes_is_zero, errors_pass_through,

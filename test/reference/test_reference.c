@@ -211,17 +211,7 @@ END_TEST
 /* No vector of the result lies side by side: no form stores blocks. */
 static void interleaved_program(program *p, typing t, int64_t m, int64_t n, int64_t k)
 {
-    program_init(p);
-    size_of(p, 'M', m);
-    size_of(p, 'N', n);
-    size_of(p, 'K', k);
-    size_of(p, 'B', 3);
-    tensor(p, t.operand, "MKB");
-    tensor(p, t.operand, "NKB");
-    tensor(p, t.result, "MNB");
-    statement(p, MATH_CONTRACT, 2, 0, 1);
-    whole(p, true, "MNB");
-    whole(p, false, "K");
+    product_program(p, t, "MNKB", SIZES(m, n, k, 3), "MKB", "NKB", "MNB", "MNB", "K");
 }
 
 /* Shared by rows and by columns. */
@@ -242,18 +232,7 @@ END_TEST
 /* A product for each of `outer` times `inner` batches. */
 static void batched_program(program *p, typing t, int64_t outer, int64_t inner, const int64_t *shape)
 {
-    program_init(p);
-    size_of(p, 'B', outer);
-    size_of(p, 'C', inner);
-    size_of(p, 'M', shape[0]);
-    size_of(p, 'N', shape[1]);
-    size_of(p, 'K', shape[2]);
-    tensor(p, t.operand, "BMCK");
-    tensor(p, t.operand, "CBNK");
-    tensor(p, t.result, "BCMN");
-    statement(p, MATH_CONTRACT, 2, 0, 1);
-    whole(p, true, "BCMN");
-    whole(p, false, "K");
+    product_program(p, t, "BCMNK", SIZES(outer, inner, shape[0], shape[1], shape[2]), "BMCK", "CBNK", "BCMN", "BCMN", "K");
 }
 
 /* The rows of a batch, side by side. */
@@ -300,10 +279,7 @@ END_TEST
 /* Tiles of M by N: the last of M is short, and so is the last of N of the second result. */
 static void tiled_program(program *p, typing t)
 {
-    program_init(p);
-    size_of(p, 'M', 40);
-    size_of(p, 'N', 34);
-    size_of(p, 'K', 23);
+    sized_program(p, "MNK", SIZES(40, 34, 23));
     tensor(p, t.operand, "MK");
     tensor(p, t.operand, "NK");
     tensor(p, t.result, "MN");
@@ -351,15 +327,7 @@ START_TEST(digit_kept_inside_a_sum)
 {
     for (size_t t = 0; t < sizeof typings / sizeof *typings; t++) {
         program p;
-        program_init(&p);
-        size_of(&p, 'M', 5);
-        size_of(&p, 'N', 9);
-        size_of(&p, 'K', 64);
-        tensor(&p, typings[t].operand, "MK");
-        tensor(&p, typings[t].operand, "NK");
-        tensor(&p, typings[t].result, "NKM");
-        statement(&p, MATH_CONTRACT, 2, 0, 1);
-        whole(&p, true, "MN");
+        product_program(&p, typings[t], "MNK", SIZES(5, 9, 64), "MK", "NK", "NKM", "MN", "");
         digit(&p, true, 'K', 4, 4); /* K % 16 / 4 */
         digit(&p, false, 'K', 16, 4);
         digit(&p, false, 'K', 1, 4);
@@ -371,11 +339,7 @@ END_TEST
 START_TEST(batches_broadcasts_and_scalars)
 {
     program p;
-    program_init(&p);
-    size_of(&p, 'B', 3);
-    size_of(&p, 'M', 6);
-    size_of(&p, 'N', 20);
-    size_of(&p, 'K', 12);
+    sized_program(&p, "BMNK", SIZES(3, 6, 20, 12));
     tensor(&p, DTYPE_BF16, "KMB");
     tensor(&p, DTYPE_BF16, "BNK");
     tensor(&p, DTYPE_F32, "NBM");
@@ -399,14 +363,7 @@ END_TEST
 START_TEST(elementwise_products)
 {
     program p;
-    program_init(&p);
-    size_of(&p, 'A', 50);
-    size_of(&p, 'B', 30);
-    tensor(&p, DTYPE_BF16, "AB");
-    tensor(&p, DTYPE_BF16, "BA");
-    tensor(&p, DTYPE_BF16, "AB");
-    statement(&p, MATH_CONTRACT, 2, 0, 1);
-    whole(&p, true, "AB");
+    product_program(&p, (typing){DTYPE_BF16, DTYPE_BF16}, "AB", SIZES(50, 30), "AB", "BA", "AB", "AB", "");
     ck_assert_int_eq(check_program(&p, MODERATE), 0); /* one exact product: no order to choose */
 }
 END_TEST
@@ -417,10 +374,7 @@ START_TEST(copies_move_and_cast)
                                    {DTYPE_F32, DTYPE_BF16}, {DTYPE_BF16, DTYPE_F32}, {DTYPE_F8E5M2, DTYPE_BF16}};
     for (size_t t = 0; t < sizeof casts / sizeof *casts; t++) {
         program p;
-        program_init(&p);
-        size_of(&p, 'A', 7);
-        size_of(&p, 'B', 14);
-        size_of(&p, 'C', 3);
+        sized_program(&p, "ABC", SIZES(7, 14, 3));
         tensor(&p, casts[t].operand, "AB");
         tensor(&p, casts[t].result, "BCA");
         statement(&p, MATH_COPY, 1, 0, 0);
@@ -432,7 +386,18 @@ START_TEST(copies_move_and_cast)
 }
 END_TEST
 
-/* Axis K has 14 elements and digits of 4 and 4: kept whole, summed whole, and one of each. */
+/* Axis K, of 14 elements, as digits of 4 and 4: kept or summed. */
+static void cut_depth(program *p, bool kept_high, bool kept_low)
+{
+    for (int kept = 1; kept >= 0; kept--) {
+        if (kept_high == kept)
+            digit(p, kept, 'K', 4, 4);
+        if (kept_low == kept)
+            digit(p, kept, 'K', 1, 4);
+    }
+}
+
+/* Kept whole, summed whole, and one of each. */
 START_TEST(digits_that_overshoot)
 {
     for (int kept_high = 0; kept_high < 2; kept_high++)
@@ -441,21 +406,10 @@ START_TEST(digits_that_overshoot)
                 if ((t + (size_t)(2 * kept_high + kept_low)) % ((suite_is_long() ? 1 : 2) * (SLOWER == 1 ? 1 : 3)) != 0)
                     continue;
                 program p;
-                program_init(&p);
-                size_of(&p, 'M', 14);
-                size_of(&p, 'K', 14);
-                tensor(&p, typings[t].operand, "MK");
-                tensor(&p, typings[t].operand, "K");
-                tensor(&p, typings[t].result, kept_high || kept_low ? "MK" : "M");
-                statement(&p, MATH_CONTRACT, 2, 0, 1);
+                product_program(&p, typings[t], "MK", SIZES(14, 14), "MK", "K", kept_high || kept_low ? "MK" : "M", "", "");
                 digit(&p, true, 'M', 4, 4);
                 digit(&p, true, 'M', 1, 4);
-                for (int kept = 1; kept >= 0; kept--) {
-                    if (kept_high == kept)
-                        digit(&p, kept, 'K', 4, 4);
-                    if (kept_low == kept)
-                        digit(&p, kept, 'K', 1, 4);
-                }
+                cut_depth(&p, kept_high, kept_low);
                 check_program(&p, MODERATE);
             }
 }
@@ -466,16 +420,8 @@ END_TEST
 START_TEST(missing_terms_add_nothing)
 {
     program p;
-    program_init(&p);
-    size_of(&p, 'M', 3);
-    size_of(&p, 'K', 14);
-    tensor(&p, DTYPE_BF16, "MK");
-    tensor(&p, DTYPE_BF16, "M");
-    tensor(&p, DTYPE_F32, "M");
-    statement(&p, MATH_CONTRACT, 2, 0, 1);
-    whole(&p, true, "M");
-    digit(&p, false, 'K', 4, 4);
-    digit(&p, false, 'K', 1, 4);
+    product_program(&p, (typing){DTYPE_BF16, DTYPE_F32}, "MK", SIZES(3, 14), "MK", "M", "M", "M", "");
+    cut_depth(&p, false, false);
     unsigned char a[3 * 14 * 2], b[3 * 2], c[3 * 4], *tensors[] = {a, b, c};
     double bound[3], *bounds[] = {NULL, NULL, bound};
     for (int i = 0; i < 3 * 14; i++)
@@ -515,16 +461,8 @@ END_TEST
 START_TEST(kept_digits_decide_which_terms_exist)
 {
     program p;
-    program_init(&p);
-    size_of(&p, 'M', 3);
-    size_of(&p, 'K', 14);
-    tensor(&p, DTYPE_BF16, "MK");
-    tensor(&p, DTYPE_BF16, "");
-    tensor(&p, DTYPE_F32, "MK");
-    statement(&p, MATH_CONTRACT, 2, 0, 1);
-    whole(&p, true, "M");
-    digit(&p, true, 'K', 4, 4);
-    digit(&p, false, 'K', 1, 4);
+    product_program(&p, (typing){DTYPE_BF16, DTYPE_F32}, "MK", SIZES(3, 14), "MK", "", "MK", "M", "");
+    cut_depth(&p, true, false);
     storage s = storage_new(&p, POSITIVE);
     store_code(DTYPE_BF16, s.tensors[1], 0, 0x7f80);
     check_inputs(&p, &s);
@@ -542,17 +480,8 @@ START_TEST(steps_of_any_lanes_in_machine_order)
                     continue;
                 program p;
                 quick = steps % 2;
-                program_init(&p);
-                size_of(&p, 'M', 3);
-                size_of(&p, 'N', 37);
-                size_of(&p, 'T', steps);
-                size_of(&p, 'L', lanes);
-                tensor(&p, DTYPE_BF16, "MTL");
-                tensor(&p, DTYPE_BF16, across ? "TLN" : "NTL");
-                tensor(&p, DTYPE_F32, lanes % 2 ? "MN" : "NM");
-                statement(&p, MATH_CONTRACT, 2, 0, 1);
-                whole(&p, true, "MN");
-                whole(&p, false, "TL");
+                product_program(&p, (typing){DTYPE_BF16, DTYPE_F32}, "MNTL", SIZES(3, 37, steps, lanes), "MTL", across ? "TLN" : "NTL",
+                                lanes % 2 ? "MN" : "NM", "MN", "TL");
                 p.digits[0][3].lane = 1;
                 check_machine_order(&p, MODERATE);
             }
@@ -570,25 +499,14 @@ START_TEST(convolution_by_hand)
         int64_t stride = rows[r / 3].stride, dilation = rows[r / 3].dilation, before = r % 3, behind = r % 3 * 2,
                 in = 1 + (OUT - 1) * stride + (FILTER - 1) * dilation - before - behind;
         program p;
-        program_init(&p);
-        size_of(&p, 'O', OUT);
-        size_of(&p, 'P', OUT);
-        size_of(&p, 'F', FILTER);
-        size_of(&p, 'G', FILTER);
-        size_of(&p, 'C', CHANNELS);
-        size_of(&p, 'N', RESULTS);
+        product_program(&p, (typing){DTYPE_I8, DTYPE_I32}, "OPFGCN", SIZES(OUT, OUT, FILTER, FILTER, CHANNELS, RESULTS), "XYC", "NFGC",
+                        "OPN", "OPN", "FGC");
         window(&p, 'X', term('O', 1, OUT, stride), term('F', 1, FILTER, dilation));
         if (r % 3)
             border(&p, before, in);
         window(&p, 'Y', term('P', 1, OUT, stride), term('G', 1, FILTER, dilation));
         if (r % 3)
             border(&p, before, in);
-        tensor(&p, DTYPE_I8, "XYC");
-        tensor(&p, DTYPE_I8, "NFGC");
-        tensor(&p, DTYPE_I32, "OPN");
-        statement(&p, MATH_CONTRACT, 2, 0, 1);
-        whole(&p, true, "OPN");
-        whole(&p, false, "FGC");
         storage s = storage_new(&p, MODERATE);
         reference_kernel *k = compile(&p);
         ck_assert(reference_run(api, k, s.tensors, NULL, THREADS, &diags));
@@ -617,15 +535,8 @@ START_TEST(windows_over_digits)
     for (int variant = 0; variant < 4; variant++) {
         int split = variant & 1;
         program p;
-        program_init(&p);
-        size_of(&p, 'O', 12);
-        size_of(&p, 'F', 3);
-        size_of(&p, 'C', 5);
+        product_program(&p, (typing){DTYPE_I8, DTYPE_I32}, "OFC", SIZES(12, 3, 5), "OXC", "FC", "O", "", "");
         window(&p, 'X', term('O', 1, 4, 2), term('F', 1, 3, 1));
-        tensor(&p, DTYPE_I8, "OXC");
-        tensor(&p, DTYPE_I8, "FC");
-        tensor(&p, DTYPE_I32, "O");
-        statement(&p, MATH_CONTRACT, 2, 0, 1);
         digit(&p, true, 'O', 4, 3);
         digit(&p, true, 'O', split ? 2 : 1, split ? 2 : 4);
         if (split)
@@ -659,16 +570,13 @@ END_TEST
 
 int main(void)
 {
-    TCase *conversions = suite_case("conversions");
-    tcase_add_checked_fixture(conversions, set_up, tear_down);
+    TCase *conversions = suite_case_with("conversions", set_up, tear_down);
     tcase_add_loop_test(conversions, every_code_widens, 0, 2);
     tcase_add_loop_test(conversions, every_boundary_narrows, 0, 2);
     suite_tests(conversions, published_conversions);
-    TCase *threads = suite_case("threads");
-    tcase_add_checked_fixture(threads, set_up, tear_down);
+    TCase *threads = suite_case_with("threads", set_up, tear_down);
     suite_tests(threads, threads_change_nothing, batches_are_shared, threads_change_no_bound, tiles_share_code, runs_at_once_are_apart);
-    TCase *values = suite_case("values");
-    tcase_add_checked_fixture(values, set_up, tear_down);
+    TCase *values = suite_case_with("values", set_up, tear_down);
     suite_tests(values, matmul_of_every_type, digit_kept_inside_a_sum, batches_broadcasts_and_scalars, elementwise_products,
                 copies_move_and_cast, digits_that_overshoot, missing_terms_add_nothing, absent_places_add_nothing,
                 kept_digits_decide_which_terms_exist, steps_of_any_lanes_in_machine_order, convolution_by_hand, windows_over_digits,

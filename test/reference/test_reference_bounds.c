@@ -3,11 +3,7 @@
 
 static void chain_program(program *p, dtype operand, dtype middle)
 {
-    program_init(p);
-    size_of(p, 'M', 11);
-    size_of(p, 'N', 13);
-    size_of(p, 'K', 60);
-    size_of(p, 'P', 5);
+    sized_program(p, "MNKP", SIZES(11, 13, 60, 5));
     tensor(p, operand, "MK");
     tensor(p, operand, "NK");
     tensor(p, middle, "MN");
@@ -52,10 +48,7 @@ START_TEST(errors_multiply_through)
 {
     static const float terms[] = {1, 0x1p27f, -0x1p27f}, factors[] = {3, INFINITY, -0.5f};
     program p;
-    program_init(&p);
-    size_of(&p, 'M', 3);
-    size_of(&p, 'N', 3);
-    size_of(&p, 'K', 3);
+    sized_program(&p, "MNK", SIZES(3, 3, 3));
     tensor(&p, DTYPE_BF16, "MK");
     tensor(&p, DTYPE_BF16, "K");
     tensor(&p, DTYPE_BF16, "N");
@@ -166,34 +159,16 @@ static void refuses(const program *p, const char *words)
 /* Y[O] = sum over F of X[$(O, F)] * W[F] */
 static void convolution_program(program *p)
 {
-    program_init(p);
-    size_of(p, 'O', 8);
-    size_of(p, 'F', 3);
+    product_program(p, (typing){DTYPE_I8, DTYPE_I32}, "OF", SIZES(8, 3), "X", "F", "O", "O", "F");
     window(p, 'X', term('O', 1, 8, 1), term('F', 1, 3, 1));
-    tensor(p, DTYPE_I8, "X");
-    tensor(p, DTYPE_I8, "F");
-    tensor(p, DTYPE_I32, "O");
-    statement(p, MATH_CONTRACT, 2, 0, 1);
-    whole(p, true, "O");
-    whole(p, false, "F");
 }
 
 /* Axes in front of the window's and after it index the tensor by themselves, next to the window. */
 START_TEST(axes_next_to_a_window_are_taken)
 {
     program p;
-    program_init(&p);
-    size_of(&p, 'A', 2);
-    size_of(&p, 'O', 8);
-    size_of(&p, 'F', 3);
-    size_of(&p, 'Z', 3);
+    product_program(&p, (typing){DTYPE_I8, DTYPE_I32}, "AOFZ", SIZES(2, 8, 3, 3), "AXZ", "F", "AOZ", "AOZ", "F");
     window(&p, 'X', term('O', 1, 8, 1), term('F', 1, 3, 1));
-    tensor(&p, DTYPE_I8, "AXZ");
-    tensor(&p, DTYPE_I8, "F");
-    tensor(&p, DTYPE_I32, "AOZ");
-    statement(&p, MATH_CONTRACT, 2, 0, 1);
-    whole(&p, true, "AOZ");
-    whole(&p, false, "F");
     reference_kernel *k = reference_compile(api, &p.e, "next", REFERENCE_VALUES, &diags);
     ck_assert_msg(k != NULL, "%s", diags.count ? diags.items[diags.count - 1]->message : "");
     api->release(k);
@@ -394,13 +369,11 @@ END_TEST
 
 int main(void)
 {
-    TCase *bounds = suite_case("bounds");
-    tcase_add_checked_fixture(bounds, set_up, tear_down);
+    TCase *bounds = suite_case_with("bounds", set_up, tear_down);
     suite_tests(bounds, chains_carry_bounds, errors_multiply_through);
     tcase_add_loop_test(bounds, any_bits_stay_within_bounds, 0, 2);
     suite_tests(bounds, bounds_are_tight, bounds_of_long_sums);
-    TCase *refusals = suite_case("refusals");
-    tcase_add_checked_fixture(refusals, set_up, tear_down);
+    TCase *refusals = suite_case_with("refusals", set_up, tear_down);
     suite_tests(refusals, hostile_einsums_are_refused, axes_next_to_a_window_are_taken, hostile_orders_are_refused,
                 missing_inputs_are_refused, missing_library_is_a_diagnostic, files_are_reproducible);
     return suite_status("reference bounds", bounds, refusals);

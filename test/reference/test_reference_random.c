@@ -155,16 +155,26 @@ static void random_program(program *p)
     random_program_of(p, random_lanes);
 }
 
-START_TEST(random_einsums)
+/* Judges programs that `draw` makes: in any order of summation, and each `machine_every`th in the machine's (0: none). Returns how many
+ * values depend on the order. */
+static int64_t check_drawn(int few, void (*draw)(program *), bool any_order, int machine_every)
 {
     int64_t differing = 0;
-    for (int round = 0; round < suite_rounds(100); round++) {
+    for (int round = 0; round < suite_rounds(few); round++) {
         program p;
         quick = round % 4 != 3;
-        random_program(&p);
-        differing += check_program(&p, MODERATE);
+        draw(&p);
+        if (any_order)
+            differing += check_program(&p, MODERATE);
+        if (machine_every && round % machine_every == 0)
+            check_machine_order(&p, MODERATE);
     }
-    ck_assert_int_gt(differing, suite_rounds(100) / 4);
+    return differing;
+}
+
+START_TEST(random_einsums)
+{
+    ck_assert_int_gt(check_drawn(100, random_program, true, 0), suite_rounds(100) / 4);
 }
 END_TEST
 
@@ -204,21 +214,11 @@ static void product_init(product *x)
     char a[] = "BMK", b[] = "BKN", c[] = "BMN";
     typing t = typings[random_below(sizeof typings / sizeof *typings)];
     program *p = &x->p;
-    program_init(p);
     int64_t batch = random_below(3) ? 1 : 2 + random_below(2), m = random_extent(100), n = random_extent(300), k = random_extent(600);
     while (batch * m * n * k > MOST_TERMS)
         *(m > 40 ? &m : k > 80 ? &k : n > 1 ? &n : &k) /= 2;
-    size_of(p, 'B', batch);
-    size_of(p, 'M', m);
-    size_of(p, 'N', n);
-    size_of(p, 'K', k);
     shuffle(a), shuffle(b), shuffle(c);
-    tensor(p, t.operand, a);
-    tensor(p, t.operand, b);
-    tensor(p, t.result, c);
-    statement(p, MATH_CONTRACT, 2, 0, 1);
-    whole(p, true, "BMN");
-    whole(p, false, "K");
+    product_program(p, t, "BMNK", SIZES(batch, m, n, k), a, b, c, "BMN", "K");
     for (uint32_t i = 0; i < 3; i++) {
         size_t bytes = (size_t)reference_tensor_bytes(&p->e, i);
         x->tensors[i] = malloc(bytes + CANARY_BYTES);
@@ -287,24 +287,19 @@ END_TEST
 
 START_TEST(random_einsums_in_machine_order)
 {
-    for (int round = 0; round < suite_rounds(30); round++) {
-        program p;
-        quick = round % 4 != 3;
-        random_program(&p);
-        check_machine_order(&p, MODERATE);
-    }
+    check_drawn(30, random_program, false, 1);
 }
 END_TEST
 
+static void random_groups(program *p)
+{
+    random_program_of(p, random_pieces);
+    p->e.statement_count = 1;
+}
+
 START_TEST(random_groups_in_machine_order)
 {
-    for (int round = 0; round < suite_rounds(45); round++) {
-        program p;
-        quick = round % 4 != 3;
-        random_program_of(&p, random_pieces);
-        p.e.statement_count = 1;
-        check_machine_order(&p, MODERATE);
-    }
+    check_drawn(45, random_groups, false, 1);
 }
 END_TEST
 
@@ -344,14 +339,7 @@ static void random_convolution(program *p)
 
 START_TEST(random_convolutions)
 {
-    for (int round = 0; round < suite_rounds(60); round++) {
-        program p;
-        quick = round % 4 != 3;
-        random_convolution(&p);
-        check_program(&p, MODERATE);
-        if (round % 4 == 0)
-            check_machine_order(&p, MODERATE);
-    }
+    check_drawn(60, random_convolution, true, 4);
 }
 END_TEST
 

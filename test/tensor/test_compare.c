@@ -268,8 +268,7 @@ END_TEST
 
 int main(void)
 {
-    TCase *t = suite_case("outputs");
-    tcase_add_checked_fixture(t, setup, teardown);
+    TCase *t = suite_case_with("outputs", setup, teardown);
     suite_tests(t, values);
     tcase_add_loop_test(t, every_type_finds_one_change, 0, DTYPE_COUNT);
     suite_tests(t, worst_fraction_of_agreeing_elements, nothing_compared, threads_compare_the_same, uncovered_elements_do_not_count, texts,

@@ -315,8 +315,7 @@ END_TEST
 
 int main(void)
 {
-    TCase *t = suite_case("judge");
-    tcase_add_checked_fixture(t, setup, teardown);
+    TCase *t = suite_case_with("judge", setup, teardown);
     tcase_add_loop_test(t, alarms_are_as_rare_as_computed, 0, 4);
     tcase_add_loop_test(t, sums_in_any_order_are_no_alarm, 0, 7);
     suite_tests(t, one_value, bias_of_all_and_of_a_row, scale, spread, not_judged, long_sums_are_walks);

@@ -982,8 +982,7 @@ END_TEST
 
 int main(void)
 {
-    TCase *t = suite_case("files");
-    tcase_add_checked_fixture(t, setup, teardown);
+    TCase *t = suite_case_with("files", setup, teardown);
     suite_tests(t, npy_versions, npy_spellings, npy_fortran_order, npy_fortran_order_i4, npy_element_types, integers_must_fit,
                 npy_headers_are_refused, npy_says_everything, npy_headers_end_where_they_may, npy_heads_of_any_length,
                 npy_prefix_is_checked, safetensors_tensors, safetensors_single_needs_no_name, safetensors_headers_are_refused,
