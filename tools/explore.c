@@ -4,7 +4,6 @@
 #include <string.h>
 
 #include "tools/options.h"
-#include "tools/progress.h"
 
 static bool read_count(const char *text, int64_t *out)
 {
@@ -59,9 +58,4 @@ int tool_explore_rate(const char *tool, visa_explore_options *o, const char *tex
     return read_count(text, &o->target_rate)
                ? EXIT_DONE
                : tool_usage_error(tool, "--target-rate takes a number of inferences per second, not `%s`", text);
-}
-
-void tool_explore_progress(void *line, int64_t done, int64_t points)
-{
-    progress_show(line, (double)done / (double)points);
 }

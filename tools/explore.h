@@ -10,7 +10,5 @@ int tool_explore_limits(const char *tool, visa_explore_options *o, const char *t
 bool tool_explore_limited(const visa_explore_options *o);
 int tool_explore_rate(const char *tool, visa_explore_options *o, const char *text);
 int tool_explore_target(const char *tool, visa_explore_options *o, const char *text);
-/* `line` is a progress. */
-void tool_explore_progress(void *line, int64_t done, int64_t points);
 
 #endif

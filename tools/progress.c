@@ -10,11 +10,12 @@ progress progress_begin(const char *name)
     return p;
 }
 
-void progress_show(void *line, double part)
+void progress_show(void *line, int64_t done, int64_t all)
 {
     progress *p = line;
     struct timespec now;
     clock_gettime(CLOCK_MONOTONIC, &now);
+    double part = (double)done / (double)all;
     int percent = (int)(part * 100);
     double seconds = (double)(now.tv_sec - p->begun.tv_sec) + (double)(now.tv_nsec - p->begun.tv_nsec) * 1e-9;
     if (seconds < 1 || percent == p->percent)

@@ -6,6 +6,7 @@
 #define VISA_TOOLS_PROGRESS_H
 
 #include <stdbool.h>
+#include <stdint.h>
 #include <time.h>
 
 typedef struct progress {
@@ -16,8 +17,8 @@ typedef struct progress {
 } progress;
 
 progress progress_begin(const char *name);
-/* `line` is a progress. */
-void progress_show(void *line, double part);
+/* `line` is a progress; `done` of `all` things are done, of one at least. */
+void progress_show(void *line, int64_t done, int64_t all);
 void progress_end(progress *p);
 
 #endif

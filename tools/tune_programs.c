@@ -45,7 +45,7 @@ int tune_programs(arguments *a, arena *memory, diag_list *diags)
     if (a->ranks.api)
         o.team = (peers){a->ranks.rank, a->ranks.count, NULL, a->ranks.api->gather, a->ranks.api->share};
     progress line = progress_begin("tune");
-    o.progress = line.shown && a->ranks.rank == 0 ? tool_explore_progress : NULL;
+    o.progress = line.shown && a->ranks.rank == 0 ? progress_show : NULL;
     o.user = &line;
     int status = search(a, &o, memory, diags);
     progress_end(&line);

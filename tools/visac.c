@@ -145,7 +145,7 @@ static int explore(const arguments *a, visa_compilation *c)
     size_t size;
     progress line = progress_begin(a->input);
     visa_explore_options o = a->explore;
-    o.progress = line.shown ? tool_explore_progress : NULL;
+    o.progress = line.shown ? progress_show : NULL;
     o.user = &line;
     ranks_join(&a->ranks, &o);
     bool ok = visa_explore(c, &o, &data, &size);
@@ -370,7 +370,7 @@ static unsigned char *tune(const arguments *a, size_t *size)
     o.cache = o.cache_build ? cache_folder(a->memory) : NULL;
     ranks_join_tune(&a->ranks, &o);
     progress bar = progress_begin("tune");
-    o.progress = bar.shown ? tool_explore_progress : NULL;
+    o.progress = bar.shown ? progress_show : NULL;
     o.user = &bar;
     const char *source;
     visa_compilation *c = a->tunes_file

@@ -103,8 +103,7 @@ static bool factor_merge(const factor *o, factor *f)
 /* Appends on the inner side, merging with what is there. */
 static void list_append(factor_list *l, factor f)
 {
-    if (f.kind != FACTOR_COMPOSITE)
-        factor_normalise(&f);
+    factor_normalise(&f);
     if (f.extent == 1)
         return;
     if (l->count > 0 && factor_merge(&l->items[l->count - 1], &f)) {
@@ -267,7 +266,7 @@ void factor_list_push_composite(factor_list *l, composite k)
     size_t rest_count = k.count - beside;
     k.count = beside;
     factor f = {.kind = FACTOR_COMPOSITE,
-                .pad = k.live < k.extent ? k.pad : PAD_TOP,
+                .pad = k.pad,
                 .inner = composite_intern(l->context, &k),
                 .weight = k.weight,
                 .live = k.live,

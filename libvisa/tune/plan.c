@@ -431,9 +431,8 @@ bool tune_plan_complete(const target *t, const tune_question *q, tune_plan *p)
         return false;
     /* sums of all rows stay, those up to here and those of the part at hand, and a tile of them is an operand of the Vector Engine */
     int64_t sums = 4 * row->tile * column->tile;
-    if (p->sum_loop > 1 &&
-        (p->sum_padded != k || p->lanes != p->lanes_kept || p->lanes != t->rows || p->split[TUNE_BATCH].loop > 1 || column->loop > 1 ||
-         !p->columns_outside || sums > t->vrf_bytes || weights + rows + out + 2 * sums * row->loop > t->dm_bytes_per_slice))
+    if (p->sum_loop > 1 && (p->sum_padded != k || p->lanes != p->lanes_kept || p->lanes != t->rows || !p->columns_outside ||
+                            sums > t->vrf_bytes || weights + rows + out + 2 * sums * row->loop > t->dm_bytes_per_slice))
         return false;
     if ((q->operation_count > 0 || q->whole.count > 0) && !has_room_for_epilogue(t, q, p, t->dm_bytes_per_slice - weights - rows - kept))
         return false;

@@ -20,7 +20,7 @@ typedef struct tune_split {
 
 typedef struct tune_plan {
     tune_split split[TUNE_SUM];   /* batch, row, column; the tile of a batch is 1 */
-    int64_t sum_loop;             /* parts of the sum, one after the other: the outermost loop; 1: whole sums */
+    int64_t sum_loop;             /* parts of the sum, one after the other: the outermost loop, around one of rows at most; 1: whole sums */
     int64_t sum_padded;           /* elements of a whole sum, a multiple of the packet */
     int64_t flit, packet;         /* elements: of 32 bytes, and of what is multiplied in a step, one flit or two */
     int64_t lanes;                /* columns side by side in the Rows: 1, 2, 4 or 8 */

@@ -318,8 +318,8 @@ void session_set_options(session *s, const session_options *options)
 static void run_progress(void *of, size_t done, size_t total)
 {
     session *s = of;
-    double part = total ? (double)done / (double)total : 1;
-    s->options.progress(s->options.progress_context, (s->run + part) / s->runs);
+    int64_t each = (int64_t)total;
+    s->options.progress(s->options.progress_context, s->run * each + (int64_t)done, s->runs * each);
 }
 
 /* The port is where it is in the caller's HBM or DM. */

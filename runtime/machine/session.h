@@ -31,8 +31,8 @@ bool session_fill(session *s, uint64_t seed, diag_list *diags);
 typedef struct session_options {
     unsigned threads; /* 0: one for each processor */
     cpu_level cpu;
-    /* Called now and then with the part of all runs that is done, 0 to 1; may be NULL. */
-    void (*progress)(void *context, double part);
+    /* Called now and then with the commands of all runs that are done, and how many there are; may be NULL. */
+    void (*progress)(void *context, int64_t done, int64_t commands);
     void *progress_context;
     /* HBM of each chip that holds the inputs in HBM and keeps the outputs there, the caller's; NULL: one of each run's own. With it,
      * tensors of ports in HBM are read only where they are compared. */

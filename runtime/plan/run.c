@@ -400,7 +400,7 @@ static bool run_steps(plan_run *r, const plan_step *steps, size_t count, diag_li
             return false;
         *done += step->kind != PLAN_REPEAT;
         if (!r->dry && r->options->progress && step->kind == PLAN_RUN)
-            r->options->progress(r->options->progress_context, (double)*done / (double)(result->run_count ? result->run_count : 1));
+            r->options->progress(r->options->progress_context, *done, result->run_count);
     }
     return true;
 }

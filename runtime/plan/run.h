@@ -15,10 +15,10 @@ typedef struct plan_options {
     cpu_level cpu;
     uint64_t most_cycles; /* of all steps; UINT64_MAX: any number */
     timing_preset preset;
-    bool checked;    /* each step is compared with its kernel's reference */
-    bool free_order; /* of the reference's sums */
-    bool rounds;     /* files of f32 are taken for narrower floats */
-    void (*progress)(void *context, double part);
+    bool checked;                                                /* each step is compared with its kernel's reference */
+    bool free_order;                                             /* of the reference's sums */
+    bool rounds;                                                 /* files of f32 are taken for narrower floats */
+    void (*progress)(void *context, int64_t done, int64_t runs); /* NULL: nobody asks */
     void *progress_context;
 } plan_options;
 

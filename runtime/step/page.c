@@ -35,11 +35,17 @@ static step_state state_of(const step_run *r, uint32_t node, uint32_t column, ui
     return (step_state)most;
 }
 
+/* Where the text of a row stands. */
+static uint32_t baseline(uint32_t row)
+{
+    return row * ROW + ROW - 4;
+}
+
 /* A long one is cut, and whole under the pointer. */
 static void put_label(strbuf *s, uint32_t row, const char *text)
 {
     size_t bytes = strlen(text);
-    strbuf_printf(s, "<text x=\"0\" y=\"%" PRIu32 "\" font-size=\"10\">", row * ROW + 11);
+    strbuf_printf(s, "<text x=\"0\" y=\"%" PRIu32 "\" font-size=\"10\">", baseline(row));
     strbuf_append_xml(s, text, bytes > LABEL ? LABEL - 2 : bytes);
     if (bytes > LABEL) {
         strbuf_puts(s, "..<title>");
@@ -61,7 +67,7 @@ static void end_rows(strbuf *s, const step_run *r, uint32_t rows)
     strbuf_printf(s,
                   "<text x=\"%d\" y=\"%" PRIu32 "\" font-size=\"10\">0</text><text x=\"%d\" y=\"%" PRIu32
                   "\" font-size=\"10\" text-anchor=\"end\">%" PRId64 " cycles</text></svg></div>\n",
-                  LEFT, rows * ROW + 11, WIDTH, rows * ROW + 11, r->cycles);
+                  LEFT, baseline(rows), WIDTH, baseline(rows), r->cycles);
 }
 
 static void put_timeline(strbuf *s, const step_run *r)
@@ -113,7 +119,7 @@ static void put_queue(strbuf *s, const step_run *r, const step_edge_totals *e, u
     strbuf_printf(s, "<polyline fill=\"none\" stroke=\"#4269d0\" points=\"");
     for (uint32_t c = 0; c < columns; c++)
         strbuf_printf(s, "%.1f,%.1f ", LEFT + c * scale, row * ROW + ROW - 2 - (most > 0 ? fill[c] / most * (ROW - 4) : 0));
-    strbuf_printf(s, "\"/><text x=\"%d\" y=\"%" PRIu32 "\" font-size=\"9\">up to %.1f values</text>", WIDTH + 4, row * ROW + 11, most);
+    strbuf_printf(s, "\"/><text x=\"%d\" y=\"%" PRIu32 "\" font-size=\"9\">up to %.1f values</text>", WIDTH + 4, baseline(row), most);
 }
 
 static void put_queues(strbuf *s, const step_run *r)

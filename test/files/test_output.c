@@ -1,5 +1,8 @@
-/* Outputs and what stops them, where the programs cannot show it: a signal at a known place, a name that is no text. */
+/* Outputs and what stops them, where the programs cannot show it: a signal at a known place, a file system without exchange, a name that is
+ * no text. */
+#define _GNU_SOURCE /* renameat2 */
 #include <check.h>
+#include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
@@ -90,6 +93,43 @@ START_TEST(a_signal_removes_what_is_unfinished)
 }
 END_TEST
 
+/* In the place of the C library's: a file system that cannot exchange files. */
+int renameat2(int from_folder, const char *from, int to_folder, const char *to, unsigned flags)
+{
+    (void)from_folder, (void)from, (void)to_folder, (void)to, (void)flags;
+    errno = EINVAL;
+    return -1;
+}
+
+static void write_text(const char *path, const char *text)
+{
+    FILE *file = fopen(path, "w");
+    ck_assert(file && fputs(text, file) >= 0 && fclose(file) == 0);
+}
+
+/* The second of two files became a folder since it was declared; the first cannot go back. */
+START_TEST(what_cannot_go_back_is_said)
+{
+    char *one = arena_printf(memory, "%s/one", folder), *two = arena_printf(memory, "%s/two", folder), text[8] = "";
+    diag_list diags;
+    diag_list_init(&diags, memory);
+    write_text(one, "old");
+    write_text(two, "old");
+    output_set *files = output_set_new(memory, &diags);
+    output *first = output_declare(files, one), *second = output_declare(files, two);
+    ck_assert(first && second && output_put(first, "new", 3) && output_put(second, "new", 3));
+    ck_assert(unlink(two) == 0 && mkdir(two, 0700) == 0);
+    ck_assert(!output_set_commit(files));
+    output_set_free(files);
+    ck_assert_uint_eq(diags.count, 2);
+    ck_assert_str_eq(diags.items[1]->message, arena_printf(memory, "%s is written, another output is not", one));
+    FILE *file = fopen(one, "r");
+    ck_assert(file && fread(text, 1, sizeof text - 1, file) == 3 && fclose(file) == 0);
+    ck_assert_str_eq(text, "new");
+    ck_assert(unlink(one) == 0 && rmdir(two) == 0);
+}
+END_TEST
+
 START_TEST(names_are_shown_in_a_line)
 {
     static const struct {
@@ -111,6 +151,6 @@ END_TEST
 int main(void)
 {
     TCase *c = suite_case_with("output", setup, teardown);
-    suite_tests(c, a_signal_removes_what_is_unfinished, names_are_shown_in_a_line);
+    suite_tests(c, a_signal_removes_what_is_unfinished, what_cannot_go_back_is_said, names_are_shown_in_a_line);
     return suite_status("output", c);
 }

@@ -1,6 +1,6 @@
 /* runtime/machine/session.h: a check in which no element is compared is no agreement. A source cannot say such a kernel (one without an
  * output is E-UNSUPPORTED, an axis has an element, a window a place); a binary may. And what a check compares with has the order that the
- * check asks for, whatever was announced before the run. */
+ * check asks for, whatever was announced before the run. An input that no memory holds ends the run before it begins. */
 #include <check.h>
 #include <stdlib.h>
 #include <string.h>
@@ -101,10 +101,34 @@ START_TEST(a_check_has_the_order_that_it_asks_for)
 }
 END_TEST
 
+START_TEST(an_input_outside_of_the_machine_is_not_run)
+{
+    const unsigned char *bytes;
+    size_t size;
+    binary b;
+    arena *a = arena_new();
+    diag_list diags;
+    diag_list_init(&diags, a);
+    visa_compilation *c = visa_compile("k.vm", copies, strlen(copies), NULL);
+    ck_assert(c && visa_emit(c, VISA_EMIT_BINARY, &bytes, &size) && binary_read(bytes, size, a, &diags, &b));
+    port *first = (port *)&b.kernels[0].ports[0];
+    ck_assert(first->direction == PORT_IN && first->space == PORT_HBM);
+    first->address = b.target->hbm_bytes_per_chip - 7; /* of its 8 bytes one is past the end */
+    session *s = session_open(&b, NULL, a, &diags);
+    ck_assert(s && session_fill(s, 1, &diags) && !session_run(s, false, &diags));
+    ck_assert_uint_eq(diags.count, 1);
+    ck_assert_int_eq(diags.items[0]->id, E_RUN_ACCESS);
+    session_close(s);
+    visa_free(c);
+    arena_free(a);
+}
+END_TEST
+
 int main(void)
 {
     TCase *t = suite_case("nothing");
     tcase_add_test(t, a_check_has_the_order_that_it_asks_for);
+    tcase_add_test(t, an_input_outside_of_the_machine_is_not_run);
     tcase_add_loop_test(t, a_kernel_without_an_output_agrees_with_nothing, 0, 2 * EXPECTATIONS);
     return suite_status("check", t);
 }

@@ -17,7 +17,8 @@ typedef struct asked {
 
 static const char ROWS[] = "C[m, n] = sum(k) A[m, k] * B[n, k]", TURNED[] = "C[m, n] = sum(k) A[k, m] * B[k, n]",
                   BATCH[] = "C[b, m, n] = sum(k) A[b, m, k] * B[b, n, k]", VECTOR[] = "y[n] = sum(k) x[k] * W[n, k]",
-                  VECTOR_TURNED[] = "y[n] = sum(k) x[k] * W[k, n]", MIXED[] = "C[n, m] = sum(k) A[m, k] * B[k, n]";
+                  VECTOR_TURNED[] = "y[n] = sum(k) x[k] * W[k, n]", MIXED[] = "C[n, m] = sum(k) A[m, k] * B[k, n]",
+                  GATED[] = "C[m, n] = gelu(sum(k) A[m, k] * B[n, k])";
 
 static const asked QUESTIONS[] = {
     {ROWS, "i8", "i32", {0, 64, 64, 64}, true, true},          {ROWS, "i8", "i8", {0, 256, 64, 32}, false, true},
@@ -31,7 +32,7 @@ static const asked QUESTIONS[] = {
     {VECTOR, "i8", "i8", {0, 300, 0, 64}, false, true},        {VECTOR_TURNED, "i8", "i32", {0, 128, 0, 256}, false, true},
     {MIXED, "i8", "i32", {0, 96, 40, 56}, false, false},       {MIXED, "bf16", "bf16", {0, 64, 128, 16}, false, true},
     {VECTOR, "bf16", "f32", {0, 4096, 0, 4096}, false, true},  {ROWS, "i8", "i32", {0, 512, 256, 64}, true, true},
-    {ROWS, "i8", "i32", {0, 64, 256, 20}, false, false},
+    {ROWS, "i8", "i32", {0, 64, 256, 20}, false, false},       {GATED, "i8", "f32", {0, 64, 1024, 2048}, false, true},
 };
 enum { QUESTION_COUNT = sizeof QUESTIONS / sizeof *QUESTIONS, MOST_PERCENT = 140 };
 
