@@ -32,6 +32,12 @@ static inline int64_t product_bounded(int64_t a, int64_t b)
     return __builtin_mul_overflow(a, b, &result) ? INT64_MAX : result;
 }
 
+static inline int64_t sum_bounded(int64_t a, int64_t b)
+{
+    int64_t result;
+    return __builtin_add_overflow(a, b, &result) ? INT64_MAX : result;
+}
+
 /* The least power of two that is n or more. */
 static inline int64_t power_of_two_above(int64_t n)
 {

@@ -6,6 +6,7 @@
 
 #include "ir/dataflow/dataflow_shape.h"
 #include "ir/dataflow/explore_front.h"
+#include "support/integer.h"
 #include "support/order.h"
 
 enum { FIGURES_MAX = 62, DIMENSION_MAX = 48 }; /* powers of two */
@@ -138,23 +139,11 @@ bool explore_open(explore *x, const dataflow_model *m, arena *a, diag_list *diag
 
 /* ---- what a point costs: past 2^63 it is INT64_MAX, which no point is after check_corners ---- */
 
-static int64_t times(int64_t a, int64_t b)
-{
-    int64_t n;
-    return __builtin_mul_overflow(a, b, &n) ? INT64_MAX : n;
-}
-
-static int64_t plus(int64_t a, int64_t b)
-{
-    int64_t n;
-    return __builtin_add_overflow(a, b, &n) ? INT64_MAX : n;
-}
-
 /* Whole elements of a x b x r; a x r is at most a block of the weight. */
 static int64_t whole(int64_t a, int64_t b, dataflow_ratio r)
 {
     if (r.bottom == 1)
-        return times(times(a, r.top), b);
+        return product_bounded(product_bounded(a, r.top), b);
     __int128 one = (__int128)a * r.top, all = one / r.bottom * b + (one % r.bottom * b + r.bottom - 1) / r.bottom;
     return all > INT64_MAX ? INT64_MAX : (int64_t)all;
 }
@@ -176,22 +165,22 @@ explore_cost explore_cost_of_products(const explore *x, const int64_t *products)
     int64_t inputs = 0, weights = 0, groups = 1;
     for (size_t i = x->input_count; i < x->face_count; i++) {
         const explore_face *w = &x->faces[i];
-        int64_t word = times(weight_stream(x, w, 1, products), w->bits), of_this = w->blocks / products[i];
-        weights = plus(weights, products[i]);
+        int64_t word = product_bounded(weight_stream(x, w, 1, products), w->bits), of_this = w->blocks / products[i];
+        weights = sum_bounded(weights, products[i]);
         c.rows = products[i] > c.rows ? products[i] : c.rows;
         groups = of_this > groups ? of_this : groups;
-        c.weight_bits = plus(c.weight_bits, times(weight_stream(x, w, products[i], products), w->bits));
+        c.weight_bits = sum_bounded(c.weight_bits, product_bounded(weight_stream(x, w, products[i], products), w->bits));
         c.block_bits = word > c.block_bits ? word : c.block_bits;
     }
     for (size_t i = 0; i < x->input_count; i++) {
         const explore_face *in = &x->faces[i];
-        int64_t latency = times(times(in->elements / products[i], groups), in->blocks),
-                bits = times(times(products[i], in->bits), x->model->batch);
-        inputs = plus(inputs, products[i]);
+        int64_t latency = product_bounded(product_bounded(in->elements / products[i], groups), in->blocks),
+                bits = product_bounded(product_bounded(products[i], in->bits), x->model->batch);
+        inputs = sum_bounded(inputs, products[i]);
         c.latency = latency > c.latency ? latency : c.latency;
         c.input_bits = bits > c.input_bits ? bits : c.input_bits;
     }
-    c.multipliers = times(inputs, weights ? weights : 1);
+    c.multipliers = product_bounded(inputs, weights ? weights : 1);
     return c;
 }
 

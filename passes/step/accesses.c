@@ -33,7 +33,7 @@ static const step_expr *stream_bytes(step_graph *g, const step_stream *s)
 /* Rows of the first operand and the second one are written for each product, and read for it. */
 static const step_expr *operand_bytes(step_graph *g, const step_graph_node *n)
 {
-    if (!step_fn_is_product(n->spec.fn))
+    if (!step_fn_acts(n->spec.fn, STEP_ACTS_PRODUCT))
         return number(g, 0);
     const step_expr *rows = step_expr_multiply(g->exprs, number(g, g->machine.compute_tile), step_operand(&n->spec, 0)->columns);
     const step_expr *each = sum(g, rows, step_data_bytes(g, step_operand(&n->spec, 1)));

@@ -136,7 +136,7 @@ static const step_expr *made_bytes(step_graph *g, const step_stream *s)
 
 static const step_expr *by_paper(step_graph *g, const step_graph_node *n)
 {
-    const step_expr *operands = step_fn_is_product(n->spec.fn) ? operand_bytes(g, n) : number(g, 0);
+    const step_expr *operands = step_fn_acts(n->spec.fn, STEP_ACTS_PRODUCT) ? operand_bytes(g, n) : number(g, 0);
     const step_expr *kernel = n->spec.kernel ? kernel_bytes(g, n) : number(g, 0);
     switch (n->spec.op) {
     case STEP_LINEAR_LOAD:

@@ -38,28 +38,10 @@ static const char legal_help[] = "end the rows of the tile with flat_map(0, vali
 
 /* ---- functions that act on each row alone ---- */
 
+/* As a weight the rows of a product's second tile would be summed. */
 static bool by_row(step_fn fn, uint32_t input)
 {
-    switch (fn) {
-    case STEP_FN_IDENTITY:
-    case STEP_FN_ADD:
-    case STEP_FN_MUL:
-    case STEP_FN_DIV:
-    case STEP_FN_SUB:
-    case STEP_FN_MAX:
-    case STEP_FN_SILU:
-    case STEP_FN_EXP:
-    case STEP_FN_ROW_SUM:
-    case STEP_FN_ROW_MAX:
-    case STEP_FN_ROW_SUM_ADD:
-    case STEP_FN_RETILE_COLS:
-    case STEP_FN_CAST: return true;
-    case STEP_FN_MATMUL:
-    case STEP_FN_MATMUL_T:
-    case STEP_FN_MATMUL_ADD:
-    case STEP_FN_MATMUL_T_ADD: return input == 0; /* as a weight its rows would be summed */
-    default: return false;
-    }
+    return step_fn_acts(fn, STEP_ACTS_EACH_ROW) || (step_fn_acts(fn, STEP_ACTS_PRODUCT) && input == 0);
 }
 
 /* Tiles of a stream, pairs apart. */

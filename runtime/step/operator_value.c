@@ -127,7 +127,7 @@ static void spend(step_actor *n, int64_t cycles)
 static void use_operands(step_actor *n)
 {
     const step_program *p = step_engine_run_of(n)->program;
-    if (!actor_is_limited(n) || !step_fn_is_product(n->node->fn))
+    if (!actor_is_limited(n) || !step_fn_acts(n->node->fn, STEP_ACTS_PRODUCT))
         return;
     uint32_t type = actor_input_type(n, 0);
     const step_value *a = actor_head(n, 0)->value, *b = a;
@@ -275,7 +275,32 @@ static void accum_stop(step_actor *n, fold *f, const step_call *c, step_token t)
     fold_reset(n, f);
 }
 
-static void accum_fire(step_actor *n)
+static void accum_structure(step_actor *n, fold *f, const step_call *c, step_token t)
+{
+    if (t.kind == STEP_DONE)
+        copy_structure(n, t);
+    else
+        accum_stop(n, f, c, t);
+}
+
+static void scan_value(step_actor *n, fold *f, const step_call *c)
+{
+    if (step_fn_stacks(n->node->fn))
+        use_accumulator(n, f, c);
+    actor_send(n, 0, result_token(n, step_shown(c, f->accumulator)));
+}
+
+static void scan_structure(step_actor *n, fold *f, const step_call *c, step_token t)
+{
+    (void)c;
+    if (t.kind == STEP_STOP && t.level >= n->node->param[STEP_B])
+        fold_reset(n, f);
+    copy_structure(n, t);
+}
+
+/* `value`: what becomes of the accumulator after each value; NULL: nothing. `structure`: what a stop and the end do. */
+static void fold_fire(step_actor *n, void (*value)(step_actor *n, fold *f, const step_call *c),
+                      void (*structure)(step_actor *n, fold *f, const step_call *c, step_token t))
 {
     if (!actor_in_step(n))
         return;
@@ -283,36 +308,27 @@ static void accum_fire(step_actor *n)
     step_fault fault = {0};
     step_call c = call_of(n, &fault);
     step_token t = *actor_head(n, 0);
-    if (t.kind == STEP_DONE)
-        copy_structure(n, t);
-    else if (t.kind == STEP_STOP)
-        accum_stop(n, f, &c, t);
-    else if (fold_head(n, f, &c))
-        actor_take_all(n);
+    if (t.kind != STEP_VALUE) {
+        structure(n, f, &c, t);
+        return;
+    }
+    if (!fold_head(n, f, &c))
+        return;
+    if (value)
+        value(n, f, &c);
+    actor_take_all(n);
+}
+
+static void accum_fire(step_actor *n)
+{
+    fold_fire(n, NULL, accum_structure);
 }
 
 const step_rule rule_accum = {.state_bytes = sizeof(fold), .fire = accum_fire};
 
 static void scan_fire(step_actor *n)
 {
-    if (!actor_in_step(n))
-        return;
-    fold *f = n->state;
-    step_fault fault = {0};
-    step_call c = call_of(n, &fault);
-    step_token t = *actor_head(n, 0);
-    if (t.kind == STEP_VALUE) {
-        if (!fold_head(n, f, &c))
-            return;
-        if (step_fn_stacks(n->node->fn))
-            use_accumulator(n, f, &c);
-        actor_send(n, 0, result_token(n, step_shown(&c, f->accumulator)));
-        actor_take_all(n);
-        return;
-    }
-    if (t.kind == STEP_STOP && t.level >= n->node->param[STEP_B])
-        fold_reset(n, f);
-    copy_structure(n, t);
+    fold_fire(n, scan_value, scan_structure);
 }
 
 const step_rule rule_scan = {.state_bytes = sizeof(fold), .fire = scan_fire};

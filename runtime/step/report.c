@@ -33,29 +33,6 @@ static step_onchip onchip_of(const step_run *r)
     return sum;
 }
 
-/* Does applying it take compute units? The others move tiles, rows and numbers. */
-static bool computes(const step_node *n)
-{
-    switch (n->fn) {
-    case STEP_FN_ADD:
-    case STEP_FN_MUL:
-    case STEP_FN_DIV:
-    case STEP_FN_SUB:
-    case STEP_FN_MAX:
-    case STEP_FN_SILU:
-    case STEP_FN_EXP:
-    case STEP_FN_ROW_SUM:
-    case STEP_FN_ROW_MAX:
-    case STEP_FN_MATMUL:
-    case STEP_FN_MATMUL_T:
-    case STEP_FN_MATMUL_ADD:
-    case STEP_FN_MATMUL_T_ADD:
-    case STEP_FN_ROW_SUM_ADD:
-    case STEP_FN_FORMULA: return true;
-    default: return false;
-    }
-}
-
 /* What the program has, whether it is used or not. */
 typedef struct capacity {
     int64_t flops_per_cycle; /* of all operators that compute */
@@ -67,7 +44,7 @@ static capacity capacity_of(const step_run *r)
     const step_machine *m = &r->program->machine;
     capacity c = {.bytes_per_cycle = (double)m->memory_channels * (double)m->request_bytes / (double)m->memory_interval_cycles};
     for (uint32_t i = 0; i < r->program->node_count; i++)
-        c.flops_per_cycle += computes(&r->program->nodes[i]) ? r->program->nodes[i].flops_per_cycle : 0;
+        c.flops_per_cycle += step_fn_acts(r->program->nodes[i].fn, STEP_ACTS_COMPUTES) ? r->program->nodes[i].flops_per_cycle : 0;
     return c;
 }
 

@@ -156,7 +156,7 @@ static int64_t columns_of(const step_program *p, const step_seen *s, uint32_t ty
 /* Of a product: rows of the input that the matrix unit holds, whose elements the equation gives no size, and the weight. */
 static int64_t operand_bytes(const looking *l)
 {
-    if (!step_fn_is_product(l->node->fn))
+    if (!step_fn_acts(l->node->fn, STEP_ACTS_PRODUCT))
         return 0;
     uint32_t type = type_of_input(l, 0);
     int64_t rows = l->program->machine.compute_tile * columns_of(l->program, came(l, 0), type);

@@ -111,18 +111,6 @@ static void find_path(const schedule *s, arena *a, item_place *places)
 
 /* ---- the least that the mathematics needs ---- */
 
-static int64_t times(int64_t a, int64_t b)
-{
-    int64_t product;
-    return __builtin_mul_overflow(a, b, &product) ? INT64_MAX : product;
-}
-
-static int64_t plus(int64_t a, int64_t b)
-{
-    int64_t sum;
-    return __builtin_add_overflow(a, b, &sum) ? INT64_MAX : sum;
-}
-
 /* Digits of one axis, the largest weight first; they do not overlap. How many of their combinations stay below `limit`? */
 static int64_t below(const einsum_digit *const *digits, size_t count, int64_t limit)
 {
@@ -132,15 +120,15 @@ static int64_t below(const einsum_digit *const *digits, size_t count, int64_t li
     if (count == 0)
         return 1;
     for (size_t i = 1; i < count; i++) {
-        rest = times(rest, digits[i]->size);
+        rest = product_bounded(rest, digits[i]->size);
         reach += (digits[i]->size - 1) * digits[i]->weight;
     }
     int64_t weight = digits[0]->weight, size = digits[0]->size;
     int64_t whole = limit > reach ? (limit - 1 - reach) / weight + 1 : 0; /* counters with which all others stay below */
     whole = whole < size ? whole : size;
-    int64_t sum = times(whole, rest);
+    int64_t sum = product_bounded(whole, rest);
     for (int64_t c = whole; c < size && c * weight < limit; c++)
-        sum = plus(sum, below(digits + 1, count - 1, limit - c * weight));
+        sum = sum_bounded(sum, below(digits + 1, count - 1, limit - c * weight));
     return sum;
 }
 
@@ -165,7 +153,7 @@ static int64_t combinations(const einsum *e, const einsum_statement *s)
 {
     int64_t all = 1;
     for (uint32_t axis = 0; axis < e->axis_count; axis++)
-        all = times(all, coordinates(e, s, axis, NULL));
+        all = product_bounded(all, coordinates(e, s, axis, NULL));
     return all;
 }
 
@@ -189,16 +177,16 @@ static int64_t places(const einsum *e, const einsum_statement *s, uint32_t axis,
     for (uint32_t w = 0; n == 1 && w < e->window_count; w++)
         for (uint32_t i = 0; e->windows[w].axis == axis && i < e->windows[w].term_count; i++) {
             const einsum_term *t = &e->windows[w].terms[i];
-            reach = plus(reach, times(smaller(coordinates(e, s, t->axis, side), t->extent) - 1, t->stride));
+            reach = sum_bounded(reach, product_bounded(smaller(coordinates(e, s, t->axis, side), t->extent) - 1, t->stride));
         }
-    return smaller(plus(n, reach), e->axes[axis].size);
+    return smaller(sum_bounded(n, reach), e->axes[axis].size);
 }
 
 static touch touch_of(const einsum *e, const einsum_statement *s, einsum_side side, uint32_t tensor)
 {
     touch t = {.tensor = tensor, .key = UINT64_C(0xcbf29ce484222325), .elements = 1};
     for (uint32_t i = 0; i < e->tensors[tensor].rank; i++)
-        t.elements = times(t.elements, places(e, s, e->tensors[tensor].axes[i], &side));
+        t.elements = product_bounded(t.elements, places(e, s, e->tensors[tensor].axes[i], &side));
     for (uint32_t i = 0; i < s->shift_count; i++)
         if (s->shifts[i].side == side)
             t.key = mix(mix(t.key, s->shifts[i].axis), (uint64_t)s->shifts[i].offset);
@@ -226,7 +214,7 @@ static int64_t *touched_elements(const einsum *e, arena *a)
         qsort(all, count, sizeof *all, by_part);
     for (size_t i = 0; i < count; i++)
         if (i == 0 || all[i].tensor != all[i - 1].tensor || all[i].key != all[i - 1].key)
-            elements[all[i].tensor] = plus(elements[all[i].tensor], all[i].elements);
+            elements[all[i].tensor] = sum_bounded(elements[all[i].tensor], all[i].elements);
     for (uint32_t i = 0; i < e->tensor_count; i++)
         elements[i] = smaller(elements[i], einsum_tensor_elements(e, i));
     return elements;
@@ -246,7 +234,7 @@ static int64_t chips_of(const binary_kernel *k)
 static bool reaches_far_bank(const binary_kernel *k, const port *p)
 {
     int64_t elements = layout_size(p->mapping[COMPONENT_ELEMENT], k->axes);
-    return plus(p->address, times(elements, dtype_row_of(p->dtype)->bits) / 8) >> HBM_FAR_BIT != 0;
+    return sum_bounded(p->address, product_bounded(elements, dtype_row_of(p->dtype)->bits) / 8) >> HBM_FAR_BIT != 0;
 }
 
 /* Is the tensor read, or written, by a statement that computes? What is only moved may travel with something else in one copy. */
@@ -282,10 +270,10 @@ static need need_of(const einsum *e, const einsum_statement *s, const need *of)
         int64_t read = touch_of(e, s, (einsum_side)(EINSUM_A + k), from).elements;
         n.ports |= of[from].ports;
         if (s->op == MATH_COPY || s->op == MATH_MAP || s->op == MATH_REDUCE)
-            n.bits = larger(n.bits, times(of[from].bits, read) / made);
+            n.bits = larger(n.bits, product_bounded(of[from].bits, read) / made);
     }
     if (s->op == MATH_CONTRACT)
-        n.bits = times(combinations(e, s), dtype_row_of(e->tensors[s->sources[0]].dtype)->bits) / made;
+        n.bits = product_bounded(combinations(e, s), dtype_row_of(e->tensors[s->sources[0]].dtype)->bits) / made;
     return n;
 }
 
@@ -327,8 +315,8 @@ static void count_needs(const schedule *s, const int64_t *elements, int64_t bits
     }
     if (results != 1 || work->stores != 1)
         return;
-    work->stored_bytes = times(elements[result], dtype_row_of(e->tensors[result].dtype)->bits) / 8;
-    work->stored_mac_cycles = times(least, elements[result]) / bits_per_cycle;
+    work->stored_bytes = product_bounded(elements[result], dtype_row_of(e->tensors[result].dtype)->bits) / 8;
+    work->stored_mac_cycles = product_bounded(least, elements[result]) / bits_per_cycle;
 }
 
 /* Statements may run side by side, on other slices: what they multiply is added up before it is divided. */
@@ -344,8 +332,8 @@ static void count_einsum(const schedule *s, arena *a, analysis *out)
             continue;
         int64_t macs = combinations(e, x), bits = dtype_row_of(e->tensors[x->sources[0]].dtype)->bits;
         out->machine_macs = bits_per_cycle / bits;
-        out->multiplications = plus(out->multiplications, macs);
-        operand_bits = plus(operand_bits, times(macs, bits));
+        out->multiplications = sum_bounded(out->multiplications, macs);
+        operand_bits = sum_bounded(operand_bits, product_bounded(macs, bits));
     }
     out->mac_bound = ceil_div(operand_bits, bits_per_cycle);
     const int64_t *elements = touched_elements(e, a);
@@ -354,8 +342,8 @@ static void count_einsum(const schedule *s, arena *a, analysis *out)
         int32_t number = e->tensors[i].port;
         if (number < 0 || s->kernel->ports[number].space != PORT_HBM)
             continue;
-        int64_t bits = times(elements[i], dtype_row_of(e->tensors[i].dtype)->bits);
-        out->port_bytes = plus(out->port_bytes, ceil_div(bits, 8));
+        int64_t bits = product_bounded(elements[i], dtype_row_of(e->tensors[i].dtype)->bits);
+        out->port_bytes = sum_bounded(out->port_bytes, ceil_div(bits, 8));
         work.far_bank = work.far_bank || reaches_far_bank(s->kernel, &s->kernel->ports[number]);
         work.loads += elements[i] > 0 && meets_computation(e, i, false);
         work.stores += elements[i] > 0 && meets_computation(e, i, true);
@@ -372,26 +360,26 @@ static void count_einsum(const schedule *s, arena *a, analysis *out)
 static void count_dma(const schedule_item *item, analysis *out)
 {
     copy_command k = copy_command_read(item->commands);
-    int64_t bytes = times(item->alone.dma.steps, k.packet_bytes), none = 0; /* nobody reads zeros */
+    int64_t bytes = product_bounded(item->alone.dma.steps, k.packet_bytes), none = 0; /* nobody reads zeros */
     int64_t *from = k.source.memory == COPY_NONE ? &none : k.source.memory == COPY_DM ? &out->dm_read_bytes : &out->hbm_read_bytes;
     int64_t *to = k.destination.memory == COPY_DM ? &out->dm_written_bytes : &out->hbm_written_bytes;
-    *from = plus(*from, bytes);
-    *to = plus(*to, bytes);
+    *from = sum_bounded(*from, bytes);
+    *to = sum_bounded(*to, bytes);
 }
 
 static void count_item(const schedule_item *item, analysis *out)
 {
     for (int i = 0; i < ENGINE_COUNT; i++)
-        out->engine_busy[i] = plus(out->engine_busy[i], item->alone.busy[i]);
+        out->engine_busy[i] = sum_bounded(out->engine_busy[i], item->alone.busy[i]);
     if (command_is_copy(item->commands))
         count_dma(item, out);
-    out->dm_read_bytes = plus(out->dm_read_bytes, item->dm_read_bytes);
-    out->dm_written_bytes = plus(out->dm_written_bytes, item->dm_written_bytes);
-    out->trf_written_bytes = plus(out->trf_written_bytes, item->trf_written_bytes);
-    out->trf_read_bytes = plus(out->trf_read_bytes, item->trf_read_bytes);
-    out->lane_products = plus(out->lane_products, item->lane_products);
-    out->trf_hits = plus(out->trf_hits, item->reads.column_hits);
-    out->trf_misses = plus(out->trf_misses, item->reads.column_misses);
+    out->dm_read_bytes = sum_bounded(out->dm_read_bytes, item->dm_read_bytes);
+    out->dm_written_bytes = sum_bounded(out->dm_written_bytes, item->dm_written_bytes);
+    out->trf_written_bytes = sum_bounded(out->trf_written_bytes, item->trf_written_bytes);
+    out->trf_read_bytes = sum_bounded(out->trf_read_bytes, item->trf_read_bytes);
+    out->lane_products = sum_bounded(out->lane_products, item->lane_products);
+    out->trf_hits = sum_bounded(out->trf_hits, item->reads.column_hits);
+    out->trf_misses = sum_bounded(out->trf_misses, item->reads.column_misses);
 }
 
 void analysis_make(const schedule *s, arena *a, analysis *out)
@@ -401,7 +389,7 @@ void analysis_make(const schedule *s, arena *a, analysis *out)
     for (size_t i = 0; i < s->count; i++)
         count_item(&s->items[i], out);
     count_einsum(s, a, out);
-    out->reducer_capacity = times(s->cycles, out->machine_macs);
+    out->reducer_capacity = product_bounded(s->cycles, out->machine_macs);
 }
 
 int64_t analysis_permille(int64_t part, int64_t whole)

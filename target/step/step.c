@@ -9,7 +9,7 @@ static const step_op_row ops[] = {
 };
 
 static const step_fn_row functions[] = {
-#define STEP_FN(symbol, code, name, least, most, use, summary) {symbol, name, summary, least, most, use},
+#define STEP_FN(symbol, code, name, least, most, use, acts, summary) {symbol, name, summary, least, most, use, acts},
 #include "target/step/step.def"
 };
 
@@ -61,9 +61,10 @@ bool step_param_row_is_of(const step_param_row *row, step_op op, step_fn fn)
     return row->op == op && (row->fn == STEP_FN_NONE || row->fn == fn);
 }
 
-bool step_fn_is_product(step_fn fn)
+bool step_fn_acts(step_fn fn, unsigned ways)
 {
-    return fn == STEP_FN_MATMUL || fn == STEP_FN_MATMUL_T || fn == STEP_FN_MATMUL_ADD || fn == STEP_FN_MATMUL_T_ADD;
+    const step_fn_row *row = step_fn_row_of((uint64_t)fn);
+    return row && row->acts & ways;
 }
 
 bool step_fn_stacks(step_fn fn)

@@ -18,6 +18,7 @@ enum {
 /* Slots of a node's numbers; target/step/step.def says what each means to which operator. */
 enum { STEP_B = 0, STEP_N = 1, STEP_PAD = 2, STEP_PAD_VALUE = 3, STEP_BASE = 0, STEP_FIRST = 2, STEP_KEPT = 2 };
 enum { STEP_USE_MAP = 1, STEP_USE_UPDATE = 2, STEP_USE_FLAT = 4 };
+enum { STEP_ACTS_COMPUTES = 1, STEP_ACTS_EACH_ROW = 2, STEP_ACTS_PRODUCT = 4 };
 
 typedef enum step_op {
 #define STEP_OP(symbol, code, name, least, most, outputs, summary) symbol = code,
@@ -25,7 +26,7 @@ typedef enum step_op {
 } step_op;
 
 typedef enum step_fn {
-#define STEP_FN(symbol, code, name, least, most, use, summary) symbol = code,
+#define STEP_FN(symbol, code, name, least, most, use, acts, summary) symbol = code,
 #include "target/step/step.def"
 } step_fn;
 
@@ -39,7 +40,7 @@ typedef struct step_fn_row {
     step_fn fn;
     const char *name, *summary;
     int least_arity, most_arity; /* an update counts its accumulator */
-    unsigned use;
+    unsigned use, acts;
 } step_fn_row;
 
 typedef struct step_param_row {
@@ -56,8 +57,8 @@ const step_op_row *step_op_row_of(uint64_t code);
 const step_fn_row *step_fn_row_at(size_t index);
 const step_fn_row *step_fn_row_of(uint64_t code);
 const step_fn_row *step_fn_row_by_name(const char *name);
-/* Is it a product of two tiles, alone or added to the accumulator? */
-bool step_fn_is_product(step_fn fn);
+/* Does it act in one of these ways (STEP_ACTS_COMPUTES ..)? */
+bool step_fn_acts(step_fn fn, unsigned ways);
 /* Does it put tiles side by side? */
 bool step_fn_stacks(step_fn fn);
 const step_param_row *step_param_row_at(size_t index);
