@@ -65,6 +65,9 @@ static inline void suite_add_tests(TCase *t, const TTest *const *tests)
         tcase_add_test(t, *tests++);
 }
 
+/* The status of a suite of one case of that name with a fixture: suite_of("name", before, after, one, another). */
+#define suite_of(name, before, after, ...) suite_run_one((name), (before), (after), (const TTest *const[]){__VA_ARGS__, NULL})
+
 /* Runs the cases as a suite of that name, as loudly as CK_VERBOSITY says: suite_status("name", one, another); the exit status. */
 #define suite_status(name, ...) suite_run(name, (TCase *const[]){__VA_ARGS__, NULL})
 static inline int suite_run(const char *name, TCase *const *cases)
@@ -77,6 +80,13 @@ static inline int suite_run(const char *name, TCase *const *cases)
     int failed = srunner_ntests_failed(runner);
     srunner_free(runner);
     return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+}
+
+static inline int suite_run_one(const char *name, SFun before, SFun after, const TTest *const *tests)
+{
+    TCase *t = suite_case_with(name, before, after);
+    suite_add_tests(t, tests);
+    return suite_status(name, t);
 }
 
 #endif

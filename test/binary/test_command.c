@@ -457,26 +457,24 @@ END_TEST
 
 START_TEST(test_values_in_words)
 {
-    command c = legal_command(OP_ALIGN);
-    word_list w = {0};
-    ck_assert(encodes(&c, &w));
-    w.words[1] &= ~UINT64_C(3);
-    refused(w.words, w.count, CONTEXT_MAIN, 8, "align: collect_flits is 0 flits, allowed are 1 to 3");
-    command dma = legal_command(OP_DMA);
-    word_list d = {0};
-    ck_assert(encodes(&dma, &d));
-    d.words[1] |= UINT64_C(0xffff) << 16;
-    refused(d.words, d.count, CONTEXT_DMA, 8, "packet_bytes is 65535 bytes, allowed are 1 to 4096");
-    command read = legal_command(OP_TRF_READ);
-    word_list r = {0};
-    ck_assert(encodes(&read, &r));
-    r.words[1] |= UINT64_C(7) << 8;
-    refused(r.words, r.count, CONTEXT_MAIN, 8, "reg_read_size is 128 bytes, allowed are powers of two from 1 to 64");
-    command commit = legal_command(OP_COMMIT);
-    word_list m = {0};
-    ck_assert(encodes(&commit, &m));
-    m.words[1] |= UINT64_C(63) << 36;
-    refused(m.words, m.count, CONTEXT_MAIN, 8, "commit_bytes is 63 bytes, allowed are 8 to 32");
+    static const struct {
+        command_op op;
+        context context;
+        uint64_t cleared, set; /* bits of word 1 */
+        const char *part;
+    } rows[] = {
+        {OP_ALIGN, CONTEXT_MAIN, 3, 0, "align: collect_flits is 0 flits, allowed are 1 to 3"},
+        {OP_DMA, CONTEXT_DMA, 0, UINT64_C(0xffff) << 16, "packet_bytes is 65535 bytes, allowed are 1 to 4096"},
+        {OP_TRF_READ, CONTEXT_MAIN, 0, UINT64_C(7) << 8, "reg_read_size is 128 bytes, allowed are powers of two from 1 to 64"},
+        {OP_COMMIT, CONTEXT_MAIN, 0, UINT64_C(63) << 36, "commit_bytes is 63 bytes, allowed are 8 to 32"},
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        command c = legal_command(rows[i].op);
+        word_list w = {0};
+        ck_assert(encodes(&c, &w));
+        w.words[1] = (w.words[1] & ~rows[i].cleared) | rows[i].set;
+        refused(w.words, w.count, rows[i].context, 8, rows[i].part);
+    }
 }
 END_TEST
 
@@ -511,9 +509,8 @@ END_TEST
 
 int main(void)
 {
-    TCase *t = suite_case_with("command", setup, teardown);
-    suite_tests(t, test_rows_are_sound, test_get_and_set, test_known_words, test_text_of_codes, test_round_trip, test_empty_section,
-                test_every_value_outside_its_limits, test_encode_wrong_context, test_every_reserved_bit, test_every_truncation,
-                test_header_faults, test_table_counts, test_values_in_words, test_random_words);
-    return suite_status("command", t);
+    return suite_of("command", setup, teardown, test_rows_are_sound, test_get_and_set, test_known_words, test_text_of_codes,
+                    test_round_trip, test_empty_section, test_every_value_outside_its_limits, test_encode_wrong_context,
+                    test_every_reserved_bit, test_every_truncation, test_header_faults, test_table_counts, test_values_in_words,
+                    test_random_words);
 }

@@ -143,7 +143,5 @@ END_TEST
 
 int main(void)
 {
-    TCase *t = suite_case_with("explorer", setup, teardown);
-    suite_tests(t, hosts, examples, no_questions, bounded, port_taken);
-    return suite_status("explorer", t);
+    return suite_of("explorer", setup, teardown, hosts, examples, no_questions, bounded, port_taken);
 }

@@ -150,7 +150,5 @@ END_TEST
 
 int main(void)
 {
-    TCase *c = suite_case_with("output", setup, teardown);
-    suite_tests(c, a_signal_removes_what_is_unfinished, what_cannot_go_back_is_said, names_are_shown_in_a_line);
-    return suite_status("output", c);
+    return suite_of("output", setup, teardown, a_signal_removes_what_is_unfinished, what_cannot_go_back_is_said, names_are_shown_in_a_line);
 }

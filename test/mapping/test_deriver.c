@@ -8,7 +8,7 @@
 #include "include/visa.h"
 #include "test/suite.h"
 
-static visa_deriver *deriver(void)
+static visa_deriver *new_deriver(void)
 {
     static const struct {
         const char *name;
@@ -20,79 +20,87 @@ static visa_deriver *deriver(void)
     return d;
 }
 
+static visa_deriver *deriver; /* of each test */
+static visa_entry entries[VISA_MAX_ENTRIES];
+static size_t count;
+
+static void setup(void)
+{
+    deriver = new_deriver();
+}
+
+static void teardown(void)
+{
+    visa_deriver_free(deriver);
+}
+
+/* Texts of mappings: the first as the deriver writes it, and its size. */
+static bool has_size(const char *mapping, int64_t size, const char *written)
+{
+    int64_t found;
+    const char *text;
+    return visa_mapping(deriver, mapping, &found, &text) && found == size && (!written || strcmp(text, written) == 0);
+}
+
 typedef struct refusal {
     visa_access access;
-    const char *buffer, *time, *packet, *error;
+    const char *buffer, *time, *packet, *fault, *entries;
 } refusal;
 
 static const refusal refusals[] = {
     {VISA_WRITE, "A, B", "A, C", "B",
-     "E-SEQ-WRITE-BCAST: `C` of the stream has no place in the destination: one cell would receive several values\n"
-     "note: buffer m![A, B]; stream time m![A, C], packet m![B]\n"
-     "note: entries so far (term, size : stride in elements, outermost first): A 4 : 8\n"
-     "help: declare the destination with exactly the stream's digits and padding"},
-    {VISA_WRITE, "A, B", "A / 2", "B",
-     "E-SEQ-UNWRITTEN: `A` of the destination is not written completely\n"
-     "note: buffer m![A, B]; stream time m![A / 2], packet m![B]\n"
-     "note: entries so far (term, size : stride in elements, outermost first): A / 2 2 : 16, B 8 : 1\n"
-     "help: declare the destination with exactly the stream's digits and padding"},
+     "E-SEQ-WRITE-BCAST: `C` of the stream has no place in the destination: one cell would receive several values", "A 4 : 8"},
+    {VISA_WRITE, "A, B", "A / 2", "B", "E-SEQ-UNWRITTEN: `A` of the destination is not written completely", "A / 2 2 : 16, B 8 : 1"},
     {VISA_WRITE, "A, B", "A", "B # 16",
-     "E-SEQ-WRITE-OOB: padding of the stream would be written over live cells or outside the tensor, at `B`\n"
-     "note: buffer m![A, B]; stream time m![A], packet m![B # 16]\n"
-     "note: entries so far (term, size : stride in elements, outermost first): A 4 : 8, B # 16 16 : 1\n"
-     "help: declare the destination with exactly the stream's digits and padding"},
-    {VISA_READ, "A, Huge", "A", "B",
-     "E-SEQ-STRIDE: `A` needs a stride of 4294967296 elements, beyond the signed 32-bit field\n"
-     "note: buffer m![A, Huge]; stream time m![A], packet m![B]\n"
-     "note: entries so far (term, size : stride in elements, outermost first): A 4 : 4294967296, B 8 : 0\n"
-     "help: keep it within 2147483647 elements: cut the buffer into smaller tensors"},
+     "E-SEQ-WRITE-OOB: padding of the stream would be written over live cells or outside the tensor, at `B`", "A 4 : 8, B # 16 16 : 1"},
+    {VISA_READ, "A, Huge", "A", "B", "E-SEQ-STRIDE: `A` needs a stride of 4294967296 elements, beyond the signed 32-bit field",
+     "A 4 : 4294967296, B 8 : 0"},
+};
+static const char *const helps[] = {
+    [VISA_WRITE] = "declare the destination with exactly the stream's digits and padding",
+    [VISA_READ] = "keep it within 2147483647 elements: cut the buffer into smaller tensors",
 };
 
 START_TEST(refusals_are_explained)
 {
     const refusal *r = &refusals[_i];
-    visa_deriver *d = deriver();
-    visa_entry entries[VISA_MAX_ENTRIES];
-    size_t count;
-    ck_assert(!visa_derive(d, r->buffer, r->time, r->packet, r->access, entries, &count));
-    ck_assert_str_eq(visa_deriver_error(d), r->error);
-    visa_deriver_free(d);
+    char wanted[1000];
+    snprintf(wanted, sizeof wanted,
+             "%s\n"
+             "note: buffer m![%s]; stream time m![%s], packet m![%s]\n"
+             "note: entries so far (term, size : stride in elements, outermost first): %s\n"
+             "help: %s",
+             r->fault, r->buffer, r->time, r->packet, r->entries, helps[r->access]);
+    ck_assert(!visa_derive(deriver, r->buffer, r->time, r->packet, r->access, entries, &count));
+    ck_assert_str_eq(visa_deriver_error(deriver), wanted);
 }
 END_TEST
 
 /* The help line, applied. */
 START_TEST(what_they_advise_is_accepted)
 {
-    visa_deriver *d = deriver();
-    visa_entry entries[VISA_MAX_ENTRIES];
-    size_t count;
-    ck_assert(visa_derive(d, "A, C, B", "A, C", "B", VISA_WRITE, entries, &count));
-    ck_assert(visa_derive(d, "A / 2, B", "A / 2", "B", VISA_WRITE, entries, &count));
-    ck_assert(visa_derive(d, "A, B # 16", "A", "B # 16", VISA_WRITE, entries, &count));
-    ck_assert(visa_derive(d, "A, Huge = 1024", "A", "B", VISA_READ, entries, &count));
-    ck_assert_str_eq(visa_deriver_error(d), "");
-    visa_deriver_free(d);
+    ck_assert(visa_derive(deriver, "A, C, B", "A, C", "B", VISA_WRITE, entries, &count));
+    ck_assert(visa_derive(deriver, "A / 2, B", "A / 2", "B", VISA_WRITE, entries, &count));
+    ck_assert(visa_derive(deriver, "A, B # 16", "A", "B # 16", VISA_WRITE, entries, &count));
+    ck_assert(visa_derive(deriver, "A, Huge = 1024", "A", "B", VISA_READ, entries, &count));
+    ck_assert_str_eq(visa_deriver_error(deriver), "");
 }
 END_TEST
 
 START_TEST(mappings_are_read)
 {
-    visa_deriver *d = deriver();
     int64_t size;
     const char *text;
     bool equal;
-    ck_assert(visa_mapping(d, "A / 2, A % 2, [B, C] # 32", &size, &text));
-    ck_assert_int_eq(size, 128);
-    ck_assert_str_eq(text, "A, [B, C] # 32");
-    ck_assert(visa_map(d, "A, B # 16", 37, &text));
+    ck_assert(has_size("A / 2, A % 2, [B, C] # 32", 128, "A, [B, C] # 32"));
+    ck_assert(visa_map(deriver, "A, B # 16", 37, &text));
     ck_assert_str_eq(text, "A:2 B:5");
-    ck_assert(visa_map(d, "A, B # 16", 40, &text));
+    ck_assert(visa_map(deriver, "A, B # 16", 40, &text));
     ck_assert_ptr_null(text);
-    ck_assert(visa_equal(d, "B / 2, B % 2", "B", &equal) && equal);
-    ck_assert(visa_equal(d, "B % 2, B / 2", "B", &equal) && !equal);
-    ck_assert(!visa_mapping(d, "A / 3", &size, &text));
-    ck_assert_ptr_nonnull(strstr(visa_deriver_error(d), "E-STRIDE-DIV"));
-    visa_deriver_free(d);
+    ck_assert(visa_equal(deriver, "B / 2, B % 2", "B", &equal) && equal);
+    ck_assert(visa_equal(deriver, "B % 2, B / 2", "B", &equal) && !equal);
+    ck_assert(!visa_mapping(deriver, "A / 3", &size, &text));
+    ck_assert_ptr_nonnull(strstr(visa_deriver_error(deriver), "E-STRIDE-DIV"));
 }
 END_TEST
 
@@ -110,19 +118,20 @@ static void texts_of(int i, char *buffer, char *time, char *packet)
 START_TEST(what_was_read_before_changes_nothing)
 {
     enum { ALL = 6000 };
-    visa_deriver *old = deriver();
+    visa_deriver *old = deriver;
     char buffer[128], time[128], packet[128];
     int derived = 0;
     for (int i = 0; i < ALL; i++) {
         int which = i % 3 == 2 ? i / 2 : i; /* some come again */
-        visa_entry entries[VISA_MAX_ENTRIES], fresh_entries[VISA_MAX_ENTRIES];
-        size_t count = 0, fresh_count = 0;
+        visa_entry fresh_entries[VISA_MAX_ENTRIES];
+        size_t fresh_count = 0;
+        count = 0;
         texts_of(which, buffer, time, packet);
         bool done = visa_derive(old, buffer, time, packet, VISA_READ, entries, &count);
         derived += done;
         if (i % 16 != 0)
             continue;
-        visa_deriver *fresh = deriver();
+        visa_deriver *fresh = new_deriver();
         ck_assert_int_eq(visa_derive(fresh, buffer, time, packet, VISA_READ, fresh_entries, &fresh_count), done);
         ck_assert_str_eq(visa_deriver_error(fresh), visa_deriver_error(old));
         ck_assert_uint_eq(fresh_count, count);
@@ -131,24 +140,19 @@ START_TEST(what_was_read_before_changes_nothing)
     }
     ck_assert_int_gt(derived, ALL / 4);
     ck_assert_int_lt(derived, ALL);
-    visa_deriver_free(old);
 }
 END_TEST
 
 /* The same text over an axis of another size is another mapping. */
 START_TEST(an_axis_that_changes_is_read_anew)
 {
-    visa_deriver *d = deriver();
     int64_t size;
     const char *text;
-    ck_assert(visa_mapping(d, "A, B", &size, &text) && size == 32);
-    ck_assert(visa_deriver_axis(d, "B", 10));
-    ck_assert(visa_mapping(d, "A, B", &size, &text) && size == 40);
-    visa_deriver_clear(d);
-    ck_assert(!visa_mapping(d, "A, B", &size, &text));
-    ck_assert(visa_deriver_axis(d, "A", 2) && visa_deriver_axis(d, "B", 3));
-    ck_assert(visa_mapping(d, "A, B", &size, &text) && size == 6);
-    visa_deriver_free(d);
+    ck_assert(has_size("A, B", 32, NULL));
+    ck_assert(visa_deriver_axis(deriver, "B", 10) && has_size("A, B", 40, NULL));
+    visa_deriver_clear(deriver);
+    ck_assert(!visa_mapping(deriver, "A, B", &size, &text));
+    ck_assert(visa_deriver_axis(deriver, "A", 2) && visa_deriver_axis(deriver, "B", 3) && has_size("A, B", 6, NULL));
 }
 END_TEST
 
@@ -156,10 +160,7 @@ END_TEST
 START_TEST(work_is_bounded)
 {
     enum { TERMS = 2000, NESTED = 300, STEPS = 2000 };
-    visa_deriver *d = deriver();
-    visa_entry entries[VISA_MAX_ENTRIES];
     char wide[8 * TERMS] = "A", deep[4 * NESTED] = "";
-    size_t count;
     int64_t size;
     const char *text;
     bool equal;
@@ -170,28 +171,27 @@ START_TEST(work_is_bounded)
     strcat(deep, "A");
     for (int i = 0; i < NESTED; i++)
         strcat(deep, "]");
-    visa_deriver_limit(d, STEPS);
+    visa_deriver_limit(deriver, STEPS);
     for (int question = 0; question < 4; question++) {
-        bool done = question == 0   ? visa_derive(d, wide, "A", "B", VISA_READ, entries, &count)
-                    : question == 1 ? visa_mapping(d, wide, &size, &text)
-                    : question == 2 ? visa_map(d, wide, 0, &text)
-                                    : visa_equal(d, wide, "A", &equal);
+        bool done = question == 0   ? visa_derive(deriver, wide, "A", "B", VISA_READ, entries, &count)
+                    : question == 1 ? visa_mapping(deriver, wide, &size, &text)
+                    : question == 2 ? visa_map(deriver, wide, 0, &text)
+                                    : visa_equal(deriver, wide, "A", &equal);
         ck_assert(!done);
-        ck_assert_msg(strncmp(visa_deriver_error(d), "E-BUDGET", 8) == 0, "%s", visa_deriver_error(d));
-        ck_assert(visa_derive(d, "A, B", "A", "B", VISA_READ, entries, &count));
+        ck_assert_msg(strncmp(visa_deriver_error(deriver), "E-BUDGET", 8) == 0, "%s", visa_deriver_error(deriver));
+        ck_assert(visa_derive(deriver, "A, B", "A", "B", VISA_READ, entries, &count));
     }
-    ck_assert(!visa_mapping(d, deep, &size, &text));
-    ck_assert_msg(strncmp(visa_deriver_error(d), "E-NESTING", 9) == 0, "%s", visa_deriver_error(d));
-    ck_assert(!visa_mapping(d, wide, &size, &text));
-    visa_deriver_clear(d);
-    ck_assert(visa_deriver_axis(d, "A", 4) && visa_mapping(d, "A", &size, &text) && size == 4);
-    visa_deriver_free(d);
+    ck_assert(!visa_mapping(deriver, deep, &size, &text));
+    ck_assert_msg(strncmp(visa_deriver_error(deriver), "E-NESTING", 9) == 0, "%s", visa_deriver_error(deriver));
+    ck_assert(!visa_mapping(deriver, wide, &size, &text));
+    visa_deriver_clear(deriver);
+    ck_assert(visa_deriver_axis(deriver, "A", 4) && has_size("A", 4, NULL));
 }
 END_TEST
 
 int main(void)
 {
-    TCase *cases = suite_case("pairs");
+    TCase *cases = suite_case_with("pairs", setup, teardown);
     tcase_add_loop_test(cases, refusals_are_explained, 0, (int)(sizeof refusals / sizeof *refusals));
     suite_tests(cases, what_they_advise_is_accepted, mappings_are_read, what_was_read_before_changes_nothing,
                 an_axis_that_changes_is_read_anew, work_is_bounded);

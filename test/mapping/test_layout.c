@@ -343,8 +343,6 @@ END_TEST
 
 int main(void)
 {
-    TCase *t = suite_case_with("layout", setup, teardown);
-    suite_tests(t, test_constructors, test_positions_outside, test_coordinates_accumulate, test_against_the_definition, test_refused,
-                test_huge_positions, test_longest_and_deepest, test_random_programs);
-    return suite_status("layout", t);
+    return suite_of("layout", setup, teardown, test_constructors, test_positions_outside, test_coordinates_accumulate,
+                    test_against_the_definition, test_refused, test_huge_positions, test_longest_and_deepest, test_random_programs);
 }

@@ -719,15 +719,22 @@ static mapping_status window_status(mapping_context *c, const mapping *l, int64_
     return mapping_window(c, parts, r ? 2 : 1, out);
 }
 
+/* Axes of 8, 3, 4 and 5 places. */
+static mapping_context *slid_axes(arena *a, const mapping **m)
+{
+    memcpy(axis_sizes, (int64_t[]){8, 3, 4, 5}, sizeof axis_sizes);
+    mapping_context *c = new_context(a);
+    for (int k = 0; k < AXES; k++)
+        m[k] = mapping_symbol(c, mapping_axis(c, axis_names[k], axis_sizes[k]));
+    return c;
+}
+
 /* Printed forms, digits and operators of windows; what does not slide. */
 START_TEST(windows_print_and_refuse)
 {
-    memcpy(axis_sizes, (int64_t[]){8, 3, 4, 5}, sizeof axis_sizes);
     arena *a = arena_new();
-    mapping_context *c = new_context(a);
     const mapping *m[AXES], *w, *v, *out = NULL;
-    for (int k = 0; k < AXES; k++)
-        m[k] = mapping_symbol(c, mapping_axis(c, axis_names[k], axis_sizes[k]));
+    mapping_context *c = slid_axes(a, m);
     ck_assert_int_eq(window_status(c, m[1], 1, m[0], 2, &w), MAPPING_OK);
     ck_assert_str_eq(mapping_text(w, a), "$(A:2, B:1)");
     ck_assert_int_eq(w->size, 1 + 7 * 2 + 2);
@@ -779,12 +786,9 @@ END_TEST
 /* Only some of the places are held: a coordinate each, and zeros before and after them. */
 START_TEST(windows_with_borders)
 {
-    memcpy(axis_sizes, (int64_t[]){8, 3, 4, 5}, sizeof axis_sizes);
     arena *a = arena_new();
-    mapping_context *c = new_context(a);
     const mapping *m[AXES], *w, *whole, *again, *out = NULL;
-    for (int k = 0; k < AXES; k++)
-        m[k] = mapping_symbol(c, mapping_axis(c, axis_names[k], axis_sizes[k]));
+    mapping_context *c = slid_axes(a, m);
     const window_part parts[] = {{m[0], 2}, {m[1], 1}}, pairs[] = {{m[0], 3}, {m[1], 1}};
     ck_assert_int_eq(mapping_window(c, parts, 2, &whole), MAPPING_OK);
     ck_assert_int_eq(mapping_window_held(c, parts, 2, 0, whole->size, &again), MAPPING_OK);

@@ -8,7 +8,7 @@
 #include "ir/sequence/derivation.h"
 #include "ir/sequence/sequence.h"
 #include "target/target.h"
-#include "test/suite.h"
+#include "test/fixture.h"
 
 enum { AXES = 3 };
 
@@ -20,11 +20,26 @@ static uint32_t random_below(uint32_t n)
     return (uint32_t)(random_state >> 33) % n;
 }
 
+static mapping_context *maps; /* of a test's mappings */
+
+static void set_up(void)
+{
+    setup();
+    maps = mapping_context_new(memory);
+}
+
 static const mapping *pair(mapping_context *c, const mapping *l, const mapping *r)
 {
     const mapping *m = l;
     ck_assert_int_eq(mapping_pair(c, l, r, &m), MAPPING_OK);
     return m;
+}
+
+/* A, B and C, of one of `sizes` sizes from `least` on. */
+static void random_axes(mapping_context *c, const axis **axes, int64_t least, uint32_t sizes)
+{
+    for (int k = 0; k < AXES; k++)
+        axes[k] = mapping_axis(c, (char[]){(char)('A' + k), 0}, least + random_below(sizes));
 }
 
 /* Digits of an axis at random radices, some padded or cut, shuffled with those of other axes. */
@@ -230,10 +245,8 @@ START_TEST(writes_cover)
         random_state = (uint64_t)round * 1299721 + 3;
         arena *a = arena_new();
         mapping_context *c = mapping_context_new(a);
-        static const char *const names[AXES] = {"A", "B", "C"};
         const axis *axes[AXES];
-        for (int k = 0; k < AXES; k++)
-            axes[k] = mapping_axis(c, names[k], 1 + random_below(9));
+        random_axes(c, axes, 1, 9);
         const mapping *buffer = random_layout(c, axes, round % 2), *stream = random_layout(c, axes, round % 3 == 0);
         sequence seq;
         if (buffer->size < 4096 && stream->size < 4096 && sequence_derive(c, buffer, stream, mapping_identity(c), SEQUENCE_WRITE, &seq)) {
@@ -285,13 +298,11 @@ START_TEST(windows_are_read)
         random_state = (uint64_t)round * 31337 + 5;
         arena *a = arena_new();
         mapping_context *c = mapping_context_new(a);
-        static const char *const names[AXES] = {"A", "B", "C"};
         const axis *axes[AXES];
         const mapping *m[AXES];
-        for (int k = 0; k < AXES; k++) {
-            axes[k] = mapping_axis(c, names[k], 2 + random_below(7));
+        random_axes(c, axes, 2, 7);
+        for (int k = 0; k < AXES; k++)
             m[k] = mapping_symbol(c, axes[k]);
-        }
         const mapping *w = window(c, m[0], 1 + random_below(4), m[1], 1 + random_below(4));
         bool inner = random_below(2);
         const mapping *buffer = inner ? pair(c, m[2], w) : pair(c, w, m[2]);
@@ -377,45 +388,44 @@ static sequence_failure failure(mapping_context *c, const mapping *buffer, const
 
 START_TEST(windows_refuse)
 {
-    arena *a = arena_new();
-    mapping_context *c = mapping_context_new(a);
-    const mapping *A = mapping_symbol(c, mapping_axis(c, "A", 8)), *B = mapping_symbol(c, mapping_axis(c, "B", 3));
-    const mapping *C = mapping_symbol(c, mapping_axis(c, "C", 4)), *w = window(c, A, 2, B, 1), *outer, *inner, *cut;
-    ck_assert_int_eq(mapping_split(c, A, 4, &outer, &inner), MAPPING_OK);
-    const mapping *part = window(c, inner, 2, B, 1);
+    const mapping *A = mapping_symbol(maps, mapping_axis(maps, "A", 8)), *B = mapping_symbol(maps, mapping_axis(maps, "B", 3));
+    const mapping *C = mapping_symbol(maps, mapping_axis(maps, "C", 4)), *w = window(maps, A, 2, B, 1), *outer, *inner, *cut;
+    ck_assert_int_eq(mapping_split(maps, A, 4, &outer, &inner), MAPPING_OK);
+    const mapping *part = window(maps, inner, 2, B, 1);
     /* As it is, for reading and writing, with padding as well. */
-    ck_assert_int_eq(failure(c, pair(c, w, C), pair(c, C, w), SEQUENCE_READ), SEQUENCE_OK);
-    ck_assert_int_eq(failure(c, pair(c, w, C), pair(c, C, w), SEQUENCE_WRITE), SEQUENCE_OK);
-    ck_assert_int_eq(failure(c, pair(c, w, C), pair(c, C, w), SEQUENCE_COPY), SEQUENCE_OK);
+    ck_assert_int_eq(failure(maps, pair(maps, w, C), pair(maps, C, w), SEQUENCE_READ), SEQUENCE_OK);
+    ck_assert_int_eq(failure(maps, pair(maps, w, C), pair(maps, C, w), SEQUENCE_WRITE), SEQUENCE_OK);
+    ck_assert_int_eq(failure(maps, pair(maps, w, C), pair(maps, C, w), SEQUENCE_COPY), SEQUENCE_OK);
     /* Through it: reading only. */
-    ck_assert_int_eq(failure(c, w, pair(c, A, B), SEQUENCE_READ), SEQUENCE_OK);
-    ck_assert_int_eq(failure(c, w, pair(c, A, B), SEQUENCE_WRITE), SEQUENCE_WINDOW_WRITE);
-    ck_assert_int_eq(failure(c, w, A, SEQUENCE_READ), SEQUENCE_WINDOW_TERMS);
-    ck_assert_int_eq(failure(c, w, pair(c, w, B), SEQUENCE_READ), SEQUENCE_WINDOW_TERMS);
-    ck_assert_int_eq(failure(c, w, pair(c, pair(c, w, A), B), SEQUENCE_READ), SEQUENCE_WINDOW_TERMS);
-    ck_assert_int_eq(failure(c, pair(c, w, A), pair(c, A, B), SEQUENCE_READ), SEQUENCE_WINDOW_SHARED);
-    ck_assert_int_eq(failure(c, pair(c, A, w), pair(c, A, B), SEQUENCE_READ), SEQUENCE_WINDOW_SHARED);
-    ck_assert_int_eq(failure(c, pair(c, w, window(c, A, 1, C, 1)), pair(c, A, pair(c, B, C)), SEQUENCE_READ), SEQUENCE_WINDOW_SHARED);
-    ck_assert_int_eq(failure(c, pair(c, A, B), w, SEQUENCE_READ), SEQUENCE_WINDOW_MISSING);
-    ck_assert_int_eq(failure(c, pair(c, A, B), w, SEQUENCE_WRITE), SEQUENCE_WINDOW_MISSING);
-    ck_assert_int_eq(failure(c, pair(c, A, B), w, SEQUENCE_COPY), SEQUENCE_WINDOW_MISSING);
-    ck_assert_int_eq(failure(c, C, pair(c, w, C), SEQUENCE_READ), SEQUENCE_OK); /* a broadcast */
+    ck_assert_int_eq(failure(maps, w, pair(maps, A, B), SEQUENCE_READ), SEQUENCE_OK);
+    ck_assert_int_eq(failure(maps, w, pair(maps, A, B), SEQUENCE_WRITE), SEQUENCE_WINDOW_WRITE);
+    ck_assert_int_eq(failure(maps, w, A, SEQUENCE_READ), SEQUENCE_WINDOW_TERMS);
+    ck_assert_int_eq(failure(maps, w, pair(maps, w, B), SEQUENCE_READ), SEQUENCE_WINDOW_TERMS);
+    ck_assert_int_eq(failure(maps, w, pair(maps, pair(maps, w, A), B), SEQUENCE_READ), SEQUENCE_WINDOW_TERMS);
+    ck_assert_int_eq(failure(maps, pair(maps, w, A), pair(maps, A, B), SEQUENCE_READ), SEQUENCE_WINDOW_SHARED);
+    ck_assert_int_eq(failure(maps, pair(maps, A, w), pair(maps, A, B), SEQUENCE_READ), SEQUENCE_WINDOW_SHARED);
+    ck_assert_int_eq(failure(maps, pair(maps, w, window(maps, A, 1, C, 1)), pair(maps, A, pair(maps, B, C)), SEQUENCE_READ),
+                     SEQUENCE_WINDOW_SHARED);
+    ck_assert_int_eq(failure(maps, pair(maps, A, B), w, SEQUENCE_READ), SEQUENCE_WINDOW_MISSING);
+    ck_assert_int_eq(failure(maps, pair(maps, A, B), w, SEQUENCE_WRITE), SEQUENCE_WINDOW_MISSING);
+    ck_assert_int_eq(failure(maps, pair(maps, A, B), w, SEQUENCE_COPY), SEQUENCE_WINDOW_MISSING);
+    ck_assert_int_eq(failure(maps, C, pair(maps, w, C), SEQUENCE_READ), SEQUENCE_OK); /* a broadcast */
     /* The window over one digit of an axis next to the other digit. */
-    ck_assert_int_eq(failure(c, pair(c, outer, part), pair(c, A, B), SEQUENCE_READ), SEQUENCE_OK);
-    ck_assert_int_eq(failure(c, part, pair(c, A, B), SEQUENCE_READ), SEQUENCE_INSUFFICIENT);
+    ck_assert_int_eq(failure(maps, pair(maps, outer, part), pair(maps, A, B), SEQUENCE_READ), SEQUENCE_OK);
+    ck_assert_int_eq(failure(maps, part, pair(maps, A, B), SEQUENCE_READ), SEQUENCE_INSUFFICIENT);
     /* A digit of five is not held by one of four, by one place alone. */
-    const mapping *D = mapping_symbol(c, mapping_axis(c, "D", 20)), *fourths, *four, *fifths, *five;
-    ck_assert_int_eq(mapping_split(c, D, 4, &fourths, &four), MAPPING_OK);
-    ck_assert_int_eq(mapping_split(c, D, 5, &fifths, &five), MAPPING_OK);
-    ck_assert_int_eq(failure(c, pair(c, fourths, window(c, four, 1, B, 1)), pair(c, fifths, window(c, five, 1, B, 1)), SEQUENCE_READ),
-                     SEQUENCE_WINDOW_MISSING);
+    const mapping *D = mapping_symbol(maps, mapping_axis(maps, "D", 20)), *fourths, *four, *fifths, *five;
+    ck_assert_int_eq(mapping_split(maps, D, 4, &fourths, &four), MAPPING_OK);
+    ck_assert_int_eq(mapping_split(maps, D, 5, &fifths, &five), MAPPING_OK);
+    ck_assert_int_eq(
+        failure(maps, pair(maps, fourths, window(maps, four, 1, B, 1)), pair(maps, fifths, window(maps, five, 1, B, 1)), SEQUENCE_READ),
+        SEQUENCE_WINDOW_MISSING);
     /* A cut window has no terms. */
-    ck_assert_int_eq(mapping_resize(c, w, 8, &cut), MAPPING_OK);
-    ck_assert_int_eq(failure(c, cut, cut, SEQUENCE_READ), SEQUENCE_OK);
-    ck_assert_int_ne(failure(c, pair(c, cut, C), pair(c, w, C), SEQUENCE_READ), SEQUENCE_OK);
-    ck_assert_int_eq(failure(c, pair(c, cut, C), pair(c, pair(c, A, B), C), SEQUENCE_READ), SEQUENCE_INSUFFICIENT);
-    ck_assert_int_eq(failure(c, cut, B, SEQUENCE_WRITE), SEQUENCE_INSUFFICIENT);
-    arena_free(a);
+    ck_assert_int_eq(mapping_resize(maps, w, 8, &cut), MAPPING_OK);
+    ck_assert_int_eq(failure(maps, cut, cut, SEQUENCE_READ), SEQUENCE_OK);
+    ck_assert_int_ne(failure(maps, pair(maps, cut, C), pair(maps, w, C), SEQUENCE_READ), SEQUENCE_OK);
+    ck_assert_int_eq(failure(maps, pair(maps, cut, C), pair(maps, pair(maps, A, B), C), SEQUENCE_READ), SEQUENCE_INSUFFICIENT);
+    ck_assert_int_eq(failure(maps, cut, B, SEQUENCE_WRITE), SEQUENCE_INSUFFICIENT);
 }
 END_TEST
 
@@ -455,83 +465,74 @@ static const char *loops_of(mapping_context *c, const mapping *buffer, const map
 /* Digits that do not nest: a step is the sum of its steps in each buffer digit, until one overflows. */
 START_TEST(digits_need_not_nest)
 {
-    arena *a = arena_new();
-    mapping_context *c = mapping_context_new(a);
-    const mapping *B = mapping_symbol(c, mapping_axis(c, "B", 6)), *A = mapping_symbol(c, mapping_axis(c, "A", 20));
-    const mapping *X = mapping_symbol(c, mapping_axis(c, "X", 5));
-    const mapping *halves = list(c, (const mapping *[]){digit_of(c, B, 1, 2), X, digit_of(c, B, 2, 0)}, 3); /* B % 2, X, B / 2 */
-    ck_assert_str_eq(loops_of(c, halves, digit_of(c, B, 3, 0), SEQUENCE_READ), "2:16");
-    ck_assert_str_eq(loops_of(c, halves, pair(c, digit_of(c, B, 3, 0), X), SEQUENCE_READ), "2:16 5:3");
+    const mapping *B = mapping_symbol(maps, mapping_axis(maps, "B", 6)), *A = mapping_symbol(maps, mapping_axis(maps, "A", 20));
+    const mapping *X = mapping_symbol(maps, mapping_axis(maps, "X", 5));
+    const mapping *halves = list(maps, (const mapping *[]){digit_of(maps, B, 1, 2), X, digit_of(maps, B, 2, 0)}, 3); /* B % 2, X, B / 2 */
+    ck_assert_str_eq(loops_of(maps, halves, digit_of(maps, B, 3, 0), SEQUENCE_READ), "2:16");
+    ck_assert_str_eq(loops_of(maps, halves, pair(maps, digit_of(maps, B, 3, 0), X), SEQUENCE_READ), "2:16 5:3");
     /* 0, 1, 2 would have to be a line. */
     char refused[32];
     snprintf(refused, sizeof refused, "failure %d", SEQUENCE_INCOMPATIBLE);
-    ck_assert_str_eq(loops_of(c, halves, digit_of(c, B, 1, 3), SEQUENCE_READ), refused);
+    ck_assert_str_eq(loops_of(maps, halves, digit_of(maps, B, 1, 3), SEQUENCE_READ), refused);
     /* Each alone is a line, but 3 + 2 is not what 3 and 2 are. */
-    ck_assert_str_eq(loops_of(c, halves, list(c, (const mapping *[]){digit_of(c, B, 3, 0), X, digit_of(c, B, 1, 3)}, 3), SEQUENCE_READ),
-                     refused);
-    const mapping *fifths = list(c, (const mapping *[]){digit_of(c, A, 1, 4), X, digit_of(c, A, 4, 0)}, 3); /* A % 4, X, A / 4 */
-    ck_assert_str_eq(loops_of(c, fifths, digit_of(c, A, 10, 0), SEQUENCE_READ), "2:52");
+    ck_assert_str_eq(
+        loops_of(maps, halves, list(maps, (const mapping *[]){digit_of(maps, B, 3, 0), X, digit_of(maps, B, 1, 3)}, 3), SEQUENCE_READ),
+        refused);
+    const mapping *fifths = list(maps, (const mapping *[]){digit_of(maps, A, 1, 4), X, digit_of(maps, A, 4, 0)}, 3); /* A % 4, X, A / 4 */
+    ck_assert_str_eq(loops_of(maps, fifths, digit_of(maps, A, 10, 0), SEQUENCE_READ), "2:52");
     /* One loop in the lower digit, then one in both. */
-    ck_assert_str_eq(loops_of(c, fifths, digit_of(c, A, 2, 2), SEQUENCE_READ), "2:50");
+    ck_assert_str_eq(loops_of(maps, fifths, digit_of(maps, A, 2, 2), SEQUENCE_READ), "2:50");
     snprintf(refused, sizeof refused, "failure %d", SEQUENCE_UNWRITTEN);
-    ck_assert_str_eq(loops_of(c, halves, pair(c, digit_of(c, B, 3, 0), X), SEQUENCE_WRITE), refused);
+    ck_assert_str_eq(loops_of(maps, halves, pair(maps, digit_of(maps, B, 3, 0), X), SEQUENCE_WRITE), refused);
     /* 0 and 3 are all values of both halves, but not all of their pairs. */
-    const mapping *D = mapping_symbol(c, mapping_axis(c, "D", 4)), *D6;
-    ck_assert_int_eq(mapping_pad(c, D, 6, PAD_TOP, &D6), MAPPING_OK);
-    const mapping *apart = list(c, (const mapping *[]){digit_of(c, D, 1, 2), X, digit_of(c, D, 2, 0)}, 3);
-    ck_assert_str_eq(loops_of(c, apart, pair(c, digit_of(c, D6, 3, 0), X), SEQUENCE_WRITE), refused);
-    arena_free(a);
+    const mapping *D = mapping_symbol(maps, mapping_axis(maps, "D", 4)), *D6;
+    ck_assert_int_eq(mapping_pad(maps, D, 6, PAD_TOP, &D6), MAPPING_OK);
+    const mapping *apart = list(maps, (const mapping *[]){digit_of(maps, D, 1, 2), X, digit_of(maps, D, 2, 0)}, 3);
+    ck_assert_str_eq(loops_of(maps, apart, pair(maps, digit_of(maps, D6, 3, 0), X), SEQUENCE_WRITE), refused);
 }
 END_TEST
 
 START_TEST(groups_step_several_axes)
 {
-    arena *a = arena_new();
-    mapping_context *c = mapping_context_new(a);
-    const mapping *A = mapping_symbol(c, mapping_axis(c, "A", 8)), *B = mapping_symbol(c, mapping_axis(c, "B", 9)), *AB = pair(c, A, B);
-    const mapping *X = mapping_symbol(c, mapping_axis(c, "X", 5)), *twelfths = digit_of(c, AB, 12, 0);
+    const mapping *A = mapping_symbol(maps, mapping_axis(maps, "A", 8)), *B = mapping_symbol(maps, mapping_axis(maps, "B", 9)),
+                  *AB = pair(maps, A, B);
+    const mapping *X = mapping_symbol(maps, mapping_axis(maps, "X", 5)), *twelfths = digit_of(maps, AB, 12, 0);
     /* 0, 12, 24 are (0,0), (1,3), (2,6); 36 is (4,0). */
-    ck_assert_str_eq(loops_of(c, pair(c, B, A), twelfths, SEQUENCE_READ), "2:4 3:25");
-    ck_assert_str_eq(loops_of(c, AB, twelfths, SEQUENCE_READ), "6:12");
-    ck_assert_str_eq(loops_of(c, pair(c, twelfths, X), pair(c, X, twelfths), SEQUENCE_READ), "5:1 6:5");
-    ck_assert_str_eq(loops_of(c, pair(c, twelfths, X), pair(c, X, twelfths), SEQUENCE_WRITE), "5:1 6:5");
+    ck_assert_str_eq(loops_of(maps, pair(maps, B, A), twelfths, SEQUENCE_READ), "2:4 3:25");
+    ck_assert_str_eq(loops_of(maps, AB, twelfths, SEQUENCE_READ), "6:12");
+    ck_assert_str_eq(loops_of(maps, pair(maps, twelfths, X), pair(maps, X, twelfths), SEQUENCE_READ), "5:1 6:5");
+    ck_assert_str_eq(loops_of(maps, pair(maps, twelfths, X), pair(maps, X, twelfths), SEQUENCE_WRITE), "5:1 6:5");
     /* The same cut twice: the outer cut and the inner one, against the whole. */
-    const mapping *cut = list(c, (const mapping *[]){digit_of(c, AB, 12, 3), X, digit_of(c, AB, 36, 0)}, 3);
-    ck_assert_str_eq(loops_of(c, cut, twelfths, SEQUENCE_READ), "2:1 3:10");
+    const mapping *cut = list(maps, (const mapping *[]){digit_of(maps, AB, 12, 3), X, digit_of(maps, AB, 36, 0)}, 3);
+    ck_assert_str_eq(loops_of(maps, cut, twelfths, SEQUENCE_READ), "2:1 3:10");
     /* A straight line through addresses, whatever it carries into. */
-    ck_assert_str_eq(loops_of(c, pair(c, X, AB), digit_of(c, AB, 8, 0), SEQUENCE_READ), "9:8");
+    ck_assert_str_eq(loops_of(maps, pair(maps, X, AB), digit_of(maps, AB, 8, 0), SEQUENCE_READ), "9:8");
     const mapping *padded = NULL;
-    ck_assert_int_eq(mapping_pad(c, AB, 80, PAD_TOP, &padded), MAPPING_OK);
-    ck_assert_str_eq(loops_of(c, padded, padded, SEQUENCE_WRITE), "80:1");
+    ck_assert_int_eq(mapping_pad(maps, AB, 80, PAD_TOP, &padded), MAPPING_OK);
+    ck_assert_str_eq(loops_of(maps, padded, padded, SEQUENCE_WRITE), "80:1");
     /* Every other cell of a run is not all of it. */
     char refused[32];
     snprintf(refused, sizeof refused, "failure %d", SEQUENCE_UNWRITTEN);
-    ck_assert_str_eq(loops_of(c, AB, digit_of(c, AB, 2, 0), SEQUENCE_WRITE), refused);
-    arena_free(a);
+    ck_assert_str_eq(loops_of(maps, AB, digit_of(maps, AB, 2, 0), SEQUENCE_WRITE), refused);
 }
 END_TEST
 
 /* "Whether an axis occurs in Buf is decided on the normal form": `A, D = 1` does not mention D, which is a broadcast then. */
 START_TEST(normal_form_decides_what_occurs)
 {
-    arena *a = arena_new();
-    mapping_context *c = mapping_context_new(a);
-    const mapping *A = mapping_symbol(c, mapping_axis(c, "A", 8)), *D = mapping_symbol(c, mapping_axis(c, "D", 5)), *first;
-    ck_assert_int_eq(mapping_resize(c, D, 1, &first), MAPPING_OK);
-    ck_assert_ptr_eq(pair(c, A, first), A);
-    ck_assert_str_eq(loops_of(c, pair(c, A, first), pair(c, A, D), SEQUENCE_READ), "8:1 5:0");
-    ck_assert_int_eq(mapping_resize(c, D, 2, &first), MAPPING_OK);
-    ck_assert_int_eq(failure(c, pair(c, A, first), pair(c, A, D), SEQUENCE_READ), SEQUENCE_INSUFFICIENT);
-    arena_free(a);
+    const mapping *A = mapping_symbol(maps, mapping_axis(maps, "A", 8)), *D = mapping_symbol(maps, mapping_axis(maps, "D", 5)), *first;
+    ck_assert_int_eq(mapping_resize(maps, D, 1, &first), MAPPING_OK);
+    ck_assert_ptr_eq(pair(maps, A, first), A);
+    ck_assert_str_eq(loops_of(maps, pair(maps, A, first), pair(maps, A, D), SEQUENCE_READ), "8:1 5:0");
+    ck_assert_int_eq(mapping_resize(maps, D, 2, &first), MAPPING_OK);
+    ck_assert_int_eq(failure(maps, pair(maps, A, first), pair(maps, A, D), SEQUENCE_READ), SEQUENCE_INSUFFICIENT);
 }
 END_TEST
 
 /* What can be done before a limit is a reason to refuse. */
 START_TEST(limits_are_met_where_they_can_be)
 {
-    arena *a = arena_new();
-    mapping_context *c = mapping_context_new(a);
-    const mapping *X = mapping_symbol(c, mapping_axis(c, "X", 4));
+    const mapping *X = mapping_symbol(maps, mapping_axis(maps, "X", 4));
     const struct {
         int64_t size;
         const char *loops;
@@ -545,17 +546,16 @@ START_TEST(limits_are_met_where_they_can_be)
         {(int64_t)1 << 48, "failure"},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-        const mapping *L = mapping_symbol(c, mapping_axis(c, "L", cases[i].size));
-        const char *loops = loops_of(c, pair(c, L, X), pair(c, X, L), SEQUENCE_READ);
+        const mapping *L = mapping_symbol(maps, mapping_axis(maps, "L", cases[i].size));
+        const char *loops = loops_of(maps, pair(maps, L, X), pair(maps, X, L), SEQUENCE_READ);
         ck_assert_msg(strncmp(loops, cases[i].loops, strlen(cases[i].loops)) == 0, "%lld: %s", (long long)cases[i].size, loops);
     }
     /* Two entries of 65536 would step by 2^32: the inner one is shorter. */
-    const mapping *N = mapping_symbol(c, mapping_axis(c, "N", 131072)), *Y = mapping_symbol(c, mapping_axis(c, "Y", 65536));
-    ck_assert_str_eq(loops_of(c, pair(c, N, Y), pair(c, Y, N), SEQUENCE_READ), "65536:1 65536:131072 2:65536");
+    const mapping *N = mapping_symbol(maps, mapping_axis(maps, "N", 131072)), *Y = mapping_symbol(maps, mapping_axis(maps, "Y", 65536));
+    ck_assert_str_eq(loops_of(maps, pair(maps, N, Y), pair(maps, Y, N), SEQUENCE_READ), "65536:1 65536:131072 2:65536");
     /* A broadcast of any size splits while there is room: 2^40 in three. */
-    const mapping *W = mapping_symbol(c, mapping_axis(c, "W", (int64_t)1 << 40));
-    ck_assert_str_eq(loops_of(c, X, pair(c, W, X), SEQUENCE_READ), "256:0 65536:0 65536:0 4:1");
-    arena_free(a);
+    const mapping *W = mapping_symbol(maps, mapping_axis(maps, "W", (int64_t)1 << 40));
+    ck_assert_str_eq(loops_of(maps, X, pair(maps, W, X), SEQUENCE_READ), "256:0 65536:0 65536:0 4:1");
 }
 END_TEST
 
@@ -580,18 +580,15 @@ static bool stride_fits_alone(mapping_context *c, int64_t stride, int64_t scale)
 /* test/limits.py says that these two rows are judged here: no source text has a stride like them. */
 START_TEST(strides_fit_to_their_last_value)
 {
-    arena *a = arena_new();
-    mapping_context *c = mapping_context_new(a);
     const target *t = target_by_name("rngd");
     for (int64_t scale = 1; scale <= 8; scale *= 8) {
         int64_t most = t->sequencer_stride_max / scale, least = t->sequencer_stride_min / scale;
-        ck_assert(stride_fits_alone(c, most, scale));
-        ck_assert(!stride_fits_alone(c, most + 1, scale));
-        ck_assert(stride_fits_alone(c, least, scale));
-        ck_assert(!stride_fits_alone(c, least - 1, scale));
-        ck_assert(!stride_fits_alone(c, INT64_MAX / 2 + 1, scale * 2)); /* past 63 bits */
+        ck_assert(stride_fits_alone(maps, most, scale));
+        ck_assert(!stride_fits_alone(maps, most + 1, scale));
+        ck_assert(stride_fits_alone(maps, least, scale));
+        ck_assert(!stride_fits_alone(maps, least - 1, scale));
+        ck_assert(!stride_fits_alone(maps, INT64_MAX / 2 + 1, scale * 2)); /* past 63 bits */
     }
-    arena_free(a);
 }
 END_TEST
 
@@ -677,31 +674,29 @@ END_TEST
 /* A front of a group: what counts is the last live position, not the largest digits. */
 START_TEST(fronts_are_read_to_their_last_position)
 {
-    arena *a = arena_new();
-    mapping_context *c = mapping_context_new(a);
-    const mapping *C = mapping_symbol(c, mapping_axis(c, "C", 32)), *D = mapping_symbol(c, mapping_axis(c, "D", 4)), *CD = pair(c, C, D),
-                  *buffer, *front;
-    ck_assert_int_eq(mapping_pad(c, CD, 130, PAD_TOP, &CD), MAPPING_OK);
-    const mapping *inner = digit_of(c, CD, 1, 26), *steps = digit_of(c, CD, 26, 0);
-    ck_assert_int_eq(mapping_pad(c, pair(c, inner, steps), 136, PAD_TOP, &buffer), MAPPING_OK);
-    ck_assert_str_eq(loops_of(c, buffer, inner, SEQUENCE_READ), "26:5");
+    const mapping *C = mapping_symbol(maps, mapping_axis(maps, "C", 32)), *D = mapping_symbol(maps, mapping_axis(maps, "D", 4)),
+                  *CD = pair(maps, C, D), *buffer, *front;
+    ck_assert_int_eq(mapping_pad(maps, CD, 130, PAD_TOP, &CD), MAPPING_OK);
+    const mapping *inner = digit_of(maps, CD, 1, 26), *steps = digit_of(maps, CD, 26, 0);
+    ck_assert_int_eq(mapping_pad(maps, pair(maps, inner, steps), 136, PAD_TOP, &buffer), MAPPING_OK);
+    ck_assert_str_eq(loops_of(maps, buffer, inner, SEQUENCE_READ), "26:5");
     /* Of a cut that is no digit the front may be one: 0, 2, 4 of C are the first of `[B, C] / 2`. */
-    const mapping *C5 = mapping_symbol(c, mapping_axis(c, "C5", 5)), *BC = pair(c, mapping_symbol(c, mapping_axis(c, "B2", 2)), C5);
-    ck_assert_int_eq(mapping_resize(c, C5, 4, &front), MAPPING_OK);
-    const mapping *cut = pair(c, digit_of(c, BC, 2, 0), digit_of(c, BC, 1, 2));
-    ck_assert_str_eq(loops_of(c, cut, front, SEQUENCE_READ), "4:1");
-    ck_assert_int_eq(failure(c, cut, BC, SEQUENCE_READ), SEQUENCE_INSUFFICIENT);
-    ck_assert_int_ne(failure(c, cut, front, SEQUENCE_WRITE), SEQUENCE_OK);
+    const mapping *C5 = mapping_symbol(maps, mapping_axis(maps, "C5", 5)),
+                  *BC = pair(maps, mapping_symbol(maps, mapping_axis(maps, "B2", 2)), C5);
+    ck_assert_int_eq(mapping_resize(maps, C5, 4, &front), MAPPING_OK);
+    const mapping *cut = pair(maps, digit_of(maps, BC, 2, 0), digit_of(maps, BC, 1, 2));
+    ck_assert_str_eq(loops_of(maps, cut, front, SEQUENCE_READ), "4:1");
+    ck_assert_int_eq(failure(maps, cut, BC, SEQUENCE_READ), SEQUENCE_INSUFFICIENT);
+    ck_assert_int_ne(failure(maps, cut, front, SEQUENCE_WRITE), SEQUENCE_OK);
     /* The halves of an axis reach its end, not the sum of their largest: 5 of A are 0, 1 | 2, 3 | 4. */
-    const mapping *A = mapping_symbol(c, mapping_axis(c, "A", 5)), *B = mapping_symbol(c, mapping_axis(c, "B", 4));
-    ck_assert_int_eq(mapping_resize(c, pair(c, A, B), 18, &buffer), MAPPING_OK);
-    ck_assert_int_eq(mapping_resize(c, B, 2, &front), MAPPING_OK);
-    ck_assert_int_eq(mapping_pad(c, A, 6, PAD_TOP, &A), MAPPING_OK);
-    const mapping *halves = list(c, (const mapping *[]){digit_of(c, A, 1, 2), digit_of(c, A, 2, 0), front}, 3);
-    ck_assert_str_eq(loops_of(c, buffer, halves, SEQUENCE_READ), "2:4 3:8 2:1");
-    ck_assert_int_eq(mapping_resize(c, pair(c, mapping_strip_padding(c, A), B), 17, &buffer), MAPPING_OK);
-    ck_assert_int_eq(failure(c, buffer, halves, SEQUENCE_READ), SEQUENCE_INSUFFICIENT);
-    arena_free(a);
+    const mapping *A = mapping_symbol(maps, mapping_axis(maps, "A", 5)), *B = mapping_symbol(maps, mapping_axis(maps, "B", 4));
+    ck_assert_int_eq(mapping_resize(maps, pair(maps, A, B), 18, &buffer), MAPPING_OK);
+    ck_assert_int_eq(mapping_resize(maps, B, 2, &front), MAPPING_OK);
+    ck_assert_int_eq(mapping_pad(maps, A, 6, PAD_TOP, &A), MAPPING_OK);
+    const mapping *halves = list(maps, (const mapping *[]){digit_of(maps, A, 1, 2), digit_of(maps, A, 2, 0), front}, 3);
+    ck_assert_str_eq(loops_of(maps, buffer, halves, SEQUENCE_READ), "2:4 3:8 2:1");
+    ck_assert_int_eq(mapping_resize(maps, pair(maps, mapping_strip_padding(maps, A), B), 17, &buffer), MAPPING_OK);
+    ck_assert_int_eq(failure(maps, buffer, halves, SEQUENCE_READ), SEQUENCE_INSUFFICIENT);
 }
 END_TEST
 
@@ -709,92 +704,83 @@ END_TEST
  * with 8. */
 START_TEST(fronts_go_on_in_the_next_part)
 {
-    arena *a = arena_new();
-    mapping_context *c = mapping_context_new(a);
-    const mapping *X = mapping_symbol(c, mapping_axis(c, "X", 2)), *C = mapping_symbol(c, mapping_axis(c, "C", 3)), *front;
-    const mapping *BC = pair(c, mapping_symbol(c, mapping_axis(c, "B", 4)), C), *low = digit_of(c, BC, 1, 4), *high = digit_of(c, BC, 4, 0);
-    ck_assert_int_eq(mapping_resize(c, BC, 6, &front), MAPPING_OK);
-    ck_assert_str_eq(loops_of(c, pair(c, high, low), front, SEQUENCE_READ), "6:1");
-    ck_assert_str_eq(loops_of(c, list(c, (const mapping *[]){high, low, X}, 3), front, SEQUENCE_READ), "6:2");
-    ck_assert_int_eq(failure(c, list(c, (const mapping *[]){high, X, low}, 3), front, SEQUENCE_READ), SEQUENCE_INSUFFICIENT);
-    ck_assert_int_eq(failure(c, pair(c, low, high), front, SEQUENCE_READ), SEQUENCE_INSUFFICIENT);
-    ck_assert_int_eq(failure(c, low, front, SEQUENCE_READ), SEQUENCE_INSUFFICIENT);
+    const mapping *X = mapping_symbol(maps, mapping_axis(maps, "X", 2)), *C = mapping_symbol(maps, mapping_axis(maps, "C", 3)), *front;
+    const mapping *BC = pair(maps, mapping_symbol(maps, mapping_axis(maps, "B", 4)), C), *low = digit_of(maps, BC, 1, 4),
+                  *high = digit_of(maps, BC, 4, 0);
+    ck_assert_int_eq(mapping_resize(maps, BC, 6, &front), MAPPING_OK);
+    ck_assert_str_eq(loops_of(maps, pair(maps, high, low), front, SEQUENCE_READ), "6:1");
+    ck_assert_str_eq(loops_of(maps, list(maps, (const mapping *[]){high, low, X}, 3), front, SEQUENCE_READ), "6:2");
+    ck_assert_int_eq(failure(maps, list(maps, (const mapping *[]){high, X, low}, 3), front, SEQUENCE_READ), SEQUENCE_INSUFFICIENT);
+    ck_assert_int_eq(failure(maps, pair(maps, low, high), front, SEQUENCE_READ), SEQUENCE_INSUFFICIENT);
+    ck_assert_int_eq(failure(maps, low, front, SEQUENCE_READ), SEQUENCE_INSUFFICIENT);
     const mapping *half = NULL; /* the next part, of D:1 only its first position */
-    ck_assert_int_eq(mapping_resize(c, pair(c, X, high), 4, &half), MAPPING_OK);
-    ck_assert_int_eq(failure(c, pair(c, half, low), pair(c, front, X), SEQUENCE_READ), SEQUENCE_INSUFFICIENT);
-    ck_assert_int_eq(mapping_resize(c, BC, 9, &front), MAPPING_OK);
-    ck_assert_int_eq(failure(c, pair(c, high, low), front, SEQUENCE_READ), SEQUENCE_INSUFFICIENT);
-    const mapping *BE = pair(c, mapping_symbol(c, mapping_axis(c, "B", 5)), mapping_symbol(c, mapping_axis(c, "E", 8)));
-    const mapping *tenths = pair(c, digit_of(c, BE, 10, 0), digit_of(c, BE, 1, 10));
-    ck_assert_int_eq(mapping_resize(c, BE, 16, &front), MAPPING_OK);
-    ck_assert_str_eq(loops_of(c, tenths, pair(c, X, front), SEQUENCE_READ), "2:0 16:1");
-    ck_assert_int_eq(mapping_resize(c, BE, 24, &front), MAPPING_OK);
-    ck_assert_int_eq(failure(c, tenths, front, SEQUENCE_READ), SEQUENCE_INSUFFICIENT);
-    arena_free(a);
+    ck_assert_int_eq(mapping_resize(maps, pair(maps, X, high), 4, &half), MAPPING_OK);
+    ck_assert_int_eq(failure(maps, pair(maps, half, low), pair(maps, front, X), SEQUENCE_READ), SEQUENCE_INSUFFICIENT);
+    ck_assert_int_eq(mapping_resize(maps, BC, 9, &front), MAPPING_OK);
+    ck_assert_int_eq(failure(maps, pair(maps, high, low), front, SEQUENCE_READ), SEQUENCE_INSUFFICIENT);
+    const mapping *BE = pair(maps, mapping_symbol(maps, mapping_axis(maps, "B", 5)), mapping_symbol(maps, mapping_axis(maps, "E", 8)));
+    const mapping *tenths = pair(maps, digit_of(maps, BE, 10, 0), digit_of(maps, BE, 1, 10));
+    ck_assert_int_eq(mapping_resize(maps, BE, 16, &front), MAPPING_OK);
+    ck_assert_str_eq(loops_of(maps, tenths, pair(maps, X, front), SEQUENCE_READ), "2:0 16:1");
+    ck_assert_int_eq(mapping_resize(maps, BE, 24, &front), MAPPING_OK);
+    ck_assert_int_eq(failure(maps, tenths, front, SEQUENCE_READ), SEQUENCE_INSUFFICIENT);
 }
 END_TEST
 
 /* A group that is taken whole counts for the group around it: cell 48 is the last of A:1. */
 START_TEST(fronts_end_inside_a_whole_group)
 {
-    arena *a = arena_new();
-    mapping_context *c = mapping_context_new(a);
-    const mapping *A = mapping_symbol(c, mapping_axis(c, "A", 2)),
-                  *inner = pair(c, mapping_symbol(c, mapping_axis(c, "B", 2)), mapping_symbol(c, mapping_axis(c, "C", 8)));
-    ck_assert_int_eq(mapping_pad(c, inner, 33, PAD_TOP, &inner), MAPPING_OK);
-    const mapping *stream = pair(c, A, inner), *buffer;
-    ck_assert_int_eq(mapping_resize(c, stream, 49, &buffer), MAPPING_OK);
-    ck_assert_str_eq(loops_of(c, buffer, stream, SEQUENCE_READ), "66:1");
-    ck_assert_int_eq(mapping_resize(c, stream, 48, &buffer), MAPPING_OK);
-    ck_assert_int_eq(failure(c, buffer, stream, SEQUENCE_READ), SEQUENCE_INSUFFICIENT);
+    const mapping *A = mapping_symbol(maps, mapping_axis(maps, "A", 2)),
+                  *inner = pair(maps, mapping_symbol(maps, mapping_axis(maps, "B", 2)), mapping_symbol(maps, mapping_axis(maps, "C", 8)));
+    ck_assert_int_eq(mapping_pad(maps, inner, 33, PAD_TOP, &inner), MAPPING_OK);
+    const mapping *stream = pair(maps, A, inner), *buffer;
+    ck_assert_int_eq(mapping_resize(maps, stream, 49, &buffer), MAPPING_OK);
+    ck_assert_str_eq(loops_of(maps, buffer, stream, SEQUENCE_READ), "66:1");
+    ck_assert_int_eq(mapping_resize(maps, stream, 48, &buffer), MAPPING_OK);
+    ck_assert_int_eq(failure(maps, buffer, stream, SEQUENCE_READ), SEQUENCE_INSUFFICIENT);
     /* Where one term has the inner group, none has the outer one. */
-    const mapping *fourths = digit_of(c, buffer, 12, 0), *front;
-    ck_assert_str_eq(loops_of(c, buffer, fourths, SEQUENCE_READ), "4:12");
-    ck_assert_int_eq(mapping_resize(c, inner, 12, &front), MAPPING_OK);
-    ck_assert_int_ne(failure(c, buffer, pair(c, front, fourths), SEQUENCE_READ), SEQUENCE_OK);
-    arena_free(a);
+    const mapping *fourths = digit_of(maps, buffer, 12, 0), *front;
+    ck_assert_str_eq(loops_of(maps, buffer, fourths, SEQUENCE_READ), "4:12");
+    ck_assert_int_eq(mapping_resize(maps, inner, 12, &front), MAPPING_OK);
+    ck_assert_int_ne(failure(maps, buffer, pair(maps, front, fourths), SEQUENCE_READ), SEQUENCE_OK);
 }
 END_TEST
 
 /* `[A, B] = 10` with 4 of B is `[A, B / 2] = 5` next to `B % 2`: the same in either form, and turned. */
 START_TEST(groups_are_cut_inside_a_digit)
 {
-    arena *a = arena_new();
-    mapping_context *c = mapping_context_new(a);
-    const mapping *B = mapping_symbol(c, mapping_axis(c, "B", 4)), *X = mapping_symbol(c, mapping_axis(c, "X", 3)), *ten;
-    ck_assert_int_eq(mapping_resize(c, pair(c, mapping_symbol(c, mapping_axis(c, "A", 3)), B), 10, &ten), MAPPING_OK);
-    const mapping *five = digit_of(c, ten, 2, 0), *low = digit_of(c, B, 1, 2), *turned = list(c, (const mapping *[]){low, X, five}, 3);
-    ck_assert_str_eq(loops_of(c, pair(c, five, low), ten, SEQUENCE_WRITE), "10:1");
-    ck_assert_str_eq(loops_of(c, ten, pair(c, low, five), SEQUENCE_WRITE), "2:1 5:2");
-    ck_assert_str_eq(loops_of(c, turned, pair(c, X, ten), SEQUENCE_READ), "15:1 2:15");
-    ck_assert_str_eq(loops_of(c, turned, pair(c, X, ten), SEQUENCE_WRITE), "15:1 2:15");
-    ck_assert_str_eq(loops_of(c, pair(c, X, ten), turned, SEQUENCE_WRITE), "2:1 15:2");
-    ck_assert_str_eq(loops_of(c, pair(c, X, ten), turned, SEQUENCE_COPY), "2:1 15:2");
-    ck_assert_int_ne(failure(c, turned, pair(c, X, five), SEQUENCE_WRITE), SEQUENCE_OK);
-    arena_free(a);
+    const mapping *B = mapping_symbol(maps, mapping_axis(maps, "B", 4)), *X = mapping_symbol(maps, mapping_axis(maps, "X", 3)), *ten;
+    ck_assert_int_eq(mapping_resize(maps, pair(maps, mapping_symbol(maps, mapping_axis(maps, "A", 3)), B), 10, &ten), MAPPING_OK);
+    const mapping *five = digit_of(maps, ten, 2, 0), *low = digit_of(maps, B, 1, 2),
+                  *turned = list(maps, (const mapping *[]){low, X, five}, 3);
+    ck_assert_str_eq(loops_of(maps, pair(maps, five, low), ten, SEQUENCE_WRITE), "10:1");
+    ck_assert_str_eq(loops_of(maps, ten, pair(maps, low, five), SEQUENCE_WRITE), "2:1 5:2");
+    ck_assert_str_eq(loops_of(maps, turned, pair(maps, X, ten), SEQUENCE_READ), "15:1 2:15");
+    ck_assert_str_eq(loops_of(maps, turned, pair(maps, X, ten), SEQUENCE_WRITE), "15:1 2:15");
+    ck_assert_str_eq(loops_of(maps, pair(maps, X, ten), turned, SEQUENCE_WRITE), "2:1 15:2");
+    ck_assert_str_eq(loops_of(maps, pair(maps, X, ten), turned, SEQUENCE_COPY), "2:1 15:2");
+    ck_assert_int_ne(failure(maps, turned, pair(maps, X, five), SEQUENCE_WRITE), SEQUENCE_OK);
 }
 END_TEST
 
 /* The fourth step of `A % 3 # 4` is dead, and A:3 has a cell. */
 START_TEST(dead_steps_are_not_written_to_live_cells)
 {
-    arena *a = arena_new();
-    mapping_context *c = mapping_context_new(a);
-    const mapping *A = mapping_symbol(c, mapping_axis(c, "A", 6)), *B = mapping_symbol(c, mapping_axis(c, "B", 2)), *three, *four;
-    ck_assert_int_eq(mapping_resize(c, A, 3, &three), MAPPING_OK);
-    ck_assert_int_eq(mapping_pad(c, three, 4, PAD_TOP, &three), MAPPING_OK);
-    ck_assert_int_eq(mapping_resize(c, A, 4, &four), MAPPING_OK);
-    const mapping *turned = list(c, (const mapping *[]){digit_of(c, four, 1, 2), B, digit_of(c, four, 2, 0)}, 3);
-    ck_assert_int_eq(failure(c, turned, pair(c, three, B), SEQUENCE_WRITE), SEQUENCE_OUTSIDE);
-    ck_assert_str_eq(loops_of(c, turned, pair(c, three, B), SEQUENCE_READ), "2:1 4:2");
-    ck_assert_str_eq(loops_of(c, turned, pair(c, four, B), SEQUENCE_WRITE), "2:1 4:2");
-    arena_free(a);
+    const mapping *A = mapping_symbol(maps, mapping_axis(maps, "A", 6)), *B = mapping_symbol(maps, mapping_axis(maps, "B", 2)), *three,
+                  *four;
+    ck_assert_int_eq(mapping_resize(maps, A, 3, &three), MAPPING_OK);
+    ck_assert_int_eq(mapping_pad(maps, three, 4, PAD_TOP, &three), MAPPING_OK);
+    ck_assert_int_eq(mapping_resize(maps, A, 4, &four), MAPPING_OK);
+    const mapping *turned = list(maps, (const mapping *[]){digit_of(maps, four, 1, 2), B, digit_of(maps, four, 2, 0)}, 3);
+    ck_assert_int_eq(failure(maps, turned, pair(maps, three, B), SEQUENCE_WRITE), SEQUENCE_OUTSIDE);
+    ck_assert_str_eq(loops_of(maps, turned, pair(maps, three, B), SEQUENCE_READ), "2:1 4:2");
+    ck_assert_str_eq(loops_of(maps, turned, pair(maps, four, B), SEQUENCE_WRITE), "2:1 4:2");
 }
 END_TEST
 
 int main(void)
 {
-    TCase *t = suite_case("oracle");
+    TCase *t = suite_case_with("oracle", set_up, teardown);
     suite_tests(t, reads_are_exact, writes_cover, windows_are_read, windows_in_windows, windows_refuse, digits_need_not_nest,
                 groups_step_several_axes, normal_form_decides_what_occurs, limits_are_met_where_they_can_be,
                 strides_fit_to_their_last_value, reach_is_the_largest_sum, fronts_are_read_to_their_last_position,

@@ -98,55 +98,58 @@ START_TEST(every_type_finds_one_change)
 }
 END_TEST
 
-START_TEST(worst_fraction_of_agreeing_elements)
+/* 24 elements, what the machine has of them and by how much it may differ. */
+typedef struct judged {
+    unsigned char reference[96], machine[96];
+    double allowed[24];
+} judged;
+
+/* What is said of them. */
+static const char *said_of(const judged *j, compare_result *result)
 {
     tensor_type type = type_of(DTYPE_F32);
-    unsigned char r[96], m[96];
-    double allowed[24];
+    compare_elements(&type, j->reference, j->machine, j->allowed, NULL, 1, result);
+    return compare_text("out", &type, result, memory);
+}
+
+START_TEST(worst_fraction_of_agreeing_elements)
+{
+    judged j;
     for (int64_t i = 0; i < 24; i++) {
-        allowed[i] = i == 3 ? INFINITY : i == 4 ? 0 : 8;
-        numeric_from_double(DTYPE_F32, r, i, 100);
-        numeric_from_double(DTYPE_F32, m, i, i == 5 ? 98 : i == 3 ? 1000 : i == 7 ? 120 : i == 9 ? 101 : 100);
+        j.allowed[i] = i == 3 ? INFINITY : i == 4 ? 0 : 8;
+        numeric_from_double(DTYPE_F32, j.reference, i, 100);
+        numeric_from_double(DTYPE_F32, j.machine, i, i == 5 ? 98 : i == 3 ? 1000 : i == 7 ? 120 : i == 9 ? 101 : 100);
     }
     compare_result result;
-    compare_elements(&type, r, m, allowed, NULL, 1, &result);
+    ck_assert_str_eq(said_of(&j, &result),
+                     "out: 1 of 24 values differ, 1 with an infinite bound, first at M=1, N=1: machine 120, reference 100, allowed 8");
     ck_assert_int_eq(result.mismatches, 1);
     ck_assert_double_eq(result.worst_fraction, 0.25);
-    ck_assert_str_eq(compare_text("out", &type, &result, memory),
-                     "out: 1 of 24 values differ, 1 with an infinite bound, first at M=1, N=1: machine 120, reference 100, allowed 8");
-    numeric_from_double(DTYPE_F32, m, 7, 100);
-    compare_elements(&type, r, m, allowed, NULL, 1, &result);
-    ck_assert_str_eq(compare_text("out", &type, &result, memory),
-                     "out: 24 values: 23 agree, 1 with an infinite bound, worst error 0.25 of its bound");
+    numeric_from_double(DTYPE_F32, j.machine, 7, 100);
+    ck_assert_str_eq(said_of(&j, &result), "out: 24 values: 23 agree, 1 with an infinite bound, worst error 0.25 of its bound");
 }
 END_TEST
 
 /* What a comparison says nothing of is counted, and is no agreement. */
 START_TEST(nothing_compared)
 {
-    tensor_type type = type_of(DTYPE_F32);
-    unsigned char r[96], m[96];
-    double allowed[24];
+    judged j;
     for (int64_t i = 0; i < 24; i++) {
-        allowed[i] = i < 2 ? INFINITY : 0;
-        numeric_from_double(DTYPE_F32, r, i, i < 6 ? NAN : i < 7 ? -INFINITY : 3);
-        numeric_from_double(DTYPE_F32, m, i, i < 6 ? NAN : i < 7 ? -INFINITY : 3);
+        j.allowed[i] = i < 2 ? INFINITY : 0;
+        numeric_from_double(DTYPE_F32, j.reference, i, i < 6 ? NAN : i < 7 ? -INFINITY : 3);
     }
+    memcpy(j.machine, j.reference, sizeof j.machine);
     compare_result result;
-    compare_elements(&type, r, m, allowed, NULL, 1, &result);
+    ck_assert_str_eq(said_of(&j, &result), "out: 24 values: 17 agree, 4 NaN in both, 1 infinite in both, 2 with an infinite bound");
     ck_assert_int_eq(result.compared, 17);
-    ck_assert_str_eq(compare_text("out", &type, &result, memory),
-                     "out: 24 values: 17 agree, 4 NaN in both, 1 infinite in both, 2 with an infinite bound");
-    numeric_from_double(DTYPE_F32, m, 8, 4);
-    compare_elements(&type, r, m, allowed, NULL, 1, &result);
-    ck_assert_str_eq(compare_text("out", &type, &result, memory),
+    numeric_from_double(DTYPE_F32, j.machine, 8, 4);
+    ck_assert_str_eq(said_of(&j, &result),
                      "out: 1 of 24 values differ, 4 NaN in both, 1 infinite in both, 2 with an infinite bound, first at M=1, N=2: "
                      "machine 4, reference 3, must be equal");
     for (int64_t i = 0; i < 24; i++)
-        allowed[i] = INFINITY;
-    compare_elements(&type, r, m, allowed, NULL, 1, &result);
+        j.allowed[i] = INFINITY;
+    ck_assert_str_eq(said_of(&j, &result), "out: 24 values, none compared, 24 with an infinite bound");
     ck_assert_int_eq(result.compared, 0);
-    ck_assert_str_eq(compare_text("out", &type, &result, memory), "out: 24 values, none compared, 24 with an infinite bound");
 }
 END_TEST
 

@@ -100,38 +100,43 @@ static void check_run(convert_run *run, dtype from, dtype to)
     free(out);
 }
 
-/* fetch widens to the accumulator's type, and narrows f32 to bf16. */
-START_TEST(every_fetch_conversion)
+/* The conversions of an engine are those that `is_one` says, `count` of them, and each is exact. */
+static void check_conversions(convert_run *of(dtype from, dtype to), bool is_one(dtype from, dtype to), int count)
 {
     int found = 0;
     for (dtype from = 0; from < DTYPE_COUNT; from++)
         for (dtype to = 0; to < DTYPE_COUNT; to++) {
-            bool widens = bits_of(from) < 32 && !is_moved(from) && to == (is_float(from) ? DTYPE_F32 : DTYPE_I32);
-            convert_run *run = convert_fetch(from, to);
-            ck_assert_msg(!run == !(widens || (from == DTYPE_F32 && to == DTYPE_BF16)), "%s to %s", dtype_row_of(from)->name,
-                          dtype_row_of(to)->name);
+            convert_run *run = of(from, to);
+            ck_assert_msg(!run == !is_one(from, to), "%s to %s", dtype_row_of(from)->name, dtype_row_of(to)->name);
             if (run)
                 check_run(run, from, to);
             found += run != NULL;
         }
-    ck_assert_int_eq(found, 7);
+    ck_assert_int_eq(found, count);
+}
+
+/* fetch widens to the accumulator's type, and narrows f32 to bf16. */
+static bool is_fetched(dtype from, dtype to)
+{
+    bool widens = bits_of(from) < 32 && !is_moved(from) && to == (is_float(from) ? DTYPE_F32 : DTYPE_I32);
+    return widens || (from == DTYPE_F32 && to == DTYPE_BF16);
+}
+
+/* cast narrows what the accumulator holds. */
+static bool is_cast(dtype from, dtype to)
+{
+    return bits_of(from) == 32 && bits_of(to) < 32 && !is_moved(to) && is_float(from) == is_float(to);
+}
+
+START_TEST(every_fetch_conversion)
+{
+    check_conversions(convert_fetch, is_fetched, 7);
 }
 END_TEST
 
-/* cast narrows what the accumulator holds. */
 START_TEST(every_cast)
 {
-    int found = 0;
-    for (dtype from = 0; from < DTYPE_COUNT; from++)
-        for (dtype to = 0; to < DTYPE_COUNT; to++) {
-            bool narrows = bits_of(from) == 32 && bits_of(to) < 32 && !is_moved(to) && is_float(from) == is_float(to);
-            convert_run *run = convert_cast(from, to);
-            ck_assert_msg(!run == !narrows, "%s to %s", dtype_row_of(from)->name, dtype_row_of(to)->name);
-            if (run)
-                check_run(run, from, to);
-            found += run != NULL;
-        }
-    ck_assert_int_eq(found, 6);
+    check_conversions(convert_cast, is_cast, 6);
 }
 END_TEST
 

@@ -396,8 +396,6 @@ END_TEST
 
 int main(void)
 {
-    TCase *t = suite_case_with("packing", setup, teardown);
-    suite_tests(t, random_ports, axes_are_named_in_order, overshoot_is_dead, copies_that_disagree_are_counted, scalars,
-                huge_ports_are_refused, deep_pairs, large_ports);
-    return suite_status("port_data", t);
+    return suite_of("port_data", setup, teardown, random_ports, axes_are_named_in_order, overshoot_is_dead,
+                    copies_that_disagree_are_counted, scalars, huge_ports_are_refused, deep_pairs, large_ports);
 }

@@ -268,13 +268,22 @@ START_TEST(integers_must_fit)
 }
 END_TEST
 
+typedef struct header_case {
+    const char *header;
+    diag_id id;
+    const char *part;
+} header_case;
+
+static void refused_header(const char *name, const image *m, const header_case *c)
+{
+    tensor t;
+    ck_assert_msg(!read_image(name, m, &i32_23, &t), "%s", c->header);
+    expect_fault(c->header, c->id, c->part);
+}
+
 START_TEST(npy_headers_are_refused)
 {
-    static const struct {
-        const char *header;
-        diag_id id;
-        const char *part;
-    } cases[] = {
+    static const header_case cases[] = {
         {"", E_TENSOR_FILE, "dictionary is expected"},
         {"{", E_TENSOR_FILE, "string is expected"},
         {"{'descr", E_TENSOR_FILE, "not closed"},
@@ -306,9 +315,7 @@ START_TEST(npy_headers_are_refused)
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         image m = npy_image(1, cases[i].header, data_23, 24);
-        tensor t;
-        ck_assert_msg(!read_image("a.npy", &m, &i32_23, &t), "%s", cases[i].header);
-        expect_fault(cases[i].header, cases[i].id, cases[i].part);
+        refused_header("a.npy", &m, &cases[i]);
     }
 }
 END_TEST
@@ -458,11 +465,7 @@ END_TEST
 
 START_TEST(safetensors_headers_are_refused)
 {
-    static const struct {
-        const char *header;
-        diag_id id;
-        const char *part;
-    } cases[] = {
+    static const header_case cases[] = {
         {"", E_TENSOR_FILE, "does not begin with {"},
         {" {}", E_TENSOR_FILE, "does not begin with {"},
         {"{", E_TENSOR_FILE, "not JSON"},
@@ -496,9 +499,7 @@ START_TEST(safetensors_headers_are_refused)
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         image m = st_image(cases[i].header, data_23, 24);
-        tensor t;
-        ck_assert_msg(!read_image("f.safetensors:w", &m, &i32_23, &t), "%s", cases[i].header);
-        expect_fault(cases[i].header, cases[i].id, cases[i].part);
+        refused_header("f.safetensors:w", &m, &cases[i]);
     }
 }
 END_TEST
@@ -923,15 +924,20 @@ START_TEST(permutes)
 }
 END_TEST
 
+static tensor random_row(dtype type, int64_t elements, uint64_t seed, unsigned threads)
+{
+    int64_t *shape = ARENA_ARRAY(memory, int64_t, 1);
+    tensor t;
+    *shape = elements;
+    ck_assert(tensor_new(&(tensor_type){type, 1, shape, NULL}, memory, &t));
+    tensor_fill_random(&t, seed, threads);
+    return t;
+}
+
 START_TEST(threads_fill_the_same)
 {
-    const int64_t shape[] = {1000003};
     for (int d = 0; d < DTYPE_COUNT; d++) {
-        tensor one, several;
-        ck_assert(tensor_new(&(tensor_type){(dtype)d, 1, shape, NULL}, memory, &one));
-        ck_assert(tensor_new(&(tensor_type){(dtype)d, 1, shape, NULL}, memory, &several));
-        tensor_fill_random(&one, 5, 1);
-        tensor_fill_random(&several, 5, 3);
+        tensor one = random_row((dtype)d, 1000003, 5, 1), several = random_row((dtype)d, 1000003, 5, 3);
         ck_assert_mem_eq(one.bytes, several.bytes, one.size);
         tensor_free(&one);
         tensor_free(&several);
@@ -941,13 +947,8 @@ END_TEST
 
 START_TEST(random_fill)
 {
-    const int64_t shape[] = {20000};
     for (int d = 0; d < DTYPE_COUNT; d++) {
-        tensor a, b;
-        ck_assert(tensor_new(&(tensor_type){(dtype)d, 1, shape, NULL}, memory, &a));
-        ck_assert(tensor_new(&(tensor_type){(dtype)d, 1, shape, NULL}, memory, &b));
-        tensor_fill_random(&a, 5, 1);
-        tensor_fill_random(&b, 5, 1);
+        tensor a = random_row((dtype)d, 20000, 5, 1), b = random_row((dtype)d, 20000, 5, 1);
         ck_assert_mem_eq(a.bytes, b.bytes, a.size);
         tensor_fill_random(&b, 6, 1);
         ck_assert_int_ne(memcmp(a.bytes, b.bytes, a.size), 0);
@@ -982,12 +983,11 @@ END_TEST
 
 int main(void)
 {
-    TCase *t = suite_case_with("files", setup, teardown);
-    suite_tests(t, npy_versions, npy_spellings, npy_fortran_order, npy_fortran_order_i4, npy_element_types, integers_must_fit,
-                npy_headers_are_refused, npy_says_everything, npy_headers_end_where_they_may, npy_heads_of_any_length,
-                npy_prefix_is_checked, safetensors_tensors, safetensors_single_needs_no_name, safetensors_headers_are_refused,
-                safetensors_offset_of_the_damage, safetensors_deep_and_long, raw_is_exact, every_cut_is_refused, random_damage, round_trips,
-                npy_is_what_numpy_writes, missing_files, failed_writes_leave_nothing, links_and_modes_stay, pipes, f32_is_rounded,
-                standard_streams, mnist, sizes_are_checked, permutes, threads_fill_the_same, random_fill);
-    return suite_status("tensor_file", t);
+    return suite_of("tensor_file", setup, teardown, npy_versions, npy_spellings, npy_fortran_order, npy_fortran_order_i4, npy_element_types,
+                    integers_must_fit, npy_headers_are_refused, npy_says_everything, npy_headers_end_where_they_may,
+                    npy_heads_of_any_length, npy_prefix_is_checked, safetensors_tensors, safetensors_single_needs_no_name,
+                    safetensors_headers_are_refused, safetensors_offset_of_the_damage, safetensors_deep_and_long, raw_is_exact,
+                    every_cut_is_refused, random_damage, round_trips, npy_is_what_numpy_writes, missing_files, failed_writes_leave_nothing,
+                    links_and_modes_stay, pipes, f32_is_rounded, standard_streams, mnist, sizes_are_checked, permutes,
+                    threads_fill_the_same, random_fill);
 }
