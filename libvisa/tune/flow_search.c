@@ -53,12 +53,12 @@ static int64_t copy_cycles(const space *x, const flow_plan *p, const flow_value 
     int64_t dmns = t->slices_per_cluster / t->dm_slices_per_dmn, under = ceil_div(working, dmns);
     int64_t dmn = pieces * under * ceil_div(run, t->dmn_bytes_per_cycle);
     int64_t engine = pieces * under * t->dma_dmns_per_engine * ceil_div(run, t->dma_request_bytes);
-    int64_t hbm = bytes_of(v->type, whole) * (store ? 1 : copies) / larger(1, t->hbm_bytes_per_cycle);
+    int64_t hbm = (store ? bytes_of(v->type, whole) : tile * copies) / larger(1, t->hbm_bytes_per_cycle);
     bool partial = store && run % t->hbm_block_bytes != 0;
     int64_t block = t->hbm_block_bytes / t->hbm_burst_bytes * t->hbm_burst_millicycles / 1000;
     if (partial)
         hbm = pieces * copies * block * t->hbm_partial_write_factor / t->hbm_channels;
-    return t->dma_startup_cycles + larger(dmn, larger(engine, store ? hbm : hbm / larger(1, copies / 8)));
+    return t->dma_startup_cycles + larger(dmn, larger(engine, hbm));
 }
 
 /* Elements of the result for one position of its outermost axis. */
@@ -102,7 +102,7 @@ static int64_t flits_of(const space *x, const flow_plan *p, const flow_step *s)
     const flow_value *from = &x->f->values[s->from];
     if (from->place == FLOW_STREAM) {
         const flow_split *sum = &p->split[from->summed];
-        int64_t sums = flow_tile_of(x->f, p, from), packets = sum->tile / flow_packet(x->f, x->t, from->summed);
+        int64_t sums = flow_tile_of(x->f, p, from), packets = sum->tile / flow_packet_of(x->f, p, x->t, from->summed);
         return larger(1, sums / LANES * larger(1, packets));
     }
     return ceil_div(flow_tile_of(x->f, p, from), LANES);
@@ -111,18 +111,22 @@ static int64_t flits_of(const space *x, const flow_plan *p, const flow_step *s)
 static void estimate(const space *x, flow_plan *p)
 {
     const tune_flow *f = x->f;
-    int64_t loads = 0, work = 0, loop = 1;
-    for (size_t g = 0; g < f->group_count; g++)
+    int64_t loads = 0, work = 0, loop = 1, once = 0; /* once: in front of the loop, since no iteration changes it */
+    unsigned looped = 0;
+    for (size_t g = 0; g < f->group_count; g++) {
         loop *= p->split[g].loop;
+        looped |= p->split[g].loop > 1 ? 1U << g : 0;
+    }
     for (size_t i = 0; i < f->step_count; i++) {
         const flow_step *s = &f->steps[i];
         int64_t tile = flow_tile_of(f, p, &f->values[s->from]);
+        bool inside = s->kind == FLOW_PASS || looped == 0 || (f->values[s->to].has & looped);
         if (s->kind == FLOW_FILL)
-            work += p->main_weights ? bytes_of(f->type, tile) / x->t->flit_bytes : bytes_of(f->type, tile) / 8;
+            *(inside ? &work : &once) += p->main_weights ? bytes_of(f->type, tile) / x->t->flit_bytes : bytes_of(f->type, tile) / 8;
         else if (s->kind == FLOW_TURN)
-            work += bytes_of(f->type, tile) / x->t->transpose_row_bytes;
+            *(inside ? &work : &once) += bytes_of(f->type, tile) / x->t->transpose_row_bytes;
         else if (s->kind == FLOW_LOAD)
-            loads += copy_cycles(x, p, &f->values[s->to], false);
+            *(inside ? &loads : &once) += copy_cycles(x, p, &f->values[s->to], false);
         else if (flow_is_copy(f, s))
             work += bytes_of(f->values[s->from].type, flow_tile_of(f, p, &f->values[s->from])) / 8;
         else {
@@ -134,7 +138,7 @@ static void estimate(const space *x, flow_plan *p)
         }
     }
     int64_t store = p->brought > 0 ? brought_cycles(x, p) : copy_cycles(x, p, &f->values[0], true), copies = loads + store;
-    p->cycles = loads + store + work + (loop - 1) * larger(copies, work);
+    p->cycles = once + loads + store + work + (loop - 1) * larger(copies, work);
 }
 
 /* What is shared over slices and not in the result is folded on the way to it, and then no operand of all slices follows. */
@@ -205,7 +209,9 @@ static bool split_group(const space *x, size_t g, int64_t loop, int64_t cluster,
     if (size % loop != 0)
         return false;
     int64_t in_loop = size / loop;
-    *s = (flow_split){.loop = loop, .cluster = cluster, .slice = slice, .tile = round_up(ceil_div(in_loop, parts), x->unit[g])};
+    int64_t each = ceil_div(in_loop, parts), flit = x->t->flit_bytes * 8 / dtype_row_of(x->f->type)->bits;
+    bool one_flit = slice > 1 && each == flit && x->unit[g] == 2 * flit; /* of what is summed: a packet is of two where there are two */
+    *s = (flow_split){.loop = loop, .cluster = cluster, .slice = slice, .tile = one_flit ? each : round_up(each, x->unit[g])};
     s->padded = parts * s->tile;
     if (loop > 1 && s->padded != in_loop && (x->unit[g] > 1 || cluster > 1))
         return false;
@@ -268,8 +274,13 @@ static void consider(space *x, flow_plan *p, size_t g, int64_t slices, bool clus
         bool fills = false;
         for (size_t i = 0; i < x->f->step_count; i++)
             fills = fills || x->f->steps[i].kind == FLOW_FILL;
-        for (int by_main = 0; by_main < (fills ? 2 : 1); by_main++) {
-            p->main_weights = by_main;
+        p->rings = true;
+        bool rings = false;
+        for (size_t i = 0; i < x->f->value_count; i++)
+            rings = rings || flow_ring_of(x->f, p, &x->f->values[i]).slices > 1;
+        for (int way = 0; way < (fills ? 2 : 1) * (rings ? 2 : 1); way++) {
+            p->main_weights = fills && way % 2;
+            p->rings = rings && way >= (fills ? 2 : 1);
             estimate(x, p);
             keep(x, p);
             flow_plan brought = *p;

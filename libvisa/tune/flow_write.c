@@ -13,8 +13,9 @@ typedef struct writer {
     const target *t;
     arena *a;
     tune_page page;
-    size_t looped; /* the group with iterations; NO_GROUP: there is none */
-    int step;      /* of the text */
+    size_t looped;      /* the group with iterations; NO_GROUP: there is none */
+    const char *around; /* in place of slices that share an axis, what each of them brings; NULL: they have the same */
+    int step;           /* of the text */
 } writer;
 
 /* What goes through a pass: a stream of these groups, from a value in DM. */
@@ -87,7 +88,7 @@ static const char *slice_digit(const writer *w, size_t g, unsigned gathered, siz
 {
     const flow_split *s = &w->p->split[g];
     if (g == shared)
-        return sharers(w, s->slice);
+        return w->around ? w->around : sharers(w, s->slice);
     if (gathered >> g & 1)
         return s->slice > 1 ? arena_printf(w->a, "1 # %" PRId64, s->slice) : NULL;
     return digit(w, g, s->tile, s->slice);
@@ -130,14 +131,54 @@ static const char *tiles(const writer *w, const size_t *groups, size_t count, co
     return tune_list(w->a, parts, count + 1);
 }
 
+/* Do steps need a value for anything but the rows of one contraction? */
+static bool is_rows_alone(const tune_flow *f, const flow_value *v)
+{
+    size_t number = (size_t)(v - f->values), contractions = 0;
+    for (size_t i = 0; i < f->value_count; i++)
+        contractions += f->values[i].place == FLOW_STREAM && f->values[i].rows == number;
+    for (size_t i = 0; i < f->step_count; i++) {
+        const flow_step *s = &f->steps[i];
+        if (s->kind != FLOW_LOAD && s->from == number)
+            return false;
+        for (size_t k = 0; k < s->count; k++)
+            if (tune_flow_operand(f, &s->operations[k]) == v)
+                return false;
+    }
+    return contractions == 1;
+}
+
+/* The group that slices share, of those that are reduced; NO_GROUP: none. */
+static size_t shared_group(const tune_flow *f, const flow_plan *p)
+{
+    size_t g = 0;
+    while (g < f->group_count && !(f->groups[g].is_reduced && p->split[g].slice > 1))
+        g++;
+    return g < f->group_count ? g : NO_GROUP;
+}
+
+flow_ring flow_ring_of(const tune_flow *f, const flow_plan *p, const flow_value *v)
+{
+    flow_ring none = {1, NO_GROUP};
+    size_t shared = shared_group(f, p), outer = 0;
+    if (!p->rings || shared == NO_GROUP || !v->tensor || v->place != FLOW_DM || (v->has >> shared & 1) || !is_rows_alone(f, v))
+        return none;
+    while (outer + 1 < v->count && p->split[v->groups[outer]].tile == 1)
+        outer++;
+    int64_t slices = p->split[shared].slice;
+    if (outer + 1 >= v->count || p->split[v->groups[outer]].tile % slices != 0)
+        return none;
+    return (flow_ring){slices, v->groups[outer]};
+}
+
 int64_t flow_tile_of(const tune_flow *f, const flow_plan *p, const flow_value *v)
 {
     int64_t elements = 1;
     for (size_t i = 0; i < v->count; i++)
         elements *= p->split[v->groups[i]].tile;
+    elements /= flow_ring_of(f, p, v).slices;
     int64_t inner = v->is_packed && v->count > 0 ? p->split[v->groups[v->count - 1]].tile : 1;
     return v->tensor && v->place == FLOW_DM ? elements : elements / inner * round_up(inner, LANES);
-    (void)f;
 }
 
 /* As a stream's values lie in DM or in the VRF: whole flits. */
@@ -183,6 +224,11 @@ int64_t flow_packet(const tune_flow *f, const target *t, size_t summed)
 {
     int64_t flit = t->flit_bytes * 8 / dtype_row_of(f->type)->bits;
     return f->groups[summed].size <= flit ? flit : 2 * flit;
+}
+
+int64_t flow_packet_of(const tune_flow *f, const flow_plan *p, const target *t, size_t summed)
+{
+    return smaller(flow_packet(f, t, summed), p->split[summed].tile);
 }
 
 int64_t flow_turn_columns(const tune_flow *f, int64_t tile)
@@ -290,6 +336,23 @@ static void write_load(writer *w, const flow_step *s)
     for (size_t g = 0; g < w->f->group_count; g++)
         if (!(v->has >> g & 1) && w->p->split[g].slice * w->p->split[g].cluster > 1)
             others[count++] = w->f->groups[g].text;
+    flow_ring ring = flow_ring_of(w->f, w->p, v);
+    int64_t left = ring.slices > 1 ? w->p->split[ring.group].tile / ring.slices : 1;
+    if (ring.slices > 1) {
+        const char *parts[FLOW_GROUPS_MAX];
+        for (size_t i = 0; i < v->count; i++)
+            parts[i] = v->groups[i] == ring.group ? digit(w, ring.group, 1, left) : tile(w, v->groups[i]);
+        w->around = digit(w, ring.group, left, ring.slices);
+        begin_step(w,
+                   arena_printf(w->a, "%" PRId64 " bytes for each slice, once for %" PRId64 " of them: the Switch Engine takes them around",
+                                ceil_div(elements * dtype_row_of(v->type)->bits, 8), ring.slices));
+        tune_line(&w->page, "let %s: DmTensor<%s, Chip, Cluster, m![%s], m![%s]> = %s%s.to_dm(&mut device.tdma);", v->name,
+                  type_name(v->type), slices(w, 0, shared_group(w->f, w->p)), tune_list(w->a, parts, v->count),
+                  w->f->e->tensors[v->tensor].port, part_of(w, v, ".view()"));
+        w->around = NULL;
+        end_step(w);
+        return;
+    }
     begin_step(
         w, arena_printf(w->a, count ? "%" PRId64 " bytes for each slice, the same for all parts of %s" : "%" PRId64 " bytes for each slice",
                         ceil_div(elements * dtype_row_of(v->type)->bits, 8), tune_list(w->a, others, count)));
@@ -371,15 +434,28 @@ static void write_sums(writer *w, const flow_value *sums)
 {
     const tune_flow *f = w->f;
     const flow_value *weights = &f->values[sums->weights];
-    int64_t packet = flow_packet(f, w->t, sums->summed), flit = w->t->flit_bytes * 8 / dtype_row_of(f->type)->bits,
+    int64_t packet = flow_packet_of(f, w->p, w->t, sums->summed), flit = w->t->flit_bytes * 8 / dtype_row_of(f->type)->bits,
             part = w->p->split[sums->summed].tile;
     const char *rows = in_list(rows_of(w, sums)), *steps = digit(w, sums->summed, packet, part / packet),
                *of_packet = digit(w, sums->summed, 1, packet), *groups = in_list(columns_of(w, sums, false)),
                *lanes = digit(w, sums->groups[sums->count - 1], 1, LANES);
     tune_line(&w->page, "    .begin(%s.view())", f->values[sums->rows].name);
-    tune_line(&w->page, "    .fetch::<m![%s], m![%s]>()", TUNE_LIST(w->a, rows, steps), of_packet);
-    if (f->values[sums->rows].type != f->type)
+    const flow_value *v = &f->values[sums->rows];
+    flow_ring ring = flow_ring_of(f, w->p, v);
+    const char *here[FLOW_GROUPS_MAX];
+    int64_t inside = part / packet; /* steps of time of what one slice brings */
+    for (size_t i = 0; i + 1 < v->count; i++) {
+        int64_t left = w->p->split[v->groups[i]].tile / (v->groups[i] == ring.group ? ring.slices : 1);
+        here[i] = digit(w, v->groups[i], 1, left);
+        inside *= left;
+    }
+    tune_line(&w->page, "    .fetch::<m![%s], m![%s]>()", TUNE_LIST(w->a, in_list(tune_list(w->a, here, v->count - 1)), steps), of_packet);
+    if (v->type != f->type)
         tune_line(&w->page, "    .fetch_cast::<%s>()", type_name(f->type));
+    if (ring.slices > 1)
+        tune_line(&w->page,
+                  "    .switch::<Slice, m![%s]>(SwitchConfig::Broadcast01 { slice1: %" PRId64 ", slice0: 1, time0: %" PRId64 " })",
+                  TUNE_LIST(w->a, rows, steps), ring.slices, inside);
     tune_line(&w->page, "    .collect()");
     tune_line(&w->page, "    .contract_outer::<m![%s], m![%s], _, _, _>(&%s)", TUNE_LIST(w->a, rows, steps, groups),
               padded_to(w, of_packet, packet, 2 * flit), weights->name);

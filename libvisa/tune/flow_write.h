@@ -16,6 +16,7 @@ typedef struct flow_split {
 typedef struct flow_plan {
     flow_split split[FLOW_GROUPS_MAX];
     bool main_weights; /* the TRF is filled by the main context */
+    bool rings;        /* slices that share what is reduced bring a part of the rows each, which go around by the Switch Engine */
     int64_t brought;   /* positions of the result's outermost axis that a slice writes after a copy from DM to DM has brought them there; */
     int64_t brought_clusters; /* in so many clusters. 0: slices write what they have computed */
     int64_t cycles;           /* as estimated */
@@ -32,6 +33,7 @@ bool flow_is_copy(const tune_flow *f, const flow_step *s);
 
 /* Elements of a packet that is multiplied in a step: a flit or two. */
 int64_t flow_packet(const tune_flow *f, const target *t, size_t summed);
+int64_t flow_packet_of(const tune_flow *f, const flow_plan *p, const target *t, size_t summed); /* a flit where a slice has no more */
 
 /* Elements of a block of the Transpose Engine, of the axis that was innermost. */
 int64_t flow_turn_columns(const tune_flow *f, int64_t tile);
@@ -41,6 +43,14 @@ size_t flow_outer_of_result(const tune_flow *f);
 
 /* How that copy leaves the positions of this axis. */
 flow_split flow_brought_split(const tune_flow *f, const flow_plan *p);
+
+/* Of rows that go around: so many slices bring a part of this group each, the outermost that a slice has several positions of. One slice:
+ * they do not. Rows go around that nothing else needs, where slices share an axis that they have not. */
+typedef struct flow_ring {
+    int64_t slices;
+    size_t group;
+} flow_ring;
+flow_ring flow_ring_of(const tune_flow *f, const flow_plan *p, const flow_value *v);
 
 /* Elements that a slice has of a value. */
 int64_t flow_tile_of(const tune_flow *f, const flow_plan *p, const flow_value *v);

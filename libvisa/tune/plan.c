@@ -61,8 +61,20 @@ bool tune_is_handed_on(const tune_plan *p, const tune_extra *e)
     return p->handed > 1 && e->has[TUNE_COLUMN] && !e->has[TUNE_ROW] && !e->has[TUNE_BATCH];
 }
 
+int64_t tune_hand_padding(const tune_plan *p)
+{
+    return p->hand_parts > 0 ? p->handed / p->hand_parts : 1;
+}
+
+int64_t tune_hand_inside(const target *t, const tune_plan *p)
+{
+    return tune_inner_role(p) == TUNE_ROW ? 1 : t->slices_per_cluster / (p->split[TUNE_BATCH].slice * p->split[TUNE_ROW].slice);
+}
+
 int64_t tune_handing_ring(const target *t, const tune_plan *p)
 {
+    if (p->hand_parts > 0)
+        return p->handed * tune_hand_inside(t, p);
     const tune_split *batch = &p->split[TUNE_BATCH], *row = &p->split[TUNE_ROW], *column = &p->split[TUNE_COLUMN];
     int64_t each = t->slices_per_cluster / (batch->slice * row->slice); /* slices from one that has these columns to the next one */
     if (p->handed > row->slice)
@@ -368,6 +380,15 @@ static int64_t elements_of_extra(const tune_extra *e, const tune_plan *p)
     return (e->has[TUNE_ROW] ? p->split[TUNE_ROW].tile : 1) * (e->has[TUNE_COLUMN] ? round_up(p->split[TUNE_COLUMN].tile, 8) : 1);
 }
 
+/* In the VRF: operands after the sum, with the padding that some are handed on with; bytes. */
+static int64_t vrf_of_operands(const tune_question *q, const tune_plan *p)
+{
+    int64_t bytes = 0;
+    for (size_t i = 0; i < q->extra_count; i++)
+        bytes += 4 * round_up(elements_of_extra(&q->extras[i], p), 8) * (tune_is_handed_on(p, &q->extras[i]) ? tune_hand_padding(p) : 1);
+    return bytes;
+}
+
 /* What is done to the sums: its operands in the VRF, and what waits for another pass in DM. */
 static bool has_room_for_epilogue(const target *t, const tune_question *q, const tune_plan *p, int64_t dm_left)
 {
@@ -376,7 +397,7 @@ static bool has_room_for_epilogue(const target *t, const tune_question *q, const
     int64_t tile = 4 * p->split[TUNE_ROW].tile * round_up(p->split[TUNE_COLUMN].tile, 8), vrf = p->sum_loop > 1 ? tile : 0, extras = 0;
     for (size_t i = 0; i < q->extra_count; i++)
         extras += 4 * round_up(elements_of_extra(&q->extras[i], p), 8);
-    vrf += extras + (tune_epilogue_has_gate(e) ? tile : 0) + (tune_epilogue_stashes(e) ? STASH_BYTES : 0);
+    vrf += vrf_of_operands(q, p) + (tune_epilogue_has_gate(e) ? tile : 0) + (tune_epilogue_stashes(e) ? STASH_BYTES : 0);
     int64_t waiting = e->count > 1 ? (int64_t)(e->count - 1) * tile : 0;
     bool padded = e->count > 1 && p->lanes != p->lanes_kept;
     return !padded && vrf <= t->vrf_bytes && extras * (p->extras_once ? p->split[TUNE_COLUMN].loop : 1) + waiting <= dm_left;
@@ -626,7 +647,8 @@ static region region_of_load(const tune_question *q, const tune_plan *p, tune_ro
 typedef struct piece_times {
     int64_t aside_copies, aside; /* of operands that are turned once: what DMA does, and all up to their last copy */
     int64_t rows, turn_rows, weights, turn_weights, store_weights, multiply, sums, passes, regroup, close, store, row_extras, column_extras,
-        handed; /* by the sub context */
+        handed,  /* by the sub context */
+        bitmaps; /* before the first of them: copies stand still meanwhile, too */
 } piece_times;
 
 /* The longest run of a copy: rows that follow each other both in HBM and in a slice, at most 4 KiB of them. */
@@ -702,15 +724,17 @@ static int64_t store_cycles(const target *t, const tune_question *q, const tune_
     return copy_cycles(t, p, c) + (commands - 1) * t->dma_startup_cycles;
 }
 
-/* A copy of an operand of what is done to the sums, for each slice or one of so many. */
-static int64_t extra_cycles(const target *t, const tune_question *q, const tune_plan *p, const tune_extra *e, int64_t one_of)
+/* A copy of an operand of what is done to the sums: for each slice, for one of those that hand it on, or a part for some of them. */
+static int64_t extra_cycles(const target *t, const tune_question *q, const tune_plan *p, const tune_extra *e)
 {
+    bool is_handed = tune_is_handed_on(p, e);
+    int64_t parts = is_handed ? larger(1, p->hand_parts) : 1, one_of = is_handed ? p->handed / parts : 1;
     int64_t pieces = e->has[TUNE_ROW] && e->has[TUNE_COLUMN] ? p->split[TUNE_ROW].tile : 1, elements = 1,
             iterations = tune_comes_once(p, e) ? p->split[TUNE_COLUMN].loop : 1;
     for (int role = TUNE_BATCH; role < TUNE_SUM; role++)
         elements *= e->has[role] ? loaded_at_once(q, p, (tune_role)role) * (role == TUNE_COLUMN ? iterations : 1) : 1;
     copy of = {.pieces = pieces * iterations,
-               .bytes = tune_bytes_of(e->type, elements_of_extra(e, p) / pieces),
+               .bytes = tune_bytes_of(e->type, elements_of_extra(e, p) / pieces / parts),
                .hbm = {.rows = 1,
                        .bytes = tune_bytes_of(e->type, elements),
                        .row_bytes = tune_bytes_of(e->type, elements),
@@ -720,28 +744,63 @@ static int64_t extra_cycles(const target *t, const tune_question *q, const tune_
     return copy_cycles_for(t, p, &of, one_of);
 }
 
-/* Around the rings in which slices hand one on. */
+/* Around the rings in which slices hand one on: every packet passes all of them, and what is padding is received, too, by the sub
+ * context's 8 bytes a cycle. */
 static int64_t handing_cycles(const target *t, const tune_plan *p)
 {
-    return tune_handing_ring(t, p) * ceil_div(p->split[TUNE_COLUMN].tile, t->rows);
+    enum { SUB_ACCESSES = 4 }; /* of a flit */
+    int64_t groups = ceil_div(p->split[TUNE_COLUMN].tile, t->rows);
+    return larger(tune_handing_ring(t, p) * groups / larger(1, p->hand_parts), groups * tune_hand_padding(p) * SUB_ACCESSES);
 }
 
-int64_t tune_best_handing(const target *t, const tune_question *q, const tune_plan *p)
+/* Copies of all operands that are handed on; *rings: what they take around. */
+static int64_t cycles_of_handing(const target *t, const tune_question *q, const tune_plan *p, int64_t *rings)
+{
+    int64_t cycles = *rings = p->hand_parts == 0 ? t->snoop_load_cycles : 0;
+    for (size_t i = 0; i < q->extra_count; i++)
+        if (tune_is_handed_on(p, &q->extras[i])) {
+            cycles += extra_cycles(t, q, p, &q->extras[i]);
+            *rings += handing_cycles(t, p);
+        }
+    return cycles;
+}
+
+/* Slices that are handed on to are one digit, as named topologies have it: of rows, or all batches and rows where these are side by side.
+ */
+static bool can_name_handing(const tune_plan *p)
+{
+    int64_t rows = p->split[TUNE_ROW].slice;
+    return p->handed <= rows || (tune_inner_role(p) != TUNE_ROW && p->handed == rows * p->split[TUNE_BATCH].slice);
+}
+
+size_t tune_handings(const target *t, const tune_question *q, const tune_plan *p, tune_plan *out)
 {
     const tune_split *row = &p->split[TUNE_ROW];
-    tune_plan of = *p;
-    int64_t best = 1, least = INT64_MAX;
-    for (of.handed = 2; of.handed < row->slice * p->split[TUNE_BATCH].slice; of.handed *= 2) {
-        int64_t cycles = 0;
-        if (row->slice % of.handed != 0)
-            break;
-        for (size_t i = 0; i < q->extra_count; i++)
-            if (tune_is_handed_on(&of, &q->extras[i]))
-                cycles += extra_cycles(t, q, p, &q->extras[i], of.handed) + handing_cycles(t, &of);
-        best = cycles < least ? of.handed : best;
-        least = smaller(least, cycles);
-    }
-    return best;
+    int64_t alike = row->slice * p->split[TUNE_BATCH].slice, groups = ceil_div(p->split[TUNE_COLUMN].tile, t->rows);
+    tune_plan of = *p, quiet = *p, best = *p, all = *p;
+    int64_t least_copies = INT64_MAX, least = INT64_MAX, rings;
+    bool pads = tune_pads_inside(&p->split[TUNE_COLUMN], q->size[TUNE_COLUMN]);
+    for (of.handed = 2; of.handed <= alike; of.handed *= 2)
+        for (of.hand_parts = smaller(of.handed, pads ? 1 : groups & -groups); of.hand_parts >= 1; of.hand_parts /= 2) {
+            if (!can_name_handing(&of) || vrf_of_operands(q, &of) > t->vrf_bytes)
+                continue;
+            int64_t copies = cycles_of_handing(t, q, &of, &rings);
+            best = copies + rings < least ? of : best;
+            least = smaller(least, copies + rings);
+            quiet = 4 * copies + rings < least_copies ? of : quiet;
+            least_copies = smaller(least_copies, 4 * copies + rings);
+        }
+    size_t count = 0;
+    if (best.handed > 1)
+        out[count++] = best;
+    if (quiet.handed != best.handed || quiet.hand_parts != best.hand_parts)
+        out[count++] = quiet;
+    all.handed = alike;
+    all.hand_parts = 0;
+    bool ends_in_padding = p->spreads && alike * p->split[TUNE_COLUMN].slice < t->slices_per_cluster;
+    if (!ends_in_padding && cycles_of_handing(t, q, &all, &rings) + rings < least)
+        out[count++] = all;
+    return count;
 }
 
 /* A pass over values in DM, after the one that the sums go through; and copies of its operands, those of columns once with the weights. */
@@ -749,7 +808,7 @@ static void add_epilogue(const target *t, const tune_question *q, const tune_pla
 {
     enum { FILL = 16 };
     const tune_epilogue *e = tune_epilogue_of(q, p->sum_loop);
-    x->passes = x->row_extras = x->column_extras = x->handed = 0;
+    x->passes = x->row_extras = x->column_extras = x->handed = x->bitmaps = 0;
     for (size_t i = 0; i < e->count; i++) {
         int64_t flits = e->passes[i].narrow.count > 0 ? 2 * out : out;
         if (i > 0)
@@ -761,7 +820,8 @@ static void add_epilogue(const target *t, const tune_question *q, const tune_pla
         const tune_extra *one = &q->extras[i];
         bool is_handed = tune_is_handed_on(p, one);
         x->handed += is_handed ? handing_cycles(t, p) : 0;
-        *(one->has[TUNE_ROW] ? &x->row_extras : &x->column_extras) += extra_cycles(t, q, p, one, is_handed ? p->handed : 1);
+        x->bitmaps = is_handed && p->hand_parts == 0 ? t->snoop_load_cycles : x->bitmaps;
+        *(one->has[TUNE_ROW] ? &x->row_extras : &x->column_extras) += extra_cycles(t, q, p, one);
     }
 }
 
@@ -934,6 +994,8 @@ static void load(const tune_plan *p, const piece_times *x, int64_t i, int64_t fr
     if (of_part == 0) /* the first part is waited for, the others are turned meanwhile */
         run_on(dma, free_at, i == 0 ? x->aside : x->aside_copies);
     bool is_first = i % inner == 0, are_here = p->row_copies > 0 && p->sum_loop == 1 && i % (rows * columns) >= rows;
+    if (i == 0)
+        run_on(dma, free_at, x->bitmaps);
     if (of_part == 0 && p->extras_once)
         run_on(dma, free_at, x->column_extras);
     bool has_weights = is_first || !p->columns_outside;
@@ -965,8 +1027,9 @@ static int64_t least_of(const tune_plan *p, const piece_times *x)
     if (p->row_copies > 0)
         row_copies = batches * p->sum_loop * p->row_copies;
     int64_t stores = p->results_stay ? 1 : of_sum;
-    int64_t dma = p->sum_loop * x->aside_copies + weights * x->weights + (p->extras_once ? batches : weights) * x->column_extras +
-                  row_copies * x->rows + of_sum * x->row_extras + stores * x->store;
+    int64_t dma = x->bitmaps + p->sum_loop * x->aside_copies + weights * x->weights +
+                  (p->extras_once ? batches : weights) * x->column_extras + row_copies * x->rows + of_sum * x->row_extras +
+                  stores * x->store;
     int64_t main = weights * (x->turn_weights + (p->main_weights ? x->store_weights : 0)) + count * x->multiply + of_sum * x->passes;
     return larger(dma, main);
 }
@@ -1003,7 +1066,7 @@ void tune_plan_estimate(const target *t, const tune_question *q, int64_t most, t
             if (x.turn_weights)
                 weights_at = run_on(&c.main, weights_at, x.turn_weights);
             stored_at = run_on(p->main_weights || starves(q, p) ? &c.main : &c.sub, larger(weights_at, free_at), x.store_weights);
-            handed_at = x.handed > 0 ? run_on(&c.sub, all.extras[i], x.handed) : all.extras[i];
+            handed_at = x.handed > 0 ? run_on(&c.sub, all.extras[i], x.handed + (i == 0 ? x.bitmaps : 0)) : all.extras[i];
         }
         int64_t rows_at = larger(all.rows[i], handed_at);
         if (x.turn_rows && (p->columns_outside || i % inner == 0))

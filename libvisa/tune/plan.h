@@ -37,13 +37,15 @@ typedef struct tune_plan {
     int64_t aside[TUNE_SUM]; /* of an operand that lies turned, by its kept axis: it is turned once, by slices that have so many positions
                                 of that axis each, and goes back to HBM in flits of the sum; 0: slices turn what they get of it */
     bool extras_once;        /* operands of what is done to the sums, of columns: those of all iterations come in one copy */
-    int64_t handed; /* or one of so many slices with the same columns gets them, and the Switch Engine hands them on; 1: each gets them */
-    int64_t row_copies;       /* that bring the rows of all iterations before the first is multiplied; 0: each iteration has its own */
-    int64_t regroup;          /* slices that exchange rows for columns before the store, 1: none, so that a row's pieces are longer */
-    bool by_sub;              /* that exchange, or the joining of columns, is the sub context's: main multiplies on */
-    bool closes;              /* a slice writes whole rows one after the other, so many that they are whole blocks of HBM */
-    int64_t brought;          /* rows of the result, or batches, that a slice writes after a copy from DM to DM has brought them there;
-                                 0: slices write what they have computed */
+    int64_t handed;     /* or so many slices with the same columns get them once, and the Switch Engine hands them on; 1: each gets them */
+    int64_t hand_parts; /* of those slices that bring a part of the columns each, by a named topology; 0: one has all, and bitmaps say who
+                           copies it */
+    int64_t row_copies; /* that bring the rows of all iterations before the first is multiplied; 0: each iteration has its own */
+    int64_t regroup;    /* slices that exchange rows for columns before the store, 1: none, so that a row's pieces are longer */
+    bool by_sub;        /* that exchange, or the joining of columns, is the sub context's: main multiplies on */
+    bool closes;        /* a slice writes whole rows one after the other, so many that they are whole blocks of HBM */
+    int64_t brought;    /* rows of the result, or batches, that a slice writes after a copy from DM to DM has brought them there;
+                           0: slices write what they have computed */
     int64_t brought_clusters; /* in so many clusters */
     int64_t idle_inside;      /* of the slices that idle, as a digit inside the columns; the others are between rows and columns */
     int64_t cycles;           /* as estimated */
@@ -74,8 +76,15 @@ bool tune_comes_once(const tune_plan *p, const tune_extra *e);
 bool tune_is_handed_on(const tune_plan *p, const tune_extra *e);
 int64_t tune_handing_ring(const target *t, const tune_plan *p);
 
-/* Of fewer slices than all that have the same columns so many that copies and rings take the least together; 1: there are none. */
-int64_t tune_best_handing(const target *t, const tune_question *q, const tune_plan *p);
+/* Where parts are brought: those of slices that hand on (the others among them have padding, which goes around, too), and slices between
+ * one of them and the next. */
+int64_t tune_hand_padding(const tune_plan *p);
+int64_t tune_hand_inside(const target *t, const tune_plan *p);
+
+/* Ways to hand on that are worth a try: where copies take the least, and where copies and rings do together. Fills in p->handed and
+ * p->hand_parts of each, returns how many there are. */
+enum { TUNE_HANDINGS_MAX = 3 };
+size_t tune_handings(const target *t, const tune_question *q, const tune_plan *p, tune_plan *out);
 
 /* Iterations whose rows one copy brings. */
 int64_t tune_rows_at_once(const tune_plan *p);

@@ -36,7 +36,7 @@ unsigned tune_kind_of(const tune_question *q, const tune_plan *p)
            (unsigned)(p->row_copies > 0) << 10 | (unsigned)(p->aside[TUNE_ROW] + p->aside[TUNE_COLUMN] > 0) << 11 |
            (unsigned)p->spreads << 12 | (unsigned)p->closes << 13 | (unsigned)(p->brought > 0) << 14 | (unsigned)(p->handed > 1) << 15 |
            (unsigned)(s[TUNE_ROW].apart || s[TUNE_COLUMN].apart || s[TUNE_BATCH].apart) << 16 |
-           (unsigned)(p->handed > 1 && p->handed == s[TUNE_ROW].slice * s[TUNE_BATCH].slice) << 17;
+           (unsigned)(p->handed > 1 && p->hand_parts == 0) << 17;
 }
 
 /* Which of two plans is tried first: the faster, and of equals the one that was found first. */
@@ -100,19 +100,16 @@ static void consider(space *x, tune_plan p)
         halvings++;
     bool exchanges = p.regroup > 1 || p.joined > 1 || p.closes;
     bool has_iterations = has_extra_of_columns(x->question) && p.split[TUNE_COLUMN].loop > 1;
-    int64_t handings[3] = {1, 1, 1}, alike = p.split[TUNE_ROW].slice * p.split[TUNE_BATCH].slice;
+    tune_plan handings[TUNE_HANDINGS_MAX + 1];
     int handing_count = 1;
-    bool idles = p.spreads && alike * p.split[TUNE_COLUMN].slice < x->target->slices_per_cluster; /* a ring of all would end in padding */
-    if (has_extra_of_columns(x->question) && alike > 1) {
-        handings[handing_count] = tune_best_handing(x->target, x->question, &p);
-        handing_count += handings[handing_count] > 1;
-        handings[handing_count] = alike;
-        handing_count += !idles;
-    }
+    handings[0] = p;
+    if (has_extra_of_columns(x->question) && p.split[TUNE_ROW].slice * p.split[TUNE_BATCH].slice > 1)
+        handing_count += (int)tune_handings(x->target, x->question, &p, &handings[1]);
     for (int way = 0; way < (exchanges ? 2 : 1) * handing_count; way++)
         for (int once = has_iterations; once >= 0; once--) {
             p.by_sub = exchanges && way % 2;
-            p.handed = handings[exchanges ? way / 2 : way];
+            p.handed = handings[exchanges ? way / 2 : way].handed;
+            p.hand_parts = handings[exchanges ? way / 2 : way].hand_parts;
             p.extras_once = once;
             p.row_copies = 0;
             consider_one(x, p);

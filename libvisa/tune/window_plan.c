@@ -118,8 +118,21 @@ int64_t window_handed(const window_plan *p)
     return p->hand_rows > 0 ? p->hand_rows * p->hand_places * p->idle_inside * p->sum_slices : 1;
 }
 
+int64_t window_hand_padding(const window_plan *p)
+{
+    return p->hand_parts > 0 ? window_handed(p) / p->hand_parts : 1;
+}
+
+int64_t window_filter_parts(const target *t, const tune_question *q, const window_plan *p)
+{
+    int64_t together = larger(window_filters_in_packet(t, q, p), window_shape_of(t, q, p).live); /* the TRF takes so many in a packet */
+    return gcd(p->columns / together, larger(1, p->hand_parts));
+}
+
 int64_t window_ring(const window_plan *p)
 {
+    if (p->hand_parts > 0)
+        return window_handed(p);
     int64_t each = window_handed(p), count = p->column_slices * window_neighbours(p) / each, ring = 1;
     for (int64_t i = 0; i < count; i++)
         while (i * each / ring != ((i + 1) * each - 1) / ring)
@@ -202,12 +215,13 @@ static int64_t store_cycles(const target *t, const tune_question *q, const windo
     return t->dma_startup_cycles + ceil_div(runs + in_two, t->hbm_channels) * whole / 1000 * t->hbm_partial_write_factor;
 }
 
-/* A copy of so many bytes for each slice that has the same columns, or one of those that it is handed on to: of a few blocks that many
- * slices read few channels have something. */
-static int64_t crowded_cycles(const target *t, const window_plan *p, int64_t bytes, int64_t all_bytes)
+/* A copy of so many bytes for each slice that has the same columns, or so many parts of them for those that hand it on: of a few blocks
+ * that many slices read few channels have something. */
+static int64_t crowded_cycles(const target *t, const window_plan *p, int64_t bytes, int64_t all_bytes, int64_t parts)
 {
-    int64_t blocks = larger(1, all_bytes / t->hbm_block_bytes),
-            slices = ceil_div(slices_within(t, p, t->slices_per_cluster), window_handed(p)) * clusters_of(t, p);
+    int64_t blocks = larger(1, all_bytes / t->hbm_block_bytes), of_ring = larger(1, parts), handed = window_handed(p),
+            slices = ceil_div(slices_within(t, p, t->slices_per_cluster) * of_ring, handed) * clusters_of(t, p);
+    bytes /= of_ring;
     return t->dma_startup_cycles +
            slices * ceil_div(bytes, t->hbm_burst_bytes) * t->hbm_burst_millicycles / 1000 / smaller(blocks, t->hbm_channels);
 }
@@ -215,13 +229,32 @@ static int64_t crowded_cycles(const target *t, const window_plan *p, int64_t byt
 /* Of what meets the sums of columns. */
 static int64_t crowded_extra_cycles(const target *t, const tune_question *q, const window_plan *p, const tune_extra *e)
 {
-    return crowded_cycles(t, p, tune_bytes_of(e->type, window_results_of(t, p).columns), tune_bytes_of(e->type, q->size[TUNE_COLUMN]));
+    return crowded_cycles(t, p, tune_bytes_of(e->type, window_results_of(t, p).columns), tune_bytes_of(e->type, q->size[TUNE_COLUMN]),
+                          p->hand_parts);
 }
 
-/* Around the rings, where slices hand that on. */
+enum { SUB_ACCESSES = 4 }; /* of the sub context, for a flit */
+
+/* Around the rings, where slices hand filters on: by the context that puts them into the TRF. What is padding is received, too. */
+static int64_t filter_cycles(const target *t, const tune_question *q, const window_plan *p, int64_t taps)
+{
+    int64_t parts = window_filter_parts(t, q, p), packets = taps * p->columns / window_filters_in_packet(t, q, p),
+            received = p->hand_parts > 0 ? packets * (window_handed(p) / parts) * (p->main_weights ? 1 : SUB_ACCESSES) : 0;
+    return p->hands_filters ? larger(window_ring(p) * packets / parts, received) : 0;
+}
+
+/* The same of what meets the sums. */
 static int64_t handing_cycles(const target *t, const window_plan *p)
 {
-    return p->hand_rows > 0 ? window_ring(p) * ceil_div(window_results_of(t, p).columns, t->rows) : 0;
+    int64_t groups = ceil_div(window_results_of(t, p).columns, t->rows);
+    if (p->hand_rows == 0)
+        return 0;
+    return larger(window_ring(p) * groups / larger(1, p->hand_parts), SUB_ACCESSES * groups * window_hand_padding(p));
+}
+
+static int64_t bitmap_cycles(const target *t, const window_plan *p)
+{
+    return p->hand_rows > 0 && p->hand_parts == 0 ? t->snoop_load_cycles : 0;
 }
 
 static int64_t estimate(const target *t, const tune_question *q, const window_plan *p)
@@ -242,10 +275,11 @@ static int64_t estimate(const target *t, const tune_question *q, const window_pl
             weight_runs = (q->depthwise ? taps : p->columns * taps * channels / (of_weights * x.channels)) / (parts / x.channels);
     int64_t load_weights = copy_cycles(t, p, larger(1, weight_runs), weights);
     if (p->hands_filters)
-        load_weights = crowded_cycles(t, p, taps * weights, taps * tune_bytes_of(q->stored[q->weights], q->size[TUNE_COLUMN]));
+        load_weights = crowded_cycles(t, p, taps * weights, taps * tune_bytes_of(q->stored[q->weights], q->size[TUNE_COLUMN]),
+                                      window_filter_parts(t, q, p));
     int64_t fill = tune_bytes_of(q->type, elements_of_weights(t, q, p)) / (p->main_weights ? t->flit_bytes : t->flit_bytes / 4);
-    int64_t multiply = multiply_cycles(t, q, p), extras = 0,
-            handed = p->hands_filters ? window_ring(p) * taps * p->columns / window_filters_in_packet(t, q, p) : 0;
+    int64_t multiply = multiply_cycles(t, q, p), extras = bitmap_cycles(t, p), handed = extras;
+    int64_t filters = filter_cycles(t, q, p, taps);
     for (size_t i = 0; i < q->extra_count; i++) {
         const tune_extra *e = &q->extras[i];
         window_results r = window_results_of(t, p);
@@ -257,9 +291,9 @@ static int64_t estimate(const target *t, const tune_question *q, const window_pl
                                        : larger(crowded_extra_cycles(t, q, p, e), copy_cycles(t, p, pieces, bytes));
         handed += e->has[TUNE_ROW] ? 0 : handing_cycles(t, p);
     }
-    int64_t arrived = load_weights + extras + load_image, ready = load_weights + fill + (p->main_weights ? 0 : handed);
-    return larger(arrived, larger(ready, load_weights + handed)) + q->size[TUNE_BATCH] * (multiply + store_cycles(t, q, p)) +
-           (q->size[TUNE_BATCH] - 1) * load_image;
+    int64_t arrived = load_weights + extras + load_image, ready = load_weights + filters + fill + (p->main_weights ? 0 : handed);
+    return larger(arrived, larger(ready, load_weights + handed + (p->main_weights ? 0 : filters))) +
+           q->size[TUNE_BATCH] * (multiply + store_cycles(t, q, p)) + (q->size[TUNE_BATCH] - 1) * load_image;
 }
 
 /* ---- enumeration ---- */
@@ -298,42 +332,69 @@ static const tune_extra *extra_of_columns(const tune_question *q)
     return NULL;
 }
 
-/* All slices with the same columns have one that brings what meets their sums, or each so many: the least of a copy and its rings, or of
+/* All slices with the same columns bring once what meets their sums, or each so many of them: the least of a copy and its rings, or of
  * all that is done, since rings are the sub context's, and other copies need not wait for them. */
 enum { BROUGHT_BY_EACH, HANDED_TO_SOME, HANDED_MEANWHILE, HANDED_TO_ALL, HANDINGS };
 
+/* Have operands after the sum room in the VRF, with the padding that they are handed on with? */
+static bool has_room_for_operands(const target *t, const tune_question *q, const window_plan *p)
+{
+    window_results r = window_results_of(t, p);
+    int64_t elements = 0;
+    for (size_t i = 0; i < q->extra_count; i++)
+        elements += r.columns * (q->extras[i].has[TUNE_ROW] ? r.rows * r.places : window_hand_padding(p));
+    return 4 * elements <= t->vrf_bytes;
+}
+
+/* The best ways to hand on up to here. */
+typedef struct handing_choice {
+    window_plan copied, all; /* by copies and rings, by all that is done */
+    int64_t least_copied, least;
+} handing_choice;
+
+static void take_handing(const target *t, const tune_question *q, int way, const window_plan *p, handing_choice *x)
+{
+    int64_t cycles = crowded_extra_cycles(t, q, p, extra_of_columns(q)) + handing_cycles(t, p) + bitmap_cycles(t, p);
+    x->copied = cycles < x->least_copied ? *p : x->copied;
+    x->least_copied = smaller(x->least_copied, cycles);
+    cycles = way == HANDED_MEANWHILE ? estimate(t, q, p) : INT64_MAX;
+    x->all = cycles < x->least ? *p : x->all;
+    x->least = smaller(x->least, cycles);
+}
+
 static bool choose_handing(const target *t, const tune_question *q, int way, window_plan *p)
 {
-    const tune_extra *e = extra_of_columns(q);
-    int64_t inside = window_neighbours(p) / (p->column_slices == 1 ? p->row_slices : 1), least = INT64_MAX;
-    p->hand_rows = p->hand_places = 0;
+    int64_t inside = window_neighbours(p) / (p->column_slices == 1 ? p->row_slices : 1), neighbours = window_neighbours(p);
+    p->hand_rows = p->hand_places = p->hand_parts = 0;
     if (way == BROUGHT_BY_EACH)
         return true;
-    if (!e || window_neighbours(p) == p->idle_inside || window_results_of(t, p).share == WINDOW_SHARES_COLUMNS)
+    if (!extra_of_columns(q) || neighbours == p->idle_inside || window_results_of(t, p).share == WINDOW_SHARES_COLUMNS)
         return false;
     if (way == HANDED_TO_ALL) { /* copies are called rows and places where all slices have some */
         p->hand_rows = p->row_slices;
         p->hand_places = p->place_slices;
-        return p->column_slices * window_neighbours(p) == t->slices_per_cluster;
+        return p->column_slices * neighbours == t->slices_per_cluster;
     }
     if (t->slices_per_cluster % inside != 0) /* slices are a group then, whose parts have no name */
         return false;
-    window_plan best = *p, other = *p;
-    int64_t least_of_other = INT64_MAX;
+    handing_choice x = {*p, *p, INT64_MAX, INT64_MAX};
+    int64_t groups = window_results_of(t, p).columns / t->rows;
     for (p->hand_rows = 1; p->hand_rows <= p->row_slices; p->hand_rows++)
         for (p->hand_places = p->hand_rows > 1 ? p->place_slices : 1; p->hand_places <= p->place_slices; p->hand_places++) {
-            if (p->row_slices % p->hand_rows != 0 || p->place_slices % p->hand_places != 0 || window_handed(p) <= p->idle_inside ||
-                window_handed(p) >= window_neighbours(p))
+            int64_t handed = window_handed(p);
+            if (p->row_slices % p->hand_rows != 0 || p->place_slices % p->hand_places != 0 || handed <= p->idle_inside)
                 continue;
-            int64_t cycles = crowded_extra_cycles(t, q, p, e) + handing_cycles(t, p);
-            best = cycles < least ? *p : best;
-            least = smaller(least, cycles);
-            cycles = way == HANDED_MEANWHILE ? estimate(t, q, p) : INT64_MAX;
-            other = cycles < least_of_other ? *p : other;
-            least_of_other = smaller(least_of_other, cycles);
+            bool has_name = t->slices_per_cluster % handed == 0; /* whole rings */
+            for (p->hand_parts = has_name ? smaller(handed, groups & -groups) : 0; p->hand_parts >= 1; p->hand_parts /= 2)
+                if (has_room_for_operands(t, q, p))
+                    take_handing(t, q, way, p, &x);
+            p->hand_parts = 0;
+            if (handed < neighbours)
+                take_handing(t, q, way, p, &x);
         }
-    bool is_another = best.hand_rows != other.hand_rows || best.hand_places != other.hand_places;
-    *p = way == HANDED_MEANWHILE ? other : best;
+    bool is_another =
+        x.copied.hand_rows != x.all.hand_rows || x.copied.hand_places != x.all.hand_places || x.copied.hand_parts != x.all.hand_parts;
+    *p = way == HANDED_MEANWHILE ? x.all : x.copied;
     return p->hand_rows > 0 && (way != HANDED_MEANWHILE || is_another);
 }
 

@@ -16,9 +16,10 @@ typedef struct window_plan {
     int64_t idle_inside; /* of the slices that idle, as a digit between those of places and of channels; the others are at the end */
     bool rows_of_clusters, columns_of_clusters, main_weights;
     bool spreads; /* neighbours bring a part of the weights each, which go around by the Switch Engine on their way into the TRF */
-    /* Of the slices with the same columns so many, of rows and of places, have one that brings what meets their sums, and the Switch
-     * Engine hands it on; 0: each brings it. */
-    int64_t hand_rows, hand_places;
+    /* Of the slices with the same columns so many, of rows and of places, bring once what meets their sums, and the Switch Engine hands it
+     * on; 0: each brings it. Of them so many bring a part of the columns, by a named topology; 0: one brings all, and bitmaps say who
+     * copies it. */
+    int64_t hand_rows, hand_places, hand_parts;
     bool hands_filters; /* and the filters of channels that have one each */
     bool apart;         /* clusters of rows have padding each */
     bool brings;        /* a copy from DM to DM brings whole rows of results together before they are written */
@@ -64,9 +65,14 @@ int64_t window_column_groups(const target *t, const tune_question *q, const wind
 /* Slices that have the same columns, side by side. */
 int64_t window_neighbours(const window_plan *p);
 
-/* Of them those that what one of them brings is handed on to, 1: none; and how many are around a ring in which each finds that one. */
+/* Of them those that what is brought once is handed on to, 1: none; how many are around a ring in which each finds it; and of a named
+ * topology as many bring padding as bring one part, which goes around, too. */
 int64_t window_handed(const window_plan *p);
 int64_t window_ring(const window_plan *p);
+int64_t window_hand_padding(const window_plan *p);
+
+/* Of filters, packets of them are shared evenly. */
+int64_t window_filter_parts(const target *t, const tune_question *q, const window_plan *p);
 
 /* Rows of results that a slice writes after a copy: whole tiles, and whole blocks of HBM where they come to that. */
 int64_t window_rows_brought(const target *t, const tune_question *q, const window_plan *p);

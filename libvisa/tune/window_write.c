@@ -207,6 +207,12 @@ static const char *copies_of(const window_writer *w)
     return TUNE_LIST(w->a, text[0], text[1], text[2], text[3]);
 }
 
+/* "1 # 4" */
+static const char *padding_of(const window_writer *w, int64_t count)
+{
+    return count > 1 ? arena_printf(w->a, "1 # %" PRId64, count) : NULL;
+}
+
 /* Slices with `copies` in place of those that share what one of them brings: "1 # 64", what that one has, or "64", what all have then. */
 static const char *slices_of_copies(const window_writer *w, const char *copies)
 {
@@ -218,35 +224,65 @@ static const char *slices_of_copies(const window_writer *w, const char *copies)
                       p->column_slices * window_neighbours(p));
 }
 
+/* Those that hand something on: one of them brings it, or so many a part each, and the others padding. */
+static const char *slices_that_bring(const window_writer *w, const char *parts, int64_t count)
+{
+    return slices_of_copies(w, TUNE_LIST(w->a, padding_of(w, window_handed(w->p) / count), parts));
+}
+
+/* Those that have it then. */
+static const char *slices_that_get(const window_writer *w)
+{
+    return slices_of_copies(w, w->p->hand_parts > 0 ? arena_printf(w->a, "%" PRId64, window_handed(w->p)) : copies_of(w));
+}
+
+/* What they send around: bitmaps say whom each slice copies, or it gets what all send, padding too. */
+static void write_handing(window_writer *w, const char *slice, const char *time)
+{
+    if (w->p->hand_parts > 0)
+        tune_line(&w->page, "    .switch::<%s, m![%s]>(SwitchConfig::Broadcast1 { slice1: %" PRId64 ", slice0: 1 })", slice, time,
+                  window_handed(w->p));
+    else
+        tune_line(&w->page, "    .switch::<%s, m![%s]>(SwitchConfig::CustomBroadcast { ring_size: %" PRId64 " })", slice, time,
+                  window_ring(w->p));
+}
+
 /* An operand of what is done to the sums: one value for each column, or one for each result. */
 static void write_extra(window_writer *w, size_t i)
 {
     const tune_extra *e = &w->q->extras[i];
     bool is_handed = w->p->hand_rows > 0 && !e->has[TUNE_ROW];
-    int64_t handed = window_handed(w->p);
+    int64_t handed = window_handed(w->p), parts = is_handed ? larger(1, w->p->hand_parts) : 1, left = w->results.columns / parts;
     const char *rows = e->has[TUNE_ROW] ? TUNE_LIST(w->a, own_rows(w), own_places(w)) : NULL, *name = e->tensor.port,
-               *element = TUNE_LIST(w->a, rows, own_columns(w)), *slice = w->result_slice, *from = slice;
+               *element = TUNE_LIST(w->a, rows, column_digit(w, 1, left)), *slice = w->result_slice, *from = slice;
     if (is_handed) {
-        from = slices_of_copies(w, arena_printf(w->a, "1 # %" PRId64, handed));
-        slice = slices_of_copies(w, copies_of(w));
+        from = slices_that_bring(w, column_digit(w, left, parts), parts);
+        slice = slices_that_get(w);
     }
     dtype meets = w->q->meets;
     tune_begin_step(&w->page, (tune_step)(TUNE_LOAD_EXTRA + i),
-                    is_handed ? arena_printf(w->a, "An operand of what is done to the sums, to one of %" PRId64 " slices", handed)
-                              : "An operand of what is done to the sums");
+                    is_handed
+                        ? arena_printf(w->a, "An operand of what is done to the sums, to %" PRId64 " of %" PRId64 " slices", parts, handed)
+                        : "An operand of what is done to the sums");
     tune_line(&w->page, "let %s: DmTensor<%s, Chip, Cluster, %s, m![%s]> = %s%s.to_dm(&mut device.tdma);", name, type_name(e->type), from,
               element, name, e->has[TUNE_BATCH] ? part_of_image(w, ".view()") : "");
     tune_end_step(&w->page, (tune_step)(TUNE_LOAD_EXTRA + i));
-    tune_begin_step(&w->page, (tune_step)(TUNE_KEEP_EXTRA + i), is_handed ? "Into the VRF of all of them" : "Into the VRF");
-    const char *groups = column_groups(w), *time = TUNE_LIST(w->a, rows, groups);
+    tune_begin_step(&w->page, (tune_step)(TUNE_KEEP_EXTRA + i),
+                    !is_handed              ? "Into the VRF"
+                    : w->p->hand_parts == 0 ? "Into the VRF of all of them"
+                                            : "Into the VRF of all of them; a named topology has no bitmaps to load");
+    const char *groups = column_digit(w, w->t->rows, left / w->t->rows), *time = TUNE_LIST(w->a, rows, groups), *sent = time;
+    if (is_handed && w->p->hand_parts > 0) { /* what padding sends stands in the VRF, between */
+        sent = TUNE_LIST(w->a, groups, padding_of(w, window_hand_padding(w->p)), column_digit(w, left, parts));
+        element = TUNE_LIST(w->a, groups, padding_of(w, window_hand_padding(w->p)), column_digit(w, left, parts), lanes_of(w));
+    }
     tune_line(&w->page, "let %s: VrfTensor<%s, Chip, Cluster, %s, m![%s]> = device.sub", name, type_name(meets), slice, element);
     tune_line(&w->page, "    .begin(%s.view())", name);
     tune_line(&w->page, "    .fetch::<m![%s], m![%s]>()", time, lanes_of(w));
     if (e->type != meets)
         tune_line(&w->page, "    .fetch_cast::<%s>()", type_name(meets));
     if (is_handed)
-        tune_line(&w->page, "    .switch::<%s, m![%s]>(SwitchConfig::CustomBroadcast { ring_size: %" PRId64 " })", slice, time,
-                  window_ring(w->p));
+        write_handing(w, slice, sent);
     tune_line(&w->page, "    .collect()");
     tune_line(&w->page, "    .to_vrf();");
     if (is_handed)
@@ -380,18 +416,23 @@ static step_text step_of(const window_writer *w)
 }
 
 /* To the slices that share them, in DM: what is in the TRF gets no other name. */
-static void write_handed_filters(window_writer *w, const char *element)
+static void write_handed_filters(window_writer *w)
 {
     const tune_question *q = w->q;
-    int64_t filters = window_filters_in_packet(w->t, q, w->p);
-    const char *packet = column_digit(w, 1, filters), *type = type_name(q->stored[q->weights]), *slice = slices_of_copies(w, copies_of(w)),
-               *time = TUNE_LIST(w->a, w->down, w->across, column_digit(w, filters, w->p->columns / filters));
+    int64_t filters = window_filters_in_packet(w->t, q, w->p), parts = window_filter_parts(w->t, q, w->p), left = w->p->columns / parts;
+    const char *packet = column_digit(w, 1, filters), *type = type_name(q->stored[q->weights]), *slice = slices_that_get(w),
+               *time = TUNE_LIST(w->a, w->down, w->across, column_digit(w, filters, left / filters)), *sent = time,
+               *element = TUNE_LIST(w->a, w->down, w->across, column_digit(w, 1, w->p->columns));
+    if (w->p->hand_parts > 0) {
+        sent = TUNE_LIST(w->a, time, padding_of(w, window_handed(w->p) / parts), column_digit(w, left, parts));
+        element = TUNE_LIST(w->a, sent, packet);
+    }
     tune_begin_step(&w->page, TUNE_HAND_WEIGHTS, "And on to the others");
-    tune_line(&w->page, "let columns: DmTensor<%s, Chip, Cluster, %s, m![%s]> = device.sub", type, slice, element);
+    tune_line(&w->page, "let columns: DmTensor<%s, Chip, Cluster, %s, m![%s]> = device.%s", type, slice, element,
+              w->p->main_weights ? "main" : "sub");
     tune_line(&w->page, "    .begin(columns.view())");
     tune_line(&w->page, "    .fetch::<m![%s], m![%s]>()", time, packet);
-    tune_line(&w->page, "    .switch::<%s, m![%s]>(SwitchConfig::CustomBroadcast { ring_size: %" PRId64 " })", slice, time,
-              window_ring(w->p));
+    write_handing(w, slice, sent);
     tune_line(&w->page, "    .collect()");
     tune_line(&w->page, "    .commit_trim::<m![%s]>()", packet);
     tune_line(&w->page, "    .commit();");
@@ -408,23 +449,25 @@ static void write_weights_of_channels(window_writer *w)
     int64_t around = p->row_slices * p->place_slices, groups = window_column_groups(w->t, q, p);
     window_spread x;
     window_spread_of(w->t, q, p, &x);
+    int64_t handed = p->hands_filters ? p->columns / window_filter_parts(w->t, q, p) : p->columns; /* filters of a slice that hands on */
     const char *parts = column_digit(w, s->live * (groups / x.groups), x.groups), *here = column_digit(w, s->live, groups / x.groups),
                *packet = column_digit(w, 1, s->live);
     tune_begin_step(&w->page, TUNE_LOAD_WEIGHTS,
                     p->spreads ? arena_printf(w->a, "The filters of %" PRId64 " channels for each %" PRId64 " slices, each one once",
                                               p->columns, around)
-                    : p->hands_filters ? arena_printf(w->a, "The filters of %" PRId64 " channels for one of %" PRId64 " slices", p->columns,
-                                                      window_handed(p))
+                    : p->hands_filters ? arena_printf(w->a, "The filters of %" PRId64 " channels for %" PRId64 " of %" PRId64 " slices",
+                                                      p->columns, p->columns / handed, window_handed(p))
                                        : arena_printf(w->a, "The filters of %" PRId64 " channels for each slice", p->columns));
     const char *from = p->spreads         ? slices_with(w, parts, NULL)
-                       : p->hands_filters ? slices_of_copies(w, arena_printf(w->a, "1 # %" PRId64, window_handed(p)))
+                       : p->hands_filters ? slices_that_bring(w, column_digit(w, handed, p->columns / handed), p->columns / handed)
                                           : "Slice",
-               *element = TUNE_LIST(w->a, w->down, w->across, here, packet);
+               *element =
+                   TUNE_LIST(w->a, w->down, w->across, p->hands_filters ? column_digit(w, 1, handed) : TUNE_LIST(w->a, here, packet));
     tune_line(&w->page, "let columns: DmTensor<%s, Chip, Cluster, %s, m![%s]> = %s.to_dm(&mut device.tdma);",
               type_name(q->stored[q->weights]), from, element, q->tensors[q->weights].port);
     tune_end_step(&w->page, TUNE_LOAD_WEIGHTS);
     if (p->hands_filters)
-        write_handed_filters(w, element);
+        write_handed_filters(w);
     tune_begin_step(&w->page, TUNE_STORE_WEIGHTS,
                     arena_printf(w->a, "Into the TRF%s, where a packet of channels finds its places of the filters%s",
                                  p->main_weights ? " by the main context" : "",

@@ -581,10 +581,34 @@ static void write_pass(writer *w, const tune_pass *pass)
     tune_line(&w->page, "    .vector_final()");
 }
 
-/* Slices of what one of those that share it has, "1 # 16", or all have, "16". */
+/* Packets of columns that slices bring which hand them on: those of each, and of which slice. NULL: one. */
+typedef struct hand_text {
+    const char *left, *parts;
+    int64_t columns; /* of a slice */
+} hand_text;
+
+static hand_text handed_of(const writer *w)
+{
+    const tune_plan *p = w->p;
+    int64_t groups = p->split[TUNE_COLUMN].tile / p->lanes, parts = larger(1, p->hand_parts), left = groups / parts;
+    return (hand_text){kept(w, TUNE_COLUMN, p->lanes, left), kept(w, TUNE_COLUMN, p->lanes * left, parts), p->lanes * left};
+}
+
+/* Slices of what one of those that share it has, "1 # 16", or a part for each of some, "1 # 2, N / 8", or all have, "16". */
 static const char *slices_of_copies(const writer *w, bool all)
 {
     const tune_split *s = w->p->split, *row = &s[TUNE_ROW];
+    if (w->p->hand_parts > 0) {
+        bool has_batches = w->p->handed > row->slice, inside = tune_inner_role(w->p) == TUNE_ROW;
+        const char *copies = all ? arena_printf(w->a, "%" PRId64, w->p->handed)
+                                 : TUNE_LIST(w->a, idle(w, tune_hand_padding(w->p)), handed_of(w).parts),
+                   *others =
+                       has_batches ? NULL : kept(w, TUNE_ROW, tune_slice_stride(w->p, TUNE_ROW) * w->p->handed, row->slice / w->p->handed);
+        const char *rows = TUNE_LIST(w->a, others, copies), *columns = slice_digit(w, TUNE_COLUMN);
+        return arena_printf(w->a, "m![%s]",
+                            TUNE_LIST(w->a, has_batches ? NULL : slice_digit(w, TUNE_BATCH), inside ? columns : rows,
+                                      idle(w, idle_between(w)), inside ? rows : columns, idle(w, w->p->idle_inside)));
+    }
     const char *copies = all ? "%" PRId64 : "1 # %" PRId64;
     int64_t rows_alike = smaller(w->p->handed, row->slice), batches_alike = w->p->handed / rows_alike;
     const char *batches = batches_alike > 1 ? arena_printf(w->a, copies, batches_alike) : slice_digit(w, TUNE_BATCH),
@@ -613,7 +637,8 @@ static void write_extra_load(writer *w, size_t i)
                     once ? arena_printf(w->a, "An operand of what is done to the sums, for all %" PRId64 " iterations", column->loop)
                          : "An operand of what is done to the sums");
     tune_line(&w->page, "let %s: DmTensor<%s, Chip, Cluster, %s, m![%s]> = %s%s.to_dm(&mut device.tdma);", name, type_name(e->type),
-              tune_is_handed_on(p, e) ? slices_of_copies(w, false) : "Slice", TUNE_LIST(w->a, all, rows, columns), name,
+              tune_is_handed_on(p, e) ? slices_of_copies(w, false) : "Slice",
+              TUNE_LIST(w->a, all, rows, tune_is_handed_on(p, e) ? kept(w, TUNE_COLUMN, 1, handed_of(w).columns) : columns), name,
               tiles(w, e->has[TUNE_BATCH], of_row, of_column && !once, false, ".view()"));
     tune_end_step(&w->page, (tune_step)(TUNE_LOAD_EXTRA + i));
 }
@@ -636,19 +661,33 @@ static void write_extra(writer *w, size_t i)
         write_extra_load(w, i);
     bool is_handed = tune_is_handed_on(p, e);
     tune_begin_step(&w->page, (tune_step)(TUNE_KEEP_EXTRA + i),
-                    is_handed ? "Into the VRF of all slices with these columns, from one of them" : "Into the VRF");
+                    !is_handed           ? "Into the VRF"
+                    : p->hand_parts == 0 ? "Into the VRF of all slices with these columns, from one of them"
+                                         : arena_printf(w->a,
+                                                        "Into the VRF of each %" PRId64 " slices with these columns, from %" PRId64
+                                                        " of them: a named topology, which has no bitmaps to load",
+                                                        p->handed, p->hand_parts));
     const char *kept_rows = of_column || !rows ? rows : padded_to(w, rows, row->tile, round_up(row->tile, w->t->rows));
     const char *slice = is_handed ? slices_of_copies(w, true) : "Slice", *time = of_column ? TUNE_LIST(w->a, rows, groups) : "1",
                *element = TUNE_LIST(w->a, kept_rows,
                                     groups && p->lanes == w->t->rows ? columns
                                     : of_column                      ? padded_to(w, columns, p->lanes, w->t->rows)
                                                                      : NULL);
+    if (is_handed && p->hand_parts > 0) { /* what padding sends stands in the VRF, between */
+        hand_text handed = handed_of(w);
+        time = TUNE_LIST(w->a, handed.left, idle(w, tune_hand_padding(p)), handed.parts);
+        element = TUNE_LIST(w->a, handed.left, idle(w, tune_hand_padding(p)), handed.parts, padded_to(w, lanes, p->lanes, w->t->rows));
+    }
     tune_line(&w->page, "let %s: VrfTensor<%s, Chip, Cluster, %s, m![%s]> = device.sub", name, type_name(meets), slice, element);
     tune_line(&w->page, "    .begin(%s.view()%s)", name, once ? tiles(w, false, false, true, false, "") : "");
-    tune_line(&w->page, "    .fetch::<m![%s], m![%s]>()", time, of_column ? TUNE_LIST(w->a, lanes) : TUNE_LIST(w->a, rows));
+    tune_line(&w->page, "    .fetch::<m![%s], m![%s]>()", is_handed ? TUNE_LIST(w->a, handed_of(w).left) : time,
+              of_column ? TUNE_LIST(w->a, lanes) : TUNE_LIST(w->a, rows));
     if (e->type != meets)
         tune_line(&w->page, "    .fetch_cast::<%s>()", type_name(meets));
-    if (is_handed)
+    if (is_handed && p->hand_parts > 0)
+        tune_line(&w->page, "    .switch::<%s, m![%s]>(SwitchConfig::Broadcast1 { slice1: %" PRId64 ", slice0: %" PRId64 " })", slice, time,
+                  p->handed, tune_hand_inside(w->t, p));
+    else if (is_handed)
         tune_line(&w->page, "    .switch::<%s, m![%s]>(SwitchConfig::CustomBroadcast { ring_size: %" PRId64 " })", slice, time,
                   tune_handing_ring(w->t, p));
     tune_line(&w->page, "    .collect()");

@@ -266,14 +266,14 @@ CHOICES = [
     ("O[y, x, f] = sum(r, s, c) I[y + r, x + s, c] * W[f, r, s, c]", dict(y=3, x=5, r=3, s=3, c=1024, f=16), "i8", "i32", "InterSliceReduceOpI32::Add", 0),
     ("O[y, x, f] = sum(r, s, c) I[y + r, x + s, c] * W[f, r, s, c]", dict(y=16, x=4, r=3, s=3, c=256, f=128), "bf16", "bf16", "Y / 2 % 4], m![Y % 2, X", 5000),
     # what meets the sums is handed on, of slices that have padding in both clusters, and places that have some
-    ("O[y, x, f] = relu(sum(r, s, c) I[y + r, x + s, c] * W[f, r, s, c] + bias[f])", dict(y=28, x=28, r=3, s=3, c=32, f=32), "i8", "i8", "CustomBroadcast", 5400),
-    ("O[y, x, f] = relu(sum(c) I[y, x, c] * W[f, c] + bias[f])", dict(y=56, x=56, c=64, f=256), "i8", "i8", "CustomBroadcast", 4000),
+    ("O[y, x, f] = relu(sum(r, s, c) I[y + r, x + s, c] * W[f, r, s, c] + bias[f])", dict(y=28, x=28, r=3, s=3, c=32, f=32), "i8", "i8", "Broadcast1 {", 3700),
+    ("O[y, x, f] = relu(sum(c) I[y, x, c] * W[f, c] + bias[f])", dict(y=56, x=56, c=64, f=256), "i8", "i8", "Broadcast1 { slice1: 32, slice0: 1 }", 3100),
     # in short rings, the filters of channels too; of rows that end inside the slices
-    ("O[y, x, f] = relu((sum(c) I[y, x, c] * W[f, c] + bias[f]) * scale[f]: f32)", dict(y=28, x=28, c=512, f=128), "i8", "i8", "CustomBroadcast { ring_size: 16 }", 4250),
-    ("O[y, x, c] = relu(sum(r, s) I[y + r, x + s, c] * W[r, s, c] + bias[c])", dict(y=28, x=28, r=3, s=3, c=192), "bf16", "bf16", "unsafe { columns.reshape() }", 3950),
+    ("O[y, x, f] = relu((sum(c) I[y, x, c] * W[f, c] + bias[f]) * scale[f]: f32)", dict(y=28, x=28, c=512, f=128), "i8", "i8", "1 # 4, F / 16], m![F % 16]>", 3500),
+    ("O[y, x, c] = relu(sum(r, s) I[y + r, x + s, c] * W[r, s, c] + bias[c])", dict(y=28, x=28, r=3, s=3, c=192), "bf16", "bf16", "unsafe { columns.reshape() }", 3700),
     # clusters of rows with padding each; clusters of columns
     ("O[y, x, f] = relu(sum(r, s, c) I[y + r, x + s, c] * W[f, r, s, c] + bias[f])", dict(y=14, x=14, r=3, s=3, c=64, f=128), "i8", "i8", "Y % 7 # 8", 3400),
-    ("O[y, x, f] = relu(sum(r, s, c) I[y + r, x + s, c] * W[f, r, s, c] + bias[f])", dict(y=7, x=7, r=3, s=3, c=64, f=512), "i8", "i8", "type Cluster = m![F / 256]", 4100),
+    ("O[y, x, f] = relu(sum(r, s, c) I[y + r, x + s, c] * W[f, r, s, c] + bias[f])", dict(y=7, x=7, r=3, s=3, c=64, f=512), "i8", "i8", "type Cluster = m![F / 256]", 3400),
     # pieces of 7 rows: 49 of them side by side would be packets that end inside blocks, and the blocks in one channel
     ("O[y, x, f] = sum(c) I[y, x, c] * W[f, c] + bias[f]", dict(y=7, x=7, c=576, f=160), "bf16", "bf16", "a copy brings 7 whole rows", 4200),
     # rows that are no whole blocks of HBM, brought together in both clusters; slices with 4 rows each, and no last one with less
@@ -287,6 +287,9 @@ CHOICES = [
     ("O[y, x, f] = sum(c) I[y, x, c] * W[f, c] + bias[f]", dict(y=56, x=56, c=144, f=24), "bf16", "bf16", "m![Y_X % 32, C]>", 3800),
     # a vector goes around a ring of slices that are apart, under all DMNs
     ("y[n] = sum(k) x[k] * W[n, k]", dict(n=520, k=2048), "bf16", "f32", "Broadcast1 { slice1: 128, slice0: 2 }", 4800),
+    # queries go around the slices that share keys, of which each has a flit
+    ("O[h, q, e] = sum(s) (softmax(s) ((sum(d) Q[h, q, d] * K[h, s, d]) * 0.125) * V[h, s, e])", dict(h=4, q=64, s=128, d=64, e=64), "bf16", "bf16",
+     "Broadcast01 { slice1: 8, slice0: 1, time0: 4 }", 0),
     # an operand with one element is padded alone; the columns are those of the other axis
     ("C[m, n] = sum(k) A[m, k] * B[n, k] + bias[n]", dict(m=1024, n=1, k=1024), "bf16", "bf16", "m![N # 2]", 5000)]
 
