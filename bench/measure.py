@@ -125,6 +125,20 @@ def _cpu():
         return platform.machine()
 
 
+def _levels():
+    """What the processor has beyond AVX2, of what the machine or the reference makes use of."""
+    try:
+        flags = set(re.search(r"^flags\s*: (.*)", pathlib.Path("/proc/cpuinfo").read_text(), re.M).group(1).split())
+    except (OSError, AttributeError):
+        return []
+    named = {"avx2": "AVX2", "avx512f": "AVX-512", "avx512_vnni": "VNNI", "avx512_bf16": "BF16", "amx_tile": "AMX"}
+    return [name for flag, name in named.items() if flag in flags]
+
+
+def load():
+    return round(os.getloadavg()[0], 2)
+
+
 def _memory_gib():
     try:
         return round(int(re.search(r"MemTotal:\s*(\d+)", pathlib.Path("/proc/meminfo").read_text()).group(1)) / 2**20)
@@ -141,6 +155,6 @@ def environment():
     versions = {"gcc": _first_line(["gcc", "-dumpfullversion"]), "glibc": platform.libc_ver()[1], "linux": platform.release()}
     for package in ("clang-19", "mlir-19-tools", "libisl23", "libdnnl2", "libopenblas0-pthread", "libelf1", "libjansson4"):
         versions[package] = _package(package)
-    return {"cpu": _cpu(), "cores": os.cpu_count(), "memory_gib": _memory_gib(), "load": round(os.getloadavg()[0], 2),
+    return {"cpu": _cpu(), "levels": _levels(), "cores": os.cpu_count(), "memory_gib": _memory_gib(), "load": load(),
             "commit": _first_line(["git", "-C", str(ROOT), "rev-parse", "--short", "HEAD"]),
             "versions": {name: version for name, version in versions.items() if version}}

@@ -20,6 +20,11 @@ def at_most(what, limit, value, unit=""):
     return target(what, f"at most {number(limit)}{' ' + unit if unit else ''}", value, None if middle is None else middle <= limit, unit)
 
 
+def none_of(what, missed, count):
+    """A goal that each of `count` things has to meet; `missed`: what is said of those that do not."""
+    return target(what, "none", f"{len(missed)} of {count}" + (f": {'; '.join(missed)}" if missed else ""), not missed if count else None)
+
+
 def number(value):
     if value is None:
         return ""
@@ -89,28 +94,44 @@ def _markdown_table(t):
     return f"{title}:\n\n" + "\n".join([head] + rows) + (f"\n\n{t['note']}" if t["note"] else "")
 
 
-def _page_environment(report):
+def _versions(e):
+    return ", ".join(f"{name} {version}" for name, version in e["versions"].items())
+
+
+def _where(report, load):
+    """On what, how busy, of which commit and how long: of a section as of a whole run."""
     e = report["environment"]
-    versions = ", ".join(f"{name} {version}" for name, version in e["versions"].items())
-    return (f"{e['cpu']}, {e['cores']} cores, {e['memory_gib']} GiB; load average {e['load']} at the start; commit {e['commit']}; {report['mode']} mode.\n"
-            f"{versions}.")
+    return (f"{e['cpu']}{' (' + ', '.join(e['levels']) + ')' if e['levels'] else ''}, {e['cores']} cores, {e['memory_gib']} GiB; "
+            f"load average {load} at the start; commit {e['commit']}; {report['mode']} mode.")
 
 
-def _page_section(section):
+def _page_section(report, section):
     skipped = [f"Skipped: {text}." for text in section["skipped"]]
-    return "\n\n".join([_markdown_table(t) for t in _tables(section)] + skipped)
+    return "\n\n".join([_markdown_table(t) for t in _tables(section)] + skipped + [_where(report, section["load"])])
 
 
-def _page_targets(report):
-    rows = [[s["name"], t["what"], t["limit"], measured(t), verdict(t)] for s in report["sections"] for t in s["targets"]]
+def _page_targets(report, old, others):
+    """Rows of the sections that ran; those of `others` stay as the page has them, in the order of all."""
+    ran = {s["name"]: [[s["name"], t["what"], t["limit"], measured(t), verdict(t)] for t in s["targets"]] for s in report["sections"] if not s["failed"]}
+    kept = {}
+    for line in old.splitlines():
+        cells = [cell.strip() for cell in line.strip().strip("|").split("|")]
+        if len(cells) == 5 and cells[0] in others:
+            kept.setdefault(cells[0], []).append(cells)
+    rows = [row for name in report["order"] for row in (ran[name] if name in ran else kept.get(name, []))]
     return _markdown_table(table("targets", ["section", "what", "target", "measured", ""], rows)).split("\n\n", 1)[1]
 
 
 def update_page(page, report):
-    """The page with what is between `<!-- bench: NAME -->` and `<!-- end -->` made from the report; other names stay."""
-    made = {"environment": _page_environment(report), "targets": _page_targets(report)}
-    made.update({section["name"]: _page_section(section) for section in report["sections"] if not section["failed"]})
+    """The page with what is between `<!-- bench: NAME -->` and `<!-- end -->` made from the report; other names stay, and so do the rows of
+    sections that did not run. Each section says where it was measured, since they need not be of one run."""
+    made = {section["name"]: _page_section(report, section) for section in report["sections"] if not section["failed"]}
+    others = set(report["order"]) - set(made)
+    if not others:
+        made["environment"] = f"{_where(report, report['environment']['load'])}\n{_versions(report['environment'])}."
 
     def replace(match):
+        if match.group(2) == "targets":
+            return f"{match.group(1)}\n{_page_targets(report, match.group(3), others)}\n{match.group(4)}"
         return f"{match.group(1)}\n{made[match.group(2)]}\n{match.group(4)}" if match.group(2) in made else match.group(0)
     return re.sub(r"(<!-- bench: (\w+) -->)(.*?)(<!-- end -->)", replace, page, flags=re.S)

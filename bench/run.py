@@ -23,7 +23,7 @@ def run_section(name, bench):
     module = importlib.import_module(f"sections.{name}")
     bench.skipped = []
     begin = time.monotonic()
-    section = {"name": name, "title": module.TITLE, "tables": [], "targets": [], "failed": None}
+    section = {"name": name, "title": module.TITLE, "tables": [], "targets": [], "failed": None, "load": measure.load()}
     try:
         module.run(bench, section)
     except measure.Missing as missing:
@@ -56,7 +56,7 @@ def main():
     with measure.work_folder() as work:
         bench = measure.Bench(options.bin, options.mode, work)
         bench.program("visac")
-        everything = {"mode": options.mode, "environment": measure.environment(), "sections": []}
+        everything = {"mode": options.mode, "environment": measure.environment(), "order": SECTIONS, "sections": []}
         print(report.text_of_environment(everything["environment"]), flush=True)
         for name in SECTIONS:
             if not options.names or name in options.names:

@@ -13,6 +13,8 @@ import tempfile
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 RUN = [sys.executable, os.path.join(ROOT, "bench/run.py")]
 COMPARE = [sys.executable, os.path.join(ROOT, "bench/compare.py")]
+sys.path.insert(0, os.path.join(ROOT, "bench"))
+from report import update_page  # noqa: E402
 PAGES = [os.path.join(ROOT, page) for page in ("docs/performance.md", "docs/tune.md")]  # tune's table is where tune is explained
 BLOCK = re.compile(r"<!-- bench: (\w+) -->(.*?)<!-- end -->", re.S)
 
@@ -64,6 +66,10 @@ def main():
     must(blocks == set(sections) | {"environment", "targets"}, f"the pages have blocks for {sorted(blocks)}, the driver has {sorted(sections)}")
     must(BLOCK.sub("", updated) == BLOCK.sub("", text), "--update changed text outside of its blocks")
     must(all(body.strip() for name, body in BLOCK.findall(updated) if not sections.get(name, {}).get("skipped")), "--update left a block empty")
+    for section in report["sections"]:  # what a run of one section leaves as it is
+        must(update_page(updated, {**report, "sections": [section]}) == updated, f"--update with {section['name']} alone changed what is of other sections")
+    one = update_page(updated, {**report, "sections": [dict(sections["compile"], load=-1, targets=[])]})
+    must("load average -1 " in one and "| compile |" not in one and "| growth |" in one, "--update with a section that was measured anew does not show it")
     run(programs + ["--smoke", "nothing"], 2)
     compare(sys.argv[1])
     print(f"{len(sections)} sections ran, {sum(len(s['targets']) for s in sections.values())} targets")
