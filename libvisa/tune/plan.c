@@ -1113,5 +1113,9 @@ attainable tune_bound_of(const target *t, const tune_question *q)
     w.ending_bytes = results % t->hbm_block_bytes != 0 ? results : 0; /* row by row, without padding */
     w.stored_bytes = results;                                         /* all results need as many products */
     w.stored_mac_cycles = batch * size[TUNE_ROW] * size[TUNE_COLUMN] * k / lanes;
+    if (q->window_count == 0) { /* elements of an image are in as many products as windows have them */
+        w.operand_bytes[0] = tune_bytes_of(q->stored[q->stream], streamed);
+        w.operand_bytes[1] = tune_bytes_of(q->stored[q->weights], batch * size[TUNE_COLUMN] * k);
+    }
     return attainable_of(t, q->timing, &w);
 }

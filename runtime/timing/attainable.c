@@ -39,30 +39,82 @@ static int64_t partial_of(const target *t, const attainable_work *w, const attai
     return larger(0, partial - (int64_t)((__int128)w->ending_bytes * 1000 / x->bytes_per_kcycle) - 1);
 }
 
-/* Can `stores` copies write all results in so many cycles? Each takes as much as is multiplied when it has to begin: those after it have a
- * start each, and carry what is left with it. Shares are counted in 2^-40, rounded up. */
-static bool can_store(const attainable_work *w, const attainable *x, int64_t stores, int64_t cycles)
+/* Shares of all products, results and bytes are counted in 2^-40. */
+static const int64_t ALL = INT64_C(1) << 40;
+
+static int64_t part_of(int64_t cycles, int64_t share)
 {
-    const int64_t all = INT64_C(1) << 40, of_results = (int64_t)((__int128)w->stored_bytes * 1000 / x->bytes_per_kcycle);
+    return (int64_t)((__int128)cycles * share / ALL);
+}
+
+/* Copies that bring the two operands, a part of one of them each, and the cycles that their bytes take. */
+typedef struct operand_loads {
+    int64_t count, of_both, of_smaller;
+} operand_loads;
+
+/* Can all products be done in so many cycles? What a copy brings is there when it ends, and an element is in as many products as any other
+ * of its tensor: those that need one of the copies from the m-th on are what is missing of an operand before it, at least, and they come
+ * after it. So it ends early, and copies up to it have few bytes; the most that they can have leaves the least to the next ones. */
+static bool can_multiply(const attainable_work *w, const attainable *x, const operand_loads *l, int64_t cycles)
+{
+    int64_t complete = 0; /* of the operand that has less of itself there */
+    for (int64_t m = 1; m <= l->count; m++) {
+        int64_t loaded = cycles - m * x->start_cycles - part_of(w->stored_mac_cycles, ALL - complete);
+        if (loaded < 0 || (m == l->count && loaded < l->of_both))
+            return false;
+        loaded = smaller(loaded, l->of_both);
+        if (m == l->count - 1 && m > 1) { /* the last copy has one of them only */
+            if (loaded < l->of_smaller)
+                return false;
+            complete = (int64_t)((__int128)(loaded + 1 - l->of_smaller) * ALL / larger(1, l->of_both - l->of_smaller));
+        } else if (m > 1)
+            complete = (int64_t)((__int128)(loaded + 1) * ALL / larger(1, l->of_both));
+        complete = smaller(complete, ALL);
+    }
+    return true;
+}
+
+/* The end of the last product. */
+static int64_t end_of_products(const attainable_work *w, const attainable *x, const operand_loads *l)
+{
+    int64_t low = w->first_loads * x->start_cycles + w->stored_mac_cycles, high = low + l->count * x->start_cycles + l->of_both;
+    if (l->count == 0)
+        return low;
+    while (low < high) {
+        int64_t middle = low + (high - low) / 2;
+        if (can_multiply(w, x, l, middle))
+            high = middle;
+        else
+            low = middle + 1;
+    }
+    return low;
+}
+
+/* Can `stores` copies write all results in so many cycles? Each takes as much as is multiplied when it has to begin, the last one of which
+ * is `multiplied_at`: those after it have a start each, and carry what is left with it. */
+static bool can_store(const attainable_work *w, const attainable *x, int64_t multiplied_at, int64_t stores, int64_t cycles)
+{
+    const int64_t of_results = (int64_t)((__int128)w->stored_bytes * 1000 / x->bytes_per_kcycle);
     int64_t stored = 0;
     for (int64_t left = stores; left > 0; left--) {
-        int64_t rest = (int64_t)((__int128)of_results * (all - stored) / all),
-                multiplied = cycles - w->first_loads * x->start_cycles - left * x->start_cycles - rest;
+        int64_t begins = cycles - left * x->start_cycles - part_of(of_results, ALL - stored),
+                multiplied = begins - w->first_loads * x->start_cycles;
         if (multiplied <= 0)
             return false;
-        stored = (int64_t)smaller((__int128)multiplied * all / w->stored_mac_cycles + 1, all);
-        if (stored == all)
+        stored = (int64_t)smaller((__int128)multiplied * ALL / w->stored_mac_cycles + 1, begins >= multiplied_at ? ALL : ALL - 1);
+        if (stored == ALL)
             return true;
     }
     return false;
 }
 
 /* The least cycles of so many stores, at least `low`, where `high` is enough. */
-static int64_t cycles_of_stores(const attainable_work *w, const attainable *x, int64_t stores, int64_t low, int64_t high)
+static int64_t cycles_of_stores(const attainable_work *w, const attainable *x, int64_t multiplied_at, int64_t stores, int64_t low,
+                                int64_t high)
 {
     while (low < high) {
         int64_t middle = low + (high - low) / 2;
-        if (can_store(w, x, stores, middle))
+        if (can_store(w, x, multiplied_at, stores, middle))
             high = middle;
         else
             low = middle + 1;
@@ -71,24 +123,45 @@ static int64_t cycles_of_stores(const attainable_work *w, const attainable *x, i
 }
 
 /* More stores wait less, and have more starts. Each one more gains less than the one before, by the factor of results to products: who
- * gained nothing so often gains nothing later. 0 says nothing: so many stores are not tried, each takes as many steps as there are. */
-static int64_t waits_of(const target *t, const attainable_work *w, const attainable *x, int64_t carried)
+ * gained nothing so often gains nothing later. 0 says nothing: so many stores are not tried, each takes as many steps as there are.
+ * `least` is known of fewer copies that bring operands: what they cannot beat is not looked at. */
+static int64_t waits_of_loads(const target *t, const attainable_work *w, const attainable *x, int64_t carried, const operand_loads *l,
+                              int64_t least)
 {
     enum { IN_VAIN = 64, MOST_STORES = 512 };
-    int64_t best = INT64_MAX, of_best = 0,
-            most = x->products + (int64_t)((__int128)w->stored_bytes * 1000 / x->bytes_per_kcycle) + x->start_cycles;
+    int64_t best = INT64_MAX, of_best = 0, multiplied_at = end_of_products(w, x, l), more_loads = l->count > 2 ? l->count - 2 : 0,
+            most = multiplied_at + x->start_cycles + (int64_t)((__int128)w->stored_bytes * 1000 / x->bytes_per_kcycle);
     for (int64_t stores = 1;; stores++) {
-        attainable of = {.starts = w->loads + stores, .start_cycles = x->start_cycles};
+        attainable of = {.starts = w->loads + more_loads + stores, .start_cycles = x->start_cycles};
         count_rows(t, w, &of);
         int64_t copies = of.starts * of.start_cycles + of.row_cycles + carried;
-        if (copies >= best || stores - of_best > IN_VAIN)
-            return best;
+        if (copies >= smaller(best, least) || stores - of_best > IN_VAIN)
+            return smaller(best, least);
         if (stores > MOST_STORES)
             return 0;
-        int64_t cycles = larger(copies, cycles_of_stores(w, x, stores, 0, most + stores * x->start_cycles));
+        int64_t cycles = larger(copies, cycles_of_stores(w, x, multiplied_at, stores, 0, most + stores * x->start_cycles));
         of_best = cycles < best ? stores : of_best;
         best = smaller(best, cycles);
     }
+}
+
+/* The least over all numbers of copies that bring the operands. Of more than MOST_LOADS it is only known that they have a start each. */
+static int64_t waits_of(const target *t, const attainable_work *w, const attainable *x, int64_t carried)
+{
+    enum { MOST_LOADS = 16 };
+    const int64_t *bytes = w->operand_bytes;
+    operand_loads l = {0};
+    if (bytes[0] == 0 || bytes[1] == 0)
+        return waits_of_loads(t, w, x, carried, &l, INT64_MAX);
+    l.of_smaller = (int64_t)((__int128)smaller(bytes[0], bytes[1]) * 1000 / x->bytes_per_kcycle);
+    l.of_both = l.of_smaller + (int64_t)((__int128)larger(bytes[0], bytes[1]) * 1000 / x->bytes_per_kcycle);
+    int64_t best = INT64_MAX;
+    for (l.count = 2; l.count <= MOST_LOADS && best > 0; l.count++)
+        best = waits_of_loads(t, w, x, carried, &l, best);
+    attainable_work more = *w;
+    operand_loads any = {0};
+    more.loads += MOST_LOADS - 1;
+    return best > 0 ? waits_of_loads(t, &more, x, carried, &any, best) : 0;
 }
 
 attainable attainable_of(const target *t, timing_preset preset, const attainable_work *w)

@@ -2,9 +2,9 @@
  *
  * The one idea: a bound that nothing in the model forbids to reach. Copies run one after the other; each moves one tensor at most, starts
  * once, and all engines and channels together carry it. Nothing is multiplied before both operands have something there, and nothing leaves
- * before that: of results that are stored in several copies each waits for its share of the products. A copy finds all banks closed: what
- * is more than a row of each costs a switch for each row, or another copy.
- * Reports and visac tune have it from here; rules and sources: docs/timing.md. */
+ * before that: of results that are stored in several copies each waits for its share of the products, and those for copies. A copy finds
+ * all banks closed: what is more than a row of each costs a switch for each row, or another copy. Reports and visac tune have it from here;
+ * rules and sources: docs/timing.md. */
 #ifndef VISA_RUNTIME_TIMING_ATTAINABLE_H
 #define VISA_RUNTIME_TIMING_ATTAINABLE_H
 
@@ -32,7 +32,8 @@ typedef struct attainable_work {
         ending_bytes;    /* of a result that lies in one piece and ends, or begins, inside a block of HBM; 0: there is none, or not known */
     int64_t first_loads; /* tensors that are read before anything is multiplied; 0: nothing is known */
     int64_t stored_bytes,
-        stored_mac_cycles; /* of the only result, and the products that each part of it needs its share of; 0: not known */
+        stored_mac_cycles;    /* of the only result, and the products that each part of it needs its share of; 0: not known */
+    int64_t operand_bytes[2]; /* of the two tensors that are multiplied, if all bytes of one are in as many products; 0: not known */
 } attainable_work;
 
 /* All zero where the preset states no limits (published schedules). */
