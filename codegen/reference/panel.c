@@ -471,36 +471,20 @@ static void emit_units(const panel *p, const line_group *g)
 }
 
 /* For tile registers: a block of units, turned into lines. */
-static void line_block(const panel *p, const line_group *g, LLVMValueRef line, LLVMValueRef unit, int64_t items)
+static void line_chunk(const panel *p, const line_group *g, LLVMValueRef *lines, LLVMValueRef unit, int64_t live)
 {
     emitter *e = p->e;
     int64_t block = p->tile->unit_block, per = p->tile->per;
     LLVMValueRef v[MOST_LINES];
-    depth_place from = place_of_depth(p, line, emit_scaled(e, unit, per));
+    depth_place from = place_of_depth(p, lines[0], emit_scaled(e, unit, per));
     for (int64_t u = 0; u < block; u++) {
-        int64_t live = items - u * per < per ? items - u * per : per;
-        v[u] = unit_along_lines(p, &from, u * per, g->lanes, g->live, live > 0 ? live : 0);
+        int64_t items = live - u * per < per ? live - u * per : per;
+        v[u] = unit_along_lines(p, &from, u * per, g->lanes, g->live, items > 0 ? items : 0);
     }
     transpose(e, v, (int)block);
     LLVMValueRef to = panel_place(p, sum_of(e, g->tile, emit_scaled(e, unit, p->width)));
     for (int64_t i = 0; i < block; i++)
         store_units(p, v[i], to, (g->first + i) * block);
-}
-
-static void emit_line_blocks(const panel *p, const line_group *g)
-{
-    emitter *e = p->e;
-    LLVMValueRef line = line_offset(p, g->line);
-    int64_t units = p->tile->unit_block, items = units * p->tile->per;
-    int64_t whole = p->depth->combinations / items, rest = p->depth->combinations % items;
-    if (whole > 0) {
-        emitter_loop loop;
-        emit_loop_open(e, &loop, emit_i64(e, 0), emit_i64(e, whole * units), units);
-        line_block(p, g, line, loop.counter, items);
-        emit_loop_close(e, &loop);
-    }
-    if (rest > 0)
-        line_block(p, g, line, emit_i64(e, whole * units), rest);
 }
 
 /* ---- which way ---- */
@@ -542,7 +526,7 @@ static void emit_line_group(const panel *p, way w, const line_group *g)
     else if (w == ALONG_DEPTH)
         emit_chunks(p, g, p->tile->lanes, transpose_chunk);
     else if (p->by_line)
-        emit_line_blocks(p, g);
+        emit_chunks(p, g, p->tile->unit_block, line_chunk);
     else
         emit_units(p, g);
 }

@@ -76,6 +76,9 @@ unsigned parallel_parts(int64_t count, int64_t least, unsigned workers,
 
 /* ---- jobs in the background ---- */
 
+/* Whatever `ulimit -s` says: where it says little, a thread would have that, where it says nothing, 2 MiB. */
+enum { STACK_BYTES = 8 << 20 };
+
 struct parallel_job {
     void (*job)(void *context);
     void *context;
@@ -109,8 +112,14 @@ parallel_job *parallel_begin(void (*job)(void *context), void *context)
     if (!j)
         return NULL;
     *j = (parallel_job){.job = job, .context = context};
+    pthread_attr_t attributes;
     count_jobs(true);
-    if (pthread_create(&j->thread, NULL, run_job, j) == 0)
+    bool begun = pthread_attr_init(&attributes) == 0;
+    if (begun) {
+        begun = pthread_attr_setstacksize(&attributes, STACK_BYTES) == 0 && pthread_create(&j->thread, &attributes, run_job, j) == 0;
+        pthread_attr_destroy(&attributes);
+    }
+    if (begun)
         return j;
     count_jobs(false);
     free(j);

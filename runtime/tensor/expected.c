@@ -1,5 +1,6 @@
 #include "runtime/tensor/expected.h"
 
+#include <setjmp.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -223,11 +224,12 @@ static void build_beside(void *of)
 {
     arena *a = arena_new();
     diag_list unsaid;
-    if (!a)
-        return;
-    diag_list_init(&unsaid, a);
-    build(of, &unsaid);
-    arena_free(a);
+    if (a && !setjmp(*arena_guard(a))) {
+        diag_list_init(&unsaid, a);
+        build(of, &unsaid);
+    }
+    if (a)
+        arena_free(a);
 }
 
 static expected *expected_new(const einsum *e, const bool *is_input, const char *name, bool machine_order, arena *a)

@@ -1,7 +1,11 @@
 /* runtime/machine/session.h: a check in which no element is compared is no agreement. A source cannot say such a kernel (one without an
  * output is E-UNSUPPORTED, an axis has an element, a window a place); a binary may. And what a check compares with has the order that the
  * check asks for, whatever was announced before the run. An input that no memory holds ends the run before it begins. */
+#define _GNU_SOURCE /* RTLD_NEXT */
 #include <check.h>
+#include <dlfcn.h>
+#include <errno.h>
+#include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -101,6 +105,28 @@ START_TEST(a_check_has_the_order_that_it_asks_for)
 }
 END_TEST
 
+/* In the place of the C library's: a system that may have no thread for the reference. */
+static bool has_threads = true;
+
+int pthread_create(pthread_t *thread, const pthread_attr_t *attributes, void *(*body)(void *), void *argument)
+{
+    int (*create)(pthread_t *, const pthread_attr_t *, void *(*)(void *), void *);
+    *(void **)&create = dlsym(RTLD_NEXT, "pthread_create");
+    return has_threads ? create(thread, attributes, body, argument) : EAGAIN;
+}
+
+START_TEST(a_check_does_without_threads)
+{
+    char *with = said(_i, EXPECTED);
+    has_threads = false;
+    char *without = said(_i, EXPECTED);
+    has_threads = true;
+    ck_assert_str_eq(without, with);
+    free(with);
+    free(without);
+}
+END_TEST
+
 START_TEST(an_input_outside_of_the_machine_is_not_run)
 {
     const unsigned char *bytes;
@@ -128,6 +154,7 @@ int main(void)
 {
     TCase *t = suite_case("nothing");
     tcase_add_test(t, a_check_has_the_order_that_it_asks_for);
+    tcase_add_loop_test(t, a_check_does_without_threads, 0, 2);
     tcase_add_test(t, an_input_outside_of_the_machine_is_not_run);
     tcase_add_loop_test(t, a_kernel_without_an_output_agrees_with_nothing, 0, 2 * EXPECTATIONS);
     return suite_status("check", t);

@@ -11,8 +11,9 @@ from concurrent.futures import ProcessPoolExecutor
 import units
 
 
-def blocks(path, tree):
-    """Place after the call of each basic block -> {(source, line)} of its instructions, for a library or program."""
+def blocks(path, build):
+    """Place after the call of each basic block -> {(source, line)} of its instructions, for a library or program. A compiler that is told so
+    (ccache with a base folder) names sources from the folder it builds in."""
     calls = []
     dump = subprocess.run(["objdump", "-d", "--no-show-raw-insn", path], stdout=subprocess.PIPE, check=True).stdout.decode()
     behind = False
@@ -26,9 +27,9 @@ def blocks(path, tree):
     rows, source = [], None
     table = subprocess.run(["objdump", "-WL", "--wide", path], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, check=True).stdout.decode("utf-8", "replace")
     for line in table.splitlines():
-        header = re.fullmatch(r"(?:CU: )?(/\S+):", line)
+        header = re.fullmatch(r"(?:CU: )?(\S+):", line)
         if header:
-            source = os.path.relpath(header[1], tree)
+            source = os.path.relpath(os.path.join(build.folder, header[1]), build.tree)
             continue
         row = re.match(r"\S+\s+(\d+)\s+0x([0-9a-f]+)", line)
         if row and source and not source.startswith(".."):
@@ -78,7 +79,7 @@ def measure(build, listed, path, jobs, longest, say):
             times[name] = round(seconds, 3)
             for module, places in hits.items():
                 if module not in known:
-                    known[module] = blocks(os.path.join(build.programs, module), build.tree)
+                    known[module] = blocks(os.path.join(build.programs, module), build)
                 for place in places:
                     for source, line in known[module].get(place, ()):
                         lines.setdefault(source, {}).setdefault(line, set()).add(number)
