@@ -29,52 +29,20 @@ static const scalar_step math_square[] = {{SCALAR_SOURCE, 0}, {SCALAR_SOURCE, 1}
 static const einsum_index math_rows_at[] = {{MATH_V, 5, 1, 1, 0, 0}}, math_table_at[] = {{MATH_V, 1, 1, 1, 0, 0}};
 static const einsum_shift math_shift[] = {{EINSUM_A, MATH_V, 3}};
 
+/* An array and how many it has. */
+#define EACH(name, names, array) .name##_count = COUNT_OF(array), .names = (array)
+#define STATEMENT(code, to, type, over) .op = (code), .dst = (to), .accumulator = (type), EACH(digit, digits, over)
+#define SOURCES(...) .source_count = sizeof((const uint32_t[]){__VA_ARGS__}) / sizeof(uint32_t), .sources = {__VA_ARGS__}
+
 static const einsum_statement math_statements[] = {
-    {.op = MATH_MAP,
-     .dst = MATH_Y,
-     .sources = {MATH_X, MATH_W},
-     .source_count = 2,
-     .accumulator = DTYPE_F32,
-     .digit_count = 2,
-     .digits = math_ve_digits,
-     .step_count = COUNT_OF(math_map),
-     .steps = math_map},
-    {.op = MATH_REDUCE,
-     .dst = MATH_SUMS,
-     .sources = {MATH_Y, MATH_X},
-     .source_count = 2,
-     .accumulator = DTYPE_F32,
-     .digit_count = 3,
-     .digits = math_sum_digits,
-     .step_count = COUNT_OF(math_square),
-     .steps = math_square,
+    {STATEMENT(MATH_MAP, MATH_Y, DTYPE_F32, math_ve_digits), SOURCES(MATH_X, MATH_W), EACH(step, steps, math_map)},
+    {STATEMENT(MATH_REDUCE, MATH_SUMS, DTYPE_F32, math_sum_digits), SOURCES(MATH_Y, MATH_X), EACH(step, steps, math_square),
      .fold = SCALAR_ADD_F32},
-    {.op = MATH_GATHER,
-     .dst = MATH_BETWEEN,
-     .sources = {MATH_X, MATH_AT},
-     .source_count = 2,
-     .accumulator = DTYPE_BF16,
-     .digit_count = 3,
-     .digits = math_te_digits,
-     .shift_count = 1,
-     .shifts = math_shift,
+    {STATEMENT(MATH_GATHER, MATH_BETWEEN, DTYPE_BF16, math_te_digits), SOURCES(MATH_X, MATH_AT), EACH(shift, shifts, math_shift),
      .indices = math_rows_at},
-    {.op = MATH_COPY,
-     .dst = MATH_ROWS,
-     .sources = {MATH_BETWEEN},
-     .source_count = 1,
-     .accumulator = DTYPE_F32,
-     .digit_count = 3,
-     .digits = math_te_digits},
-    {.op = MATH_FILL, .dst = MATH_TABLE, .accumulator = DTYPE_BF16, .digit_count = 2, .digits = math_ve_digits, .bits = 0xbf80},
-    {.op = MATH_SCATTER,
-     .dst = MATH_TABLE,
-     .sources = {MATH_BETWEEN, MATH_AT},
-     .source_count = 2,
-     .accumulator = DTYPE_F32,
-     .digit_count = 3,
-     .digits = math_te_digits,
-     .indices = math_table_at},
+    {STATEMENT(MATH_COPY, MATH_ROWS, DTYPE_F32, math_te_digits), SOURCES(MATH_BETWEEN)},
+    {STATEMENT(MATH_FILL, MATH_TABLE, DTYPE_BF16, math_ve_digits), .bits = 0xbf80},
+    {STATEMENT(MATH_SCATTER, MATH_TABLE, DTYPE_F32, math_te_digits), SOURCES(MATH_BETWEEN, MATH_AT), .indices = math_table_at},
 };
 static const einsum math_sample = {math_axes,
                                    MATH_AXES,
@@ -85,5 +53,8 @@ static const einsum math_sample = {math_axes,
                                    "MAP y[V, E] = max(fma(x[V, E], w[E], 1.0), 0.0)",
                                    NULL,
                                    0};
+#undef EACH
+#undef STATEMENT
+#undef SOURCES
 
 #endif

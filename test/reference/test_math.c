@@ -1019,6 +1019,14 @@ START_TEST(copies_are_read_where_they_were)
 }
 END_TEST
 
+static void copy_or_multiply(program *p, bool multiplies, uint32_t dst, uint32_t a, uint32_t b)
+{
+    add_statement(p, multiplies ? MATH_CONTRACT : MATH_COPY, dst);
+    source(p, a);
+    if (multiplies)
+        source(p, b);
+}
+
 /* An intermediate of which some statements write a part each, and some read one. */
 static void parts_of_an_intermediate(program *p)
 {
@@ -1032,14 +1040,11 @@ static void parts_of_an_intermediate(program *p)
              parts = add_tensor(p, DTYPE_I32, turned ? "BA" : "AB", false);
     for (int64_t i = 0, count = 1 + random_below(3); i < count; i++) {
         int64_t first = random_below(size);
-        add_statement(p, multiplies ? MATH_CONTRACT : MATH_COPY, parts);
+        copy_or_multiply(p, multiplies, parts, a, b);
         digit(p, true, 'A', 1, 1 + random_below(random_below(3) ? size - first : size)); /* what leaves the axis does not exist */
         whole(p, true, "B");
         if (multiplies)
             whole(p, false, "C");
-        source(p, a);
-        if (multiplies)
-            source(p, b);
         if (first > 0)
             add_shift(p, EINSUM_DST, 'A', first);
         if (random_below(3) == 0)
@@ -1068,13 +1073,10 @@ static void end_of_an_intermediate(program *p, bool multiplies, int64_t past)
     p->axes[2].size = 3;
     uint32_t a = add_tensor(p, DTYPE_I8, multiplies ? "AC" : "AB", true), b = add_tensor(p, DTYPE_I8, "BC", true),
              middle = add_tensor(p, DTYPE_I32, "AB", false);
-    add_statement(p, multiplies ? MATH_CONTRACT : MATH_COPY, middle);
+    copy_or_multiply(p, multiplies, middle, a, b);
     whole(p, true, "AB");
     if (multiplies)
         whole(p, false, "C");
-    source(p, a);
-    if (multiplies)
-        source(p, b);
     add_shift(p, EINSUM_A, 'A', past);
     for (int reader = 0; reader < 2; reader++) {
         add_statement(p, MATH_MAP, add_tensor(p, DTYPE_I32, "AB", true));
