@@ -116,32 +116,23 @@ def tile_data(tokens):
     return f"Tile<f32, {size[0]}, {size[1]}>"
 
 
+# What is called on a value, with what the step says; dup: a value twice, no dimension more; iota: the numbers below a value, as many addresses
+# from 0 on.
+OF_FUNCTION = {"dup": ".repeat(2).flatten(0, 1)", "iota": ".map(signal).flat_map({fn_rank}, addresses(0, 0), &{value})", "square": ".map(mul, &{value})"}
+OF_OPERATOR = {"accum": ".accum({b}, {fn})", "scan": ".scan({b}, {fn})", "flatmap": ".flat_map({fn_rank}, {fn})", "flatten": ".flatten({min}, {max})",
+               "repeat": ".repeat({n})", "promote": ".promote()", "map": ".map({fn})", "bufferize": ".bufferize({b})",
+               "reshape": ".reshape({b}, {chunk}{pad_text}).0"}
+
+
 def step_text(step, value):
-    op = step["op"]
-    if step.get("fn") == "dup": # a value twice, no dimension more
-        return f"{value}.repeat(2).flatten(0, 1)"
-    if step.get("fn") == "iota": # the numbers below a value: as many addresses from 0 on
-        return f"{value}.map(signal).flat_map({step['fn_rank']}, addresses(0, 0), &{value})"
-    if step.get("fn") == "square":
-        return f"{value}.map(mul, &{value})"
-    if op in ("accum", "scan"):
-        return f"{value}.{op}({step['b']}, {fn(step['fn'])})"
-    if op == "flatmap":
-        return f"{value}.flat_map({step.get('fn_rank', 0)}, {fn(step['fn'])})"
-    if op == "flatten":
-        return f"{value}.flatten({step['min']}, {step['max']})"
-    if op == "repeat":
-        return f"{value}.repeat({step['n']})"
-    if op == "promote":
-        return f"{value}.promote()"
-    if op == "map":
-        return f"{value}.map({fn(step['fn'])})"
-    if op == "bufferize":
-        return f"{value}.bufferize({step['b']})"
-    if op == "reshape":
-        pad = f", {step['pad']}" if "pad" in step else ""
-        return f"{value}.reshape({step['b']}, {step['chunk']}{pad}).0"
-    raise NotImplementedError(op)
+    if step.get("fn") in OF_FUNCTION:
+        return value + OF_FUNCTION[step["fn"]].format(**{**step, "value": value})
+    if step["op"] not in OF_OPERATOR:
+        raise NotImplementedError(step["op"])
+    known = {"fn_rank": 0, **step, "pad_text": f", {step['pad']}" if "pad" in step else ""}
+    if "fn" in step:
+        known["fn"] = fn(step["fn"])
+    return value + OF_OPERATOR[step["op"]].format(**known)
 
 
 def unary(p, c):

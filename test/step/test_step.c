@@ -12,56 +12,59 @@
 #include "support/file.h"
 #include "test/suite.h"
 
-static arena *guarded(arena **a)
+static arena *memory;
+
+static void setup(void)
 {
-    *a = arena_new();
-    ck_assert_ptr_nonnull(*a);
-    return *a;
+    memory = arena_new();
+    ck_assert_ptr_nonnull(memory);
 }
+
+static void teardown(void)
+{
+    arena_free(memory);
+}
+
 #define GUARD(a) ck_assert_int_eq(setjmp(*arena_guard(a)), 0)
 
 /* ---- queues ---- */
 
 START_TEST(a_queue_has_room_one_cycle_behind_a_taking)
 {
-    arena *a;
-    GUARD(guarded(&a));
+    GUARD(memory);
     step_queue q;
-    step_queue_init(&q, 2, 0, 1, a);
+    step_queue_init(&q, 2, 0, 1, memory);
     for (int64_t i = 0; i < 2; i++) {
         ck_assert_int_eq(step_queue_room(&q), 0);
-        step_queue_push(&q, step_token_of(NULL), i + 1, a);
+        step_queue_push(&q, step_token_of(NULL), i + 1, memory);
     }
     ck_assert(step_queue_room(&q) == INT64_MAX);
-    step_queue_push(&q, step_stop_of(1), 2, a); /* a stop takes no place */
+    step_queue_push(&q, step_stop_of(1), 2, memory); /* a stop takes no place */
     step_queue_pop(&q, 7);
     ck_assert_int_eq(step_queue_room(&q), 8);
-    step_queue_push(&q, step_token_of(NULL), 9, a);
+    step_queue_push(&q, step_token_of(NULL), 9, memory);
     ck_assert(step_queue_room(&q) == INT64_MAX);
     ck_assert_int_eq(step_queue_head(&q)->visible, 2);
     ck_assert_int_eq(step_queue_second(&q)->token.kind, STEP_STOP);
     step_queue_free(&q);
-    arena_free(a);
 }
 END_TEST
 
 START_TEST(a_queue_without_limit_keeps_the_order)
 {
-    arena *a;
-    GUARD(guarded(&a));
+    GUARD(memory);
     step_queue q;
-    step_queue_init(&q, 0, 0, 1, a);
+    step_queue_init(&q, 0, 0, 1, memory);
     int64_t sent = 0, taken = 0;
     for (int round = 1; round < 60; round++) {
         for (int i = 0; i < round; i++, sent++)
-            step_queue_push(&q, step_stop_of((unsigned)(sent % 15 + 1)), sent, a);
+            step_queue_push(&q, step_stop_of((unsigned)(sent % 15 + 1)), sent, memory);
         for (int i = 0; i < round / 2; i++, taken++) {
             ck_assert_int_eq(step_queue_head(&q)->visible, taken);
             ck_assert_int_eq(step_queue_pop(&q, sent).level, taken % 15 + 1);
         }
     }
     step_queue_free(&q);
-    arena_free(a);
 }
 END_TEST
 
@@ -78,9 +81,8 @@ static step_machine machine(int64_t channels, int64_t group)
 /* Tiles of these sizes, one after the other, by one reader. */
 static int64_t reads(const int64_t *requests, int count, step_machine m)
 {
-    arena *a;
-    GUARD(guarded(&a));
-    step_offchip *o = step_offchip_new(&m, 1, a);
+    GUARD(memory);
+    step_offchip *o = step_offchip_new(&m, 1, memory);
     int64_t now = 0, sum = 0;
     for (int i = 0; i < count; i++) {
         const step_answer *answers;
@@ -92,7 +94,6 @@ static int64_t reads(const int64_t *requests, int count, step_machine m)
     ck_assert_int_eq(step_offchip_requests(o), sum);
     ck_assert(step_offchip_next(o) == INT64_MAX);
     step_offchip_free(o);
-    arena_free(a);
     return now;
 }
 
@@ -109,10 +110,9 @@ END_TEST
 
 START_TEST(a_late_asker_is_served_from_the_cycle_that_comes_next)
 {
-    arena *a;
-    GUARD(guarded(&a));
+    GUARD(memory);
     step_machine m = machine(32, 1);
-    step_offchip *o = step_offchip_new(&m, 2, a);
+    step_offchip *o = step_offchip_new(&m, 2, memory);
     const step_answer *answers;
     step_offchip_ask(o, 0, false, 100, 0);
     step_offchip_run(o, INT64_MAX, &answers);
@@ -124,7 +124,6 @@ START_TEST(a_late_asker_is_served_from_the_cycle_that_comes_next)
     step_offchip_run(o, INT64_MAX, &answers);
     ck_assert_int_eq(answers[0].cycle, 1000000019);
     step_offchip_free(o);
-    arena_free(a);
 }
 END_TEST
 
@@ -189,27 +188,25 @@ static const struct {
 
 START_TEST(equal_programs_run_alike)
 {
-    arena *a;
-    GUARD(guarded(&a));
+    GUARD(memory);
     size_t size;
-    unsigned char *bytes = compiled("swiglu", NULL, 0, a, &size);
+    unsigned char *bytes = compiled("swiglu", NULL, 0, memory, &size);
     int64_t cycles[2];
     const step_totals *totals[2];
     binary b;
     diag_list diags;
-    diag_list_init(&diags, a);
-    ck_assert(binary_read(bytes, size, a, &diags, &b));
+    diag_list_init(&diags, memory);
+    ck_assert(binary_read(bytes, size, memory, &diags, &b));
     ck_assert_uint_eq(b.program_count, 1);
     for (int i = 0; i < 2; i++) {
         step_run r;
-        ck_assert(run_timed(&b.programs[0], 0, a, &diags, &r));
+        ck_assert(run_timed(&b.programs[0], 0, memory, &diags, &r));
         cycles[i] = r.cycles;
         totals[i] = r.totals;
     }
     ck_assert_int_eq(cycles[0], 29398); /* the published 29400 less the reference engine's 2 cycles of shutdown */
     ck_assert_int_eq(cycles[0], cycles[1]);
     ck_assert_int_eq(memcmp(totals[0], totals[1], b.programs[0].node_count * sizeof *totals[0]), 0);
-    arena_free(a);
 }
 END_TEST
 
@@ -252,17 +249,15 @@ static bool try_changed(const unsigned char *bytes, size_t size, uint64_t *seed)
 
 START_TEST(a_changed_binary_is_refused_or_runs)
 {
-    arena *a;
-    GUARD(guarded(&a));
+    GUARD(memory);
     size_t size;
-    unsigned char *bytes = compiled(samples[_i].name, samples[_i].parameters, samples[_i].count, a, &size);
+    unsigned char *bytes = compiled(samples[_i].name, samples[_i].parameters, samples[_i].count, memory, &size);
     uint64_t seed = (uint64_t)_i + 1;
     int rounds = suite_rounds(1500), loaded = 0;
     for (int i = 0; i < rounds; i++)
         loaded += try_changed(bytes, size, &seed);
     ck_assert_int_gt(loaded, 0);
     ck_assert_int_lt(loaded, rounds);
-    arena_free(a);
 }
 END_TEST
 
@@ -285,26 +280,24 @@ START_TEST(a_pair_is_two_operands_where_it_is_alone)
 {
     static const char text[] = "#[stream]\n"
                                "fn p(x: Stream<Tile<f32, 2, 4>, {[3]}>, y: Stream<Tile<f32, 2, 4>, {[3]}>) { x.zip(y).map(add) }\n";
-    arena *a;
-    GUARD(guarded(&a));
+    GUARD(memory);
     size_t size;
-    unsigned char *bytes = compiled_text("pair.vm", text, sizeof text - 1, &(visa_options){0}, a, &size);
+    unsigned char *bytes = compiled_text("pair.vm", text, sizeof text - 1, &(visa_options){0}, memory, &size);
     binary b;
     diag_list diags;
-    diag_list_init(&diags, a);
-    ck_assert(binary_read(bytes, size, a, &diags, &b));
+    diag_list_init(&diags, memory);
+    ck_assert(binary_read(bytes, size, memory, &diags, &b));
     const step_program *p = &b.programs[0];
-    step_node *nodes = ARENA_ARRAY(a, step_node, p->node_count);
+    step_node *nodes = ARENA_ARRAY(memory, step_node, p->node_count);
     memcpy(nodes, p->nodes, p->node_count * sizeof *nodes);
-    ck_assert_str_eq(refusal_of(*p, nodes, a), "");
+    ck_assert_str_eq(refusal_of(*p, nodes, memory), "");
     uint32_t map = 0;
     while (map < p->node_count && nodes[map].op != STEP_MAP)
         map++;
     ck_assert_uint_lt(map, p->node_count);
     nodes[map].inputs = (const step_input[]){nodes[map].inputs[0], nodes[map].inputs[0]};
     nodes[map].input_count = 2;
-    ck_assert_msg(strstr(refusal_of(*p, nodes, a), "its function takes tiles"), "%s", refusal_of(*p, nodes, a));
-    arena_free(a);
+    ck_assert_msg(strstr(refusal_of(*p, nodes, memory), "its function takes tiles"), "%s", refusal_of(*p, nodes, memory));
 }
 END_TEST
 
@@ -397,21 +390,19 @@ static bool reader_takes(const step_param_row *row, int64_t value, arena *a)
 
 START_TEST(numbers_are_taken_to_the_edges_of_their_rows)
 {
-    arena *a;
-    GUARD(guarded(&a));
+    GUARD(memory);
     static bool (*const takers[])(const step_param_row *, int64_t, arena *) = {graph_takes, reader_takes};
     size_t rows = 0;
     for (const step_param_row *row; (row = step_param_row_at(rows)); rows++)
         for (int i = 0; i < 2; i++) {
-            ck_assert_msg(takers[i](row, row->minimum, a), "%d: `%s` of %s, least", i, row->name, step_op_row_of(row->op)->name);
-            ck_assert_msg(takers[i](row, row->maximum, a), "%d: `%s` of %s, most", i, row->name, step_op_row_of(row->op)->name);
-            ck_assert_msg(row->minimum == INT64_MIN || !takers[i](row, row->minimum - 1, a), "%d: `%s` of %s, below", i, row->name,
+            ck_assert_msg(takers[i](row, row->minimum, memory), "%d: `%s` of %s, least", i, row->name, step_op_row_of(row->op)->name);
+            ck_assert_msg(takers[i](row, row->maximum, memory), "%d: `%s` of %s, most", i, row->name, step_op_row_of(row->op)->name);
+            ck_assert_msg(row->minimum == INT64_MIN || !takers[i](row, row->minimum - 1, memory), "%d: `%s` of %s, below", i, row->name,
                           step_op_row_of(row->op)->name);
-            ck_assert_msg(row->maximum == INT64_MAX || !takers[i](row, row->maximum + 1, a), "%d: `%s` of %s, above", i, row->name,
+            ck_assert_msg(row->maximum == INT64_MAX || !takers[i](row, row->maximum + 1, memory), "%d: `%s` of %s, above", i, row->name,
                           step_op_row_of(row->op)->name);
         }
     ck_assert_uint_gt(rows, 20);
-    arena_free(a);
 }
 END_TEST
 
@@ -419,9 +410,8 @@ END_TEST
 
 START_TEST(equal_sizes_are_one_expression)
 {
-    arena *a;
-    GUARD(guarded(&a));
-    step_exprs *x = step_exprs_new(a);
+    GUARD(memory);
+    step_exprs *x = step_exprs_new(memory);
     const step_expr *b = step_expr_symbol(x, "B", false), *c = step_expr_symbol(x, "C", false), *two = step_expr_number(x, 2);
     ck_assert_ptr_eq(step_expr_add(x, b, c), step_expr_add(x, c, b));
     ck_assert_ptr_eq(step_expr_multiply(x, two, step_expr_add(x, b, c)),
@@ -429,16 +419,14 @@ START_TEST(equal_sizes_are_one_expression)
     ck_assert_ptr_eq(step_expr_add(x, b, b), step_expr_multiply(x, b, two));
     ck_assert_ptr_eq(step_expr_ceil_divide(x, step_expr_multiply(x, two, b), 2), b);
     ck_assert_ptr_ne(step_expr_ceil_divide(x, b, 2), b);
-    arena_free(a);
 }
 END_TEST
 
 /* A flag is a product of present(..) and absent(..) once, nothing else; 0 and 1 are none. */
 START_TEST(flags_are_told_from_other_sizes)
 {
-    arena *a;
-    GUARD(guarded(&a));
-    step_exprs *x = step_exprs_new(a);
+    GUARD(memory);
+    step_exprs *x = step_exprs_new(memory);
     const step_expr *b = step_expr_symbol(x, "B", false), *c = step_expr_symbol(x, "C", true), *two = step_expr_number(x, 2);
     const step_expr *there = step_expr_present(x, b), *bare = step_expr_absent(x, c), *both = step_expr_multiply(x, there, bare);
     const step_expr *const flags[] = {there, bare, both}, *const others[] = {step_expr_number(x, 0),
@@ -450,10 +438,9 @@ START_TEST(flags_are_told_from_other_sizes)
                                                                              step_expr_add(x, there, bare),
                                                                              step_expr_add(x, there, step_expr_number(x, 1))};
     for (size_t i = 0; i < sizeof flags / sizeof *flags; i++)
-        ck_assert_msg(step_expr_is_flag(flags[i]), "%s", step_expr_text(flags[i], a));
+        ck_assert_msg(step_expr_is_flag(flags[i]), "%s", step_expr_text(flags[i], memory));
     for (size_t i = 0; i < sizeof others / sizeof *others; i++)
-        ck_assert_msg(!step_expr_is_flag(others[i]), "%s", step_expr_text(others[i], a));
-    arena_free(a);
+        ck_assert_msg(!step_expr_is_flag(others[i]), "%s", step_expr_text(others[i], memory));
 }
 END_TEST
 
@@ -463,9 +450,8 @@ END_TEST
 START_TEST(a_record_counts_each_cycle_once)
 {
     enum { NODES = 9000, CYCLES = 1000, STEP = 7 }; /* so many nodes that there are 64 buckets */
-    arena *a;
-    GUARD(guarded(&a));
-    step_record *r = step_record_new(NODES, 1, a);
+    GUARD(memory);
+    step_record *r = step_record_new(NODES, 1, memory);
     int state[CYCLES], held[CYCLES], now = 0;
     for (int c = 0; c < CYCLES; c++) {
         state[c] = c / STEP % (STEP_STATES + 1); /* the last one: nothing */
@@ -497,13 +483,12 @@ START_TEST(a_record_counts_each_cycle_once)
         double fill = step_record_fill(r, 0, b, &before);
         ck_assert_msg(fill * (double)width == (double)values, "bucket %u holds %g values, not %g", b, fill, (double)values / 16);
     }
-    arena_free(a);
 }
 END_TEST
 
 int main(void)
 {
-    TCase *t = suite_case("step");
+    TCase *t = suite_case_with("step", setup, teardown);
     suite_tests(t, a_queue_has_room_one_cycle_behind_a_taking, a_queue_without_limit_keeps_the_order, one_reader_needs_n_plus_18_cycles,
                 a_late_asker_is_served_from_the_cycle_that_comes_next, equal_programs_run_alike);
     tcase_add_loop_test(t, a_changed_binary_is_refused_or_runs, 0, 4);
