@@ -74,4 +74,12 @@ static int page_block_main(const page_block *p, int argc, char **argv)
     return status;
 }
 
+/* A program of one block. */
+#define PAGE_BLOCK_PROGRAM(name, mark, put_block) \
+    int main(int argc, char **argv) \
+    { \
+        static const page_block page = {(name), (mark), (put_block)}; \
+        return page_block_main(&page, argc, argv); \
+    }
+
 #endif

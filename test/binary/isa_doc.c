@@ -109,9 +109,4 @@ static void put_all(strbuf *s)
             put_command(s, command_row_of(rows[i].op));
 }
 
-static const page_block page = {"isa_doc", "<!-- generated from target/engines.def and target/dtype.def: do not edit -->\n", put_all};
-
-int main(int argc, char **argv)
-{
-    return page_block_main(&page, argc, argv);
-}
+PAGE_BLOCK_PROGRAM("isa_doc", "<!-- generated from target/engines.def and target/dtype.def: do not edit -->\n", put_all)

@@ -61,9 +61,4 @@ static void put_all(strbuf *s)
     put_conversions(s);
 }
 
-static const page_block page = {"language_doc", "<!-- generated from target/engines.def: do not edit -->\n", put_all};
-
-int main(int argc, char **argv)
-{
-    return page_block_main(&page, argc, argv);
-}
+PAGE_BLOCK_PROGRAM("language_doc", "<!-- generated from target/engines.def: do not edit -->\n", put_all)

@@ -54,9 +54,4 @@ static void put_all(strbuf *s)
     put_scalars(s);
 }
 
-static const page_block page = {"math_doc", "<!-- generated from target/math.def and target/scalar.def: do not edit -->\n", put_all};
-
-int main(int argc, char **argv)
-{
-    return page_block_main(&page, argc, argv);
-}
+PAGE_BLOCK_PROGRAM("math_doc", "<!-- generated from target/math.def and target/scalar.def: do not edit -->\n", put_all)

@@ -77,9 +77,4 @@ static void put_all(strbuf *s)
     put_formulas(s);
 }
 
-static const page_block page = {"step_doc", "<!-- generated from target/step/step.def: do not edit -->\n", put_all};
-
-int main(int argc, char **argv)
-{
-    return page_block_main(&page, argc, argv);
-}
+PAGE_BLOCK_PROGRAM("step_doc", "<!-- generated from target/step/step.def: do not edit -->\n", put_all)
