@@ -370,25 +370,34 @@ def entries(sequencer):
     return [(e["size"], e["stride"]) for e in sequencer["entries"]]
 
 
+# Of each configuration: what a vector calls a figure, what a message calls it, its name in the report where that is another.
+FIGURES = {
+    ("collect", "collect"): [("flits_per_packet", "flits per packet"), ("pad_bytes", "bytes of padding")],
+    ("to_trf", "to_trf"): [("rows", "Rows"), ("bytes_per_row", "bytes per Row")],
+    ("align", "align"): [("collect_flits", "collect_flits"), ("rows", "Rows"), ("reg_read_size", "reg_read_size"), ("packet_broadcast", "packet broadcast", "broadcast")],
+    ("contract", "reduce"): [("tree_depth", "tree depth"), ("columns", "columns")],
+    ("accumulate", "reduce"): [("inner_time", "slots", "slots"), ("buffer", "buffer"), ("limit", "buffer limit", "buffer_limit"), ("buffer_limit", "buffer limit")],
+}
+
+
+def check_figures(tables, x, name, configuration):
+    ours = op(tables, name)[configuration]
+    for key, what, *other in FIGURES[name, configuration]:
+        figure(x, key, what, ours[other[0] if other else key])
+    return ours
+
+
 def check_collect(tables, x):
-    c = op(tables, "collect")["collect"]
-    figure(x, "flits_per_packet", "flits per packet", c["flits_per_packet"])
-    figure(x, "pad_bytes", "bytes of padding", c["pad_bytes"])
+    check_figures(tables, x, "collect", "collect")
 
 
 def check_to_trf(tables, x):
-    t = op(tables, "to_trf")["to_trf"]
-    figure(x, "rows", "Rows", t["rows"])
-    figure(x, "bytes_per_row", "bytes per Row", t["bytes_per_row"])
+    t = check_figures(tables, x, "to_trf", "to_trf")
     figure(x, "flits_per_row", "flits per Row", t["bytes_per_row"] // 32)
 
 
 def check_align(tables, x):
-    a = op(tables, "align")["align"]
-    figure(x, "collect_flits", "collect_flits", a["collect_flits"])
-    figure(x, "rows", "Rows", a["rows"])
-    figure(x, "reg_read_size", "reg_read_size", a["reg_read_size"])
-    figure(x, "packet_broadcast", "packet broadcast", a["broadcast"])
+    a = check_figures(tables, x, "align", "align")
     if x.get("tiling") is not None:
         same("tiling", [t["term"] for t in a["tiling"]], x["tiling"])
     if x.get("trf_entries"):
@@ -398,17 +407,11 @@ def check_align(tables, x):
 
 
 def check_contract(tables, x):
-    r = op(tables, "contract")["reduce"]
-    figure(x, "tree_depth", "tree depth", r["tree_depth"])
-    figure(x, "columns", "columns", r["columns"])
+    check_figures(tables, x, "contract", "reduce")
 
 
 def check_accumulate(tables, x):
-    r = op(tables, "accumulate")["reduce"]
-    figure(x, "inner_time", "slots", r["slots"])
-    figure(x, "buffer", "buffer", r["buffer"])
-    figure(x, "limit", "buffer limit", r["buffer_limit"])
-    figure(x, "buffer_limit", "buffer limit", r["buffer_limit"])
+    check_figures(tables, x, "accumulate", "reduce")
 
 
 def check_beats(tables, x, axes):

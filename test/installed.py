@@ -10,6 +10,8 @@ import subprocess
 import sys
 import tempfile
 
+import visa_tools
+
 SOURCE = os.environ["VISA_SOURCE"]
 PROGRAMS = ("visac", "visa-run", "visa-objdump", "visa-lsp", "visa-explorer")
 failures = []
@@ -105,10 +107,7 @@ def main():
         expect("256 values agree" in out, f"the installed visac --check prints: {out}")
         check_pages(prefix)
         check_library(prefix, folder)
-    for failure in failures:
-        print(failure)
-    print("installed: " + ("failed" if failures else "passed"))
-    return 1 if failures else 0
+    return visa_tools.ended(failures, "installed: " + ("failed" if failures else "passed"))
 
 
 if __name__ == "__main__":

@@ -11,13 +11,7 @@ import tempfile
 
 import visa_tools
 
-try:
-    import markdown_it  # noqa: F401
-except ImportError:
-    if os.path.realpath(sys.executable) != os.path.realpath("/usr/bin/python3") and os.path.exists("/usr/bin/python3"):
-        os.execv("/usr/bin/python3", ["/usr/bin/python3", *sys.argv])  # Debian's packages belong to Debian's Python
-    print("skipped: markdown-it is missing: apt-get install python3-markdown-it")
-    sys.exit(visa_tools.SKIPPED)
+visa_tools.of_debian("markdown_it", "python3-markdown-it")
 
 SOURCE = pathlib.Path(visa_tools.SOURCE).resolve()
 sys.dont_write_bytecode = True

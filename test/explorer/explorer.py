@@ -170,6 +170,16 @@ def source(browser):
     return browser.run("return document.querySelector('.cm-content').innerText")
 
 
+def choose(browser, example):
+    browser.run(f"const e = document.querySelector('#examples'); e.value = '{example}'; e.dispatchEvent(new Event('change', {{ bubbles: true }}))")
+
+
+def lay_out(browser):
+    browser.click("#format")
+    browser.wait("document.querySelectorAll('.cm-line').length > 5", "it is laid out")
+    browser.wait(COMPILED.format("good"), "and compiles")
+
+
 def session(server, pictures):
     with webdriver.Browser() as b:
         b.resize(1280, 940)
@@ -220,9 +230,7 @@ def session(server, pictures):
         b.wait(COMPILED.format("good") + " && document.querySelector('#lower .memory')", "what was typed compiles")
         b.click("#upper-tab-tables")
         b.wait("document.querySelectorAll('#upper .stage').length === 2", "two stages")
-        b.click("#format")
-        b.wait("document.querySelectorAll('.cm-line').length > 5", "it is laid out")
-        b.wait(COMPILED.format("good"), "and compiles")
+        lay_out(b)
         b.click(".cm-content")
         b.press("control", "f")
         b.type("to_dm(")
@@ -250,7 +258,7 @@ def session(server, pictures):
         b.wait(COMPILED.format("good"), "and done again")
 
         # All that is known to mend a size that does not fit.
-        b.run("document.querySelector('#examples').value = 'matmul'; document.querySelector('#examples').dispatchEvent(new Event('change', { bubbles: true }))")
+        choose(b, "matmul")
         b.wait("document.querySelector('.cm-content').textContent.includes('fn matmul(')", "the matrix product")
         b.click(".cm-content")
         b.press("control", "f")
@@ -264,9 +272,7 @@ def session(server, pictures):
         check("K # 48 / 16" in source(b), source(b))
         set_source(b, TYPED)
         b.wait(COMPILED.format("good"), "what was typed compiles again")
-        b.click("#format")
-        b.wait("document.querySelectorAll('.cm-line').length > 5", "it is laid out again")
-        b.wait(COMPILED.format("good"), "and compiles")
+        lay_out(b)
 
         # Another size, which the link remembers with the source.
         b.click(".menu > summary")
@@ -294,7 +300,7 @@ def session(server, pictures):
         check(source(b).startswith("// C[m, n] = sum(k) A[m, k] * B[n, k]"), "not the question's kernel")
 
         # A check: the verdict, cleared by the next key; what is too long for the page says so.
-        b.run("document.querySelector('#examples').value = 'matmul'; document.querySelector('#examples').dispatchEvent(new Event('change', { bubbles: true }))")
+        choose(b, "matmul")
         b.wait("document.querySelector('.cm-content').textContent.includes('fn matmul(')", "the matrix product")
         b.wait(COMPILED.format("good"), "it compiles")
         b.click("#check")
@@ -303,7 +309,7 @@ def session(server, pictures):
         b.click(".cm-content")
         b.type("x")
         b.wait("!document.querySelector('#verdict')", "a verdict is of one text")
-        b.run("document.querySelector('#examples').value = 'matmul_4096'; document.querySelector('#examples').dispatchEvent(new Event('change', { bubbles: true }))")
+        choose(b, "matmul_4096")
         b.wait("document.querySelector('.cm-content').textContent.includes('4096')", "the large product")
         b.wait(COMPILED.format("good"), "it compiles")
         b.click("#check")
@@ -320,7 +326,7 @@ def session(server, pictures):
         b.wait(COMPILED.format("good"), "a broken link gives the first example")
 
         # What an editor does: names to take, what is under the pointer, layout; an example.
-        b.run("document.querySelector('#examples').value = 'softmax'; document.querySelector('#examples').dispatchEvent(new Event('change', { bubbles: true }))")
+        choose(b, "softmax")
         b.wait("document.querySelector('#lower')?.textContent.includes('cycles') && document.querySelector('.cm-content').textContent.includes('Softmax')", "the example")
         b.wait(COMPILED.format("good"), "softmax compiles")
         set_source(b, TYPED.split("x.to_dm(")[0] + "x.")

@@ -194,32 +194,20 @@ def judge_chapter(folder):
 
 
 def main():
-    failed = 0
     with tempfile.TemporaryDirectory() as folder:
-        for mistake in MISTAKES:
-            fault = judge(folder, *mistake)
-            failed += fault is not None
-            if fault:
-                print(f"FAIL {mistake}: {fault}")
-        for what, text, change in CHOICES:
-            fault = judge_choice(folder, text, change)
-            failed += fault is not None
-            if fault:
-                print(f"FAIL {what}: {fault}")
-        for fault in (judge_bytes(folder), judge_chapter(folder), judge_calls("switch-refused.vm"), judge_calls("transpose-refused.vm")):
-            failed += fault is not None
-            if fault:
-                print(f"FAIL {fault}")
+        verdicts = [(mistake, judge(folder, *mistake)) for mistake in MISTAKES]
+        verdicts += [(what, judge_choice(folder, text, change)) for what, text, change in CHOICES]
+        verdicts += [("bytes", judge_bytes(folder)), ("a chapter", judge_chapter(folder))]
+        verdicts += [(name, judge_calls(name)) for name in ("switch-refused.vm", "transpose-refused.vm")]
         for name in sorted(os.listdir(EXAMPLES)):
             if name.endswith(".vm"):
                 path = os.path.join(EXAMPLES, name)
                 status, said, fixed = fix(path, folder)
                 with open(path) as file:
-                    if status != 0 or "0 fixes" not in said or fixed != file.read():
-                        failed += 1
-                        print(f"FAIL {name}: {status} {said}")
-    print(f"{len(MISTAKES)} mistakes, {len(CHOICES)} choices, {failed} failures")
-    return 1 if failed else 0
+                    unchanged = status == 0 and "0 fixes" in said and fixed == file.read()
+                verdicts.append((name, None if unchanged else f"{status} {said}"))
+    failures = [f"FAIL {what}: {fault}" for what, fault in verdicts if fault]
+    return visa_tools.ended(failures, f"{len(MISTAKES)} mistakes, {len(CHOICES)} choices, {len(failures)} failures")
 
 
 if __name__ == "__main__":

@@ -23,6 +23,16 @@ type Slice = m![1 # 256];
 SMALL, LARGE = "m![M, K]", "m![M, K # 3072]"  # 4 and 192 KiB of a slice's 512
 
 
+def needs(letter):
+    """A step that takes one of the tensors in DM with those rows: a load where there is none."""
+    def decorate(step):
+        def taken(self):
+            rows = [d for d in self.dm if d[1] == letter]
+            return step(self, rows) if rows else self.load()
+        return taken
+    return decorate
+
+
 class Program:
     def __init__(self, seed):
         self.random = random.Random(seed)
@@ -44,10 +54,8 @@ class Program:
         self.put(f"let {name}: DmTensor<bf16, Chip, Cluster, Slice, {element}> = {source}.to_dm(&mut ctx.tdma, 0);")
         self.dm.append((name, rows, element))
 
-    def chain(self):
-        rows = self.in_dm("M")
-        if not rows:
-            return self.load()
+    @needs("M")
+    def chain(self, rows):
         source, name = self.random.choice(rows), self.new()
         element = self.random.choice([SMALL, LARGE])
         self.put(f"let {name}: DmTensor<bf16, Chip, Cluster, Slice, {element}> = ctx.main.begin({source[0]}.view())"
@@ -57,11 +65,9 @@ class Program:
     def in_dm(self, rows):
         return [d for d in self.dm if d[1] == rows]
 
-    def tiles(self):
+    @needs("M")
+    def tiles(self, rows):
         """Memory that is written half by half, from two tensors, and then read."""
-        rows = self.in_dm("M")
-        if not rows:
-            return self.load()
         name = self.new()
         self.put(f"let mut {name} = unsafe {{ DmTensor::<bf16, Chip, Cluster, Slice, {SMALL}>::from_addr(0) }};")
         for half in (0, 1):
@@ -71,10 +77,8 @@ class Program:
             self.put(f"ctx.main.begin({source[0]}.view(){tile}).fetch::<bf16, m![M % 16], m![K]>().collect().commit_view::<_>({target});")
         self.dm.append((name, "M", SMALL))
 
-    def store_weights(self):
-        rows = self.in_dm("N")
-        if not rows:
-            return self.load()
+    @needs("N")
+    def store_weights(self, rows):
         name = self.new()
         self.put(f"let {name}: TrfTensor<bf16, Chip, Cluster, Slice, m![N], m![K]> = ctx.sub.begin({self.random.choice(rows)[0]}.view())"
                  f".fetch::<bf16, m![N], m![K]>().collect().to_trf(TrfAddress::Full);")
@@ -92,10 +96,8 @@ class Program:
         self.put(f"let {out}: HbmTensor<f32, Chip, m![M, N]> = {name}.to_hbm(&mut ctx.tdma, 0);")
         self.results.append((out, "f32", "m![M, N]"))
 
-    def save(self):
-        rows = self.in_dm("M")
-        if not rows:
-            return self.load()
+    @needs("M")
+    def save(self, rows):
         name = self.new()
         self.put(f"let {name}: HbmTensor<bf16, Chip, {SMALL}> = {self.random.choice(rows)[0]}.to_hbm(&mut ctx.tdma, 0);")
         self.hbm.append((name, "M"))

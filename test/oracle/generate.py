@@ -221,17 +221,23 @@ def fetch(rng, context=None):
             return spec
 
 
+def _digits_of(maker, live, whole):
+    """At most three axes, of at most `live` positions, in any order; `whole`: how likely the rest is one axis."""
+    packet, done = [], 1
+    while done < live and len(packet) < 3:
+        n = live // done if maker.chance(whole) or len(packet) == 2 else maker.rng.choice(divisors(live // done))
+        if n > 1:
+            packet.append((maker.axis(n), n))
+            done *= n
+    maker.rng.shuffle(packet)
+    return packet
+
+
 def _flit_stream(maker, dtype, padded):
     """Digits of Time and of the live packet, and the Packet tree of one flit."""
     rng, flit = maker.rng, 256 // BITS[dtype]
     live = rng.choice([n for n in (flit, flit, flit // 2, flit // 4, 3 * flit // 4, rng.randrange(1, flit + 1)) if n])
-    packet, done = [], 1
-    while done < live and len(packet) < 3:
-        n = live // done if maker.chance(0.6) or len(packet) == 2 else rng.choice(divisors(live // done))
-        if n > 1:
-            packet.append((maker.axis(n), n))
-            done *= n
-    rng.shuffle(packet)
+    packet = _digits_of(maker, live, 0.6)
     tree, n = maker.join(packet)
     return packet, ("#", tree, flit) if n < flit else tree
 
@@ -374,14 +380,7 @@ def align(rng):
         dtype = rng.choice(("i4", "i8", "i8", "bf16", "bf16", "f8e4m3", "f8e5m2"))
         flit, two = 256 // BITS[dtype], maker.chance(0.6)
         live = flit if not padded or maker.chance(0.6) else rng.randrange(1, flit + 1)
-        lanes, packet, done = [], [], 1
-        while done < live and len(packet) < 3:
-            n = live // done if maker.chance(0.5) or len(packet) == 2 else rng.choice(divisors(live // done))
-            if n > 1:
-                packet.append((maker.axis(n), n))
-                done *= n
-        rng.shuffle(packet)
-        spread = None
+        lanes, packet, spread = [], _digits_of(maker, live, 0.5), None
         if two:
             whole = maker.axis(rng.choice((2, 2, 4, 8, 6)))
             n = maker.sizes[whole[1]]

@@ -10,15 +10,11 @@ import subprocess
 import sys
 import tempfile
 
-SOURCE = os.environ["VISA_SOURCE"]
-try:
-    import numpy as np
-except ImportError:
-    if os.path.realpath(sys.executable) != os.path.realpath("/usr/bin/python3") and os.path.exists("/usr/bin/python3"):
-        os.execv("/usr/bin/python3", ["/usr/bin/python3", *sys.argv])  # Debian's NumPy belongs to Debian's Python
-    print("skipped: NumPy is missing: apt-get install python3-numpy")
-    sys.exit(77)
+sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+import visa_tools
 
+SOURCE = os.environ["VISA_SOURCE"]
+np = visa_tools.of_debian("numpy", "python3-numpy")
 os.environ["VISA_LIBRARY"] = os.path.join(sys.argv[1], "libvisa.so.0")
 sys.path.insert(0, os.path.join(SOURCE, "python"))
 import visa
@@ -215,10 +211,7 @@ def main():
         structures(folder)
     for part in (matmul, arrays, errors, fixes, four_bits, numbers, tune):
         part()
-    for failure in failures:
-        print(failure)
-    print("python: " + ("failed" if failures else "passed"))
-    return 1 if failures else 0
+    return visa_tools.ended(failures, "python: " + ("failed" if failures else "passed"))
 
 
 if __name__ == "__main__":

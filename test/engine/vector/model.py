@@ -253,32 +253,35 @@ def sigmoid(a):
     return div(0x3F800000, add(0x3F800000, exp(negative(a))))
 
 
-def tanh(a):
+def to_one(a, most, of):
+    """An odd function that is 1 from `most` on; of(n, e): the bits of its value at n 2^e > 0."""
     if is_nan(a):
         return NAN
     sign, a = a & 0x80000000, a & 0x7FFFFFFF
-    if a >= 0x41A00000:  # 20
+    if a >= most:
         return sign | 0x3F800000
     n, e = parts(a)
-    if n == 0:
-        return sign
+    return sign | of(n, e) if n else sign
+
+
+def tanh(a):
+    return to_one(a, 0x41A00000, tanh_bits)  # 20
+
+
+def tanh_bits(n, e):
     if e + n.bit_length() < -20:  # x - x^3 / 3, to many bits
-        return sign | round_f32((n << 80) - (n ** 3 << 80 >> -2 * e) // 3, e - 80, 0, 1)
+        return round_f32((n << 80) - (n ** 3 << 80 >> -2 * e) // 3, e - 80, 0, 1)
     m, f = exp_bits(2 * n, e)
     one = 1 << -f
-    return sign | round_f32(((m - one) << 200) // (m + one), -200, 0, 1)
+    return round_f32(((m - one) << 200) // (m + one), -200, 0, 1)
 
 
 def erf(a):
+    return to_one(a, 0x40800000, erf_bits)  # 4
+
+
+def erf_bits(n, e):
     """2 / sqrt(pi) (x - x^3 / 3 + x^5 / (2! 5) - ..), of 4 at most, with bits to spare for what cancels."""
-    if is_nan(a):
-        return NAN
-    sign, a = a & 0x80000000, a & 0x7FFFFFFF
-    if a >= 0x40800000:  # 4
-        return sign | 0x3F800000
-    n, e = parts(a)
-    if n == 0:
-        return sign
     bits = BITS + 200
     one = 1 << bits
     x = n << (bits + e) if bits + e >= 0 else n >> -(bits + e)
@@ -288,7 +291,7 @@ def erf(a):
         k += 1
         term = -(term * x2 >> bits) // k
     root = math.isqrt((PI >> 40) << 2 * bits - BITS)
-    return sign | round_f32(2 * total * one // root, -bits, 0, 1)
+    return round_f32(2 * total * one // root, -bits, 0, 1)
 
 
 def shift_round(a, b):
