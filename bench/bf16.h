@@ -2,21 +2,16 @@
 #ifndef VISA_BENCH_BF16_H
 #define VISA_BENCH_BF16_H
 
-#include <stdint.h>
-#include <string.h>
+#include "../support/float_bits.h"
 
 static inline float widened(uint16_t code)
 {
-    uint32_t bits = (uint32_t)code << 16;
-    float f;
-    memcpy(&f, &bits, sizeof f);
-    return f;
+    return f32_of_bits((uint32_t)code << 16);
 }
 
 static inline uint16_t narrowed(float f)
 {
-    uint32_t bits;
-    memcpy(&bits, &f, sizeof bits);
+    uint32_t bits = f32_bits(f);
     return (uint16_t)((bits + 0x7fff + (bits >> 16 & 1)) >> 16);
 }
 

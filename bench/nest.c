@@ -8,15 +8,18 @@ void nest_f32(int64_t m, int64_t n, int64_t k, const float *a, const float *b, f
 void nest_bf16(int64_t m, int64_t n, int64_t k, const uint16_t *a, const uint16_t *b, uint16_t *c);
 void nest_i8(int64_t m, int64_t n, int64_t k, const int8_t *a, const int8_t *b, int32_t *c);
 
+#define NEST_INTO(name, operand, result) \
+    void name(int64_t m, int64_t n, int64_t k, const operand *restrict a, const operand *restrict b, result *restrict c) \
+    { \
+        memset(c, 0, (size_t)(m * n) * sizeof *c); \
+        for (int64_t i = 0; i < m; i++) \
+            for (int64_t l = 0; l < k; l++) \
+                for (int64_t j = 0; j < n; j++) \
+                    c[i * n + j] += a[i * k + l] * b[l * n + j]; \
+    }
+
 #if !defined(ONLY_bf16) && !defined(ONLY_i8)
-void nest_f32(int64_t m, int64_t n, int64_t k, const float *restrict a, const float *restrict b, float *restrict c)
-{
-    memset(c, 0, (size_t)(m * n) * sizeof *c);
-    for (int64_t i = 0; i < m; i++)
-        for (int64_t l = 0; l < k; l++)
-            for (int64_t j = 0; j < n; j++)
-                c[i * n + j] += a[i * k + l] * b[l * n + j];
-}
+NEST_INTO(nest_f32, float, float)
 #endif
 
 #if !defined(ONLY_f32) && !defined(ONLY_i8)
@@ -36,12 +39,5 @@ void nest_bf16(int64_t m, int64_t n, int64_t k, const uint16_t *restrict a, cons
 #endif
 
 #if !defined(ONLY_f32) && !defined(ONLY_bf16)
-void nest_i8(int64_t m, int64_t n, int64_t k, const int8_t *restrict a, const int8_t *restrict b, int32_t *restrict c)
-{
-    memset(c, 0, (size_t)(m * n) * sizeof *c);
-    for (int64_t i = 0; i < m; i++)
-        for (int64_t l = 0; l < k; l++)
-            for (int64_t j = 0; j < n; j++)
-                c[i * n + j] += a[i * k + l] * b[l * n + j];
-}
+NEST_INTO(nest_i8, int8_t, int32_t)
 #endif

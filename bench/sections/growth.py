@@ -57,7 +57,7 @@ def kernel_table(bench, section):
         at[count] = ours = compiles(bench, "kernels.vm", kernels(count), rounds)
         theirs = None
         if gcc and count <= bench.count(10000, 100, 1):
-            theirs = compiles(bench, "kernels.c", loop_nests(count), 1 if count > 100 else rounds, [gcc, "-O2", "-c", None, "-o", bench.file("kernels.o")])
+            theirs = compiles(bench, "kernels.c", loop_nests(count), 1 if count > 100 else rounds, [gcc, "-O2", f"-I{ROOT / 'bench'}", "-c", None, "-o", bench.file("kernels.o")])
         wall = spread(of(ours, "wall"))
         rows.append([count, wall, wall["median"] * 1e3 / count, spread(of(ours, "user"))["median"], max(of(ours, "peak")), max(of(ours, "peak")) * 1024 / count,
                      spread(of(theirs, "wall")) if theirs else "", ratios(of(theirs, "wall"), of(ours, "wall")) if theirs else ""])
