@@ -94,26 +94,38 @@ START_TEST(no_place)
 }
 END_TEST
 
-START_TEST(several_lines_show_the_first)
+/* One diagnostic with a place, and how it is shown. */
+typedef struct one_place_case {
+    const char *source;
+    diag_id id;
+    const char *piece, *message, *text;
+} one_place_case;
+
+static const one_place_case one_place_cases[] = {
+    /* of several lines the first */
+    {"  f(a,\n    b)\n", E_PARSE, "f(a,\n    b)", "long", "k.vm:1:3: error[E-PARSE]: long\n    1 |   f(a,\n      |   ^~~~\n"},
+    /* a tab reaches to the next multiple of 4 columns, a Hangul syllable takes two; columns count characters */
+    {"\ta\tb /* \xed\x95\x9c\xea\xb5\xad */ xy\r\n", E_PARSE, "xy", "m",
+     "k.vm:1:15: error[E-PARSE]: m\n    1 |     a   b /* \xed\x95\x9c\xea\xb5\xad */ xy\n      |                      ^~\n"},
+    /* nothing reaches the terminal raw */
+    {"a\x1b[31m \xff\xc0\x80 \xe2\x80\xae b", E_LEX, "b", "found \x1b[0m \xfe",
+     "k.vm:1:13: error[E-LEX]: found \xef\xbf\xbd[0m \xef\xbf\xbd\n    1 | a\xef\xbf\xbd[31m \xef\xbf\xbd\xef\xbf\xbd\xef\xbf\xbd "
+     "\xef\xbf\xbd b\n"
+     "      |              ^\n"},
+};
+
+START_TEST(one_place)
 {
-    scene s = scene_of("  f(a,\n    b)\n");
-    diag_add(&s.diags, E_PARSE, range_of(&s, "f(a,\n    b)"), "long");
-    check_text(&s, "k.vm:1:3: error[E-PARSE]: long\n"
-                   "    1 |   f(a,\n"
-                   "      |   ^~~~\n");
+    const one_place_case *k = &one_place_cases[_i];
+    scene s = scene_of(k->source);
+    diag_add(&s.diags, k->id, range_of(&s, k->piece), "%s", k->message);
+    check_text(&s, k->text);
 }
 END_TEST
 
-START_TEST(tabs_and_wide_characters)
+START_TEST(wide_characters)
 {
-    /* A tab reaches to the next multiple of 4 columns, a Hangul syllable takes two; columns count characters.
-     */
-    scene s = scene_of("\ta\tb /* \xed\x95\x9c\xea\xb5\xad */ xy\r\n");
-    diag_add(&s.diags, E_PARSE, range_of(&s, "xy"), "m");
-    check_text(&s, "k.vm:1:15: error[E-PARSE]: m\n"
-                   "    1 |     a   b /* \xed\x95\x9c\xea\xb5\xad */ xy\n"
-                   "      |                      ^~\n");
-    s = scene_of("a \xed\x95\x9c\xea\xb5\xad e\xcc\x81z\n");
+    scene s = scene_of("a \xed\x95\x9c\xea\xb5\xad e\xcc\x81z\n");
     diag_add(&s.diags, E_LEX, range_of(&s, "\xed\x95\x9c\xea\xb5\xad"), "m");
     diag_add(&s.diags, E_LEX, range_of(&s, "z"), "m");
     check_text(&s, "k.vm:1:3: error[E-LEX]: m\n"
@@ -136,16 +148,6 @@ START_TEST(empty_ranges)
                    "k.vm:1:2: error[E-PARSE]: inside\n    1 | ab\n      |  ^\n"
                    "k.vm:2:1: error[E-PARSE]: end of file\n    2 | \n      | ^\n"
                    "k.vm:2:1: error[E-PARSE]: past the end\n    2 | \n      | ^\n");
-}
-END_TEST
-
-START_TEST(nothing_reaches_the_terminal_raw)
-{
-    scene s = scene_of("a\x1b[31m \xff\xc0\x80 \xe2\x80\xae b");
-    diag_add(&s.diags, E_LEX, range_of(&s, "b"), "found \x1b[0m \xfe");
-    check_text(&s, "k.vm:1:13: error[E-LEX]: found \xef\xbf\xbd[0m \xef\xbf\xbd\n"
-                   "    1 | a\xef\xbf\xbd[31m \xef\xbf\xbd\xef\xbf\xbd\xef\xbf\xbd \xef\xbf\xbd b\n"
-                   "      |              ^\n");
 }
 END_TEST
 
@@ -233,8 +235,9 @@ END_TEST
 int main(void)
 {
     TCase *text = suite_case("text");
-    suite_tests(text, range_is_underlined, notes_and_help, one_of_a_thing, no_place, several_lines_show_the_first, tabs_and_wide_characters,
-                empty_ranges, nothing_reaches_the_terminal_raw, long_lines_are_shown_in_part, colours);
+    suite_tests(text, range_is_underlined, notes_and_help, one_of_a_thing, no_place, wide_characters, empty_ranges,
+                long_lines_are_shown_in_part, colours);
+    tcase_add_loop_test(text, one_place, 0, sizeof one_place_cases / sizeof *one_place_cases);
     TCase *machine = suite_case("json");
     suite_tests(machine, json, empty_list);
     return suite_status("render", text, machine);

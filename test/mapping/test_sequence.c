@@ -35,11 +35,15 @@ static const mapping *pair(mapping_context *c, const mapping *l, const mapping *
     return m;
 }
 
-/* A, B and C, of one of `sizes` sizes from `least` on. */
-static void random_axes(mapping_context *c, const axis **axes, int64_t least, uint32_t sizes)
+/* A round of a law: a context, and in it A, B and C, each of one of `sizes` sizes from `least` on. Gives their arena. */
+static arena *random_axes(uint64_t seed, int64_t least, uint32_t sizes, mapping_context **c, const axis **axes)
 {
+    arena *a = arena_new();
+    random_state = seed;
+    *c = mapping_context_new(a);
     for (int k = 0; k < AXES; k++)
-        axes[k] = mapping_axis(c, (char[]){(char)('A' + k), 0}, least + random_below(sizes));
+        axes[k] = mapping_axis(*c, (char[]){(char)('A' + k), 0}, least + random_below(sizes));
+    return a;
 }
 
 /* Digits of an axis at random radices, some padded or cut, shuffled with those of other axes. */
@@ -242,11 +246,9 @@ START_TEST(writes_cover)
 {
     int accepted = 0, refused = 0;
     for (int round = 0; round < rounds(); round++) {
-        random_state = (uint64_t)round * 1299721 + 3;
-        arena *a = arena_new();
-        mapping_context *c = mapping_context_new(a);
+        mapping_context *c;
         const axis *axes[AXES];
-        random_axes(c, axes, 1, 9);
+        arena *a = random_axes((uint64_t)round * 1299721 + 3, 1, 9, &c, axes);
         const mapping *buffer = random_layout(c, axes, round % 2), *stream = random_layout(c, axes, round % 3 == 0);
         sequence seq;
         if (buffer->size < 4096 && stream->size < 4096 && sequence_derive(c, buffer, stream, mapping_identity(c), SEQUENCE_WRITE, &seq)) {
@@ -295,12 +297,10 @@ START_TEST(windows_are_read)
 {
     int accepted = 0, refused = 0;
     for (int round = 0; round < rounds(); round++) {
-        random_state = (uint64_t)round * 31337 + 5;
-        arena *a = arena_new();
-        mapping_context *c = mapping_context_new(a);
+        mapping_context *c;
         const axis *axes[AXES];
         const mapping *m[AXES];
-        random_axes(c, axes, 2, 7);
+        arena *a = random_axes((uint64_t)round * 31337 + 5, 2, 7, &c, axes);
         for (int k = 0; k < AXES; k++)
             m[k] = mapping_symbol(c, axes[k]);
         const mapping *w = window(c, m[0], 1 + random_below(4), m[1], 1 + random_below(4));
