@@ -15,11 +15,14 @@ enum { MOST_SHARED_GRANULES = 24 * 1024 };
 enum { REGION_BYTES = 16 * 1024 * 1024 };
 /* A register file is touched whole. The first ones lie in a region of small pages, since few slices would not fill a huge one. */
 enum { MOST_DENSE_BYTES = 64 * 1024, FIRST_DENSE_BYTES = 2 * 1024 * 1024 };
-/* Of what is freed so much is kept for the process's next machine, which finds pages there where a new region has faults. */
+/* Of what the system has provided so much is kept for the process's next machine: who runs many small kernels has the pages of the run
+ * before, which take the system longer to provide and take back than the runs take. */
 enum { MOST_SPARE_BYTES = 4 * REGION_BYTES };
 
 struct memory_block {
     uint64_t touched;      /* bit g: granule g holds defined or poison bytes */
+    uint64_t pages;        /* bit p: page p of the granule that was touched first does */
+    int64_t first;         /* that granule, where `pages` is not 0 */
     uint64_t shared;       /* granule g has been mapped from a pool */
     uint64_t *written;     /* a bit for each unit; NULL: none was written */
     unsigned char *bytes;  /* a page's beginning, so that a packet lies in as few lines of the host's caches as it can */
@@ -30,11 +33,13 @@ struct memory_block {
  * No page is provided until a granule is touched. */
 struct memory_region {
     unsigned char *bytes;
-    int64_t size, used;  /* bytes */
-    int64_t blocks;      /* that are not freed */
-    bool is_replaced;    /* in a part, by a pool's pages */
-    bool is_huge;        /* huge pages were asked for */
-    memory_region *next; /* among the spare ones */
+    int64_t size, used;             /* bytes */
+    _Atomic int64_t provided_bytes; /* by its blocks */
+    int64_t kept_bytes;             /* the most that any machine's blocks provided */
+    int64_t blocks;                 /* that are not freed */
+    bool is_replaced;               /* in a part, by a pool's pages */
+    bool is_huge;                   /* huge pages were asked for */
+    memory_region *next;            /* among the spare ones */
 };
 
 /* One lock for the regions of all budgets: a block is begun once and used for long. */
@@ -72,8 +77,9 @@ static memory_region *region_again(int64_t size, bool is_huge)
     if (!(r = *at))
         return NULL;
     *at = r->next;
-    spare_bytes -= size;
+    spare_bytes -= r->kept_bytes;
     r->used = 0;
+    r->provided_bytes = 0;
     return r;
 }
 
@@ -126,11 +132,12 @@ static void region_leave(memory_budget *budget, memory_region *r)
         budget->region = NULL;
     if (is_last && budget->dense == r)
         budget->dense = NULL;
-    bool is_kept = is_last && !r->is_replaced && spare_bytes + r->size <= MOST_SPARE_BYTES;
+    r->kept_bytes = larger(r->kept_bytes, r->provided_bytes);
+    bool is_kept = is_last && !r->is_replaced && spare_bytes + r->kept_bytes <= MOST_SPARE_BYTES;
     if (is_kept) {
         r->next = spare;
         spare = r;
-        spare_bytes += r->size;
+        spare_bytes += r->kept_bytes;
     }
     pthread_mutex_unlock(&regions_lock);
     if (!is_last || is_kept)
@@ -179,7 +186,7 @@ void memory_free(memory *m)
     m->blocks = NULL;
 }
 
-/* The budget counts whole granules, the part of a block that the system really has to provide. */
+/* The budget counts granules and pages, the part of a block that the system really has to provide. */
 static bool budget_take(memory_budget *b, int64_t bytes)
 {
     int64_t used = atomic_fetch_add(&b->used_bytes, bytes) + bytes;
@@ -217,6 +224,18 @@ static void pages_provide(unsigned char *begin, int64_t bytes)
 #endif
 }
 
+/* What lies in a block from `begin` on. */
+static bool poison_fill(const memory *m, memory_block *b, int64_t begin, int64_t bytes)
+{
+    if (!budget_take(m->budget, bytes))
+        return false;
+    if (b->region)
+        atomic_fetch_add(&b->region->provided_bytes, bytes);
+    pages_provide(b->bytes + begin, bytes);
+    memset(b->bytes + begin, m->poison, (size_t)bytes);
+    return true;
+}
+
 /* Provides those granules of [first, end) that are not touched yet. */
 static bool granules_touch(const memory *m, memory_block *b, int64_t first, int64_t end)
 {
@@ -228,24 +247,52 @@ static bool granules_touch(const memory *m, memory_block *b, int64_t first, int6
         if (first == last)
             continue;
         int64_t begin = first * m->granule_bytes, behind = last * m->granule_bytes;
-        int64_t size = (behind < m->block_bytes ? behind : m->block_bytes) - begin;
-        if (!budget_take(m->budget, size))
+        if (!poison_fill(m, b, begin, (behind < m->block_bytes ? behind : m->block_bytes) - begin))
             return false;
-        pages_provide(b->bytes + begin, size);
-        memset(b->bytes + begin, m->poison, (size_t)size);
         b->touched |= (last - first == GRANULES_PER_BLOCK ? ~UINT64_C(0) : (UINT64_C(1) << (last - first)) - 1) << first;
     }
     return true;
 }
 
+/* Provides pages [first, end) of the granule that a block begins with. */
+static bool pages_touch(const memory *m, memory_block *b, int64_t granule, int64_t first, int64_t end)
+{
+    for (int64_t page = first; page < end; page++) {
+        if (b->pages >> page & 1)
+            continue;
+        if (!poison_fill(m, b, granule * m->granule_bytes + page * PAGE_BYTES, PAGE_BYTES))
+            return false;
+        b->pages |= UINT64_C(1) << page;
+    }
+    b->first = granule;
+    return true;
+}
+
+/* Many slices hold a few bytes each, and a granule of each is most of what a small kernel takes: of the first one of a block the pages that
+ * are used are provided, and all of it, with its neighbours, once more is. */
+static bool bytes_touch(const memory *m, memory_block *b, int64_t offset, int64_t size)
+{
+    int64_t first = offset / m->granule_bytes, last = size ? (offset + size - 1) / m->granule_bytes : first;
+    if (first == last && b->touched >> first & 1)
+        return true;
+    if (first == last && m->granule_bytes == LEAST_GRANULE_BYTES && m->block_bytes % LEAST_GRANULE_BYTES == 0 && b->touched == 0 &&
+        (b->pages == 0 || b->first == first)) {
+        int64_t in_granule = offset % m->granule_bytes;
+        return pages_touch(m, b, first, in_granule / PAGE_BYTES, (in_granule + (size ? size - 1 : 0)) / PAGE_BYTES + 1);
+    }
+    if (b->pages && !(b->touched >> b->first & 1)) {
+        if (!pages_touch(m, b, b->first, 0, m->granule_bytes / PAGE_BYTES))
+            return false;
+        b->touched |= UINT64_C(1) << b->first;
+    }
+    return granules_touch(m, b, first, last + 1);
+}
+
 unsigned char *memory_span(memory *m, int64_t address, int64_t size)
 {
     memory_block *b = block_at(m, address / m->block_bytes);
-    if (!b)
-        return NULL;
     int64_t offset = address % m->block_bytes;
-    int64_t last = size ? (offset + size - 1) / m->granule_bytes : offset / m->granule_bytes;
-    return granules_touch(m, b, offset / m->granule_bytes, last + 1) ? b->bytes + offset : NULL;
+    return b && bytes_touch(m, b, offset, size) ? b->bytes + offset : NULL;
 }
 
 static int64_t span_size(const memory *m, int64_t address, int64_t size)
@@ -336,6 +383,8 @@ static bool map_granules(memory *m, int64_t address, const memory_pool *p, int64
     if (!b)
         return false;
     int64_t more = __builtin_popcountll(bits & ~b->shared), bytes = __builtin_popcountll(bits & ~b->touched) * m->granule_bytes;
+    if (b->pages && bits >> b->first & 1 && !(b->touched >> b->first & 1))
+        bytes -= __builtin_popcountll(b->pages) * PAGE_BYTES;
     if (atomic_fetch_add(&m->budget->shared_granules, more) + more > MOST_SHARED_GRANULES || !budget_take(m->budget, bytes)) {
         atomic_fetch_sub(&m->budget->shared_granules, more);
         return false;
