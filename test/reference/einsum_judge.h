@@ -791,8 +791,6 @@ static inline void product_program(program *p, typing t, const char *axes, const
     tensor(p, t.result, result);
     statement(p, MATH_CONTRACT, 2, 0, 1);
     whole(p, true, kept);
-    if (p->e.statements[0].digit_count)
-        p->digits[0][0].broadcast = 2;
     whole(p, false, summed);
 }
 
