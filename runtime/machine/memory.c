@@ -13,11 +13,15 @@ enum { GRANULES_PER_BLOCK = 64, LEAST_GRANULE_BYTES = 16 * 1024, UNIT_BYTES = 8,
 /* Linux allows a process 65,530 mappings, and each granule is one at most. */
 enum { MOST_SHARED_GRANULES = 24 * 1024 };
 enum { REGION_BYTES = 16 * 1024 * 1024 };
+/* Of regions without blocks that wait for others, and of one of them: what the system provides. */
+enum { MOST_KEPT_BYTES = 32 * 1024 * 1024, MOST_KEPT_OF_REGION = 2 * 1024 * 1024 };
 /* A register file is touched whole. The first ones lie in a region of small pages, since few slices would not fill a huge one. */
 enum { MOST_DENSE_BYTES = 64 * 1024, FIRST_DENSE_BYTES = 2 * 1024 * 1024 };
 
 struct memory_block {
     uint64_t touched;      /* bit g: granule g holds defined or poison bytes */
+    uint64_t pages;        /* bit p: page p of the granule that was touched first does */
+    int64_t first;         /* that granule, where `pages` is not 0 */
     uint64_t shared;       /* granule g has been mapped from a pool */
     uint64_t *written;     /* a bit for each unit; NULL: none was written */
     unsigned char *bytes;  /* a page's beginning, so that a packet lies in as few lines of the host's caches as it can */
@@ -30,10 +34,17 @@ struct memory_region {
     unsigned char *bytes;
     int64_t size, used;
     int64_t blocks; /* that are not freed */
+    _Atomic int64_t provided_bytes;
+    atomic_bool is_mixed;     /* some of its pages are huge, or of a pool: it is not kept */
+    memory_region *next_kept; /* of `kept_regions` */
 };
 
 /* One lock for the regions of all budgets: a block is begun once and used for long. */
 static pthread_mutex_t regions_lock = PTHREAD_MUTEX_INITIALIZER;
+/* A run of a small kernel takes less time than the system needs to provide and take back a page in each of many slices: who runs many
+ * has the pages of the run before. */
+static memory_region *kept_regions;
+static int64_t kept_bytes;
 
 void memory_init(memory *m, int64_t bytes, int64_t block_bytes, unsigned char poison, memory_budget *budget)
 {
@@ -68,9 +79,34 @@ static memory_region *region_new(int64_t size)
     return r;
 }
 
+/* One that waits, or a new one. */
+static memory_region *region_take(int64_t size)
+{
+    memory_region *r = kept_regions;
+    if (!r || size > REGION_BYTES)
+        return region_new(size < REGION_BYTES ? REGION_BYTES : size);
+    kept_regions = r->next_kept;
+    kept_bytes -= r->provided_bytes;
+    r->used = 0;
+    return r;
+}
+
+static bool region_keep(memory_region *r)
+{
+    if (r->size != REGION_BYTES || r->is_mixed || r->provided_bytes > MOST_KEPT_OF_REGION ||
+        kept_bytes + r->provided_bytes > MOST_KEPT_BYTES)
+        return false;
+    r->next_kept = kept_regions;
+    kept_regions = r;
+    kept_bytes += r->provided_bytes;
+    return true;
+}
+
 static memory_region *region_dense(const memory_region *last)
 {
     memory_region *r = region_new(last ? REGION_BYTES : FIRST_DENSE_BYTES);
+    if (r)
+        r->is_mixed = true;
 #ifdef MADV_HUGEPAGE
     if (r && last)
         madvise(r->bytes, (size_t)r->size, MADV_HUGEPAGE); /* what comes of it does not matter */
@@ -85,7 +121,7 @@ static bool region_cut(memory_budget *budget, int64_t size, memory_block *b)
     bool dense = size <= MOST_DENSE_BYTES;
     memory_region **of = dense ? &budget->dense : &budget->region, *r = *of;
     if (!r || r->size - r->used < size)
-        r = dense ? region_dense(r) : region_new(size < REGION_BYTES ? REGION_BYTES : size);
+        r = dense ? region_dense(r) : region_take(size);
     if (r) {
         b->bytes = r->bytes + r->used;
         b->region = *of = r;
@@ -104,8 +140,9 @@ static void region_leave(memory_budget *budget, memory_region *r)
         budget->region = NULL;
     if (is_last && budget->dense == r)
         budget->dense = NULL;
+    bool stays = !is_last || region_keep(r);
     pthread_mutex_unlock(&regions_lock);
-    if (!is_last)
+    if (stays)
         return;
     munmap(r->bytes, (size_t)r->size);
     free(r);
@@ -144,7 +181,7 @@ void memory_free(memory *m)
     m->blocks = NULL;
 }
 
-/* The budget counts whole granules, the part of a block that the system really has to provide. */
+/* The budget counts granules and pages, the part of a block that the system really has to provide. */
 static bool budget_take(memory_budget *b, int64_t bytes)
 {
     int64_t used = atomic_fetch_add(&b->used_bytes, bytes) + bytes;
@@ -182,6 +219,18 @@ static void pages_provide(unsigned char *begin, int64_t bytes)
 #endif
 }
 
+/* What lies in a block from `begin` on. */
+static bool poison_fill(const memory *m, memory_block *b, int64_t begin, int64_t bytes)
+{
+    if (!budget_take(m->budget, bytes))
+        return false;
+    if (b->region)
+        atomic_fetch_add(&b->region->provided_bytes, bytes);
+    pages_provide(b->bytes + begin, bytes);
+    memset(b->bytes + begin, m->poison, (size_t)bytes);
+    return true;
+}
+
 /* Provides those granules of [first, end) that are not touched yet. */
 static bool granules_touch(const memory *m, memory_block *b, int64_t first, int64_t end)
 {
@@ -193,24 +242,52 @@ static bool granules_touch(const memory *m, memory_block *b, int64_t first, int6
         if (first == last)
             continue;
         int64_t begin = first * m->granule_bytes, behind = last * m->granule_bytes;
-        int64_t size = (behind < m->block_bytes ? behind : m->block_bytes) - begin;
-        if (!budget_take(m->budget, size))
+        if (!poison_fill(m, b, begin, (behind < m->block_bytes ? behind : m->block_bytes) - begin))
             return false;
-        pages_provide(b->bytes + begin, size);
-        memset(b->bytes + begin, m->poison, (size_t)size);
         b->touched |= (last - first == GRANULES_PER_BLOCK ? ~UINT64_C(0) : (UINT64_C(1) << (last - first)) - 1) << first;
     }
     return true;
 }
 
+/* Provides pages [first, end) of the granule that a block begins with. */
+static bool pages_touch(const memory *m, memory_block *b, int64_t granule, int64_t first, int64_t end)
+{
+    for (int64_t page = first; page < end; page++) {
+        if (b->pages >> page & 1)
+            continue;
+        if (!poison_fill(m, b, granule * m->granule_bytes + page * PAGE_BYTES, PAGE_BYTES))
+            return false;
+        b->pages |= UINT64_C(1) << page;
+    }
+    b->first = granule;
+    return true;
+}
+
+/* Many slices hold a few bytes each, and a granule of each is most of what a small kernel takes: of the first one of a block the pages that
+ * are used are provided, and all of it, with its neighbours, once more is. */
+static bool bytes_touch(const memory *m, memory_block *b, int64_t offset, int64_t size)
+{
+    int64_t first = offset / m->granule_bytes, last = size ? (offset + size - 1) / m->granule_bytes : first;
+    if (first == last && b->touched >> first & 1)
+        return true;
+    if (first == last && m->granule_bytes == LEAST_GRANULE_BYTES && m->block_bytes % LEAST_GRANULE_BYTES == 0 && b->touched == 0 &&
+        (b->pages == 0 || b->first == first)) {
+        int64_t in_granule = offset % m->granule_bytes;
+        return pages_touch(m, b, first, in_granule / PAGE_BYTES, (in_granule + (size ? size - 1 : 0)) / PAGE_BYTES + 1);
+    }
+    if (b->pages && !(b->touched >> b->first & 1)) {
+        if (!pages_touch(m, b, b->first, 0, m->granule_bytes / PAGE_BYTES))
+            return false;
+        b->touched |= UINT64_C(1) << b->first;
+    }
+    return granules_touch(m, b, first, last + 1);
+}
+
 unsigned char *memory_span(memory *m, int64_t address, int64_t size)
 {
     memory_block *b = block_at(m, address / m->block_bytes);
-    if (!b)
-        return NULL;
     int64_t offset = address % m->block_bytes;
-    int64_t last = size ? (offset + size - 1) / m->granule_bytes : offset / m->granule_bytes;
-    return granules_touch(m, b, offset / m->granule_bytes, last + 1) ? b->bytes + offset : NULL;
+    return b && bytes_touch(m, b, offset, size) ? b->bytes + offset : NULL;
 }
 
 static int64_t span_size(const memory *m, int64_t address, int64_t size)
@@ -301,11 +378,15 @@ static bool map_granules(memory *m, int64_t address, const memory_pool *p, int64
     if (!b)
         return false;
     int64_t more = __builtin_popcountll(bits & ~b->shared), bytes = __builtin_popcountll(bits & ~b->touched) * m->granule_bytes;
+    if (b->pages && bits >> b->first & 1 && !(b->touched >> b->first & 1))
+        bytes -= __builtin_popcountll(b->pages) * PAGE_BYTES;
     if (atomic_fetch_add(&m->budget->shared_granules, more) + more > MOST_SHARED_GRANULES || !budget_take(m->budget, bytes)) {
         atomic_fetch_sub(&m->budget->shared_granules, more);
         return false;
     }
     b->shared |= bits;
+    if (b->region)
+        b->region->is_mixed = true;
     if (mmap(b->bytes + offset, (size_t)size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_FIXED, p->file, from) == MAP_FAILED) {
         atomic_fetch_sub(&m->budget->used_bytes, bytes);
         return false;

@@ -25,10 +25,10 @@ START_TEST(memory_is_poison_until_written)
     ck_assert(memory_read(&m, (1 << 20) - 32, bytes, 64));
     for (int i = 0; i < 64; i++)
         ck_assert_int_eq(bytes[i], i >= 12 && i < 52 ? 0 : 0x5a);
-    ck_assert_int_eq(atomic_load(&budget.used_bytes), 2 * 16384);
-    budget.limit_bytes = 2 * 16384;
+    ck_assert_int_eq(atomic_load(&budget.used_bytes), 2 * 4096);
+    budget.limit_bytes = 2 * 4096;
     ck_assert(!memory_write(&m, 2 << 20, zero, 1));
-    ck_assert_int_eq(atomic_load(&budget.used_bytes), 2 * 16384);
+    ck_assert_int_eq(atomic_load(&budget.used_bytes), 2 * 4096);
     memory_free(&m);
 }
 END_TEST

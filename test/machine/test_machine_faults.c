@@ -123,7 +123,7 @@ START_TEST(limits_stop_a_run)
         ENTRY(commit, 1000, 0);
         ENTRY(commit, 32, 1);
         b.options.threads = (unsigned)threads;
-        b.options.memory_limit_bytes = 20 * 16384;
+        b.options.memory_limit_bytes = INT64_C(20) * 4096; /* a page of each slice */
         bench_fails(&b, E_RUN_LIMIT, "no memory left for a slice's DM");
         machine_free(b.machine);
         b.machine = NULL;

@@ -159,9 +159,27 @@ START_TEST(many_are_given_back)
 }
 END_TEST
 
+/* The pages of the memories before are used again, and hold the poison: of those that few bytes are written to and of those that many are,
+ * with a limit that counts each byte once. */
+START_TEST(pages_of_the_memories_before)
+{
+    for (int round = suite_rounds(20); round-- > 0;) {
+        begin(MEMORIES * BYTES);
+        for (int step = (int)draw(12); step-- > 0;)
+            write_some((int)draw(MEMORIES));
+        int64_t at = draw(BYTES);
+        ck_assert_int_eq(*memory_span(&memories[0], at, 1), model[0][at]);
+        compare_all();
+        ck_assert_int_eq(budget.used_bytes, MEMORIES * BYTES);
+        end();
+    }
+}
+END_TEST
+
 int main(void)
 {
     TCase *cases = suite_case("memory");
-    suite_tests(cases, shared_until_written, a_limit_counts_what_is_shared, more_than_may_be_mapped_is_copied, many_are_given_back);
+    suite_tests(cases, shared_until_written, a_limit_counts_what_is_shared, more_than_may_be_mapped_is_copied, many_are_given_back,
+                pages_of_the_memories_before);
     return suite_status("memory", cases);
 }
