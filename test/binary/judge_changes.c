@@ -3,10 +3,12 @@
  *     judge_changes GOOD.bin < questions
  *
  * A question is a line `KERNEL SEED OFFSET MASK`: of the bytes with the 64-bit word at that offset changed by the mask (hexadecimal; 0: as
- * they are), does the check with this seed agree? The answer is a line of visa-run's exit status (0: it does, 1: refused, 3: noticed), and
- * of 1 where it agrees and the outputs are those of the good bytes, else 0. Asked by test/binary/mutations.py. */
+ * they are), does the check with this seed agree? The answer is a line of visa-run's exit status (0: it does, 1: refused, 3: noticed), of
+ * 1 where it agrees and the outputs are those of the good bytes, else 0, and of 1 where the algebra proves all values of all outputs for
+ * whatever a launch gives, else 0. Asked by test/binary/mutations.py and single_bytes.py. */
 #include <inttypes.h>
 #include <malloc.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -15,14 +17,36 @@
 
 enum { AGREES = 0, REFUSED = 1, DIFFERS = 3, NAME_BYTES = 256, FILE_BYTES = 1 << 24, RUNS = 64, KEPT_BYTES = 1 << 28 };
 
-/* Algebra first: it needs no reference kernel, and notices most. */
-static int check(visa_kernel *k, const visa_run_options *options)
+/* Does every line of a report say that all is proven, with no lists or numbers that other launches would give? */
+static bool proves_all(const char *report)
 {
+    static const char *const less[] = {"lists drawn", "sampled", "not decided", "did not hold"};
+    for (size_t i = 0; i < sizeof less / sizeof *less; i++)
+        if (strstr(report, less[i]))
+            return false;
+    size_t lines = 0, whole = 0;
+    for (const char *line = report; *line; line = strchr(line, '\n') + 1) {
+        char first[NAME_BYTES] = "";
+        snprintf(first, sizeof first, "%.*s", (int)strcspn(line, "\n"), line);
+        lines++;
+        whole += strstr(first, " proven,") && (strstr(first, "algebra: all ") || strstr(first, "algebra: 1 value "));
+        if (!strchr(line, '\n'))
+            break;
+    }
+    return lines > 0 && whole == lines;
+}
+
+/* Algebra first: it needs no reference kernel, and notices most. */
+static int check(visa_kernel *k, const visa_run_options *options, bool *proven)
+{
+    *proven = false;
     const int kinds[] = {VISA_CHECK_ALGEBRA, VISA_CHECK_NUMBERS};
     for (int i = 0; i < 2; i++) {
         bool agrees;
-        if (!visa_kernel_check(k, options, kinds[i], &agrees, NULL))
+        const char *report;
+        if (!visa_kernel_check(k, options, kinds[i], &agrees, &report))
             return strcmp(visa_kernel_verdict(k), "differs") == 0 ? DIFFERS : REFUSED;
+        *proven |= kinds[i] == VISA_CHECK_ALGEBRA && proves_all(report);
     }
     return AGREES;
 }
@@ -49,11 +73,13 @@ static unsigned char *outputs_of(visa_kernel *k, size_t *total)
     return all;
 }
 
-static int judge(const unsigned char *bytes, size_t size, const char *kernel, uint64_t seed, unsigned char **outputs, size_t *total)
+static int judge(const unsigned char *bytes, size_t size, const char *kernel, uint64_t seed, bool *proven, unsigned char **outputs,
+                 size_t *total)
 {
+    *proven = false;
     visa_kernel *k = visa_kernel_open(bytes, size, kernel);
     const visa_run_options options = {.threads = 1, .seed = seed};
-    int status = k ? check(k, &options) : REFUSED;
+    int status = k ? check(k, &options, proven) : REFUSED;
     *outputs = status == AGREES ? outputs_of(k, total) : NULL;
     visa_kernel_close(k);
     return status;
@@ -82,7 +108,8 @@ static const good_run *good_run_of(good_runs *known, const unsigned char *bytes,
     good_run *r = &known->runs[known->count++];
     *r = (good_run){.seed = seed};
     strcpy(r->kernel, kernel);
-    judge(bytes, size, kernel, seed, &r->outputs, &r->bytes);
+    bool proven;
+    judge(bytes, size, kernel, seed, &proven, &r->outputs, &r->bytes);
     return r;
 }
 
@@ -90,14 +117,15 @@ static void answer(good_runs *known, unsigned char *bytes, size_t size, const ch
 {
     unsigned char *changed = NULL;
     size_t changed_bytes;
+    bool proven;
     for (int i = 0; i < 8; i++)
         bytes[offset + (size_t)i] ^= (unsigned char)(mask >> 8 * i);
-    int status = judge(bytes, size, kernel, seed, &changed, &changed_bytes);
+    int status = judge(bytes, size, kernel, seed, &proven, &changed, &changed_bytes);
     for (int i = 0; i < 8; i++)
         bytes[offset + (size_t)i] ^= (unsigned char)(mask >> 8 * i);
     const good_run *good = changed ? good_run_of(known, bytes, size, kernel, seed) : NULL;
     bool same = good && good->outputs && good->bytes == changed_bytes && memcmp(good->outputs, changed, changed_bytes) == 0;
-    printf("%d %d\n", status, same);
+    printf("%d %d %d\n", status, same, proven && status == AGREES);
     fflush(stdout);
     free(changed);
 }
