@@ -3,7 +3,7 @@
  * The one idea: a memory is an array of blocks that are allocated when first touched, and a block is filled
  * with the poison byte granule by granule, so that 48 GiB of HBM and 2048 slices cost what a kernel uses, and
  * a span within one block is a plain pointer. A DM, a TRF and a VRF are one block each. Where a block is used for a few bytes only, as in
- * many slices of a small kernel, single pages are filled, and up to 32 MiB of freed ones wait for the next machine of the process.
+ * many slices of a small kernel, single pages are filled, and up to 64 MiB of freed ones wait for the next machine of the process.
  *
  * What a copy spreads to many memories is one set of pages of the system, shared until somebody writes: a file without a name is mapped
  * privately into each (memory_pool), so that reading, writing and spans know nothing of it. */

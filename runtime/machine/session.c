@@ -43,7 +43,8 @@ struct session {
     arena *arena;
     session_port *ports;
     session_options options;
-    int runs, run;             /* of one session_run; the one under way */
+    int runs, run;             /* of one session_run, at most; the one under way */
+    const machine *machine;    /* its own */
     bool proven;               /* the last run: what it gave depends on nothing that another would change */
     uint64_t seed;             /* of session_fill */
     const struct drawn *drawn; /* for each port, of a check */
@@ -315,11 +316,12 @@ void session_set_options(session *s, const session_options *options)
     s->options = *options;
 }
 
+/* A run that is proven so far is the last one. */
 static void run_progress(void *of, size_t done, size_t total)
 {
     session *s = of;
-    int64_t each = (int64_t)total;
-    s->options.progress(s->options.progress_context, s->run * each + (int64_t)done, s->runs * each);
+    int64_t each = (int64_t)total, runs = machine_is_proven(s->machine) ? s->run + 1 : s->runs;
+    s->options.progress(s->options.progress_context, s->run * each + (int64_t)done, runs * each);
 }
 
 /* The port is where it is in the caller's HBM or DM. */
@@ -447,12 +449,14 @@ static bool run_once(session *s, unsigned char poison, context first, diag_list 
                                .progress = s->options.progress ? run_progress : NULL,
                                .progress_context = s};
     machine *m = machine_new(s->binary->target, s->kernel, s->arena, &options);
+    s->machine = m;
     bool ok = load_inputs(s, m, poison, diags) && machine_run(m, diags);
     for (uint32_t i = 0; ok && i < s->kernel->port_count; i++)
         if (s->ports[i].port->direction == PORT_OUT && (!is_shared(s, &s->ports[i]) || s->options.compared))
             ok = take_port(s, m, i, poison, diags);
     s->proven = ok && machine_is_proven(m);
     machine_free(m);
+    s->machine = NULL;
     s->run++;
     return ok;
 }
