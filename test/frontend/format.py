@@ -16,7 +16,7 @@ from concurrent.futures import ThreadPoolExecutor
 sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 import visa_tools
 
-TOKEN = re.compile(rb"""//[^\n]*|"(?:[^"\\]|\\.)*"|'(?:[^'\\\n]|\\[^\n])'|[A-Za-z_0-9]+|\s+|.""", re.S)
+TOKEN = re.compile(rb"""//[^\n]*|[bc]?r(#*)".*?"\1|"(?:[^"\\]|\\.)*"|'(?:[^'\\\n]|\\[^\n])'|[A-Za-z_0-9]+|\s+|.""", re.S)
 
 
 def block_comment_end(text, at):
