@@ -10,6 +10,7 @@
 #include "codegen/unroll.h"
 #include "codegen/words.h"
 #include "support/choice.h"
+#include "support/order.h"
 
 #define SIZE_LIMIT (INT64_C(1) << 62)
 
@@ -493,7 +494,7 @@ static bool find_kernels(reader *r)
         ARENA_PUSH(r->arena, r->kernels, r->kernel_count, capacity, k);
     }
     if (r->kernel_count)
-        qsort(r->kernels, r->kernel_count, sizeof *r->kernels, kernel_order);
+        order_sort(r->kernels, r->kernel_count, sizeof *r->kernels, kernel_order);
     return true;
 }
 
@@ -527,7 +528,7 @@ static int text_order(const void *a, const void *b)
 static const char *repeated_text(const char **texts, size_t count)
 {
     if (count)
-        qsort(texts, count, sizeof *texts, text_order);
+        order_sort(texts, count, sizeof *texts, text_order);
     for (size_t i = 1; i < count; i++)
         if (strcmp(texts[i - 1], texts[i]) == 0)
             return texts[i];

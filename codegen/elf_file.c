@@ -4,7 +4,6 @@
 #include <gelf.h>
 #include <inttypes.h>
 #include <libelf.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "support/order.h"
@@ -256,7 +255,7 @@ static bool check_overlap(elf_reader *r)
     for (uint64_t i = 1; i < r->section_count; i++)
         if (r->sections[i].size)
             ranges[count++] = (file_range){r->offsets[i], r->offsets[i] + r->sections[i].size};
-    qsort(ranges, count, sizeof *ranges, range_order);
+    order_sort(ranges, count, sizeof *ranges, range_order);
     for (size_t i = 1; i < count; i++)
         if (ranges[i].begin < ranges[i - 1].end)
             return fault(r, ranges[i].begin, "two parts of the file overlap");

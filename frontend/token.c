@@ -649,7 +649,7 @@ static token_list scan_from(token_scanner *s, char *text, size_t begin, size_t b
     if (!list.too_deep && s->block_heads)
         link_blocks(&list);
     if (list.fault_count > 1)
-        qsort(list.faults, list.fault_count, sizeof *list.faults, compare_offset);
+        order_sort(list.faults, list.fault_count, sizeof *list.faults, compare_offset);
     return list;
 }
 

@@ -1,7 +1,5 @@
 #include "ir/placed.h"
 
-#include <stdlib.h>
-
 #include "support/order.h"
 
 const char *memory_name(tensor_kind kind)
@@ -62,6 +60,6 @@ placed_list placed_memories(const target *t, const kernel *k, tensor_kind kind, 
                 load += out.items[j].end - out.items[j].begin;
         out.least = load > out.least ? load : out.least;
     }
-    qsort(out.items, out.count, sizeof *out.items, by_address);
+    order_sort(out.items, out.count, sizeof *out.items, by_address);
     return out;
 }

@@ -2,7 +2,6 @@
  *
  * The one idea: the word that is being written is replaced by a name that nobody uses, and closed so that the text around it can be
  * read; analysis then notes what that name is asked of. */
-#include <stdlib.h>
 #include <string.h>
 
 #include "frontend/parser.tab.h"
@@ -221,7 +220,7 @@ static int by_label(const void *a, const void *b)
 static void keep_sorted(list *l)
 {
     if (l->count)
-        qsort(l->items, l->count, sizeof *l->items, by_label);
+        order_sort(l->items, l->count, sizeof *l->items, by_label);
     visa_completion *kept = ARENA_ARRAY(l->c->arena, visa_completion, l->count);
     size_t count = 0;
     for (size_t i = 0; i < l->count; i++)

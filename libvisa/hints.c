@@ -3,7 +3,6 @@
  * The one idea: an operation knows which of its mappings were written and which were inferred, and which sequencer it got; when its command
  * runs the binary says, as visac --report has it. All of it stands after the call that it is of. */
 #include <inttypes.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "frontend/parser.tab.h"
@@ -155,7 +154,7 @@ size_t visa_hints(visa_compilation *c, uint32_t begin, uint32_t end, const visa_
     if (whole)
         hint_cycles(&h, bytes, size);
     if (h.count)
-        qsort(h.items, h.count, sizeof *h.items, by_offset);
+        order_sort(h.items, h.count, sizeof *h.items, by_offset);
     *list = h.items;
     return h.count;
 }

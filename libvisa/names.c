@@ -3,7 +3,6 @@
  * The one idea: analysis noted what most names stand for (frontend/index.h), and a name is given where its symbol says. Of the others,
  * those in mappings, most have one item of the file under that name; where it has several, or none, the scope is asked. What follows a `.`
  * is a stage, and the rest are words of the language. So one pass over the tokens is enough. */
-#include <stdlib.h>
 #include <string.h>
 
 #include "frontend/parser.tab.h"
@@ -90,7 +89,7 @@ static lookup lookup_new(visa_compilation *c, const token_list *tokens)
         if (c->outline[i].kind != VISA_NAME_VARIABLE)
             l.items[l.count++] = &c->outline[i];
     if (l.count)
-        qsort(l.items, l.count, sizeof(*l.items), by_name);
+        order_sort(l.items, l.count, sizeof(*l.items), by_name);
     return l;
 }
 

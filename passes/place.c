@@ -376,7 +376,7 @@ static bool place_trf(placing *x)
             all[h.count++] = (stored){x->live[i].first, k->ops[i]};
             any = any || k->ops[i]->unplaced;
         }
-    qsort(all, h.count, sizeof *all, by_first);
+    order_sort(all, h.count, sizeof *all, by_first);
     h.owners = ARENA_ARRAY(scratch, op *, h.count + 1);
     h.taken = ARENA_ARRAY(scratch, int, h.count + 1);
     for (size_t i = 0; i < h.count; i++)

@@ -145,7 +145,7 @@ static void order_by(packer *p, rule r)
     ranked *all = ARENA_ARRAY(p->arena, ranked, p->free_count);
     for (size_t i = 0; i < p->free_count; i++)
         all[i] = (ranked){rank(&p->items[i], r), p->items[i].bytes, (uint32_t)i};
-    qsort(all, p->free_count, sizeof *all, by_rank);
+    order_sort(all, p->free_count, sizeof *all, by_rank);
     for (size_t i = 0; i < p->free_count; i++)
         p->order[i] = all[i].item;
 }

@@ -1,6 +1,5 @@
 #include "support/diag.h"
 
-#include <stdlib.h>
 #include <string.h>
 #include <strings.h>
 
@@ -269,7 +268,7 @@ void diag_list_sort(diag_list *list)
         found *all = ARENA_ARRAY(list->arena, found, list->count);
         for (size_t i = 0; i < list->count; i++)
             all[i] = (found){list->items[i], i};
-        qsort(all, list->count, sizeof *all, found_order);
+        order_sort(all, list->count, sizeof *all, found_order);
         for (size_t i = 0; i < list->count; i++)
             list->items[i] = all[i].d;
     }

@@ -1,4 +1,5 @@
-/* Orders, as qsort asks for them. The one idea: an order is a sign, and of several the first that is not 0 decides. */
+/* Orders, as qsort asks for them. The one idea: an order is a sign, and of several the first that is not 0 decides; what is equal in all of
+ * them stays as it was, so that an answer never depends on whose C library sorts. */
 #ifndef VISA_SUPPORT_ORDER_H
 #define VISA_SUPPORT_ORDER_H
 
@@ -27,6 +28,11 @@ static inline int order_then(int first, int then)
                 order_end = place; \
         } \
     } while (0)
+
+typedef int order_of(const void *a, const void *b);
+
+/* `count` items of `bytes` each, ascending; equal ones keep their order. */
+void order_sort(void *items, size_t count, size_t bytes, order_of *compare);
 
 /* Of int64_t, ascending. */
 static inline int order_numbers(const void *a, const void *b)

@@ -1,7 +1,6 @@
 #include "codegen/step/picture.h"
 
 #include <inttypes.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "codegen/step/text.h"
@@ -151,7 +150,7 @@ static void set_middles(layout *l, place *places, const uint32_t *from, bool las
     double bottom = 0;
     l->rows = 0;
     if (l->count > 0)
-        qsort(places, l->count, sizeof *places, by_column);
+        order_sort(places, l->count, sizeof *places, by_column);
     for (uint32_t i = 0; i < l->count; i++) {
         uint32_t at = places[i].at;
         bool box = at < l->p->node_count;

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "frontend/step/evaluate.h"
+#include "support/order.h"
 
 bool step_is_program(const ast *fn)
 {
@@ -179,7 +180,7 @@ static called_names called_by_programs(const ast *file, arena *a)
         if (step_is_program(file->kids[i]))
             collect_calls(&c, file->kids[i], file->kids[i]);
     if (c.count)
-        qsort(c.items, c.count, sizeof *c.items, by_name);
+        order_sort(c.items, c.count, sizeof *c.items, by_name);
     return c;
 }
 

@@ -1,7 +1,6 @@
 #include "ir/dataflow/explore.h"
 
 #include <inttypes.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "ir/dataflow/dataflow_shape.h"
@@ -23,7 +22,7 @@ static void find_divisors(explore *x, explore_parameter *p, int64_t n)
         if (d != n / d)
             ARENA_PUSH(x->arena, p->divisors, p->count, capacity, n / d);
     }
-    qsort(p->divisors, p->count, sizeof *p->divisors, order_numbers);
+    order_sort(p->divisors, p->count, sizeof *p->divisors, order_numbers);
 }
 
 static int by_product(const void *a, const void *b)
@@ -40,7 +39,7 @@ static void multiply_levels(explore *x, explore_face *f, const explore_parameter
     for (size_t i = 0; i < f->level_count; i++)
         for (size_t k = 0; k < p->count; k++)
             all[count++] = (explore_level){f->levels[i].product * p->divisors[k], f->levels[i].ways};
-    qsort(all, count, sizeof *all, by_product);
+    order_sort(all, count, sizeof *all, by_product);
     f->level_count = 0;
     f->levels = all;
     for (size_t i = 0; i < count; i++) {

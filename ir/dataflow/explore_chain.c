@@ -1,7 +1,5 @@
 #include "ir/dataflow/explore_chain.h"
 
-#include <stdlib.h>
-
 #include "support/budget.h"
 #include "support/order.h"
 
@@ -37,7 +35,7 @@ void explore_chain_run(explore_chain *c, arena *a)
     for (size_t i = 0; i < c->count; i++)
         for (size_t k = 0; k < c->items[i].count; k++)
             targets[at++] = c->items[i].front[k].latency;
-    qsort(targets, count, sizeof *targets, order_numbers);
+    order_sort(targets, count, sizeof *targets, order_numbers);
     for (size_t i = 0; i < count; i++) {
         budget_spend(a, c->count);
         int64_t sum = multipliers_in(c, targets[i]);

@@ -1,7 +1,5 @@
 #include "ir/mapping/division.h"
 
-#include <stdlib.h>
-
 #include "ir/sequence/sequence.h"
 #include "support/order.h"
 
@@ -65,7 +63,7 @@ void mapping_divide(mapping_context *c, const mapping *dividend, const mapping *
             out->exact = false;
     }
     if (out->count > 1)
-        qsort(out->matches, out->count, sizeof *out->matches, by_dividend_stride);
+        order_sort(out->matches, out->count, sizeof *out->matches, by_dividend_stride);
 }
 
 /* ---- refinement ---- */

@@ -6,6 +6,7 @@
 #include <sys/stat.h>
 
 #include "support/file.h"
+#include "support/order.h"
 #include "support/output.h"
 #include "support/sha256.h"
 
@@ -26,7 +27,7 @@ static const char *key_of(const visa_tune_options *o, arena *a)
     const visa_parameter **sizes = ARENA_ARRAY(a, const visa_parameter *, o->size_count + 1);
     for (size_t i = 0; i < o->size_count; i++)
         sizes[i] = &o->sizes[i];
-    qsort(sizes, o->size_count, sizeof *sizes, compare_sizes);
+    order_sort(sizes, o->size_count, sizeof *sizes, compare_sizes);
     for (size_t i = 0; i < o->size_count; i++)
         strbuf_printf(&s, "size %s %" PRId64 "\n", sizes[i]->name, sizes[i]->values[0]);
     strbuf_printf(&s, "question of %zu bytes\n%s\n", strlen(o->question), o->question);

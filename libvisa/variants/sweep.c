@@ -1,6 +1,5 @@
 #include "libvisa/variants/sweep.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 #include "libvisa/variants/sweep_items.h"
@@ -182,7 +181,7 @@ static void sweep_front(sweep_points *all, const char *head, strbuf *out)
         if (!is_beaten(all, i))
             front[count++] = all->list[i];
     if (count > 1)
-        qsort(front, count, sizeof *front, by_name_and_cost);
+        order_sort(front, count, sizeof *front, by_name_and_cost);
     strbuf_puts(out, head);
     for (size_t i = 0; i < count; i++)
         strbuf_printf(out, "%s           %-16s %10lld %12lld\n", front[i].values, front[i].name, (long long)front[i].cycles,

@@ -5,7 +5,6 @@
  * a number in the loops' radices. */
 #include "passes/engine/dma.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 #include "support/order.h"
@@ -117,7 +116,7 @@ static int by_destination(const void *a, const void *b)
 
 void copy_merge(pass_context *p, copy *c, int64_t element_bits)
 {
-    qsort(c->loops, c->count, sizeof *c->loops, by_destination);
+    order_sort(c->loops, c->count, sizeof *c->loops, by_destination);
     c->run_bits = element_bits;
     size_t kept = 0;
     for (size_t i = 0; i < c->count; i++) {

@@ -7,7 +7,6 @@
  * to it are payload, and the rest is the axis. */
 #include "passes/engine/dma.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 #include "ir/mapping/mapping_without.h"
@@ -466,7 +465,7 @@ static bool make_copy(rows *r, copy *from, int64_t *commands, dma_config ***end)
             diag_help(p->diags, d, "take the rows in tiles");
             return false;
         }
-    qsort(c.loops, c.count, sizeof *c.loops, by_list);
+    order_sort(c.loops, c.count, sizeof *c.loops, by_list);
     int64_t here = 1;
     for (size_t i = 0; i + SEQUENCER_MAX_ENTRIES < c.count && here <= COPY_MAX_COMMANDS; i++)
         here *= c.loops[i].size;
@@ -610,7 +609,7 @@ static void join_digits(const rows *r, sequence *seq, const factor *whole)
     }
     if (count < 2 || positions <= whole->live)
         return;
-    qsort(joined, count, sizeof *joined, by_weight);
+    order_sort(joined, count, sizeof *joined, by_weight);
     for (size_t i = 0; i < count; i++) {
         joined[i].digit = joined[0].digit;
         joined[i].live = whole->live;
@@ -666,7 +665,7 @@ static void make_loops(rows *r, const mapping *left)
     dma_config **end = &r->op->dma;
     bool good = true;
     if (all.count > 1)
-        qsort(all.items, all.count, sizeof *all.items, by_list_base);
+        order_sort(all.items, all.count, sizeof *all.items, by_list_base);
     for (size_t i = 0; i < all.count && good && !all.too_many; i++) {
         good = make_copy(r, &all.items[i], &commands, &end);
         all.too_many = commands > COPY_MAX_COMMANDS;

@@ -178,7 +178,7 @@ static void choose(const checking *c, const tensor_type *type, uint32_t number, 
         }
     }
     free(order);
-    qsort(r->elements, (size_t)n, sizeof *r->elements, order_numbers);
+    order_sort(r->elements, (size_t)n, sizeof *r->elements, order_numbers);
     r->count = 0;
     for (int64_t i = 0; i < n; i++)
         if (i == 0 || r->elements[i] != r->elements[i - 1])

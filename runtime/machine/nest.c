@@ -43,7 +43,7 @@ static void collect(boundaries *b, const contraction *k, const accumulate *sums)
     for (unsigned i = sums->count; i-- > 0; inner *= sums->loops[i].size)
         add(b, inner);
     add_masks(b, &k->masks);
-    qsort(b->at, b->count, sizeof *b->at, order_numbers);
+    order_sort(b->at, b->count, sizeof *b->at, order_numbers);
     size_t kept = 0;
     for (size_t i = 0; i < b->count; i++)
         if (kept == 0 || b->at[kept - 1] != b->at[i])

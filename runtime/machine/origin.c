@@ -1,7 +1,5 @@
 #include "runtime/machine/origin.h"
 
-#include <stdlib.h>
-
 #include "runtime/machine/walk.h"
 #include "support/order.h"
 
@@ -90,9 +88,9 @@ origin_map *origin_map_new(const target *t, const binary_kernel *k, arena *a)
                 return NULL;
         }
     if (m->copies.count)
-        qsort(m->copies.items, m->copies.count, sizeof *m->copies.items, by_begin);
+        order_sort(m->copies.items, m->copies.count, sizeof *m->copies.items, by_begin);
     if (m->commits.count)
-        qsort(m->commits.items, m->commits.count, sizeof *m->commits.items, by_begin);
+        order_sort(m->commits.items, m->commits.count, sizeof *m->commits.items, by_begin);
     return m;
 }
 

@@ -7,6 +7,7 @@
 #include "support/choice.h"
 #include "support/file.h"
 #include "support/json_nesting.h"
+#include "support/order.h"
 #include "support/shown.h"
 
 enum { MOST_DEPTH = 2 /* an index that is read at an index that is read */ };
@@ -361,7 +362,7 @@ static bool read_all(reader *r, json_t *root)
     json_object_foreach(kernels, name, value) if (!read_kernel(r, name, value)) return false;
     json_object_foreach(buffers, name, value) if (!read_buffer(r, name, value)) return false;
     if (p->buffer_count)
-        qsort(p->buffers, p->buffer_count, sizeof *p->buffers, by_name);
+        order_sort(p->buffers, p->buffer_count, sizeof *p->buffers, by_name);
     for (size_t i = 0; i < p->buffer_count; i++)
         if (p->buffers[i].of && !place_part(r, &p->buffers[i]))
             return false;

@@ -128,7 +128,7 @@ static void put_queues(strbuf *s, const step_run *r)
     for (uint32_t i = 0; i < r->edge_count; i++)
         edges[i] = &r->edges[i];
     if (r->edge_count > 0)
-        qsort(edges, r->edge_count, sizeof *edges, by_held);
+        order_sort(edges, r->edge_count, sizeof *edges, by_held);
     uint32_t rows = r->edge_count < QUEUES ? r->edge_count : QUEUES;
     begin_rows(s, "queues", rows);
     for (uint32_t i = 0; i < rows && step_record_buckets(r->record) > 0; i++)

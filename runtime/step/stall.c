@@ -1,7 +1,6 @@
 #include "runtime/step/stall.h"
 
 #include <inttypes.h>
-#include <stdlib.h>
 
 #include "support/order.h"
 
@@ -22,7 +21,7 @@ void step_stalls_put(strbuf *s, const step_run *r)
             edges[count++] = &r->edges[i];
     if (count == 0)
         return;
-    qsort(edges, count, sizeof *edges, by_cost);
+    order_sort(edges, count, sizeof *edges, by_cost);
     strbuf_puts(s, "  who waits for whom                       for a value  for room  values held\n");
     for (uint32_t i = 0; i < count && i < SHOWN; i++) {
         const step_edge_totals *e = edges[i];

@@ -1,7 +1,6 @@
 #include "runtime/tensor/fold.h"
 
 #include <stdbool.h>
-#include <stdlib.h>
 
 #include "support/order.h"
 
@@ -11,7 +10,7 @@ const char *fold_text(int64_t *values, size_t count, int64_t all, arena *a)
 {
     if (count == 0)
         return "none";
-    qsort(values, count, sizeof *values, order_numbers);
+    order_sort(values, count, sizeof *values, order_numbers);
     size_t distinct = 1;
     for (size_t i = 1; i < count; i++)
         if (values[i] != values[i - 1])

@@ -121,7 +121,7 @@ static int entry_order(const void *a, const void *b)
 static bool entries_cover(tensor_source *s, safetensors_header *h)
 {
     int64_t data = 8 + (int64_t)h->bytes, at = 0;
-    qsort(h->entries, h->count, sizeof *h->entries, entry_order);
+    order_sort(h->entries, h->count, sizeof *h->entries, entry_order);
     for (size_t i = 0; i < h->count; at = h->entries[i++].end)
         if (h->entries[i].begin != at)
             return entry_fault(

@@ -1,6 +1,5 @@
 #include "runtime/timing/schedule.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 #include "codegen/copy_command.h"
@@ -515,7 +514,7 @@ static bool make(const target *t, const binary_kernel *k, timing_preset preset, 
     out->serial_cycles += out->end_sync_cycles;
     out->cycles = s.now + out->end_sync_cycles;
     if (out->count > 0)
-        qsort(out->items, out->count, sizeof *out->items, by_start);
+        order_sort(out->items, out->count, sizeof *out->items, by_start);
     return ok;
 }
 

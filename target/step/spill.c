@@ -1,7 +1,5 @@
 #include "target/step/spill.h"
 
-#include <stdlib.h>
-
 #include "support/order.h"
 
 __extension__ typedef unsigned __int128 wide;
@@ -40,7 +38,7 @@ int64_t step_spill_share_out(step_spill *operators, uint32_t count, int64_t capa
         if (claims[i].bytes > 0)
             claims[wanting++] = claims[i];
     if (wanting > 1)
-        qsort(claims, wanting, sizeof *claims, by_need);
+        order_sort(claims, wanting, sizeof *claims, by_need);
     for (uint32_t i = 0; i < wanting; i++) {
         const claim *c = &claims[i];
         int64_t kept = c->bytes < left ? c->bytes : left;

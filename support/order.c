@@ -1,0 +1,60 @@
+#include "support/order.h"
+
+#include <stdbool.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { RUN = 8 }; /* so few are put in order where they are */
+
+static void exchange(unsigned char *a, unsigned char *b, size_t bytes)
+{
+    for (size_t i = 0; i < bytes; i++) {
+        unsigned char kept = a[i];
+        a[i] = b[i];
+        b[i] = kept;
+    }
+}
+
+/* Each goes forward past those that come after it. */
+static void insert_all(unsigned char *items, size_t count, size_t bytes, order_of *compare)
+{
+    for (size_t i = 1; i < count; i++)
+        for (unsigned char *at = items + i * bytes; at > items && compare(at - bytes, at) > 0; at -= bytes)
+            exchange(at - bytes, at, bytes);
+}
+
+/* Two neighbours in order, of `first` and `second` items, as one in order: of equal ones those of the first come first. */
+static void merge(unsigned char *to, const unsigned char *from, size_t first, size_t second, size_t bytes, order_of *compare)
+{
+    const unsigned char *a = from, *middle = from + first * bytes, *b = middle, *end = middle + second * bytes;
+    for (; a < middle || b < end; to += bytes) {
+        bool takes_first = b == end || (a < middle && compare(a, b) <= 0);
+        memcpy(to, takes_first ? a : b, bytes);
+        *(takes_first ? &a : &b) += bytes;
+    }
+}
+
+static size_t smaller(size_t a, size_t b)
+{
+    return a < b ? a : b;
+}
+
+void order_sort(void *items, size_t count, size_t bytes, order_of *compare)
+{
+    unsigned char *room = count > RUN ? malloc(count * bytes) : NULL, *from = items, *to = room;
+    size_t run = room ? RUN : count; /* without room slowly */
+    for (size_t at = 0; at < count; at += run)
+        insert_all(from + at * bytes, smaller(run, count - at), bytes, compare);
+    for (; run < count; run *= 2) {
+        for (size_t at = 0; at < count; at += 2 * run) {
+            size_t first = smaller(run, count - at), second = smaller(run, count - at - first);
+            merge(to + at * bytes, from + at * bytes, first, second, bytes, compare);
+        }
+        unsigned char *sorted = to;
+        to = from;
+        from = sorted;
+    }
+    if (from != items)
+        memcpy(items, from, count * bytes);
+    free(room);
+}
