@@ -1,6 +1,7 @@
 #include "support/budget.h"
 
 #include <stdalign.h>
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -53,11 +54,46 @@ static size_t mapped_bytes(size_t total)
     return (total + HUGE_PAGE_BYTES - 1) / HUGE_PAGE_BYTES * HUGE_PAGE_BYTES;
 }
 
+/* What a short compilation needs lies in the program, zeroed by the system page by page: nothing is asked for, and nothing zeroed again. A
+ * slot holds one of the smallest blocks; slots are taken and given back by whatever thread. */
+enum { SLOTS = 16 };
+
+static struct {
+    alignas(ARENA_ALIGNMENT) unsigned char bytes[FIRST_BLOCK_BYTES];
+} slots[SLOTS];
+static _Atomic unsigned slots_taken, slots_used; /* a bit for each: now; ever */
+
+static struct block *slot_take(bool *zeroed)
+{
+    unsigned taken = atomic_load_explicit(&slots_taken, memory_order_relaxed), free_ones;
+    do {
+        free_ones = ~taken & ((1U << SLOTS) - 1);
+        if (!free_ones)
+            return NULL;
+    } while (!atomic_compare_exchange_weak_explicit(&slots_taken, &taken, taken | (free_ones & -free_ones), memory_order_acquire,
+                                                    memory_order_relaxed));
+    unsigned slot = free_ones & -free_ones;
+    *zeroed = !(atomic_fetch_or_explicit(&slots_used, slot, memory_order_relaxed) & slot);
+    return (struct block *)slots[__builtin_ctz(slot)].bytes;
+}
+
+static bool slot_give(const struct block *b)
+{
+    uintptr_t at = (uintptr_t)b - (uintptr_t)slots;
+    if (at >= sizeof slots)
+        return false;
+    atomic_fetch_and_explicit(&slots_taken, ~(1U << at / sizeof *slots), memory_order_release);
+    return true;
+}
+
 /* Where memory comes from. Of the largest blocks many follow: each in huge pages where the system has them, since a page fault for every
  * 4 KiB is a fifth of a large compilation's time. These and blocks in between come zeroed from the system, page by page as they are used. A
  * small one is the heap's, where zeroing it at once would touch pages that a short compilation never needs. */
 static struct block *block_memory(size_t total, bool *zeroed)
 {
+    struct block *slot = total <= FIRST_BLOCK_BYTES ? slot_take(zeroed) : NULL;
+    if (slot)
+        return slot;
     *zeroed = total > FIRST_BLOCK_BYTES;
     if (!*zeroed)
         return malloc(total);
@@ -74,6 +110,8 @@ static void block_free(struct block *b)
 {
     size_t total = b->bytes + sizeof *b;
     arena_open(b->data, b->bytes);
+    if (slot_give(b))
+        return;
     if (total < LARGEST_BLOCK_BYTES)
         free(b);
     else

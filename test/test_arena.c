@@ -1,5 +1,6 @@
 /* support/arena.h: what is handed out is zero and nobody else's, wherever the memory was before. */
 #include <check.h>
+#include <pthread.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -82,6 +83,40 @@ START_TEST(arenas_inside_give_back)
 END_TEST
 
 /* Out of memory inside is out of memory outside, and the outer arena goes on. */
+enum { AT_ONCE = 40, ROUNDS = 60 }; /* more arenas than a program has memory of its own for */
+
+static void *arenas_come_and_go(void *user)
+{
+    const int *mark = user;
+    arena *all[AT_ONCE] = {0};
+    unsigned char *kept[AT_ONCE] = {0};
+    for (int round = 0; round < ROUNDS; round++)
+        for (int i = round % 3; i < AT_ONCE; i += 1 + round % 5) {
+            if (all[i] && !holds(kept[i], sizes[3], *mark + i))
+                return user;
+            arena_free(all[i]);
+            all[i] = arena_new();
+            kept[i] = taken(all[i], sizes[3], *mark + i);
+        }
+    for (int i = 0; i < AT_ONCE; i++)
+        arena_free(all[i]);
+    return NULL;
+}
+
+START_TEST(threads_have_arenas_of_their_own)
+{
+    pthread_t threads[4];
+    int marks[4] = {1, 50, 100, 150};
+    for (int i = 0; i < 4; i++)
+        ck_assert_int_eq(pthread_create(&threads[i], NULL, arenas_come_and_go, &marks[i]), 0);
+    for (int i = 0; i < 4; i++) {
+        void *fault;
+        pthread_join(threads[i], &fault);
+        ck_assert_ptr_null(fault);
+    }
+}
+END_TEST
+
 START_TEST(exhaustion_reaches_the_guard)
 {
     arena *a = arena_new();
@@ -182,7 +217,7 @@ int main(void)
 {
     TCase *cases = suite_case("arena");
     suite_tests(cases, texts_are_printed_in_place, memory_is_zero_and_apart, arenas_inside_give_back, exhaustion_reaches_the_guard,
-                grown_arrays_are_copies, milliseconds_are_counted_down);
+                grown_arrays_are_copies, milliseconds_are_counted_down, threads_have_arenas_of_their_own);
 #ifdef __SANITIZE_ADDRESS__
     suite_tests(cases, all_else_is_shut);
 #endif
