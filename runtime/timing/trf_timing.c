@@ -9,8 +9,6 @@
 void trf_timing_init(trf_timing *s, const target *t)
 {
     memset(s, 0, offsetof(trf_timing, snapshots));
-    for (unsigned i = 0; i < TRF_TIMING_MAX_LOOPS; i++)
-        s->snapshots[i].valid = false;
     s->target = t;
     trf_cache_clear(&s->cache, t);
 }
@@ -18,7 +16,7 @@ void trf_timing_init(trf_timing *s, const target *t)
 static void snapshots_forget(trf_timing *s, unsigned first)
 {
     for (unsigned i = first; i < s->reads.table.count; i++)
-        s->snapshots[i].valid = false;
+        s->has_snapshot[i] = false;
 }
 
 /* From here on the Rows may differ: each gets the tags that stood for all of them, those of Row 0. */
@@ -185,7 +183,6 @@ static int step(trf_timing *s)
 
 static void snapshot_take(const trf_timing *s, trf_snapshot *p)
 {
-    p->valid = true;
     p->age = 0;
     p->address = s->address;
     p->phase = s->phase;
@@ -287,7 +284,8 @@ static void recognise(trf_timing *s, unsigned loop, int64_t cycles_left)
 {
     trf_snapshot *p = &s->snapshots[loop];
     snapshots_forget(s, loop + 1);
-    if (!p->valid) {
+    if (!s->has_snapshot[loop]) {
+        s->has_snapshot[loop] = true;
         p->patience = 1;
         snapshot_take(s, p);
         return;
@@ -296,7 +294,7 @@ static void recognise(trf_timing *s, unsigned loop, int64_t cycles_left)
     int64_t periods = repetitions(s, loop, p, cycles_left);
     if (periods > 0) {
         skip(s, loop, p, s->address - p->address, periods);
-        p->valid = false;
+        s->has_snapshot[loop] = false;
     } else if (p->age == p->patience) {
         p->patience *= 2;
         snapshot_take(s, p);

@@ -47,7 +47,6 @@ enum { TRF_TIMING_MAX_LOOPS = WALK_MAX_LOOPS };
 
 /* The state when a loop began an iteration, to be recognised. */
 typedef struct trf_snapshot {
-    bool valid;
     int64_t patience, age; /* iterations until it is taken anew; since it was taken */
     int64_t address, phase, countdown, waited, flit, read_number, cycle;
     bool stalled;
@@ -80,8 +79,8 @@ typedef struct trf_timing {
     int64_t flit, countdown;
     int64_t waited; /* cycles that the flit which is stalled has waited, as far as the next one is on its way in them */
     bool stalled;
-    trf_snapshot
-        snapshots[TRF_TIMING_MAX_LOOPS]; /* of the reader; last: most of all bytes, of which nothing is looked at that is not valid */
+    bool has_snapshot[TRF_TIMING_MAX_LOOPS];
+    trf_snapshot snapshots[TRF_TIMING_MAX_LOOPS]; /* of the reader; last: most of all bytes, of which few are ever touched */
 } trf_timing;
 
 /* The target must satisfy trf_cache_fits. */
