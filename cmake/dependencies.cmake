@@ -62,12 +62,32 @@ if(script MATCHES "\n=====+\n(.*)\n=====+")
   endif()
 endif()
 
+# The C library of a program that is linked whole. glibc's asks the processor 70 questions before main, each of which is a trap in a virtual
+# machine: a half of starting a program there (docs/performance.md). musl's asks none. The objects, and the archives that they are linked with,
+# are compiled against glibc's headers all the same: what these lay down is the same in musl's (test/layouts.c). Where musl is missing, glibc's
+# library is linked.
+find_file(VISA_MUSL_SPECS musl-gcc.specs PATHS /usr/lib/x86_64-linux-musl /usr/lib/musl/lib /usr/local/musl/lib)
+if(VISA_MUSL_SPECS AND CMAKE_C_COMPILER_ID STREQUAL GNU AND CMAKE_SYSTEM_PROCESSOR STREQUAL x86_64)
+  set(VISA_MUSL ON)
+else()
+  message(STATUS "musl is not there (musl-dev): visac is linked with glibc, and starts slower")
+endif()
+
 # A program without a dynamic linker, at a fixed place: everything is inside, the C library too. What it links loads no library. Under
 # sanitizers, and where an archive is missing, it is linked as others are.
 function(visa_link_whole program)
   if(VISA_ARCHIVES AND VISA_C_ARCHIVE AND NOT VISA_SANITIZE)
     set_target_properties(${program} PROPERTIES VISA_WHOLE ON)
     target_link_options(${program} PRIVATE -static -no-pie -Wl,--gc-sections -Wl,-Map=$<TARGET_FILE:${program}>.map)
+    if(VISA_MUSL)
+      # A thread has as much stack as it has with glibc: musl's own measure is 128 KiB.
+      target_link_options(${program} PRIVATE -specs=${VISA_MUSL_SPECS} -Wl,-z,stack-size=8388608)
+      target_sources(${program} PRIVATE ${CMAKE_SOURCE_DIR}/tools/musl.c)
+    endif()
+    # The linker writes a file piece by piece, of which the system keeps each page apart, and maps each by itself when the program is started
+    # (docs/performance.md). cp writes large pieces.
+    add_custom_command(TARGET ${program} POST_BUILD COMMAND cp $<TARGET_FILE:${program}> $<TARGET_FILE:${program}>.whole
+      COMMAND mv $<TARGET_FILE:${program}>.whole $<TARGET_FILE:${program}> VERBATIM)
     if(VISA_START_SCRIPT)
       target_link_options(${program} PRIVATE -Wl,-T,${VISA_START_SCRIPT})
       set_property(TARGET ${program} APPEND PROPERTY LINK_DEPENDS ${VISA_START_SCRIPT} ${VISA_START_ORDER})

@@ -289,7 +289,7 @@ def pipes_and_devices(folder):
     server.bind(os.path.join(folder, "socket"))
     os.symlink("loop", os.path.join(folder, "loop"))
     for name, word in (("socket", "socket"), ("deep", "directory"), ("deep/", "directory"), (".", "directory"), ("", "No such file"), ("none/x", "No such file"),
-                       ("k.vm/x", "Not a directory"), ("loop", "symbolic links"), ("x" * 300, "name too long"), ("/dev/full", "No space"), ("/proc/1/fd/0", "another process")):
+                       ("k.vm/x", "Not a directory"), ("loop", "ymbolic link"), ("x" * 300, "name too long"), ("/dev/full", "No space"), ("/proc/1/fd/0", "another process")):
         before = snapshot(folder)
         for command in (["visac", "k.vm", "-o", name], ["visa-run", "k.bin", f"--output=out={name}"], ["visa-run", "k.bin", f"--trace={name}"], ["visa-objdump", "k.bin", "-o", name]):
             done = run(folder, *command)
@@ -399,7 +399,7 @@ def large(folder):
 WRITES = re.compile(r'\b(fopen|fdopen|freopen)\s*\([^;]*"[wa]|\bO_(WRONLY|RDWR|CREAT)\b|\b(rename|renameat2?|mkstemps?|mkdtemp|tmpfile|unlink|unlinkat|remove|creat|ftruncate|truncate|linkat?)\s*\(|'
                     r'\bp?writev?\s*\((?!`)')
 # MPI's other processes are silent; the language server's own function is called write; memory that is shared is a file without a name.
-ALLOWED = {("tools/ranks_load.c", "freopen("), ("runtime/machine/memory.c", "ftruncate("), ("lsp/server.c", "s->write("), ("lsp/server.h", "write)("), ("lsp/server.c", "write)(")}
+ALLOWED = {("tools/ranks_load.c", "freopen("), ("tools/musl.c", "renameat2("), ("runtime/machine/memory.c", "ftruncate("), ("lsp/server.c", "s->write("), ("lsp/server.h", "write)("), ("lsp/server.c", "write)(")}
 
 
 def one_way():
