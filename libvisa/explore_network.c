@@ -46,6 +46,13 @@ static void fold_network(network *n, int64_t cycles)
 
 /* ---- the exact one ---- */
 
+/* Would an item have other points if --limit said more? */
+static bool limits_items(const explore_chain *chain)
+{
+    const explore_limits *l = &chain->items[0].limits; /* the same for all of them */
+    return l->weight_bits || l->input_bits || l->block_bits || l->rows;
+}
+
 static bool refuse_chain(visa_compilation *c, const explore_chain *chain, int64_t cycles, int64_t multipliers)
 {
     const dataflow_model *first = chain->items[0].model;
@@ -57,19 +64,23 @@ static bool refuse_chain(visa_compilation *c, const explore_chain *chain, int64_
                       "raise --limit");
             return false;
         }
-    const explore_chain_point *fast = &chain->front[0];
+    const explore_chain_point *fast = &chain->front[0], *within = explore_chain_choose(chain, 0, multipliers);
     if (cycles != 0 && fast->latency > cycles) {
-        diag_help(&c->diags,
-                  diag_add(&c->diags, E_DATAFLOW_EXPLORE, first->range,
-                           "the items are not done in %" PRId64 " cycles: the slowest takes %" PRId64 " at the least", cycles,
-                           fast->latency),
-                  "--target-cycles=%" PRId64 ", or raise --limit", fast->latency);
+        diag *d =
+            diag_add(&c->diags, E_DATAFLOW_EXPLORE, first->range,
+                     "the items are not done in %" PRId64 " cycles: the slowest takes %" PRId64 " at the least", cycles, fast->latency);
+        const char *more = limits_items(chain) ? ", or raise --limit" : "";
+        if (within)
+            diag_help(&c->diags, d, "--target-cycles=%" PRId64 "%s%s", within->latency, within == fast ? "" : " with so few multipliers",
+                      more);
+        else
+            diag_help(&c->diags, d, "--target-cycles=%" PRId64 " with --limit=multipliers=%" PRId64 "%s", fast->latency, fast->multipliers,
+                      more);
         return false;
     }
     const explore_chain_point *cheap = explore_chain_choose(chain, cycles ? cycles : INT64_MAX, 0);
     diag *d = diag_add(&c->diags, E_DATAFLOW_EXPLORE, first->range,
                        "the items take %" PRId64 " multipliers at the least, and %" PRId64 " are allowed", cheap->multipliers, multipliers);
-    const explore_chain_point *within = explore_chain_choose(chain, 0, multipliers);
     if (within)
         diag_help(&c->diags, d, "--limit=multipliers=%" PRId64 ", or --target-cycles=%" PRId64, cheap->multipliers, within->latency);
     else

@@ -96,14 +96,14 @@ def check_chains(rng, count):
             said = ([f"--target-rate={CLOCK // target}"] if as_rate else [f"--target-cycles={target}"] if target else []) + ([f"--limit=multipliers={most}"] if most else [])
             status, out, error = conformance.run(source, *options, *said)
             if best is None:
-                told = re.findall(r"--[a-z=-]+=\d+", error.split("help: ")[-1])
-                if status != 1 or "E-DATAFLOW-EXPLORE" not in error or not told:
+                told = [re.findall(r"--[a-z=-]+=\d+", way) for way in error.split("help: ")[-1].split(", or ")]
+                if status != 1 or "E-DATAFLOW-EXPLORE" not in error or not told[0]:
                     faults.append(f"{source} {said}: nothing fits, and status is {status} {error[:300]}")
-                for one in told:
-                    key = one.rsplit("=", 1)[0]
-                    again = [s for s in said if not s.startswith(key) and not (as_rate and "cycles" in key and "rate" in s)] + [one]
-                    if conformance.run(source, *options, *again)[0]:
-                        faults.append(f"{source} {said}: told {one}, which fits neither")
+                for way in told:
+                    keys = [one.rsplit("=", 1)[0].replace("cycles", "rate" if as_rate else "cycles") for one in way]
+                    again = [s for s in said if not s.startswith(tuple(keys))] + way
+                    if way and conformance.run(source, *options, *again)[0]:
+                        faults.append(f"{source} {said}: told {way}, which fits neither")
                 continue
             got = json.loads(out) if status == 0 else {"items": []}
             if status or (got["L"], got["multipliers"]) != best:

@@ -92,6 +92,16 @@ static int64_t pick_power(uint64_t *seed, int64_t low, int64_t high)
     return value;
 }
 
+/* Up to 20 reads between the iterations of an entry, all of which stay within what is left of the partition. */
+static void pick_stride(shape *s, int entry, int64_t *room_bytes, uint64_t *seed)
+{
+    int64_t steps = s->size[entry] - 1, most = 20;
+    if (steps > 0 && *room_bytes / (steps * s->read_bytes) < most)
+        most = *room_bytes / (steps * s->read_bytes);
+    s->stride[entry] = s->read_bytes * bench_pick(seed, 0, most);
+    *room_bytes -= s->stride[entry] * steps;
+}
+
 static void pick_masks(shape *s, uint64_t *seed)
 {
     s->masks = (int)bench_pick(seed, 0, 2);
@@ -123,15 +133,16 @@ static shape pick_shape(uint64_t *seed)
     s.base = bench_pick(seed, 0, 3) * s.read_bytes;
     s.entries = (int)bench_pick(seed, 1, 3);
     s.steps = 1;
-    int64_t reach = s.base;
+    int64_t room = s.partition - s.base - s.read_bytes;
     for (int i = 0; i < s.entries; i++) {
         s.size[i] = bench_pick(seed, 1, 4);
-        s.stride[i] = s.read_bytes * bench_pick(seed, 0, 20);
+        pick_stride(&s, i, &room, seed);
         s.steps *= s.size[i];
-        reach += s.stride[i] * (s.size[i] - 1);
     }
     s.size[s.entries] = s.tiling; /* makes the steps a multiple of the tiling */
-    s.stride[s.entries++] = reach + s.read_bytes + 4096 * s.read_bytes / 64 < s.partition / 4 ? s.read_bytes * 7 : 0;
+    pick_stride(&s, s.entries++, &room, seed);
+    if (bench_random(seed) % 4 == 0) /* the last read ends with the partition */
+        s.base += room;
     s.packets = s.steps;
     s.steps *= s.tiling;
     pick_masks(&s, seed);
@@ -237,6 +248,24 @@ START_TEST(contractions_follow_the_definition)
         free(out);
         bench_free(&b);
     }
+}
+END_TEST
+
+/* What is drawn is legal: few of the shapes run in the short form, and large strides in a small partition are rare. */
+START_TEST(drawn_reads_stay_in_the_partition)
+{
+    enum { SHAPES = 20000 };
+    uint64_t seed = 41;
+    int to_the_end = 0;
+    for (int round = 0; round < SHAPES; round++) {
+        shape s = pick_shape(&seed);
+        int64_t end = s.base + s.read_bytes;
+        for (int i = 0; i < s.entries; i++)
+            end += (s.size[i] - 1) * s.stride[i];
+        ck_assert_int_le(end, s.partition);
+        to_the_end += end == s.partition;
+    }
+    ck_assert_int_gt(to_the_end, SHAPES / 5);
 }
 END_TEST
 
@@ -521,7 +550,7 @@ int main(void)
 {
     TCase *t = suite_case("definitions");
     tcase_add_loop_test(t, contractions_follow_the_definition, 0, 4);
-    suite_tests(t, operand_conversions_agree, tree_kernels_agree);
+    suite_tests(t, drawn_reads_stay_in_the_partition, operand_conversions_agree, tree_kernels_agree);
     tcase_add_loop_test(t, accumulations_follow_the_definition, 0, 4);
     tcase_add_loop_test(t, moves_follow_the_counters, 0, 4);
     return suite_status("machine, random", t);
