@@ -67,11 +67,37 @@ endif()
 # are compiled against glibc's headers all the same: what these lay down is the same in musl's (test/layouts.c). Where musl is missing, glibc's
 # library is linked.
 find_file(VISA_MUSL_SPECS musl-gcc.specs PATHS /usr/lib/x86_64-linux-musl /usr/lib/musl/lib /usr/local/musl/lib)
-if(VISA_MUSL_SPECS AND CMAKE_C_COMPILER_ID STREQUAL GNU AND CMAKE_SYSTEM_PROCESSOR STREQUAL x86_64)
-  set(VISA_MUSL ON)
-else()
-  message(STATUS "musl is not there (musl-dev): visac is linked with glibc, and starts slower")
+if(VISA_MUSL_SPECS AND VISA_ARCHIVES AND CMAKE_C_COMPILER_ID STREQUAL GNU AND CMAKE_SYSTEM_PROCESSOR STREQUAL x86_64)
+  # Later releases of glibc have other names for functions, which musl may lack.
+  file(CONFIGURE OUTPUT ${CMAKE_BINARY_DIR}/musl_probe.c CONTENT [[
+#include <ctype.h>
+#include <jansson.h>
+#include <libelf.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+int main(int count, char **words)
+{
+    int number = 0;
+    json_t *json = json_loads(words[0], 0, NULL);
+    Elf *elf = elf_memory(words[0], 1);
+    return sscanf(words[0], "%d", &number) + (int)strtoull(words[0], NULL, 0) + (json && elf && count);
+}
+]] @ONLY)
+  try_compile(VISA_MUSL ${CMAKE_BINARY_DIR}/musl_probe SOURCES ${CMAKE_BINARY_DIR}/musl_probe.c ${CMAKE_SOURCE_DIR}/tools/musl.c
+    CMAKE_FLAGS -DCMAKE_POSITION_INDEPENDENT_CODE=OFF LINK_OPTIONS -specs=${VISA_MUSL_SPECS} -static -no-pie
+    LINK_LIBRARIES ${VISA_ELF_ARCHIVE} ${VISA_Z_ARCHIVE} ${VISA_JANSSON_ARCHIVE} OUTPUT_VARIABLE said)
 endif()
+if(NOT VISA_MUSL)
+  message(STATUS "musl (musl-dev) is not there, or not for this system: visac is linked with glibc, and starts slower")
+endif()
+
+# A file that the linker has written piece by piece lies in the system's memory in as many pieces, each of which is mapped by itself when a program
+# is started (docs/performance.md). cp writes large ones.
+function(visa_in_one_piece target)
+  add_custom_command(TARGET ${target} POST_BUILD COMMAND cp $<TARGET_FILE:${target}> $<TARGET_FILE:${target}>.whole
+    COMMAND mv $<TARGET_FILE:${target}>.whole $<TARGET_FILE:${target}> VERBATIM)
+endfunction()
 
 # A program without a dynamic linker, at a fixed place: everything is inside, the C library too. What it links loads no library. Under
 # sanitizers, and where an archive is missing, it is linked as others are.
@@ -84,10 +110,7 @@ function(visa_link_whole program)
       target_link_options(${program} PRIVATE -specs=${VISA_MUSL_SPECS} -Wl,-z,stack-size=8388608)
       target_sources(${program} PRIVATE ${CMAKE_SOURCE_DIR}/tools/musl.c)
     endif()
-    # The linker writes a file piece by piece, of which the system keeps each page apart, and maps each by itself when the program is started
-    # (docs/performance.md). cp writes large pieces.
-    add_custom_command(TARGET ${program} POST_BUILD COMMAND cp $<TARGET_FILE:${program}> $<TARGET_FILE:${program}>.whole
-      COMMAND mv $<TARGET_FILE:${program}>.whole $<TARGET_FILE:${program}> VERBATIM)
+    visa_in_one_piece(${program})
     if(VISA_START_SCRIPT)
       target_link_options(${program} PRIVATE -Wl,-T,${VISA_START_SCRIPT})
       set_property(TARGET ${program} APPEND PROPERTY LINK_DEPENDS ${VISA_START_SCRIPT} ${VISA_START_ORDER})
