@@ -12,6 +12,8 @@
 
 /* Fewer kernels are done before a thread has read what surrounds them. */
 enum { LEAST_KERNELS = 16 };
+/* Of the text, whose tokens a thread holds at once. */
+enum { TOKENS_OF_BYTES = 1 << 18 };
 
 /* A kernel that a worker compiled, and its diagnostics. */
 typedef struct piece {
@@ -232,6 +234,13 @@ static uint32_t after_item(const char *text, uint32_t at, uint32_t bytes)
     return found ? (uint32_t)(found - text + (ptrdiff_t)sizeof end - 1) : bytes;
 }
 
+static void take_part(arena *a, ast *root, const ast *part)
+{
+    ast_push_all(a, root, part->kids, part->kid_count);
+    root->value |= part->value; /* is there something to expand? */
+}
+
+/* Piece by piece: the tokens of each lie where those of the one before did. */
 static void parse_part(void *user, unsigned number, size_t index)
 {
     jobs *j = user;
@@ -239,8 +248,15 @@ static void parse_part(void *user, unsigned number, size_t index)
     (void)number;
     if (!w->c || COMPILATION_STOPS(w->c))
         return;
-    ast *part = parse_file_part(j->of->sources, j->file, w->begin, w->end, w->c->arena, &w->c->diags);
-    w->part = w->c->diags.count == 0 ? part : NULL;
+    const char *text = source_text(j->of->sources, j->file);
+    ast *all = ast_new(w->c->arena, AST_FILE, (src_range){j->file, w->begin, w->end});
+    for (uint32_t at = w->begin, end; at < w->end; at = end) {
+        end = after_item(text, (uint32_t)smaller((int64_t)at + TOKENS_OF_BYTES, w->end), w->end);
+        take_part(w->c->arena, all, parse_file_part(j->of->sources, j->file, at, end, w->c->arena, &w->c->diags));
+        if (w->c->diags.count > 0)
+            return;
+    }
+    w->part = all;
 }
 
 /* What they took to read it counts as if one had; false: somebody found a fault, or it is too much. */
@@ -266,11 +282,8 @@ static ast *root_of(const jobs *j)
 {
     arena *a = j->of->arena;
     ast *root = ast_new(a, AST_FILE, (src_range){j->file, 0, (uint32_t)source_bytes(j->of->sources, j->file)});
-    for (unsigned i = 0; i < j->count; i++) {
-        const ast *part = j->workers[i].part;
-        ast_push_all(a, root, part->kids, part->kid_count);
-        root->value |= part->value; /* is there something to expand? */
-    }
+    for (unsigned i = 0; i < j->count; i++)
+        take_part(a, root, j->workers[i].part);
     return root;
 }
 

@@ -24,8 +24,8 @@ typedef struct landing {
 
 typedef struct derivation {
     mapping_context *context;
-    arena *arena;   /* of the loops */
-    arena *scratch; /* of the notes */
+    arena *arena;   /* of what the loops mention */
+    arena *scratch; /* of the notes, and of the loops until they are all there */
     sequence_access access;
     bool nameless;
     buffer_digits buffer;

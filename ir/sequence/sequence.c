@@ -51,7 +51,7 @@ void derivation_emit(derivation *d, const mapping *term, int64_t size, int64_t l
                           .position = d->position * step,
                           .segment = d->segment,
                           .digit = d->digit};
-    ARENA_PUSH(d->arena, d->seq->parts, d->seq->count, d->seq->capacity, part);
+    ARENA_PUSH(d->scratch, d->seq->parts, d->seq->count, d->seq->capacity, part);
 }
 
 void derivation_land(derivation *d, landing l)
@@ -373,6 +373,9 @@ bool sequence_derive_spaces(mapping_context *c, const sequence_space *buffer, si
 {
     arena *scratch = arena_new_inside(mapping_context_arena(c));
     bool done = derive(c, scratch, buffer, buffer_count, beside, stream, stream_count, access, seq);
+    seq->parts = arena_grow(mapping_context_arena(c), seq->parts, seq->count, seq->count,
+                            sizeof *seq->parts); /* they stay, so no more than there are */
+    seq->capacity = seq->count;
     arena_free(scratch);
     return done;
 }
