@@ -181,21 +181,27 @@ static int64_t dmns_of(const target *t)
 }
 
 /* Blocks of HBM that pieces of a tensor end and the next ones begin inside are written in part, twice: as long as the busiest channel has
- * some. Of a slice's run pieces are packets, which are alike. */
+ * some. Of a slice's run pieces are packets, which are alike: the first ones are followed, and what comes after them is in proportion. */
 static int64_t partial_cycles(const target *t, int64_t run, int64_t all)
 {
+    enum { FOLLOWED_PIECES = 4096 };
     int64_t block = t->hbm_block_bytes, writes[32] = {0}, most = 0, piece = run % block == 0 ? run : largest_divisor(run, PACKET_MAX),
             each = block / t->hbm_burst_bytes * t->hbm_burst_millicycles * t->hbm_partial_write_factor / 1000;
-    for (int64_t at = piece; at <= all; at = at < all ? smaller(all, at + piece) : all + 1) {
+    if (run % block == 0)
+        return all % block == 0 ? 0 : each;
+    int64_t pieces = ceil_div(all, piece), followed = smaller(pieces, FOLLOWED_PIECES);
+    for (int64_t i = 1; i <= followed; i++) {
+        int64_t at = smaller(all, i * piece);
         unsigned channel = hbm_channel_of(at) & 31;
         writes[channel] += at % block == 0 ? 0 : at < all ? 2 : 1;
         most = larger(most, writes[channel]);
     }
-    return most * each;
+    return most * pieces / followed * each;
 }
 
-/* The copies that write so many positions, in slices that have `each` of them, and bring them there; as far as the slices are chosen. */
-static int64_t cycles_of_brought(const target *t, const tune_question *q, tune_role role, int64_t count, int64_t each, int64_t clusters)
+/* The copies that write so many positions, in slices that have `each` of them, and bring them there; as far as the slices are chosen, and
+ * but for blocks that are written in part. */
+static int64_t cycles_of_whole(const target *t, const tune_question *q, tune_role role, int64_t count, int64_t each, int64_t clusters)
 {
     int64_t bytes = brought_bytes(q, role), engines = dmns_of(t) / t->dma_dmns_per_engine, parts = ceil_div(count, each),
             of_cluster = ceil_div(parts, clusters), rest = parts > 1 && count % each != 0 ? 2 * t->dma_startup_cycles : 0,
@@ -203,8 +209,13 @@ static int64_t cycles_of_brought(const target *t, const tune_question *q, tune_r
     if (whole > slices && whole < clusters * slices)
         rest += 2 * t->dma_startup_cycles;
     return rest + ceil_div(of_cluster, engines) * ceil_div(each * bytes, t->hbm_block_bytes) +
-           partial_cycles(t, each * bytes, count * bytes) +
            ceil_div(of_cluster, dmns_of(t)) * ceil_div(each * bytes, t->dmn_bytes_per_cycle);
+}
+
+static int64_t partial_cycles_of_brought(const target *t, const tune_question *q, tune_role role, int64_t count, int64_t each)
+{
+    int64_t bytes = brought_bytes(q, role);
+    return partial_cycles(t, each * bytes, count * bytes);
 }
 
 /* Positions that slices could write each, and the best of them up to here. */
@@ -221,9 +232,14 @@ static void take_if_better(const target *t, const tune_question *q, brought_choi
     each = smaller(each, x->count);
     if (x->of_cluster > 0 && x->of_cluster % each != 0 && each % x->of_cluster != 0)
         return;
+    int64_t partial = -1; /* the same for all clusters, and not known before it decides */
     for (int64_t clusters = 1; clusters <= x->most_clusters; clusters *= 2) {
-        int64_t cycles = cycles_of_brought(t, q, x->role, x->count, each, clusters);
-        if (cycles < x->least && ceil_div(ceil_div(x->count, each), clusters) <= x->most_slices) {
+        int64_t cycles = cycles_of_whole(t, q, x->role, x->count, each, clusters);
+        if (cycles >= x->least || ceil_div(ceil_div(x->count, each), clusters) > x->most_slices)
+            continue;
+        partial = partial >= 0 ? partial : partial_cycles_of_brought(t, q, x->role, x->count, each);
+        cycles += partial;
+        if (cycles < x->least) {
             x->best = each;
             x->clusters = clusters;
             x->least = cycles;
@@ -939,7 +955,8 @@ static int64_t brought_cycles(const target *t, const tune_question *q, const tun
     int64_t commands = commands_of(q, p, TUNE_BATCH) * commands_of(q, p, TUNE_ROW) * commands_of(q, p, TUNE_COLUMN);
     int64_t rests = parts > 1 && count % of.tile != 0 ? 2 : 1;
     int64_t bring = commands * rests * t->dma_startup_cycles + larger(2 * steps, dmn);
-    return bring + t->dma_startup_cycles + cycles_of_brought(t, q, role, count, of.tile, of.cluster);
+    return bring + t->dma_startup_cycles + cycles_of_whole(t, q, role, count, of.tile, of.cluster) +
+           partial_cycles_of_brought(t, q, role, count, of.tile);
 }
 
 /* What all copies take, in place of their starts. */
