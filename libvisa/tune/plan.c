@@ -89,6 +89,12 @@ int64_t tune_rows_at_once(const tune_plan *p)
     return p->row_copies > 0 ? p->split[TUNE_ROW].loop / p->row_copies : 1;
 }
 
+int64_t tune_packet_of(const target *t, const tune_question *q)
+{
+    int64_t flit = t->flit_bytes * 8 / dtype_row_of(q->type)->bits;
+    return q->size[TUNE_SUM] <= flit ? flit : 2 * flit;
+}
+
 int64_t tune_sum_part(const tune_plan *p)
 {
     return p->sum_padded / p->sum_loop;
@@ -425,7 +431,7 @@ bool tune_plan_complete(const target *t, const tune_question *q, tune_plan *p)
     unsigned bits = dtype_row_of(q->type)->bits;
     int64_t k = q->size[TUNE_SUM];
     p->flit = t->flit_bytes * 8 / bits;
-    p->packet = k <= p->flit ? p->flit : 2 * p->flit;
+    p->packet = tune_packet_of(t, q);
     p->sum_padded = round_up(k, p->packet);
     if (p->sum_padded / p->packet % p->sum_loop != 0)
         return false;
