@@ -89,6 +89,12 @@ int64_t tune_rows_at_once(const tune_plan *p)
     return p->row_copies > 0 ? p->split[TUNE_ROW].loop / p->row_copies : 1;
 }
 
+int64_t tune_packet_of(const target *t, const tune_question *q)
+{
+    int64_t flit = t->flit_bytes * 8 / dtype_row_of(q->type)->bits;
+    return q->size[TUNE_SUM] <= flit ? flit : 2 * flit;
+}
+
 int64_t tune_sum_part(const tune_plan *p)
 {
     return p->sum_padded / p->sum_loop;
@@ -181,21 +187,27 @@ static int64_t dmns_of(const target *t)
 }
 
 /* Blocks of HBM that pieces of a tensor end and the next ones begin inside are written in part, twice: as long as the busiest channel has
- * some. Of a slice's run pieces are packets, which are alike. */
+ * some. Of a slice's run pieces are packets, which are alike: the first ones are followed, and what comes after them is in proportion. */
 static int64_t partial_cycles(const target *t, int64_t run, int64_t all)
 {
+    enum { FOLLOWED_PIECES = 4096 };
     int64_t block = t->hbm_block_bytes, writes[32] = {0}, most = 0, piece = run % block == 0 ? run : largest_divisor(run, PACKET_MAX),
             each = block / t->hbm_burst_bytes * t->hbm_burst_millicycles * t->hbm_partial_write_factor / 1000;
-    for (int64_t at = piece; at <= all; at = at < all ? smaller(all, at + piece) : all + 1) {
+    if (run % block == 0)
+        return all % block == 0 ? 0 : each;
+    int64_t pieces = ceil_div(all, piece), followed = smaller(pieces, FOLLOWED_PIECES);
+    for (int64_t i = 1; i <= followed; i++) {
+        int64_t at = smaller(all, i * piece);
         unsigned channel = hbm_channel_of(at) & 31;
         writes[channel] += at % block == 0 ? 0 : at < all ? 2 : 1;
         most = larger(most, writes[channel]);
     }
-    return most * each;
+    return most * pieces / followed * each;
 }
 
-/* The copies that write so many positions, in slices that have `each` of them, and bring them there; as far as the slices are chosen. */
-static int64_t cycles_of_brought(const target *t, const tune_question *q, tune_role role, int64_t count, int64_t each, int64_t clusters)
+/* The copies that write so many positions, in slices that have `each` of them, and bring them there; as far as the slices are chosen, and
+ * but for blocks that are written in part. */
+static int64_t cycles_of_whole(const target *t, const tune_question *q, tune_role role, int64_t count, int64_t each, int64_t clusters)
 {
     int64_t bytes = brought_bytes(q, role), engines = dmns_of(t) / t->dma_dmns_per_engine, parts = ceil_div(count, each),
             of_cluster = ceil_div(parts, clusters), rest = parts > 1 && count % each != 0 ? 2 * t->dma_startup_cycles : 0,
@@ -203,8 +215,13 @@ static int64_t cycles_of_brought(const target *t, const tune_question *q, tune_r
     if (whole > slices && whole < clusters * slices)
         rest += 2 * t->dma_startup_cycles;
     return rest + ceil_div(of_cluster, engines) * ceil_div(each * bytes, t->hbm_block_bytes) +
-           partial_cycles(t, each * bytes, count * bytes) +
            ceil_div(of_cluster, dmns_of(t)) * ceil_div(each * bytes, t->dmn_bytes_per_cycle);
+}
+
+static int64_t partial_cycles_of_brought(const target *t, const tune_question *q, tune_role role, int64_t count, int64_t each)
+{
+    int64_t bytes = brought_bytes(q, role);
+    return partial_cycles(t, each * bytes, count * bytes);
 }
 
 /* Positions that slices could write each, and the best of them up to here. */
@@ -221,9 +238,14 @@ static void take_if_better(const target *t, const tune_question *q, brought_choi
     each = smaller(each, x->count);
     if (x->of_cluster > 0 && x->of_cluster % each != 0 && each % x->of_cluster != 0)
         return;
+    int64_t partial = -1; /* the same for all clusters, and not known before it decides */
     for (int64_t clusters = 1; clusters <= x->most_clusters; clusters *= 2) {
-        int64_t cycles = cycles_of_brought(t, q, x->role, x->count, each, clusters);
-        if (cycles < x->least && ceil_div(ceil_div(x->count, each), clusters) <= x->most_slices) {
+        int64_t cycles = cycles_of_whole(t, q, x->role, x->count, each, clusters);
+        if (cycles >= x->least || ceil_div(ceil_div(x->count, each), clusters) > x->most_slices)
+            continue;
+        partial = partial >= 0 ? partial : partial_cycles_of_brought(t, q, x->role, x->count, each);
+        cycles += partial;
+        if (cycles < x->least) {
             x->best = each;
             x->clusters = clusters;
             x->least = cycles;
@@ -409,7 +431,7 @@ bool tune_plan_complete(const target *t, const tune_question *q, tune_plan *p)
     unsigned bits = dtype_row_of(q->type)->bits;
     int64_t k = q->size[TUNE_SUM];
     p->flit = t->flit_bytes * 8 / bits;
-    p->packet = k <= p->flit ? p->flit : 2 * p->flit;
+    p->packet = tune_packet_of(t, q);
     p->sum_padded = round_up(k, p->packet);
     if (p->sum_padded / p->packet % p->sum_loop != 0)
         return false;
@@ -470,13 +492,32 @@ bool tune_plan_complete(const target *t, const tune_question *q, tune_plan *p)
 
 /* ---- how long the pieces take ---- */
 
-/* Of the slices that work, those in the `window` neighbours that have most: under one DMN, or those of one DMA engine. */
-static int64_t slices_within(const target *t, const tune_plan *p, int64_t window)
+/* Slices of a cluster that have positions of that axis, not padding alone, where one has most of them. */
+static int64_t live_slices(const tune_question *q, const tune_plan *p, tune_role role)
 {
-    tune_role outer = tune_inner_role(p) == TUNE_ROW ? TUNE_COLUMN : TUNE_ROW;
-    int64_t inner = p->split[tune_inner_role(p)].slice;
+    const tune_split *s = &p->split[role];
+    int64_t of_cluster = tune_pads_inside(s, q->size[role]) ? ceil_div(q->size[role], s->loop * s->cluster) : q->size[role] / s->loop;
+    return smaller(s->slice, ceil_div(of_cluster, s->tile));
+}
+
+/* Slices of a cluster that a copy is for, by digits. */
+typedef struct copy_slices {
+    int64_t count[TUNE_SUM];
+} copy_slices;
+
+/* Every one that works: of what slices share, those with padding get some, too. */
+static copy_slices all_slices(const tune_plan *p)
+{
+    return (copy_slices){{p->split[TUNE_BATCH].slice, p->split[TUNE_ROW].slice, p->split[TUNE_COLUMN].slice}};
+}
+
+/* Those in the `window` neighbours that have most of them: under one DMN, or those of one DMA engine. */
+static int64_t slices_within(const target *t, const tune_plan *p, const copy_slices *of, int64_t window)
+{
+    tune_role inner = tune_inner_role(p), outer = inner == TUNE_ROW ? TUNE_COLUMN : TUNE_ROW;
     int64_t group = t->slices_per_cluster / (p->split[TUNE_BATCH].slice * p->split[outer].slice); /* with the same rows, or columns */
-    return group < window ? window / group * inner : smaller(inner, ceil_div(window, p->idle_inside));
+    return group < window ? smaller(window / group, of->count[TUNE_BATCH] * of->count[outer]) * of->count[inner]
+                          : smaller(of->count[inner], ceil_div(window, p->idle_inside));
 }
 
 /* What of a tensor in HBM a copy touches, and how often it goes over it. */
@@ -489,6 +530,7 @@ typedef struct region {
 /* A copy between HBM and DM: what a slice has of it, and what of HBM it touches. */
 typedef struct copy {
     int64_t pieces, bytes; /* contiguous runs of a slice, of so many bytes */
+    copy_slices of;        /* that have them */
     int64_t stored;        /* bytes, all together */
     bool store, aligned;   /* aligned: pieces begin where blocks do */
     region hbm;
@@ -561,6 +603,8 @@ static int64_t row_switches(const region *r, int64_t *channels)
 /* Blocks that are touched once or more. */
 static int64_t blocks_of(const target *t, const region *r)
 {
+    if (r->group_step > r->group && r->group_step >= t->hbm_block_bytes)
+        return r->rows * r->row_bytes / r->group * ceil_div(r->group, t->hbm_block_bytes);
     return r->row_bytes <= t->hbm_block_bytes || r->bytes == r->row_bytes ? ceil_div(r->rows * r->row_bytes, t->hbm_block_bytes)
                                                                           : r->rows * ceil_div(r->bytes, t->hbm_block_bytes);
 }
@@ -586,10 +630,12 @@ static int64_t channel_millicycles(const target *t, const copy *c, int64_t piece
  * the slowest. */
 static int64_t copy_cycles_for(const target *t, const tune_plan *p, const copy *c, int64_t one_of)
 {
-    int64_t engine = c->pieces * ceil_div(slices_within(t, p, t->dm_slices_per_dmn * t->dma_dmns_per_engine), one_of) *
+    int64_t engine = c->pieces * ceil_div(slices_within(t, p, &c->of, t->dm_slices_per_dmn * t->dma_dmns_per_engine), one_of) *
                      ceil_div(c->bytes, t->dma_request_bytes);
-    int64_t dmn = c->pieces * ceil_div(slices_within(t, p, t->dm_slices_per_dmn), one_of) * ceil_div(c->bytes, t->dmn_bytes_per_cycle);
-    int64_t pieces = c->pieces * (slices_of(p) / one_of) * clusters_of(p); /* with padding, of which a store writes nothing */
+    int64_t dmn =
+        c->pieces * ceil_div(slices_within(t, p, &c->of, t->dm_slices_per_dmn), one_of) * ceil_div(c->bytes, t->dmn_bytes_per_cycle);
+    int64_t slices = c->of.count[TUNE_BATCH] * c->of.count[TUNE_ROW] * c->of.count[TUNE_COLUMN];
+    int64_t pieces = c->pieces * (slices / one_of) * clusters_of(p); /* with padding, of which a store writes nothing */
     int64_t channel = ceil_div(channel_millicycles(t, c, c->store ? smaller(pieces, ceil_div(c->stored, c->bytes)) : pieces), 1000);
     return t->dma_startup_cycles + larger(engine, larger(dmn, channel));
 }
@@ -603,6 +649,24 @@ static int64_t copy_cycles(const target *t, const tune_plan *p, const copy *c)
 static int64_t loaded_at_once(const tune_question *q, const tune_plan *p, tune_role role)
 {
     return q->size[role] / p->split[role].loop;
+}
+
+/* An operand goes to slices that have positions of its own axis; those that share it have it spread, with or without padding of theirs. */
+static copy_slices slices_of_load(const tune_question *q, const tune_plan *p, tune_role role)
+{
+    copy_slices of = all_slices(p);
+    of.count[role] = live_slices(q, p, role);
+    of.count[TUNE_BATCH] = live_slices(q, p, TUNE_BATCH);
+    return of;
+}
+
+/* Without an exchange a slice writes what it has computed. */
+static copy_slices slices_of_store(const tune_question *q, const tune_plan *p)
+{
+    copy_slices of = all_slices(p);
+    for (int role = TUNE_BATCH; role < TUNE_SUM && p->regroup * p->joined == 1; role++)
+        of.count[role] = live_slices(q, p, (tune_role)role);
+    return of;
 }
 
 /* Of an operand, in a load. Slices of columns are inside those of rows, or the other way, and those inside clusters. */
@@ -694,7 +758,7 @@ static region region_of_store(const tune_question *q, const tune_plan *p)
                     .bytes = tune_bytes_of(q->out_type, stored_at_once(q, p, TUNE_COLUMN)),
                     .row_bytes = tune_bytes_of(q->out_type, q->size[TUNE_COLUMN]),
                     .clusters = 1,
-                    .sweeps = tune_inner_role(p) == TUNE_ROW ? p->split[TUNE_COLUMN].slice : 1,
+                    .sweeps = 1, /* loops of a copy are in the order of its destination */
                     .outside = 1};
 }
 
@@ -735,6 +799,7 @@ static int64_t extra_cycles(const target *t, const tune_question *q, const tune_
         elements *= e->has[role] ? loaded_at_once(q, p, (tune_role)role) * (role == TUNE_COLUMN ? iterations : 1) : 1;
     copy of = {.pieces = pieces * iterations,
                .bytes = tune_bytes_of(e->type, elements_of_extra(e, p) / pieces / parts),
+               .of = all_slices(p),
                .hbm = {.rows = 1,
                        .bytes = tune_bytes_of(e->type, elements),
                        .row_bytes = tune_bytes_of(e->type, elements),
@@ -838,8 +903,10 @@ static void add_aside(const target *t, const tune_question *q, const tune_plan *
     alike.split[TUNE_BATCH].cluster = 1;
     region all = {.rows = 1, .clusters = 1, .sweeps = 1, .outside = 1};
     all.bytes = all.row_bytes = tune_bytes_of(q->type, part * size);
-    copy load = {.pieces = of.sums, .bytes = tune_bytes_of(q->type, kept), .hbm = all},
-         store = {.pieces = of.sums / p->flit, .bytes = tune_bytes_of(q->type, kept * p->flit), .hbm = all, .store = true, .aligned = true};
+    copy load = {.pieces = of.sums, .bytes = tune_bytes_of(q->type, kept), .of = all_slices(&alike), .hbm = all}, store = load;
+    store.pieces /= p->flit;
+    store.bytes = tune_bytes_of(q->type, kept * p->flit);
+    store.store = store.aligned = true;
     store.stored = all.bytes;
     int64_t in = copy_cycles(t, &alike, &load), out = copy_cycles(t, &alike, &store),
             turn = FILL + larger(of.sums * kept / tune_turn_columns(q, kept), of.sums * kept / tune_turn_rows(t, q));
@@ -887,13 +954,15 @@ static int64_t brought_cycles(const target *t, const tune_question *q, const tun
     int64_t count = q->size[role] / of.loop,
             run = tune_bytes_of(q->out_type, smaller(q->size[TUNE_COLUMN], column->tile * iterations_that_stay(p))),
             of_slice = p->split[TUNE_ROW].tile, requests = ceil_div(run, t->dma_request_bytes), parts = ceil_div(count, of.tile);
-    int64_t steps = of_slice * slices_within(t, p, t->dm_slices_per_dmn * t->dma_dmns_per_engine) * requests;
-    int64_t all = stored_bytes(q, p) / larger(1, run), out = of_slice * slices_within(t, p, t->dm_slices_per_dmn);
+    copy_slices from = slices_of_store(q, p);
+    int64_t steps = of_slice * slices_within(t, p, &from, t->dm_slices_per_dmn * t->dma_dmns_per_engine) * requests;
+    int64_t all = stored_bytes(q, p) / larger(1, run), out = of_slice * slices_within(t, p, &from, t->dm_slices_per_dmn);
     int64_t dmn = larger(out, ceil_div(all, smaller(parts, dmns_of(t) * of.cluster))) * ceil_div(run, t->dmn_bytes_per_cycle);
     int64_t commands = commands_of(q, p, TUNE_BATCH) * commands_of(q, p, TUNE_ROW) * commands_of(q, p, TUNE_COLUMN);
     int64_t rests = parts > 1 && count % of.tile != 0 ? 2 : 1;
     int64_t bring = commands * rests * t->dma_startup_cycles + larger(2 * steps, dmn);
-    return bring + t->dma_startup_cycles + cycles_of_brought(t, q, role, count, of.tile, of.cluster);
+    return bring + t->dma_startup_cycles + cycles_of_whole(t, q, role, count, of.tile, of.cluster) +
+           partial_cycles_of_brought(t, q, role, count, of.tile);
 }
 
 /* What all copies take, in place of their starts. */
@@ -912,7 +981,8 @@ static void add_copies(const target *t, const tune_question *q, const tune_plan 
         pieces = part_of_ring / p->flit;
     }
     pieces *= tune_rows_at_once(p);
-    x->rows = copy_cycles(t, p, &(copy){.pieces = pieces, .bytes = run, .hbm = region_of_load(q, p, TUNE_ROW)});
+    x->rows = copy_cycles(
+        t, p, &(copy){.pieces = pieces, .bytes = run, .of = slices_of_load(q, p, TUNE_ROW), .hbm = region_of_load(q, p, TUNE_ROW)});
     tune_spread of;
     tune_spread_of(t, q, p, &of);
     int64_t side = p->spreads ? p->lanes / of.lanes : column->tile, part_of_spread = tune_sum_part(p) / of.sums; /* columns side by side */
@@ -926,7 +996,8 @@ static void add_copies(const target *t, const tune_question *q, const tune_plan 
         run = tune_bytes_of(q->type, side * p->flit);
         pieces = part_of_spread / p->flit * (column->tile / (of.lanes * of.groups * side));
     }
-    x->weights = copy_cycles(t, p, &(copy){.pieces = pieces, .bytes = run, .hbm = region_of_load(q, p, TUNE_COLUMN)});
+    x->weights = copy_cycles(
+        t, p, &(copy){.pieces = pieces, .bytes = run, .of = slices_of_load(q, p, TUNE_COLUMN), .hbm = region_of_load(q, p, TUNE_COLUMN)});
     x->aside_copies = x->aside = 0;
     for (int role = TUNE_ROW; role < TUNE_SUM; role++)
         add_aside(t, q, p, (tune_role)role, x);
@@ -950,10 +1021,14 @@ static void add_copies(const target *t, const tune_question *q, const tune_plan 
         pieces = bytes / run;
         aligned = true;
     }
-    x->store = store_cycles(
-        t, q, p,
-        &(copy){
-            .pieces = pieces, .bytes = run, .hbm = region_of_store(q, p), .stored = stored_bytes(q, p), .store = true, .aligned = aligned});
+    x->store = store_cycles(t, q, p,
+                            &(copy){.pieces = pieces,
+                                    .bytes = run,
+                                    .of = slices_of_store(q, p),
+                                    .hbm = region_of_store(q, p),
+                                    .stored = stored_bytes(q, p),
+                                    .store = true,
+                                    .aligned = aligned});
 }
 
 enum { MOST_BUFFERS = 8 };
@@ -1018,6 +1093,14 @@ static bool starves(const tune_question *q, const tune_plan *p)
     return tiles >= p->packet / p->flit && tune_bytes_of(q->type, tiles * tune_sum_part(p)) > CACHED_BYTES;
 }
 
+/* Are the weights of iteration `i` the sub context's, which the compiler puts before the exchange of the results up to here? That is long,
+ * and main would wait for it. */
+static bool stores_first(const tune_question *q, const tune_plan *p, const piece_times *x, int64_t i)
+{
+    bool has_weights = !p->columns_outside || i % p->split[TUNE_ROW].loop == 0;
+    return p->by_sub && x->regroup + x->close > 0 && has_weights && !p->main_weights && !starves(q, p) && x->turn_weights == 0;
+}
+
 /* What copies take one after the other, and chains of the main context. */
 static int64_t least_of(const tune_plan *p, const piece_times *x)
 {
@@ -1051,6 +1134,7 @@ void tune_plan_estimate(const target *t, const tune_question *q, int64_t most, t
             handed_at = 0;
     iterations all;
     bool fills_trf = 2 * tune_bytes_of(q->type, column->tile * tune_sum_part(p)) > target_trf_capacity_bytes(t, TRF_FULL);
+    bool is_stored = false; /* the next weights are in the TRF already */
     bool fills_vrf = 2 * 4 * row->tile * column->tile > t->vrf_bytes;
     /* where two fit and not three, sums come one place ahead of their turn, which is after the exchange */
     bool waits = p->by_sub && p->sum_loop > 2 && 3 * 4 * row->tile * column->tile > t->vrf_bytes;
@@ -1065,7 +1149,8 @@ void tune_plan_estimate(const target *t, const tune_question *q, int64_t most, t
             int64_t free_at = i > 0 && fills_trf ? all.multiplied[i - 1] : 0, weights_at = all.weights[i];
             if (x.turn_weights)
                 weights_at = run_on(&c.main, weights_at, x.turn_weights);
-            stored_at = run_on(p->main_weights || starves(q, p) ? &c.main : &c.sub, larger(weights_at, free_at), x.store_weights);
+            if (!is_stored)
+                stored_at = run_on(p->main_weights || starves(q, p) ? &c.main : &c.sub, larger(weights_at, free_at), x.store_weights);
             handed_at = x.handed > 0 ? run_on(&c.sub, all.extras[i], x.handed + (i == 0 ? x.bitmaps : 0)) : all.extras[i];
         }
         int64_t rows_at = larger(all.rows[i], handed_at);
@@ -1078,6 +1163,9 @@ void tune_plan_estimate(const target *t, const tune_question *q, int64_t most, t
         bool is_last = i >= count - of_sum;
         if (is_last)
             result = run_on(&c.main, 0, x.passes);
+        is_stored = is_last && i + 1 < count && all.weights[i + 1] <= result && stores_first(q, p, &x, i + 1);
+        if (is_stored)
+            stored_at = run_on(&c.sub, larger(all.weights[i + 1], fills_trf ? all.multiplied[i] : 0), x.store_weights);
         if (is_last && x.regroup)
             result = run_on(p->by_sub ? &c.sub : &c.main, result, x.regroup);
         if (is_last && x.close)

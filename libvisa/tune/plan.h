@@ -89,6 +89,9 @@ size_t tune_handings(const target *t, const tune_question *q, const tune_plan *p
 /* Iterations whose rows one copy brings. */
 int64_t tune_rows_at_once(const tune_plan *p);
 
+/* Elements of what is multiplied in a step: one flit of the sum, or two. */
+int64_t tune_packet_of(const target *t, const tune_question *q);
+
 /* Elements of the sum in one of its parts. */
 int64_t tune_sum_part(const tune_plan *p);
 

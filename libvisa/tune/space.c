@@ -123,6 +123,20 @@ static void consider(space *x, tune_plan p)
 /* How what slices share gets to them: copies for each, rows around rings, or weights around rings. */
 enum { COPIES, RINGS, SPREAD };
 
+/* The fewest parts of a sum of whole packets, all alike, of which a column tile fits into the TRF, where powers of two are too few; else 1.
+ */
+static int64_t odd_parts(const space *x, const tune_plan *p)
+{
+    int64_t sum = x->question->size[TUNE_SUM], packet = tune_packet_of(x->target, x->question), packets = sum / packet,
+            bytes = tune_bytes_of(x->question->type, p->split[TUNE_COLUMN].tile * sum),
+            parts = ceil_div(bytes, target_trf_capacity_bytes(x->target, TRF_FULL));
+    if (sum % packet != 0 || (packets & -packets) >= parts)
+        return 1;
+    while (parts <= TUNE_MOST_LOOPS && packets % parts != 0)
+        parts++;
+    return parts <= TUNE_MOST_LOOPS ? parts : 1;
+}
+
 /* The choices that are left when the splits are made. */
 static void consider_ways(space *x, tune_plan p)
 {
@@ -131,6 +145,12 @@ static void consider_ways(space *x, tune_plan p)
     /* parts of a sum pay where weights are many: a slice of them is waited for before anything is multiplied */
     int64_t iterations = s[TUNE_BATCH].loop * s[TUNE_ROW].loop * s[TUNE_COLUMN].loop, parts = x->question->size[TUNE_SUM] / SHORTEST_PART,
             most_parts = s[TUNE_BATCH].loop * s[TUNE_COLUMN].loop > 1 ? 1 : larger(1, smaller(parts, TUNE_MOST_LOOPS / iterations));
+    int64_t parts_of[MOST_DIGITS], odd = odd_parts(x, &p);
+    size_t part_count = 0;
+    for (int64_t n = 1; n <= most_parts; n *= 2)
+        parts_of[part_count++] = n;
+    if (odd > 1 && odd <= most_parts)
+        parts_of[part_count++] = odd;
     int64_t around = x->target->switch_blocking_flits; /* a packet is a flit: so many slices of a ring */
     int64_t most_regrouped = smaller(smaller(s[TUNE_COLUMN].slice, s[TUNE_ROW].tile), around);
     /* what is turned once is not gathered; runs of a gathered copy are a block of HBM or two at most */
@@ -158,13 +178,15 @@ static void consider_ways(space *x, tune_plan p)
                         p.idle_inside = inside;
                         p.regroup = regroup;
                         for (p.gather = 1; p.gather <= (way == SPREAD ? 1 : most_gathered); p.gather *= 2)
-                            for (p.sum_loop = 1; p.sum_loop <= most_parts; p.sum_loop *= 2)
+                            for (size_t part = 0; part < part_count; part++) {
+                                p.sum_loop = parts_of[part];
                                 for (int stay = 0; stay < (outside || s[TUNE_COLUMN].loop == 1 || p.closes ? 1 : 2); stay++) {
                                     p.results_stay = stay;
                                     for (p.joined = 1; p.joined <= (stay && way != SPREAD ? s[TUNE_COLUMN].slice : 1); p.joined *= 2)
                                         if (p.joined == 1 || (pads ? p.joined == s[TUNE_COLUMN].slice : p.joined * of_columns <= longest))
                                             consider(x, p);
                                 }
+                            }
                     }
 }
 

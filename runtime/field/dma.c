@@ -130,9 +130,11 @@ int64_t field_dma_source(const field_machine *m, const field_event *e, const fie
     if (packet < 0)
         return packet;
     int64_t offset = address - field_walk_address(&to.walk, packet);
+    *bits = (bytes - offset) * 8 - at->bit % 8;
+    if (command_get(c, DMA_SOURCE) == COPY_NONE)
+        return packet;
     if (!place_of(&of, field_walk_address(&of.walk, packet), bytes, from))
         return -2;
     from->bit += offset * 8 + at->bit % 8;
-    *bits = (bytes - offset) * 8 - at->bit % 8;
     return packet;
 }

@@ -191,8 +191,8 @@ int64_t field_walk_address(const walk *w, int64_t position);
 bool field_dma_run(field_machine *m, const field_event *e, fault *f);
 /* Reads the command into the event; false with a fault. */
 bool field_dma_plan(field_machine *m, field_event *e, fault *f);
-/* Where the cell came from, and how many bits stand side by side from there on; -1: the transfer did not
- * write it, -2: given up, else the packet. */
+/* Where the cell came from, unless it is a zero without a source, and how many bits stand side by side from there on; -1: the transfer did
+ * not write it, -2: given up, else the packet. */
 int64_t field_dma_source(const field_machine *m, const field_event *e, const field_place *at, int64_t limit, field_place *from,
                          int64_t *bits);
 

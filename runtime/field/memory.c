@@ -32,6 +32,11 @@ static unsigned bits_of(unsigned type)
     return dtype_row_of((dtype)type)->bits;
 }
 
+field_cell field_cell_zero(void)
+{
+    return (field_cell){0, (dtype)ANY_TYPE, 0, true};
+}
+
 field_value field_cells_read(const field_cell *cells, dtype type, field_unknowns *u)
 {
     unsigned count = bits_of(type) / FIELD_CELL_BITS;
@@ -373,8 +378,9 @@ bool field_memory_clear(field_memory *m, int64_t bit, int64_t bits)
 
 bool field_memory_zero(field_memory *m, int64_t bit, int64_t bits)
 {
+    field_cell zero = field_cell_zero();
     for (int64_t end = bit + bits; bit < end; bit += FIELD_CELL_BITS)
-        if (!write_cell(m, bit, &(field_cell){0, (dtype)ANY_TYPE, 0, true}))
+        if (!write_cell(m, bit, &zero))
             return false;
     return true;
 }

@@ -29,6 +29,9 @@ typedef struct field_unknowns {
 } field_unknowns;
 field_value field_unknown(field_unknowns *u);
 
+/* A cell that is zero in whatever type it is read. */
+field_cell field_cell_zero(void);
+
 /* What is read as an element of `type` where these cells are; as many as it has. */
 field_value field_cells_read(const field_cell *cells, dtype type, field_unknowns *u);
 

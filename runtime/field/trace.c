@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "codegen/copy_command.h"
 #include "runtime/field/engine.h"
 #include "runtime/field/known.h"
 #include "support/integer.h"
@@ -126,7 +127,7 @@ static int64_t input_element(struct field_trace *t, uint32_t index, int64_t posi
 
 typedef struct location {
     field_event_kind kind;
-    bool written;
+    bool written, zeros; /* zeros: by a transfer without a source */
     size_t time;
     int64_t unit, element;
     dtype type;
@@ -184,6 +185,7 @@ static bool wrote(struct field_trace *t, size_t time, const field_place *at, int
     *l = (location){.kind = e->kind, .written = true, .time = time};
     if (e->kind == FIELD_DMA) {
         *packet = field_dma_source(m, e, at, limit, from, &l->bits);
+        l->zeros = *packet >= 0 && command_get(e->commands, DMA_SOURCE) == COPY_NONE;
         if (*packet == -2)
             give_up(t, "a transfer is too irregular to be traced", f);
         return *packet >= 0;
@@ -256,7 +258,7 @@ static location locate(struct field_trace *t, field_place at, int64_t bits, int6
                 continue;
             }
             bits = smaller(bits, l.bits);
-            if (l.kind != FIELD_DMA)
+            if (l.kind != FIELD_DMA || l.zeros)
                 break;
             again = true;
             at = from;
@@ -330,6 +332,9 @@ static field_value read_cells(struct field_trace *t, const field_place *at, dtyp
         location l = locate(t, cell, FIELD_CELL_BITS, FIELD_CELL_BITS, time, f);
         if (!l.written || f->set)
             continue;
+        cells[i] = field_cell_zero();
+        if (l.zeros)
+            continue;
         read_location(t, &l, 1, &cells[i].value, f);
         cells[i] = (field_cell){cells[i].value, l.type, (unsigned char)l.part, true};
     }
@@ -361,7 +366,12 @@ void field_trace_read(struct field_trace *t, const field_place *at, dtype type, 
         n = 1;
         if (f->set)
             return;
-        if (!l.written || l.type != type || l.part != 0 || l.bits < bits) {
+        if (l.zeros && l.bits >= bits) {
+            n = l.bits / bits;
+            memset(out + i, 0, (size_t)n * sizeof *out);
+            continue;
+        }
+        if (!l.written || l.zeros || l.type != type || l.part != 0 || l.bits < bits) {
             out[i] = read_cells(t, &cell, type, time, u, f);
             continue;
         }

@@ -120,6 +120,7 @@ def planted(s, rng):
     stride, size = s.value("dma", "dma", "source_stride", 0), s.value("dma", "dma", "size", 0)
     if stride and size == s.m:
         yield "rows of a exchanged", [("dma", "dma", "source_stride", 0, -2 * stride), ("dma", "dma", "source_base", None, stride * (size - 1))]
+    yield "zeros in place of a", [("dma", "dma", "source", None, 2)]  # none
     yield "a misplaced: elements further", [("dma", "dma", "source_base", None, 8)]
     fields = [f for f in s.fields if f[3]["op"] not in ("wait", "units", "loop", "advance")]
     for _ in range(4 if LONG else 2):

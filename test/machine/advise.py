@@ -212,7 +212,9 @@ def judge(path, folder, must):
         return [], 0
     with open(path, "rb") as file:
         read = file.read()
-    for module in re.findall(r"^mod (\w+);", read.decode("utf-8", "replace"), re.M):  # a file next to it
+    for module in re.findall(r"^mod (\w+);", read.decode("utf-8", "replace"), re.M):  # in the folder of its name, or a file next to it
+        if os.path.isdir(found := os.path.splitext(path)[0]):
+            shutil.copytree(found, os.path.splitext(better)[0], dirs_exist_ok=True)
         for end in (".vm", ".rs"):
             if os.path.exists(found := os.path.join(os.path.dirname(path), module + end)):
                 shutil.copy(found, place)
@@ -261,7 +263,9 @@ def report_says(folder):
 def main():
     paths = sorted(glob.glob(os.path.join(SOURCE, "examples", "*.vm")))
     cases = sorted(glob.glob(os.path.join(SOURCE, "test", "cases", "*.vm")))
-    paths = [p for p in paths if os.path.getsize(p) < 6000 and "4096" not in p] + cases[::visa_tools.every(12)]
+    modules = [p for p in cases if os.path.basename(p).startswith("syntax-module-")]
+    sample = cases[::visa_tools.every(12)]
+    paths = [p for p in paths if os.path.getsize(p) < 6000 and "4096" not in p] + sample + [p for p in modules if p not in sample]
     random = Random(int(os.environ.get("VISA_SEED", "1")))
     with tempfile.TemporaryDirectory() as folder:
         own = []

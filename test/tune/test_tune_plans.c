@@ -93,6 +93,64 @@ START_TEST(plans_of_a_question)
 }
 END_TEST
 
+/* Plans of which an estimate was far off, by what they have in common: all of them are near. */
+static bool stores_of_neighbours(const tune_plan *p)
+{
+    return p->spreads && p->results_stay && p->split[TUNE_COLUMN].slice >= 16;
+}
+
+static bool brings_padded(const tune_plan *p)
+{
+    return p->brought > 0 && p->split[TUNE_COLUMN].padded == 32 && p->split[TUNE_ROW].slice == 1;
+}
+
+static bool loads_apart(const tune_plan *p)
+{
+    return p->rings && p->results_stay && p->split[TUNE_ROW].slice == 128;
+}
+
+static bool joins_by_sub(const tune_plan *p)
+{
+    return p->joined > 1 && p->by_sub && p->idle_inside > 16;
+}
+
+START_TEST(estimates_of_a_kind)
+{
+    static const struct {
+        asked question;
+        bool (*is_one)(const tune_plan *p);
+        int64_t least, most; /* of an estimate, percent of the cycles */
+    } rows[] = {
+        {{GATED, "i8", "f32", {0, 64, 1024, 2048}, false, true}, stores_of_neighbours, 80, 110},
+        {{ROWS, "i8", "i32", {0, 64, 256, 20}, false, true}, brings_padded, 90, 110},
+        {{ROWS, "i8", "i32", {0, 64, 256, 20}, false, true}, loads_apart, 90, 110},
+        {{ROWS, "i8", "i32", {0, 64, 256, 20}, false, true}, joins_by_sub, 90, 110},
+    };
+    const target *t = target_by_name("rngd");
+    arena *a = arena_new(), *scratch = arena_new();
+    diag_list diags;
+    tune_question q;
+    ck_assert(read(&rows[_i].question, a, &diags, &q));
+    size_t count, tried = 0;
+    tune_plan *plans = tune_space(t, &q, TUNE_KEPT_OF_A_KIND, a, &count);
+    for (size_t i = 0; i < count; i++) {
+        if (!rows[_i].is_one(&plans[i]))
+            continue;
+        tune_trial one;
+        arena_mark mark = arena_mark_here(scratch);
+        ck_assert(tune_try(t, &q, &plans[i], scratch, &one) && !one.refusal);
+        int64_t percent = plans[i].cycles * 100 / one.cycles;
+        ck_assert_msg(percent >= rows[_i].least && percent <= rows[_i].most, "%s: an estimate is %" PRId64 " %% of the cycles of\n%s",
+                      rows[_i].question.text, percent, one.text.text.text);
+        arena_rewind(scratch, mark);
+        tried++;
+    }
+    ck_assert_uint_gt(tried, 0);
+    arena_free(scratch);
+    arena_free(a);
+}
+END_TEST
+
 /* 60 questions so small that every plan of them is compiled: every one that space.c enumerates, whatever its estimate and its kind. Their
  * answers are at most 3 % slower than the best of all. Plans that are the same text are compiled once. */
 static const char BIAS[] = "C[m, n] = relu(sum(k) A[m, k] * B[n, k] + bias[n])";
@@ -275,7 +333,9 @@ int main(void)
     TCase *t = suite_case("plans");
     tcase_add_loop_test(t, plans_of_a_question, 0, QUESTION_COUNT);
     tcase_add_loop_test(t, best_plan_of_a_kind, 0, 3);
+    TCase *kinds = suite_case("kinds");
+    tcase_add_loop_test(kinds, estimates_of_a_kind, 0, 4);
     TCase *all = suite_case("all plans");
     tcase_add_loop_test(all, answer_against_all_plans, 0, SMALL_QUESTIONS);
-    return suite_status("tune_plans", bounds, t, all);
+    return suite_status("tune_plans", bounds, t, kinds, all);
 }
