@@ -568,7 +568,8 @@ START_TEST(test_math_refused)
 {
     static const scalar_step no_source[] = {{SCALAR_SOURCE, 2}}, unknown[] = {{(scalar_op)9, 0}},
                              argument[] = {{SCALAR_SOURCE, 0}, {SCALAR_NEG_F32, 1}}, few[] = {{SCALAR_SOURCE, 0}, {SCALAR_ADD_F32, 0}},
-                             types[] = {{SCALAR_SOURCE, 0}, {SCALAR_NEG_I32, 0}}, two[] = {{SCALAR_SOURCE, 0}, {SCALAR_SOURCE, 1}},
+                             types[] = {{SCALAR_SOURCE, 0}, {SCALAR_NEG_I32, 0}}, whole[] = {{SCALAR_CONSTANT_I32, 1}, {SCALAR_NEG_F32, 0}},
+                             two[] = {{SCALAR_SOURCE, 0}, {SCALAR_SOURCE, 1}},
                              truth[] = {{SCALAR_SOURCE, 0}, {SCALAR_SOURCE, 1}, {SCALAR_LT_F32, 0}}, unnamed[] = {{SCALAR_SOURCE, 0}},
                              integer[] = {{SCALAR_SOURCE, 0}, {SCALAR_SOURCE, 1}, {SCALAR_ADD_F32, 0}, {SCALAR_I32_OF_F32, 0}};
     static scalar_step deep[SCALAR_MAX_DEPTH + 1];
@@ -589,6 +590,7 @@ START_TEST(test_math_refused)
         {0, WITH(map, changed.steps = argument, changed.step_count = 2), "has an argument"},
         {0, WITH(map, changed.steps = few, changed.step_count = 2), "fewer values"},
         {0, WITH(map, changed.steps = types, changed.step_count = 2), "another type"},
+        {0, WITH(map, changed.steps = whole, changed.step_count = 2), "another type"},
         {0, WITH(map, changed.steps = deep, changed.step_count = SCALAR_MAX_DEPTH + 1), "more than 32 values"},
         {0, WITH(map, changed.steps = two, changed.step_count = 2), "leaves 2 values"},
         {0, WITH(map, changed.steps = truth, changed.step_count = 3), "the last a bool"},
