@@ -460,8 +460,6 @@ int64_t einsum_moved(const einsum *e, const einsum_statement *s, int64_t element
 bool einsum_scatter_each(const einsum *e, const einsum_statement *s, bool (*call)(void *of, int64_t to, const int64_t *elements), void *of)
 {
     int64_t counters[EINSUM_STATEMENT_DIGITS] = {0}, elements[EINSUM_SOURCES];
-    if (s->digit_count > EINSUM_STATEMENT_DIGITS)
-        return false;
     for (bool more = true; more;) {
         if (exists(e, s, counters)) {
             for (uint32_t k = 0; k < s->source_count; k++)

@@ -142,7 +142,7 @@ static tile_status cut_digit(mapping_context *c, const tile_digit *d, int64_t le
     if (shift_of(w, d->axis) > d->axis->size - span) /* a last, ragged block */
         return TILE_PADDING;
     w->displacement += start * d->stride;
-    if (length == d->live && start == 0) /* the whole digit: nothing is cut */
+    if (length == d->live) /* the whole digit, from 0: nothing is cut */
         return TILE_OK;
     if (!add_cut(w, d->axis, d->weight, (d->live - length) * d->weight))
         return TILE_DEEP;

@@ -26,8 +26,6 @@ static bool is_whole(const tune_operation *o)
 {
     bool kept = o->what == TUNE_ADD || o->what == TUNE_SUBTRACT || o->what == TUNE_TIMES || o->what == TUNE_SQUARE ||
                 o->what == TUNE_LARGER || o->what == TUNE_SMALLER;
-    if (o->what >= TUNE_FOLD_ADD)
-        return true;
     return kept && (o->operand || (o->value == floor(o->value) && fabs(o->value) <= INT32_MAX));
 }
 

@@ -65,25 +65,25 @@ static void count_work(field_machine *m, const chain *c, size_t units)
 static bool read_chain(field_machine *m, int number, const command *c, int64_t *units, fault *f)
 {
     machine *p = m->plans;
-    chain k;
+    chain *k = p->chain;
     size_t available = p->kernel->streams[number].count - p->done[number];
-    if (!chain_plan(&k, p, &p->masks[number], c, available, f) || !has_twins(&k, f))
+    if (!chain_plan(k, p, &p->masks[number], c, available, f) || !has_twins(k, f))
         return false;
-    for (size_t i = 0; i < k.count; i++)
+    for (size_t i = 0; i < k->count; i++)
         if (!(command_row_of(c[i].op)->contexts >> number & 1))
             return fault_set(f, E_RUN_CHAIN, &c[i], "may not stand in the %s context", context_name((context)number));
     field_event *e = event_new(m, FIELD_CHAIN);
     e->commands = c;
     e->available = available;
-    e->units = k.units;
-    e->out_units = k.out_units;
-    e->range_count = chain_sink(&k)->type->field->ranges(chain_sink(&k), e->ranges);
-    keep_cursors(m, &k, e);
-    count_work(m, &k, unit_mask_list(m->plans, &e->out_units, -1, units));
-    for (unsigned i = 0; i < k.stage_count; i++)
-        if (k.stages[i].type->advance)
-            k.stages[i].type->advance(&k.stages[i], units, unit_mask_list(m->plans, i ? &e->out_units : &e->units, -1, units));
-    p->done[number] += k.count;
+    e->units = k->units;
+    e->out_units = k->out_units;
+    e->range_count = chain_sink(k)->type->field->ranges(chain_sink(k), e->ranges);
+    keep_cursors(m, k, e);
+    count_work(m, k, unit_mask_list(m->plans, &e->out_units, -1, units));
+    for (unsigned i = 0; i < k->stage_count; i++)
+        if (k->stages[i].type->advance)
+            k->stages[i].type->advance(&k->stages[i], units, unit_mask_list(m->plans, i ? &e->out_units : &e->units, -1, units));
+    p->done[number] += k->count;
     return true;
 }
 
@@ -525,28 +525,28 @@ bool field_event_plan(const field_machine *m, size_t time, chain *c, fault *f)
 static bool run_chain(field_machine *m, size_t time, int64_t *units, fault *f)
 {
     enum { MOST_WORKERS = 64 };
-    chain c;
-    if (!plan_again(m, &m->events[time], &c, f))
+    chain *c = m->plans->chain;
+    if (!plan_again(m, &m->events[time], c, f))
         return false;
-    size_t count = unit_mask_list(m->plans, &c.out_units, -1, units);
-    if (exchange_is_needed(&c))
-        return run_exchanged(m, &c, time, units, count, f);
+    size_t count = unit_mask_list(m->plans, &c->out_units, -1, units);
+    if (exchange_is_needed(c))
+        return run_exchanged(m, c, time, units, count, f);
     unsigned workers = (unsigned)smaller(smaller(parallel_workers(m->threads), (int64_t)count), MOST_WORKERS);
     fault faults[MOST_WORKERS] = {{0}};
     size_t index[MOST_WORKERS];
     for (int i = 0; i < MOST_WORKERS; i++)
         index[i] = SIZE_MAX / 2;
     slice_jobs jobs = {.machine = m,
-                       .chain = &c,
+                       .chain = c,
                        .time = time,
                        .units = units,
                        .faults = faults,
                        .fault_index = index,
-                       .computes = m->sums && !field_sums_moved(&c)};
-    if (m->sums && field_sums_named(&c)) {
-        jobs.first_name = field_sums_begin(m->sums, m, &c, time, units, count);
+                       .computes = m->sums && !field_sums_moved(c)};
+    if (m->sums && field_sums_named(c)) {
+        jobs.first_name = field_sums_begin(m->sums, m, c, time, units, count);
         if (!jobs.first_name)
-            return fault_memory(f, c.commands, "the names of sums");
+            return fault_memory(f, c->commands, "the names of sums");
     }
     run_slices(&jobs, count, workers);
     int first = -1;

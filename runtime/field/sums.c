@@ -605,9 +605,9 @@ static bool add_chain(field_sums *of, field_machine *m, const named_chain *n, fi
     bool failed[MOST_WORKERS] = {false};
     field_value sums[MOST_WORKERS] = {0};
     summing s = {.machine = m, .chain = n, .failed = failed, .sums = sums};
-    chain c;
+    chain *c = m->plans->chain;
     fault f = {0};
-    bool done = field_event_plan(m, n->time, &c, &f) && summing_new(&s, of) && steps_open(&s.steps, &c) &&
+    bool done = field_event_plan(m, n->time, c, &f) && summing_new(&s, of) && steps_open(&s.steps, c) &&
                 in_turns(&s, s.slice_count, want_job) && group(&s) && in_turns(&s, s.packet_count + s.weight_count, add_job) &&
                 in_turns(&s, s.slice_count, join_job);
     for (int i = 0; i < MOST_WORKERS; i++)

@@ -48,6 +48,13 @@ void machine_dm_free(const target *t, memory *dm)
         memory_free(&dm[i]);
 }
 
+/* Plans of stages may want more than the arena aligns for. */
+static chain *new_chain(arena *a)
+{
+    uintptr_t wanted = _Alignof(chain), at = (uintptr_t)arena_alloc(a, sizeof(chain) + wanted - ARENA_ALIGNMENT);
+    return (chain *)((at + wanted - 1) / wanted * wanted);
+}
+
 machine *machine_new(const target *t, const binary_kernel *k, arena *a, const machine_options *options)
 {
     machine *m = ARENA_NEW(a, machine);
@@ -73,6 +80,7 @@ machine *machine_new(const target *t, const binary_kernel *k, arena *a, const ma
     }
     m->hbm = m->options.hbm ? m->options.hbm : runs ? machine_hbm_new(t, a, poison, &m->budget) : NULL;
     m->coords = ARENA_ARRAY(a, int64_t, k->axis_count);
+    m->chain = new_chain(a);
     stream_ports_init(m);
     return m;
 }
@@ -137,12 +145,12 @@ static bool context_allows(const command *commands, size_t count, int number, fa
 
 static bool run_chain(machine *m, const command *c, int number, fault *f)
 {
-    chain k;
+    chain *k = m->chain;
     size_t available = m->kernel->streams[number].count - m->done[number];
-    if (!chain_plan(&k, m, &m->masks[number], c, available, f) || !context_allows(c, k.count, number, f) || !chain_run(&k, f))
+    if (!chain_plan(k, m, &m->masks[number], c, available, f) || !context_allows(c, k->count, number, f) || !chain_run(k, f))
         return false;
-    m->done[number] += k.count;
-    proof_chain(m, number, &k, m->done[number]);
+    m->done[number] += k->count;
+    proof_chain(m, number, k, m->done[number]);
     return true;
 }
 

@@ -55,6 +55,7 @@ struct machine {
     unit_mask masks[3];   /* per context */
     size_t done[3];       /* completed commands per context */
     struct proof *proof;  /* NULL: none was asked for */
+    struct chain *chain;  /* the one that is planned or runs: too large for a stack */
 };
 
 /* Is there memory at these bytes of a slice's window of the DMA address space: its DM, or of the first slice of a PE the PE's SPM? */

@@ -14,7 +14,7 @@ static uint64_t context_cycles(machine *m, int number, arena *a)
     for (size_t at = 0, length; at < count; at += length) {
         const command *c = &commands[at];
         fault f = {0};
-        chain k;
+        chain *k = m->chain;
         duration time = {0};
         length = 1;
         if (c->op == OP_WAIT || c->op == OP_UNITS || c->op == OP_GUARD) {
@@ -22,11 +22,11 @@ static uint64_t context_cycles(machine *m, int number, arena *a)
                 unit_mask_select(&units, c);
             continue;
         }
-        if (!command_is_copy(c) && !chain_plan(&k, m, &units, c, count - at, &f))
+        if (!command_is_copy(c) && !chain_plan(k, m, &units, c, count - at, &f))
             return cycles;
-        length = command_is_copy(c) ? 1 : k.count;
+        length = command_is_copy(c) ? 1 : k->count;
         bool known = command_is_copy(c) ? duration_of_dma(m->target, c, TIMING_DOCUMENTED, NULL, a, &time, &f)
-                                        : duration_of_chain(&k, TIMING_DOCUMENTED, &time, &f);
+                                        : duration_of_chain(k, TIMING_DOCUMENTED, &time, &f);
         if (__builtin_add_overflow(cycles, known ? (uint64_t)time.total : UINT64_MAX, &cycles))
             return UINT64_MAX;
     }

@@ -19,10 +19,10 @@ typedef struct tally {
     int64_t burst_millicycles, row_millicycles, partial_millicycles;
     int64_t channel_millicycles[CHANNELS];
     int64_t dmn_cycles[DMNS];
-    int64_t engine_steps[DMNS];     /* fewer engines than DMNs */
-    int64_t link_bytes[CHIPS];      /* that come from another chip */
-    int32_t (*open_row)[HBM_BANKS]; /* of each channel: plus 1; 0: none yet */
-    bool knows_rows[CHIPS];         /* those of a chip that no step touched hold nothing */
+    int64_t engine_steps[DMNS];      /* fewer engines than DMNs */
+    int64_t link_bytes[CHIPS];       /* that come from another chip */
+    uint16_t (*open_row)[HBM_BANKS]; /* of each channel, of 2^15: plus 1; 0: none yet */
+    bool knows_rows[CHIPS];          /* those of a chip that no step touched hold nothing */
     int64_t partial_writes;
     uint64_t clusters; /* one bit each */
 } tally;
@@ -54,11 +54,11 @@ static int64_t block_cost(tally *t, int64_t bytes, bool write)
 }
 
 /* Another row than the bank's open one: the chip's channels go on from there. */
-static void touch_block(int64_t *sums, int32_t (*open_rows)[HBM_BANKS], int64_t in_chip, int64_t cost, int64_t cost_of_other_row)
+static void touch_block(int64_t *sums, uint16_t (*open_rows)[HBM_BANKS], int64_t in_chip, int64_t cost, int64_t cost_of_other_row)
 {
-    int32_t row = (int32_t)(in_chip >> HBM_ROW_BIT) + 1;
+    uint16_t row = (uint16_t)((in_chip >> HBM_ROW_BIT) + 1);
     unsigned channel = hbm_channel_of(in_chip);
-    int32_t *open = &open_rows[channel][hbm_bank_of(in_chip)];
+    uint16_t *open = &open_rows[channel][hbm_bank_of(in_chip)];
     sums[channel] += *open && *open != row ? cost_of_other_row : cost;
     *open = row;
 }
@@ -68,7 +68,7 @@ static void touch_chip(tally *t, int64_t number, int64_t in_chip, int64_t bytes,
 {
     int64_t chip = number & (CHIPS - 1), first = chip * (CHANNELS / CHIPS), full = block_cost(t, t->block.value, write);
     int64_t *sums = &t->channel_millicycles[first];
-    int32_t(*open_rows)[HBM_BANKS] = &t->open_row[first];
+    uint16_t(*open_rows)[HBM_BANKS] = &t->open_row[first];
     if (!t->knows_rows[chip])
         memset(open_rows, 0, CHANNELS / CHIPS * sizeof *open_rows);
     t->knows_rows[chip] = true;
@@ -218,7 +218,7 @@ static void walk_steps(const copy_command *k, dma_cost *out, tally *t)
 bool dma_cost_of(const target *t, const command *c, dma_cost *out)
 {
     copy_command k = copy_command_read(c);
-    int32_t open_row[CHANNELS][HBM_BANKS]; /* not filled before it is needed: it is larger than all else that a short copy takes */
+    uint16_t open_row[CHANNELS][HBM_BANKS]; /* not filled before it is needed: it is larger than all else that a short copy takes */
     tally sums = tally_for(t);
     sums.open_row = open_row;
     *out = (dma_cost){.steps = 1};

@@ -293,22 +293,22 @@ static void begin_load(scheduler *s, int number, const command *first, const com
 
 static bool begin_chain(scheduler *s, int number, const command *c, size_t available, bool *waits)
 {
-    chain k;
+    chain *k = s->machine->chain;
     duration time;
-    if (!chain_plan(&k, s->machine, &s->lanes[number].units, c, available, &s->fault) ||
-        !duration_of_chain(&k, preset_of_chain(s, number), &time, &s->fault))
+    if (!chain_plan(k, s->machine, &s->lanes[number].units, c, available, &s->fault) ||
+        !duration_of_chain(k, preset_of_chain(s, number), &time, &s->fault))
         return false;
-    int64_t queued = queue_cycles(s), streak = bank_streak(s->out->known, &k);
+    int64_t queued = queue_cycles(s), streak = bank_streak(s->out->known, k);
     bool starves = streak >= s->machine->target->dm_starving_accesses && !(changes(s, c) && s->change.starves_nothing);
     shorten(s, c, &time);
     if ((*waits = held(s, false, starves)))
         return true;
-    const command *bitmaps = new_bitmaps(s, number, &k);
+    const command *bitmaps = new_bitmaps(s, number, k);
     if (bitmaps) {
         begin_load(s, number, c, bitmaps);
         return true;
     }
-    schedule_item *item = add_item(s, number, c, k.count);
+    schedule_item *item = add_item(s, number, c, k->count);
     item->held_cycles = held_cycles(s, number);
     item->bank_streak = streak;
     item->holds_dma = starves && timing_by_rates(s->out->preset);
@@ -317,13 +317,13 @@ static bool begin_chain(scheduler *s, int number, const command *c, size_t avail
     item->start += queued;
     item->queued = queued;
     item->end = item->start + time.total;
-    count_traffic(item, &k);
+    count_traffic(item, k);
     if (!timing_by_rates(s->out->preset))
-        return count_alone(item, &k);
-    if (chain_contraction(&k) && number == CONTEXT_MAIN)
-        begin_reads(s, item, &k);
-    if (chain_trf_store(&k))
-        begin_writes(s, item, &k);
+        return count_alone(item, k);
+    if (chain_contraction(k) && number == CONTEXT_MAIN)
+        begin_reads(s, item, k);
+    if (chain_trf_store(k))
+        begin_writes(s, item, k);
     return true;
 }
 

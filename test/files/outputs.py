@@ -101,6 +101,8 @@ def prepare(folder):
         put(folder, "deep/inner.vm", file.read().encode())
     put(folder, "outer.vm", b"mod deep { mod inner; }\n")
     put(folder, "has.vm", b"mod inner;\n")
+    put(folder, "other.vm", b"pub const SIZE: usize = 4;\n")
+    put(folder, "two.vm", b"mod other;\nmod inner;\n")
     shutil.copy(os.path.join(folder, "deep/inner.vm"), os.path.join(folder, "inner.vm"))
     for name in ("k", "step"):
         run(folder, "visac", f"{name}.vm", "-o", f"{name}.bin")
@@ -124,6 +126,8 @@ def refuses_inputs(folder):
         ("k.vm", ["visac", "k.vm"], ["-o={}", "--trace={}", "--report --trace={} -o=x", "--emit=tables -o={}", "--sweep=M=32 -o={}", "--draw=commit -o={}", "--check -o={}"]),
         ("k.vm", ["visac", "diff", "k.bin", "k.vm"], ["-o={}"]),
         ("inner.vm", ["visac", "has.vm"], ["-o={}", "--trace={}", "--emit=obj -o={}", "--report -o={}", "--format -o={}", "--upgrade -o={}"]),
+        ("inner.vm", ["visac", "two.vm"], ["-o={}"]),
+        ("tokens.json", ["visac", "tune", "step.vm", "--input=x=tokens.json"], ["-o={}"]),
         ("sizes.json", ["visac", "step.vm", "--sizes=sizes.json", "--emit=step-json"], ["-o={}"]),
         ("k.bin", ["visa-run", "k.bin"], ["--output={}", "--output=out={}", "--output=out:buffer={}", "--output=out[N,M]={}", "--trace={}", "--check --output={}"]),
         ("a.raw", ["visa-run", "k.bin", "--input=a=a.raw"], ["--output={}", "--trace={}"]),

@@ -139,6 +139,7 @@ START_TEST(names_are_shown_in_a_line)
         {"plain/a b.vm", "plain/a b.vm"},
         {"a\nb\r\t\x1b[31m\x7f", "a\\nb\\r\\t\\x1b[31m\\x7f"},
         {"m\xc3\xa4rz", "m\xc3\xa4rz"},
+        {"20\xc2\xb0\xc2\x9f\xc2\xa0", "20\xc2\xb0\\xc2\\x9f\xc2\xa0"},
         {"\xff\xc3", "\\xff\\xc3"},
         {"\xe2\x80\xae.vm", "\\xe2\\x80\\xae.vm"}, /* right to left from here */
         {"\xed\xa0\x80", "\\xed\\xa0\\x80"},       /* half of a pair */

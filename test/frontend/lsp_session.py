@@ -410,6 +410,8 @@ def half_written():
         now = typed("c.to_hbm(&mut ctx.tdma, 1 << 20)", "let d = c.\n    c.to_hbm(&mut ctx.tdma, 1 << 20)")
         got = s.labels(now, "= c.\n", 4)
         check({"view", "to_hbm", "view_mut"} <= got and "fetch" not in got, got)
+        now = typed("c.to_hbm(&mut ctx.tdma, 1 << 20)", "let d = [(c.\n    c.to_hbm(&mut ctx.tdma, 1 << 20)")  # both brackets are closed behind the word
+        check(s.labels(now, "(c.\n", 3) == got, s.labels(now, "(c.\n", 3))
         now = typed("c.to_hbm(&mut ctx.tdma, 1 << 20)", "c.to_hbm(&mut ctx.")
         check({"main", "sub", "tdma"} <= s.labels(now, "&mut ctx.", 9, 2), s.labels(now, "&mut ctx.", 9, 2))
         now = typed(".fetch::<bf16, m![N], m![K]>()", ".fetch::<bf16, m![N], m![")

@@ -117,9 +117,26 @@ START_TEST(what_is_overwritten_is_loaded_again)
 }
 END_TEST
 
+/* A call goes on with the units that the last one has selected, so that its first command selects its own, if any does. */
+START_TEST(units_are_selected_first)
+{
+    static const command streams[][3] = {{{.op = OP_WAIT}, {.op = OP_UNITS}, {.op = OP_FETCH}},
+                                         {{.op = OP_FETCH}, {.op = OP_WAIT}, {.op = OP_UNITS}},
+                                         {{.op = OP_FETCH}, {.op = OP_WAIT}, {.op = OP_FETCH}}};
+    static const bool may_follow[] = {true, false, true};
+    for (int number = 0; number < 3; number++) {
+        binary_kernel k = {0};
+        k.streams[number].commands = streams[_i];
+        k.streams[number].count = 3;
+        ck_assert(calls_may_follow(&k) == may_follow[_i]);
+    }
+}
+END_TEST
+
 int main(void)
 {
     TCase *t = suite_case("calls");
+    tcase_add_loop_test(t, units_are_selected_first, 0, 3);
     tcase_add_loop_test(t, what_is_left_out_is_not_needed, 0, sizeof files / sizeof *files);
     tcase_add_loop_test(t, what_is_overwritten_is_loaded_again, 0, 2);
     return suite_status("calls", t);

@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "codegen/einsum_terms.h"
 #include "target/einsum_text.h"
 #include "test/fixture.h"
 #include "test/reference/math_sample.h"
@@ -351,6 +352,10 @@ START_TEST(test_orders)
          {{1, 0, 16, 2}, {1, 1, 1, 16}},
          2,
          "2 of the 2 pieces of group 1 count on from each other, to position 32 of 36"},
+        {{{SAMPLE_K, false, 11, 3, 0, 0, 1, 3}, {SAMPLE_K, false, 4, 3, 0, 0, 1, 1}},
+         {{1, 0, 4, 2}, {1, 1, 1, 4}},
+         2,
+         "2 of the 2 pieces of group 1 count on from each other, to position 8 of 9"}, /* 11 lies in front of where 3 of weight 4 end */
         {IN_TENS, {{1, 0, 8, 8}, {1, 1, 1, 16}}, 2, "1 of the 2 pieces of group 1"},
         {IN_TENS, {{1, 0, 1, 64}, {1, 1, 1, 16}}, 2, "1 of the 2 pieces of group 1"},
         {IN_TENS, {{1, 0, 16, 4}, {2, 1, 1, 16}}, 2, "a piece of group 2 of 1"},
@@ -563,7 +568,8 @@ START_TEST(test_math_refused)
 {
     static const scalar_step no_source[] = {{SCALAR_SOURCE, 2}}, unknown[] = {{(scalar_op)9, 0}},
                              argument[] = {{SCALAR_SOURCE, 0}, {SCALAR_NEG_F32, 1}}, few[] = {{SCALAR_SOURCE, 0}, {SCALAR_ADD_F32, 0}},
-                             types[] = {{SCALAR_SOURCE, 0}, {SCALAR_NEG_I32, 0}}, two[] = {{SCALAR_SOURCE, 0}, {SCALAR_SOURCE, 1}},
+                             types[] = {{SCALAR_SOURCE, 0}, {SCALAR_NEG_I32, 0}}, whole[] = {{SCALAR_CONSTANT_I32, 1}, {SCALAR_NEG_F32, 0}},
+                             two[] = {{SCALAR_SOURCE, 0}, {SCALAR_SOURCE, 1}},
                              truth[] = {{SCALAR_SOURCE, 0}, {SCALAR_SOURCE, 1}, {SCALAR_LT_F32, 0}}, unnamed[] = {{SCALAR_SOURCE, 0}},
                              integer[] = {{SCALAR_SOURCE, 0}, {SCALAR_SOURCE, 1}, {SCALAR_ADD_F32, 0}, {SCALAR_I32_OF_F32, 0}};
     static scalar_step deep[SCALAR_MAX_DEPTH + 1];
@@ -584,6 +590,7 @@ START_TEST(test_math_refused)
         {0, WITH(map, changed.steps = argument, changed.step_count = 2), "has an argument"},
         {0, WITH(map, changed.steps = few, changed.step_count = 2), "fewer values"},
         {0, WITH(map, changed.steps = types, changed.step_count = 2), "another type"},
+        {0, WITH(map, changed.steps = whole, changed.step_count = 2), "another type"},
         {0, WITH(map, changed.steps = deep, changed.step_count = SCALAR_MAX_DEPTH + 1), "more than 32 values"},
         {0, WITH(map, changed.steps = two, changed.step_count = 2), "leaves 2 values"},
         {0, WITH(map, changed.steps = truth, changed.step_count = 3), "the last a bool"},
@@ -623,6 +630,20 @@ START_TEST(test_math_refused)
         e.statements = statements;
         expect_refused(&e, cases[i].part);
     }
+}
+END_TEST
+
+/* Of 8 positions, 10 to an element of the list and 2 coordinates of V apart, the first and the last are inside. */
+START_TEST(test_moved)
+{
+    static const einsum_index index = {MATH_V, 2, 10, 1, 0, 8};
+    static const struct {
+        int64_t number, row;
+    } cases[] = {{0, 1}, {70, 15}, {80, -1}, {-10, -1}, {75, -1}};
+    einsum_statement gather = math_statements[2];
+    gather.indices = &index;
+    for (size_t i = 0; i < COUNT_OF(cases); i++)
+        ck_assert_int_eq(einsum_moved(&math_sample, &gather, 32 + 5, &cases[i].number), cases[i].row < 0 ? -1 : 32 * cases[i].row + 5);
 }
 END_TEST
 
@@ -710,7 +731,7 @@ int main(void)
     TCase *t = suite_case_with("einsum", setup, teardown);
     suite_tests(t, test_round_trip, test_scalar, test_encoder_refuses_texts, test_tensors_refused, test_no_tensors, test_huge_tensor,
                 test_statements_refused, test_shifts, test_digits_refused, test_digits_accepted, test_orders, test_windows, test_borders,
-                test_windows_refused, test_math, test_math_refused, test_every_truncation);
+                test_windows_refused, test_math, test_math_refused, test_moved, test_every_truncation);
     tcase_add_loop_test(t, test_every_bit, 0, COUNT_OF(files));
     tcase_add_loop_test(t, test_random_words, 0, COUNT_OF(files));
     return suite_status("einsum", t);

@@ -258,6 +258,8 @@ START_TEST(not_judged)
     ck_assert_int_eq(v.values, OUTPUTS - 4);
     ck_assert_double_eq(v.worst, 0);
     ck_assert_str_eq(judge_text(&c, &v, memory), "together 0 of what rounding explains");
+    v = (judge_verdict){.test = JUDGE_BIAS, .axis = -1, .worst = 1.25};
+    ck_assert_str_eq(judge_text(&c, &v, memory), "off by 1.25 times what rounding explains, in bias over all values");
 }
 END_TEST
 

@@ -266,6 +266,23 @@ START_TEST(best_plan_of_a_kind)
 }
 END_TEST
 
+/* Each way of dividing the axes is one plan: one that is there twice takes the place of another one among those of its kind. */
+START_TEST(no_plan_is_there_twice)
+{
+    static const asked rows[] = {{ROWS, "i8", "i32", {0, 32, 4, 8}, false, false}, {ROWS, "bf16", "f32", {0, 61, 7, 12}, false, false}};
+    arena *a = arena_new();
+    diag_list diags;
+    tune_question q;
+    size_t count;
+    ck_assert(read(&rows[_i], a, &diags, &q));
+    tune_plan *plans = tune_space(target_by_name("rngd"), &q, EVERY_PLAN, a, &count);
+    for (size_t i = 0; i < count; i++)
+        for (size_t k = 0; k < i; k++)
+            ck_assert_msg(memcmp(&plans[i], &plans[k], sizeof *plans) != 0, "plans %zu and %zu of %zu are the same", k, i, count);
+    arena_free(a);
+}
+END_TEST
+
 /* What a bound counts: copies that must start, bytes of the tensors, and cycles of 64 i8 or 32 bf16 products in each of 8 rows of 512
  * slices. */
 START_TEST(bounds_of_questions)
@@ -333,6 +350,7 @@ int main(void)
     TCase *t = suite_case("plans");
     tcase_add_loop_test(t, plans_of_a_question, 0, QUESTION_COUNT);
     tcase_add_loop_test(t, best_plan_of_a_kind, 0, 3);
+    tcase_add_loop_test(t, no_plan_is_there_twice, 0, 2);
     TCase *kinds = suite_case("kinds");
     tcase_add_loop_test(kinds, estimates_of_a_kind, 0, 4);
     TCase *all = suite_case("all plans");

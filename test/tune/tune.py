@@ -261,6 +261,8 @@ CHOICES = [
     ("O[y, x, f] = sum(r, s, c) I[y + r, x + s, c] * W[f, r, s, c]", dict(y=6, x=8, r=3, s=5, c=3, f=10), "bf16", "f32", "C # 4", 0),
     ("O[y, x, f] = sum(r, s, c) I[y + r, x + s*2, c] * W[f, r, s, c]", dict(y=6, x=8, r=3, s=3, c=5, f=8), "f8e4m3", "f32", "C # 8", 0),
     ("O[y, x, f] = sum(r, s, c) I[y + r, x + s, c] * W[f, r, s, c]", dict(y=6, x=8, r=3, s=3, c=80, f=9), "i8", "i32", "F # 16", 0),
+    # rows in both clusters, of which each has padding
+    ("O[y, x, f] = sum(r, s, c) I[y + r, x + s, c] * W[f, r, s, c]", dict(y=6, x=8, r=3, s=3, c=32, f=32), "i8", "i32", "Y % 3 # 4", 0),
     # weights of more than the TRF: parts of the channels, whose sums slices add
     ("O[y, x, f] = relu(sum(r, s, c) I[y + r, x + s, c] * W[f, r, s, c] + bias[f])", dict(y=4, x=4, r=3, s=3, c=512, f=64), "bf16", "bf16", "vector_inter_slice_reduce", 0),
     ("O[y, x, f] = sum(r, s, c) I[y + r, x + s, c] * W[f, r, s, c]", dict(y=3, x=5, r=3, s=3, c=1024, f=16), "i8", "i32", "InterSliceReduceOpI32::Add", 0),
