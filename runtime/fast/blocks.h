@@ -100,6 +100,7 @@ typedef struct blocks_run {
     int64_t words_apart;        /* bytes to the next one's; 0: at `places` */
     block_word *expanded, *packed, *cells;
     block_word *before;     /* the cells of a box, to go back to (block_set.look) */
+    block_word *aside;      /* sums of a vector, three of them: of one packet, as they were, and zeros */
     const block_word *data; /* of the region, packed or, in place, where it lies: */
     bool in_place;
     int64_t data_pair, data_vector; /* words from pair to pair (packed), from vector to vector */

@@ -6,10 +6,8 @@
 #include "runtime/engine/trf.h"
 
 enum {
-    MOST_WORDS = 128, /* of a packet */
-    MOST_COLUMNS = 64,
-    KEPT_BYTES = 16 << 20,                        /* of packed packets that other slices have, too */
-    MOST_SUMS = MOST_COLUMNS * BLOCK_MOST_VECTOR, /* of a vector of packets */
+    MOST_WORDS = 128,      /* of a packet */
+    KEPT_BYTES = 16 << 20, /* of packed packets that other slices have, too */
     ROWS = 8,
     ALIGNMENT = 64, /* bytes */
 };
@@ -39,7 +37,7 @@ bool blocks_run_new(const blocks *p, blocks_run *r)
     const contraction *k = p->contraction;
     const blocks_region *g = &p->full;
     int64_t expanded = 0, packed = 0, sums = p->boxes * p->box_vectors, places = g->pairs.count * g->tiles.count;
-    int64_t outputs = p->forms[BLOCKS_FAST].outputs;
+    int64_t outputs = p->forms[BLOCKS_FAST].outputs, most_outputs = outputs;
     *r = (blocks_run){.raw = (unsigned char *)words_new((g->packets * p->raw_bytes + 3) / 4)};
     r->places = calloc((size_t)g->packets, sizeof *r->places);
     bool done = r->raw && r->places;
@@ -49,6 +47,7 @@ bool blocks_run_new(const blocks *p, blocks_run *r)
             continue;
         int64_t all = g->pairs.count * blocks_shared_vectors(g, f) * g->distinct_count * f->words * f->group;
         packed = all > packed ? all : packed;
+        most_outputs = f->outputs > most_outputs ? f->outputs : most_outputs;
         expanded = g->packets * f->packet_words > expanded ? g->packets * f->packet_words : expanded;
         r->weights[i] = words_new(k->weights.reads * f->words * f->weight_words);
         done = done && r->weights[i];
@@ -63,10 +62,12 @@ bool blocks_run_new(const blocks *p, blocks_run *r)
     r->before = words_new(p->forms[BLOCKS_FAST].set->look ? p->box_vectors * k->tree.columns * outputs : 1);
     r->seen = calloc((size_t)(sums * p->forms[BLOCKS_FAST].group), sizeof *r->seen);
     r->steps = calloc((size_t)g->reduced.count, sizeof *r->steps);
+    r->aside = words_new(3 * k->tree.columns * most_outputs);
     r->keep = words_new(k->masks.count ? g->reduced.count * MOST_WORDS : 1);
     r->start = words_new(places * k->tree.columns * outputs);
     r->start_version = calloc((size_t)places, sizeof *r->start_version);
-    return done && r->expanded && r->packed && r->cells && r->before && r->seen && r->steps && r->keep && r->start && r->start_version;
+    return done && r->expanded && r->packed && r->cells && r->before && r->aside && r->seen && r->steps && r->keep && r->start &&
+           r->start_version;
 }
 
 void blocks_run_free(blocks_run *r)
@@ -79,6 +80,7 @@ void blocks_run_free(blocks_run *r)
     free(r->kept);
     free(r->cells);
     free(r->before);
+    free(r->aside);
     free(r->seen);
     free(r->steps);
     free(r->keep);
@@ -430,7 +432,7 @@ static void start_biased(const blocks *p, blocks_run *r, const sum_place *s, blo
 {
     const blocks_form *f = &p->forms[s->form];
     int64_t count = p->contraction->tree.columns * f->outputs;
-    block_word bias[MOST_WORDS * BLOCK_MOST_GROUP], zero[MOST_SUMS];
+    block_word bias[MOST_WORDS * BLOCK_MOST_GROUP], *zero = r->aside + 2 * count;
     memset(bias, 0x80, (size_t)(f->words * f->group) * sizeof *bias);
     memset(zero, 0, (size_t)count * sizeof *zero);
     for (int64_t i = 0; i < r->step_count; i++) {
@@ -524,8 +526,7 @@ static void sum_apart(const blocks *p, blocks_run *r, const sum_place *s)
 {
     const blocks_form *f = &p->forms[s->form];
     int64_t count = p->contraction->tree.columns * f->outputs, first = blocks_vector_begin(r->region, f, s->vector);
-    block_word *cells = r->cells + vector_number(p, r, s) * count, mine[MOST_SUMS];
-    block_word before[MOST_SUMS];
+    block_word *cells = r->cells + vector_number(p, r, s) * count, *mine = r->aside, *before = r->aside + count;
     memcpy(before, cells, (size_t)count * sizeof *before);
     for (int64_t g = 0; g < f->group && first + g < r->region->shared.count; g++) {
         int64_t sums[NEST_MOST_MASKS];
