@@ -272,9 +272,9 @@ void tune_bring_together(const target *t, const tune_question *q, tune_plan *p)
         together *= 2;
     /* a copy cuts rows where slices do: those that have whole tiles of them, or whole parts of one */
     int64_t tile = role == TUNE_ROW ? p->split[TUNE_ROW].tile : 1, fewest = ceil_div(count, t->slices_per_cluster);
-    for (int64_t each = fewest; each < tile; each++)
-        if (tile % each == 0)
-            take_if_better(t, q, &x, each);
+    for (int64_t parts = tile / fewest; parts > 1; parts--)
+        if (tile % parts == 0)
+            take_if_better(t, q, &x, tile / parts);
     for (int64_t parts = smaller(ceil_div(count, tile), t->slices_per_cluster); parts >= 1; parts--) {
         int64_t each = tile * ceil_div(ceil_div(count, tile), parts);
         take_if_better(t, q, &x, each);

@@ -232,6 +232,15 @@ static int64_t columns_unit(const target *t, const tune_question *q, int64_t til
     return tune_epilogue_has_gate(&q->whole) ? t->rows : unit;
 }
 
+/* The least divisor of a size from `least` on that is a multiple of `unit`; 0: none. As slow as the size is longer than `least`. */
+static int64_t divisor_from(int64_t size, int64_t least, int64_t unit)
+{
+    for (int64_t parts = size / least; parts >= 1; parts--)
+        if (size % parts == 0 && size / parts % unit == 0)
+            return size / parts;
+    return 0;
+}
+
 /* A split of each axis: whether that is one which copies can take, and the slices and iterations are worth having. */
 static bool split_all(const space *x, const int64_t loops_of[3], const int64_t slices[3], int clustered, int64_t rows_together, bool apart,
                       unsigned full, tune_plan *p)
@@ -251,17 +260,18 @@ static bool split_all(const space *x, const int64_t loops_of[3], const int64_t s
         int64_t parts_alike = s->loop * s->cluster, part = size[role] / parts_alike;
         s->apart = apart && s->cluster > 1 && s->loop == 1;
         if (tune_pads_inside(s, size[role]) && size[role] % parts_alike == 0 && role != TUNE_BATCH) { /* whole tiles of what has a part */
-            while (s->tile < part && part % s->tile != 0)
-                s->tile += unit;
+            int64_t whole = divisor_from(part, s->tile, unit);
+            s->tile = whole > 0 ? whole : larger(s->tile, round_up(part, unit));
             s->padded = s->tile * slices[role] * parts_alike;
         }
         if (full >> role & 1) {
             int64_t least = s->tile;
             bool has_rest = s->loop * s->cluster == 1 && s->slice > 1 && size[role] % least != 0;
-            while (has_rest && size[role] % s->tile != 0 && s->tile < 2 * least)
-                s->tile += unit;
+            int64_t whole = has_rest ? divisor_from(size[role], least, unit) : 0;
+            bool is_near = whole > 0 && whole < 2 * least;
+            s->tile = is_near ? whole : has_rest ? 2 * least : least;
             s->padded = s->tile * parts;
-            useful = useful && has_rest && s->tile < 2 * least;
+            useful = useful && is_near;
         }
         useful = useful && (!apart || role != clustered || (s->apart && s->padded != size[role]));
         if (tune_pads_inside(s, size[role]) && (size[role] % parts_alike != 0 || size[role] / parts_alike % s->tile != 0))

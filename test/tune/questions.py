@@ -132,9 +132,11 @@ def ask(question, sizes, q, budget):
     return ran, after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
 
 
-# What random questions found once: more results than any walk over them may follow; a sum that only eleven parts bring into the TRF.
+# What was found once: more results than any walk over them may follow; a sum that only eleven parts bring into the TRF; an axis whose divisors
+# cannot be looked for one by one.
 FOUND = [("C[b, h, m] = sum(n) A[b, h, n] * B[m, n]", [("b", 41), ("h", 62), ("m", 11088), ("n", 64)], "i8", "i32", False),
-         ("C[b, h] = sum(m, p, n) A[b, h, m, p, n] * B[m, p, n]", [("b", 32), ("h", 2), ("m", 32), ("p", 39), ("n", 33)], "bf16", None, True)]
+         ("C[b, h] = sum(m, p, n) A[b, h, m, p, n] * B[m, p, n]", [("b", 32), ("h", 2), ("m", 32), ("p", 39), ("n", 33)], "bf16", None, True),
+         ("C[m, n] = sum(k) A[m, k] * B[n, k]", [("m", 1000000000), ("n", 8), ("k", 64)], "i8", "i32", False)]
 
 
 class Found:
@@ -143,11 +145,11 @@ class Found:
 
 
 def ask_found():
-    """Faults: each is answered within its budget of no time, and the answer holds."""
+    """Faults: each is answered within its budget of no time, or refused since no slice has room, and the answer holds."""
     failures = []
     for question, sizes, dtype, out, checks in FOUND:
         ran, seconds = ask(question, sizes, Found(dtype, out), 0)
-        if ran.status or seconds > 3 * visa_tools.SLOWER:
+        if (ran.status and "E-TUNE-NONE" not in ran.text()) or (ran.status and checks) or seconds > 3 * visa_tools.SLOWER:
             failures.append(f"{question} {sizes}: status {ran.status}, {seconds:.1f} s of processor time: {ran.text()[-600:]}")
         elif checks and "agree" not in (judged := visa_tools.run(["visac", "-", "-Werror", "--check"], stdin=ran.out)).text():
             failures.append(f"{question} {sizes}: its answer: {judged.text()[-600:]}")
