@@ -7,6 +7,7 @@
 #include "ir/work.h"
 #include "passes/place.h"
 #include "passes/room.h"
+#include "support/budget.h"
 
 enum { PORT_ALIGNMENT_BYTES = 4096 };
 
@@ -38,8 +39,9 @@ static uint32_t *last_uses(pass_context *p, const kernel *k)
     return last;
 }
 
-static bool overlaps(const kernel *k, const op *o, int64_t address, int64_t bytes, int64_t *next)
+static bool overlaps(const pass_context *p, const kernel *k, const op *o, int64_t address, int64_t bytes, int64_t *next)
 {
+    budget_spend(p->arena, k->op_count);
     for (size_t i = 0; i < k->op_count; i++) {
         const op *other = k->ops[i];
         if (other == o || !is_memory(other, o->out.kind) || other->out.address < 0)
@@ -57,7 +59,7 @@ static void place_port(pass_context *p, kernel *k, op *o)
 {
     int64_t bytes = bytes_of(o), address = 0, next,
             unit = o->out.kind == TENSOR_HBM ? PORT_ALIGNMENT_BYTES : p->target->dma_dm_multiple_bytes;
-    while (overlaps(k, o, address, bytes, &next))
+    while (overlaps(p, k, o, address, bytes, &next))
         address = (next + unit - 1) / unit * unit;
     o->out.address = address;
 }
@@ -112,9 +114,10 @@ typedef struct live_list {
     const uint32_t *last;
 } live_list;
 
-static void live_prune(live_list *live, uint32_t index)
+static void live_prune(pass_context *p, live_list *live, uint32_t index)
 {
     size_t kept = 0;
+    budget_spend(p->arena, 1 + live->count); /* and who asks next looks at no more of them */
     for (size_t i = 0; i < live->count; i++)
         if (live->last[live->items[i]->index] > index)
             live->items[kept++] = live->items[i];
@@ -254,7 +257,7 @@ static bool addresses_overlap(pass_context *p, kernel *k)
         follow_memory(o);
         if (!has_address(o) || bytes_of(o) < 0)
             continue;
-        live_prune(&live, o->index);
+        live_prune(p, &live, o->index);
         if (o->index > 0 && o->kind != IR_RESHAPE && !o->unplaced)
             found = check_overlap(p, k, o, &live) || check_source(p, o) || found;
         ARENA_PUSH(p->arena, live.items, live.count, live.capacity, o);
@@ -280,7 +283,7 @@ static void allocate_one(pass_context *p, kernel *k, op *o, live_list *live)
         follow_memory(o);
     if (!memory && !trf)
         return;
-    live_prune(live, o->index);
+    live_prune(p, live, o->index);
     if (trf && !o->bad)
         check_trf(p, k, o, live);
     if (o->kind == IR_PORT_IN && o->out.kind == TENSOR_TRF && !o->bad)
@@ -303,6 +306,8 @@ static void check_stashes(pass_context *p, kernel *k)
     const live_range *live = kernel_live_ranges(k, p->arena);
     for (size_t i = 0; i < k->op_count; i++) {
         const op *stash = k->ops[i];
+        if (stash->stash_bytes > 0)
+            budget_spend(p->arena, k->op_count);
         for (size_t j = 0; j < k->op_count && stash->stash_bytes > 0; j++) {
             op *o = k->ops[j];
             if (!is_memory(o, TENSOR_VRF) || !op_makes_memory(o) || o->bad || o->out.address + bytes_of(o) <= from ||
