@@ -219,6 +219,7 @@ static void analyse_kernel(analysis *s, scope *outer, const ast *fn)
     if (ast_is(body, AST_BLOCK)) {
         const ast *given;
         value v = evaluate_body(s, names, body, &result, &result, &given);
+        k->unfinished = s->stopped;
         if (s->stopped)
             v = error_value;
         refuse_unknown(s, &v, &result);

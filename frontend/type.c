@@ -220,11 +220,20 @@ STACK_APART static void other_type(scope *s, const ast *type, const ast *last, c
     }
 }
 
+/* The types of numbers, which are most of all types that a call reads: no slip of anybody's, unless the file gives the name another
+ * meaning. */
+static bool is_number_type(const char *name)
+{
+    static const char *const numbers[] = {"usize", "isize", "u8", "u16", "u32", "u64", "i8", "i16", "i32", "i64", "bool", NULL};
+    return is_listed(name, numbers);
+}
+
 /* An alias leads to the next type: what it needs of the stack is all that a level takes. */
 static void path_type(scope *s, const ast *type, declared *out)
 {
     const ast *last = ast_last_segment(type);
-    if (!last || tensor_type_named(s, last, out))
+    bool number = last && is_number_type(last->text);
+    if (!last || (!number && tensor_type_named(s, last, out)))
         return;
     if (is_spelt(s, last, "Context"))
         out->kind = DECLARED_CONTEXT;
@@ -234,6 +243,10 @@ static void path_type(scope *s, const ast *type, declared *out)
         return;
     }
     symbol *y = scope_find_path(s, TYPE_NAMES, type);
+    if (number && !y) {
+        out->kind = scope_is_lost(s, last->text) ? DECLARED_ERROR : DECLARED_OTHER;
+        return;
+    }
     if (!y && unit_type_named(last, out))
         return;
     if (y && y->kind == SYMBOL_OWN_TYPE && y->node) {

@@ -312,6 +312,7 @@ typedef struct kernel {
     size_t port_count, port_capacity;
     kernel_einsum *einsum;
     bool bad;                 /* any diagnostic of severity error; an operation is bad only where its kernel is */
+    bool unfinished;          /* it unrolls to too much: bad, and its operations are only the first of all */
     const run_guard *runs_if; /* while it is built: of what is added now */
     bool repeating;           /* while it is built: what is added now is `repeated` */
 } kernel;

@@ -3,10 +3,14 @@
  * Stream"), and nothing may be written over a tensor that is read later: neither in DM and VRF nor in the halves of the TRF. */
 #include "passes/allocate.h"
 
+#include <string.h>
+
 #include "ir/placed.h"
 #include "ir/work.h"
 #include "passes/place.h"
 #include "passes/room.h"
+#include "support/budget.h"
+#include "support/order.h"
 
 enum { PORT_ALIGNMENT_BYTES = 4096 };
 
@@ -38,28 +42,56 @@ static uint32_t *last_uses(pass_context *p, const kernel *k)
     return last;
 }
 
-static bool overlaps(const kernel *k, const op *o, int64_t address, int64_t bytes, int64_t *next)
+typedef struct span {
+    int64_t begin, end; /* bytes */
+} span;
+
+static int by_begin(const void *a, const void *b)
 {
-    for (size_t i = 0; i < k->op_count; i++) {
-        const op *other = k->ops[i];
-        if (other == o || !is_memory(other, o->out.kind) || other->out.address < 0)
-            continue;
-        int64_t size = bytes_of(other);
-        if (size > 0 && address < other->out.address + size && other->out.address < address + bytes) {
-            *next = other->out.address + size;
-            return true;
-        }
-    }
-    return false;
+    const span *x = a, *y = b;
+    return ORDER(x->begin, y->begin);
 }
 
-static void place_port(pass_context *p, kernel *k, op *o)
+/* What lies somewhere in one memory, by where it begins. */
+typedef struct taken_spans {
+    span *items;
+    size_t count;
+    size_t last;        /* the port that was placed the last, */
+    int64_t last_bytes; /* of so many: one of no fewer finds no room in front of it. -1: none yet */
+} taken_spans;
+
+static taken_spans *spans_of(const pass_context *p, const kernel *k, tensor_kind kind)
 {
-    int64_t bytes = bytes_of(o), address = 0, next,
-            unit = o->out.kind == TENSOR_HBM ? PORT_ALIGNMENT_BYTES : p->target->dma_dm_multiple_bytes;
-    while (overlaps(k, o, address, bytes, &next))
-        address = (next + unit - 1) / unit * unit;
+    taken_spans *t = ARENA_NEW(p->arena, taken_spans);
+    *t = (taken_spans){.items = ARENA_ARRAY(p->arena, span, k->op_count + 1), .last_bytes = -1};
+    for (size_t i = 0; i < k->op_count; i++) {
+        const op *o = k->ops[i];
+        if (is_memory(o, kind) && o->out.address >= 0 && bytes_of(o) > 0)
+            t->items[t->count++] = (span){o->out.address, o->out.address + bytes_of(o)};
+    }
+    order_sort(t->items, t->count, sizeof *t->items, by_begin);
+    return t;
+}
+
+static void place_port(const pass_context *p, taken_spans *t, op *o)
+{
+    int64_t bytes = bytes_of(o), unit = o->out.kind == TENSOR_HBM ? PORT_ALIGNMENT_BYTES : p->target->dma_dm_multiple_bytes;
+    bool behind = t->last_bytes >= 0 && bytes >= t->last_bytes;
+    size_t from = behind ? t->last : 0, i = from;
+    int64_t address = behind ? t->items[from].begin : 0;
+    for (; i < t->count && t->items[i].begin < address + bytes; i++)
+        if (address < t->items[i].end)
+            address = (t->items[i].end + unit - 1) / unit * unit;
     o->out.address = address;
+    if (bytes == 0)
+        return;
+    while (i > 0 && t->items[i - 1].begin > address)
+        i--;
+    memmove(&t->items[i + 1], &t->items[i], (t->count++ - i) * sizeof *t->items);
+    t->items[i] = (span){address, address + bytes};
+    budget_spend(p->arena, 1 + t->count - (from < i ? from : i));
+    t->last = i;
+    t->last_bytes = bytes;
 }
 
 static void check_capacity(pass_context *p, kernel *k, op *o)
@@ -112,9 +144,10 @@ typedef struct live_list {
     const uint32_t *last;
 } live_list;
 
-static void live_prune(live_list *live, uint32_t index)
+static void live_prune(pass_context *p, live_list *live, uint32_t index)
 {
     size_t kept = 0;
+    budget_spend(p->arena, 1 + live->count); /* and who asks next looks at no more of them */
     for (size_t i = 0; i < live->count; i++)
         if (live->last[live->items[i]->index] > index)
             live->items[kept++] = live->items[i];
@@ -254,7 +287,7 @@ static bool addresses_overlap(pass_context *p, kernel *k)
         follow_memory(o);
         if (!has_address(o) || bytes_of(o) < 0)
             continue;
-        live_prune(&live, o->index);
+        live_prune(p, &live, o->index);
         if (o->index > 0 && o->kind != IR_RESHAPE && !o->unplaced)
             found = check_overlap(p, k, o, &live) || check_source(p, o) || found;
         ARENA_PUSH(p->arena, live.items, live.count, live.capacity, o);
@@ -280,7 +313,7 @@ static void allocate_one(pass_context *p, kernel *k, op *o, live_list *live)
         follow_memory(o);
     if (!memory && !trf)
         return;
-    live_prune(live, o->index);
+    live_prune(p, live, o->index);
     if (trf && !o->bad)
         check_trf(p, k, o, live);
     if (o->kind == IR_PORT_IN && o->out.kind == TENSOR_TRF && !o->bad)
@@ -303,6 +336,8 @@ static void check_stashes(pass_context *p, kernel *k)
     const live_range *live = kernel_live_ranges(k, p->arena);
     for (size_t i = 0; i < k->op_count; i++) {
         const op *stash = k->ops[i];
+        if (stash->stash_bytes > 0)
+            budget_spend(p->arena, k->op_count);
         for (size_t j = 0; j < k->op_count && stash->stash_bytes > 0; j++) {
             op *o = k->ops[j];
             if (!is_memory(o, TENSOR_VRF) || !op_makes_memory(o) || o->bad || o->out.address + bytes_of(o) <= from ||
@@ -328,12 +363,16 @@ static void forget_addresses(kernel *k)
     }
 }
 
-static void place_ports(pass_context *p, kernel *k)
+static void place_ports(const pass_context *p, const kernel *k)
 {
+    taken_spans *taken[TENSOR_KIND_COUNT] = {0};
     for (size_t i = 0; i < k->op_count; i++) {
         op *o = k->ops[i];
-        if ((o->kind == IR_PORT_IN || o->parameter) && o->out.address < 0 && bytes_of(o) >= 0 && has_address(o))
-            place_port(p, k, o);
+        if ((o->kind != IR_PORT_IN && !o->parameter) || o->out.address >= 0 || bytes_of(o) < 0 || !has_address(o))
+            continue;
+        if (!taken[o->out.kind])
+            taken[o->out.kind] = spans_of(p, k, o->out.kind);
+        place_port(p, taken[o->out.kind], o);
     }
 }
 

@@ -82,40 +82,60 @@ static bool is_live_at(const placing *x, size_t i, uint32_t step)
     return r->first <= step && step <= r->last;
 }
 
-static int64_t load_at(const placing *x, uint32_t step)
+/* Bytes that are live in each step, 0 to `works`, of ranges that begin and end there: what begins adds its bytes, what has ended takes
+ * them. */
+static int64_t *loads_begin(const placing *x, arena *a)
 {
-    int64_t load = 0;
-    for (size_t i = 0; i < x->count; i++)
-        load += is_live_at(x, i, step) ? x->items[i].bytes : 0;
-    return load;
+    return ARENA_ARRAY(a, int64_t, (size_t)x->works + 2);
 }
 
-/* Number of the item whose first work has the most bytes live. */
-static size_t fullest(const placing *x)
+static void loads_add(int64_t *loads, int64_t first, int64_t last, int64_t bytes)
 {
-    size_t at = 0;
-    int64_t most = -1;
+    loads[first] += bytes;
+    loads[last + 1] -= bytes;
+}
+
+static void loads_end(const placing *x, int64_t *loads)
+{
+    for (size_t step = 1; step <= x->works; step++)
+        loads[step] += loads[step - 1];
+    budget_spend(x->context->arena, x->count + x->works);
+}
+
+/* Number of the item whose first work has the most bytes live, and how many. */
+static size_t fullest(const placing *x, int64_t *load)
+{
+    arena *scratch = arena_new_inside(x->context->arena);
+    int64_t *loads = loads_begin(x, scratch);
     for (size_t i = 0; i < x->count; i++) {
-        int64_t load = load_at(x, x->live[x->owners[i]->index].first);
-        if (load > most) {
-            most = load;
+        const live_range *r = &x->live[x->owners[i]->index];
+        loads_add(loads, r->first, r->last, x->items[i].bytes);
+    }
+    loads_end(x, loads);
+    size_t at = 0;
+    *load = -1;
+    for (size_t i = 0; i < x->count; i++) {
+        uint32_t first = x->live[x->owners[i]->index].first;
+        if (loads[first] > *load) {
+            *load = loads[first];
             at = i;
         }
     }
+    arena_free(scratch);
     return at;
 }
 
 /* The most bytes that are live at once in the ranges at hand. */
 static int64_t load_of(const placing *x)
 {
-    int64_t most = 0;
-    for (size_t i = 0; i < x->count; i++) {
-        int64_t load = 0;
-        for (size_t j = 0; j < x->count; j++)
-            load += x->items[j].first <= x->items[i].first && x->items[i].first <= x->items[j].last ? x->items[j].bytes : 0;
-        most = load > most ? load : most;
-    }
-    budget_spend(x->context->arena, x->count);
+    arena *scratch = arena_new_inside(x->context->arena);
+    int64_t *loads = loads_begin(x, scratch), most = 0;
+    for (size_t i = 0; i < x->count; i++)
+        loads_add(loads, x->items[i].first, x->items[i].last, x->items[i].bytes);
+    loads_end(x, loads);
+    for (size_t step = 0; step <= x->works; step++)
+        most = loads[step] > most ? loads[step] : most;
+    arena_free(scratch);
     return most;
 }
 
@@ -169,16 +189,18 @@ static const op *idle_at(const placing *x, uint32_t step)
 /* The work that is the last to use tensors which are too large together: no order of the work helps. */
 static bool is_taken_together(const placing *x, uint32_t step, int64_t limit)
 {
-    for (size_t i = 0; i < x->count; i++) {
-        const live_range *last = &x->live[x->owners[i]->index];
-        int64_t bytes = 0;
-        for (size_t j = 0; j < x->count; j++)
-            bytes += x->live[x->owners[j]->index].last == last->last ? x->items[j].bytes : 0;
-        budget_spend(x->context->arena, x->count);
-        if (is_live_at(x, i, step) && last->last > step && bytes > limit)
-            return true;
+    arena *scratch = arena_new_inside(x->context->arena);
+    int64_t *ending = ARENA_ARRAY(scratch, int64_t, (size_t)x->works + 1); /* bytes, by the last work of a tensor */
+    for (size_t i = 0; i < x->count; i++)
+        ending[x->live[x->owners[i]->index].last] += x->items[i].bytes;
+    budget_spend(scratch, x->count + x->works);
+    bool together = false;
+    for (size_t i = 0; i < x->count && !together; i++) {
+        uint32_t last = x->live[x->owners[i]->index].last;
+        together = is_live_at(x, i, step) && last > step && ending[last] > limit;
     }
-    return false;
+    arena_free(scratch);
+    return together;
 }
 
 static const op *stash_at(const placing *x, uint32_t step)
@@ -191,9 +213,9 @@ static const op *stash_at(const placing *x, uint32_t step)
 
 static void refuse(placing *x, const storage_result *r)
 {
-    size_t at = fullest(x);
+    int64_t load, limit = memory_limit(x->context->target, x->row->kind);
+    size_t at = fullest(x, &load);
     uint32_t step = x->live[x->owners[at]->index].first;
-    int64_t load = load_at(x, step), limit = memory_limit(x->context->target, x->row->kind);
     op *o = x->owners[at];
     const op *stash = stash_at(x, step);
     diag *d;
@@ -256,20 +278,19 @@ static bool place_row(placing *x)
 
 /* ---- the halves of the TRF ---- */
 
-enum { TRF_FREE = 3, TRF_SEARCH_STEPS = 1 << 16 }; /* a place that is none of trf_address */
+enum { TRF_SEARCH_STEPS = 1 << 16 };
+
+typedef int64_t half_times[2];
 
 typedef struct halves {
     placing *placing;
     op **owners;            /* by their first work */
     int *taken;             /* trf_address */
+    half_times *until;      /* of each half: the last work that needs it, of all those in front; -1: none */
+    half_times *from;       /* and the first of those behind that are told where to lie; INT64_MAX: none */
     size_t count, farthest; /* the first that found no place, at best */
     int64_t steps_left;
 } halves;
-
-static bool trf_meet(int a, int b)
-{
-    return a == b || a == TRF_FULL || b == TRF_FULL;
-}
 
 static bool fits_half(const target *t, const op *o)
 {
@@ -277,39 +298,53 @@ static bool fits_half(const target *t, const op *o)
     return bytes >= 0 && bytes <= target_trf_capacity_bytes(t, TRF_FIRST_HALF) / rows;
 }
 
+static bool is_in_half(int place, int half)
+{
+    return place == TRF_FULL || place == (half ? TRF_SECOND_HALF : TRF_FIRST_HALF);
+}
+
+/* Those in front begin no later, those behind no earlier: each half is a line of time, of which two ends are enough. */
 static bool is_free(const halves *h, size_t i, trf_address place)
 {
-    const live_range *live = h->placing->live, *mine = &live[h->owners[i]->index];
-    for (size_t j = 0; j < h->count; j++) {
-        const op *o = h->owners[j];
-        const live_range *r = &live[o->index];
-        int other = !o->unplaced ? (int)o->out.trf_address : j < i ? h->taken[j] : TRF_FREE;
-        if (j != i && other != TRF_FREE && r->first <= mine->last && mine->first <= r->last && trf_meet(other, place))
-            return false;
-    }
-    return true;
+    const live_range *mine = &h->placing->live[h->owners[i]->index];
+    bool is_free = true;
+    for (int half = 0; half < 2; half++)
+        is_free = is_free && (!is_in_half((int)place, half) || (h->until[i][half] < mine->first && h->from[i][half] > mine->last));
+    return is_free;
 }
 
-/* The last work before this tensor's first that needs the half: the store into the other one may begin while that still reads. */
-static int64_t used_until(const halves *h, size_t i, trf_address half)
+static void take(const halves *h, size_t i, trf_address place)
 {
-    int64_t last = -1;
-    for (size_t j = 0; j < i; j++)
-        if (trf_meet(h->owners[j]->unplaced ? h->taken[j] : (int)h->owners[j]->out.trf_address, half) &&
-            (int64_t)h->placing->live[h->owners[j]->index].last > last)
-            last = h->placing->live[h->owners[j]->index].last;
-    return last;
+    int64_t last = h->placing->live[h->owners[i]->index].last;
+    h->taken[i] = (int)place;
+    for (int half = 0; half < 2; half++)
+        h->until[i + 1][half] = is_in_half((int)place, half) && last > h->until[i][half] ? last : h->until[i][half];
 }
 
-/* Tensors by their first work; each takes the half that has been free for longer, and the other one when that leads nowhere. */
+static void look_ahead(const halves *h)
+{
+    h->from[h->count][0] = h->from[h->count][1] = INT64_MAX;
+    for (size_t i = h->count; i-- > 0;)
+        for (int half = 0; half < 2; half++) {
+            const op *next = i + 1 < h->count ? h->owners[i + 1] : NULL;
+            h->from[i][half] = next && !next->unplaced && is_in_half((int)next->out.trf_address, half) ? h->placing->live[next->index].first
+                                                                                                       : h->from[i + 1][half];
+        }
+}
+
+/* Tensors by their first work; each takes the half that has been free for longer, since a store into it may begin while the other one is
+ * still read, and that one when this leads nowhere. */
 static bool take_halves(halves *h)
 {
     uint8_t *tried = ARENA_ARRAY(h->placing->context->arena, uint8_t, h->count + 1);
+    look_ahead(h);
+    h->until[0][0] = h->until[0][1] = -1;
     for (size_t i = 0; i < h->count;) {
+        budget_spend(h->placing->context->arena, 1);
         op *o = h->owners[i];
         bool half = fits_half(h->placing->context->target, o), found = false;
         int options = !o->unplaced ? 1 : half ? 2 : 1;
-        trf_address first = used_until(h, i, TRF_SECOND_HALF) < used_until(h, i, TRF_FIRST_HALF) ? TRF_SECOND_HALF : TRF_FIRST_HALF;
+        trf_address first = h->until[i][1] < h->until[i][0] ? TRF_SECOND_HALF : TRF_FIRST_HALF;
         while (!found && tried[i] < options) {
             trf_address place = !o->unplaced ? o->out.trf_address
                                 : !half      ? TRF_FULL
@@ -317,7 +352,7 @@ static bool take_halves(halves *h)
                                              : first;
             tried[i]++;
             if (!o->unplaced || is_free(h, i, place)) {
-                h->taken[i] = place;
+                take(h, i, place);
                 found = true;
             }
         }
@@ -379,6 +414,8 @@ static bool place_trf(placing *x)
     order_sort(all, h.count, sizeof *all, by_first);
     h.owners = ARENA_ARRAY(scratch, op *, h.count + 1);
     h.taken = ARENA_ARRAY(scratch, int, h.count + 1);
+    h.until = ARENA_ARRAY(scratch, half_times, h.count + 1);
+    h.from = ARENA_ARRAY(scratch, half_times, h.count + 1);
     for (size_t i = 0; i < h.count; i++)
         h.owners[i] = all[i].op;
     bool ok = !any || take_halves(&h);

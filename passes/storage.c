@@ -35,23 +35,48 @@ static int64_t align_up(int64_t n, int64_t multiple)
 
 /* ---- the bound ---- */
 
+typedef struct edge {
+    int64_t step, bytes; /* before the step: what begins there adds its bytes, what has ended takes them */
+} edge;
+
+/* Of one step, what has ended comes first: a load in between is never more than one of a step. */
+static int by_step(const void *a, const void *b)
+{
+    const edge *x = a, *y = b;
+    return order_then(ORDER(x->step, y->step), ORDER(x->bytes, y->bytes));
+}
+
+static int64_t largest_fixed_at(const packer *p, int64_t step)
+{
+    int64_t most = 0;
+    for (size_t i = p->free_count; i < p->count; i++)
+        if (p->items[i].first <= step && step <= p->items[i].last && p->items[i].bytes > most)
+            most = p->items[i].bytes;
+    budget_spend(p->arena, p->count - p->free_count);
+    return most;
+}
+
 /* Of the packings, none has a lower peak than the most bytes that are live in one step, or than what is fixed. Loads rise only where an
  * item begins. Several that are fixed may overlap each other, which no packing can help: of those only the largest counts. */
 static int64_t least_peak(const packer *p)
 {
-    int64_t most = p->fixed_peak;
+    edge *edges = ARENA_ARRAY(p->arena, edge, 2 * p->count + 1);
+    size_t count = 0;
     for (size_t i = 0; i < p->count; i++) {
-        int64_t load = 0, fixed = 0;
-        for (size_t j = 0; j < p->count; j++) {
-            const storage_item *x = &p->items[j];
-            if (x->first > p->items[i].first || p->items[i].first > x->last)
-                continue;
-            if (!x->fixed)
-                load += x->bytes;
-            else if (x->bytes > fixed)
-                fixed = x->bytes;
-        }
-        most = load + fixed > most ? load + fixed : most;
+        const storage_item *x = &p->items[i];
+        edges[count++] = (edge){x->first, x->fixed ? 0 : x->bytes};
+        if (!x->fixed)
+            edges[count++] = (edge){x->last + 1, -x->bytes};
+    }
+    order_sort(edges, count, sizeof *edges, by_step);
+    budget_spend(p->arena, 2 * count);
+    int64_t most = p->fixed_peak, load = 0;
+    for (size_t i = 0; i < count; i++) {
+        load += edges[i].bytes;
+        if (i + 1 < count && edges[i + 1].step == edges[i].step)
+            continue;
+        int64_t all = load + largest_fixed_at(p, edges[i].step);
+        most = all > most ? all : most;
     }
     return most;
 }

@@ -5,6 +5,7 @@
 
 #include "ir/step/total.h"
 #include "ir/step/type.h"
+#include "support/budget.h"
 #include "support/strbuf.h"
 
 /* ---- adding ---- */
@@ -35,19 +36,53 @@ typedef struct step_stem {
     uint32_t count;
 } step_stem;
 
+static step_stem **stem_list(const step_graph *g, const char *text)
+{
+    size_t hash = 0;
+    while (*text)
+        hash = hash * 31 + (unsigned char)*text++;
+    return &g->stems[(hash ^ hash >> 7) & (g->stem_lists - 1)];
+}
+
 static step_stem *stem_of(step_graph *g, const char *text)
 {
-    step_stem *stem = g->stems;
-    while (stem && strcmp(stem->text, text) != 0)
+    step_stem *stem = g->stems ? *stem_list(g, text) : NULL;
+    while (stem && strcmp(stem->text, text) != 0) {
+        budget_spend(g->arena, 1);
         stem = stem->next;
+    }
     return stem;
+}
+
+static void link_stem(const step_graph *g, step_stem *stem)
+{
+    step_stem **list = stem_list(g, stem->text);
+    stem->next = *list;
+    *list = stem;
+}
+
+static void grow_stems(step_graph *g)
+{
+    enum { FIRST_LISTS = 16 };
+    step_stem **old = g->stems;
+    size_t lists = g->stem_lists;
+    g->stem_lists = lists ? 2 * lists : FIRST_LISTS;
+    g->stems = ARENA_ARRAY(g->arena, step_stem *, g->stem_lists);
+    for (size_t i = 0; i < lists; i++)
+        for (step_stem *stem = old[i], *next; stem; stem = next) {
+            next = stem->next;
+            link_stem(g, stem);
+        }
 }
 
 static step_stem *add_stem(step_graph *g, const char *text)
 {
+    if (g->stem_count == g->stem_lists)
+        grow_stems(g);
     step_stem *stem = ARENA_NEW(g->arena, step_stem);
-    *stem = (step_stem){.next = g->stems, .text = arena_strdup(g->arena, text), .count = 1};
-    g->stems = stem;
+    *stem = (step_stem){.text = arena_strdup(g->arena, text), .count = 1};
+    link_stem(g, stem);
+    g->stem_count++;
     return stem;
 }
 

@@ -191,21 +191,19 @@ static void visit_one(einsum_builder *b, op *o)
 }
 
 /* Between unzip and zip there are two streams. */
-static bool is_pair(const op *o)
+static bool is_pair(const einsum_builder *b, const op *o)
 {
-    for (; o && o->kind != IR_VECTOR_INIT; o = op_input(o)) {
-        if (o->kind == IR_VECTOR_OP && o->vector_op->zip)
-            return false;
-        if (o->kind == IR_VECTOR_UNZIP)
-            return true;
-    }
-    return false;
+    const op *in = op_input(o);
+    if (o->kind == IR_VECTOR_INIT || (o->kind == IR_VECTOR_OP && o->vector_op->zip))
+        return false;
+    return o->kind == IR_VECTOR_UNZIP || (in && b->pair[in->index]);
 }
 
 /* Of a pair each group by itself; of others both are the same. */
 static void visit(einsum_builder *b, op *o)
 {
     op *in = op_input(o);
+    b->pair[o->index] = is_pair(b, o);
     if (in && in->starts && o->kind != IR_VIEW)
         einsum_starts(b, o, in);
     if (o->kind == IR_VECTOR_UNZIP) {
@@ -216,7 +214,7 @@ static void visit(einsum_builder *b, op *o)
         einsum_zip(b, o);
         return;
     }
-    if (!in || !is_pair(in)) {
+    if (!in || !b->pair[in->index]) {
         visit_one(b, o);
         b->other[o->index] = b->of[o->index];
         return;
@@ -280,7 +278,8 @@ static void make_statements(einsum_builder *b, pass_context *p, kernel *k)
                           .own_capacity = b->own_capacity,
                           .of = ARENA_ARRAY(p->arena, reference, k->op_count + 1),
                           .other = ARENA_ARRAY(p->arena, reference, k->op_count + 1),
-                          .uses = ARENA_ARRAY(p->arena, uint32_t, k->op_count + 1)};
+                          .uses = ARENA_ARRAY(p->arena, uint32_t, k->op_count + 1),
+                          .pair = ARENA_ARRAY(p->arena, bool, k->op_count + 1)};
     count_uses(b);
     for (size_t i = 0; i < k->op_count; i++)
         visit(b, k->ops[i]);

@@ -2,9 +2,12 @@
 #include <string.h>
 
 #include "passes/mathematics/einsum_build.h"
+#include "support/budget.h"
 
 uint32_t einsum_axis_number(einsum_builder *b, const axis *a)
 {
+    enum { AXES_OF_STEP = 8 };
+    budget_spend(b->context->arena, 1 + b->axis_count / AXES_OF_STEP);
     for (size_t i = 0; i < b->axis_count; i++)
         if (b->axes[i] == a)
             return (uint32_t)i;
@@ -135,6 +138,7 @@ einsum_step *einsum_just_made(einsum_builder *b, reference from)
 bool einsum_is_only_use(const einsum_builder *b, const op *o, uint32_t value)
 {
     for (; o && b->of[o->index].value == value && !b->of[o->index].window; o = op_input(o)) {
+        budget_spend(b->context->arena, 1);
         if (b->uses[o->index] != 1 || op_into(o) || o->kind == IR_ALLOC || o->kind == IR_PORT_IN || o->kind == IR_VIEW)
             return false;
         if (!op_input(o) || b->of[op_input(o)->index].value != value)

@@ -53,6 +53,7 @@ typedef struct einsum_builder {
     reference *of;    /* by operation */
     reference *other; /* of two streams group 1's; else the same */
     uint32_t *uses;   /* by operation: how often the memory or stream is used */
+    bool *pair;       /* by operation: two streams leave it */
 } einsum_builder;
 
 uint32_t einsum_axis_number(einsum_builder *b, const axis *a);

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "passes/mathematics/einsum_reshape.h"
+#include "support/budget.h"
 #include "target/einsum_text.h"
 
 /* ---- what is dropped ---- */
@@ -58,6 +59,7 @@ static void drop_digits(einsum_builder *b, einsum_step *step, uint32_t number, c
  * along the old one, one stands for all. */
 static void drop_copies(einsum_builder *b, const einsum_relabel *r)
 {
+    budget_spend(b->context->arena, 1 + b->step_count + b->value_count);
     const bool *constant = einsum_constants_along(b, r->axis);
     bool any = false;
     for (size_t i = 0; i < b->value_count; i++)
@@ -152,9 +154,11 @@ void einsum_compact(einsum_builder *b)
         drop_copies(b, &b->relabels[k]);
     for (size_t i = 0; i < b->step_count; i++)
         drop_shifts(b, &b->steps[i]);
-    for (size_t i = 0; i < b->step_count; i++)
+    for (size_t i = 0; i < b->step_count; i++) {
+        budget_spend(b->context->arena, b->relabel_count);
         for (size_t k = 0; k < b->relabel_count; k++)
             separate_names(b, &b->steps[i], &b->relabels[k]);
+    }
     uint32_t *number = ARENA_ARRAY(b->context->arena, uint32_t, b->value_count + 1), kept = 0;
     for (size_t i = 0; i < b->step_count; i++)
         for (unsigned side = 0; side < einsum_side_count(&b->steps[i].s); side++)
