@@ -113,6 +113,7 @@ typedef struct field_machine {
     uint64_t seed;
     field_inputs inputs;
     unsigned threads;
+    fault *faults; /* of each worker of a chain: too large for a stack */
     field_memory *hbm, *dm, *trf, *vrf, *ports;
     pthread_mutex_t ports_lock; /* held by a slice that writes a port */
     field_budget budget;

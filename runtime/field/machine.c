@@ -11,7 +11,7 @@
 #include "runtime/tensor/port_data.h"
 #include "support/integer.h"
 
-enum { CONTEXTS = 3, SINK_BLOCK = 4096 /* elements of a sink that are asked for at once */ };
+enum { CONTEXTS = 3, MOST_WORKERS = 64, SINK_BLOCK = 4096 /* elements of a sink that are asked for at once */ };
 
 /* ---- events ---- */
 
@@ -205,6 +205,7 @@ field_machine *field_machine_new(const target *t, const binary_kernel *k, uint64
     field_machine *m = ARENA_NEW(a, field_machine);
     machine_options options = {.poison = 0};
     *m = (field_machine){.plans = machine_new(t, k, a, &options), .seed = field_machine_seed(seed), .threads = threads};
+    m->faults = ARENA_ARRAY(a, fault, MOST_WORKERS);
     m->inputs = field_inputs_new(k, m->seed, a);
     pthread_mutex_init(&m->ports_lock, NULL);
     m->hbm = memories_new(m, t->chips, t->hbm_bytes_per_chip);
@@ -524,7 +525,6 @@ bool field_event_plan(const field_machine *m, size_t time, chain *c, fault *f)
 
 static bool run_chain(field_machine *m, size_t time, int64_t *units, fault *f)
 {
-    enum { MOST_WORKERS = 64 };
     chain *c = m->plans->chain;
     if (!plan_again(m, &m->events[time], c, f))
         return false;
@@ -532,8 +532,9 @@ static bool run_chain(field_machine *m, size_t time, int64_t *units, fault *f)
     if (exchange_is_needed(c))
         return run_exchanged(m, c, time, units, count, f);
     unsigned workers = (unsigned)smaller(smaller(parallel_workers(m->threads), (int64_t)count), MOST_WORKERS);
-    fault faults[MOST_WORKERS] = {{0}};
+    fault *faults = m->faults;
     size_t index[MOST_WORKERS];
+    memset(faults, 0, MOST_WORKERS * sizeof *faults);
     for (int i = 0; i < MOST_WORKERS; i++)
         index[i] = SIZE_MAX / 2;
     slice_jobs jobs = {.machine = m,
