@@ -153,7 +153,7 @@ value evaluate_list(analysis *s, scope *names, const ast *n, const declared *exp
 value evaluate_repeat(analysis *s, scope *names, const ast *n);
 value evaluate_index(analysis *s, scope *names, const ast *n);
 /* The place of a field among those of an AST_STRUCT; of a tuple struct they are "0", "1", ..; -1: there is none. */
-int64_t field_find(const ast *record, const char *name);
+int64_t field_find(arena *a, const ast *record, const char *name);
 /* The same of the one that `n` names; -1: diagnosed. */
 int64_t field_index(analysis *s, const ast *n, const ast *record);
 /* The field that `n` names, of a value. */

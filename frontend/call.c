@@ -377,7 +377,7 @@ static const value *named_struct(scope *names, const ast *argument)
     if (y)
         return y->kind == SYMBOL_VARIABLE && y->value.kind == VALUE_LIST && y->value.record ? &y->value : NULL;
     const value *whole = ast_is(argument, AST_FIELD) ? named_struct(names, ast_kid(argument, 0)) : NULL;
-    int64_t index = whole ? field_find(whole->record, argument->text) : -1;
+    int64_t index = whole ? field_find(scope_context_of(names)->arena, whole->record, argument->text) : -1;
     const value *field = index >= 0 && (size_t)index < whole->count ? &whole->items[index] : NULL;
     return field && field->kind == VALUE_LIST && field->record ? field : NULL;
 }

@@ -66,9 +66,12 @@ STACK_APART value evaluate_index(analysis *s, scope *names, const ast *n)
 
 /* ---- fields ---- */
 
-int64_t field_find(const ast *record, const char *name)
+enum { NAMES_OF_STEP = 8 }; /* that are looked through */
+
+int64_t field_find(arena *a, const ast *record, const char *name)
 {
     const ast *fields = ast_kid(record, 2);
+    budget_spend(a, 1 + fields->kid_count / NAMES_OF_STEP);
     for (uint32_t i = 0; i < fields->kid_count; i++) {
         const char *field = ast_kid(fields->kids[i], 1)->text, *tuple = field[0] == '_' ? field + 1 : field; /* of a tuple struct */
         if (strcmp(field, name) == 0 || strcmp(tuple, name) == 0)
@@ -80,7 +83,7 @@ int64_t field_find(const ast *record, const char *name)
 STACK_APART int64_t field_index(analysis *s, const ast *n, const ast *record)
 {
     const ast *fields = ast_kid(record, 2);
-    int64_t index = field_find(record, n->text);
+    int64_t index = field_find(s->arena, record, n->text);
     if (index >= 0)
         return index;
     const char **names = ARENA_ARRAY(s->context.arena, const char *, fields->kid_count + 1);
@@ -181,6 +184,7 @@ STACK_APART value evaluate_struct(analysis *s, scope *names, const ast *n, const
             return error_value;
     for (uint32_t i = 0; i < fields->kid_count; i++) {
         const ast *name = ast_kid(fields->kids[i], 1), *given = init_of(n, name->text);
+        budget_spend(s->arena, 1 + n->kid_count / NAMES_OF_STEP);
         declared d = part_type(types, i, fields->kid_count);
         if (!given && base && rest.record == record) {
             items[i] = rest.items[i];

@@ -71,9 +71,9 @@ STACK_APART static bool elements_fit(analysis *s, scope *names, const ast *patte
 }
 
 /* NULL: there is none, which bind_pattern says. */
-static const value *field_named(const value *v, const char *name)
+static const value *field_named(arena *a, const value *v, const char *name)
 {
-    int64_t index = field_find(v->record, name);
+    int64_t index = field_find(a, v->record, name);
     return index >= 0 && (size_t)index < v->count ? &v->items[index] : NULL;
 }
 
@@ -102,7 +102,7 @@ bool pattern_fits(analysis *s, scope *names, const ast *pattern, const value *v,
         break;
     case AST_PAT_STRUCT:
         for (uint32_t i = 1; v->record && i < pattern->kid_count && fits; i++) {
-            const value *part = ast_is(pattern->kids[i], AST_PAT_FIELD) ? field_named(v, pattern->kids[i]->text) : NULL;
+            const value *part = ast_is(pattern->kids[i], AST_PAT_FIELD) ? field_named(s->arena, v, pattern->kids[i]->text) : NULL;
             fits = !part || pattern_fits(s, names, ast_kid(pattern->kids[i], 0), part, wrong);
         }
         break;

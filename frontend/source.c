@@ -123,6 +123,12 @@ source_place source_locate(const source_map *sources, int file, uint32_t offset)
     return (source_place){f->lines_before + line + 1, column};
 }
 
+uint32_t source_line_at(const source_map *sources, int file, uint32_t offset)
+{
+    const source_file *f = file_with_lines(sources, file);
+    return f ? f->lines_before + line_index(f, offset < f->bytes ? offset : f->bytes) + 1 : 1;
+}
+
 source_line source_line_of(const source_map *sources, int file, uint32_t line)
 {
     source_file *f = file_with_lines(sources, file);

@@ -42,6 +42,8 @@ size_t source_bytes(const source_map *sources, int file);
 uint32_t source_offset(const source_map *sources, int file, uint32_t offset);
 /* Lines are those of that file. Offsets past the end count as the end. */
 source_place source_locate(const source_map *sources, int file, uint32_t offset);
+/* Its line alone: columns are counted from the line's beginning, which may be far. */
+uint32_t source_line_at(const source_map *sources, int file, uint32_t offset);
 source_line source_line_of(const source_map *sources, int file, uint32_t line);
 /* The last line's number. */
 uint32_t source_line_count(const source_map *sources, int file);

@@ -101,7 +101,7 @@ static void put_verdict(visa_compilation *c, const char *name, uint32_t first_li
             if (d->severity == DIAG_ERROR && (!first || d->range.begin < first->range.begin))
                 first = d;
         }
-        uint32_t at = source_locate(c->sources, first->range.file, first->range.begin).line;
+        uint32_t at = source_line_at(c->sources, first->range.file, first->range.begin);
         strbuf_printf(&c->verdicts, "refused: %s, the first at line %u: %s\n", arena_count(c->arena, errors, "error"), at,
                       diag_row_of(first->id)->name);
     } else if (c->module->count == 0) {

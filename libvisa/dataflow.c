@@ -6,7 +6,7 @@
 
 uint32_t dataflow_line(const dataflow_listing *l, src_range range)
 {
-    return range.file < 0 ? 0 : source_locate(l->compilation->sources, range.file, range.begin).line;
+    return range.file < 0 ? 0 : source_line_at(l->compilation->sources, range.file, range.begin);
 }
 
 double dataflow_rate(const dataflow_model *m)

@@ -78,5 +78,5 @@ uint32_t compilation_line_of(void *user, src_range range)
     const visa_compilation *c = user;
     src_range call;
     range = expand_place(c->expander, range, &call);
-    return range.file < 0 ? 0 : source_locate(c->sources, range.file, range.begin).line;
+    return range.file < 0 ? 0 : source_line_at(c->sources, range.file, range.begin);
 }

@@ -14,7 +14,7 @@ static bool write_switched(visa_compilation *c, size_t number, visa_switched_tex
     strbuf_init(&text, c->arena);
     if (edit_apply(&s.edits, source_text(c->sources, file), source_bytes(c->sources, file), &text))
         return false;
-    *out = (visa_switched_text){text.text, s.words, source_locate(c->sources, file, s.copy.begin).line, s.routes};
+    *out = (visa_switched_text){text.text, s.words, source_line_at(c->sources, file, s.copy.begin), s.routes};
     return true;
 }
 

@@ -126,12 +126,12 @@ static bool check(visa_compilation *c, const image *before, visa_compilation *af
     if (after->syntax_errors > 0 || (was_right && first)) {
         diag *d = refuse(c, "%s refuses the file, rewritten", dialect_name(DIALECT_NEWEST));
         if (first && first->range.file == 0)
-            diag_note(&c->diags, d, SRC_NOWHERE, "line %u of it: [%s] %s", source_locate(after->sources, 0, first->range.begin).line,
+            diag_note(&c->diags, d, SRC_NOWHERE, "line %u of it: [%s] %s", source_line_at(after->sources, 0, first->range.begin),
                       diag_row_of(first->id)->name, first->message);
         else if (first)
             diag_note(&c->diags, d, SRC_NOWHERE, "line %u of %s: [%s] %s",
-                      source_locate(after->sources, first->range.file, first->range.begin).line,
-                      source_name(after->sources, first->range.file), diag_row_of(first->id)->name, first->message);
+                      source_line_at(after->sources, first->range.file, first->range.begin), source_name(after->sources, first->range.file),
+                      diag_row_of(first->id)->name, first->message);
         diag_help(&c->diags, d, "write what that release demands, or keep the older one");
         return false;
     }

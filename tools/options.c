@@ -148,15 +148,15 @@ void tool_print_diags(const char *tool, const char *file, diag_list *diags)
     }
 }
 
-bool tool_report_make(const tool_report *r, const binary *b, const binary_kernel *k, arena *a, diag_list *diags, const char **out)
+bool tool_report_make(const tool_report *r, const binary *b, const binary_kernel *k, arena *a, diag_list *diags, strbuf *out)
 {
     if (r->wanted) {
         const char *text = report_make(b->target, k, &r->options, a, diags);
         if (!text)
             return false;
-        if (r->options.format == REPORT_CSV && **out) /* the names of the columns stand there */
+        if (r->options.format == REPORT_CSV && out->bytes > 0) /* the names of the columns stand there */
             text = strchr(text, '\n') + 1;
-        *out = arena_printf(a, "%s%s", *out, text);
+        strbuf_puts(out, text);
     }
     if (!r->trace)
         return true;

@@ -11,6 +11,7 @@
 #include "runtime/timing/report.h"
 #include "support/diag.h"
 #include "support/output.h"
+#include "support/strbuf.h"
 
 enum { EXIT_DONE = 0, EXIT_INPUT = 1, EXIT_USAGE = 2, EXIT_MISMATCH = 3 };
 
@@ -71,7 +72,7 @@ typedef struct tool_report {
 } tool_report;
 
 /* Appends the report to `out`, where it is wanted, and puts the trace. */
-bool tool_report_make(const tool_report *r, const binary *b, const binary_kernel *k, arena *a, diag_list *diags, const char **out);
+bool tool_report_make(const tool_report *r, const binary *b, const binary_kernel *k, arena *a, diag_list *diags, strbuf *out);
 
 /* What visac and visa-run are both told about a run: the first member of their arguments, so that one function takes an option of both. */
 typedef struct tool_run {

@@ -142,9 +142,10 @@ static int dump_field(const arguments *a, const binary *b, arena *memory, diag_l
 static bool print_report(const arguments *a, const binary *b, arena *memory, diag_list *diags)
 {
     const binary_kernel *k = kernel_of(a, b);
-    const char *text = "";
+    strbuf text;
+    strbuf_init(&text, memory);
     bool ok = tool_report_make(&a->run.report, b, k, memory, diags, &text);
-    fputs(ok ? text : "", stdout);
+    fputs(ok ? text.text : "", stdout);
     return ok;
 }
 

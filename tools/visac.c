@@ -117,7 +117,8 @@ static int write_report(const arguments *a, visa_compilation *c, const unsigned 
     tool_report r = a->run.report;
     if ((b.kernel_count == 0 || r.trace || r.options.format > REPORT_CSV) && !binary_choose_kernel(&b, a->run.kernel, diags))
         return EXIT_INPUT;
-    const char *report = "";
+    strbuf report;
+    strbuf_init(&report, memory);
     for (size_t i = 0; i < b.kernel_count; i++) {
         if (r.options.format == REPORT_HTML && visa_emit(c, VISA_EMIT_TABLES, &tables, &size) &&
             visa_pictures(c, b.kernels[i].name, &pictures, &size)) {
@@ -129,13 +130,13 @@ static int write_report(const arguments *a, visa_compilation *c, const unsigned 
             return EXIT_INPUT;
     }
     if (r.wanted && r.options.format == REPORT_TEXT && visa_emit(c, VISA_EMIT_MOVED, &tables, &size)) /* the binary does not know it */
-        report = arena_printf(memory, "%s%s", report, (const char *)tables);
+        strbuf_puts(&report, (const char *)tables);
     if (r.wanted && r.options.format == REPORT_TEXT)
-        report = arena_printf(memory, "%s%s", report, variants_switches(a->input, text, bytes, &a->options, r.options.preset, memory));
+        strbuf_puts(&report, variants_switches(a->input, text, bytes, &a->options, r.options.preset, memory));
     if (r.wanted && r.options.format == REPORT_TEXT && b.program_count > 0 && visa_emit(c, VISA_EMIT_STEP_REPORT, &tables, &size))
-        report = arena_printf(memory, "%s\n%s", report, (const char *)tables);
+        strbuf_printf(&report, "\n%s", (const char *)tables);
     if (r.wanted)
-        return finish(a, report, strlen(report));
+        return finish(a, report.text, report.bytes);
     return output_set_commit(a->files) ? EXIT_DONE : EXIT_INPUT;
 }
 
@@ -397,15 +398,16 @@ static int write_three(const arguments *a, visa_compilation *c, const unsigned c
     size_t size;
     binary b;
     tool_report r = a->run.report;
-    const char *report = "";
+    strbuf report;
+    strbuf_init(&report, memory);
     if (!visa_emit(c, VISA_EMIT_BINARY, &data, &size) || !binary_read(data, size, memory, diags, &b))
         return EXIT_INPUT;
     r.wanted = true;
     for (size_t i = 0; i < b.kernel_count; i++)
         if (!tool_report_make(&r, &b, &b.kernels[i], memory, diags, &report))
             return EXIT_INPUT;
-    return output_put(a->three[0], text, bytes) && output_put(a->three[1], data, size) && output_put(a->three[2], report, strlen(report)) &&
-                   output_set_commit(a->files)
+    return output_put(a->three[0], text, bytes) && output_put(a->three[1], data, size) &&
+                   output_put(a->three[2], report.text, report.bytes) && output_set_commit(a->files)
                ? EXIT_DONE
                : EXIT_INPUT;
 }

@@ -97,6 +97,8 @@ static const step_expr *intern(step_exprs *c, const product *products, uint32_t 
 
 static const atom *intern_atom(step_exprs *c, atom wanted)
 {
+    enum { ATOMS_OF_STEP = 8 };
+    budget_spend(c->arena, 1 + c->atom_count / ATOMS_OF_STEP);
     for (size_t i = 0; i < c->atom_count; i++) {
         const atom *a = c->atoms[i];
         if (a->kind != wanted.kind || a->of != wanted.of || a->divisor != wanted.divisor)

@@ -32,6 +32,8 @@ bool step_expr_is_flag(const step_expr *e)
 
 static bool has_symbol(const step_exprs *c, const char *symbol, bool only_ragged)
 {
+    enum { ATOMS_OF_STEP = 8 };
+    budget_spend(c->arena, 1 + c->atom_count / ATOMS_OF_STEP);
     for (size_t i = 0; i < c->atom_count; i++)
         if (c->atoms[i]->kind == ATOM_SYMBOL && (c->atoms[i]->ragged || !only_ragged) && strcmp(c->atoms[i]->name, symbol) == 0)
             return true;

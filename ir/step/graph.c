@@ -36,17 +36,23 @@ typedef struct step_stem {
     uint32_t count;
 } step_stem;
 
-static step_stem **stem_list(const step_graph *g, const char *text)
+/* By hash; as many lists, a power of two, as there are stems at least. */
+typedef struct step_stems {
+    step_stem **lists;
+    size_t list_count, count;
+} step_stems;
+
+static step_stem **stem_list(const step_stems *all, const char *text)
 {
     size_t hash = 0;
     while (*text)
         hash = hash * 31 + (unsigned char)*text++;
-    return &g->stems[(hash ^ hash >> 7) & (g->stem_lists - 1)];
+    return &all->lists[(hash ^ hash >> 7) & (all->list_count - 1)];
 }
 
 static step_stem *stem_of(step_graph *g, const char *text)
 {
-    step_stem *stem = g->stems ? *stem_list(g, text) : NULL;
+    step_stem *stem = g->stems ? *stem_list(g->stems, text) : NULL;
     while (stem && strcmp(stem->text, text) != 0) {
         budget_spend(g->arena, 1);
         stem = stem->next;
@@ -54,35 +60,36 @@ static step_stem *stem_of(step_graph *g, const char *text)
     return stem;
 }
 
-static void link_stem(const step_graph *g, step_stem *stem)
+static void link_stem(const step_stems *all, step_stem *stem)
 {
-    step_stem **list = stem_list(g, stem->text);
+    step_stem **list = stem_list(all, stem->text);
     stem->next = *list;
     *list = stem;
 }
 
-static void grow_stems(step_graph *g)
+static void grow_stems(step_stems *all, arena *a)
 {
     enum { FIRST_LISTS = 16 };
-    step_stem **old = g->stems;
-    size_t lists = g->stem_lists;
-    g->stem_lists = lists ? 2 * lists : FIRST_LISTS;
-    g->stems = ARENA_ARRAY(g->arena, step_stem *, g->stem_lists);
-    for (size_t i = 0; i < lists; i++)
-        for (step_stem *stem = old[i], *next; stem; stem = next) {
+    step_stems old = *all;
+    all->list_count = old.list_count ? 2 * old.list_count : FIRST_LISTS;
+    all->lists = ARENA_ARRAY(a, step_stem *, all->list_count);
+    for (size_t i = 0; i < old.list_count; i++)
+        for (step_stem *stem = old.lists[i], *next; stem; stem = next) {
             next = stem->next;
-            link_stem(g, stem);
+            link_stem(all, stem);
         }
 }
 
 static step_stem *add_stem(step_graph *g, const char *text)
 {
-    if (g->stem_count == g->stem_lists)
-        grow_stems(g);
+    if (!g->stems)
+        g->stems = ARENA_NEW(g->arena, step_stems);
+    if (g->stems->count == g->stems->list_count)
+        grow_stems(g->stems, g->arena);
     step_stem *stem = ARENA_NEW(g->arena, step_stem);
     *stem = (step_stem){.text = arena_strdup(g->arena, text), .count = 1};
-    link_stem(g, stem);
-    g->stem_count++;
+    link_stem(g->stems, stem);
+    g->stems->count++;
     return stem;
 }
 

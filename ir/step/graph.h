@@ -125,9 +125,8 @@ typedef struct step_graph {
     struct step_group *groups;  /* ragged sizes of groups, so that equal ones are one symbol (ir/step/groups.c) */
     struct step_alias *aliases; /* what the writer knows to be equal (ir/step/total.c) */
     struct step_total *totals;  /* sums and maxima of ragged sizes (ir/step/total.h) */
-    struct step_stem **stems;   /* names that were given, and how often: lists by hash, a power of two of them */
-    size_t stem_count, stem_lists;
-    bool bad; /* diagnosed: nothing is to be made of it */
+    struct step_stems *stems;   /* names that were given, and how often; NULL: none yet */
+    bool bad;                   /* diagnosed: nothing is to be made of it */
 } step_graph;
 
 /* Adds the node. NULL when a rule of the operator does not hold: then it was diagnosed. */
