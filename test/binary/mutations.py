@@ -16,7 +16,8 @@ memory), or it survives the check. A survivor is fine only when a reason is comp
 Anything else that survives is missed.
 
     mutations.py BIN_DIR [--all] KERNEL.vm...        a sample of the fields, or all of them
-    mutations.py BIN_DIR --moves COUNT [SEED]        every field of so many drawn kernels that only move data (test/engine/move_kernels.py)
+    mutations.py BIN_DIR --moves COUNT [SEED [WAYS]] every field of so many drawn kernels that only move data (test/engine/move_kernels.py), each
+                                                     changed in two ways, or so many
 
 Kernels of engines, test/engine/*/mutations.vm, are added to those. Changes are judged in one process (judge_changes.c).
 """
@@ -119,6 +120,10 @@ def masks(binary, offset, low, width, chance):
     old = word >> low & full
     new = {old ^ 1 << chance.randrange(min(width, 8) if chance.random() < 0.7 else width), chance.choice((old + 1, old - 1, 2 * old, old // 2, 0, 1)) & full}
     return sorted((n ^ old) << low for n in new - {old})
+
+
+def few_of(items, count, chance):
+    return items if len(items) <= count else chance.sample(items, count)
 
 
 # ---- reasons ----
@@ -373,8 +378,8 @@ def summary(count, kernels):
     return 1 if missed else 0
 
 
-def movements(count, seed):
-    """Every field of drawn kernels, each changed in two ways."""
+def movements(count, seed, ways):
+    """Every field of drawn kernels, each changed in so many ways, at most two."""
     table, found, made, used = rows(visa_tools.SOURCE), {"refused": 0, "noticed": 0, "missed": 0}, 0, collections.Counter()
     with tempfile.TemporaryDirectory() as folder:
         source = os.path.join(folder, "random.vm")
@@ -386,7 +391,7 @@ def movements(count, seed):
                 file.write(drawn.source(made) + "\n")
             with Subject(folder, f"movement {name}", source) as subject:
                 subject.converts = any(kind in drawn.used for kind in CONVERTING)
-                todo = [(c, mask) for c in changes(subject.binary, subject.dump, table) for mask in masks(subject.binary, *c[:3], chance)]
+                todo = [(c, mask) for c in changes(subject.binary, subject.dump, table) for mask in few_of(masks(subject.binary, *c[:3], chance), ways, chance)]
                 try_changes(subject, todo, found)
             made += 1
             used.update(drawn.used)
@@ -400,7 +405,7 @@ def main():
     kernels = sys.argv[2:]
     os.environ["VISA_BIN"] = sys.argv[1]
     if kernels[:1] == ["--moves"]:
-        return movements(int(kernels[1]), kernels[2] if len(kernels) > 2 else "1")
+        return movements(int(kernels[1]), kernels[2] if len(kernels) > 2 else "1", int(kernels[3]) if len(kernels) > 3 else 2)
     everything = kernels[:1] == ["--all"]
     kernels = kernels[everything:]
     table, chance = rows(visa_tools.SOURCE), random.Random(1)
