@@ -84,13 +84,14 @@ static void page_leave(field_page *p)
 
 void field_memory_free(field_memory *m)
 {
-    for (int64_t i = 0; m->chunks && i < chunk_count(m); i++) {
+    for (int64_t i = 0; i < m->touched_to; i++) {
         for (int64_t j = 0; m->chunks[i] && j < chunk_pages(m); j++)
             page_leave(m->chunks[i][j]);
         free(m->chunks[i]);
     }
     free(m->chunks);
     m->chunks = NULL;
+    m->touched_to = 0;
 }
 
 static field_page *page_at(const field_memory *m, int64_t page)
@@ -155,9 +156,11 @@ static field_page **page_slot(field_memory *m, int64_t page)
         m->chunks = calloc((size_t)chunk_count(m), sizeof *m->chunks);
     if (!m->chunks)
         return NULL;
-    field_page ***chunk = &m->chunks[page / chunk_pages(m)];
+    int64_t index = page / chunk_pages(m);
+    field_page ***chunk = &m->chunks[index];
     if (!*chunk)
         *chunk = calloc((size_t)chunk_pages(m), sizeof **chunk);
+    m->touched_to = index < m->touched_to ? m->touched_to : index + 1;
     return *chunk ? &(*chunk)[page % chunk_pages(m)] : NULL;
 }
 

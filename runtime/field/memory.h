@@ -45,6 +45,7 @@ typedef struct field_page field_page;
 typedef struct field_memory {
     int64_t bits;
     field_page ***chunks; /* NULL until the first touch */
+    int64_t touched_to;   /* chunks from here on are NULL */
     field_budget *budget;
 } field_memory;
 

@@ -174,7 +174,7 @@ void memory_free(memory *m)
 {
     if (!m->blocks)
         return;
-    for (int64_t i = 0, count = block_count(m); i < count; i++) {
+    for (int64_t i = 0; i < m->touched_to; i++) {
         if (!m->blocks[i]) /* most of an HBM's */
             continue;
         free(m->blocks[i]->written);
@@ -184,6 +184,7 @@ void memory_free(memory *m)
     }
     free(m->blocks);
     m->blocks = NULL;
+    m->touched_to = 0;
 }
 
 /* The budget counts granules and pages, the part of a block that the system really has to provide. */
@@ -209,6 +210,7 @@ static memory_block *block_at(memory *m, int64_t index)
             return NULL;
         }
         m->blocks[index] = b;
+        m->touched_to = index < m->touched_to ? m->touched_to : index + 1;
     }
     return m->blocks[index];
 }

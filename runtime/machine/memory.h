@@ -31,6 +31,7 @@ typedef struct memory {
     unsigned char poison;
     memory_budget *budget;
     memory_block **blocks; /* NULL until the first touch */
+    int64_t touched_to;    /* blocks from here on are NULL */
 } memory;
 
 /* Allocates nothing yet. block_bytes: the longest span that memory_span gives. */

@@ -51,16 +51,19 @@ def live(bits):
 
 class Kernel:
     """What is made: `kind` is what it is counted as."""
+    MACHINES = ((1, 0, 6), (2, 0, 7), (4, 0, 8), (8, 1, 8))  # PEs, bits of Cluster, bits of Slice
+    STEPS = 1, 5  # so many, not the last
+    X_BITS = 5, 12  # of how many granules x has, likewise
 
     def __init__(self, rng):
         self.rng, self.axes, self.lines, self.names, self.used = rng, Maker(rng), [], 0, collections.Counter()
         self.dtype = rng.choice(DTYPES)
-        self.pe, self.cluster_bits, self.slice_bits = rng.choice(((1, 0, 6), (2, 0, 7), (4, 0, 8), (8, 1, 8)))
+        self.pe, self.cluster_bits, self.slice_bits = rng.choice(self.MACHINES)
         self.chip_bits = rng.choice((0, 0, 0, 1, 2))
         self.units = [(self.axes.axis(1), 0, 0) for _ in range(rng.choice((0, 0, 0, 1, 2)))]
         self.numbers = {}
         self.begin()
-        for _ in range(rng.randrange(1, 5)):
+        for _ in range(rng.randrange(*self.STEPS)):
             steps = [self.switch, self.switch, self.switch, self.copy, self.transpose, self.cast]
             steps += [self.start] if self.rng.random() < 0.6 else []
             steps += [self.cast] * 2 if self.dtype in COMMIT_CASTS else []
@@ -108,12 +111,16 @@ class Kernel:
             i = j
         return [b for r in self.shuffled(runs) for b in r]
 
+    def spread_bits(self, count):
+        """How many of so many live bits lie in Slice, where they fit: as many as can."""
+        return count
+
     def spread(self, bits):
         """Cluster, Slice, Time of live bits; None: they do not fit."""
         bits = self.mixed(bits)
         cluster = [bits.pop()] if self.cluster_bits and bits and self.rng.random() < 0.6 else [PAD] * self.cluster_bits
         pads = self.rng.choice((0, 0, 1, 2, 3))
-        count = min(len(bits), self.slice_bits - pads)
+        count = min(self.spread_bits(len(bits)), self.slice_bits - pads)
         slices = bits[:count] + [PAD] * (self.slice_bits - count)
         if self.rng.random() < 0.5:  # padding in the middle, in one run
             at = self.rng.randrange(count + 1)
@@ -149,7 +156,7 @@ class Kernel:
     def begin(self):
         """x: in HBM; in DM from there, or some of its rows."""
         rng = self.rng
-        total = rng.randrange(5, 12)
+        total = rng.randrange(*self.X_BITS)
         self.parameters, self.grain = [], self.axis(GRANULE_BITS[self.dtype])
         bits = []
         while len(bits) < total:
@@ -458,3 +465,13 @@ class Kernel:
         lines = "\n    ".join([f"let {n} = {n}.to_spm(&mut device.tdma);" for n in self.numbers] + self.lines)
         return (f"mod m{name} {{\naxes![{axes}];\n#[device(chip = {1 << self.chip_bits}, pe = {self.pe})]\n"
                 f"fn f(device: &mut Device, {', '.join(parameters)}){self.result} {{\n    {lines}\n}}\n}}")
+
+
+class SmallKernel(Kernel):
+    """The same with few slices, granules and steps: of each there are many where every change of a field is judged."""
+    MACHINES = ((1, 0, 6),) * 6 + ((2, 0, 7), (4, 0, 8), (8, 1, 8))
+    STEPS = 1, 3
+    X_BITS = 3, 6
+
+    def spread_bits(self, count):
+        return self.rng.randrange(count + 1)
