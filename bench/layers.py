@@ -58,8 +58,9 @@ def question_of(layer, dtype):
 
 
 def name_of(layer, dtype):
-    kind, size, channels, filters, _, _ = layer
-    return f"{kind}: {size} x {size} x {channels} to {filters}, {dtype}"
+    kind, size, channels, filters, step, _ = layer
+    by = f" by steps of {step}" if step > 1 and kind in (WINDOW, DEPTHWISE) else ""
+    return f"{kind}{by}: {size} x {size} x {channels} to {filters}, {dtype}"
 
 
 def answer(bin_dir, layer, dtype):
