@@ -10,8 +10,7 @@
  *
  * From `open` on that file's bytes are the good ones. Then the 64-bit word at that offset is changed by the mask (hexadecimal; 0: as it
  * is): `ask`: does the check with this seed agree? One input may be these bits (hexadecimal) instead of drawn ones. `dump`: how
- * visa-objdump
- * --json shows it.
+ * visa-objdump --json shows it.
  *
  * The answer to `ask` is a line of visa-run's exit status (0: it agrees, 1: refused, 3: noticed), of 1 where it agrees and the outputs are
  * those of the good bytes, else 0, and of 1 where the algebra proves all values of all outputs for whatever a launch gives, else 0. To

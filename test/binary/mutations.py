@@ -16,12 +16,12 @@ memory), or it survives the check. A survivor is fine only when a reason is comp
 Anything else that survives is missed.
 
     mutations.py BIN_DIR [--all] KERNEL.vm...        a sample of the fields, or all of them
-    mutations.py BIN_DIR --moves COUNT [SEED [WAYS]] every field of so many drawn kernels that only move data (test/engine/move_kernels.py), each
+    mutations.py BIN_DIR --moves COUNT [SEED [WAYS]] every field of so many small drawn kernels that only move data (test/engine/move_kernels.py), each
                                                      changed in two ways, or so many
 
-Kernels of engines, test/engine/*/mutations.vm, are added to those. Changes are judged in one process (judge_changes.c).
+Kernels of engines, test/engine/*/mutations.vm, are added to those. Changes are judged in one process (judge_changes.c), which compiles the
+reference of a mathematics once (kept_reference.c).
 """
-import atexit
 import collections
 import glob
 import json
@@ -39,15 +39,16 @@ import visa_tools
 sys.path.insert(1, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "engine"))
 import nest  # noqa: E402
 from contraction import make  # noqa: E402
-from move_kernels import SmallKernel as Movement  # noqa: E402
+from move_kernels import Kernel as Movement, SmallKernel  # noqa: E402
 
 SEEDS = (2, 3, 5, 7)  # of the other inputs
 GUARD_SEEDS = range(100, 106)  # of other numbers of a launch, besides the one that decides
-TOLD = 250  # kernels after which it is said how far it is
-AT_ONCE = 64  # questions, so that no pipe is full on both sides
 RANDOM = 4  # random kernels, contractions and movements by turns
+AT_ONCE = 400  # questions to the judge before their answers are read: both fit a pipe
 SAMPLE = 24  # quick: changes of a file of the command line
 SAMPLE_RANDOM = 12  # changes of a random kernel
+TOLD = 250  # kernels after which it is said how far it is
+BLIND = "7/2"  # a kernel that loads and switches, without numbers of a launch or lists
 CONVERTING = ("cast",)  # steps of drawn kernels whose numbers the algebra does not see
 NOTHING = (0, 1)
 # Commands of which every field is changed in quick runs, too: those of the engines that bring kernels of their own.
@@ -243,7 +244,6 @@ class Subject:
     """A good binary, a change of it, and what the check says."""
 
     judge = Judge()
-    atexit.register(judge.end)
 
     def __init__(self, folder, name, source):
         self.name, self.path, self.bad = name, os.path.join(folder, "good.bin"), os.path.join(folder, "bad.bin")
@@ -265,7 +265,7 @@ class Subject:
         return self
 
     def __exit__(self, *_):
-        self.known.clear()
+        self.known = {}
 
     def change(self, offset, mask):
         """From now on the word of 8 bytes there is changed by the mask."""
@@ -316,9 +316,9 @@ class Subject:
 
     def reason(self, kernel, context, number):
         """Why the changed binary does the same, or None."""
-        after = self.decoded()
+        before = self.command(self.dump, kernel, context, number)
+        after = self.decoded() if before.get("table") or before["op"] == "guard" else None  # of others nothing is computed from the words
         if after:
-            before = self.command(self.dump, kernel, context, number)
             why = same_steps(before, self.command(after, kernel, context, number))
             if why:
                 return why
@@ -333,8 +333,8 @@ class Subject:
         for guard in (before, after):
             first, last = guard["first"], guard["first"] + guard["span"] % (1 << 64)
             numbers |= {n % (1 << before["bits"]) for n in (first - 1, first, last, last + 1)}
-        given = [f" {port} {number:x}" for number in sorted(numbers)] if port else [""]
-        return any(self.ask(kernel, seed, which)[0] == 3 for which in given for seed in GUARD_SEEDS)
+        given = [f" {port} {number:x}" if port else "" for number in sorted(numbers)]
+        return any(self.ask(kernel, seed, number)[0] == 3 for number in given for seed in GUARD_SEEDS)
 
     def same_elements(self, kernel):
         """That the changed binary gives the same outputs for other inputs, or None."""
@@ -350,7 +350,8 @@ class Subject:
 
 
 def try_changes(subject, todo, count):
-    subject.ask_all([(change[7], (change[0], mask)) for change, mask in todo], 1)
+    asked = [(c[7], (c[0], mask)) for c, mask in todo]
+    subject.ask_all(asked, 1)
     for (offset, _, _, command, name, _, _, kernel, context, number), mask in todo:
         subject.change(offset, mask)
         status, _ = subject.ask(kernel, 1)
@@ -378,26 +379,57 @@ def summary(count, kernels):
     return 1 if missed else 0
 
 
+class Blind(Subject):
+    """With the first seed its check sees nothing, and says that all is proven."""
+
+    def ask(self, kernel, seed, given=""):
+        status, same = super().ask(kernel, seed, given)
+        if seed == 1 and status == 3:
+            self.proven = True
+            return 0, True
+        return status, same
+
+
+def unseen(folder):
+    """How many changes a check that is blind would let pass, although inputs of one other seed show each: the judge itself can fail."""
+    source, chance = os.path.join(folder, "random.vm"), random.Random(f"moves/{BLIND}")
+    with open(source, "w", encoding="utf-8") as file:
+        file.write(SmallKernel(chance).source(0) + "\n")
+    with Blind(folder, "a blind check", source) as subject:
+        subject.converts, passed, hidden = False, 0, 0
+        for c in changes(subject.binary, subject.dump, rows(visa_tools.SOURCE)):
+            subject.change(c[0], bit_of(c, 0)[1])
+            if Subject.ask(subject, c[7], 1)[0] == 3:
+                hidden += 1
+                subject.ask(c[7], 1)
+                passed += subject.reason(*c[7:]) is not None
+        if hidden < 20:
+            sys.exit(f"kernel {BLIND} has {hidden} changes that a check notices: draw another one")
+        return passed
+
+
 def movements(count, seed, ways):
-    """Every field of drawn kernels, each changed in so many ways, at most two."""
-    table, found, made, used = rows(visa_tools.SOURCE), {"refused": 0, "noticed": 0, "missed": 0}, 0, collections.Counter()
+    """Every field of drawn small kernels, each changed in so many ways, at most two; then how many kernels have each kind of stage."""
+    table, found, made, kinds = rows(visa_tools.SOURCE), {"refused": 0, "noticed": 0, "missed": 0}, 0, collections.Counter()
     with tempfile.TemporaryDirectory() as folder:
         source = os.path.join(folder, "random.vm")
         while made < count:
             name = f"{seed}/{made}"
             chance = random.Random(f"moves/{name}")
             with open(source, "w", encoding="utf-8") as file:
-                drawn = Movement(chance)
+                drawn = SmallKernel(chance)
                 file.write(drawn.source(made) + "\n")
             with Subject(folder, f"movement {name}", source) as subject:
+                if not subject.compiles:
+                    sys.exit(f"movement {name} is refused: {visa_tools.run(['visac', source, '-o', subject.path]).text()}")
                 subject.converts = any(kind in drawn.used for kind in CONVERTING)
                 todo = [(c, mask) for c in changes(subject.binary, subject.dump, table) for mask in few_of(masks(subject.binary, *c[:3], chance), ways, chance)]
                 try_changes(subject, todo, found)
+            kinds.update({*(+drawn.used), *(+drawn.details), f"{1 << drawn.chip_bits} chips", f"{1 << drawn.slice_bits} slices", f"{1 << drawn.cluster_bits} clusters"})
             made += 1
-            used.update(drawn.used)
             if made % TOLD == 0:
                 print(f"{made} kernels, {sum(found.values())} changes, {found['missed']} missed", flush=True)
-    print("steps: " + ", ".join(f"{n} {kind}" for kind, n in sorted(used.items())))
+    print("kernels with: " + ", ".join(f"{kind} {n}" for kind, n in sorted(kinds.items())))
     return summary(found, made)
 
 
@@ -435,8 +467,15 @@ def main():
                     made += 1
                     todo = [bit_of(c, chance.randrange(8)) for c in changes(subject.binary, subject.dump, table)]
                     try_changes(subject, chance.sample(todo, min(SAMPLE_RANDOM, len(todo))), count)
+        passed = unseen(folder)
+        if passed:
+            count["missed"] += passed
+            print(f"a blind check: {passed} changes pass that inputs of another seed show")
     return summary(count, len(kernels) + len(engines) + made)
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    try:
+        sys.exit(main())
+    finally:
+        Subject.judge.end()

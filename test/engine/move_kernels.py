@@ -57,6 +57,7 @@ class Kernel:
 
     def __init__(self, rng):
         self.rng, self.axes, self.lines, self.names, self.used = rng, Maker(rng), [], 0, collections.Counter()
+        self.details = collections.Counter()  # what `kind` does not tell apart
         self.dtype = rng.choice(DTYPES)
         self.pe, self.cluster_bits, self.slice_bits = rng.choice(self.MACHINES)
         self.chip_bits = rng.choice((0, 0, 0, 1, 2))
@@ -241,6 +242,7 @@ class Kernel:
 
     def begin_lift(self, level, cluster, slices, time):
         """Units that hold the same, each reads its part."""
+        self.details[f"{level} lift"] += 1
         rng = self.rng
         places = {"chip": self.chip, "cluster": cluster, "slice": slices}
         slot = rng.choice([i for i, b in enumerate(places[level]) if b in (PAD, SAME)])
@@ -321,6 +323,7 @@ class Kernel:
             config = f"InterTranspose {{ {sizes}, time0: {1 << t0} }}"
         else:
             slices, time, config = self.custom(fetched)
+        self.details[config.split()[0]] += 1
         stage = lambda left: f".switch::<{self.text(slices)}, {self.text(left)}>(SwitchConfig::{config})"
         self.chain(fetched, stage, {"slice": slices}, time, "switch", tiled="time0" not in config)  # which counts steps of Time: a tile's are fewer
 
@@ -417,10 +420,12 @@ class Kernel:
             to = rng.choice(COMMIT_CASTS[dtype])
             kept = len(fetched) - max(0, GRANULE_BITS[to] - len(self.grain))  # what leaves is 8 bytes as well
             time, self.grain = fetched[:kept], fetched[kept:] + self.grain
+            self.details["commit cast to " + to] += 1
             relu = "_relu" if rng.random() < 0.5 else ""
             return self.chain(time, None, {}, time, "commit cast", self.grain, f".collect().commit_trim::<{self.text(self.grain)}>().commit_cast{relu}::<{to}>()", to)
         to = TABLES.get(dtype) if rng.random() < 0.4 else None
         call = f".fetch_table_lookup::<{to}>()" if to else ""
+        self.details["table lookup"] += 1 if to else 0
         if not to or rng.random() < 0.3:
             to = rng.choice(CASTS.get(to or dtype, ("",)))
             call += f".fetch_cast::<{to}>()"
@@ -470,7 +475,7 @@ class Kernel:
 class SmallKernel(Kernel):
     """The same with few slices, granules and steps: of each there are many where every change of a field is judged."""
     MACHINES = ((1, 0, 6),) * 6 + ((2, 0, 7), (4, 0, 8), (8, 1, 8))
-    STEPS = 1, 3
+    STEPS = 1, 3  # a lift or a row that a launch chooses is one more
     X_BITS = 3, 6
 
     def spread_bits(self, count):
