@@ -16,10 +16,12 @@ memory), or it survives the check. A survivor is fine only when a reason is comp
 Anything else that survives is missed.
 
     mutations.py BIN_DIR [--all] KERNEL.vm...        a sample of the fields, or all of them
-    mutations.py BIN_DIR --moves COUNT [SEED]        every field of so many drawn kernels that only move data (test/engine/move_kernels.py)
+    mutations.py BIN_DIR --moves COUNT [SEED]        every field of so many small drawn kernels that only move data (test/engine/move_kernels.py)
 
-Kernels of engines, test/engine/*/mutations.vm, are added to those. Changes are judged in one process for each binary (judge_changes.c).
+Kernels of engines, test/engine/*/mutations.vm, are added to those. Changes are judged in one process (judge_changes.c), which compiles the
+reference of a mathematics once (kept_reference.c).
 """
+import collections
 import glob
 import json
 import os
@@ -36,13 +38,15 @@ import visa_tools
 sys.path.insert(1, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "engine"))
 import nest  # noqa: E402
 from contraction import make  # noqa: E402
-from move_kernels import Kernel as Movement  # noqa: E402
+from move_kernels import Kernel as Movement, SmallKernel  # noqa: E402
 
 SEEDS = (2, 3, 5, 7)  # of the other inputs
 GUARD_SEEDS = range(100, 106)  # of other numbers of a launch, besides the one that decides
 RANDOM = 4  # random kernels, contractions and movements by turns
+AT_ONCE = 400  # questions to the judge before their answers are read: both fit a pipe
 SAMPLE = 24  # quick: changes of a file of the command line
 SAMPLE_RANDOM = 12  # changes of a random kernel
+BLIND = "7/2"  # a kernel that loads and switches, without numbers of a launch or lists
 CONVERTING = ("cast",)  # steps of drawn kernels whose numbers the algebra does not see
 NOTHING = (0, 1)
 # Commands of which every field is changed in quick runs, too: those of the engines that bring kernels of their own.
@@ -162,12 +166,82 @@ def same_steps(before, after):
     return "the same addresses" if walk[0] is not None and walk[0] == walk[1] else None
 
 
+class Judge:
+    """The process that judges changes of one binary after the other (judge_changes.c)."""
+
+    def __init__(self):
+        self.process, self.file = None, None
+
+    def start(self):
+        folder, env = visa_tools.bin_dir(), visa_tools.environment()
+        real = [p for p in glob.glob(os.path.join(folder, "libvisa_reference.*"))]
+        kept = os.path.join(folder, "libvisa_reference_kept.so")
+        if (env.get("VISA_REFERENCE") or real) and os.path.exists(kept):
+            env["KEPT_REFERENCE_OF"] = env.get("VISA_REFERENCE") or real[0]
+            env["VISA_REFERENCE"] = kept
+        self.process = subprocess.Popen([os.path.join(folder, "judge_changes")], stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=env)
+        if self.file:
+            self.text("open " + self.file)
+
+    def end(self):
+        """Without a word: it may have crashed."""
+        if self.process:
+            self.process.kill()
+            self.process.wait()
+            self.process.stdin.close()
+            self.process.stdout.close()
+            self.process = None
+
+    def open(self, path):
+        self.file = path
+        if self.process:
+            self.text("open " + path)
+        else:
+            self.start()
+
+    def say(self, lines):
+        if not self.process:
+            self.start()
+        try:
+            self.process.stdin.write("".join(line + "\n" for line in lines).encode())
+            self.process.stdin.flush()
+        except BrokenPipeError:
+            pass
+
+    def text(self, line):
+        """What is said to a line that is answered with bytes; None: there are none, or it crashed."""
+        self.say([line])
+        count = self.process.stdout.readline().strip()
+        if not count:
+            self.end()
+        return self.process.stdout.read(int(count)) if count and int(count) >= 0 else None
+
+    def ask(self, questions):
+        """An answer for each question: exit status, same outputs, proven; (None, False, False): it crashed there."""
+        answers = []
+        for first in range(0, len(questions), AT_ONCE):
+            here = questions[first:first + AT_ONCE]
+            while here:
+                self.say("ask " + q for q in here)
+                lines = []
+                while len(lines) < len(here) and len(said := self.process.stdout.readline().split()) == 3:
+                    lines.append((int(said[0]), said[1] == b"1", said[2] == b"1"))
+                if len(lines) < len(here):  # the next one ended it; those after it are asked again
+                    self.end()
+                    lines.append((None, False, False))
+                answers += lines
+                here = here[len(lines):]
+        return answers
+
+
 class Subject:
     """A good binary, a change of it, and what the check says."""
 
+    judge = Judge()
+
     def __init__(self, folder, name, source):
         self.name, self.path, self.bad = name, os.path.join(folder, "good.bin"), os.path.join(folder, "bad.bin")
-        self.folder, self.process, self.mask = folder, None, (0, 0)
+        self.folder, self.mask, self.known = folder, (0, 0), {}
         self.proven, self.converts = False, True
         done = visa_tools.run(["visac", source, "-o", self.path])
         self.compiles = done.status == 0
@@ -175,7 +249,8 @@ class Subject:
             return
         with open(self.path, "rb") as file:
             self.binary = file.read()
-        self.dump = self.decode(self.path)
+        self.judge.open(self.path)
+        self.dump = self.decoded()
         for kernel in self.dump["kernels"]:
             if self.ask(kernel["name"], 1)[0] != 0:
                 sys.exit(f"{name}, kernel {kernel['name']}, is not good: {self.check(self.path, kernel['name']).text()}")
@@ -184,41 +259,37 @@ class Subject:
         return self
 
     def __exit__(self, *_):
-        if self.process:
-            self.process.stdin.close()
-            self.process.wait()
-            self.process.stdout.close()
-            self.process = None
+        self.known = {}
 
     def change(self, offset, mask):
         """From now on the word of 8 bytes there is changed by the mask."""
         self.mask = offset, mask
+
+    def write(self):
+        """The changed bytes as the file self.bad."""
         with open(self.bad, "wb") as file:
-            file.write(masked(self.binary, offset, mask))
+            file.write(masked(self.binary, *self.mask))
 
-    def ask(self, kernel, seed):
+    def question(self, kernel, seed, mask=None, given=""):
+        return "{} {} {} {:x}".format(kernel, seed, *mask or self.mask) + given
+
+    def ask_all(self, changes_of, seed):
+        """Asks of many changes, (kernel, (offset, mask)), at once, so that ask() knows."""
+        questions = [self.question(kernel, seed, mask) for kernel, mask in changes_of]
+        self.known.update(zip(questions, self.judge.ask(questions)))
+
+    def ask(self, kernel, seed, given=""):
         """The check's exit status, and whether the outputs are those of the good binary; None: it crashed."""
-        if not self.process:
-            program = os.path.join(visa_tools.bin_dir(), "judge_changes")
-            self.process = subprocess.Popen([program, self.path], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=visa_tools.environment())
-        try:
-            self.process.stdin.write(f"{kernel} {seed} {self.mask[0]} {self.mask[1]:x}\n")
-            self.process.stdin.flush()
-            said = self.process.stdout.readline().split()
-        except BrokenPipeError:
-            said = []
-        if len(said) != 3:
-            self.process.kill()
-            self.process.wait()
-            self.process = None
-            return None, False
-        self.proven = said[2] == "1"
-        return int(said[0]), said[1] == "1"
+        question = self.question(kernel, seed, given=given)
+        if question not in self.known:
+            self.known[question] = self.judge.ask([question])[0]
+        status, same, self.proven = self.known[question]
+        return status, same
 
-    @staticmethod
-    def decode(path):
-        done = visa_tools.run(["visa-objdump", "--json", path])
-        return json.loads(done.out) if done.status == 0 else None
+    def decoded(self):
+        """The changed bytes as visa-objdump shows them; None: it refuses them."""
+        text = self.judge.text("dump {} {:x}".format(*self.mask))
+        return json.loads(text) if text else None
 
     @staticmethod
     def check(path, kernel, seed=1):
@@ -239,9 +310,9 @@ class Subject:
 
     def reason(self, kernel, context, number):
         """Why the changed binary does the same, or None."""
-        after = self.decode(self.bad)
+        before = self.command(self.dump, kernel, context, number)
+        after = self.decoded() if before.get("table") or before["op"] == "guard" else None  # of others nothing is computed from the words
         if after:
-            before = self.command(self.dump, kernel, context, number)
             why = same_steps(before, self.command(after, kernel, context, number))
             if why:
                 return why
@@ -252,17 +323,12 @@ class Subject:
     def decides_otherwise(self, kernel, before, after):
         """Does the check notice with one of the numbers at the ends of the two ranges?"""
         port = next((p["name"] for p in next(k for k in self.dump["kernels"] if k["name"] == kernel)["ports"] if p.get("address") == before["base"]), None)
-        file, numbers = os.path.join(self.folder, "number.raw"), set()
+        numbers = set()
         for guard in (before, after):
             first, last = guard["first"], guard["first"] + guard["span"] % (1 << 64)
             numbers |= {n % (1 << before["bits"]) for n in (first - 1, first, last, last + 1)}
-        for number in sorted(numbers):
-            with open(file, "wb") as out:
-                out.write(number.to_bytes(before["bits"] // 8, "little"))
-            given = [f"--input={port}={file}"] if port else []
-            if any(visa_tools.run(["visa-run", self.bad, f"--kernel={kernel}", f"--seed={seed}", "--check", *given]).status == 3 for seed in GUARD_SEEDS):
-                return True
-        return False
+        given = [f" {port} {number:x}" if port else "" for number in sorted(numbers)]
+        return any(self.ask(kernel, seed, number)[0] == 3 for number in given for seed in GUARD_SEEDS)
 
     def same_elements(self, kernel):
         """That the changed binary gives the same outputs for other inputs, or None."""
@@ -278,6 +344,8 @@ class Subject:
 
 
 def try_changes(subject, todo, count):
+    asked = [(c[7], (c[0], mask)) for c, mask in todo]
+    subject.ask_all(asked, 1)
     for (offset, _, _, command, name, _, _, kernel, context, number), mask in todo:
         subject.change(offset, mask)
         status, _ = subject.ask(kernel, 1)
@@ -287,6 +355,7 @@ def try_changes(subject, todo, count):
         why = subject.reason(kernel, context, number) if status == 0 else None
         count[why or "missed"] = count.get(why or "missed", 0) + 1
         if not why:
+            subject.write()
             print(f"missed (exit {status}): {subject.name}, {kernel}: {command['op']} {number} of {context}, {name}, {mask:#x} at {offset:#x}\n"
                   f"{subject.check(subject.bad, kernel).text()[-600:]}")
 
@@ -304,23 +373,56 @@ def summary(count, kernels):
     return 1 if missed else 0
 
 
+class Blind(Subject):
+    """With the first seed its check sees nothing, and says that all is proven."""
+
+    def ask(self, kernel, seed, given=""):
+        status, same = super().ask(kernel, seed, given)
+        if seed == 1 and status == 3:
+            self.proven = True
+            return 0, True
+        return status, same
+
+
+def unseen(folder):
+    """How many changes a check that is blind would let pass, although inputs of one other seed show each: the judge itself can fail."""
+    source, chance = os.path.join(folder, "random.vm"), random.Random(f"moves/{BLIND}")
+    with open(source, "w", encoding="utf-8") as file:
+        file.write(SmallKernel(chance).source(0) + "\n")
+    with Blind(folder, "a blind check", source) as subject:
+        subject.converts, passed, hidden = False, 0, 0
+        for c in changes(subject.binary, subject.dump, rows(visa_tools.SOURCE)):
+            subject.change(c[0], bit_of(c, 0)[1])
+            if Subject.ask(subject, c[7], 1)[0] == 3:
+                hidden += 1
+                subject.ask(c[7], 1)
+                passed += subject.reason(*c[7:]) is not None
+        if hidden < 20:
+            sys.exit(f"kernel {BLIND} has {hidden} changes that a check notices: draw another one")
+        return passed
+
+
 def movements(count, seed):
-    """Every field of drawn kernels, each changed in two ways."""
-    table, found, made = rows(visa_tools.SOURCE), {"refused": 0, "noticed": 0, "missed": 0}, 0
+    """Every field of drawn small kernels, each changed in two ways; then how many kernels have each kind of stage."""
+    table, found, made, kinds = rows(visa_tools.SOURCE), {"refused": 0, "noticed": 0, "missed": 0}, 0, collections.Counter()
     with tempfile.TemporaryDirectory() as folder:
         source = os.path.join(folder, "random.vm")
         while made < count:
             name = f"{seed}/{made}"
             chance = random.Random(f"moves/{name}")
             with open(source, "w", encoding="utf-8") as file:
-                drawn = Movement(chance)
+                drawn = SmallKernel(chance)
                 file.write(drawn.source(made) + "\n")
             with Subject(folder, f"movement {name}", source) as subject:
+                if not subject.compiles:
+                    sys.exit(f"movement {name} is refused: {visa_tools.run(['visac', source, '-o', subject.path]).text()}")
                 subject.converts = any(kind in drawn.used for kind in CONVERTING)
                 todo = [(c, mask) for c in changes(subject.binary, subject.dump, table) for mask in masks(subject.binary, *c[:3], chance)]
                 try_changes(subject, todo, found)
+            kinds.update({*(+drawn.used), *(+drawn.details), f"{1 << drawn.chip_bits} chips", f"{1 << drawn.slice_bits} slices", f"{1 << drawn.cluster_bits} clusters"})
             made += 1
             sys.stdout.flush()
+    print("kernels with: " + ", ".join(f"{kind} {n}" for kind, n in sorted(kinds.items())))
     return summary(found, made)
 
 
@@ -358,8 +460,15 @@ def main():
                     made += 1
                     todo = [bit_of(c, chance.randrange(8)) for c in changes(subject.binary, subject.dump, table)]
                     try_changes(subject, chance.sample(todo, min(SAMPLE_RANDOM, len(todo))), count)
+        passed = unseen(folder)
+        if passed:
+            count["missed"] += passed
+            print(f"a blind check: {passed} changes pass that inputs of another seed show")
     return summary(count, len(kernels) + len(engines) + made)
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    try:
+        sys.exit(main())
+    finally:
+        Subject.judge.end()

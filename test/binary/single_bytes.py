@@ -43,7 +43,7 @@ def flat(kernel):
 
 def reason(subject, kernel):
     """Why the changed binary, whose check passed, does the same; or None."""
-    after = subject.decode(subject.bad)
+    after = subject.decoded()
     if not after:
         return None
     if bare(after) == bare(subject.dump):
@@ -62,6 +62,7 @@ def judge(subject, kernel, count, at, bit):
     """Counts what becomes of one change."""
     first = min(at, len(subject.binary) - 8)  # of the word
     subject.change(first, 1 << 8 * (at - first) + bit)
+    subject.write()
     done = visa_tools.run(["visa-run", subject.bad, "--check"])
     if done.status in (1, 3) and "error[" in done.text() and not done.crashed:
         count["noticed" if done.status == 3 or "[E-RUN-UNDEFINED]" in done.text() else "refused"] += 1

@@ -51,16 +51,20 @@ def live(bits):
 
 class Kernel:
     """What is made: `kind` is what it is counted as."""
+    MACHINES = ((1, 0, 6), (2, 0, 7), (4, 0, 8), (8, 1, 8))  # PEs, bits of Cluster, bits of Slice
+    STEPS = 1, 5  # so many, not the last
+    X_BITS = 5, 12  # of how many granules x has, likewise
 
     def __init__(self, rng):
         self.rng, self.axes, self.lines, self.names, self.used = rng, Maker(rng), [], 0, collections.Counter()
+        self.details = collections.Counter()  # what `kind` does not tell apart
         self.dtype = rng.choice(DTYPES)
-        self.pe, self.cluster_bits, self.slice_bits = rng.choice(((1, 0, 6), (2, 0, 7), (4, 0, 8), (8, 1, 8)))
+        self.pe, self.cluster_bits, self.slice_bits = rng.choice(self.MACHINES)
         self.chip_bits = rng.choice((0, 0, 0, 1, 2))
         self.units = [(self.axes.axis(1), 0, 0) for _ in range(rng.choice((0, 0, 0, 1, 2)))]
         self.numbers = {}
         self.begin()
-        for _ in range(rng.randrange(1, 5)):
+        for _ in range(rng.randrange(*self.STEPS)):
             steps = [self.switch, self.switch, self.switch, self.copy, self.transpose, self.cast]
             steps += [self.start] if self.rng.random() < 0.6 else []
             steps += [self.cast] * 2 if self.dtype in COMMIT_CASTS else []
@@ -108,12 +112,16 @@ class Kernel:
             i = j
         return [b for r in self.shuffled(runs) for b in r]
 
+    def spread_bits(self, count):
+        """How many of so many live bits lie in Slice, where they fit: as many as can."""
+        return count
+
     def spread(self, bits):
         """Cluster, Slice, Time of live bits; None: they do not fit."""
         bits = self.mixed(bits)
         cluster = [bits.pop()] if self.cluster_bits and bits and self.rng.random() < 0.6 else [PAD] * self.cluster_bits
         pads = self.rng.choice((0, 0, 1, 2, 3))
-        count = min(len(bits), self.slice_bits - pads)
+        count = min(self.spread_bits(len(bits)), self.slice_bits - pads)
         slices = bits[:count] + [PAD] * (self.slice_bits - count)
         if self.rng.random() < 0.5:  # padding in the middle, in one run
             at = self.rng.randrange(count + 1)
@@ -149,7 +157,7 @@ class Kernel:
     def begin(self):
         """x: in HBM; in DM from there, or some of its rows."""
         rng = self.rng
-        total = rng.randrange(5, 12)
+        total = rng.randrange(*self.X_BITS)
         self.parameters, self.grain = [], self.axis(GRANULE_BITS[self.dtype])
         bits = []
         while len(bits) < total:
@@ -234,6 +242,7 @@ class Kernel:
 
     def begin_lift(self, level, cluster, slices, time):
         """Units that hold the same, each reads its part."""
+        self.details[f"{level} lift"] += 1
         rng = self.rng
         places = {"chip": self.chip, "cluster": cluster, "slice": slices}
         slot = rng.choice([i for i, b in enumerate(places[level]) if b in (PAD, SAME)])
@@ -314,6 +323,7 @@ class Kernel:
             config = f"InterTranspose {{ {sizes}, time0: {1 << t0} }}"
         else:
             slices, time, config = self.custom(fetched)
+        self.details[config.split()[0]] += 1
         stage = lambda left: f".switch::<{self.text(slices)}, {self.text(left)}>(SwitchConfig::{config})"
         self.chain(fetched, stage, {"slice": slices}, time, "switch", tiled="time0" not in config)  # which counts steps of Time: a tile's are fewer
 
@@ -410,10 +420,12 @@ class Kernel:
             to = rng.choice(COMMIT_CASTS[dtype])
             kept = len(fetched) - max(0, GRANULE_BITS[to] - len(self.grain))  # what leaves is 8 bytes as well
             time, self.grain = fetched[:kept], fetched[kept:] + self.grain
+            self.details["commit cast to " + to] += 1
             relu = "_relu" if rng.random() < 0.5 else ""
             return self.chain(time, None, {}, time, "commit cast", self.grain, f".collect().commit_trim::<{self.text(self.grain)}>().commit_cast{relu}::<{to}>()", to)
         to = TABLES.get(dtype) if rng.random() < 0.4 else None
         call = f".fetch_table_lookup::<{to}>()" if to else ""
+        self.details["table lookup"] += 1 if to else 0
         if not to or rng.random() < 0.3:
             to = rng.choice(CASTS.get(to or dtype, ("",)))
             call += f".fetch_cast::<{to}>()"
@@ -458,3 +470,13 @@ class Kernel:
         lines = "\n    ".join([f"let {n} = {n}.to_spm(&mut device.tdma);" for n in self.numbers] + self.lines)
         return (f"mod m{name} {{\naxes![{axes}];\n#[device(chip = {1 << self.chip_bits}, pe = {self.pe})]\n"
                 f"fn f(device: &mut Device, {', '.join(parameters)}){self.result} {{\n    {lines}\n}}\n}}")
+
+
+class SmallKernel(Kernel):
+    """The same with few slices, granules and steps: of each there are many where every change of a field is judged."""
+    MACHINES = ((1, 0, 6),) * 6 + ((2, 0, 7), (4, 0, 8), (8, 1, 8))
+    STEPS = 1, 3  # a lift or a row that a launch chooses is one more
+    X_BITS = 3, 6
+
+    def spread_bits(self, count):
+        return self.rng.randrange(count + 1)
