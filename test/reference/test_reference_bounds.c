@@ -137,6 +137,36 @@ START_TEST(bounds_of_long_sums)
 }
 END_TEST
 
+/* A sum of so many positive terms, one by one, may be off by h u / (1 - h u) of it, where h is their number less one and u half a unit in
+ * the last place: a bound below that forgets what the errors' own errors are. Of what is computed from a sum. */
+START_TEST(bounds_of_computed_sums)
+{
+    enum { TERMS = 400000 };
+    program p;
+    sized_program(&p, "MNKP", SIZES(1, 1, TERMS, 1));
+    tensor(&p, DTYPE_BF16, "MK");
+    tensor(&p, DTYPE_BF16, "NK");
+    tensor(&p, DTYPE_F32, "MN");
+    tensor(&p, DTYPE_F32, "PN");
+    tensor(&p, DTYPE_F32, "MP");
+    p.tensors[2].port = -1;
+    statement(&p, MATH_CONTRACT, 2, 0, 1);
+    whole(&p, true, "MN");
+    whole(&p, false, "K");
+    statement(&p, MATH_CONTRACT, 4, 3, 2);
+    whole(&p, true, "MP");
+    whole(&p, false, "N");
+    storage s = storage_new(&p, POSITIVE);
+    reference_kernel *k = compile(&p);
+    ck_assert(reference_run(api, k, s.tensors, s.bounds, THREADS, &diags));
+    double value = decode(DTYPE_F32, load_code(DTYPE_F32, s.tensors[4], 0)), h = (TERMS - 1) * 0x1p-24;
+    ck_assert_double_gt(s.bounds[4][0], value * h / (1 - h));
+    ck_assert_double_lt(s.bounds[4][0], value * h / (1 - h) * 1.2);
+    api->release(k);
+    storage_free(&s);
+}
+END_TEST
+
 /* ---- faults ---- */
 
 static void refuses_order(const program *p, unsigned forms, const char *words)
@@ -372,7 +402,7 @@ int main(void)
     TCase *bounds = suite_case_with("bounds", set_up, tear_down);
     suite_tests(bounds, chains_carry_bounds, errors_multiply_through);
     tcase_add_loop_test(bounds, any_bits_stay_within_bounds, 0, 2);
-    suite_tests(bounds, bounds_are_tight, bounds_of_long_sums);
+    suite_tests(bounds, bounds_are_tight, bounds_of_long_sums, bounds_of_computed_sums);
     TCase *refusals = suite_case_with("refusals", set_up, tear_down);
     suite_tests(refusals, hostile_einsums_are_refused, axes_next_to_a_window_are_taken, hostile_orders_are_refused,
                 missing_inputs_are_refused, missing_library_is_a_diagnostic, files_are_reproducible);
