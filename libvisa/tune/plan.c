@@ -425,6 +425,23 @@ static bool has_room_for_epilogue(const target *t, const tune_question *q, const
     return !padded && vrf <= t->vrf_bytes && extras * (p->extras_once ? p->split[TUNE_COLUMN].loop : 1) + waiting <= dm_left;
 }
 
+/* Bytes that follow each other in DM of a column's sum. */
+static int64_t column_bytes(const tune_question *q, const tune_plan *p)
+{
+    return tune_bytes_of(q->type, tune_is_dense(q, p, TUNE_COLUMN) ? q->size[TUNE_SUM] : p->sum_padded);
+}
+
+/* Weights that are handed on come once, as they are multiplied, in whole flits or in one that is padded when it is fetched. */
+static bool can_share_columns(const target *t, const tune_question *q, const tune_plan *p)
+{
+    enum { WORD_BYTES = 8 };
+    int64_t bytes = column_bytes(q, p);
+    bool is_whole = p->sum_loop == 1 && p->split[TUNE_COLUMN].loop == 1 && q->size[TUNE_BATCH] == 1;
+    return is_whole && !p->spreads && !tune_lies_turned(q, p, TUNE_COLUMN) && p->aside[TUNE_COLUMN] == 0 &&
+           p->split[TUNE_ROW].slice % p->column_sharers == 0 &&
+           (bytes % t->flit_bytes == 0 || (bytes < t->flit_bytes && bytes % WORD_BYTES == 0));
+}
+
 bool tune_plan_complete(const target *t, const tune_question *q, tune_plan *p)
 {
     const tune_split *row = &p->split[TUNE_ROW], *column = &p->split[TUNE_COLUMN];
@@ -441,7 +458,7 @@ bool tune_plan_complete(const target *t, const tune_question *q, tune_plan *p)
     if (slices_of(p) > t->slices_per_cluster || clusters_of(p) > t->clusters_per_chip || t->slices_per_cluster % slices_of(p) != 0 ||
         !complete_ring(q, p) || !can_spread(t, q, p) || !can_close(t, q, p))
         return false;
-    if (!can_turn(t, q, p))
+    if (!can_turn(t, q, p) || (p->column_sharers > 1 && !can_share_columns(t, q, p)))
         return false;
     int64_t part = tune_sum_part(p), weights = tune_bytes_of(q->type, column->tile * part), tiles = column->tile / p->lanes;
     int64_t rows = tune_bytes_of(q->type, row->tile / p->ring_rows * part / p->ring_sums),
@@ -451,6 +468,7 @@ bool tune_plan_complete(const target *t, const tune_question *q, tune_plan *p)
     if (p->extras_once && (column->loop == 1 || tune_pads_inside(column, q->size[TUNE_COLUMN])))
         return false;
     weights = weights / spread_slices(p) * (tune_lies_turned(q, p, TUNE_COLUMN) ? 2 : 1); /* as it lies, and turned */
+    weights *= p->column_sharers > 1 ? 1 + p->column_sharers : 1; /* as they come, and with what others send in place of them */
     rows *= tune_lies_turned(q, p, TUNE_ROW) ? 2 : 1;
     if (p->results_stay && (column->loop == 1 || row->loop > 1 || p->split[TUNE_BATCH].loop > 1 || p->columns_outside || p->sum_loop > 1 ||
                             p->regroup > 1 || p->lanes_kept != p->lanes || tune_lies_turned(q, p, TUNE_COLUMN)))
@@ -914,6 +932,16 @@ static void add_aside(const target *t, const tune_question *q, const tune_plan *
     x->aside += in + out + (x->aside > 0 ? 0 : turn);
 }
 
+/* Weights around the rings of slices that share them, by the main context, which writes less than a flit by words. What is padding goes
+ * around, too. */
+static int64_t sharing_cycles(const target *t, const tune_question *q, const tune_plan *p)
+{
+    enum { WORD_BYTES = 8 };
+    int64_t bytes = column_bytes(q, p), packets = p->split[TUNE_COLUMN].tile * ceil_div(bytes, t->flit_bytes),
+            words = bytes < t->flit_bytes ? bytes / WORD_BYTES : 1;
+    return packets * p->column_sharers * larger(words, tune_hand_inside(t, p));
+}
+
 /* Passes of the contexts: what needs no copy to be known. Copies have their starts, the least that they take. */
 static piece_times passes_of(const target *t, const tune_question *q, const tune_plan *p)
 {
@@ -930,6 +958,8 @@ static piece_times passes_of(const target *t, const tune_question *q, const tune
     x.turn_weights = !tune_lies_turned(q, p, TUNE_COLUMN)
                          ? 0
                          : turn_cycles(t, q, column->tile, turned_sums(q, p, part_of_spread, larger(blocks, p->gather)), p->gather);
+    if (p->column_sharers > 1)
+        x.turn_weights = sharing_cycles(t, q, p);
     int64_t in = row->tile * packets * larger(flits, tiles), out = row->tile * tiles,
             ring = p->rings ? row->tile * packets * flits * (p->idle_inside > 1 ? p->idle_inside : 1) : 0;
     x.multiply = 9 + larger(in, larger(out, ring)) + (row->tile == 1 && row->loop == 1 ? out : 0);
@@ -965,6 +995,49 @@ static int64_t brought_cycles(const target *t, const tune_question *q, const tun
            partial_cycles_of_brought(t, q, role, count, of.tile);
 }
 
+/* The copy of weights: for each slice, a part for those that share them, or all for one of these. */
+static int64_t weights_cycles(const target *t, const tune_question *q, const tune_plan *p)
+{
+    const tune_split *column = &p->split[TUNE_COLUMN];
+    int64_t k = p->sum_loop > 1 ? tune_sum_part(p) : q->size[TUNE_SUM], pieces, run;
+    bool whole = p->sum_padded == k;
+    tune_spread of;
+    tune_spread_of(t, q, p, &of);
+    int64_t side = p->spreads ? p->lanes / of.lanes : column->tile, part_of_spread = tune_sum_part(p) / of.sums; /* columns side by side */
+    run = run_of(tune_bytes_of(q->type, of.sums > 1 ? part_of_spread : k), side,
+                 tune_is_dense(q, p, TUNE_COLUMN) || (whole && of.sums == 1), &pieces);
+    pieces *= column->tile / (of.lanes * of.groups * side);
+    if (tune_lies_turned(q, p, TUNE_COLUMN))
+        run = run_of_turned(q, column, column->tile * p->gather, turned_sums(q, p, part_of_spread, p->gather) / p->gather, p->gather > 1,
+                            &pieces);
+    if (p->aside[TUNE_COLUMN] > 0) {
+        run = tune_bytes_of(q->type, side * p->flit);
+        pieces = part_of_spread / p->flit * (column->tile / (of.lanes * of.groups * side));
+    }
+    copy c = {.pieces = pieces, .bytes = run, .of = slices_of_load(q, p, TUNE_COLUMN), .hbm = region_of_load(q, p, TUNE_COLUMN)};
+    return copy_cycles_for(t, p, &c, larger(1, p->column_sharers));
+}
+
+int64_t tune_column_sharers(const target *t, const tune_question *q, const tune_plan *p)
+{
+    tune_plan x = *p;
+    x.column_sharers = 1;
+    x.brought = 0;
+    if (p->split[TUNE_ROW].slice == 1 || !can_share_columns(t, q, &x) || !tune_plan_complete(t, q, &x))
+        return 1;
+    /* what comes after them, and meanwhile the TRF is filled */
+    int64_t others = (int64_t)(1 + q->extra_count) * t->dma_startup_cycles, best = 1, least = INT64_MAX,
+            store = tune_bytes_of(q->type, p->split[TUNE_COLUMN].tile * tune_sum_part(&x)) /
+                    (p->main_weights ? t->flit_bytes : t->flit_bytes / 4);
+    for (; x.column_sharers <= p->split[TUNE_ROW].slice && x.column_sharers <= t->switch_blocking_flits; x.column_sharers *= 2) {
+        int64_t around = x.column_sharers > 1 ? sharing_cycles(t, q, &x) : 0,
+                cycles = weights_cycles(t, q, &x) + larger(others, around + store);
+        best = cycles < least ? x.column_sharers : best;
+        least = smaller(least, cycles);
+    }
+    return best;
+}
+
 /* What all copies take, in place of their starts. */
 static void add_copies(const target *t, const tune_question *q, const tune_plan *p, piece_times *x)
 {
@@ -983,21 +1056,7 @@ static void add_copies(const target *t, const tune_question *q, const tune_plan 
     pieces *= tune_rows_at_once(p);
     x->rows = copy_cycles(
         t, p, &(copy){.pieces = pieces, .bytes = run, .of = slices_of_load(q, p, TUNE_ROW), .hbm = region_of_load(q, p, TUNE_ROW)});
-    tune_spread of;
-    tune_spread_of(t, q, p, &of);
-    int64_t side = p->spreads ? p->lanes / of.lanes : column->tile, part_of_spread = tune_sum_part(p) / of.sums; /* columns side by side */
-    run = run_of(tune_bytes_of(q->type, of.sums > 1 ? part_of_spread : k), side,
-                 tune_is_dense(q, p, TUNE_COLUMN) || (whole && of.sums == 1), &pieces);
-    pieces *= column->tile / (of.lanes * of.groups * side);
-    if (tune_lies_turned(q, p, TUNE_COLUMN))
-        run = run_of_turned(q, column, column->tile * p->gather, turned_sums(q, p, part_of_spread, p->gather) / p->gather, p->gather > 1,
-                            &pieces);
-    if (p->aside[TUNE_COLUMN] > 0) {
-        run = tune_bytes_of(q->type, side * p->flit);
-        pieces = part_of_spread / p->flit * (column->tile / (of.lanes * of.groups * side));
-    }
-    x->weights = copy_cycles(
-        t, p, &(copy){.pieces = pieces, .bytes = run, .of = slices_of_load(q, p, TUNE_COLUMN), .hbm = region_of_load(q, p, TUNE_COLUMN)});
+    x->weights = weights_cycles(t, q, p);
     x->aside_copies = x->aside = 0;
     for (int role = TUNE_ROW; role < TUNE_SUM; role++)
         add_aside(t, q, p, (tune_role)role, x);

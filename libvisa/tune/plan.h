@@ -40,12 +40,13 @@ typedef struct tune_plan {
     int64_t handed;     /* or so many slices with the same columns get them once, and the Switch Engine hands them on; 1: each gets them */
     int64_t hand_parts; /* of those slices that bring a part of the columns each, by a named topology; 0: one has all, and bitmaps say who
                            copies it */
-    int64_t row_copies; /* that bring the rows of all iterations before the first is multiplied; 0: each iteration has its own */
-    int64_t regroup;    /* slices that exchange rows for columns before the store, 1: none, so that a row's pieces are longer */
-    bool by_sub;        /* that exchange, or the joining of columns, is the sub context's: main multiplies on */
-    bool closes;        /* a slice writes whole rows one after the other, so many that they are whole blocks of HBM */
-    int64_t brought;    /* rows of the result, or batches, that a slice writes after a copy from DM to DM has brought them there;
-                           0: slices write what they have computed */
+    int64_t column_sharers; /* slices with the same weights of which one gets a copy, and the main context hands it on; 1: each gets one */
+    int64_t row_copies;     /* that bring the rows of all iterations before the first is multiplied; 0: each iteration has its own */
+    int64_t regroup;        /* slices that exchange rows for columns before the store, 1: none, so that a row's pieces are longer */
+    bool by_sub;            /* that exchange, or the joining of columns, is the sub context's: main multiplies on */
+    bool closes;            /* a slice writes whole rows one after the other, so many that they are whole blocks of HBM */
+    int64_t brought;        /* rows of the result, or batches, that a slice writes after a copy from DM to DM has brought them there;
+                               0: slices write what they have computed */
     int64_t brought_clusters; /* in so many clusters */
     int64_t idle_inside;      /* of the slices that idle, as a digit inside the columns; the others are between rows and columns */
     int64_t cycles;           /* as estimated */
@@ -85,6 +86,10 @@ int64_t tune_hand_inside(const target *t, const tune_plan *p);
  * p->hand_parts of each, returns how many there are. */
 enum { TUNE_HANDINGS_MAX = 3 };
 size_t tune_handings(const target *t, const tune_question *q, const tune_plan *p, tune_plan *out);
+
+/* Of how many slices with the same weights one should get them, to hand them on: of small weights few channels of HBM have something, and
+ * copies for many slices wait for each other. 1: each gets them. */
+int64_t tune_column_sharers(const target *t, const tune_question *q, const tune_plan *p);
 
 /* Iterations whose rows one copy brings. */
 int64_t tune_rows_at_once(const tune_plan *p);

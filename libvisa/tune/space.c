@@ -93,7 +93,7 @@ static bool has_extra_of_columns(const tune_question *q)
 
 /* Rows of all iterations in as many copies as there are iterations, or in fewer; the exchange of columns by the main context or by sub;
  * what meets the sums in every iteration or once. */
-static void consider(space *x, tune_plan p)
+static void consider_handings(space *x, tune_plan p)
 {
     int64_t most = p.columns_outside && p.split[TUNE_ROW].loop > 1 ? p.split[TUNE_ROW].loop : 0, halvings = 0;
     while (most >> halvings > 1)
@@ -118,6 +118,16 @@ static void consider(space *x, tune_plan p)
                 consider_one(x, p);
             }
         }
+}
+
+/* Weights for each slice, or for one of those that share them. */
+static void consider(space *x, tune_plan p)
+{
+    p.column_sharers = 1;
+    consider_handings(x, p);
+    p.column_sharers = tune_column_sharers(x->target, x->question, &p);
+    if (p.column_sharers > 1)
+        consider_handings(x, p);
 }
 
 /* How what slices share gets to them: copies for each, rows around rings, or weights around rings. */

@@ -342,11 +342,49 @@ static const char *weights_why(const writer *w)
 {
     const tune_plan *p = w->p;
     const tune_split *row = &p->split[TUNE_ROW], *column = &p->split[TUNE_COLUMN];
+    if (p->column_sharers > 1)
+        return arena_printf(w->a, "%" PRId64 " columns for one of each %" PRId64 " slices that share them", column->tile,
+                            p->column_sharers);
     if (!p->spreads)
         return arena_printf(w->a, "%" PRId64 " columns for each slice, %s", column->tile,
                             row->slice > 1 || row->cluster > 1 ? "a copy for every group of rows" : "each column once");
     return arena_printf(w->a, "%" PRId64 " columns for each %" PRId64 " slices, each column once: the Switch Engine takes them around",
                         column->tile, row->slice);
+}
+
+/* Slices of what one of those that share weights has, "1 # 4", or all have then, "4". */
+static const char *slices_that_share(const writer *w, bool all)
+{
+    const tune_plan *p = w->p;
+    const tune_split *row = &p->split[TUNE_ROW];
+    int64_t count = p->column_sharers;
+    return arena_printf(w->a, "m![%s]",
+                        TUNE_LIST(w->a, kept(w, TUNE_ROW, tune_slice_stride(p, TUNE_ROW) * count, row->slice / count),
+                                  arena_printf(w->a, all ? "%" PRId64 : "1 # %" PRId64, count), idle(w, idle_between(w)),
+                                  slice_digit(w, TUNE_COLUMN), idle(w, p->idle_inside)));
+}
+
+/* To the slices that share them, in DM: what is in the TRF gets no other name. Padding that the others send stands between. */
+static void write_shared_weights(writer *w)
+{
+    const tune_plan *p = w->p;
+    int64_t sums = tune_is_dense(w->q, p, TUNE_COLUMN) ? w->q->size[TUNE_SUM] : p->sum_padded;
+    const char *type = type_name(w->q->type), *tile = kept(w, TUNE_COLUMN, 1, p->split[TUNE_COLUMN].tile),
+               *packet = sum_digit(w, sums, 1, smaller(sums, p->flit)),
+               *flits = sums > p->flit ? sum_digit(w, sums, p->flit, sums / p->flit) : NULL, *slice = slices_that_share(w, true);
+    const char *time = TUNE_LIST(w->a, tile, flits), *padding = idle(w, p->column_sharers),
+               *element = TUNE_LIST(w->a, tile, flits, padding, packet);
+    tune_begin_step(&w->page, TUNE_TURN_WEIGHTS, arena_printf(w->a, "And on to the others of each %" PRId64, p->column_sharers));
+    tune_line(&w->page, "let columns: DmTensor<%s, Chip, Cluster, %s, m![%s]> = device.main", type, slice, element);
+    tune_line(&w->page, "    .begin(columns.view())");
+    tune_line(&w->page, "    .fetch::<m![%s], m![%s]>()", time, packet);
+    tune_line(&w->page, "    .switch::<%s, m![%s]>(SwitchConfig::Broadcast1 { slice1: %" PRId64 ", slice0: %" PRId64 " })", slice,
+              TUNE_LIST(w->a, time, padding), p->column_sharers, tune_hand_inside(w->t, p));
+    tune_line(&w->page, "    .collect()");
+    tune_line(&w->page, "    .commit_trim::<m![%s]>()", packet);
+    tune_line(&w->page, "    .commit();");
+    tune_line(&w->page, "let columns: DmTensor<%s, Chip, Cluster, Slice, m![%s]> = unsafe { columns.reshape() };", type, element);
+    tune_end_step(&w->page, TUNE_TURN_WEIGHTS);
 }
 
 static void write_weights(writer *w)
@@ -358,13 +396,16 @@ static void write_weights(writer *w)
                *groups = kept(w, TUNE_COLUMN, p->lanes, column->tile / p->lanes), *own_sums = summed(w, 1, spread.sums);
     tune_begin_step(&w->page, TUNE_LOAD_WEIGHTS, weights_why(w));
     bool turned = tune_lies_turned(w->q, p, TUNE_COLUMN);
-    const char *tile = kept(w, TUNE_COLUMN, 1, column->tile), *gathered = gathered_slice(w);
+    const char *tile = kept(w, TUNE_COLUMN, 1, column->tile),
+               *gathered = p->column_sharers > 1 ? slices_that_share(w, false) : gathered_slice(w);
     tune_line(&w->page, "let %s: DmTensor<%s, Chip, Cluster, %s, m![%s]> = %s.to_dm(&mut device.tdma);", turned ? "lying" : "columns", type,
               gathered,
               turned ? TUNE_LIST(w->a, summed(w, p->gather, spread.sums / p->gather), kept(w, TUNE_COLUMN, 1, column->tile * p->gather))
                      : operand_element(w, TUNE_COLUMN, p->spreads ? spread.tile : tile, spread.sums),
               operand_source(w, TUNE_COLUMN, true));
     tune_end_step(&w->page, TUNE_LOAD_WEIGHTS);
+    if (p->column_sharers > 1)
+        write_shared_weights(w);
     if (turned) {
         tune_begin_step(&w->page, TUNE_TURN_WEIGHTS,
                         p->gather > 1
@@ -394,7 +435,10 @@ static void write_weights(writer *w)
                   turned ? TUNE_LIST(w->a, spread.lanes, spread.groups, spread.parts)
                          : TUNE_LIST(w->a, spread.parts, spread.lanes, spread.groups),
                   p->split[TUNE_ROW].slice, spread.steps);
-    } else
+    } else if (p->column_sharers > 1 && w->q->size[TUNE_SUM] > p->flit)
+        tune_line(&w->page, "    .fetch::<m![%s], m![%s]>()", TUNE_LIST(w->a, lanes, groups, summed(w, p->flit, p->sum_padded / p->flit)),
+                  summed(w, 1, p->flit));
+    else
         tune_line(&w->page, "    .fetch::<m![%s], m![%s]>()", TUNE_LIST(w->a, lanes, groups), TUNE_LIST(w->a, sums));
     tune_line(&w->page, "    .collect()");
     tune_line(&w->page, "    .to_trf();");

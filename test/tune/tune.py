@@ -273,6 +273,9 @@ CHOICES = [
     # in short rings, the filters of channels too; of rows that end inside the slices
     ("O[y, x, f] = relu((sum(c) I[y, x, c] * W[f, c] + bias[f]) * scale[f]: f32)", dict(y=28, x=28, c=512, f=128), "i8", "i8", "1 # 4, F / 16], m![F % 16]>", 3500),
     ("O[y, x, c] = relu(sum(r, s) I[y + r, x + s, c] * W[r, s, c] + bias[c])", dict(y=28, x=28, r=3, s=3, c=192), "bf16", "bf16", "unsafe { columns.reshape() }", 3700),
+    # small weights, which many slices share: a few bring them and hand them on, in one flit or in three, of which a packet has two
+    ("O[y, x, f] = relu((sum(c) I[y, x, c] * W[f, c] + bias[f]) * scale[f]: f32)", dict(y=56, x=56, c=24, f=144), "i8", "i8", "1 # 4, C]>", 4100),
+    ("O[y, x, f] = sum(c) I[y, x, c] * W[f, c]", dict(y=56, x=56, c=96, f=24), "i8", "i8", "And on to the others", 2300),
     # clusters of rows with padding each; clusters of columns
     ("O[y, x, f] = relu(sum(r, s, c) I[y + r, x + s, c] * W[f, r, s, c] + bias[f])", dict(y=14, x=14, r=3, s=3, c=64, f=128), "i8", "i8", "Y % 7 # 8", 3400),
     ("O[y, x, f] = relu(sum(r, s, c) I[y + r, x + s, c] * W[f, r, s, c] + bias[f])", dict(y=7, x=7, r=3, s=3, c=64, f=512), "i8", "i8", "type Cluster = m![F / 256]", 3400),
@@ -286,7 +289,7 @@ CHOICES = [
     ("Y[r, c] = softmax(c) X[r, c]", dict(r=3000, c=300), "bf16", "bf16", "a copy brings 96 of R", 10000),
     ("y[r] = max(c) X[r, c]", dict(r=4096, c=300), "bf16", "f32", "a copy brings 64 of R", 4300),
     # rows of 288 bytes lie in DM without padding, and slices that write whole rows have padding in each cluster
-    ("O[y, x, f] = sum(c) I[y, x, c] * W[f, c] + bias[f]", dict(y=56, x=56, c=144, f=24), "bf16", "bf16", "m![Y_X % 32, C]>", 3800),
+    ("O[y, x, f] = sum(c) I[y, x, c] * W[f, c] + bias[f]", dict(y=56, x=56, c=144, f=24), "bf16", "bf16", "m![Y_X % 16, C]>", 3800),
     # a vector goes around a ring of slices that are apart, under all DMNs
     ("y[n] = sum(k) x[k] * W[n, k]", dict(n=520, k=2048), "bf16", "f32", "Broadcast1 { slice1: 128, slice0: 2 }", 4800),
     # queries go around the slices that share keys, of which each has a flit
