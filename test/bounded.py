@@ -269,6 +269,15 @@ ANSWERS = (["-o", "-"], ["--emit=json"], ["--report=json"], ["--upgrade"], ["--f
 FIRST = 12  # steps: as long as the tables are made that everything needs
 
 
+def last_given_up(words):
+    low, high = 1, 1 << 24
+    while high - low > 1:
+        middle = (low + high) // 2
+        text = run("visac", *words, f"--max-steps={middle}")[1]
+        low, high = (middle, high) if "E-BUDGET" in text else (low, middle)
+    return low
+
+
 def anywhere(folder):
     path, again = os.path.join(folder, "anywhere.vm"), os.path.join(folder, "again.vm")
     with open(os.path.join(visa_tools.SOURCE, "examples", "matmul.vm"), encoding="utf-8") as file:
@@ -280,7 +289,10 @@ def anywhere(folder):
     for words in [[path, *options] for options in ANSWERS] + [["advise", path], ["advise", "--apply", path], ["diff", path, again]]:
         status, plain = run("visac", *words)
         check(status in (0, 1), *words, plain[-300:])
-        for steps in list(range(1, FIRST)) + [int(20 * 1500 ** chance.random()) for _ in range(visa_tools.few(12))]:
+        drawn = [int(20 * 1500 ** chance.random()) for _ in range(visa_tools.few(12))]
+        if "--sweep" in words[-1]: # and when the last of several is written
+            drawn += [last_given_up(words) - n for n in (0, 10, 40, 150)]
+        for steps in list(range(1, FIRST)) + drawn:
             status, text = run("visac", *words, f"--max-steps={steps}")
             searched = words[0] == "advise" and "the search ended at its limit" in text
             gave_up = searched or "E-BUDGET" in text or "than are left; --max-steps=N" in text

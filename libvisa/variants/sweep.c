@@ -120,6 +120,10 @@ static bool sweep_row(sweep *s, diag_list *diags)
     bool has_items = visa_error_count(c) == 0 && visa_item_count(c) > 0, only_items = has_items && visa_kernel_count(c) == 0;
     bool good = !has_items || item_rows(s, c, values);
     bool legal = good && !only_items && visa_emit(c, VISA_EMIT_BINARY, &data, &size) && binary_read(data, size, s->out.arena, diags, &b);
+    if (!legal && visa_gave_up(c)) { /* when it was written */
+        visa_free(c);
+        return give_up(s, diags);
+    }
     bool ok = legal || !visa_has_system_fault(c);
     if (!ok)
         s->table->messages = arena_strdup(s->out.arena, visa_diagnostics(c, s->options->format));

@@ -110,12 +110,12 @@ def hostile(server, rounds):
     for raw in (b"", b"\0" * 100, b"GET / HTTP/9.9\r\n\r\n", b"POST /api/compile HTTP/1.1\r\nHost: x\r\nContent-Length: 99999999999999999999\r\n\r\n",
                 b"POST /api/compile HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\nffffffffffffffff\r\n", b"A" * 100000):
         with socket.create_connection(("127.0.0.1", server.port), timeout=20) as s:
-            s.sendall(raw)
-            s.shutdown(socket.SHUT_WR)
             try:
+                s.sendall(raw)
+                s.shutdown(socket.SHUT_WR)
                 while s.recv(65536):
                     pass
-            except (ConnectionError, socket.timeout):
+            except (OSError, socket.timeout):  # the server may hang up before all is sent
                 pass
     for _ in range(rounds):
         text = list(MATMUL)
