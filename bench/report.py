@@ -124,8 +124,8 @@ def _page_targets(report, old, others):
 
 def update_page(page, report):
     """The page with what is between `<!-- bench: NAME -->` and `<!-- end -->` made from the report; other names stay, and so do the rows of
-    sections that did not run. Each section says where it was measured, since they need not be of one run."""
-    made = {section["name"]: _page_section(report, section) for section in report["sections"] if not section["failed"]}
+    sections that did not run, or that lack what they measure. Each section says where it was measured, since they need not be of one run."""
+    made = {section["name"]: _page_section(report, section) for section in report["sections"] if not section["failed"] and section["tables"]}
     others = set(report["order"]) - set(made)
     if not others:
         made["environment"] = f"{_where(report, report['environment']['load'])}\n{_versions(report['environment'])}."
