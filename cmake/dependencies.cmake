@@ -86,7 +86,7 @@ int main(int count, char **words)
 ]] @ONLY)
   try_compile(VISA_MUSL ${CMAKE_BINARY_DIR}/musl_probe SOURCES ${CMAKE_BINARY_DIR}/musl_probe.c ${CMAKE_SOURCE_DIR}/tools/musl.c
     CMAKE_FLAGS -DCMAKE_POSITION_INDEPENDENT_CODE=OFF LINK_OPTIONS -specs=${VISA_MUSL_SPECS} -static -no-pie
-    LINK_LIBRARIES ${VISA_ELF_ARCHIVE} ${VISA_Z_ARCHIVE} ${VISA_JANSSON_ARCHIVE} OUTPUT_VARIABLE said)
+    LINK_LIBRARIES ${VISA_ELF_ARCHIVE} ${VISA_Z_ARCHIVE} ${VISA_JANSSON_ARCHIVE})
 endif()
 if(NOT VISA_MUSL)
   message(STATUS "musl (musl-dev) is not there, or not for this system: visac is linked with glibc, and starts slower")

@@ -493,8 +493,7 @@ static bool find_kernels(reader *r)
         kernel_place k = {.name = name, .number = r->kernel_count};
         ARENA_PUSH(r->arena, r->kernels, r->kernel_count, capacity, k);
     }
-    if (r->kernel_count)
-        order_sort(r->kernels, r->kernel_count, sizeof *r->kernels, kernel_order);
+    order_sort(r->kernels, r->kernel_count, sizeof *r->kernels, kernel_order);
     return true;
 }
 
@@ -527,8 +526,7 @@ static int text_order(const void *a, const void *b)
 /* A text that is in the list twice, or NULL. The list is sorted. */
 static const char *repeated_text(const char **texts, size_t count)
 {
-    if (count)
-        order_sort(texts, count, sizeof *texts, text_order);
+    order_sort(texts, count, sizeof *texts, text_order);
     for (size_t i = 1; i < count; i++)
         if (strcmp(texts[i - 1], texts[i]) == 0)
             return texts[i];

@@ -220,8 +220,7 @@ static size_t choose_runs(const roller *r, size_t period, size_t *loop_at)
     size_t count, chosen = 0;
     run *runs = runs_of_period(r, period, &count);
     bool *taken = ARENA_ARRAY(r->arena, bool, r->count);
-    if (count)
-        order_sort(runs, count, sizeof *runs, run_order);
+    order_sort(runs, count, sizeof *runs, run_order);
     for (size_t i = 0; i < count; i++) {
         size_t end = runs[i].begin + runs[i].iterations * period;
         if (taken[runs[i].begin] || taken[end - 1] || !saves(r, &runs[i], period))
@@ -377,8 +376,7 @@ static place *advanced_places(const node *loop, arena *a, size_t *count)
             places[*count] = places[i];
             places[(*count)++].step = loop->steps[i];
         }
-    if (*count)
-        order_sort(places, *count, sizeof *places, place_order);
+    order_sort(places, *count, sizeof *places, place_order);
     return places;
 }
 

@@ -27,8 +27,7 @@ static bool contradicts(const edit *before, const edit *e)
 
 const edit *edit_apply(edit_list *list, const char *text, size_t bytes, strbuf *out)
 {
-    if (list->count)
-        order_sort(list->items, list->count, sizeof *list->items, by_place);
+    order_sort(list->items, list->count, sizeof *list->items, by_place);
     size_t kept = 0;
     for (size_t i = 0; i < list->count; i++)
         if (i == 0 || by_place(&list->items[kept - 1], &list->items[i]) != 0)

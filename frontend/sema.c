@@ -601,8 +601,7 @@ module *sema_module(const ast *file, mapping_context *mappings, arena *a, diag_l
     for (size_t i = 0; i < s->options->called_count; i++)
         ARENA_PUSH(s->arena, s->called, s->called_count, s->called_capacity, s->options->called[i]);
     read_dialect(s, file);
-    if (s->called_count)
-        order_sort(s->called, s->called_count, sizeof *s->called, by_name);
+    order_sort(s->called, s->called_count, sizeof *s->called, by_name);
     read_unnamed(s, 0);
     analyse_functions(s, root, file);
     read_unnamed(s, 0);

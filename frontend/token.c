@@ -648,8 +648,7 @@ static token_list scan_from(token_scanner *s, char *text, size_t begin, size_t b
     token_add(s, T_END, last_end(s), last_end(s)); /* after the last token: what is missing is missing there */
     if (!list.too_deep && s->block_heads)
         link_blocks(&list);
-    if (list.fault_count > 1)
-        order_sort(list.faults, list.fault_count, sizeof *list.faults, compare_offset);
+    order_sort(list.faults, list.fault_count, sizeof *list.faults, compare_offset);
     return list;
 }
 

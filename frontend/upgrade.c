@@ -238,8 +238,7 @@ static void collect_ops(upgrader *u)
     for (size_t k = 0; m && k < m->count; k++)
         for (size_t i = 0; i < m->kernels[k]->op_count; i++)
             ARENA_PUSH(u->in->arena, u->ops, u->op_count, capacity, (const op *)m->kernels[k]->ops[i]);
-    if (u->op_count)
-        order_sort(u->ops, u->op_count, sizeof *u->ops, compare_ops);
+    order_sort(u->ops, u->op_count, sizeof *u->ops, compare_ops);
 }
 
 /* Those that a call made: one for each time it was read. */

@@ -219,8 +219,7 @@ static int by_label(const void *a, const void *b)
 
 static void keep_sorted(list *l)
 {
-    if (l->count)
-        order_sort(l->items, l->count, sizeof *l->items, by_label);
+    order_sort(l->items, l->count, sizeof *l->items, by_label);
     visa_completion *kept = ARENA_ARRAY(l->c->arena, visa_completion, l->count);
     size_t count = 0;
     for (size_t i = 0; i < l->count; i++)

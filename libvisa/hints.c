@@ -153,8 +153,7 @@ size_t visa_hints(visa_compilation *c, uint32_t begin, uint32_t end, const visa_
     hint_operations(&h);
     if (whole)
         hint_cycles(&h, bytes, size);
-    if (h.count)
-        order_sort(h.items, h.count, sizeof *h.items, by_offset);
+    order_sort(h.items, h.count, sizeof *h.items, by_offset);
     *list = h.items;
     return h.count;
 }

@@ -88,8 +88,7 @@ static lookup lookup_new(visa_compilation *c, const token_list *tokens)
     for (size_t i = 0; i < c->outline_count; i++)
         if (c->outline[i].kind != VISA_NAME_VARIABLE)
             l.items[l.count++] = &c->outline[i];
-    if (l.count)
-        order_sort(l.items, l.count, sizeof(*l.items), by_name);
+    order_sort(l.items, l.count, sizeof(*l.items), by_name);
     return l;
 }
 

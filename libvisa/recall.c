@@ -504,8 +504,7 @@ static void survey_judge(survey *s, const visa_recall *r)
         memcpy(calls + call_count, s->calls, s->call_count * sizeof *calls);
     call_count += s->call_count;
     order_sort(calls, call_count, sizeof *calls, by_name);
-    if (s->name_count)
-        order_sort(s->names, s->name_count, sizeof *s->names, by_name);
+    order_sort(s->names, s->name_count, sizeof *s->names, by_name);
     named_function *all = ARENA_ARRAY(s->c->arena, named_function, s->count + 1);
     for (size_t i = 0; i < s->count; i++)
         all[i] = (named_function){s->nodes[i]->text, i};
@@ -771,8 +770,7 @@ const char *const *recall_called(visa_compilation *c, size_t *count)
     for (size_t i = 0; i < r->count; i++)
         for (size_t k = 0; r->functions[i].blank && k < r->functions[i].need_count; k++)
             names[(*count)++] = r->functions[i].needs[k];
-    if (*count)
-        order_sort(names, *count, sizeof *names, by_name);
+    order_sort(names, *count, sizeof *names, by_name);
     return names;
 }
 

@@ -88,7 +88,7 @@ static bool slot_give(const struct block *b)
 
 /* Where memory comes from. Of the largest blocks many follow: each in huge pages where the system has them, since a page fault for every
  * 4 KiB is a fifth of a large compilation's time. These and blocks in between come zeroed from the system, page by page as they are used. A
- * small one is the heap's, where zeroing it at once would touch pages that a short compilation never needs. */
+ * small one is the heap's where no slot is free: zeroing it at once would touch pages that are never needed. */
 static struct block *block_memory(size_t total, bool *zeroed)
 {
     struct block *slot = total <= FIRST_BLOCK_BYTES ? slot_take(zeroed) : NULL;

@@ -237,12 +237,6 @@ void diag_list_append(diag_list *list, const diag_list *more)
     list->error_count += more->error_count;
 }
 
-/* A diagnostic and its place in the list. */
-typedef struct found {
-    diag *d;
-    size_t order;
-} found;
-
 static int diag_order(const diag *a, const diag *b)
 {
     return order_then(ORDER(a->range.file, b->range.file), ORDER(a->range.begin, b->range.begin));
@@ -250,28 +244,13 @@ static int diag_order(const diag *a, const diag *b)
 
 static int found_order(const void *a, const void *b)
 {
-    const found *x = a, *y = b;
-    return order_then(diag_order(x->d, y->d), ORDER(x->order, y->order));
-}
-
-static bool is_sorted(const diag_list *list)
-{
-    for (size_t i = 1; i < list->count; i++)
-        if (diag_order(list->items[i - 1], list->items[i]) > 0)
-            return false;
-    return true;
+    const diag *const *x = a, *const *y = b;
+    return diag_order(*x, *y);
 }
 
 void diag_list_sort(diag_list *list)
 {
-    if (!is_sorted(list)) {
-        found *all = ARENA_ARRAY(list->arena, found, list->count);
-        for (size_t i = 0; i < list->count; i++)
-            all[i] = (found){list->items[i], i};
-        order_sort(all, list->count, sizeof *all, found_order);
-        for (size_t i = 0; i < list->count; i++)
-            list->items[i] = all[i].d;
-    }
+    order_sort(list->items, list->count, sizeof *list->items, found_order);
     size_t kept = 0;
     for (size_t i = 0; i < list->count; i++) {
         diag *d = list->items[i];

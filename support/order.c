@@ -34,9 +34,10 @@ static void merge(unsigned char *to, const unsigned char *from, size_t first, si
     }
 }
 
-static size_t smaller(size_t a, size_t b)
+/* How many of a run of so many there are from `at` on. */
+static size_t run_at(size_t at, size_t run, size_t count)
 {
-    return a < b ? a : b;
+    return count - at < run ? count - at : run;
 }
 
 void order_sort(void *items, size_t count, size_t bytes, order_of *compare)
@@ -44,10 +45,10 @@ void order_sort(void *items, size_t count, size_t bytes, order_of *compare)
     unsigned char *room = count > RUN ? malloc(count * bytes) : NULL, *from = items, *to = room;
     size_t run = room ? RUN : count; /* without room slowly */
     for (size_t at = 0; at < count; at += run)
-        insert_all(from + at * bytes, smaller(run, count - at), bytes, compare);
+        insert_all(from + at * bytes, run_at(at, run, count), bytes, compare);
     for (; run < count; run *= 2) {
         for (size_t at = 0; at < count; at += 2 * run) {
-            size_t first = smaller(run, count - at), second = smaller(run, count - at - first);
+            size_t first = run_at(at, run, count), second = run_at(at + first, run, count);
             merge(to + at * bytes, from + at * bytes, first, second, bytes, compare);
         }
         unsigned char *sorted = to;

@@ -31,7 +31,7 @@ static inline int order_then(int first, int then)
 
 typedef int order_of(const void *a, const void *b);
 
-/* `count` items of `bytes` each, ascending; equal ones keep their order. */
+/* `count` items of `bytes` each, ascending; equal ones keep their order. Of none `items` may be NULL. */
 void order_sort(void *items, size_t count, size_t bytes, order_of *compare);
 
 /* Of int64_t, ascending. */

@@ -149,8 +149,7 @@ static void set_middles(layout *l, place *places, const uint32_t *from, bool las
 {
     double bottom = 0;
     l->rows = 0;
-    if (l->count > 0)
-        order_sort(places, l->count, sizeof *places, by_column);
+    order_sort(places, l->count, sizeof *places, by_column);
     for (uint32_t i = 0; i < l->count; i++) {
         uint32_t at = places[i].at;
         bool box = at < l->p->node_count;

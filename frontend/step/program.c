@@ -179,8 +179,7 @@ static called_names called_by_programs(const ast *file, arena *a)
     for (uint32_t i = 0; i < file->kid_count; i++)
         if (step_is_program(file->kids[i]))
             collect_calls(&c, file->kids[i], file->kids[i]);
-    if (c.count)
-        order_sort(c.items, c.count, sizeof *c.items, by_name);
+    order_sort(c.items, c.count, sizeof *c.items, by_name);
     return c;
 }
 

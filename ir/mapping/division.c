@@ -62,8 +62,7 @@ void mapping_divide(mapping_context *c, const mapping *dividend, const mapping *
         if (!hole && !divide_factor(c, dividend, f, position, out))
             out->exact = false;
     }
-    if (out->count > 1)
-        order_sort(out->matches, out->count, sizeof *out->matches, by_dividend_stride);
+    order_sort(out->matches, out->count, sizeof *out->matches, by_dividend_stride);
 }
 
 /* ---- refinement ---- */

@@ -108,10 +108,6 @@ static bool sweep_row(sweep *s, diag_list *diags)
         return false;
     }
     variant_spend(&s->left, c);
-    if (visa_gave_up(c)) {
-        visa_free(c);
-        return give_up(s, diags);
-    }
     const unsigned char *data;
     size_t size;
     binary b;
@@ -120,7 +116,7 @@ static bool sweep_row(sweep *s, diag_list *diags)
     bool has_items = visa_error_count(c) == 0 && visa_item_count(c) > 0, only_items = has_items && visa_kernel_count(c) == 0;
     bool good = !has_items || item_rows(s, c, values);
     bool legal = good && !only_items && visa_emit(c, VISA_EMIT_BINARY, &data, &size) && binary_read(data, size, s->out.arena, diags, &b);
-    if (!legal && visa_gave_up(c)) { /* when it was written */
+    if (!legal && visa_gave_up(c)) { /* read or written */
         visa_free(c);
         return give_up(s, diags);
     }
@@ -184,8 +180,7 @@ static void sweep_front(sweep_points *all, const char *head, strbuf *out)
     for (size_t i = 0; i < all->count; i++)
         if (!is_beaten(all, i))
             front[count++] = all->list[i];
-    if (count > 1)
-        order_sort(front, count, sizeof *front, by_name_and_cost);
+    order_sort(front, count, sizeof *front, by_name_and_cost);
     strbuf_puts(out, head);
     for (size_t i = 0; i < count; i++)
         strbuf_printf(out, "%s           %-16s %10lld %12lld\n", front[i].values, front[i].name, (long long)front[i].cycles,

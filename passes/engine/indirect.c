@@ -664,8 +664,7 @@ static void make_loops(rows *r, const mapping *left)
     int64_t commands = 0;
     dma_config **end = &r->op->dma;
     bool good = true;
-    if (all.count > 1)
-        order_sort(all.items, all.count, sizeof *all.items, by_list_base);
+    order_sort(all.items, all.count, sizeof *all.items, by_list_base);
     for (size_t i = 0; i < all.count && good && !all.too_many; i++) {
         good = make_copy(r, &all.items[i], &commands, &end);
         all.too_many = commands > COPY_MAX_COMMANDS;

@@ -116,10 +116,8 @@ static bool shares_factor(const product *a, const product *b)
 static void pair_up(finding *f, products *lacking, products *more, arena *a)
 {
     enum { FEW = 4096 };
-    if (lacking->items)
-        order_sort(lacking->items, lacking->count, sizeof *lacking->items, compare_orders);
-    if (more->items)
-        order_sort(more->items, more->count, sizeof *more->items, compare_orders);
+    order_sort(lacking->items, lacking->count, sizeof *lacking->items, compare_orders);
+    order_sort(more->items, more->count, sizeof *more->items, compare_orders);
     bool *used = ARENA_ARRAY(a, bool, more->count + 1);
     size_t next = 0;
     for (size_t i = 0; i < lacking->count; i++) {
@@ -153,10 +151,8 @@ static void compare_lists(finding *f, products *should, products *has, arena *a)
 {
     products lacking = {.arena = a}, more = {.arena = a};
     size_t capacity_l = 0, capacity_m = 0;
-    if (should->items)
-        order_sort(should->items, should->count, sizeof *should->items, compare_products);
-    if (has->items)
-        order_sort(has->items, has->count, sizeof *has->items, compare_products);
+    order_sort(should->items, should->count, sizeof *should->items, compare_products);
+    order_sort(has->items, has->count, sizeof *has->items, compare_products);
     for (size_t i = 0, j = 0; i < should->count || j < has->count;) {
         const product *x = i < should->count ? &should->items[i] : NULL, *y = j < has->count ? &has->items[j] : NULL;
         int order = !x ? 1 : !y ? -1 : compare_factors(x, y);

@@ -87,10 +87,8 @@ origin_map *origin_map_new(const target *t, const binary_kernel *k, arena *a)
             if ((copy && !add_copy(&m->copies, x, (int64_t)i, a)) || (x->op == OP_COMMIT && !add_commit(&m->commits, x, (int64_t)i, a)))
                 return NULL;
         }
-    if (m->copies.count)
-        order_sort(m->copies.items, m->copies.count, sizeof *m->copies.items, by_begin);
-    if (m->commits.count)
-        order_sort(m->commits.items, m->commits.count, sizeof *m->commits.items, by_begin);
+    order_sort(m->copies.items, m->copies.count, sizeof *m->copies.items, by_begin);
+    order_sort(m->commits.items, m->commits.count, sizeof *m->commits.items, by_begin);
     return m;
 }
 

@@ -361,8 +361,7 @@ static bool read_all(reader *r, json_t *root)
     p->buffers = ARENA_ARRAY(r->arena, plan_buffer, json_object_size(buffers) + 1);
     json_object_foreach(kernels, name, value) if (!read_kernel(r, name, value)) return false;
     json_object_foreach(buffers, name, value) if (!read_buffer(r, name, value)) return false;
-    if (p->buffer_count)
-        order_sort(p->buffers, p->buffer_count, sizeof *p->buffers, by_name);
+    order_sort(p->buffers, p->buffer_count, sizeof *p->buffers, by_name);
     for (size_t i = 0; i < p->buffer_count; i++)
         if (p->buffers[i].of && !place_part(r, &p->buffers[i]))
             return false;

@@ -127,8 +127,7 @@ static void put_queues(strbuf *s, const step_run *r)
     const step_edge_totals **edges = ARENA_ARRAY(s->arena, const step_edge_totals *, r->edge_count + 1);
     for (uint32_t i = 0; i < r->edge_count; i++)
         edges[i] = &r->edges[i];
-    if (r->edge_count > 0)
-        order_sort(edges, r->edge_count, sizeof *edges, by_held);
+    order_sort(edges, r->edge_count, sizeof *edges, by_held);
     uint32_t rows = r->edge_count < QUEUES ? r->edge_count : QUEUES;
     begin_rows(s, "queues", rows);
     for (uint32_t i = 0; i < rows && step_record_buckets(r->record) > 0; i++)

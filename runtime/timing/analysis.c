@@ -208,8 +208,7 @@ static int64_t *touched_elements(const einsum *e, arena *a)
         for (unsigned side = 0; side < einsum_side_count(s); side++)
             all[count++] = touch_of(e, s, (einsum_side)side, einsum_operand(s, (einsum_side)side));
     }
-    if (count > 0)
-        order_sort(all, count, sizeof *all, by_part);
+    order_sort(all, count, sizeof *all, by_part);
     for (size_t i = 0; i < count; i++)
         if (i == 0 || all[i].tensor != all[i - 1].tensor || all[i].key != all[i - 1].key)
             elements[all[i].tensor] = sum_bounded(elements[all[i].tensor], all[i].elements);

@@ -25,8 +25,7 @@ void line_cycles_make(const binary *b, timing_preset preset, arena *a, line_cycl
         }
     }
     size_t kept = 0;
-    if (out->count)
-        order_sort(out->items, out->count, sizeof *out->items, by_line);
+    order_sort(out->items, out->count, sizeof *out->items, by_line);
     for (size_t i = 0; i < out->count; i++) {
         if (kept > 0 && out->items[kept - 1].line == out->items[i].line) {
             out->items[kept - 1].cycles += out->items[i].cycles;

@@ -484,8 +484,7 @@ static int by_place(const void *a, const void *b)
 static void merge_repeats(linter *l)
 {
     size_t kept = 0;
-    if (l->count > 0)
-        order_sort(l->items, l->count, sizeof *l->items, by_place);
+    order_sort(l->items, l->count, sizeof *l->items, by_place);
     for (size_t i = 0; i < l->count; i++) {
         if (kept > 0 && by_place(&l->items[kept - 1], &l->items[i]) == 0) {
             l->items[kept - 1].cost += l->items[i].cost;
@@ -531,8 +530,7 @@ void lint_make(const analysis *x, arena *a, lint **out, size_t *count)
         }
     }
     merge_repeats(&l);
-    if (l.count > 0)
-        order_sort(l.items, l.count, sizeof *l.items, by_cost);
+    order_sort(l.items, l.count, sizeof *l.items, by_cost);
     for (size_t i = 0; i < l.count; i++) {
         arena *scratch = arena_new_inside(a);
         schedule_change change = {.line = l.items[i].line, .less = l.items[i].cost / l.items[i].times};

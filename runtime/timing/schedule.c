@@ -513,8 +513,7 @@ static bool make(const target *t, const binary_kernel *k, timing_preset preset, 
         out->end_sync_cycles = measured_costs_of()->end_sync_cycles;
     out->serial_cycles += out->end_sync_cycles;
     out->cycles = s.now + out->end_sync_cycles;
-    if (out->count > 0)
-        order_sort(out->items, out->count, sizeof *out->items, by_start);
+    order_sort(out->items, out->count, sizeof *out->items, by_start);
     return ok;
 }
 

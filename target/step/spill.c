@@ -37,8 +37,7 @@ int64_t step_spill_share_out(step_spill *operators, uint32_t count, int64_t capa
     for (uint32_t i = 0; i < count; i++) /* the order holds only among those that want something */
         if (claims[i].bytes > 0)
             claims[wanting++] = claims[i];
-    if (wanting > 1)
-        order_sort(claims, wanting, sizeof *claims, by_need);
+    order_sort(claims, wanting, sizeof *claims, by_need);
     for (uint32_t i = 0; i < wanting; i++) {
         const claim *c = &claims[i];
         int64_t kept = c->bytes < left ? c->bytes : left;
