@@ -18,7 +18,7 @@ def lines(program):
 
 def main():
     system, musl = lines("layouts_system"), lines("layouts_musl")
-    faults = [f"{a} | musl: {b}" for a, b in zip(system, musl) if a != b] + [] if len(system) == len(musl) else ["not as many lines"]
+    faults = [f"{a} | musl: {b}" for a, b in zip(system, musl) if a != b] if len(system) == len(musl) else ["not as many lines"]
     with open(os.path.join(visa_tools.bin_dir(), "visac.map"), encoding="utf-8") as file:
         link_map = file.read()
     if not re.search(r"musl\S*/libc\.a\(", link_map):
