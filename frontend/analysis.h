@@ -42,8 +42,8 @@ typedef struct analysis {
     size_t unnamed_count, unnamed_capacity;
     pending_item *dataflows;
     size_t dataflow_count, dataflow_capacity;
-    const char **called; /* names of functions that others call, sorted */
-    size_t called_count, called_capacity;
+    const char *const *called; /* names of functions that others call, sorted */
+    size_t called_count;
     const char *module_path; /* "a::b::" of the functions at hand */
     module *module;
     const ast *given;     /* arguments of the type of the `impl` whose items are collected; NULL: it is for all of them, or there is none */

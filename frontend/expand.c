@@ -17,6 +17,19 @@ expander *expander_new(source_map *sources, arena *a, diag_list *diags)
     return e;
 }
 
+const expander *expand_keep(const expander *e)
+{
+    expander *kept = ARENA_NEW(e->arena, expander);
+    *kept = *e;
+    kept->scanner = NULL; /* its memory may have grown where a rewind forgets it */
+    return kept;
+}
+
+void expand_restore(expander *e, const expander *kept)
+{
+    *e = *kept;
+}
+
 token_scanner *expand_scanner(expander *e)
 {
     if (!e->scanner)

@@ -14,6 +14,9 @@ expander *expander_new(source_map *sources, arena *a, diag_list *diags);
 void expand_begin(expander *e);
 /* The tree of a file with its macros expanded; macros of files that were expanded before are known in it. */
 const ast *expand_file(expander *e, const ast *file);
+/* The expander as it is now, for expand_restore after its arena was rewound to here or later. */
+const expander *expand_keep(const expander *e);
+void expand_restore(expander *e, const expander *kept);
 /* The place in a file that somebody wrote of a place in an expansion; *call: the outermost call that made it, or SRC_NOWHERE. */
 src_range expand_place(const expander *e, src_range range, src_range *call);
 /* Leads the places of all messages back, and says of which call they are. */

@@ -478,21 +478,41 @@ static bool is_host(const ast *fn)
     return !fn || fn->value & AST_FN_ASYNC || ast_kid(fn, 2)->kid_count == 0;
 }
 
-/* What a function of kernels calls is compiled there. `caller`: the innermost function around, or NULL. */
-static void collect_calls(analysis *s, const ast *n, const ast *caller)
+typedef struct called_names {
+    const char **names;
+    size_t count, capacity;
+    arena *arena;
+} called_names;
+
+/* What a function of kernels calls is compiled there. `caller`: the innermost function around, or NULL. A node without kids calls nothing.
+ */
+static void collect_calls(called_names *c, const ast *n, const ast *caller)
 {
     const ast *callee = ast_is(n, AST_CALL) && !is_host(caller) ? ast_last_segment(ast_kid(n, 0)) : NULL;
     if (ast_is(n, AST_METHOD) && !is_host(caller) && !stage_is_known(n->text)) /* of an `impl` */
         callee = n;
     if (callee && strcmp(callee->text, caller->text) != 0)
-        ARENA_PUSH(s->arena, s->called, s->called_count, s->called_capacity, callee->text);
+        ARENA_PUSH(c->arena, c->names, c->count, c->capacity, callee->text);
     for (uint32_t i = 0; i < n->kid_count; i++)
-        collect_calls(s, n->kids[i], ast_is(n, AST_FN) ? n : caller);
+        if (n->kids[i]->kid_count)
+            collect_calls(c, n->kids[i], ast_is(n, AST_FN) ? n : caller);
 }
 
 static int by_name(const void *a, const void *b)
 {
     return strcmp(*(const char *const *)a, *(const char *const *)b);
+}
+
+const sema_survey *sema_survey_of(const ast *file, unsigned dialects, arena *a)
+{
+    sema_survey *y = ARENA_NEW(a, sema_survey);
+    called_names c = {.arena = a};
+    collect_calls(&c, file, NULL);
+    order_sort(c.names, c.count, sizeof *c.names, by_name);
+    y->called = c.names;
+    y->called_count = c.count;
+    y->dialects = dialect_narrow(dialects ? dialects : ALL_DIALECTS, file, &y->mixed, a);
+    return y;
 }
 
 static bool is_kernel(analysis *s, scope *names, const ast *fn)
@@ -563,10 +583,26 @@ static const char *word_of(int release, const char *word)
     return dialect_word((dialect)release, word);
 }
 
-/* The file's release, with all modules that it loads. */
-static void read_dialect(analysis *s, const ast *file)
+/* Who is called, and the file's release, with all modules that it loads. */
+static void read_survey(analysis *s, const ast *file)
 {
-    unsigned set = dialect_narrow(s->options->dialects ? s->options->dialects : ALL_DIALECTS, file, &s->mixed, s->arena);
+    const sema_survey *y = s->options->survey ? s->options->survey : sema_survey_of(file, 0, s->arena);
+    called_names c = {.arena = s->arena};
+    unsigned set = y->dialects;
+    s->mixed = y->mixed;
+    s->called = y->called;
+    s->called_count = y->called_count;
+    for (size_t i = 0; i < s->loaded_count; i++)
+        collect_calls(&c, s->loaded[i].body, NULL);
+    for (size_t i = 0; i < s->options->called_count; i++)
+        ARENA_PUSH(s->arena, c.names, c.count, c.capacity, s->options->called[i]);
+    if (c.count > 0) {
+        for (size_t i = 0; i < y->called_count; i++)
+            ARENA_PUSH(s->arena, c.names, c.count, c.capacity, y->called[i]);
+        order_sort(c.names, c.count, sizeof *c.names, by_name);
+        s->called = c.names;
+        s->called_count = c.count;
+    }
     for (size_t i = 0; i < s->loaded_count; i++)
         set = dialect_narrow(set, s->loaded[i].body, &s->mixed, s->arena);
     s->context.dialect = s->options->dialect ? *s->options->dialect : dialect_newest(set);
@@ -595,13 +631,7 @@ module *sema_module(const ast *file, mapping_context *mappings, arena *a, diag_l
     index_add_scope(&s->context, file->range, root);
     collect_items(s, root, file, 0);
     resolve_uses(s);
-    collect_calls(s, file, NULL);
-    for (size_t i = 0; i < s->loaded_count; i++)
-        collect_calls(s, s->loaded[i].body, NULL);
-    for (size_t i = 0; i < s->options->called_count; i++)
-        ARENA_PUSH(s->arena, s->called, s->called_count, s->called_capacity, s->options->called[i]);
-    read_dialect(s, file);
-    order_sort(s->called, s->called_count, sizeof *s->called, by_name);
+    read_survey(s, file);
     read_unnamed(s, 0);
     analyse_functions(s, root, file);
     read_unnamed(s, 0);

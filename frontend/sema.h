@@ -10,6 +10,17 @@
 #include "ir/kernel.h"
 #include "target/dialect.h"
 
+/* What follows from a tree alone, whatever numbers it is compiled with, modules of other files left out. */
+typedef struct sema_survey {
+    const char **called; /* names of functions that others call, the host's left out; sorted */
+    size_t called_count;
+    unsigned dialects; /* releases that have all that is written: never none of those that it was begun with */
+    bool mixed;        /* words of releases that have no other in common */
+} sema_survey;
+
+/* `dialects`: the releases that may be meant (frontend/dialect.h); 0: all. Lives in the arena. */
+const sema_survey *sema_survey_of(const ast *file, unsigned dialects, arena *a);
+
 typedef struct sema_options {
     const char *only; /* the one kernel or dataflow item to read; NULL: all. When it is not there, `left_out` of the module has what is. */
     /* The items of `mod x;` (the AST_MOD node): an AST_FILE, or NULL when it was diagnosed. NULL: such modules are empty. */
@@ -26,9 +37,9 @@ typedef struct sema_options {
     /* A kernel that nobody asks about now is named, and its body is not read. `d`: the release of the file; `mixed`: it has words that this
      * one has not. Called for every kernel, before it is read. NULL: all are read. */
     bool (*passes_over)(void *user, const ast *fn, dialect d, bool mixed);
+    const sema_survey *survey; /* of the file; NULL: nobody has made one */
     const char *const *called; /* names of functions that text calls which is not there */
     size_t called_count;
-    unsigned dialects;      /* the releases in which text may be written that is not there (frontend/dialect.h); 0: any */
     const dialect *dialect; /* the one release that the file is written in; NULL: the text tells it */
 } sema_options;
 

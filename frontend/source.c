@@ -94,6 +94,20 @@ static source_file *file_with_lines(const source_map *sources, int file)
     return f;
 }
 
+const source_map *source_map_keep(source_map *sources)
+{
+    for (size_t i = 0; i < sources->count; i++)
+        file_with_lines(sources, (int)i); /* where a rewind does not forget them */
+    source_map *kept = ARENA_NEW(sources->arena, source_map);
+    *kept = *sources;
+    return kept;
+}
+
+void source_map_restore(source_map *sources, const source_map *kept)
+{
+    *sources = *kept;
+}
+
 /* Index (from 0) of the last line that begins at or before the offset. */
 static uint32_t line_index(const source_file *f, uint32_t offset)
 {

@@ -32,6 +32,9 @@ int source_map_add(source_map *sources, const char *name, const char *text, size
 /* The same for a part of a larger file: where it begins there, the line from 1, the offset in bytes. */
 int source_map_add_part(source_map *sources, const char *name, const char *text, size_t bytes, uint32_t first_line, uint32_t first_byte);
 int source_map_count(const source_map *sources);
+/* The map as it is now, for source_map_restore after its arena was rewound to here or later: texts that were added since are not in it. */
+const source_map *source_map_keep(source_map *sources);
+void source_map_restore(source_map *sources, const source_map *kept);
 
 /* File indexes outside the map give "<unknown>", an empty text and place 1:1. */
 const char *source_name(const source_map *sources, int file);

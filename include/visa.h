@@ -65,11 +65,17 @@ typedef struct visa_options {
     int64_t step_compute_tile; /* rows and columns of what their compute units take; 0: what they say */
     size_t jobs; /* threads that compile a file's kernels, where binary_only is set: the same bytes and messages with any number; 0: none
                     but the caller's */
+    bool again;  /* visa_compile_again may follow: what is read of the text is kept. By the caller's thread alone */
 } visa_options;
 
 /* Compiles a text. `name` stands in diagnostics. NULL only when there is no memory, or for an unknown target, pass or warning. */
 VISA_API visa_compilation *visa_compile(const char *name, const char *text, size_t bytes, const visa_options *options);
 VISA_API void visa_free(visa_compilation *c);
+/* Compiles its text again with other parameters, warnings or transformations: the result is that of visa_compile with the same options, and
+ * costs as many steps, but nothing of the text is read again, and memory that is there is used. Files of modules are. What came of `c`
+ * before is gone. False: it was not compiled with `again`, was stopped while it was read, or the options name another target or are of a
+ * book, an editor or parse_only; nothing happened. */
+VISA_API bool visa_compile_again(visa_compilation *c, const visa_options *options);
 
 VISA_API size_t visa_error_count(const visa_compilation *c);
 /* Was it, or a question to it, stopped because it took too much work, memory or time (E-BUDGET)? Then it does not say all that is wrong. */

@@ -7,6 +7,7 @@
 #include "codegen/container.h"
 #include "frontend/expand.h"
 #include "frontend/index.h"
+#include "frontend/sema.h"
 #include "frontend/source.h"
 #include "frontend/step/program.h"
 #include "frontend/upgrade.h"
@@ -102,7 +103,18 @@ struct visa_compilation {
     size_t pending;          /* functions that are stale, and were not compiled */
     const src_range *blanks; /* what is not there to be asked about */
     size_t blank_count;
+    const sema_survey *survey;           /* of `tree` */
+    const struct compilation_read *read; /* options->again: what visa_compile_again goes back to; NULL: nothing is */
 };
+
+/* A compilation whose text was read, and nothing made of it yet: what it was, and the point of its arena to go back to. */
+typedef struct compilation_read {
+    visa_compilation as_read;
+    const source_map *sources;
+    const expander *expander;
+    uint64_t steps;
+    arena_mark end;
+} compilation_read;
 
 /* visa_compile, with what is known from before; the text is as the recall wants it. */
 visa_compilation *compilation_compile(const char *name, const char *text, size_t bytes, const visa_options *options,

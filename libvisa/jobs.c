@@ -66,6 +66,7 @@ static void share(visa_compilation *to, const visa_compilation *from)
     to->expander = from->expander;
     to->file = from->file;
     to->tree = from->tree;
+    to->mappings = mapping_context_new(to->arena);
     to->kernel_arena = arena_new_inside(to->arena);
     to->no_kernel = arena_mark_here(to->kernel_arena);
 }
@@ -176,7 +177,7 @@ static bool may_run(const visa_compilation *c)
     const visa_options *o = c->options;
     bool is_plain = c->binary_only && !c->has_programs && !c->index && !c->is_book && !o->kernel && !o->print_after && !o->time_report &&
                     !c->max_milliseconds && c->diags.count == 0;
-    return is_plain && o->jobs > 1 && count_functions(c->tree) >= LEAST_KERNELS && !(o->modules && loads_modules(c->tree));
+    return is_plain && o->jobs > 1 && !o->again && count_functions(c->tree) >= LEAST_KERNELS && !(o->modules && loads_modules(c->tree));
 }
 
 /* Their lines are looked up by all of them. */
@@ -293,7 +294,8 @@ ast *jobs_parse(visa_compilation *c, int file)
     const char *text = source_text(c->sources, file);
     uint32_t bytes = (uint32_t)source_bytes(c->sources, file), at = 0;
     const visa_options *o = c->options;
-    bool may = c->binary_only && o->jobs > 1 && !o->editor && !o->time_report && !c->is_book && !c->max_milliseconds && c->diags.count == 0;
+    bool may = c->binary_only && o->jobs > 1 && !o->again && !o->editor && !o->time_report && !c->is_book && !c->max_milliseconds &&
+               c->diags.count == 0;
     if (!may || bytes < LEAST_BYTES || memmem(text, bytes, "macro_rules", strlen("macro_rules")) || !(c->jobs = jobs_new(c)))
         return NULL;
     jobs *j = c->jobs;

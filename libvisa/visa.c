@@ -10,6 +10,7 @@
 #include "libvisa/recall.h"
 #include "libvisa/step/kernels.h"
 #include "passes/step/rewrite.h"
+#include "support/budget.h"
 #include "support/choice.h"
 #include "support/shown.h"
 #include "support/warning.h"
@@ -33,6 +34,14 @@ static bool knows_warnings(const char *const *options)
         if (!visa_knows_warning(*options))
             return false;
     return true;
+}
+
+static bool knows_names(const visa_options *o)
+{
+    bool known = knows_pass(o->print_after) && knows_warnings(o->warnings);
+    for (size_t i = 0; i < o->step_pass_count && known; i++)
+        known = compilation_step_pass(o->step_passes[i], strcspn(o->step_passes[i], ":")) != NULL;
+    return known;
 }
 
 const ast *compilation_set_parameters(visa_compilation *c, const ast *tree)
@@ -101,8 +110,21 @@ void compilation_finish_kernel(void *user, kernel *k)
     compilation_took(c, "write");
 }
 
-/* --kernel names a kernel or dataflow item, which is read alone, or a stream program, which may map any kernel of its file. */
-void compilation_run_file(visa_compilation *c, int file)
+/* What visa_compile_again goes back to. The compilation goes on with copies of its diagnostics: it adds notes to them, and leads their
+ * places back to where macros were called. */
+static void keep(visa_compilation *c)
+{
+    compilation_read *r = ARENA_NEW(c->arena, compilation_read);
+    c->read = r;
+    r->sources = source_map_keep(c->sources);
+    r->expander = expand_keep(c->expander);
+    r->as_read = *c;
+    r->steps = arena_budget(c->arena)->steps;
+    r->end = arena_mark_here(c->arena);
+}
+
+/* The text becomes a tree, which is the same whatever the parameters. False: nobody asks for more. */
+static bool read_text(visa_compilation *c, int file)
 {
     c->file = jobs_parse(c, file);
     if (!c->file)
@@ -113,9 +135,24 @@ void compilation_run_file(visa_compilation *c, int file)
     if (c->options->parse_only && c->options->modules)
         compilation_name_modules(c);
     if (c->options->parse_only || (c->recall && !recall_follows(c)))
-        return;
+        return false;
     expand_begin(c->expander);
-    c->tree = compilation_set_parameters(c, expand_file(c->expander, c->file));
+    c->tree = expand_file(c->expander, c->file);
+    c->survey = sema_survey_of(c->tree, c->recall ? recall_dialects(c->recall) : 0, c->arena);
+    if (c->options->again)
+        keep(c);
+    return true;
+}
+
+/* --kernel names a kernel or dataflow item, which is read alone, or a stream program, which may map any kernel of its file. */
+static void compile_tree(visa_compilation *c)
+{
+    if (c->read)
+        c->diags = diag_list_copy(&c->diags);
+    c->mappings = mapping_context_new(c->arena);
+    c->is_set = ARENA_ARRAY(c->arena, bool, c->options->parameter_count + 1);
+    c->bindings = ARENA_ARRAY(c->arena, step_binding, c->options->parameter_count + 1);
+    c->tree = compilation_set_parameters(c, c->tree);
     c->index = c->options->editor ? ARENA_NEW(c->arena, source_index) : NULL;
     const char *only = c->options->kernel;
     const char *const *programs = step_program_names(c->tree, c->arena);
@@ -139,7 +176,7 @@ void compilation_run_file(visa_compilation *c, int file)
                             .passes_over = c->recall ? recall_passes_over : NULL,
                             .called = called,
                             .called_count = called_count,
-                            .dialects = c->recall ? recall_dialects(c->recall) : 0,
+                            .survey = c->survey,
                             .kernels = c->kernel_arena};
     if (!jobs_run(c, &options)) {
         compilation_begin_dumps(c);
@@ -162,6 +199,12 @@ void compilation_run_file(visa_compilation *c, int file)
     if (only && visa_kernel_count(c) + c->module->dataflow_count == 0 && c->diags.error_count == 0)
         refuse_kernel(c, programs);
     compilation_took(c, "stream programs");
+}
+
+void compilation_run_file(visa_compilation *c, int file)
+{
+    if (read_text(c, file))
+        compile_tree(c);
 }
 
 size_t visa_kernel_count(const visa_compilation *c)
@@ -195,6 +238,29 @@ static void help_book(visa_compilation *c, const char *name)
         }
 }
 
+/* There is nothing to compile. */
+static void refuse_empty(visa_compilation *c, const char *name)
+{
+    if (!c->module || visa_kernel_count(c) + c->module->dataflow_count + c->blank_count > 0 || c->diags.error_count > 0)
+        return;
+    diag *d = diag_add(&c->diags, E_NO_KERNEL, (src_range){c->file->range.file, 0, 0}, "%s has no kernel", shown_text(name, c->arena));
+    const diag *generic = NULL;
+    for (size_t i = 0; i < c->diags.count && !generic; i++)
+        generic = c->diags.items[i]->id == W_GENERIC ? c->diags.items[i] : NULL;
+    if (generic && generic->help) {
+        diag_note(&c->diags, d, generic->range, "this one has parameters, and needs their values");
+        diag_help(&c->diags, d, "%s", generic->help);
+        return;
+    }
+    const ast *fn = NULL;
+    for (uint32_t i = 0; i < c->file->kid_count && !fn; i++)
+        fn = ast_is(c->file->kids[i], AST_FN) ? c->file->kids[i] : NULL;
+    if (fn)
+        diag_note(&c->diags, d, fn->name_range, "`%s` is none: it has neither #[device] nor tensors as parameters, or others call it",
+                  fn->text);
+    diag_help(&c->diags, d, "a kernel is a #[device(chip = 1)] function, or a function with tensor parameters");
+}
+
 static void run(visa_compilation *c, const char *name, const char *text, size_t bytes)
 {
     compilation_clock(c);
@@ -209,24 +275,7 @@ static void run(visa_compilation *c, const char *name, const char *text, size_t 
     }
     compilation_run_file(c, file);
     help_book(c, name);
-    if (c->module && visa_kernel_count(c) + c->module->dataflow_count + c->blank_count == 0 && c->diags.error_count == 0) {
-        diag *d = diag_add(&c->diags, E_NO_KERNEL, (src_range){file, 0, 0}, "%s has no kernel", shown_text(name, c->arena));
-        const diag *generic = NULL;
-        for (size_t i = 0; i < c->diags.count && !generic; i++)
-            generic = c->diags.items[i]->id == W_GENERIC ? c->diags.items[i] : NULL;
-        if (generic && generic->help) {
-            diag_note(&c->diags, d, generic->range, "this one has parameters, and needs their values");
-            diag_help(&c->diags, d, "%s", generic->help);
-            return;
-        }
-        const ast *fn = NULL;
-        for (uint32_t i = 0; c->file && i < c->file->kid_count && !fn; i++)
-            fn = ast_is(c->file->kids[i], AST_FN) ? c->file->kids[i] : NULL;
-        if (fn)
-            diag_note(&c->diags, d, fn->name_range, "`%s` is none: it has neither #[device] nor tensors as parameters, or others call it",
-                      fn->text);
-        diag_help(&c->diags, d, "a kernel is a #[device(chip = 1)] function, or a function with tensor parameters");
-    }
+    refuse_empty(c, name);
 }
 
 static void set_warnings(visa_compilation *c)
@@ -245,9 +294,6 @@ static bool begin(visa_compilation *c)
     set_warnings(c);
     c->sources = source_map_new(c->arena);
     c->expander = expander_new(c->sources, c->arena, &c->diags);
-    c->mappings = mapping_context_new(c->arena);
-    c->is_set = ARENA_ARRAY(c->arena, bool, c->options->parameter_count + 1);
-    c->bindings = ARENA_ARRAY(c->arena, step_binding, c->options->parameter_count + 1);
     strbuf_init(&c->dumps, c->arena);
     strbuf_init(&c->verdicts, c->arena);
     return true;
@@ -261,6 +307,17 @@ static void guarded_run(visa_compilation *c, const char *name, const char *text,
     run(c, name, text, bytes);
 }
 
+static void set_options(visa_compilation *c, const visa_options *chosen)
+{
+    c->options = chosen;
+    c->error_limit = chosen->error_limit;
+    c->is_book = chosen->book;
+    c->binary_only = chosen->binary_only;
+    c->max_steps = chosen->max_steps ? chosen->max_steps : COMPILE_STEPS_MAX;
+    c->max_bytes = chosen->max_bytes ? chosen->max_bytes : COMPILE_BYTES_MAX;
+    c->max_milliseconds = chosen->max_milliseconds;
+}
+
 visa_compilation *compilation_new(const visa_options *chosen)
 {
     const target *t = target_by_name(chosen->target ? chosen->target : "rngd");
@@ -271,15 +328,8 @@ visa_compilation *compilation_new(const visa_options *chosen)
         arena_free(a);
         return NULL;
     }
-    *c = (visa_compilation){.arena = a,
-                            .target = t,
-                            .options = chosen,
-                            .error_limit = chosen->error_limit,
-                            .is_book = chosen->book,
-                            .binary_only = chosen->binary_only,
-                            .max_steps = chosen->max_steps ? chosen->max_steps : COMPILE_STEPS_MAX,
-                            .max_bytes = chosen->max_bytes ? chosen->max_bytes : COMPILE_BYTES_MAX,
-                            .max_milliseconds = chosen->max_milliseconds};
+    *c = (visa_compilation){.arena = a, .target = t};
+    set_options(c, chosen);
     if (begin(c))
         return c;
     visa_free(c);
@@ -290,11 +340,8 @@ visa_compilation *compilation_compile(const char *name, const char *text, size_t
 {
     static const visa_options defaults;
     const visa_options *chosen = options ? options : &defaults;
-    if (!knows_pass(chosen->print_after) || !knows_warnings(chosen->warnings))
+    if (!knows_names(chosen))
         return NULL;
-    for (size_t i = 0; i < chosen->step_pass_count; i++)
-        if (!compilation_step_pass(chosen->step_passes[i], strcspn(chosen->step_passes[i], ":")))
-            return NULL;
     visa_compilation *c = compilation_new(chosen);
     if (!c)
         return NULL;
@@ -304,6 +351,34 @@ visa_compilation *compilation_compile(const char *name, const char *text, size_t
     guarded_run(c, name, text, bytes);
     c->options = &defaults; /* the caller's need not outlive the call */
     return c;
+}
+
+static void guarded_again(visa_compilation *c)
+{
+    if (COMPILATION_STOPS(c))
+        return;
+    compilation_clock(c);
+    compile_tree(c);
+    help_book(c, source_name(c->sources, c->file->range.file));
+    refuse_empty(c, source_name(c->sources, c->file->range.file));
+}
+
+bool visa_compile_again(visa_compilation *c, const visa_options *options)
+{
+    static const visa_options defaults;
+    const compilation_read *r = c->read;
+    if (!r || target_by_name(options->target ? options->target : "rngd") != c->target || options->book || options->editor ||
+        options->parse_only || !knows_names(options))
+        return false;
+    arena_rewind(c->arena, r->end);
+    *c = r->as_read;
+    source_map_restore(c->sources, r->sources);
+    expand_restore(c->expander, r->expander);
+    set_options(c, options);
+    budget_restart(c->arena, r->steps);
+    guarded_again(c);
+    c->options = &defaults;
+    return true;
 }
 
 visa_compilation *visa_compile(const char *name, const char *text, size_t bytes, const visa_options *options)

@@ -284,6 +284,14 @@ void budget_limit(arena *a, uint64_t max_steps, uint64_t max_bytes, uint64_t max
     set_look(b);
 }
 
+void budget_restart(arena *a, uint64_t steps)
+{
+    a->budget->steps = steps;
+    a->budget->started = 0;
+    a->budget->max_steps = a->budget->max_bytes = UINT64_MAX;
+    a->budget->at = (src_range){.file = -1};
+}
+
 void budget_clock(arena *a)
 {
     a->budget->started = nanoseconds_now();

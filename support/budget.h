@@ -43,6 +43,8 @@ void budget_clock(arena *a);
 uint64_t budget_milliseconds_left(const arena *a);
 /* No limits any more, but of nesting: for saying what happened. */
 void budget_lift(arena *a);
+/* So many steps were spent, and the clock does not run yet; bytes are those of the blocks that there are. */
+void budget_restart(arena *a, uint64_t steps);
 /* Counts work. Does not return when it is too much. */
 void budget_spend(arena *a, uint64_t steps);
 /* The same, and says what is being read. */

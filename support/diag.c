@@ -237,6 +237,24 @@ void diag_list_append(diag_list *list, const diag_list *more)
     list->error_count += more->error_count;
 }
 
+static void *copy_of(arena *a, void *items, size_t count, size_t capacity, size_t bytes_each)
+{
+    return capacity ? arena_grow(a, items, count, capacity, bytes_each) : NULL;
+}
+
+diag_list diag_list_copy(const diag_list *list)
+{
+    arena *a = list->arena;
+    diag_list copy = *list;
+    copy.items = copy_of(a, list->items, list->count, list->capacity, sizeof *list->items);
+    for (size_t i = 0; i < list->count; i++) {
+        diag *d = copy.items[i] = copy_of(a, list->items[i], 1, 1, sizeof *d);
+        d->notes = copy_of(a, d->notes, d->note_count, d->note_capacity, sizeof *d->notes);
+        d->edits = copy_of(a, d->edits, d->edit_count, d->edit_capacity, sizeof *d->edits);
+    }
+    return copy;
+}
+
 static int diag_order(const diag *a, const diag *b)
 {
     return order_then(ORDER(a->range.file, b->range.file), ORDER(a->range.begin, b->range.begin));

@@ -103,6 +103,8 @@ void diag_replace(diag_list *list, diag *d, src_range range, const char *format,
 
 /* Adds what another list of the same arena holds. */
 void diag_list_append(diag_list *list, const diag_list *more);
+/* A list of the same arena whose diagnostics nobody else changes; their texts are those of `list`. */
+diag_list diag_list_copy(const diag_list *list);
 
 /* Orders by file and position (stable, so that equal places keep the order of discovery) and drops exact
  * repetitions: same id, range and message. */

@@ -30,6 +30,27 @@ fn tiles(ctx: &mut Context, a: &HbmTensor<i8, m![1], m![Y, X = 8]>) -> HbmTensor
 """
 
 
+def axes(count):
+    """examples/matmul.vm beside so many axes more."""
+    head, kernel = (ROOT / "examples/matmul.vm").read_text().split("#[device", 1)
+    return head + "axes![" + ", ".join(f"X{i} = 8" for i in range(count)) + "];\n#[device" + kernel
+
+
+# Kernels that are compiled again: the file, and an axis of it with two sizes.
+AGAIN = ("matmul", "M", 32, 64), ("gelu", "M", 2048, 1024), ("attention", "T", 128, 256)
+
+
+def again_table(bench, section):
+    rows, at = [], {}
+    for name, axis, first, second in AGAIN:
+        lines = list(bench.lines_of([bench.program("bench_again"), ROOT / f"examples/{name}.vm", axis, str(first), str(second), *bench.count(("15", "200"), ("9", "60"), ("1", "2"))]))
+        again, text = [line["again_us"] for line in lines], [line["text_us"] for line in lines]
+        at[name] = spread(again)
+        rows.append([name, f"{axis} = {first}, {second}", at[name], spread(text), ratios(text, again)])
+    section["tables"].append(table("a kernel again with other numbers, in one process", ["kernel", "numbers", "µs", "µs from its text", "text / again"], rows))
+    section["targets"].append(at_most("matmul again with other numbers, in one process", 60, at["matmul"], "µs"))
+
+
 def terms(count):
     """A copy whose mappings have `count` terms; twelve axes have two elements, the others one."""
     axes = ", ".join(f"X{i} = {2 if i < 12 else 1}" for i in range(count))
@@ -77,3 +98,9 @@ def run(bench, section):
         taken = compiles(bench, "terms.vm", terms(count), rounds)
         rows.append([count, spread(of(taken, "wall")), spread(of(taken, "user"))["median"]])
     section["tables"].append(table("terms of an expression", ["terms", "wall ms", "user ms"], rows))
+    rows = []
+    for count in bench.count((2000, 20000, 200000), (2000, 20000), (20,)):
+        taken = compiles(bench, "axes.vm", axes(count), bench.count(15, 7))
+        rows.append([count, spread(of(taken, "wall")), spread(of(taken, "wall"))["median"] * 1e3 / count, max(of(taken, "peak"))])
+    section["tables"].append(table("axes of a file", ["axes", "wall ms", "µs each", "peak MiB"], rows))
+    again_table(bench, section)

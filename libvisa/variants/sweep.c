@@ -28,6 +28,7 @@ typedef struct sweep {
     const swept *axes;
     size_t axis_count;
     size_t *at;                             /* of each axis: which of its values is at hand */
+    visa_compilation *compilation;          /* of the variant at hand; NULL: there was none yet */
     uint64_t left;                          /* steps, for all of the sweep */
     bool any_kernel, any_program, any_item; /* was legal */
     bool limited;                           /* some program's chip holds a limited number of bytes */
@@ -91,6 +92,16 @@ static bool item_rows(sweep *s, visa_compilation *c, const char *values)
     return count > 0;
 }
 
+/* What the text says is read once, where it can be; NULL: no memory. */
+static visa_compilation *compile(sweep *s, const visa_options *options)
+{
+    if (s->compilation && visa_compile_again(s->compilation, options))
+        return s->compilation;
+    visa_free(s->compilation);
+    s->compilation = visa_compile(s->source->name, s->source->text, s->source->size, options);
+    return s->compilation;
+}
+
 /* One variant: a row of the table. False: not even a row. */
 static bool sweep_row(sweep *s, diag_list *diags)
 {
@@ -102,7 +113,8 @@ static bool sweep_row(sweep *s, diag_list *diags)
         all[options.parameter_count++] = (visa_parameter){.name = s->axes[i].name, .values = &s->axes[i].values[s->at[i]], .count = 1};
     options.parameters = all;
     options.max_steps = s->left;
-    visa_compilation *c = visa_compile(s->source->name, s->source->text, s->source->size, &options);
+    options.again = true;
+    visa_compilation *c = compile(s, &options);
     if (!c) {
         s->table->fault = "out of memory";
         return false;
@@ -116,10 +128,8 @@ static bool sweep_row(sweep *s, diag_list *diags)
     bool has_items = visa_error_count(c) == 0 && visa_item_count(c) > 0, only_items = has_items && visa_kernel_count(c) == 0;
     bool good = !has_items || item_rows(s, c, values);
     bool legal = good && !only_items && visa_emit(c, VISA_EMIT_BINARY, &data, &size) && binary_read(data, size, s->out.arena, diags, &b);
-    if (!legal && visa_gave_up(c)) { /* read or written */
-        visa_free(c);
+    if (!legal && visa_gave_up(c)) /* read or written */
         return give_up(s, diags);
-    }
     bool ok = legal || !visa_has_system_fault(c);
     if (!ok)
         s->table->messages = arena_strdup(s->out.arena, visa_diagnostics(c, s->options->format));
@@ -146,7 +156,6 @@ static bool sweep_row(sweep *s, diag_list *diags)
         sweep_point p = {values, arena_strdup(s->out.arena, b.kernels[i].name), axes_of(&b.kernels[i], s->out.arena), f.cycles, f.dm_bytes};
         ARENA_PUSH(s->out.arena, s->kernel_points.list, s->kernel_points.count, s->kernel_points.capacity, p);
     }
-    visa_free(c);
     return ok;
 }
 
@@ -210,10 +219,12 @@ bool sweep_source(const variant_source *source, const swept *axes, size_t count,
     const char *names = "";
     for (size_t i = 0; i < count; i++)
         names = arena_printf(memory, "%s%s%10s", names, i ? " " : "", axes[i].name);
-    do {
-        if (!sweep_row(&s, diags))
-            return false;
-    } while (next_combination(&s));
+    bool good = sweep_row(&s, diags);
+    while (good && next_combination(&s))
+        good = sweep_row(&s, diags);
+    visa_free(s.compilation);
+    if (!good)
+        return false;
     if (count > 1) {
         sweep_front(
             &s.kernel_points,

@@ -24,7 +24,7 @@ class Options(Structure):
                 ("parameters", POINTER(Parameter)), ("parameter_count", c_size_t), ("parse_only", c_bool), ("editor", c_bool),
                 ("open_text", c_void_p), ("user", c_void_p), ("modules", c_bool), ("error_limit", c_size_t), ("binary_only", c_bool),
                 ("max_steps", c_uint64), ("max_bytes", c_uint64), ("max_milliseconds", c_uint64), ("book", c_bool),
-                ("step_onchip_bytes", c_int64), ("step_compute_tile", c_int64), ("jobs", c_size_t)]
+                ("step_onchip_bytes", c_int64), ("step_compute_tile", c_int64), ("jobs", c_size_t), ("again", c_bool)]
 
 
 class TuneOptions(Structure):

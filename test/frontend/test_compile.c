@@ -31,6 +31,68 @@ static outcome compile(const char *name, const char *text, size_t bytes, bool bi
     return out;
 }
 
+/* Steps of work, with those of writing it. */
+static uint64_t steps_as(visa_compilation *c, const outcome *expected)
+{
+    const unsigned char *data;
+    size_t size;
+    bool written = visa_emit(c, VISA_EMIT_BINARY, &data, &size);
+    ck_assert_uint_eq(expected->kernels, visa_kernel_count(c));
+    ck_assert_uint_eq(expected->errors, visa_error_count(c));
+    ck_assert_str_eq(expected->said, visa_diagnostics(c, VISA_DIAGNOSTICS_JSON));
+    ck_assert(written == !!expected->bytes);
+    if (written) {
+        ck_assert_uint_eq(expected->size, size);
+        ck_assert_mem_eq(expected->bytes, data, size);
+    }
+    return visa_steps(c);
+}
+
+/* The first axis that the text declares, with two positions more. */
+static size_t larger_axis(const char *text, char name[64], int64_t *size, visa_parameter *out)
+{
+    const char *at = strstr(text, "axes![");
+    long long number;
+    if (!at || sscanf(at, "axes![ %63[A-Za-z0-9_] = %lld", name, &number) != 2)
+        return 0;
+    *size = number + 2;
+    *out = (visa_parameter){.name = name, .values = size, .count = 1};
+    return 1;
+}
+
+/* With other numbers and with the first ones again: as from the text alone. */
+static void same_again(const char *name, const char *text, size_t bytes, const outcome *expected, bool binary_only)
+{
+    char axis[64];
+    int64_t size;
+    visa_parameter larger;
+    visa_options plain = {.binary_only = binary_only, .modules = true, .again = true}, changed = plain;
+    changed.parameter_count = larger_axis(text, axis, &size, &larger);
+    changed.parameters = &larger;
+    visa_compilation *fresh = visa_compile(name, text, bytes, &changed), *c = visa_compile(name, text, bytes, &plain);
+    ck_assert(fresh && c);
+    outcome other = {0};
+    if (!visa_emit(fresh, VISA_EMIT_BINARY, &other.bytes, &other.size))
+        other.bytes = NULL;
+    other.kernels = visa_kernel_count(fresh);
+    other.errors = visa_error_count(fresh);
+    other.said = visa_diagnostics(fresh, VISA_DIAGNOSTICS_JSON);
+    uint64_t steps_changed = visa_steps(fresh), steps = steps_as(c, expected);
+    for (int turn = 0; turn < 2; turn++) {
+        if (!visa_compile_again(c, &changed)) { /* it was not read to its end */
+            ck_assert(visa_error_count(c) == 1 && strstr(expected->said, "E-NESTING"));
+            break;
+        }
+        ck_assert_uint_eq(steps_as(c, &other), steps_changed);
+        ck_assert(visa_compile_again(c, &plain));
+        ck_assert_uint_eq(steps_as(c, expected), steps);
+    }
+    visa_free(fresh);
+    visa_free(c);
+}
+
+enum { MOST_STEPS = 50000 }; /* of a text that is compiled again and again; some are made to take long */
+
 static outcome same_both_ways(const char *name, const char *text, size_t bytes)
 {
     visa_compilation *c, *d;
@@ -42,6 +104,10 @@ static outcome same_both_ways(const char *name, const char *text, size_t bytes)
     ck_assert_uint_eq(all.size, each.size);
     if (all.bytes)
         ck_assert_mem_eq(all.bytes, each.bytes, all.size);
+    if (visa_steps(c) < MOST_STEPS) {
+        same_again(name, text, bytes, &all, false);
+        same_again(name, text, bytes, &each, true);
+    }
     visa_free(c);
     visa_free(d);
     return (outcome){.size = all.size, .kernels = all.kernels, .errors = all.errors};
@@ -143,6 +209,67 @@ static char *long_text(void)
     return text;
 }
 
+/* What stands in expansions, of the text and of a module, is told in the places of their calls, in each turn. */
+START_TEST(macros_and_modules_again)
+{
+    static const char text[] = "mod inner;\naxes![A = 4];\n"
+                               "macro_rules! twice { ($n:ident) => { const $n: usize = 1 1; }; }\ntwice!(X);\ntwice!(Y);\n"
+                               "#[device(chip = 1)]\n"
+                               "fn k(device: &mut Device, a: &HbmTensor<i8, m![1], m![A, inner::P]>) {}\n";
+    /* three calls, whose last one declares an axis again */
+    static const char inner[] = "macro_rules! axis { ($n:ident, $size:expr) => { axes![$n = $size]; }; }\n"
+                                "axis!(P, 8);\naxis!(Q, 8);\naxis!(P, 8);\n";
+    char folder[] = "visa-again-XXXXXX", path[64], file[64];
+    ck_assert(mkdtemp(folder));
+    snprintf(path, sizeof path, "%s/inner.vm", folder);
+    snprintf(file, sizeof file, "%s/k.vm", folder);
+    FILE *f = fopen(path, "w");
+    ck_assert(f && fwrite(inner, 1, sizeof inner - 1, f) == sizeof inner - 1 && fclose(f) == 0);
+    int64_t size = 5;
+    visa_parameter other = {"A", &size, 1};
+    visa_options plain = {.modules = true, .again = true}, changed = plain;
+    changed.parameters = &other;
+    changed.parameter_count = 1;
+    visa_compilation *c = visa_compile(file, text, sizeof text - 1, &plain);
+    char *said = strdup(visa_diagnostics(c, VISA_DIAGNOSTICS_JSON));
+    ck_assert(said && strstr(said, "in what this call gives") && strstr(said, "inner.vm"));
+    for (int turn = 0; turn < 3; turn++) {
+        ck_assert(visa_compile_again(c, turn % 2 ? &plain : &changed));
+        ck_assert_str_eq(visa_diagnostics(c, VISA_DIAGNOSTICS_JSON), said);
+    }
+    visa_free(c);
+    free(said);
+    ck_assert(remove(path) == 0 && remove(folder) == 0);
+}
+END_TEST
+
+/* Where nothing was kept, or something else is asked for, nothing happens. */
+START_TEST(not_again)
+{
+    char text[2048];
+    snprintf(text, sizeof text, kernels, "A", 4);
+    visa_options once = {.binary_only = true}, kept = {.binary_only = true, .again = true}, book = kept, tree = kept, machine = kept,
+                 pass = kept;
+    visa_compilation *c = visa_compile("good.vm", text, strlen(text), &once);
+    ck_assert(!visa_compile_again(c, &kept));
+    visa_free(c);
+    c = visa_compile("good.vm", text, strlen(text), &kept);
+    book.book = tree.parse_only = true;
+    machine.target = "none";
+    pass.print_after = "none";
+    ck_assert(!visa_compile_again(c, &book) && !visa_compile_again(c, &tree) && !visa_compile_again(c, &machine) &&
+              !visa_compile_again(c, &pass));
+    const unsigned char *data;
+    size_t size;
+    ck_assert(visa_emit(c, VISA_EMIT_BINARY, &data, &size) && size > 0);
+    visa_options few = kept;
+    few.max_steps = 10;
+    ck_assert(visa_compile_again(c, &few) && visa_gave_up(c));
+    ck_assert(visa_compile_again(c, &kept) && !visa_gave_up(c) && visa_emit(c, VISA_EMIT_BINARY, &data, &size));
+    visa_free(c);
+}
+END_TEST
+
 /* An editor's text goes on past its time while nobody asks; who asks ends it, and then it is no verdict. */
 START_TEST(past_the_time_until_somebody_asks)
 {
@@ -175,6 +302,7 @@ int main(void)
 {
     TCase *cases = suite_case("kernel by kernel");
     tcase_add_loop_test(cases, files_are_written_the_same, 0, (int)(sizeof folders / sizeof *folders));
-    suite_tests(cases, a_later_error_refuses_the_file, nothing_else_is_there, past_the_time_until_somebody_asks);
+    suite_tests(cases, a_later_error_refuses_the_file, nothing_else_is_there, macros_and_modules_again, not_again,
+                past_the_time_until_somebody_asks);
     return suite_status("compile", cases);
 }
