@@ -26,7 +26,7 @@ static bool form_plan(blocks_form *f, const block_set *set, const contraction *k
     f->outputs = f->group * k->rows;
     f->weight_words = set->in_rows ? k->rows : set->vector;
     f->cell_row = set->packets ? 1 : f->group;
-    f->cell_packet = set->packets ? k->rows : 1;
+    f->cell_packet = f->cell_row == 1 ? k->rows : 1; /* where outputs have their Rows together, they follow each other */
     int64_t bytes;
     return column_lanes >= leaf_lanes && k->weights.reads > 0 &&
            !__builtin_mul_overflow(k->weights.reads, f->words * f->weight_words * (int64_t)sizeof(block_word), &bytes) &&
