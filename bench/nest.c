@@ -1,12 +1,17 @@
-/* The plain loop nest that a C compiler is given: bench/reference.c. ONLY_f32, ONLY_bf16, ONLY_i8: that one alone. */
+/* The plain loop nest that a C compiler is given: bench/reference.c. ONLY_f32, ONLY_bf16, ONLY_i8: that one alone. NEST_LEVEL: the CPU
+ * level that it is compiled for, which ends the names. */
 #include <stdint.h>
 #include <string.h>
 
 #include "bf16.h"
 
-void nest_f32(int64_t m, int64_t n, int64_t k, const float *a, const float *b, float *c);
-void nest_bf16(int64_t m, int64_t n, int64_t k, const uint16_t *a, const uint16_t *b, uint16_t *c);
-void nest_i8(int64_t m, int64_t n, int64_t k, const int8_t *a, const int8_t *b, int32_t *c);
+#define JOIN(a, b) a##_##b
+#define NAME_AT(name, level) JOIN(name, level)
+#define NAME(name) NAME_AT(name, NEST_LEVEL)
+
+void NAME(nest_f32)(int64_t m, int64_t n, int64_t k, const float *a, const float *b, float *c);
+void NAME(nest_bf16)(int64_t m, int64_t n, int64_t k, const uint16_t *a, const uint16_t *b, uint16_t *c);
+void NAME(nest_i8)(int64_t m, int64_t n, int64_t k, const int8_t *a, const int8_t *b, int32_t *c);
 
 #define NEST_INTO(name, operand, result) \
     void name(int64_t m, int64_t n, int64_t k, const operand *restrict a, const operand *restrict b, result *restrict c) \
@@ -19,11 +24,11 @@ void nest_i8(int64_t m, int64_t n, int64_t k, const int8_t *a, const int8_t *b, 
     }
 
 #if !defined(ONLY_bf16) && !defined(ONLY_i8)
-NEST_INTO(nest_f32, float, float)
+NEST_INTO(NAME(nest_f32), float, float)
 #endif
 
 #if !defined(ONLY_f32) && !defined(ONLY_i8)
-void nest_bf16(int64_t m, int64_t n, int64_t k, const uint16_t *restrict a, const uint16_t *restrict b, uint16_t *restrict c)
+void NAME(nest_bf16)(int64_t m, int64_t n, int64_t k, const uint16_t *restrict a, const uint16_t *restrict b, uint16_t *restrict c)
 {
     enum { MOST_COLUMNS = 8192 };
     float sums[MOST_COLUMNS];
@@ -39,5 +44,5 @@ void nest_bf16(int64_t m, int64_t n, int64_t k, const uint16_t *restrict a, cons
 #endif
 
 #if !defined(ONLY_f32) && !defined(ONLY_bf16)
-NEST_INTO(nest_i8, int8_t, int32_t)
+NEST_INTO(NAME(nest_i8), int8_t, int32_t)
 #endif

@@ -42,18 +42,29 @@ typedef struct shape {
 
 typedef struct setting {
     unsigned threads;
-    double budget;                 /* seconds for a comparison */
-    const char *kind;              /* NULL: all */
-    int64_t largest;               /* m of the shapes */
-    bool json, builds, odd, order; /* builds: compiling is compared, not running; order: the machine's next to a free one */
+    double budget;                    /* seconds for a comparison */
+    const char *kind;                 /* NULL: all */
+    int64_t largest;                  /* m of the shapes; of the matrix's, every size */
+    bool json, builds, matrix, order; /* builds: compiling is compared, not running; order: the machine's next to a free one */
     const char *program;
+    shape only; /* instead of all others; of no rows: not */
     int shown;
 } setting;
 
-/* Vectors, outer products, primes, tails of every kind: next to the compiled loop nest only. */
-static const shape odd_shapes[] = {{1, 1, 1000},    {1, 1000, 1000}, {1000, 1, 1000}, {1000, 1000, 1}, {1, 4096, 1024},
-                                   {3, 5, 7},       {8, 8, 8},       {17, 33, 65},    {63, 65, 67},    {101, 103, 107},
-                                   {4, 1000, 1000}, {1000, 4, 1000}, {1000, 1000, 4}, {511, 513, 509}};
+/* Of few rows, of few columns, of little depth; small ones, primes, tails of every kind; and what libraries are made for. */
+static const shape matrix_shapes[] = {
+    {1, 64, 64},      {2, 64, 64},        {4, 64, 64},       {8, 64, 64},      {16, 64, 64},    {32, 64, 64},    {1, 256, 256},
+    {2, 256, 256},    {4, 256, 256},      {8, 256, 256},     {16, 256, 256},   {32, 256, 256},  {1, 1000, 1000}, {2, 1000, 1000},
+    {4, 1000, 1000},  {8, 1000, 1000},    {16, 1000, 1000},  {32, 1000, 1000}, {1, 1024, 1024}, {2, 1024, 1024}, {4, 1024, 1024},
+    {8, 1024, 1024},  {16, 1024, 1024},   {32, 1024, 1024},  {1, 4096, 1024},  {2, 4096, 1024}, {4, 4096, 1024}, {8, 4096, 1024},
+    {16, 4096, 1024}, {32, 4096, 1024},   {1, 1024, 4096},   {2, 1024, 4096},  {4, 1024, 4096}, {8, 1024, 4096}, {16, 1024, 4096},
+    {32, 1024, 4096}, {3, 100, 100},      {6, 100, 100},     {12, 100, 100},   {24, 100, 100},  {3, 768, 768},   {6, 768, 768},
+    {12, 768, 768},   {24, 768, 768},     {256, 1, 256},     {256, 8, 256},    {1000, 1, 1000}, {1000, 2, 1000}, {1000, 4, 1000},
+    {1000, 8, 1000},  {1000, 16, 1000},   {256, 256, 1},     {256, 256, 8},    {1000, 1000, 1}, {1000, 1000, 2}, {1000, 1000, 4},
+    {1000, 1000, 8},  {1000, 1000, 16},   {1, 1, 1000},      {3, 5, 7},        {8, 8, 8},       {16, 16, 16},    {17, 33, 65},
+    {32, 32, 32},     {48, 48, 48},       {63, 65, 67},      {64, 64, 64},     {101, 103, 107}, {128, 128, 128}, {64, 64, 4096},
+    {128, 4096, 128}, {200, 300, 400},    {256, 256, 256},   {384, 384, 384},  {511, 513, 509}, {512, 512, 512}, {512, 512, 2048},
+    {768, 768, 768},  {1000, 1000, 1000}, {1024, 1024, 1024}};
 
 static const shape shapes[] = {{32, 32, 32}, {256, 256, 256}, {512, 512, 2048}, {1024, 1024, 1024}, {2048, 2048, 2048}, {4096, 4096, 4096}};
 
@@ -194,22 +205,49 @@ typedef struct nest {
     const kind *kind;
     shape s;
     unsigned char *tensors[3];
+    size_t level;
 } nest;
 
-void nest_f32(int64_t m, int64_t n, int64_t k, const float *a, const float *b, float *c);
-void nest_bf16(int64_t m, int64_t n, int64_t k, const uint16_t *a, const uint16_t *b, uint16_t *c);
-void nest_i8(int64_t m, int64_t n, int64_t k, const int8_t *a, const int8_t *b, int32_t *c);
+#define NEST_LEVEL(level) \
+    void nest_f32_##level(int64_t m, int64_t n, int64_t k, const float *a, const float *b, float *c); \
+    void nest_bf16_##level(int64_t m, int64_t n, int64_t k, const uint16_t *a, const uint16_t *b, uint16_t *c); \
+    void nest_i8_##level(int64_t m, int64_t n, int64_t k, const int8_t *a, const int8_t *b, int32_t *c);
+NEST_LEVEL(native)
+NEST_LEVEL(v2)
+NEST_LEVEL(v3)
+NEST_LEVEL(v4)
+
+/* Compiled for each CPU level; `cpu` is what VISA_MCPU calls it. */
+static const struct {
+    const char *cpu;
+    void (*f32)(int64_t m, int64_t n, int64_t k, const float *a, const float *b, float *c);
+    void (*bf16)(int64_t m, int64_t n, int64_t k, const uint16_t *a, const uint16_t *b, uint16_t *c);
+    void (*i8)(int64_t m, int64_t n, int64_t k, const int8_t *a, const int8_t *b, int32_t *c);
+} nests[] = {{"native", nest_f32_native, nest_bf16_native, nest_i8_native},
+             {"x86-64-v2", nest_f32_v2, nest_bf16_v2, nest_i8_v2},
+             {"x86-64-v3", nest_f32_v3, nest_bf16_v3, nest_i8_v3},
+             {"x86-64-v4", nest_f32_v4, nest_bf16_v4, nest_i8_v4}};
+
+/* For the CPU that ours is compiled for. */
+static size_t nest_level(void)
+{
+    const char *cpu = getenv("VISA_MCPU");
+    size_t level = 0;
+    for (size_t i = 0; cpu && i < sizeof nests / sizeof *nests; i++)
+        level = strcmp(nests[i].cpu, cpu) == 0 ? i : level;
+    return level;
+}
 
 static void run_nest(void *argument)
 {
     nest *o = argument;
     void *a = o->tensors[0], *b = o->tensors[1], *c = o->tensors[2];
     if (o->kind->operand == DTYPE_F32)
-        nest_f32(o->s.m, o->s.n, o->s.k, a, b, c);
+        nests[o->level].f32(o->s.m, o->s.n, o->s.k, a, b, c);
     else if (o->kind->operand == DTYPE_BF16)
-        nest_bf16(o->s.m, o->s.n, o->s.k, a, b, c);
+        nests[o->level].bf16(o->s.m, o->s.n, o->s.k, a, b, c);
     else
-        nest_i8(o->s.m, o->s.n, o->s.k, a, b, c);
+        nests[o->level].i8(o->s.m, o->s.n, o->s.k, a, b, c);
 }
 
 /* ---- pairs ---- */
@@ -351,7 +389,7 @@ static void bench_build(setting *how, const kind *t, shape s)
     snprintf(size, sizeof size, "--build=%s,%lld,%lld,%lld", t->name, (long long)s.m, (long long)s.n, (long long)s.k);
     snprintf(define, sizeof define, "-DONLY_%s", t->name);
     char *build_one[] = {(char *)how->program, size, NULL},
-         *compile_nest[] = {VISA_CLANG, "-O2", "-c", define, VISA_NEST, "-o", "/dev/null", NULL};
+         *compile_nest[] = {VISA_CLANG, "-O2", "-c", define, "-DNEST_LEVEL=native", VISA_NEST, "-o", "/dev/null", NULL};
     double mine[ROUNDS], others[ROUNDS], ratios[ROUNDS];
     for (int i = 0; i < ROUNDS; i++) {
         double start = children_seconds();
@@ -394,17 +432,17 @@ static bool bench_one(const reference_api *api, const kind *t, shape s, setting 
     }
 #ifdef HAVE_DNNL
     theirs d = {0};
-    if (!how->odd && !how->order && make_theirs(&d, t, s, o.tensors)) {
+    if (!how->order && make_theirs(&d, t, s, o.tensors)) {
         show(how, "oneDNN", t, s, compare(how, run_ours, &o, run_theirs, &d));
         free_theirs(&d);
     }
 #endif
 #ifdef HAVE_OPENBLAS
     blas b = {s, {(float *)o.tensors[0], (float *)o.tensors[1], (float *)o.tensors[2]}};
-    if (t->operand == DTYPE_F32 && !how->odd && !how->order)
+    if (t->operand == DTYPE_F32 && !how->order)
         show(how, "OpenBLAS", t, s, compare(how, run_ours, &o, run_blas, &b));
 #endif
-    nest plain = {t, s, {o.tensors[0], o.tensors[1], o.tensors[2]}};
+    nest plain = {t, s, {o.tensors[0], o.tensors[1], o.tensors[2]}, nest_level()};
     ours free_order = {.api = api, .threads = how->threads, .kernel = how->order ? build(api, t, s, 0, diags) : NULL};
     memcpy(free_order.tensors, o.tensors, sizeof o.tensors);
     if (free_order.kernel) {
@@ -443,11 +481,14 @@ static void name_machine(const setting *how)
 static bool bench_all(const reference_api *api, setting *how, diag_list *diags)
 {
     bool ok = true;
+    const shape *list = how->only.m ? &how->only : how->matrix ? matrix_shapes : shapes;
+    size_t list_count = how->only.m ? 1 : (how->matrix ? sizeof matrix_shapes : sizeof shapes) / sizeof(shape);
     name_machine(how);
     for (size_t t = 0; ok && t < sizeof kinds / sizeof *kinds; t++)
-        for (size_t s = 0; ok && s < (how->odd ? sizeof odd_shapes : sizeof shapes) / sizeof(shape); s++) {
-            shape each = how->odd ? odd_shapes[s] : shapes[s];
-            if ((how->kind && strcmp(how->kind, kinds[t].name) != 0) || each.m > how->largest)
+        for (size_t s = 0; ok && s < list_count; s++) {
+            shape each = list[s];
+            if ((how->kind && strcmp(how->kind, kinds[t].name) != 0) || each.m > how->largest ||
+                (how->matrix && (each.n > how->largest || each.k > how->largest)))
                 continue;
             if (how->builds)
                 bench_build(how, &kinds[t], each);
@@ -460,19 +501,30 @@ static bool bench_all(const reference_api *api, setting *how, diag_list *diags)
 }
 
 static const char usage[] =
-    "usage: bench_reference [--threads=N] [--seconds=S] [--kind=f32|bf16|i8] [--largest=M] [--odd] [--order] [--builds] [--json]\n"
-    "OMP_NUM_THREADS says how many threads oneDNN takes, OPENBLAS_NUM_THREADS how many OpenBLAS.\n";
+    "usage: bench_reference [--threads=N] [--seconds=S] [--kind=f32|bf16|i8] [--largest=M] [--matrix | --shape=M,N,K] [--order] [--builds] "
+    "[--json]\n"
+    "OMP_NUM_THREADS says how many threads oneDNN takes, OPENBLAS_NUM_THREADS how many OpenBLAS. A lesser CPU: VISA_MCPU for ours and\n"
+    "clang's, DNNL_MAX_CPU_ISA and OPENBLAS_CORETYPE for the others.\n";
+
+static bool read_shape(const char *text, shape *s)
+{
+    long long m, n, k;
+    bool ok = sscanf(text, "%lld,%lld,%lld", &m, &n, &k) == 3 && m > 0 && n > 0 && k > 0;
+    *s = ok ? (shape){m, n, k} : (shape){0};
+    return ok;
+}
 
 int main(int argc, char **argv)
 {
-    enum { THREADS = 256, SECONDS, KIND, LARGEST, BUILDS, BUILD, ODD, ORDER, JSON };
+    enum { THREADS = 256, SECONDS, KIND, LARGEST, BUILDS, BUILD, MATRIX, SHAPE, ORDER, JSON };
     static const struct option options[] = {{"threads", required_argument, NULL, THREADS},
                                             {"seconds", required_argument, NULL, SECONDS},
                                             {"kind", required_argument, NULL, KIND},
                                             {"largest", required_argument, NULL, LARGEST},
                                             {"builds", no_argument, NULL, BUILDS},
                                             {"build", required_argument, NULL, BUILD},
-                                            {"odd", no_argument, NULL, ODD},
+                                            {"matrix", no_argument, NULL, MATRIX},
+                                            {"shape", required_argument, NULL, SHAPE},
                                             {"order", no_argument, NULL, ORDER},
                                             {"json", no_argument, NULL, JSON},
                                             {0}};
@@ -484,7 +536,13 @@ int main(int argc, char **argv)
         case SECONDS: how.budget = atof(optarg); break;
         case KIND: how.kind = optarg; break;
         case LARGEST: how.largest = atoll(optarg); break;
-        case ODD: how.odd = true; break;
+        case MATRIX: how.matrix = true; break;
+        case SHAPE:
+            if (!read_shape(optarg, &how.only)) {
+                fputs(usage, stderr);
+                return 2;
+            }
+            break;
         case ORDER: how.order = true; break;
         case BUILDS: how.builds = true; break;
         case BUILD: only = optarg; break;
