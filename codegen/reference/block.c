@@ -194,6 +194,13 @@ static LLVMValueRef columns_at(const block *k)
     return emit_item(f->e, f->e->i32, f->columns.panel, emit_scaled(f->e, k->columns.first, t->columns * t->units));
 }
 
+/* After a copy of the last columns. */
+static LLVMValueRef kept_at(const block_form *f)
+{
+    const plan_tile *t = &f->of->block_tile;
+    return emit_item(f->e, f->e->i32, f->columns.panel, emit_i64(f->e, (t->padded_columns - t->columns) * t->units));
+}
+
 static LLVMValueRef column_line(const block *k)
 {
     emitter *e = k->f->e;
@@ -226,6 +233,8 @@ static void emit_one_block(block *k)
     }
     k->sums = sums_at(k);
     gemm_operands at = {.c = k->sums, .r = rows_at(k), .s = columns_at(k), .column_line = column_line(k), .tiles = tiles};
+    if (f->of->block_tile.columns_kept)
+        at.kept = kept_at(f);
     emit_gemm_here(e, &f->of->block_tile, rest_tile, f->of->block_line, &at);
     LLVMValueRef rest = either_rest(k);
     if (f->of->sums_in_place && !rest)
@@ -299,14 +308,15 @@ static void copy_rest_columns(const block_form *f, tile_range columns)
         return;
     LLVMBasicBlockRef after = emit_if_some(e, emit_i64(e, whole), columns.end);
     LLVMTypeRef code = emit_code_type(e, t->column_type);
-    LLVMBuildMemSet(e->b, f->columns.panel, LLVMConstInt(e->i8, 0, false), emit_i64(e, t->units * t->columns * bytes), 4);
-    emitter_loop unit;
-    emit_loop_open(e, &unit, emit_i64(e, 0), emit_i64(e, t->units), 1);
+    int64_t items = t->units * t->per;
+    LLVMBuildMemSet(e->b, f->columns.panel, LLVMConstInt(e->i8, 0, false), emit_i64(e, items * t->columns * bytes), 4);
+    emitter_loop item;
+    emit_loop_open(e, &item, emit_i64(e, 0), emit_i64(e, items), 1);
     LLVMValueRef from =
-        emit_item(e, code, column_in_place(f, emit_i64(e, whole * t->columns)), emit_scaled(e, unit.counter, t->column_line));
-    LLVMValueRef to = emit_item(e, code, f->columns.panel, emit_scaled(e, unit.counter, t->columns));
+        emit_item(e, code, column_in_place(f, emit_i64(e, whole * t->columns)), emit_scaled(e, item.counter, t->column_line));
+    LLVMValueRef to = emit_item(e, code, f->columns.panel, emit_scaled(e, item.counter, t->columns));
     LLVMBuildMemCpy(e->b, to, 1, from, 1, emit_i64(e, live * bytes));
-    emit_loop_close(e, &unit);
+    emit_loop_close(e, &item);
     emit_if_end(e, after);
 }
 

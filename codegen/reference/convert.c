@@ -184,6 +184,18 @@ LLVMValueRef emit_widen_number(emitter *e, dtype t, LLVMValueRef code)
     return t == DTYPE_BF16 ? widen_bf16_number(e, code) : emit_widen(e, t, code);
 }
 
+/* A code times the sign of its exponent, as AVX2 has an instruction for it, of a vector or half of one; NULL: there is none. */
+static LLVMValueRef without_subnormals(emitter *e, LLVMValueRef code, LLVMValueRef exponent)
+{
+    enum { AVX2_LANES = 8 };
+    LLVMTypeRef type = LLVMTypeOf(code);
+    unsigned lanes = LLVMGetTypeKind(type) == LLVMVectorTypeKind ? LLVMGetVectorSize(type) : 1;
+    if (e->plan->machine.lanes != AVX2_LANES || (lanes != AVX2_LANES && lanes != 2 * AVX2_LANES))
+        return NULL;
+    return emit_plain_intrinsic(e, lanes == AVX2_LANES ? "llvm.x86.ssse3.psign.w.128" : "llvm.x86.avx2.psign.w",
+                                (LLVMValueRef[]){code, exponent}, 2);
+}
+
 LLVMValueRef emit_widen_factor(emitter *e, dtype t, LLVMValueRef code)
 {
     enum { EXPONENT = 0x7f80 };
@@ -192,6 +204,9 @@ LLVMValueRef emit_widen_factor(emitter *e, dtype t, LLVMValueRef code)
     LLVMValueRef zero = LLVMConstNull(LLVMTypeOf(code)), wide = extended(e, code);
     LLVMValueRef exponent =
         LLVMBuildAnd(e->b, code, emit_splat(e, LLVMConstInt(e->i16, EXPONENT, false), LLVMGetVectorSize(LLVMTypeOf(code))), "");
+    LLVMValueRef clean = without_subnormals(e, code, exponent);
+    if (clean)
+        return value_of(e, shift_left(e, extended(e, clean), 16));
     LLVMValueRef normal = LLVMBuildICmp(e->b, LLVMIntNE, exponent, zero, "");
     return value_of(e, shift_left(e, LLVMBuildSelect(e->b, normal, wide, LLVMConstNull(LLVMTypeOf(wide)), ""), 16));
 }

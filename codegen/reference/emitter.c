@@ -101,6 +101,17 @@ LLVMValueRef emit_shuffle(emitter *e, LLVMValueRef a, LLVMValueRef b, const int 
     return LLVMBuildShuffleVector(e->b, a, b, LLVMConstVector(mask, count), "");
 }
 
+LLVMValueRef emit_interleaved(emitter *e, LLVMValueRef a, LLVMValueRef b)
+{
+    enum { MOST_CODES = 128 };
+    int places[MOST_CODES], count = (int)LLVMGetVectorSize(LLVMTypeOf(a));
+    for (int i = 0; i < count; i++) {
+        places[2 * i] = i;
+        places[2 * i + 1] = count + i;
+    }
+    return emit_shuffle(e, a, b, places, 2 * (unsigned)count);
+}
+
 LLVMValueRef emit_plain_intrinsic(emitter *e, const char *name, LLVMValueRef *args, unsigned count)
 {
     unsigned id = LLVMLookupIntrinsicID(name, strlen(name));

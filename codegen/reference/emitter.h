@@ -58,6 +58,9 @@ LLVMValueRef emit_splat(emitter *e, LLVMValueRef scalar, int64_t lanes);
 /* Lanes of a and b, numbered on from a's. */
 LLVMValueRef emit_shuffle(emitter *e, LLVMValueRef a, LLVMValueRef b, const int *lanes, unsigned count);
 
+/* a0 b0 a1 b1 .. */
+LLVMValueRef emit_interleaved(emitter *e, LLVMValueRef a, LLVMValueRef b);
+
 /* A call of an overloaded intrinsic ("llvm.fabs") at the type of its arguments. */
 LLVMValueRef emit_intrinsic(emitter *e, const char *name, LLVMValueRef *args, unsigned count);
 

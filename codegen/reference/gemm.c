@@ -40,23 +40,41 @@ static LLVMValueRef register_shape(emitter *e)
 
 /* ---- blocks ---- */
 
-/* All row tiles against one column panel, which stays in the nearest cache. */
-static void emit_row_tiles(gemm *g, LLVMValueRef c, LLVMValueRef rows, LLVMValueRef row_tiles, LLVMValueRef first, LLVMValueRef end)
+static void emit_row_tile(gemm *g, LLVMValueRef c, LLVMValueRef rows, LLVMValueRef number, LLVMValueRef first, LLVMValueRef end)
 {
     emitter *e = g->e;
     const plan_tile *t = g->tile;
-    emitter_loop row;
-    emit_loop_open(e, &row, emit_i64(e, 0), row_tiles, 1);
-    g->row_tile = row.counter;
-    g->row_panel = emit_item(e, e->i32, rows, emit_scaled(e, row.counter, plan_row_tile_units(t)));
-    g->c_tile = emit_item(e, sum_type(g), c, emit_scaled(e, row.counter, t->rows * g->line));
+    g->row_tile = number;
+    g->row_panel = emit_item(e, e->i32, rows, emit_scaled(e, number, plan_row_tile_units(t)));
+    g->c_tile = emit_item(e, sum_type(g), c, emit_scaled(e, number, t->rows * g->line));
     if (plan_in_tile_registers(t))
         emit_register_tile(g, first, end);
     else if (t->along_depth)
         emit_depth_tile(g);
     else
         emit_vector_tile(g, first, end);
+}
+
+/* All row tiles against one column panel, which stays in the nearest cache. */
+static void emit_row_tiles(gemm *g, LLVMValueRef c, LLVMValueRef rows, LLVMValueRef row_tiles, LLVMValueRef first, LLVMValueRef end)
+{
+    emitter *e = g->e;
+    const plan_tile *t = g->tile;
+    emitter_loop row;
+    LLVMValueRef next = emit_i64(e, 0);
+    LLVMBasicBlockRef after = NULL;
+    g->columns = t->columns_in_place ? COLUMNS_IN_PLACE : COLUMNS_PANEL;
+    if (t->columns_kept) {
+        g->columns = COLUMNS_KEEPING;
+        emit_row_tile(g, c, rows, next, first, end);
+        g->columns = COLUMNS_KEPT;
+        next = emit_i64(e, 1);
+        after = emit_if_some(e, next, row_tiles);
+    }
+    emit_loop_open(e, &row, next, row_tiles, 1);
+    emit_row_tile(g, c, rows, row.counter, first, end);
     emit_loop_close(e, &row);
+    emit_if_end(e, after);
 }
 
 /* The units of depth from `first` to `end` of a column tile; the panels are those of `whole` tiles, of which it may be the rest. */
@@ -79,6 +97,7 @@ static void emit_blocks(gemm *g, const plan_tile *rest, const gemm_operands *at)
     emitter_loop block, column;
     LLVMValueRef none = emit_i64(e, 0), columns = at->tiles.columns;
     g->column_line = at->column_line;
+    g->kept = at->kept;
     emit_loop_open(e, &block, none, emit_i64(e, t->units), t->depth_block);
     LLVMValueRef end = emit_least(e, emit_plus(e, block.counter, t->depth_block), emit_i64(e, t->units));
     LLVMBasicBlockRef after = rest ? emit_if_some(e, none, columns) : NULL;

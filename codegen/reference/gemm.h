@@ -15,7 +15,7 @@ typedef struct gemm_tiles {
 /* C[rows][line] and panels of R and S (plan_tile) that follow each other. At least one tile of rows and of columns; the column line is the
  * tile's, or its columns for a copy of the last ones. */
 typedef struct gemm_operands {
-    LLVMValueRef c, r, s, column_line;
+    LLVMValueRef c, r, s, column_line, kept; /* kept: where a tile's columns are kept; of a tile that keeps none, NULL */
     gemm_tiles tiles;
 } gemm_operands;
 
@@ -50,6 +50,14 @@ typedef enum gemm_start {
     START_C,
 } gemm_start;
 
+/* Where a tile's columns are read. */
+typedef enum gemm_columns {
+    COLUMNS_PANEL,
+    COLUMNS_IN_PLACE,
+    COLUMNS_KEEPING, /* in place, and stored for the row tiles after this one */
+    COLUMNS_KEPT,
+} gemm_columns;
+
 /* What a kernel of either kind fills in: a tile of C, for the units [first, end) of its panels. */
 typedef struct gemm {
     emitter *e;
@@ -57,7 +65,8 @@ typedef struct gemm {
     int64_t line;
     gemm_start start;
     LLVMValueRef c_tile, row_panel, column_panel;
-    LLVMValueRef column_line;           /* of columns that are read in place */
+    gemm_columns columns;
+    LLVMValueRef column_line, kept;     /* of columns that are read in place */
     LLVMValueRef row_tile, column_tile; /* numbers in the block */
 } gemm;
 

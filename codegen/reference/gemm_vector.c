@@ -3,7 +3,7 @@
 #include "codegen/reference/gemm.h"
 #include "codegen/reference/product.h"
 
-enum { MOST_SUMS = 64, MOST_VECTORS = 8 };
+enum { MOST_SUMS = 64, MOST_VECTORS = 8, MOST_LANES = 16 };
 
 typedef struct vector_tile {
     gemm *g;
@@ -11,6 +11,7 @@ typedef struct vector_tile {
     const plan_tile *tile;
     LLVMTypeRef sum;                /* scalar */
     LLVMValueRef row_at, column_at; /* of the panels, where a step begins: what it reads is a constant further */
+    LLVMValueRef kept_at;           /* the same, where columns are kept */
     LLVMValueRef sums[MOST_SUMS];   /* [row][vector], and then a correction for each vector */
 } vector_tile;
 
@@ -30,16 +31,60 @@ static int64_t live_lanes(const vector_tile *v, int64_t vector)
     return live < v->tile->lanes ? live : v->tile->lanes;
 }
 
-/* A vector of the source's elements, widened. */
-static LLVMValueRef load_in_place(vector_tile *v, int64_t step, int64_t vector)
+/* The source's elements of neighbouring columns, of which `live` exist, as units. */
+static LLVMValueRef units_in_place(vector_tile *v, int64_t step, int64_t first, int64_t lanes, int64_t live)
 {
+    enum { MOST_ITEMS = 2 };
     emitter *e = v->e;
-    LLVMTypeRef code = emit_code_type(e, v->tile->column_type);
-    LLVMValueRef further = emit_plus(e, step ? emit_scaled(e, v->g->column_line, step) : emit_i64(e, 0), vector * v->tile->lanes);
-    LLVMValueRef from = emit_item(e, code, v->column_at, further);
-    LLVMTypeRef type = emit_vector_type(code, v->tile->lanes);
-    LLVMValueRef codes = emit_part_load(e, type, from, 1, live_lanes(v, vector));
-    return LLVMBuildBitCast(e->b, emit_widen_factor(e, v->tile->column_type, codes), emit_vector_type(e->i32, v->tile->lanes), "");
+    const plan_tile *t = v->tile;
+    LLVMTypeRef code = emit_code_type(e, t->column_type);
+    LLVMValueRef codes[MOST_ITEMS];
+    for (int64_t i = 0; i < t->per; i++) {
+        int64_t line = step * t->per + i;
+        LLVMValueRef further = emit_plus(e, line ? emit_scaled(e, v->g->column_line, line) : emit_i64(e, 0), first);
+        codes[i] = emit_part_load(e, emit_vector_type(code, lanes), emit_item(e, code, v->column_at, further), 1, live);
+    }
+    return product_units(e, t, t->column_type, t->per == 1 ? codes[0] : emit_interleaved(e, codes[0], codes[1]));
+}
+
+static LLVMValueRef half_of(emitter *e, LLVMValueRef units, int64_t lanes, int64_t half)
+{
+    int places[MOST_LANES];
+    for (int i = 0; i < lanes; i++)
+        places[i] = (int)(half * lanes) + i;
+    return emit_shuffle(e, units, units, places, (unsigned)lanes);
+}
+
+/* Narrow elements of two vectors fill one register of AVX2, and are widened together. */
+static void load_in_place(vector_tile *v, int64_t step, LLVMValueRef *column)
+{
+    const plan_tile *t = v->tile;
+    bool pairs = dtype_row_of(t->column_type)->bits < 32 && !v->e->plan->machine.masks && t->live_columns == t->columns;
+    for (int64_t i = 0; i < t->vectors;) {
+        int64_t first = i * t->lanes;
+        if (pairs && i + 1 < t->vectors) {
+            LLVMValueRef both = units_in_place(v, step, first, 2 * t->lanes, 2 * t->lanes);
+            column[i++] = half_of(v->e, both, t->lanes, 0);
+            column[i++] = half_of(v->e, both, t->lanes, 1);
+        } else {
+            column[i] = units_in_place(v, step, first, t->lanes, live_lanes(v, i));
+            i++;
+        }
+    }
+}
+
+static void load_columns(vector_tile *v, int64_t step, LLVMValueRef *column)
+{
+    const plan_tile *t = v->tile;
+    bool in_place = v->g->columns == COLUMNS_IN_PLACE || v->g->columns == COLUMNS_KEEPING;
+    if (in_place)
+        load_in_place(v, step, column);
+    for (int64_t i = 0; !in_place && i < t->vectors; i++)
+        column[i] = load_units(v, step, i);
+    for (int64_t i = 0; v->g->columns == COLUMNS_KEEPING && i < t->vectors; i++) {
+        LLVMValueRef to = emit_item(v->e, v->e->i32, v->kept_at, emit_i64(v->e, step * t->columns + i * t->lanes));
+        LLVMSetAlignment(LLVMBuildStore(v->e->b, column[i], to), 4);
+    }
 }
 
 /* A source's own rows begin at any item. */
@@ -57,8 +102,7 @@ static void emit_unit(vector_tile *v, int64_t step)
     emitter *e = v->e;
     const plan_tile *t = v->tile;
     LLVMValueRef column[MOST_VECTORS];
-    for (int64_t i = 0; i < t->vectors; i++)
-        column[i] = t->columns_in_place ? load_in_place(v, step, i) : load_units(v, step, i);
+    load_columns(v, step, column);
     for (int64_t r = 0; r < t->rows; r++) {
         LLVMValueRef row = load_row(v, step, r);
         for (int64_t i = 0; i < t->vectors; i++)
@@ -159,14 +203,21 @@ static void store_sums(vector_tile *v)
     }
 }
 
-static void begin_step(vector_tile *v, LLVMValueRef unit)
+static void begin_step(vector_tile *v, LLVMValueRef unit, LLVMValueRef first)
 {
     emitter *e = v->e;
     const plan_tile *t = v->tile;
     v->row_at = emit_opaque(e, emit_item(e, e->i32, v->g->row_panel, emit_scaled(e, unit, t->rows_in_place ? 1 : t->rows)));
-    LLVMTypeRef column = t->columns_in_place ? emit_code_type(e, t->column_type) : e->i32;
-    LLVMValueRef further = t->columns_in_place ? LLVMBuildMul(e->b, unit, v->g->column_line, "") : emit_scaled(e, unit, t->columns);
-    v->column_at = emit_opaque(e, emit_item(e, column, v->g->column_panel, further));
+    if (t->columns_kept)
+        v->kept_at = emit_opaque(e, emit_item(e, e->i32, v->g->kept, emit_scaled(e, LLVMBuildSub(e->b, unit, first, ""), t->columns)));
+    switch (v->g->columns) {
+    case COLUMNS_KEPT: v->column_at = v->kept_at; break;
+    case COLUMNS_PANEL: v->column_at = emit_opaque(e, emit_item(e, e->i32, v->g->column_panel, emit_scaled(e, unit, t->columns))); break;
+    default: {
+        LLVMValueRef further = LLVMBuildMul(e->b, emit_scaled(e, unit, t->per), v->g->column_line, "");
+        v->column_at = emit_opaque(e, emit_item(e, emit_code_type(e, t->column_type), v->g->column_panel, further));
+    }
+    }
 }
 
 static bool leaves_second_cache(const vector_tile *v)
@@ -215,7 +266,7 @@ void emit_vector_tile(gemm *g, LLVMValueRef first, LLVMValueRef end)
         v.sums[i] = phi[i] = LLVMBuildPhi(e->b, LLVMTypeOf(start[i]), "sum");
         LLVMAddIncoming(phi[i], &start[i], &before, 1);
     }
-    begin_step(&v, unit.counter);
+    begin_step(&v, unit.counter, first);
     bool ahead = !g->tile->one_pass && unit.body && leaves_second_cache(&v);
     if (ahead && !g->tile->columns_in_place)
         prefetch_panel(&v, g->column_panel, g->tile->columns, g->row_tile, g->tile->row_block_tiles, unit.counter, first);

@@ -4,7 +4,7 @@
 #include "codegen/reference/convert.h"
 #include "codegen/reference/walk.h"
 
-enum { MOST_LINES = 64, MOST_CODES = 128 };
+enum { MOST_LINES = 64 };
 
 typedef struct panel {
     emitter *e;
@@ -322,17 +322,6 @@ static LLVMValueRef units_along_depth(const panel *p, LLVMValueRef from, int64_t
     return LLVMBuildBitCast(p->e->b, item_of(p, codes), emit_vector_type(p->e->i32, units), "");
 }
 
-/* a0 b0 a1 b1 .. */
-static LLVMValueRef interleave(emitter *e, LLVMValueRef a, LLVMValueRef b)
-{
-    int places[MOST_CODES], count = (int)LLVMGetVectorSize(LLVMTypeOf(a));
-    for (int i = 0; i < count; i++) {
-        places[2 * i] = i;
-        places[2 * i + 1] = count + i;
-    }
-    return emit_shuffle(e, a, b, places, 2 * (unsigned)count);
-}
-
 /* Neighbouring lines at an index of depth. */
 typedef struct depth_place {
     LLVMValueRef line, k, at;
@@ -362,7 +351,7 @@ static LLVMValueRef unit_along_lines(const panel *p, const depth_place *d, int64
                          : LLVMConstNull(emit_vector_type(p->item, lanes));
     for (int64_t half = per / 2; half > 0; half /= 2)
         for (int64_t i = 0; i < half; i++)
-            v[i] = interleave(e, v[i], v[i + half]);
+            v[i] = emit_interleaved(e, v[i], v[i + half]);
     return per > 1 ? LLVMBuildBitCast(e->b, v[0], emit_vector_type(e->i32, lanes), "") : v[0];
 }
 

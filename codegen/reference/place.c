@@ -92,17 +92,21 @@ static bool rows_lie_ready(const einsum *e, const plan_statement *p, int64_t *li
     return *line > 0 && is_spread(*line);
 }
 
+static bool columns_near(const reference_plan *plan, const plan_statement *p)
+{
+    return tile_columns_near(&plan->machine, &p->tile, plan->e->tensors[p->column_source].dtype, p->digits[PLAN_COLUMN].combinations,
+                             p->digits[PLAN_DEPTH].combinations);
+}
+
 /* Can the columns be read where they are, and is packing them too dear? */
 static bool columns_lie_ready(const reference_plan *plan, const plan_statement *p, int64_t *line)
 {
     const plan_tile *t = &p->tile;
     const plan_digits *depth = &p->digits[PLAN_DEPTH];
     dtype type = plan->e->tensors[p->column_source].dtype;
-    bool few = t->padded_rows <= t->rows && t->rows <= TILE_FEW_ROWS;
-    bool ready = type == DTYPE_F32 && tile_spares_packing(&plan->machine, t, p->digits[PLAN_ROW].combinations,
-                                                          p->digits[PLAN_COLUMN].combinations, depth->combinations);
-    if ((t->product != PRODUCT_F32 && t->product != PRODUCT_I32) || !(few || ready) || depth->combinations != t->units ||
-        !tile_columns_run(plan->e, p) || (p->digits[PLAN_COLUMN].combinations < t->columns && !plan->machine.masks))
+    bool ready = p->digits[PLAN_ROW].combinations <= TILE_KEPT_ROWS || columns_near(plan, p);
+    if (!tile_takes_in_place(t->product, type) || !ready || depth->combinations != t->units * t->per || !tile_columns_run(plan->e, p) ||
+        (p->digits[PLAN_COLUMN].combinations < t->columns && !plan->machine.masks))
         return false;
     uint64_t stride = depth->count ? walk_stride(plan->e, p->column_source, p->column_side, &depth->items[0]) : (uint64_t)t->columns;
     *line = (int64_t)stride;
@@ -136,9 +140,20 @@ static void shape_rest(const reference_plan *plan, plan_statement *p)
     p->rest_tile.vectors = p->rest_tile.columns / t->lanes;
 }
 
+/* No column is read twice where it lies: a few lines are followed as far as their sums stay near. Where several row tiles read them, the
+ * first one keeps them: more lines, so that sums are taken up seldom, but no more than there are pages that the processor finds at once. */
+static void shape_lines(const reference_plan *plan, plan_tile *t)
+{
+    enum { FEW_LINES = 16, KEPT_LINES = 64, SUMS_PART = 2 };
+    t->columns_kept = t->padded_rows > t->rows;
+    int64_t lines = t->columns_kept ? KEPT_LINES : FEW_LINES;
+    t->column_block_tiles = most_of(plan->machine.l1_bytes / SUMS_PART / (t->padded_rows * t->columns * 4), t->column_block_tiles);
+    t->depth_block = least_of(t->depth_block, most_of(lines / t->per / t->unit_block, 1) * t->unit_block);
+    t->one_pass = t->units <= t->depth_block;
+}
+
 void place_operands(const reference_plan *plan, plan_statement *p)
 {
-    enum { FEW_LINES = 16 };
     const einsum *e = plan->e;
     plan_tile *t = &p->block_tile;
     *t = p->tile;
@@ -156,12 +171,8 @@ void place_operands(const reference_plan *plan, plan_statement *p)
     t->columns_in_place = columns_lie_ready(plan, p, &t->column_line);
     if (!t->columns_in_place)
         t->column_line = t->columns;
-    else if (t->padded_rows ==
-             t->rows) { /* then no column is read twice: a few lines of them are followed as far as their sums stay near */
-        t->column_block_tiles = most_of(plan->machine.l1_bytes / 2 / (t->rows * t->columns * 4), t->column_block_tiles);
-        t->depth_block = least_of(t->depth_block, FEW_LINES / t->unit_block * t->unit_block);
-        t->one_pass = t->units <= t->depth_block;
-    }
+    else if (t->padded_rows == t->rows || !columns_near(plan, p))
+        shape_lines(plan, t);
     p->sums_in_place = sums_lie_ready(e, p, t->columns_in_place && plan->machine.masks, &p->block_line);
     if (!p->sums_in_place && t->one_pass) /* sums that pass through the scratch storage once stay in the nearest cache */
         t->column_block_tiles = most_of(least_of(t->column_block_tiles, plan->machine.l1_bytes * 2 / 3 / (t->rows * t->columns * 4)), 1);

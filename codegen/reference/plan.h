@@ -52,10 +52,11 @@ typedef struct plan_tile {
     bool rows_by_line;
     bool rows_in_place;    /* the source's own rows are read: its lines are as long as the panel's are apart; a copy of the last tile */
     int64_t row_line;      /* units between rows that are read by line */
-    bool columns_in_place; /* the source's own elements are read, whole tiles of them, and widened; units are one element */
-    int64_t column_line;   /* elements between units of columns */
-    dtype column_type;     /* of what is read in place */
-    bool along_depth; /* lanes are neighbours in depth, in both sources' own lines; row_line and column_line are elements between these */
+    bool columns_in_place; /* the source's own elements are read, whole tiles of them, and widened */
+    int64_t column_line;   /* elements between items of depth of columns that are read in place */
+    bool columns_kept; /* the first row tile stores what it reads in place as units, a column tile of a block of depth; others read that */
+    dtype column_type; /* of what is read in place */
+    bool along_depth;  /* lanes are neighbours in depth, in both sources' own lines; row_line and column_line are elements between these */
     int64_t column_group; /* along depth: columns that are summed at once */
     int64_t depth_items;
     dtype row_type;

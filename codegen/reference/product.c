@@ -60,13 +60,12 @@ LLVMValueRef product_add(emitter *e, const plan_tile *t, LLVMValueRef sum, LLVMV
     return LLVMBuildFAdd(b, sum, LLVMBuildFMul(b, x, y, ""), "");
 }
 
-/* What a source's elements are to the product: neighbours of `per` items are a unit. */
 LLVMValueRef product_units(emitter *e, const plan_tile *t, dtype type, LLVMValueRef codes)
 {
     LLVMValueRef items = codes;
     if (t->product == PRODUCT_F32 || t->product == PRODUCT_I32)
         items = emit_widen_factor(e, type, codes);
     else if (t->product == PRODUCT_I16_PAIRS)
-        items = LLVMBuildSExt(e->b, codes, emit_type_like(e, codes, e->i16), "");
-    return LLVMBuildBitCast(e->b, items, emit_vector_type(e->i32, t->lanes), "");
+        items = LLVMBuildTrunc(e->b, emit_widen(e, type, codes), emit_type_like(e, codes, e->i16), "");
+    return LLVMBuildBitCast(e->b, items, emit_vector_type(e->i32, LLVMGetVectorSize(LLVMTypeOf(codes)) / t->per), "");
 }

@@ -25,6 +25,16 @@ static int64_t items_per_unit(plan_product product)
     }
 }
 
+/* A tile of so few rows is not worth the packing that other products need. */
+enum { FEW_ROWS = 2 };
+
+/* Pairs are read in place as well, where depth is whole ones. */
+static bool takes_pairs(const einsum *e, const plan_statement *s, const plan_machine *m)
+{
+    return s->integer && m->i16_pairs && !m->i8_dot && s->digits[PLAN_DEPTH].combinations % 2 == 0 &&
+           dtype_row_of(e->tensors[s->sources[0]].dtype)->bits <= 8 && dtype_row_of(e->tensors[s->sources[1]].dtype)->bits <= 8;
+}
+
 static plan_product choose_product(const einsum *e, const plan_statement *s, const plan_machine *m)
 {
     enum { FEWEST_LINES = 8 };  /* a tile register has 16, of 16 units */
@@ -32,7 +42,7 @@ static plan_product choose_product(const einsum *e, const plan_statement *s, con
     dtype a = e->tensors[s->sources[0]].dtype, b = e->tensors[s->sources[1]].dtype;
     int64_t depth = s->digits[PLAN_DEPTH].combinations;
     bool square = s->digits[PLAN_ROW].combinations >= FEWEST_LINES && s->digits[PLAN_COLUMN].combinations >= FEWEST_LINES;
-    if (s->digits[PLAN_ROW].combinations <= TILE_FEW_ROWS && tile_columns_run(e, s))
+    if (s->digits[PLAN_ROW].combinations <= FEW_ROWS && tile_columns_run(e, s) && !takes_pairs(e, s, m))
         return s->integer ? PRODUCT_I32 : PRODUCT_F32;
     square &= depth >= FEWEST_LINES * items_per_unit(s->integer ? PRODUCT_I8_TILES : PRODUCT_BF16_TILES);
     if (s->integer) {
@@ -76,10 +86,15 @@ static void shape_tile_registers(plan_tile *t, int64_t rows, int64_t columns)
     t->unit_block = LINES;
 }
 
-bool tile_spares_packing(const plan_machine *m, const plan_tile *t, int64_t rows, int64_t columns, int64_t depth)
+bool tile_columns_near(const plan_machine *m, const plan_tile *t, dtype type, int64_t columns, int64_t depth)
 {
-    enum { FEW_TILES = 2, SMALL = 2 };
-    return rows <= FEW_TILES * t->rows || depth * round_up(columns, t->lanes * t->vectors) * 4 <= m->l1_bytes / SMALL;
+    enum { SMALL = 2 };
+    return type == DTYPE_F32 && depth * round_up(columns, t->lanes * t->vectors) * 4 <= m->l1_bytes / SMALL;
+}
+
+bool tile_takes_in_place(plan_product product, dtype type)
+{
+    return product == PRODUCT_F32 || product == PRODUCT_I32 || (product == PRODUCT_I16_PAIRS && dtype_row_of(type)->bits == 8);
 }
 
 enum { FOUR_VECTORS = 4 };
@@ -94,7 +109,8 @@ static bool takes_four_vectors(const plan_tile *t, const plan_machine *m, int64_
            round_up(columns, 2 * two) == round_up(columns, two);
 }
 
-static void shape_vectors(plan_tile *t, const plan_machine *m, int64_t rows, int64_t columns, int64_t depth, bool columns_run)
+/* The columns' type, where they run. */
+static void shape_vectors(plan_tile *t, const plan_machine *m, int64_t rows, int64_t columns, int64_t depth, const dtype *running)
 {
     enum { STEP_UNITS = 4, MOST_ROWS = 14, MOST_VECTORS = 8 };
     /* two columns and a row value, the product where it is not fused, the correction */
@@ -113,7 +129,8 @@ static void shape_vectors(plan_tile *t, const plan_machine *m, int64_t rows, int
     int64_t most = least_of((registers - spare) / t->vectors, MOST_ROWS);
     t->rows = tile_rows(rows, most_of(most, 1));
     /* A power of two, so that whole steps make a vector; and of columns that are read in place, no more than there are. */
-    bool whole = rows <= TILE_FEW_ROWS || (columns_run && t->product == PRODUCT_F32 && tile_spares_packing(m, t, rows, columns, depth));
+    bool whole = running && tile_takes_in_place(t->product, *running) &&
+                 (rows <= TILE_KEPT_ROWS || tile_columns_near(m, t, *running, columns, depth));
     t->unit_block = 1;
     while (t->unit_block < least_of(STEP_UNITS, t->lanes) && t->unit_block * t->per < depth &&
            (!whole || depth % (2 * t->unit_block * t->per) == 0))
@@ -167,7 +184,7 @@ static void choose_tile(const einsum *e, const plan_statement *p, plan_tile *t, 
     else if (t->product == PRODUCT_TREE)
         shape_tree(t, m, rows, p);
     else
-        shape_vectors(t, m, rows, columns, depth, e->tensors[p->column_source].dtype == DTYPE_F32 && tile_columns_run(e, p));
+        shape_vectors(t, m, rows, columns, depth, tile_columns_run(e, p) ? &e->tensors[p->column_source].dtype : NULL);
     t->columns = t->live_columns = t->lanes * t->vectors;
     t->padded_rows = round_up(rows, t->rows);
     t->padded_columns = round_up(columns, t->columns);

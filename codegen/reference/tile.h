@@ -7,8 +7,8 @@
 
 #include "codegen/reference/plan.h"
 
-/* A tile of so few rows is not worth the packing of its columns. */
-enum { TILE_FEW_ROWS = 2 };
+/* Columns that so many rows read at most are not worth packing all at once: the first row tile keeps them for the others. */
+enum { TILE_KEPT_ROWS = 64 };
 
 static inline int64_t least_of(int64_t a, int64_t b)
 {
@@ -25,8 +25,10 @@ static inline int64_t round_up(int64_t n, int64_t unit)
     return (n + unit - 1) / unit * unit;
 }
 
-/* Are columns that could be read in place too dear to pack, because few tiles read them, or because they are few? */
-bool tile_spares_packing(const plan_machine *m, const plan_tile *t, int64_t rows, int64_t columns, int64_t depth);
+/* Are all columns of a type near enough to be read again and again where they lie? */
+bool tile_columns_near(const plan_machine *m, const plan_tile *t, dtype type, int64_t columns, int64_t depth);
+/* Does the product widen elements that it reads in place? */
+bool tile_takes_in_place(plan_product product, dtype type);
 /* Of the values, and of what bounds are made from. */
 void tile_choose(const reference_plan *plan, plan_statement *p);
 /* Are the columns of each unit side by side in their source, and the units equally far apart? */
