@@ -299,25 +299,73 @@ static void consider(space *x, flow_plan *p, size_t g, int64_t slices, bool clus
                              folds || (group->is_reduced && slice > 1));
 }
 
+/* Tensors that a value is made of, a bit for each value that a load brings. Values come after what they are made of. */
+static uint32_t loads_of(const tune_flow *f, size_t value)
+{
+    uint32_t wanted = UINT32_C(1) << value, loads = 0;
+    for (size_t v = f->value_count; v-- > 1;) {
+        const flow_value *of = &f->values[v];
+        if (!(wanted >> v & 1))
+            continue;
+        loads |= of->tensor && of->place == FLOW_DM ? UINT32_C(1) << v : 0;
+        if (of->place == FLOW_STREAM)
+            wanted |= UINT32_C(1) << of->rows | UINT32_C(1) << of->weights;
+        for (size_t i = 0; i < f->step_count; i++) {
+            const flow_step *s = &f->steps[i];
+            if (s->to != v || s->kind == FLOW_LOAD)
+                continue;
+            wanted |= UINT32_C(1) << s->from;
+            for (size_t k = 0; k < s->count; k++) {
+                const flow_value *operand = tune_flow_operand(f, &s->operations[k]);
+                wanted |= operand ? UINT32_C(1) << (operand - f->values) : 0;
+            }
+        }
+    }
+    return loads;
+}
+
+static int64_t elements_of(const tune_flow *f, const flow_value *v)
+{
+    int64_t elements = 1;
+    for (size_t k = 0; k < v->count; k++)
+        elements *= f->groups[v->groups[k]].size;
+    return elements;
+}
+
+/* Of the last contraction a result needs its share of the products at least, and an element of what they are made of is in its share of
+ * them, or in more, since the axes that both have agree. What is multiplied may go through the Vector Engine in the same pass. */
 static attainable bound_of(const target *t, const tune_flow *f, timing_preset timing)
 {
     attainable_work w = {.chips = 1, .stores = 1};
     int64_t most = 1;
     for (size_t i = 0; i < f->value_count; i++) {
         const flow_value *v = &f->values[i];
-        int64_t elements = 1;
-        for (size_t k = 0; k < v->count; k++)
-            elements *= f->groups[v->groups[k]].size;
+        int64_t elements = elements_of(f, v);
         w.loads += i > 0 && v->tensor;
         w.bytes += i == 0 || v->tensor ? bytes_of(v->type, elements) : 0;
         if (i == 0 && bytes_of(v->type, elements) % t->hbm_block_bytes != 0)
             w.ending_bytes = bytes_of(v->type, elements);
         most = larger(most, elements);
-        if (v->place == FLOW_STREAM)
-            w.mac_cycles += ceil_div(elements * f->groups[v->summed].size, t->rows * t->mac_width_bytes * 8 / dtype_row_of(f->type)->bits *
-                                                                               t->slices_per_cluster * t->clusters_per_chip);
+        if (v->place != FLOW_STREAM)
+            continue;
+        const uint32_t loads = loads_of(f, i);
+        w.stored_mac_cycles =
+            elements * f->groups[v->summed].size /
+            (t->rows * t->mac_width_bytes * 8 / dtype_row_of(f->type)->bits * t->slices_per_cluster * t->clusters_per_chip);
+        w.mac_cycles += w.stored_mac_cycles;
+        size_t operands = 0;
+        memset(w.operand_bytes, 0, sizeof w.operand_bytes);
+        for (size_t k = 1; k < f->value_count; k++)
+            if (loads >> k & 1 && operands < ATTAINABLE_OPERANDS)
+                w.operand_bytes[operands++] = bytes_of(f->values[k].type, elements_of(f, &f->values[k]));
+        w.first_loads = w.first_loads > 0 ? smaller(w.first_loads, (int64_t)operands) : (int64_t)operands;
     }
-    w.mac_cycles += ceil_div(most, (int64_t)LANES * t->slices_per_cluster * t->clusters_per_chip);
+    w.stored_bytes = w.stored_mac_cycles > 0 ? bytes_of(f->values[0].type, elements_of(f, &f->values[0])) : 0;
+    const int64_t passes = most / ((int64_t)LANES * t->slices_per_cluster * t->clusters_per_chip);
+    if (passes > w.mac_cycles) {
+        w.mac_cycles = passes;
+        w.first_loads = 1; /* these may have to do with one tensor alone */
+    }
     return attainable_of(t, timing, &w);
 }
 

@@ -47,9 +47,18 @@ static int64_t part_of(int64_t cycles, int64_t share)
     return (int64_t)((__int128)cycles * share / ALL);
 }
 
-/* Copies that bring the two operands, a part of one of them each, and the cycles that their bytes take. */
+/* Copies that end before the first product which a result waits for. */
+static int64_t loads_before(const attainable_work *w)
+{
+    int64_t operands = 0;
+    while (operands < ATTAINABLE_OPERANDS && w->operand_bytes[operands] > 0)
+        operands++;
+    return larger(w->first_loads, operands);
+}
+
+/* Copies that bring the operands, a part of one of them each, and the cycles that their bytes take: of all, and of all but the largest. */
 typedef struct operand_loads {
-    int64_t count, of_both, of_smaller;
+    int64_t operands, count, of_all, of_others;
 } operand_loads;
 
 /* Can all products be done in so many cycles? What a copy brings is there when it ends, and an element is in as many products as any other
@@ -57,18 +66,20 @@ typedef struct operand_loads {
  * after it. So it ends early, and copies up to it have few bytes; the most that they can have leaves the least to the next ones. */
 static bool can_multiply(const attainable_work *w, const attainable *x, const operand_loads *l, int64_t cycles)
 {
-    int64_t complete = 0; /* of the operand that has less of itself there */
+    int64_t complete = 0; /* of the operand that has the least of itself there */
     for (int64_t m = 1; m <= l->count; m++) {
         int64_t loaded = cycles - m * x->start_cycles - part_of(w->stored_mac_cycles, ALL - complete);
-        if (loaded < 0 || (m == l->count && loaded < l->of_both))
+        if (loaded < 0 || (m == l->count && loaded < l->of_all))
             return false;
-        loaded = smaller(loaded, l->of_both);
-        if (m == l->count - 1 && m > 1) { /* the last copy has one of them only */
-            if (loaded < l->of_smaller)
+        loaded = smaller(loaded, l->of_all);
+        if (m < l->operands) /* of one of them there is nothing */
+            complete = 0;
+        else if (m == l->count - 1) { /* the last copy has one of them only */
+            if (loaded < l->of_others)
                 return false;
-            complete = (int64_t)((__int128)(loaded + 1 - l->of_smaller) * ALL / larger(1, l->of_both - l->of_smaller));
-        } else if (m > 1)
-            complete = (int64_t)((__int128)(loaded + 1) * ALL / larger(1, l->of_both));
+            complete = (int64_t)((__int128)(loaded + 1 - l->of_others) * ALL / larger(1, l->of_all - l->of_others));
+        } else
+            complete = (int64_t)((__int128)(loaded + 1) * ALL / larger(1, l->of_all));
         complete = smaller(complete, ALL);
     }
     return true;
@@ -77,7 +88,7 @@ static bool can_multiply(const attainable_work *w, const attainable *x, const op
 /* The end of the last product. */
 static int64_t end_of_products(const attainable_work *w, const attainable *x, const operand_loads *l)
 {
-    int64_t low = w->first_loads * x->start_cycles + w->stored_mac_cycles, high = low + l->count * x->start_cycles + l->of_both;
+    int64_t low = loads_before(w) * x->start_cycles + w->stored_mac_cycles, high = low + l->count * x->start_cycles + l->of_all;
     if (l->count == 0)
         return low;
     while (low < high) {
@@ -98,7 +109,7 @@ static bool can_store(const attainable_work *w, const attainable *x, int64_t mul
     int64_t stored = 0;
     for (int64_t left = stores; left > 0; left--) {
         int64_t begins = cycles - left * x->start_cycles - part_of(of_results, ALL - stored),
-                multiplied = begins - w->first_loads * x->start_cycles;
+                multiplied = begins - loads_before(w) * x->start_cycles;
         if (multiplied <= 0)
             return false;
         stored = (int64_t)smaller((__int128)multiplied * ALL / w->stored_mac_cycles + 1, begins >= multiplied_at ? ALL : ALL - 1);
@@ -129,7 +140,7 @@ static int64_t waits_of_loads(const target *t, const attainable_work *w, const a
                               int64_t least)
 {
     enum { IN_VAIN = 64, MOST_STORES = 512 };
-    int64_t best = INT64_MAX, of_best = 0, multiplied_at = end_of_products(w, x, l), more_loads = l->count > 2 ? l->count - 2 : 0,
+    int64_t best = INT64_MAX, of_best = 0, multiplied_at = end_of_products(w, x, l), more_loads = l->count - l->operands,
             most = multiplied_at + x->start_cycles + (int64_t)((__int128)w->stored_bytes * 1000 / x->bytes_per_kcycle);
     for (int64_t stores = 1;; stores++) {
         attainable of = {.starts = w->loads + more_loads + stores, .start_cycles = x->start_cycles};
@@ -149,18 +160,22 @@ static int64_t waits_of_loads(const target *t, const attainable_work *w, const a
 static int64_t waits_of(const target *t, const attainable_work *w, const attainable *x, int64_t carried)
 {
     enum { MOST_LOADS = 16 };
-    const int64_t *bytes = w->operand_bytes;
     operand_loads l = {0};
-    if (bytes[0] == 0 || bytes[1] == 0)
-        return waits_of_loads(t, w, x, carried, &l, INT64_MAX);
-    l.of_smaller = (int64_t)((__int128)smaller(bytes[0], bytes[1]) * 1000 / x->bytes_per_kcycle);
-    l.of_both = l.of_smaller + (int64_t)((__int128)larger(bytes[0], bytes[1]) * 1000 / x->bytes_per_kcycle);
+    int64_t most = 0;
+    for (; l.operands < ATTAINABLE_OPERANDS && w->operand_bytes[l.operands] > 0; l.operands++) {
+        int64_t of_one = (int64_t)((__int128)w->operand_bytes[l.operands] * 1000 / x->bytes_per_kcycle);
+        l.of_all += of_one;
+        most = larger(most, of_one);
+    }
+    if (l.operands < 2)
+        return waits_of_loads(t, w, x, carried, &(operand_loads){0}, INT64_MAX);
+    l.of_others = l.of_all - most;
     int64_t best = INT64_MAX;
-    for (l.count = 2; l.count <= MOST_LOADS && best > 0; l.count++)
+    for (l.count = l.operands; l.count <= MOST_LOADS && best > 0; l.count++)
         best = waits_of_loads(t, w, x, carried, &l, best);
     attainable_work more = *w;
     operand_loads any = {0};
-    more.loads += MOST_LOADS - 1;
+    more.loads += MOST_LOADS + 1 - l.operands;
     return best > 0 ? waits_of_loads(t, &more, x, carried, &any, best) : 0;
 }
 

@@ -11,6 +11,8 @@
 #include "runtime/timing/timing_preset.h"
 #include "target/target.h"
 
+enum { ATTAINABLE_OPERANDS = 8 };
+
 typedef struct attainable {
     int64_t starts, start_cycles;    /* of copies */
     int64_t bytes, bytes_per_kcycle; /* of all tensors; what carries them, per 1000 cycles */
@@ -32,8 +34,10 @@ typedef struct attainable_work {
         ending_bytes;    /* of a result that lies in one piece and ends, or begins, inside a block of HBM; 0: there is none, or not known */
     int64_t first_loads; /* tensors that are read before anything is multiplied; 0: nothing is known */
     int64_t stored_bytes,
-        stored_mac_cycles;    /* of the only result, and the products that each part of it needs its share of; 0: not known */
-    int64_t operand_bytes[2]; /* of the two tensors that are multiplied, if all bytes of one are in as many products; 0: not known */
+        stored_mac_cycles; /* of the only result, and the products that each part of it needs its share of; 0: not known */
+    /* of the tensors that all products need, if all bytes of one are in as many of them; after the last one, and where nothing is known, 0
+     */
+    int64_t operand_bytes[ATTAINABLE_OPERANDS];
 } attainable_work;
 
 /* All zero where the preset states no limits (published schedules). */

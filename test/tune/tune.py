@@ -314,40 +314,54 @@ def choices():
         check(ran.status == 0 and "agree" in ran.text() and "proven" in ran.text(), f"{question} {sizes} {dtype}: " + ran.text())
 
 
-def loads(steps):
-    """Copies that bring two operands: of each the shares of both that are there after it, as far as a grid has them."""
-    yield [(1, 0), (1, 1)]
-    for x in range(1, steps):
-        yield [(x / steps, 0), (x / steps, 1), (1, 1)]
-        for y in range(1, steps):
-            yield [(x / steps, 0), (x / steps, y / steps), (1, y / steps), (1, 1)]
+def loads(operands, steps):
+    """Copies that bring operands, one of them cut in two, or both of two: of each the shares of all that are there after it, as far as a grid has them."""
+    cuts = [[(1,)] + [(x / steps, 1) for x in range(1, steps)]] * operands
+    for shares in itertools.product(*cuts):
+        copies = [of for of, some in enumerate(shares) for _ in some]
+        if len(copies) > max(4, operands + 1):
+            continue
+        for order in set(itertools.permutations(copies)):
+            there, seen = [0] * operands, []
+            for of in order:
+                there[of] = next(x for x in shares[of] if x > there[of])
+                seen.append(tuple(there))
+            yield seen
+
+
+ATTENTION = "O[h, q, e] = sum(s) (softmax(s) ((sum(d) Q[h, q, d] * K[h, s, d]) * 0.125) * V[h, s, e])"
 
 
 def bounds():
     """Where copies and products wait for each other: no more than a schedule that is followed here, of the best shares on a grid, and not much less."""
-    for size, dtype, width in [(1024, "i8", 1), (512, "i8", 1), (512, "bf16", 2)]:
-        head = tune(PRODUCT, dict(m=size, n=size, k=size), f"--dtype={dtype}", "--budget=0s").text()
-        found = re.search(r"allows, (\d+) \(copies (\d+), products (\d+), where stores wait for them (\d+)\)", head)
-        check(found, f"{size} {dtype}: {head[:400]}")
+    # question, sizes, type, bytes of an element, products by 2^20, operands and result by 2^20 bytes
+    for question, of, dtype, width, products, operands, out in [
+            *[(PRODUCT, dict(m=size, n=size, k=size), dtype, width, size ** 3 / 2 ** 20, [size * size * width / 2 ** 20] * 2, 4 * size * size / 2 ** 20)
+              for size, dtype, width in [(1024, "i8", 1), (512, "i8", 1), (512, "bf16", 2)]],
+            (ATTENTION, dict(h=8, q=256, s=256, d=64, e=64), "bf16", 2, 32, [0.25] * 3, 0.5),
+            (ATTENTION, dict(h=1, q=512, s=512, d=256, e=256), "bf16", 2, 64, [0.25] * 3, 0.5),
+            (ATTENTION, dict(h=1, q=64, s=512, d=256, e=512), "bf16", 2, 16, [1 / 32, 0.25, 0.5], 0.125)]:
+        head = tune(question, of, f"--dtype={dtype}", "--budget=0s").text()
+        found = re.search(r"allows, (\d+) \(copies (\d+), (?:products|passes) (\d+), where stores wait for them (\d+)\)", head)
+        check(found, f"{of} {dtype}: {head[:400]}")
         if not found:
             continue
-        least, copies, products, waits = map(int, found.groups())
-        carry, multiply = 1325 / 1000 / 64 / 32, size ** 3 / (131072 * 2 / width)  # cycles for a byte; of all products
-        operand, out = size * size * width * carry, 4 * size * size * carry
-        check(least == waits == max(copies, products, waits), f"{size} {dtype}: {found[0]}")
-        steps, best = 8, math.inf
+        least, copies, alone, waits = map(int, found.groups())
+        carry, multiply = 2 ** 20 * 1325 / 1000 / 64 / 32, products * 2 ** 20 / (131072 * 2 / width)  # cycles for 2^20 bytes; of all products
+        check(least == waits == max(copies, alone, waits), f"{of} {dtype}: {found[0]}")
+        steps, best = 8 if len(operands) == 2 else 4, math.inf
         cuts = [[0, *(x / steps for x in some), 1] for stores in range(1, 5) for some in itertools.combinations(range(1, steps), stores - 1)]
-        for there in loads(steps):
-            ends = [500 * (m + 1) + operand * sum(shares) for m, shares in enumerate(there)]
+        for there in loads(len(operands), steps):
+            ends = [500 * (m + 1) + carry * sum(x * share for x, share in zip(operands, shares)) for m, shares in enumerate(there)]
             before = [0, *map(min, there)]  # of all products those whose operands have come, before each copy ends
             done = {x: max(end + (x - some) * multiply for end, some in zip(ends, before) if some < x) for x in {x for shares in cuts for x in shares[1:]}}
             for shares in cuts:
                 now = ends[-1]
                 for a, b in zip(shares, shares[1:]):
-                    now = max(now, done[b]) + 500 + (b - a) * out
+                    now = max(now, done[b]) + 500 + (b - a) * out * carry
                 best = min(best, now)
-        check(waits <= best + 1, f"{size} {dtype}: a bound of {waits}, and {best:.0f} are enough")
-        check(waits >= 0.91 * best, f"{size} {dtype}: a bound of {waits}, where {best:.0f} are enough")
+        check(waits <= best + 1, f"{of} {dtype}: a bound of {waits}, and {best:.0f} are enough")
+        check(waits >= 0.91 * best, f"{of} {dtype}: a bound of {waits}, where {best:.0f} are enough")
 
 
 def turned():
