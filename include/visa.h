@@ -236,13 +236,16 @@ typedef struct visa_tune_options {
     bool (*gather)(void *user, const int64_t *mine, size_t count, int64_t **all, size_t **counts, size_t *ranks);
     bool (*share)(unsigned char **bytes, size_t *size);
     const char *timing; /* whose cycles are to be few, of the presets of docs/timing.md; NULL: documented */
+    /* Clusters of a chip and slices of a cluster that work at most, powers of two; 0: all. */
+    int64_t clusters, slices;
 } visa_tune_options;
 enum { VISA_TUNE_STEPS_OF_SECOND = 4000000 };
 /* A compilation of the question, whose diagnostics say why there is no kernel. *text, which it owns, is the kernel's source with a NUL
  * after it, or NULL. NULL only when there is no memory. */
 VISA_API visa_compilation *visa_tune(const visa_tune_options *options, const char **text, size_t *bytes);
 /* The same for a file whose functions without a body are questions, under #[einsum("..")]: its text with kernels in their places. Of the
- * options only the work and the progress count; types where a function declares none. */
+ * options the work, the progress and the part of the machine count, which #[device(pe = n)] in front of a function says of it; types where
+ * a function declares none. */
 VISA_API visa_compilation *visa_tune_file(const char *name, const char *source, size_t source_bytes, const visa_tune_options *options,
                                           const char **text, size_t *bytes);
 

@@ -248,6 +248,30 @@ static const ast *kernel_of(const ast *answer)
     return written_fn;
 }
 
+/* `#[device(pe = n)]` in front of a question says which part of the machine its kernel is for, in place of what options say of all. */
+static bool read_device(const declaration *d, visa_tune_options *o)
+{
+    visa_compilation *c = d->c;
+    const ast *device = ast_attribute(d->function, "device");
+    for (uint32_t i = 1; device && i < device->kid_count; i++) {
+        const ast *given = device->kids[i];
+        int64_t n = ast_is(ast_kid(given, 0), AST_INT) ? ast_kid(given, 0)->value : 0, of_cluster = c->target->slices_per_cluster,
+                pes = of_cluster / c->target->slices_per_pe, all = pes * c->target->clusters_per_chip;
+        bool is_chip = strcmp(given->text, "chip") == 0, is_pe = strcmp(given->text, "pe") == 0;
+        if (is_pe && (n == all || (n > 0 && n <= pes && (n & (n - 1)) == 0))) {
+            o->clusters = n == all ? c->target->clusters_per_chip : 1;
+            o->slices = n == all ? of_cluster : n * c->target->slices_per_pe;
+            continue;
+        }
+        if (is_chip && n == 1)
+            continue;
+        diag *g = diag_add(&c->diags, E_TUNE_MACHINE, given->range, "`%s` of a question's device is not known", given->text);
+        diag_help(&c->diags, g, "write chip = 1, and pe = 1, 2, 4 or 8");
+        return false;
+    }
+    return true;
+}
+
 static bool answer_function(const declaration *d, const char *question, src_range asked, const visa_tune_options *given, strbuf *out)
 {
     visa_compilation *c = d->c;
@@ -266,6 +290,8 @@ static bool answer_function(const declaration *d, const char *question, src_rang
     const char *result = element_type(tensor_called(d->function, tensor_name(question, c->arena), true));
     o.dtype = operand ? operand : given->dtype;
     o.out_dtype = result ? result : given->out_dtype;
+    if (!read_device(d, &o))
+        return false;
     int file = source_map_add(c->sources, arena_printf(c->arena, "question of %s", d->function->text), question, strlen(question));
     tune_kernel k;
     strbuf text;

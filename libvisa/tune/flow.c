@@ -638,7 +638,7 @@ static bool check_axes(lowering *l)
 
 bool tune_flow_read(const tune_expression *e, const visa_tune_options *options, diag_list *diags, tune_flow *out)
 {
-    *out = (tune_flow){.e = e, .value_count = 1};
+    *out = (tune_flow){.e = e, .value_count = 1, .most_slices = options->slices};
     lowering l = {.f = out, .diags = diags, .a = diags->arena};
     if (!find_types(&l, options) || !find_groups(&l) || !check_axes(&l))
         return false;

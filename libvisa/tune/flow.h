@@ -54,6 +54,7 @@ typedef struct tune_flow {
     unsigned batches; /* groups that both operands of a contraction have, and its sums */
     flow_step steps[FLOW_STEPS_MAX];
     size_t step_count;
+    int64_t most_slices;         /* of a cluster that work; 0: all */
     dtype meets, type, out_type; /* in which values are worked on; of tensors without a type; of the result */
 } tune_flow;
 

@@ -3,6 +3,7 @@
 #include <inttypes.h>
 #include <string.h>
 
+#include "libvisa/tune/machine.h"
 #include "support/budget.h"
 #include "support/integer.h"
 
@@ -252,7 +253,7 @@ static bool bring(const space *x, flow_plan *p)
             of.brought = smaller(whole, count);
             of.brought_clusters = clusters;
             bool fits = bytes_of(out->type, of.brought * of_position(f)) <= t->dm_bytes_per_slice / 2;
-            if (fits && flow_brought_split(f, &of).slice <= t->slices_per_cluster && (clusters == 1 || of.brought < count)) {
+            if (fits && flow_brought_split(f, &of).slice <= tune_slices_of(t, f->most_slices) && (clusters == 1 || of.brought < count)) {
                 estimate(x, &of);
                 best = best.brought == 0 || of.cycles < best.cycles ? of : best;
             }
@@ -336,7 +337,7 @@ static int64_t elements_of(const tune_flow *f, const flow_value *v)
  * them, or in more, since the axes that both have agree. What is multiplied may go through the Vector Engine in the same pass. */
 static attainable bound_of(const target *t, const tune_flow *f, timing_preset timing)
 {
-    attainable_work w = {.chips = 1, .stores = 1};
+    attainable_work w = {.chips = 1, .stores = 1, .slices = tune_slices_of(t, f->most_slices)};
     int64_t most = 1;
     for (size_t i = 0; i < f->value_count; i++) {
         const flow_value *v = &f->values[i];
@@ -349,9 +350,8 @@ static attainable bound_of(const target *t, const tune_flow *f, timing_preset ti
         if (v->place != FLOW_STREAM)
             continue;
         const uint32_t loads = loads_of(f, i);
-        w.stored_mac_cycles =
-            elements * f->groups[v->summed].size /
-            (t->rows * t->mac_width_bytes * 8 / dtype_row_of(f->type)->bits * t->slices_per_cluster * t->clusters_per_chip);
+        w.stored_mac_cycles = elements * f->groups[v->summed].size /
+                              (t->rows * t->mac_width_bytes * 8 / dtype_row_of(f->type)->bits * w.slices * t->clusters_per_chip);
         w.mac_cycles += w.stored_mac_cycles;
         size_t operands = 0;
         memset(w.operand_bytes, 0, sizeof w.operand_bytes);
@@ -361,7 +361,7 @@ static attainable bound_of(const target *t, const tune_flow *f, timing_preset ti
         w.first_loads = w.first_loads > 0 ? smaller(w.first_loads, (int64_t)operands) : (int64_t)operands;
     }
     w.stored_bytes = w.stored_mac_cycles > 0 ? bytes_of(f->values[0].type, elements_of(f, &f->values[0])) : 0;
-    const int64_t passes = most / ((int64_t)LANES * t->slices_per_cluster * t->clusters_per_chip);
+    const int64_t passes = most / ((int64_t)LANES * w.slices * t->clusters_per_chip);
     if (passes > w.mac_cycles) {
         w.mac_cycles = passes;
         w.first_loads = 1; /* these may have to do with one tensor alone */
@@ -390,7 +390,7 @@ bool flow_answer(const target *t, const tune_flow *f, const visa_tune_options *o
     }
     for (size_t i = 0; i < f->step_count; i++)
         x.passes[i] = f->steps[i].kind == FLOW_PASS ? flow_passes(f, &p, &f->steps[i], scratch).count : 0;
-    consider(&x, &p, 0, t->slices_per_cluster, false, false, false);
+    consider(&x, &p, 0, tune_slices_of(t, f->most_slices), false, false, false);
     tune_trial found = {0};
     size_t tried = 0, refused = 0;
     const char *first_refusal = NULL;

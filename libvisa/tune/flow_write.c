@@ -3,6 +3,7 @@
 #include <inttypes.h>
 #include <string.h>
 
+#include "libvisa/tune/machine.h"
 #include "support/integer.h"
 
 enum { LANES = 8, NO_GROUP = FLOW_GROUPS_MAX };
@@ -754,7 +755,7 @@ static void write_bring(writer *w)
                                " of %s into a slice, one after the other",
                                s.tile, f->groups[g].text));
     tune_line(&w->page, "let whole: DmTensor<%s, Chip, m![%s], m![%s], m![%s]> = results.to_dm(&mut device.tdma);", type_name(out->type),
-              of_cluster ? of_cluster : arena_printf(w->a, "1 # %" PRId64, (int64_t)w->t->clusters_per_chip),
+              of_cluster ? of_cluster : tune_idle_clusters(w->t, w->a),
               TUNE_LIST(w->a, digit_in(w, g, &s, s.tile, s.slice), idle > 1 ? arena_printf(w->a, "1 # %" PRId64, idle) : NULL),
               tune_list(w->a, parts, count));
     end_step(w);
@@ -814,11 +815,10 @@ static void write_head(writer *w)
         shared = shared || s->cluster > 1;
     }
     tune_line(&w->page, "type Chip = m![1];");
-    tune_line(&w->page, "type Cluster = m![%s];",
-              shared ? tune_list(w->a, clusters, f->group_count) : arena_printf(w->a, "1 # %d", (int)w->t->clusters_per_chip));
+    tune_line(&w->page, "type Cluster = m![%s];", shared ? tune_list(w->a, clusters, f->group_count) : tune_idle_clusters(w->t, w->a));
     tune_line(&w->page, "type Slice = m![%s];", slices(w, 0, NO_GROUP));
     tune_line(&w->page, "%s", "");
-    tune_line(&w->page, "#[device(chip = 1)]");
+    tune_line(&w->page, "%s", tune_device(w->t, 1, w->a));
     tune_line(&w->page, "fn contract(");
     w->page.depth++;
     tune_line(&w->page, "device: &mut Device,");

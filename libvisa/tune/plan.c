@@ -1,5 +1,6 @@
 #include "libvisa/tune/plan.h"
 
+#include "libvisa/tune/machine.h"
 #include "runtime/timing/hbm_address.h"
 #include "support/integer.h"
 
@@ -138,7 +139,7 @@ int64_t tune_aside_of(const target *t, const tune_question *q, tune_role role)
     while (size % (2 * kept) == 0 && tune_bytes_of(q->type, kept) < 128)
         kept *= 2;
     int64_t parts = size / kept;
-    return parts <= t->slices_per_cluster && t->slices_per_cluster % parts == 0 ? kept : 0;
+    return parts <= tune_slices_of(t, q->most_slices) && t->slices_per_cluster % parts == 0 ? kept : 0;
 }
 
 tune_turners tune_turners_of(const target *t, const tune_question *q, const tune_plan *p, tune_role role)
@@ -146,7 +147,7 @@ tune_turners tune_turners_of(const target *t, const tune_question *q, const tune
     tune_turners x = {.of_kept = q->size[role] / p->aside[role], .of_sum = 1};
     int64_t flits = tune_sum_part(p) / p->flit;
     x.clusters = flits % t->clusters_per_chip == 0 ? t->clusters_per_chip : 1;
-    while (x.of_kept * x.of_sum * 2 <= t->slices_per_cluster && flits % (x.clusters * x.of_sum * 2) == 0)
+    while (x.of_kept * x.of_sum * 2 <= tune_slices_of(t, q->most_slices) && flits % (x.clusters * x.of_sum * 2) == 0)
         x.of_sum *= 2;
     x.sums = tune_sum_part(p) / (x.clusters * x.of_sum);
     return x;
@@ -264,18 +265,18 @@ void tune_bring_together(const target *t, const tune_question *q, tune_plan *p)
                         .count = count,
                         .of_cluster = s->cluster > 1 && tune_pads_inside(s, q->size[role]) ? count / s->cluster : 0,
                         .most_clusters = s->loop == 1 ? t->clusters_per_chip : 1,
-                        .most_slices = t->slices_per_cluster,
+                        .most_slices = tune_slices_of(t, q->most_slices),
                         .least = INT64_MAX};
     if (tune_bytes_of(q->out_type, q->size[TUNE_COLUMN]) % WORD_BYTES != 0 || (role == TUNE_BATCH && p->split[TUNE_ROW].loop > 1))
         return;
     while (together < t->hbm_block_bytes && together * brought_bytes(q, role) % t->hbm_block_bytes != 0)
         together *= 2;
     /* a copy cuts rows where slices do: those that have whole tiles of them, or whole parts of one */
-    int64_t tile = role == TUNE_ROW ? p->split[TUNE_ROW].tile : 1, fewest = ceil_div(count, t->slices_per_cluster);
+    int64_t tile = role == TUNE_ROW ? p->split[TUNE_ROW].tile : 1, fewest = ceil_div(count, x.most_slices);
     for (int64_t parts = tile / fewest; parts > 1; parts--)
         if (tile % parts == 0)
             take_if_better(t, q, &x, tile / parts);
-    for (int64_t parts = smaller(ceil_div(count, tile), t->slices_per_cluster); parts >= 1; parts--) {
+    for (int64_t parts = smaller(ceil_div(count, tile), x.most_slices); parts >= 1; parts--) {
         int64_t each = tile * ceil_div(ceil_div(count, tile), parts);
         take_if_better(t, q, &x, each);
         take_if_better(t, q, &x, round_up(each, together % tile == 0 ? together : tile * together));
@@ -455,8 +456,8 @@ bool tune_plan_complete(const target *t, const tune_question *q, tune_plan *p)
     p->lanes = column->tile >= t->rows ? t->rows : column->tile;
     int64_t words = larger(1, 64 / dtype_row_of(q->out_type)->bits); /* of 8 bytes */
     p->lanes_kept = round_up(p->lanes, words);
-    if (slices_of(p) > t->slices_per_cluster || clusters_of(p) > t->clusters_per_chip || t->slices_per_cluster % slices_of(p) != 0 ||
-        !complete_ring(q, p) || !can_spread(t, q, p) || !can_close(t, q, p))
+    if (slices_of(p) > tune_slices_of(t, q->most_slices) || clusters_of(p) > t->clusters_per_chip ||
+        t->slices_per_cluster % slices_of(p) != 0 || !complete_ring(q, p) || !can_spread(t, q, p) || !can_close(t, q, p))
         return false;
     if (!can_turn(t, q, p) || (p->column_sharers > 1 && !can_share_columns(t, q, p)))
         return false;
@@ -1253,7 +1254,8 @@ attainable tune_bound_of(const target *t, const tune_question *q)
         w.bytes += tune_bytes_of(q->extras[i].type, elements);
     }
     w.far_bank = w.bytes >> HBM_FAR_BIT != 0;
-    int64_t lanes = t->rows * t->mac_width_bytes * 8 / bits * t->slices_per_cluster * t->clusters_per_chip;
+    w.slices = tune_slices_of(t, q->most_slices);
+    int64_t lanes = t->rows * t->mac_width_bytes * 8 / bits * w.slices * t->clusters_per_chip;
     w.mac_cycles = ceil_div(batch * size[TUNE_ROW] * size[TUNE_COLUMN] * k, lanes);
     w.first_loads = 2;
     int64_t results = tune_bytes_of(q->out_type, batch * size[TUNE_ROW] * size[TUNE_COLUMN]);

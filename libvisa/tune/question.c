@@ -477,6 +477,7 @@ bool tune_question_read(const tune_expression *e, const visa_tune_options *optio
     *out = (tune_question){.text = e->text};
     reader r = {.e = e, .diags = diags, .q = out};
     out->timing = tune_timing_of(options);
+    out->most_slices = options->slices;
     if (!find_contraction(&r) || !assign_roles(&r))
         return false;
     find_filters(out);

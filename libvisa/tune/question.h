@@ -33,6 +33,7 @@ typedef struct tune_question {
     const char *axis_text[TUNE_ROLES]; /* the kernel's axis: "M", "H_W" for several, NULL for none */
     dtype stored[TUNE_PLACES];         /* operands in HBM and DM: `type`, or f32 that is cast where it is fetched */
     dtype type, out_type, meets;       /* meets: in which the sums are worked on */
+    int64_t most_slices;               /* of a cluster that work; 0: all */
     timing_preset timing;              /* whose cycles are to be few */
     tune_window windows[TUNE_WINDOWS]; /* of a convolution, rows and places in them */
     size_t window_count;               /* 0 or TUNE_WINDOWS */

@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "libvisa/tune/machine.h"
 #include "support/budget.h"
 #include "support/integer.h"
 
@@ -323,7 +324,8 @@ static void consider_units(space *x, const int64_t loops_of[3], const int64_t sl
 static void consider_splits(space *x, const int64_t loops_of[3], int clustered)
 {
     const int64_t *size = x->question->size;
-    int64_t all = x->target->slices_per_cluster, digits[3][MOST_DIGITS], together = tune_rows_of_blocks(x->target, x->question);
+    int64_t all = tune_slices_of(x->target, x->question->most_slices), digits[3][MOST_DIGITS],
+            together = tune_rows_of_blocks(x->target, x->question);
     size_t counts[3];
     for (int role = TUNE_BATCH; role < TUNE_SUM; role++)
         counts[role] = slice_counts(size[role], all, digits[role]);
@@ -380,7 +382,8 @@ tune_plan *tune_space(const target *t, const tune_question *q, size_t kept, aren
             for (size_t c = 0; c < counts[TUNE_COLUMN]; c++)
                 for (size_t b = 0; b < counts[TUNE_BATCH]; b++) {
                     int64_t of[] = {loops[TUNE_BATCH][b], loops[TUNE_ROW][r], loops[TUNE_COLUMN][c]};
-                    if (of[0] * of[1] * of[2] <= TUNE_MOST_LOOPS && (clustered == TUNE_SUM || q->size[clustered] > 1))
+                    if (of[0] * of[1] * of[2] <= TUNE_MOST_LOOPS &&
+                        (clustered == TUNE_SUM || (q->size[clustered] > 1 && t->clusters_per_chip > 1)))
                         consider_splits(&x, of, clustered);
                 }
     *count = 0;

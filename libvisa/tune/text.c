@@ -5,6 +5,8 @@
 #include <stdarg.h>
 #include <string.h>
 
+#include "libvisa/tune/machine.h"
+
 void tune_line(tune_page *w, const char *format, ...)
 {
     va_list args;
@@ -65,8 +67,7 @@ void tune_write_bring(tune_page *w, const target *t, const tune_question *q, int
                                        "Pieces of a row are short: a copy brings %" PRId64 " whole %s into a slice, one after the other",
                                        count, strcmp(what, "row") == 0 ? "rows" : "batches"));
     tune_line(w, "let whole: DmTensor<%s, Chip, m![%s], m![%s], m![%s]> = products.to_dm(&mut device.tdma);",
-              dtype_row_of(q->out_type)->name, cluster ? cluster : arena_printf(w->arena, "1 # %" PRId64, (int64_t)t->clusters_per_chip),
-              slices, element);
+              dtype_row_of(q->out_type)->name, cluster ? cluster : tune_idle_clusters(t, w->arena), slices, element);
     tune_end_step(w, TUNE_CLOSE);
 }
 

@@ -9,6 +9,7 @@
 #include "libvisa/tune/cache.h"
 #include "libvisa/tune/file.h"
 #include "libvisa/tune/flow_search.h"
+#include "libvisa/tune/machine.h"
 #include "libvisa/tune/search.h"
 #include "libvisa/tune/team.h"
 #include "libvisa/tune/window.h"
@@ -106,16 +107,16 @@ static bool read_contraction(visa_compilation *c, const visa_tune_options *o, co
     return true;
 }
 
-static bool answer_contraction(visa_compilation *c, const visa_tune_options *o, const tune_question *q, tune_kernel *out)
+static bool answer_contraction(visa_compilation *c, const target *t, const visa_tune_options *o, const tune_question *q, tune_kernel *out)
 {
     tune_answer x;
     tune_text text;
     if (q->window_count > 0)
-        return tune_window_answer(c->target, q, o, &c->diags, &out->text);
-    if (!tune_search(c->target, q, o, c->arena, &x))
+        return tune_window_answer(t, q, o, &c->diags, &out->text);
+    if (!tune_search(t, q, o, c->arena, &x))
         return tune_refuse_all(&c->diags, tune_whole_range(q->tensors[TUNE_OUT].range.file, q->text), x.tried, x.first_refusal);
     const char *how = describe_plan(q, &x.plan, c->arena);
-    tune_write(q, &x.plan, c->target, tune_head_of_contraction(q, c->target, &x, how, c->arena), &x.found, c->arena, &text);
+    tune_write(q, &x.plan, t, tune_head_of_contraction(q, t, &x, how, c->arena), &x.found, c->arena, &text);
     out->text = text.text;
     return true;
 }
@@ -153,7 +154,10 @@ bool tune_answer_one(visa_compilation *c, const visa_tune_options *o, int file, 
     tune_expression e;
     tune_question q;
     tune_flow f;
+    target part;
     *out = (tune_kernel){0};
+    if (!tune_machine_read(c->target, o, &c->diags, &part))
+        return false;
     if (!tune_expression_read(o->question, file, o, &c->diags, &e))
         return false;
     out->result = e.tensors[0].name;
@@ -162,7 +166,7 @@ bool tune_answer_one(visa_compilation *c, const visa_tune_options *o, int file, 
         return false;
     if (found_before(c, o, &out->text))
         return true;
-    if (contracts ? !answer_contraction(c, o, &q, out) : !flow_answer(c->target, &f, o, &c->diags, &out->text))
+    if (contracts ? !answer_contraction(c, &part, o, &q, out) : !flow_answer(&part, &f, o, &c->diags, &out->text))
         return false;
     if (o->part == 0)
         tune_cache_keep(o, &out->text);

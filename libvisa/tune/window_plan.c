@@ -1,5 +1,6 @@
 #include "libvisa/tune/window_plan.h"
 
+#include "libvisa/tune/machine.h"
 #include "support/integer.h"
 
 static int64_t size_of(const tune_question *q, size_t axis)
@@ -145,7 +146,8 @@ int64_t window_rows_brought(const target *t, const tune_question *q, const windo
     int64_t rows = size_of(q, q->windows[0].kept), here = window_results_of(t, p).rows,
             bytes = size_of(q, q->windows[1].kept) * q->size[TUNE_COLUMN] * dtype_row_of(q->out_type)->bits / 8;
     for (int64_t each = here; each <= rows / 2; each += here)
-        if (rows % each == 0 && each * bytes % t->hbm_block_bytes == 0)
+        if (rows % each == 0 && each * bytes % t->hbm_block_bytes == 0 &&
+            power_of_two_above(rows / each) <= tune_slices_of(t, q->most_slices))
             return each;
     return smaller(rows, here);
 }
@@ -451,9 +453,9 @@ size_t window_plans(const target *t, const tune_question *q, window_plan *best, 
 {
     plans x = {t, q, best, 0, most};
     int64_t rows = size_of(q, q->windows[0].kept), places = size_of(q, q->windows[1].kept), columns = window_columns(t, q),
-            clusters = t->clusters_per_chip, all = t->slices_per_cluster,
+            clusters = t->clusters_per_chip, all = tune_slices_of(t, q->most_slices),
             unit = q->depthwise ? larger(t->rows, elements_in(q, WORD_BYTES)) : t->rows;
-    for (int clustered = 0; clustered < 3; clustered++)
+    for (int clustered = 0; clustered < (clusters > 1 ? 3 : 1); clustered++)
         for (int64_t r = 1; r <= smaller(2 * rows, all); r++) {
             int64_t row_parts = r * (clustered == 1 ? clusters : 1);
             if (!row_slices_are_worth_it(rows, row_parts))

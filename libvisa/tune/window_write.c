@@ -2,6 +2,7 @@
 
 #include <inttypes.h>
 
+#include "libvisa/tune/machine.h"
 #include "support/integer.h"
 
 typedef struct window_writer {
@@ -155,11 +156,11 @@ static void write_head_of_kernel(window_writer *w)
     tune_line(&w->page, "type Chip = m![1];");
     const char *cluster = p->rows_of_clusters      ? row_digit(w, p->rows * p->row_slices, w->t->clusters_per_chip)
                           : p->columns_of_clusters ? column_digit(w, p->columns * p->column_slices, w->t->clusters_per_chip)
-                                                   : arena_printf(w->a, "1 # %lld", (long long)w->t->clusters_per_chip);
+                                                   : tune_idle_clusters(w->t, w->a);
     tune_line(&w->page, "type Cluster = m![%s];", cluster);
     tune_line(&w->page, "type Slice = %s;", w->slice);
     tune_line(&w->page, "%s", "");
-    tune_line(&w->page, "#[device(chip = 1)]");
+    tune_line(&w->page, "%s", tune_device(w->t, 1, w->a));
     tune_line(&w->page, "fn contract(");
     w->page.depth++;
     tune_line(&w->page, "device: &mut Device,");

@@ -3,6 +3,7 @@
 #include <inttypes.h>
 #include <string.h>
 
+#include "libvisa/tune/machine.h"
 #include "support/integer.h"
 
 typedef struct writer {
@@ -189,7 +190,7 @@ static void write_axes(writer *w)
     strbuf_puts(&w->page.out->text, "];\n\n");
     tune_line(&w->page, "type Chip = m![1];");
     const char *cluster = TUNE_LIST(w->a, cluster_digit(w, TUNE_BATCH), cluster_digit(w, TUNE_ROW), cluster_digit(w, TUNE_COLUMN));
-    tune_line(&w->page, "type Cluster = m![%s];", strcmp(cluster, "1") == 0 ? "1 # 2" : cluster);
+    tune_line(&w->page, "type Cluster = m![%s];", strcmp(cluster, "1") == 0 ? tune_idle_clusters(w->t, w->a) : cluster);
     tune_line(&w->page, "type Slice = m![%s];",
               slice_list(w, slice_digit(w, TUNE_ROW), slice_digit(w, TUNE_COLUMN), idle(w, w->p->idle_inside)));
     tune_line(&w->page, "%s", "");
@@ -290,7 +291,8 @@ static void write_aside(writer *w, tune_role role)
     bool rows = role == TUNE_ROW;
     int64_t size = q->size[role], kept_of = p->aside[role], unit = tune_turn_rows(w->t, q), columns = tune_turn_columns(q, kept_of),
             slices = of.of_sum * of.of_kept;
-    const char *cluster = of.clusters > 1 ? summed(w, of.sums * of.of_sum, of.clusters) : "1 # 2", *type = type_name(q->type);
+    const char *cluster = of.clusters > 1 ? summed(w, of.sums * of.of_sum, of.clusters) : tune_idle_clusters(w->t, w->a),
+               *type = type_name(q->type);
     const char *slice = TUNE_LIST(w->a, summed(w, of.sums, of.of_sum), tune_digit(q, role, size, kept_of, of.of_kept, w->a),
                                   idle(w, w->t->slices_per_cluster / slices));
     const char *flits = summed(w, p->flit, of.sums / p->flit), *blocks = summed(w, unit, p->flit / unit), *row = summed(w, 1, unit),
@@ -1143,7 +1145,7 @@ void tune_write(const tune_question *q, const tune_plan *p, const target *t, con
     strbuf_puts(&out->text, head);
     w.loops = p->split[TUNE_BATCH].loop * p->split[TUNE_ROW].loop * p->split[TUNE_COLUMN].loop * p->sum_loop > 1;
     write_axes(&w);
-    tune_line(&w.page, "#[device(chip = 1)]");
+    tune_line(&w.page, "%s", tune_device(t, 1, a));
     tune_line(&w.page, "fn contract(");
     w.page.depth++;
     tune_line(&w.page, "device: &mut Device,");

@@ -4,11 +4,23 @@
 #include "runtime/timing/measured_cost.h"
 #include "support/integer.h"
 
-/* Bytes in 1000 cycles of a chip: all its DMA engines, all its DMNs, all its HBM channels; the slowest. */
-static int64_t documented_bytes_per_kcycle(const target *t)
+/* Of a cluster's units, one for so many slices, those that have a slice which works. */
+static int64_t units_at_work(const target *t, const attainable_work *w, int64_t slices_of_unit)
 {
-    int64_t dmns = t->clusters_per_chip * t->slices_per_cluster / t->dm_slices_per_dmn;
-    int64_t engines = dmns / t->dma_dmns_per_engine * t->dma_request_bytes * 1000, delivered = dmns * t->dmn_bytes_per_cycle * 1000;
+    int64_t all = t->slices_per_cluster / slices_of_unit;
+    return w->slices > 0 ? smaller(all, w->slices) : all;
+}
+
+static int64_t engines_at_work(const target *t, const attainable_work *w)
+{
+    return t->clusters_per_chip * units_at_work(t, w, t->dm_slices_per_dmn * t->dma_dmns_per_engine);
+}
+
+/* Bytes in 1000 cycles of a chip: all its DMA engines, all its DMNs, all its HBM channels; the slowest. */
+static int64_t documented_bytes_per_kcycle(const target *t, const attainable_work *w)
+{
+    int64_t dmns = t->clusters_per_chip * units_at_work(t, w, t->dm_slices_per_dmn);
+    int64_t engines = engines_at_work(t, w) * t->dma_request_bytes * 1000, delivered = dmns * t->dmn_bytes_per_cycle * 1000;
     int64_t channels = t->hbm_channels * t->hbm_burst_bytes * 1000 * 1000 / t->hbm_burst_millicycles;
     return smaller(engines, smaller(delivered, channels));
 }
@@ -186,11 +198,10 @@ attainable attainable_of(const target *t, timing_preset preset, const attainable
     if (preset == TIMING_SCHEDULE)
         return (attainable){0};
     x.start_cycles = t->dma_startup_cycles;
-    x.bytes_per_kcycle = documented_bytes_per_kcycle(t) * w->chips;
+    x.bytes_per_kcycle = documented_bytes_per_kcycle(t, w) * w->chips;
     if (preset == TIMING_MEASURED) {
         x.start_cycles = measured_costs_of()->dma_start_cycles;
-        int64_t dmns = t->clusters_per_chip * t->slices_per_cluster / t->dm_slices_per_dmn;
-        x.bytes_per_kcycle = dmns / t->dma_dmns_per_engine * measured_costs_of()->engine_bytes_per_kcycle * w->chips;
+        x.bytes_per_kcycle = engines_at_work(t, w) * measured_costs_of()->engine_bytes_per_kcycle * w->chips;
         macs = measured_cycles_of(macs);
     }
     if (__builtin_mul_overflow(w->bytes, 1000, &carried))

@@ -26,6 +26,7 @@ typedef struct attainable {
 /* What a kernel must do at least. */
 typedef struct attainable_work {
     int64_t chips;
+    int64_t slices;        /* of each cluster that work at most; 0: all */
     int64_t loads, stores; /* tensors in HBM that are read for a computation, and those that are written by one */
     int64_t bytes;         /* of the tensors in HBM */
     bool far_bank;         /* addresses in HBM differ in bit 34: twice as many banks */

@@ -50,6 +50,9 @@ class Question:
             self.steps = [rng.randint(1, 3) for _ in range(4)]
             self.epilogue = None
             self.large = False
+        self.options = []  # what of the machine it is for
+        if rng.random() < 0.2:
+            self.options = [f"--{name}={n}" for name, n in (("clusters", rng.choice([None, 1, 2])), ("slices", rng.choice([None, 2, 16, 64, 128]))) if n]
 
     def size(self, rng, role, axes):
         most = {"batch": 12, "sum": 400}.get(role, 300) * (20 if self.large else 1)
@@ -127,7 +130,7 @@ def ask(question, sizes, q, budget):
     """The run, and the seconds of processor time that it took."""
     given = [word for name, size in sizes for word in ("-D", f"{name}={size}")]
     before = resource.getrusage(resource.RUSAGE_CHILDREN)
-    ran = visa_tools.run(["visac", "tune", question, *given, f"--dtype={q.dtype}", *([f"--out={q.out}"] if q.out else []), f"--budget={budget}s"])
+    ran = visa_tools.run(["visac", "tune", question, *given, f"--dtype={q.dtype}", *([f"--out={q.out}"] if q.out else []), *q.options, f"--budget={budget}s"])
     after = resource.getrusage(resource.RUSAGE_CHILDREN)
     return ran, after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
 
@@ -141,7 +144,7 @@ FOUND = [("C[b, h, m] = sum(n) A[b, h, n] * B[m, n]", [("b", 41), ("h", 62), ("m
 
 class Found:
     def __init__(self, dtype, out):
-        self.dtype, self.out = dtype, out
+        self.dtype, self.out, self.options = dtype, out, []
 
 
 def ask_found():
@@ -173,7 +176,7 @@ def main():
         q = Question(rng)
         budget = rng.choice([0, 1, 2])
         text, sizes = spelling(q, rng, plain=True)
-        what = f"question {n}: visac tune '{text}' -D {','.join(f'{a}={s}' for a, s in sizes)} --dtype={q.dtype}{f' --out={q.out}' if q.out else ''} --budget={budget}s: "
+        what = f"question {n}: visac tune '{text}' -D {','.join(f'{a}={s}' for a, s in sizes)} --dtype={q.dtype}{f' --out={q.out}' if q.out else ''} {' '.join(q.options)} --budget={budget}s: "
         ran, seconds = ask(text, sizes, q, budget)
         times.append(seconds)
         if ran.crashed or ran.status not in (0, 1):
