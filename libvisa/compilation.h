@@ -165,7 +165,8 @@ void compilation_print_programs(const struct emit_context *e, const visa_compila
 
 /* The binary, a kernel after the other. */
 void compilation_begin_file(visa_compilation *c);
-void compilation_write_kernel(visa_compilation *c, const kernel *k, arena *scratch);
+/* `emitted`: what emit_kernel makes of it; NULL: not known yet. */
+void compilation_write_kernel(visa_compilation *c, const kernel *k, const binary_kernel *emitted, arena *scratch);
 
 /* Derives and, for a binary, writes and forgets a kernel. */
 void compilation_finish_kernel(void *compilation, kernel *k);

@@ -26,9 +26,9 @@ typedef struct pricing {
     kernel *kernel;
     const order_graph *graph;
     arena *arena;
-    const op **base; /* the order that it comes with; NULL: the text's */
-    place *settled;  /* by the index of an operation: what its configuration was derived for; NULL: not known */
-    binary_kernel binary;
+    const op **base;       /* the order that it comes with; NULL: the text's */
+    place *settled;        /* by the index of an operation: what its configuration was derived for; NULL: not known */
+    binary_kernel *binary; /* of the kernel as it was measured last */
     price price;
     known_costs *known; /* of its copies, in whatever order */
 } pricing;
@@ -37,9 +37,10 @@ typedef struct pricing {
 static bool measure(pricing *x)
 {
     emit_context e = *x->emit;
-    e.arena = x->arena;
-    emit_kernel(&e, x->kernel, &x->binary);
-    return price_make_again(e.target, &x->binary, FOLLOWED_CYCLES, x->known, x->arena, &x->price);
+    e.arena = e.arena ? e.arena : x->arena;
+    x->binary = ARENA_NEW(e.arena, binary_kernel);
+    emit_kernel(&e, x->kernel, x->binary);
+    return price_make_again(e.target, x->binary, FOLLOWED_CYCLES, x->known, x->arena, &x->price);
 }
 
 static size_t command_count(const op *o)
@@ -134,13 +135,15 @@ static void try_orders(pricing *x)
     if (!is_shorter)
         return;
     const op **best = best_order(x, cycles, length);
-    if (best && take(x, best) && measure(x) && x->price.cycles < k->text_cycles)
+    if (best && take(x, best) && measure(x) && x->price.cycles < k->text_cycles) {
         k->cycles = x->price.cycles;
-    else
-        take(x, x->base); /* as it was */
+        return;
+    }
+    take(x, x->base); /* as it was */
+    x->binary = NULL;
 }
 
-void kernel_order(pass_context *p, const emit_context *e, kernel *k)
+const binary_kernel *kernel_order(pass_context *p, const emit_context *e, kernel *k)
 {
     arena *scratch = arena_new_inside(p->arena);
     pricing x = {.context = p, .emit = e, .kernel = k, .arena = scratch, .base = k->issue};
@@ -152,4 +155,5 @@ void kernel_order(pass_context *p, const emit_context *e, kernel *k)
         try_orders(&x);
     }
     arena_free(scratch);
+    return e->arena ? x.binary : NULL;
 }

@@ -5,7 +5,8 @@
 #include "codegen/emit.h"
 #include "passes/pass.h"
 
-/* Of a kernel without errors. Leaves it as it is where no order is better. */
-void kernel_order(pass_context *p, const emit_context *e, kernel *k);
+/* Of a kernel without errors. Leaves it as it is where no order is better. Gives what emit_kernel makes of it in e->arena; NULL: that has
+ * none, or another form of the kernel was looked at last. */
+const binary_kernel *kernel_order(pass_context *p, const emit_context *e, kernel *k);
 
 #endif

@@ -27,12 +27,13 @@ void compilation_begin_file(visa_compilation *c)
     c->writer = binary_writer_new(c->target, c->arena, &c->write_diags);
 }
 
-void compilation_write_kernel(visa_compilation *c, const kernel *k, arena *scratch)
+void compilation_write_kernel(visa_compilation *c, const kernel *k, const binary_kernel *emitted, arena *scratch)
 {
     emit_context e = {.arena = scratch, .target = c->target, .line_of = compilation_line_of, .user = c};
     binary_kernel b;
-    emit_kernel(&e, k, &b);
-    c->write_failed = c->write_failed || !binary_writer_kernel(c->writer, &b, scratch);
+    if (!emitted)
+        emit_kernel(&e, k, &b);
+    c->write_failed = c->write_failed || !binary_writer_kernel(c->writer, emitted ? emitted : &b, scratch);
 }
 
 /* Of kernels that are there still, and what follows kernels. */
@@ -44,7 +45,7 @@ static bool write_rest(visa_compilation *c)
     if (!c->binary_only)
         compilation_begin_file(c);
     for (size_t i = 0; i < c->module->count && !c->binary_only && !c->write_failed; i++) {
-        compilation_write_kernel(c, c->module->kernels[i], scratch);
+        compilation_write_kernel(c, c->module->kernels[i], NULL, scratch);
         arena_rewind(scratch, empty);
     }
     for (size_t i = 0; i < c->programs->count && !c->write_failed; i++)

@@ -88,9 +88,10 @@ void compilation_finish_kernel(void *user, kernel *k)
                       .places_all = c->options->places_all,
                       .keeps_order = c->options->order == VISA_ORDER_SOURCE};
     pipeline_run(&p, k, compilation_after_pass, c);
+    const binary_kernel *emitted = NULL;
     if (c->diags.error_count == 0 && is_ordered(c, k)) {
-        emit_context e = {.target = c->target, .line_of = compilation_line_of, .user = c};
-        kernel_order(&p, &e, k);
+        emit_context e = {.arena = c->binary_only ? c->kernel_arena : NULL, .target = c->target, .line_of = compilation_line_of, .user = c};
+        emitted = kernel_order(&p, &e, k);
         compilation_took(c, "order");
     }
     if (c->has_programs) {
@@ -104,7 +105,7 @@ void compilation_finish_kernel(void *user, kernel *k)
     if (!c->binary_only)
         return;
     if (c->diags.error_count == 0 && !c->write_failed) /* else there will be no file */
-        compilation_write_kernel(c, k, c->kernel_arena);
+        compilation_write_kernel(c, k, emitted, c->kernel_arena);
     kernel_forget(k);
     arena_rewind(c->kernel_arena, c->no_kernel);
     compilation_took(c, "write");
