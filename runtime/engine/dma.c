@@ -348,7 +348,7 @@ static bool spread_make(const transfer *x, spread *s)
     return copies > 1;
 }
 
-static bool fill_pool(const transfer *x, const spread *s, memory_pool *pool)
+static bool fill_pool(const transfer *x, const spread *s, const memory_pool *pool)
 {
     int64_t runs, bytes = x->run * x->packet_bytes;
     walk_cursor from, to;
@@ -365,7 +365,7 @@ static bool fill_pool(const transfer *x, const spread *s, memory_pool *pool)
     return true;
 }
 
-static bool share_pool(const transfer *x, const spread *s, const memory_pool *pool)
+static bool share_pool(const transfer *x, const spread *s, memory_pool *pool)
 {
     int64_t slices;
     walk_cursor to, key;
@@ -382,16 +382,16 @@ static bool share_pool(const transfer *x, const spread *s, const memory_pool *po
     return true;
 }
 
-/* False: not done, for want of what the system needs for it. `ok`: done without a fault. */
+/* False: there is nothing to share, or no memory for it. `ok`: done without a fault. */
 static bool copy_shared(const transfer *x, bool *ok, fault *f)
 {
     spread s;
-    memory_pool pool;
-    if (!spread_make(x, &s) || !memory_pool_open(&pool, s.pool_bytes))
+    memory_pool *pool = spread_make(x, &s) ? memory_pool_new(s.pool_bytes) : NULL;
+    if (!pool)
         return false;
     *ok = each_run(x, touch_source, NULL, f) && /* which finds all that is outside */
-          ((fill_pool(x, &s, &pool) && share_pool(x, &s, &pool)) || fault_memory(f, x->from.command, "HBM and DM"));
-    memory_pool_close(&pool);
+          ((fill_pool(x, &s, pool) && share_pool(x, &s, pool)) || fault_memory(f, x->from.command, "HBM and DM"));
+    memory_pool_leave(pool);
     return true;
 }
 

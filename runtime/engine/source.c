@@ -217,11 +217,25 @@ bool source_start_bytes(const command *start, uint64_t number, int64_t *bytes, f
     return true;
 }
 
+/* Does the chain write into granules that it reads? In whichever slices. */
+static bool is_written(const stage *s, const machine *m)
+{
+    const source *k = s->plan;
+    const stage *sink = chain_sink(s->chain);
+    if (sink->type != &stage_commit)
+        return false;
+    const dm_walk *to = &((const commit *)sink->plan)->dm;
+    int64_t unit = memory_granule(&m->units[0].dm),
+            end = k->dm.low_byte + k->dm.span_bytes + lift_span_bytes(k->lift) + start_span_bytes(k);
+    return to->low_byte / unit <= (end - 1) / unit && k->dm.low_byte / unit <= (to->low_byte + to->span_bytes - 1) / unit;
+}
+
 /* The numbers, once for all slices. */
 static bool begin_source(const stage *s, machine *m, fault *f)
 {
     source *k = s->plan;
     k->start_bytes = 0;
+    k->stands = !is_written(s, m);
     for (unsigned i = 0; i < k->start_count; i++) {
         unsigned char bytes[8] = {0};
         int64_t base = command_get(&k->start[i], START_BASE), size = command_get(&k->start[i], START_BITS) / 8, moved;
@@ -265,8 +279,10 @@ bool source_open(const source *s, machine *m, int64_t unit_index, source_run *r,
             r->memory = stream_port_packet(s->stream, r->position, 0, s->stream->cursors[r->position]);
         return true;
     }
-    r->memory =
-        memory_span(&m->units[unit_index].dm, s->dm.low_byte + s->start_bytes + source_lift_bytes(s, m, unit_index), s->dm.span_bytes);
+    memory *dm = &m->units[unit_index].dm;
+    int64_t at = s->dm.low_byte + s->start_bytes + source_lift_bytes(s, m, unit_index);
+    r->memory = s->stands ? memory_look(dm, at, s->dm.span_bytes) : memory_span(dm, at, s->dm.span_bytes);
+    r->stands = r->memory && r->memory == memory_shared_at(dm, at, s->dm.span_bytes);
     walk_start(&s->dm.elements, &r->cursor);
     return r->memory || fault_memory(f, s->command, "a slice's DM");
 }
@@ -391,6 +407,11 @@ static bool source_places(stage_run *run, int64_t elements, const unsigned char 
     return together;
 }
 
+static bool source_places_stand(const stage_run *r)
+{
+    return ((const source_run *)r->state)->stands;
+}
+
 /* A contraction tensor from a port: the Rows of a step lie apart. */
 static bool drive_partials(stage_run *r)
 {
@@ -498,6 +519,7 @@ const stage_type stage_fetch = {.plan_bytes = sizeof(source),
                                 .read = read_source,
                                 .has_places = source_has_places,
                                 .places = source_places,
+                                .places_stand = source_places_stand,
                                 .drive = drive_source,
                                 .cycles = source_cycles,
                                 .traffic = fetch_traffic,

@@ -24,6 +24,7 @@ typedef struct source {
     const command *start; /* the first number that says where it begins; the others follow it */
     unsigned start_count; /* 0: none does */
     int64_t start_bytes;  /* what they say, known when the chain runs (source_begin) */
+    bool stands;          /* while the chain runs nothing is written where it reads (source_begin) */
     element_copy *copy;
     convert_run *lookup;  /* the table, in front of the conversion; NULL: none */
     convert_run *convert; /* NULL: no conversion */
@@ -38,6 +39,7 @@ int64_t source_lift_bytes(const source *s, const machine *m, int64_t unit_index)
 bool source_start_bytes(const command *start, uint64_t number, int64_t *bytes, fault *f);
 
 typedef struct source_run {
+    bool stands;                 /* what many slices share: nobody writes there while the chain runs */
     const unsigned char *memory; /* DM bytes from low_byte, or the port's bytes; NULL: the port lacks this unit */
     walk_cursor cursor;
     int64_t position; /* stream port: its unit position */

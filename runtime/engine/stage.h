@@ -59,8 +59,9 @@ struct stage_type {
      * read by that. True: one after the other, and only to[0] is set. */
     bool (*has_places)(const stage_run *r, int64_t elements);
     bool (*places)(stage_run *r, int64_t elements, const unsigned char **to, int64_t count);
-    bool places_stand;           /* what one slice is given is not written before the last one has run, and others may be given the same */
-    bool (*drive)(stage_run *r); /* sources, and collect: pushes the whole stream of the slice */
+    bool (*places_stand)(const stage_run *r); /* is what the slice is given not written before the last one has run? Others may be given
+                                                 the same; NULL: no */
+    bool (*drive)(stage_run *r);              /* sources, and collect: pushes the whole stream of the slice */
     void (*advance)(const stage *s, const int64_t *units, size_t count); /* the slices have run: moves cursors of ports */
     /* Questions, asked in the order of the chain. */
     void (*cycles)(const stage *s, struct duration *d);

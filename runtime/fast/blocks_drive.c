@@ -62,7 +62,7 @@ static void read_places(blocks_driver *d, stage_run *from, int64_t packets)
     d->block.apart = d->plan->raw_bytes;
     d->block.stands = false;
     if (collect_has_places(d->collect, from, flits)) {
-        d->block.stands = from->stage->type->places_stand;
+        d->block.stands = from->stage->type->places_stand && from->stage->type->places_stand(from);
         if (!from->stage->type->places(from, flits * d->collect->flit_elements, d->block.places, packets))
             d->block.apart = 0;
         return;
@@ -96,7 +96,7 @@ bool blocks_drive(void *driver, stage_run *from, stage_run *next)
 {
     blocks_driver *d = driver;
     machine *m = from->stage->chain->machine;
-    const unsigned char *file = memory_span(&m->units[from->unit_index].trf, 0, m->target->trf_bytes);
+    const unsigned char *file = memory_look(&m->units[from->unit_index].trf, 0, m->target->trf_bytes);
     if (!file)
         return fault_memory(from->fault, d->plan->contraction->commands.trf_read, "a slice's TRF");
     d->at = (collect_run){0};

@@ -1,17 +1,14 @@
-#define _GNU_SOURCE /* madvise, memfd_create */
+#define _GNU_SOURCE /* madvise */
 #include "runtime/machine/memory.h"
 
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <unistd.h>
 
 #include "support/integer.h"
 
 enum { GRANULES_PER_BLOCK = 64, LEAST_GRANULE_BYTES = 16 * 1024, UNIT_BYTES = 8, WORD_UNITS = 64, PAGE_BYTES = 4096 };
-/* Linux allows a process 65,530 mappings, and each granule is one at most. */
-enum { MOST_SHARED_GRANULES = 24 * 1024 };
 enum { REGION_BYTES = 16 * 1024 * 1024 };
 /* A register file is touched whole. The first ones lie in a region of small pages, since few slices would not fill a huge one. */
 enum { MOST_DENSE_BYTES = 64 * 1024, FIRST_DENSE_BYTES = 2 * 1024 * 1024 };
@@ -19,12 +16,24 @@ enum { MOST_DENSE_BYTES = 64 * 1024, FIRST_DENSE_BYTES = 2 * 1024 * 1024 };
  * before, which take the system longer to provide and take back than the runs take. */
 enum { MOST_SPARE_BYTES = 4 * REGION_BYTES };
 
+/* Granules of a block that a pool has. */
+typedef struct shared_range {
+    struct shared_range *next; /* of the same block */
+    memory_pool *pool;
+    const unsigned char *bytes; /* of granule `first` */
+    int64_t first;
+    uint64_t granules; /* bit g: granule g is still the pool's; 0: none is, but somebody may still read there */
+} shared_range;
+
 struct memory_block {
-    uint64_t touched;      /* bit g: granule g holds defined or poison bytes */
+    _Atomic int64_t users; /* memories that have it (memory_share_all) */
+    uint64_t touched;      /* bit g: granule g holds defined or poison bytes, here or in a pool */
     uint64_t pages;        /* bit p: page p of the granule that was touched first does */
     int64_t first;         /* that granule, where `pages` is not 0 */
-    uint64_t shared;       /* granule g has been mapped from a pool */
-    uint64_t *written;     /* a bit for each unit; NULL: none was written */
+    uint64_t shared;       /* granule g lies in a pool: in one of, */
+    shared_range *ranges;
+    uint64_t whole;        /* granule g: all of its units were written */
+    uint64_t **written;    /* by granule a bit for each unit; NULL: none was written, or the granule is whole */
     unsigned char *bytes;  /* a page's beginning, so that a packet lies in as few lines of the host's caches as it can */
     memory_region *region; /* that they lie in; NULL: the heap */
 };
@@ -37,7 +46,6 @@ struct memory_region {
     _Atomic int64_t provided_bytes; /* by its blocks */
     int64_t kept_bytes;             /* the most that any machine's blocks provided */
     int64_t blocks;                 /* that are not freed */
-    bool is_replaced;               /* in a part, by a pool's pages */
     bool is_huge;                   /* huge pages were asked for */
     memory_region *next;            /* among the spare ones */
 };
@@ -49,7 +57,7 @@ static int64_t spare_bytes;
 
 void memory_init(memory *m, int64_t bytes, int64_t block_bytes, unsigned char poison, memory_budget *budget)
 {
-    int64_t granule = (block_bytes + GRANULES_PER_BLOCK - 1) / GRANULES_PER_BLOCK;
+    int64_t granule = round_up(ceil_div(block_bytes, GRANULES_PER_BLOCK), UNIT_BYTES);
     *m = (memory){.bytes = bytes,
                   .block_bytes = block_bytes,
                   .granule_bytes = granule < LEAST_GRANULE_BYTES ? LEAST_GRANULE_BYTES : granule,
@@ -62,7 +70,7 @@ static int64_t block_count(const memory *m)
     return (m->bytes + m->block_bytes - 1) / m->block_bytes;
 }
 
-/* Large ones lie in mappings, so that parts of them can be replaced. */
+/* Large ones lie in mappings of their own. */
 static bool is_mapped(const memory *m)
 {
     return m->block_bytes >= 2 * LEAST_GRANULE_BYTES;
@@ -133,7 +141,7 @@ static void region_leave(memory_budget *budget, memory_region *r)
     if (is_last && budget->dense == r)
         budget->dense = NULL;
     r->kept_bytes = larger(r->kept_bytes, r->provided_bytes);
-    bool is_kept = is_last && !r->is_replaced && spare_bytes + r->kept_bytes <= MOST_SPARE_BYTES;
+    bool is_kept = is_last && spare_bytes + r->kept_bytes <= MOST_SPARE_BYTES;
     if (is_kept) {
         r->next = spare;
         spare = r;
@@ -144,13 +152,6 @@ static void region_leave(memory_budget *budget, memory_region *r)
         return;
     munmap(r->bytes, (size_t)r->size);
     free(r);
-}
-
-static void region_replace(memory_region *r)
-{
-    pthread_mutex_lock(&regions_lock);
-    r->is_replaced = true;
-    pthread_mutex_unlock(&regions_lock);
 }
 
 static bool bytes_new(const memory *m, memory_block *b)
@@ -170,18 +171,43 @@ static void bytes_free(const memory *m, memory_block *b)
         free(b->bytes);
 }
 
+static void written_free(memory_block *b)
+{
+    for (int g = 0; b->written && g < GRANULES_PER_BLOCK; g++)
+        free(b->written[g]);
+    free(b->written);
+}
+
+static void ranges_free(memory_block *b, bool unused_only)
+{
+    for (shared_range **at = &b->ranges, *r; (r = *at);) {
+        if (unused_only && r->granules) {
+            at = &r->next;
+            continue;
+        }
+        *at = r->next;
+        memory_pool_leave(r->pool);
+        free(r);
+    }
+}
+
+static void block_leave(const memory *m, memory_block *b)
+{
+    if (atomic_fetch_sub(&b->users, 1) > 1)
+        return;
+    written_free(b);
+    ranges_free(b, false);
+    bytes_free(m, b);
+    free(b);
+}
+
 void memory_free(memory *m)
 {
     if (!m->blocks)
         return;
-    for (int64_t i = 0; i < m->touched_to; i++) {
-        if (!m->blocks[i]) /* most of an HBM's */
-            continue;
-        free(m->blocks[i]->written);
-        bytes_free(m, m->blocks[i]);
-        atomic_fetch_sub(&m->budget->shared_granules, __builtin_popcountll(m->blocks[i]->shared));
-        free(m->blocks[i]);
-    }
+    for (int64_t i = 0; i < m->touched_to; i++)
+        if (m->blocks[i]) /* most of an HBM's are not there */
+            block_leave(m, m->blocks[i]);
     free(m->blocks);
     m->blocks = NULL;
     m->touched_to = 0;
@@ -197,19 +223,30 @@ static bool budget_take(memory_budget *b, int64_t bytes)
     return false;
 }
 
-static memory_block *block_at(memory *m, int64_t index)
+static bool slots_new(memory *m)
 {
     if (!m->blocks)
         m->blocks = calloc((size_t)block_count(m), sizeof *m->blocks);
-    if (!m->blocks)
+    return m->blocks;
+}
+
+static memory_block *block_new(const memory *m)
+{
+    memory_block *b = calloc(1, sizeof *b);
+    if (b && bytes_new(m, b)) {
+        b->users = 1;
+        return b;
+    }
+    free(b);
+    return NULL;
+}
+
+static memory_block *block_at(memory *m, int64_t index)
+{
+    if (!slots_new(m))
         return NULL;
     if (!m->blocks[index]) {
-        memory_block *b = calloc(1, sizeof *b);
-        if (!b || !bytes_new(m, b)) {
-            free(b);
-            return NULL;
-        }
-        m->blocks[index] = b;
+        m->blocks[index] = block_new(m);
         m->touched_to = index < m->touched_to ? m->touched_to : index + 1;
     }
     return m->blocks[index];
@@ -270,15 +307,15 @@ static bool pages_touch(const memory *m, memory_block *b, int64_t granule, int64
     return true;
 }
 
-/* Many slices hold a few bytes each, and a granule of each is most of what a small kernel takes: of the first one of a block the pages that
- * are used are provided, and all of it, with its neighbours, once more is. */
+/* Many slices hold a few bytes each, besides what they share, and a granule of each is most of what a small kernel takes: of the first one
+ * of a block that is its own the pages that are used are provided, and all of it, with its neighbours, once more is. */
 static bool bytes_touch(const memory *m, memory_block *b, int64_t offset, int64_t size)
 {
     int64_t first = offset / m->granule_bytes, last = size ? (offset + size - 1) / m->granule_bytes : first;
     if (first == last && b->touched >> first & 1)
         return true;
-    if (first == last && m->granule_bytes == LEAST_GRANULE_BYTES && m->block_bytes % LEAST_GRANULE_BYTES == 0 && b->touched == 0 &&
-        (b->pages == 0 || b->first == first)) {
+    if (first == last && m->granule_bytes == LEAST_GRANULE_BYTES && m->block_bytes % LEAST_GRANULE_BYTES == 0 &&
+        (b->touched & ~b->shared) == 0 && (b->pages == 0 || b->first == first)) {
         int64_t in_granule = offset % m->granule_bytes;
         return pages_touch(m, b, first, in_granule / PAGE_BYTES, (in_granule + (size ? size - 1 : 0)) / PAGE_BYTES + 1);
     }
@@ -290,11 +327,122 @@ static bool bytes_touch(const memory *m, memory_block *b, int64_t offset, int64_
     return granules_touch(m, b, first, last + 1);
 }
 
+/* ---- which units were written ---- */
+
+static int64_t granule_words(const memory *m)
+{
+    return m->granule_bytes / (UNIT_BYTES * WORD_UNITS) + 1;
+}
+
+/* The bits of word `word` that lie in [begin, end) of a granule's units. */
+static uint64_t word_bits(int64_t word, int64_t begin, int64_t end)
+{
+    int64_t low = begin - word * WORD_UNITS, high = end - word * WORD_UNITS;
+    uint64_t from = low <= 0 ? ~UINT64_C(0) : ~UINT64_C(0) << low;
+    return high >= WORD_UNITS ? from : from & ~(~UINT64_C(0) << high);
+}
+
+/* Bits [begin, end) of a granule's units. */
+static void mark_units(const memory *m, memory_block *b, int64_t granule, int64_t begin, int64_t end)
+{
+    if (b->whole >> granule & 1)
+        return;
+    if (!b->written && !(b->written = calloc(GRANULES_PER_BLOCK, sizeof *b->written)))
+        return;
+    uint64_t **bits = &b->written[granule];
+    if (!*bits && !(*bits = calloc((size_t)granule_words(m), sizeof **bits)))
+        return;
+    for (int64_t w = begin / WORD_UNITS; w * WORD_UNITS < end; w++)
+        (*bits)[w] |= word_bits(w, begin, end);
+}
+
+/* ---- whose granules ---- */
+
+/* Granules [first, last] of a block. */
+static uint64_t granule_bits(int64_t first, int64_t last)
+{
+    int64_t count = last - first + 1;
+    return (count == GRANULES_PER_BLOCK ? ~UINT64_C(0) : (UINT64_C(1) << count) - 1) << first;
+}
+
+static uint64_t granules_of(const memory *m, int64_t offset, int64_t size)
+{
+    return granule_bits(offset / m->granule_bytes, (offset + larger(size, 1) - 1) / m->granule_bytes);
+}
+
+/* A copy of each of these granules that a pool has. What was found of them before stays where it is, for who reads it. */
+static void granules_own(const memory *m, memory_block *b, uint64_t granules)
+{
+    for (shared_range *r = b->shared & granules ? b->ranges : NULL; r; r = r->next)
+        for (uint64_t left = r->granules & granules; left; left &= left - 1) {
+            int64_t granule = __builtin_ctzll(left), begin = granule * m->granule_bytes;
+            int64_t bytes = smaller(m->granule_bytes, m->block_bytes - begin);
+            atomic_fetch_add(&b->region->provided_bytes, bytes);
+            pages_provide(b->bytes + begin, bytes);
+            memcpy(b->bytes + begin, r->bytes + (granule - r->first) * m->granule_bytes, (size_t)bytes);
+            r->granules &= ~(UINT64_C(1) << granule);
+            b->shared &= ~(UINT64_C(1) << granule);
+        }
+}
+
+/* A block of this memory alone, with what is in it. NULL: no memory left. */
+static memory_block *block_own(const memory *m, memory_block *of)
+{
+    memory_block *b = budget_take(m->budget, m->block_bytes) ? block_new(m) : NULL;
+    if (!b)
+        return NULL;
+    atomic_fetch_add(&b->region->provided_bytes, m->block_bytes);
+    memcpy(b->bytes, of->bytes, (size_t)m->block_bytes);
+    b->touched = of->touched;
+    b->whole = of->whole;
+    for (int64_t g = 0; of->written && g < GRANULES_PER_BLOCK; g++)
+        for (int64_t w = 0; of->written[g] && w < granule_words(m); w++)
+            for (uint64_t left = of->written[g][w]; left; left &= left - 1)
+                mark_units(m, b, g, w * WORD_UNITS + __builtin_ctzll(left), w * WORD_UNITS + __builtin_ctzll(left) + 1);
+    block_leave(m, of);
+    return b;
+}
+
+/* The block, for one that writes to it. */
+static memory_block *block_to_write(memory *m, int64_t index)
+{
+    memory_block *b = block_at(m, index);
+    if (b && atomic_load(&b->users) > 1 && (b = block_own(m, b)))
+        m->blocks[index] = b;
+    return b;
+}
+
 unsigned char *memory_span(memory *m, int64_t address, int64_t size)
+{
+    memory_block *b = block_to_write(m, address / m->block_bytes);
+    int64_t offset = address % m->block_bytes;
+    if (!b || !bytes_touch(m, b, offset, size))
+        return NULL;
+    if (b->shared)
+        granules_own(m, b, granules_of(m, offset, size));
+    return b->bytes + offset;
+}
+
+/* Where a range lies that one pool has; NULL: it is not shared, or in several pieces. */
+static const unsigned char *pool_bytes(const memory *m, const memory_block *b, int64_t offset, int64_t size)
+{
+    uint64_t granules = granules_of(m, offset, size);
+    for (const shared_range *r = b->shared & granules ? b->ranges : NULL; r; r = r->next)
+        if ((r->granules & granules) == granules)
+            return r->bytes + offset - r->first * m->granule_bytes;
+    return NULL;
+}
+
+const unsigned char *memory_look(memory *m, int64_t address, int64_t size)
 {
     memory_block *b = block_at(m, address / m->block_bytes);
     int64_t offset = address % m->block_bytes;
-    return b && bytes_touch(m, b, offset, size) ? b->bytes + offset : NULL;
+    const unsigned char *shared = b ? pool_bytes(m, b, offset, size) : NULL;
+    if (shared || !b || !bytes_touch(m, b, offset, size))
+        return shared;
+    if (b->shared) /* pieces of several pools, or of one and the block */
+        granules_own(m, b, granules_of(m, offset, size));
+    return b->bytes + offset;
 }
 
 static int64_t span_size(const memory *m, int64_t address, int64_t size)
@@ -307,7 +455,7 @@ bool memory_read(memory *m, int64_t address, unsigned char *destination, int64_t
 {
     while (size > 0) {
         int64_t part = span_size(m, address, size);
-        const unsigned char *from = memory_span(m, address, part);
+        const unsigned char *from = memory_look(m, address, part);
         if (!from)
             return false;
         memcpy(destination, from, (size_t)part);
@@ -333,8 +481,8 @@ bool memory_copy(memory *destination, int64_t to, memory *source, int64_t from, 
 {
     while (size > 0) {
         int64_t part = span_size(source, from, span_size(destination, to, size));
-        const unsigned char *s = memory_span(source, from, part);
         unsigned char *d = memory_span(destination, to, part);
+        const unsigned char *s = memory_look(source, from, part); /* after it: both may be of one memory */
         if (!s || !d)
             return false;
         memcpy(d, s, (size_t)part);
@@ -350,102 +498,138 @@ int64_t memory_granule(const memory *m)
     return m->granule_bytes;
 }
 
-bool memory_pool_open(memory_pool *p, int64_t size)
+memory_pool *memory_pool_new(int64_t size)
 {
-#ifdef MFD_CLOEXEC
-    *p = (memory_pool){memfd_create("visa-shared", MFD_CLOEXEC), size, NULL};
-    if (p->file < 0)
-        return false;
-    void *bytes = ftruncate(p->file, size) == 0 ? mmap(NULL, (size_t)size, PROT_READ | PROT_WRITE, MAP_SHARED, p->file, 0) : MAP_FAILED;
-    p->bytes = bytes == MAP_FAILED ? NULL : bytes;
-    if (!p->bytes)
-        close(p->file);
-    return p->bytes != NULL;
-#else
-    (void)p, (void)size;
-    return false;
-#endif
+    memory_pool *p = malloc(sizeof *p);
+    if (!p)
+        return NULL;
+    void *bytes = mmap(NULL, (size_t)size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (bytes == MAP_FAILED) {
+        free(p);
+        return NULL;
+    }
+    *p = (memory_pool){.bytes = bytes, .size = size, .users = 1};
+    pages_provide(bytes, size);
+    return p;
 }
 
-void memory_pool_close(memory_pool *p)
+void memory_pool_leave(memory_pool *p)
 {
+    if (atomic_fetch_sub(&p->users, 1) > 1)
+        return;
     munmap(p->bytes, (size_t)p->size);
-    close(p->file); /* its pages live as long as somebody maps them */
+    free(p);
 }
 
-/* Replaces the pages of whole granules of one block. */
-static bool map_granules(memory *m, int64_t address, const memory_pool *p, int64_t from, int64_t size)
+/* Whole granules of one block. */
+static bool share_granules(memory *m, int64_t address, memory_pool *p, int64_t from, int64_t size)
 {
-    int64_t offset = address % m->block_bytes, count = size / m->granule_bytes, first = offset / m->granule_bytes;
-    if (!is_mapped(m) || offset % m->granule_bytes || size % m->granule_bytes || m->granule_bytes % PAGE_BYTES || from % PAGE_BYTES ||
-        offset + size > m->block_bytes)
+    int64_t offset = address % m->block_bytes;
+    if (!is_mapped(m) || size == 0 || offset % m->granule_bytes || size % m->granule_bytes || offset + size > m->block_bytes)
         return false;
-    memory_block *b = block_at(m, address / m->block_bytes);
-    uint64_t bits = (count == GRANULES_PER_BLOCK ? ~UINT64_C(0) : (UINT64_C(1) << count) - 1) << first;
-    if (!b)
-        return false;
-    int64_t more = __builtin_popcountll(bits & ~b->shared), bytes = __builtin_popcountll(bits & ~b->touched) * m->granule_bytes;
-    if (b->pages && bits >> b->first & 1 && !(b->touched >> b->first & 1))
+    memory_block *b = block_to_write(m, address / m->block_bytes);
+    shared_range *r = b ? malloc(sizeof *r) : NULL;
+    uint64_t granules = granules_of(m, offset, size);
+    int64_t bytes = b ? __builtin_popcountll(granules & ~b->touched) * m->granule_bytes : 0;
+    if (b && b->pages && granules >> b->first & 1 && !(b->touched >> b->first & 1))
         bytes -= __builtin_popcountll(b->pages) * PAGE_BYTES;
-    if (atomic_fetch_add(&m->budget->shared_granules, more) + more > MOST_SHARED_GRANULES || !budget_take(m->budget, bytes)) {
-        atomic_fetch_sub(&m->budget->shared_granules, more);
+    if (!r || !budget_take(m->budget, bytes)) {
+        free(r);
         return false;
     }
-    b->shared |= bits;
-    region_replace(b->region);
-    if (mmap(b->bytes + offset, (size_t)size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_FIXED, p->file, from) == MAP_FAILED) {
-        atomic_fetch_sub(&m->budget->used_bytes, bytes);
-        return false;
-    }
-    b->touched |= bits;
+    for (shared_range *old = b->ranges; old; old = old->next)
+        old->granules &= ~granules;
+    ranges_free(b, true);
+    *r = (shared_range){b->ranges, p, p->bytes + from, offset / m->granule_bytes, granules};
+    atomic_fetch_add(&p->users, 1);
+    b->ranges = r;
+    b->shared |= granules;
+    b->touched |= granules;
     return true;
 }
 
-bool memory_share(memory *m, int64_t address, const memory_pool *p, int64_t from, int64_t size)
+bool memory_share(memory *m, int64_t address, memory_pool *p, int64_t from, int64_t size)
 {
-    return map_granules(m, address, p, from, size) || memory_write(m, address, p->bytes + from, size);
+    return share_granules(m, address, p, from, size) || memory_write(m, address, p->bytes + from, size);
 }
 
-/* The bits of word `word` that lie in [begin, end) of a block's units. */
-static uint64_t word_bits(int64_t word, int64_t begin, int64_t end)
+const unsigned char *memory_shared_at(const memory *m, int64_t address, int64_t size)
 {
-    int64_t low = begin - word * WORD_UNITS, high = end - word * WORD_UNITS;
-    uint64_t from = low <= 0 ? ~UINT64_C(0) : ~UINT64_C(0) << low;
-    return high >= WORD_UNITS ? from : from & ~(~UINT64_C(0) << high);
+    int64_t offset = address % m->block_bytes;
+    const memory_block *b = m->blocks && offset + size <= m->block_bytes ? m->blocks[address / m->block_bytes] : NULL;
+    return b ? pool_bytes(m, b, offset, size) : NULL;
+}
+
+bool memory_is_same(const memory *m, const memory *of)
+{
+    bool same = m->bytes == of->bytes && m->block_bytes == of->block_bytes && m->poison == of->poison;
+    for (int64_t i = 0; same && i < larger(m->touched_to, of->touched_to); i++)
+        same = (i < m->touched_to ? m->blocks[i] : NULL) == (i < of->touched_to ? of->blocks[i] : NULL);
+    return same;
+}
+
+bool memory_share_all(memory *m, const memory *of)
+{
+    int64_t granules = ceil_div(m->block_bytes, m->granule_bytes);
+    if (block_count(m) != 1 || !is_mapped(m) || m->block_bytes != of->block_bytes || m->budget != of->budget || of->touched_to != 1)
+        return false;
+    memory_block *b = of->blocks[0]; /* nothing in it is made by who only reads */
+    if (!b || b->shared || b->touched != granule_bits(0, granules - 1) || !slots_new(m))
+        return false;
+    atomic_fetch_add(&b->users, 1);
+    if (m->blocks[0])
+        block_leave(m, m->blocks[0]);
+    m->blocks[0] = b;
+    m->touched_to = 1;
+    return true;
+}
+
+/* A unit's beginning, from a byte of a block on; `up`: not before it. */
+static int64_t unit_at(int64_t byte, bool up)
+{
+    return (up ? byte + UNIT_BYTES - 1 : byte) / UNIT_BYTES;
 }
 
 void memory_mark_written(memory *m, int64_t address, int64_t size)
 {
+    int64_t units = m->granule_bytes / UNIT_BYTES;
     for (int64_t part; size > 0; address += part, size -= part) {
         part = span_size(m, address, size);
-        int64_t offset = address % m->block_bytes, begin = (offset + UNIT_BYTES - 1) / UNIT_BYTES, end = (offset + part) / UNIT_BYTES;
-        memory_block *b = block_at(m, address / m->block_bytes);
-        if (b && !b->written)
-            b->written = calloc((size_t)(m->block_bytes / (UNIT_BYTES * WORD_UNITS) + 1), sizeof *b->written);
-        if (!b || !b->written || begin >= end)
-            continue;
-        int64_t first = begin / WORD_UNITS, last = (end - 1) / WORD_UNITS;
-        b->written[first] |= word_bits(first, begin, end);
-        b->written[last] |= word_bits(last, begin, end);
-        if (last > first + 1) /* whole words */
-            memset(&b->written[first + 1], 0xff, (size_t)(last - first - 1) * sizeof *b->written);
+        int64_t offset = address % m->block_bytes, begin = unit_at(offset, true), end = unit_at(offset + part, false);
+        memory_block *b = begin < end ? block_to_write(m, address / m->block_bytes) : NULL;
+        for (int64_t granule = begin / units; b && granule * units < end; granule++) {
+            int64_t first = granule * units, from = larger(begin - first, 0), to = smaller(end - first, units);
+            if (from == 0 && to == units)
+                b->whole |= UINT64_C(1) << granule; /* most of what is written: a copy's, a result's */
+            else
+                mark_units(m, b, granule, from, to);
+        }
     }
+}
+
+static bool units_are_written(const memory_block *b, int64_t granule, int64_t begin, int64_t end)
+{
+    const uint64_t *bits = b->written ? b->written[granule] : NULL;
+    uint64_t missing = 0;
+    if (b->whole >> granule & 1)
+        return true;
+    for (int64_t w = begin / WORD_UNITS; bits && w * WORD_UNITS < end; w++)
+        missing |= ~bits[w] & word_bits(w, begin, end);
+    return bits && !missing;
 }
 
 bool memory_is_written(const memory *m, int64_t address, int64_t size)
 {
+    int64_t units = m->granule_bytes / UNIT_BYTES;
     for (int64_t part; size > 0; address += part, size -= part) {
         part = span_size(m, address, size);
-        int64_t offset = address % m->block_bytes, begin = offset / UNIT_BYTES, end = (offset + part + UNIT_BYTES - 1) / UNIT_BYTES;
+        int64_t offset = address % m->block_bytes, begin = unit_at(offset, false), end = unit_at(offset + part, true);
         const memory_block *b = m->blocks ? m->blocks[address / m->block_bytes] : NULL;
-        if (!b || !b->written)
-            return false;
-        int64_t first = begin / WORD_UNITS, last = (end - 1) / WORD_UNITS;
-        uint64_t missing = (~b->written[first] & word_bits(first, begin, end)) | (~b->written[last] & word_bits(last, begin, end));
-        for (int64_t w = first + 1; w < last; w++) /* whole words */
-            missing |= ~b->written[w];
-        if (missing)
-            return false;
+        for (int64_t granule = begin / units; granule * units < end; granule++) {
+            int64_t first = granule * units;
+            if (!b || !units_are_written(b, granule, larger(begin - first, 0), smaller(end - first, units)))
+                return false;
+        }
     }
     return true;
 }

@@ -5,8 +5,9 @@
  * a span within one block is a plain pointer. A DM, a TRF and a VRF are one block each. Where a block is used for a few bytes only, as in
  * many slices of a small kernel, single pages are filled, and up to 64 MiB of freed ones wait for the next machine of the process.
  *
- * What a copy spreads to many memories is one set of pages of the system, shared until somebody writes: a file without a name is mapped
- * privately into each (memory_pool), so that reading, writing and spans know nothing of it. */
+ * What a copy spreads to many memories is held once, in a pool: granules of it are read where they lie there, and a memory has a copy of
+ * its own of each granule from the first time that somebody may write to it (memory_span). So are whole memories that were made alike
+ * (memory_share_all). */
 #ifndef VISA_RUNTIME_MACHINE_MEMORY_H
 #define VISA_RUNTIME_MACHINE_MEMORY_H
 
@@ -20,8 +21,7 @@ typedef struct memory_region memory_region;
 typedef struct memory_budget {
     int64_t limit_bytes; /* 0: none */
     _Atomic int64_t used_bytes;
-    _Atomic int64_t shared_granules; /* the system has a limit of mappings */
-    memory_region *region, *dense;   /* what the next large block is cut from, and one that is used whole; NULL: none is begun */
+    memory_region *region, *dense; /* what the next large block is cut from, and one that is used whole; NULL: none is begun */
 } memory_budget;
 
 typedef struct memory_block memory_block;
@@ -41,6 +41,8 @@ void memory_free(memory *m);
 /* The bytes [address, address + size), which must lie inside the memory and inside one block; bytes never
  * written hold the poison. NULL when the system or the budget has no memory left. */
 unsigned char *memory_span(memory *m, int64_t address, int64_t size);
+/* The same to read them, where they may be shared; until somebody writes to the granules that they lie in. */
+const unsigned char *memory_look(memory *m, int64_t address, int64_t size);
 
 /* Any range inside the memory. False: no memory left. */
 bool memory_read(memory *m, int64_t address, unsigned char *destination, int64_t size);
@@ -48,21 +50,29 @@ bool memory_write(memory *m, int64_t address, const unsigned char *source, int64
 /* Whether bytes were written is noted in units of 8; a part of one does not count. */
 void memory_mark_written(memory *m, int64_t address, int64_t size);
 bool memory_is_written(const memory *m, int64_t address, int64_t size);
-/* Bytes that several memories are to hold. */
+
+/* Bytes that several memories are to hold; it lives as long as one of them does, or whoever made it. */
 typedef struct memory_pool {
-    int file;
-    int64_t size;
     unsigned char *bytes;
+    int64_t size;
+    _Atomic int64_t users;
 } memory_pool;
 
 /* Where memory_share is of use: ranges of whole granules. */
 int64_t memory_granule(const memory *m);
-/* False: the system has no such thing, and nothing has to be closed. */
-bool memory_pool_open(memory_pool *p, int64_t size);
-void memory_pool_close(memory_pool *p);
+/* NULL: no memory left. */
+memory_pool *memory_pool_new(int64_t size);
+void memory_pool_leave(memory_pool *p);
 /* From here on the memory has the pool's bytes [from, from + size) at `address`, as if they were written there. The pool does not change
  * any more. Where sharing is not possible they are written. False: no memory left. */
-bool memory_share(memory *m, int64_t address, const memory_pool *p, int64_t from, int64_t size);
+bool memory_share(memory *m, int64_t address, memory_pool *p, int64_t from, int64_t size);
+/* Where a range lies that is shared, and in one piece; else NULL. Two memories with the same answer have the same bytes there. */
+const unsigned char *memory_shared_at(const memory *m, int64_t address, int64_t size);
+/* Have two memories the same bytes, because nothing was ever written to them, or since memory_share_all? */
+bool memory_is_same(const memory *m, const memory *of);
+/* From here on the memory has all bytes of another one of its size and budget, until one of them writes. False: they are not that simple,
+ * and nothing was done. */
+bool memory_share_all(memory *m, const memory *of);
 
 /* `source` and `destination` ranges must not overlap. */
 bool memory_copy(memory *destination, int64_t to, memory *source, int64_t from, int64_t size);

@@ -87,13 +87,14 @@ static bool transfer_piece(transfer *x, memory *mem, int64_t address, int64_t bi
     while (bits > 0) {
         int64_t room = (mem->block_bytes - address % mem->block_bytes) * 8;
         int64_t part = bits < room ? bits : room;
-        unsigned char *span = memory_span(mem, address, (part + 7) / 8);
-        if (!span)
+        unsigned char *to = x->to_memory ? memory_span(mem, address, (part + 7) / 8) : NULL;
+        const unsigned char *from = x->to_memory ? NULL : memory_look(mem, address, (part + 7) / 8);
+        if (!to && !from)
             return false;
-        if (x->to_memory)
-            bits_copy(span, 0, x->buffer, x->bit, part);
+        if (to)
+            bits_copy(to, 0, x->buffer, x->bit, part);
         else
-            bits_copy(x->buffer, x->bit, span, 0, part);
+            bits_copy(x->buffer, x->bit, from, 0, part);
         if (!x->to_memory)
             proof_read(x->machine, mem, address, (part + 7) / 8);
         else if (x->whole)
