@@ -1,6 +1,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "runtime/engine/alike.h"
 #include "runtime/engine/exchange.h"
 #include "runtime/fast/blocks_drive.h"
 #include "runtime/machine/chain.h"
@@ -198,6 +199,23 @@ static bool run_units(const chain *c, const chain_blocks *block, const span *x, 
     return done;
 }
 
+/* A whole chain: in slices that would do what others do only those run. */
+static bool run_all(const chain *c, const chain_blocks *block, int64_t *units, fault *f)
+{
+    span whole = {.end = c->stage_count};
+    size_t count = unit_mask_list(c->machine, &c->units, -1, units), left = 0;
+    int64_t *like = calloc(count + 1, sizeof *like);
+    if (!like)
+        return fault_memory(f, c->commands, "the slices' state");
+    size_t ran = alike_find(c, units, count, like);
+    bool done = run_units(c, block, &whole, units, ran, f);
+    for (size_t i = ran; done && i < count; i++)
+        if (!alike_take(c, units[i], like[i]))
+            units[left++] = units[i];
+    free(like);
+    return done && (left == 0 || run_units(c, block, &whole, units, left, f));
+}
+
 /* The units of a cluster that are active there. */
 static bool run_span(const chain *c, const chain_blocks *block, const span *x, const unit_mask *active, int64_t cluster, int64_t *units,
                      fault *f)
@@ -263,7 +281,7 @@ bool chain_run(const chain *c, fault *f)
     if (done && exchange_is_needed(c))
         done = run_exchanged(c, &block, units, f);
     else if (done)
-        done = run_span(c, &block, &(span){.end = c->stage_count}, &c->units, -1, units, f);
+        done = run_all(c, &block, units, f);
     for (unsigned i = 0; done && i < c->stage_count; i++)
         if (c->stages[i].type->advance)
             c->stages[i].type->advance(&c->stages[i], units, unit_mask_list(c->machine, i ? &c->out_units : &c->units, -1, units));

@@ -370,6 +370,51 @@ START_TEST(threads_do_not_matter)
 }
 END_TEST
 
+/* Six slices get one of two tables each, and fill their register files with it; then one of them fills the other half of its own. Those
+ * with the same table have one file, and each holds what it would have by itself. */
+START_TEST(files_that_are_filled_alike)
+{
+    enum { SLICES = 6, TABLES = 2, ROWS = 8, EACH = 1 << 15, PER_ROW = EACH / ROWS, FLIT = 32, ALONE = 4 };
+    unsigned char *data = malloc(EACH * TABLES), *got = malloc(EACH * 2);
+    for (int i = 0; i < EACH * TABLES; i++)
+        data[i] = (unsigned char)(i * 7 + i / 251 + i / EACH);
+    bench_reset();
+    b.options.prove = true;
+    uint32_t in = bench_hbm(&b, PORT_IN, 1, 0, EACH * TABLES);
+    command *k = ADD(&b, CONTEXT_DMA, OP_DMA, 0, 1, 0, 4096, 0, 0);
+    ENTRY(k, TABLES, EACH, dm_address(0, 0, 1, 0) - dm_address(0, 0, 0, 0));
+    ENTRY(k, SLICES / TABLES, 0, dm_address(0, 0, TABLES, 0) - dm_address(0, 0, 0, 0));
+    ENTRY(k, EACH / 4096, 4096, 4096);
+    ADD(&b, CONTEXT_SUB, OP_WAIT, CONTEXT_DMA, 1);
+    ADD(&b, CONTEXT_SUB, OP_UNITS, 1, 1, (1 << SLICES) - 1, 0, 0, 0);
+    for (int again = 0; again < 2; again++) {
+        if (again)
+            ADD(&b, CONTEXT_SUB, OP_UNITS, 1, 1, 1 << ALONE, 0, 0, 0);
+        ENTRY(ADD(&b, CONTEXT_SUB, OP_FETCH, 0, DTYPE_I8, DTYPE_I8, 8, FLIT), EACH, 1);
+        ADD(&b, CONTEXT_SUB, OP_COLLECT, DTYPE_I8, 1, FLIT);
+        ADD(&b, CONTEXT_SUB, OP_TRF_STORE, TRF_FULL, ROWS, 2, 0, again * PER_ROW, PER_ROW / FLIT);
+    }
+    bench_build(&b);
+    bench_write(&b, in, data, EACH * TABLES);
+    bench_run(&b);
+    ck_assert(machine_is_proven(b.machine));
+    const target *t = b.machine->target;
+    for (int slice = 0; slice < SLICES; slice++) {
+        memory *trf = &b.machine->units[slice].trf;
+        ck_assert_int_eq(memory_is_same(trf, &b.machine->units[slice % TABLES].trf), slice != ALONE);
+        ck_assert(!memory_is_same(trf, &b.machine->units[(slice + 1) % TABLES].trf));
+        for (int64_t row = 0; row < ROWS; row++)
+            for (int64_t byte = 0; byte < (slice == ALONE ? 2 : 1) * PER_ROW; byte += FLIT) {
+                int64_t at = trf_address_of(t, row, ROWS, TRF_FULL, byte);
+                ck_assert(memory_read(trf, at, got, FLIT) && memory_is_written(trf, at, FLIT));
+                ck_assert_mem_eq(got, data + slice % TABLES * EACH + row * PER_ROW + byte % PER_ROW, FLIT);
+            }
+    }
+    free(data);
+    free(got);
+}
+END_TEST
+
 /* Two MiB from HBM into eight slices, on threads or not: every slice has what the loops say, twice written places the last. */
 START_TEST(dma_threads_do_not_matter)
 {
@@ -432,6 +477,7 @@ int main(void)
     suite_tests(t, dma_moves_strided_packets, dma_joins_and_overlaps, dma_granular_writes_anywhere, waits_order_contexts);
     tcase_add_loop_test(t, runs_are_proven, 0, PROOF_CASES);
     suite_tests(t, commits_of_filling_are_not_proven, written_bytes_are_noted, units_select_slices, ports_pack_odd_nibbles,
-                trf_ports_follow_the_store, stream_ports_are_queues, threads_do_not_matter, dma_threads_do_not_matter, jobs_run_beside);
+                trf_ports_follow_the_store, stream_ports_are_queues, threads_do_not_matter, files_that_are_filled_alike,
+                dma_threads_do_not_matter, jobs_run_beside);
     return suite_status("machine units", t);
 }
