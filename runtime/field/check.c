@@ -84,12 +84,13 @@ static int64_t listed(const reading *r, int64_t element)
     return found ? found - r->elements : -1;
 }
 
-static bool is_listed(const reading *r, int64_t element)
+/* `r` NULL: each that there is. */
+static bool is_wanted(const reading *r, int64_t element)
 {
-    return element >= 0 && listed(r, element) >= 0;
+    return element >= 0 && (!r || listed(r, element) >= 0);
 }
 
-static void take(reading *r, int64_t at, int64_t position, field_value value)
+static void take_one(reading *r, int64_t at, int64_t position, field_value value)
 {
     if (r->position[at] < 0) {
         r->position[at] = position;
@@ -98,6 +99,17 @@ static void take(reading *r, int64_t at, int64_t position, field_value value)
         r->copies_differ++;
         r->copy_position = r->copy_position < 0 ? position : r->copy_position;
     }
+}
+
+/* What reads a port hands over: values side by side, of positions from `position` on. False: no more is wanted. */
+typedef bool port_taker(void *of, const field_numbers *numbers, int64_t position, int64_t count, const field_value *values);
+
+static bool take(void *of, const field_numbers *numbers, int64_t position, int64_t count, const field_value *values)
+{
+    reading *r = of;
+    for (int64_t i = 0; i < count; i++)
+        take_one(r, listed(r, field_number_at(numbers, position + i)), position + i, values[i]);
+    return true;
 }
 
 /* Those in the list, of a port whose elements lie in order. */
@@ -111,42 +123,49 @@ static void read_listed(field_run *end, uint32_t number, reading *r)
         if (at.number < 0)
             continue;
         field_read(end, &at, type, 1, 1, &value);
-        take(r, i, r->elements[i], value);
+        take_one(r, i, r->elements[i], value);
     }
 }
 
-/* As the machine's port has them at the end; the first of several places counts. */
-static bool read_port(checking *c, uint32_t number, reading *r)
+/* All positions with elements that are wanted (`of`; NULL: all), as the machine's port has them at the end. */
+static void read_all(field_run *end, uint32_t number, const field_numbers *numbers, const reading *wanted, port_taker *taker, void *of)
 {
     enum { BLOCK = 1024 };
-    field_machine *m = c->machine;
-    const port *p = &c->kernel->ports[number];
-    field_numbers numbers;
-    if (!field_port_numbers(m, number, &numbers))
-        return no_memory(c->diags, p);
-    fault f = {0};
-    field_run end = {
-        .machine = m, .time = m->event_count, .unknowns = {.seed = m->seed, .key = field_hash(m->event_count, number)}, .fault = &f};
+    field_machine *m = end->machine;
+    const port *p = &m->plans->kernel->ports[number];
     field_value values[BLOCK];
     int64_t bits = dtype_row_of(p->dtype)->bits, positions = field_port_positions(m, number);
-    if (numbers.in_order && r->elements) { /* few of many */
-        read_listed(&end, number, r);
-        positions = 0;
-    }
-    for (int64_t i = 0, n; i < positions && !f.set; i += n) {
+    bool going = true;
+    for (int64_t i = 0, n; i < positions && going && !end->fault->set; i += n) {
         field_place at;
         n = smaller(field_port_place(m, number, i, &at), positions - i);
-        for (int64_t j = 0, live; j < n && at.number >= 0; j += live) {
-            for (live = 0; j + live < n && live < BLOCK && is_listed(r, field_number_at(&numbers, i + j + live)); live++)
+        for (int64_t j = 0, live; j < n && going && at.number >= 0; j += live) {
+            for (live = 0; j + live < n && live < BLOCK && is_wanted(wanted, field_number_at(numbers, i + j + live)); live++)
                 ;
             field_place here = {at.space, at.number, at.bit + j * bits};
-            if (live > 0)
-                field_read(&end, &here, p->dtype, 1, live, values);
-            for (int64_t l = 0; l < live; l++)
-                take(r, listed(r, field_number_at(&numbers, i + j + l)), i + j + l, values[l]);
+            if (live > 0) {
+                field_read(end, &here, p->dtype, 1, live, values);
+                going = taker(of, numbers, i + j, live, values);
+            }
             live = larger(live, 1);
         }
     }
+}
+
+/* What the machine's port has at the end, of all elements or of those in a list. False: no memory, or a fault. */
+static bool read_port(checking *c, uint32_t number, reading *list, port_taker *taker, void *of)
+{
+    field_machine *m = c->machine;
+    field_numbers numbers;
+    if (!field_port_numbers(m, number, &numbers))
+        return no_memory(c->diags, &c->kernel->ports[number]);
+    fault f = {0};
+    field_run end = {
+        .machine = m, .time = m->event_count, .unknowns = {.seed = m->seed, .key = field_hash(m->event_count, number)}, .fault = &f};
+    if (numbers.in_order && list && list->elements) /* few of many */
+        read_listed(&end, number, list);
+    else
+        read_all(&end, number, &numbers, list, taker, of);
     free(numbers.list);
     if (f.set)
         fault_report(&f, c->kernel->name, c->diags);
@@ -245,7 +264,7 @@ static void ask_side(void *of, unsigned worker, size_t side)
     reading *r = b->reading;
     (void)worker;
     if (side == 0)
-        b->read = read_port(c, b->port, r);
+        b->read = read_port(c, b->port, r, take, r);
     for (int64_t i = 0; side == 1 && i < r->count; i++)
         if (!field_expected_value(c->expected, b->tensor, c->kernel->einsum.statement_count, r->elements[i], &r->should[i]))
             r->should[i] = FIELD_NOTHING;
@@ -265,7 +284,7 @@ static bool read_output(checking *c, uint32_t number, const uint32_t *in_einsum,
         choose(c, type, number, r);
     }
     if (!r->elements || !in_einsum)
-        return read_port(c, number, r);
+        return read_port(c, number, r, take, r);
     r->should = malloc((size_t)wanted * sizeof *r->should + 1);
     if (!r->should)
         return no_memory(c->diags, p);
@@ -487,22 +506,52 @@ static bool may_project(checking *c)
     return all;
 }
 
-/* The machine's projection of an output. False: it is not known, or elements have no place, or copies of one differ. */
-static bool project_reading(field_machine *m, const reading *r, const field_factors *factors, field_value *sum)
+/* The machine's projection of an output, as far as it was read. */
+typedef struct projecting {
+    field_machine *machine;
+    const field_factors *factors;
+    field_value sum;   /* of what is known; */
+    int64_t projected; /* elements */
+} projecting;
+
+/* Elements side by side. False: a value is not known. */
+static bool project_some(projecting *p, int64_t element, int64_t count, const field_value *values)
 {
     enum { BLOCK = 1024 };
     field_value of[BLOCK];
-    bool done = r->copies_differ == 0;
-    *sum = 0;
-    for (int64_t i = 0, n; i < r->count && done; i += n) {
-        n = smaller(BLOCK, r->count - i);
-        field_factors_of(factors, i, n, of);
+    bool done = true;
+    for (int64_t i = 0, n; i < count && done; i += n) {
+        n = smaller(BLOCK, count - i);
+        field_factors_of(p->factors, element + i, n, of);
         for (int64_t j = 0; j < n && done; j++) {
-            field_value v = r->value[i + j];
-            done = r->position[i + j] >= 0 && v != FIELD_NOTHING && (!field_is_name(v) || field_sums_want(m->sums, v, of[j]));
-            *sum = field_is_name(v) ? *sum : field_add(*sum, field_multiply(v, of[j]));
+            field_value v = values[i + j];
+            done = v != FIELD_NOTHING && (!field_is_name(v) || field_sums_want(p->machine->sums, v, of[j]));
+            p->sum = field_is_name(v) ? p->sum : field_add(p->sum, field_multiply(v, of[j]));
         }
     }
+    p->projected += count;
+    return done;
+}
+
+/* Of a port whose elements lie in order: none has to be kept. */
+static bool take_projected(void *of, const field_numbers *numbers, int64_t position, int64_t count, const field_value *values)
+{
+    (void)numbers;
+    return project_some(of, position, count, values);
+}
+
+/* False: it is not known, or elements have no place, or copies of one differ. */
+static bool project_port(checking *c, uint32_t number, int64_t elements, projecting *p)
+{
+    const port *of = &c->kernel->ports[number];
+    if (port_is_in_order(of))
+        return read_port(c, number, NULL, take_projected, p) && p->projected == elements;
+    reading r = {0};
+    bool done = reading_new(c, of, elements, &r) && read_port(c, number, &r, take, &r) && r.copies_differ == 0;
+    for (int64_t i = 0; done && i < elements; i++)
+        done = r.position[i] >= 0;
+    done = done && project_some(p, 0, elements, r.value);
+    reading_free(&r);
     return done;
 }
 
@@ -512,22 +561,21 @@ static bool project_output(checking *c, uint32_t number, field_output *out, fiel
     const port *p = &c->kernel->ports[number];
     tensor_type type = port_logical_type(p, c->kernel->axes, c->kernel->axis_count, c->arena);
     uint32_t t = 0;
-    reading r = {0};
     field_factors factors = {0};
-    field_value one = 0, other = 0;
+    projecting machines = {.machine = c->machine, .factors = &factors};
+    field_value other = 0;
     *out = (field_output){.name = p->name, .elements = tensor_elements(&type), .projected = true};
     out->compared = out->elements;
     bool done = tensor_of(c, number, &type, &t) && field_factors_new(&c->kernel->einsum, t, c->machine->seed, &factors) &&
-                reading_new(c, p, out->elements, &r) && read_port(c, number, &r) && project_reading(c->machine, &r, &factors, &one) &&
+                project_port(c, number, out->elements, &machines) &&
                 field_projection(c->kernel, &c->machine->inputs, t, &factors, c->options->threads, &other);
     if (done) {
         out->degree = einsum_degree(&c->kernel->einsum, t);
         out->log2_probability = log2((double)(out->degree + type.rank)) - 61;
-        *is = field_add(*is, one);
+        *is = field_add(*is, machines.sum);
         *should = field_add(*should, other);
     }
     field_factors_free(&factors);
-    reading_free(&r);
     return done;
 }
 

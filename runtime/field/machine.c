@@ -565,12 +565,19 @@ static bool run_load(field_machine *m, const field_event *e)
     field_value values[BLOCK];
     dtype type = m->plans->kernel->ports[e->port].dtype;
     field_numbers numbers;
-    int64_t positions = field_port_positions(m, e->port);
+    int64_t positions = field_port_positions(m, e->port), bits = dtype_row_of(type)->bits;
     bool done = field_port_numbers(m, e->port, &numbers);
+    bool given = m->sums && numbers.in_order && m->inputs.rows[e->port].count == 0; /* where no product is made, values are read once */
     for (int64_t i = 0, n; done && i < positions; i += n) {
         field_place to;
         n = smaller(field_port_place(m, e->port, i, &to), positions - i);
         for (int64_t at = i, end = i + n, live; done && to.number >= 0 && at < end; at += live) {
+            if (given) {
+                live = end - at;
+                done =
+                    field_memory_give(field_memory_of(m, &to), to.bit, type, live, field_input_key(m->inputs.seed, e->port), (uint64_t)at);
+                continue;
+            }
             for (live = 0; at + live < end && live < BLOCK && field_number_at(&numbers, at + live) >= 0;)
                 live++;
             if (numbers.in_order)
@@ -578,8 +585,7 @@ static bool run_load(field_machine *m, const field_event *e)
             else
                 field_inputs_values(&m->inputs, e->port, numbers.list + at, live, values);
             if (live > 0)
-                done =
-                    field_memory_write(field_memory_of(m, &to), to.bit + (at - i) * (int64_t)dtype_row_of(type)->bits, type, live, values);
+                done = field_memory_write(field_memory_of(m, &to), to.bit + (at - i) * bits, type, live, values);
             live = larger(live, 1);
         }
     }

@@ -18,7 +18,9 @@ _Static_assert((int)DTYPE_COUNT <= (int)ANY_TYPE, "a tag has four bits for the t
 struct field_page {
     _Atomic uint32_t users; /* places in chunks */
     unsigned char type;     /* of all elements, each in its place; or MIXED */
+    bool given;             /* elements of an input side by side: it has no values, each is known by its number */
     unsigned char *tags;    /* MIXED: per cell, type * 16 + part; UNWRITTEN */
+    uint64_t key, first;    /* of what is given: the input's key, the number of the first element */
     field_value values[];   /* per element; MIXED: per cell */
 };
 
@@ -78,6 +80,10 @@ static void page_leave(field_page *p)
 {
     if (!p || atomic_fetch_sub(&p->users, 1) > 1)
         return;
+    if (p->given) {
+        free(p);
+        return;
+    }
     free(p->tags);
     slab_give(p);
 }
@@ -122,6 +128,15 @@ static field_page *page_new(field_memory *m, unsigned type)
     return p;
 }
 
+/* Elements of a page that is not mixed. */
+static void page_values(const field_page *p, int64_t first, int64_t count, field_value *out)
+{
+    if (!p->given)
+        memcpy(out, p->values + first, (size_t)count * sizeof *out);
+    for (int64_t i = 0; p->given && i < count; i++)
+        out[i] = field_input_at(p->key, p->first + (uint64_t)(first + i));
+}
+
 static field_cell cell_in(const field_page *p, int64_t cell)
 {
     if (!p)
@@ -129,7 +144,8 @@ static field_cell cell_in(const field_page *p, int64_t cell)
     if (p->type == MIXED)
         return (field_cell){p->values[cell], (dtype)(p->tags[cell] / 16), p->tags[cell] % 16, p->tags[cell] != UNWRITTEN};
     unsigned cells = bits_of(p->type) / FIELD_CELL_BITS;
-    field_value v = p->values[cell / cells];
+    field_value v;
+    page_values(p, cell / cells, 1, &v);
     return (field_cell){v, (dtype)p->type, (unsigned char)(cell % cells), v != FIELD_NOTHING};
 }
 
@@ -168,13 +184,13 @@ static field_page **page_slot(field_memory *m, int64_t page)
 static field_page *page_own(field_memory *m, field_page **at)
 {
     field_page *old = *at;
-    if (!old || atomic_load(&old->users) == 1)
+    if (!old || (!old->given && atomic_load(&old->users) == 1))
         return old;
     field_page *p = old->type == MIXED ? page_mix(m, old) : page_new(m, old->type);
     if (!p)
         return NULL;
     if (old->type != MIXED) {
-        memcpy(p->values, old->values, PAGE_BITS / bits_of(old->type) * sizeof *p->values);
+        page_values(old, 0, PAGE_BITS / bits_of(old->type), p->values);
         page_leave(old);
     }
     return *at = p;
@@ -244,6 +260,31 @@ bool field_memory_write(field_memory *m, int64_t bit, dtype type, int64_t count,
     return true;
 }
 
+bool field_memory_give(field_memory *m, int64_t bit, dtype type, int64_t count, uint64_t key, uint64_t first)
+{
+    enum { BLOCK = 1024 };
+    field_value values[BLOCK];
+    int64_t bits = bits_of(type), whole = PAGE_BITS / bits;
+    for (int64_t part; count > 0; bit += part * bits, first += (uint64_t)part, count -= part) {
+        if (bit % PAGE_BITS || count < whole) { /* what is in front of a page, or behind the last one */
+            part = smaller_of(smaller_of(count, BLOCK), bit % bits ? BLOCK : (PAGE_BITS - bit % PAGE_BITS) / bits);
+            for (int64_t i = 0; i < part; i++)
+                values[i] = field_input_at(key, first + (uint64_t)i);
+            if (!field_memory_write(m, bit, type, part, values))
+                return false;
+            continue;
+        }
+        part = whole;
+        field_page **at = page_slot(m, bit / PAGE_BITS), *p = at ? malloc(sizeof *p) : NULL;
+        if (!p)
+            return false;
+        *p = (field_page){.users = 1, .type = (unsigned char)type, .given = true, .key = key, .first = first};
+        page_leave(*at);
+        *at = p;
+    }
+    return true;
+}
+
 static field_value read_one(const field_memory *m, int64_t bit, dtype type, field_unknowns *u)
 {
     field_cell cells[32 / FIELD_CELL_BITS];
@@ -258,10 +299,9 @@ static field_value read_one(const field_memory *m, int64_t bit, dtype type, fiel
 static void read_page(const field_page *p, int64_t first, int64_t count, field_value *out, field_unknowns *u)
 {
     bool nothing = false;
-    for (int64_t i = 0; i < count; i++) {
-        out[i] = p->values[first + i];
+    page_values(p, first, count, out);
+    for (int64_t i = 0; !p->given && i < count; i++)
         nothing |= out[i] == FIELD_NOTHING;
-    }
     field_cell none[32 / FIELD_CELL_BITS] = {{0}};
     for (int64_t i = 0; nothing && i < count; i++)
         if (out[i] == FIELD_NOTHING)
@@ -336,8 +376,7 @@ bool field_memory_copy(field_memory *to, int64_t to_bit, const field_memory *fro
             if (!q)
                 return false;
             if (q->type == p->type) {
-                memcpy(q->values + to_bit % PAGE_BITS / width, p->values + from_bit % PAGE_BITS / width,
-                       (size_t)(part / width) * sizeof *p->values);
+                page_values(p, from_bit % PAGE_BITS / width, part / width, q->values + to_bit % PAGE_BITS / width);
                 continue;
             }
         }

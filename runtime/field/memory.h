@@ -55,6 +55,9 @@ void field_memory_free(field_memory *m);
 /* Elements side by side from a bit address on, a multiple of FIELD_CELL_BITS, inside the memory. False: no
  * memory left. */
 bool field_memory_write(field_memory *m, int64_t bit, dtype type, int64_t count, const field_value *values);
+/* Elements of an input (field_input_at) from number `first` on, which are made when they are read: most are read once or twice, and take
+ * eight bytes each where they are kept. */
+bool field_memory_give(field_memory *m, int64_t bit, dtype type, int64_t count, uint64_t key, uint64_t first);
 /* Elements `stride` elements apart. */
 void field_memory_read(const field_memory *m, int64_t bit, dtype type, int64_t stride, int64_t count, field_value *out, field_unknowns *u);
 /* Bits that do not overlap, with their types. False: no memory left. */

@@ -39,6 +39,7 @@ typedef struct slab {
     struct slab *next, *before; /* of its class with room */
     piece *given_back;
     uint32_t class, cut, live; /* pieces that were ever taken, and those that are not given back */
+    uint32_t provided;         /* bytes that the system has provided pages for, at least */
 } slab;
 _Static_assert(sizeof(slab) <= HEAD_BYTES, "a slab's own fields are in front of its pieces");
 
@@ -73,7 +74,7 @@ static void link_out(slab *s)
     *(s->before ? &s->before->next : &with_room[s->class]) = s->next;
 }
 
-/* The first one of a class comes page by page: a small kernel needs a few of them. */
+/* The first one of a class comes piece by piece: a small kernel needs a few of them. */
 static slab *slab_new(uint32_t class)
 {
     unsigned char *bytes = mmap(NULL, 2 * (size_t)SLAB_BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
@@ -88,10 +89,24 @@ static slab *slab_new(uint32_t class)
     if (begun[class] > 0)
         madvise(s, SLAB_BYTES, MADV_HUGEPAGE); /* what comes of it does not matter */
 #endif
-    *s = (slab){.class = class};
+    *s = (slab){.class = class, .provided = begun[class] > 0 ? SLAB_BYTES : HEAD_BYTES};
     begun[class]++;
     link_in(s);
     return s;
+}
+
+/* Pages up to `end`, and as many more as there are already, at once: the system takes less time for that than for a fault at each. */
+static void slab_provide(slab *s, size_t end)
+{
+    enum { PAGE_BYTES = 4096, MOST_BYTES = 256 * 1024 };
+    size_t more = s->provided < MOST_BYTES ? s->provided : MOST_BYTES;
+    size_t wanted = (end + more + PAGE_BYTES - 1) / PAGE_BYTES * PAGE_BYTES;
+    wanted = wanted < SLAB_BYTES ? wanted : SLAB_BYTES;
+#ifdef MADV_POPULATE_WRITE
+    size_t from = s->provided / PAGE_BYTES * PAGE_BYTES;
+    madvise((unsigned char *)s + from, wanted - from, MADV_POPULATE_WRITE); /* where it fails, faults do it */
+#endif
+    s->provided = (uint32_t)wanted;
 }
 
 void *slab_take(size_t bytes)
@@ -111,6 +126,9 @@ void *slab_take(size_t bytes)
             s->given_back = again->next;
         else
             s->cut++;
+        size_t end = HEAD_BYTES + s->cut * piece_bytes(class);
+        if (end > s->provided)
+            slab_provide(s, end);
         if (++s->live == pieces_of(class))
             link_out(s);
     }

@@ -143,6 +143,18 @@ static bool model_whole(const field_cell *cells, int64_t bit, dtype type, field_
     return whole;
 }
 
+/* Elements of an input, over whole pages or parts of them. */
+static void give_some(field_memory *m, field_cell *model, dtype type, int64_t bit)
+{
+    enum { PAGE_BITS = 8192 };
+    int64_t bits = dtype_row_of(type)->bits, at = draw(2) ? bit / PAGE_BITS * PAGE_BITS : bit;
+    int64_t count = (int64_t)draw((uint64_t)((MODEL_BITS - at) / bits)) + 1;
+    uint64_t key = draw(FIELD_PRIME), first = draw(1 << 20);
+    ck_assert(field_memory_give(m, at, type, count, key, first));
+    for (int64_t i = 0; i < count; i++)
+        model_write(model, at + i * bits, type, field_input_at(key, first + (uint64_t)i));
+}
+
 START_TEST(memory_is_a_list_of_cells)
 {
     field_budget budget = {0};
@@ -161,15 +173,16 @@ START_TEST(memory_is_a_list_of_cells)
             int64_t bit = (int64_t)draw((uint64_t)((MODEL_BITS - count * bits) / unit)) * unit;
             int which = (int)draw(2);
             field_value values[200];
-            switch (draw(3)) {
-            case 0:
+            switch (draw(4)) {
+            case 0: give_some(&m[which], model[which], type, bit); break;
+            case 1:
                 for (int64_t i = 0; i < count; i++) {
                     values[i] = draw(FIELD_PRIME);
                     model_write(model[which], bit + i * bits, type, values[i]);
                 }
                 ck_assert(field_memory_write(&m[which], bit, type, count, values));
                 break;
-            case 1: {
+            case 2: {
                 int64_t to = (int64_t)draw((uint64_t)((MODEL_BITS - count * bits) / unit)) * unit;
                 ck_assert(field_memory_copy(&m[!which], to, &m[which], bit, count * bits));
                 memcpy(model[!which] + to / FIELD_CELL_BITS, model[which] + bit / FIELD_CELL_BITS,
