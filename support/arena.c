@@ -229,6 +229,29 @@ void arena_free(arena *a)
     free(a);
 }
 
+/* `blocks` in front of a list; NULL: none. */
+static struct block *blocks_before(struct block *blocks, struct block *list)
+{
+    struct block **last = &blocks;
+    while (*last)
+        last = &(*last)->next;
+    *last = list;
+    return blocks;
+}
+
+void arena_join(arena *outer, arena *inner)
+{
+    if (outer->head) /* it goes on being filled */
+        outer->head->next = blocks_before(inner->head, outer->head->next);
+    else
+        outer->head = inner->head;
+    outer->spare = blocks_before(inner->spare, outer->spare);
+    outer->budget->bytes += inner->budget->bytes;
+    outer->budget->steps += inner->budget->steps;
+    free(inner->budget);
+    free(inner);
+}
+
 jmp_buf *arena_guard(arena *a)
 {
     a->guarded = 1;

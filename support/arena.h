@@ -24,6 +24,10 @@ void arena_free(arena *a);
  * `outer`. Where it runs out of memory, `outer` has. NULL never. `outer` is not rewound after the call while it is in use. */
 arena *arena_new_inside(arena *outer);
 
+/* What is in `inner`, which ends here and is no arena inside, lives as long as `outer`: a thread's results are handed over without a copy.
+ * The account of `outer` has what was spent. Nothing may be in use inside `inner`. */
+void arena_join(arena *outer, arena *inner);
+
 /* Arms the out-of-memory exit: `if (setjmp(*arena_guard(a))) { ...out of memory... }`. Without a guard
  * an exhausted arena aborts. */
 jmp_buf *arena_guard(arena *a);

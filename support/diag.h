@@ -101,7 +101,7 @@ void diag_help(diag_list *list, diag *d, const char *format, ...) __attribute__(
 /* One of the changes that the help asks for. A range without a place has none: then d keeps none at all. */
 void diag_replace(diag_list *list, diag *d, src_range range, const char *format, ...) __attribute__((format(printf, 4, 5)));
 
-/* Adds what another list of the same arena holds. */
+/* Adds what another list holds, whose arena lives as long as this one's. */
 void diag_list_append(diag_list *list, const diag_list *more);
 /* A list of the same arena whose diagnostics nobody else changes; their texts are those of `list`. */
 diag_list diag_list_copy(const diag_list *list);

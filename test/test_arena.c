@@ -82,6 +82,30 @@ START_TEST(arenas_inside_give_back)
 }
 END_TEST
 
+/* What another arena has made goes on in this one, whatever this one does next. */
+START_TEST(joined_arenas_are_one)
+{
+    arena *a = arena_new();
+    unsigned char *first = taken(a, 3000, 1);
+    unsigned char *kept[KINDS];
+    for (int i = 0; i < KINDS; i++) {
+        arena *b = arena_new();
+        kept[i] = taken(b, sizes[i], 2 + i);
+        arena_mark mark = arena_mark_here(b);
+        taken(b, 200000, 9);
+        arena_rewind(b, mark); /* a block that waits comes along */
+        uint64_t spent = arena_budget(a)->bytes + arena_budget(b)->bytes;
+        arena_join(a, b);
+        ck_assert_uint_eq(arena_budget(a)->bytes, spent);
+        taken(a, 70000, 8);
+    }
+    ck_assert(holds(first, 3000, 1));
+    for (int i = 0; i < KINDS; i++)
+        ck_assert(holds(kept[i], sizes[i], 2 + i));
+    arena_free(a);
+}
+END_TEST
+
 /* Out of memory inside is out of memory outside, and the outer arena goes on. */
 enum { AT_ONCE = 40, ROUNDS = 60 }; /* more arenas than a program has memory of its own for */
 
@@ -216,8 +240,8 @@ END_TEST
 int main(void)
 {
     TCase *cases = suite_case("arena");
-    suite_tests(cases, texts_are_printed_in_place, memory_is_zero_and_apart, arenas_inside_give_back, exhaustion_reaches_the_guard,
-                grown_arrays_are_copies, milliseconds_are_counted_down, threads_have_arenas_of_their_own);
+    suite_tests(cases, texts_are_printed_in_place, memory_is_zero_and_apart, arenas_inside_give_back, joined_arenas_are_one,
+                exhaustion_reaches_the_guard, grown_arrays_are_copies, milliseconds_are_counted_down, threads_have_arenas_of_their_own);
 #ifdef __SANITIZE_ADDRESS__
     suite_tests(cases, all_else_is_shut);
 #endif

@@ -24,24 +24,51 @@ bool tool_has_output(const binary_kernel *k)
     return false;
 }
 
+/* Is there something to prove? */
+static bool is_proven(const tool_check *c, const binary_kernel *k)
+{
+    return c->algebra && (k->einsum.statement_count > 0 || tool_has_output(k));
+}
+
+static field_options options_of(const tool_check *c, uint64_t seed, unsigned threads)
+{
+    return (field_options){.seed = seed, .threads = threads, .samples = c->samples};
+}
+
+void tool_check_begin(tool_check *c, const target *t, const binary_kernel *k, uint64_t seed, unsigned threads)
+{
+    field_options options = options_of(c, seed, threads);
+    if (c->numbers && is_proven(c, k))
+        c->beside = field_beside_begin(t, k, &options);
+}
+
+void tool_check_drop(tool_check *c)
+{
+    field_beside_drop(c->beside);
+    c->beside = NULL;
+}
+
 bool tool_check_algebra(tool_check *c, const target *t, const binary_kernel *k, uint64_t seed, unsigned threads, arena *a, diag_list *diags,
                         bool *agrees, const char **report)
 {
     *report = "";
     if (!c->algebra)
         return true;
-    if (k->einsum.statement_count == 0 && !tool_has_output(k)) {
+    if (!is_proven(c, k)) {
         if (!c->numbers) /* they reported it */
             diag_add(diags, E_CHECK_NOTHING, SRC_NOWHERE, "kernel `%s` has no output", k->name);
         *agrees = false;
         return true;
     }
-    field_options options = {.seed = seed, .threads = threads, .samples = c->samples};
+    field_options options = options_of(c, seed, threads);
     field_verdict *list = ARENA_ARRAY(a, field_verdict, c->verdict_count + 1);
     for (size_t i = 0; i < c->verdict_count; i++)
         list[i] = c->verdicts[i];
     c->verdicts = list;
-    if (!field_check(t, k, &options, a, diags, &list[c->verdict_count]))
+    field_beside *beside = c->beside;
+    c->beside = NULL;
+    if (!(beside ? field_beside_end(beside, a, diags, &list[c->verdict_count])
+                 : field_check(t, k, &options, a, diags, &list[c->verdict_count])))
         return false;
     *agrees = *agrees && list[c->verdict_count].agrees;
     *report = list[c->verdict_count++].text;

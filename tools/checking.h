@@ -7,6 +7,7 @@
 
 #include <stdio.h>
 
+#include "runtime/field/beside.h"
 #include "runtime/field/verdict.h"
 #include "runtime/machine/session.h"
 #include "tools/options.h"
@@ -15,6 +16,9 @@
 bool tool_run_length(const char *tool, session *s, const char *kernel, uint64_t most, diag_list *diags);
 /* Has the kernel something to compare? */
 bool tool_has_output(const binary_kernel *k);
+/* Announces tool_check_algebra, which may begin while numbers are run. It has to follow, or tool_check_drop. */
+void tool_check_begin(tool_check *c, const target *t, const binary_kernel *k, uint64_t seed, unsigned threads);
+void tool_check_drop(tool_check *c);
 /* Proves a kernel, where that is wanted; *report: lines for people. */
 bool tool_check_algebra(tool_check *c, const target *t, const binary_kernel *k, uint64_t seed, unsigned threads, arena *a, diag_list *diags,
                         bool *agrees, const char **report);

@@ -39,6 +39,7 @@ static int check_kernel(arguments *a, const binary *b, const binary_kernel *k, a
     verdict_item item = {.name = k->name};
     if (a->run.check.numbers) {
         session *s = session_open(b, k->name, memory, diags);
+        tool_check_begin(&a->run.check, b->target, k, a->run.seed, 0);
         ok = s && tool_run_length("visac", s, k->name, a->run.max_cycles, diags);
         if (ok)
             session_expect(s, !a->run.free_order);
@@ -49,8 +50,10 @@ static int check_kernel(arguments *a, const binary *b, const binary_kernel *k, a
     }
     bool differs = !ok && session_found_mismatch(diags);
     tool_check_say(&a->run.check, report, stdout);
-    if (!ok && !differs)
+    if (!ok && !differs) {
+        tool_check_drop(&a->run.check);
         return EXIT_INPUT;
+    }
     ok = tool_check_algebra(&a->run.check, b->target, k, a->run.seed, 0, memory, diags, &agrees, &proof);
     tool_check_say(&a->run.check, proof, stdout);
     item.algebra = ok ? tool_check_last(&a->run.check, k) : NULL;

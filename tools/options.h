@@ -45,6 +45,7 @@ typedef struct tool_check {
     output *certificate_to;  /* declared where there is one */
     field_verdict *verdicts;
     size_t verdict_count;
+    struct field_beside *beside; /* a proof that goes on meanwhile (checking.h); NULL: none */
 } tool_check;
 
 /* A document of a check is alone on standard output: no file of theirs is `-`. NULL among the names: there is none. */

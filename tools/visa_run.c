@@ -177,15 +177,19 @@ static int run(arguments *a, const binary *b, session *s, const unsigned char *b
     for (size_t i = 0; i < a->output_count; i++)
         ok = session_has_output(s, a->outputs[i], diags) && ok;
     bool runs = a->run.check.numbers || !a->run.check.wanted || a->output_count > 0, agrees = true, proves;
-    if (ok && a->run.check.numbers)
+    if (ok && a->run.check.numbers) {
+        tool_check_begin(&a->run.check, b->target, kernel_of(a, b), a->run.seed, a->threads);
         session_expect(s, !a->run.free_order);
+    }
     ok = ok && (!runs || (session_fill(s, a->run.seed, diags) && session_run(s, a->run.check.numbers, diags)));
     progress_end(&line);
     const char *report = "", *proof = "";
     FILE *to = a->output_count || a->run.report.options.format != REPORT_TEXT ? stderr : stdout;
     bool differs = !ok && session_found_mismatch(diags); /* the algebra then says which terms do */
-    if (!ok && !differs)
+    if (!ok && !differs) {
+        tool_check_drop(&a->run.check);
         return EXIT_INPUT;
+    }
     ok = differs || !a->run.check.numbers || session_check(s, !a->run.free_order, &agrees, &report, diags);
     tool_check_say(&a->run.check, report, to);
     proves = tool_check_algebra(&a->run.check, b->target, kernel_of(a, b), a->run.seed, a->threads, memory, diags, &agrees, &proof);
