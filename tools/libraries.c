@@ -8,6 +8,7 @@
 #include "runtime/machine/session.h"
 #include "runtime/step/session.h"
 #include "tools/checking.h"
+#include "tools/heap.h"
 #include "tools/tune_programs.h"
 #include "tools/visac_arguments.h"
 
@@ -137,6 +138,7 @@ static int check_all(arguments *a, const binary *b, const unsigned char *bytes, 
 
 static int check(arguments *a, const binary *b, const unsigned char *bytes, size_t size, arena *memory, diag_list *diags)
 {
+    heap_prepare();
     return tool_check_print(&a->run, a->input, check_all(a, b, bytes, size, memory, diags), diags);
 }
 

@@ -13,6 +13,7 @@
 #include "support/shown.h"
 #include "support/stop.h"
 #include "tools/checking.h"
+#include "tools/heap.h"
 #include "tools/option_row.h"
 #include "tools/options.h"
 #include "tools/progress.h"
@@ -178,6 +179,7 @@ static int run(arguments *a, const binary *b, session *s, const unsigned char *b
         ok = session_has_output(s, a->outputs[i], diags) && ok;
     bool runs = a->run.check.numbers || !a->run.check.wanted || a->output_count > 0, agrees = true, proves;
     if (ok && a->run.check.numbers) {
+        heap_prepare();
         tool_check_begin(&a->run.check, b->target, kernel_of(a, b), a->run.seed, a->threads);
         session_expect(s, !a->run.free_order);
     }
