@@ -88,6 +88,14 @@ typedef struct blocks_packed {
     block_range range;
 } blocks_packed;
 
+/* The weights of a register file as forms take them. */
+typedef struct blocks_weights {
+    const unsigned char *file; /* NULL: none, or one that no other slice has */
+    block_word *words[BLOCKS_FORMS];
+    bool ready[BLOCKS_FORMS]; /* they hold those of the slice */
+    block_range range;        /* block_in_range only */
+} blocks_weights;
+
 /* A slice's run; a worker uses the same buffers slice after slice. */
 typedef struct blocks_run {
     unsigned char *raw;           /* room for the packets of a region, raw_bytes apart */
@@ -106,9 +114,10 @@ typedef struct blocks_run {
     int64_t data_pair, data_vector; /* words from pair to pair (packed), from vector to vector */
     int64_t data_packet;            /* bytes from one packet of a vector to the next */
     uint64_t *seen;                 /* per vector and packet of its group: columns that have a value */
-    block_word *weights[BLOCKS_FORMS];
-    bool ready[BLOCKS_FORMS];             /* weights hold this slice's */
-    block_range weight_range, data_range; /* block_in_range only */
+    blocks_weights *weights;        /* this slice's, one of */
+    blocks_weights *files;          /* such as were packed, the first one for files that no other slice has */
+    int64_t file_count, most_files, weight_words[BLOCKS_FORMS];
+    block_range data_range; /* block_in_range only */
     const unsigned char *file;
     block_step *steps;
     block_word *keep, *start;
@@ -131,8 +140,8 @@ typedef struct blocks_run {
 bool blocks_run_new(const blocks *p, blocks_run *r);
 void blocks_run_free(blocks_run *r);
 
-/* file: the slice's TRF. What is opened is closed on the same thread. */
-void blocks_open(const blocks *p, blocks_run *r, const unsigned char *file);
+/* file: the slice's TRF; `shared`: other slices have the same one. What is opened is closed on the same thread. */
+void blocks_open(const blocks *p, blocks_run *r, const unsigned char *file, bool shared);
 void blocks_close(const blocks *p);
 /* Packets that the next region takes; 0: there is none. The caller says in r->places and r->apart where they are. */
 int64_t blocks_next(const blocks *p, blocks_run *r);

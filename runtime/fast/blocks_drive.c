@@ -101,7 +101,7 @@ bool blocks_drive(void *driver, stage_run *from, stage_run *next)
         return fault_memory(from->fault, d->plan->contraction->commands.trf_read, "a slice's TRF");
     d->at = (collect_run){0};
     d->beat_count = 0;
-    blocks_open(d->plan, &d->block, file);
+    blocks_open(d->plan, &d->block, file, memory_is_shared(&m->units[from->unit_index].trf));
     bool going = true;
     for (int64_t packets; going && (packets = blocks_next(d->plan, &d->block)) > 0;) {
         read_places(d, from, packets);

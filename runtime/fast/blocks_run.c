@@ -4,10 +4,13 @@
 #include <string.h>
 
 #include "runtime/engine/trf.h"
+#include "support/integer.h"
 
 enum {
-    MOST_WORDS = 128,      /* of a packet */
-    KEPT_BYTES = 16 << 20, /* of packed packets that other slices have, too */
+    MOST_WORDS = 128,          /* of a packet */
+    KEPT_BYTES = 16 << 20,     /* of packed packets that other slices have, too */
+    KEPT_FILE_BYTES = 4 << 20, /* of packed weights that they have */
+    MOST_FILES = 64,
     ROWS = 8,
     ALIGNMENT = 64, /* bytes */
 };
@@ -32,11 +35,27 @@ static int64_t kept_regions(const blocks *p, int64_t packed_words)
     return regions < fit ? regions : fit;
 }
 
+static bool weights_new(const blocks_run *r, blocks_weights *w)
+{
+    bool done = true;
+    for (int i = 0; i < BLOCKS_FORMS; i++) {
+        w->words[i] = r->weight_words[i] ? words_new(r->weight_words[i]) : NULL;
+        done = done && (w->words[i] || !r->weight_words[i]);
+    }
+    return done;
+}
+
+static void weights_free(const blocks_weights *w)
+{
+    for (int i = 0; i < BLOCKS_FORMS; i++)
+        free(w->words[i]);
+}
+
 bool blocks_run_new(const blocks *p, blocks_run *r)
 {
     const contraction *k = p->contraction;
     const blocks_region *g = &p->full;
-    int64_t expanded = 0, packed = 0, sums = p->boxes * p->box_vectors, places = g->pairs.count * g->tiles.count;
+    int64_t expanded = 0, packed = 0, file_words = 1, sums = p->boxes * p->box_vectors, places = g->pairs.count * g->tiles.count;
     int64_t outputs = p->forms[BLOCKS_FAST].outputs, most_outputs = outputs;
     *r = (blocks_run){.raw = (unsigned char *)words_new((g->packets * p->raw_bytes + 3) / 4)};
     r->places = calloc((size_t)g->packets, sizeof *r->places);
@@ -49,9 +68,14 @@ bool blocks_run_new(const blocks *p, blocks_run *r)
         packed = all > packed ? all : packed;
         most_outputs = f->outputs > most_outputs ? f->outputs : most_outputs;
         expanded = g->packets * f->packet_words > expanded ? g->packets * f->packet_words : expanded;
-        r->weights[i] = words_new(k->weights.reads * f->words * f->weight_words);
-        done = done && r->weights[i];
+        r->weight_words[i] = k->weights.reads * f->words * f->weight_words;
+        file_words += r->weight_words[i];
     }
+    r->most_files = smaller(KEPT_FILE_BYTES / (int64_t)sizeof(block_word) / file_words + 1, MOST_FILES);
+    r->files = calloc((size_t)r->most_files, sizeof *r->files);
+    r->file_count = 1;
+    r->weights = r->files;
+    done = done && r->files && weights_new(r, r->files);
     r->expanded = words_new(expanded);
     r->kept_count = kept_regions(p, packed);
     r->kept = calloc((size_t)r->kept_count, sizeof *r->kept);
@@ -86,8 +110,9 @@ void blocks_run_free(blocks_run *r)
     free(r->keep);
     free(r->start);
     free(r->start_version);
-    for (int i = 0; i < BLOCKS_FORMS; i++)
-        free(r->weights[i]);
+    for (int64_t i = 0; r->files && i < r->file_count; i++)
+        weights_free(&r->files[i]);
+    free(r->files);
 }
 
 /* --- weights ---------------------------------------------------------------------------------------------- */
@@ -134,19 +159,41 @@ static void weights_pack(const blocks *p, blocks_run *r, int form)
         n = reads_together(p, f, byte, w->reads - i);
         for (int64_t row = 0; row < w->rows; row++)
             words[row] = read_words(p, f, r->file + trf_address_of(w->target, row, w->rows, w->mode, byte), rows[row]);
-        f->set->repeat[p->rows_log2](words, n * f->words, r->weights[form] + i * f->words * f->weight_words, &seen);
+        f->set->repeat[p->rows_log2](words, n * f->words, r->weights->words[form] + i * f->words * f->weight_words, &seen);
     }
-    r->ready[form] = true;
+    r->weights->ready[form] = true;
     if (block_in_range(f->set->format))
-        r->weight_range = block_exponents_range(&seen);
+        r->weights->range = block_exponents_range(&seen);
+}
+
+/* The weights of a file: if other slices have it, too, they are packed once for all that this worker runs. */
+static blocks_weights *file_weights(blocks_run *r, const unsigned char *file, bool shared)
+{
+    for (int64_t i = 1; shared && i < r->file_count; i++)
+        if (r->files[i].file == file)
+            return &r->files[i];
+    blocks_weights *w = &r->files[0];
+    if (shared && r->file_count < r->most_files) {
+        blocks_weights *more = &r->files[r->file_count];
+        if (weights_new(r, more)) {
+            more->file = file;
+            r->file_count++;
+            return more;
+        }
+        weights_free(more);
+        *more = (blocks_weights){.file = NULL};
+    }
+    w->ready[BLOCKS_FAST] = w->ready[BLOCKS_SAFE] = false;
+    return w;
 }
 
 /* --- from region to region -------------------------------------------------------------------------------- */
 
-void blocks_open(const blocks *p, blocks_run *r, const unsigned char *file)
+void blocks_open(const blocks *p, blocks_run *r, const unsigned char *file, bool shared)
 {
     r->file = file;
-    r->ready[BLOCKS_FAST] = r->ready[BLOCKS_SAFE] = r->done = false;
+    r->weights = file_weights(r, file, shared);
+    r->done = false;
     r->region = NULL;
     r->steps_region = NULL;
     memset(r->counter, 0, sizeof r->counter);
@@ -424,7 +471,7 @@ static const block_word *weights_of(const blocks *p, const blocks_run *r, const 
     const blocks_form *f = &p->forms[s->form];
     const weights *w = &p->contraction->weights;
     int64_t address = r->base + r->region->pairs.items[s->pair].weights + r->region->tiles.items[s->tile].weights;
-    return r->weights[s->form] + ((address - w->low_byte) >> w->read_shift) * f->words * f->weight_words;
+    return r->weights->words[s->form] + ((address - w->low_byte) >> w->read_shift) * f->words * f->weight_words;
 }
 
 /* Packets of BLOCK_I8X4 are 128 too large: sums start at -128 times the weights, which the kernel itself adds up. */
@@ -645,7 +692,7 @@ static bool packets_prepare(const blocks *p, blocks_run *r, int form)
 static bool sum_and_look(const blocks *p, blocks_run *r, int form, bool known)
 {
     const block_range none = {255, 0};
-    if (!block_range_fits(&none, &r->weight_range))
+    if (!block_range_fits(&none, &r->weights->range))
         return false;
     size_t bytes = (size_t)box_words(p) * sizeof(block_word);
     block_word *cells = r->cells + r->box * box_words(p);
@@ -654,7 +701,7 @@ static bool sum_and_look(const blocks *p, blocks_run *r, int form, bool known)
     region_sums(p, r, form);
     if (!known)
         packets_look(r, &p->forms[form]);
-    if (block_range_fits(&r->data_range, &r->weight_range))
+    if (block_range_fits(&r->data_range, &r->weights->range))
         return true;
     if (!r->fresh)
         memcpy(cells, r->before, bytes);
@@ -665,12 +712,12 @@ static bool sum_and_look(const blocks *p, blocks_run *r, int form, bool known)
 static bool sum_form(const blocks *p, blocks_run *r, int form)
 {
     const blocks_form *f = &p->forms[form];
-    if (!r->ready[form])
+    if (!r->weights->ready[form])
         weights_pack(p, r, form);
     bool packed = packets_prepare(p, r, form);
     if (f->set->look)
         return sum_and_look(p, r, form, packed);
-    if (block_in_range(f->set->format) && !block_range_fits(&r->data_range, &r->weight_range))
+    if (block_in_range(f->set->format) && !block_range_fits(&r->data_range, &r->weights->range))
         return false;
     region_sums(p, r, form);
     return true;

@@ -568,6 +568,11 @@ bool memory_is_same(const memory *m, const memory *of)
     return same;
 }
 
+bool memory_is_shared(const memory *m)
+{
+    return m->touched_to == 1 && m->blocks[0] && atomic_load(&m->blocks[0]->users) > 1;
+}
+
 bool memory_share_all(memory *m, const memory *of)
 {
     int64_t granules = ceil_div(m->block_bytes, m->granule_bytes);

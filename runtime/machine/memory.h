@@ -70,6 +70,8 @@ bool memory_share(memory *m, int64_t address, memory_pool *p, int64_t from, int6
 const unsigned char *memory_shared_at(const memory *m, int64_t address, int64_t size);
 /* Have two memories the same bytes, because nothing was ever written to them, or since memory_share_all? */
 bool memory_is_same(const memory *m, const memory *of);
+/* Has another memory the same bytes, in the same place? */
+bool memory_is_shared(const memory *m);
 /* From here on the memory has all bytes of another one of its size and budget, until one of them writes. False: they are not that simple,
  * and nothing was done. */
 bool memory_share_all(memory *m, const memory *of);

@@ -370,11 +370,11 @@ START_TEST(threads_do_not_matter)
 }
 END_TEST
 
-/* Six slices get one of two tables each, and fill their register files with it; then one of them fills the other half of its own. Those
- * with the same table have one file, and each holds what it would have by itself. */
+/* Six slices get one of two tables each, and fill their register files with it; then one of them fills the other half of its own, and with
+ * one that has not the first half again. Those that did the same have one file, and each holds what it would have by itself. */
 START_TEST(files_that_are_filled_alike)
 {
-    enum { SLICES = 6, TABLES = 2, ROWS = 8, EACH = 1 << 15, PER_ROW = EACH / ROWS, FLIT = 32, ALONE = 4 };
+    enum { SLICES = 6, TABLES = 2, ROWS = 8, EACH = 1 << 15, PER_ROW = EACH / ROWS, FLIT = 32, ALONE = 4, AGAIN = 2 };
     unsigned char *data = malloc(EACH * TABLES), *got = malloc(EACH * 2);
     for (int i = 0; i < EACH * TABLES; i++)
         data[i] = (unsigned char)(i * 7 + i / 251 + i / EACH);
@@ -387,12 +387,12 @@ START_TEST(files_that_are_filled_alike)
     ENTRY(k, EACH / 4096, 4096, 4096);
     ADD(&b, CONTEXT_SUB, OP_WAIT, CONTEXT_DMA, 1);
     ADD(&b, CONTEXT_SUB, OP_UNITS, 1, 1, (1 << SLICES) - 1, 0, 0, 0);
-    for (int again = 0; again < 2; again++) {
+    for (int again = 0; again < 3; again++) {
         if (again)
-            ADD(&b, CONTEXT_SUB, OP_UNITS, 1, 1, 1 << ALONE, 0, 0, 0);
+            ADD(&b, CONTEXT_SUB, OP_UNITS, 1, 1, again == 1 ? 1 << ALONE : 1 << ALONE | 1 << AGAIN, 0, 0, 0);
         ENTRY(ADD(&b, CONTEXT_SUB, OP_FETCH, 0, DTYPE_I8, DTYPE_I8, 8, FLIT), EACH, 1);
         ADD(&b, CONTEXT_SUB, OP_COLLECT, DTYPE_I8, 1, FLIT);
-        ADD(&b, CONTEXT_SUB, OP_TRF_STORE, TRF_FULL, ROWS, 2, 0, again * PER_ROW, PER_ROW / FLIT);
+        ADD(&b, CONTEXT_SUB, OP_TRF_STORE, TRF_FULL, ROWS, 2, 0, again % 2 * PER_ROW, PER_ROW / FLIT);
     }
     bench_build(&b);
     bench_write(&b, in, data, EACH * TABLES);
@@ -401,7 +401,7 @@ START_TEST(files_that_are_filled_alike)
     const target *t = b.machine->target;
     for (int slice = 0; slice < SLICES; slice++) {
         memory *trf = &b.machine->units[slice].trf;
-        ck_assert_int_eq(memory_is_same(trf, &b.machine->units[slice % TABLES].trf), slice != ALONE);
+        ck_assert_int_eq(memory_is_same(trf, &b.machine->units[slice % TABLES].trf), slice != ALONE && slice != AGAIN);
         ck_assert(!memory_is_same(trf, &b.machine->units[(slice + 1) % TABLES].trf));
         for (int64_t row = 0; row < ROWS; row++)
             for (int64_t byte = 0; byte < (slice == ALONE ? 2 : 1) * PER_ROW; byte += FLIT) {

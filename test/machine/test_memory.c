@@ -134,6 +134,36 @@ START_TEST(what_is_shared_has_one_place)
 }
 END_TEST
 
+/* Units of whole granules, of parts of them and over their ends; those who share a memory know the same. */
+START_TEST(written_units_are_known)
+{
+    static bool written[BYTES];
+    for (int round = suite_rounds(10); round-- > 0;) {
+        begin(0);
+        memset(written, 0, sizeof written);
+        int64_t unit = memory_granule(&memories[0]);
+        for (int step = 0; step < 20; step++) {
+            int64_t at = draw(BYTES / 8) * 8, size = draw(4) == 0 ? unit + draw(3) * unit / 2 : (draw(unit / 8) + 1) * 8;
+            at = draw(2) ? at / unit * unit : at;
+            size = at + size > BYTES ? BYTES - at : size;
+            memory_mark_written(&memories[0], at, size);
+            memset(written + at, true, (size_t)size);
+        }
+        ck_assert_ptr_nonnull(memory_span(&memories[0], 0, BYTES));
+        ck_assert(memory_share_all(&memories[1], &memories[0]));
+        ck_assert_ptr_nonnull(memory_span(&memories[1], 0, 1)); /* one of its own */
+        for (int step = 0; step < 300; step++) {
+            int64_t at = draw(BYTES - 1), size = draw(draw(2) ? 200 : 3 * unit) + 1;
+            size = at + size > BYTES ? BYTES - at : size;
+            ck_assert_int_eq(memory_is_written(&memories[step % 2], at, size), memchr(written + at, false, (size_t)size) == NULL);
+        }
+        memory_free(&memories[0]);
+        memory_free(&memories[1]);
+        end();
+    }
+}
+END_TEST
+
 /* All of a memory at once: the other one has it, with what is known of it, and no longer when one of the two is written to. */
 START_TEST(whole_memories_are_shared)
 {
@@ -249,7 +279,7 @@ END_TEST
 int main(void)
 {
     TCase *cases = suite_case("memory");
-    suite_tests(cases, shared_until_written, a_limit_counts_what_is_shared, what_is_shared_has_one_place, whole_memories_are_shared,
-                many_are_given_back, register_files_begin_anew, pages_of_the_memories_before);
+    suite_tests(cases, shared_until_written, a_limit_counts_what_is_shared, what_is_shared_has_one_place, written_units_are_known,
+                whole_memories_are_shared, many_are_given_back, register_files_begin_anew, pages_of_the_memories_before);
     return suite_status("memory", cases);
 }
