@@ -133,8 +133,10 @@ static void page_values(const field_page *p, int64_t first, int64_t count, field
 {
     if (!p->given)
         memcpy(out, p->values + first, (size_t)count * sizeof *out);
+    uint64_t key = p->key,
+             number = p->first + (uint64_t)first; /* what is written is not what is read: one half of the hash is once for all */
     for (int64_t i = 0; p->given && i < count; i++)
-        out[i] = field_input_at(p->key, p->first + (uint64_t)(first + i));
+        out[i] = field_input_at(key, number + (uint64_t)i);
 }
 
 static field_cell cell_in(const field_page *p, int64_t cell)

@@ -482,9 +482,11 @@ static bool add_packets(const summing *s, added *a)
             field_value number = w->numbers[x->state[i] * columns + c], *to = a->values + key * lanes;
             for (int64_t l = c * x->width; l < (c + 1) * x->width; l++)
                 if (count == MASK_ALL || live[l])
-                    to[l] = field_of_sum((field_sum)number * packet[l] + to[l]);
+                    to[l] = (uint64_t)field_fold((field_sum)number * packet[l] + to[l]); /* below 2^62: reduced in the end */
         }
     }
+    for (int64_t i = 0; i < k->count * lanes; i++)
+        a->values[i] = field_reduce(a->values[i]);
     field_run_close(&r);
     return !f.set;
 }
