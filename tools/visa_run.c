@@ -166,6 +166,7 @@ static int run(arguments *a, const binary *b, session *s, const unsigned char *b
         return dump_field(a, b, memory, diags);
     if (!tool_run_length("visa-run", s, kernel_of(a, b)->name, a->run.max_cycles, diags))
         return EXIT_INPUT;
+    heap_prepare();
     progress line = progress_begin(a->file);
     session_set_options(s, &(session_options){.threads = a->threads,
                                               .cpu = a->cpu,
@@ -179,7 +180,6 @@ static int run(arguments *a, const binary *b, session *s, const unsigned char *b
         ok = session_has_output(s, a->outputs[i], diags) && ok;
     bool runs = a->run.check.numbers || !a->run.check.wanted || a->output_count > 0, agrees = true, proves;
     if (ok && a->run.check.numbers) {
-        heap_prepare();
         tool_check_begin(&a->run.check, b->target, kernel_of(a, b), a->run.seed, a->threads);
         session_expect(s, !a->run.free_order);
     }
