@@ -342,6 +342,22 @@ static void fill(unsigned char *at, size_t bytes, const kind *t)
     }
 }
 
+/* A side's name where its integers are ours, and else what it computes: oneDNN's sums of i8 products of AVX2 saturate at 16 bits. */
+static const char *name_of(const char *name, const kind *t, shape s, timed *one, void *a, timed *other, void *b, unsigned char *sums)
+{
+    static char text[32];
+    size_t bytes = (size_t)(s.m * s.n * t->result_bytes);
+    unsigned char *mine = t->result == DTYPE_I32 ? malloc(bytes) : NULL;
+    if (!mine)
+        return name;
+    one(a);
+    memcpy(mine, sums, bytes);
+    other(b);
+    snprintf(text, sizeof text, "%s%s", name, memcmp(mine, sums, bytes) == 0 ? "" : ", other sums");
+    free(mine);
+    return text;
+}
+
 static void show(setting *how, const char *name, const kind *t, shape s, verdict v)
 {
     double flops = 2.0 * (double)s.m * (double)s.n * (double)s.k;
@@ -433,7 +449,8 @@ static bool bench_one(const reference_api *api, const kind *t, shape s, setting 
 #ifdef HAVE_DNNL
     theirs d = {0};
     if (!how->order && make_theirs(&d, t, s, o.tensors)) {
-        show(how, "oneDNN", t, s, compare(how, run_ours, &o, run_theirs, &d));
+        const char *name = name_of("oneDNN", t, s, run_ours, &o, run_theirs, &d, o.tensors[2]);
+        show(how, name, t, s, compare(how, run_ours, &o, run_theirs, &d));
         free_theirs(&d);
     }
 #endif
