@@ -184,31 +184,51 @@ LLVMValueRef emit_widen_number(emitter *e, dtype t, LLVMValueRef code)
     return t == DTYPE_BF16 ? widen_bf16_number(e, code) : emit_widen(e, t, code);
 }
 
-/* A code times the sign of its exponent, as AVX2 has an instruction for it, of a vector or half of one; NULL: there is none. */
-static LLVMValueRef without_subnormals(emitter *e, LLVMValueRef code, LLVMValueRef exponent)
+static LLVMValueRef exponent_of(emitter *e, LLVMValueRef codes)
+{
+    enum { EXPONENT = 0x7f80 };
+    return LLVMBuildAnd(e->b, codes, emit_splat(e, LLVMConstInt(e->i16, EXPONENT, false), LLVMGetVectorSize(LLVMTypeOf(codes))), "");
+}
+
+/* i1: is the code a number above the subnormal ones, or none? */
+static LLVMValueRef is_normal(emitter *e, LLVMValueRef codes)
+{
+    return LLVMBuildICmp(e->b, LLVMIntNE, exponent_of(e, codes), LLVMConstNull(LLVMTypeOf(codes)), "");
+}
+
+/* AVX2 has an instruction that makes zeros of subnormal codes, in a vector or half of one: times the sign of the exponent. */
+static bool has_sign_product(const emitter *e, LLVMValueRef codes)
 {
     enum { AVX2_LANES = 8 };
-    LLVMTypeRef type = LLVMTypeOf(code);
-    unsigned lanes = LLVMGetTypeKind(type) == LLVMVectorTypeKind ? LLVMGetVectorSize(type) : 1;
-    if (e->plan->machine.lanes != AVX2_LANES || (lanes != AVX2_LANES && lanes != 2 * AVX2_LANES))
-        return NULL;
-    return emit_plain_intrinsic(e, lanes == AVX2_LANES ? "llvm.x86.ssse3.psign.w.128" : "llvm.x86.avx2.psign.w",
-                                (LLVMValueRef[]){code, exponent}, 2);
+    unsigned lanes = LLVMGetVectorSize(LLVMTypeOf(codes));
+    return e->plan->machine.lanes == AVX2_LANES && (lanes == AVX2_LANES || lanes == 2 * AVX2_LANES);
+}
+
+static LLVMValueRef without_subnormals(emitter *e, LLVMValueRef codes)
+{
+    enum { FEW_LANES = 8 };
+    if (!has_sign_product(e, codes))
+        return LLVMBuildSelect(e->b, is_normal(e, codes), codes, LLVMConstNull(LLVMTypeOf(codes)), "");
+    const char *name = LLVMGetVectorSize(LLVMTypeOf(codes)) == FEW_LANES ? "llvm.x86.ssse3.psign.w.128" : "llvm.x86.avx2.psign.w";
+    return emit_plain_intrinsic(e, name, (LLVMValueRef[]){codes, exponent_of(e, codes)}, 2);
 }
 
 LLVMValueRef emit_widen_factor(emitter *e, dtype t, LLVMValueRef code)
 {
-    enum { EXPONENT = 0x7f80 };
     if (t != DTYPE_BF16)
         return emit_widen(e, t, code);
-    LLVMValueRef zero = LLVMConstNull(LLVMTypeOf(code)), wide = extended(e, code);
-    LLVMValueRef exponent =
-        LLVMBuildAnd(e->b, code, emit_splat(e, LLVMConstInt(e->i16, EXPONENT, false), LLVMGetVectorSize(LLVMTypeOf(code))), "");
-    LLVMValueRef clean = without_subnormals(e, code, exponent);
-    if (clean)
-        return value_of(e, shift_left(e, extended(e, clean), 16));
-    LLVMValueRef normal = LLVMBuildICmp(e->b, LLVMIntNE, exponent, zero, "");
-    return value_of(e, shift_left(e, LLVMBuildSelect(e->b, normal, wide, LLVMConstNull(LLVMTypeOf(wide)), ""), 16));
+    if (has_sign_product(e, code))
+        return value_of(e, shift_left(e, extended(e, without_subnormals(e, code)), 16));
+    LLVMValueRef wide = extended(e, code);
+    return value_of(e, shift_left(e, LLVMBuildSelect(e->b, is_normal(e, code), wide, LLVMConstNull(LLVMTypeOf(wide)), ""), 16));
+}
+
+void emit_widen_apart(emitter *e, LLVMValueRef codes, LLVMValueRef *even, LLVMValueRef *odd)
+{
+    LLVMValueRef pairs =
+        LLVMBuildBitCast(e->b, without_subnormals(e, codes), emit_vector_type(e->i32, LLVMGetVectorSize(LLVMTypeOf(codes)) / 2), "");
+    *even = shift_left(e, pairs, 16);
+    *odd = and32(e, pairs, 0xffff0000);
 }
 
 /* ---- narrowing ---- */

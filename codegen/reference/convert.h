@@ -20,6 +20,8 @@ LLVMValueRef emit_widen(emitter *e, dtype t, LLVMValueRef code);
 LLVMValueRef emit_widen_number(emitter *e, dtype t, LLVMValueRef code);
 /* Of a vector, for a product that is added to a sum of +0 and others: a NaN may keep its bits, a zero lose its sign. */
 LLVMValueRef emit_widen_factor(emitter *e, dtype t, LLVMValueRef code);
+/* The same of two vectors of bf16 side by side, as bits: the even elements of both, and the odd ones. */
+void emit_widen_apart(emitter *e, LLVMValueRef codes, LLVMValueRef *even, LLVMValueRef *odd);
 LLVMValueRef emit_narrow(emitter *e, dtype t, LLVMValueRef value);
 
 #endif

@@ -31,6 +31,22 @@ static int64_t live_lanes(const vector_tile *v, int64_t vector)
     return live < v->tile->lanes ? live : v->tile->lanes;
 }
 
+/* Into the second cache. */
+static void prefetch(emitter *e, LLVMValueRef address)
+{
+    enum { READ = 0, SECOND_CACHE = 2, DATA = 1 };
+    LLVMValueRef args[] = {address, emit_i32(e, READ), emit_i32(e, SECOND_CACHE), emit_i32(e, DATA)};
+    emit_intrinsic(e, "llvm.prefetch", args, sizeof args / sizeof *args);
+}
+
+/* Of a column, so many lines after the one where the step begins. */
+static LLVMValueRef place_of_codes(vector_tile *v, int64_t line, int64_t column)
+{
+    emitter *e = v->e;
+    LLVMValueRef further = line ? emit_scaled(e, v->g->column_line, line) : emit_i64(e, 0);
+    return emit_item(e, emit_code_type(e, v->tile->column_type), v->column_at, emit_plus(e, further, column));
+}
+
 /* The source's elements of neighbouring columns, of which `live` exist, as units. */
 static LLVMValueRef units_in_place(vector_tile *v, int64_t step, int64_t first, int64_t lanes, int64_t live)
 {
@@ -39,11 +55,8 @@ static LLVMValueRef units_in_place(vector_tile *v, int64_t step, int64_t first, 
     const plan_tile *t = v->tile;
     LLVMTypeRef code = emit_code_type(e, t->column_type);
     LLVMValueRef codes[MOST_ITEMS];
-    for (int64_t i = 0; i < t->per; i++) {
-        int64_t line = step * t->per + i;
-        LLVMValueRef further = emit_plus(e, line ? emit_scaled(e, v->g->column_line, line) : emit_i64(e, 0), first);
-        codes[i] = emit_part_load(e, emit_vector_type(code, lanes), emit_item(e, code, v->column_at, further), 1, live);
-    }
+    for (int64_t i = 0; i < t->per; i++)
+        codes[i] = emit_part_load(e, emit_vector_type(code, lanes), place_of_codes(v, step * t->per + i, first), 1, live);
     return product_units(e, t, t->column_type, t->per == 1 ? codes[0] : emit_interleaved(e, codes[0], codes[1]));
 }
 
@@ -62,7 +75,12 @@ static void load_in_place(vector_tile *v, int64_t step, LLVMValueRef *column)
     bool pairs = dtype_row_of(t->column_type)->bits < 32 && !v->e->plan->machine.masks && t->live_columns == t->columns;
     for (int64_t i = 0; i < t->vectors;) {
         int64_t first = i * t->lanes;
-        if (pairs && i + 1 < t->vectors) {
+        if (t->columns_apart) {
+            LLVMValueRef codes = LLVMBuildLoad2(v->e->b, emit_vector_type(v->e->i16, 2 * t->lanes), place_of_codes(v, step, first), "");
+            LLVMSetAlignment(codes, 1);
+            emit_widen_apart(v->e, codes, &column[i], &column[i + 1]);
+            i += 2;
+        } else if (pairs && i + 1 < t->vectors) {
             LLVMValueRef both = units_in_place(v, step, first, 2 * t->lanes, 2 * t->lanes);
             column[i++] = half_of(v->e, both, t->lanes, 0);
             column[i++] = half_of(v->e, both, t->lanes, 1);
@@ -73,12 +91,27 @@ static void load_in_place(vector_tile *v, int64_t step, LLVMValueRef *column)
     }
 }
 
+/* Of a step's lines, what is read later: where the next column tile begins, if they are kept, and else as many lines further as are read
+ * before. Each line is on a page of its own, where the processor does not look ahead. */
+static void prefetch_lines(vector_tile *v, int64_t step)
+{
+    enum { CACHE_LINE_BYTES = 64 };
+    const plan_tile *t = v->tile;
+    int64_t bytes = dtype_row_of(t->column_type)->bits / 8, each = CACHE_LINE_BYTES / bytes;
+    bool kept = v->g->columns == COLUMNS_KEEPING;
+    for (int64_t i = step * t->per; i < (step + 1) * t->per; i++)
+        for (int64_t column = 0; column < t->columns; column += each)
+            prefetch(v->e, kept ? place_of_codes(v, i, t->columns + column) : place_of_codes(v, i + t->depth_block * t->per, column));
+}
+
 static void load_columns(vector_tile *v, int64_t step, LLVMValueRef *column)
 {
     const plan_tile *t = v->tile;
     bool in_place = v->g->columns == COLUMNS_IN_PLACE || v->g->columns == COLUMNS_KEEPING;
     if (in_place)
         load_in_place(v, step, column);
+    if (in_place && !t->one_pass && (v->g->columns == COLUMNS_KEEPING || dtype_row_of(t->column_type)->bits < 32))
+        prefetch_lines(v, step);
     for (int64_t i = 0; !in_place && i < t->vectors; i++)
         column[i] = load_units(v, step, i);
     for (int64_t i = 0; v->g->columns == COLUMNS_KEEPING && i < t->vectors; i++) {
@@ -158,6 +191,26 @@ static LLVMValueRef sum_place(vector_tile *v, int64_t i)
     return emit_item(v->e, v->sum, v->g->c_tile, emit_i64(v->e, row * v->g->line + vector * v->tile->lanes));
 }
 
+/* Two vectors of columns side by side: the even columns of both, and the odd ones. */
+static void take_apart(vector_tile *v, LLVMValueRef *pair)
+{
+    int even[MOST_LANES], odd[MOST_LANES], lanes = (int)v->tile->lanes;
+    for (int i = 0; i < lanes; i++) {
+        even[i] = 2 * i;
+        odd[i] = 2 * i + 1;
+    }
+    LLVMValueRef a = pair[0], b = pair[1];
+    pair[0] = emit_shuffle(v->e, a, b, even, (unsigned)lanes);
+    pair[1] = emit_shuffle(v->e, a, b, odd, (unsigned)lanes);
+}
+
+static void put_together(vector_tile *v, LLVMValueRef *pair)
+{
+    LLVMValueRef both = emit_interleaved(v->e, pair[0], pair[1]);
+    pair[0] = half_of(v->e, both, v->tile->lanes, 0);
+    pair[1] = half_of(v->e, both, v->tile->lanes, 1);
+}
+
 /* Of the `count`, those that C has; a correction begins at zero always. */
 static void load_sums(vector_tile *v, int64_t count, LLVMValueRef first, LLVMValueRef *sums)
 {
@@ -174,6 +227,8 @@ static void load_sums(vector_tile *v, int64_t count, LLVMValueRef first, LLVMVal
     LLVMBasicBlockRef loaded = LLVMGetInsertBlock(e->b);
     for (int64_t i = 0; i < v->tile->rows * v->tile->vectors; i++)
         sums[i] = emit_part_load(e, vector, sum_place(v, i), 4, live_lanes(v, i % v->tile->vectors));
+    for (int64_t i = 0; v->tile->columns_apart && i < v->tile->rows * v->tile->vectors; i += 2)
+        take_apart(v, &sums[i]);
     emit_if_end(e, after);
     for (int64_t i = 0; !always && i < v->tile->rows * v->tile->vectors; i++) {
         LLVMValueRef either = LLVMBuildPhi(e->b, vector, "");
@@ -195,6 +250,8 @@ static void begin_tree_sums(vector_tile *v, int64_t count, LLVMValueRef first, L
 static void store_sums(vector_tile *v)
 {
     const plan_tile *t = v->tile;
+    for (int64_t i = 0; t->columns_apart && i < t->rows * t->vectors; i += 2)
+        put_together(v, &v->sums[i]);
     for (int64_t i = 0; i < t->rows * t->vectors; i++) {
         LLVMValueRef sum = v->sums[i];
         if (t->product == PRODUCT_I8_DOT)
@@ -231,7 +288,7 @@ static bool leaves_second_cache(const vector_tile *v)
 static void prefetch_panel(vector_tile *v, LLVMValueRef panel, int64_t width, LLVMValueRef sharer, int64_t sharers, LLVMValueRef unit,
                            LLVMValueRef first)
 {
-    enum { LINE_UNITS = 16, READ = 0, SECOND_CACHE = 2, DATA = 1 };
+    enum { LINE_UNITS = 16 };
     emitter *e = v->e;
     const plan_tile *t = v->tile;
     int64_t steps = t->depth_block / t->unit_block, lines = t->depth_block * width / LINE_UNITS,
@@ -240,11 +297,8 @@ static void prefetch_panel(vector_tile *v, LLVMValueRef panel, int64_t width, LL
     LLVMValueRef number = emit_scaled(e, LLVMBuildAdd(e->b, emit_scaled(e, sharer, steps), step, ""), each * LINE_UNITS);
     LLVMValueRef from = emit_scaled(e, emit_plus(e, first, t->depth_block), width);
     LLVMValueRef at = emit_opaque(e, emit_item(e, e->i32, panel, LLVMBuildAdd(e->b, from, number, "")));
-    for (int64_t i = 0; i < each; i++) {
-        LLVMValueRef args[] = {emit_item(e, e->i32, at, emit_i64(e, i * LINE_UNITS)), emit_i32(e, READ), emit_i32(e, SECOND_CACHE),
-                               emit_i32(e, DATA)};
-        emit_intrinsic(e, "llvm.prefetch", args, sizeof args / sizeof *args);
-    }
+    for (int64_t i = 0; i < each; i++)
+        prefetch(e, emit_item(e, e->i32, at, emit_i64(e, i * LINE_UNITS)));
 }
 
 void emit_vector_tile(gemm *g, LLVMValueRef first, LLVMValueRef end)

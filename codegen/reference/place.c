@@ -144,7 +144,7 @@ static void shape_rest(const reference_plan *plan, plan_statement *p)
  * first one keeps them: more lines, so that sums are taken up seldom, but no more than there are pages that the processor finds at once. */
 static void shape_lines(const reference_plan *plan, plan_tile *t)
 {
-    enum { FEW_LINES = 16, KEPT_LINES = 64, SUMS_PART = 2 };
+    enum { FEW_LINES = 8, KEPT_LINES = 64, SUMS_PART = 2 };
     t->columns_kept = t->padded_rows > t->rows;
     int64_t lines = t->columns_kept ? KEPT_LINES : FEW_LINES;
     t->column_block_tiles = most_of(plan->machine.l1_bytes / SUMS_PART / (t->padded_rows * t->columns * 4), t->column_block_tiles);
@@ -169,6 +169,7 @@ void place_operands(const reference_plan *plan, plan_statement *p)
     if (!t->rows_in_place)
         t->row_line = t->unit_block;
     t->columns_in_place = columns_lie_ready(plan, p, &t->column_line);
+    t->columns_apart = t->columns_in_place && t->column_type == DTYPE_BF16 && t->vectors % 2 == 0 && !plan->machine.masks;
     if (!t->columns_in_place)
         t->column_line = t->columns;
     else if (t->padded_rows == t->rows || !columns_near(plan, p))

@@ -112,15 +112,16 @@ static bool takes_four_vectors(const plan_tile *t, const plan_machine *m, int64_
 /* The columns' type, where they run. */
 static void shape_vectors(plan_tile *t, const plan_machine *m, int64_t rows, int64_t columns, int64_t depth, const dtype *running)
 {
-    enum { STEP_UNITS = 4, MOST_ROWS = 14, MOST_VECTORS = 8 };
+    enum { STEP_UNITS = 4, MOST_ROWS = 14, MOST_VECTORS = 8, FEWEST_SPARE = 4 };
     /* two columns and a row value, the product where it is not fused, the correction */
     int64_t spare = t->product == PRODUCT_F32 && m->fused ? 4 : t->product == PRODUCT_I8_DOT ? 7 : 5;
     int64_t registers = t->product == PRODUCT_F64 ? m->registers / 2 : m->registers;
     t->lanes = m->lanes;
     t->vectors = columns > m->lanes ? 2 : 1;
     /* Few rows leave registers for more columns, where a value of a row and a product of it has one as well. */
-    while ((t->product == PRODUCT_F32 || t->product == PRODUCT_I32) && t->vectors < MOST_VECTORS && columns >= 2 * t->vectors * m->lanes &&
-           (rows + 1) * 2 * t->vectors + 2 <= registers)
+    while ((t->product == PRODUCT_F32 || t->product == PRODUCT_I32 || t->product == PRODUCT_I16_PAIRS) && t->vectors < MOST_VECTORS &&
+           columns >= 2 * t->vectors * m->lanes &&
+           (rows == 1 && running && *running == DTYPE_F32 ? 2 * t->vectors + FEWEST_SPARE : (rows + 1) * 2 * t->vectors + 2) <= registers)
         t->vectors *= 2;
     if (takes_four_vectors(t, m, rows, columns)) {
         t->vectors = FOUR_VECTORS;

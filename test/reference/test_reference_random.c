@@ -208,17 +208,10 @@ static int64_t stride_of(const program *p, uint32_t number, char axis)
 
 enum { CANARY_BYTES = 128 };
 
-static void product_init(product *x)
+static void product_of(product *x, typing t, const int64_t *sizes, const char *a, const char *b, const char *c)
 {
-    enum { MOST_TERMS = 150000 };
-    char a[] = "BMK", b[] = "BKN", c[] = "BMN";
-    typing t = typings[random_below(sizeof typings / sizeof *typings)];
     program *p = &x->p;
-    int64_t batch = random_below(3) ? 1 : 2 + random_below(2), m = random_extent(100), n = random_extent(300), k = random_extent(600);
-    while (batch * m * n * k > MOST_TERMS)
-        *(m > 40 ? &m : k > 80 ? &k : n > 1 ? &n : &k) /= 2;
-    shuffle(a), shuffle(b), shuffle(c);
-    product_program(p, t, "BMNK", SIZES(batch, m, n, k), a, b, c, "BMN", "K");
+    product_program(p, t, "BMNK", sizes, a, b, c, "BMN", "K");
     for (uint32_t i = 0; i < 3; i++) {
         size_t bytes = (size_t)reference_tensor_bytes(&p->e, i);
         x->tensors[i] = malloc(bytes + CANARY_BYTES);
@@ -227,6 +220,18 @@ static void product_init(product *x)
             store_code(t.operand, x->tensors[i], e,
                        is_float(t.operand) ? encode_float(t.operand, (float)(random_below(5) - 2)) : (uint32_t)random_bits());
     }
+}
+
+static void product_init(product *x)
+{
+    enum { MOST_TERMS = 150000 };
+    char a[] = "BMK", b[] = "BKN", c[] = "BMN";
+    typing t = typings[random_below(sizeof typings / sizeof *typings)];
+    int64_t batch = random_below(3) ? 1 : 2 + random_below(2), m = random_extent(100), n = random_extent(300), k = random_extent(600);
+    while (batch * m * n * k > MOST_TERMS)
+        *(m > 40 ? &m : k > 80 ? &k : n > 1 ? &n : &k) /= 2;
+    shuffle(a), shuffle(b), shuffle(c);
+    product_of(x, t, SIZES(batch, m, n, k), a, b, c);
 }
 
 static uint32_t product_element(const product *x, int64_t batch, int64_t row, int64_t column)
@@ -263,25 +268,65 @@ static void judge_product(const product *x)
     }
 }
 
+/* Runs it, judges it and frees it. */
+static void judge_run(product *x, unsigned forms)
+{
+    choose_cpu();
+    reference_kernel *k = reference_compile(api, &x->p.e, "test kernel", forms, &diags);
+    ck_assert_msg(k != NULL, "%s", diags.count ? diags.items[diags.count - 1]->message : "no diagnostic");
+    ck_assert(reference_run(api, k, x->tensors, NULL, THREADS, &diags));
+    api->release(k);
+    judge_product(x);
+    for (uint32_t i = 0; i < 3; i++) {
+        const unsigned char *end = x->tensors[i] + reference_tensor_bytes(&x->p.e, i);
+        for (int c = 0; c < CANARY_BYTES; c++)
+            MUST(end[c] == 0xa5, "tensor %u is written past its end", i);
+        free(x->tensors[i]);
+    }
+}
+
 START_TEST(random_products)
 {
     for (int round = 0; round < suite_rounds(220); round++) {
         product x;
         product_init(&x);
-        choose_cpu();
-        unsigned forms = REFERENCE_VALUES | (round / CPUS % 4 != 3 ? REFERENCE_QUICK : 0);
-        reference_kernel *k = reference_compile(api, &x.p.e, "test kernel", forms, &diags);
-        ck_assert_msg(k != NULL, "%s", diags.count ? diags.items[diags.count - 1]->message : "no diagnostic");
-        ck_assert(reference_run(api, k, x.tensors, NULL, THREADS, &diags));
-        api->release(k);
-        judge_product(&x);
-        for (uint32_t i = 0; i < 3; i++) {
-            const unsigned char *end = x.tensors[i] + reference_tensor_bytes(&x.p.e, i);
-            for (int c = 0; c < CANARY_BYTES; c++)
-                MUST(end[c] == 0xa5, "tensor %u is written past its end", i);
-            free(x.tensors[i]);
-        }
+        judge_run(&x, REFERENCE_VALUES | (round / CPUS % 4 != 3 ? REFERENCE_QUICK : 0));
     }
+}
+END_TEST
+
+/* Columns that are read where they lie: by one row tile and by several, with and without a last one that is not whole, in one block of
+ * depth and in more. */
+START_TEST(products_of_few_rows)
+{
+    static const typing few[] = {{DTYPE_BF16, DTYPE_BF16}, {DTYPE_BF16, DTYPE_F32}, {DTYPE_F32, DTYPE_F32},
+                                 {DTYPE_I8, DTYPE_I32},    {DTYPE_I8, DTYPE_I8},    {DTYPE_I16, DTYPE_I32}};
+    static const int64_t shapes[][3] = {{1, 65, 66}, {2, 100, 18}, {7, 37, 130}, {13, 70, 200}, {40, 48, 129}, {64, 33, 256}};
+    for (size_t t = 0; t < sizeof few / sizeof *few; t++)
+        for (size_t s = 0; s < sizeof shapes / sizeof *shapes; s++)
+            for (int i = 0; i < (suite_is_long() ? CPUS : 1); i++) {
+                product x;
+                product_of(&x, few[t], SIZES(1, shapes[s][0], shapes[s][1], shapes[s][2]), "BMK", "BKN", "BMN");
+                judge_run(&x, REFERENCE_VALUES | REFERENCE_QUICK);
+            }
+}
+END_TEST
+
+/* Where the other factors are large, a subnormal one that is not taken for zero shows. */
+START_TEST(subnormal_columns_are_zeros)
+{
+    enum { COLUMNS = 40, DEPTH = 80 };
+    for (int64_t rows = 1; rows <= 16; rows *= 4)
+        for (int cpu = 0; cpu < CPUS; cpu++) {
+            product x;
+            product_of(&x, (typing){DTYPE_BF16, DTYPE_F32}, SIZES(1, rows, COLUMNS, DEPTH), "BMK", "BKN", "BMN");
+            for (int64_t i = 0; i < rows * DEPTH; i++)
+                store_code(DTYPE_BF16, x.tensors[0], i, encode_float(DTYPE_BF16, 0x1p100f * (float)(1 + random_below(3))));
+            for (int64_t i = 0; i < COLUMNS * DEPTH; i++)
+                if (i % COLUMNS % 3 == 0)
+                    store_code(DTYPE_BF16, x.tensors[1], i, (uint32_t)(0x8000 * random_below(2) + 1 + random_below(0x7f)));
+            judge_run(&x, REFERENCE_VALUES | REFERENCE_QUICK);
+        }
 }
 END_TEST
 
@@ -349,5 +394,7 @@ int main(void)
     suite_tests(einsums, random_einsums);
     TCase *orders = random_case("random products and orders");
     suite_tests(orders, random_products, random_einsums_in_machine_order, random_groups_in_machine_order, random_convolutions);
-    return suite_status("reference random", einsums, orders);
+    TCase *rows = random_case("few rows");
+    suite_tests(rows, products_of_few_rows, subnormal_columns_are_zeros);
+    return suite_status("reference random", einsums, orders, rows);
 }
