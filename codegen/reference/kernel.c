@@ -101,7 +101,7 @@ static kernel_form describe_form(const plan_statement *s, bool blocks)
 {
     kernel_form f = {.blocks = blocks, .longer = plan_longer(s), .whole = plan_whole(s, blocks)};
     f.packs_rows = blocks && !s->block_tile.rows_in_place;
-    f.packs_columns = blocks && !s->block_tile.columns_in_place;
+    f.packs_columns = blocks && (!s->block_tile.columns_in_place || s->block_tile.columns_once);
     return f;
 }
 

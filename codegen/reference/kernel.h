@@ -26,7 +26,7 @@ typedef struct kernel_tensor {
 /* A form of a statement. */
 typedef struct kernel_form {
     bool blocks;                    /* it stores blocks: what one part packed, the next one may read */
-    bool packs_rows, packs_columns; /* such a form */
+    bool packs_rows, packs_columns; /* such a form; or reads them once, and then twice where rows are divided */
     plan_group longer;
     plan_part whole;
 } kernel_form;

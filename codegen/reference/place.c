@@ -145,6 +145,7 @@ static void shape_rest(const reference_plan *plan, plan_statement *p)
 static void shape_lines(const reference_plan *plan, plan_tile *t)
 {
     enum { FEW_LINES = 8, KEPT_LINES = 64, SUMS_PART = 2 };
+    t->columns_once = true;
     t->columns_kept = t->padded_rows > t->rows;
     int64_t lines = t->columns_kept ? KEPT_LINES : FEW_LINES;
     t->column_block_tiles = most_of(plan->machine.l1_bytes / SUMS_PART / (t->padded_rows * t->columns * 4), t->column_block_tiles);
