@@ -111,13 +111,14 @@ static void swap_sides(plan_statement *p)
 
 /* Does a swap of rows and columns, of which there are too few for a vector, cost more than the lanes that they leave empty? The result's
  * elements would be stored one by one, and where depth lies side by side in the rows, these would be transposed instead of read where they
- * lie: measured, that pays for less than half a vector, and where vectors are not stored in part. */
+ * lie: measured, that pays for less than half a vector, or without masks for one element of it. */
 static bool swap_is_dear(const einsum *e, const plan_statement *p, const plan_machine *m)
 {
     enum { FEW_TERMS = 8 };
     const plan_digits *depth = &p->digits[PLAN_DEPTH];
-    bool half = m->masks && 2 * p->digits[PLAN_COLUMN].combinations >= m->lanes && walk_run(e, p->row_source, p->row_side, depth) > 1;
-    return is_innermost(e, p, PLAN_COLUMN) && (half || depth->combinations < FEW_TERMS);
+    int64_t fewest = m->masks ? m->lanes / 2 : 2;
+    bool enough = p->digits[PLAN_COLUMN].combinations >= fewest && walk_run(e, p->row_source, p->row_side, depth) > 1;
+    return is_innermost(e, p, PLAN_COLUMN) && (enough || depth->combinations < FEW_TERMS);
 }
 
 /* Vectors run over the columns: what lies side by side in the destination, but the longer side when the shorter one cannot fill a
