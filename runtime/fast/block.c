@@ -7,10 +7,10 @@
 
 static const block_set *const sets[] = {
 #if defined(__x86_64__)
-    &block_tiles_int,    &block_dot_int,    &block_pairs_float, &block_fused_float,
-    &block_avx512_float, &block_avx512_int, &block_avx2_float,  &block_avx2_int,
+    &block_tiles_int,   &block_dot_int,    &block_pairs_float, &block_fused_float, &block_avx512_float,
+    &block_avx512_int,  &block_avx2_fused, &block_avx2_float,  &block_avx2_int,
 #endif
-    &block_plain_float,  &block_plain_int,
+    &block_plain_float, &block_plain_int,
 };
 
 static const block_set *find(cpu_level most, bool is_float, bool safe, bool whole)
@@ -110,6 +110,7 @@ block_expand *block_expand_of(block_format f, dtype operand)
         [BLOCK_BF16] = {[DTYPE_F8E4M3] = f8e4m3_halves, [DTYPE_F8E5M2] = f8e5m2_halves},
         [BLOCK_BF16_ROWS] = {[DTYPE_F8E4M3] = f8e4m3_halves, [DTYPE_F8E5M2] = f8e5m2_halves},
         [BLOCK_I16X2] = {[DTYPE_I4] = i4_i16, [DTYPE_I8] = i8_i16},
+        [BLOCK_I8X2] = {[DTYPE_I4] = i4_i8},
         [BLOCK_I8X4] = {[DTYPE_I4] = i4_i8},
         [BLOCK_I8_ROWS] = {[DTYPE_I4] = i4_i8},
     };

@@ -21,12 +21,14 @@
 typedef uint32_t block_word __attribute__((may_alias));
 
 enum { BLOCK_MOST_VECTOR = 128 /* words */, BLOCK_MOST_GROUP = 16 /* packets */, BLOCK_MOST_WIDE = 4 /* vectors */ };
+enum { BLOCK_ROOM_WORDS = 4096 /* one step of the widest packets of as many vectors at least */ };
 
 typedef enum block_format {
     BLOCK_F32,       /* a lane as float, which holds every operand value exactly; any values */
     BLOCK_BF16,      /* the same, from bf16 as they lie; only for values whose products stay exact (block_range) */
     BLOCK_BF16_ROWS, /* bf16 packets as they are; under the same condition */
     BLOCK_I16X2,
+    BLOCK_I8X2,    /* the same, from i8 as they lie */
     BLOCK_I8X4,    /* packets plus 128, for instructions that multiply unsigned with signed */
     BLOCK_I8_ROWS, /* packets as they are */
 } block_format;
@@ -49,6 +51,9 @@ typedef struct block_run {
     const block_word *start; /* [column][vector's words]: where sums begin */
     bool fresh;              /* the cells hold nothing yet */
     bool near;               /* the packets were read just before */
+    int64_t runs;            /* for sets that widen: how many times the kernel's vectors, one after the other */
+    block_word *room;        /* of BLOCK_ROOM_WORDS, for sets that widen; */
+    bool held;               /* it is as the run before left it, whose vectors and steps' packets were the same */
 } block_run;
 
 typedef void block_kernel(const block_run *r);
@@ -82,7 +87,8 @@ typedef struct block_set {
     block_interleave *interleave[4];
     block_repeat *repeat[4];
     unsigned packets; /* of a group, whose outputs are packet * Rows + Row; 0: the vector divided by the Rows */
-    bool in_rows;     /* takes packets where they lie, some bytes apart, and the weights of a word once for each Row */
+    bool in_rows;     /* takes packets where they lie, some bytes apart, and the weights of a word once for each Row, */
+    bool widens;      /* or repeated for the group after all, as it weaves packets itself, where they stay in the first-level cache */
     bool whole;       /* only for eight Rows, columns of four lanes or more and lanes that all count */
     block_look *look; /* in_rows, for values in range: what they are is looked at after the sums */
     void (*enter)(int64_t column_words, int64_t rows); /* before and after kernels of a contraction; NULL: nothing to do */
@@ -102,13 +108,13 @@ static inline bool block_in_range(block_format f)
 /* Lanes in a word of the format. */
 static inline int64_t block_lanes(block_format f)
 {
-    return f == BLOCK_I8X4 || f == BLOCK_I8_ROWS ? 4 : f == BLOCK_I16X2 || f == BLOCK_BF16_ROWS ? 2 : 1;
+    return f == BLOCK_I8X4 || f == BLOCK_I8_ROWS ? 4 : f == BLOCK_I16X2 || f == BLOCK_I8X2 || f == BLOCK_BF16_ROWS ? 2 : 1;
 }
 
 /* Bytes of a word before it is interleaved or repeated. */
 static inline int64_t block_word_bytes(block_format f)
 {
-    return f == BLOCK_BF16 ? 2 : 4;
+    return f == BLOCK_BF16 || f == BLOCK_I8X2 ? 2 : 4;
 }
 
 /* Operand elements as words of the format; elements are a multiple of four. NULL: the bytes are the words already. */
@@ -127,7 +133,7 @@ bool block_range_fits(const block_range *a, const block_range *b);
 
 /* The sets by level (block_*.c); those of other processors' levels are not linked. */
 extern const block_set block_plain_float, block_plain_int;
-extern const block_set block_avx2_float, block_avx2_int;
+extern const block_set block_avx2_float, block_avx2_fused, block_avx2_int;
 extern const block_set block_avx512_float, block_avx512_int;
 extern const block_set block_fused_float, block_pairs_float, block_dot_int, block_tiles_int;
 

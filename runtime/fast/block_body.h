@@ -7,6 +7,14 @@
 
 #include <string.h>
 
+#ifndef BLOCK_LOOK
+#define BLOCK_LOOK NULL
+#endif
+/* 1: the kernels take packets where they lie, and widen and weave those of some steps at a time (block_set.widens). */
+#ifndef BLOCK_WIDENS
+#define BLOCK_WIDENS 0
+#endif
+
 #define INLINE static inline __attribute__((always_inline))
 /* With a check at every access the copies of a column for each shape take minutes to compile, with libFuzzer's counters an hour, and nobody
  * waits for their sums: one column has its shape in variables there. It makes the same accesses and the same sums. */
@@ -61,13 +69,56 @@ INLINE block_word word_at(const unsigned char *packet, int64_t i)
     return (block_word)half << 16;
 }
 
-/* The exponents of 32 values. */
-INLINE void exponents_add(const unsigned char *packet, int64_t i, __m512i *most, __m512i *below)
+#if BLOCK_VECTOR == 16
+typedef __m512i exponent_lanes; /* two values in a word */
+
+INLINE exponent_lanes exponents_load(const uint16_t *at)
+{
+    return _mm512_loadu_si512(at);
+}
+
+INLINE void exponents_store(uint16_t *at, exponent_lanes lanes)
+{
+    _mm512_storeu_si512(at, lanes);
+}
+
+INLINE void exponents_add(const unsigned char *packet, int64_t i, exponent_lanes *most, exponent_lanes *below)
 {
     __m512i magnitude = _mm512_and_si512(_mm512_loadu_si512(packet + 2 * i), _mm512_set1_epi16(BLOCK_MAGNITUDE_MASK));
     *most = _mm512_max_epu16(*most, magnitude);
     *below = _mm512_min_epu16(*below, _mm512_sub_epi16(magnitude, _mm512_set1_epi16(1)));
 }
+
+INLINE vector_w words_at(const unsigned char *packet, int64_t i)
+{
+    return (vector_w)_mm512_slli_epi32(_mm512_cvtepu16_epi32(_mm256_loadu_si256((const __m256i *)(const void *)(packet + 2 * i))), 16);
+}
+#else
+typedef __m256i exponent_lanes;
+
+INLINE exponent_lanes exponents_load(const uint16_t *at)
+{
+    return _mm256_loadu_si256((const __m256i *)(const void *)at);
+}
+
+INLINE void exponents_store(uint16_t *at, exponent_lanes lanes)
+{
+    _mm256_storeu_si256((__m256i *)(void *)at, lanes);
+}
+
+INLINE void exponents_add(const unsigned char *packet, int64_t i, exponent_lanes *most, exponent_lanes *below)
+{
+    __m256i magnitude =
+        _mm256_and_si256(_mm256_loadu_si256((const __m256i *)(const void *)(packet + 2 * i)), _mm256_set1_epi16(BLOCK_MAGNITUDE_MASK));
+    *most = _mm256_max_epu16(*most, magnitude);
+    *below = _mm256_min_epu16(*below, _mm256_sub_epi16(magnitude, _mm256_set1_epi16(1)));
+}
+
+INLINE vector_w words_at(const unsigned char *packet, int64_t i)
+{
+    return (vector_w)_mm256_slli_epi32(_mm256_cvtepu16_epi32(_mm_loadu_si128((const __m128i *)(const void *)(packet + 2 * i))), 16);
+}
+#endif
 
 INLINE void exponent_add(const unsigned char *packet, int64_t i, block_exponents *seen)
 {
@@ -79,21 +130,33 @@ INLINE void exponent_add(const unsigned char *packet, int64_t i, block_exponents
 /* The exponents of all packets, before their words are taken apart. */
 INLINE void exponents(const unsigned char *const *packets, int count, int64_t words, block_exponents *seen)
 {
-    __m512i most = _mm512_loadu_si512(seen->most), below = _mm512_loadu_si512(seen->below);
+    enum { LANES = 2 * BLOCK_VECTOR };
+    exponent_lanes most = exponents_load(seen->most), below = exponents_load(seen->below);
     int64_t i = 0;
-    for (; i + 32 <= words; i += 32)
+    for (; i + LANES <= words; i += LANES)
         for (int g = 0; g < count; g++)
             exponents_add(packets[g], i, &most, &below);
-    _mm512_storeu_si512(seen->most, most);
-    _mm512_storeu_si512(seen->below, below);
+    exponents_store(seen->most, most);
+    exponents_store(seen->below, below);
     for (; i < words; i++)
         for (int g = 0; g < count; g++)
             exponent_add(packets[g], i, seen);
 }
+#elif defined(BLOCK_BYTES)
+/* Word i of a packet: two i8 as i16. */
+INLINE block_word word_at(const unsigned char *packet, int64_t i)
+{
+    return (uint16_t)(int8_t)packet[2 * i] | (block_word)(uint16_t)(int8_t)packet[2 * i + 1] << 16;
+}
+
+INLINE void exponents(const unsigned char *const *packets, int count, int64_t words, block_exponents *seen)
+{
+    (void)packets, (void)count, (void)words, (void)seen;
+}
 
 INLINE vector_w words_at(const unsigned char *packet, int64_t i)
 {
-    return (vector_w)_mm512_slli_epi32(_mm512_cvtepu16_epi32(_mm256_loadu_si256((const __m256i *)(const void *)(packet + 2 * i))), 16);
+    return (vector_w)_mm256_cvtepi8_epi16(_mm_loadu_si128((const __m128i *)(const void *)(packet + 2 * i)));
 }
 #else
 INLINE block_word word_at(const unsigned char *packet, int64_t i)
@@ -193,13 +256,18 @@ INLINE int64_t repeat_vectors(const unsigned char *const *rows, int64_t words, b
 }
 
 /* The packets of a group word by word. */
+INLINE void weave_packets(const unsigned char *const *packets, int64_t words, block_word flip, block_word *to, int group)
+{
+    for (int64_t i = interleave_vectors(packets, words, flip, to, group); i < words; i++)
+        for (int g = 0; g < group; g++)
+            to[i * group + g] = word_at(packets[g], i) ^ flip;
+}
+
 INLINE void interleave(const unsigned char *const *packets, int64_t words, block_word flip, block_word *to, int group,
                        block_exponents *seen)
 {
     exponents(packets, group, words, seen);
-    for (int64_t i = interleave_vectors(packets, words, flip, to, group); i < words; i++)
-        for (int g = 0; g < group; g++)
-            to[i * group + g] = word_at(packets[g], i) ^ flip;
+    weave_packets(packets, words, flip, to, group);
 }
 
 /* The Rows word by word, each repeated for the group. */
@@ -374,16 +442,81 @@ INLINE void sums_end(const block_run *r, int64_t column, int wide, const vector_
 }
 
 /* column_sums(r, column, group, wide, sum) adds the steps of a column to its sums. */
+#define BLOCK_COLUMNS(r, column_sums, group, wide, is_float) \
+    for (int64_t c = 0; c < (r)->columns; c++) { \
+        vector_w sum[BLOCK_MOST_WIDE]; \
+        sums_begin(r, c, wide, is_float, sum); \
+        column_sums(r, c, group, wide, sum); \
+        sums_end(r, c, wide, sum); \
+    }
+
+#if BLOCK_WIDENS
+/* A run's steps, some at a time: `part` is the run over as many of them from `first` on as are widened at once. All, when the room is
+ * large enough, so that the next run may find them there. */
+enum { PIECE_STEPS = 8, MOST_STEPS = 64 };
+typedef struct pieces {
+    block_run part;
+    block_step steps[MOST_STEPS];
+    int64_t first, most;
+} pieces;
+
+INLINE void pieces_begin(pieces *p, const block_run *r, int group, int wide)
+{
+    int64_t fit = BLOCK_ROOM_WORDS / (r->columns * r->column_words * group * wide);
+    p->first = 0;
+    p->most = fit < MOST_STEPS ? fit : MOST_STEPS;
+    if (r->step_count > p->most && p->most > PIECE_STEPS)
+        p->most = PIECE_STEPS;
+}
+
+/* The piece that `first` is at. */
+INLINE void pieces_widen(pieces *p, const block_run *r, int group, int wide)
+{
+    int64_t left = r->step_count - p->first, count = left < p->most ? left : p->most;
+    int64_t words = r->columns * r->column_words, each = words * group;
+    block_word *to = r->room;
+    p->part = *r;
+    p->part.data = to;
+    p->part.data_stride = count * each;
+    p->part.steps = p->steps;
+    p->part.step_count = count;
+    p->part.fresh = r->fresh && p->first == 0;
+    for (int64_t i = 0; i < count; i++)
+        p->steps[i] = (block_step){i * each, r->steps[p->first + i].weights, r->steps[p->first + i].keep};
+    if (r->held && count == r->step_count)
+        return;
+    for (int u = 0; u < wide; u++) /* packet after packet, as memory has them */
+        for (int64_t i = 0; i < count; i++, to += each) {
+            const unsigned char *packets[BLOCK_VECTOR];
+            for (int g = 0; g < group; g++)
+                packets[g] = (const unsigned char *)(r->data + r->steps[p->first + i].data + u * r->data_stride) + g * r->packet_bytes;
+            weave_packets(packets, words, 0, to, group);
+        }
+}
+
 #define BLOCK_KERNEL(name, column_sums, group, wide, is_float) \
     static void name(const block_run *r) \
     { \
-        for (int64_t c = 0; c < r->columns; c++) { \
-            vector_w sum[BLOCK_MOST_WIDE]; \
-            sums_begin(r, c, wide, is_float, sum); \
-            column_sums(r, c, group, wide, sum); \
-            sums_end(r, c, wide, sum); \
+        block_run run = *r; \
+        for (int64_t i = 0; i < r->runs; i++) { \
+            pieces p; \
+            pieces_begin(&p, &run, group, wide); \
+            do { /* at least once, for sums that begin */ \
+                pieces_widen(&p, &run, group, wide); \
+                BLOCK_COLUMNS(&p.part, column_sums, group, wide, is_float) \
+                p.first += p.part.step_count; \
+            } while (p.first < run.step_count); \
+            run.data += (wide)*run.data_stride; \
+            run.cells += (wide)*run.columns * BLOCK_VECTOR; \
         } \
     }
+#else
+#define BLOCK_KERNEL(name, column_sums, group, wide, is_float) \
+    static void name(const block_run *r) \
+    { \
+        BLOCK_COLUMNS(r, column_sums, group, wide, is_float) \
+    }
+#endif
 
 #if BLOCK_WIDE > 2
 #define BLOCK_GROUP(kind, column_sums, group, is_float) \
@@ -417,12 +550,7 @@ INLINE void sums_end(const block_run *r, int64_t column, int wide, const vector_
         {many_##kind##_16, many_##kind##_8, many_##kind##_4, many_##kind##_2}, \
         {interleave_16, interleave_8, interleave_4, interleave_2}, \
         {repeat_16, repeat_8, repeat_4, repeat_2}, \
-        0, \
-        false, \
-        false, \
-        NULL, \
-        NULL, \
-        NULL, \
+        .in_rows = false, \
     };
 BLOCK_INTERLEAVE(2)
 BLOCK_INTERLEAVE(4)
@@ -445,12 +573,9 @@ BLOCK_INTERLEAVE(16)
         {BLOCK_MANY(kind, 8), BLOCK_MANY(kind, 4), BLOCK_MANY(kind, 2), BLOCK_MANY(kind, 1)}, \
         {interleave_8, interleave_4, interleave_2, interleave_1}, \
         {repeat_8, repeat_4, repeat_2, repeat_1}, \
-        0, \
-        false, \
-        false, \
-        NULL, \
-        NULL, \
-        NULL, \
+        .in_rows = BLOCK_WIDENS, \
+        .widens = BLOCK_WIDENS, \
+        .look = BLOCK_LOOK, \
     };
 BLOCK_INTERLEAVE(1)
 BLOCK_INTERLEAVE(2)

@@ -24,7 +24,7 @@ static bool form_plan(blocks_form *f, const block_set *set, const contraction *k
                        .word_bytes = block_word_bytes(set->format),
                        .group = set->packets ? set->packets : set->vector / k->rows};
     f->outputs = f->group * k->rows;
-    f->weight_words = set->in_rows ? k->rows : set->vector;
+    f->weight_words = set->in_rows && !set->widens ? k->rows : set->vector;
     f->cell_row = set->packets ? 1 : f->group;
     f->cell_packet = f->cell_row == 1 ? k->rows : 1; /* where outputs have their Rows together, they follow each other */
     int64_t bytes;

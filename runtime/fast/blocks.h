@@ -111,6 +111,9 @@ typedef struct blocks_run {
     block_word *aside;      /* sums of a vector, three of them: of one packet, as they were, and zeros */
     const block_word *data; /* of the region, packed or, in place, where it lies: */
     bool in_place;
+    block_word *room; /* for sets that widen; whose packets it holds: */
+    const block_word *room_data;
+    int64_t room_version, room_vectors;
     int64_t data_pair, data_vector; /* words from pair to pair (packed), from vector to vector */
     int64_t data_packet;            /* bytes from one packet of a vector to the next */
     uint64_t *seen;                 /* per vector and packet of its group: columns that have a value */
@@ -118,6 +121,7 @@ typedef struct blocks_run {
     blocks_weights *files;          /* such as were packed, the first one for files that no other slice has */
     int64_t file_count, most_files, weight_words[BLOCKS_FORMS];
     block_range data_range; /* block_in_range only */
+    bool out_of_range;      /* block_set.look: the packets that were looked at last */
     const unsigned char *file;
     block_step *steps;
     block_word *keep, *start;

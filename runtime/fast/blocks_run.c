@@ -86,11 +86,12 @@ bool blocks_run_new(const blocks *p, blocks_run *r)
     r->before = words_new(p->forms[BLOCKS_FAST].set->look ? p->box_vectors * k->tree.columns * outputs : 1);
     r->seen = calloc((size_t)(sums * p->forms[BLOCKS_FAST].group), sizeof *r->seen);
     r->steps = calloc((size_t)g->reduced.count, sizeof *r->steps);
+    r->room = words_new(p->forms[BLOCKS_FAST].set->widens ? BLOCK_ROOM_WORDS : 1);
     r->aside = words_new(3 * k->tree.columns * most_outputs);
     r->keep = words_new(k->masks.count ? g->reduced.count * MOST_WORDS : 1);
     r->start = words_new(places * k->tree.columns * outputs);
     r->start_version = calloc((size_t)places, sizeof *r->start_version);
-    return done && r->expanded && r->packed && r->cells && r->before && r->aside && r->seen && r->steps && r->keep && r->start &&
+    return done && r->expanded && r->packed && r->cells && r->before && r->room && r->aside && r->seen && r->steps && r->keep && r->start &&
            r->start_version;
 }
 
@@ -104,6 +105,7 @@ void blocks_run_free(blocks_run *r)
     free(r->kept);
     free(r->cells);
     free(r->before);
+    free(r->room);
     free(r->aside);
     free(r->seen);
     free(r->steps);
@@ -299,6 +301,12 @@ static void packets_expand(const blocks *p, blocks_run *r, const blocks_form *f)
     }
 }
 
+/* block_words that a copy of a packet takes: a whole number, also where its words are shorter and few. */
+static int64_t row_words(const blocks_form *f)
+{
+    return (f->words * f->word_bytes + (int64_t)sizeof(block_word) - 1) / (int64_t)sizeof(block_word);
+}
+
 /* Where the packets of a vector have their words, for distinct packet `d`. */
 static void group_words(const blocks_run *r, const blocks_form *f, int64_t pair, int64_t vector, int64_t d, const unsigned char **to)
 {
@@ -323,7 +331,7 @@ static bool packets_in_rows(const blocks_run *r, const blocks_form *f)
 static void packets_place(blocks_run *r, const blocks_form *f)
 {
     const blocks_region *g = r->region;
-    int64_t apart = r->words_apart, each = g->distinct_count * f->words, bytes = f->words * f->word_bytes;
+    int64_t apart = r->words_apart, each = g->distinct_count * row_words(f), bytes = f->words * f->word_bytes;
     r->in_place = packets_in_rows(r, f);
     if (r->in_place) {
         r->data = (const block_word *)(const void *)r->first;
@@ -342,7 +350,7 @@ static void packets_place(blocks_run *r, const blocks_form *f)
             for (int64_t d = 0; d < g->distinct_count; d++) {
                 group_words(r, f, pair, v, d, group);
                 for (int64_t i = 0; i < f->group; i++)
-                    memcpy(to + i * r->data_packet + d * bytes, group[i], (size_t)bytes);
+                    memcpy(to + i * r->data_packet + d * row_words(f) * (int64_t)sizeof(block_word), group[i], (size_t)bytes);
             }
 }
 
@@ -408,7 +416,7 @@ static int64_t step_data(const blocks_run *r, const blocks_form *f, const blocks
 {
     if (r->in_place)
         return o->packet * r->words_apart / (int64_t)sizeof(block_word);
-    return o->distinct * f->words * (f->set->in_rows ? 1 : f->group);
+    return o->distinct * (f->set->in_rows ? row_words(f) : f->words * f->group);
 }
 
 /* The step list of the region for these sums of the masks' other terms: steps without a live lane are no part of
@@ -540,7 +548,13 @@ static void sum_run(const blocks *p, blocks_run *r, const sum_place *s, int64_t 
                    .cells = cells,
                    .start = start_of(p, r, s),
                    .fresh = r->fresh,
-                   .near = s->tile > 0};
+                   .near = s->tile > 0,
+                   .runs = count > f->set->wide ? count / f->set->wide : 1,
+                   .room = r->room,
+                   .held = r->room_data == r->data + at && r->room_version == r->version && r->room_vectors == count};
+    r->room_data = k.runs == 1 ? k.data : NULL;
+    r->room_version = r->version;
+    r->room_vectors = count;
     (count > 2 ? f->set->many : count == 2 ? f->set->two : f->set->one)[p->rows_log2](&k);
 }
 
@@ -621,12 +635,15 @@ static void sum_vectors(const blocks *p, blocks_run *r, sum_place s)
     const blocks_region *g = r->region;
     const blocks_form *f = &p->forms[s.form];
     int64_t vectors = blocks_shared_vectors(g, f), wide = f->set->wide;
+    bool in_runs = f->set->widens && g->tiles.count == 1 && !p->kept_masks;
     bool apart = r->in_place && g->shared.count % f->group != 0; /* the last vector is no step after the one before it */
     for (; s.vector < vectors;) {
         int64_t left = vectors - s.vector;
         if (apart && left > 1)
             left--;
         int64_t count = left >= wide ? wide : left >= 2 ? 2 : 1;
+        if (count == wide && in_runs)
+            count = left - left % wide;
         int64_t vector = s.vector;
         for (s.tile = 0; s.tile < g->tiles.count; s.tile++) {
             if (sum_together(p, r, &s, count))
@@ -666,6 +683,7 @@ static bool packets_prepare(const blocks *p, blocks_run *r, int form)
 {
     const blocks_form *f = &p->forms[form];
     blocks_packed *k = packed_place(r);
+    r->room_data = NULL;
     bool stands = r->stands && r->apart;
     r->packed = k->words;
     if (stands && k->region == r->region && k->form == form && k->from == r->places[0]) {
@@ -687,12 +705,19 @@ static bool packets_prepare(const blocks *p, blocks_run *r, int form)
     return false;
 }
 
-/* Sums first and looks at the packets then, when they are in the caches; `known`: what they are is known. False: the sums are as they
- * were. */
+/* Sums first and looks at the packets then, when they are in the caches, unless those of the region before were not in range; `known`: what
+ * they are is known. False: the sums are as they were. */
 static bool sum_and_look(const blocks *p, blocks_run *r, int form, bool known)
 {
     const block_range none = {255, 0};
     if (!block_range_fits(&none, &r->weights->range))
+        return false;
+    if (!known && r->out_of_range) {
+        packets_look(r, &p->forms[form]);
+        known = true;
+    }
+    r->out_of_range = known && !block_range_fits(&r->data_range, &r->weights->range);
+    if (r->out_of_range)
         return false;
     size_t bytes = (size_t)box_words(p) * sizeof(block_word);
     block_word *cells = r->cells + r->box * box_words(p);
@@ -701,11 +726,10 @@ static bool sum_and_look(const blocks *p, blocks_run *r, int form, bool known)
     region_sums(p, r, form);
     if (!known)
         packets_look(r, &p->forms[form]);
-    if (block_range_fits(&r->data_range, &r->weights->range))
-        return true;
-    if (!r->fresh)
+    r->out_of_range = !block_range_fits(&r->data_range, &r->weights->range);
+    if (r->out_of_range && !r->fresh)
         memcpy(cells, r->before, bytes);
-    return false;
+    return !r->out_of_range;
 }
 
 /* Packs the region's packets and sums them. False: their values are not for this form. */
