@@ -420,13 +420,14 @@ static int parse_defines(arguments *a)
 /* `visac tune QUESTION`: what it takes, and what belongs to it alone. */
 static int check_tune(const arguments *a)
 {
-    bool told = a->tune.dtype || a->tune.out_dtype || a->tune.clusters || a->tune.slices || a->budget_given || a->no_cache;
+    bool told =
+        a->tune.dtype || a->tune.out_dtype || a->tune.clusters || a->tune.slices || a->tune.free_tensors || a->budget_given || a->no_cache;
     if (!a->question && a->emits_three)
         return usage_error("--emit=vm,bin,report belongs to `visac tune`");
     if (a->emits_three && (a->run.report.wanted || a->run.report.trace || a->run.check.wanted))
         return usage_error("--emit=vm,bin,report is all that is written: no --report, --trace or --check with it");
     if (!a->question && told)
-        return usage_error("--dtype, --out, --clusters, --slices, --budget and --no-cache belong to `visac tune`");
+        return usage_error("--dtype, --out, --clusters, --slices, --free, --budget and --no-cache belong to `visac tune`");
     if (!a->tunes_file && a->input_count > 0)
         return usage_error("--input belongs to `visac tune` of a file with a stream program; visa-run takes tensors and tokens");
     if (a->question && (a->explores || (a->sweep && !a->tunes_file) || a->draw || a->options.book || a->options.parse_only || a->fixes ||
@@ -437,10 +438,10 @@ static int check_tune(const arguments *a)
 
 static int check_tuned_program(const arguments *a)
 {
-    if (a->tune.dtype || a->tune.out_dtype || a->tune.clusters || a->tune.slices || a->run.report.wanted || a->run.report.trace ||
-        a->run.check.wanted)
+    if (a->tune.dtype || a->tune.out_dtype || a->tune.clusters || a->tune.slices || a->tune.free_tensors || a->run.report.wanted ||
+        a->run.report.trace || a->run.check.wanted)
         return usage_error(
-            "%s holds a stream program: no --dtype, --out, --clusters, --slices, --report, --trace or --check with `visac tune`",
+            "%s holds a stream program: no --dtype, --out, --clusters, --slices, --free, --report, --trace or --check with `visac tune`",
             a->question);
     if (a->emit_given && !(a->explore_form && a->explore.form == VISA_EXPLORE_TEXT) && (a->explore_form || a->emit != EMIT_JSON))
         return usage_error("%s holds a stream program, of which `visac tune` writes --emit=text or json", a->question);
@@ -449,8 +450,9 @@ static int check_tuned_program(const arguments *a)
 
 static int check_tuned_kernels(const arguments *a)
 {
-    if (a->tune.dtype || a->tune.out_dtype || a->define_count > 0)
-        return usage_error("sizes and types of %s are those of its axes and parameters: no -D, --dtype or --out", a->question);
+    if (a->tune.dtype || a->tune.out_dtype || a->tune.free_tensors || a->define_count > 0)
+        return usage_error("sizes, types and layouts of %s are those of its axes and parameters: no -D, --dtype, --out or --free",
+                           a->question);
     if (a->sweep || a->input_count > 0 || (a->explore_form && a->explore.form == VISA_EXPLORE_TEXT))
         return usage_error("%s holds no stream program: no --sweep, --input or --emit=text with `visac tune`", a->question);
     return EXIT_DONE;

@@ -627,6 +627,27 @@ static bool find_sizes(reader *r, const visa_tune_options *o)
     return true;
 }
 
+/* Names in a list, "b,c", in any case. */
+static bool mark_free(reader *r, const char *names)
+{
+    for (const char *at = names; at && *at;) {
+        size_t length = strcspn(at, ",");
+        const char *name = in_case(arena_strndup(r->diags->arena, at, length), tolower, r->diags->arena);
+        bool found = false;
+        for (size_t i = 0; i < r->e->tensor_count; i++)
+            if (strcmp(r->e->tensors[i].name, name) == 0)
+                found = r->e->tensors[i].is_free = true;
+        if (!found) {
+            diag *d = diag_add(r->diags, E_TUNE_QUESTION, tune_whole_range(r->e->file, r->text),
+                               "`%s` of --free is no tensor of the question", name);
+            diag_help(r->diags, d, "name its tensors, with commas: --free=%s", r->e->tensors[0].name);
+            return false;
+        }
+        at += length + (at[length] == ',');
+    }
+    return true;
+}
+
 bool tune_expression_read(const char *text, int file, const visa_tune_options *options, diag_list *diags, tune_expression *out)
 {
     *out = (tune_expression){.text = text, .file = file};
@@ -642,5 +663,5 @@ bool tune_expression_read(const char *text, int file, const visa_tune_options *o
         r.at += strlen(text + begin);
         return refuse(&r, range_from(&r, begin), "the question has ended: an operation is expected here");
     }
-    return find_sizes(&r, options);
+    return mark_free(&r, options->free_tensors) && find_sizes(&r, options);
 }

@@ -28,6 +28,7 @@ typedef struct tune_tensor {
     const char *asked_type; /* after a colon; NULL: none */
     size_t axes[TUNE_AXES_MAX], count;
     src_range range;
+    bool is_free; /* how it lies in HBM is for the kernel to say */
 } tune_tensor;
 
 /* `y*2 + r`: the place of a kept axis and a summed one in an image. */

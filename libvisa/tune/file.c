@@ -139,6 +139,12 @@ static const char *mapping_in_file(const tune_kernel *k, const ast *element, are
     return text;
 }
 
+/* A mapping that is left open. */
+static bool is_open(const ast *element, arena *a)
+{
+    return strcmp(ast_text(element, a), "_") == 0;
+}
+
 /* Whether what is declared is what the kernel has: its tensors by name, with their types and mappings. */
 static bool agrees(const declaration *d, const tune_kernel *k, const ast *written_fn)
 {
@@ -165,7 +171,7 @@ static bool agrees(const declaration *d, const tune_kernel *k, const ast *writte
         const ast *mine = tensor_called(written_fn, name, is_out), *theirs = tensor_called(d->function, name, is_out);
         const char *type = element_type(mine), *element = mapping_in_file(k, mine->kids[2], a);
         bool whole = theirs && theirs->kid_count == 3 && element_type(theirs), same_type = whole && strcmp(type, element_type(theirs)) == 0;
-        if (!same_type || strcmp(element, mapping_in_file(k, theirs->kids[2], a)) != 0)
+        if (!same_type || (!is_open(theirs->kids[2], a) && strcmp(element, mapping_in_file(k, theirs->kids[2], a)) != 0))
             return refused_type(d, whole && !same_type ? E_TUNE_TYPE : E_TUNE_LAYOUT, name, theirs,
                                 arena_printf(a, "HbmTensor<%s, m![1], %s>", type, element));
     }
@@ -248,6 +254,21 @@ static const ast *kernel_of(const ast *answer)
     return written_fn;
 }
 
+/* Parameters, and the result, whose mapping is `_`: HbmTensor<i8, Chip, _>. How these lie is for the kernel to say. */
+static const char *free_tensors_of(const declaration *d, const char *result)
+{
+    const ast *parameters = ast_kid(d->function, 2);
+    const char *names = NULL;
+    for (uint32_t i = 0; i <= parameters->kid_count; i++) {
+        bool is_result = i == parameters->kid_count;
+        const ast *of = tensor_arguments(is_result ? ast_kid(d->function, 3) : ast_kid(parameters->kids[i], 2));
+        const char *name = is_result ? result : ast_kid(parameters->kids[i], 1)->text;
+        if (of && of->kid_count == 3 && is_open(of->kids[2], d->c->arena))
+            names = names ? arena_printf(d->c->arena, "%s,%s", names, name) : name;
+    }
+    return names;
+}
+
 /* `#[device(pe = n)]` in front of a question says which part of the machine its kernel is for, in place of what options say of all. */
 static bool read_device(const declaration *d, visa_tune_options *o)
 {
@@ -290,6 +311,7 @@ static bool answer_function(const declaration *d, const char *question, src_rang
     const char *result = element_type(tensor_called(d->function, tensor_name(question, c->arena), true));
     o.dtype = operand ? operand : given->dtype;
     o.out_dtype = result ? result : given->out_dtype;
+    o.free_tensors = free_tensors_of(d, tensor_name(question, c->arena));
     if (!read_device(d, &o))
         return false;
     int file = source_map_add(c->sources, arena_printf(c->arena, "question of %s", d->function->text), question, strlen(question));

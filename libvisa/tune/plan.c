@@ -116,6 +116,24 @@ static tune_place operand_of(const tune_question *q, tune_role role)
     return role == TUNE_ROW ? q->stream : q->weights;
 }
 
+bool tune_is_free(const tune_question *q, tune_role role)
+{
+    return q->tensors[operand_of(q, role)].is_free;
+}
+
+/* Does an operand lie so that what a slice gets of it is one run, without what pads a sum? */
+static bool is_one_run(const tune_question *q, const tune_plan *p, tune_role role)
+{
+    return tune_is_free(q, role) && (p->sum_padded == q->size[TUNE_SUM] || tune_is_dense(q, p, role));
+}
+
+int64_t tune_free_block(const target *t, const tune_question *q, const tune_plan *p, tune_role role, int64_t sums)
+{
+    int64_t block = t->hbm_block_bytes * 8 / dtype_row_of(q->type)->bits;
+    bool is_whole = q->timing == TIMING_MEASURED && is_one_run(q, p, role) && sums % block == 0 && sums > block;
+    return is_whole ? block : 0;
+}
+
 bool tune_lies_turned(const tune_question *q, const tune_plan *p, tune_role role)
 {
     return q->turned[operand_of(q, role)] && p->aside[role] == 0;
@@ -258,6 +276,8 @@ void tune_bring_together(const target *t, const tune_question *q, tune_plan *p)
 {
     enum { WORD_BYTES = 8 };
     p->brought = 0;
+    if (q->tensors[TUNE_OUT].is_free) /* what a slice has is written where it lies */
+        return;
     tune_role role = tune_brought_role(q, p);
     const tune_split *s = &p->split[role];
     int64_t count = q->size[role] / s->loop, together = 1;
@@ -719,8 +739,8 @@ static region region_of_load(const tune_question *q, const tune_plan *p, tune_ro
     }
     r.rows = batches * kept;
     r.bytes = tune_bytes_of(q->type, sums);
-    r.row_bytes = tune_bytes_of(q->type, q->size[TUNE_SUM]);
-    if (stays(p, role)) {
+    r.row_bytes = tune_is_free(q, role) ? r.bytes : tune_bytes_of(q->type, q->size[TUNE_SUM]);
+    if (stays(p, role) && !tune_is_free(q, role)) {
         r.group = s->tile * r.row_bytes;
         r.group_step = tune_slice_stride(p, role) * r.row_bytes;
     }
@@ -773,9 +793,10 @@ static int64_t stored_at_once(const tune_question *q, const tune_plan *p, tune_r
 /* Of the result, in a store. */
 static region region_of_store(const tune_question *q, const tune_plan *p)
 {
+    int64_t columns = stored_at_once(q, p, TUNE_COLUMN);
     return (region){.rows = stored_at_once(q, p, TUNE_BATCH) * stored_at_once(q, p, TUNE_ROW),
-                    .bytes = tune_bytes_of(q->out_type, stored_at_once(q, p, TUNE_COLUMN)),
-                    .row_bytes = tune_bytes_of(q->out_type, q->size[TUNE_COLUMN]),
+                    .bytes = tune_bytes_of(q->out_type, columns),
+                    .row_bytes = tune_bytes_of(q->out_type, q->tensors[TUNE_OUT].is_free ? columns : q->size[TUNE_COLUMN]),
                     .clusters = 1,
                     .sweeps = 1, /* loops of a copy are in the order of its destination */
                     .outside = 1};
@@ -1006,7 +1027,7 @@ static int64_t weights_cycles(const target *t, const tune_question *q, const tun
     tune_spread_of(t, q, p, &of);
     int64_t side = p->spreads ? p->lanes / of.lanes : column->tile, part_of_spread = tune_sum_part(p) / of.sums; /* columns side by side */
     run = run_of(tune_bytes_of(q->type, of.sums > 1 ? part_of_spread : k), side,
-                 tune_is_dense(q, p, TUNE_COLUMN) || (whole && of.sums == 1), &pieces);
+                 tune_is_dense(q, p, TUNE_COLUMN) || (whole && of.sums == 1) || is_one_run(q, p, TUNE_COLUMN), &pieces);
     pieces *= column->tile / (of.lanes * of.groups * side);
     if (tune_lies_turned(q, p, TUNE_COLUMN))
         run = run_of_turned(q, column, column->tile * p->gather, turned_sums(q, p, part_of_spread, p->gather) / p->gather, p->gather > 1,
@@ -1047,7 +1068,8 @@ static void add_copies(const target *t, const tune_question *q, const tune_plan 
     bool whole = p->sum_padded == k;
     int64_t part = tune_bytes_of(q->type, p->ring_sums > 1 ? tune_sum_part(p) / p->ring_sums : k);
     int64_t part_of_ring = tune_sum_part(p) / p->ring_sums;
-    int64_t run = run_of(part, row->tile / p->ring_rows, tune_is_dense(q, p, TUNE_ROW) || (whole && p->ring_sums == 1), &pieces);
+    int64_t run = run_of(part, row->tile / p->ring_rows,
+                         tune_is_dense(q, p, TUNE_ROW) || (whole && p->ring_sums == 1) || is_one_run(q, p, TUNE_ROW), &pieces);
     if (tune_lies_turned(q, p, TUNE_ROW))
         run = run_of_turned(q, row, row->tile / p->ring_rows, turned_sums(q, p, part_of_ring, 1), false, &pieces);
     if (p->aside[TUNE_ROW] > 0) {
@@ -1065,6 +1087,21 @@ static void add_copies(const target *t, const tune_question *q, const tune_plan 
     bool joins_all = p->joined > 1 && column->cluster == 1 && column->slice == p->joined && column->padded == q->size[TUNE_COLUMN];
     if (p->brought > 0) {
         x->store = brought_cycles(t, q, p);
+        return;
+    }
+    if (q->tensors[TUNE_OUT].is_free) { /* what a slice has is one run, but for columns that pad a packet */
+        int64_t columns = column->tile * (stays(p, TUNE_COLUMN) ? column->loop : 1);
+        bool has_rest = column->padded != q->size[TUNE_COLUMN] && q->size[TUNE_COLUMN] % p->lanes != 0;
+        run = run_of(tune_bytes_of(q->out_type, columns), row->tile, p->lanes == p->lanes_kept && !has_rest, &pieces);
+        bool is_whole = tune_bytes_of(q->out_type, columns * row->tile) % t->hbm_block_bytes == 0;
+        x->store = store_cycles(t, q, p,
+                                &(copy){.pieces = is_whole && !has_rest ? larger(1, pieces * run / t->hbm_block_bytes) : pieces,
+                                        .bytes = is_whole && !has_rest ? t->hbm_block_bytes : run,
+                                        .of = slices_of_store(q, p),
+                                        .hbm = region_of_store(q, p),
+                                        .stored = stored_bytes(q, p),
+                                        .store = true,
+                                        .aligned = is_whole && !has_rest});
         return;
     }
     int64_t side_by_side = column->tile * (stays(p, TUNE_COLUMN) || joins_all ? column->loop : 1) * p->joined * p->regroup;

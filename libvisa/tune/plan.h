@@ -52,6 +52,11 @@ typedef struct tune_plan {
     int64_t cycles;           /* as estimated */
 } tune_plan;
 
+/* How an operand lies in HBM: is that the plan's to say? Then what a copy brings into a slice is one run; or, elements, the blocks of its
+ * sums stand outside of the slices, which have one each side by side: where runs of a block are loaded faster than longer ones. 0: no. */
+bool tune_is_free(const tune_question *q, tune_role role);
+int64_t tune_free_block(const target *t, const tune_question *q, const tune_plan *p, tune_role role, int64_t sums);
+
 /* Is there padding inside iterations, or clusters? */
 bool tune_pads_inside(const tune_split *s, int64_t size);
 

@@ -488,7 +488,7 @@ bool tune_question_read(const tune_expression *e, const visa_tune_options *optio
     if (out->window_count > 0 && !check_windows(&r))
         return false;
     for (int p = 0; p < TUNE_PLACES && out->window_count == 0; p++)
-        if (!check_order(&r, (tune_place)p))
+        if (!out->tensors[p].is_free && !check_order(&r, (tune_place)p))
             return false;
     if (!out->axis_text[TUNE_SUM]) {
         diag *d = diag_add(diags, E_TUNE_AXIS, tune_whole_range(e->file, e->text),

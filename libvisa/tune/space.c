@@ -162,8 +162,9 @@ static void consider_ways(space *x, tune_plan p)
         parts_of[part_count++] = n;
     if (odd > 1 && odd <= most_parts)
         parts_of[part_count++] = odd;
-    int64_t around = x->target->switch_blocking_flits; /* a packet is a flit: so many slices of a ring */
-    int64_t most_regrouped = smaller(smaller(s[TUNE_COLUMN].slice, s[TUNE_ROW].tile), around);
+    int64_t around = x->target->switch_blocking_flits;     /* a packet is a flit: so many slices of a ring */
+    bool is_free = x->question->tensors[TUNE_OUT].is_free; /* as slices have it */
+    int64_t most_regrouped = is_free ? 1 : smaller(smaller(s[TUNE_COLUMN].slice, s[TUNE_ROW].tile), around);
     /* what is turned once is not gathered; runs of a gathered copy are a block of HBM or two at most */
     int64_t longest_run = 2 * x->target->hbm_block_bytes * 8 / dtype_row_of(x->question->type)->bits, most_gathered = 1;
     while (tune_lies_turned(x->question, &p, TUNE_COLUMN) && 2 * most_gathered <= smaller(s[TUNE_COLUMN].slice, around) &&
@@ -193,7 +194,8 @@ static void consider_ways(space *x, tune_plan p)
                                 p.sum_loop = parts_of[part];
                                 for (int stay = 0; stay < (outside || s[TUNE_COLUMN].loop == 1 || p.closes ? 1 : 2); stay++) {
                                     p.results_stay = stay;
-                                    for (p.joined = 1; p.joined <= (stay && way != SPREAD ? s[TUNE_COLUMN].slice : 1); p.joined *= 2)
+                                    for (p.joined = 1; p.joined <= (stay && way != SPREAD && !is_free ? s[TUNE_COLUMN].slice : 1);
+                                         p.joined *= 2)
                                         if (p.joined == 1 || (pads ? p.joined == s[TUNE_COLUMN].slice : p.joined * of_columns <= longest))
                                             consider(x, p);
                                 }
@@ -347,7 +349,8 @@ static void consider_splits(space *x, const int64_t loops_of[3], int clustered)
                     if (clustered < TUNE_SUM && loops_of[clustered] == 1)
                         consider_units(x, loops_of, slices, clustered, true, of, p);
                 }
-                p.closes = together > 1 && size[TUNE_ROW] > 1 && loops_of[TUNE_COLUMN] == 1 && clustered != TUNE_COLUMN;
+                p.closes = !x->question->tensors[TUNE_OUT].is_free && together > 1 && size[TUNE_ROW] > 1 && loops_of[TUNE_COLUMN] == 1 &&
+                           clustered != TUNE_COLUMN;
                 for (int apart = 0; apart <= (p.closes && clustered == TUNE_ROW && loops_of[TUNE_ROW] == 1); apart++)
                     if (p.closes && split_all(x, loops_of, slices, clustered, slices[TUNE_COLUMN] * together, apart, 0, &p))
                         consider_turned(x, p);

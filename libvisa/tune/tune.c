@@ -9,6 +9,7 @@
 #include "libvisa/tune/cache.h"
 #include "libvisa/tune/file.h"
 #include "libvisa/tune/flow_search.h"
+#include "libvisa/tune/forms.h"
 #include "libvisa/tune/machine.h"
 #include "libvisa/tune/search.h"
 #include "libvisa/tune/team.h"
@@ -107,16 +108,46 @@ static bool read_contraction(visa_compilation *c, const visa_tune_options *o, co
     return true;
 }
 
+/* The form of a question with the fastest kernel; the work is shared by all. NULL: none has one. */
+static const tune_question *search_forms(visa_compilation *c, const target *t, const tune_question *q, const visa_tune_options *o,
+                                         tune_question *forms, tune_answer *out)
+{
+    const tune_question *best = NULL;
+    size_t count = tune_forms_of(t, q, forms);
+    visa_tune_options part = *o;
+    part.work = o->work / count;
+    *out = (tune_answer){0};
+    for (size_t i = 0; i < count; i++) {
+        tune_answer x;
+        bool found = tune_search(t, &forms[i], &part, c->arena, &x);
+        x.tried += out->tried;
+        x.refused += out->refused;
+        x.left += out->left;
+        if (found && (!best || x.cycles < out->cycles)) {
+            best = &forms[i];
+            *out = x;
+            continue;
+        }
+        out->tried = x.tried;
+        out->refused = x.refused;
+        out->left = x.left;
+        out->first_refusal = out->first_refusal ? out->first_refusal : x.first_refusal;
+    }
+    return best;
+}
+
 static bool answer_contraction(visa_compilation *c, const target *t, const visa_tune_options *o, const tune_question *q, tune_kernel *out)
 {
     tune_answer x;
     tune_text text;
     if (q->window_count > 0)
         return tune_window_answer(t, q, o, &c->diags, &out->text);
-    if (!tune_search(t, q, o, c->arena, &x))
+    tune_question *forms = ARENA_ARRAY(c->arena, tune_question, TUNE_FORMS_MAX);
+    const tune_question *best = search_forms(c, t, q, o, forms, &x);
+    if (!best)
         return tune_refuse_all(&c->diags, tune_whole_range(q->tensors[TUNE_OUT].range.file, q->text), x.tried, x.first_refusal);
-    const char *how = describe_plan(q, &x.plan, c->arena);
-    tune_write(q, &x.plan, t, tune_head_of_contraction(q, t, &x, how, c->arena), &x.found, c->arena, &text);
+    const char *how = describe_plan(best, &x.plan, c->arena);
+    tune_write(best, &x.plan, t, tune_head_of_contraction(q, t, &x, how, c->arena), &x.found, c->arena, &text);
     out->text = text.text;
     return true;
 }

@@ -198,6 +198,8 @@ static int64_t store_cycles(const target *t, const tune_question *q, const windo
     int64_t run = tune_bytes_of(q->out_type, r.columns < columns ? r.columns
                                              : r.places < places ? r.places * r.columns
                                                                  : r.rows * r.places * r.columns);
+    if (q->tensors[TUNE_OUT].is_free) /* as a slice has it, but for columns that are padding */
+        run = tune_bytes_of(q->out_type, columns == window_columns(t, q) ? r.rows * r.places * r.columns : smaller(columns, r.columns));
     int64_t out = tune_bytes_of(q->out_type, size_of(q, q->windows[0].kept) * places * columns), runs = ceil_div(out, larger(1, run));
     if (p->brings) {
         int64_t engines = t->slices_per_cluster / (t->dm_slices_per_dmn * t->dma_dmns_per_engine);
@@ -437,7 +439,8 @@ static void add_ways(plans *x, window_plan p)
         p.spreads = way & 2;
         p.brings = way & 4;
         p.idle_inside = way & 8 ? spaced : 1;
-        if (((way & 8) && spaced == 1) || (p.spreads && p.row_slices * p.place_slices == 1) || !window_spread_of(t, q, &p, &spread))
+        if (((way & 8) && spaced == 1) || (p.brings && q->tensors[TUNE_OUT].is_free) || (p.spreads && p.row_slices * p.place_slices == 1) ||
+            !window_spread_of(t, q, &p, &spread))
             continue;
         add_handings(x, p);
     }

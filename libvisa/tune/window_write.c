@@ -145,21 +145,39 @@ static const char *lanes_of(const window_writer *w)
 
 /* ---- the kernel ---- */
 
+static const char *cluster_digit(const window_writer *w)
+{
+    const window_plan *p = w->p;
+    return p->rows_of_clusters      ? row_digit(w, p->rows * p->row_slices, w->t->clusters_per_chip)
+           : p->columns_of_clusters ? column_digit(w, p->columns * p->column_slices, w->t->clusters_per_chip)
+                                    : NULL;
+}
+
+/* Of a result whose layout is free what slices have, one after the other. */
+static const char *free_result(const window_writer *w)
+{
+    const window_plan *p = w->p;
+    const char *shared = w->results.share == WINDOW_SHARES_NOTHING ? NULL : shared_digit(w);
+    return TUNE_LIST(w->a, w->image, cluster_digit(w), column_digit(w, p->columns, p->column_slices), places_of_slices(w), shared,
+                     own_rows(w), own_places(w), own_columns(w));
+}
+
 static void write_head_of_kernel(window_writer *w)
 {
     const tune_question *q = w->q;
-    const window_plan *p = w->p;
     strbuf_puts(&w->page.out->text, "axes![");
     for (size_t i = 0; i < q->axis_count; i++)
         strbuf_printf(&w->page.out->text, "%s%s = %" PRId64, i ? ", " : "", q->axes[i].name, q->axes[i].size);
     strbuf_puts(&w->page.out->text, "];\n\n");
     tune_line(&w->page, "type Chip = m![1];");
-    const char *cluster = p->rows_of_clusters      ? row_digit(w, p->rows * p->row_slices, w->t->clusters_per_chip)
-                          : p->columns_of_clusters ? column_digit(w, p->columns * p->column_slices, w->t->clusters_per_chip)
-                                                   : tune_idle_clusters(w->t, w->a);
-    tune_line(&w->page, "type Cluster = m![%s];", cluster);
+    const char *cluster = cluster_digit(w);
+    tune_line(&w->page, "type Cluster = m![%s];", cluster ? cluster : tune_idle_clusters(w->t, w->a));
     tune_line(&w->page, "type Slice = %s;", w->slice);
     tune_line(&w->page, "%s", "");
+    bool is_free = q->tensors[TUNE_OUT].is_free;
+    const char *out = is_free ? free_result(w) : TUNE_LIST(w->a, w->image, w->row, w->place, w->column);
+    if (is_free)
+        tune_line(&w->page, "// %s lies as its copies take it: m![%s], what a slice writes in one piece", q->tensors[TUNE_OUT].port, out);
     tune_line(&w->page, "%s", tune_device(w->t, 1, w->a));
     tune_line(&w->page, "fn contract(");
     w->page.depth++;
@@ -171,7 +189,6 @@ static void write_head_of_kernel(window_writer *w)
                                        : TUNE_LIST(w->a, w->column, w->down, across, w->port_channel);
     tune_line(&w->page, "%s: &HbmTensor<%s, Chip, m![%s]>,", q->tensors[q->stream].port, type_name(q->stored[q->stream]), places);
     tune_line(&w->page, "%s: &HbmTensor<%s, Chip, m![%s]>,", q->tensors[q->weights].port, type_name(q->stored[q->weights]), weights);
-    const char *out = TUNE_LIST(w->a, w->image, w->row, w->place, w->column);
     for (size_t i = 0; i < q->extra_count; i++)
         tune_line(&w->page, "%s: &HbmTensor<%s, Chip, m![%s]>,", q->extras[i].tensor.port, type_name(q->extras[i].type),
                   TUNE_LIST(w->a, q->extras[i].has[TUNE_BATCH] ? w->image : NULL, q->extras[i].has[TUNE_ROW] ? w->row : NULL,

@@ -128,19 +128,6 @@ static bool lies_columns_first(const tune_question *q, const tune_tensor *t)
     return first[TUNE_ROW] > 0 && first[TUNE_COLUMN] > 0 && first[TUNE_COLUMN] < first[TUNE_ROW];
 }
 
-static const char *port_mapping(const writer *w, tune_place place)
-{
-    const char *batch = port_axes(w, TUNE_BATCH, false);
-    if (place == TUNE_OUT) {
-        const char *rows = port_axes(w, TUNE_ROW, false), *columns = port_axes(w, TUNE_COLUMN, false);
-        return lies_columns_first(w->q, &w->q->tensors[TUNE_OUT]) ? TUNE_LIST(w->a, batch, columns, rows)
-                                                                  : TUNE_LIST(w->a, batch, rows, columns);
-    }
-    bool turned = w->q->turned[place];
-    const char *free = port_axes(w, tune_kept_of(w->q, place), turned), *sums = port_axes(w, TUNE_SUM, !turned);
-    return turned ? TUNE_LIST(w->a, batch, sums, free) : TUNE_LIST(w->a, batch, free, sums);
-}
-
 static const char *port_name(const writer *w, tune_place place)
 {
     return w->q->tensors[place].port;
@@ -1136,6 +1123,107 @@ static void write_parts(writer *w)
     tune_line(&w->page, "}");
 }
 
+/* ---- ports ---- */
+
+static const char *loop_digit(const writer *w, tune_role role)
+{
+    return kept(w, role, tune_loop_stride(w->p, role), w->p->split[role].loop);
+}
+
+/* NULL for one position. */
+static const char *unless_one(const char *mapping)
+{
+    return mapping && strcmp(mapping, "1") != 0 ? mapping : NULL;
+}
+
+/* Elements of the sum of an operand that a slice loads. */
+static int64_t loaded_sums(const writer *w, tune_role role)
+{
+    return role == TUNE_ROW ? tune_sum_part(w->p) / w->p->ring_sums : w->p->spreads ? spread_of(w).sums : tune_sum_part(w->p);
+}
+
+/* Do slices get runs of an operand that lies row by row, in their order? */
+static bool is_row_by_row(const writer *w, tune_role role)
+{
+    const tune_plan *p = w->p;
+    const tune_split *s = &p->split[role];
+    bool is_parted = p->sum_loop > 1 || (role == TUNE_ROW ? p->ring_sums * p->ring_rows > 1 : p->spreads || p->results_stay);
+    bool is_dense = p->sum_padded == w->q->size[TUNE_SUM] || tune_is_dense(w->q, p, role);
+    return !is_parted && is_dense && w->q->size[TUNE_BATCH] == 1 && !tune_pads_inside(s, w->q->size[role]) &&
+           tune_free_block(w->t, w->q, p, role, loaded_sums(w, role)) == 0;
+}
+
+/* What an operand's slices have of it as it lies where that is free: the parts that iterations take, then those of slices. */
+static const char *free_operand(const writer *w, tune_role role)
+{
+    const tune_plan *p = w->p;
+    const tune_split *s = &p->split[role];
+    if (is_row_by_row(w, role))
+        return TUNE_LIST(w->a, w->q->axis_text[role], w->q->axis_text[TUNE_SUM]);
+    int64_t sums = loaded_sums(w, role), rest = role == TUNE_ROW ? s->tile / p->ring_rows : s->tile,
+            block = tune_free_block(w->t, w->q, p, role, sums);
+    bool spreads = role == TUNE_COLUMN && p->spreads;
+    const char *tile = spreads ? spread_of(w).tile : kept(w, role, 1, rest);
+    const char *around = spreads ? spread_of(w).parts
+                         : role == TUNE_ROW && p->rings
+                             ? TUNE_LIST(w->a, kept(w, TUNE_ROW, rest, p->ring_rows), summed(w, sums, p->ring_sums))
+                             : NULL;
+    const char *slices = unless_one(TUNE_LIST(w->a, cluster_digit(w, TUNE_BATCH), cluster_digit(w, role), slice_digit(w, TUNE_BATCH),
+                                              slice_digit(w, role), unless_one(around)));
+    const char *loops =
+        unless_one(TUNE_LIST(w->a, summed(w, tune_sum_part(p), p->sum_loop), loop_digit(w, TUNE_BATCH), loop_digit(w, role)));
+    if (block > 0)
+        return TUNE_LIST(w->a, loops, tile, summed(w, block, sums / block), slices, summed(w, 1, block));
+    return TUNE_LIST(w->a, loops, slices, unless_one(operand_element(w, role, tile, sums)));
+}
+
+/* The same of the result. */
+static const char *free_result(const writer *w)
+{
+    const char *loops = NULL, *slices = NULL;
+    bool stays = w->p->results_stay;
+    for (int role = TUNE_BATCH; role < TUNE_SUM; role++) {
+        loops = unless_one(TUNE_LIST(w->a, loops, role == TUNE_COLUMN && stays ? NULL : loop_digit(w, (tune_role)role)));
+        slices = unless_one(TUNE_LIST(w->a, slices, cluster_digit(w, (tune_role)role)));
+    }
+    for (int role = TUNE_BATCH; role < TUNE_SUM; role++)
+        slices = unless_one(TUNE_LIST(w->a, slices, slice_digit(w, (tune_role)role)));
+    const char *columns = kept(w, TUNE_COLUMN, 1, stays ? tune_slice_stride(w->p, TUNE_COLUMN) : w->p->split[TUNE_COLUMN].tile);
+    return TUNE_LIST(w->a, loops, slices, kept(w, TUNE_ROW, 1, w->p->split[TUNE_ROW].tile), columns);
+}
+
+static const char *port_mapping(const writer *w, tune_place place)
+{
+    if (w->q->tensors[place].is_free)
+        return place == TUNE_OUT ? free_result(w) : free_operand(w, tune_kept_of(w->q, place));
+    const char *batch = port_axes(w, TUNE_BATCH, false);
+    if (place == TUNE_OUT) {
+        const char *rows = port_axes(w, TUNE_ROW, false), *columns = port_axes(w, TUNE_COLUMN, false);
+        return lies_columns_first(w->q, &w->q->tensors[TUNE_OUT]) ? TUNE_LIST(w->a, batch, columns, rows)
+                                                                  : TUNE_LIST(w->a, batch, rows, columns);
+    }
+    bool turned = w->q->turned[place];
+    const char *free = port_axes(w, tune_kept_of(w->q, place), turned), *sums = port_axes(w, TUNE_SUM, !turned);
+    return turned ? TUNE_LIST(w->a, batch, sums, free) : TUNE_LIST(w->a, batch, free, sums);
+}
+
+/* How what is free lies, in front of the kernel. */
+static void write_free(writer *w)
+{
+    const tune_question *q = w->q;
+    for (int place = 0; place < TUNE_PLACES; place++) {
+        if (!q->tensors[place].is_free)
+            continue;
+        tune_role role = place == TUNE_OUT ? TUNE_SUM : tune_kept_of(q, (tune_place)place);
+        bool in_blocks = role != TUNE_SUM && tune_free_block(w->t, q, w->p, role, loaded_sums(w, role)) > 0;
+        tune_line(&w->page, "// %s lies as its copies take it: m![%s], %s", port_name(w, (tune_place)place),
+                  port_mapping(w, (tune_place)place),
+                  in_blocks          ? arena_printf(w->a, "blocks of %" PRId64 " bytes of all slices side by side", w->t->hbm_block_bytes)
+                  : role == TUNE_SUM ? "what a slice writes in one piece"
+                                     : "what a slice gets in one piece");
+    }
+}
+
 void tune_write(const tune_question *q, const tune_plan *p, const target *t, const char *head, const tune_text *found, arena *a,
                 tune_text *out)
 {
@@ -1145,6 +1233,7 @@ void tune_write(const tune_question *q, const tune_plan *p, const target *t, con
     strbuf_puts(&out->text, head);
     w.loops = p->split[TUNE_BATCH].loop * p->split[TUNE_ROW].loop * p->split[TUNE_COLUMN].loop * p->sum_loop > 1;
     write_axes(&w);
+    write_free(&w);
     tune_line(&w.page, "%s", tune_device(t, 1, a));
     tune_line(&w.page, "fn contract(");
     w.page.depth++;

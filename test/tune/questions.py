@@ -53,6 +53,7 @@ class Question:
         self.options = []  # what of the machine it is for
         if rng.random() < 0.2:
             self.options = [f"--{name}={n}" for name, n in (("clusters", rng.choice([None, 1, 2])), ("slices", rng.choice([None, 2, 16, 64, 128]))) if n]
+        self.free = rng.choice([None] * 8 + ["result", "all"])  # tensors whose layout is the kernel's choice
 
     def size(self, rng, role, axes):
         most = {"batch": 12, "sum": 400}.get(role, 300) * (20 if self.large else 1)
@@ -129,6 +130,9 @@ def window_spelling(q, names, tensors):
 def ask(question, sizes, q, budget):
     """The run, and the seconds of processor time that it took."""
     given = [word for name, size in sizes for word in ("-D", f"{name}={size}")]
+    tensors = re.findall(r"(\w+)\s*\[", question)
+    if q.free:
+        given.append("--free=" + ",".join(tensors[:1] if q.free == "result" else dict.fromkeys(tensors)))
     before = resource.getrusage(resource.RUSAGE_CHILDREN)
     ran = visa_tools.run(["visac", "tune", question, *given, f"--dtype={q.dtype}", *([f"--out={q.out}"] if q.out else []), *q.options, f"--budget={budget}s"])
     after = resource.getrusage(resource.RUSAGE_CHILDREN)
@@ -144,7 +148,7 @@ FOUND = [("C[b, h, m] = sum(n) A[b, h, n] * B[m, n]", [("b", 41), ("h", 62), ("m
 
 class Found:
     def __init__(self, dtype, out):
-        self.dtype, self.out, self.options = dtype, out, []
+        self.dtype, self.out, self.options, self.free = dtype, out, [], None
 
 
 def ask_found():
@@ -176,7 +180,7 @@ def main():
         q = Question(rng)
         budget = rng.choice([0, 1, 2])
         text, sizes = spelling(q, rng, plain=True)
-        what = f"question {n}: visac tune '{text}' -D {','.join(f'{a}={s}' for a, s in sizes)} --dtype={q.dtype}{f' --out={q.out}' if q.out else ''} {' '.join(q.options)} --budget={budget}s: "
+        what = f"question {n}: visac tune '{text}' -D {','.join(f'{a}={s}' for a, s in sizes)} --dtype={q.dtype}{f' --out={q.out}' if q.out else ''} {' '.join(q.options)} free: {q.free} --budget={budget}s: "
         ran, seconds = ask(text, sizes, q, budget)
         times.append(seconds)
         if ran.crashed or ran.status not in (0, 1):
