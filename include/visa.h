@@ -238,6 +238,7 @@ typedef struct visa_tune_options {
     const char *timing; /* whose cycles are to be few, of the presets of docs/timing.md; NULL: documented */
     /* Clusters of a chip and slices of a cluster that work at most, powers of two; 0: all. */
     int64_t clusters, slices;
+    int64_t chips;            /* that share the work, a power of two; 0: one */
     const char *free_tensors; /* "b,c": those whose layout in HBM the kernel chooses; NULL: none */
 } visa_tune_options;
 enum { VISA_TUNE_STEPS_OF_SECOND = 4000000 };

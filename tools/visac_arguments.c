@@ -173,6 +173,11 @@ static int take_parts(const char *option, const char *text, int64_t *out)
     return OPTION_GO_ON;
 }
 
+static int option_CHIPS(void *of, const char *text)
+{
+    return take_parts("chips", text, &((arguments *)of)->tune.chips);
+}
+
 static int option_CLUSTERS(void *of, const char *text)
 {
     return take_parts("clusters", text, &((arguments *)of)->tune.clusters);
@@ -420,14 +425,14 @@ static int parse_defines(arguments *a)
 /* `visac tune QUESTION`: what it takes, and what belongs to it alone. */
 static int check_tune(const arguments *a)
 {
-    bool told =
-        a->tune.dtype || a->tune.out_dtype || a->tune.clusters || a->tune.slices || a->tune.free_tensors || a->budget_given || a->no_cache;
+    bool told = a->tune.dtype || a->tune.out_dtype || a->tune.chips || a->tune.clusters || a->tune.slices || a->tune.free_tensors ||
+                a->budget_given || a->no_cache;
     if (!a->question && a->emits_three)
         return usage_error("--emit=vm,bin,report belongs to `visac tune`");
     if (a->emits_three && (a->run.report.wanted || a->run.report.trace || a->run.check.wanted))
         return usage_error("--emit=vm,bin,report is all that is written: no --report, --trace or --check with it");
     if (!a->question && told)
-        return usage_error("--dtype, --out, --clusters, --slices, --free, --budget and --no-cache belong to `visac tune`");
+        return usage_error("--dtype, --out, --chips, --clusters, --slices, --free, --budget and --no-cache belong to `visac tune`");
     if (!a->tunes_file && a->input_count > 0)
         return usage_error("--input belongs to `visac tune` of a file with a stream program; visa-run takes tensors and tokens");
     if (a->question && (a->explores || (a->sweep && !a->tunes_file) || a->draw || a->options.book || a->options.parse_only || a->fixes ||
@@ -438,11 +443,11 @@ static int check_tune(const arguments *a)
 
 static int check_tuned_program(const arguments *a)
 {
-    if (a->tune.dtype || a->tune.out_dtype || a->tune.clusters || a->tune.slices || a->tune.free_tensors || a->run.report.wanted ||
-        a->run.report.trace || a->run.check.wanted)
-        return usage_error(
-            "%s holds a stream program: no --dtype, --out, --clusters, --slices, --free, --report, --trace or --check with `visac tune`",
-            a->question);
+    if (a->tune.dtype || a->tune.out_dtype || a->tune.chips || a->tune.clusters || a->tune.slices || a->tune.free_tensors ||
+        a->run.report.wanted || a->run.report.trace || a->run.check.wanted)
+        return usage_error("%s holds a stream program: no --dtype, --out, --chips, --clusters, --slices, --free, --report, --trace or "
+                           "--check with `visac tune`",
+                           a->question);
     if (a->emit_given && !(a->explore_form && a->explore.form == VISA_EXPLORE_TEXT) && (a->explore_form || a->emit != EMIT_JSON))
         return usage_error("%s holds a stream program, of which `visac tune` writes --emit=text or json", a->question);
     return EXIT_DONE;

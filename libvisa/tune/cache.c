@@ -22,9 +22,11 @@ static const char *key_of(const visa_tune_options *o, arena *a)
 {
     strbuf s;
     strbuf_init(&s, a);
-    strbuf_printf(&s, "visac %s, %s\nwork %" PRIu64 ", timing %s\ntypes %s, %s\nclusters %" PRId64 ", slices %" PRId64 "\nfree %s\n",
+    strbuf_printf(&s,
+                  "visac %s, %s\nwork %" PRIu64 ", timing %s\ntypes %s, %s\nchips %" PRId64 ", clusters %" PRId64 ", slices %" PRId64
+                  "\nfree %s\n",
                   VISA_VERSION, o->cache_build ? o->cache_build : "", o->work, o->timing ? o->timing : "", o->dtype ? o->dtype : "",
-                  o->out_dtype ? o->out_dtype : "", o->clusters, o->slices, o->free_tensors ? o->free_tensors : "");
+                  o->out_dtype ? o->out_dtype : "", o->chips, o->clusters, o->slices, o->free_tensors ? o->free_tensors : "");
     const visa_parameter **sizes = ARENA_ARRAY(a, const visa_parameter *, o->size_count + 1);
     for (size_t i = 0; i < o->size_count; i++)
         sizes[i] = &o->sizes[i];

@@ -284,10 +284,12 @@ static bool read_device(const declaration *d, visa_tune_options *o)
             o->slices = n == all ? of_cluster : n * c->target->slices_per_pe;
             continue;
         }
-        if (is_chip && n == 1)
+        if (is_chip && n > 0) { /* what there is of them is for all options to say */
+            o->chips = n;
             continue;
+        }
         diag *g = diag_add(&c->diags, E_TUNE_MACHINE, given->range, "`%s` of a question's device is not known", given->text);
-        diag_help(&c->diags, g, "write chip = 1, and pe = 1, 2, 4 or 8");
+        diag_help(&c->diags, g, "write chip = 1, 2 or 4, and pe = 1, 2, 4 or 8");
         return false;
     }
     return true;

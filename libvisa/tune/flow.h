@@ -7,6 +7,7 @@
 #ifndef VISA_LIBVISA_TUNE_FLOW_H
 #define VISA_LIBVISA_TUNE_FLOW_H
 
+#include "libvisa/tune/chips.h"
 #include "libvisa/tune/expression.h"
 
 enum { FLOW_GROUPS_MAX = 8, FLOW_VALUES_MAX = 32, FLOW_STEPS_MAX = 32 };
@@ -49,6 +50,7 @@ typedef struct tune_flow {
     const tune_expression *e;
     flow_group groups[FLOW_GROUPS_MAX];
     size_t group_count;
+    tune_share share[FLOW_GROUPS_MAX];  /* of chips; sizes and axes of groups are those of one */
     flow_value values[FLOW_VALUES_MAX]; /* [0]: the result */
     size_t value_count;
     unsigned batches; /* groups that both operands of a contraction have, and its sums */

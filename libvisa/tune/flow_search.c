@@ -374,7 +374,7 @@ static const char *describe(const tune_flow *f, const flow_plan *p, arena *a)
     strbuf out;
     strbuf_init(&out, a);
     for (size_t g = 0; g < f->group_count; g++)
-        tune_describe_split(f->groups[g].text, f->groups[g].size, p->split[g].loop, p->split[g].cluster, p->split[g].slice,
+        tune_describe_split(f->groups[g].text, &f->share[g], f->groups[g].size, p->split[g].loop, p->split[g].cluster, p->split[g].slice,
                             p->split[g].tile, p->split[g].loop * p->split[g].padded, &out);
     return out.text;
 }

@@ -17,6 +17,7 @@ typedef struct writer {
     size_t looped;      /* the group with iterations; NO_GROUP: there is none */
     const char *around; /* in place of slices that share an axis, what each of them brings; NULL: they have the same */
     int step;           /* of the text */
+    unsigned unnamed;   /* groups, a bit each, whose digits of clusters and slices are copies without a name */
 } writer;
 
 /* What goes through a pass: a stream of these groups, from a value in DM. */
@@ -88,6 +89,8 @@ static const char *sharers(const writer *w, int64_t count)
 static const char *slice_digit(const writer *w, size_t g, unsigned gathered, size_t shared)
 {
     const flow_split *s = &w->p->split[g];
+    if (w->unnamed >> g & 1)
+        return s->slice > 1 ? arena_printf(w->a, "%" PRId64, s->slice) : NULL;
     if (g == shared)
         return w->around ? w->around : sharers(w, s->slice);
     if (gathered >> g & 1)
@@ -112,6 +115,19 @@ static const char *slices(const writer *w, unsigned gathered, size_t shared)
         if (w->f->groups[g].is_reduced)
             parts[count++] = slice_digit(w, g, gathered, shared);
     return tune_list(w->a, parts, count);
+}
+
+static const char *clusters(const writer *w)
+{
+    const char *parts[FLOW_GROUPS_MAX];
+    bool shared = false;
+    for (size_t g = 0; g < w->f->group_count; g++) {
+        const flow_split *s = &w->p->split[g];
+        parts[g] = w->unnamed >> g & 1 && s->cluster > 1 ? arena_printf(w->a, "%" PRId64, s->cluster)
+                                                         : digit(w, g, s->tile * s->slice, s->cluster);
+        shared = shared || s->cluster > 1;
+    }
+    return shared ? tune_list(w->a, parts, w->f->group_count) : tune_idle_clusters(w->t, w->a);
 }
 
 static const char *slice_type(const writer *w, unsigned gathered)
@@ -328,6 +344,24 @@ static const char *part_of(const writer *w, const flow_value *v, const char *vie
     return arena_printf(w->a, "%s.tile::<m![%s / %" PRId64 "], 1, _>(i)", view, g->text, g->size / w->p->split[w->looped].loop);
 }
 
+/* What lacks an axis that chips share is in the HBM of each under the name of its part, and of what has one digit of an axis no copy makes
+ * others: clusters and slices get copies without a name, and the name after. */
+static void write_tensor(writer *w, const flow_value *v, size_t around, const char *element)
+{
+    const char *named = around == NO_GROUP ? "Slice" : arena_printf(w->a, "m![%s]", slices(w, 0, around));
+    for (size_t g = 0; g < w->f->group_count; g++)
+        if (w->f->share[g].axis && !(v->has >> g & 1) && w->p->split[g].slice * w->p->split[g].cluster > 1)
+            w->unnamed |= 1U << g;
+    tune_line(&w->page, "let %s: DmTensor<%s, Chip, %s, %s, m![%s]> = %s%s.to_dm(&mut device.tdma);", v->name, type_name(v->type),
+              w->unnamed ? arena_printf(w->a, "m![%s]", clusters(w)) : "Cluster",
+              w->unnamed ? arena_printf(w->a, "m![%s]", slices(w, 0, around)) : named, element, w->f->e->tensors[v->tensor].port,
+              part_of(w, v, ".view()"));
+    if (w->unnamed)
+        tune_line(&w->page, "let %s: DmTensor<%s, Chip, Cluster, %s, m![%s]> = unsafe { %s.reshape() };", v->name, type_name(v->type),
+                  named, element, v->name);
+    w->unnamed = 0;
+}
+
 static void write_load(writer *w, const flow_step *s)
 {
     const flow_value *v = &w->f->values[s->to];
@@ -336,7 +370,7 @@ static void write_load(writer *w, const flow_step *s)
     size_t count = 0;
     for (size_t g = 0; g < w->f->group_count; g++)
         if (!(v->has >> g & 1) && w->p->split[g].slice * w->p->split[g].cluster > 1)
-            others[count++] = w->f->groups[g].text;
+            others[count++] = w->f->share[g].axis ? w->f->share[g].axis : w->f->groups[g].text;
     flow_ring ring = flow_ring_of(w->f, w->p, v);
     int64_t left = ring.slices > 1 ? w->p->split[ring.group].tile / ring.slices : 1;
     if (ring.slices > 1) {
@@ -347,9 +381,7 @@ static void write_load(writer *w, const flow_step *s)
         begin_step(w,
                    arena_printf(w->a, "%" PRId64 " bytes for each slice, once for %" PRId64 " of them: the Switch Engine takes them around",
                                 ceil_div(elements * dtype_row_of(v->type)->bits, 8), ring.slices));
-        tune_line(&w->page, "let %s: DmTensor<%s, Chip, Cluster, m![%s], m![%s]> = %s%s.to_dm(&mut device.tdma);", v->name,
-                  type_name(v->type), slices(w, 0, shared_group(w->f, w->p)), tune_list(w->a, parts, v->count),
-                  w->f->e->tensors[v->tensor].port, part_of(w, v, ".view()"));
+        write_tensor(w, v, shared_group(w->f, w->p), tune_list(w->a, parts, v->count));
         w->around = NULL;
         end_step(w);
         return;
@@ -359,8 +391,7 @@ static void write_load(writer *w, const flow_step *s)
                         ceil_div(elements * dtype_row_of(v->type)->bits, 8), tune_list(w->a, others, count)));
     bool alone = v->count == 0 || elements == 1;
     const char *of = alone ? arena_printf(w->a, "1 # %d", (int)(64 / dtype_row_of(v->type)->bits)) : tiles(w, v->groups, v->count, NULL);
-    tune_line(&w->page, "let %s: DmTensor<%s, Chip, Cluster, Slice, m![%s]> = %s%s.to_dm(&mut device.tdma);", v->name, type_name(v->type),
-              of, w->f->e->tensors[v->tensor].port, part_of(w, v, ".view()"));
+    write_tensor(w, v, NO_GROUP, of);
     end_step(w);
 }
 
@@ -801,37 +832,37 @@ static void write_head(writer *w)
     const char *before = "";
     strbuf_puts(&w->page.out->text, "axes![");
     for (size_t g = 0; g < f->group_count; g++) {
-        strbuf_printf(&w->page.out->text, "%s%s = %" PRId64, before, f->groups[g].text, f->groups[g].size);
+        const tune_share *share = &f->share[g];
+        strbuf_printf(&w->page.out->text, "%s%s = %" PRId64, before, share->axis ? share->axis : f->groups[g].text,
+                      f->groups[g].size * (share->axis ? share->chips : 1));
         before = ", ";
         if (f->groups[g].is_reduced && w->p->split[g].slice > 1)
             strbuf_printf(&w->page.out->text, ", %s = %" PRId64, sharers(w, w->p->split[g].slice), w->p->split[g].slice);
     }
     strbuf_puts(&w->page.out->text, "];\n\n");
-    const char *clusters[FLOW_GROUPS_MAX];
-    bool shared = false;
-    for (size_t g = 0; g < f->group_count; g++) {
-        const flow_split *s = &w->p->split[g];
-        clusters[g] = digit(w, g, s->tile * s->slice, s->cluster);
-        shared = shared || s->cluster > 1;
-    }
-    tune_line(&w->page, "type Chip = m![1];");
-    tune_line(&w->page, "type Cluster = m![%s];", shared ? tune_list(w->a, clusters, f->group_count) : tune_idle_clusters(w->t, w->a));
+    tune_line(&w->page, "type Chip = m![%s];", tune_chip_mapping(f->share, f->group_count, ~0U, w->a));
+    tune_line(&w->page, "type Cluster = m![%s];", clusters(w));
     tune_line(&w->page, "type Slice = m![%s];", slices(w, 0, NO_GROUP));
     tune_line(&w->page, "%s", "");
-    tune_line(&w->page, "%s", tune_device(w->t, 1, w->a));
+    tune_line(&w->page, "%s", tune_device(w->t, tune_chips_of(f->share, f->group_count), w->a));
     tune_line(&w->page, "fn contract(");
     w->page.depth++;
     tune_line(&w->page, "device: &mut Device,");
     for (size_t t = 1; t < f->e->tensor_count; t++)
         for (size_t i = 1; i < f->value_count; i++)
             if (f->values[i].tensor == t)
-                tune_line(&w->page, "%s: &HbmTensor<%s, Chip, m![%s]>,", f->e->tensors[t].port, type_name(f->values[i].type),
-                          port_mapping(w, &f->values[i]));
+                tune_line(&w->page, "%s: &HbmTensor<%s, %s, m![%s]>,", f->e->tensors[t].port, type_name(f->values[i].type),
+                          tune_chip_type(f->share, f->group_count, f->values[i].has, w->a), port_mapping(w, &f->values[i]));
     if (w->looped != NO_GROUP)
         tune_line(&w->page, "%s: &mut HbmTensor<%s, Chip, m![%s]>,", out->name, type_name(out->type), port_mapping(w, out));
     w->page.depth--;
     tune_line(&w->page, w->looped != NO_GROUP ? ") {" : ") -> HbmTensor<%s, Chip, m![%s]> {", type_name(out->type), port_mapping(w, out));
     w->page.depth++;
+    for (size_t t = 1; t < f->e->tensor_count; t++)
+        for (size_t i = 1; i < f->value_count; i++)
+            if (f->values[i].tensor == t)
+                tune_write_copies(&w->page, f->share, f->group_count, f->values[i].has, f->e->tensors[t].port, f->values[i].type,
+                                  port_mapping(w, &f->values[i]));
 }
 
 void flow_write(const tune_flow *f, const flow_plan *p, const target *t, const char *head, const tune_text *found, arena *a, tune_text *out)

@@ -1,5 +1,7 @@
 #include "libvisa/tune/forms.h"
 
+#include "libvisa/tune/plan.h"
+
 static void swap_sizes(int64_t *a, int64_t *b)
 {
     int64_t kept = *a;
@@ -27,23 +29,91 @@ static tune_question turned_around(const tune_question *q)
     return x;
 }
 
+/* The question of one chip, where so many share each kind of axis; false: they do not share it evenly, or it cannot be shared. An image is
+ * not: neighbours need its border. */
+static bool take_share(const tune_question *q, const int64_t chips[TUNE_SUM], arena *a, tune_question *out)
+{
+    *out = *q;
+    for (int role = TUNE_BATCH; role < TUNE_SUM; role++) {
+        if (chips[role] == 1)
+            continue;
+        if (!q->axis_text[role] || q->size[role] % chips[role] != 0 || (q->window_count > 0 && role == TUNE_ROW))
+            return false;
+        out->share[role] = tune_share_of(q->axis_text[role], q->size[role], chips[role], a, &out->axis_text[role]);
+        out->size[role] = out->share[role].part;
+        if (role == TUNE_BATCH && out->size[role] == 1) /* no axis is left of it */
+            out->axis_text[role] = NULL;
+    }
+    if (q->depthwise)
+        out->axes[q->window_channel].size = out->size[TUNE_COLUMN];
+    return true;
+}
+
 /* Columns of a result's packet that are padding: the last ones of each row are written in part. */
 static int64_t columns_over(const target *t, const tune_question *q)
 {
     return q->size[TUNE_COLUMN] % t->rows;
 }
 
-size_t tune_forms_of(const target *t, const tune_question *q, tune_question *forms)
+/* After all that promise as much. */
+static void insert(const target *t, const tune_question *x, tune_question *forms, size_t *count)
 {
-    forms[0] = *q;
-    if (!q->tensors[TUNE_OUT].is_free || q->window_count > 0)
-        return 1;
-    forms[1] = turned_around(q);
-    bool is_better = columns_over(t, q) > 0 && columns_over(t, &forms[1]) == 0;
-    if (is_better) {
-        tune_question first = forms[1];
-        forms[1] = forms[0];
-        forms[0] = first;
+    int64_t bound = tune_bound_of(t, x).cycles;
+    if (*count == TUNE_FORMS_MAX)
+        return;
+    size_t at = (*count)++;
+    for (; at > 0 && tune_bound_of(t, &forms[at - 1]).cycles > bound; at--)
+        forms[at] = forms[at - 1];
+    forms[at] = *x;
+}
+
+size_t tune_forms_of(const target *t, const tune_question *q, int64_t chips, arena *a, tune_question *forms)
+{
+    bool has_choice = q->tensors[TUNE_OUT].is_free && q->window_count == 0;
+    tune_question of[] = {*q, turned_around(q)}, form;
+    size_t first = has_choice && columns_over(t, q) > 0 && columns_over(t, &of[1]) == 0, count = 0;
+    for (size_t i = 0; i < (has_choice ? 2 : 1); i++)
+        for (int64_t rows = chips; rows >= 1; rows /= 2)
+            for (int64_t columns = chips / rows; columns >= 1; columns /= 2) {
+                int64_t shares[] = {[TUNE_BATCH] = chips / (rows * columns), [TUNE_ROW] = rows, [TUNE_COLUMN] = columns};
+                if (take_share(&of[i ^ first], shares, a, &form))
+                    insert(t, &form, forms, &count);
+            }
+    return count;
+}
+
+/* Bytes in the HBM of a chip, about: those of tensors that have the axis are shared. */
+static int64_t elements_of_chip(const tune_flow *f)
+{
+    int64_t all = 0;
+    for (size_t i = 0; i < f->value_count; i++) {
+        int64_t elements = i == 0 || f->values[i].tensor;
+        for (size_t k = 0; k < f->values[i].count; k++)
+            elements *= f->groups[f->values[i].groups[k]].size;
+        all += elements;
     }
-    return 2;
+    return all;
+}
+
+size_t tune_forms_of_flow(const tune_flow *f, int64_t chips, arena *a, tune_flow *form)
+{
+    size_t count = 0;
+    int64_t least = INT64_MAX;
+    *form = *f;
+    if (chips == 1)
+        return 1;
+    for (size_t g = 0; g < f->group_count; g++) {
+        const flow_group *group = &f->groups[g];
+        if (!(f->values[0].has >> g & 1) || group->is_reduced || group->size % chips != 0)
+            continue;
+        tune_flow x = *f;
+        x.share[g] = tune_share_of(group->text, group->size, chips, a, &x.groups[g].text);
+        x.groups[g].size = x.share[g].part;
+        count++;
+        if (elements_of_chip(&x) >= least)
+            continue;
+        least = elements_of_chip(&x);
+        *form = x;
+    }
+    return count;
 }

@@ -17,7 +17,8 @@ static bool is_part(diag_list *diags, const char *option, int64_t asked, int64_t
 bool tune_machine_read(const target *t, const visa_tune_options *o, diag_list *diags, target *out)
 {
     *out = *t;
-    if (!is_part(diags, "clusters", o->clusters, t->clusters_per_chip, "a chip") ||
+    if (!is_part(diags, "chips", o->chips, t->chips, "the machine") ||
+        !is_part(diags, "clusters", o->clusters, t->clusters_per_chip, "a chip") ||
         !is_part(diags, "slices", o->slices, t->slices_per_cluster, "a cluster"))
         return false;
     if (o->clusters == 1) {

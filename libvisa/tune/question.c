@@ -459,6 +459,14 @@ bool tune_is_one_element(const tune_question *q, const tune_extra *e)
     return e->has[TUNE_ROW] && !e->has[TUNE_COLUMN] && !e->has[TUNE_BATCH] && q->size[TUNE_ROW] == 1;
 }
 
+unsigned tune_roles_of_extra(const tune_extra *e)
+{
+    unsigned roles = 0;
+    for (int role = TUNE_BATCH; role < TUNE_SUM; role++)
+        roles |= e->has[role] ? 1U << role : 0;
+    return roles;
+}
+
 tune_role tune_kept_of(const tune_question *q, tune_place operand)
 {
     return operand == q->weights ? TUNE_COLUMN : TUNE_ROW;

@@ -6,6 +6,7 @@
 #ifndef VISA_LIBVISA_TUNE_QUESTION_H
 #define VISA_LIBVISA_TUNE_QUESTION_H
 
+#include "libvisa/tune/chips.h"
 #include "libvisa/tune/expression.h"
 #include "runtime/timing/timing_preset.h"
 #include "target/target.h"
@@ -30,6 +31,7 @@ typedef struct tune_question {
     tune_place stream, weights;        /* which operand is what */
     bool turned[TUNE_PLACES];          /* lies [batch, summed, kept] in HBM: what is kept is innermost, not the sum */
     int64_t size[TUNE_ROLES];          /* of all axes of a role together; 1 without one */
+    tune_share share[TUNE_ROLES];      /* of chips; sizes and axes are those of one */
     const char *axis_text[TUNE_ROLES]; /* the kernel's axis: "M", "H_W" for several, NULL for none */
     dtype stored[TUNE_PLACES];         /* operands in HBM and DM: `type`, or f32 that is cast where it is fetched */
     dtype type, out_type, meets;       /* meets: in which the sums are worked on */
@@ -57,6 +59,9 @@ timing_preset tune_timing_of(const visa_tune_options *o);
 
 /* Is it one number for all results? */
 bool tune_is_one_element(const tune_question *q, const tune_extra *e);
+
+/* Kinds of axes that it has, a bit each. */
+unsigned tune_roles_of_extra(const tune_extra *e);
 
 /* The kept axis of an operand. */
 tune_role tune_kept_of(const tune_question *q, tune_place operand);

@@ -41,11 +41,11 @@ const char *tune_head(const char *question, const char *types, const char *work,
                       const char *how, arena *a);
 
 /* The same of a contraction. */
-const char *tune_head_of_contraction(const tune_question *q, const target *t, const tune_answer *x, const char *how, arena *a);
+const char *tune_head_of_contraction(const tune_question *q, const attainable *bound, const tune_answer *x, const char *how, arena *a);
 
-/* "//   M: 4 iterations x 2 clusters x 8 slices x 16 in a slice" */
-void tune_describe_split(const char *name, int64_t size, int64_t loop, int64_t cluster, int64_t slice, int64_t tile, int64_t padded,
-                         strbuf *out);
+/* "//   M: 2 chips x 4 iterations x 2 clusters x 8 slices x 16 in a slice" */
+void tune_describe_split(const char *name, const tune_share *share, int64_t size, int64_t loop, int64_t cluster, int64_t slice,
+                         int64_t tile, int64_t padded, strbuf *out);
 
 /* Diagnoses that nothing compiles of a question, which is the text there; false. */
 bool tune_refuse_all(diag_list *diags, src_range question, size_t tried, const char *first_refusal);

@@ -71,6 +71,15 @@ void tune_write_bring(tune_page *w, const target *t, const tune_question *q, int
     tune_end_step(w, TUNE_CLOSE);
 }
 
+void tune_write_copies(tune_page *w, const tune_share *shares, size_t count, unsigned has, const char *port, dtype type,
+                       const char *element)
+{
+    if (strcmp(tune_chip_type(shares, count, has, w->arena), "Chip") == 0)
+        return;
+    tune_line(w, "// All of these chips have the same: each its own");
+    tune_line(w, "let %s: HbmTensor<%s, Chip, m![%s]> = unsafe { %s.reshape() };", port, dtype_row_of(type)->name, element, port);
+}
+
 const char *tune_list(arena *a, const char *const *parts, size_t count)
 {
     const char *text = NULL;

@@ -66,6 +66,10 @@ void tune_end_step(tune_page *w, tune_step step);
 void tune_write_bring(tune_page *w, const target *t, const tune_question *q, int64_t count, const char *what, const char *cluster,
                       const char *slices, const char *element);
 
+/* Of a port whose tensor is in the HBM of several chips: a line that says which chip each copy is of. It has these of the shared axes. */
+void tune_write_copies(tune_page *w, const tune_share *shares, size_t count, unsigned has, const char *port, dtype type,
+                       const char *element);
+
 /* The texts that are there (not NULL, not empty), with commas; "1" where none is. */
 const char *tune_list(arena *a, const char *const *parts, size_t count);
 #define TUNE_LIST(a, ...) \

@@ -14,11 +14,15 @@
 #include "libvisa/tune/search.h"
 #include "libvisa/tune/team.h"
 #include "libvisa/tune/window.h"
+#include "libvisa/tune/window_write.h"
+#include "support/integer.h"
 
-void tune_describe_split(const char *name, int64_t size, int64_t loop, int64_t cluster, int64_t slice, int64_t tile, int64_t padded,
-                         strbuf *out)
+void tune_describe_split(const char *name, const tune_share *share, int64_t size, int64_t loop, int64_t cluster, int64_t slice,
+                         int64_t tile, int64_t padded, strbuf *out)
 {
-    strbuf_printf(out, "//   %s:", name);
+    strbuf_printf(out, "//   %s:", share->axis ? share->axis : name);
+    if (share->axis)
+        strbuf_printf(out, " %" PRId64 " chips x", share->chips);
     if (loop > 1)
         strbuf_printf(out, " %" PRId64 " iterations x", loop);
     if (cluster > 1)
@@ -37,8 +41,9 @@ static const char *describe_plan(const tune_question *q, const tune_plan *p, are
     strbuf_init(&out, a);
     for (int role = TUNE_BATCH; role < TUNE_SUM; role++) {
         const tune_split *s = &p->split[role];
-        if (q->axis_text[role])
-            tune_describe_split(q->axis_text[role], q->size[role], s->loop, s->cluster, s->slice, s->tile, s->padded, &out);
+        if (q->axis_text[role] || q->share[role].axis)
+            tune_describe_split(q->axis_text[role], &q->share[role], q->size[role], s->loop, s->cluster, s->slice, s->tile, s->padded,
+                                &out);
     }
     if (p->sum_loop > 1)
         strbuf_printf(&out, "//   %s: %" PRId64 " parts of %" PRId64 "\n", q->axis_text[TUNE_SUM], p->sum_loop, tune_sum_part(p));
@@ -83,12 +88,11 @@ const char *tune_head(const char *question, const char *types, const char *work,
     return out.text;
 }
 
-const char *tune_head_of_contraction(const tune_question *q, const target *t, const tune_answer *x, const char *how, arena *a)
+const char *tune_head_of_contraction(const tune_question *q, const attainable *bound, const tune_answer *x, const char *how, arena *a)
 {
-    attainable bound = tune_bound_of(t, q);
     const char *types = arena_printf(a, "in %s, sums in %s, out %s.", dtype_row_of(q->type)->name,
                                      dtype_row_of(dtype_row_of(q->type)->accumulates_in)->name, dtype_row_of(q->out_type)->name);
-    return tune_head(q->text, types, "products", &bound, x, how, a);
+    return tune_head(q->text, types, "products", bound, x, how, a);
 }
 
 /* ---- contractions ---- */
@@ -108,46 +112,68 @@ static bool read_contraction(visa_compilation *c, const visa_tune_options *o, co
     return true;
 }
 
-/* The form of a question with the fastest kernel; the work is shared by all. NULL: none has one. */
-static const tune_question *search_forms(visa_compilation *c, const target *t, const tune_question *q, const visa_tune_options *o,
-                                         tune_question *forms, tune_answer *out)
+/* The form of a question with the fastest kernel, and its plan. */
+typedef struct found_form {
+    const tune_question *question; /* NULL: none has a kernel */
+    tune_answer answer;            /* plans of all forms are counted */
+    window_plan window;            /* of a convolution */
+} found_form;
+
+/* All forms share the work; those that cannot be faster are left out. */
+static void search_forms(arena *a, const target *t, const visa_tune_options *o, const tune_question *forms, size_t count, found_form *out)
 {
-    const tune_question *best = NULL;
-    size_t count = tune_forms_of(t, q, forms);
     visa_tune_options part = *o;
     part.work = o->work / count;
-    *out = (tune_answer){0};
+    *out = (found_form){0};
     for (size_t i = 0; i < count; i++) {
+        const tune_question *q = &forms[i];
+        const tune_answer before = out->answer;
         tune_answer x;
-        bool found = tune_search(t, &forms[i], &part, c->arena, &x);
-        x.tried += out->tried;
-        x.refused += out->refused;
-        x.left += out->left;
-        if (found && (!best || x.cycles < out->cycles)) {
-            best = &forms[i];
-            *out = x;
-            continue;
+        window_plan window;
+        if (out->question && tune_bound_of(t, q).cycles >= before.cycles)
+            break;
+        bool found = q->window_count > 0 ? tune_window_search(t, q, &part, a, &x, &window) : tune_search(t, q, &part, a, &x);
+        if (found && (!out->question || x.cycles < before.cycles)) {
+            out->question = q;
+            out->answer = x;
+            if (q->window_count > 0)
+                out->window = window;
         }
-        out->tried = x.tried;
-        out->refused = x.refused;
-        out->left = x.left;
-        out->first_refusal = out->first_refusal ? out->first_refusal : x.first_refusal;
+        out->answer.tried = before.tried + x.tried;
+        out->answer.refused = before.refused + x.refused;
+        out->answer.left = before.left + x.left;
+        out->answer.first_refusal = before.first_refusal ? before.first_refusal : x.first_refusal;
     }
-    return best;
+}
+
+static bool refuse_shares(diag_list *diags, src_range question, const visa_tune_options *o)
+{
+    diag *d = diag_add(diags, E_TUNE_MACHINE, question, "%" PRId64 " chips share no axis of the result evenly", o->chips);
+    diag_help(diags, d, "ask for a size that is a multiple of %" PRId64 ", or for fewer chips", o->chips);
+    return false;
 }
 
 static bool answer_contraction(visa_compilation *c, const target *t, const visa_tune_options *o, const tune_question *q, tune_kernel *out)
 {
-    tune_answer x;
+    arena *a = c->arena;
+    src_range range = tune_whole_range(q->tensors[TUNE_OUT].range.file, q->text);
+    tune_question *forms = ARENA_ARRAY(a, tune_question, TUNE_FORMS_MAX);
+    size_t count = tune_forms_of(t, q, larger(1, o->chips), a, forms);
     tune_text text;
-    if (q->window_count > 0)
-        return tune_window_answer(t, q, o, &c->diags, &out->text);
-    tune_question *forms = ARENA_ARRAY(c->arena, tune_question, TUNE_FORMS_MAX);
-    const tune_question *best = search_forms(c, t, q, o, forms, &x);
-    if (!best)
-        return tune_refuse_all(&c->diags, tune_whole_range(q->tensors[TUNE_OUT].range.file, q->text), x.tried, x.first_refusal);
-    const char *how = describe_plan(best, &x.plan, c->arena);
-    tune_write(best, &x.plan, t, tune_head_of_contraction(q, t, &x, how, c->arena), &x.found, c->arena, &text);
+    found_form x;
+    if (count == 0)
+        return refuse_shares(&c->diags, range, o);
+    search_forms(a, t, o, forms, count, &x);
+    if (!x.question)
+        return tune_refuse_all(&c->diags, range, x.answer.tried, x.answer.first_refusal);
+    attainable bound = tune_bound_of(t, &forms[0]); /* the least */
+    bool has_window = q->window_count > 0;
+    const char *how = has_window ? tune_window_describe(x.question, &x.window, a) : describe_plan(x.question, &x.answer.plan, a),
+               *head = tune_head_of_contraction(q, &bound, &x.answer, how, a);
+    if (has_window)
+        window_write(t, x.question, &x.window, head, &x.answer.found, a, &text);
+    else
+        tune_write(x.question, &x.answer.plan, t, head, &x.answer.found, a, &text);
     out->text = text.text;
     return true;
 }
@@ -161,6 +187,14 @@ static bool read_flow(visa_compilation *c, const visa_tune_options *o, const tun
     for (size_t g = 0; g < f->group_count; g++)
         out->axes[out->axis_count++] = (tune_kernel_axis){f->groups[g].text, f->groups[g].parts, f->groups[g].size};
     return true;
+}
+
+static bool answer_flow(visa_compilation *c, const target *t, const visa_tune_options *o, const tune_flow *f, tune_kernel *out)
+{
+    tune_flow form;
+    if (tune_forms_of_flow(f, larger(1, o->chips), c->arena, &form) == 0)
+        return refuse_shares(&c->diags, tune_whole_range(f->e->file, f->e->text), o);
+    return flow_answer(t, &form, o, &c->diags, &out->text);
 }
 
 /* ---- both ---- */
@@ -197,7 +231,7 @@ bool tune_answer_one(visa_compilation *c, const visa_tune_options *o, int file, 
         return false;
     if (found_before(c, o, &out->text))
         return true;
-    if (contracts ? !answer_contraction(c, &part, o, &q, out) : !flow_answer(&part, &f, o, &c->diags, &out->text))
+    if (contracts ? !answer_contraction(c, &part, o, &q, out) : !answer_flow(c, &part, o, &f, out))
         return false;
     if (o->part == 0)
         tune_cache_keep(o, &out->text);

@@ -36,9 +36,9 @@ static bool compile_plan(void *of, size_t plan, tune_outcome *out)
     return good;
 }
 
-bool tune_window_answer(const target *t, const tune_question *q, const visa_tune_options *o, diag_list *diags, strbuf *out)
+bool tune_window_search(const target *t, const tune_question *q, const visa_tune_options *o, arena *a, tune_answer *out, window_plan *plan)
 {
-    arena *a = diags->arena, *scratch = arena_new_inside(a);
+    arena *scratch = arena_new_inside(a);
     window_plan *plans = ARENA_ARRAY(a, window_plan, MOST_PLANS);
     tune_outcome *outcomes = ARENA_ARRAY(scratch, tune_outcome, MOST_PLANS);
     search s = {t, q, plans, arena_new_inside(scratch)};
@@ -62,30 +62,35 @@ bool tune_window_answer(const target *t, const tune_question *q, const visa_tune
     }
     size_t shown = fastest != SIZE_MAX ? fastest : first_refused;
     tune_trial found = {0};
-    if (shown == SIZE_MAX || !try_window(&s, shown, &found) || found.refusal) {
-        const char *first_refusal = found.refusal ? arena_strdup(a, found.refusal) : NULL;
-        arena_free(scratch);
-        return tune_refuse_all(diags, tune_whole_range(q->tensors[TUNE_OUT].range.file, q->text), tried, first_refusal);
+    *out = (tune_answer){.timing = q->timing, .tried = tried, .refused = refused, .left = count - tried};
+    bool good = shown != SIZE_MAX && try_window(&s, shown, &found) && !found.refusal;
+    out->first_refusal = found.refusal ? arena_strdup(a, found.refusal) : NULL;
+    if (good) {
+        *plan = plans[fastest];
+        out->cycles = found.cycles;
+        out->dma_cycles = found.dma_cycles;
+        memcpy(out->found.steps, found.text.steps, sizeof found.text.steps);
     }
     arena_free(scratch);
-    window_plan best = plans[fastest];
-    tune_answer x = {.timing = q->timing,
-                     .cycles = found.cycles,
-                     .dma_cycles = found.dma_cycles,
-                     .tried = tried,
-                     .refused = refused,
-                     .left = count - tried};
-    const char *how = arena_printf(a,
-                                   "//   rows of results: %" PRId64 " in a slice, %" PRId64 " slices%s\n"
-                                   "//   places in a row: %" PRId64 " in a slice, %" PRId64 " slices\n"
-                                   "//   columns: %" PRId64 " in a slice, %" PRId64 " slices%s\n",
-                                   best.rows, best.row_slices, best.rows_of_clusters ? " in each cluster" : "", best.places,
-                                   best.place_slices, best.columns, best.column_slices, best.columns_of_clusters ? " in each cluster" : "");
-    if (best.sum_slices > 1)
-        how = arena_printf(a, "%s//   channels: %" PRId64 " in a slice, %" PRId64 " slices\n", how,
-                           q->axes[q->window_channel].size / best.sum_slices, best.sum_slices);
-    tune_text text;
-    window_write(t, q, &best, tune_head_of_contraction(q, t, &x, how, a), &found.text, a, &text);
-    *out = text.text;
-    return true;
+    return good;
+}
+
+const char *tune_window_describe(const tune_question *q, const window_plan *p, arena *a)
+{
+    strbuf out;
+    strbuf_init(&out, a);
+    for (int role = TUNE_BATCH; role < TUNE_SUM; role++)
+        if (q->share[role].axis)
+            strbuf_printf(&out, "//   %s: %" PRId64 " chips x %" PRId64 "\n", q->share[role].axis, q->share[role].chips,
+                          q->share[role].part);
+    strbuf_printf(&out,
+                  "//   rows of results: %" PRId64 " in a slice, %" PRId64 " slices%s\n"
+                  "//   places in a row: %" PRId64 " in a slice, %" PRId64 " slices\n"
+                  "//   columns: %" PRId64 " in a slice, %" PRId64 " slices%s\n",
+                  p->rows, p->row_slices, p->rows_of_clusters ? " in each cluster" : "", p->places, p->place_slices, p->columns,
+                  p->column_slices, p->columns_of_clusters ? " in each cluster" : "");
+    if (p->sum_slices > 1)
+        strbuf_printf(&out, "//   channels: %" PRId64 " in a slice, %" PRId64 " slices\n", q->axes[q->window_channel].size / p->sum_slices,
+                      p->sum_slices);
+    return out.text;
 }

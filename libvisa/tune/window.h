@@ -7,8 +7,12 @@
 #define VISA_LIBVISA_TUNE_WINDOW_H
 
 #include "libvisa/tune/search.h"
+#include "libvisa/tune/window_plan.h"
 
-/* The best kernel's text with its comments, in the arena of the diagnostics. False: diagnosed. */
-bool tune_window_answer(const target *t, const tune_question *q, const visa_tune_options *o, diag_list *diags, strbuf *out);
+/* The best plan, and what it takes; of *out all but its plan. False: no plan compiles. */
+bool tune_window_search(const target *t, const tune_question *q, const visa_tune_options *o, arena *a, tune_answer *out, window_plan *plan);
+
+/* Lines that say what is chosen. */
+const char *tune_window_describe(const tune_question *q, const window_plan *p, arena *a);
 
 #endif

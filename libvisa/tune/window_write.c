@@ -16,6 +16,7 @@ typedef struct window_writer {
     const char *image, *row, *place, *down, *across, *channel, *column; /* axes; image: NULL where there is one */
     const char *port_channel;                                           /* with its padding: "C # 8" */
     const char *slice, *result_slice;                                   /* types of what is multiplied, and of what it makes */
+    bool unnamed;                                                       /* columns of clusters and slices are copies without a name */
 } window_writer;
 
 static int64_t size_of(const tune_question *q, size_t axis)
@@ -95,8 +96,18 @@ static const char *slices_with(const window_writer *w, const char *neighbours, c
 {
     const window_plan *p = w->p;
     const char *idle = p->idle_inside > 1 ? arena_printf(w->a, "1 # %" PRId64, p->idle_inside) : NULL,
-               *slices = TUNE_LIST(w->a, column_digit(w, p->columns, p->column_slices), neighbours, idle, inside);
+               *columns = !w->unnamed            ? column_digit(w, p->columns, p->column_slices)
+                          : p->column_slices > 1 ? arena_printf(w->a, "%" PRId64, p->column_slices)
+                                                 : NULL,
+               *slices = TUNE_LIST(w->a, columns, neighbours, idle, inside);
     return all_slices(w, slices, p->column_slices * window_neighbours(p));
+}
+
+/* Parts of the channels that slices have; NULL: each has all. */
+static const char *sums_of_slices(const window_writer *w)
+{
+    int64_t channels = size_of(w->q, w->q->window_channel);
+    return w->p->sum_slices > 1 ? channel_digit(w, channels / w->p->sum_slices, w->p->sum_slices) : NULL;
 }
 
 static const char *places_of_slices(const window_writer *w)
@@ -162,14 +173,25 @@ static const char *free_result(const window_writer *w)
                      own_rows(w), own_places(w), own_columns(w));
 }
 
+/* An input: kinds of axes that it has are a bit each. */
+typedef struct hbm_port {
+    const char *name;
+    dtype type;
+    unsigned roles;
+    const char *element;
+} hbm_port;
+
 static void write_head_of_kernel(window_writer *w)
 {
     const tune_question *q = w->q;
     strbuf_puts(&w->page.out->text, "axes![");
     for (size_t i = 0; i < q->axis_count; i++)
-        strbuf_printf(&w->page.out->text, "%s%s = %" PRId64, i ? ", " : "", q->axes[i].name, q->axes[i].size);
+        strbuf_printf(&w->page.out->text, "%s%s = %" PRId64, i ? ", " : "", q->axes[i].name,
+                      q->depthwise && i == q->window_channel && q->share[TUNE_COLUMN].axis
+                          ? q->size[TUNE_COLUMN] * q->share[TUNE_COLUMN].chips
+                          : q->axes[i].size);
     strbuf_puts(&w->page.out->text, "];\n\n");
-    tune_line(&w->page, "type Chip = m![1];");
+    tune_line(&w->page, "type Chip = m![%s];", tune_chip_mapping(q->share, TUNE_ROLES, ~0U, w->a));
     const char *cluster = cluster_digit(w);
     tune_line(&w->page, "type Cluster = m![%s];", cluster ? cluster : tune_idle_clusters(w->t, w->a));
     tune_line(&w->page, "type Slice = %s;", w->slice);
@@ -178,7 +200,7 @@ static void write_head_of_kernel(window_writer *w)
     const char *out = is_free ? free_result(w) : TUNE_LIST(w->a, w->image, w->row, w->place, w->column);
     if (is_free)
         tune_line(&w->page, "// %s lies as its copies take it: m![%s], what a slice writes in one piece", q->tensors[TUNE_OUT].port, out);
-    tune_line(&w->page, "%s", tune_device(w->t, 1, w->a));
+    tune_line(&w->page, "%s", tune_device(w->t, tune_chips_of(q->share, TUNE_ROLES), w->a));
     tune_line(&w->page, "fn contract(");
     w->page.depth++;
     tune_line(&w->page, "device: &mut Device,");
@@ -187,17 +209,26 @@ static void write_head_of_kernel(window_writer *w)
                                    window(w, w->place, w->across, &q->windows[1]), w->port_channel),
                *weights = q->depthwise ? TUNE_LIST(w->a, w->down, w->across, w->port_channel)
                                        : TUNE_LIST(w->a, w->column, w->down, across, w->port_channel);
-    tune_line(&w->page, "%s: &HbmTensor<%s, Chip, m![%s]>,", q->tensors[q->stream].port, type_name(q->stored[q->stream]), places);
-    tune_line(&w->page, "%s: &HbmTensor<%s, Chip, m![%s]>,", q->tensors[q->weights].port, type_name(q->stored[q->weights]), weights);
-    for (size_t i = 0; i < q->extra_count; i++)
-        tune_line(&w->page, "%s: &HbmTensor<%s, Chip, m![%s]>,", q->extras[i].tensor.port, type_name(q->extras[i].type),
-                  TUNE_LIST(w->a, q->extras[i].has[TUNE_BATCH] ? w->image : NULL, q->extras[i].has[TUNE_ROW] ? w->row : NULL,
-                            q->extras[i].has[TUNE_ROW] ? w->place : NULL, column_digit(w, 1, window_columns(w->t, q))));
+    hbm_port ports[TUNE_EXTRAS_MAX + 2] = {
+        {q->tensors[q->stream].port, q->stored[q->stream], 1U << TUNE_BATCH | (q->depthwise ? 1U << TUNE_COLUMN : 0), places},
+        {q->tensors[q->weights].port, q->stored[q->weights], 1U << TUNE_COLUMN, weights},
+    };
+    for (size_t i = 0; i < q->extra_count; i++) {
+        const tune_extra *e = &q->extras[i];
+        ports[i + 2] = (hbm_port){e->tensor.port, e->type, tune_roles_of_extra(e),
+                                  TUNE_LIST(w->a, e->has[TUNE_BATCH] ? w->image : NULL, e->has[TUNE_ROW] ? w->row : NULL,
+                                            e->has[TUNE_ROW] ? w->place : NULL, column_digit(w, 1, window_columns(w->t, q)))};
+    }
+    for (size_t i = 0; i < q->extra_count + 2; i++)
+        tune_line(&w->page, "%s: &HbmTensor<%s, %s, m![%s]>,", ports[i].name, type_name(ports[i].type),
+                  tune_chip_type(q->share, TUNE_ROLES, ports[i].roles, w->a), ports[i].element);
     if (w->image)
         tune_line(&w->page, "%s: &mut HbmTensor<%s, Chip, m![%s]>,", q->tensors[TUNE_OUT].port, type_name(q->out_type), out);
     w->page.depth--;
     tune_line(&w->page, w->image ? ") {" : ") -> HbmTensor<%s, Chip, m![%s]> {", type_name(q->out_type), out);
     w->page.depth++;
+    for (size_t i = 0; i < q->extra_count + 2; i++)
+        tune_write_copies(&w->page, q->share, TUNE_ROLES, ports[i].roles, ports[i].name, ports[i].type, ports[i].element);
 }
 
 static const char *part_of_image(const window_writer *w, const char *view)
@@ -578,11 +609,18 @@ static void write_image(window_writer *w, const char *tile, const char *places)
                                                : channel_digit(w, 1, w->shape.channels / p->sum_slices);
     tune_begin_step(&w->page, TUNE_LOAD_ROWS,
                     arena_printf(w->a, "The image's rows for %" PRId64 " rows of results in each slice, with their halo", p->rows));
-    tune_line(&w->page, "let rows: DmTensor<%s, Chip, Cluster, Slice, m![%s]> = %s%s.to_dm(&mut device.tdma);",
-              type_name(q->stored[q->stream]),
-              TUNE_LIST(w->a, window(w, tile, w->down, &q->windows[0]),
-                        padded_to(w, window(w, places, w->across, &q->windows[1]), live, live + more), channel),
+    const char *element = TUNE_LIST(w->a, window(w, tile, w->down, &q->windows[0]),
+                                    padded_to(w, window(w, places, w->across, &q->windows[1]), live, live + more), channel),
+               *type = type_name(q->stored[q->stream]);
+    /* of what has the chips' part of the columns no copy makes others: clusters and slices get copies, and their names after */
+    w->unnamed = q->share[TUNE_COLUMN].axis && !q->depthwise && (p->column_slices > 1 || p->columns_of_clusters);
+    const char *cluster = w->unnamed && p->columns_of_clusters ? arena_printf(w->a, "m![%" PRId64 "]", w->t->clusters_per_chip) : "Cluster",
+               *slice = w->unnamed ? slices_with(w, places_of_slices(w), sums_of_slices(w)) : "Slice";
+    tune_line(&w->page, "let rows: DmTensor<%s, Chip, %s, %s, m![%s]> = %s%s.to_dm(&mut device.tdma);", type, cluster, slice, element,
               q->tensors[q->stream].port, part_of_image(w, ".view()"));
+    if (w->unnamed)
+        tune_line(&w->page, "let rows: DmTensor<%s, Chip, Cluster, Slice, m![%s]> = unsafe { rows.reshape() };", type, element);
+    w->unnamed = false;
     tune_end_step(&w->page, TUNE_LOAD_ROWS);
 }
 
@@ -702,7 +740,7 @@ void window_write(const target *t, const tune_question *q, const window_plan *p,
                        .column = q->axis_text[TUNE_COLUMN]};
     int64_t channels = size_of(q, q->window_channel);
     w.port_channel = q->depthwise ? column_digit(&w, 1, window_columns(t, q)) : padded_to(&w, w.channel, channels, w.shape.channels);
-    const char *sums = p->sum_slices > 1 ? channel_digit(&w, channels / p->sum_slices, p->sum_slices) : NULL;
+    const char *sums = sums_of_slices(&w);
     w.slice = slices_with(&w, places_of_slices(&w), sums);
     w.result_slice = sums ? slices_with(&w, places_of_slices(&w), shared_digit(&w)) : "Slice";
     *out = (tune_text){0};

@@ -14,6 +14,7 @@ typedef struct writer {
     tune_page page;
     const char *chip_type, *rows_slice; /* "Slice", or that of rows that go around */
     bool loops;
+    unsigned unnamed; /* kinds of axes, a bit each, whose digits of clusters and slices are copies without a name */
 } writer;
 
 const char *tune_digit(const tune_question *q, tune_role role, int64_t padded, int64_t stride, int64_t count, arena *a)
@@ -84,14 +85,22 @@ static int64_t idle_between(const writer *w)
     return w->t->slices_per_cluster / (s[TUNE_BATCH].slice * s[TUNE_ROW].slice * s[TUNE_COLUMN].slice * w->p->idle_inside);
 }
 
+/* A digit of slices or clusters: its name, or how many have the same. */
+static const char *digit_or_copies(const writer *w, tune_role role, int64_t stride, int64_t count)
+{
+    if (w->unnamed >> role & 1)
+        return count > 1 ? arena_printf(w->a, "%" PRId64, count) : NULL;
+    return kept(w, role, stride, count);
+}
+
 static const char *slice_digit(const writer *w, tune_role role)
 {
-    return kept(w, role, tune_slice_stride(w->p, role), w->p->split[role].slice);
+    return digit_or_copies(w, role, tune_slice_stride(w->p, role), w->p->split[role].slice);
 }
 
 static const char *cluster_digit(const writer *w, tune_role role)
 {
-    return kept(w, role, tune_cluster_stride(w->p, role), w->p->split[role].cluster);
+    return digit_or_copies(w, role, tune_cluster_stride(w->p, role), w->p->split[role].cluster);
 }
 
 /* Slices of rows, and of columns, in the order that the plan has them. */
@@ -100,6 +109,49 @@ static const char *slice_list(const writer *w, const char *rows, const char *col
     bool rows_inside = tune_inner_role(w->p) == TUNE_ROW;
     return TUNE_LIST(w->a, slice_digit(w, TUNE_BATCH), rows_inside ? columns : rows, idle(w, idle_between(w)), rows_inside ? rows : columns,
                      inside);
+}
+
+/* ---- loads of what chips share ---- */
+
+/* A tensor that lacks an axis which chips share is in the HBM of each under the name of its part. Of what has one digit of an axis no copy
+ * makes other digits, so clusters and slices that differ in these get copies without a name, and the name after. `has`: kinds of its axes.
+ */
+static void begin_load(writer *w, unsigned has)
+{
+    w->unnamed = 0;
+    for (int role = TUNE_BATCH; role < TUNE_SUM; role++) {
+        const tune_split *s = &w->p->split[role];
+        if (w->q->share[role].axis && !(has >> role & 1) && s->cluster * s->slice > 1)
+            w->unnamed |= 1U << role;
+    }
+}
+
+static const char *loaded_clusters(const writer *w)
+{
+    if (w->unnamed == 0)
+        return "Cluster";
+    const char *digits = TUNE_LIST(w->a, cluster_digit(w, TUNE_BATCH), cluster_digit(w, TUNE_ROW), cluster_digit(w, TUNE_COLUMN));
+    return arena_printf(w->a, "m![%s]", strcmp(digits, "1") == 0 ? tune_idle_clusters(w->t, w->a) : digits);
+}
+
+static const char *loaded_slices(const writer *w)
+{
+    return w->unnamed == 0 ? "Slice"
+                           : arena_printf(w->a, "m![%s]",
+                                          slice_list(w, slice_digit(w, TUNE_ROW), slice_digit(w, TUNE_COLUMN), idle(w, w->p->idle_inside)));
+}
+
+/* Was there anything to name? */
+static bool end_load(writer *w)
+{
+    bool names = w->unnamed != 0;
+    w->unnamed = 0;
+    return names;
+}
+
+static void write_names(writer *w, const char *name, const char *type, const char *slices, const char *element)
+{
+    tune_line(&w->page, "let %s: DmTensor<%s, Chip, Cluster, %s, m![%s]> = unsafe { %s.reshape() };", name, type, slices, element, name);
 }
 
 /* ---- the kernel ---- */
@@ -170,12 +222,14 @@ static void write_axes(writer *w)
     strbuf_puts(&w->page.out->text, "axes![");
     const char *before = "";
     for (int role = 0; role < TUNE_ROLES; role++)
-        if (q->axis_text[role]) {
-            strbuf_printf(&w->page.out->text, "%s%s = %" PRId64, before, q->axis_text[role], q->size[role]);
+        if (q->axis_text[role] || q->share[role].axis) {
+            const tune_share *share = &q->share[role];
+            strbuf_printf(&w->page.out->text, "%s%s = %" PRId64, before, share->axis ? share->axis : q->axis_text[role],
+                          q->size[role] * (share->axis ? share->chips : 1));
             before = ", ";
         }
     strbuf_puts(&w->page.out->text, "];\n\n");
-    tune_line(&w->page, "type Chip = m![1];");
+    tune_line(&w->page, "type Chip = m![%s];", tune_chip_mapping(q->share, TUNE_ROLES, ~0U, w->a));
     const char *cluster = TUNE_LIST(w->a, cluster_digit(w, TUNE_BATCH), cluster_digit(w, TUNE_ROW), cluster_digit(w, TUNE_COLUMN));
     tune_line(&w->page, "type Cluster = m![%s];", strcmp(cluster, "1") == 0 ? tune_idle_clusters(w->t, w->a) : cluster);
     tune_line(&w->page, "type Slice = m![%s];",
@@ -231,7 +285,7 @@ static const char *gathered_slice(const writer *w)
     const tune_split *column = &p->split[TUNE_COLUMN];
     if (p->spreads)
         return arena_printf(w->a, "m![%s]", slice_list(w, spread_of(w).parts, slice_digit(w, TUNE_COLUMN), NULL));
-    return p->gather == 1 ? "Slice"
+    return p->gather == 1 ? loaded_slices(w)
                           : arena_printf(w->a, "m![%s]",
                                          slice_list(w, slice_digit(w, TUNE_ROW),
                                                     kept(w, TUNE_COLUMN, column->tile * p->gather, column->slice / p->gather),
@@ -348,7 +402,7 @@ static const char *slices_that_share(const writer *w, bool all)
     const tune_split *row = &p->split[TUNE_ROW];
     int64_t count = p->column_sharers;
     return arena_printf(w->a, "m![%s]",
-                        TUNE_LIST(w->a, kept(w, TUNE_ROW, tune_slice_stride(p, TUNE_ROW) * count, row->slice / count),
+                        TUNE_LIST(w->a, digit_or_copies(w, TUNE_ROW, tune_slice_stride(p, TUNE_ROW) * count, row->slice / count),
                                   arena_printf(w->a, all ? "%" PRId64 : "1 # %" PRId64, count), idle(w, idle_between(w)),
                                   slice_digit(w, TUNE_COLUMN), idle(w, p->idle_inside)));
 }
@@ -376,6 +430,12 @@ static void write_shared_weights(writer *w)
     tune_end_step(&w->page, TUNE_TURN_WEIGHTS);
 }
 
+/* Of weights as they are loaded. */
+static const char *weights_slice(const writer *w)
+{
+    return w->p->column_sharers > 1 ? slices_that_share(w, false) : gathered_slice(w);
+}
+
 static void write_weights(writer *w)
 {
     const tune_plan *p = w->p;
@@ -386,12 +446,17 @@ static void write_weights(writer *w)
     tune_begin_step(&w->page, TUNE_LOAD_WEIGHTS, weights_why(w));
     bool turned = tune_lies_turned(w->q, p, TUNE_COLUMN);
     const char *tile = kept(w, TUNE_COLUMN, 1, column->tile),
-               *gathered = p->column_sharers > 1 ? slices_that_share(w, false) : gathered_slice(w);
-    tune_line(&w->page, "let %s: DmTensor<%s, Chip, Cluster, %s, m![%s]> = %s.to_dm(&mut device.tdma);", turned ? "lying" : "columns", type,
-              gathered,
-              turned ? TUNE_LIST(w->a, summed(w, p->gather, spread.sums / p->gather), kept(w, TUNE_COLUMN, 1, column->tile * p->gather))
-                     : operand_element(w, TUNE_COLUMN, p->spreads ? spread.tile : tile, spread.sums),
-              operand_source(w, TUNE_COLUMN, true));
+               *element = turned ? TUNE_LIST(w->a, summed(w, p->gather, spread.sums / p->gather),
+                                             kept(w, TUNE_COLUMN, 1, column->tile * p->gather))
+                                 : operand_element(w, TUNE_COLUMN, p->spreads ? spread.tile : tile, spread.sums),
+               *name = turned ? "lying" : "columns";
+    begin_load(w, 1U << TUNE_BATCH | 1U << TUNE_COLUMN);
+    tune_line(&w->page, "let %s: DmTensor<%s, Chip, %s, %s, m![%s]> = %s.to_dm(&mut device.tdma);", name, type, loaded_clusters(w),
+              weights_slice(w), element, operand_source(w, TUNE_COLUMN, true));
+    bool names = end_load(w);
+    const char *gathered = weights_slice(w);
+    if (names)
+        write_names(w, name, type, gathered, element);
     tune_end_step(&w->page, TUNE_LOAD_WEIGHTS);
     if (p->column_sharers > 1)
         write_shared_weights(w);
@@ -434,6 +499,19 @@ static void write_weights(writer *w)
     tune_end_step(&w->page, TUNE_STORE_WEIGHTS);
 }
 
+/* Of rows as they are loaded: for each slice, or around rings. */
+static const char *slices_of_rows(const writer *w)
+{
+    const tune_plan *p = w->p;
+    int64_t rest = p->split[TUNE_ROW].tile / p->ring_rows, part = tune_sum_part(p) / p->ring_sums;
+    if (!p->rings)
+        return loaded_slices(w);
+    return arena_printf(w->a, "m![%s]",
+                        slice_list(w, slice_digit(w, TUNE_ROW),
+                                   TUNE_LIST(w->a, kept(w, TUNE_ROW, rest, p->ring_rows), summed(w, part, p->ring_sums)),
+                                   idle(w, p->idle_inside)));
+}
+
 /* Rows of all iterations, in front of their loop. */
 static void write_all_rows(writer *w)
 {
@@ -441,10 +519,12 @@ static void write_all_rows(writer *w)
     int64_t stride = tune_loop_stride(p, TUNE_ROW);
     const char *all = kept(w, TUNE_ROW, stride, p->split[TUNE_ROW].loop), *from = operand_source(w, TUNE_ROW, false),
                *at = arena_printf(w->a, ".tile::<m![%s], 1, _>(h)", kept(w, TUNE_ROW, stride * tune_rows_at_once(p), p->row_copies));
-    const char *type = arena_printf(w->a, "DmTensor<%s, Chip, Cluster, %s, m![%s]>", type_name(w->q->type), w->rows_slice,
-                                    TUNE_LIST(w->a, all,
-                                              operand_element(w, TUNE_ROW, kept(w, TUNE_ROW, 1, p->split[TUNE_ROW].tile / p->ring_rows),
-                                                              tune_sum_part(p) / p->ring_sums)));
+    const char *element = TUNE_LIST(
+        w->a, all,
+        operand_element(w, TUNE_ROW, kept(w, TUNE_ROW, 1, p->split[TUNE_ROW].tile / p->ring_rows), tune_sum_part(p) / p->ring_sums));
+    begin_load(w, 1U << TUNE_BATCH | 1U << TUNE_ROW);
+    const char *type =
+        arena_printf(w->a, "DmTensor<%s, Chip, %s, %s, m![%s]>", type_name(w->q->type), loaded_clusters(w), slices_of_rows(w), element);
     if (p->row_copies == 1)
         tune_line(&w->page, "let rows: %s = %s.to_dm(&mut device.tdma);", type, from);
     else {
@@ -456,6 +536,8 @@ static void write_all_rows(writer *w)
         w->page.depth--;
         tune_line(&w->page, "}");
     }
+    if (end_load(w))
+        write_names(w, "rows", type_name(w->q->type), w->rows_slice, element);
 }
 
 static const char *rows_why(const writer *w)
@@ -477,12 +559,7 @@ static void write_rows(writer *w)
     const tune_split *row = &p->split[TUNE_ROW];
     int64_t rest = row->tile / p->ring_rows, part = tune_sum_part(p) / p->ring_sums;
     tune_begin_step(&w->page, TUNE_LOAD_ROWS, rows_why(w));
-    w->rows_slice = !p->rings
-                        ? "Slice"
-                        : arena_printf(w->a, "m![%s]",
-                                       slice_list(w, slice_digit(w, TUNE_ROW),
-                                                  TUNE_LIST(w->a, kept(w, TUNE_ROW, rest, p->ring_rows), summed(w, part, p->ring_sums)),
-                                                  idle(w, p->idle_inside)));
+    w->rows_slice = slices_of_rows(w);
     if (p->row_copies > 0) {
         write_all_rows(w);
         tune_end_step(&w->page, TUNE_LOAD_ROWS);
@@ -490,9 +567,13 @@ static void write_rows(writer *w)
     }
     bool turned = tune_lies_turned(w->q, p, TUNE_ROW);
     const char *tile = kept(w, TUNE_ROW, 1, rest), *sums = summed(w, 1, part), *type = type_name(w->q->type);
-    tune_line(&w->page, "let %s: DmTensor<%s, Chip, Cluster, %s, m![%s]> = %s.to_dm(&mut device.tdma);", turned ? "lying_rows" : "rows",
-              type, w->rows_slice, turned ? TUNE_LIST(w->a, sums, tile) : operand_element(w, TUNE_ROW, tile, part),
-              operand_source(w, TUNE_ROW, true));
+    const char *element = turned ? TUNE_LIST(w->a, sums, tile) : operand_element(w, TUNE_ROW, tile, part),
+               *name = turned ? "lying_rows" : "rows";
+    begin_load(w, 1U << TUNE_BATCH | 1U << TUNE_ROW);
+    tune_line(&w->page, "let %s: DmTensor<%s, Chip, %s, %s, m![%s]> = %s.to_dm(&mut device.tdma);", name, type, loaded_clusters(w),
+              slices_of_rows(w), element, operand_source(w, TUNE_ROW, true));
+    if (end_load(w))
+        write_names(w, name, type, w->rows_slice, element);
     tune_end_step(&w->page, TUNE_LOAD_ROWS);
     if (turned) {
         tune_begin_step(&w->page, TUNE_TURN_ROWS, "Packets are of the sum: blocks of rows are turned");
@@ -635,8 +716,9 @@ static const char *slices_of_copies(const writer *w, bool all)
         bool has_batches = w->p->handed > row->slice, inside = tune_inner_role(w->p) == TUNE_ROW;
         const char *copies = all ? arena_printf(w->a, "%" PRId64, w->p->handed)
                                  : TUNE_LIST(w->a, idle(w, tune_hand_padding(w->p)), handed_of(w).parts),
-                   *others =
-                       has_batches ? NULL : kept(w, TUNE_ROW, tune_slice_stride(w->p, TUNE_ROW) * w->p->handed, row->slice / w->p->handed);
+                   *others = has_batches ? NULL
+                                         : digit_or_copies(w, TUNE_ROW, tune_slice_stride(w->p, TUNE_ROW) * w->p->handed,
+                                                           row->slice / w->p->handed);
         const char *rows = TUNE_LIST(w->a, others, copies), *columns = slice_digit(w, TUNE_COLUMN);
         return arena_printf(w->a, "m![%s]",
                             TUNE_LIST(w->a, has_batches ? NULL : slice_digit(w, TUNE_BATCH), inside ? columns : rows,
@@ -645,10 +727,12 @@ static const char *slices_of_copies(const writer *w, bool all)
     const char *copies = all ? "%" PRId64 : "1 # %" PRId64;
     int64_t rows_alike = smaller(w->p->handed, row->slice), batches_alike = w->p->handed / rows_alike;
     const char *batches = batches_alike > 1 ? arena_printf(w->a, copies, batches_alike) : slice_digit(w, TUNE_BATCH),
-               *rows = row->slice == 1
-                           ? NULL
-                           : TUNE_LIST(w->a, kept(w, TUNE_ROW, tune_slice_stride(w->p, TUNE_ROW) * rows_alike, row->slice / rows_alike),
-                                       rows_alike > 1 ? arena_printf(w->a, copies, rows_alike) : NULL),
+               *rows =
+                   row->slice == 1
+                       ? NULL
+                       : TUNE_LIST(w->a,
+                                   digit_or_copies(w, TUNE_ROW, tune_slice_stride(w->p, TUNE_ROW) * rows_alike, row->slice / rows_alike),
+                                   rows_alike > 1 ? arena_printf(w->a, copies, rows_alike) : NULL),
                *columns = slice_digit(w, TUNE_COLUMN), *between = idle(w, idle_between(w));
     bool rows_inside = tune_inner_role(w->p) == TUNE_ROW;
     return arena_printf(
@@ -669,10 +753,14 @@ static void write_extra_load(writer *w, size_t i)
     tune_begin_step(&w->page, (tune_step)(TUNE_LOAD_EXTRA + i),
                     once ? arena_printf(w->a, "An operand of what is done to the sums, for all %" PRId64 " iterations", column->loop)
                          : "An operand of what is done to the sums");
-    tune_line(&w->page, "let %s: DmTensor<%s, Chip, Cluster, %s, m![%s]> = %s%s.to_dm(&mut device.tdma);", name, type_name(e->type),
-              tune_is_handed_on(p, e) ? slices_of_copies(w, false) : "Slice",
-              TUNE_LIST(w->a, all, rows, tune_is_handed_on(p, e) ? kept(w, TUNE_COLUMN, 1, handed_of(w).columns) : columns), name,
+    bool is_handed = tune_is_handed_on(p, e);
+    const char *element = TUNE_LIST(w->a, all, rows, is_handed ? kept(w, TUNE_COLUMN, 1, handed_of(w).columns) : columns);
+    begin_load(w, tune_roles_of_extra(e));
+    tune_line(&w->page, "let %s: DmTensor<%s, Chip, %s, %s, m![%s]> = %s%s.to_dm(&mut device.tdma);", name, type_name(e->type),
+              loaded_clusters(w), is_handed ? slices_of_copies(w, false) : loaded_slices(w), element, name,
               tiles(w, e->has[TUNE_BATCH], of_row, of_column && !once, false, ".view()"));
+    if (end_load(w))
+        write_names(w, name, type_name(e->type), is_handed ? slices_of_copies(w, false) : "Slice", element);
     tune_end_step(&w->page, (tune_step)(TUNE_LOAD_EXTRA + i));
 }
 
@@ -1207,6 +1295,12 @@ static const char *port_mapping(const writer *w, tune_place place)
     return turned ? TUNE_LIST(w->a, batch, sums, free) : TUNE_LIST(w->a, batch, free, sums);
 }
 
+/* Kinds of axes that an operand has, a bit each. */
+static unsigned roles_of(const tune_question *q, tune_place operand)
+{
+    return 1U << TUNE_BATCH | 1U << tune_kept_of(q, operand);
+}
+
 /* How what is free lies, in front of the kernel. */
 static void write_free(writer *w)
 {
@@ -1234,17 +1328,17 @@ void tune_write(const tune_question *q, const tune_plan *p, const target *t, con
     w.loops = p->split[TUNE_BATCH].loop * p->split[TUNE_ROW].loop * p->split[TUNE_COLUMN].loop * p->sum_loop > 1;
     write_axes(&w);
     write_free(&w);
-    tune_line(&w.page, "%s", tune_device(t, 1, a));
+    tune_line(&w.page, "%s", tune_device(t, tune_chips_of(q->share, TUNE_ROLES), a));
     tune_line(&w.page, "fn contract(");
     w.page.depth++;
     tune_line(&w.page, "device: &mut Device,");
     const tune_place operands[] = {q->stream, q->weights}; /* so that ports lie as they do however the question is spelt */
     for (size_t i = 0; i < 2; i++)
-        tune_line(&w.page, "%s: &HbmTensor<%s, Chip, m![%s]>,", port_name(&w, operands[i]), type_name(q->type),
-                  port_mapping(&w, operands[i]));
+        tune_line(&w.page, "%s: &HbmTensor<%s, %s, m![%s]>,", port_name(&w, operands[i]), type_name(q->type),
+                  tune_chip_type(q->share, TUNE_ROLES, roles_of(q, operands[i]), a), port_mapping(&w, operands[i]));
     for (size_t i = 0; i < q->extra_count; i++)
-        tune_line(&w.page, "%s: &HbmTensor<%s, Chip, m![%s]>,", extra_name(&w, i), type_name(q->extras[i].type),
-                  extra_mapping(&w, &q->extras[i]));
+        tune_line(&w.page, "%s: &HbmTensor<%s, %s, m![%s]>,", extra_name(&w, i), type_name(q->extras[i].type),
+                  tune_chip_type(q->share, TUNE_ROLES, tune_roles_of_extra(&q->extras[i]), a), extra_mapping(&w, &q->extras[i]));
     if (writes_parts(&w))
         tune_line(&w.page, "%s: &mut HbmTensor<%s, Chip, m![%s]>,", port_name(&w, TUNE_OUT), type_name(q->out_type),
                   port_mapping(&w, TUNE_OUT));
@@ -1254,6 +1348,12 @@ void tune_write(const tune_question *q, const tune_plan *p, const target *t, con
     else
         tune_line(&w.page, ") -> HbmTensor<%s, Chip, m![%s]> {", type_name(q->out_type), port_mapping(&w, TUNE_OUT));
     w.page.depth++;
+    for (size_t i = 0; i < 2; i++)
+        tune_write_copies(&w.page, q->share, TUNE_ROLES, roles_of(q, operands[i]), port_name(&w, operands[i]), q->type,
+                          port_mapping(&w, operands[i]));
+    for (size_t i = 0; i < q->extra_count; i++)
+        tune_write_copies(&w.page, q->share, TUNE_ROLES, tune_roles_of_extra(&q->extras[i]), extra_name(&w, i), q->extras[i].type,
+                          extra_mapping(&w, &q->extras[i]));
     begin_loop(&w, TUNE_BATCH);
     if (p->sum_loop > 1)
         write_parts(&w);

@@ -31,7 +31,7 @@ class TuneOptions(Structure):
     _fields_ = [("question", c_char_p), ("sizes", POINTER(Parameter)), ("size_count", c_size_t), ("dtype", c_char_p), ("out_dtype", c_char_p),
                 ("work", c_uint64), ("progress", c_void_p), ("user", c_void_p), ("cache", c_char_p), ("cache_build", c_char_p),
                 ("part", c_int64), ("parts", c_int64), ("gather", c_void_p), ("share", c_void_p), ("timing", c_char_p),
-                ("clusters", c_int64), ("slices", c_int64), ("free_tensors", c_char_p)]
+                ("clusters", c_int64), ("slices", c_int64), ("chips", c_int64), ("free_tensors", c_char_p)]
 
 
 class Port(Structure):

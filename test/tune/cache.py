@@ -70,7 +70,7 @@ def one_question(work, question, sizes, dtype):
     with open(path, "rb") as file:
         good = file.read()
     for what, other in [("budget", asked[:-1]), ("type of the result", (*asked, "--out=i8")), ("type", (question, sizes, "--dtype=f8e4m3", asked[-1])),
-                        ("number of clusters", (*asked, "--clusters=1")), ("number of slices", (*asked, "--slices=64")), ("layout", (*asked, "--free=" + question[0])),
+                        ("number of clusters", (*asked, "--clusters=1")), ("number of chips", (*asked, "--chips=2")), ("number of slices", (*asked, "--slices=64")), ("layout", (*asked, "--free=" + question[0])),
                         ("question", (question.replace("C[", "D[").replace("O[", "P["), *asked[1:]))]:
         write(path, good)
         check(not taken(base, *other), f"an answer to another {what} is taken")

@@ -52,7 +52,7 @@ class Question:
             self.large = False
         self.options = []  # what of the machine it is for
         if rng.random() < 0.2:
-            self.options = [f"--{name}={n}" for name, n in (("clusters", rng.choice([None, 1, 2])), ("slices", rng.choice([None, 2, 16, 64, 128]))) if n]
+            self.options = [f"--{name}={n}" for name, n in (("chips", rng.choice([None, None, 2, 4])), ("clusters", rng.choice([None, 1, 2])), ("slices", rng.choice([None, 2, 16, 64, 128]))) if n]
         self.free = rng.choice([None] * 8 + ["result", "all"])  # tensors whose layout is the kernel's choice
 
     def size(self, rng, role, axes):

@@ -19,7 +19,7 @@ fn second();
 QUESTIONS = [[PRODUCT, "-D", "m=64,n=64,k=256", "--dtype=i8"], [PRODUCT, "-D", "m=250,n=310,k=520", "--budget=1s"],
              ["C[m, n] = gelu(sum(k) A[k, m] * B[k, n] + bias[n])", "-D", "m=61,n=17,k=100", "--out=bf16", "--report"],
              ["O[y, x, f] = sum(r, s, c) I[y*2 + r, x + s, c] * W[f, r, s, c]", "-D", "y=5,x=6,r=3,s=2,c=32,f=48"],
-             [PRODUCT, "-D", "m=64,n=64,k=256", "--budget=0s", "--check=numbers"], [PRODUCT, "-D", "m=8,n=8"], ["C[m, n] ="], [PRODUCT, "-D", "m=64,n=64,k=256", "--clusters=1", "--slices=64", "--budget=1s"],
+             [PRODUCT, "-D", "m=64,n=64,k=256", "--budget=0s", "--check=numbers"], [PRODUCT, "-D", "m=8,n=8"], ["C[m, n] ="], [PRODUCT, "-D", "m=64,n=64,k=256", "--clusters=1", "--slices=64", "--chips=2", "--budget=1s"],
              [PRODUCT, "-D", "m=64,n=72,k=256", "--free=A,C", "--budget=1s"], [PRODUCT, "-D", "m=8,n=8,k=8", "--dtype=i4", "--out=f64"]]
 RANKS = (1, 2, 4)
 FEW = visa_tools.SLOWER > 1 and not visa_tools.LONG  # with sanitizers: what is exchanged, of each kind once

@@ -1,0 +1,73 @@
+#!/usr/bin/env python3
+"""Work shared over chips: kernels of visac tune for 2 and 4 of them compute the question, each chip with its part in its own HBM, and take less for it."""
+import os
+import re
+import sys
+
+sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+import visa_tools
+from asking import check, tune, verdict
+
+PRODUCT = "C[m, n] = sum(k) A[m, k] * B[n, k]"
+CONVOLUTION = "O[n, y, x, f] = relu(sum(r, s, c) I[n, y + r, x + s, c] * W[f, r, s, c] + bias[f])"
+# What is asked, chips, more options.
+ASKED = [(PRODUCT, "m=96,n=72,k=128", "i8", 4, []), (PRODUCT, "m=3,n=40,k=64", "bf16", 2, []), (PRODUCT, "m=90,n=64,k=96", "i8", 2, ["--free=A,B,C"]),
+         ("C[b, m, n] = relu(sum(k) A[b, m, k] * B[b, k, n] + bias[n])", "b=4,m=20,n=48,k=64", "bf16", 4, []), ("y[n] = sum(k) x[k] * W[n, k] + s[n]", "n=512,k=256", "i8", 4, []),
+         (CONVOLUTION, "n=4,y=5,x=6,r=3,s=2,c=16,f=16", "i8", 4, []), (CONVOLUTION.replace("n, ", ""), "y=5,x=6,r=3,s=2,c=16,f=32", "i8", 2, ["--clusters=1"]),
+         ("O[y, x, c] = sum(r, s) I[y + r, x + s, c] * W[r, s, c]", "y=6,x=6,r=3,s=3,c=64", "bf16", 2, []), ("Y[r, c] = softmax(c) X[r, c] * g[c]", "r=64,c=48", "bf16", 4, []),
+         ("Y[r, c] = X[r, c] / sqrt(mean(c) X[r, c] * X[r, c] + 1e-6) * g[c] + b[r]", "r=64,c=256", "bf16", 4, []),
+         ("O[h, q, e] = sum(s) (softmax(s) ((sum(d) Q[h, q, d] * K[h, s, d]) * 0.125) * V[h, s, e])", "h=3,q=32,s=64,d=64,e=64", "bf16", 2, []),
+         # what lacks the columns that chips share, in clusters and slices that have parts of them
+         (PRODUCT, "m=512,n=512,k=256", "i8", 2, [])]
+
+
+def cycles_and_bound(text):
+    found = re.search(r"^// (\d+) cycles, \S+ times the least that the timing model allows, (\d+)", text, re.M)
+    return (int(found[1]), int(found[2])) if found else (0, 0)
+
+
+def sizes(text):
+    return dict(pair.split("=") for pair in text.split(","))
+
+
+def answers():
+    for question, of, dtype, chips, more in ASKED if visa_tools.LONG else ASKED[::2]:
+        what = f"{question} {of} --chips={chips} {more}: "
+        made = tune(question, sizes(of), f"--dtype={dtype}", f"--chips={chips}", "--budget=0s", *more)
+        check(made.status == 0 and f"device(chip = {chips}" in made.text(), what + made.text()[:3000])
+        ran = visa_tools.run(["visac", "-", "-Werror", "--check=numbers"], stdin=made.out)
+        check(ran.status == 0 and "agree" in ran.text(), what + ran.text())
+        check(f" {chips} chips x " in made.text() or " 2 chips x " in made.text(), what + "it does not say what chips share: " + made.text()[:1500])
+
+
+def gains():
+    """A quarter of the rows and columns each: products take a quarter, and the answer is faster."""
+    of = {"m": 512, "n": 512, "k": 512}
+    one, four = (cycles_and_bound(tune(PRODUCT, of, "--dtype=i8", "--budget=0s", *more).text()) for more in ([], ["--chips=4"]))
+    check(0 < four[0] < one[0] and 0 < four[1] < one[1] and four[1] <= four[0], f"four chips: {four}, one: {one}")
+    same = [tune(PRODUCT, of, "--dtype=i8", "--budget=0s", *more).out for more in ([], ["--chips=1"])]
+    check(same[0] == same[1], "one chip is another machine")
+
+
+FILE = """axes![M = 24, N = 16, K = 64];
+#[device(chip = %s)]
+#[einsum("C[m, n] = sum(k) A[m, k] * B[n, k]")]
+fn product();
+"""
+
+
+def refused():
+    for chips, of, text in [(3, {"m": 9, "n": 9, "k": 64}, "--chips=3: the machine has 4 of them"), (8, {"m": 8, "n": 8, "k": 64}, "help: take a power of two, 4 at most"),
+                            (2, {"m": 9, "n": 9, "k": 64}, "2 chips share no axis of the result evenly")]:
+        ran = tune(PRODUCT, of, f"--chips={chips}")
+        check(ran.status == 1 and "E-TUNE-MACHINE" in ran.text() and text in ran.text(), f"--chips={chips}: {ran.text()}")
+    for chips, status, text in [(4, 0, "device(chip = 4)"), (3, 1, "E-TUNE-MACHINE"), (0, 1, "E-TUNE-MACHINE")]:
+        ran = visa_tools.run(["visac", "tune", "-", "--budget=0s"], stdin=(FILE % chips).encode())
+        check(ran.status == status and text in ran.text(), f"chip = {chips}: {ran.text()}")
+
+
+if __name__ == "__main__":
+    answers()
+    gains()
+    refused()
+    sys.exit(verdict("tune, chips"))
