@@ -145,8 +145,18 @@ static bool is_open(const ast *element, arena *a)
     return strcmp(ast_text(element, a), "_") == 0;
 }
 
-/* Whether what is declared is what the kernel has: its tensors by name, with their types and mappings. */
-static bool agrees(const declaration *d, const tune_kernel *k, const ast *written_fn)
+/* A Chip by its mapping: that of the alias where it is one. */
+static const char *chip_of(const ast *tree, const ast *chip, arena *a)
+{
+    const ast *last = ast_is(chip, AST_TYPE_PATH) ? ast_last_segment(chip) : NULL;
+    for (uint32_t i = 0; last && i < tree->kid_count; i++)
+        if (ast_is(tree->kids[i], AST_TYPE_ALIAS) && strcmp(tree->kids[i]->text, last->text) == 0)
+            return ast_text(ast_kid(tree->kids[i], tree->kids[i]->kid_count - 1), a);
+    return ast_text(chip, a);
+}
+
+/* Whether what is declared is what the kernel in `answer` has: its tensors by name, with their types and mappings. */
+static bool agrees(const declaration *d, const tune_kernel *k, const ast *answer, const ast *written_fn)
 {
     arena *a = d->c->arena;
     const char *out = k->result;
@@ -171,9 +181,11 @@ static bool agrees(const declaration *d, const tune_kernel *k, const ast *writte
         const ast *mine = tensor_called(written_fn, name, is_out), *theirs = tensor_called(d->function, name, is_out);
         const char *type = element_type(mine), *element = mapping_in_file(k, mine->kids[2], a);
         bool whole = theirs && theirs->kid_count == 3 && element_type(theirs), same_type = whole && strcmp(type, element_type(theirs)) == 0;
-        if (!same_type || (!is_open(theirs->kids[2], a) && strcmp(element, mapping_in_file(k, theirs->kids[2], a)) != 0))
+        const char *chip = chip_of(answer, mine->kids[1], a);
+        bool same_chip = whole && (is_open(theirs->kids[1], a) || strcmp(chip, chip_of(d->tree, theirs->kids[1], a)) == 0);
+        if (!same_type || !same_chip || (!is_open(theirs->kids[2], a) && strcmp(element, mapping_in_file(k, theirs->kids[2], a)) != 0))
             return refused_type(d, whole && !same_type ? E_TUNE_TYPE : E_TUNE_LAYOUT, name, theirs,
-                                arena_printf(a, "HbmTensor<%s, m![1], %s>", type, element));
+                                arena_printf(a, "HbmTensor<%s, %s, %s>", type, chip, element));
     }
     return true;
 }
@@ -328,7 +340,7 @@ static bool answer_function(const declaration *d, const char *question, src_rang
     int made = source_map_add(c->sources, "answer", text.text, text.bytes);
     const ast *answer = made < 0 ? NULL : parse_file(c->sources, made, c->arena, &c->diags),
               *written_fn = answer ? kernel_of(answer) : NULL;
-    if (!written_fn || !agrees(d, &k, written_fn))
+    if (!written_fn || !agrees(d, &k, answer, written_fn))
         return false;
     put_answer(d, text.text, answer, out);
     return true;

@@ -54,6 +54,13 @@ FILE = """axes![M = 24, N = 16, K = 64];
 #[einsum("C[m, n] = sum(k) A[m, k] * B[n, k]")]
 fn product();
 """
+DECLARED = """axes![M = 40, N = 24, K = 64];
+type Chip = m![1];
+type Chips = m![2];
+#[device(chip = 2)]
+#[einsum("C[m, n] = sum(k) A[m, k] * B[n, k]")]
+fn product(device: &mut Device, a: &HbmTensor<i8, %s, _>, b: &HbmTensor<i8, _, _>) -> HbmTensor<i32, %s, _>;
+"""
 
 
 def refused():
@@ -66,7 +73,15 @@ def refused():
         check(ran.status == status and text in ran.text(), f"chip = {chips}: {ran.text()}")
 
 
+def declared():
+    """A declared Chip is that of the kernel, by an alias or not, or is left open."""
+    for a, c, status in [("_", "_", 0), ("Chips", "m![N / 12]", 0), ("m![2]", "_", 0), ("Chip", "_", 1), ("_", "Chip", 1), ("m![M / 20]", "_", 1)]:
+        made = visa_tools.run(["visac", "tune", "-", "--budget=0s"], stdin=(DECLARED % (a, c)).encode())
+        check(made.status == status and (status == 0 or "E-TUNE-LAYOUT" in made.text()), f"Chip {a}, {c}: {made.text()}")
+
+
 if __name__ == "__main__":
+    declared()
     answers()
     gains()
     refused()
