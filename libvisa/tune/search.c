@@ -150,6 +150,7 @@ bool tune_search(const target *t, const tune_question *q, const visa_tune_option
         if (o->progress)
             o->progress(o->user, (int64_t)(o->work - left), (int64_t)o->work);
     }
+    out->work_left = left;
     /* What only the process knows that compiled it: the cycles of each step, or why a plan was refused. */
     size_t shown = x->best != SIZE_MAX ? x->best : first_refused;
     tune_trial one = {0};

@@ -15,6 +15,7 @@ typedef struct tune_answer {
     int64_t cycles, dma_cycles;  /* of the kernel; in which the DMA Engine works */
     size_t tried, refused, left; /* plans: compiled, of which refused, and not compiled any more */
     const char *first_refusal;   /* NULL: none was */
+    uint64_t work_left;          /* of the budget, in steps */
 } tune_answer;
 
 /* What a compilation says of one plan. */

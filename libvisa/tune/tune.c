@@ -9,6 +9,8 @@
 #include "libvisa/tune/cache.h"
 #include "libvisa/tune/file.h"
 #include "libvisa/tune/flow_search.h"
+#include "libvisa/tune/folded.h"
+#include "libvisa/tune/folded_write.h"
 #include "libvisa/tune/forms.h"
 #include "libvisa/tune/machine.h"
 #include "libvisa/tune/search.h"
@@ -117,6 +119,8 @@ typedef struct found_form {
     const tune_question *question; /* NULL: none has a kernel */
     tune_answer answer;            /* plans of all forms are counted */
     window_plan window;            /* of a convolution */
+    bool is_folded;                /* slices share its sums */
+    folded_plan folded;
 } found_form;
 
 /* All forms share the work; those that cannot be faster are left out. */
@@ -130,12 +134,17 @@ static void search_forms(arena *a, const target *t, const visa_tune_options *o, 
         const tune_answer before = out->answer;
         tune_answer x;
         window_plan window;
+        folded_plan folded;
         if (out->question && tune_bound_of(t, q).cycles >= before.cycles)
             break;
         bool found = q->window_count > 0 ? tune_window_search(t, q, &part, a, &x, &window) : tune_search(t, q, &part, a, &x);
-        if (found && (!out->question || x.cycles < before.cycles)) {
+        bool is_folded = q->window_count == 0 && folded_search(t, q, a, &x, &folded);
+        if ((found || is_folded) && (!out->question || x.cycles < before.cycles)) {
             out->question = q;
             out->answer = x;
+            out->is_folded = is_folded;
+            if (is_folded)
+                out->folded = folded;
             if (q->window_count > 0)
                 out->window = window;
         }
@@ -168,10 +177,14 @@ static bool answer_contraction(visa_compilation *c, const target *t, const visa_
         return tune_refuse_all(&c->diags, range, x.answer.tried, x.answer.first_refusal);
     attainable bound = tune_bound_of(t, &forms[0]); /* the least */
     bool has_window = q->window_count > 0;
-    const char *how = has_window ? tune_window_describe(x.question, &x.window, a) : describe_plan(x.question, &x.answer.plan, a),
+    const char *how = has_window    ? tune_window_describe(x.question, &x.window, a)
+                      : x.is_folded ? folded_describe(x.question, &x.folded, a)
+                                    : describe_plan(x.question, &x.answer.plan, a),
                *head = tune_head_of_contraction(q, &bound, &x.answer, how, a);
     if (has_window)
         window_write(t, x.question, &x.window, head, &x.answer.found, a, &text);
+    else if (x.is_folded)
+        folded_write(t, x.question, &x.folded, head, &x.answer.found, a, &text);
     else
         tune_write(x.question, &x.answer.plan, t, head, &x.answer.found, a, &text);
     out->text = text.text;

@@ -296,7 +296,9 @@ CHOICES = [
     ("O[h, q, e] = sum(s) (softmax(s) ((sum(d) Q[h, q, d] * K[h, s, d]) * 0.125) * V[h, s, e])", dict(h=4, q=64, s=128, d=64, e=64), "bf16", "bf16",
      "Broadcast01 { slice1: 8, slice0: 1, time0: 4 }", 0),
     # an operand with one element is padded alone; the columns are those of the other axis
-    ("C[m, n] = sum(k) A[m, k] * B[n, k] + bias[n]", dict(m=1024, n=1, k=1024), "bf16", "bf16", "m![N # 2]", 5000)]
+    ("C[m, n] = sum(k) A[m, k] * B[n, k] + bias[n]", dict(m=1024, n=1, k=1024), "bf16", "bf16", "m![N # 2]", 5000),
+    # slices have parts of the sum, rows stay and columns go around
+    (PRODUCT, dict(m=1024, n=512, k=512), "bf16", "f32", "vector_inter_slice_reduce", 7800)]
 
 
 def choices():

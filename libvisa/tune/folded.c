@@ -1,0 +1,53 @@
+#include "libvisa/tune/folded.h"
+
+#include <inttypes.h>
+#include <string.h>
+
+#include "libvisa/tune/folded_write.h"
+#include "support/integer.h"
+
+enum { MOST_COMPILED = 8 };
+
+bool folded_search(const target *t, const tune_question *q, arena *a, tune_answer *found, folded_plan *best)
+{
+    folded_plan plans[MOST_COMPILED];
+    size_t count = folded_plans(t, q, plans, MOST_COMPILED);
+    arena *scratch = arena_new_inside(a);
+    bool better = false;
+    for (size_t i = 0; i < count && (found->cycles == 0 || plans[i].cycles < found->cycles); i++) {
+        if (found->work_left == 0 && found->cycles > 0) {
+            found->left++;
+            continue;
+        }
+        arena_mark mark = arena_mark_here(scratch);
+        tune_trial one = {.timing = q->timing};
+        folded_write(t, q, &plans[i], "", NULL, scratch, &one.text);
+        bool good = tune_try_text(scratch, &one);
+        found->tried += good;
+        found->refused += good && one.refusal;
+        found->work_left -= (uint64_t)smaller((int64_t)found->work_left, (int64_t)one.steps);
+        if (good && one.refusal && !found->first_refusal)
+            found->first_refusal = arena_strdup(a, one.refusal);
+        if (good && !one.refusal && (found->cycles == 0 || one.cycles < found->cycles)) {
+            better = true;
+            *best = plans[i];
+            found->cycles = one.cycles;
+            found->dma_cycles = one.dma_cycles;
+            memcpy(found->found.steps, one.text.steps, sizeof one.text.steps);
+        }
+        arena_rewind(scratch, mark);
+    }
+    arena_free(scratch);
+    return better;
+}
+
+const char *folded_describe(const tune_question *q, const folded_plan *p, arena *a)
+{
+    strbuf out;
+    strbuf_init(&out, a);
+    tune_describe_split(q->axis_text[TUNE_ROW], q->size[TUNE_ROW], 1, 1, p->row_slices, p->rows, q->size[TUNE_ROW], &out);
+    tune_describe_split(q->axis_text[TUNE_COLUMN], q->size[TUNE_COLUMN], p->iterations, p->clusters, p->groups, p->columns,
+                        q->size[TUNE_COLUMN], &out);
+    tune_describe_split(q->axis_text[TUNE_SUM], q->size[TUNE_SUM], 1, 1, p->sum_slices, p->sums, q->size[TUNE_SUM], &out);
+    return out.text;
+}

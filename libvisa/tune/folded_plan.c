@@ -1,0 +1,148 @@
+#include "libvisa/tune/folded_plan.h"
+
+#include <string.h>
+
+#include "libvisa/tune/plan.h"
+#include "support/integer.h"
+
+enum { MOST_ITERATIONS = 16, SUB_ACCESSES = 4 /* of a flit, in the sub context */, CHAIN_FILL = 15 };
+
+int64_t folded_columns_brought(const folded_plan *p)
+{
+    return p->columns / p->row_slices;
+}
+
+int64_t folded_rows_kept(const folded_plan *p)
+{
+    return p->rows / p->sum_slices;
+}
+
+int64_t folded_turned_columns(const target *t, const tune_question *q)
+{
+    return t->transpose_row_bytes * 8 / dtype_row_of(q->out_type)->bits;
+}
+
+/* Of one chip: whole sums that leave as they are, or narrowed; operands lie with the sum innermost, and there is no batch. */
+static bool is_of_this_form(const tune_question *q)
+{
+    dtype sums = dtype_row_of(q->type)->accumulates_in;
+    return tune_chips_of(q->share, TUNE_ROLES) == 1 && q->window_count == 0 && !q->depthwise && q->operation_count == 0 &&
+           q->extra_count == 0 && q->size[TUNE_BATCH] == 1 && !q->turned[q->stream] && !q->turned[q->weights] &&
+           q->stored[q->stream] == q->type && q->stored[q->weights] == q->type &&
+           (q->out_type == sums || (sums == DTYPE_F32 && q->out_type == DTYPE_BF16));
+}
+
+static int64_t bytes_of_run(const tune_question *q, const folded_plan *p)
+{
+    return tune_bytes_of(q->type, p->sums);
+}
+
+static int64_t bytes_of_stored_run(const tune_question *q, const folded_plan *p)
+{
+    return tune_bytes_of(q->out_type, p->columns);
+}
+
+/* Do they fit: rows in the TRF, all that a slice has of the operands and two iterations of results in DM? */
+static bool fits(const target *t, const tune_question *q, const folded_plan *p)
+{
+    int64_t run = bytes_of_run(q, p), of_group = p->iterations * p->columns;
+    int64_t operands = run * (p->rows + of_group + of_group / p->row_slices), results = 2 * folded_rows_kept(p) * bytes_of_stored_run(q, p);
+    return p->rows * run <= target_trf_capacity_bytes(t, TRF_FULL) && operands + results <= t->dm_bytes_per_slice;
+}
+
+/* So many runs in every slice, by the slowest of DMA engines, DMNs and channels. */
+static int64_t copy_cycles(const target *t, int64_t pieces, int64_t run)
+{
+    int64_t slices = t->slices_per_cluster * t->clusters_per_chip, of_dmn = pieces * t->dm_slices_per_dmn;
+    int64_t engine = of_dmn * t->dma_dmns_per_engine * ceil_div(run, t->dma_request_bytes),
+            dmn = of_dmn * ceil_div(run, t->dmn_bytes_per_cycle);
+    int64_t bursts = ceil_div(pieces * slices * ceil_div(run, t->hbm_burst_bytes), t->hbm_channels);
+    return t->dma_startup_cycles + larger(larger(engine, dmn), ceil_div(bursts * t->hbm_burst_millicycles, 1000));
+}
+
+/* The columns of an iteration around a group: every packet passes all of its slices, each of which writes those of its part of the sum. */
+static int64_t ring_cycles(const target *t, const tune_question *q, const folded_plan *p, bool by_main)
+{
+    int64_t flits = bytes_of_run(q, p) / t->flit_bytes, around = p->row_slices * p->sum_slices * folded_columns_brought(p) * flits;
+    return larger(around, p->columns * flits * (by_main ? 1 : SUB_ACCESSES));
+}
+
+/* Packets of columns meet the rows in the TRF, and what is left after the reducer is turned. */
+static int64_t products_cycles(const target *t, const tune_question *q, const folded_plan *p)
+{
+    int64_t tiles = p->rows / t->rows, flits = tune_packet_of(t, q) / (t->flit_bytes * 8 / dtype_row_of(q->type)->bits);
+    int64_t in = p->columns * (p->sums / tune_packet_of(t, q)) * larger(flits, tiles);
+    int64_t turned = p->columns / folded_turned_columns(t, q) * folded_rows_kept(p);
+    return CHAIN_FILL + larger(in, larger(p->columns * tiles, turned));
+}
+
+/* The schedule: columns, then rows by one copy each; meanwhile columns go around; products and stores of each iteration follow. */
+static void estimate(const target *t, const tune_question *q, folded_plan *p)
+{
+    int64_t run = bytes_of_run(q, p), store = copy_cycles(t, folded_rows_kept(p), bytes_of_stored_run(q, p)),
+            multiply = products_cycles(t, q, p);
+    int64_t columns_at = copy_cycles(t, p->iterations * folded_columns_brought(p), run),
+            rows_at = columns_at + copy_cycles(t, p->rows, run);
+    int64_t main = columns_at, sub = columns_at, first = columns_at;
+    if (p->main_begins)
+        first = main = main + ring_cycles(t, q, p, true);
+    main = larger(main, rows_at) + p->rows * run / t->flit_bytes;
+    p->cycles = rows_at;
+    for (int64_t i = 0; i < p->iterations; i++) {
+        bool by_main = i == 0 && p->main_begins;
+        sub += by_main ? 0 : ring_cycles(t, q, p, false);
+        main = larger(main, by_main ? first : sub) + multiply;
+        p->cycles = larger(p->cycles, main) + store;
+    }
+}
+
+/* Sorted by cycles; of equals the one that was found first. */
+static void keep(folded_plan *out, size_t *count, size_t most, const folded_plan *p)
+{
+    size_t at = *count;
+    while (at > 0 && out[at - 1].cycles > p->cycles)
+        at--;
+    if (at == most)
+        return;
+    size_t moved = smaller((int64_t)*count, (int64_t)most - 1) - at;
+    memmove(&out[at + 1], &out[at], moved * sizeof *out);
+    out[at] = *p;
+    *count = at + moved + 1;
+}
+
+/* Are columns whole blocks of HBM, shared evenly by the slices that bring them, and whole blocks of the Transpose Engine? */
+static bool divides_columns(const target *t, const tune_question *q, const folded_plan *p)
+{
+    return p->columns % p->row_slices == 0 && p->columns % folded_turned_columns(t, q) == 0 &&
+           bytes_of_stored_run(q, p) % t->hbm_block_bytes == 0;
+}
+
+size_t folded_plans(const target *t, const tune_question *q, folded_plan *out, size_t most)
+{
+    const int64_t *size = q->size, all = t->slices_per_cluster;
+    size_t count = 0;
+    if (!is_of_this_form(q))
+        return 0;
+    folded_plan p = {.clusters = t->clusters_per_chip};
+    for (p.sum_slices = 2; p.sum_slices <= all; p.sum_slices *= 2)
+        for (p.row_slices = 1; p.row_slices * p.sum_slices <= all; p.row_slices *= 2) {
+            p.groups = all / (p.row_slices * p.sum_slices);
+            p.sums = size[TUNE_SUM] / p.sum_slices;
+            p.rows = size[TUNE_ROW] / p.row_slices;
+            int64_t of_group = size[TUNE_COLUMN] / (p.clusters * p.groups);
+            if (size[TUNE_SUM] % (p.sum_slices * tune_packet_of(t, q)) != 0 ||
+                size[TUNE_ROW] % (p.row_slices * p.sum_slices * t->rows) != 0 || size[TUNE_COLUMN] % (p.clusters * p.groups) != 0)
+                continue;
+            for (p.iterations = 1; p.iterations <= smaller(of_group, MOST_ITERATIONS); p.iterations++) {
+                p.columns = of_group / p.iterations;
+                if (of_group % p.iterations != 0 || !divides_columns(t, q, &p) || !fits(t, q, &p))
+                    continue;
+                for (int main_begins = 0; main_begins < 2; main_begins++) {
+                    p.main_begins = main_begins;
+                    estimate(t, q, &p);
+                    keep(out, &count, most, &p);
+                }
+            }
+        }
+    return count;
+}

@@ -1,0 +1,30 @@
+/* A contraction whose sum is shared by neighbouring slices: how rows, columns and the sum are divided.
+ *
+ * The one idea: slices that have parts of the sum are multiplied for side by side, and the inter-slice reducer adds what they have on its
+ * way, each slice keeping a part of the results. So a slice has long runs of few rows, which stay in the TRF, and needs no ring for them;
+ * columns come once, are brought by all slices of a group together, and go around it ahead of the products. */
+#ifndef VISA_LIBVISA_TUNE_FOLDED_PLAN_H
+#define VISA_LIBVISA_TUNE_FOLDED_PLAN_H
+
+#include "libvisa/tune/question.h"
+
+/* rows of the question == row_slices * rows, its sum == sum_slices * sums, its columns == clusters * iterations * groups * columns. */
+typedef struct folded_plan {
+    int64_t sum_slices, sums;                      /* neighbours with parts of the sum; elements in each */
+    int64_t row_slices, rows;                      /* of a group; rows in each */
+    int64_t clusters, iterations, groups, columns; /* of a group in one iteration */
+    bool main_begins;                              /* columns of the first iteration go around by the main context, the others by sub */
+    int64_t cycles;                                /* as estimated */
+} folded_plan;
+
+/* Columns of an iteration that a slice brings, and rows of the results that it keeps. */
+int64_t folded_columns_brought(const folded_plan *p);
+int64_t folded_rows_kept(const folded_plan *p);
+
+/* Rows of a block of the Transpose Engine: columns side by side in what leaves it. */
+int64_t folded_turned_columns(const target *t, const tune_question *q);
+
+/* The best `most` plans by their estimates, the fastest first; returns how many there are. None: a question of another form. */
+size_t folded_plans(const target *t, const tune_question *q, folded_plan *out, size_t most);
+
+#endif
