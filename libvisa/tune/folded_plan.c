@@ -17,6 +17,11 @@ int64_t folded_rows_kept(const folded_plan *p)
     return p->rows / p->sum_slices;
 }
 
+int64_t folded_rows_together(const folded_plan *p)
+{
+    return p->in_halves ? p->rows / 2 : p->rows;
+}
+
 int64_t folded_turned_columns(const target *t, const tune_question *q)
 {
     return t->transpose_row_bytes * 8 / dtype_row_of(q->out_type)->bits;
@@ -76,24 +81,45 @@ static int64_t products_cycles(const target *t, const tune_question *q, const fo
     return CHAIN_FILL + larger(in, larger(p->columns * tiles, turned));
 }
 
-/* The schedule: columns, then rows by one copy each; meanwhile columns go around; products and stores of each iteration follow. */
+/* A schedule's contexts, and what of it is done. */
+typedef struct folded_clocks {
+    int64_t dma, main, sub;
+} folded_clocks;
+
+/* Products of a context that waits for columns and rows, and their store. */
+static void multiply_and_store(folded_clocks *c, int64_t ready, int64_t multiply, int64_t store)
+{
+    c->main = larger(c->main, ready) + multiply;
+    c->dma = larger(c->dma, c->main) + store;
+}
+
+/* The schedule: columns, then rows by one copy or two; meanwhile columns go around; products and stores of each iteration follow. Half of
+ * the rows with two iterations are as many products, and results, as all rows with one. */
 static void estimate(const target *t, const tune_question *q, folded_plan *p)
 {
-    int64_t run = bytes_of_run(q, p), store = copy_cycles(t, folded_rows_kept(p), bytes_of_stored_run(q, p)),
-            multiply = products_cycles(t, q, p);
-    int64_t columns_at = copy_cycles(t, p->iterations * folded_columns_brought(p), run),
-            rows_at = columns_at + copy_cycles(t, p->rows, run);
-    int64_t main = columns_at, sub = columns_at, first = columns_at;
-    if (p->main_begins)
-        first = main = main + ring_cycles(t, q, p, true);
-    main = larger(main, rows_at) + p->rows * run / t->flit_bytes;
-    p->cycles = rows_at;
+    int64_t run = bytes_of_run(q, p), together = folded_rows_together(p),
+            store = copy_cycles(t, folded_rows_kept(p), bytes_of_stored_run(q, p)), multiply = products_cycles(t, q, p),
+            fill = together * run / t->flit_bytes, begun = p->in_halves ? 2 : 0;
+    int64_t column_copies = p->columns_in_halves ? 2 : 1, row_copies = p->in_halves ? 2 : 1, in_copy = p->iterations / column_copies;
+    int64_t loaded_at[2], columns_at[MOST_ITERATIONS], rows_at[2];
+    folded_clocks c = {0, 0, 0};
+    for (int64_t half = 0; half < column_copies; half++)
+        loaded_at[half] = c.dma += copy_cycles(t, in_copy * folded_columns_brought(p), run);
+    for (int64_t half = 0; half < row_copies; half++)
+        rows_at[half] = c.dma += copy_cycles(t, together, run);
     for (int64_t i = 0; i < p->iterations; i++) {
-        bool by_main = i == 0 && p->main_begins;
-        sub += by_main ? 0 : ring_cycles(t, q, p, false);
-        main = larger(main, by_main ? first : sub) + multiply;
-        p->cycles = larger(p->cycles, main) + store;
+        int64_t *clock = i == 0 && p->main_begins ? &c.main : &c.sub;
+        columns_at[i] = *clock = larger(*clock, loaded_at[i / in_copy]) + ring_cycles(t, q, p, clock == &c.main);
     }
+    for (int64_t half = 0; half < begun; half++) {
+        c.main = larger(c.main, rows_at[half]) + fill;
+        multiply_and_store(&c, larger(columns_at[0], columns_at[1]), multiply, store);
+    }
+    if (p->iterations > begun)
+        c.main = larger(c.main, rows_at[0]) + p->rows * run / t->flit_bytes;
+    for (int64_t i = begun; i < p->iterations; i++)
+        multiply_and_store(&c, columns_at[i], multiply, store);
+    p->cycles = c.dma;
 }
 
 /* Sorted by cycles; of equals the one that was found first. */
@@ -117,6 +143,12 @@ static bool divides_columns(const target *t, const tune_question *q, const folde
            bytes_of_stored_run(q, p) % t->hbm_block_bytes == 0;
 }
 
+/* Halves of the rows are whole tiles, and two iterations beside each other a whole part of all. */
+static bool can_halve(const target *t, const folded_plan *p)
+{
+    return p->iterations % 2 == 0 && p->rows % (2 * t->rows) == 0;
+}
+
 size_t folded_plans(const target *t, const tune_question *q, folded_plan *out, size_t most)
 {
     const int64_t *size = q->size, all = t->slices_per_cluster;
@@ -137,8 +169,10 @@ size_t folded_plans(const target *t, const tune_question *q, folded_plan *out, s
                 p.columns = of_group / p.iterations;
                 if (of_group % p.iterations != 0 || !divides_columns(t, q, &p) || !fits(t, q, &p))
                     continue;
-                for (int main_begins = 0; main_begins < 2; main_begins++) {
-                    p.main_begins = main_begins;
+                for (int way = 0; way < (!can_halve(t, &p) ? 2 : p.iterations < 4 ? 4 : 6); way++) {
+                    p.main_begins = way & 1;
+                    p.in_halves = way >= 2;
+                    p.columns_in_halves = way >= 4;
                     estimate(t, q, &p);
                     keep(out, &count, most, &p);
                 }

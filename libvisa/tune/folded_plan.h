@@ -14,12 +14,18 @@ typedef struct folded_plan {
     int64_t row_slices, rows;                      /* of a group; rows in each */
     int64_t clusters, iterations, groups, columns; /* of a group in one iteration */
     bool main_begins;                              /* columns of the first iteration go around by the main context, the others by sub */
-    int64_t cycles;                                /* as estimated */
+    bool in_halves; /* rows come in two copies, and each half meets the columns of the first two iterations: rows == 2 * those of a half,
+                       which are the upper and the lower half of the question's */
+    bool columns_in_halves; /* and columns, too, by iterations, so that the first ones go around early */
+    int64_t cycles;         /* as estimated */
 } folded_plan;
 
 /* Columns of an iteration that a slice brings, and rows of the results that it keeps. */
 int64_t folded_columns_brought(const folded_plan *p);
 int64_t folded_rows_kept(const folded_plan *p);
+
+/* Rows of a slice that follow each other: all, or half of them. */
+int64_t folded_rows_together(const folded_plan *p);
 
 /* Rows of a block of the Transpose Engine: columns side by side in what leaves it. */
 int64_t folded_turned_columns(const target *t, const tune_question *q);

@@ -61,16 +61,45 @@ static const char *bringing_digit(const folded_writer *w)
     return digit(w, TUNE_COLUMN, folded_columns_brought(w->p), w->p->row_slices);
 }
 
-static const char *tile_of_iteration(const folded_writer *w, const char *view)
+/* What one contraction has of the loops: an iteration's columns with all rows, or those of the first two with half of the rows. */
+typedef enum folded_turn { WHOLE_TURN, HALF_TURN } folded_turn;
+
+static const char *row_slices_digit(const folded_writer *w)
 {
-    return w->p->iterations == 1 ? "" : arena_printf(w->a, "%s.tile::<m![%s], 1, _>(j)", view, iteration_digit(w));
+    return digit(w, TUNE_ROW, folded_rows_together(w->p), w->p->row_slices);
 }
 
-/* Slices after the reducer: each keeps a part of the rows. */
-static const char *keeping_slice(const folded_writer *w)
+/* The two halves of the rows, where they come one after the other. */
+static const char *half_digit(const folded_writer *w)
 {
-    const folded_plan *p = w->p;
-    return TUNE_LIST(w->a, group_digit(w), digit(w, TUNE_ROW, folded_rows_kept(p), p->row_slices * p->sum_slices));
+    return w->p->in_halves ? digit(w, TUNE_ROW, w->q->size[TUNE_ROW] / 2, 2) : NULL;
+}
+
+/* Rows of a slice by so many that follow each other, of a turn. */
+static const char *rows_by(const folded_writer *w, int64_t each, folded_turn turn)
+{
+    const char *half = turn == HALF_TURN ? NULL : half_digit(w), *inside = digit(w, TUNE_ROW, each, folded_rows_together(w->p) / each);
+    return half || inside ? TUNE_LIST(w->a, half, inside) : NULL;
+}
+
+static const char *pair_digit(const folded_writer *w, folded_turn turn)
+{
+    return turn == HALF_TURN ? digit(w, TUNE_COLUMN, of_iteration(w->p), 2) : NULL;
+}
+
+/* ".tile::<..>(j)": the iterations of a turn, in a tensor with those of all. */
+static const char *tile_of(const folded_writer *w, folded_turn turn)
+{
+    int64_t together = turn == HALF_TURN ? 2 : 1, of = w->p->iterations / together;
+    return of == 1 ? ""
+                   : arena_printf(w->a, ".tile::<m![%s], 1, _>(%s)", digit(w, TUNE_COLUMN, together * of_iteration(w->p), of),
+                                  turn == HALF_TURN ? "0" : "j");
+}
+
+/* Slices after the reducer: each keeps a part of the rows, of half of them those with one of the two iterations. */
+static const char *keeping_slice(const folded_writer *w, folded_turn turn)
+{
+    return TUNE_LIST(w->a, group_digit(w), row_slices_digit(w), rows_by(w, folded_rows_kept(w->p), turn), pair_digit(w, turn));
 }
 
 static void write_head_of_kernel(folded_writer *w)
@@ -83,8 +112,7 @@ static void write_head_of_kernel(folded_writer *w)
     tune_line(&w->page, "%s", "");
     tune_line(&w->page, "type Chip = m![1];");
     tune_line(&w->page, "type Cluster = m![%s];", TUNE_LIST(w->a, cluster_digit(w)));
-    tune_line(&w->page, "type Slice = m![%s];",
-              TUNE_LIST(w->a, group_digit(w), digit(w, TUNE_ROW, w->p->rows, w->p->row_slices), sum_digit(w)));
+    tune_line(&w->page, "type Slice = m![%s];", TUNE_LIST(w->a, group_digit(w), row_slices_digit(w), sum_digit(w)));
     tune_line(&w->page, "%s", "");
     tune_line(&w->page, "#[device(chip = 1)]");
     tune_line(&w->page, "fn contract(");
@@ -102,33 +130,87 @@ static void write_head_of_kernel(folded_writer *w)
     w->page.depth++;
 }
 
-static void write_loads(folded_writer *w)
+static void begin_loop(folded_writer *w, const char *index, int64_t from, int64_t to)
 {
-    const tune_question *q = w->q;
+    tune_line(&w->page, "for %s in %" PRId64 "..%" PRId64 " {", index, from, to);
+    w->page.depth++;
+}
+
+static void end_block(folded_writer *w)
+{
+    w->page.depth--;
+    tune_line(&w->page, "}");
+}
+
+/* A tensor in DM, or one for a half of it in each iteration of h: what is copied there, from where. */
+static void write_load(folded_writer *w, const char *name, const char *type, const char *port, const char *half)
+{
+    if (!half) {
+        tune_line(&w->page, "let %s: %s = %s.to_dm(&mut device.tdma);", name, type, port);
+        return;
+    }
+    tune_line(&w->page, "%s.view()", port);
+    tune_line(&w->page, "    .tile::<m![%s], 1, _>(h)", half);
+    tune_line(&w->page, "    .to_dm_view(&mut device.tdma, %s.view_mut().tile::<m![%s], 1, _>(h));", name, half);
+}
+
+static const char *parts_type(const folded_writer *w)
+{
+    return arena_printf(w->a, "DmTensor<%s, Chip, Cluster, m![%s], m![%s]>", w->type,
+                        TUNE_LIST(w->a, group_digit(w), bringing_digit(w), sum_digit(w)),
+                        TUNE_LIST(w->a, iteration_digit(w), digit(w, TUNE_COLUMN, 1, folded_columns_brought(w->p)), w->part_of_sum));
+}
+
+static void write_columns(folded_writer *w)
+{
     const folded_plan *p = w->p;
-    int64_t brought = folded_columns_brought(p), tiles = p->rows / w->t->rows;
-    tune_begin_step(
-        &w->page, TUNE_LOAD_WEIGHTS,
-        arena_printf(w->a, "Each column once: a slice brings %" PRId64 " columns of each iteration, of its part of the sum", brought));
-    tune_line(&w->page, "let parts: DmTensor<%s, Chip, Cluster, m![%s], m![%s]> = %s.to_dm(&mut device.tdma);", w->type,
-              TUNE_LIST(w->a, group_digit(w), bringing_digit(w), sum_digit(w)),
-              TUNE_LIST(w->a, iteration_digit(w), digit(w, TUNE_COLUMN, 1, brought), w->part_of_sum), q->tensors[q->weights].port);
+    tune_begin_step(&w->page, TUNE_LOAD_WEIGHTS,
+                    arena_printf(w->a, "Each column once: a slice brings %" PRId64 " columns of each iteration, of its part of the sum",
+                                 folded_columns_brought(p)));
+    write_load(w, "parts", parts_type(w), w->q->tensors[w->q->weights].port,
+               p->columns_in_halves ? digit(w, TUNE_COLUMN, of_iteration(p) * p->iterations / 2, 2) : NULL);
     tune_end_step(&w->page, TUNE_LOAD_WEIGHTS);
-    tune_begin_step(
-        &w->page, TUNE_LOAD_ROWS,
-        arena_printf(w->a, "%" PRId64 " rows for each slice, of its part of the sum: a copy for every group of columns", p->rows));
-    tune_line(&w->page, "let rows: DmTensor<%s, Chip, Cluster, Slice, m![%s, %s]> = %s.to_dm(&mut device.tdma);", w->type,
-              first(w, TUNE_ROW, p->rows), w->part_of_sum, q->tensors[q->stream].port);
+}
+
+static const char *rows_type(const folded_writer *w)
+{
+    return arena_printf(w->a, "DmTensor<%s, Chip, Cluster, Slice, m![%s]>", w->type,
+                        TUNE_LIST(w->a, rows_by(w, 1, WHOLE_TURN), w->part_of_sum));
+}
+
+static void write_rows(folded_writer *w)
+{
+    tune_begin_step(&w->page, TUNE_LOAD_ROWS,
+                    arena_printf(w->a, "%" PRId64 " rows for each slice, of its part of the sum: a copy for every group of columns",
+                                 folded_rows_together(w->p)));
+    write_load(w, "rows", rows_type(w), w->q->tensors[w->q->stream].port, half_digit(w));
     tune_end_step(&w->page, TUNE_LOAD_ROWS);
-    const char *lanes = first(w, TUNE_ROW, w->t->rows), *groups = digit(w, TUNE_ROW, w->t->rows, tiles);
-    tune_begin_step(&w->page, TUNE_STORE_WEIGHTS, "They stay in the TRF, and columns pass");
+}
+
+/* The rows of a turn into the TRF, as `weights`. */
+static void write_weights(folded_writer *w, folded_turn turn)
+{
+    const char *lanes = first(w, TUNE_ROW, w->t->rows), *tiles = rows_by(w, w->t->rows, turn);
     tune_line(&w->page, "let weights: TrfTensor<%s, Chip, Cluster, Slice, m![%s], m![%s]> = device.main", w->type, lanes,
-              TUNE_LIST(w->a, groups, w->part_of_sum));
-    tune_line(&w->page, "    .begin(rows.view())");
-    tune_line(&w->page, "    .fetch::<m![%s], m![%s]>()", TUNE_LIST(w->a, lanes, groups), w->part_of_sum);
+              TUNE_LIST(w->a, tiles, w->part_of_sum));
+    tune_line(&w->page, "    .begin(rows.view()%s)",
+              turn == HALF_TURN ? arena_printf(w->a, ".tile::<m![%s], 1, _>(h)", half_digit(w)) : "");
+    tune_line(&w->page, "    .fetch::<m![%s], m![%s]>()", TUNE_LIST(w->a, lanes, tiles), w->part_of_sum);
     tune_line(&w->page, "    .collect()");
     tune_line(&w->page, "    .to_trf();");
-    tune_end_step(&w->page, TUNE_STORE_WEIGHTS);
+}
+
+static const char *columns_type(const folded_writer *w)
+{
+    return arena_printf(
+        w->a, "DmTensor<%s, Chip, Cluster, Slice, m![%s]>", w->type,
+        TUNE_LIST(w->a, w->p->in_halves ? iteration_digit(w) : NULL, digit(w, TUNE_COLUMN, 1, w->p->columns), w->part_of_sum));
+}
+
+/* Those of an iteration, in the tensor of all where it is one. */
+static const char *columns_of_turn(const folded_writer *w, folded_turn turn)
+{
+    return w->p->in_halves ? tile_of(w, turn) : "";
 }
 
 /* The columns of an iteration go around their group, by one of the contexts. */
@@ -137,15 +219,16 @@ static void write_ring(folded_writer *w, const char *by)
     const folded_plan *p = w->p;
     const char *here = digit(w, TUNE_COLUMN, 1, folded_columns_brought(p));
     tune_line(&w->page, "device.%s", by);
-    tune_line(&w->page, "    .begin(parts.view()%s)", tile_of_iteration(w, ""));
+    tune_line(&w->page, "    .begin(parts.view()%s)", tile_of(w, WHOLE_TURN));
     tune_line(&w->page, "    .fetch::<m![%s], m![%s]>()", TUNE_LIST(w->a, here), w->part_of_sum);
     tune_line(&w->page, "    .switch::<Slice, m![%s]>(SwitchConfig::Broadcast1 { slice1: %" PRId64 ", slice0: %" PRId64 " })",
               TUNE_LIST(w->a, here, bringing_digit(w)), p->row_slices, p->sum_slices);
     tune_line(&w->page, "    .collect()");
     tune_line(&w->page, "    .commit_trim::<m![%s]>()", first(w, TUNE_SUM, elements_of(w->t->flit_bytes, w->q->type)));
-    tune_line(&w->page, "    .commit_view(columns.view_mut());");
+    tune_line(&w->page, "    .commit_view(columns.view_mut()%s);", columns_of_turn(w, WHOLE_TURN));
 }
 
+/* Of an iteration in a loop that begins with the first one. */
 static void write_rings(folded_writer *w)
 {
     const folded_plan *p = w->p;
@@ -154,8 +237,8 @@ static void write_rings(folded_writer *w)
                     arena_printf(w->a, "They go around the %" PRId64 " slices of a group, ahead of the products%s",
                                  p->row_slices * p->sum_slices,
                                  both ? ": the first ones by the main context, which has nothing else to do yet" : ""));
-    tune_line(&w->page, "let mut columns: DmTensor<%s, Chip, Cluster, Slice, m![%s, %s]> = DmTensor::new();", w->type,
-              first(w, TUNE_COLUMN, p->columns), w->part_of_sum);
+    if (!p->in_halves)
+        tune_line(&w->page, "let mut columns: %s = DmTensor::new();", columns_type(w));
     if (both) {
         tune_line(&w->page, "if j == 0 {");
         w->page.depth++;
@@ -164,34 +247,29 @@ static void write_rings(folded_writer *w)
         tune_line(&w->page, "} else {");
         w->page.depth++;
         write_ring(w, "sub");
-        w->page.depth--;
-        tune_line(&w->page, "}");
+        end_block(w);
     } else
         write_ring(w, p->main_begins ? "main" : "sub");
     tune_end_step(&w->page, TUNE_HAND_WEIGHTS);
 }
 
-static void write_products(folded_writer *w)
+static void write_products(folded_writer *w, folded_turn turn)
 {
     const tune_question *q = w->q;
     const folded_plan *p = w->p;
     int64_t packet = tune_packet_of(w->t, q), kept = folded_rows_kept(p), turned = folded_turned_columns(w->t, q);
     int64_t flit = elements_of(w->t->flit_bytes, q->out_type);
     const char *columns = first(w, TUNE_COLUMN, p->columns), *packets = digit(w, TUNE_SUM, packet, p->sums / packet),
-               *lanes = first(w, TUNE_ROW, w->t->rows), *tiles = digit(w, TUNE_ROW, w->t->rows, p->rows / w->t->rows);
-    const char *time = TUNE_LIST(w->a, columns, tiles), *left = digit(w, TUNE_ROW, w->t->rows, kept / w->t->rows),
-               *side = first(w, TUNE_COLUMN, turned), *slice = keeping_slice(w);
-    tune_begin_step(&w->page, TUNE_MULTIPLY,
-                    arena_printf(w->a,
-                                 "%" PRId64 " columns by %" PRId64 " rows in each slice; the reducer adds the parts of the sum of %" PRId64
-                                 " slices, each keeps %" PRId64 " rows, and they are turned",
-                                 p->columns, p->rows, p->sum_slices, kept));
+               *lanes = first(w, TUNE_ROW, w->t->rows), *tiles = rows_by(w, w->t->rows, turn), *pair = pair_digit(w, turn),
+               *left = digit(w, TUNE_ROW, w->t->rows, kept / w->t->rows), *side = first(w, TUNE_COLUMN, turned),
+               *slice = keeping_slice(w, turn);
+    const char *time = TUNE_LIST(w->a, pair, columns, tiles);
     tune_line(&w->page, "let products: DmTensor<%s, Chip, Cluster, m![%s], m![%s, %s]> = device.main", w->out_type, slice,
               first(w, TUNE_ROW, kept), columns);
-    tune_line(&w->page, "    .begin(columns.view())");
-    tune_line(&w->page, "    .fetch::<m![%s], m![%s]>()", TUNE_LIST(w->a, columns, packets), first(w, TUNE_SUM, packet));
+    tune_line(&w->page, "    .begin(columns.view()%s)", columns_of_turn(w, turn));
+    tune_line(&w->page, "    .fetch::<m![%s], m![%s]>()", TUNE_LIST(w->a, pair, columns, packets), first(w, TUNE_SUM, packet));
     tune_line(&w->page, "    .collect()");
-    tune_line(&w->page, "    .contract_outer::<m![%s], m![%s], _, _, _>(&weights)", TUNE_LIST(w->a, columns, packets, tiles),
+    tune_line(&w->page, "    .contract_outer::<m![%s], m![%s], _, _, _>(&weights)", TUNE_LIST(w->a, pair, columns, packets, tiles),
               first(w, TUNE_SUM, packet));
     tune_line(&w->page, "    .contract_packet::<m![1]>()");
     tune_line(&w->page, "    .contract_time::<m![%s]>()", time);
@@ -206,7 +284,86 @@ static void write_products(folded_writer *w)
               TUNE_LIST(w->a, digit(w, TUNE_COLUMN, turned, p->columns / turned), first(w, TUNE_ROW, kept)), side, flit);
     tune_line(&w->page, "    .commit_trim::<m![%s]>()", side);
     tune_line(&w->page, "    .commit();");
+}
+
+static void write_store(folded_writer *w, folded_turn turn)
+{
+    const char *out = w->q->tensors[TUNE_OUT].port,
+               *half = turn == HALF_TURN ? arena_printf(w->a, ".tile::<m![%s], 1, _>(h)", half_digit(w)) : "";
+    if (w->p->iterations > 1)
+        tune_line(&w->page, "products.view().to_hbm_view(&mut device.tdma, %s.view_mut()%s%s);", out, tile_of(w, turn), half);
+    else
+        tune_line(&w->page, "products.to_hbm(&mut device.tdma)");
+}
+
+/* The first products of a kernel, and their store. */
+static void write_turn(folded_writer *w, folded_turn turn)
+{
+    const folded_plan *p = w->p;
+    int64_t together = turn == HALF_TURN ? 2 : 1;
+    tune_begin_step(&w->page, TUNE_MULTIPLY,
+                    arena_printf(w->a,
+                                 "%" PRId64 " columns by %" PRId64 " rows in each slice; the reducer adds the parts of the sum of %" PRId64
+                                 " slices, each keeps %" PRId64 " rows, and they are turned",
+                                 p->columns * together, p->rows / together, p->sum_slices, folded_rows_kept(p)));
+    write_products(w, turn);
     tune_end_step(&w->page, TUNE_MULTIPLY);
+    tune_begin_step(&w->page, TUNE_STORE, "Out");
+    write_store(w, turn);
+    tune_end_step(&w->page, TUNE_STORE);
+}
+
+static void write_whole(folded_writer *w)
+{
+    write_columns(w);
+    write_rows(w);
+    tune_begin_step(&w->page, TUNE_STORE_WEIGHTS, "They stay in the TRF, and columns pass");
+    write_weights(w, WHOLE_TURN);
+    tune_end_step(&w->page, TUNE_STORE_WEIGHTS);
+    if (w->p->iterations > 1)
+        begin_loop(w, "j", 0, w->p->iterations);
+    write_rings(w);
+    write_turn(w, WHOLE_TURN);
+    if (w->p->iterations > 1)
+        end_block(w);
+}
+
+static void write_halves(folded_writer *w)
+{
+    bool both = w->p->columns_in_halves;
+    if (both) {
+        tune_line(&w->page, "let mut parts: %s = DmTensor::new();", parts_type(w));
+        tune_line(&w->page, "let mut rows: %s = DmTensor::new();", rows_type(w));
+        begin_loop(w, "h", 0, 2);
+        write_columns(w);
+        write_rows(w);
+        end_block(w);
+    } else
+        write_columns(w);
+    tune_line(&w->page, "let mut columns: %s = DmTensor::new();", columns_type(w));
+    begin_loop(w, "j", 0, 2);
+    write_rings(w);
+    end_block(w);
+    if (!both)
+        tune_line(&w->page, "let mut rows: %s = DmTensor::new();", rows_type(w));
+    tune_line(&w->page, "// One half of the rows is multiplied while the other one comes: each with the columns of two iterations");
+    begin_loop(w, "h", 0, 2);
+    if (!both)
+        write_rows(w);
+    tune_begin_step(&w->page, TUNE_STORE_WEIGHTS, "They stay in the TRF, and columns pass");
+    write_weights(w, HALF_TURN);
+    tune_end_step(&w->page, TUNE_STORE_WEIGHTS);
+    write_turn(w, HALF_TURN);
+    end_block(w);
+    if (w->p->iterations == 2)
+        return;
+    tune_line(&w->page, "// All rows, and the other columns");
+    write_weights(w, WHOLE_TURN);
+    begin_loop(w, "j", 2, w->p->iterations);
+    write_ring(w, "sub");
+    write_products(w, WHOLE_TURN);
+    write_store(w, WHOLE_TURN);
+    end_block(w);
 }
 
 void folded_write(const target *t, const tune_question *q, const folded_plan *p, const char *head, const tune_text *found, arena *a,
@@ -220,22 +377,9 @@ void folded_write(const target *t, const tune_question *q, const folded_plan *p,
     strbuf_init(&out->text, a);
     strbuf_puts(&out->text, head);
     write_head_of_kernel(&w);
-    write_loads(&w);
-    if (p->iterations > 1) {
-        tune_line(&w.page, "for j in 0..%" PRId64 " {", p->iterations);
-        w.page.depth++;
-    }
-    write_rings(&w);
-    write_products(&w);
-    tune_begin_step(&w.page, TUNE_STORE, "Out");
-    if (p->iterations > 1)
-        tune_line(&w.page, "products.view().to_hbm_view(&mut device.tdma, %s.view_mut()%s);", q->tensors[TUNE_OUT].port,
-                  tile_of_iteration(&w, ""));
+    if (p->in_halves)
+        write_halves(&w);
     else
-        tune_line(&w.page, "products.to_hbm(&mut device.tdma)");
-    tune_end_step(&w.page, TUNE_STORE);
-    while (w.page.depth > 0) {
-        w.page.depth--;
-        tune_line(&w.page, "}");
-    }
+        write_whole(&w);
+    end_block(&w);
 }

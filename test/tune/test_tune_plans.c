@@ -157,7 +157,7 @@ END_TEST
 START_TEST(folded_plans_of_a_question)
 {
     static const asked rows[] = {
-        {.text = ROWS, .dtype = "i8", .out = "i32", .sizes = {0, 512, 512, 1024}},
+        {.text = ROWS, .dtype = "i8", .out = "i32", .sizes = {0, 256, 1024, 1024}},
         {.text = ROWS, .dtype = "bf16", .out = "bf16", .sizes = {0, 512, 1024, 512}},
         {.text = ROWS, .dtype = "f8e4m3", .out = "f32", .sizes = {0, 768, 512, 1536}},
         {.text = ROWS, .dtype = "i4", .out = "i32", .sizes = {0, 1024, 512, 512}},
@@ -166,7 +166,7 @@ START_TEST(folded_plans_of_a_question)
         {.text = BATCH, .dtype = "i8", .out = "i32", .sizes = {2, 512, 512, 1024}},
         {.text = TURNED, .dtype = "i8", .out = "i32", .sizes = {0, 512, 512, 1024}},
     };
-    enum { MOST = 256, FORMS = 5, LEAST_PERCENT = 80, MOST_OF_CYCLES_PERCENT = 101 };
+    enum { MOST = 256, FORMS = 5, LEAST_PERCENT = 65, MOST_OF_CYCLES_PERCENT = 101 };
     const target *t = target_by_name("rngd");
     arena *a = arena_new(), *scratch = arena_new();
     diag_list diags;
