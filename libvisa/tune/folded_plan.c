@@ -17,6 +17,11 @@ int64_t folded_rows_kept(const folded_plan *p)
     return p->rows / p->sum_slices;
 }
 
+int64_t folded_padded_rows(const folded_plan *p)
+{
+    return p->row_slices * p->rows;
+}
+
 int64_t folded_rows_together(const folded_plan *p)
 {
     return p->in_halves ? p->rows / 2 : p->rows;
@@ -55,13 +60,13 @@ static bool fits(const target *t, const tune_question *q, const folded_plan *p)
     return p->rows * run <= target_trf_capacity_bytes(t, TRF_FULL) && operands + results <= t->dm_bytes_per_slice;
 }
 
-/* So many runs in every slice, by the slowest of DMA engines, DMNs and channels. */
-static int64_t copy_cycles(const target *t, int64_t pieces, int64_t run)
+/* So many runs in every slice, by the slowest of DMA engines, DMNs and channels. `live` of `slices` have some. */
+static int64_t copy_cycles(const target *t, int64_t pieces, int64_t run, int64_t live, int64_t slices)
 {
-    int64_t slices = t->slices_per_cluster * t->clusters_per_chip, of_dmn = pieces * t->dm_slices_per_dmn;
+    int64_t all = t->slices_per_cluster * t->clusters_per_chip / slices * live, of_dmn = pieces * t->dm_slices_per_dmn;
     int64_t engine = of_dmn * t->dma_dmns_per_engine * ceil_div(run, t->dma_request_bytes),
             dmn = of_dmn * ceil_div(run, t->dmn_bytes_per_cycle);
-    int64_t bursts = ceil_div(pieces * slices * ceil_div(run, t->hbm_burst_bytes), t->hbm_channels);
+    int64_t bursts = ceil_div(pieces * all * ceil_div(run, t->hbm_burst_bytes), t->hbm_channels);
     return t->dma_startup_cycles + larger(larger(engine, dmn), ceil_div(bursts * t->hbm_burst_millicycles, 1000));
 }
 
@@ -97,16 +102,16 @@ static void multiply_and_store(folded_clocks *c, int64_t ready, int64_t multiply
  * the rows with two iterations are as many products, and results, as all rows with one. */
 static void estimate(const target *t, const tune_question *q, folded_plan *p)
 {
-    int64_t run = bytes_of_run(q, p), together = folded_rows_together(p),
-            store = copy_cycles(t, folded_rows_kept(p), bytes_of_stored_run(q, p)), multiply = products_cycles(t, q, p),
-            fill = together * run / t->flit_bytes, begun = p->in_halves ? 2 : 0;
+    int64_t run = bytes_of_run(q, p), together = folded_rows_together(p), live = q->size[TUNE_ROW] / p->rows,
+            store = copy_cycles(t, folded_rows_kept(p), bytes_of_stored_run(q, p), live, p->row_slices),
+            multiply = products_cycles(t, q, p), fill = together * run / t->flit_bytes, begun = p->in_halves ? 2 : 0;
     int64_t column_copies = p->columns_in_halves ? 2 : 1, row_copies = p->in_halves ? 2 : 1, in_copy = p->iterations / column_copies;
     int64_t loaded_at[2], columns_at[MOST_ITERATIONS], rows_at[2];
     folded_clocks c = {0, 0, 0};
     for (int64_t half = 0; half < column_copies; half++)
-        loaded_at[half] = c.dma += copy_cycles(t, in_copy * folded_columns_brought(p), run);
+        loaded_at[half] = c.dma += copy_cycles(t, in_copy * folded_columns_brought(p), run, 1, 1);
     for (int64_t half = 0; half < row_copies; half++)
-        rows_at[half] = c.dma += copy_cycles(t, together, run);
+        rows_at[half] = c.dma += copy_cycles(t, together, run, live, p->row_slices);
     for (int64_t i = 0; i < p->iterations; i++) {
         int64_t *clock = i == 0 && p->main_begins ? &c.main : &c.sub;
         columns_at[i] = *clock = larger(*clock, loaded_at[i / in_copy]) + ring_cycles(t, q, p, clock == &c.main);
@@ -144,9 +149,9 @@ static bool divides_columns(const target *t, const tune_question *q, const folde
 }
 
 /* Halves of the rows are whole tiles, and two iterations beside each other a whole part of all. */
-static bool can_halve(const target *t, const folded_plan *p)
+static bool can_halve(const target *t, const tune_question *q, const folded_plan *p)
 {
-    return p->iterations % 2 == 0 && p->rows % (2 * t->rows) == 0;
+    return p->iterations % 2 == 0 && p->rows % (2 * t->rows) == 0 && folded_padded_rows(p) == q->size[TUNE_ROW];
 }
 
 size_t folded_plans(const target *t, const tune_question *q, folded_plan *out, size_t most)
@@ -160,16 +165,16 @@ size_t folded_plans(const target *t, const tune_question *q, folded_plan *out, s
         for (p.row_slices = 1; p.row_slices * p.sum_slices <= all; p.row_slices *= 2) {
             p.groups = all / (p.row_slices * p.sum_slices);
             p.sums = size[TUNE_SUM] / p.sum_slices;
-            p.rows = size[TUNE_ROW] / p.row_slices;
+            p.rows = round_up(ceil_div(size[TUNE_ROW], p.row_slices), p.sum_slices * t->rows);
             int64_t of_group = size[TUNE_COLUMN] / (p.clusters * p.groups);
-            if (size[TUNE_SUM] % (p.sum_slices * tune_packet_of(t, q)) != 0 ||
-                size[TUNE_ROW] % (p.row_slices * p.sum_slices * t->rows) != 0 || size[TUNE_COLUMN] % (p.clusters * p.groups) != 0)
+            if (size[TUNE_SUM] % (p.sum_slices * tune_packet_of(t, q)) != 0 || size[TUNE_ROW] % p.rows != 0 ||
+                folded_padded_rows(&p) >= 2 * size[TUNE_ROW] || size[TUNE_COLUMN] % (p.clusters * p.groups) != 0)
                 continue;
             for (p.iterations = 1; p.iterations <= smaller(of_group, MOST_ITERATIONS); p.iterations++) {
                 p.columns = of_group / p.iterations;
                 if (of_group % p.iterations != 0 || !divides_columns(t, q, &p) || !fits(t, q, &p))
                     continue;
-                for (int way = 0; way < (!can_halve(t, &p) ? 2 : p.iterations < 4 ? 4 : 6); way++) {
+                for (int way = 0; way < (!can_halve(t, q, &p) ? 2 : p.iterations < 4 ? 4 : 6); way++) {
                     p.main_begins = way & 1;
                     p.in_halves = way >= 2;
                     p.columns_in_halves = way >= 4;

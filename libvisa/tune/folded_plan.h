@@ -8,7 +8,8 @@
 
 #include "libvisa/tune/question.h"
 
-/* rows of the question == row_slices * rows, its sum == sum_slices * sums, its columns == clusters * iterations * groups * columns. */
+/* rows of the question <= row_slices * rows, and those of whole slices; its sum == sum_slices * sums, its columns == clusters * iterations
+ * * groups * columns. */
 typedef struct folded_plan {
     int64_t sum_slices, sums;                      /* neighbours with parts of the sum; elements in each */
     int64_t row_slices, rows;                      /* of a group; rows in each */
@@ -23,6 +24,9 @@ typedef struct folded_plan {
 /* Columns of an iteration that a slice brings, and rows of the results that it keeps. */
 int64_t folded_columns_brought(const folded_plan *p);
 int64_t folded_rows_kept(const folded_plan *p);
+
+/* Those of the question with the padding of slices that have none. */
+int64_t folded_padded_rows(const folded_plan *p);
 
 /* Rows of a slice that follow each other: all, or half of them. */
 int64_t folded_rows_together(const folded_plan *p);

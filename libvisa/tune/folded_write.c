@@ -16,7 +16,8 @@ typedef struct folded_writer {
 
 static const char *digit(const folded_writer *w, tune_role role, int64_t stride, int64_t count)
 {
-    return tune_digit(w->q, role, w->q->size[role], stride, count, w->a);
+    int64_t padded = role == TUNE_ROW ? folded_padded_rows(w->p) : w->q->size[role];
+    return tune_digit(w->q, role, padded, stride, count, w->a);
 }
 
 /* "M % 8": so many positions that follow each other; "1" of one. */
