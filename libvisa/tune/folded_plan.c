@@ -102,7 +102,7 @@ static void multiply_and_store(folded_clocks *c, int64_t ready, int64_t multiply
  * the rows with two iterations are as many products, and results, as all rows with one. */
 static void estimate(const target *t, const tune_question *q, folded_plan *p)
 {
-    int64_t run = bytes_of_run(q, p), together = folded_rows_together(p), live = q->size[TUNE_ROW] / p->rows,
+    int64_t run = bytes_of_run(q, p), together = folded_rows_together(p), live = ceil_div(q->size[TUNE_ROW], p->rows),
             store = copy_cycles(t, folded_rows_kept(p), bytes_of_stored_run(q, p), live, p->row_slices),
             multiply = products_cycles(t, q, p), fill = together * run / t->flit_bytes, begun = p->in_halves ? 2 : 0;
     int64_t column_copies = p->columns_in_halves ? 2 : 1, row_copies = p->in_halves ? 2 : 1, in_copy = p->iterations / column_copies;
@@ -167,7 +167,7 @@ size_t folded_plans(const target *t, const tune_question *q, folded_plan *out, s
             p.sums = size[TUNE_SUM] / p.sum_slices;
             p.rows = round_up(ceil_div(size[TUNE_ROW], p.row_slices), p.sum_slices * t->rows);
             int64_t of_group = size[TUNE_COLUMN] / (p.clusters * p.groups);
-            if (size[TUNE_SUM] % (p.sum_slices * tune_packet_of(t, q)) != 0 || size[TUNE_ROW] % p.rows != 0 ||
+            if (size[TUNE_SUM] % (p.sum_slices * tune_packet_of(t, q)) != 0 || size[TUNE_ROW] % folded_rows_kept(&p) != 0 ||
                 folded_padded_rows(&p) >= 2 * size[TUNE_ROW] || size[TUNE_COLUMN] % (p.clusters * p.groups) != 0)
                 continue;
             for (p.iterations = 1; p.iterations <= smaller(of_group, MOST_ITERATIONS); p.iterations++) {

@@ -8,7 +8,8 @@
 
 #include "libvisa/tune/question.h"
 
-/* rows of the question <= row_slices * rows, and those of whole slices; its sum == sum_slices * sums, its columns == clusters * iterations
+/* rows of the question <= row_slices * rows, and whole parts of what slices keep; its sum == sum_slices * sums, its columns == clusters *
+ * iterations
  * * groups * columns. */
 typedef struct folded_plan {
     int64_t sum_slices, sums;                      /* neighbours with parts of the sum; elements in each */
