@@ -5,11 +5,16 @@
 #include "libvisa/tune/plan.h"
 #include "support/integer.h"
 
-enum { MOST_ITERATIONS = 16, SUB_ACCESSES = 4 /* of a flit, in the sub context */, CHAIN_FILL = 15 };
+enum { MOST_ITERATIONS = 16, MOST_PIECES = 4, SUB_ACCESSES = 4 /* of a flit, in the sub context */, CHAIN_FILL = 15 };
+
+int64_t folded_piece(const folded_plan *p)
+{
+    return p->columns / p->pieces;
+}
 
 int64_t folded_columns_brought(const folded_plan *p)
 {
-    return p->columns / p->row_slices;
+    return folded_piece(p) / p->row_slices;
 }
 
 int64_t folded_rows_kept(const folded_plan *p)
@@ -70,61 +75,51 @@ static int64_t copy_cycles(const target *t, int64_t pieces, int64_t run, int64_t
     return t->dma_startup_cycles + larger(larger(engine, dmn), ceil_div(bursts * t->hbm_burst_millicycles, 1000));
 }
 
-/* The columns of an iteration around a group: every packet passes all of its slices, each of which writes those of its part of the sum. */
+/* A piece of the columns around a group: every packet passes all of its slices, each of which writes those of its part of the sum. */
 static int64_t ring_cycles(const target *t, const tune_question *q, const folded_plan *p, bool by_main)
 {
     int64_t flits = bytes_of_run(q, p) / t->flit_bytes, around = p->row_slices * p->sum_slices * folded_columns_brought(p) * flits;
-    return larger(around, p->columns * flits * (by_main ? 1 : SUB_ACCESSES));
+    return larger(around, folded_piece(p) * flits * (by_main ? 1 : SUB_ACCESSES));
 }
 
 /* Packets of columns meet the rows in the TRF, and what is left after the reducer is turned. */
 static int64_t products_cycles(const target *t, const tune_question *q, const folded_plan *p)
 {
     int64_t tiles = p->rows / t->rows, flits = tune_packet_of(t, q) / (t->flit_bytes * 8 / dtype_row_of(q->type)->bits);
-    int64_t in = p->columns * (p->sums / tune_packet_of(t, q)) * larger(flits, tiles);
-    int64_t turned = p->columns / folded_turned_columns(t, q) * folded_rows_kept(p);
-    return CHAIN_FILL + larger(in, larger(p->columns * tiles, turned));
+    int64_t in = folded_piece(p) * (p->sums / tune_packet_of(t, q)) * larger(flits, tiles);
+    int64_t turned = folded_piece(p) / folded_turned_columns(t, q) * folded_rows_kept(p);
+    return CHAIN_FILL + larger(in, larger(folded_piece(p) * tiles, turned));
 }
 
-/* A schedule's contexts, and what of it is done. */
-typedef struct folded_clocks {
-    int64_t dma, main, sub;
-} folded_clocks;
-
-/* Products of a context that waits for columns and rows, and their store. */
-static void multiply_and_store(folded_clocks *c, int64_t ready, int64_t multiply, int64_t store)
-{
-    c->main = larger(c->main, ready) + multiply;
-    c->dma = larger(c->dma, c->main) + store;
-}
-
-/* The schedule: columns, then rows by one copy or two; meanwhile columns go around; products and stores of each iteration follow. Half of
- * the rows with two iterations are as many products, and results, as all rows with one. */
+/* The schedule: columns, then rows, by one copy or two; meanwhile columns go around; products of each piece and stores of each iteration
+ * follow. Half of the rows with two iterations are as many products, and results, as all rows with one. */
 static void estimate(const target *t, const tune_question *q, folded_plan *p)
 {
     int64_t run = bytes_of_run(q, p), together = folded_rows_together(p), live = ceil_div(q->size[TUNE_ROW], p->rows),
             store = copy_cycles(t, folded_rows_kept(p), bytes_of_stored_run(q, p), live, p->row_slices),
-            multiply = products_cycles(t, q, p), fill = together * run / t->flit_bytes, begun = p->in_halves ? 2 : 0;
-    int64_t column_copies = p->columns_in_halves ? 2 : 1, row_copies = p->in_halves ? 2 : 1, in_copy = p->iterations / column_copies;
-    int64_t loaded_at[2], columns_at[MOST_ITERATIONS], rows_at[2];
-    folded_clocks c = {0, 0, 0};
+            multiply = products_cycles(t, q, p), begun = p->in_halves ? 2 : 0, pieces = p->iterations * p->pieces;
+    int64_t column_copies = p->columns_in_halves ? 2 : 1, row_copies = p->in_halves ? 2 : 1, in_copy = pieces / column_copies;
+    int64_t loaded_at[2], rows_at[2], columns_at[MOST_ITERATIONS * MOST_PIECES], dma = 0, main = 0, sub = 0;
     for (int64_t half = 0; half < column_copies; half++)
-        loaded_at[half] = c.dma += copy_cycles(t, in_copy * folded_columns_brought(p), run, 1, 1);
+        loaded_at[half] = dma += copy_cycles(t, in_copy * folded_columns_brought(p), run, 1, 1);
     for (int64_t half = 0; half < row_copies; half++)
-        rows_at[half] = c.dma += copy_cycles(t, together, run, live, p->row_slices);
-    for (int64_t i = 0; i < p->iterations; i++) {
-        int64_t *clock = i == 0 && p->main_begins ? &c.main : &c.sub;
-        columns_at[i] = *clock = larger(*clock, loaded_at[i / in_copy]) + ring_cycles(t, q, p, clock == &c.main);
+        rows_at[half] = dma += copy_cycles(t, together, run, live, p->row_slices);
+    for (int64_t i = 0; i < pieces; i++) {
+        int64_t *clock = i == 0 && p->main_begins ? &main : &sub;
+        columns_at[i] = *clock = larger(*clock, loaded_at[i / in_copy]) + ring_cycles(t, q, p, clock == &main);
     }
     for (int64_t half = 0; half < begun; half++) {
-        c.main = larger(c.main, rows_at[half]) + fill;
-        multiply_and_store(&c, larger(columns_at[0], columns_at[1]), multiply, store);
+        main = larger(larger(main, rows_at[half]) + together * run / t->flit_bytes, larger(columns_at[0], columns_at[1])) + multiply;
+        dma = larger(dma, main) + store;
     }
     if (p->iterations > begun)
-        c.main = larger(c.main, rows_at[0]) + p->rows * run / t->flit_bytes;
-    for (int64_t i = begun; i < p->iterations; i++)
-        multiply_and_store(&c, columns_at[i], multiply, store);
-    p->cycles = c.dma;
+        main = larger(main, rows_at[0]) + p->rows * run / t->flit_bytes;
+    for (int64_t i = begun; i < p->iterations; i++) {
+        for (int64_t piece = 0; piece < p->pieces; piece++)
+            main = larger(main, columns_at[i * p->pieces + piece]) + multiply;
+        dma = larger(dma, main) + store;
+    }
+    p->cycles = dma;
 }
 
 /* Sorted by cycles; of equals the one that was found first. */
@@ -144,14 +139,14 @@ static void keep(folded_plan *out, size_t *count, size_t most, const folded_plan
 /* Are columns whole blocks of HBM, shared evenly by the slices that bring them, and whole blocks of the Transpose Engine? */
 static bool divides_columns(const target *t, const tune_question *q, const folded_plan *p)
 {
-    return p->columns % p->row_slices == 0 && p->columns % folded_turned_columns(t, q) == 0 &&
+    return p->columns % (p->pieces * p->row_slices) == 0 && folded_piece(p) % folded_turned_columns(t, q) == 0 &&
            bytes_of_stored_run(q, p) % t->hbm_block_bytes == 0;
 }
 
 /* Halves of the rows are whole tiles, and two iterations beside each other a whole part of all. */
 static bool can_halve(const target *t, const tune_question *q, const folded_plan *p)
 {
-    return p->iterations % 2 == 0 && p->rows % (2 * t->rows) == 0 && folded_padded_rows(p) == q->size[TUNE_ROW];
+    return p->pieces == 1 && p->iterations % 2 == 0 && p->rows % (2 * t->rows) == 0 && folded_padded_rows(p) == q->size[TUNE_ROW];
 }
 
 size_t folded_plans(const target *t, const tune_question *q, folded_plan *out, size_t most)
@@ -170,18 +165,19 @@ size_t folded_plans(const target *t, const tune_question *q, folded_plan *out, s
             if (size[TUNE_SUM] % (p.sum_slices * tune_packet_of(t, q)) != 0 || size[TUNE_ROW] % folded_rows_kept(&p) != 0 ||
                 folded_padded_rows(&p) >= 2 * size[TUNE_ROW] || size[TUNE_COLUMN] % (p.clusters * p.groups) != 0)
                 continue;
-            for (p.iterations = 1; p.iterations <= smaller(of_group, MOST_ITERATIONS); p.iterations++) {
-                p.columns = of_group / p.iterations;
-                if (of_group % p.iterations != 0 || !divides_columns(t, q, &p) || !fits(t, q, &p))
-                    continue;
-                for (int way = 0; way < (!can_halve(t, q, &p) ? 2 : p.iterations < 4 ? 4 : 6); way++) {
-                    p.main_begins = way & 1;
-                    p.in_halves = way >= 2;
-                    p.columns_in_halves = way >= 4;
-                    estimate(t, q, &p);
-                    keep(out, &count, most, &p);
+            for (p.iterations = 1; p.iterations <= smaller(of_group, MOST_ITERATIONS); p.iterations++)
+                for (p.pieces = 1; p.pieces <= MOST_PIECES; p.pieces *= 2) {
+                    p.columns = of_group / p.iterations;
+                    if (of_group % p.iterations != 0 || !divides_columns(t, q, &p) || !fits(t, q, &p))
+                        continue;
+                    for (int way = 0; way < (!can_halve(t, q, &p) ? 2 : p.iterations < 4 ? 4 : 6); way++) {
+                        p.main_begins = way & 1;
+                        p.in_halves = way >= 2;
+                        p.columns_in_halves = way >= 4;
+                        estimate(t, q, &p);
+                        keep(out, &count, most, &p);
+                    }
                 }
-            }
         }
     return count;
 }

@@ -8,21 +8,21 @@
 
 #include "libvisa/tune/question.h"
 
-/* rows of the question <= row_slices * rows, and whole parts of what slices keep; its sum == sum_slices * sums, its columns == clusters *
- * iterations
- * * groups * columns. */
+/* Of the question, sum == sum_slices * sums and columns == clusters * iterations * groups * columns; rows are padded to row_slices * rows,
+ * at the end, where they are whole parts of what slices keep of the results. */
 typedef struct folded_plan {
     int64_t sum_slices, sums;                      /* neighbours with parts of the sum; elements in each */
     int64_t row_slices, rows;                      /* of a group; rows in each */
     int64_t clusters, iterations, groups, columns; /* of a group in one iteration */
-    bool main_begins;                              /* columns of the first iteration go around by the main context, the others by sub */
-    bool in_halves; /* rows come in two copies, and each half meets the columns of the first two iterations: rows == 2 * those of a half,
-                       which are the upper and the lower half of the question's */
+    int64_t pieces;         /* of these columns, that go around and are multiplied one by one, and are stored together */
+    bool main_begins;       /* the first piece goes around by the main context, the others by sub */
+    bool in_halves;         /* rows come in two copies, upper and lower ones, and each meets the columns of the first two iterations */
     bool columns_in_halves; /* and columns, too, by iterations, so that the first ones go around early */
     int64_t cycles;         /* as estimated */
 } folded_plan;
 
-/* Columns of an iteration that a slice brings, and rows of the results that it keeps. */
+/* Columns of a group that are multiplied at once; those of them that a slice brings; rows of the results that it keeps. */
+int64_t folded_piece(const folded_plan *p);
 int64_t folded_columns_brought(const folded_plan *p);
 int64_t folded_rows_kept(const folded_plan *p);
 

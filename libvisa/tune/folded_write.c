@@ -46,6 +46,11 @@ static const char *iteration_digit(const folded_writer *w)
     return digit(w, TUNE_COLUMN, of_iteration(w->p), w->p->iterations);
 }
 
+static const char *piece_digit(const folded_writer *w)
+{
+    return digit(w, TUNE_COLUMN, folded_piece(w->p), w->p->pieces);
+}
+
 static const char *group_digit(const folded_writer *w)
 {
     return digit(w, TUNE_COLUMN, w->p->columns, w->p->groups);
@@ -95,6 +100,11 @@ static const char *tile_of(const folded_writer *w, folded_turn turn)
     return of == 1 ? ""
                    : arena_printf(w->a, ".tile::<m![%s], 1, _>(%s)", digit(w, TUNE_COLUMN, together * of_iteration(w->p), of),
                                   turn == HALF_TURN ? "0" : "j");
+}
+
+static const char *piece_of(const folded_writer *w)
+{
+    return w->p->pieces > 1 ? arena_printf(w->a, ".tile::<m![%s], 1, _>(i)", piece_digit(w)) : "";
 }
 
 /* Slices after the reducer: each keeps a part of the rows, of half of them those with one of the two iterations. */
@@ -157,17 +167,17 @@ static void write_load(folded_writer *w, const char *name, const char *type, con
 
 static const char *parts_type(const folded_writer *w)
 {
-    return arena_printf(w->a, "DmTensor<%s, Chip, Cluster, m![%s], m![%s]>", w->type,
-                        TUNE_LIST(w->a, group_digit(w), bringing_digit(w), sum_digit(w)),
-                        TUNE_LIST(w->a, iteration_digit(w), digit(w, TUNE_COLUMN, 1, folded_columns_brought(w->p)), w->part_of_sum));
+    return arena_printf(
+        w->a, "DmTensor<%s, Chip, Cluster, m![%s], m![%s]>", w->type, TUNE_LIST(w->a, group_digit(w), bringing_digit(w), sum_digit(w)),
+        TUNE_LIST(w->a, iteration_digit(w), piece_digit(w), digit(w, TUNE_COLUMN, 1, folded_columns_brought(w->p)), w->part_of_sum));
 }
 
 static void write_columns(folded_writer *w)
 {
     const folded_plan *p = w->p;
     tune_begin_step(&w->page, TUNE_LOAD_WEIGHTS,
-                    arena_printf(w->a, "Each column once: a slice brings %" PRId64 " columns of each iteration, of its part of the sum",
-                                 folded_columns_brought(p)));
+                    arena_printf(w->a, "Each column once: a slice brings %" PRId64 " columns of each %s, of its part of the sum",
+                                 folded_columns_brought(p), p->pieces > 1 ? "piece" : "iteration"));
     write_load(w, "parts", parts_type(w), w->q->tensors[w->q->weights].port,
                p->columns_in_halves ? digit(w, TUNE_COLUMN, of_iteration(p) * p->iterations / 2, 2) : NULL);
     tune_end_step(&w->page, TUNE_LOAD_WEIGHTS);
@@ -205,7 +215,7 @@ static const char *columns_type(const folded_writer *w)
 {
     return arena_printf(
         w->a, "DmTensor<%s, Chip, Cluster, Slice, m![%s]>", w->type,
-        TUNE_LIST(w->a, w->p->in_halves ? iteration_digit(w) : NULL, digit(w, TUNE_COLUMN, 1, w->p->columns), w->part_of_sum));
+        TUNE_LIST(w->a, w->p->in_halves ? iteration_digit(w) : NULL, digit(w, TUNE_COLUMN, 1, folded_piece(w->p)), w->part_of_sum));
 }
 
 /* Those of an iteration, in the tensor of all where it is one. */
@@ -214,13 +224,13 @@ static const char *columns_of_turn(const folded_writer *w, folded_turn turn)
     return w->p->in_halves ? tile_of(w, turn) : "";
 }
 
-/* The columns of an iteration go around their group, by one of the contexts. */
+/* A piece of the columns goes around its group, by one of the contexts. */
 static void write_ring(folded_writer *w, const char *by)
 {
     const folded_plan *p = w->p;
     const char *here = digit(w, TUNE_COLUMN, 1, folded_columns_brought(p));
     tune_line(&w->page, "device.%s", by);
-    tune_line(&w->page, "    .begin(parts.view()%s)", tile_of(w, WHOLE_TURN));
+    tune_line(&w->page, "    .begin(parts.view()%s%s)", tile_of(w, WHOLE_TURN), piece_of(w));
     tune_line(&w->page, "    .fetch::<m![%s], m![%s]>()", TUNE_LIST(w->a, here), w->part_of_sum);
     tune_line(&w->page, "    .switch::<Slice, m![%s]>(SwitchConfig::Broadcast1 { slice1: %" PRId64 ", slice0: %" PRId64 " })",
               TUNE_LIST(w->a, here, bringing_digit(w)), p->row_slices, p->sum_slices);
@@ -233,7 +243,7 @@ static void write_ring(folded_writer *w, const char *by)
 static void write_rings(folded_writer *w)
 {
     const folded_plan *p = w->p;
-    bool both = p->main_begins && p->iterations > 1;
+    bool both = p->main_begins && p->iterations * p->pieces > 1;
     tune_begin_step(&w->page, TUNE_HAND_WEIGHTS,
                     arena_printf(w->a, "They go around the %" PRId64 " slices of a group, ahead of the products%s",
                                  p->row_slices * p->sum_slices,
@@ -241,7 +251,7 @@ static void write_rings(folded_writer *w)
     if (!p->in_halves)
         tune_line(&w->page, "let mut columns: %s = DmTensor::new();", columns_type(w));
     if (both) {
-        tune_line(&w->page, "if j == 0 {");
+        tune_line(&w->page, p->pieces == 1 ? "if j == 0 {" : p->iterations == 1 ? "if i == 0 {" : "if j == 0 && i == 0 {");
         w->page.depth++;
         write_ring(w, "main");
         w->page.depth--;
@@ -254,19 +264,27 @@ static void write_rings(folded_writer *w)
     tune_end_step(&w->page, TUNE_HAND_WEIGHTS);
 }
 
+static const char *products_type(const folded_writer *w, folded_turn turn)
+{
+    return arena_printf(w->a, "DmTensor<%s, Chip, Cluster, m![%s], m![%s, %s]>", w->out_type, keeping_slice(w, turn),
+                        first(w, TUNE_ROW, folded_rows_kept(w->p)), first(w, TUNE_COLUMN, w->p->columns));
+}
+
 static void write_products(folded_writer *w, folded_turn turn)
 {
     const tune_question *q = w->q;
     const folded_plan *p = w->p;
     int64_t packet = tune_packet_of(w->t, q), kept = folded_rows_kept(p), turned = folded_turned_columns(w->t, q);
     int64_t flit = elements_of(w->t->flit_bytes, q->out_type);
-    const char *columns = first(w, TUNE_COLUMN, p->columns), *packets = digit(w, TUNE_SUM, packet, p->sums / packet),
+    const char *columns = first(w, TUNE_COLUMN, folded_piece(p)), *packets = digit(w, TUNE_SUM, packet, p->sums / packet),
                *lanes = first(w, TUNE_ROW, w->t->rows), *tiles = rows_by(w, w->t->rows, turn), *pair = pair_digit(w, turn),
                *left = digit(w, TUNE_ROW, w->t->rows, kept / w->t->rows), *side = first(w, TUNE_COLUMN, turned),
                *slice = keeping_slice(w, turn);
     const char *time = TUNE_LIST(w->a, pair, columns, tiles);
-    tune_line(&w->page, "let products: DmTensor<%s, Chip, Cluster, m![%s], m![%s, %s]> = device.main", w->out_type, slice,
-              first(w, TUNE_ROW, kept), columns);
+    if (p->pieces > 1)
+        tune_line(&w->page, "device.main");
+    else
+        tune_line(&w->page, "let products: %s = device.main", products_type(w, turn));
     tune_line(&w->page, "    .begin(columns.view()%s)", columns_of_turn(w, turn));
     tune_line(&w->page, "    .fetch::<m![%s], m![%s]>()", TUNE_LIST(w->a, pair, columns, packets), first(w, TUNE_SUM, packet));
     tune_line(&w->page, "    .collect()");
@@ -282,9 +300,12 @@ static void write_products(folded_writer *w, folded_turn turn)
     if (q->out_type != dtype_row_of(q->type)->accumulates_in)
         tune_line(&w->page, "    .cast::<%s, m![%s # %" PRId64 "]>()", w->out_type, lanes, flit);
     tune_line(&w->page, "    .transpose::<m![%s], m![%s # %" PRId64 "]>()",
-              TUNE_LIST(w->a, digit(w, TUNE_COLUMN, turned, p->columns / turned), first(w, TUNE_ROW, kept)), side, flit);
+              TUNE_LIST(w->a, digit(w, TUNE_COLUMN, turned, folded_piece(p) / turned), first(w, TUNE_ROW, kept)), side, flit);
     tune_line(&w->page, "    .commit_trim::<m![%s]>()", side);
-    tune_line(&w->page, "    .commit();");
+    if (p->pieces > 1)
+        tune_line(&w->page, "    .commit_view(products.view_mut()%s);", piece_of(w));
+    else
+        tune_line(&w->page, "    .commit();");
 }
 
 static void write_store(folded_writer *w, folded_turn turn)
@@ -306,9 +327,11 @@ static void write_turn(folded_writer *w, folded_turn turn)
                     arena_printf(w->a,
                                  "%" PRId64 " columns by %" PRId64 " rows in each slice; the reducer adds the parts of the sum of %" PRId64
                                  " slices, each keeps %" PRId64 " rows, and they are turned",
-                                 p->columns * together, p->rows / together, p->sum_slices, folded_rows_kept(p)));
+                                 folded_piece(p) * together, p->rows / together, p->sum_slices, folded_rows_kept(p)));
     write_products(w, turn);
     tune_end_step(&w->page, TUNE_MULTIPLY);
+    if (p->pieces > 1)
+        end_block(w);
     tune_begin_step(&w->page, TUNE_STORE, "Out");
     write_store(w, turn);
     tune_end_step(&w->page, TUNE_STORE);
@@ -323,6 +346,10 @@ static void write_whole(folded_writer *w)
     tune_end_step(&w->page, TUNE_STORE_WEIGHTS);
     if (w->p->iterations > 1)
         begin_loop(w, "j", 0, w->p->iterations);
+    if (w->p->pieces > 1) {
+        tune_line(&w->page, "let mut products: %s = DmTensor::new();", products_type(w, WHOLE_TURN));
+        begin_loop(w, "i", 0, w->p->pieces);
+    }
     write_rings(w);
     write_turn(w, WHOLE_TURN);
     if (w->p->iterations > 1)
