@@ -297,8 +297,10 @@ CHOICES = [
      "Broadcast01 { slice1: 8, slice0: 1, time0: 4 }", 0),
     # an operand with one element is padded alone; the columns are those of the other axis
     ("C[m, n] = sum(k) A[m, k] * B[n, k] + bias[n]", dict(m=1024, n=1, k=1024), "bf16", "bf16", "m![N # 2]", 5000),
-    # slices have parts of the sum, rows stay and columns go around
-    (PRODUCT, dict(m=1024, n=512, k=512), "bf16", "f32", "vector_inter_slice_reduce", 7800)]
+    # slices have parts of the sum, rows stay and columns go around: rows in halves, rows with padding, columns in pieces
+    (PRODUCT, dict(m=1024, n=512, k=512), "bf16", "f32", ".tile::<m![M / 512], 1, _>(h)", 7000),
+    (PRODUCT, dict(m=768, n=768, k=768), "bf16", "f32", "M # 1024 / 32, K / 192]", 12300),
+    (PRODUCT, dict(m=1024, n=1024, k=1024), "bf16", "bf16", "if j == 0 && i == 0 {", 17800)]
 
 
 def choices():
