@@ -2,6 +2,7 @@
 
 #include <string.h>
 
+#include "libvisa/tune/machine.h"
 #include "libvisa/tune/plan.h"
 #include "support/integer.h"
 
@@ -153,7 +154,7 @@ size_t folded_plans(const target *t, const tune_question *q, folded_plan *out, s
 {
     const int64_t *size = q->size, all = t->slices_per_cluster;
     size_t count = 0;
-    if (!is_of_this_form(q))
+    if (!is_of_this_form(q) || tune_slices_of(t, q->most_slices) < all) /* every slice works */
         return 0;
     folded_plan p = {.clusters = t->clusters_per_chip};
     for (p.sum_slices = 2; p.sum_slices <= all; p.sum_slices *= 2)

@@ -2,6 +2,7 @@
 
 #include <inttypes.h>
 
+#include "libvisa/tune/machine.h"
 #include "libvisa/tune/write.h"
 
 typedef struct folded_writer {
@@ -125,7 +126,7 @@ static void write_head_of_kernel(folded_writer *w)
     tune_line(&w->page, "type Cluster = m![%s];", TUNE_LIST(w->a, cluster_digit(w)));
     tune_line(&w->page, "type Slice = m![%s];", TUNE_LIST(w->a, group_digit(w), row_slices_digit(w), sum_digit(w)));
     tune_line(&w->page, "%s", "");
-    tune_line(&w->page, "#[device(chip = 1)]");
+    tune_line(&w->page, "%s", tune_device(w->t, 1, w->a));
     tune_line(&w->page, "fn contract(");
     w->page.depth++;
     tune_line(&w->page, "device: &mut Device,");
