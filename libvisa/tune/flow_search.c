@@ -7,7 +7,7 @@
 #include "support/budget.h"
 #include "support/integer.h"
 
-enum { MOST_PLANS = 192, MOST_LOOPS = 64, FILL = 16, LANES = 8 };
+enum { MOST_PLANS = 192, MOST_LOOPS = 64, FILL = 16, LANES = 8, ESTIMATE_ERROR_PERCENT = 50 };
 
 typedef struct space {
     const target *t;
@@ -29,11 +29,12 @@ static int64_t run_of(const space *x, const flow_plan *p, const flow_value *v)
 {
     enum { PACKET_MAX = 4096 };
     int64_t run = 1;
+    bool hands = flow_handing_of(x->f, p, x->t, v).slices > 1;
     for (size_t i = v->count; i-- > 0;) {
         const flow_split *s = &p->split[v->groups[i]];
         int64_t size = x->f->groups[v->groups[i]].size;
         run *= smaller(size, s->tile);
-        if (s->tile != size)
+        if (s->tile != size || hands)
             break;
     }
     return larger(1, smaller(PACKET_MAX, bytes_of(v->type, run)));
@@ -42,7 +43,7 @@ static int64_t run_of(const space *x, const flow_plan *p, const flow_value *v)
 static int64_t copy_cycles(const space *x, const flow_plan *p, const flow_value *v, bool store)
 {
     const target *t = x->t;
-    int64_t tile = bytes_of(v->type, flow_tile_of(x->f, p, v)), run = run_of(x, p, v), pieces = ceil_div(tile, run), working = 1,
+    int64_t tile = bytes_of(v->type, flow_tile_of(x->f, p, x->t, v)), run = run_of(x, p, v), pieces = ceil_div(tile, run), working = 1,
             copies = 1, whole = 1;
     for (size_t g = 0; g < x->f->group_count; g++) {
         const flow_split *s = &p->split[g];
@@ -55,6 +56,9 @@ static int64_t copy_cycles(const space *x, const flow_plan *p, const flow_value 
     int64_t dmn = pieces * under * ceil_div(run, t->dmn_bytes_per_cycle);
     int64_t engine = pieces * under * t->dma_dmns_per_engine * ceil_div(run, t->dma_request_bytes);
     int64_t hbm = (store ? bytes_of(v->type, whole) : tile * copies) / larger(1, t->hbm_bytes_per_cycle);
+    enum { BANKS = 32, ROW_BYTES = 2048 }; /* of a channel: more rows than banks are switched */
+    int64_t open = t->hbm_channels * BANKS * ROW_BYTES, of_hbm = bytes_of(v->type, whole);
+    hbm += of_hbm > open ? (of_hbm - open) / ROW_BYTES * t->hbm_row_switch_cycles / t->hbm_channels : 0;
     bool partial = store && run % t->hbm_block_bytes != 0;
     int64_t block = t->hbm_block_bytes / t->hbm_burst_bytes * t->hbm_burst_millicycles / 1000;
     if (partial)
@@ -83,7 +87,7 @@ static int64_t brought_cycles(const space *x, const flow_plan *p)
     int64_t dmns = t->slices_per_cluster / t->dm_slices_per_dmn, working = 1;
     for (size_t g = 0; g < x->f->group_count; g++)
         working *= out->has >> g & 1 ? p->split[g].slice : 1;
-    int64_t run = run_of(x, p, out), pieces = ceil_div(bytes_of(out->type, flow_tile_of(x->f, p, out)), run),
+    int64_t run = run_of(x, p, out), pieces = ceil_div(bytes_of(out->type, flow_tile_of(x->f, p, x->t, out)), run),
             under = ceil_div(working, dmns), count = x->f->groups[outer].size / p->split[outer].loop,
             bytes = bytes_of(out->type, p->brought * of_position(x->f)), all = ceil_div(count, p->brought),
             parts = ceil_div(all, p->brought_clusters), written = ceil_div(parts, dmns), whole = count / p->brought,
@@ -97,49 +101,103 @@ static int64_t brought_cycles(const space *x, const flow_plan *p)
     return (2 + rests) * t->dma_startup_cycles + larger(engine, dmn) + store;
 }
 
-/* Flits of a step's stream; of sums, steps of the Reducer where these are more. */
-static int64_t flits_of(const space *x, const flow_plan *p, const flow_step *s)
+/* Steps of the Reducer in a pass over sums. */
+static int64_t steps_of(const space *x, const flow_plan *p, const flow_value *sums)
 {
-    const flow_value *from = &x->f->values[s->from];
-    if (from->place == FLOW_STREAM) {
-        const flow_split *sum = &p->split[from->summed];
-        int64_t sums = flow_tile_of(x->f, p, from), packets = sum->tile / flow_packet_of(x->f, p, x->t, from->summed);
-        return larger(1, sums / LANES * larger(1, packets));
-    }
-    return ceil_div(flow_tile_of(x->f, p, from), LANES);
+    int64_t packets = p->split[sums->summed].tile / flow_packet_of(x->f, p, x->t, sums->summed);
+    return flow_tile_of(x->f, p, x->t, sums) / LANES * larger(1, packets);
 }
 
-static void estimate(const space *x, flow_plan *p)
+/* Of a pass into the TRF. */
+static int64_t fill_cycles(const space *x, const flow_plan *p, const flow_step *s)
+{
+    const flow_value *from = &x->f->values[s->from];
+    flow_handing h = flow_handing_of(x->f, p, x->t, from);
+    int64_t flits = bytes_of(x->f->type, flow_tile_of(x->f, p, x->t, &x->f->values[s->to])) / x->t->flit_bytes;
+    if (h.slices > 1)
+        return larger(flits, h.slices * h.inside * bytes_of(from->type, flow_tile_of(x->f, p, x->t, from)) / x->t->flit_bytes);
+    return p->main_weights ? flits : flits * x->t->flit_bytes / x->t->fetch_access_sub_bytes;
+}
+
+/* Packets of 4 in the Vector Engine: a flit takes two cycles. */
+static int64_t pass_cycles(const space *x, const flow_plan *p, size_t step)
+{
+    const flow_step *s = &x->f->steps[step];
+    int64_t shared = 0;
+    for (size_t k = 0; k < s->count; k++)
+        if (s->operations[k].what >= TUNE_FOLD_ADD && p->split[s->operations[k].group].slice > 1)
+            shared += p->split[s->operations[k].group].slice;
+    const flow_value *from = &x->f->values[s->from];
+    int64_t cycles = 2 * ceil_div(flow_tile_of(x->f, p, x->t, from), LANES), passes = larger(1, (int64_t)x->passes[step]);
+    int64_t first = from->place == FLOW_STREAM ? larger(cycles, steps_of(x, p, from)) : cycles;
+    return first + (passes - 1) * cycles + passes * FILL + shared;
+}
+
+/* The contexts, and when each value is there: cycles from the start. */
+typedef struct clocks {
+    int64_t dma, main, sub, ready[FLOW_VALUES_MAX];
+} clocks;
+
+static void follow(const space *x, const flow_plan *p, size_t step, clocks *c)
 {
     const tune_flow *f = x->f;
-    int64_t loads = 0, work = 0, loop = 1, once = 0; /* once: in front of the loop, since no iteration changes it */
+    const flow_step *s = &f->steps[step];
+    const flow_value *from = &f->values[s->from];
+    if (s->kind == FLOW_LOAD) {
+        c->ready[s->to] = c->dma += copy_cycles(x, p, &f->values[s->to], false);
+        return;
+    }
+    bool is_copy = s->kind == FLOW_PASS && flow_is_copy(f, s), by_sub = is_copy || (s->kind == FLOW_FILL && !p->main_weights);
+    int64_t *clock = by_sub ? &c->sub : &c->main, tile_bytes = bytes_of(from->type, flow_tile_of(f, p, x->t, from));
+    int64_t begin = larger(*clock, c->ready[s->from]);
+    if (from->place == FLOW_STREAM)
+        begin = larger(begin, larger(c->ready[from->rows], c->ready[from->weights]));
+    for (size_t k = 0; k < s->count; k++) {
+        const flow_value *operand = tune_flow_operand(f, &s->operations[k]);
+        begin = operand ? larger(begin, c->ready[operand - f->values]) : begin;
+    }
+    *clock = begin + (s->kind == FLOW_FILL   ? fill_cycles(x, p, s)
+                      : s->kind == FLOW_TURN ? tile_bytes / x->t->transpose_row_bytes
+                      : is_copy              ? tile_bytes / x->t->fetch_access_sub_bytes
+                                             : pass_cycles(x, p, step));
+    c->ready[s->to] = *clock;
+}
+
+/* Three iterations one after the other; each further one takes what is between the first two stores. The loads of an iteration are in front
+ * of the store of the one before it. */
+static void estimate(const space *x, flow_plan *p)
+{
+    enum { FOLLOWED = 3 };
+    const tune_flow *f = x->f;
+    int64_t loop = 1, ends[FOLLOWED] = {0}, stored = 0;
     unsigned looped = 0;
+    clocks c = {0};
     for (size_t g = 0; g < f->group_count; g++) {
         loop *= p->split[g].loop;
         looped |= p->split[g].loop > 1 ? 1U << g : 0;
     }
-    for (size_t i = 0; i < f->step_count; i++) {
-        const flow_step *s = &f->steps[i];
-        int64_t tile = flow_tile_of(f, p, &f->values[s->from]);
-        bool inside = s->kind == FLOW_PASS || looped == 0 || (f->values[s->to].has & looped);
-        if (s->kind == FLOW_FILL)
-            *(inside ? &work : &once) += p->main_weights ? bytes_of(f->type, tile) / x->t->flit_bytes : bytes_of(f->type, tile) / 8;
-        else if (s->kind == FLOW_TURN)
-            *(inside ? &work : &once) += bytes_of(f->type, tile) / x->t->transpose_row_bytes;
-        else if (s->kind == FLOW_LOAD)
-            *(inside ? &loads : &once) += copy_cycles(x, p, &f->values[s->to], false);
-        else if (flow_is_copy(f, s))
-            work += bytes_of(f->values[s->from].type, flow_tile_of(f, p, &f->values[s->from])) / 8;
-        else {
-            int64_t shared = 0;
-            for (size_t k = 0; k < s->count; k++)
-                if (s->operations[k].what >= TUNE_FOLD_ADD && p->split[s->operations[k].group].slice > 1)
-                    shared += p->split[s->operations[k].group].slice;
-            work += (int64_t)larger(1, (int64_t)x->passes[i]) * (FILL + 2 * flits_of(x, p, s)) + shared;
+    const int count = (int)smaller(loop, FOLLOWED);
+    int64_t store = p->brought > 0 ? brought_cycles(x, p) : copy_cycles(x, p, &f->values[0], true);
+    for (int i = 0; i < count; i++) {
+        for (int handed = 1; handed >= 0; handed--) /* what has longest to go around comes first */
+            for (size_t k = 0; k < f->step_count; k++) {
+                const flow_value *to = &f->values[f->steps[k].to];
+                bool inside = looped == 0 || (to->has & looped);
+                if (f->steps[k].kind == FLOW_LOAD && (inside || i == 0) && (flow_handing_of(f, p, x->t, to).slices > 1) == (handed == 1))
+                    follow(x, p, k, &c);
+            }
+        if (i > 0)
+            ends[i - 1] = c.dma = larger(c.dma, stored) + store;
+        for (size_t k = 0; k < f->step_count; k++) {
+            const flow_step *s = &f->steps[k];
+            bool inside = s->kind == FLOW_PASS || looped == 0 || (f->values[s->to].has & looped);
+            if (s->kind != FLOW_LOAD && (inside || i == 0))
+                follow(x, p, k, &c);
         }
+        stored = c.main;
     }
-    int64_t store = p->brought > 0 ? brought_cycles(x, p) : copy_cycles(x, p, &f->values[0], true), copies = loads + store;
-    p->cycles = once + loads + store + work + (loop - 1) * larger(copies, work);
+    ends[count - 1] = larger(c.dma, stored) + store;
+    p->cycles = ends[count - 1] + (loop > FOLLOWED ? (loop - FOLLOWED) * (ends[1] - ends[0]) : 0);
 }
 
 /* What is shared over slices and not in the result is folded on the way to it, and then no operand of all slices follows. */
@@ -174,7 +232,7 @@ static bool fits(const space *x, const flow_plan *p)
     }
     for (size_t i = 0; i < f->value_count; i++) {
         const flow_value *v = &f->values[i];
-        int64_t elements = flow_tile_of(f, p, v);
+        int64_t elements = flow_tile_of(f, p, x->t, v);
         if (v->place == FLOW_STREAM)
             continue;
         if (v->place == FLOW_TRF && bytes_of(v->type, elements) > target_trf_capacity_bytes(x->t, TRF_FULL))
@@ -270,7 +328,7 @@ static void consider(space *x, flow_plan *p, size_t g, int64_t slices, bool clus
     const flow_group *group = &x->f->groups[g];
     if (g == x->f->group_count) {
         budget_spend(x->a, 1);
-        if (!can_store(x, p) || !fits(x, p))
+        if (!can_store(x, p))
             return;
         bool fills = false;
         for (size_t i = 0; i < x->f->step_count; i++)
@@ -279,9 +337,17 @@ static void consider(space *x, flow_plan *p, size_t g, int64_t slices, bool clus
         bool rings = false;
         for (size_t i = 0; i < x->f->value_count; i++)
             rings = rings || flow_ring_of(x->f, p, &x->f->values[i]).slices > 1;
-        for (int way = 0; way < (fills ? 2 : 1) * (rings ? 2 : 1); way++) {
-            p->main_weights = fills && way % 2;
-            p->rings = rings && way >= (fills ? 2 : 1);
+        p->hands = true;
+        bool hands = false;
+        for (size_t i = 0; i < x->f->value_count; i++)
+            hands = hands || flow_handing_of(x->f, p, x->t, &x->f->values[i]).slices > 1;
+        const int by_main = fills ? 2 : 1, around = rings ? 2 : 1;
+        for (int way = 0; way < by_main * around * (hands ? 2 : 1); way++) {
+            p->main_weights = fills && way % by_main;
+            p->rings = way / by_main % around > 0;
+            p->hands = way / by_main / around > 0;
+            if (!fits(x, p))
+                continue;
             estimate(x, p);
             keep(x, p);
             flow_plan brought = *p;
@@ -392,10 +458,16 @@ bool flow_answer(const target *t, const tune_flow *f, const visa_tune_options *o
         x.passes[i] = f->steps[i].kind == FLOW_PASS ? flow_passes(f, &p, &f->steps[i], scratch).count : 0;
     consider(&x, &p, 0, tune_slices_of(t, f->most_slices), false, false, false);
     tune_trial found = {0};
-    size_t tried = 0, refused = 0;
+    size_t tried = 0, refused = 0, skipped = 0;
     const char *first_refusal = NULL;
     uint64_t left = o->work;
-    for (size_t i = 0; i < x.count && (left > 0 || found.cycles == 0); i++) {
+    for (size_t i = 0; i < x.count; i++) {
+        if (found.cycles > 0 && x.plans[i].cycles > found.cycles + found.cycles * ESTIMATE_ERROR_PERCENT / 100)
+            break;
+        if (found.cycles > 0 && left == 0) {
+            skipped++;
+            continue;
+        }
         arena_mark mark = arena_mark_here(scratch);
         tune_trial one = {.timing = tune_timing_of(o)};
         flow_write(f, &x.plans[i], t, "", NULL, scratch, &one.text);
@@ -416,7 +488,6 @@ bool flow_answer(const target *t, const tune_flow *f, const visa_tune_options *o
         if (o->progress)
             o->progress(o->user, (int64_t)(o->work - left), (int64_t)o->work);
     }
-    size_t count = x.count;
     arena_free(scratch);
     if (found.cycles == 0)
         return tune_refuse_all(diags, tune_whole_range(f->e->file, f->e->text), tried, first_refusal);
@@ -425,7 +496,7 @@ bool flow_answer(const target *t, const tune_flow *f, const visa_tune_options *o
                           .dma_cycles = found.dma_cycles,
                           .tried = tried,
                           .refused = refused,
-                          .left = count - tried};
+                          .left = skipped};
     attainable bound = bound_of(t, f, tune_timing_of(o));
     const char *types = arena_printf(a, "in %s, worked on in %s, out %s.", dtype_row_of(f->type)->name, dtype_row_of(f->meets)->name,
                                      dtype_row_of(f->out_type)->name);

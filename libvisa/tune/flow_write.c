@@ -188,12 +188,60 @@ flow_ring flow_ring_of(const tune_flow *f, const flow_plan *p, const flow_value 
     return (flow_ring){slices, v->groups[outer]};
 }
 
-int64_t flow_tile_of(const tune_flow *f, const flow_plan *p, const flow_value *v)
+/* Do steps need a value for anything but one tensor in the TRF? */
+static bool is_weights_alone(const tune_flow *f, const flow_value *v)
+{
+    size_t number = (size_t)(v - f->values), fills = 0;
+    for (size_t i = 0; i < f->value_count; i++)
+        if (f->values[i].place == FLOW_STREAM && f->values[i].rows == number)
+            return false;
+    for (size_t i = 0; i < f->step_count; i++) {
+        const flow_step *s = &f->steps[i];
+        if (s->kind != FLOW_LOAD && s->from == number && s->kind != FLOW_FILL)
+            return false;
+        fills += s->kind == FLOW_FILL && s->from == number;
+    }
+    return fills == 1;
+}
+
+flow_handing flow_handing_of(const tune_flow *f, const flow_plan *p, const target *t, const flow_value *v)
+{
+    flow_handing none = {1, 1, 1, 1, NO_GROUP}, h = none;
+    if (!p->hands || !v->tensor || v->place != FLOW_DM || v->count < 2 || !is_weights_alone(f, v))
+        return none;
+    int64_t used = 1;
+    for (size_t g = 0; g < f->group_count; g++) {
+        bool has = v->has >> g & 1;
+        used *= p->split[g].slice;
+        if (!has && (f->share[g].axis || (p->split[g].slice > 1 && h.group != NO_GROUP))) /* chips share it, or there is another one */
+            return none;
+        h.group = !has && p->split[g].slice > 1 ? g : h.group;
+    }
+    if (h.group == NO_GROUP || f->groups[h.group].is_reduced)
+        return none;
+    for (size_t i = 0; i + 2 < v->count; i++)
+        if (p->split[v->groups[i]].tile > 1)
+            return none;
+    const flow_split *kept = &p->split[v->groups[v->count - 2]];
+    h.slices = p->split[h.group].slice;
+    if (kept->padded * kept->loop != f->groups[v->groups[v->count - 2]].size || kept->tile % h.slices != 0)
+        return none;
+    h.groups = smaller(h.slices, kept->tile / LANES);
+    h.lanes = h.slices / h.groups;
+    if (kept->tile / LANES % h.groups != 0 || LANES % h.lanes != 0)
+        return none;
+    h.inside = t->slices_per_cluster / used; /* idle slices, and the digits after it */
+    for (size_t g = 0; g < f->group_count; g++)
+        h.inside *= g > h.group || f->groups[g].is_reduced ? p->split[g].slice : 1;
+    return h;
+}
+
+int64_t flow_tile_of(const tune_flow *f, const flow_plan *p, const target *t, const flow_value *v)
 {
     int64_t elements = 1;
     for (size_t i = 0; i < v->count; i++)
         elements *= p->split[v->groups[i]].tile;
-    elements /= flow_ring_of(f, p, v).slices;
+    elements /= flow_ring_of(f, p, v).slices * flow_handing_of(f, p, t, v).slices;
     int64_t inner = v->is_packed && v->count > 0 ? p->split[v->groups[v->count - 1]].tile : 1;
     return v->tensor && v->place == FLOW_DM ? elements : elements / inner * round_up(inner, LANES);
 }
@@ -344,6 +392,19 @@ static const char *part_of(const writer *w, const flow_value *v, const char *vie
     return arena_printf(w->a, "%s.tile::<m![%s / %" PRId64 "], 1, _>(i)", view, g->text, g->size / w->p->split[w->looped].loop);
 }
 
+/* Of the weights' kept axis, what each of the slices that hand them on brings a part of; and what all of these have. */
+static const char *handed_digits(const writer *w, const flow_handing *h, size_t kept)
+{
+    return TUNE_LIST(w->a, digit(w, kept, 1, h->lanes), digit(w, kept, LANES, h->groups));
+}
+
+static const char *left_of_handing(const writer *w, const flow_handing *h, size_t kept)
+{
+    const char *lanes = digit(w, kept, h->lanes, LANES / h->lanes),
+               *groups = digit(w, kept, LANES * h->groups, w->p->split[kept].tile / (LANES * h->groups));
+    return lanes || groups ? TUNE_LIST(w->a, lanes, groups) : NULL;
+}
+
 /* What lacks an axis that chips share is in the HBM of each under the name of its part, and of what has one digit of an axis no copy makes
  * others: clusters and slices get copies without a name, and the name after. */
 static void write_tensor(writer *w, const flow_value *v, size_t around, const char *element)
@@ -365,13 +426,26 @@ static void write_tensor(writer *w, const flow_value *v, size_t around, const ch
 static void write_load(writer *w, const flow_step *s)
 {
     const flow_value *v = &w->f->values[s->to];
-    int64_t elements = flow_tile_of(w->f, w->p, v);
+    int64_t elements = flow_tile_of(w->f, w->p, w->t, v);
     const char *others[FLOW_GROUPS_MAX];
     size_t count = 0;
     for (size_t g = 0; g < w->f->group_count; g++)
         if (!(v->has >> g & 1) && w->p->split[g].slice * w->p->split[g].cluster > 1)
             others[count++] = w->f->share[g].axis ? w->f->share[g].axis : w->f->groups[g].text;
     flow_ring ring = flow_ring_of(w->f, w->p, v);
+    flow_handing h = flow_handing_of(w->f, w->p, w->t, v);
+    if (h.slices > 1) {
+        size_t sum = v->groups[v->count - 1];
+        w->around = handed_digits(w, &h, v->groups[v->count - 2]);
+        begin_step(w, arena_printf(w->a, "%" PRId64 " bytes for each slice, once for %" PRId64 " of them: the Switch Engine hands them on",
+                                   ceil_div(elements * dtype_row_of(v->type)->bits, 8), h.slices));
+        tune_line(&w->page, "let %s: DmTensor<%s, Chip, Cluster, m![%s], m![%s]> = %s%s.to_dm(&mut device.tdma);", v->name,
+                  type_name(v->type), slices(w, 0, h.group), TUNE_LIST(w->a, left_of_handing(w, &h, v->groups[v->count - 2]), tile(w, sum)),
+                  w->f->e->tensors[v->tensor].port, part_of(w, v, ".view()"));
+        w->around = NULL;
+        end_step(w);
+        return;
+    }
     int64_t left = ring.slices > 1 ? w->p->split[ring.group].tile / ring.slices : 1;
     if (ring.slices > 1) {
         const char *parts[FLOW_GROUPS_MAX];
@@ -578,14 +652,22 @@ static void write_fill(writer *w, const flow_step *s)
     size_t inner = from->groups[from->count - 2];
     const char *outer = from->count > 2 ? in_list(tiles(w, from->groups, from->count - 2, NULL)) : NULL, *lanes = digit(w, inner, 1, LANES),
                *groups = digit(w, inner, LANES, w->p->split[inner].tile / LANES), *sums = tile(w, from->groups[from->count - 1]);
-    begin_step(w, w->p->main_weights ? "Into the TRF by the main context, 32 bytes a cycle: the sub context's 8 would be waited for"
+    flow_handing h = flow_handing_of(w->f, w->p, w->t, from);
+    begin_step(w, w->p->main_weights ? h.slices > 1
+                                           ? "Into the TRF by the main context: all get what each of these slices has"
+                                           : "Into the TRF by the main context, 32 bytes a cycle: the sub context's 8 would be waited for"
+                  : h.slices > 1     ? "Into the TRF by the sub context, while others work: all get what each of these slices has"
                                      : "Into the TRF by the sub context, while others work");
     tune_line(&w->page, "let %s: TrfTensor<%s, Chip, Cluster, Slice, m![%s], m![%s]> = device.%s", to->name, type_name(to->type), lanes,
               TUNE_LIST(w->a, outer, groups, sums), w->p->main_weights ? "main" : "sub");
     tune_line(&w->page, "    .begin(%s.view())", from->name);
-    tune_line(&w->page, "    .fetch::<m![%s], m![%s]>()", TUNE_LIST(w->a, lanes, outer, groups), TUNE_LIST(w->a, sums));
+    const char *time = h.slices > 1 ? left_of_handing(w, &h, inner) : TUNE_LIST(w->a, lanes, outer, groups);
+    tune_line(&w->page, "    .fetch::<m![%s], m![%s]>()", TUNE_LIST(w->a, time), TUNE_LIST(w->a, sums));
     if (from->type != to->type)
         tune_line(&w->page, "    .fetch_cast::<%s>()", type_name(to->type));
+    if (h.slices > 1)
+        tune_line(&w->page, "    .switch::<Slice, m![%s]>(SwitchConfig::Broadcast1 { slice1: %" PRId64 ", slice0: %" PRId64 " })",
+                  TUNE_LIST(w->a, time, handed_digits(w, &h, inner)), h.slices, h.inside);
     tune_line(&w->page, "    .collect()");
     tune_line(&w->page, "    .to_trf();");
     end_step(w);
@@ -688,17 +770,14 @@ static void write_copy(writer *w, const flow_step *s)
 /* Slices that share an axis have each the whole fold. Its new axis gets the name of theirs, so that it meets their streams. */
 static void write_shared(writer *w, stream *made, const char *name, bool into_vrf)
 {
-    const char *type = type_name(w->f->meets), *of = element(w, made);
-    tune_line(&w->page, "    .commit_trim::<m![%s]>()", packet_of(w, made));
-    tune_line(&w->page, "    .commit();");
-    tune_line(&w->page, "let %s: DmTensor<%s, Chip, Cluster, Slice, m![%s]> = unsafe { %s.reshape() };", name, type, of, name);
-    if (!into_vrf)
-        return;
-    tune_line(&w->page, "let %s: VrfTensor<%s, Chip, Cluster, Slice, m![%s]> = device.sub", name, type, of);
-    tune_line(&w->page, "    .begin(%s.view())", name);
-    tune_line(&w->page, "    .fetch::<m![%s], m![%s]>()", time_of(w, made, NO_GROUP), packet_of(w, made));
-    tune_line(&w->page, "    .collect()");
-    tune_line(&w->page, "    .to_vrf();");
+    if (into_vrf)
+        tune_line(&w->page, "    .to_vrf();");
+    else {
+        tune_line(&w->page, "    .commit_trim::<m![%s]>()", packet_of(w, made));
+        tune_line(&w->page, "    .commit();");
+    }
+    tune_line(&w->page, "let %s: %s<%s, Chip, Cluster, Slice, m![%s]> = unsafe { %s.reshape() };", name,
+              into_vrf ? "VrfTensor" : "DmTensor", type_name(w->f->meets), element(w, made), name);
 }
 
 static void write_passes(writer *w, const flow_step *s)
@@ -730,7 +809,8 @@ static void write_passes(writer *w, const flow_step *s)
         const char *name = is_last ? to->name : arena_printf(w->a, "values_%d", w->step);
         bool shares = pass->over_slices && !gather;
         if (shares)
-            tune_line(&w->page, "let %s: DmTensor<%s, Chip, Cluster, m![%s], m![%s]> = device.main", name, type_name(f->meets),
+            tune_line(&w->page, "let %s: %s<%s, Chip, Cluster, m![%s], m![%s]> = device.main", name,
+                      is_last && to->place == FLOW_VRF ? "VrfTensor" : "DmTensor", type_name(f->meets),
                       slices(w, made.gathered, pass->fold->group), element(w, &made));
         else if (pass->is_gate)
             tune_line(&w->page, "let gate: VrfTensor<f32, Chip, Cluster, %s, m![%s]> = device.main", slice_type(w, made.gathered),

@@ -17,6 +17,7 @@ typedef struct flow_plan {
     flow_split split[FLOW_GROUPS_MAX];
     bool main_weights; /* the TRF is filled by the main context */
     bool rings;        /* slices that share what is reduced bring a part of the rows each, which go around by the Switch Engine */
+    bool hands;        /* slices that share weights bring a part of them each, which go around on the way into the TRF */
     int64_t brought;   /* positions of the result's outermost axis that a slice writes after a copy from DM to DM has brought them there; */
     int64_t brought_clusters; /* in so many clusters. 0: slices write what they have computed */
     int64_t cycles;           /* as estimated */
@@ -52,8 +53,17 @@ typedef struct flow_ring {
 } flow_ring;
 flow_ring flow_ring_of(const tune_flow *f, const flow_plan *p, const flow_value *v);
 
+/* Of weights that are handed on: slices that have parts of this group, which the weights have not, bring a part of them each. Of the
+ * weights' kept axis that is the inner part of the 8 in the lanes, and the inner part of what is outside of them. `inside`: slices between
+ * two that differ in the group; rings go over these, too. One slice: they are not handed on. */
+typedef struct flow_handing {
+    int64_t slices, lanes, groups, inside;
+    size_t group;
+} flow_handing;
+flow_handing flow_handing_of(const tune_flow *f, const flow_plan *p, const target *t, const flow_value *v);
+
 /* Elements that a slice has of a value. */
-int64_t flow_tile_of(const tune_flow *f, const flow_plan *p, const flow_value *v);
+int64_t flow_tile_of(const tune_flow *f, const flow_plan *p, const target *t, const flow_value *v);
 
 /* `found`: the result of compiling the same plan, for the comments; NULL: none yet. `head` stands in front of everything. */
 void flow_write(const tune_flow *f, const flow_plan *p, const target *t, const char *head, const tune_text *found, arena *a,

@@ -45,9 +45,11 @@ const char *folded_describe(const tune_question *q, const folded_plan *p, arena 
 {
     strbuf out;
     strbuf_init(&out, a);
-    tune_describe_split(q->axis_text[TUNE_ROW], q->size[TUNE_ROW], 1, 1, p->row_slices, p->rows, folded_padded_rows(p), &out);
-    tune_describe_split(q->axis_text[TUNE_COLUMN], q->size[TUNE_COLUMN], p->iterations, p->clusters, p->groups, p->columns,
-                        q->size[TUNE_COLUMN], &out);
-    tune_describe_split(q->axis_text[TUNE_SUM], q->size[TUNE_SUM], 1, 1, p->sum_slices, p->sums, q->size[TUNE_SUM], &out);
+    tune_describe_split(q->axis_text[TUNE_ROW], &q->share[TUNE_ROW], q->size[TUNE_ROW], 1, 1, p->row_slices, p->rows, folded_padded_rows(p),
+                        &out);
+    tune_describe_split(q->axis_text[TUNE_COLUMN], &q->share[TUNE_COLUMN], q->size[TUNE_COLUMN], p->iterations, p->clusters, p->groups,
+                        p->columns, q->size[TUNE_COLUMN], &out);
+    tune_describe_split(q->axis_text[TUNE_SUM], &q->share[TUNE_SUM], q->size[TUNE_SUM], 1, 1, p->sum_slices, p->sums, q->size[TUNE_SUM],
+                        &out);
     return out.text;
 }
