@@ -182,7 +182,7 @@ static void estimate(const space *x, flow_plan *p)
         for (int handed = 1; handed >= 0; handed--) /* what has longest to go around comes first */
             for (size_t k = 0; k < f->step_count; k++) {
                 const flow_value *to = &f->values[f->steps[k].to];
-                bool inside = looped == 0 || (to->has & looped);
+                bool inside = looped == 0 || ((to->has & looped) && !flow_comes_ahead(f, p, to));
                 if (f->steps[k].kind == FLOW_LOAD && (inside || i == 0) && (flow_handing_of(f, p, x->t, to).slices > 1) == (handed == 1))
                     follow(x, p, k, &c);
             }
@@ -338,14 +338,21 @@ static void consider(space *x, flow_plan *p, size_t g, int64_t slices, bool clus
         for (size_t i = 0; i < x->f->value_count; i++)
             rings = rings || flow_ring_of(x->f, p, &x->f->values[i]).slices > 1;
         p->hands = true;
-        bool hands = false;
+        p->ahead = true;
+        bool hands = false, ahead = false;
         for (size_t i = 0; i < x->f->value_count; i++)
             hands = hands || flow_handing_of(x->f, p, x->t, &x->f->values[i]).slices > 1;
-        const int by_main = fills ? 2 : 1, around = rings ? 2 : 1;
-        for (int way = 0; way < by_main * around * (hands ? 2 : 1); way++) {
+        p->rings = false;
+        for (size_t i = 0; i < x->f->value_count; i++)
+            ahead = ahead || flow_comes_ahead(x->f, p, &x->f->values[i]);
+        const int by_main = fills ? 2 : 1, around = rings ? 2 : 1, handed = hands ? 2 : 1;
+        for (int way = 0; way < by_main * around * handed * (ahead ? 2 : 1); way++) {
             p->main_weights = fills && way % by_main;
             p->rings = way / by_main % around > 0;
-            p->hands = way / by_main / around > 0;
+            p->hands = way / by_main / around % handed > 0;
+            p->ahead = way / by_main / around / handed > 0;
+            if (p->rings && p->ahead)
+                continue;
             if (!fits(x, p))
                 continue;
             estimate(x, p);
@@ -445,9 +452,17 @@ static const char *describe(const tune_flow *f, const flow_plan *p, arena *a)
     return out.text;
 }
 
-bool flow_answer(const target *t, const tune_flow *f, const visa_tune_options *o, diag_list *diags, strbuf *out)
+/* Plans that were tried, and what the first one was refused for. */
+typedef struct outcome {
+    size_t tried;
+    const char *first_refusal;
+} outcome;
+
+/* A kernel that takes fewer cycles than `cycles`; 0: any. */
+static bool find_kernel(const target *t, const tune_flow *f, const visa_tune_options *o, int64_t cycles, arena *a, outcome *all,
+                        strbuf *out)
 {
-    arena *a = diags->arena, *scratch = arena_new_inside(a);
+    arena *scratch = arena_new_inside(a);
     space x = {.t = t, .f = f, .a = scratch, .plans = ARENA_ARRAY(scratch, flow_plan, MOST_PLANS + 1)};
     flow_plan p = {0}, best = {0};
     for (size_t g = 0; g < f->group_count; g++) {
@@ -457,9 +472,9 @@ bool flow_answer(const target *t, const tune_flow *f, const visa_tune_options *o
     for (size_t i = 0; i < f->step_count; i++)
         x.passes[i] = f->steps[i].kind == FLOW_PASS ? flow_passes(f, &p, &f->steps[i], scratch).count : 0;
     consider(&x, &p, 0, tune_slices_of(t, f->most_slices), false, false, false);
-    tune_trial found = {0};
+    tune_trial found = {.cycles = cycles};
+    bool is_better = false;
     size_t tried = 0, refused = 0, skipped = 0;
-    const char *first_refusal = NULL;
     uint64_t left = o->work;
     for (size_t i = 0; i < x.count; i++) {
         if (found.cycles > 0 && x.plans[i].cycles > found.cycles + found.cycles * ESTIMATE_ERROR_PERCENT / 100)
@@ -476,9 +491,10 @@ bool flow_answer(const target *t, const tune_flow *f, const visa_tune_options *o
         tried++;
         refused += one.refusal != NULL;
         left -= (uint64_t)smaller((int64_t)left, (int64_t)one.steps);
-        if (one.refusal && !first_refusal)
-            first_refusal = arena_strdup(a, one.refusal);
+        if (one.refusal && !all->first_refusal)
+            all->first_refusal = arena_strdup(a, one.refusal);
         if (!one.refusal && (found.cycles == 0 || one.cycles < found.cycles)) {
+            is_better = true;
             found.cycles = one.cycles;
             found.dma_cycles = one.dma_cycles;
             memcpy(found.text.steps, one.text.steps, sizeof one.text.steps);
@@ -489,8 +505,9 @@ bool flow_answer(const target *t, const tune_flow *f, const visa_tune_options *o
             o->progress(o->user, (int64_t)(o->work - left), (int64_t)o->work);
     }
     arena_free(scratch);
-    if (found.cycles == 0)
-        return tune_refuse_all(diags, tune_whole_range(f->e->file, f->e->text), tried, first_refusal);
+    all->tried = tried;
+    if (!is_better)
+        return false;
     tune_answer answer = {.timing = tune_timing_of(o),
                           .cycles = found.cycles,
                           .dma_cycles = found.dma_cycles,
@@ -504,4 +521,17 @@ bool flow_answer(const target *t, const tune_flow *f, const visa_tune_options *o
     flow_write(f, &best, t, tune_head(f->e->text, types, "passes", &bound, &answer, describe(f, &best, a), a), &found.text, a, &text);
     *out = text.text;
     return true;
+}
+
+bool flow_answer(const target *t, const tune_flow *f, const visa_tune_options *o, diag_list *diags, strbuf *out)
+{
+    outcome all = {0};
+    return find_kernel(t, f, o, 0, diags->arena, &all, out) ||
+           tune_refuse_all(diags, tune_whole_range(f->e->file, f->e->text), all.tried, all.first_refusal);
+}
+
+bool flow_beats(const target *t, const tune_flow *f, const visa_tune_options *o, int64_t cycles, arena *a, strbuf *out)
+{
+    outcome all = {0};
+    return find_kernel(t, f, o, cycles, a, &all, out);
 }

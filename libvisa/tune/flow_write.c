@@ -236,9 +236,24 @@ flow_handing flow_handing_of(const tune_flow *f, const flow_plan *p, const targe
     return h;
 }
 
+static size_t looped_group(const flow_plan *p)
+{
+    size_t g = 0;
+    while (g < FLOW_GROUPS_MAX && p->split[g].loop <= 1)
+        g++;
+    return g;
+}
+
+bool flow_comes_ahead(const tune_flow *f, const flow_plan *p, const flow_value *v)
+{
+    size_t g = looped_group(p);
+    return p->ahead && g != NO_GROUP && (v->has >> g & 1) && v->tensor && v->place == FLOW_DM && flow_ring_of(f, p, v).slices == 1 &&
+           is_rows_alone(f, v);
+}
+
 int64_t flow_tile_of(const tune_flow *f, const flow_plan *p, const target *t, const flow_value *v)
 {
-    int64_t elements = 1;
+    int64_t elements = flow_comes_ahead(f, p, v) ? p->split[looped_group(p)].loop : 1;
     for (size_t i = 0; i < v->count; i++)
         elements *= p->split[v->groups[i]].tile;
     elements /= flow_ring_of(f, p, v).slices * flow_handing_of(f, p, t, v).slices;
@@ -369,6 +384,12 @@ static void end_step(writer *w)
     w->step += w->step + 1 < TUNE_STEPS;
 }
 
+/* "1" in a list is nothing. */
+static const char *in_list(const char *mapping)
+{
+    return strcmp(mapping, "1") == 0 ? NULL : mapping;
+}
+
 /* Rows of a tensor in HBM that a copy takes are whole 8 bytes. */
 static const char *port_mapping(const writer *w, const flow_value *v)
 {
@@ -383,13 +404,20 @@ static const char *port_mapping(const writer *w, const flow_value *v)
     return tune_list(w->a, parts, v->count);
 }
 
+/* The outermost digit of the axis that iterations share: "R / 64". */
+static const char *iterations(const writer *w)
+{
+    const flow_group *g = &w->f->groups[w->looped];
+    int64_t each = g->size / w->p->split[w->looped].loop;
+    return each > 1 ? arena_printf(w->a, "%s / %" PRId64, g->text, each) : g->text;
+}
+
 /* ".view().tile::<m![R / 64], 1, _>(i)" of a tensor that the iterations share; "" of another one. */
 static const char *part_of(const writer *w, const flow_value *v, const char *view)
 {
     if (w->looped == NO_GROUP || !(v->has >> w->looped & 1))
         return "";
-    const flow_group *g = &w->f->groups[w->looped];
-    return arena_printf(w->a, "%s.tile::<m![%s / %" PRId64 "], 1, _>(i)", view, g->text, g->size / w->p->split[w->looped].loop);
+    return arena_printf(w->a, "%s.tile::<m![%s], 1, _>(i)", view, iterations(w));
 }
 
 /* Of the weights' kept axis, what each of the slices that hand them on brings a part of; and what all of these have. */
@@ -416,7 +444,7 @@ static void write_tensor(writer *w, const flow_value *v, size_t around, const ch
     tune_line(&w->page, "let %s: DmTensor<%s, Chip, %s, %s, m![%s]> = %s%s.to_dm(&mut device.tdma);", v->name, type_name(v->type),
               w->unnamed ? arena_printf(w->a, "m![%s]", clusters(w)) : "Cluster",
               w->unnamed ? arena_printf(w->a, "m![%s]", slices(w, 0, around)) : named, element, w->f->e->tensors[v->tensor].port,
-              part_of(w, v, ".view()"));
+              flow_comes_ahead(w->f, w->p, v) ? "" : part_of(w, v, ".view()"));
     if (w->unnamed)
         tune_line(&w->page, "let %s: DmTensor<%s, Chip, Cluster, %s, m![%s]> = unsafe { %s.reshape() };", v->name, type_name(v->type),
                   named, element, v->name);
@@ -463,8 +491,10 @@ static void write_load(writer *w, const flow_step *s)
     begin_step(
         w, arena_printf(w->a, count ? "%" PRId64 " bytes for each slice, the same for all parts of %s" : "%" PRId64 " bytes for each slice",
                         ceil_div(elements * dtype_row_of(v->type)->bits, 8), tune_list(w->a, others, count)));
-    bool alone = v->count == 0 || elements == 1;
+    bool alone = v->count == 0 || elements == 1, is_ahead = flow_comes_ahead(w->f, w->p, v);
     const char *of = alone ? arena_printf(w->a, "1 # %d", (int)(64 / dtype_row_of(v->type)->bits)) : tiles(w, v->groups, v->count, NULL);
+    if (is_ahead)
+        of = TUNE_LIST(w->a, iterations(w), in_list(tiles(w, v->groups, v->count, NULL)));
     write_tensor(w, v, NO_GROUP, of);
     end_step(w);
 }
@@ -529,12 +559,6 @@ static const char *rows_of(const writer *w, const flow_value *sums)
     return tiles(w, rows->groups, rows->count - 1, NULL);
 }
 
-/* "1" in a list is nothing. */
-static const char *in_list(const char *mapping)
-{
-    return strcmp(mapping, "1") == 0 ? NULL : mapping;
-}
-
 /* The rows meet the weights, up to the sums. */
 static void write_sums(writer *w, const flow_value *sums)
 {
@@ -545,8 +569,8 @@ static void write_sums(writer *w, const flow_value *sums)
     const char *rows = in_list(rows_of(w, sums)), *steps = digit(w, sums->summed, packet, part / packet),
                *of_packet = digit(w, sums->summed, 1, packet), *groups = in_list(columns_of(w, sums, false)),
                *lanes = digit(w, sums->groups[sums->count - 1], 1, LANES);
-    tune_line(&w->page, "    .begin(%s.view())", f->values[sums->rows].name);
     const flow_value *v = &f->values[sums->rows];
+    tune_line(&w->page, "    .begin(%s.view()%s)", v->name, flow_comes_ahead(f, w->p, v) ? part_of(w, v, "") : "");
     flow_ring ring = flow_ring_of(f, w->p, v);
     const char *here[FLOW_GROUPS_MAX];
     int64_t inside = part / packet; /* steps of time of what one slice brings */
@@ -878,6 +902,8 @@ static bool is_inside(const writer *w, const flow_step *s)
     const tune_flow *f = w->f;
     if (w->looped == NO_GROUP)
         return true;
+    if (s->kind == FLOW_LOAD && flow_comes_ahead(f, w->p, &f->values[s->to]))
+        return false;
     unsigned has = f->values[s->to].has | (s->kind == FLOW_PASS ? tune_flow_depends(f, s->from) : 0);
     for (size_t i = 0; s->kind == FLOW_PASS && i < s->count; i++) {
         const flow_value *operand = tune_flow_operand(f, &s->operations[i]);

@@ -18,6 +18,7 @@ typedef struct flow_plan {
     bool main_weights; /* the TRF is filled by the main context */
     bool rings;        /* slices that share what is reduced bring a part of the rows each, which go around by the Switch Engine */
     bool hands;        /* slices that share weights bring a part of them each, which go around on the way into the TRF */
+    bool ahead;        /* rows of all iterations come in one copy in front of their loop */
     int64_t brought;   /* positions of the result's outermost axis that a slice writes after a copy from DM to DM has brought them there; */
     int64_t brought_clusters; /* in so many clusters. 0: slices write what they have computed */
     int64_t cycles;           /* as estimated */
@@ -61,6 +62,9 @@ typedef struct flow_handing {
     size_t group;
 } flow_handing;
 flow_handing flow_handing_of(const tune_flow *f, const flow_plan *p, const target *t, const flow_value *v);
+
+/* Rows that come in front of the loop, though iterations share them: so do those of a contraction that nothing else needs. */
+bool flow_comes_ahead(const tune_flow *f, const flow_plan *p, const flow_value *v);
 
 /* Elements that a slice has of a value. */
 int64_t flow_tile_of(const tune_flow *f, const flow_plan *p, const target *t, const flow_value *v);

@@ -514,3 +514,51 @@ int64_t tune_bytes_of(dtype type, int64_t elements)
 {
     return elements * dtype_row_of(type)->bits / 8;
 }
+
+/* A tree over the axes of roles, whose numbers are `of_role`. */
+static const tune_node *join_axes(const tune_node *n, const tune_question *q, const size_t *of_role, const size_t *operands, arena *a)
+{
+    if (!n)
+        return NULL;
+    tune_node *made = ARENA_NEW(a, tune_node);
+    *made = *n;
+    made->over = 0;
+    for (size_t i = 0; i < q->axis_count; i++)
+        made->over |= n->over >> i & 1 ? 1U << of_role[q->axes[i].role] : 0;
+    made->left = join_axes(n->left, q, of_role, operands, a);
+    made->right = join_axes(n->right, q, of_role, operands, a);
+    if (n->kind == TUNE_NODE_PRODUCT && n->left->tensor != operands[q->stream]) {
+        const tune_node *left = made->left;
+        made->left = made->right;
+        made->right = left;
+    }
+    return made;
+}
+
+tune_expression tune_question_joined(const tune_expression *e, const tune_question *q, arena *a)
+{
+    tune_expression joined = *e;
+    size_t of_role[TUNE_ROLES] = {0};
+    joined.axis_count = 0;
+    for (int role = 0; role < TUNE_ROLES; role++)
+        if (q->axis_text[role]) {
+            of_role[role] = joined.axis_count;
+            joined.axes[joined.axis_count++] =
+                (tune_axis){q->axis_text[role], q->axis_text[role], q->size[role], (tune_role)role, e->axes[0].range};
+        }
+    for (size_t t = 0; t < e->tensor_count; t++) {
+        tune_tensor *x = &joined.tensors[t];
+        unsigned seen = 0;
+        x->count = 0;
+        for (size_t i = 0; i < e->tensors[t].count; i++) {
+            tune_role role = q->axes[e->tensors[t].axes[i]].role;
+            if (q->axis_text[role] && !(seen >> role & 1))
+                x->axes[x->count++] = of_role[role];
+            seen |= 1U << role;
+        }
+    }
+    const tune_node *product = product_in(e->root);
+    const size_t operands[TUNE_PLACES] = {[TUNE_LEFT] = product->left->tensor, [TUNE_RIGHT] = product->right->tensor};
+    joined.root = join_axes(e->root, q, of_role, operands, a);
+    return joined;
+}

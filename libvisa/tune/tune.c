@@ -97,6 +97,25 @@ const char *tune_head_of_contraction(const tune_question *q, const attainable *b
     return tune_head(q->text, types, "products", bound, x, how, a);
 }
 
+/* ---- flows ---- */
+
+static void add_axis(tune_kernel *k, tune_kernel_axis one)
+{
+    for (size_t i = 0; i < k->axis_count; i++)
+        if (strcmp(k->axes[i].text, one.text) == 0)
+            return;
+    k->axes[k->axis_count++] = one;
+}
+
+static bool read_flow(diag_list *diags, const visa_tune_options *o, const tune_expression *e, tune_flow *f, tune_kernel *out)
+{
+    if (!tune_flow_read(e, o, diags, f))
+        return false;
+    for (size_t g = 0; g < f->group_count; g++)
+        add_axis(out, (tune_kernel_axis){f->groups[g].text, f->groups[g].parts, f->groups[g].size});
+    return true;
+}
+
 /* ---- contractions ---- */
 
 static bool read_contraction(visa_compilation *c, const visa_tune_options *o, const tune_expression *e, tune_question *q, tune_kernel *out)
@@ -109,7 +128,7 @@ static bool read_contraction(visa_compilation *c, const visa_tune_options *o, co
             if ((int)q->axes[i].role == role)
                 parts = parts ? arena_printf(c->arena, "%s, %s", parts, q->axes[i].name) : q->axes[i].name;
         if (q->axis_text[role])
-            out->axes[out->axis_count++] = (tune_kernel_axis){q->axis_text[role], parts, q->size[role]};
+            add_axis(out, (tune_kernel_axis){q->axis_text[role], parts, q->size[role]});
     }
     return true;
 }
@@ -162,7 +181,21 @@ static bool refuse_shares(diag_list *diags, src_range question, const visa_tune_
     return false;
 }
 
-static bool answer_contraction(visa_compilation *c, const target *t, const visa_tune_options *o, const tune_question *q, tune_kernel *out)
+/* A contraction is a flow as well, whose slices may share what is summed: where its own answer is far from the bound. A part of the work is
+ * enough, since the search ends at the cycles that are known. */
+static bool answer_by_flow(visa_compilation *c, const target *t, const visa_tune_options *o, const tune_flow *f, const tune_question *q,
+                           int64_t cycles, tune_kernel *out)
+{
+    enum { FAR_PERCENT = 125, PART = 4 };
+    visa_tune_options part = *o;
+    part.work = o->work / PART;
+    part.progress = NULL;
+    return f && o->chips <= 1 && cycles > tune_bound_of(t, q).cycles * FAR_PERCENT / 100 &&
+           flow_beats(t, f, &part, cycles, c->arena, &out->text);
+}
+
+static bool answer_contraction(visa_compilation *c, const target *t, const visa_tune_options *o, const tune_question *q, const tune_flow *f,
+                               tune_kernel *out)
 {
     arena *a = c->arena;
     src_range range = tune_whole_range(q->tensors[TUNE_OUT].range.file, q->text);
@@ -175,6 +208,8 @@ static bool answer_contraction(visa_compilation *c, const target *t, const visa_
     search_forms(a, t, o, forms, count, &x);
     if (!x.question)
         return tune_refuse_all(&c->diags, range, x.answer.tried, x.answer.first_refusal);
+    if (answer_by_flow(c, t, o, f, x.question, x.answer.cycles, out))
+        return true;
     attainable bound = tune_bound_of(t, &forms[0]); /* the least */
     bool has_window = q->window_count > 0;
     const char *how = has_window    ? tune_window_describe(x.question, &x.window, a)
@@ -191,17 +226,6 @@ static bool answer_contraction(visa_compilation *c, const target *t, const visa_
     return true;
 }
 
-/* ---- flows ---- */
-
-static bool read_flow(visa_compilation *c, const visa_tune_options *o, const tune_expression *e, tune_flow *f, tune_kernel *out)
-{
-    if (!tune_flow_read(e, o, &c->diags, f))
-        return false;
-    for (size_t g = 0; g < f->group_count; g++)
-        out->axes[out->axis_count++] = (tune_kernel_axis){f->groups[g].text, f->groups[g].parts, f->groups[g].size};
-    return true;
-}
-
 static bool answer_flow(visa_compilation *c, const target *t, const visa_tune_options *o, const tune_flow *f, tune_kernel *out)
 {
     tune_flow form;
@@ -211,6 +235,20 @@ static bool answer_flow(visa_compilation *c, const target *t, const visa_tune_op
 }
 
 /* ---- both ---- */
+
+/* A contraction that is a flow, too. Not of integers, whose sums would saturate in each slice, nor of an image. What the kernel calls the
+ * flow's axes is known as well, whichever of both is the answer. */
+static bool reads_as_flow(visa_compilation *c, const visa_tune_options *o, const tune_expression *e, const tune_question *q, tune_flow *f,
+                          tune_kernel *out)
+{
+    diag_list refusals;
+    diag_list_init(&refusals, c->arena);
+    if (q->window_count > 0 || dtype_row_of(q->type)->accumulates_in != DTYPE_F32)
+        return false;
+    tune_expression *joined = ARENA_NEW(c->arena, tune_expression);
+    *joined = tune_question_joined(e, q, c->arena);
+    return read_flow(&refusals, o, joined, f, out);
+}
 
 /* The answer that the cache has; of several processes the first one looks. */
 static bool found_before(visa_compilation *c, const visa_tune_options *o, strbuf *out)
@@ -240,11 +278,12 @@ bool tune_answer_one(visa_compilation *c, const visa_tune_options *o, int file, 
         return false;
     out->result = e.tensors[0].name;
     bool contracts = tune_is_contraction(&e);
-    if (contracts ? !read_contraction(c, o, &e, &q, out) : !read_flow(c, o, &e, &f, out))
+    if (contracts ? !read_contraction(c, o, &e, &q, out) : !read_flow(&c->diags, o, &e, &f, out))
         return false;
+    bool is_both = contracts && reads_as_flow(c, o, &e, &q, &f, out);
     if (found_before(c, o, &out->text))
         return true;
-    if (contracts ? !answer_contraction(c, &part, o, &q, out) : !answer_flow(c, &part, o, &f, out))
+    if (contracts ? !answer_contraction(c, &part, o, &q, is_both ? &f : NULL, out) : !answer_flow(c, &part, o, &f, out))
         return false;
     if (o->part == 0)
         tune_cache_keep(o, &out->text);

@@ -212,6 +212,21 @@ def close(found, expected, what):
     check(len(found) == len(expected) and worst < 1e-4, f"{what}: {worst} from what Python computes")
 
 
+# Keys that slices hand on, in parts of all lanes, and of some of them.
+HANDED = [{"h": 2, "q": 64, "s": 32, "d": 16}, {"h": 8, "q": 16, "s": 64, "d": 16}]
+
+
+def handed():
+    question, rng = "P[h, q, s] = softmax(s) (sum(d) Q[h, q, d]: f32 * K[h, s, d]: f32)", random.Random(7)
+    for of in HANDED:
+        check("hands them on" in tune(question, of, "--budget=0s").text(), f"{of}: nothing is handed on: this question no longer tests it")
+        h, d = of["h"], of["d"]
+        rows = {x: [[rng.choice([-1.0, 0.0, 1.0]) for _ in range(d)] for _ in range(h * of[x])] for x in "qs"}
+        powers = [[math.exp(sum(map(float.__mul__, q, k))) for k in rows["s"][i // of["q"] * of["s"]:][:of["s"]]] for i, q in enumerate(rows["q"])]
+        found = computed(question, of, {"q": ((h, of["q"], d), sum(rows["q"], [])), "k": ((h, of["s"], d), sum(rows["s"], []))}, h * of["q"] * of["s"], "bf16")
+        close(found, [x / sum(row) for row in powers for x in row], f"softmax of scores {of}")
+
+
 def numbers():
     """The formulas in Python."""
     rng = random.Random(3)
@@ -227,12 +242,14 @@ def numbers():
     close(computed("Y[r, c] = X[r, c] / sqrt(mean(c) X[r, c] * X[r, c] + 0.5) * w[c]", {"r": r, "c": c}, {**x, "w": ((c,), g)}, r * c),
           [v / root[i] * g[k] for i, row in enumerate(rows) for k, v in enumerate(row)], "norm")
     close(computed("y[r] = max(c) X[r, c] - min(c) X[r, c]", {"r": r, "c": c}, x, r), [max(row) - min(row) for row in rows], "range")
+    handed()
     close(computed("t[] = sum(r, c) X[r, c]", {"r": r, "c": c}, x, 1), [sum(map(sum, rows))], "sum of all")
 
 
 # Question, sizes and options, status, words of the answer.
 ANSWERS = [("Y[r, c] = X[r, c] / sqrt(mean(c) X[r, c] * X[r, c] + 0.001) * g[c]", "r=2048,c=256", [], 0, ".vector_fp_div(&"),
            ("O[h, e] = sum(s) (softmax(s) (sum(d) Q[h, d] * K[h, s, d]) * V[h, s, e])", "h=2,s=64,d=32,e=32", ["--check"], 0, "all 64 values proven"), # an operand
+           ("O[h, q, e] = sum(s) (softmax(s) (sum(d) Q[h, q, d] * K[h, s, d]) * V[h, s, e])", "h=32,q=1,s=2048,d=128,e=128", [], 0, ".begin(q.view().tile::<m![H / "), # ahead of the loop
            ("y[r] = sum(c) X[r, c]", "r=4,c=4096", [], 0, "in each slice and then over"), ("y[r] = max(c) X[r, c]", "r=2048,c=256", [], 0, ".transpose::<"),
            ("Y[n] = relu(X[n])", "n=16777216", [], 0, "iterations"),
            ("Y[r] = softmax(c) X[r, c]", "r=8,c=8", [], 1, "axis `c` is not in the result"), ("Y[r, c] = sum(c) X[r, c]", "r=8,c=8", [], 1, "is reduced and stands in the result"),
