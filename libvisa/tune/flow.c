@@ -346,6 +346,9 @@ static bool keep_in_dm(lowering *l, const tune_node *n)
     if (!lower(l, n, &c))
         return false;
     bool is_stream = l->f->values[c.source].place == FLOW_STREAM;
+    l->f->has_sums_again = l->f->has_sums_again || is_stream;
+    if (is_stream && l->f->multiplies_again)
+        return true;
     if ((c.count <= COMPUTED_AGAIN && !is_stream) || l->in_dm_count == FLOW_VALUES_MAX)
         return true;
     if (!end_chain(l, &c, FLOW_DM, l->f->meets, "values", "In DM, since it is read more than once", &value))
@@ -481,6 +484,11 @@ static bool lay_for_reducer(lowering *l, const tune_node *n, size_t summed, bool
     turned.groups[v.count - 2] = v.groups[v.count - 1];
     turned.groups[v.count - 1] = summed;
     size_t from = *out;
+    for (size_t i = 0; i < f->step_count; i++)
+        if (f->steps[i].kind == FLOW_TURN && f->steps[i].from == from) {
+            *out = f->steps[i].to;
+            return true;
+        }
     return add_value(l, turned, out) &&
            add_step(l, (flow_step){.kind = FLOW_TURN, .from = from, .to = *out, .why = "Packets are of the sum: blocks are turned"});
 }
@@ -501,8 +509,19 @@ static bool lower_contraction(lowering *l, const tune_node *n, const tune_node *
         a = b;
         b = other;
     }
+    const size_t known = f->step_count;
     if (!lay_for_reducer(l, a, group, false, &rows) || !lay_for_reducer(l, b, group, true, &columns))
         return false;
+    const tune_operation summed_here = {.what = TUNE_FOLD_ADD, .operand = f->groups[group].text, .group = group, .is_summed = true};
+    *out = (chain){0};
+    for (size_t i = 0; i < f->value_count && f->step_count == known; i++) { /* the same sums again */
+        const flow_value *v = &f->values[i];
+        for (size_t k = 0; v->place == FLOW_STREAM && v->rows == rows && v->summed == group && k < known; k++)
+            if (f->steps[k].kind == FLOW_FILL && f->steps[k].from == columns && f->steps[k].to == v->weights) {
+                out->source = i;
+                return append(l, n, out, summed_here);
+            }
+    }
     flow_value w = f->values[columns];
     w.tensor = 0;
     w.place = FLOW_TRF;
@@ -526,9 +545,7 @@ static bool lower_contraction(lowering *l, const tune_node *n, const tune_node *
         if (w.groups[i] != group && !(r->has >> w.groups[i] & 1))
             sums.groups[sums.count++] = w.groups[i];
     sums.has = (r->has | w.has) & ~summed;
-    *out = (chain){0};
-    return add_value(l, sums, &out->source) &&
-           append(l, n, out, (tune_operation){.what = TUNE_FOLD_ADD, .operand = f->groups[group].text, .group = group, .is_summed = true});
+    return add_value(l, sums, &out->source) && append(l, n, out, summed_here);
 }
 
 static bool lower(lowering *l, const tune_node *n, chain *out)
@@ -545,6 +562,9 @@ static bool lower(lowering *l, const tune_node *n, chain *out)
         if (!lower_contraction(l, n, a, b, out))
             return false;
         if (occurrences(l->f->e->root, n) < 2 || l->in_dm_count == FLOW_VALUES_MAX)
+            return true;
+        l->f->has_sums_again = true;
+        if (l->f->multiplies_again)
             return true;
         if (!end_chain(l, out, FLOW_DM, l->f->meets, "values", "In DM, since they are read more than once", &value))
             return false;
@@ -636,9 +656,9 @@ static bool check_axes(lowering *l)
     return true;
 }
 
-bool tune_flow_read(const tune_expression *e, const visa_tune_options *options, diag_list *diags, tune_flow *out)
+bool tune_flow_read(const tune_expression *e, const visa_tune_options *options, bool again, diag_list *diags, tune_flow *out)
 {
-    *out = (tune_flow){.e = e, .value_count = 1, .most_slices = options->slices};
+    *out = (tune_flow){.e = e, .value_count = 1, .most_slices = options->slices, .multiplies_again = again};
     lowering l = {.f = out, .diags = diags, .a = diags->arena};
     if (!find_types(&l, options) || !find_groups(&l) || !check_axes(&l))
         return false;

@@ -57,6 +57,8 @@ typedef struct tune_flow {
     flow_step steps[FLOW_STEPS_MAX];
     size_t step_count;
     int64_t most_slices;         /* of a cluster that work; 0: all */
+    bool multiplies_again;       /* sums of a contraction that are read more than once are computed again, and not kept in DM */
+    bool has_sums_again;         /* there are such */
     dtype meets, type, out_type; /* in which values are worked on; of tensors without a type; of the result */
 } tune_flow;
 
@@ -69,7 +71,7 @@ const flow_value *tune_flow_operand(const tune_flow *f, const tune_operation *o)
 /* Groups that a value depends on. */
 unsigned tune_flow_depends(const tune_flow *f, size_t value);
 
-/* False: diagnosed. Lives in the list's arena. */
-bool tune_flow_read(const tune_expression *e, const visa_tune_options *options, diag_list *diags, tune_flow *out);
+/* `again`: sums that are read more than once are multiplied again. False: diagnosed. Lives in the list's arena. */
+bool tune_flow_read(const tune_expression *e, const visa_tune_options *options, bool again, diag_list *diags, tune_flow *out);
 
 #endif

@@ -456,6 +456,7 @@ static const char *describe(const tune_flow *f, const flow_plan *p, arena *a)
 typedef struct outcome {
     size_t tried;
     const char *first_refusal;
+    int64_t cycles; /* of the best; 0: there is none */
 } outcome;
 
 /* A kernel that takes fewer cycles than `cycles`; 0: any. */
@@ -508,6 +509,7 @@ static bool find_kernel(const target *t, const tune_flow *f, const visa_tune_opt
     all->tried = tried;
     if (!is_better)
         return false;
+    all->cycles = found.cycles;
     tune_answer answer = {.timing = tune_timing_of(o),
                           .cycles = found.cycles,
                           .dma_cycles = found.dma_cycles,
@@ -523,11 +525,16 @@ static bool find_kernel(const target *t, const tune_flow *f, const visa_tune_opt
     return true;
 }
 
-bool flow_answer(const target *t, const tune_flow *f, const visa_tune_options *o, diag_list *diags, strbuf *out)
+bool flow_answer(const target *t, const tune_flow *f, const tune_flow *again, const visa_tune_options *o, diag_list *diags, strbuf *out)
 {
-    outcome all = {0};
-    return find_kernel(t, f, o, 0, diags->arena, &all, out) ||
-           tune_refuse_all(diags, tune_whole_range(f->e->file, f->e->text), all.tried, all.first_refusal);
+    outcome all = {0}, of_again = {0};
+    strbuf other;
+    bool found = find_kernel(t, f, o, 0, diags->arena, &all, out);
+    if (again && find_kernel(t, again, o, all.cycles, diags->arena, &of_again, &other)) {
+        *out = other;
+        return true;
+    }
+    return found || tune_refuse_all(diags, tune_whole_range(f->e->file, f->e->text), all.tried, all.first_refusal);
 }
 
 bool flow_beats(const target *t, const tune_flow *f, const visa_tune_options *o, int64_t cycles, arena *a, strbuf *out)

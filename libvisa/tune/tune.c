@@ -109,11 +109,20 @@ static void add_axis(tune_kernel *k, tune_kernel_axis one)
 
 static bool read_flow(diag_list *diags, const visa_tune_options *o, const tune_expression *e, tune_flow *f, tune_kernel *out)
 {
-    if (!tune_flow_read(e, o, diags, f))
+    if (!tune_flow_read(e, o, false, diags, f))
         return false;
     for (size_t g = 0; g < f->group_count; g++)
         add_axis(out, (tune_kernel_axis){f->groups[g].text, f->groups[g].parts, f->groups[g].size});
     return true;
+}
+
+static bool answer_flow(visa_compilation *c, const target *t, const visa_tune_options *o, const tune_flow *f, tune_kernel *out)
+{
+    tune_flow *again = ARENA_NEW(c->arena, tune_flow);
+    diag_list refusals;
+    diag_list_init(&refusals, c->arena);
+    bool is_other = f->has_sums_again && tune_flow_read(f->e, o, true, &refusals, again);
+    return flow_answer(t, f, is_other ? again : NULL, o, &c->diags, &out->text);
 }
 
 /* ---- contractions ---- */

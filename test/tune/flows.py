@@ -65,11 +65,11 @@ def random_questions(seed, count):
     print(f"flows: {answered} of {count} random questions have an answer")
 
 
-def computed(question, sizes, inputs, count, dtype="f32"):
+def computed(question, sizes, inputs, count, dtype="f32", budget="0s"):
     """What the kernel for a question makes of inputs, name: (shape, values); nothing where there is none."""
     with tempfile.TemporaryDirectory() as work:
         path = lambda name: os.path.join(work, name)
-        made = tune(question, sizes, f"--dtype={dtype}", "--budget=0s", "--emit=bin", "-o", path("q.bin"))
+        made = tune(question, sizes, f"--dtype={dtype}", f"--budget={budget}", "--emit=bin", "-o", path("q.bin"))
         if made.status:
             check("E-TUNE-NONE" in made.text(), f"{question} {sizes}: {made.text()}")
             return None
@@ -212,18 +212,19 @@ def close(found, expected, what):
     check(len(found) == len(expected) and worst < 1e-4, f"{what}: {worst} from what Python computes")
 
 
-# Keys that slices hand on, in parts of all lanes, and of some of them.
-HANDED = [{"h": 2, "q": 64, "s": 32, "d": 16}, {"h": 8, "q": 16, "s": 64, "d": 16}]
+# Keys that slices hand on, in parts of all lanes, and of some of them; scores that are multiplied again, and not kept.
+HANDED = [({"h": 2, "q": 64, "s": 32, "d": 16}, "0s", 1), ({"h": 8, "q": 16, "s": 64, "d": 16}, "0s", 1), ({"h": 1, "q": 512, "s": 64, "d": 16}, "1s", 3)]
 
 
-def handed():
+def scores():
     question, rng = "P[h, q, s] = softmax(s) (sum(d) Q[h, q, d]: f32 * K[h, s, d]: f32)", random.Random(7)
-    for of in HANDED:
-        check("hands them on" in tune(question, of, "--budget=0s").text(), f"{of}: nothing is handed on: this question no longer tests it")
+    for of, budget, products in HANDED:
+        made = tune(question, of, f"--budget={budget}").text()
+        check("hands them on" in made and made.count("contract_outer") == products, f"{of}: nothing is handed on, or multiplied again: this question no longer tests it")
         h, d = of["h"], of["d"]
         rows = {x: [[rng.choice([-1.0, 0.0, 1.0]) for _ in range(d)] for _ in range(h * of[x])] for x in "qs"}
         powers = [[math.exp(sum(map(float.__mul__, q, k))) for k in rows["s"][i // of["q"] * of["s"]:][:of["s"]]] for i, q in enumerate(rows["q"])]
-        found = computed(question, of, {"q": ((h, of["q"], d), sum(rows["q"], [])), "k": ((h, of["s"], d), sum(rows["s"], []))}, h * of["q"] * of["s"], "bf16")
+        found = computed(question, of, {"q": ((h, of["q"], d), sum(rows["q"], [])), "k": ((h, of["s"], d), sum(rows["s"], []))}, h * of["q"] * of["s"], "bf16", budget)
         close(found, [x / sum(row) for row in powers for x in row], f"softmax of scores {of}")
 
 
@@ -242,7 +243,7 @@ def numbers():
     close(computed("Y[r, c] = X[r, c] / sqrt(mean(c) X[r, c] * X[r, c] + 0.5) * w[c]", {"r": r, "c": c}, {**x, "w": ((c,), g)}, r * c),
           [v / root[i] * g[k] for i, row in enumerate(rows) for k, v in enumerate(row)], "norm")
     close(computed("y[r] = max(c) X[r, c] - min(c) X[r, c]", {"r": r, "c": c}, x, r), [max(row) - min(row) for row in rows], "range")
-    handed()
+    scores()
     close(computed("t[] = sum(r, c) X[r, c]", {"r": r, "c": c}, x, 1), [sum(map(sum, rows))], "sum of all")
 
 
