@@ -116,15 +116,6 @@ static bool read_flow(diag_list *diags, const visa_tune_options *o, const tune_e
     return true;
 }
 
-static bool answer_flow(visa_compilation *c, const target *t, const visa_tune_options *o, const tune_flow *f, tune_kernel *out)
-{
-    tune_flow *again = ARENA_NEW(c->arena, tune_flow);
-    diag_list refusals;
-    diag_list_init(&refusals, c->arena);
-    bool is_other = f->has_sums_again && tune_flow_read(f->e, o, true, &refusals, again);
-    return flow_answer(t, f, is_other ? again : NULL, o, &c->diags, &out->text);
-}
-
 /* ---- contractions ---- */
 
 static bool read_contraction(visa_compilation *c, const visa_tune_options *o, const tune_expression *e, tune_question *q, tune_kernel *out)
@@ -237,10 +228,16 @@ static bool answer_contraction(visa_compilation *c, const target *t, const visa_
 
 static bool answer_flow(visa_compilation *c, const target *t, const visa_tune_options *o, const tune_flow *f, tune_kernel *out)
 {
-    tune_flow form;
-    if (tune_forms_of_flow(f, larger(1, o->chips), c->arena, &form) == 0)
+    enum { READ_AGAIN, FORM, FORM_AGAIN, FLOWS };
+    tune_flow *x = ARENA_ARRAY(c->arena, tune_flow, FLOWS);
+    int64_t chips = larger(1, o->chips);
+    diag_list refusals;
+    diag_list_init(&refusals, c->arena);
+    if (tune_forms_of_flow(f, chips, c->arena, &x[FORM]) == 0)
         return refuse_shares(&c->diags, tune_whole_range(f->e->file, f->e->text), o);
-    return flow_answer(t, &form, o, &c->diags, &out->text);
+    bool is_other = f->has_sums_again && tune_flow_read(f->e, o, true, &refusals, &x[READ_AGAIN]) &&
+                    tune_forms_of_flow(&x[READ_AGAIN], chips, c->arena, &x[FORM_AGAIN]) > 0;
+    return flow_answer(t, &x[FORM], is_other ? &x[FORM_AGAIN] : NULL, o, &c->diags, &out->text);
 }
 
 /* ---- both ---- */
