@@ -245,6 +245,25 @@ int64_t tune_window_places(const tune_question *q, size_t window)
     return (q->axes[w->kept].size - 1) * w->stride + (q->axes[w->summed].size - 1) * w->dilation + 1;
 }
 
+/* Places of the window that are so many after each other fall on the same places of the image. */
+static int64_t period_of_uses(const tune_window *w)
+{
+    return w->stride / gcd(w->stride, w->dilation);
+}
+
+int64_t tune_window_uses(const tune_question *q, size_t window)
+{
+    const tune_window *w = &q->windows[window];
+    return smaller(q->axes[w->kept].size, ceil_div(q->axes[w->summed].size, period_of_uses(w)));
+}
+
+int64_t tune_window_used(const tune_question *q, size_t window)
+{
+    const tune_window *w = &q->windows[window];
+    int64_t kept = q->axes[w->kept].size, summed = q->axes[w->summed].size, apart = smaller(summed, period_of_uses(w));
+    return apart * kept + (summed - apart) * smaller(kept, w->dilation / gcd(w->stride, w->dilation));
+}
+
 /* A convolution in the one form that kernels are made for. */
 static bool check_windows(reader *r)
 {

@@ -48,8 +48,12 @@ typedef struct tune_question {
     tune_epilogue whole, last_part;                     /* of whole sums, and of the last part of one */
 } tune_question;
 
-/* Places of an image along a window. */
+/* Places of an image along a window, and of them those that a window takes: a stride may pass some. */
 int64_t tune_window_places(const tune_question *q, size_t window);
+int64_t tune_window_used(const tune_question *q, size_t window);
+
+/* Places of the window, of one place of the image, at most: in so many results it is a factor. */
+int64_t tune_window_uses(const tune_question *q, size_t window);
 
 /* What is done to sums in so many parts. */
 const tune_epilogue *tune_epilogue_of(const tune_question *q, int64_t parts);

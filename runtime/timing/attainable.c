@@ -59,6 +59,11 @@ static int64_t part_of(int64_t cycles, int64_t share)
     return (int64_t)((__int128)cycles * share / ALL);
 }
 
+static int64_t carried_cycles(const attainable *x, int64_t bytes)
+{
+    return (int64_t)((__int128)bytes * 1000 / x->bytes_per_kcycle);
+}
+
 /* Copies that end before the first product which a result waits for. */
 static int64_t loads_before(const attainable_work *w)
 {
@@ -68,20 +73,21 @@ static int64_t loads_before(const attainable_work *w)
     return larger(w->first_loads, operands);
 }
 
-/* Copies that bring the operands, a part of one of them each, and the cycles that their bytes take: of all, and of all but the largest. */
+/* Copies that bring the operands, a part of one of them each, and the cycles that their bytes take: of all, of all but the largest, and
+ * with what is in fewer products than the rest. */
 typedef struct operand_loads {
-    int64_t operands, count, of_all, of_others;
+    int64_t operands, count, of_all, of_others, loaded;
 } operand_loads;
 
-/* Can all products be done in so many cycles? What a copy brings is there when it ends, and an element is in as many products as any other
- * of its tensor: those that need one of the copies from the m-th on are what is missing of an operand before it, at least, and they come
+/* Can all products be done in so many cycles? What a copy brings is there when it ends, and a share of an operand is in no larger share of
+ * the products: those that need one of the copies from the m-th on are what is missing of an operand before it, at least, and they come
  * after it. So it ends early, and copies up to it have few bytes; the most that they can have leaves the least to the next ones. */
 static bool can_multiply(const attainable_work *w, const attainable *x, const operand_loads *l, int64_t cycles)
 {
     int64_t complete = 0; /* of the operand that has the least of itself there */
     for (int64_t m = 1; m <= l->count; m++) {
         int64_t loaded = cycles - m * x->start_cycles - part_of(w->stored_mac_cycles, ALL - complete);
-        if (loaded < 0 || (m == l->count && loaded < l->of_all))
+        if (loaded < 0 || (m == l->count && loaded < l->loaded))
             return false;
         loaded = smaller(loaded, l->of_all);
         if (m < l->operands) /* of one of them there is nothing */
@@ -100,7 +106,7 @@ static bool can_multiply(const attainable_work *w, const attainable *x, const op
 /* The end of the last product. */
 static int64_t end_of_products(const attainable_work *w, const attainable *x, const operand_loads *l)
 {
-    int64_t low = loads_before(w) * x->start_cycles + w->stored_mac_cycles, high = low + l->count * x->start_cycles + l->of_all;
+    int64_t low = loads_before(w) * x->start_cycles + w->stored_mac_cycles, high = low + l->count * x->start_cycles + l->loaded;
     if (l->count == 0)
         return low;
     while (low < high) {
@@ -113,18 +119,22 @@ static int64_t end_of_products(const attainable_work *w, const attainable *x, co
     return low;
 }
 
-/* Can `stores` copies write all results in so many cycles? Each takes as much as is multiplied when it has to begin, the last one of which
- * is `multiplied_at`: those after it have a start each, and carry what is left with it. */
-static bool can_store(const attainable_work *w, const attainable *x, int64_t multiplied_at, int64_t stores, int64_t cycles)
+/* How results come to be: none before `begins`, in so many cycles for all of them, and the last one not before `ends`. */
+typedef struct making {
+    int64_t begins, cycles, ends;
+} making;
+
+/* Can `stores` copies write all results in so many cycles? Each takes as much as is made when it has to begin: those after it have a start
+ * each, and carry what is left with it. */
+static bool can_store(const attainable_work *w, const attainable *x, const making *of, int64_t stores, int64_t cycles)
 {
-    const int64_t of_results = (int64_t)((__int128)w->stored_bytes * 1000 / x->bytes_per_kcycle);
+    const int64_t of_results = carried_cycles(x, w->stored_bytes);
     int64_t stored = 0;
     for (int64_t left = stores; left > 0; left--) {
-        int64_t begins = cycles - left * x->start_cycles - part_of(of_results, ALL - stored),
-                multiplied = begins - loads_before(w) * x->start_cycles;
-        if (multiplied <= 0)
+        int64_t begins = cycles - left * x->start_cycles - part_of(of_results, ALL - stored), made = begins - of->begins;
+        if (made <= 0)
             return false;
-        stored = (int64_t)smaller((__int128)multiplied * ALL / w->stored_mac_cycles + 1, begins >= multiplied_at ? ALL : ALL - 1);
+        stored = (int64_t)smaller((__int128)made * ALL / of->cycles + 1, begins >= of->ends ? ALL : ALL - 1);
         if (stored == ALL)
             return true;
     }
@@ -132,12 +142,11 @@ static bool can_store(const attainable_work *w, const attainable *x, int64_t mul
 }
 
 /* The least cycles of so many stores, at least `low`, where `high` is enough. */
-static int64_t cycles_of_stores(const attainable_work *w, const attainable *x, int64_t multiplied_at, int64_t stores, int64_t low,
-                                int64_t high)
+static int64_t cycles_of_stores(const attainable_work *w, const attainable *x, const making *of, int64_t stores, int64_t low, int64_t high)
 {
     while (low < high) {
         int64_t middle = low + (high - low) / 2;
-        if (can_store(w, x, multiplied_at, stores, middle))
+        if (can_store(w, x, of, stores, middle))
             high = middle;
         else
             low = middle + 1;
@@ -145,24 +154,32 @@ static int64_t cycles_of_stores(const attainable_work *w, const attainable *x, i
     return low;
 }
 
-/* More stores wait less, and have more starts. Each one more gains less than the one before, by the factor of results to products: who
- * gained nothing so often gains nothing later. 0 says nothing: so many stores are not tried, each takes as many steps as there are.
- * `least` is known of fewer copies that bring operands: what they cannot beat is not looked at. */
-static int64_t waits_of_loads(const target *t, const attainable_work *w, const attainable *x, int64_t carried, const operand_loads *l,
-                              int64_t least)
+/* So many copies bring all tensors that are loaded, `l` of them the operands.
+ * More stores wait less, and have more starts. Each one more gains less than the one before, by the factor of results to what makes them:
+ * who gained nothing so often gains nothing later. 0 says nothing: so many stores are not tried, each takes as many steps as there are.
+ * `least` is known of fewer copies: what they cannot beat is not looked at. */
+static int64_t waits_of_loads(const target *t, const attainable_work *w, const attainable *x, int64_t carried, int64_t loads,
+                              const operand_loads *l, int64_t least)
 {
     enum { IN_VAIN = 64, MOST_STORES = 512 };
-    int64_t best = INT64_MAX, of_best = 0, multiplied_at = end_of_products(w, x, l), more_loads = l->count - l->operands,
-            most = multiplied_at + x->start_cycles + (int64_t)((__int128)w->stored_bytes * 1000 / x->bytes_per_kcycle);
+    const int64_t start = x->start_cycles, of_results = carried_cycles(x, w->stored_bytes);
+    /* where each operand comes in one copy, all products are after the last of them; and all results after the last copy of all */
+    making products = {l->count > 0 && l->count == l->operands ? l->count * start + l->loaded : loads_before(w) * start,
+                       w->stored_mac_cycles, end_of_products(w, x, l)},
+           results = {loads * start + carried_cycles(x, w->bytes - w->stored_bytes), loads == w->loads ? w->made_cycles : 0, 0};
+    results.ends = results.begins + results.cycles;
+    int64_t best = INT64_MAX, of_best = 0, most = larger(products.ends, results.ends) + start + of_results;
     for (int64_t stores = 1;; stores++) {
-        attainable of = {.starts = w->loads + more_loads + stores, .start_cycles = x->start_cycles};
+        attainable of = {.starts = loads + stores, .start_cycles = start};
         count_rows(t, w, &of);
-        int64_t copies = of.starts * of.start_cycles + of.row_cycles + carried;
-        if (copies >= smaller(best, least) || stores - of_best > IN_VAIN)
+        int64_t cycles = of.starts * of.start_cycles + of.row_cycles + carried;
+        if (cycles >= smaller(best, least) || stores - of_best > IN_VAIN)
             return smaller(best, least);
         if (stores > MOST_STORES)
             return 0;
-        int64_t cycles = larger(copies, cycles_of_stores(w, x, multiplied_at, stores, 0, most + stores * x->start_cycles));
+        cycles = larger(cycles, cycles_of_stores(w, x, &products, stores, 0, most + stores * start));
+        if (results.cycles > 0)
+            cycles = larger(cycles, cycles_of_stores(w, x, &results, stores, 0, most + stores * start));
         of_best = cycles < best ? stores : of_best;
         best = smaller(best, cycles);
     }
@@ -175,20 +192,22 @@ static int64_t waits_of(const target *t, const attainable_work *w, const attaina
     operand_loads l = {0};
     int64_t most = 0;
     for (; l.operands < ATTAINABLE_OPERANDS && w->operand_bytes[l.operands] > 0; l.operands++) {
-        int64_t of_one = (int64_t)((__int128)w->operand_bytes[l.operands] * 1000 / x->bytes_per_kcycle);
+        int64_t of_one = carried_cycles(x, w->operand_bytes[l.operands]);
         l.of_all += of_one;
         most = larger(most, of_one);
     }
-    if (l.operands < 2)
-        return waits_of_loads(t, w, x, carried, &(operand_loads){0}, INT64_MAX);
-    l.of_others = l.of_all - most;
-    int64_t best = INT64_MAX;
-    for (l.count = l.operands; l.count <= MOST_LOADS && best > 0; l.count++)
-        best = waits_of_loads(t, w, x, carried, &l, best);
-    attainable_work more = *w;
     operand_loads any = {0};
-    more.loads += MOST_LOADS + 1 - l.operands;
-    return best > 0 ? waits_of_loads(t, &more, x, carried, &any, best) : 0;
+    if (l.operands < 2)
+        return waits_of_loads(t, w, x, carried, w->loads, &any, INT64_MAX);
+    l.of_others = l.of_all - most;
+    l.loaded = larger(l.of_all, carried_cycles(x, w->operand_load_bytes));
+    l.count = l.operands;
+    int64_t best = waits_of_loads(t, w, x, carried, w->loads, &l, INT64_MAX);
+    if (best > 0 && w->loads > l.operands) /* another tensor in two copies */
+        best = waits_of_loads(t, w, x, carried, w->loads + 1, &l, best);
+    for (l.count = l.operands + 1; l.count <= MOST_LOADS && best > 0; l.count++)
+        best = waits_of_loads(t, w, x, carried, w->loads + l.count - l.operands, &l, best);
+    return best > 0 ? waits_of_loads(t, w, x, carried, w->loads + MOST_LOADS + 1 - l.operands, &any, best) : 0;
 }
 
 attainable attainable_of(const target *t, timing_preset preset, const attainable_work *w)

@@ -2,9 +2,9 @@
  *
  * The one idea: a bound that nothing in the model forbids to reach. Copies run one after the other; each moves one tensor at most, starts
  * once, and all engines and channels together carry it. Nothing is multiplied before both operands have something there, and nothing leaves
- * before that: of results that are stored in several copies each waits for its share of the products, and those for copies. A copy finds
- * all banks closed: what is more than a row of each costs a switch for each row, or another copy. Reports and visac tune have it from here;
- * rules and sources: docs/timing.md. */
+ * before that: of results that are stored in several copies each waits for its share of the products, and those for copies; and where
+ * each tensor comes in one copy all results are made after the last of them. A copy finds all banks closed: what is more than a row of
+ * each costs a switch for each row, or another copy. Reports and visac tune have it from here; rules and sources: docs/timing.md. */
 #ifndef VISA_RUNTIME_TIMING_ATTAINABLE_H
 #define VISA_RUNTIME_TIMING_ATTAINABLE_H
 
@@ -36,9 +36,12 @@ typedef struct attainable_work {
     int64_t first_loads; /* tensors that are read before anything is multiplied; 0: nothing is known */
     int64_t stored_bytes,
         stored_mac_cycles; /* of the only result, and the products that each part of it needs its share of; 0: not known */
-    /* of the tensors that all products need, if all bytes of one are in as many of them; after the last one, and where nothing is known, 0
-     */
+    /* of the tensors that all products need: a share of so many bytes of one is in as large a share of the products at most; after the last
+     * one, and where nothing is known, 0 */
     int64_t operand_bytes[ATTAINABLE_OPERANDS];
+    int64_t operand_load_bytes; /* of all of them: what is loaded, where that is more */
+    int64_t made_cycles; /* that all results take at least after the last of the tensors has come, whichever that is, where each comes in
+                            one copy and every result needs a part of each; 0: not known */
 } attainable_work;
 
 /* All zero where the preset states no limits (published schedules). */
