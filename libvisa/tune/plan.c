@@ -27,7 +27,7 @@ static bool stays(const tune_plan *p, tune_role role)
 /* Results in DM for each of those of an iteration. */
 static int64_t iterations_that_stay(const tune_plan *p)
 {
-    return p->results_stay ? p->split[TUNE_COLUMN].loop * p->joined : 1;
+    return (p->results_stay ? p->split[TUNE_COLUMN].loop : 1) * p->joined;
 }
 
 int64_t tune_loop_stride(const tune_plan *p, tune_role role)
@@ -436,7 +436,7 @@ static int64_t vrf_of_operands(const tune_question *q, const tune_plan *p)
 static bool has_room_for_epilogue(const target *t, const tune_question *q, const tune_plan *p, int64_t dm_left)
 {
     enum { STASH_BYTES = 1024 };
-    const tune_epilogue *e = tune_epilogue_of(q, p->sum_loop);
+    const tune_epilogue *e = tune_epilogue_of(q, p->sum_loop, p->sums_wait);
     int64_t tile = 4 * p->split[TUNE_ROW].tile * round_up(p->split[TUNE_COLUMN].tile, 8), vrf = p->sum_loop > 1 ? tile : 0, extras = 0;
     for (size_t i = 0; i < q->extra_count; i++)
         extras += 4 * round_up(elements_of_extra(&q->extras[i], p), 8);
@@ -481,6 +481,8 @@ bool tune_plan_complete(const target *t, const tune_question *q, tune_plan *p)
         return false;
     if (!can_turn(t, q, p) || (p->column_sharers > 1 && !can_share_columns(t, q, p)))
         return false;
+    if (p->sums_wait && (q->waiting.count == 0 || p->sum_loop * row->loop * column->loop * p->split[TUNE_BATCH].loop > 1))
+        return false;
     int64_t part = tune_sum_part(p), weights = tune_bytes_of(q->type, column->tile * part), tiles = column->tile / p->lanes;
     int64_t rows = tune_bytes_of(q->type, row->tile / p->ring_rows * part / p->ring_sums),
             out = tune_bytes_of(q->out_type, row->tile * tiles * p->lanes_kept);
@@ -494,9 +496,12 @@ bool tune_plan_complete(const target *t, const tune_question *q, tune_plan *p)
     if (p->results_stay && (column->loop == 1 || row->loop > 1 || p->split[TUNE_BATCH].loop > 1 || p->columns_outside || p->sum_loop > 1 ||
                             p->regroup > 1 || p->lanes_kept != p->lanes || tune_lies_turned(q, p, TUNE_COLUMN)))
         return false;
-    if (p->joined == 1 ? p->results_stay && column->padded != q->size[TUNE_COLUMN] : !p->results_stay || column->slice % p->joined != 0)
+    if (p->joined == 1 ? p->results_stay && column->padded != q->size[TUNE_COLUMN] : column->slice % p->joined != 0)
         return false;
-    int64_t kept = out * iterations_that_stay(p);
+    if (p->joined > 1 && !p->results_stay &&
+        (column->loop > 1 || p->sum_loop > 1 || p->regroup > 1 || p->lanes_kept != p->lanes || tune_lies_turned(q, p, TUNE_COLUMN)))
+        return false;
+    int64_t kept = out * (iterations_that_stay(p) + (p->joined > 1));
     if (p->row_copies > 0) { /* of the next part of the sum, or batch, too */
         if (!p->columns_outside || row->loop == 1 || row->loop % p->row_copies != 0 || tune_lies_turned(q, p, TUNE_ROW) ||
             tune_pads_inside(row, q->size[TUNE_ROW]))
@@ -703,8 +708,10 @@ static copy_slices slices_of_load(const tune_question *q, const tune_plan *p, tu
 static copy_slices slices_of_store(const tune_question *q, const tune_plan *p)
 {
     copy_slices of = all_slices(p);
-    for (int role = TUNE_BATCH; role < TUNE_SUM && p->regroup * p->joined == 1; role++)
+    for (int role = TUNE_BATCH; role < TUNE_SUM && p->regroup == 1 && (p->joined == 1 || !p->results_stay); role++)
         of.count[role] = live_slices(q, p, (tune_role)role);
+    if (!p->results_stay) /* one of those that join their columns */
+        of.count[TUNE_COLUMN] = ceil_div(of.count[TUNE_COLUMN], p->joined);
     return of;
 }
 
@@ -816,6 +823,8 @@ static int64_t commands_of(const tune_question *q, const tune_plan *p, tune_role
     int64_t parts = s->cluster * s->slice;
     if (p->regroup > 1)
         parts = role == TUNE_COLUMN ? parts / p->regroup : role == TUNE_ROW ? parts * p->regroup : parts;
+    if (role == TUNE_COLUMN && !p->results_stay)
+        parts /= p->joined;
     if (s->loop > 1 || s->apart || parts == 1 || s->padded == q->size[role])
         return 1;
     int64_t of_part = s->padded / parts, live = ceil_div(q->size[role], of_part), of_cluster = parts / s->cluster;
@@ -912,7 +921,7 @@ size_t tune_handings(const target *t, const tune_question *q, const tune_plan *p
 static void add_epilogue(const target *t, const tune_question *q, const tune_plan *p, int64_t out, piece_times *x)
 {
     enum { FILL = 16 };
-    const tune_epilogue *e = tune_epilogue_of(q, p->sum_loop);
+    const tune_epilogue *e = tune_epilogue_of(q, p->sum_loop, p->sums_wait);
     x->passes = x->row_extras = x->column_extras = x->handed = x->bitmaps = 0;
     for (size_t i = 0; i < e->count; i++) {
         int64_t flits = e->passes[i].narrow.count > 0 ? 2 * out : out;
@@ -987,7 +996,7 @@ static piece_times passes_of(const target *t, const tune_question *q, const tune
     x.multiply = 9 + larger(in, larger(out, ring)) + (row->tile == 1 && row->loop == 1 ? out : 0);
     x.sums = p->sum_loop > 1 ? 4 * row->tile * column->tile / (t->flit_bytes / 4) : 0; /* into the VRF, by the sub context */
     int64_t most = t->flit_bytes * 8 / dtype_row_of(q->out_type)->bits;
-    int64_t packet = p->regroup > 1 ? largest_divisor(column->tile, most) : p->lanes,
+    int64_t packet = p->results_stay ? p->lanes : largest_divisor(column->tile, most),
             around = larger(p->regroup, p->joined * p->idle_inside),
             accesses = p->by_sub ? ceil_div(tune_bytes_of(q->out_type, packet), t->flit_bytes / 4) : 1;
     x.regroup = p->regroup * p->joined > 1 ? row->tile * column->tile / packet * larger(around, accesses) : 0;
@@ -1172,7 +1181,8 @@ static void load(const tune_plan *p, const piece_times *x, int64_t i, int64_t fr
         run_on(dma, free_at, x->column_extras);
     bool has_weights = is_first || !p->columns_outside;
     all->weights[i] = has_weights ? run_on(dma, free_at, x->weights) : all->weights[i - 1];
-    all->extras[i] = has_weights ? run_on(dma, free_at, p->extras_once ? 0 : x->column_extras) : all->extras[i - 1];
+    int64_t of_columns = p->extras_once || p->sums_wait ? 0 : x->column_extras;
+    all->extras[i] = has_weights ? run_on(dma, free_at, of_columns) : all->extras[i - 1];
     if (are_here)
         all->rows[i] = all->rows[i - rows];
     else if (p->row_copies > 0)
@@ -1180,6 +1190,8 @@ static void load(const tune_plan *p, const piece_times *x, int64_t i, int64_t fr
     else
         all->rows[i] = is_first || p->columns_outside ? run_on(dma, free_at, x->rows) : all->rows[i - 1];
     run_on(dma, free_at, row_extras);
+    if (p->sums_wait)
+        all->extras[i] = run_on(dma, free_at, x->column_extras);
 }
 
 /* Weights that are read from the banks of the TRF in every cycle hold a store of the sub context up: it is as if it were main's. */
@@ -1250,7 +1262,7 @@ void tune_plan_estimate(const target *t, const tune_question *q, int64_t most, t
                 stored_at = run_on(p->main_weights || starves(q, p) ? &c.main : &c.sub, larger(weights_at, free_at), x.store_weights);
             handed_at = x.handed > 0 ? run_on(&c.sub, all.extras[i], x.handed + (i == 0 ? x.bitmaps : 0)) : all.extras[i];
         }
-        int64_t rows_at = larger(all.rows[i], handed_at);
+        int64_t rows_at = p->sums_wait ? all.rows[i] : larger(all.rows[i], handed_at);
         if (x.turn_rows && (p->columns_outside || i % inner == 0))
             rows_at = run_on(&c.main, rows_at, x.turn_rows);
         all.multiplied[i] = result = run_on(&c.main, larger(larger(rows_at, stored_at), sums_at), x.multiply);
@@ -1259,7 +1271,7 @@ void tune_plan_estimate(const target *t, const tune_question *q, int64_t most, t
             sums_at = run_on(&c.sub, fills_vrf ? result : 0, x.sums);
         bool is_last = i >= count - of_sum;
         if (is_last)
-            result = run_on(&c.main, 0, x.passes);
+            result = run_on(&c.main, p->sums_wait ? handed_at : 0, x.passes);
         is_stored = is_last && i + 1 < count && all.weights[i + 1] <= result && stores_first(q, p, &x, i + 1);
         if (is_stored)
             stored_at = run_on(&c.sub, larger(all.weights[i + 1], fills_trf ? all.multiplied[i] : 0), x.store_weights);

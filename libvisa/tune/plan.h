@@ -36,6 +36,7 @@ typedef struct tune_plan {
     int64_t gather;               /* slices that share rows of weights that lie turned, so that a copy's runs are longer; 1: none */
     int64_t aside[TUNE_SUM]; /* of an operand that lies turned, by its kept axis: it is turned once, by slices that have so many positions
                                 of that axis each, and goes back to HBM in flits of the sum; 0: slices turn what they get of it */
+    bool sums_wait;          /* in DM, for the operands of what is done to them: these are copied last, while others are multiplied */
     bool extras_once;        /* operands of what is done to the sums, of columns: those of all iterations come in one copy */
     int64_t handed;     /* or so many slices with the same columns get them once, and the Switch Engine hands them on; 1: each gets them */
     int64_t hand_parts; /* of those slices that bring a part of the columns each, by a named topology; 0: one has all, and bitmaps say who

@@ -378,12 +378,17 @@ static bool find_epilogue(reader *r)
     q->operations[0] = (tune_operation){.what = TUNE_ADD, .operand = "before"};
     q->whole = tune_epilogue_make(q->operations + 1, q->operation_count, whole, sums, q->out_type, r->diags->arena);
     q->last_part = tune_epilogue_make(q->operations, q->operation_count + 1, whole, sums, q->out_type, r->diags->arena);
+    if (q->extra_count > 0 && q->whole.count < TUNE_PASSES_MAX) {
+        q->waiting = q->whole;
+        q->waiting.passes = ARENA_ARRAY(r->diags->arena, tune_pass, ++q->waiting.count);
+        memcpy(&q->waiting.passes[1], q->whole.passes, q->whole.count * sizeof *q->whole.passes);
+    }
     return true;
 }
 
-const tune_epilogue *tune_epilogue_of(const tune_question *q, int64_t parts)
+const tune_epilogue *tune_epilogue_of(const tune_question *q, int64_t parts, bool waits)
 {
-    return parts > 1 ? &q->last_part : &q->whole;
+    return waits ? &q->waiting : parts > 1 ? &q->last_part : &q->whole;
 }
 
 /* Operands have the type that is multiplied; those of a convolution may be f32, which the fetch makes bf16. */

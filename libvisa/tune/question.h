@@ -45,7 +45,8 @@ typedef struct tune_question {
     size_t extra_count;
     tune_operation operations[TUNE_OPERATIONS_MAX + 1]; /* [0] adds the sums up to here, where a sum has parts */
     size_t operation_count;                             /* without that one */
-    tune_epilogue whole, last_part;                     /* of whole sums, and of the last part of one */
+    tune_epilogue whole, last_part;                     /* of whole sums, and of the last part of one; */
+    tune_epilogue waiting;                              /* of whole sums that wait in DM for what meets them: the first pass is none */
 } tune_question;
 
 /* Places of an image along a window, and of them those that a window takes: a stride may pass some. */
@@ -55,8 +56,8 @@ int64_t tune_window_used(const tune_question *q, size_t window);
 /* Places of the window, of one place of the image, at most: in so many results it is a factor. */
 int64_t tune_window_uses(const tune_question *q, size_t window);
 
-/* What is done to sums in so many parts. */
-const tune_epilogue *tune_epilogue_of(const tune_question *q, int64_t parts);
+/* What is done to sums in so many parts; or that wait. */
+const tune_epilogue *tune_epilogue_of(const tune_question *q, int64_t parts, bool waits);
 
 /* Whose cycles are to be few. */
 timing_preset tune_timing_of(const visa_tune_options *o);

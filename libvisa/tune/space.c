@@ -34,8 +34,9 @@ unsigned tune_kind_of(const tune_question *q, const tune_plan *p)
            (unsigned)(s[TUNE_ROW].padded != q->size[TUNE_ROW]) << 3 | (unsigned)(s[TUNE_COLUMN].padded != q->size[TUNE_COLUMN]) << 4 |
            (unsigned)(s[TUNE_BATCH].padded != q->size[TUNE_BATCH]) << 5 | (unsigned)(p->ring_sums > 1) << 6 |
            (unsigned)(p->sum_loop > 1) << 7 | (unsigned)p->results_stay << 8 | (unsigned)(p->joined > 1) << 9 |
-           (unsigned)(p->row_copies > 0) << 10 | (unsigned)(p->aside[TUNE_ROW] + p->aside[TUNE_COLUMN] > 0) << 11 |
-           (unsigned)p->spreads << 12 | (unsigned)p->closes << 13 | (unsigned)(p->brought > 0) << 14 | (unsigned)(p->handed > 1) << 15 |
+           (unsigned)(p->row_copies > 0 || p->sums_wait) << 10 | /* these have loops, those do not */
+           (unsigned)(p->aside[TUNE_ROW] + p->aside[TUNE_COLUMN] > 0) << 11 | (unsigned)p->spreads << 12 | (unsigned)p->closes << 13 |
+           (unsigned)(p->brought > 0) << 14 | (unsigned)(p->handed > 1) << 15 |
            (unsigned)(s[TUNE_ROW].apart || s[TUNE_COLUMN].apart || s[TUNE_BATCH].apart) << 16 |
            (unsigned)(p->handed > 1 && p->hand_parts == 0) << 17;
 }
@@ -101,6 +102,7 @@ static void consider_handings(space *x, tune_plan p)
         halvings++;
     bool exchanges = p.regroup > 1 || p.joined > 1 || p.closes;
     bool has_iterations = has_extra_of_columns(x->question) && p.split[TUNE_COLUMN].loop > 1;
+    bool can_wait = x->question->extra_count > 0 && p.split[TUNE_BATCH].loop * p.split[TUNE_ROW].loop * p.split[TUNE_COLUMN].loop == 1;
     tune_plan handings[TUNE_HANDINGS_MAX + 1];
     int handing_count = 1;
     handings[0] = p;
@@ -113,7 +115,13 @@ static void consider_handings(space *x, tune_plan p)
             p.hand_parts = handings[exchanges ? way / 2 : way].hand_parts;
             p.extras_once = once;
             p.row_copies = 0;
+            p.sums_wait = false;
             consider_one(x, p);
+            if (can_wait) {
+                p.sums_wait = true;
+                consider_one(x, p);
+                p.sums_wait = false;
+            }
             for (int64_t h = most > 0 ? halvings : -1; h >= 0; h--) { /* of equals the one with the fewest copies */
                 p.row_copies = most >> h;
                 consider_one(x, p);
@@ -176,6 +184,8 @@ static void consider_ways(space *x, tune_plan p)
     bool one_loop = (s[TUNE_ROW].loop > 1) != (s[TUNE_COLUMN].loop > 1), no_loop = s[TUNE_ROW].loop * s[TUNE_COLUMN].loop == 1;
     /* what stays is loaded outside of the only loop; parts of a sum need weights outside */
     int first = no_loop || (one_loop && s[TUNE_ROW].loop > 1), last = one_loop && s[TUNE_COLUMN].loop > 1 ? 0 : 1;
+    /* without iterations all that a cluster has: rows are in one piece each then, or side by side */
+    bool joins_once = s[TUNE_COLUMN].loop == 1 && !p.closes;
     for (int outside = first; outside <= last; outside++)
         for (int way = COPIES; way <= (s[TUNE_ROW].slice > 1 ? SPREAD : RINGS); way++)
             for (int by_main = 0; by_main < 2; by_main++)
@@ -194,9 +204,12 @@ static void consider_ways(space *x, tune_plan p)
                                 p.sum_loop = parts_of[part];
                                 for (int stay = 0; stay < (outside || s[TUNE_COLUMN].loop == 1 || p.closes ? 1 : 2); stay++) {
                                     p.results_stay = stay;
-                                    for (p.joined = 1; p.joined <= (stay && way != SPREAD && !is_free ? s[TUNE_COLUMN].slice : 1);
-                                         p.joined *= 2)
-                                        if (p.joined == 1 || (pads ? p.joined == s[TUNE_COLUMN].slice : p.joined * of_columns <= longest))
+                                    int64_t most_joined = way == SPREAD || is_free               ? 1
+                                                          : stay || (joins_once && regroup == 1) ? s[TUNE_COLUMN].slice
+                                                                                                 : 1;
+                                    for (p.joined = 1; p.joined <= most_joined; p.joined *= 2)
+                                        if (p.joined == 1 ||
+                                            (pads || !stay ? p.joined == s[TUNE_COLUMN].slice : p.joined * of_columns <= longest))
                                             consider(x, p);
                                 }
                             }

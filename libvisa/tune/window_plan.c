@@ -16,6 +16,24 @@ static int64_t elements_in(const tune_question *q, int64_t bytes)
 
 enum { WORD_BYTES = 8 }; /* that copies into DM move */
 
+static bool has_gaps(const tune_question *q, size_t i)
+{
+    const tune_window *w = &q->windows[i];
+    return w->stride > size_of(q, w->summed) && w->dilation == 1;
+}
+
+bool window_skips(const tune_question *q, const window_plan *p, size_t i)
+{
+    return p->skips && has_gaps(q, i);
+}
+
+int64_t window_places_of(const tune_question *q, const window_plan *p, size_t i, int64_t kept)
+{
+    const tune_window *w = &q->windows[i];
+    int64_t summed = size_of(q, w->summed);
+    return window_skips(q, p, i) ? kept * summed : (kept - 1) * w->stride + (summed - 1) * w->dilation + 1;
+}
+
 int64_t window_columns(const target *t, const tune_question *q)
 {
     return round_up(q->size[TUNE_COLUMN], q->depthwise ? larger(t->rows, elements_in(q, WORD_BYTES)) : t->rows);
@@ -141,6 +159,11 @@ int64_t window_ring(const window_plan *p)
     return ring;
 }
 
+int64_t window_joined_packet(const target *t, const tune_question *q, const window_plan *p)
+{
+    return largest_divisor(p->columns, t->flit_bytes * 8 / dtype_row_of(q->out_type)->bits);
+}
+
 int64_t window_rows_brought(const target *t, const tune_question *q, const window_plan *p)
 {
     int64_t rows = size_of(q, q->windows[0].kept), here = window_results_of(t, p).rows,
@@ -195,6 +218,15 @@ static int64_t store_cycles(const target *t, const tune_question *q, const windo
 {
     window_results r = window_results_of(t, p);
     int64_t places = size_of(q, q->windows[1].kept), columns = q->size[TUNE_COLUMN], block = t->hbm_block_bytes;
+    if (p->joins) { /* whole rows, which follow each other where none has padding after it */
+        int64_t around = p->place_slices * r.rows * r.places * (r.columns / window_joined_packet(t, q, p));
+        window_plan joined = *p;
+        joined.joins = false;
+        joined.places = places;
+        joined.idle_inside = p->place_slices;
+        joined.place_slices = 1;
+        return around + store_cycles(t, q, &joined);
+    }
     int64_t run = tune_bytes_of(q->out_type, r.columns < columns ? r.columns
                                              : r.places < places ? r.places * r.columns
                                                                  : r.rows * r.places * r.columns);
@@ -267,12 +299,11 @@ static int64_t estimate(const target *t, const tune_question *q, const window_pl
     window_shape s = window_shape_of(t, q, p);
     window_spread x;
     window_spread_of(t, q, p, &x);
-    int64_t channels = s.channels / p->sum_slices,
-            high = (p->rows - 1) * down->stride + (size_of(q, down->summed) - 1) * down->dilation + 1,
-            wide = (p->places - 1) * across->stride + (size_of(q, across->summed) - 1) * across->dilation + 1,
+    int64_t channels = s.channels / p->sum_slices, high = window_places_of(q, p, 0, p->rows), wide = window_places_of(q, p, 1, p->places),
             taps = size_of(q, down->summed) * s.across, parts = x.lanes * x.groups * x.channels;
     bool whole = q->depthwise ? p->columns >= q->size[TUNE_COLUMN] : p->sum_slices == 1;
-    int64_t run = tune_bytes_of(q->stored[q->stream], channels * (whole ? wide : 1)), runs = whole ? high : high * wide;
+    int64_t together = !whole ? 1 : window_skips(q, p, 1) ? size_of(q, across->summed) : wide; /* places in a run */
+    int64_t run = tune_bytes_of(q->stored[q->stream], channels * together), runs = high * (wide / together);
     int64_t load_image = copy_cycles(t, p, runs, run);
     int64_t of_weights = q->depthwise ? p->columns : channels / x.channels * (p->sum_slices == 1 && x.channels == 1 ? taps : 1);
     int64_t weights = tune_bytes_of(q->stored[q->weights], of_weights),
@@ -434,13 +465,18 @@ static void add_ways(plans *x, window_plan p)
         return;
     while (2 * spaced * used <= t->slices_per_cluster)
         spaced *= 2;
-    for (int way = 0; way < 16; way++) {
+    bool can_join = p.place_slices > 1 && p.column_slices == 1 && !p.columns_of_clusters && p.sum_slices == 1;
+    for (int way = 0; way < (has_gaps(q, 0) || has_gaps(q, 1) ? 64 : 32); way++) {
         p.main_weights = way & 1;
         p.spreads = way & 2;
         p.brings = way & 4;
         p.idle_inside = way & 8 ? spaced : 1;
-        if (((way & 8) && spaced == 1) || (p.brings && q->tensors[TUNE_OUT].is_free) || (p.spreads && p.row_slices * p.place_slices == 1) ||
-            !window_spread_of(t, q, &p, &spread))
+        p.joins = way & 16;
+        p.skips = way & 32;
+        if (p.joins && (!can_join || p.brings || p.idle_inside > 1))
+            continue;
+        if (((way & 8) && spaced == 1) || ((p.brings || p.joins) && q->tensors[TUNE_OUT].is_free) ||
+            (p.spreads && p.row_slices * p.place_slices == 1) || !window_spread_of(t, q, &p, &spread))
             continue;
         add_handings(x, p);
     }

@@ -21,7 +21,9 @@ typedef struct window_plan {
      * copies it. */
     int64_t hand_rows, hand_places, hand_parts;
     bool hands_filters; /* and the filters of channels that have one each */
+    bool skips;         /* a copy of the image leaves out the places that a stride passes: fewer bytes, and shorter runs */
     bool apart;         /* clusters of rows have padding each */
+    bool joins;         /* or the Switch Engine brings the places of a row into one of the slices that share it */
     bool brings;        /* a copy from DM to DM brings whole rows of results together before they are written */
     int64_t cycles;     /* as estimated */
 } window_plan;
@@ -56,6 +58,10 @@ typedef struct window_results {
 } window_results;
 window_results window_results_of(const target *t, const window_plan *p);
 
+/* Does the stride of that window pass places which a copy leaves out? And places of the image in DM for so many windows. */
+bool window_skips(const tune_question *q, const window_plan *p, size_t i);
+int64_t window_places_of(const tune_question *q, const window_plan *p, size_t i, int64_t kept);
+
 /* Columns with their padding: whole Rows, and of channels whole 8 bytes. */
 int64_t window_columns(const target *t, const tune_question *q);
 
@@ -73,6 +79,9 @@ int64_t window_hand_padding(const window_plan *p);
 
 /* Of filters, packets of them are shared evenly. */
 int64_t window_filter_parts(const target *t, const tune_question *q, const window_plan *p);
+
+/* Elements of a packet of results on its way to the slice that has its row. */
+int64_t window_joined_packet(const target *t, const tune_question *q, const window_plan *p);
 
 /* Rows of results that a slice writes after a copy: whole tiles, and whole blocks of HBM where they come to that. */
 int64_t window_rows_brought(const target *t, const tune_question *q, const window_plan *p);

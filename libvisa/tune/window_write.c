@@ -43,6 +43,12 @@ static const char *window(const window_writer *w, const char *kept, const char *
     return arena_printf(w->a, "$(%s:%" PRId64 ", %s:%" PRId64 ")", kept, of->stride, summed, of->dilation);
 }
 
+/* The same in DM, where places that a stride passes are left out: their digits are apart. */
+static const char *window_in_slice(const window_writer *w, const char *kept, const char *summed, size_t i)
+{
+    return window_skips(w->q, w->p, i) ? TUNE_LIST(w->a, kept, summed) : window(w, kept, summed, &w->q->windows[i]);
+}
+
 static const char *padded_to(const window_writer *w, const char *mapping, int64_t from, int64_t to)
 {
     return from == to ? mapping : arena_printf(w->a, "%s # %" PRId64, mapping, to);
@@ -602,15 +608,14 @@ static void write_image(window_writer *w, const char *tile, const char *places)
 {
     const tune_question *q = w->q;
     const window_plan *p = w->p;
-    int64_t live = (p->places - 1) * q->windows[1].stride + (size_of(q, q->windows[1].summed) - 1) * q->windows[1].dilation + 1,
-            more = w->shape.across - size_of(q, q->windows[1].summed);
+    int64_t live = window_places_of(q, p, 1, p->places), more = w->shape.across - size_of(q, q->windows[1].summed);
     const char *channel = q->depthwise         ? column_digit(w, 1, p->columns)
                           : p->sum_slices == 1 ? w->port_channel
                                                : channel_digit(w, 1, w->shape.channels / p->sum_slices);
     tune_begin_step(&w->page, TUNE_LOAD_ROWS,
                     arena_printf(w->a, "The image's rows for %" PRId64 " rows of results in each slice, with their halo", p->rows));
-    const char *element = TUNE_LIST(w->a, window(w, tile, w->down, &q->windows[0]),
-                                    padded_to(w, window(w, places, w->across, &q->windows[1]), live, live + more), channel),
+    const char *element = TUNE_LIST(w->a, window_in_slice(w, tile, w->down, 0),
+                                    padded_to(w, window_in_slice(w, places, w->across, 1), live, live + more), channel),
                *type = type_name(q->stored[q->stream]);
     /* of what has the chips' part of the columns no copy makes others: clusters and slices get copies, and their names after */
     w->unnamed = q->share[TUNE_COLUMN].axis && !q->depthwise && (p->column_slices > 1 || p->columns_of_clusters);
@@ -680,6 +685,29 @@ static void write_bring(window_writer *w)
                      TUNE_LIST(w->a, each == rows ? w->row : padded_digit(w, w->row, rows, slices * each, 1, each), w->place, w->column));
 }
 
+/* The places of a row into one slice, by the Switch Engine. */
+static void write_join(window_writer *w)
+{
+    const window_plan *p = w->p;
+    int64_t packet = window_joined_packet(w->t, w->q, p);
+    const char *slice = slices_with(w, TUNE_LIST(w->a, row_digit(w, p->rows, p->row_slices), padding_of(w, p->place_slices)), NULL),
+               *time = TUNE_LIST(w->a, own_rows(w), own_places(w), column_digit(w, packet, p->columns / packet)),
+               *lanes = column_digit(w, 1, packet);
+    tune_begin_step(
+        &w->page, TUNE_REGROUP,
+        arena_printf(w->a, "The places of a row from %" PRId64 " slices into one, so that HBM is written in long pieces", p->place_slices));
+    tune_line(&w->page, "let joined: DmTensor<%s, Chip, Cluster, %s, m![%s]> = device.main", type_name(w->q->out_type), slice,
+              TUNE_LIST(w->a, own_rows(w), place_digit(w, 1, p->padded_places), own_columns(w)));
+    tune_line(&w->page, "    .begin(products.view())");
+    tune_line(&w->page, "    .fetch::<m![%s], m![%s]>()", time, lanes);
+    tune_line(&w->page, "    .switch::<%s, m![%s]>(SwitchConfig::Broadcast1 { slice1: %" PRId64 ", slice0: 1 })", slice,
+              TUNE_LIST(w->a, time, place_digit(w, p->places, p->place_slices)), p->place_slices);
+    tune_line(&w->page, "    .collect()");
+    tune_line(&w->page, "    .commit_trim::<m![%s]>()", lanes);
+    tune_line(&w->page, "    .commit();");
+    tune_end_step(&w->page, TUNE_REGROUP);
+}
+
 static void write_kernel(window_writer *w)
 {
     const tune_question *q = w->q;
@@ -706,7 +734,9 @@ static void write_kernel(window_writer *w)
     }
     if (p->brings)
         write_bring(w);
-    const char *result = p->brings ? "whole" : "products";
+    if (p->joins)
+        write_join(w);
+    const char *result = p->brings ? "whole" : p->joins ? "joined" : "products";
     tune_begin_step(&w->page, TUNE_STORE, "Out");
     if (w->image)
         tune_line(&w->page, "%s.view().to_hbm_view(&mut device.tdma, %s.view_mut()%s);", result, q->tensors[TUNE_OUT].port,

@@ -644,9 +644,9 @@ static const char *result_type(const writer *w, bool casts)
 static const char *multiplied_why(const writer *w)
 {
     const tune_split *row = &w->p->split[TUNE_ROW], *column = &w->p->split[TUNE_COLUMN];
-    return arena_printf(w->a,
-                        "%" PRId64 " rows by %" PRId64 " columns in each slice; a packet of rows meets %" PRId64 " packets of weights",
-                        row->tile, column->tile, column->tile / w->p->lanes);
+    return arena_printf(
+        w->a, "%" PRId64 " rows by %" PRId64 " columns in each slice; a packet of rows meets %" PRId64 " packets of weights%s", row->tile,
+        column->tile, column->tile / w->p->lanes, w->p->sums_wait ? ", while operands of what is done to the sums arrive" : "");
 }
 
 /* Adds what came before, where there is something. */
@@ -662,6 +662,8 @@ static void write_add(writer *w)
 /* Of what the first pass leaves for a second one. */
 static dtype waiting_type(const writer *w, const tune_epilogue *e)
 {
+    if (w->p->sums_wait)
+        return dtype_row_of(w->q->type)->accumulates_in;
     return w->q->meets == DTYPE_I32 && e->count > 0 ? DTYPE_I32 : DTYPE_F32;
 }
 
@@ -880,7 +882,9 @@ static void write_pass_of_values(writer *w, const tune_epilogue *e, size_t i, si
     const char *rows = kept(w, TUNE_ROW, 1, p->split[TUNE_ROW].tile),
                *groups = kept(w, TUNE_COLUMN, p->lanes, p->split[TUNE_COLUMN].tile / p->lanes), *lanes = kept(w, TUNE_COLUMN, 1, p->lanes);
     tune_begin_step(&w->page, (tune_step)(TUNE_PASS + i),
-                    pass->is_gate ? "What the values are multiplied with" : "Another pass over the values");
+                    pass->is_gate            ? "What the values are multiplied with"
+                    : p->sums_wait && i == 1 ? "What is done to the sums, when its operands have come"
+                                             : "Another pass over the values");
     if (pass->is_gate)
         tune_line(&w->page, "let gate: %s = device.main", tile_type(w, "VrfTensor", DTYPE_F32));
     else if (!is_last)
@@ -904,7 +908,7 @@ static void write_pass_of_values(writer *w, const tune_epilogue *e, size_t i, si
 /* The chain of the sums up to the result, or to values that wait for what is done to them next. */
 static void write_result(writer *w, tune_step step, const char *why)
 {
-    const tune_epilogue *e = tune_epilogue_of(w->q, w->p->sum_loop);
+    const tune_epilogue *e = tune_epilogue_of(w->q, w->p->sum_loop, w->p->sums_wait);
     bool is_last = e->count <= 1;
     tune_begin_step(&w->page, step, why);
     if (!is_last)
@@ -1024,19 +1028,28 @@ static void write_join(writer *w)
 {
     const tune_plan *p = w->p;
     const tune_split *row = &p->split[TUNE_ROW], *column = &p->split[TUNE_COLUMN];
-    const char *rows = kept(w, TUNE_ROW, 1, row->tile), *lanes = kept(w, TUNE_COLUMN, 1, p->lanes),
-               *groups = kept(w, TUNE_COLUMN, p->lanes, column->tile / p->lanes), *side = kept(w, TUNE_COLUMN, column->tile, p->joined);
+    int64_t most = w->t->flit_bytes * 8 / dtype_row_of(w->q->out_type)->bits,
+            packet = p->results_stay ? p->lanes : largest_divisor(column->tile, most);
+    const char *rows = kept(w, TUNE_ROW, 1, row->tile), *lanes = kept(w, TUNE_COLUMN, 1, packet),
+               *groups = kept(w, TUNE_COLUMN, packet, column->tile / packet), *side = kept(w, TUNE_COLUMN, column->tile, p->joined),
+               *engine = p->by_sub ? "sub" : "main";
     tune_begin_step(&w->page, TUNE_REGROUP,
                     arena_printf(w->a, "Columns of %" PRId64 " slices into one, so that HBM is written in pieces of %" PRId64 " bytes%s",
                                  p->joined, column->tile * p->joined * dtype_row_of(w->q->out_type)->bits / 8, in_sub_why(w)));
-    tune_line(&w->page, "device.%s", p->by_sub ? "sub" : "main");
+    if (p->results_stay)
+        tune_line(&w->page, "device.%s", engine);
+    else
+        tune_line(&w->page, "let results: %s = device.%s", joined_type(w), engine);
     tune_line(&w->page, "    .begin(products.view())");
     tune_line(&w->page, "    .fetch::<m![%s], m![%s]>()", TUNE_LIST(w->a, rows, groups), TUNE_LIST(w->a, lanes));
     tune_line(&w->page, "    .switch::<m![%s], m![%s]>(SwitchConfig::Broadcast1 { slice1: %" PRId64 ", slice0: %" PRId64 " })",
               joined_slice(w), TUNE_LIST(w->a, rows, groups, side), p->joined, p->idle_inside);
     tune_line(&w->page, "    .collect()");
     tune_line(&w->page, "    .commit_trim::<m![%s]>()", TUNE_LIST(w->a, lanes));
-    tune_line(&w->page, "    .commit_view(results.view_mut()%s);", tiles(w, false, false, true, false, ""));
+    if (p->results_stay)
+        tune_line(&w->page, "    .commit_view(results.view_mut()%s);", tiles(w, false, false, true, false, ""));
+    else
+        tune_line(&w->page, "    .commit();");
     tune_end_step(&w->page, TUNE_REGROUP);
 }
 
@@ -1130,7 +1143,7 @@ static void write_whole(writer *w)
     outer == TUNE_COLUMN ? write_weights(w) : write_rows(w);
     if (rows_stay && !once)
         write_rows(w);
-    if (w->p->columns_outside)
+    if (w->p->columns_outside && !w->p->sums_wait)
         write_extras(w, false, false);
     if (w->p->results_stay) {
         tune_line(&w->page, w->p->joined > 1 ? "// Results of all iterations, so that they are written once"
@@ -1143,7 +1156,7 @@ static void write_whole(writer *w)
         write_weights(w);
     else if (!rows_stay)
         write_rows(w);
-    write_extras(w, true, !w->p->columns_outside);
+    write_extras(w, true, !w->p->columns_outside || w->p->sums_wait);
     write_result(w, TUNE_MULTIPLY, multiplied_why(w));
     if (w->p->joined > 1)
         write_join(w);

@@ -371,6 +371,45 @@ def bounds():
         check(waits >= 0.91 * best, f"{of} {dtype}: a bound of {waits}, where {best:.0f} are enough")
 
 
+# What is done to 12,544 x 96 sums of 16 products, operands with an element for each column, values of the last operation in a cycle and slice.
+MEETING = [("sum(k) A[m, k] * B[n, k] + bias[n]", 1, 8 + 2), ("(sum(k) A[m, k] * B[n, k] + bias[n]) * scale[n]: f32", 2, 4 + 2)]
+
+
+def results_that_wait():
+    """All results meet what came last, or it comes in two copies: no more than the better schedule of these, and not much less."""
+    m, n, k, carry, steps = 12544, 96, 16, 1325 / 1000 / 64 / 32, 16
+    for text, extras, rate in MEETING:
+        head = tune("C[m, n] = " + text, dict(m=m, n=n, k=k), "--dtype=i8", "--out=i8", "--budget=0s").text()
+        found = re.search(r"allows, (\d+) \(copies (\d+), products \d+, where stores wait for them (\d+)\)", head)
+        check(found, f"{text}: {head[:400]}")
+        if not found:
+            continue
+        least, copies, waits = map(int, found.groups())
+        out, made, loaded = m * n * carry, m * n / 512 / rate, 500 * (2 + extras) + (m * k + n * k + 4 * n * extras) * carry
+        best = loaded + 500 + 500 + out
+        for stores in range(1, 4):
+            for some in itertools.combinations(range(1, steps), stores - 1):
+                now, shares = loaded, [0, *(x / steps for x in some), 1]
+                for a, b in zip(shares, shares[1:]):
+                    now = max(now, loaded + b * made) + 500 + (b - a) * out
+                best = min(best, now)
+        check(least == waits > copies and best - 5 <= waits <= best + 1, f"{text}: a bound of {waits}, and {best:.0f} are enough")
+
+
+def places_that_are_passed():
+    """What no window takes is in no bound, and a copy leaves it out where that is faster."""
+    for step, summed, used in [(2, 1, 28 * 28), (3, 2, 56 * 56), (2, 3, 57 * 57), (1, 3, 30 * 30)]:
+        answer = tune(f"O[y, x, f] = sum(r, s, c) I[y*{step} + r, x*{step} + s, c] * W[f, r, s, c]", dict(y=28, x=28, r=summed, s=summed, c=256, f=64),
+                      "--dtype=bf16", "--out=bf16", "--budget=0s").text()
+        found = re.search(r"\(copies (\d+)", answer)
+        copies = 1500 + (2 * 256 * (used + 64 * summed ** 2) + 2 * 28 * 28 * 64) * 1325 / 1000 / 64 / 32
+        check(found and abs(int(found[1]) - copies) < 2, f"by steps of {step}, windows of {summed}: {copies:.0f} cycles of copies: {answer[:400]}")
+    answer = tune("O[y, x, f] = sum(r, s, c) I[y*2 + r, x*2 + s, c] * W[f, r, s, c]", dict(y=14, x=14, r=1, s=1, c=256, f=64), "--dtype=bf16", "--budget=1s")
+    check(re.search(r"let rows: .*\s.*m!\[[^$]*\]>", answer.text()), "the image comes with places that no window has: " + answer.text())
+    ran = visa_tools.run(["visac", "-", "--check", "-Werror"], stdin=answer.out)
+    check("values agree" in ran.text(), f"places that are passed: {ran.text()}")
+
+
 def turned():
     """Weights that lie turned are turned once, aside; or copied in long runs, so that more slices share rows, and exchange them."""
     for dtype, m, n, k, way in [("i4", 256, 512, 512, ".transpose::<"), ("i8", 1024, 512, 1024, "by_flit"), ("i8", 1024, 640, 512, "exchange its parts"),
@@ -513,6 +552,8 @@ def main():
         convolutions()
         choices()
         bounds()
+        results_that_wait()
+        places_that_are_passed()
         rounded()
         turned()
         vectors()
