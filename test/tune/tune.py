@@ -293,10 +293,6 @@ CHOICES = [
     ("y[r] = max(c) X[r, c]", dict(r=4096, c=300), "bf16", "f32", "a copy brings 64 of R", 4300),
     # rows of 288 bytes lie in DM without padding, and slices that write whole rows have padding in each cluster
     ("O[y, x, f] = sum(c) I[y, x, c] * W[f, c] + bias[f]", dict(y=56, x=56, c=144, f=24), "bf16", "bf16", "m![Y_X % 32, C]>", 3800),
-    # sums wait for operands that are copied last, and neighbours send columns of a row, or its places, to one of them
-    ("O[y, x, f] = (sum(c) I[y, x, c] * W[f, c] + bias[f]) * scale[f]: f32", dict(y=14, x=14, c=384, f=96), "i8", "i8", "when its operands have come", 4100),
-    ("O[y, x, c] = min(relu((sum(r, s) I[y*2 + r, x*2 + s, c] * W[r, s, c] + bias[c]) * scale[c]: f32), 6)", dict(y=56, x=56, r=3, s=3, c=96), "i8", "i8",
-     "places of a row from 16 slices into one", 4700),
     # a vector goes around a ring of slices that are apart, under all DMNs
     ("y[n] = sum(k) x[k] * W[n, k]", dict(n=520, k=2048), "bf16", "f32", "Broadcast1 { slice1: 128, slice0: 2 }", 4800),
     # queries go around the slices that share keys, of which each has a flit
@@ -307,7 +303,11 @@ CHOICES = [
     # slices have parts of the sum, rows stay and columns go around: rows in halves, rows with padding, columns in pieces
     (PRODUCT, dict(m=1024, n=512, k=512), "bf16", "f32", ".tile::<m![M / 512], 1, _>(h)", 7000),
     (PRODUCT, dict(m=768, n=768, k=768), "bf16", "f32", "M # 1024 / 32, K / 192]", 12300),
-    (PRODUCT, dict(m=1024, n=512, k=512), "bf16", "bf16", "if i == 0 {", 7700)]
+    (PRODUCT, dict(m=1024, n=512, k=512), "bf16", "bf16", "if i == 0 {", 7700),
+    # sums wait for operands that are copied last, and neighbours send columns of a row, or its places, to one of them
+    ("O[y, x, f] = (sum(c) I[y, x, c] * W[f, c] + bias[f]) * scale[f]: f32", dict(y=14, x=14, c=384, f=96), "i8", "i8", "when its operands have come", 4100),
+    ("O[y, x, c] = min(relu((sum(r, s) I[y*2 + r, x*2 + s, c] * W[r, s, c] + bias[c]) * scale[c]: f32), 6)", dict(y=56, x=56, r=3, s=3, c=96), "i8", "i8",
+     "places of a row from 8 slices into one", 4700)]
 
 
 def choices():
