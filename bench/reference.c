@@ -342,6 +342,7 @@ static void fill(unsigned char *at, size_t bytes, const kind *t)
     }
 }
 
+#ifdef HAVE_DNNL
 /* A side's name where its integers are ours, and else what it computes: oneDNN's sums of i8 products of AVX2 saturate at 16 bits. */
 static const char *name_of(const char *name, const kind *t, shape s, timed *one, void *a, timed *other, void *b, unsigned char *sums)
 {
@@ -357,6 +358,7 @@ static const char *name_of(const char *name, const kind *t, shape s, timed *one,
     free(mine);
     return text;
 }
+#endif
 
 static void show(setting *how, const char *name, const kind *t, shape s, verdict v)
 {
