@@ -6,9 +6,11 @@
 #include "runtime/machine/session.h"
 #include "runtime/plan/report.h"
 #include "runtime/step/session.h"
+#include "runtime/tensor/port_data.h"
 #include "runtime/tensor/tensor_file.h"
 #include "support/budget.h"
 #include "support/file.h"
+#include "support/integer.h"
 #include "support/output.h"
 #include "support/shown.h"
 #include "support/stop.h"
@@ -157,6 +159,16 @@ static int print_ports(const char *ports)
     return ports ? EXIT_DONE : EXIT_INPUT;
 }
 
+/* Are its ports so large that its run takes megabytes of the heap? Of a small one preparing it would be a tenth. */
+static bool is_large(const binary_kernel *k)
+{
+    enum { LARGE_ELEMENTS = 1 << 20 };
+    int64_t elements = 0;
+    for (uint32_t i = 0; i < k->port_count && elements < LARGE_ELEMENTS; i++)
+        elements += smaller(port_physical_elements(&k->ports[i], k->axes), LARGE_ELEMENTS);
+    return elements >= LARGE_ELEMENTS;
+}
+
 static int run(arguments *a, const binary *b, session *s, const unsigned char *bytes, size_t size, arena *memory, diag_list *diags)
 {
     if (a->list) {
@@ -166,7 +178,8 @@ static int run(arguments *a, const binary *b, session *s, const unsigned char *b
         return dump_field(a, b, memory, diags);
     if (!tool_run_length("visa-run", s, kernel_of(a, b)->name, a->run.max_cycles, diags))
         return EXIT_INPUT;
-    heap_prepare();
+    if (a->run.check.numbers || is_large(kernel_of(a, b)))
+        heap_prepare();
     progress line = progress_begin(a->file);
     session_set_options(s, &(session_options){.threads = a->threads,
                                               .cpu = a->cpu,

@@ -57,10 +57,10 @@ static int64_t spare_bytes;
 
 void memory_init(memory *m, int64_t bytes, int64_t block_bytes, unsigned char poison, memory_budget *budget)
 {
-    int64_t granule = round_up(ceil_div(block_bytes, GRANULES_PER_BLOCK), UNIT_BYTES);
+    int64_t granule = (block_bytes + GRANULES_PER_BLOCK - 1) / GRANULES_PER_BLOCK;
     *m = (memory){.bytes = bytes,
                   .block_bytes = block_bytes,
-                  .granule_bytes = granule < LEAST_GRANULE_BYTES ? LEAST_GRANULE_BYTES : granule,
+                  .granule_bytes = granule < LEAST_GRANULE_BYTES ? LEAST_GRANULE_BYTES : round_up(granule, UNIT_BYTES),
                   .poison = poison,
                   .budget = budget};
 }
