@@ -16,7 +16,7 @@ VALUES = {
               "--onchip-bytes": "4096", "--compute-tile": "8", "--sizes": "{sizes}", "--place": "auto", "--order": "free", "--draw": "fetch",
               "--report": "csv", "--timing": "schedule", "--trace": "{trace}", "--sweep": "K=32,64", "--explore": None, "--limit": "target",
               "--target-cycles": "100", "--search": "folding", "--target-rate": "100", "--input": "x=x.json",
-              "--dtype": "i8", "--out": "i32", "--budget": "1s",
+              "--dtype": "i8", "--out": "i32", "--budget": "1s", "--clusters": "1", "--slices": "64", "--chips": "2", "--free": "A",
               "--check": None, "--check-format": "json", "--version": "json", "--samples": "4", "--certificate": "{certificate}", "--seed": "2", "--max-cycles": "1000000", "--kernel": "matmul",
               "--dialect": "0.9", "--target": "rngd", "--print-after": "all", "--max-steps": "1000000", "--max-bytes": "100000000", "--jobs": "2",
               "--explain-mapping": None, "-W": "performance", "-f": "error-limit=2", "--diagnostics-format": "json", "--color": "always", "--explain": "E-ADDRESS"},

@@ -214,19 +214,11 @@ static int64_t multiply_cycles(const target *t, const tune_question *q, const wi
     return q->depthwise ? steps * groups * flits : steps * larger(flits, groups);
 }
 
-static int64_t store_cycles(const target *t, const tune_question *q, const window_plan *p)
+/* Of rows that lie as slices have them. */
+static int64_t lying_store_cycles(const target *t, const tune_question *q, const window_plan *p)
 {
     window_results r = window_results_of(t, p);
     int64_t places = size_of(q, q->windows[1].kept), columns = q->size[TUNE_COLUMN], block = t->hbm_block_bytes;
-    if (p->joins) { /* whole rows, which follow each other where none has padding after it */
-        int64_t around = p->place_slices * r.rows * r.places * (r.columns / window_joined_packet(t, q, p));
-        window_plan joined = *p;
-        joined.joins = false;
-        joined.places = places;
-        joined.idle_inside = p->place_slices;
-        joined.place_slices = 1;
-        return around + store_cycles(t, q, &joined);
-    }
     int64_t run = tune_bytes_of(q->out_type, r.columns < columns ? r.columns
                                              : r.places < places ? r.places * r.columns
                                                                  : r.rows * r.places * r.columns);
@@ -249,6 +241,21 @@ static int64_t store_cycles(const target *t, const tune_question *q, const windo
                                         : 0,
             whole = block / t->hbm_burst_bytes * t->hbm_burst_millicycles;
     return t->dma_startup_cycles + ceil_div(runs + in_two, t->hbm_channels) * whole / 1000 * t->hbm_partial_write_factor;
+}
+
+static int64_t store_cycles(const target *t, const tune_question *q, const window_plan *p)
+{
+    if (!p->joins)
+        return lying_store_cycles(t, q, p);
+    /* whole rows, which follow each other where none has padding after it */
+    window_results r = window_results_of(t, p);
+    int64_t around = p->place_slices * r.rows * r.places * (r.columns / window_joined_packet(t, q, p));
+    window_plan joined = *p;
+    joined.joins = false;
+    joined.places = size_of(q, q->windows[1].kept);
+    joined.idle_inside = p->place_slices;
+    joined.place_slices = 1;
+    return around + lying_store_cycles(t, q, &joined);
 }
 
 /* A copy of so many bytes for each slice that has the same columns, or so many parts of them for those that hand it on: of a few blocks
