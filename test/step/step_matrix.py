@@ -44,7 +44,7 @@ VISAC = {
     "--report": TEXT, "--report=text": TEXT, "--report=csv": CSV, "--report=json": JSON, "--report=html": HTML, "--timing=schedule": "E-STEP-OPTION",
     "--trace=FILE": "E-STEP-OPTION", "--sweep=SIZE": TEXT, "--format": TEXT, "--format-check": NOTHING, "--fix": TEXT, "--upgrade": TEXT,
     "--explain-mapping": "E-EXPLAIN", "--explore": "E-DATAFLOW-EXPLORE", "--limit=target": USAGE, "--target-cycles=3": USAGE, "--target-rate=3": USAGE, "--search=all": USAGE,
-    "--dtype=bf16": USAGE, "--out=f32": USAGE, "--budget=1s": USAGE, "--no-cache": USAGE, "--check": None, "--check=numbers": None, "--check=algebra": None,
+    "--dtype=bf16": USAGE, "--out=f32": USAGE, "--budget=1s": USAGE, "--no-cache": USAGE, "--clusters=1": USAGE, "--slices=64": USAGE, "--chips=2": USAGE, "--free=A": USAGE, "--check": None, "--check=numbers": None, "--check=algebra": None,
     "--check-format=json": USAGE, "--samples=2": USAGE, "--certificate=FILE": USAGE, "--seed=2": BYTES, "--max-cycles=5": BYTES, "--kernel=PROGRAM": BYTES, "--dialect=0.9": BYTES,
     "--target=rngd": BYTES, "--print-after=infer": BYTES, "--print-after-all": BYTES, "--time-report": BYTES, "--max-steps=0": BYTES,
     "--max-bytes=0": BYTES, "--jobs=2": BYTES, "--from-markdown": None, "-Wall": BYTES, "-Werror": BYTES, "-ferror-limit=3": BYTES, "--diagnostics-format=json": BYTES,
