@@ -49,11 +49,14 @@ static uint64_t steps_as(visa_compilation *c, const outcome *expected)
 }
 
 /* The first axis that the text declares, with two positions more. */
-static size_t larger_axis(const char *text, char name[64], int64_t *size, visa_parameter *out)
+static size_t larger_axis(const char *text, size_t bytes, char name[64], int64_t *size, visa_parameter *out)
 {
-    const char *at = strstr(text, "axes![");
+    char *whole = strndup(text, bytes);
+    const char *at = whole ? strstr(whole, "axes![") : NULL;
     long long number;
-    if (!at || sscanf(at, "axes![ %63[A-Za-z0-9_] = %lld", name, &number) != 2)
+    bool found = at && sscanf(at, "axes![ %63[A-Za-z0-9_] = %lld", name, &number) == 2;
+    free(whole);
+    if (!found)
         return 0;
     *size = number + 2;
     *out = (visa_parameter){.name = name, .values = size, .count = 1};
@@ -67,7 +70,7 @@ static void same_again(const char *name, const char *text, size_t bytes, const o
     int64_t size;
     visa_parameter larger;
     visa_options plain = {.binary_only = binary_only, .modules = true, .again = true}, changed = plain;
-    changed.parameter_count = larger_axis(text, axis, &size, &larger);
+    changed.parameter_count = larger_axis(text, bytes, axis, &size, &larger);
     changed.parameters = &larger;
     visa_compilation *fresh = visa_compile(name, text, bytes, &changed), *c = visa_compile(name, text, bytes, &plain);
     ck_assert(fresh && c);
