@@ -173,6 +173,7 @@ typedef struct einsum {
     const char *text; /* "MK,NK->MN", statements joined by "; " */
     const einsum_window *windows;
     uint32_t window_count;
+    const int64_t *const *units; /* codegen/reference/units.h: by tensor and rank; NULL: 1 */
 } einsum;
 
 /* The tensor that is accessed on a side. */

@@ -399,7 +399,7 @@ static void emit_unknown(const statement *s)
 {
     emitter *e = s->e;
     emitter_loop element;
-    emit_loop_open(e, &element, emit_i64(e, 0), emit_i64(e, einsum_tensor_elements(e->plan->e, s->plan->of->dst)), 1);
+    emit_loop_open(e, &element, emit_i64(e, 0), emit_i64(e, walk_elements(e->plan->e, s->plan->of->dst)), 1);
     emit_store(e, emit_f64(e, INFINITY), s->bound[EINSUM_DST], element.counter);
     emit_loop_close(e, &element);
 }
@@ -503,7 +503,7 @@ static void emit_first_clear(emitter *e, const plan_statement *p, const tensor_p
     if (p->first && !p->covers)
         emit_clear(e, tensor_place(e, at, dst), emit_i64(e, walk_bytes(e->plan->e, dst)));
     if (p->first && !p->covers && at->bounds && !e->plan->exact[dst])
-        emit_clear(e, bound_place(e, at, dst), emit_i64(e, einsum_tensor_elements(e->plan->e, dst) * (int64_t)sizeof(double)));
+        emit_clear(e, bound_place(e, at, dst), emit_i64(e, walk_elements(e->plan->e, dst) * (int64_t)sizeof(double)));
 }
 
 /* All of what may be divided, as a constant. */

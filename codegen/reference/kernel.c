@@ -136,7 +136,7 @@ static char *describe_tensors(const reference_plan *p, reference_kernel *k)
         k->alone &= !k->steps[i].shared;
     for (uint32_t i = 0; i < k->tensor_count; i++)
         k->tensors[i] = (kernel_tensor){.bytes = walk_bytes(p->e, i),
-                                        .elements = einsum_tensor_elements(p->e, i),
+                                        .elements = walk_elements(p->e, i),
                                         .assigned = p->assigned[i],
                                         .used = p->used[i],
                                         .exact = p->exact[i]};

@@ -12,6 +12,7 @@
 #include "codegen/reference/sharing.h"
 #include "codegen/reference/tile.h"
 #include "codegen/reference/twin.h"
+#include "codegen/reference/units.h"
 #include "codegen/reference/walk.h"
 
 /* From here on an f32 sum of magnitudes is no longer good to 1%. */
@@ -294,7 +295,7 @@ static void find_bases(const einsum *e, plan_statement *p)
         }
     }
     for (uint32_t i = 0; i < s->shift_count; i++)
-        p->base[s->shifts[i].side] += s->shifts[i].offset * walk_axis_stride(e, plan_operand(p, s->shifts[i].side), s->shifts[i].axis);
+        p->base[s->shifts[i].side] += walk_shift(e, plan_operand(p, s->shifts[i].side), s->shifts[i].axis, s->shifts[i].offset);
 }
 
 /* What is made of exact values is exact, whatever it rounds, unless it is a sum whose order can be seen; one product that f32 holds is no
@@ -405,6 +406,19 @@ static void place_outside(reference_plan *p)
     p->scratch_bytes = p->plain_scratch_bytes = p->outside + BYTES;
 }
 
+/* From here on places that nobody touches are left out. */
+static char *pack(reference_plan *p)
+{
+    p->packed = malloc(sizeof *p->packed);
+    p->units = units_find(p->e);
+    if (!p->packed || !p->units)
+        return fault_text("out of memory");
+    *p->packed = *p->e;
+    p->packed->units = (const int64_t *const *)p->units;
+    p->e = p->packed;
+    return NULL;
+}
+
 static char *plan_all(reference_plan *p)
 {
     const einsum *e = p->e;
@@ -413,6 +427,9 @@ static char *plan_all(reference_plan *p)
         p->exact[i] = true;
     for (uint32_t i = 0; i < e->statement_count && !fault; i++)
         fault = begin_one(p, i);
+    if (!fault && !p->whole)
+        fault = pack(p);
+    e = p->e;
     if (!fault && !(forward_copies(p) && fuse_statements(p)))
         fault = fault_text("out of memory");
     for (uint32_t i = 0; i < e->statement_count && !fault; i++)
@@ -442,9 +459,9 @@ static char *plan_all(reference_plan *p)
     return fault;
 }
 
-char *plan_build(const einsum *e, plan_machine machine, bool machine_order, reference_plan *out)
+char *plan_build(const einsum *e, plan_machine machine, bool machine_order, bool whole, reference_plan *out)
 {
-    *out = (reference_plan){.e = e, .machine = machine, .machine_order = machine_order};
+    *out = (reference_plan){.e = e, .machine = machine, .machine_order = machine_order, .whole = whole};
     out->statements = calloc((size_t)e->statement_count + 1, sizeof *out->statements);
     out->assigned = calloc((size_t)e->tensor_count + 1, sizeof *out->assigned);
     out->used = calloc((size_t)e->tensor_count + 1, sizeof *out->used);
@@ -464,5 +481,7 @@ void plan_free(reference_plan *p)
     free(p->assigned);
     free(p->used);
     free(p->exact);
-    *p = (reference_plan){.e = p->e};
+    free(p->packed);
+    free(p->units);
+    *p = (reference_plan){0};
 }

@@ -174,7 +174,10 @@ typedef struct plan_machine {
 } plan_machine;
 
 typedef struct reference_plan {
-    const einsum *e;
+    const einsum *e; /* `packed`, once it is there */
+    einsum *packed;  /* what was given, with units; and these */
+    int64_t **units;
+    bool whole; /* tensors have all places: others index them */
     plan_statement *statements;
     bool *assigned; /* by tensor: written by a statement */
     bool *used;     /* by tensor: read by a statement */
@@ -190,7 +193,7 @@ typedef struct reference_plan {
 } reference_plan;
 
 /* NULL, or a malloc'd text: the rule of target/einsum.h that the einsum breaks. */
-char *plan_build(const einsum *e, plan_machine machine, bool machine_order, reference_plan *out);
+char *plan_build(const einsum *e, plan_machine machine, bool machine_order, bool whole, reference_plan *out);
 void plan_free(reference_plan *p);
 
 /* About how many clocks its products take; those that its bound needs in addition. */

@@ -1,10 +1,20 @@
 #include "codegen/reference/walk.h"
 
+#include "codegen/reference/units.h"
+
 /* ---- tensors ---- */
+
+int64_t walk_elements(const einsum *e, uint32_t tensor)
+{
+    int64_t elements = 1;
+    for (uint32_t i = 0; i < e->tensors[tensor].rank; i++)
+        elements *= units_size(e, tensor, i);
+    return elements;
+}
 
 int64_t walk_bytes(const einsum *e, uint32_t tensor)
 {
-    return (einsum_tensor_elements(e, tensor) * dtype_row_of(e->tensors[tensor].dtype)->bits + 7) / 8;
+    return (walk_elements(e, tensor) * dtype_row_of(e->tensors[tensor].dtype)->bits + 7) / 8;
 }
 
 /* ---- windows ---- */
@@ -61,8 +71,8 @@ uint64_t walk_stride(const einsum *e, uint32_t tensor, einsum_side side, const e
     const einsum_tensor *t = &e->tensors[tensor];
     uint64_t stride = 1, sum = 0;
     for (uint32_t i = t->rank; i-- > 0;) {
-        sum += stride * walk_axis_weight(e, t->axes[i], d);
-        stride *= (uint64_t)e->axes[t->axes[i]].size;
+        sum += stride * (walk_axis_weight(e, t->axes[i], d) / (uint64_t)units_of(e, tensor, i));
+        stride *= (uint64_t)units_size(e, tensor, i);
     }
     return sum;
 }
@@ -80,8 +90,17 @@ int64_t walk_axis_stride(const einsum *e, uint32_t tensor, uint32_t axis)
     const einsum_tensor *t = &e->tensors[tensor];
     int64_t stride = 1;
     for (uint32_t i = t->rank; i-- > 0 && t->axes[i] != axis;)
-        stride *= e->axes[t->axes[i]].size;
+        stride *= units_size(e, tensor, i);
     return stride;
+}
+
+int64_t walk_shift(const einsum *e, uint32_t tensor, uint32_t axis, int64_t offset)
+{
+    const einsum_tensor *t = &e->tensors[tensor];
+    for (uint32_t i = 0; i < t->rank; i++)
+        if (t->axes[i] == axis)
+            return offset / units_of(e, tensor, i) * walk_axis_stride(e, tensor, axis);
+    return 0;
 }
 
 int64_t walk_run(const einsum *e, uint32_t tensor, einsum_side side, const plan_digits *digits)

@@ -7,7 +7,8 @@
 
 #include "codegen/reference/plan.h"
 
-/* Of a tensor whose einsum was checked. */
+/* Of a tensor whose einsum was checked, places that nobody touches left out. */
+int64_t walk_elements(const einsum *e, uint32_t tensor);
 int64_t walk_bytes(const einsum *e, uint32_t tensor);
 
 /* NULL: the axis is none. */
@@ -26,6 +27,8 @@ uint64_t walk_stride(const einsum *e, uint32_t tensor, einsum_side side, const e
 bool walk_varies(const einsum *e, uint32_t tensor, einsum_side side, const einsum_digit *d);
 /* Elements between neighbours along an axis of the tensor. */
 int64_t walk_axis_stride(const einsum *e, uint32_t tensor, uint32_t axis);
+/* Elements between a place and the one that a shift along an axis of the tensor means. */
+int64_t walk_shift(const einsum *e, uint32_t tensor, uint32_t axis, int64_t offset);
 /* Elements of an operand that lie side by side along the innermost digits of a group; INT64_MAX: all of them. */
 int64_t walk_run(const einsum *e, uint32_t tensor, einsum_side side, const plan_digits *digits);
 

@@ -234,7 +234,8 @@ static inline binary_kernel *sample_kernel(arena *a, const char *name)
                          COUNT_OF(sample_statements),
                          "MK,NK->MN; MN->MN",
                          NULL,
-                         0};
+                         0,
+                         NULL};
     return k;
 }
 
@@ -274,7 +275,7 @@ static inline binary sample_copy_binary(arena *a)
                          .ports = sample_copy_ports,
                          .port_count = 2,
                          .streams[CONTEXT_DMA] = {c, 1}};
-    k->einsum = (einsum){sample_copy_axes, 1, sample_copy_tensors, 2, &sample_copy_statement, 1, "A->A", NULL, 0};
+    k->einsum = (einsum){sample_copy_axes, 1, sample_copy_tensors, 2, &sample_copy_statement, 1, "A->A", NULL, 0, NULL};
     return (binary){.target = target_by_name("rngd"), .kernels = k, .kernel_count = 1};
 }
 

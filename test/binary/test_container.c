@@ -187,7 +187,7 @@ static binary many_kernels(size_t count)
         if (i % 3 == 1) /* no commands at all */
             memset(kernels[i].streams, 0, sizeof kernels[i].streams);
         if (i % 3 == 2)
-            kernels[i].einsum = (einsum){sample_axes, COUNT_OF(sample_axes), NULL, 0, NULL, 0, "", NULL, 0};
+            kernels[i].einsum = (einsum){sample_axes, COUNT_OF(sample_axes), NULL, 0, NULL, 0, "", NULL, 0, NULL};
     }
     return (binary){.target = target_by_name("rngd"), .kernels = kernels, .kernel_count = count};
 }

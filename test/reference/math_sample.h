@@ -52,7 +52,8 @@ static const einsum math_sample = {math_axes,
                                    COUNT_OF(math_statements),
                                    "MAP y[V, E] = max(fma(x[V, E], w[E], 1.0), 0.0)",
                                    NULL,
-                                   0};
+                                   0,
+                                   NULL};
 #undef EACH
 #undef STATEMENT
 #undef SOURCES

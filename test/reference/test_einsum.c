@@ -10,7 +10,7 @@
 
 static const char section[] = ".visa.einsum.k";
 
-static const einsum sample = {sample_axes, 3, sample_tensors, 4, sample_statements, 2, "MK,NK->MN; MN->MN", NULL, 0};
+static const einsum sample = {sample_axes, 3, sample_tensors, 4, sample_statements, 2, "MK,NK->MN; MN->MN", NULL, 0, NULL};
 
 /* Reads words as the section of the file that `e` is of. */
 static bool decodes(const einsum *e, const uint64_t *words, size_t count, einsum *out)
@@ -99,7 +99,7 @@ START_TEST(test_scalar)
 {
     const einsum_tensor tensors[] = {{"x", DTYPE_I8, 0, 0, NULL}, {"y", DTYPE_I32, 1, 0, NULL}};
     const einsum_statement statement = {.op = MATH_CONTRACT, .dst = 1, .sources = {0, 0}, .source_count = 2, .accumulator = DTYPE_I32};
-    const einsum e = {sample_axes, 3, tensors, 2, &statement, 1, ",->", NULL, 0};
+    const einsum e = {sample_axes, 3, tensors, 2, &statement, 1, ",->", NULL, 0, NULL};
     size_t count;
     einsum out;
     round_trip(&e, &out, &count);
@@ -159,7 +159,7 @@ END_TEST
 
 START_TEST(test_no_tensors)
 {
-    const einsum e = {sample_axes, 3, NULL, 0, NULL, 0, "none", NULL, 0};
+    const einsum e = {sample_axes, 3, NULL, 0, NULL, 0, "none", NULL, 0, NULL};
     expect_refused(&e, "an einsum without tensors");
 }
 END_TEST
@@ -170,7 +170,7 @@ START_TEST(test_huge_tensor)
     const uint32_t ab[] = {0, 1}, ca[] = {2, 0};
     const einsum_tensor fits = {"x", DTYPE_I8, 0, 1, ab}, tensors[] = {{"x", DTYPE_I8, 0, 2, ab}, {"x", DTYPE_I8, 0, 2, ca}};
     for (int i = -1; i < 2; i++) {
-        const einsum e = {axes, 3, i < 0 ? &fits : &tensors[i], 1, NULL, 0, "x", NULL, 0};
+        const einsum e = {axes, 3, i < 0 ? &fits : &tensors[i], 1, NULL, 0, "x", NULL, 0, NULL};
         size_t count;
         einsum out;
         if (i < 0)
@@ -419,7 +419,7 @@ static const einsum_digit conv_digits[] = {{CONV_O, true, 4, 2, 0, 0, 0, 0},
                                            {CONV_C, false, 1, 4, 0, 0, 0, 0}};
 static const einsum_statement conv_statement = {
     .op = MATH_CONTRACT, .dst = 2, .sources = {0, 1}, .source_count = 2, .accumulator = DTYPE_I32, .digit_count = 5, .digits = conv_digits};
-static const einsum conv = {conv_axes, CONV_AXES, conv_tensors, 3, &conv_statement, 1, "x,w->y", conv_windows, 2};
+static const einsum conv = {conv_axes, CONV_AXES, conv_tensors, 3, &conv_statement, 1, "x,w->y", conv_windows, 2, NULL};
 
 START_TEST(test_windows)
 {
