@@ -4,7 +4,6 @@
 #include <stdlib.h>
 
 #include "runtime/machine/parallel.h"
-#include "runtime/tensor/port_data.h"
 
 /* Of inputs, outputs and what is in between: beyond, the proof may hold more than 2^27 bytes for each of them. */
 enum { MOST_ELEMENTS = 1 << 24 };
@@ -21,16 +20,6 @@ struct field_beside {
     bool decided;
 };
 
-static bool is_small(const binary_kernel *k)
-{
-    double elements = 0;
-    for (uint32_t t = 0; t < k->einsum.tensor_count; t++)
-        elements += (double)einsum_tensor_elements(&k->einsum, t);
-    for (uint32_t i = 0; i < k->port_count; i++)
-        elements += (double)port_physical_elements(&k->ports[i], k->axes);
-    return elements <= MOST_ELEMENTS;
-}
-
 static void prove(void *of)
 {
     field_beside *b = of;
@@ -44,7 +33,7 @@ static void prove(void *of)
 
 field_beside *field_beside_begin(const target *t, const binary_kernel *k, const field_options *options)
 {
-    if (parallel_workers(options->threads) < 2 || !is_small(k))
+    if (parallel_workers(options->threads) < 2 || field_stored_elements(k) > MOST_ELEMENTS)
         return NULL;
     field_beside *b = malloc(sizeof *b);
     if (!b)

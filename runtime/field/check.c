@@ -385,7 +385,7 @@ static bool check_output(checking *c, uint32_t number, field_output *out)
 
 /* ---- the kernel ---- */
 
-static double stored_elements(const binary_kernel *k)
+double field_stored_elements(const binary_kernel *k)
 {
     double sum = 0;
     for (uint32_t t = 0; t < k->einsum.tensor_count; t++)
@@ -408,7 +408,7 @@ static bool is_small(const checking *c)
 {
     const einsum *e = &c->kernel->einsum;
     double products = has_maps(e) || has_rows(e) ? WHOLE_MAP_PRODUCTS : WHOLE_PRODUCTS;
-    return c->options->samples == 0 && einsum_products(e) <= products && stored_elements(c->kernel) <= (double)WHOLE_ELEMENTS;
+    return c->options->samples == 0 && einsum_products(e) <= products && field_stored_elements(c->kernel) <= (double)WHOLE_ELEMENTS;
 }
 
 /* Runs all of it, or prepares the way back. */
@@ -494,8 +494,8 @@ static bool may_project(checking *c)
     const einsum *e = &c->kernel->einsum;
     arena *scratch = arena_new_inside(c->arena);
     field_inputs inputs = field_inputs_new(c->kernel, field_machine_seed(c->options->seed), scratch);
-    bool all =
-        c->options->samples == 0 && !takes_rows(c->kernel) && stored_elements(c->kernel) <= (double)WHOLE_ELEMENTS && !c->options->singly;
+    bool all = c->options->samples == 0 && !takes_rows(c->kernel) && field_stored_elements(c->kernel) <= (double)WHOLE_ELEMENTS &&
+               !c->options->singly;
     for (uint32_t i = 0; i < c->kernel->port_count && all; i++) {
         uint32_t t = 0;
         while (t < e->tensor_count && e->tensors[t].port != (int32_t)i)

@@ -43,6 +43,9 @@ typedef struct field_verdict {
     const char *text;        /* a line for each output */
 } field_verdict;
 
+/* Elements of a kernel's ports, as they are stored, and of all tensors of its mathematics. */
+double field_stored_elements(const binary_kernel *k);
+
 /* False with a diagnostic: it could not be decided. An output that differs has an E_CHECK_MISMATCH, with the
  * terms that it lacks or has too many. */
 bool field_check(const target *t, const binary_kernel *k, const field_options *options, arena *a, diag_list *diags, field_verdict *out);
