@@ -2,15 +2,8 @@
 
 #include <stdlib.h>
 
+#include "codegen/reference/walk.h"
 #include "support/integer.h"
-
-static bool is_window(const einsum *e, uint32_t axis)
-{
-    for (uint32_t i = 0; i < e->window_count; i++)
-        if (e->windows[i].axis == axis)
-            return true;
-    return false;
-}
 
 /* Places along an axis are multiples of that, too. */
 static void take(const einsum *e, int64_t **units, uint32_t tensor, uint32_t axis, int64_t places)
@@ -59,7 +52,7 @@ int64_t **units_find(const einsum *e)
     for (uint32_t t = 0; t < e->tensor_count; t++)
         for (uint32_t i = 0; i < e->tensors[t].rank; i++) {
             uint32_t axis = e->tensors[t].axes[i];
-            if (e->tensors[t].port >= 0 || is_window(e, axis))
+            if (e->tensors[t].port >= 0 || walk_window(e, axis))
                 units[t][i] = 1;
             else if (units[t][i] == 0) /* one place alone is touched */
                 units[t][i] = e->axes[axis].size;
