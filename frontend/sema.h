@@ -14,7 +14,7 @@
 typedef struct sema_survey {
     const char **called; /* names of functions that others call, the host's left out; sorted */
     size_t called_count;
-    unsigned dialects; /* releases that have all that is written: never none of those that it was begun with */
+    unsigned dialects; /* those, of the releases that were meant, that have all that is written: one at least */
     bool mixed;        /* words of releases that have no other in common */
 } sema_survey;
 

@@ -71,10 +71,10 @@ typedef struct visa_options {
 /* Compiles a text. `name` stands in diagnostics. NULL only when there is no memory, or for an unknown target, pass or warning. */
 VISA_API visa_compilation *visa_compile(const char *name, const char *text, size_t bytes, const visa_options *options);
 VISA_API void visa_free(visa_compilation *c);
-/* Compiles its text again with other parameters, warnings or transformations: the result is that of visa_compile with the same options, and
- * costs as many steps, but nothing of the text is read again, and memory that is there is used. Files of modules are. What came of `c`
- * before is gone. False: it was not compiled with `again`, was stopped while it was read, or the options name another target or are of a
- * book, an editor or parse_only; nothing happened. */
+/* Compiles its text again with other parameters or transformations (warnings stay as they were chosen first): the result is that of
+ * visa_compile with the same options, and costs as many steps, but nothing of the text is read again, and memory that is there is used.
+ * Files of modules are. What came of `c` before is gone. False: it was not compiled with `again`, is a book's or an editor's, was stopped
+ * while it was read, or the options name another target or are of a book, an editor or parse_only; nothing happened. */
 VISA_API bool visa_compile_again(visa_compilation *c, const visa_options *options);
 
 VISA_API size_t visa_error_count(const visa_compilation *c);

@@ -140,7 +140,7 @@ static bool read_text(visa_compilation *c, int file)
     expand_begin(c->expander);
     c->tree = expand_file(c->expander, c->file);
     c->survey = sema_survey_of(c->tree, c->recall ? recall_dialects(c->recall) : 0, c->arena);
-    if (c->options->again)
+    if (c->options->again && !c->recall && !c->is_book)
         keep(c);
     return true;
 }

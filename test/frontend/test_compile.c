@@ -262,6 +262,11 @@ START_TEST(not_again)
     pass.print_after = "none";
     ck_assert(!visa_compile_again(c, &book) && !visa_compile_again(c, &tree) && !visa_compile_again(c, &machine) &&
               !visa_compile_again(c, &pass));
+    char chapter_text[2100];
+    snprintf(chapter_text, sizeof chapter_text, "```rust\n%s\n```\n", text);
+    visa_compilation *chapter = visa_compile("chapter.md", chapter_text, strlen(chapter_text), &book);
+    ck_assert(chapter && !visa_compile_again(chapter, &kept));
+    visa_free(chapter);
     const unsigned char *data;
     size_t size;
     ck_assert(visa_emit(c, VISA_EMIT_BINARY, &data, &size) && size > 0);
