@@ -342,18 +342,23 @@ static uint64_t word_bits(int64_t word, int64_t begin, int64_t end)
     return high >= WORD_UNITS ? from : from & ~(~UINT64_C(0) << high);
 }
 
-/* Bits [begin, end) of a granule's units. */
+/* The bits of a granule's units; NULL: no memory. */
+static uint64_t *granule_units(const memory *m, memory_block *b, int64_t granule)
+{
+    if (!b->written && !(b->written = calloc(GRANULES_PER_BLOCK, sizeof *b->written)))
+        return NULL;
+    uint64_t **bits = &b->written[granule];
+    if (!*bits)
+        *bits = calloc((size_t)granule_words(m), sizeof **bits);
+    return *bits;
+}
+
+/* Bits [begin, end) of them. */
 static void mark_units(const memory *m, memory_block *b, int64_t granule, int64_t begin, int64_t end)
 {
-    if (b->whole >> granule & 1)
-        return;
-    if (!b->written && !(b->written = calloc(GRANULES_PER_BLOCK, sizeof *b->written)))
-        return;
-    uint64_t **bits = &b->written[granule];
-    if (!*bits && !(*bits = calloc((size_t)granule_words(m), sizeof **bits)))
-        return;
-    for (int64_t w = begin / WORD_UNITS; w * WORD_UNITS < end; w++)
-        (*bits)[w] |= word_bits(w, begin, end);
+    uint64_t *bits = b->whole >> granule & 1 ? NULL : granule_units(m, b, granule);
+    for (int64_t w = begin / WORD_UNITS; bits && w * WORD_UNITS < end; w++)
+        bits[w] |= word_bits(w, begin, end);
 }
 
 /* ---- whose granules ---- */
@@ -395,10 +400,11 @@ static memory_block *block_own(const memory *m, memory_block *of)
     memcpy(b->bytes, of->bytes, (size_t)m->block_bytes);
     b->touched = of->touched;
     b->whole = of->whole;
-    for (int64_t g = 0; of->written && g < GRANULES_PER_BLOCK; g++)
-        for (int64_t w = 0; of->written[g] && w < granule_words(m); w++)
-            for (uint64_t left = of->written[g][w]; left; left &= left - 1)
-                mark_units(m, b, g, w * WORD_UNITS + __builtin_ctzll(left), w * WORD_UNITS + __builtin_ctzll(left) + 1);
+    for (int64_t g = 0; of->written && g < GRANULES_PER_BLOCK; g++) {
+        uint64_t *bits = of->written[g] ? granule_units(m, b, g) : NULL;
+        if (bits)
+            memcpy(bits, of->written[g], (size_t)granule_words(m) * sizeof *bits);
+    }
     block_leave(m, of);
     return b;
 }
