@@ -59,3 +59,17 @@ void order_sort(void *items, size_t count, size_t bytes, order_of *compare)
         memcpy(items, from, count * bytes);
     free(room);
 }
+
+void order_keep(void *items, size_t *count, size_t most, size_t bytes, const void *item, order_of *compare)
+{
+    unsigned char *all = items;
+    size_t at = *count;
+    while (at > 0 && compare(all + (at - 1) * bytes, item) > 0)
+        at--;
+    if (at == most)
+        return;
+    *count -= *count == most;
+    memmove(all + (at + 1) * bytes, all + at * bytes, (*count - at) * bytes);
+    memcpy(all + at * bytes, item, bytes);
+    ++*count;
+}

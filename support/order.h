@@ -34,6 +34,9 @@ typedef int order_of(const void *a, const void *b);
 /* `count` items of `bytes` each, ascending; equal ones keep their order. Of none `items` may be NULL. */
 void order_sort(void *items, size_t count, size_t bytes, order_of *compare);
 
+/* Puts an item among those that are in order, behind its equals. Of more than `most` the last one is dropped; *count of them stay. */
+void order_keep(void *items, size_t *count, size_t most, size_t bytes, const void *item, order_of *compare);
+
 /* Of int64_t, ascending. */
 static inline int order_numbers(const void *a, const void *b)
 {

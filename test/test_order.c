@@ -44,9 +44,30 @@ START_TEST(equal_ones_stay)
 }
 END_TEST
 
+/* Of items that come one by one the least `most`, as a sort of all of them has them in front. */
+START_TEST(the_first_are_kept)
+{
+    enum { COUNT = 40 };
+    for (size_t most = 0; most < COUNT + 3; most++)
+        for (int64_t keys = 1; keys < 100; keys = 3 * keys + 1) {
+            item all[COUNT], kept[COUNT + 4] = {0};
+            size_t count = 0;
+            for (size_t i = 0; i < COUNT; i++) {
+                all[i] = (item){(int64_t)(i * 2654435761U >> 7) % keys, (int64_t)i, "rest"};
+                order_keep(kept, &count, most, sizeof *kept, &all[i], by_key);
+                ck_assert_str_eq(kept[most].rest, ""); /* nothing is written behind them */
+            }
+            order_sort(all, COUNT, sizeof *all, by_key);
+            ck_assert_uint_eq(count, most < COUNT ? most : COUNT);
+            for (size_t i = 0; i < count; i++)
+                ck_assert(kept[i].key == all[i].key && kept[i].was == all[i].was && strcmp(kept[i].rest, "rest") == 0);
+        }
+}
+END_TEST
+
 int main(void)
 {
     TCase *cases = suite_case("order");
-    suite_tests(cases, equal_ones_stay);
+    suite_tests(cases, equal_ones_stay, the_first_are_kept);
     return suite_status("order", cases);
 }

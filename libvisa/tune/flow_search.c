@@ -6,6 +6,7 @@
 #include "libvisa/tune/machine.h"
 #include "support/budget.h"
 #include "support/integer.h"
+#include "support/order.h"
 
 enum { MOST_PLANS = 192, MOST_LOOPS = 64, FILL = 16, LANES = 8, ESTIMATE_ERROR_PERCENT = 50 };
 
@@ -248,17 +249,14 @@ static bool fits(const space *x, const flow_plan *p)
 }
 
 /* The faster first, and of equals the one that was found first. */
+static int by_cycles(const void *a, const void *b)
+{
+    return ORDER(((const flow_plan *)a)->cycles, ((const flow_plan *)b)->cycles);
+}
+
 static void keep(space *x, const flow_plan *p)
 {
-    size_t at = x->count;
-    while (at > 0 && x->plans[at - 1].cycles > p->cycles)
-        at--;
-    if (at == MOST_PLANS)
-        return;
-    x->count -= x->count == MOST_PLANS;
-    memmove(&x->plans[at + 1], &x->plans[at], (x->count - at) * sizeof *p);
-    x->plans[at] = *p;
-    x->count++;
+    order_keep(x->plans, &x->count, MOST_PLANS, sizeof *p, p, by_cycles);
 }
 
 /* Digits of one axis; false: half of its slices would have padding alone, or the axis has no such iterations. */

@@ -1,10 +1,9 @@
 #include "libvisa/tune/folded_plan.h"
 
-#include <string.h>
-
 #include "libvisa/tune/machine.h"
 #include "libvisa/tune/plan.h"
 #include "support/integer.h"
+#include "support/order.h"
 
 enum { MOST_ITERATIONS = 16, MOST_PIECES = 4, SUB_ACCESSES = 4 /* of a flit, in the sub context */, CHAIN_FILL = 15 };
 
@@ -124,17 +123,9 @@ static void estimate(const target *t, const tune_question *q, folded_plan *p)
 }
 
 /* Sorted by cycles; of equals the one that was found first. */
-static void keep(folded_plan *out, size_t *count, size_t most, const folded_plan *p)
+static int by_cycles(const void *a, const void *b)
 {
-    size_t at = *count;
-    while (at > 0 && out[at - 1].cycles > p->cycles)
-        at--;
-    if (at == most)
-        return;
-    size_t moved = smaller((int64_t)*count, (int64_t)most - 1) - at;
-    memmove(&out[at + 1], &out[at], moved * sizeof *out);
-    out[at] = *p;
-    *count = at + moved + 1;
+    return ORDER(((const folded_plan *)a)->cycles, ((const folded_plan *)b)->cycles);
 }
 
 /* Are columns whole blocks of HBM, shared evenly by the slices that bring them, and whole blocks of the Transpose Engine? */
@@ -176,7 +167,7 @@ size_t folded_plans(const target *t, const tune_question *q, folded_plan *out, s
                         p.in_halves = way >= 2;
                         p.columns_in_halves = way >= 4;
                         estimate(t, q, &p);
-                        keep(out, &count, most, &p);
+                        order_keep(out, &count, most, sizeof p, &p, by_cycles);
                     }
                 }
         }

@@ -6,6 +6,7 @@
 #include "libvisa/tune/machine.h"
 #include "support/budget.h"
 #include "support/integer.h"
+#include "support/order.h"
 
 /* A kind has some plans however slow they are; of more, those that take twice as long as the best at least are not looked at. */
 enum { SOME_OF_A_KIND = 4, FAR_FROM_THE_BEST = 2 };
@@ -42,20 +43,19 @@ unsigned tune_kind_of(const tune_question *q, const tune_plan *p)
 }
 
 /* Which of two plans is tried first: the faster, and of equals the one that was found first. */
+static int by_cycles(const void *a, const void *b)
+{
+    return ORDER(((const tune_plan *)a)->cycles, ((const tune_plan *)b)->cycles);
+}
+
 static void keep(space *x, const tune_plan *p)
 {
     kind *k = &x->kinds[tune_kind_of(x->question, p)];
-    size_t at = k->count;
-    while (at > 0 && k->plans[at - 1].cycles > p->cycles)
-        at--;
-    if (at == x->kept)
-        return;
-    if (k->count == x->kept)
+    if (k->count < x->kept) { /* room for one more */
+        ARENA_PUSH(x->arena, k->plans, k->count, k->capacity, *p);
         k->count--;
-    size_t moved = k->count - at;
-    ARENA_PUSH(x->arena, k->plans, k->count, k->capacity, *p);
-    memmove(&k->plans[at + 1], &k->plans[at], moved * sizeof *p);
-    k->plans[at] = *p;
+    }
+    order_keep(k->plans, &k->count, x->kept, sizeof *p, p, by_cycles);
 }
 
 static void consider_store(space *x, tune_plan p)
