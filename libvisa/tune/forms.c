@@ -82,7 +82,7 @@ size_t tune_forms_of(const target *t, const tune_question *q, int64_t chips, are
     return count;
 }
 
-/* Bytes in the HBM of a chip, about: those of tensors that have the axis are shared. */
+/* Elements in the HBM of a chip, which has a part of those that have the shared axis, and all of the others. */
 static int64_t elements_of_chip(const tune_flow *f)
 {
     int64_t all = 0;
