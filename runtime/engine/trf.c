@@ -28,7 +28,12 @@ int64_t trf_partition_bytes(const target *t, int64_t rows, trf_address mode)
 int64_t trf_contiguous_bytes(const target *t, trf_address mode, int64_t byte)
 {
     int64_t bank_bytes = bank_rows(t, mode) * line_bytes(t);
-    return bank_bytes - byte % bank_bytes;
+    return mode == TRF_FULL ? t->trf_bytes - byte : bank_bytes - byte % bank_bytes;
+}
+
+int64_t trf_apart_bytes(const target *t, int64_t rows)
+{
+    return t->rows / rows * t->trf_bank_rows * line_bytes(t);
 }
 
 bool trf_rows_legal(const target *t, int64_t rows)

@@ -15,8 +15,11 @@ int64_t trf_address_of(const target *t, int64_t row, int64_t rows, trf_address m
 /* Bytes that one of `rows` Rows has. */
 int64_t trf_partition_bytes(const target *t, int64_t rows, trf_address mode);
 
-/* Bytes from `byte` on that stay together in the file. */
+/* Bytes from `byte` on that stay together in the file, as far as the Row's partition goes: in whole banks one follows the other. */
 int64_t trf_contiguous_bytes(const target *t, trf_address mode, int64_t byte);
+
+/* From the bytes of one of `rows` Rows to the same ones of the next. */
+int64_t trf_apart_bytes(const target *t, int64_t rows);
 
 /* Does the store with this reg_types code keep the 4-bit elements of a stream in 8 bits ("TRF Memory Layout": 1, i4 to i8)? */
 bool trf_widens(dtype stream, int64_t reg_type);

@@ -5,7 +5,7 @@
  * weights: element Row * group + packet. Weights therefore stand as [word][vector], each repeated for the
  * group, and the group's packets as [word][packet], which one load spreads over the vector. Sets that take
  * packets as they lie (block_pairs.c, block_tiles.c) have the weights of a word once for each Row; the element of a tile is packet * Rows +
- * Row.
+ * Row. Sums of integers have no order, so that block_lanes.c has lanes of one sum in a vector, and takes weights as they lie, too.
  *
  * A word is 32 bits of a packet: one f32 lane, two i16 lanes, or four i8 lanes. */
 #ifndef VISA_RUNTIME_FAST_BLOCK_H
@@ -44,6 +44,7 @@ typedef struct block_run {
     const block_word *data, *weights;
     int64_t data_stride;        /* words from one vector of packets to the next */
     int64_t packet_bytes, rows; /* packets in rows: from one packet of a group to the next; Rows */
+    int64_t row_words;          /* weights in rows: from one Row's to the next */
     const block_step *steps;
     int64_t step_count;
     int64_t columns, column_words;
@@ -51,7 +52,7 @@ typedef struct block_run {
     const block_word *start; /* [column][vector's words]: where sums begin */
     bool fresh;              /* the cells hold nothing yet */
     bool near;               /* the packets were read just before */
-    int64_t runs;            /* for sets that widen: how many times the kernel's vectors, one after the other */
+    int64_t runs;            /* for sets that take runs: how many times the kernel's vectors, one after the other */
     block_word *room;        /* of BLOCK_ROOM_WORDS, for sets that widen; */
     bool held;               /* it is as the run before left it, whose vectors and steps' packets were the same */
 } block_run;
@@ -86,19 +87,22 @@ typedef struct block_set {
     block_kernel *many[4];
     block_interleave *interleave[4];
     block_repeat *repeat[4];
-    unsigned packets; /* of a group, whose outputs are packet * Rows + Row; 0: the vector divided by the Rows */
-    bool in_rows;     /* takes packets where they lie, some bytes apart, and the weights of a word once for each Row, */
-    bool widens;      /* or repeated for the group after all, as it weaves packets itself, where they stay in the first-level cache */
-    bool whole;       /* only for eight Rows, columns of four lanes or more and lanes that all count */
-    block_look *look; /* in_rows, for values in range: what they are is looked at after the sums */
+    unsigned packets;     /* of a group, whose outputs are packet * Rows + Row; 0: the vector divided by the Rows */
+    bool in_rows;         /* takes packets where they lie, some bytes apart, and the weights of a word once for each Row, */
+    bool widens;          /* or repeated for the group after all, as it weaves packets itself, where they stay in the first-level cache */
+    bool weights_in_rows; /* the same, but each Row's weights after each other, so many words from Row to Row (block_run.row_words) */
+    bool in_runs;         /* takes block_run.runs */
+    bool whole;           /* only for eight Rows, columns of four lanes or more and lanes that all count */
+    int64_t column_lanes; /* only for columns of so many lanes or more */
+    block_look *look;     /* in_rows, for values in range: what they are is looked at after the sums */
     void (*enter)(int64_t column_words, int64_t rows); /* before and after kernels of a contraction; NULL: nothing to do */
     void (*leave)(void);
 } block_set;
 
-/* The best set up to `most` that this processor has and that may be given any values; NULL: none. */
-const block_set *block_set_safe(cpu_level most, bool is_float);
+/* The best set up to `most` that this processor has and that may be given any values, for columns of so many lanes; NULL: none. */
+const block_set *block_set_safe(cpu_level most, bool is_float, int64_t column_lanes);
 /* The same, but perhaps one that needs values in range (block_in_range), or where `whole` says that it may. */
-const block_set *block_set_fast(cpu_level most, bool is_float, bool whole);
+const block_set *block_set_fast(cpu_level most, bool is_float, int64_t column_lanes, bool whole);
 
 static inline bool block_in_range(block_format f)
 {
@@ -133,7 +137,7 @@ bool block_range_fits(const block_range *a, const block_range *b);
 
 /* The sets by level (block_*.c); those of other processors' levels are not linked. */
 extern const block_set block_plain_float, block_plain_int;
-extern const block_set block_avx2_float, block_avx2_fused, block_avx2_int;
+extern const block_set block_avx2_float, block_avx2_fused, block_avx2_int, block_lanes_int;
 extern const block_set block_avx512_float, block_avx512_int;
 extern const block_set block_fused_float, block_pairs_float, block_dot_int, block_tiles_int;
 

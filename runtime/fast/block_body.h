@@ -575,6 +575,7 @@ BLOCK_INTERLEAVE(16)
         {repeat_8, repeat_4, repeat_2, repeat_1}, \
         .in_rows = BLOCK_WIDENS, \
         .widens = BLOCK_WIDENS, \
+        .in_runs = BLOCK_WIDENS, \
         .look = BLOCK_LOOK, \
     };
 BLOCK_INTERLEAVE(1)

@@ -3,6 +3,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "runtime/engine/trf.h"
+
 enum {
     REGION_BYTES = 1 << 19, /* of packed packets: they stay in the second-level cache next to the weights */
     REGION_STEPS = 1 << 15, /* what a region's lists may have to hold */
@@ -11,6 +13,14 @@ enum {
 };
 
 /* --- forms: a set of kernels and the words it takes ------------------------------------------------------- */
+
+/* Each Row's weights one after the other: in the register file, where they stand as kernels want them, else in a copy. */
+static void rows_plan(blocks_form *f, const weights *w)
+{
+    f->in_file = f->set->weights_in_rows && !f->expand && w->read_bytes == f->words * f->word_bytes &&
+                 w->reads * w->read_bytes <= trf_contiguous_bytes(w->target, w->mode, w->low_byte);
+    f->row_words = f->in_file ? trf_apart_bytes(w->target, w->rows) / (int64_t)sizeof(block_word) : w->reads * f->words;
+}
 
 static bool form_plan(blocks_form *f, const block_set *set, const contraction *k)
 {
@@ -24,7 +34,8 @@ static bool form_plan(blocks_form *f, const block_set *set, const contraction *k
                        .word_bytes = block_word_bytes(set->format),
                        .group = set->packets ? set->packets : set->vector / k->rows};
     f->outputs = f->group * k->rows;
-    f->weight_words = set->in_rows && !set->widens ? k->rows : set->vector;
+    f->weight_words = set->weights_in_rows ? 1 : set->in_rows && !set->widens ? k->rows : set->vector;
+    rows_plan(f, &k->weights);
     f->cell_row = set->packets ? 1 : f->group;
     f->cell_packet = f->cell_row == 1 ? k->rows : 1; /* where outputs have their Rows together, they follow each other */
     int64_t bytes;
@@ -39,7 +50,9 @@ static bool forms_plan(blocks *p, cpu_level most)
     bool whole = k->rows == 8 && k->tree.depth >= 2 && k->masks.count == 0;
     for (unsigned i = 0; i < p->nest.count; i++) /* packets that meet several groups of Rows are better widened once */
         whole &= p->nest.loops[i].reduced || p->nest.loops[i].packets > 0 || p->nest.loops[i].size == 1;
-    const block_set *fast = block_set_fast(most, p->is_float, whole), *safe = block_set_safe(most, p->is_float);
+    int64_t column_lanes = INT64_C(1) << k->tree.depth;
+    const block_set *fast = block_set_fast(most, p->is_float, column_lanes, whole);
+    const block_set *safe = block_set_safe(most, p->is_float, column_lanes);
     if (!fast || !safe || k->rows > 8)
         return false;
     if (fast->vector != safe->vector) /* both work on the same sums */

@@ -50,6 +50,8 @@ typedef struct blocks_form {
     int64_t group;
     int64_t outputs;               /* of a group: words of a column's cells */
     int64_t weight_words;          /* of a packed word of the weights */
+    int64_t row_words;             /* block_set.weights_in_rows: from one Row's weights to the next */
+    bool in_file;                  /* and they are read in the register file itself */
     int64_t cell_row, cell_packet; /* words from one Row's or packet's output to the next */
 } blocks_form;
 
@@ -92,8 +94,9 @@ typedef struct blocks_packed {
 typedef struct blocks_weights {
     const unsigned char *file; /* NULL: none, or one that no other slice has */
     block_word *words[BLOCKS_FORMS];
-    bool ready[BLOCKS_FORMS]; /* they hold those of the slice */
-    block_range range;        /* block_in_range only */
+    const block_word *at[BLOCKS_FORMS]; /* these, or in the file */
+    bool ready[BLOCKS_FORMS];           /* they hold those of the slice */
+    block_range range;                  /* block_in_range only */
 } blocks_weights;
 
 /* A slice's run; a worker uses the same buffers slice after slice. */

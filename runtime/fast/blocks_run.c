@@ -68,7 +68,7 @@ bool blocks_run_new(const blocks *p, blocks_run *r)
         packed = all > packed ? all : packed;
         most_outputs = f->outputs > most_outputs ? f->outputs : most_outputs;
         expanded = g->packets * f->packet_words > expanded ? g->packets * f->packet_words : expanded;
-        r->weight_words[i] = k->weights.reads * f->words * f->weight_words;
+        r->weight_words[i] = f->in_file ? 0 : k->weights.reads * f->words * f->weight_words * (f->set->weights_in_rows ? k->rows : 1);
         file_words += r->weight_words[i];
     }
     r->most_files = smaller(KEPT_FILE_BYTES / (int64_t)sizeof(block_word) / file_words + 1, MOST_FILES);
@@ -152,6 +152,12 @@ static void weights_pack(const blocks *p, blocks_run *r, int form)
 {
     const blocks_form *f = &p->forms[form];
     const weights *w = &p->contraction->weights;
+    r->weights->ready[form] = true;
+    r->weights->at[form] = r->weights->words[form];
+    if (f->in_file) {
+        r->weights->at[form] = (const block_word *)(const void *)(r->file + trf_address_of(w->target, 0, w->rows, w->mode, w->low_byte));
+        return;
+    }
     block_word rows[ROWS][MOST_WORDS];
     const unsigned char *words[ROWS];
     block_exponents seen;
@@ -161,9 +167,12 @@ static void weights_pack(const blocks *p, blocks_run *r, int form)
         n = reads_together(p, f, byte, w->reads - i);
         for (int64_t row = 0; row < w->rows; row++)
             words[row] = read_words(p, f, r->file + trf_address_of(w->target, row, w->rows, w->mode, byte), rows[row]);
-        f->set->repeat[p->rows_log2](words, n * f->words, r->weights->words[form] + i * f->words * f->weight_words, &seen);
+        block_word *to = r->weights->words[form] + i * f->words * f->weight_words;
+        for (int64_t row = 0; f->set->weights_in_rows && row < w->rows; row++)
+            memcpy(to + row * f->row_words, words[row], (size_t)(n * f->words) * sizeof *to);
+        if (!f->set->weights_in_rows)
+            f->set->repeat[p->rows_log2](words, n * f->words, to, &seen);
     }
-    r->weights->ready[form] = true;
     if (block_in_range(f->set->format))
         r->weights->range = block_exponents_range(&seen);
 }
@@ -479,7 +488,7 @@ static const block_word *weights_of(const blocks *p, const blocks_run *r, const 
     const blocks_form *f = &p->forms[s->form];
     const weights *w = &p->contraction->weights;
     int64_t address = r->base + r->region->pairs.items[s->pair].weights + r->region->tiles.items[s->tile].weights;
-    return r->weights->words[s->form] + ((address - w->low_byte) >> w->read_shift) * f->words * f->weight_words;
+    return r->weights->at[s->form] + ((address - w->low_byte) >> w->read_shift) * f->words * f->weight_words;
 }
 
 /* Packets of BLOCK_I8X4 are 128 too large: sums start at -128 times the weights, which the kernel itself adds up. */
@@ -541,6 +550,7 @@ static void sum_run(const blocks *p, blocks_run *r, const sum_place *s, int64_t 
                    .data_stride = r->data_vector,
                    .packet_bytes = r->data_packet,
                    .rows = p->contraction->rows,
+                   .row_words = f->row_words,
                    .steps = r->steps,
                    .step_count = r->step_count,
                    .columns = p->contraction->tree.columns,
@@ -635,7 +645,7 @@ static void sum_vectors(const blocks *p, blocks_run *r, sum_place s)
     const blocks_region *g = r->region;
     const blocks_form *f = &p->forms[s.form];
     int64_t vectors = blocks_shared_vectors(g, f), wide = f->set->wide;
-    bool in_runs = f->set->widens && g->tiles.count == 1 && !p->kept_masks;
+    bool in_runs = f->set->in_runs && g->tiles.count == 1 && !p->kept_masks;
     bool apart = r->in_place && g->shared.count % f->group != 0; /* the last vector is no step after the one before it */
     for (; s.vector < vectors;) {
         int64_t left = vectors - s.vector;
