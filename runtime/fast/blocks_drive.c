@@ -4,6 +4,9 @@
 #include <string.h>
 
 #include "runtime/machine/chain.h"
+#include "support/integer.h"
+
+enum { LEAST_RUN = 8 /* beats: fewer are copied, so that those after it take many at once */ };
 
 typedef struct blocks_driver {
     const blocks *plan;
@@ -35,7 +38,7 @@ void *blocks_driver_new(const blocks *p, const chain *c)
     d->plan = p;
     d->collect = chain_collect(c);
     d->sums = chain_accumulate(c);
-    size_t bytes = (size_t)((CHAIN_BLOCK_FLITS + d->sums->beats_each) * d->sums->beat_bytes);
+    size_t bytes = (size_t)((CHAIN_BLOCK_FLITS + larger(d->sums->beats_each, LEAST_RUN)) * d->sums->beat_bytes);
     d->beats = malloc(bytes);
     if (!d->beats || !blocks_run_new(p, &d->block)) {
         blocks_driver_free(d);
@@ -85,11 +88,18 @@ static int64_t push_outputs(blocks_driver *d, stage_run *next, int64_t number)
     stream_word words[STREAM_MOST_WORDS];
     const stream_word *beats;
     int64_t n = k->rows == k->lanes && !k->sequential ? blocks_beats(d->plan, &d->block, number, CHAIN_BLOCK_FLITS, &beats) : 0;
-    if (n > 0)
+    if (n >= LEAST_RUN)
         return flush_beats(d, next) && stage_push(next, beats, n) ? n : 0;
-    uint64_t seen = blocks_words(d->plan, &d->block, number, words);
-    d->beat_count += accumulate_emit(k, words, seen, d->beats + d->beat_count * k->beat_bytes);
-    return d->beat_count < CHAIN_BLOCK_FLITS || flush_beats(d, next) ? 1 : 0;
+    unsigned char *to = d->beats + d->beat_count * k->beat_bytes;
+    if (n > 0) {
+        memcpy(to, beats, (size_t)(n * k->beat_bytes));
+        d->beat_count += n;
+    } else {
+        uint64_t seen = blocks_words(d->plan, &d->block, number, words);
+        d->beat_count += accumulate_emit(k, words, seen, to);
+        n = 1;
+    }
+    return d->beat_count < CHAIN_BLOCK_FLITS || flush_beats(d, next) ? n : 0;
 }
 
 bool blocks_drive(void *driver, stage_run *from, stage_run *next)

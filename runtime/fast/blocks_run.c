@@ -13,6 +13,7 @@ enum {
     MOST_FILES = 64,
     ROWS = 8,
     ALIGNMENT = 64, /* bytes */
+    NEAR_BYTES = 8 << 10, /* of packets: they stay in the first-level cache, next to weights */
 };
 
 /* --- buffers ---------------------------------------------------------------------------------------------- */
@@ -640,21 +641,31 @@ static bool sum_together(const blocks *p, blocks_run *r, const sum_place *s, int
     return true;
 }
 
+/* How many of the vectors that are left are summed by one call. Where they meet several tiles of weights, they are few enough to be read
+ * from memory once; sets that widen have room for those of one product. */
+static int64_t vectors_at_once(const blocks *p, const blocks_region *g, const blocks_form *f, int64_t left)
+{
+    int64_t wide = f->set->wide, near = left;
+    if (left < wide)
+        return left >= 2 ? 2 : 1;
+    if (!f->set->in_runs || p->kept_masks)
+        return wide;
+    if (g->tiles.count > 1)
+        near = f->set->widens ? wide : smaller(left, NEAR_BYTES / (g->distinct_count * f->group * f->words * f->word_bytes));
+    return larger(near - near % wide, wide);
+}
+
 static void sum_vectors(const blocks *p, blocks_run *r, sum_place s)
 {
     const blocks_region *g = r->region;
     const blocks_form *f = &p->forms[s.form];
-    int64_t vectors = blocks_shared_vectors(g, f), wide = f->set->wide;
-    bool in_runs = f->set->in_runs && g->tiles.count == 1 && !p->kept_masks;
+    int64_t vectors = blocks_shared_vectors(g, f);
     bool apart = r->in_place && g->shared.count % f->group != 0; /* the last vector is no step after the one before it */
     for (; s.vector < vectors;) {
         int64_t left = vectors - s.vector;
         if (apart && left > 1)
             left--;
-        int64_t count = left >= wide ? wide : left >= 2 ? 2 : 1;
-        if (count == wide && in_runs)
-            count = left - left % wide;
-        int64_t vector = s.vector;
+        int64_t count = vectors_at_once(p, g, f, left), vector = s.vector;
         for (s.tile = 0; s.tile < g->tiles.count; s.tile++) {
             if (sum_together(p, r, &s, count))
                 continue;
