@@ -133,7 +133,7 @@ typedef struct blocks_run {
     uint64_t present;
     int64_t mask_sums[NEST_MOST_MASKS];
     const blocks_region *steps_region;
-    int64_t steps_base;
+    int64_t steps_base, steps_apart; /* bytes; of packets that are taken where they lie */
     int steps_form;
     bool steps_in_place;
     int64_t counter[NEST_MOST_LOOPS]; /* of the loops around the region; the last is loop `level`, in iterations */

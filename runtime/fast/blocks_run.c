@@ -207,10 +207,8 @@ void blocks_open(const blocks *p, blocks_run *r, const unsigned char *file, bool
     r->weights = file_weights(r, file, shared);
     r->done = false;
     r->region = NULL;
-    r->steps_region = NULL;
     memset(r->counter, 0, sizeof r->counter);
     memset(r->start_version, 0, (size_t)(p->full.pairs.count * p->full.tiles.count) * sizeof *r->start_version);
-    r->version = 0;
     r->region_number = -1;
     const blocks_form *f = &p->forms[BLOCKS_FAST];
     if (f->set->enter)
@@ -430,21 +428,24 @@ static int64_t step_data(const blocks_run *r, const blocks_form *f, const blocks
 }
 
 /* The step list of the region for these sums of the masks' other terms: steps without a live lane are no part of
- * it. */
+ * it. A worker's slices have the same ones; where only their weights begin elsewhere, sums begin anew (start_of). */
 static void steps_make(const blocks *p, blocks_run *r, int form, const int64_t *sums)
 {
     const contraction *k = p->contraction;
     const blocks_form *f = &p->forms[form];
     const blocks_region *g = r->region;
-    if (r->steps_region == g && r->steps_form == form && r->steps_in_place == r->in_place && r->steps_base == r->base &&
-        memcmp(r->mask_sums, sums, sizeof r->mask_sums) == 0)
+    int64_t apart = r->in_place ? r->words_apart : 0;
+    bool same = r->steps_region == g && r->steps_form == form && r->steps_in_place == r->in_place && r->steps_apart == apart &&
+                memcmp(r->mask_sums, sums, sizeof r->mask_sums) == 0;
+    r->version += !same || r->steps_base != r->base;
+    r->steps_base = r->base;
+    if (same)
         return;
     r->steps_region = g;
     r->steps_form = form;
     r->steps_in_place = r->in_place;
-    r->steps_base = r->base;
+    r->steps_apart = apart;
     memcpy(r->mask_sums, sums, sizeof r->mask_sums);
-    r->version++;
     r->step_count = 0;
     r->present = k->masks.count ? 0 : ~UINT64_C(0);
     unsigned char live[2 * MOST_WORDS];

@@ -9,6 +9,7 @@
 #include "support/integer.h"
 
 enum { GRANULES_PER_BLOCK = 64, LEAST_GRANULE_BYTES = 16 * 1024, UNIT_BYTES = 8, WORD_UNITS = 64, PAGE_BYTES = 4096 };
+enum { GRANULE_PAGES = LEAST_GRANULE_BYTES / PAGE_BYTES, MOST_PAGES = GRANULES_PER_BLOCK * GRANULE_PAGES };
 enum { REGION_BYTES = 16 * 1024 * 1024 };
 /* A register file is touched whole. The first ones lie in a region of small pages, since few slices would not fill a huge one. */
 enum { MOST_DENSE_BYTES = 64 * 1024, FIRST_DENSE_BYTES = 2 * 1024 * 1024 };
@@ -26,11 +27,10 @@ typedef struct shared_range {
 } shared_range;
 
 struct memory_block {
-    _Atomic int64_t users; /* memories that have it (memory_share_all) */
-    uint64_t touched;      /* bit g: granule g holds defined or poison bytes, here or in a pool */
-    uint64_t pages;        /* bit p: page p of the granule that was touched first does */
-    int64_t first;         /* that granule, where `pages` is not 0 */
-    uint64_t shared;       /* granule g lies in a pool: in one of, */
+    _Atomic int64_t users;                   /* memories that have it (memory_share_all) */
+    uint64_t touched;                        /* bit g: granule g holds defined or poison bytes, here or in a pool */
+    uint64_t pages[MOST_PAGES / WORD_UNITS]; /* bit p: page p does, of a granule that may not be touched whole */
+    uint64_t shared;                         /* granule g lies in a pool: in one of, */
     shared_range *ranges;
     uint64_t whole;        /* granule g: all of its units were written */
     uint64_t **written;    /* by granule a bit for each unit; NULL: none was written, or the granule is whole */
@@ -44,6 +44,7 @@ struct memory_region {
     unsigned char *bytes;
     int64_t size, used;             /* bytes */
     _Atomic int64_t provided_bytes; /* by its blocks */
+    _Atomic uint64_t *present;      /* bit p: the system has provided page p, for this machine or for one before */
     int64_t kept_bytes;             /* the most that any machine's blocks provided */
     int64_t blocks;                 /* that are not freed */
     bool is_huge;                   /* huge pages were asked for */
@@ -97,11 +98,15 @@ static memory_region *region_new(int64_t size, bool is_huge)
     if (r || !(r = calloc(1, sizeof *r)))
         return r;
     void *bytes = mmap(NULL, (size_t)size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-    if (bytes == MAP_FAILED) {
+    *r = (memory_region){.bytes = bytes, .size = size, .is_huge = is_huge};
+    r->present = calloc((size_t)(size / PAGE_BYTES / WORD_UNITS + 1), sizeof *r->present);
+    if (bytes == MAP_FAILED || !r->present) {
+        if (bytes != MAP_FAILED)
+            munmap(bytes, (size_t)size);
+        free(r->present);
         free(r);
         return NULL;
     }
-    *r = (memory_region){.bytes = bytes, .size = size, .is_huge = is_huge};
 #ifdef MADV_HUGEPAGE
     if (is_huge)
         madvise(bytes, (size_t)size, MADV_HUGEPAGE); /* what comes of it does not matter */
@@ -151,6 +156,7 @@ static void region_leave(memory_budget *budget, memory_region *r)
     if (!is_last || is_kept)
         return;
     munmap(r->bytes, (size_t)r->size);
+    free(r->present);
     free(r);
 }
 
@@ -263,16 +269,45 @@ static void pages_provide(unsigned char *begin, int64_t bytes)
 #endif
 }
 
+static bool is_present(const memory_region *r, int64_t page)
+{
+    return atomic_load_explicit(&r->present[page / WORD_UNITS], memory_order_relaxed) >> page % WORD_UNITS & 1;
+}
+
+/* Of what lies in a block from `begin` on, and is written next, the pages that the system has not provided yet: where they are several,
+ * since one alone comes as fast by a fault. Those of a machine before cost a question each, which takes longer than to fill them. */
+static void block_provide(const memory_block *b, int64_t begin, int64_t bytes)
+{
+    enum { LEAST_PAGES = 4 };
+    memory_region *r = b->region;
+    int64_t page = r ? (b->bytes + begin - r->bytes) / PAGE_BYTES : 0, end = page + (bytes + PAGE_BYTES - 1) / PAGE_BYTES;
+    for (int64_t last; r && page < end; page = last + 1) {
+        while (page < end && is_present(r, page))
+            page++;
+        for (last = page; last < end && !is_present(r, last); last++)
+            atomic_fetch_or_explicit(&r->present[last / WORD_UNITS], UINT64_C(1) << last % WORD_UNITS, memory_order_relaxed);
+        if (last - page >= LEAST_PAGES)
+            pages_provide(r->bytes + page * PAGE_BYTES, (last - page) * PAGE_BYTES);
+    }
+    if (r)
+        atomic_fetch_add(&r->provided_bytes, bytes);
+}
+
 /* What lies in a block from `begin` on. */
 static bool poison_fill(const memory *m, memory_block *b, int64_t begin, int64_t bytes)
 {
     if (!budget_take(m->budget, bytes))
         return false;
-    if (b->region)
-        atomic_fetch_add(&b->region->provided_bytes, bytes);
-    pages_provide(b->bytes + begin, bytes);
+    block_provide(b, begin, bytes);
     memset(b->bytes + begin, m->poison, (size_t)bytes);
     return true;
+}
+
+/* Granules [first, last] of a block. */
+static uint64_t granule_bits(int64_t first, int64_t last)
+{
+    int64_t count = last - first + 1;
+    return (count == GRANULES_PER_BLOCK ? ~UINT64_C(0) : (UINT64_C(1) << count) - 1) << first;
 }
 
 /* Provides those granules of [first, end) that are not touched yet. */
@@ -288,43 +323,55 @@ static bool granules_touch(const memory *m, memory_block *b, int64_t first, int6
         int64_t begin = first * m->granule_bytes, behind = last * m->granule_bytes;
         if (!poison_fill(m, b, begin, (behind < m->block_bytes ? behind : m->block_bytes) - begin))
             return false;
-        b->touched |= (last - first == GRANULES_PER_BLOCK ? ~UINT64_C(0) : (UINT64_C(1) << (last - first)) - 1) << first;
+        b->touched |= granule_bits(first, last - 1);
     }
     return true;
 }
 
-/* Provides pages [first, end) of the granule that a block begins with. */
-static bool pages_touch(const memory *m, memory_block *b, int64_t granule, int64_t first, int64_t end)
+/* The pages of a granule that is touched are all of its pages. */
+static bool page_is_touched(const memory_block *b, int64_t page)
 {
-    for (int64_t page = first; page < end; page++) {
-        if (b->pages >> page & 1)
-            continue;
-        if (!poison_fill(m, b, granule * m->granule_bytes + page * PAGE_BYTES, PAGE_BYTES))
+    return b->pages[page / WORD_UNITS] >> page % WORD_UNITS & 1 || b->touched >> page / GRANULE_PAGES & 1;
+}
+
+/* Provides those pages of [first, end) that are not touched yet. */
+static bool pages_touch(const memory *m, memory_block *b, int64_t first, int64_t end)
+{
+    for (int64_t last; first < end; first = last + 1) {
+        while (first < end && page_is_touched(b, first))
+            first++;
+        for (last = first; last < end && !page_is_touched(b, last); last++)
+            ;
+        if (first < last && !poison_fill(m, b, first * PAGE_BYTES, (last - first) * PAGE_BYTES))
             return false;
-        b->pages |= UINT64_C(1) << page;
+        for (int64_t page = first; page < last; page++)
+            b->pages[page / WORD_UNITS] |= UINT64_C(1) << page % WORD_UNITS;
     }
-    b->first = granule;
     return true;
 }
 
-/* Many slices hold a few bytes each, besides what they share, and a granule of each is most of what a small kernel takes: of the first one
- * of a block that is its own the pages that are used are provided, and all of it, with its neighbours, once more is. */
+static int64_t pages_of_granule(const memory_block *b, int64_t granule)
+{
+    int64_t page = granule * GRANULE_PAGES;
+    return __builtin_popcountll(b->pages[page / WORD_UNITS] >> page % WORD_UNITS & ((1 << GRANULE_PAGES) - 1));
+}
+
+/* Many slices hold a few bytes each, besides what they share, here and there, and granules around them would be most of what a small kernel
+ * takes: the pages that are used are provided. */
 static bool bytes_touch(const memory *m, memory_block *b, int64_t offset, int64_t size)
 {
     int64_t first = offset / m->granule_bytes, last = size ? (offset + size - 1) / m->granule_bytes : first;
-    if (first == last && b->touched >> first & 1)
+    uint64_t granules = granule_bits(first, last);
+    if (!(granules & ~b->touched))
         return true;
-    if (first == last && m->granule_bytes == LEAST_GRANULE_BYTES && m->block_bytes % LEAST_GRANULE_BYTES == 0 &&
-        (b->touched & ~b->shared) == 0 && (b->pages == 0 || b->first == first)) {
-        int64_t in_granule = offset % m->granule_bytes;
-        return pages_touch(m, b, first, in_granule / PAGE_BYTES, (in_granule + (size ? size - 1 : 0)) / PAGE_BYTES + 1);
-    }
-    if (b->pages && !(b->touched >> b->first & 1)) {
-        if (!pages_touch(m, b, b->first, 0, m->granule_bytes / PAGE_BYTES))
-            return false;
-        b->touched |= UINT64_C(1) << b->first;
-    }
-    return granules_touch(m, b, first, last + 1);
+    if (m->granule_bytes != LEAST_GRANULE_BYTES || m->block_bytes % LEAST_GRANULE_BYTES)
+        return granules_touch(m, b, first, last + 1);
+    if (!pages_touch(m, b, offset / PAGE_BYTES, (offset + (size ? size - 1 : 0)) / PAGE_BYTES + 1))
+        return false;
+    for (uint64_t left = granules & ~b->touched; left; left &= left - 1)
+        if (pages_of_granule(b, __builtin_ctzll(left)) == GRANULE_PAGES)
+            b->touched |= left & -left;
+    return true;
 }
 
 /* ---- which units were written ---- */
@@ -363,13 +410,6 @@ static void mark_units(const memory *m, memory_block *b, int64_t granule, int64_
 
 /* ---- whose granules ---- */
 
-/* Granules [first, last] of a block. */
-static uint64_t granule_bits(int64_t first, int64_t last)
-{
-    int64_t count = last - first + 1;
-    return (count == GRANULES_PER_BLOCK ? ~UINT64_C(0) : (UINT64_C(1) << count) - 1) << first;
-}
-
 static uint64_t granules_of(const memory *m, int64_t offset, int64_t size)
 {
     return granule_bits(offset / m->granule_bytes, (offset + larger(size, 1) - 1) / m->granule_bytes);
@@ -382,8 +422,7 @@ static void granules_own(const memory *m, memory_block *b, uint64_t granules)
         for (uint64_t left = r->granules & granules; left; left &= left - 1) {
             int64_t granule = __builtin_ctzll(left), begin = granule * m->granule_bytes;
             int64_t bytes = smaller(m->granule_bytes, m->block_bytes - begin);
-            atomic_fetch_add(&b->region->provided_bytes, bytes);
-            pages_provide(b->bytes + begin, bytes);
+            block_provide(b, begin, bytes);
             memcpy(b->bytes + begin, r->bytes + (granule - r->first) * m->granule_bytes, (size_t)bytes);
             r->granules &= ~(UINT64_C(1) << granule);
             b->shared &= ~(UINT64_C(1) << granule);
@@ -396,7 +435,7 @@ static memory_block *block_own(const memory *m, memory_block *of)
     memory_block *b = budget_take(m->budget, m->block_bytes) ? block_new(m) : NULL;
     if (!b)
         return NULL;
-    atomic_fetch_add(&b->region->provided_bytes, m->block_bytes);
+    block_provide(b, 0, m->block_bytes);
     memcpy(b->bytes, of->bytes, (size_t)m->block_bytes);
     b->touched = of->touched;
     b->whole = of->whole;
@@ -536,9 +575,9 @@ static bool share_granules(memory *m, int64_t address, memory_pool *p, int64_t f
     memory_block *b = block_to_write(m, address / m->block_bytes);
     shared_range *r = b ? malloc(sizeof *r) : NULL;
     uint64_t granules = granules_of(m, offset, size);
-    int64_t bytes = b ? __builtin_popcountll(granules & ~b->touched) * m->granule_bytes : 0;
-    if (b && b->pages && granules >> b->first & 1 && !(b->touched >> b->first & 1))
-        bytes -= __builtin_popcountll(b->pages) * PAGE_BYTES;
+    int64_t bytes = 0;
+    for (uint64_t left = b ? granules & ~b->touched : 0; left; left &= left - 1)
+        bytes += m->granule_bytes - pages_of_granule(b, __builtin_ctzll(left)) * PAGE_BYTES;
     if (!r || !budget_take(m->budget, bytes)) {
         free(r);
         return false;

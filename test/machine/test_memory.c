@@ -276,10 +276,30 @@ START_TEST(pages_of_the_memories_before)
 }
 END_TEST
 
+/* A few bytes here and there take a page each, more of them the pages that they lie in, and reads no less than writes. */
+START_TEST(few_bytes_take_a_page)
+{
+    enum { PAGE_BYTES = 4096 };
+    begin(0);
+    int64_t unit = memory_granule(&memories[0]), at[] = {5, 3 * unit + 100, 3 * unit + 200, 9 * unit + 3 * PAGE_BYTES - 1};
+    int64_t taken[] = {1, 2, 2, 4};
+    for (size_t i = 0; i < sizeof at / sizeof *at; i++) {
+        const unsigned char *found = i % 2 ? memory_look(&memories[0], at[i], 2) : memory_span(&memories[0], at[i], 2);
+        ck_assert_mem_eq(found, model[0] + at[i], 2);
+        ck_assert_int_eq(budget.used_bytes, taken[i] * PAGE_BYTES);
+    }
+    ck_assert(memory_span(&memories[0], PAGE_BYTES - 1, unit + 2));
+    ck_assert_int_eq(budget.used_bytes, (taken[3] + unit / PAGE_BYTES + 1) * PAGE_BYTES);
+    compare_all();
+    end();
+}
+END_TEST
+
 int main(void)
 {
     TCase *cases = suite_case("memory");
     suite_tests(cases, shared_until_written, a_limit_counts_what_is_shared, what_is_shared_has_one_place, written_units_are_known,
-                whole_memories_are_shared, many_are_given_back, register_files_begin_anew, pages_of_the_memories_before);
+                whole_memories_are_shared, many_are_given_back, register_files_begin_anew, pages_of_the_memories_before,
+                few_bytes_take_a_page);
     return suite_status("memory", cases);
 }
