@@ -127,7 +127,7 @@ static bool open_align(stage_run *r)
     const contraction *k = r->stage->plan;
     machine *m = r->stage->chain->machine;
     align_run *at = r->state;
-    at->file = memory_look(&m->units[r->unit_index].trf, 0, m->target->trf_bytes);
+    at->file = weights_file(&k->weights, &m->units[r->unit_index].trf);
     if (!at->file)
         return fault_memory(r->fault, k->commands.trf_read, "a slice's TRF");
     walk_start(&k->weights.walk, &at->cursor);
@@ -283,7 +283,7 @@ static bool open_contract(stage_run *run)
     const unsigned char *signs = NULL;
     if (k->weights.signs && !(signs = memory_look(&m->units[run->unit_index].trf_signs, 0, m->target->trf_bytes)))
         return fault_memory(run->fault, k->commands.trf_read, "a slice's TRF");
-    weights_decode(&k->weights, memory_look(&m->units[run->unit_index].trf, 0, m->target->trf_bytes), signs, r->weights);
+    weights_decode(&k->weights, weights_file(&k->weights, &m->units[run->unit_index].trf), signs, r->weights);
     if (k->masks.fixed)
         r->fixed_state = mask_set_at(&k->masks, &r->unit, 0, r->live);
     if (k->masks.fixed && r->fixed_state == MASK_SOME)

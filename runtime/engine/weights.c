@@ -5,6 +5,7 @@
 #include "runtime/engine/tree.h"
 #include "runtime/engine/trf.h"
 #include "runtime/tensor/numeric.h"
+#include "support/integer.h"
 
 enum { LEAST_PERIOD = 8 /* lanes: a node of the tree kernels */ };
 
@@ -87,6 +88,25 @@ bool weights_plan(weights *w, const target *t, const command *c, fault *f)
         return fault_set(f, E_RUN_CHAIN, c, "the product of the entry sizes overflows");
     range_set(w);
     return aligned(w, f);
+}
+
+/* Where weights are few, the rest of the file is never touched. Pieces that lie in several pools are made one. */
+const unsigned char *weights_file(const weights *w, memory *trf)
+{
+    const unsigned char *file = NULL;
+    int64_t end = w->low_byte + w->reads * w->read_bytes;
+    for (int64_t row = 0; row < w->rows; row++)
+        for (int64_t byte = w->low_byte, part; byte < end; byte += part) {
+            int64_t at = trf_address_of(w->target, row, w->rows, w->mode, byte);
+            part = smaller(end - byte, trf_contiguous_bytes(w->target, w->mode, byte));
+            const unsigned char *found = memory_look(trf, at, part);
+            if (!found)
+                return NULL;
+            if (file && found != file + at)
+                return memory_look(trf, 0, w->target->trf_bytes);
+            file = found - at;
+        }
+    return file ? file : memory_look(trf, 0, 1);
 }
 
 bool weights_outside(const weights *w, int64_t step, int64_t address, fault *f)

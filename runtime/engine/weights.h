@@ -32,6 +32,9 @@ typedef struct weights {
 
 bool weights_plan(weights *w, const target *t, const command *c, fault *f);
 
+/* A slice's register file, of which the walk's range is there; NULL: no memory left. */
+const unsigned char *weights_file(const weights *w, memory *trf);
+
 /* The fault of a step whose read leaves the partition. */
 bool weights_outside(const weights *w, int64_t step, int64_t address, fault *f);
 

@@ -87,14 +87,16 @@ typedef struct block_set {
     block_kernel *many[4];
     block_interleave *interleave[4];
     block_repeat *repeat[4];
-    unsigned packets;     /* of a group, whose outputs are packet * Rows + Row; 0: the vector divided by the Rows */
-    bool in_rows;         /* takes packets where they lie, some bytes apart, and the weights of a word once for each Row, */
-    bool widens;          /* or repeated for the group after all, as it weaves packets itself, where they stay in the first-level cache */
-    bool weights_in_rows; /* the same, but each Row's weights after each other, so many words from Row to Row (block_run.row_words) */
-    bool in_runs;         /* takes block_run.runs */
-    bool whole;           /* only for eight Rows, columns of four lanes or more and lanes that all count */
-    int64_t column_lanes; /* only for columns of so many lanes or more */
-    block_look *look;     /* in_rows, for values in range: what they are is looked at after the sums */
+    unsigned packets;      /* of a group, whose outputs are packet * Rows + Row; 0: the vector divided by the Rows */
+    bool in_rows;          /* takes packets where they lie, some bytes apart, and the weights of a word once for each Row, */
+    bool widens;           /* or repeated for the group after all, as it weaves packets itself, where they stay in the first-level cache, */
+    bool alone_in_place;   /* unless each is alone in its group: then it takes them where they lie */
+    unsigned word_vectors; /* of the weights of a word; 0: one */
+    bool weights_in_rows;  /* the same, but each Row's weights after each other, so many words from Row to Row (block_run.row_words) */
+    bool in_runs;          /* takes block_run.runs */
+    bool whole;            /* only for eight Rows, columns of four lanes or more and lanes that all count */
+    int64_t column_lanes;  /* only for columns of so many lanes or more */
+    block_look *look;      /* in_rows, for values in range: what they are is looked at after the sums */
     void (*enter)(int64_t column_words, int64_t rows); /* before and after kernels of a contraction; NULL: nothing to do */
     void (*leave)(void);
 } block_set;
@@ -107,6 +109,18 @@ const block_set *block_set_fast(cpu_level most, bool is_float, int64_t column_la
 static inline bool block_in_range(block_format f)
 {
     return f == BLOCK_BF16 || f == BLOCK_BF16_ROWS;
+}
+
+/* The packets that a kernel may fetch ahead at a step: those of the step eight further, or of the vectors after these. Each lies in a
+ * stream of its own, which is too short, or one of too many, for a processor to follow it by itself. */
+static inline const block_word *block_ahead(const block_run *r, int64_t step, int64_t wide)
+{
+    enum { STEPS = 8 };
+    int64_t ahead = step + STEPS, last = r->step_count - 1;
+    if (ahead <= last)
+        return r->data + r->steps[ahead].data;
+    ahead -= r->step_count;
+    return r->data + wide * r->data_stride + r->steps[ahead < last ? ahead : last].data;
 }
 
 /* Lanes in a word of the format. */

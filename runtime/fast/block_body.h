@@ -14,6 +14,10 @@
 #ifndef BLOCK_WIDENS
 #define BLOCK_WIDENS 0
 #endif
+/* 2, with BLOCK_HALVES: words are two bf16 of a packet as they lie, which the kernels take apart, and have a vector of weights for each. */
+#ifndef BLOCK_WORD_VECTORS
+#define BLOCK_WORD_VECTORS 1
+#endif
 
 #define INLINE static inline __attribute__((always_inline))
 /* With a check at every access the copies of a column for each shape take minutes to compile, with libFuzzer's counters an hour, and nobody
@@ -179,6 +183,32 @@ INLINE vector_w words_at(const unsigned char *packet, int64_t i)
 }
 #endif
 
+#if BLOCK_WORD_VECTORS > 1
+INLINE block_word packet_word_at(const unsigned char *packet, int64_t i)
+{
+    block_word word;
+    memcpy(&word, packet + 4 * i, sizeof word);
+    return word;
+}
+
+INLINE vector_w packet_words_at(const unsigned char *packet, int64_t i)
+{
+    vector_w words;
+    memcpy(&words, packet + 4 * i, sizeof words);
+    return words;
+}
+#else
+INLINE block_word packet_word_at(const unsigned char *packet, int64_t i)
+{
+    return word_at(packet, i);
+}
+
+INLINE vector_w packet_words_at(const unsigned char *packet, int64_t i)
+{
+    return words_at(packet, i);
+}
+#endif
+
 #if BLOCK_VECTOR == 16
 #define BLOCK_LOWER(a, b) __builtin_shufflevector(a, b, 0, 16, 1, 17, 2, 18, 3, 19, 4, 20, 5, 21, 6, 22, 7, 23)
 #define BLOCK_UPPER(a, b) __builtin_shufflevector(a, b, 8, 24, 9, 25, 10, 26, 11, 27, 12, 28, 13, 29, 14, 30, 15, 31)
@@ -229,7 +259,7 @@ INLINE int64_t interleave_vectors(const unsigned char *const *packets, int64_t w
     for (; (BLOCK_IN_REGISTER || group == 1) && i + BLOCK_VECTOR <= words; i += BLOCK_VECTOR) {
         vector_w v[BLOCK_VECTOR];
         for (int g = 0; g < group; g++)
-            v[g] = words_at(packets[g], i) ^ flip;
+            v[g] = packet_words_at(packets[g], i) ^ flip;
         weave(v, group);
         for (int g = 0; g < group; g++)
             *(vector_at *)(to + i * group + g * BLOCK_VECTOR) = v[g];
@@ -260,15 +290,34 @@ INLINE void weave_packets(const unsigned char *const *packets, int64_t words, bl
 {
     for (int64_t i = interleave_vectors(packets, words, flip, to, group); i < words; i++)
         for (int g = 0; g < group; g++)
-            to[i * group + g] = word_at(packets[g], i) ^ flip;
+            to[i * group + g] = packet_word_at(packets[g], i) ^ flip;
 }
 
+#if BLOCK_WIDENS /* by themselves */
+#define BLOCK_INTERLEAVES(name_1, name_2, name_4, name_8) \
+    { \
+        NULL \
+    }
+#define BLOCK_INTERLEAVE(group)
+#else
 INLINE void interleave(const unsigned char *const *packets, int64_t words, block_word flip, block_word *to, int group,
                        block_exponents *seen)
 {
     exponents(packets, group, words, seen);
     weave_packets(packets, words, flip, to, group);
 }
+
+#define BLOCK_INTERLEAVES(name_1, name_2, name_4, name_8) \
+    { \
+        name_1, name_2, name_4, name_8 \
+    }
+#define BLOCK_INTERLEAVE(group) \
+    static void interleave_##group(const unsigned char *const *packets, int64_t words, block_word flip, block_word *to, \
+                                   block_exponents *seen) \
+    { \
+        interleave(packets, words, flip, to, group, seen); \
+    }
+#endif
 
 /* The Rows word by word, each repeated for the group. */
 INLINE void repeat(const unsigned char *const *rows, int64_t words, block_word *to, int group, block_exponents *seen)
@@ -280,15 +329,11 @@ INLINE void repeat(const unsigned char *const *rows, int64_t words, block_word *
                 to[i * BLOCK_VECTOR + row * group + g] = word_at(rows[row], i);
 }
 
-#define BLOCK_INTERLEAVE(group) \
-    static void interleave_##group(const unsigned char *const *packets, int64_t words, block_word flip, block_word *to, \
-                                   block_exponents *seen) \
-    { \
-        interleave(packets, words, flip, to, group, seen); \
-    } \
+#define BLOCK_PACK(group) \
+    BLOCK_INTERLEAVE(group) \
     static void repeat_##group(const unsigned char *const *rows, int64_t words, block_word *to, block_exponents *seen) \
     { \
-        repeat(rows, words, to, group, seen); \
+        repeat(rows, words *BLOCK_WORD_VECTORS, to, group, seen); \
     }
 
 /* --- the tree: a leaf is two lanes ------------------------------------------------------------------------ */
@@ -299,7 +344,7 @@ INLINE void repeat(const unsigned char *const *rows, int64_t words, block_word *
 #define BLOCK_WEIGHTS_STEP(group) (BLOCK_VECTOR / (group))
 #else
 #define BLOCK_DATA_STEP(group) (group)
-#define BLOCK_WEIGHTS_STEP(group) BLOCK_VECTOR
+#define BLOCK_WEIGHTS_STEP(group) (BLOCK_VECTOR * BLOCK_WORD_VECTORS)
 #endif
 
 /* Where the leaves of a column begin. */
@@ -494,6 +539,8 @@ INLINE void pieces_widen(pieces *p, const block_run *r, int group, int wide)
         }
 }
 
+/* Words that need no widening, of packets that need no weaving, are taken where they lie. */
+#define BLOCK_ALONE(group) ((group) == 1 && BLOCK_WORD_VECTORS > 1)
 #define BLOCK_KERNEL(name, column_sums, group, wide, is_float) \
     static void name(const block_run *r) \
     { \
@@ -502,9 +549,11 @@ INLINE void pieces_widen(pieces *p, const block_run *r, int group, int wide)
             pieces p; \
             pieces_begin(&p, &run, group, wide); \
             do { /* at least once, for sums that begin */ \
-                pieces_widen(&p, &run, group, wide); \
-                BLOCK_COLUMNS(&p.part, column_sums, group, wide, is_float) \
-                p.first += p.part.step_count; \
+                if (!BLOCK_ALONE(group)) \
+                    pieces_widen(&p, &run, group, wide); \
+                const block_run *part = BLOCK_ALONE(group) ? &run : &p.part; \
+                BLOCK_COLUMNS(part, column_sums, group, wide, is_float) \
+                p.first += part->step_count; \
             } while (p.first < run.step_count); \
             run.data += (wide)*run.data_stride; \
             run.cells += (wide)*run.columns * BLOCK_VECTOR; \
@@ -548,14 +597,14 @@ INLINE void pieces_widen(pieces *p, const block_run *r, int group, int wide)
         {one_##kind##_16, one_##kind##_8, one_##kind##_4, one_##kind##_2}, \
         {two_##kind##_16, two_##kind##_8, two_##kind##_4, two_##kind##_2}, \
         {many_##kind##_16, many_##kind##_8, many_##kind##_4, many_##kind##_2}, \
-        {interleave_16, interleave_8, interleave_4, interleave_2}, \
+        BLOCK_INTERLEAVES(interleave_16, interleave_8, interleave_4, interleave_2), \
         {repeat_16, repeat_8, repeat_4, repeat_2}, \
         .in_rows = false, \
     };
-BLOCK_INTERLEAVE(2)
-BLOCK_INTERLEAVE(4)
-BLOCK_INTERLEAVE(8)
-BLOCK_INTERLEAVE(16)
+BLOCK_PACK(2)
+BLOCK_PACK(4)
+BLOCK_PACK(8)
+BLOCK_PACK(16)
 #else
 #define BLOCK_SET(name, kind, column_sums, level_, is_float_, format_) \
     BLOCK_GROUP(kind, column_sums, 1, is_float_) \
@@ -571,15 +620,17 @@ BLOCK_INTERLEAVE(16)
         {one_##kind##_8, one_##kind##_4, one_##kind##_2, one_##kind##_1}, \
         {two_##kind##_8, two_##kind##_4, two_##kind##_2, two_##kind##_1}, \
         {BLOCK_MANY(kind, 8), BLOCK_MANY(kind, 4), BLOCK_MANY(kind, 2), BLOCK_MANY(kind, 1)}, \
-        {interleave_8, interleave_4, interleave_2, interleave_1}, \
+        BLOCK_INTERLEAVES(interleave_8, interleave_4, interleave_2, interleave_1), \
         {repeat_8, repeat_4, repeat_2, repeat_1}, \
         .in_rows = BLOCK_WIDENS, \
         .widens = BLOCK_WIDENS, \
         .in_runs = BLOCK_WIDENS, \
+        .alone_in_place = BLOCK_WORD_VECTORS > 1, \
+        .word_vectors = BLOCK_WORD_VECTORS, \
         .look = BLOCK_LOOK, \
     };
-BLOCK_INTERLEAVE(1)
-BLOCK_INTERLEAVE(2)
-BLOCK_INTERLEAVE(4)
-BLOCK_INTERLEAVE(8)
+BLOCK_PACK(1)
+BLOCK_PACK(2)
+BLOCK_PACK(4)
+BLOCK_PACK(8)
 #endif

@@ -45,17 +45,6 @@ INLINE void part_add(const lanes_place *p, int64_t word, bool masked, int rows, 
     }
 }
 
-/* Packets of the step so many after step i, or of the vectors after these: each lies in a stream of its own, which is too short for the
- * processor to follow it by itself. */
-INLINE const block_word *ahead_of(const block_run *r, int64_t i, int wide)
-{
-    enum { STEPS = 8 };
-    int64_t step = i + STEPS, past = step - r->step_count, last = r->step_count - 1;
-    if (past < 0)
-        return r->data + r->steps[step].data;
-    return r->data + wide * r->data_stride + r->steps[past < last ? past : last].data;
-}
-
 /* Steps [first, end) of a column, for the Rows from `row` on. */
 INLINE void steps_add(const block_run *r, int64_t column, int64_t first, int64_t end, int row, int rows, int wide, __m256i *sum)
 {
@@ -67,7 +56,7 @@ INLINE void steps_add(const block_run *r, int64_t column, int64_t first, int64_t
                          .keep = s->keep ? s->keep + from : NULL,
                          .data_stride = r->data_stride,
                          .row_words = r->row_words};
-        const block_word *ahead = ahead_of(r, i, wide);
+        const block_word *ahead = block_ahead(r, i, wide);
         for (int u = 0; u < wide && row == 0; u++)
             __builtin_prefetch(ahead + u * r->data_stride);
         if (__builtin_expect(s->keep != NULL, 0))

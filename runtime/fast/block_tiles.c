@@ -95,17 +95,6 @@ typedef struct tile_place {
     const block_word *ahead; /* the packets that are multiplied some steps later: of these vectors, or of those after them */
 } tile_place;
 
-INLINE const block_word *ahead_of(const tile_place *p)
-{
-    enum { STEPS = 8 };
-    const block_run *r = p->run;
-    int64_t step = p->step + STEPS, last = r->step_count - 1;
-    if (step <= last)
-        return r->data + r->steps[step].data;
-    step -= r->step_count;
-    return r->data + p->wide * r->data_stride + r->steps[step < last ? step : last].data;
-}
-
 /* Loads the weights of the place and goes on to the next. Returns its packets; NULL: all is done. */
 INLINE const block_word *next_words(tile_place *p)
 {
@@ -114,7 +103,7 @@ INLINE const block_word *next_words(tile_place *p)
         return NULL;
     const block_step *s = &r->steps[p->step];
     int64_t first = p->column * r->column_words + p->word;
-    p->ahead = ahead_of(p) + first;
+    p->ahead = block_ahead(r, p->step, p->wide) + first;
     _tile_loadd(4, weights_at(r, s, first, p->words, p->masked), r->rows * 4);
     p->word += p->words;
     if (p->word == r->column_words) {

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "runtime/engine/trf.h"
+#include "support/integer.h"
 
 enum {
     REGION_BYTES = 1 << 19, /* of packed packets: they stay in the second-level cache next to the weights */
@@ -34,7 +35,8 @@ static bool form_plan(blocks_form *f, const block_set *set, const contraction *k
                        .word_bytes = block_word_bytes(set->format),
                        .group = set->packets ? set->packets : set->vector / k->rows};
     f->outputs = f->group * k->rows;
-    f->weight_words = set->weights_in_rows ? 1 : set->in_rows && !set->widens ? k->rows : set->vector;
+    f->weight_words = set->weights_in_rows ? 1 : set->in_rows && !set->widens ? k->rows : set->vector * larger(set->word_vectors, 1);
+    f->in_room = set->widens && !(set->alone_in_place && f->group == 1);
     rows_plan(f, &k->weights);
     f->cell_row = set->packets ? 1 : f->group;
     f->cell_packet = f->cell_row == 1 ? k->rows : 1; /* where outputs have their Rows together, they follow each other */

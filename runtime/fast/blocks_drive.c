@@ -106,7 +106,7 @@ bool blocks_drive(void *driver, stage_run *from, stage_run *next)
 {
     blocks_driver *d = driver;
     machine *m = from->stage->chain->machine;
-    const unsigned char *file = memory_look(&m->units[from->unit_index].trf, 0, m->target->trf_bytes);
+    const unsigned char *file = weights_file(&d->plan->contraction->weights, &m->units[from->unit_index].trf);
     if (!file)
         return fault_memory(from->fault, d->plan->contraction->commands.trf_read, "a slice's TRF");
     d->at = (collect_run){0};

@@ -12,7 +12,7 @@ enum {
     KEPT_FILE_BYTES = 4 << 20, /* of packed weights that they have */
     MOST_FILES = 64,
     ROWS = 8,
-    ALIGNMENT = 64, /* bytes */
+    ALIGNMENT = 64,       /* bytes */
     NEAR_BYTES = 8 << 10, /* of packets: they stay in the first-level cache, next to weights */
 };
 
@@ -643,7 +643,7 @@ static bool sum_together(const blocks *p, blocks_run *r, const sum_place *s, int
 }
 
 /* How many of the vectors that are left are summed by one call. Where they meet several tiles of weights, they are few enough to be read
- * from memory once; sets that widen have room for those of one product. */
+ * from memory once; where packets are woven, there is room for those of one product. */
 static int64_t vectors_at_once(const blocks *p, const blocks_region *g, const blocks_form *f, int64_t left)
 {
     int64_t wide = f->set->wide, near = left;
@@ -652,7 +652,7 @@ static int64_t vectors_at_once(const blocks *p, const blocks_region *g, const bl
     if (!f->set->in_runs || p->kept_masks)
         return wide;
     if (g->tiles.count > 1)
-        near = f->set->widens ? wide : smaller(left, NEAR_BYTES / (g->distinct_count * f->group * f->words * f->word_bytes));
+        near = f->in_room ? wide : smaller(left, NEAR_BYTES / (g->distinct_count * f->group * f->words * f->word_bytes));
     return larger(near - near % wide, wide);
 }
 
