@@ -417,16 +417,33 @@ static size_t round_up(arena *a, size_t bytes)
     return (bytes + unit - 1) / unit * unit;
 }
 
-/* The next bytes of the innermost block, zero after the first `filled`: those the caller writes at once. `bytes` is `asked` rounded up. */
-static unsigned char *take(arena *a, size_t bytes, size_t asked, size_t filled)
+/* Most pieces are a few words, for which calling memset is more than what it does. `room`: bytes from `p` on to the end of the block, of
+ * which nobody has those that are behind the piece. */
+static inline void zero(unsigned char *p, size_t bytes, size_t room)
+{
+    enum { CHUNK_BYTES = 32, SHORT_BYTES = 128 };
+    size_t chunks = (bytes + CHUNK_BYTES - 1) / CHUNK_BYTES * CHUNK_BYTES;
+    if (GAP_BYTES > 0 || bytes > SHORT_BYTES || chunks > room) {
+        memset(p, 0, bytes);
+        return;
+    }
+    for (size_t i = 0; i < chunks; i += CHUNK_BYTES) {
+        memset(p + i, 0, CHUNK_BYTES);
+        __asm__("" : : : "memory"); /* else these become the call again */
+    }
+}
+
+/* The next bytes of the innermost block. Of those that are asked for the first `set` are zero: the caller writes all others. `bytes` is
+ * `asked` rounded up. */
+static inline unsigned char *take(arena *a, size_t bytes, size_t asked, size_t set)
 {
     struct block *b = a->head;
     unsigned char *p = b->data + b->used;
     arena_open(p, bytes);
     size_t old = b->clean > b->used ? b->clean - b->used : 0; /* so many of them are not known to be zero */
-    old = old < bytes ? old : bytes;
-    if (old > filled)
-        memset(p + filled, 0, old - filled);
+    old = old < set ? old : set;
+    if (old > 0)
+        zero(p, old, b->bytes - b->used);
     arena_shut(p + asked, bytes - asked);
     b->used += bytes;
     return p;
@@ -450,17 +467,22 @@ static __attribute__((noinline)) void block_add(arena *a, size_t bytes)
     a->head = b;
 }
 
-static unsigned char *allocate(arena *a, size_t asked, size_t filled)
+static inline unsigned char *allocate(arena *a, size_t asked, size_t set)
 {
     enum { STEP_BYTES = 256 };
     size_t bytes = round_up(a, asked) + GAP_BYTES;
     spend(a, 1 + bytes / STEP_BYTES);
     if (!a->head || a->head->bytes - a->head->used < bytes)
         block_add(a, bytes);
-    return take(a, bytes, asked, filled);
+    return take(a, bytes, asked, set);
 }
 
 void *arena_alloc(arena *a, size_t bytes)
+{
+    return allocate(a, bytes, bytes);
+}
+
+void *arena_alloc_unset(arena *a, size_t bytes)
 {
     return allocate(a, bytes, 0);
 }
@@ -493,13 +515,14 @@ void *arena_array(arena *a, size_t count, size_t bytes_each)
     size_t bytes;
     if (__builtin_mul_overflow(count, bytes_each, &bytes))
         arena_exhausted(a, BUDGET_MEMORY);
-    return arena_alloc(a, bytes);
+    return allocate(a, bytes, bytes);
 }
 
 char *arena_strndup(arena *a, const char *text, size_t bytes)
 {
-    char *copy = (char *)allocate(a, bytes + 1, bytes);
+    char *copy = (char *)allocate(a, bytes + 1, 0);
     memcpy(copy, text, bytes);
+    copy[bytes] = '\0';
     return copy;
 }
 
@@ -525,7 +548,7 @@ char *arena_vprintf(arena *a, const char *format, va_list args)
     bool fits = round_up(a, bytes) + GAP_BYTES <= room;
     if (room && (!fits || length < 0) && b->clean < b->used + room)
         b->clean = b->used + room; /* what was begun there is not zero */
-    char *text = (char *)allocate(a, bytes, length < 0 ? 0 : bytes);
+    char *text = (char *)allocate(a, bytes, length < 0 ? bytes : 0);
     if (!fits && length >= 0)
         vsnprintf(text, bytes, format, again);
     va_end(again);
@@ -555,7 +578,7 @@ void *arena_grow(arena *a, void *array, size_t old_count, size_t new_count, size
     size_t bytes, old = old_count * bytes_each;
     if (__builtin_mul_overflow(new_count, bytes_each, &bytes))
         arena_exhausted(a, BUDGET_MEMORY);
-    void *grown = allocate(a, bytes, old);
+    void *grown = allocate(a, bytes, 0);
     if (old)
         memcpy(grown, array, old);
     return grown;

@@ -57,6 +57,8 @@ enum { ARENA_ALIGNMENT = 8 };
     }))
 /* Zeroed storage of `bytes` bytes. */
 void *arena_alloc(arena *a, size_t bytes);
+/* The same with any bytes in it: for what its owner writes before it is read. */
+void *arena_alloc_unset(arena *a, size_t bytes);
 /* Zeroed array; a size product that overflows counts as out of memory. */
 void *arena_array(arena *a, size_t count, size_t bytes_each);
 char *arena_strdup(arena *a, const char *text);
@@ -65,7 +67,7 @@ char *arena_printf(arena *a, const char *format, ...) __attribute__((format(prin
 /* So many of what `one` is: "1 byte", "2 bytes", "3 entries". */
 const char *arena_count(arena *a, int64_t count, const char *one);
 char *arena_vprintf(arena *a, const char *format, va_list args) __attribute__((format(printf, 2, 0)));
-/* Storage for `new_count` elements, the first `old_count` of them copied from the array, the others zero. */
+/* Storage for `new_count` elements, the first `old_count` of them copied from the array; the others hold anything. */
 void *arena_grow(arena *a, void *array, size_t old_count, size_t new_count, size_t bytes_each);
 
 #define ARENA_NEW(a, type) (ARENA_ALIGNED(type), (type *)arena_alloc((a), sizeof(type)))

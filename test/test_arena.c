@@ -168,7 +168,27 @@ START_TEST(grown_arrays_are_copies)
     small[0] = 9;
     ck_assert_uint_eq(large[0], 1);
     ck_assert_uint_eq(large[2], 3);
-    ck_assert(holds((unsigned char *)(large + 3), 97 * sizeof *large, 0));
+    arena_free(a);
+}
+END_TEST
+
+/* What is not zeroed takes nobody's bytes, and what is handed out after it is zero, whatever its length and the bytes that were there. */
+START_TEST(unset_memory_is_nobodys)
+{
+    arena *a = arena_new();
+    arena_mark mark = arena_mark_here(a);
+    for (int round = 0; round < 40; round++) {
+        unsigned char *kept[200];
+        for (int i = 0; i < 200; i++) {
+            size_t bytes = (size_t)(1 + (i * 37 + round * 11) % 300);
+            kept[i] = i % 2 ? arena_alloc(a, bytes) : arena_alloc_unset(a, bytes);
+            ck_assert(i % 2 == 0 || holds(kept[i], bytes, 0));
+            memset(kept[i], 1 + i, bytes);
+        }
+        for (int i = 0; i < 200; i++)
+            ck_assert(holds(kept[i], (size_t)(1 + (i * 37 + round * 11) % 300), 1 + i));
+        arena_rewind(a, mark);
+    }
     arena_free(a);
 }
 END_TEST
@@ -241,7 +261,8 @@ int main(void)
 {
     TCase *cases = suite_case("arena");
     suite_tests(cases, texts_are_printed_in_place, memory_is_zero_and_apart, arenas_inside_give_back, joined_arenas_are_one,
-                exhaustion_reaches_the_guard, grown_arrays_are_copies, milliseconds_are_counted_down, threads_have_arenas_of_their_own);
+                exhaustion_reaches_the_guard, unset_memory_is_nobodys, grown_arrays_are_copies, milliseconds_are_counted_down,
+                threads_have_arenas_of_their_own);
 #ifdef __SANITIZE_ADDRESS__
     suite_tests(cases, all_else_is_shut);
 #endif

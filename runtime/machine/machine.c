@@ -48,10 +48,10 @@ void machine_dm_free(const target *t, memory *dm)
         memory_free(&dm[i]);
 }
 
-/* Plans of stages may want more than the arena aligns for. */
+/* Plans of stages may want more than the arena aligns for. Whatever is in it before it is planned: most of it stays untouched. */
 static chain *new_chain(arena *a)
 {
-    uintptr_t wanted = _Alignof(chain), at = (uintptr_t)arena_alloc(a, sizeof(chain) + wanted - ARENA_ALIGNMENT);
+    uintptr_t wanted = _Alignof(chain), at = (uintptr_t)arena_alloc_unset(a, sizeof(chain) + wanted - ARENA_ALIGNMENT);
     return (chain *)((at + wanted - 1) / wanted * wanted);
 }
 

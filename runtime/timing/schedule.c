@@ -58,7 +58,12 @@ static bool masks_meet(const unit_mask *a, const unit_mask *b)
 static schedule_item *add_item(scheduler *s, int number, const command *commands, size_t count)
 {
     schedule_item item = {.context = (context)number, .commands = commands, .count = count, .start = s->now};
-    ARENA_PUSH(s->arena, s->out->items, s->out->count, s->capacity, item);
+    if (s->out->count == s->capacity) { /* from a few on: an item is hundreds of bytes */
+        enum { FIRST_ITEMS = 16 };
+        s->capacity = s->capacity ? 2 * s->capacity : FIRST_ITEMS;
+        s->out->items = arena_grow(s->arena, s->out->items, s->out->count, s->capacity, sizeof item);
+    }
+    s->out->items[s->out->count++] = item;
     s->lanes[number].item = (int64_t)s->out->count - 1;
     return &s->out->items[s->out->count - 1];
 }
@@ -491,7 +496,7 @@ static bool make(const target *t, const binary_kernel *k, timing_preset preset, 
                    .out = out,
                    .arena = a,
                    .last_copy = NO_ITEM,
-                   .trf = ARENA_NEW(a, trf_timing),
+                   .trf = arena_alloc_unset(a, sizeof(trf_timing)),
                    .step_limit = steps,
                    .change = change};
     for (int i = 0; i < CONTEXTS; i++)
