@@ -18,7 +18,7 @@ typedef struct unit_places {
 typedef struct stream {
     command *items;
     size_t count, capacity;
-    command units; /* the last units command */
+    int64_t units[COMMAND_MAX_FIELDS]; /* fields of the last units command */
     bool has_units;
     unit_places places; /* what it was made of */
     size_t waited[3];   /* commands of the other contexts already waited for */
@@ -70,20 +70,21 @@ static layout emit_layout(emission *m, const mapping *part, const mapping_names 
 
 /* ---- commands ---- */
 
-static command new_command(const emission *m, command_op code, const op *at, context c)
+/* One more, whose fields are all zero, until the next one is pushed. */
+static command *push(emission *m, command_op code, const op *at, context c)
 {
-    command k;
-    memset(&k, 0, sizeof k);
-    k.op = code;
-    k.context = c;
-    k.line = m->e->line_of ? m->e->line_of(m->e->user, at->range) : 0;
+    enum { FIRST_COMMANDS = 16 };
+    stream *s = &m->streams[c];
+    if (s->count == s->capacity) {
+        s->capacity = s->capacity ? 2 * s->capacity : FIRST_COMMANDS;
+        s->items = arena_grow(m->scratch, s->items, s->count, s->capacity, sizeof *s->items);
+    }
+    command *k = &s->items[s->count++];
+    memset(k, 0, sizeof *k);
+    k->op = code;
+    k->context = c;
+    k->line = m->e->line_of ? m->e->line_of(m->e->user, at->range) : 0;
     return k;
-}
-
-static void push(emission *m, command k)
-{
-    stream *s = &m->streams[k.context];
-    ARENA_PUSH(m->scratch, s->items, s->count, s->capacity, k);
 }
 
 /* Waits for what other contexts must have completed before `w` may start. */
@@ -96,10 +97,9 @@ static void push_waits(emission *m, const work *w, const op *at)
             needed = m->complete[pin->index];
         if (needed <= m->streams[w->context].waited[c])
             continue;
-        command k = new_command(m, OP_WAIT, at, w->context);
-        command_set(&k, WAIT_CONTEXT, c);
-        command_set(&k, WAIT_COUNT, (int64_t)needed);
-        push(m, k);
+        command *k = push(m, OP_WAIT, at, w->context);
+        command_set(k, WAIT_CONTEXT, c);
+        command_set(k, WAIT_COUNT, (int64_t)needed);
         m->streams[w->context].waited[c] = needed;
     }
 }
@@ -149,18 +149,19 @@ static void push_units(emission *m, const op *at, const tensor *t, context c)
     if (s->has_units && memcmp(&s->places, &places, sizeof places) == 0)
         return;
     s->places = places;
-    command k = new_command(m, OP_UNITS, at, c);
+    command *k = push(m, OP_UNITS, at, c);
     uint64_t chips = 0, clusters = 0;
     live_mask(m, t->part[CHIP], places.first[CHIP], &chips, 1);
     live_mask(m, t->part[CLUSTER], places.first[CLUSTER], &clusters, 1);
-    command_set(&k, UNITS_CHIPS, (int64_t)chips);
-    command_set(&k, UNITS_CLUSTERS, (int64_t)clusters);
-    set_slices(m, &k, t->part[SLICE], places.first[SLICE], UNITS_SLICES_0);
-    if (s->has_units && memcmp(s->units.fields, k.fields, sizeof k.fields) == 0)
+    command_set(k, UNITS_CHIPS, (int64_t)chips);
+    command_set(k, UNITS_CLUSTERS, (int64_t)clusters);
+    set_slices(m, k, t->part[SLICE], places.first[SLICE], UNITS_SLICES_0);
+    if (s->has_units && memcmp(s->units, k->fields, sizeof s->units) == 0) {
+        s->count--;
         return;
-    s->units = k;
+    }
+    memcpy(s->units, k->fields, sizeof s->units);
     s->has_units = true;
-    push(m, k);
 }
 
 /* ---- the commands of each operation, push_ and the first of them ---- */
@@ -177,37 +178,34 @@ static void fill_entries(command *k, const sequencer_config *s, command_column s
 
 static void push_lift(emission *m, const op *o, context c)
 {
-    command k = new_command(m, OP_LIFT, o, c);
+    command *k = push(m, OP_LIFT, o, c);
     for (uint32_t i = 0; i < o->lift->count; i++) {
-        command_set_entry(&k, i, LIFT_LEVEL, o->lift->digits[i].level - CHIP);
-        command_set_entry(&k, i, LIFT_DIV, o->lift->digits[i].div);
-        command_set_entry(&k, i, LIFT_STRIDE, o->lift->digits[i].stride_bytes);
+        command_set_entry(k, i, LIFT_LEVEL, o->lift->digits[i].level - CHIP);
+        command_set_entry(k, i, LIFT_DIV, o->lift->digits[i].div);
+        command_set_entry(k, i, LIFT_STRIDE, o->lift->digits[i].stride_bytes);
     }
-    k.entry_count = o->lift->count;
-    push(m, k);
+    k->entry_count = o->lift->count;
 }
 
 static void push_OP_FETCH(emission *m, const op *o, context c)
 {
-    command k = new_command(m, OP_FETCH, o, c);
-    command_set(&k, FETCH_BASE, o->sequencer->base);
-    command_set(&k, FETCH_DTYPE_IN, op_input(o)->out.dtype);
-    command_set(&k, FETCH_DTYPE_OUT, o->out.dtype);
-    command_set(&k, FETCH_TABLE, o->adapter && o->adapter->table ? (int64_t)o->adapter->looked_up : 0);
-    command_set(&k, FETCH_ZERO_POINT, o->adapter ? o->adapter->zero_point : 0);
-    command_set(&k, FETCH_ACCESS_BYTES, o->sequencer->access_bytes);
-    command_set(&k, FETCH_PACKET_ELEMENTS, o->sequencer->packet);
-    fill_entries(&k, o->sequencer, FETCH_ENTRY_SIZE, FETCH_ENTRY_STRIDE, false);
-    push(m, k);
+    command *k = push(m, OP_FETCH, o, c);
+    command_set(k, FETCH_BASE, o->sequencer->base);
+    command_set(k, FETCH_DTYPE_IN, op_input(o)->out.dtype);
+    command_set(k, FETCH_DTYPE_OUT, o->out.dtype);
+    command_set(k, FETCH_TABLE, o->adapter && o->adapter->table ? (int64_t)o->adapter->looked_up : 0);
+    command_set(k, FETCH_ZERO_POINT, o->adapter ? o->adapter->zero_point : 0);
+    command_set(k, FETCH_ACCESS_BYTES, o->sequencer->access_bytes);
+    command_set(k, FETCH_PACKET_ELEMENTS, o->sequencer->packet);
+    fill_entries(k, o->sequencer, FETCH_ENTRY_SIZE, FETCH_ENTRY_STRIDE, false);
     if (o->lift)
         push_lift(m, o, c);
     for (uint32_t i = 0; o->start && i < o->start->count; i++) {
-        k = new_command(m, OP_START, o, c);
-        command_set(&k, START_BITS, o->start->numbers[i].of->bits);
-        command_set(&k, START_STRIDE, o->start->numbers[i].stride_bytes);
-        command_set(&k, START_BASE, o->start->numbers[i].base);
-        command_set(&k, START_POSITIONS, o->start->numbers[i].of->positions);
-        push(m, k);
+        k = push(m, OP_START, o, c);
+        command_set(k, START_BITS, o->start->numbers[i].of->bits);
+        command_set(k, START_STRIDE, o->start->numbers[i].stride_bytes);
+        command_set(k, START_BASE, o->start->numbers[i].base);
+        command_set(k, START_POSITIONS, o->start->numbers[i].of->positions);
     }
 }
 
@@ -216,62 +214,57 @@ static void push_shift(emission *m, const op *o, context c)
 {
     enum { NONE = 8 };
     const align_config *a = o->align;
-    command k = new_command(m, OP_SHIFT, o, c);
-    command_set(&k, SHIFT_TRANSPOSE_ROWS, a->transpose_rows);
-    command_set(&k, SHIFT_INITIAL_DIM, NONE);
+    command *k = push(m, OP_SHIFT, o, c);
+    command_set(k, SHIFT_TRANSPOSE_ROWS, a->transpose_rows);
+    command_set(k, SHIFT_INITIAL_DIM, NONE);
     bool moves = a->shift && a->shift->shifts > 1;
-    command_set(&k, SHIFT_DIM, moves ? 1 : NONE);
-    command_set(&k, SHIFT_STRIDE, moves ? a->shift->shift_stride : 0);
-    command_set_entry(&k, k.entry_count++, SHIFT_LIMIT, a->tiling->size);
+    command_set(k, SHIFT_DIM, moves ? 1 : NONE);
+    command_set(k, SHIFT_STRIDE, moves ? a->shift->shift_stride : 0);
+    command_set_entry(k, k->entry_count++, SHIFT_LIMIT, a->tiling->size);
     if (moves)
-        command_set_entry(&k, k.entry_count++, SHIFT_LIMIT, a->shift->shifts);
-    command_set(&k, SHIFT_POP_DIM, k.entry_count);
-    command_set_entry(&k, k.entry_count++, SHIFT_LIMIT, a->packets);
-    command_set_entry(&k, 0, SHIFT_INITIAL, a->shift ? a->shift->initial_shift : 0);
-    push(m, k);
+        command_set_entry(k, k->entry_count++, SHIFT_LIMIT, a->shift->shifts);
+    command_set(k, SHIFT_POP_DIM, k->entry_count);
+    command_set_entry(k, k->entry_count++, SHIFT_LIMIT, a->packets);
+    command_set_entry(k, 0, SHIFT_INITIAL, a->shift ? a->shift->initial_shift : 0);
 }
 
 static void push_OP_ALIGN(emission *m, const op *o, context c)
 {
     const align_config *a = o->align;
-    command k = new_command(m, OP_ALIGN, o, c);
-    command_set(&k, ALIGN_COLLECT_FLITS, a->collect_flits);
-    command_set(&k, ALIGN_ROWS, a->rows);
-    command_set(&k, ALIGN_DTYPE, o->out.dtype);
-    command_set(&k, ALIGN_TILING, a->tiling->size * (a->shift ? a->shift->shifts : 1));
-    command_set(&k, ALIGN_PACKETS, a->packets);
-    push(m, k);
+    command *k = push(m, OP_ALIGN, o, c);
+    command_set(k, ALIGN_COLLECT_FLITS, a->collect_flits);
+    command_set(k, ALIGN_ROWS, a->rows);
+    command_set(k, ALIGN_DTYPE, o->out.dtype);
+    command_set(k, ALIGN_TILING, a->tiling->size * (a->shift ? a->shift->shifts : 1));
+    command_set(k, ALIGN_PACKETS, a->packets);
     if (a->shift || a->transpose_rows > 1)
         push_shift(m, o, c);
-    k = new_command(m, OP_TRF_READ, o, c);
-    command_set(&k, TRF_READ_ADDRESS, op_weights(o)->out.trf_address);
-    command_set(&k, TRF_READ_ROWS, a->rows);
+    k = push(m, OP_TRF_READ, o, c);
+    command_set(k, TRF_READ_ADDRESS, op_weights(o)->out.trf_address);
+    command_set(k, TRF_READ_ROWS, a->rows);
     const tensor *weights = &op_weights(o)->out;
-    command_set(&k, TRF_READ_REG_TYPE, tensor_reg_type(weights));
-    command_set(&k, TRF_READ_DTYPE, weights->dtype);
-    command_set(&k, TRF_READ_SIZE, a->reg_read_size);
-    fill_entries(&k, &a->trf_sequencer, TRF_READ_ENTRY_SIZE, TRF_READ_ENTRY_STRIDE, true);
-    push(m, k);
+    command_set(k, TRF_READ_REG_TYPE, tensor_reg_type(weights));
+    command_set(k, TRF_READ_DTYPE, weights->dtype);
+    command_set(k, TRF_READ_SIZE, a->reg_read_size);
+    fill_entries(k, &a->trf_sequencer, TRF_READ_ENTRY_SIZE, TRF_READ_ENTRY_STRIDE, true);
 }
 
 static void push_OP_CONTRACT(emission *m, const op *o, context c)
 {
-    command k = new_command(m, OP_CONTRACT, o, c);
-    command_set(&k, CONTRACT_DTYPE, op_input(o)->out.dtype);
-    command_set(&k, CONTRACT_DEPTH, o->contract->tree_depth);
-    command_set(&k, CONTRACT_COLUMNS, o->contract->columns);
-    push(m, k);
+    command *k = push(m, OP_CONTRACT, o, c);
+    command_set(k, CONTRACT_DTYPE, op_input(o)->out.dtype);
+    command_set(k, CONTRACT_DEPTH, o->contract->tree_depth);
+    command_set(k, CONTRACT_COLUMNS, o->contract->columns);
     for (const lane_mask *mask = o->contract->masks; mask; mask = mask->next) {
-        k = new_command(m, OP_MASK, o, c);
-        command_set(&k, MASK_LIMIT, mask->limit);
-        k.entry_count = mask->count;
+        k = push(m, OP_MASK, o, c);
+        command_set(k, MASK_LIMIT, mask->limit);
+        k->entry_count = mask->count;
         for (uint32_t i = 0; i < mask->count; i++) {
-            command_set_entry(&k, i, MASK_COUNTER, mask->terms[i].counter);
-            command_set_entry(&k, i, MASK_DIV, mask->terms[i].div);
-            command_set_entry(&k, i, MASK_MOD, mask->terms[i].mod);
-            command_set_entry(&k, i, MASK_WEIGHT, mask->terms[i].weight);
+            command_set_entry(k, i, MASK_COUNTER, mask->terms[i].counter);
+            command_set_entry(k, i, MASK_DIV, mask->terms[i].div);
+            command_set_entry(k, i, MASK_MOD, mask->terms[i].mod);
+            command_set_entry(k, i, MASK_WEIGHT, mask->terms[i].weight);
         }
-        push(m, k);
     }
 }
 
@@ -290,86 +283,80 @@ static void set_loops(command *k, const accumulate_loop *loops, uint32_t count, 
 static void push_OP_ACCUMULATE(emission *m, const op *o, context c)
 {
     const accumulate_config *a = o->accumulate;
-    command k = new_command(m, OP_ACCUMULATE, o, c);
-    command_set(&k, ACCUMULATE_KIND, o->accumulation);
-    command_set(&k, ACCUMULATE_ROWS, a->rows);
-    command_set(&k, ACCUMULATE_COLUMNS, a->columns);
-    command_set(&k, ACCUMULATE_SLOTS, a->slots);
-    set_loops(&k, a->loops, a->count, ACCUMULATE_LOOP_SIZE, ACCUMULATE_LOOP_REDUCED, ACCUMULATE_LOOP_SLOT);
-    push(m, k);
+    command *k = push(m, OP_ACCUMULATE, o, c);
+    command_set(k, ACCUMULATE_KIND, o->accumulation);
+    command_set(k, ACCUMULATE_ROWS, a->rows);
+    command_set(k, ACCUMULATE_COLUMNS, a->columns);
+    command_set(k, ACCUMULATE_SLOTS, a->slots);
+    set_loops(k, a->loops, a->count, ACCUMULATE_LOOP_SIZE, ACCUMULATE_LOOP_REDUCED, ACCUMULATE_LOOP_SLOT);
 }
 
 static void push_OP_VECTOR_REDUCE(emission *m, const op *o, context c)
 {
     const vector_reduce_config *r = o->vector_reduce;
-    command k = new_command(m, OP_VECTOR_REDUCE, o, c);
-    command_set(&k, VECTOR_REDUCE_CODE, r->row->op);
-    command_set(&k, VECTOR_REDUCE_TREE, r->tree);
-    command_set(&k, VECTOR_REDUCE_SLOTS, r->slots);
-    set_loops(&k, r->loops, r->count, VECTOR_REDUCE_LOOP_SIZE, VECTOR_REDUCE_LOOP_REDUCED, VECTOR_REDUCE_LOOP_SLOT);
-    push(m, k);
+    command *k = push(m, OP_VECTOR_REDUCE, o, c);
+    command_set(k, VECTOR_REDUCE_CODE, r->row->op);
+    command_set(k, VECTOR_REDUCE_TREE, r->tree);
+    command_set(k, VECTOR_REDUCE_SLOTS, r->slots);
+    set_loops(k, r->loops, r->count, VECTOR_REDUCE_LOOP_SIZE, VECTOR_REDUCE_LOOP_REDUCED, VECTOR_REDUCE_LOOP_SLOT);
     for (const valid_count *v = r->counts; v; v = v->next) {
-        k = new_command(m, OP_VALID_COUNT, o, c);
-        command_set(&k, VALID_COUNT_KIND, v->kind);
-        command_set(&k, VALID_COUNT_SPAN, v->span);
-        command_set(&k, VALID_COUNT_MASK, v->slice_mask);
-        command_set(&k, VALID_COUNT_SLICE, v->slice);
-        command_set(&k, VALID_COUNT_LIMIT, v->limit);
-        k.entry_count = v->count;
+        k = push(m, OP_VALID_COUNT, o, c);
+        command_set(k, VALID_COUNT_KIND, v->kind);
+        command_set(k, VALID_COUNT_SPAN, v->span);
+        command_set(k, VALID_COUNT_MASK, v->slice_mask);
+        command_set(k, VALID_COUNT_SLICE, v->slice);
+        command_set(k, VALID_COUNT_LIMIT, v->limit);
+        k->entry_count = v->count;
         for (uint32_t i = 0; i < v->count; i++) {
-            command_set_entry(&k, i, VALID_COUNT_SIZE, v->loops[i].size);
-            command_set_entry(&k, i, VALID_COUNT_STRIDE, v->loops[i].stride);
+            command_set_entry(k, i, VALID_COUNT_SIZE, v->loops[i].size);
+            command_set_entry(k, i, VALID_COUNT_STRIDE, v->loops[i].stride);
         }
-        push(m, k);
     }
 }
 
 static void push_OP_VECTOR_SLICES(emission *m, const op *o, context c)
 {
     const vector_slices_config *r = o->vector_slices;
-    command k = new_command(m, OP_VECTOR_SLICES, o, c);
-    command_set(&k, VECTOR_SLICES_CODE, r->row->op);
-    command_set(&k, VECTOR_SLICES_RING, r->ring);
-    set_slices(m, &k, o->out.part[SLICE], 0, VECTOR_SLICES_0);
-    k.entry_count = r->count;
+    command *k = push(m, OP_VECTOR_SLICES, o, c);
+    command_set(k, VECTOR_SLICES_CODE, r->row->op);
+    command_set(k, VECTOR_SLICES_RING, r->ring);
+    set_slices(m, k, o->out.part[SLICE], 0, VECTOR_SLICES_0);
+    k->entry_count = r->count;
     for (uint32_t i = 0; i < r->count; i++) {
-        command_set_entry(&k, i, VECTOR_SLICES_SIZE, r->loops[i].size);
-        command_set_entry(&k, i, VECTOR_SLICES_PLACE, r->loops[i].place);
-        command_set_entry(&k, i, VECTOR_SLICES_STRIDE, r->loops[i].stride);
+        command_set_entry(k, i, VECTOR_SLICES_SIZE, r->loops[i].size);
+        command_set_entry(k, i, VECTOR_SLICES_PLACE, r->loops[i].place);
+        command_set_entry(k, i, VECTOR_SLICES_STRIDE, r->loops[i].stride);
     }
-    push(m, k);
 }
 
 static void push_OP_COMMIT(emission *m, const op *o, context c)
 {
-    command k = new_command(m, OP_COMMIT, o, c);
-    command_set(&k, COMMIT_BASE, o->sequencer->base);
-    command_set(&k, COMMIT_DTYPE, o->out.dtype);
-    command_set(&k, COMMIT_IN_BYTES, o->commit->commit_in_bytes);
-    command_set(&k, COMMIT_BYTES, o->commit->commit_bytes);
-    command_set(&k, COMMIT_CAST, !o->commit_cast ? 0 : o->commit_cast->relu ? 2 : 1);
-    fill_entries(&k, o->sequencer, COMMIT_ENTRY_SIZE, COMMIT_ENTRY_STRIDE, false);
-    push(m, k);
+    command *k = push(m, OP_COMMIT, o, c);
+    command_set(k, COMMIT_BASE, o->sequencer->base);
+    command_set(k, COMMIT_DTYPE, o->out.dtype);
+    command_set(k, COMMIT_IN_BYTES, o->commit->commit_in_bytes);
+    command_set(k, COMMIT_BYTES, o->commit->commit_bytes);
+    command_set(k, COMMIT_CAST, !o->commit_cast ? 0 : o->commit_cast->relu ? 2 : 1);
+    fill_entries(k, o->sequencer, COMMIT_ENTRY_SIZE, COMMIT_ENTRY_STRIDE, false);
 }
 
 /* One for each piece of the copy. */
 static void push_OP_DMA(emission *m, const op *o, context c)
 {
     for (const dma_config *d = o->dma; d; d = d->next) {
-        command k = new_command(m, OP_DMA, o, c);
-        command_set(&k, DMA_SOURCE, d->zeros ? 2 : op_input(o)->out.kind != TENSOR_HBM);
-        command_set(&k, DMA_DESTINATION, o->out.kind != TENSOR_HBM);
-        command_set(&k, DMA_GRANULAR, d->granular);
-        command_set(&k, DMA_PACKET_BYTES, d->packet_bytes);
-        command_set(&k, DMA_SOURCE_BASE, d->source_base);
-        command_set(&k, DMA_DESTINATION_BASE, d->destination_base);
-        k.entry_count = d->sequencer.count;
-        for (uint32_t i = 0; i < k.entry_count; i++) {
-            command_set_entry(&k, i, DMA_ENTRY_SIZE, d->sequencer.entries[i].size);
-            command_set_entry(&k, i, DMA_ENTRY_SOURCE_STRIDE, d->sequencer.entries[i].stride);
-            command_set_entry(&k, i, DMA_ENTRY_DESTINATION_STRIDE, d->sequencer.entries[i].stride2);
+        command *k = push(m, OP_DMA, o, c);
+        command_set(k, DMA_SOURCE, d->zeros ? 2 : op_input(o)->out.kind != TENSOR_HBM);
+        command_set(k, DMA_DESTINATION, o->out.kind != TENSOR_HBM);
+        command_set(k, DMA_GRANULAR, d->granular);
+        command_set(k, DMA_PACKET_BYTES, d->packet_bytes);
+        command_set(k, DMA_SOURCE_BASE, d->source_base);
+        command_set(k, DMA_DESTINATION_BASE, d->destination_base);
+        k->entry_count = d->sequencer.count;
+        for (uint32_t i = 0; i < k->entry_count; i++) {
+            command_set_entry(k, i, DMA_ENTRY_SIZE, d->sequencer.entries[i].size);
+            command_set_entry(k, i, DMA_ENTRY_SOURCE_STRIDE, d->sequencer.entries[i].stride);
+            command_set_entry(k, i, DMA_ENTRY_DESTINATION_STRIDE, d->sequencer.entries[i].stride2);
         }
-        push(m, k);
     }
 }
 
@@ -377,73 +364,68 @@ static void push_OP_DMA(emission *m, const op *o, context c)
 static void push_OP_DMA_INDIRECT(emission *m, const op *o, context c)
 {
     for (const dma_config *d = o->dma; d; d = d->next) {
-        command k = new_command(m, OP_DMA_INDIRECT, o, c);
-        command_set(&k, INDIRECT_SCATTER, o->kind == IR_SCATTER);
-        command_set(&k, INDIRECT_LIST, o->indirect->wide ? COPY_HBM_WIDE : op_index(o)->out.kind != TENSOR_HBM ? COPY_DM : COPY_HBM);
-        command_set(&k, INDIRECT_PACKET_BYTES, d->packet_bytes);
-        command_set(&k, INDIRECT_SOURCE_BASE, d->source_base);
-        command_set(&k, INDIRECT_DESTINATION_BASE, d->destination_base);
-        command_set(&k, INDIRECT_LIST_BASE, d->list_base);
-        command_set(&k, INDIRECT_UNIT, o->indirect->unit);
-        command_set(&k, INDIRECT_POSITIONS, o->indirect->positions);
-        command_set(&k, INDIRECT_STRIDE, o->indirect->stride);
+        command *k = push(m, OP_DMA_INDIRECT, o, c);
+        command_set(k, INDIRECT_SCATTER, o->kind == IR_SCATTER);
+        command_set(k, INDIRECT_LIST, o->indirect->wide ? COPY_HBM_WIDE : op_index(o)->out.kind != TENSOR_HBM ? COPY_DM : COPY_HBM);
+        command_set(k, INDIRECT_PACKET_BYTES, d->packet_bytes);
+        command_set(k, INDIRECT_SOURCE_BASE, d->source_base);
+        command_set(k, INDIRECT_DESTINATION_BASE, d->destination_base);
+        command_set(k, INDIRECT_LIST_BASE, d->list_base);
+        command_set(k, INDIRECT_UNIT, o->indirect->unit);
+        command_set(k, INDIRECT_POSITIONS, o->indirect->positions);
+        command_set(k, INDIRECT_STRIDE, o->indirect->stride);
         if (o->indirect->counted) {
-            command_set(&k, INDIRECT_COUNTED, 1);
-            command_set(&k, INDIRECT_COUNT_BASE, o->indirect->count_base);
-            command_set(&k, INDIRECT_FIRST, d->list_first);
+            command_set(k, INDIRECT_COUNTED, 1);
+            command_set(k, INDIRECT_COUNT_BASE, o->indirect->count_base);
+            command_set(k, INDIRECT_FIRST, d->list_first);
         }
-        k.entry_count = d->sequencer.count;
-        for (uint32_t i = 0; i < k.entry_count; i++) {
-            command_set_entry(&k, i, INDIRECT_ENTRY_SIZE, d->sequencer.entries[i].size);
-            command_set_entry(&k, i, INDIRECT_ENTRY_SOURCE_STRIDE, d->sequencer.entries[i].stride);
-            command_set_entry(&k, i, INDIRECT_ENTRY_DESTINATION_STRIDE, d->sequencer.entries[i].stride2);
-            command_set_entry(&k, i, INDIRECT_ENTRY_LIST_STRIDE, d->sequencer.entries[i].stride3);
+        k->entry_count = d->sequencer.count;
+        for (uint32_t i = 0; i < k->entry_count; i++) {
+            command_set_entry(k, i, INDIRECT_ENTRY_SIZE, d->sequencer.entries[i].size);
+            command_set_entry(k, i, INDIRECT_ENTRY_SOURCE_STRIDE, d->sequencer.entries[i].stride);
+            command_set_entry(k, i, INDIRECT_ENTRY_DESTINATION_STRIDE, d->sequencer.entries[i].stride2);
+            command_set_entry(k, i, INDIRECT_ENTRY_LIST_STRIDE, d->sequencer.entries[i].stride3);
         }
-        push(m, k);
     }
 }
 
 static void push_OP_SWITCH(emission *m, const op *o, context c)
 {
     const route_config *r = o->route;
-    command k = new_command(m, OP_SWITCH, o, c);
-    command_set(&k, SWITCH_TOPOLOGY, r->topology);
-    command_set(&k, SWITCH_RING, r->ring_size);
-    command_set(&k, SWITCH_SLICE1, r->slice1);
-    command_set(&k, SWITCH_SLICE0, r->slice0);
-    command_set(&k, SWITCH_TIME0, r->time0);
-    set_slices(m, &k, o->out.part[SLICE], 0, SWITCH_SLICES_0);
-    push(m, k);
+    command *k = push(m, OP_SWITCH, o, c);
+    command_set(k, SWITCH_TOPOLOGY, r->topology);
+    command_set(k, SWITCH_RING, r->ring_size);
+    command_set(k, SWITCH_SLICE1, r->slice1);
+    command_set(k, SWITCH_SLICE0, r->slice0);
+    command_set(k, SWITCH_TIME0, r->time0);
+    set_slices(m, k, o->out.part[SLICE], 0, SWITCH_SLICES_0);
     if (r->topology != TOPOLOGY_CUSTOM)
         return;
-    k = new_command(m, OP_SNOOP, o, c);
+    k = push(m, OP_SNOOP, o, c);
     for (uint32_t i = 0; i < r->count; i++) {
-        command_set_entry(&k, k.entry_count, SNOOP_DIV, r->digits[i].div);
-        command_set_entry(&k, k.entry_count, SNOOP_SIZE, r->digits[i].size);
-        command_set_entry(&k, k.entry_count, SNOOP_WEIGHT, r->digits[i].weight);
-        command_set_entry(&k, k.entry_count++, SNOOP_MOVED, r->digits[i].moved);
+        command_set_entry(k, k->entry_count, SNOOP_DIV, r->digits[i].div);
+        command_set_entry(k, k->entry_count, SNOOP_SIZE, r->digits[i].size);
+        command_set_entry(k, k->entry_count, SNOOP_WEIGHT, r->digits[i].weight);
+        command_set_entry(k, k->entry_count++, SNOOP_MOVED, r->digits[i].moved);
     }
-    if (k.entry_count == 0) { /* all slices copy from slice 0 */
-        command_set_entry(&k, 0, SNOOP_DIV, 1);
-        command_set_entry(&k, 0, SNOOP_SIZE, 1);
-        k.entry_count = 1;
+    if (k->entry_count == 0) { /* all slices copy from slice 0 */
+        command_set_entry(k, 0, SNOOP_DIV, 1);
+        command_set_entry(k, 0, SNOOP_SIZE, 1);
+        k->entry_count = 1;
     }
-    push(m, k);
 }
 
 static void push_OP_VECTOR_TAG(emission *m, const op *o, context c)
 {
-    command k = new_command(m, OP_VECTOR_TAG, o, c);
-    command_set(&k, VECTOR_TAG_DTYPE, o->out.dtype);
-    push(m, k);
+    command *k = push(m, OP_VECTOR_TAG, o, c);
+    command_set(k, VECTOR_TAG_DTYPE, o->out.dtype);
     for (unsigned bit = 0; o->vector_tag && bit < VECTOR_TAG_BITS; bit++) {
         if (o->vector_tag->of[bit].compare == VECTOR_COMPARE_FALSE)
             continue;
-        k = new_command(m, OP_VECTOR_COMPARE, o, c);
-        command_set(&k, VECTOR_COMPARE_BIT, bit);
-        command_set(&k, VECTOR_COMPARE_KIND, o->vector_tag->of[bit].compare);
-        command_set(&k, VECTOR_COMPARE_WITH, o->vector_tag->of[bit].with);
-        push(m, k);
+        k = push(m, OP_VECTOR_COMPARE, o, c);
+        command_set(k, VECTOR_COMPARE_BIT, bit);
+        command_set(k, VECTOR_COMPARE_KIND, o->vector_tag->of[bit].compare);
+        command_set(k, VECTOR_COMPARE_WITH, o->vector_tag->of[bit].with);
     }
 }
 
@@ -451,46 +433,42 @@ static void push_OP_VECTOR_TAG(emission *m, const op *o, context c)
 static void push_OP_VECTOR_OP(emission *m, const op *o, context c)
 {
     const vector_op_config *v = o->vector_op;
-    command k;
+    command *k;
     if (!v->tags)
         return; /* operands in front of it take every element */
     if (v->zip) {
-        k = new_command(m, OP_VECTOR_ZIP, o, c);
-        command_set(&k, VECTOR_ZIP_DTYPE, v->row->from);
-        push(m, k);
+        k = push(m, OP_VECTOR_ZIP, o, c);
+        command_set(k, VECTOR_ZIP_DTYPE, v->row->from);
     }
     if (v->tags != VECTOR_ALL_TAGS || v->groups != VECTOR_BOTH_GROUPS || v->more) {
-        k = new_command(m, OP_VECTOR_GUARD, o, c);
-        command_set(&k, VECTOR_GUARD_TAGS, v->tags);
-        command_set(&k, VECTOR_GUARD_MORE, v->more);
-        command_set(&k, VECTOR_GUARD_GROUPS, v->groups);
-        push(m, k);
+        k = push(m, OP_VECTOR_GUARD, o, c);
+        command_set(k, VECTOR_GUARD_TAGS, v->tags);
+        command_set(k, VECTOR_GUARD_MORE, v->more);
+        command_set(k, VECTOR_GUARD_GROUPS, v->groups);
     }
     if (op_vrf(o)) {
-        k = new_command(m, OP_VECTOR_READ, o, c);
-        command_set(&k, VECTOR_READ_BASE, o->sequencer->base);
-        command_set(&k, VECTOR_READ_LANES, o->sequencer->packet);
-        fill_entries(&k, o->sequencer, VECTOR_READ_ENTRY_SIZE, VECTOR_READ_ENTRY_STRIDE, false);
-        push(m, k);
+        k = push(m, OP_VECTOR_READ, o, c);
+        command_set(k, VECTOR_READ_BASE, o->sequencer->base);
+        command_set(k, VECTOR_READ_LANES, o->sequencer->packet);
+        fill_entries(k, o->sequencer, VECTOR_READ_ENTRY_SIZE, VECTOR_READ_ENTRY_STRIDE, false);
     }
-    k = new_command(m, OP_VECTOR_OP, o, c);
-    command_set(&k, VECTOR_OP_CODE, v->row->op);
-    command_set(&k, VECTOR_OP_A, vector_mode_of(v->mode, 0));
-    command_set(&k, VECTOR_OP_B, vector_mode_of(v->mode, 1));
-    command_set(&k, VECTOR_OP_C, vector_mode_of(v->mode, 2));
-    command_set(&k, VECTOR_OP_STASH, op_stash(o) != NULL);
-    command_set(&k, VECTOR_OP_FIRST, op_stash(o) || op_vrf(o) ? 0 : v->constants[0]);
-    command_set(&k, VECTOR_OP_SECOND, v->constants[1]);
-    push(m, k);
+    k = push(m, OP_VECTOR_OP, o, c);
+    command_set(k, VECTOR_OP_CODE, v->row->op);
+    command_set(k, VECTOR_OP_A, vector_mode_of(v->mode, 0));
+    command_set(k, VECTOR_OP_B, vector_mode_of(v->mode, 1));
+    command_set(k, VECTOR_OP_C, vector_mode_of(v->mode, 2));
+    command_set(k, VECTOR_OP_STASH, op_stash(o) != NULL);
+    command_set(k, VECTOR_OP_FIRST, op_stash(o) || op_vrf(o) ? 0 : v->constants[0]);
+    command_set(k, VECTOR_OP_SECOND, v->constants[1]);
 }
 
 /* Commands made from VALUES rows. */
-#define VALUE(field, value) command_set(&k, field, value);
+#define VALUE(field, value) command_set(k, field, value);
 #define VALUES(code, ...) \
     static void push_##code(emission *m, const op *o, context c) \
     { \
-        command k = new_command(m, code, o, c); \
-        __VA_ARGS__ push(m, k); \
+        command *k = push(m, code, o, c); \
+        __VA_ARGS__ \
     }
 #include "target/engines.def"
 
@@ -519,12 +497,11 @@ static void push_guards(emission *m, const op *last, context c)
     for (const run_guard *g = last->runs_if; g; g = g->outer)
         guards[count++] = g;
     while (count-- > 0) {
-        command k = new_command(m, OP_GUARD, last, c);
-        command_set(&k, GUARD_BITS, guards[count]->bits);
-        command_set(&k, GUARD_BASE, guards[count]->port->out.address);
-        command_set(&k, GUARD_FIRST, (int64_t)guards[count]->first);
-        command_set(&k, GUARD_SPAN, (int64_t)guards[count]->span);
-        push(m, k);
+        command *k = push(m, OP_GUARD, last, c);
+        command_set(k, GUARD_BITS, guards[count]->bits);
+        command_set(k, GUARD_BASE, guards[count]->port->out.address);
+        command_set(k, GUARD_FIRST, (int64_t)guards[count]->first);
+        command_set(k, GUARD_SPAN, (int64_t)guards[count]->span);
     }
 }
 
@@ -542,6 +519,8 @@ static void push_guarded_copies(emission *m, const op *last, context c)
     stream *s = &m->streams[c];
     size_t first = s->count;
     push_stage(m, last, c);
+    if (!last->runs_if)
+        return;
     size_t count = s->count - first;
     command *copies = ARENA_ARRAY(m->scratch, command, count);
     memcpy(copies, &s->items[first], count * sizeof *copies);
@@ -549,7 +528,7 @@ static void push_guarded_copies(emission *m, const op *last, context c)
     for (size_t i = 0; i < count; i++) {
         first = s->count;
         push_guards(m, last, c);
-        push(m, copies[i]);
+        *push(m, copies[i].op, last, c) = copies[i];
         finish_guards(m, first, c);
     }
 }
