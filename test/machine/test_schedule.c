@@ -340,6 +340,51 @@ START_TEST(remembered_costs)
 }
 END_TEST
 
+/* The longest run of accesses to one of the 16 banks of 8 bytes, each access looked at. */
+static int64_t streak_by_hand(const command *k, int64_t bits, int64_t bytes, int64_t base)
+{
+    int64_t run[16] = {0}, longest = 0, positions = 1;
+    for (unsigned i = 0; i < k->entry_count; i++)
+        positions *= k->entries[i][0];
+    for (int64_t p = 0; p < positions; p += bytes * 8 / bits) {
+        int64_t address = base, rest = p, banks = 0;
+        for (unsigned i = k->entry_count; i-- > 0; rest /= k->entries[i][0])
+            address += rest % k->entries[i][0] * k->entries[i][1] * bits / 8;
+        for (int64_t at = address / 8; at <= (address + bytes - 1) / 8 && address >= 0; at++)
+            banks |= 1 << at % 16;
+        for (int bank = 0; bank < 16; bank++) {
+            run[bank] = banks >> bank & 1 ? run[bank] + 1 : 0;
+            longest = run[bank] > longest ? run[bank] : longest;
+        }
+    }
+    return longest < 64 ? longest : 64;
+}
+
+START_TEST(streaks_by_hand)
+{
+    static const int64_t strides[] = {0, 32, 64, 96, 128, -64, -128, 256, 384, 4096, 40, 1024}, sizes[] = {1, 2, 3, 4, 5, 8, 16, 37};
+    const target *t = target_by_name("rngd");
+    bench b;
+    bench_init(&b);
+    uint64_t r = 5;
+    int long_ones = 0;
+    for (int i = 0; i < 20000; i++) {
+        b.counts[CONTEXT_MAIN] = 0;
+        bool wide = bench_pick(&r, 0, 1);
+        int64_t bytes = bench_pick(&r, 0, 2) ? 32 : 8, base = bench_pick(&r, 0, 3) * 8 + bench_pick(&r, 0, 1) * 8192, bits = wide ? 16 : 8;
+        command *k = ADD(&b, CONTEXT_MAIN, OP_COMMIT, base, wide ? DTYPE_BF16 : DTYPE_I8, bytes, bytes, 0);
+        for (int64_t loops = bench_pick(&r, 0, 3); loops > 0; loops--)
+            ENTRY(k, sizes[bench_pick(&r, 0, 7)], strides[bench_pick(&r, 0, 11)] * 8 / bits);
+        ENTRY(k, bytes * 8 / bits * sizes[bench_pick(&r, 0, 7)], 1);
+        int64_t found = dm_bank_streak(t, k, 64);
+        ck_assert_int_eq(found, streak_by_hand(k, bits, bytes, base));
+        long_ones += found > 2 && found < 64;
+    }
+    ck_assert_int_gt(long_ones, 500);
+    bench_free(&b);
+}
+END_TEST
+
 START_TEST(stores_take_their_fetch)
 {
     for (int main_context = 0; main_context < 2; main_context++) {
@@ -884,6 +929,6 @@ int main(void)
     suite_tests(cases, formulas_of_chains, formulas_of_dma, worked_copies, rows_of_a_bank, engines_of_a_copy, partial_writes,
                 stores_take_their_fetch, faults_are_reported, one_bank_holds_the_dma, starving_begins_at_the_row,
                 walks_that_leave_memory_are_not_followed, published_transfers_and_those_between, published_stores_of_blocks,
-                an_empty_kernel, random_command_streams, remembered_costs, double_buffering);
+                an_empty_kernel, random_command_streams, remembered_costs, streaks_by_hand, double_buffering);
     return suite_status("schedule", cases);
 }
