@@ -102,15 +102,19 @@ static bool take(pricing *x, const op **issue)
     return settle(x);
 }
 
-/* The order that ends first with memory placed for it, by the durations alone; NULL: none ends before `length`. In the kernel's arena. */
+/* The order that ends first with memory placed for it, by the durations alone; NULL: none ends before `length`. In the kernel's arena.
+ * Where none does that is free to move anything anywhere, none is tried. */
 static const op **best_order(pricing *x, const int64_t *cycles, int64_t length)
 {
     size_t count = order_work_count(x->graph), bytes = count * sizeof(const op *);
     const op **best = NULL, **issue = ARENA_ARRAY(x->context->arena, const op *, count), **spare = NULL;
-    for (int w = 0; w < WINDOWS; w++)
+    bool is_shorter = false;
+    for (int w = 0; w < WINDOWS && (w == 0 || is_shorter); w++)
         for (order_rule rule = ORDER_TEXT + 1; rule < ORDER_RULES && (w == 0 || windows[w] < count); rule++) {
-            if (order_choose(x->graph, cycles, rule, windows[w], x->arena, issue) >= length || (best && memcmp(best, issue, bytes) == 0) ||
-                !take(x, issue))
+            if (order_choose(x->graph, cycles, rule, windows[w], x->arena, issue) >= length)
+                continue;
+            is_shorter = true;
+            if ((best && memcmp(best, issue, bytes) == 0) || !take(x, issue))
                 continue;
             int64_t end = order_length(x->context->target, x->kernel, cycles, x->arena);
             if (end >= length)
@@ -127,18 +131,13 @@ static void try_orders(pricing *x)
 {
     kernel *k = x->kernel;
     const int64_t *cycles = durations(x);
-    const op **issue = ARENA_ARRAY(x->arena, const op *, order_work_count(x->graph));
-    int64_t length = order_length(x->context->target, k, cycles, x->arena);
-    bool is_shorter = false;
-    for (order_rule rule = ORDER_TEXT + 1; rule < ORDER_RULES && !is_shorter; rule++)
-        is_shorter = order_choose(x->graph, cycles, rule, SIZE_MAX, x->arena, issue) < length;
-    if (!is_shorter)
-        return;
-    const op **best = best_order(x, cycles, length);
-    if (best && take(x, best) && measure(x) && x->price.cycles < k->text_cycles) {
+    const op **best = best_order(x, cycles, order_length(x->context->target, k, cycles, x->arena));
+    if (best && (k->issue == best || take(x, best)) && measure(x) && x->price.cycles < k->text_cycles) {
         k->cycles = x->price.cycles;
         return;
     }
+    if (k->issue == x->base)
+        return;       /* none was tried */
     take(x, x->base); /* as it was */
     x->binary = NULL;
 }

@@ -333,12 +333,14 @@ static void reserve_stashes(pass_context *p, kernel *k)
 static void check_stashes(pass_context *p, kernel *k)
 {
     int64_t from = p->target->vrf_bytes - p->target->vrf_stash_bytes;
-    const live_range *live = kernel_live_ranges(k, p->arena);
+    const live_range *live = NULL;
     for (size_t i = 0; i < k->op_count; i++) {
         const op *stash = k->ops[i];
-        if (stash->stash_bytes > 0)
-            budget_spend(p->arena, k->op_count);
-        for (size_t j = 0; j < k->op_count && stash->stash_bytes > 0; j++) {
+        if (stash->stash_bytes == 0)
+            continue;
+        budget_spend(p->arena, k->op_count);
+        live = live ? live : kernel_live_ranges(k, p->arena);
+        for (size_t j = 0; j < k->op_count; j++) {
             op *o = k->ops[j];
             if (!is_memory(o, TENSOR_VRF) || !op_makes_memory(o) || o->bad || o->out.address + bytes_of(o) <= from ||
                 live[j].last < live[i].first || live[i].last < live[j].first)

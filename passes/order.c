@@ -22,6 +22,7 @@ struct order_graph {
     context *contexts;
     bool by_address; /* all memories as they lie now; else those that visac places share nothing */
     edges *before;   /* of each, those that must be complete */
+    edges *behind;   /* and those that it must be complete for */
 };
 
 size_t order_work_count(const order_graph *g)
@@ -126,6 +127,23 @@ static void make_edges(order_graph *g, const target *t, const kernel *k, arena *
     }
 }
 
+static void make_behind(order_graph *g)
+{
+    size_t *count = ARENA_ARRAY(g->arena, size_t, g->count + 1), edge_count = 0;
+    g->behind = ARENA_ARRAY(g->arena, edges, g->count + 1);
+    for (size_t i = 0; i < g->count; i++)
+        for (size_t j = 0; j < g->before[i].count; j++, edge_count++)
+            count[g->before[i].items[j]]++;
+    uint32_t *all = ARENA_ARRAY(g->arena, uint32_t, edge_count + 1);
+    for (size_t i = 0; i < g->count; all += count[i++])
+        g->behind[i].items = all;
+    for (uint32_t i = 0; i < g->count; i++)
+        for (size_t j = 0; j < g->before[i].count; j++) {
+            edges *e = &g->behind[g->before[i].items[j]];
+            e->items[e->count++] = i;
+        }
+}
+
 /* Is every piece of work of a context after the one before it in that context? Then nothing can be moved. */
 static bool is_forced(const order_graph *g, arena *scratch)
 {
@@ -160,6 +178,7 @@ static order_graph *new_graph(const target *t, const kernel *k, bool by_address,
     g->contexts = ARENA_ARRAY(a, context, g->count + 1);
     g->before = ARENA_ARRAY(a, edges, g->count + 1);
     make_edges(g, t, k, a);
+    make_behind(g);
     return g;
 }
 
@@ -217,15 +236,9 @@ int64_t order_choose(const order_graph *g, const int64_t *cycles, order_rule rul
     c.ready = ARENA_ARRAY(scratch, int64_t, g->count);
     c.missing = ARENA_ARRAY(scratch, uint32_t, g->count);
     c.is_chosen = ARENA_ARRAY(scratch, bool, g->count);
-    edges *behind = ARENA_ARRAY(scratch, edges, g->count);
     measure_tails(&c);
-    for (uint32_t i = 0; i < g->count; i++) {
+    for (uint32_t i = 0; i < g->count; i++)
         c.missing[i] = (uint32_t)g->before[i].count;
-        for (size_t j = 0; j < g->before[i].count; j++) {
-            edges *e = &behind[g->before[i].items[j]];
-            ARENA_PUSH(scratch, e->items, e->count, e->capacity, i);
-        }
-    }
     int64_t end = 0;
     for (size_t done = 0, first = 0; done < g->count; done++) {
         while (c.is_chosen[first])
@@ -241,8 +254,8 @@ int64_t order_choose(const order_graph *g, const int64_t *cycles, order_rule rul
         c.free_from[g->contexts[best]] = finished;
         end = finished > end ? finished : end;
         issue[done] = g->ops[best];
-        for (size_t j = 0; j < behind[best].count; j++) {
-            uint32_t next = behind[best].items[j];
+        for (size_t j = 0; j < g->behind[best].count; j++) {
+            uint32_t next = g->behind[best].items[j];
             c.missing[next]--;
             c.ready[next] = finished > c.ready[next] ? finished : c.ready[next];
         }
