@@ -137,9 +137,20 @@ static uint64_t add_section(writer *w, const char *name, uint32_t type, const ui
     return w->count;
 }
 
+/* The name of every section and symbol is one: printf takes three times as long. */
+static const char *joined(arena *a, const char *front, const char *middle, const char *back)
+{
+    size_t lengths[] = {strlen(front), strlen(middle), strlen(back)};
+    char *text = arena_alloc_unset(a, lengths[0] + lengths[1] + lengths[2] + 1);
+    memcpy(text, front, lengths[0]);
+    memcpy(text + lengths[0], middle, lengths[1]);
+    memcpy(text + lengths[0] + lengths[1], back, lengths[2] + 1);
+    return text;
+}
+
 static uint64_t add_kernel_section(writer *w, const binary_kernel *k, unsigned kind, const uint64_t *words, size_t count)
 {
-    return add_section(w, arena_printf(w->arena, "%s%s", prefixes[kind], k->name), SHT_PROGBITS, words, count);
+    return add_section(w, joined(w->arena, prefixes[kind], k->name, ""), SHT_PROGBITS, words, count);
 }
 
 static void add_symbol(writer *w, const char *name, unsigned type, uint64_t section, uint64_t offset, uint64_t size)
@@ -293,7 +304,7 @@ static bool write_kernel(writer *w, const binary_kernel *k)
         add_kernel_section(w, k, SECTION_LINES, lines.words, lines.count);
     add_symbol(w, k->name, STT_FUNC, first ? first : ports, 0, first ? kernel_bytes : out.count * 8);
     for (uint32_t i = 0; i < k->port_count; i++)
-        add_symbol(w, arena_printf(w->scratch, "%s.%s", k->name, k->ports[i].name), STT_OBJECT, ports, begins[i] * 8,
+        add_symbol(w, joined(w->scratch, k->name, ".", k->ports[i].name), STT_OBJECT, ports, begins[i] * 8,
                    (begins[i + 1] - begins[i]) * 8);
     return true;
 }
@@ -306,7 +317,7 @@ static bool write_program(writer *w, const step_program *p)
         return refuse(w, p->name, "a program's name has 1 to 255 letters, digits, `_` and `:`");
     if (!step_program_encode(p, w->scratch, &words, &count))
         return refuse(w, p->name, "a name or a number of the stream program does not fit its field");
-    uint64_t section = add_section(w, arena_printf(w->arena, "%s%s", step_prefix, p->name), SHT_PROGBITS, words, count);
+    uint64_t section = add_section(w, joined(w->arena, step_prefix, p->name, ""), SHT_PROGBITS, words, count);
     add_symbol(w, p->name, STT_FUNC, section, 0, count * 8);
     return true;
 }
@@ -597,8 +608,7 @@ static bool read_port(reader *r, word_reader *in, const binary_kernel *k, port *
         if (!word_reader_has(in, count, 1, "mapping words"))
             return false;
         layout l = {in->words + in->at, (size_t)count};
-        const char *where = arena_printf(r->arena, "section %s offset 0x%zx", in->section, in->at * 8);
-        if (!layout_check(l, k->axes, k->axis_count, where, r->diags))
+        if (!layout_check(l, k->axes, k->axis_count, in->section, in->at * 8, r->diags))
             return false;
         in->at += (size_t)count;
         p->mapping[c] = l;

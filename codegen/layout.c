@@ -102,7 +102,7 @@ static size_t push_size(uint64_t word, int64_t *sizes, size_t depth, const layou
     return depth + 1;
 }
 
-bool layout_check(layout l, const layout_axis *axes, size_t axis_count, const char *where, diag_list *diags)
+bool layout_check(layout l, const layout_axis *axes, size_t axis_count, const char *section, size_t offset_bytes, diag_list *diags)
 {
     int64_t sizes[LAYOUT_MAX_DEPTH];
     size_t depth = 0;
@@ -119,7 +119,7 @@ bool layout_check(layout l, const layout_axis *axes, size_t axis_count, const ch
     if (!text && depth != 1)
         text = arena_printf(diags->arena, "%zu expressions are left on the stack, one is the result", depth);
     if (text)
-        diag_add(diags, E_BIN_FORMAT, SRC_NOWHERE, "%s: mapping, word %zu: %s", where, i, text);
+        diag_add(diags, E_BIN_FORMAT, SRC_NOWHERE, "section %s offset 0x%zx: mapping, word %zu: %s", section, offset_bytes, i, text);
     return text == NULL;
 }
 

@@ -32,9 +32,8 @@ typedef struct layout {
 enum { LAYOUT_MAX_WORDS = 1024, LAYOUT_MAX_DEPTH = 256 };
 
 /* Checks a program from a file: stack discipline, axis numbers, the static conditions of every operator,
- * sizes below 2^62. False with a diagnostic that starts with `where` ("section .visa.ports.k offset 0x40").
- */
-bool layout_check(layout l, const layout_axis *axes, size_t axis_count, const char *where, diag_list *diags);
+ * sizes below 2^62. False with a diagnostic that starts with the place ("section .visa.ports.k offset 0x40"). */
+bool layout_check(layout l, const layout_axis *axes, size_t axis_count, const char *section, size_t offset_bytes, diag_list *diags);
 
 /* Positions of a checked layout. */
 int64_t layout_size(layout l, const layout_axis *axes);

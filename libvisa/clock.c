@@ -62,14 +62,14 @@ static size_t pass_count(void)
 void compilation_begin_dumps(visa_compilation *c)
 {
     c->pass_dumps = ARENA_ARRAY(c->arena, strbuf, pass_count());
-    for (size_t i = 0; i < pass_count(); i++)
+    for (size_t i = 0; pipeline[i].name && c->options->print_after; i++)
         if (compilation_prints(c, pipeline[i].name))
             strbuf_init(&c->pass_dumps[i], c->arena);
 }
 
 void compilation_end_dumps(visa_compilation *c)
 {
-    for (size_t i = 0; i < pass_count(); i++)
+    for (size_t i = 0; pipeline[i].name && c->options->print_after; i++)
         if (compilation_prints(c, pipeline[i].name))
             strbuf_printf(&c->dumps, "// after %s: %s\n%s", pipeline[i].name, pipeline[i].summary, c->pass_dumps[i].text);
 }

@@ -18,7 +18,7 @@ static const layout_axis axes[AXIS_COUNT] = {{"A", 4}, {"B", 6}, {"C", 8}, {"R",
 static bool passes(layout l)
 {
     diag_list_init(&diags, memory);
-    bool ok = layout_check(l, axes, AXIS_COUNT, "section .visa.ports.k offset 0x40", &diags);
+    bool ok = layout_check(l, axes, AXIS_COUNT, ".visa.ports.k", 0x40, &diags);
     ck_assert_uint_eq(diags.count, !ok);
     return ok;
 }

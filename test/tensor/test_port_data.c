@@ -90,7 +90,7 @@ static port random_port(const layout_axis *axes)
         builder b = {.axes = axes};
         limit /= build(&b, (int)random_below(5), limit);
         layout l = {b.words, b.count};
-        ck_assert(layout_check(l, axes, AXES, "test", &diags));
+        ck_assert(layout_check(l, axes, AXES, "test", 0, &diags));
         p.mapping[components_of[p.space][i]] = l;
     }
     return p;
@@ -353,7 +353,7 @@ START_TEST(deep_pairs)
     port p = {.name = "p", .space = PORT_HBM, .dtype = DTYPE_I8};
     p.mapping[COMPONENT_CHIP] = WORDS(ONE);
     p.mapping[COMPONENT_ELEMENT] = (layout){b.words, b.count};
-    ck_assert(layout_check(p.mapping[COMPONENT_ELEMENT], axes, AXES, "test", &diags));
+    ck_assert(layout_check(p.mapping[COMPONENT_ELEMENT], axes, AXES, "test", 0, &diags));
     unsigned char logical[6] = {1, 2, 3, 4, 5, 6}, physical[6] = {0};
     ck_assert(port_pack(&p, axes, AXES, logical, physical));
     ck_assert_mem_eq(physical, logical, 6);
