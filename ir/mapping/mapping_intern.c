@@ -79,17 +79,14 @@ static uint64_t hash_mix(uint64_t h, uint64_t value)
     return h ^ h >> 29;
 }
 
+/* The products of a factor wait for none of the others. */
 static uint64_t factors_hash(const factor *f, size_t count)
 {
     uint64_t h = count;
-    for (size_t i = 0; i < count; i++) {
-        h = hash_mix(h, (uint64_t)f[i].kind << 8 | (uint64_t)f[i].pad);
-        h = hash_mix(h, (uint64_t)(uintptr_t)f[i].axis);
-        h = hash_mix(h, (uint64_t)(uintptr_t)f[i].inner);
-        h = hash_mix(h, (uint64_t)f[i].weight);
-        h = hash_mix(h, (uint64_t)f[i].live);
-        h = hash_mix(h, (uint64_t)f[i].extent);
-    }
+    for (size_t i = 0; i < count; i++)
+        h = hash_mix(h, ((uint64_t)f[i].kind << 8 | (uint64_t)f[i].pad) + (uint64_t)(uintptr_t)f[i].axis * 0xc2b2ae3d27d4eb4fu +
+                            (uint64_t)(uintptr_t)f[i].inner * 0xff51afd7ed558ccdu + (uint64_t)f[i].weight * 0x9fb21c651e98df25u +
+                            (uint64_t)f[i].live * 0xd6e8feb86659fd93u + (uint64_t)f[i].extent * 0xa0761d6478bd642fu);
     return h;
 }
 
