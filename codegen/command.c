@@ -279,13 +279,17 @@ __attribute__((format(printf, 3, 4))) static bool fault(const decoder *d, size_t
     return false;
 }
 
+/* By the eight bits of its code, plus 1; 0: no such command. */
+static const uint8_t ops_by_code[256] = {
+#define COMMAND(symbol, code, ...) [code] = (symbol) + 1,
+#include "target/engines.def"
+};
+_Static_assert(COMMAND_OP_COUNT <= UINT8_MAX, "ops_by_code holds them");
+
 /* COMMAND_OP_COUNT: no such command. */
 static unsigned op_of_code(unsigned code)
 {
-    unsigned op = 0;
-    while (op < COMMAND_OP_COUNT && command_rows[op].code != code)
-        op++;
-    return op;
+    return ops_by_code[code] ? ops_by_code[code] - 1U : COMMAND_OP_COUNT;
 }
 
 static bool decode_header(const decoder *d, command *c, unsigned *length)
@@ -408,13 +412,13 @@ bool command_decode_all(const uint64_t *words, size_t word_count, context expect
     if (word_count > UINT32_MAX / 8)
         return fault(&d, 0, "the section has %zu words, allowed are %u", word_count, UINT32_MAX / 8);
     size_t capacity = count_commands(&d);
-    *out = ARENA_ARRAY(a, command, capacity);
-    while (d.at < d.count) {
-        command c = {.offset = (uint32_t)(d.at * 8)};
+    *out = ARENA_ARRAY(a, command, capacity + 1); /* the one that ends the count is refused where it would lie */
+    for (; d.at < d.count; ++*count) {
+        command *c = &(*out)[*count];
         unsigned length = 0;
-        if (!decode_header(&d, &c, &length) || !decode_count(&d, &c, length) || !decode_fields(&d, &c) || !decode_entries(&d, &c))
+        c->offset = (uint32_t)(d.at * 8);
+        if (!decode_header(&d, c, &length) || !decode_count(&d, c, length) || !decode_fields(&d, c) || !decode_entries(&d, c))
             return false;
-        ARENA_PUSH(a, *out, *count, capacity, c);
         d.at += length;
     }
     return true;
