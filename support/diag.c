@@ -188,11 +188,13 @@ diag *diag_add(diag_list *list, diag_id id, src_range range, const char *format,
     d->id = id;
     bool wanted = warning_level(&list->warnings, id, &d->severity);
     d->range = range;
+    if (!wanted)
+        return d; /* without a text, which nobody reads */
     va_list args;
     va_start(args, format);
     d->message = said(list, arena_vprintf(list->arena, format, args));
     va_end(args);
-    if (!wanted || (list->repeating && is_known(list, id, range)))
+    if (list->repeating && is_known(list, id, range))
         return d;
     if (d->severity == DIAG_ERROR)
         list->error_count++;
@@ -202,6 +204,8 @@ diag *diag_add(diag_list *list, diag_id id, src_range range, const char *format,
 
 void diag_note(diag_list *list, diag *d, src_range range, const char *format, ...)
 {
+    if (!d->message)
+        return;
     va_list args;
     va_start(args, format);
     diag_remark note = {range, said(list, arena_vprintf(list->arena, format, args))};
@@ -211,6 +215,8 @@ void diag_note(diag_list *list, diag *d, src_range range, const char *format, ..
 
 void diag_help(diag_list *list, diag *d, const char *format, ...)
 {
+    if (!d->message)
+        return;
     va_list args;
     va_start(args, format);
     d->help = said(list, arena_vprintf(list->arena, format, args));
