@@ -116,18 +116,18 @@ static int64_t live_positions(const mapping *m)
 static void add_access(const target *t, work *w, arena *a, const op *o, bool write)
 {
     const tensor *of = &o->out;
+    if (of->kind != TENSOR_TRF && !tensor_kind_has_address(of->kind))
+        return;
     memory_access x = {.memory = op_memory(o), .kind = of->kind, .begin = of->address, .write = write};
     if (of->kind == TENSOR_TRF) {
         int64_t half = t->trf_bytes / 2;
         x.begin = of->trf_address == TRF_SECOND_HALF ? half : 0;
         x.end = of->trf_address == TRF_FIRST_HALF ? half : 2 * half;
-    } else if (tensor_kind_has_address(of->kind)) {
+    } else {
         x.end = x.begin +
                 (o->kind == IR_VIEW ? (live_positions(of->part[ELEMENT]) * dtype_row_of(of->dtype)->bits + 7) / 8 : tensor_unit_bytes(of));
         for (const run_start *s = o->starts; s; s = s->outer) /* nobody knows which position: all of them */
             x.end += (s->positions - 1) * s->stride * dtype_row_of(of->dtype)->bits / 8;
-    } else {
-        return;
     }
     ARENA_PUSH(a, w->accesses, w->access_count, w->access_capacity, x);
 }
