@@ -116,8 +116,9 @@ struct binary_writer {
     elf_section *sections; /* sections[i] is section i + 1 of the file */
     size_t count, capacity;
     word_writer symbols;
-    size_t loops_left;        /* commands that loops may still expand to */
-    writer_mark begin, *ends; /* what was there before the first kernel, and after each */
+    size_t loops_left;          /* commands that loops may still expand to */
+    size_t made[SECTION_KINDS]; /* of the kernel at hand, their numbers in the file; 0: absent */
+    writer_mark begin, *ends;   /* what was there before the first kernel, and after each */
     size_t kernel_count, kernel_capacity;
 };
 
@@ -150,7 +151,7 @@ static const char *joined(arena *a, const char *front, const char *middle, const
 
 static uint64_t add_kernel_section(writer *w, const binary_kernel *k, unsigned kind, const uint64_t *words, size_t count)
 {
-    return add_section(w, joined(w->arena, prefixes[kind], k->name, ""), SHT_PROGBITS, words, count);
+    return w->made[kind] = add_section(w, joined(w->arena, prefixes[kind], k->name, ""), SHT_PROGBITS, words, count);
 }
 
 static void add_symbol(writer *w, const char *name, unsigned type, uint64_t section, uint64_t offset, uint64_t size)
@@ -337,6 +338,7 @@ static void write_symbols(writer *w)
 }
 
 static bool is_readable(const unsigned char *bytes, size_t size, arena *a, diag_list *diags);
+static bool is_kernel_readable(const writer *w, const char *name);
 
 static writer_mark mark_here(const writer *w)
 {
@@ -359,7 +361,8 @@ binary_writer *binary_writer_new(const target *t, arena *a, diag_list *diags)
 bool binary_writer_kernel(binary_writer *w, const binary_kernel *k, arena *scratch)
 {
     w->scratch = scratch;
-    bool done = write_kernel(w, k);
+    memset(w->made, 0, sizeof w->made);
+    bool done = write_kernel(w, k) && is_kernel_readable(w, k->name);
     ARENA_PUSH(w->arena, w->ends, w->kernel_count, w->kernel_capacity, mark_here(w));
     return done;
 }
@@ -414,7 +417,7 @@ typedef struct reader {
     kernel_place *kernels; /* by name */
     size_t kernel_count;
     size_t loops_left; /* commands that loops may still expand to */
-    bool forgets;      /* of a kernel that was read only the name is kept */
+    bool names_only;   /* of kernels, which were read when they were written */
 } reader;
 
 static bool fault(reader *r, const char *section, size_t offset, const char *text)
@@ -749,7 +752,6 @@ static bool read_stream(reader *r, const elf_section *s, context where, command 
 static bool read_kernel(reader *r, const kernel_place *place, binary_kernel *k)
 {
     lines_reader lines = {0};
-    k->name = place->name;
     if (!read_ports(r, &r->sections[place->sections[SECTION_PORTS]], k))
         return false;
     for (unsigned where = CONTEXT_MAIN; where <= CONTEXT_DMA; where++) {
@@ -828,13 +830,9 @@ static bool read_kernels(reader *r, binary *out)
     binary_kernel *kernels = ARENA_ARRAY(r->arena, binary_kernel, r->kernel_count);
     for (size_t i = 0; i < r->kernel_count; i++) {
         binary_kernel *k = &kernels[r->kernels[i].number];
-        arena_mark before = arena_mark_here(r->arena);
-        if (!read_kernel(r, &r->kernels[i], k))
+        k->name = r->kernels[i].name;
+        if (!r->names_only && !read_kernel(r, &r->kernels[i], k))
             return false;
-        if (r->forgets) {
-            arena_rewind(r->arena, before);
-            *k = (binary_kernel){.name = r->kernels[i].name};
-        }
     }
     out->kernels = kernels;
     out->kernel_count = r->kernel_count;
@@ -892,13 +890,36 @@ bool binary_read(const unsigned char *bytes, size_t size, arena *a, diag_list *d
     return read_file(&(reader){.arena = a, .diags = diags}, copy, size, out);
 }
 
-/* The reader has all the checks; a file that it would refuse is not written. A file of ten thousand kernels is not held twice for it.
- * `bytes` are in an arena. */
+/* The reader has all the checks; a file that it would refuse is not written. Each kernel is read as soon as it is written, by the thread
+ * that wrote it and while it is in that one's cache, and forgotten; the rest when the file is complete. `bytes` are in an arena. */
 static bool is_readable(const unsigned char *bytes, size_t size, arena *a, diag_list *diags)
 {
     binary again;
     arena *scratch = arena_new_inside(a);
-    bool ok = read_file(&(reader){.arena = scratch, .diags = diags, .forgets = true}, bytes, size, &again);
+    bool ok = read_file(&(reader){.arena = scratch, .diags = diags, .names_only = true}, bytes, size, &again);
+    arena_free(scratch);
+    return ok;
+}
+
+/* How far its loops expand is the writer's to count (loops_left). */
+static bool is_kernel_readable(const writer *w, const char *name)
+{
+    arena *scratch = arena_new_inside(w->scratch);
+    elf_section sections[1 + SECTION_KINDS]; /* behind the null section */
+    kernel_place place = {.name = name};
+    reader r = {.arena = scratch,
+                .diags = w->diags,
+                .target = w->target,
+                .sections = sections,
+                .section_count = 1,
+                .loops_left = COMMAND_LOOP_MAX_COMMANDS};
+    for (unsigned kind = 0; kind < SECTION_KINDS; kind++)
+        if (w->made[kind]) {
+            place.sections[kind] = r.section_count;
+            sections[r.section_count++] = w->sections[w->made[kind] - 1];
+        }
+    binary_kernel again = {.name = name};
+    bool ok = read_kernel(&r, &place, &again);
     arena_free(scratch);
     return ok;
 }
