@@ -47,8 +47,7 @@ static bool splits_rows(const plan_statement *s)
 
 static bool splits_columns(const plan_statement *s)
 {
-    return (s->block_tile.columns_in_place || s->sums_in_place) && s->rest_tile.live_columns == 0 &&
-           whole_column_tiles(s) < all_column_tiles(s);
+    return s->sums_in_place && s->rest_tile.live_columns == 0 && whole_column_tiles(s) < all_column_tiles(s);
 }
 
 static LLVMValueRef minus(emitter *e, LLVMValueRef x, LLVMValueRef y)
@@ -190,22 +189,8 @@ static LLVMValueRef columns_at(const block *k)
     const block_form *f = k->f;
     const plan_tile *t = &f->of->block_tile;
     if (t->columns_in_place)
-        return place_of(k, k->rest_columns, f->columns.panel, column_in_place(f, emit_scaled(f->e, k->columns.first, t->columns)));
+        return column_in_place(f, emit_scaled(f->e, k->columns.first, t->columns));
     return emit_item(f->e, f->e->i32, f->columns.panel, emit_scaled(f->e, k->columns.first, t->columns * t->units));
-}
-
-/* After a copy of the last columns. */
-static LLVMValueRef kept_at(const block_form *f)
-{
-    const plan_tile *t = &f->of->block_tile;
-    return emit_item(f->e, f->e->i32, f->columns.panel, emit_i64(f->e, (t->padded_columns - t->columns) * t->units));
-}
-
-static LLVMValueRef column_line(const block *k)
-{
-    emitter *e = k->f->e;
-    const plan_tile *t = &k->f->of->block_tile;
-    return place_of(k, t->columns_in_place ? k->rest_columns : NULL, emit_i64(e, t->columns), emit_i64(e, t->column_line));
 }
 
 static LLVMValueRef sums_at(const block *k)
@@ -232,9 +217,7 @@ static void emit_one_block(block *k)
         tiles.rest = LLVMBuildICmp(e->b, LLVMIntSGT, k->columns.end, whole, "");
     }
     k->sums = sums_at(k);
-    gemm_operands at = {.c = k->sums, .r = rows_at(k), .s = columns_at(k), .column_line = column_line(k), .tiles = tiles};
-    if (f->of->block_tile.columns_kept)
-        at.kept = kept_at(f);
+    gemm_operands at = {.c = k->sums, .r = rows_at(k), .s = columns_at(k), .kept = f->columns.panel, .tiles = tiles};
     emit_gemm_here(e, &f->of->block_tile, rest_tile, f->of->block_line, &at);
     LLVMValueRef rest = either_rest(k);
     if (f->of->sums_in_place && !rest)
@@ -292,31 +275,8 @@ static void copy_rest_rows(const block_form *f, tile_range rows)
     emit_loop_open(e, &row, emit_i64(e, 0), emit_i64(e, t->rows), 1);
     LLVMValueRef from = row_in_place(f, emit_least(e, emit_plus(e, row.counter, whole * t->rows), emit_i64(e, last)));
     LLVMValueRef to = emit_item(e, e->i32, f->rows.panel, emit_scaled(e, row.counter, t->row_line));
-    LLVMBuildMemCpy(e->b, to, 4, from, 1, emit_i64(e, t->units * 4));
+    LLVMBuildMemCpy(e->b, to, 4, from, 1, emit_i64(e, t->live_units * 4));
     emit_loop_close(e, &row);
-    emit_if_end(e, after);
-}
-
-/* The columns of the last tile, where it is not whole; zero where there is none. */
-static void copy_rest_columns(const block_form *f, tile_range columns)
-{
-    emitter *e = f->e;
-    const plan_tile *t = &f->of->block_tile;
-    int64_t whole = whole_column_tiles(f->of), live = f->of->digits[PLAN_COLUMN].combinations - whole * t->columns;
-    int64_t bytes = dtype_row_of(t->column_type)->bits / 8;
-    if (live == 0 || f->of->rest_tile.live_columns)
-        return;
-    LLVMBasicBlockRef after = emit_if_some(e, emit_i64(e, whole), columns.end);
-    LLVMTypeRef code = emit_code_type(e, t->column_type);
-    int64_t items = t->units * t->per;
-    LLVMBuildMemSet(e->b, f->columns.panel, LLVMConstInt(e->i8, 0, false), emit_i64(e, items * t->columns * bytes), 4);
-    emitter_loop item;
-    emit_loop_open(e, &item, emit_i64(e, 0), emit_i64(e, items), 1);
-    LLVMValueRef from =
-        emit_item(e, code, column_in_place(f, emit_i64(e, whole * t->columns)), emit_scaled(e, item.counter, t->column_line));
-    LLVMValueRef to = emit_item(e, code, f->columns.panel, emit_scaled(e, item.counter, t->columns));
-    LLVMBuildMemCpy(e->b, to, 1, from, 1, emit_i64(e, live * bytes));
-    emit_loop_close(e, &item);
     emit_if_end(e, after);
 }
 
@@ -331,11 +291,10 @@ void emit_block_form(const block_form *f)
     else
         emit_panels(e, &f->rows, PANEL_VALUE, rows.first, rows.end);
     emit_if_end(e, after);
-    after = emit_if_some(e, columns.first, columns.end);
-    if (t->columns_in_place)
-        copy_rest_columns(f, columns);
-    else
+    if (!t->columns_in_place) {
+        after = emit_if_some(e, columns.first, columns.end);
         emit_panels(e, &f->columns, PANEL_VALUE, columns.first, columns.end);
-    emit_if_end(e, after);
+        emit_if_end(e, after);
+    }
     emit_all_blocks(f, range_of(f, PLAN_ROW_TILES), range_of(f, PLAN_COLUMN_TILES));
 }

@@ -470,10 +470,45 @@ LLVMValueRef emit_part_load(emitter *e, LLVMTypeRef type, LLVMValueRef from, uns
                           "");
 }
 
+LLVMValueRef emit_last_load(emitter *e, LLVMTypeRef type, LLVMValueRef from, unsigned alignment, int64_t live)
+{
+    enum { MOST_LANES = 128 };
+    int lanes = (int)LLVMGetVectorSize(type), places[MOST_LANES];
+    if (live == lanes || e->plan->machine.masks)
+        return emit_part_load(e, type, from, alignment, live);
+    for (int i = 0; i < lanes; i++) /* after the last one zeros, which are all the same */
+        places[i] = i < live ? lanes - (int)live + i : lanes + i;
+    LLVMValueRef load = LLVMBuildLoad2(e->b, type, emit_item(e, LLVMGetElementType(type), from, emit_i64(e, live - lanes)), "");
+    LLVMSetAlignment(load, alignment);
+    return emit_shuffle(e, load, LLVMConstNull(type), places, (unsigned)lanes);
+}
+
+/* Halves, quarters and so on of a vector, as many as there are. */
+static void store_pieces(emitter *e, LLVMValueRef value, LLVMValueRef to, unsigned alignment, int64_t live)
+{
+    enum { MOST_LANES = 128 };
+    LLVMTypeRef item = LLVMGetElementType(LLVMTypeOf(value));
+    int places[MOST_LANES];
+    for (int64_t done = 0, piece = LLVMGetVectorSize(LLVMTypeOf(value)); done < live; piece /= 2) {
+        if (done + piece > live)
+            continue;
+        for (int i = 0; i < piece; i++)
+            places[i] = (int)done + i;
+        LLVMValueRef part = piece > 1 ? emit_shuffle(e, value, value, places, (unsigned)piece)
+                                      : LLVMBuildExtractElement(e->b, value, emit_i32(e, done), "");
+        LLVMSetAlignment(LLVMBuildStore(e->b, part, emit_item(e, item, to, emit_i64(e, done))), alignment);
+        done += piece;
+    }
+}
+
 void emit_part_store(emitter *e, LLVMValueRef value, LLVMValueRef to, unsigned alignment, int64_t live)
 {
     if (live == LLVMGetVectorSize(LLVMTypeOf(value))) {
         LLVMSetAlignment(LLVMBuildStore(e->b, value, to), alignment);
+        return;
+    }
+    if (!e->plan->machine.masks) {
+        store_pieces(e, value, to, alignment, live);
         return;
     }
     static const char name[] = "llvm.masked.store";

@@ -120,6 +120,8 @@ LLVMValueRef emit_source_guard(emitter *e, uint32_t tensor, einsum_side side);
 /* The first `live` lanes of a vector; the others are 0, and are not read. */
 LLVMValueRef emit_part_load(emitter *e, LLVMTypeRef type, LLVMValueRef from, unsigned alignment, int64_t live);
 /* The others stay what they are. The machine has masks, or all are stored. */
+/* The same, where a vector's elements before the last one that is live exist: read together with those before them. */
+LLVMValueRef emit_last_load(emitter *e, LLVMTypeRef type, LLVMValueRef from, unsigned alignment, int64_t live);
 void emit_part_store(emitter *e, LLVMValueRef value, LLVMValueRef to, unsigned alignment, int64_t live);
 
 /* The same pointer, whose making LLVM does not look into: what lies a constant further is found by that constant, and the pass that reduces

@@ -96,10 +96,10 @@ static void emit_blocks(gemm *g, const plan_tile *rest, const gemm_operands *at)
     const plan_tile *t = g->tile;
     emitter_loop block, column;
     LLVMValueRef none = emit_i64(e, 0), columns = at->tiles.columns;
-    g->column_line = at->column_line;
     g->kept = at->kept;
-    emit_loop_open(e, &block, none, emit_i64(e, t->units), t->depth_block);
-    LLVMValueRef end = emit_least(e, emit_plus(e, block.counter, t->depth_block), emit_i64(e, t->units));
+    LLVMValueRef units = emit_i64(e, plan_looped_units(t));
+    emit_loop_open(e, &block, none, units, t->depth_block);
+    LLVMValueRef end = emit_least(e, emit_plus(e, block.counter, t->depth_block), units);
     LLVMBasicBlockRef after = rest ? emit_if_some(e, none, columns) : NULL;
     emit_loop_open(e, &column, none, columns, 1);
     emit_column_tile(g, at, t, column.counter, block.counter, end);
@@ -128,10 +128,7 @@ gemm_function emit_gemm(emitter *e, const plan_tile *tile, const char *name)
     gemm g = {.e = e, .tile = tile, .line = tile->padded_columns, .start = START_C};
     emit_function(e, name, POINTERS, INTEGERS, &f.type);
     f.function = e->function;
-    gemm_operands at = {.c = LLVMGetParam(f.function, 0),
-                        .r = LLVMGetParam(f.function, 1),
-                        .s = LLVMGetParam(f.function, 2),
-                        .column_line = emit_i64(e, tile->column_line)};
+    gemm_operands at = {.c = LLVMGetParam(f.function, 0), .r = LLVMGetParam(f.function, 1), .s = LLVMGetParam(f.function, 2)};
     at.tiles = (gemm_tiles){.rows = LLVMGetParam(f.function, POINTERS), .columns = LLVMGetParam(f.function, POINTERS + 1)};
     emit_blocks(&g, NULL, &at);
     emit_function_end(e);

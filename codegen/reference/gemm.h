@@ -12,10 +12,9 @@ typedef struct gemm_tiles {
     LLVMValueRef rows, columns, rest; /* rest: i1, where there is one */
 } gemm_tiles;
 
-/* C[rows][line] and panels of R and S (plan_tile) that follow each other. At least one tile of rows and of columns; the column line is the
- * tile's, or its columns for a copy of the last ones. */
+/* C[rows][line] and panels of R and S (plan_tile) that follow each other. At least one tile of rows and of columns. */
 typedef struct gemm_operands {
-    LLVMValueRef c, r, s, column_line, kept; /* kept: where a tile's columns are kept; of a tile that keeps none, NULL */
+    LLVMValueRef c, r, s, kept; /* kept: where a tile's columns are kept; of a tile that keeps none, unused */
     gemm_tiles tiles;
 } gemm_operands;
 
@@ -66,7 +65,7 @@ typedef struct gemm {
     gemm_start start;
     LLVMValueRef c_tile, row_panel, column_panel;
     gemm_columns columns;
-    LLVMValueRef column_line, kept;     /* of columns that are read in place */
+    LLVMValueRef kept;                  /* of columns that are read in place */
     LLVMValueRef row_tile, column_tile; /* numbers in the block */
 } gemm;
 

@@ -1,4 +1,6 @@
 /* A register tile of vectors: sums in registers, one unit of depth after the other. */
+#include <string.h>
+
 #include "codegen/reference/convert.h"
 #include "codegen/reference/gemm.h"
 #include "codegen/reference/product.h"
@@ -18,16 +20,16 @@ typedef struct vector_tile {
 /* Columns of a step; their address is known to be aligned to 4 bytes only. */
 static LLVMValueRef load_units(vector_tile *v, int64_t step, int64_t vector)
 {
-    LLVMValueRef from = emit_item(v->e, v->e->i32, v->column_at, emit_i64(v->e, step * v->tile->columns + vector * v->tile->lanes));
+    LLVMValueRef from = emit_item(v->e, v->e->i32, v->column_at, emit_i64(v->e, step * v->tile->unit_line + vector * v->tile->lanes));
     LLVMValueRef load = LLVMBuildLoad2(v->e->b, emit_vector_type(v->e->i32, v->tile->lanes), from, "");
     LLVMSetAlignment(load, 4);
     return load;
 }
 
-/* Columns of a vector that exist. */
-static int64_t live_lanes(const vector_tile *v, int64_t vector)
+/* Of so many columns, those in a vector. */
+static int64_t lanes_of(const vector_tile *v, int64_t columns, int64_t vector)
 {
-    int64_t live = v->tile->live_columns - vector * v->tile->lanes;
+    int64_t live = columns - vector * v->tile->lanes;
     return live < v->tile->lanes ? live : v->tile->lanes;
 }
 
@@ -43,8 +45,7 @@ static void prefetch(emitter *e, LLVMValueRef address)
 static LLVMValueRef place_of_codes(vector_tile *v, int64_t line, int64_t column)
 {
     emitter *e = v->e;
-    LLVMValueRef further = line ? emit_scaled(e, v->g->column_line, line) : emit_i64(e, 0);
-    return emit_item(e, emit_code_type(e, v->tile->column_type), v->column_at, emit_plus(e, further, column));
+    return emit_item(e, emit_code_type(e, v->tile->column_type), v->column_at, emit_i64(e, line * v->tile->column_line + column));
 }
 
 /* The source's elements of neighbouring columns, of which `live` exist, as units. */
@@ -56,7 +57,7 @@ static LLVMValueRef units_in_place(vector_tile *v, int64_t step, int64_t first, 
     LLVMTypeRef code = emit_code_type(e, t->column_type);
     LLVMValueRef codes[MOST_ITEMS];
     for (int64_t i = 0; i < t->per; i++)
-        codes[i] = emit_part_load(e, emit_vector_type(code, lanes), place_of_codes(v, step * t->per + i, first), 1, live);
+        codes[i] = emit_last_load(e, emit_vector_type(code, lanes), place_of_codes(v, step * t->per + i, first), 1, live);
     return product_units(e, t, t->column_type, t->per == 1 ? codes[0] : emit_interleaved(e, codes[0], codes[1]));
 }
 
@@ -85,7 +86,7 @@ static void load_in_place(vector_tile *v, int64_t step, LLVMValueRef *column)
             column[i++] = half_of(v->e, both, t->lanes, 0);
             column[i++] = half_of(v->e, both, t->lanes, 1);
         } else {
-            column[i] = units_in_place(v, step, first, t->lanes, live_lanes(v, i));
+            column[i] = units_in_place(v, step, first, t->lanes, lanes_of(v, t->live_columns, i));
             i++;
         }
     }
@@ -104,18 +105,27 @@ static void prefetch_lines(vector_tile *v, int64_t step)
             prefetch(v->e, kept ? place_of_codes(v, i, t->columns + column) : place_of_codes(v, i + t->depth_block * t->per, column));
 }
 
+/* Are the columns so many that the third cache or memory has to send some? */
+static bool columns_are_far(const vector_tile *v)
+{
+    const plan_tile *t = v->tile;
+    double bytes = (double)t->column_line * (double)(t->units * t->per) * dtype_row_of(t->column_type)->bits / 8;
+    return bytes > (double)v->e->plan->machine.l2_bytes;
+}
+
 static void load_columns(vector_tile *v, int64_t step, LLVMValueRef *column)
 {
     const plan_tile *t = v->tile;
     bool in_place = v->g->columns == COLUMNS_IN_PLACE || v->g->columns == COLUMNS_KEEPING;
     if (in_place)
         load_in_place(v, step, column);
-    if (in_place && !t->one_pass && (v->g->columns == COLUMNS_KEEPING || dtype_row_of(t->column_type)->bits < 32))
+    bool asks = v->g->columns == COLUMNS_KEEPING || dtype_row_of(t->column_type)->bits < 32;
+    if (in_place && !t->one_pass && asks && columns_are_far(v))
         prefetch_lines(v, step);
     for (int64_t i = 0; !in_place && i < t->vectors; i++)
         column[i] = load_units(v, step, i);
     for (int64_t i = 0; v->g->columns == COLUMNS_KEEPING && i < t->vectors; i++) {
-        LLVMValueRef to = emit_item(v->e, v->e->i32, v->kept_at, emit_i64(v->e, step * t->columns + i * t->lanes));
+        LLVMValueRef to = emit_item(v->e, v->e->i32, v->kept_at, emit_i64(v->e, step * t->unit_line + i * t->lanes));
         LLVMSetAlignment(LLVMBuildStore(v->e->b, column[i], to), 4);
     }
 }
@@ -212,13 +222,13 @@ static void put_together(vector_tile *v, LLVMValueRef *pair)
 }
 
 /* Of the `count`, those that C has; a correction begins at zero always. */
-static void load_sums(vector_tile *v, int64_t count, LLVMValueRef first, LLVMValueRef *sums)
+static void load_sums(vector_tile *v, int64_t count, LLVMValueRef first)
 {
     emitter *e = v->e;
     LLVMTypeRef vector = emit_vector_type(v->sum, v->tile->lanes);
     LLVMValueRef zero = LLVMConstNull(vector);
     for (int64_t i = 0; i < count; i++)
-        sums[i] = zero;
+        v->sums[i] = zero;
     if (v->g->start == START_ZERO)
         return;
     bool always = v->g->start == START_C;
@@ -226,25 +236,25 @@ static void load_sums(vector_tile *v, int64_t count, LLVMValueRef first, LLVMVal
     LLVMBasicBlockRef after = emit_if(e, always ? NULL : LLVMBuildICmp(e->b, LLVMIntNE, first, emit_i64(e, 0), ""));
     LLVMBasicBlockRef loaded = LLVMGetInsertBlock(e->b);
     for (int64_t i = 0; i < v->tile->rows * v->tile->vectors; i++)
-        sums[i] = emit_part_load(e, vector, sum_place(v, i), 4, live_lanes(v, i % v->tile->vectors));
+        v->sums[i] = emit_last_load(e, vector, sum_place(v, i), 4, lanes_of(v, v->tile->stored_columns, i % v->tile->vectors));
     for (int64_t i = 0; v->tile->columns_apart && i < v->tile->rows * v->tile->vectors; i += 2)
-        take_apart(v, &sums[i]);
+        take_apart(v, &v->sums[i]);
     emit_if_end(e, after);
     for (int64_t i = 0; !always && i < v->tile->rows * v->tile->vectors; i++) {
         LLVMValueRef either = LLVMBuildPhi(e->b, vector, "");
-        LLVMAddIncoming(either, (LLVMValueRef[]){zero, sums[i]}, (LLVMBasicBlockRef[]){before, loaded}, 2);
-        sums[i] = either;
+        LLVMAddIncoming(either, (LLVMValueRef[]){zero, v->sums[i]}, (LLVMBasicBlockRef[]){before, loaded}, 2);
+        v->sums[i] = either;
     }
 }
 
 /* The first step of time is stored, not added: to -0, that is the same. */
-static void begin_tree_sums(vector_tile *v, int64_t count, LLVMValueRef first, LLVMValueRef *sums)
+static void begin_tree_sums(vector_tile *v, int64_t count, LLVMValueRef first)
 {
     emitter *e = v->e;
     LLVMValueRef none = emit_splat(e, emit_f32(e, -0.0), v->tile->lanes),
                  begins = LLVMBuildICmp(e->b, LLVMIntEQ, first, emit_i64(e, 0), "");
     for (int64_t i = 0; i < count; i++)
-        sums[i] = v->g->start == START_ZERO ? none : LLVMBuildSelect(e->b, begins, none, sums[i], "");
+        v->sums[i] = v->g->start == START_ZERO ? none : LLVMBuildSelect(e->b, begins, none, v->sums[i], "");
 }
 
 static void store_sums(vector_tile *v)
@@ -256,24 +266,49 @@ static void store_sums(vector_tile *v)
         LLVMValueRef sum = v->sums[i];
         if (t->product == PRODUCT_I8_DOT)
             sum = LLVMBuildSub(v->e->b, sum, v->sums[t->rows * t->vectors + i % t->vectors], "");
-        emit_part_store(v->e, sum, sum_place(v, i), 4, live_lanes(v, i % t->vectors));
+        emit_part_store(v->e, sum, sum_place(v, i), 4, lanes_of(v, t->stored_columns, i % t->vectors));
     }
 }
 
-static void begin_step(vector_tile *v, LLVMValueRef unit, LLVMValueRef first)
+/* `place`: where the step is kept. */
+static void begin_step(vector_tile *v, LLVMValueRef unit, LLVMValueRef place)
 {
     emitter *e = v->e;
     const plan_tile *t = v->tile;
     v->row_at = emit_opaque(e, emit_item(e, e->i32, v->g->row_panel, emit_scaled(e, unit, t->rows_in_place ? 1 : t->rows)));
     if (t->columns_kept)
-        v->kept_at = emit_opaque(e, emit_item(e, e->i32, v->g->kept, emit_scaled(e, LLVMBuildSub(e->b, unit, first, ""), t->columns)));
+        v->kept_at = emit_opaque(e, emit_item(e, e->i32, v->g->kept, emit_scaled(e, place, t->unit_line)));
     switch (v->g->columns) {
     case COLUMNS_KEPT: v->column_at = v->kept_at; break;
-    case COLUMNS_PANEL: v->column_at = emit_opaque(e, emit_item(e, e->i32, v->g->column_panel, emit_scaled(e, unit, t->columns))); break;
+    case COLUMNS_PANEL: v->column_at = emit_opaque(e, emit_item(e, e->i32, v->g->column_panel, emit_scaled(e, unit, t->unit_line))); break;
     default: {
-        LLVMValueRef further = LLVMBuildMul(e->b, emit_scaled(e, unit, t->per), v->g->column_line, "");
+        LLVMValueRef further = emit_scaled(e, unit, t->per * t->column_line);
         v->column_at = emit_opaque(e, emit_item(e, emit_code_type(e, t->column_type), v->g->column_panel, further));
     }
+    }
+}
+
+/* The units after the last whole step, added where the sums begin. They are kept after those of a pass. */
+static void add_rest(vector_tile *v, int64_t count, LLVMValueRef first)
+{
+    emitter *e = v->e;
+    const plan_tile *t = v->tile;
+    int64_t looped = plan_looped_units(t);
+    if (looped == t->live_units)
+        return;
+    LLVMBasicBlockRef before = LLVMGetInsertBlock(e->b);
+    LLVMBasicBlockRef after = emit_if(e, LLVMBuildICmp(e->b, LLVMIntEQ, first, emit_i64(e, 0), ""));
+    LLVMValueRef start[MOST_SUMS];
+    memcpy(start, v->sums, sizeof start);
+    begin_step(v, emit_i64(e, looped), emit_i64(e, looped < t->depth_block ? looped : t->depth_block));
+    for (int64_t unit = looped; unit < t->live_units; unit++)
+        emit_unit(v, unit - looped);
+    LLVMBasicBlockRef added = LLVMGetInsertBlock(e->b);
+    emit_if_end(e, after);
+    for (int64_t i = 0; after && i < count; i++) {
+        LLVMValueRef either = LLVMBuildPhi(e->b, LLVMTypeOf(start[i]), "");
+        LLVMAddIncoming(either, (LLVMValueRef[]){start[i], v->sums[i]}, (LLVMBasicBlockRef[]){before, added}, 2);
+        v->sums[i] = either;
     }
 }
 
@@ -301,37 +336,45 @@ static void prefetch_panel(vector_tile *v, LLVMValueRef panel, int64_t width, LL
         prefetch(e, emit_item(e, e->i32, at, emit_i64(e, i * LINE_UNITS)));
 }
 
+/* Whole steps, from one on. */
+static void add_steps(vector_tile *v, int64_t count, LLVMValueRef first, LLVMValueRef end)
+{
+    emitter *e = v->e;
+    const plan_tile *t = v->tile;
+    LLVMValueRef phi[MOST_SUMS];
+    LLVMBasicBlockRef before = LLVMGetInsertBlock(e->b);
+    emitter_loop unit;
+    emit_loop_open(e, &unit, first, end, t->unit_block);
+    for (int64_t i = 0; unit.body && i < count; i++) {
+        phi[i] = LLVMBuildPhi(e->b, LLVMTypeOf(v->sums[i]), "sum");
+        LLVMAddIncoming(phi[i], &v->sums[i], &before, 1);
+        v->sums[i] = phi[i];
+    }
+    begin_step(v, unit.counter, LLVMBuildSub(e->b, unit.counter, first, ""));
+    bool ahead = !t->one_pass && unit.body && leaves_second_cache(v);
+    if (ahead && !t->columns_in_place)
+        prefetch_panel(v, v->g->column_panel, t->columns, v->g->row_tile, t->row_block_tiles, unit.counter, first);
+    if (ahead && !t->rows_in_place)
+        prefetch_panel(v, v->g->row_panel, t->rows, v->g->column_tile, t->column_block_tiles, unit.counter, first);
+    if (t->product == PRODUCT_TREE)
+        emit_trees(v);
+    for (int64_t step = 0; t->product != PRODUCT_TREE && step < t->unit_block; step++)
+        emit_unit(v, step);
+    for (int64_t i = 0; unit.body && i < count; i++)
+        LLVMAddIncoming(phi[i], &v->sums[i], &unit.body, 1);
+    emit_loop_close(e, &unit);
+}
+
 void emit_vector_tile(gemm *g, LLVMValueRef first, LLVMValueRef end)
 {
     vector_tile v = {.g = g, .e = g->e, .tile = g->tile};
-    emitter *e = g->e;
     v.sum = product_sum_type(v.e, v.tile);
     int64_t count = (g->tile->rows + (g->tile->product == PRODUCT_I8_DOT)) * g->tile->vectors;
-    LLVMValueRef start[MOST_SUMS], phi[MOST_SUMS];
-    load_sums(&v, count, first, start);
+    load_sums(&v, count, first);
     if (g->tile->product == PRODUCT_TREE)
-        begin_tree_sums(&v, count, first, start);
-    LLVMBasicBlockRef before = LLVMGetInsertBlock(e->b);
-    emitter_loop unit;
-    emit_loop_open(e, &unit, first, end, g->tile->unit_block);
-    for (int64_t i = 0; i < count; i++)
-        v.sums[i] = start[i];
-    for (int64_t i = 0; unit.body && i < count; i++) {
-        v.sums[i] = phi[i] = LLVMBuildPhi(e->b, LLVMTypeOf(start[i]), "sum");
-        LLVMAddIncoming(phi[i], &start[i], &before, 1);
-    }
-    begin_step(&v, unit.counter, first);
-    bool ahead = !g->tile->one_pass && unit.body && leaves_second_cache(&v);
-    if (ahead && !g->tile->columns_in_place)
-        prefetch_panel(&v, g->column_panel, g->tile->columns, g->row_tile, g->tile->row_block_tiles, unit.counter, first);
-    if (ahead && !g->tile->rows_in_place)
-        prefetch_panel(&v, g->row_panel, g->tile->rows, g->column_tile, g->tile->column_block_tiles, unit.counter, first);
-    if (g->tile->product == PRODUCT_TREE)
-        emit_trees(&v);
-    for (int64_t step = 0; g->tile->product != PRODUCT_TREE && step < g->tile->unit_block; step++)
-        emit_unit(&v, step);
-    for (int64_t i = 0; unit.body && i < count; i++)
-        LLVMAddIncoming(phi[i], &v.sums[i], &unit.body, 1);
-    emit_loop_close(e, &unit);
+        begin_tree_sums(&v, count, first);
+    add_rest(&v, count, first);
+    if (plan_looped_units(g->tile) > 0)
+        add_steps(&v, count, first, end);
     store_sums(&v);
 }

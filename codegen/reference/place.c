@@ -65,7 +65,7 @@ static void shape_along_depth(const reference_plan *plan, const plan_statement *
     t->depth_block = t->units;
     t->rows = t->padded_rows = p->digits[PLAN_ROW].combinations;
     t->vectors = 1;
-    t->columns = t->live_columns = t->lanes;
+    t->columns = t->live_columns = t->stored_columns = t->unit_line = t->lanes;
     t->padded_columns = round_up(p->digits[PLAN_COLUMN].combinations, t->columns);
     t->column_group = 1;
     while (t->column_group < MOST_GROUP && 2 * t->column_group * t->rows <= plan->machine.registers / SUMS_PART)
@@ -82,7 +82,7 @@ static bool rows_lie_ready(const einsum *e, const plan_statement *p, int64_t *li
     const plan_tile *t = &p->tile;
     const plan_digits *rows = &p->digits[PLAN_ROW], *depth = &p->digits[PLAN_DEPTH];
     if (!is_item_type(t->product, e->tensors[p->row_source].dtype) || !t->rows_by_line || rows->count > 1 ||
-        depth->combinations != t->units * t->per || walk_run(e, p->row_source, p->row_side, depth) != INT64_MAX ||
+        depth->combinations != t->live_units * t->per || walk_run(e, p->row_source, p->row_side, depth) != INT64_MAX ||
         walk_is_guarded(e, p, p->row_source, p->row_side, own, 3))
         return false;
     uint64_t stride = rows->count ? walk_stride(e, p->row_source, p->row_side, &rows->items[0]) : (uint64_t)depth->combinations;
@@ -98,6 +98,12 @@ static bool columns_near(const reference_plan *plan, const plan_statement *p)
                              p->digits[PLAN_DEPTH].combinations);
 }
 
+/* Can a part of a vector be read where it lies, and stored? Without masks it is read together with the columns before it. */
+static bool reads_parts(const reference_plan *plan, const plan_statement *p)
+{
+    return plan->machine.masks || p->digits[PLAN_COLUMN].combinations >= p->tile.lanes;
+}
+
 /* Can the columns be read where they are, and is packing them too dear? */
 static bool columns_lie_ready(const reference_plan *plan, const plan_statement *p, int64_t *line)
 {
@@ -105,8 +111,8 @@ static bool columns_lie_ready(const reference_plan *plan, const plan_statement *
     const plan_digits *depth = &p->digits[PLAN_DEPTH];
     dtype type = plan->e->tensors[p->column_source].dtype;
     bool ready = p->digits[PLAN_ROW].combinations <= TILE_KEPT_ROWS || columns_near(plan, p);
-    if (!tile_takes_in_place(t->product, type) || !ready || depth->combinations != t->units * t->per || !tile_columns_run(plan->e, p) ||
-        (p->digits[PLAN_COLUMN].combinations < t->columns && !plan->machine.masks))
+    if (!tile_takes_in_place(t->product, type) || !ready || depth->combinations != t->live_units * t->per ||
+        !tile_columns_run(plan->e, p) || !reads_parts(plan, p))
         return false;
     uint64_t stride = depth->count ? walk_stride(plan->e, p->column_source, p->column_side, &depth->items[0]) : (uint64_t)t->columns;
     *line = (int64_t)stride;
@@ -127,30 +133,36 @@ static bool sums_lie_ready(const einsum *e, const plan_statement *p, bool parts,
     return stride > 0 && stride < (uint64_t)MAX_SCRATCH_BYTES && (p->tile.one_pass || is_spread(*line));
 }
 
-/* With masks, the last columns need no copy: a tile of their own reads and writes what there is. */
-static void shape_rest(const reference_plan *plan, plan_statement *p)
+/* The last columns need no copy, and no vectors that are empty: a tile of their own reads and writes what there is. */
+static void shape_rest(plan_statement *p)
 {
     const plan_tile *t = &p->block_tile;
     int64_t live = p->digits[PLAN_COLUMN].combinations % t->columns;
-    if (!t->columns_in_place || !(plan->machine.masks || t->along_depth) || live == 0)
+    bool fewer = t->columns_in_place || p->sums_in_place || round_up(live, t->lanes) < t->columns;
+    if (plan_in_tile_registers(t) || live == 0 || !fewer)
         return;
-    p->rest_tile = *t;
-    p->rest_tile.live_columns = live;
-    p->rest_tile.columns = round_up(live, t->lanes);
-    p->rest_tile.vectors = p->rest_tile.columns / t->lanes;
+    plan_tile *rest = &p->rest_tile;
+    *rest = *t;
+    rest->live_columns = live;
+    rest->columns = round_up(live, t->lanes);
+    rest->vectors = rest->columns / t->lanes;
+    rest->stored_columns = p->sums_in_place ? live : rest->columns;
+    rest->columns_apart = t->columns_apart && live % (2 * t->lanes) == 0;
 }
 
 /* No column is read twice where it lies: a few lines are followed as far as their sums stay near. Where several row tiles read them, the
- * first one keeps them: more lines, so that sums are taken up seldom, but no more than there are pages that the processor finds at once. */
+ * first one keeps them: more lines, so that sums are taken up seldom, but on no more pages than the processor finds at once. */
 static void shape_lines(const reference_plan *plan, plan_tile *t)
 {
-    enum { FEW_LINES = 8, KEPT_LINES = 64, SUMS_PART = 2 };
+    enum { FEW_LINES = 8, KEPT_PAGES = 64, PAGE_BYTES = 4096, SUMS_PART = 2 };
+    int64_t line_bytes = t->column_line * dtype_row_of(t->column_type)->bits / 8,
+            kept_lines = KEPT_PAGES * most_of(PAGE_BYTES / most_of(line_bytes, 1), 1);
     t->columns_once = true;
     t->columns_kept = t->padded_rows > t->rows;
-    int64_t lines = t->columns_kept ? KEPT_LINES : FEW_LINES;
+    int64_t lines = t->columns_kept ? kept_lines : FEW_LINES;
     t->column_block_tiles = most_of(plan->machine.l1_bytes / SUMS_PART / (t->padded_rows * t->columns * 4), t->column_block_tiles);
     t->depth_block = least_of(t->depth_block, most_of(lines / t->per / t->unit_block, 1) * t->unit_block);
-    t->one_pass = t->units <= t->depth_block;
+    t->one_pass = plan_looped_units(t) <= t->depth_block;
 }
 
 void place_operands(const reference_plan *plan, plan_statement *p)
@@ -163,7 +175,7 @@ void place_operands(const reference_plan *plan, plan_statement *p)
     if (place_along_depth(plan, p)) {
         shape_along_depth(plan, p, t);
         p->sums_in_place = sums_lie_ready(e, p, true, &p->block_line);
-        shape_rest(plan, p);
+        shape_rest(p);
         return;
     }
     t->rows_in_place = rows_lie_ready(e, p, &t->row_line);
@@ -175,10 +187,10 @@ void place_operands(const reference_plan *plan, plan_statement *p)
         t->column_line = t->columns;
     else if (t->padded_rows == t->rows || !columns_near(plan, p))
         shape_lines(plan, t);
-    p->sums_in_place = sums_lie_ready(e, p, t->columns_in_place && plan->machine.masks, &p->block_line);
+    p->sums_in_place = sums_lie_ready(e, p, !plan_in_tile_registers(t) && reads_parts(plan, p), &p->block_line);
     if (!p->sums_in_place && t->one_pass) /* sums that pass through the scratch storage once stay in the nearest cache */
         t->column_block_tiles = most_of(least_of(t->column_block_tiles, plan->machine.l1_bytes * 2 / 3 / (t->rows * t->columns * 4)), 1);
-    shape_rest(plan, p);
+    shape_rest(p);
 }
 
 /* ---- scratch storage ---- */

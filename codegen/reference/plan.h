@@ -46,9 +46,12 @@ typedef struct plan_tile {
     int64_t per;           /* items of depth in a unit */
     int64_t rows, columns; /* of one register tile; columns = vectors * lanes */
     int64_t lanes, vectors;
-    int64_t live_columns;                /* of them; fewer than there are: the last vector is read and written in part */
+    int64_t live_columns;                /* of them; fewer than there are: the last vector is read in part */
+    int64_t stored_columns;              /* whose sums are stored; more than are live where C is scratch storage */
+    int64_t unit_line;                   /* values between the units of a column panel */
     int64_t padded_rows, padded_columns; /* whole tiles */
     int64_t units, unit_block;           /* a step of the kernel takes unit_block units; units is whole steps */
+    int64_t live_units;                  /* of them; those that are no whole step are multiplied first, one by one */
     bool rows_by_line;
     bool rows_in_place;    /* the source's own rows are read: its lines are as long as the panel's are apart; a copy of the last tile */
     int64_t row_line;      /* units between rows that are read by line */
@@ -73,6 +76,12 @@ typedef struct plan_tile {
 static inline bool plan_in_tile_registers(const plan_tile *t)
 {
     return t->product == PRODUCT_I8_TILES || t->product == PRODUCT_BF16_TILES;
+}
+
+/* Units of the kernel's whole steps. */
+static inline int64_t plan_looped_units(const plan_tile *t)
+{
+    return t->live_units / t->unit_block * t->unit_block;
 }
 
 /* Elements between columns that are read in place. */
@@ -155,7 +164,7 @@ typedef struct plan_statement {
     bool flushes;               /* its products may turn sums below the f32 normals into zero */
     plan_tile tile, bound_tile; /* of the values, and of what bounds are made from */
     plan_tile block_tile;       /* of the values, where blocks are stored */
-    plan_tile rest_tile;        /* of the last columns, where they are read in place and are not a whole tile; live_columns is 0: none */
+    plan_tile rest_tile;        /* of the last columns, where they are not a whole tile; live_columns is 0: they have a whole one */
     plan_scratch scratch;
 } plan_statement;
 

@@ -109,7 +109,7 @@ static bool takes_four_vectors(const plan_tile *t, const plan_machine *m, int64_
            round_up(columns, 2 * two) == round_up(columns, two);
 }
 
-/* The columns' type, where they run. */
+/* `running`: the columns' type, where they run. */
 static void shape_vectors(plan_tile *t, const plan_machine *m, int64_t rows, int64_t columns, int64_t depth, const dtype *running)
 {
     enum { STEP_UNITS = 4, MOST_ROWS = 14, MOST_VECTORS = 8, FEWEST_SPARE = 4 };
@@ -129,12 +129,8 @@ static void shape_vectors(plan_tile *t, const plan_machine *m, int64_t rows, int
     }
     int64_t most = least_of((registers - spare) / t->vectors, MOST_ROWS);
     t->rows = tile_rows(rows, most_of(most, 1));
-    /* A power of two, so that whole steps make a vector; and of columns that are read in place, no more than there are. */
-    bool whole = running && tile_takes_in_place(t->product, *running) &&
-                 (rows <= TILE_KEPT_ROWS || tile_columns_near(m, t, *running, columns, depth));
     t->unit_block = 1;
-    while (t->unit_block < least_of(STEP_UNITS, t->lanes) && t->unit_block * t->per < depth &&
-           (!whole || depth % (2 * t->unit_block * t->per) == 0))
+    while (t->unit_block < least_of(STEP_UNITS, t->lanes) && t->unit_block * t->per < depth) /* so that whole steps make a vector */
         t->unit_block *= 2;
 }
 
@@ -186,10 +182,13 @@ static void choose_tile(const einsum *e, const plan_statement *p, plan_tile *t, 
         shape_tree(t, m, rows, p);
     else
         shape_vectors(t, m, rows, columns, depth, tile_columns_run(e, p) ? &e->tensors[p->column_source].dtype : NULL);
-    t->columns = t->live_columns = t->lanes * t->vectors;
+    t->columns = t->live_columns = t->stored_columns = t->unit_line = t->lanes * t->vectors;
     t->padded_rows = round_up(rows, t->rows);
     t->padded_columns = round_up(columns, t->columns);
-    t->units = round_up(round_up(depth, t->per) / t->per, t->unit_block);
+    t->live_units = round_up(depth, t->per) / t->per;
+    t->units = round_up(t->live_units, t->unit_block);
+    if (plan_in_tile_registers(t) || t->product == PRODUCT_TREE)
+        t->live_units = t->units;
     t->rows_by_line =
         plan_in_tile_registers(t) || walk_run(e, p->row_source, p->row_side, &p->digits[PLAN_ROW]) == 0 || p->digits[PLAN_ROW].count == 0;
     /* A column panel takes two thirds of the nearest cache; sums, rows and twice as many columns of a block share the next one. More
@@ -201,7 +200,7 @@ static void choose_tile(const einsum *e, const plan_statement *p, plan_tile *t, 
     t->depth_items = depth;
     t->row_line = t->unit_block;
     t->column_line = t->columns;
-    t->one_pass = t->units <= t->depth_block;
+    t->one_pass = plan_looped_units(t) <= t->depth_block;
     t->row_block_tiles = round_up(side, t->rows) / t->rows;
     t->column_block_tiles = round_up(2 * side, t->columns) / t->columns;
     if (t->one_pass) { /* then every row is read whole, for each column tile: from the nearest cache, where the sums pass through */
