@@ -2,9 +2,9 @@
  *
  * The one idea: on a machine that others use too, only pairs count. Each round times one call of ours and one of the other's, in
  * turns, and the median of the rounds' ratios is shown; all calls take plain row-major operands, so packing is inside. With one
- * thread the process's CPU time is taken, which others cannot lengthen by waiting; with several, the wall's, of calls that follow each
- * other, and each side begins rested: the other's threads, which spin for more work (20 ms, OpenBLAS 2^28 clocks), would hold a CPU of
- * ours. */
+ * thread the process's CPU time is taken, which others cannot lengthen by waiting; with several, the wall's, of the quickest of some calls
+ * that follow each other, since others' work stops one of the threads and so all of them; and each side begins rested: the other's threads,
+ * which spin for more work (20 ms, OpenBLAS 2^28 clocks), would hold a CPU of ours. */
 #define _GNU_SOURCE /* sched_setaffinity */
 #include <dirent.h>
 #include <getopt.h>
@@ -262,6 +262,19 @@ static double seconds(clockid_t clock, timed *f, void *argument, int calls)
     return (read_clock(clock) - start) / calls;
 }
 
+/* Of one side in a round. */
+static double round_seconds(const setting *how, timed *f, void *argument, int calls)
+{
+    if (how->threads == 1)
+        return seconds(CLOCK_PROCESS_CPUTIME_ID, f, argument, calls);
+    double least = 0;
+    for (int i = 0; i < calls; i++) {
+        double each = seconds(CLOCK_MONOTONIC, f, argument, 1);
+        least = i == 0 || each < least ? each : least;
+    }
+    return least;
+}
+
 /* The calling thread gets a processor for itself and all others of the process the rest. Where no processor is idle Linux wakes a thread
  * next to the one that woke it, and leaves it there: then neither side's threads help, and chance says whose. */
 static void part_threads(void)
@@ -305,24 +318,31 @@ typedef struct verdict {
     double ours, theirs, ratio; /* medians: seconds, seconds, theirs / ours */
 } verdict;
 
-/* Enough calls for a fifth of a millisecond, in threads for five, enough rounds for `budget` seconds. */
+/* For a fifth of a millisecond, in threads for five. */
+static int calls_of(const setting *how, double each)
+{
+    enum { SHARED_CALLS = 5 };
+    double least = how->threads > 1 ? 5e-3 : 2e-4;
+    int calls = each < least ? (int)(least / each) + 1 : 1;
+    return how->threads > 1 && calls < SHARED_CALLS ? SHARED_CALLS : calls;
+}
+
+/* Enough rounds for `budget` seconds. With one thread both sides are called as often. */
 static verdict compare(const setting *how, timed *one, void *a, timed *other, void *b)
 {
-    clockid_t clock = how->threads > 1 ? CLOCK_MONOTONIC : CLOCK_PROCESS_CPUTIME_ID;
     enum { MOST_ROUNDS = 501, SHARED_ROUNDS = 7 }; /* in threads most of a round is rest, and one in three can meet somebody else's work */
     static double mine[MOST_ROUNDS], others[MOST_ROUNDS], ratios[MOST_ROUNDS];
-    double first = seconds(clock, one, a, 1), begin = now();
-    seconds(clock, other, b, 1);
-    first = seconds(clock, one, a, 1);
-    double least = how->threads > 1 ? 5e-3 : 2e-4;
-    int calls = first < least ? (int)(least / first) + 1 : 1;
+    double begin = now();
+    round_seconds(how, one, a, 1);
+    double second = round_seconds(how, other, b, 1), first = round_seconds(how, one, a, 1);
+    int calls = calls_of(how, first), others_calls = how->threads > 1 ? calls_of(how, second) : calls;
     size_t rounds = 0;
     size_t fewest = how->threads > 1 ? SHARED_ROUNDS : 3;
     while (rounds < MOST_ROUNDS && (rounds < fewest || now() - begin < how->budget)) {
         rest(how, one, a, calls);
-        mine[rounds] = seconds(clock, one, a, calls);
-        rest(how, other, b, calls);
-        others[rounds] = seconds(clock, other, b, calls);
+        mine[rounds] = round_seconds(how, one, a, calls);
+        rest(how, other, b, others_calls);
+        others[rounds] = round_seconds(how, other, b, others_calls);
         ratios[rounds] = others[rounds] / mine[rounds];
         rounds++;
     }
@@ -467,7 +487,7 @@ static bool bench_one(const reference_api *api, const kind *t, shape s, setting 
     if (free_order.kernel) {
         show(how, "free order", t, s, compare(how, run_ours, &o, run_ours, &free_order));
         api->release(free_order.kernel);
-    } else if (how->threads == 1 && s.m * s.n * s.k <= (int64_t)1 << 30)
+    } else if ((how->threads == 1 || t->operand != DTYPE_F32) && s.m * s.n * s.k <= (int64_t)1 << 30) /* one thread, always */
         show(how, "clang -O3", t, s, compare(how, run_ours, &o, run_nest, &plain));
     for (int i = 0; i < 3; i++)
         free(o.tensors[i]);
