@@ -156,30 +156,42 @@ static void emit_unit(vector_tile *v, int64_t step)
         v->sums[t->rows * t->vectors + i] = product_add(v->e, v->tile, v->sums[t->rows * t->vectors + i], offset, column[i]);
 }
 
-enum { MOST_TREES = 8 };
+enum { MOST_TREES = 16 };
 
-/* A node of every row's tree over the lanes `first` to `end` (numbers of t->lane), which stand between two multiples of 2 * half; false
- * where there are none. The rows' trees grow together, so that a column is loaded once and a few nodes of each are alive. */
-static bool tree_nodes(vector_tile *v, int64_t vector, int64_t first, int64_t end, int64_t half, LLVMValueRef *nodes)
+static LLVMValueRef tree_units(vector_tile *v, int64_t step, int64_t vector)
+{
+    bool in_place = v->g->columns == COLUMNS_IN_PLACE;
+    return in_place ? units_in_place(v, step, vector * v->tile->lanes, v->tile->lanes, lanes_of(v, v->tile->live_columns, vector))
+                    : load_units(v, step, vector);
+}
+
+/* A node of every sum's tree over the lanes `first` to `end` (numbers of t->lane), which stand between two multiples of 2 * half; false
+ * where there are none. The trees grow together, so that what is loaded is loaded once and a few nodes of each are alive. */
+static bool tree_nodes(vector_tile *v, int64_t first, int64_t end, int64_t half, LLVMValueRef *nodes)
 {
     emitter *e = v->e;
     const plan_tile *t = v->tile;
+    int64_t count = t->rows * t->vectors;
     if (first == end)
         return false;
     if (end - first == 1) {
-        LLVMValueRef column = load_units(v, first, vector);
-        for (int64_t r = 0; r < t->rows; r++)
-            nodes[r] = LLVMBuildFMul(e->b, product_items(e, t, load_row(v, first, r)), product_items(e, t, column), "");
+        LLVMValueRef columns[MOST_VECTORS];
+        for (int64_t i = 0; i < t->vectors; i++)
+            columns[i] = product_items(e, t, tree_units(v, first, i));
+        for (int64_t r = 0; r < t->rows; r++) {
+            LLVMValueRef row = product_items(e, t, load_row(v, first, r));
+            for (int64_t i = 0; i < t->vectors; i++)
+                nodes[r * t->vectors + i] = LLVMBuildFMul(e->b, row, columns[i], "");
+        }
         return true;
     }
     int64_t middle = first;
     while (middle < end && !(t->lane[middle] & half))
         middle++;
     LLVMValueRef high[MOST_TREES];
-    bool has_low = tree_nodes(v, vector, first, middle, half / 2, nodes),
-         has_high = tree_nodes(v, vector, middle, end, half / 2, has_low ? high : nodes);
-    for (int64_t r = 0; has_low && has_high && r < t->rows; r++)
-        nodes[r] = LLVMBuildFAdd(e->b, nodes[r], high[r], "");
+    bool has_low = tree_nodes(v, first, middle, half / 2, nodes), has_high = tree_nodes(v, middle, end, half / 2, has_low ? high : nodes);
+    for (int64_t i = 0; has_low && has_high && i < count; i++)
+        nodes[i] = LLVMBuildFAdd(e->b, nodes[i], high[i], "");
     return true;
 }
 
@@ -187,12 +199,10 @@ static bool tree_nodes(vector_tile *v, int64_t vector, int64_t first, int64_t en
 static void emit_trees(vector_tile *v)
 {
     const plan_tile *t = v->tile;
-    for (int64_t i = 0; i < t->vectors; i++) {
-        LLVMValueRef trees[MOST_TREES];
-        tree_nodes(v, i, 0, t->lane_count, PLAN_MAX_LANES / 2, trees);
-        for (int64_t r = 0; r < t->rows; r++)
-            v->sums[r * t->vectors + i] = LLVMBuildFAdd(v->e->b, v->sums[r * t->vectors + i], trees[r], "");
-    }
+    LLVMValueRef trees[MOST_TREES];
+    tree_nodes(v, 0, t->lane_count, PLAN_MAX_LANES / 2, trees);
+    for (int64_t i = 0; i < t->rows * t->vectors; i++)
+        v->sums[i] = LLVMBuildFAdd(v->e->b, v->sums[i], trees[i], "");
 }
 
 static LLVMValueRef sum_place(vector_tile *v, int64_t i)

@@ -11,7 +11,8 @@
 static bool is_item_type(plan_product product, dtype t)
 {
     switch (product) {
-    case PRODUCT_F32: return t == DTYPE_F32;
+    case PRODUCT_F32:
+    case PRODUCT_TREE: return t == DTYPE_F32;
     case PRODUCT_BF16_DOT:
     case PRODUCT_BF16_TILES: return t == DTYPE_BF16;
     case PRODUCT_I8_TILES: return t == DTYPE_I8;
@@ -53,7 +54,7 @@ bool place_along_depth(const reference_plan *plan, const plan_statement *p)
     enum { MOST_ROWS = 4, FEWEST_VECTORS = 2 };
     const plan_tile *t = &p->tile;
     bool lone = p->digits[PLAN_ROW].combinations * p->digits[PLAN_COLUMN].combinations == 1; /* no other side to put into lanes */
-    return p->digits[PLAN_ROW].combinations <= MOST_ROWS &&
+    return t->product != PRODUCT_TREE && p->digits[PLAN_ROW].combinations <= MOST_ROWS &&
            (lone || p->digits[PLAN_DEPTH].combinations >= FEWEST_VECTORS * t->lanes * t->per) &&
            line_along_depth(plan->e, p, PLAN_ROW) >= 0 && line_along_depth(plan->e, p, PLAN_COLUMN) >= 0;
 }
@@ -81,7 +82,7 @@ static bool rows_lie_ready(const einsum *e, const plan_statement *p, int64_t *li
     static const plan_group own[] = {PLAN_BATCH, PLAN_ROW, PLAN_DEPTH};
     const plan_tile *t = &p->tile;
     const plan_digits *rows = &p->digits[PLAN_ROW], *depth = &p->digits[PLAN_DEPTH];
-    if (!is_item_type(t->product, e->tensors[p->row_source].dtype) || !t->rows_by_line || rows->count > 1 ||
+    if (p->order_places || !is_item_type(t->product, e->tensors[p->row_source].dtype) || !t->rows_by_line || rows->count > 1 ||
         depth->combinations != t->live_units * t->per || walk_run(e, p->row_source, p->row_side, depth) != INT64_MAX ||
         walk_is_guarded(e, p, p->row_source, p->row_side, own, 3))
         return false;
@@ -110,11 +111,12 @@ static bool columns_lie_ready(const reference_plan *plan, const plan_statement *
     const plan_tile *t = &p->tile;
     const plan_digits *depth = &p->digits[PLAN_DEPTH];
     dtype type = plan->e->tensors[p->column_source].dtype;
-    bool ready = p->digits[PLAN_ROW].combinations <= TILE_KEPT_ROWS || columns_near(plan, p);
-    if (!tile_takes_in_place(t->product, type) || !ready || depth->combinations != t->live_units * t->per ||
+    bool ready = (p->digits[PLAN_ROW].combinations <= TILE_KEPT_ROWS && t->product != PRODUCT_TREE) || columns_near(plan, p);
+    if (!tile_takes_in_place(t->product, type) || !ready || p->order_places || depth->combinations != t->live_units * t->per ||
         !tile_columns_run(plan->e, p) || !reads_parts(plan, p))
         return false;
-    uint64_t stride = depth->count ? walk_stride(plan->e, p->column_source, p->column_side, &depth->items[0]) : (uint64_t)t->columns;
+    const einsum_digit *last = depth->count ? &depth->items[depth->count - 1] : NULL;
+    uint64_t stride = last ? walk_stride(plan->e, p->column_source, p->column_side, last) : (uint64_t)t->columns;
     *line = (int64_t)stride;
     return stride < (uint64_t)MAX_SCRATCH_BYTES;
 }

@@ -4,10 +4,21 @@
 
 /* ---- products ---- */
 
+/* Does each digit count on from the next one in the source? */
+static bool steps_evenly(const einsum *e, uint32_t tensor, einsum_side side, const plan_digits *digits)
+{
+    for (unsigned i = 1; i < digits->count; i++) {
+        const einsum_digit *outer = &digits->items[i - 1], *inner = &digits->items[i];
+        if (walk_stride(e, tensor, side, outer) != walk_stride(e, tensor, side, inner) * (uint64_t)inner->size)
+            return false;
+    }
+    return true;
+}
+
 bool tile_columns_run(const einsum *e, const plan_statement *p)
 {
     static const plan_group own[] = {PLAN_BATCH, PLAN_COLUMN, PLAN_DEPTH};
-    return p->digits[PLAN_DEPTH].count <= 1 && p->digits[PLAN_COLUMN].count == 1 &&
+    return steps_evenly(e, p->column_source, p->column_side, &p->digits[PLAN_DEPTH]) && p->digits[PLAN_COLUMN].count == 1 &&
            dtype_row_of(e->tensors[p->column_source].dtype)->bits >= 8 &&
            walk_run(e, p->column_source, p->column_side, &p->digits[PLAN_COLUMN]) == INT64_MAX &&
            !walk_is_guarded(e, p, p->column_source, p->column_side, own, 3);
@@ -94,7 +105,8 @@ bool tile_columns_near(const plan_machine *m, const plan_tile *t, dtype type, in
 
 bool tile_takes_in_place(plan_product product, dtype type)
 {
-    return product == PRODUCT_F32 || product == PRODUCT_I32 || (product == PRODUCT_I16_PAIRS && dtype_row_of(type)->bits == 8);
+    return product == PRODUCT_F32 || product == PRODUCT_I32 || (product == PRODUCT_TREE && type == DTYPE_F32) ||
+           (product == PRODUCT_I16_PAIRS && dtype_row_of(type)->bits == 8);
 }
 
 enum { FOUR_VECTORS = 4 };
@@ -156,17 +168,23 @@ static void find_lanes(plan_tile *t, const plan_statement *p)
             multiply_lanes(t, p->of->pieces[i].size, p->of->pieces[i].lane);
 }
 
-/* A few sums; the nodes of a tree need registers as well. */
-static void shape_tree(plan_tile *t, const plan_machine *m, int64_t rows, const plan_statement *p)
+/* A few sums; the nodes of a tree need registers as well. A value that one product reads is its operand in memory: columns of one row,
+ * or, where operands are broadcast too, rows of one vector. Without a tree each sum waits for its last addition, and there must be many. */
+static void shape_tree(plan_tile *t, const plan_machine *m, int64_t rows, int64_t columns, const plan_statement *p)
 {
-    enum { MOST_ROWS = 6, SPARE = 2 };
+    enum { MOST_ROWS = 6, MOST_VECTORS = 4, SPARE = 2 };
     find_lanes(t, p);
     t->lanes = m->lanes;
     t->vectors = 1;
-    int64_t alive = 2; /* of a row: the sum, a product, and a node on each level */
+    bool sums_alone = t->lane_count == 1;
+    int64_t alive = 2; /* of a tree: the sum, a product, and a node on each level */
     while ((int64_t)1 << (alive - 2) < t->lane_count)
         alive++;
-    t->rows = least_of(rows, most_of(least_of((m->registers - SPARE) / alive, MOST_ROWS), 1));
+    int64_t sums = most_of(sums_alone ? m->registers - 2 * SPARE : (m->registers - SPARE) / alive, 1),
+            most_vectors = sums_alone ? MOST_VECTORS / 2 : MOST_VECTORS;
+    while (!m->masks && 2 * t->vectors <= least_of(sums, most_vectors) && columns > t->vectors * m->lanes)
+        t->vectors *= 2;
+    t->rows = least_of(rows, most_of(least_of(sums / t->vectors, MOST_ROWS), 1));
     t->unit_block = t->lane_count;
 }
 
@@ -179,7 +197,7 @@ static void choose_tile(const einsum *e, const plan_statement *p, plan_tile *t, 
     if (plan_in_tile_registers(t))
         shape_tile_registers(t, rows, columns);
     else if (t->product == PRODUCT_TREE)
-        shape_tree(t, m, rows, p);
+        shape_tree(t, m, rows, columns, p);
     else
         shape_vectors(t, m, rows, columns, depth, tile_columns_run(e, p) ? &e->tensors[p->column_source].dtype : NULL);
     t->columns = t->live_columns = t->stored_columns = t->unit_line = t->lanes * t->vectors;
