@@ -2,8 +2,8 @@
  *
  * The one idea: on a machine that others use too, only pairs count. Each round times one call of ours and one of the other's, in
  * turns, and the median of the rounds' ratios is shown; all calls take plain row-major operands, so packing is inside. With one
- * thread the process's CPU time is taken, which others cannot lengthen by waiting; with several, the wall's, of the quickest of some calls
- * that follow each other, since others' work stops one of the threads and so all of them; and each side begins rested: the other's threads,
+ * thread the process's CPU time is taken, which others cannot lengthen by waiting; with several, the wall's, of each side's quickest call
+ * in all rounds, since others' work stops one of the threads and so all of them in most; and each side begins rested: the other's threads,
  * which spin for more work (20 ms, OpenBLAS 2^28 clocks), would hold a CPU of ours. */
 #define _GNU_SOURCE /* sched_setaffinity */
 #include <dirent.h>
@@ -303,26 +303,27 @@ static void part_threads(void)
 }
 
 /* Until the threads of the calls before have stopped spinning for more; and then calls that are not timed, which wake the other side's. */
-static void rest(const setting *how, timed *f, void *argument, int calls)
+static void rest(const setting *how, timed *f, void *argument)
 {
+    enum { CALLS = 2 };
     static const struct timespec spinning = {.tv_nsec = 160000000};
     if (how->threads == 1)
         return;
     nanosleep(&spinning, NULL);
     part_threads();
-    for (int i = 0; i < calls; i++)
+    for (int i = 0; i < CALLS; i++)
         f(argument);
 }
 
 typedef struct verdict {
-    double ours, theirs, ratio; /* medians: seconds, seconds, theirs / ours */
+    double ours, theirs, ratio; /* medians, in threads the least: seconds, seconds, theirs / ours */
 } verdict;
 
-/* For a fifth of a millisecond, in threads for five. */
+/* For a fifth of a millisecond, in threads for ten. */
 static int calls_of(const setting *how, double each)
 {
-    enum { SHARED_CALLS = 5 };
-    double least = how->threads > 1 ? 5e-3 : 2e-4;
+    enum { SHARED_CALLS = 8 };
+    double least = how->threads > 1 ? 10e-3 : 2e-4;
     int calls = each < least ? (int)(least / each) + 1 : 1;
     return how->threads > 1 && calls < SHARED_CALLS ? SHARED_CALLS : calls;
 }
@@ -339,14 +340,15 @@ static verdict compare(const setting *how, timed *one, void *a, timed *other, vo
     size_t rounds = 0;
     size_t fewest = how->threads > 1 ? SHARED_ROUNDS : 3;
     while (rounds < MOST_ROUNDS && (rounds < fewest || now() - begin < how->budget)) {
-        rest(how, one, a, calls);
+        rest(how, one, a);
         mine[rounds] = round_seconds(how, one, a, calls);
-        rest(how, other, b, others_calls);
+        rest(how, other, b);
         others[rounds] = round_seconds(how, other, b, others_calls);
         ratios[rounds] = others[rounds] / mine[rounds];
         rounds++;
     }
-    return (verdict){median(mine, rounds), median(others, rounds), median(ratios, rounds)};
+    verdict v = {median(mine, rounds), median(others, rounds), median(ratios, rounds)}; /* sorted now */
+    return how->threads > 1 ? (verdict){mine[0], others[0], others[0] / mine[0]} : v;
 }
 
 static void fill(unsigned char *at, size_t bytes, const kind *t)
