@@ -539,8 +539,8 @@ int64_t tune_bytes_of(dtype type, int64_t elements)
     return elements * dtype_row_of(type)->bits / 8;
 }
 
-/* A tree over the axes of roles, whose numbers are `of_role`. */
-static const tune_node *join_axes(const tune_node *n, const tune_question *q, const size_t *of_role, const size_t *operands, arena *a)
+/* A tree over the axes of roles, whose numbers are `of_role`, and tensors with other numbers. */
+static const tune_node *join_axes(const tune_node *n, const tune_question *q, const size_t *of_role, const size_t *number_of, arena *a)
 {
     if (!n)
         return NULL;
@@ -549,9 +549,11 @@ static const tune_node *join_axes(const tune_node *n, const tune_question *q, co
     made->over = 0;
     for (size_t i = 0; i < q->axis_count; i++)
         made->over |= n->over >> i & 1 ? 1U << of_role[q->axes[i].role] : 0;
-    made->left = join_axes(n->left, q, of_role, operands, a);
-    made->right = join_axes(n->right, q, of_role, operands, a);
-    if (n->kind == TUNE_NODE_PRODUCT && n->left->tensor != operands[q->stream]) {
+    made->left = join_axes(n->left, q, of_role, number_of, a);
+    made->right = join_axes(n->right, q, of_role, number_of, a);
+    if (n->kind == TUNE_NODE_TENSOR)
+        made->tensor = number_of[n->tensor];
+    if (n->kind == TUNE_NODE_PRODUCT && made->left->tensor > made->right->tensor) {
         const tune_node *left = made->left;
         made->left = made->right;
         made->right = left;
@@ -570,9 +572,19 @@ tune_expression tune_question_joined(const tune_expression *e, const tune_questi
             joined.axes[joined.axis_count++] =
                 (tune_axis){q->axis_text[role], q->axis_text[role], q->size[role], (tune_role)role, e->axes[0].range};
         }
+    /* where tensors lie in HBM is by their order, and which channels they lie in counts */
+    const tune_node *product = product_in(e->root);
+    const size_t operands[TUNE_PLACES] = {[TUNE_LEFT] = product->left->tensor, [TUNE_RIGHT] = product->right->tensor};
+    size_t number_of[TUNE_TENSORS_MAX] = {0}, next = 1;
+    number_of[operands[q->stream]] = next++;
+    number_of[operands[q->weights]] = next++;
+    for (size_t t = 1; t < e->tensor_count; t++)
+        if (number_of[t] == 0)
+            number_of[t] = next++;
     for (size_t t = 0; t < e->tensor_count; t++) {
-        tune_tensor *x = &joined.tensors[t];
+        tune_tensor *x = &joined.tensors[number_of[t]];
         unsigned seen = 0;
+        *x = e->tensors[t];
         x->count = 0;
         for (size_t i = 0; i < e->tensors[t].count; i++) {
             tune_role role = q->axes[e->tensors[t].axes[i]].role;
@@ -581,8 +593,6 @@ tune_expression tune_question_joined(const tune_expression *e, const tune_questi
             seen |= 1U << role;
         }
     }
-    const tune_node *product = product_in(e->root);
-    const size_t operands[TUNE_PLACES] = {[TUNE_LEFT] = product->left->tensor, [TUNE_RIGHT] = product->right->tensor};
-    joined.root = join_axes(e->root, q, of_role, operands, a);
+    joined.root = join_axes(e->root, q, of_role, number_of, a);
     return joined;
 }

@@ -254,6 +254,8 @@ CHOICES = [
     # a flow answers a contraction: slices have parts of the sum
     ("O[h, q, d] = sum(s) P[h, q, s] * V[h, s, d]", dict(h=2, q=4, s=512, d=64), "bf16", "bf16", ".vector_inter_slice_reduce::<", 2138),
     ("c[b] = sum(m) A[b, m] * B[b, m]", dict(b=224, m=144), "bf16", "bf16", ".vector_intra_slice_reduce::<M", 2636),
+    # what streams is in front of the weights, however it is spelt: where tensors lie in HBM counts
+    ("O[h, q, d] = sum(s) V[h, s, d] * P[h, q, s]", dict(h=2, q=4, s=512, d=64), "bf16", "bf16", "p: &HbmTensor<bf16, Chip, m![H, Q, S]>,\n    v:", 2138),
     # channels with filters of their own stay side by side; in packets of 32, 16 and 8, of which some is padding
     (FILTERS, dict(n=1, y=5, x=6, r=3, s=3, c=64), "i8", "i32", "contract_packet::<m![C % 32]>", 0),
     (FILTERS, dict(n=2, y=5, x=6, r=3, s=2, c=48), "bf16", "bf16", "LaneMode::Sequential", 0),
