@@ -476,20 +476,13 @@ static bool read_pieces(einsum_reader *r, einsum_statement *s)
     return true;
 }
 
-/* Is the digit's counter outside the term: does it leave (coordinate / weight % extent) as it is? */
-static bool digit_outside(const einsum_term *t, const einsum_digit *d)
-{
-    return d->axis != t->axis || d->size == 1 || d->weight % (t->weight * t->extent) == 0 ||
-           (d->weight < t->weight && d->size <= t->weight / d->weight);
-}
-
 /* Digits of a term inside it, whose sum does not pass its end except at the axis's end, where nothing exists. */
 static const char *term_fault(const einsum_reader *r, const einsum_statement *s, einsum_side side, const einsum_term *t, bool *used)
 {
     int64_t last = 0, end = t->weight * t->extent;
     for (uint32_t i = 0; i < s->digit_count; i++) {
         const einsum_digit *d = &s->digits[i];
-        if (digit_outside(t, d) || !einsum_digit_indexes(d, side))
+        if (einsum_digit_outside(t, d) || !einsum_digit_indexes(d, side))
             continue;
         if (d->weight % t->weight || (d->size - 1) * d->weight >= end)
             return "a digit lies inside a window's term and outside it";
@@ -529,7 +522,7 @@ static bool digit_moves(const einsum_reader *r, uint32_t tensor, const einsum_di
         const einsum_window *x = r->window_of[t->axes[i]];
         moves = moves || t->axes[i] == d->axis;
         for (uint32_t k = 0; x && k < x->term_count; k++)
-            moves = moves || !digit_outside(&x->terms[k], d);
+            moves = moves || !einsum_digit_outside(&x->terms[k], d);
     }
     return moves;
 }

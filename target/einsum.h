@@ -63,6 +63,13 @@ typedef struct einsum_window {
     int64_t first; /* 0 unless it is bordered */
 } einsum_window;
 
+/* Does the digit's counter leave the term's part of the place as it is? */
+static inline bool einsum_digit_outside(const einsum_term *t, const einsum_digit *d)
+{
+    return d->axis != t->axis || d->size == 1 || d->weight % (t->weight * t->extent) == 0 ||
+           (d->weight < t->weight && d->size <= t->weight / d->weight);
+}
+
 /* Does the digit's counter take part in the place of this operand? */
 static inline bool einsum_digit_indexes(const einsum_digit *d, einsum_side side)
 {

@@ -71,12 +71,21 @@ static void drop_copies(einsum_builder *b, const einsum_relabel *r)
             lose_axis(&b->values[i], r->axis, b->context->arena);
 }
 
+/* Does the digit count through the axis under one of its new names? */
+static bool counts_through(const einsum_relabel *r, const einsum_digit *d)
+{
+    for (uint32_t i = 0; i < r->term_count; i++)
+        if (!einsum_digit_outside(&r->terms[i], d))
+            return true;
+    return false;
+}
+
 /* Where a step uses the old and the new names of one axis, the new ones are not the old one's. */
 static void separate_names(einsum_builder *b, einsum_step *s, const einsum_relabel *r)
 {
     for (uint32_t i = 0; i < s->s.digit_count; i++) {
         einsum_digit *d = &s->digits[i];
-        if (!einsum_is_term(r, d->axis))
+        if (!counts_through(r, d))
             continue;
         for (uint32_t k = 0; k < s->s.source_count; k++)
             if (einsum_tensor_has(&b->values[s->s.sources[k]], r->axis) && !(k == 0 && s->renamed >> i & 1))

@@ -205,7 +205,8 @@ const bool *einsum_constants_along(const einsum_builder *b, uint32_t number)
 
 /* ---- the source ---- */
 
-/* An axis that the memory has before and after, of which digits get or were other names: its old coordinates are not its new ones. */
+/* An axis that the memory has before and after, of which digits get, were or become other names: its old coordinates are not its new ones.
+ */
 static bool changes_meaning(const op *o, const axis *a)
 {
     const axis *axes[EINSUM_MAX_AXES];
@@ -213,8 +214,10 @@ static bool changes_meaning(const op *o, const axis *a)
     bool stays = false, renamed = false;
     for (uint32_t i = 0; i < count; i++)
         stays = stays || axes[i] == a;
-    for (uint32_t i = 0; i < o->reshape->count; i++)
-        renamed = renamed || (o->reshape->digits[i].from == a && is_renamed(&o->reshape->digits[i]));
+    for (uint32_t i = 0; i < o->reshape->count; i++) {
+        const reshape_digit *d = &o->reshape->digits[i];
+        renamed = renamed || ((d->from == a || d->to == a) && is_renamed(d));
+    }
     return stays && renamed;
 }
 
@@ -235,7 +238,18 @@ static bool renames_own(const einsum_builder *b, const op *o, const axis *a)
     return renamed && einsum_is_own(b, a);
 }
 
-/* A copy of the source of a reshape into a new value of such axes; its digits are still those of the source. */
+/* Digits of axes that the value has. */
+static void keep_digits(const einsum_builder *b, einsum_step *step, uint32_t value)
+{
+    uint32_t kept = 0;
+    for (uint32_t i = 0; i < step->s.digit_count; i++)
+        if (einsum_tensor_has(&b->values[value], step->digits[i].axis))
+            step->digits[kept++] = step->digits[i];
+    step->s.digit_count = kept;
+}
+
+/* A copy of the source of a reshape into a new value of such axes; its digits are still those of the source. Copies in memory along axes
+ * that the source's value has not are none of it. */
 static einsum_step *begin_copy(einsum_builder *b, op *o, reference from, uint32_t *axes, uint32_t rank, uint32_t *dst)
 {
     *dst = einsum_add_value(b, b->values[from.value].dtype, -1);
@@ -244,6 +258,7 @@ static einsum_step *begin_copy(einsum_builder *b, op *o, reference from, uint32_
     einsum_step *step = einsum_add_step(b, MATH_COPY, einsum_whole(*dst), from, from);
     einsum_note_computed(b, &step->s);
     einsum_copy_digits(b, step, o, &o->reshape->from->out);
+    keep_digits(b, step, from.value);
     return step;
 }
 
@@ -264,12 +279,9 @@ static reference source_once(einsum_builder *b, op *o)
     }
     if (rank == old->rank)
         return from;
-    uint32_t dst, kept = 0;
+    uint32_t dst;
     einsum_step *step = begin_copy(b, o, from, axes, rank, &dst);
-    for (uint32_t i = 0; i < step->s.digit_count; i++)
-        if (einsum_tensor_has(&b->values[dst], step->digits[i].axis))
-            step->digits[kept++] = step->digits[i];
-    step->s.digit_count = kept;
+    keep_digits(b, step, dst);
     einsum_settle_sources(b, step, o, c->from, NULL);
     return einsum_whole(dst);
 }
