@@ -368,7 +368,8 @@ static bool lower_softmax(lowering *l, const tune_node *n, chain *out)
 {
     src_range r = n->range;
     const tune_node *x = n->left;
-    if (!keep_in_dm(l, x))
+    chain of;
+    if (!keep_in_dm(l, x) || !lower(l, x, &of))
         return false;
     const tune_node *largest =
         node(l, (tune_node){.kind = TUNE_NODE_REDUCTION, .fold = TUNE_FOLD_LARGEST, .over = n->over, .left = x, .range = r});
@@ -376,8 +377,11 @@ static bool lower_softmax(lowering *l, const tune_node *n, chain *out)
     const tune_node *power = node(l, (tune_node){.kind = TUNE_NODE_FUNCTION, .what = TUNE_EXP, .left = less, .range = r});
     const tune_node *sum =
         node(l, (tune_node){.kind = TUNE_NODE_REDUCTION, .fold = TUNE_FOLD_SUM, .over = n->over, .left = power, .range = r});
-    return lower_binary(l, node(l, (tune_node){.kind = TUNE_NODE_BINARY, .what = TUNE_DIVIDE, .left = power, .right = sum, .range = r}),
-                        out);
+    if (!lower_binary(l, node(l, (tune_node){.kind = TUNE_NODE_BINARY, .what = TUNE_DIVIDE, .left = power, .right = sum, .range = r}), out))
+        return false;
+    if (l->f->softmax_count < FLOW_SOFTMAXES_MAX)
+        l->f->softmaxes[l->f->softmax_count++] = (flow_softmax){.of = of.source, .has = groups_of(l->f, x)};
+    return true;
 }
 
 /* Group by group, the innermost last: what is kept of a packet is then folded first. */
@@ -464,6 +468,8 @@ static bool lay_for_reducer(lowering *l, const tune_node *n, size_t summed, bool
                              "let a tensor be the operand that has the result's innermost axis");
         if (!lower(l, n, &c) || !end_chain(l, &c, FLOW_DM, f->type, "rows", "The rows of the next contraction, in its type", out))
             return false;
+        if (n->kind == TUNE_NODE_REDUCTION && n->fold == TUNE_FOLD_SOFTMAX && f->softmax_count > 0) /* it was lowered last */
+            f->softmaxes[f->softmax_count - 1].rows = *out;
     } else if (!load(l, n->tensor, out))
         return false;
     const flow_value v = f->values[*out];

@@ -10,7 +10,7 @@
 #include "libvisa/tune/chips.h"
 #include "libvisa/tune/expression.h"
 
-enum { FLOW_GROUPS_MAX = 8, FLOW_VALUES_MAX = 32, FLOW_STEPS_MAX = 32 };
+enum { FLOW_GROUPS_MAX = 8, FLOW_VALUES_MAX = 32, FLOW_STEPS_MAX = 32, FLOW_SOFTMAXES_MAX = 8 };
 
 /* Axes that stand side by side in every tensor that has them, and are reduced together: one axis of the kernel. */
 typedef struct flow_group {
@@ -46,6 +46,13 @@ typedef struct flow_step {
     const char *why;
 } flow_step;
 
+/* A softmax: no power before the largest of its row is known, no share before the sum of its powers is. */
+typedef struct flow_softmax {
+    size_t of;    /* the value that its chain reads */
+    unsigned has; /* groups of what it is of */
+    size_t rows;  /* what the next contraction has of it; 0: it meets none */
+} flow_softmax;
+
 typedef struct tune_flow {
     const tune_expression *e;
     flow_group groups[FLOW_GROUPS_MAX];
@@ -56,6 +63,8 @@ typedef struct tune_flow {
     unsigned batches; /* groups that both operands of a contraction have, and its sums */
     flow_step steps[FLOW_STEPS_MAX];
     size_t step_count;
+    flow_softmax softmaxes[FLOW_SOFTMAXES_MAX];
+    size_t softmax_count;
     int64_t most_slices;         /* of a cluster that work; 0: all */
     bool multiplies_again;       /* sums of a contraction that are read more than once are computed again, and not kept in DM */
     bool has_sums_again;         /* there are such */

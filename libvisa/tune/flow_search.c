@@ -371,15 +371,14 @@ static void consider(space *x, flow_plan *p, size_t g, int64_t slices, bool clus
                              folds || (group->is_reduced && slice > 1));
 }
 
-/* Tensors that a value is made of, a bit for each value that a load brings. Values come after what they are made of. */
-static uint32_t loads_of(const tune_flow *f, size_t value)
+/* What a value is made of, itself too, a bit for each. Values come after what they are made of. */
+static uint32_t made_of(const tune_flow *f, size_t value)
 {
-    uint32_t wanted = UINT32_C(1) << value, loads = 0;
+    uint32_t wanted = UINT32_C(1) << value;
     for (size_t v = f->value_count; v-- > 1;) {
         const flow_value *of = &f->values[v];
         if (!(wanted >> v & 1))
             continue;
-        loads |= of->tensor && of->place == FLOW_DM ? UINT32_C(1) << v : 0;
         if (of->place == FLOW_STREAM)
             wanted |= UINT32_C(1) << of->rows | UINT32_C(1) << of->weights;
         for (size_t i = 0; i < f->step_count; i++) {
@@ -393,7 +392,7 @@ static uint32_t loads_of(const tune_flow *f, size_t value)
             }
         }
     }
-    return loads;
+    return wanted;
 }
 
 static int64_t elements_of(const tune_flow *f, const flow_value *v)
@@ -404,12 +403,49 @@ static int64_t elements_of(const tune_flow *f, const flow_value *v)
     return elements;
 }
 
+/* With every multiplier at work. */
+static int64_t product_cycles(const target *t, const tune_flow *f, const flow_value *sums, int64_t slices)
+{
+    return elements_of(f, sums) * f->groups[sums->summed].size /
+           (t->rows * t->mac_width_bytes * 8 / dtype_row_of(f->type)->bits * slices * t->clusters_per_chip);
+}
+
+/* The tensors that a value is made of, which come before it. */
+static void take_operands(const tune_flow *f, size_t value, attainable_work *w)
+{
+    const uint32_t of = made_of(f, value);
+    size_t operands = 0;
+    memset(w->operand_bytes, 0, sizeof w->operand_bytes);
+    for (size_t k = 1; k < f->value_count; k++)
+        if ((of >> k & 1) && f->values[k].tensor && f->values[k].place == FLOW_DM && operands < ATTAINABLE_OPERANDS)
+            w->operand_bytes[operands++] = bytes_of(f->values[k].type, elements_of(f, &f->values[k]));
+    w->first_loads = (int64_t)operands;
+}
+
+/* The main context's passes for a softmax, none of which is part of another one: over what it is of, for the largest; over the powers; and
+ * over the shares, or over the products with them. docs/timing.md, "A softmax". */
+static int64_t softmax_cycles(const target *t, const tune_flow *f, const flow_softmax *x, int64_t slices)
+{
+    int64_t values = 1, before = 0, after = 0;
+    for (size_t g = 0; g < f->group_count; g++)
+        values *= x->has >> g & 1 ? f->groups[g].size : 1;
+    const uint32_t of = made_of(f, x->of);
+    for (size_t i = 1; i < f->value_count; i++)
+        if (f->values[i].place == FLOW_STREAM) {
+            before += of >> i & 1 ? product_cycles(t, f, &f->values[i], slices) : 0;
+            after += x->rows > 0 && f->values[i].rows == x->rows ? product_cycles(t, f, &f->values[i], slices) : 0;
+        }
+    const int64_t flits = values / ((int64_t)LANES * slices * t->clusters_per_chip), narrow = 2 * flits;
+    return larger(before, flits) + narrow + (x->rows > 0 ? after : narrow);
+}
+
 /* Of the last contraction a result needs its share of the products at least, and an element of what they are made of is in its share of
- * them, or in more, since the axes that both have agree. What is multiplied may go through the Vector Engine in the same pass. */
+ * them, or in more, since the axes that both have agree. What is multiplied may go through the Vector Engine in the same pass. Of a softmax
+ * the same is true of all its passes, and of what it is of. */
 static attainable bound_of(const target *t, const tune_flow *f, timing_preset timing)
 {
     attainable_work w = {.chips = 1, .stores = 1, .slices = tune_slices_of(t, f->most_slices)};
-    int64_t most = 1;
+    int64_t most = 1, first_loads = 0;
     for (size_t i = 0; i < f->value_count; i++) {
         const flow_value *v = &f->values[i];
         int64_t elements = elements_of(f, v);
@@ -420,24 +456,29 @@ static attainable bound_of(const target *t, const tune_flow *f, timing_preset ti
         most = larger(most, elements);
         if (v->place != FLOW_STREAM)
             continue;
-        const uint32_t loads = loads_of(f, i);
-        w.stored_mac_cycles = elements * f->groups[v->summed].size /
-                              (t->rows * t->mac_width_bytes * 8 / dtype_row_of(f->type)->bits * w.slices * t->clusters_per_chip);
+        w.stored_mac_cycles = product_cycles(t, f, v, w.slices);
         w.mac_cycles += w.stored_mac_cycles;
-        size_t operands = 0;
-        memset(w.operand_bytes, 0, sizeof w.operand_bytes);
-        for (size_t k = 1; k < f->value_count; k++)
-            if (loads >> k & 1 && operands < ATTAINABLE_OPERANDS)
-                w.operand_bytes[operands++] = bytes_of(f->values[k].type, elements_of(f, &f->values[k]));
-        w.first_loads = w.first_loads > 0 ? smaller(w.first_loads, (int64_t)operands) : (int64_t)operands;
+        take_operands(f, i, &w);
+        first_loads = first_loads > 0 ? smaller(first_loads, w.first_loads) : w.first_loads;
     }
-    w.stored_bytes = w.stored_mac_cycles > 0 ? bytes_of(f->values[0].type, elements_of(f, &f->values[0])) : 0;
+    w.first_loads = first_loads;
+    const int64_t stored_bytes = bytes_of(f->values[0].type, elements_of(f, &f->values[0]));
+    w.stored_bytes = w.stored_mac_cycles > 0 ? stored_bytes : 0;
     const int64_t passes = most / ((int64_t)LANES * w.slices * t->clusters_per_chip);
     if (passes > w.mac_cycles) {
         w.mac_cycles = passes;
         w.first_loads = 1; /* these may have to do with one tensor alone */
     }
-    return attainable_of(t, timing, &w);
+    attainable best = attainable_of(t, timing, &w);
+    for (size_t i = 0; i < f->softmax_count; i++) {
+        attainable_work of = w;
+        of.stored_mac_cycles = of.mac_cycles = softmax_cycles(t, f, &f->softmaxes[i], w.slices);
+        of.stored_bytes = stored_bytes;
+        take_operands(f, f->softmaxes[i].of, &of);
+        attainable one = attainable_of(t, timing, &of);
+        best = one.cycles > best.cycles ? one : best;
+    }
+    return best;
 }
 
 static const char *describe(const tune_flow *f, const flow_plan *p, arena *a)
