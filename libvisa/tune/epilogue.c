@@ -170,7 +170,7 @@ static bool put_silu(filler *f)
     return true;
 }
 
-/* Inside slices, then over those that share the axis; nothing follows them in the pass. */
+/* Inside slices, then over those that share the axis; nothing follows them in the pass, but where it has nothing in front of slices. */
 static bool put_fold(filler *f, const tune_operation *o)
 {
     static const char *const of_float[] = {"Add", "Max", "Min"}, *const of_whole[] = {"AddSat", "Max", "Min"};
@@ -181,7 +181,8 @@ static bool put_fold(filler *f, const tune_operation *o)
     if (o->in_slice)
         say(f, arena_printf(f->arena, "vector_intra_slice_reduce::<%s, _, _>(IntraSliceReduceOp%s::%s)", o->operand, type, name));
     if (o->over_slices) {
-        f->at = IN_SLICES;
+        f->pass->slices_first = f->used == 0 && f->at == IN_FRONT && f->pass->front.count == 0;
+        f->at = f->pass->slices_first ? IN_FRONT : IN_SLICES;
         f->pass->over_slices = arena_printf(f->arena, "InterSliceReduceOp%s::%s", type, name);
     }
     return true;

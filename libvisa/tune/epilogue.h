@@ -2,7 +2,7 @@
  *
  * The one idea: the stream stands once in it, so its operations are a list, and a pass is filled with them in their order: each takes
  * the first unit that can do it and is not passed yet. What has no unit left begins another pass, over values that wait in DM. A fold over
- * slices comes after all units, so it ends its pass. */
+ * slices comes after all units, so it ends its pass; in front of all of them where it is the first operation. */
 #ifndef VISA_LIBVISA_TUNE_EPILOGUE_H
 #define VISA_LIBVISA_TUNE_EPILOGUE_H
 
@@ -55,6 +55,7 @@ typedef struct tune_pass {
     bool stashes;
     const tune_operation *fold; /* that it ends with, or that divisions and what comes after them follow; NULL: none */
     const char *over_slices;    /* the operation of that over slices, after everything; NULL: there is none */
+    bool slices_first;          /* in front of everything */
     bool is_gate;               /* its values go to the VRF as `gate`, and the pass after it takes what this one took */
 } tune_pass;
 

@@ -347,7 +347,7 @@ static bool keep_in_dm(lowering *l, const tune_node *n)
         return false;
     bool is_stream = l->f->values[c.source].place == FLOW_STREAM;
     l->f->has_sums_again = l->f->has_sums_again || is_stream;
-    if (is_stream && l->f->multiplies_again)
+    if (is_stream && l->f->how.multiplies_again)
         return true;
     if ((c.count <= COMPUTED_AGAIN && !is_stream) || l->in_dm_count == FLOW_VALUES_MAX)
         return true;
@@ -363,25 +363,38 @@ static size_t occurrences(const tune_node *in, const tune_node *of)
     return in ? tune_same_node(in, of) + occurrences(in->left, of) + occurrences(in->right, of) : 0;
 }
 
-/* Powers over their sum; the largest is subtracted, so that no power overflows. */
-static bool lower_softmax(lowering *l, const tune_node *n, chain *out)
+/* The powers of a softmax; the largest is subtracted, so that none overflows. */
+static const tune_node *powers_of(lowering *l, const tune_node *n)
 {
     src_range r = n->range;
     const tune_node *x = n->left;
-    chain of;
-    if (!keep_in_dm(l, x) || !lower(l, x, &of))
-        return false;
     const tune_node *largest =
         node(l, (tune_node){.kind = TUNE_NODE_REDUCTION, .fold = TUNE_FOLD_LARGEST, .over = n->over, .left = x, .range = r});
     const tune_node *less = node(l, (tune_node){.kind = TUNE_NODE_BINARY, .what = TUNE_SUBTRACT, .left = x, .right = largest, .range = r});
-    const tune_node *power = node(l, (tune_node){.kind = TUNE_NODE_FUNCTION, .what = TUNE_EXP, .left = less, .range = r});
-    const tune_node *sum =
-        node(l, (tune_node){.kind = TUNE_NODE_REDUCTION, .fold = TUNE_FOLD_SUM, .over = n->over, .left = power, .range = r});
-    if (!lower_binary(l, node(l, (tune_node){.kind = TUNE_NODE_BINARY, .what = TUNE_DIVIDE, .left = power, .right = sum, .range = r}), out))
+    return node(l, (tune_node){.kind = TUNE_NODE_FUNCTION, .what = TUNE_EXP, .left = less, .range = r});
+}
+
+/* What a softmax is of lies where it is read more than once from. */
+static bool begin_softmax(lowering *l, const tune_node *n)
+{
+    chain of;
+    if (!keep_in_dm(l, n->left) || !lower(l, n->left, &of))
         return false;
     if (l->f->softmax_count < FLOW_SOFTMAXES_MAX)
-        l->f->softmaxes[l->f->softmax_count++] = (flow_softmax){.of = of.source, .has = groups_of(l->f, x)};
+        l->f->softmaxes[l->f->softmax_count++] = (flow_softmax){.of = of.source, .has = groups_of(l->f, n->left)};
     return true;
+}
+
+/* Powers over their sum. */
+static bool lower_softmax(lowering *l, const tune_node *n, chain *out)
+{
+    src_range r = n->range;
+    const tune_node *power = powers_of(l, n);
+    const tune_node *sum =
+        node(l, (tune_node){.kind = TUNE_NODE_REDUCTION, .fold = TUNE_FOLD_SUM, .over = n->over, .left = power, .range = r});
+    return begin_softmax(l, n) &&
+           lower_binary(l, node(l, (tune_node){.kind = TUNE_NODE_BINARY, .what = TUNE_DIVIDE, .left = power, .right = sum, .range = r}),
+                        out);
 }
 
 /* Group by group, the innermost last: what is kept of a packet is then folded first. */
@@ -457,6 +470,17 @@ static bool refuse_layout(lowering *l, const tune_node *n, const char *what)
                      "write what is summed innermost in both tensors, or in front of the kept axis of the weights");
 }
 
+static bool is_softmax(const tune_node *n)
+{
+    return n->kind == TUNE_NODE_REDUCTION && n->fold == TUNE_FOLD_SOFTMAX;
+}
+
+/* Shares that meet weights in their own sum; of integers they would be rounded to other ones. */
+static bool can_divide_after(const tune_flow *f, const tune_node *n, size_t group)
+{
+    return is_softmax(n) && groups_of_axes(f, n->over) == 1U << group && dtype_row_of(f->type)->accumulates_in == DTYPE_F32;
+}
+
 /* In DM as the Reducer takes it: [batch, kept, summed]. */
 static bool lay_for_reducer(lowering *l, const tune_node *n, size_t summed, bool is_weights, size_t *out)
 {
@@ -466,10 +490,16 @@ static bool lay_for_reducer(lowering *l, const tune_node *n, size_t summed, bool
         if (is_weights)
             return refuse_at(l, E_TUNE_QUESTION, n->range, "weights that are computed in the same kernel",
                              "let a tensor be the operand that has the result's innermost axis");
-        if (!lower(l, n, &c) || !end_chain(l, &c, FLOW_DM, f->type, "rows", "The rows of the next contraction, in its type", out))
+        const size_t known = f->softmax_count;
+        bool can_wait = can_divide_after(f, n, summed), waits = f->how.divides_after && can_wait;
+        f->has_divisions = f->has_divisions || can_wait;
+        if (waits && !begin_softmax(l, n))
             return false;
-        if (n->kind == TUNE_NODE_REDUCTION && n->fold == TUNE_FOLD_SOFTMAX && f->softmax_count > 0) /* it was lowered last */
-            f->softmaxes[f->softmax_count - 1].rows = *out;
+        if (!lower(l, waits ? powers_of(l, n) : n, &c) ||
+            !end_chain(l, &c, FLOW_DM, f->type, "rows", "The rows of the next contraction, in its type", out))
+            return false;
+        if (is_softmax(n) && f->softmax_count > known)
+            f->softmaxes[waits ? known : f->softmax_count - 1].rows = *out;
     } else if (!load(l, n->tensor, out))
         return false;
     const flow_value v = f->values[*out];
@@ -497,6 +527,45 @@ static bool lay_for_reducer(lowering *l, const tune_node *n, size_t summed, bool
         }
     return add_value(l, turned, out) &&
            add_step(l, (flow_step){.kind = FLOW_TURN, .from = from, .to = *out, .why = "Packets are of the sum: blocks are turned"});
+}
+
+/* The sums of rows and weights, as they leave the Reducer. */
+static flow_value sums_of(const tune_flow *f, size_t rows, size_t weights, size_t group)
+{
+    const flow_value *r = &f->values[rows], *w = &f->values[weights];
+    flow_value sums = {.name = "sums",
+                       .place = FLOW_STREAM,
+                       .type = dtype_row_of(f->type)->accumulates_in,
+                       .is_packed = w->is_packed,
+                       .rows = rows,
+                       .weights = weights,
+                       .summed = group};
+    for (size_t i = 0; i < r->count; i++)
+        if (r->groups[i] != group)
+            sums.groups[sums.count++] = r->groups[i];
+    for (size_t i = 0; i < w->count; i++)
+        if (w->groups[i] != group && !(r->has >> w->groups[i] & 1))
+            sums.groups[sums.count++] = w->groups[i];
+    sums.has = (r->has | w->has) & ~(1U << group);
+    return sums;
+}
+
+/* What the sums of powers and weights are divided by: powers times ones. */
+static bool divide_by_total(lowering *l, const tune_node *n, size_t rows, tune_operation summed, chain *out)
+{
+    tune_flow *f = l->f;
+    chain c = {0};
+    size_t ones, total;
+    const size_t group = summed.group;
+    const flow_value column = {
+        .name = fresh_name(l, "ones"), .place = FLOW_TRF, .type = f->type, .groups = {group}, .count = 1, .has = 1U << group};
+    if (!add_value(l, column, &ones) ||
+        !add_step(l, (flow_step){.kind = FLOW_ONES, .to = ones, .why = "A column of ones: the Reducer adds what it meets"}) ||
+        !add_value(l, sums_of(f, rows, ones, group), &c.source) || !append(l, n, &c, summed) ||
+        !end_chain(l, &c, FLOW_VRF, f->meets, "total", "What is divided by", &total))
+        return false;
+    f->values[total].is_left = true;
+    return append(l, n, out, (tune_operation){.what = TUNE_DIVIDE, .operand = f->values[total].name});
 }
 
 static bool lower_contraction(lowering *l, const tune_node *n, const tune_node *a, const tune_node *b, chain *out)
@@ -535,23 +604,10 @@ static bool lower_contraction(lowering *l, const tune_node *n, const tune_node *
     w.name = fresh_name(l, "weights");
     if (!add_value(l, w, &weights) || !add_step(l, (flow_step){.kind = FLOW_FILL, .from = columns, .to = weights}))
         return false;
-    flow_value sums = {.name = "sums",
-                       .place = FLOW_STREAM,
-                       .type = dtype_row_of(f->type)->accumulates_in,
-                       .is_packed = true,
-                       .rows = rows,
-                       .weights = weights,
-                       .summed = group};
-    const flow_value *r = &f->values[rows];
-    f->batches |= r->has & w.has & ~summed;
-    for (size_t i = 0; i < r->count; i++)
-        if (r->groups[i] != group)
-            sums.groups[sums.count++] = r->groups[i];
-    for (size_t i = 0; i < w.count; i++)
-        if (w.groups[i] != group && !(r->has >> w.groups[i] & 1))
-            sums.groups[sums.count++] = w.groups[i];
-    sums.has = (r->has | w.has) & ~summed;
-    return add_value(l, sums, &out->source) && append(l, n, out, summed_here);
+    f->batches |= f->values[rows].has & w.has & ~summed;
+    if (!add_value(l, sums_of(f, rows, weights, group), &out->source) || !append(l, n, out, summed_here))
+        return false;
+    return !(f->how.divides_after && can_divide_after(f, a, group)) || divide_by_total(l, n, rows, summed_here, out);
 }
 
 static bool lower(lowering *l, const tune_node *n, chain *out)
@@ -570,7 +626,7 @@ static bool lower(lowering *l, const tune_node *n, chain *out)
         if (occurrences(l->f->e->root, n) < 2 || l->in_dm_count == FLOW_VALUES_MAX)
             return true;
         l->f->has_sums_again = true;
-        if (l->f->multiplies_again)
+        if (l->f->how.multiplies_again)
             return true;
         if (!end_chain(l, out, FLOW_DM, l->f->meets, "values", "In DM, since they are read more than once", &value))
             return false;
@@ -662,9 +718,9 @@ static bool check_axes(lowering *l)
     return true;
 }
 
-bool tune_flow_read(const tune_expression *e, const visa_tune_options *options, bool again, diag_list *diags, tune_flow *out)
+bool tune_flow_read(const tune_expression *e, const visa_tune_options *options, flow_reading how, diag_list *diags, tune_flow *out)
 {
-    *out = (tune_flow){.e = e, .value_count = 1, .most_slices = options->slices, .multiplies_again = again};
+    *out = (tune_flow){.e = e, .value_count = 1, .most_slices = options->slices, .how = how};
     lowering l = {.f = out, .diags = diags, .a = diags->arena};
     if (!find_types(&l, options) || !find_groups(&l) || !check_axes(&l))
         return false;

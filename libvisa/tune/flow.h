@@ -33,18 +33,26 @@ typedef struct flow_value {
     size_t tensor;                /* in tune_expression.tensors of what is loaded; 0: it is computed, or the result */
     bool is_packed;               /* its innermost group is that of the packets; else each flit has one element in front */
     size_t rows, weights, summed; /* of sums: values in DM and in the TRF, and the group that both have and the sums have not */
+    bool is_left;                 /* what slices share is folded as it is in the result: an operand of that */
 } flow_value;
 
-/* FLOW_TURN: [summed, kept] in DM becomes [kept, summed]; FLOW_FILL: from DM into the TRF. */
-typedef enum flow_kind { FLOW_LOAD, FLOW_PASS, FLOW_TURN, FLOW_FILL } flow_kind;
+/* FLOW_TURN: [summed, kept] in DM becomes [kept, summed]; FLOW_FILL: from DM into the TRF; FLOW_ONES: a column of ones there. */
+typedef enum flow_kind { FLOW_LOAD, FLOW_PASS, FLOW_TURN, FLOW_FILL, FLOW_ONES } flow_kind;
 
 typedef struct flow_step {
     flow_kind kind;
-    size_t from, to; /* values; a load has no `from` */
+    size_t from, to; /* values; a load and ones have no `from` */
     tune_operation operations[TUNE_OPERATIONS_MAX];
     size_t count;
     const char *why;
 } flow_step;
+
+/* Two ways to compute what is the same. */
+typedef struct flow_reading {
+    bool multiplies_again; /* sums of a contraction that are read more than once are computed again, and not kept in DM */
+    bool
+        divides_after; /* of shares that meet weights, powers do, whose sums are divided after it: fewer, and the Reducer adds the powers */
+} flow_reading;
 
 /* A softmax: no power before the largest of its row is known, no share before the sum of its powers is. */
 typedef struct flow_softmax {
@@ -65,10 +73,10 @@ typedef struct tune_flow {
     size_t step_count;
     flow_softmax softmaxes[FLOW_SOFTMAXES_MAX];
     size_t softmax_count;
-    int64_t most_slices;         /* of a cluster that work; 0: all */
-    bool multiplies_again;       /* sums of a contraction that are read more than once are computed again, and not kept in DM */
-    bool has_sums_again;         /* there are such */
-    dtype meets, type, out_type; /* in which values are worked on; of tensors without a type; of the result */
+    int64_t most_slices; /* of a cluster that work; 0: all */
+    flow_reading how;
+    bool has_sums_again, has_divisions; /* of each, there is something to read otherwise */
+    dtype meets, type, out_type;        /* in which values are worked on; of tensors without a type; of the result */
 } tune_flow;
 
 /* Groups of a chain's values after its first `count` operations. */
@@ -80,7 +88,7 @@ const flow_value *tune_flow_operand(const tune_flow *f, const tune_operation *o)
 /* Groups that a value depends on. */
 unsigned tune_flow_depends(const tune_flow *f, size_t value);
 
-/* `again`: sums that are read more than once are multiplied again. False: diagnosed. Lives in the list's arena. */
-bool tune_flow_read(const tune_expression *e, const visa_tune_options *options, bool again, diag_list *diags, tune_flow *out);
+/* False: diagnosed. Lives in the list's arena. */
+bool tune_flow_read(const tune_expression *e, const visa_tune_options *options, flow_reading how, diag_list *diags, tune_flow *out);
 
 #endif

@@ -31,11 +31,11 @@ static int64_t run_of(const space *x, const flow_plan *p, const flow_value *v)
     enum { PACKET_MAX = 4096 };
     int64_t run = 1;
     bool hands = flow_handing_of(x->f, p, x->t, v).slices > 1;
+    const flow_ring left = flow_left_of(x->f, p, v);
     for (size_t i = v->count; i-- > 0;) {
-        const flow_split *s = &p->split[v->groups[i]];
-        int64_t size = x->f->groups[v->groups[i]].size;
-        run *= smaller(size, s->tile);
-        if (s->tile != size || hands)
+        int64_t size = x->f->groups[v->groups[i]].size, tile = p->split[v->groups[i]].tile / (v->groups[i] == left.group ? left.slices : 1);
+        run *= smaller(size, tile);
+        if (tile != size || hands)
             break;
     }
     return larger(1, smaller(PACKET_MAX, bytes_of(v->type, run)));
@@ -44,8 +44,8 @@ static int64_t run_of(const space *x, const flow_plan *p, const flow_value *v)
 static int64_t copy_cycles(const space *x, const flow_plan *p, const flow_value *v, bool store)
 {
     const target *t = x->t;
-    int64_t tile = bytes_of(v->type, flow_tile_of(x->f, p, x->t, v)), run = run_of(x, p, v), pieces = ceil_div(tile, run), working = 1,
-            copies = 1, whole = 1;
+    int64_t tile = bytes_of(v->type, flow_tile_of(x->f, p, x->t, v)), run = run_of(x, p, v), pieces = ceil_div(tile, run),
+            working = flow_left_of(x->f, p, v).slices, copies = working, whole = 1;
     for (size_t g = 0; g < x->f->group_count; g++) {
         const flow_split *s = &p->split[g];
         bool has = v->has >> g & 1;
@@ -85,7 +85,7 @@ static int64_t brought_cycles(const space *x, const flow_plan *p)
     const target *t = x->t;
     const flow_value *out = &x->f->values[0];
     size_t outer = flow_outer_of_result(x->f);
-    int64_t dmns = t->slices_per_cluster / t->dm_slices_per_dmn, working = 1;
+    int64_t dmns = t->slices_per_cluster / t->dm_slices_per_dmn, working = flow_left_of(x->f, p, out).slices;
     for (size_t g = 0; g < x->f->group_count; g++)
         working *= out->has >> g & 1 ? p->split[g].slice : 1;
     int64_t run = run_of(x, p, out), pieces = ceil_div(bytes_of(out->type, flow_tile_of(x->f, p, x->t, out)), run),
@@ -102,11 +102,15 @@ static int64_t brought_cycles(const space *x, const flow_plan *p)
     return (2 + rests) * t->dma_startup_cycles + larger(engine, dmn) + store;
 }
 
-/* Steps of the Reducer in a pass over sums. */
+/* Steps of the Reducer in a pass over sums: a packet comes flit by flit, and meets each group of columns. */
 static int64_t steps_of(const space *x, const flow_plan *p, const flow_value *sums)
 {
-    int64_t packets = p->split[sums->summed].tile / flow_packet_of(x->f, p, x->t, sums->summed);
-    return flow_tile_of(x->f, p, x->t, sums) / LANES * larger(1, packets);
+    int64_t packet = flow_packet_of(x->f, p, x->t, sums->summed), packets = larger(1, p->split[sums->summed].tile / packet), rows = 1;
+    const flow_value *r = &x->f->values[sums->rows];
+    for (size_t i = 0; i + 1 < r->count; i++)
+        rows *= p->split[r->groups[i]].tile;
+    int64_t flits = ceil_div(bytes_of(x->f->type, packet), x->t->flit_bytes);
+    return packets * larger(rows * flits, flow_tile_of(x->f, p, x->t, sums) / LANES);
 }
 
 /* Of a pass into the TRF. */
@@ -144,6 +148,8 @@ static void follow(const space *x, const flow_plan *p, size_t step, clocks *c)
     const tune_flow *f = x->f;
     const flow_step *s = &f->steps[step];
     const flow_value *from = &f->values[s->from];
+    if (s->kind == FLOW_ONES) /* long before they are needed */
+        return;
     if (s->kind == FLOW_LOAD) {
         c->ready[s->to] = c->dma += copy_cycles(x, p, &f->values[s->to], false);
         return;
@@ -201,7 +207,8 @@ static void estimate(const space *x, flow_plan *p)
     p->cycles = ends[count - 1] + (loop > FOLLOWED ? (loop - FOLLOWED) * (ends[1] - ends[0]) : 0);
 }
 
-/* What is shared over slices and not in the result is folded on the way to it, and then no operand of all slices follows. */
+/* What is shared over slices and not in the result is folded on the way to it, and then no operand of all slices follows. One that is left
+ * as the result does. */
 static bool can_store(const space *x, const flow_plan *p)
 {
     const tune_flow *f = x->f;
@@ -214,9 +221,11 @@ static bool can_store(const space *x, const flow_plan *p)
             fold++;
         if (fold == last->count)
             return false;
-        for (size_t i = fold + 1; i < last->count; i++)
-            if (tune_flow_operand(f, &last->operations[i]))
+        for (size_t i = fold + 1; i < last->count; i++) {
+            const flow_value *operand = tune_flow_operand(f, &last->operations[i]);
+            if (operand && !operand->is_left)
                 return false;
+        }
     }
     return true;
 }
@@ -383,7 +392,7 @@ static uint32_t made_of(const tune_flow *f, size_t value)
             wanted |= UINT32_C(1) << of->rows | UINT32_C(1) << of->weights;
         for (size_t i = 0; i < f->step_count; i++) {
             const flow_step *s = &f->steps[i];
-            if (s->to != v || s->kind == FLOW_LOAD)
+            if (s->to != v || s->kind == FLOW_LOAD || s->kind == FLOW_ONES)
                 continue;
             wanted |= UINT32_C(1) << s->from;
             for (size_t k = 0; k < s->count; k++) {
@@ -491,41 +500,68 @@ static const char *describe(const tune_flow *f, const flow_plan *p, arena *a)
     return out.text;
 }
 
+/* Plans of one question in several readings. */
+typedef struct candidate {
+    flow_plan plan;
+    const tune_flow *f;
+    bool is_first; /* of its reading: compiled whatever the budget */
+} candidate;
+
+static int by_estimate(const void *a, const void *b)
+{
+    return ORDER(((const candidate *)a)->plan.cycles, ((const candidate *)b)->plan.cycles);
+}
+
+/* Of each reading the best by estimate, and of all these the best first. */
+static candidate *find_candidates(const target *t, const tune_flow *readings, size_t count, arena *a, size_t *found)
+{
+    candidate *out = ARENA_ARRAY(a, candidate, count * MOST_PLANS);
+    *found = 0;
+    for (size_t r = 0; r < count; r++) {
+        const tune_flow *f = &readings[r];
+        space x = {.t = t, .f = f, .a = a, .plans = ARENA_ARRAY(a, flow_plan, MOST_PLANS + 1)};
+        flow_plan p = {0};
+        for (size_t g = 0; g < f->group_count; g++) {
+            x.unit[g] = flow_unit(f, t, g);
+            p.split[g] = (flow_split){1, 1, 1, 2, 2};
+        }
+        for (size_t i = 0; i < f->step_count; i++)
+            x.passes[i] = f->steps[i].kind == FLOW_PASS ? flow_passes(f, &p, &f->steps[i], a).count : 0;
+        consider(&x, &p, 0, tune_slices_of(t, f->most_slices), false, false, false);
+        for (size_t i = 0; i < x.count; i++)
+            out[(*found)++] = (candidate){x.plans[i], f, i == 0};
+    }
+    order_sort(out, *found, sizeof *out, by_estimate);
+    return out;
+}
+
 /* Plans that were tried, and what the first one was refused for. */
 typedef struct outcome {
     size_t tried;
     const char *first_refusal;
-    int64_t cycles; /* of the best; 0: there is none */
 } outcome;
 
 /* A kernel that takes fewer cycles than `cycles`; 0: any. */
-static bool find_kernel(const target *t, const tune_flow *f, const visa_tune_options *o, int64_t cycles, arena *a, outcome *all,
-                        strbuf *out)
+static bool find_kernel(const target *t, const tune_flow *readings, size_t count, const visa_tune_options *o, int64_t cycles, arena *a,
+                        outcome *all, strbuf *out)
 {
     arena *scratch = arena_new_inside(a);
-    space x = {.t = t, .f = f, .a = scratch, .plans = ARENA_ARRAY(scratch, flow_plan, MOST_PLANS + 1)};
-    flow_plan p = {0}, best = {0};
-    for (size_t g = 0; g < f->group_count; g++) {
-        x.unit[g] = flow_unit(f, t, g);
-        p.split[g] = (flow_split){1, 1, 1, 2, 2};
-    }
-    for (size_t i = 0; i < f->step_count; i++)
-        x.passes[i] = f->steps[i].kind == FLOW_PASS ? flow_passes(f, &p, &f->steps[i], scratch).count : 0;
-    consider(&x, &p, 0, tune_slices_of(t, f->most_slices), false, false, false);
+    size_t plan_count;
+    const candidate *plans = find_candidates(t, readings, count, scratch, &plan_count);
+    candidate best = {.f = NULL};
     tune_trial found = {.cycles = cycles};
-    bool is_better = false;
     size_t tried = 0, refused = 0, skipped = 0;
     uint64_t left = o->work;
-    for (size_t i = 0; i < x.count; i++) {
-        if (found.cycles > 0 && x.plans[i].cycles > found.cycles + found.cycles * ESTIMATE_ERROR_PERCENT / 100)
+    for (size_t i = 0; i < plan_count; i++) {
+        if (found.cycles > 0 && plans[i].plan.cycles > found.cycles + found.cycles * ESTIMATE_ERROR_PERCENT / 100)
             break;
-        if (found.cycles > 0 && left == 0) {
+        if (found.cycles > 0 && left == 0 && !(plans[i].is_first && cycles == 0)) {
             skipped++;
             continue;
         }
         arena_mark mark = arena_mark_here(scratch);
         tune_trial one = {.timing = tune_timing_of(o)};
-        flow_write(f, &x.plans[i], t, "", NULL, scratch, &one.text);
+        flow_write(plans[i].f, &plans[i].plan, t, "", NULL, scratch, &one.text);
         if (!tune_try_text(scratch, &one))
             break;
         tried++;
@@ -534,11 +570,10 @@ static bool find_kernel(const target *t, const tune_flow *f, const visa_tune_opt
         if (one.refusal && !all->first_refusal)
             all->first_refusal = arena_strdup(a, one.refusal);
         if (!one.refusal && (found.cycles == 0 || one.cycles < found.cycles)) {
-            is_better = true;
             found.cycles = one.cycles;
             found.dma_cycles = one.dma_cycles;
             memcpy(found.text.steps, one.text.steps, sizeof one.text.steps);
-            best = x.plans[i];
+            best = plans[i];
         }
         arena_rewind(scratch, mark);
         if (o->progress)
@@ -546,38 +581,34 @@ static bool find_kernel(const target *t, const tune_flow *f, const visa_tune_opt
     }
     arena_free(scratch);
     all->tried = tried;
-    if (!is_better)
+    if (!best.f)
         return false;
-    all->cycles = found.cycles;
     tune_answer answer = {.timing = tune_timing_of(o),
                           .cycles = found.cycles,
                           .dma_cycles = found.dma_cycles,
                           .tried = tried,
                           .refused = refused,
                           .left = skipped};
-    attainable bound = bound_of(t, f, tune_timing_of(o));
+    const tune_flow *f = best.f;
+    attainable bound = bound_of(t, &readings[0], tune_timing_of(o)); /* other readings have products that a kernel can do without */
     const char *types = arena_printf(a, "in %s, worked on in %s, out %s.", dtype_row_of(f->type)->name, dtype_row_of(f->meets)->name,
                                      dtype_row_of(f->out_type)->name);
     tune_text text;
-    flow_write(f, &best, t, tune_head(f->e->text, types, "passes", &bound, &answer, describe(f, &best, a), a), &found.text, a, &text);
+    flow_write(f, &best.plan, t, tune_head(f->e->text, types, "passes", &bound, &answer, describe(f, &best.plan, a), a), &found.text, a,
+               &text);
     *out = text.text;
     return true;
 }
 
-bool flow_answer(const target *t, const tune_flow *f, const tune_flow *again, const visa_tune_options *o, diag_list *diags, strbuf *out)
+bool flow_answer(const target *t, const tune_flow *readings, size_t count, const visa_tune_options *o, diag_list *diags, strbuf *out)
 {
-    outcome all = {0}, of_again = {0};
-    strbuf other;
-    bool found = find_kernel(t, f, o, 0, diags->arena, &all, out);
-    if (again && find_kernel(t, again, o, all.cycles, diags->arena, &of_again, &other)) {
-        *out = other;
-        return true;
-    }
-    return found || tune_refuse_all(diags, tune_whole_range(f->e->file, f->e->text), all.tried, all.first_refusal);
+    outcome all = {0};
+    return find_kernel(t, readings, count, o, 0, diags->arena, &all, out) ||
+           tune_refuse_all(diags, tune_whole_range(readings->e->file, readings->e->text), all.tried, all.first_refusal);
 }
 
 bool flow_beats(const target *t, const tune_flow *f, const visa_tune_options *o, int64_t cycles, arena *a, strbuf *out)
 {
     outcome all = {0};
-    return find_kernel(t, f, o, cycles, a, &all, out);
+    return find_kernel(t, f, 1, o, cycles, a, &all, out);
 }

@@ -17,6 +17,7 @@ typedef struct writer {
     size_t looped;      /* the group with iterations; NO_GROUP: there is none */
     const char *around; /* in place of slices that share an axis, what each of them brings; NULL: they have the same */
     int step;           /* of the text */
+    flow_ring left;     /* what slices that share an axis have after it is folded, a part each; one slice: they do not */
     unsigned unnamed;   /* groups, a bit each, whose digits of clusters and slices are copies without a name */
 } writer;
 
@@ -76,7 +77,7 @@ static const char *digit(const writer *w, size_t g, int64_t stride, int64_t coun
 
 static const char *tile(const writer *w, size_t g)
 {
-    return digit(w, g, 1, w->p->split[g].tile);
+    return digit(w, g, 1, w->p->split[g].tile / (g == w->left.group ? w->left.slices : 1));
 }
 
 /* A new axis for slices that have all the same; its size is in its name, so that kernels of one file can share it. */
@@ -93,6 +94,8 @@ static const char *slice_digit(const writer *w, size_t g, unsigned gathered, siz
         return s->slice > 1 ? arena_printf(w->a, "%" PRId64, s->slice) : NULL;
     if (g == shared)
         return w->around ? w->around : sharers(w, s->slice);
+    if ((gathered >> g & 1) && s->slice > 1 && w->left.slices > 1)
+        return digit(w, w->left.group, w->p->split[w->left.group].tile / w->left.slices, w->left.slices);
     if (gathered >> g & 1)
         return s->slice > 1 ? arena_printf(w->a, "1 # %" PRId64, s->slice) : NULL;
     return digit(w, g, s->tile, s->slice);
@@ -188,6 +191,27 @@ flow_ring flow_ring_of(const tune_flow *f, const flow_plan *p, const flow_value 
     return (flow_ring){slices, v->groups[outer]};
 }
 
+flow_ring flow_left_of(const tune_flow *f, const flow_plan *p, const flow_value *v)
+{
+    flow_ring none = {1, NO_GROUP};
+    size_t shared = shared_group(f, p), left = 0;
+    unsigned all = f->values[0].has;
+    bool waits = false;
+    for (size_t i = 1; i < f->value_count; i++)
+        if (f->values[i].is_left) {
+            all &= f->values[i].has;
+            waits = true;
+        }
+    if (!waits || shared == NO_GROUP || (v != &f->values[0] && !v->is_left))
+        return none;
+    const flow_value *out = &f->values[0];
+    while (left < out->count && !((all >> out->groups[left] & 1) && p->split[out->groups[left]].tile > 1))
+        left++;
+    if (left == out->count || p->split[out->groups[left]].tile % p->split[shared].slice != 0)
+        return none;
+    return (flow_ring){p->split[shared].slice, out->groups[left]};
+}
+
 /* Do steps need a value for anything but one tensor in the TRF? */
 static bool is_weights_alone(const tune_flow *f, const flow_value *v)
 {
@@ -256,7 +280,7 @@ int64_t flow_tile_of(const tune_flow *f, const flow_plan *p, const target *t, co
     int64_t elements = flow_comes_ahead(f, p, v) ? p->split[looped_group(p)].loop : 1;
     for (size_t i = 0; i < v->count; i++)
         elements *= p->split[v->groups[i]].tile;
-    elements /= flow_ring_of(f, p, v).slices * flow_handing_of(f, p, t, v).slices;
+    elements /= flow_ring_of(f, p, v).slices * flow_handing_of(f, p, t, v).slices * flow_left_of(f, p, v).slices;
     int64_t inner = v->is_packed && v->count > 0 ? p->split[v->groups[v->count - 1]].tile : 1;
     return v->tensor && v->place == FLOW_DM ? elements : elements / inner * round_up(inner, LANES);
 }
@@ -321,7 +345,7 @@ static int64_t unit_of_sums(const tune_flow *f, const target *t, const flow_valu
 {
     if (sums->summed == group)
         return flow_packet(f, t, group);
-    return sums->groups[sums->count - 1] == group ? flow_turn_columns(f, LANES) : 1;
+    return sums->is_packed && sums->groups[sums->count - 1] == group ? flow_turn_columns(f, LANES) : 1;
 }
 
 int64_t flow_unit(const tune_flow *f, const target *t, size_t group)
@@ -544,6 +568,8 @@ static const char *packet_of(const writer *w, const stream *s)
 static const char *columns_of(const writer *w, const flow_value *sums, bool all)
 {
     const char *parts[FLOW_GROUPS_MAX];
+    if (!sums->is_packed)
+        return "1";
     size_t count = 0, inner = sums->groups[sums->count - 1];
     for (size_t i = 0; i + 1 < sums->count; i++)
         if (!(w->f->values[sums->rows].has >> sums->groups[i] & 1))
@@ -568,7 +594,7 @@ static void write_sums(writer *w, const flow_value *sums)
             part = w->p->split[sums->summed].tile;
     const char *rows = in_list(rows_of(w, sums)), *steps = digit(w, sums->summed, packet, part / packet),
                *of_packet = digit(w, sums->summed, 1, packet), *groups = in_list(columns_of(w, sums, false)),
-               *lanes = digit(w, sums->groups[sums->count - 1], 1, LANES);
+               *lanes = sums->is_packed ? digit(w, sums->groups[sums->count - 1], 1, LANES) : "1 # 8";
     const flow_value *v = &f->values[sums->rows];
     tune_line(&w->page, "    .begin(%s.view()%s)", v->name, flow_comes_ahead(f, w->p, v) ? part_of(w, v, "") : "");
     flow_ring ring = flow_ring_of(f, w->p, v);
@@ -614,6 +640,15 @@ static bool has_halves(const writer *w, const stream *s)
     return s->is_packed && w->f->groups[s->groups[s->count - 1]].size > LANES / 2;
 }
 
+/* What is left of a stream over slices, in the pass that folds it. */
+static void write_over_slices(writer *w, const tune_pass *pass, stream *s, bool gathers)
+{
+    s->gathered |= gathers ? 1U << pass->fold->group : 0;
+    tune_line(&w->page, "    .vector_inter_slice_reduce::<%s, m![%s]>(%s)",
+              gathers ? slice_type(w, s->gathered) : arena_printf(w->a, "m![%s]", slices(w, s->gathered, pass->fold->group)),
+              time_of(w, s, NO_GROUP), pass->over_slices);
+}
+
 /* The pass, and what it makes of its stream. Sums come into the VRF through the Vector Engine, though nothing is done to them. */
 static void write_pass(writer *w, const tune_pass *pass, stream *s, bool gathers, bool into_vrf)
 {
@@ -621,6 +656,10 @@ static void write_pass(writer *w, const tune_pass *pass, stream *s, bool gathers
     if (!inside && !pass->over_slices && !into_vrf)
         return;
     tune_line(&w->page, "    .vector_init()");
+    if (pass->slices_first) {
+        leave_out(s, pass->fold->group);
+        write_over_slices(w, pass, s, gathers);
+    }
     if (inside || !pass->over_slices)
         tune_line(&w->page, "    .vector_intra_slice_tag(TagMode::Zero)");
     write_methods(w, &pass->front);
@@ -631,17 +670,13 @@ static void write_pass(writer *w, const tune_pass *pass, stream *s, bool gathers
         tune_line(&w->page, "    .vector_narrow_trim::<m![%s]>()",
                   s->is_packed ? digit(w, s->groups[s->count - 1], 1, LANES / 2) : "1 # 4");
     write_methods(w, &pass->narrow);
-    if (pass->fold)
+    if (pass->fold && !pass->slices_first)
         leave_out(s, pass->fold->group);
     if (narrow)
         tune_line(&w->page, s->is_packed && halves ? "    .vector_widen_concat::<_, _>()" : "    .vector_widen_pad::<_>()");
     write_methods(w, &pass->back);
-    if (pass->over_slices) {
-        s->gathered |= gathers ? 1U << pass->fold->group : 0;
-        tune_line(&w->page, "    .vector_inter_slice_reduce::<%s, m![%s]>(%s)",
-                  gathers ? slice_type(w, s->gathered) : arena_printf(w->a, "m![%s]", slices(w, s->gathered, pass->fold->group)),
-                  time_of(w, s, NO_GROUP), pass->over_slices);
-    }
+    if (pass->over_slices && !pass->slices_first)
+        write_over_slices(w, pass, s, gathers);
     tune_line(&w->page, "    .vector_final()");
 }
 
@@ -735,7 +770,7 @@ static bool gathers(const tune_epilogue *e, const flow_value *to)
 {
     for (size_t i = 0; i < e->count; i++)
         if (e->passes[i].over_slices)
-            return to->place == FLOW_OUT;
+            return to->place == FLOW_OUT || to->is_left;
     return false;
 }
 
@@ -814,6 +849,7 @@ static void write_passes(writer *w, const flow_step *s)
     memcpy(x.groups, from->groups, sizeof x.groups);
     if (to->place == FLOW_OUT && !x.sums)
         order_as_result(w, &x);
+    const flow_ring left = flow_left_of(f, w->p, to);
     bool gather = gathers(&e, to), real = from->type == DTYPE_F32 || target_converts(ENGINE_ID_FETCH, from->type, DTYPE_F32);
     size_t count = larger(1, (int64_t)e.count);
     static const tune_pass nothing = {0};
@@ -829,6 +865,8 @@ static void write_passes(writer *w, const flow_step *s)
         if (pass->fold)
             leave_out(&made, pass->fold->group);
         made.gathered |= pass->over_slices && gather ? 1U << pass->fold->group : 0;
+        const flow_ring none = {1, NO_GROUP}, before = x.gathered ? left : none;
+        w->left = made.gathered ? left : none;
         begin_step(w, told(w, pass, s, is_last));
         const char *name = is_last ? to->name : arena_printf(w->a, "values_%d", w->step);
         bool shares = pass->over_slices && !gather;
@@ -848,7 +886,9 @@ static void write_passes(writer *w, const flow_step *s)
             tune_line(&w->page, "let %s: %s<%s, Chip, Cluster, %s, m![%s]> = device.main", to->name,
                       to->place == FLOW_VRF ? "VrfTensor" : "DmTensor", type_name(to->type), slice_type(w, made.gathered),
                       element(w, &made));
+        w->left = before;
         write_fetch(w, &x, pass->fold ? pass->fold->group : NO_GROUP, x.type == f->meets ? f->meets : as);
+        w->left = made.gathered ? left : none;
         made = x;
         write_pass(w, pass, &made, gather, x.sums && is_last && to->place == FLOW_VRF);
         if (shares)
@@ -865,6 +905,7 @@ static void write_passes(writer *w, const flow_step *s)
             tune_line(&w->page, "    .commit();");
         }
         end_step(w);
+        w->left = none;
         if (!pass->is_gate) {
             x = made;
             x.name = name;
@@ -896,6 +937,22 @@ static void write_bring(writer *w)
     end_step(w);
 }
 
+/* Of all lanes the first one is of the column. */
+static void write_ones(writer *w, const flow_step *s)
+{
+    const flow_value *to = &w->f->values[s->to];
+    const char *type = type_name(to->type), *sums = tiles(w, to->groups, to->count, NULL);
+    begin_step(w, s->why);
+    tune_line(&w->page, "let mut %s: DmTensor<%s, Chip, Cluster, Slice, m![%s]> = DmTensor::new();", to->name, type, sums);
+    tune_line(&w->page, "%s.view_mut().memset(const { %s::from_f32(1.0) }, &mut device.sub);", to->name, type);
+    tune_line(&w->page, "let %s: TrfTensor<%s, Chip, Cluster, Slice, m![1 # %d], m![%s]> = device.sub", to->name, type, LANES, sums);
+    tune_line(&w->page, "    .begin(%s.view())", to->name);
+    tune_line(&w->page, "    .fetch::<m![1 # %d], m![%s]>()", LANES, sums);
+    tune_line(&w->page, "    .collect()");
+    tune_line(&w->page, "    .to_trf();");
+    end_step(w);
+}
+
 /* Does a step depend on the iteration? */
 static bool is_inside(const writer *w, const flow_step *s)
 {
@@ -924,6 +981,8 @@ static void write_steps(writer *w, bool inside)
             write_turn(w, s);
         else if (s->kind == FLOW_FILL)
             write_fill(w, s);
+        else if (s->kind == FLOW_ONES)
+            write_ones(w, s);
         else if (flow_is_copy(w->f, s))
             write_copy(w, s);
         else
@@ -973,7 +1032,7 @@ static void write_head(writer *w)
 
 void flow_write(const tune_flow *f, const flow_plan *p, const target *t, const char *head, const tune_text *found, arena *a, tune_text *out)
 {
-    writer w = {.f = f, .p = p, .t = t, .a = a, .page = {out, found, a, 0}, .looped = NO_GROUP};
+    writer w = {.f = f, .p = p, .t = t, .a = a, .page = {out, found, a, 0}, .looped = NO_GROUP, .left = {1, NO_GROUP}};
     *out = (tune_text){0};
     strbuf_init(&out->text, a);
     strbuf_puts(&out->text, head);

@@ -54,6 +54,10 @@ typedef struct flow_ring {
 } flow_ring;
 flow_ring flow_ring_of(const tune_flow *f, const flow_plan *p, const flow_value *v);
 
+/* Of a result whose division waits: slices that share what is folded have a part of this group each, where they have one of it; else the
+ * first of them has all. One slice: so it is. */
+flow_ring flow_left_of(const tune_flow *f, const flow_plan *p, const flow_value *v);
+
 /* Of weights that are handed on: slices that have parts of this group, which the weights have not, bring a part of them each. Of the
  * weights' kept axis that is the inner part of the 8 in the lanes, and the inner part of what is outside of them. `inside`: slices between
  * two that differ in the group; rings go over these, too. One slice: they are not handed on. */

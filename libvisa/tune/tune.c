@@ -109,7 +109,7 @@ static void add_axis(tune_kernel *k, tune_kernel_axis one)
 
 static bool read_flow(diag_list *diags, const visa_tune_options *o, const tune_expression *e, tune_flow *f, tune_kernel *out)
 {
-    if (!tune_flow_read(e, o, false, diags, f))
+    if (!tune_flow_read(e, o, (flow_reading){0}, diags, f))
         return false;
     for (size_t g = 0; g < f->group_count; g++)
         add_axis(out, (tune_kernel_axis){f->groups[g].text, f->groups[g].parts, f->groups[g].size});
@@ -228,16 +228,23 @@ static bool answer_contraction(visa_compilation *c, const target *t, const visa_
 
 static bool answer_flow(visa_compilation *c, const target *t, const visa_tune_options *o, const tune_flow *f, tune_kernel *out)
 {
-    enum { READ_AGAIN, FORM, FORM_AGAIN, FLOWS };
-    tune_flow *x = ARENA_ARRAY(c->arena, tune_flow, FLOWS);
+    enum { WAYS = 2, READINGS = WAYS * WAYS };
+    tune_flow *x = ARENA_ARRAY(c->arena, tune_flow, READINGS);
     int64_t chips = larger(1, o->chips);
     diag_list refusals;
+    size_t count = 0;
     diag_list_init(&refusals, c->arena);
-    if (tune_forms_of_flow(f, chips, c->arena, &x[FORM]) == 0)
+    if (tune_forms_of_flow(f, chips, c->arena, &x[count++]) == 0)
         return refuse_shares(&c->diags, tune_whole_range(f->e->file, f->e->text), o);
-    bool is_other = f->has_sums_again && tune_flow_read(f->e, o, true, &refusals, &x[READ_AGAIN]) &&
-                    tune_forms_of_flow(&x[READ_AGAIN], chips, c->arena, &x[FORM_AGAIN]) > 0;
-    return flow_answer(t, &x[FORM], is_other ? &x[FORM_AGAIN] : NULL, o, &c->diags, &out->text);
+    for (int way = 1; way < READINGS; way++) {
+        const flow_reading how = {.multiplies_again = way % WAYS, .divides_after = way / WAYS};
+        tune_flow *read = ARENA_NEW(c->arena, tune_flow);
+        if ((how.multiplies_again && !f->has_sums_again) || (how.divides_after && !f->has_divisions))
+            continue;
+        if (tune_flow_read(f->e, o, how, &refusals, read) && tune_forms_of_flow(read, chips, c->arena, &x[count]) > 0)
+            count++;
+    }
+    return flow_answer(t, x, count, o, &c->diags, &out->text);
 }
 
 /* ---- both ---- */
