@@ -38,7 +38,7 @@ static int64_t run_of(const space *x, const flow_plan *p, const flow_value *v)
         if (tile != size || hands)
             break;
     }
-    return larger(1, smaller(PACKET_MAX, bytes_of(v->type, run)));
+    return larger(1, smaller(PACKET_MAX, bytes_of(v->type, smaller(run, flow_tile_of(x->f, p, x->t, v)))));
 }
 
 static int64_t copy_cycles(const space *x, const flow_plan *p, const flow_value *v, bool store)
@@ -189,7 +189,7 @@ static void estimate(const space *x, flow_plan *p)
         for (int handed = 1; handed >= 0; handed--) /* what has longest to go around comes first */
             for (size_t k = 0; k < f->step_count; k++) {
                 const flow_value *to = &f->values[f->steps[k].to];
-                bool inside = looped == 0 || ((to->has & looped) && !flow_comes_ahead(f, p, to));
+                bool inside = looped == 0 || ((to->has & looped) && !flow_comes_ahead(f, p, x->t, to));
                 if (f->steps[k].kind == FLOW_LOAD && (inside || i == 0) && (flow_handing_of(f, p, x->t, to).slices > 1) == (handed == 1))
                     follow(x, p, k, &c);
             }
@@ -343,7 +343,7 @@ static void consider(space *x, flow_plan *p, size_t g, int64_t slices, bool clus
         p->rings = true;
         bool rings = false;
         for (size_t i = 0; i < x->f->value_count; i++)
-            rings = rings || flow_ring_of(x->f, p, &x->f->values[i]).slices > 1;
+            rings = rings || flow_ring_of(x->f, p, x->t, &x->f->values[i]).slices > 1;
         p->hands = true;
         p->ahead = true;
         bool hands = false, ahead = false;
@@ -351,7 +351,7 @@ static void consider(space *x, flow_plan *p, size_t g, int64_t slices, bool clus
             hands = hands || flow_handing_of(x->f, p, x->t, &x->f->values[i]).slices > 1;
         p->rings = false;
         for (size_t i = 0; i < x->f->value_count; i++)
-            ahead = ahead || flow_comes_ahead(x->f, p, &x->f->values[i]);
+            ahead = ahead || flow_comes_ahead(x->f, p, x->t, &x->f->values[i]);
         const int by_main = fills ? 2 : 1, around = rings ? 2 : 1, handed = hands ? 2 : 1;
         for (int way = 0; way < by_main * around * handed * (ahead ? 2 : 1); way++) {
             p->main_weights = fills && way % by_main;

@@ -177,23 +177,28 @@ static size_t shared_group(const tune_flow *f, const flow_plan *p)
     return g < f->group_count ? g : NO_GROUP;
 }
 
-flow_ring flow_ring_of(const tune_flow *f, const flow_plan *p, const flow_value *v)
+flow_ring flow_ring_of(const tune_flow *f, const flow_plan *p, const target *t, const flow_value *v)
 {
-    flow_ring none = {1, NO_GROUP};
+    flow_ring none = {1, NO_GROUP, 0};
     size_t shared = shared_group(f, p), outer = 0;
     if (!p->rings || shared == NO_GROUP || !v->tensor || v->place != FLOW_DM || (v->has >> shared & 1) || !is_rows_alone(f, v))
         return none;
     while (outer + 1 < v->count && p->split[v->groups[outer]].tile == 1)
         outer++;
     int64_t slices = p->split[shared].slice;
-    if (outer + 1 >= v->count || p->split[v->groups[outer]].tile % slices != 0)
-        return none;
-    return (flow_ring){slices, v->groups[outer]};
+    if (outer + 1 < v->count && p->split[v->groups[outer]].tile % slices == 0)
+        return (flow_ring){slices, v->groups[outer], 0};
+    size_t summed = v->groups[v->count - 1];
+    int64_t packet = flow_packet_of(f, p, t, summed), packets = p->split[summed].tile / packet;
+    bool is_whole = p->split[summed].tile == f->groups[summed].size;
+    for (size_t i = 0; i + 1 < v->count; i++)
+        packets *= p->split[v->groups[i]].tile;
+    return is_whole && packets > 1 && slices % packets == 0 ? (flow_ring){packets, NO_GROUP, packet} : none;
 }
 
 flow_ring flow_left_of(const tune_flow *f, const flow_plan *p, const flow_value *v)
 {
-    flow_ring none = {1, NO_GROUP};
+    flow_ring none = {1, NO_GROUP, 0};
     size_t shared = shared_group(f, p), left = 0;
     unsigned all = f->values[0].has;
     bool waits = false;
@@ -209,7 +214,7 @@ flow_ring flow_left_of(const tune_flow *f, const flow_plan *p, const flow_value 
         left++;
     if (left == out->count || p->split[out->groups[left]].tile % p->split[shared].slice != 0)
         return none;
-    return (flow_ring){p->split[shared].slice, out->groups[left]};
+    return (flow_ring){p->split[shared].slice, out->groups[left], 0};
 }
 
 /* Do steps need a value for anything but one tensor in the TRF? */
@@ -268,19 +273,19 @@ static size_t looped_group(const flow_plan *p)
     return g;
 }
 
-bool flow_comes_ahead(const tune_flow *f, const flow_plan *p, const flow_value *v)
+bool flow_comes_ahead(const tune_flow *f, const flow_plan *p, const target *t, const flow_value *v)
 {
     size_t g = looped_group(p);
-    return p->ahead && g != NO_GROUP && (v->has >> g & 1) && v->tensor && v->place == FLOW_DM && flow_ring_of(f, p, v).slices == 1 &&
+    return p->ahead && g != NO_GROUP && (v->has >> g & 1) && v->tensor && v->place == FLOW_DM && flow_ring_of(f, p, t, v).slices == 1 &&
            is_rows_alone(f, v);
 }
 
 int64_t flow_tile_of(const tune_flow *f, const flow_plan *p, const target *t, const flow_value *v)
 {
-    int64_t elements = flow_comes_ahead(f, p, v) ? p->split[looped_group(p)].loop : 1;
+    int64_t elements = flow_comes_ahead(f, p, t, v) ? p->split[looped_group(p)].loop : 1;
     for (size_t i = 0; i < v->count; i++)
         elements *= p->split[v->groups[i]].tile;
-    elements /= flow_ring_of(f, p, v).slices * flow_handing_of(f, p, t, v).slices * flow_left_of(f, p, v).slices;
+    elements /= flow_ring_of(f, p, t, v).slices * flow_handing_of(f, p, t, v).slices * flow_left_of(f, p, v).slices;
     int64_t inner = v->is_packed && v->count > 0 ? p->split[v->groups[v->count - 1]].tile : 1;
     return v->tensor && v->place == FLOW_DM ? elements : elements / inner * round_up(inner, LANES);
 }
@@ -468,11 +473,46 @@ static void write_tensor(writer *w, const flow_value *v, size_t around, const ch
     tune_line(&w->page, "let %s: DmTensor<%s, Chip, %s, %s, m![%s]> = %s%s.to_dm(&mut device.tdma);", v->name, type_name(v->type),
               w->unnamed ? arena_printf(w->a, "m![%s]", clusters(w)) : "Cluster",
               w->unnamed ? arena_printf(w->a, "m![%s]", slices(w, 0, around)) : named, element, w->f->e->tensors[v->tensor].port,
-              flow_comes_ahead(w->f, w->p, v) ? "" : part_of(w, v, ".view()"));
+              flow_comes_ahead(w->f, w->p, w->t, v) ? "" : part_of(w, v, ".view()"));
     if (w->unnamed)
         tune_line(&w->page, "let %s: DmTensor<%s, Chip, Cluster, %s, m![%s]> = unsafe { %s.reshape() };", v->name, type_name(v->type),
                   named, element, v->name);
     w->unnamed = 0;
+}
+
+/* Axes of slices in a ring, and of rings: new ones, since the switch gives all slices of a ring the same. */
+static const char *in_rings(const writer *w, const flow_ring *r, bool of_rings)
+{
+    int64_t count = of_rings ? w->p->split[shared_group(w->f, w->p)].slice / r->slices : r->slices;
+    return count > 1 ? arena_printf(w->a, of_rings ? "RINGS_%" PRId64 : "RING_%" PRId64, count) : NULL;
+}
+
+/* Each slice of a ring brings a packet, and all get all of them: into DM again, by the sub context. */
+static void write_packets_around(writer *w, const flow_value *v, const flow_ring *r)
+{
+    const size_t shared = shared_group(w->f, w->p), summed = v->groups[v->count - 1];
+    const char *rings = in_rings(w, r, true), *rows = v->count > 1 ? in_list(tiles(w, v->groups, v->count - 1, NULL)) : NULL,
+               *steps = digit(w, summed, r->packet, w->p->split[summed].tile / r->packet), *packet = digit(w, summed, 1, r->packet);
+    int64_t flit = w->t->flit_bytes * 8 / dtype_row_of(v->type)->bits;
+    begin_step(w, arena_printf(w->a, "A packet for each slice, once for %" PRId64 " of them", r->slices));
+    w->around = TUNE_LIST(w->a, rings, rows, steps);
+    write_tensor(w, v, shared, packet);
+    end_step(w);
+    w->around = TUNE_LIST(w->a, rings, in_rings(w, r, false));
+    const char *all = slices(w, 0, shared), *of = tiles(w, v->groups, v->count, NULL);
+    w->around = NULL;
+    begin_step(w, "The Switch Engine takes them around, in the sub context");
+    tune_line(&w->page, "let %s: DmTensor<%s, Chip, Cluster, m![%s], m![%s]> = device.sub", v->name, type_name(v->type), all, of);
+    tune_line(&w->page, "    .begin(%s.view())", v->name);
+    tune_line(&w->page, "    .fetch::<m![1], m![%s]>()", packet);
+    tune_line(&w->page, "    .switch::<m![%s], m![%s]>(SwitchConfig::Broadcast01 { slice1: %" PRId64 ", slice0: 1, time0: 1 })", all,
+              TUNE_LIST(w->a, rows, steps), r->slices);
+    tune_line(&w->page, "    .collect()");
+    tune_line(&w->page, "    .commit_trim::<m![%s]>()", digit(w, summed, 1, smaller(flit, r->packet)));
+    tune_line(&w->page, "    .commit();");
+    tune_line(&w->page, "let %s: DmTensor<%s, Chip, Cluster, Slice, m![%s]> = unsafe { %s.reshape() };", v->name, type_name(v->type), of,
+              v->name);
+    end_step(w);
 }
 
 static void write_load(writer *w, const flow_step *s)
@@ -484,7 +524,7 @@ static void write_load(writer *w, const flow_step *s)
     for (size_t g = 0; g < w->f->group_count; g++)
         if (!(v->has >> g & 1) && w->p->split[g].slice * w->p->split[g].cluster > 1)
             others[count++] = w->f->share[g].axis ? w->f->share[g].axis : w->f->groups[g].text;
-    flow_ring ring = flow_ring_of(w->f, w->p, v);
+    flow_ring ring = flow_ring_of(w->f, w->p, w->t, v);
     flow_handing h = flow_handing_of(w->f, w->p, w->t, v);
     if (h.slices > 1) {
         size_t sum = v->groups[v->count - 1];
@@ -498,9 +538,13 @@ static void write_load(writer *w, const flow_step *s)
         end_step(w);
         return;
     }
-    int64_t left = ring.slices > 1 ? w->p->split[ring.group].tile / ring.slices : 1;
+    if (ring.packet > 0) {
+        write_packets_around(w, v, &ring);
+        return;
+    }
     if (ring.slices > 1) {
         const char *parts[FLOW_GROUPS_MAX];
+        int64_t left = w->p->split[ring.group].tile / ring.slices;
         for (size_t i = 0; i < v->count; i++)
             parts[i] = v->groups[i] == ring.group ? digit(w, ring.group, 1, left) : tile(w, v->groups[i]);
         w->around = digit(w, ring.group, left, ring.slices);
@@ -515,7 +559,7 @@ static void write_load(writer *w, const flow_step *s)
     begin_step(
         w, arena_printf(w->a, count ? "%" PRId64 " bytes for each slice, the same for all parts of %s" : "%" PRId64 " bytes for each slice",
                         ceil_div(elements * dtype_row_of(v->type)->bits, 8), tune_list(w->a, others, count)));
-    bool alone = v->count == 0 || elements == 1, is_ahead = flow_comes_ahead(w->f, w->p, v);
+    bool alone = v->count == 0 || elements == 1, is_ahead = flow_comes_ahead(w->f, w->p, w->t, v);
     const char *of = alone ? arena_printf(w->a, "1 # %d", (int)(64 / dtype_row_of(v->type)->bits)) : tiles(w, v->groups, v->count, NULL);
     if (is_ahead)
         of = TUNE_LIST(w->a, iterations(w), in_list(tiles(w, v->groups, v->count, NULL)));
@@ -596,8 +640,8 @@ static void write_sums(writer *w, const flow_value *sums)
                *of_packet = digit(w, sums->summed, 1, packet), *groups = in_list(columns_of(w, sums, false)),
                *lanes = sums->is_packed ? digit(w, sums->groups[sums->count - 1], 1, LANES) : "1 # 8";
     const flow_value *v = &f->values[sums->rows];
-    tune_line(&w->page, "    .begin(%s.view()%s)", v->name, flow_comes_ahead(f, w->p, v) ? part_of(w, v, "") : "");
-    flow_ring ring = flow_ring_of(f, w->p, v);
+    tune_line(&w->page, "    .begin(%s.view()%s)", v->name, flow_comes_ahead(f, w->p, w->t, v) ? part_of(w, v, "") : "");
+    flow_ring ring = flow_ring_of(f, w->p, w->t, v);
     const char *here[FLOW_GROUPS_MAX];
     int64_t inside = part / packet; /* steps of time of what one slice brings */
     for (size_t i = 0; i + 1 < v->count; i++) {
@@ -608,7 +652,7 @@ static void write_sums(writer *w, const flow_value *sums)
     tune_line(&w->page, "    .fetch::<m![%s], m![%s]>()", TUNE_LIST(w->a, in_list(tune_list(w->a, here, v->count - 1)), steps), of_packet);
     if (v->type != f->type)
         tune_line(&w->page, "    .fetch_cast::<%s>()", type_name(f->type));
-    if (ring.slices > 1)
+    if (ring.slices > 1 && ring.packet == 0)
         tune_line(&w->page,
                   "    .switch::<Slice, m![%s]>(SwitchConfig::Broadcast01 { slice1: %" PRId64 ", slice0: 1, time0: %" PRId64 " })",
                   TUNE_LIST(w->a, rows, steps), ring.slices, inside);
@@ -865,7 +909,7 @@ static void write_passes(writer *w, const flow_step *s)
         if (pass->fold)
             leave_out(&made, pass->fold->group);
         made.gathered |= pass->over_slices && gather ? 1U << pass->fold->group : 0;
-        const flow_ring none = {1, NO_GROUP}, before = x.gathered ? left : none;
+        const flow_ring none = {1, NO_GROUP, 0}, before = x.gathered ? left : none;
         w->left = made.gathered ? left : none;
         begin_step(w, told(w, pass, s, is_last));
         const char *name = is_last ? to->name : arena_printf(w->a, "values_%d", w->step);
@@ -959,7 +1003,7 @@ static bool is_inside(const writer *w, const flow_step *s)
     const tune_flow *f = w->f;
     if (w->looped == NO_GROUP)
         return true;
-    if (s->kind == FLOW_LOAD && flow_comes_ahead(f, w->p, &f->values[s->to]))
+    if (s->kind == FLOW_LOAD && flow_comes_ahead(f, w->p, w->t, &f->values[s->to]))
         return false;
     unsigned has = f->values[s->to].has | (s->kind == FLOW_PASS ? tune_flow_depends(f, s->from) : 0);
     for (size_t i = 0; s->kind == FLOW_PASS && i < s->count; i++) {
@@ -1004,6 +1048,14 @@ static void write_head(writer *w)
         if (f->groups[g].is_reduced && w->p->split[g].slice > 1)
             strbuf_printf(&w->page.out->text, ", %s = %" PRId64, sharers(w, w->p->split[g].slice), w->p->split[g].slice);
     }
+    for (size_t i = 1; i < f->value_count; i++) {
+        const flow_ring r = flow_ring_of(f, w->p, w->t, &f->values[i]);
+        for (int of_rings = 0; r.packet > 0 && of_rings < 2; of_rings++) {
+            const char *axis = in_rings(w, &r, of_rings);
+            if (axis && !strstr(w->page.out->text.text, arena_printf(w->a, "%s = ", axis)))
+                strbuf_printf(&w->page.out->text, ", %s = %s", axis, strchr(axis, '_') + 1);
+        }
+    }
     strbuf_puts(&w->page.out->text, "];\n\n");
     tune_line(&w->page, "type Chip = m![%s];", tune_chip_mapping(f->share, f->group_count, ~0U, w->a));
     tune_line(&w->page, "type Cluster = m![%s];", clusters(w));
@@ -1032,7 +1084,7 @@ static void write_head(writer *w)
 
 void flow_write(const tune_flow *f, const flow_plan *p, const target *t, const char *head, const tune_text *found, arena *a, tune_text *out)
 {
-    writer w = {.f = f, .p = p, .t = t, .a = a, .page = {out, found, a, 0}, .looped = NO_GROUP, .left = {1, NO_GROUP}};
+    writer w = {.f = f, .p = p, .t = t, .a = a, .page = {out, found, a, 0}, .looped = NO_GROUP, .left = {1, NO_GROUP, 0}};
     *out = (tune_text){0};
     strbuf_init(&out->text, a);
     strbuf_puts(&out->text, head);

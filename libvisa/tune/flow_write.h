@@ -46,13 +46,15 @@ size_t flow_outer_of_result(const tune_flow *f);
 /* How that copy leaves the positions of this axis. */
 flow_split flow_brought_split(const tune_flow *f, const flow_plan *p);
 
-/* Of rows that go around: so many slices bring a part of this group each, the outermost that a slice has several positions of. One slice:
- * they do not. Rows go around that nothing else needs, where slices share an axis that they have not. */
+/* Of rows that go around: so many slices bring a part of this group each, the outermost that a slice has several positions of; or a packet
+ * each, of all rows and steps that there are, no group. One slice: they do not. Rows go around that nothing else needs, where slices share
+ * an axis that they have not; of these the innermost so many are a ring. */
 typedef struct flow_ring {
     int64_t slices;
     size_t group;
+    int64_t packet; /* elements; 0: parts of a group are brought */
 } flow_ring;
-flow_ring flow_ring_of(const tune_flow *f, const flow_plan *p, const flow_value *v);
+flow_ring flow_ring_of(const tune_flow *f, const flow_plan *p, const target *t, const flow_value *v);
 
 /* Of a result whose division waits: slices that share what is folded have a part of this group each, where they have one of it; else the
  * first of them has all. One slice: so it is. */
@@ -68,7 +70,7 @@ typedef struct flow_handing {
 flow_handing flow_handing_of(const tune_flow *f, const flow_plan *p, const target *t, const flow_value *v);
 
 /* Rows that come in front of the loop, though iterations share them: so do those of a contraction that nothing else needs. */
-bool flow_comes_ahead(const tune_flow *f, const flow_plan *p, const flow_value *v);
+bool flow_comes_ahead(const tune_flow *f, const flow_plan *p, const target *t, const flow_value *v);
 
 /* Elements that a slice has of a value. */
 int64_t flow_tile_of(const tune_flow *f, const flow_plan *p, const target *t, const flow_value *v);
