@@ -1017,7 +1017,7 @@ static void write_steps(writer *w, bool inside)
 {
     for (size_t i = 0; i < w->f->step_count; i++) {
         const flow_step *s = &w->f->steps[i];
-        if (is_inside(w, s) != inside)
+        if (s->kind == FLOW_ONES || is_inside(w, s) != inside)
             continue;
         if (s->kind == FLOW_LOAD)
             write_load(w, s);
@@ -1025,8 +1025,6 @@ static void write_steps(writer *w, bool inside)
             write_turn(w, s);
         else if (s->kind == FLOW_FILL)
             write_fill(w, s);
-        else if (s->kind == FLOW_ONES)
-            write_ones(w, s);
         else if (flow_is_copy(w->f, s))
             write_copy(w, s);
         else
@@ -1091,6 +1089,9 @@ void flow_write(const tune_flow *f, const flow_plan *p, const target *t, const c
     for (size_t g = 0; g < f->group_count; g++)
         w.looped = p->split[g].loop > 1 ? g : w.looped;
     write_head(&w);
+    for (size_t i = 0; i < f->step_count; i++) /* in front, while the sub context has nothing else to do */
+        if (f->steps[i].kind == FLOW_ONES)
+            write_ones(&w, &f->steps[i]);
     if (w.looped != NO_GROUP) {
         write_steps(&w, false);
         tune_line(&w.page, "for i in 0..%" PRId64 " {", p->split[w.looped].loop);
