@@ -160,6 +160,13 @@ int64_t tune_aside_of(const target *t, const tune_question *q, tune_role role)
     return parts <= tune_slices_of(t, q->most_slices) && t->slices_per_cluster % parts == 0 ? kept : 0;
 }
 
+int64_t tune_turns_ahead(const tune_plan *p)
+{
+    enum { FEWEST = 4 }; /* iterations: in the first ones its copy comes, in the others what follows it */
+    bool is_in_parts = p->sum_loop > 1 && p->aside[TUNE_ROW] + p->aside[TUNE_COLUMN] > 0;
+    return is_in_parts && p->split[TUNE_ROW].loop >= FEWEST ? p->split[TUNE_ROW].loop / FEWEST : 0;
+}
+
 tune_turners tune_turners_of(const target *t, const tune_question *q, const tune_plan *p, tune_role role)
 {
     tune_turners x = {.of_kept = q->size[role] / p->aside[role], .of_sum = 1};
@@ -755,7 +762,7 @@ static region region_of_load(const tune_question *q, const tune_plan *p, tune_ro
 }
 
 typedef struct piece_times {
-    int64_t aside_copies, aside; /* of operands that are turned once: what DMA does, and all up to their last copy */
+    int64_t aside_in, turn_aside, aside_out, aside; /* of operands that are turned once: copies, and all up to the last one of a part */
     int64_t rows, turn_rows, weights, turn_weights, store_weights, multiply, sums, passes, regroup, close, store, row_extras, column_extras,
         handed,  /* by the sub context */
         bitmaps; /* before the first of them: copies stand still meanwhile, too */
@@ -959,7 +966,9 @@ static void add_aside(const target *t, const tune_question *q, const tune_plan *
     store.stored = all.bytes;
     int64_t in = copy_cycles(t, &alike, &load), out = copy_cycles(t, &alike, &store),
             turn = FILL + larger(of.sums * kept / tune_turn_columns(q, kept), of.sums * kept / tune_turn_rows(t, q));
-    x->aside_copies += in + out;
+    x->aside_in += in;
+    x->turn_aside += turn;
+    x->aside_out += out;
     x->aside += in + out + (x->aside > 0 ? 0 : turn);
 }
 
@@ -1089,7 +1098,7 @@ static void add_copies(const target *t, const tune_question *q, const tune_plan 
     x->rows = copy_cycles(
         t, p, &(copy){.pieces = pieces, .bytes = run, .of = slices_of_load(q, p, TUNE_ROW), .hbm = region_of_load(q, p, TUNE_ROW)});
     x->weights = weights_cycles(t, q, p);
-    x->aside_copies = x->aside = 0;
+    x->aside_in = x->turn_aside = x->aside_out = x->aside = 0;
     for (int role = TUNE_ROW; role < TUNE_SUM; role++)
         add_aside(t, q, p, (tune_role)role, x);
     add_epilogue(t, q, p, row->tile * tiles, x);
@@ -1172,8 +1181,8 @@ static void load(const tune_plan *p, const piece_times *x, int64_t i, int64_t fr
 {
     int64_t rows = p->split[TUNE_ROW].loop, columns = p->split[TUNE_COLUMN].loop, inner = p->columns_outside ? rows : columns;
     int64_t of_part = i % (p->split[TUNE_BATCH].loop * rows * columns);
-    if (of_part == 0) /* the first part is waited for, the others are turned meanwhile */
-        run_on(dma, free_at, i == 0 ? x->aside : x->aside_copies);
+    if (i == 0 || (of_part == 0 && tune_turns_ahead(p) == 0)) /* the first part is waited for, the others are turned meanwhile */
+        run_on(dma, free_at, i == 0 ? x->aside : x->aside_in + x->aside_out);
     bool is_first = i % inner == 0, are_here = p->row_copies > 0 && p->sum_loop == 1 && i % (rows * columns) >= rows;
     if (i == 0)
         run_on(dma, free_at, x->bitmaps);
@@ -1219,10 +1228,11 @@ static int64_t least_of(const tune_plan *p, const piece_times *x)
     if (p->row_copies > 0)
         row_copies = batches * p->sum_loop * p->row_copies;
     int64_t stores = p->results_stay ? 1 : of_sum;
-    int64_t dma = x->bitmaps + p->sum_loop * x->aside_copies + weights * x->weights +
+    int64_t dma = x->bitmaps + p->sum_loop * (x->aside_in + x->aside_out) + weights * x->weights +
                   (p->extras_once ? batches : weights) * x->column_extras + row_copies * x->rows + of_sum * x->row_extras +
                   stores * x->store;
-    int64_t main = weights * (x->turn_weights + (p->main_weights ? x->store_weights : 0)) + count * x->multiply + of_sum * x->passes;
+    int64_t main = weights * (x->turn_weights + (p->main_weights ? x->store_weights : 0)) + count * x->multiply + of_sum * x->passes +
+                   p->sum_loop * x->turn_aside;
     return larger(dma, main);
 }
 
@@ -1248,10 +1258,21 @@ void tune_plan_estimate(const target *t, const tune_question *q, int64_t most, t
     /* where two fit and not three, sums come one place ahead of their turn, which is after the exchange */
     bool waits = p->by_sub && p->sum_loop > 2 && 3 * 4 * row->tile * column->tile > t->vrf_bytes;
     clocks c = {0, 0, 0};
+    int64_t turn_at = tune_turns_ahead(p), lying_at = 0;
     for (int64_t i = 0; i < count; i++) {
-        for (; loaded < count && loaded < i + buffers; loaded++)
+        bool turns = turn_at > 0 && i + of_sum < count, turns_now = turns && i % of_sum == turn_at;
+        if (turns_now) {
+            run_on(&c.main, lying_at, x.turn_aside);
+            run_on(&c.dma, c.main, x.aside_out);
+        }
+        /* of the next part what is turned is waited for */
+        int64_t ahead = turns && i % of_sum < turn_at ? smaller(i + buffers, (i / of_sum + 1) * of_sum) : i + buffers;
+        for (; loaded < count && loaded < ahead; loaded++) {
+            if (turn_at > 0 && loaded % of_sum == turn_at && loaded + of_sum < count)
+                lying_at = run_on(&c.dma, 0, x.aside_in);
             load(p, &x, loaded, loaded < buffers ? 0 : all.multiplied[loaded - buffers], loaded >= count - of_sum ? x.row_extras : 0,
                  &c.dma, &all);
+        }
         if (store_at > 0)
             run_on(&c.dma, store_at, x.store);
         if (i % inner == 0 || !p->columns_outside) {

@@ -120,6 +120,10 @@ bool tune_lies_turned(const tune_question *q, const tune_plan *p, tune_role role
  * long runs then, and the fetch pads: what it reads of the next position counts for nothing. */
 bool tune_is_dense(const tune_question *q, const tune_plan *p, tune_role role);
 
+/* Operands that are turned aside, in parts of the sum: the next part is turned in front of that iteration over rows of the part at hand,
+ * while others are multiplied; 0: each part in front of all of its iterations. */
+int64_t tune_turns_ahead(const tune_plan *p);
+
 /* Slices of a cluster, clusters and elements of the sum in each, that turn a part of the sum of an operand, `kept` positions in each. */
 typedef struct tune_turners {
     int64_t clusters, of_sum, of_kept, sums;

@@ -14,6 +14,7 @@ typedef struct writer {
     tune_page page;
     const char *chip_type, *rows_slice; /* "Slice", or that of rows that go around */
     bool loops;
+    const char *part; /* of the sum, that is loaded: "l" */
     unsigned unnamed; /* kinds of axes, a bit each, whose digits of clusters and slices are copies without a name */
 } writer;
 
@@ -250,7 +251,8 @@ static const char *tiles(const writer *w, bool batch, bool row, bool column, boo
                                 kept(w, (tune_role)role, tune_loop_stride(w->p, (tune_role)role), s->loop), index[role]);
     }
     if (sum && w->p->sum_loop > 1)
-        text = arena_printf(w->a, "%s%s.tile::<m![%s], 1, _>(l)", text, *text ? "" : view, summed(w, tune_sum_part(w->p), w->p->sum_loop));
+        text = arena_printf(w->a, "%s%s.tile::<m![%s], 1, _>(%s)", text, *text ? "" : view, summed(w, tune_sum_part(w->p), w->p->sum_loop),
+                            w->part);
     return text;
 }
 
@@ -320,16 +322,20 @@ static const char *by_flit(tune_role role)
     return role == TUNE_ROW ? "rows_by_flit" : "columns_by_flit";
 }
 
+typedef enum aside_part { ONLY_PART, FIRST_PART, NEXT_PART } aside_part; /* the others: of several, ahead of their products */
+
 /* An operand that lies turned, or a part of its sum, is turned once and goes back to HBM, where flits of the sum of neighbours follow each
  * other: copies of what slices need of it have long runs then. */
-static void write_aside(writer *w, tune_role role)
+static void write_aside(writer *w, tune_role role, aside_part part)
 {
     const tune_plan *p = w->p;
     const tune_question *q = w->q;
     if (p->aside[role] == 0)
         return;
     tune_turners of = tune_turners_of(w->t, q, p, role);
-    bool rows = role == TUNE_ROW;
+    bool rows = role == TUNE_ROW, is_next = part == NEXT_PART; /* of the next one steps and types are known */
+    tune_step load = rows ? TUNE_LOAD_LYING_ROWS : TUNE_LOAD_LYING, turn = rows ? TUNE_TURN_ROWS : TUNE_TURN_WEIGHTS,
+              store = rows ? TUNE_STORE_TURNED_ROWS : TUNE_STORE_TURNED;
     int64_t size = q->size[role], kept_of = p->aside[role], unit = tune_turn_rows(w->t, q), columns = tune_turn_columns(q, kept_of),
             slices = of.of_sum * of.of_kept;
     const char *cluster = of.clusters > 1 ? summed(w, of.sums * of.of_sum, of.clusters) : tune_idle_clusters(w->t, w->a),
@@ -339,14 +345,18 @@ static void write_aside(writer *w, tune_role role)
     const char *flits = summed(w, p->flit, of.sums / p->flit), *blocks = summed(w, unit, p->flit / unit), *row = summed(w, 1, unit),
                *groups = tune_digit(q, role, size, columns, kept_of / columns, w->a), *packet = tune_digit(q, role, size, 1, columns, w->a),
                *here = tune_digit(q, role, size, 1, kept_of, w->a), *flit = summed(w, 1, p->flit);
-    tune_begin_step(&w->page, rows ? TUNE_LOAD_LYING_ROWS : TUNE_LOAD_LYING,
-                    arena_printf(w->a, "Packets are of the sum, and %s lies the other way: each slice takes a piece of it, once",
-                                 port_name(w, rows ? q->stream : q->weights)));
+    w->part = is_next ? "l + 1" : part == FIRST_PART ? "0" : "l";
+    if (!is_next)
+        tune_begin_step(&w->page, load,
+                        arena_printf(w->a, "Packets are of the sum, and %s lies the other way: each slice takes a piece of it, once",
+                                     port_name(w, rows ? q->stream : q->weights)));
     tune_line(&w->page, "let %s: DmTensor<%s, Chip, m![%s], m![%s], m![%s]> = %s%s.to_dm(&mut device.tdma);", rows ? "lying_rows" : "lying",
               type, cluster, slice, TUNE_LIST(w->a, summed(w, 1, of.sums), here), port_name(w, rows ? q->stream : q->weights),
               tiles(w, false, false, false, true, ".view()"));
-    tune_end_step(&w->page, rows ? TUNE_LOAD_LYING_ROWS : TUNE_LOAD_LYING);
-    tune_begin_step(&w->page, rows ? TUNE_TURN_ROWS : TUNE_TURN_WEIGHTS, "Turns it");
+    if (!is_next)
+        tune_end_step(&w->page, load);
+    if (!is_next)
+        tune_begin_step(&w->page, turn, "Turns it");
     tune_line(&w->page, "let turned: DmTensor<%s, Chip, m![%s], m![%s], m![%s]> = device.main", type, cluster, slice,
               TUNE_LIST(w->a, flits, here, flit));
     tune_line(&w->page, "    .begin(%s.view())", rows ? "lying_rows" : "lying");
@@ -356,12 +366,17 @@ static void write_aside(writer *w, tune_role role)
               padded_to(w, row, unit, w->t->flit_bytes * 8 / dtype_row_of(q->type)->bits));
     tune_line(&w->page, "    .commit_trim::<m![%s]>()", row);
     tune_line(&w->page, "    .commit();");
-    tune_end_step(&w->page, rows ? TUNE_TURN_ROWS : TUNE_TURN_WEIGHTS);
-    tune_begin_step(&w->page, rows ? TUNE_STORE_TURNED_ROWS : TUNE_STORE_TURNED,
-                    "And writes it, flits of the sum side by side, so that what slices need of it has long runs");
-    tune_line(&w->page, "let %s: HbmTensor<%s, Chip, m![%s]> = turned.to_hbm(&mut device.tdma);", by_flit(role), type,
-              TUNE_LIST(w->a, summed(w, p->flit, tune_sum_part(p) / p->flit), q->axis_text[role], flit));
-    tune_end_step(&w->page, rows ? TUNE_STORE_TURNED_ROWS : TUNE_STORE_TURNED);
+    if (!is_next)
+        tune_end_step(&w->page, turn);
+    w->part = "l";
+    if (is_next) {
+        tune_line(&w->page, "%s = turned.to_hbm(&mut device.tdma);", by_flit(role));
+        return;
+    }
+    tune_begin_step(&w->page, store, "And writes it, flits of the sum side by side, so that what slices need of it has long runs");
+    tune_line(&w->page, "let %s%s: HbmTensor<%s, Chip, m![%s]> = turned.to_hbm(&mut device.tdma);", part == FIRST_PART ? "mut " : "",
+              by_flit(role), type, TUNE_LIST(w->a, summed(w, p->flit, tune_sum_part(p) / p->flit), q->axis_text[role], flit));
+    tune_end_step(&w->page, store);
 }
 
 /* [tile, sums] of an operand in DM, and in flits of the sum outside of the tile where it was turned aside. */
@@ -1133,8 +1148,8 @@ static void end_loop(writer *w, tune_role role)
 static void write_whole(writer *w)
 {
     tune_role outer = w->p->columns_outside ? TUNE_COLUMN : TUNE_ROW, inner = w->p->columns_outside ? TUNE_ROW : TUNE_COLUMN;
-    write_aside(w, TUNE_COLUMN);
-    write_aside(w, TUNE_ROW);
+    write_aside(w, TUNE_COLUMN, ONLY_PART);
+    write_aside(w, TUNE_ROW, ONLY_PART);
     bool rows_stay = w->p->row_copies > 0, once = rows_stay && w->p->split[TUNE_COLUMN].loop > 1;
     write_extras_once(w);
     if (once)
@@ -1178,16 +1193,32 @@ static void write_parts(writer *w)
 {
     tune_line(&w->page, "// Sums in %" PRId64 " parts, so that multiplying begins with a part of the weights", w->p->sum_loop);
     write_extras(w, false, false);
+    int64_t turns_at = tune_turns_ahead(w->p);
+    if (turns_at > 0) {
+        write_aside(w, TUNE_COLUMN, FIRST_PART);
+        write_aside(w, TUNE_ROW, FIRST_PART);
+    }
     tune_line(&w->page, "let mut sums: %s = DmTensor::new();", result_type(w, false));
     tune_line(&w->page, "for l in 0..%" PRId64 " {", w->p->sum_loop);
     w->page.depth++;
     tune_line(&w->page, "let mut next: %s = DmTensor::new();", result_type(w, false));
-    write_aside(w, TUNE_COLUMN);
-    write_aside(w, TUNE_ROW);
+    if (turns_at == 0) {
+        write_aside(w, TUNE_COLUMN, ONLY_PART);
+        write_aside(w, TUNE_ROW, ONLY_PART);
+    }
     write_weights(w);
     if (w->p->row_copies > 0)
         write_rows(w);
     begin_loop(w, TUNE_ROW);
+    if (turns_at > 0) {
+        tune_line(&w->page, "// The next part, while this one is multiplied");
+        tune_line(&w->page, "if l < %" PRId64 " && i == %" PRId64 " {", w->p->sum_loop - 1, turns_at);
+        w->page.depth++;
+        write_aside(w, TUNE_COLUMN, NEXT_PART);
+        write_aside(w, TUNE_ROW, NEXT_PART);
+        w->page.depth--;
+        tune_line(&w->page, "}");
+    }
     if (w->p->row_copies == 0)
         write_rows(w);
     tune_line(&w->page, "if l == 0 {");
@@ -1334,7 +1365,7 @@ static void write_free(writer *w)
 void tune_write(const tune_question *q, const tune_plan *p, const target *t, const char *head, const tune_text *found, arena *a,
                 tune_text *out)
 {
-    writer w = {.q = q, .p = p, .t = t, .a = a, .page = {out, found, a, 0}};
+    writer w = {.q = q, .p = p, .t = t, .a = a, .page = {out, found, a, 0}, .part = "l"};
     *out = (tune_text){0};
     strbuf_init(&out->text, a);
     strbuf_puts(&out->text, head);
