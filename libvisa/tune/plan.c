@@ -470,6 +470,20 @@ static bool can_share_columns(const target *t, const tune_question *q, const tun
            (bytes % t->flit_bytes == 0 || (bytes < t->flit_bytes && bytes % WORD_BYTES == 0));
 }
 
+/* Positions of the kept axis that follow each other in a slice. */
+static int64_t side_of(const target *t, const tune_question *q, const tune_plan *p, tune_role role)
+{
+    tune_spread of;
+    tune_spread_of(t, q, p, &of);
+    return role == TUNE_ROW ? p->split[TUNE_ROW].tile / p->ring_rows : p->spreads ? p->lanes / of.lanes : p->split[TUNE_COLUMN].tile;
+}
+
+int64_t tune_aside_block(const target *t, const tune_question *q, const tune_plan *p, tune_role role)
+{
+    int64_t least = t->hbm_block_bytes / t->flit_bytes, side = round_up(side_of(t, q, p, role), least); /* it is written in such pieces */
+    return q->size[role] % side == 0 ? side : q->size[role];
+}
+
 bool tune_plan_complete(const target *t, const tune_question *q, tune_plan *p)
 {
     const tune_split *row = &p->split[TUNE_ROW], *column = &p->split[TUNE_COLUMN];
@@ -723,7 +737,7 @@ static copy_slices slices_of_store(const tune_question *q, const tune_plan *p)
 }
 
 /* Of an operand, in a load. Slices of columns are inside those of rows, or the other way, and those inside clusters. */
-static region region_of_load(const tune_question *q, const tune_plan *p, tune_role role)
+static region region_of_load(const target *t, const tune_question *q, const tune_plan *p, tune_role role)
 {
     int64_t batches = loaded_at_once(q, p, TUNE_BATCH), kept = loaded_at_once(q, p, role) * (role == TUNE_ROW ? tune_rows_at_once(p) : 1),
             sums = smaller(q->size[TUNE_SUM], tune_sum_part(p));
@@ -733,10 +747,13 @@ static region region_of_load(const tune_question *q, const tune_plan *p, tune_ro
     r.outside = role == TUNE_COLUMN ? row->cluster : column->cluster;
     if (role == TUNE_ROW && tune_rows_at_once(p) > 1) /* each slice goes over all of it */
         r.sweeps = row->slice * p->ring_rows;
-    if (p->aside[role] > 0) { /* rows are of flits */
-        r.rows = sums / p->flit;
-        r.bytes = tune_bytes_of(q->type, kept * p->flit);
-        r.row_bytes = tune_bytes_of(q->type, q->size[role] * p->flit);
+    if (p->aside[role] > 0) {
+        int64_t block = tune_aside_block(t, q, p, role);
+        r.rows = kept / smaller(block, kept) * (sums / p->flit);
+        r.bytes = tune_bytes_of(q->type, smaller(block, kept) * p->flit);
+        r.row_bytes = tune_bytes_of(q->type, block * p->flit);
+        if (block <= kept) /* what is loaded at once is in one piece */
+            return r;
         r.sweeps *= s->slice;
         r.clusters = 1;
         r.outside *= s->cluster;
@@ -960,8 +977,9 @@ static void add_aside(const target *t, const tune_question *q, const tune_plan *
     region all = {.rows = 1, .clusters = 1, .sweeps = 1, .outside = 1};
     all.bytes = all.row_bytes = tune_bytes_of(q->type, part * size);
     copy load = {.pieces = of.sums, .bytes = tune_bytes_of(q->type, kept), .of = all_slices(&alike), .hbm = all}, store = load;
-    store.pieces /= p->flit;
-    store.bytes = tune_bytes_of(q->type, kept * p->flit);
+    int64_t block = smaller(kept, tune_aside_block(t, q, p, role));
+    store.pieces = of.sums / p->flit * (kept / block);
+    store.bytes = tune_bytes_of(q->type, block * p->flit);
     store.store = store.aligned = true;
     store.stored = all.bytes;
     int64_t in = copy_cycles(t, &alike, &load), out = copy_cycles(t, &alike, &store),
@@ -1051,10 +1069,11 @@ static int64_t weights_cycles(const target *t, const tune_question *q, const tun
         run = run_of_turned(q, column, column->tile * p->gather, turned_sums(q, p, part_of_spread, p->gather) / p->gather, p->gather > 1,
                             &pieces);
     if (p->aside[TUNE_COLUMN] > 0) {
-        run = tune_bytes_of(q->type, side * p->flit);
-        pieces = part_of_spread / p->flit * (column->tile / (of.lanes * of.groups * side));
+        run = run_of(tune_bytes_of(q->type, side * p->flit), part_of_spread / p->flit, tune_aside_block(t, q, p, TUNE_COLUMN) == side,
+                     &pieces);
+        pieces *= column->tile / (of.lanes * of.groups * side);
     }
-    copy c = {.pieces = pieces, .bytes = run, .of = slices_of_load(q, p, TUNE_COLUMN), .hbm = region_of_load(q, p, TUNE_COLUMN)};
+    copy c = {.pieces = pieces, .bytes = run, .of = slices_of_load(q, p, TUNE_COLUMN), .hbm = region_of_load(t, q, p, TUNE_COLUMN)};
     return copy_cycles_for(t, p, &c, larger(1, p->column_sharers));
 }
 
@@ -1091,12 +1110,12 @@ static void add_copies(const target *t, const tune_question *q, const tune_plan 
     if (tune_lies_turned(q, p, TUNE_ROW))
         run = run_of_turned(q, row, row->tile / p->ring_rows, turned_sums(q, p, part_of_ring, 1), false, &pieces);
     if (p->aside[TUNE_ROW] > 0) {
-        run = tune_bytes_of(q->type, row->tile / p->ring_rows * p->flit);
-        pieces = part_of_ring / p->flit;
+        int64_t side = row->tile / p->ring_rows;
+        run = run_of(tune_bytes_of(q->type, side * p->flit), part_of_ring / p->flit, tune_aside_block(t, q, p, TUNE_ROW) == side, &pieces);
     }
     pieces *= tune_rows_at_once(p);
     x->rows = copy_cycles(
-        t, p, &(copy){.pieces = pieces, .bytes = run, .of = slices_of_load(q, p, TUNE_ROW), .hbm = region_of_load(q, p, TUNE_ROW)});
+        t, p, &(copy){.pieces = pieces, .bytes = run, .of = slices_of_load(q, p, TUNE_ROW), .hbm = region_of_load(t, q, p, TUNE_ROW)});
     x->weights = weights_cycles(t, q, p);
     x->aside_in = x->turn_aside = x->aside_out = x->aside = 0;
     for (int role = TUNE_ROW; role < TUNE_SUM; role++)

@@ -124,6 +124,10 @@ bool tune_is_dense(const tune_question *q, const tune_plan *p, tune_role role);
  * while others are multiplied; 0: each part in front of all of its iterations. */
 int64_t tune_turns_ahead(const tune_plan *p);
 
+/* How it lies in HBM then: blocks of so many positions of its kept axis one after the other, with their flits of the sum inside, as slices
+ * take them. What a slice gets is long runs, and what all get is near each other. */
+int64_t tune_aside_block(const target *t, const tune_question *q, const tune_plan *p, tune_role role);
+
 /* Slices of a cluster, clusters and elements of the sum in each, that turn a part of the sum of an operand, `kept` positions in each. */
 typedef struct tune_turners {
     int64_t clusters, of_sum, of_kept, sums;

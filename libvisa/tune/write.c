@@ -337,7 +337,7 @@ static void write_aside(writer *w, tune_role role, aside_part part)
     tune_step load = rows ? TUNE_LOAD_LYING_ROWS : TUNE_LOAD_LYING, turn = rows ? TUNE_TURN_ROWS : TUNE_TURN_WEIGHTS,
               store = rows ? TUNE_STORE_TURNED_ROWS : TUNE_STORE_TURNED;
     int64_t size = q->size[role], kept_of = p->aside[role], unit = tune_turn_rows(w->t, q), columns = tune_turn_columns(q, kept_of),
-            slices = of.of_sum * of.of_kept;
+            slices = of.of_sum * of.of_kept, block = tune_aside_block(w->t, q, p, role);
     const char *cluster = of.clusters > 1 ? summed(w, of.sums * of.of_sum, of.clusters) : tune_idle_clusters(w->t, w->a),
                *type = type_name(q->type);
     const char *slice = TUNE_LIST(w->a, summed(w, of.sums, of.of_sum), tune_digit(q, role, size, kept_of, of.of_kept, w->a),
@@ -375,7 +375,9 @@ static void write_aside(writer *w, tune_role role, aside_part part)
     }
     tune_begin_step(&w->page, store, "And writes it, flits of the sum side by side, so that what slices need of it has long runs");
     tune_line(&w->page, "let %s%s: HbmTensor<%s, Chip, m![%s]> = turned.to_hbm(&mut device.tdma);", part == FIRST_PART ? "mut " : "",
-              by_flit(role), type, TUNE_LIST(w->a, summed(w, p->flit, tune_sum_part(p) / p->flit), q->axis_text[role], flit));
+              by_flit(role), type,
+              TUNE_LIST(w->a, tune_digit(q, role, size, block, size / block, w->a), summed(w, p->flit, tune_sum_part(p) / p->flit),
+                        tune_digit(q, role, size, 1, block, w->a), flit));
     tune_end_step(&w->page, store);
 }
 
