@@ -6,7 +6,8 @@
 #include "libvisa/tune/folded_write.h"
 #include "support/integer.h"
 
-enum { MOST_COMPILED = 8 };
+/* Their estimates are close, so the first few are tried where nothing is left of the work, too. */
+enum { MOST_COMPILED = 8, MOST_BEYOND = 3 };
 
 bool folded_search(const target *t, const tune_question *q, arena *a, tune_answer *found, folded_plan *best)
 {
@@ -15,7 +16,7 @@ bool folded_search(const target *t, const tune_question *q, arena *a, tune_answe
     arena *scratch = arena_new_inside(a);
     bool better = false;
     for (size_t i = 0; i < count && (found->cycles == 0 || plans[i].cycles < found->cycles); i++) {
-        if (found->work_left == 0 && found->cycles > 0) {
+        if (found->work_left == 0 && found->cycles > 0 && i >= MOST_BEYOND) {
             found->left++;
             continue;
         }

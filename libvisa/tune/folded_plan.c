@@ -14,7 +14,17 @@ int64_t folded_piece(const folded_plan *p)
 
 int64_t folded_columns_brought(const folded_plan *p)
 {
-    return folded_piece(p) / p->row_slices;
+    return folded_piece(p) / folded_column_bringers(p);
+}
+
+int64_t folded_column_bringers(const folded_plan *p)
+{
+    return p->row_slices * p->brought_sums / p->sums;
+}
+
+int64_t folded_columns_together(const folded_plan *p)
+{
+    return folded_columns_brought(p) * larger(1, p->gather / p->sum_slices);
 }
 
 int64_t folded_rows_kept(const folded_plan *p)
@@ -37,14 +47,13 @@ int64_t folded_turned_columns(const target *t, const tune_question *q)
     return t->transpose_row_bytes * 8 / dtype_row_of(q->out_type)->bits;
 }
 
-/* Of one chip: whole sums that leave as they are, or narrowed; operands lie with the sum innermost, and there is no batch. */
+/* Of one chip: whole sums that leave as they are, or narrowed; rows lie with the sum innermost, and there is no batch. */
 static bool is_of_this_form(const tune_question *q)
 {
     dtype sums = dtype_row_of(q->type)->accumulates_in;
     return tune_chips_of(q->share, TUNE_ROLES) == 1 && q->window_count == 0 && !q->depthwise && q->operation_count == 0 &&
-           q->extra_count == 0 && q->size[TUNE_BATCH] == 1 && !q->turned[q->stream] && !q->turned[q->weights] &&
-           q->stored[q->stream] == q->type && q->stored[q->weights] == q->type &&
-           (q->out_type == sums || (sums == DTYPE_F32 && q->out_type == DTYPE_BF16));
+           q->extra_count == 0 && q->size[TUNE_BATCH] == 1 && !q->turned[q->stream] && q->stored[q->stream] == q->type &&
+           q->stored[q->weights] == q->type && (q->out_type == sums || (sums == DTYPE_F32 && q->out_type == DTYPE_BF16));
 }
 
 static int64_t bytes_of_run(const tune_question *q, const folded_plan *p)
@@ -61,7 +70,8 @@ static int64_t bytes_of_stored_run(const tune_question *q, const folded_plan *p)
 static bool fits(const target *t, const tune_question *q, const folded_plan *p)
 {
     int64_t run = bytes_of_run(q, p), of_group = p->iterations * p->columns;
-    int64_t operands = run * (p->rows + of_group + of_group / p->row_slices), results = 2 * folded_rows_kept(p) * bytes_of_stored_run(q, p);
+    int64_t brought = of_group / p->row_slices * (q->turned[q->weights] ? 2 : 1); /* as they lie, and turned */
+    int64_t operands = run * (p->rows + of_group + brought), results = 2 * folded_rows_kept(p) * bytes_of_stored_run(q, p);
     return p->rows * run <= target_trf_capacity_bytes(t, TRF_FULL) && operands + results <= t->dm_bytes_per_slice;
 }
 
@@ -78,8 +88,30 @@ static int64_t copy_cycles(const target *t, int64_t pieces, int64_t run, int64_t
 /* A piece of the columns around a group: every packet passes all of its slices, each of which writes those of its part of the sum. */
 static int64_t ring_cycles(const target *t, const tune_question *q, const folded_plan *p, bool by_main)
 {
-    int64_t flits = bytes_of_run(q, p) / t->flit_bytes, around = p->row_slices * p->sum_slices * folded_columns_brought(p) * flits;
-    return larger(around, folded_piece(p) * flits * (by_main ? 1 : SUB_ACCESSES));
+    int64_t flits = tune_bytes_of(q->type, p->brought_sums) / t->flit_bytes,
+            around = p->row_slices * p->sum_slices * folded_columns_brought(p) * flits;
+    return larger(around, folded_piece(p) * bytes_of_run(q, p) / t->flit_bytes * (by_main ? 1 : SUB_ACCESSES));
+}
+
+/* Columns of so many pieces: a copy. Where they lie turned its runs are of columns; of pieces, and of iterations of one group, whose
+ * columns a slice has all, they follow each other. */
+static int64_t load_cycles(const target *t, const tune_question *q, const folded_plan *p, int64_t pieces)
+{
+    if (!q->turned[q->weights])
+        return copy_cycles(t, pieces * folded_columns_brought(p), bytes_of_run(q, p), 1, 1);
+    int64_t brought = pieces * folded_columns_brought(p) * p->brought_sums, together = folded_columns_together(p);
+    if (together == folded_piece(p))
+        together *= p->groups == 1 ? pieces : p->pieces;
+    return copy_cycles(t, brought / together, tune_bytes_of(q->type, together), 1, 1);
+}
+
+/* They are turned by main: through rings of those that exchange them, and the Transpose Engine. */
+static int64_t turn_cycles(const target *t, const tune_question *q, const folded_plan *p, int64_t pieces)
+{
+    int64_t brought = pieces * folded_columns_brought(p) * p->brought_sums;
+    return !q->turned[q->weights]
+               ? 0
+               : CHAIN_FILL + larger(brought / tune_turn_columns(q, folded_columns_brought(p)) * p->gather, brought / tune_turn_rows(t, q));
 }
 
 /* Packets of columns meet the rows in the TRF, and what is left after the reducer is turned. */
@@ -101,10 +133,14 @@ static void estimate(const target *t, const tune_question *q, folded_plan *p)
     int64_t column_copies = p->columns_in_halves ? 2 : 1, row_copies = p->in_halves ? 2 : 1, in_copy = pieces / column_copies;
     int64_t loaded_at[2], rows_at[2], columns_at[MOST_ITERATIONS * MOST_PIECES], dma = 0, main = 0, sub = 0;
     for (int64_t half = 0; half < column_copies; half++)
-        loaded_at[half] = dma += copy_cycles(t, in_copy * folded_columns_brought(p), run, 1, 1);
+        loaded_at[half] = dma += load_cycles(t, q, p, in_copy);
     for (int64_t half = 0; half < row_copies; half++)
         rows_at[half] = dma += copy_cycles(t, together, run, live, p->row_slices);
+    int64_t turn = turn_cycles(t, q, p, in_copy);
+    loaded_at[0] = turn > 0 ? (main = loaded_at[0] + turn) : loaded_at[0];
     for (int64_t i = 0; i < pieces; i++) {
+        if (turn > 0 && i == 1 && column_copies > 1) /* the other half, after what is main's to begin with */
+            loaded_at[1] = main = larger(main, loaded_at[1]) + turn;
         int64_t *clock = i == 0 && p->main_begins ? &main : &sub;
         columns_at[i] = *clock = larger(*clock, loaded_at[i / in_copy]) + ring_cycles(t, q, p, clock == &main);
     }
@@ -131,7 +167,7 @@ static int by_cycles(const void *a, const void *b)
 /* Are columns whole blocks of HBM, shared evenly by the slices that bring them, and whole blocks of the Transpose Engine? */
 static bool divides_columns(const target *t, const tune_question *q, const folded_plan *p)
 {
-    return p->columns % (p->pieces * p->row_slices) == 0 && folded_piece(p) % folded_turned_columns(t, q) == 0 &&
+    return p->columns % (p->pieces * folded_column_bringers(p)) == 0 && folded_piece(p) % folded_turned_columns(t, q) == 0 &&
            bytes_of_stored_run(q, p) % t->hbm_block_bytes == 0;
 }
 
@@ -139,6 +175,39 @@ static bool divides_columns(const target *t, const tune_question *q, const folde
 static bool can_halve(const target *t, const tune_question *q, const folded_plan *p)
 {
     return p->pieces == 1 && p->iterations % 2 == 0 && p->rows % (2 * t->rows) == 0 && folded_padded_rows(p) == q->size[TUNE_ROW];
+}
+
+/* Elements of the sum that a slice brings: of columns that lie turned as few whole flits as there are slices for, since runs of its copy
+ * are of columns. */
+static int64_t brought_sums_of(const target *t, const tune_question *q, const folded_plan *p)
+{
+    int64_t flits = bytes_of_run(q, p) / t->flit_bytes, parts = 1;
+    while (q->turned[q->weights] && 2 * parts <= p->row_slices && flits % (2 * parts) == 0)
+        parts *= 2;
+    return p->sums / parts;
+}
+
+/* Slices that exchange parts of the sum for columns: none, or neighbours with all parts and the columns of so many that bring them. */
+static bool can_gather(const target *t, const tune_question *q, const folded_plan *p)
+{
+    if (!q->turned[q->weights])
+        return p->gather == 1;
+    int64_t columns = folded_columns_brought(p);
+    return columns % tune_turn_columns(q, columns) == 0 && p->gather <= t->switch_blocking_flits && p->brought_sums % p->gather == 0 &&
+           (p->gather == 1 || folded_column_bringers(p) % (p->gather / p->sum_slices) == 0);
+}
+
+/* The ways that are worth a try of what is divided so. */
+static void consider_ways(const target *t, const tune_question *q, folded_plan p, folded_plan *out, size_t *count, size_t most)
+{
+    for (p.gather = 1; can_gather(t, q, &p); p.gather = p.gather == 1 ? 2 * p.sum_slices : 2 * p.gather)
+        for (int way = 0; way < (!can_halve(t, q, &p) ? 2 : p.iterations < 4 ? 4 : 6); way++) {
+            p.main_begins = way & 1;
+            p.in_halves = way >= 2;
+            p.columns_in_halves = way >= 4;
+            estimate(t, q, &p);
+            order_keep(out, count, most, sizeof p, &p, by_cycles);
+        }
 }
 
 size_t folded_plans(const target *t, const tune_question *q, folded_plan *out, size_t most)
@@ -152,6 +221,7 @@ size_t folded_plans(const target *t, const tune_question *q, folded_plan *out, s
         for (p.row_slices = 1; p.row_slices * p.sum_slices <= all; p.row_slices *= 2) {
             p.groups = all / (p.row_slices * p.sum_slices);
             p.sums = size[TUNE_SUM] / p.sum_slices;
+            p.brought_sums = brought_sums_of(t, q, &p);
             p.rows = round_up(ceil_div(size[TUNE_ROW], p.row_slices), p.sum_slices * t->rows);
             int64_t of_group = size[TUNE_COLUMN] / (p.clusters * p.groups);
             if (size[TUNE_SUM] % (p.sum_slices * tune_packet_of(t, q)) != 0 || size[TUNE_ROW] % folded_rows_kept(&p) != 0 ||
@@ -162,13 +232,7 @@ size_t folded_plans(const target *t, const tune_question *q, folded_plan *out, s
                     p.columns = of_group / p.iterations;
                     if (of_group % p.iterations != 0 || !divides_columns(t, q, &p) || !fits(t, q, &p))
                         continue;
-                    for (int way = 0; way < (!can_halve(t, q, &p) ? 2 : p.iterations < 4 ? 4 : 6); way++) {
-                        p.main_begins = way & 1;
-                        p.in_halves = way >= 2;
-                        p.columns_in_halves = way >= 4;
-                        estimate(t, q, &p);
-                        order_keep(out, &count, most, sizeof p, &p, by_cycles);
-                    }
+                    consider_ways(t, q, p, out, &count, most);
                 }
         }
     return count;

@@ -18,13 +18,21 @@ typedef struct folded_plan {
     bool main_begins;       /* the first piece goes around by the main context, the others by sub */
     bool in_halves;         /* rows come in two copies, upper and lower ones, and each meets the columns of the first two iterations */
     bool columns_in_halves; /* and columns, too, by iterations, so that the first ones go around early */
+    int64_t brought_sums;   /* elements of the sum that a slice brings of columns: all of its part, but of those that lie turned; */
+    int64_t gather;         /* these are turned before they go around, and so many slices, whose copies had longer runs, exchange parts of
+                               the sum for columns meanwhile; 1: none */
     int64_t cycles;         /* as estimated */
 } folded_plan;
 
-/* Columns of a group that are multiplied at once; those of them that a slice brings; rows of the results that it keeps. */
+/* Columns of a group that are multiplied at once; those of them that a slice brings, and slices that bring others of the same part of the
+ * sum; rows of the results that it keeps. */
 int64_t folded_piece(const folded_plan *p);
 int64_t folded_columns_brought(const folded_plan *p);
+int64_t folded_column_bringers(const folded_plan *p);
 int64_t folded_rows_kept(const folded_plan *p);
+
+/* Of columns that lie turned those of a piece that follow each other in a slice. */
+int64_t folded_columns_together(const folded_plan *p);
 
 /* Those of the question with the padding of slices that have none. */
 int64_t folded_padded_rows(const folded_plan *p);

@@ -62,10 +62,16 @@ static const char *sum_digit(const folded_writer *w)
     return digit(w, TUNE_SUM, w->p->sums, w->p->sum_slices);
 }
 
-/* Of the slices of a group those with the same part of the sum, as they bring columns. */
+/* "K / 32 % 8": so many parts of the sum of a slice, of what each brings. */
+static const char *brought_digit(const folded_writer *w)
+{
+    return digit(w, TUNE_SUM, w->p->brought_sums, w->p->sums / w->p->brought_sums);
+}
+
+/* Of the slices of a group those with the same part of the sum, as they bring columns: parts of it, too, of columns that lie turned. */
 static const char *bringing_digit(const folded_writer *w)
 {
-    return digit(w, TUNE_COLUMN, folded_columns_brought(w->p), w->p->row_slices);
+    return TUNE_LIST(w->a, brought_digit(w), digit(w, TUNE_COLUMN, folded_columns_brought(w->p), folded_column_bringers(w->p)));
 }
 
 /* What one contraction has of the loops: an iteration's columns with all rows, or those of the first two with half of the rows. */
@@ -131,7 +137,9 @@ static void write_head_of_kernel(folded_writer *w)
     w->page.depth++;
     tune_line(&w->page, "device: &mut Device,");
     tune_line(&w->page, "%s: &HbmTensor<%s, Chip, m![%s, %s]>,", x[q->stream].port, w->type, axis[TUNE_ROW], axis[TUNE_SUM]);
-    tune_line(&w->page, "%s: &HbmTensor<%s, Chip, m![%s, %s]>,", x[q->weights].port, w->type, axis[TUNE_COLUMN], axis[TUNE_SUM]);
+    bool turned = q->turned[q->weights];
+    tune_line(&w->page, "%s: &HbmTensor<%s, Chip, m![%s, %s]>,", x[q->weights].port, w->type, axis[turned ? TUNE_SUM : TUNE_COLUMN],
+              axis[turned ? TUNE_COLUMN : TUNE_SUM]);
     if (w->p->iterations > 1)
         tune_line(&w->page, "%s: &mut HbmTensor<%s, Chip, m![%s, %s]>,", x[TUNE_OUT].port, w->out_type, axis[TUNE_ROW], axis[TUNE_COLUMN]);
     w->page.depth--;
@@ -166,21 +174,80 @@ static void write_load(folded_writer *w, const char *name, const char *type, con
     tune_line(&w->page, "    .to_dm_view(&mut device.tdma, %s.view_mut().tile::<m![%s], 1, _>(h));", name, half);
 }
 
+static const char *parts_slice(const folded_writer *w)
+{
+    return TUNE_LIST(w->a, group_digit(w), bringing_digit(w), sum_digit(w));
+}
+
 static const char *parts_type(const folded_writer *w)
 {
-    return arena_printf(
-        w->a, "DmTensor<%s, Chip, Cluster, m![%s], m![%s]>", w->type, TUNE_LIST(w->a, group_digit(w), bringing_digit(w), sum_digit(w)),
-        TUNE_LIST(w->a, iteration_digit(w), piece_digit(w), digit(w, TUNE_COLUMN, 1, folded_columns_brought(w->p)), w->part_of_sum));
+    return arena_printf(w->a, "DmTensor<%s, Chip, Cluster, m![%s], m![%s]>", w->type, parts_slice(w),
+                        TUNE_LIST(w->a, iteration_digit(w), piece_digit(w), digit(w, TUNE_COLUMN, 1, folded_columns_brought(w->p)),
+                                  first(w, TUNE_SUM, w->p->brought_sums)));
+}
+
+/* The half of the columns' iterations that a copy brings, where it is one. */
+static const char *half_of_columns(const folded_writer *w)
+{
+    const folded_plan *p = w->p;
+    return p->columns_in_halves ? digit(w, TUNE_COLUMN, of_iteration(p) * p->iterations / 2, 2) : NULL;
+}
+
+/* Columns that lie turned: copied in runs of them, and turned. Slices that exchange what they have have copied the part of the sum that
+ * follows the others', of all parts of the sum that slices have and the columns of several. */
+static void write_turned_columns(folded_writer *w)
+{
+    const folded_plan *p = w->p;
+    int64_t rows = tune_turn_rows(w->t, w->q), here = folded_columns_brought(p), columns = tune_turn_columns(w->q, here),
+            flit = elements_of(w->t->flit_bytes, w->q->type), together = folded_columns_together(p);
+    const char *half = half_of_columns(w), *port = w->q->tensors[w->q->weights].port, *side = digit(w, TUNE_SUM, 1, p->gather),
+               *left = digit(w, TUNE_SUM, p->gather, p->brought_sums / p->gather), *pieces = piece_digit(w),
+               *iterations = digit(w, TUNE_COLUMN, of_iteration(p), p->iterations / (half ? 2 : 1)),
+               *exchanged = p->gather > 1 ? TUNE_LIST(w->a, digit(w, TUNE_COLUMN, here, together / here), sum_digit(w)) : NULL,
+               *slice = TUNE_LIST(w->a, group_digit(w), brought_digit(w), digit(w, TUNE_COLUMN, together, folded_piece(p) / together),
+                                  p->gather > 1 ? side : sum_digit(w));
+    const char *tile = half ? arena_printf(w->a, ".tile::<m![%s], 1, _>(h)", half) : "", *row = first(w, TUNE_SUM, rows),
+               *packet = first(w, TUNE_COLUMN, columns), *groups = digit(w, TUNE_COLUMN, columns, here / columns);
+    tune_begin_step(
+        &w->page, TUNE_LOAD_LYING,
+        arena_printf(w->a, "Packets are of the sum, and %s lies the other way: each column once, in runs of %" PRId64, port, together));
+    tune_line(&w->page, "let lying: DmTensor<%s, Chip, Cluster, m![%s], m![%s]> = %s%s%s.to_dm(&mut device.tdma);", w->type, slice,
+              TUNE_LIST(w->a, p->gather > 1 ? sum_digit(w) : NULL, left, iterations, pieces, first(w, TUNE_COLUMN, together)), port,
+              half ? ".view()" : "", tile);
+    tune_end_step(&w->page, TUNE_LOAD_LYING);
+    tune_begin_step(
+        &w->page, TUNE_TURN_WEIGHTS,
+        p->gather > 1
+            ? arena_printf(w->a, "Slices exchange parts of the sum for columns, each %" PRId64 ", and blocks are turned", p->gather)
+            : "Blocks of columns are turned");
+    if (half)
+        tune_line(&w->page, "device.main");
+    else
+        tune_line(&w->page, "let parts: %s = device.main", parts_type(w));
+    tune_line(&w->page, "    .begin(lying.view())");
+    tune_line(&w->page, "    .fetch::<m![%s], m![%s]>()", TUNE_LIST(w->a, iterations, pieces, groups, left, exchanged), packet);
+    if (p->gather > 1)
+        tune_line(&w->page, "    .switch::<m![%s], m![%s]>(SwitchConfig::InterTranspose { slice1: %" PRId64 ", slice0: 1, time0: 1 })",
+                  parts_slice(w), TUNE_LIST(w->a, iterations, pieces, groups, left, side), p->gather);
+    tune_line(&w->page, "    .collect()");
+    tune_line(&w->page, "    .transpose::<m![%s], m![%s # %" PRId64 "]>()",
+              TUNE_LIST(w->a, iterations, pieces, groups, digit(w, TUNE_SUM, rows, p->brought_sums / rows), packet), row, flit);
+    tune_line(&w->page, "    .commit_trim::<m![%s]>()", row);
+    tune_line(&w->page, half ? "    .commit_view(parts.view_mut()%s);" : "    .commit();", tile);
+    tune_end_step(&w->page, TUNE_TURN_WEIGHTS);
 }
 
 static void write_columns(folded_writer *w)
 {
     const folded_plan *p = w->p;
+    if (w->q->turned[w->q->weights]) {
+        write_turned_columns(w);
+        return;
+    }
     tune_begin_step(&w->page, TUNE_LOAD_WEIGHTS,
                     arena_printf(w->a, "Each column once: a slice brings %" PRId64 " columns of each %s, of its part of the sum",
                                  folded_columns_brought(p), p->pieces > 1 ? "piece" : "iteration"));
-    write_load(w, "parts", parts_type(w), w->q->tensors[w->q->weights].port,
-               p->columns_in_halves ? digit(w, TUNE_COLUMN, of_iteration(p) * p->iterations / 2, 2) : NULL);
+    write_load(w, "parts", parts_type(w), w->q->tensors[w->q->weights].port, half_of_columns(w));
     tune_end_step(&w->page, TUNE_LOAD_WEIGHTS);
 }
 
@@ -232,7 +299,7 @@ static void write_ring(folded_writer *w, const char *by)
     const char *here = digit(w, TUNE_COLUMN, 1, folded_columns_brought(p));
     tune_line(&w->page, "device.%s", by);
     tune_line(&w->page, "    .begin(parts.view()%s%s)", tile_of(w, WHOLE_TURN), piece_of(w));
-    tune_line(&w->page, "    .fetch::<m![%s], m![%s]>()", TUNE_LIST(w->a, here), w->part_of_sum);
+    tune_line(&w->page, "    .fetch::<m![%s], m![%s]>()", TUNE_LIST(w->a, here), first(w, TUNE_SUM, p->brought_sums));
     tune_line(&w->page, "    .switch::<Slice, m![%s]>(SwitchConfig::Broadcast1 { slice1: %" PRId64 ", slice0: %" PRId64 " })",
               TUNE_LIST(w->a, here, bringing_digit(w)), p->row_slices, p->sum_slices);
     tune_line(&w->page, "    .collect()");

@@ -19,7 +19,7 @@ typedef struct asked {
 static const char ROWS[] = "C[m, n] = sum(k) A[m, k] * B[n, k]", TURNED[] = "C[m, n] = sum(k) A[k, m] * B[k, n]",
                   BATCH[] = "C[b, m, n] = sum(k) A[b, m, k] * B[b, n, k]", VECTOR[] = "y[n] = sum(k) x[k] * W[n, k]",
                   VECTOR_TURNED[] = "y[n] = sum(k) x[k] * W[k, n]", MIXED[] = "C[n, m] = sum(k) A[m, k] * B[k, n]",
-                  GATED[] = "C[m, n] = gelu(sum(k) A[m, k] * B[n, k])";
+                  COLUMNS_TURNED[] = "C[m, n] = sum(k) A[m, k] * B[k, n]", GATED[] = "C[m, n] = gelu(sum(k) A[m, k] * B[n, k])";
 
 static const asked QUESTIONS[] = {
     {ROWS, "i8", "i32", {0, 64, 64, 64}, true, true},          {ROWS, "i8", "i8", {0, 256, 64, 32}, false, true},
@@ -164,11 +164,14 @@ START_TEST(folded_plans_of_a_question)
         {.text = "C[n, m] = sum(k) A[m, k] * B[n, k]", .dtype = "bf16", .out = "f32", .sizes = {0, 1024, 512, 512}},
         {.text = ROWS, .dtype = "i8", .out = "i32", .sizes = {0, 768, 768, 768}},
         {.text = ROWS, .dtype = "bf16", .out = "f32", .sizes = {0, 512, 1000, 512}},
+        {.text = COLUMNS_TURNED, .dtype = "i8", .out = "i32", .sizes = {0, 1024, 512, 512}},
+        {.text = COLUMNS_TURNED, .dtype = "bf16", .out = "bf16", .sizes = {0, 768, 512, 1024}},
+        {.text = COLUMNS_TURNED, .dtype = "i4", .out = "i32", .sizes = {0, 1024, 512, 512}},
         {.text = GATED, .dtype = "i8", .out = "f32", .sizes = {0, 512, 512, 1024}},
         {.text = BATCH, .dtype = "i8", .out = "i32", .sizes = {2, 512, 512, 1024}},
         {.text = TURNED, .dtype = "i8", .out = "i32", .sizes = {0, 512, 512, 1024}},
     };
-    enum { MOST = 256, FORMS = 7, LEAST_PERCENT = 65, MOST_OF_CYCLES_PERCENT = 101 };
+    enum { MOST = 256, FORMS = 10, LEAST_PERCENT = 65, MOST_OF_CYCLES_PERCENT = 101 };
     const target *t = target_by_name("rngd");
     arena *a = arena_new(), *scratch = arena_new();
     diag_list diags;
@@ -401,7 +404,7 @@ int main(void)
     tcase_add_loop_test(t, no_plan_is_there_twice, 0, 2);
     TCase *kinds = suite_case("kinds");
     tcase_add_loop_test(kinds, estimates_of_a_kind, 0, 4);
-    tcase_add_loop_test(kinds, folded_plans_of_a_question, 0, 10);
+    tcase_add_loop_test(kinds, folded_plans_of_a_question, 0, 13);
     TCase *all = suite_case("all plans");
     tcase_add_loop_test(all, answer_against_all_plans, 0, SMALL_QUESTIONS);
     return suite_status("tune_plans", bounds, t, kinds, all);
