@@ -101,16 +101,6 @@ int64_t tune_sum_part(const tune_plan *p)
     return p->sum_padded / p->sum_loop;
 }
 
-int64_t tune_turn_rows(const target *t, const tune_question *q)
-{
-    return t->transpose_row_bytes * 8 / dtype_row_of(q->type)->bits;
-}
-
-int64_t tune_turn_columns(const tune_question *q, int64_t tile)
-{
-    return dtype_row_of(q->type)->bits == 4 || tile % 16 == 0 ? 16 : 8;
-}
-
 static tune_place operand_of(const tune_question *q, tune_role role)
 {
     return role == TUNE_ROW ? q->stream : q->weights;
@@ -147,35 +137,11 @@ bool tune_is_dense(const tune_question *q, const tune_plan *p, tune_role role)
     return !q->turned[operand_of(q, role)] && is_whole && p->sum_padded != size && size * dtype_row_of(q->type)->bits % WORD_BITS == 0;
 }
 
-/* Runs of a copy are of 128 bytes, where the axis has them; slices of a cluster are a power of two. */
-int64_t tune_aside_of(const target *t, const tune_question *q, tune_role role)
-{
-    int64_t flit = t->flit_bytes * 8 / dtype_row_of(q->type)->bits, size = q->size[role], unit = tune_turn_columns(q, 16);
-    if (!q->turned[operand_of(q, role)] || q->size[TUNE_BATCH] > 1 || q->size[TUNE_SUM] % (2 * flit) != 0 || size % unit != 0)
-        return 0;
-    int64_t kept = unit;
-    while (size % (2 * kept) == 0 && tune_bytes_of(q->type, kept) < 128)
-        kept *= 2;
-    int64_t parts = size / kept;
-    return parts <= tune_slices_of(t, q->most_slices) && t->slices_per_cluster % parts == 0 ? kept : 0;
-}
-
 int64_t tune_turns_ahead(const tune_plan *p)
 {
     enum { FEWEST = 4 }; /* iterations: in the first ones its copy comes, in the others what follows it */
     bool is_in_parts = p->sum_loop > 1 && p->aside[TUNE_ROW] + p->aside[TUNE_COLUMN] > 0;
     return is_in_parts && p->split[TUNE_ROW].loop >= FEWEST ? p->split[TUNE_ROW].loop / FEWEST : 0;
-}
-
-tune_turners tune_turners_of(const target *t, const tune_question *q, const tune_plan *p, tune_role role)
-{
-    tune_turners x = {.of_kept = q->size[role] / p->aside[role], .of_sum = 1};
-    int64_t flits = tune_sum_part(p) / p->flit;
-    x.clusters = flits % t->clusters_per_chip == 0 ? t->clusters_per_chip : 1;
-    while (x.of_kept * x.of_sum * 2 <= tune_slices_of(t, q->most_slices) && flits % (x.clusters * x.of_sum * 2) == 0)
-        x.of_sum *= 2;
-    x.sums = tune_sum_part(p) / (x.clusters * x.of_sum);
-    return x;
 }
 
 int64_t tune_rows_of_blocks(const target *t, const tune_question *q)
@@ -406,6 +372,12 @@ static bool can_spread(const target *t, const tune_question *q, const tune_plan 
                            p->idle_inside == 1 && tune_spread_of(t, q, p, &x));
 }
 
+/* Elements of an operand that a slice turns at once, which is aside. */
+static int64_t turned_by_slice(const target *t, const tune_question *q, const tune_plan *p, tune_role role)
+{
+    return p->aside[role] * aside_turners_of(t, q, &(aside){.role = role, .kept = p->aside[role], .sums = tune_sum_part(p)}).sums;
+}
+
 /* Operands that lie turned: whole blocks of the Transpose Engine, and slices that exchange columns for parts of the sum. */
 static bool can_turn(const target *t, const tune_question *q, const tune_plan *p)
 {
@@ -414,9 +386,8 @@ static bool can_turn(const target *t, const tune_question *q, const tune_plan *p
     if (tune_lies_turned(q, p, TUNE_ROW) && (rest % tune_turn_columns(q, rest) != 0 || part / p->ring_sums % tune_turn_rows(t, q) != 0))
         return false;
     for (int role = TUNE_ROW; role < TUNE_SUM; role++)
-        if (p->aside[role] > 0 &&
-            (p->sum_padded != q->size[TUNE_SUM] || p->split[role].padded != q->size[role] ||
-             2 * tune_bytes_of(q->type, tune_turners_of(t, q, p, (tune_role)role).sums * p->aside[role]) > t->dm_bytes_per_slice))
+        if (p->aside[role] > 0 && (p->sum_padded != q->size[TUNE_SUM] || p->split[role].padded != q->size[role] ||
+                                   2 * tune_bytes_of(q->type, turned_by_slice(t, q, p, (tune_role)role)) > t->dm_bytes_per_slice))
             return false;
     if (!tune_lies_turned(q, p, TUNE_COLUMN))
         return p->gather == 1;
@@ -478,10 +449,10 @@ static int64_t side_of(const target *t, const tune_question *q, const tune_plan 
     return role == TUNE_ROW ? p->split[TUNE_ROW].tile / p->ring_rows : p->spreads ? p->lanes / of.lanes : p->split[TUNE_COLUMN].tile;
 }
 
-int64_t tune_aside_block(const target *t, const tune_question *q, const tune_plan *p, tune_role role)
+aside tune_aside_of(const target *t, const tune_question *q, const tune_plan *p, tune_role role)
 {
-    int64_t least = t->hbm_block_bytes / t->flit_bytes, side = round_up(side_of(t, q, p, role), least); /* it is written in such pieces */
-    return q->size[role] % side == 0 ? side : q->size[role];
+    return (aside){
+        .role = role, .kept = p->aside[role], .sums = tune_sum_part(p), .block = aside_block_of(t, q, role, side_of(t, q, p, role))};
 }
 
 bool tune_plan_complete(const target *t, const tune_question *q, tune_plan *p)
@@ -748,7 +719,7 @@ static region region_of_load(const target *t, const tune_question *q, const tune
     if (role == TUNE_ROW && tune_rows_at_once(p) > 1) /* each slice goes over all of it */
         r.sweeps = row->slice * p->ring_rows;
     if (p->aside[role] > 0) {
-        int64_t block = tune_aside_block(t, q, p, role);
+        int64_t block = tune_aside_of(t, q, p, role).block;
         r.rows = kept / smaller(block, kept) * (sums / p->flit);
         r.bytes = tune_bytes_of(q->type, smaller(block, kept) * p->flit);
         r.row_bytes = tune_bytes_of(q->type, block * p->flit);
@@ -963,27 +934,34 @@ static void add_epilogue(const target *t, const tune_question *q, const tune_pla
     }
 }
 
-/* A part of the sum of an operand: loaded in runs of its kept axis, turned, and stored in flits of the sum. */
-static void add_aside(const target *t, const tune_question *q, const tune_plan *p, tune_role role, piece_times *x)
+void tune_aside_cycles(const target *t, const tune_question *q, const aside *x, int64_t *in, int64_t *turn, int64_t *out)
 {
     enum { FILL = 8 };
-    if (p->aside[role] == 0)
-        return;
-    tune_turners of = tune_turners_of(t, q, p, role);
-    int64_t kept = p->aside[role], slices = of.of_sum * of.of_kept, size = q->size[role], part = tune_sum_part(p);
+    aside_turners of = aside_turners_of(t, q, x);
+    int64_t kept = x->kept, slices = of.of_sum * of.of_kept, flit = aside_flit_of(t, q), block = smaller(kept, x->block);
     tune_plan alike = {.split = {{.slice = 1}, {.slice = of.of_sum, .cluster = of.clusters}, {.slice = of.of_kept, .cluster = 1}},
                        .idle_inside = t->slices_per_cluster / slices};
     alike.split[TUNE_BATCH].cluster = 1;
     region all = {.rows = 1, .clusters = 1, .sweeps = 1, .outside = 1};
-    all.bytes = all.row_bytes = tune_bytes_of(q->type, part * size);
+    all.bytes = all.row_bytes = tune_bytes_of(q->type, x->sums * q->size[x->role]);
     copy load = {.pieces = of.sums, .bytes = tune_bytes_of(q->type, kept), .of = all_slices(&alike), .hbm = all}, store = load;
-    int64_t block = smaller(kept, tune_aside_block(t, q, p, role));
-    store.pieces = of.sums / p->flit * (kept / block);
-    store.bytes = tune_bytes_of(q->type, block * p->flit);
+    store.pieces = of.sums / flit * (kept / block);
+    store.bytes = tune_bytes_of(q->type, block * flit);
     store.store = store.aligned = true;
     store.stored = all.bytes;
-    int64_t in = copy_cycles(t, &alike, &load), out = copy_cycles(t, &alike, &store),
-            turn = FILL + larger(of.sums * kept / tune_turn_columns(q, kept), of.sums * kept / tune_turn_rows(t, q));
+    *in = copy_cycles(t, &alike, &load);
+    *turn = FILL + larger(of.sums * kept / tune_turn_columns(q, kept), of.sums * kept / tune_turn_rows(t, q));
+    *out = copy_cycles(t, &alike, &store);
+}
+
+/* A part of the sum of an operand. */
+static void add_aside(const target *t, const tune_question *q, const tune_plan *p, tune_role role, piece_times *x)
+{
+    int64_t in, turn, out;
+    if (p->aside[role] == 0)
+        return;
+    aside one = tune_aside_of(t, q, p, role);
+    tune_aside_cycles(t, q, &one, &in, &turn, &out);
     x->aside_in += in;
     x->turn_aside += turn;
     x->aside_out += out;
@@ -1069,7 +1047,7 @@ static int64_t weights_cycles(const target *t, const tune_question *q, const tun
         run = run_of_turned(q, column, column->tile * p->gather, turned_sums(q, p, part_of_spread, p->gather) / p->gather, p->gather > 1,
                             &pieces);
     if (p->aside[TUNE_COLUMN] > 0) {
-        run = run_of(tune_bytes_of(q->type, side * p->flit), part_of_spread / p->flit, tune_aside_block(t, q, p, TUNE_COLUMN) == side,
+        run = run_of(tune_bytes_of(q->type, side * p->flit), part_of_spread / p->flit, tune_aside_of(t, q, p, TUNE_COLUMN).block == side,
                      &pieces);
         pieces *= column->tile / (of.lanes * of.groups * side);
     }
@@ -1111,7 +1089,8 @@ static void add_copies(const target *t, const tune_question *q, const tune_plan 
         run = run_of_turned(q, row, row->tile / p->ring_rows, turned_sums(q, p, part_of_ring, 1), false, &pieces);
     if (p->aside[TUNE_ROW] > 0) {
         int64_t side = row->tile / p->ring_rows;
-        run = run_of(tune_bytes_of(q->type, side * p->flit), part_of_ring / p->flit, tune_aside_block(t, q, p, TUNE_ROW) == side, &pieces);
+        run =
+            run_of(tune_bytes_of(q->type, side * p->flit), part_of_ring / p->flit, tune_aside_of(t, q, p, TUNE_ROW).block == side, &pieces);
     }
     pieces *= tune_rows_at_once(p);
     x->rows = copy_cycles(

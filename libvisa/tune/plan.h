@@ -6,7 +6,7 @@
 #ifndef VISA_LIBVISA_TUNE_PLAN_H
 #define VISA_LIBVISA_TUNE_PLAN_H
 
-#include "libvisa/tune/question.h"
+#include "libvisa/tune/aside.h"
 #include "runtime/timing/attainable.h"
 
 enum { TUNE_MOST_LOOPS = 256 }; /* iterations of a plan's loops, all together */
@@ -34,10 +34,10 @@ typedef struct tune_plan {
                                      way into the TRF */
     bool main_weights;            /* the TRF is filled by the main context: 32 bytes a cycle instead of 8, but not while it multiplies */
     int64_t gather;               /* slices that share rows of weights that lie turned, so that a copy's runs are longer; 1: none */
-    int64_t aside[TUNE_SUM]; /* of an operand that lies turned, by its kept axis: it is turned once, by slices that have so many positions
-                                of that axis each, and goes back to HBM in flits of the sum; 0: slices turn what they get of it */
-    bool sums_wait;          /* in DM, for the operands of what is done to them: these are copied last, while others are multiplied */
-    bool extras_once;        /* operands of what is done to the sums, of columns: those of all iterations come in one copy */
+    int64_t aside[TUNE_SUM];      /* of an operand that lies turned, by its kept axis: it is turned once, aside, by slices that have so many
+                                     positions of that axis each; 0: slices turn what they get of it */
+    bool sums_wait;               /* in DM, for the operands of what is done to them: these are copied last, while others are multiplied */
+    bool extras_once;             /* operands of what is done to the sums, of columns: those of all iterations come in one copy */
     int64_t handed;     /* or so many slices with the same columns get them once, and the Switch Engine hands them on; 1: each gets them */
     int64_t hand_parts; /* of those slices that bring a part of the columns each, by a named topology; 0: one has all, and bitmaps say who
                            copies it */
@@ -109,10 +109,6 @@ int64_t tune_sum_part(const tune_plan *p);
 /* Padded digits of `size` elements: the tile is what is left for a slice. */
 tune_split tune_split_of(int64_t size, int64_t loop, int64_t cluster, int64_t slice, int64_t tile_multiple);
 
-/* Elements of a block of the Transpose Engine, of an operand that lies turned: of the sum, which leave as 8 bytes, and of the kept axis. */
-int64_t tune_turn_rows(const target *t, const tune_question *q);
-int64_t tune_turn_columns(const tune_question *q, int64_t tile);
-
 /* Is it so that slices get it lying [summed, kept], and turn it? */
 bool tune_lies_turned(const tune_question *q, const tune_plan *p, tune_role role);
 
@@ -123,16 +119,6 @@ bool tune_is_dense(const tune_question *q, const tune_plan *p, tune_role role);
 /* Operands that are turned aside, in parts of the sum: the next part is turned in front of that iteration over rows of the part at hand,
  * while others are multiplied; 0: each part in front of all of its iterations. */
 int64_t tune_turns_ahead(const tune_plan *p);
-
-/* How it lies in HBM then: blocks of so many positions of its kept axis one after the other, with their flits of the sum inside, as slices
- * take them. What a slice gets is long runs, and what all get is near each other. */
-int64_t tune_aside_block(const target *t, const tune_question *q, const tune_plan *p, tune_role role);
-
-/* Slices of a cluster, clusters and elements of the sum in each, that turn a part of the sum of an operand, `kept` positions in each. */
-typedef struct tune_turners {
-    int64_t clusters, of_sum, of_kept, sums;
-} tune_turners;
-tune_turners tune_turners_of(const target *t, const tune_question *q, const tune_plan *p, tune_role role);
 
 /* Rows of the result that are whole blocks of HBM together. */
 int64_t tune_rows_of_blocks(const target *t, const tune_question *q);
@@ -148,8 +134,10 @@ tune_split tune_brought_split(const tune_question *q, const tune_plan *p);
 /* Elements of the packets in which a pass strips the padding that rows have in DM; 0: they have none, or it cannot be stripped. */
 int64_t tune_closing_packet(const target *t, const tune_question *q, const tune_plan *p);
 
-/* Can an operand be turned once, aside? The positions of its kept axis that a slice has then: 0, it cannot. */
-int64_t tune_aside_of(const target *t, const tune_question *q, tune_role role);
+/* Of an operand that is turned aside, a part of the sum: what is done, and the cycles of the copy into DM, of the pass that turns it and of
+ * the copy back. */
+aside tune_aside_of(const target *t, const tune_question *q, const tune_plan *p, tune_role role);
+void tune_aside_cycles(const target *t, const tune_question *q, const aside *x, int64_t *in, int64_t *turn, int64_t *out);
 
 /* Fills in what follows from the splits and choices; false: the machine has no such plan (its memories, its slices). */
 bool tune_plan_complete(const target *t, const tune_question *q, tune_plan *p);

@@ -596,3 +596,13 @@ tune_expression tune_question_joined(const tune_expression *e, const tune_questi
     joined.root = join_axes(e->root, q, of_role, number_of, a);
     return joined;
 }
+
+int64_t tune_turn_rows(const target *t, const tune_question *q)
+{
+    return t->transpose_row_bytes * 8 / dtype_row_of(q->type)->bits;
+}
+
+int64_t tune_turn_columns(const tune_question *q, int64_t tile)
+{
+    return dtype_row_of(q->type)->bits == 4 || tile % 16 == 0 ? 16 : 8;
+}

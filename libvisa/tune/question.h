@@ -84,4 +84,8 @@ tune_expression tune_question_joined(const tune_expression *e, const tune_questi
 /* Bytes that are filled by so many elements; the last half of one may be open. */
 int64_t tune_bytes_of(dtype type, int64_t elements);
 
+/* Elements of a block of the Transpose Engine, of an operand that lies turned: of the sum, which leave as 8 bytes, and of the kept axis. */
+int64_t tune_turn_rows(const target *t, const tune_question *q);
+int64_t tune_turn_columns(const tune_question *q, int64_t tile);
+
 #endif

@@ -313,7 +313,7 @@ static void consider_turned(space *x, tune_plan p)
 {
     consider_ways(x, p);
     for (int role = TUNE_ROW; role < TUNE_SUM; role++)
-        p.aside[role] = tune_aside_of(x->target, x->question, (tune_role)role);
+        p.aside[role] = aside_kept_of(x->target, x->question, (tune_role)role);
     if (p.aside[TUNE_ROW] + p.aside[TUNE_COLUMN] > 0)
         consider_ways(x, p);
 }

@@ -3,6 +3,7 @@
 #include <inttypes.h>
 #include <string.h>
 
+#include "libvisa/tune/aside_write.h"
 #include "libvisa/tune/machine.h"
 #include "support/integer.h"
 
@@ -317,68 +318,15 @@ static void write_turn(writer *w, tune_role role, int64_t tile, int64_t sums, in
     tune_line(&w->page, "    .commit();");
 }
 
-static const char *by_flit(tune_role role)
-{
-    return role == TUNE_ROW ? "rows_by_flit" : "columns_by_flit";
-}
-
-typedef enum aside_part { ONLY_PART, FIRST_PART, NEXT_PART } aside_part; /* the others: of several, ahead of their products */
-
-/* An operand that lies turned, or a part of its sum, is turned once and goes back to HBM, where flits of the sum of neighbours follow each
- * other: copies of what slices need of it have long runs then. */
+/* An operand that lies turned, or a part of its sum, where it is turned aside. */
 static void write_aside(writer *w, tune_role role, aside_part part)
 {
-    const tune_plan *p = w->p;
-    const tune_question *q = w->q;
-    if (p->aside[role] == 0)
+    if (w->p->aside[role] == 0)
         return;
-    tune_turners of = tune_turners_of(w->t, q, p, role);
-    bool rows = role == TUNE_ROW, is_next = part == NEXT_PART; /* of the next one steps and types are known */
-    tune_step load = rows ? TUNE_LOAD_LYING_ROWS : TUNE_LOAD_LYING, turn = rows ? TUNE_TURN_ROWS : TUNE_TURN_WEIGHTS,
-              store = rows ? TUNE_STORE_TURNED_ROWS : TUNE_STORE_TURNED;
-    int64_t size = q->size[role], kept_of = p->aside[role], unit = tune_turn_rows(w->t, q), columns = tune_turn_columns(q, kept_of),
-            slices = of.of_sum * of.of_kept, block = tune_aside_block(w->t, q, p, role);
-    const char *cluster = of.clusters > 1 ? summed(w, of.sums * of.of_sum, of.clusters) : tune_idle_clusters(w->t, w->a),
-               *type = type_name(q->type);
-    const char *slice = TUNE_LIST(w->a, summed(w, of.sums, of.of_sum), tune_digit(q, role, size, kept_of, of.of_kept, w->a),
-                                  idle(w, w->t->slices_per_cluster / slices));
-    const char *flits = summed(w, p->flit, of.sums / p->flit), *blocks = summed(w, unit, p->flit / unit), *row = summed(w, 1, unit),
-               *groups = tune_digit(q, role, size, columns, kept_of / columns, w->a), *packet = tune_digit(q, role, size, 1, columns, w->a),
-               *here = tune_digit(q, role, size, 1, kept_of, w->a), *flit = summed(w, 1, p->flit);
-    w->part = is_next ? "l + 1" : part == FIRST_PART ? "0" : "l";
-    if (!is_next)
-        tune_begin_step(&w->page, load,
-                        arena_printf(w->a, "Packets are of the sum, and %s lies the other way: each slice takes a piece of it, once",
-                                     port_name(w, rows ? q->stream : q->weights)));
-    tune_line(&w->page, "let %s: DmTensor<%s, Chip, m![%s], m![%s], m![%s]> = %s%s.to_dm(&mut device.tdma);", rows ? "lying_rows" : "lying",
-              type, cluster, slice, TUNE_LIST(w->a, summed(w, 1, of.sums), here), port_name(w, rows ? q->stream : q->weights),
-              tiles(w, false, false, false, true, ".view()"));
-    if (!is_next)
-        tune_end_step(&w->page, load);
-    if (!is_next)
-        tune_begin_step(&w->page, turn, "Turns it");
-    tune_line(&w->page, "let turned: DmTensor<%s, Chip, m![%s], m![%s], m![%s]> = device.main", type, cluster, slice,
-              TUNE_LIST(w->a, flits, here, flit));
-    tune_line(&w->page, "    .begin(%s.view())", rows ? "lying_rows" : "lying");
-    tune_line(&w->page, "    .fetch::<m![%s], m![%s]>()", TUNE_LIST(w->a, flits, blocks, groups, row), packet);
-    tune_line(&w->page, "    .collect()");
-    tune_line(&w->page, "    .transpose::<m![%s], m![%s]>()", TUNE_LIST(w->a, flits, blocks, groups, packet),
-              padded_to(w, row, unit, w->t->flit_bytes * 8 / dtype_row_of(q->type)->bits));
-    tune_line(&w->page, "    .commit_trim::<m![%s]>()", row);
-    tune_line(&w->page, "    .commit();");
-    if (!is_next)
-        tune_end_step(&w->page, turn);
+    aside x = tune_aside_of(w->t, w->q, w->p, role);
+    w->part = part == ASIDE_NEXT ? "l + 1" : part == ASIDE_FIRST ? "0" : "l";
+    aside_write(&w->page, w->t, w->q, &x, part, tiles(w, false, false, false, true, ".view()"));
     w->part = "l";
-    if (is_next) {
-        tune_line(&w->page, "%s = turned.to_hbm(&mut device.tdma);", by_flit(role));
-        return;
-    }
-    tune_begin_step(&w->page, store, "And writes it, flits of the sum side by side, so that what slices need of it has long runs");
-    tune_line(&w->page, "let %s%s: HbmTensor<%s, Chip, m![%s]> = turned.to_hbm(&mut device.tdma);", part == FIRST_PART ? "mut " : "",
-              by_flit(role), type,
-              TUNE_LIST(w->a, tune_digit(q, role, size, block, size / block, w->a), summed(w, p->flit, tune_sum_part(p) / p->flit),
-                        tune_digit(q, role, size, 1, block, w->a), flit));
-    tune_end_step(&w->page, store);
 }
 
 /* [tile, sums] of an operand in DM, and in flits of the sum outside of the tile where it was turned aside. */
@@ -394,7 +342,7 @@ static const char *operand_element(const writer *w, tune_role role, const char *
 static const char *operand_source(const writer *w, tune_role role, bool of_tile)
 {
     bool is_aside = w->p->aside[role] > 0, rows = role == TUNE_ROW;
-    return arena_printf(w->a, "%s%s", is_aside ? by_flit(role) : port_name(w, rows ? w->q->stream : w->q->weights),
+    return arena_printf(w->a, "%s%s", is_aside ? aside_name(role) : port_name(w, rows ? w->q->stream : w->q->weights),
                         tiles(w, true, rows && of_tile, !rows && of_tile, !is_aside, ".view()"));
 }
 
@@ -1150,8 +1098,8 @@ static void end_loop(writer *w, tune_role role)
 static void write_whole(writer *w)
 {
     tune_role outer = w->p->columns_outside ? TUNE_COLUMN : TUNE_ROW, inner = w->p->columns_outside ? TUNE_ROW : TUNE_COLUMN;
-    write_aside(w, TUNE_COLUMN, ONLY_PART);
-    write_aside(w, TUNE_ROW, ONLY_PART);
+    write_aside(w, TUNE_COLUMN, ASIDE_ONLY);
+    write_aside(w, TUNE_ROW, ASIDE_ONLY);
     bool rows_stay = w->p->row_copies > 0, once = rows_stay && w->p->split[TUNE_COLUMN].loop > 1;
     write_extras_once(w);
     if (once)
@@ -1197,16 +1145,16 @@ static void write_parts(writer *w)
     write_extras(w, false, false);
     int64_t turns_at = tune_turns_ahead(w->p);
     if (turns_at > 0) {
-        write_aside(w, TUNE_COLUMN, FIRST_PART);
-        write_aside(w, TUNE_ROW, FIRST_PART);
+        write_aside(w, TUNE_COLUMN, ASIDE_FIRST);
+        write_aside(w, TUNE_ROW, ASIDE_FIRST);
     }
     tune_line(&w->page, "let mut sums: %s = DmTensor::new();", result_type(w, false));
     tune_line(&w->page, "for l in 0..%" PRId64 " {", w->p->sum_loop);
     w->page.depth++;
     tune_line(&w->page, "let mut next: %s = DmTensor::new();", result_type(w, false));
     if (turns_at == 0) {
-        write_aside(w, TUNE_COLUMN, ONLY_PART);
-        write_aside(w, TUNE_ROW, ONLY_PART);
+        write_aside(w, TUNE_COLUMN, ASIDE_ONLY);
+        write_aside(w, TUNE_ROW, ASIDE_ONLY);
     }
     write_weights(w);
     if (w->p->row_copies > 0)
@@ -1216,8 +1164,8 @@ static void write_parts(writer *w)
         tune_line(&w->page, "// The next part, while this one is multiplied");
         tune_line(&w->page, "if l < %" PRId64 " && i == %" PRId64 " {", w->p->sum_loop - 1, turns_at);
         w->page.depth++;
-        write_aside(w, TUNE_COLUMN, NEXT_PART);
-        write_aside(w, TUNE_ROW, NEXT_PART);
+        write_aside(w, TUNE_COLUMN, ASIDE_NEXT);
+        write_aside(w, TUNE_ROW, ASIDE_NEXT);
         w->page.depth--;
         tune_line(&w->page, "}");
     }
