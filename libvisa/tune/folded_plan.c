@@ -42,18 +42,25 @@ int64_t folded_rows_together(const folded_plan *p)
     return p->in_halves ? p->rows / 2 : p->rows;
 }
 
+aside folded_aside_of(const target *t, const tune_question *q, const folded_plan *p)
+{
+    return (aside){
+        .role = TUNE_ROW, .kept = p->aside, .sums = q->size[TUNE_SUM], .block = aside_block_of(t, q, TUNE_ROW, folded_rows_together(p))};
+}
+
 int64_t folded_turned_columns(const target *t, const tune_question *q)
 {
     return t->transpose_row_bytes * 8 / dtype_row_of(q->out_type)->bits;
 }
 
-/* Of one chip: whole sums that leave as they are, or narrowed; rows lie with the sum innermost, and there is no batch. */
-static bool is_of_this_form(const tune_question *q)
+/* Of one chip: whole sums that leave as they are, or narrowed, and there is no batch. Rows that lie turned can be turned aside. */
+static bool is_of_this_form(const target *t, const tune_question *q)
 {
     dtype sums = dtype_row_of(q->type)->accumulates_in;
     return tune_chips_of(q->share, TUNE_ROLES) == 1 && q->window_count == 0 && !q->depthwise && q->operation_count == 0 &&
-           q->extra_count == 0 && q->size[TUNE_BATCH] == 1 && !q->turned[q->stream] && q->stored[q->stream] == q->type &&
-           q->stored[q->weights] == q->type && (q->out_type == sums || (sums == DTYPE_F32 && q->out_type == DTYPE_BF16));
+           q->extra_count == 0 && q->size[TUNE_BATCH] == 1 && (!q->turned[q->stream] || aside_kept_of(t, q, TUNE_ROW) > 0) &&
+           q->stored[q->stream] == q->type && q->stored[q->weights] == q->type &&
+           (q->out_type == sums || (sums == DTYPE_F32 && q->out_type == DTYPE_BF16));
 }
 
 static int64_t bytes_of_run(const tune_question *q, const folded_plan *p)
@@ -71,7 +78,9 @@ static bool fits(const target *t, const tune_question *q, const folded_plan *p)
 {
     int64_t run = bytes_of_run(q, p), of_group = p->iterations * p->columns;
     int64_t brought = of_group / p->row_slices * (q->turned[q->weights] ? 2 : 1); /* as they lie, and turned */
-    int64_t operands = run * (p->rows + of_group + brought), results = 2 * folded_rows_kept(p) * bytes_of_stored_run(q, p);
+    int64_t turned = p->aside > 0 ? 2 * p->aside * aside_turners_of(t, q, &(aside){TUNE_ROW, p->aside, q->size[TUNE_SUM], 0}).sums : 0;
+    int64_t operands = run * (p->rows + of_group + brought) + tune_bytes_of(q->type, turned),
+            results = 2 * folded_rows_kept(p) * bytes_of_stored_run(q, p);
     return p->rows * run <= target_trf_capacity_bytes(t, TRF_FULL) && operands + results <= t->dm_bytes_per_slice;
 }
 
@@ -124,20 +133,34 @@ static int64_t products_cycles(const target *t, const tune_question *q, const fo
 }
 
 /* The schedule: columns, then rows, by one copy or two; meanwhile columns go around; products of each piece and stores of each iteration
- * follow. Half of the rows with two iterations are as many products, and results, as all rows with one. */
-static void estimate(const target *t, const tune_question *q, folded_plan *p)
+ * follow. Half of the rows with two iterations are as many products, and results, as all rows with one. Of rows that are turned aside the
+ * copy is in front of that of the columns, or after it. */
+static int64_t estimate_in_order(const target *t, const tune_question *q, const folded_plan *p, bool columns_first)
 {
     int64_t run = bytes_of_run(q, p), together = folded_rows_together(p), live = ceil_div(q->size[TUNE_ROW], p->rows),
             store = copy_cycles(t, folded_rows_kept(p), bytes_of_stored_run(q, p), live, p->row_slices),
             multiply = products_cycles(t, q, p), begun = p->in_halves ? 2 : 0, pieces = p->iterations * p->pieces;
     int64_t column_copies = p->columns_in_halves ? 2 : 1, row_copies = p->in_halves ? 2 : 1, in_copy = pieces / column_copies;
     int64_t loaded_at[2], rows_at[2], columns_at[MOST_ITERATIONS * MOST_PIECES], dma = 0, main = 0, sub = 0;
-    for (int64_t half = 0; half < column_copies; half++)
+    int64_t aside_in = 0, turn_aside = 0, aside_out = 0, turned_at = 0, turn = turn_cycles(t, q, p, in_copy);
+    if (p->aside > 0) {
+        aside rows = folded_aside_of(t, q, p);
+        tune_aside_cycles(t, q, &rows, &aside_in, &turn_aside, &aside_out);
+        if (!columns_first)
+            turned_at = main = (dma = aside_in) + turn_aside;
+    }
+    for (int64_t half = 0; half < column_copies; half++) {
         loaded_at[half] = dma += load_cycles(t, q, p, in_copy);
-    for (int64_t half = 0; half < row_copies; half++)
-        rows_at[half] = dma += copy_cycles(t, together, run, live, p->row_slices);
-    int64_t turn = turn_cycles(t, q, p, in_copy);
-    loaded_at[0] = turn > 0 ? (main = loaded_at[0] + turn) : loaded_at[0];
+        if (half == 0 && turn > 0)
+            loaded_at[0] = main = larger(main, loaded_at[0]) + turn;
+        if (half == 0 && columns_first)
+            turned_at = main = larger(main, dma += aside_in) + turn_aside;
+        if (half == 0 && p->aside > 0)
+            dma = larger(dma, turned_at) + aside_out;
+    }
+    for (int64_t half = 0; half < row_copies; half++) /* in one run where they were turned */
+        rows_at[half] = dma +=
+            p->aside > 0 ? copy_cycles(t, 1, together * run, live, p->row_slices) : copy_cycles(t, together, run, live, p->row_slices);
     for (int64_t i = 0; i < pieces; i++) {
         if (turn > 0 && i == 1 && column_copies > 1) /* the other half, after what is main's to begin with */
             loaded_at[1] = main = larger(main, loaded_at[1]) + turn;
@@ -155,7 +178,14 @@ static void estimate(const target *t, const tune_question *q, folded_plan *p)
             main = larger(main, columns_at[i * p->pieces + piece]) + multiply;
         dma = larger(dma, main) + store;
     }
-    p->cycles = dma;
+    return dma;
+}
+
+static void estimate(const target *t, const tune_question *q, folded_plan *p)
+{
+    p->cycles = estimate_in_order(t, q, p, false);
+    if (p->aside > 0)
+        p->cycles = smaller(p->cycles, estimate_in_order(t, q, p, true));
 }
 
 /* Sorted by cycles; of equals the one that was found first. */
@@ -214,9 +244,9 @@ size_t folded_plans(const target *t, const tune_question *q, folded_plan *out, s
 {
     const int64_t *size = q->size, all = t->slices_per_cluster;
     size_t count = 0;
-    if (!is_of_this_form(q) || tune_slices_of(t, q->most_slices) < all) /* every slice works */
+    if (!is_of_this_form(t, q) || tune_slices_of(t, q->most_slices) < all) /* every slice works */
         return 0;
-    folded_plan p = {.clusters = t->clusters_per_chip};
+    folded_plan p = {.clusters = t->clusters_per_chip, .aside = aside_kept_of(t, q, TUNE_ROW)};
     for (p.sum_slices = 2; p.sum_slices <= all; p.sum_slices *= 2)
         for (p.row_slices = 1; p.row_slices * p.sum_slices <= all; p.row_slices *= 2) {
             p.groups = all / (p.row_slices * p.sum_slices);
@@ -225,7 +255,8 @@ size_t folded_plans(const target *t, const tune_question *q, folded_plan *out, s
             p.rows = round_up(ceil_div(size[TUNE_ROW], p.row_slices), p.sum_slices * t->rows);
             int64_t of_group = size[TUNE_COLUMN] / (p.clusters * p.groups);
             if (size[TUNE_SUM] % (p.sum_slices * tune_packet_of(t, q)) != 0 || size[TUNE_ROW] % folded_rows_kept(&p) != 0 ||
-                folded_padded_rows(&p) >= 2 * size[TUNE_ROW] || size[TUNE_COLUMN] % (p.clusters * p.groups) != 0)
+                folded_padded_rows(&p) >= 2 * size[TUNE_ROW] || (p.aside > 0 && folded_padded_rows(&p) != size[TUNE_ROW]) ||
+                size[TUNE_COLUMN] % (p.clusters * p.groups) != 0)
                 continue;
             for (p.iterations = 1; p.iterations <= smaller(of_group, MOST_ITERATIONS); p.iterations++)
                 for (p.pieces = 1; p.pieces <= MOST_PIECES; p.pieces *= 2) {

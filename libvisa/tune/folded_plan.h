@@ -6,7 +6,7 @@
 #ifndef VISA_LIBVISA_TUNE_FOLDED_PLAN_H
 #define VISA_LIBVISA_TUNE_FOLDED_PLAN_H
 
-#include "libvisa/tune/question.h"
+#include "libvisa/tune/aside.h"
 
 /* Of the question, sum == sum_slices * sums and columns == clusters * iterations * groups * columns; rows are padded to row_slices * rows,
  * at the end, where they are whole parts of what slices keep of the results. */
@@ -21,6 +21,7 @@ typedef struct folded_plan {
     int64_t brought_sums;   /* elements of the sum that a slice brings of columns: all of its part, but of those that lie turned; */
     int64_t gather;         /* these are turned before they go around, and so many slices, whose copies had longer runs, exchange parts of
                                the sum for columns meanwhile; 1: none */
+    int64_t aside;          /* rows that lie turned are turned once, in front of all, by slices that have so many of them; 0: they do not */
     int64_t cycles;         /* as estimated */
 } folded_plan;
 
@@ -39,6 +40,9 @@ int64_t folded_padded_rows(const folded_plan *p);
 
 /* Rows of a slice that follow each other: all, or half of them. */
 int64_t folded_rows_together(const folded_plan *p);
+
+/* Of rows that are turned aside, what is done. */
+aside folded_aside_of(const target *t, const tune_question *q, const folded_plan *p);
 
 /* Rows of a block of the Transpose Engine: columns side by side in what leaves it. */
 int64_t folded_turned_columns(const target *t, const tune_question *q);

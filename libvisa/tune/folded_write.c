@@ -2,6 +2,7 @@
 
 #include <inttypes.h>
 
+#include "libvisa/tune/aside_write.h"
 #include "libvisa/tune/machine.h"
 #include "libvisa/tune/write.h"
 
@@ -136,10 +137,13 @@ static void write_head_of_kernel(folded_writer *w)
     tune_line(&w->page, "fn contract(");
     w->page.depth++;
     tune_line(&w->page, "device: &mut Device,");
-    tune_line(&w->page, "%s: &HbmTensor<%s, Chip, m![%s, %s]>,", x[q->stream].port, w->type, axis[TUNE_ROW], axis[TUNE_SUM]);
-    bool turned = q->turned[q->weights];
-    tune_line(&w->page, "%s: &HbmTensor<%s, Chip, m![%s, %s]>,", x[q->weights].port, w->type, axis[turned ? TUNE_SUM : TUNE_COLUMN],
-              axis[turned ? TUNE_COLUMN : TUNE_SUM]);
+    const tune_place operands[] = {q->stream, q->weights};
+    for (int i = 0; i < 2; i++) {
+        tune_role kept = tune_kept_of(q, operands[i]);
+        bool turned = q->turned[operands[i]];
+        tune_line(&w->page, "%s: &HbmTensor<%s, Chip, m![%s, %s]>,", x[operands[i]].port, w->type, axis[turned ? TUNE_SUM : kept],
+                  axis[turned ? kept : TUNE_SUM]);
+    }
     if (w->p->iterations > 1)
         tune_line(&w->page, "%s: &mut HbmTensor<%s, Chip, m![%s, %s]>,", x[TUNE_OUT].port, w->out_type, axis[TUNE_ROW], axis[TUNE_COLUMN]);
     w->page.depth--;
@@ -251,10 +255,14 @@ static void write_columns(folded_writer *w)
     tune_end_step(&w->page, TUNE_LOAD_WEIGHTS);
 }
 
+/* Flits of the sum outside of the rows that follow each other, where these were turned aside. */
 static const char *rows_type(const folded_writer *w)
 {
-    return arena_printf(w->a, "DmTensor<%s, Chip, Cluster, Slice, m![%s]>", w->type,
-                        TUNE_LIST(w->a, rows_by(w, 1, WHOLE_TURN), w->part_of_sum));
+    int64_t flit = aside_flit_of(w->t, w->q);
+    const char *element = w->p->aside == 0 ? TUNE_LIST(w->a, rows_by(w, 1, WHOLE_TURN), w->part_of_sum)
+                                           : TUNE_LIST(w->a, half_digit(w), digit(w, TUNE_SUM, flit, w->p->sums / flit),
+                                                       digit(w, TUNE_ROW, 1, folded_rows_together(w->p)), first(w, TUNE_SUM, flit));
+    return arena_printf(w->a, "DmTensor<%s, Chip, Cluster, Slice, m![%s]>", w->type, element);
 }
 
 static void write_rows(folded_writer *w)
@@ -262,7 +270,7 @@ static void write_rows(folded_writer *w)
     tune_begin_step(&w->page, TUNE_LOAD_ROWS,
                     arena_printf(w->a, "%" PRId64 " rows for each slice, of its part of the sum: a copy for every group of columns",
                                  folded_rows_together(w->p)));
-    write_load(w, "rows", rows_type(w), w->q->tensors[w->q->stream].port, half_digit(w));
+    write_load(w, "rows", rows_type(w), w->p->aside > 0 ? aside_name(TUNE_ROW) : w->q->tensors[w->q->stream].port, half_digit(w));
     tune_end_step(&w->page, TUNE_LOAD_ROWS);
 }
 
@@ -473,6 +481,10 @@ void folded_write(const target *t, const tune_question *q, const folded_plan *p,
     strbuf_init(&out->text, a);
     strbuf_puts(&out->text, head);
     write_head_of_kernel(&w);
+    if (p->aside > 0) {
+        aside rows = folded_aside_of(t, q, p);
+        aside_write(&w.page, t, q, &rows, ASIDE_ONLY, "");
+    }
     if (p->in_halves)
         write_halves(&w);
     else

@@ -167,11 +167,13 @@ START_TEST(folded_plans_of_a_question)
         {.text = COLUMNS_TURNED, .dtype = "i8", .out = "i32", .sizes = {0, 1024, 512, 512}},
         {.text = COLUMNS_TURNED, .dtype = "bf16", .out = "bf16", .sizes = {0, 768, 512, 1024}},
         {.text = COLUMNS_TURNED, .dtype = "i4", .out = "i32", .sizes = {0, 1024, 512, 512}},
+        {.text = MIXED, .dtype = "f8e5m2", .out = "f32", .sizes = {0, 512, 1024, 512}},
+        {.text = TURNED, .dtype = "i8", .out = "i32", .sizes = {0, 512, 512, 1024}},
+        {.text = TURNED, .dtype = "bf16", .out = "f32", .sizes = {0, 1024, 512, 1024}},
         {.text = GATED, .dtype = "i8", .out = "f32", .sizes = {0, 512, 512, 1024}},
         {.text = BATCH, .dtype = "i8", .out = "i32", .sizes = {2, 512, 512, 1024}},
-        {.text = TURNED, .dtype = "i8", .out = "i32", .sizes = {0, 512, 512, 1024}},
     };
-    enum { MOST = 256, FORMS = 10, LEAST_PERCENT = 65, MOST_OF_CYCLES_PERCENT = 101 };
+    enum { MOST = 256, FORMS = 13, LEAST_PERCENT = 65, MOST_OF_CYCLES_PERCENT = 101 };
     const target *t = target_by_name("rngd");
     arena *a = arena_new(), *scratch = arena_new();
     diag_list diags;
@@ -404,7 +406,7 @@ int main(void)
     tcase_add_loop_test(t, no_plan_is_there_twice, 0, 2);
     TCase *kinds = suite_case("kinds");
     tcase_add_loop_test(kinds, estimates_of_a_kind, 0, 4);
-    tcase_add_loop_test(kinds, folded_plans_of_a_question, 0, 13);
+    tcase_add_loop_test(kinds, folded_plans_of_a_question, 0, 15);
     TCase *all = suite_case("all plans");
     tcase_add_loop_test(all, answer_against_all_plans, 0, SMALL_QUESTIONS);
     return suite_status("tune_plans", bounds, t, kinds, all);
