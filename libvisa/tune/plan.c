@@ -391,8 +391,9 @@ static bool can_turn(const target *t, const tune_question *q, const tune_plan *p
             return false;
     if (!tune_lies_turned(q, p, TUNE_COLUMN))
         return p->gather == 1;
-    return column->tile % tune_turn_columns(q, column->tile) == 0 && part % larger(p->gather, tune_turn_rows(t, q)) == 0 &&
-           column->slice % p->gather == 0 && (p->gather == 1 || p->idle_inside == 1) && column->tile <= t->dm_bytes_per_slice;
+    int64_t turned = tune_turned_tile(q, column->tile);
+    return (turned == column->tile || turned == column->padded) && part % larger(p->gather, tune_turn_rows(t, q)) == 0 &&
+           column->slice % p->gather == 0 && (p->gather == 1 || p->idle_inside == 1) && turned <= t->dm_bytes_per_slice;
 }
 
 /* Elements that a slice has of an operand after the sum. */
@@ -991,9 +992,10 @@ static piece_times passes_of(const target *t, const tune_question *q, const tune
     x.store_weights = tune_bytes_of(q->type, column->tile * tune_sum_part(p)) / (p->main_weights ? t->flit_bytes : t->flit_bytes / 4);
     x.turn_rows =
         !tune_lies_turned(q, p, TUNE_ROW) ? 0 : turn_cycles(t, q, row->tile / p->ring_rows, turned_sums(q, p, part_of_ring, blocks), 1);
-    x.turn_weights = !tune_lies_turned(q, p, TUNE_COLUMN)
-                         ? 0
-                         : turn_cycles(t, q, column->tile, turned_sums(q, p, part_of_spread, larger(blocks, p->gather)), p->gather);
+    x.turn_weights =
+        !tune_lies_turned(q, p, TUNE_COLUMN)
+            ? 0
+            : turn_cycles(t, q, tune_turned_tile(q, column->tile), turned_sums(q, p, part_of_spread, larger(blocks, p->gather)), p->gather);
     if (p->column_sharers > 1)
         x.turn_weights = sharing_cycles(t, q, p);
     int64_t in = row->tile * packets * larger(flits, tiles), out = row->tile * tiles,
@@ -1044,8 +1046,8 @@ static int64_t weights_cycles(const target *t, const tune_question *q, const tun
                  tune_is_dense(q, p, TUNE_COLUMN) || (whole && of.sums == 1) || is_one_run(q, p, TUNE_COLUMN), &pieces);
     pieces *= column->tile / (of.lanes * of.groups * side);
     if (tune_lies_turned(q, p, TUNE_COLUMN))
-        run = run_of_turned(q, column, column->tile * p->gather, turned_sums(q, p, part_of_spread, p->gather) / p->gather, p->gather > 1,
-                            &pieces);
+        run = run_of_turned(q, column, tune_turned_tile(q, column->tile) * p->gather,
+                            turned_sums(q, p, part_of_spread, p->gather) / p->gather, p->gather > 1, &pieces);
     if (p->aside[TUNE_COLUMN] > 0) {
         run = run_of(tune_bytes_of(q->type, side * p->flit), part_of_spread / p->flit, tune_aside_of(t, q, p, TUNE_COLUMN).block == side,
                      &pieces);

@@ -11,8 +11,9 @@
 
 enum { TUNE_MOST_LOOPS = 256 }; /* iterations of a plan's loops, all together */
 
-/* padded == loop * cluster * slice * tile, all in positions of the axis. Iterations share an axis without a rest, and their clusters do:
- * there padding is at the end of each cluster's part. Without a loop it is at the end of the axis, or clusters have theirs each (apart). */
+/* padded == loop * cluster * slice * tile, all in positions of the axis, or more where few columns are padded to be turned. Iterations
+ * share an axis without a rest, and their clusters do: there padding is at the end of each cluster's part. Without a loop it is at the end
+ * of the axis, or clusters have theirs each (apart). */
 typedef struct tune_split {
     int64_t padded, loop, cluster, slice, tile;
     bool apart;

@@ -606,3 +606,8 @@ int64_t tune_turn_columns(const tune_question *q, int64_t tile)
 {
     return dtype_row_of(q->type)->bits == 4 || tile % 16 == 0 ? 16 : 8;
 }
+
+int64_t tune_turned_tile(const tune_question *q, int64_t tile)
+{
+    return round_up(tile, tune_turn_columns(q, tile));
+}

@@ -88,4 +88,7 @@ int64_t tune_bytes_of(dtype type, int64_t elements);
 int64_t tune_turn_rows(const target *t, const tune_question *q);
 int64_t tune_turn_columns(const tune_question *q, int64_t tile);
 
+/* Positions of a tile as they are turned: whole blocks. */
+int64_t tune_turned_tile(const tune_question *q, int64_t tile);
+
 #endif

@@ -282,7 +282,12 @@ static bool split_all(const space *x, const int64_t loops_of[3], const int64_t s
                                            : 1;
         if (is_turned(x->question, (tune_role)role)) /* whole blocks of the Transpose Engine */
             unit = larger(unit, tune_turn_columns(x->question, 1));
-        *s = tune_split_of(size[role], loops_of[role], cluster, slices[role], unit);
+        /* where that is more than all Rows, columns that are fewer have padding that is turned, too, and multiplied by nothing */
+        bool pads_turned = role == TUNE_COLUMN && parts == 1 && unit > x->target->rows && size[role] <= x->target->rows &&
+                           is_turned(x->question, TUNE_COLUMN);
+        *s = tune_split_of(size[role], loops_of[role], cluster, slices[role],
+                           pads_turned ? columns_unit(x->target, x->question, tile) : unit);
+        s->padded = round_up(s->padded, pads_turned ? unit : 1);
         int64_t parts_alike = s->loop * s->cluster, part = size[role] / parts_alike;
         s->apart = apart && s->cluster > 1 && s->loop == 1;
         if (tune_pads_inside(s, size[role]) && size[role] % parts_alike == 0 && role != TUNE_BATCH) { /* whole tiles of what has a part */

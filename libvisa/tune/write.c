@@ -410,10 +410,11 @@ static void write_weights(writer *w)
                *groups = kept(w, TUNE_COLUMN, p->lanes, column->tile / p->lanes), *own_sums = summed(w, 1, spread.sums);
     tune_begin_step(&w->page, TUNE_LOAD_WEIGHTS, weights_why(w));
     bool turned = tune_lies_turned(w->q, p, TUNE_COLUMN);
-    const char *tile = kept(w, TUNE_COLUMN, 1, column->tile),
-               *element = turned ? TUNE_LIST(w->a, summed(w, p->gather, spread.sums / p->gather),
-                                             kept(w, TUNE_COLUMN, 1, column->tile * p->gather))
-                                 : operand_element(w, TUNE_COLUMN, p->spreads ? spread.tile : tile, spread.sums),
+    int64_t columns = turned ? tune_turned_tile(w->q, column->tile) : column->tile;
+    const char *tile = kept(w, TUNE_COLUMN, 1, columns),
+               *element = turned
+                              ? TUNE_LIST(w->a, summed(w, p->gather, spread.sums / p->gather), kept(w, TUNE_COLUMN, 1, columns * p->gather))
+                              : operand_element(w, TUNE_COLUMN, p->spreads ? spread.tile : tile, spread.sums),
                *name = turned ? "lying" : "columns";
     begin_load(w, 1U << TUNE_BATCH | 1U << TUNE_COLUMN);
     tune_line(&w->page, "let %s: DmTensor<%s, Chip, %s, %s, m![%s]> = %s.to_dm(&mut device.tdma);", name, type, loaded_clusters(w),
@@ -435,7 +436,7 @@ static void write_weights(writer *w)
                             : "Packets are of the sum: blocks of columns are turned");
         tune_line(&w->page, "let columns: DmTensor<%s, Chip, Cluster, %s, m![%s]> = device.main", type, p->spreads ? gathered : "Slice",
                   TUNE_LIST(w->a, tile, own_sums));
-        write_turn(w, TUNE_COLUMN, column->tile, spread.sums, p->gather, "lying");
+        write_turn(w, TUNE_COLUMN, columns, spread.sums, p->gather, "lying");
         tune_end_step(&w->page, TUNE_TURN_WEIGHTS);
     }
     tune_begin_step(

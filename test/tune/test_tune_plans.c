@@ -22,18 +22,20 @@ static const char ROWS[] = "C[m, n] = sum(k) A[m, k] * B[n, k]", TURNED[] = "C[m
                   COLUMNS_TURNED[] = "C[m, n] = sum(k) A[m, k] * B[k, n]", GATED[] = "C[m, n] = gelu(sum(k) A[m, k] * B[n, k])";
 
 static const asked QUESTIONS[] = {
-    {ROWS, "i8", "i32", {0, 64, 64, 64}, true, true},          {ROWS, "i8", "i8", {0, 256, 64, 32}, false, true},
-    {ROWS, "bf16", "f32", {0, 32, 32, 8}, false, true},        {ROWS, "bf16", "bf16", {0, 128, 48, 96}, false, true},
-    {ROWS, "i4", "i32", {0, 128, 16, 16}, false, true},        {ROWS, "f8e4m3", "f32", {0, 61, 17, 31}, false, false},
-    {ROWS, "i8", "i32", {0, 512, 8, 128}, false, true},        {ROWS, "bf16", "bf16", {0, 1024, 24, 24}, false, false},
-    {ROWS, "i8", "i32", {0, 1000, 3, 7}, false, false},        {TURNED, "i8", "i32", {0, 64, 64, 64}, true, true},
-    {TURNED, "bf16", "f32", {0, 128, 48, 32}, false, true},    {TURNED, "i4", "i8", {0, 64, 32, 16}, true, true},
-    {TURNED, "f8e5m2", "f32", {0, 100, 12, 40}, false, false}, {BATCH, "i8", "i32", {4, 64, 16, 16}, false, true},
-    {BATCH, "bf16", "bf16", {3, 96, 8, 24}, false, true},      {VECTOR, "bf16", "f32", {0, 256, 0, 128}, false, true},
-    {VECTOR, "i8", "i8", {0, 300, 0, 64}, false, true},        {VECTOR_TURNED, "i8", "i32", {0, 128, 0, 256}, false, true},
-    {MIXED, "i8", "i32", {0, 96, 40, 56}, false, false},       {MIXED, "bf16", "bf16", {0, 64, 128, 16}, false, true},
-    {VECTOR, "bf16", "f32", {0, 4096, 0, 4096}, false, true},  {ROWS, "i8", "i32", {0, 512, 256, 64}, true, true},
-    {ROWS, "i8", "i32", {0, 64, 256, 20}, false, false},       {GATED, "i8", "f32", {0, 64, 1024, 2048}, false, true},
+    {ROWS, "i8", "i32", {0, 64, 64, 64}, true, true},           {ROWS, "i8", "i8", {0, 256, 64, 32}, false, true},
+    {ROWS, "bf16", "f32", {0, 32, 32, 8}, false, true},         {ROWS, "bf16", "bf16", {0, 128, 48, 96}, false, true},
+    {ROWS, "i4", "i32", {0, 128, 16, 16}, false, true},         {ROWS, "f8e4m3", "f32", {0, 61, 17, 31}, false, false},
+    {ROWS, "i8", "i32", {0, 512, 8, 128}, false, true},         {ROWS, "bf16", "bf16", {0, 1024, 24, 24}, false, false},
+    {ROWS, "i8", "i32", {0, 1000, 3, 7}, false, false},         {TURNED, "i8", "i32", {0, 64, 64, 64}, true, true},
+    {TURNED, "bf16", "f32", {0, 128, 48, 32}, false, true},     {TURNED, "i4", "i8", {0, 64, 32, 16}, true, true},
+    {TURNED, "f8e5m2", "f32", {0, 100, 12, 40}, false, false},  {BATCH, "i8", "i32", {4, 64, 16, 16}, false, true},
+    {BATCH, "bf16", "bf16", {3, 96, 8, 24}, false, true},       {VECTOR, "bf16", "f32", {0, 256, 0, 128}, false, true},
+    {VECTOR, "i8", "i8", {0, 300, 0, 64}, false, true},         {VECTOR_TURNED, "i8", "i32", {0, 128, 0, 256}, false, true},
+    {MIXED, "i8", "i32", {0, 96, 40, 56}, false, false},        {MIXED, "bf16", "bf16", {0, 64, 128, 16}, false, true},
+    {VECTOR, "bf16", "f32", {0, 4096, 0, 4096}, false, true},   {ROWS, "i8", "i32", {0, 512, 256, 64}, true, true},
+    {ROWS, "i8", "i32", {0, 64, 256, 20}, false, false},        {GATED, "i8", "f32", {0, 64, 1024, 2048}, false, true},
+    {COLUMNS_TURNED, "i4", "i32", {0, 128, 64, 8}, true, true}, {COLUMNS_TURNED, "i4", "i8", {0, 96, 24, 2}, false, true},
+    {TURNED, "i8", "i32", {0, 1024, 128, 128}, false, true},
 };
 enum { QUESTION_COUNT = sizeof QUESTIONS / sizeof *QUESTIONS, MOST_PERCENT = 140 };
 
