@@ -1,7 +1,6 @@
 #include "libvisa/tune/folded.h"
 
 #include <inttypes.h>
-#include <string.h>
 
 #include "libvisa/tune/folded_write.h"
 #include "support/integer.h"
@@ -23,18 +22,9 @@ bool folded_search(const target *t, const tune_question *q, arena *a, tune_answe
         arena_mark mark = arena_mark_here(scratch);
         tune_trial one = {.timing = q->timing};
         folded_write(t, q, &plans[i], "", NULL, scratch, &one.text);
-        bool good = tune_try_text(scratch, &one);
-        found->tried += good;
-        found->refused += good && one.refusal;
-        found->work_left -= (uint64_t)smaller((int64_t)found->work_left, (int64_t)one.steps);
-        if (good && one.refusal && !found->first_refusal)
-            found->first_refusal = arena_strdup(a, one.refusal);
-        if (good && !one.refusal && (found->cycles == 0 || one.cycles < found->cycles)) {
+        if (tune_try_other(scratch, a, &one, found)) {
             better = true;
             *best = plans[i];
-            found->cycles = one.cycles;
-            found->dma_cycles = one.dma_cycles;
-            memcpy(found->found.steps, one.text.steps, sizeof one.text.steps);
         }
         arena_rewind(scratch, mark);
     }

@@ -53,14 +53,18 @@ int64_t folded_turned_columns(const target *t, const tune_question *q)
     return t->transpose_row_bytes * 8 / dtype_row_of(q->out_type)->bits;
 }
 
-/* Of one chip: whole sums that leave as they are, or narrowed, and there is no batch. Rows that lie turned can be turned aside. */
-static bool is_of_this_form(const target *t, const tune_question *q)
+/* Whole sums that leave as they are, or narrowed, of one chip and without a batch. */
+static bool has_this_form(const tune_question *q)
 {
     dtype sums = dtype_row_of(q->type)->accumulates_in;
     return tune_chips_of(q->share, TUNE_ROLES) == 1 && q->window_count == 0 && !q->depthwise && q->operation_count == 0 &&
-           q->extra_count == 0 && q->size[TUNE_BATCH] == 1 && (!q->turned[q->stream] || aside_kept_of(t, q, TUNE_ROW) > 0) &&
-           q->stored[q->stream] == q->type && q->stored[q->weights] == q->type &&
+           q->extra_count == 0 && q->size[TUNE_BATCH] == 1 && q->stored[q->stream] == q->type && q->stored[q->weights] == q->type &&
            (q->out_type == sums || (sums == DTYPE_F32 && q->out_type == DTYPE_BF16));
+}
+
+bool folded_is_form_of(const tune_question *q)
+{
+    return has_this_form(q) && !q->turned[q->stream] && !q->turned[q->weights];
 }
 
 static int64_t bytes_of_run(const tune_question *q, const folded_plan *p)
@@ -84,8 +88,7 @@ static bool fits(const target *t, const tune_question *q, const folded_plan *p)
     return p->rows * run <= target_trf_capacity_bytes(t, TRF_FULL) && operands + results <= t->dm_bytes_per_slice;
 }
 
-/* So many runs in every slice, by the slowest of DMA engines, DMNs and channels. `live` of `slices` have some. */
-static int64_t copy_cycles(const target *t, int64_t pieces, int64_t run, int64_t live, int64_t slices)
+int64_t folded_copy_cycles(const target *t, int64_t pieces, int64_t run, int64_t live, int64_t slices)
 {
     int64_t all = t->slices_per_cluster * t->clusters_per_chip / slices * live, of_dmn = pieces * t->dm_slices_per_dmn;
     int64_t engine = of_dmn * t->dma_dmns_per_engine * ceil_div(run, t->dma_request_bytes),
@@ -94,12 +97,17 @@ static int64_t copy_cycles(const target *t, int64_t pieces, int64_t run, int64_t
     return t->dma_startup_cycles + larger(larger(engine, dmn), ceil_div(bursts * t->hbm_burst_millicycles, 1000));
 }
 
-/* A piece of the columns around a group: every packet passes all of its slices, each of which writes those of its part of the sum. */
+int64_t folded_around_cycles(int64_t slices, int64_t brought_flits, int64_t written_flits, bool by_main)
+{
+    return larger(slices * brought_flits, written_flits * (by_main ? 1 : SUB_ACCESSES));
+}
+
+/* A piece of the columns. */
 static int64_t ring_cycles(const target *t, const tune_question *q, const folded_plan *p, bool by_main)
 {
-    int64_t flits = tune_bytes_of(q->type, p->brought_sums) / t->flit_bytes,
-            around = p->row_slices * p->sum_slices * folded_columns_brought(p) * flits;
-    return larger(around, folded_piece(p) * bytes_of_run(q, p) / t->flit_bytes * (by_main ? 1 : SUB_ACCESSES));
+    return folded_around_cycles(p->row_slices * p->sum_slices,
+                                folded_columns_brought(p) * tune_bytes_of(q->type, p->brought_sums) / t->flit_bytes,
+                                folded_piece(p) * bytes_of_run(q, p) / t->flit_bytes, by_main);
 }
 
 /* Columns of so many pieces: a copy. Where they lie turned its runs are of columns; of pieces, and of iterations of one group, whose
@@ -107,11 +115,11 @@ static int64_t ring_cycles(const target *t, const tune_question *q, const folded
 static int64_t load_cycles(const target *t, const tune_question *q, const folded_plan *p, int64_t pieces)
 {
     if (!q->turned[q->weights])
-        return copy_cycles(t, pieces * folded_columns_brought(p), bytes_of_run(q, p), 1, 1);
+        return folded_copy_cycles(t, pieces * folded_columns_brought(p), bytes_of_run(q, p), 1, 1);
     int64_t brought = pieces * folded_columns_brought(p) * p->brought_sums, together = folded_columns_together(p);
     if (together == folded_piece(p))
         together *= p->groups == 1 ? pieces : p->pieces;
-    return copy_cycles(t, brought / together, tune_bytes_of(q->type, together), 1, 1);
+    return folded_copy_cycles(t, brought / together, tune_bytes_of(q->type, together), 1, 1);
 }
 
 /* They are turned by main: through rings of those that exchange them, and the Transpose Engine. */
@@ -138,7 +146,7 @@ static int64_t products_cycles(const target *t, const tune_question *q, const fo
 static int64_t estimate_in_order(const target *t, const tune_question *q, const folded_plan *p, bool columns_first)
 {
     int64_t run = bytes_of_run(q, p), together = folded_rows_together(p), live = ceil_div(q->size[TUNE_ROW], p->rows),
-            store = copy_cycles(t, folded_rows_kept(p), bytes_of_stored_run(q, p), live, p->row_slices),
+            store = folded_copy_cycles(t, folded_rows_kept(p), bytes_of_stored_run(q, p), live, p->row_slices),
             multiply = products_cycles(t, q, p), begun = p->in_halves ? 2 : 0, pieces = p->iterations * p->pieces;
     int64_t column_copies = p->columns_in_halves ? 2 : 1, row_copies = p->in_halves ? 2 : 1, in_copy = pieces / column_copies;
     int64_t loaded_at[2], rows_at[2], columns_at[MOST_ITERATIONS * MOST_PIECES], dma = 0, main = 0, sub = 0;
@@ -159,8 +167,8 @@ static int64_t estimate_in_order(const target *t, const tune_question *q, const 
             dma = larger(dma, turned_at) + aside_out;
     }
     for (int64_t half = 0; half < row_copies; half++) /* in one run where they were turned */
-        rows_at[half] = dma +=
-            p->aside > 0 ? copy_cycles(t, 1, together * run, live, p->row_slices) : copy_cycles(t, together, run, live, p->row_slices);
+        rows_at[half] = dma += p->aside > 0 ? folded_copy_cycles(t, 1, together * run, live, p->row_slices)
+                                            : folded_copy_cycles(t, together, run, live, p->row_slices);
     for (int64_t i = 0; i < pieces; i++) {
         if (turn > 0 && i == 1 && column_copies > 1) /* the other half, after what is main's to begin with */
             loaded_at[1] = main = larger(main, loaded_at[1]) + turn;
@@ -244,7 +252,8 @@ size_t folded_plans(const target *t, const tune_question *q, folded_plan *out, s
 {
     const int64_t *size = q->size, all = t->slices_per_cluster;
     size_t count = 0;
-    if (!is_of_this_form(t, q) || tune_slices_of(t, q->most_slices) < all) /* every slice works */
+    if (!has_this_form(q) || (q->turned[q->stream] && aside_kept_of(t, q, TUNE_ROW) == 0) ||
+        tune_slices_of(t, q->most_slices) < all) /* every slice works */
         return 0;
     folded_plan p = {.clusters = t->clusters_per_chip, .aside = aside_kept_of(t, q, TUNE_ROW)};
     for (p.sum_slices = 2; p.sum_slices <= all; p.sum_slices *= 2)

@@ -70,6 +70,22 @@ bool tune_try(const target *t, const tune_question *q, const tune_plan *p, arena
     return tune_try_text(a, out);
 }
 
+bool tune_try_other(arena *scratch, arena *a, tune_trial *out, tune_answer *found)
+{
+    bool good = tune_try_text(scratch, out);
+    found->tried += good;
+    found->refused += good && out->refusal;
+    found->work_left -= (uint64_t)smaller((int64_t)found->work_left, (int64_t)out->steps);
+    if (good && out->refusal && !found->first_refusal)
+        found->first_refusal = arena_strdup(a, out->refusal);
+    if (!good || out->refusal || (found->cycles > 0 && out->cycles >= found->cycles))
+        return false;
+    found->cycles = out->cycles;
+    found->dma_cycles = out->dma_cycles;
+    memcpy(found->found.steps, out->text.steps, sizeof out->text.steps);
+    return true;
+}
+
 /* A search at one of its plans. */
 typedef struct search {
     const target *target;

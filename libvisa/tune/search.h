@@ -36,6 +36,10 @@ bool tune_try(const target *t, const tune_question *q, const tune_plan *p, arena
 /* False: no plan compiles. */
 bool tune_search(const target *t, const tune_question *q, const visa_tune_options *o, arena *a, tune_answer *out);
 
+/* A kernel of another form than that of plans, out->text: compiled and counted as one of them. True: it is faster than what `found` has
+ * (0 cycles: nothing yet), which has its cycles then, and those of its steps. What it needs lives in `scratch`. */
+bool tune_try_other(arena *scratch, arena *a, tune_trial *out, tune_answer *found);
+
 /* Lines in front of a kernel: the question, its types, its cycles and how far they are from the bound, whose second part is of `work`;
  * `how`: lines that say what is chosen. */
 const char *tune_head(const char *question, const char *types, const char *work, const attainable *bound, const tune_answer *x,

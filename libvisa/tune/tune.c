@@ -14,6 +14,8 @@
 #include "libvisa/tune/forms.h"
 #include "libvisa/tune/machine.h"
 #include "libvisa/tune/search.h"
+#include "libvisa/tune/standing.h"
+#include "libvisa/tune/standing_write.h"
 #include "libvisa/tune/team.h"
 #include "libvisa/tune/window.h"
 #include "libvisa/tune/window_write.h"
@@ -138,8 +140,9 @@ typedef struct found_form {
     const tune_question *question; /* NULL: none has a kernel */
     tune_answer answer;            /* plans of all forms are counted */
     window_plan window;            /* of a convolution */
-    bool is_folded;                /* slices share its sums */
+    bool is_folded, is_standing;   /* slices share its sums; and its columns stand */
     folded_plan folded;
+    standing_plan standing;
 } found_form;
 
 /* All forms share the work; those that cannot be faster are left out. */
@@ -154,16 +157,21 @@ static void search_forms(arena *a, const target *t, const visa_tune_options *o, 
         tune_answer x;
         window_plan window;
         folded_plan folded;
+        standing_plan standing;
         if (out->question && tune_bound_of(t, q).cycles >= before.cycles)
             break;
         bool found = q->window_count > 0 ? tune_window_search(t, q, &part, a, &x, &window) : tune_search(t, q, &part, a, &x);
         bool is_folded = q->window_count == 0 && folded_search(t, q, a, &x, &folded);
-        if ((found || is_folded) && (!out->question || x.cycles < before.cycles)) {
+        bool is_standing = q->window_count == 0 && standing_search(t, q, a, &x, &standing);
+        if ((found || is_folded || is_standing) && (!out->question || x.cycles < before.cycles)) {
             out->question = q;
             out->answer = x;
-            out->is_folded = is_folded;
+            out->is_folded = is_folded && !is_standing;
+            out->is_standing = is_standing;
             if (is_folded)
                 out->folded = folded;
+            if (is_standing)
+                out->standing = standing;
             if (q->window_count > 0)
                 out->window = window;
         }
@@ -212,14 +220,17 @@ static bool answer_contraction(visa_compilation *c, const target *t, const visa_
         return true;
     attainable bound = tune_bound_of(t, &forms[0]); /* the least */
     bool has_window = q->window_count > 0;
-    const char *how = has_window    ? tune_window_describe(x.question, &x.window, a)
-                      : x.is_folded ? folded_describe(x.question, &x.folded, a)
-                                    : describe_plan(x.question, &x.answer.plan, a),
+    const char *how = has_window      ? tune_window_describe(x.question, &x.window, a)
+                      : x.is_folded   ? folded_describe(x.question, &x.folded, a)
+                      : x.is_standing ? standing_describe(x.question, &x.standing, a)
+                                      : describe_plan(x.question, &x.answer.plan, a),
                *head = tune_head_of_contraction(q, &bound, &x.answer, how, a);
     if (has_window)
         window_write(t, x.question, &x.window, head, &x.answer.found, a, &text);
     else if (x.is_folded)
         folded_write(t, x.question, &x.folded, head, &x.answer.found, a, &text);
+    else if (x.is_standing)
+        standing_write(t, x.question, &x.standing, head, &x.answer.found, a, &text);
     else
         tune_write(x.question, &x.answer.plan, t, head, &x.answer.found, a, &text);
     out->text = text.text;

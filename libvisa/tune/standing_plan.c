@@ -1,0 +1,205 @@
+#include "libvisa/tune/standing_plan.h"
+
+#include "libvisa/tune/folded_plan.h"
+#include "libvisa/tune/machine.h"
+#include "libvisa/tune/plan.h"
+#include "support/integer.h"
+#include "support/order.h"
+
+enum { HALVES = 2, CHAIN_FILL = 16, TRF_FILL = 2 };
+
+int64_t standing_rows(const standing_plan *p)
+{
+    return p->column_slices * p->brought;
+}
+
+int64_t standing_rows_kept(const standing_plan *p)
+{
+    return standing_rows(p) / p->sum_slices;
+}
+
+/* What the pieces of work of a way to divide take, in cycles, and bytes of a slice where they say so. */
+typedef struct standing_costs {
+    int64_t run_bytes, stored_run_bytes;
+    int64_t load_columns, fill;            /* of half of the columns: a copy, and into the TRF */
+    int64_t main_ring, sub_ring, products; /* of one step, products without the fill of a pass */
+} standing_costs;
+
+static standing_costs costs_of(const target *t, const tune_question *q, const standing_plan *p)
+{
+    int64_t run = tune_bytes_of(q->type, p->sums), flits = run / t->flit_bytes, packet = tune_packet_of(t, q),
+            columns = p->columns / HALVES;
+    int64_t packet_flits = tune_bytes_of(q->type, packet) / t->flit_bytes;
+    return (standing_costs){
+        .run_bytes = run,
+        .stored_run_bytes = tune_bytes_of(q->out_type, p->columns),
+        .load_columns = folded_copy_cycles(t, columns, run, 1, 1),
+        .fill = TRF_FILL + columns * flits,
+        .main_ring = folded_around_cycles(p->column_slices * p->sum_slices, p->brought * flits, standing_rows(p) * flits, true),
+        .sub_ring = folded_around_cycles(p->column_slices * p->sum_slices, p->brought * flits, standing_rows(p) * flits, false),
+        .products = standing_rows(p) * (p->sums / packet) * larger(packet_flits, columns / t->rows),
+    };
+}
+
+/* Do they fit: half of the columns in half of the TRF, all that a slice has of the operands and all results in DM? */
+static bool fits(const target *t, const standing_plan *p, const standing_costs *c)
+{
+    int64_t operands = c->run_bytes * (p->columns + p->steps * (p->brought + standing_rows(p))),
+            results = p->steps * standing_rows_kept(p) * c->stored_run_bytes;
+    return p->columns / HALVES * c->run_bytes <= target_trf_capacity_bytes(t, TRF_FIRST_HALF) &&
+           operands + results <= t->dm_bytes_per_slice;
+}
+
+/* A schedule that grows: when each context is free, and what is there from when on. */
+typedef struct standing_schedule {
+    const target *t;
+    const standing_plan *p;
+    const standing_costs *costs;
+    int64_t dma, main, sub, columns_at[HALVES], rows_at[STANDING_MOST_STEPS], early_steps;
+} standing_schedule;
+
+static void load_rows(standing_schedule *s, int64_t from, int64_t steps)
+{
+    if (steps > 0)
+        s->dma += folded_copy_cycles(s->t, steps * s->p->brought, s->costs->run_bytes, 1, 1);
+    for (int64_t j = from; j < from + steps; j++)
+        s->rows_at[j] = s->dma;
+}
+
+static int64_t pass_cycles(const standing_schedule *s, int64_t steps)
+{
+    return steps > 0 ? CHAIN_FILL + steps * s->costs->products : 0;
+}
+
+/* Rows that are there meet the first half of the columns, as many as that has time for until the other half comes. */
+static void multiply_early(standing_schedule *s, standing_plan *p)
+{
+    p->early_count = s->early_steps = 0;
+    while (s->early_steps < p->steps) {
+        int64_t begin = larger(s->main, s->rows_at[s->early_steps]), count = 1;
+        while (s->early_steps + count < p->steps && s->rows_at[s->early_steps + count] <= begin &&
+               begin + pass_cycles(s, count) < s->columns_at[1])
+            count++;
+        if (begin > s->main ? begin + pass_cycles(s, count) > s->columns_at[1] : begin >= s->columns_at[1])
+            return;
+        s->main = begin + pass_cycles(s, count);
+        s->early_steps += p->early[p->early_count++] = count;
+    }
+}
+
+/* Until both halves of the columns are in the TRF. */
+static void begin(standing_schedule *s, standing_plan *p)
+{
+    const int64_t *copied = p->copied;
+    s->dma = 0;
+    load_rows(s, 0, copied[0]);
+    load_rows(s, copied[0], copied[1]);
+    for (int half = 0; half < HALVES; half++)
+        s->columns_at[half] = s->dma += s->costs->load_columns;
+    load_rows(s, copied[0] + copied[1], copied[2]);
+    s->main = s->sub = 0;
+    for (int64_t j = 0; j < p->steps; j++) {
+        bool by_main = j % 2 == 0 && j / 2 < p->by_main;
+        int64_t *clock = by_main ? &s->main : &s->sub;
+        s->rows_at[j] = *clock = larger(*clock, s->rows_at[j]) + (by_main ? s->costs->main_ring : s->costs->sub_ring);
+    }
+    s->main = larger(s->main, s->columns_at[0]) + s->costs->fill;
+    multiply_early(s, p);
+    s->main = larger(s->main, s->columns_at[1]) + s->costs->fill;
+}
+
+/* Products and stores from there on. */
+static int64_t end(const standing_schedule *s, const standing_plan *p)
+{
+    int64_t main = s->main, dma = s->dma, early = s->early_steps, from = 0;
+    for (int64_t i = 0; i < p->store_count; i++) {
+        int64_t to = from + p->stored[i];
+        main = larger(main, s->rows_at[to - 1]) + pass_cycles(s, to - larger(early, from)) + pass_cycles(s, to - from);
+        dma = larger(dma, main) + folded_copy_cycles(s->t, p->stored[i] * standing_rows_kept(p), s->costs->stored_run_bytes, 1, 1);
+        from = to;
+    }
+    return dma;
+}
+
+/* The last store has `last` steps, those in front of it share the others, the first ones taking what is left over. */
+static void share_stores(standing_plan *p, int64_t count, int64_t last)
+{
+    p->store_count = count;
+    for (int64_t i = 0, left = p->steps - last; i < count - 1; i++)
+        left -= p->stored[i] = ceil_div(left, count - 1 - i);
+    p->stored[count - 1] = last;
+}
+
+/* The best sizes of stores. */
+static void try_stores(const standing_schedule *s, standing_plan *p, standing_plan *best)
+{
+    for (int64_t count = 1; count <= smaller(STANDING_MOST_STORES, p->steps); count++) {
+        int64_t most = count == 1 ? p->steps : p->steps / count;
+        for (int64_t last = count == 1 ? p->steps : 1; last <= most; last++) {
+            share_stores(p, count, last);
+            p->cycles = end(s, p);
+            if (best->cycles == 0 || p->cycles < best->cycles)
+                *best = *p;
+        }
+    }
+}
+
+/* The best copies of rows, steps that main brings and stores of a way to divide. What was not multiplied before the second half of the
+ * columns is multiplied after it. */
+static standing_plan best_of(const target *t, const standing_costs *costs, standing_plan p)
+{
+    standing_plan best = {0};
+    standing_schedule s = {.t = t, .p = &p, .costs = costs};
+    for (int64_t first = 1; first <= p.steps; first++)
+        for (int64_t second = 0; second <= p.steps - first; second++)
+            for (p.by_main = 0; p.by_main <= p.steps / 2; p.by_main++) {
+                p.copied[0] = first;
+                p.copied[1] = second;
+                p.copied[2] = p.steps - first - second;
+                begin(&s, &p);
+                int64_t left = HALVES * p.steps - s.early_steps;
+                if (best.cycles == 0 || s.main + left * costs->products < best.cycles)
+                    try_stores(&s, &p, &best);
+            }
+    return best;
+}
+
+/* Sorted by cycles; of equals the one that was found first. */
+static int by_cycles(const void *a, const void *b)
+{
+    return ORDER(((const standing_plan *)a)->cycles, ((const standing_plan *)b)->cycles);
+}
+
+/* Columns of a slice are whole blocks of HBM, and whole packets of the Reducer in halves; rows are whole steps, shared evenly. */
+static bool divides(const target *t, const tune_question *q, const standing_plan *p)
+{
+    int64_t all = p->clusters * p->groups * standing_rows(p);
+    return q->size[TUNE_SUM] % (p->sum_slices * tune_packet_of(t, q)) == 0 && q->size[TUNE_COLUMN] % p->column_slices == 0 &&
+           p->columns % (HALVES * t->rows) == 0 && tune_bytes_of(q->out_type, p->columns) % t->hbm_block_bytes == 0 &&
+           standing_rows(p) % p->sum_slices == 0 && q->size[TUNE_ROW] % all == 0 && p->steps <= STANDING_MOST_STEPS;
+}
+
+size_t standing_plans(const target *t, const tune_question *q, standing_plan *out, size_t most)
+{
+    const int64_t *size = q->size, all = t->slices_per_cluster;
+    size_t count = 0;
+    if (!folded_is_form_of(q) || tune_slices_of(t, q->most_slices) < all) /* every slice works */
+        return 0;
+    standing_plan p = {.clusters = t->clusters_per_chip};
+    for (p.sum_slices = 2; p.sum_slices <= all; p.sum_slices *= 2)
+        for (p.column_slices = 1; p.column_slices * p.sum_slices <= all; p.column_slices *= 2)
+            for (p.brought = 1; p.brought <= all; p.brought *= 2) {
+                p.groups = all / (p.column_slices * p.sum_slices);
+                p.sums = size[TUNE_SUM] / p.sum_slices;
+                p.columns = size[TUNE_COLUMN] / p.column_slices;
+                p.steps = size[TUNE_ROW] / (p.clusters * p.groups * standing_rows(&p));
+                if (p.steps == 0 || !divides(t, q, &p))
+                    continue;
+                standing_costs costs = costs_of(t, q, &p);
+                if (!fits(t, &p, &costs))
+                    continue;
+                standing_plan best = best_of(t, &costs, p);
+                order_keep(out, &count, most, sizeof best, &best, by_cycles);
+            }
+    return count;
+}

@@ -1,0 +1,37 @@
+/* A contraction whose sum is shared by neighbouring slices, and whose columns stand: how rows, columns and the sum are divided.
+ *
+ * The one idea: it is the other way round than folded_plan.h. The columns of a slice stay in the TRF, whole blocks of HBM of each row of
+ * the result, and rows go around the slices of a group in steps. So what leaves the reducer lies as HBM has it, without being turned, and
+ * may be stored after any step: the last store, which nothing hides, is as small as one likes. Half of the columns comes first, and rows
+ * that are there meet it while the other half comes. */
+#ifndef VISA_LIBVISA_TUNE_STANDING_PLAN_H
+#define VISA_LIBVISA_TUNE_STANDING_PLAN_H
+
+#include "libvisa/tune/question.h"
+
+enum { STANDING_MOST_STEPS = 32, STANDING_MOST_STORES = 6, STANDING_ROW_COPIES = 3 };
+
+/* Of the question, sum == sum_slices * sums, columns == column_slices * columns and rows == steps * clusters * groups * column_slices *
+ * brought: each slice of a group brings some rows of each step. */
+typedef struct standing_plan {
+    int64_t sum_slices, sums;       /* neighbours with parts of the sum; elements in each */
+    int64_t column_slices, columns; /* of a group; columns in each, which come in two halves */
+    int64_t clusters, groups, steps, brought;
+    int64_t copied[STANDING_ROW_COPIES]; /* steps whose rows come in each copy: two in front of the columns and one behind them; 0: none */
+    int64_t by_main; /* of the first steps this many, every other one, go around by the main context, the others by sub */
+    int64_t early[STANDING_MOST_STEPS];   /* steps that meet the first half of the columns in one pass each, in front of the other half */
+    int64_t early_count;                  /* of these passes */
+    int64_t stored[STANDING_MOST_STORES]; /* steps of each store */
+    int64_t store_count;
+    int64_t cycles; /* as estimated */
+} standing_plan;
+
+/* Rows of a group in one step, and those of them that a slice keeps of the results. */
+int64_t standing_rows(const standing_plan *p);
+int64_t standing_rows_kept(const standing_plan *p);
+
+/* The best plans by their estimates, at most `most`, the fastest first: the best one of each way to divide rows, columns and the sum.
+ * Returns how many there are. None: a question of another form. */
+size_t standing_plans(const target *t, const tune_question *q, standing_plan *out, size_t most);
+
+#endif

@@ -1,0 +1,334 @@
+#include "libvisa/tune/standing_write.h"
+
+#include <inttypes.h>
+
+#include "libvisa/tune/machine.h"
+#include "libvisa/tune/write.h"
+#include "support/integer.h"
+
+typedef struct standing_writer {
+    const tune_question *q;
+    const standing_plan *p;
+    const target *t;
+    arena *a;
+    tune_page page;
+    const char *type, *out_type; /* of the operands, of the result */
+    const char *part_of_sum;     /* elements of the sum in a slice, as one digit */
+} standing_writer;
+
+/* The two halves of the columns, as the TRF has them. */
+static const char *const half_name[] = {"lower", "upper"};
+
+static const char *digit(const standing_writer *w, tune_role role, int64_t stride, int64_t count)
+{
+    return tune_digit(w->q, role, w->q->size[role], stride, count, w->a);
+}
+
+/* "M % 8": so many positions that follow each other; "1" of one. */
+static const char *first(const standing_writer *w, tune_role role, int64_t count)
+{
+    return TUNE_LIST(w->a, digit(w, role, 1, count));
+}
+
+static int64_t rows_of_step(const standing_plan *p)
+{
+    return standing_rows(p) * p->groups * p->clusters;
+}
+
+static const char *cluster_digit(const standing_writer *w)
+{
+    return digit(w, TUNE_ROW, standing_rows(w->p) * w->p->groups, w->p->clusters);
+}
+
+static const char *group_digit(const standing_writer *w)
+{
+    return digit(w, TUNE_ROW, standing_rows(w->p), w->p->groups);
+}
+
+static const char *column_slices_digit(const standing_writer *w)
+{
+    return digit(w, TUNE_COLUMN, w->p->columns, w->p->column_slices);
+}
+
+static const char *sum_digit(const standing_writer *w)
+{
+    return digit(w, TUNE_SUM, w->p->sums, w->p->sum_slices);
+}
+
+static const char *step_digit(const standing_writer *w)
+{
+    return digit(w, TUNE_ROW, rows_of_step(w->p), w->p->steps);
+}
+
+/* So many of the steps that follow each other: "M / 64 = 5"; NULL of one. */
+static const char *some_steps(const standing_writer *w, int64_t count)
+{
+    return count == 1 ? NULL : count == w->p->steps ? step_digit(w) : arena_printf(w->a, "%s = %" PRId64, step_digit(w), count);
+}
+
+/* ".tile::<..>(8)": steps of a tensor with all of them, from that one on, which is a number or a loop's index. */
+static const char *tile_of_steps(const standing_writer *w, const char *from, int64_t count)
+{
+    return count == w->p->steps ? "" : arena_printf(w->a, ".tile::<m![%s], %" PRId64 ", _>(%s)", step_digit(w), count, from);
+}
+
+static const char *number(const standing_writer *w, int64_t value)
+{
+    return arena_printf(w->a, "%" PRId64, value);
+}
+
+static const char *half_digit(const standing_writer *w)
+{
+    return digit(w, TUNE_COLUMN, w->p->columns / 2, 2);
+}
+
+static const char *tile_of_half(const standing_writer *w, const char *half)
+{
+    return arena_printf(w->a, ".tile::<m![%s], 1, _>(%s)", half_digit(w), half);
+}
+
+static void write_head_of_kernel(standing_writer *w)
+{
+    const tune_question *q = w->q;
+    const char *const *axis = q->axis_text;
+    const tune_tensor *const x = q->tensors;
+    tune_line(&w->page, "axes![%s = %" PRId64 ", %s = %" PRId64 ", %s = %" PRId64 "];", axis[TUNE_ROW], q->size[TUNE_ROW],
+              axis[TUNE_COLUMN], q->size[TUNE_COLUMN], axis[TUNE_SUM], q->size[TUNE_SUM]);
+    tune_line(&w->page, "%s", "");
+    tune_line(&w->page, "type Chip = m![1];");
+    tune_line(&w->page, "type Cluster = m![%s];", TUNE_LIST(w->a, cluster_digit(w)));
+    tune_line(&w->page, "type Slice = m![%s];", TUNE_LIST(w->a, group_digit(w), column_slices_digit(w), sum_digit(w)));
+    tune_line(&w->page, "%s", "");
+    tune_line(&w->page, "%s", tune_device(w->t, 1, w->a));
+    tune_line(&w->page, "fn contract(");
+    w->page.depth++;
+    tune_line(&w->page, "device: &mut Device,");
+    tune_line(&w->page, "%s: &HbmTensor<%s, Chip, m![%s, %s]>,", x[q->stream].port, w->type, axis[TUNE_ROW], axis[TUNE_SUM]);
+    tune_line(&w->page, "%s: &HbmTensor<%s, Chip, m![%s, %s]>,", x[q->weights].port, w->type, axis[TUNE_COLUMN], axis[TUNE_SUM]);
+    tune_line(&w->page, "%s: &mut HbmTensor<%s, Chip, m![%s, %s]>,", x[TUNE_OUT].port, w->out_type, axis[TUNE_ROW], axis[TUNE_COLUMN]);
+    w->page.depth--;
+    tune_line(&w->page, ") {");
+    w->page.depth++;
+}
+
+static void end_block(standing_writer *w)
+{
+    w->page.depth--;
+    tune_line(&w->page, "}");
+}
+
+static void write_tensors(standing_writer *w)
+{
+    const standing_plan *p = w->p;
+    const char *bringing = digit(w, TUNE_ROW, p->brought, p->column_slices), *kept = digit(w, TUNE_ROW, 1, p->sum_slices),
+               *left = digit(w, TUNE_ROW, p->sum_slices, standing_rows_kept(p));
+    tune_line(&w->page, "let mut parts: DmTensor<%s, Chip, Cluster, m![%s], m![%s]> = DmTensor::new();", w->type,
+              TUNE_LIST(w->a, group_digit(w), bringing, sum_digit(w)),
+              TUNE_LIST(w->a, step_digit(w), digit(w, TUNE_ROW, 1, p->brought), w->part_of_sum));
+    tune_line(&w->page, "let mut rows: DmTensor<%s, Chip, Cluster, Slice, m![%s]> = DmTensor::new();", w->type,
+              TUNE_LIST(w->a, step_digit(w), digit(w, TUNE_ROW, 1, standing_rows(p)), w->part_of_sum));
+    tune_line(&w->page, "let mut columns: DmTensor<%s, Chip, Cluster, Slice, m![%s]> = DmTensor::new();", w->type,
+              TUNE_LIST(w->a, digit(w, TUNE_COLUMN, 1, p->columns), w->part_of_sum));
+    tune_line(&w->page, "let mut products: DmTensor<%s, Chip, Cluster, m![%s], m![%s]> = DmTensor::new();", w->out_type,
+              TUNE_LIST(w->a, group_digit(w), column_slices_digit(w), kept),
+              TUNE_LIST(w->a, step_digit(w), left, digit(w, TUNE_COLUMN, 1, p->columns)));
+}
+
+static void write_copy_of_rows(standing_writer *w, int64_t from, int64_t count)
+{
+    const char *tile = tile_of_steps(w, number(w, from), count);
+    tune_line(&w->page, "%s.view()%s", w->q->tensors[w->q->stream].port, tile);
+    tune_line(&w->page, "    .to_dm_view(&mut device.tdma, parts.view_mut()%s);", tile);
+}
+
+static void write_copies(standing_writer *w)
+{
+    const standing_plan *p = w->p;
+    tune_begin_step(
+        &w->page, TUNE_LOAD_ROWS,
+        arena_printf(w->a, "Each row once: a slice brings %" PRId64 " rows of each of the first %" PRId64 " steps, of its part of the sum",
+                     p->brought, p->copied[0]));
+    write_copy_of_rows(w, 0, p->copied[0]);
+    tune_end_step(&w->page, TUNE_LOAD_ROWS);
+    if (p->copied[1] > 0)
+        write_copy_of_rows(w, p->copied[0], p->copied[1]);
+    tune_line(&w->page, "for h in 0..2 {");
+    w->page.depth++;
+    tune_begin_step(
+        &w->page, TUNE_LOAD_WEIGHTS,
+        arena_printf(w->a, "%" PRId64 " columns for each slice, of its part of the sum: a copy for every group of rows", p->columns / 2));
+    tune_line(&w->page, "%s.view()%s", w->q->tensors[w->q->weights].port, tile_of_half(w, "h"));
+    tune_line(&w->page, "    .to_dm_view(&mut device.tdma, columns.view_mut()%s);", tile_of_half(w, "h"));
+    tune_end_step(&w->page, TUNE_LOAD_WEIGHTS);
+    end_block(w);
+    if (p->copied[2] > 0) {
+        tune_line(&w->page, "// Rows that are needed last");
+        write_copy_of_rows(w, p->copied[0] + p->copied[1], p->copied[2]);
+    }
+}
+
+/* A step's rows around its group, by one of the contexts. */
+static void write_ring(standing_writer *w, const char *by)
+{
+    const standing_plan *p = w->p;
+    const char *here = digit(w, TUNE_ROW, 1, p->brought), *tile = tile_of_steps(w, "j", 1);
+    tune_line(&w->page, "device.%s", by);
+    tune_line(&w->page, "    .begin(parts.view()%s)", tile);
+    tune_line(&w->page, "    .fetch::<m![%s], m![%s]>()", TUNE_LIST(w->a, here), w->part_of_sum);
+    tune_line(&w->page, "    .switch::<Slice, m![%s]>(SwitchConfig::Broadcast1 { slice1: %" PRId64 ", slice0: %" PRId64 " })",
+              TUNE_LIST(w->a, here, digit(w, TUNE_ROW, p->brought, p->column_slices)), p->column_slices, p->sum_slices);
+    tune_line(&w->page, "    .collect()");
+    tune_line(&w->page, "    .commit_trim::<m![%s]>()", first(w, TUNE_SUM, w->t->flit_bytes * 8 / dtype_row_of(w->q->type)->bits));
+    tune_line(&w->page, "    .commit_view(rows.view_mut()%s);", tile);
+}
+
+static void write_rings(standing_writer *w)
+{
+    const standing_plan *p = w->p;
+    tune_begin_step(&w->page, TUNE_HAND_WEIGHTS,
+                    arena_printf(w->a, "They go around the %" PRId64 " slices of a group, ahead of the products%s",
+                                 p->column_slices * p->sum_slices,
+                                 p->by_main > 0 ? ", by both contexts until main has something to multiply" : ""));
+    tune_line(&w->page, "for j in 0..%" PRId64 " {", p->steps);
+    w->page.depth++;
+    if (p->by_main > 0) {
+        tune_line(&w->page, "if j %% 2 == 0 && j < %" PRId64 " {", 2 * p->by_main);
+        w->page.depth++;
+        write_ring(w, "main");
+        w->page.depth--;
+        tune_line(&w->page, "} else {");
+        w->page.depth++;
+        write_ring(w, "sub");
+        end_block(w);
+    } else
+        write_ring(w, "sub");
+    end_block(w);
+    tune_end_step(&w->page, TUNE_HAND_WEIGHTS);
+}
+
+/* Half of the columns into the TRF. */
+static void write_weights(standing_writer *w, int half)
+{
+    const char *lanes = first(w, TUNE_COLUMN, w->t->rows), *tiles = digit(w, TUNE_COLUMN, w->t->rows, w->p->columns / 2 / w->t->rows);
+    tune_line(&w->page, "let %s: TrfTensor<%s, Chip, Cluster, Slice, m![%s], m![%s]> = device.main", half_name[half], w->type, lanes,
+              TUNE_LIST(w->a, tiles, w->part_of_sum));
+    tune_line(&w->page, "    .begin(columns.view()%s)", tile_of_half(w, number(w, half)));
+    tune_line(&w->page, "    .fetch::<m![%s], m![%s]>()", TUNE_LIST(w->a, lanes, tiles), w->part_of_sum);
+    tune_line(&w->page, "    .collect()");
+    tune_line(&w->page, "    .to_trf();");
+}
+
+/* Steps, from a number or a loop's index on, meet half of the columns. */
+static void write_products(standing_writer *w, int half, const char *from, int64_t count)
+{
+    const tune_question *q = w->q;
+    const standing_plan *p = w->p;
+    int64_t packet = tune_packet_of(w->t, q), flit = w->t->flit_bytes * 8 / dtype_row_of(q->out_type)->bits;
+    const char *steps = some_steps(w, count), *rows = digit(w, TUNE_ROW, 1, standing_rows(p)),
+               *packets = digit(w, TUNE_SUM, packet, p->sums / packet), *lanes = first(w, TUNE_COLUMN, w->t->rows),
+               *tiles = digit(w, TUNE_COLUMN, w->t->rows, p->columns / 2 / w->t->rows), *of_packet = first(w, TUNE_SUM, packet),
+               *time = TUNE_LIST(w->a, steps, rows, tiles);
+    tune_line(&w->page, "device.main");
+    tune_line(&w->page, "    .begin(rows.view()%s)", tile_of_steps(w, from, count));
+    tune_line(&w->page, "    .fetch::<m![%s], m![%s]>()", TUNE_LIST(w->a, steps, rows, packets), of_packet);
+    tune_line(&w->page, "    .collect()");
+    tune_line(&w->page, "    .contract_outer::<m![%s], m![%s], _, _, _>(&%s)", TUNE_LIST(w->a, steps, rows, packets, tiles), of_packet,
+              half_name[half]);
+    tune_line(&w->page, "    .contract_packet::<m![1]>()");
+    tune_line(&w->page, "    .contract_time::<m![%s]>()", time);
+    tune_line(&w->page, "    .contract_lane::<m![%s], m![%s]>(LaneMode::Interleaved)", time, lanes);
+    tune_line(&w->page, "    .vector_init()");
+    tune_line(&w->page, "    .vector_inter_slice_reduce::<m![%s], m![%s]>(%s::Add)",
+              TUNE_LIST(w->a, group_digit(w), column_slices_digit(w), digit(w, TUNE_ROW, 1, p->sum_slices)),
+              TUNE_LIST(w->a, steps, digit(w, TUNE_ROW, p->sum_slices, standing_rows_kept(p)), tiles),
+              dtype_row_of(q->type)->accumulates_in == DTYPE_I32 ? "InterSliceReduceOpI32" : "InterSliceReduceOpF32");
+    tune_line(&w->page, "    .vector_final()");
+    if (q->out_type != dtype_row_of(q->type)->accumulates_in)
+        tune_line(&w->page, "    .cast::<%s, m![%s # %" PRId64 "]>()", w->out_type, lanes, flit);
+    tune_line(&w->page, "    .commit_trim::<m![%s]>()", lanes);
+    tune_line(&w->page, "    .commit_view(products.view_mut()%s%s);", tile_of_half(w, number(w, half)), tile_of_steps(w, from, count));
+}
+
+/* So many passes of the same size that follow each other are a loop, "i". Returns where to begin, as in the text. */
+static const char *begin_passes(standing_writer *w, int64_t from, int64_t count, int64_t passes)
+{
+    if (passes == 1)
+        return number(w, from);
+    tune_line(&w->page, "for i in 0..%" PRId64 " {", passes);
+    w->page.depth++;
+    const char *each = count == 1 ? "i" : arena_printf(w->a, "%" PRId64 " * i", count);
+    return from == 0 ? each : arena_printf(w->a, "%" PRId64 " + %s", from, each);
+}
+
+/* How many of them are equal to the first one. */
+static int64_t equal_ones(const int64_t *sizes, int64_t count)
+{
+    int64_t equal = 1;
+    while (equal < count && sizes[equal] == sizes[0])
+        equal++;
+    return equal;
+}
+
+/* What meets the first half of the columns while the other half comes. Returns its steps. */
+static int64_t write_early_products(standing_writer *w)
+{
+    const standing_plan *p = w->p;
+    int64_t done = 0;
+    for (int64_t i = 0; i < p->early_count;) {
+        int64_t passes = equal_ones(&p->early[i], p->early_count - i), count = p->early[i];
+        write_products(w, 0, begin_passes(w, done, count, passes), count);
+        if (passes > 1)
+            end_block(w);
+        done += passes * count;
+        i += passes;
+    }
+    return done;
+}
+
+/* A store, and the products in front of it that are not there yet; returns how many steps have met the first half of the columns. */
+static int64_t write_stored(standing_writer *w, int64_t from, int64_t count, int64_t early)
+{
+    int64_t to = from + count, begin = larger(early, from);
+    if (to > begin)
+        write_products(w, 0, number(w, begin), to - begin);
+    write_products(w, 1, number(w, from), count);
+    const char *tile = tile_of_steps(w, number(w, from), count);
+    if (from == 0)
+        tune_begin_step(&w->page, TUNE_STORE, "Out");
+    tune_line(&w->page, "products.view()%s", tile);
+    tune_line(&w->page, "    .to_hbm_view(&mut device.tdma, %s.view_mut()%s);", w->q->tensors[TUNE_OUT].port, tile);
+    if (from == 0)
+        tune_end_step(&w->page, TUNE_STORE);
+    return larger(early, to);
+}
+
+static void write_body(standing_writer *w)
+{
+    const standing_plan *p = w->p;
+    write_tensors(w);
+    write_copies(w);
+    write_rings(w);
+    tune_begin_step(&w->page, TUNE_STORE_WEIGHTS, "Half of the columns stay in one half of the TRF, and rows pass while the others come");
+    write_weights(w, 0);
+    tune_end_step(&w->page, TUNE_STORE_WEIGHTS);
+    int64_t early = write_early_products(w), from = 0;
+    tune_line(&w->page, "// The others, in the other half of the TRF");
+    write_weights(w, 1);
+    for (int64_t i = 0; i < p->store_count; from += p->stored[i++])
+        early = write_stored(w, from, p->stored[i], early);
+}
+
+void standing_write(const target *t, const tune_question *q, const standing_plan *p, const char *head, const tune_text *found, arena *a,
+                    tune_text *out)
+{
+    standing_writer w = {.q = q, .p = p, .t = t, .a = a, .page = {out, found, a, 0}};
+    w.type = dtype_row_of(q->type)->name;
+    w.out_type = dtype_row_of(q->out_type)->name;
+    w.part_of_sum = first(&w, TUNE_SUM, p->sums);
+    *out = (tune_text){0};
+    strbuf_init(&out->text, a);
+    strbuf_puts(&out->text, head);
+    write_head_of_kernel(&w);
+    write_body(&w);
+    end_block(&w);
+}
