@@ -305,6 +305,11 @@ tune_epilogue tune_epilogue_make(const tune_operation *o, size_t count, bool who
     return e;
 }
 
+bool tune_pass_does_anything(const tune_pass *p)
+{
+    return p->front.count + p->narrow.count + p->back.count > 0;
+}
+
 bool tune_epilogue_stashes(const tune_epilogue *e)
 {
     for (size_t i = 0; i < e->count; i++)

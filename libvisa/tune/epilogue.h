@@ -71,6 +71,7 @@ bool tune_operations_are_whole(const tune_operation *operations, size_t count);
 /* Of sums of a type, for a result of another one; whole: sums are integers, and stay so up to the result. Lives in the arena. */
 tune_epilogue tune_epilogue_make(const tune_operation *operations, size_t count, bool whole, dtype sums, dtype out, arena *a);
 
+bool tune_pass_does_anything(const tune_pass *p);
 bool tune_epilogue_stashes(const tune_epilogue *e);
 bool tune_epilogue_has_gate(const tune_epilogue *e);
 

@@ -53,18 +53,18 @@ int64_t folded_turned_columns(const target *t, const tune_question *q)
     return t->transpose_row_bytes * 8 / dtype_row_of(q->out_type)->bits;
 }
 
-/* Whole sums that leave as they are, or narrowed, of one chip and without a batch. */
-static bool has_this_form(const tune_question *q)
+bool folded_shares_sums(const tune_question *q)
 {
-    dtype sums = dtype_row_of(q->type)->accumulates_in;
-    return tune_chips_of(q->share, TUNE_ROLES) == 1 && q->window_count == 0 && !q->depthwise && q->operation_count == 0 &&
-           q->extra_count == 0 && q->size[TUNE_BATCH] == 1 && q->stored[q->stream] == q->type && q->stored[q->weights] == q->type &&
-           (q->out_type == sums || (sums == DTYPE_F32 && q->out_type == DTYPE_BF16));
+    return tune_chips_of(q->share, TUNE_ROLES) == 1 && q->window_count == 0 && !q->depthwise && q->extra_count == 0 &&
+           q->size[TUNE_BATCH] == 1 && q->stored[q->stream] == q->type && q->stored[q->weights] == q->type;
 }
 
-bool folded_is_form_of(const tune_question *q)
+/* Sums leave as they are, or narrowed: the Transpose Engine comes right after the reducer. Rows that lie turned can be turned aside. */
+static bool is_of_this_form(const target *t, const tune_question *q)
 {
-    return has_this_form(q) && !q->turned[q->stream] && !q->turned[q->weights];
+    dtype sums = dtype_row_of(q->type)->accumulates_in;
+    return folded_shares_sums(q) && q->operation_count == 0 && (q->out_type == sums || (sums == DTYPE_F32 && q->out_type == DTYPE_BF16)) &&
+           (!q->turned[q->stream] || aside_kept_of(t, q, TUNE_ROW) > 0);
 }
 
 static int64_t bytes_of_run(const tune_question *q, const folded_plan *p)
@@ -252,8 +252,7 @@ size_t folded_plans(const target *t, const tune_question *q, folded_plan *out, s
 {
     const int64_t *size = q->size, all = t->slices_per_cluster;
     size_t count = 0;
-    if (!has_this_form(q) || (q->turned[q->stream] && aside_kept_of(t, q, TUNE_ROW) == 0) ||
-        tune_slices_of(t, q->most_slices) < all) /* every slice works */
+    if (!is_of_this_form(t, q) || tune_slices_of(t, q->most_slices) < all) /* every slice works */
         return 0;
     folded_plan p = {.clusters = t->clusters_per_chip, .aside = aside_kept_of(t, q, TUNE_ROW)};
     for (p.sum_slices = 2; p.sum_slices <= all; p.sum_slices *= 2)

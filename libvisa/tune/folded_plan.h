@@ -47,9 +47,8 @@ aside folded_aside_of(const target *t, const tune_question *q, const folded_plan
 /* Rows of a block of the Transpose Engine: columns side by side in what leaves it. */
 int64_t folded_turned_columns(const target *t, const tune_question *q);
 
-/* Can slices share its sums? Of one chip: whole sums that leave as they are, or narrowed; operands lie with the sum innermost, and there is
- * no batch. */
-bool folded_is_form_of(const tune_question *q);
+/* May slices share its sums? Of one chip: no other operands meet the sums, and there is no batch. */
+bool folded_shares_sums(const tune_question *q);
 
 /* A copy of so many runs for every slice, by the slowest of DMA engines, DMNs and channels. `live` of `slices` have some. */
 int64_t folded_copy_cycles(const target *t, int64_t pieces, int64_t run_bytes, int64_t live, int64_t slices);

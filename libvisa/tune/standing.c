@@ -35,7 +35,7 @@ const char *standing_describe(const tune_question *q, const standing_plan *p, ar
     tune_describe_split(q->axis_text[TUNE_ROW], &q->share[TUNE_ROW], q->size[TUNE_ROW], p->steps, p->clusters, p->groups, standing_rows(p),
                         q->size[TUNE_ROW], &out);
     tune_describe_split(q->axis_text[TUNE_COLUMN], &q->share[TUNE_COLUMN], q->size[TUNE_COLUMN], 1, 1, p->column_slices, p->columns,
-                        q->size[TUNE_COLUMN], &out);
+                        standing_padded_columns(p), &out);
     tune_describe_split(q->axis_text[TUNE_SUM], &q->share[TUNE_SUM], q->size[TUNE_SUM], 1, 1, p->sum_slices, p->sums, q->size[TUNE_SUM],
                         &out);
     return out.text;

@@ -8,6 +8,11 @@
 
 enum { HALVES = 2, CHAIN_FILL = 16, TRF_FILL = 2 };
 
+int64_t standing_padded_columns(const standing_plan *p)
+{
+    return p->column_slices * p->columns;
+}
+
 int64_t standing_rows(const standing_plan *p)
 {
     return p->column_slices * p->brought;
@@ -20,20 +25,21 @@ int64_t standing_rows_kept(const standing_plan *p)
 
 /* What the pieces of work of a way to divide take, in cycles, and bytes of a slice where they say so. */
 typedef struct standing_costs {
-    int64_t run_bytes, stored_run_bytes;
-    int64_t load_columns, fill;            /* of half of the columns: a copy, and into the TRF */
-    int64_t main_ring, sub_ring, products; /* of one step, products without the fill of a pass */
+    int64_t run_bytes, stored_run_bytes, live; /* live: column slices that have some */
+    int64_t load_columns, fill;                /* of half of the columns: a copy, and into the TRF */
+    int64_t main_ring, sub_ring, products;     /* of one step, products without the fill of a pass */
 } standing_costs;
 
 static standing_costs costs_of(const target *t, const tune_question *q, const standing_plan *p)
 {
     int64_t run = tune_bytes_of(q->type, p->sums), flits = run / t->flit_bytes, packet = tune_packet_of(t, q),
             columns = p->columns / HALVES;
-    int64_t packet_flits = tune_bytes_of(q->type, packet) / t->flit_bytes;
+    int64_t live = q->size[TUNE_COLUMN] / p->columns, packet_flits = tune_bytes_of(q->type, packet) / t->flit_bytes;
     return (standing_costs){
         .run_bytes = run,
         .stored_run_bytes = tune_bytes_of(q->out_type, p->columns),
-        .load_columns = folded_copy_cycles(t, columns, run, 1, 1),
+        .live = live,
+        .load_columns = folded_copy_cycles(t, columns, run, live, p->column_slices),
         .fill = TRF_FILL + columns * flits,
         .main_ring = folded_around_cycles(p->column_slices * p->sum_slices, p->brought * flits, standing_rows(p) * flits, true),
         .sub_ring = folded_around_cycles(p->column_slices * p->sum_slices, p->brought * flits, standing_rows(p) * flits, false),
@@ -115,7 +121,8 @@ static int64_t end(const standing_schedule *s, const standing_plan *p)
     for (int64_t i = 0; i < p->store_count; i++) {
         int64_t to = from + p->stored[i];
         main = larger(main, s->rows_at[to - 1]) + pass_cycles(s, to - larger(early, from)) + pass_cycles(s, to - from);
-        dma = larger(dma, main) + folded_copy_cycles(s->t, p->stored[i] * standing_rows_kept(p), s->costs->stored_run_bytes, 1, 1);
+        dma = larger(dma, main) +
+              folded_copy_cycles(s->t, p->stored[i] * standing_rows_kept(p), s->costs->stored_run_bytes, s->costs->live, p->column_slices);
         from = to;
     }
     return dma;
@@ -170,20 +177,34 @@ static int by_cycles(const void *a, const void *b)
     return ORDER(((const standing_plan *)a)->cycles, ((const standing_plan *)b)->cycles);
 }
 
-/* Columns of a slice are whole blocks of HBM, and whole packets of the Reducer in halves; rows are whole steps, shared evenly. */
+/* Operands lie with the sum innermost; what is done to the sums is a pass at most, which follows the reducer. */
+static bool is_of_this_form(const tune_question *q)
+{
+    const tune_epilogue *e = tune_epilogue_of(q, 1, false);
+    return folded_shares_sums(q) && !q->turned[q->stream] && !q->turned[q->weights] && e->count <= 1 && !tune_epilogue_stashes(e);
+}
+
+/* Rows are whole steps, shared evenly, and columns of a slice all that it could have. */
 static bool divides(const target *t, const tune_question *q, const standing_plan *p)
 {
-    int64_t all = p->clusters * p->groups * standing_rows(p);
-    return q->size[TUNE_SUM] % (p->sum_slices * tune_packet_of(t, q)) == 0 && q->size[TUNE_COLUMN] % p->column_slices == 0 &&
-           p->columns % (HALVES * t->rows) == 0 && tune_bytes_of(q->out_type, p->columns) % t->hbm_block_bytes == 0 &&
-           standing_rows(p) % p->sum_slices == 0 && q->size[TUNE_ROW] % all == 0 && p->steps <= STANDING_MOST_STEPS;
+    int64_t all = p->clusters * p->groups * standing_rows(p), columns = q->size[TUNE_COLUMN];
+    return q->size[TUNE_SUM] % (p->sum_slices * tune_packet_of(t, q)) == 0 && columns % p->columns == 0 &&
+           standing_padded_columns(p) < 2 * columns && standing_rows(p) % p->sum_slices == 0 && q->size[TUNE_ROW] % all == 0 &&
+           p->steps <= STANDING_MOST_STEPS;
+}
+
+/* Columns of a slice: whole blocks of HBM, and whole packets of the Reducer in halves. */
+static int64_t columns_of(const target *t, const tune_question *q, int64_t slices)
+{
+    int64_t block = t->hbm_block_bytes * 8 / dtype_row_of(q->out_type)->bits, packets = HALVES * t->rows;
+    return round_up(ceil_div(q->size[TUNE_COLUMN], slices), block / gcd(block, packets) * packets);
 }
 
 size_t standing_plans(const target *t, const tune_question *q, standing_plan *out, size_t most)
 {
     const int64_t *size = q->size, all = t->slices_per_cluster;
     size_t count = 0;
-    if (!folded_is_form_of(q) || tune_slices_of(t, q->most_slices) < all) /* every slice works */
+    if (!is_of_this_form(q) || tune_slices_of(t, q->most_slices) < all) /* every slice works */
         return 0;
     standing_plan p = {.clusters = t->clusters_per_chip};
     for (p.sum_slices = 2; p.sum_slices <= all; p.sum_slices *= 2)
@@ -191,7 +212,7 @@ size_t standing_plans(const target *t, const tune_question *q, standing_plan *ou
             for (p.brought = 1; p.brought <= all; p.brought *= 2) {
                 p.groups = all / (p.column_slices * p.sum_slices);
                 p.sums = size[TUNE_SUM] / p.sum_slices;
-                p.columns = size[TUNE_COLUMN] / p.column_slices;
+                p.columns = columns_of(t, q, p.column_slices);
                 p.steps = size[TUNE_ROW] / (p.clusters * p.groups * standing_rows(&p));
                 if (p.steps == 0 || !divides(t, q, &p))
                     continue;

@@ -11,8 +11,8 @@
 
 enum { STANDING_MOST_STEPS = 32, STANDING_MOST_STORES = 6, STANDING_ROW_COPIES = 3 };
 
-/* Of the question, sum == sum_slices * sums, columns == column_slices * columns and rows == steps * clusters * groups * column_slices *
- * brought: each slice of a group brings some rows of each step. */
+/* Of the question, sum == sum_slices * sums and rows == steps * clusters * groups * column_slices * brought: each slice of a group brings
+ * some rows of each step. Columns are padded to column_slices * columns, at the end, by slices that have none. */
 typedef struct standing_plan {
     int64_t sum_slices, sums;       /* neighbours with parts of the sum; elements in each */
     int64_t column_slices, columns; /* of a group; columns in each, which come in two halves */
@@ -25,6 +25,9 @@ typedef struct standing_plan {
     int64_t store_count;
     int64_t cycles; /* as estimated */
 } standing_plan;
+
+/* Columns of the question with the padding of slices that have none. */
+int64_t standing_padded_columns(const standing_plan *p);
 
 /* Rows of a group in one step, and those of them that a slice keeps of the results. */
 int64_t standing_rows(const standing_plan *p);

@@ -47,7 +47,7 @@ static const char *group_digit(const standing_writer *w)
 
 static const char *column_slices_digit(const standing_writer *w)
 {
-    return digit(w, TUNE_COLUMN, w->p->columns, w->p->column_slices);
+    return tune_digit(w->q, TUNE_COLUMN, standing_padded_columns(w->p), w->p->columns, w->p->column_slices, w->a);
 }
 
 static const char *sum_digit(const standing_writer *w)
@@ -223,6 +223,7 @@ static void write_products(standing_writer *w, int half, const char *from, int64
 {
     const tune_question *q = w->q;
     const standing_plan *p = w->p;
+    const tune_epilogue *e = tune_epilogue_of(q, 1, false);
     int64_t packet = tune_packet_of(w->t, q), flit = w->t->flit_bytes * 8 / dtype_row_of(q->out_type)->bits;
     const char *steps = some_steps(w, count), *rows = digit(w, TUNE_ROW, 1, standing_rows(p)),
                *packets = digit(w, TUNE_SUM, packet, p->sums / packet), *lanes = first(w, TUNE_COLUMN, w->t->rows),
@@ -242,8 +243,10 @@ static void write_products(standing_writer *w, int half, const char *from, int64
               TUNE_LIST(w->a, group_digit(w), column_slices_digit(w), digit(w, TUNE_ROW, 1, p->sum_slices)),
               TUNE_LIST(w->a, steps, digit(w, TUNE_ROW, p->sum_slices, standing_rows_kept(p)), tiles),
               dtype_row_of(q->type)->accumulates_in == DTYPE_I32 ? "InterSliceReduceOpI32" : "InterSliceReduceOpF32");
+    if (e->count > 0 && tune_pass_does_anything(&e->passes[0]))
+        tune_write_pass(&w->page, &e->passes[0], NULL);
     tune_line(&w->page, "    .vector_final()");
-    if (q->out_type != dtype_row_of(q->type)->accumulates_in)
+    if (q->out_type != e->type)
         tune_line(&w->page, "    .cast::<%s, m![%s # %" PRId64 "]>()", w->out_type, lanes, flit);
     tune_line(&w->page, "    .commit_trim::<m![%s]>()", lanes);
     tune_line(&w->page, "    .commit_view(products.view_mut()%s%s);", tile_of_half(w, number(w, half)), tile_of_steps(w, from, count));

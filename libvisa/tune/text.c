@@ -57,6 +57,27 @@ void tune_end_step(tune_page *w, tune_step step)
     w->out->steps[step].last = next_line(w) - 1;
 }
 
+static void write_methods(tune_page *w, const tune_lines *l)
+{
+    for (size_t i = 0; i < l->count; i++)
+        tune_line(w, "    .%s", l->text[i]);
+}
+
+void tune_write_pass(tune_page *w, const tune_pass *pass, const char *narrowed)
+{
+    bool splits = pass->narrow.count > 0;
+    tune_line(w, "    .vector_intra_slice_tag(TagMode::Zero)");
+    write_methods(w, &pass->front);
+    if (splits && !narrowed)
+        tune_line(w, "    .vector_narrow_split::<_, _>()");
+    else if (splits)
+        tune_line(w, "    .vector_narrow_trim::<m![%s]>()", narrowed);
+    write_methods(w, &pass->narrow);
+    if (splits)
+        tune_line(w, narrowed ? "    .vector_widen_pad::<_>()" : "    .vector_widen_concat::<_, _>()");
+    write_methods(w, &pass->back);
+}
+
 void tune_write_bring(tune_page *w, const target *t, const tune_question *q, int64_t count, const char *what, const char *cluster,
                       const char *slices, const char *element)
 {

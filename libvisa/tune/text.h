@@ -61,6 +61,10 @@ const char *tune_singular(arena *a, const char *text);
 void tune_begin_step(tune_page *w, tune_step step, const char *why);
 void tune_end_step(tune_page *w, tune_step step);
 
+/* What is done to values, after `vector_init` or a reduction over slices. Float units take packets of 4: `narrowed` is what is left of
+ * those where their padding is dropped, NULL: they are split. */
+void tune_write_pass(tune_page *w, const tune_pass *pass, const char *narrowed);
+
 /* A copy from DM to DM that brings so many whole rows (or batches: `what`) of the products into the slices that write them: `whole`.
  * `cluster`: NULL, one of them. */
 void tune_write_bring(tune_page *w, const target *t, const tune_question *q, int64_t count, const char *what, const char *cluster,

@@ -145,9 +145,11 @@ typedef struct found_form {
     standing_plan standing;
 } found_form;
 
-/* All forms share the work; those that cannot be faster are left out. */
+/* All forms share the work; those that cannot be faster are left out. Kernels whose sums slices share are few, and their estimates close: a
+ * part of the work is theirs where plans took all. */
 static void search_forms(arena *a, const target *t, const visa_tune_options *o, const tune_question *forms, size_t count, found_form *out)
 {
+    enum { PART_OF_OTHERS = 8 };
     visa_tune_options part = *o;
     part.work = o->work / count;
     *out = (found_form){0};
@@ -161,6 +163,7 @@ static void search_forms(arena *a, const target *t, const visa_tune_options *o, 
         if (out->question && tune_bound_of(t, q).cycles >= before.cycles)
             break;
         bool found = q->window_count > 0 ? tune_window_search(t, q, &part, a, &x, &window) : tune_search(t, q, &part, a, &x);
+        x.work_left = (uint64_t)larger((int64_t)x.work_left, (int64_t)(part.work / PART_OF_OTHERS));
         bool is_folded = q->window_count == 0 && folded_search(t, q, a, &x, &folded);
         bool is_standing = q->window_count == 0 && standing_search(t, q, a, &x, &standing);
         if ((found || is_folded || is_standing) && (!out->question || x.cycles < before.cycles)) {

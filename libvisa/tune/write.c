@@ -633,33 +633,13 @@ static dtype waiting_type(const writer *w, const tune_epilogue *e)
     return w->q->meets == DTYPE_I32 && e->count > 0 ? DTYPE_I32 : DTYPE_F32;
 }
 
-static bool passes_anything(const tune_pass *p)
-{
-    return p->front.count + p->narrow.count + p->back.count > 0;
-}
-
-static void write_methods(writer *w, const tune_lines *l)
-{
-    for (size_t i = 0; i < l->count; i++)
-        tune_line(&w->page, "    .%s", l->text[i]);
-}
-
-/* A pass of what is done to the sums. Float units take packets of 4. */
+/* A pass of what is done to the sums. */
 static void write_pass(writer *w, const tune_pass *pass)
 {
-    bool splits = pass->narrow.count > 0, halves = w->p->lanes > w->t->rows / 2;
+    bool halves = w->p->lanes > w->t->rows / 2;
     const char *lanes = kept(w, TUNE_COLUMN, 1, w->p->lanes);
     tune_line(&w->page, "    .vector_init()");
-    tune_line(&w->page, "    .vector_intra_slice_tag(TagMode::Zero)");
-    write_methods(w, &pass->front);
-    if (splits && halves)
-        tune_line(&w->page, "    .vector_narrow_split::<_, _>()");
-    else if (splits)
-        tune_line(&w->page, "    .vector_narrow_trim::<m![%s]>()", padded_to(w, lanes, w->p->lanes, w->t->rows / 2));
-    write_methods(w, &pass->narrow);
-    if (splits)
-        tune_line(&w->page, halves ? "    .vector_widen_concat::<_, _>()" : "    .vector_widen_pad::<_>()");
-    write_methods(w, &pass->back);
+    tune_write_pass(&w->page, pass, halves ? NULL : padded_to(w, lanes, w->p->lanes, w->t->rows / 2));
     tune_line(&w->page, "    .vector_final()");
 }
 
@@ -881,7 +861,7 @@ static void write_result(writer *w, tune_step step, const char *why)
         tune_line(&w->page, "let values: %s = device.main", tile_type(w, "DmTensor", waiting_type(w, e)));
     begin_result(w, is_last);
     write_chain(w);
-    if (e->count > 0 && passes_anything(&e->passes[0]))
+    if (e->count > 0 && tune_pass_does_anything(&e->passes[0]))
         write_pass(w, &e->passes[0]);
     if (is_last)
         end_result(w);
