@@ -181,7 +181,7 @@ static int by_cycles(const void *a, const void *b)
 static bool is_of_this_form(const tune_question *q)
 {
     const tune_epilogue *e = tune_epilogue_of(q, 1, false);
-    return folded_shares_sums(q) && !q->turned[q->stream] && !q->turned[q->weights] && e->count <= 1 && !tune_epilogue_stashes(e);
+    return folded_shares_sums(q) && !q->turned[q->stream] && !q->turned[q->weights] && e->count <= 1;
 }
 
 /* Rows are whole steps, shared evenly, and columns of a slice all that it could have. */
