@@ -256,13 +256,13 @@ static LLVMValueRef narrow_bf16(emitter *e, LLVMValueRef bits)
     LLVMTypeRef type = LLVMTypeOf(bits);
     if (e->plan->machine.bf16_dot && LLVMGetTypeKind(type) == LLVMVectorTypeKind && LLVMGetVectorSize(type) == LANES)
         return narrow_bf16_vector(e, value_of(e, bits));
-    LLVMValueRef magnitude = and32(e, bits, 0x7fffffff);
-    LLVMValueRef sign = and32(e, shift_right(e, bits, 16), 0x8000);
-    LLVMValueRef code = drop_nearest_even(e, magnitude, 16);
-    code = choose(e, LLVMIntULT, magnitude, 0x00800000, emit_i32_like(e, code, 0), code);
-    code = LLVMBuildOr(e->b, code, sign, "");
-    code = choose(e, LLVMIntUGT, magnitude, 0x7f800000, emit_i32_like(e, code, 0x7fc0), code);
-    return truncated(e, code, e->i16);
+    LLVMValueRef value = value_of(e, bits), is_nan = LLVMBuildFCmp(e->b, LLVMRealUNO, value, value, "");
+    LLVMValueRef normal = LLVMBuildICmp(e->b, LLVMIntUGT, and32(e, bits, 0x7fffffff), emit_i32_like(e, bits, 0x007fffff), "");
+    LLVMValueRef kept = LLVMBuildOr(e->b, LLVMBuildSExt(e->b, normal, LLVMTypeOf(bits), ""), emit_i32_like(e, bits, 0x80000000), "");
+    /* the sign is not in the way: a carry into it comes from a NaN alone */
+    LLVMValueRef odd = and32(e, shift_right(e, bits, 16), 1), rounded = LLVMBuildAdd(e->b, add32(e, bits, 0x7fff), odd, "");
+    LLVMValueRef number = LLVMBuildAnd(e->b, rounded, kept, "");
+    return truncated(e, shift_right(e, LLVMBuildSelect(e->b, is_nan, emit_i32_like(e, bits, 0x7fc00000), number, ""), 16), e->i16);
 }
 
 /* Sign and NaN around a magnitude code of an 8-bit float. */
