@@ -17,12 +17,12 @@ typedef struct vector_tile {
     LLVMValueRef sums[MOST_SUMS];   /* [row][vector], and then a correction for each vector */
 } vector_tile;
 
-/* Columns of a step; their address is known to be aligned to 4 bytes only. */
+/* Columns of a step. A panel begins at a multiple of 64 bytes; an operand in memory of SSE must be aligned. */
 static LLVMValueRef load_units(vector_tile *v, int64_t step, int64_t vector)
 {
     LLVMValueRef from = emit_item(v->e, v->e->i32, v->column_at, emit_i64(v->e, step * v->tile->unit_line + vector * v->tile->lanes));
     LLVMValueRef load = LLVMBuildLoad2(v->e->b, emit_vector_type(v->e->i32, v->tile->lanes), from, "");
-    LLVMSetAlignment(load, 4);
+    LLVMSetAlignment(load, (unsigned)v->tile->lanes * 4);
     return load;
 }
 

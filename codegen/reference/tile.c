@@ -121,6 +121,14 @@ static bool takes_four_vectors(const plan_tile *t, const plan_machine *m, int64_
            round_up(columns, 2 * two) == round_up(columns, two);
 }
 
+/* An instruction that overwrites an operand needs a copy of the row's value for each product. Then columns are better the other operand, in
+ * memory, which they are where one row reads them: three instructions for a product instead of four. */
+static bool overwrites_operands(const plan_tile *t, const plan_machine *m)
+{
+    enum { SSE_LANES = 4 };
+    return t->product == PRODUCT_F32 && !m->fused && m->lanes == SSE_LANES;
+}
+
 /* `running`: the columns' type, where they run. */
 static void shape_vectors(plan_tile *t, const plan_machine *m, int64_t rows, int64_t columns, int64_t depth, const dtype *running)
 {
@@ -139,6 +147,9 @@ static void shape_vectors(plan_tile *t, const plan_machine *m, int64_t rows, int
         t->vectors = FOUR_VECTORS;
         spare = FOUR_VECTORS + 1;
     }
+    if (overwrites_operands(t, m))
+        while (t->vectors < MOST_VECTORS && columns >= 2 * t->vectors * m->lanes)
+            t->vectors *= 2;
     int64_t most = least_of((registers - spare) / t->vectors, MOST_ROWS);
     t->rows = tile_rows(rows, most_of(most, 1));
     t->unit_block = 1;
