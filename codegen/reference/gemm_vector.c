@@ -329,21 +329,32 @@ static bool leaves_second_cache(const vector_tile *v)
 }
 
 /* What the next units of depth read of a panel, far ahead of its use: the third cache is late, and all at once it is narrow. Each of the
- * `sharers` tiles that read the panel asks for other lines of it, a few in a step. */
-static void prefetch_panel(vector_tile *v, LLVMValueRef panel, int64_t width, LLVMValueRef sharer, int64_t sharers, LLVMValueRef unit,
-                           LLVMValueRef first)
+ * tiles that read the panel asks for other lines of it, a few in a step. */
+typedef struct panel_ahead {
+    LLVMValueRef from; /* the tile's lines; NULL: none are asked for */
+    int64_t each;      /* values of the panel that a unit asks for */
+} panel_ahead;
+
+static panel_ahead begin_ahead(const vector_tile *v, LLVMValueRef panel, int64_t width, LLVMValueRef sharer, int64_t sharers,
+                               LLVMValueRef first)
+{
+    emitter *e = v->e;
+    int64_t units = v->tile->depth_block;
+    panel_ahead a = {.each = (width + sharers - 1) / sharers};
+    LLVMValueRef next = emit_scaled(e, emit_plus(e, first, units), width);
+    a.from = emit_item(e, e->i32, panel, LLVMBuildAdd(e->b, next, emit_scaled(e, sharer, units * a.each), ""));
+    return a;
+}
+
+static void ask_ahead(const vector_tile *v, const panel_ahead *a, LLVMValueRef place)
 {
     enum { LINE_UNITS = 16 };
     emitter *e = v->e;
-    const plan_tile *t = v->tile;
-    int64_t steps = t->depth_block / t->unit_block, lines = t->depth_block * width / LINE_UNITS,
-            each = (lines + steps * sharers - 1) / (steps * sharers);
-    LLVMValueRef step = LLVMBuildUDiv(e->b, LLVMBuildSub(e->b, unit, first, ""), emit_i64(e, t->unit_block), "");
-    LLVMValueRef number = emit_scaled(e, LLVMBuildAdd(e->b, emit_scaled(e, sharer, steps), step, ""), each * LINE_UNITS);
-    LLVMValueRef from = emit_scaled(e, emit_plus(e, first, t->depth_block), width);
-    LLVMValueRef at = emit_opaque(e, emit_item(e, e->i32, panel, LLVMBuildAdd(e->b, from, number, "")));
-    for (int64_t i = 0; i < each; i++)
-        prefetch(e, emit_item(e, e->i32, at, emit_i64(e, i * LINE_UNITS)));
+    if (!a->from)
+        return;
+    LLVMValueRef at = emit_opaque(e, emit_item(e, e->i32, a->from, emit_scaled(e, place, a->each)));
+    for (int64_t i = 0; i < a->each * v->tile->unit_block; i += LINE_UNITS)
+        prefetch(e, emit_item(e, e->i32, at, emit_i64(e, i)));
 }
 
 /* Whole steps, from one on. */
@@ -352,6 +363,12 @@ static void add_steps(vector_tile *v, int64_t count, LLVMValueRef first, LLVMVal
     emitter *e = v->e;
     const plan_tile *t = v->tile;
     LLVMValueRef phi[MOST_SUMS];
+    bool ahead = !t->one_pass && leaves_second_cache(v);
+    panel_ahead columns = {0}, rows = {0};
+    if (ahead && !t->columns_in_place)
+        columns = begin_ahead(v, v->g->column_panel, t->unit_line, v->g->row_tile, t->row_block_tiles, first);
+    if (ahead && !t->rows_in_place)
+        rows = begin_ahead(v, v->g->row_panel, t->rows, v->g->column_tile, t->column_block_tiles, first);
     LLVMBasicBlockRef before = LLVMGetInsertBlock(e->b);
     emitter_loop unit;
     emit_loop_open(e, &unit, first, end, t->unit_block);
@@ -360,12 +377,10 @@ static void add_steps(vector_tile *v, int64_t count, LLVMValueRef first, LLVMVal
         LLVMAddIncoming(phi[i], &v->sums[i], &before, 1);
         v->sums[i] = phi[i];
     }
-    begin_step(v, unit.counter, LLVMBuildSub(e->b, unit.counter, first, ""));
-    bool ahead = !t->one_pass && unit.body && leaves_second_cache(v);
-    if (ahead && !t->columns_in_place)
-        prefetch_panel(v, v->g->column_panel, t->columns, v->g->row_tile, t->row_block_tiles, unit.counter, first);
-    if (ahead && !t->rows_in_place)
-        prefetch_panel(v, v->g->row_panel, t->rows, v->g->column_tile, t->column_block_tiles, unit.counter, first);
+    LLVMValueRef place = LLVMBuildSub(e->b, unit.counter, first, "");
+    begin_step(v, unit.counter, place);
+    ask_ahead(v, &columns, place);
+    ask_ahead(v, &rows, place);
     if (t->product == PRODUCT_TREE)
         emit_trees(v);
     for (int64_t step = 0; t->product != PRODUCT_TREE && step < t->unit_block; step++)
