@@ -72,6 +72,7 @@ typedef struct tune_expression {
     size_t window_count;
     const tune_node *root;
     size_t node_count;
+    unsigned absent, implied; /* axes of one position, a bit each: ports have them and values do not; values have them and ports do not */
 } tune_expression;
 
 extern const int64_t TUNE_MOST_PRODUCTS; /* multiplications of a question, so that sums of cycles stay in 64 bits */

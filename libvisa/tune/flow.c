@@ -52,6 +52,15 @@ static void mark(const tune_node *n, unsigned *tensors, unsigned *folds, size_t 
     mark(n->right, tensors, folds, fold_count);
 }
 
+/* The axis beside a tensor's place `i` that values have, to one side; TUNE_AXES_MAX: there is none. */
+static size_t axis_beside(const tune_expression *e, const tune_tensor *x, size_t i, int side)
+{
+    for (i += (size_t)side; i < x->count; i += (size_t)side) /* in front of the first one it wraps around */
+        if (!(e->absent >> x->axes[i] & 1))
+            return x->axes[i];
+    return TUNE_AXES_MAX;
+}
+
 /* Do two axes stand next to each other, in that order, wherever one of them stands? */
 static bool together(const lowering *l, size_t a, size_t b, const unsigned *folds, size_t fold_count)
 {
@@ -62,7 +71,7 @@ static bool together(const lowering *l, size_t a, size_t b, const unsigned *fold
     for (size_t t = 0; t < e->tensor_count; t++) {
         const tune_tensor *x = &e->tensors[t];
         for (size_t i = 0; i < x->count; i++)
-            if ((x->axes[i] == a && (i + 1 == x->count || x->axes[i + 1] != b)) || (x->axes[i] == b && (i == 0 || x->axes[i - 1] != a)))
+            if ((x->axes[i] == a && axis_beside(e, x, i, 1) != b) || (x->axes[i] == b && axis_beside(e, x, i, -1) != a))
                 return false;
     }
     return true;
@@ -72,7 +81,7 @@ static bool find_groups(lowering *l)
 {
     tune_flow *f = l->f;
     const tune_expression *e = f->e;
-    unsigned tensors = 0, folds[TUNE_AXES_MAX], done = 0, reduced = 0;
+    unsigned tensors = 0, folds[TUNE_AXES_MAX], done = e->absent, reduced = 0;
     size_t fold_count = 0;
     mark(e->root, &tensors, folds, &fold_count);
     for (size_t i = 0; i < fold_count; i++)
@@ -703,6 +712,8 @@ static bool check_axes(lowering *l)
         used |= tune_axes_of(e, t);
     for (size_t i = 0; i < e->axis_count; i++) {
         const tune_axis *a = &e->axes[i];
+        if (e->absent >> i & 1)
+            continue;
         bool in_out = out >> i & 1, in_right = has & groups_of_axes(f, 1U << i);
         if (in_out == in_right && (in_out || used >> i & 1))
             continue;

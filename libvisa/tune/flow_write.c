@@ -422,15 +422,34 @@ static const char *in_list(const char *mapping)
 /* Rows of a tensor in HBM that a copy takes are whole 8 bytes. */
 static const char *port_mapping(const writer *w, const flow_value *v)
 {
-    const char *parts[FLOW_GROUPS_MAX];
-    for (size_t i = 0; i < v->count; i++) {
-        const flow_group *g = &w->f->groups[v->groups[i]];
-        bool pads = v->tensor && i + 1 == v->count && g->size * dtype_row_of(v->type)->bits % 64 != 0;
-        int64_t padded = w->p->split[v->groups[i]].padded;
-        padded = larger(padded, 64 / dtype_row_of(v->type)->bits);
-        parts[i] = pads ? padded_to(w, g->text, g->size, padded) : g->text;
+    const tune_expression *e = w->f->e;
+    const tune_tensor *t = &e->tensors[v->tensor];
+    const char *parts[TUNE_AXES_MAX];
+    size_t count = 0, group = 0;
+    for (size_t at = 0; at < t->count; at++) {
+        if (e->absent >> t->axes[at] & 1) {
+            parts[count++] = e->axes[t->axes[at]].name;
+            continue;
+        }
+        const flow_group *g = group < v->count ? &w->f->groups[v->groups[group]] : NULL;
+        if (!g || !(g->axes >> t->axes[at] & 1)) /* one of a group that stands there already */
+            continue;
+        bool pads = v->tensor && group + 1 == v->count && g->size * dtype_row_of(v->type)->bits % 64 != 0;
+        int64_t padded = larger(w->p->split[v->groups[group]].padded, 64 / dtype_row_of(v->type)->bits);
+        if (!(e->implied >> t->axes[at] & 1))
+            parts[count++] = pads ? padded_to(w, g->text, g->size, padded) : g->text;
+        group++;
     }
-    return tune_list(w->a, parts, v->count);
+    return tune_list(w->a, parts, count);
+}
+
+/* Is there a group that is called so? */
+static bool is_group(const tune_flow *f, const char *name)
+{
+    for (size_t g = 0; g < f->group_count; g++)
+        if (strcmp(f->groups[g].text, name) == 0)
+            return true;
+    return false;
 }
 
 /* The outermost digit of the axis that iterations share: "R / 64". */
@@ -1054,6 +1073,9 @@ static void write_head(writer *w)
                 strbuf_printf(&w->page.out->text, ", %s = %s", axis, strchr(axis, '_') + 1);
         }
     }
+    for (size_t i = 0; i < f->e->axis_count; i++)
+        if ((f->e->absent >> i & 1) && !is_group(f, f->e->axes[i].name))
+            strbuf_printf(&w->page.out->text, "%s%s = 1", i == 0 && f->group_count == 0 ? "" : ", ", f->e->axes[i].name);
     strbuf_puts(&w->page.out->text, "];\n\n");
     tune_line(&w->page, "type Chip = m![%s];", tune_chip_mapping(f->share, f->group_count, ~0U, w->a));
     tune_line(&w->page, "type Cluster = m![%s];", clusters(w));

@@ -534,11 +534,6 @@ bool tune_question_read(const tune_expression *e, const visa_tune_options *optio
     return check_rows(out, diags);
 }
 
-int64_t tune_bytes_of(dtype type, int64_t elements)
-{
-    return elements * dtype_row_of(type)->bits / 8;
-}
-
 /* A tree over the axes of roles, whose numbers are `of_role`, and tensors with other numbers. */
 static const tune_node *join_axes(const tune_node *n, const tune_question *q, const size_t *of_role, const size_t *number_of, arena *a)
 {
@@ -561,17 +556,45 @@ static const tune_node *join_axes(const tune_node *n, const tune_question *q, co
     return made;
 }
 
-tune_expression tune_question_joined(const tune_expression *e, const tune_question *q, arena *a)
+/* Has the operand, or the result, the kept axis of a role? */
+static bool keeps(const tune_question *q, const size_t *operands, size_t tensor, tune_role role)
+{
+    return tensor == 0 || tensor == operands[role == TUNE_ROW ? q->stream : q->weights];
+}
+
+/* An axis of one position that values have: rows in front of columns, what is kept in front of the sum. */
+static void imply_axis(const tune_expression *e, tune_tensor *x, size_t axis, tune_role role)
+{
+    size_t at = 0;
+    while (at < x->count && (e->absent >> x->axes[at] & 1 || e->axes[x->axes[at]].role < role))
+        at++;
+    memmove(&x->axes[at + 1], &x->axes[at], (x->count - at) * sizeof *x->axes);
+    x->axes[at] = axis;
+    x->count++;
+}
+
+tune_expression tune_question_joined(const tune_expression *e, const tune_question *q, bool implies, arena *a)
 {
     tune_expression joined = *e;
-    size_t of_role[TUNE_ROLES] = {0};
+    size_t of_role[TUNE_ROLES] = {0}, implied[TUNE_ROLES] = {0};
     joined.axis_count = 0;
-    for (int role = 0; role < TUNE_ROLES; role++)
+    joined.absent = joined.implied = 0;
+    for (int role = 0; role < TUNE_ROLES; role++) {
         if (q->axis_text[role]) {
+            joined.absent |= role != TUNE_SUM && q->size[role] == 1 ? 1U << joined.axis_count : 0;
             of_role[role] = joined.axis_count;
             joined.axes[joined.axis_count++] =
                 (tune_axis){q->axis_text[role], q->axis_text[role], q->size[role], (tune_role)role, e->axes[0].range};
         }
+        if (!implies || q->size[role] > 1 || (role != TUNE_ROW && role != TUNE_COLUMN))
+            continue;
+        const char *name = q->axis_text[role] ? q->axis_text[role] : role == TUNE_ROW ? "ROW" : "COLUMN";
+        while (!q->axis_text[role] && tune_is_axis(e->axes, e->axis_count, name))
+            name = arena_printf(a, "%s_", name);
+        joined.implied |= 1U << joined.axis_count;
+        implied[role] = joined.axis_count;
+        joined.axes[joined.axis_count++] = (tune_axis){name, name, 1, (tune_role)role, e->axes[0].range};
+    }
     /* where tensors lie in HBM is by their order, and which channels they lie in counts */
     const tune_node *product = product_in(e->root);
     const size_t operands[TUNE_PLACES] = {[TUNE_LEFT] = product->left->tensor, [TUNE_RIGHT] = product->right->tensor};
@@ -592,6 +615,9 @@ tune_expression tune_question_joined(const tune_expression *e, const tune_questi
                 x->axes[x->count++] = of_role[role];
             seen |= 1U << role;
         }
+        for (int role = TUNE_ROW; role <= TUNE_COLUMN; role++)
+            if (implies && q->size[role] == 1 && keeps(q, operands, t, (tune_role)role))
+                imply_axis(&joined, x, implied[role], (tune_role)role);
     }
     joined.root = join_axes(e->root, q, of_role, number_of, a);
     return joined;
@@ -610,4 +636,9 @@ int64_t tune_turn_columns(const tune_question *q, int64_t tile)
 int64_t tune_turned_tile(const tune_question *q, int64_t tile)
 {
     return round_up(tile, tune_turn_columns(q, tile));
+}
+
+int64_t tune_bytes_of(dtype type, int64_t elements)
+{
+    return elements * dtype_row_of(type)->bits / 8;
 }

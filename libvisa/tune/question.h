@@ -77,9 +77,9 @@ bool tune_is_contraction(const tune_expression *e);
 /* False: diagnosed. Lives in the list's arena. */
 bool tune_question_read(const tune_expression *e, const visa_tune_options *options, diag_list *diags, tune_question *out);
 
-/* The contraction with one axis for each role, and the operand that streams in front, among the tensors as well: however it is spelt. Lives
- * in the arena. */
-tune_expression tune_question_joined(const tune_expression *e, const tune_question *q, arena *a);
+/* The contraction with one axis for each role, and the operand that streams in front, among the tensors as well: however it is spelt. Axes
+ * of one position are absent; `implies`: each operand has a kept axis nevertheless. Lives in the arena. */
+tune_expression tune_question_joined(const tune_expression *e, const tune_question *q, bool implies, arena *a);
 
 /* Bytes that are filled by so many elements; the last half of one may be open. */
 int64_t tune_bytes_of(dtype type, int64_t elements);

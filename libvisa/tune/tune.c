@@ -192,21 +192,30 @@ static bool refuse_shares(diag_list *diags, src_range question, const visa_tune_
     return false;
 }
 
+/* A contraction as flows: without the kept axes that have one position, so that a vector is an operand like any other, and with one for
+ * each operand. Both are the same where there is none. */
+typedef struct contraction_flows {
+    tune_flow of[2];
+    size_t count;
+} contraction_flows;
+
 /* A contraction is a flow as well, whose slices may share what is summed: where its own answer is far from the bound. A part of the work is
  * enough, since the search ends at the cycles that are known. */
-static bool answer_by_flow(visa_compilation *c, const target *t, const visa_tune_options *o, const tune_flow *f, const tune_question *q,
-                           int64_t cycles, tune_kernel *out)
+static bool answer_by_flow(visa_compilation *c, const target *t, const visa_tune_options *o, const contraction_flows *f,
+                           const tune_question *q, int64_t cycles, tune_kernel *out)
 {
     enum { FAR_PERCENT = 125, PART = 4 };
     visa_tune_options part = *o;
     part.work = o->work / PART;
     part.progress = NULL;
-    return f && o->chips <= 1 && cycles > tune_bound_of(t, q).cycles * FAR_PERCENT / 100 &&
-           flow_beats(t, f, &part, cycles, c->arena, &out->text);
+    bool is_far = cycles > tune_bound_of(t, q).cycles * FAR_PERCENT / 100, is_better = false;
+    for (size_t i = 0; i < f->count && o->chips <= 1 && is_far; i++)
+        is_better |= flow_beats(t, &f->of[i], &part, &cycles, c->arena, &out->text);
+    return is_better;
 }
 
-static bool answer_contraction(visa_compilation *c, const target *t, const visa_tune_options *o, const tune_question *q, const tune_flow *f,
-                               tune_kernel *out)
+static bool answer_contraction(visa_compilation *c, const target *t, const visa_tune_options *o, const tune_question *q,
+                               const contraction_flows *f, tune_kernel *out)
 {
     arena *a = c->arena;
     src_range range = tune_whole_range(q->tensors[TUNE_OUT].range.file, q->text);
@@ -263,18 +272,21 @@ static bool answer_flow(visa_compilation *c, const target *t, const visa_tune_op
 
 /* ---- both ---- */
 
-/* A contraction that is a flow, too. Not of integers, whose sums would saturate in each slice, nor of an image. What the kernel calls the
+/* A contraction that is flows, too. Not of integers, whose sums would saturate in each slice, nor of an image. What the kernel calls the
  * flow's axes is known as well, whichever of both is the answer. */
-static bool reads_as_flow(visa_compilation *c, const visa_tune_options *o, const tune_expression *e, const tune_question *q, tune_flow *f,
-                          tune_kernel *out)
+static void read_as_flows(visa_compilation *c, const visa_tune_options *o, const tune_expression *e, const tune_question *q,
+                          contraction_flows *f, tune_kernel *out)
 {
     diag_list refusals;
     diag_list_init(&refusals, c->arena);
+    f->count = 0;
     if (q->window_count > 0 || dtype_row_of(q->type)->accumulates_in != DTYPE_F32)
-        return false;
-    tune_expression *joined = ARENA_NEW(c->arena, tune_expression);
-    *joined = tune_question_joined(e, q, c->arena);
-    return read_flow(&refusals, o, joined, f, out);
+        return;
+    for (int implies = 0; implies <= (q->size[TUNE_ROW] == 1 || q->size[TUNE_COLUMN] == 1); implies++) {
+        tune_expression *joined = ARENA_NEW(c->arena, tune_expression);
+        *joined = tune_question_joined(e, q, implies, c->arena);
+        f->count += read_flow(&refusals, o, joined, &f->of[f->count], out);
+    }
 }
 
 /* The answer that the cache has; of several processes the first one looks. */
@@ -297,6 +309,7 @@ bool tune_answer_one(visa_compilation *c, const visa_tune_options *o, int file, 
     tune_expression e;
     tune_question q;
     tune_flow f;
+    contraction_flows flows = {.count = 0};
     target part;
     *out = (tune_kernel){0};
     if (!tune_machine_read(c->target, o, &c->diags, &part))
@@ -307,10 +320,11 @@ bool tune_answer_one(visa_compilation *c, const visa_tune_options *o, int file, 
     bool contracts = tune_is_contraction(&e);
     if (contracts ? !read_contraction(c, o, &e, &q, out) : !read_flow(&c->diags, o, &e, &f, out))
         return false;
-    bool is_both = contracts && reads_as_flow(c, o, &e, &q, &f, out);
+    if (contracts)
+        read_as_flows(c, o, &e, &q, &flows, out);
     if (found_before(c, o, &out->text))
         return true;
-    if (contracts ? !answer_contraction(c, &part, o, &q, is_both ? &f : NULL, out) : !answer_flow(c, &part, o, &f, out))
+    if (contracts ? !answer_contraction(c, &part, o, &q, &flows, out) : !answer_flow(c, &part, o, &f, out))
         return false;
     if (o->part == 0)
         tune_cache_keep(o, &out->text);

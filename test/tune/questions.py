@@ -105,7 +105,7 @@ def respelt(sizes, rng):
         if factors:
             d = rng.choice(factors)
             return sizes[:at] + [d, sizes[at] // d] + sizes[at + 1:]
-    if way == 2 and sizes:
+    if way == 2:
         at = rng.randrange(len(sizes) + 1)
         return sizes[:at] + [1] + sizes[at:]
     return sizes
@@ -164,9 +164,11 @@ def ask_found():
 
 
 def told(ran):
-    """What is the same for all spellings: the lines about cycles, and the shares without the names of axes; or the refusal's id."""
+    """What is the same for all spellings: the lines about cycles, and the shares without the names of axes, but not of an axis that one of them may lack;
+    or the refusal's id."""
     if ran.status == 0:
-        return [line.split(":")[-1].strip() for line in ran.out.decode().splitlines()[3:10] if line.startswith("//") and "Made by" not in line]
+        lines = [line.split(":")[-1].strip() for line in ran.out.decode().splitlines()[3:10] if line.startswith("//") and "Made by" not in line]
+        return [line for line in lines if line != "1 in a slice"]
     return re.findall(r"error\[(E-[A-Z-]+)\]", ran.text())
 
 

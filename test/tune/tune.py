@@ -256,6 +256,9 @@ CHOICES = [
     # a flow answers a contraction: slices have parts of the sum
     ("O[h, q, d] = sum(s) P[h, q, s] * V[h, s, d]", dict(h=2, q=4, s=512, d=64), "bf16", "bf16", ".vector_inter_slice_reduce::<", 2138),
     ("c[b] = sum(m) A[b, m] * B[b, m]", dict(b=224, m=144), "bf16", "bf16", ".vector_intra_slice_reduce::<M", 2636),
+    # a vector is one row or none: with one it is multiplied by the Reducer, too, without one by the Vector Engine, too
+    ("y[n] = sum(k) x[k] * W[n, k]", dict(n=1000, k=768), "bf16", "f32", "x: &HbmTensor<bf16, Chip, m![K]>", 3934),
+    ("C[n, m] = sum(k) W[k, n] * x[m, k]", dict(m=1, n=2335, k=1000), "f8e4m3", "f32", "x: &HbmTensor<f8e4m3, Chip, m![M, K]>", 7705),
     # what streams is in front of the weights, however it is spelt: where tensors lie in HBM counts
     ("O[h, q, d] = sum(s) V[h, s, d] * P[h, q, s]", dict(h=2, q=4, s=512, d=64), "bf16", "bf16", "p: &HbmTensor<bf16, Chip, m![H, Q, S]>,\n    v:", 2138),
     # channels with filters of their own stay side by side; in packets of 32, 16 and 8, of which some is padding
