@@ -485,7 +485,7 @@ static attainable bound_of(const target *t, const tune_flow *f, timing_preset ti
         of.stored_bytes = stored_bytes;
         take_operands(f, f->softmaxes[i].of, &of);
         attainable one = attainable_of(t, timing, &of);
-        best = one.cycles > best.cycles ? one : best;
+        best = one.cycles > best.cycles || (one.cycles == best.cycles && one.products > best.products) ? one : best;
     }
     return best;
 }

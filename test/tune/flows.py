@@ -58,6 +58,9 @@ def random_questions(seed, count):
         what = f"{form} {of} {dtype} {out} (seed {seed}): "
         check(not ran.crashed and ran.status in (0, 1), what + ran.text())
         check(ran.status != 0 or ("agree" in ran.text() and "proven" in ran.text()), what + ran.text())
+        made = tune(form, of, f"--dtype={dtype}", *([f"--out={out}"] if out else []), "--budget=0s").text() if ran.status == 0 and "softmax" in form else ""
+        cycles = re.search(r"^// (\d+) cycles, [0-9.]+ times the least that the timing model allows, (\d+)", made, re.M)
+        check(not cycles or int(cycles[1]) >= int(cycles[2]), what + f"{cycles and cycles[0]}: a kernel below the bound")
         check(ran.status != 1 or re.search(r"error\[E-TUNE-\w+\]: ", ran.text()), what + ran.text())
         answered += ran.status == 0
         if ran.status and "-v" in sys.argv:
@@ -228,6 +231,51 @@ def scores():
         close(found, [x / sum(row) for row in powers for x in row], f"softmax of scores {of}")
 
 
+# Powers that meet the values before they are divided: slices that share the keys keep a part of the queries each, or their first one has all.
+DIVIDED = [({"h": 1, "q": 512, "s": 128, "d": 32, "e": 8}, r"inter_slice_reduce::<m!\[[^\]]*Q / \d+ % \d\], m!\[Q % \d+\]>"),
+           ({"h": 2, "q": 100, "s": 128, "d": 16, "e": 8}, r"inter_slice_reduce::<m!\[[^\]]*1 # 4\], m!\[Q % 25\]>")]
+
+
+def divided():
+    question, rng = "O[h, q, e] = sum(s) (softmax(s) (sum(d) Q[h, q, d]: f32 * K[h, s, d]: f32) * V[h, e, s]: f32)", random.Random(8)
+    for of, how in DIVIDED:
+        made = tune(question, of, "--budget=0s").text()
+        check("memset" in made and re.search(how, made), f"{of}: nothing is divided after its product, or left another way: this question no longer tests it")
+        h, q, s, d, e = (of[x] for x in "hqsde")
+        rows = [[rng.choice([-0.5, 0.0, 0.5]) for _ in range(d)] for _ in range(h * (q + s))]
+        values = [[rng.choice([-1.0, 0.0, 0.5, 2.0]) for _ in range(s)] for _ in range(h * e)]
+        expected = []
+        for i, row in enumerate(rows[:h * q]):
+            powers = [math.exp(sum(map(float.__mul__, row, k))) for k in rows[h * q + i // q * s:][:s]]
+            expected += [sum(map(float.__mul__, powers, v)) / sum(powers) for v in values[i // q * e:][:e]]
+        found = computed(question, of, {"q": ((h, q, d), sum(rows[:h * q], [])), "k": ((h, s, d), sum(rows[h * q:], [])), "v": ((h, e, s), sum(values, []))},
+                         h * q * e, "bf16")
+        worst = max(abs(x - y) for x, y in zip(found, expected))
+        check(worst < 5e-3, f"attention {of}, divided after its product: {worst} from what Python computes")
+
+
+# What the main context does for a softmax, in cycles of 512 slices: for the largest, for powers, for shares or products with them; and of copies
+# in front and after, how many.
+SOFTMAXES = [("Y[r, c] = softmax(c) X[r, c]", {"r": 4096, "c": 1024}, lambda r, c: r * c / 4096 + 2 * (r * c / 2048), 2),
+             ("P[r, c] = softmax(c) (sum(k) A[r, k] * B[c, k])", {"r": 2048, "c": 1024, "k": 64},
+              lambda r, c, k: r * c * k / 131072 + 2 * (r * c / 2048), 3),
+             ("P[r, c] = softmax(c) (sum(k) A[r, k] * B[c, k])", {"r": 2048, "c": 1024, "k": 16}, lambda r, c, k: r * c / 4096 + 2 * (r * c / 2048), 3),
+             ("O[h, q, e] = sum(s) (softmax(s) (sum(d) Q[h, q, d] * K[h, s, d]) * V[h, s, e])", {"h": 4, "q": 1024, "s": 512, "d": 64, "e": 32},
+              lambda h, q, s, d, e: h * q * s * (d + e) / 131072 + h * q * s / 2048, 3)]
+
+
+def bounds():
+    """Passes of a softmax are in the bound, as Python counts them; nothing takes less, and the order of the operands is nothing to it."""
+    for question, of, cycles, copies in SOFTMAXES:
+        made = tune(question, of, "--budget=0s", "--out=bf16").text()
+        head = re.search(r"// (\d+) cycles, [0-9.]+ times the least that the timing model allows, (\d+) \(copies \d+, passes (\d+)", made)
+        check(head, f"{question} {of}: no bound: {made[:300]}")
+        if head:
+            passes = int(cycles(**of)) + 500 * copies
+            check(int(head[3]) == passes, f"{question} {of}: passes {head[3]} in the bound, Python counts {passes}")
+            check(int(head[3]) <= int(head[2]) <= int(head[1]), f"{question} {of}: {head[1]} cycles, below the bound {head[2]}")
+
+
 def numbers():
     """The formulas in Python."""
     rng = random.Random(3)
@@ -244,6 +292,8 @@ def numbers():
           [v / root[i] * g[k] for i, row in enumerate(rows) for k, v in enumerate(row)], "norm")
     close(computed("y[r] = max(c) X[r, c] - min(c) X[r, c]", {"r": r, "c": c}, x, r), [max(row) - min(row) for row in rows], "range")
     scores()
+    divided()
+    bounds()
     close(computed("t[] = sum(r, c) X[r, c]", {"r": r, "c": c}, x, 1), [sum(map(sum, rows))], "sum of all")
 
 
