@@ -58,6 +58,13 @@ def goals():
         check(visa_tools.run(["visac", "-", "--format-check"], stdin=answer.out).status == 0, f"{sizes} {dtype}: not in the canonical layout")
 
 
+def turned_ahead():
+    """Parts of an operand that lies turned are turned while the one before is multiplied: each in front of its own products is 1.34 times the bound."""
+    answer = tune(TURNED[0], {"m": 4096, "n": 4096, "k": 4096}).text()
+    times = re.search(r"cycles, ([0-9.]+) times", answer)
+    check(times and float(times[1]) <= 1.25 and "The next part" in answer, f"4096 cubed, turned: {times and times[1]} times the bound: {answer[:3000]}")
+
+
 def vectors():
     """An iteration takes one row of each bank; results are joined and stay in DM, so that what is written is in long pieces."""
     for (n, k), dtype, most in VECTORS:
@@ -314,6 +321,11 @@ CHOICES = [
     # or columns stay, in halves of the TRF, and rows go around; columns with padding, and an operation after the sums
     ("C[m, n] = relu(sum(k) A[m, k] * B[n, k] * 0.25)", dict(m=768, n=768, k=768), "bf16", "f32", "N # 1024 / 64, K / 96]", 10500),
     (PRODUCT, dict(m=512, n=512, k=1024), "bf16", "f32", "let lower: TrfTensor", 9000),
+    # columns of these that lie turned: slices exchange parts of the sum for them; rows that lie turned: turned once
+    (TURNED[0], dict(m=512, n=512, k=512), "i8", "i32", "InterTranspose { slice1: ", 4800),
+    (TURNED[2], dict(m=512, n=512, k=512), "i8", "i32", "rows_by_flit.to_dm", 6200),
+    # 8 columns of i4 are turned with 8 of padding, which nothing is multiplied with
+    (TURNED[0], dict(m=64, n=8, k=128), "i4", "i32", "N # 16 % 8", 0),
     # sums wait for operands that are copied last, and neighbours send columns of a row, or its places, to one of them
     ("O[y, x, f] = (sum(c) I[y, x, c] * W[f, c] + bias[f]) * scale[f]: f32", dict(y=14, x=14, c=384, f=96), "i8", "i8", "when its operands have come", 4100),
     ("O[y, x, c] = min(relu((sum(r, s) I[y*2 + r, x*2 + s, c] * W[r, s, c] + bias[c]) * scale[c]: f32), 6)", dict(y=56, x=56, r=3, s=3, c=96), "i8", "i8",
@@ -570,6 +582,7 @@ def main():
         places_that_are_passed()
         rounded()
         turned()
+        turned_ahead()
         vectors()
         names()
         same_twice()
