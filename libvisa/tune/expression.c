@@ -50,6 +50,13 @@ static bool refuse(reader *r, src_range range, const char *what)
     return tune_refuse_question(r->text, r->diags, range, what);
 }
 
+static bool refuse_name(reader *r, src_range range, const char *name)
+{
+    diag *d = diag_add(r->diags, E_TUNE_QUESTION, range, "two tensors are called `%s`", name);
+    diag_help(r->diags, d, "a kernel has names in lower case, and a tensor the same axes wherever it stands: call one of them otherwise");
+    return false;
+}
+
 static void skip_blanks(reader *r)
 {
     while (isspace((unsigned char)r->text[r->at]))
@@ -119,8 +126,7 @@ bool tune_refuse_window(diag_list *diags, src_range range, const char *what)
     diag *d = diag_add(diags, E_TUNE_LAYOUT, range, "%s", what);
     diag_help(diags, d,
               "a convolution is asked as O[n, y, x, f] = sum(r, s, c) I[n, y*2 + r, x*2 + s, c] * W[f, r, s, c], with or without n; an "
-              "image has its border of zeros "
-              "in HBM");
+              "image has its border of zeros in HBM; where the window goes along x alone, y and r have one position: -D y=1,r=1");
     return false;
 }
 
@@ -285,7 +291,7 @@ static bool read_tensor(reader *r, size_t *out)
         bool same =
             known > 0 && k->count == t.count && memcmp(k->axes, t.axes, t.count * sizeof *t.axes) == 0 && windows == e->window_count;
         if (!same || (k->asked_type && t.asked_type && strcmp(k->asked_type, t.asked_type) != 0))
-            return refuse(r, t.range, arena_printf(r->diags->arena, "two tensors are called `%s`", t.name));
+            return refuse_name(r, t.range, t.name);
         k->asked_type = k->asked_type ? k->asked_type : t.asked_type;
         return true;
     }

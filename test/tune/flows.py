@@ -309,7 +309,9 @@ ANSWERS = [("Y[r, c] = X[r, c] / sqrt(mean(c) X[r, c] * X[r, c] + 0.001) * g[c]"
            ("Y[r] = sum(c) X[r]", "r=8,c=8", [], 1, "stands in no operand"), ("Y[c, r] = X[r, c]", "r=8,c=8", [], 1, "E-TUNE-LAYOUT"),
            ("Y[r, c] = X[r, c] + a[r] * b[c]", "r=8,c=8", [], 1, "each of these two has axes"), ("Y[r, c] = X[r, c]", "r=8,c=8", ["--dtype=i64"], 1, "E-TUNE-TYPE"),
            ("Y[r, c] = X[r, c]", "r=8,c=8", ["--out=i4"], 1, "E-TUNE-TYPE"), ("Y[r, c] = X[r, c]: i1", "r=8,c=8", [], 1, "E-TUNE-TYPE"),
-           ("Y[r, c] = X[r, c] + X[c, r]", "r=8,c=8", [], 1, "two tensors are called `x`"), ("Y[r, c] = X[r + c, c]", "r=8,c=8", [], 1, "axis `c` stands here twice"),
+           ("Y[r, c] = X[r, c] + X[c, r]", "r=8,c=8", [], 1, "two tensors are called `x`"),
+           ("C[m, n] = sum(k) A[m, k] * B[n, k] + b[n]", "m=8,n=8,k=64", [], 1, "call one of them otherwise"),
+           ("O[x, f] = sum(s, c) I[x + s, c] * W[f, s, c]", "x=8,s=3,c=32,f=8", [], 1, "-D y=1,r=1"), ("Y[r, c] = X[r + c, c]", "r=8,c=8", [], 1, "axis `c` stands here twice"),
            ("Y[r] = sum(c) X[r + c]", "r=8,c=8", [], 1, "E-TUNE-LAYOUT"), ("O[r, n] = sum(c) (softmax(c) (sum(k) A[k, r] * B[c, k]) * V[c, n])", "r=8,n=8,k=64,c=64", [], 1, "not turned here"),
            ("P[r, c] = softmax(c) (sum(k) A[r, k] * B[c, k])", "r=8,c=64,k=64", ["--dtype=i16"], 1, "does not multiply here"), ("Y[r] = 3", "r=8", [], 1, "stands in no operand"),
            ("Y[r, c] = max(c, 2) X[r, c]", "r=8,c=8", [], 1, "E-TUNE-QUESTION"), ("Y[r] = X[r]" + " + 1 * X[r]" * 40, "r=8", [], 1, "more than 24 operations")]
