@@ -607,11 +607,8 @@ bool flow_answer(const target *t, const tune_flow *readings, size_t count, const
            tune_refuse_all(diags, tune_whole_range(readings->e->file, readings->e->text), all.tried, all.first_refusal);
 }
 
-bool flow_beats(const target *t, const tune_flow *f, const visa_tune_options *o, int64_t *cycles, arena *a, strbuf *out)
+bool flow_beats(const target *t, const tune_flow *readings, size_t count, const visa_tune_options *o, int64_t cycles, arena *a, strbuf *out)
 {
     outcome all = {0};
-    if (!find_kernel(t, f, 1, o, *cycles, a, &all, out))
-        return false;
-    *cycles = all.cycles;
-    return true;
+    return count > 0 && find_kernel(t, readings, count, o, cycles, a, &all, out);
 }

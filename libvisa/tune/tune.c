@@ -208,10 +208,8 @@ static bool answer_by_flow(visa_compilation *c, const target *t, const visa_tune
     visa_tune_options part = *o;
     part.work = o->work / PART;
     part.progress = NULL;
-    bool is_far = cycles > tune_bound_of(t, q).cycles * FAR_PERCENT / 100, is_better = false;
-    for (size_t i = 0; i < f->count && o->chips <= 1 && is_far; i++)
-        is_better |= flow_beats(t, &f->of[i], &part, &cycles, c->arena, &out->text);
-    return is_better;
+    return o->chips <= 1 && cycles > tune_bound_of(t, q).cycles * FAR_PERCENT / 100 &&
+           flow_beats(t, f->of, f->count, &part, cycles, c->arena, &out->text);
 }
 
 static bool answer_contraction(visa_compilation *c, const target *t, const visa_tune_options *o, const tune_question *q,
