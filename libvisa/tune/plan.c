@@ -278,10 +278,16 @@ void tune_bring_together(const target *t, const tune_question *q, tune_plan *p)
     p->brought_clusters = x.clusters;
 }
 
+/* Of the results; those of the weights may be more, few columns that are padded to be turned. */
+static int64_t columns_of_results(const tune_split *s)
+{
+    return s->loop * s->cluster * s->slice * s->tile;
+}
+
 /* Are rows longer in DM than in HBM? */
 static bool pads_rows(const tune_question *q, const tune_plan *p)
 {
-    return p->split[TUNE_COLUMN].padded != q->size[TUNE_COLUMN];
+    return columns_of_results(&p->split[TUNE_COLUMN]) != q->size[TUNE_COLUMN];
 }
 
 int64_t tune_closing_packet(const target *t, const tune_question *q, const tune_plan *p)
@@ -1102,14 +1108,14 @@ static void add_copies(const target *t, const tune_question *q, const tune_plan 
     for (int role = TUNE_ROW; role < TUNE_SUM; role++)
         add_aside(t, q, p, (tune_role)role, x);
     add_epilogue(t, q, p, row->tile * tiles, x);
-    bool joins_all = p->joined > 1 && column->cluster == 1 && column->slice == p->joined && column->padded == q->size[TUNE_COLUMN];
+    bool joins_all = p->joined > 1 && column->cluster == 1 && column->slice == p->joined && !pads_rows(q, p);
     if (p->brought > 0) {
         x->store = brought_cycles(t, q, p);
         return;
     }
     if (q->tensors[TUNE_OUT].is_free) { /* what a slice has is one run, but for columns that pad a packet */
         int64_t columns = column->tile * (stays(p, TUNE_COLUMN) ? column->loop : 1);
-        bool has_rest = column->padded != q->size[TUNE_COLUMN] && q->size[TUNE_COLUMN] % p->lanes != 0;
+        bool has_rest = pads_rows(q, p) && q->size[TUNE_COLUMN] % p->lanes != 0;
         run = run_of(tune_bytes_of(q->out_type, columns), row->tile, p->lanes == p->lanes_kept && !has_rest, &pieces);
         bool is_whole = tune_bytes_of(q->out_type, columns * row->tile) % t->hbm_block_bytes == 0;
         x->store = store_cycles(t, q, p,
@@ -1126,7 +1132,7 @@ static void add_copies(const target *t, const tune_question *q, const tune_plan 
     if (tune_pads_inside(column, q->size[TUNE_COLUMN])) /* without what is padding */
         side_by_side = smaller(side_by_side, q->size[TUNE_COLUMN] / (column->loop * column->cluster));
     int64_t piece = tune_bytes_of(q->out_type, side_by_side), columns = q->size[TUNE_COLUMN];
-    bool all = column->padded == side_by_side && column->padded == columns;
+    bool all = columns_of_results(column) == side_by_side && side_by_side == columns;
     int64_t rows = row->tile / p->regroup;
     run = run_of(piece, p->joined > 1 && !joins_all ? rows * column->loop : rows, all, &pieces);
     bool aligned = tune_bytes_of(q->out_type, columns) % t->hbm_block_bytes == 0 || (all && run % t->hbm_block_bytes == 0);
