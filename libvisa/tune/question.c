@@ -465,13 +465,15 @@ static void find_rows(tune_question *q)
 
 static bool check_rows(const tune_question *q, diag_list *diags)
 {
-    for (int p = TUNE_LEFT; p <= TUNE_RIGHT; p++) {
-        int64_t row = q->size[q->turned[p] ? tune_kept_of(q, (tune_place)p) : TUNE_SUM];
-        if (row * dtype_row_of(q->type)->bits % 8 == 0)
+    tune_role innermost = q->size[TUNE_COLUMN] > 1 ? TUNE_COLUMN : q->size[TUNE_ROW] > 1 ? TUNE_ROW : TUNE_BATCH;
+    for (int p = TUNE_LEFT; p <= TUNE_OUT; p++) {
+        const dtype_row *of = dtype_row_of(p == TUNE_OUT ? q->out_type : q->type);
+        int64_t row = q->size[p == TUNE_OUT ? innermost : q->turned[p] ? tune_kept_of(q, (tune_place)p) : TUNE_SUM];
+        if (row * of->bits % 8 == 0)
             continue;
         diag *d = diag_add(diags, E_TUNE_SIZE, SRC_NOWHERE,
-                           "rows of %" PRId64 " elements of %s in `%s` do not end with a byte, which no copy can cut", row,
-                           dtype_row_of(q->type)->name, q->tensors[p].name);
+                           "rows of %" PRId64 " elements of %s in `%s` do not end with a byte, which no copy can cut", row, of->name,
+                           q->tensors[p].name);
         diag_help(diags, d, "take an even number of elements; zeros change nothing");
         return false;
     }
@@ -640,5 +642,5 @@ int64_t tune_turned_tile(const tune_question *q, int64_t tile)
 
 int64_t tune_bytes_of(dtype type, int64_t elements)
 {
-    return elements * dtype_row_of(type)->bits / 8;
+    return ceil_div(elements * dtype_row_of(type)->bits, 8);
 }
