@@ -199,16 +199,17 @@ typedef struct contraction_flows {
     size_t count;
 } contraction_flows;
 
-/* A contraction is a flow as well, whose slices may share what is summed: where its own answer is far from the bound. A part of the work is
- * enough, since the search ends at the cycles that are known. */
+/* A contraction is a flow as well, whose slices may share what is summed: where its own answer is far from the bound, or there is none. A
+ * part of the work is enough, since the search ends at the cycles that are known. */
 static bool answer_by_flow(visa_compilation *c, const target *t, const visa_tune_options *o, const contraction_flows *f,
-                           const tune_question *q, int64_t cycles, tune_kernel *out)
+                           const found_form *x, tune_kernel *out)
 {
     enum { FAR_PERCENT = 125, PART = 4 };
     visa_tune_options part = *o;
     part.work = o->work / PART;
     part.progress = NULL;
-    return o->chips <= 1 && cycles > tune_bound_of(t, q).cycles * FAR_PERCENT / 100 &&
+    int64_t cycles = x->question ? x->answer.cycles : 0;
+    return o->chips <= 1 && (!x->question || cycles > tune_bound_of(t, x->question).cycles * FAR_PERCENT / 100) &&
            flow_beats(t, f->of, f->count, &part, cycles, c->arena, &out->text);
 }
 
@@ -224,10 +225,10 @@ static bool answer_contraction(visa_compilation *c, const target *t, const visa_
     if (count == 0)
         return refuse_shares(&c->diags, range, o);
     search_forms(a, t, o, forms, count, &x);
+    if (answer_by_flow(c, t, o, f, &x, out))
+        return true;
     if (!x.question)
         return tune_refuse_all(&c->diags, range, x.answer.tried, x.answer.first_refusal);
-    if (answer_by_flow(c, t, o, f, x.question, x.answer.cycles, out))
-        return true;
     attainable bound = tune_bound_of(t, &forms[0]); /* the least */
     bool has_window = q->window_count > 0;
     const char *how = has_window      ? tune_window_describe(x.question, &x.window, a)

@@ -324,6 +324,8 @@ CHOICES = [
     # columns of these that lie turned: slices exchange parts of the sum for them; rows that lie turned: turned once
     (TURNED[0], dict(m=512, n=512, k=512), "i8", "i32", "InterTranspose { slice1: ", 4800),
     (TURNED[2], dict(m=512, n=512, k=512), "i8", "i32", "rows_by_flit.to_dm", 6200),
+    # a sum that no slice has room for: slices share it, as a flow
+    ("d[] = sum(k) v[k] * w[k]", dict(k=65536), "bf16", "f32", ".vector_inter_slice_reduce", 0),
     # 8 columns of i4 are turned with 8 of padding, which nothing is multiplied with
     (TURNED[0], dict(m=64, n=8, k=128), "i4", "i32", "N # 16 % 8", 0),
     # sums wait for operands that are copied last, and neighbours send columns of a row, or its places, to one of them
