@@ -50,8 +50,7 @@ typedef struct flow_step {
 /* Two ways to compute what is the same. */
 typedef struct flow_reading {
     bool multiplies_again; /* sums of a contraction that are read more than once are computed again, and not kept in DM */
-    bool
-        divides_after; /* of shares that meet weights, powers do, whose sums are divided after it: fewer, and the Reducer adds the powers */
+    bool divides_after;    /* powers meet weights where shares do, and their sums are divided: fewer, and the Reducer adds the powers */
 } flow_reading;
 
 /* A softmax: no power before the largest of its row is known, no share before the sum of its powers is. */

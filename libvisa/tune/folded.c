@@ -1,35 +1,31 @@
 #include "libvisa/tune/folded.h"
 
-#include <inttypes.h>
-
 #include "libvisa/tune/folded_write.h"
-#include "support/integer.h"
 
 /* Their estimates are close, so the first few are tried where nothing is left of the work, too. */
 enum { MOST_COMPILED = 8, MOST_BEYOND = 3 };
 
+static int64_t cycles_of(const void *plans, size_t i)
+{
+    return ((const folded_plan *)plans)[i].cycles;
+}
+
+static void write_one(const tune_others *x, size_t i, arena *a, tune_text *out)
+{
+    folded_write(x->target, x->question, &((const folded_plan *)x->plans)[i], "", NULL, a, out);
+}
+
 bool folded_search(const target *t, const tune_question *q, arena *a, tune_answer *found, folded_plan *best)
 {
     folded_plan plans[MOST_COMPILED];
-    size_t count = folded_plans(t, q, plans, MOST_COMPILED);
-    arena *scratch = arena_new_inside(a);
-    bool better = false;
-    for (size_t i = 0; i < count && (found->cycles == 0 || plans[i].cycles < found->cycles); i++) {
-        if (found->work_left == 0 && found->cycles > 0 && i >= MOST_BEYOND) {
-            found->left++;
-            continue;
-        }
-        arena_mark mark = arena_mark_here(scratch);
-        tune_trial one = {.timing = q->timing};
-        folded_write(t, q, &plans[i], "", NULL, scratch, &one.text);
-        if (tune_try_other(scratch, a, &one, found)) {
-            better = true;
-            *best = plans[i];
-        }
-        arena_rewind(scratch, mark);
-    }
-    arena_free(scratch);
-    return better;
+    tune_others x = {.target = t, .question = q, .plans = plans, .cycles = cycles_of, .write = write_one};
+    x.count = folded_plans(t, q, plans, MOST_COMPILED);
+    x.compiled_anyway = MOST_BEYOND;
+    size_t i = tune_try_others(&x, a, found);
+    if (i == x.count)
+        return false;
+    *best = plans[i];
+    return true;
 }
 
 const char *folded_describe(const tune_question *q, const folded_plan *p, arena *a)

@@ -121,37 +121,36 @@ static const char *keeping_slice(const folded_writer *w, folded_turn turn)
     return TUNE_LIST(w->a, group_digit(w), row_slices_digit(w), rows_by(w, folded_rows_kept(w->p), turn), pair_digit(w, turn));
 }
 
-static void write_head_of_kernel(folded_writer *w)
+void folded_write_head(tune_page *page, const target *t, const tune_question *q, const char *cluster, const char *slice, bool is_written)
 {
-    const tune_question *q = w->q;
-    const char *const *axis = q->axis_text;
+    const char *const *axis = q->axis_text, *type = dtype_row_of(q->type)->name, *out_type = dtype_row_of(q->out_type)->name;
     const tune_tensor *const x = q->tensors;
-    tune_line(&w->page, "axes![%s = %" PRId64 ", %s = %" PRId64 ", %s = %" PRId64 "];", axis[TUNE_ROW], q->size[TUNE_ROW],
-              axis[TUNE_COLUMN], q->size[TUNE_COLUMN], axis[TUNE_SUM], q->size[TUNE_SUM]);
-    tune_line(&w->page, "%s", "");
-    tune_line(&w->page, "type Chip = m![1];");
-    tune_line(&w->page, "type Cluster = m![%s];", TUNE_LIST(w->a, cluster_digit(w)));
-    tune_line(&w->page, "type Slice = m![%s];", TUNE_LIST(w->a, group_digit(w), row_slices_digit(w), sum_digit(w)));
-    tune_line(&w->page, "%s", "");
-    tune_line(&w->page, "%s", tune_device(w->t, 1, w->a));
-    tune_line(&w->page, "fn contract(");
-    w->page.depth++;
-    tune_line(&w->page, "device: &mut Device,");
+    tune_line(page, "axes![%s = %" PRId64 ", %s = %" PRId64 ", %s = %" PRId64 "];", axis[TUNE_ROW], q->size[TUNE_ROW], axis[TUNE_COLUMN],
+              q->size[TUNE_COLUMN], axis[TUNE_SUM], q->size[TUNE_SUM]);
+    tune_line(page, "%s", "");
+    tune_line(page, "type Chip = m![1];");
+    tune_line(page, "type Cluster = m![%s];", cluster);
+    tune_line(page, "type Slice = m![%s];", slice);
+    tune_line(page, "%s", "");
+    tune_line(page, "%s", tune_device(t, 1, page->arena));
+    tune_line(page, "fn contract(");
+    page->depth++;
+    tune_line(page, "device: &mut Device,");
     const tune_place operands[] = {q->stream, q->weights};
     for (int i = 0; i < 2; i++) {
         tune_role kept = tune_kept_of(q, operands[i]);
         bool turned = q->turned[operands[i]];
-        tune_line(&w->page, "%s: &HbmTensor<%s, Chip, m![%s, %s]>,", x[operands[i]].port, w->type, axis[turned ? TUNE_SUM : kept],
+        tune_line(page, "%s: &HbmTensor<%s, Chip, m![%s, %s]>,", x[operands[i]].port, type, axis[turned ? TUNE_SUM : kept],
                   axis[turned ? kept : TUNE_SUM]);
     }
-    if (w->p->iterations > 1)
-        tune_line(&w->page, "%s: &mut HbmTensor<%s, Chip, m![%s, %s]>,", x[TUNE_OUT].port, w->out_type, axis[TUNE_ROW], axis[TUNE_COLUMN]);
-    w->page.depth--;
-    if (w->p->iterations > 1)
-        tune_line(&w->page, ") {");
+    if (is_written)
+        tune_line(page, "%s: &mut HbmTensor<%s, Chip, m![%s, %s]>,", x[TUNE_OUT].port, out_type, axis[TUNE_ROW], axis[TUNE_COLUMN]);
+    page->depth--;
+    if (is_written)
+        tune_line(page, ") {");
     else
-        tune_line(&w->page, ") -> HbmTensor<%s, Chip, m![%s, %s]> {", w->out_type, axis[TUNE_ROW], axis[TUNE_COLUMN]);
-    w->page.depth++;
+        tune_line(page, ") -> HbmTensor<%s, Chip, m![%s, %s]> {", out_type, axis[TUNE_ROW], axis[TUNE_COLUMN]);
+    page->depth++;
 }
 
 static void begin_loop(folded_writer *w, const char *index, int64_t from, int64_t to)
@@ -480,7 +479,8 @@ void folded_write(const target *t, const tune_question *q, const folded_plan *p,
     *out = (tune_text){0};
     strbuf_init(&out->text, a);
     strbuf_puts(&out->text, head);
-    write_head_of_kernel(&w);
+    folded_write_head(&w.page, t, q, TUNE_LIST(a, cluster_digit(&w)), TUNE_LIST(a, group_digit(&w), row_slices_digit(&w), sum_digit(&w)),
+                      p->iterations > 1);
     if (p->aside > 0) {
         aside rows = folded_aside_of(t, q, p);
         aside_write(&w.page, t, q, &rows, ASIDE_ONLY, "");

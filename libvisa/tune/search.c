@@ -70,7 +70,8 @@ bool tune_try(const target *t, const tune_question *q, const tune_plan *p, arena
     return tune_try_text(a, out);
 }
 
-bool tune_try_other(arena *scratch, arena *a, tune_trial *out, tune_answer *found)
+/* Counts it in `found`. True: it is faster, and what `found` has is of it now. */
+static bool try_other(arena *scratch, arena *a, tune_trial *out, tune_answer *found)
 {
     bool good = tune_try_text(scratch, out);
     found->tried += good;
@@ -84,6 +85,26 @@ bool tune_try_other(arena *scratch, arena *a, tune_trial *out, tune_answer *foun
     found->dma_cycles = out->dma_cycles;
     memcpy(found->found.steps, out->text.steps, sizeof out->text.steps);
     return true;
+}
+
+size_t tune_try_others(const tune_others *x, arena *a, tune_answer *found)
+{
+    arena *scratch = arena_new_inside(a);
+    size_t best = x->count;
+    for (size_t i = 0; i < x->count && (found->cycles == 0 || x->cycles(x->plans, i) < found->cycles); i++) {
+        if (found->work_left == 0 && found->cycles > 0 && i >= x->compiled_anyway) {
+            found->left++;
+            continue;
+        }
+        arena_mark mark = arena_mark_here(scratch);
+        tune_trial one = {.timing = x->question->timing};
+        x->write(x, i, scratch, &one.text);
+        if (try_other(scratch, a, &one, found))
+            best = i;
+        arena_rewind(scratch, mark);
+    }
+    arena_free(scratch);
+    return best;
 }
 
 /* A search at one of its plans. */

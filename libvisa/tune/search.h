@@ -36,9 +36,19 @@ bool tune_try(const target *t, const tune_question *q, const tune_plan *p, arena
 /* False: no plan compiles. */
 bool tune_search(const target *t, const tune_question *q, const visa_tune_options *o, arena *a, tune_answer *out);
 
-/* A kernel of another form than that of plans, out->text: compiled and counted as one of them. True: it is faster than what `found` has
- * (0 cycles: nothing yet), which has its cycles then, and those of its steps. What it needs lives in `scratch`. */
-bool tune_try_other(arena *scratch, arena *a, tune_trial *out, tune_answer *found);
+/* Plans of another form than tune_plan, few and the best estimate first. */
+typedef struct tune_others {
+    const target *target;
+    const tune_question *question;
+    const void *plans;
+    size_t count, compiled_anyway;                  /* the first so many are compiled where nothing is left of the work, too */
+    int64_t (*cycles)(const void *plans, size_t i); /* as estimated */
+    void (*write)(const struct tune_others *x, size_t i, arena *a, tune_text *out);
+} tune_others;
+
+/* Compiles those that may take fewer cycles than what `found` has (0: nothing yet), with what its search has left of the work; counts them
+ * there. Returns the fastest of them, whose cycles `found` has then, and those of its steps, or `count`: none is faster. */
+size_t tune_try_others(const tune_others *x, arena *a, tune_answer *found);
 
 /* Lines in front of a kernel: the question, its types, its cycles and how far they are from the bound, whose second part is of `work`;
  * `how`: lines that say what is chosen. */

@@ -4,28 +4,26 @@
 
 enum { MOST_COMPILED = 4 };
 
+static int64_t cycles_of(const void *plans, size_t i)
+{
+    return ((const standing_plan *)plans)[i].cycles;
+}
+
+static void write_one(const tune_others *x, size_t i, arena *a, tune_text *out)
+{
+    standing_write(x->target, x->question, &((const standing_plan *)x->plans)[i], "", NULL, a, out);
+}
+
 bool standing_search(const target *t, const tune_question *q, arena *a, tune_answer *found, standing_plan *best)
 {
     standing_plan plans[MOST_COMPILED];
-    size_t count = standing_plans(t, q, plans, MOST_COMPILED);
-    arena *scratch = arena_new_inside(a);
-    bool better = false;
-    for (size_t i = 0; i < count && (found->cycles == 0 || plans[i].cycles < found->cycles); i++) {
-        if (found->work_left == 0 && found->cycles > 0) {
-            found->left++;
-            continue;
-        }
-        arena_mark mark = arena_mark_here(scratch);
-        tune_trial one = {.timing = q->timing};
-        standing_write(t, q, &plans[i], "", NULL, scratch, &one.text);
-        if (tune_try_other(scratch, a, &one, found)) {
-            better = true;
-            *best = plans[i];
-        }
-        arena_rewind(scratch, mark);
-    }
-    arena_free(scratch);
-    return better;
+    tune_others x = {.target = t, .question = q, .plans = plans, .cycles = cycles_of, .write = write_one};
+    x.count = standing_plans(t, q, plans, MOST_COMPILED);
+    size_t i = tune_try_others(&x, a, found);
+    if (i == x.count)
+        return false;
+    *best = plans[i];
+    return true;
 }
 
 const char *standing_describe(const tune_question *q, const standing_plan *p, arena *a)

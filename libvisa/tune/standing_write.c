@@ -2,7 +2,7 @@
 
 #include <inttypes.h>
 
-#include "libvisa/tune/machine.h"
+#include "libvisa/tune/folded_write.h"
 #include "libvisa/tune/write.h"
 #include "support/integer.h"
 
@@ -85,30 +85,6 @@ static const char *half_digit(const standing_writer *w)
 static const char *tile_of_half(const standing_writer *w, const char *half)
 {
     return arena_printf(w->a, ".tile::<m![%s], 1, _>(%s)", half_digit(w), half);
-}
-
-static void write_head_of_kernel(standing_writer *w)
-{
-    const tune_question *q = w->q;
-    const char *const *axis = q->axis_text;
-    const tune_tensor *const x = q->tensors;
-    tune_line(&w->page, "axes![%s = %" PRId64 ", %s = %" PRId64 ", %s = %" PRId64 "];", axis[TUNE_ROW], q->size[TUNE_ROW],
-              axis[TUNE_COLUMN], q->size[TUNE_COLUMN], axis[TUNE_SUM], q->size[TUNE_SUM]);
-    tune_line(&w->page, "%s", "");
-    tune_line(&w->page, "type Chip = m![1];");
-    tune_line(&w->page, "type Cluster = m![%s];", TUNE_LIST(w->a, cluster_digit(w)));
-    tune_line(&w->page, "type Slice = m![%s];", TUNE_LIST(w->a, group_digit(w), column_slices_digit(w), sum_digit(w)));
-    tune_line(&w->page, "%s", "");
-    tune_line(&w->page, "%s", tune_device(w->t, 1, w->a));
-    tune_line(&w->page, "fn contract(");
-    w->page.depth++;
-    tune_line(&w->page, "device: &mut Device,");
-    tune_line(&w->page, "%s: &HbmTensor<%s, Chip, m![%s, %s]>,", x[q->stream].port, w->type, axis[TUNE_ROW], axis[TUNE_SUM]);
-    tune_line(&w->page, "%s: &HbmTensor<%s, Chip, m![%s, %s]>,", x[q->weights].port, w->type, axis[TUNE_COLUMN], axis[TUNE_SUM]);
-    tune_line(&w->page, "%s: &mut HbmTensor<%s, Chip, m![%s, %s]>,", x[TUNE_OUT].port, w->out_type, axis[TUNE_ROW], axis[TUNE_COLUMN]);
-    w->page.depth--;
-    tune_line(&w->page, ") {");
-    w->page.depth++;
 }
 
 static void end_block(standing_writer *w)
@@ -331,7 +307,8 @@ void standing_write(const target *t, const tune_question *q, const standing_plan
     *out = (tune_text){0};
     strbuf_init(&out->text, a);
     strbuf_puts(&out->text, head);
-    write_head_of_kernel(&w);
+    folded_write_head(&w.page, t, q, TUNE_LIST(a, cluster_digit(&w)), TUNE_LIST(a, group_digit(&w), column_slices_digit(&w), sum_digit(&w)),
+                      true);
     write_body(&w);
     end_block(&w);
 }
