@@ -340,6 +340,14 @@ static void push_OP_COMMIT(emission *m, const op *o, context c)
     fill_entries(k, o->sequencer, COMMIT_ENTRY_SIZE, COMMIT_ENTRY_STRIDE, false);
 }
 
+/* Strides of both sides. */
+static void fill_copy_entries(command *k, const sequencer_config *s, command_column size, command_column source, command_column destination)
+{
+    fill_entries(k, s, size, source, false);
+    for (uint32_t i = 0; i < s->count; i++)
+        command_set_entry(k, i, destination, s->entries[i].stride2);
+}
+
 /* One for each piece of the copy. */
 static void push_OP_DMA(emission *m, const op *o, context c)
 {
@@ -351,12 +359,7 @@ static void push_OP_DMA(emission *m, const op *o, context c)
         command_set(k, DMA_PACKET_BYTES, d->packet_bytes);
         command_set(k, DMA_SOURCE_BASE, d->source_base);
         command_set(k, DMA_DESTINATION_BASE, d->destination_base);
-        k->entry_count = d->sequencer.count;
-        for (uint32_t i = 0; i < k->entry_count; i++) {
-            command_set_entry(k, i, DMA_ENTRY_SIZE, d->sequencer.entries[i].size);
-            command_set_entry(k, i, DMA_ENTRY_SOURCE_STRIDE, d->sequencer.entries[i].stride);
-            command_set_entry(k, i, DMA_ENTRY_DESTINATION_STRIDE, d->sequencer.entries[i].stride2);
-        }
+        fill_copy_entries(k, &d->sequencer, DMA_ENTRY_SIZE, DMA_ENTRY_SOURCE_STRIDE, DMA_ENTRY_DESTINATION_STRIDE);
     }
 }
 
@@ -379,13 +382,9 @@ static void push_OP_DMA_INDIRECT(emission *m, const op *o, context c)
             command_set(k, INDIRECT_COUNT_BASE, o->indirect->count_base);
             command_set(k, INDIRECT_FIRST, d->list_first);
         }
-        k->entry_count = d->sequencer.count;
-        for (uint32_t i = 0; i < k->entry_count; i++) {
-            command_set_entry(k, i, INDIRECT_ENTRY_SIZE, d->sequencer.entries[i].size);
-            command_set_entry(k, i, INDIRECT_ENTRY_SOURCE_STRIDE, d->sequencer.entries[i].stride);
-            command_set_entry(k, i, INDIRECT_ENTRY_DESTINATION_STRIDE, d->sequencer.entries[i].stride2);
+        fill_copy_entries(k, &d->sequencer, INDIRECT_ENTRY_SIZE, INDIRECT_ENTRY_SOURCE_STRIDE, INDIRECT_ENTRY_DESTINATION_STRIDE);
+        for (uint32_t i = 0; i < d->sequencer.count; i++)
             command_set_entry(k, i, INDIRECT_ENTRY_LIST_STRIDE, d->sequencer.entries[i].stride3);
-        }
     }
 }
 
