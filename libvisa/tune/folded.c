@@ -18,7 +18,7 @@ static void write_one(const tune_others *x, size_t i, arena *a, tune_text *out)
 bool folded_search(const target *t, const tune_question *q, arena *a, tune_answer *found, folded_plan *best)
 {
     folded_plan plans[MOST_COMPILED];
-    tune_others x = {.target = t, .question = q, .plans = plans, .cycles = cycles_of, .write = write_one};
+    tune_others x = {.target = t, .question = q, .plans = plans, .cycles = cycles_of, .write_text = write_one};
     x.count = folded_plans(t, q, plans, MOST_COMPILED);
     x.compiled_anyway = MOST_BEYOND;
     size_t i = tune_try_others(&x, a, found);

@@ -98,7 +98,7 @@ size_t tune_try_others(const tune_others *x, arena *a, tune_answer *found)
         }
         arena_mark mark = arena_mark_here(scratch);
         tune_trial one = {.timing = x->question->timing};
-        x->write(x, i, scratch, &one.text);
+        x->write_text(x, i, scratch, &one.text);
         if (try_other(scratch, a, &one, found))
             best = i;
         arena_rewind(scratch, mark);

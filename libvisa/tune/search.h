@@ -43,7 +43,7 @@ typedef struct tune_others {
     const void *plans;
     size_t count, compiled_anyway;                  /* the first so many are compiled where nothing is left of the work, too */
     int64_t (*cycles)(const void *plans, size_t i); /* as estimated */
-    void (*write)(const struct tune_others *x, size_t i, arena *a, tune_text *out);
+    void (*write_text)(const struct tune_others *x, size_t i, arena *a, tune_text *out);
 } tune_others;
 
 /* Compiles those that may take fewer cycles than what `found` has (0: nothing yet), with what its search has left of the work; counts them

@@ -17,7 +17,7 @@ static void write_one(const tune_others *x, size_t i, arena *a, tune_text *out)
 bool standing_search(const target *t, const tune_question *q, arena *a, tune_answer *found, standing_plan *best)
 {
     standing_plan plans[MOST_COMPILED];
-    tune_others x = {.target = t, .question = q, .plans = plans, .cycles = cycles_of, .write = write_one};
+    tune_others x = {.target = t, .question = q, .plans = plans, .cycles = cycles_of, .write_text = write_one};
     x.count = standing_plans(t, q, plans, MOST_COMPILED);
     size_t i = tune_try_others(&x, a, found);
     if (i == x.count)
