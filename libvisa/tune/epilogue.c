@@ -109,6 +109,15 @@ static bool put_add(filler *f, const tune_operation *o)
     return o->what == TUNE_ADD && put_clip(f, o, CLIP_ADD, "Add");
 }
 
+static bool put_add_times(filler *f, const tune_operation *o)
+{
+    if (!take(f, FMA, IN_NARROW))
+        return false;
+    say(f, arena_printf(f->arena, "vector_fp_ternary_with_mode(FpTernaryOp::FmaF, TernaryArgMode::Mode120, (%s, %s))", operand(f, o),
+                        number(f, o->value)));
+    return true;
+}
+
 static bool put_times(filler *f, const tune_operation *o)
 {
     static const struct {
@@ -200,6 +209,7 @@ static bool put(filler *f, const tune_operation *o)
     case TUNE_SUBTRACT: return f->whole ? put_whole(f, o) : put_add(f, o);
     case TUNE_TIMES: return f->whole ? put_whole(f, o) : put_times(f, o);
     case TUNE_DIVIDE: return put_divide(f, o);
+    case TUNE_ADD_TIMES: return put_add_times(f, o);
     case TUNE_SILU: return put_silu(f);
     case TUNE_SQUARE: return put_square(f);
     default: return put_function(f, o->what);

@@ -15,6 +15,7 @@ typedef enum tune_operator {
     TUNE_SUBTRACT,
     TUNE_TIMES,
     TUNE_DIVIDE,
+    TUNE_ADD_TIMES, /* operand * value is added, and rounded once */
     TUNE_LARGER,
     TUNE_SMALLER,
     TUNE_EXP,
@@ -34,9 +35,9 @@ typedef enum tune_operator {
 
 typedef struct tune_operation {
     tune_operator what;
-    bool reversed;       /* the operand is the first one: 1 - sum */
-    const char *operand; /* a tensor, as a kernel calls it; NULL: `value`, or none */
-    double value;
+    bool reversed;              /* the operand is the first one: 1 - sum */
+    const char *operand;        /* a tensor, as a kernel calls it; NULL: `value`, or none */
+    double value;               /* beside an operand: what TUNE_ADD_TIMES multiplies it by */
     size_t group;               /* of a fold: which of the kernel's axes, whose name is `operand` */
     bool in_slice, over_slices; /* of a fold: where that axis has positions */
     bool is_summed;             /* of a fold: the Reducer has summed what a slice has of it */

@@ -361,6 +361,23 @@ static double folded(tune_operator what, double a, double b)
     }
 }
 
+static double of_number(tune_operator what, double x)
+{
+    static const double LINEAR = 0.7978845608028654, CUBIC = 0.044715; /* of the tanh form of GELU: sqrt(2 / pi), and of x^3 */
+    switch (what) {
+    case TUNE_EXP: return exp(x);
+    case TUNE_LOG: return log(x);
+    case TUNE_SQRT: return sqrt(x);
+    case TUNE_SIN: return sin(x);
+    case TUNE_COS: return cos(x);
+    case TUNE_TANH: return tanh(x);
+    case TUNE_SIGMOID: return 1 / (1 + exp(-x));
+    case TUNE_SILU: return x / (1 + exp(-x));
+    case TUNE_GELU: return x / 2 * (1 + tanh(LINEAR * (x + CUBIC * x * x * x)));
+    default: return x * x;
+    }
+}
+
 bool tune_same_node(const tune_node *a, const tune_node *b)
 {
     if (a == b || !a || !b)
@@ -376,19 +393,32 @@ bool tune_same_node(const tune_node *a, const tune_node *b)
     }
 }
 
+bool tune_is_power_of_two(double x)
+{
+    int power;
+    return fabs(frexp(x, &power)) == 0.5 && isnormal((float)x) && isnormal((float)(1 / x));
+}
+
+/* To divide by a power of two is to multiply, which fits into more passes. */
 static const tune_node *combine(reader *r, size_t begin, tune_operator what, const tune_node *a, const tune_node *b)
 {
     if (!a || !b)
         return NULL;
     if (a->kind == TUNE_NODE_NUMBER && b->kind == TUNE_NODE_NUMBER)
         return number(r, begin, folded(what, a->number, b->number));
+    if (what == TUNE_DIVIDE && b->kind == TUNE_NODE_NUMBER && tune_is_power_of_two(b->number)) {
+        what = TUNE_TIMES;
+        b = number(r, begin, 1 / b->number);
+    }
+    if (!b)
+        return NULL;
     if (what == TUNE_TIMES && tune_same_node(a, b))
         return new_node(r, begin, (tune_node){.kind = TUNE_NODE_FUNCTION, .what = TUNE_SQUARE, .left = a});
     return new_node(r, begin, (tune_node){.kind = TUNE_NODE_BINARY, .what = what, .left = a, .right = b});
 }
 
 static const tune_node *read_expression(reader *r);
-static const tune_node *read_factor(reader *r);
+static const tune_node *read_unsigned(reader *r);
 
 static const tune_node *read_number(reader *r)
 {
@@ -412,8 +442,8 @@ static const tune_node *read_tensor_node(reader *r)
     return new_node(r, begin, (tune_node){.kind = TUNE_NODE_TENSOR, .tensor = tensor});
 }
 
-/* A letter's word and `[`: a tensor stands here. */
-static bool is_tensor(reader *r)
+/* Does a letter's word stand here, and this behind it? Of `[`: a tensor. */
+static bool precedes(reader *r, char what)
 {
     skip_blanks(r);
     size_t at = r->at;
@@ -423,7 +453,7 @@ static bool is_tensor(reader *r)
         at++;
     while (isspace((unsigned char)r->text[at]))
         at++;
-    return r->text[at] == '[';
+    return r->text[at] == what;
 }
 
 /* What a reduction takes: a factor, or two tensors with * between them. */
@@ -431,11 +461,11 @@ static const tune_node *read_reduced(reader *r)
 {
     skip_blanks(r);
     size_t begin = r->at;
-    const tune_node *a = read_factor(r);
+    const tune_node *a = read_unsigned(r);
     if (!a || a->kind != TUNE_NODE_TENSOR)
         return a;
     size_t behind = r->at;
-    if (takes(r, '*') && is_tensor(r))
+    if (takes(r, '*') && precedes(r, '['))
         return combine(r, begin, TUNE_TIMES, a, read_tensor_node(r));
     r->at = behind;
     return a;
@@ -500,6 +530,39 @@ static const tune_node *read_argument(reader *r)
     return n && expect(r, ')') ? n : NULL;
 }
 
+/* A function of a number is a number. */
+static const tune_node *apply(reader *r, size_t begin, tune_operator what, const tune_node *n)
+{
+    if (!n)
+        return NULL;
+    if (n->kind == TUNE_NODE_NUMBER)
+        return number(r, begin, of_number(what, n->number));
+    return new_node(r, begin, (tune_node){.kind = TUNE_NODE_FUNCTION, .what = what, .left = n});
+}
+
+/* Functions that are made of others: relu(x), relu6(x), clip(x, from, to), rsqrt(x). */
+static const tune_node *read_made(reader *r, size_t begin, bool *is_call)
+{
+    *is_call = true;
+    bool bounds_below = takes_call(r, "relu"), bounds = !bounds_below && takes_call(r, "relu6");
+    if (bounds_below || bounds) {
+        const tune_node *n = read_argument(r);
+        n = n ? combine(r, begin, TUNE_LARGER, n, number(r, begin, 0)) : NULL;
+        return n && bounds ? combine(r, begin, TUNE_SMALLER, n, number(r, begin, 6)) : n;
+    }
+    if (takes_call(r, "clip")) {
+        const tune_node *n = expect(r, '(') ? read_expression(r) : NULL, *from = n && expect(r, ',') ? read_expression(r) : NULL,
+                        *to = from && expect(r, ',') ? read_expression(r) : NULL;
+        return to && expect(r, ')') ? combine(r, begin, TUNE_SMALLER, combine(r, begin, TUNE_LARGER, n, from), to) : NULL;
+    }
+    if (takes_call(r, "rsqrt")) {
+        const tune_node *n = apply(r, begin, TUNE_SQRT, read_argument(r));
+        return n ? combine(r, begin, TUNE_DIVIDE, number(r, begin, 1), n) : NULL;
+    }
+    *is_call = false;
+    return NULL;
+}
+
 static const tune_node *read_call(reader *r, size_t begin, bool *is_call)
 {
     *is_call = true;
@@ -512,16 +575,23 @@ static const tune_node *read_call(reader *r, size_t begin, bool *is_call)
     for (size_t i = 0; i < sizeof binary / sizeof *binary; i++)
         if (takes_call(r, binary[i].name))
             return read_pair(r, begin, binary[i].what);
-    if (takes_call(r, "relu")) {
-        const tune_node *n = read_argument(r);
-        return n ? combine(r, begin, TUNE_LARGER, n, number(r, begin, 0)) : NULL;
-    }
     for (size_t i = 0; i < sizeof functions / sizeof *functions; i++)
-        if (takes_call(r, functions[i].name)) {
-            const tune_node *n = read_argument(r);
-            return n ? new_node(r, begin, (tune_node){.kind = TUNE_NODE_FUNCTION, .what = functions[i].what, .left = n}) : NULL;
-        }
-    *is_call = false;
+        if (takes_call(r, functions[i].name))
+            return apply(r, begin, functions[i].what, read_argument(r));
+    return read_made(r, begin, is_call);
+}
+
+/* A name in front of `(` that is none of a function. */
+static const tune_node *refuse_call(reader *r)
+{
+    src_range range;
+    const char *name = read_name(r, "the name of a function", &range);
+    if (!name)
+        return NULL;
+    diag *d = diag_add(r->diags, E_TUNE_QUESTION, range, "`%s` is no function of a question", name);
+    diag_help(r->diags, d,
+              "functions are exp, log, sqrt, rsqrt, sin, cos, tanh, sigmoid, silu, gelu, square, relu, relu6, clip(x, from, to), max and "
+              "min of two, and sum, mean, max, min and softmax over axes, softmax(c) X[r, c]");
     return NULL;
 }
 
@@ -538,11 +608,13 @@ static const tune_node *read_primary(reader *r)
     if (isdigit((unsigned char)c) || (c == '.' && isdigit((unsigned char)r->text[begin + 1])))
         return read_number(r);
     const tune_node *call = read_call(r, begin, &is_call);
-    return is_call ? call : read_tensor_node(r);
+    if (is_call)
+        return call;
+    return precedes(r, '(') ? refuse_call(r) : read_tensor_node(r);
 }
 
 /* Whatever nests has a factor in each level. */
-STACK_APART static const tune_node *read_factor(reader *r)
+STACK_APART static const tune_node *read_unsigned(reader *r)
 {
     budget_enter(r->diags->arena);
     const tune_node *n = read_primary(r);
@@ -550,14 +622,22 @@ STACK_APART static const tune_node *read_factor(reader *r)
     return n;
 }
 
+static const tune_node *read_factor(reader *r)
+{
+    skip_blanks(r);
+    size_t begin = r->at;
+    bool negative = false;
+    while (takes(r, '-'))
+        negative = !negative;
+    const tune_node *n = read_unsigned(r);
+    return n && negative ? combine(r, begin, TUNE_TIMES, n, number(r, begin, -1)) : n;
+}
+
 static const tune_node *read_term(reader *r)
 {
     skip_blanks(r);
     size_t begin = r->at;
-    bool negative = takes(r, '-');
     const tune_node *n = read_factor(r);
-    if (n && negative)
-        n = combine(r, begin, TUNE_TIMES, n, number(r, begin, -1));
     while (n) {
         bool times = takes(r, '*');
         if (!times && !takes(r, '/'))

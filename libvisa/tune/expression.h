@@ -90,6 +90,9 @@ size_t tune_count_reductions(const tune_node *n);
 /* The same computation? */
 bool tune_same_node(const tune_node *a, const tune_node *b);
 
+/* Has it a reciprocal in f32, so that neither rounds? */
+bool tune_is_power_of_two(double x);
+
 /* Is one of the axes called so? */
 bool tune_is_axis(const tune_axis *axes, size_t count, const char *name);
 

@@ -1333,7 +1333,7 @@ static int64_t made_in_a_cycle(const target *t, const tune_question *q)
         return lanes * slices;
     for (size_t i = 1; i <= q->operation_count; i++) {
         const tune_operation *x = &q->operations[i];
-        bool is_product = x->what == TUNE_TIMES || x->what == TUNE_DIVIDE;
+        bool is_product = x->what == TUNE_TIMES || x->what == TUNE_DIVIDE || x->what == TUNE_ADD_TIMES;
         if (x->operand)
             lanes = is_product && q->meets == DTYPE_F32 ? t->vector_narrow_lanes : t->vector_lanes;
     }

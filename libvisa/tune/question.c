@@ -26,11 +26,11 @@ static bool refuse_window(reader *r, src_range range, const char *what)
 
 /* ---- what is done to a sum ---- */
 
-/* A part of the right side: a number, a tensor, or what the operations up to here have made of the sum. */
+/* A part of the right side: a number, a tensor and what it is multiplied by, or what the operations up to here have made of the sum. */
 typedef enum value_kind { VALUE_NUMBER, VALUE_TENSOR, VALUE_SUM } value_kind;
 typedef struct value {
     value_kind kind;
-    double number;
+    double number;    /* or the factor of a tensor */
     const char *name; /* of a tensor */
 } value;
 
@@ -43,21 +43,56 @@ static bool append(reader *r, const tune_node *n, tune_operation o)
     return true;
 }
 
+/* Of a tensor and a number: a tensor with a factor. False: that is none, or the factor would be rounded where what is asked is not. */
+static bool scale(const tune_node *n, value *a, value b)
+{
+    bool reversed = a->kind == VALUE_NUMBER;
+    double number = reversed ? a->number : b.number;
+    value tensor = reversed ? b : *a;
+    if (n->what != TUNE_TIMES || tensor.kind != VALUE_TENSOR || (a->kind != VALUE_NUMBER && b.kind != VALUE_NUMBER) ||
+        (tensor.number != 1 && !tune_is_power_of_two(number)))
+        return false;
+    tensor.number *= number;
+    *a = tensor;
+    return true;
+}
+
+/* A tensor with a factor, which the machine multiplies by it where the sum is added; a product of both takes it by itself. */
+static bool append_scaled(reader *r, const tune_node *n, bool reversed, value other)
+{
+    const tune_operation negated = {.what = TUNE_TIMES, .value = -1}, by_factor = {.what = TUNE_TIMES, .value = other.number};
+    tune_operation o = {.what = TUNE_ADD_TIMES, .operand = other.name, .value = other.number};
+    switch (n->what) {
+    case TUNE_ADD: return append(r, n, o);
+    case TUNE_SUBTRACT:
+        if (reversed)
+            return append(r, n, negated) && append(r, n, o);
+        o.value = -o.value;
+        return append(r, n, o);
+    case TUNE_TIMES: o.what = TUNE_TIMES; return append(r, n, by_factor) && append(r, n, o);
+    default: return refuse(r, n->range, "a tensor with a factor meets the sum in + , - and * alone: multiply it in front of the kernel");
+    }
+}
+
 /* Of two parts of which one is the sum's. */
 static bool combine(reader *r, const tune_node *n, value *a, value b)
 {
     if (a->kind != VALUE_SUM && b.kind != VALUE_SUM)
-        return refuse(r, n->range, "an operation without the sum: compute it in front of the kernel");
+        return scale(n, a, b) || refuse(r, n->range, "an operation without the sum: compute it in front of the kernel");
     bool reversed = b.kind == VALUE_SUM;
     value other = reversed ? *a : b;
     tune_operator what = n->what;
-    tune_operation o = {
-        .what = what, .reversed = reversed && (what == TUNE_SUBTRACT || what == TUNE_DIVIDE), .operand = other.name, .value = other.number};
+    *a = (value){.kind = VALUE_SUM};
+    if (other.kind == VALUE_TENSOR && other.number != 1)
+        return append_scaled(r, n, reversed, other);
+    tune_operation o = {.what = what,
+                        .reversed = reversed && (what == TUNE_SUBTRACT || what == TUNE_DIVIDE),
+                        .operand = other.name,
+                        .value = other.kind == VALUE_NUMBER ? other.number : 0};
     if (what == TUNE_SUBTRACT && !reversed && !other.name) {
         o.what = TUNE_ADD;
         o.value = -other.number;
     }
-    *a = (value){.kind = VALUE_SUM};
     return append(r, n, o);
 }
 
@@ -66,7 +101,7 @@ static bool add_extra(reader *r, size_t tensor, value *out)
 {
     tune_question *q = r->q;
     const tune_tensor *t = &r->e->tensors[tensor];
-    *out = (value){.kind = VALUE_TENSOR, .name = t->port};
+    *out = (value){.kind = VALUE_TENSOR, .number = 1, .name = t->port};
     if (tensor == r->left || tensor == r->right)
         return refuse(r, t->range, arena_printf(r->diags->arena, "`%s` is an operand of the contraction, and meets its sums", t->name));
     for (size_t i = 0; i < q->extra_count; i++)

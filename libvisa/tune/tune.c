@@ -120,15 +120,15 @@ static bool read_flow(diag_list *diags, const visa_tune_options *o, const tune_e
 
 /* ---- contractions ---- */
 
-static bool read_contraction(visa_compilation *c, const visa_tune_options *o, const tune_expression *e, tune_question *q, tune_kernel *out)
+static bool read_contraction(diag_list *diags, const visa_tune_options *o, const tune_expression *e, tune_question *q, tune_kernel *out)
 {
-    if (!tune_question_read(e, o, &c->diags, q))
+    if (!tune_question_read(e, o, diags, q))
         return false;
     for (int role = 0; role < TUNE_ROLES; role++) {
         const char *parts = NULL;
         for (size_t i = 0; i < q->axis_count; i++)
             if ((int)q->axes[i].role == role)
-                parts = parts ? arena_printf(c->arena, "%s, %s", parts, q->axes[i].name) : q->axes[i].name;
+                parts = parts ? arena_printf(diags->arena, "%s, %s", parts, q->axes[i].name) : q->axes[i].name;
         if (q->axis_text[role])
             add_axis(out, (tune_kernel_axis){q->axis_text[role], parts, q->size[role]});
     }
@@ -288,6 +288,18 @@ static void read_as_flows(visa_compilation *c, const visa_tune_options *o, const
     }
 }
 
+/* Is one product asked that no contraction has with what is around it, `.. + (x[m, n] + r[m, n])`, but a flow has? Not of integers, nor of
+ * an image, as above. */
+static bool is_flow_alone(visa_compilation *c, const visa_tune_options *o, const tune_expression *e)
+{
+    diag_list refusals;
+    tune_question q;
+    tune_flow f;
+    diag_list_init(&refusals, c->arena);
+    return e->window_count == 0 && !tune_question_read(e, o, &refusals, &q) && refusals.items[0]->id == E_TUNE_QUESTION &&
+           tune_flow_read(e, o, (flow_reading){0}, &refusals, &f) && dtype_row_of(f.type)->accumulates_in == DTYPE_F32;
+}
+
 /* The answer that the cache has; of several processes the first one looks. */
 static bool found_before(visa_compilation *c, const visa_tune_options *o, strbuf *out)
 {
@@ -316,8 +328,8 @@ bool tune_answer_one(visa_compilation *c, const visa_tune_options *o, int file, 
     if (!tune_expression_read(o->question, file, o, &c->diags, &e))
         return false;
     out->result = e.tensors[0].name;
-    bool contracts = tune_is_contraction(&e);
-    if (contracts ? !read_contraction(c, o, &e, &q, out) : !read_flow(&c->diags, o, &e, &f, out))
+    bool contracts = tune_is_contraction(&e) && !is_flow_alone(c, o, &e);
+    if (contracts ? !read_contraction(&c->diags, o, &e, &q, out) : !read_flow(&c->diags, o, &e, &f, out))
         return false;
     if (contracts)
         read_as_flows(c, o, &e, &q, &flows, out);

@@ -19,7 +19,7 @@ TYPES = ["i4", "i8", "f8e4m3", "f8e5m2", "bf16"]
 RESULTS = [None, None, "i32", "f32", "bf16", "i8"]
 EPILOGUES = ["relu({s})", "{s} + {bias}[{c}]", "relu({s} + {bias}[{c}]: bf16)", "silu({s} * 0.25)", "gelu({s} * 0.01) * {bias}[{c}]", "min(max({s}, -6), 6)",
              "1 / (1 + exp(-({s}) * 0.01))", "tanh(relu({s}) * 0.5) - 2 * 0.25", "3 - {s} - {bias}[{o}]", "sqrt(max({s}, 0)) / 3", "sigmoid({s}) + {bias}[{o}]: bf16",
-             "relu(({s} + {bias}[{c}]) * 0.001)"]
+             "relu(({s} + {bias}[{c}]) * 0.001)", "0.5 * {s} + 0.25 * {bias}[{o}]", "clip({s} / 8, -3, 3)"]
 AXES, TENSORS = "bhmpnqklcdefgijstuvwxyz", ["A", "B", "C", "x", "W", "out", "q_1", "Keys", "vm", "result", "T", "image"]
 MOST_PRODUCTS = 1 << 23  # multiplications of a question, so that its check is short
 LARGE = 1 << 36          # of one that is compiled only

@@ -216,6 +216,45 @@ def rounded():
     check(found == expected, "rounded: other numbers than min(relu((sum + bias) * 0.5), 6)")
 
 
+# What is done to a sum s, c[m, n] and g[n], and the same in Python: the numbers are such that nothing rounds.
+MEANINGS = [("2 * {s} + 0.5 * c[m, n]", lambda s, c, g: 2 * s + c / 2), ("c[m, n] * 3 - {s}", lambda s, c, g: 3 * c - s), ("{s} - c[m, n] / 4 + -g[n]", lambda s, c, g: s - c / 4 - g),
+            ("0.5 * g[n] * {s} + 0.75 * c[m, n]", lambda s, c, g: g * s / 2 + 0.75 * c), ("{s} / sqrt(16) * -0.5", lambda s, c, g: -s / 8), ("-{s} * c[m, n]", lambda s, c, g: -s * c),
+            ("relu6({s} - 3 * g[n])", lambda s, c, g: min(max(s - 3 * g, 0), 6)), ("clip({s}, -2, 5) - -1", lambda s, c, g: min(max(s, -2), 5) + 1),
+            ("{s} + (c[m, n] + g[n])", lambda s, c, g: s + c + g), ("max({s} * square(g[n]), c[m, n])", lambda s, c, g: max(s * g * g, c))]
+
+
+def meanings():
+    """Numbers of the kernels of MEANINGS against Python's."""
+    m, n, k = 6, 16, 32
+    rng = random.Random(11)
+    a, b = ([[rng.randint(-3, 3) for _ in range(k)] for _ in range(m)] for m in (m, n))
+    c, g = [[rng.randint(-9, 9) for _ in range(n)] for _ in range(m)], [rng.randint(-4, 4) for _ in range(n)]
+    sums = [[sum(p * q for p, q in zip(row, column)) for column in b] for row in a]
+    bf16 = lambda x: struct.unpack("<I", struct.pack("<f", x))[0] >> 16
+    with tempfile.TemporaryDirectory() as work:
+        path = lambda name: os.path.join(work, name)
+        write = lambda name, values, pack: open(path(name + ".raw"), "wb").write(b"".join(pack(x) for x in values))
+        for i, (text, meaning) in enumerate(MEANINGS):
+            spelt = ("A[m, k] * B[n, k]", "B[n, k] * A[m, k]")[i % 2]
+            question = "Y[m, n] = " + text.format(s=f"sum(k) {spelt}")
+            made = tune(question, {"m": m, "n": n, "k": k}, "--budget=0s", "--no-cache", "--emit=vm,bin,report", "-o", path("y"))
+            check(made.status == 0, f"{question}: " + made.text())
+            if made.status != 0:
+                continue
+            ports = dict(re.findall(r"^in  *(\w+): .*?(bf16|f32)", visa_tools.run(["visa-run", path("y.bin"), "--list"]).text(), re.M))
+            given = {"a": sum(a, []), "b": sum(b, []), "c": sum(c, []), "g": g}
+            for name, dtype in ports.items():
+                write(name, given[name[0]], (lambda x: struct.pack("<H", bf16(x))) if dtype == "bf16" else (lambda x: struct.pack("<f", x)))
+            ran = visa_tools.run(["visa-run", path("y.bin"), *(f"--input={name}={path(name)}.raw" for name in ports), f"--output={path('found.raw')}"])
+            check(ran.status == 0, f"{question}: " + ran.text())
+            if ran.status != 0:
+                continue
+            with open(path("found.raw"), "rb") as file:
+                found = struct.unpack(f"<{m * n}f", file.read())
+            expected = tuple(meaning(sums[p][j], c[p][j], g[j]) for p in range(m) for j in range(n))
+            check(found == expected, f"{question}: {found[:4]}.., not {expected[:4]}..")
+
+
 CONVOLUTION = "O[n, y, x, f] = sum(r, s, c) I[n, y*{a} + r*{b}, x*{a} + s*{b}, c] * W[f, r, s, c]"
 
 
@@ -541,10 +580,14 @@ def command_line():
             (["tune", "C[m, n] = sum(k) A[m, k] * B[n, k] + R[n, m]", "-D", "m=8,n=8,k=64"], 1, "in another order than the result"),
             (["tune", "C[m, n] = sum(k) A[m, k] * B[n, k] + s[]", "-D", "m=8,n=8,k=64"], 1, "write a number in its place"),
             (["tune", "C[m, n] = sum(k) A[m, k] * B[n, k] + s[n]: f64", "-D", "m=8,n=8,k=64"], 1, "E-TUNE-TYPE"),
-            (["tune", "C[m, n] = sum(k) A[m, k] * B[n, k] + s[n] * t[n]", "-D", "m=8,n=8,k=64"], 1, "an operation without the sum"),
+            (["tune", "C[m, n] = sum(k) A[m, k] * B[n, k] + s[n] * t[n]", "-D", "m=8,n=8,k=64", "--dtype=i8"], 1, "an operation without the sum"),
+            (["tune", "C[m, n] = sum(k) A[m, k] * B[n, k] + sin(s[n])", "-D", "m=8,n=8,k=64", "--dtype=i8"], 1, "a function without the sum"),
+            (["tune", "C[m, n] = sum(k) A[m, k] * B[n, k] / (3 * s[n])", "-D", "m=8,n=8,k=64", "--dtype=i8"], 1, "a tensor with a factor"),
+            (["tune", "C[m, n] = erf(sum(k) A[m, k] * B[n, k])", "-D", "m=8,n=8,k=64"], 1, "`erf` is no function"),
+            (["tune", "C[m, n] = sum(k) -A[m, k] * B[n, k]", "-D", "m=8,n=8,k=64"], 1, "the name of a tensor is expected"),
+            (["tune", "Y[m] = X[m] + log(0)", "-D", "m=64"], 1, "none of f32"),
             (["tune", "C[m, n] = sum(k) A[m, k] * B[n, k] + 1e99", "-D", "m=8,n=8,k=64"], 1, "none of f32"),
             (["tune", "C[m, n] = relu(sum(k) A[m, k] * B[n, k]", "-D", "m=8,n=8,k=64"], 1, "`)` is expected"),
-            (["tune", "C[m, n] = exp(2) + sum(k) A[m, k] * B[n, k]", "-D", "m=8,n=8,k=64"], 1, "a function without the sum"),
             (["tune", "C[m, n] = " + "(" * 4000 + "1", "-D", "m=8"], 1, "E-NESTING"),
             (["tune", "C[m, n] = sum(k) A[m, k] * B[n, k]" + " + 1" * 25, "-D", "m=8,n=8,k=64"], 1, "at most 24 operations"),
             (["tune", "O[y, x, f] = sum(r, s, c) I[y - 1 + r, x + s, c] * W[f, r, s, c]", "-D", "y=4,x=4,r=3,s=3,c=32,f=8"], 1, "begins inside of its image"),
@@ -584,6 +627,7 @@ def main():
         results_that_wait()
         places_that_are_passed()
         rounded()
+        meanings()
         turned()
         turned_ahead()
         vectors()
