@@ -15,6 +15,7 @@ typedef struct reader {
     size_t at;
     diag_list *diags;
     tune_expression *e;
+    unsigned known; /* axes that the result has, or a reduction around what is read */
 } reader;
 
 static src_range range_from(const reader *r, size_t begin)
@@ -456,18 +457,27 @@ static bool precedes(reader *r, char what)
     return r->text[at] == what;
 }
 
-/* What a reduction takes: a factor, or two tensors with * between them. */
-static const tune_node *read_reduced(reader *r)
+/* What a reduction takes: a value, or two tensors with * between them. So `sum(k) A[m, k] * B[n, k] * s[n]` is a sum and its factor, as the
+ * next factor is of each value that is no tensor, but one that has no meaning outside: over an axis that nothing but this reduction ends,
+ * `sum(h) relu(..) * D[n, h]`. A softmax ends none. */
+static const tune_node *read_reduced(reader *r, unsigned over, tune_fold fold)
 {
     skip_blanks(r);
     size_t begin = r->at;
+    const unsigned outside = r->known, ends = fold == TUNE_FOLD_SOFTMAX ? 0 : over & ~outside;
+    r->known |= over;
     const tune_node *a = read_unsigned(r);
-    if (!a || a->kind != TUNE_NODE_TENSOR)
-        return a;
     size_t behind = r->at;
-    if (takes(r, '*') && precedes(r, '['))
-        return combine(r, begin, TUNE_TIMES, a, read_tensor_node(r));
-    r->at = behind;
+    if (a && takes(r, '*') && precedes(r, '[')) {
+        const tune_node *b = read_tensor_node(r);
+        if (!b || a->kind == TUNE_NODE_TENSOR || (tune_axes_of(r->e, b->tensor) & ends))
+            a = combine(r, begin, TUNE_TIMES, a, b);
+        else
+            r->at = behind;
+    } else if (a) {
+        r->at = behind;
+    }
+    r->known = outside;
     return a;
 }
 
@@ -487,7 +497,7 @@ static const tune_node *read_reduction(reader *r, size_t begin, tune_fold fold)
         if (!expect(r, ')'))
             return NULL;
     }
-    const tune_node *of = read_reduced(r);
+    const tune_node *of = read_reduced(r, over, fold);
     if (!of)
         return NULL;
     if (fold == TUNE_FOLD_SUM && of->kind == TUNE_NODE_BINARY && of->what == TUNE_TIMES && of->left->kind == TUNE_NODE_TENSOR &&
@@ -741,7 +751,10 @@ bool tune_expression_read(const char *text, int file, const visa_tune_options *o
     size_t result;
     if (strlen(text) > TUNE_TEXT_MAX)
         return refuse(&r, (src_range){file, 0, 1}, arena_printf(diags->arena, "a question has at most %d bytes", TUNE_TEXT_MAX));
-    if (!read_tensor(&r, &result) || !expect(&r, '=') || !(out->root = read_expression(&r)))
+    if (!read_tensor(&r, &result) || !expect(&r, '='))
+        return false;
+    r.known = tune_axes_of(out, result);
+    if (!(out->root = read_expression(&r)))
         return false;
     skip_blanks(&r);
     size_t begin = r.at;

@@ -325,6 +325,25 @@ def answers():
     check(norm.count(".begin(x.view())") == 2, "a norm reads its rows more than twice: " + norm)
 
 
+# What a sum takes of the factors after a value: those over an axis that nothing else ends. Each with brackets that say so.
+BOUND = [("O[q, e] = sum(s) softmax(s) (sum(d) Q[q, d] * K[s, d] / sqrt(64)) * V[s, e]", "O[q, e] = sum(s) (softmax(s) ((sum(d) Q[q, d] * K[s, d]) * 0.125) * V[s, e])"),
+         ("Y[r] = sum(c) exp(X[r, c]) * g[c]", "Y[r] = sum(c) (exp(X[r, c]) * g[c])"), ("Y[r] = sum(c) exp(X[r, c]) * g[r]", "Y[r] = (sum(c) (exp(X[r, c]))) * g[r]"),
+         ("Y[r, c] = X[r, c] + mean(c) square(X[r, c]) * g[c]", "Y[r, c] = X[r, c] + (mean(c) (square(X[r, c]))) * g[c]"),
+         ("Y[m, n] = sum(h) relu(sum(k) X[m, k] * G[h, k]) * D[n, h]", "Y[m, n] = sum(h) (relu(sum(k) X[m, k] * G[h, k]) * D[n, h])"),
+         ("Y[m, n] = sum(k) A[m, k] * B[n, k] * s[n]", "Y[m, n] = (sum(k) A[m, k] * B[n, k]) * s[n]")]
+
+
+def bindings():
+    """The kernel is the same, or the refusal."""
+    sizes = dict(q=8, s=64, d=64, e=32, r=16, c=64, m=8, n=16, k=32, h=64)
+    for pair in BOUND:
+        made = [tune(question, {x: sizes[x] for x in sorted(set(re.findall(r"\b[a-z]\b", re.sub(r"\w+\[", "[", question))))}, "--budget=0s", "--no-cache") for question in pair]
+        told = [[line for line in ran.text().splitlines() if "=" not in line or not line.startswith("//")] for ran in made]
+        check(made[0].status == made[1].status, f"{pair}: {made[0].text()[:300]} {made[1].text()[:300]}")
+        check(made[0].status != 0 or told[0] == told[1], f"{pair}: other kernels")
+        check(made[0].status == 0 or "mean" in pair[0], f"{pair}: " + made[0].text()[:300])
+
+
 def main():
     arguments = [x for x in sys.argv[1:] if x != "-v"]
     seed = int(arguments[0]) if arguments else 25
@@ -332,6 +351,7 @@ def main():
         numbers()
         formulas(random.Random(seed), visa_tools.few(20))
         answers()
+        bindings()
     random_questions(seed, int(arguments[1]) if len(arguments) > 1 else visa_tools.few(24))
     return verdict("flows")
 
