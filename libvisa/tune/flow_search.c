@@ -279,7 +279,8 @@ static bool split_group(const space *x, size_t g, int64_t loop, int64_t cluster,
     bool one_flit = slice > 1 && each == flit && x->unit[g] == 2 * flit; /* of what is summed: a packet is of two where there are two */
     *s = (flow_split){.loop = loop, .cluster = cluster, .slice = slice, .tile = one_flit ? each : round_up(each, x->unit[g])};
     s->padded = parts * s->tile;
-    if (loop > 1 && s->padded != in_loop && (x->unit[g] > 1 || cluster > 1))
+    s->is_even = cluster > 1 && in_loop % cluster == 0 && x->unit[g] == 1 && s->padded != in_loop;
+    if (loop > 1 && s->padded != in_loop && (x->unit[g] > 1 || (cluster > 1 && !s->is_even)))
         return false;
     if (x->f->groups[g].is_reduced && slice > 1 && x->unit[g] >= LANES && in_loop % LANES != 0) /* a flit that counts in one slice alone */
         return false;

@@ -56,14 +56,18 @@ static const char *digit_of_padded(const writer *w, size_t g, int64_t padded, in
 static const char *digit_in(const writer *w, size_t g, const flow_split *s, int64_t stride, int64_t count)
 {
     const flow_group *group = &w->f->groups[g];
-    int64_t in_loop = group->size / s->loop, whole = group->size;
+    const bool is_cluster = s->is_even && stride == s->slice * s->tile;
+    int64_t in_loop = group->size / s->loop, whole = group->size, of = s->is_even ? in_loop / s->cluster : in_loop,
+            padded = s->is_even ? s->slice * s->tile : s->padded;
     if (count == 1)
         return NULL;
     const char *text = group->text;
-    if (s->padded != in_loop) {
-        text = s->loop > 1 ? arena_printf(w->a, "%s %% %" PRId64 " # %" PRId64, text, in_loop, s->padded)
-                           : arena_printf(w->a, "%s # %" PRId64, text, s->padded);
-        whole = s->padded;
+    if (is_cluster)
+        stride = of;
+    else if (padded != of) {
+        text = of < whole ? arena_printf(w->a, "%s %% %" PRId64 " # %" PRId64, text, of, padded)
+                          : arena_printf(w->a, "%s # %" PRId64, text, padded);
+        whole = padded;
     }
     if (stride > 1)
         text = arena_printf(w->a, "%s / %" PRId64, text, stride);

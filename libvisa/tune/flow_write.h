@@ -10,6 +10,7 @@
  * padding, those of clusters, of slices, and of the tile that a slice has. padded == cluster * slice * tile. */
 typedef struct flow_split {
     int64_t loop, cluster, slice, tile, padded;
+    bool is_even; /* clusters share it without a rest, too, and the padding is in each of them */
 } flow_split;
 
 /* At most one axis has iterations. Of those that are reduced at most one is shared by slices, which are the innermost then. */
