@@ -203,15 +203,26 @@ static bool add_step(lowering *l, flow_step s)
     return true;
 }
 
-/* Where a tensor lies in the order of its axes. */
-static void lay_out_tensor(const tune_flow *f, const tune_tensor *t, flow_value *v)
+size_t tune_flow_order_in_hbm(const tune_flow *f, size_t tensor, size_t *groups)
 {
+    const tune_tensor *t = &f->e->tensors[tensor];
+    unsigned has = 0;
+    size_t count = 0;
     for (size_t i = 0; i < t->count; i++)
         for (size_t g = 0; g < f->group_count; g++)
-            if (f->groups[g].axes >> t->axes[i] & 1 && !(v->has >> g & 1)) {
-                v->groups[v->count++] = g;
-                v->has |= 1U << g;
+            if (f->groups[g].axes >> t->axes[i] & 1 && !(has >> g & 1)) {
+                groups[count++] = g;
+                has |= 1U << g;
             }
+    return count;
+}
+
+/* A tensor in the order of its axes. */
+static void lay_out_tensor(const tune_flow *f, size_t tensor, flow_value *v)
+{
+    v->count = tune_flow_order_in_hbm(f, tensor, v->groups);
+    for (size_t i = 0; i < v->count; i++)
+        v->has |= 1U << v->groups[i];
     v->is_packed = v->count > 0;
 }
 
@@ -242,7 +253,7 @@ static bool load(lowering *l, size_t tensor, size_t *out)
         }
     const tune_tensor *t = &f->e->tensors[tensor];
     flow_value v = {.name = t->port, .tensor = tensor, .place = FLOW_DM};
-    lay_out_tensor(f, t, &v);
+    lay_out_tensor(f, tensor, &v);
     return find_type(l, t, &v.type) && add_value(l, v, out) && add_step(l, (flow_step){.kind = FLOW_LOAD, .to = *out});
 }
 
@@ -490,8 +501,20 @@ static bool can_divide_after(const tune_flow *f, const tune_node *n, size_t grou
     return is_softmax(n) && groups_of_axes(f, n->over) == 1U << group && dtype_row_of(f->type)->accumulates_in == DTYPE_F32;
 }
 
+/* Whatever its order in HBM, a copy puts batches in front; what is innermost stays. */
+static void put_batches_first(flow_value *v, unsigned batches)
+{
+    size_t rest[FLOW_GROUPS_MAX], count = 0, first = 0;
+    for (size_t i = 0; i + 1 < v->count; i++)
+        if (batches >> v->groups[i] & 1)
+            v->groups[first++] = v->groups[i];
+        else
+            rest[count++] = v->groups[i];
+    memcpy(&v->groups[first], rest, count * sizeof *rest);
+}
+
 /* In DM as the Reducer takes it: [batch, kept, summed]. */
-static bool lay_for_reducer(lowering *l, const tune_node *n, size_t summed, bool is_weights, size_t *out)
+static bool lay_for_reducer(lowering *l, const tune_node *n, size_t summed, bool is_weights, unsigned batches, size_t *out)
 {
     tune_flow *f = l->f;
     if (n->kind != TUNE_NODE_TENSOR) {
@@ -509,8 +532,13 @@ static bool lay_for_reducer(lowering *l, const tune_node *n, size_t summed, bool
             return false;
         if (is_softmax(n) && f->softmax_count > known)
             f->softmaxes[waits ? known : f->softmax_count - 1].rows = *out;
-    } else if (!load(l, n->tensor, out))
-        return false;
+    } else {
+        const size_t known = f->value_count;
+        if (!load(l, n->tensor, out))
+            return false;
+        if (f->value_count > known)
+            put_batches_first(&f->values[*out], batches);
+    }
     const flow_value v = f->values[*out];
     bool casts = v.type != f->type && target_converts(ENGINE_ID_FETCH, v.type, f->type) && v.groups[v.count - 1] == summed;
     if (!is_operand_type(f->type) || (v.type != f->type && !casts))
@@ -594,7 +622,8 @@ static bool lower_contraction(lowering *l, const tune_node *n, const tune_node *
         b = other;
     }
     const size_t known = f->step_count;
-    if (!lay_for_reducer(l, a, group, false, &rows) || !lay_for_reducer(l, b, group, true, &columns))
+    const unsigned batches = of_a & of_b & ~summed;
+    if (!lay_for_reducer(l, a, group, false, batches, &rows) || !lay_for_reducer(l, b, group, true, batches, &columns))
         return false;
     const tune_operation summed_here = {.what = TUNE_FOLD_ADD, .operand = f->groups[group].text, .group = group, .is_summed = true};
     *out = (chain){0};
@@ -737,7 +766,7 @@ bool tune_flow_read(const tune_expression *e, const visa_tune_options *options, 
         return false;
     flow_value *result = &out->values[0];
     *result = (flow_value){.name = e->tensors[0].port, .place = FLOW_OUT, .type = out->out_type};
-    lay_out_tensor(out, &e->tensors[0], result);
+    lay_out_tensor(out, 0, result);
     chain c;
     if (!lower(&l, e->root, &c))
         return false;

@@ -26,7 +26,7 @@ typedef enum flow_place { FLOW_DM, FLOW_VRF, FLOW_TRF, FLOW_STREAM, FLOW_OUT } f
 
 typedef struct flow_value {
     const char *name;                      /* as a kernel calls it */
-    size_t groups[FLOW_GROUPS_MAX], count; /* as it lies, outermost first */
+    size_t groups[FLOW_GROUPS_MAX], count; /* as it lies in a slice, outermost first */
     unsigned has;                          /* these groups, a bit each */
     dtype type;
     flow_place place;
@@ -80,6 +80,9 @@ typedef struct tune_flow {
 
 /* Groups of a chain's values after its first `count` operations. */
 unsigned tune_flow_groups(const tune_flow *f, const flow_step *s, size_t count);
+
+/* Groups of a tensor as it lies in HBM, outermost first, into FLOW_GROUPS_MAX places. Returns how many. */
+size_t tune_flow_order_in_hbm(const tune_flow *f, size_t tensor, size_t *groups);
 
 /* The value that an operation's operand is. */
 const flow_value *tune_flow_operand(const tune_flow *f, const tune_operation *o);

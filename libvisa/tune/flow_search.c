@@ -32,8 +32,9 @@ static int64_t run_of(const space *x, const flow_plan *p, const flow_value *v)
     int64_t run = 1;
     bool hands = flow_handing_of(x->f, p, x->t, v).slices > 1;
     const flow_ring left = flow_left_of(x->f, p, v);
-    for (size_t i = v->count; i-- > 0;) {
-        int64_t size = x->f->groups[v->groups[i]].size, tile = p->split[v->groups[i]].tile / (v->groups[i] == left.group ? left.slices : 1);
+    size_t groups[FLOW_GROUPS_MAX];
+    for (size_t i = tune_flow_order_in_hbm(x->f, v->tensor, groups); i-- > 0;) {
+        int64_t size = x->f->groups[groups[i]].size, tile = p->split[groups[i]].tile / (groups[i] == left.group ? left.slices : 1);
         run *= smaller(size, tile);
         if (tile != size || hands)
             break;
@@ -524,7 +525,7 @@ static candidate *find_candidates(const target *t, const tune_flow *readings, si
         flow_plan p = {0};
         for (size_t g = 0; g < f->group_count; g++) {
             x.unit[g] = flow_unit(f, t, g);
-            p.split[g] = (flow_split){1, 1, 1, 2, 2};
+            p.split[g] = (flow_split){1, 1, 1, 2, 2, false};
         }
         for (size_t i = 0; i < f->step_count; i++)
             x.passes[i] = f->steps[i].kind == FLOW_PASS ? flow_passes(f, &p, &f->steps[i], a).count : 0;

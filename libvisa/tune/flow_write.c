@@ -429,17 +429,17 @@ static const char *port_mapping(const writer *w, const flow_value *v)
     const tune_expression *e = w->f->e;
     const tune_tensor *t = &e->tensors[v->tensor];
     const char *parts[TUNE_AXES_MAX];
-    size_t count = 0, group = 0;
+    size_t groups[FLOW_GROUPS_MAX], group_count = tune_flow_order_in_hbm(w->f, v->tensor, groups), count = 0, group = 0;
     for (size_t at = 0; at < t->count; at++) {
         if (e->absent >> t->axes[at] & 1) {
             parts[count++] = e->axes[t->axes[at]].name;
             continue;
         }
-        const flow_group *g = group < v->count ? &w->f->groups[v->groups[group]] : NULL;
+        const flow_group *g = group < group_count ? &w->f->groups[groups[group]] : NULL;
         if (!g || !(g->axes >> t->axes[at] & 1)) /* one of a group that stands there already */
             continue;
-        bool pads = v->tensor && group + 1 == v->count && g->size * dtype_row_of(v->type)->bits % 64 != 0;
-        int64_t padded = larger(w->p->split[v->groups[group]].padded, 64 / dtype_row_of(v->type)->bits);
+        bool pads = v->tensor && group + 1 == group_count && g->size * dtype_row_of(v->type)->bits % 64 != 0;
+        int64_t padded = larger(w->p->split[groups[group]].padded, 64 / dtype_row_of(v->type)->bits);
         if (!(e->implied >> t->axes[at] & 1))
             parts[count++] = pads ? padded_to(w, g->text, g->size, padded) : g->text;
         group++;
