@@ -1,10 +1,27 @@
 #include "libvisa/tune/plan.h"
 
 #include "libvisa/tune/machine.h"
+#include "libvisa/tune/measured.h"
 #include "runtime/timing/hbm_address.h"
 #include "support/integer.h"
 
-enum { PACKET_MAX = 4096 }; /* bytes */
+enum { PACKET_MAX = 4096 /* bytes */, MOST_OF_A_RING = 256 /* slices */ };
+
+/* Is it the device's own durations that count? */
+static bool is_measured(const tune_question *q)
+{
+    return q->timing == TIMING_MEASURED;
+}
+
+static int64_t start_cycles(const target *t, const tune_question *q)
+{
+    return is_measured(q) ? measured_start_cycles() : t->dma_startup_cycles;
+}
+
+static int64_t pass_cycles(const tune_question *q, measured_pass kind, int64_t documented)
+{
+    return is_measured(q) ? measured_pass_cycles(kind, documented) : documented;
+}
 
 tune_split tune_split_of(int64_t size, int64_t loop, int64_t cluster, int64_t slice, int64_t tile_multiple)
 {
@@ -120,7 +137,7 @@ static bool is_one_run(const tune_question *q, const tune_plan *p, tune_role rol
 int64_t tune_free_block(const target *t, const tune_question *q, const tune_plan *p, tune_role role, int64_t sums)
 {
     int64_t block = t->hbm_block_bytes * 8 / dtype_row_of(q->type)->bits;
-    bool is_whole = q->timing == TIMING_MEASURED && is_one_run(q, p, role) && sums % block == 0 && sums > block;
+    bool is_whole = is_measured(q) && is_one_run(q, p, role) && sums % block == 0 && sums > block;
     return is_whole ? block : 0;
 }
 
@@ -135,6 +152,15 @@ bool tune_is_dense(const tune_question *q, const tune_plan *p, tune_role role)
     int64_t size = q->size[TUNE_SUM];
     bool is_whole = p->sum_loop == 1 && (role == TUNE_ROW ? p->ring_sums == 1 : true);
     return !q->turned[operand_of(q, role)] && is_whole && p->sum_padded != size && size * dtype_row_of(q->type)->bits % WORD_BITS == 0;
+}
+
+int64_t tune_dealt_block(const target *t, const tune_question *q, const tune_plan *p, tune_role role)
+{
+    bool is_row = role == TUNE_ROW, is_plain = !tune_is_free(q, role) && !q->turned[operand_of(q, role)] && is_measured(q);
+    if (!is_plain || (is_row ? p->row_sharers > 1 : p->spreads || p->column_sharers > 1) || p->sum_padded != q->size[TUNE_SUM])
+        return 0;
+    int64_t block = t->hbm_block_bytes * 8 / dtype_row_of(q->type)->bits, sums = tune_sum_part(p) / (is_row ? p->ring_sums : 1);
+    return sums % block == 0 && sums > block ? block : 0;
 }
 
 int64_t tune_turns_ahead(const tune_plan *p)
@@ -448,6 +474,15 @@ static bool can_share_columns(const target *t, const tune_question *q, const tun
            (bytes % t->flit_bytes == 0 || (bytes < t->flit_bytes && bytes % WORD_BYTES == 0));
 }
 
+/* Rows that are taken around come once, as they are multiplied, in whole flits. */
+static bool can_share_rows(const tune_question *q, const tune_plan *p)
+{
+    const tune_split *row = &p->split[TUNE_ROW], *column = &p->split[TUNE_COLUMN];
+    bool comes_once = p->sum_loop == 1 && row->loop == 1 && q->size[TUNE_BATCH] == 1 && (!p->columns_outside || column->loop == 1);
+    return comes_once && !p->rings && !p->spreads && !q->turned[q->stream] && column->slice % p->row_sharers == 0 &&
+           p->row_sharers % p->row_parts == 0 && p->sum_padded % (p->row_parts * p->flit) == 0;
+}
+
 /* Positions of the kept axis that follow each other in a slice. */
 static int64_t side_of(const target *t, const tune_question *q, const tune_plan *p, tune_role role)
 {
@@ -478,7 +513,7 @@ bool tune_plan_complete(const target *t, const tune_question *q, tune_plan *p)
     if (slices_of(p) > tune_slices_of(t, q->most_slices) || clusters_of(p) > t->clusters_per_chip ||
         t->slices_per_cluster % slices_of(p) != 0 || !complete_ring(q, p) || !can_spread(t, q, p) || !can_close(t, q, p))
         return false;
-    if (!can_turn(t, q, p) || (p->column_sharers > 1 && !can_share_columns(t, q, p)))
+    if (!can_turn(t, q, p) || (p->column_sharers > 1 && !can_share_columns(t, q, p)) || (p->row_sharers > 1 && !can_share_rows(q, p)))
         return false;
     if (p->sums_wait && (q->waiting.count == 0 || p->sum_loop * row->loop * column->loop * p->split[TUNE_BATCH].loop > 1))
         return false;
@@ -492,6 +527,7 @@ bool tune_plan_complete(const target *t, const tune_question *q, tune_plan *p)
     weights = weights / spread_slices(p) * (tune_lies_turned(q, p, TUNE_COLUMN) ? 2 : 1); /* as it lies, and turned */
     weights *= p->column_sharers > 1 ? 1 + p->column_sharers : 1; /* as they come, and with what others send in place of them */
     rows *= tune_lies_turned(q, p, TUNE_ROW) ? 2 : 1;
+    rows = p->row_sharers > 1 ? rows / p->row_parts * (1 + p->row_sharers) : rows; /* what others send in place of them, too */
     if (p->results_stay && (column->loop == 1 || row->loop > 1 || p->split[TUNE_BATCH].loop > 1 || p->columns_outside || p->sum_loop > 1 ||
                             p->regroup > 1 || p->lanes_kept != p->lanes || tune_lies_turned(q, p, TUNE_COLUMN)))
         return false;
@@ -576,6 +612,7 @@ typedef struct copy {
     copy_slices of;        /* that have them */
     int64_t stored;        /* bytes, all together */
     bool store, aligned;   /* aligned: pieces begin where blocks do */
+    bool follow;           /* in HBM pieces of a slice follow each other */
     region hbm;
 } copy;
 
@@ -669,10 +706,30 @@ static int64_t channel_millicycles(const target *t, const copy *c, int64_t piece
     return ceil_div(blocks, t->hbm_channels) * ceil_div(pieces + in_two, blocks) * whole * t->hbm_partial_write_factor;
 }
 
+/* By the timing of what was measured. */
+static int64_t copy_cycles_measured(const target *t, const tune_plan *p, const copy *c, int64_t one_of)
+{
+    int64_t of_engine = t->dm_slices_per_dmn * t->dma_dmns_per_engine, engines = t->slices_per_cluster / of_engine,
+            slices = ceil_div(c->of.count[TUNE_BATCH] * c->of.count[TUNE_ROW] * c->of.count[TUNE_COLUMN], one_of),
+            within = larger(1, ceil_div(slices_within(t, p, &c->of, of_engine), one_of));
+    measured_copy x = {.pieces = c->pieces,
+                       .bytes = c->bytes,
+                       .run = c->follow ? c->pieces * c->bytes : c->bytes,
+                       .slices = slices * clusters_of(p),
+                       .engines = smaller(engines, ceil_div(slices, within)) * clusters_of(p),
+                       .clusters = clusters_of(p),
+                       .distinct = c->hbm.rows * c->hbm.bytes,
+                       .is_store = c->store,
+                       .is_aligned = c->aligned};
+    return measured_copy_cycles(t, &x);
+}
+
 /* Every DMN delivers to its slices, or one of so many, every DMA engine makes the requests of its two DMNs, every channel has its blocks;
  * the slowest. */
-static int64_t copy_cycles_for(const target *t, const tune_plan *p, const copy *c, int64_t one_of)
+static int64_t copy_cycles_for(const target *t, const tune_question *q, const tune_plan *p, const copy *c, int64_t one_of)
 {
+    if (is_measured(q))
+        return copy_cycles_measured(t, p, c, one_of);
     int64_t engine = c->pieces * ceil_div(slices_within(t, p, &c->of, t->dm_slices_per_dmn * t->dma_dmns_per_engine), one_of) *
                      ceil_div(c->bytes, t->dma_request_bytes);
     int64_t dmn =
@@ -683,9 +740,9 @@ static int64_t copy_cycles_for(const target *t, const tune_plan *p, const copy *
     return t->dma_startup_cycles + larger(engine, larger(dmn, channel));
 }
 
-static int64_t copy_cycles(const target *t, const tune_plan *p, const copy *c)
+static int64_t copy_cycles(const target *t, const tune_question *q, const tune_plan *p, const copy *c)
 {
-    return copy_cycles_for(t, p, c, 1);
+    return copy_cycles_for(t, q, p, c, 1);
 }
 
 /* Positions of a kept axis in one iteration. */
@@ -836,7 +893,7 @@ static int64_t commands_of(const tune_question *q, const tune_plan *p, tune_role
 static int64_t store_cycles(const target *t, const tune_question *q, const tune_plan *p, const copy *c)
 {
     int64_t commands = commands_of(q, p, TUNE_BATCH) * commands_of(q, p, TUNE_ROW) * commands_of(q, p, TUNE_COLUMN);
-    return copy_cycles(t, p, c) + (commands - 1) * t->dma_startup_cycles;
+    return copy_cycles(t, q, p, c) + (commands - 1) * start_cycles(t, q);
 }
 
 /* A copy of an operand of what is done to the sums: for each slice, for one of those that hand it on, or a part for some of them. */
@@ -857,7 +914,7 @@ static int64_t extra_cycles(const target *t, const tune_question *q, const tune_
                        .clusters = 1,
                        .sweeps = 1,
                        .outside = 1}};
-    return copy_cycles_for(t, p, &of, one_of);
+    return copy_cycles_for(t, q, p, &of, one_of);
 }
 
 /* Around the rings in which slices hand one on: every packet passes all of them, and what is padding is received, too, by the sub
@@ -956,9 +1013,9 @@ void tune_aside_cycles(const target *t, const tune_question *q, const aside *x, 
     store.bytes = tune_bytes_of(q->type, block * flit);
     store.store = store.aligned = true;
     store.stored = all.bytes;
-    *in = copy_cycles(t, &alike, &load);
+    *in = copy_cycles(t, q, &alike, &load);
     *turn = FILL + larger(of.sums * kept / tune_turn_columns(q, kept), of.sums * kept / tune_turn_rows(t, q));
-    *out = copy_cycles(t, &alike, &store);
+    *out = copy_cycles(t, q, &alike, &store);
 }
 
 /* A part of the sum of an operand. */
@@ -985,19 +1042,29 @@ static int64_t sharing_cycles(const target *t, const tune_question *q, const tun
     return packets * p->column_sharers * larger(words, tune_hand_inside(t, p));
 }
 
+/* Rows around the rings of those that share them: each slice sends its part, and padding where others have parts. */
+static int64_t row_sharing_cycles(const tune_plan *p)
+{
+    enum { FILL = 9 };
+    int64_t flits = p->split[TUNE_ROW].tile * (p->sum_padded / p->flit);
+    return p->row_sharers == 1 ? 0 : FILL + flits / p->row_parts * p->row_sharers * p->idle_inside;
+}
+
 /* Passes of the contexts: what needs no copy to be known. Copies have their starts, the least that they take. */
 static piece_times passes_of(const target *t, const tune_question *q, const tune_plan *p)
 {
     const tune_split *row = &p->split[TUNE_ROW], *column = &p->split[TUNE_COLUMN];
     int64_t packets = tune_sum_part(p) / p->packet, tiles = column->tile / p->lanes, flits = p->packet / p->flit;
     int64_t part_of_ring = tune_sum_part(p) / p->ring_sums, blocks = tune_turn_rows(t, q);
-    piece_times x = {.rows = t->dma_startup_cycles, .weights = t->dma_startup_cycles, .store = t->dma_startup_cycles};
+    piece_times x = {.rows = start_cycles(t, q), .weights = start_cycles(t, q), .store = start_cycles(t, q)};
     tune_spread of;
     tune_spread_of(t, q, p, &of);
     int64_t part_of_spread = tune_sum_part(p) / of.sums;
     x.store_weights = tune_bytes_of(q->type, column->tile * tune_sum_part(p)) / (p->main_weights ? t->flit_bytes : t->flit_bytes / 4);
     x.turn_rows =
         !tune_lies_turned(q, p, TUNE_ROW) ? 0 : turn_cycles(t, q, row->tile / p->ring_rows, turned_sums(q, p, part_of_ring, blocks), 1);
+    if (p->row_sharers > 1)
+        x.turn_rows = row_sharing_cycles(p);
     x.turn_weights =
         !tune_lies_turned(q, p, TUNE_COLUMN)
             ? 0
@@ -1020,6 +1087,39 @@ static piece_times passes_of(const target *t, const tune_question *q, const tune
     return x;
 }
 
+/* Pieces of a copy in runs of a block, which follow nothing; 0: as they are. */
+static void deal(const tune_question *q, copy *c, int64_t block)
+{
+    int64_t run = tune_bytes_of(q->type, block);
+    if (run == 0)
+        return;
+    c->pieces = c->pieces * c->bytes / run;
+    c->bytes = run;
+    c->follow = false;
+}
+
+/* Passes by the asked timing. */
+static piece_times priced(const tune_question *q, const tune_plan *p, const piece_times *x)
+{
+    piece_times y = *x;
+    if (!is_measured(q))
+        return y;
+    int64_t steps = p->split[TUNE_ROW].tile * (tune_sum_part(p) / p->packet) * (p->split[TUNE_COLUMN].tile / p->lanes);
+    int64_t extra_passes = larger(0, (int64_t)tune_epilogue_of(q, p->sum_loop, p->sums_wait)->count - 1);
+    y.turn_aside = pass_cycles(q, MEASURED_PASS, x->turn_aside);
+    y.turn_rows = pass_cycles(q, MEASURED_PASS, x->turn_rows);
+    y.turn_weights = pass_cycles(q, MEASURED_PASS, x->turn_weights);
+    y.store_weights = pass_cycles(q, MEASURED_PASS, x->store_weights);
+    y.multiply = pass_cycles(q, p->rings ? MEASURED_SWITCH : MEASURED_CONTRACTION, larger(x->multiply, steps * measured_step_cycles()));
+    y.sums = pass_cycles(q, MEASURED_PASS, x->sums);
+    y.passes = pass_cycles(q, MEASURED_PASS, x->passes) + larger(0, extra_passes - 1) * pass_cycles(q, MEASURED_PASS, 1);
+    y.regroup = pass_cycles(q, MEASURED_PASS, x->regroup);
+    y.close = pass_cycles(q, MEASURED_PASS, x->close);
+    y.handed = pass_cycles(q, MEASURED_PASS, x->handed);
+    y.aside = x->aside_in + x->aside_out + y.turn_aside;
+    return y;
+}
+
 /* Results that a copy brings together, and their store: that copy takes turns between what it reads and what it writes. */
 static int64_t brought_cycles(const target *t, const tune_question *q, const tune_plan *p)
 {
@@ -1034,8 +1134,8 @@ static int64_t brought_cycles(const target *t, const tune_question *q, const tun
     int64_t dmn = larger(out, ceil_div(all, smaller(parts, dmns_of(t) * of.cluster))) * ceil_div(run, t->dmn_bytes_per_cycle);
     int64_t commands = commands_of(q, p, TUNE_BATCH) * commands_of(q, p, TUNE_ROW) * commands_of(q, p, TUNE_COLUMN);
     int64_t rests = parts > 1 && count % of.tile != 0 ? 2 : 1;
-    int64_t bring = commands * rests * t->dma_startup_cycles + larger(2 * steps, dmn);
-    return bring + t->dma_startup_cycles + cycles_of_whole(t, q, role, count, of.tile, of.cluster) +
+    int64_t bring = commands * rests * start_cycles(t, q) + larger(2 * steps, dmn);
+    return bring + start_cycles(t, q) + cycles_of_whole(t, q, role, count, of.tile, of.cluster) +
            partial_cycles_of_brought(t, q, role, count, of.tile);
 }
 
@@ -1060,7 +1160,45 @@ static int64_t weights_cycles(const target *t, const tune_question *q, const tun
         pieces *= column->tile / (of.lanes * of.groups * side);
     }
     copy c = {.pieces = pieces, .bytes = run, .of = slices_of_load(q, p, TUNE_COLUMN), .hbm = region_of_load(t, q, p, TUNE_COLUMN)};
-    return copy_cycles_for(t, p, &c, larger(1, p->column_sharers));
+    c.follow = whole && of.sums == 1 && side == column->tile && tune_free_block(t, q, p, TUNE_COLUMN, part_of_spread) == 0;
+    deal(q, &c, tune_dealt_block(t, q, p, TUNE_COLUMN));
+    return copy_cycles_for(t, q, p, &c, larger(1, p->column_sharers));
+}
+
+/* The copy of rows that share nothing or are taken around, in runs of so many elements of the sum. */
+static int64_t shared_rows_cycles(const target *t, const tune_question *q, const tune_plan *p)
+{
+    int64_t rows = p->split[TUNE_ROW].tile, part = p->sum_padded / p->row_parts;
+    copy c = {.pieces = rows,
+              .bytes = tune_bytes_of(q->type, part),
+              .of = slices_of_load(q, p, TUNE_ROW),
+              .hbm = region_of_load(t, q, p, TUNE_ROW)};
+    return copy_cycles_for(t, q, p, &c, p->row_sharers / p->row_parts);
+}
+
+bool tune_share_rows(const target *t, const tune_question *q, tune_plan *p)
+{
+    tune_plan x = *p;
+    x.row_sharers = x.row_parts = 1;
+    x.brought = 0;
+    if (p->split[TUNE_COLUMN].slice == 1 || !tune_plan_complete(t, q, &x) || !can_share_rows(q, &x))
+        return false;
+    int64_t least = shared_rows_cycles(t, q, &x);
+    p->row_sharers = p->row_parts = 1;
+    for (x.row_sharers = 2; x.row_sharers <= smaller(x.split[TUNE_COLUMN].slice, MOST_OF_A_RING); x.row_sharers *= 2)
+        for (x.row_parts = 1; x.row_parts <= x.row_sharers; x.row_parts *= 2) {
+            if (!can_share_rows(q, &x))
+                continue;
+            int64_t copied = shared_rows_cycles(t, q, &x), around = pass_cycles(q, MEASURED_PASS, row_sharing_cycles(&x));
+            /* what is copied next takes as long as a start at least, in which rows go around */
+            int64_t cycles = copied + larger(0, around - start_cycles(t, q));
+            if (cycles < least) {
+                p->row_sharers = x.row_sharers;
+                p->row_parts = x.row_parts;
+                least = cycles;
+            }
+        }
+    return p->row_sharers > 1;
 }
 
 int64_t tune_column_sharers(const target *t, const tune_question *q, const tune_plan *p)
@@ -1071,7 +1209,7 @@ int64_t tune_column_sharers(const target *t, const tune_question *q, const tune_
     if (p->split[TUNE_ROW].slice == 1 || !can_share_columns(t, q, &x) || !tune_plan_complete(t, q, &x))
         return 1;
     /* what comes after them, and meanwhile the TRF is filled */
-    int64_t others = (int64_t)(1 + q->extra_count) * t->dma_startup_cycles, best = 1, least = INT64_MAX,
+    int64_t others = (int64_t)(1 + q->extra_count) * start_cycles(t, q), best = 1, least = INT64_MAX,
             store = tune_bytes_of(q->type, p->split[TUNE_COLUMN].tile * tune_sum_part(&x)) /
                     (p->main_weights ? t->flit_bytes : t->flit_bytes / 4);
     for (; x.column_sharers <= p->split[TUNE_ROW].slice && x.column_sharers <= t->switch_blocking_flits; x.column_sharers *= 2) {
@@ -1101,8 +1239,10 @@ static void add_copies(const target *t, const tune_question *q, const tune_plan 
             run_of(tune_bytes_of(q->type, side * p->flit), part_of_ring / p->flit, tune_aside_of(t, q, p, TUNE_ROW).block == side, &pieces);
     }
     pieces *= tune_rows_at_once(p);
-    x->rows = copy_cycles(
-        t, p, &(copy){.pieces = pieces, .bytes = run, .of = slices_of_load(q, p, TUNE_ROW), .hbm = region_of_load(t, q, p, TUNE_ROW)});
+    copy of_rows = {.pieces = pieces, .bytes = run, .of = slices_of_load(q, p, TUNE_ROW), .hbm = region_of_load(t, q, p, TUNE_ROW)};
+    of_rows.follow = whole && p->ring_sums == 1 && tune_free_block(t, q, p, TUNE_ROW, part_of_ring) == 0;
+    deal(q, &of_rows, tune_dealt_block(t, q, p, TUNE_ROW));
+    x->rows = p->row_sharers > 1 ? shared_rows_cycles(t, q, p) : copy_cycles(t, q, p, &of_rows);
     x->weights = weights_cycles(t, q, p);
     x->aside_in = x->turn_aside = x->aside_out = x->aside = 0;
     for (int role = TUNE_ROW; role < TUNE_SUM; role++)
@@ -1245,11 +1385,12 @@ static int64_t least_of(const tune_plan *p, const piece_times *x)
 /* The schedule of the loops: copies run ahead while there are buffers, and a result leaves when the copies at hand are done. */
 void tune_plan_estimate(const target *t, const tune_question *q, int64_t most, tune_plan *p)
 {
-    piece_times x = passes_of(t, q, p);
+    piece_times documented = passes_of(t, q, p), x = priced(q, p, &documented);
     p->cycles = least_of(p, &x);
     if (p->cycles >= most)
         return;
-    add_copies(t, q, p, &x);
+    add_copies(t, q, p, &documented);
+    x = priced(q, p, &documented);
     p->cycles = least_of(p, &x);
     if (p->cycles >= most)
         return;
@@ -1310,7 +1451,7 @@ void tune_plan_estimate(const target *t, const tune_question *q, int64_t most, t
             sums_at = run_on(&c.sub, all.multiplied[i], x.sums);
         store_at = is_last && !(p->results_stay && i < count - 1) ? result : 0;
     }
-    p->cycles = run_on(&c.dma, store_at, x.store);
+    p->cycles = run_on(&c.dma, store_at, x.store) + (is_measured(q) ? measured_ends_cycles() : 0);
 }
 
 /* Bytes that a sum can wait in without a loss, until what meets it has come. */

@@ -43,6 +43,9 @@ typedef struct tune_plan {
     int64_t hand_parts; /* of those slices that bring a part of the columns each, by a named topology; 0: one has all, and bitmaps say who
                            copies it */
     int64_t column_sharers; /* slices with the same weights of which one gets a copy, and the main context hands it on; 1: each gets one */
+    int64_t row_sharers;    /* neighbours with the same rows, which get them once: some bring a part of the sum each, and the main context
+                               takes    these around to all, in front of everything; 1: each gets all */
+    int64_t row_parts;      /* those parts */
     int64_t row_copies;     /* that bring the rows of all iterations before the first is multiplied; 0: each iteration has its own */
     int64_t regroup;        /* slices that exchange rows for columns before the store, 1: none, so that a row's pieces are longer */
     bool by_sub;            /* that exchange, or the joining of columns, is the sub context's: main multiplies on */
@@ -58,6 +61,10 @@ typedef struct tune_plan {
  * sums stand outside of the slices, which have one each side by side: where runs of a block are loaded faster than longer ones. 0: no. */
 bool tune_is_free(const tune_question *q, tune_role role);
 int64_t tune_free_block(const target *t, const tune_question *q, const tune_plan *p, tune_role role, int64_t sums);
+
+/* By the timing whose copies are fastest in runs of one block of HBM: elements of the blocks of a sum that lie outside of the positions of
+ * a slice in DM, so that no run is longer. 0: a position has its whole sum. */
+int64_t tune_dealt_block(const target *t, const tune_question *q, const tune_plan *p, tune_role role);
 
 /* Is there padding inside iterations, or clusters? */
 bool tune_pads_inside(const tune_split *s, int64_t size);
@@ -97,6 +104,10 @@ size_t tune_handings(const target *t, const tune_question *q, const tune_plan *p
 /* Of how many slices with the same weights one should get them, to hand them on: of small weights few channels of HBM have something, and
  * copies for many slices wait for each other. 1: each gets them. */
 int64_t tune_column_sharers(const target *t, const tune_question *q, const tune_plan *p);
+
+/* Fills in how slices that share rows should get them, of all ways the one with which copy and rings take the least: p->row_sharers and
+ * p->row_parts. False: each gets a copy. */
+bool tune_share_rows(const target *t, const tune_question *q, tune_plan *p);
 
 /* Iterations whose rows one copy brings. */
 int64_t tune_rows_at_once(const tune_plan *p);

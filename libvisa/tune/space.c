@@ -31,13 +31,14 @@ unsigned tune_kind_of(const tune_question *q, const tune_plan *p)
 {
     const tune_split *s = p->split;
     bool loops = s[TUNE_BATCH].loop * s[TUNE_ROW].loop * s[TUNE_COLUMN].loop > 1;
-    return (unsigned)p->rings | (unsigned)(p->regroup > 1) << 1 | (unsigned)loops << 2 |
+    bool shares_rows = p->row_sharers > 1; /* as if in both ways around rings, which no plan is */
+    return (unsigned)(p->rings || shares_rows) | (unsigned)(p->regroup > 1) << 1 | (unsigned)loops << 2 |
            (unsigned)(s[TUNE_ROW].padded != q->size[TUNE_ROW]) << 3 | (unsigned)(s[TUNE_COLUMN].padded != q->size[TUNE_COLUMN]) << 4 |
            (unsigned)(s[TUNE_BATCH].padded != q->size[TUNE_BATCH]) << 5 | (unsigned)(p->ring_sums > 1) << 6 |
            (unsigned)(p->sum_loop > 1) << 7 | (unsigned)p->results_stay << 8 | (unsigned)(p->joined > 1) << 9 |
            (unsigned)(p->row_copies > 0 || p->sums_wait) << 10 | /* these have loops, those do not */
-           (unsigned)(p->aside[TUNE_ROW] + p->aside[TUNE_COLUMN] > 0) << 11 | (unsigned)p->spreads << 12 | (unsigned)p->closes << 13 |
-           (unsigned)(p->brought > 0) << 14 | (unsigned)(p->handed > 1) << 15 |
+           (unsigned)(p->aside[TUNE_ROW] + p->aside[TUNE_COLUMN] > 0) << 11 | (unsigned)(p->spreads || shares_rows) << 12 |
+           (unsigned)p->closes << 13 | (unsigned)(p->brought > 0) << 14 | (unsigned)(p->handed > 1) << 15 |
            (unsigned)(s[TUNE_ROW].apart || s[TUNE_COLUMN].apart || s[TUNE_BATCH].apart) << 16 |
            (unsigned)(p->handed > 1 && p->hand_parts == 0) << 17;
 }
@@ -129,13 +130,16 @@ static void consider_handings(space *x, tune_plan p)
         }
 }
 
-/* Weights for each slice, or for one of those that share them. */
+/* Weights for each slice, or for one of those that share them; rows likewise. */
 static void consider(space *x, tune_plan p)
 {
-    p.column_sharers = 1;
+    p.column_sharers = p.row_sharers = p.row_parts = 1;
     consider_handings(x, p);
     p.column_sharers = tune_column_sharers(x->target, x->question, &p);
     if (p.column_sharers > 1)
+        consider_handings(x, p);
+    p.column_sharers = 1;
+    if (tune_share_rows(x->target, x->question, &p))
         consider_handings(x, p);
 }
 
@@ -355,7 +359,7 @@ static void consider_splits(space *x, const int64_t loops_of[3], int clustered)
                 int64_t slices[] = {digits[TUNE_BATCH][b], digits[TUNE_ROW][r], digits[TUNE_COLUMN][c]};
                 if (slices[0] * slices[1] * slices[2] > all)
                     break;
-                tune_plan p = {.idle_inside = 1, .regroup = 1, .gather = 1, .joined = 1, .handed = 1};
+                tune_plan p = {.idle_inside = 1, .regroup = 1, .gather = 1, .joined = 1, .handed = 1, .row_sharers = 1, .row_parts = 1};
                 for (unsigned full = 0; full <= 3; full++) {
                     unsigned of = (full & 1) << TUNE_ROW | (full >> 1) << TUNE_COLUMN;
                     bool can = true; /* a tile without a rest is of slices alone */

@@ -329,9 +329,13 @@ static void write_aside(writer *w, tune_role role, aside_part part)
     w->part = "l";
 }
 
-/* [tile, sums] of an operand in DM, and in flits of the sum outside of the tile where it was turned aside. */
+/* [tile, sums] of an operand in DM, in flits of the sum outside of the tile where it was turned aside, in blocks of HBM where runs of a
+ * copy should be no longer. */
 static const char *operand_element(const writer *w, tune_role role, const char *tile, int64_t sums)
 {
+    int64_t block = tune_dealt_block(w->t, w->q, w->p, role);
+    if (block > 0)
+        return TUNE_LIST(w->a, summed(w, block, sums / block), tile, summed(w, 1, block));
     if (tune_is_dense(w->q, w->p, role))
         return TUNE_LIST(w->a, tile, w->q->axis_text[TUNE_SUM]);
     return w->p->aside[role] == 0 ? TUNE_LIST(w->a, tile, summed(w, 1, sums))
@@ -395,6 +399,50 @@ static void write_shared_weights(writer *w)
     tune_end_step(&w->page, TUNE_TURN_WEIGHTS);
 }
 
+/* Slices of what some of those that share rows bring, "1 # 4, K / 480", or all have then, "32". */
+static const char *slices_with_rows(const writer *w, bool all)
+{
+    const tune_plan *p = w->p;
+    const tune_split *column = &p->split[TUNE_COLUMN];
+    const char *ring = all ? arena_printf(w->a, "%" PRId64, p->row_sharers)
+                           : TUNE_LIST(w->a, idle(w, p->row_sharers / p->row_parts), summed(w, p->sum_padded / p->row_parts, p->row_parts));
+    const char *groups =
+        digit_or_copies(w, TUNE_COLUMN, tune_slice_stride(p, TUNE_COLUMN) * p->row_sharers, column->slice / p->row_sharers);
+    return arena_printf(w->a, "m![%s]", slice_list(w, slice_digit(w, TUNE_ROW), TUNE_LIST(w->a, groups, ring), idle(w, p->idle_inside)));
+}
+
+/* Rows that come once, and around to all that share them. Padding that slices send which bring nothing stands between. */
+static void write_shared_rows(writer *w)
+{
+    const tune_plan *p = w->p;
+    int64_t part = p->sum_padded / p->row_parts;
+    const char *type = type_name(w->q->type), *tile = kept(w, TUNE_ROW, 1, p->split[TUNE_ROW].tile), *packet = summed(w, 1, p->flit),
+               *flits = summed(w, p->flit, part / p->flit), *time = TUNE_LIST(w->a, tile, flits), *slice = slices_with_rows(w, true),
+               *around = TUNE_LIST(w->a, tile, flits, idle(w, p->row_sharers / p->row_parts), summed(w, part, p->row_parts)),
+               *element = TUNE_LIST(w->a, around, packet), *loaded = TUNE_LIST(w->a, tile, summed(w, 1, part));
+    tune_begin_step(&w->page, TUNE_LOAD_ROWS,
+                    arena_printf(w->a, "%" PRId64 " rows for each %" PRId64 " slices, of which %" PRId64 " bring %s",
+                                 p->split[TUNE_ROW].tile, p->row_sharers, p->row_parts,
+                                 p->row_parts > 1 ? "a part of the sum each" : "them"));
+    begin_load(w, 1U << TUNE_BATCH | 1U << TUNE_ROW);
+    tune_line(&w->page, "let rows: DmTensor<%s, Chip, %s, %s, m![%s]> = %s.to_dm(&mut device.tdma);", type, loaded_clusters(w),
+              slices_with_rows(w, false), loaded, operand_source(w, TUNE_ROW, true));
+    if (end_load(w))
+        write_names(w, "rows", type, slices_with_rows(w, false), loaded);
+    tune_end_step(&w->page, TUNE_LOAD_ROWS);
+    tune_begin_step(&w->page, TUNE_TURN_ROWS, "And around to all of these by the Switch Engine, once");
+    tune_line(&w->page, "let rows: DmTensor<%s, Chip, Cluster, %s, m![%s]> = device.main", type, slice, element);
+    tune_line(&w->page, "    .begin(rows.view())");
+    tune_line(&w->page, "    .fetch::<m![%s], m![%s]>()", time, packet);
+    tune_line(&w->page, "    .switch::<%s, m![%s]>(SwitchConfig::Broadcast1 { slice1: %" PRId64 ", slice0: %" PRId64 " })", slice, around,
+              p->row_sharers, p->idle_inside);
+    tune_line(&w->page, "    .collect()");
+    tune_line(&w->page, "    .commit_trim::<m![%s]>()", packet);
+    tune_line(&w->page, "    .commit();");
+    tune_line(&w->page, "let rows: DmTensor<%s, Chip, Cluster, Slice, m![%s]> = unsafe { rows.reshape() };", type, element);
+    tune_end_step(&w->page, TUNE_TURN_ROWS);
+}
+
 /* Of weights as they are loaded. */
 static const char *weights_slice(const writer *w)
 {
@@ -405,6 +453,7 @@ static void write_weights(writer *w)
 {
     const tune_plan *p = w->p;
     const tune_split *column = &p->split[TUNE_COLUMN];
+    int64_t block = tune_dealt_block(w->t, w->q, p, TUNE_COLUMN);
     spread_text spread = spread_of(w);
     const char *type = type_name(w->q->type), *sums = summed(w, 1, tune_sum_part(p)), *lanes = kept(w, TUNE_COLUMN, 1, p->lanes),
                *groups = kept(w, TUNE_COLUMN, p->lanes, column->tile / p->lanes), *own_sums = summed(w, 1, spread.sums);
@@ -458,6 +507,9 @@ static void write_weights(writer *w)
     } else if (p->column_sharers > 1 && w->q->size[TUNE_SUM] > p->flit)
         tune_line(&w->page, "    .fetch::<m![%s], m![%s]>()", TUNE_LIST(w->a, lanes, groups, summed(w, p->flit, p->sum_padded / p->flit)),
                   summed(w, 1, p->flit));
+    else if (block > 0)
+        tune_line(&w->page, "    .fetch::<m![%s], m![%s]>()", TUNE_LIST(w->a, lanes, groups, summed(w, block, tune_sum_part(p) / block)),
+                  summed(w, 1, block));
     else
         tune_line(&w->page, "    .fetch::<m![%s], m![%s]>()", TUNE_LIST(w->a, lanes, groups), TUNE_LIST(w->a, sums));
     tune_line(&w->page, "    .collect()");
@@ -524,6 +576,10 @@ static void write_rows(writer *w)
     const tune_plan *p = w->p;
     const tune_split *row = &p->split[TUNE_ROW];
     int64_t rest = row->tile / p->ring_rows, part = tune_sum_part(p) / p->ring_sums;
+    if (p->row_sharers > 1) {
+        write_shared_rows(w);
+        return;
+    }
     tune_begin_step(&w->page, TUNE_LOAD_ROWS, rows_why(w));
     w->rows_slice = slices_of_rows(w);
     if (p->row_copies > 0) {
@@ -555,7 +611,8 @@ static void write_chain(writer *w)
 {
     const tune_plan *p = w->p;
     const tune_split *row = &p->split[TUNE_ROW], *column = &p->split[TUNE_COLUMN];
-    int64_t rest = row->tile / p->ring_rows, part = tune_sum_part(p) / p->ring_sums, fetched = smaller(part, p->packet);
+    int64_t rest = row->tile / p->ring_rows, part = tune_sum_part(p) / p->ring_sums,
+            fetched = p->row_sharers > 1 ? p->flit : smaller(part, p->packet);
     const char *rest_of_rows = kept(w, TUNE_ROW, 1, rest), *around_rows = kept(w, TUNE_ROW, rest, p->ring_rows),
                *around_sums = summed(w, part, p->ring_sums), *steps = summed(w, fetched, part / fetched), *packet = summed(w, 1, p->packet),
                *packets = summed(w, p->packet, tune_sum_part(p) / p->packet),
