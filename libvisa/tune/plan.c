@@ -5,7 +5,7 @@
 #include "runtime/timing/hbm_address.h"
 #include "support/integer.h"
 
-enum { PACKET_MAX = 4096 /* bytes */, MOST_OF_A_RING = 256 /* slices */ };
+enum { PACKET_MAX = 4096 }; /* bytes */
 
 /* Is it the device's own durations that count? */
 static bool is_measured(const tune_question *q)
@@ -1045,9 +1045,10 @@ static int64_t sharing_cycles(const target *t, const tune_question *q, const tun
 /* Rows around the rings of those that share them: each slice sends its part, and padding where others have parts. */
 static int64_t row_sharing_cycles(const tune_plan *p)
 {
-    enum { FILL = 9 };
-    int64_t flits = p->split[TUNE_ROW].tile * (p->sum_padded / p->flit);
-    return p->row_sharers == 1 ? 0 : FILL + flits / p->row_parts * p->row_sharers * p->idle_inside;
+    enum { FILL = 9, SUB_ACCESSES = 4 /* of a flit */ };
+    int64_t sent = p->split[TUNE_ROW].tile * (p->sum_padded / p->flit) / p->row_parts, all = sent * p->row_sharers * p->idle_inside,
+            got = sent * p->row_sharers * (p->rows_by_sub ? SUB_ACCESSES : 1);
+    return p->row_sharers == 1 ? 0 : FILL + larger(all, got);
 }
 
 /* Passes of the contexts: what needs no copy to be known. Copies have their starts, the least that they take. */
@@ -1183,15 +1184,19 @@ bool tune_share_rows(const target *t, const tune_question *q, tune_plan *p)
     x.brought = 0;
     if (p->split[TUNE_COLUMN].slice == 1 || !tune_plan_complete(t, q, &x) || !can_share_rows(q, &x))
         return false;
-    int64_t least = shared_rows_cycles(t, q, &x);
-    p->row_sharers = p->row_parts = 1;
-    for (x.row_sharers = 2; x.row_sharers <= smaller(x.split[TUNE_COLUMN].slice, MOST_OF_A_RING); x.row_sharers *= 2)
+    piece_times passes = passes_of(t, q, &x), of = priced(q, &x, &passes);
+    int64_t least = INT64_MAX, weights = weights_cycles(t, q, &x), alone = shared_rows_cycles(t, q, &x);
+    for (x.row_sharers = 1; x.row_sharers <= x.split[TUNE_COLUMN].slice; x.row_sharers *= 2)
         for (x.row_parts = 1; x.row_parts <= x.row_sharers; x.row_parts *= 2) {
             if (!can_share_rows(q, &x))
                 continue;
-            int64_t copied = shared_rows_cycles(t, q, &x), around = pass_cycles(q, MEASURED_PASS, row_sharing_cycles(&x));
-            /* what is copied next takes as long as a start at least, in which rows go around */
-            int64_t cycles = copied + larger(0, around - start_cycles(t, q));
+            /* they go around while weights are copied, or come after these, while main fills the TRF */
+            int64_t copied = x.row_sharers == 1 ? alone : shared_rows_cycles(t, q, &x),
+                    around = pass_cycles(q, MEASURED_PASS, row_sharing_cycles(&x));
+            int64_t cycles = !p->columns_outside ? copied + larger(0, around - weights)
+                             : !p->main_weights  ? copied + around
+                             : p->rows_by_sub    ? larger(copied + around, of.store_weights)
+                                                 : larger(copied, of.store_weights) + around;
             if (cycles < least) {
                 p->row_sharers = x.row_sharers;
                 p->row_parts = x.row_parts;
@@ -1432,7 +1437,7 @@ void tune_plan_estimate(const target *t, const tune_question *q, int64_t most, t
         }
         int64_t rows_at = p->sums_wait ? all.rows[i] : larger(all.rows[i], handed_at);
         if (x.turn_rows && (p->columns_outside || i % inner == 0))
-            rows_at = run_on(&c.main, rows_at, x.turn_rows);
+            rows_at = run_on(p->row_sharers > 1 && p->rows_by_sub ? &c.sub : &c.main, rows_at, x.turn_rows);
         all.multiplied[i] = result = run_on(&c.main, larger(larger(rows_at, stored_at), sums_at), x.multiply);
         bool has_sums = i + 1 >= of_sum && i + 1 < count;
         if (has_sums && !waits)

@@ -43,9 +43,10 @@ typedef struct tune_plan {
     int64_t hand_parts; /* of those slices that bring a part of the columns each, by a named topology; 0: one has all, and bitmaps say who
                            copies it */
     int64_t column_sharers; /* slices with the same weights of which one gets a copy, and the main context hands it on; 1: each gets one */
-    int64_t row_sharers;    /* neighbours with the same rows, which get them once: some bring a part of the sum each, and the main context
-                               takes    these around to all, in front of everything; 1: each gets all */
+    int64_t row_sharers;    /* neighbours with the same rows, which get them once: some bring a part of the sum each, and the Switch Engine
+                               takes these around to all; 1: each gets all */
     int64_t row_parts;      /* those parts */
+    bool rows_by_sub;       /* around by the sub context, while main fills the TRF */
     int64_t row_copies;     /* that bring the rows of all iterations before the first is multiplied; 0: each iteration has its own */
     int64_t regroup;        /* slices that exchange rows for columns before the store, 1: none, so that a row's pieces are longer */
     bool by_sub;            /* that exchange, or the joining of columns, is the sub context's: main multiplies on */
@@ -106,7 +107,7 @@ size_t tune_handings(const target *t, const tune_question *q, const tune_plan *p
 int64_t tune_column_sharers(const target *t, const tune_question *q, const tune_plan *p);
 
 /* Fills in how slices that share rows should get them, of all ways the one with which copy and rings take the least: p->row_sharers and
- * p->row_parts. False: each gets a copy. */
+ * p->row_parts, by the context that is p->rows_by_sub. False: each gets a copy. */
 bool tune_share_rows(const target *t, const tune_question *q, tune_plan *p);
 
 /* Iterations whose rows one copy brings. */

@@ -139,8 +139,11 @@ static void consider(space *x, tune_plan p)
     if (p.column_sharers > 1)
         consider_handings(x, p);
     p.column_sharers = 1;
-    if (tune_share_rows(x->target, x->question, &p))
-        consider_handings(x, p);
+    for (int by_sub = 0; by_sub <= p.main_weights; by_sub++) { /* the TRF is filled by the other context, or before */
+        p.rows_by_sub = by_sub;
+        if (tune_share_rows(x->target, x->question, &p))
+            consider_handings(x, p);
+    }
 }
 
 /* How what slices share gets to them: copies for each, rows around rings, or weights around rings. */
@@ -185,6 +188,7 @@ static void consider_ways(space *x, tune_plan p)
     /* neighbours join their columns into a block of HBM or two, or all that a cluster has where the last of them has less */
     int64_t of_columns = s[TUNE_COLUMN].tile * dtype_row_of(x->question->out_type)->bits / 8, longest = 2 * x->target->hbm_block_bytes;
     bool pads = tune_pads_inside(&s[TUNE_COLUMN], x->question->size[TUNE_COLUMN]);
+    bool is_vector = s[TUNE_BATCH].padded * s[TUNE_ROW].padded == 1; /* whose pieces are alike however many join them */
     bool one_loop = (s[TUNE_ROW].loop > 1) != (s[TUNE_COLUMN].loop > 1), no_loop = s[TUNE_ROW].loop * s[TUNE_COLUMN].loop == 1;
     /* what stays is loaded outside of the only loop; parts of a sum need weights outside */
     int first = no_loop || (one_loop && s[TUNE_ROW].loop > 1), last = one_loop && s[TUNE_COLUMN].loop > 1 ? 0 : 1;
@@ -212,8 +216,8 @@ static void consider_ways(space *x, tune_plan p)
                                                           : stay || (joins_once && regroup == 1) ? s[TUNE_COLUMN].slice
                                                                                                  : 1;
                                     for (p.joined = 1; p.joined <= most_joined; p.joined *= 2)
-                                        if (p.joined == 1 ||
-                                            (pads || !stay ? p.joined == s[TUNE_COLUMN].slice : p.joined * of_columns <= longest))
+                                        if (p.joined == 1 || ((pads || !stay) && p.joined == s[TUNE_COLUMN].slice) ||
+                                            ((stay ? !pads : is_vector) && p.joined * of_columns <= longest))
                                             consider(x, p);
                                 }
                             }

@@ -431,7 +431,8 @@ static void write_shared_rows(writer *w)
         write_names(w, "rows", type, slices_with_rows(w, false), loaded);
     tune_end_step(&w->page, TUNE_LOAD_ROWS);
     tune_begin_step(&w->page, TUNE_TURN_ROWS, "And around to all of these by the Switch Engine, once");
-    tune_line(&w->page, "let rows: DmTensor<%s, Chip, Cluster, %s, m![%s]> = device.main", type, slice, element);
+    tune_line(&w->page, "let rows: DmTensor<%s, Chip, Cluster, %s, m![%s]> = device.%s", type, slice, element,
+              p->rows_by_sub ? "sub" : "main");
     tune_line(&w->page, "    .begin(rows.view())");
     tune_line(&w->page, "    .fetch::<m![%s], m![%s]>()", time, packet);
     tune_line(&w->page, "    .switch::<%s, m![%s]>(SwitchConfig::Broadcast1 { slice1: %" PRId64 ", slice0: %" PRId64 " })", slice, around,
