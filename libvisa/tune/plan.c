@@ -643,16 +643,21 @@ static bool add_direction(unsigned basis[], unsigned channel)
     return false;
 }
 
-/* Rows of `span` bytes, of a bank, that one channel has; `basis`: what the bits below make of channels. */
-static int64_t rows_of_channel(const unsigned basis[], int64_t span)
+/* Bytes of which a bank has one row in each channel, of a region of `span` bytes; `basis`: what the bits below make of channels. */
+static int64_t row_span(const unsigned basis[], int64_t span)
 {
     unsigned more[5];
-    int64_t rows = ceil_div(span, INT64_C(1) << HBM_ROW_BIT);
+    int64_t bytes = INT64_C(1) << HBM_ROW_BIT;
     for (int i = 0; i < 5; i++)
         more[i] = basis[i];
     for (int bit = HBM_ROW_BIT; bit < HBM_ROW_BIT + HBM_CHANNEL_BITS && INT64_C(1) << bit < span; bit++)
-        rows = add_direction(more, hbm_channel_of(INT64_C(1) << bit)) ? ceil_div(rows, 2) : rows;
-    return rows;
+        bytes *= add_direction(more, hbm_channel_of(INT64_C(1) << bit)) ? 2 : 1;
+    return bytes;
+}
+
+static int64_t rows_of_channel(const unsigned basis[], int64_t span)
+{
+    return ceil_div(span, row_span(basis, span));
 }
 
 /* The times that a bank of a channel changes its row, at least while others are between: `*channels` of them are touched. */
@@ -677,6 +682,9 @@ static int64_t row_switches(const region *r, int64_t *channels)
     if (rows == 1)
         return 0;
     int64_t visits = (part > 1 ? part * r->sweeps : 1) * r->clusters;
+    int64_t one = row_span(inside, span);
+    if (visits <= rows && r->outside == 1) /* of the last rows some banks have none */
+        return banks * (span - one) / one;
     return banks * (larger(rows, visits) * r->outside - 1);
 }
 

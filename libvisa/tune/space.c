@@ -139,7 +139,8 @@ static void consider(space *x, tune_plan p)
     if (p.column_sharers > 1)
         consider_handings(x, p);
     p.column_sharers = 1;
-    for (int by_sub = 0; by_sub <= p.main_weights; by_sub++) { /* the TRF is filled by the other context, or before */
+    for (int by_sub = 0; by_sub <= (p.main_weights && p.columns_outside);
+         by_sub++) { /* where main fills the TRF first, either may be sooner */
         p.rows_by_sub = by_sub;
         if (tune_share_rows(x->target, x->question, &p))
             consider_handings(x, p);
