@@ -154,13 +154,28 @@ bool tune_is_dense(const tune_question *q, const tune_plan *p, tune_role role)
     return !q->turned[operand_of(q, role)] && is_whole && p->sum_padded != size && size * dtype_row_of(q->type)->bits % WORD_BITS == 0;
 }
 
+/* May a slice have an operand in another order than HBM has it? */
+static bool can_deal(const tune_question *q, const tune_plan *p, tune_role role)
+{
+    bool goes_around = role == TUNE_ROW ? p->row_sharers > 1 : p->spreads || p->column_sharers > 1;
+    return is_measured(q) && !goes_around && !tune_is_free(q, role) && !q->turned[operand_of(q, role)] &&
+           p->sum_padded == q->size[TUNE_SUM];
+}
+
 int64_t tune_dealt_block(const target *t, const tune_question *q, const tune_plan *p, tune_role role)
 {
-    bool is_row = role == TUNE_ROW, is_plain = !tune_is_free(q, role) && !q->turned[operand_of(q, role)] && is_measured(q);
-    if (!is_plain || (is_row ? p->row_sharers > 1 : p->spreads || p->column_sharers > 1) || p->sum_padded != q->size[TUNE_SUM])
+    int64_t block = t->hbm_block_bytes * 8 / dtype_row_of(q->type)->bits, sums = tune_sum_part(p) / (role == TUNE_ROW ? p->ring_sums : 1);
+    return can_deal(q, p, role) && sums % block == 0 && sums > block ? block : 0;
+}
+
+int64_t tune_dealt_columns(const target *t, const tune_question *q, const tune_plan *p)
+{
+    int64_t together = 1, bytes = tune_bytes_of(q->type, tune_sum_part(p)), tile = p->split[TUNE_COLUMN].tile;
+    if (!can_deal(q, p, TUNE_COLUMN) || p->sum_loop > 1 || tune_dealt_block(t, q, p, TUNE_COLUMN) > 0)
         return 0;
-    int64_t block = t->hbm_block_bytes * 8 / dtype_row_of(q->type)->bits, sums = tune_sum_part(p) / (is_row ? p->ring_sums : 1);
-    return sums % block == 0 && sums > block ? block : 0;
+    while (together < tile && together * bytes % t->hbm_block_bytes != 0)
+        together *= 2;
+    return tile % (2 * together) == 0 && p->lanes % (2 * together) == 0 && tile >= 4 * together ? together : 0;
 }
 
 int64_t tune_turns_ahead(const tune_plan *p)
@@ -1096,10 +1111,10 @@ static piece_times passes_of(const target *t, const tune_question *q, const tune
     return x;
 }
 
-/* Pieces of a copy in runs of a block, which follow nothing; 0: as they are. */
-static void deal(const tune_question *q, copy *c, int64_t block)
+/* Pieces of a copy in runs of so many elements, which follow nothing; 0: as they are. */
+static void deal(const tune_question *q, copy *c, int64_t elements)
 {
-    int64_t run = tune_bytes_of(q->type, block);
+    int64_t run = tune_bytes_of(q->type, elements);
     if (run == 0)
         return;
     c->pieces = c->pieces * c->bytes / run;
@@ -1171,6 +1186,7 @@ static int64_t weights_cycles(const target *t, const tune_question *q, const tun
     copy c = {.pieces = pieces, .bytes = run, .of = slices_of_load(q, p, TUNE_COLUMN), .hbm = region_of_load(t, q, p, TUNE_COLUMN)};
     c.follow = whole && of.sums == 1 && side == column->tile && tune_free_block(t, q, p, TUNE_COLUMN, part_of_spread) == 0;
     deal(q, &c, tune_dealt_block(t, q, p, TUNE_COLUMN));
+    deal(q, &c, tune_dealt_columns(t, q, p) * q->size[TUNE_SUM]);
     return copy_cycles_for(t, q, p, &c, larger(1, p->column_sharers));
 }
 

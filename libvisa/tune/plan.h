@@ -67,6 +67,10 @@ int64_t tune_free_block(const target *t, const tune_question *q, const tune_plan
  * a slice in DM, so that no run is longer. 0: a position has its whole sum. */
 int64_t tune_dealt_block(const target *t, const tune_question *q, const tune_plan *p, tune_role role);
 
+/* The same of columns whose sum is no whole blocks: so many stay together as are whole blocks, and of these a slice has every other one
+ * first. 0: they are in their order. */
+int64_t tune_dealt_columns(const target *t, const tune_question *q, const tune_plan *p);
+
 /* Is there padding inside iterations, or clusters? */
 bool tune_pads_inside(const tune_split *s, int64_t size);
 

@@ -336,6 +336,10 @@ static const char *operand_element(const writer *w, tune_role role, const char *
     int64_t block = tune_dealt_block(w->t, w->q, w->p, role);
     if (block > 0)
         return TUNE_LIST(w->a, summed(w, block, sums / block), tile, summed(w, 1, block));
+    int64_t together = role == TUNE_COLUMN ? tune_dealt_columns(w->t, w->q, w->p) : 0;
+    if (together > 0)
+        return TUNE_LIST(w->a, kept(w, role, together, 2), kept(w, role, 2 * together, w->p->split[role].tile / (2 * together)),
+                         kept(w, role, 1, together), summed(w, 1, sums));
     if (tune_is_dense(w->q, w->p, role))
         return TUNE_LIST(w->a, tile, w->q->axis_text[TUNE_SUM]);
     return w->p->aside[role] == 0 ? TUNE_LIST(w->a, tile, summed(w, 1, sums))
@@ -450,11 +454,18 @@ static const char *weights_slice(const writer *w)
     return w->p->column_sharers > 1 ? slices_that_share(w, false) : gathered_slice(w);
 }
 
+/* Columns of the Rows, in their order, of those that a slice has by twos. */
+static const char *dealt_lanes(const writer *w, int64_t together)
+{
+    return TUNE_LIST(w->a, kept(w, TUNE_COLUMN, 2 * together, w->p->lanes / (2 * together)), kept(w, TUNE_COLUMN, together, 2),
+                     kept(w, TUNE_COLUMN, 1, together));
+}
+
 static void write_weights(writer *w)
 {
     const tune_plan *p = w->p;
     const tune_split *column = &p->split[TUNE_COLUMN];
-    int64_t block = tune_dealt_block(w->t, w->q, p, TUNE_COLUMN);
+    int64_t block = tune_dealt_block(w->t, w->q, p, TUNE_COLUMN), dealt = tune_dealt_columns(w->t, w->q, p);
     spread_text spread = spread_of(w);
     const char *type = type_name(w->q->type), *sums = summed(w, 1, tune_sum_part(p)), *lanes = kept(w, TUNE_COLUMN, 1, p->lanes),
                *groups = kept(w, TUNE_COLUMN, p->lanes, column->tile / p->lanes), *own_sums = summed(w, 1, spread.sums);
@@ -512,7 +523,8 @@ static void write_weights(writer *w)
         tune_line(&w->page, "    .fetch::<m![%s], m![%s]>()", TUNE_LIST(w->a, lanes, groups, summed(w, block, tune_sum_part(p) / block)),
                   summed(w, 1, block));
     else
-        tune_line(&w->page, "    .fetch::<m![%s], m![%s]>()", TUNE_LIST(w->a, lanes, groups), TUNE_LIST(w->a, sums));
+        tune_line(&w->page, "    .fetch::<m![%s], m![%s]>()", TUNE_LIST(w->a, dealt > 0 ? dealt_lanes(w, dealt) : lanes, groups),
+                  TUNE_LIST(w->a, sums));
     tune_line(&w->page, "    .collect()");
     tune_line(&w->page, "    .to_trf();");
     tune_end_step(&w->page, TUNE_STORE_WEIGHTS);
