@@ -154,6 +154,18 @@ bool tune_is_dense(const tune_question *q, const tune_plan *p, tune_role role)
     return !q->turned[operand_of(q, role)] && is_whole && p->sum_padded != size && size * dtype_row_of(q->type)->bits % WORD_BITS == 0;
 }
 
+int64_t tune_free_columns(const target *t, const tune_question *q, const tune_plan *p)
+{
+    int64_t sums = q->size[TUNE_SUM], block = t->hbm_block_bytes * 8 / dtype_row_of(q->type)->bits, together = 1;
+    bool goes_around = p->spreads || p->column_sharers > 1 || p->sum_loop > 1, is_whole = p->sum_padded == sums;
+    if (!is_measured(q) || goes_around || !is_whole || !is_one_run(q, p, TUNE_COLUMN) || tune_free_block(t, q, p, TUNE_COLUMN, sums) > 0)
+        return 0;
+    while (together < p->lanes && together * sums % block != 0)
+        together *= 2;
+    bool has_parts = together > 1 && p->lanes % together == 0 && together * sums % block == 0 && block / together >= p->packet;
+    return has_parts && sums % (block / together) == 0 ? together : 0;
+}
+
 /* May a slice have an operand in another order than HBM has it? */
 static bool can_deal(const tune_question *q, const tune_plan *p, tune_role role)
 {
@@ -1184,7 +1196,9 @@ static int64_t weights_cycles(const target *t, const tune_question *q, const tun
         pieces *= column->tile / (of.lanes * of.groups * side);
     }
     copy c = {.pieces = pieces, .bytes = run, .of = slices_of_load(q, p, TUNE_COLUMN), .hbm = region_of_load(t, q, p, TUNE_COLUMN)};
-    c.follow = whole && of.sums == 1 && side == column->tile && tune_free_block(t, q, p, TUNE_COLUMN, part_of_spread) == 0;
+    c.follow = whole && of.sums == 1 && side == column->tile;
+    deal(q, &c, tune_free_block(t, q, p, TUNE_COLUMN, part_of_spread));
+    deal(q, &c, tune_free_columns(t, q, p) > 0 ? t->hbm_block_bytes * 8 / dtype_row_of(q->type)->bits : 0);
     deal(q, &c, tune_dealt_block(t, q, p, TUNE_COLUMN));
     deal(q, &c, tune_dealt_columns(t, q, p) * q->size[TUNE_SUM]);
     return copy_cycles_for(t, q, p, &c, larger(1, p->column_sharers));
@@ -1269,7 +1283,8 @@ static void add_copies(const target *t, const tune_question *q, const tune_plan 
     }
     pieces *= tune_rows_at_once(p);
     copy of_rows = {.pieces = pieces, .bytes = run, .of = slices_of_load(q, p, TUNE_ROW), .hbm = region_of_load(t, q, p, TUNE_ROW)};
-    of_rows.follow = whole && p->ring_sums == 1 && tune_free_block(t, q, p, TUNE_ROW, part_of_ring) == 0;
+    of_rows.follow = whole && p->ring_sums == 1;
+    deal(q, &of_rows, tune_free_block(t, q, p, TUNE_ROW, part_of_ring));
     deal(q, &of_rows, tune_dealt_block(t, q, p, TUNE_ROW));
     x->rows = p->row_sharers > 1 ? shared_rows_cycles(t, q, p) : copy_cycles(t, q, p, &of_rows);
     x->weights = weights_cycles(t, q, p);

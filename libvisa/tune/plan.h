@@ -63,6 +63,9 @@ typedef struct tune_plan {
 bool tune_is_free(const tune_question *q, tune_role role);
 int64_t tune_free_block(const target *t, const tune_question *q, const tune_plan *p, tune_role role, int64_t sums);
 
+/* The same where a sum is no whole blocks: columns of which parts of the sum are a block together; 0: there are none. */
+int64_t tune_free_columns(const target *t, const tune_question *q, const tune_plan *p);
+
 /* By the timing whose copies are fastest in runs of one block of HBM: elements of the blocks of a sum that lie outside of the positions of
  * a slice in DM, so that no run is longer. 0: a position has its whole sum. */
 int64_t tune_dealt_block(const target *t, const tune_question *q, const tune_plan *p, tune_role role);

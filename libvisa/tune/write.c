@@ -329,6 +329,12 @@ static void write_aside(writer *w, tune_role role, aside_part part)
     w->part = "l";
 }
 
+/* Elements of the sum in a block of HBM with so many columns. */
+static int64_t free_part(const writer *w, int64_t columns)
+{
+    return w->t->hbm_block_bytes * 8 / dtype_row_of(w->q->type)->bits / larger(1, columns);
+}
+
 /* [tile, sums] of an operand in DM, in flits of the sum outside of the tile where it was turned aside, in blocks of HBM where runs of a
  * copy should be no longer. */
 static const char *operand_element(const writer *w, tune_role role, const char *tile, int64_t sums)
@@ -336,7 +342,11 @@ static const char *operand_element(const writer *w, tune_role role, const char *
     int64_t block = tune_dealt_block(w->t, w->q, w->p, role);
     if (block > 0)
         return TUNE_LIST(w->a, summed(w, block, sums / block), tile, summed(w, 1, block));
-    int64_t together = role == TUNE_COLUMN ? tune_dealt_columns(w->t, w->q, w->p) : 0;
+    int64_t together = role == TUNE_COLUMN ? tune_dealt_columns(w->t, w->q, w->p) : 0,
+            of_block = role == TUNE_COLUMN ? tune_free_columns(w->t, w->q, w->p) : 0, part = free_part(w, of_block);
+    if (of_block > 0)
+        return TUNE_LIST(w->a, kept(w, role, of_block, w->p->split[role].tile / of_block), summed(w, part, sums / part),
+                         kept(w, role, 1, of_block), summed(w, 1, part));
     if (together > 0)
         return TUNE_LIST(w->a, kept(w, role, together, 2), kept(w, role, 2 * together, w->p->split[role].tile / (2 * together)),
                          kept(w, role, 1, together), summed(w, 1, sums));
@@ -465,7 +475,8 @@ static void write_weights(writer *w)
 {
     const tune_plan *p = w->p;
     const tune_split *column = &p->split[TUNE_COLUMN];
-    int64_t block = tune_dealt_block(w->t, w->q, p, TUNE_COLUMN), dealt = tune_dealt_columns(w->t, w->q, p);
+    int64_t dealt = tune_dealt_columns(w->t, w->q, p), of_block = tune_free_columns(w->t, w->q, p),
+            block = of_block > 0 ? free_part(w, of_block) : tune_dealt_block(w->t, w->q, p, TUNE_COLUMN);
     spread_text spread = spread_of(w);
     const char *type = type_name(w->q->type), *sums = summed(w, 1, tune_sum_part(p)), *lanes = kept(w, TUNE_COLUMN, 1, p->lanes),
                *groups = kept(w, TUNE_COLUMN, p->lanes, column->tile / p->lanes), *own_sums = summed(w, 1, spread.sums);
@@ -1283,7 +1294,7 @@ static bool is_row_by_row(const writer *w, tune_role role)
     bool is_parted = p->sum_loop > 1 || (role == TUNE_ROW ? p->ring_sums * p->ring_rows > 1 : p->spreads || p->results_stay);
     bool is_dense = p->sum_padded == w->q->size[TUNE_SUM] || tune_is_dense(w->q, p, role);
     return !is_parted && is_dense && w->q->size[TUNE_BATCH] == 1 && !tune_pads_inside(s, w->q->size[role]) &&
-           tune_free_block(w->t, w->q, p, role, loaded_sums(w, role)) == 0;
+           tune_free_block(w->t, w->q, p, role, loaded_sums(w, role)) == 0 && (role == TUNE_ROW || tune_free_columns(w->t, w->q, p) == 0);
 }
 
 /* What an operand's slices have of it as it lies where that is free: the parts that iterations take, then those of slices. */
@@ -1307,6 +1318,10 @@ static const char *free_operand(const writer *w, tune_role role)
         unless_one(TUNE_LIST(w->a, summed(w, tune_sum_part(p), p->sum_loop), loop_digit(w, TUNE_BATCH), loop_digit(w, role)));
     if (block > 0)
         return TUNE_LIST(w->a, loops, tile, summed(w, block, sums / block), slices, summed(w, 1, block));
+    int64_t of_block = role == TUNE_COLUMN ? tune_free_columns(w->t, w->q, p) : 0, part_of_block = free_part(w, of_block);
+    if (of_block > 0)
+        return TUNE_LIST(w->a, loops, kept(w, role, of_block, s->tile / of_block), summed(w, part_of_block, sums / part_of_block), slices,
+                         kept(w, role, 1, of_block), summed(w, 1, part_of_block));
     return TUNE_LIST(w->a, loops, slices, unless_one(operand_element(w, role, tile, sums)));
 }
 
@@ -1354,7 +1369,8 @@ static void write_free(writer *w)
         if (!q->tensors[place].is_free)
             continue;
         tune_role role = place == TUNE_OUT ? TUNE_SUM : tune_kept_of(q, (tune_place)place);
-        bool in_blocks = role != TUNE_SUM && tune_free_block(w->t, q, w->p, role, loaded_sums(w, role)) > 0;
+        bool in_blocks = (role != TUNE_SUM && tune_free_block(w->t, q, w->p, role, loaded_sums(w, role)) > 0) ||
+                         (role == TUNE_COLUMN && tune_free_columns(w->t, q, w->p) > 0);
         tune_line(&w->page, "// %s lies as its copies take it: m![%s], %s", port_name(w, (tune_place)place),
                   port_mapping(w, (tune_place)place),
                   in_blocks          ? arena_printf(w->a, "blocks of %" PRId64 " bytes of all slices side by side", w->t->hbm_block_bytes)
