@@ -269,8 +269,9 @@ static void keep(space *x, const flow_plan *p)
     order_keep(x->plans, &x->count, MOST_PLANS, sizeof *p, p, by_cycles);
 }
 
-/* Digits of one axis; false: half of its slices would have padding alone, or the axis has no such iterations. */
-static bool split_group(const space *x, size_t g, int64_t loop, int64_t cluster, int64_t slice, flow_split *s)
+/* Digits of one axis; is_even: with the padding of each cluster in itself. False: half of its slices would have padding alone, or the axis
+ * has no such iterations or clusters. */
+static bool split_group(const space *x, size_t g, int64_t loop, int64_t cluster, int64_t slice, bool is_even, flow_split *s)
 {
     int64_t size = x->f->groups[g].size, parts = cluster * slice;
     if (size % loop != 0)
@@ -280,7 +281,9 @@ static bool split_group(const space *x, size_t g, int64_t loop, int64_t cluster,
     bool one_flit = slice > 1 && each == flit && x->unit[g] == 2 * flit; /* of what is summed: a packet is of two where there are two */
     *s = (flow_split){.loop = loop, .cluster = cluster, .slice = slice, .tile = one_flit ? each : round_up(each, x->unit[g])};
     s->padded = parts * s->tile;
-    s->is_even = cluster > 1 && in_loop % cluster == 0 && x->unit[g] == 1 && s->padded != in_loop;
+    s->is_even = is_even;
+    if (is_even && (cluster == 1 || in_loop % cluster != 0 || x->unit[g] > 1 || s->padded == in_loop))
+        return false;
     if (loop > 1 && s->padded != in_loop && (x->unit[g] > 1 || (cluster > 1 && !s->is_even)))
         return false;
     if (x->f->groups[g].is_reduced && slice > 1 && x->unit[g] >= LANES && in_loop % LANES != 0) /* a flit that counts in one slice alone */
@@ -377,9 +380,10 @@ static void consider(space *x, flow_plan *p, size_t g, int64_t slices, bool clus
     for (int64_t loop = 1; loop <= most_loops; loop++)
         for (int64_t cluster = 1; cluster <= most_clusters; cluster *= 2)
             for (int64_t slice = 1; slice <= (group->is_reduced && folds ? 1 : slices); slice *= 2)
-                if (split_group(x, g, loop, cluster, slice, &p->split[g]))
-                    consider(x, p, g + 1, slices / slice, clusters || cluster > 1, loops || loop > 1,
-                             folds || (group->is_reduced && slice > 1));
+                for (int is_even = 0; is_even <= 1; is_even++)
+                    if (split_group(x, g, loop, cluster, slice, is_even, &p->split[g]))
+                        consider(x, p, g + 1, slices / slice, clusters || cluster > 1, loops || loop > 1,
+                                 folds || (group->is_reduced && slice > 1));
 }
 
 /* What a value is made of, itself too, a bit for each. Values come after what they are made of. */
