@@ -129,12 +129,14 @@ static int64_t fill_cycles(const space *x, const flow_plan *p, const flow_step *
 static int64_t pass_cycles(const space *x, const flow_plan *p, size_t step)
 {
     const flow_step *s = &x->f->steps[step];
-    int64_t shared = 0;
-    for (size_t k = 0; k < s->count; k++)
-        if (s->operations[k].what >= TUNE_FOLD_ADD && p->split[s->operations[k].group].slice > 1)
-            shared += p->split[s->operations[k].group].slice;
     const flow_value *from = &x->f->values[s->from];
-    int64_t cycles = 2 * ceil_div(flow_tile_of(x->f, p, x->t, from), LANES), passes = larger(1, (int64_t)x->passes[step]);
+    int64_t shared = 0, tile = flow_tile_of(x->f, p, x->t, from), cycles = 2 * ceil_div(tile, LANES),
+            passes = larger(1, (int64_t)x->passes[step]);
+    for (size_t k = 0; k < s->count; k++)
+        if (s->operations[k].what >= TUNE_FOLD_ADD && p->split[s->operations[k].group].slice > 1) {
+            int64_t lanes = flow_folded_lanes(x->f, p, from->groups, from->count, s->operations[k].group);
+            shared += p->split[s->operations[k].group].slice + (lanes < LANES ? tile / lanes - cycles : 0);
+        }
     int64_t first = from->place == FLOW_STREAM ? larger(cycles, steps_of(x, p, from)) : cycles;
     return first + (passes - 1) * cycles + passes * FILL + shared;
 }
@@ -269,6 +271,19 @@ static void keep(space *x, const flow_plan *p)
     order_keep(x->plans, &x->count, MOST_PLANS, sizeof *p, p, by_cycles);
 }
 
+/* Are all values that are folded over this group in DM, where packets may be of fewer lanes? Those of the Reducer are whole flits, and one
+ * that counts in part would do so in one slice alone. */
+static bool folds_from_dm(const tune_flow *f, size_t g)
+{
+    for (size_t i = 0; i < f->step_count; i++)
+        for (size_t k = 0; f->values[f->steps[i].from].place == FLOW_STREAM && k < f->steps[i].count; k++) {
+            const tune_operation *o = &f->steps[i].operations[k];
+            if (o->what >= TUNE_FOLD_ADD && o->group == g && !o->is_summed)
+                return false;
+        }
+    return true;
+}
+
 /* Digits of one axis; is_even: with the padding of each cluster in itself. False: half of its slices would have padding alone, or the axis
  * has no such iterations or clusters. */
 static bool split_group(const space *x, size_t g, int64_t loop, int64_t cluster, int64_t slice, bool is_even, flow_split *s)
@@ -286,7 +301,7 @@ static bool split_group(const space *x, size_t g, int64_t loop, int64_t cluster,
         return false;
     if (loop > 1 && s->padded != in_loop && (x->unit[g] > 1 || (cluster > 1 && !s->is_even)))
         return false;
-    if (x->f->groups[g].is_reduced && slice > 1 && x->unit[g] >= LANES && in_loop % LANES != 0) /* a flit that counts in one slice alone */
+    if (x->f->groups[g].is_reduced && slice > 1 && x->unit[g] >= LANES && in_loop % LANES != 0 && !folds_from_dm(x->f, g))
         return false;
     return parts == 1 || s->padded < 2 * in_loop;
 }

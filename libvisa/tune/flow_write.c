@@ -27,6 +27,7 @@ typedef struct stream {
     dtype type;
     size_t groups[FLOW_GROUPS_MAX], count; /* outermost first; the innermost is that of the packets where it is packed */
     bool is_packed;
+    int64_t lanes;          /* elements of a packet, where it is packed; 0: whole flits */
     const flow_value *sums; /* of a contraction, as they leave the Reducer; NULL: the stream is from DM */
     unsigned gathered;      /* groups whose slices have been folded into their first one */
 } stream;
@@ -267,6 +268,12 @@ flow_handing flow_handing_of(const tune_flow *f, const flow_plan *p, const targe
     for (size_t g = 0; g < f->group_count; g++)
         h.inside *= g > h.group || f->groups[g].is_reduced ? p->split[g].slice : 1;
     return h;
+}
+
+int64_t flow_folded_lanes(const tune_flow *f, const flow_plan *p, const size_t *groups, size_t count, size_t folded)
+{
+    const bool is_whole = f->groups[folded].size % LANES == 0 || p->split[folded].slice == 1;
+    return is_whole || count == 0 || groups[count - 1] != folded ? LANES : gcd(f->groups[folded].size, LANES);
 }
 
 static size_t looped_group(const flow_plan *p)
@@ -608,6 +615,11 @@ static void leave_out(stream *s, size_t group)
     s->is_packed = s->is_packed && !innermost;
 }
 
+static int64_t lanes_of(const stream *s)
+{
+    return s->lanes > 0 ? s->lanes : LANES;
+}
+
 /* Time of a stream: whole flits, or one for each element where it is not packed; what is folded is innermost. */
 static const char *time_of(const writer *w, const stream *s, size_t folded)
 {
@@ -618,7 +630,7 @@ static const char *time_of(const writer *w, const stream *s, size_t folded)
             parts[count++] = tile(w, s->groups[i]);
     if (s->is_packed) {
         size_t inner = s->groups[s->count - 1];
-        parts[count++] = digit(w, inner, LANES, w->p->split[inner].tile / LANES);
+        parts[count++] = digit(w, inner, lanes_of(s), w->p->split[inner].tile / lanes_of(s));
         if (folded != inner)
             parts[count++] = folded == NO_GROUP ? NULL : tile(w, folded);
     } else if (folded != NO_GROUP)
@@ -628,7 +640,9 @@ static const char *time_of(const writer *w, const stream *s, size_t folded)
 
 static const char *packet_of(const writer *w, const stream *s)
 {
-    return s->is_packed ? digit(w, s->groups[s->count - 1], 1, LANES) : "1 # 8";
+    if (!s->is_packed)
+        return "1 # 8";
+    return padded_to(w, digit(w, s->groups[s->count - 1], 1, lanes_of(s)), lanes_of(s), LANES);
 }
 
 /* Kept groups of the weights, in the order of the sums, the innermost in packets: all of them, or those outside of the Rows. */
@@ -704,7 +718,7 @@ static void write_fetch(writer *w, const stream *s, size_t folded, dtype as)
 /* Are there elements in the second half of a packet? */
 static bool has_halves(const writer *w, const stream *s)
 {
-    return s->is_packed && w->f->groups[s->groups[s->count - 1]].size > LANES / 2;
+    return s->is_packed && smaller(lanes_of(s), w->f->groups[s->groups[s->count - 1]].size) > LANES / 2;
 }
 
 /* What is left of a stream over slices, in the pass that folds it. */
@@ -735,7 +749,9 @@ static void write_pass(writer *w, const tune_pass *pass, stream *s, bool gathers
         tune_line(&w->page, "    .vector_narrow_split::<_, _>()");
     else if (narrow)
         tune_line(&w->page, "    .vector_narrow_trim::<m![%s]>()",
-                  s->is_packed ? digit(w, s->groups[s->count - 1], 1, LANES / 2) : "1 # 4");
+                  s->is_packed ? padded_to(w, digit(w, s->groups[s->count - 1], 1, smaller(lanes_of(s), LANES / 2)),
+                                           smaller(lanes_of(s), LANES / 2), LANES / 2)
+                               : "1 # 4");
     write_methods(w, &pass->narrow);
     if (pass->fold && !pass->slices_first)
         leave_out(s, pass->fold->group);
@@ -954,6 +970,7 @@ static void write_passes(writer *w, const flow_step *s)
                       to->place == FLOW_VRF ? "VrfTensor" : "DmTensor", type_name(to->type), slice_type(w, made.gathered),
                       element(w, &made));
         w->left = before;
+        x.lanes = pass->fold && !x.sums ? flow_folded_lanes(f, w->p, x.groups, x.count, pass->fold->group) : 0;
         write_fetch(w, &x, pass->fold ? pass->fold->group : NO_GROUP, x.type == f->meets ? f->meets : as);
         w->left = made.gathered ? left : none;
         made = x;
@@ -973,6 +990,7 @@ static void write_passes(writer *w, const flow_step *s)
         }
         end_step(w);
         w->left = none;
+        x.lanes = made.lanes = 0;
         if (!pass->is_gate) {
             x = made;
             x.name = name;

@@ -34,6 +34,10 @@ tune_epilogue flow_passes(const tune_flow *f, const flow_plan *p, const flow_ste
 /* Is a pass of this step nothing but what the sub context can do: a tensor into the VRF? */
 bool flow_is_copy(const tune_flow *f, const flow_step *s);
 
+/* Elements of a packet of a stream from DM that is folded. No two slices may count another number of lanes of a flit, so where the axis is
+ * no whole flits packets are of fewer lanes, and each of them counts or does not. */
+int64_t flow_folded_lanes(const tune_flow *f, const flow_plan *p, const size_t *groups, size_t count, size_t folded);
+
 /* Elements of a packet that is multiplied in a step: a flit or two. */
 int64_t flow_packet(const tune_flow *f, const target *t, size_t summed);
 int64_t flow_packet_of(const tune_flow *f, const flow_plan *p, const target *t, size_t summed); /* a flit where a slice has no more */
