@@ -258,7 +258,7 @@ flow_handing flow_handing_of(const tune_flow *f, const flow_plan *p, const targe
             return none;
     const flow_split *kept = &p->split[v->groups[v->count - 2]];
     h.slices = p->split[h.group].slice;
-    if (kept->padded * kept->loop != f->groups[v->groups[v->count - 2]].size || kept->tile % h.slices != 0)
+    if (kept->tile % h.slices != 0)
         return none;
     h.groups = smaller(h.slices, kept->tile / LANES);
     h.lanes = h.slices / h.groups;
