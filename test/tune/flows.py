@@ -232,10 +232,11 @@ def scores():
 
 
 # Powers that meet the values before they are divided: slices that share the keys keep a part of the queries each, or their first one has all.
-# Queries that are fewer than these slices, of which each brings a packet.
+# Queries that are fewer than these slices, of which each brings a packet. Keys that are no whole flits: the largest is of packets of two.
 ATTENTIONS = [({"h": 1, "q": 512, "s": 128, "d": 32, "e": 8}, r"(?s)memset.*inter_slice_reduce::<m!\[[^\]]*Q / \d+ % \d\], m!\[Q % \d+\]>"),
               ({"h": 2, "q": 100, "s": 128, "d": 16, "e": 8}, r"(?s)memset.*inter_slice_reduce::<m!\[[^\]]*1 # 4\], m!\[Q % 25\]>"),
-              ({"h": 3, "q": 2, "s": 256, "d": 64, "e": 16}, r"takes them around, in the sub context")]
+              ({"h": 3, "q": 2, "s": 256, "d": 64, "e": 16}, r"takes them around, in the sub context"),
+              ({"h": 2, "q": 4, "s": 330, "d": 64, "e": 8}, r"(?s)The largest over S, in each slice and then.*?m!\[S # \d+ % 2 # 8\]>")]
 
 
 def attentions():
@@ -303,6 +304,9 @@ def numbers():
 ANSWERS = [("Y[r, c] = X[r, c] / sqrt(mean(c) X[r, c] * X[r, c] + 0.001) * g[c]", "r=2048,c=256", [], 0, ".vector_fp_div(&"),
            ("O[h, e] = sum(s) (softmax(s) (sum(d) Q[h, d] * K[h, s, d]) * V[h, s, e])", "h=2,s=64,d=32,e=32", ["--check"], 0, "all 64 values proven"), # an operand
            ("O[h, q, e] = sum(s) (softmax(s) (sum(d) Q[h, q, d] * K[h, s, d]) * V[h, s, e])", "h=32,q=1,s=2048,d=128,e=128", [], 0, ".begin(q.view().tile::<m![H / "), # ahead of the loop
+           ("O[h, q, e] = sum(s) (softmax(s) (sum(d) Q[h, q, d] * K[h, s, d]) * V[h, s, e])", "h=2,q=2,s=331,d=64,e=16", ["--check"], 0, "all 64 values proven"), # one by one
+           ("O[q, h, e] = sum(s) (softmax(s) (sum(d) Q[q, h, d] * K[s, h, d]) * V[s, h, e])", "h=6,q=3,s=64,d=32,e=16", ["--check"], 0, "all 288 values proven"), # batches inside
+           ("O[h, q, e] = sum(s) (softmax(s) (sum(d) Q[h, q, d] * K[h, s, d]) * V[h, s, e])", "h=6,q=16,s=256,d=64,e=64", [], 0, "type Cluster = m![H / 3];\ntype Slice = m![H % 3 # 4, "), # evenly
            ("y[r] = sum(c) X[r, c]", "r=4,c=4096", [], 0, "in each slice and then over"), ("y[r] = max(c) X[r, c]", "r=2048,c=256", [], 0, ".transpose::<"),
            ("Y[n] = relu(X[n])", "n=16777216", [], 0, "iterations"),
            ("Y[r] = softmax(c) X[r, c]", "r=8,c=8", [], 1, "axis `c` is not in the result"), ("Y[r, c] = sum(c) X[r, c]", "r=8,c=8", [], 1, "is reduced and stands in the result"),
