@@ -125,6 +125,14 @@ static int64_t fill_cycles(const space *x, const flow_plan *p, const flow_step *
     return p->main_weights ? flits : flits * x->t->flit_bytes / x->t->fetch_access_sub_bytes;
 }
 
+/* By the sub context, with the ring where slices hand parts on. */
+static int64_t copy_into_vrf_cycles(const space *x, const flow_plan *p, const flow_value *from, int64_t tile_bytes)
+{
+    flow_handing h = flow_handing_of(x->f, p, x->t, from);
+    int64_t ring = h.slices * h.inside * ceil_div(bytes_of(x->f->meets, flow_tile_of(x->f, p, x->t, from)), x->t->flit_bytes);
+    return larger(tile_bytes / x->t->fetch_access_sub_bytes, h.slices > 1 ? ring : 0);
+}
+
 /* Packets of 4 in the Vector Engine: a flit takes two cycles. */
 static int64_t pass_cycles(const space *x, const flow_plan *p, size_t step)
 {
@@ -168,7 +176,7 @@ static void follow(const space *x, const flow_plan *p, size_t step, clocks *c)
     }
     *clock = begin + (s->kind == FLOW_FILL   ? fill_cycles(x, p, s)
                       : s->kind == FLOW_TURN ? tile_bytes / x->t->transpose_row_bytes
-                      : is_copy              ? tile_bytes / x->t->fetch_access_sub_bytes
+                      : is_copy              ? copy_into_vrf_cycles(x, p, from, tile_bytes)
                                              : pass_cycles(x, p, step));
     c->ready[s->to] = *clock;
 }
@@ -364,20 +372,25 @@ static void consider(space *x, flow_plan *p, size_t g, int64_t slices, bool clus
         bool rings = false;
         for (size_t i = 0; i < x->f->value_count; i++)
             rings = rings || flow_ring_of(x->f, p, x->t, &x->f->values[i]).slices > 1;
-        p->hands = true;
-        p->ahead = true;
-        bool hands = false, ahead = false;
+        p->hands = p->ahead = true;
+        p->hands_kept = false;
+        bool hands = false, kept = false, ahead = false;
         for (size_t i = 0; i < x->f->value_count; i++)
             hands = hands || flow_handing_of(x->f, p, x->t, &x->f->values[i]).slices > 1;
+        p->hands = false;
+        p->hands_kept = true;
+        for (size_t i = 0; i < x->f->value_count; i++)
+            kept = kept || flow_handing_of(x->f, p, x->t, &x->f->values[i]).slices > 1;
         p->rings = false;
         for (size_t i = 0; i < x->f->value_count; i++)
             ahead = ahead || flow_comes_ahead(x->f, p, x->t, &x->f->values[i]);
-        const int by_main = fills ? 2 : 1, around = rings ? 2 : 1, handed = hands ? 2 : 1;
-        for (int way = 0; way < by_main * around * handed * (ahead ? 2 : 1); way++) {
+        const int by_main = fills ? 2 : 1, around = rings ? 2 : 1, handed = hands ? 2 : 1, fronts = ahead ? 2 : 1;
+        for (int way = 0; way < by_main * around * handed * fronts * (kept ? 2 : 1); way++) {
             p->main_weights = fills && way % by_main;
             p->rings = way / by_main % around > 0;
             p->hands = way / by_main / around % handed > 0;
-            p->ahead = way / by_main / around / handed > 0;
+            p->ahead = way / by_main / around / handed % fronts > 0;
+            p->hands_kept = way / by_main / around / handed / fronts > 0;
             if (p->rings && p->ahead)
                 continue;
             if (!fits(x, p))

@@ -238,10 +238,29 @@ static bool is_weights_alone(const tune_flow *f, const flow_value *v)
     return fills == 1;
 }
 
+/* Do steps need a value for nothing but a copy of it into the VRF? */
+static bool is_kept_alone(const tune_flow *f, const flow_value *v)
+{
+    size_t number = (size_t)(v - f->values), copies = 0;
+    for (size_t i = 0; i < f->value_count; i++)
+        if (f->values[i].place == FLOW_STREAM && f->values[i].rows == number)
+            return false;
+    for (size_t i = 0; i < f->step_count; i++) {
+        const flow_step *s = &f->steps[i];
+        if (s->kind != FLOW_LOAD && s->kind != FLOW_ONES && s->from == number && !flow_is_copy(f, s))
+            return false;
+        copies += s->kind == FLOW_PASS && s->from == number;
+    }
+    return copies == 1;
+}
+
 flow_handing flow_handing_of(const tune_flow *f, const flow_plan *p, const target *t, const flow_value *v)
 {
     flow_handing none = {1, 1, 1, 1, NO_GROUP}, h = none;
-    if (!p->hands || !v->tensor || v->place != FLOW_DM || v->count < 2 || !is_weights_alone(f, v))
+    if (!v->tensor || v->place != FLOW_DM || v->count < 2)
+        return none;
+    const bool is_kept = p->hands_kept && is_kept_alone(f, v);
+    if (!is_kept && !(p->hands && is_weights_alone(f, v)))
         return none;
     int64_t used = 1;
     for (size_t g = 0; g < f->group_count; g++) {
@@ -254,15 +273,15 @@ flow_handing flow_handing_of(const tune_flow *f, const flow_plan *p, const targe
     if (h.group == NO_GROUP || f->groups[h.group].is_reduced)
         return none;
     for (size_t i = 0; i + 2 < v->count; i++)
-        if (p->split[v->groups[i]].tile > 1)
+        if (p->split[v->groups[i]].tile > 1 && !is_kept)
             return none;
     const flow_split *kept = &p->split[v->groups[v->count - 2]];
     h.slices = p->split[h.group].slice;
     if (kept->tile % h.slices != 0)
         return none;
-    h.groups = smaller(h.slices, kept->tile / LANES);
+    h.groups = is_kept ? 1 : smaller(h.slices, kept->tile / LANES);
     h.lanes = h.slices / h.groups;
-    if (kept->tile / LANES % h.groups != 0 || LANES % h.lanes != 0)
+    if (!is_kept && (kept->tile / LANES % h.groups != 0 || LANES % h.lanes != 0))
         return none;
     h.inside = t->slices_per_cluster / used; /* idle slices, and the digits after it */
     for (size_t g = 0; g < f->group_count; g++)
@@ -492,6 +511,18 @@ static const char *left_of_handing(const writer *w, const flow_handing *h, size_
     return lanes || groups ? TUNE_LIST(w->a, lanes, groups) : NULL;
 }
 
+/* Of what goes into the VRF, the tiles that each of them brings, and `last` after them. */
+static const char *rows_of_handing(const writer *w, const flow_handing *h, const flow_value *v, const char *last)
+{
+    const char *parts[FLOW_GROUPS_MAX + 1];
+    for (size_t i = 0; i + 1 < v->count; i++)
+        parts[i] = tile(w, v->groups[i]);
+    const size_t kept = v->groups[v->count - 2];
+    parts[v->count - 2] = digit(w, kept, h->slices, w->p->split[kept].tile / h->slices);
+    parts[v->count - 1] = last;
+    return tune_list(w->a, parts, v->count);
+}
+
 /* What lacks an axis that chips share is in the HBM of each under the name of its part, and of what has one digit of an axis no copy makes
  * others: clusters and slices get copies without a name, and the name after. */
 static void write_tensor(writer *w, const flow_value *v, size_t around, const char *element)
@@ -557,12 +588,15 @@ static void write_load(writer *w, const flow_step *s)
     flow_ring ring = flow_ring_of(w->f, w->p, w->t, v);
     flow_handing h = flow_handing_of(w->f, w->p, w->t, v);
     if (h.slices > 1) {
-        size_t sum = v->groups[v->count - 1];
-        w->around = handed_digits(w, &h, v->groups[v->count - 2]);
+        const bool is_kept = is_kept_alone(w->f, v);
+        const size_t kept = v->groups[v->count - 2];
+        w->around = is_kept ? digit(w, kept, 1, h.slices) : handed_digits(w, &h, kept);
         begin_step(w, arena_printf(w->a, "%" PRId64 " bytes for each slice, once for %" PRId64 " of them: the Switch Engine hands them on",
                                    ceil_div(elements * dtype_row_of(v->type)->bits, 8), h.slices));
         tune_line(&w->page, "let %s: DmTensor<%s, Chip, Cluster, m![%s], m![%s]> = %s%s.to_dm(&mut device.tdma);", v->name,
-                  type_name(v->type), slices(w, 0, h.group), TUNE_LIST(w->a, left_of_handing(w, &h, v->groups[v->count - 2]), tile(w, sum)),
+                  type_name(v->type), slices(w, 0, h.group),
+                  is_kept ? rows_of_handing(w, &h, v, tile(w, v->groups[v->count - 1]))
+                          : TUNE_LIST(w->a, left_of_handing(w, &h, kept), tile(w, v->groups[v->count - 1])),
                   w->f->e->tensors[v->tensor].port, part_of(w, v, ".view()"));
         w->around = NULL;
         end_step(w);
@@ -898,12 +932,18 @@ static void write_copy(writer *w, const flow_step *s)
               from->count ? element(w, &x) : "1 # 8");
     size_t inner = from->count > 0 ? from->groups[from->count - 1] : NO_GROUP;
     int64_t in = inner == NO_GROUP ? 1 : w->p->split[inner].tile;
-    const char *rows = from->count > 1 ? tiles(w, from->groups, from->count - 1, NULL) : "1";
+    const flow_handing h = flow_handing_of(w->f, w->p, w->t, from);
+    const char *rows = h.slices > 1      ? rows_of_handing(w, &h, from, NULL)
+                       : from->count > 1 ? tiles(w, from->groups, from->count - 1, NULL)
+                                         : "1";
     tune_line(&w->page, "    .begin(%s.view())", x.name);
     tune_line(&w->page, "    .fetch::<m![%s], m![%s]>()", rows,
               in > 1 ? tile(w, inner) : arena_printf(w->a, "1 # %d", (int)(64 / dtype_row_of(from->type)->bits)));
     if (x.type != w->f->meets)
         tune_line(&w->page, "    .fetch_cast::<%s>()", type_name(w->f->meets));
+    if (h.slices > 1)
+        tune_line(&w->page, "    .switch::<Slice, m![%s]>(SwitchConfig::Broadcast1 { slice1: %" PRId64 ", slice0: %" PRId64 " })",
+                  TUNE_LIST(w->a, in_list(rows), digit(w, from->groups[from->count - 2], 1, h.slices)), h.slices, h.inside);
     tune_line(&w->page, "    .collect()");
     tune_line(&w->page, "    .to_vrf();");
     end_step(w);

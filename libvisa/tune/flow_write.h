@@ -19,6 +19,7 @@ typedef struct flow_plan {
     bool main_weights; /* the TRF is filled by the main context */
     bool rings;        /* slices that share what is reduced bring a part of the rows each, which go around by the Switch Engine */
     bool hands;        /* slices that share weights bring a part of them each, which go around on the way into the TRF */
+    bool hands_kept;   /* and of what goes into the VRF alone, on the way there */
     bool ahead;        /* rows of all iterations come in one copy in front of their loop */
     int64_t brought;   /* positions of the result's outermost axis that a slice writes after a copy from DM to DM has brought them there; */
     int64_t brought_clusters; /* in so many clusters. 0: slices write what they have computed */
@@ -66,8 +67,9 @@ flow_ring flow_ring_of(const tune_flow *f, const flow_plan *p, const target *t, 
 flow_ring flow_left_of(const tune_flow *f, const flow_plan *p, const flow_value *v);
 
 /* Of weights that are handed on: slices that have parts of this group, which the weights have not, bring a part of them each. Of the
- * weights' kept axis that is the inner part of the 8 in the lanes, and the inner part of what is outside of them. `inside`: slices between
- * two that differ in the group; rings go over these, too. One slice: they are not handed on. */
+ * weights' kept axis that is the inner part of the 8 in the lanes, and the inner part of what is outside of them; of what goes into the
+ * VRF, where no lanes are, the inner part of the axis in front of the innermost. `inside`: slices between two that differ in the group;
+ * rings go over these, too. One slice: they are not handed on. */
 typedef struct flow_handing {
     int64_t slices, lanes, groups, inside;
     size_t group;

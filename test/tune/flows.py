@@ -307,6 +307,8 @@ ANSWERS = [("Y[r, c] = X[r, c] / sqrt(mean(c) X[r, c] * X[r, c] + 0.001) * g[c]"
            ("O[h, q, e] = sum(s) (softmax(s) (sum(d) Q[h, q, d] * K[h, s, d]) * V[h, s, e])", "h=2,q=2,s=331,d=64,e=16", ["--check"], 0, "all 64 values proven"), # one by one
            ("O[q, h, e] = sum(s) (softmax(s) (sum(d) Q[q, h, d] * K[s, h, d]) * V[s, h, e])", "h=6,q=3,s=64,d=32,e=16", ["--check"], 0, "all 288 values proven"), # batches inside
            ("O[h, q, e] = sum(s) (softmax(s) (sum(d) Q[h, q, d] * K[h, s, d]) * V[h, s, e])", "h=6,q=16,s=256,d=64,e=64", [], 0, "type Cluster = m![H / 3];\ntype Slice = m![H % 3 # 4, "), # evenly
+           ("O[h, q, e] = sum(s) (softmax(s) (sum(d) Q[h, q, d] * K[h, s, d] + M[q, s]) * V[h, s, e])", "h=16,q=64,s=64,d=32,e=16", ["--check"], 0, "all 16384 values proven"),
+           ("O[h, q, e] = sum(s) (softmax(s) (sum(d) Q[h, q, d] * K[h, s, d] + M[q, s]) * V[h, s, e])", "h=16,q=64,s=64,d=32,e=16", [], 0, ".switch::<Slice, m![Q / 16 % 2, Q % 16]>("), # a mask, handed on
            ("y[r] = sum(c) X[r, c]", "r=4,c=4096", [], 0, "in each slice and then over"), ("y[r] = max(c) X[r, c]", "r=2048,c=256", [], 0, ".transpose::<"),
            ("Y[n] = relu(X[n])", "n=16777216", [], 0, "iterations"),
            ("Y[r] = softmax(c) X[r, c]", "r=8,c=8", [], 1, "axis `c` is not in the result"), ("Y[r, c] = sum(c) X[r, c]", "r=8,c=8", [], 1, "is reduced and stands in the result"),
