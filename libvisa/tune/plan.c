@@ -166,12 +166,18 @@ int64_t tune_free_columns(const target *t, const tune_question *q, const tune_pl
     return has_parts && sums % (block / together) == 0 ? together : 0;
 }
 
+/* Elements of a sum as they lie row by row: one that is no whole words is padded in its port. */
+static int64_t sum_in_hbm(const tune_question *q, const tune_plan *p)
+{
+    enum { WORD_BITS = 64 };
+    return q->size[TUNE_SUM] * dtype_row_of(q->type)->bits % WORD_BITS == 0 ? q->size[TUNE_SUM] : p->sum_padded;
+}
+
 /* May a slice have an operand in another order than HBM has it? */
 static bool can_deal(const tune_question *q, const tune_plan *p, tune_role role)
 {
     bool goes_around = role == TUNE_ROW ? p->row_sharers > 1 : p->spreads || p->column_sharers > 1;
-    return is_measured(q) && !goes_around && !tune_is_free(q, role) && !q->turned[operand_of(q, role)] &&
-           p->sum_padded == q->size[TUNE_SUM];
+    return is_measured(q) && !goes_around && !tune_is_free(q, role) && !q->turned[operand_of(q, role)] && p->sum_padded == sum_in_hbm(q, p);
 }
 
 int64_t tune_dealt_block(const target *t, const tune_question *q, const tune_plan *p, tune_role role)
@@ -753,9 +759,9 @@ static int64_t copy_cycles_measured(const target *t, const tune_plan *p, const c
                        .slices = slices * clusters_of(p),
                        .engines = smaller(engines, ceil_div(slices, within)) * clusters_of(p),
                        .clusters = clusters_of(p),
-                       .distinct = c->hbm.rows * c->hbm.bytes,
+                       .distinct = c->store ? c->stored : c->hbm.rows * c->hbm.bytes,
                        .is_store = c->store,
-                       .is_aligned = c->aligned};
+                       .is_aligned = c->aligned && c->bytes % t->hbm_block_bytes == 0};
     return measured_copy_cycles(t, &x);
 }
 
@@ -1179,7 +1185,7 @@ static int64_t brought_cycles(const target *t, const tune_question *q, const tun
 static int64_t weights_cycles(const target *t, const tune_question *q, const tune_plan *p)
 {
     const tune_split *column = &p->split[TUNE_COLUMN];
-    int64_t k = p->sum_loop > 1 ? tune_sum_part(p) : q->size[TUNE_SUM], pieces, run;
+    int64_t k = p->sum_loop > 1 ? tune_sum_part(p) : sum_in_hbm(q, p), pieces, run;
     bool whole = p->sum_padded == k;
     tune_spread of;
     tune_spread_of(t, q, p, &of);
@@ -1200,7 +1206,7 @@ static int64_t weights_cycles(const target *t, const tune_question *q, const tun
     deal(q, &c, tune_free_block(t, q, p, TUNE_COLUMN, part_of_spread));
     deal(q, &c, tune_free_columns(t, q, p) > 0 ? t->hbm_block_bytes * 8 / dtype_row_of(q->type)->bits : 0);
     deal(q, &c, tune_dealt_block(t, q, p, TUNE_COLUMN));
-    deal(q, &c, tune_dealt_columns(t, q, p) * q->size[TUNE_SUM]);
+    deal(q, &c, tune_dealt_columns(t, q, p) * p->sum_padded);
     return copy_cycles_for(t, q, p, &c, larger(1, p->column_sharers));
 }
 
@@ -1268,7 +1274,7 @@ int64_t tune_column_sharers(const target *t, const tune_question *q, const tune_
 static void add_copies(const target *t, const tune_question *q, const tune_plan *p, piece_times *x)
 {
     const tune_split *row = &p->split[TUNE_ROW], *column = &p->split[TUNE_COLUMN];
-    int64_t k = p->sum_loop > 1 ? tune_sum_part(p) : q->size[TUNE_SUM], tiles = column->tile / p->lanes, pieces;
+    int64_t k = p->sum_loop > 1 ? tune_sum_part(p) : sum_in_hbm(q, p), tiles = column->tile / p->lanes, pieces;
     bool whole = p->sum_padded == k;
     int64_t part = tune_bytes_of(q->type, p->ring_sums > 1 ? tune_sum_part(p) / p->ring_sums : k);
     int64_t part_of_ring = tune_sum_part(p) / p->ring_sums;
@@ -1378,6 +1384,9 @@ static void load(const tune_plan *p, const piece_times *x, int64_t i, int64_t fr
         run_on(dma, free_at, x->bitmaps);
     if (of_part == 0 && p->extras_once)
         run_on(dma, free_at, x->column_extras);
+    bool rows_first = p->row_sharers > 1 && !p->columns_outside; /* so that they go around while weights are copied */
+    if (rows_first)
+        all->rows[i] = i == 0 ? run_on(dma, free_at, x->rows) : all->rows[i - 1];
     bool has_weights = is_first || !p->columns_outside;
     all->weights[i] = has_weights ? run_on(dma, free_at, x->weights) : all->weights[i - 1];
     int64_t of_columns = p->extras_once || p->sums_wait ? 0 : x->column_extras;
@@ -1386,7 +1395,7 @@ static void load(const tune_plan *p, const piece_times *x, int64_t i, int64_t fr
         all->rows[i] = all->rows[i - rows];
     else if (p->row_copies > 0)
         all->rows[i] = i % tune_rows_at_once(p) == 0 ? run_on(dma, free_at, x->rows) : all->rows[i - 1];
-    else
+    else if (!rows_first)
         all->rows[i] = is_first || p->columns_outside ? run_on(dma, free_at, x->rows) : all->rows[i - 1];
     run_on(dma, free_at, row_extras);
     if (p->sums_wait)

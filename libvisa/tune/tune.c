@@ -271,7 +271,14 @@ static bool answer_flow(visa_compilation *c, const target *t, const visa_tune_op
 
 /* ---- both ---- */
 
-/* A contraction that is flows, too. Not of integers, whose sums would saturate in each slice, nor of an image. What the kernel calls the
+/* Are its results sums of integers which are too small to saturate in a slice? Those are the same however slices share them. */
+static bool has_exact_sums(const tune_question *q)
+{
+    int64_t least = INT64_C(1) << (dtype_row_of(q->type)->bits - 1), products = INT32_MAX / (least * least);
+    return q->operation_count == 0 && q->out_type == DTYPE_I32 && q->size[TUNE_SUM] <= products;
+}
+
+/* A contraction that is flows, too. Not of integers whose sums would saturate in each slice, nor of an image. What the kernel calls the
  * flow's axes is known as well, whichever of both is the answer. */
 static void read_as_flows(visa_compilation *c, const visa_tune_options *o, const tune_expression *e, const tune_question *q,
                           contraction_flows *f, tune_kernel *out)
@@ -279,7 +286,7 @@ static void read_as_flows(visa_compilation *c, const visa_tune_options *o, const
     diag_list refusals;
     diag_list_init(&refusals, c->arena);
     f->count = 0;
-    if (q->window_count > 0 || dtype_row_of(q->type)->accumulates_in != DTYPE_F32)
+    if (q->window_count > 0 || (dtype_row_of(q->type)->accumulates_in != DTYPE_F32 && !has_exact_sums(q)))
         return;
     for (int implies = 0; implies <= (q->size[TUNE_ROW] == 1 || q->size[TUNE_COLUMN] == 1); implies++) {
         tune_expression *joined = ARENA_NEW(c->arena, tune_expression);

@@ -112,6 +112,16 @@ static bool loads_apart(const tune_plan *p)
     return p->rings && p->results_stay && p->split[TUNE_ROW].slice == 128;
 }
 
+static bool shares_rows(const tune_plan *p)
+{
+    return p->row_sharers > 1;
+}
+
+static bool has_a_row(const tune_plan *p)
+{
+    return p->split[TUNE_ROW].loop == 1;
+}
+
 static bool joins_by_sub(const tune_plan *p)
 {
     return p->joined > 1 && p->by_sub && p->idle_inside > 16;
@@ -123,17 +133,22 @@ START_TEST(estimates_of_a_kind)
         asked question;
         bool (*is_one)(const tune_plan *p);
         int64_t least, most; /* of an estimate, percent of the cycles */
+        timing_preset timing;
     } rows[] = {
         {{GATED, "i8", "f32", {0, 64, 1024, 2048}, false, true}, stores_of_neighbours, 80, 110},
         {{ROWS, "i8", "i32", {0, 64, 256, 20}, false, true}, brings_padded, 90, 110},
         {{ROWS, "i8", "i32", {0, 64, 256, 20}, false, true}, loads_apart, 90, 110},
         {{ROWS, "i8", "i32", {0, 64, 256, 20}, false, true}, joins_by_sub, 90, 110},
+        {{VECTOR, "i8", "i32", {0, 512, 0, 2048}, false, true}, shares_rows, 85, 115},
+        {{ROWS, "bf16", "f32", {0, 512, 4, 256}, false, true}, shares_rows, 85, 115},
+        {{VECTOR, "f8e4m3", "f32", {0, 768, 0, 1024}, false, true}, has_a_row, 70, 125, TIMING_MEASURED},
     };
     const target *t = target_by_name("rngd");
     arena *a = arena_new(), *scratch = arena_new();
     diag_list diags;
     tune_question q;
     ck_assert(read(&rows[_i].question, a, &diags, &q));
+    q.timing = rows[_i].timing;
     size_t count, tried = 0;
     tune_plan *plans = tune_space(t, &q, TUNE_KEPT_OF_A_KIND, a, &count);
     for (size_t i = 0; i < count; i++) {
@@ -407,7 +422,7 @@ int main(void)
     tcase_add_loop_test(t, best_plan_of_a_kind, 0, 3);
     tcase_add_loop_test(t, no_plan_is_there_twice, 0, 2);
     TCase *kinds = suite_case("kinds");
-    tcase_add_loop_test(kinds, estimates_of_a_kind, 0, 4);
+    tcase_add_loop_test(kinds, estimates_of_a_kind, 0, 7);
     tcase_add_loop_test(kinds, folded_plans_of_a_question, 0, 15);
     TCase *all = suite_case("all plans");
     tcase_add_loop_test(all, answer_against_all_plans, 0, SMALL_QUESTIONS);
