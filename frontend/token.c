@@ -605,7 +605,7 @@ token_scanner *token_scanner_new(arena *home)
 }
 
 /* What is not to be read as tokens at all is stated once. */
-static void refuse_other_file(token_scanner *s, const char *text, size_t bytes)
+static void refuse_other_file(token_scanner *s, size_t bytes)
 {
     static const struct {
         const char *begin;
@@ -619,7 +619,7 @@ static void refuse_other_file(token_scanner *s, const char *text, size_t bytes)
          4, "this is a binary and no source", "visa-run runs a binary, visa-objdump shows what is in it"},
     };
     for (size_t i = 0; i < sizeof others / sizeof *others; i++)
-        if (bytes >= others[i].bytes && memcmp(text, others[i].begin, others[i].bytes) == 0) {
+        if (bytes >= others[i].bytes && memcmp(s->source, others[i].begin, others[i].bytes) == 0) {
             diag *d = token_fault(s, E_LEX, 0, others[i].bytes, others[i].what);
             if (d != NULL)
                 diag_help(s->diags, d, "%s", others[i].help);
@@ -627,24 +627,26 @@ static void refuse_other_file(token_scanner *s, const char *text, size_t bytes)
         }
 }
 
-static token_list scan_from(token_scanner *s, char *text, size_t begin, size_t bytes, int file, bool lone_mapping, bool all_free, arena *a,
-                            diag_list *diags)
+/* The source's bytes from `begin` to `end`, which are what `text` is, where the lexer puts its marks; it may be the source itself. */
+static token_list scan_from(token_scanner *s, const char *source, char *text, size_t begin, size_t end, int file, bool lone_mapping,
+                            bool all_free, arena *a, diag_list *diags)
 {
-    token_list list = {.capacity = (bytes - begin) / 2 + 8}; /* dense text has 2.4 bytes a token; to grow is to hold the list twice */
-    list.items = ARENA_ARRAY(a, token, list.capacity);
+    token_list list = {.capacity = (end - begin) / 2 + 8}; /* dense text has 2.4 bytes a token; to grow is to hold the list twice */
+    ARENA_ALIGNED(token);
+    list.items = arena_alloc_unset(a, list.capacity * sizeof *list.items);
     arena *home = s->home;
     void *lexer = s->lexer;
     memset(s, 0, offsetof(token_scanner, open));
-    s->home = home, s->lexer = lexer, s->arena = a, s->diags = diags, s->file = file, s->list = &list, s->source = text,
+    s->home = home, s->lexer = lexer, s->arena = a, s->diags = diags, s->file = file, s->list = &list, s->source = source,
     s->all_free = all_free;
     /* A byte order mark has no meaning here. */
-    s->offset = begin == 0 && bytes >= 3 && memcmp(text, "\xef\xbb\xbf", 3) == 0 ? 3 : (uint32_t)begin;
+    s->offset = begin == 0 && end >= 3 && memcmp(source, "\xef\xbb\xbf", 3) == 0 ? 3 : (uint32_t)begin;
     if (begin == 0)
-        refuse_other_file(s, text, bytes);
+        refuse_other_file(s, end);
     if (lone_mapping)
         token_open(s, T_MAP_OPEN, 0, 0, ']');
     s->outermost = lone_mapping;
-    token_run_lexer(s, text + s->offset, bytes - s->offset);
+    token_run_lexer(s, text + (s->offset - begin), end - s->offset);
     token_add(s, T_END, last_end(s), last_end(s)); /* after the last token: what is missing is missing there */
     if (!list.too_deep && s->block_heads)
         link_blocks(&list);
@@ -655,7 +657,7 @@ static token_list scan_from(token_scanner *s, char *text, size_t begin, size_t b
 static token_list scan_text(token_scanner *s, char *text, size_t bytes, int file, bool lone_mapping, bool all_free, arena *a,
                             diag_list *diags)
 {
-    return scan_from(s, text, 0, bytes, file, lone_mapping, all_free, a, diags);
+    return scan_from(s, text, text, 0, bytes, file, lone_mapping, all_free, a, diags);
 }
 
 token_list token_scan_text(token_scanner *s, char *text, size_t bytes, int file, bool lone_mapping, arena *a, diag_list *diags)
@@ -676,10 +678,12 @@ token_list token_scan(const source_map *sources, int file, arena *a, diag_list *
 token_list token_scan_part(const source_map *sources, int file, uint32_t begin, uint32_t end, arena *a, diag_list *diags)
 {
     arena *scratch = arena_new_inside(a);
-    char *text = arena_alloc(scratch, (size_t)end + 2);
-    uint32_t from = begin > 0 ? begin - 1 : 0; /* the end of the line before */
-    memcpy(text + from, source_text(sources, file) + from, end - from);
-    token_list list = scan_from(token_scanner_new(scratch), text, begin, end, file, false, false, a, diags);
+    const char *source = source_text(sources, file);
+    size_t bytes = end - begin;
+    char *text = arena_alloc_unset(scratch, bytes + 2);
+    memcpy(text, source + begin, bytes);
+    text[bytes] = text[bytes + 1] = '\0';
+    token_list list = scan_from(token_scanner_new(scratch), source, text, begin, end, file, false, false, a, diags);
     arena_free(scratch);
     return list;
 }
