@@ -515,6 +515,27 @@ const sema_survey *sema_survey_of(const ast *file, unsigned dialects, arena *a)
     return y;
 }
 
+/* Where none is mixed, a part's releases are those that have all that it says, so that of the file only what all parts have is left. Else
+ * which words are the odd ones is decided word by word. */
+const sema_survey *sema_survey_join(const sema_survey *const *parts, size_t count, arena *a)
+{
+    sema_survey *y = ARENA_NEW(a, sema_survey);
+    y->dialects = ALL_DIALECTS;
+    for (size_t i = 0; i < count; i++) {
+        y->dialects &= parts[i]->dialects;
+        y->called_count += parts[i]->called_count;
+        if (parts[i]->mixed || !y->dialects)
+            return NULL;
+    }
+    y->called = ARENA_ARRAY(a, const char *, y->called_count + 1);
+    size_t next = 0;
+    for (size_t i = 0; i < count; i++)
+        for (size_t k = 0; k < parts[i]->called_count; k++)
+            y->called[next++] = parts[i]->called[k];
+    order_sort(y->called, y->called_count, sizeof *y->called, by_name);
+    return y;
+}
+
 static bool is_kernel(analysis *s, scope *names, const ast *fn)
 {
     if (s->only && !s->lists) {

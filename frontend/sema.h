@@ -20,6 +20,8 @@ typedef struct sema_survey {
 
 /* `dialects`: the releases that may be meant (frontend/dialect.h); 0: all. Lives in the arena. */
 const sema_survey *sema_survey_of(const ast *file, unsigned dialects, arena *a);
+/* The same of a file by those of its parts in their order, each of all releases; NULL: one must be made of the whole. */
+const sema_survey *sema_survey_join(const sema_survey *const *parts, size_t count, arena *a);
 
 typedef struct sema_options {
     const char *only; /* the one kernel or dataflow item to read; NULL: all. When it is not there, `left_out` of the module has what is. */

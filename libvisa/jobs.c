@@ -40,6 +40,8 @@ typedef struct worker {
     bool done;
     uint32_t begin, end; /* of the file, bytes: what it parses */
     ast *part;
+    const sema_survey **surveys; /* of the pieces of that */
+    size_t survey_count, survey_capacity;
 } worker;
 
 static bool takes_kernel(void *user, size_t number, src_range text)
@@ -241,7 +243,7 @@ static void take_part(arena *a, ast *root, const ast *part)
     root->value |= part->value; /* is there something to expand? */
 }
 
-/* Piece by piece: the tokens of each lie where those of the one before did. */
+/* Piece by piece: the tokens of each lie where those of the one before did, and its tree is surveyed while it is in this one's cache. */
 static void parse_part(void *user, unsigned number, size_t index)
 {
     jobs *j = user;
@@ -253,9 +255,12 @@ static void parse_part(void *user, unsigned number, size_t index)
     ast *all = ast_new(w->c->arena, AST_FILE, (src_range){j->file, w->begin, w->end});
     for (uint32_t at = w->begin, end; at < w->end; at = end) {
         end = after_item(text, (uint32_t)smaller((int64_t)at + TOKENS_OF_BYTES, w->end), w->end);
-        take_part(w->c->arena, all, parse_file_part(j->of->sources, j->file, at, end, w->c->arena, &w->c->diags));
+        const ast *read = parse_file_part(j->of->sources, j->file, at, end, w->c->arena, &w->c->diags);
         if (w->c->diags.count > 0)
             return;
+        take_part(w->c->arena, all, read);
+        const sema_survey *survey = sema_survey_of(read, 0, w->c->arena);
+        ARENA_PUSH(w->c->arena, w->surveys, w->survey_count, w->survey_capacity, survey);
     }
     w->part = all;
 }
@@ -286,6 +291,17 @@ static ast *root_of(const jobs *j)
     for (unsigned i = 0; i < j->count; i++)
         take_part(a, root, j->workers[i].part);
     return root;
+}
+
+const sema_survey *jobs_survey(const visa_compilation *c)
+{
+    const jobs *j = c->jobs;
+    const sema_survey **parts = NULL;
+    size_t count = 0, capacity = 0;
+    for (unsigned i = 0; j && i < j->count; i++)
+        for (size_t k = 0; k < j->workers[i].survey_count; k++)
+            ARENA_PUSH(c->arena, parts, count, capacity, j->workers[i].surveys[k]);
+    return count > 0 ? sema_survey_join(parts, count, c->arena) : NULL;
 }
 
 ast *jobs_parse(visa_compilation *c, int file)

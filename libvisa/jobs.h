@@ -11,6 +11,8 @@
 /* The tree of a file, each thread having read a part of it; NULL: it is short, or has errors, or macros that a later part might call.
  * Kernels may follow, by the same threads. */
 ast *jobs_parse(visa_compilation *c, int file);
+/* The survey of what jobs_parse gave; NULL: it gave nothing, or its parts alone do not tell. */
+const sema_survey *jobs_survey(const visa_compilation *c);
 /* Compiles the kernels of c->tree and leaves module, binary and warnings in `c`. False: it was not tried, or something is wrong with the
  * file, or it may cost too much: nothing happened, and one after the other says what. */
 bool jobs_run(visa_compilation *c, const sema_options *options);

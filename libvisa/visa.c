@@ -139,7 +139,8 @@ static bool read_text(visa_compilation *c, int file)
         return false;
     expand_begin(c->expander);
     c->tree = expand_file(c->expander, c->file);
-    c->survey = sema_survey_of(c->tree, c->recall ? recall_dialects(c->recall) : 0, c->arena);
+    const sema_survey *of_parts = c->tree == c->file && !c->recall ? jobs_survey(c) : NULL;
+    c->survey = of_parts ? of_parts : sema_survey_of(c->tree, c->recall ? recall_dialects(c->recall) : 0, c->arena);
     if (c->options->again && !c->recall && !c->is_book)
         keep(c);
     return true;

@@ -34,8 +34,11 @@ fn k{number}(device: &mut Device, a: &HbmTensor<i8, m![1], m![A]>) -> HbmTensor<
 """
 
 
+AXES = "axes![A = 64];\n"
+
+
 def made(count, between="", body=lambda i: ""):
-    return "axes![A = 64];\n" + between.join(kernel(i, body(i)) for i in range(count))
+    return AXES + between.join(kernel(i, body(i)) for i in range(count))
 
 
 def hand_made():
@@ -47,13 +50,28 @@ def hand_made():
     yield "a part ends in a comment", "/*\n" + "}\n" * LEAST_BYTES + "*/\n" + made(many)
     yield "a part ends in a module", "mod x {\n" + made(many) + "}\n" + "mod y {\n" + made(many) + "}\n"
     yield "open at the end", made(many) + "fn f() {\n"
-    yield "a bracket too many", made(many, "\n") + "}\n" + made(many).replace("fn k", "fn l").replace("axes![A = 64];\n", "")
+    yield "a bracket too many", made(many, "\n") + "}\n" + made(many).replace("fn k", "fn l").replace(AXES, "")
     yield "twice the same name", made(many) + kernel(many - 1)
     yield "attributes apart", made(many, "#[allow(unused)]\n")
     yield "macros", "macro_rules! same { ($x:expr) => { $x }; }\n" + made(many, padding, lambda i: "let b = same!(1);" if i % 7 == 0 else "")
     yield "faults in some", made(many, "", lambda i: "let b: DmTensor<i8, m![1], m![B]> = unknown;" if i % 31 == 5 else "")
     yield "an alias with a fault", made(many) + "type Bad = m![Nowhere];\n"
     yield "syntax", made(many, "", lambda i: "let = ;" if i == many - 2 else "")
+    rest = made(3 * many, padding).replace(AXES, "")
+    called = kernel("called").replace("#[device(chip = 1)]\n", "")
+    head = kernel("caller").split("{", 1)[0]
+    yield "a part calls a function of another", AXES + called + rest + head + "{\n    kcalled(device, a)\n}\n"
+
+    def with_context(text):
+        return text.replace("device: &mut Device", "ctx: &mut Context").replace("device.tdma", "ctx.tdma")
+
+    newer, faulty = with_context(rest), with_context(kernel("faulty", "let b = a.to_dm(1, 2, 3, 4);"))  # how many, the release says
+    older = newer.replace("fn k", "fn o").replace("::<m![1 # 2], m![1 # 256], m![A]>(&mut ctx.tdma)", "(&mut ctx.tdma, 0)")
+    older = older.replace("(&mut ctx.tdma)", "(&mut ctx.tdma, 64)")
+    yield "parts of two releases, the newer one first", AXES + newer + older + faulty
+    yield "parts of two releases, the older one first", AXES + older + newer + faulty
+    last = newer + faulty
+    yield "parts of two releases that end where those of two threads do", AXES + " " * (len(last) - len(older) + 100) + older + last
     yield "constants", made(many) + "const N: usize = 3;\nconst _: () = assert!(N == 4);\n"
 
 
