@@ -36,6 +36,8 @@ static void refuse_budget(visa_compilation *c, const budget *spent)
 /* What was being made may be half made: nothing but its diagnostics, its texts and its tree is looked at from here on. */
 bool compilation_unwound(visa_compilation *c)
 {
+    if (c->read)
+        c->read->costs_arena = NULL; /* all arenas inside are free */
     const budget *account = c->exhausted ? NULL : arena_budget(c->arena);
     if (!account || account->end == BUDGET_MEMORY) {
         c->exhausted = true;

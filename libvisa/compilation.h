@@ -13,6 +13,7 @@
 #include "frontend/upgrade.h"
 #include "include/visa.h"
 #include "ir/step/bind.h"
+#include "runtime/timing/known_costs.h"
 #include "support/strbuf.h"
 #include "target/target.h"
 
@@ -103,8 +104,10 @@ struct visa_compilation {
     size_t pending;          /* functions that are stale, and were not compiled */
     const src_range *blanks; /* what is not there to be asked about */
     size_t blank_count;
-    const sema_survey *survey;           /* of `tree` */
-    const struct compilation_read *read; /* options->again: what visa_compile_again goes back to; NULL: nothing is */
+    const sema_survey *survey;     /* of `tree` */
+    struct compilation_read *read; /* options->again: what visa_compile_again goes back to; NULL: nothing is */
+    known_costs *costs;            /* of the copies of its kernels so far; NULL: none are kept */
+    size_t ordered_count;          /* kernels so far that were ordered */
 };
 
 /* A compilation whose text was read, and nothing made of it yet: what it was, and the point of its arena to go back to. */
@@ -114,6 +117,9 @@ typedef struct compilation_read {
     const expander *expander;
     uint64_t steps;
     arena_mark end;
+    arena *costs_arena; /* NULL: none, or it went with the others when a compilation was unwound */
+    known_costs *costs;
+    arena_mark no_costs; /* of costs_arena */
 } compilation_read;
 
 /* visa_compile, with what is known from before; the text is as the recall wants it. */

@@ -142,11 +142,11 @@ static void try_orders(pricing *x)
     x->binary = NULL;
 }
 
-const binary_kernel *kernel_order(pass_context *p, const emit_context *e, kernel *k)
+const binary_kernel *kernel_order(pass_context *p, const emit_context *e, known_costs *known, kernel *k)
 {
     arena *scratch = arena_new_inside(p->arena);
     pricing x = {.context = p, .emit = e, .kernel = k, .arena = scratch, .base = k->issue};
-    x.known = known_costs_new(p->target, scratch);
+    x.known = known ? known : known_costs_new(p->target, scratch);
     x.graph = order_graph_make(p->target, k, scratch);
     if (x.graph && measure(&x)) {
         x.settled = places(&x);

@@ -77,6 +77,20 @@ static bool is_ordered(const visa_compilation *c, const kernel *k)
     return chosen && !c->options->editor && !c->is_book;
 }
 
+/* Costs that are known when a kernel is ordered, and where its own are kept; NULL: it is the first, and most files have no other. Keeping
+ * them takes no steps, so that a kernel takes as many whatever was there before it. */
+static known_costs *costs_before(visa_compilation *c)
+{
+    if (!c->costs && c->ordered_count > 0) {
+        budget *account = arena_budget(c->arena);
+        uint64_t steps = account->steps;
+        c->costs = known_costs_new(c->target, arena_new_inside(c->arena));
+        account->steps = steps;
+    }
+    c->ordered_count++;
+    return c->costs;
+}
+
 void compilation_finish_kernel(void *user, kernel *k)
 {
     visa_compilation *c = user;
@@ -91,7 +105,7 @@ void compilation_finish_kernel(void *user, kernel *k)
     const binary_kernel *emitted = NULL;
     if (c->diags.error_count == 0 && is_ordered(c, k)) {
         emit_context e = {.arena = c->binary_only ? c->kernel_arena : NULL, .target = c->target, .line_of = compilation_line_of, .user = c};
-        emitted = kernel_order(&p, &e, k);
+        emitted = kernel_order(&p, &e, costs_before(c), k);
         compilation_took(c, "order");
     }
     if (c->has_programs) {
@@ -146,11 +160,36 @@ static bool read_text(visa_compilation *c, int file)
     return true;
 }
 
+/* Beyond what is read of the text this is kept for visa_compile_again, in an arena of its own in front of where that goes back to. */
+static known_costs *kept_costs(visa_compilation *c)
+{
+    enum { MOST_COSTS = 1 << 12 };
+    compilation_read *r = c->read;
+    budget *account = arena_budget(c->arena);
+    uint64_t steps = account->steps;
+    if (!r->costs_arena) {
+        r->costs_arena = arena_new_inside(c->arena);
+        r->costs = NULL;
+        r->no_costs = arena_mark_here(r->costs_arena);
+        r->end = arena_mark_here(c->arena);
+    }
+    if (r->costs && known_costs_count(r->costs) > MOST_COSTS) {
+        arena_rewind(r->costs_arena, r->no_costs);
+        r->costs = NULL;
+    }
+    if (!r->costs)
+        r->costs = known_costs_new(c->target, r->costs_arena);
+    account->steps = steps;
+    return r->costs;
+}
+
 /* --kernel names a kernel or dataflow item, which is read alone, or a stream program, which may map any kernel of its file. */
 static void compile_tree(visa_compilation *c)
 {
-    if (c->read)
+    if (c->read) {
+        c->costs = kept_costs(c);
         c->diags = diag_list_copy(&c->diags);
+    }
     c->mappings = mapping_context_new(c->arena);
     c->is_set = ARENA_ARRAY(c->arena, bool, c->options->parameter_count + 1);
     c->bindings = ARENA_ARRAY(c->arena, step_binding, c->options->parameter_count + 1);

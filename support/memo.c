@@ -56,6 +56,11 @@ static void grow(memo *m)
             *place_of(m, old[i].hash, old[i].key, old[i].count) = old[i];
 }
 
+size_t memo_count(const memo *m)
+{
+    return m->taken;
+}
+
 void *memo_find(memo *m, const int64_t *key, size_t count, bool *is_new)
 {
     uint64_t hash = hash_of(key, count);

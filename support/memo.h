@@ -12,5 +12,6 @@ typedef struct memo memo;
 memo *memo_new(arena *a, size_t bytes);
 /* The answer for a key, zeroed where it is new. */
 void *memo_find(memo *m, const int64_t *key, size_t count, bool *is_new);
+size_t memo_count(const memo *m);
 
 #endif

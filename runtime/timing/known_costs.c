@@ -5,6 +5,7 @@
 #include "codegen/copy_command.h"
 #include "runtime/machine/walk.h"
 #include "runtime/timing/dm_bank.h"
+#include "support/budget.h"
 
 enum { COPY_HEAD = 12, COPY_LOOP = 4 /* numbers each */ };
 
@@ -15,9 +16,24 @@ typedef struct copy_answer {
 
 known_costs *known_costs_new(const target *t, arena *a)
 {
+    uint64_t steps = arena_budget(a)->steps;
     known_costs *known = ARENA_NEW(a, known_costs);
-    *known = (known_costs){t, memo_new(a, sizeof(copy_answer)), memo_new(a, sizeof(int64_t))};
+    *known = (known_costs){t, a, memo_new(a, sizeof(copy_answer)), memo_new(a, sizeof(int64_t))};
+    arena_budget(a)->steps = steps;
     return known;
+}
+
+static void *find(const known_costs *known, memo *m, const int64_t *key, size_t count, bool *is_new)
+{
+    uint64_t steps = arena_budget(known->arena)->steps;
+    void *answer = memo_find(m, key, count, is_new);
+    arena_budget(known->arena)->steps = steps;
+    return answer;
+}
+
+size_t known_costs_count(const known_costs *known)
+{
+    return memo_count(known->copies) + memo_count(known->streaks);
 }
 
 /* An address from which the walk of a side touches the same slices as from its own: where no step leaves the slice that its outer loops
@@ -50,7 +66,7 @@ bool known_copy_cost(known_costs *known, const command *c, dma_cost *out)
         count += COPY_LOOP;
     }
     bool is_new;
-    copy_answer *answer = memo_find(known->copies, key, count, &is_new);
+    copy_answer *answer = find(known, known->copies, key, count, &is_new);
     if (is_new)
         answer->counts = dma_cost_of(known->target, c, &answer->cost);
     *out = answer->cost;
@@ -61,7 +77,7 @@ int64_t known_bank_streak(known_costs *known, const command *c)
 {
     int64_t key[DM_BANK_KEY];
     bool is_new;
-    int64_t *answer = memo_find(known->streaks, key, dm_bank_key(known->target, c, key), &is_new);
+    int64_t *answer = find(known, known->streaks, key, dm_bank_key(known->target, c, key), &is_new);
     if (is_new)
         *answer = dm_bank_streak(known->target, c, known->target->dm_starving_accesses);
     return *answer;
