@@ -109,10 +109,10 @@ unsigned command_words(const command *c)
 
 bool command_row_is_number(const command_field_row *row)
 {
-    static const char *const others[] = {"code", "mode", "mask", "flag"};
+    static const char others[][4] = {"code", "mode", "mask", "flag"}; /* without NULs: four bytes are one word to compare */
     size_t bytes = strlen(row->unit);
     for (size_t i = 0; i < sizeof others / sizeof *others; i++)
-        if (bytes >= 4 && strcmp(row->unit + bytes - 4, others[i]) == 0)
+        if (bytes >= sizeof *others && memcmp(row->unit + bytes - sizeof *others, others[i], sizeof *others) == 0)
             return false;
     return row->form != LOG2;
 }

@@ -19,8 +19,8 @@ enum { MAX_PORTS = 0xffff, MAX_AXES = 0xffff, SYMBOL_WORDS = 3, NOTE_VERSION_TYP
 /* The sections of a kernel, in file order. The first three are the contexts. */
 typedef enum section_kind { SECTION_PORTS = CONTEXT_DMA + 1, SECTION_EINSUM, SECTION_LINES, SECTION_KINDS } section_kind;
 
-static const char *const prefixes[SECTION_KINDS] = {".visa.main.",  ".visa.sub.",    ".visa.dma.",
-                                                    ".visa.ports.", ".visa.einsum.", ".visa.lines."};
+static const char family[] = ".visa."; /* their names begin so: ".visa.main.KERNEL" */
+static const char *const prefixes[SECTION_KINDS] = {"main.", "sub.", "dma.", "ports.", "einsum.", "lines."};
 
 static const char step_prefix[] = ".visa.step.";
 static const char note_section[] = ".note.visa", note_owner[8] = "visa";
@@ -151,7 +151,7 @@ static const char *joined(arena *a, const char *front, const char *middle, const
 
 static uint64_t add_kernel_section(writer *w, const binary_kernel *k, unsigned kind, const uint64_t *words, size_t count)
 {
-    return w->made[kind] = add_section(w, joined(w->arena, prefixes[kind], k->name, ""), SHT_PROGBITS, words, count);
+    return w->made[kind] = add_section(w, joined(w->arena, family, prefixes[kind], k->name), SHT_PROGBITS, words, count);
 }
 
 static void add_symbol(writer *w, const char *name, unsigned type, uint64_t section, uint64_t offset, uint64_t size)
@@ -482,11 +482,12 @@ static bool read_note(reader *r)
     return false;
 }
 
-/* The kernel's part of a section name, or NULL when the section is of another kind. */
-static const char *name_after(const char *section, unsigned kind)
+/* What follows the prefix in a part of a section's name, or NULL. Letter by letter, since most differ in their first ones. */
+static const char *name_behind(const char *name, const char *prefix)
 {
-    size_t bytes = strlen(prefixes[kind]);
-    return strncmp(section, prefixes[kind], bytes) == 0 ? section + bytes : NULL;
+    while (*prefix && *name == *prefix)
+        name++, prefix++;
+    return *prefix ? NULL : name;
 }
 
 static int kernel_order(const void *a, const void *b)
@@ -499,7 +500,7 @@ static bool find_kernels(reader *r)
 {
     size_t capacity = 0;
     for (size_t i = 1; i < r->section_count; i++) {
-        const char *name = name_after(r->sections[i].name, SECTION_PORTS);
+        const char *own = name_behind(r->sections[i].name, family), *name = own ? name_behind(own, prefixes[SECTION_PORTS]) : NULL;
         if (!name)
             continue;
         if (!kernel_name_is_legal(name))
@@ -514,8 +515,9 @@ static bool find_kernels(reader *r)
 static bool place_section(reader *r, size_t number)
 {
     const elf_section *s = &r->sections[number];
-    for (unsigned kind = 0; kind < SECTION_KINDS; kind++) {
-        const char *name = name_after(s->name, kind);
+    const char *own = name_behind(s->name, family);
+    for (unsigned kind = 0; own && kind < SECTION_KINDS; kind++) {
+        const char *name = name_behind(own, prefixes[kind]);
         if (!name)
             continue;
         kernel_place key = {.name = name}, *k = NULL;

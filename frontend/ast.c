@@ -32,7 +32,8 @@ const ast *ast_kid(const ast *node, uint32_t position)
 
 ast *ast_new(arena *a, ast_kind kind, src_range range)
 {
-    ast *node = ARENA_NEW(a, ast);
+    ARENA_ALIGNED(ast);
+    ast *node = arena_alloc_unset(a, sizeof *node);
     *node = (ast){.kind = kind, .range = range, .name_range = range, .text = "", .depth = 1};
     return node;
 }

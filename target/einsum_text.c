@@ -16,16 +16,23 @@ bool einsum_is_dense(const einsum *e)
     return true;
 }
 
+/* All but numbers: printf takes ten times as long, and every kernel has such a text. */
+static void put_two(strbuf *out, const char *first, const char *second)
+{
+    strbuf_puts(out, first);
+    strbuf_puts(out, second);
+}
+
 static void print_axes(strbuf *out, const einsum *e, uint32_t tensor, const char *between)
 {
     const einsum_tensor *t = &e->tensors[tensor];
     for (uint32_t i = 0; i < t->rank; i++)
-        strbuf_printf(out, "%s%s", i ? between : "", e->axes[t->axes[i]].name);
+        put_two(out, i ? between : "", e->axes[t->axes[i]].name);
 }
 
 static void print_tensor(strbuf *out, const einsum *e, uint32_t tensor)
 {
-    strbuf_printf(out, "%s[", e->tensors[tensor].name);
+    put_two(out, e->tensors[tensor].name, "[");
     print_axes(out, e, tensor, ", ");
     strbuf_puts(out, "]");
 }
@@ -34,9 +41,9 @@ static void print_tensor(strbuf *out, const einsum *e, uint32_t tensor)
 static void print_indexed(strbuf *out, const einsum *e, const einsum_statement *s, uint32_t tensor)
 {
     const einsum_tensor *t = &e->tensors[tensor];
-    strbuf_printf(out, "%s[", t->name);
+    put_two(out, t->name, "[");
     for (uint32_t i = 0; i < t->rank; i++) {
-        strbuf_printf(out, "%s%s", i ? ", " : "", e->axes[t->axes[i]].name);
+        put_two(out, i ? ", " : "", e->axes[t->axes[i]].name);
         for (uint32_t k = 0; k < einsum_index_count(s); k++) {
             if (s->indices[k].axis != t->axes[i])
                 continue;
@@ -109,7 +116,7 @@ static void print_value(strbuf *out, const einsum *e, const einsum_statement *s,
         if (row->text[i] == '$')
             print_value(out, e, s, ends[next++], false);
         else
-            strbuf_printf(out, "%c", row->text[i]);
+            strbuf_append(out, &row->text[i], 1);
 }
 
 void einsum_print_expression(strbuf *out, const einsum *e, const einsum_statement *s)
@@ -123,7 +130,7 @@ void einsum_print_expression(strbuf *out, const einsum *e, const einsum_statemen
 static void print_upper(strbuf *out, const char *name)
 {
     for (; *name; name++)
-        strbuf_printf(out, "%c", toupper((unsigned char)*name));
+        strbuf_append(out, &(char){(char)toupper((unsigned char)*name)}, 1);
 }
 
 static void print_summed(strbuf *out, const einsum *e, const einsum_statement *s)
@@ -134,7 +141,7 @@ static void print_summed(strbuf *out, const einsum *e, const einsum_statement *s
         for (uint32_t k = 0; k < i; k++)
             known = known || (!s->digits[k].kept && s->digits[k].axis == s->digits[i].axis);
         if (!known)
-            strbuf_printf(out, "%s%s", any ? ", " : "", e->axes[s->digits[i].axis].name);
+            put_two(out, any ? ", " : "", e->axes[s->digits[i].axis].name);
         any = any || !known;
     }
 }
@@ -149,7 +156,7 @@ static void print_assignment(strbuf *out, const einsum *e, const einsum_statemen
         print_tensor(out, e, s->dst);
     strbuf_puts(out, " = ");
     if (s->op == MATH_REDUCE) {
-        strbuf_printf(out, "%s[", scalar_row_of(s->fold)->name);
+        put_two(out, scalar_row_of(s->fold)->name, "[");
         print_summed(out, e, s);
         strbuf_puts(out, "] ");
     }

@@ -281,8 +281,10 @@ static const char *written(arena *a, const einsum *e)
         strbuf_puts(&s, i ? "; " : "");
         if (times > 1)
             strbuf_printf(&s, "%zu x %s", times, period > 1 ? "(" : "");
-        for (size_t k = 0; k < (period ? period : 1); k++)
-            strbuf_printf(&s, "%s%s", k ? "; " : "", texts[i + k]);
+        for (size_t k = 0; k < (period ? period : 1); k++) {
+            strbuf_puts(&s, k ? "; " : "");
+            strbuf_puts(&s, texts[i + k]);
+        }
         strbuf_puts(&s, period > 1 ? ")" : "");
         i += times * (period ? period : 1);
     }
