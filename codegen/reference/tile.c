@@ -180,7 +180,9 @@ static void find_lanes(plan_tile *t, const plan_statement *p)
 }
 
 /* A few sums; the nodes of a tree need registers as well. A value that one product reads is its operand in memory: columns of one row,
- * or, where operands are broadcast too, rows of one vector. Without a tree each sum waits for its last addition, and there must be many. */
+ * or, where operands are broadcast too, rows of one vector. Of one row, more vectors are fewer reads: two take three for two products, four
+ * five for four, and a dozen nodes that wait in memory then. Without a tree each sum waits for its last addition, and there must be many.
+ */
 static void shape_tree(plan_tile *t, const plan_machine *m, int64_t rows, int64_t columns, const plan_statement *p)
 {
     enum { MOST_ROWS = 6, MOST_VECTORS = 4, SPARE = 2 };
@@ -193,7 +195,7 @@ static void shape_tree(plan_tile *t, const plan_machine *m, int64_t rows, int64_
         alive++;
     int64_t sums = most_of(sums_alone ? m->registers - 2 * SPARE : (m->registers - SPARE) / alive, 1),
             most_vectors = sums_alone ? MOST_VECTORS / 2 : MOST_VECTORS;
-    while (!m->masks && 2 * t->vectors <= least_of(sums, most_vectors) && columns > t->vectors * m->lanes)
+    while (!m->masks && t->vectors < most_vectors && columns > t->vectors * m->lanes)
         t->vectors *= 2;
     t->rows = least_of(rows, most_of(least_of(sums / t->vectors, MOST_ROWS), 1));
     t->unit_block = t->lane_count;
