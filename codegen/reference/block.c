@@ -55,6 +55,14 @@ static LLVMValueRef minus(emitter *e, LLVMValueRef x, LLVMValueRef y)
     return LLVMBuildSub(e->b, x, y, "");
 }
 
+/* What a block holds, sums or codes. */
+static LLVMTypeRef held_type(const block *k)
+{
+    const plan_statement *s = k->f->of;
+    emitter *e = k->f->e;
+    return s->block_tile.narrows ? gemm_result_type(e, &s->block_tile) : s->integer ? e->i32 : e->f32;
+}
+
 /* A vector of sums, or one, as it is stored. */
 typedef struct column_place {
     LLVMValueRef row, column;
@@ -63,6 +71,8 @@ typedef struct column_place {
 static LLVMValueRef narrow_sums(const block *k, LLVMValueRef sums, const column_place *at, int64_t lanes, int64_t live)
 {
     emitter *e = k->f->e;
+    if (k->f->of->block_tile.narrows)
+        return sums;
     expression_value v = emit_epilogue(k->f->operands, (expression_value){.value = sums}, at->row, at->column, lanes, live);
     return emit_narrow(e, e->plan->e->tensors[k->f->of->of->dst].dtype, v.value);
 }
@@ -71,10 +81,9 @@ static LLVMValueRef narrow_sums(const block *k, LLVMValueRef sums, const column_
 static void store_columns(const block *k, LLVMValueRef sums, LLVMValueRef to, const column_place *at, int64_t lanes)
 {
     emitter *e = k->f->e;
-    const plan_statement *s = k->f->of;
-    LLVMTypeRef sum = s->integer ? e->i32 : e->f32;
-    LLVMValueRef value = LLVMBuildLoad2(e->b, lanes > 1 ? emit_vector_type(sum, lanes) : sum, sums, "");
-    LLVMSetAlignment(value, 4);
+    LLVMTypeRef held = held_type(k);
+    LLVMValueRef value = LLVMBuildLoad2(e->b, lanes > 1 ? emit_vector_type(held, lanes) : held, sums, "");
+    LLVMSetAlignment(value, k->f->of->block_tile.narrows ? 1 : 4);
     LLVMSetAlignment(LLVMBuildStore(e->b, narrow_sums(k, value, at, lanes, lanes), to), 1);
 }
 
@@ -86,7 +95,7 @@ static void store_vector(const block *k, LLVMValueRef sums, LLVMValueRef row_at,
     const plan_statement *s = k->f->of;
     LLVMTypeRef code = emit_code_type(e, e->plan->e->tensors[s->of->dst].dtype);
     LLVMValueRef in_block = minus(e, column, emit_scaled(e, k->columns.first, s->block_tile.columns));
-    LLVMValueRef from = emit_item(e, e->i32, sums, in_block);
+    LLVMValueRef from = emit_item(e, held_type(k), sums, in_block);
     LLVMValueRef offset = emit_group_offset(e, s->of->dst, EINSUM_DST, &s->digits[PLAN_COLUMN], column);
     LLVMValueRef to = emit_item(e, code, k->f->dst, LLVMBuildAdd(e->b, row_at, offset, ""));
     if (live < s->block_tile.lanes && e->plan->machine.masks) {
@@ -99,7 +108,7 @@ static void store_vector(const block *k, LLVMValueRef sums, LLVMValueRef row_at,
     for (int64_t done = 0, piece = s->block_tile.lanes; done < live; piece /= 2)
         if (done + piece <= live) {
             column_place at = {row, emit_plus(e, column, done)};
-            store_columns(k, emit_item(e, e->i32, from, emit_i64(e, done)), emit_item(e, code, to, emit_i64(e, done)), &at, piece);
+            store_columns(k, emit_item(e, held_type(k), from, emit_i64(e, done)), emit_item(e, code, to, emit_i64(e, done)), &at, piece);
             done += piece;
         }
 }
@@ -135,7 +144,7 @@ static void store_block(const block *k)
     LLVMValueRef end = emit_least(e, emit_scaled(e, k->rows.end, s->block_tile.rows), emit_i64(e, s->digits[PLAN_ROW].combinations));
     emitter_loop row;
     emit_loop_open(e, &row, first, end, 1);
-    LLVMValueRef sums = emit_item(e, e->i32, k->sums, emit_scaled(e, minus(e, row.counter, first), s->block_line));
+    LLVMValueRef sums = emit_item(e, held_type(k), k->sums, emit_scaled(e, minus(e, row.counter, first), s->block_line));
     LLVMValueRef offset = emit_group_offset(e, s->of->dst, EINSUM_DST, &s->digits[PLAN_ROW], row.counter);
     store_row(k, sums, LLVMBuildAdd(e->b, k->base, offset, ""), row.counter);
     emit_loop_close(e, &row);
@@ -202,7 +211,7 @@ static LLVMValueRef sums_at(const block *k)
         return f->sums;
     LLVMValueRef at = LLVMBuildAdd(e->b, k->base, emit_scaled(e, k->rows.first, t->rows * f->of->block_line), "");
     at = LLVMBuildAdd(e->b, at, emit_scaled(e, k->columns.first, t->columns), "");
-    return place_of(k, either_rest(k), f->sums, emit_item(e, e->i32, f->dst, at));
+    return place_of(k, either_rest(k), f->sums, emit_item(e, held_type(k), f->dst, at));
 }
 
 static void emit_one_block(block *k)

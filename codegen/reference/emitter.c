@@ -101,9 +101,18 @@ LLVMValueRef emit_shuffle(emitter *e, LLVMValueRef a, LLVMValueRef b, const int 
     return LLVMBuildShuffleVector(e->b, a, b, LLVMConstVector(mask, count), "");
 }
 
+enum { MOST_CODES = 128 };
+
+LLVMValueRef emit_side_by_side(emitter *e, LLVMValueRef a, LLVMValueRef b)
+{
+    int places[MOST_CODES], count = 2 * (int)LLVMGetVectorSize(LLVMTypeOf(a));
+    for (int i = 0; i < count; i++)
+        places[i] = i;
+    return emit_shuffle(e, a, b, places, (unsigned)count);
+}
+
 LLVMValueRef emit_interleaved(emitter *e, LLVMValueRef a, LLVMValueRef b)
 {
-    enum { MOST_CODES = 128 };
     int places[MOST_CODES], count = (int)LLVMGetVectorSize(LLVMTypeOf(a));
     for (int i = 0; i < count; i++) {
         places[2 * i] = i;

@@ -60,6 +60,8 @@ LLVMValueRef emit_shuffle(emitter *e, LLVMValueRef a, LLVMValueRef b, const int 
 
 /* a0 b0 a1 b1 .. */
 LLVMValueRef emit_interleaved(emitter *e, LLVMValueRef a, LLVMValueRef b);
+/* One after the other. */
+LLVMValueRef emit_side_by_side(emitter *e, LLVMValueRef a, LLVMValueRef b);
 
 /* A call of an overloaded intrinsic ("llvm.fabs") at the type of its arguments. */
 LLVMValueRef emit_intrinsic(emitter *e, const char *name, LLVMValueRef *args, unsigned count);

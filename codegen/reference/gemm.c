@@ -7,9 +7,9 @@ int64_t gemm_sum_bytes(plan_product product)
     return product == PRODUCT_F64 ? 8 : 4;
 }
 
-static LLVMTypeRef sum_type(const gemm *g)
+LLVMTypeRef gemm_result_type(emitter *e, const plan_tile *tile)
 {
-    return g->tile->product == PRODUCT_F64 ? g->e->f64 : g->e->i32;
+    return tile->narrows ? emit_code_type(e, tile->code) : tile->product == PRODUCT_F64 ? e->f64 : e->i32;
 }
 
 /* ---- the tile registers' shape ---- */
@@ -46,7 +46,7 @@ static void emit_row_tile(gemm *g, LLVMValueRef c, LLVMValueRef rows, LLVMValueR
     const plan_tile *t = g->tile;
     g->row_tile = number;
     g->row_panel = emit_item(e, e->i32, rows, emit_scaled(e, number, plan_row_tile_units(t)));
-    g->c_tile = emit_item(e, sum_type(g), c, emit_scaled(e, number, t->rows * g->line));
+    g->c_tile = emit_item(e, gemm_result_type(e, t), c, emit_scaled(e, number, t->rows * g->line));
     if (plan_in_tile_registers(t))
         emit_register_tile(g, first, end);
     else if (t->along_depth)
@@ -86,7 +86,7 @@ static void emit_column_tile(gemm *g, const gemm_operands *at, const plan_tile *
     g->column_panel = whole->columns_in_place ? emit_item(e, emit_code_type(e, whole->column_type), at->s,
                                                           emit_scaled(e, column, whole->columns * plan_column_step(whole)))
                                               : emit_item(e, e->i32, at->s, emit_scaled(e, column, whole->columns * whole->units));
-    LLVMValueRef c_column = emit_item(e, sum_type(g), at->c, emit_scaled(e, column, whole->columns));
+    LLVMValueRef c_column = emit_item(e, gemm_result_type(e, whole), at->c, emit_scaled(e, column, whole->columns));
     emit_row_tiles(g, c_column, at->r, at->tiles.rows, first, end);
 }
 

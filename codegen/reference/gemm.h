@@ -41,6 +41,8 @@ void emit_gemm_end(emitter *e, const plan_tile *tile);
 
 /* Bytes of a sum in C. */
 int64_t gemm_sum_bytes(plan_product product);
+/* What C holds: sums, or codes of the destination. */
+LLVMTypeRef gemm_result_type(emitter *e, const plan_tile *tile);
 
 /* What the sums of a pass over units are added to. */
 typedef enum gemm_start {

@@ -208,7 +208,7 @@ static void emit_trees(vector_tile *v)
 static LLVMValueRef sum_place(vector_tile *v, int64_t i)
 {
     int64_t row = i / v->tile->vectors, vector = i % v->tile->vectors;
-    return emit_item(v->e, v->sum, v->g->c_tile, emit_i64(v->e, row * v->g->line + vector * v->tile->lanes));
+    return emit_item(v->e, gemm_result_type(v->e, v->tile), v->g->c_tile, emit_i64(v->e, row * v->g->line + vector * v->tile->lanes));
 }
 
 /* Two vectors of columns side by side: the even columns of both, and the odd ones. */
@@ -267,11 +267,28 @@ static void begin_tree_sums(vector_tile *v, int64_t count, LLVMValueRef first)
         v->sums[i] = v->g->start == START_ZERO ? none : LLVMBuildSelect(e->b, begins, none, v->sums[i], "");
 }
 
+/* Sums as codes, two vectors of them together: where they are rounded they are as many instructions as one, and fill one. */
+static void store_codes(vector_tile *v)
+{
+    emitter *e = v->e;
+    const plan_tile *t = v->tile;
+    for (int64_t i = 0, count; i < t->rows * t->vectors; i += count) {
+        int64_t vector = i % t->vectors, live = t->stored_columns - vector * t->lanes;
+        count = vector + 1 < t->vectors ? 2 : 1;
+        LLVMValueRef sums = count == 2 ? emit_side_by_side(e, v->sums[i], v->sums[i + 1]) : v->sums[i];
+        emit_part_store(e, emit_narrow(e, t->code, sums), sum_place(v, i), 1, live < count * t->lanes ? live : count * t->lanes);
+    }
+}
+
 static void store_sums(vector_tile *v)
 {
     const plan_tile *t = v->tile;
     for (int64_t i = 0; t->columns_apart && i < t->rows * t->vectors; i += 2)
         put_together(v, &v->sums[i]);
+    if (t->narrows) {
+        store_codes(v);
+        return;
+    }
     for (int64_t i = 0; i < t->rows * t->vectors; i++) {
         LLVMValueRef sum = v->sums[i];
         if (t->product == PRODUCT_I8_DOT)

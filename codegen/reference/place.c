@@ -121,13 +121,27 @@ static bool columns_lie_ready(const reference_plan *plan, const plan_statement *
     return stride < (uint64_t)MAX_SCRATCH_BYTES;
 }
 
-/* Are the destination's elements 32-bit sums, and columns of them side by side? Sums that are taken up again must be spread.
+static bool holds_sums(const einsum *e, const plan_statement *p)
+{
+    dtype t = e->tensors[p->of->dst].dtype;
+    return t == DTYPE_F32 || t == DTYPE_I32;
+}
+
+/* Are sums rounded where they end? Of little depth, writing them and reading them again is most of the time. With masks the parts of
+ * vectors would be long ones, which LLVM 19 does not come to an end narrowing. */
+static bool narrows_sums(const reference_plan *plan, const plan_statement *p)
+{
+    enum { LITTLE_DEPTH = 16 };
+    const plan_tile *t = &p->block_tile;
+    return !holds_sums(plan->e, p) && t->one_pass && t->depth_items <= LITTLE_DEPTH && !plan->machine.masks;
+}
+
+/* Are columns of the destination side by side, so that the kernel can store them there? Sums that are taken up again must be spread.
  * `parts`: a part of a tile's columns is enough. */
-static bool sums_lie_ready(const einsum *e, const plan_statement *p, bool parts, int64_t *line)
+static bool lies_ready(const einsum *e, const plan_statement *p, bool parts, int64_t *line)
 {
     const plan_digits *rows = &p->digits[PLAN_ROW], *columns = &p->digits[PLAN_COLUMN];
-    dtype t = e->tensors[p->of->dst].dtype;
-    if ((t != DTYPE_F32 && t != DTYPE_I32) || p->node_count || rows->count > 1 || (columns->combinations < p->tile.columns && !parts) ||
+    if (p->node_count || rows->count > 1 || (columns->combinations < p->tile.columns && !parts) ||
         walk_run(e, p->of->dst, EINSUM_DST, columns) != INT64_MAX)
         return false;
     uint64_t stride = rows->count ? walk_stride(e, p->of->dst, EINSUM_DST, &rows->items[0]) : (uint64_t)columns->combinations;
@@ -176,7 +190,7 @@ void place_operands(const reference_plan *plan, plan_statement *p)
     t->column_type = e->tensors[p->column_source].dtype;
     if (place_along_depth(plan, p)) {
         shape_along_depth(plan, p, t);
-        p->sums_in_place = sums_lie_ready(e, p, true, &p->block_line);
+        p->sums_in_place = holds_sums(e, p) && lies_ready(e, p, true, &p->block_line);
         shape_rest(p);
         return;
     }
@@ -189,7 +203,10 @@ void place_operands(const reference_plan *plan, plan_statement *p)
         t->column_line = t->columns;
     else if (t->padded_rows == t->rows || !columns_near(plan, p))
         shape_lines(plan, t);
-    p->sums_in_place = sums_lie_ready(e, p, !plan_in_tile_registers(t) && reads_parts(plan, p), &p->block_line);
+    bool narrows = narrows_sums(plan, p), parts = !narrows && !plan_in_tile_registers(t) && reads_parts(plan, p);
+    p->sums_in_place = (holds_sums(e, p) || narrows) && lies_ready(e, p, parts, &p->block_line);
+    t->narrows = p->sums_in_place && narrows;
+    t->code = e->tensors[p->of->dst].dtype;
     if (!p->sums_in_place && t->one_pass) /* sums that pass through the scratch storage once stay in the nearest cache */
         t->column_block_tiles = most_of(least_of(t->column_block_tiles, plan->machine.l1_bytes * 2 / 3 / (t->rows * t->columns * 4)), 1);
     shape_rest(p);

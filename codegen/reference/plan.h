@@ -58,6 +58,8 @@ typedef struct plan_tile {
     bool columns_in_place; /* the source's own elements are read, whole tiles of them, and widened */
     int64_t column_line;   /* elements between items of depth of columns that are read in place */
     bool columns_apart;    /* of two vectors that are read in place, the even columns are in one register and the odd ones in the other */
+    bool narrows;          /* C holds the destination's own codes, to which a sum is rounded where it ends, and not sums */
+    dtype code;            /* of these */
     bool columns_once;     /* they are read in place a few lines at a time, each once */
     bool columns_kept; /* the first row tile stores what it reads in place as units, a column tile of a block of depth; others read that */
     dtype column_type; /* of what is read in place */

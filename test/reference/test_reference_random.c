@@ -312,6 +312,26 @@ START_TEST(products_of_few_rows)
 }
 END_TEST
 
+/* Sums that are rounded where they end, in lines that are written in place: with rows and columns that are no whole tile, and one part of
+ * which goes to each of two threads. */
+START_TEST(products_of_little_depth)
+{
+    static const typing narrow[] = {
+        {DTYPE_BF16, DTYPE_BF16}, {DTYPE_F32, DTYPE_BF16}, {DTYPE_F8E5M2, DTYPE_F8E5M2}, {DTYPE_I8, DTYPE_I8}, {DTYPE_I8, DTYPE_I16}};
+    static const int64_t shapes[][3] = {{1, 65, 1},  {5, 9, 1},   {7, 16, 2},   {13, 70, 1},
+                                        {12, 32, 1}, {43, 47, 3}, {40, 48, 16}, {150, 300, 1}};
+    for (size_t t = 0; t < sizeof narrow / sizeof *narrow; t++)
+        for (size_t s = 0; s < sizeof shapes / sizeof *shapes; s++) {
+            product x;
+            product_of(&x, narrow[t], SIZES(1, shapes[s][0], shapes[s][1], shapes[s][2]), "BMK", "BKN", "BMN");
+            for (int64_t side = 0; side < 2 && shapes[s][2] == 1; side++) /* of one product, any rounding is known */
+                for (int64_t i = 0; i < shapes[s][side]; i++)
+                    store_code(narrow[t].operand, x.tensors[side], i, random_code(narrow[t].operand, side ? MODERATE : ANY_BITS));
+            judge_run(&x, REFERENCE_VALUES | REFERENCE_QUICK);
+        }
+}
+END_TEST
+
 /* Where the other factors are large, a subnormal one that is not taken for zero shows. */
 START_TEST(subnormal_columns_are_zeros)
 {
@@ -395,6 +415,6 @@ int main(void)
     TCase *orders = random_case("random products and orders");
     suite_tests(orders, random_products, random_einsums_in_machine_order, random_groups_in_machine_order, random_convolutions);
     TCase *rows = random_case("few rows");
-    suite_tests(rows, products_of_few_rows, subnormal_columns_are_zeros);
+    suite_tests(rows, products_of_few_rows, products_of_little_depth, subnormal_columns_are_zeros);
     return suite_status("reference random", einsums, orders, rows);
 }
