@@ -75,6 +75,14 @@ static void shape_along_depth(const reference_plan *plan, const plan_statement *
     t->column_line = line_along_depth(plan->e, p, PLAN_COLUMN);
 }
 
+/* Lines that meet in a few sets of the nearest cache are read where they lie all the same if a tile has no more of them than a set has room
+ * for next to columns, and so few column tiles read them that a copy takes longer. */
+static bool rows_are_few(const plan_statement *p)
+{
+    enum { MOST_ROWS = 6, MOST_COLUMN_TILES = 16 };
+    return p->tile.rows <= MOST_ROWS && p->tile.padded_columns / p->tile.columns <= MOST_COLUMN_TILES;
+}
+
 /* Are whole steps of the kernel side by side in the row source, and the rows equally far apart? */
 static bool rows_lie_ready(const einsum *e, const plan_statement *p, int64_t *line)
 {
@@ -90,7 +98,7 @@ static bool rows_lie_ready(const einsum *e, const plan_statement *p, int64_t *li
     if (stride % (uint64_t)t->per != 0 || stride / (uint64_t)t->per > (uint64_t)(MOST_SPREAD * t->units))
         return false;
     *line = (int64_t)stride / t->per;
-    return *line > 0 && is_spread(*line);
+    return *line > 0 && (is_spread(*line) || rows_are_few(p));
 }
 
 static bool columns_near(const reference_plan *plan, const plan_statement *p)

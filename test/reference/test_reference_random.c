@@ -296,12 +296,13 @@ START_TEST(random_products)
 END_TEST
 
 /* Columns that are read where they lie: by one row tile and by several, with and without a last one that is not whole, in one block of
- * depth and in more. */
+ * depth and in more. The last shape's rows, which few column tiles read, meet in a few sets of a cache. */
 START_TEST(products_of_few_rows)
 {
     static const typing few[] = {{DTYPE_BF16, DTYPE_BF16}, {DTYPE_BF16, DTYPE_F32}, {DTYPE_F32, DTYPE_F32},
                                  {DTYPE_I8, DTYPE_I32},    {DTYPE_I8, DTYPE_I8},    {DTYPE_I16, DTYPE_I32}};
-    static const int64_t shapes[][3] = {{1, 65, 66}, {2, 100, 18}, {7, 37, 130}, {13, 70, 200}, {40, 48, 129}, {64, 33, 256}};
+    static const int64_t shapes[][3] = {{1, 65, 66},   {2, 100, 18},  {7, 37, 130}, {13, 70, 200},
+                                        {40, 48, 129}, {64, 33, 256}, {13, 40, 512}};
     for (size_t t = 0; t < sizeof few / sizeof *few; t++)
         for (size_t s = 0; s < sizeof shapes / sizeof *shapes; s++)
             for (int i = 0; i < (suite_is_long() ? CPUS : 1); i++) {
