@@ -36,7 +36,7 @@ const char *folded_describe(const tune_question *q, const folded_plan *p, arena 
                         &out);
     tune_describe_split(q->axis_text[TUNE_COLUMN], &q->share[TUNE_COLUMN], q->size[TUNE_COLUMN], p->iterations, p->clusters, p->groups,
                         p->columns, q->size[TUNE_COLUMN], &out);
-    tune_describe_split(q->axis_text[TUNE_SUM], &q->share[TUNE_SUM], q->size[TUNE_SUM], 1, 1, p->sum_slices, p->sums, q->size[TUNE_SUM],
+    tune_describe_split(q->axis_text[TUNE_SUM], &q->share[TUNE_SUM], q->size[TUNE_SUM], 1, 1, p->sum_slices, p->sums, folded_padded_sum(p),
                         &out);
     return out.text;
 }

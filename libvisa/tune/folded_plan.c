@@ -37,6 +37,20 @@ int64_t folded_padded_rows(const folded_plan *p)
     return p->row_slices * p->rows;
 }
 
+int64_t folded_padded_sum(const folded_plan *p)
+{
+    return p->sum_slices * p->sums;
+}
+
+int64_t folded_sums_of(const target *t, const tune_question *q, int64_t slices)
+{
+    enum { WORD_BYTES = 8 };
+    int64_t sums = round_up(ceil_div(q->size[TUNE_SUM], slices), tune_packet_of(t, q));
+    bool lies_in_words = tune_bytes_of(q->type, q->size[TUNE_SUM]) % WORD_BYTES == 0, is_padded = slices * sums != q->size[TUNE_SUM],
+         is_turned = q->turned[q->stream] || q->turned[q->weights];
+    return (slices - 1) * sums < q->size[TUNE_SUM] && (!is_padded || (lies_in_words && !is_turned)) ? sums : 0;
+}
+
 int64_t folded_rows_together(const folded_plan *p)
 {
     return p->in_halves ? p->rows / 2 : p->rows;
@@ -258,13 +272,14 @@ size_t folded_plans(const target *t, const tune_question *q, folded_plan *out, s
     for (p.sum_slices = 2; p.sum_slices <= all; p.sum_slices *= 2)
         for (p.row_slices = 1; p.row_slices * p.sum_slices <= all; p.row_slices *= 2) {
             p.groups = all / (p.row_slices * p.sum_slices);
-            p.sums = size[TUNE_SUM] / p.sum_slices;
+            p.sums = folded_sums_of(t, q, p.sum_slices);
+            if (p.sums == 0)
+                continue;
             p.brought_sums = brought_sums_of(t, q, &p);
             p.rows = round_up(ceil_div(size[TUNE_ROW], p.row_slices), p.sum_slices * t->rows);
             int64_t of_group = size[TUNE_COLUMN] / (p.clusters * p.groups);
-            if (size[TUNE_SUM] % (p.sum_slices * tune_packet_of(t, q)) != 0 || size[TUNE_ROW] % folded_rows_kept(&p) != 0 ||
-                folded_padded_rows(&p) >= 2 * size[TUNE_ROW] || (p.aside > 0 && folded_padded_rows(&p) != size[TUNE_ROW]) ||
-                size[TUNE_COLUMN] % (p.clusters * p.groups) != 0)
+            if (size[TUNE_ROW] % folded_rows_kept(&p) != 0 || folded_padded_rows(&p) >= 2 * size[TUNE_ROW] ||
+                (p.aside > 0 && folded_padded_rows(&p) != size[TUNE_ROW]) || size[TUNE_COLUMN] % (p.clusters * p.groups) != 0)
                 continue;
             for (p.iterations = 1; p.iterations <= smaller(of_group, MOST_ITERATIONS); p.iterations++)
                 for (p.pieces = 1; p.pieces <= MOST_PIECES; p.pieces *= 2) {

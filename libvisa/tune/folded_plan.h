@@ -8,8 +8,8 @@
 
 #include "libvisa/tune/aside.h"
 
-/* Of the question, sum == sum_slices * sums and columns == clusters * iterations * groups * columns; rows are padded to row_slices * rows,
- * at the end, where they are whole parts of what slices keep of the results. */
+/* Of the question, sum <= sum_slices * sums, the last of these slices having less, and columns == clusters * iterations * groups * columns;
+ * rows are padded to row_slices * rows, at the end, where they are whole parts of what slices keep of the results. */
 typedef struct folded_plan {
     int64_t sum_slices, sums;                      /* neighbours with parts of the sum; elements in each */
     int64_t row_slices, rows;                      /* of a group; rows in each */
@@ -35,8 +35,13 @@ int64_t folded_rows_kept(const folded_plan *p);
 /* Of columns that lie turned those of a piece that follow each other in a slice. */
 int64_t folded_columns_together(const folded_plan *p);
 
-/* Those of the question with the padding of slices that have none. */
+/* Those of the question with the padding of slices that have none, and elements of a whole sum with its padding. */
 int64_t folded_padded_rows(const folded_plan *p);
+int64_t folded_padded_sum(const folded_plan *p);
+
+/* Elements of the sum for each of so many slices: whole packets. 0: one of them would have none, or a row of an operand is no whole words,
+ * which a copy takes. */
+int64_t folded_sums_of(const target *t, const tune_question *q, int64_t slices);
 
 /* Rows of a slice that follow each other: all, or half of them. */
 int64_t folded_rows_together(const folded_plan *p);

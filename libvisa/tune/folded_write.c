@@ -18,7 +18,7 @@ typedef struct folded_writer {
 
 static const char *digit(const folded_writer *w, tune_role role, int64_t stride, int64_t count)
 {
-    int64_t padded = role == TUNE_ROW ? folded_padded_rows(w->p) : w->q->size[role];
+    int64_t padded = role == TUNE_ROW ? folded_padded_rows(w->p) : role == TUNE_SUM ? folded_padded_sum(w->p) : w->q->size[role];
     return tune_digit(w->q, role, padded, stride, count, w->a);
 }
 

@@ -275,6 +275,14 @@ static int64_t partial_cycles_of_brought(const target *t, const tune_question *q
     return partial_cycles(t, each * bytes, count * bytes);
 }
 
+int64_t tune_whole_store_cycles(const target *t, const tune_question *q, const tune_plan *p)
+{
+    tune_role role = tune_brought_role(q, p);
+    int64_t count = q->size[role] / p->split[role].loop;
+    return start_cycles(t, q) + cycles_of_whole(t, q, role, count, p->brought, p->brought_clusters) +
+           partial_cycles_of_brought(t, q, role, count, p->brought);
+}
+
 /* Positions that slices could write each, and the best of them up to here. */
 typedef struct brought_choice {
     tune_role role;
@@ -1176,9 +1184,7 @@ static int64_t brought_cycles(const target *t, const tune_question *q, const tun
     int64_t dmn = larger(out, ceil_div(all, smaller(parts, dmns_of(t) * of.cluster))) * ceil_div(run, t->dmn_bytes_per_cycle);
     int64_t commands = commands_of(q, p, TUNE_BATCH) * commands_of(q, p, TUNE_ROW) * commands_of(q, p, TUNE_COLUMN);
     int64_t rests = parts > 1 && count % of.tile != 0 ? 2 : 1;
-    int64_t bring = commands * rests * start_cycles(t, q) + larger(2 * steps, dmn);
-    return bring + start_cycles(t, q) + cycles_of_whole(t, q, role, count, of.tile, of.cluster) +
-           partial_cycles_of_brought(t, q, role, count, of.tile);
+    return commands * rests * start_cycles(t, q) + larger(2 * steps, dmn) + tune_whole_store_cycles(t, q, p);
 }
 
 /* The copy of weights: for each slice, a part for those that share them, or all for one of these. */

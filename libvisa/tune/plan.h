@@ -147,6 +147,9 @@ int64_t tune_rows_of_blocks(const target *t, const tune_question *q);
  * slice: so that pieces are whole blocks of HBM, slices have as many, and they are under as many DMNs as possible. 0: no copy can. */
 void tune_bring_together(const target *t, const tune_question *q, tune_plan *p);
 
+/* The store of what is brought. */
+int64_t tune_whole_store_cycles(const target *t, const tune_question *q, const tune_plan *p);
+
 /* How that copy leaves them: as a split of the axis that it moves. */
 tune_role tune_brought_role(const tune_question *q, const tune_plan *p);
 tune_split tune_brought_split(const tune_question *q, const tune_plan *p);

@@ -2,7 +2,7 @@
 
 #include "libvisa/tune/standing_write.h"
 
-enum { MOST_COMPILED = 4 };
+enum { MOST_COMPILED = 6 };
 
 static int64_t cycles_of(const void *plans, size_t i)
 {
@@ -31,10 +31,10 @@ const char *standing_describe(const tune_question *q, const standing_plan *p, ar
     strbuf out;
     strbuf_init(&out, a);
     tune_describe_split(q->axis_text[TUNE_ROW], &q->share[TUNE_ROW], q->size[TUNE_ROW], p->steps, p->clusters, p->groups, standing_rows(p),
-                        q->size[TUNE_ROW], &out);
+                        standing_padded_rows(p), &out);
     tune_describe_split(q->axis_text[TUNE_COLUMN], &q->share[TUNE_COLUMN], q->size[TUNE_COLUMN], 1, 1, p->column_slices, p->columns,
                         standing_padded_columns(p), &out);
-    tune_describe_split(q->axis_text[TUNE_SUM], &q->share[TUNE_SUM], q->size[TUNE_SUM], 1, 1, p->sum_slices, p->sums, q->size[TUNE_SUM],
-                        &out);
+    tune_describe_split(q->axis_text[TUNE_SUM], &q->share[TUNE_SUM], q->size[TUNE_SUM], 1, 1, p->sum_slices, p->sums,
+                        standing_padded_sum(p), &out);
     return out.text;
 }

@@ -23,18 +23,75 @@ int64_t standing_rows_kept(const standing_plan *p)
     return standing_rows(p) / p->sum_slices;
 }
 
+int64_t standing_padded_rows(const standing_plan *p)
+{
+    return p->steps * p->clusters * p->groups * standing_rows(p);
+}
+
+int64_t standing_padded_sum(const standing_plan *p)
+{
+    return p->sum_slices * p->sums;
+}
+
+/* Of the rows of a step, in all clusters. */
+static int64_t stride_in_step(const tune_question *q, const standing_plan *p)
+{
+    return standing_padded_rows(p) == q->size[TUNE_ROW] ? 1 : p->steps;
+}
+
+int64_t standing_row_stride(const tune_question *q, const standing_plan *p)
+{
+    return stride_in_step(q, p) * (p->clusters_inside ? p->clusters : 1);
+}
+
+int64_t standing_cluster_stride(const tune_question *q, const standing_plan *p)
+{
+    return stride_in_step(q, p) * (p->clusters_inside ? 1 : standing_rows(p) * p->groups);
+}
+
+int64_t standing_step_stride(const tune_question *q, const standing_plan *p)
+{
+    return standing_padded_rows(p) == q->size[TUNE_ROW] ? standing_padded_rows(p) / p->steps : 1;
+}
+
 /* What the pieces of work of a way to divide take, in cycles, and bytes of a slice where they say so. */
 typedef struct standing_costs {
     int64_t run_bytes, stored_run_bytes, live; /* live: column slices that have some */
     int64_t load_columns, fill;                /* of half of the columns: a copy, and into the TRF */
     int64_t main_ring, sub_ring, products;     /* of one step, products without the fill of a pass */
+    int64_t rests;                             /* starts of copies that a store has for rows that not all slices have */
+    int64_t bring;                             /* whole rows together, and their store */
 } standing_costs;
+
+/* As a plan of slices that write what they have: what brings whole rows together. */
+static tune_plan plan_of_rows(const standing_plan *p)
+{
+    int64_t rows = standing_padded_rows(p), slices = p->groups * p->column_slices * p->brought;
+    tune_plan of = {.split = {{1, 1, 1, 1, 1, false}, {rows, 1, p->clusters, slices, rows / (p->clusters * slices), false}},
+                    .brought = p->whole,
+                    .brought_clusters = p->whole_clusters};
+    return of;
+}
+
+/* A copy from DM to DM takes turns between what it reads and what it writes. */
+static int64_t bring_cycles(const target *t, const tune_question *q, const standing_plan *p)
+{
+    if (p->whole == 0)
+        return 0;
+    int64_t run = tune_bytes_of(q->out_type, smaller(p->columns, q->size[TUNE_COLUMN])), pieces = p->steps * standing_rows_kept(p),
+            live = ceil_div(q->size[TUNE_COLUMN], p->columns);
+    int64_t of_dmn = larger(1, t->dm_slices_per_dmn * live / p->column_slices) * pieces, of_engine = of_dmn * t->dma_dmns_per_engine;
+    tune_plan of = plan_of_rows(p);
+    return (standing_padded_rows(p) == q->size[TUNE_ROW] ? 1 : 2) * t->dma_startup_cycles +
+           larger(2 * of_engine * ceil_div(run, t->dma_request_bytes), of_dmn * ceil_div(run, t->dmn_bytes_per_cycle)) +
+           tune_whole_store_cycles(t, q, &of);
+}
 
 static standing_costs costs_of(const target *t, const tune_question *q, const standing_plan *p)
 {
     int64_t run = tune_bytes_of(q->type, p->sums), flits = run / t->flit_bytes, packet = tune_packet_of(t, q),
             columns = p->columns / HALVES;
-    int64_t live = q->size[TUNE_COLUMN] / p->columns, packet_flits = tune_bytes_of(q->type, packet) / t->flit_bytes;
+    int64_t live = ceil_div(q->size[TUNE_COLUMN], p->columns), packet_flits = tune_bytes_of(q->type, packet) / t->flit_bytes;
     return (standing_costs){
         .run_bytes = run,
         .stored_run_bytes = tune_bytes_of(q->out_type, p->columns),
@@ -44,16 +101,19 @@ static standing_costs costs_of(const target *t, const tune_question *q, const st
         .main_ring = folded_around_cycles(p->column_slices * p->sum_slices, p->brought * flits, standing_rows(p) * flits, true),
         .sub_ring = folded_around_cycles(p->column_slices * p->sum_slices, p->brought * flits, standing_rows(p) * flits, false),
         .products = standing_rows(p) * (p->sums / packet) * larger(packet_flits, columns / t->rows),
+        .rests = standing_padded_rows(p) == q->size[TUNE_ROW] ? 0 : t->dma_startup_cycles,
+        .bring = bring_cycles(t, q, p),
     };
 }
 
 /* Do they fit: half of the columns in half of the TRF, all that a slice has of the operands and all results in DM? */
-static bool fits(const target *t, const standing_plan *p, const standing_costs *c)
+static bool fits(const target *t, const tune_question *q, const standing_plan *p, const standing_costs *c)
 {
+    int64_t whole_row = tune_bytes_of(q->out_type, q->size[TUNE_COLUMN]);
     int64_t operands = c->run_bytes * (p->columns + p->steps * (p->brought + standing_rows(p))),
             results = p->steps * standing_rows_kept(p) * c->stored_run_bytes;
     return p->columns / HALVES * c->run_bytes <= target_trf_capacity_bytes(t, TRF_FIRST_HALF) &&
-           operands + results <= t->dm_bytes_per_slice;
+           operands + results + p->whole * whole_row <= t->dm_bytes_per_slice;
 }
 
 /* A schedule that grows: when each context is free, and what is there from when on. */
@@ -101,7 +161,9 @@ static void begin(standing_schedule *s, standing_plan *p)
     load_rows(s, 0, copied[0]);
     load_rows(s, copied[0], copied[1]);
     for (int half = 0; half < HALVES; half++)
-        s->columns_at[half] = s->dma += s->costs->load_columns;
+        s->columns_at[half] = s->dma += s->costs->load_columns - (half > 0 && p->columns_at_once ? s->t->dma_startup_cycles : 0);
+    if (p->columns_at_once)
+        s->columns_at[0] = s->dma;
     load_rows(s, copied[0] + copied[1], copied[2]);
     s->main = s->sub = 0;
     for (int64_t j = 0; j < p->steps; j++) {
@@ -121,8 +183,10 @@ static int64_t end(const standing_schedule *s, const standing_plan *p)
     for (int64_t i = 0; i < p->store_count; i++) {
         int64_t to = from + p->stored[i];
         main = larger(main, s->rows_at[to - 1]) + pass_cycles(s, to - larger(early, from)) + pass_cycles(s, to - from);
-        dma = larger(dma, main) +
-              folded_copy_cycles(s->t, p->stored[i] * standing_rows_kept(p), s->costs->stored_run_bytes, s->costs->live, p->column_slices);
+        dma = larger(dma, main);
+        dma += p->whole > 0 ? s->costs->bring
+                            : s->costs->rests + folded_copy_cycles(s->t, p->stored[i] * standing_rows_kept(p), s->costs->stored_run_bytes,
+                                                                   s->costs->live, p->column_slices);
         from = to;
     }
     return dma;
@@ -140,7 +204,7 @@ static void share_stores(standing_plan *p, int64_t count, int64_t last)
 /* The best sizes of stores. */
 static void try_stores(const standing_schedule *s, standing_plan *p, standing_plan *best)
 {
-    for (int64_t count = 1; count <= smaller(STANDING_MOST_STORES, p->steps); count++) {
+    for (int64_t count = 1; count <= (p->whole > 0 ? 1 : smaller(STANDING_MOST_STORES, p->steps)); count++) {
         int64_t most = count == 1 ? p->steps : p->steps / count;
         for (int64_t last = count == 1 ? p->steps : 1; last <= most; last++) {
             share_stores(p, count, last);
@@ -184,43 +248,85 @@ static bool is_of_this_form(const tune_question *q)
     return folded_shares_sums(q) && !q->turned[q->stream] && !q->turned[q->weights] && e->count <= 1;
 }
 
-/* Rows are whole steps, shared evenly, and columns of a slice all that it could have. */
-static bool divides(const target *t, const tune_question *q, const standing_plan *p)
+/* Steps of all rows: as few as there are, where these are whole steps, or the next divisor of the rows; 0: too many. */
+static int64_t steps_of(const tune_question *q, const standing_plan *p)
 {
-    int64_t all = p->clusters * p->groups * standing_rows(p), columns = q->size[TUNE_COLUMN];
-    return q->size[TUNE_SUM] % (p->sum_slices * tune_packet_of(t, q)) == 0 && columns % p->columns == 0 &&
-           standing_padded_columns(p) < 2 * columns && standing_rows(p) % p->sum_slices == 0 && q->size[TUNE_ROW] % all == 0 &&
-           p->steps <= STANDING_MOST_STEPS;
+    int64_t rows = q->size[TUNE_ROW], steps = ceil_div(rows, p->clusters * p->groups * standing_rows(p));
+    while (steps <= STANDING_MOST_STEPS && rows % steps != 0)
+        steps++;
+    return steps <= STANDING_MOST_STEPS ? steps : 0;
 }
 
-/* Columns of a slice: whole blocks of HBM, and whole packets of the Reducer in halves. */
-static int64_t columns_of(const target *t, const tune_question *q, int64_t slices)
+/* Each slice has some of the sum, and padding is less than what is padded. */
+static bool divides(const tune_question *q, const standing_plan *p)
+{
+    const int64_t *size = q->size;
+    return standing_padded_columns(p) < 2 * size[TUNE_COLUMN] && standing_rows(p) % p->sum_slices == 0 &&
+           standing_padded_rows(p) < 2 * size[TUNE_ROW];
+}
+
+/* Columns of a slice: whole packets of the Reducer in halves, and whole blocks of HBM where slices write them. */
+static int64_t columns_of(const target *t, const tune_question *q, int64_t slices, bool in_blocks)
 {
     int64_t block = t->hbm_block_bytes * 8 / dtype_row_of(q->out_type)->bits, packets = HALVES * t->rows;
-    return round_up(ceil_div(q->size[TUNE_COLUMN], slices), block / gcd(block, packets) * packets);
+    return round_up(ceil_div(q->size[TUNE_COLUMN], slices), in_blocks ? block / gcd(block, packets) * packets : packets);
+}
+
+/* Where rows of the result are no whole blocks of HBM a copy brings whole ones together. */
+static bool brings_together(const target *t, const tune_question *q, standing_plan *p)
+{
+    p->whole = 0;
+    if (tune_bytes_of(q->out_type, q->size[TUNE_COLUMN]) % t->hbm_block_bytes == 0)
+        return q->size[TUNE_COLUMN] % p->columns == 0 && tune_bytes_of(q->out_type, p->columns) % t->hbm_block_bytes == 0;
+    tune_plan of = plan_of_rows(p);
+    tune_bring_together(t, q, &of);
+    p->whole = of.brought;
+    p->whole_clusters = of.brought_clusters;
+    return p->whole > 0;
+}
+
+/* Ways to divide what is divided so: columns of a slice that are no whole blocks of HBM, clusters inside of the rows. */
+enum { NO_BLOCKS = 1, INSIDE = 2, WAYS = 4 };
+
+/* A plan of that way and so many rows of a step in a slice; false: the question has none. */
+static bool plan_of_way(const target *t, const tune_question *q, int way, standing_plan *p)
+{
+    p->groups = t->slices_per_cluster / (p->column_slices * p->sum_slices);
+    p->sums = folded_sums_of(t, q, p->sum_slices);
+    p->columns = columns_of(t, q, p->column_slices, !(way & NO_BLOCKS));
+    p->columns_at_once = q->size[TUNE_COLUMN] % p->columns != 0;
+    p->clusters_inside = way & INSIDE;
+    if ((way & NO_BLOCKS) && p->columns == columns_of(t, q, p->column_slices, true))
+        return false;
+    p->steps = p->sums > 0 ? steps_of(q, p) : 0;
+    return p->steps > 0 && divides(q, p) && brings_together(t, q, p) && (!p->clusters_inside || p->whole > 0);
 }
 
 size_t standing_plans(const target *t, const tune_question *q, standing_plan *out, size_t most)
 {
-    const int64_t *size = q->size, all = t->slices_per_cluster;
+    const int64_t all = t->slices_per_cluster;
     size_t count = 0;
     if (!is_of_this_form(q) || tune_slices_of(t, q->most_slices) < all) /* every slice works */
         return 0;
     standing_plan p = {.clusters = t->clusters_per_chip};
     for (p.sum_slices = 2; p.sum_slices <= all; p.sum_slices *= 2)
         for (p.column_slices = 1; p.column_slices * p.sum_slices <= all; p.column_slices *= 2)
-            for (p.brought = 1; p.brought <= all; p.brought *= 2) {
-                p.groups = all / (p.column_slices * p.sum_slices);
-                p.sums = size[TUNE_SUM] / p.sum_slices;
-                p.columns = columns_of(t, q, p.column_slices);
-                p.steps = size[TUNE_ROW] / (p.clusters * p.groups * standing_rows(&p));
-                if (p.steps == 0 || !divides(t, q, &p))
-                    continue;
-                standing_costs costs = costs_of(t, q, &p);
-                if (!fits(t, &p, &costs))
-                    continue;
-                standing_plan best = best_of(t, &costs, p);
-                order_keep(out, &count, most, sizeof best, &best, by_cycles);
+            for (int way = 0; way < WAYS; way++) {
+                standing_plan whole = {0}; /* of those that bring rows together the best: they differ in little else */
+                for (p.brought = 1; p.brought <= all; p.brought *= 2) {
+                    if (!plan_of_way(t, q, way, &p))
+                        continue;
+                    standing_costs costs = costs_of(t, q, &p);
+                    if (!fits(t, q, &p, &costs))
+                        continue;
+                    standing_plan best = best_of(t, &costs, p);
+                    if (p.whole == 0)
+                        order_keep(out, &count, most, sizeof best, &best, by_cycles);
+                    else if (whole.cycles == 0 || best.cycles < whole.cycles)
+                        whole = best;
+                }
+                if (whole.cycles > 0)
+                    order_keep(out, &count, most, sizeof whole, &whole, by_cycles);
             }
     return count;
 }

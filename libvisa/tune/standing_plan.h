@@ -11,16 +11,21 @@
 
 enum { STANDING_MOST_STEPS = 32, STANDING_MOST_STORES = 6, STANDING_ROW_COPIES = 3 };
 
-/* Of the question, sum == sum_slices * sums and rows == steps * clusters * groups * column_slices * brought: each slice of a group brings
- * some rows of each step. Columns are padded to column_slices * columns, at the end, by slices that have none. */
+/* Of the question, sum <= sum_slices * sums and rows <= steps * clusters * groups * column_slices * brought: each slice of a group brings
+ * some rows of each step. What is more is padding, at the end. A tile of rows in HBM has none, so where rows have some the steps are the
+ * innermost digit of the rows, a divisor of them. Columns are padded to column_slices * columns, at the end. */
 typedef struct standing_plan {
     int64_t sum_slices, sums;       /* neighbours with parts of the sum; elements in each */
     int64_t column_slices, columns; /* of a group; columns in each, which come in two halves */
     int64_t clusters, groups, steps, brought;
     int64_t copied[STANDING_ROW_COPIES]; /* steps whose rows come in each copy: two in front of the columns and one behind them; 0: none */
     int64_t by_main; /* of the first steps this many, every other one, go around by the main context, the others by sub */
-    int64_t early[STANDING_MOST_STEPS];   /* steps that meet the first half of the columns in one pass each, in front of the other half */
-    int64_t early_count;                  /* of these passes */
+    int64_t early[STANDING_MOST_STEPS]; /* steps that meet the first half of the columns in one pass each, in front of the other half */
+    int64_t early_count;                /* of these passes */
+    bool clusters_inside;               /* neighbouring rows of a step are of different clusters: these end together where rows do */
+    bool columns_at_once;               /* in one copy: the last slice has less, so halves are no digit of them in HBM */
+    int64_t whole, whole_clusters;      /* rows that a slice writes after a copy from DM to DM has brought them there, in so many clusters,
+                                           where rows of the result are no whole blocks of HBM: in one store; 0: slices write their own */
     int64_t stored[STANDING_MOST_STORES]; /* steps of each store */
     int64_t store_count;
     int64_t cycles; /* as estimated */
@@ -28,6 +33,15 @@ typedef struct standing_plan {
 
 /* Columns of the question with the padding of slices that have none. */
 int64_t standing_padded_columns(const standing_plan *p);
+
+/* Rows of the question with the padding of the last slices, and elements of a whole sum with it. */
+int64_t standing_padded_rows(const standing_plan *p);
+int64_t standing_padded_sum(const standing_plan *p);
+
+/* Positions of the rows from one to the next in a step and cluster, from one cluster to the next, and from one step to the next. */
+int64_t standing_row_stride(const tune_question *q, const standing_plan *p);
+int64_t standing_cluster_stride(const tune_question *q, const standing_plan *p);
+int64_t standing_step_stride(const tune_question *q, const standing_plan *p);
 
 /* Rows of a group in one step, and those of them that a slice keeps of the results. */
 int64_t standing_rows(const standing_plan *p);

@@ -19,9 +19,20 @@ typedef struct standing_writer {
 /* The two halves of the columns, as the TRF has them. */
 static const char *const half_name[] = {"lower", "upper"};
 
+static int64_t padded_of(const standing_plan *p, tune_role role)
+{
+    return role == TUNE_ROW ? standing_padded_rows(p) : role == TUNE_COLUMN ? standing_padded_columns(p) : standing_padded_sum(p);
+}
+
 static const char *digit(const standing_writer *w, tune_role role, int64_t stride, int64_t count)
 {
-    return tune_digit(w->q, role, w->q->size[role], stride, count, w->a);
+    return tune_digit(w->q, role, padded_of(w->p, role), stride, count, w->a);
+}
+
+/* Of the rows of a step. */
+static const char *row_digit(const standing_writer *w, int64_t stride, int64_t count)
+{
+    return digit(w, TUNE_ROW, stride * standing_row_stride(w->q, w->p), count);
 }
 
 /* "M % 8": so many positions that follow each other; "1" of one. */
@@ -30,24 +41,19 @@ static const char *first(const standing_writer *w, tune_role role, int64_t count
     return TUNE_LIST(w->a, digit(w, role, 1, count));
 }
 
-static int64_t rows_of_step(const standing_plan *p)
-{
-    return standing_rows(p) * p->groups * p->clusters;
-}
-
 static const char *cluster_digit(const standing_writer *w)
 {
-    return digit(w, TUNE_ROW, standing_rows(w->p) * w->p->groups, w->p->clusters);
+    return digit(w, TUNE_ROW, standing_cluster_stride(w->q, w->p), w->p->clusters);
 }
 
 static const char *group_digit(const standing_writer *w)
 {
-    return digit(w, TUNE_ROW, standing_rows(w->p), w->p->groups);
+    return row_digit(w, standing_rows(w->p), w->p->groups);
 }
 
 static const char *column_slices_digit(const standing_writer *w)
 {
-    return tune_digit(w->q, TUNE_COLUMN, standing_padded_columns(w->p), w->p->columns, w->p->column_slices, w->a);
+    return digit(w, TUNE_COLUMN, w->p->columns, w->p->column_slices);
 }
 
 static const char *sum_digit(const standing_writer *w)
@@ -57,7 +63,9 @@ static const char *sum_digit(const standing_writer *w)
 
 static const char *step_digit(const standing_writer *w)
 {
-    return digit(w, TUNE_ROW, rows_of_step(w->p), w->p->steps);
+    const standing_plan *p = w->p;
+    int64_t stride = standing_step_stride(w->q, p), rows = w->q->size[TUNE_ROW];
+    return tune_digit(w->q, TUNE_ROW, rows, stride, p->steps, w->a); /* without what pads the rows of a step */
 }
 
 /* So many of the steps that follow each other: "M / 64 = 5"; NULL of one. */
@@ -96,13 +104,13 @@ static void end_block(standing_writer *w)
 static void write_tensors(standing_writer *w)
 {
     const standing_plan *p = w->p;
-    const char *bringing = digit(w, TUNE_ROW, p->brought, p->column_slices), *kept = digit(w, TUNE_ROW, 1, p->sum_slices),
-               *left = digit(w, TUNE_ROW, p->sum_slices, standing_rows_kept(p));
+    const char *bringing = row_digit(w, p->brought, p->column_slices), *kept = row_digit(w, 1, p->sum_slices),
+               *left = row_digit(w, p->sum_slices, standing_rows_kept(p));
     tune_line(&w->page, "let mut parts: DmTensor<%s, Chip, Cluster, m![%s], m![%s]> = DmTensor::new();", w->type,
               TUNE_LIST(w->a, group_digit(w), bringing, sum_digit(w)),
-              TUNE_LIST(w->a, step_digit(w), digit(w, TUNE_ROW, 1, p->brought), w->part_of_sum));
+              TUNE_LIST(w->a, step_digit(w), row_digit(w, 1, p->brought), w->part_of_sum));
     tune_line(&w->page, "let mut rows: DmTensor<%s, Chip, Cluster, Slice, m![%s]> = DmTensor::new();", w->type,
-              TUNE_LIST(w->a, step_digit(w), digit(w, TUNE_ROW, 1, standing_rows(p)), w->part_of_sum));
+              TUNE_LIST(w->a, step_digit(w), row_digit(w, 1, standing_rows(p)), w->part_of_sum));
     tune_line(&w->page, "let mut columns: DmTensor<%s, Chip, Cluster, Slice, m![%s]> = DmTensor::new();", w->type,
               TUNE_LIST(w->a, digit(w, TUNE_COLUMN, 1, p->columns), w->part_of_sum));
     tune_line(&w->page, "let mut products: DmTensor<%s, Chip, Cluster, m![%s], m![%s]> = DmTensor::new();", w->out_type,
@@ -128,15 +136,19 @@ static void write_copies(standing_writer *w)
     tune_end_step(&w->page, TUNE_LOAD_ROWS);
     if (p->copied[1] > 0)
         write_copy_of_rows(w, p->copied[0], p->copied[1]);
-    tune_line(&w->page, "for h in 0..2 {");
-    w->page.depth++;
-    tune_begin_step(
-        &w->page, TUNE_LOAD_WEIGHTS,
-        arena_printf(w->a, "%" PRId64 " columns for each slice, of its part of the sum: a copy for every group of rows", p->columns / 2));
-    tune_line(&w->page, "%s.view()%s", w->q->tensors[w->q->weights].port, tile_of_half(w, "h"));
-    tune_line(&w->page, "    .to_dm_view(&mut device.tdma, columns.view_mut()%s);", tile_of_half(w, "h"));
+    const char *half = p->columns_at_once ? "" : tile_of_half(w, "h");
+    if (!p->columns_at_once) {
+        tune_line(&w->page, "for h in 0..2 {");
+        w->page.depth++;
+    }
+    tune_begin_step(&w->page, TUNE_LOAD_WEIGHTS,
+                    arena_printf(w->a, "%" PRId64 " columns for each slice, of its part of the sum: a copy for every group of rows",
+                                 p->columns_at_once ? p->columns : p->columns / 2));
+    tune_line(&w->page, "%s.view()%s", w->q->tensors[w->q->weights].port, half);
+    tune_line(&w->page, "    .to_dm_view(&mut device.tdma, columns.view_mut()%s);", half);
     tune_end_step(&w->page, TUNE_LOAD_WEIGHTS);
-    end_block(w);
+    if (!p->columns_at_once)
+        end_block(w);
     if (p->copied[2] > 0) {
         tune_line(&w->page, "// Rows that are needed last");
         write_copy_of_rows(w, p->copied[0] + p->copied[1], p->copied[2]);
@@ -147,12 +159,12 @@ static void write_copies(standing_writer *w)
 static void write_ring(standing_writer *w, const char *by)
 {
     const standing_plan *p = w->p;
-    const char *here = digit(w, TUNE_ROW, 1, p->brought), *tile = tile_of_steps(w, "j", 1);
+    const char *here = row_digit(w, 1, p->brought), *tile = tile_of_steps(w, "j", 1);
     tune_line(&w->page, "device.%s", by);
     tune_line(&w->page, "    .begin(parts.view()%s)", tile);
     tune_line(&w->page, "    .fetch::<m![%s], m![%s]>()", TUNE_LIST(w->a, here), w->part_of_sum);
     tune_line(&w->page, "    .switch::<Slice, m![%s]>(SwitchConfig::Broadcast1 { slice1: %" PRId64 ", slice0: %" PRId64 " })",
-              TUNE_LIST(w->a, here, digit(w, TUNE_ROW, p->brought, p->column_slices)), p->column_slices, p->sum_slices);
+              TUNE_LIST(w->a, here, row_digit(w, p->brought, p->column_slices)), p->column_slices, p->sum_slices);
     tune_line(&w->page, "    .collect()");
     tune_line(&w->page, "    .commit_trim::<m![%s]>()", first(w, TUNE_SUM, w->t->flit_bytes * 8 / dtype_row_of(w->q->type)->bits));
     tune_line(&w->page, "    .commit_view(rows.view_mut()%s);", tile);
@@ -201,7 +213,7 @@ static void write_products(standing_writer *w, int half, const char *from, int64
     const standing_plan *p = w->p;
     const tune_epilogue *e = tune_epilogue_of(q, 1, false);
     int64_t packet = tune_packet_of(w->t, q), flit = w->t->flit_bytes * 8 / dtype_row_of(q->out_type)->bits;
-    const char *steps = some_steps(w, count), *rows = digit(w, TUNE_ROW, 1, standing_rows(p)),
+    const char *steps = some_steps(w, count), *rows = row_digit(w, 1, standing_rows(p)),
                *packets = digit(w, TUNE_SUM, packet, p->sums / packet), *lanes = first(w, TUNE_COLUMN, w->t->rows),
                *tiles = digit(w, TUNE_COLUMN, w->t->rows, p->columns / 2 / w->t->rows), *of_packet = first(w, TUNE_SUM, packet),
                *time = TUNE_LIST(w->a, steps, rows, tiles);
@@ -216,8 +228,8 @@ static void write_products(standing_writer *w, int half, const char *from, int64
     tune_line(&w->page, "    .contract_lane::<m![%s], m![%s]>(LaneMode::Interleaved)", time, lanes);
     tune_line(&w->page, "    .vector_init()");
     tune_line(&w->page, "    .vector_inter_slice_reduce::<m![%s], m![%s]>(%s::Add)",
-              TUNE_LIST(w->a, group_digit(w), column_slices_digit(w), digit(w, TUNE_ROW, 1, p->sum_slices)),
-              TUNE_LIST(w->a, steps, digit(w, TUNE_ROW, p->sum_slices, standing_rows_kept(p)), tiles),
+              TUNE_LIST(w->a, group_digit(w), column_slices_digit(w), row_digit(w, 1, p->sum_slices)),
+              TUNE_LIST(w->a, steps, row_digit(w, p->sum_slices, standing_rows_kept(p)), tiles),
               dtype_row_of(q->type)->accumulates_in == DTYPE_I32 ? "InterSliceReduceOpI32" : "InterSliceReduceOpF32");
     if (e->count > 0 && tune_pass_does_anything(&e->passes[0]))
         tune_write_pass(&w->page, &e->passes[0], NULL);
@@ -264,6 +276,35 @@ static int64_t write_early_products(standing_writer *w)
     return done;
 }
 
+/* Slices that write: the outer digit of them is as long as none of its positions is padding alone, and idle slices keep the inner one
+ * apart. So one command brings what all of them have, padding too, where a digit that ends in padding would take one for each of its digits
+ * in the source. */
+static const char *writing_slices(const standing_writer *w, int64_t stride, int64_t writers, int64_t padded)
+{
+    int64_t idle = w->t->slices_per_cluster / writers, outer = writers;
+    while (idle > 1 && outer > 1 && w->q->size[TUNE_ROW] <= padded - padded / outer)
+        outer /= 2;
+    return TUNE_LIST(w->a, tune_digit(w->q, TUNE_ROW, padded, stride * (writers / outer), outer, w->a),
+                     idle > 1 ? arena_printf(w->a, "1 # %" PRId64, idle) : NULL,
+                     tune_digit(w->q, TUNE_ROW, padded, stride, writers / outer, w->a));
+}
+
+/* Whole rows into the slices that write them, of the cluster that has them where both write. */
+static void write_whole_rows(standing_writer *w)
+{
+    const standing_plan *p = w->p;
+    const tune_question *q = w->q;
+    int64_t writers = power_of_two_above(ceil_div(q->size[TUNE_ROW], p->whole * p->whole_clusters)),
+            padded = p->whole * p->whole_clusters * writers, inside = p->clusters_inside ? p->whole_clusters : 1;
+    const char *cluster = tune_digit(q, TUNE_ROW, padded, p->whole * (p->clusters_inside ? 1 : writers), p->whole_clusters, w->a),
+               *rows = tune_digit(q, TUNE_ROW, padded, 1, p->whole, w->a), *out = q->tensors[TUNE_OUT].port;
+    tune_write_bring(&w->page, w->t, q, p->whole, "row", cluster, writing_slices(w, p->whole * inside, writers, padded),
+                     TUNE_LIST(w->a, rows, q->axis_text[TUNE_COLUMN]));
+    tune_begin_step(&w->page, TUNE_STORE, "Out");
+    tune_line(&w->page, "whole.view().to_hbm_view(&mut device.tdma, %s.view_mut());", out);
+    tune_end_step(&w->page, TUNE_STORE);
+}
+
 /* A store, and the products in front of it that are not there yet; returns how many steps have met the first half of the columns. */
 static int64_t write_stored(standing_writer *w, int64_t from, int64_t count, int64_t early)
 {
@@ -271,6 +312,10 @@ static int64_t write_stored(standing_writer *w, int64_t from, int64_t count, int
     if (to > begin)
         write_products(w, 0, number(w, begin), to - begin);
     write_products(w, 1, number(w, from), count);
+    if (w->p->whole > 0) {
+        write_whole_rows(w);
+        return to;
+    }
     const char *tile = tile_of_steps(w, number(w, from), count);
     if (from == 0)
         tune_begin_step(&w->page, TUNE_STORE, "Out");

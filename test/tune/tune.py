@@ -388,6 +388,21 @@ def choices():
         check(ran.status == 0 and "agree" in ran.text() and "proven" in ran.text(), f"{question} {sizes} {dtype}: " + ran.text())
 
 
+def padded():
+    """Slices that share a sum may have less of it, or of the rows, or of the columns: steps of rows are their innermost digit then, and a copy brings
+    rows that are no whole blocks of HBM together."""
+    for question, sizes, dtype, out, texts, most in [
+            (PRODUCT, dict(m=512, n=1024, k=1000), "i8", "i32", ("K # 1024 / 256]",), 8200),
+            ("P[j, i] = sum(s) X[i, s] * Y[j, s]", dict(i=700, j=500, s=300), "bf16", "bf16", ("J % 4, S # 384 % 96]", "a copy brings 32 whole rows"),
+             11700)]:
+        made = tune(question, sizes, f"--dtype={dtype}", f"--out={out}")
+        check(made.status == 0 and all(text in made.text() for text in texts), f"{question} {sizes}: no {texts}: " + made.text()[-3000:])
+        cycles = int(re.search(r"^// (\d+) cycles", made.text(), re.M)[1]) if made.status == 0 else 0
+        check(0 < cycles <= most, f"{question} {sizes}: {cycles} cycles, {most} expected")
+        ran = visa_tools.run(["visac", "-", "--check"], stdin=made.out)
+        check(ran.status == 0 and "agree" in ran.text() and "proven" in ran.text(), f"{question} {sizes} {dtype}: " + ran.text())
+
+
 def loads(operands, steps):
     """Copies that bring operands, one of them cut in two, or both of two: of each the shares of all that are there after it, as far as a grid has them."""
     cuts = [[(1,)] + [(x / steps, 1) for x in range(1, steps)]] * operands
@@ -623,6 +638,7 @@ def main():
         epilogues()
         convolutions()
         choices()
+        padded()
         bounds()
         results_that_wait()
         places_that_are_passed()
