@@ -3,92 +3,35 @@
 #include <string.h>
 
 #include "codegen/copy_command.h"
-#include "runtime/machine/walk.h"
-#include "runtime/timing/hbm_address.h"
+#include "runtime/timing/hbm_tally.h"
 #include "support/integer.h"
-#include "support/size_divisor.h"
 
-enum { MOST_STEPS_LOG2 = 40, WALKED_STEPS = 1 << 20, CHIPS = 4, CHANNELS = 32 * CHIPS, DMNS = 64, ELEMENT_BYTES = 4 };
+enum { MOST_STEPS_LOG2 = 40, WALKED_STEPS = 1 << 20, CHIPS = HBM_TALLY_CHIPS, DMNS = 64, ELEMENT_BYTES = 4 };
 
 typedef struct tally {
     const target *target;
-    size_divisor chip, block, burst;         /* bytes of HBM */
     size_divisor slice, slices_per_dmn;      /* bytes of DM; slices */
     size_divisor slices_per_cluster, dms;    /* slices; bytes of DM in a chip */
     size_divisor dmn_bytes, dmns_per_engine; /* a cycle; */
-    int64_t burst_millicycles, row_millicycles, partial_millicycles;
-    int64_t channel_millicycles[CHANNELS];
     int64_t dmn_cycles[DMNS];
-    int64_t engine_steps[DMNS];      /* fewer engines than DMNs */
-    int64_t link_bytes[CHIPS];       /* that come from another chip */
-    uint16_t (*open_row)[HBM_BANKS]; /* of each channel, of 2^15: plus 1; 0: none yet */
-    bool knows_rows[CHIPS];          /* those of a chip that no step touched hold nothing */
-    int64_t partial_writes;
-    uint64_t clusters; /* one bit each */
+    int64_t engine_steps[DMNS]; /* fewer engines than DMNs */
+    int64_t link_bytes[CHIPS];  /* that come from another chip */
+    int64_t looks;              /* at a place: what the counting takes */
+    uint64_t clusters;          /* one bit each */
+    hbm_tally hbm;
 } tally;
 
-static tally tally_for(const target *k)
+static void tally_init(tally *t, const target *k)
 {
-    return (tally){.target = k,
-                   .chip = size_divisor_of(k->hbm_chip_stride_bytes),
-                   .block = size_divisor_of(k->hbm_block_bytes),
-                   .burst = size_divisor_of(k->hbm_burst_bytes),
-                   .slice = size_divisor_of(k->dm_slice_stride_bytes),
-                   .slices_per_dmn = size_divisor_of(k->dm_slices_per_dmn),
-                   .slices_per_cluster = size_divisor_of(k->slices_per_cluster),
-                   .dms = size_divisor_of(k->slices_per_cluster * k->clusters_per_chip * k->dm_slice_stride_bytes),
-                   .dmn_bytes = size_divisor_of(k->dmn_bytes_per_cycle),
-                   .dmns_per_engine = size_divisor_of(k->dma_dmns_per_engine),
-                   .burst_millicycles = k->hbm_burst_millicycles,
-                   .row_millicycles = k->hbm_row_switch_cycles * 1000,
-                   .partial_millicycles = k->hbm_block_bytes / k->hbm_burst_bytes * k->hbm_burst_millicycles * k->hbm_partial_write_factor};
-}
-
-/* A part of a packet in one block of a chip costs so much where its bank's row is open, or is the bank's first. */
-static int64_t block_cost(tally *t, int64_t bytes, bool write)
-{
-    if (!write || bytes == t->block.value)
-        return size_quotient(bytes + t->burst.value - 1, t->burst) * t->burst_millicycles;
-    t->partial_writes++;
-    return t->partial_millicycles;
-}
-
-/* Another row than the bank's open one: the chip's channels go on from there. */
-static void touch_block(int64_t *sums, uint16_t (*open_rows)[HBM_BANKS], int64_t in_chip, int64_t cost, int64_t cost_of_other_row)
-{
-    uint16_t row = (uint16_t)((in_chip >> HBM_ROW_BIT) + 1);
-    unsigned channel = hbm_channel_of(in_chip);
-    uint16_t *open = &open_rows[channel][hbm_bank_of(in_chip)];
-    sums[channel] += *open && *open != row ? cost_of_other_row : cost;
-    *open = row;
-}
-
-/* The part of a packet that lies in one chip. */
-static void touch_chip(tally *t, int64_t number, int64_t in_chip, int64_t bytes, bool write)
-{
-    int64_t chip = number & (CHIPS - 1), first = chip * (CHANNELS / CHIPS), full = block_cost(t, t->block.value, write);
-    int64_t *sums = &t->channel_millicycles[first];
-    uint16_t(*open_rows)[HBM_BANKS] = &t->open_row[first];
-    if (!t->knows_rows[chip])
-        memset(open_rows, 0, CHANNELS / CHIPS * sizeof *open_rows);
-    t->knows_rows[chip] = true;
-    for (int64_t end = in_chip + bytes; in_chip < end;) {
-        int64_t here = smaller(t->block.value - size_rest(in_chip, t->block), end - in_chip);
-        bool in_part = here < t->block.value;
-        int64_t cost = in_part ? block_cost(t, here, write) : full;
-        touch_block(sums, open_rows, in_chip, cost, in_part && write ? cost : t->row_millicycles);
-        in_chip += here;
-    }
-}
-
-static void touch_hbm(tally *t, int64_t address, int64_t bytes, bool write)
-{
-    while (bytes > 0) {
-        int64_t in_chip = size_rest(address, t->chip), here = smaller(t->chip.value - in_chip, bytes);
-        touch_chip(t, size_quotient(address, t->chip), in_chip, here, write);
-        address += here;
-        bytes -= here;
-    }
+    memset(t, 0, offsetof(tally, hbm));
+    t->target = k;
+    t->slice = size_divisor_of(k->dm_slice_stride_bytes);
+    t->slices_per_dmn = size_divisor_of(k->dm_slices_per_dmn);
+    t->slices_per_cluster = size_divisor_of(k->slices_per_cluster);
+    t->dms = size_divisor_of(k->slices_per_cluster * k->clusters_per_chip * k->dm_slice_stride_bytes);
+    t->dmn_bytes = size_divisor_of(k->dmn_bytes_per_cycle);
+    t->dmns_per_engine = size_divisor_of(k->dma_dmns_per_engine);
+    hbm_tally_init(&t->hbm, k);
 }
 
 static int64_t dmn_of(const tally *t, int64_t address)
@@ -96,10 +39,11 @@ static int64_t dmn_of(const tally *t, int64_t address)
     return size_quotient(size_quotient(address, t->slice), t->slices_per_dmn) & (DMNS - 1);
 }
 
-static void touch_dm(tally *t, int64_t address, int64_t bytes)
+/* So many packets at one place. */
+static void touch_dm(tally *t, int64_t address, int64_t bytes, int64_t packets)
 {
     t->clusters |= UINT64_C(1) << (size_quotient(size_quotient(address, t->slice), t->slices_per_cluster) & 63);
-    t->dmn_cycles[dmn_of(t, address)] += size_quotient(bytes + t->dmn_bytes.value - 1, t->dmn_bytes);
+    t->dmn_cycles[dmn_of(t, address)] += packets * size_quotient(bytes + t->dmn_bytes.value - 1, t->dmn_bytes);
 }
 
 typedef struct side {
@@ -107,30 +51,36 @@ typedef struct side {
     int64_t address, next; /* of this step; where the last one ended */
 } side;
 
+static side side_of(const copy_side *s, bool write)
+{
+    return (side){.hbm = s->memory == COPY_HBM, .write = write};
+}
+
 static void touch(tally *t, const side *s, int64_t bytes)
 {
     if (s->hbm)
-        touch_hbm(t, s->address, bytes, s->write);
+        hbm_tally_packet(&t->hbm, s->address, bytes, s->write);
     else
-        touch_dm(t, s->address, bytes);
+        touch_dm(t, s->address, bytes, 1);
 }
 
 static int64_t chip_of(const tally *t, const side *s)
 {
-    return size_quotient(s->address, s->hbm ? t->chip : t->dms) & (CHIPS - 1);
+    return size_quotient(s->address, s->hbm ? t->hbm.chip : t->dms) & (CHIPS - 1);
 }
 
-/* The engine of a step is that of its end in DM, of two such ends the source's; of a copy inside HBM, the first one of the chip that it is
- * read from. */
-static void count_step(tally *t, const side *from, const side *to, int64_t bytes)
+/* So many steps at one place. The engine of a step is that of its end in DM, of two such ends the source's; of a copy inside HBM, the first
+ * one of the chip that it is read from. */
+static void count_steps(tally *t, const side *from, const side *to, int64_t bytes, int64_t steps)
 {
     const target *k = t->target;
     const side *dm = from && !from->hbm ? from : to->hbm ? NULL : to;
     int64_t dmn =
         dm ? dmn_of(t, dm->address) : chip_of(t, from ? from : to) * (k->slices_per_cluster / k->dm_slices_per_dmn * k->clusters_per_chip);
-    t->engine_steps[size_quotient(dmn, t->dmns_per_engine)]++;
+    t->engine_steps[size_quotient(dmn, t->dmns_per_engine)] += steps;
     if (from && chip_of(t, from) != chip_of(t, to))
-        t->link_bytes[chip_of(t, to)] += bytes;
+        t->link_bytes[chip_of(t, to)] += steps * bytes;
+    t->looks++;
 }
 
 static int64_t most_of(const int64_t *values, int count)
@@ -179,21 +129,14 @@ static bool inside(const walk *w)
     return low >= 0 && high < (walk_address)1 << 48;
 }
 
-static void walk_steps(const copy_command *k, dma_cost *out, tally *t)
+/* Step by step, where what is touched on one side depends on the other side or on a list. */
+static void count_by_steps(const copy_command *k, dma_cost *out, tally *t)
 {
     const copy_side *of[2] = {&k->source, &k->destination};
     walk walks[2] = {walk_of_copy(k, &k->source), walk_of_copy(k, &k->destination)}, list = walk_of_copy(k, &k->list);
     walk_cursor cursors[2], at;
-    side sides[2] = {{.hbm = k->source.memory == COPY_HBM}, {.hbm = k->destination.memory == COPY_HBM, .write = true}};
-    int64_t bytes = k->packet_bytes;
+    side sides[2] = {side_of(&k->source, false), side_of(&k->destination, true)};
     int first = k->source.memory == COPY_NONE;
-    if (!first && !k->by_index)
-        count_copies(t->target, &walks[0], &walks[1], out);
-    else
-        out->copies = 1;
-    out->to_dm = !sides[1].hbm;
-    if (!inside(&walks[0]) || !inside(&walks[1]))
-        out->walked = 0;
     const side *hbm = sides[0].hbm ? &sides[0] : sides[1].hbm ? &sides[1] : NULL;
     for (int i = 0; i < 2; i++)
         walk_start(&walks[i], &cursors[i]);
@@ -204,30 +147,186 @@ static void walk_steps(const copy_command *k, dma_cost *out, tally *t)
         for (int i = first; i < 2; i++) {
             sides[i].address = walk_step(&walks[i], &cursors[i]) + (of[i]->moved ? moved : 0);
             follows = follows && sides[i].address == sides[i].next;
-            touch(t, &sides[i], bytes);
-            sides[i].next = sides[i].address + bytes;
+            touch(t, &sides[i], k->packet_bytes);
+            sides[i].next = sides[i].address + k->packet_bytes;
         }
-        count_step(t, first ? NULL : &sides[0], &sides[1], bytes);
+        count_steps(t, first ? NULL : &sides[0], &sides[1], k->packet_bytes, 1);
         out->pieces += !follows;
         out->unaligned_pieces += !follows && hbm && hbm->address % t->target->hbm_block_bytes != 0;
     }
-    if (hbm && out->pieces > 0)
-        out->piece_bytes = bytes * (out->walked / out->pieces);
+}
+
+/* ---- loop by loop ---- */
+
+/* Bytes from one place to the next one: places are slices of DM, and chips of HBM. */
+static int64_t place_bytes(const tally *t, const copy_side *s)
+{
+    return s->memory == COPY_HBM ? t->hbm.chip.value : t->slice.value;
+}
+
+static bool goes_to_another_place(const tally *t, const copy_side *s, unsigned loop)
+{
+    return s->memory != COPY_NONE && s->stride[loop] != 0 && s->stride[loop] % place_bytes(t, s) == 0;
+}
+
+/* Does a side stay at the places that its outer loops choose, whatever the others do? */
+static bool keeps_to_places(const tally *t, const copy_command *k, const copy_side *s)
+{
+    walk inside = {.base = s->base % place_bytes(t, s)};
+    for (unsigned i = 0; i < k->count; i++)
+        if (!goes_to_another_place(t, s, i)) {
+            inside.size[inside.count] = k->size[i];
+            inside.stride[inside.count++] = s->stride[i];
+        }
+    walk_address low, high;
+    walk_bounds(&inside, &low, &high);
+    return s->memory == COPY_NONE || (low >= 0 && high + (s->memory == COPY_HBM ? k->packet_bytes : 1) <= place_bytes(t, s));
+}
+
+/* HBM on both sides has the rows of its banks opened by both. */
+static bool can_count_by_loops(const tally *t, const copy_command *k)
+{
+    return !k->by_index && !(k->source.memory == COPY_HBM && k->destination.memory == COPY_HBM) && keeps_to_places(t, k, &k->source) &&
+           keeps_to_places(t, k, &k->destination);
+}
+
+/* What a nest of loops does at each place, and to HBM. */
+static void count_nest(const copy_command *k, tally *t)
+{
+    side from = side_of(&k->source, false), to = side_of(&k->destination, true);
+    bool is_fill = k->source.memory == COPY_NONE;
+    copy_command places = {0}; /* the loops that go there */
+    int64_t counter[COPY_MAX_ENTRIES] = {0}, each = 1;
+    for (unsigned i = 0; i < k->count; i++) {
+        if (!goes_to_another_place(t, &k->source, i) && !goes_to_another_place(t, &k->destination, i)) {
+            each *= k->size[i];
+            continue;
+        }
+        places.size[places.count] = k->size[i];
+        places.source.stride[places.count] = k->source.stride[i];
+        places.destination.stride[places.count++] = k->destination.stride[i];
+    }
+    from.address = k->source.base;
+    to.address = k->destination.base;
+    for (bool goes_on = true; goes_on;) {
+        if (!is_fill && !from.hbm)
+            touch_dm(t, from.address, k->packet_bytes, each);
+        if (!to.hbm)
+            touch_dm(t, to.address, k->packet_bytes, each);
+        count_steps(t, is_fill ? NULL : &from, &to, k->packet_bytes, each);
+        goes_on = false;
+        for (unsigned i = places.count; i-- > 0 && !goes_on;) {
+            goes_on = ++counter[i] < places.size[i];
+            from.address += goes_on ? places.source.stride[i] : -places.source.stride[i] * (places.size[i] - 1);
+            to.address += goes_on ? places.destination.stride[i] : -places.destination.stride[i] * (places.size[i] - 1);
+            counter[i] = goes_on ? counter[i] : 0;
+        }
+    }
+    if (from.hbm || to.hbm) {
+        walk w = walk_of_copy(k, from.hbm ? &k->source : &k->destination);
+        hbm_tally_walk(&t->hbm, &w, k->packet_bytes, to.hbm);
+    }
+}
+
+/* The first `steps` of a copy are nests one after the other: of each loop the iterations that are whole, where the loops around it are by
+ * then. */
+static void count_by_loops(const copy_command *k, int64_t steps, tally *t)
+{
+    copy_command nest = *k;
+    int64_t inside = 1;
+    for (unsigned i = 0; i < k->count; i++)
+        inside *= k->size[i];
+    for (unsigned i = 0; i < k->count && steps > 0; i++) {
+        inside /= k->size[i];
+        int64_t whole = steps / inside;
+        nest.size[i] = whole;
+        if (whole > 0)
+            count_nest(&nest, t);
+        steps -= whole * inside;
+        nest.size[i] = 1;
+        nest.source.base += whole * k->source.stride[i];
+        nest.destination.base += whole * k->destination.stride[i];
+    }
+}
+
+/* Positions of the walk over the first `loops` loops that do not begin at a block of HBM, of its first `positions`. */
+static int64_t unaligned_positions(const copy_command *k, const copy_side *hbm, unsigned loops, int64_t positions)
+{
+    enum { BLOCK = 1 << HBM_BLOCK_BITS };
+    int64_t inside = 1, base = hbm->base, all = 0;
+    for (unsigned i = 0; i < loops; i++)
+        inside *= k->size[i];
+    for (unsigned i = 0; i <= loops && positions > 0; i++) { /* nests, as above; the last one is a position */
+        inside /= i < loops ? k->size[i] : 1;
+        int64_t whole = i < loops ? positions / inside : positions, at[BLOCK] = {0}; /* how many begin there in a block */
+        if (whole == 0)
+            continue;
+        at[base & (BLOCK - 1)] = 1;
+        for (unsigned j = i; j < loops; j++) {
+            int64_t size = j == i ? whole : k->size[j], next[BLOCK] = {0}, around = BLOCK / gcd(hbm->stride[j] & (BLOCK - 1), BLOCK);
+            for (int64_t from = 0; from < BLOCK; from++)
+                for (int64_t n = 0; at[from] > 0 && n < smaller(around, size); n++)
+                    next[(from + n * hbm->stride[j]) & (BLOCK - 1)] += at[from] * ((size - n - 1) / around + 1);
+            memcpy(at, next, sizeof at);
+        }
+        for (int64_t from = 1; from < BLOCK; from++)
+            all += at[from];
+        base += i < loops ? whole * hbm->stride[i] : 0;
+        positions -= whole * inside;
+    }
+    return all;
+}
+
+/* Does a step that goes on in a loop, with those inside of it at their beginning, follow the one before it? */
+static bool follows(const copy_command *k, const copy_side *s, unsigned loop)
+{
+    walk_address ahead = s->stride[loop];
+    for (unsigned i = loop + 1; i < k->count; i++)
+        ahead -= (walk_address)s->stride[i] * (k->size[i] - 1);
+    return s->memory == COPY_NONE || ahead == k->packet_bytes;
+}
+
+/* Steps that follow each other on both sides are a piece. */
+static void count_pieces(const copy_command *k, dma_cost *out)
+{
+    const copy_side *hbm = k->source.memory == COPY_HBM ? &k->source : k->destination.memory == COPY_HBM ? &k->destination : NULL;
+    int64_t inside = out->steps;
+    out->pieces = out->walked > 0;
+    out->unaligned_pieces = out->pieces && hbm ? unaligned_positions(k, hbm, 0, 1) : 0;
+    for (unsigned i = 0; i < k->count && out->walked > 0; i++) {
+        int64_t around = inside;
+        inside /= k->size[i];
+        if (follows(k, &k->source, i) && follows(k, &k->destination, i))
+            continue;
+        out->pieces += (out->walked - 1) / inside - (out->walked - 1) / around;
+        if (hbm)
+            out->unaligned_pieces += unaligned_positions(k, hbm, i + 1, ceil_div(out->walked, inside)) -
+                                     unaligned_positions(k, hbm, i, ceil_div(out->walked, around));
+    }
 }
 
 bool dma_cost_of(const target *t, const command *c, dma_cost *out)
 {
     copy_command k = copy_command_read(c);
-    uint16_t open_row[CHANNELS][HBM_BANKS]; /* not filled before it is needed: it is larger than all else that a short copy takes */
-    tally sums = tally_for(t);
-    sums.open_row = open_row;
-    *out = (dma_cost){.steps = 1};
+    walk from = walk_of_copy(&k, &k.source), to = walk_of_copy(&k, &k.destination);
+    tally sums;
+    tally_init(&sums, t);
+    *out = (dma_cost){.steps = 1, .copies = 1, .to_dm = k.destination.memory != COPY_HBM};
     for (unsigned i = 0; i < k.count; i++)
         if (__builtin_mul_overflow(out->steps, k.size[i], &out->steps) || out->steps > INT64_C(1) << MOST_STEPS_LOG2)
             return false;
-    out->walked = out->steps < WALKED_STEPS ? out->steps : WALKED_STEPS;
-    walk_steps(&k, out, &sums);
+    if (k.source.memory != COPY_NONE && !k.by_index)
+        count_copies(t, &from, &to, out);
+    out->walked = inside(&from) && inside(&to) ? smaller(out->steps, WALKED_STEPS) : 0;
+    if (out->walked == 0 || !can_count_by_loops(&sums, &k)) {
+        count_by_steps(&k, out, &sums);
+    } else {
+        count_by_loops(&k, out->walked, &sums);
+        count_pieces(&k, out);
+    }
     bool one_memory = k.source.memory == k.destination.memory;
+    if ((k.source.memory == COPY_HBM || k.destination.memory == COPY_HBM) && out->pieces > 0)
+        out->piece_bytes = k.packet_bytes * (out->walked / out->pieces);
     int64_t each = (k.packet_bytes + t->dma_request_bytes - 1) / t->dma_request_bytes;
     out->requests = out->steps * each * (one_memory ? 2 : 1);
     out->engine_steps = out->walked ? in_proportion(most_of(sums.engine_steps, DMNS), out->steps, out->walked) : out->steps;
@@ -235,9 +334,10 @@ bool dma_cost_of(const target *t, const command *c, dma_cost *out)
         out->engines += sums.engine_steps[i] > 0;
     out->link_cycles = in_proportion(ceil_div(most_of(sums.link_bytes, CHIPS), t->pcie_bytes_per_cycle), out->steps, out->walked);
     out->clusters = __builtin_popcountll(sums.clusters);
-    out->hbm_cycles = in_proportion((most_of(sums.channel_millicycles, CHANNELS) + 999) / 1000, out->steps, out->walked);
+    out->hbm_cycles = in_proportion((most_of(sums.hbm.channel_millicycles, HBM_TALLY_CHANNELS) + 999) / 1000, out->steps, out->walked);
     out->dmn_cycles = in_proportion(most_of(sums.dmn_cycles, DMNS), out->steps, out->walked);
     out->pieces = in_proportion(out->pieces, out->steps, out->walked);
-    out->partial_writes = in_proportion(sums.partial_writes, out->steps, out->walked);
+    out->partial_writes = in_proportion(sums.hbm.partial_writes, out->steps, out->walked);
+    out->looks = sums.looks + sums.hbm.looks;
     return true;
 }

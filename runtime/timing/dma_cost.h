@@ -1,7 +1,8 @@
 /* What a DMA command costs at its engine, at the busiest HBM channel and at the busiest DMN.
  *
- * The one idea: the command's own addresses are walked, request by request, and each memory adds up what falls on each of
- * its parts; the slowest part is what the command takes. Rules and their sources: docs/timing.md. */
+ * The one idea: each memory adds up what falls on each of its parts at the command's own addresses; the slowest part is what the command
+ * takes. Where both sides can be told apart, that is a matter of their loops, and else of every step. Rules and their sources:
+ * docs/timing.md. */
 #ifndef VISA_RUNTIME_TIMING_DMA_COST_H
 #define VISA_RUNTIME_TIMING_DMA_COST_H
 
@@ -24,6 +25,7 @@ typedef struct dma_cost {
     bool spreads;             /* not all slices get the same bytes */
     bool to_dm;
     int64_t clusters; /* whose DM is touched */
+    int64_t looks;    /* at a block of HBM or a place: the work that it was to find all this out */
     int64_t walked;   /* steps whose addresses were looked at; fewer than steps: the rest is in proportion */
 } dma_cost;
 

@@ -8,6 +8,10 @@
 
 enum { HBM_CHANNEL_BITS = 4, HBM_BLOCK_BITS = 8, HBM_ROW_BIT = 21, HBM_FAR_BIT = 34, HBM_BANKS = 64 };
 
+/* Bytes that are no further apart are in one row, if they are in one bank of a channel: bits 17 to 20 are of the bank, and those above them
+ * of the row. */
+enum { HBM_ONE_ROW_BYTES = 15 << 17 };
+
 /* HBM geometry: bits 9..12 of the address, with those of four higher groups; bit 8 is the stack. */
 static inline unsigned hbm_channel_of(int64_t address)
 {

@@ -2,12 +2,15 @@
  * ticks cycle by cycle. */
 #include <jansson.h>
 
+#include "codegen/copy_command.h"
 #include "include/visa.h"
 #include "runtime/timing/analysis.h"
 #include "runtime/timing/dm_bank.h"
+#include "runtime/timing/hbm_address.h"
 #include "runtime/timing/known_costs.h"
 #include "runtime/timing/report.h"
 #include "runtime/timing/schedule.h"
+#include "support/integer.h"
 #include "test/machine/machine_bench.h"
 #include "test/suite.h"
 #include "trf_model.h"
@@ -336,6 +339,147 @@ START_TEST(remembered_costs)
         ENTRY(k, 32, 1);
         ck_assert_int_eq(dm_bank_streak(t, k, t->dm_starving_accesses), known_bank_streak(known, k));
     }
+    bench_free(&b);
+}
+END_TEST
+
+/* Steps that were looked at one after the other, and what they add up to. */
+typedef struct by_hand {
+    const target *t;
+    int64_t channels[128], dmns[64], engines[64], links[4], partial_writes, pieces, unaligned;
+    int rows[128][HBM_BANKS]; /* plus 1; 0: none */
+    uint64_t clusters;
+} by_hand;
+
+static void block_by_hand(by_hand *x, int64_t address, int64_t bytes, bool write)
+{
+    int64_t chip = address >> 36 & 3, inside = address & ((INT64_C(1) << 36) - 1), channel = chip * 32 + hbm_channel_of(inside);
+    int *open = &x->rows[channel][hbm_bank_of(inside)], row = (int)(inside >> 21 & 0xffff) + 1;
+    if (write && bytes < 256) {
+        x->channels[channel] += 50 * 4 * 1325;
+        x->partial_writes++;
+    } else {
+        x->channels[channel] += *open && *open != row ? 40 * 1000 : (bytes + 63) / 64 * 1325;
+    }
+    *open = row;
+}
+
+static void side_by_hand(by_hand *x, bool hbm, int64_t address, int64_t bytes, bool write)
+{
+    for (int64_t at = address; hbm && at < address + bytes;) {
+        int64_t end = at / 256 * 256 + 256 < address + bytes ? at / 256 * 256 + 256 : address + bytes;
+        block_by_hand(x, at, end - at, write);
+        at = end;
+    }
+    if (!hbm) {
+        x->dmns[(address >> 22) / 32 % 64] += (bytes + 127) / 128;
+        x->clusters |= UINT64_C(1) << (address >> 22) / 256 % 64;
+    }
+}
+
+static int64_t most_by_hand(const int64_t *values, size_t count)
+{
+    int64_t most = 0;
+    for (size_t i = 0; i < count; i++)
+        most = values[i] > most ? values[i] : most;
+    return most;
+}
+
+static void cost_by_hand(const target *t, const command *c, dma_cost *out)
+{
+    const int64_t steps = out->walked, slice = 4 << 20;
+    by_hand x = {.t = t};
+    copy_command k = copy_command_read(c);
+    bool hbm[] = {k.source.memory == COPY_HBM, k.destination.memory == COPY_HBM}, fills = k.source.memory == COPY_NONE;
+    int64_t before[2] = {0};
+    for (int64_t step = 0; step < steps; step++) {
+        int64_t at[] = {k.source.base, k.destination.base}, rest = step;
+        for (unsigned i = k.count; i-- > 0; rest /= k.size[i]) {
+            at[0] += rest % k.size[i] * k.source.stride[i];
+            at[1] += rest % k.size[i] * k.destination.stride[i];
+        }
+        bool begins = step == 0 || (!fills && at[0] != before[0] + k.packet_bytes) || at[1] != before[1] + k.packet_bytes;
+        x.pieces += begins;
+        x.unaligned += begins && (hbm[0] || hbm[1]) && at[hbm[0] ? 0 : 1] % 256 != 0;
+        for (int i = fills; i < 2; i++)
+            side_by_hand(&x, hbm[i], at[i], k.packet_bytes, i == 1);
+        int64_t chip[] = {hbm[0] ? at[0] >> 36 & 3 : at[0] / (512 * slice) & 3, hbm[1] ? at[1] >> 36 & 3 : at[1] / (512 * slice) & 3};
+        int end = !fills && !hbm[0] ? 0 : !hbm[1] ? 1 : -1;
+        x.engines[end < 0 ? chip[fills] * 8 : at[end] / (64 * slice) % 32]++;
+        x.links[chip[1]] += !fills && chip[0] != chip[1] ? k.packet_bytes : 0;
+        memcpy(before, at, sizeof at);
+    }
+    out->pieces = x.pieces;
+    out->unaligned_pieces = x.unaligned;
+    out->partial_writes = x.partial_writes;
+    out->piece_bytes = hbm[0] || hbm[1] ? k.packet_bytes * (steps / x.pieces) : 0;
+    out->clusters = __builtin_popcountll(x.clusters);
+    out->engine_steps = most_by_hand(x.engines, 64);
+    out->dmn_cycles = most_by_hand(x.dmns, 64);
+    out->hbm_cycles = (most_by_hand(x.channels, 128) + 999) / 1000;
+    out->link_cycles = ceil_div(most_by_hand(x.links, 4), t->pcie_bytes_per_cycle);
+    out->engines = 0;
+    for (int i = 0; i < 64; i++)
+        out->engines += x.engines[i] > 0;
+}
+
+/* What is counted by loops is what every step adds up to: loops that stay, that overlap, that go to other rows, slices, clusters and chips,
+ * or run over the end of a slice. */
+START_TEST(costs_by_hand)
+{
+    static const int64_t slice = 4 << 20, hbm_chip = INT64_C(1) << 36,
+                         near[] = {0, 0, 8, 32, 64, 64, 256, 256, 512, 1024, 4096, 9216, 8192 + 32, 1 << 17},
+                         rows[] = {1 << 20, 15 << 17, 1 << 21, 3 << 21, 1 << 25 | 1 << 9, 1 << 29, INT64_C(1) << 34},
+                         packets[] = {8, 32, 64, 256, 512, 768, 96};
+    const target *t = target_by_name("rngd");
+    bench b;
+    bench_init(&b);
+    uint64_t r = 5;
+    for (int n = 0; n < 4000; n++) {
+        int64_t from = bench_pick(&r, 0, 2), to = bench_pick(&r, 0, 1), packet = packets[bench_pick(&r, 0, 6)], far = bench_pick(&r, 0, 2);
+        int64_t hbm = (far ? bench_pick(&r, 0, 3) * (INT64_C(5) << 20) : 0) + bench_pick(&r, 0, 7) * (bench_pick(&r, 0, 1) ? 32 : 256);
+        b.counts[CONTEXT_DMA] = 0;
+        command *k = ADD(&b, CONTEXT_DMA, OP_DMA, from, to, 0, packet, from == 1 ? dm_base(&r) : hbm, to == 1 ? dm_base(&r) : hbm + 4096);
+        for (int64_t loops = bench_pick(&r, 1, 6); loops > 0; loops--) {
+            int64_t in_hbm = far && bench_pick(&r, 0, 3) == 0 ? rows[bench_pick(&r, 0, 6)] : near[bench_pick(&r, 0, 13)],
+                    in_dm = bench_pick(&r, 0, 1) ? near[bench_pick(&r, 0, 13)] : slice << 3 * bench_pick(&r, 0, 2);
+            bool chips = bench_pick(&r, 0, 9) == 0;
+            in_hbm = loops == 1 && bench_pick(&r, 0, 1) ? packet : chips ? hbm_chip : in_hbm;
+            in_dm = loops == 1 && bench_pick(&r, 0, 1) ? packet : chips ? 512 * slice : in_dm;
+            ENTRY(k, bench_pick(&r, 1, chips ? 3 : 5), from == 1 ? in_dm : in_hbm, to == 1 ? in_dm : in_hbm);
+        }
+        dma_cost counted, hand;
+        ck_assert(dma_cost_of(t, k, &counted));
+        hand = counted;
+        cost_by_hand(t, k, &hand);
+        same_cost(&counted, &hand);
+    }
+    bench_free(&b);
+}
+END_TEST
+
+/* A copy of more than 2^20 steps is looked at up to there, which is no end of a loop. */
+START_TEST(cost_in_proportion)
+{
+    const target *t = target_by_name("rngd");
+    bench b;
+    dma_cost d, hand;
+    bench_init(&b);
+    command *k = ADD(&b, CONTEXT_DMA, OP_DMA, 0, 1, 0, 64, 32, 0);
+    ENTRY(k, 7, 1 << 23, INT64_C(256) * (4 << 20));
+    ENTRY(k, 100, 0, 4 << 20);
+    ENTRY(k, 6, 9216 + 16, 4096);
+    ENTRY(k, 1000, 64, 64);
+    ck_assert(dma_cost_of(t, k, &d));
+    ck_assert_int_eq(d.steps, 4200000);
+    ck_assert_int_lt(d.looks, 30000);
+    hand = d;
+    cost_by_hand(t, k, &hand);
+    ck_assert_int_eq(d.unaligned_pieces, hand.unaligned_pieces);
+    ck_assert_int_eq(d.hbm_cycles, hand.hbm_cycles * d.steps / d.walked);
+    ck_assert_int_eq(d.engine_steps, hand.engine_steps * d.steps / d.walked);
+    ck_assert_int_eq(d.dmn_cycles, hand.dmn_cycles * d.steps / d.walked);
+    ck_assert_int_eq(d.pieces, hand.pieces * d.steps / d.walked);
     bench_free(&b);
 }
 END_TEST
@@ -929,6 +1073,7 @@ int main(void)
     suite_tests(cases, formulas_of_chains, formulas_of_dma, worked_copies, rows_of_a_bank, engines_of_a_copy, partial_writes,
                 stores_take_their_fetch, faults_are_reported, one_bank_holds_the_dma, starving_begins_at_the_row,
                 walks_that_leave_memory_are_not_followed, published_transfers_and_those_between, published_stores_of_blocks,
-                an_empty_kernel, random_command_streams, remembered_costs, streaks_by_hand, double_buffering);
+                an_empty_kernel, random_command_streams, costs_by_hand, cost_in_proportion, remembered_costs, streaks_by_hand,
+                double_buffering);
     return suite_status("schedule", cases);
 }
