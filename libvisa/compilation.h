@@ -106,8 +106,7 @@ struct visa_compilation {
     size_t blank_count;
     const sema_survey *survey;     /* of `tree` */
     struct compilation_read *read; /* options->again: what visa_compile_again goes back to; NULL: nothing is */
-    known_costs *costs;            /* of the copies of its kernels so far; NULL: none are kept */
-    size_t ordered_count;          /* kernels so far that were ordered */
+    known_costs *costs;            /* of its kernels so far that were ordered; NULL: none was */
 };
 
 /* A compilation whose text was read, and nothing made of it yet: what it was, and the point of its arena to go back to. */

@@ -40,7 +40,7 @@ static bool measure(pricing *x)
     e.arena = e.arena ? e.arena : x->arena;
     x->binary = ARENA_NEW(e.arena, binary_kernel);
     emit_kernel(&e, x->kernel, x->binary);
-    return price_make_again(e.target, x->binary, FOLLOWED_CYCLES, x->known, x->arena, &x->price);
+    return price_make(e.target, x->binary, TIMING_DOCUMENTED, FOLLOWED_CYCLES, x->known, x->arena, &x->price);
 }
 
 static size_t command_count(const op *o)
@@ -145,8 +145,7 @@ static void try_orders(pricing *x)
 const binary_kernel *kernel_order(pass_context *p, const emit_context *e, known_costs *known, kernel *k)
 {
     arena *scratch = arena_new_inside(p->arena);
-    pricing x = {.context = p, .emit = e, .kernel = k, .arena = scratch, .base = k->issue};
-    x.known = known ? known : known_costs_new(p->target, scratch);
+    pricing x = {.context = p, .emit = e, .kernel = k, .arena = scratch, .base = k->issue, .known = known};
     x.graph = order_graph_make(p->target, k, scratch);
     if (x.graph && measure(&x)) {
         x.settled = places(&x);

@@ -77,17 +77,17 @@ static bool is_ordered(const visa_compilation *c, const kernel *k)
     return chosen && !c->options->editor && !c->is_book;
 }
 
-/* Costs that are known when a kernel is ordered, and where its own are kept; NULL: it is the first, and most files have no other. Keeping
- * them takes no steps, so that a kernel takes as many whatever was there before it. */
+/* Costs that are known when a kernel is ordered, and where its own are kept. Keeping them takes no steps, so that a kernel takes as many
+ * whatever was there before it. */
 static known_costs *costs_before(visa_compilation *c)
 {
-    if (!c->costs && c->ordered_count > 0) {
+    if (!c->costs) {
         budget *account = arena_budget(c->arena);
         uint64_t steps = account->steps;
         c->costs = known_costs_new(c->target, arena_new_inside(c->arena));
         account->steps = steps;
     }
-    c->ordered_count++;
+    known_costs_begin(c->costs);
     return c->costs;
 }
 

@@ -5,6 +5,7 @@
 #include "libvisa/compilation.h"
 #include "libvisa/tune/team.h"
 #include "runtime/timing/price.h"
+#include "support/budget.h"
 #include "support/integer.h"
 
 /* Cycles of the TRF that are followed for one piece of work. */
@@ -28,7 +29,7 @@ static bool measure(visa_compilation *c, tune_trial *out)
     binary b;
     price p;
     if (!visa_emit(c, VISA_EMIT_BINARY, &data, &size) || COMPILATION_STOPS(c) || !binary_read(data, size, c->arena, &c->diags, &b) ||
-        !price_make(c->target, &b.kernels[0], out->timing, FOLLOWED_CYCLES, c->arena, &p))
+        !price_make(c->target, &b.kernels[0], out->timing, FOLLOWED_CYCLES, c->costs, c->arena, &p))
         return false;
     out->cycles = p.cycles;
     out->dma_cycles = 0;
@@ -156,7 +157,9 @@ bool tune_search(const target *t, const tune_question *q, const visa_tune_option
     arena *scratch = arena_new_inside(a);
     search *x = ARENA_NEW(scratch, search);
     *x = (search){.target = t, .question = q, .best = SIZE_MAX, .scratch = arena_new_inside(scratch)};
+    uint64_t before = arena_budget(scratch)->steps;
     x->plans = tune_space(t, q, TUNE_KEPT_OF_A_KIND, scratch, &x->count);
+    out->looked_for = arena_budget(scratch)->steps - before;
     x->outcomes = ARENA_ARRAY(scratch, tune_outcome, x->count);
     size_t first_refused = SIZE_MAX;
     uint64_t left = o->work;

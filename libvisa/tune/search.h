@@ -16,6 +16,7 @@ typedef struct tune_answer {
     size_t tried, refused, left; /* plans: compiled, of which refused, and not compiled any more */
     const char *first_refusal;   /* NULL: none was */
     uint64_t work_left;          /* of the budget, in steps */
+    uint64_t looked_for;         /* steps that it took to find the plans, which are not of the budget */
 } tune_answer;
 
 /* What a compilation says of one plan. */

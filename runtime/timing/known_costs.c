@@ -8,9 +8,12 @@
 #include "support/budget.h"
 
 enum { COPY_HEAD = 12, COPY_LOOP = 4 /* numbers each */ };
+/* Of dma_cost_of in the time of one step of work. */
+enum { LOOKS_OF_A_STEP = 32 };
 
 typedef struct copy_answer {
-    bool counts; /* false: too many steps */
+    bool counts;     /* false: too many steps */
+    uint64_t kernel; /* that asked for it last */
     dma_cost cost;
 } copy_answer;
 
@@ -18,7 +21,7 @@ known_costs *known_costs_new(const target *t, arena *a)
 {
     uint64_t steps = arena_budget(a)->steps;
     known_costs *known = ARENA_NEW(a, known_costs);
-    *known = (known_costs){t, a, memo_new(a, sizeof(copy_answer)), memo_new(a, sizeof(int64_t))};
+    *known = (known_costs){t, a, memo_new(a, sizeof(copy_answer)), memo_new(a, sizeof(int64_t)), 1};
     arena_budget(a)->steps = steps;
     return known;
 }
@@ -29,6 +32,11 @@ static void *find(const known_costs *known, memo *m, const int64_t *key, size_t 
     void *answer = memo_find(m, key, count, is_new);
     arena_budget(known->arena)->steps = steps;
     return answer;
+}
+
+void known_costs_begin(known_costs *known)
+{
+    known->kernel++;
 }
 
 size_t known_costs_count(const known_costs *known)
@@ -69,6 +77,10 @@ bool known_copy_cost(known_costs *known, const command *c, dma_cost *out)
     copy_answer *answer = find(known, known->copies, key, count, &is_new);
     if (is_new)
         answer->counts = dma_cost_of(known->target, c, &answer->cost);
+    if (answer->kernel != known->kernel) {
+        answer->kernel = known->kernel;
+        budget_spend(known->arena, (uint64_t)answer->cost.looks / LOOKS_OF_A_STEP);
+    }
     *out = answer->cost;
     return answer->counts;
 }

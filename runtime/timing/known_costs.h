@@ -2,7 +2,7 @@
  *
  * The one idea: a cost depends on the command's loops and addresses alone, and of an address in DM on its slice or its bank alone. So a
  * kernel that is tried in another order, with its memory elsewhere, has the costs that it had, and so has the next kernel that copies the
- * same. What is remembered takes no step of the account: a kernel takes as many whatever was there before it. */
+ * same. It counts as the kernel's work again: a kernel takes as many steps whatever was there before it. */
 #ifndef VISA_RUNTIME_TIMING_KNOWN_COSTS_H
 #define VISA_RUNTIME_TIMING_KNOWN_COSTS_H
 
@@ -13,11 +13,14 @@ typedef struct known_costs {
     const target *target; /* of all of them */
     arena *arena;
     memo *copies, *streaks;
+    uint64_t kernel; /* which one asks; the first is 1 */
 } known_costs;
 
 /* Lives in the arena. */
 known_costs *known_costs_new(const target *t, arena *a);
-/* dma_cost_of, and dm_bank_streak up to the machine's limit. */
+/* Another kernel asks from here on. */
+void known_costs_begin(known_costs *known);
+/* dma_cost_of, whose work is counted once for each kernel, and dm_bank_streak up to the machine's limit. */
 bool known_copy_cost(known_costs *known, const command *c, dma_cost *out);
 int64_t known_bank_streak(known_costs *known, const command *c);
 /* How many are remembered. */

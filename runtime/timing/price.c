@@ -2,7 +2,7 @@
 
 #include "runtime/timing/schedule.h"
 
-static bool make(const target *t, const binary_kernel *k, timing_preset preset, int64_t steps, known_costs *known, arena *a, price *out)
+bool price_make(const target *t, const binary_kernel *k, timing_preset preset, int64_t steps, known_costs *known, arena *a, price *out)
 {
     schedule s;
     diag_list silent;
@@ -27,14 +27,4 @@ static bool make(const target *t, const binary_kernel *k, timing_preset preset, 
         out->line[c] = line;
     }
     return true;
-}
-
-bool price_make_again(const target *t, const binary_kernel *k, int64_t steps, known_costs *known, arena *a, price *out)
-{
-    return make(t, k, TIMING_DOCUMENTED, steps, known, a, out);
-}
-
-bool price_make(const target *t, const binary_kernel *k, timing_preset preset, int64_t steps, arena *a, price *out)
-{
-    return make(t, k, preset, steps, NULL, a, out);
 }

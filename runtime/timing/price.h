@@ -14,9 +14,7 @@ typedef struct price {
 } price;
 
 /* False: the commands cannot be followed, or more than `steps` cycles of the TRF would have to be followed one by one for one of them.
- * Nothing is reported. Lives in the arena. */
-bool price_make(const target *t, const binary_kernel *k, timing_preset preset, int64_t steps, arena *a, price *out);
-/* The same of one form of a kernel after the other, at documented rates: what their costs were is looked up. */
-bool price_make_again(const target *t, const binary_kernel *k, int64_t steps, known_costs *known, arena *a, price *out);
+ * Nothing is reported. `known`: costs that other forms of the kernel had; NULL: none. Lives in the arena. */
+bool price_make(const target *t, const binary_kernel *k, timing_preset preset, int64_t steps, known_costs *known, arena *a, price *out);
 
 #endif
