@@ -50,10 +50,17 @@ static inline int64_t power_of_two_above(int64_t n)
 /* The largest divisor of n that is at most `limit`; 1 when n has no other (a prime). */
 static inline int64_t largest_divisor(int64_t n, int64_t limit)
 {
-    int64_t d = smaller(n, limit);
+    if (limit < 1 || n < 1)
+        return 1;
+    /* what it is multiplied by, upwards, as long as that is the smaller of both */
+    int64_t by = ceil_div(n, smaller(n, limit));
+    for (; by <= n / by; by++)
+        if (n % by == 0)
+            return n / by;
+    int64_t d = smaller(limit, by);
     while (d > 1 && n % d != 0)
         d--;
-    return larger(d, 1);
+    return d;
 }
 
 /* The greatest common divisor; of 0 and b: b. */

@@ -8,6 +8,7 @@
 
 #include "libvisa/tune/aside.h"
 #include "runtime/timing/attainable.h"
+#include "support/memo.h"
 
 enum { TUNE_MOST_LOOPS = 256 }; /* iterations of a plan's loops, all together */
 
@@ -54,6 +55,7 @@ typedef struct tune_plan {
     int64_t brought;        /* rows of the result, or batches, that a slice writes after a copy from DM to DM has brought them there;
                                0: slices write what they have computed */
     int64_t brought_clusters; /* in so many clusters */
+    int64_t brought_partial;  /* cycles of the blocks of HBM that they write in part */
     int64_t idle_inside;      /* of the slices that idle, as a digit inside the columns; the others are between rows and columns */
     int64_t cycles;           /* as estimated */
 } tune_plan;
@@ -140,12 +142,20 @@ bool tune_is_dense(const tune_question *q, const tune_plan *p, tune_role role);
  * while others are multiplied; 0: each part in front of all of its iterations. */
 int64_t tune_turns_ahead(const tune_plan *p);
 
+/* What brought results take, by what it depends on: few of the plans of a question differ in that. */
+typedef struct brought_memo {
+    memo *choices;  /* of rows or batches that slices have at once */
+    memo *partials; /* of packets and all bytes: blocks that are written in part */
+} brought_memo;
+brought_memo brought_memo_new(arena *a);
+
 /* Rows of the result that are whole blocks of HBM together. */
 int64_t tune_rows_of_blocks(const target *t, const tune_question *q);
 
 /* Fills in the rows of the result, or whole batches of them where a store has several, that a copy from DM to DM should bring into one
- * slice: so that pieces are whole blocks of HBM, slices have as many, and they are under as many DMNs as possible. 0: no copy can. */
-void tune_bring_together(const target *t, const tune_question *q, tune_plan *p);
+ * slice: so that pieces are whole blocks of HBM, slices have as many, and they are under as many DMNs as possible. 0: no copy can. `known`:
+ * what was found for other plans of the question. */
+void tune_bring_together(const target *t, const tune_question *q, brought_memo *known, tune_plan *p);
 
 /* The store of what is brought. */
 int64_t tune_whole_store_cycles(const target *t, const tune_question *q, const tune_plan *p);

@@ -24,6 +24,7 @@ typedef struct space {
     size_t kept;  /* of a kind */
     int64_t best; /* cycles, as estimated */
     bool evens;   /* the rows at hand have padding for what slices exchange */
+    brought_memo brought;
     arena *arena;
 } space;
 
@@ -59,11 +60,12 @@ static void keep(space *x, const tune_plan *p)
     order_keep(k->plans, &k->count, x->kept, sizeof *p, p, by_cycles);
 }
 
-static void consider_store(space *x, tune_plan p)
+static void consider_store(space *x, const tune_plan *of)
 {
     budget_spend(x->arena, 1);
-    if (x->evens && !p.rings && p.regroup == 1)
+    if (x->evens && !of->rings && of->regroup == 1)
         return;
+    tune_plan p = *of;
     if (!tune_plan_complete(x->target, x->question, &p))
         return;
     const kind *k = &x->kinds[tune_kind_of(x->question, &p)];
@@ -77,13 +79,14 @@ static void consider_store(space *x, tune_plan p)
 }
 
 /* Results are written as they are, or brought together first. */
-static void consider_one(space *x, tune_plan p)
+static void consider_one(space *x, tune_plan *p)
 {
-    int64_t brought = p.brought;
-    if (brought > 0 && p.regroup == 1 && p.joined == 1 && !p.closes && !p.by_sub)
+    int64_t brought = p->brought;
+    if (brought > 0 && p->regroup == 1 && p->joined == 1 && !p->closes && !p->by_sub)
         consider_store(x, p);
-    p.brought = 0;
+    p->brought = 0;
     consider_store(x, p);
+    p->brought = brought;
 }
 
 static bool has_extra_of_columns(const tune_question *q)
@@ -96,53 +99,53 @@ static bool has_extra_of_columns(const tune_question *q)
 
 /* Rows of all iterations in as many copies as there are iterations, or in fewer; the exchange of columns by the main context or by sub;
  * what meets the sums in every iteration or once. */
-static void consider_handings(space *x, tune_plan p)
+static void consider_handings(space *x, const tune_plan *of)
 {
+    tune_plan p = *of, handings[TUNE_HANDINGS_MAX];
     int64_t most = p.columns_outside && p.split[TUNE_ROW].loop > 1 ? p.split[TUNE_ROW].loop : 0, halvings = 0;
     while (most >> halvings > 1)
         halvings++;
     bool exchanges = p.regroup > 1 || p.joined > 1 || p.closes;
     bool has_iterations = has_extra_of_columns(x->question) && p.split[TUNE_COLUMN].loop > 1;
     bool can_wait = x->question->extra_count > 0 && p.split[TUNE_BATCH].loop * p.split[TUNE_ROW].loop * p.split[TUNE_COLUMN].loop == 1;
-    tune_plan handings[TUNE_HANDINGS_MAX + 1];
     int handing_count = 1;
-    handings[0] = p;
     if (has_extra_of_columns(x->question) && p.split[TUNE_ROW].slice * p.split[TUNE_BATCH].slice > 1)
-        handing_count += (int)tune_handings(x->target, x->question, &p, &handings[1]);
+        handing_count += (int)tune_handings(x->target, x->question, of, handings);
     for (int way = 0; way < (exchanges ? 2 : 1) * handing_count; way++)
         for (int once = has_iterations; once >= 0; once--) {
+            int handing = exchanges ? way / 2 : way;
             p.by_sub = exchanges && way % 2;
-            p.handed = handings[exchanges ? way / 2 : way].handed;
-            p.hand_parts = handings[exchanges ? way / 2 : way].hand_parts;
+            p.handed = handing > 0 ? handings[handing - 1].handed : of->handed;
+            p.hand_parts = handing > 0 ? handings[handing - 1].hand_parts : of->hand_parts;
             p.extras_once = once;
             p.row_copies = 0;
             p.sums_wait = false;
-            consider_one(x, p);
+            consider_one(x, &p);
             if (can_wait) {
                 p.sums_wait = true;
-                consider_one(x, p);
+                consider_one(x, &p);
                 p.sums_wait = false;
             }
             for (int64_t h = most > 0 ? halvings : -1; h >= 0; h--) { /* of equals the one with the fewest copies */
                 p.row_copies = most >> h;
-                consider_one(x, p);
+                consider_one(x, &p);
             }
         }
 }
 
 /* Weights for each slice, or for one of those that share them; rows likewise. */
-static void consider(space *x, tune_plan p)
+static void consider(space *x, tune_plan *p)
 {
-    p.column_sharers = p.row_sharers = p.row_parts = 1;
+    p->column_sharers = p->row_sharers = p->row_parts = 1;
     consider_handings(x, p);
-    p.column_sharers = tune_column_sharers(x->target, x->question, &p);
-    if (p.column_sharers > 1)
+    p->column_sharers = tune_column_sharers(x->target, x->question, p);
+    if (p->column_sharers > 1)
         consider_handings(x, p);
-    p.column_sharers = 1;
-    for (int by_sub = 0; by_sub <= (p.main_weights && p.columns_outside);
-         by_sub++) { /* where main fills the TRF first, either may be sooner */
-        p.rows_by_sub = by_sub;
-        if (tune_share_rows(x->target, x->question, &p))
+    p->column_sharers = 1;
+    /* where main fills the TRF first, either may be sooner */
+    for (int by_sub = 0; by_sub <= (p->main_weights && p->columns_outside); by_sub++) {
+        p->rows_by_sub = by_sub;
+        if (tune_share_rows(x->target, x->question, p))
             consider_handings(x, p);
     }
 }
@@ -219,7 +222,7 @@ static void consider_ways(space *x, tune_plan p)
                                     for (p.joined = 1; p.joined <= most_joined; p.joined *= 2)
                                         if (p.joined == 1 || ((pads || !stay) && p.joined == s[TUNE_COLUMN].slice) ||
                                             ((stay ? !pads : is_vector) && p.joined * of_columns <= longest))
-                                            consider(x, p);
+                                            consider(x, &p);
                                 }
                             }
                     }
@@ -344,7 +347,7 @@ static void consider_units(space *x, const int64_t loops_of[3], const int64_t sl
             continue;
         tile = p.split[TUNE_ROW].tile;
         x->evens = unit > 1;
-        tune_bring_together(x->target, x->question, &p);
+        tune_bring_together(x->target, x->question, &x->brought, &p);
         consider_turned(x, p);
     }
     x->evens = false;
@@ -402,7 +405,7 @@ static size_t loop_counts(int64_t size, int64_t *out)
 
 tune_plan *tune_space(const target *t, const tune_question *q, size_t kept, arena *a, size_t *count)
 {
-    space x = {t, q, ARENA_ARRAY(a, kind, TUNE_KINDS), kept, INT64_MAX / FAR_FROM_THE_BEST, false, a};
+    space x = {t, q, ARENA_ARRAY(a, kind, TUNE_KINDS), kept, INT64_MAX / FAR_FROM_THE_BEST, false, brought_memo_new(a), a};
     int64_t loops[3][MOST_DIGITS];
     size_t counts[3];
     for (int role = TUNE_BATCH; role < TUNE_SUM; role++)

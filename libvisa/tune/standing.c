@@ -18,7 +18,7 @@ bool standing_search(const target *t, const tune_question *q, arena *a, tune_ans
 {
     standing_plan plans[MOST_COMPILED];
     tune_others x = {.target = t, .question = q, .plans = plans, .cycles = cycles_of, .write_text = write_one};
-    x.count = standing_plans(t, q, plans, MOST_COMPILED);
+    x.count = standing_plans(t, q, a, plans, MOST_COMPILED);
     size_t i = tune_try_others(&x, a, found);
     if (i == x.count)
         return false;

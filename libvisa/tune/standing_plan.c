@@ -69,7 +69,8 @@ static tune_plan plan_of_rows(const standing_plan *p)
     int64_t rows = standing_padded_rows(p), slices = p->groups * p->column_slices * p->brought;
     tune_plan of = {.split = {{1, 1, 1, 1, 1, false}, {rows, 1, p->clusters, slices, rows / (p->clusters * slices), false}},
                     .brought = p->whole,
-                    .brought_clusters = p->whole_clusters};
+                    .brought_clusters = p->whole_clusters,
+                    .brought_partial = p->whole_partial};
     return of;
 }
 
@@ -273,15 +274,16 @@ static int64_t columns_of(const target *t, const tune_question *q, int64_t slice
 }
 
 /* Where rows of the result are no whole blocks of HBM a copy brings whole ones together. */
-static bool brings_together(const target *t, const tune_question *q, standing_plan *p)
+static bool brings_together(const target *t, const tune_question *q, brought_memo *known, standing_plan *p)
 {
     p->whole = 0;
     if (tune_bytes_of(q->out_type, q->size[TUNE_COLUMN]) % t->hbm_block_bytes == 0)
         return q->size[TUNE_COLUMN] % p->columns == 0 && tune_bytes_of(q->out_type, p->columns) % t->hbm_block_bytes == 0;
     tune_plan of = plan_of_rows(p);
-    tune_bring_together(t, q, &of);
+    tune_bring_together(t, q, known, &of);
     p->whole = of.brought;
     p->whole_clusters = of.brought_clusters;
+    p->whole_partial = of.brought_partial;
     return p->whole > 0;
 }
 
@@ -289,7 +291,7 @@ static bool brings_together(const target *t, const tune_question *q, standing_pl
 enum { NO_BLOCKS = 1, INSIDE = 2, WAYS = 4 };
 
 /* A plan of that way and so many rows of a step in a slice; false: the question has none. */
-static bool plan_of_way(const target *t, const tune_question *q, int way, standing_plan *p)
+static bool plan_of_way(const target *t, const tune_question *q, int way, brought_memo *known, standing_plan *p)
 {
     p->groups = t->slices_per_cluster / (p->column_slices * p->sum_slices);
     p->sums = folded_sums_of(t, q, p->sum_slices);
@@ -299,22 +301,23 @@ static bool plan_of_way(const target *t, const tune_question *q, int way, standi
     if ((way & NO_BLOCKS) && p->columns == columns_of(t, q, p->column_slices, true))
         return false;
     p->steps = p->sums > 0 ? steps_of(q, p) : 0;
-    return p->steps > 0 && divides(q, p) && brings_together(t, q, p) && (!p->clusters_inside || p->whole > 0);
+    return p->steps > 0 && divides(q, p) && brings_together(t, q, known, p) && (!p->clusters_inside || p->whole > 0);
 }
 
-size_t standing_plans(const target *t, const tune_question *q, standing_plan *out, size_t most)
+size_t standing_plans(const target *t, const tune_question *q, arena *a, standing_plan *out, size_t most)
 {
     const int64_t all = t->slices_per_cluster;
     size_t count = 0;
     if (!is_of_this_form(q) || tune_slices_of(t, q->most_slices) < all) /* every slice works */
         return 0;
     standing_plan p = {.clusters = t->clusters_per_chip};
+    brought_memo known = brought_memo_new(a);
     for (p.sum_slices = 2; p.sum_slices <= all; p.sum_slices *= 2)
         for (p.column_slices = 1; p.column_slices * p.sum_slices <= all; p.column_slices *= 2)
             for (int way = 0; way < WAYS; way++) {
                 standing_plan whole = {0}; /* of those that bring rows together the best: they differ in little else */
                 for (p.brought = 1; p.brought <= all; p.brought *= 2) {
-                    if (!plan_of_way(t, q, way, &p))
+                    if (!plan_of_way(t, q, way, &known, &p))
                         continue;
                     standing_costs costs = costs_of(t, q, &p);
                     if (!fits(t, q, &p, &costs))

@@ -26,6 +26,7 @@ typedef struct standing_plan {
     bool columns_at_once;               /* in one copy: the last slice has less, so halves are no digit of them in HBM */
     int64_t whole, whole_clusters;      /* rows that a slice writes after a copy from DM to DM has brought them there, in so many clusters,
                                            where rows of the result are no whole blocks of HBM: in one store; 0: slices write their own */
+    int64_t whole_partial;              /* cycles of the blocks of HBM that they write in part */
     int64_t stored[STANDING_MOST_STORES]; /* steps of each store */
     int64_t store_count;
     int64_t cycles; /* as estimated */
@@ -49,6 +50,6 @@ int64_t standing_rows_kept(const standing_plan *p);
 
 /* The best plans by their estimates, at most `most`, the fastest first: the best one of each way to divide rows, columns and the sum.
  * Returns how many there are. None: a question of another form. */
-size_t standing_plans(const target *t, const tune_question *q, standing_plan *out, size_t most);
+size_t standing_plans(const target *t, const tune_question *q, arena *a, standing_plan *out, size_t most);
 
 #endif

@@ -145,12 +145,14 @@ typedef struct found_form {
     standing_plan standing;
 } found_form;
 
-/* All forms share the work; those that cannot be faster are left out. Kernels whose sums slices share are few, and their estimates close: a
- * part of the work is theirs where plans took all. */
+/* All forms share the work; those that cannot be faster are left out, and those that come when to find the plans of others took longer than
+ * the budget, and a second. Kernels whose sums slices share are few, and their estimates close: a part of the work is theirs where plans
+ * took all. */
 static void search_forms(arena *a, const target *t, const visa_tune_options *o, const tune_question *forms, size_t count, found_form *out)
 {
-    enum { PART_OF_OTHERS = 8 };
+    enum { PART_OF_OTHERS = 8, LOOKED_FOR_ANYWAY = 4000000 };
     visa_tune_options part = *o;
+    uint64_t looked_for = 0;
     part.work = o->work / count;
     *out = (found_form){0};
     for (size_t i = 0; i < count; i++) {
@@ -160,9 +162,10 @@ static void search_forms(arena *a, const target *t, const visa_tune_options *o, 
         window_plan window;
         folded_plan folded;
         standing_plan standing;
-        if (out->question && tune_bound_of(t, q).cycles >= before.cycles)
+        if (out->question && (tune_bound_of(t, q).cycles >= before.cycles || looked_for > o->work + LOOKED_FOR_ANYWAY))
             break;
         bool found = q->window_count > 0 ? tune_window_search(t, q, &part, a, &x, &window) : tune_search(t, q, &part, a, &x);
+        looked_for += x.looked_for;
         x.work_left = (uint64_t)larger((int64_t)x.work_left, (int64_t)(part.work / PART_OF_OTHERS));
         bool is_folded = q->window_count == 0 && folded_search(t, q, a, &x, &folded);
         bool is_standing = q->window_count == 0 && standing_search(t, q, a, &x, &standing);
