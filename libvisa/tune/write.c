@@ -681,9 +681,9 @@ static const char *result_type(const writer *w, bool casts)
     else if (p->results_stay && p->joined == 1)
         element = TUNE_LIST(w->a, rows, kept(w, TUNE_COLUMN, 1, tune_slice_stride(p, TUNE_COLUMN)));
     else
-        element = p->lanes == p->lanes_kept
-                      ? TUNE_LIST(w->a, rows, kept(w, TUNE_COLUMN, 1, column->tile))
-                      : TUNE_LIST(w->a, rows, padded_to(w, kept(w, TUNE_COLUMN, 1, p->lanes), p->lanes, p->lanes_kept));
+        element = p->lanes == p->lanes_kept ? TUNE_LIST(w->a, rows, kept(w, TUNE_COLUMN, 1, column->tile))
+                                            : TUNE_LIST(w->a, rows, kept(w, TUNE_COLUMN, p->lanes, column->tile / p->lanes),
+                                                        padded_to(w, kept(w, TUNE_COLUMN, 1, p->lanes), p->lanes, p->lanes_kept));
     return arena_printf(w->a, "DmTensor<%s, Chip, Cluster, Slice, m![%s]>",
                         type_name(casts ? w->q->out_type : dtype_row_of(w->q->type)->accumulates_in), element);
 }
