@@ -160,6 +160,17 @@ static const char *lanes_of(const window_writer *w)
     return column_digit(w, 1, w->t->rows);
 }
 
+/* Lanes of a packet of results that are less than the 8 bytes which go to DM are padded there. */
+static bool pads_lanes(const window_writer *w)
+{
+    return w->t->rows * dtype_row_of(w->q->out_type)->bits < 64;
+}
+
+static const char *result_lanes(const window_writer *w)
+{
+    return pads_lanes(w) ? arena_printf(w->a, "%s # %d", lanes_of(w), 64 / dtype_row_of(w->q->out_type)->bits) : lanes_of(w);
+}
+
 /* ---- the kernel ---- */
 
 static const char *cluster_digit(const window_writer *w)
@@ -384,8 +395,9 @@ static const char *values(const window_writer *w, size_t pass)
 /* What a pass makes: the result, values for the next one in DM, or what they are multiplied with in the VRF. */
 static void begin_values(window_writer *w, const tune_epilogue *e, size_t i)
 {
-    const char *element = TUNE_LIST(w->a, own_rows(w), own_places(w), own_columns(w));
-    bool is_last = i + 1 >= e->count;
+    bool is_last = i + 1 >= e->count, is_padded = is_last && pads_lanes(w);
+    const char *columns = is_padded ? TUNE_LIST(w->a, column_groups(w), result_lanes(w)) : own_columns(w),
+               *element = TUNE_LIST(w->a, own_rows(w), own_places(w), columns);
     if (e->count > 0 && e->passes[i].is_gate)
         tune_line(&w->page, "let gate: VrfTensor<f32, Chip, Cluster, %s, m![%s]> = device.main", w->result_slice, element);
     else
@@ -403,7 +415,7 @@ static void end_values(window_writer *w, const tune_epilogue *e, size_t i)
     if (i + 1 >= e->count && q->out_type != e->type)
         tune_line(&w->page, "    .cast::<%s, m![%s # %" PRId64 "]>()", type_name(q->out_type), lanes_of(w),
                   (int64_t)(w->t->flit_bytes * 8 / dtype_row_of(q->out_type)->bits));
-    tune_line(&w->page, "    .commit_trim::<m![%s]>()", lanes_of(w));
+    tune_line(&w->page, "    .commit_trim::<m![%s]>()", i + 1 >= e->count ? result_lanes(w) : lanes_of(w));
     tune_line(&w->page, "    .commit();");
 }
 
