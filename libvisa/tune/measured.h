@@ -13,7 +13,8 @@ typedef struct measured_copy {
     int64_t run;               /* bytes of HBM that follow each other in a slice: of one piece or of several */
     int64_t slices, engines;   /* of the chip, that have pieces; and DMA engines that they are under */
     int64_t clusters;          /* that work */
-    int64_t distinct;          /* bytes of HBM that are touched: less than all where slices get the same, or have padding */
+    int64_t distinct;          /* bytes of HBM that each cluster touches, all together: less than all where its slices get the same, or have
+                                  padding */
     bool is_store, is_aligned; /* aligned: pieces begin where blocks of HBM do */
 } measured_copy;
 int64_t measured_copy_cycles(const target *t, const measured_copy *c);

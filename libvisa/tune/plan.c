@@ -788,7 +788,7 @@ static int64_t copy_cycles_measured(const target *t, const tune_plan *p, const c
                        .slices = slices * clusters_of(p),
                        .engines = smaller(engines, ceil_div(slices, within)) * clusters_of(p),
                        .clusters = clusters_of(p),
-                       .distinct = c->store ? c->stored : c->hbm.rows * c->hbm.bytes,
+                       .distinct = c->store ? c->stored : c->hbm.rows * c->hbm.bytes / c->hbm.clusters * clusters_of(p),
                        .is_store = c->store,
                        .is_aligned = c->aligned && c->bytes % t->hbm_block_bytes == 0};
     return measured_copy_cycles(t, &x);
