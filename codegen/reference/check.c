@@ -351,7 +351,7 @@ char *check_statement(const reference_plan *p, uint32_t number)
     char *fault = check_operands(p, number, s);
     if (!fault)
         fault = check_digits(p->e, number, s);
-    if (!fault && p->machine_order)
+    if (!fault && p->purpose.machine_order)
         fault = check_order(p->e, number, s);
     if (!fault)
         fault = check_windows(p->e, number, s);

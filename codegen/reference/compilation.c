@@ -123,8 +123,9 @@ static bool is_small(const reference_plan *p, unsigned forms)
 static char *compile_for(compilation *c, const einsum *e, const char *name, const chosen_cpu *for_cpu, unsigned forms, unsigned how)
 {
     char *triple = LLVMGetDefaultTargetTriple();
-    char *fault = plan_build(e, cpu_machine(triple, for_cpu->features, for_cpu->here), how & REFERENCE_MACHINE_ORDER,
-                             forms & GENERATE_FIELD, &c->plan);
+    plan_purpose purpose = {
+        .machine_order = how & REFERENCE_MACHINE_ORDER, .whole = forms & GENERATE_FIELD, .runs_once = how & REFERENCE_QUICK};
+    char *fault = plan_build(e, cpu_machine(triple, for_cpu->features, for_cpu->here), purpose, &c->plan);
     c->symbol = generate_symbol(name);
     if (!fault && !c->symbol)
         fault = fault_text("out of memory");

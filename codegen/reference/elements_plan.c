@@ -145,7 +145,7 @@ char *elements_plan(const reference_plan *p, plan_statement *s, uint32_t number)
     bool kept = take_kept(p, s);
     if (s->of->op != MATH_REDUCE)
         return NULL;
-    bool ordered = p->machine_order && !(scalar_row_of(s->of->fold)->flags & SCALAR_ASSOCIATES);
+    bool ordered = p->purpose.machine_order && !(scalar_row_of(s->of->fold)->flags & SCALAR_ASSOCIATES);
     if (!kept && !ordered)
         take_summed(p, s);
     s->exact_products = s->wide_bound = true; /* of bound.h: each term is added once, and errors are summed in f64 */

@@ -135,13 +135,14 @@ static bool holds_sums(const einsum *e, const plan_statement *p)
     return t == DTYPE_F32 || t == DTYPE_I32;
 }
 
-/* Are sums rounded where they end? Of little depth, writing them and reading them again is most of the time. With masks the parts of
+/* Are sums rounded where they end? Of little depth, writing them and reading them again is most of the time; it is half as much again to
+ * compile. With masks the parts of
  * vectors would be long ones, which LLVM 19 does not come to an end narrowing. */
 static bool narrows_sums(const reference_plan *plan, const plan_statement *p)
 {
     enum { LITTLE_DEPTH = 16 };
     const plan_tile *t = &p->block_tile;
-    return !holds_sums(plan->e, p) && t->one_pass && t->depth_items <= LITTLE_DEPTH && !plan->machine.masks;
+    return !holds_sums(plan->e, p) && t->one_pass && t->depth_items <= LITTLE_DEPTH && !plan->machine.masks && !plan->purpose.runs_once;
 }
 
 /* Are columns of the destination side by side, so that the kernel can store them there? Sums that are taken up again must be spread.

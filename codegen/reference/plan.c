@@ -58,7 +58,7 @@ static bool windows_separate(const einsum *e, const einsum_digit *outer, const e
 /* Are the two apart in the order of a sum? */
 static bool order_separates(const reference_plan *p, const einsum_digit *outer, const einsum_digit *inner)
 {
-    return p->machine_order && !inner->kept &&
+    return p->purpose.machine_order && !inner->kept &&
            (outer->lane != inner->lane * inner->size || outer->group != inner->group || outer->stride != inner->stride * inner->size);
 }
 
@@ -344,7 +344,7 @@ static bool bounds_precisely(const reference_plan *p, const plan_statement *s)
         for (unsigned k = 0; k < p->statements[i].source_count; k++)
             computed = computed ||
                        (!p->statements[i].absorbed && p->statements[i].of->op != MATH_COPY && p->statements[i].sources[k] == s->of->dst);
-    return computed && !p->machine_order && !s->integer && products <= PRECISE_PRODUCTS;
+    return computed && !p->purpose.machine_order && !s->integer && products <= PRECISE_PRODUCTS;
 }
 
 static char *plan_one(reference_plan *p, uint32_t number)
@@ -364,7 +364,7 @@ static char *plan_one(reference_plan *p, uint32_t number)
         s->exact_products = e->tensors[s->sources[0]].dtype != DTYPE_F32 && e->tensors[s->sources[1]].dtype != DTYPE_F32;
         s->precise_bound = bounds_precisely(p, s);
         s->wide_bound = s->precise_bound || s->digits[PLAN_DEPTH].combinations > WIDE_BOUND_TERMS;
-        if (p->machine_order && !s->integer && s->of->piece_count) {
+        if (p->purpose.machine_order && !s->integer && s->of->piece_count) {
             s->order_places = 1;
             for (uint32_t i = 0; i < s->of->piece_count; i++)
                 s->order_places *= s->of->pieces[i].size;
@@ -427,7 +427,7 @@ static char *plan_all(reference_plan *p)
         p->exact[i] = true;
     for (uint32_t i = 0; i < e->statement_count && !fault; i++)
         fault = begin_one(p, i);
-    if (!fault && !p->whole)
+    if (!fault && !p->purpose.whole)
         fault = pack(p);
     e = p->e;
     if (!fault && !(forward_copies(p) && fuse_statements(p)))
@@ -459,9 +459,9 @@ static char *plan_all(reference_plan *p)
     return fault;
 }
 
-char *plan_build(const einsum *e, plan_machine machine, bool machine_order, bool whole, reference_plan *out)
+char *plan_build(const einsum *e, plan_machine machine, plan_purpose purpose, reference_plan *out)
 {
-    *out = (reference_plan){.e = e, .machine = machine, .machine_order = machine_order, .whole = whole};
+    *out = (reference_plan){.e = e, .machine = machine, .purpose = purpose};
     out->statements = calloc((size_t)e->statement_count + 1, sizeof *out->statements);
     out->assigned = calloc((size_t)e->tensor_count + 1, sizeof *out->assigned);
     out->used = calloc((size_t)e->tensor_count + 1, sizeof *out->used);

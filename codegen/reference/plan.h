@@ -184,17 +184,23 @@ typedef struct plan_machine {
     bool fused, i16_pairs, i8_dot, bf16_dot, i8_tiles, bf16_tiles;
 } plan_machine;
 
+/* What its code is for. */
+typedef struct plan_purpose {
+    bool machine_order; /* floats are added as the machine adds them (target/einsum.h) */
+    bool whole;         /* tensors have all places: others index them */
+    bool runs_once;     /* code that takes longer to compile is not repaid */
+} plan_purpose;
+
 typedef struct reference_plan {
     const einsum *e; /* `packed`, once it is there */
     einsum *packed;  /* what was given, with units; and these */
     int64_t **units;
-    bool whole; /* tensors have all places: others index them */
     plan_statement *statements;
     bool *assigned; /* by tensor: written by a statement */
     bool *used;     /* by tensor: read by a statement */
     bool *exact;    /* by tensor: another summation order gives the same bits; its bound is 0 */
     plan_machine machine;
-    bool machine_order;   /* floats are added as the machine adds them (target/einsum.h) */
+    plan_purpose purpose;
     bool calls_functions; /* there are expressions, which may call functions of the C library */
     bool has_indices;
     int64_t
@@ -204,7 +210,7 @@ typedef struct reference_plan {
 } reference_plan;
 
 /* NULL, or a malloc'd text: the rule of target/einsum.h that the einsum breaks. */
-char *plan_build(const einsum *e, plan_machine machine, bool machine_order, bool whole, reference_plan *out);
+char *plan_build(const einsum *e, plan_machine machine, plan_purpose purpose, reference_plan *out);
 void plan_free(reference_plan *p);
 
 /* About how many clocks its products take; those that its bound needs in addition. */

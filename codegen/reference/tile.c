@@ -181,10 +181,11 @@ static void find_lanes(plan_tile *t, const plan_statement *p)
 
 /* A few sums; the nodes of a tree need registers as well. A value that one product reads is its operand in memory: columns of one row,
  * or, where operands are broadcast too, rows of one vector. Of one row, more vectors are fewer reads: two take three for two products, four
- * five for four, and a dozen nodes that wait in memory then. Without a tree each sum waits for its last addition, and there must be many.
- */
-static void shape_tree(plan_tile *t, const plan_machine *m, int64_t rows, int64_t columns, const plan_statement *p)
+ * five for four, and a dozen nodes wait in memory then; it is a quarter more to compile. Without a tree each sum waits for its last
+ * addition, and there must be many. */
+static void shape_tree(plan_tile *t, const reference_plan *plan, int64_t rows, int64_t columns, const plan_statement *p)
 {
+    const plan_machine *m = &plan->machine;
     enum { MOST_ROWS = 6, MOST_VECTORS = 4, SPARE = 2 };
     find_lanes(t, p);
     t->lanes = m->lanes;
@@ -194,15 +195,19 @@ static void shape_tree(plan_tile *t, const plan_machine *m, int64_t rows, int64_
     while ((int64_t)1 << (alive - 2) < t->lane_count)
         alive++;
     int64_t sums = most_of(sums_alone ? m->registers - 2 * SPARE : (m->registers - SPARE) / alive, 1),
-            most_vectors = sums_alone ? MOST_VECTORS / 2 : MOST_VECTORS;
-    while (!m->masks && t->vectors < most_vectors && columns > t->vectors * m->lanes)
+            most_vectors = sums_alone                ? MOST_VECTORS / 2
+                           : plan->purpose.runs_once ? least_of(sums, MOST_VECTORS)
+                                                     : MOST_VECTORS;
+    while (!m->masks && 2 * t->vectors <= most_vectors && columns > t->vectors * m->lanes)
         t->vectors *= 2;
     t->rows = least_of(rows, most_of(least_of(sums / t->vectors, MOST_ROWS), 1));
     t->unit_block = t->lane_count;
 }
 
-static void choose_tile(const einsum *e, const plan_statement *p, plan_tile *t, const plan_machine *m)
+static void choose_tile(const reference_plan *plan, const plan_statement *p, plan_tile *t)
 {
+    const einsum *e = plan->e;
+    const plan_machine *m = &plan->machine;
     enum { MOST_SIDE = 128 };
     int64_t rows = p->digits[PLAN_ROW].combinations, columns = p->digits[PLAN_COLUMN].combinations;
     int64_t depth = t->product == PRODUCT_TREE && p->order_places ? p->order_places : p->digits[PLAN_DEPTH].combinations;
@@ -210,7 +215,7 @@ static void choose_tile(const einsum *e, const plan_statement *p, plan_tile *t, 
     if (plan_in_tile_registers(t))
         shape_tile_registers(t, rows, columns);
     else if (t->product == PRODUCT_TREE)
-        shape_tree(t, m, rows, columns, p);
+        shape_tree(t, plan, rows, columns, p);
     else
         shape_vectors(t, m, rows, columns, depth, tile_columns_run(e, p) ? &e->tensors[p->column_source].dtype : NULL);
     t->columns = t->live_columns = t->stored_columns = t->unit_line = t->lanes * t->vectors;
@@ -256,10 +261,10 @@ void tile_choose(const reference_plan *plan, plan_statement *p)
 {
     const einsum *e = plan->e;
     const plan_machine *m = &plan->machine;
-    p->tile.product = plan->machine_order && !p->integer ? PRODUCT_TREE : choose_product(e, p, m);
+    p->tile.product = plan->purpose.machine_order && !p->integer ? PRODUCT_TREE : choose_product(e, p, m);
     p->bound_tile.product = choose_bound_product(plan, p);
     p->flushes = (p->tile.product == PRODUCT_BF16_DOT || p->tile.product == PRODUCT_BF16_TILES) &&
                  (e->tensors[p->sources[0]].dtype == DTYPE_BF16 || e->tensors[p->sources[1]].dtype == DTYPE_BF16);
-    choose_tile(e, p, &p->tile, m);
-    choose_tile(e, p, &p->bound_tile, m);
+    choose_tile(plan, p, &p->tile);
+    choose_tile(plan, p, &p->bound_tile);
 }
