@@ -247,6 +247,10 @@ static bool is_taken(const char *name)
                                         "await",
                                         "gate",
                                         "match",
+                                        "parts",
+                                        "h",
+                                        "lower",
+                                        "upper",
                                         "mod",
                                         "pub",
                                         "ref",
@@ -255,7 +259,11 @@ static bool is_taken(const char *name)
     for (size_t i = 0; i < sizeof words / sizeof *words; i++)
         if (strcmp(words[i], name) == 0)
             return true;
-    return strncmp(name, "values", 6) == 0;
+    static const char *const beginnings[] = {"values", "lower_", "upper_", "own_"};
+    for (size_t i = 0; i < sizeof beginnings / sizeof *beginnings; i++)
+        if (strncmp(name, beginnings[i], strlen(beginnings[i])) == 0)
+            return true;
+    return false;
 }
 
 /* A tensor, or the one that has that name and these axes already. */

@@ -69,15 +69,18 @@ int64_t folded_turned_columns(const target *t, const tune_question *q)
 
 bool folded_shares_sums(const tune_question *q)
 {
-    return tune_chips_of(q->share, TUNE_ROLES) == 1 && q->window_count == 0 && !q->depthwise && q->extra_count == 0 &&
-           q->size[TUNE_BATCH] == 1 && q->stored[q->stream] == q->type && q->stored[q->weights] == q->type;
+    return tune_chips_of(q->share, TUNE_ROLES) == 1 && q->window_count == 0 && !q->depthwise && q->size[TUNE_BATCH] == 1 &&
+           q->stored[q->stream] == q->type && q->stored[q->weights] == q->type;
 }
 
-/* Sums leave as they are, or narrowed: the Transpose Engine comes right after the reducer. Rows that lie turned can be turned aside. */
+/* What is done to the sums is a pass at most, between the reducer and the Transpose Engine; what meets them there has an element for each
+ * row, or for each column, since with both it lies the other way than packets. Rows that lie turned can be turned aside. */
 static bool is_of_this_form(const target *t, const tune_question *q)
 {
-    dtype sums = dtype_row_of(q->type)->accumulates_in;
-    return folded_shares_sums(q) && q->operation_count == 0 && (q->out_type == sums || (sums == DTYPE_F32 && q->out_type == DTYPE_BF16)) &&
+    for (size_t i = 0; i < q->extra_count; i++)
+        if (q->extras[i].has[TUNE_ROW] == q->extras[i].has[TUNE_COLUMN])
+            return false;
+    return folded_shares_sums(q) && tune_epilogue_of(q, 1, false)->count <= 1 &&
            (!q->turned[q->stream] || aside_kept_of(t, q, TUNE_ROW) > 0);
 }
 
@@ -91,9 +94,21 @@ static int64_t bytes_of_stored_run(const tune_question *q, const folded_plan *p)
     return tune_bytes_of(q->out_type, p->columns);
 }
 
-/* Do they fit: rows in the TRF, all that a slice has of the operands and two iterations of results in DM? */
+/* Positions of a slice that an operand of what is done to the sums has: of columns those of all its iterations. */
+static int64_t met_by(const folded_plan *p, const tune_extra *e)
+{
+    return e->has[TUNE_COLUMN] ? p->iterations * p->columns : folded_rows_kept(p);
+}
+
+/* Do they fit: rows in the TRF, all that a slice has of the operands and two iterations of results in DM, what meets the sums in the VRF?
+ */
 static bool fits(const target *t, const tune_question *q, const folded_plan *p)
 {
+    int64_t met = 0;
+    for (size_t i = 0; i < q->extra_count; i++)
+        met += 4 * met_by(p, &q->extras[i]);
+    if (met > t->vrf_bytes)
+        return false;
     int64_t run = bytes_of_run(q, p), of_group = p->iterations * p->columns;
     int64_t brought = of_group / p->row_slices * (q->turned[q->weights] ? 2 : 1); /* as they lie, and turned */
     int64_t turned = p->aside > 0 ? 2 * p->aside * aside_turners_of(t, q, &(aside){TUNE_ROW, p->aside, q->size[TUNE_SUM], 0}).sums : 0;
@@ -104,10 +119,16 @@ static bool fits(const target *t, const tune_question *q, const folded_plan *p)
 
 int64_t folded_copy_cycles(const target *t, int64_t pieces, int64_t run, int64_t live, int64_t slices)
 {
+    return folded_copy_cycles_of(t, pieces, run, live, slices, INT64_MAX);
+}
+
+int64_t folded_copy_cycles_of(const target *t, int64_t pieces, int64_t run, int64_t live, int64_t slices, int64_t hbm_bytes)
+{
     int64_t all = t->slices_per_cluster * t->clusters_per_chip / slices * live, of_dmn = pieces * t->dm_slices_per_dmn;
     int64_t engine = of_dmn * t->dma_dmns_per_engine * ceil_div(run, t->dma_request_bytes),
             dmn = of_dmn * ceil_div(run, t->dmn_bytes_per_cycle);
-    int64_t bursts = ceil_div(pieces * all * ceil_div(run, t->hbm_burst_bytes), t->hbm_channels);
+    int64_t bursts =
+        ceil_div(pieces * all * ceil_div(run, t->hbm_burst_bytes), smaller(t->hbm_channels, larger(1, hbm_bytes / t->hbm_block_bytes)));
     return t->dma_startup_cycles + larger(larger(engine, dmn), ceil_div(bursts * t->hbm_burst_millicycles, 1000));
 }
 
@@ -154,6 +175,21 @@ static int64_t products_cycles(const target *t, const tune_question *q, const fo
     return CHAIN_FILL + larger(in, larger(folded_piece(p) * tiles, turned));
 }
 
+/* What meets the sums, for the iterations that begin with half of the rows, or the others: a copy of each. */
+static int64_t extras_cycles(const target *t, const tune_question *q, const folded_plan *p, bool begins)
+{
+    int64_t cycles = 0;
+    for (size_t i = 0; i < q->extra_count; i++) {
+        const tune_extra *e = &q->extras[i];
+        bool of_columns = e->has[TUNE_COLUMN];
+        int64_t pieces = of_columns ? (begins ? 1 : p->iterations) : 1 + begins,
+                run = tune_bytes_of(e->type, of_columns ? p->columns : folded_rows_kept(p)),
+                parts = of_columns && begins ? p->iterations / 2 : 1;
+        cycles += folded_copy_cycles_of(t, pieces, run, 1, 1, tune_bytes_of(e->type, q->size[of_columns ? TUNE_COLUMN : TUNE_ROW]) / parts);
+    }
+    return cycles;
+}
+
 /* The schedule: columns, then rows, by one copy or two; meanwhile columns go around; products of each piece and stores of each iteration
  * follow. Half of the rows with two iterations are as many products, and results, as all rows with one. Of rows that are turned aside the
  * copy is in front of that of the columns, or after it. */
@@ -180,9 +216,13 @@ static int64_t estimate_in_order(const target *t, const tune_question *q, const 
         if (half == 0 && p->aside > 0)
             dma = larger(dma, turned_at) + aside_out;
     }
+    if (p->in_halves)
+        dma += extras_cycles(t, q, p, true);
     for (int64_t half = 0; half < row_copies; half++) /* in one run where they were turned */
         rows_at[half] = dma += p->aside > 0 ? folded_copy_cycles(t, 1, together * run, live, p->row_slices)
                                             : folded_copy_cycles(t, together, run, live, p->row_slices);
+    if (p->iterations > begun)
+        dma += extras_cycles(t, q, p, false);
     for (int64_t i = 0; i < pieces; i++) {
         if (turn > 0 && i == 1 && column_copies > 1) /* the other half, after what is main's to begin with */
             loaded_at[1] = main = larger(main, loaded_at[1]) + turn;

@@ -52,11 +52,14 @@ aside folded_aside_of(const target *t, const tune_question *q, const folded_plan
 /* Rows of a block of the Transpose Engine: columns side by side in what leaves it. */
 int64_t folded_turned_columns(const target *t, const tune_question *q);
 
-/* May slices share its sums? Of one chip: no other operands meet the sums, and there is no batch. */
+/* May slices share its sums? Of one chip, without a batch. */
 bool folded_shares_sums(const tune_question *q);
 
 /* A copy of so many runs for every slice, by the slowest of DMA engines, DMNs and channels. `live` of `slices` have some. */
 int64_t folded_copy_cycles(const target *t, int64_t pieces, int64_t run_bytes, int64_t live, int64_t slices);
+
+/* The same of what has so many bytes in HBM, which lie in fewer channels than there are where these are few. */
+int64_t folded_copy_cycles_of(const target *t, int64_t pieces, int64_t run_bytes, int64_t live, int64_t slices, int64_t hbm_bytes);
 
 /* What slices bring around all of a group: every packet passes all of them, each of which writes those of its part of the sum. Flits of a
  * slice. */

@@ -143,6 +143,10 @@ void folded_write_head(tune_page *page, const target *t, const tune_question *q,
         tune_line(page, "%s: &HbmTensor<%s, Chip, m![%s, %s]>,", x[operands[i]].port, type, axis[turned ? TUNE_SUM : kept],
                   axis[turned ? kept : TUNE_SUM]);
     }
+    for (size_t i = 0; i < q->extra_count; i++)
+        tune_line(page, "%s: &HbmTensor<%s, Chip, m![%s]>,", q->extras[i].tensor.port, dtype_row_of(q->extras[i].type)->name,
+                  TUNE_LIST(page->arena, q->extras[i].has[TUNE_ROW] ? axis[TUNE_ROW] : NULL,
+                            q->extras[i].has[TUNE_COLUMN] ? axis[TUNE_COLUMN] : NULL));
     if (is_written)
         tune_line(page, "%s: &mut HbmTensor<%s, Chip, m![%s, %s]>,", x[TUNE_OUT].port, out_type, axis[TUNE_ROW], axis[TUNE_COLUMN]);
     page->depth--;
@@ -339,6 +343,60 @@ static void write_rings(folded_writer *w)
     tune_end_step(&w->page, TUNE_HAND_WEIGHTS);
 }
 
+/* What a slice has of an operand of what is done to the sums, in DM. */
+static const char *own_name(const folded_writer *w, const tune_extra *e)
+{
+    return arena_printf(w->a, "own_%s", e->tensor.port);
+}
+
+/* Operands of what is done to the sums of the turns of a kind: of columns those of all its iterations. */
+static void write_extras(folded_writer *w, folded_turn turn)
+{
+    const folded_plan *p = w->p;
+    for (size_t i = 0; i < w->q->extra_count; i++) {
+        const tune_extra *e = &w->q->extras[i];
+        bool of_columns = e->has[TUNE_COLUMN], first_ones = turn == HALF_TURN;
+        const char *rows = TUNE_LIST(w->a, first_ones ? half_digit(w) : NULL, first(w, TUNE_ROW, folded_rows_kept(p))),
+                   *columns = TUNE_LIST(w->a, first_ones ? NULL : iteration_digit(w), first(w, TUNE_COLUMN, p->columns)),
+                   *tile = of_columns && first_ones ? tile_of(w, turn) : "";
+        tune_begin_step(&w->page, (tune_step)(TUNE_LOAD_EXTRA + i), "An operand of what is done to the sums");
+        tune_line(&w->page, "let %s: DmTensor<%s, Chip, Cluster, m![%s], m![%s]> = %s%s%s.to_dm(&mut device.tdma);", own_name(w, e),
+                  dtype_row_of(e->type)->name, keeping_slice(w, turn), of_columns ? columns : rows, e->tensor.port, *tile ? ".view()" : "",
+                  tile);
+        tune_end_step(&w->page, (tune_step)(TUNE_LOAD_EXTRA + i));
+    }
+}
+
+/* Those of a turn in the VRF: of rows a packet each, of columns one element for all of a packet. */
+static void keep_extras(folded_writer *w, folded_turn turn)
+{
+    const folded_plan *p = w->p;
+    for (size_t i = 0; i < w->q->extra_count; i++) {
+        const tune_extra *e = &w->q->extras[i];
+        bool of_columns = e->has[TUNE_COLUMN];
+        const char *meets = dtype_row_of(w->q->meets)->name, *columns = first(w, TUNE_COLUMN, folded_piece(p)),
+                   *rows = first(w, TUNE_ROW, folded_rows_kept(p)), *half = half_digit(w), *tile = "";
+        if (of_columns)
+            tile = arena_printf(w->a, "%s%s", turn == HALF_TURN ? "" : tile_of(w, turn), piece_of(w));
+        else if (turn == HALF_TURN)
+            tile = arena_printf(w->a, ".tile::<m![%s], 1, _>(h)", half);
+        tune_begin_step(&w->page, (tune_step)(TUNE_KEEP_EXTRA + i), "Into the VRF");
+        tune_line(&w->page, "let %s: VrfTensor<%s, Chip, Cluster, m![%s], m![%s]> = device.sub", e->tensor.port, meets,
+                  keeping_slice(w, turn), of_columns ? columns : rows);
+        tune_line(&w->page, "    .begin(%s.view()%s)", own_name(w, e), tile);
+        if (of_columns)
+            tune_line(&w->page, "    .fetch::<m![1], m![%s]>()", columns);
+        else
+            tune_line(&w->page, "    .fetch::<m![%s], m![%s]>()",
+                      TUNE_LIST(w->a, digit(w, TUNE_ROW, w->t->rows, folded_rows_kept(p) / w->t->rows)), first(w, TUNE_ROW, w->t->rows));
+        if (e->type != w->q->meets)
+            tune_line(&w->page, "    .fetch_cast::<%s>()", meets);
+        tune_line(&w->page, "    .collect()");
+        tune_line(&w->page, "    .to_vrf();");
+        tune_end_step(&w->page, (tune_step)(TUNE_KEEP_EXTRA + i));
+    }
+}
+
 static const char *products_type(const folded_writer *w, folded_turn turn)
 {
     return arena_printf(w->a, "DmTensor<%s, Chip, Cluster, m![%s], m![%s, %s]>", w->out_type, keeping_slice(w, turn),
@@ -356,6 +414,8 @@ static void write_products(folded_writer *w, folded_turn turn)
                *left = digit(w, TUNE_ROW, w->t->rows, kept / w->t->rows), *side = first(w, TUNE_COLUMN, turned),
                *slice = keeping_slice(w, turn);
     const char *time = TUNE_LIST(w->a, pair, columns, tiles);
+    const tune_epilogue *e = tune_epilogue_of(q, 1, false);
+    keep_extras(w, turn);
     if (p->pieces > 1)
         tune_line(&w->page, "device.main");
     else
@@ -371,8 +431,10 @@ static void write_products(folded_writer *w, folded_turn turn)
     tune_line(&w->page, "    .vector_init()");
     tune_line(&w->page, "    .vector_inter_slice_reduce::<m![%s], m![%s]>(%s::Add)", slice, TUNE_LIST(w->a, columns, left),
               dtype_row_of(q->type)->accumulates_in == DTYPE_I32 ? "InterSliceReduceOpI32" : "InterSliceReduceOpF32");
+    if (e->count > 0 && tune_pass_does_anything(&e->passes[0]))
+        tune_write_pass(&w->page, &e->passes[0], NULL);
     tune_line(&w->page, "    .vector_final()");
-    if (q->out_type != dtype_row_of(q->type)->accumulates_in)
+    if (q->out_type != e->type)
         tune_line(&w->page, "    .cast::<%s, m![%s # %" PRId64 "]>()", w->out_type, lanes, flit);
     tune_line(&w->page, "    .transpose::<m![%s], m![%s # %" PRId64 "]>()",
               TUNE_LIST(w->a, digit(w, TUNE_COLUMN, turned, folded_piece(p) / turned), first(w, TUNE_ROW, kept)), side, flit);
@@ -416,6 +478,7 @@ static void write_whole(folded_writer *w)
 {
     write_columns(w);
     write_rows(w);
+    write_extras(w, WHOLE_TURN);
     tune_begin_step(&w->page, TUNE_STORE_WEIGHTS, "They stay in the TRF, and columns pass");
     write_weights(w, WHOLE_TURN);
     tune_end_step(&w->page, TUNE_STORE_WEIGHTS);
@@ -449,6 +512,7 @@ static void write_halves(folded_writer *w)
     end_block(w);
     if (!both)
         tune_line(&w->page, "let mut rows: %s = DmTensor::new();", rows_type(w));
+    write_extras(w, HALF_TURN);
     tune_line(&w->page, "// One half of the rows is multiplied while the other one comes: each with the columns of two iterations");
     begin_loop(w, "h", 0, 2);
     if (!both)
@@ -461,6 +525,7 @@ static void write_halves(folded_writer *w)
     if (w->p->iterations == 2)
         return;
     tune_line(&w->page, "// All rows, and the other columns");
+    write_extras(w, WHOLE_TURN);
     write_weights(w, WHOLE_TURN);
     begin_loop(w, "j", 2, w->p->iterations);
     write_ring(w, "sub");

@@ -57,6 +57,7 @@ int64_t standing_step_stride(const tune_question *q, const standing_plan *p)
 /* What the pieces of work of a way to divide take, in cycles, and bytes of a slice where they say so. */
 typedef struct standing_costs {
     int64_t run_bytes, stored_run_bytes, live; /* live: column slices that have some */
+    int64_t load_extras;                       /* what meets the sums: a copy of each */
     int64_t load_columns, fill;                /* of half of the columns: a copy, and into the TRF */
     int64_t main_ring, sub_ring, products;     /* of one step, products without the fill of a pass */
     int64_t rests;                             /* starts of copies that a store has for rows that not all slices have */
@@ -88,6 +89,16 @@ static int64_t bring_cycles(const target *t, const tune_question *q, const stand
            tune_whole_store_cycles(t, q, &of);
 }
 
+/* Operands of what is done to the sums: those of a slice's columns, whatever it has of the rows. */
+static int64_t load_extras_cycles(const target *t, const tune_question *q, const standing_plan *p, int64_t live)
+{
+    int64_t cycles = 0;
+    for (size_t i = 0; i < q->extra_count; i++)
+        cycles += folded_copy_cycles_of(t, 1, tune_bytes_of(q->extras[i].type, p->columns), live, p->column_slices,
+                                        tune_bytes_of(q->extras[i].type, q->size[TUNE_COLUMN]));
+    return cycles;
+}
+
 static standing_costs costs_of(const target *t, const tune_question *q, const standing_plan *p)
 {
     int64_t run = tune_bytes_of(q->type, p->sums), flits = run / t->flit_bytes, packet = tune_packet_of(t, q),
@@ -97,6 +108,7 @@ static standing_costs costs_of(const target *t, const tune_question *q, const st
         .run_bytes = run,
         .stored_run_bytes = tune_bytes_of(q->out_type, p->columns),
         .live = live,
+        .load_extras = load_extras_cycles(t, q, p, live),
         .load_columns = folded_copy_cycles(t, columns, run, live, p->column_slices),
         .fill = TRF_FILL + columns * flits,
         .main_ring = folded_around_cycles(p->column_slices * p->sum_slices, p->brought * flits, standing_rows(p) * flits, true),
@@ -107,14 +119,16 @@ static standing_costs costs_of(const target *t, const tune_question *q, const st
     };
 }
 
-/* Do they fit: half of the columns in half of the TRF, all that a slice has of the operands and all results in DM? */
+/* Do they fit: half of the columns in half of the TRF, all that a slice has of the operands and all results in DM, what meets the sums in
+ * the VRF? */
 static bool fits(const target *t, const tune_question *q, const standing_plan *p, const standing_costs *c)
 {
-    int64_t whole_row = tune_bytes_of(q->out_type, q->size[TUNE_COLUMN]);
+    int64_t met = (int64_t)q->extra_count * tune_bytes_of(q->meets, p->columns),
+            whole_row = tune_bytes_of(q->out_type, q->size[TUNE_COLUMN]);
     int64_t operands = c->run_bytes * (p->columns + p->steps * (p->brought + standing_rows(p))),
             results = p->steps * standing_rows_kept(p) * c->stored_run_bytes;
-    return p->columns / HALVES * c->run_bytes <= target_trf_capacity_bytes(t, TRF_FIRST_HALF) &&
-           operands + results + p->whole * whole_row <= t->dm_bytes_per_slice;
+    return p->columns / HALVES * c->run_bytes <= target_trf_capacity_bytes(t, TRF_FIRST_HALF) && met <= t->vrf_bytes &&
+           operands + results + met + p->whole * whole_row <= t->dm_bytes_per_slice;
 }
 
 /* A schedule that grows: when each context is free, and what is there from when on. */
@@ -161,6 +175,7 @@ static void begin(standing_schedule *s, standing_plan *p)
     s->dma = 0;
     load_rows(s, 0, copied[0]);
     load_rows(s, copied[0], copied[1]);
+    s->dma += s->costs->load_extras;
     for (int half = 0; half < HALVES; half++)
         s->columns_at[half] = s->dma += s->costs->load_columns - (half > 0 && p->columns_at_once ? s->t->dma_startup_cycles : 0);
     if (p->columns_at_once)
@@ -242,10 +257,19 @@ static int by_cycles(const void *a, const void *b)
     return ORDER(((const standing_plan *)a)->cycles, ((const standing_plan *)b)->cycles);
 }
 
+/* What meets the sums is of their columns alone, which a slice keeps: what is of rows too would be as much as the results. */
+static bool is_of_columns(const tune_extra *e)
+{
+    return e->has[TUNE_COLUMN] && !e->has[TUNE_ROW];
+}
+
 /* Operands lie with the sum innermost; what is done to the sums is a pass at most, which follows the reducer. */
 static bool is_of_this_form(const tune_question *q)
 {
     const tune_epilogue *e = tune_epilogue_of(q, 1, false);
+    for (size_t i = 0; i < q->extra_count; i++)
+        if (!is_of_columns(&q->extras[i]))
+            return false;
     return folded_shares_sums(q) && !q->turned[q->stream] && !q->turned[q->weights] && e->count <= 1;
 }
 

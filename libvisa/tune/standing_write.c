@@ -6,14 +6,17 @@
 #include "libvisa/tune/write.h"
 #include "support/integer.h"
 
+enum { HALVES = 2 };
+
 typedef struct standing_writer {
     const tune_question *q;
     const standing_plan *p;
     const target *t;
     arena *a;
     tune_page page;
-    const char *type, *out_type; /* of the operands, of the result */
-    const char *part_of_sum;     /* elements of the sum in a slice, as one digit */
+    const char *type, *out_type;  /* of the operands, of the result */
+    const char *part_of_sum;      /* elements of the sum in a slice, as one digit */
+    tune_epilogue halves[HALVES]; /* what is done to the sums of each half, whose operands have names of their own */
 } standing_writer;
 
 /* The two halves of the columns, as the TRF has them. */
@@ -101,11 +104,16 @@ static void end_block(standing_writer *w)
     tune_line(&w->page, "}");
 }
 
+/* Slices after the reducer, each of which keeps a part of the rows. */
+static const char *keeping_slice(const standing_writer *w)
+{
+    return TUNE_LIST(w->a, group_digit(w), column_slices_digit(w), row_digit(w, 1, w->p->sum_slices));
+}
+
 static void write_tensors(standing_writer *w)
 {
     const standing_plan *p = w->p;
-    const char *bringing = row_digit(w, p->brought, p->column_slices), *kept = row_digit(w, 1, p->sum_slices),
-               *left = row_digit(w, p->sum_slices, standing_rows_kept(p));
+    const char *bringing = row_digit(w, p->brought, p->column_slices), *left = row_digit(w, p->sum_slices, standing_rows_kept(p));
     tune_line(&w->page, "let mut parts: DmTensor<%s, Chip, Cluster, m![%s], m![%s]> = DmTensor::new();", w->type,
               TUNE_LIST(w->a, group_digit(w), bringing, sum_digit(w)),
               TUNE_LIST(w->a, step_digit(w), row_digit(w, 1, p->brought), w->part_of_sum));
@@ -113,8 +121,7 @@ static void write_tensors(standing_writer *w)
               TUNE_LIST(w->a, step_digit(w), row_digit(w, 1, standing_rows(p)), w->part_of_sum));
     tune_line(&w->page, "let mut columns: DmTensor<%s, Chip, Cluster, Slice, m![%s]> = DmTensor::new();", w->type,
               TUNE_LIST(w->a, digit(w, TUNE_COLUMN, 1, p->columns), w->part_of_sum));
-    tune_line(&w->page, "let mut products: DmTensor<%s, Chip, Cluster, m![%s], m![%s]> = DmTensor::new();", w->out_type,
-              TUNE_LIST(w->a, group_digit(w), column_slices_digit(w), kept),
+    tune_line(&w->page, "let mut products: DmTensor<%s, Chip, Cluster, m![%s], m![%s]> = DmTensor::new();", w->out_type, keeping_slice(w),
               TUNE_LIST(w->a, step_digit(w), left, digit(w, TUNE_COLUMN, 1, p->columns)));
 }
 
@@ -123,6 +130,54 @@ static void write_copy_of_rows(standing_writer *w, int64_t from, int64_t count)
     const char *tile = tile_of_steps(w, number(w, from), count);
     tune_line(&w->page, "%s.view()%s", w->q->tensors[w->q->stream].port, tile);
     tune_line(&w->page, "    .to_dm_view(&mut device.tdma, parts.view_mut()%s);", tile);
+}
+
+static const char *name_in_half(const standing_writer *w, int half, const char *name)
+{
+    return arena_printf(w->a, "%s_%s", half_name[half], name);
+}
+
+/* What meets the sums of a slice's columns: it comes in front of the columns, and is in the VRF by halves. */
+static void write_extra(standing_writer *w, size_t i)
+{
+    const tune_extra *e = &w->q->extras[i];
+    const char *name = e->tensor.port, *meets = dtype_row_of(w->q->meets)->name, *slice = keeping_slice(w);
+    int64_t columns = w->p->columns / HALVES;
+    tune_begin_step(&w->page, (tune_step)(TUNE_LOAD_EXTRA + i), "An operand of what is done to the sums");
+    tune_line(&w->page, "let %s: DmTensor<%s, Chip, Cluster, m![%s], m![%s]> = %s.to_dm(&mut device.tdma);", name,
+              dtype_row_of(e->type)->name, slice, digit(w, TUNE_COLUMN, 1, w->p->columns), name);
+    tune_end_step(&w->page, (tune_step)(TUNE_LOAD_EXTRA + i));
+    for (int half = 0; half < HALVES; half++) {
+        if (half == 0)
+            tune_begin_step(&w->page, (tune_step)(TUNE_KEEP_EXTRA + i), "Into the VRF, for each half of the columns");
+        tune_line(&w->page, "let %s: VrfTensor<%s, Chip, Cluster, m![%s], m![%s]> = device.sub", name_in_half(w, half, name), meets, slice,
+                  digit(w, TUNE_COLUMN, 1, columns));
+        tune_line(&w->page, "    .begin(%s.view()%s)", name, tile_of_half(w, number(w, half)));
+        tune_line(&w->page, "    .fetch::<m![%s], m![%s]>()", TUNE_LIST(w->a, digit(w, TUNE_COLUMN, w->t->rows, columns / w->t->rows)),
+                  first(w, TUNE_COLUMN, w->t->rows));
+        if (e->type != w->q->meets)
+            tune_line(&w->page, "    .fetch_cast::<%s>()", meets);
+        tune_line(&w->page, "    .collect()");
+        tune_line(&w->page, "    .to_vrf();");
+        if (half == 0)
+            tune_end_step(&w->page, (tune_step)(TUNE_KEEP_EXTRA + i));
+    }
+}
+
+/* What is done to the sums of each half. */
+static void name_halves(standing_writer *w)
+{
+    const tune_question *q = w->q;
+    tune_operation named[TUNE_OPERATIONS_MAX];
+    for (int half = 0; half < HALVES; half++) {
+        for (size_t i = 0; i < q->operation_count; i++) {
+            named[i] = q->operations[i + 1];
+            if (named[i].operand)
+                named[i].operand = name_in_half(w, half, named[i].operand);
+        }
+        w->halves[half] =
+            tune_epilogue_make(named, q->operation_count, q->meets == DTYPE_I32, dtype_row_of(q->type)->accumulates_in, q->out_type, w->a);
+    }
 }
 
 static void write_copies(standing_writer *w)
@@ -136,6 +191,8 @@ static void write_copies(standing_writer *w)
     tune_end_step(&w->page, TUNE_LOAD_ROWS);
     if (p->copied[1] > 0)
         write_copy_of_rows(w, p->copied[0], p->copied[1]);
+    for (size_t i = 0; i < w->q->extra_count; i++)
+        write_extra(w, i);
     const char *half = p->columns_at_once ? "" : tile_of_half(w, "h");
     if (!p->columns_at_once) {
         tune_line(&w->page, "for h in 0..2 {");
@@ -211,7 +268,7 @@ static void write_products(standing_writer *w, int half, const char *from, int64
 {
     const tune_question *q = w->q;
     const standing_plan *p = w->p;
-    const tune_epilogue *e = tune_epilogue_of(q, 1, false);
+    const tune_epilogue *e = &w->halves[half];
     int64_t packet = tune_packet_of(w->t, q), flit = w->t->flit_bytes * 8 / dtype_row_of(q->out_type)->bits;
     const char *steps = some_steps(w, count), *rows = row_digit(w, 1, standing_rows(p)),
                *packets = digit(w, TUNE_SUM, packet, p->sums / packet), *lanes = first(w, TUNE_COLUMN, w->t->rows),
@@ -349,6 +406,7 @@ void standing_write(const target *t, const tune_question *q, const standing_plan
     w.type = dtype_row_of(q->type)->name;
     w.out_type = dtype_row_of(q->out_type)->name;
     w.part_of_sum = first(&w, TUNE_SUM, p->sums);
+    name_halves(&w);
     *out = (tune_text){0};
     strbuf_init(&out->text, a);
     strbuf_puts(&out->text, head);
