@@ -301,7 +301,7 @@ FILTERS = "O[n, y, x, c] = sum(r, s) I[n, y*2 + r, x*2 + s, c] * W[r, s, c]"
 CHOICES = [
     # what is done to sums that slices share, between their reducer and DM; tensors may have the names that the kernel has itself
     ("C[m, n] = sum(k) lower[m, k] * parts[n, k] + own_x[n]", dict(m=1024, n=1024, k=1024), "bf16", "f32", "&lower_own_x_port)", 15741),
-    ("C[m, n] = relu(sum(k) A[m, k] * B[n, k]) * s[m]", dict(m=1024, n=1024, k=1024), "i8", "i32", ".vector_inter_slice_reduce::<", 11200),
+    ("C[m, n] = (sum(k) A[m, k] * B[n, k]) * s[m]", dict(m=1024, n=1024, k=1024), "i8", "i32", ".vector_inter_slice_reduce::<", 11200),
     # a flow answers a contraction: slices have parts of the sum
     ("O[h, q, d] = sum(s) P[h, q, s] * V[h, s, d]", dict(h=2, q=4, s=512, d=64), "bf16", "bf16", ".vector_inter_slice_reduce::<", 2138),
     ("c[b] = sum(m) A[b, m] * B[b, m]", dict(b=224, m=144), "bf16", "bf16", ".vector_intra_slice_reduce::<M", 2636),
