@@ -292,8 +292,8 @@ static bool folds_from_dm(const tune_flow *f, size_t g)
     return true;
 }
 
-/* Digits of one axis; is_even: with the padding of each cluster in itself. False: half of its slices would have padding alone, or the axis
- * has no such iterations or clusters. */
+/* Digits of one axis; is_even: with the padding of each cluster in itself, and no tile cut. False: half of its slices would have padding
+ * alone, or the axis has no such iterations or clusters. */
 static bool split_group(const space *x, size_t g, int64_t loop, int64_t cluster, int64_t slice, bool is_even, flow_split *s)
 {
     int64_t size = x->f->groups[g].size, parts = cluster * slice;
@@ -305,7 +305,7 @@ static bool split_group(const space *x, size_t g, int64_t loop, int64_t cluster,
     *s = (flow_split){.loop = loop, .cluster = cluster, .slice = slice, .tile = one_flit ? each : round_up(each, x->unit[g])};
     s->padded = parts * s->tile;
     s->is_even = is_even;
-    if (is_even && (cluster == 1 || in_loop % cluster != 0 || x->unit[g] > 1 || s->padded == in_loop))
+    if (is_even && (cluster == 1 || in_loop % (cluster * s->tile) != 0 || x->unit[g] > 1 || s->padded == in_loop))
         return false;
     if (loop > 1 && s->padded != in_loop && (x->unit[g] > 1 || (cluster > 1 && !s->is_even)))
         return false;
