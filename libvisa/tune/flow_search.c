@@ -408,7 +408,7 @@ static void consider(space *x, flow_plan *p, size_t g, int64_t slices, bool clus
     for (int64_t loop = 1; loop <= most_loops; loop++)
         for (int64_t cluster = 1; cluster <= most_clusters; cluster *= 2)
             for (int64_t slice = 1; slice <= (group->is_reduced && folds ? 1 : slices); slice *= 2)
-                for (int is_even = 0; is_even <= 1; is_even++)
+                for (int is_even = 1; is_even >= 0; is_even--) /* of two equals that is the one */
                     if (split_group(x, g, loop, cluster, slice, is_even, &p->split[g]))
                         consider(x, p, g + 1, slices / slice, clusters || cluster > 1, loops || loop > 1,
                                  folds || (group->is_reduced && slice > 1));

@@ -10,8 +10,9 @@
 
 /* Cycles of the TRF that are followed for one piece of work. */
 static const int64_t FOLLOWED_CYCLES = INT64_C(1) << 22;
-/* Estimates are this much too high at most, in percent: beyond the best cycles no plan is tried. */
-enum { ESTIMATE_ERROR_PERCENT = 25, REFUSED_OF_A_KIND = 4 };
+/* Estimates are this much too high at most, in percent: beyond the best cycles no plan is tried. By measured timing they are rougher, as
+ * what many short pieces take is. */
+enum { ESTIMATE_ERROR_PERCENT = 25, MEASURED_ERROR_PERCENT = 100, REFUSED_OF_A_KIND = 4 };
 
 static tune_step step_of_line(const tune_text *text, uint32_t line)
 {
@@ -138,7 +139,8 @@ static bool is_worth_it(const search *x, size_t plan)
 {
     unsigned kind = tune_kind_of(x->question, &x->plans[plan]);
     bool hopeless = !x->accepted[kind] && x->refused[kind] >= REFUSED_OF_A_KIND;
-    return !hopeless && (x->best == SIZE_MAX || x->plans[plan].cycles <= x->cycles + x->cycles * ESTIMATE_ERROR_PERCENT / 100);
+    int64_t error_percent = x->question->timing == TIMING_MEASURED ? MEASURED_ERROR_PERCENT : ESTIMATE_ERROR_PERCENT;
+    return !hopeless && (x->best == SIZE_MAX || x->plans[plan].cycles <= x->cycles + x->cycles * error_percent / 100);
 }
 
 /* What a plan takes, and what those after it do that other processes compile meanwhile. */
