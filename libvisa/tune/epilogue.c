@@ -294,15 +294,19 @@ tune_epilogue tune_epilogue_make(const tune_operation *o, size_t count, bool who
     filler f = {.out = &e, .arena = a, .whole = sums == DTYPE_I32};
     bool to_float = f.whole && !whole;
     bool to_whole = dtype_row_of(out)->kind == DTYPE_KIND_INT && (to_float || !f.whole);
+    size_t ahead = 0;
+    for (; to_float && ahead < count && o[ahead].of_sums; ahead++)
+        put_or_begin(&f, &o[ahead], 1);
     if (to_float) {
-        begin_pass(&f);
+        if (!f.pass || f.at > IN_FRONT)
+            begin_pass(&f);
         say(&f, "vector_fxp_to_fp(31)");
         f.whole = false;
-        f.wide = fits_back(o, count);
+        f.wide = fits_back(o + ahead, count - ahead);
     }
     /* after the rounding they are of its pass: in front of it they would end one */
     size_t first = count - (to_whole ? bounds_at_end(o, count) : 0);
-    for (size_t i = 0; i < first; i++)
+    for (size_t i = ahead; i < first; i++)
         if (o[i].what == TUNE_GELU)
             put_gelu(&f);
         else

@@ -38,6 +38,7 @@ typedef struct tune_operation {
     bool reversed;              /* the operand is the first one: 1 - sum */
     const char *operand;        /* a tensor, as a kernel calls it; NULL: `value`, or none */
     double value;               /* beside an operand: what TUNE_ADD_TIMES multiplies it by */
+    bool of_sums;               /* in their own type, in front of what is done to them */
     size_t group;               /* of a fold: which of the kernel's axes, whose name is `operand` */
     bool in_slice, over_slices; /* of a fold: where that axis has positions */
     bool is_summed;             /* of a fold: the Reducer has summed what a slice has of it */

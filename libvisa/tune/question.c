@@ -381,10 +381,11 @@ static bool check_extras(reader *r)
     return true;
 }
 
-/* Are sums and all that is done to them integers? */
+/* Are sums, all that is done to them, and the result integers? */
 static bool stays_whole(const tune_question *q)
 {
-    bool whole = dtype_row_of(q->type)->accumulates_in == DTYPE_I32 && tune_operations_are_whole(q->operations + 1, q->operation_count);
+    bool whole = dtype_row_of(q->type)->accumulates_in == DTYPE_I32 && dtype_row_of(q->out_type)->kind == DTYPE_KIND_INT &&
+                 tune_operations_are_whole(q->operations + 1, q->operation_count);
     for (size_t i = 0; i < q->extra_count; i++) {
         dtype type;
         const char *asked = q->extras[i].asked_type;
@@ -410,7 +411,7 @@ static bool find_epilogue(reader *r)
                                              dtype_row_of(meets)->name),
                                 "give it another type, or leave it away");
     }
-    q->operations[0] = (tune_operation){.what = TUNE_ADD, .operand = "before"};
+    q->operations[0] = (tune_operation){.what = TUNE_ADD, .operand = "before", .of_sums = true};
     q->whole = tune_epilogue_make(q->operations + 1, q->operation_count, whole, sums, q->out_type, r->diags->arena);
     q->last_part = tune_epilogue_make(q->operations, q->operation_count + 1, whole, sums, q->out_type, r->diags->arena);
     if (q->extra_count > 0 && q->whole.count < TUNE_PASSES_MAX) {
@@ -458,13 +459,14 @@ static bool find_types(reader *r, const visa_tune_options *o)
         diag_help(r->diags, d, "take i4, i8, f8e4m3, f8e5m2 or bf16");
         return false;
     }
-    bool whole = stays_whole(q);
-    q->out_type = whole ? DTYPE_I32 : DTYPE_F32;
+    q->out_type = DTYPE_I32;
+    dtype last = q->out_type = stays_whole(q) ? DTYPE_I32 : DTYPE_F32;
     if (!o->out_dtype)
         return true;
-    const char *found = dtype_row_of(q->out_type)->name;
+    const char *found = dtype_row_of(last)->name;
     bool known = dtype_by_name(o->out_dtype, &q->out_type);
-    dtype last = whole || (known && dtype_row_of(q->out_type)->kind == DTYPE_KIND_INT) ? DTYPE_I32 : DTYPE_F32;
+    if (known) /* sums of integers become f32 for it, and others are rounded */
+        last = dtype_row_of(q->out_type)->kind == DTYPE_KIND_INT ? DTYPE_I32 : DTYPE_F32;
     if (!known || (q->out_type != last && !target_converts(ENGINE_ID_CAST, last, q->out_type))) {
         diag *d = diag_add(r->diags, E_TUNE_TYPE, SRC_NOWHERE, "%s of %s are %s, which the Cast Engine does not make `%s`",
                            q->operation_count ? "results" : "sums", type, found, o->out_dtype);

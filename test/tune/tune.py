@@ -183,6 +183,9 @@ def epilogues():
         for dtype, out in [("bf16", "bf16"), ("i8", "i8")]:
             ran = tune(question, of, f"--dtype={dtype}", f"--out={out}", "--budget=0s", "--check")
             check(ran.status == 0 and "agree" in ran.text() and "proven" in ran.text(), f"{question} {dtype} {out}: " + ran.text())
+    for text, k, out in [(PRODUCT, 96, "bf16"), (PRODUCT, 96, "f32"), (PRODUCT, 96, "f8e4m3"), (PRODUCT + " * 0.5", 69632, "bf16")]: # of integers; of the last one in parts
+        ran = tune(text, {"m": 8, "n": 16, "k": k}, "--dtype=i8", f"--out={out}", "--budget=0s", "--check")
+        check(ran.status == 0 and "agree" in ran.text(), f"{text} i8 {out}: " + ran.text())
     fused = tune("C[m, n] = relu(sum(k) A[m, k] * B[n, k] + bias[n])", {"m": 256, "n": 256, "k": 256}, "--out=bf16").text()
     check(fused.count(".vector_init()") == 1 and "vector_narrow" not in fused, "bias and rectifier are more than one pass of whole flits: " + fused)
     ran = tune("C[m, n] = gelu(sum(k) A[m, k] * B[n, k] + bias[n]) + R[m, n]: bf16", {"m": 256, "n": 256, "k": 2048}, "--out=bf16", "--check=numbers")
@@ -237,14 +240,15 @@ def meanings():
         for i, (text, meaning) in enumerate(MEANINGS):
             spelt = ("A[m, k] * B[n, k]", "B[n, k] * A[m, k]")[i % 2]
             question = "Y[m, n] = " + text.format(s=f"sum(k) {spelt}")
-            made = tune(question, {"m": m, "n": n, "k": k}, "--budget=0s", "--no-cache", "--emit=vm,bin,report", "-o", path("y"))
+            types = ["--dtype=i8", "--out=f32"] if i in (0, 3, 6) else []
+            made = tune(question, {"m": m, "n": n, "k": k}, *types, "--budget=0s", "--no-cache", "--emit=vm,bin,report", "-o", path("y"))
             check(made.status == 0, f"{question}: " + made.text())
             if made.status != 0:
                 continue
-            ports = dict(re.findall(r"^in  *(\w+): .*?(bf16|f32)", visa_tools.run(["visa-run", path("y.bin"), "--list"]).text(), re.M))
+            ports = dict(re.findall(r"^in  *(\w+): .*?(bf16|f32|i8)", visa_tools.run(["visa-run", path("y.bin"), "--list"]).text(), re.M))
             given = {"a": sum(a, []), "b": sum(b, []), "c": sum(c, []), "g": g}
             for name, dtype in ports.items():
-                write(name, given[name[0]], (lambda x: struct.pack("<H", bf16(x))) if dtype == "bf16" else (lambda x: struct.pack("<f", x)))
+                write(name, given[name[0]], {"bf16": lambda x: struct.pack("<H", bf16(x)), "i8": lambda x: struct.pack("b", x), "f32": lambda x: struct.pack("<f", x)}[dtype])
             ran = visa_tools.run(["visa-run", path("y.bin"), *(f"--input={name}={path(name)}.raw" for name in ports), f"--output={path('found.raw')}"])
             check(ran.status == 0, f"{question}: " + ran.text())
             if ran.status != 0:
