@@ -357,6 +357,15 @@ static bool bring(const space *x, flow_plan *p)
     return best.brought > 0;
 }
 
+/* Is any value handed on, by what the plan says of that? */
+static bool hands_any(const space *x, const flow_plan *p)
+{
+    bool hands = false;
+    for (size_t i = 0; i < x->f->value_count; i++)
+        hands = hands || flow_handing_of(x->f, p, x->t, &x->f->values[i]).slices > 1;
+    return hands;
+}
+
 /* From group `g` on: slices that are left, whether clusters and iterations are given away, and whether slices share what is folded. */
 static void consider(space *x, flow_plan *p, size_t g, int64_t slices, bool clusters, bool loops, bool folds)
 {
@@ -374,14 +383,12 @@ static void consider(space *x, flow_plan *p, size_t g, int64_t slices, bool clus
             rings = rings || flow_ring_of(x->f, p, x->t, &x->f->values[i]).slices > 1;
         p->hands = p->ahead = true;
         p->hands_kept = false;
-        bool hands = false, kept = false, ahead = false;
-        for (size_t i = 0; i < x->f->value_count; i++)
-            hands = hands || flow_handing_of(x->f, p, x->t, &x->f->values[i]).slices > 1;
+        const bool hands = hands_any(x, p);
         p->hands = false;
         p->hands_kept = true;
-        for (size_t i = 0; i < x->f->value_count; i++)
-            kept = kept || flow_handing_of(x->f, p, x->t, &x->f->values[i]).slices > 1;
+        const bool kept = hands_any(x, p);
         p->rings = false;
+        bool ahead = false;
         for (size_t i = 0; i < x->f->value_count; i++)
             ahead = ahead || flow_comes_ahead(x->f, p, x->t, &x->f->values[i]);
         const int by_main = fills ? 2 : 1, around = rings ? 2 : 1, handed = hands ? 2 : 1, fronts = ahead ? 2 : 1;

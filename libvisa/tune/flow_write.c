@@ -222,36 +222,22 @@ flow_ring flow_left_of(const tune_flow *f, const flow_plan *p, const flow_value 
     return (flow_ring){p->split[shared].slice, out->groups[left], 0};
 }
 
-/* Do steps need a value for anything but one tensor in the TRF? */
-static bool is_weights_alone(const tune_flow *f, const flow_value *v)
+/* Is a value there for one step alone, which fills the TRF with it, or copies it into the VRF? */
+static bool is_for_one_step(const tune_flow *f, const flow_value *v, bool is_kept)
 {
-    size_t number = (size_t)(v - f->values), fills = 0;
+    size_t number = (size_t)(v - f->values), readers = 0;
     for (size_t i = 0; i < f->value_count; i++)
         if (f->values[i].place == FLOW_STREAM && f->values[i].rows == number)
             return false;
     for (size_t i = 0; i < f->step_count; i++) {
         const flow_step *s = &f->steps[i];
-        if (s->kind != FLOW_LOAD && s->from == number && s->kind != FLOW_FILL)
+        if (s->kind == FLOW_LOAD || s->from != number)
+            continue;
+        if (is_kept ? !flow_is_copy(f, s) : s->kind != FLOW_FILL)
             return false;
-        fills += s->kind == FLOW_FILL && s->from == number;
+        readers++;
     }
-    return fills == 1;
-}
-
-/* Do steps need a value for nothing but a copy of it into the VRF? */
-static bool is_kept_alone(const tune_flow *f, const flow_value *v)
-{
-    size_t number = (size_t)(v - f->values), copies = 0;
-    for (size_t i = 0; i < f->value_count; i++)
-        if (f->values[i].place == FLOW_STREAM && f->values[i].rows == number)
-            return false;
-    for (size_t i = 0; i < f->step_count; i++) {
-        const flow_step *s = &f->steps[i];
-        if (s->kind != FLOW_LOAD && s->kind != FLOW_ONES && s->from == number && !flow_is_copy(f, s))
-            return false;
-        copies += s->kind == FLOW_PASS && s->from == number;
-    }
-    return copies == 1;
+    return readers == 1;
 }
 
 flow_handing flow_handing_of(const tune_flow *f, const flow_plan *p, const target *t, const flow_value *v)
@@ -259,8 +245,8 @@ flow_handing flow_handing_of(const tune_flow *f, const flow_plan *p, const targe
     flow_handing none = {1, 1, 1, 1, NO_GROUP}, h = none;
     if (!v->tensor || v->place != FLOW_DM || v->count < 2)
         return none;
-    const bool is_kept = p->hands_kept && is_kept_alone(f, v);
-    if (!is_kept && !(p->hands && is_weights_alone(f, v)))
+    const bool is_kept = p->hands_kept && is_for_one_step(f, v, true);
+    if (!is_kept && !(p->hands && is_for_one_step(f, v, false)))
         return none;
     int64_t used = 1;
     for (size_t g = 0; g < f->group_count; g++) {
@@ -588,7 +574,7 @@ static void write_load(writer *w, const flow_step *s)
     flow_ring ring = flow_ring_of(w->f, w->p, w->t, v);
     flow_handing h = flow_handing_of(w->f, w->p, w->t, v);
     if (h.slices > 1) {
-        const bool is_kept = is_kept_alone(w->f, v);
+        const bool is_kept = is_for_one_step(w->f, v, true);
         const size_t kept = v->groups[v->count - 2];
         w->around = is_kept ? digit(w, kept, 1, h.slices) : handed_digits(w, &h, kept);
         begin_step(w, arena_printf(w->a, "%" PRId64 " bytes for each slice, once for %" PRId64 " of them: the Switch Engine hands them on",
@@ -927,25 +913,28 @@ static void write_copy(writer *w, const flow_step *s)
     const flow_value *from = &w->f->values[s->from], *to = &w->f->values[s->to];
     stream x = {.name = from->name, .type = from->type, .count = from->count, .is_packed = from->is_packed};
     memcpy(x.groups, from->groups, sizeof x.groups);
-    begin_step(w, s->why);
-    tune_line(&w->page, "let %s: VrfTensor<%s, Chip, Cluster, Slice, m![%s]> = device.sub", to->name, type_name(w->f->meets),
-              from->count ? element(w, &x) : "1 # 8");
     size_t inner = from->count > 0 ? from->groups[from->count - 1] : NO_GROUP;
     int64_t in = inner == NO_GROUP ? 1 : w->p->split[inner].tile;
     const flow_handing h = flow_handing_of(w->f, w->p, w->t, from);
     const char *rows = h.slices > 1      ? rows_of_handing(w, &h, from, NULL)
                        : from->count > 1 ? tiles(w, from->groups, from->count - 1, NULL)
                                          : "1";
-    tune_line(&w->page, "    .begin(%s.view())", x.name);
-    tune_line(&w->page, "    .fetch::<m![%s], m![%s]>()", rows,
-              in > 1 ? tile(w, inner) : arena_printf(w->a, "1 # %d", (int)(64 / dtype_row_of(from->type)->bits)));
-    if (x.type != w->f->meets)
-        tune_line(&w->page, "    .fetch_cast::<%s>()", type_name(w->f->meets));
+    const char *hands = NULL;
     if (h.slices > 1)
-        tune_line(&w->page, "    .switch::<Slice, m![%s]>(SwitchConfig::Broadcast1 { slice1: %" PRId64 ", slice0: %" PRId64 " })",
-                  TUNE_LIST(w->a, in_list(rows), digit(w, from->groups[from->count - 2], 1, h.slices)), h.slices, h.inside);
-    tune_line(&w->page, "    .collect()");
-    tune_line(&w->page, "    .to_vrf();");
+        hands = arena_printf(w->a, "switch::<Slice, m![%s]>(SwitchConfig::Broadcast1 { slice1: %" PRId64 ", slice0: %" PRId64 " })",
+                             TUNE_LIST(w->a, in_list(rows), digit(w, from->groups[from->count - 2], 1, h.slices)), h.slices, h.inside);
+    begin_step(w, s->why);
+    tune_write_operand(
+        &w->page,
+        &(tune_operand_text){.name = to->name,
+                             .slice = "Slice",
+                             .element = from->count ? element(w, &x) : "1 # 8",
+                             .from = arena_printf(w->a, "%s.view()", x.name),
+                             .from_type = x.type,
+                             .type = w->f->meets,
+                             .time = rows,
+                             .packet = in > 1 ? tile(w, inner) : arena_printf(w->a, "1 # %d", (int)(64 / dtype_row_of(from->type)->bits)),
+                             .hands = hands});
     end_step(w);
 }
 

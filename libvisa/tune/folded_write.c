@@ -374,25 +374,26 @@ static void keep_extras(folded_writer *w, folded_turn turn)
     for (size_t i = 0; i < w->q->extra_count; i++) {
         const tune_extra *e = &w->q->extras[i];
         bool of_columns = e->has[TUNE_COLUMN];
-        const char *meets = dtype_row_of(w->q->meets)->name, *columns = first(w, TUNE_COLUMN, folded_piece(p)),
-                   *rows = first(w, TUNE_ROW, folded_rows_kept(p)), *half = half_digit(w), *tile = "";
+        const char *columns = first(w, TUNE_COLUMN, folded_piece(p)), *rows = first(w, TUNE_ROW, folded_rows_kept(p)),
+                   *half = half_digit(w), *tile = "";
         if (of_columns)
             tile = arena_printf(w->a, "%s%s", turn == HALF_TURN ? "" : tile_of(w, turn), piece_of(w));
         else if (turn == HALF_TURN)
             tile = arena_printf(w->a, ".tile::<m![%s], 1, _>(h)", half);
         tune_begin_step(&w->page, (tune_step)(TUNE_KEEP_EXTRA + i), "Into the VRF");
-        tune_line(&w->page, "let %s: VrfTensor<%s, Chip, Cluster, m![%s], m![%s]> = device.sub", e->tensor.port, meets,
-                  keeping_slice(w, turn), of_columns ? columns : rows);
-        tune_line(&w->page, "    .begin(%s.view()%s)", own_name(w, e), tile);
-        if (of_columns)
-            tune_line(&w->page, "    .fetch::<m![1], m![%s]>()", columns);
-        else
-            tune_line(&w->page, "    .fetch::<m![%s], m![%s]>()",
-                      TUNE_LIST(w->a, digit(w, TUNE_ROW, w->t->rows, folded_rows_kept(p) / w->t->rows)), first(w, TUNE_ROW, w->t->rows));
-        if (e->type != w->q->meets)
-            tune_line(&w->page, "    .fetch_cast::<%s>()", meets);
-        tune_line(&w->page, "    .collect()");
-        tune_line(&w->page, "    .to_vrf();");
+        tune_operand_text x = {.name = e->tensor.port,
+                               .slice = arena_printf(w->a, "m![%s]", keeping_slice(w, turn)),
+                               .element = of_columns ? columns : rows,
+                               .from = arena_printf(w->a, "%s.view()%s", own_name(w, e), tile),
+                               .from_type = e->type,
+                               .type = w->q->meets,
+                               .time = "1",
+                               .packet = columns};
+        if (!of_columns) {
+            x.time = TUNE_LIST(w->a, digit(w, TUNE_ROW, w->t->rows, folded_rows_kept(p) / w->t->rows));
+            x.packet = first(w, TUNE_ROW, w->t->rows);
+        }
+        tune_write_operand(&w->page, &x);
         tune_end_step(&w->page, (tune_step)(TUNE_KEEP_EXTRA + i));
     }
 }

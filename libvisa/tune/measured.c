@@ -42,11 +42,8 @@ int64_t measured_copy_cycles(const target *t, const measured_copy *c)
     const measured_costs *k = measured_costs_of();
     int64_t block = t->hbm_block_bytes, all = c->pieces * c->bytes * c->slices; /* with padding, of which a store writes nothing */
     all = c->is_store ? smaller(all, c->distinct) : all;
-    int64_t runs = larger(1, all / larger(1, c->run)), blocks = larger(all, runs * round_up(c->run, block)), doublings = 0;
-    for (int64_t run = block; 2 * run <= c->run; run *= 2)
-        doublings++;
-    int64_t rate = larger(1, c->engines * k->engine_bytes_per_kcycle / PER_THOUSAND * (PER_THOUSAND - doublings * k->longer_run_permille) /
-                                 PER_THOUSAND);
+    int64_t runs = larger(1, all / larger(1, c->run)), blocks = larger(all, runs * round_up(c->run, block)),
+            rate = measured_rate(t, c->engines, c->run);
     if (!c->is_aligned && c->run >= block)
         blocks += blocks / PER_THOUSAND * (k->unaligned_permille - PER_THOUSAND) * inside_permille(c->run, block) / PER_THOUSAND;
     int64_t cycles = blocks / rate;

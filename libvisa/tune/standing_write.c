@@ -141,24 +141,24 @@ static const char *name_in_half(const standing_writer *w, int half, const char *
 static void write_extra(standing_writer *w, size_t i)
 {
     const tune_extra *e = &w->q->extras[i];
-    const char *name = e->tensor.port, *meets = dtype_row_of(w->q->meets)->name, *slice = keeping_slice(w);
+    const char *name = e->tensor.port, *slice = arena_printf(w->a, "m![%s]", keeping_slice(w));
     int64_t columns = w->p->columns / HALVES;
     tune_begin_step(&w->page, (tune_step)(TUNE_LOAD_EXTRA + i), "An operand of what is done to the sums");
-    tune_line(&w->page, "let %s: DmTensor<%s, Chip, Cluster, m![%s], m![%s]> = %s.to_dm(&mut device.tdma);", name,
-              dtype_row_of(e->type)->name, slice, digit(w, TUNE_COLUMN, 1, w->p->columns), name);
+    tune_line(&w->page, "let %s: DmTensor<%s, Chip, Cluster, %s, m![%s]> = %s.to_dm(&mut device.tdma);", name, dtype_row_of(e->type)->name,
+              slice, digit(w, TUNE_COLUMN, 1, w->p->columns), name);
     tune_end_step(&w->page, (tune_step)(TUNE_LOAD_EXTRA + i));
     for (int half = 0; half < HALVES; half++) {
         if (half == 0)
             tune_begin_step(&w->page, (tune_step)(TUNE_KEEP_EXTRA + i), "Into the VRF, for each half of the columns");
-        tune_line(&w->page, "let %s: VrfTensor<%s, Chip, Cluster, m![%s], m![%s]> = device.sub", name_in_half(w, half, name), meets, slice,
-                  digit(w, TUNE_COLUMN, 1, columns));
-        tune_line(&w->page, "    .begin(%s.view()%s)", name, tile_of_half(w, number(w, half)));
-        tune_line(&w->page, "    .fetch::<m![%s], m![%s]>()", TUNE_LIST(w->a, digit(w, TUNE_COLUMN, w->t->rows, columns / w->t->rows)),
-                  first(w, TUNE_COLUMN, w->t->rows));
-        if (e->type != w->q->meets)
-            tune_line(&w->page, "    .fetch_cast::<%s>()", meets);
-        tune_line(&w->page, "    .collect()");
-        tune_line(&w->page, "    .to_vrf();");
+        tune_operand_text x = {.name = name_in_half(w, half, name),
+                               .slice = slice,
+                               .element = digit(w, TUNE_COLUMN, 1, columns),
+                               .from = arena_printf(w->a, "%s.view()%s", name, tile_of_half(w, number(w, half))),
+                               .from_type = e->type,
+                               .type = w->q->meets,
+                               .time = TUNE_LIST(w->a, digit(w, TUNE_COLUMN, w->t->rows, columns / w->t->rows)),
+                               .packet = first(w, TUNE_COLUMN, w->t->rows)};
+        tune_write_operand(&w->page, &x);
         if (half == 0)
             tune_end_step(&w->page, (tune_step)(TUNE_KEEP_EXTRA + i));
     }

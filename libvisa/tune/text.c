@@ -78,6 +78,20 @@ void tune_write_pass(tune_page *w, const tune_pass *pass, const char *narrowed)
     write_methods(w, &pass->back);
 }
 
+void tune_write_operand(tune_page *w, const tune_operand_text *x)
+{
+    tune_line(w, "let %s: VrfTensor<%s, Chip, Cluster, %s, m![%s]> = device.sub", x->name, dtype_row_of(x->type)->name, x->slice,
+              x->element);
+    tune_line(w, "    .begin(%s)", x->from);
+    tune_line(w, "    .fetch::<m![%s], m![%s]>()", x->time, x->packet);
+    if (x->from_type != x->type)
+        tune_line(w, "    .fetch_cast::<%s>()", dtype_row_of(x->type)->name);
+    if (x->hands)
+        tune_line(w, "    .%s", x->hands);
+    tune_line(w, "    .collect()");
+    tune_line(w, "    .to_vrf();");
+}
+
 void tune_write_bring(tune_page *w, const target *t, const tune_question *q, int64_t count, const char *what, const char *cluster,
                       const char *slices, const char *element)
 {

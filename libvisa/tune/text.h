@@ -65,6 +65,17 @@ void tune_end_step(tune_page *w, tune_step step);
  * those where their padding is dropped, NULL: they are split. */
 void tune_write_pass(tune_page *w, const tune_pass *pass, const char *narrowed);
 
+/* What meets a stream in the Vector Engine, on its way from DM into the VRF. */
+typedef struct tune_operand_text {
+    const char *name, *slice, *element; /* as the VRF has it; the slices as a type, "Slice" or "m![N / 8]" */
+    const char *from;                   /* the tensor in DM, with a tile if it is one: "bias.view()" */
+    dtype from_type, type;
+    const char *time, *packet; /* of its fetch */
+    const char *hands;         /* a method that hands it on from slice to slice; NULL: each has its own */
+} tune_operand_text;
+/* By the sub context. */
+void tune_write_operand(tune_page *w, const tune_operand_text *x);
+
 /* A copy from DM to DM that brings so many whole rows (or batches: `what`) of the products into the slices that write them: `whole`.
  * `cluster`: NULL, one of them. */
 void tune_write_bring(tune_page *w, const target *t, const tune_question *q, int64_t count, const char *what, const char *cluster,

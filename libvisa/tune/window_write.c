@@ -303,14 +303,12 @@ static const char *slices_that_get(const window_writer *w)
 }
 
 /* What they send around: bitmaps say whom each slice copies, or it gets what all send, padding too. */
-static void write_handing(window_writer *w, const char *slice, const char *time)
+static const char *handing(const window_writer *w, const char *slice, const char *time)
 {
-    if (w->p->hand_parts > 0)
-        tune_line(&w->page, "    .switch::<%s, m![%s]>(SwitchConfig::Broadcast1 { slice1: %" PRId64 ", slice0: 1 })", slice, time,
-                  window_handed(w->p));
-    else
-        tune_line(&w->page, "    .switch::<%s, m![%s]>(SwitchConfig::CustomBroadcast { ring_size: %" PRId64 " })", slice, time,
-                  window_ring(w->p));
+    return w->p->hand_parts > 0 ? arena_printf(w->a, "switch::<%s, m![%s]>(SwitchConfig::Broadcast1 { slice1: %" PRId64 ", slice0: 1 })",
+                                               slice, time, window_handed(w->p))
+                                : arena_printf(w->a, "switch::<%s, m![%s]>(SwitchConfig::CustomBroadcast { ring_size: %" PRId64 " })",
+                                               slice, time, window_ring(w->p));
 }
 
 /* An operand of what is done to the sums: one value for each column, or one for each result. */
@@ -342,15 +340,15 @@ static void write_extra(window_writer *w, size_t i)
         sent = TUNE_LIST(w->a, groups, padding_of(w, window_hand_padding(w->p)), column_digit(w, left, parts));
         element = TUNE_LIST(w->a, groups, padding_of(w, window_hand_padding(w->p)), column_digit(w, left, parts), lanes_of(w));
     }
-    tune_line(&w->page, "let %s: VrfTensor<%s, Chip, Cluster, %s, m![%s]> = device.sub", name, type_name(meets), slice, element);
-    tune_line(&w->page, "    .begin(%s.view())", name);
-    tune_line(&w->page, "    .fetch::<m![%s], m![%s]>()", time, lanes_of(w));
-    if (e->type != meets)
-        tune_line(&w->page, "    .fetch_cast::<%s>()", type_name(meets));
-    if (is_handed)
-        write_handing(w, slice, sent);
-    tune_line(&w->page, "    .collect()");
-    tune_line(&w->page, "    .to_vrf();");
+    tune_write_operand(&w->page, &(tune_operand_text){.name = name,
+                                                      .slice = slice,
+                                                      .element = element,
+                                                      .from = arena_printf(w->a, "%s.view()", name),
+                                                      .from_type = e->type,
+                                                      .type = meets,
+                                                      .time = time,
+                                                      .packet = lanes_of(w),
+                                                      .hands = is_handed ? handing(w, slice, sent) : NULL});
     if (is_handed)
         tune_line(&w->page, "let %s: VrfTensor<%s, Chip, Cluster, %s, m![%s]> = unsafe { %s.reshape() };", name, type_name(meets),
                   w->result_slice, element, name);
@@ -499,7 +497,7 @@ static void write_handed_filters(window_writer *w)
               w->p->main_weights ? "main" : "sub");
     tune_line(&w->page, "    .begin(columns.view())");
     tune_line(&w->page, "    .fetch::<m![%s], m![%s]>()", time, packet);
-    write_handing(w, slice, sent);
+    tune_line(&w->page, "    .%s", handing(w, slice, sent));
     tune_line(&w->page, "    .collect()");
     tune_line(&w->page, "    .commit_trim::<m![%s]>()", packet);
     tune_line(&w->page, "    .commit();");

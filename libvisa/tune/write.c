@@ -828,20 +828,23 @@ static void write_extra(writer *w, size_t i)
         time = TUNE_LIST(w->a, handed.left, idle(w, tune_hand_padding(p)), handed.parts);
         element = TUNE_LIST(w->a, handed.left, idle(w, tune_hand_padding(p)), handed.parts, padded_to(w, lanes, p->lanes, w->t->rows));
     }
-    tune_line(&w->page, "let %s: VrfTensor<%s, Chip, Cluster, %s, m![%s]> = device.sub", name, type_name(meets), slice, element);
-    tune_line(&w->page, "    .begin(%s.view()%s)", name, once ? tiles(w, false, false, true, false, "") : "");
-    tune_line(&w->page, "    .fetch::<m![%s], m![%s]>()", is_handed ? TUNE_LIST(w->a, handed_of(w).left) : time,
-              of_column ? TUNE_LIST(w->a, lanes) : TUNE_LIST(w->a, rows));
-    if (e->type != meets)
-        tune_line(&w->page, "    .fetch_cast::<%s>()", type_name(meets));
-    if (is_handed && p->hand_parts > 0)
-        tune_line(&w->page, "    .switch::<%s, m![%s]>(SwitchConfig::Broadcast1 { slice1: %" PRId64 ", slice0: %" PRId64 " })", slice, time,
-                  p->handed, tune_hand_inside(w->t, p));
-    else if (is_handed)
-        tune_line(&w->page, "    .switch::<%s, m![%s]>(SwitchConfig::CustomBroadcast { ring_size: %" PRId64 " })", slice, time,
-                  tune_handing_ring(w->t, p));
-    tune_line(&w->page, "    .collect()");
-    tune_line(&w->page, "    .to_vrf();");
+    const char *hands =
+        !is_handed ? NULL
+        : p->hand_parts > 0
+            ? arena_printf(w->a, "switch::<%s, m![%s]>(SwitchConfig::Broadcast1 { slice1: %" PRId64 ", slice0: %" PRId64 " })", slice, time,
+                           p->handed, tune_hand_inside(w->t, p))
+            : arena_printf(w->a, "switch::<%s, m![%s]>(SwitchConfig::CustomBroadcast { ring_size: %" PRId64 " })", slice, time,
+                           tune_handing_ring(w->t, p));
+    tune_write_operand(
+        &w->page, &(tune_operand_text){.name = name,
+                                       .slice = slice,
+                                       .element = element,
+                                       .from = arena_printf(w->a, "%s.view()%s", name, once ? tiles(w, false, false, true, false, "") : ""),
+                                       .from_type = e->type,
+                                       .type = meets,
+                                       .time = is_handed ? TUNE_LIST(w->a, handed_of(w).left) : time,
+                                       .packet = of_column ? TUNE_LIST(w->a, lanes) : TUNE_LIST(w->a, rows),
+                                       .hands = hands});
     if (is_handed)
         tune_line(&w->page, "let %s: VrfTensor<%s, Chip, Cluster, Slice, m![%s]> = unsafe { %s.reshape() };", name, type_name(meets),
                   element, name);
@@ -981,13 +984,15 @@ static void write_before(writer *w)
     const char *rows = kept(w, TUNE_ROW, 1, p->split[TUNE_ROW].tile), *lanes = kept(w, TUNE_COLUMN, 1, p->lanes),
                *groups = kept(w, TUNE_COLUMN, p->lanes, p->split[TUNE_COLUMN].tile / p->lanes);
     tune_begin_step(&w->page, TUNE_SUMS, "The sums so far, for the Vector Engine");
-    tune_line(&w->page, "let before: VrfTensor<%s, Chip, Cluster, Slice, m![%s]> = device.sub",
-              type_name(dtype_row_of(w->q->type)->accumulates_in),
-              TUNE_LIST(w->a, rows, kept(w, TUNE_COLUMN, 1, p->split[TUNE_COLUMN].tile)));
-    tune_line(&w->page, "    .begin(sums.view()%s)", tiles(w, false, true, false, false, ""));
-    tune_line(&w->page, "    .fetch::<m![%s], m![%s]>()", TUNE_LIST(w->a, rows, groups), lanes);
-    tune_line(&w->page, "    .collect()");
-    tune_line(&w->page, "    .to_vrf();");
+    dtype sums = dtype_row_of(w->q->type)->accumulates_in;
+    tune_write_operand(&w->page, &(tune_operand_text){.name = "before",
+                                                      .slice = "Slice",
+                                                      .element = TUNE_LIST(w->a, rows, kept(w, TUNE_COLUMN, 1, p->split[TUNE_COLUMN].tile)),
+                                                      .from = arena_printf(w->a, "sums.view()%s", tiles(w, false, true, false, false, "")),
+                                                      .from_type = sums,
+                                                      .type = sums,
+                                                      .time = TUNE_LIST(w->a, rows, groups),
+                                                      .packet = lanes});
     tune_end_step(&w->page, TUNE_SUMS);
 }
 

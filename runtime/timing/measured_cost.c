@@ -57,14 +57,19 @@ static int64_t block_bytes(const target *t, const dma_cost *k, int64_t bytes)
     return k->piece_bytes == 0 ? bytes : larger(bytes, round_up(k->piece_bytes, t->hbm_block_bytes) * larger(k->pieces, 1));
 }
 
+int64_t measured_rate(const target *t, int64_t engines, int64_t run_bytes)
+{
+    int64_t doublings = 0;
+    for (int64_t run = t->hbm_block_bytes; 2 * run <= run_bytes && doublings < 16; run *= 2)
+        doublings++;
+    return larger(1, engines * costs.engine_bytes_per_kcycle / 1000 * (1000 - doublings * costs.longer_run_permille) / 1000);
+}
+
 void measured_cost_of_dma(const target *t, const command *c, arena *a, duration *d)
 {
     const dma_cost *k = &d->dma;
     int64_t bytes = k->steps * copy_command_read(c).packet_bytes, engines = larger(k->engines, 1);
-    int64_t doublings = 0, blocks = block_bytes(t, k, bytes);
-    for (int64_t run = t->hbm_block_bytes; 2 * run <= k->piece_bytes && doublings < 16; run *= 2)
-        doublings++;
-    int64_t rate = engines * costs.engine_bytes_per_kcycle / 1000 * (1000 - doublings * costs.longer_run_permille) / 1000;
+    int64_t blocks = block_bytes(t, k, bytes), rate = measured_rate(t, engines, k->piece_bytes);
     int64_t inside = k->walked ? (int64_t)((__int128)k->unaligned_pieces * k->steps / k->walked) : 0;
     if (inside > 0 && k->piece_bytes >= t->hbm_block_bytes) /* a request touches two blocks */
         blocks += times_milli(blocks, (costs.unaligned_permille - 1000) * smaller(inside, k->pieces) / larger(k->pieces, 1));

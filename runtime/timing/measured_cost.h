@@ -19,6 +19,10 @@ const measured_costs *measured_costs_of(void);
 void measured_cost_of_chain(const chain *c, duration *d);
 void measured_cost_of_dma(const target *t, const command *c, arena *a, duration *d);
 
+/* Bytes a cycle of a copy by so many DMA engines, in runs of so many bytes of HBM: longer ones than a block are slower, by each doubling.
+ */
+int64_t measured_rate(const target *t, int64_t engines, int64_t run_bytes);
+
 /* Counter cycles that steps of so many documented cycles take. */
 int64_t measured_cycles_of(int64_t documented);
 
