@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Vectors and few rows: what slices share comes once and goes around, and by --timing=measured no run of a copy is longer than is fast. What is answered
-computes the question."""
+"""Vectors and few rows: what slices share comes once and goes around, and by --timing=measured no run of a copy is longer than is fast. Answers pass
+their check."""
 import os
 import re
 import sys
