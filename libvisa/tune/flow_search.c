@@ -25,10 +25,9 @@ static int64_t bytes_of(dtype type, int64_t elements)
     return ceil_div(elements * dtype_row_of(type)->bits, 8);
 }
 
-/* The longest run that follows itself both in HBM and in a slice, at most 4 KiB of them. */
+/* The longest run that follows itself both in HBM and in a slice, at most a packet of them. */
 static int64_t run_of(const space *x, const flow_plan *p, const flow_value *v)
 {
-    enum { PACKET_MAX = 4096 };
     int64_t run = 1;
     bool hands = flow_handing_of(x->f, p, x->t, v).slices > 1;
     const flow_ring left = flow_left_of(x->f, p, v);
@@ -39,7 +38,7 @@ static int64_t run_of(const space *x, const flow_plan *p, const flow_value *v)
         if (tile != size || hands)
             break;
     }
-    return larger(1, smaller(PACKET_MAX, bytes_of(v->type, smaller(run, flow_tile_of(x->f, p, x->t, v)))));
+    return larger(1, smaller(x->t->dma_packet_max_bytes, bytes_of(v->type, smaller(run, flow_tile_of(x->f, p, x->t, v)))));
 }
 
 static int64_t copy_cycles(const space *x, const flow_plan *p, const flow_value *v, bool store)

@@ -1,7 +1,7 @@
 #include "libvisa/tune/folded_plan.h"
 
 #include "libvisa/tune/machine.h"
-#include "libvisa/tune/plan.h"
+#include "libvisa/tune/plan_cycles.h"
 #include "support/integer.h"
 #include "support/order.h"
 

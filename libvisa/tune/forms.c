@@ -1,6 +1,6 @@
 #include "libvisa/tune/forms.h"
 
-#include "libvisa/tune/plan.h"
+#include "libvisa/tune/bound.h"
 
 static void swap_sizes(int64_t *a, int64_t *b)
 {

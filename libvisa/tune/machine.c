@@ -46,3 +46,8 @@ const char *tune_idle_clusters(const target *part, arena *a)
 {
     return part->clusters_per_chip == 1 ? "1" : arena_printf(a, "1 # %" PRId64, part->clusters_per_chip);
 }
+
+int64_t tune_dmns_of(const target *part)
+{
+    return part->slices_per_cluster / part->dm_slices_per_dmn;
+}

@@ -16,6 +16,9 @@ bool tune_machine_read(const target *t, const visa_tune_options *o, diag_list *d
 /* Slices of a cluster that may work, where at most `most` do; 0: all. */
 int64_t tune_slices_of(const target *part, int64_t most);
 
+/* DMNs of a cluster. */
+int64_t tune_dmns_of(const target *part);
+
 /* "#[device(chip = 1, pe = 2)]"; all processing elements of a chip are what no `pe` means. */
 const char *tune_device(const target *part, int64_t chips, arena *a);
 

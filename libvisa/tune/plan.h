@@ -7,8 +7,8 @@
 #define VISA_LIBVISA_TUNE_PLAN_H
 
 #include "libvisa/tune/aside.h"
-#include "runtime/timing/attainable.h"
-#include "support/memo.h"
+#include "libvisa/tune/measured.h"
+#include "target/target.h"
 
 enum { TUNE_MOST_LOOPS = 256 }; /* iterations of a plan's loops, all together */
 
@@ -106,19 +106,6 @@ int64_t tune_handing_ring(const target *t, const tune_plan *p);
 int64_t tune_hand_padding(const tune_plan *p);
 int64_t tune_hand_inside(const target *t, const tune_plan *p);
 
-/* Ways to hand on that are worth a try: where copies take the least, and where copies and rings do together. Fills in p->handed and
- * p->hand_parts of each, returns how many there are. */
-enum { TUNE_HANDINGS_MAX = 3 };
-size_t tune_handings(const target *t, const tune_question *q, const tune_plan *p, tune_plan *out);
-
-/* Of how many slices with the same weights one should get them, to hand them on: of small weights few channels of HBM have something, and
- * copies for many slices wait for each other. 1: each gets them. */
-int64_t tune_column_sharers(const target *t, const tune_question *q, const tune_plan *p);
-
-/* Fills in how slices that share rows should get them, of all ways the one with which copy and rings take the least: p->row_sharers and
- * p->row_parts, by the context that is p->rows_by_sub. False: each gets a copy. */
-bool tune_share_rows(const target *t, const tune_question *q, tune_plan *p);
-
 /* Iterations whose rows one copy brings. */
 int64_t tune_rows_at_once(const tune_plan *p);
 
@@ -142,44 +129,44 @@ bool tune_is_dense(const tune_question *q, const tune_plan *p, tune_role role);
  * while others are multiplied; 0: each part in front of all of its iterations. */
 int64_t tune_turns_ahead(const tune_plan *p);
 
-/* What brought results take, by what it depends on: few of the plans of a question differ in that. */
-typedef struct brought_memo {
-    memo *choices;  /* of rows or batches that slices have at once */
-    memo *partials; /* of packets and all bytes: blocks that are written in part */
-} brought_memo;
-brought_memo brought_memo_new(arena *a);
-
-/* Rows of the result that are whole blocks of HBM together. */
-int64_t tune_rows_of_blocks(const target *t, const tune_question *q);
-
-/* Fills in the rows of the result, or whole batches of them where a store has several, that a copy from DM to DM should bring into one
- * slice: so that pieces are whole blocks of HBM, slices have as many, and they are under as many DMNs as possible. 0: no copy can. `known`:
- * what was found for other plans of the question. */
-void tune_bring_together(const target *t, const tune_question *q, brought_memo *known, tune_plan *p);
-
-/* The store of what is brought. */
-int64_t tune_whole_store_cycles(const target *t, const tune_question *q, const tune_plan *p);
-
-/* How that copy leaves them: as a split of the axis that it moves. */
-tune_role tune_brought_role(const tune_question *q, const tune_plan *p);
-tune_split tune_brought_split(const tune_question *q, const tune_plan *p);
-
 /* Elements of the packets in which a pass strips the padding that rows have in DM; 0: they have none, or it cannot be stripped. */
 int64_t tune_closing_packet(const target *t, const tune_question *q, const tune_plan *p);
 
-/* Of an operand that is turned aside, a part of the sum: what is done, and the cycles of the copy into DM, of the pass that turns it and of
- * the copy back. */
+/* Of an operand that is turned aside: what is done, a part of the sum at a time. */
 aside tune_aside_of(const target *t, const tune_question *q, const tune_plan *p, tune_role role);
-void tune_aside_cycles(const target *t, const tune_question *q, const aside *x, int64_t *in, int64_t *turn, int64_t *out);
+
+/* By which timing is it? What a copy takes to begin, and a pass of so many documented cycles. */
+bool tune_is_measured(const tune_question *q);
+int64_t tune_start_cycles(const target *t, const tune_question *q);
+int64_t tune_pass_cycles(const tune_question *q, measured_pass kind, int64_t documented);
+
+/* What follows from the digits, of which its cycles are made, too: do columns of all iterations lie side by side in a slice; results there
+ * for each of those of an iteration; positions of the columns with padding, and is there padding in rows; clusters, and slices that share
+ * weights which go around. */
+bool tune_columns_stay(const tune_plan *p, tune_role role);
+int64_t tune_iterations_that_stay(const tune_plan *p);
+int64_t tune_columns_of_results(const tune_split *s);
+bool tune_pads_rows(const tune_question *q, const tune_plan *p);
+int64_t tune_clusters_of(const tune_plan *p);
+int64_t tune_spread_slices(const tune_plan *p);
+
+/* Does an operand lie so that what a slice gets of it is one run, without what pads a sum? */
+bool tune_is_one_run(const tune_question *q, const tune_plan *p, tune_role role);
+
+/* Elements of a sum as they lie row by row in HBM: one that is no whole words is padded in its port. */
+int64_t tune_sum_in_hbm(const tune_question *q, const tune_plan *p);
+
+/* Of a slice: elements of an operand of what is done to the sums; bytes of all of them in the VRF, with the padding that some are handed on
+ * with; bytes that follow each other in DM of a column's sum. */
+int64_t tune_elements_of_extra(const tune_extra *e, const tune_plan *p);
+int64_t tune_vrf_of_operands(const tune_question *q, const tune_plan *p);
+int64_t tune_column_bytes(const tune_question *q, const tune_plan *p);
+
+/* May weights be handed on as p->column_sharers says, may rows be taken around as p->row_sharers and p->row_parts say? */
+bool tune_can_share_columns(const target *t, const tune_question *q, const tune_plan *p);
+bool tune_can_share_rows(const tune_question *q, const tune_plan *p);
 
 /* Fills in what follows from the splits and choices; false: the machine has no such plan (its memories, its slices). */
 bool tune_plan_complete(const target *t, const tune_question *q, tune_plan *p);
-
-/* Cycles by the timing model's formulas, its schedule approximated: fills p->cycles. What is sure to take `most` or more is not followed:
- * its cycles are those that it takes at least. */
-void tune_plan_estimate(const target *t, const tune_question *q, int64_t most, tune_plan *p);
-
-/* The least that the timing model can take, its one rule for reports too. */
-attainable tune_bound_of(const target *t, const tune_question *q);
 
 #endif

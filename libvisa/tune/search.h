@@ -7,6 +7,7 @@
 
 #include "libvisa/tune/space.h"
 #include "libvisa/tune/write.h"
+#include "runtime/timing/attainable.h"
 
 typedef struct tune_answer {
     timing_preset timing; /* whose cycles these are */

@@ -3,7 +3,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "libvisa/tune/brought.h"
 #include "libvisa/tune/machine.h"
+#include "libvisa/tune/plan_cycles.h"
 #include "support/budget.h"
 #include "support/integer.h"
 #include "support/order.h"

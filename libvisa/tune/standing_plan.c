@@ -1,8 +1,8 @@
 #include "libvisa/tune/standing_plan.h"
 
+#include "libvisa/tune/brought.h"
 #include "libvisa/tune/folded_plan.h"
 #include "libvisa/tune/machine.h"
-#include "libvisa/tune/plan.h"
 #include "support/integer.h"
 #include "support/order.h"
 

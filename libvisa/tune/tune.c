@@ -6,6 +6,7 @@
 #include "frontend/source.h"
 #include "libvisa/compilation.h"
 #include "libvisa/layout.h"
+#include "libvisa/tune/bound.h"
 #include "libvisa/tune/cache.h"
 #include "libvisa/tune/file.h"
 #include "libvisa/tune/flow_search.h"

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "libvisa/tune/aside_write.h"
+#include "libvisa/tune/brought.h"
 #include "libvisa/tune/machine.h"
 #include "support/integer.h"
 

@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "libvisa/tune/bound.h"
 #include "libvisa/tune/folded_write.h"
 #include "libvisa/tune/search.h"
 #include "libvisa/tune/standing_write.h"
