@@ -8,7 +8,7 @@
 #include "support/integer.h"
 #include "support/order.h"
 
-enum { MOST_PLANS = 192, MOST_LOOPS = 64, FILL = 16, LANES = 8, ESTIMATE_ERROR_PERCENT = 50 };
+enum { MOST_PLANS = 192, MOST_STAYING = 24, MOST_LOOPS = 64, FILL = 16, LANES = 8, ESTIMATE_ERROR_PERCENT = 50 };
 
 typedef struct space {
     const target *t;
@@ -16,8 +16,8 @@ typedef struct space {
     arena *a;
     int64_t unit[FLOW_GROUPS_MAX];
     size_t passes[FLOW_STEPS_MAX]; /* of each step, nothing shared over slices */
-    flow_plan *plans;              /* the best, by estimate */
-    size_t count;
+    flow_plan *plans, *staying;    /* the best, by estimate; and of those whose results stay, which take no place of others */
+    size_t count, staying_count;
 } space;
 
 static int64_t bytes_of(dtype type, int64_t elements)
@@ -25,33 +25,43 @@ static int64_t bytes_of(dtype type, int64_t elements)
     return ceil_div(elements * dtype_row_of(type)->bits, 8);
 }
 
+/* Elements of a value that one copy takes of a slice, or brings into it. */
+static int64_t stored_tile(const space *x, const flow_plan *p, const flow_value *v)
+{
+    int64_t elements = flow_tile_of(x->f, p, x->t, v);
+    for (size_t i = 0; v == &x->f->values[0] && i < v->count; i++)
+        elements *= flow_stored_tile(p, v->groups[i]) / p->split[v->groups[i]].tile;
+    return elements;
+}
+
 /* The longest run that follows itself both in HBM and in a slice, at most a packet of them. */
 static int64_t run_of(const space *x, const flow_plan *p, const flow_value *v)
 {
     int64_t run = 1;
-    bool hands = flow_handing_of(x->f, p, x->t, v).slices > 1;
+    bool hands = flow_handing_of(x->f, p, x->t, v).slices > 1, is_result = v == &x->f->values[0];
     const flow_ring left = flow_left_of(x->f, p, v);
     size_t groups[FLOW_GROUPS_MAX];
     for (size_t i = tune_flow_order_in_hbm(x->f, v->tensor, groups); i-- > 0;) {
-        int64_t size = x->f->groups[groups[i]].size, tile = p->split[groups[i]].tile / (groups[i] == left.group ? left.slices : 1);
+        int64_t size = x->f->groups[groups[i]].size, of = is_result ? flow_stored_tile(p, groups[i]) : p->split[groups[i]].tile,
+                tile = of / (groups[i] == left.group ? left.slices : 1);
         run *= smaller(size, tile);
         if (tile != size || hands)
             break;
     }
-    return larger(1, smaller(x->t->dma_packet_max_bytes, bytes_of(v->type, smaller(run, flow_tile_of(x->f, p, x->t, v)))));
+    return larger(1, smaller(x->t->dma_packet_max_bytes, bytes_of(v->type, smaller(run, stored_tile(x, p, v)))));
 }
 
 static int64_t copy_cycles(const space *x, const flow_plan *p, const flow_value *v, bool store)
 {
     const target *t = x->t;
-    int64_t tile = bytes_of(v->type, flow_tile_of(x->f, p, x->t, v)), run = run_of(x, p, v), pieces = ceil_div(tile, run),
+    int64_t tile = bytes_of(v->type, stored_tile(x, p, v)), run = run_of(x, p, v), pieces = ceil_div(tile, run),
             working = flow_left_of(x->f, p, v).slices, copies = working, whole = 1;
     for (size_t g = 0; g < x->f->group_count; g++) {
         const flow_split *s = &p->split[g];
         bool has = v->has >> g & 1;
         working *= store && !has ? 1 : s->slice;
         copies *= store && !has ? 1 : s->slice * s->cluster;
-        whole *= has ? ceil_div(x->f->groups[g].size, s->loop) : 1;
+        whole *= has ? ceil_div(x->f->groups[g].size, store && s->stays ? 1 : s->loop) : 1;
     }
     int64_t dmns = t->slices_per_cluster / t->dm_slices_per_dmn, under = ceil_div(working, dmns);
     int64_t dmn = pieces * under * ceil_div(run, t->dmn_bytes_per_cycle);
@@ -88,8 +98,8 @@ static int64_t brought_cycles(const space *x, const flow_plan *p)
     int64_t dmns = t->slices_per_cluster / t->dm_slices_per_dmn, working = flow_left_of(x->f, p, out).slices;
     for (size_t g = 0; g < x->f->group_count; g++)
         working *= out->has >> g & 1 ? p->split[g].slice : 1;
-    int64_t run = run_of(x, p, out), pieces = ceil_div(bytes_of(out->type, flow_tile_of(x->f, p, x->t, out)), run),
-            under = ceil_div(working, dmns), count = x->f->groups[outer].size / p->split[outer].loop,
+    int64_t run = run_of(x, p, out), pieces = ceil_div(bytes_of(out->type, stored_tile(x, p, out)), run), under = ceil_div(working, dmns),
+            count = x->f->groups[outer].size / flow_brought_split(x->f, p).loop,
             bytes = bytes_of(out->type, p->brought * of_position(x->f)), all = ceil_div(count, p->brought),
             parts = ceil_div(all, p->brought_clusters), written = ceil_div(parts, dmns), whole = count / p->brought,
             slices = flow_brought_split(x->f, p).slice,
@@ -194,6 +204,7 @@ static void estimate(const space *x, flow_plan *p)
         looped |= p->split[g].loop > 1 ? 1U << g : 0;
     }
     const int count = (int)smaller(loop, FOLLOWED);
+    const bool stays = flow_results_stay(p);
     int64_t store = p->brought > 0 ? brought_cycles(x, p) : copy_cycles(x, p, &f->values[0], true);
     for (int i = 0; i < count; i++) {
         for (int handed = 1; handed >= 0; handed--) /* what has longest to go around comes first */
@@ -203,8 +214,10 @@ static void estimate(const space *x, flow_plan *p)
                 if (f->steps[k].kind == FLOW_LOAD && (inside || i == 0) && (flow_handing_of(f, p, x->t, to).slices > 1) == (handed == 1))
                     follow(x, p, k, &c);
             }
-        if (i > 0)
-            ends[i - 1] = c.dma = larger(c.dma, stored) + store;
+        if (i > 0) {
+            ends[i - 1] = larger(c.dma, stored) + (stays ? 0 : store);
+            c.dma = stays ? c.dma : ends[i - 1];
+        }
         for (size_t k = 0; k < f->step_count; k++) {
             const flow_step *s = &f->steps[k];
             bool inside = s->kind == FLOW_PASS || looped == 0 || (f->values[s->to].has & looped);
@@ -261,6 +274,8 @@ static bool fits(const space *x, const flow_plan *p)
             continue;
         if (v->place == FLOW_VRF)
             vrf += 4 * round_up(elements, LANES);
+        else if (i == 0 && flow_results_stay(p))
+            dm += bytes_of(v->type, stored_tile(x, p, v));
         else
             dm += ahead * bytes_of(v->type, elements);
     }
@@ -275,7 +290,10 @@ static int by_cycles(const void *a, const void *b)
 
 static void keep(space *x, const flow_plan *p)
 {
-    order_keep(x->plans, &x->count, MOST_PLANS, sizeof *p, p, by_cycles);
+    if (flow_results_stay(p))
+        order_keep(x->staying, &x->staying_count, MOST_STAYING, sizeof *p, p, by_cycles);
+    else
+        order_keep(x->plans, &x->count, MOST_PLANS, sizeof *p, p, by_cycles);
 }
 
 /* Are all values that are folded over this group in DM, where packets may be of fewer lanes? Those of the Reducer are whole flits, and one
@@ -325,15 +343,16 @@ static bool bring(const space *x, flow_plan *p)
     if (outer == FLOW_GROUPS_MAX || run_of(x, p, out) % t->hbm_block_bytes == 0)
         return false;
     for (size_t g = 0; g < f->group_count; g++)
-        if (p->split[g].loop > 1 && g != outer)
+        if (p->split[g].loop > 1 && g != outer && !p->split[g].stays)
             return false;
-    int64_t count = f->groups[outer].size / p->split[outer].loop, each = bytes_of(out->type, of_position(f)), together = 1;
+    int64_t count = f->groups[outer].size / (p->split[outer].stays ? 1 : p->split[outer].loop), each = bytes_of(out->type, of_position(f)),
+            together = 1;
     bool is_inner = of_position(f) == 1;
     if (!is_inner && each % WORD_BYTES != 0)
         return false;
     while (together < 8 * t->hbm_block_bytes && bytes_of(out->type, together * of_position(f)) % t->hbm_block_bytes != 0)
         together *= 2;
-    if (p->split[outer].loop > 1 && count % together != 0)
+    if (p->split[outer].loop > 1 && !p->split[outer].stays && count % together != 0)
         return false;
     flow_plan best = {0};
     for (int64_t clusters = 1; clusters <= t->clusters_per_chip; clusters *= 2)
@@ -363,6 +382,29 @@ static bool hands_any(const space *x, const flow_plan *p)
     for (size_t i = 0; i < x->f->value_count; i++)
         hands = hands || flow_handing_of(x->f, p, x->t, &x->f->values[i]).slices > 1;
     return hands;
+}
+
+/* The same with results that stay in DM until the loop has ended, only where that is faster by more than estimates differ by. Nothing of
+ * the axis is padding then, and no slice has a part of what others have folded. */
+static void consider_staying(space *x, const flow_plan *p)
+{
+    flow_plan of = *p;
+    size_t g = 0;
+    while (g < x->f->group_count && p->split[g].loop == 1)
+        g++;
+    const flow_split *s = &p->split[g];
+    if (g == x->f->group_count || s->is_even || s->loop * s->padded != x->f->groups[g].size ||
+        flow_left_of(x->f, p, &x->f->values[0]).slices > 1)
+        return;
+    of.split[g].stays = true;
+    if (!fits(x, &of))
+        return;
+    const int64_t most = p->cycles - p->cycles / 32;
+    estimate(x, &of);
+    if (of.cycles < most)
+        keep(x, &of);
+    if (bring(x, &of) && of.cycles < most)
+        keep(x, &of);
 }
 
 /* From group `g` on: slices that are left, whether clusters and iterations are given away, and whether slices share what is folded. */
@@ -403,6 +445,7 @@ static void consider(space *x, flow_plan *p, size_t g, int64_t slices, bool clus
                 continue;
             estimate(x, p);
             keep(x, p);
+            consider_staying(x, p);
             flow_plan brought = *p;
             if (bring(x, &brought))
                 keep(x, &brought);
@@ -544,7 +587,7 @@ static const char *describe(const tune_flow *f, const flow_plan *p, arena *a)
 typedef struct candidate {
     flow_plan plan;
     const tune_flow *f;
-    bool is_first; /* of its reading: compiled whatever the budget */
+    bool is_first; /* of its reading: compiled whatever the budget, as few whose results stay are */
 } candidate;
 
 static int by_estimate(const void *a, const void *b)
@@ -555,21 +598,27 @@ static int by_estimate(const void *a, const void *b)
 /* Of each reading the best by estimate, and of all these the best first. */
 static candidate *find_candidates(const target *t, const tune_flow *readings, size_t count, arena *a, size_t *found)
 {
-    candidate *out = ARENA_ARRAY(a, candidate, count * MOST_PLANS);
+    candidate *out = ARENA_ARRAY(a, candidate, count * (MOST_PLANS + MOST_STAYING));
     *found = 0;
     for (size_t r = 0; r < count; r++) {
         const tune_flow *f = &readings[r];
-        space x = {.t = t, .f = f, .a = a, .plans = ARENA_ARRAY(a, flow_plan, MOST_PLANS + 1)};
+        space x = {.t = t,
+                   .f = f,
+                   .a = a,
+                   .plans = ARENA_ARRAY(a, flow_plan, MOST_PLANS + 1),
+                   .staying = ARENA_ARRAY(a, flow_plan, MOST_STAYING + 1)};
         flow_plan p = {0};
         for (size_t g = 0; g < f->group_count; g++) {
             x.unit[g] = flow_unit(f, t, g);
-            p.split[g] = (flow_split){1, 1, 1, 2, 2, false};
+            p.split[g] = (flow_split){1, 1, 1, 2, 2, false, false};
         }
         for (size_t i = 0; i < f->step_count; i++)
             x.passes[i] = f->steps[i].kind == FLOW_PASS ? flow_passes(f, &p, &f->steps[i], a).count : 0;
         consider(&x, &p, 0, tune_slices_of(t, f->most_slices), false, false, false);
         for (size_t i = 0; i < x.count; i++)
             out[(*found)++] = (candidate){x.plans[i], f, i == 0};
+        for (size_t i = 0; i < x.staying_count; i++)
+            out[(*found)++] = (candidate){x.staying[i], f, false};
     }
     order_sort(out, *found, sizeof *out, by_estimate);
     return out;
@@ -595,7 +644,10 @@ static bool find_kernel(const target *t, const tune_flow *readings, size_t count
     for (size_t i = 0; i < plan_count; i++) {
         if (found.cycles > 0 && plans[i].plan.cycles > found.cycles + found.cycles * ESTIMATE_ERROR_PERCENT / 100)
             break;
-        if (found.cycles > 0 && left == 0 && !(plans[i].is_first && cycles == 0)) {
+        const bool stays = flow_results_stay(&plans[i].plan);
+        if (stays && found.cycles > 0 && plans[i].plan.cycles >= found.cycles) /* its estimate is short, if anything */
+            continue;
+        if (found.cycles > 0 && left == 0 && !stays && !(plans[i].is_first && cycles == 0)) {
             skipped++;
             continue;
         }
@@ -606,7 +658,7 @@ static bool find_kernel(const target *t, const tune_flow *readings, size_t count
             break;
         tried++;
         refused += one.refusal != NULL;
-        left -= (uint64_t)smaller((int64_t)left, (int64_t)one.steps);
+        left -= stays ? 0 : (uint64_t)smaller((int64_t)left, (int64_t)one.steps);
         if (one.refusal && !all->first_refusal)
             all->first_refusal = arena_strdup(a, one.refusal);
         if (!one.refusal && (found.cycles == 0 || one.cycles < found.cycles)) {

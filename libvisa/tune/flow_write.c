@@ -63,6 +63,10 @@ static const char *digit_in(const writer *w, size_t g, const flow_split *s, int6
     if (count == 1)
         return NULL;
     const char *text = group->text;
+    if (s->stays && stride >= s->tile) { /* of clusters and slices, around the iterations */
+        stride *= s->loop;
+        of = padded = whole;
+    }
     if (is_cluster)
         stride = of;
     else if (padded != of) {
@@ -289,6 +293,18 @@ static size_t looped_group(const flow_plan *p)
     return g;
 }
 
+bool flow_results_stay(const flow_plan *p)
+{
+    size_t g = looped_group(p);
+    return g < FLOW_GROUPS_MAX && p->split[g].stays;
+}
+
+int64_t flow_stored_tile(const flow_plan *p, size_t group)
+{
+    const flow_split *s = &p->split[group];
+    return s->stays ? s->loop * s->tile : s->tile;
+}
+
 bool flow_comes_ahead(const tune_flow *f, const flow_plan *p, const target *t, const flow_value *v)
 {
     size_t g = looped_group(p);
@@ -337,7 +353,8 @@ size_t flow_outer_of_result(const tune_flow *f)
 flow_split flow_brought_split(const tune_flow *f, const flow_plan *p)
 {
     size_t g = flow_outer_of_result(f);
-    int64_t loop = p->split[g].loop, slices = power_of_two_above(ceil_div(f->groups[g].size / loop, p->brought * p->brought_clusters));
+    int64_t loop = p->split[g].stays ? 1 : p->split[g].loop,
+            slices = power_of_two_above(ceil_div(f->groups[g].size / loop, p->brought * p->brought_clusters));
     return (flow_split){.loop = loop,
                         .cluster = p->brought_clusters,
                         .slice = slices,
@@ -468,11 +485,14 @@ static bool is_group(const tune_flow *f, const char *name)
     return false;
 }
 
-/* The outermost digit of the axis that iterations share: "R / 64". */
+/* The digit of the axis that iterations share: the outermost, "R / 64", or the one around a slice's tile. */
 static const char *iterations(const writer *w)
 {
     const flow_group *g = &w->f->groups[w->looped];
-    int64_t each = g->size / w->p->split[w->looped].loop;
+    const flow_split *s = &w->p->split[w->looped];
+    int64_t each = g->size / s->loop;
+    if (s->stays)
+        return digit_of_padded(w, w->looped, g->size, s->tile, s->loop);
     return each > 1 ? arena_printf(w->a, "%s / %" PRId64, g->text, each) : g->text;
 }
 
@@ -841,7 +861,12 @@ static const char *result_type(const writer *w, const stream *s)
     const flow_value *out = &w->f->values[0];
     int word = 64 / dtype_row_of(out->type)->bits;
     bool has_tile = s->is_packed || inner_of_result(w->f) != NO_GROUP;
-    const char *of = has_tile ? tiles(w, out->groups, out->count, NULL) : arena_printf(w->a, "1 # %d", word);
+    const char *parts[FLOW_GROUPS_MAX];
+    for (size_t i = 0; i < out->count; i++) {
+        const size_t g = out->groups[i];
+        parts[i] = w->p->split[g].stays ? digit_of_padded(w, g, w->f->groups[g].size, 1, flow_stored_tile(w->p, g)) : tile(w, g);
+    }
+    const char *of = has_tile ? tune_list(w->a, parts, out->count) : arena_printf(w->a, "1 # %d", word);
     return arena_printf(w->a, "DmTensor<%s, Chip, Cluster, %s, m![%s]>", type_name(out->type), slice_type(w, s->gathered), of);
 }
 
@@ -865,7 +890,10 @@ static void write_result(writer *w, const stream *s, dtype from)
                   tiles(w, out->groups, outer, digit(w, inner, word, w->p->split[inner].tile / word)), padded_to(w, words, word, flit));
         tune_line(&w->page, "    .commit_trim::<m![%s]>()", words);
     }
-    tune_line(&w->page, "    .commit();");
+    if (flow_results_stay(w->p))
+        tune_line(&w->page, "    .commit_view(results.view_mut()%s);", part_of(w, out, ""));
+    else
+        tune_line(&w->page, "    .commit();");
 }
 
 /* Is it over slices somewhere in the step? */
@@ -992,6 +1020,8 @@ static void write_passes(writer *w, const flow_step *s)
         else if (!is_last)
             tune_line(&w->page, "let %s: DmTensor<%s, Chip, Cluster, %s, m![%s]> = device.main", name, type_name(f->meets),
                       slice_type(w, made.gathered), element(w, &made));
+        else if (to->place == FLOW_OUT && flow_results_stay(w->p))
+            tune_line(&w->page, "device.main");
         else if (to->place == FLOW_OUT)
             tune_line(&w->page, "let results: %s = device.main", result_type(w, &made));
         else
@@ -1141,10 +1171,11 @@ static void write_head(writer *w)
             if (f->values[i].tensor == t)
                 tune_line(&w->page, "%s: &HbmTensor<%s, %s, m![%s]>,", f->e->tensors[t].port, type_name(f->values[i].type),
                           tune_chip_type(f->share, f->group_count, f->values[i].has, w->a), port_mapping(w, &f->values[i]));
-    if (w->looped != NO_GROUP)
+    const bool in_parts = w->looped != NO_GROUP && !flow_results_stay(w->p);
+    if (in_parts)
         tune_line(&w->page, "%s: &mut HbmTensor<%s, Chip, m![%s]>,", out->name, type_name(out->type), port_mapping(w, out));
     w->page.depth--;
-    tune_line(&w->page, w->looped != NO_GROUP ? ") {" : ") -> HbmTensor<%s, Chip, m![%s]> {", type_name(out->type), port_mapping(w, out));
+    tune_line(&w->page, in_parts ? ") {" : ") -> HbmTensor<%s, Chip, m![%s]> {", type_name(out->type), port_mapping(w, out));
     w->page.depth++;
     for (size_t t = 1; t < f->e->tensor_count; t++)
         for (size_t i = 1; i < f->value_count; i++)
@@ -1161,21 +1192,33 @@ void flow_write(const tune_flow *f, const flow_plan *p, const target *t, const c
     strbuf_puts(&out->text, head);
     for (size_t g = 0; g < f->group_count; g++)
         w.looped = p->split[g].loop > 1 ? g : w.looped;
+    const bool stays = flow_results_stay(p);
     write_head(&w);
     for (size_t i = 0; i < f->step_count; i++) /* in front, while the sub context has nothing else to do */
         if (f->steps[i].kind == FLOW_ONES)
             write_ones(&w, &f->steps[i]);
     if (w.looped != NO_GROUP) {
         write_steps(&w, false);
+        if (stays) {
+            stream all = {.is_packed = true};
+            for (size_t g = 0; g < f->group_count; g++) /* folded by the last step, into the first of the slices that share it */
+                all.gathered |= p->split[g].slice > 1 && !(f->values[0].has >> g & 1) ? 1U << g : 0;
+            tune_line(&w.page, "// Results of all iterations, so that they are written once");
+            tune_line(&w.page, "let mut results: %s = DmTensor::new();", result_type(&w, &all));
+        }
         tune_line(&w.page, "for i in 0..%" PRId64 " {", p->split[w.looped].loop);
         w.page.depth++;
     }
     write_steps(&w, true);
+    if (stays) {
+        w.page.depth--;
+        tune_line(&w.page, "}");
+    }
     if (p->brought > 0)
         write_bring(&w);
     const char *what = p->brought > 0 ? "whole" : "results";
     begin_step(&w, "Out");
-    if (w.looped != NO_GROUP)
+    if (w.looped != NO_GROUP && !stays)
         tune_line(&w.page, "%s.view().to_hbm_view(&mut device.tdma, %s.view_mut()%s);", what, f->values[0].name,
                   part_of(&w, &f->values[0], ""));
     else

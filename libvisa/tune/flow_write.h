@@ -11,6 +11,8 @@
 typedef struct flow_split {
     int64_t loop, cluster, slice, tile, padded;
     bool is_even; /* clusters share it without a rest, too, and the padding is in each of them */
+    bool stays;   /* iterations are between slices and tile: a slice has positions of all of them side by side, without padding, and results
+                     stay in DM until the loop has ended */
 } flow_split;
 
 /* At most one axis has iterations. Of those that are reduced at most one is shared by slices, which are the innermost then. */
@@ -25,6 +27,10 @@ typedef struct flow_plan {
     int64_t brought_clusters; /* in so many clusters. 0: slices write what they have computed */
     int64_t cycles;           /* as estimated */
 } flow_plan;
+
+/* Do results wait for the end of the loop? Positions of an axis that a slice stores of them at once. */
+bool flow_results_stay(const flow_plan *p);
+int64_t flow_stored_tile(const flow_plan *p, size_t group);
 
 /* Positions of an axis in a tile are a multiple of it: what is innermost in a tensor is copied in whole 8 bytes, and fetched in flits. */
 int64_t flow_unit(const tune_flow *f, const target *t, size_t group);
