@@ -56,11 +56,13 @@ static int64_t copy_cycles(const space *x, const flow_plan *p, const flow_value 
     const target *t = x->t;
     int64_t tile = bytes_of(v->type, stored_tile(x, p, v)), run = run_of(x, p, v), pieces = ceil_div(tile, run),
             working = flow_left_of(x->f, p, v).slices, copies = working, whole = 1;
+    const unsigned gathered = store ? 0 : flow_gathered_of(x->f, p, v);
     for (size_t g = 0; g < x->f->group_count; g++) {
         const flow_split *s = &p->split[g];
         bool has = v->has >> g & 1;
-        working *= store && !has ? 1 : s->slice;
-        copies *= store && !has ? 1 : s->slice * s->cluster;
+        const int64_t slices = gathered >> g & 1 ? 1 : s->slice;
+        working *= store && !has ? 1 : slices;
+        copies *= store && !has ? 1 : slices * s->cluster;
         whole *= has ? ceil_div(x->f->groups[g].size, store && s->stays ? 1 : s->loop) : 1;
     }
     int64_t dmns = t->slices_per_cluster / t->dm_slices_per_dmn, under = ceil_div(working, dmns);
@@ -246,7 +248,7 @@ static bool can_store(const space *x, const flow_plan *p)
             return false;
         for (size_t i = fold + 1; i < last->count; i++) {
             const flow_value *operand = tune_flow_operand(f, &last->operations[i]);
-            if (operand && !operand->is_left)
+            if (operand && !operand->is_left && !(flow_gathered_of(f, p, operand) >> g & 1))
                 return false;
         }
     }

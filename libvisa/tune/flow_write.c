@@ -244,12 +244,52 @@ static bool is_for_one_step(const tune_flow *f, const flow_value *v, bool is_kep
     return readers == 1;
 }
 
+/* Where operations of the last step that follow a fold over that group begin; their count: there is none. */
+static size_t after_fold(const flow_step *last, size_t group)
+{
+    size_t k = 0;
+    while (k < last->count && !(last->operations[k].what >= TUNE_FOLD_ADD && last->operations[k].group == group))
+        k++;
+    return k;
+}
+
+/* Is it an operand of these operations, and of no others? */
+static bool follows_fold(const tune_flow *f, const flow_value *v, size_t group)
+{
+    bool follows = false;
+    for (size_t i = 0; i < f->step_count; i++) {
+        const flow_step *s = &f->steps[i];
+        const size_t from = i + 1 == f->step_count ? after_fold(s, group) : s->count;
+        for (size_t k = 0; k < s->count; k++)
+            if (tune_flow_operand(f, &s->operations[k]) == v) {
+                if (k <= from)
+                    return false;
+                follows = true;
+            }
+    }
+    return follows;
+}
+
+unsigned flow_gathered_of(const tune_flow *f, const flow_plan *p, const flow_value *v)
+{
+    const size_t shared = shared_group(f, p);
+    const flow_value *kept = v;
+    if (shared == NO_GROUP || (v->has >> shared & 1) || flow_left_of(f, p, &f->values[0]).slices > 1)
+        return 0;
+    for (size_t i = 0; v->place == FLOW_DM && i < f->step_count; i++)
+        if (f->steps[i].kind == FLOW_PASS && f->steps[i].from == (size_t)(v - f->values))
+            kept = &f->values[f->steps[i].to];
+    if (kept->place != FLOW_VRF || (kept != v && !is_for_one_step(f, v, true)))
+        return 0;
+    return follows_fold(f, kept, shared) ? 1U << shared : 0;
+}
+
 flow_handing flow_handing_of(const tune_flow *f, const flow_plan *p, const target *t, const flow_value *v)
 {
     flow_handing none = {1, 1, 1, 1, NO_GROUP}, h = none;
     if (!v->tensor || v->place != FLOW_DM || v->count < 2)
         return none;
-    const bool is_kept = p->hands_kept && is_for_one_step(f, v, true);
+    const bool is_kept = p->hands_kept && is_for_one_step(f, v, true) && flow_gathered_of(f, p, v) == 0;
     if (!is_kept && !(p->hands && is_for_one_step(f, v, false)))
         return none;
     int64_t used = 1;
@@ -308,8 +348,9 @@ int64_t flow_stored_tile(const flow_plan *p, size_t group)
 bool flow_comes_ahead(const tune_flow *f, const flow_plan *p, const target *t, const flow_value *v)
 {
     size_t g = looped_group(p);
-    return p->ahead && g != NO_GROUP && (v->has >> g & 1) && v->tensor && v->place == FLOW_DM && flow_ring_of(f, p, t, v).slices == 1 &&
-           is_rows_alone(f, v);
+    if (!p->ahead || g == NO_GROUP || !(v->has >> g & 1) || !v->tensor || v->place != FLOW_DM || flow_ring_of(f, p, t, v).slices > 1)
+        return false;
+    return is_rows_alone(f, v) || (v->count == 1 && is_for_one_step(f, v, true) && flow_handing_of(f, p, t, v).slices == 1);
 }
 
 int64_t flow_tile_of(const tune_flow *f, const flow_plan *p, const target *t, const flow_value *v)
@@ -533,13 +574,14 @@ static const char *rows_of_handing(const writer *w, const flow_handing *h, const
  * others: clusters and slices get copies without a name, and the name after. */
 static void write_tensor(writer *w, const flow_value *v, size_t around, const char *element)
 {
-    const char *named = around == NO_GROUP ? "Slice" : arena_printf(w->a, "m![%s]", slices(w, 0, around));
+    const unsigned gathered = flow_gathered_of(w->f, w->p, v);
+    const char *named = around == NO_GROUP ? slice_type(w, gathered) : arena_printf(w->a, "m![%s]", slices(w, 0, around));
     for (size_t g = 0; g < w->f->group_count; g++)
         if (w->f->share[g].axis && !(v->has >> g & 1) && w->p->split[g].slice * w->p->split[g].cluster > 1)
             w->unnamed |= 1U << g;
     tune_line(&w->page, "let %s: DmTensor<%s, Chip, %s, %s, m![%s]> = %s%s.to_dm(&mut device.tdma);", v->name, type_name(v->type),
               w->unnamed ? arena_printf(w->a, "m![%s]", clusters(w)) : "Cluster",
-              w->unnamed ? arena_printf(w->a, "m![%s]", slices(w, 0, around)) : named, element, w->f->e->tensors[v->tensor].port,
+              w->unnamed ? arena_printf(w->a, "m![%s]", slices(w, gathered, around)) : named, element, w->f->e->tensors[v->tensor].port,
               flow_comes_ahead(w->f, w->p, w->t, v) ? "" : part_of(w, v, ".view()"));
     if (w->unnamed)
         tune_line(&w->page, "let %s: DmTensor<%s, Chip, Cluster, %s, m![%s]> = unsafe { %s.reshape() };", v->name, type_name(v->type),
@@ -588,8 +630,9 @@ static void write_load(writer *w, const flow_step *s)
     int64_t elements = flow_tile_of(w->f, w->p, w->t, v);
     const char *others[FLOW_GROUPS_MAX];
     size_t count = 0;
+    const unsigned gathered = flow_gathered_of(w->f, w->p, v);
     for (size_t g = 0; g < w->f->group_count; g++)
-        if (!(v->has >> g & 1) && w->p->split[g].slice * w->p->split[g].cluster > 1)
+        if (!((v->has | gathered) >> g & 1) && w->p->split[g].slice * w->p->split[g].cluster > 1)
             others[count++] = w->f->share[g].axis ? w->f->share[g].axis : w->f->groups[g].text;
     flow_ring ring = flow_ring_of(w->f, w->p, w->t, v);
     flow_handing h = flow_handing_of(w->f, w->p, w->t, v);
@@ -954,15 +997,16 @@ static void write_copy(writer *w, const flow_step *s)
     begin_step(w, s->why);
     tune_write_operand(
         &w->page,
-        &(tune_operand_text){.name = to->name,
-                             .slice = "Slice",
-                             .element = from->count ? element(w, &x) : "1 # 8",
-                             .from = arena_printf(w->a, "%s.view()", x.name),
-                             .from_type = x.type,
-                             .type = w->f->meets,
-                             .time = rows,
-                             .packet = in > 1 ? tile(w, inner) : arena_printf(w->a, "1 # %d", (int)(64 / dtype_row_of(from->type)->bits)),
-                             .hands = hands});
+        &(tune_operand_text){
+            .name = to->name,
+            .slice = slice_type(w, flow_gathered_of(w->f, w->p, from)),
+            .element = from->count ? element(w, &x) : "1 # 8",
+            .from = arena_printf(w->a, "%s.view()%s", x.name, flow_comes_ahead(w->f, w->p, w->t, from) ? part_of(w, from, "") : ""),
+            .from_type = x.type,
+            .type = w->f->meets,
+            .time = rows,
+            .packet = in > 1 ? tile(w, inner) : arena_printf(w->a, "1 # %d", (int)(64 / dtype_row_of(from->type)->bits)),
+            .hands = hands});
     end_step(w);
 }
 

@@ -68,6 +68,10 @@ typedef struct flow_ring {
 } flow_ring;
 flow_ring flow_ring_of(const tune_flow *f, const flow_plan *p, const target *t, const flow_value *v);
 
+/* Groups whose slices have it in their first one alone, a bit each: what nothing needs but operations on the result after it has been
+ * folded over them. */
+unsigned flow_gathered_of(const tune_flow *f, const flow_plan *p, const flow_value *v);
+
 /* Of a result whose division waits: slices that share what is folded have a part of this group each, where they have one of it; else the
  * first of them has all. One slice: so it is. */
 flow_ring flow_left_of(const tune_flow *f, const flow_plan *p, const flow_value *v);
@@ -82,7 +86,8 @@ typedef struct flow_handing {
 } flow_handing;
 flow_handing flow_handing_of(const tune_flow *f, const flow_plan *p, const target *t, const flow_value *v);
 
-/* Rows that come in front of the loop, though iterations share them: so do those of a contraction that nothing else needs. */
+/* What comes in front of the loop, though iterations share it: rows of a contraction that nothing else needs, and of the operands that are
+ * kept in the VRF those with no other axis. */
 bool flow_comes_ahead(const tune_flow *f, const flow_plan *p, const target *t, const flow_value *v);
 
 /* Elements that a slice has of a value. */
