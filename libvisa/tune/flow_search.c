@@ -8,7 +8,7 @@
 #include "support/integer.h"
 #include "support/order.h"
 
-enum { MOST_PLANS = 192, MOST_STAYING = 24, MOST_LOOPS = 64, FILL = 16, LANES = 8, ESTIMATE_ERROR_PERCENT = 50 };
+enum { MOST_PLANS = 192, MOST_STAYING = 24, MOST_LOOPS = 64, FILL = 16, LANES = 8, WORD_BYTES = 8, ESTIMATE_ERROR_PERCENT = 50 };
 
 typedef struct space {
     const target *t;
@@ -311,6 +311,15 @@ static bool folds_from_dm(const tune_flow *f, size_t g)
     return true;
 }
 
+/* Is the group multiplied, and added in the Reducer? */
+static bool is_summed(const tune_flow *f, size_t g)
+{
+    for (size_t i = 0; i < f->value_count; i++)
+        if (f->values[i].place == FLOW_STREAM && f->values[i].summed == g)
+            return true;
+    return false;
+}
+
 /* Digits of one axis; is_even: with the padding of each cluster in itself, and no tile cut. False: half of its slices would have padding
  * alone, or the axis has no such iterations or clusters. */
 static bool split_group(const space *x, size_t g, int64_t loop, int64_t cluster, int64_t slice, bool is_even, flow_split *s)
@@ -319,9 +328,11 @@ static bool split_group(const space *x, size_t g, int64_t loop, int64_t cluster,
     if (size % loop != 0)
         return false;
     int64_t in_loop = size / loop;
-    int64_t each = ceil_div(in_loop, parts), flit = x->t->flit_bytes * 8 / dtype_row_of(x->f->type)->bits;
-    bool one_flit = slice > 1 && each == flit && x->unit[g] == 2 * flit; /* of what is summed: a packet is of two where there are two */
-    *s = (flow_split){.loop = loop, .cluster = cluster, .slice = slice, .tile = one_flit ? each : round_up(each, x->unit[g])};
+    int64_t each = ceil_div(in_loop, parts);
+    /* of what is summed slices may have less than a packet, in whole lanes: the rest of its flit counts for nothing */
+    bool is_part = slice > 1 && is_summed(x->f, g) && x->unit[g] == flow_packet(x->f, x->t, g) && x->unit[g] % each == 0 &&
+                   each % LANES == 0 && bytes_of(x->f->type, each) >= WORD_BYTES;
+    *s = (flow_split){.loop = loop, .cluster = cluster, .slice = slice, .tile = is_part ? each : round_up(each, x->unit[g])};
     s->padded = parts * s->tile;
     s->is_even = is_even;
     if (is_even && (cluster == 1 || in_loop % (cluster * s->tile) != 0 || x->unit[g] > 1 || s->padded == in_loop))
@@ -337,7 +348,6 @@ static bool split_group(const space *x, size_t g, int64_t loop, int64_t cluster,
  * many are whole blocks of HBM, or all that there are. */
 static bool bring(const space *x, flow_plan *p)
 {
-    enum { WORD_BYTES = 8 };
     const tune_flow *f = x->f;
     const flow_value *out = &f->values[0];
     const target *t = x->t;

@@ -359,7 +359,9 @@ int64_t flow_tile_of(const tune_flow *f, const flow_plan *p, const target *t, co
     for (size_t i = 0; i < v->count; i++)
         elements *= p->split[v->groups[i]].tile;
     elements /= flow_ring_of(f, p, t, v).slices * flow_handing_of(f, p, t, v).slices * flow_left_of(f, p, v).slices;
-    int64_t inner = v->is_packed && v->count > 0 ? p->split[v->groups[v->count - 1]].tile : 1;
+    int64_t inner = (v->is_packed || v->place == FLOW_TRF) && v->count > 0 ? p->split[v->groups[v->count - 1]].tile : 1;
+    if (v->place == FLOW_TRF) /* whole flits */
+        return elements / inner * round_up(inner, t->flit_bytes * 8 / dtype_row_of(v->type)->bits);
     return v->tensor && v->place == FLOW_DM ? elements : elements / inner * round_up(inner, LANES);
 }
 
@@ -870,6 +872,13 @@ static void write_turn(writer *w, const flow_step *s)
     end_step(w);
 }
 
+/* A tile of what is summed as it lies in the TRF: whole flits. */
+static const char *in_flits(const writer *w, size_t summed)
+{
+    int64_t part = w->p->split[summed].tile, flit = w->t->flit_bytes * 8 / dtype_row_of(w->f->type)->bits;
+    return padded_to(w, tile(w, summed), part, round_up(part, flit));
+}
+
 /* A Lane of the TRF for each of 8 columns. */
 static void write_fill(writer *w, const flow_step *s)
 {
@@ -884,7 +893,7 @@ static void write_fill(writer *w, const flow_step *s)
                   : h.slices > 1     ? "Into the TRF by the sub context, while others work: all get what each of these slices has"
                                      : "Into the TRF by the sub context, while others work");
     tune_line(&w->page, "let %s: TrfTensor<%s, Chip, Cluster, Slice, m![%s], m![%s]> = device.%s", to->name, type_name(to->type), lanes,
-              TUNE_LIST(w->a, outer, groups, sums), w->p->main_weights ? "main" : "sub");
+              TUNE_LIST(w->a, outer, groups, in_flits(w, from->groups[from->count - 1])), w->p->main_weights ? "main" : "sub");
     tune_line(&w->page, "    .begin(%s.view())", from->name);
     const char *time = h.slices > 1 ? left_of_handing(w, &h, inner) : TUNE_LIST(w->a, lanes, outer, groups);
     tune_line(&w->page, "    .fetch::<m![%s], m![%s]>()", TUNE_LIST(w->a, time), TUNE_LIST(w->a, sums));
@@ -1133,7 +1142,8 @@ static void write_ones(writer *w, const flow_step *s)
     begin_step(w, s->why);
     tune_line(&w->page, "let mut %s: DmTensor<%s, Chip, Cluster, Slice, m![%s]> = DmTensor::new();", to->name, type, sums);
     tune_line(&w->page, "%s.view_mut().memset(const { %s::from_f32(1.0) }, &mut device.sub);", to->name, type);
-    tune_line(&w->page, "let %s: TrfTensor<%s, Chip, Cluster, Slice, m![1 # %d], m![%s]> = device.sub", to->name, type, LANES, sums);
+    tune_line(&w->page, "let %s: TrfTensor<%s, Chip, Cluster, Slice, m![1 # %d], m![%s]> = device.sub", to->name, type, LANES,
+              in_flits(w, to->groups[0]));
     tune_line(&w->page, "    .begin(%s.view())", to->name);
     tune_line(&w->page, "    .fetch::<m![1 # %d], m![%s]>()", LANES, sums);
     tune_line(&w->page, "    .collect()");
