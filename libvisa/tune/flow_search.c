@@ -125,12 +125,17 @@ static int64_t steps_of(const space *x, const flow_plan *p, const flow_value *su
     return packets * larger(rows * flits, flow_tile_of(x->f, p, x->t, sums) / LANES);
 }
 
+static int64_t flits_of_weights(const space *x, const flow_plan *p, const flow_value *weights)
+{
+    return bytes_of(x->f->type, flow_tile_of(x->f, p, x->t, weights)) / x->t->flit_bytes;
+}
+
 /* Of a pass into the TRF. */
 static int64_t fill_cycles(const space *x, const flow_plan *p, const flow_step *s)
 {
     const flow_value *from = &x->f->values[s->from];
     flow_handing h = flow_handing_of(x->f, p, x->t, from);
-    int64_t flits = bytes_of(x->f->type, flow_tile_of(x->f, p, x->t, &x->f->values[s->to])) / x->t->flit_bytes;
+    int64_t flits = flits_of_weights(x, p, &x->f->values[s->to]);
     if (h.slices > 1)
         return larger(flits, h.slices * h.inside * bytes_of(from->type, flow_tile_of(x->f, p, x->t, from)) / x->t->flit_bytes);
     return p->main_weights ? flits : flits * x->t->flit_bytes / x->t->fetch_access_sub_bytes;
@@ -177,6 +182,13 @@ static void follow(const space *x, const flow_plan *p, size_t step, clocks *c)
         return;
     }
     bool is_copy = s->kind == FLOW_PASS && flow_is_copy(f, s), by_sub = is_copy || (s->kind == FLOW_FILL && !p->main_weights);
+    if (s->kind == FLOW_FILL && flow_hands_halves(f, p, x->t, from)) {
+        const int64_t half = fill_cycles(x, p, s) / 2;
+        c->sub = half + larger(c->sub, c->ready[s->from]);
+        c->main = half + larger(c->main, c->ready[s->from]);
+        c->ready[s->to] = c->main = larger(c->main, c->sub) + flits_of_weights(x, p, &f->values[s->to]);
+        return;
+    }
     int64_t *clock = by_sub ? &c->sub : &c->main, tile_bytes = bytes_of(from->type, flow_tile_of(f, p, x->t, from));
     int64_t begin = larger(*clock, c->ready[s->from]);
     if (from->place == FLOW_STREAM)
@@ -419,6 +431,22 @@ static void consider_staying(space *x, const flow_plan *p)
         keep(x, &of);
 }
 
+static bool any_halves(const space *x, const flow_plan *p)
+{
+    bool halves = false;
+    for (size_t i = 0; i < x->f->value_count; i++)
+        halves = halves || flow_hands_halves(x->f, p, x->t, &x->f->values[i]);
+    return halves;
+}
+
+static bool any_ahead(const space *x, const flow_plan *p)
+{
+    bool ahead = false;
+    for (size_t i = 0; i < x->f->value_count; i++)
+        ahead = ahead || flow_comes_ahead(x->f, p, x->t, &x->f->values[i]);
+    return ahead;
+}
+
 /* From group `g` on: slices that are left, whether clusters and iterations are given away, and whether slices share what is folded. */
 static void consider(space *x, flow_plan *p, size_t g, int64_t slices, bool clusters, bool loops, bool folds)
 {
@@ -441,17 +469,16 @@ static void consider(space *x, flow_plan *p, size_t g, int64_t slices, bool clus
         p->hands_kept = true;
         const bool kept = hands_any(x, p);
         p->rings = false;
-        bool ahead = false;
-        for (size_t i = 0; i < x->f->value_count; i++)
-            ahead = ahead || flow_comes_ahead(x->f, p, x->t, &x->f->values[i]);
-        const int by_main = fills ? 2 : 1, around = rings ? 2 : 1, handed = hands ? 2 : 1, fronts = ahead ? 2 : 1;
+        const bool ahead = any_ahead(x, p);
+        const int by_main = fills ? 2 : 1, around = rings ? 2 : 1, handed = hands ? 3 : 1, fronts = ahead ? 2 : 1;
         for (int way = 0; way < by_main * around * handed * fronts * (kept ? 2 : 1); way++) {
             p->main_weights = fills && way % by_main;
             p->rings = way / by_main % around > 0;
             p->hands = way / by_main / around % handed > 0;
+            p->halves = way / by_main / around % handed > 1;
             p->ahead = way / by_main / around / handed % fronts > 0;
             p->hands_kept = way / by_main / around / handed / fronts > 0;
-            if (p->rings && p->ahead)
+            if ((p->halves && !any_halves(x, p)) || (p->rings && p->ahead && !any_ahead(x, p)))
                 continue;
             if (!fits(x, p))
                 continue;

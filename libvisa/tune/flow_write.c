@@ -319,6 +319,14 @@ flow_handing flow_handing_of(const tune_flow *f, const flow_plan *p, const targe
     return h;
 }
 
+bool flow_hands_halves(const tune_flow *f, const flow_plan *p, const target *t, const flow_value *v)
+{
+    const flow_handing h = flow_handing_of(f, p, t, v);
+    if (!p->halves || h.slices == 1 || is_for_one_step(f, v, true))
+        return false;
+    return h.lanes < LANES || p->split[v->groups[v->count - 2]].tile % (2 * LANES * h.groups) == 0;
+}
+
 int64_t flow_folded_lanes(const tune_flow *f, const flow_plan *p, const size_t *groups, size_t count, size_t folded)
 {
     const bool is_whole = f->groups[folded].size % LANES == 0 || p->split[folded].slice == 1;
@@ -348,7 +356,7 @@ int64_t flow_stored_tile(const flow_plan *p, size_t group)
 bool flow_comes_ahead(const tune_flow *f, const flow_plan *p, const target *t, const flow_value *v)
 {
     size_t g = looped_group(p);
-    if (!p->ahead || g == NO_GROUP || !(v->has >> g & 1) || !v->tensor || v->place != FLOW_DM || flow_ring_of(f, p, t, v).slices > 1)
+    if (!p->ahead || g == NO_GROUP || !(v->has >> g & 1) || !v->tensor || v->place != FLOW_DM || flow_ring_of(f, p, t, v).packet > 0)
         return false;
     return is_rows_alone(f, v) || (v->count == 1 && is_for_one_step(f, v, true) && flow_handing_of(f, p, t, v).slices == 1);
 }
@@ -560,6 +568,21 @@ static const char *left_of_handing(const writer *w, const flow_handing *h, size_
     return lanes || groups ? TUNE_LIST(w->a, lanes, groups) : NULL;
 }
 
+/* Positions of the kept axis in a half: the outermost digit of what each of these slices brings has two. */
+static int64_t half_of(const writer *w, const flow_handing *h, size_t kept)
+{
+    return h->lanes < LANES ? LANES / 2 : w->p->split[kept].tile / 2;
+}
+
+/* Of what a slice brings, a half. */
+static const char *left_of_half(const writer *w, const flow_handing *h, size_t kept)
+{
+    const bool of_lanes = h->lanes < LANES;
+    const int64_t groups = w->p->split[kept].tile / (LANES * h->groups);
+    return TUNE_LIST(w->a, of_lanes ? digit(w, kept, h->lanes, LANES / 2 / h->lanes) : NULL,
+                     digit(w, kept, LANES * h->groups, of_lanes ? groups : groups / 2));
+}
+
 /* Of what goes into the VRF, the tiles that each of them brings, and `last` after them. */
 static const char *rows_of_handing(const writer *w, const flow_handing *h, const flow_value *v, const char *last)
 {
@@ -666,7 +689,10 @@ static void write_load(writer *w, const flow_step *s)
         begin_step(w,
                    arena_printf(w->a, "%" PRId64 " bytes for each slice, once for %" PRId64 " of them: the Switch Engine takes them around",
                                 ceil_div(elements * dtype_row_of(v->type)->bits, 8), ring.slices));
-        write_tensor(w, v, shared_group(w->f, w->p), tune_list(w->a, parts, v->count));
+        const char *of = tune_list(w->a, parts, v->count);
+        if (flow_comes_ahead(w->f, w->p, w->t, v))
+            of = TUNE_LIST(w->a, iterations(w), in_list(of));
+        write_tensor(w, v, shared_group(w->f, w->p), of);
         w->around = NULL;
         end_step(w);
         return;
@@ -879,6 +905,32 @@ static const char *in_flits(const writer *w, size_t summed)
     return padded_to(w, tile(w, summed), part, round_up(part, flit));
 }
 
+/* Weights that slices hand on come into DM, in each slice all that it multiplies. Halves are outermost, so that neither context waits. */
+static const char *write_halves_around(writer *w, const flow_value *from, const flow_value *to)
+{
+    const flow_handing h = flow_handing_of(w->f, w->p, w->t, from);
+    const size_t kept = from->groups[from->count - 2], summed = from->groups[from->count - 1];
+    const int64_t of = half_of(w, &h, kept), tile_of = w->p->split[kept].tile;
+    const char *name = arena_printf(w->a, "around_%d", w->step), *half = digit(w, kept, of, 2), *sums = tile(w, summed),
+               *time = left_of_half(w, &h, kept), *rest = digit(w, kept, 2 * of, tile_of / (2 * of));
+    begin_step(w, "All get what each of these slices has, a half by the sub context and a half by main");
+    tune_line(&w->page, "let mut %s: DmTensor<%s, Chip, Cluster, Slice, m![%s]> = DmTensor::new();", name, type_name(to->type),
+              TUNE_LIST(w->a, half, rest, digit(w, kept, 1, of), sums));
+    for (int i = 0; i < 2; i++) {
+        tune_line(&w->page, "device.%s", i == 0 ? "sub" : "main");
+        tune_line(&w->page, "    .begin(%s.view().tile::<m![%s], 1, _>(%d))", from->name, half, i);
+        tune_line(&w->page, "    .fetch::<m![%s], m![%s]>()", TUNE_LIST(w->a, in_list(time)), TUNE_LIST(w->a, sums));
+        if (from->type != to->type)
+            tune_line(&w->page, "    .fetch_cast::<%s>()", type_name(to->type));
+        tune_line(&w->page, "    .switch::<Slice, m![%s]>(SwitchConfig::Broadcast1 { slice1: %" PRId64 ", slice0: %" PRId64 " })",
+                  TUNE_LIST(w->a, in_list(time), handed_digits(w, &h, kept)), h.slices, h.inside);
+        tune_line(&w->page, "    .collect()");
+        tune_line(&w->page, "    .commit_view(%s.view_mut().tile::<m![%s], 1, _>(%d));", name, half, i);
+    }
+    end_step(w);
+    return name;
+}
+
 /* A Lane of the TRF for each of 8 columns. */
 static void write_fill(writer *w, const flow_step *s)
 {
@@ -887,17 +939,25 @@ static void write_fill(writer *w, const flow_step *s)
     const char *outer = from->count > 2 ? in_list(tiles(w, from->groups, from->count - 2, NULL)) : NULL, *lanes = digit(w, inner, 1, LANES),
                *groups = digit(w, inner, LANES, w->p->split[inner].tile / LANES), *sums = tile(w, from->groups[from->count - 1]);
     flow_handing h = flow_handing_of(w->f, w->p, w->t, from);
-    begin_step(w, w->p->main_weights ? h.slices > 1
-                                           ? "Into the TRF by the main context: all get what each of these slices has"
-                                           : "Into the TRF by the main context, 32 bytes a cycle: the sub context's 8 would be waited for"
-                  : h.slices > 1     ? "Into the TRF by the sub context, while others work: all get what each of these slices has"
-                                     : "Into the TRF by the sub context, while others work");
+    const char *name = from->name;
+    bool by_main = w->p->main_weights;
+    dtype type = from->type;
+    if (flow_hands_halves(w->f, w->p, w->t, from)) {
+        name = write_halves_around(w, from, to);
+        h.slices = 1;
+        by_main = true;
+        type = to->type;
+    }
+    begin_step(w, by_main        ? h.slices > 1 ? "Into the TRF by the main context: all get what each of these slices has"
+                                                : "Into the TRF by the main context, 32 bytes a cycle: the sub context's 8 would be waited for"
+                  : h.slices > 1 ? "Into the TRF by the sub context, while others work: all get what each of these slices has"
+                                 : "Into the TRF by the sub context, while others work");
     tune_line(&w->page, "let %s: TrfTensor<%s, Chip, Cluster, Slice, m![%s], m![%s]> = device.%s", to->name, type_name(to->type), lanes,
-              TUNE_LIST(w->a, outer, groups, in_flits(w, from->groups[from->count - 1])), w->p->main_weights ? "main" : "sub");
-    tune_line(&w->page, "    .begin(%s.view())", from->name);
+              TUNE_LIST(w->a, outer, groups, in_flits(w, from->groups[from->count - 1])), by_main ? "main" : "sub");
+    tune_line(&w->page, "    .begin(%s.view())", name);
     const char *time = h.slices > 1 ? left_of_handing(w, &h, inner) : TUNE_LIST(w->a, lanes, outer, groups);
     tune_line(&w->page, "    .fetch::<m![%s], m![%s]>()", TUNE_LIST(w->a, time), TUNE_LIST(w->a, sums));
-    if (from->type != to->type)
+    if (type != to->type)
         tune_line(&w->page, "    .fetch_cast::<%s>()", type_name(to->type));
     if (h.slices > 1)
         tune_line(&w->page, "    .switch::<Slice, m![%s]>(SwitchConfig::Broadcast1 { slice1: %" PRId64 ", slice0: %" PRId64 " })",
@@ -1167,11 +1227,20 @@ static bool is_inside(const writer *w, const flow_step *s)
     return has >> w->looped & 1;
 }
 
+static bool is_handed_on(const writer *w, const flow_step *s)
+{
+    return s->kind == FLOW_LOAD && flow_handing_of(w->f, w->p, w->t, &w->f->values[s->to]).slices > 1;
+}
+
+/* What has longest to go around comes first. */
 static void write_steps(writer *w, bool inside)
 {
+    for (size_t i = 0; i < w->f->step_count; i++)
+        if (is_handed_on(w, &w->f->steps[i]) && is_inside(w, &w->f->steps[i]) == inside)
+            write_load(w, &w->f->steps[i]);
     for (size_t i = 0; i < w->f->step_count; i++) {
         const flow_step *s = &w->f->steps[i];
-        if (s->kind == FLOW_ONES || is_inside(w, s) != inside)
+        if (s->kind == FLOW_ONES || is_inside(w, s) != inside || is_handed_on(w, s))
             continue;
         if (s->kind == FLOW_LOAD)
             write_load(w, s);

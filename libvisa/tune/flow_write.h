@@ -22,6 +22,7 @@ typedef struct flow_plan {
     bool rings;        /* slices that share what is reduced bring a part of the rows each, which go around by the Switch Engine */
     bool hands;        /* slices that share weights bring a part of them each, which go around on the way into the TRF */
     bool hands_kept;   /* and of what goes into the VRF alone, on the way there */
+    bool halves;       /* weights go around by both contexts, a half each, into DM; main fills the TRF with them */
     bool ahead;        /* rows of all iterations come in one copy in front of their loop */
     int64_t brought;   /* positions of the result's outermost axis that a slice writes after a copy from DM to DM has brought them there; */
     int64_t brought_clusters; /* in so many clusters. 0: slices write what they have computed */
@@ -85,6 +86,9 @@ typedef struct flow_handing {
     size_t group;
 } flow_handing;
 flow_handing flow_handing_of(const tune_flow *f, const flow_plan *p, const target *t, const flow_value *v);
+
+/* Do its halves go around by both contexts? Each slice must bring an even part. */
+bool flow_hands_halves(const tune_flow *f, const flow_plan *p, const target *t, const flow_value *v);
 
 /* What comes in front of the loop, though iterations share it: rows of a contraction that nothing else needs, and of the operands that are
  * kept in the VRF those with no other axis. */
