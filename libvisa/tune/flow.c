@@ -161,7 +161,8 @@ const flow_value *tune_flow_operand(const tune_flow *f, const tune_operation *o)
 unsigned tune_flow_depends(const tune_flow *f, size_t value)
 {
     const flow_value *v = &f->values[value];
-    return v->place == FLOW_STREAM ? v->has | f->values[v->rows].has | f->values[v->weights].has : v->has;
+    return v->place == FLOW_STREAM ? v->has | f->values[v->rows].has | f->values[v->weights].has | (v->lying ? f->values[v->lying].has : 0)
+                                   : v->has;
 }
 
 /* ---- values ---- */
@@ -513,8 +514,8 @@ static void put_batches_first(flow_value *v, unsigned batches)
     memcpy(&v->groups[first], rest, count * sizeof *rest);
 }
 
-/* In DM as the Reducer takes it: [batch, kept, summed]. */
-static bool lay_for_reducer(lowering *l, const tune_node *n, size_t summed, bool is_weights, unsigned batches, size_t *out)
+/* In DM as the Reducer takes it: [batch, kept, summed]; or [batch, summed, kept], where `may_lie`. */
+static bool lay_for_reducer(lowering *l, const tune_node *n, size_t summed, bool is_weights, bool may_lie, unsigned batches, size_t *out)
 {
     tune_flow *f = l->f;
     if (n->kind != TUNE_NODE_TENSOR) {
@@ -551,6 +552,9 @@ static bool lay_for_reducer(lowering *l, const tune_node *n, size_t summed, bool
         return true;
     if (!is_weights || v.count < 2 || v.groups[v.count - 2] != summed)
         return refuse_layout(l, n, "an operand of a contraction lies in an order that is not turned here");
+    f->has_lying = f->has_lying || may_lie;
+    if (may_lie && f->how.streams_lying)
+        return true;
     flow_value turned = v;
     turned.tensor = 0;
     turned.name = fresh_name(l, "turned");
@@ -623,11 +627,13 @@ static bool lower_contraction(lowering *l, const tune_node *n, const tune_node *
     }
     const size_t known = f->step_count;
     const unsigned batches = of_a & of_b & ~summed;
-    if (!lay_for_reducer(l, a, group, false, batches, &rows) || !lay_for_reducer(l, b, group, true, batches, &columns))
+    const bool is_folded = (of_a | of_b) & ~summed & folded_groups(f, f->e->root); /* what is folded must leave the Reducer innermost */
+    if (!lay_for_reducer(l, a, group, false, false, batches, &rows) || !lay_for_reducer(l, b, group, true, !is_folded, batches, &columns))
         return false;
+    const bool lies = f->values[columns].groups[f->values[columns].count - 1] != group;
     const tune_operation summed_here = {.what = TUNE_FOLD_ADD, .operand = f->groups[group].text, .group = group, .is_summed = true};
     *out = (chain){0};
-    for (size_t i = 0; i < f->value_count && f->step_count == known; i++) { /* the same sums again */
+    for (size_t i = 0; i < f->value_count && f->step_count == known && !lies; i++) { /* the same sums again */
         const flow_value *v = &f->values[i];
         for (size_t k = 0; v->place == FLOW_STREAM && v->rows == rows && v->summed == group && k < known; k++)
             if (f->steps[k].kind == FLOW_FILL && f->steps[k].from == columns && f->steps[k].to == v->weights) {
@@ -635,17 +641,23 @@ static bool lower_contraction(lowering *l, const tune_node *n, const tune_node *
                 return append(l, n, out, summed_here);
             }
     }
-    flow_value w = f->values[columns];
+    flow_value w = f->values[lies ? rows : columns];
     w.tensor = 0;
     w.place = FLOW_TRF;
     w.type = f->type;
     w.name = fresh_name(l, "weights");
-    if (!add_value(l, w, &weights) || !add_step(l, (flow_step){.kind = FLOW_FILL, .from = columns, .to = weights}))
+    const flow_step fill = {.kind = FLOW_FILL, .from = lies ? rows : columns, .to = f->value_count};
+    if (!add_value(l, w, &weights) || (!lies && !add_step(l, fill)))
         return false;
-    f->batches |= f->values[rows].has & w.has & ~summed;
-    if (!add_value(l, sums_of(f, rows, weights, group), &out->source) || !append(l, n, out, summed_here))
+    f->batches |= f->values[rows].has & f->values[columns].has & ~summed;
+    flow_value sums = sums_of(f, rows, columns, group);
+    sums.weights = weights;
+    sums.lying = lies ? columns : 0;
+    sums.is_packed = lies || sums.is_packed;
+    if (!add_value(l, sums, &out->source) || !append(l, n, out, summed_here))
         return false;
-    return !(f->how.divides_after && can_divide_after(f, a, group)) || divide_by_total(l, n, rows, summed_here, out);
+    const bool waits = f->how.divides_after && can_divide_after(f, a, group);
+    return (!waits || divide_by_total(l, n, rows, summed_here, out)) && (!lies || add_step(l, fill)); /* the TRF holds two tensors */
 }
 
 static bool lower(lowering *l, const tune_node *n, chain *out)

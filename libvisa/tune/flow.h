@@ -33,6 +33,7 @@ typedef struct flow_value {
     size_t tensor;                /* in tune_expression.tensors of what is loaded; 0: it is computed, or the result */
     bool is_packed;               /* its innermost group is that of the packets; else each flit has one element in front */
     size_t rows, weights, summed; /* of sums: values in DM and in the TRF, and the group that both have and the sums have not */
+    size_t lying;                 /* of sums: [summed, kept] in DM, streams as it lies past weights made of the rows; 0: the rows stream */
     bool is_left;                 /* what slices share is folded as it is in the result: an operand of that */
 } flow_value;
 
@@ -47,10 +48,11 @@ typedef struct flow_step {
     const char *why;
 } flow_step;
 
-/* Two ways to compute what is the same. */
+/* Ways to compute what is the same. */
 typedef struct flow_reading {
     bool multiplies_again; /* sums of a contraction that are read more than once are computed again, and not kept in DM */
     bool divides_after;    /* powers meet weights where shares do, and their sums are divided: fewer, and the Reducer adds the powers */
+    bool streams_lying;    /* what lies [summed, kept] is not turned: it streams, and what would be rows are the weights */
 } flow_reading;
 
 /* A softmax: no power before the largest of its row is known, no share before the sum of its powers is. */
@@ -74,8 +76,8 @@ typedef struct tune_flow {
     size_t softmax_count;
     int64_t most_slices; /* of a cluster that work; 0: all */
     flow_reading how;
-    bool has_sums_again, has_divisions; /* of each, there is something to read otherwise */
-    dtype meets, type, out_type;        /* in which values are worked on; of tensors without a type; of the result */
+    bool has_sums_again, has_divisions, has_lying; /* of each, there is something to read otherwise */
+    dtype meets, type, out_type;                   /* in which values are worked on; of tensors without a type; of the result */
 } tune_flow;
 
 /* Groups of a chain's values after its first `count` operations. */

@@ -119,6 +119,8 @@ static int64_t steps_of(const space *x, const flow_plan *p, const flow_value *su
 {
     int64_t packet = flow_packet_of(x->f, p, x->t, sums->summed), packets = larger(1, p->split[sums->summed].tile / packet), rows = 1;
     const flow_value *r = &x->f->values[sums->rows];
+    if (sums->lying)
+        return flow_lying_of(x->f, p, sums).cycles;
     for (size_t i = 0; i + 1 < r->count; i++)
         rows *= p->split[r->groups[i]].tile;
     int64_t flits = ceil_div(bytes_of(x->f->type, packet), x->t->flit_bytes);
@@ -192,7 +194,7 @@ static void follow(const space *x, const flow_plan *p, size_t step, clocks *c)
     int64_t *clock = by_sub ? &c->sub : &c->main, tile_bytes = bytes_of(from->type, flow_tile_of(f, p, x->t, from));
     int64_t begin = larger(*clock, c->ready[s->from]);
     if (from->place == FLOW_STREAM)
-        begin = larger(begin, larger(c->ready[from->rows], c->ready[from->weights]));
+        begin = larger(begin, larger(c->ready[from->lying ? from->lying : from->rows], c->ready[from->weights]));
     for (size_t k = 0; k < s->count; k++) {
         const flow_value *operand = tune_flow_operand(f, &s->operations[k]);
         begin = operand ? larger(begin, c->ready[operand - f->values]) : begin;
@@ -272,6 +274,9 @@ static bool fits(const space *x, const flow_plan *p)
 {
     const tune_flow *f = x->f;
     int64_t dm = 0, vrf = 0, ahead = 1;
+    for (size_t i = 0; i < f->value_count; i++)
+        if (f->values[i].lying && flow_lying_of(f, p, &f->values[i]).packet == 0)
+            return false;
     for (size_t g = 0; g < f->group_count; g++) {
         ahead = p->split[g].loop > 1 ? 2 : ahead;
         if ((f->batches >> g & 1) && p->split[g].tile > 1) /* other weights for each */
@@ -511,7 +516,7 @@ static uint32_t made_of(const tune_flow *f, size_t value)
         if (!(wanted >> v & 1))
             continue;
         if (of->place == FLOW_STREAM)
-            wanted |= UINT32_C(1) << of->rows | UINT32_C(1) << of->weights;
+            wanted |= UINT32_C(1) << of->rows | UINT32_C(1) << of->weights | (of->lying ? UINT32_C(1) << of->lying : 0);
         for (size_t i = 0; i < f->step_count; i++) {
             const flow_step *s = &f->steps[i];
             if (s->to != v || s->kind == FLOW_LOAD || s->kind == FLOW_ONES)

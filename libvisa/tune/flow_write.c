@@ -160,6 +160,12 @@ static const char *tiles(const writer *w, const size_t *groups, size_t count, co
     return tune_list(w->a, parts, count + 1);
 }
 
+/* "1" in a list is nothing. */
+static const char *in_list(const char *mapping)
+{
+    return strcmp(mapping, "1") == 0 ? NULL : mapping;
+}
+
 /* Do steps need a value for anything but the rows of one contraction? */
 static bool is_rows_alone(const tune_flow *f, const flow_value *v)
 {
@@ -424,6 +430,31 @@ int64_t flow_packet_of(const tune_flow *f, const flow_plan *p, const target *t, 
     return smaller(flow_packet(f, t, summed), p->split[summed].tile);
 }
 
+/* Rows of the innermost kept group that a slice has; the others stand outside of them. */
+static int64_t inner_rows(const tune_flow *f, const flow_plan *p, const flow_value *sums)
+{
+    const flow_value *rows = &f->values[sums->rows];
+    return rows->count > 1 ? p->split[rows->groups[rows->count - 2]].tile : 1;
+}
+
+flow_lying flow_lying_of(const tune_flow *f, const flow_plan *p, const flow_value *sums)
+{
+    enum { COLUMNS = 32, REGISTERS = 4 };
+    const flow_value *rows = &f->values[sums->rows];
+    const int64_t kept = p->split[sums->groups[sums->count - 1]].tile, bits = dtype_row_of(f->type)->bits, inner = inner_rows(f, p, sums);
+    flow_lying x = {.packet = gcd(kept, COLUMNS), .groups = gcd(REGISTERS, ceil_div(inner, LANES))};
+    const int64_t left = inner / flow_left_of(f, p, &f->values[0]).slices;
+    const bool nests = x.packet >= LANES && (inner <= LANES || inner % LANES == 0) && (left % LANES == 0 || LANES % larger(1, left) == 0) &&
+                       (left < LANES || left / LANES % x.groups == 0 || x.groups % (left / LANES) == 0);
+    if (!nests)
+        return (flow_lying){0};
+    int64_t packets = p->split[sums->summed].tile * kept / x.packet * ceil_div(inner, LANES * x.groups);
+    for (size_t i = 0; i + 2 < rows->count; i++)
+        packets *= p->split[rows->groups[i]].tile;
+    x.cycles = packets * larger(ceil_div(x.packet * bits, 256), x.groups);
+    return x;
+}
+
 int64_t flow_turn_columns(const tune_flow *f, int64_t tile)
 {
     return dtype_row_of(f->type)->bits == 4 || tile % 16 == 0 ? 16 : 8;
@@ -495,12 +526,6 @@ static void end_step(writer *w)
 {
     tune_end_step(&w->page, (tune_step)w->step);
     w->step += w->step + 1 < TUNE_STEPS;
-}
-
-/* "1" in a list is nothing. */
-static const char *in_list(const char *mapping)
-{
-    return strcmp(mapping, "1") == 0 ? NULL : mapping;
 }
 
 /* Rows of a tensor in HBM that a copy takes are whole 8 bytes. */
@@ -731,9 +756,45 @@ static int64_t lanes_of(const stream *s)
     return s->lanes > 0 ? s->lanes : LANES;
 }
 
+/* Of the innermost kept group of the rows, digits of what a slice has: groups of 8 outside of a packet's registers, those, and the 8. */
+static const char *digit_of_rows(const writer *w, const flow_value *sums, int64_t stride, int64_t count)
+{
+    const flow_value *rows = &w->f->values[sums->rows];
+    if (rows->count < 2)
+        return NULL;
+    const size_t g = rows->groups[rows->count - 2];
+    const int64_t has = w->p->split[g].tile / (g == w->left.group ? w->left.slices : 1);
+    return stride < has ? digit(w, g, stride, smaller(count, has / stride)) : NULL;
+}
+
+static const char *outer_rows(const writer *w, const flow_value *sums)
+{
+    const flow_value *rows = &w->f->values[sums->rows];
+    return rows->count > 2 ? in_list(tiles(w, rows->groups, rows->count - 2, NULL)) : NULL;
+}
+
+/* Sums of what streams as it lies leave so: the groups of 8 rows that follow each other, the packets, and those that a packet meets. */
+static const char *time_of_lying(const writer *w, const flow_value *sums, const char *summed, bool of_beats)
+{
+    const flow_lying x = flow_lying_of(w->f, w->p, sums);
+    const size_t kept = sums->groups[sums->count - 1];
+    const int64_t tile_of = w->p->split[kept].tile, met = LANES * x.groups;
+    const char *outside = digit_of_rows(w, sums, met, INT64_MAX), *packets = digit(w, kept, x.packet, tile_of / x.packet),
+               *groups = digit_of_rows(w, sums, LANES, x.groups);
+    if (!of_beats)
+        return TUNE_LIST(w->a, outer_rows(w, sums), outside, packets, summed, groups);
+    const char *row = digit_of_rows(w, sums, 1, LANES);
+    const int64_t few = inner_rows(w->f, w->p, sums);
+    if (few < LANES && few != power_of_two_above(few)) /* Rows are a power of two, and leave with their padding */
+        row = padded_to(w, row, few, power_of_two_above(few));
+    return TUNE_LIST(w->a, outer_rows(w, sums), outside, packets, groups, row, digit(w, kept, LANES, x.packet / LANES));
+}
+
 /* Time of a stream: whole flits, or one for each element where it is not packed; what is folded is innermost. */
 static const char *time_of(const writer *w, const stream *s, size_t folded)
 {
+    if (s->sums && s->sums->lying)
+        return time_of_lying(w, s->sums, NULL, true);
     const char *parts[FLOW_GROUPS_MAX + 2];
     size_t count = 0;
     for (size_t i = 0; i + s->is_packed < s->count; i++)
@@ -777,9 +838,36 @@ static const char *rows_of(const writer *w, const flow_value *sums)
     return tiles(w, rows->groups, rows->count - 1, NULL);
 }
 
+/* What lies [summed, kept] meets the rows, an element of them in all lanes of a packet. The tree adds nothing: sums are over time. */
+static void write_sums_of_lying(writer *w, const flow_value *sums)
+{
+    const tune_flow *f = w->f;
+    const flow_value *v = &f->values[sums->lying];
+    const flow_lying x = flow_lying_of(f, w->p, sums);
+    const size_t kept = sums->groups[sums->count - 1];
+    const int64_t lanes = 2 * w->t->flit_bytes * 8 / dtype_row_of(f->type)->bits;
+    const char *summed = tile(w, sums->summed), *packet = digit(w, kept, 1, x.packet), *time = time_of_lying(w, sums, summed, false),
+               *before = TUNE_LIST(w->a, outer_rows(w, sums), digit_of_rows(w, sums, LANES * x.groups, INT64_MAX),
+                                   digit(w, kept, x.packet, w->p->split[kept].tile / x.packet), summed),
+               *out = time_of_lying(w, sums, NULL, false);
+    tune_line(&w->page, "    .begin(%s.view())", v->name);
+    tune_line(&w->page, "    .fetch::<m![%s], m![%s]>()", before, packet);
+    tune_line(&w->page, "    .collect()");
+    tune_line(&w->page, "    .contract_outer::<m![%s], m![%s], _, _, _>(&%s)", time, padded_to(w, packet, x.packet, lanes),
+              f->values[sums->weights].name);
+    tune_line(&w->page, "    .contract_packet::<m![%s]>()", packet);
+    tune_line(&w->page, "    .contract_time::<m![%s]>()", out);
+    tune_line(&w->page, "    .contract_lane::<m![%s], m![%s]>(LaneMode::Sequential)", time_of_lying(w, sums, NULL, true),
+              digit(w, kept, 1, LANES));
+}
+
 /* The rows meet the weights, up to the sums. */
 static void write_sums(writer *w, const flow_value *sums)
 {
+    if (sums->lying) {
+        write_sums_of_lying(w, sums);
+        return;
+    }
     const tune_flow *f = w->f;
     const flow_value *weights = &f->values[sums->weights];
     int64_t packet = flow_packet_of(f, w->p, w->t, sums->summed), flit = w->t->flit_bytes * 8 / dtype_row_of(f->type)->bits,
@@ -898,6 +986,12 @@ static void write_turn(writer *w, const flow_step *s)
     end_step(w);
 }
 
+/* Of so many positions the Rows of the TRF: 8, or fewer where there are no more. */
+static const char *rows_of_trf(const writer *w, size_t g, int64_t count)
+{
+    return count < LANES ? padded_to(w, g == NO_GROUP ? NULL : tile(w, g), count, power_of_two_above(count)) : digit(w, g, 1, LANES);
+}
+
 /* A tile of what is summed as it lies in the TRF: whole flits. */
 static const char *in_flits(const writer *w, size_t summed)
 {
@@ -935,9 +1029,11 @@ static const char *write_halves_around(writer *w, const flow_value *from, const 
 static void write_fill(writer *w, const flow_step *s)
 {
     const flow_value *from = &w->f->values[s->from], *to = &w->f->values[s->to];
-    size_t inner = from->groups[from->count - 2];
-    const char *outer = from->count > 2 ? in_list(tiles(w, from->groups, from->count - 2, NULL)) : NULL, *lanes = digit(w, inner, 1, LANES),
-               *groups = digit(w, inner, LANES, w->p->split[inner].tile / LANES), *sums = tile(w, from->groups[from->count - 1]);
+    size_t inner = from->count > 1 ? from->groups[from->count - 2] : NO_GROUP;
+    const int64_t kept = inner == NO_GROUP ? 1 : w->p->split[inner].tile;
+    const char *outer = from->count > 2 ? in_list(tiles(w, from->groups, from->count - 2, NULL)) : NULL,
+               *lanes = rows_of_trf(w, inner, kept), *groups = kept < LANES ? NULL : digit(w, inner, LANES, kept / LANES),
+               *sums = tile(w, from->groups[from->count - 1]);
     flow_handing h = flow_handing_of(w->f, w->p, w->t, from);
     const char *name = from->name;
     bool by_main = w->p->main_weights;
@@ -1227,6 +1323,17 @@ static bool is_inside(const writer *w, const flow_step *s)
     return has >> w->looped & 1;
 }
 
+/* Do iterations multiply with these weights? */
+static bool is_multiplied_inside(const writer *w, size_t weights)
+{
+    for (size_t i = 0; i < w->f->step_count; i++) {
+        const flow_value *from = &w->f->values[w->f->steps[i].from];
+        if (w->f->steps[i].kind == FLOW_PASS && from->place == FLOW_STREAM && from->weights == weights)
+            return is_inside(w, &w->f->steps[i]);
+    }
+    return true;
+}
+
 static bool is_handed_on(const writer *w, const flow_step *s)
 {
     return s->kind == FLOW_LOAD && flow_handing_of(w->f, w->p, w->t, &w->f->values[s->to]).slices > 1;
@@ -1240,6 +1347,8 @@ static void write_steps(writer *w, bool inside)
             write_load(w, &w->f->steps[i]);
     for (size_t i = 0; i < w->f->step_count; i++) {
         const flow_step *s = &w->f->steps[i];
+        if (s->kind == FLOW_ONES && w->f->how.streams_lying && is_multiplied_inside(w, s->to) == inside) /* the TRF holds two tensors */
+            write_ones(w, s);
         if (s->kind == FLOW_ONES || is_inside(w, s) != inside || is_handed_on(w, s))
             continue;
         if (s->kind == FLOW_LOAD)
@@ -1318,7 +1427,7 @@ void flow_write(const tune_flow *f, const flow_plan *p, const target *t, const c
     const bool stays = flow_results_stay(p);
     write_head(&w);
     for (size_t i = 0; i < f->step_count; i++) /* in front, while the sub context has nothing else to do */
-        if (f->steps[i].kind == FLOW_ONES)
+        if (f->steps[i].kind == FLOW_ONES && !f->how.streams_lying)
             write_ones(&w, &f->steps[i]);
     if (w.looped != NO_GROUP) {
         write_steps(&w, false);

@@ -254,7 +254,7 @@ static bool answer_contraction(visa_compilation *c, const target *t, const visa_
 
 static bool answer_flow(visa_compilation *c, const target *t, const visa_tune_options *o, const tune_flow *f, tune_kernel *out)
 {
-    enum { WAYS = 2, READINGS = WAYS * WAYS };
+    enum { WAYS = 2, READINGS = WAYS * WAYS * WAYS };
     tune_flow *x = ARENA_ARRAY(c->arena, tune_flow, READINGS);
     int64_t chips = larger(1, o->chips);
     diag_list refusals;
@@ -263,9 +263,10 @@ static bool answer_flow(visa_compilation *c, const target *t, const visa_tune_op
     if (tune_forms_of_flow(f, chips, c->arena, &x[count++]) == 0)
         return refuse_shares(&c->diags, tune_whole_range(f->e->file, f->e->text), o);
     for (int way = 1; way < READINGS; way++) {
-        const flow_reading how = {.multiplies_again = way % WAYS, .divides_after = way / WAYS};
+        const flow_reading how = {.multiplies_again = way % WAYS, .divides_after = way / WAYS % WAYS, .streams_lying = way / (WAYS * WAYS)};
         tune_flow *read = ARENA_NEW(c->arena, tune_flow);
-        if ((how.multiplies_again && !f->has_sums_again) || (how.divides_after && !f->has_divisions))
+        if ((how.multiplies_again && !f->has_sums_again) || (how.divides_after && !f->has_divisions) ||
+            (how.streams_lying && !f->has_lying))
             continue;
         if (tune_flow_read(f->e, o, how, &refusals, read) && tune_forms_of_flow(read, chips, c->arena, &x[count]) > 0)
             count++;
