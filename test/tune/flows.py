@@ -82,7 +82,7 @@ def computed(question, sizes, inputs, count, dtype="f32", budget="0s"):
         for name, (_, values) in inputs.items(): # axes that lie side by side are one of the kernel's
             shape = re.findall(r"=(\d+)", re.search(rf"^in {name}: .*", listed, re.M)[0])
             visa_tools.write_npy(path(name + ".npy"), map(int, shape), values)
-        ran = visa_tools.run(["visa-run", path("q.bin"), *sum((["--input", f"{x}={path(x + '.npy')}"] for x in inputs), []), "--output", f"{out}={path('out.npy')}"])
+        ran = visa_tools.run(["visa-run", path("q.bin"), "--convert", *sum((["--input", f"{x}={path(x + '.npy')}"] for x in inputs), []), "--output", f"{out}={path('out.npy')}"])
         check(ran.status == 0, ran.text())
         with open(path("out.npy"), "rb") as file:
             return struct.unpack(f"<{count}f", file.read()[-4 * count:])
@@ -232,16 +232,25 @@ def scores():
 
 
 # Powers that meet the values before they are divided: slices that share the keys keep a part of the queries each, or their first one has all.
-# Queries that are fewer than these slices, of which each brings a packet. Keys that are no whole flits: the largest is of packets of two.
+# Queries that are fewer than these slices, of which each brings a packet. Keys that are no whole flits: the largest is of packets of two. Values
+# that stream as they lie, past powers of all queries, a part of them, and fewer than 8, in Rows of the TRF; slices that have half a flit of the keys.
+# Keys that go around by both contexts.
 ATTENTIONS = [({"h": 1, "q": 512, "s": 128, "d": 32, "e": 8}, r"(?s)memset.*inter_slice_reduce::<m!\[[^\]]*Q / \d+ % \d\], m!\[Q % \d+\]>"),
               ({"h": 2, "q": 100, "s": 128, "d": 16, "e": 8}, r"(?s)memset.*inter_slice_reduce::<m!\[[^\]]*1 # 4\], m!\[Q % 25\]>"),
               ({"h": 6, "q": 4, "s": 256, "d": 64, "e": 16}, r"takes them around, in the sub context"),
-              ({"h": 2, "q": 4, "s": 330, "d": 64, "e": 8}, r"(?s)The largest over S, in each slice and then.*?m!\[S # \d+ % 2 # 8\]>")]
+              ({"h": 2, "q": 4, "s": 330, "d": 64, "e": 8}, r"(?s)The largest over S, in each slice and then.*?m!\[S # \d+ % 2 # 8\]>"),
+              ({"h": 1, "q": 512, "s": 64, "d": 32, "e": 32}, r"m!\[Q / 8 % 2, Q % 8, E / 8\], m!\[E % 8\]>\(LaneMode::Sequential\)"),
+              ({"h": 2, "q": 6, "s": 256, "d": 32, "e": 64}, r"(?s)a half by the sub context and a half by main.*m!\[Q # 8 % 2\], m!.*LaneMode::Sequential"),
+              ({"h": 2, "q": 3, "s": 72, "d": 64, "e": 64}, r"(?s)m!\[E / 32, S # 128 % 32\], m!\[E % 32\].*LaneMode::Sequential"),
+              ({"h": 1, "q": 4, "s": 1024, "d": 64, "e": 64}, r"S: 128 slices x 8 in a slice")]
 
 
 def attentions():
-    question, rng = "O[h, q, e] = sum(s) (softmax(s) (sum(d) Q[h, q, d]: f32 * K[h, s, d]: f32) * V[h, e, s]: f32)", random.Random(8)
-    for of, how in ATTENTIONS:
+    rng = random.Random(8)
+    for number, (of, how) in enumerate(ATTENTIONS):
+        lies = number >= len(ATTENTIONS) - 4
+        types = ["", "h, s, e"] if lies else [": f32", "h, e, s"]
+        question = "O[h, q, e] = sum(s) (softmax(s) (sum(d) Q[h, q, d]X * K[h, s, d]X) * V[Y]X)".replace("X", types[0]).replace("Y", types[1])
         made = tune(question, of, "--budget=0s").text()
         check(re.search(how, made), f"{of}: nothing like {how}: this question no longer tests it")
         h, q, s, d, e = (of[x] for x in "hqsde")
@@ -251,7 +260,8 @@ def attentions():
         for i, row in enumerate(rows[:h * q]):
             powers = [math.exp(sum(map(float.__mul__, row, k))) for k in rows[h * q + i // q * s:][:s]]
             expected += [sum(map(float.__mul__, powers, v)) / sum(powers) for v in values[i // q * e:][:e]]
-        found = computed(question, of, {"q": ((h, q, d), sum(rows[:h * q], [])), "k": ((h, s, d), sum(rows[h * q:], [])), "v": ((h, e, s), sum(values, []))},
+        given = ((h, s, e), [values[a * e + c][b] for a in range(h) for b in range(s) for c in range(e)]) if lies else ((h, e, s), sum(values, []))
+        found = computed(question, of, {"q": ((h, q, d), sum(rows[:h * q], [])), "k": ((h, s, d), sum(rows[h * q:], [])), "v": given},
                          h * q * e, "bf16")
         worst = max(abs(x - y) for x, y in zip(found, expected))
         check(worst < 5e-3, f"attention {of}: {worst} from what Python computes")
