@@ -770,6 +770,23 @@ static bool check_axes(lowering *l)
     return true;
 }
 
+/* Is a value the rows of one contraction, and needed for nothing else? */
+static bool is_rows_alone(const tune_flow *f, size_t number)
+{
+    size_t contractions = 0;
+    for (size_t i = 0; i < f->value_count; i++)
+        contractions += f->values[i].place == FLOW_STREAM && f->values[i].rows == number;
+    for (size_t i = 0; i < f->step_count; i++) {
+        const flow_step *s = &f->steps[i];
+        if (s->kind != FLOW_LOAD && s->from == number)
+            return false;
+        for (size_t k = 0; k < s->count; k++)
+            if (tune_flow_operand(f, &s->operations[k]) == &f->values[number])
+                return false;
+    }
+    return contractions == 1;
+}
+
 bool tune_flow_read(const tune_expression *e, const visa_tune_options *options, flow_reading how, diag_list *diags, tune_flow *out)
 {
     *out = (tune_flow){.e = e, .value_count = 1, .most_slices = options->slices, .how = how};
@@ -792,5 +809,9 @@ bool tune_flow_read(const tune_expression *e, const visa_tune_options *options, 
         diag_help(diags, d, "write the result's axes in the order of `%s`", from->name);
         return false;
     }
-    return add_step(&l, s);
+    if (!add_step(&l, s))
+        return false;
+    for (size_t i = 0; i < out->value_count; i++)
+        out->rows_alone |= is_rows_alone(out, i) ? UINT32_C(1) << i : 0;
+    return true;
 }

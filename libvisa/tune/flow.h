@@ -69,7 +69,8 @@ typedef struct tune_flow {
     tune_share share[FLOW_GROUPS_MAX];  /* of chips; sizes and axes of groups are those of one */
     flow_value values[FLOW_VALUES_MAX]; /* [0]: the result */
     size_t value_count;
-    unsigned batches; /* groups that both operands of a contraction have, and its sums */
+    uint32_t rows_alone; /* values that are the rows of one contraction and nothing else, a bit each */
+    unsigned batches;    /* groups that both operands of a contraction have, and its sums */
     flow_step steps[FLOW_STEPS_MAX];
     size_t step_count;
     flow_softmax softmaxes[FLOW_SOFTMAXES_MAX];

@@ -15,10 +15,21 @@ typedef struct space {
     const tune_flow *f;
     arena *a;
     int64_t unit[FLOW_GROUPS_MAX];
-    size_t passes[FLOW_STEPS_MAX]; /* of each step, nothing shared over slices */
+    size_t passes[FLOW_STEPS_MAX];     /* of each step, nothing shared over slices */
+    uint32_t operands[FLOW_STEPS_MAX]; /* values that its operations meet, a bit each */
     flow_plan *plans, *staying;    /* the best, by estimate; and of those whose results stay, which take no place of others */
     size_t count, staying_count;
 } space;
+
+static uint32_t operands_of(const tune_flow *f, const flow_step *s)
+{
+    uint32_t operands = 0;
+    for (size_t k = 0; k < s->count; k++) {
+        const flow_value *operand = tune_flow_operand(f, &s->operations[k]);
+        operands |= operand ? UINT32_C(1) << (operand - f->values) : 0;
+    }
+    return operands;
+}
 
 static int64_t bytes_of(dtype type, int64_t elements)
 {
@@ -195,10 +206,8 @@ static void follow(const space *x, const flow_plan *p, size_t step, clocks *c)
     int64_t begin = larger(*clock, c->ready[s->from]);
     if (from->place == FLOW_STREAM)
         begin = larger(begin, larger(c->ready[from->lying ? from->lying : from->rows], c->ready[from->weights]));
-    for (size_t k = 0; k < s->count; k++) {
-        const flow_value *operand = tune_flow_operand(f, &s->operations[k]);
-        begin = operand ? larger(begin, c->ready[operand - f->values]) : begin;
-    }
+    for (uint32_t left = x->operands[step]; left != 0; left &= left - 1)
+        begin = larger(begin, c->ready[__builtin_ctz(left)]);
     *clock = begin + (s->kind == FLOW_FILL   ? fill_cycles(x, p, s)
                       : s->kind == FLOW_TURN ? tile_bytes / x->t->transpose_row_bytes
                       : is_copy              ? copy_into_vrf_cycles(x, p, from, tile_bytes)
@@ -221,6 +230,8 @@ static void estimate(const space *x, flow_plan *p)
     }
     const int count = (int)smaller(loop, FOLLOWED);
     const bool stays = flow_results_stay(p);
+    const size_t kept_count = stays ? x->staying_count : x->count, most_kept = stays ? MOST_STAYING : MOST_PLANS;
+    const int64_t kept = kept_count == most_kept ? (stays ? x->staying : x->plans)[kept_count - 1].cycles : INT64_MAX;
     int64_t store = p->brought > 0 ? brought_cycles(x, p) : copy_cycles(x, p, &f->values[0], true);
     for (int i = 0; i < count; i++) {
         for (int handed = 1; handed >= 0; handed--) /* what has longest to go around comes first */
@@ -230,6 +241,10 @@ static void estimate(const space *x, flow_plan *p)
                 if (f->steps[k].kind == FLOW_LOAD && (inside || i == 0) && (flow_handing_of(f, p, x->t, to).slices > 1) == (handed == 1))
                     follow(x, p, k, &c);
             }
+        if (larger(c.dma, c.main) >= kept) { /* as many are better */
+            p->cycles = larger(c.dma, c.main);
+            return;
+        }
         if (i > 0) {
             ends[i - 1] = larger(c.dma, stored) + (stays ? 0 : store);
             c.dma = stays ? c.dma : ends[i - 1];
@@ -275,7 +290,7 @@ static bool fits(const space *x, const flow_plan *p)
     const tune_flow *f = x->f;
     int64_t dm = 0, vrf = 0, ahead = 1;
     for (size_t i = 0; i < f->value_count; i++)
-        if (f->values[i].lying && flow_lying_of(f, p, &f->values[i]).packet == 0)
+        if (f->values[i].lying && !flow_lying_nests(f, p, &f->values[i]))
             return false;
     for (size_t g = 0; g < f->group_count; g++) {
         ahead = p->split[g].loop > 1 ? 2 : ahead;
@@ -521,11 +536,7 @@ static uint32_t made_of(const tune_flow *f, size_t value)
             const flow_step *s = &f->steps[i];
             if (s->to != v || s->kind == FLOW_LOAD || s->kind == FLOW_ONES)
                 continue;
-            wanted |= UINT32_C(1) << s->from;
-            for (size_t k = 0; k < s->count; k++) {
-                const flow_value *operand = tune_flow_operand(f, &s->operations[k]);
-                wanted |= operand ? UINT32_C(1) << (operand - f->values) : 0;
-            }
+            wanted |= UINT32_C(1) << s->from | operands_of(f, s);
         }
     }
     return wanted;
@@ -658,6 +669,8 @@ static candidate *find_candidates(const target *t, const tune_flow *readings, si
         }
         for (size_t i = 0; i < f->step_count; i++)
             x.passes[i] = f->steps[i].kind == FLOW_PASS ? flow_passes(f, &p, &f->steps[i], a).count : 0;
+        for (size_t i = 0; i < f->step_count; i++)
+            x.operands[i] = operands_of(f, &f->steps[i]);
         consider(&x, &p, 0, tune_slices_of(t, f->most_slices), false, false, false);
         for (size_t i = 0; i < x.count; i++)
             out[(*found)++] = (candidate){x.plans[i], f, i == 0};

@@ -166,23 +166,6 @@ static const char *in_list(const char *mapping)
     return strcmp(mapping, "1") == 0 ? NULL : mapping;
 }
 
-/* Do steps need a value for anything but the rows of one contraction? */
-static bool is_rows_alone(const tune_flow *f, const flow_value *v)
-{
-    size_t number = (size_t)(v - f->values), contractions = 0;
-    for (size_t i = 0; i < f->value_count; i++)
-        contractions += f->values[i].place == FLOW_STREAM && f->values[i].rows == number;
-    for (size_t i = 0; i < f->step_count; i++) {
-        const flow_step *s = &f->steps[i];
-        if (s->kind != FLOW_LOAD && s->from == number)
-            return false;
-        for (size_t k = 0; k < s->count; k++)
-            if (tune_flow_operand(f, &s->operations[k]) == v)
-                return false;
-    }
-    return contractions == 1;
-}
-
 /* The group that slices share, of those that are reduced; NO_GROUP: none. */
 static size_t shared_group(const tune_flow *f, const flow_plan *p)
 {
@@ -196,7 +179,8 @@ flow_ring flow_ring_of(const tune_flow *f, const flow_plan *p, const target *t, 
 {
     flow_ring none = {1, NO_GROUP, 0};
     size_t shared = shared_group(f, p), outer = 0;
-    if (!p->rings || shared == NO_GROUP || !v->tensor || v->place != FLOW_DM || (v->has >> shared & 1) || !is_rows_alone(f, v))
+    if (!p->rings || shared == NO_GROUP || !v->tensor || v->place != FLOW_DM || (v->has >> shared & 1) ||
+        !(f->rows_alone >> (v - f->values) & 1))
         return none;
     while (outer + 1 < v->count && p->split[v->groups[outer]].tile == 1)
         outer++;
@@ -214,6 +198,8 @@ flow_ring flow_ring_of(const tune_flow *f, const flow_plan *p, const target *t, 
 flow_ring flow_left_of(const tune_flow *f, const flow_plan *p, const flow_value *v)
 {
     flow_ring none = {1, NO_GROUP, 0};
+    if (v != &f->values[0] && !v->is_left)
+        return none;
     size_t shared = shared_group(f, p), left = 0;
     unsigned all = f->values[0].has;
     bool waits = false;
@@ -222,7 +208,7 @@ flow_ring flow_left_of(const tune_flow *f, const flow_plan *p, const flow_value 
             all &= f->values[i].has;
             waits = true;
         }
-    if (!waits || shared == NO_GROUP || (v != &f->values[0] && !v->is_left))
+    if (!waits || shared == NO_GROUP)
         return none;
     const flow_value *out = &f->values[0];
     while (left < out->count && !((all >> out->groups[left] & 1) && p->split[out->groups[left]].tile > 1))
@@ -364,7 +350,7 @@ bool flow_comes_ahead(const tune_flow *f, const flow_plan *p, const target *t, c
     size_t g = looped_group(p);
     if (!p->ahead || g == NO_GROUP || !(v->has >> g & 1) || !v->tensor || v->place != FLOW_DM || flow_ring_of(f, p, t, v).packet > 0)
         return false;
-    return is_rows_alone(f, v) || (v->count == 1 && is_for_one_step(f, v, true) && flow_handing_of(f, p, t, v).slices == 1);
+    return (f->rows_alone >> (v - f->values) & 1) || (v->count == 1 && is_for_one_step(f, v, true) && flow_handing_of(f, p, t, v).slices == 1);
 }
 
 int64_t flow_tile_of(const tune_flow *f, const flow_plan *p, const target *t, const flow_value *v)
@@ -443,16 +429,19 @@ flow_lying flow_lying_of(const tune_flow *f, const flow_plan *p, const flow_valu
     const flow_value *rows = &f->values[sums->rows];
     const int64_t kept = p->split[sums->groups[sums->count - 1]].tile, bits = dtype_row_of(f->type)->bits, inner = inner_rows(f, p, sums);
     flow_lying x = {.packet = gcd(kept, COLUMNS), .groups = gcd(REGISTERS, ceil_div(inner, LANES))};
-    const int64_t left = inner / flow_left_of(f, p, &f->values[0]).slices;
-    const bool nests = x.packet >= LANES && (inner <= LANES || inner % LANES == 0) && (left % LANES == 0 || LANES % larger(1, left) == 0) &&
-                       (left < LANES || left / LANES % x.groups == 0 || x.groups % (left / LANES) == 0);
-    if (!nests)
-        return (flow_lying){0};
     int64_t packets = p->split[sums->summed].tile * kept / x.packet * ceil_div(inner, LANES * x.groups);
     for (size_t i = 0; i + 2 < rows->count; i++)
         packets *= p->split[rows->groups[i]].tile;
     x.cycles = packets * larger(ceil_div(x.packet * bits, 256), x.groups);
     return x;
+}
+
+bool flow_lying_nests(const tune_flow *f, const flow_plan *p, const flow_value *sums)
+{
+    const flow_lying x = flow_lying_of(f, p, sums);
+    const int64_t inner = inner_rows(f, p, sums), left = inner / flow_left_of(f, p, &f->values[0]).slices;
+    return x.packet >= LANES && (inner <= LANES || inner % LANES == 0) && (left % LANES == 0 || LANES % larger(1, left) == 0) &&
+           (left < LANES || left / LANES % x.groups == 0 || x.groups % (left / LANES) == 0);
 }
 
 int64_t flow_turn_columns(const tune_flow *f, int64_t tile)

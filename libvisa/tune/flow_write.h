@@ -53,10 +53,13 @@ int64_t flow_packet_of(const tune_flow *f, const flow_plan *p, const target *t, 
 /* Of sums whose operand streams as it lies, [summed, kept]: elements of a packet, which all leave the tree, each for a column of the
  * accumulator; and how many groups of 8 rows a packet meets, a register each. */
 typedef struct flow_lying {
-    int64_t packet, groups; /* packet 0: digits of the rows or of the packet do not nest */
-    int64_t cycles;         /* of the Reducer: a packet comes flit by flit */
+    int64_t packet, groups;
+    int64_t cycles; /* of the Reducer: a packet comes flit by flit */
 } flow_lying;
 flow_lying flow_lying_of(const tune_flow *f, const flow_plan *p, const flow_value *sums);
+
+/* Are these, and the rows that slices have after they are folded, digits of what a slice has? */
+bool flow_lying_nests(const tune_flow *f, const flow_plan *p, const flow_value *sums);
 
 /* Elements of a block of the Transpose Engine, of the axis that was innermost. */
 int64_t flow_turn_columns(const tune_flow *f, int64_t tile);
