@@ -17,7 +17,7 @@ typedef struct space {
     int64_t unit[FLOW_GROUPS_MAX];
     size_t passes[FLOW_STEPS_MAX];     /* of each step, nothing shared over slices */
     uint32_t operands[FLOW_STEPS_MAX]; /* values that its operations meet, a bit each */
-    flow_plan *plans, *staying;    /* the best, by estimate; and of those whose results stay, which take no place of others */
+    flow_plan *plans, *staying;        /* the best, by estimate; and of those whose results stay, which take no place of others */
     size_t count, staying_count;
 } space;
 

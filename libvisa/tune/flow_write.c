@@ -350,7 +350,8 @@ bool flow_comes_ahead(const tune_flow *f, const flow_plan *p, const target *t, c
     size_t g = looped_group(p);
     if (!p->ahead || g == NO_GROUP || !(v->has >> g & 1) || !v->tensor || v->place != FLOW_DM || flow_ring_of(f, p, t, v).packet > 0)
         return false;
-    return (f->rows_alone >> (v - f->values) & 1) || (v->count == 1 && is_for_one_step(f, v, true) && flow_handing_of(f, p, t, v).slices == 1);
+    return (f->rows_alone >> (v - f->values) & 1) ||
+           (v->count == 1 && is_for_one_step(f, v, true) && flow_handing_of(f, p, t, v).slices == 1);
 }
 
 int64_t flow_tile_of(const tune_flow *f, const flow_plan *p, const target *t, const flow_value *v)
