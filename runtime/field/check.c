@@ -140,8 +140,10 @@ static void read_all(field_run *end, uint32_t number, const field_numbers *numbe
         field_place at;
         n = smaller(field_port_place(m, number, i, &at), positions - i);
         for (int64_t j = 0, live; j < n && going && at.number >= 0; j += live) {
-            for (live = 0; j + live < n && live < BLOCK && is_wanted(wanted, field_number_at(numbers, i + j + live)); live++)
-                ;
+            int64_t most = smaller(n - j, BLOCK);
+            live = numbers->in_order && !wanted ? most : 0;
+            while (live < most && is_wanted(wanted, field_number_at(numbers, i + j + live)))
+                live++;
             field_place here = {at.space, at.number, at.bit + j * bits};
             if (live > 0) {
                 field_read(end, &here, p->dtype, 1, live, values);
@@ -514,6 +516,15 @@ typedef struct projecting {
     int64_t projected; /* elements */
 } projecting;
 
+/* Of values that begin with a name, how many are names one after the other. */
+static int64_t names_in_order(const field_value *values, int64_t count)
+{
+    int64_t n = 1;
+    while (n < count && values[n] == values[0] + (field_value)n)
+        n++;
+    return n;
+}
+
 /* Elements side by side. False: a value is not known. */
 static bool project_some(projecting *p, int64_t element, int64_t count, const field_value *values)
 {
@@ -523,10 +534,13 @@ static bool project_some(projecting *p, int64_t element, int64_t count, const fi
     for (int64_t i = 0, n; i < count && done; i += n) {
         n = smaller(BLOCK, count - i);
         field_factors_of(p->factors, element + i, n, of);
-        for (int64_t j = 0; j < n && done; j++) {
+        for (int64_t j = 0, some; j < n && done; j += some) {
             field_value v = values[i + j];
-            done = v != FIELD_NOTHING && (!field_is_name(v) || field_sums_want(p->machine->sums, v, of[j]));
-            p->sum = field_is_name(v) ? p->sum : field_add(p->sum, field_multiply(v, of[j]));
+            some = field_is_name(v) ? names_in_order(values + i + j, n - j) : 1;
+            if (field_is_name(v))
+                done = field_sums_want(p->machine->sums, v, of + j, some);
+            else if ((done = v != FIELD_NOTHING))
+                p->sum = field_add(p->sum, field_multiply(v, of[j]));
         }
     }
     p->projected += count;

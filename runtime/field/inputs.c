@@ -31,18 +31,20 @@ field_inputs field_inputs_new(const binary_kernel *k, uint64_t seed, arena *a)
 
 void field_inputs_values(const field_inputs *x, uint32_t number, const int32_t *elements, int64_t count, field_value *out)
 {
-    uint64_t key = field_input_key(x->seed, number);
     bool drawn = x->rows[number].count > 0;
     for (int64_t i = 0; i < count; i++)
-        out[i] = drawn ? field_inputs_value(x, number, (uint64_t)elements[i]) : field_input_at(key, (uint64_t)elements[i]);
+        out[i] = drawn ? field_inputs_value(x, number, (uint64_t)elements[i]) : (uint64_t)elements[i];
+    if (!drawn)
+        field_inputs_at(field_input_key(x->seed, number), out, count);
 }
 
 void field_inputs_run(const field_inputs *x, uint32_t number, int64_t element, int64_t step, int64_t count, field_value *out)
 {
-    uint64_t key = field_input_key(x->seed, number);
     bool drawn = x->rows[number].count > 0;
     for (int64_t i = 0; i < count; i++, element += step)
-        out[i] = drawn ? field_inputs_value(x, number, (uint64_t)element) : field_input_at(key, (uint64_t)element);
+        out[i] = drawn ? field_inputs_value(x, number, (uint64_t)element) : (uint64_t)element;
+    if (!drawn)
+        field_inputs_at(field_input_key(x->seed, number), out, count);
 }
 
 static bool is_input(const einsum *e, const port *ports, uint32_t tensor)

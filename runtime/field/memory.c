@@ -106,7 +106,8 @@ static field_page *page_at(const field_memory *m, int64_t page)
     return chunk ? chunk[page % chunk_pages(m)] : NULL;
 }
 
-static field_page *page_new(field_memory *m, unsigned type)
+/* `over`: all of its values are written over next. */
+static field_page *page_new(field_memory *m, unsigned type, bool over)
 {
     int64_t values = type == MIXED ? PAGE_CELLS : PAGE_BITS / bits_of(type);
     int64_t bytes = (int64_t)sizeof(field_page) + values * (int64_t)sizeof(field_value) + (type == MIXED ? PAGE_CELLS : 0);
@@ -116,7 +117,8 @@ static field_page *page_new(field_memory *m, unsigned type)
     if (!p)
         return NULL;
     *p = (field_page){.users = 1, .type = (unsigned char)type};
-    memset(p->values, 0xff, (size_t)values * sizeof *p->values);
+    if (!over)
+        memset(p->values, 0xff, (size_t)values * sizeof *p->values);
     if (type != MIXED)
         return p;
     p->tags = malloc(PAGE_CELLS);
@@ -131,12 +133,14 @@ static field_page *page_new(field_memory *m, unsigned type)
 /* Elements of a page that is not mixed. */
 static void page_values(const field_page *p, int64_t first, int64_t count, field_value *out)
 {
-    if (!p->given)
+    if (!p->given) {
         memcpy(out, p->values + first, (size_t)count * sizeof *out);
-    uint64_t key = p->key,
-             number = p->first + (uint64_t)first; /* what is written is not what is read: one half of the hash is once for all */
-    for (int64_t i = 0; p->given && i < count; i++)
-        out[i] = field_input_at(key, number + (uint64_t)i);
+        return;
+    }
+    uint64_t number = p->first + (uint64_t)first; /* what is written is not what is read */
+    for (int64_t i = 0; i < count; i++)
+        out[i] = number + (uint64_t)i;
+    field_inputs_at(p->key, out, count);
 }
 
 static field_cell cell_in(const field_page *p, int64_t cell)
@@ -154,7 +158,7 @@ static field_cell cell_in(const field_page *p, int64_t cell)
 /* A page of several types with what the page held. */
 static field_page *page_mix(field_memory *m, field_page *old)
 {
-    field_page *p = page_new(m, MIXED);
+    field_page *p = page_new(m, MIXED, false);
     for (int64_t i = 0; p && old && i < PAGE_CELLS; i++) {
         field_cell c = cell_in(old, i);
         if (c.written) {
@@ -182,32 +186,33 @@ static field_page **page_slot(field_memory *m, int64_t page)
     return *chunk ? &(*chunk)[page % chunk_pages(m)] : NULL;
 }
 
-/* The page at the slot, for one that writes into it. */
-static field_page *page_own(field_memory *m, field_page **at)
+/* The page at the slot, for one that writes into it, or over all of it. */
+static field_page *page_own(field_memory *m, field_page **at, bool over)
 {
     field_page *old = *at;
     if (!old || (!old->given && atomic_load(&old->users) == 1))
         return old;
-    field_page *p = old->type == MIXED ? page_mix(m, old) : page_new(m, old->type);
+    field_page *p = old->type == MIXED ? page_mix(m, old) : page_new(m, old->type, true);
     if (!p)
         return NULL;
     if (old->type != MIXED) {
-        page_values(old, 0, PAGE_BITS / bits_of(old->type), p->values);
+        if (!over)
+            page_values(old, 0, PAGE_BITS / bits_of(old->type), p->values);
         page_leave(old);
     }
     return *at = p;
 }
 
 /* A page that takes elements of that type in their places (`aligned`) or anything. */
-static field_page *page_for(field_memory *m, int64_t page, unsigned type, bool aligned)
+static field_page *page_for(field_memory *m, int64_t page, unsigned type, bool aligned, bool over)
 {
     field_page **at = page_slot(m, page);
     if (!at)
         return NULL;
     if (!*at)
-        return *at = page_new(m, aligned ? type : MIXED);
+        return *at = page_new(m, aligned ? type : MIXED, over);
     if ((*at)->type == MIXED || (aligned && (*at)->type == type))
-        return page_own(m, at);
+        return page_own(m, at, over);
     field_page *mixed = page_mix(m, *at);
     if (mixed)
         *at = mixed;
@@ -223,7 +228,7 @@ static int64_t smaller_of(int64_t a, int64_t b)
 
 static bool write_cell(field_memory *m, int64_t bit, const field_cell *c)
 {
-    field_page *p = page_for(m, bit / PAGE_BITS, MIXED, false);
+    field_page *p = page_for(m, bit / PAGE_BITS, MIXED, false, false);
     if (!p)
         return false;
     int64_t cell = bit % PAGE_BITS / FIELD_CELL_BITS;
@@ -251,7 +256,7 @@ bool field_memory_write(field_memory *m, int64_t bit, dtype type, int64_t count,
         return write_cells(m, bit, type, count, values);
     for (int64_t part; count > 0; bit += part * bits, values += part, count -= part) {
         part = smaller_of(count, (PAGE_BITS - bit % PAGE_BITS) / bits);
-        field_page *p = page_for(m, bit / PAGE_BITS, type, true);
+        field_page *p = page_for(m, bit / PAGE_BITS, type, true, part == PAGE_BITS / bits);
         if (!p)
             return false;
         if (p->type != MIXED)
@@ -271,7 +276,8 @@ bool field_memory_give(field_memory *m, int64_t bit, dtype type, int64_t count, 
         if (bit % PAGE_BITS || count < whole) { /* what is in front of a page, or behind the last one */
             part = smaller_of(smaller_of(count, BLOCK), bit % bits ? BLOCK : (PAGE_BITS - bit % PAGE_BITS) / bits);
             for (int64_t i = 0; i < part; i++)
-                values[i] = field_input_at(key, first + (uint64_t)i);
+                values[i] = first + (uint64_t)i;
+            field_inputs_at(key, values, part);
             if (!field_memory_write(m, bit, type, part, values))
                 return false;
             continue;
@@ -300,12 +306,12 @@ static field_value read_one(const field_memory *m, int64_t bit, dtype type, fiel
 /* Elements of a page of that type; how many could be read. */
 static void read_page(const field_page *p, int64_t first, int64_t count, field_value *out, field_unknowns *u)
 {
-    bool nothing = false;
+    field_value any = 0; /* bits */
     page_values(p, first, count, out);
     for (int64_t i = 0; !p->given && i < count; i++)
-        nothing |= out[i] == FIELD_NOTHING;
+        any |= out[i];
     field_cell none[32 / FIELD_CELL_BITS] = {{0}};
-    for (int64_t i = 0; nothing && i < count; i++)
+    for (int64_t i = 0; any == FIELD_NOTHING && i < count; i++)
         if (out[i] == FIELD_NOTHING)
             out[i] = field_cells_read(none, (dtype)p->type, u);
 }
@@ -335,7 +341,7 @@ static bool forget(field_memory *m, int64_t bit, int64_t bits)
     if (!p)
         return true;
     if (p->type != MIXED && bit % width == 0 && bits % width == 0) {
-        p = page_for(m, bit / PAGE_BITS, p->type, true);
+        p = page_for(m, bit / PAGE_BITS, p->type, true, false);
         if (p)
             memset(p->values + bit % PAGE_BITS / width, 0xff, (size_t)(bits / width) * sizeof *p->values);
         return p;
@@ -374,7 +380,7 @@ bool field_memory_copy(field_memory *to, int64_t to_bit, const field_memory *fro
             continue;
         }
         if (p->type != MIXED && to_bit % width == 0 && from_bit % width == 0 && part % width == 0) {
-            field_page *q = page_for(to, to_bit / PAGE_BITS, p->type, true);
+            field_page *q = page_for(to, to_bit / PAGE_BITS, p->type, true, false);
             if (!q)
                 return false;
             if (q->type == p->type) {

@@ -8,6 +8,7 @@
 enum {
     MOST_STATEMENTS = 1024, /* whose parts of the tensor are compared with each other */
     MOST_LINES = 1 << 22,
+    BLOCK = 256,          /* lines whose values are made together */
     LEAST_TERMS = 1 << 16 /* that are worth a thread */
 };
 /* Elements of the sources that are read, one after the other. */
@@ -338,14 +339,20 @@ static uint64_t sum_of_lines(const projecting *p, const source_side *x, int64_t 
 {
     int64_t base = x->base + element_of(p, &p->both, both, x->side, false), lines = x->digits.combinations;
     unsigned __int128 sum = 0;
-    for (int64_t first = 0; first < lines; first += RESIDUE_PRODUCTS) {
-        int64_t end = first + RESIDUE_PRODUCTS < lines ? first + RESIDUE_PRODUCTS : lines;
-        for (int64_t i = first; i < end; i++)
-            if (x->guard_count == 0 || is_inside(p, x, both, i))
-                sum += (unsigned __int128)x->factors[i] * field_input_at(x->key, (uint64_t)(base + x->elements[i]));
-        sum = residue(sum);
+    for (int64_t first = 0, count; first < lines; first += count) {
+        uint64_t values[BLOCK];
+        count = first + BLOCK < lines ? BLOCK : lines - first;
+        for (int64_t i = 0; i < count; i++)
+            values[i] = (uint64_t)(base + x->elements[first + i]);
+        field_inputs_at(x->key, values, count);
+        for (int64_t i = 0; i < count; i++) {
+            if (i % RESIDUE_PRODUCTS == 0)
+                sum = residue(sum);
+            if (x->guard_count == 0 || is_inside(p, x, both, first + i))
+                sum += (unsigned __int128)x->factors[first + i] * values[i];
+        }
     }
-    return (uint64_t)sum;
+    return residue(sum);
 }
 
 static void project_part(void *of, unsigned part, int64_t first, int64_t end)

@@ -17,7 +17,10 @@ static inline uint64_t residue(unsigned __int128 x)
 
 static inline uint64_t residue_product(uint64_t a, uint64_t b)
 {
-    return residue((unsigned __int128)a * b);
+    const uint64_t prime = (UINT64_C(1) << 61) - 1;
+    unsigned __int128 x = (unsigned __int128)a * b; /* of residues: two parts, whose sum is below twice the prime */
+    uint64_t sum = ((uint64_t)x & prime) + (uint64_t)(x >> 61);
+    return sum >= prime ? sum - prime : sum;
 }
 
 #endif

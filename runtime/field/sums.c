@@ -141,10 +141,10 @@ field_value field_sums_begin(field_sums *s, const field_machine *m, const chain 
     return FIELD_NAME + first * FIELD_NAMES_APART;
 }
 
-bool field_sums_want(field_sums *s, field_value name, field_value factor)
+bool field_sums_want(field_sums *s, field_value first, const field_value *factors, int64_t count)
 {
-    size_t number = (name - FIELD_NAME) / FIELD_NAMES_APART;
-    int64_t sum = (int64_t)(name % FIELD_NAMES_APART);
+    size_t number = (first - FIELD_NAME) / FIELD_NAMES_APART;
+    int64_t sum = (int64_t)(first % FIELD_NAMES_APART);
     named_run *r = &s->runs[number];
     if (!r->factors) {
         const named_chain *of = s->chains;
@@ -154,7 +154,8 @@ bool field_sums_want(field_sums *s, field_value name, field_value factor)
     }
     if (!r->factors)
         return false;
-    r->factors[sum] = field_add(r->factors[sum], factor);
+    for (int64_t i = 0; i < count; i++)
+        r->factors[sum + i] = field_add(r->factors[sum + i], factors[i]);
     return true;
 }
 
@@ -448,6 +449,20 @@ static bool group(summing *s)
     return true;
 }
 
+/* Values side by side times others that are `apart`. */
+static inline field_value sum_of_products(const field_value *values, const field_value *others, int64_t apart, int64_t count)
+{
+    field_sum sum = 0;
+    for (int64_t i = 0, end; i < count; i = end) {
+        end = smaller(i + FIELD_MOST_PRODUCTS, count);
+        sum = i > 0 ? field_fold(sum) : 0;
+#pragma GCC unroll 8
+        for (int64_t j = i; j < end; j++)
+            sum += (field_sum)values[j] * others[j * apart];
+    }
+    return field_of_sum(sum);
+}
+
 static bool open_run(const summing *s, field_run *r, const wanted *w, fault *f)
 {
     if (!field_run_open(r, s->machine, s->steps.chain, s->chain->time, w->run->unit, f))
@@ -456,39 +471,79 @@ static bool open_run(const summing *s, field_run *r, const wanted *w, fault *f)
     return true;
 }
 
-static bool add_packets(const summing *s, added *a)
+/* A packet's lanes that count, times a number. */
+static void add_packet(field_sum *to, const field_value *packet, field_value number, int64_t count, const unsigned char *live)
+{
+    for (int64_t l = 0; l < count; l++)
+        if (!live || live[l])
+            to[l] += (field_sum)number * packet[l];
+}
+
+/* Sums of a key and column, and how many products are in each since they were folded. */
+typedef struct packet_sums {
+    field_sum *sums;
+    unsigned char *products;
+} packet_sums;
+
+static void packet_sums_free(packet_sums *p)
+{
+    free(p->sums);
+    free(p->products);
+}
+
+static bool packet_sums_new(packet_sums *p, int64_t count, int64_t lanes)
+{
+    *p = (packet_sums){calloc((size_t)(count * lanes) + 1, sizeof *p->sums), calloc((size_t)count + 1, sizeof *p->products)};
+    return p->sums && p->products;
+}
+
+/* Steps in order; the sums of keys are folded before they might overflow. */
+static bool add_steps(const summing *s, const added *a, field_run *r, packet_sums *sums)
 {
     const steps *x = &s->steps;
     const wanted *w = &s->slices[a->slice];
     const keys *k = &s->keys[a->keys];
     int64_t lanes = x->pairs->lanes, columns = x->slots->columns;
-    field_run r;
-    fault f = {0};
-    if (!open_run(s, &r, w, &f))
-        return false;
-    for (int64_t i = 0; i < x->count && !f.set; i++) {
+    for (int64_t i = 0; i < x->count && !r->fault->set; i++) {
         const unsigned char *live;
-        mask_state count = field_contract_live(&r.stages[x->align + 1], i, &live);
+        mask_state count = field_contract_live(&r->stages[x->align + 1], i, &live);
         bool some = false;
         for (int64_t c = 0; c < columns; c++)
             some |= k->of_step[i * columns + c] >= 0;
         if (!some || count == MASK_NONE)
             continue;
-        const field_value *packet = field_align_lanes(&r.stages[x->align], i);
+        const field_value *packet = field_align_lanes(&r->stages[x->align], i);
         for (int64_t c = 0; c < columns; c++) {
             int32_t key = k->of_step[i * columns + c];
             if (key < 0)
                 continue;
-            field_value number = w->numbers[x->state[i] * columns + c], *to = a->values + key * lanes;
-            for (int64_t l = c * x->width; l < (c + 1) * x->width; l++)
-                if (count == MASK_ALL || live[l])
-                    to[l] = (uint64_t)field_fold((field_sum)number * packet[l] + to[l]); /* below 2^62: reduced in the end */
+            field_sum *to = sums->sums + key * lanes;
+            for (int64_t l = 0; sums->products[key] == FIELD_MOST_PRODUCTS && l < lanes; l++)
+                to[l] = field_fold(to[l]);
+            sums->products[key] = (unsigned char)(sums->products[key] % FIELD_MOST_PRODUCTS + 1);
+            int64_t first = c * x->width;
+            add_packet(to + first, packet + first, w->numbers[x->state[i] * columns + c], x->width,
+                       count == MASK_ALL ? NULL : live + first);
         }
     }
-    for (int64_t i = 0; i < k->count * lanes; i++)
-        a->values[i] = field_reduce(a->values[i]);
-    field_run_close(&r);
-    return !f.set;
+    return !r->fault->set;
+}
+
+static bool add_packets(const summing *s, added *a)
+{
+    int64_t count = s->keys[a->keys].count, lanes = s->steps.pairs->lanes;
+    field_run r;
+    fault f = {0};
+    packet_sums sums;
+    bool done = packet_sums_new(&sums, count, lanes);
+    if (done && open_run(s, &r, &s->slices[a->slice], &f)) {
+        done = add_steps(s, a, &r, &sums);
+        for (int64_t i = 0; i < count * lanes; i++)
+            a->values[i] = field_of_sum(sums.sums[i]);
+        field_run_close(&r);
+    }
+    packet_sums_free(&sums);
+    return done && !f.set;
 }
 
 static bool add_weights(const summing *s, added *a)
@@ -506,12 +561,7 @@ static bool add_weights(const summing *s, added *a)
         const field_value *factors = w->rows + k->class[i] * x->slots->rows, *from = reads + k->read[i] * each;
         field_value *to = a->values + i * lanes;
         for (int64_t l = 0; l < smaller(lanes, each); l++) {
-            field_sum sum = 0;
-            for (int64_t row = 0; row < x->slots->rows; row++) {
-                sum += (field_sum)factors[row] * from[row * row_values + l];
-                sum = row % FIELD_MOST_PRODUCTS == FIELD_MOST_PRODUCTS - 1 ? field_fold(sum) : sum;
-            }
-            to[l] = field_of_sum(sum);
+            to[l] = sum_of_products(factors, from + l, row_values, x->slots->rows);
         }
         for (int64_t l = each; l < lanes; l++)
             to[l] = to[l - each];
@@ -545,12 +595,8 @@ static void join_job(void *of, unsigned worker, size_t index)
     const field_value *packet = s->packets[w->packets].values, *weight = s->weights[w->weights].values;
     int64_t lanes = s->steps.pairs->lanes;
     for (int64_t i = 0; i < k->count; i++) {
-        field_sum sum = 0;
-        for (int64_t l = 0; l < lanes; l++) {
-            sum += (field_sum)packet[i * lanes + l] * weight[i * lanes + l];
-            sum = l % FIELD_MOST_PRODUCTS == FIELD_MOST_PRODUCTS - 1 ? field_fold(sum) : sum;
-        }
-        s->sums[worker] = field_of_sum((field_sum)field_of_sum(sum) * w->aside[k->class[i]] + s->sums[worker]);
+        field_value sum = sum_of_products(packet + i * lanes, weight + i * lanes, 1, lanes);
+        s->sums[worker] = field_add(field_multiply(sum, w->aside[k->class[i]]), s->sums[worker]);
     }
 }
 

@@ -25,8 +25,8 @@ bool field_sums_named(const chain *c);
  * next slice's is FIELD_NAMES_APART further. 0: no memory. */
 field_value field_sums_begin(field_sums *s, const field_machine *m, const chain *c, size_t time, const int64_t *units, size_t count);
 
-/* The sum with that name is wanted `factor` times more. False: no memory. */
-bool field_sums_want(field_sums *s, field_value name, field_value factor);
+/* The sums of a slice with the names from `first` on are wanted so many times more each. False: no memory. */
+bool field_sums_want(field_sums *s, field_value first, const field_value *factors, int64_t count);
 /* All that is wanted. False: no memory, a fault, or the factors have no form that makes it less work than the products. */
 bool field_sums_total(field_sums *s, field_machine *m, field_value *out);
 

@@ -11,6 +11,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "runtime/tensor/mix.h"
+
 typedef uint64_t field_value;
 
 #define FIELD_PRIME ((UINT64_C(1) << 61) - 1)
@@ -43,8 +45,8 @@ static inline field_sum field_fold(field_sum x)
 
 static inline field_value field_of_sum(field_sum x)
 {
-    x = field_fold(field_fold(x));
-    return field_reduce((uint64_t)x);
+    x = field_fold(x);
+    return field_reduce(((uint64_t)x & FIELD_PRIME) + (uint64_t)(x >> 61));
 }
 
 static inline field_value field_add(field_value a, field_value b)
@@ -52,25 +54,19 @@ static inline field_value field_add(field_value a, field_value b)
     return field_reduce(a + b);
 }
 
+/* At most 2^61 - 1 each: the parts of the product add up to less than twice that. */
 static inline field_value field_multiply(field_value a, field_value b)
 {
-    return field_of_sum((field_sum)a * b);
+    field_sum x = (field_sum)a * b;
+    uint64_t sum = ((uint64_t)x & FIELD_PRIME) + (uint64_t)(x >> 61);
+    return sum >= FIELD_PRIME ? sum - FIELD_PRIME : sum;
 }
 
 /* ---- keyed hashes ---- */
 
-static inline uint64_t field_mix(uint64_t x)
-{
-    x ^= x >> 30;
-    x *= UINT64_C(0xbf58476d1ce4e5b9);
-    x ^= x >> 27;
-    x *= UINT64_C(0x94d049bb133111eb);
-    return x ^ x >> 31;
-}
-
 static inline uint64_t field_hash(uint64_t key, uint64_t x)
 {
-    return field_mix(field_mix(key + UINT64_C(0x9e3779b97f4a7c15)) ^ (x + UINT64_C(0x9e3779b97f4a7c15)));
+    return mix_word(mix_word(key + MIX_STEP) ^ (x + MIX_STEP));
 }
 
 static inline field_value field_of_hash(uint64_t hash)
@@ -87,6 +83,12 @@ static inline uint64_t field_input_key(uint64_t seed, uint32_t number)
 static inline field_value field_input_at(uint64_t key, uint64_t element)
 {
     return field_of_hash(field_hash(key, element));
+}
+
+/* The same of many: the number of each becomes its value. */
+static inline void field_inputs_at(uint64_t key, uint64_t *elements, int64_t count)
+{
+    mix_words(&(mix_form){MIX_STEP, mix_word(key + MIX_STEP), 3, FIELD_PRIME}, elements, count);
 }
 
 static inline field_value field_input(uint64_t seed, uint32_t number, uint64_t element)
@@ -112,7 +114,7 @@ static inline void field_function_take(field_function *f, uint64_t argument)
 
 static inline field_value field_function_end(const field_function *f)
 {
-    return field_of_hash(field_mix(f->state));
+    return field_of_hash(mix_word(f->state));
 }
 
 /* Of a multiset: operations that commute and associate. The terms' hashes are added. */

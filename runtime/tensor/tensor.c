@@ -7,6 +7,7 @@
 #include "codegen/index_values.h"
 #include "runtime/machine/parallel.h"
 #include "runtime/tensor/convert.h"
+#include "runtime/tensor/mix.h"
 #include "runtime/tensor/numeric.h"
 #include "support/strbuf.h"
 
@@ -172,17 +173,13 @@ bool tensor_permute(const tensor *from, const int *order, arena *a, tensor *out)
     return true;
 }
 
-/* Number `number` from 0 on of the sequence that `seed` begins: SplitMix64 (Steele, Lea, Flood: "Fast splittable pseudorandom number
- * generators", 2014), whose state only counts. */
-static uint64_t random_number(uint64_t seed, int64_t number)
+/* Before it is mixed: number `number` from 0 on of the sequence that `seed` begins. */
+static uint64_t random_state(uint64_t seed, int64_t number)
 {
-    uint64_t z = seed + ((uint64_t)number + 1) * UINT64_C(0x9e3779b97f4a7c15);
-    z = (z ^ z >> 30) * UINT64_C(0xbf58476d1ce4e5b9);
-    z = (z ^ z >> 27) * UINT64_C(0x94d049bb133111eb);
-    return z ^ z >> 31;
+    return seed + ((uint64_t)number + 1) * MIX_STEP;
 }
 
-enum { PIECE = 1024 /* elements, whole bytes of every type */ };
+enum { PIECE = 1024 /* elements, whole bytes of every type */, BLOCK = 256 /* the same, that are made together */ };
 
 typedef struct filling {
     tensor *tensor;
@@ -208,12 +205,14 @@ static void fill_pieces(void *of, unsigned part, int64_t first, int64_t end)
     bool codes = !narrow && dtype_row_of(t)->bits < 32; /* nothing narrows to it, and any code is a number */
     (void)part;
     for (int64_t at = first * PIECE, n; at < end * PIECE && at < f->elements; at += n) {
-        uint32_t words[PIECE];
-        n = f->elements - at < PIECE ? f->elements - at : PIECE;
-        for (int64_t i = 0; i < n; i++) {
-            uint64_t r = random_number(f->seed, at + i);
-            words[i] = is_float && !codes ? f32_bits((float)(r >> 40) * 0x1p-23f - 1) : (uint32_t)(r >> 32);
-        }
+        uint64_t states[BLOCK];
+        uint32_t words[BLOCK];
+        n = f->elements - at < BLOCK ? f->elements - at : BLOCK;
+        for (int64_t i = 0; i < n; i++)
+            states[i] = random_state(f->seed, at + i);
+        mix_words(&(mix_form){.shift = 32}, states, n);
+        for (int64_t i = 0; i < n; i++)
+            words[i] = is_float && !codes ? f32_bits((float)((uint32_t)states[i] >> 8) * 0x1p-23f - 1) : (uint32_t)states[i];
         unsigned char *to = f->tensor->bytes + tensor_bytes(t, at);
         if (codes)
             for (int64_t i = 0; i < n; i++)
@@ -238,7 +237,7 @@ void tensor_fill_multiples(tensor *t, uint64_t seed, const index_values *of)
     index_values some = *of;
     some.count = some.count < most ? some.count : most;
     for (int64_t i = 0; i < elements; i++) {
-        int32_t value = (int32_t)index_values_draw(&some, i, random_number(seed, index_values_place(of, i)));
+        int32_t value = (int32_t)index_values_draw(&some, i, mix_word(random_state(seed, index_values_place(of, i))));
         if (t->type.dtype == DTYPE_U8)
             t->bytes[i] = (unsigned char)value;
         else

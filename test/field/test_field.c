@@ -14,7 +14,7 @@ static uint64_t state = 1;
 
 static uint64_t draw(uint64_t below)
 {
-    state = field_mix(state + UINT64_C(0x9e3779b97f4a7c15));
+    state = mix_word(state + UINT64_C(0x9e3779b97f4a7c15));
     return state % below;
 }
 

@@ -1,0 +1,45 @@
+/* Words that count on, as random numbers.
+ *
+ * The one idea: the last step of SplitMix64 (Steele, Lea, Flood: "Fast splittable pseudorandom number generators", 2014) takes any word to
+ * another one, none to the same, so that a seeded sequence needs no state but the number of its element, and many are made side by side. */
+#ifndef VISA_RUNTIME_TENSOR_MIX_H
+#define VISA_RUNTIME_TENSOR_MIX_H
+
+#include <stdint.h>
+
+/* By which the sequence counts. */
+#define MIX_STEP UINT64_C(0x9e3779b97f4a7c15)
+
+static inline uint64_t mix_word(uint64_t x)
+{
+    x ^= x >> 30;
+    x *= UINT64_C(0xbf58476d1ce4e5b9);
+    x ^= x >> 27;
+    x *= UINT64_C(0x94d049bb133111eb);
+    return x ^ x >> 31;
+}
+
+/* What is done around it: mix_word((x + add) ^ key) >> shift, and 0 for what comes out as `never`. */
+typedef struct mix_form {
+    uint64_t add, key;
+    unsigned shift;
+    uint64_t never;
+} mix_form;
+
+/* Each of the words. */
+void mix_words(const mix_form *form, uint64_t *words, int64_t count);
+
+/* The loop, compiled for a processor's level. */
+typedef void mix_loop(const mix_form *form, uint64_t *words, int64_t count);
+mix_loop mix_words_avx2;
+
+static inline void mix_words_here(const mix_form *form, uint64_t *words, int64_t count)
+{
+    const mix_form f = *form;
+    for (int64_t i = 0; i < count; i++) {
+        uint64_t x = mix_word((words[i] + f.add) ^ f.key) >> f.shift;
+        words[i] = x == f.never ? 0 : x;
+    }
+}
+
+#endif

@@ -1,0 +1,6 @@
+#include "runtime/tensor/mix.h"
+
+void mix_words_avx2(const mix_form *form, uint64_t *words, int64_t count)
+{
+    mix_words_here(form, words, count);
+}
