@@ -83,7 +83,7 @@ window_shape window_shape_of(const target *t, const tune_question *q, const wind
 
 bool window_spread_of(const target *t, const tune_question *q, const window_plan *p, window_spread *out)
 {
-    int64_t parts = p->spreads ? p->row_slices * p->place_slices : 1;
+    int64_t parts = p->around;
     *out = (window_spread){1, 1, 1};
     if (parts == 1)
         return true;
@@ -448,7 +448,7 @@ static void add_handings(plans *x, window_plan p)
     size_t count = 0;
     for (int way = 0; way < 2 * HANDINGS; way++) {
         p.hands_filters = way >= HANDINGS;
-        if ((p.hands_filters && (!x->question->depthwise || p.spreads || way == HANDINGS)) ||
+        if ((p.hands_filters && (!x->question->depthwise || p.around > 1 || way == HANDINGS)) ||
             !choose_handing(x->target, x->question, way % HANDINGS, &p))
             continue;
         p.cycles = estimate(x->target, x->question, &p);
@@ -461,13 +461,29 @@ static void add_handings(plans *x, window_plan p)
         add(x, ways[i]);
 }
 
+/* The most neighbours that can bring the weights together: whole rows of slices, or a part of one. Others bring the same once more. */
+static int64_t most_around(const target *t, const tune_question *q, const window_plan *p)
+{
+    int64_t all = p->row_slices * p->place_slices;
+    window_spread spread;
+    for (int64_t copies = 1; copies < all; copies++) {
+        window_plan x = *p;
+        x.around = all / copies;
+        if (all % copies == 0 && (x.around % p->place_slices == 0 || p->place_slices % x.around == 0) &&
+            window_spread_of(t, q, &x, &spread))
+            return x.around;
+    }
+    return 1;
+}
+
 /* With the choices of how operands and results travel. */
 static void add_ways(plans *x, window_plan p)
 {
     const target *t = x->target;
     const tune_question *q = x->question;
     int64_t used = p.row_slices * p.place_slices * p.column_slices * p.sum_slices, spaced = 1;
-    window_spread spread;
+    p.around = 1;
+    int64_t around = most_around(t, q, &p);
     if (tune_bytes_of(q->type, elements_of_weights(t, q, &p)) > target_trf_capacity_bytes(t, TRF_FULL))
         return;
     while (2 * spaced * used <= t->slices_per_cluster)
@@ -475,7 +491,7 @@ static void add_ways(plans *x, window_plan p)
     bool can_join = p.place_slices > 1 && p.column_slices == 1 && !p.columns_of_clusters && p.sum_slices == 1;
     for (int way = 0; way < (has_gaps(q, 0) || has_gaps(q, 1) ? 64 : 32); way++) {
         p.main_weights = way & 1;
-        p.spreads = way & 2;
+        p.around = way & 2 ? around : 1;
         p.brings = way & 4;
         p.idle_inside = way & 8 ? spaced : 1;
         p.joins = way & 16;
@@ -483,7 +499,7 @@ static void add_ways(plans *x, window_plan p)
         if (p.joins && (!can_join || p.brings || p.idle_inside > 1))
             continue;
         if (((way & 8) && spaced == 1) || ((p.brings || p.joins) && q->tensors[TUNE_OUT].is_free) ||
-            (p.spreads && p.row_slices * p.place_slices == 1) || !window_spread_of(t, q, &p, &spread))
+            ((way & 2) && (around == 1 || p.idle_inside > 1)))
             continue;
         add_handings(x, p);
     }
@@ -522,6 +538,7 @@ size_t window_plans(const target *t, const tune_question *q, window_plan *best, 
                                      .column_slices = c,
                                      .columns = columns / column_parts,
                                      .idle_inside = 1,
+                                     .around = 1,
                                      .rows_of_clusters = clustered == 1,
                                      .columns_of_clusters = clustered == 2};
                     p.padded_rows = p.rows * row_parts;

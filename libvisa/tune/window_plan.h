@@ -15,7 +15,8 @@ typedef struct window_plan {
     int64_t sum_slices;  /* that have a part of the channels each, whose sums the Vector Engine adds */
     int64_t idle_inside; /* of the slices that idle, as a digit between those of places and of channels; the others are at the end */
     bool rows_of_clusters, columns_of_clusters, main_weights;
-    bool spreads; /* neighbours bring a part of the weights each, which go around by the Switch Engine on their way into the TRF */
+    int64_t around; /* so many neighbours bring a part of the weights each, which go around by the Switch Engine on their way into the TRF;
+                       1: each slice gets all of its own */
     /* Of the slices with the same columns so many, of rows and of places, bring once what meets their sums, and the Switch Engine hands it
      * on; 0: each brings it. Of them so many bring a part of the columns, by a named topology; 0: one brings all, and bitmaps say who
      * copies it. */

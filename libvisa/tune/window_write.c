@@ -64,7 +64,7 @@ static const char *row_digit(const window_writer *w, int64_t stride, int64_t cou
 {
     int64_t rows = size_of(w->q, w->q->windows[0].kept), of_cluster = rows / w->t->clusters_per_chip,
             padded = w->p->padded_rows / w->t->clusters_per_chip;
-    if (w->p->apart && stride == padded)
+    if (w->p->apart && count > 1 && stride == padded)
         return padded_digit(w, w->row, rows, rows, of_cluster, w->t->clusters_per_chip);
     if (w->p->apart && stride * count < padded) /* a tile is whole */
         return padded_digit(w, w->row, rows, rows, stride, count);
@@ -432,6 +432,17 @@ static void write_pass_of_values(window_writer *w, const tune_epilogue *e, size_
 
 /* ---- operands ---- */
 
+/* Slices of which so many neighbours bring a part of the weights each, and the others the same once more. */
+static const char *slices_that_spread(const window_writer *w, const char *parts)
+{
+    const window_plan *p = w->p;
+    int64_t places = smaller(p->around, p->place_slices), rows = p->around / places;
+    return slices_with(w,
+                       TUNE_LIST(w->a, row_digit(w, p->rows * rows, p->row_slices / rows),
+                                 place_digit(w, p->places * places, p->place_slices / places), parts),
+                       NULL);
+}
+
 /* What is multiplied in a step: texts of the sum's digits, of an image and of weights alike. */
 typedef struct step_text {
     const char *groups;  /* digits of the columns outside of the sum: those of weights alone, or where channels are columns */
@@ -511,19 +522,19 @@ static void write_weights_of_channels(window_writer *w)
     const tune_question *q = w->q;
     const window_plan *p = w->p;
     const window_shape *s = &w->shape;
-    int64_t around = p->row_slices * p->place_slices, groups = window_column_groups(w->t, q, p);
+    int64_t groups = window_column_groups(w->t, q, p);
     window_spread x;
     window_spread_of(w->t, q, p, &x);
     int64_t handed = p->hands_filters ? p->columns / window_filter_parts(w->t, q, p) : p->columns; /* filters of a slice that hands on */
     const char *parts = column_digit(w, s->live * (groups / x.groups), x.groups), *here = column_digit(w, s->live, groups / x.groups),
                *packet = column_digit(w, 1, s->live);
     tune_begin_step(&w->page, TUNE_LOAD_WEIGHTS,
-                    p->spreads ? arena_printf(w->a, "The filters of %" PRId64 " channels for each %" PRId64 " slices, each one once",
-                                              p->columns, around)
+                    p->around > 1 ? arena_printf(w->a, "The filters of %" PRId64 " channels for each %" PRId64 " slices, each one once",
+                                                 p->columns, p->around)
                     : p->hands_filters ? arena_printf(w->a, "The filters of %" PRId64 " channels for %" PRId64 " of %" PRId64 " slices",
                                                       p->columns, p->columns / handed, window_handed(p))
                                        : arena_printf(w->a, "The filters of %" PRId64 " channels for each slice", p->columns));
-    const char *from = p->spreads         ? slices_with(w, parts, NULL)
+    const char *from = p->around > 1      ? slices_that_spread(w, parts)
                        : p->hands_filters ? slices_that_bring(w, column_digit(w, handed, p->columns / handed), p->columns / handed)
                                           : "Slice",
                *element =
@@ -536,17 +547,17 @@ static void write_weights_of_channels(window_writer *w)
     tune_begin_step(&w->page, TUNE_STORE_WEIGHTS,
                     arena_printf(w->a, "Into the TRF%s, where a packet of channels finds its places of the filters%s",
                                  p->main_weights ? " by the main context" : "",
-                                 p->spreads ? arena_printf(w->a, "; all get what each of %" PRId64 " slices has", around) : ""));
+                                 p->around > 1 ? arena_printf(w->a, "; all get what each of %" PRId64 " slices has", p->around) : ""));
     tune_line(&w->page, "let weights: TrfTensor<%s, Chip, Cluster, Slice, m![1], m![%s]> = device.%s", type_name(q->type),
               TUNE_LIST(w->a, column_digit(w, s->live, groups), w->down, w->across, padded_to(w, packet, s->live, s->run)),
               p->main_weights ? "main" : "sub");
     tune_line(&w->page, "    .begin(columns.view())");
     tune_line(&w->page, "    .fetch::<m![%s], m![%s]>()", TUNE_LIST(w->a, here, w->down, w->across), packet);
     write_cast(w, q->weights);
-    if (p->spreads)
+    if (p->around > 1)
         tune_line(&w->page,
                   "    .switch::<Slice, m![%s]>(SwitchConfig::Broadcast01 { slice1: %" PRId64 ", slice0: 1, time0: %" PRId64 " })",
-                  TUNE_LIST(w->a, parts, here, w->down, w->across), around,
+                  TUNE_LIST(w->a, parts, here, w->down, w->across), p->around,
                   groups / x.groups * size_of(q, q->windows[0].summed) * size_of(q, q->windows[1].summed));
     tune_line(&w->page, "    .collect()");
     tune_line(&w->page, "    .to_trf();");
@@ -562,7 +573,7 @@ static void write_weights(window_writer *w)
         write_weights_of_channels(w);
         return;
     }
-    int64_t here = s->channels / p->sum_slices, around = p->row_slices * p->place_slices, own_groups = p->columns / w->t->rows;
+    int64_t here = s->channels / p->sum_slices, own_groups = p->columns / w->t->rows;
     window_spread x;
     window_spread_of(w->t, q, p, &x);
     int64_t lanes_left = w->t->rows / x.lanes, groups_left = own_groups / x.groups, part = here / x.channels;
@@ -580,13 +591,13 @@ static void write_weights(window_writer *w)
                       s->live == s->run ? packet : arena_printf(w->a, "[%s] # %" PRId64, packet, s->run));
     } else if (s->run != here)
         element = TUNE_LIST(w->a, w->down, across, padded_digit(w, w->channel, size_of(q, q->window_channel), s->run, 1, s->run));
-    tune_begin_step(&w->page, TUNE_LOAD_WEIGHTS,
-                    p->spreads ? arena_printf(w->a, "%" PRId64 " columns for each %" PRId64 " slices, each column once", p->columns, around)
-                    : p->sum_slices > 1
-                        ? arena_printf(w->a, "%" PRId64 " columns for each slice, and %" PRId64 " channels of them", p->columns, here)
-                        : arena_printf(w->a, "%" PRId64 " columns for each slice", p->columns));
+    tune_begin_step(
+        &w->page, TUNE_LOAD_WEIGHTS,
+        p->around > 1       ? arena_printf(w->a, "%" PRId64 " columns for each %" PRId64 " slices, each column once", p->columns, p->around)
+        : p->sum_slices > 1 ? arena_printf(w->a, "%" PRId64 " columns for each slice, and %" PRId64 " channels of them", p->columns, here)
+                            : arena_printf(w->a, "%" PRId64 " columns for each slice", p->columns));
     tune_line(&w->page, "let columns: DmTensor<%s, Chip, Cluster, %s, m![%s]> = %s.to_dm(&mut device.tdma);",
-              type_name(q->stored[q->weights]), p->spreads ? slices_with(w, parts, NULL) : "Slice",
+              type_name(q->stored[q->weights]), p->around > 1 ? slices_that_spread(w, parts) : "Slice",
               TUNE_LIST(w->a, columns, w->down, across, channel), q->tensors[q->weights].port);
     tune_end_step(&w->page, TUNE_LOAD_WEIGHTS);
     tune_begin_step(&w->page, TUNE_STORE_WEIGHTS,
@@ -594,7 +605,7 @@ static void write_weights(window_writer *w)
                                  p->main_weights
                                      ? "Into the TRF by the main context, 32 bytes a cycle: the sub context's 8 would be waited for"
                                      : "Into the TRF by the sub context, while the image arrives",
-                                 p->spreads ? arena_printf(w->a, "; all get what each of %" PRId64 " slices has", around) : ""));
+                                 p->around > 1 ? arena_printf(w->a, "; all get what each of %" PRId64 " slices has", p->around) : ""));
     tune_line(&w->page, "let weights: TrfTensor<%s, Chip, Cluster, Slice, m![%s], m![%s]> = device.%s", type_name(q->type), lanes_of(w),
               TUNE_LIST(w->a, column_digit(w, w->t->rows, own_groups), element), p->main_weights ? "main" : "sub");
     tune_line(&w->page, "    .begin(columns.view())");
@@ -604,10 +615,10 @@ static void write_weights(window_writer *w)
         is_packet ? padded_digit(w, w->across, size_of(q, q->windows[1].summed), s->across, s->taps, s->across / s->taps) : w->across);
     tune_line(&w->page, "    .fetch::<m![%s], m![%s]>()", time, is_packet ? step_of(w).fetched : channel);
     write_cast(w, q->weights);
-    if (p->spreads)
+    if (p->around > 1)
         tune_line(
             &w->page, "    .switch::<Slice, m![%s]>(SwitchConfig::Broadcast01 { slice1: %" PRId64 ", slice0: 1, time0: %" PRId64 " })",
-            TUNE_LIST(w->a, parts, time), around, lanes_left * groups_left * size_of(q, q->windows[0].summed) * (s->across / s->taps));
+            TUNE_LIST(w->a, parts, time), p->around, lanes_left * groups_left * size_of(q, q->windows[0].summed) * (s->across / s->taps));
     tune_line(&w->page, "    .collect()");
     tune_line(&w->page, "    .to_trf();");
     tune_end_step(&w->page, TUNE_STORE_WEIGHTS);
