@@ -300,6 +300,16 @@ static int64_t bitmap_cycles(const target *t, const window_plan *p)
     return p->hand_rows > 0 && p->hand_parts == 0 ? t->snoop_load_cycles : 0;
 }
 
+/* Sums that wait are read in halves of a flit by what has its units there, or whole. */
+static int64_t waiting_cycles(const target *t, const tune_question *q, const window_plan *p)
+{
+    window_results r = window_results_of(t, p);
+    bool narrow = false;
+    for (size_t i = 0; i < q->waiting.count; i++)
+        narrow = narrow || q->waiting.passes[i].narrow.count > 0;
+    return r.rows * r.places * ceil_div(r.columns, t->rows) * (narrow ? 2 : 1);
+}
+
 static int64_t estimate(const target *t, const tune_question *q, const window_plan *p)
 {
     const tune_window *down = &q->windows[0], *across = &q->windows[1];
@@ -332,6 +342,11 @@ static int64_t estimate(const target *t, const tune_question *q, const window_pl
             extras += p->hand_rows > 0 ? crowded_extra_cycles(t, q, p, e)
                                        : larger(crowded_extra_cycles(t, q, p, e), copy_cycles(t, p, pieces, bytes));
         handed += e->has[TUNE_ROW] ? 0 : handing_cycles(t, p);
+    }
+    if (p->sums_wait) {
+        int64_t loaded = load_weights + load_image, multiplied = larger(loaded, load_weights + filters + fill) + multiply;
+        return larger(multiplied, loaded + extras + (handed > 0 ? handed / (int64_t)q->extra_count : 0)) + waiting_cycles(t, q, p) +
+               store_cycles(t, q, p);
     }
     int64_t arrived = load_weights + extras + load_image, ready = load_weights + filters + fill + (p->main_weights ? 0 : handed);
     return larger(arrived, larger(ready, load_weights + handed + (p->main_weights ? 0 : filters))) +
@@ -443,19 +458,24 @@ static bool choose_handing(const target *t, const tune_question *q, int way, win
 /* Of the ways in which slices get what they share those that are the fastest, as estimated. */
 static void add_handings(plans *x, window_plan p)
 {
-    enum { KEPT = 3 };
-    window_plan ways[2 * HANDINGS];
+    enum { KEPT = 4 };
+    window_plan ways[4 * HANDINGS];
     size_t count = 0;
+    bool can_wait = x->question->waiting.count > 0 && x->question->size[TUNE_BATCH] == 1;
     for (int way = 0; way < 2 * HANDINGS; way++) {
         p.hands_filters = way >= HANDINGS;
         if ((p.hands_filters && (!x->question->depthwise || p.around > 1 || way == HANDINGS)) ||
             !choose_handing(x->target, x->question, way % HANDINGS, &p))
             continue;
-        p.cycles = estimate(x->target, x->question, &p);
-        size_t at = count++;
-        for (; at > 0 && ways[at - 1].cycles > p.cycles; at--)
-            ways[at] = ways[at - 1];
-        ways[at] = p;
+        for (int waits = 0; waits < (can_wait ? 2 : 1); waits++) {
+            p.sums_wait = waits;
+            p.cycles = estimate(x->target, x->question, &p);
+            size_t at = count++;
+            for (; at > 0 && ways[at - 1].cycles > p.cycles; at--)
+                ways[at] = ways[at - 1];
+            ways[at] = p;
+        }
+        p.sums_wait = false;
     }
     for (size_t i = 0; i < count && i < KEPT; i++)
         add(x, ways[i]);

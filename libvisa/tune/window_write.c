@@ -400,7 +400,10 @@ static void begin_values(window_writer *w, const tune_epilogue *e, size_t i)
         tune_line(&w->page, "let gate: VrfTensor<f32, Chip, Cluster, %s, m![%s]> = device.main", w->result_slice, element);
     else
         tune_line(&w->page, "let %s: DmTensor<%s, Chip, Cluster, %s, m![%s]> = device.main", is_last ? "products" : values(w, i),
-                  type_name(is_last ? w->q->out_type : w->q->meets), w->result_slice, element);
+                  type_name(is_last                     ? w->q->out_type
+                            : i == 0 && w->p->sums_wait ? dtype_row_of(w->q->type)->accumulates_in
+                                                        : w->q->meets),
+                  w->result_slice, element);
 }
 
 static void end_values(window_writer *w, const tune_epilogue *e, size_t i)
@@ -420,7 +423,9 @@ static void end_values(window_writer *w, const tune_epilogue *e, size_t i)
 static void write_pass_of_values(window_writer *w, const tune_epilogue *e, size_t i, size_t from)
 {
     tune_begin_step(&w->page, (tune_step)(TUNE_PASS + i),
-                    e->passes[i].is_gate ? "What the values are multiplied with" : "Another pass over the values");
+                    e->passes[i].is_gate        ? "What the values are multiplied with"
+                    : w->p->sums_wait && i == 1 ? "What is done to the sums, when its operands have come"
+                                                : "Another pass over the values");
     begin_values(w, e, i);
     tune_line(&w->page, "    .begin(%s.view())", values(w, from));
     tune_line(&w->page, "    .fetch::<m![%s], m![%s]>()", TUNE_LIST(w->a, own_rows(w), own_places(w), column_groups(w)), lanes_of(w));
@@ -655,7 +660,7 @@ static void write_products(window_writer *w, const char *tile, const char *place
     const tune_question *q = w->q;
     const window_plan *p = w->p;
     const window_shape *s = &w->shape;
-    const tune_epilogue *e = &q->whole;
+    const tune_epilogue *e = tune_epilogue_of(q, 1, p->sums_wait);
     step_text x = step_of(w);
     const char *across = s->taps > 1 ? x.steps : w->across, *steps = s->taps > 1 ? NULL : x.steps;
     bool collects = s->run != s->channels / p->sum_slices && s->taps == 1 && !q->depthwise; /* several packets out of one fetch */
@@ -729,26 +734,33 @@ static void write_join(window_writer *w)
     tune_end_step(&w->page, TUNE_REGROUP);
 }
 
+/* Those of each image, or of all. */
+static void write_extras(window_writer *w, bool of_images)
+{
+    for (size_t i = 0; i < w->q->extra_count; i++)
+        if (w->q->extras[i].has[TUNE_BATCH] == of_images)
+            write_extra(w, i);
+}
+
 static void write_kernel(window_writer *w)
 {
     const tune_question *q = w->q;
     const window_plan *p = w->p;
-    const tune_epilogue *e = &q->whole;
+    const tune_epilogue *e = tune_epilogue_of(q, 1, p->sums_wait);
     const char *tile = row_digit(w, 1, p->rows), *places = place_digit(w, 1, p->places);
     write_head_of_kernel(w);
     write_weights(w);
-    for (size_t i = 0; i < q->extra_count; i++)
-        if (!q->extras[i].has[TUNE_BATCH])
-            write_extra(w, i);
+    if (!p->sums_wait)
+        write_extras(w, false);
     if (w->image) {
         tune_line(&w->page, "for g in 0..%" PRId64 " {", q->size[TUNE_BATCH]);
         w->page.depth++;
     }
-    for (size_t i = 0; i < q->extra_count; i++)
-        if (q->extras[i].has[TUNE_BATCH])
-            write_extra(w, i);
+    write_extras(w, true);
     write_image(w, tile, places);
     write_products(w, tile, places);
+    if (p->sums_wait)
+        write_extras(w, false);
     for (size_t i = 1, from = 0; i < e->count; i++) {
         write_pass_of_values(w, e, i, from);
         from = e->passes[i].is_gate ? from : i;
