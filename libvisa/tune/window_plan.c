@@ -81,16 +81,29 @@ window_shape window_shape_of(const target *t, const tune_question *q, const wind
     return s;
 }
 
+/* Between slices with parts of the channels. A copy takes a cycle for each run, so packets of few channels are not worth it. */
+static bool spread_between(const target *t, const tune_question *q, const window_plan *p, window_spread *out)
+{
+    int64_t here = size_of(q, q->window_channel) / p->sum_slices, down = size_of(q, q->windows[0].summed),
+            padded = power_of_two_above(down);
+    out->groups = gcd(p->around, window_column_groups(t, q, p));
+    out->rows = down > 1 && p->around / out->groups % padded == 0 ? padded : 1;
+    out->packets = p->around / (out->groups * out->rows);
+    return out->packets == 1 || here % (out->packets * elements_in(q, t->dmn_bytes_per_cycle)) == 0;
+}
+
 bool window_spread_of(const target *t, const tune_question *q, const window_plan *p, window_spread *out)
 {
     int64_t parts = p->around;
-    *out = (window_spread){1, 1, 1};
+    *out = (window_spread){1, 1, 1, 1, 1};
     if (parts == 1)
         return true;
-    if (p->sum_slices * p->idle_inside > 1)
+    if (p->idle_inside > 1)
         return false;
     int64_t flit = elements_in(q, t->flit_bytes), channels = size_of(q, q->window_channel);
     int64_t groups = window_column_groups(t, q, p);
+    if (p->sum_slices > 1)
+        return spread_between(t, q, p, out);
     out->lanes = q->depthwise ? 1 : smaller(parts, t->rows);
     out->groups = smaller(parts / out->lanes, groups);
     if (t->rows % out->lanes != 0 || groups % out->groups != 0)
@@ -168,8 +181,8 @@ int64_t window_rows_brought(const target *t, const tune_question *q, const windo
 {
     int64_t rows = size_of(q, q->windows[0].kept), here = window_results_of(t, p).rows,
             bytes = size_of(q, q->windows[1].kept) * q->size[TUNE_COLUMN] * dtype_row_of(q->out_type)->bits / 8;
-    for (int64_t each = here; each <= rows / 2; each += here)
-        if (rows % each == 0 && each * bytes % t->hbm_block_bytes == 0 &&
+    for (int64_t each = 1; each <= rows / 2; each++)
+        if (rows % each == 0 && (here % each == 0 || each % here == 0) && each * bytes % t->hbm_block_bytes == 0 &&
             power_of_two_above(rows / each) <= tune_slices_of(t, q->most_slices))
             return each;
     return smaller(rows, here);
@@ -203,7 +216,10 @@ static int64_t copy_cycles(const target *t, const window_plan *p, int64_t runs, 
 static int64_t elements_of_weights(const target *t, const tune_question *q, const window_plan *p)
 {
     window_shape s = window_shape_of(t, q, p);
-    return (q->depthwise ? window_column_groups(t, q, p) : p->columns) * size_of(q, q->windows[0].summed) * (s.across / s.taps) * s.run;
+    window_spread x;
+    window_spread_of(t, q, p, &x);
+    return (q->depthwise ? window_column_groups(t, q, p) : p->columns) * larger(x.rows, size_of(q, q->windows[0].summed)) *
+           (s.across / s.taps) * s.run;
 }
 
 static int64_t multiply_cycles(const target *t, const tune_question *q, const window_plan *p)
@@ -318,6 +334,7 @@ static int64_t estimate(const target *t, const tune_question *q, const window_pl
     window_spread_of(t, q, p, &x);
     int64_t channels = s.channels / p->sum_slices, high = window_places_of(q, p, 0, p->rows), wide = window_places_of(q, p, 1, p->places),
             taps = size_of(q, down->summed) * s.across, parts = x.lanes * x.groups * x.channels;
+    bool is_between = x.rows * x.packets > 1 || p->sum_slices > 1;
     bool whole = q->depthwise ? p->columns >= q->size[TUNE_COLUMN] : p->sum_slices == 1;
     int64_t together = !whole ? 1 : window_skips(q, p, 1) ? size_of(q, across->summed) : wide; /* places in a run */
     int64_t run = tune_bytes_of(q->stored[q->stream], channels * together), runs = high * (wide / together);
@@ -325,11 +342,17 @@ static int64_t estimate(const target *t, const tune_question *q, const window_pl
     int64_t of_weights = q->depthwise ? p->columns : channels / x.channels * (p->sum_slices == 1 && x.channels == 1 ? taps : 1);
     int64_t weights = tune_bytes_of(q->stored[q->weights], of_weights),
             weight_runs = (q->depthwise ? taps : p->columns * taps * channels / (of_weights * x.channels)) / (parts / x.channels);
+    if (is_between) {
+        int64_t packet = channels / x.packets;
+        weights = tune_bytes_of(q->stored[q->weights], packet);
+        weight_runs = p->columns / x.groups * (x.rows > 1 ? 1 : size_of(q, down->summed)) * s.across;
+    }
     int64_t load_weights = copy_cycles(t, p, larger(1, weight_runs), weights);
     if (p->hands_filters)
         load_weights = crowded_cycles(t, p, taps * weights, taps * tune_bytes_of(q->stored[q->weights], q->size[TUNE_COLUMN]),
                                       window_filter_parts(t, q, p));
-    int64_t fill = tune_bytes_of(q->type, elements_of_weights(t, q, p)) / (p->main_weights ? t->flit_bytes : t->flit_bytes / 4);
+    int64_t flits = tune_bytes_of(q->type, elements_of_weights(t, q, p)) / t->flit_bytes,
+            fill = flits * larger(p->main_weights ? 1 : SUB_ACCESSES, p->around > 1 ? p->sum_slices : 1);
     int64_t multiply = multiply_cycles(t, q, p), extras = bitmap_cycles(t, p), handed = extras;
     int64_t filters = filter_cycles(t, q, p, taps);
     for (size_t i = 0; i < q->extra_count; i++) {
@@ -504,8 +527,6 @@ static void add_ways(plans *x, window_plan p)
     int64_t used = p.row_slices * p.place_slices * p.column_slices * p.sum_slices, spaced = 1;
     p.around = 1;
     int64_t around = most_around(t, q, &p);
-    if (tune_bytes_of(q->type, elements_of_weights(t, q, &p)) > target_trf_capacity_bytes(t, TRF_FULL))
-        return;
     while (2 * spaced * used <= t->slices_per_cluster)
         spaced *= 2;
     bool can_join = p.place_slices > 1 && p.column_slices == 1 && !p.columns_of_clusters && p.sum_slices == 1;
@@ -519,7 +540,8 @@ static void add_ways(plans *x, window_plan p)
         if (p.joins && (!can_join || p.brings || p.idle_inside > 1))
             continue;
         if (((way & 8) && spaced == 1) || ((p.brings || p.joins) && q->tensors[TUNE_OUT].is_free) ||
-            ((way & 2) && (around == 1 || p.idle_inside > 1)))
+            ((way & 2) && (around == 1 || p.idle_inside > 1)) ||
+            tune_bytes_of(q->type, elements_of_weights(t, q, &p)) > target_trf_capacity_bytes(t, TRF_FULL))
             continue;
         add_handings(x, p);
     }

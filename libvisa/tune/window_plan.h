@@ -42,11 +42,16 @@ typedef struct window_shape {
 } window_shape;
 window_shape window_shape_of(const target *t, const tune_question *q, const window_plan *p);
 
-/* The parts of a slice's columns that neighbours bring: the outermost digits of lanes, of their groups and of channels. What is of one part
- * of the channels is side by side in the TRF then, so the image is fetched in that order, too. False: neighbours do not share evenly. */
+/* The parts of a slice's weights that neighbours bring. Where no slices stand between them, they are the outermost digits of lanes, of
+ * their groups and of channels; what is of one part of the channels is side by side in the TRF then, so the image is fetched in that order,
+ * too. Between slices with parts of the channels they are the innermost digits in front of a packet: rows of the window, with padding
+ * after them, groups of lanes, and channels. */
 typedef struct window_spread {
     int64_t lanes, groups, channels;
+    int64_t rows, packets; /* rows of the window that are parts, and packets of channels inside of all that; 1: none */
 } window_spread;
+
+/* False: neighbours do not share evenly. */
 bool window_spread_of(const target *t, const tune_question *q, const window_plan *p, window_spread *out);
 
 /* Filters of channels that are side by side in a packet that is handed on. */

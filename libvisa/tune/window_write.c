@@ -445,7 +445,7 @@ static const char *slices_that_spread(const window_writer *w, const char *parts)
     return slices_with(w,
                        TUNE_LIST(w->a, row_digit(w, p->rows * rows, p->row_slices / rows),
                                  place_digit(w, p->places * places, p->place_slices / places), parts),
-                       NULL);
+                       sums_of_slices(w));
 }
 
 /* What is multiplied in a step: texts of the sum's digits, of an image and of weights alike. */
@@ -581,15 +581,22 @@ static void write_weights(window_writer *w)
     int64_t here = s->channels / p->sum_slices, own_groups = p->columns / w->t->rows;
     window_spread x;
     window_spread_of(w->t, q, p, &x);
-    int64_t lanes_left = w->t->rows / x.lanes, groups_left = own_groups / x.groups, part = here / x.channels;
+    int64_t lanes_left = w->t->rows / x.lanes, groups_left = own_groups / x.groups, part = here / (x.channels * x.packets);
+    bool is_between = p->sum_slices > 1 && p->around > 1;
     const char *lanes = column_digit(w, 1, lanes_left), *groups = column_digit(w, w->t->rows, groups_left),
                *outer = channel_digit(w, part, x.channels),
                *across = padded_digit(w, w->across, size_of(q, q->windows[1].summed), s->across, 1, s->across),
                *parts = TUNE_LIST(w->a, column_digit(w, lanes_left, x.lanes), column_digit(w, w->t->rows * groups_left, x.groups), outer);
     const char *columns = x.lanes * x.groups > 1 ? TUNE_LIST(w->a, groups, lanes) : column_digit(w, 1, p->columns);
+    const char *down = x.rows > 1 ? NULL : w->down;
+    if (is_between)
+        parts = TUNE_LIST(w->a, x.rows > 1 ? padded_digit(w, w->down, size_of(q, q->windows[0].summed), x.rows, 1, x.rows) : NULL,
+                          column_digit(w, w->t->rows * groups_left, x.groups), channel_digit(w, part, x.packets));
     const char *channel = part == s->channels ? w->port_channel : channel_digit(w, 1, part);
     const char *element = TUNE_LIST(w->a, outer, w->down, across, channel);
-    if (s->taps > 1) {
+    if (is_between)
+        element = TUNE_LIST(w->a, down, across, parts, channel);
+    else if (s->taps > 1) {
         const char *packet = TUNE_LIST(w->a, padded_digit(w, w->across, size_of(q, q->windows[1].summed), s->across, 1, s->taps), channel);
         element =
             TUNE_LIST(w->a, w->down, padded_digit(w, w->across, size_of(q, q->windows[1].summed), s->across, s->taps, s->across / s->taps),
@@ -603,7 +610,7 @@ static void write_weights(window_writer *w)
                             : arena_printf(w->a, "%" PRId64 " columns for each slice", p->columns));
     tune_line(&w->page, "let columns: DmTensor<%s, Chip, Cluster, %s, m![%s]> = %s.to_dm(&mut device.tdma);",
               type_name(q->stored[q->weights]), p->around > 1 ? slices_that_spread(w, parts) : "Slice",
-              TUNE_LIST(w->a, columns, w->down, across, channel), q->tensors[q->weights].port);
+              TUNE_LIST(w->a, columns, down, across, channel), q->tensors[q->weights].port);
     tune_end_step(&w->page, TUNE_LOAD_WEIGHTS);
     tune_begin_step(&w->page, TUNE_STORE_WEIGHTS,
                     arena_printf(w->a, "%s%s",
@@ -612,15 +619,18 @@ static void write_weights(window_writer *w)
                                      : "Into the TRF by the sub context, while the image arrives",
                                  p->around > 1 ? arena_printf(w->a, "; all get what each of %" PRId64 " slices has", p->around) : ""));
     tune_line(&w->page, "let weights: TrfTensor<%s, Chip, Cluster, Slice, m![%s], m![%s]> = device.%s", type_name(q->type), lanes_of(w),
-              TUNE_LIST(w->a, column_digit(w, w->t->rows, own_groups), element), p->main_weights ? "main" : "sub");
+              TUNE_LIST(w->a, is_between ? groups : column_digit(w, w->t->rows, own_groups), element), p->main_weights ? "main" : "sub");
     tune_line(&w->page, "    .begin(columns.view())");
     bool is_packet = s->taps > 1; /* whole packets are fetched, since what pads them follows each */
     const char *time = TUNE_LIST(
-        w->a, lanes, groups, w->down,
+        w->a, lanes, groups, down,
         is_packet ? padded_digit(w, w->across, size_of(q, q->windows[1].summed), s->across, s->taps, s->across / s->taps) : w->across);
     tune_line(&w->page, "    .fetch::<m![%s], m![%s]>()", time, is_packet ? step_of(w).fetched : channel);
     write_cast(w, q->weights);
-    if (p->around > 1)
+    if (is_between)
+        tune_line(&w->page, "    .switch::<Slice, m![%s]>(SwitchConfig::Broadcast1 { slice1: %" PRId64 ", slice0: %" PRId64 " })",
+                  TUNE_LIST(w->a, time, parts), p->around, p->sum_slices);
+    else if (p->around > 1)
         tune_line(
             &w->page, "    .switch::<Slice, m![%s]>(SwitchConfig::Broadcast01 { slice1: %" PRId64 ", slice0: 1, time0: %" PRId64 " })",
             TUNE_LIST(w->a, parts, time), p->around, lanes_left * groups_left * size_of(q, q->windows[0].summed) * (s->across / s->taps));
