@@ -504,16 +504,16 @@ static void add_handings(plans *x, window_plan p)
         add(x, ways[i]);
 }
 
-/* The most neighbours that can bring the weights together: whole rows of slices, or a part of one. Others bring the same once more. */
+/* The most neighbours that can bring the weights together: all, or those that have places of the same rows, as the Switch Engine gives
+ * packets to whole axes of slices. Others bring the same once more. */
 static int64_t most_around(const target *t, const tune_question *q, const window_plan *p)
 {
-    int64_t all = p->row_slices * p->place_slices;
-    window_spread spread;
-    for (int64_t copies = 1; copies < all; copies++) {
+    const int64_t counts[] = {p->row_slices * p->place_slices, p->place_slices};
+    for (size_t i = 0; i < 2; i++) {
         window_plan x = *p;
-        x.around = all / copies;
-        if (all % copies == 0 && (x.around % p->place_slices == 0 || p->place_slices % x.around == 0) &&
-            window_spread_of(t, q, &x, &spread))
+        window_spread spread;
+        x.around = counts[i];
+        if (window_spread_of(t, q, &x, &spread))
             return x.around;
     }
     return 1;

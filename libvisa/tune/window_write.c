@@ -437,15 +437,12 @@ static void write_pass_of_values(window_writer *w, const tune_epilogue *e, size_
 
 /* ---- operands ---- */
 
-/* Slices of which so many neighbours bring a part of the weights each, and the others the same once more. */
+/* Slices of which all bring a part of the weights each, or those of the same rows, and the others the same once more. */
 static const char *slices_that_spread(const window_writer *w, const char *parts)
 {
     const window_plan *p = w->p;
-    int64_t places = smaller(p->around, p->place_slices), rows = p->around / places;
-    return slices_with(w,
-                       TUNE_LIST(w->a, row_digit(w, p->rows * rows, p->row_slices / rows),
-                                 place_digit(w, p->places * places, p->place_slices / places), parts),
-                       sums_of_slices(w));
+    const char *others = p->around < p->row_slices * p->place_slices ? row_digit(w, p->rows, p->row_slices) : NULL;
+    return slices_with(w, TUNE_LIST(w->a, others, parts), sums_of_slices(w));
 }
 
 /* What is multiplied in a step: texts of the sum's digits, of an image and of weights alike. */
