@@ -34,6 +34,11 @@ int64_t window_places_of(const tune_question *q, const window_plan *p, size_t i,
     return window_skips(q, p, i) ? kept * summed : (kept - 1) * w->stride + (summed - 1) * w->dilation + 1;
 }
 
+int64_t window_own_columns(const window_plan *p)
+{
+    return p->turns * p->columns;
+}
+
 int64_t window_columns(const target *t, const tune_question *q)
 {
     return round_up(q->size[TUNE_COLUMN], q->depthwise ? larger(t->rows, elements_in(q, WORD_BYTES)) : t->rows);
@@ -123,7 +128,7 @@ int64_t window_filters_in_packet(const target *t, const tune_question *q, const 
 
 window_results window_results_of(const target *t, const window_plan *p)
 {
-    window_results r = {WINDOW_SHARES_NOTHING, p->rows, p->places, p->columns};
+    window_results r = {WINDOW_SHARES_NOTHING, p->rows, p->places, window_own_columns(p)};
     int64_t n = p->sum_slices;
     if (n == 1)
         return r;
@@ -133,7 +138,7 @@ window_results window_results_of(const target *t, const window_plan *p)
     } else if (p->places % n == 0) {
         r.share = WINDOW_SHARES_PLACES;
         r.places /= n;
-    } else if (p->columns % (n * t->rows) == 0) {
+    } else if (p->turns == 1 && p->columns % (n * t->rows) == 0) {
         r.share = WINDOW_SHARES_COLUMNS;
         r.columns /= n;
     }
@@ -174,7 +179,7 @@ int64_t window_ring(const window_plan *p)
 
 int64_t window_joined_packet(const target *t, const tune_question *q, const window_plan *p)
 {
-    return largest_divisor(p->columns, t->flit_bytes * 8 / dtype_row_of(q->out_type)->bits);
+    return largest_divisor(window_own_columns(p), t->flit_bytes * 8 / dtype_row_of(q->out_type)->bits);
 }
 
 int64_t window_rows_brought(const target *t, const tune_question *q, const window_plan *p)
@@ -347,7 +352,7 @@ static int64_t estimate(const target *t, const tune_question *q, const window_pl
         weights = tune_bytes_of(q->stored[q->weights], packet);
         weight_runs = p->columns / x.groups * (x.rows > 1 ? 1 : size_of(q, down->summed)) * s.across;
     }
-    int64_t load_weights = copy_cycles(t, p, larger(1, weight_runs), weights);
+    int64_t load_weights = copy_cycles(t, p, larger(1, weight_runs) * p->turns, weights);
     if (p->hands_filters)
         load_weights = crowded_cycles(t, p, taps * weights, taps * tune_bytes_of(q->stored[q->weights], q->size[TUNE_COLUMN]),
                                       window_filter_parts(t, q, p));
@@ -365,6 +370,12 @@ static int64_t estimate(const target *t, const tune_question *q, const window_pl
             extras += p->hand_rows > 0 ? crowded_extra_cycles(t, q, p, e)
                                        : larger(crowded_extra_cycles(t, q, p, e), copy_cycles(t, p, pieces, bytes));
         handed += e->has[TUNE_ROW] ? 0 : handing_cycles(t, p);
+    }
+    if (p->turns > 1) { /* the TRF is filled for the first one meanwhile */
+        int64_t loaded = load_weights + load_image, each = p->main_weights ? fill + multiply : larger(fill, multiply),
+                multiplied = larger(loaded, load_weights + fill) + multiply + (p->turns - 1) * each;
+        return larger(multiplied, loaded + (p->sums_wait ? extras + handed : 0)) + (p->sums_wait ? waiting_cycles(t, q, p) : 0) +
+               store_cycles(t, q, p);
     }
     if (p->sums_wait) {
         int64_t loaded = load_weights + load_image, multiplied = larger(loaded, load_weights + filters + fill) + multiply;
@@ -490,7 +501,7 @@ static void add_handings(plans *x, window_plan p)
         if ((p.hands_filters && (!x->question->depthwise || p.around > 1 || way == HANDINGS)) ||
             !choose_handing(x->target, x->question, way % HANDINGS, &p))
             continue;
-        for (int waits = 0; waits < (can_wait ? 2 : 1); waits++) {
+        for (int waits = p.turns > 1 && can_wait; waits < (can_wait ? 2 : 1); waits++) {
             p.sums_wait = waits;
             p.cycles = estimate(x->target, x->question, &p);
             size_t at = count++;
@@ -553,6 +564,23 @@ static bool can_part_channels(const target *t, const tune_question *q, int64_t p
     return parts == 1 || (!q->depthwise && size_of(q, q->window_channel) % (parts * elements_in(q, t->flit_bytes)) == 0);
 }
 
+/* In as many turns as the TRF asks for. */
+static void add_turns(plans *x, window_plan p)
+{
+    enum { MOST_TURNS = 16 };
+    const target *t = x->target;
+    const tune_question *q = x->question;
+    bool can_turn =
+        !q->depthwise && q->size[TUNE_BATCH] == 1 && (q->extra_count == 0 || q->waiting.count > 0) && !tune_epilogue_has_gate(&q->whole);
+    while (tune_bytes_of(q->type, elements_of_weights(t, q, &p)) > target_trf_capacity_bytes(t, TRF_FULL)) {
+        if (!can_turn || p.columns % (2 * t->rows) != 0 || p.turns >= MOST_TURNS)
+            return;
+        p.turns *= 2;
+        p.columns /= 2;
+    }
+    add_ways(x, p);
+}
+
 size_t window_plans(const target *t, const tune_question *q, window_plan *best, size_t most)
 {
     plans x = {t, q, best, 0, most};
@@ -579,6 +607,7 @@ size_t window_plans(const target *t, const tune_question *q, window_plan *best, 
                                      .padded_places = tile * w,
                                      .column_slices = c,
                                      .columns = columns / column_parts,
+                                     .turns = 1,
                                      .idle_inside = 1,
                                      .around = 1,
                                      .rows_of_clusters = clustered == 1,
@@ -586,7 +615,7 @@ size_t window_plans(const target *t, const tune_question *q, window_plan *best, 
                     p.padded_rows = p.rows * row_parts;
                     p.apart = clustered == 1 && p.padded_rows != rows && rows % clusters == 0 && rows / clusters % p.rows == 0;
                     for (p.sum_slices = 1; p.sum_slices * c * r * w <= all && can_part_channels(t, q, p.sum_slices); p.sum_slices *= 2)
-                        add_ways(&x, p);
+                        add_turns(&x, p);
                 }
             }
         }

@@ -12,6 +12,7 @@
  */
 typedef struct window_plan {
     int64_t row_slices, rows, padded_rows, place_slices, places, padded_places, column_slices, columns;
+    int64_t turns;       /* parts of a slice's columns, whose weights are in the TRF one after the other: `columns` are those of one part */
     int64_t sum_slices;  /* that have a part of the channels each, whose sums the Vector Engine adds */
     int64_t idle_inside; /* of the slices that idle, as a digit between those of places and of channels; the others are at the end */
     bool rows_of_clusters, columns_of_clusters, main_weights;
@@ -68,6 +69,9 @@ window_results window_results_of(const target *t, const window_plan *p);
 /* Does the stride of that window pass places which a copy leaves out? And places of the image in DM for so many windows. */
 bool window_skips(const tune_question *q, const window_plan *p, size_t i);
 int64_t window_places_of(const tune_question *q, const window_plan *p, size_t i, int64_t kept);
+
+/* Columns of a slice, in all turns. */
+int64_t window_own_columns(const window_plan *p);
 
 /* Columns with their padding: whole Rows, and of channels whole 8 bytes. */
 int64_t window_columns(const target *t, const tune_question *q);

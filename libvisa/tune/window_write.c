@@ -102,7 +102,7 @@ static const char *slices_with(const window_writer *w, const char *neighbours, c
 {
     const window_plan *p = w->p;
     const char *idle = p->idle_inside > 1 ? arena_printf(w->a, "1 # %" PRId64, p->idle_inside) : NULL,
-               *columns = !w->unnamed            ? column_digit(w, p->columns, p->column_slices)
+               *columns = !w->unnamed            ? column_digit(w, window_own_columns(p), p->column_slices)
                           : p->column_slices > 1 ? arena_printf(w->a, "%" PRId64, p->column_slices)
                                                  : NULL,
                *slices = TUNE_LIST(w->a, columns, neighbours, idle, inside);
@@ -177,7 +177,7 @@ static const char *cluster_digit(const window_writer *w)
 {
     const window_plan *p = w->p;
     return p->rows_of_clusters      ? row_digit(w, p->rows * p->row_slices, w->t->clusters_per_chip)
-           : p->columns_of_clusters ? column_digit(w, p->columns * p->column_slices, w->t->clusters_per_chip)
+           : p->columns_of_clusters ? column_digit(w, window_own_columns(p) * p->column_slices, w->t->clusters_per_chip)
                                     : NULL;
 }
 
@@ -186,8 +186,8 @@ static const char *free_result(const window_writer *w)
 {
     const window_plan *p = w->p;
     const char *shared = w->results.share == WINDOW_SHARES_NOTHING ? NULL : shared_digit(w);
-    return TUNE_LIST(w->a, w->image, cluster_digit(w), column_digit(w, p->columns, p->column_slices), places_of_slices(w), shared,
-                     own_rows(w), own_places(w), own_columns(w));
+    return TUNE_LIST(w->a, w->image, cluster_digit(w), column_digit(w, window_own_columns(p), p->column_slices), places_of_slices(w),
+                     shared, own_rows(w), own_places(w), own_columns(w));
 }
 
 /* An input: kinds of axes that it has are a bit each. */
@@ -260,6 +260,17 @@ static void write_cast(window_writer *w, tune_place operand)
         tune_line(&w->page, "    .fetch_cast::<%s>()", type_name(w->q->type));
 }
 
+/* The columns of a turn, where there are several. */
+static const char *turn_digit(const window_writer *w)
+{
+    return column_digit(w, w->p->columns, w->p->turns);
+}
+
+static const char *turn_of(const window_writer *w)
+{
+    return w->p->turns > 1 ? arena_printf(w->a, ".tile::<m![%s], 1, _>(n)", turn_digit(w)) : "";
+}
+
 /* ---- what is done to the sums ---- */
 
 /* "16, 7": what the Switch Engine gives to slices are copies, and it has no name for them; a rename has. */
@@ -284,7 +295,7 @@ static const char *slices_of_copies(const window_writer *w, const char *copies)
 {
     const window_plan *p = w->p;
     return all_slices(w,
-                      TUNE_LIST(w->a, column_digit(w, p->columns, p->column_slices),
+                      TUNE_LIST(w->a, column_digit(w, window_own_columns(p), p->column_slices),
                                 p->hand_rows < p->row_slices ? row_digit(w, p->rows * p->hand_rows, p->row_slices / p->hand_rows) : NULL,
                                 place_digit(w, p->places * p->hand_places, p->place_slices / p->hand_places), copies),
                       p->column_slices * window_neighbours(p));
@@ -361,16 +372,15 @@ static void write_methods(window_writer *w, const tune_lines *l)
         tune_line(&w->page, "    .%s", l->text[i]);
 }
 
-/* `adds`: sums of parts that slices have come first. */
-static void write_pass(window_writer *w, const tune_pass *pass, bool adds)
+/* `adds`: sums of parts that slices have come first, in these steps. NULL: there are none. */
+static void write_pass(window_writer *w, const tune_pass *pass, const char *adds)
 {
     size_t count = pass ? pass->front.count + pass->narrow.count + pass->back.count : 0;
     if (count == 0 && !adds)
         return;
     tune_line(&w->page, "    .vector_init()");
     if (adds)
-        tune_line(&w->page, "    .vector_inter_slice_reduce::<%s, m![%s]>(InterSliceReduceOp%s::Add)", w->result_slice,
-                  TUNE_LIST(w->a, own_rows(w), own_places(w), column_groups(w)),
+        tune_line(&w->page, "    .vector_inter_slice_reduce::<%s, m![%s]>(InterSliceReduceOp%s::Add)", w->result_slice, adds,
                   dtype_row_of(w->q->type)->accumulates_in == DTYPE_I32 ? "I32" : "F32");
     if (count > 0) {
         tune_line(&w->page, "    .vector_intra_slice_tag(TagMode::Zero)");
@@ -390,20 +400,23 @@ static const char *values(const window_writer *w, size_t pass)
     return arena_printf(w->a, pass == 0 ? "values" : "values%zu", pass + 1);
 }
 
-/* What a pass makes: the result, values for the next one in DM, or what they are multiplied with in the VRF. */
-static void begin_values(window_writer *w, const tune_epilogue *e, size_t i)
+/* What a pass makes: the result, values for the next one in DM, or what they are multiplied with in the VRF. `opens`: it is there for
+ * turns that write it. */
+static void begin_values(window_writer *w, const tune_epilogue *e, size_t i, bool opens)
 {
     bool is_last = i + 1 >= e->count, is_padded = is_last && pads_lanes(w);
     const char *columns = is_padded ? TUNE_LIST(w->a, column_groups(w), result_lanes(w)) : own_columns(w),
                *element = TUNE_LIST(w->a, own_rows(w), own_places(w), columns);
+    const char *name = is_last ? "products" : values(w, i),
+               *type = type_name(is_last                     ? w->q->out_type
+                                 : i == 0 && w->p->sums_wait ? dtype_row_of(w->q->type)->accumulates_in
+                                                             : w->q->meets);
     if (e->count > 0 && e->passes[i].is_gate)
         tune_line(&w->page, "let gate: VrfTensor<f32, Chip, Cluster, %s, m![%s]> = device.main", w->result_slice, element);
+    else if (opens)
+        tune_line(&w->page, "let mut %s: DmTensor<%s, Chip, Cluster, %s, m![%s]> = DmTensor::new();", name, type, w->result_slice, element);
     else
-        tune_line(&w->page, "let %s: DmTensor<%s, Chip, Cluster, %s, m![%s]> = device.main", is_last ? "products" : values(w, i),
-                  type_name(is_last                     ? w->q->out_type
-                            : i == 0 && w->p->sums_wait ? dtype_row_of(w->q->type)->accumulates_in
-                                                        : w->q->meets),
-                  w->result_slice, element);
+        tune_line(&w->page, "let %s: DmTensor<%s, Chip, Cluster, %s, m![%s]> = device.main", name, type, w->result_slice, element);
 }
 
 static void end_values(window_writer *w, const tune_epilogue *e, size_t i)
@@ -417,7 +430,10 @@ static void end_values(window_writer *w, const tune_epilogue *e, size_t i)
         tune_line(&w->page, "    .cast::<%s, m![%s # %" PRId64 "]>()", type_name(q->out_type), lanes_of(w),
                   (int64_t)(w->t->flit_bytes * 8 / dtype_row_of(q->out_type)->bits));
     tune_line(&w->page, "    .commit_trim::<m![%s]>()", i + 1 >= e->count ? result_lanes(w) : lanes_of(w));
-    tune_line(&w->page, "    .commit();");
+    if (i == 0 && w->p->turns > 1)
+        tune_line(&w->page, "    .commit_view(%s.view_mut()%s);", i + 1 >= e->count ? "products" : values(w, 0), turn_of(w));
+    else
+        tune_line(&w->page, "    .commit();");
 }
 
 static void write_pass_of_values(window_writer *w, const tune_epilogue *e, size_t i, size_t from)
@@ -426,11 +442,11 @@ static void write_pass_of_values(window_writer *w, const tune_epilogue *e, size_
                     e->passes[i].is_gate        ? "What the values are multiplied with"
                     : w->p->sums_wait && i == 1 ? "What is done to the sums, when its operands have come"
                                                 : "Another pass over the values");
-    begin_values(w, e, i);
+    begin_values(w, e, i, false);
     tune_line(&w->page, "    .begin(%s.view())", values(w, from));
     tune_line(&w->page, "    .fetch::<m![%s], m![%s]>()", TUNE_LIST(w->a, own_rows(w), own_places(w), column_groups(w)), lanes_of(w));
     tune_line(&w->page, "    .collect()");
-    write_pass(w, &e->passes[i], false);
+    write_pass(w, &e->passes[i], NULL);
     end_values(w, e, i);
     tune_end_step(&w->page, (tune_step)(TUNE_PASS + i));
 }
@@ -566,71 +582,98 @@ static void write_weights_of_channels(window_writer *w)
     tune_end_step(&w->page, TUNE_STORE_WEIGHTS);
 }
 
-static void write_weights(window_writer *w)
+/* Texts of the weights that copies bring and the TRF takes: what a slice brings of them, and what it has. */
+typedef struct weights_text {
+    const char *lanes, *groups, *down, *across, *channel, *time; /* that a slice brings */
+    const char *parts;                                           /* of others */
+    const char *element;                                         /* of the TRF */
+    int64_t packets;                                             /* of a part */
+    bool is_between;                                             /* slices with parts of the channels stand between those that bring */
+} weights_text;
+
+static weights_text weights_text_of(const window_writer *w)
 {
     const tune_question *q = w->q;
     const window_plan *p = w->p;
     const window_shape *s = &w->shape;
-    if (q->depthwise) {
-        write_weights_of_channels(w);
-        return;
-    }
-    int64_t here = s->channels / p->sum_slices, own_groups = p->columns / w->t->rows;
     window_spread x;
     window_spread_of(w->t, q, p, &x);
-    int64_t lanes_left = w->t->rows / x.lanes, groups_left = own_groups / x.groups, part = here / (x.channels * x.packets);
-    bool is_between = p->sum_slices > 1 && p->around > 1;
-    const char *lanes = column_digit(w, 1, lanes_left), *groups = column_digit(w, w->t->rows, groups_left),
-               *outer = channel_digit(w, part, x.channels),
-               *across = padded_digit(w, w->across, size_of(q, q->windows[1].summed), s->across, 1, s->across),
-               *parts = TUNE_LIST(w->a, column_digit(w, lanes_left, x.lanes), column_digit(w, w->t->rows * groups_left, x.groups), outer);
-    const char *columns = x.lanes * x.groups > 1 ? TUNE_LIST(w->a, groups, lanes) : column_digit(w, 1, p->columns);
-    const char *down = x.rows > 1 ? NULL : w->down;
-    if (is_between)
-        parts = TUNE_LIST(w->a, x.rows > 1 ? padded_digit(w, w->down, size_of(q, q->windows[0].summed), x.rows, 1, x.rows) : NULL,
-                          column_digit(w, w->t->rows * groups_left, x.groups), channel_digit(w, part, x.packets));
-    const char *channel = part == s->channels ? w->port_channel : channel_digit(w, 1, part);
-    const char *element = TUNE_LIST(w->a, outer, w->down, across, channel);
-    if (is_between)
-        element = TUNE_LIST(w->a, down, across, parts, channel);
-    else if (s->taps > 1) {
-        const char *packet = TUNE_LIST(w->a, padded_digit(w, w->across, size_of(q, q->windows[1].summed), s->across, 1, s->taps), channel);
-        element =
-            TUNE_LIST(w->a, w->down, padded_digit(w, w->across, size_of(q, q->windows[1].summed), s->across, s->taps, s->across / s->taps),
-                      s->live == s->run ? packet : arena_printf(w->a, "[%s] # %" PRId64, packet, s->run));
+    int64_t here = s->channels / p->sum_slices, own_groups = p->columns / w->t->rows, lanes = w->t->rows / x.lanes,
+            groups = own_groups / x.groups, part = here / (x.channels * x.packets), rows = size_of(q, q->windows[0].summed),
+            places = size_of(q, q->windows[1].summed);
+    weights_text n = {.lanes = column_digit(w, 1, lanes),
+                      .groups = column_digit(w, w->t->rows, groups),
+                      .down = x.rows > 1 ? NULL : w->down,
+                      .across = padded_digit(w, w->across, places, s->across, 1, s->across),
+                      .channel = part == s->channels ? w->port_channel : channel_digit(w, 1, part),
+                      .packets = lanes * groups * rows * (s->across / s->taps),
+                      .is_between = p->sum_slices > 1 && p->around > 1};
+    const char *outer = channel_digit(w, part, x.channels), *all_groups = column_digit(w, w->t->rows, own_groups),
+               *group_parts = column_digit(w, w->t->rows * groups, x.groups);
+    const char *steps = s->taps > 1 ? padded_digit(w, w->across, places, s->across, s->taps, s->across / s->taps) : w->across;
+    n.time = TUNE_LIST(w->a, n.lanes, n.groups, n.down, steps);
+    n.parts = TUNE_LIST(w->a, column_digit(w, lanes, x.lanes), group_parts, outer);
+    if (n.is_between) {
+        n.parts = TUNE_LIST(w->a, x.rows > 1 ? padded_digit(w, w->down, rows, x.rows, 1, x.rows) : NULL, group_parts,
+                            channel_digit(w, part, x.packets));
+        n.element = TUNE_LIST(w->a, n.groups, n.down, n.across, n.parts, n.channel);
+    } else if (s->taps > 1) {
+        const char *packet = TUNE_LIST(w->a, padded_digit(w, w->across, places, s->across, 1, s->taps), n.channel);
+        n.element =
+            TUNE_LIST(w->a, all_groups, w->down, steps, s->live == s->run ? packet : arena_printf(w->a, "[%s] # %" PRId64, packet, s->run));
     } else if (s->run != here)
-        element = TUNE_LIST(w->a, w->down, across, padded_digit(w, w->channel, size_of(q, q->window_channel), s->run, 1, s->run));
+        n.element =
+            TUNE_LIST(w->a, all_groups, w->down, n.across, padded_digit(w, w->channel, size_of(q, q->window_channel), s->run, 1, s->run));
+    else
+        n.element = TUNE_LIST(w->a, all_groups, outer, w->down, n.across, n.channel);
+    return n;
+}
+
+/* Of all turns. */
+static void write_weights(window_writer *w)
+{
+    const tune_question *q = w->q;
+    const window_plan *p = w->p;
+    weights_text n = weights_text_of(w);
+    int64_t columns = window_own_columns(p), here = w->shape.channels / p->sum_slices;
     tune_begin_step(
         &w->page, TUNE_LOAD_WEIGHTS,
-        p->around > 1       ? arena_printf(w->a, "%" PRId64 " columns for each %" PRId64 " slices, each column once", p->columns, p->around)
-        : p->sum_slices > 1 ? arena_printf(w->a, "%" PRId64 " columns for each slice, and %" PRId64 " channels of them", p->columns, here)
-                            : arena_printf(w->a, "%" PRId64 " columns for each slice", p->columns));
+        p->around > 1       ? arena_printf(w->a, "%" PRId64 " columns for each %" PRId64 " slices, each column once", columns, p->around)
+        : p->sum_slices > 1 ? arena_printf(w->a, "%" PRId64 " columns for each slice, and %" PRId64 " channels of them", columns, here)
+                            : arena_printf(w->a, "%" PRId64 " columns for each slice", columns));
     tune_line(&w->page, "let columns: DmTensor<%s, Chip, Cluster, %s, m![%s]> = %s.to_dm(&mut device.tdma);",
-              type_name(q->stored[q->weights]), p->around > 1 ? slices_that_spread(w, parts) : "Slice",
-              TUNE_LIST(w->a, columns, down, across, channel), q->tensors[q->weights].port);
+              type_name(q->stored[q->weights]), p->around > 1 ? slices_that_spread(w, n.parts) : "Slice",
+              TUNE_LIST(w->a, turn_digit(w), p->around > 1 ? TUNE_LIST(w->a, n.groups, n.lanes) : column_digit(w, 1, p->columns), n.down,
+                        n.across, n.channel),
+              q->tensors[q->weights].port);
     tune_end_step(&w->page, TUNE_LOAD_WEIGHTS);
+}
+
+/* Of one turn, into the TRF. */
+static void write_weights_of_turn(window_writer *w)
+{
+    const tune_question *q = w->q;
+    const window_plan *p = w->p;
+    weights_text n = weights_text_of(w);
     tune_begin_step(&w->page, TUNE_STORE_WEIGHTS,
-                    arena_printf(w->a, "%s%s",
-                                 p->main_weights
-                                     ? "Into the TRF by the main context, 32 bytes a cycle: the sub context's 8 would be waited for"
-                                     : "Into the TRF by the sub context, while the image arrives",
+                    arena_printf(w->a, "%s%s%s",
+                                 p->turns > 1 ? "A part of the columns after the other, as the TRF has room: into it" : "Into the TRF",
+                                 p->main_weights ? " by the main context, 32 bytes a cycle: the sub context's 8 would be waited for"
+                                                 : " by the sub context, while the image arrives",
                                  p->around > 1 ? arena_printf(w->a, "; all get what each of %" PRId64 " slices has", p->around) : ""));
     tune_line(&w->page, "let weights: TrfTensor<%s, Chip, Cluster, Slice, m![%s], m![%s]> = device.%s", type_name(q->type), lanes_of(w),
-              TUNE_LIST(w->a, is_between ? groups : column_digit(w, w->t->rows, own_groups), element), p->main_weights ? "main" : "sub");
-    tune_line(&w->page, "    .begin(columns.view())");
-    bool is_packet = s->taps > 1; /* whole packets are fetched, since what pads them follows each */
-    const char *time = TUNE_LIST(
-        w->a, lanes, groups, down,
-        is_packet ? padded_digit(w, w->across, size_of(q, q->windows[1].summed), s->across, s->taps, s->across / s->taps) : w->across);
-    tune_line(&w->page, "    .fetch::<m![%s], m![%s]>()", time, is_packet ? step_of(w).fetched : channel);
+              n.element, p->main_weights ? "main" : "sub");
+    tune_line(&w->page, "    .begin(columns.view()%s)", turn_of(w));
+    /* whole packets are fetched, since what pads them follows each */
+    tune_line(&w->page, "    .fetch::<m![%s], m![%s]>()", n.time, w->shape.taps > 1 ? step_of(w).fetched : n.channel);
     write_cast(w, q->weights);
-    if (is_between)
+    if (n.is_between)
         tune_line(&w->page, "    .switch::<Slice, m![%s]>(SwitchConfig::Broadcast1 { slice1: %" PRId64 ", slice0: %" PRId64 " })",
-                  TUNE_LIST(w->a, time, parts), p->around, p->sum_slices);
+                  TUNE_LIST(w->a, n.time, n.parts), p->around, p->sum_slices);
     else if (p->around > 1)
-        tune_line(
-            &w->page, "    .switch::<Slice, m![%s]>(SwitchConfig::Broadcast01 { slice1: %" PRId64 ", slice0: 1, time0: %" PRId64 " })",
-            TUNE_LIST(w->a, parts, time), p->around, lanes_left * groups_left * size_of(q, q->windows[0].summed) * (s->across / s->taps));
+        tune_line(&w->page,
+                  "    .switch::<Slice, m![%s]>(SwitchConfig::Broadcast01 { slice1: %" PRId64 ", slice0: 1, time0: %" PRId64 " })",
+                  TUNE_LIST(w->a, n.parts, n.time), p->around, n.packets);
     tune_line(&w->page, "    .collect()");
     tune_line(&w->page, "    .to_trf();");
     tune_end_step(&w->page, TUNE_STORE_WEIGHTS);
@@ -683,7 +726,10 @@ static void write_products(window_writer *w, const char *tile, const char *place
                            p->sum_slices > 1
                                ? arena_printf(w->a, "; the sums of %" PRId64 " slices are added in the Vector Engine", p->sum_slices)
                                : ""));
-    begin_values(w, e, 0);
+    if (p->turns == 1)
+        begin_values(w, e, 0, false);
+    else
+        tune_line(&w->page, "device.main");
     tune_line(&w->page, "    .begin(rows.view())");
     const char *summed = q->depthwise ? TUNE_LIST(w->a, x.groups, w->down, across) : TUNE_LIST(w->a, x.outside, w->down, across, steps);
     tune_line(&w->page, "    .fetch::<m![%s], m![%s]>()",
@@ -700,7 +746,8 @@ static void write_products(window_writer *w, const char *tile, const char *place
                   TUNE_LIST(w->a, kept, column_digit(w, w->t->rows, s->live / w->t->rows)), lanes_of(w));
     else
         tune_line(&w->page, "    .contract_lane::<m![%s], m![%s]>(LaneMode::Interleaved)", kept, lanes_of(w));
-    write_pass(w, e->count > 0 ? &e->passes[0] : NULL, p->sum_slices > 1);
+    write_pass(w, e->count > 0 ? &e->passes[0] : NULL,
+               p->sum_slices > 1 ? TUNE_LIST(w->a, own_rows(w), own_places(w), p->turns > 1 ? x.groups : column_groups(w)) : NULL);
     end_values(w, e, 0);
     tune_end_step(&w->page, TUNE_MULTIPLY);
 }
@@ -724,7 +771,7 @@ static void write_join(window_writer *w)
     const window_plan *p = w->p;
     int64_t packet = window_joined_packet(w->t, w->q, p);
     const char *slice = slices_with(w, TUNE_LIST(w->a, row_digit(w, p->rows, p->row_slices), padding_of(w, p->place_slices)), NULL),
-               *time = TUNE_LIST(w->a, own_rows(w), own_places(w), column_digit(w, packet, p->columns / packet)),
+               *time = TUNE_LIST(w->a, own_rows(w), own_places(w), column_digit(w, packet, window_own_columns(p) / packet)),
                *lanes = column_digit(w, 1, packet);
     tune_begin_step(
         &w->page, TUNE_REGROUP,
@@ -756,7 +803,12 @@ static void write_kernel(window_writer *w)
     const tune_epilogue *e = tune_epilogue_of(q, 1, p->sums_wait);
     const char *tile = row_digit(w, 1, p->rows), *places = place_digit(w, 1, p->places);
     write_head_of_kernel(w);
-    write_weights(w);
+    if (q->depthwise)
+        write_weights_of_channels(w);
+    else
+        write_weights(w);
+    if (!q->depthwise && p->turns == 1)
+        write_weights_of_turn(w);
     if (!p->sums_wait)
         write_extras(w, false);
     if (w->image) {
@@ -765,7 +817,17 @@ static void write_kernel(window_writer *w)
     }
     write_extras(w, true);
     write_image(w, tile, places);
+    if (p->turns > 1) {
+        begin_values(w, e, 0, true);
+        tune_line(&w->page, "for n in 0..%" PRId64 " {", p->turns);
+        w->page.depth++;
+        write_weights_of_turn(w);
+    }
     write_products(w, tile, places);
+    if (p->turns > 1) {
+        w->page.depth--;
+        tune_line(&w->page, "}");
+    }
     if (p->sums_wait)
         write_extras(w, false);
     for (size_t i = 1, from = 0; i < e->count; i++) {
