@@ -185,10 +185,13 @@ int64_t window_joined_packet(const target *t, const tune_question *q, const wind
 int64_t window_rows_brought(const target *t, const tune_question *q, const window_plan *p)
 {
     int64_t rows = size_of(q, q->windows[0].kept), here = window_results_of(t, p).rows,
+            of_cluster = !p->rows_of_clusters ? p->padded_rows
+                         : p->apart           ? rows / t->clusters_per_chip
+                                              : p->padded_rows / t->clusters_per_chip,
             bytes = size_of(q, q->windows[1].kept) * q->size[TUNE_COLUMN] * dtype_row_of(q->out_type)->bits / 8;
     for (int64_t each = 1; each <= rows / 2; each++)
-        if (rows % each == 0 && (here % each == 0 || each % here == 0) && each * bytes % t->hbm_block_bytes == 0 &&
-            power_of_two_above(rows / each) <= tune_slices_of(t, q->most_slices))
+        if (rows % each == 0 && (here % each == 0 || each % here == 0) && (of_cluster % each == 0 || each % of_cluster == 0) &&
+            each * bytes % t->hbm_block_bytes == 0 && power_of_two_above(rows / each) <= tune_slices_of(t, q->most_slices))
             return each;
     return smaller(rows, here);
 }
@@ -246,22 +249,23 @@ static int64_t lying_store_cycles(const target *t, const tune_question *q, const
     if (q->tensors[TUNE_OUT].is_free) /* as a slice has it, but for columns that are padding */
         run = tune_bytes_of(q->out_type, columns == window_columns(t, q) ? r.rows * r.places * r.columns : smaller(columns, r.columns));
     int64_t out = tune_bytes_of(q->out_type, size_of(q, q->windows[0].kept) * places * columns), runs = ceil_div(out, larger(1, run));
+    int64_t partial = block / t->hbm_burst_bytes * t->hbm_burst_millicycles * t->hbm_partial_write_factor / 1000;
     if (p->brings) {
         int64_t engines = t->slices_per_cluster / (t->dm_slices_per_dmn * t->dma_dmns_per_engine);
         int64_t steps = tune_bytes_of(q->out_type, r.rows * r.places * r.columns) / larger(1, run) *
                         slices_within(t, p, t->dm_slices_per_dmn * t->dma_dmns_per_engine);
         /* where clusters have unlike numbers of slices with padding alone it is two commands */
         bool unlike = p->rows_of_clusters && !p->apart && p->padded_rows - size_of(q, q->windows[0].kept) >= p->rows;
-        return (2 + unlike) * t->dma_startup_cycles + (2 + 2 * unlike) * steps * ceil_div(run, t->dma_request_bytes) +
-               out / (engines * t->dma_request_bytes);
+        /* a block in which a piece ends and the next one begins is written in part, twice */
+        int64_t all_rows = size_of(q, q->windows[0].kept), each = window_rows_brought(t, q, p),
+                in_part = each * tune_bytes_of(q->out_type, places * columns) % block == 0 ? 0 : 2 * ceil_div(all_rows, each);
+        return ceil_div(in_part, t->hbm_channels) * partial + (2 + unlike) * t->dma_startup_cycles +
+               (2 + 2 * unlike) * steps * ceil_div(run, t->dma_request_bytes) + out / (engines * t->dma_request_bytes);
     }
     if (run % block == 0)
         return copy_cycles(t, p, ceil_div(tune_bytes_of(q->out_type, r.rows * r.places * r.columns), run), run);
-    int64_t in_two = run >= block       ? runs
-                     : block % run != 0 ? ceil_div(out, block)
-                                        : 0,
-            whole = block / t->hbm_burst_bytes * t->hbm_burst_millicycles;
-    return t->dma_startup_cycles + ceil_div(runs + in_two, t->hbm_channels) * whole / 1000 * t->hbm_partial_write_factor;
+    int64_t in_two = run >= block ? runs : block % run != 0 ? ceil_div(out, block) : 0;
+    return t->dma_startup_cycles + ceil_div(runs + in_two, t->hbm_channels) * partial;
 }
 
 static int64_t store_cycles(const target *t, const tune_question *q, const window_plan *p)
@@ -492,9 +496,9 @@ static bool choose_handing(const target *t, const tune_question *q, int way, win
 /* Of the ways in which slices get what they share those that are the fastest, as estimated. */
 static void add_handings(plans *x, window_plan p)
 {
-    enum { KEPT = 4 };
-    window_plan ways[4 * HANDINGS];
-    size_t count = 0;
+    const size_t kept[] = {3, 2};
+    window_plan ways[2][2 * HANDINGS];
+    size_t count[2] = {0};
     bool can_wait = x->question->waiting.count > 0 && x->question->size[TUNE_BATCH] == 1;
     for (int way = 0; way < 2 * HANDINGS; way++) {
         p.hands_filters = way >= HANDINGS;
@@ -504,15 +508,16 @@ static void add_handings(plans *x, window_plan p)
         for (int waits = p.turns > 1 && can_wait; waits < (can_wait ? 2 : 1); waits++) {
             p.sums_wait = waits;
             p.cycles = estimate(x->target, x->question, &p);
-            size_t at = count++;
-            for (; at > 0 && ways[at - 1].cycles > p.cycles; at--)
-                ways[at] = ways[at - 1];
-            ways[at] = p;
+            size_t at = count[waits]++;
+            for (; at > 0 && ways[waits][at - 1].cycles > p.cycles; at--)
+                ways[waits][at] = ways[waits][at - 1];
+            ways[waits][at] = p;
         }
         p.sums_wait = false;
     }
-    for (size_t i = 0; i < count && i < KEPT; i++)
-        add(x, ways[i]);
+    for (int waits = 0; waits < 2; waits++)
+        for (size_t i = 0; i < count[waits] && i < kept[waits]; i++)
+            add(x, ways[waits][i]);
 }
 
 /* The most neighbours that can bring the weights together: all, or those that have places of the same rows, as the Switch Engine gives
