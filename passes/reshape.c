@@ -153,28 +153,67 @@ static const char *pair_level(pass_context *p, const mapping *from, const mappin
     return NULL;
 }
 
+static const axis *axis_of(const reshape_digit *d, bool to)
+{
+    return to ? d->to : d->from;
+}
+
+static int64_t weight_of(const reshape_digit *d, bool to)
+{
+    return to ? d->to_weight : d->from_weight;
+}
+
+bool reshape_is_ragged(const reshape_config *c, const axis *a, bool to)
+{
+    int64_t last = 0;
+    for (uint32_t k = 0; k < c->count && last < a->size; k++)
+        last += axis_of(&c->digits[k], to) == a ? (c->digits[k].size - 1) * weight_of(&c->digits[k], to) : 0;
+    return last >= a->size;
+}
+
+bool reshape_outer_digits(const reshape_config *c, const axis *a, bool to, reshape_digit *whole)
+{
+    const reshape_digit *outer = NULL, *least = NULL;
+    int64_t inner = 0; /* the last position of the others */
+    for (uint32_t k = 0; k < c->count; k++)
+        if (axis_of(&c->digits[k], to) == a && (!outer || weight_of(&c->digits[k], to) > weight_of(outer, to)))
+            outer = &c->digits[k];
+    if (!outer)
+        return false;
+    const axis *b = axis_of(outer, !to);
+    for (uint32_t k = 0; k < c->count; k++) {
+        const reshape_digit *d = &c->digits[k];
+        if (axis_of(d, to) == a && axis_of(d, !to) == b && (!least || weight_of(d, to) < weight_of(least, to)))
+            least = d;
+    }
+    int64_t unit = weight_of(least, to), other = weight_of(least, !to);
+    for (uint32_t k = 0; k < c->count; k++) {
+        const reshape_digit *d = &c->digits[k];
+        if (axis_of(d, to) != a)
+            continue;
+        if (axis_of(d, !to) != b)
+            inner += (d->size - 1) * weight_of(d, to);
+        else if (weight_of(d, to) / unit != weight_of(d, !to) / other || weight_of(d, to) % unit || weight_of(d, !to) % other)
+            return false;
+    }
+    bool same = unit == other && a->size == b->size;
+    *whole = *least;
+    if (same)
+        whole->from_weight = whole->to_weight = 1;
+    whole->size = same ? a->size : a->size / unit;
+    return inner < unit && (same || (a->size % unit == 0 && b->size % other == 0 && a->size / unit == b->size / other));
+}
+
 /* The digits of an axis whose size they do not divide have combinations past its end, `A / 16` and `A % 16` of A = 250, which are no
- * elements. Under other names they would be some, so such an axis is named anew only as another one of its size, digit by digit. NULL:
- * there is none that is not. */
+ * elements. Under other names they would be some, so digits of such an axis are named anew only as those of another one that ends where it
+ * does. NULL: there is none that is not. */
 static const axis *ragged_axis(const reshape_config *c)
 {
+    reshape_digit whole;
     for (uint32_t i = 0; i < c->count; i++)
         for (int to = 0; to < 2; to++) {
-            const axis *a = to ? c->digits[i].to : c->digits[i].from;
-            int64_t last = 0;
-            bool as_another = true;
-            for (uint32_t k = 0; k < c->count && last < a->size; k++) {
-                const reshape_digit *d = &c->digits[k];
-                if ((to ? d->to : d->from) == a)
-                    last += (d->size - 1) * (to ? d->to_weight : d->from_weight);
-            }
-            for (uint32_t k = 0; k < c->count; k++) {
-                const reshape_digit *d = &c->digits[k];
-                if ((to ? d->to : d->from) == a)
-                    as_another = as_another && d->from_weight == d->to_weight && d->from->size == d->to->size &&
-                                 d->from == c->digits[i].from && d->to == c->digits[i].to;
-            }
-            if (last >= a->size && !as_another)
+            const axis *a = axis_of(&c->digits[i], to);
+            if (reshape_is_ragged(c, a, to) && !reshape_outer_digits(c, a, to, &whole))
                 return a;
         }
     return NULL;
@@ -220,7 +259,7 @@ static void reshape_one(pass_context *p, kernel *k, op *o)
     diag *d = pass_refuse(p, k, o, MAPPING_COMPONENTS, E_RESHAPE,
                           "the digits of axis %s do not divide its %s: what is past its end is no element under another name", ragged->name,
                           arena_count(p->arena, ragged->size, "element"));
-    diag_help(p->diags, d, "give all of them the names of the same digits of one other axis of %s",
+    diag_help(p->diags, d, "give all of them the names of the same digits of one other axis of %s, or of one with so many parts",
               arena_count(p->arena, ragged->size, "element"));
 }
 

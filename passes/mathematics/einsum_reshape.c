@@ -1,5 +1,7 @@
 #include "passes/mathematics/einsum_reshape.h"
 
+#include "passes/reshape.h"
+
 /* The terms by which the axis is read under its new names. */
 static einsum_relabel *relabel_of(einsum_builder *b, uint32_t number)
 {
@@ -109,19 +111,13 @@ static bool add_new_names(einsum_builder *b, op *o, const axis *a, const axis *n
     const reshape_config *c = o->reshape;
     einsum_relabel r = {.axis = einsum_axis_number(b, name),
                         .terms = ARENA_ARRAY(b->context->arena, einsum_term, c->count + WINDOW_MAX_TERMS + 1)};
-    int64_t last = 0;
-    const reshape_digit *one = NULL;
+    reshape_digit whole = {0};
+    if (reshape_is_ragged(c, a, false) && reshape_outer_digits(c, a, false, &whole)) /* of another axis, which ends where this one does */
+        insert_term(&r, (einsum_term){einsum_axis_number(b, whole.to), whole.to_weight, whole.size, whole.from_weight});
     for (uint32_t i = 0; i < c->count; i++) {
         const reshape_digit *d = &c->digits[i];
-        if (d->from != a || d->size == 1)
-            continue;
-        insert_term(&r, (einsum_term){einsum_axis_number(b, d->to), d->to_weight, d->size, d->from_weight});
-        last += (d->size - 1) * d->from_weight;
-        one = d;
-    }
-    if (one && last >= a->size) { /* another axis of its size, digit by digit (passes/reshape.c) */
-        r.terms[0] = (einsum_term){einsum_axis_number(b, one->to), 1, a->size, 1};
-        r.named = 1;
+        if (d->from == a && d->size > 1 && d->to != whole.to)
+            insert_term(&r, (einsum_term){einsum_axis_number(b, d->to), d->to_weight, d->size, d->from_weight});
     }
     return add_relabel(b, o, a, r);
 }
