@@ -36,13 +36,17 @@ static int64_t bytes_of(dtype type, int64_t elements)
     return ceil_div(elements * dtype_row_of(type)->bits, 8);
 }
 
-/* Elements of a value that one copy takes of a slice, or brings into it. */
+/* Elements of a value that one copy takes of a slice, or brings into it: of results that stay those of all iterations, of rows that are
+ * packed those without padding. */
 static int64_t stored_tile(const space *x, const flow_plan *p, const flow_value *v)
 {
     int64_t elements = flow_tile_of(x->f, p, x->t, v);
-    for (size_t i = 0; v == &x->f->values[0] && i < v->count; i++)
+    if (v != &x->f->values[0])
+        return elements;
+    for (size_t i = 0; i < v->count; i++)
         elements *= flow_stored_tile(p, v->groups[i]) / p->split[v->groups[i]].tile;
-    return elements;
+    const size_t inner = p->packs ? v->groups[v->count - 1] : 0;
+    return p->packs ? elements / p->split[inner].tile * x->f->groups[inner].size : elements;
 }
 
 /* The longest run that follows itself both in HBM and in a slice, at most a packet of them. */
@@ -60,6 +64,13 @@ static int64_t run_of(const space *x, const flow_plan *p, const flow_value *v)
             break;
     }
     return larger(1, smaller(x->t->dma_packet_max_bytes, bytes_of(v->type, smaller(run, stored_tile(x, p, v)))));
+}
+
+/* Of pieces that begin and end inside of blocks of HBM, in as many blocks of each channel. */
+static int64_t partial_cycles(const target *t, int64_t pieces)
+{
+    int64_t block = t->hbm_block_bytes / t->hbm_burst_bytes * t->hbm_burst_millicycles * t->hbm_partial_write_factor / 1000;
+    return ceil_div(2 * pieces, t->hbm_channels) * block;
 }
 
 static int64_t copy_cycles(const space *x, const flow_plan *p, const flow_value *v, bool store)
@@ -84,9 +95,8 @@ static int64_t copy_cycles(const space *x, const flow_plan *p, const flow_value 
     int64_t open = t->hbm_channels * BANKS * ROW_BYTES, of_hbm = bytes_of(v->type, whole);
     hbm += of_hbm > open ? (of_hbm - open) / ROW_BYTES * t->hbm_row_switch_cycles / t->hbm_channels : 0;
     bool partial = store && run % t->hbm_block_bytes != 0;
-    int64_t block = t->hbm_block_bytes / t->hbm_burst_bytes * t->hbm_burst_millicycles / 1000;
     if (partial)
-        hbm = pieces * copies * block * t->hbm_partial_write_factor / t->hbm_channels;
+        hbm = partial_cycles(t, pieces * copies);
     return t->dma_startup_cycles + larger(dmn, larger(engine, hbm));
 }
 
@@ -101,6 +111,12 @@ static int64_t of_position(const tune_flow *f)
     return elements;
 }
 
+/* One by one, by the main context. */
+static int64_t pack_cycles(const space *x, const flow_plan *p)
+{
+    return p->packs ? stored_tile(x, p, &x->f->values[0]) + FILL : 0;
+}
+
 /* A copy that brings positions of the result together takes turns between what it reads and what it writes; and their store. That is a
  * command more where the last slice has less than the others, and one where its cluster has fewer slices. */
 static int64_t brought_cycles(const space *x, const flow_plan *p)
@@ -111,8 +127,8 @@ static int64_t brought_cycles(const space *x, const flow_plan *p)
     int64_t dmns = t->slices_per_cluster / t->dm_slices_per_dmn, working = flow_left_of(x->f, p, out).slices;
     for (size_t g = 0; g < x->f->group_count; g++)
         working *= out->has >> g & 1 ? p->split[g].slice : 1;
-    int64_t run = run_of(x, p, out), pieces = ceil_div(bytes_of(out->type, stored_tile(x, p, out)), run), under = ceil_div(working, dmns),
-            count = x->f->groups[outer].size / flow_brought_split(x->f, p).loop,
+    int64_t tile = bytes_of(out->type, stored_tile(x, p, out)), run = p->packs ? tile : run_of(x, p, out), pieces = ceil_div(tile, run),
+            under = ceil_div(working, dmns), count = x->f->groups[outer].size / flow_brought_split(x->f, p).loop,
             bytes = bytes_of(out->type, p->brought * of_position(x->f)), all = ceil_div(count, p->brought),
             parts = ceil_div(all, p->brought_clusters), written = ceil_div(parts, dmns), whole = count / p->brought,
             slices = flow_brought_split(x->f, p).slice,
@@ -122,7 +138,8 @@ static int64_t brought_cycles(const space *x, const flow_plan *p)
     int64_t hbm = bytes_of(out->type, count * of_position(x->f)) / t->hbm_bytes_per_cycle,
             store = larger(hbm, larger(written * ceil_div(bytes, t->dmn_bytes_per_cycle),
                                        written * t->dma_dmns_per_engine * ceil_div(bytes, t->dma_request_bytes)));
-    return (2 + rests) * t->dma_startup_cycles + larger(engine, dmn) + store;
+    bool is_cut = all > 1 && bytes % t->hbm_block_bytes != 0;
+    return (2 + rests) * t->dma_startup_cycles + larger(engine, dmn) + larger(store, is_cut ? partial_cycles(t, all) : 0);
 }
 
 /* Steps of the Reducer in a pass over sums: a packet comes flit by flit, and meets each group of columns. */
@@ -255,7 +272,7 @@ static void estimate(const space *x, flow_plan *p)
             if (s->kind != FLOW_LOAD && (inside || i == 0))
                 follow(x, p, k, &c);
         }
-        stored = c.main;
+        stored = c.main += pack_cycles(x, p);
     }
     ends[count - 1] = larger(c.dma, stored) + store;
     p->cycles = ends[count - 1] + (loop > FOLLOWED ? (loop - FOLLOWED) * (ends[1] - ends[0]) : 0);
@@ -376,10 +393,30 @@ static bool split_group(const space *x, size_t g, int64_t loop, int64_t cluster,
     return parts == 1 || s->padded < 2 * in_loop;
 }
 
+/* Rows of the result that are no whole words one after the other: a slice has so many that they are, and each of them whole. False: it
+ * cannot. */
+static bool pack(const space *x, flow_plan *p)
+{
+    const tune_flow *f = x->f;
+    const flow_value *out = &f->values[0];
+    size_t rows = flow_packed_group(f), inner = out->groups[out->count - 1];
+    flow_split *s = &p->split[rows];
+    if (dtype_row_of(out->type)->bits < 8 || flow_results_stay(p) || f->share[rows].axis || flow_left_of(f, p, out).slices > 1 ||
+        p->split[inner].slice * p->split[inner].cluster * p->split[inner].loop > 1)
+        return false;
+    int64_t in_loop = f->groups[rows].size / s->loop;
+    s->tile = round_up(s->tile, flow_packed_rows(f));
+    s->padded = s->cluster * s->slice * s->tile;
+    p->packs = true;
+    bool cuts = s->is_even ? in_loop % (s->cluster * s->tile) != 0 : s->loop > 1 && s->cluster > 1 && s->padded != in_loop;
+    return !cuts && (s->cluster * s->slice == 1 || s->padded < 2 * in_loop) && fits(x, p);
+}
+
 /* Positions of the result's outermost axis that should be brought together, where slices would write parts of blocks; false: none can. So
  * many are whole blocks of HBM, or all that there are. */
 static bool bring(const space *x, flow_plan *p)
 {
+    enum { FEW_BLOCKS = 16 };
     const tune_flow *f = x->f;
     const flow_value *out = &f->values[0];
     const target *t = x->t;
@@ -392,15 +429,19 @@ static bool bring(const space *x, flow_plan *p)
     int64_t count = f->groups[outer].size / (p->split[outer].stays ? 1 : p->split[outer].loop), each = bytes_of(out->type, of_position(f)),
             together = 1;
     bool is_inner = of_position(f) == 1;
-    if (!is_inner && each % WORD_BYTES != 0)
+    bool has_words = flow_packed_group(f) == FLOW_GROUPS_MAX;
+    if (has_words ? !is_inner && each % WORD_BYTES != 0 : !pack(x, p))
         return false;
     while (together < 8 * t->hbm_block_bytes && bytes_of(out->type, together * of_position(f)) % t->hbm_block_bytes != 0)
         together *= 2;
     if (p->split[outer].loop > 1 && !p->split[outer].stays && count % together != 0)
         return false;
     flow_plan best = {0};
+    int64_t first = together; /* where that is more than there is parts of few blocks are better than nothing */
+    while (together > count && first > 1 && bytes_of(out->type, first / 2 * of_position(f)) >= FEW_BLOCKS * t->hbm_block_bytes)
+        first /= 2;
     for (int64_t clusters = 1; clusters <= t->clusters_per_chip; clusters *= 2)
-        for (int64_t n = together;; n *= 2) {
+        for (int64_t n = first;; n *= 2) {
             flow_plan of = *p;
             int64_t tile = p->split[outer].tile, whole = n; /* a copy cuts positions where slices do: those that have whole tiles */
             while (tile % whole != 0 && whole % tile != 0)

@@ -19,6 +19,7 @@ typedef struct writer {
     int step;           /* of the text */
     flow_ring left;     /* what slices that share an axis have after it is folded, a part each; one slice: they do not */
     unsigned unnamed;   /* groups, a bit each, whose digits of clusters and slices are copies without a name */
+    bool is_flat;       /* the result's rows, and what they are rows of, are one axis */
 } writer;
 
 /* What goes through a pass: a stream of these groups, from a value in DM. */
@@ -53,17 +54,16 @@ static const char *digit_of_padded(const writer *w, size_t g, int64_t padded, in
     return stride * count < padded ? arena_printf(w->a, "%s %% %" PRId64, text, count) : text;
 }
 
-/* "C # 1024 / 8 % 4", NULL where it has one position. */
-static const char *digit_in(const writer *w, size_t g, const flow_split *s, int64_t stride, int64_t count)
+/* Of positions that have so many elements each under the axis `text`. */
+static const char *digit_of_each(const writer *w, const char *text, int64_t each, int64_t size, const flow_split *s, int64_t stride,
+                                 int64_t count)
 {
-    const flow_group *group = &w->f->groups[g];
-    const bool is_cluster = s->is_even && stride == s->slice * s->tile;
-    int64_t in_loop = group->size / s->loop, whole = group->size, of = s->is_even ? in_loop / s->cluster : in_loop,
-            padded = s->is_even ? s->slice * s->tile : s->padded;
+    const bool is_cluster = s->is_even && stride == s->slice * s->tile * each;
+    int64_t whole = size * each, in_loop = whole / s->loop, of = s->is_even ? in_loop / s->cluster : in_loop,
+            padded = (s->is_even ? s->slice * s->tile : s->padded) * each;
     if (count == 1)
         return NULL;
-    const char *text = group->text;
-    if (s->stays && stride >= s->tile) { /* of clusters and slices, around the iterations */
+    if (s->stays && stride >= s->tile * each) { /* of clusters and slices, around the iterations */
         stride *= s->loop;
         of = padded = whole;
     }
@@ -77,6 +77,28 @@ static const char *digit_in(const writer *w, size_t g, const flow_split *s, int6
     if (stride > 1)
         text = arena_printf(w->a, "%s / %" PRId64, text, stride);
     return stride * count < whole ? arena_printf(w->a, "%s %% %" PRId64, text, count) : text;
+}
+
+/* What the result is rows of. */
+static const flow_group *row_of_result(const tune_flow *f)
+{
+    return &f->groups[f->values[0].groups[f->values[0].count - 1]];
+}
+
+/* The result's rows and what they are rows of as one axis: "R_C". */
+static const char *flat_axis(const writer *w)
+{
+    return arena_printf(w->a, "%s_%s", w->f->groups[flow_packed_group(w->f)].text, row_of_result(w->f)->text);
+}
+
+/* "C # 1024 / 8 % 4", NULL where it has one position. */
+static const char *digit_in(const writer *w, size_t g, const flow_split *s, int64_t stride, int64_t count)
+{
+    const flow_group *group = &w->f->groups[g];
+    if (!w->is_flat || g != flow_packed_group(w->f))
+        return digit_of_each(w, group->text, 1, group->size, s, stride, count);
+    int64_t each = row_of_result(w->f)->size;
+    return digit_of_each(w, flat_axis(w), each, group->size, s, stride * each, count);
 }
 
 static const char *digit(const writer *w, size_t g, int64_t stride, int64_t count)
@@ -392,6 +414,19 @@ size_t flow_outer_of_result(const tune_flow *f)
         if (f->groups[out->groups[i]].size > 1)
             return out->groups[i];
     return NO_GROUP;
+}
+
+size_t flow_packed_group(const tune_flow *f)
+{
+    const flow_value *out = &f->values[0];
+    if (out->count < 2 || f->groups[out->groups[out->count - 1]].size * dtype_row_of(out->type)->bits % 64 == 0)
+        return NO_GROUP;
+    return out->groups[out->count - 2];
+}
+
+int64_t flow_packed_rows(const tune_flow *f)
+{
+    return 64 / gcd(64, row_of_result(f)->size * dtype_row_of(f->values[0].type)->bits);
 }
 
 flow_split flow_brought_split(const tune_flow *f, const flow_plan *p)
@@ -1258,6 +1293,43 @@ static void write_passes(writer *w, const flow_step *s)
     }
 }
 
+/* Rows one after the other: DM is written in words of 8 bytes, and no row but the first begins at one. So elements are fetched one by one,
+ * and the Transpose Engine makes words of those that follow each other, under a name that knows no rows. */
+static void write_pack(writer *w)
+{
+    const tune_flow *f = w->f;
+    const flow_value *out = &f->values[0];
+    size_t group = flow_packed_group(f), outer = out->count - 2;
+    const flow_split *s = &w->p->split[group];
+    const char *type = type_name(out->type), *axis = flat_axis(w), *before = in_list(tiles(w, out->groups, outer, NULL));
+    unsigned gathered = 0;
+    for (size_t g = 0; g < f->group_count; g++)
+        gathered |= f->groups[g].is_reduced && !(out->has >> g & 1) ? 1U << g : 0;
+    int64_t each = row_of_result(f)->size, all = s->tile * each, bits = dtype_row_of(out->type)->bits, word = 64 / bits;
+    w->is_flat = true;
+    const char *place = arena_printf(w->a, "m![%s], m![%s]", clusters(w), slices(w, gathered, NO_GROUP));
+    w->is_flat = false;
+#define FLAT(stride, count) digit_of_each(w, axis, each, f->groups[group].size, s, (stride), (count))
+    begin_step(w, arena_printf(w->a,
+                               "Rows that are no whole 8 bytes, one after the other without padding: element by element, %" PRId64
+                               " of them side by side",
+                               word));
+    tune_line(&w->page, "let flat: DmTensor<%s, Chip, %s, m![%s]> = unsafe { results.reshape() };", type, place,
+              TUNE_LIST(w->a, before, FLAT(each, s->tile), padded_to(w, FLAT(1, each), each, w->p->split[out->groups[outer + 1]].tile)));
+    tune_line(&w->page, "let packed: DmTensor<%s, Chip, %s, m![%s]> = device.main", type, place, TUNE_LIST(w->a, before, FLAT(1, all)));
+    tune_line(&w->page, "    .begin(flat.view())");
+    tune_line(&w->page, "    .fetch::<m![%s], m![1 # %" PRId64 "]>()", TUNE_LIST(w->a, before, FLAT(1, all)), word);
+    tune_line(&w->page, "    .collect()");
+    tune_line(&w->page, "    .transpose::<m![%s], m![%s # %" PRId64 "]>()", TUNE_LIST(w->a, before, FLAT(word, all / word)), FLAT(1, word),
+              w->t->flit_bytes * 8 / bits);
+    tune_line(&w->page, "    .commit_trim::<m![%s]>()", FLAT(1, word));
+    tune_line(&w->page, "    .commit();");
+#undef FLAT
+    tune_line(&w->page, "let packed: DmTensor<%s, Chip, Cluster, %s, m![%s]> = unsafe { packed.reshape() };", type, slice_type(w, gathered),
+              TUNE_LIST(w->a, before, tile(w, group), row_of_result(f)->text));
+    end_step(w);
+}
+
 /* Positions of the result that follow each other in HBM, into the slices that write them. */
 static void write_bring(writer *w)
 {
@@ -1273,10 +1345,10 @@ static void write_bring(writer *w)
                                "Pieces that are no whole blocks of HBM are dear: a copy brings %" PRId64
                                " of %s into a slice, one after the other",
                                s.tile, f->groups[g].text));
-    tune_line(&w->page, "let whole: DmTensor<%s, Chip, m![%s], m![%s], m![%s]> = results.to_dm(&mut device.tdma);", type_name(out->type),
+    tune_line(&w->page, "let whole: DmTensor<%s, Chip, m![%s], m![%s], m![%s]> = %s.to_dm(&mut device.tdma);", type_name(out->type),
               of_cluster ? of_cluster : tune_idle_clusters(w->t, w->a),
               TUNE_LIST(w->a, digit_in(w, g, &s, s.tile, s.slice), idle > 1 ? arena_printf(w->a, "1 # %" PRId64, idle) : NULL),
-              tune_list(w->a, parts, count));
+              tune_list(w->a, parts, count), w->p->packs ? "packed" : "results");
     end_step(w);
 }
 
@@ -1376,6 +1448,8 @@ static void write_head(writer *w)
                 strbuf_printf(&w->page.out->text, ", %s = %s", axis, strchr(axis, '_') + 1);
         }
     }
+    if (w->p->packs)
+        strbuf_printf(&w->page.out->text, ", %s = %" PRId64, flat_axis(w), f->groups[flow_packed_group(f)].size * row_of_result(f)->size);
     for (size_t i = 0; i < f->e->axis_count; i++)
         if ((f->e->absent >> i & 1) && !is_group(f, f->e->axes[i].name))
             strbuf_printf(&w->page.out->text, "%s%s = 1", i == 0 && f->group_count == 0 ? "" : ", ", f->e->axes[i].name);
@@ -1436,6 +1510,8 @@ void flow_write(const tune_flow *f, const flow_plan *p, const target *t, const c
         w.page.depth--;
         tune_line(&w.page, "}");
     }
+    if (p->packs)
+        write_pack(&w);
     if (p->brought > 0)
         write_bring(&w);
     const char *what = p->brought > 0 ? "whole" : "results";

@@ -26,6 +26,7 @@ typedef struct flow_plan {
     bool ahead;        /* rows of all iterations come in one copy in front of their loop */
     int64_t brought;   /* positions of the result's outermost axis that a slice writes after a copy from DM to DM has brought them there; */
     int64_t brought_clusters; /* in so many clusters. 0: slices write what they have computed */
+    bool packs;               /* rows that are no whole 8 bytes lie one after the other in front of that copy, without what pads them */
     int64_t cycles;           /* as estimated */
 } flow_plan;
 
@@ -66,6 +67,13 @@ int64_t flow_turn_columns(const tune_flow *f, int64_t tile);
 
 /* The outermost axis of the result; FLOW_GROUPS_MAX: it has one element. */
 size_t flow_outer_of_result(const tune_flow *f);
+
+/* Of a result whose innermost axis is no whole words of 8 bytes: the axis in front of it, whose positions are rows of it. FLOW_GROUPS_MAX:
+ * there is none, or rows are whole words. */
+size_t flow_packed_group(const tune_flow *f);
+
+/* Rows that are whole words together. */
+int64_t flow_packed_rows(const tune_flow *f);
 
 /* How that copy leaves the positions of this axis. */
 flow_split flow_brought_split(const tune_flow *f, const flow_plan *p);
