@@ -45,6 +45,7 @@ typedef struct tune_operation {
 } tune_operation;
 
 enum { TUNE_OPERATIONS_MAX = 24, TUNE_PASSES_MAX = TUNE_OPERATIONS_MAX * 3, TUNE_PASS_LINES = 8 };
+enum { TUNE_STASH_BYTES = 1024 }; /* of the VRF, while a pass stashes */
 
 /* Methods of a kernel's text, without their dots, in front of a split, in packets of 4, and after them. */
 typedef struct tune_lines {

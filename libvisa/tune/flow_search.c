@@ -17,7 +17,9 @@ typedef struct space {
     int64_t unit[FLOW_GROUPS_MAX];
     size_t passes[FLOW_STEPS_MAX];     /* of each step, nothing shared over slices */
     uint32_t operands[FLOW_STEPS_MAX]; /* values that its operations meet, a bit each */
-    flow_plan *plans, *staying;        /* the best, by estimate; and of those whose results stay, which take no place of others */
+    bool gates[FLOW_STEPS_MAX];        /* what values are multiplied with waits in the VRF */
+    bool stashes[FLOW_STEPS_MAX];
+    flow_plan *plans, *staying; /* the best, by estimate; and of those whose results stay, which take no place of others */
     size_t count, staying_count;
 } space;
 
@@ -330,6 +332,12 @@ static bool fits(const space *x, const flow_plan *p)
         else
             dm += ahead * bytes_of(v->type, elements);
     }
+    int64_t passing = 0; /* one step at a time */
+    for (size_t i = 0; i < f->step_count; i++) {
+        int64_t gate = x->gates[i] ? 4 * round_up(flow_tile_of(f, p, x->t, &f->values[f->steps[i].from]), LANES) : 0;
+        passing = larger(passing, gate + (x->stashes[i] ? TUNE_STASH_BYTES : 0));
+    }
+    vrf += passing;
     return vrf <= x->t->vrf_bytes && dm <= x->t->dm_bytes_per_slice;
 }
 
@@ -369,10 +377,24 @@ static bool is_summed(const tune_flow *f, size_t g)
     return false;
 }
 
-/* Digits of one axis; is_even: with the padding of each cluster in itself, and no tile cut. False: half of its slices would have padding
- * alone, or the axis has no such iterations or clusters. */
-static bool split_group(const space *x, size_t g, int64_t loop, int64_t cluster, int64_t slice, bool is_even, flow_split *s)
+/* How the last tiles of an axis end: with the padding of each cluster in itself, and no tile cut; all padding at the end; so, and each tile
+ * of the result whole blocks of HBM. */
+typedef enum rest_way { REST_EVEN, REST_LAST, REST_BLOCKS, REST_WAYS } rest_way;
+
+/* Positions of the result's innermost axis that are whole blocks of HBM wherever they begin at one; 1: of another axis, or rows begin
+ * inside of blocks. */
+static int64_t block_of(const space *x, size_t g)
 {
+    const flow_value *out = &x->f->values[0];
+    int64_t block = x->t->hbm_block_bytes * 8 / dtype_row_of(out->type)->bits;
+    bool is_inner = out->count > 0 && out->groups[out->count - 1] == g;
+    return is_inner && (out->count == 1 || x->f->groups[g].size % block == 0) ? block : 1;
+}
+
+/* Digits of one axis. False: half of its slices would have padding alone, or the axis has no such iterations or clusters. */
+static bool split_group(const space *x, size_t g, int64_t loop, int64_t cluster, int64_t slice, rest_way way, flow_split *s)
+{
+    const bool is_even = way == REST_EVEN;
     int64_t size = x->f->groups[g].size, parts = cluster * slice;
     if (size % loop != 0)
         return false;
@@ -382,11 +404,15 @@ static bool split_group(const space *x, size_t g, int64_t loop, int64_t cluster,
     bool is_part = slice > 1 && is_summed(x->f, g) && x->unit[g] == flow_packet(x->f, x->t, g) && x->unit[g] % each == 0 &&
                    each % LANES == 0 && bytes_of(x->f->type, each) >= WORD_BYTES;
     *s = (flow_split){.loop = loop, .cluster = cluster, .slice = slice, .tile = is_part ? each : round_up(each, x->unit[g])};
+    int64_t tile = way == REST_BLOCKS ? round_up(s->tile, block_of(x, g)) : s->tile;
+    if (way == REST_BLOCKS && (tile == s->tile || parts == 1 || in_loop % block_of(x, g) * (loop - 1) != 0))
+        return false;
+    s->tile = tile;
     s->padded = parts * s->tile;
     s->is_even = is_even;
     if (is_even && (cluster == 1 || in_loop % (cluster * s->tile) != 0 || x->unit[g] > 1 || s->padded == in_loop))
         return false;
-    if (loop > 1 && s->padded != in_loop && (x->unit[g] > 1 || (cluster > 1 && !s->is_even)))
+    if (loop > 1 && s->padded != in_loop && (in_loop % x->unit[g] != 0 || (cluster > 1 && !s->is_even)))
         return false;
     if (x->f->groups[g].is_reduced && slice > 1 && x->unit[g] >= LANES && in_loop % LANES != 0 && !folds_from_dm(x->f, g))
         return false;
@@ -557,8 +583,8 @@ static void consider(space *x, flow_plan *p, size_t g, int64_t slices, bool clus
     for (int64_t loop = 1; loop <= most_loops; loop++)
         for (int64_t cluster = 1; cluster <= most_clusters; cluster *= 2)
             for (int64_t slice = 1; slice <= (group->is_reduced && folds ? 1 : slices); slice *= 2)
-                for (int is_even = 1; is_even >= 0; is_even--) /* of two equals that is the one */
-                    if (split_group(x, g, loop, cluster, slice, is_even, &p->split[g]))
+                for (rest_way way = REST_EVEN; way < REST_WAYS; way++) /* of two equals the first is the one */
+                    if (split_group(x, g, loop, cluster, slice, way, &p->split[g]))
                         consider(x, p, g + 1, slices / slice, clusters || cluster > 1, loops || loop > 1,
                                  folds || (group->is_reduced && slice > 1));
 }
@@ -708,10 +734,13 @@ static candidate *find_candidates(const target *t, const tune_flow *readings, si
             x.unit[g] = flow_unit(f, t, g);
             p.split[g] = (flow_split){1, 1, 1, 2, 2, false, false};
         }
-        for (size_t i = 0; i < f->step_count; i++)
-            x.passes[i] = f->steps[i].kind == FLOW_PASS ? flow_passes(f, &p, &f->steps[i], a).count : 0;
-        for (size_t i = 0; i < f->step_count; i++)
+        for (size_t i = 0; i < f->step_count; i++) {
+            tune_epilogue e = f->steps[i].kind == FLOW_PASS ? flow_passes(f, &p, &f->steps[i], a) : (tune_epilogue){0};
+            x.passes[i] = e.count;
             x.operands[i] = operands_of(f, &f->steps[i]);
+            x.gates[i] = tune_epilogue_has_gate(&e);
+            x.stashes[i] = tune_epilogue_stashes(&e);
+        }
         consider(&x, &p, 0, tune_slices_of(t, f->most_slices), false, false, false);
         for (size_t i = 0; i < x.count; i++)
             out[(*found)++] = (candidate){x.plans[i], f, i == 0};

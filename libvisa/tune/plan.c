@@ -337,12 +337,11 @@ int64_t tune_vrf_of_operands(const tune_question *q, const tune_plan *p)
 /* What is done to the sums: its operands in the VRF, and what waits for another pass in DM. */
 static bool has_room_for_epilogue(const target *t, const tune_question *q, const tune_plan *p, int64_t dm_left)
 {
-    enum { STASH_BYTES = 1024 };
     const tune_epilogue *e = tune_epilogue_of(q, p->sum_loop, p->sums_wait);
     int64_t tile = 4 * p->split[TUNE_ROW].tile * round_up(p->split[TUNE_COLUMN].tile, 8), vrf = p->sum_loop > 1 ? tile : 0, extras = 0;
     for (size_t i = 0; i < q->extra_count; i++)
         extras += 4 * round_up(tune_elements_of_extra(&q->extras[i], p), 8);
-    vrf += tune_vrf_of_operands(q, p) + (tune_epilogue_has_gate(e) ? tile : 0) + (tune_epilogue_stashes(e) ? STASH_BYTES : 0);
+    vrf += tune_vrf_of_operands(q, p) + (tune_epilogue_has_gate(e) ? tile : 0) + (tune_epilogue_stashes(e) ? TUNE_STASH_BYTES : 0);
     int64_t waiting = e->count > 1 ? (int64_t)(e->count - 1) * tile : 0;
     bool padded = e->count > 1 && p->lanes != p->lanes_kept;
     return !padded && vrf <= t->vrf_bytes && extras * (p->extras_once ? p->split[TUNE_COLUMN].loop : 1) + waiting <= dm_left;
