@@ -174,6 +174,17 @@ const mapping *pass_beside(pass_context *p, const tensor *t)
     return all;
 }
 
+const axis *pass_shared_digit(const mapping *a, const mapping *b)
+{
+    for (size_t i = 0; i < a->count; i++)
+        for (size_t j = 0; j < b->count; j++) {
+            const factor *x = &a->factors[i], *y = &b->factors[j];
+            if (x->axis && x->axis == y->axis && x->weight < y->weight * y->live && y->weight < x->weight * x->live)
+                return x->axis;
+        }
+    return NULL;
+}
+
 /* ---- sequences in configurations and in words ---- */
 
 sequence_limits sequencer_limits(const target *t, int64_t scale)

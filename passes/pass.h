@@ -91,6 +91,8 @@ bool pass_is_group(pass_context *p, const factor **pieces, size_t count);
 
 /* Chip, Cluster, Slice and Row of a tensor: what names axes besides a unit's own share. */
 const mapping *pass_beside(pass_context *p, const tensor *t);
+/* The axis of a digit of `a` that counts through a digit of `b`; NULL: they have none in common. */
+const axis *pass_shared_digit(const mapping *a, const mapping *b);
 
 /* Adds the failed derivation's reason, the entries so far and what to do to a diagnostic; `remedy` (passes/remedy.h): a walk that is
  * accepted, NULL: none is known. */

@@ -106,13 +106,15 @@ static bool lanes_fit(shift_plan *plan, const sequence *seq)
     return true;
 }
 
-/* The loops of OutTime inside the pops, from the innermost one on: those that repeat, then those that shift as one. */
-static bool loops_fit(shift_plan *plan, const sequence *seq)
+/* The loops of OutTime inside the pops, from the innermost one on: those that repeat, as `repeats` that are not in the walk do, then those
+ * that shift as one. */
+static bool loops_fit(shift_plan *plan, const sequence *seq, int64_t repeats)
 {
     size_t i = seq->count;
     while (i > 0 && seq->parts[i - 1].segment == 1)
         i--;
-    plan->tiling = plan->shift.shifts = 1;
+    plan->tiling = repeats;
+    plan->shift.shifts = 1;
     for (; i > 0 && seq->parts[i - 1].stride == 0; i--)
         plan->tiling *= seq->parts[i - 1].size;
     if (i > 0)
@@ -181,6 +183,21 @@ static bool collect_flits(pass_context *p, const op *o, shift_plan *plan)
     return plan->collected && mapping_equal(p->mappings, pass_pair(p, plan->rest, inner), time);
 }
 
+/* How often the steps' innermost digits repeat a packet for other weights, where slices have other digits of their axes: they are the
+ * TRF's, and none of the flits'. Of other axes, and beside a window, whose terms the steps may be, the walk finds it. */
+static int64_t repeats_of(pass_context *p, const op *o, const mapping *steps, const mapping *collected)
+{
+    const mapping *beside = pass_beside(p, &op_input(o)->out), *element = op_weights(o)->out.part[ELEMENT];
+    int64_t repeats = 1;
+    for (size_t i = steps->count; i-- > 0 && !has_open_window(o, collected); repeats *= steps->factors[i].extent) {
+        const axis *a = steps->factors[i].axis;
+        if (!a || !mapping_mentions(beside, a) || !mapping_mentions(element, a) ||
+            pass_shared_digit(mapping_of_factor(p->mappings, &steps->factors[i]), collected))
+            break;
+    }
+    return repeats;
+}
+
 /* With these flits, turned or not. */
 static bool attempt(pass_context *p, const op *o, int64_t flits, int64_t rows, shift_plan *plan)
 {
@@ -193,14 +210,16 @@ static bool attempt(pass_context *p, const op *o, int64_t flits, int64_t rows, s
     if (each == 0 || !mapping_equal(p->mappings, pass_outer(p, out_time, each), plan->rest))
         return fail(plan, SHIFT_TIME, NULL);
     const mapping *steps = pass_inner(p, out_time, each), *beside = pass_pair(p, pass_beside(p, &op_input(o)->out), plan->rest);
-    sequence_space buffer = {plan->collected, 1}, stream[] = {{steps, 0}, {packet, 0}};
+    int64_t repeats = repeats_of(p, o, steps, plan->collected);
+    sequence_space buffer = {plan->collected, 1}, stream[] = {{pass_outer(p, steps, repeats), 0}, {packet, 0}};
     if (!beside || !sequence_derive_spaces(p->mappings, &buffer, 1, beside, stream, 2, SEQUENCE_READ | SEQUENCE_BORDERS, &plan->seq))
         return fail(plan, SHIFT_DIGIT, plan->seq.term);
     const mapping *computation = pass_pair(p, steps, packet);
     digit_list digits = {.count = 0};
     if (!list_digits(plan->collected, 1, &digits))
         return fail(plan, SHIFT_FLITS, NULL);
-    if (!computation || !all_used(p, o, plan, &digits, computation) || !lanes_fit(plan, &plan->seq) || !loops_fit(plan, &plan->seq))
+    if (!computation || !all_used(p, o, plan, &digits, computation) || !lanes_fit(plan, &plan->seq) ||
+        !loops_fit(plan, &plan->seq, repeats))
         return false;
     plan->shift.term = pass_outer(p, steps, plan->tiling);
     if (plan->shift.shift_stride >= elements_of(o->out.dtype, p->target->shift_stride_bytes))

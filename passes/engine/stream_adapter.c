@@ -7,18 +7,6 @@
 #include "passes/engine/shift.h"
 #include "target/dialect.h"
 
-/* Does any digit of `a` count through a digit of `b`? */
-static const axis *shared_digit(const mapping *a, const mapping *b)
-{
-    for (size_t i = 0; i < a->count; i++)
-        for (size_t j = 0; j < b->count; j++) {
-            const factor *x = &a->factors[i], *y = &b->factors[j];
-            if (x->axis && x->axis == y->axis && x->weight < y->weight * y->live && y->weight < x->weight * x->live)
-                return x->axis;
-        }
-    return NULL;
-}
-
 /* `time`, and then what OutTime has of the TRF tensor and `stream` does not have; NULL: too large. */
 static const mapping *with_tiling(pass_context *p, const op *o, const mapping *time, const mapping *stream)
 {
@@ -149,7 +137,7 @@ static bool check_operands(pass_context *p, kernel *k, op *o)
             return false;
         }
     const mapping *computation = pass_pair(p, out->part[TIME], out->part[PACKET]);
-    const axis *shared = computation ? shared_digit(trf->part[ROW], computation) : NULL;
+    const axis *shared = computation ? pass_shared_digit(trf->part[ROW], computation) : NULL;
     if (shared) {
         diag *d =
             pass_refuse(p, k, o, TIME, E_ALIGN_ROW, "axis %s is a @Row of the TRF tensor and also in OutTime or OutPacket", shared->name);
