@@ -6,7 +6,7 @@ enum { MOST_COMPILED = 6 };
 
 static int64_t cycles_of(const void *plans, size_t i)
 {
-    return ((const standing_plan *)plans)[i].cycles;
+    return ((const standing_plan *)plans)[i].order.cycles;
 }
 
 static void write_one(const tune_others *x, size_t i, arena *a, tune_text *out)

@@ -6,7 +6,7 @@
 #include "support/integer.h"
 #include "support/order.h"
 
-enum { HALVES = 2, CHAIN_FILL = 16, TRF_FILL = 2 };
+enum { HALVES = STEPS_HALVES };
 
 int64_t standing_padded_columns(const standing_plan *p)
 {
@@ -54,16 +54,6 @@ int64_t standing_step_stride(const tune_question *q, const standing_plan *p)
     return standing_padded_rows(p) == q->size[TUNE_ROW] ? standing_padded_rows(p) / p->steps : 1;
 }
 
-/* What the pieces of work of a way to divide take, in cycles, and bytes of a slice where they say so. */
-typedef struct standing_costs {
-    int64_t run_bytes, stored_run_bytes, live; /* live: column slices that have some */
-    int64_t load_extras;                       /* what meets the sums: a copy of each */
-    int64_t load_columns, fill;                /* of half of the columns: a copy, and into the TRF */
-    int64_t main_ring, sub_ring, products;     /* of one step, products without the fill of a pass */
-    int64_t rests;                             /* starts of copies that a store has for rows that not all slices have */
-    int64_t bring;                             /* whole rows together, and their store */
-} standing_costs;
-
 /* As a plan of slices that write what they have: what brings whole rows together. */
 static tune_plan plan_of_rows(const standing_plan *p)
 {
@@ -99,162 +89,54 @@ static int64_t load_extras_cycles(const target *t, const tune_question *q, const
     return cycles;
 }
 
-static standing_costs costs_of(const target *t, const tune_question *q, const standing_plan *p)
+/* Stores of rows that not all slices have are two copies: the rest has a start of its own. */
+static steps_costs costs_of(const target *t, const tune_question *q, const standing_plan *p)
 {
     int64_t run = tune_bytes_of(q->type, p->sums), flits = run / t->flit_bytes, packet = tune_packet_of(t, q),
-            columns = p->columns / HALVES;
+            columns = p->columns / HALVES, around = p->column_slices * p->sum_slices, rows = standing_rows(p);
     int64_t live = ceil_div(q->size[TUNE_COLUMN], p->columns), packet_flits = tune_bytes_of(q->type, packet) / t->flit_bytes;
-    return (standing_costs){
-        .run_bytes = run,
-        .stored_run_bytes = tune_bytes_of(q->out_type, p->columns),
-        .live = live,
+    int64_t bring = bring_cycles(t, q, p), rests = standing_padded_rows(p) == q->size[TUNE_ROW] ? 0 : t->dma_startup_cycles;
+    steps_costs c = {
+        .steps = p->steps,
         .load_extras = load_extras_cycles(t, q, p, live),
-        .load_columns = folded_copy_cycles(t, columns, run, live, p->column_slices),
-        .fill = TRF_FILL + columns * flits,
-        .main_ring = folded_around_cycles(p->column_slices * p->sum_slices, p->brought * flits, standing_rows(p) * flits, true),
-        .sub_ring = folded_around_cycles(p->column_slices * p->sum_slices, p->brought * flits, standing_rows(p) * flits, false),
-        .products = standing_rows(p) * (p->sums / packet) * larger(packet_flits, columns / t->rows),
-        .rests = standing_padded_rows(p) == q->size[TUNE_ROW] ? 0 : t->dma_startup_cycles,
-        .bring = bring_cycles(t, q, p),
+        .load_half = folded_copy_cycles(t, columns, run, live, p->column_slices),
+        .fill = STEPS_TRF_FILL + columns * flits,
+        .main_ring = folded_around_cycles(around, p->brought * flits, rows * flits, true),
+        .sub_ring = folded_around_cycles(around, p->brought * flits, rows * flits, false),
+        .products = rows * (p->sums / packet) * larger(packet_flits, columns / t->rows),
+        .startup = t->dma_startup_cycles,
+        .inner = p->steps,
+        .packet = 1,
+        .together = 1,
+        .unit = p->steps,
+        .at_once = p->columns_at_once,
+        .one_store = p->whole > 0,
     };
+    for (int64_t n = 1; n <= p->steps; n++) {
+        c.load[n] = folded_copy_cycles(t, n * p->brought, run, 1, 1);
+        c.store[n] = p->whole > 0 ? bring
+                                  : rests + folded_copy_cycles(t, n * standing_rows_kept(p), tune_bytes_of(q->out_type, p->columns), live,
+                                                               p->column_slices);
+    }
+    return c;
 }
 
 /* Do they fit: half of the columns in half of the TRF, all that a slice has of the operands and all results in DM, what meets the sums in
  * the VRF? */
-static bool fits(const target *t, const tune_question *q, const standing_plan *p, const standing_costs *c)
+static bool fits(const target *t, const tune_question *q, const standing_plan *p)
 {
-    int64_t met = (int64_t)q->extra_count * tune_bytes_of(q->meets, p->columns),
+    int64_t run = tune_bytes_of(q->type, p->sums), met = (int64_t)q->extra_count * tune_bytes_of(q->meets, p->columns),
             whole_row = tune_bytes_of(q->out_type, q->size[TUNE_COLUMN]);
-    int64_t operands = c->run_bytes * (p->columns + p->steps * (p->brought + standing_rows(p))),
-            results = p->steps * standing_rows_kept(p) * c->stored_run_bytes;
-    return p->columns / HALVES * c->run_bytes <= target_trf_capacity_bytes(t, TRF_FIRST_HALF) && met <= t->vrf_bytes &&
+    int64_t operands = run * (p->columns + p->steps * (p->brought + standing_rows(p))),
+            results = p->steps * standing_rows_kept(p) * tune_bytes_of(q->out_type, p->columns);
+    return p->columns / HALVES * run <= target_trf_capacity_bytes(t, TRF_FIRST_HALF) && met <= t->vrf_bytes &&
            operands + results + met + p->whole * whole_row <= t->dm_bytes_per_slice;
-}
-
-/* A schedule that grows: when each context is free, and what is there from when on. */
-typedef struct standing_schedule {
-    const target *t;
-    const standing_plan *p;
-    const standing_costs *costs;
-    int64_t dma, main, sub, columns_at[HALVES], rows_at[STANDING_MOST_STEPS], early_steps;
-} standing_schedule;
-
-static void load_rows(standing_schedule *s, int64_t from, int64_t steps)
-{
-    if (steps > 0)
-        s->dma += folded_copy_cycles(s->t, steps * s->p->brought, s->costs->run_bytes, 1, 1);
-    for (int64_t j = from; j < from + steps; j++)
-        s->rows_at[j] = s->dma;
-}
-
-static int64_t pass_cycles(const standing_schedule *s, int64_t steps)
-{
-    return steps > 0 ? CHAIN_FILL + steps * s->costs->products : 0;
-}
-
-/* Rows that are there meet the first half of the columns, as many as that has time for until the other half comes. */
-static void multiply_early(standing_schedule *s, standing_plan *p)
-{
-    p->early_count = s->early_steps = 0;
-    while (s->early_steps < p->steps) {
-        int64_t begin = larger(s->main, s->rows_at[s->early_steps]), count = 1;
-        while (s->early_steps + count < p->steps && s->rows_at[s->early_steps + count] <= begin &&
-               begin + pass_cycles(s, count) < s->columns_at[1])
-            count++;
-        if (begin > s->main ? begin + pass_cycles(s, count) > s->columns_at[1] : begin >= s->columns_at[1])
-            return;
-        s->main = begin + pass_cycles(s, count);
-        s->early_steps += p->early[p->early_count++] = count;
-    }
-}
-
-/* Until both halves of the columns are in the TRF. */
-static void begin(standing_schedule *s, standing_plan *p)
-{
-    const int64_t *copied = p->copied;
-    s->dma = 0;
-    load_rows(s, 0, copied[0]);
-    load_rows(s, copied[0], copied[1]);
-    s->dma += s->costs->load_extras;
-    for (int half = 0; half < HALVES; half++)
-        s->columns_at[half] = s->dma += s->costs->load_columns - (half > 0 && p->columns_at_once ? s->t->dma_startup_cycles : 0);
-    if (p->columns_at_once)
-        s->columns_at[0] = s->dma;
-    load_rows(s, copied[0] + copied[1], copied[2]);
-    s->main = s->sub = 0;
-    for (int64_t j = 0; j < p->steps; j++) {
-        bool by_main = j % 2 == 0 && j / 2 < p->by_main;
-        int64_t *clock = by_main ? &s->main : &s->sub;
-        s->rows_at[j] = *clock = larger(*clock, s->rows_at[j]) + (by_main ? s->costs->main_ring : s->costs->sub_ring);
-    }
-    s->main = larger(s->main, s->columns_at[0]) + s->costs->fill;
-    multiply_early(s, p);
-    s->main = larger(s->main, s->columns_at[1]) + s->costs->fill;
-}
-
-/* Products and stores from there on. */
-static int64_t end(const standing_schedule *s, const standing_plan *p)
-{
-    int64_t main = s->main, dma = s->dma, early = s->early_steps, from = 0;
-    for (int64_t i = 0; i < p->store_count; i++) {
-        int64_t to = from + p->stored[i];
-        main = larger(main, s->rows_at[to - 1]) + pass_cycles(s, to - larger(early, from)) + pass_cycles(s, to - from);
-        dma = larger(dma, main);
-        dma += p->whole > 0 ? s->costs->bring
-                            : s->costs->rests + folded_copy_cycles(s->t, p->stored[i] * standing_rows_kept(p), s->costs->stored_run_bytes,
-                                                                   s->costs->live, p->column_slices);
-        from = to;
-    }
-    return dma;
-}
-
-/* The last store has `last` steps, those in front of it share the others, the first ones taking what is left over. */
-static void share_stores(standing_plan *p, int64_t count, int64_t last)
-{
-    p->store_count = count;
-    for (int64_t i = 0, left = p->steps - last; i < count - 1; i++)
-        left -= p->stored[i] = ceil_div(left, count - 1 - i);
-    p->stored[count - 1] = last;
-}
-
-/* The best sizes of stores. */
-static void try_stores(const standing_schedule *s, standing_plan *p, standing_plan *best)
-{
-    for (int64_t count = 1; count <= (p->whole > 0 ? 1 : smaller(STANDING_MOST_STORES, p->steps)); count++) {
-        int64_t most = count == 1 ? p->steps : p->steps / count;
-        for (int64_t last = count == 1 ? p->steps : 1; last <= most; last++) {
-            share_stores(p, count, last);
-            p->cycles = end(s, p);
-            if (best->cycles == 0 || p->cycles < best->cycles)
-                *best = *p;
-        }
-    }
-}
-
-/* The best copies of rows, steps that main brings and stores of a way to divide. What was not multiplied before the second half of the
- * columns is multiplied after it. */
-static standing_plan best_of(const target *t, const standing_costs *costs, standing_plan p)
-{
-    standing_plan best = {0};
-    standing_schedule s = {.t = t, .p = &p, .costs = costs};
-    for (int64_t first = 1; first <= p.steps; first++)
-        for (int64_t second = 0; second <= p.steps - first; second++)
-            for (p.by_main = 0; p.by_main <= p.steps / 2; p.by_main++) {
-                p.copied[0] = first;
-                p.copied[1] = second;
-                p.copied[2] = p.steps - first - second;
-                begin(&s, &p);
-                int64_t left = HALVES * p.steps - s.early_steps;
-                if (best.cycles == 0 || s.main + left * costs->products < best.cycles)
-                    try_stores(&s, &p, &best);
-            }
-    return best;
 }
 
 /* Sorted by cycles; of equals the one that was found first. */
 static int by_cycles(const void *a, const void *b)
 {
-    return ORDER(((const standing_plan *)a)->cycles, ((const standing_plan *)b)->cycles);
+    return ORDER(((const standing_plan *)a)->order.cycles, ((const standing_plan *)b)->order.cycles);
 }
 
 /* What meets the sums is of their columns alone, which a slice keeps: what is of rows too would be as much as the results. */
@@ -277,9 +159,9 @@ static bool is_of_this_form(const tune_question *q)
 static int64_t steps_of(const tune_question *q, const standing_plan *p)
 {
     int64_t rows = q->size[TUNE_ROW], steps = ceil_div(rows, p->clusters * p->groups * standing_rows(p));
-    while (steps <= STANDING_MOST_STEPS && rows % steps != 0)
+    while (steps <= STEPS_MOST && rows % steps != 0)
         steps++;
-    return steps <= STANDING_MOST_STEPS ? steps : 0;
+    return steps <= STEPS_MOST ? steps : 0;
 }
 
 /* Each slice has some of the sum, and padding is less than what is padded. */
@@ -343,16 +225,17 @@ size_t standing_plans(const target *t, const tune_question *q, arena *a, standin
                 for (p.brought = 1; p.brought <= all; p.brought *= 2) {
                     if (!plan_of_way(t, q, way, &known, &p))
                         continue;
-                    standing_costs costs = costs_of(t, q, &p);
-                    if (!fits(t, q, &p, &costs))
+                    if (!fits(t, q, &p))
                         continue;
-                    standing_plan best = best_of(t, &costs, p);
+                    standing_plan best = p;
+                    steps_costs costs = costs_of(t, q, &p);
+                    best.order = steps_best_order(&costs);
                     if (p.whole == 0)
                         order_keep(out, &count, most, sizeof best, &best, by_cycles);
-                    else if (whole.cycles == 0 || best.cycles < whole.cycles)
+                    else if (whole.order.cycles == 0 || best.order.cycles < whole.order.cycles)
                         whole = best;
                 }
-                if (whole.cycles > 0)
+                if (whole.order.cycles > 0)
                     order_keep(out, &count, most, sizeof whole, &whole, by_cycles);
             }
     return count;

@@ -8,8 +8,7 @@
 #define VISA_LIBVISA_TUNE_STANDING_PLAN_H
 
 #include "libvisa/tune/question.h"
-
-enum { STANDING_MOST_STEPS = 32, STANDING_MOST_STORES = 6, STANDING_ROW_COPIES = 3 };
+#include "libvisa/tune/steps.h"
 
 /* Of the question, sum <= sum_slices * sums and rows <= steps * clusters * groups * column_slices * brought: each slice of a group brings
  * some rows of each step. What is more is padding, at the end. A tile of rows in HBM has none, so where rows have some the steps are the
@@ -18,18 +17,12 @@ typedef struct standing_plan {
     int64_t sum_slices, sums;       /* neighbours with parts of the sum; elements in each */
     int64_t column_slices, columns; /* of a group; columns in each, which come in two halves */
     int64_t clusters, groups, steps, brought;
-    int64_t copied[STANDING_ROW_COPIES]; /* steps whose rows come in each copy: two in front of the columns and one behind them; 0: none */
-    int64_t by_main; /* of the first steps this many, every other one, go around by the main context, the others by sub */
-    int64_t early[STANDING_MOST_STEPS]; /* steps that meet the first half of the columns in one pass each, in front of the other half */
-    int64_t early_count;                /* of these passes */
-    bool clusters_inside;               /* neighbouring rows of a step are of different clusters: these end together where rows do */
-    bool columns_at_once;               /* in one copy: the last slice has less, so halves are no digit of them in HBM */
-    int64_t whole, whole_clusters;      /* rows that a slice writes after a copy from DM to DM has brought them there, in so many clusters,
-                                           where rows of the result are no whole blocks of HBM: in one store; 0: slices write their own */
-    int64_t whole_partial;              /* cycles of the blocks of HBM that they write in part */
-    int64_t stored[STANDING_MOST_STORES]; /* steps of each store */
-    int64_t store_count;
-    int64_t cycles; /* as estimated */
+    bool clusters_inside;          /* neighbouring rows of a step are of different clusters: these end together where rows do */
+    bool columns_at_once;          /* in one copy: the last slice has less, so halves are no digit of them in HBM */
+    int64_t whole, whole_clusters; /* rows that a slice writes after a copy from DM to DM has brought them there, in so many clusters,
+                                      where rows of the result are no whole blocks of HBM: in one store; 0: slices write their own */
+    int64_t whole_partial;         /* cycles of the blocks of HBM that they write in part */
+    steps_order order;             /* rows go around, columns stay */
 } standing_plan;
 
 /* Columns of the question with the padding of slices that have none. */

@@ -186,11 +186,11 @@ static void write_copies(standing_writer *w)
     tune_begin_step(
         &w->page, TUNE_LOAD_ROWS,
         arena_printf(w->a, "Each row once: a slice brings %" PRId64 " rows of each of the first %" PRId64 " steps, of its part of the sum",
-                     p->brought, p->copied[0]));
-    write_copy_of_rows(w, 0, p->copied[0]);
+                     p->brought, p->order.copied[0]));
+    write_copy_of_rows(w, 0, p->order.copied[0]);
     tune_end_step(&w->page, TUNE_LOAD_ROWS);
-    if (p->copied[1] > 0)
-        write_copy_of_rows(w, p->copied[0], p->copied[1]);
+    if (p->order.copied[1] > 0)
+        write_copy_of_rows(w, p->order.copied[0], p->order.copied[1]);
     for (size_t i = 0; i < w->q->extra_count; i++)
         write_extra(w, i);
     const char *half = p->columns_at_once ? "" : tile_of_half(w, "h");
@@ -206,9 +206,9 @@ static void write_copies(standing_writer *w)
     tune_end_step(&w->page, TUNE_LOAD_WEIGHTS);
     if (!p->columns_at_once)
         end_block(w);
-    if (p->copied[2] > 0) {
+    if (p->order.copied[2] > 0) {
         tune_line(&w->page, "// Rows that are needed last");
-        write_copy_of_rows(w, p->copied[0] + p->copied[1], p->copied[2]);
+        write_copy_of_rows(w, p->order.copied[0] + p->order.copied[1], p->order.copied[2]);
     }
 }
 
@@ -233,11 +233,11 @@ static void write_rings(standing_writer *w)
     tune_begin_step(&w->page, TUNE_HAND_WEIGHTS,
                     arena_printf(w->a, "They go around the %" PRId64 " slices of a group, ahead of the products%s",
                                  p->column_slices * p->sum_slices,
-                                 p->by_main > 0 ? ", by both contexts until main has something to multiply" : ""));
+                                 p->order.by_main > 0 ? ", by both contexts until main has something to multiply" : ""));
     tune_line(&w->page, "for j in 0..%" PRId64 " {", p->steps);
     w->page.depth++;
-    if (p->by_main > 0) {
-        tune_line(&w->page, "if j %% 2 == 0 && j < %" PRId64 " {", 2 * p->by_main);
+    if (p->order.by_main > 0) {
+        tune_line(&w->page, "if j %% 2 == 0 && j < %" PRId64 " {", 2 * p->order.by_main);
         w->page.depth++;
         write_ring(w, "main");
         w->page.depth--;
@@ -322,8 +322,8 @@ static int64_t write_early_products(standing_writer *w)
 {
     const standing_plan *p = w->p;
     int64_t done = 0;
-    for (int64_t i = 0; i < p->early_count;) {
-        int64_t passes = equal_ones(&p->early[i], p->early_count - i), count = p->early[i];
+    for (int64_t i = 0; i < p->order.early_count;) {
+        int64_t passes = equal_ones(&p->order.early[i], p->order.early_count - i), count = p->order.early[i];
         write_products(w, 0, begin_passes(w, done, count, passes), count);
         if (passes > 1)
             end_block(w);
@@ -362,16 +362,25 @@ static void write_whole_rows(standing_writer *w)
     tune_end_step(&w->page, TUNE_STORE);
 }
 
-/* A store, and the products in front of it that are not there yet; returns how many steps have met the first half of the columns. */
-static int64_t write_stored(standing_writer *w, int64_t from, int64_t count, int64_t early)
+/* What of a range has not met the first half of the columns meets it. */
+static void write_rest(standing_writer *w, int64_t from, int64_t to, int64_t early)
 {
-    int64_t to = from + count, begin = larger(early, from);
-    if (to > begin)
-        write_products(w, 0, number(w, begin), to - begin);
-    write_products(w, 1, number(w, from), count);
+    if (to > larger(early, from))
+        write_products(w, 0, number(w, larger(early, from)), to - larger(early, from));
+}
+
+/* A store, and the products in front of it that are not there yet. */
+static void write_stored(standing_writer *w, int64_t from, int64_t count, int64_t parted, int64_t early)
+{
+    if (parted > 0) {
+        write_rest(w, from, from + parted, early);
+        write_products(w, 1, number(w, from), parted);
+    }
+    write_rest(w, from + parted, from + count, early);
+    write_products(w, 1, number(w, from + parted), count - parted);
     if (w->p->whole > 0) {
         write_whole_rows(w);
-        return to;
+        return;
     }
     const char *tile = tile_of_steps(w, number(w, from), count);
     if (from == 0)
@@ -380,7 +389,6 @@ static int64_t write_stored(standing_writer *w, int64_t from, int64_t count, int
     tune_line(&w->page, "    .to_hbm_view(&mut device.tdma, %s.view_mut()%s);", w->q->tensors[TUNE_OUT].port, tile);
     if (from == 0)
         tune_end_step(&w->page, TUNE_STORE);
-    return larger(early, to);
 }
 
 static void write_body(standing_writer *w)
@@ -395,8 +403,8 @@ static void write_body(standing_writer *w)
     int64_t early = write_early_products(w), from = 0;
     tune_line(&w->page, "// The others, in the other half of the TRF");
     write_weights(w, 1);
-    for (int64_t i = 0; i < p->store_count; from += p->stored[i++])
-        early = write_stored(w, from, p->stored[i], early);
+    for (int64_t i = 0; i < p->order.store_count; from += p->order.stored[i++])
+        write_stored(w, from, p->order.stored[i], p->order.parted[i], early);
 }
 
 void standing_write(const target *t, const tune_question *q, const standing_plan *p, const char *head, const tune_text *found, arena *a,

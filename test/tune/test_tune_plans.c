@@ -252,7 +252,7 @@ START_TEST(standing_plans_of_a_question)
         standing_write(t, &q, &plans[i], "", NULL, scratch, &one.text);
         ck_assert(tune_try_text(scratch, &one));
         ck_assert_msg(!one.refusal, "%s: %s:\n%s", rows[_i].text, one.refusal, one.text.text.text);
-        int64_t percent = plans[i].cycles * 100 / one.cycles;
+        int64_t percent = plans[i].order.cycles * 100 / one.cycles;
         ck_assert_msg(percent >= LEAST_PERCENT && percent <= MOST_OF_CYCLES_PERCENT,
                       "an estimate is %" PRId64 " %% of %" PRId64 " cycles:\n%s", percent, one.cycles, one.text.text.text);
     }
