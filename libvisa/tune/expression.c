@@ -248,6 +248,8 @@ static bool is_taken(const char *name)
                                         "gate",
                                         "match",
                                         "parts",
+                                        "more_parts",
+                                        "last_parts",
                                         "h",
                                         "lower",
                                         "upper",

@@ -13,6 +13,8 @@
 #include "libvisa/tune/folded.h"
 #include "libvisa/tune/folded_write.h"
 #include "libvisa/tune/forms.h"
+#include "libvisa/tune/lanes.h"
+#include "libvisa/tune/lanes_write.h"
 #include "libvisa/tune/machine.h"
 #include "libvisa/tune/search.h"
 #include "libvisa/tune/standing.h"
@@ -141,9 +143,11 @@ typedef struct found_form {
     const tune_question *question; /* NULL: none has a kernel */
     tune_answer answer;            /* plans of all forms are counted */
     window_plan window;            /* of a convolution */
-    bool is_folded, is_standing;   /* slices share its sums; and its columns stand */
+    bool is_folded, is_standing;   /* slices share its sums; and its columns stand; */
+    bool is_lanes;                 /* or an operand that lies turned goes around as it lies */
     folded_plan folded;
     standing_plan standing;
+    lanes_plan lanes;
 } found_form;
 
 /* All forms share the work; those that cannot be faster are left out, and those that come when to find the plans of others took longer than
@@ -163,6 +167,7 @@ static void search_forms(arena *a, const target *t, const visa_tune_options *o, 
         window_plan window;
         folded_plan folded;
         standing_plan standing;
+        lanes_plan lanes;
         if (out->question && (tune_bound_of(t, q).cycles >= before.cycles || looked_for > o->work + LOOKED_FOR_ANYWAY))
             break;
         bool found = q->window_count > 0 ? tune_window_search(t, q, &part, a, &x, &window) : tune_search(t, q, &part, a, &x);
@@ -170,15 +175,19 @@ static void search_forms(arena *a, const target *t, const visa_tune_options *o, 
         x.work_left = (uint64_t)larger((int64_t)x.work_left, (int64_t)(part.work / PART_OF_OTHERS));
         bool is_folded = q->window_count == 0 && folded_search(t, q, a, &x, &folded);
         bool is_standing = q->window_count == 0 && standing_search(t, q, a, &x, &standing);
-        if ((found || is_folded || is_standing) && (!out->question || x.cycles < before.cycles)) {
+        bool is_lanes = q->window_count == 0 && lanes_search(t, q, a, &x, &lanes);
+        if ((found || is_folded || is_standing || is_lanes) && (!out->question || x.cycles < before.cycles)) {
             out->question = q;
             out->answer = x;
-            out->is_folded = is_folded && !is_standing;
-            out->is_standing = is_standing;
+            out->is_folded = is_folded && !is_standing && !is_lanes;
+            out->is_standing = is_standing && !is_lanes;
+            out->is_lanes = is_lanes;
             if (is_folded)
                 out->folded = folded;
             if (is_standing)
                 out->standing = standing;
+            if (is_lanes)
+                out->lanes = lanes;
             if (q->window_count > 0)
                 out->window = window;
         }
@@ -238,6 +247,7 @@ static bool answer_contraction(visa_compilation *c, const target *t, const visa_
     const char *how = has_window      ? tune_window_describe(x.question, &x.window, a)
                       : x.is_folded   ? folded_describe(x.question, &x.folded, a)
                       : x.is_standing ? standing_describe(x.question, &x.standing, a)
+                      : x.is_lanes    ? lanes_describe(x.question, &x.lanes, a)
                                       : describe_plan(x.question, &x.answer.plan, a),
                *head = tune_head_of_contraction(q, &bound, &x.answer, how, a);
     if (has_window)
@@ -246,6 +256,8 @@ static bool answer_contraction(visa_compilation *c, const target *t, const visa_
         folded_write(t, x.question, &x.folded, head, &x.answer.found, a, &text);
     else if (x.is_standing)
         standing_write(t, x.question, &x.standing, head, &x.answer.found, a, &text);
+    else if (x.is_lanes)
+        lanes_write(t, x.question, &x.lanes, head, &x.answer.found, a, &text);
     else
         tune_write(x.question, &x.answer.plan, t, head, &x.answer.found, a, &text);
     out->text = text.text;

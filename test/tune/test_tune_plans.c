@@ -6,6 +6,7 @@
 
 #include "libvisa/tune/bound.h"
 #include "libvisa/tune/folded_write.h"
+#include "libvisa/tune/lanes_write.h"
 #include "libvisa/tune/search.h"
 #include "libvisa/tune/standing_write.h"
 #include "runtime/timing/attainable.h"
@@ -261,6 +262,43 @@ START_TEST(standing_plans_of_a_question)
 }
 END_TEST
 
+/* The same of those whose turned operand goes around as it lies: of either operand, of every type. Where both lie turned, or none, what
+ * stands in the TRF would be turned. */
+START_TEST(lanes_plans_of_a_question)
+{
+    static const asked rows[] = {
+        {.text = COLUMNS_TURNED, .dtype = "i8", .out = "i32", .sizes = {0, 512, 512, 512}},
+        {.text = COLUMNS_TURNED, .dtype = "bf16", .out = "bf16", .sizes = {0, 512, 1024, 512}},
+        {.text = COLUMNS_TURNED, .dtype = "i4", .out = "i32", .sizes = {0, 1024, 512, 512}},
+        {.text = MIXED, .dtype = "f8e4m3", .out = "f32", .sizes = {0, 512, 512, 1024}},
+        {.text = MIXED, .dtype = "bf16", .out = "f32", .sizes = {0, 512, 1024, 512}},
+        {.text = ROWS, .dtype = "bf16", .out = "f32", .sizes = {0, 512, 512, 512}},
+        {.text = TURNED, .dtype = "bf16", .out = "f32", .sizes = {0, 512, 512, 512}},
+    };
+    enum { MOST = 4, FORMS = 5, LEAST_PERCENT = 75, MOST_OF_CYCLES_PERCENT = 103 };
+    const target *t = target_by_name("rngd");
+    arena *a = arena_new(), *scratch = arena_new();
+    diag_list diags;
+    tune_question q;
+    lanes_plan plans[MOST];
+    ck_assert(read(&rows[_i], a, &diags, &q));
+    size_t count = lanes_plans(t, &q, plans, MOST);
+    ck_assert_msg((count > 0) == (_i < FORMS), "%s: %zu plans", rows[_i].text, count);
+    for (size_t i = 0; i < count; i++) {
+        tune_trial one = {.timing = TIMING_DOCUMENTED};
+        lanes_write(t, &q, &plans[i], "", NULL, scratch, &one.text);
+        ck_assert(tune_try_text(scratch, &one));
+        ck_assert_msg(!one.refusal, "%s: %s:\n%s", rows[_i].text, one.refusal, one.text.text.text);
+        int64_t percent = plans[i].order.cycles * 100 / one.cycles;
+        ck_assert_msg(percent >= LEAST_PERCENT && percent <= MOST_OF_CYCLES_PERCENT,
+                      "an estimate is %" PRId64 " %% of %" PRId64 " cycles:\n%s", percent, one.cycles, one.text.text.text);
+        ck_assert(i == 0 || plans[i - 1].order.cycles <= plans[i].order.cycles);
+    }
+    arena_free(scratch);
+    arena_free(a);
+}
+END_TEST
+
 /* 60 questions so small that every plan of them is compiled: every one that space.c enumerates, whatever its estimate and its kind. Their
  * answers are at most 3 % slower than the best of all. Plans that are the same text are compiled once. */
 static const struct {
@@ -464,6 +502,7 @@ int main(void)
     tcase_add_loop_test(kinds, estimates_of_a_kind, 0, 7);
     tcase_add_loop_test(kinds, folded_plans_of_a_question, 0, 18);
     tcase_add_loop_test(kinds, standing_plans_of_a_question, 0, 5);
+    tcase_add_loop_test(kinds, lanes_plans_of_a_question, 0, 7);
     TCase *all = suite_case("all plans");
     tcase_add_loop_test(all, answer_against_all_plans, 0, SMALL_QUESTIONS);
     return suite_status("tune_plans", bounds, t, kinds, all);
