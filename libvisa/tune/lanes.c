@@ -35,8 +35,8 @@ const char *lanes_describe(const tune_question *q, const lanes_plan *p, arena *a
             tune_describe_split(q->axis_text[role], &q->share[role], q->size[role], p->order.steps, p->clusters, p->groups, p->step,
                                 q->size[role], &out);
         else
-            tune_describe_split(q->axis_text[role], &q->share[role], q->size[role], 1, 1, p->standing_slices, p->standing, q->size[role],
-                                &out);
+            tune_describe_split(q->axis_text[role], &q->share[role], q->size[role], 1, 1, p->standing_slices, p->standing,
+                                lanes_padded_standing(p), &out);
     tune_describe_split(q->axis_text[TUNE_SUM], &q->share[TUNE_SUM], q->size[TUNE_SUM], 1, 1, p->sum_slices, p->sums, q->size[TUNE_SUM],
                         &out);
     return out.text;

@@ -9,6 +9,17 @@
 
 enum { HALVES = STEPS_HALVES };
 
+int64_t lanes_padded_standing(const lanes_plan *p)
+{
+    return p->standing_slices * p->standing;
+}
+
+/* Slices that have some of what stands. */
+static int64_t live_slices(const tune_question *q, const lanes_plan *p)
+{
+    return q->size[p->stands] / p->standing;
+}
+
 int64_t lanes_brought(const lanes_plan *p)
 {
     return p->sums / p->standing_slices;
@@ -125,16 +136,16 @@ static int64_t store_cycles(const target *t, const tune_question *q, const lanes
     bool of_rows = p->stands == TUNE_ROW;
     copy_walk w = {.run_bytes = tune_bytes_of(q->out_type, of_rows ? together : stands)};
     int64_t pieces = (of_rows ? stands * steps / smaller(steps, p->inner) : steps * p->step) / p->sum_slices,
-            cycles = folded_copy_cycles(t, pieces, w.run_bytes, 1, 1);
+            cycles = folded_copy_cycles(t, pieces, w.run_bytes, live_slices(q, p), p->standing_slices);
     if (!looks)
         return cycles;
     if (of_rows) {
-        add_loop(&w, p->standing_slices * stands, row);
+        add_loop(&w, live_slices(q, p) * stands, row);
         add_steps(p, &w, steps, bytes);
     } else {
         add_steps(p, &w, steps, row);
         add_loop(&w, together, row);
-        add_loop(&w, p->standing_slices, tune_bytes_of(q->out_type, p->standing));
+        add_loop(&w, live_slices(q, p), tune_bytes_of(q->out_type, p->standing));
     }
     return larger(cycles, t->dma_startup_cycles + channel_cycles(t, &w, true));
 }
@@ -143,12 +154,12 @@ static int64_t store_cycles(const target *t, const tune_question *q, const lanes
 static int64_t load_half_cycles(const target *t, const tune_question *q, const lanes_plan *p, bool looks)
 {
     int64_t run = tune_bytes_of(q->type, p->sums), row = tune_bytes_of(q->type, q->size[TUNE_SUM]), half = p->standing / HALVES;
-    int64_t cycles = folded_copy_cycles(t, half, run, 1, 1);
+    int64_t cycles = folded_copy_cycles(t, half, run, live_slices(q, p), p->standing_slices);
     copy_walk w = {.loops = {.count = 1, .size = {p->clusters * p->groups}}, .run_bytes = row};
     if (!looks)
         return cycles;
     w.loops.stride[0] = INT64_MAX; /* the outermost, though it stays where it is */
-    add_loop(&w, p->standing_slices, lanes_slice_stride(p) * row);
+    add_loop(&w, live_slices(q, p), lanes_slice_stride(p) * row);
     add_loop(&w, half, row);
     w.loops.stride[0] = 0;
     return larger(cycles, t->dma_startup_cycles + channel_cycles(t, &w, false));
@@ -258,6 +269,8 @@ static void consider_steps(const target *t, const tune_question *q, lanes_plan p
             for (int way = 0; way < 4 && p.order.steps % p.inner == 0; way++) {
                 p.clusters_outside = way & 1;
                 p.order.halves_apart = way & 2;
+                if (p.order.halves_apart && p.stands == TUNE_ROW && lanes_padded_standing(&p) != q->size[TUNE_ROW])
+                    continue; /* padding would be inside of them */
                 if (divides(t, q, &p) && fits(t, q, &p) && (p.clusters_outside || p.inner < p.order.steps))
                     consider(t, q, p, out, count, most);
             }
@@ -273,12 +286,14 @@ size_t lanes_plans(const target *t, const tune_question *q, lanes_plan *out, siz
     lanes_plan p = {.clusters = t->clusters_per_chip};
     p.around = q->turned[q->weights] ? TUNE_COLUMN : TUNE_ROW;
     p.stands = q->turned[q->weights] ? TUNE_ROW : TUNE_COLUMN;
+    int64_t whole = larger(HALVES * t->rows, p.stands == TUNE_COLUMN ? columns_of_block(t, q) : 1);
     for (p.sum_slices = 2; p.sum_slices <= all; p.sum_slices *= 2)
         for (p.standing_slices = 2; p.standing_slices * p.sum_slices <= all; p.standing_slices *= 2) {
             p.groups = all / (p.standing_slices * p.sum_slices);
             p.sums = q->size[TUNE_SUM] / p.sum_slices;
-            p.standing = q->size[p.stands] / p.standing_slices;
-            if (q->size[TUNE_SUM] % p.sum_slices == 0 && q->size[p.stands] % p.standing_slices == 0 &&
+            p.standing = round_up(ceil_div(q->size[p.stands], p.standing_slices), whole);
+            if (q->size[TUNE_SUM] % p.sum_slices == 0 && q->size[p.stands] % p.standing == 0 &&
+                lanes_padded_standing(&p) < 2 * q->size[p.stands] &&
                 q->size[p.around] % (p.clusters * p.groups) == 0)
                 consider_steps(t, q, p, out, &count, most);
         }

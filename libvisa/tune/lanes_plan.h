@@ -9,8 +9,8 @@
 #include "libvisa/tune/question.h"
 #include "libvisa/tune/steps.h"
 
-/* Of the question, sum == sum_slices * sums, what stands == standing_slices * standing, and what goes around ==
- * steps * clusters * groups * step. */
+/* Of the question, sum == sum_slices * sums, what goes around == steps * clusters * groups * step, and what stands is whole slices of
+ * `standing`; what there are more of standing_slices are padding, at the end. */
 typedef struct lanes_plan {
     tune_role around, stands;          /* of rows and columns the one whose operand lies turned, and the other one */
     int64_t sum_slices, sums;          /* neighbours with parts of the sum; elements in each */
@@ -20,6 +20,9 @@ typedef struct lanes_plan {
     bool clusters_outside;             /* of each cluster by itself */
     steps_order order;
 } lanes_plan;
+
+/* Rows or columns that stand, with the padding of slices that have none. */
+int64_t lanes_padded_standing(const lanes_plan *p);
 
 /* Elements of the sum that a slice brings of a step, and those that the tree adds for a column of a packet: a packet is as many columns as
  * the Reducer keeps. */

@@ -26,7 +26,7 @@ static const char *const half_name[] = {"lower", "upper"};
 
 static const char *digit(const lanes_writer *w, tune_role role, int64_t stride, int64_t count)
 {
-    return tune_digit(w->q, role, w->q->size[role], stride, count, w->a);
+    return tune_digit(w->q, role, role == w->p->stands ? lanes_padded_standing(w->p) : w->q->size[role], stride, count, w->a);
 }
 
 static const char *around(const lanes_writer *w, int64_t stride, int64_t count)
