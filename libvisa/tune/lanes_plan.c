@@ -165,6 +165,20 @@ static int64_t load_half_cycles(const target *t, const tune_question *q, const l
     return larger(cycles, t->dma_startup_cycles + channel_cycles(t, &w, false));
 }
 
+/* Operands of what is done to the sums: those of a slice's columns. */
+static int64_t load_extras_cycles(const target *t, const tune_question *q, const lanes_plan *p)
+{
+    int64_t cycles = 0;
+    for (size_t i = 0; i < q->extra_count; i++) {
+        dtype type = q->extras[i].type;
+        int64_t hbm_bytes = tune_bytes_of(type, q->size[TUNE_COLUMN]);
+        cycles += p->stands == TUNE_ROW
+                      ? folded_copy_cycles_of(t, p->order.steps / p->inner, tune_bytes_of(type, p->inner * p->step), 1, 1, hbm_bytes)
+                      : folded_copy_cycles_of(t, 1, tune_bytes_of(type, p->standing), live_slices(q, p), p->standing_slices, hbm_bytes);
+    }
+    return cycles;
+}
+
 /* Do so many steps begin at a piece's beginning, as copies and stores do? */
 static bool is_piece(const lanes_plan *p, int64_t steps)
 {
@@ -180,6 +194,7 @@ static steps_costs costs_of(const target *t, const tune_question *q, const lanes
             in = p->sums / lanes_paired(t, q) * larger(t->mac_width_bytes / t->flit_bytes, half / t->rows);
     steps_costs c = {
         .steps = p->order.steps,
+        .load_extras = load_extras_cycles(t, q, p),
         .load_half = load_half_cycles(t, q, p, looks),
         .fill = STEPS_TRF_FILL + half * run / t->flit_bytes,
         .main_ring = folded_around_cycles(around, flits, flits * p->standing_slices, true),
@@ -202,14 +217,15 @@ static steps_costs costs_of(const target *t, const tune_question *q, const lanes
 }
 
 /* Do they fit: half of what stands in half of the TRF, as many tiles of it as the accumulator has slots for, all that a slice has of the
- * operands and all results in DM? */
+ * operands and all results in DM, what meets the sums in the VRF, for each pass? */
 static bool fits(const target *t, const tune_question *q, const lanes_plan *p)
 {
     int64_t run = tune_bytes_of(q->type, p->sums), half = p->standing / HALVES, all = p->order.steps * p->step;
     int64_t operands = run * (p->standing + all) + tune_bytes_of(q->type, all * lanes_brought(p)),
             results = tune_bytes_of(q->out_type, all * p->standing / p->sum_slices);
+    int64_t met = (int64_t)q->extra_count * tune_bytes_of(q->meets, p->stands == TUNE_ROW ? HALVES * all : p->standing * p->order.steps);
     return half * run <= target_trf_capacity_bytes(t, TRF_FIRST_HALF) && half <= t->accumulator_registers * t->rows &&
-           operands + results <= t->dm_bytes_per_slice;
+           met <= t->vrf_bytes && operands + results + met <= t->dm_bytes_per_slice;
 }
 
 /* Flits are whole: of the sum in the TRF, of pairs of the sum by columns in what goes around. Slices keep whole parts of the results, which
@@ -225,11 +241,14 @@ static bool divides(const target *t, const tune_question *q, const lanes_plan *p
 }
 
 /* One operand lies turned, and in its flits pairs of the sum can be put side by side. What is done to the sums is a pass at most, which
- * follows the reducer, without tensors. */
+ * follows the reducer; what meets them is of their columns alone. */
 static bool is_of_this_form(const target *t, const tune_question *q)
 {
     int64_t paired = lanes_paired(t, q);
-    return folded_shares_sums(q) && q->turned[q->stream] != q->turned[q->weights] && q->extra_count == 0 &&
+    for (size_t i = 0; i < q->extra_count; i++)
+        if (!q->extras[i].has[TUNE_COLUMN] || q->extras[i].has[TUNE_ROW])
+            return false;
+    return folded_shares_sums(q) && q->turned[q->stream] != q->turned[q->weights] &&
            (paired == 1 || (dtype_row_of(q->type)->transpose_rows & (unsigned)paired)) && tune_epilogue_of(q, 1, false)->count <= 1;
 }
 
@@ -293,8 +312,7 @@ size_t lanes_plans(const target *t, const tune_question *q, lanes_plan *out, siz
             p.sums = q->size[TUNE_SUM] / p.sum_slices;
             p.standing = round_up(ceil_div(q->size[p.stands], p.standing_slices), whole);
             if (q->size[TUNE_SUM] % p.sum_slices == 0 && q->size[p.stands] % p.standing == 0 &&
-                lanes_padded_standing(&p) < 2 * q->size[p.stands] &&
-                q->size[p.around] % (p.clusters * p.groups) == 0)
+                lanes_padded_standing(&p) < 2 * q->size[p.stands] && q->size[p.around] % (p.clusters * p.groups) == 0)
                 consider_steps(t, q, p, out, &count, most);
         }
     return count;

@@ -18,6 +18,8 @@ typedef struct lanes_writer {
     const char *part_of_sum;       /* elements of the sum in a slice, as one digit */
     const char *passing, *staying; /* what goes around, what stands, as a kernel calls it */
     int64_t paired, beside;        /* of a flit of what goes around: elements of the sum, rows or columns */
+    int pass;                      /* of the products, from 0: what meets its sums in the VRF has a name of its own */
+    bool keeps;                    /* only that is written */
     int64_t unit;                  /* steps whose results are whole blocks of HBM: those of others lie apart, and are stored apart */
 } lanes_writer;
 
@@ -238,6 +240,69 @@ static void write_copy_of_steps(lanes_writer *w, int copy)
     tune_line(&w->page, "    .to_dm(&mut device.tdma);");
 }
 
+/* What a slice has of an operand of what is done to the sums, in DM; and in the VRF, for a pass. */
+static const char *own_name(const lanes_writer *w, const char *port)
+{
+    return arena_printf(w->a, "own_%s", port);
+}
+
+static const char *name_in_pass(const lanes_writer *w, const char *port)
+{
+    return arena_printf(w->a, "own_%d_%s", w->pass, port);
+}
+
+static void write_extras(lanes_writer *w)
+{
+    const lanes_plan *p = w->p;
+    for (size_t i = 0; i < w->q->extra_count; i++) {
+        const tune_extra *e = &w->q->extras[i];
+        tune_begin_step(&w->page, (tune_step)(TUNE_LOAD_EXTRA + i), "An operand of what is done to the sums");
+        tune_line(&w->page, "let %s: DmTensor<%s, Chip, Cluster, m![%s], m![%s]> = %s.to_dm(&mut device.tdma);",
+                  own_name(w, e->tensor.port), dtype_row_of(e->type)->name, keeping_slice(w),
+                  p->stands == TUNE_ROW ? TUNE_LIST(w->a, outer_digit(w), around(w, 1, p->step * p->inner))
+                                        : TUNE_LIST(w->a, half_digit(w), stands(w, 1, half_of(w))),
+                  e->tensor.port);
+        tune_end_step(&w->page, (tune_step)(TUNE_LOAD_EXTRA + i));
+    }
+}
+
+/* Of these columns what a pass has in the VRF. */
+static void keep_extras(lanes_writer *w, int half, int64_t from, int64_t count)
+{
+    const lanes_plan *p = w->p;
+    int64_t lanes = w->t->accumulator_columns, out = w->t->rows;
+    bool of_steps = p->stands == TUNE_ROW;
+    for (size_t i = 0; i < w->q->extra_count; i++) {
+        const tune_extra *e = &w->q->extras[i];
+        tune_operand_text x = {
+            .name = name_in_pass(w, e->tensor.port),
+            .slice = arena_printf(w->a, "m![%s]", keeping_slice(w)),
+            .element = of_steps ? TUNE_LIST(w->a, packets_of(w, count), around(w, 1, lanes)) : TUNE_LIST(w->a, stands(w, 1, half_of(w))),
+            .from = arena_printf(w->a, "%s.view()%s", own_name(w, e->tensor.port),
+                                 of_steps ? tile_of_steps(w, from, count) : tile_of_half(w, number(w, half))),
+            .from_type = e->type,
+            .type = w->q->meets,
+            .time = of_steps ? TUNE_LIST(w->a, packets_of(w, count), around(w, out, lanes / out))
+                             : TUNE_LIST(w->a, stands(w, out, half_of(w) / out)),
+            .packet = of_steps ? around(w, 1, out) : stands(w, 1, out),
+        };
+        tune_write_operand(&w->page, &x);
+    }
+}
+
+/* What is done to the sums of a pass. */
+static tune_epilogue epilogue_of_pass(const lanes_writer *w)
+{
+    const tune_question *q = w->q;
+    tune_operation named[TUNE_OPERATIONS_MAX];
+    for (size_t i = 0; i < q->operation_count; i++) {
+        named[i] = q->operations[i + 1];
+        if (named[i].operand)
+            named[i].operand = name_in_pass(w, named[i].operand);
+    }
+    return tune_epilogue_make(named, q->operation_count, q->meets == DTYPE_I32, dtype_row_of(q->type)->accumulates_in, q->out_type, w->a);
+}
+
 static void write_copies(lanes_writer *w)
 {
     const lanes_plan *p = w->p;
@@ -249,6 +314,7 @@ static void write_copies(lanes_writer *w)
     write_copy_of_steps(w, 0);
     tune_end_step(&w->page, TUNE_LOAD_LYING);
     write_copy_of_steps(w, 1);
+    write_extras(w);
     tune_line(&w->page, "for h in 0..%d {", HALVES);
     w->page.depth++;
     const char *half = tile_of_half(w, "h");
@@ -346,7 +412,12 @@ static void write_pass(lanes_writer *w, int half, int64_t from, int64_t count)
 {
     const tune_question *q = w->q;
     const lanes_plan *p = w->p;
-    const tune_epilogue *e = tune_epilogue_of(q, 1, false);
+    const tune_epilogue made = epilogue_of_pass(w), *e = &made;
+    if (w->keeps)
+        keep_extras(w, half, from, count);
+    w->pass++;
+    if (w->keeps)
+        return;
     int64_t lanes = w->t->accumulator_columns, kept = half_of(w) / p->sum_slices, out = w->t->rows;
     const char *packets = packets_of(w, count), *pairs = sum(w, w->paired, p->sums / w->paired),
                *tiles = stands(w, w->t->rows, half_of(w) / w->t->rows), *columns = around(w, 1, lanes), *outer = NULL, *inner = tiles,
@@ -405,6 +476,8 @@ static int64_t write_early_products(lanes_writer *w)
 /* Results of so many steps: of both halves, or of one. */
 static void write_store(lanes_writer *w, int64_t from, int64_t count, const char *tile_of_half)
 {
+    if (w->keeps)
+        return;
     const char *tile = arena_printf(w->a, "%s%s", tile_of_half, tile_of_results(w, from, count));
     tune_line(&w->page, "products.view()%s", tile);
     tune_line(&w->page, "    .to_hbm_view(&mut device.tdma, %s.view_mut()%s);", w->q->tensors[TUNE_OUT].port, tile);
@@ -429,18 +502,37 @@ static void write_stored(lanes_writer *w, int64_t from, int64_t count, int64_t p
     if (apart)
         write_store(w, from, count, tile_of_half(w, "0"));
     write_products(w, 1, from + parted, count - parted);
-    if (from == 0)
+    if (from == 0 && !w->keeps)
         tune_begin_step(&w->page, TUNE_STORE, "Out");
     write_store(w, from, count, apart ? tile_of_half(w, "1") : "");
-    if (from == 0)
+    if (from == 0 && !w->keeps)
         tune_end_step(&w->page, TUNE_STORE);
+}
+
+static void write_all_products(lanes_writer *w)
+{
+    const steps_order *o = &w->p->order;
+    w->pass = 0;
+    int64_t early = write_early_products(w), from = 0;
+    if (!w->keeps) {
+        tune_line(&w->page, "// The others, in the other half of the TRF");
+        write_weights(w, 1);
+    }
+    for (int64_t i = 0; i < o->store_count; from += o->stored[i++])
+        write_stored(w, from, o->stored[i], o->parted[i], early);
 }
 
 static void write_body(lanes_writer *w)
 {
-    const steps_order *o = &w->p->order;
     write_tensors(w);
     write_copies(w);
+    if (w->q->extra_count > 0) {
+        tune_begin_step(&w->page, TUNE_KEEP_EXTRA, "Into the VRF, for each pass over products");
+        w->keeps = true;
+        write_all_products(w);
+        w->keeps = false;
+        tune_end_step(&w->page, TUNE_KEEP_EXTRA);
+    }
     write_rings(w);
     tune_begin_step(
         &w->page, TUNE_STORE_WEIGHTS,
@@ -449,11 +541,7 @@ static void write_body(lanes_writer *w)
                      w->staying));
     write_weights(w, 0);
     tune_end_step(&w->page, TUNE_STORE_WEIGHTS);
-    int64_t early = write_early_products(w), from = 0;
-    tune_line(&w->page, "// The others, in the other half of the TRF");
-    write_weights(w, 1);
-    for (int64_t i = 0; i < o->store_count; from += o->stored[i++])
-        write_stored(w, from, o->stored[i], o->parted[i], early);
+    write_all_products(w);
 }
 
 void lanes_write(const target *t, const tune_question *q, const lanes_plan *p, const char *head, const tune_text *found, arena *a,
