@@ -173,15 +173,15 @@ static void search_forms(arena *a, const target *t, const visa_tune_options *o, 
         bool found = q->window_count > 0 ? tune_window_search(t, q, &part, a, &x, &window) : tune_search(t, q, &part, a, &x);
         looked_for += x.looked_for;
         x.work_left = (uint64_t)larger((int64_t)x.work_left, (int64_t)(part.work / PART_OF_OTHERS));
+        bool is_lanes = q->window_count == 0 && lanes_search(t, q, a, &x, &lanes);
         bool is_folded = q->window_count == 0 && folded_search(t, q, a, &x, &folded);
         bool is_standing = q->window_count == 0 && standing_search(t, q, a, &x, &standing);
-        bool is_lanes = q->window_count == 0 && lanes_search(t, q, a, &x, &lanes);
         if ((found || is_folded || is_standing || is_lanes) && (!out->question || x.cycles < before.cycles)) {
             out->question = q;
             out->answer = x;
-            out->is_folded = is_folded && !is_standing && !is_lanes;
-            out->is_standing = is_standing && !is_lanes;
-            out->is_lanes = is_lanes;
+            out->is_folded = is_folded && !is_standing;
+            out->is_standing = is_standing;
+            out->is_lanes = is_lanes && !is_folded && !is_standing;
             if (is_folded)
                 out->folded = folded;
             if (is_standing)
