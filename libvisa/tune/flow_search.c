@@ -636,21 +636,23 @@ static void take_operands(const tune_flow *f, size_t value, attainable_work *w)
     w->first_loads = (int64_t)operands;
 }
 
-/* The main context's passes for a softmax, none of which is part of another one: over what it is of, for the largest; over the powers; and
- * over the shares, or over the products with them. docs/timing.md, "A softmax". */
+/* The main context's passes for a softmax, none of which is part of another one: in which the sums leave the Reducer that it is of; over the
+ * powers; and over the shares, or over the products with them. docs/timing.md, "A softmax". */
 static int64_t softmax_cycles(const target *t, const tune_flow *f, const flow_softmax *x, int64_t slices)
 {
     int64_t values = 1, before = 0, after = 0;
     for (size_t g = 0; g < f->group_count; g++)
         values *= x->has >> g & 1 ? f->groups[g].size : 1;
     const uint32_t of = made_of(f, x->of);
+    bool is_of_sums = false;
     for (size_t i = 1; i < f->value_count; i++)
         if (f->values[i].place == FLOW_STREAM) {
+            is_of_sums = is_of_sums || of >> i & 1;
             before += of >> i & 1 ? product_cycles(t, f, &f->values[i], slices) : 0;
             after += x->rows > 0 && f->values[i].rows == x->rows ? product_cycles(t, f, &f->values[i], slices) : 0;
         }
     const int64_t flits = values / ((int64_t)LANES * slices * t->clusters_per_chip), narrow = 2 * flits;
-    return larger(before, flits) + narrow + (x->rows > 0 ? after : narrow);
+    return (is_of_sums ? larger(before, flits) : 0) + narrow + (x->rows > 0 ? after : narrow);
 }
 
 /* Of the last contraction a result needs its share of the products at least, and an element of what they are made of is in its share of

@@ -267,9 +267,9 @@ def attentions():
         check(worst < 5e-3, f"attention {of}: {worst} from what Python computes")
 
 
-# What the main context does for a softmax, in cycles of 512 slices: for the largest, for powers, for shares or products with them; and of copies
+# What the main context does for a softmax, in cycles of 512 slices: for the largest, of sums alone, for powers, for shares or products with them; and of copies
 # in front and after, how many.
-SOFTMAXES = [("Y[r, c] = softmax(c) X[r, c]", {"r": 4096, "c": 1024}, lambda r, c: r * c / 4096 + 2 * (r * c / 2048), 2),
+SOFTMAXES = [("Y[r, c] = softmax(c) X[r, c]", {"r": 4096, "c": 1024}, lambda r, c: 2 * (r * c / 2048), 2),
              ("P[r, c] = softmax(c) (sum(k) A[r, k] * B[c, k])", {"r": 2048, "c": 1024, "k": 64},
               lambda r, c, k: r * c * k / 131072 + 2 * (r * c / 2048), 3),
              ("P[r, c] = softmax(c) (sum(k) A[r, k] * B[c, k])", {"r": 2048, "c": 1024, "k": 16}, lambda r, c, k: r * c / 4096 + 2 * (r * c / 2048), 3),
