@@ -300,6 +300,30 @@ def convolutions():
     check(found == expected, "convolution: other numbers than loops give")
 
 
+IMAGE = "sum(r, s, c) I[y + r, x + s, c] * W[f, r, s, c]"
+# Of a convolution: sizes, types, what the first plan has, cycles at most: without it it takes more.
+WEIGHTS = [
+    # those of the same rows bring a part of the weights each, and the slices of other rows the same once more
+    ("relu({})", dict(y=16, x=32, r=3, s=3, c=64, f=64), "bf16", "bf16", ["m![Y / 2, F % 8, F / 8 % 4]"], 3510),
+    # slices with parts of the channels stand between those that bring parts: rows of the window, groups of columns, channels
+    ("relu({} + bias[f])", dict(y=14, x=14, r=3, s=3, c=256, f=128), "bf16", "bf16", ["F / 16, R # 4, F / 8 % 2, C / 64 % 2, C / 128]", "slice0: 2 }"], 8267),
+    # more columns than the TRF has room for, in two turns
+    ("relu({})", dict(y=56, x=56, r=3, s=3, c=64, f=64), "bf16", "bf16", ["for n in 0..2 {", "columns.view().tile::<m![F / 32], 1, _>(n)"], 5570),
+    # the sums wait for a bias, and the pass over them has its type
+    ("relu(({} + bias[f]) * scale[f]: f32)", dict(y=14, x=28, r=3, s=3, c=128, f=64), "i8", "i8", ["i32, Chip, Cluster, Slice", "when its operands have come"], 0)]
+
+
+def weights_of_windows():
+    """How weights come into the TRF of slices that share them, and what waits for them; by numbers, since others prove the same with fewer elements."""
+    for question, sizes, dtype, out, texts, most in WEIGHTS:
+        made = tune("O[y, x, f] = " + question.format(IMAGE), sizes, f"--dtype={dtype}", f"--out={out}", "--budget=0s")
+        check(made.status == 0 and all(text in made.text() for text in texts), f"{question} {sizes}: no {texts}: " + made.text()[-5000:])
+        cycles = int(re.search(r"^// (\d+) cycles", made.text(), re.M)[1]) if made.status == 0 else 0
+        check(not most or cycles <= most, f"{question} {sizes}: {cycles} cycles, {most} expected")
+        ran = visa_tools.run(["visac", "-", "--check=numbers"], stdin=made.out)
+        check(ran.status == 0 and "agree" in ran.text(), f"{question} {sizes} {dtype}: " + ran.text())
+
+
 FILTERS = "O[n, y, x, c] = sum(r, s) I[n, y*2 + r, x*2 + s, c] * W[r, s, c]"
 # Question, sizes, types of the operands and the result, what the kernel has (a choice), cycles at most: without the choice it takes more.
 CHOICES = [
@@ -647,6 +671,7 @@ def main():
                 numbers(a_turned, b_turned)
         epilogues()
         convolutions()
+        weights_of_windows()
         choices()
         padded()
         bounds()
