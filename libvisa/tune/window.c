@@ -8,7 +8,7 @@
 #include "libvisa/tune/window_write.h"
 #include "support/integer.h"
 
-enum { MOST_PLANS = 1024 };
+enum { MOST_PLANS = 960 };
 
 typedef struct search {
     const target *target;
