@@ -40,11 +40,12 @@ void field_inputs_values(const field_inputs *x, uint32_t number, const int32_t *
 
 void field_inputs_run(const field_inputs *x, uint32_t number, int64_t element, int64_t step, int64_t count, field_value *out)
 {
-    bool drawn = x->rows[number].count > 0;
+    if (x->rows[number].count == 0) {
+        field_inputs_from(field_input_key(x->seed, number), (uint64_t)element, step, count, out);
+        return;
+    }
     for (int64_t i = 0; i < count; i++, element += step)
-        out[i] = drawn ? field_inputs_value(x, number, (uint64_t)element) : (uint64_t)element;
-    if (!drawn)
-        field_inputs_at(field_input_key(x->seed, number), out, count);
+        out[i] = field_inputs_value(x, number, (uint64_t)element);
 }
 
 static bool is_input(const einsum *e, const port *ports, uint32_t tensor)

@@ -137,10 +137,7 @@ static void page_values(const field_page *p, int64_t first, int64_t count, field
         memcpy(out, p->values + first, (size_t)count * sizeof *out);
         return;
     }
-    uint64_t number = p->first + (uint64_t)first; /* what is written is not what is read */
-    for (int64_t i = 0; i < count; i++)
-        out[i] = number + (uint64_t)i;
-    field_inputs_at(p->key, out, count);
+    field_inputs_from(p->key, p->first + (uint64_t)first, 1, count, out);
 }
 
 static field_cell cell_in(const field_page *p, int64_t cell)
@@ -275,9 +272,7 @@ bool field_memory_give(field_memory *m, int64_t bit, dtype type, int64_t count, 
     for (int64_t part; count > 0; bit += part * bits, first += (uint64_t)part, count -= part) {
         if (bit % PAGE_BITS || count < whole) { /* what is in front of a page, or behind the last one */
             part = smaller_of(smaller_of(count, BLOCK), bit % bits ? BLOCK : (PAGE_BITS - bit % PAGE_BITS) / bits);
-            for (int64_t i = 0; i < part; i++)
-                values[i] = first + (uint64_t)i;
-            field_inputs_at(key, values, part);
+            field_inputs_from(key, first, 1, part, values);
             if (!field_memory_write(m, bit, type, part, values))
                 return false;
             continue;

@@ -173,6 +173,7 @@ typedef struct steps {
     int32_t *read;    /* by step */
     int32_t *later;   /* by state: that which the slot comes to next; NONE: it is stored, or nothing */
     int64_t *emitted; /* by state */
+    int32_t *sums;    /* by beat and lane of an emission: Row * columns + column; NONE: it is no sum */
 } steps;
 
 static void steps_free(steps *x)
@@ -181,6 +182,17 @@ static void steps_free(steps *x)
     free(x->read);
     free(x->later);
     free(x->emitted);
+    free(x->sums);
+}
+
+static void list_sums(steps *x)
+{
+    const accumulate *k = x->slots;
+    for (int64_t i = 0; i < k->beats_each * k->lanes; i++) {
+        int64_t row, column;
+        bool zero, some = field_accumulate_lane(k, i / k->lanes, i % k->lanes, &row, &column, &zero);
+        x->sums[i] = some ? (int32_t)(row * k->columns + column) : NONE;
+    }
 }
 
 static bool steps_open(steps *x, const chain *c)
@@ -196,7 +208,10 @@ static bool steps_open(steps *x, const chain *c)
     x->read = malloc(((size_t)x->count + 1) * sizeof *x->read);
     x->later = malloc(states * sizeof *x->later);
     x->emitted = malloc(states * sizeof *x->emitted);
-    bool done = now && x->state && x->read && x->later && x->emitted && field_align_steps(&x->pairs->weights, x->count, x->read);
+    x->sums = malloc((size_t)(x->slots->beats_each * x->slots->lanes + 1) * sizeof *x->sums);
+    bool done = now && x->state && x->read && x->later && x->emitted && x->sums && field_align_steps(&x->pairs->weights, x->count, x->read);
+    if (done)
+        list_sums(x);
     for (size_t i = 0; done && i < slots; i++)
         now[i] = NONE;
     for (int64_t i = x->count; done && i-- > 0;) {
@@ -281,19 +296,15 @@ static bool classify(wanted *w, const field_value *factors, int64_t apart, int64
 static void state_factors(const steps *x, const named_run *r, field_value *out)
 {
     const accumulate *k = x->slots;
-    int64_t each = k->rows * k->columns;
+    int64_t each = k->rows * k->columns, lanes = k->beats_each * k->lanes;
     for (int64_t s = 0; s < x->state_count; s++) {
         field_value *to = out + s * each;
+        const field_value *from = r->factors + x->emitted[s] * lanes;
         for (int64_t i = 0; i < each; i++)
             to[i] = x->later[s] < 0 ? 0 : out[x->later[s] * each + i];
-        for (int64_t beat = 0; beat < k->beats_each; beat++)
-            for (int64_t lane = 0; lane < k->lanes; lane++) {
-                int64_t row, column;
-                bool zero;
-                if (field_accumulate_lane(k, beat, lane, &row, &column, &zero))
-                    to[row * k->columns + column] =
-                        field_add(to[row * k->columns + column], r->factors[(x->emitted[s] * k->beats_each + beat) * k->lanes + lane]);
-            }
+        for (int64_t i = 0; i < lanes; i++)
+            if (x->sums[i] >= 0)
+                to[x->sums[i]] = field_add(to[x->sums[i]], from[i]);
     }
 }
 

@@ -91,6 +91,11 @@ static inline void field_inputs_at(uint64_t key, uint64_t *elements, int64_t cou
     mix_words(&(mix_form){MIX_STEP, mix_word(key + MIX_STEP), 3, FIELD_PRIME}, elements, count);
 }
 
+static inline void field_inputs_from(uint64_t key, uint64_t first, int64_t step, int64_t count, field_value *out)
+{
+    mix_counted(&(mix_form){MIX_STEP, mix_word(key + MIX_STEP), 3, FIELD_PRIME}, first, (uint64_t)step, out, count);
+}
+
 static inline field_value field_input(uint64_t seed, uint32_t number, uint64_t element)
 {
     return field_input_at(field_input_key(seed, number), element);

@@ -28,10 +28,12 @@ typedef struct mix_form {
 
 /* Each of the words. */
 void mix_words(const mix_form *form, uint64_t *words, int64_t count);
+/* Each of `first`, first + step, .. */
+void mix_counted(const mix_form *form, uint64_t first, uint64_t step, uint64_t *words, int64_t count);
 
-/* The loop, compiled for a processor's level. */
-typedef void mix_loop(const mix_form *form, uint64_t *words, int64_t count);
-mix_loop mix_words_avx2;
+/* The loops, compiled for a processor's level. */
+void mix_words_avx2(const mix_form *form, uint64_t *words, int64_t count);
+void mix_counted_avx2(const mix_form *form, uint64_t first, uint64_t step, uint64_t *words, int64_t count);
 
 static inline void mix_words_here(const mix_form *form, uint64_t *words, int64_t count)
 {
@@ -40,6 +42,13 @@ static inline void mix_words_here(const mix_form *form, uint64_t *words, int64_t
         uint64_t x = mix_word((words[i] + f.add) ^ f.key) >> f.shift;
         words[i] = x == f.never ? 0 : x;
     }
+}
+
+static inline void mix_counted_here(const mix_form *form, uint64_t first, uint64_t step, uint64_t *words, int64_t count)
+{
+    for (int64_t i = 0; i < count; i++, first += step)
+        words[i] = first;
+    mix_words_here(form, words, count);
 }
 
 #endif

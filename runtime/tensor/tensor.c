@@ -208,9 +208,7 @@ static void fill_pieces(void *of, unsigned part, int64_t first, int64_t end)
         uint64_t states[BLOCK];
         uint32_t words[BLOCK];
         n = f->elements - at < BLOCK ? f->elements - at : BLOCK;
-        for (int64_t i = 0; i < n; i++)
-            states[i] = random_state(f->seed, at + i);
-        mix_words(&(mix_form){.shift = 32}, states, n);
+        mix_counted(&(mix_form){.shift = 32}, random_state(f->seed, at), MIX_STEP, states, n);
         for (int64_t i = 0; i < n; i++)
             words[i] = is_float && !codes ? f32_bits((float)((uint32_t)states[i] >> 8) * 0x1p-23f - 1) : (uint32_t)states[i];
         unsigned char *to = f->tensor->bytes + tensor_bytes(t, at);

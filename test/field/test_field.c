@@ -108,6 +108,32 @@ START_TEST(copies_are_apart)
 }
 END_TEST
 
+/* As many as fill no vector, one and some. */
+START_TEST(words_that_are_mixed_together_are_those_mixed_alone)
+{
+    enum { MOST = 37 };
+    for (int64_t count = 0; count <= MOST; count++) {
+        uint64_t key = draw(UINT64_MAX), first = draw(UINT64_MAX), step = draw(1000), words[MOST + 1], counted[MOST + 1];
+        for (int64_t i = 0; i <= MOST; i++)
+            words[i] = counted[i] = first + (uint64_t)i * step;
+        field_inputs_at(key, words, count);
+        field_inputs_from(key, first, (int64_t)step, count, counted);
+        for (int64_t i = 0; i < count; i++) {
+            ck_assert_uint_eq(words[i], field_input_at(key, first + (uint64_t)i * step));
+            ck_assert_uint_eq(counted[i], words[i]);
+        }
+        ck_assert_uint_eq(words[count], first + (uint64_t)count * step); /* what is behind them stays */
+        ck_assert_uint_eq(counted[count], words[count]);
+        uint64_t one = mix_word((first + 5) ^ key) >> 7, other[MOST];
+        for (int64_t i = 0; i < count; i++)
+            other[i] = i == count - 1 ? first : first + 1;
+        mix_words(&(mix_form){5, key, 7, one}, other, count);
+        for (int64_t i = 0; i < count; i++)
+            ck_assert_uint_eq(other[i], i == count - 1 ? 0 : mix_word((first + 6) ^ key) >> 7);
+    }
+}
+END_TEST
+
 START_TEST(functions_know_what_order_means)
 {
     field_function a = field_function_begin(1, 2), b = a, c = a, d = a;
@@ -295,8 +321,8 @@ END_TEST
 int main(void)
 {
     TCase *tests = suite_case("field");
-    suite_tests(tests, arithmetic_is_that_of_residues, products_are_the_same_every_way, functions_know_what_order_means,
-                memory_is_a_list_of_cells, copies_are_apart, pieces_of_slabs_are_apart, a_memory_keeps_to_its_budget,
-                a_walk_backwards_is_the_last_position, digests_are_those_of_the_standard);
+    suite_tests(tests, arithmetic_is_that_of_residues, products_are_the_same_every_way, words_that_are_mixed_together_are_those_mixed_alone,
+                functions_know_what_order_means, memory_is_a_list_of_cells, copies_are_apart, pieces_of_slabs_are_apart,
+                a_memory_keeps_to_its_budget, a_walk_backwards_is_the_last_position, digests_are_those_of_the_standard);
     return suite_status("field", tests);
 }
