@@ -37,6 +37,7 @@ typedef enum block_format {
 typedef struct block_step {
     int64_t data, weights;  /* words from block_run's */
     const block_word *keep; /* per word of the packet, the bits of the lanes that count; NULL: all */
+    int64_t follow;         /* of one column whose lanes all count: steps after it that go on where it ends, in packets and in weights */
 } block_step;
 
 /* Some vectors of packets over some reduced steps. */

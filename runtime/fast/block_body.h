@@ -527,7 +527,7 @@ INLINE void pieces_widen(pieces *p, const block_run *r, int group, int wide)
     p->part.step_count = count;
     p->part.fresh = r->fresh && p->first == 0;
     for (int64_t i = 0; i < count; i++)
-        p->steps[i] = (block_step){i * each, r->steps[p->first + i].weights, r->steps[p->first + i].keep};
+        p->steps[i] = (block_step){i * each, r->steps[p->first + i].weights, r->steps[p->first + i].keep, 0};
     if (r->held && count == r->step_count)
         return;
     for (int u = 0; u < wide; u++) /* packet after packet, as memory has them */

@@ -12,7 +12,7 @@
 
 enum { PART_LANES = 16, PART_WORDS = PART_LANES / 4, MOST_ROWS = 8, WIDE = 2 };
 /* Steps after which the next Rows take the same packets: these are in the first-level cache still, next to the Rows' weights. */
-enum { PIECE_STEPS = 32 };
+enum { PIECE_STEPS = 32, MOST_FOLLOW = 7 /* of what is asked for ahead at once */ };
 
 INLINE __m256i widened(const block_word *words)
 {
@@ -45,25 +45,34 @@ INLINE void part_add(const lanes_place *p, int64_t word, bool masked, int rows, 
     }
 }
 
-/* Steps [first, end) of a column, for the Rows from `row` on. */
+/* Steps [first, end) of a column, for the Rows from `row` on. Some that follow each other are as one that is longer. */
 INLINE void steps_add(const block_run *r, int64_t column, int64_t first, int64_t end, int row, int rows, int wide, __m256i *sum)
 {
     int64_t from = column * r->column_words;
     for (int64_t i = first; i < end; i++) {
         const block_step *s = &r->steps[i];
+        int64_t joined = 0, words = r->column_words;
+        if (s->follow) {
+            joined = s->follow < MOST_FOLLOW ? s->follow : MOST_FOLLOW;
+            joined = joined < end - 1 - i ? joined : end - 1 - i;
+            words += joined * r->column_words;
+        }
         lanes_place p = {.data = r->data + s->data + from,
                          .weights = r->weights + s->weights + from + row * r->row_words,
                          .keep = s->keep ? s->keep + from : NULL,
                          .data_stride = r->data_stride,
                          .row_words = r->row_words};
-        const block_word *ahead = block_ahead(r, i, wide);
-        for (int u = 0; u < wide && row == 0; u++)
-            __builtin_prefetch(ahead + u * r->data_stride);
+        for (int64_t j = i; row == 0 && j <= i + joined; j++) {
+            const block_word *ahead = block_ahead(r, j, wide);
+            for (int u = 0; u < wide; u++)
+                __builtin_prefetch(ahead + u * r->data_stride);
+        }
+        i += joined;
         if (__builtin_expect(s->keep != NULL, 0))
-            for (int64_t w = 0; w < r->column_words; w += PART_WORDS)
+            for (int64_t w = 0; w < words; w += PART_WORDS)
                 part_add(&p, w, true, rows, wide, sum);
         else
-            for (int64_t w = 0; w < r->column_words; w += PART_WORDS)
+            for (int64_t w = 0; w < words; w += PART_WORDS)
                 part_add(&p, w, false, rows, wide, sum);
     }
 }

@@ -427,6 +427,15 @@ static int64_t step_data(const blocks_run *r, const blocks_form *f, const blocks
     return o->distinct * (f->set->in_rows ? row_words(f) : f->words * f->group);
 }
 
+static void steps_follow(blocks_run *r, int64_t words)
+{
+    for (int64_t i = r->step_count - 1; i-- > 0;) {
+        block_step *s = &r->steps[i];
+        bool goes_on = !s->keep && !s[1].keep && s[1].data == s->data + words && s[1].weights == s->weights + words;
+        s->follow = goes_on ? s[1].follow + 1 : 0;
+    }
+}
+
 /* The step list of the region for these sums of the masks' other terms: steps without a live lane are no part of
  * it. A worker's slices have the same ones; where only their weights begin elsewhere, sums begin anew (start_of). */
 static void steps_make(const blocks *p, blocks_run *r, int form, const int64_t *sums)
@@ -455,7 +464,7 @@ static void steps_make(const blocks *p, blocks_run *r, int form, const int64_t *
         if (state == MASK_NONE)
             continue;
         block_step *s = &r->steps[r->step_count];
-        *s = (block_step){step_data(r, f, o), (o->weights >> k->weights.read_shift) * f->words * f->weight_words, NULL};
+        *s = (block_step){step_data(r, f, o), (o->weights >> k->weights.read_shift) * f->words * f->weight_words, NULL, 0};
         if (state == MASK_SOME) {
             block_word *keep = r->keep + r->step_count * MOST_WORDS;
             keep_words(p, f, live, keep, &r->present);
@@ -465,6 +474,8 @@ static void steps_make(const blocks *p, blocks_run *r, int form, const int64_t *
         }
         r->step_count++;
     }
+    if (k->tree.columns == 1)
+        steps_follow(r, f->words);
 }
 
 /* Would all sums of the masks' terms from `low` to `high` give the same steps? */
@@ -502,7 +513,7 @@ static void start_biased(const blocks *p, blocks_run *r, const sum_place *s, blo
     memset(bias, 0x80, (size_t)(f->words * f->group) * sizeof *bias);
     memset(zero, 0, (size_t)count * sizeof *zero);
     for (int64_t i = 0; i < r->step_count; i++) {
-        block_step step = {0, r->steps[i].weights, NULL};
+        block_step step = {0, r->steps[i].weights, NULL, 0};
         block_run k = {.data = bias,
                        .weights = weights_of(p, r, s),
                        .steps = &step,

@@ -220,39 +220,75 @@ static bool is_blocked(const bench *b, cpu_level level)
     return blocked;
 }
 
+/* Every level gives what one step after the other gives. */
+static bool agree(const shape *s, unsigned kind, int round, uint64_t *seed)
+{
+    bool blocked = false;
+    size_t weight_bytes = (size_t)(s->partition * s->rows), data_bytes = (size_t)(s->packets * s->flits * 32);
+    size_t out_bytes = (size_t)(beats_of(s) * 32);
+    unsigned char *held = malloc(weight_bytes), *data = malloc(data_bytes), *wanted = malloc(out_bytes), *out = malloc(out_bytes);
+    fill(held, weight_bytes, s, kind == SMALL ? SMALL + 1 : kind, seed); /* products of subnormals that a sum would show */
+    fill(data, data_bytes, s, kind, seed);
+    if (kind == SMALL && s->type == DTYPE_BF16 && bench_random(seed) % 2)
+        keep_one(data, data_bytes, seed);
+    for (cpu_level level = CPU_STEPS; level < CPU_LEVELS; level++) {
+        bench b;
+        bench_of(&b, s, level);
+        bench_write(&b, 0, held, weight_bytes);
+        bench_write(&b, 1, data, data_bytes);
+        blocked |= level == CPU_PLAIN && is_blocked(&b, level);
+        bench_run(&b);
+        bench_read(&b, 2, level == CPU_STEPS ? wanted : out, out_bytes);
+        for (size_t i = 0; level != CPU_STEPS && i < out_bytes; i += 4)
+            ck_assert_msg(same_word(out + i, wanted + i, out_type(s)), "round %d, %s, %s: word %zu of %zu differs", round,
+                          cpu_level_name(level), dtype_row_of(s->type)->name, i / 4, out_bytes / 4);
+        bench_free(&b);
+    }
+    free(held);
+    free(data);
+    free(wanted);
+    free(out);
+    return blocked;
+}
+
 START_TEST(levels_agree)
 {
     uint64_t seed = 0x2545f4914f6cdd1du * (uint64_t)(_i + 1);
     int blocked = 0;
     for (int round = 0; round < suite_rounds(ROUNDS); round++) {
         shape s = pick_shape(&seed);
-        unsigned kind = (unsigned)(bench_random(&seed) % (KINDS - 1));
-        size_t weight_bytes = (size_t)(s.partition * s.rows), data_bytes = (size_t)(s.packets * s.flits * 32);
-        size_t out_bytes = (size_t)(beats_of(&s) * 32);
-        unsigned char *held = malloc(weight_bytes), *data = malloc(data_bytes), *wanted = malloc(out_bytes), *out = malloc(out_bytes);
-        fill(held, weight_bytes, &s, kind == SMALL ? SMALL + 1 : kind, &seed); /* products of subnormals that a sum would show */
-        fill(data, data_bytes, &s, kind, &seed);
-        if (kind == SMALL && s.type == DTYPE_BF16 && bench_random(&seed) % 2)
-            keep_one(data, data_bytes, &seed);
-        for (cpu_level level = CPU_STEPS; level < CPU_LEVELS; level++) {
-            bench b;
-            bench_of(&b, &s, level);
-            bench_write(&b, 0, held, weight_bytes);
-            bench_write(&b, 1, data, data_bytes);
-            blocked += level == CPU_PLAIN && is_blocked(&b, level);
-            bench_run(&b);
-            bench_read(&b, 2, level == CPU_STEPS ? wanted : out, out_bytes);
-            for (size_t i = 0; level != CPU_STEPS && i < out_bytes; i += 4)
-                ck_assert_msg(same_word(out + i, wanted + i, out_type(&s)), "round %d, %s, %s: word %zu of %zu differs", round,
-                              cpu_level_name(level), dtype_row_of(s.type)->name, i / 4, out_bytes / 4);
-            bench_free(&b);
-        }
-        free(held);
-        free(data);
-        free(wanted);
-        free(out);
+        blocked += agree(&s, (unsigned)(bench_random(&seed) % (KINDS - 1)), round, &seed);
     }
     ck_assert_msg(blocked > suite_rounds(ROUNDS) / 2, "only %d of %d nests went by blocks", blocked, suite_rounds(ROUNDS));
+}
+END_TEST
+
+/* Steps that go on one after the other in packets and weights, more than a kernel takes together, of one column and of several, where all
+ * lanes count or not those of the last ones. */
+START_TEST(steps_that_follow_each_other_agree)
+{
+    enum { STEPS = 25, TIMES = 3, PACKETS = 5, LANES = 64 };
+    uint64_t seed = 1;
+    for (int round = 0; round < 12; round++) {
+        shape s = {
+            .type = DTYPE_I8, .mode = TRF_FULL, .bits = 8, .rows = round % 2 ? 8 : 4, .flits = 2, .lanes = LANES, .read_bytes = LANES};
+        s.depth = round / 2 % 2 ? 6 : 5;
+        s.columns = LANES >> s.depth;
+        s.partition = 65536 / s.rows;
+        s.tiling = s.slots = 1;
+        s.packets = s.steps = STEPS * TIMES * PACKETS;
+        s.kept = PACKETS;
+        s.count = 3;
+        s.loops[0] = (loop){.size = PACKETS};
+        s.loops[1] = (loop){.size = TIMES, .stride = (STEPS + 1) * LANES, .reduced = true};
+        s.loops[2] = (loop){.size = STEPS, .stride = LANES, .reduced = true};
+        s.masks = round / 4 > 0;
+        s.terms[0] = 2;
+        s.limit[0] = LANES * (STEPS - (round / 4)) - 13;
+        static const int64_t terms[][4] = {{0, 1, STEPS, LANES}, {1, 1, LANES, 1}}; /* of a step, and of a lane */
+        memcpy(s.term[0], terms, sizeof terms);
+        ck_assert(agree(&s, 0, round, &seed));
+    }
 }
 END_TEST
 
@@ -273,6 +309,6 @@ int main(void)
 {
     TCase *t = suite_case("levels");
     tcase_add_loop_test(t, levels_agree, 0, 6);
-    suite_tests(t, levels_have_names);
+    suite_tests(t, steps_that_follow_each_other_agree, levels_have_names);
     return suite_status("blocks", t);
 }
