@@ -636,8 +636,8 @@ static void take_operands(const tune_flow *f, size_t value, attainable_work *w)
     w->first_loads = (int64_t)operands;
 }
 
-/* The main context's passes for a softmax, none of which is part of another one: in which the sums leave the Reducer that it is of; over the
- * powers; and over the shares, or over the products with them. docs/timing.md, "A softmax". */
+/* The main context's passes for a softmax, none of which is part of another one: in which the sums leave the Reducer that it is of; over
+ * the powers; and over the shares, or over the products with them. docs/timing.md, "A softmax". */
 static int64_t softmax_cycles(const target *t, const tune_flow *f, const flow_softmax *x, int64_t slices)
 {
     int64_t values = 1, before = 0, after = 0;
