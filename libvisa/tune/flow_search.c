@@ -234,6 +234,17 @@ static void follow(const space *x, const flow_plan *p, size_t step, clocks *c)
     c->ready[s->to] = *clock;
 }
 
+/* What a plan that is kept takes less than, as long as no other one is. One whose results stay is compiled only if it may be the fastest.
+ */
+static int64_t limit_of(const space *x, const flow_plan *p)
+{
+    if (!flow_results_stay(p))
+        return x->count == MOST_PLANS ? x->plans[x->count - 1].cycles : INT64_MAX;
+    const int64_t least = x->count > 0 ? x->plans[0].cycles : INT64_MAX / 100,
+                  worst = x->staying_count == MOST_STAYING ? x->staying[x->staying_count - 1].cycles : INT64_MAX;
+    return smaller(worst, least + least / 100 * ESTIMATE_ERROR_PERCENT);
+}
+
 /* Three iterations one after the other; each further one takes what is between the first two stores. The loads of an iteration are in front
  * of the store of the one before it. */
 static void estimate(const space *x, flow_plan *p)
@@ -249,8 +260,7 @@ static void estimate(const space *x, flow_plan *p)
     }
     const int count = (int)smaller(loop, FOLLOWED);
     const bool stays = flow_results_stay(p);
-    const size_t kept_count = stays ? x->staying_count : x->count, most_kept = stays ? MOST_STAYING : MOST_PLANS;
-    const int64_t kept = kept_count == most_kept ? (stays ? x->staying : x->plans)[kept_count - 1].cycles : INT64_MAX;
+    const int64_t kept = limit_of(x, p);
     int64_t store = p->brought > 0 ? brought_cycles(x, p) : copy_cycles(x, p, &f->values[0], true);
     for (int i = 0; i < count; i++) {
         for (int handed = 1; handed >= 0; handed--) /* what has longest to go around comes first */
@@ -518,6 +528,32 @@ static void consider_staying(space *x, const flow_plan *p)
         keep(x, &of);
 }
 
+/* Of all iterations, each tensor as few bytes as any way to share it leaves: no plan with these digits takes less. */
+static int64_t least_copies(const space *x, const flow_plan *p)
+{
+    enum { WAYS = 8 };
+    int64_t all = 0, loop = 1;
+    unsigned looped = 0;
+    for (size_t g = 0; g < x->f->group_count; g++) {
+        loop *= p->split[g].loop;
+        looped |= p->split[g].loop > 1 ? 1U << g : 0;
+    }
+    for (size_t k = 0; k < x->f->step_count; k++) {
+        const flow_value *to = &x->f->values[x->f->steps[k].to];
+        int64_t least = INT64_MAX;
+        for (int way = 0; way < WAYS && x->f->steps[k].kind == FLOW_LOAD; way++) {
+            flow_plan of = *p;
+            of.rings = way & 1;
+            of.hands = of.hands_kept = way & 2;
+            of.ahead = way & 4;
+            const bool inside = (to->has & looped) && !flow_comes_ahead(x->f, &of, x->t, to);
+            least = smaller(least, copy_cycles(x, &of, to, false) * (inside ? loop : 1));
+        }
+        all += least < INT64_MAX ? least : 0;
+    }
+    return all;
+}
+
 static bool any_halves(const space *x, const flow_plan *p)
 {
     bool halves = false;
@@ -540,7 +576,10 @@ static void consider(space *x, flow_plan *p, size_t g, int64_t slices, bool clus
     const flow_group *group = &x->f->groups[g];
     if (g == x->f->group_count) {
         budget_spend(x->a, 1);
-        if (!can_store(x, p))
+        flow_plan staying = *p;
+        for (size_t i = 0; i < x->f->group_count; i++)
+            staying.split[i].stays = true; /* whichever axis has iterations */
+        if (!can_store(x, p) || least_copies(x, p) >= larger(limit_of(x, p), limit_of(x, &staying)))
             return;
         bool fills = false;
         for (size_t i = 0; i < x->f->step_count; i++)
