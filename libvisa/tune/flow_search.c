@@ -246,8 +246,8 @@ static int64_t limit_of(const space *x, const flow_plan *p)
 }
 
 /* Three iterations one after the other; each further one takes what is between the first two stores. The loads of an iteration are in front
- * of the store of the one before it. */
-static void estimate(const space *x, flow_plan *p)
+ * of the store of the one before it. What takes `limit` or more is not followed to its end. */
+static void estimate(const space *x, flow_plan *p, int64_t limit)
 {
     enum { FOLLOWED = 3 };
     const tune_flow *f = x->f;
@@ -260,7 +260,6 @@ static void estimate(const space *x, flow_plan *p)
     }
     const int count = (int)smaller(loop, FOLLOWED);
     const bool stays = flow_results_stay(p);
-    const int64_t kept = limit_of(x, p);
     int64_t store = p->brought > 0 ? brought_cycles(x, p) : copy_cycles(x, p, &f->values[0], true);
     for (int i = 0; i < count; i++) {
         for (int handed = 1; handed >= 0; handed--) /* what has longest to go around comes first */
@@ -270,7 +269,7 @@ static void estimate(const space *x, flow_plan *p)
                 if (f->steps[k].kind == FLOW_LOAD && (inside || i == 0) && (flow_handing_of(f, p, x->t, to).slices > 1) == (handed == 1))
                     follow(x, p, k, &c);
             }
-        if (larger(c.dma, c.main) >= kept) { /* as many are better */
+        if (larger(c.dma, c.main) >= limit) {
             p->cycles = larger(c.dma, c.main);
             return;
         }
@@ -486,7 +485,7 @@ static bool bring(const space *x, flow_plan *p)
             of.brought_clusters = clusters;
             bool fits = bytes_of(out->type, of.brought * of_position(f)) <= t->dm_bytes_per_slice / 2;
             if (fits && flow_brought_split(f, &of).slice <= tune_slices_of(t, f->most_slices) && (clusters == 1 || of.brought < count)) {
-                estimate(x, &of);
+                estimate(x, &of, limit_of(x, &of));
                 best = best.brought == 0 || of.cycles < best.cycles ? of : best;
             }
             if (n >= count || !fits)
@@ -520,11 +519,17 @@ static void consider_staying(space *x, const flow_plan *p)
     of.split[g].stays = true;
     if (!fits(x, &of))
         return;
-    const int64_t most = p->cycles - p->cycles / 32;
-    estimate(x, &of);
-    if (of.cycles < most)
-        keep(x, &of);
-    if (bring(x, &of) && of.cycles < most)
+    flow_plan best = of;
+    estimate(x, &best, limit_of(x, &best));
+    const bool is_brought = bring(x, &of);
+    if (best.cycles >= limit_of(x, &best) && (!is_brought || of.cycles >= limit_of(x, &of)))
+        return;
+    flow_plan leaving = *p; /* whose estimate may have ended early */
+    estimate(x, &leaving, INT64_MAX);
+    const int64_t most = leaving.cycles - leaving.cycles / 32;
+    if (best.cycles < most)
+        keep(x, &best);
+    if (is_brought && of.cycles < most)
         keep(x, &of);
 }
 
@@ -608,7 +613,7 @@ static void consider(space *x, flow_plan *p, size_t g, int64_t slices, bool clus
                 continue;
             if (!fits(x, p))
                 continue;
-            estimate(x, p);
+            estimate(x, p, limit_of(x, p));
             keep(x, p);
             consider_staying(x, p);
             flow_plan brought = *p;
