@@ -382,9 +382,9 @@ CHOICES = [
     ("O[y, x, f] = sum(c) I[y, x, c] * W[f, c] + bias[f]", dict(y=56, x=56, c=144, f=24), "bf16", "bf16", "m![Y_X % 32, C]>", 3800),
     # a vector goes around a ring of slices that are apart, under all DMNs
     ("y[n] = sum(k) x[k] * W[n, k]", dict(n=520, k=2048), "bf16", "f32", "Broadcast1 { slice1: 128, slice0: 2 }", 4800),
-    # queries go around the slices that share keys, of which each has a flit
+    # queries go around the slices that share keys, of which each has half a flit
     ("O[h, q, e] = sum(s) (softmax(s) ((sum(d) Q[h, q, d] * K[h, s, d]) * 0.125) * V[h, s, e])", dict(h=4, q=64, s=128, d=64, e=64), "bf16", "bf16",
-     "Broadcast01 { slice1: 8, slice0: 1, time0: 2 }", 0),
+     "Broadcast01 { slice1: 16, slice0: 1, time0: 2 }", 0),
     # an operand with one element is padded alone; the columns are those of the other axis
     ("C[m, n] = sum(k) A[m, k] * B[n, k] + bias[n]", dict(m=1024, n=1, k=1024), "bf16", "bf16", "m![N # 2]", 5000),
     # slices have parts of the sum, rows stay and columns go around: rows in halves, rows with padding, columns in pieces
