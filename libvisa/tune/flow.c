@@ -787,6 +787,31 @@ static bool is_rows_alone(const tune_flow *f, size_t number)
     return contractions == 1;
 }
 
+bool tune_flow_is_copy(const tune_flow *f, const flow_step *s)
+{
+    dtype type = f->values[s->from].type;
+    return s->kind == FLOW_PASS && s->count == 0 && f->values[s->to].place == FLOW_VRF &&
+           (type == f->meets || target_converts(ENGINE_ID_FETCH, type, f->meets));
+}
+
+/* Is a value there for one step alone, which fills the TRF with it, or copies it into the VRF? */
+static bool is_for_one_step(const tune_flow *f, size_t number, bool is_copied)
+{
+    size_t readers = 0;
+    for (size_t i = 0; i < f->value_count; i++)
+        if (f->values[i].place == FLOW_STREAM && f->values[i].rows == number)
+            return false;
+    for (size_t i = 0; i < f->step_count; i++) {
+        const flow_step *s = &f->steps[i];
+        if (s->kind == FLOW_LOAD || s->from != number)
+            continue;
+        if (is_copied ? !tune_flow_is_copy(f, s) : s->kind != FLOW_FILL)
+            return false;
+        readers++;
+    }
+    return readers == 1;
+}
+
 bool tune_flow_read(const tune_expression *e, const visa_tune_options *options, flow_reading how, diag_list *diags, tune_flow *out)
 {
     *out = (tune_flow){.e = e, .value_count = 1, .most_slices = options->slices, .how = how};
@@ -811,7 +836,10 @@ bool tune_flow_read(const tune_expression *e, const visa_tune_options *options, 
     }
     if (!add_step(&l, s))
         return false;
-    for (size_t i = 0; i < out->value_count; i++)
+    for (size_t i = 0; i < out->value_count; i++) {
         out->rows_alone |= is_rows_alone(out, i) ? UINT32_C(1) << i : 0;
+        out->filled_alone |= is_for_one_step(out, i, false) ? UINT32_C(1) << i : 0;
+        out->copied_alone |= is_for_one_step(out, i, true) ? UINT32_C(1) << i : 0;
+    }
     return true;
 }

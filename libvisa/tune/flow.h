@@ -69,8 +69,10 @@ typedef struct tune_flow {
     tune_share share[FLOW_GROUPS_MAX];  /* of chips; sizes and axes of groups are those of one */
     flow_value values[FLOW_VALUES_MAX]; /* [0]: the result */
     size_t value_count;
-    uint32_t rows_alone; /* values that are the rows of one contraction and nothing else, a bit each */
-    unsigned batches;    /* groups that both operands of a contraction have, and its sums */
+    uint32_t rows_alone;   /* values that are the rows of one contraction and nothing else, a bit each */
+    uint32_t filled_alone; /* that one step takes, which fills the TRF with them */
+    uint32_t copied_alone; /* or copies them into the VRF */
+    unsigned batches;      /* groups that both operands of a contraction have, and its sums */
     flow_step steps[FLOW_STEPS_MAX];
     size_t step_count;
     flow_softmax softmaxes[FLOW_SOFTMAXES_MAX];
@@ -88,6 +90,9 @@ unsigned tune_flow_groups(const tune_flow *f, const flow_step *s, size_t count);
 size_t tune_flow_order_in_hbm(const tune_flow *f, size_t tensor, size_t *groups);
 
 /* The value that an operation's operand is. */
+/* Is a pass of this step nothing but what the sub context can do: a tensor into the VRF? */
+bool tune_flow_is_copy(const tune_flow *f, const flow_step *s);
+
 const flow_value *tune_flow_operand(const tune_flow *f, const tune_operation *o);
 
 /* Groups that a value depends on. */

@@ -213,7 +213,7 @@ static void follow(const space *x, const flow_plan *p, size_t step, clocks *c)
         c->ready[s->to] = c->dma += copy_cycles(x, p, &f->values[s->to], false);
         return;
     }
-    bool is_copy = s->kind == FLOW_PASS && flow_is_copy(f, s), by_sub = is_copy || (s->kind == FLOW_FILL && !p->main_weights);
+    bool is_copy = s->kind == FLOW_PASS && tune_flow_is_copy(f, s), by_sub = is_copy || (s->kind == FLOW_FILL && !p->main_weights);
     if (s->kind == FLOW_FILL && flow_hands_halves(f, p, x->t, from)) {
         const int64_t half = fill_cycles(x, p, s) / 2;
         c->sub = half + larger(c->sub, c->ready[s->from]);
@@ -234,12 +234,15 @@ static void follow(const space *x, const flow_plan *p, size_t step, clocks *c)
     c->ready[s->to] = *clock;
 }
 
-/* What a plan that is kept takes less than, as long as no other one is. One whose results stay is compiled only if it may be the fastest.
- */
+/* What a plan that is kept takes less than, as long as no other one is: estimates are not so wrong that one of twice the best is the
+ * fastest, where there are others that compile. One whose results stay is compiled only if it may be the fastest. */
 static int64_t limit_of(const space *x, const flow_plan *p)
 {
+    enum { FAR = 2, ENOUGH = MOST_PLANS / 4 };
+    if (!flow_results_stay(p) && x->count < ENOUGH)
+        return INT64_MAX;
     if (!flow_results_stay(p))
-        return x->count == MOST_PLANS ? x->plans[x->count - 1].cycles : INT64_MAX;
+        return smaller(FAR * x->plans[0].cycles, x->count == MOST_PLANS ? x->plans[x->count - 1].cycles : INT64_MAX);
     const int64_t least = x->count > 0 ? x->plans[0].cycles : INT64_MAX / 100,
                   worst = x->staying_count == MOST_STAYING ? x->staying[x->staying_count - 1].cycles : INT64_MAX;
     return smaller(worst, least + least / 100 * ESTIMATE_ERROR_PERCENT);
@@ -559,6 +562,17 @@ static int64_t least_copies(const space *x, const flow_plan *p)
     return all;
 }
 
+/* The main context's passes in all iterations: no plan with these digits takes less. */
+static int64_t least_passes(const space *x, const flow_plan *p)
+{
+    int64_t cycles = 0, loop = 1;
+    for (size_t g = 0; g < x->f->group_count; g++)
+        loop *= p->split[g].loop;
+    for (size_t k = 0; k < x->f->step_count; k++)
+        cycles += x->f->steps[k].kind == FLOW_PASS && !tune_flow_is_copy(x->f, &x->f->steps[k]) ? pass_cycles(x, p, k) : 0;
+    return cycles * loop;
+}
+
 static bool any_halves(const space *x, const flow_plan *p)
 {
     bool halves = false;
@@ -584,7 +598,8 @@ static void consider(space *x, flow_plan *p, size_t g, int64_t slices, bool clus
         flow_plan staying = *p;
         for (size_t i = 0; i < x->f->group_count; i++)
             staying.split[i].stays = true; /* whichever axis has iterations */
-        if (!can_store(x, p) || least_copies(x, p) >= larger(limit_of(x, p), limit_of(x, &staying)))
+        const int64_t limit = larger(limit_of(x, p), limit_of(x, &staying));
+        if (!can_store(x, p) || least_passes(x, p) >= limit || least_copies(x, p) >= limit)
             return;
         bool fills = false;
         for (size_t i = 0; i < x->f->step_count; i++)

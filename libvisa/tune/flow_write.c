@@ -240,24 +240,6 @@ flow_ring flow_left_of(const tune_flow *f, const flow_plan *p, const flow_value 
     return (flow_ring){p->split[shared].slice, out->groups[left], 0};
 }
 
-/* Is a value there for one step alone, which fills the TRF with it, or copies it into the VRF? */
-static bool is_for_one_step(const tune_flow *f, const flow_value *v, bool is_kept)
-{
-    size_t number = (size_t)(v - f->values), readers = 0;
-    for (size_t i = 0; i < f->value_count; i++)
-        if (f->values[i].place == FLOW_STREAM && f->values[i].rows == number)
-            return false;
-    for (size_t i = 0; i < f->step_count; i++) {
-        const flow_step *s = &f->steps[i];
-        if (s->kind == FLOW_LOAD || s->from != number)
-            continue;
-        if (is_kept ? !flow_is_copy(f, s) : s->kind != FLOW_FILL)
-            return false;
-        readers++;
-    }
-    return readers == 1;
-}
-
 /* Where operations of the last step that follow a fold over that group begin; their count: there is none. */
 static size_t after_fold(const flow_step *last, size_t group)
 {
@@ -293,7 +275,7 @@ unsigned flow_gathered_of(const tune_flow *f, const flow_plan *p, const flow_val
     for (size_t i = 0; v->place == FLOW_DM && i < f->step_count; i++)
         if (f->steps[i].kind == FLOW_PASS && f->steps[i].from == (size_t)(v - f->values))
             kept = &f->values[f->steps[i].to];
-    if (kept->place != FLOW_VRF || (kept != v && !is_for_one_step(f, v, true)))
+    if (kept->place != FLOW_VRF || (kept != v && !(f->copied_alone >> (v - f->values) & 1)))
         return 0;
     return follows_fold(f, kept, shared) ? 1U << shared : 0;
 }
@@ -303,8 +285,8 @@ flow_handing flow_handing_of(const tune_flow *f, const flow_plan *p, const targe
     flow_handing none = {1, 1, 1, 1, NO_GROUP}, h = none;
     if (!v->tensor || v->place != FLOW_DM || v->count < 2)
         return none;
-    const bool is_kept = p->hands_kept && is_for_one_step(f, v, true) && flow_gathered_of(f, p, v) == 0;
-    if (!is_kept && !(p->hands && is_for_one_step(f, v, false)))
+    const bool is_kept = p->hands_kept && (f->copied_alone >> (v - f->values) & 1) && flow_gathered_of(f, p, v) == 0;
+    if (!is_kept && !(p->hands && (f->filled_alone >> (v - f->values) & 1)))
         return none;
     int64_t used = 1;
     for (size_t g = 0; g < f->group_count; g++) {
@@ -336,7 +318,7 @@ flow_handing flow_handing_of(const tune_flow *f, const flow_plan *p, const targe
 bool flow_hands_halves(const tune_flow *f, const flow_plan *p, const target *t, const flow_value *v)
 {
     const flow_handing h = flow_handing_of(f, p, t, v);
-    if (!p->halves || h.slices == 1 || is_for_one_step(f, v, true))
+    if (!p->halves || h.slices == 1 || (f->copied_alone >> (v - f->values) & 1))
         return false;
     return h.lanes < LANES || p->split[v->groups[v->count - 2]].tile % (2 * LANES * h.groups) == 0;
 }
@@ -373,7 +355,7 @@ bool flow_comes_ahead(const tune_flow *f, const flow_plan *p, const target *t, c
     if (!p->ahead || g == NO_GROUP || !(v->has >> g & 1) || !v->tensor || v->place != FLOW_DM || flow_ring_of(f, p, t, v).packet > 0)
         return false;
     return (f->rows_alone >> (v - f->values) & 1) ||
-           (v->count == 1 && is_for_one_step(f, v, true) && flow_handing_of(f, p, t, v).slices == 1);
+           (v->count == 1 && (f->copied_alone >> (v - f->values) & 1) && flow_handing_of(f, p, t, v).slices == 1);
 }
 
 int64_t flow_tile_of(const tune_flow *f, const flow_plan *p, const target *t, const flow_value *v)
@@ -508,17 +490,11 @@ int64_t flow_unit(const tune_flow *f, const target *t, size_t group)
     for (size_t i = 0; i < f->step_count; i++) {
         const flow_step *s = &f->steps[i];
         const flow_value *from = &f->values[s->from];
-        if (s->kind == FLOW_PASS && !flow_is_copy(f, s) && from->is_packed && from->count > 0 && from->groups[from->count - 1] == group)
+        if (s->kind == FLOW_PASS && !tune_flow_is_copy(f, s) && from->is_packed && from->count > 0 &&
+            from->groups[from->count - 1] == group)
             unit = larger(unit, LANES);
     }
     return unit;
-}
-
-bool flow_is_copy(const tune_flow *f, const flow_step *s)
-{
-    dtype type = f->values[s->from].type;
-    return s->kind == FLOW_PASS && s->count == 0 && f->values[s->to].place == FLOW_VRF &&
-           (type == f->meets || target_converts(ENGINE_ID_FETCH, type, f->meets));
 }
 
 tune_epilogue flow_passes(const tune_flow *f, const flow_plan *p, const flow_step *s, arena *a)
@@ -712,7 +688,7 @@ static void write_load(writer *w, const flow_step *s)
     flow_ring ring = flow_ring_of(w->f, w->p, w->t, v);
     flow_handing h = flow_handing_of(w->f, w->p, w->t, v);
     if (h.slices > 1) {
-        const bool is_kept = is_for_one_step(w->f, v, true);
+        const bool is_kept = (w->f->copied_alone >> (v - w->f->values) & 1);
         const size_t kept = v->groups[v->count - 2];
         w->around = is_kept ? digit(w, kept, 1, h.slices) : handed_digits(w, &h, kept);
         begin_step(w, arena_printf(w->a, "%" PRId64 " bytes for each slice, once for %" PRId64 " of them: the Switch Engine hands them on",
@@ -1419,7 +1395,7 @@ static void write_steps(writer *w, bool inside)
             write_turn(w, s);
         else if (s->kind == FLOW_FILL)
             write_fill(w, s);
-        else if (flow_is_copy(w->f, s))
+        else if (tune_flow_is_copy(w->f, s))
             write_copy(w, s);
         else
             write_passes(w, s);

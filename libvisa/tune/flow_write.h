@@ -40,9 +40,6 @@ int64_t flow_unit(const tune_flow *f, const target *t, size_t group);
 /* The step's operations as passes, for what the plan shares over slices; lives in the arena. */
 tune_epilogue flow_passes(const tune_flow *f, const flow_plan *p, const flow_step *s, arena *a);
 
-/* Is a pass of this step nothing but what the sub context can do: a tensor into the VRF? */
-bool flow_is_copy(const tune_flow *f, const flow_step *s);
-
 /* Elements of a packet of a stream from DM that is folded. No two slices may count another number of lanes of a flit, so where the axis is
  * no whole flits packets are of fewer lanes, and each of them counts or does not. */
 int64_t flow_folded_lanes(const tune_flow *f, const flow_plan *p, const size_t *groups, size_t count, size_t folded);
