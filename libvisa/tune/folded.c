@@ -1,35 +1,28 @@
 #include "libvisa/tune/folded.h"
 
+#include "libvisa/tune/folded_plan.h"
 #include "libvisa/tune/folded_write.h"
 
-/* Their estimates are close, so the first few are tried where nothing is left of the work, too. */
-enum { MOST_COMPILED = 8, MOST_BEYOND = 3 };
-
-static int64_t cycles_of(const void *plans, size_t i)
+static size_t find(const target *t, const tune_question *q, arena *a, void *plans, size_t most)
 {
-    return ((const folded_plan *)plans)[i].cycles;
+    (void)a;
+    return folded_plans(t, q, plans, most);
 }
 
-static void write_one(const tune_others *x, size_t i, arena *a, tune_text *out)
+static int64_t cycles_of(const void *plan)
 {
-    folded_write(x->target, x->question, &((const folded_plan *)x->plans)[i], "", NULL, a, out);
+    return ((const folded_plan *)plan)->cycles;
 }
 
-bool folded_search(const target *t, const tune_question *q, arena *a, tune_answer *found, folded_plan *best)
+static void write_text(const target *t, const tune_question *q, const void *plan, const char *head, const tune_text *found, arena *a,
+                       tune_text *out)
 {
-    folded_plan plans[MOST_COMPILED];
-    tune_others x = {.target = t, .question = q, .plans = plans, .cycles = cycles_of, .write_text = write_one};
-    x.count = folded_plans(t, q, plans, MOST_COMPILED);
-    x.compiled_anyway = MOST_BEYOND;
-    size_t i = tune_try_others(&x, a, found);
-    if (i == x.count)
-        return false;
-    *best = plans[i];
-    return true;
+    folded_write(t, q, plan, head, found, a, out);
 }
 
-const char *folded_describe(const tune_question *q, const folded_plan *p, arena *a)
+static const char *describe(const tune_question *q, const void *plan, arena *a)
 {
+    const folded_plan *p = plan;
     strbuf out;
     strbuf_init(&out, a);
     tune_describe_split(q->axis_text[TUNE_ROW], &q->share[TUNE_ROW], q->size[TUNE_ROW], 1, 1, p->row_slices, p->rows, folded_padded_rows(p),
@@ -40,3 +33,12 @@ const char *folded_describe(const tune_question *q, const folded_plan *p, arena 
                         &out);
     return out.text;
 }
+
+/* Their estimates are close, so the first few are tried where nothing is left of the work, too. */
+const tune_family folded_family = {.plan_bytes = sizeof(folded_plan),
+                                   .most = 8,
+                                   .compiled_anyway = 3,
+                                   .find = find,
+                                   .cycles_of = cycles_of,
+                                   .write_text = write_text,
+                                   .describe = describe};

@@ -1,33 +1,28 @@
 #include "libvisa/tune/lanes.h"
 
+#include "libvisa/tune/lanes_plan.h"
 #include "libvisa/tune/lanes_write.h"
 
-enum { MOST_COMPILED = 6 };
-
-static int64_t cycles_of(const void *plans, size_t i)
+static size_t find(const target *t, const tune_question *q, arena *a, void *plans, size_t most)
 {
-    return ((const lanes_plan *)plans)[i].order.cycles;
+    (void)a;
+    return lanes_plans(t, q, plans, most);
 }
 
-static void write_one(const tune_others *x, size_t i, arena *a, tune_text *out)
+static int64_t cycles_of(const void *plan)
 {
-    lanes_write(x->target, x->question, &((const lanes_plan *)x->plans)[i], "", NULL, a, out);
+    return ((const lanes_plan *)plan)->order.cycles;
 }
 
-bool lanes_search(const target *t, const tune_question *q, arena *a, tune_answer *found, lanes_plan *best)
+static void write_text(const target *t, const tune_question *q, const void *plan, const char *head, const tune_text *found, arena *a,
+                       tune_text *out)
 {
-    lanes_plan plans[MOST_COMPILED];
-    tune_others x = {.target = t, .question = q, .plans = plans, .cycles = cycles_of, .write_text = write_one};
-    x.count = lanes_plans(t, q, plans, MOST_COMPILED);
-    size_t i = tune_try_others(&x, a, found);
-    if (i == x.count)
-        return false;
-    *best = plans[i];
-    return true;
+    lanes_write(t, q, plan, head, found, a, out);
 }
 
-const char *lanes_describe(const tune_question *q, const lanes_plan *p, arena *a)
+static const char *describe(const tune_question *q, const void *plan, arena *a)
 {
+    const lanes_plan *p = plan;
     strbuf out;
     strbuf_init(&out, a);
     for (tune_role role = TUNE_ROW; role <= TUNE_COLUMN; role++)
@@ -41,3 +36,6 @@ const char *lanes_describe(const tune_question *q, const lanes_plan *p, arena *a
                         &out);
     return out.text;
 }
+
+const tune_family lanes_family = {
+    .plan_bytes = sizeof(lanes_plan), .most = 6, .find = find, .cycles_of = cycles_of, .write_text = write_text, .describe = describe};

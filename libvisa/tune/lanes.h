@@ -5,14 +5,8 @@
 #ifndef VISA_LIBVISA_TUNE_LANES_H
 #define VISA_LIBVISA_TUNE_LANES_H
 
-#include "libvisa/tune/lanes_plan.h"
 #include "libvisa/tune/search.h"
 
-/* Looks for a kernel that takes fewer than `found->cycles` (0: there is none yet) with what its search has left of the work; counts what
- * is compiled there. True: `*found` has its cycles, those of its steps too, and `*best` says which it is. */
-bool lanes_search(const target *t, const tune_question *q, arena *a, tune_answer *found, lanes_plan *best);
-
-/* "//   M: 32 slices x 32 in a slice" for each axis. */
-const char *lanes_describe(const tune_question *q, const lanes_plan *p, arena *a);
+extern const tune_family lanes_family;
 
 #endif

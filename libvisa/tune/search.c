@@ -89,20 +89,25 @@ static bool try_other(arena *scratch, arena *a, tune_trial *out, tune_answer *fo
     return true;
 }
 
-size_t tune_try_others(const tune_others *x, arena *a, tune_answer *found)
+const void *tune_search_family(const tune_family *x, const target *t, const tune_question *q, arena *a, tune_answer *found)
 {
+    char *plans = arena_alloc(a, x->most * x->plan_bytes);
+    const size_t count = x->find(t, q, a, plans, x->most);
     arena *scratch = arena_new_inside(a);
-    size_t best = x->count;
-    for (size_t i = 0; i < x->count && (found->cycles == 0 || x->cycles(x->plans, i) < found->cycles); i++) {
+    const void *best = NULL;
+    for (size_t i = 0; i < count; i++) {
+        const void *plan = plans + i * x->plan_bytes;
+        if (found->cycles > 0 && x->cycles_of(plan) >= found->cycles)
+            break;
         if (found->work_left == 0 && found->cycles > 0 && i >= x->compiled_anyway) {
             found->left++;
             continue;
         }
         arena_mark mark = arena_mark_here(scratch);
-        tune_trial one = {.timing = x->question->timing};
-        x->write_text(x, i, scratch, &one.text);
+        tune_trial one = {.timing = q->timing};
+        x->write_text(t, q, plan, "", NULL, scratch, &one.text);
         if (try_other(scratch, a, &one, found))
-            best = i;
+            best = plan;
         arena_rewind(scratch, mark);
     }
     arena_free(scratch);

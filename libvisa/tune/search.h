@@ -38,19 +38,22 @@ bool tune_try(const target *t, const tune_question *q, const tune_plan *p, arena
 /* False: no plan compiles. */
 bool tune_search(const target *t, const tune_question *q, const visa_tune_options *o, arena *a, tune_answer *out);
 
-/* Plans of another form than tune_plan, few and the best estimate first. */
-typedef struct tune_others {
-    const target *target;
-    const tune_question *question;
-    const void *plans;
-    size_t count, compiled_anyway;                  /* the first so many are compiled where nothing is left of the work, too */
-    int64_t (*cycles)(const void *plans, size_t i); /* as estimated */
-    void (*write_text)(const struct tune_others *x, size_t i, arena *a, tune_text *out);
-} tune_others;
+/* A family of kernels beside those of tune_plan: few plans of a type of its own. */
+typedef struct tune_family {
+    size_t plan_bytes;
+    size_t most, compiled_anyway; /* plans that are compiled; the first so many of them where nothing is left of the work, too */
+    size_t (*find)(const target *t, const tune_question *q, arena *a, void *plans,
+                   size_t most);            /* the best estimates, the best one first */
+    int64_t (*cycles_of)(const void *plan); /* as estimated */
+    void (*write_text)(const target *t, const tune_question *q, const void *plan, const char *head, const tune_text *found, arena *a,
+                       tune_text *out);
+    const char *(*describe)(const tune_question *q, const void *plan, arena *a); /* a line for each axis, as tune_describe_split has it */
+} tune_family;
 
 /* Compiles those that may take fewer cycles than what `found` has (0: nothing yet), with what its search has left of the work; counts them
- * there. Returns the fastest of them, whose cycles `found` has then, and those of its steps, or `count`: none is faster. */
-size_t tune_try_others(const tune_others *x, arena *a, tune_answer *found);
+ * there. Returns the fastest plan, which lives in the arena, and whose cycles `found` has then, and those of its steps; NULL: none is
+ * faster. */
+const void *tune_search_family(const tune_family *x, const target *t, const tune_question *q, arena *a, tune_answer *found);
 
 /* Lines in front of a kernel: the question, its types, its cycles and how far they are from the bound, whose second part is of `work`;
  * `how`: lines that say what is chosen. */

@@ -1,33 +1,27 @@
 #include "libvisa/tune/standing.h"
 
+#include "libvisa/tune/standing_plan.h"
 #include "libvisa/tune/standing_write.h"
 
-enum { MOST_COMPILED = 6 };
-
-static int64_t cycles_of(const void *plans, size_t i)
+static size_t find(const target *t, const tune_question *q, arena *a, void *plans, size_t most)
 {
-    return ((const standing_plan *)plans)[i].order.cycles;
+    return standing_plans(t, q, a, plans, most);
 }
 
-static void write_one(const tune_others *x, size_t i, arena *a, tune_text *out)
+static int64_t cycles_of(const void *plan)
 {
-    standing_write(x->target, x->question, &((const standing_plan *)x->plans)[i], "", NULL, a, out);
+    return ((const standing_plan *)plan)->order.cycles;
 }
 
-bool standing_search(const target *t, const tune_question *q, arena *a, tune_answer *found, standing_plan *best)
+static void write_text(const target *t, const tune_question *q, const void *plan, const char *head, const tune_text *found, arena *a,
+                       tune_text *out)
 {
-    standing_plan plans[MOST_COMPILED];
-    tune_others x = {.target = t, .question = q, .plans = plans, .cycles = cycles_of, .write_text = write_one};
-    x.count = standing_plans(t, q, a, plans, MOST_COMPILED);
-    size_t i = tune_try_others(&x, a, found);
-    if (i == x.count)
-        return false;
-    *best = plans[i];
-    return true;
+    standing_write(t, q, plan, head, found, a, out);
 }
 
-const char *standing_describe(const tune_question *q, const standing_plan *p, arena *a)
+static const char *describe(const tune_question *q, const void *plan, arena *a)
 {
+    const standing_plan *p = plan;
     strbuf out;
     strbuf_init(&out, a);
     tune_describe_split(q->axis_text[TUNE_ROW], &q->share[TUNE_ROW], q->size[TUNE_ROW], p->steps, p->clusters, p->groups, standing_rows(p),
@@ -38,3 +32,6 @@ const char *standing_describe(const tune_question *q, const standing_plan *p, ar
                         standing_padded_sum(p), &out);
     return out.text;
 }
+
+const tune_family standing_family = {
+    .plan_bytes = sizeof(standing_plan), .most = 6, .find = find, .cycles_of = cycles_of, .write_text = write_text, .describe = describe};

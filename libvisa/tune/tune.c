@@ -11,14 +11,11 @@
 #include "libvisa/tune/file.h"
 #include "libvisa/tune/flow_search.h"
 #include "libvisa/tune/folded.h"
-#include "libvisa/tune/folded_write.h"
 #include "libvisa/tune/forms.h"
 #include "libvisa/tune/lanes.h"
-#include "libvisa/tune/lanes_write.h"
 #include "libvisa/tune/machine.h"
 #include "libvisa/tune/search.h"
 #include "libvisa/tune/standing.h"
-#include "libvisa/tune/standing_write.h"
 #include "libvisa/tune/team.h"
 #include "libvisa/tune/window.h"
 #include "libvisa/tune/window_write.h"
@@ -143,12 +140,12 @@ typedef struct found_form {
     const tune_question *question; /* NULL: none has a kernel */
     tune_answer answer;            /* plans of all forms are counted */
     window_plan window;            /* of a convolution */
-    bool is_folded, is_standing;   /* slices share its sums; and its columns stand; */
-    bool is_lanes;                 /* or an operand that lies turned goes around as it lies */
-    folded_plan folded;
-    standing_plan standing;
-    lanes_plan lanes;
+    const tune_family *family;     /* of the kernel; NULL: it is one of whole sums, or a convolution */
+    const void *plan;              /* of the family */
 } found_form;
+
+/* What is searched for beside kernels of whole sums, in this order. */
+static const tune_family *const families[] = {&lanes_family, &folded_family, &standing_family};
 
 /* All forms share the work; those that cannot be faster are left out, and those that come when to find the plans of others took longer than
  * the budget, and a second. Kernels whose sums slices share are few, and their estimates close: a part of the work is theirs where plans
@@ -165,29 +162,23 @@ static void search_forms(arena *a, const target *t, const visa_tune_options *o, 
         const tune_answer before = out->answer;
         tune_answer x;
         window_plan window;
-        folded_plan folded;
-        standing_plan standing;
-        lanes_plan lanes;
+        const tune_family *family = NULL;
+        const void *plan = NULL;
         if (out->question && (tune_bound_of(t, q).cycles >= before.cycles || looked_for > o->work + LOOKED_FOR_ANYWAY))
             break;
         bool found = q->window_count > 0 ? tune_window_search(t, q, &part, a, &x, &window) : tune_search(t, q, &part, a, &x);
         looked_for += x.looked_for;
         x.work_left = (uint64_t)larger((int64_t)x.work_left, (int64_t)(part.work / PART_OF_OTHERS));
-        bool is_lanes = q->window_count == 0 && lanes_search(t, q, a, &x, &lanes);
-        bool is_folded = q->window_count == 0 && folded_search(t, q, a, &x, &folded);
-        bool is_standing = q->window_count == 0 && standing_search(t, q, a, &x, &standing);
-        if ((found || is_folded || is_standing || is_lanes) && (!out->question || x.cycles < before.cycles)) {
+        for (size_t k = 0; q->window_count == 0 && k < sizeof families / sizeof *families; k++) {
+            const void *faster = tune_search_family(families[k], t, q, a, &x);
+            family = faster ? families[k] : family;
+            plan = faster ? faster : plan;
+        }
+        if ((found || family) && (!out->question || x.cycles < before.cycles)) {
             out->question = q;
             out->answer = x;
-            out->is_folded = is_folded && !is_standing;
-            out->is_standing = is_standing;
-            out->is_lanes = is_lanes && !is_folded && !is_standing;
-            if (is_folded)
-                out->folded = folded;
-            if (is_standing)
-                out->standing = standing;
-            if (is_lanes)
-                out->lanes = lanes;
+            out->family = family;
+            out->plan = plan;
             if (q->window_count > 0)
                 out->window = window;
         }
@@ -244,20 +235,14 @@ static bool answer_contraction(visa_compilation *c, const target *t, const visa_
         return tune_refuse_all(&c->diags, range, x.answer.tried, x.answer.first_refusal);
     attainable bound = tune_bound_of(t, &forms[0]); /* the least */
     bool has_window = q->window_count > 0;
-    const char *how = has_window      ? tune_window_describe(x.question, &x.window, a)
-                      : x.is_folded   ? folded_describe(x.question, &x.folded, a)
-                      : x.is_standing ? standing_describe(x.question, &x.standing, a)
-                      : x.is_lanes    ? lanes_describe(x.question, &x.lanes, a)
-                                      : describe_plan(x.question, &x.answer.plan, a),
+    const char *how = has_window ? tune_window_describe(x.question, &x.window, a)
+                      : x.family ? x.family->describe(x.question, x.plan, a)
+                                 : describe_plan(x.question, &x.answer.plan, a),
                *head = tune_head_of_contraction(q, &bound, &x.answer, how, a);
     if (has_window)
         window_write(t, x.question, &x.window, head, &x.answer.found, a, &text);
-    else if (x.is_folded)
-        folded_write(t, x.question, &x.folded, head, &x.answer.found, a, &text);
-    else if (x.is_standing)
-        standing_write(t, x.question, &x.standing, head, &x.answer.found, a, &text);
-    else if (x.is_lanes)
-        lanes_write(t, x.question, &x.lanes, head, &x.answer.found, a, &text);
+    else if (x.family)
+        x.family->write_text(t, x.question, x.plan, head, &x.answer.found, a, &text);
     else
         tune_write(x.question, &x.answer.plan, t, head, &x.answer.found, a, &text);
     out->text = text.text;
