@@ -429,14 +429,7 @@ static void write_products(folded_writer *w, folded_turn turn)
     tune_line(&w->page, "    .contract_packet::<m![1]>()");
     tune_line(&w->page, "    .contract_time::<m![%s]>()", time);
     tune_line(&w->page, "    .contract_lane::<m![%s], m![%s]>(LaneMode::Interleaved)", time, lanes);
-    tune_line(&w->page, "    .vector_init()");
-    tune_line(&w->page, "    .vector_inter_slice_reduce::<m![%s], m![%s]>(%s::Add)", slice, TUNE_LIST(w->a, columns, left),
-              dtype_row_of(q->type)->accumulates_in == DTYPE_I32 ? "InterSliceReduceOpI32" : "InterSliceReduceOpF32");
-    if (e->count > 0 && tune_pass_does_anything(&e->passes[0]))
-        tune_write_pass(&w->page, &e->passes[0], NULL);
-    tune_line(&w->page, "    .vector_final()");
-    if (q->out_type != e->type)
-        tune_line(&w->page, "    .cast::<%s, m![%s # %" PRId64 "]>()", w->out_type, lanes, flit);
+    tune_write_fold(&w->page, w->t, q, e, slice, TUNE_LIST(w->a, columns, left), lanes);
     tune_line(&w->page, "    .transpose::<m![%s], m![%s # %" PRId64 "]>()",
               TUNE_LIST(w->a, digit(w, TUNE_COLUMN, turned, folded_piece(p) / turned), first(w, TUNE_ROW, kept)), side, flit);
     tune_line(&w->page, "    .commit_trim::<m![%s]>()", side);

@@ -344,9 +344,17 @@ static const char *tile_in_copy(const lanes_writer *w, int64_t from, int64_t cou
                         tile_of(w, inner_digit(w), 1, inner, outer == 1 ? left : arena_printf(w->a, "j %% %" PRId64, inner)));
 }
 
+typedef struct ring_of_copy {
+    lanes_writer *w;
+    int copy;
+} ring_of_copy;
+
 /* A step of a copy around its group, by one of the contexts. */
-static void write_ring(lanes_writer *w, const char *by, int copy)
+static void write_ring(void *of, const char *by)
 {
+    const ring_of_copy *ring = of;
+    lanes_writer *w = ring->w;
+    const int copy = ring->copy;
     const lanes_plan *p = w->p;
     const char *here = TUNE_LIST(w->a, sum(w, w->paired, lanes_brought(p) / w->paired), step_by_flits(w));
     tune_line(&w->page, "device.%s", by);
@@ -362,23 +370,10 @@ static void write_ring(lanes_writer *w, const char *by, int copy)
 /* Those of a copy. */
 static void write_rings_of(lanes_writer *w, int copy)
 {
-    int64_t from = steps_before(w, copy), to = from + w->p->order.copied[copy], by_main = w->p->order.by_main;
-    if (from == to)
-        return;
-    tune_line(&w->page, "for j in %" PRId64 "..%" PRId64 " {", from, to);
-    w->page.depth++;
-    if (2 * by_main > from) {
-        tune_line(&w->page, "if j %% 2 == 0 && j < %" PRId64 " {", 2 * by_main);
-        w->page.depth++;
-        write_ring(w, "main", copy);
-        w->page.depth--;
-        tune_line(&w->page, "} else {");
-        w->page.depth++;
-        write_ring(w, "sub", copy);
-        end_block(w);
-    } else
-        write_ring(w, "sub", copy);
-    end_block(w);
+    int64_t from = steps_before(w, copy), count = w->p->order.copied[copy];
+    ring_of_copy ring = {w, copy};
+    if (count > 0)
+        tune_write_by_both(&w->page, from, from + count, w->p->order.by_main, write_ring, &ring);
 }
 
 static void write_rings(lanes_writer *w)
@@ -441,17 +436,10 @@ static void write_pass(lanes_writer *w, int half, int64_t from, int64_t count)
     tune_line(&w->page, "    .contract_lane::<m![%s], m![%s]>(LaneMode::%s)",
               sequential ? TUNE_LIST(w->a, time, rows, left) : TUNE_LIST(w->a, time, columns), side,
               sequential ? "Sequential" : "Interleaved");
-    tune_line(&w->page, "    .vector_init()");
-    tune_line(&w->page, "    .vector_inter_slice_reduce::<m![%s], m![%s]>(%s::Add)", keeping_slice(w),
-              sequential ? TUNE_LIST(w->a, packets, stands(w, p->sum_slices, kept), left)
-                         : TUNE_LIST(w->a, time, around(w, p->sum_slices, lanes / p->sum_slices)),
-              dtype_row_of(q->type)->accumulates_in == DTYPE_I32 ? "InterSliceReduceOpI32" : "InterSliceReduceOpF32");
-    if (e->count > 0 && tune_pass_does_anything(&e->passes[0]))
-        tune_write_pass(&w->page, &e->passes[0], NULL);
-    tune_line(&w->page, "    .vector_final()");
-    if (q->out_type != e->type)
-        tune_line(&w->page, "    .cast::<%s, m![%s # %" PRId64 "]>()", w->out_type, side,
-                  w->t->flit_bytes * 8 / dtype_row_of(q->out_type)->bits);
+    tune_write_fold(&w->page, w->t, q, e, keeping_slice(w),
+                    sequential ? TUNE_LIST(w->a, packets, stands(w, p->sum_slices, kept), left)
+                               : TUNE_LIST(w->a, time, around(w, p->sum_slices, lanes / p->sum_slices)),
+                    side);
     tune_line(&w->page, "    .commit_trim::<m![%s]>()", side);
     tune_line(&w->page, "    .commit_view(products.view_mut()%s%s);", tile_of_half(w, number(w, half)), tile_of_results(w, from, count));
 }

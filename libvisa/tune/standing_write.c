@@ -6,7 +6,7 @@
 #include "libvisa/tune/write.h"
 #include "support/integer.h"
 
-enum { HALVES = 2 };
+enum { HALVES = STEPS_HALVES };
 
 typedef struct standing_writer {
     const tune_question *q;
@@ -213,8 +213,9 @@ static void write_copies(standing_writer *w)
 }
 
 /* A step's rows around its group, by one of the contexts. */
-static void write_ring(standing_writer *w, const char *by)
+static void write_ring(void *of, const char *by)
 {
+    standing_writer *w = of;
     const standing_plan *p = w->p;
     const char *here = row_digit(w, 1, p->brought), *tile = tile_of_steps(w, "j", 1);
     tune_line(&w->page, "device.%s", by);
@@ -234,20 +235,7 @@ static void write_rings(standing_writer *w)
                     arena_printf(w->a, "They go around the %" PRId64 " slices of a group, ahead of the products%s",
                                  p->column_slices * p->sum_slices,
                                  p->order.by_main > 0 ? ", by both contexts until main has something to multiply" : ""));
-    tune_line(&w->page, "for j in 0..%" PRId64 " {", p->steps);
-    w->page.depth++;
-    if (p->order.by_main > 0) {
-        tune_line(&w->page, "if j %% 2 == 0 && j < %" PRId64 " {", 2 * p->order.by_main);
-        w->page.depth++;
-        write_ring(w, "main");
-        w->page.depth--;
-        tune_line(&w->page, "} else {");
-        w->page.depth++;
-        write_ring(w, "sub");
-        end_block(w);
-    } else
-        write_ring(w, "sub");
-    end_block(w);
+    tune_write_by_both(&w->page, 0, p->steps, p->order.by_main, write_ring, w);
     tune_end_step(&w->page, TUNE_HAND_WEIGHTS);
 }
 
@@ -269,7 +257,7 @@ static void write_products(standing_writer *w, int half, const char *from, int64
     const tune_question *q = w->q;
     const standing_plan *p = w->p;
     const tune_epilogue *e = &w->halves[half];
-    int64_t packet = tune_packet_of(w->t, q), flit = w->t->flit_bytes * 8 / dtype_row_of(q->out_type)->bits;
+    int64_t packet = tune_packet_of(w->t, q);
     const char *steps = some_steps(w, count), *rows = row_digit(w, 1, standing_rows(p)),
                *packets = digit(w, TUNE_SUM, packet, p->sums / packet), *lanes = first(w, TUNE_COLUMN, w->t->rows),
                *tiles = digit(w, TUNE_COLUMN, w->t->rows, p->columns / 2 / w->t->rows), *of_packet = first(w, TUNE_SUM, packet),
@@ -283,16 +271,8 @@ static void write_products(standing_writer *w, int half, const char *from, int64
     tune_line(&w->page, "    .contract_packet::<m![1]>()");
     tune_line(&w->page, "    .contract_time::<m![%s]>()", time);
     tune_line(&w->page, "    .contract_lane::<m![%s], m![%s]>(LaneMode::Interleaved)", time, lanes);
-    tune_line(&w->page, "    .vector_init()");
-    tune_line(&w->page, "    .vector_inter_slice_reduce::<m![%s], m![%s]>(%s::Add)",
-              TUNE_LIST(w->a, group_digit(w), column_slices_digit(w), row_digit(w, 1, p->sum_slices)),
-              TUNE_LIST(w->a, steps, row_digit(w, p->sum_slices, standing_rows_kept(p)), tiles),
-              dtype_row_of(q->type)->accumulates_in == DTYPE_I32 ? "InterSliceReduceOpI32" : "InterSliceReduceOpF32");
-    if (e->count > 0 && tune_pass_does_anything(&e->passes[0]))
-        tune_write_pass(&w->page, &e->passes[0], NULL);
-    tune_line(&w->page, "    .vector_final()");
-    if (q->out_type != e->type)
-        tune_line(&w->page, "    .cast::<%s, m![%s # %" PRId64 "]>()", w->out_type, lanes, flit);
+    tune_write_fold(&w->page, w->t, q, e, keeping_slice(w),
+                    TUNE_LIST(w->a, steps, row_digit(w, p->sum_slices, standing_rows_kept(p)), tiles), lanes);
     tune_line(&w->page, "    .commit_trim::<m![%s]>()", lanes);
     tune_line(&w->page, "    .commit_view(products.view_mut()%s%s);", tile_of_half(w, number(w, half)), tile_of_steps(w, from, count));
 }

@@ -78,6 +78,45 @@ void tune_write_pass(tune_page *w, const tune_pass *pass, const char *narrowed)
     write_methods(w, &pass->back);
 }
 
+void tune_write_fold(tune_page *w, const target *t, const tune_question *q, const tune_epilogue *e, const char *slice, const char *time,
+                     const char *packet)
+{
+    const char *numbers = dtype_row_of(q->type)->accumulates_in == DTYPE_I32 ? "I32" : "F32";
+    tune_line(w, "    .vector_init()");
+    tune_line(w, "    .vector_inter_slice_reduce::<m![%s], m![%s]>(InterSliceReduceOp%s::Add)", slice, time, numbers);
+    if (e->count > 0 && tune_pass_does_anything(&e->passes[0]))
+        tune_write_pass(w, &e->passes[0], NULL);
+    tune_line(w, "    .vector_final()");
+    if (q->out_type != e->type)
+        tune_line(w, "    .cast::<%s, m![%s # %" PRId64 "]>()", dtype_row_of(q->out_type)->name, packet,
+                  t->flit_bytes * 8 / dtype_row_of(q->out_type)->bits);
+}
+
+static void end_block(tune_page *w)
+{
+    w->depth--;
+    tune_line(w, "}");
+}
+
+void tune_write_by_both(tune_page *w, int64_t from, int64_t to, int64_t by_main, void (*write_step)(void *of, const char *by), void *of)
+{
+    const bool both = 2 * by_main > from;
+    tune_line(w, "for j in %" PRId64 "..%" PRId64 " {", from, to);
+    w->depth++;
+    if (both) {
+        tune_line(w, "if j %% 2 == 0 && j < %" PRId64 " {", 2 * by_main);
+        w->depth++;
+        write_step(of, "main");
+        w->depth--;
+        tune_line(w, "} else {");
+        w->depth++;
+    }
+    write_step(of, "sub");
+    if (both)
+        end_block(w);
+    end_block(w);
+}
+
 void tune_write_operand(tune_page *w, const tune_operand_text *x)
 {
     tune_line(w, "let %s: VrfTensor<%s, Chip, Cluster, %s, m![%s]> = device.sub", x->name, dtype_row_of(x->type)->name, x->slice,

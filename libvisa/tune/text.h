@@ -65,6 +65,15 @@ void tune_end_step(tune_page *w, tune_step step);
  * those where their padding is dropped, NULL: they are split. */
 void tune_write_pass(tune_page *w, const tune_pass *pass, const char *narrowed);
 
+/* Over slices that share a sum, in the inter-slice reducer, then what is done to it (in one pass), in the result's type: the slices and the
+ * time of what is left, of packets of `packet`. */
+void tune_write_fold(tune_page *w, const target *t, const tune_question *q, const tune_epilogue *e, const char *slice, const char *time,
+                     const char *packet);
+
+/* A loop "j" over steps from..to - 1: every other one of the first 2 * by_main steps is the main context's, the others are sub's.
+ * `write_step` writes a step of "main" or "sub". */
+void tune_write_by_both(tune_page *w, int64_t from, int64_t to, int64_t by_main, void (*write_step)(void *of, const char *by), void *of);
+
 /* What meets a stream in the Vector Engine, on its way from DM into the VRF. */
 typedef struct tune_operand_text {
     const char *name, *slice, *element; /* as the VRF has it; the slices as a type, "Slice" or "m![N / 8]" */
