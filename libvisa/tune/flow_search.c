@@ -87,7 +87,7 @@ static int64_t copy_cycles(const space *x, const flow_plan *p, const flow_value 
         const int64_t slices = gathered >> g & 1 ? 1 : s->slice;
         working *= store && !has ? 1 : slices;
         copies *= store && !has ? 1 : slices * s->cluster;
-        whole *= has ? ceil_div(x->f->groups[g].size, store && s->stays ? 1 : s->loop) : 1;
+        whole *= has ? ceil_div(x->f->groups[g].size, store ? flow_stores_of(s) : s->loop) : 1;
     }
     int64_t dmns = t->slices_per_cluster / t->dm_slices_per_dmn, under = ceil_div(working, dmns);
     int64_t dmn = pieces * under * ceil_div(run, t->dmn_bytes_per_cycle);
@@ -234,14 +234,27 @@ static void follow(const space *x, const flow_plan *p, size_t step, clocks *c)
     c->ready[s->to] = *clock;
 }
 
+static int64_t loops_of(const flow_plan *p)
+{
+    const size_t g = flow_looped_group(p);
+    return g == FLOW_GROUPS_MAX ? 1 : p->split[g].loop;
+}
+
+/* The axis that has iterations, as a bit; 0: there are none. */
+static unsigned looped_bit(const flow_plan *p)
+{
+    const size_t g = flow_looped_group(p);
+    return g == FLOW_GROUPS_MAX ? 0 : 1U << g;
+}
+
 /* What a plan that is kept takes less than, as long as no other one is: estimates are not so wrong that one of twice the best is the
  * fastest, where there are others that compile. One whose results stay is compiled only if it may be the fastest. */
-static int64_t limit_of(const space *x, const flow_plan *p)
+static int64_t limit_of(const space *x, bool stays)
 {
     enum { FAR = 2, ENOUGH = MOST_PLANS / 4 };
-    if (!flow_results_stay(p) && x->count < ENOUGH)
+    if (!stays && x->count < ENOUGH)
         return INT64_MAX;
-    if (!flow_results_stay(p))
+    if (!stays)
         return smaller(FAR * x->plans[0].cycles, x->count == MOST_PLANS ? x->plans[x->count - 1].cycles : INT64_MAX);
     const int64_t least = x->count > 0 ? x->plans[0].cycles : INT64_MAX / 100,
                   worst = x->staying_count == MOST_STAYING ? x->staying[x->staying_count - 1].cycles : INT64_MAX;
@@ -254,13 +267,10 @@ static void estimate(const space *x, flow_plan *p, int64_t limit)
 {
     enum { FOLLOWED = 3 };
     const tune_flow *f = x->f;
-    int64_t loop = 1, ends[FOLLOWED] = {0}, stored = 0;
-    unsigned looped = 0;
+    int64_t ends[FOLLOWED] = {0}, stored = 0;
     clocks c = {0};
-    for (size_t g = 0; g < f->group_count; g++) {
-        loop *= p->split[g].loop;
-        looped |= p->split[g].loop > 1 ? 1U << g : 0;
-    }
+    const int64_t loop = loops_of(p);
+    const unsigned looped = looped_bit(p);
     const int count = (int)smaller(loop, FOLLOWED);
     const bool stays = flow_results_stay(p);
     int64_t store = p->brought > 0 ? brought_cycles(x, p) : copy_cycles(x, p, &f->values[0], true);
@@ -301,9 +311,7 @@ static bool can_store(const space *x, const flow_plan *p)
     for (size_t g = 0; g < f->group_count; g++) {
         if (p->split[g].slice == 1 || (f->values[0].has >> g & 1))
             continue;
-        size_t fold = 0;
-        while (fold < last->count && !(last->operations[fold].what >= TUNE_FOLD_ADD && last->operations[fold].group == g))
-            fold++;
+        const size_t fold = flow_fold_of(last, g);
         if (fold == last->count)
             return false;
         for (size_t i = fold + 1; i < last->count; i++) {
@@ -461,18 +469,17 @@ static bool bring(const space *x, flow_plan *p)
     size_t outer = flow_outer_of_result(f);
     if (outer == FLOW_GROUPS_MAX || run_of(x, p, out) % t->hbm_block_bytes == 0)
         return false;
-    for (size_t g = 0; g < f->group_count; g++)
-        if (p->split[g].loop > 1 && g != outer && !p->split[g].stays)
-            return false;
-    int64_t count = f->groups[outer].size / (p->split[outer].stays ? 1 : p->split[outer].loop), each = bytes_of(out->type, of_position(f)),
-            together = 1;
+    const size_t looped = flow_looped_group(p);
+    if (looped != FLOW_GROUPS_MAX && looped != outer && !p->split[looped].stays)
+        return false;
+    int64_t count = f->groups[outer].size / flow_stores_of(&p->split[outer]), each = bytes_of(out->type, of_position(f)), together = 1;
     bool is_inner = of_position(f) == 1;
     bool has_words = flow_packed_group(f) == FLOW_GROUPS_MAX;
     if (has_words ? !is_inner && each % WORD_BYTES != 0 : !pack(x, p))
         return false;
     while (together < 8 * t->hbm_block_bytes && bytes_of(out->type, together * of_position(f)) % t->hbm_block_bytes != 0)
         together *= 2;
-    if (p->split[outer].loop > 1 && !p->split[outer].stays && count % together != 0)
+    if (flow_stores_of(&p->split[outer]) > 1 && count % together != 0)
         return false;
     flow_plan best = {0};
     int64_t first = together; /* where that is more than there is parts of few blocks are better than nothing */
@@ -488,7 +495,7 @@ static bool bring(const space *x, flow_plan *p)
             of.brought_clusters = clusters;
             bool fits = bytes_of(out->type, of.brought * of_position(f)) <= t->dm_bytes_per_slice / 2;
             if (fits && flow_brought_split(f, &of).slice <= tune_slices_of(t, f->most_slices) && (clusters == 1 || of.brought < count)) {
-                estimate(x, &of, limit_of(x, &of));
+                estimate(x, &of, limit_of(x, flow_results_stay(&of)));
                 best = best.brought == 0 || of.cycles < best.cycles ? of : best;
             }
             if (n >= count || !fits)
@@ -512,20 +519,18 @@ static bool hands_any(const space *x, const flow_plan *p)
 static void consider_staying(space *x, const flow_plan *p)
 {
     flow_plan of = *p;
-    size_t g = 0;
-    while (g < x->f->group_count && p->split[g].loop == 1)
-        g++;
+    const size_t g = flow_looped_group(p);
     const flow_split *s = &p->split[g];
-    if (g == x->f->group_count || s->is_even || s->loop * s->padded != x->f->groups[g].size ||
+    if (g == FLOW_GROUPS_MAX || s->is_even || s->loop * s->padded != x->f->groups[g].size ||
         flow_left_of(x->f, p, &x->f->values[0]).slices > 1)
         return;
     of.split[g].stays = true;
     if (!fits(x, &of))
         return;
     flow_plan best = of;
-    estimate(x, &best, limit_of(x, &best));
+    estimate(x, &best, limit_of(x, true));
     const bool is_brought = bring(x, &of);
-    if (best.cycles >= limit_of(x, &best) && (!is_brought || of.cycles >= limit_of(x, &of)))
+    if (best.cycles >= limit_of(x, true) && (!is_brought || of.cycles >= limit_of(x, true)))
         return;
     flow_plan leaving = *p; /* whose estimate may have ended early */
     estimate(x, &leaving, INT64_MAX);
@@ -540,12 +545,9 @@ static void consider_staying(space *x, const flow_plan *p)
 static int64_t least_copies(const space *x, const flow_plan *p)
 {
     enum { WAYS = 8 };
-    int64_t all = 0, loop = 1;
-    unsigned looped = 0;
-    for (size_t g = 0; g < x->f->group_count; g++) {
-        loop *= p->split[g].loop;
-        looped |= p->split[g].loop > 1 ? 1U << g : 0;
-    }
+    int64_t all = 0;
+    const int64_t loop = loops_of(p);
+    const unsigned looped = looped_bit(p);
     for (size_t k = 0; k < x->f->step_count; k++) {
         const flow_value *to = &x->f->values[x->f->steps[k].to];
         int64_t least = INT64_MAX;
@@ -565,12 +567,10 @@ static int64_t least_copies(const space *x, const flow_plan *p)
 /* The main context's passes in all iterations: no plan with these digits takes less. */
 static int64_t least_passes(const space *x, const flow_plan *p)
 {
-    int64_t cycles = 0, loop = 1;
-    for (size_t g = 0; g < x->f->group_count; g++)
-        loop *= p->split[g].loop;
+    int64_t cycles = 0;
     for (size_t k = 0; k < x->f->step_count; k++)
         cycles += x->f->steps[k].kind == FLOW_PASS && !tune_flow_is_copy(x->f, &x->f->steps[k]) ? pass_cycles(x, p, k) : 0;
-    return cycles * loop;
+    return cycles * loops_of(p);
 }
 
 static bool any_halves(const space *x, const flow_plan *p)
@@ -595,10 +595,7 @@ static void consider(space *x, flow_plan *p, size_t g, int64_t slices, bool clus
     const flow_group *group = &x->f->groups[g];
     if (g == x->f->group_count) {
         budget_spend(x->a, 1);
-        flow_plan staying = *p;
-        for (size_t i = 0; i < x->f->group_count; i++)
-            staying.split[i].stays = true; /* whichever axis has iterations */
-        const int64_t limit = larger(limit_of(x, p), limit_of(x, &staying));
+        const int64_t limit = larger(limit_of(x, false), limit_of(x, true));
         if (!can_store(x, p) || least_passes(x, p) >= limit || least_copies(x, p) >= limit)
             return;
         bool fills = false;
@@ -628,7 +625,7 @@ static void consider(space *x, flow_plan *p, size_t g, int64_t slices, bool clus
                 continue;
             if (!fits(x, p))
                 continue;
-            estimate(x, p, limit_of(x, p));
+            estimate(x, p, limit_of(x, false));
             keep(x, p);
             consider_staying(x, p);
             flow_plan brought = *p;

@@ -197,6 +197,14 @@ static size_t shared_group(const tune_flow *f, const flow_plan *p)
     return g < f->group_count ? g : NO_GROUP;
 }
 
+size_t flow_fold_of(const flow_step *s, size_t group)
+{
+    size_t k = 0;
+    while (k < s->count && !(s->operations[k].what >= TUNE_FOLD_ADD && s->operations[k].group == group))
+        k++;
+    return k;
+}
+
 flow_ring flow_ring_of(const tune_flow *f, const flow_plan *p, const target *t, const flow_value *v)
 {
     flow_ring none = {1, NO_GROUP, 0};
@@ -240,22 +248,13 @@ flow_ring flow_left_of(const tune_flow *f, const flow_plan *p, const flow_value 
     return (flow_ring){p->split[shared].slice, out->groups[left], 0};
 }
 
-/* Where operations of the last step that follow a fold over that group begin; their count: there is none. */
-static size_t after_fold(const flow_step *last, size_t group)
-{
-    size_t k = 0;
-    while (k < last->count && !(last->operations[k].what >= TUNE_FOLD_ADD && last->operations[k].group == group))
-        k++;
-    return k;
-}
-
 /* Is it an operand of these operations, and of no others? */
 static bool follows_fold(const tune_flow *f, const flow_value *v, size_t group)
 {
     bool follows = false;
     for (size_t i = 0; i < f->step_count; i++) {
         const flow_step *s = &f->steps[i];
-        const size_t from = i + 1 == f->step_count ? after_fold(s, group) : s->count;
+        const size_t from = i + 1 == f->step_count ? flow_fold_of(s, group) : s->count;
         for (size_t k = 0; k < s->count; k++)
             if (tune_flow_operand(f, &s->operations[k]) == v) {
                 if (k <= from)
@@ -329,7 +328,7 @@ int64_t flow_folded_lanes(const tune_flow *f, const flow_plan *p, const size_t *
     return is_whole || count == 0 || groups[count - 1] != folded ? LANES : gcd(f->groups[folded].size, LANES);
 }
 
-static size_t looped_group(const flow_plan *p)
+size_t flow_looped_group(const flow_plan *p)
 {
     size_t g = 0;
     while (g < FLOW_GROUPS_MAX && p->split[g].loop <= 1)
@@ -339,8 +338,13 @@ static size_t looped_group(const flow_plan *p)
 
 bool flow_results_stay(const flow_plan *p)
 {
-    size_t g = looped_group(p);
+    size_t g = flow_looped_group(p);
     return g < FLOW_GROUPS_MAX && p->split[g].stays;
+}
+
+int64_t flow_stores_of(const flow_split *s)
+{
+    return s->stays ? 1 : s->loop;
 }
 
 int64_t flow_stored_tile(const flow_plan *p, size_t group)
@@ -351,7 +355,7 @@ int64_t flow_stored_tile(const flow_plan *p, size_t group)
 
 bool flow_comes_ahead(const tune_flow *f, const flow_plan *p, const target *t, const flow_value *v)
 {
-    size_t g = looped_group(p);
+    size_t g = flow_looped_group(p);
     if (!p->ahead || g == NO_GROUP || !(v->has >> g & 1) || !v->tensor || v->place != FLOW_DM || flow_ring_of(f, p, t, v).packet > 0)
         return false;
     return (f->rows_alone >> (v - f->values) & 1) ||
@@ -360,7 +364,7 @@ bool flow_comes_ahead(const tune_flow *f, const flow_plan *p, const target *t, c
 
 int64_t flow_tile_of(const tune_flow *f, const flow_plan *p, const target *t, const flow_value *v)
 {
-    int64_t elements = flow_comes_ahead(f, p, t, v) ? p->split[looped_group(p)].loop : 1;
+    int64_t elements = flow_comes_ahead(f, p, t, v) ? p->split[flow_looped_group(p)].loop : 1;
     for (size_t i = 0; i < v->count; i++)
         elements *= p->split[v->groups[i]].tile;
     elements /= flow_ring_of(f, p, t, v).slices * flow_handing_of(f, p, t, v).slices * flow_left_of(f, p, v).slices;
@@ -414,7 +418,7 @@ int64_t flow_packed_rows(const tune_flow *f)
 flow_split flow_brought_split(const tune_flow *f, const flow_plan *p)
 {
     size_t g = flow_outer_of_result(f);
-    int64_t loop = p->split[g].stays ? 1 : p->split[g].loop,
+    int64_t loop = flow_stores_of(&p->split[g]),
             slices = power_of_two_above(ceil_div(f->groups[g].size / loop, p->brought * p->brought_clusters));
     return (flow_split){.loop = loop,
                         .cluster = p->brought_clusters,
@@ -1458,12 +1462,10 @@ static void write_head(writer *w)
 
 void flow_write(const tune_flow *f, const flow_plan *p, const target *t, const char *head, const tune_text *found, arena *a, tune_text *out)
 {
-    writer w = {.f = f, .p = p, .t = t, .a = a, .page = {out, found, a, 0}, .looped = NO_GROUP, .left = {1, NO_GROUP, 0}};
+    writer w = {.f = f, .p = p, .t = t, .a = a, .page = {out, found, a, 0}, .looped = flow_looped_group(p), .left = {1, NO_GROUP, 0}};
     *out = (tune_text){0};
     strbuf_init(&out->text, a);
     strbuf_puts(&out->text, head);
-    for (size_t g = 0; g < f->group_count; g++)
-        w.looped = p->split[g].loop > 1 ? g : w.looped;
     const bool stays = flow_results_stay(p);
     write_head(&w);
     for (size_t i = 0; i < f->step_count; i++) /* in front, while the sub context has nothing else to do */

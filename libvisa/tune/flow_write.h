@@ -30,9 +30,16 @@ typedef struct flow_plan {
     int64_t cycles;           /* as estimated */
 } flow_plan;
 
-/* Do results wait for the end of the loop? Positions of an axis that a slice stores of them at once. */
+/* The axis that has iterations; FLOW_GROUPS_MAX: there are none. */
+size_t flow_looped_group(const flow_plan *p);
+
+/* Do results wait for the end of the loop? Stores that share an axis of them, and positions of it that a slice stores at once. */
 bool flow_results_stay(const flow_plan *p);
+int64_t flow_stores_of(const flow_split *s);
 int64_t flow_stored_tile(const flow_plan *p, size_t group);
+
+/* Which operation of a step is the fold over that group; their count: none is. */
+size_t flow_fold_of(const flow_step *s, size_t group);
 
 /* Positions of an axis in a tile are a multiple of it: what is innermost in a tensor is copied in whole 8 bytes, and fetched in flits. */
 int64_t flow_unit(const tune_flow *f, const target *t, size_t group);
