@@ -36,8 +36,7 @@ tune_split tune_brought_split(const tune_question *q, const tune_plan *p)
 static int64_t partial_cycles(const target *t, memo *known, int64_t run, int64_t all)
 {
     enum { FOLLOWED_PIECES = 4096 };
-    int64_t block = t->hbm_block_bytes, writes[32] = {0}, most = 0,
-            each = block / t->hbm_burst_bytes * t->hbm_burst_millicycles * t->hbm_partial_write_factor / 1000;
+    int64_t block = t->hbm_block_bytes, writes[32] = {0}, most = 0, each = tune_partial_block_cycles(t);
     if (run % block == 0)
         return all % block == 0 ? 0 : each;
     int64_t key[] = {largest_divisor(run, t->dma_packet_max_bytes), all}, piece = key[0];

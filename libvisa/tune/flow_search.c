@@ -71,8 +71,7 @@ static int64_t run_of(const space *x, const flow_plan *p, const flow_value *v)
 /* Of pieces that begin and end inside of blocks of HBM, in as many blocks of each channel. */
 static int64_t partial_cycles(const target *t, int64_t pieces)
 {
-    int64_t block = t->hbm_block_bytes / t->hbm_burst_bytes * t->hbm_burst_millicycles * t->hbm_partial_write_factor / 1000;
-    return ceil_div(2 * pieces, t->hbm_channels) * block;
+    return ceil_div(2 * pieces, t->hbm_channels) * tune_partial_block_cycles(t);
 }
 
 static int64_t copy_cycles(const space *x, const flow_plan *p, const flow_value *v, bool store)

@@ -51,3 +51,8 @@ int64_t tune_dmns_of(const target *part)
 {
     return part->slices_per_cluster / part->dm_slices_per_dmn;
 }
+
+int64_t tune_partial_block_cycles(const target *part)
+{
+    return part->hbm_block_bytes / part->hbm_burst_bytes * part->hbm_burst_millicycles * part->hbm_partial_write_factor / 1000;
+}

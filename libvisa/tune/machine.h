@@ -19,6 +19,9 @@ int64_t tune_slices_of(const target *part, int64_t most);
 /* DMNs of a cluster. */
 int64_t tune_dmns_of(const target *part);
 
+/* Cycles of a channel for a block of HBM that is written in part. */
+int64_t tune_partial_block_cycles(const target *part);
+
 /* "#[device(chip = 1, pe = 2)]"; all processing elements of a chip are what no `pe` means. */
 const char *tune_device(const target *part, int64_t chips, arena *a);
 

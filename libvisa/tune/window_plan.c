@@ -2,6 +2,7 @@
 
 #include "libvisa/tune/machine.h"
 #include "support/integer.h"
+#include "support/order.h"
 
 static int64_t size_of(const tune_question *q, size_t axis)
 {
@@ -249,7 +250,7 @@ static int64_t lying_store_cycles(const target *t, const tune_question *q, const
     if (q->tensors[TUNE_OUT].is_free) /* as a slice has it, but for columns that are padding */
         run = tune_bytes_of(q->out_type, columns == window_columns(t, q) ? r.rows * r.places * r.columns : smaller(columns, r.columns));
     int64_t out = tune_bytes_of(q->out_type, size_of(q, q->windows[0].kept) * places * columns), runs = ceil_div(out, larger(1, run));
-    int64_t partial = block / t->hbm_burst_bytes * t->hbm_burst_millicycles * t->hbm_partial_write_factor / 1000;
+    int64_t partial = tune_partial_block_cycles(t);
     if (p->brings) {
         int64_t engines = t->slices_per_cluster / (t->dm_slices_per_dmn * t->dma_dmns_per_engine);
         int64_t steps = tune_bytes_of(q->out_type, r.rows * r.places * r.columns) / larger(1, run) *
@@ -406,17 +407,10 @@ typedef struct plans {
     size_t count, most;
 } plans;
 
-/* Stable where estimates are equal: by place. */
-static void add(plans *x, window_plan p)
+/* The faster first, and of equals the one that was found first. */
+static int by_cycles(const void *a, const void *b)
 {
-    size_t at = x->count < x->most ? x->count++ : x->most;
-    while (at > 0 && x->best[at - 1].cycles > p.cycles) {
-        if (at < x->most)
-            x->best[at] = x->best[at - 1];
-        at--;
-    }
-    if (at < x->most)
-        x->best[at] = p;
+    return ORDER(((const window_plan *)a)->cycles, ((const window_plan *)b)->cycles);
 }
 
 static const tune_extra *extra_of_columns(const tune_question *q)
@@ -496,8 +490,9 @@ static bool choose_handing(const target *t, const tune_question *q, int way, win
 /* Of the ways in which slices get what they share those that are the fastest, as estimated. */
 static void add_handings(plans *x, window_plan p)
 {
-    const size_t kept[] = {3, 2};
-    window_plan ways[2][2 * HANDINGS];
+    enum { KEPT = 3, KEPT_WAITING = 2 };
+    const size_t kept[] = {KEPT, KEPT_WAITING};
+    window_plan ways[2][KEPT];
     size_t count[2] = {0};
     bool can_wait = x->question->waiting.count > 0 && x->question->size[TUNE_BATCH] == 1;
     for (int way = 0; way < 2 * HANDINGS; way++) {
@@ -508,16 +503,13 @@ static void add_handings(plans *x, window_plan p)
         for (int waits = p.turns > 1 && can_wait; waits < (can_wait ? 2 : 1); waits++) {
             p.sums_wait = waits;
             p.cycles = estimate(x->target, x->question, &p);
-            size_t at = count[waits]++;
-            for (; at > 0 && ways[waits][at - 1].cycles > p.cycles; at--)
-                ways[waits][at] = ways[waits][at - 1];
-            ways[waits][at] = p;
+            order_keep(ways[waits], &count[waits], kept[waits], sizeof p, &p, by_cycles);
         }
         p.sums_wait = false;
     }
     for (int waits = 0; waits < 2; waits++)
-        for (size_t i = 0; i < count[waits] && i < kept[waits]; i++)
-            add(x, ways[waits][i]);
+        for (size_t i = 0; i < count[waits]; i++)
+            order_keep(x->best, &x->count, x->most, sizeof p, &ways[waits][i], by_cycles);
 }
 
 /* The most neighbours that can bring the weights together: all, or those that have places of the same rows, as the Switch Engine gives
