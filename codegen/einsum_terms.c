@@ -103,6 +103,13 @@ static bool count_axis(const einsum_statement *s, uint32_t axis, int64_t left, i
     }
 }
 
+/* Is it a coordinate of the destination for some values of the kept digits? */
+static bool reaches(const einsum_statement *s, uint32_t axis, int64_t coordinate)
+{
+    int64_t counters[EINSUM_STATEMENT_DIGITS], c = coordinate - einsum_shift_along(s, EINSUM_DST, axis);
+    return c >= 0 && count_axis(s, axis, c, counters);
+}
+
 static bool count_kept(const einsum *e, const einsum_statement *s, int64_t element, int64_t *counters)
 {
     const einsum_tensor *t = &e->tensors[s->dst];
@@ -160,38 +167,54 @@ static int64_t digit_step(const einsum *e, const einsum_statement *s, const eins
     return einsum_tensor_has(t, d->axis) && einsum_digit_indexes(d, side) ? axis_stride(e, t, d->axis) * d->weight : 0;
 }
 
-/* The digit whose values follow each other in a run, with all of them existing; its number, the digits' count: there is none. */
-static uint32_t run_digit(const einsum *e, const einsum_statement *s)
+/* The summed digits from `first` on, whose values follow each other in a run, with all of them existing: a digit belongs to it where its
+ * step continues what the digits inside of it walk in both operands. */
+typedef struct run_digits {
+    uint32_t first; /* the digits' count: there is none */
+    int64_t count, a_step, b_step;
+} run_digits;
+
+static run_digits run_digits_of(const einsum *e, const einsum_statement *s)
 {
-    uint32_t i = s->digit_count;
-    while (i > 0 && s->digits[i - 1].kept)
-        i--;
-    bool windows = false;
+    run_digits r = {.first = s->digit_count, .count = 1};
+    bool windows = false, copies = s->op == MATH_COPY;
     for (uint32_t k = 0; k < s->source_count; k++)
         windows |= has_window(e, s->sources[k]);
-    return i == 0 || windows || may_leave(e, s) ? s->digit_count : i - 1;
+    if (windows || may_leave(e, s))
+        return r;
+    for (uint32_t i = s->digit_count; i-- > 0;) {
+        const einsum_digit *d = &s->digits[i];
+        if (d->kept)
+            continue;
+        int64_t a = digit_step(e, s, d, EINSUM_A), b = copies ? 0 : digit_step(e, s, d, EINSUM_B);
+        if (d->size > 1 && r.count > 1 && (a != r.a_step * r.count || b != r.b_step * r.count))
+            break;
+        r.a_step = r.count > 1 ? r.a_step : a;
+        r.b_step = r.count > 1 ? r.b_step : b;
+        r.count *= d->size;
+        r.first = i;
+    }
+    return r;
 }
 
 static bool statement_runs(const einsum *e, const einsum_statement *s, int64_t *counters, bool (*call)(void *of, const einsum_run *run),
                            void *of)
 {
     bool copies = s->op == MATH_COPY, leaves = may_leave(e, s);
-    uint32_t along = run_digit(e, s);
+    const run_digits along = run_digits_of(e, s);
     do {
         einsum_run r = {.first = {.a = s->sources[0],
                                   .b = copies ? (uint32_t)EINSUM_NO_TENSOR : s->sources[1],
                                   .before = (uint32_t)(s - e->statements)},
-                        .count = 1};
+                        .count = along.count,
+                        .a_step = along.a_step,
+                        .b_step = along.b_step};
         if (leaves && !exists(e, s, counters))
             continue;
         r.first.a_element = source_element(e, s, counters, s->sources[0], EINSUM_A);
         r.first.b_element = copies ? 0 : source_element(e, s, counters, s->sources[1], EINSUM_B);
-        if (along < s->digit_count) {
-            r.count = s->digits[along].size;
-            r.a_step = digit_step(e, s, &s->digits[along], EINSUM_A);
-            r.b_step = copies ? 0 : digit_step(e, s, &s->digits[along], EINSUM_B);
-            counters[along] = r.count - 1;
-        }
+        for (uint32_t i = along.first; i < s->digit_count; i++)
+            counters[i] = s->digits[i].kept ? counters[i] : s->digits[i].size - 1;
         if (r.first.a_element >= 0 && r.first.b_element >= 0 && !call(of, &r))
             return false;
     } while (count_on(s, counters));
@@ -404,7 +427,7 @@ int64_t einsum_copied(const einsum_makers *m, uint32_t before, uint32_t tensor, 
             return 0;
         bool others = true; /* may it assign elements along the axis? */
         for (uint32_t k = 0; k < t->rank; k++)
-            others = others && (k == along || (at[k] >= ranges[k].low && at[k] < ranges[k].end));
+            others = others && (k == along || (at[k] >= ranges[k].low && at[k] < ranges[k].end && reaches(s, t->axes[k], at[k])));
         if (!others || last < range->low || at[along] >= range->end)
             continue;
         if (at[along] < range->low) { /* those in front of it */

@@ -22,7 +22,8 @@ typedef struct einsum_product {
 bool einsum_terms(const einsum *e, uint32_t before, uint32_t tensor, int64_t element, bool (*call)(void *of, const einsum_product *term),
                   void *of);
 
-/* The same in runs of terms along a digit: `count` of them, whose elements are a_step and b_step apart. */
+/* The same in runs of terms along a digit, or along digits that continue each other in both operands: `count` of them, whose elements are
+ * a_step and b_step apart. */
 typedef struct einsum_run {
     einsum_product first;
     int64_t count, a_step, b_step;

@@ -168,14 +168,23 @@ static field_value read_one(field_stage_run *r, int64_t emission, int64_t row, i
             break;
         }
     }
-    field_value sum = 0;
+    enum { BLOCK = 256 };
+    field_value sum = 0, partial[BLOCK];
+    field_spans asked = {0};
+    int64_t count = 0;
     for (int64_t step = from; step <= last && !r->run->fault->set; step++) {
-        field_value partial;
-        if (field_accumulate_place(k, step).slot != slot)
+        if (field_accumulate_place(k, step).slot == slot) {
+            field_spans_add(&asked, (field_span){(step * k->rows + row) * line + column, 1, 1});
+            count++;
+        }
+        if (count < BLOCK && step < last)
             continue;
-        field_before(r, (step * k->rows + row) * line + column, 1, &partial);
-        sum = field_add(sum, partial);
+        field_before_spans(r, &asked, partial);
+        for (int64_t i = 0; i < count; i++)
+            sum = field_add(sum, partial[i]);
+        count = 0;
     }
+    field_spans_free(&asked);
     return sum;
 }
 

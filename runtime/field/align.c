@@ -184,4 +184,69 @@ static void read_align(field_stage_run *r, int64_t first, int64_t count, field_v
     }
 }
 
-const field_stage field_align = {.state_bytes = sizeof(align_state), .open = open_align, .close = close_align, .read = read_align};
+/* Lanes of a step, as elements of the stage before it. */
+static void add_lanes(const field_stage_run *r, int64_t step, field_span lanes, field_spans *to)
+{
+    const contraction *k = r->stage->plan;
+    int64_t flits = step / k->tiling * k->collect_flits * (r->run->machine->plans->target->flit_bytes * 8 / bits_of(k));
+    for (int64_t i = 0; i < lanes.count; i++) {
+        int64_t at = lane_source(k, step, lanes.first + i * lanes.apart);
+        field_spans_add(to, (field_span){at < 0 ? FIELD_ZEROS : flits + at, 1, 1});
+    }
+}
+
+/* The same of weights, as bits of the register file. */
+static void add_weights(const field_stage_run *r, int64_t step, int64_t row, field_span lanes, field_spans *to)
+{
+    const weights *w = &((const contraction *)r->stage->plan)->weights;
+    int64_t address = field_walk_address(&w->walk, step), bits = dtype_row_of(w->operand)->bits;
+    if (!weights_address_inside(w, address)) {
+        weights_outside(w, step, address, r->run->fault);
+        return;
+    }
+    for (int64_t i = 0; i < lanes.count; i++) {
+        int64_t bit = (lanes.first + i * lanes.apart) % w->read_elements * bits;
+        field_spans_add(to, (field_span){trf_address_of(w->target, row, w->rows, w->mode, address + bit / 8) * 8 + bit % 8, bits, 1});
+    }
+}
+
+/* A list of lanes, all of them data or all of them weights. */
+static void read_side(field_stage_run *r, int side, const field_span *spans, size_t count, field_value *out)
+{
+    const contraction *k = r->stage->plan;
+    field_spans before = {0};
+    for (size_t i = 0; i < count && !r->run->fault->set; i++)
+        for (int64_t done = 0, n; done < spans[i].count; done += n) {
+            field_span of = {spans[i].first + done * spans[i].apart, spans[i].apart, spans[i].count - done};
+            int64_t step = of.first / k->lanes / k->rows / 2;
+            n = field_span_within(of, k->lanes);
+            field_span lanes = {of.first % k->lanes, of.apart, n};
+            if (side == 0)
+                add_lanes(r, step, lanes, &before);
+            else
+                add_weights(r, step, of.first / k->lanes % k->rows, lanes, &before);
+        }
+    if (before.failed)
+        fault_memory(r->run->fault, k->weights.command, "what a value is traced back to");
+    if (side == 0)
+        field_before_spans(r, &before, out);
+    else if (!r->run->fault->set)
+        field_read_spans(r->run, &(field_place){FIELD_TRF, r->run->unit, 0}, k->weights.operand, &before, out);
+    field_spans_free(&before);
+}
+
+static void read_align_spans(field_stage_run *r, const field_span *spans, size_t count, field_value *out)
+{
+    const contraction *k = r->stage->plan;
+    for (size_t i = 0, n; i < count; i += n) {
+        int side = (int)(spans[i].first / k->lanes / k->rows % 2);
+        int64_t elements = 0;
+        for (n = 0; i + n < count && spans[i + n].first / k->lanes / k->rows % 2 == side; n++)
+            elements += spans[i + n].count;
+        read_side(r, side, spans + i, n, out);
+        out += elements;
+    }
+}
+
+const field_stage field_align = {
+    .state_bytes = sizeof(align_state), .open = open_align, .close = close_align, .read = read_align, .read_spans = read_align_spans};

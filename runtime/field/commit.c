@@ -27,6 +27,24 @@ static void read_commit(field_stage_run *r, int64_t first, int64_t count, field_
     }
 }
 
+static int64_t map_commit(const field_stage_run *r, field_span of, field_span *from)
+{
+    const commit *k = r->stage->plan;
+    int64_t kept = kept_of(k), flit = r->run->machine->plans->target->flit_bytes * 8 / k->bits;
+    bool flits = of.apart % kept == 0;
+    *from = (field_span){of.first / kept * flit + of.first % kept, flits ? of.apart / kept * flit : of.apart, 0};
+    return kept == flit || flits ? of.count : field_span_within(of, kept);
+}
+
+static void read_commit_spans(field_stage_run *r, const field_span *spans, size_t count, field_value *out)
+{
+    const commit *k = r->stage->plan;
+    field_mapped_spans(r, map_commit, spans, count, out);
+    for (size_t i = 0; k->relu && i < count; out += spans[i++].count)
+        for (int64_t j = 0; j < spans[i].count; j++)
+            out[j] = field_expression(r->run->machine->seed, scalar_relu_steps, SCALAR_RELU_STEPS, &out[j]);
+}
+
 static int64_t place_commit(const field_stage_run *r, int64_t first, field_place *to)
 {
     const commit *k = r->stage->plan;
@@ -49,6 +67,12 @@ static int64_t find_commit(const field_stage_run *r, const field_place *at, int6
     return element;
 }
 
+static int64_t follow_commit(const field_stage_run *r, int64_t first, int64_t apart_bits, int64_t count, field_spans *elements)
+{
+    const commit *k = r->stage->plan;
+    return field_walk_follow_all(&k->dm.elements, first, apart_bits / k->dm.bits, apart_bits % k->dm.bits ? 1 : count, elements);
+}
+
 static unsigned ranges_commit(const stage *s, field_range *out)
 {
     const commit *k = s->plan;
@@ -56,5 +80,11 @@ static unsigned ranges_commit(const stage *s, field_range *out)
     return 1;
 }
 
-const field_stage field_commit = {
-    .moves = true, .count = count_commit, .read = read_commit, .place = place_commit, .find = find_commit, .ranges = ranges_commit};
+const field_stage field_commit = {.moves = true,
+                                  .count = count_commit,
+                                  .read = read_commit,
+                                  .read_spans = read_commit_spans,
+                                  .place = place_commit,
+                                  .find = find_commit,
+                                  .follow = follow_commit,
+                                  .ranges = ranges_commit};

@@ -124,4 +124,63 @@ static void read_contract(field_stage_run *r, int64_t first, int64_t count, fiel
     }
 }
 
-const field_stage field_contract = {.state_bytes = sizeof(contract_state), .open = open_contract, .read = read_contract};
+/* Columns of whole packets, whose terms are asked for together. */
+enum { MOST_TERMS = 512 };
+typedef struct column_block {
+    field_spans data, weights;
+    int64_t count, width; /* columns; lanes of each */
+    field_value *out;
+} column_block;
+
+static void read_columns(field_stage_run *r, column_block *b)
+{
+    field_terms *terms = field_trace_noting(r->run->machine->trace);
+    field_value lanes[MOST_TERMS], weight[MOST_TERMS];
+    if (terms)
+        terms->depth++;
+    field_before_spans(r, &b->data, lanes);
+    field_before_spans(r, &b->weights, weight);
+    if (terms)
+        terms->depth--;
+    bool notes = terms && terms->depth == 0;
+    for (int64_t i = 0; i < b->count && !r->run->fault->set; i++) {
+        b->out[i] = sum_of(lanes + i * b->width, weight + i * b->width, 0, b->width, MOST_TERMS, NULL);
+        for (int64_t j = 0; notes && j < b->width; j++)
+            note(terms, lanes[i * b->width + j], weight[i * b->width + j]);
+    }
+    if (notes)
+        terms->is_sum = true;
+    b->out += b->count;
+    b->count = 0;
+}
+
+static void read_contract_spans(field_stage_run *r, const field_span *spans, size_t count, field_value *out)
+{
+    const contraction *k = r->stage->plan;
+    column_block b = {.width = INT64_C(1) << k->tree.depth, .out = out};
+    for (size_t i = 0; i < count; i++)
+        for (int64_t j = 0; j < spans[i].count && !r->run->fault->set; j++) {
+            int64_t at = spans[i].first + j * spans[i].apart, column = at % k->tree.columns, row = at / k->tree.columns % k->rows,
+                    step = at / k->tree.columns / k->rows;
+            const unsigned char *live;
+            if (field_contract_live(r, step, &live) == MASK_ALL) {
+                int64_t first = (step * 2 * k->rows + row) * k->lanes + column * b.width;
+                field_spans_add(&b.data, (field_span){first, 1, b.width});
+                field_spans_add(&b.weights, (field_span){first + k->rows * k->lanes, 1, b.width});
+                b.count++;
+            } else {
+                if (b.count > 0)
+                    read_columns(r, &b);
+                *b.out++ = read_one(r, step, row, column);
+            }
+            if (b.count > 0 && (b.count + 1) * b.width > MOST_TERMS)
+                read_columns(r, &b);
+        }
+    if (b.count > 0 && !r->run->fault->set)
+        read_columns(r, &b);
+    field_spans_free(&b.data);
+    field_spans_free(&b.weights);
+}
+
+const field_stage field_contract = {
+    .state_bytes = sizeof(contract_state), .open = open_contract, .read = read_contract, .read_spans = read_contract_spans};

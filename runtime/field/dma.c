@@ -118,23 +118,51 @@ bool field_dma_run(field_machine *m, const field_event *e, fault *f)
     return true;
 }
 
-int64_t field_dma_source(const field_machine *m, const field_event *e, const field_place *at, int64_t limit, field_place *from,
-                         int64_t *bits)
+/* Elements at the same offset of packets that follow each other: how many there are from packet number `packet` on, which all come from the
+ * memory of the first, and how far apart. */
+static int64_t along_packets(const side *from, const side *to, const field_cells *of, int64_t packet, int64_t bytes, int64_t *apart)
+{
+    field_span packets = {packet, 0, of->count};
+    int64_t bytes_apart = 0;
+    *apart = 0;
+    if (of->apart % 8 != 0)
+        return 1;
+    packets.count = field_walk_follow(&to->walk, packet, bytes, of->apart / 8, of->count, &packets.apart);
+    packets.count = packets.count > 1 && from ? field_walk_along(&from->walk, packets, &bytes_apart) : packets.count;
+    if (packets.count > 1 && from) {
+        field_place first, last;
+        int64_t address = field_walk_address(&from->walk, packet);
+        if (bytes_apart <= 0 || !place_of(from, address, bytes, &first) ||
+            !place_of(from, address + (packets.count - 1) * bytes_apart, bytes, &last) || first.number != last.number)
+            return 1;
+    }
+    *apart = bytes_apart * 8;
+    return packets.count;
+}
+
+int64_t field_dma_source(const field_machine *m, const field_event *e, const field_cells *of, int64_t limit, field_cells *from)
 {
     const command *c = e->commands;
-    side of = side_of(m, c, false), to = side_of(m, c, true);
-    int64_t bytes = command_get(c, DMA_PACKET_BYTES), address = at->number * to.window + at->bit / 8;
-    if (to.space != at->space || address < e->low || address >= e->end)
+    side origin = side_of(m, c, false), to = side_of(m, c, true);
+    bool zeros = command_get(c, DMA_SOURCE) == COPY_NONE;
+    int64_t bytes = command_get(c, DMA_PACKET_BYTES), address = of->at.number * to.window + of->at.bit / 8, apart;
+    if (to.space != of->at.space || address < e->low || address >= e->end)
         return -1;
     int64_t packet = field_walk_find(&to.walk, address, bytes, limit);
     if (packet < 0)
         return packet;
-    int64_t offset = address - field_walk_address(&to.walk, packet);
-    *bits = (bytes - offset) * 8 - at->bit % 8;
-    if (command_get(c, DMA_SOURCE) == COPY_NONE)
+    int64_t offset_bits = (address - field_walk_address(&to.walk, packet)) * 8 + of->at.bit % 8, left = bytes * 8 - offset_bits - of->width;
+    *from = *of;
+    from->count = left < 0 ? 0 : of->count == 1 ? 1 : smaller(left / of->apart + 1, of->count);
+    if (from->count > 0 && from->count < of->count && limit < 0 && !e->overlaps) {
+        int64_t more = along_packets(zeros ? NULL : &origin, &to, of, packet, bytes, &apart);
+        from->apart = more > from->count ? apart : from->apart;
+        from->count = larger(more, from->count);
+    }
+    if (zeros)
         return packet;
-    if (!place_of(&of, field_walk_address(&of.walk, packet), bytes, from))
+    if (!place_of(&origin, field_walk_address(&origin.walk, packet), bytes, &from->at))
         return -2;
-    from->bit += offset * 8 + at->bit % 8;
+    from->at.bit += offset_bits;
     return packet;
 }

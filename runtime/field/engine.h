@@ -13,6 +13,7 @@
 
 #include "runtime/field/inputs.h"
 #include "runtime/field/memory.h"
+#include "runtime/field/spans.h"
 #include "runtime/machine/chain.h"
 
 typedef enum field_space { FIELD_HBM, FIELD_DM, FIELD_TRF, FIELD_PORT, FIELD_VRF, FIELD_SPACES } field_space;
@@ -68,6 +69,8 @@ typedef struct field_stage {
     bool (*open)(field_stage_run *r); /* false: no memory, or a fault */
     void (*close)(field_stage_run *r);
     void (*read)(field_stage_run *r, int64_t first, int64_t count, field_value *out);
+    /* The same of elements in a list without zeros; NULL: they are read run by run. */
+    void (*read_spans)(field_stage_run *r, const field_span *spans, size_t count, field_value *out);
     /* Of sinks, whose elements are those that they write. */
     int64_t (*count)(const field_stage_run *r);
     /* Where element `first` goes (number -1: nowhere); how many stand side by side from there on. */
@@ -75,6 +78,9 @@ typedef struct field_stage {
     /* The last element that has the cell, and how many stand side by side from there on; -1: none. `part`:
      * which cell of the element it is. */
     int64_t (*find)(const field_stage_run *r, const field_place *at, int64_t *count, unsigned *part);
+    /* Of elements that are `apart_bits` from each other, of which `find` said the first: how many, from that on, are known; they are added
+     * to the list. NULL: nothing is known but what stands side by side. */
+    int64_t (*follow)(const field_stage_run *r, int64_t first, int64_t apart_bits, int64_t count, field_spans *elements);
     unsigned (*ranges)(const stage *s, field_range *out); /* at most FIELD_SINK_RANGES */
 } field_stage;
 
@@ -139,6 +145,8 @@ field_result field_machine_run(field_machine *m, int64_t limit_bytes, diag_list 
 
 /* Values of elements in a memory: from what it keeps, or traced back. `r`: who asks, and when. */
 void field_read(field_run *r, const field_place *at, dtype type, int64_t stride, int64_t count, field_value *out);
+/* The same of elements in a list of bits without zeros, of the memory at `at`. */
+void field_read_spans(field_run *r, const field_place *at, dtype type, const field_spans *bits, field_value *out);
 field_memory *field_memory_of(const field_machine *m, const field_place *at);
 
 /* The plan of the chain that is event number `time`. */
@@ -158,6 +166,19 @@ static inline void field_before(field_stage_run *r, int64_t first, int64_t count
 
 /* The same of the stage before it in another slice, which has nothing before it. */
 void field_before_in(field_stage_run *r, int64_t unit, int64_t first, int64_t count, field_value *out);
+
+/* Elements of a stage, by list without zeros. */
+void field_stage_read_spans(field_stage_run *r, const field_span *spans, size_t count, field_value *out);
+
+/* Elements of the stage before it, by list, which is freed; with a fault if it lacks memory. */
+void field_before_spans(field_stage_run *r, field_spans *spans, field_value *out);
+/* The same, of a list without zeros, of the stage before it in another slice; the list is emptied. */
+void field_before_spans_in(field_stage_run *r, int64_t unit, field_spans *spans, field_value *out);
+
+/* Which elements of the stage before it these are: how many from the first on, and they. */
+typedef int64_t field_span_map(const field_stage_run *r, field_span of, field_span *from);
+/* Reads a list through such a map. */
+void field_mapped_spans(field_stage_run *r, field_span_map *map, const field_span *spans, size_t count, field_value *out);
 
 /* ---- places of ports ---- */
 
@@ -186,16 +207,27 @@ static inline int64_t field_number_at(const field_numbers *n, int64_t position)
 int64_t field_walk_find(const walk *w, int64_t at, int64_t size, int64_t limit);
 /* The address of a position. */
 int64_t field_walk_address(const walk *w, int64_t position);
+/* How many of these positions, from the first on, have addresses that are *apart from each other. */
+int64_t field_walk_along(const walk *w, field_span positions, int64_t *apart);
+/* Addresses that are `apart` from each other begin with that of a position, each of `size` units: how many, from the first on, are those of
+ * positions that are *positions_apart from each other, and of no others. */
+int64_t field_walk_follow(const walk *w, int64_t position, int64_t size, int64_t apart, int64_t count, int64_t *positions_apart);
+/* The same of units, however far apart their positions are, which are added to the list. */
+int64_t field_walk_follow_all(const walk *w, int64_t position, int64_t apart, int64_t count, field_spans *positions);
 
 /* ---- DMA ---- */
 
 bool field_dma_run(field_machine *m, const field_event *e, fault *f);
 /* Reads the command into the event; false with a fault. */
 bool field_dma_plan(field_machine *m, field_event *e, fault *f);
-/* Where the cell came from, unless it is a zero without a source, and how many bits stand side by side from there on; -1: the transfer did
- * not write it, -2: given up, else the packet. */
-int64_t field_dma_source(const field_machine *m, const field_event *e, const field_place *at, int64_t limit, field_place *from,
-                         int64_t *bits);
+/* Elements of a memory: so many of `width` bits, that are so many bits apart. */
+typedef struct field_cells {
+    field_place at;
+    int64_t apart, count, width;
+} field_cells;
+/* Where the first cell of these came from, unless it is a zero without a source, and how many of the elements from there on, and how far
+ * apart (count 0: the element is not in one piece); -1: the transfer did not write it, -2: given up, else the packet. */
+int64_t field_dma_source(const field_machine *m, const field_event *e, const field_cells *of, int64_t limit, field_cells *from);
 
 /* A gather or scatter. It is not traced back: where a row came from the list says. */
 bool field_indirect_run(field_machine *m, const field_event *e, fault *f);
@@ -204,8 +236,9 @@ bool field_indirect_run(field_machine *m, const field_event *e, fault *f);
 
 struct field_trace *field_trace_new(field_machine *m);
 void field_trace_free(struct field_trace *t);
-void field_trace_read(struct field_trace *t, const field_place *at, dtype type, int64_t stride, int64_t count, size_t time,
-                      field_value *out, field_unknowns *u, fault *f);
+/* Elements in a list of bits of the memory at `at`, as they are before event number `time`. */
+void field_trace_read(struct field_trace *t, const field_place *at, dtype type, const field_spans *bits, size_t time, field_value *out,
+                      field_unknowns *u, fault *f);
 /* Notes the terms of what is traced next; NULL: no more. */
 void field_trace_terms(struct field_trace *t, field_terms *terms);
 field_terms *field_trace_noting(const struct field_trace *t);

@@ -265,13 +265,28 @@ static const field_memory *memory_for(const field_run *r, const field_place *at)
 void field_read(field_run *r, const field_place *at, dtype type, int64_t stride, int64_t count, field_value *out)
 {
     if (r->machine->trace) {
-        field_trace_read(r->machine->trace, at, type, stride, count, r->time, out, &r->unknowns, r->fault);
+        field_span one = {at->bit, stride * dtype_row_of(type)->bits, count};
+        field_trace_read(r->machine->trace, at, type, &(field_spans){&one, 1, 1, false}, r->time, out, &r->unknowns, r->fault);
         return;
     }
     field_memory_read(memory_for(r, at), at->bit, type, stride, count, out, &r->unknowns);
     for (int64_t i = 0; r->computes && i < count; i++)
         if (field_is_name(out[i]))
             r->machine->named = true;
+}
+
+void field_read_spans(field_run *r, const field_place *at, dtype type, const field_spans *bits, field_value *out)
+{
+    int64_t each = dtype_row_of(type)->bits;
+    if (r->machine->trace) {
+        field_trace_read(r->machine->trace, at, type, bits, r->time, out, &r->unknowns, r->fault);
+        return;
+    }
+    for (size_t i = 0; i < bits->count; out += bits->items[i++].count)
+        for (int64_t j = 0; j < bits->items[i].count; j++) {
+            field_place one = {at->space, at->number, bits->items[i].first + j * bits->items[i].apart};
+            field_read(r, &one, type, each, 1, out + j);
+        }
 }
 
 /* ---- chains in a slice ---- */
@@ -314,16 +329,83 @@ bool field_run_open(field_run *r, field_machine *m, const chain *c, size_t time,
     return true;
 }
 
-void field_before_in(field_stage_run *r, int64_t unit, int64_t first, int64_t count, field_value *out)
+/* The stage before it in another slice, whose run is `elsewhere`. */
+static field_stage_run before_in(const field_stage_run *r, int64_t unit, field_run *elsewhere)
 {
-    field_run elsewhere = *r->run;
     field_stage_run before = *r->before;
     const field_event *e = &r->run->machine->events[r->run->time];
-    elsewhere.unit = unit;
-    elsewhere.cursors[0] = cursor_of(r->run->machine, e, chain_source(r->run->chain), 0, unit);
-    before.run = &elsewhere;
+    *elsewhere = *r->run;
+    elsewhere->unit = unit;
+    elsewhere->cursors[0] = cursor_of(r->run->machine, e, chain_source(r->run->chain), 0, unit);
+    before.run = elsewhere;
+    return before;
+}
+
+void field_before_in(field_stage_run *r, int64_t unit, int64_t first, int64_t count, field_value *out)
+{
+    field_run elsewhere;
+    field_stage_run before = before_in(r, unit, &elsewhere);
     before.stage->type->field->read(&before, first, count, out);
     r->run->unknowns = elsewhere.unknowns;
+}
+
+void field_stage_read_spans(field_stage_run *r, const field_span *spans, size_t count, field_value *out)
+{
+    const field_stage *type = r->stage->type->field;
+    if (type->read_spans) {
+        type->read_spans(r, spans, count, out);
+        return;
+    }
+    for (size_t i = 0; i < count; out += spans[i++].count) {
+        bool side_by_side = spans[i].apart == 1;
+        for (int64_t j = 0; j < (side_by_side ? 1 : spans[i].count); j++)
+            type->read(r, spans[i].first + j * spans[i].apart, side_by_side ? spans[i].count : 1, out + j);
+    }
+}
+
+void field_before_spans(field_stage_run *r, field_spans *spans, field_value *out)
+{
+    if (spans->failed)
+        fault_memory(r->run->fault, r->run->chain->commands, "what a value is traced back to");
+    for (size_t i = 0, n; i < spans->count && !r->run->fault->set; i += n) {
+        int64_t elements = 0;
+        for (n = 0; i + n < spans->count && spans->items[i + n].first != FIELD_ZEROS; n++)
+            elements += spans->items[i + n].count;
+        if (n > 0)
+            field_stage_read_spans(r->before, spans->items + i, n, out);
+        out += elements;
+        if (n == 0) {
+            memset(out, 0, (size_t)spans->items[i].count * sizeof *out);
+            out += spans->items[i].count;
+            n = 1;
+        }
+    }
+    field_spans_free(spans);
+}
+
+void field_before_spans_in(field_stage_run *r, int64_t unit, field_spans *spans, field_value *out)
+{
+    field_run elsewhere;
+    field_stage_run before = before_in(r, unit, &elsewhere);
+    if (spans->failed)
+        fault_memory(r->run->fault, r->run->chain->commands, "what a value is traced back to");
+    else
+        field_stage_read_spans(&before, spans->items, spans->count, out);
+    r->run->unknowns = elsewhere.unknowns;
+    spans->count = 0;
+}
+
+void field_mapped_spans(field_stage_run *r, field_span_map *map, const field_span *spans, size_t count, field_value *out)
+{
+    field_spans before = {0};
+    for (size_t i = 0; i < count; i++)
+        for (int64_t done = 0, n; done < spans[i].count; done += n) {
+            field_span from;
+            n = map(r, (field_span){spans[i].first + done * spans[i].apart, spans[i].apart, spans[i].count - done}, &from);
+            from.count = n;
+            field_spans_add(&before, from);
+        }
+    field_before_spans(r, &before, out);
 }
 
 void field_run_close(field_run *r)

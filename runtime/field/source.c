@@ -24,24 +24,52 @@ static int64_t start_bytes(field_stage_run *r)
     return bytes;
 }
 
+/* A zero point is taken away from what was read. */
+static void take_zero_point(const field_stage_run *r, field_value *values, int64_t count)
+{
+    const source *k = r->stage->plan;
+    const scalar_step difference[] = {{SCALAR_SOURCE, 0}, {SCALAR_CONSTANT_I32, (uint32_t)k->shape.zero_point}, {SCALAR_SUB_I32, 0}};
+    for (int64_t i = 0; dtype_is_staging(k->shape.dtype) && i < count; i++)
+        values[i] = field_expression(r->run->machine->seed, difference, sizeof difference / sizeof *difference, &values[i]);
+}
+
 static void read_fetch(field_stage_run *r, int64_t first, int64_t count, field_value *out)
 {
     const source *k = r->stage->plan;
     const walk *w = &k->dm.elements;
     dtype type = (dtype)command_get(k->command, FETCH_DTYPE_IN);
-    const scalar_step difference[] = {{SCALAR_SOURCE, 0}, {SCALAR_CONSTANT_I32, (uint32_t)k->shape.zero_point}, {SCALAR_SUB_I32, 0}};
     int64_t size = w->size[w->count - 1], stride = w->stride[w->count - 1],
             lifted = start_bytes(r) + source_lift_bytes(k, r->run->machine->plans, r->run->unit);
     for (int64_t part; count > 0; first += part, out += part, count -= part) {
         part = smaller(count, size - first % size);
         field_place at = {FIELD_DM, r->run->unit, (k->dm.low_byte + lifted) * 8 + field_walk_address(w, first) * k->dm.bits};
         field_read(r->run, &at, type, stride, part, out);
-        for (int64_t i = 0; dtype_is_staging(k->shape.dtype) && i < part; i++)
-            out[i] = field_expression(r->run->machine->seed, difference, sizeof difference / sizeof *difference, &out[i]);
+        take_zero_point(r, out, part);
     }
 }
 
-const field_stage field_fetch = {.moves = true, .read = read_fetch};
+static void read_fetch_spans(field_stage_run *r, const field_span *spans, size_t count, field_value *out)
+{
+    const source *k = r->stage->plan;
+    const walk *w = &k->dm.elements;
+    field_place at = {FIELD_DM, r->run->unit, 0};
+    field_spans bits = {0};
+    int64_t base = (k->dm.low_byte + start_bytes(r) + source_lift_bytes(k, r->run->machine->plans, r->run->unit)) * 8, all = 0;
+    for (size_t i = 0; i < count; all += spans[i++].count)
+        for (int64_t done = 0, n, apart; done < spans[i].count; done += n) {
+            field_span of = {spans[i].first + done * spans[i].apart, spans[i].apart, spans[i].count - done};
+            n = field_walk_along(w, of, &apart);
+            field_spans_add(&bits, (field_span){base + field_walk_address(w, of.first) * k->dm.bits, apart * k->dm.bits, n});
+        }
+    if (bits.failed)
+        fault_memory(r->run->fault, k->command, "what a value is traced back to");
+    else
+        field_read_spans(r->run, &at, (dtype)command_get(k->command, FETCH_DTYPE_IN), &bits, out);
+    field_spans_free(&bits);
+    take_zero_point(r, out, all);
+}
+
+const field_stage field_fetch = {.moves = true, .read = read_fetch, .read_spans = read_fetch_spans};
 
 /* Where an element of a Row's packets is in the port. */
 static int64_t port_element(const stream_port *p, int64_t position, int64_t row, int64_t step, int64_t element)

@@ -125,6 +125,7 @@ static int64_t input_element(struct field_trace *t, uint32_t index, int64_t posi
     return known ? field_number_at(n, position) : field_port_element(t->machine, index, position);
 }
 
+/* Where elements came from: `count` of them, which are `apart` from each other there. */
 typedef struct location {
     field_event_kind kind;
     bool written, zeros; /* zeros: by a transfer without a source */
@@ -132,7 +133,7 @@ typedef struct location {
     int64_t unit, element;
     dtype type;
     unsigned part;
-    int64_t bits; /* side by side from the cell on that come from the same place */
+    int64_t count, apart; /* count 0: the first is not in one piece. Of a chain its list says which they are */
 } location;
 
 static bool unit_selected(const field_machine *m, const unit_mask *u, int64_t unit)
@@ -175,17 +176,28 @@ static bool opened(struct field_trace *t, size_t time, int64_t unit, field_run *
     return c && field_run_open(r, t->machine, c, time, unit, f);
 }
 
-/* Does the event have written the cell? Then where from. limit: packets of this DMA before which to look; -1:
- * all. */
-static bool wrote(struct field_trace *t, size_t time, const field_place *at, int64_t limit, location *l, field_place *from, int64_t *packet,
-                  fault *f)
+/* Elements that stand side by side where it came from, `left` of them: how many are asked for. */
+static void count_side_by_side(location *l, const field_cells *of, int64_t left)
+{
+    int64_t bits = dtype_row_of(l->type)->bits;
+    bool whole = bits == of->width && of->apart % bits == 0 && l->part == 0;
+    l->apart = whole ? of->apart / bits : 0;
+    l->count = whole ? smaller((left - 1) / larger(l->apart, 1) + 1, of->count) : left * bits - l->part * FIELD_CELL_BITS >= of->width;
+}
+
+/* Has the event written the first cell? Then where from, and as many others as are known to come from there (elements of a chain: `found`).
+ * limit: packets of this DMA before which to look; -1: all. */
+static bool wrote(struct field_trace *t, size_t time, const field_cells *of, int64_t limit, location *l, field_spans *found,
+                  field_cells *from, int64_t *packet, fault *f)
 {
     const field_machine *m = t->machine;
     const field_event *e = &m->events[time];
+    const field_place *at = &of->at;
     *l = (location){.kind = e->kind, .written = true, .time = time};
     if (e->kind == FIELD_DMA) {
-        *packet = field_dma_source(m, e, at, limit, from, &l->bits);
+        *packet = field_dma_source(m, e, of, limit, from);
         l->zeros = *packet >= 0 && command_get(e->commands, DMA_SOURCE) == COPY_NONE;
+        l->count = from->count;
         if (*packet == -2)
             give_up(t, "a transfer is too irregular to be traced", f);
         return *packet >= 0;
@@ -197,8 +209,7 @@ static bool wrote(struct field_trace *t, size_t time, const field_place *at, int
         if (position < 0 || input_element(t, e->port, position) < 0)
             return false;
         field_place to;
-        int64_t bits = dtype_row_of(l->type)->bits;
-        l->bits = field_port_place(m, e->port, position, &to) * bits - l->part * FIELD_CELL_BITS;
+        count_side_by_side(l, of, field_port_place(m, e->port, position, &to));
         return true;
     }
     l->unit = at->space == FIELD_PORT ? port_unit(m, at) : at->number;
@@ -208,67 +219,85 @@ static bool wrote(struct field_trace *t, size_t time, const field_place *at, int
     if (!opened(t, time, l->unit, &r, f))
         return false;
     field_stage_run *sink = &r.stages[r.stage_count - 1];
-    int64_t count = 0;
-    l->element = sink->stage->type->field->find(sink, at, &count, &l->part);
+    const field_stage *type = sink->stage->type->field;
+    int64_t left = 0;
+    l->element = type->find(sink, at, &left, &l->part);
     l->type = sink->stage->stored;
-    l->bits = count * (int64_t)dtype_row_of(l->type)->bits - l->part * FIELD_CELL_BITS;
+    count_side_by_side(l, of, left);
+    found->count = 0;
+    int64_t more = l->element >= 0 && l->apart > 0 && l->count < of->count && type->follow
+                       ? type->follow(sink, l->element, of->apart, of->count, found)
+                       : 0;
+    if (more < l->count) {
+        found->count = 0;
+        field_spans_add(found, (field_span){l->element, l->apart, l->count});
+    }
+    l->count = larger(more, l->count);
     field_run_close(&r);
     if (l->element == -2)
         give_up(t, "a commit is too irregular to be traced", f);
     return l->element >= 0;
 }
 
-/* A later event has not written the cell. How many bits from there on has it certainly not written? `width`:
- * of an element, which is looked at cell by cell. */
-static int64_t untouched(struct field_trace *t, size_t time, const field_place *at, int64_t bits, int64_t width, int64_t limit, fault *f)
+static int64_t bits_reached(const field_cells *of)
 {
-    location l;
-    field_place from, cell = *at;
-    int64_t packet;
-    if (!may_write(t->machine, &t->machine->events[time], at, bits))
-        return bits;
-    for (int64_t i = FIELD_CELL_BITS; i < width && i < bits; i += FIELD_CELL_BITS) {
-        cell.bit = at->bit + i;
-        if (wrote(t, time, &cell, limit, &l, &from, &packet, f))
-            return i;
-    }
-    return smaller(width, bits);
+    return (of->count - 1) * of->apart + of->width;
 }
 
-/* Follows transfers to the chain or input that made what is at `at` before event number `time`. */
-static location locate(struct field_trace *t, field_place at, int64_t bits, int64_t width, size_t time, fault *f)
+/* A later event has not written the first cell. How many of the elements has it certainly not written, the first one with all its cells? */
+static int64_t untouched(struct field_trace *t, size_t time, const field_cells *of, int64_t limit, field_spans *found, fault *f)
+{
+    location l;
+    field_cells from, cell = *of;
+    int64_t packet;
+    while (cell.count > 1 && may_write(t->machine, &t->machine->events[time], &cell.at, bits_reached(&cell)))
+        cell.count /= 2;
+    if (cell.count > 1)
+        return cell.count;
+    cell.apart = cell.width = FIELD_CELL_BITS;
+    for (int64_t i = FIELD_CELL_BITS; i < of->width; i += FIELD_CELL_BITS) {
+        cell.at.bit = of->at.bit + i;
+        if (wrote(t, time, &cell, limit, &l, found, &from, &packet, f))
+            return 0;
+    }
+    return 1;
+}
+
+/* Follows transfers to the chain or input that made the first element before event number `time`, and as many of the others as come the
+ * same way. */
+static location locate(struct field_trace *t, field_cells of, size_t time, field_spans *found, fault *f)
 {
     location l = {.written = false};
     int64_t limit = -1, packet = -1;
-    for (bool again = true; again && !f->set;) {
-        const size_t *writers = t->writers[at.space];
-        size_t count = t->writer_count[at.space];
+    for (bool again = true; again && of.count > 0 && !f->set;) {
+        const size_t *writers = t->writers[of.at.space];
+        size_t count = t->writer_count[of.at.space];
         again = false;
         while (count > 0 && writers[count - 1] >= time + (limit >= 0))
             count--;
-        for (; count > 0 && !f->set; count--) {
+        for (; count > 0 && of.count > 0 && !f->set; count--) {
             size_t i = writers[count - 1];
             int64_t before = i == time ? limit : -1;
-            field_place from;
-            if (!may_write(t->machine, &t->machine->events[i], &at, bits))
+            field_cells from;
+            if (!may_write(t->machine, &t->machine->events[i], &of.at, bits_reached(&of)))
                 continue;
-            if (!wrote(t, i, &at, before, &l, &from, &packet, f)) {
-                bits = untouched(t, i, &at, bits, width, before, f);
+            if (!wrote(t, i, &of, before, &l, found, &from, &packet, f)) {
+                of.count = untouched(t, i, &of, before, found, f);
                 l.written = false;
                 continue;
             }
-            bits = smaller(bits, l.bits);
+            of.count = smaller(of.count, l.count);
             if (l.kind != FIELD_DMA || l.zeros)
                 break;
             again = true;
-            at = from;
+            of = (field_cells){from.at, from.apart, of.count, of.width};
             time = i;
             limit = t->machine->events[i].overlaps ? packet : -1;
             l.written = false;
             break;
         }
     }
-    l.bits = bits;
+    l.count = of.count;
     return l;
 }
 
@@ -280,64 +309,70 @@ static bool computes(const chain *c)
     return chain_part(c, &stage_contract) || chain_part(c, &stage_vector) || chain_part(c, &stage_vector_slices);
 }
 
-/* Elements of a sink, side by side. What was computed is kept. */
-static void read_chain(struct field_trace *t, const location *l, int64_t count, field_value *out, fault *f)
+/* Elements of a sink, by list. What was computed is kept. */
+static void read_chain(struct field_trace *t, size_t time, int64_t unit, const field_spans *elements, field_value *out, fault *f)
 {
     field_run r;
     if (t->depth >= MOST_DEPTH) {
         give_up(t, "too many chains depend on each other for a value to be traced", f);
         return;
     }
-    if (!opened(t, l->time, l->unit, &r, f))
+    if (!opened(t, time, unit, &r, f))
         return;
     bool keeps = computes(r.chain) && !(t->terms && t->terms->depth == 0);
     field_stage_run *sink = &r.stages[r.stage_count - 1];
     t->depth++;
-    for (int64_t i = 0; i < count && !f->set; i++) {
-        field_known_key key = {l->time, l->unit, l->element + i};
-        if (!keeps) {
-            sink->stage->type->field->read(sink, l->element, count, out);
-            break;
+    if (!keeps)
+        field_stage_read_spans(sink, elements->items, elements->count, out);
+    for (size_t i = 0; keeps && i < elements->count; out += elements->items[i++].count)
+        for (int64_t j = 0; j < elements->items[i].count && !f->set; j++) {
+            field_known_key key = {time, unit, elements->items[i].first + j * elements->items[i].apart};
+            out[j] = field_known_find(&t->known, key);
+            if (out[j] != FIELD_NOTHING)
+                continue;
+            sink->stage->type->field->read(sink, key.element, 1, out + j);
+            field_known_add(&t->known, key, out[j]);
         }
-        out[i] = field_known_find(&t->known, key);
-        if (out[i] != FIELD_NOTHING)
-            continue;
-        sink->stage->type->field->read(sink, l->element + i, 1, out + i);
-        field_known_add(&t->known, key, out[i]);
-    }
     t->depth--;
     field_run_close(&r);
 }
 
-static void read_location(struct field_trace *t, const location *l, int64_t count, field_value *out, fault *f)
+static void read_input(struct field_trace *t, const location *l, field_value *out)
 {
     const field_machine *m = t->machine;
     uint32_t number = m->events[l->time].port;
-    if (l->kind == FIELD_CHAIN)
-        read_chain(t, l, count, out, f);
-    else
-        for (int64_t i = 0; i < count; i++) {
-            int64_t element = input_element(t, number, l->element + i);
-            out[i] = element < 0 ? FIELD_NOTHING : field_inputs_value(&m->inputs, number, (uint64_t)element);
-        }
+    if (t->numbers[number].in_order) {
+        field_inputs_run(&m->inputs, number, l->element, l->apart, l->count, out);
+        return;
+    }
+    for (int64_t i = 0; i < l->count; i++) {
+        int64_t element = input_element(t, number, l->element + i * l->apart);
+        out[i] = element < 0 ? FIELD_NOTHING : field_inputs_value(&m->inputs, number, (uint64_t)element);
+    }
 }
 
 /* An element whose cells come from several places, or were written otherwise. */
 static field_value read_cells(struct field_trace *t, const field_place *at, dtype type, size_t time, field_unknowns *u, fault *f)
 {
     field_cell cells[32 / FIELD_CELL_BITS] = {{0}};
+    field_spans found = {0};
     for (unsigned i = 0; i < dtype_row_of(type)->bits / FIELD_CELL_BITS && !f->set; i++) {
         field_place cell = *at;
         cell.bit += i * FIELD_CELL_BITS;
-        location l = locate(t, cell, FIELD_CELL_BITS, FIELD_CELL_BITS, time, f);
+        location l = locate(t, (field_cells){cell, FIELD_CELL_BITS, 1, FIELD_CELL_BITS}, time, &found, f);
         if (!l.written || f->set)
             continue;
         cells[i] = field_cell_zero();
         if (l.zeros)
             continue;
-        read_location(t, &l, 1, &cells[i].value, f);
+        field_span one = {l.element, 1, 1};
+        if (l.kind == FIELD_CHAIN)
+            read_chain(t, l.time, l.unit, &(field_spans){&one, 1, 1, false}, &cells[i].value, f);
+        else
+            read_input(t, &l, &cells[i].value);
         cells[i] = (field_cell){cells[i].value, l.type, (unsigned char)l.part, true};
     }
+    field_spans_free(&found);
     field_value v = field_cells_read(cells, type, u);
     for (unsigned i = 0; i < dtype_row_of(type)->bits / FIELD_CELL_BITS; i++)
         if (!cells[i].written) {
@@ -355,33 +390,64 @@ bool field_trace_unwritten(const struct field_trace *t, field_value v)
     return false;
 }
 
-void field_trace_read(struct field_trace *t, const field_place *at, dtype type, int64_t stride, int64_t count, size_t time,
-                      field_value *out, field_unknowns *u, fault *f)
+/* What a chain wrote in a slice, which is asked for together. */
+typedef struct part_read {
+    size_t time;
+    int64_t unit;
+    field_spans elements, found; /* found: those that were located last, of this chain or another one */
+    field_value *out;
+} part_read;
+
+static void read_part(struct field_trace *t, part_read *p, fault *f)
 {
-    int64_t bits = dtype_row_of(type)->bits;
-    for (int64_t i = 0, n; i < count && !f->set; i += n) {
-        field_place cell = *at;
-        cell.bit += i * stride * bits;
-        location l = locate(t, cell, stride == 1 ? (count - i) * bits : bits, bits, time, f);
-        n = 1;
-        if (f->set)
-            return;
-        if (l.zeros && l.bits >= bits) {
-            n = l.bits / bits;
-            memset(out + i, 0, (size_t)n * sizeof *out);
-            continue;
-        }
-        if (!l.written || l.zeros || l.type != type || l.part != 0 || l.bits < bits) {
-            out[i] = read_cells(t, &cell, type, time, u, f);
-            continue;
-        }
-        n = l.bits / bits;
-        read_location(t, &l, n, out + i, f);
-        for (int64_t j = 0; j < n; j++)
-            if (out[i + j] == FIELD_NOTHING) { /* a dead position of an input: nobody wrote it, or somebody before */
-                field_place dead = cell;
-                dead.bit += j * bits;
-                out[i + j] = read_cells(t, &dead, type, time, u, f);
+    if (p->elements.failed || p->found.failed)
+        fault_memory(f, NULL, "what a value is traced back to");
+    else if (p->elements.count > 0)
+        read_chain(t, p->time, p->unit, &p->elements, p->out, f);
+    p->elements.count = 0;
+}
+
+/* Elements of an input; those that it does not have nobody wrote, or somebody before. */
+static void read_loaded(struct field_trace *t, const location *l, field_cells of, dtype type, size_t time, field_value *out,
+                        field_unknowns *u, fault *f)
+{
+    read_input(t, l, out);
+    for (int64_t i = 0; i < l->count; i++, of.at.bit += of.apart)
+        if (out[i] == FIELD_NOTHING)
+            out[i] = read_cells(t, &of.at, type, time, u, f);
+}
+
+void field_trace_read(struct field_trace *t, const field_place *at, dtype type, const field_spans *bits, size_t time, field_value *out,
+                      field_unknowns *u, fault *f)
+{
+    part_read part = {.out = out};
+    for (size_t i = 0; i < bits->count; i++)
+        for (int64_t done = 0, n; done < bits->items[i].count && !f->set; done += n, out += n) {
+            const field_span *s = &bits->items[i];
+            field_cells of = {{at->space, at->number, s->first + done * s->apart}, s->apart, s->count - done, dtype_row_of(type)->bits};
+            of.count = s->apart > 0 ? of.count : 1;
+            location l = locate(t, of, time, &part.found, f);
+            bool whole = l.written && l.count > 0 && (l.zeros || (l.type == type && l.part == 0)),
+                 computed = whole && l.kind == FIELD_CHAIN;
+            n = whole ? l.count : 1;
+            if (f->set || !computed || l.time != part.time || l.unit != part.unit)
+                read_part(t, &part, f);
+            if (f->set)
+                break;
+            if (computed) {
+                part = part.elements.count > 0 ? part : (part_read){l.time, l.unit, part.elements, part.found, out};
+                for (size_t j = 0; j < part.found.count; j++)
+                    field_spans_add(&part.elements, part.found.items[j]);
+            } else if (!whole) {
+                *out = read_cells(t, &of.at, type, time, u, f);
+            } else if (l.zeros) {
+                memset(out, 0, (size_t)n * sizeof *out);
+            } else {
+                read_loaded(t, &l, of, type, time, out, u, f);
             }
-    }
+        }
+    if (!f->set)
+        read_part(t, &part, f);
+    field_spans_free(&part.elements);
+    field_spans_free(&part.found);
 }

@@ -2,6 +2,7 @@
  * iteration down, as far as the loops inside can make up the rest. Nests as compilers make them leave a
  * choice or two at each loop. */
 #include "runtime/field/engine.h"
+#include "support/integer.h"
 
 enum { MOST_TRIES = 1 << 16, GIVEN_UP = -2 };
 
@@ -65,6 +66,115 @@ int64_t field_walk_find(const walk *w, int64_t at, int64_t size, int64_t limit)
     if (offset < s.low[0] || offset - size + 1 > s.high[0])
         return -1;
     return find_from(&s, 0, offset - size + 1, offset, 0);
+}
+
+int64_t field_walk_along(const walk *w, field_span positions, int64_t *apart)
+{
+    *apart = 0;
+    int64_t inner = 1;
+    for (unsigned i = w->count; i-- > 0 && positions.count > 1 && positions.apart > 0 && positions.apart % inner == 0;) {
+        int64_t each = positions.apart / inner, at = positions.first / inner % w->size[i];
+        if (each < w->size[i]) {
+            *apart = each * w->stride[i];
+            return smaller((w->size[i] - 1 - at) / each + 1, positions.count);
+        }
+        inner *= w->size[i];
+    }
+    return 1;
+}
+
+/* Has every address at most one position, each with `size` units? From the loop of the smallest stride on, each steps over all of those
+ * before it. */
+static bool is_apart(const walk *w, int64_t size)
+{
+    walk_address reached = 0, below = 0;
+    for (unsigned done = 0; done < w->count; done++) {
+        unsigned next = w->count;
+        for (unsigned i = 0; i < w->count; i++) {
+            walk_address stride = w->stride[i] < 0 ? -(walk_address)w->stride[i] : w->stride[i];
+            bool later = stride > below || (stride == 0 && w->size[i] > 1);
+            if (w->size[i] > 1 && later &&
+                (next == w->count || stride < (w->stride[next] < 0 ? -(walk_address)w->stride[next] : w->stride[next])))
+                next = i;
+        }
+        if (next == w->count)
+            break;
+        below = w->stride[next] < 0 ? -(walk_address)w->stride[next] : w->stride[next];
+        if (below < reached + size)
+            return false;
+        reached += below * (w->size[next] - 1);
+    }
+    for (unsigned i = 0; i < w->count; i++) /* of the same stride */
+        for (unsigned j = 0; j < i; j++)
+            if (w->size[i] > 1 && w->size[j] > 1 && (w->stride[i] == w->stride[j] || w->stride[i] == -w->stride[j]))
+                return false;
+    return true;
+}
+
+/* The same of a walk whose addresses have one position each. */
+static int64_t follow(const walk *w, int64_t position, int64_t apart, int64_t count, int64_t *positions_apart)
+{
+    int64_t most = 1, inner = 1;
+    *positions_apart = 0;
+    for (unsigned i = w->count; i-- > 0 && count > 1; inner *= w->size[i]) {
+        if (w->size[i] == 1 || w->stride[i] == 0 || apart % w->stride[i] != 0)
+            continue;
+        int64_t each = apart / w->stride[i], at = position / inner % w->size[i];
+        int64_t fit = each <= 0 ? 1 : smaller((w->size[i] - 1 - at) / each + 1, count);
+        if (fit > most) {
+            most = fit;
+            *positions_apart = each * inner;
+        }
+    }
+    return most;
+}
+
+int64_t field_walk_follow(const walk *w, int64_t position, int64_t size, int64_t apart, int64_t count, int64_t *positions_apart)
+{
+    return follow(w, position, apart, count > 1 && is_apart(w, size) ? count : 1, positions_apart);
+}
+
+/* Loops that have more than one iteration, the largest stride first. False: one has no positive stride. */
+static bool order_loops(const walk *w, unsigned *order, unsigned *count)
+{
+    *count = 0;
+    for (unsigned i = 0; i < w->count; i++) {
+        unsigned at = *count;
+        if (w->size[i] == 1)
+            continue;
+        if (w->stride[i] <= 0)
+            return false;
+        for (; at > 0 && w->stride[order[at - 1]] < w->stride[i]; at--)
+            order[at] = order[at - 1];
+        order[at] = i;
+        ++*count;
+    }
+    return true;
+}
+
+int64_t field_walk_follow_all(const walk *w, int64_t position, int64_t apart, int64_t count, field_spans *positions)
+{
+    unsigned order[WALK_MAX_LOOPS], loops;
+    int64_t inner[WALK_MAX_LOOPS], done = 0, base = field_walk_address(w, position) - w->base;
+    bool apart_each = count > 1 && order_loops(w, order, &loops) && is_apart(w, 1);
+    for (unsigned i = w->count; i-- > 0;)
+        inner[i] = i + 1 < w->count ? inner[i + 1] * w->size[i + 1] : 1;
+    do {
+        field_span s = {position, 1, 1};
+        if (apart_each)
+            s.count = follow(w, position, apart, count - done, &s.apart);
+        field_spans_add(positions, s);
+        done += s.count;
+        int64_t left = base + done * apart;
+        position = 0;
+        for (unsigned i = 0; i < loops && apart_each && left >= 0; i++) {
+            int64_t at = left / w->stride[order[i]];
+            left = at < w->size[order[i]] ? left - at * w->stride[order[i]] : -1;
+            position += at * inner[order[i]];
+        }
+        apart_each = apart_each && left == 0;
+    } while (apart_each && done < count);
+    return done;
 }
 
 int64_t field_walk_address(const walk *w, int64_t position)

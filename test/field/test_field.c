@@ -306,6 +306,79 @@ START_TEST(a_walk_backwards_is_the_last_position)
 }
 END_TEST
 
+static int64_t nth_of(const field_spans *l, int64_t n)
+{
+    size_t i = 0;
+    for (; n >= l->items[i].count; i++)
+        n -= l->items[i].count;
+    return l->items[i].first == FIELD_ZEROS ? FIELD_ZEROS : l->items[i].first + n * l->items[i].apart;
+}
+
+START_TEST(a_list_of_runs_is_its_numbers)
+{
+    enum { MOST = 64 };
+    for (int round = 0; round < suite_rounds(3000); round++) {
+        field_spans l = {0};
+        int64_t numbers[MOST], count = 0;
+        while (count < MOST) {
+            field_span s = {(int64_t)draw(6) - 1, (int64_t)draw(4), (int64_t)draw(3) + 1};
+            for (int64_t i = 0; i < s.count && count < MOST; i++, count++)
+                numbers[count] = s.first < 0 ? FIELD_ZEROS : s.first + i * s.apart;
+            s.count = count < MOST ? s.count : 1;
+            if (count < MOST)
+                field_spans_add(&l, s);
+        }
+        int64_t listed = 0;
+        for (size_t i = 0; i < l.count; i++)
+            listed += l.items[i].count;
+        for (int64_t i = 0; i < listed; i++)
+            ck_assert_int_eq(nth_of(&l, i), numbers[i]);
+        field_spans_free(&l);
+    }
+}
+END_TEST
+
+/* Of a walk whose strides mostly step over each other, and of one whose addresses meet. */
+START_TEST(addresses_apart_are_followed_to_their_last_positions)
+{
+    for (int round = 0; round < suite_rounds(3000); round++) {
+        walk w = {.count = (unsigned)draw(4) + 1, .base = (int64_t)draw(100)};
+        int64_t positions = 1, reached = 1, size = (int64_t)draw(3) + 1, along, found = 0;
+        unsigned first = (unsigned)draw(w.count);
+        for (unsigned i = 0; i < w.count; i++) {
+            unsigned at = (first + i) % w.count;
+            w.size[at] = (int64_t)draw(4) + 1;
+            w.stride[at] = draw(6) ? (reached + (int64_t)draw(2)) * (i ? 1 : size) : (int64_t)draw(5) - 1;
+            reached += w.stride[at] * (w.size[at] - 1);
+            positions *= w.size[at];
+        }
+        int64_t from = (int64_t)draw((uint64_t)positions), apart = (int64_t)draw(9) + 1, count = (int64_t)draw(12) + 1;
+        int64_t address = field_walk_address(&w, from);
+        from = field_walk_find(&w, address, size, -1); /* the last position is the one that is asked for */
+        address = field_walk_address(&w, from);
+        int64_t n = field_walk_follow(&w, from, size, apart, count, &along);
+        ck_assert(n >= 1 && n <= count);
+        for (int64_t i = 1; i < n; i++) {
+            ck_assert_int_eq(field_walk_address(&w, from + i * along), address + i * apart);
+            ck_assert_int_eq(field_walk_find(&w, address + i * apart, size, -1), from + i * along);
+        }
+        field_spans l = {0};
+        from = field_walk_find(&w, address, 1, -1);
+        found = field_walk_follow_all(&w, from, apart, count, &l);
+        ck_assert(found >= 1 && found <= count);
+        for (int64_t i = 0; i < found; i++)
+            ck_assert_int_eq(field_walk_find(&w, address + i * apart, 1, -1), nth_of(&l, i));
+        field_spans_free(&l);
+        field_span asked = {(int64_t)draw((uint64_t)positions), (int64_t)draw(5), (int64_t)draw(6) + 1};
+        asked.count = asked.first + asked.apart * (asked.count - 1) < positions ? asked.count : 1;
+        n = field_walk_along(&w, asked, &along);
+        ck_assert(n >= 1 && n <= asked.count);
+        for (int64_t i = 0; i < n; i++)
+            ck_assert_int_eq(field_walk_address(&w, asked.first + i * asked.apart), field_walk_address(&w, asked.first) + i * along);
+    }
+}
+END_TEST
+
 START_TEST(digests_are_those_of_the_standard)
 {
     arena *a = arena_new();
@@ -323,6 +396,7 @@ int main(void)
     TCase *tests = suite_case("field");
     suite_tests(tests, arithmetic_is_that_of_residues, products_are_the_same_every_way, words_that_are_mixed_together_are_those_mixed_alone,
                 functions_know_what_order_means, memory_is_a_list_of_cells, copies_are_apart, pieces_of_slabs_are_apart,
-                a_memory_keeps_to_its_budget, a_walk_backwards_is_the_last_position, digests_are_those_of_the_standard);
+                a_memory_keeps_to_its_budget, a_walk_backwards_is_the_last_position, a_list_of_runs_is_its_numbers,
+                addresses_apart_are_followed_to_their_last_positions, digests_are_those_of_the_standard);
     return suite_status("field", tests);
 }

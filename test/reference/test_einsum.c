@@ -726,12 +726,57 @@ START_TEST(test_random_words)
 }
 END_TEST
 
+/* c[P] = sum over X and Y of a[P, X, Y] times b, where Y is two digits; b as a has it, or with X and Y exchanged. */
+
+enum { RUN_P = 2, RUN_X = 3, RUN_Y = 8 };
+
+typedef struct runs_seen {
+    int count, terms;
+    int64_t p;
+    bool exchanged;
+} runs_seen;
+
+static bool see_run(void *of, const einsum_run *run)
+{
+    runs_seen *seen = of;
+    seen->count++;
+    for (int64_t i = 0; i < run->count; i++, seen->terms++) {
+        int64_t x = seen->terms / RUN_Y, y = seen->terms % RUN_Y;
+        ck_assert_int_eq(run->first.a_element + i * run->a_step, (seen->p * RUN_X + x) * RUN_Y + y);
+        ck_assert_int_eq(run->first.b_element + i * run->b_step, seen->exchanged ? y * RUN_X + x : x * RUN_Y + y);
+    }
+    return true;
+}
+
+START_TEST(test_runs)
+{
+    static const layout_axis axes[] = {{"P", RUN_P}, {"X", RUN_X}, {"Y", RUN_Y}};
+    static const uint32_t of_a[] = {0, 1, 2}, of_b[] = {1, 2}, exchanged_b[] = {2, 1}, of_c[] = {0};
+    static const einsum_digit digits[] = {{0, true, 1, RUN_P, 0, 0, 0, 0},
+                                          {1, false, 1, RUN_X, 0, 0, 0, 0},
+                                          {2, false, 2, RUN_Y / 2, 0, 0, 0, 0},
+                                          {2, false, 1, 2, 0, 0, 0, 0}};
+    const einsum_statement sum = {
+        .op = MATH_CONTRACT, .dst = 2, .sources = {0, 1}, .source_count = 2, .accumulator = DTYPE_I32, .digit_count = 4, .digits = digits};
+    for (int exchanged = 0; exchanged < 2; exchanged++)
+        for (int64_t p = 0; p < RUN_P; p++) {
+            const einsum_tensor tensors[] = {
+                {"a", DTYPE_I8, 0, 3, of_a}, {"b", DTYPE_I8, 1, 2, exchanged ? exchanged_b : of_b}, {"c", DTYPE_I32, 2, 1, of_c}};
+            const einsum e = {axes, 3, tensors, 3, &sum, 1, "a,b->c", NULL, 0, NULL};
+            runs_seen seen = {.p = p, .exchanged = exchanged};
+            ck_assert(einsum_runs(&e, 1, 2, p, see_run, &seen));
+            ck_assert_int_eq(seen.terms, RUN_X * RUN_Y);
+            ck_assert_int_eq(seen.count, exchanged ? RUN_X : 1); /* digits that continue each other in both are one run */
+        }
+}
+END_TEST
+
 int main(void)
 {
     TCase *t = suite_case_with("einsum", setup, teardown);
     suite_tests(t, test_round_trip, test_scalar, test_encoder_refuses_texts, test_tensors_refused, test_no_tensors, test_huge_tensor,
                 test_statements_refused, test_shifts, test_digits_refused, test_digits_accepted, test_orders, test_windows, test_borders,
-                test_windows_refused, test_math, test_math_refused, test_moved, test_every_truncation);
+                test_windows_refused, test_math, test_math_refused, test_moved, test_runs, test_every_truncation);
     tcase_add_loop_test(t, test_every_bit, 0, COUNT_OF(files));
     tcase_add_loop_test(t, test_random_words, 0, COUNT_OF(files));
     return suite_status("einsum", t);
