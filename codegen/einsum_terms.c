@@ -167,34 +167,48 @@ static int64_t digit_step(const einsum *e, const einsum_statement *s, const eins
     return einsum_tensor_has(t, d->axis) && einsum_digit_indexes(d, side) ? axis_stride(e, t, d->axis) * d->weight : 0;
 }
 
-/* The summed digits from `first` on, whose values follow each other in a run, with all of them existing: a digit belongs to it where its
- * step continues what the digits inside of it walk in both operands. */
+/* The summed digits from `first` on, whose values follow each other in a run: a digit belongs to it where its step continues what the
+ * digits inside of it walk in both operands, and, where combinations may leave an axis, in the axis that they have in common. */
 typedef struct run_digits {
     uint32_t first; /* the digits' count: there is none */
     int64_t count, a_step, b_step;
+    uint32_t axis;  /* of the innermost one, */
+    int64_t weight; /* and coordinates between two of its values */
 } run_digits;
 
 static run_digits run_digits_of(const einsum *e, const einsum_statement *s)
 {
     run_digits r = {.first = s->digit_count, .count = 1};
-    bool windows = false, copies = s->op == MATH_COPY;
+    bool windows = false, copies = s->op == MATH_COPY, leaves = may_leave(e, s);
     for (uint32_t k = 0; k < s->source_count; k++)
         windows |= has_window(e, s->sources[k]);
-    if (windows || may_leave(e, s))
+    if (windows)
         return r;
     for (uint32_t i = s->digit_count; i-- > 0;) {
         const einsum_digit *d = &s->digits[i];
         if (d->kept)
             continue;
         int64_t a = digit_step(e, s, d, EINSUM_A), b = copies ? 0 : digit_step(e, s, d, EINSUM_B);
-        if (d->size > 1 && r.count > 1 && (a != r.a_step * r.count || b != r.b_step * r.count))
+        bool continues =
+            a == r.a_step * r.count && b == r.b_step * r.count && (!leaves || (d->axis == r.axis && d->weight == r.weight * r.count));
+        if (d->size > 1 && r.count > 1 && !continues)
             break;
+        r.axis = r.count > 1 ? r.axis : d->axis;
+        r.weight = r.count > 1 ? r.weight : d->weight;
         r.a_step = r.count > 1 ? r.a_step : a;
         r.b_step = r.count > 1 ? r.b_step : b;
         r.count *= d->size;
         r.first = i;
     }
     return r;
+}
+
+/* How many values of the run, of which the first exists, do. */
+static int64_t existing(const einsum *e, const einsum_statement *s, const int64_t *counters, const run_digits *along)
+{
+    int64_t first = coordinate(s, counters, EINSUM_SIDES, along->axis) + einsum_largest_shift(s, along->axis);
+    int64_t fit = (e->axes[along->axis].size - 1 - first) / along->weight + 1;
+    return fit < along->count ? fit : along->count;
 }
 
 static bool statement_runs(const einsum *e, const einsum_statement *s, int64_t *counters, bool (*call)(void *of, const einsum_run *run),
@@ -210,7 +224,9 @@ static bool statement_runs(const einsum *e, const einsum_statement *s, int64_t *
                         .a_step = along.a_step,
                         .b_step = along.b_step};
         if (leaves && !exists(e, s, counters))
-            continue;
+            continue; /* nor does what follows in the run: coordinates only grow */
+        if (leaves && r.count > 1)
+            r.count = existing(e, s, counters, &along);
         r.first.a_element = source_element(e, s, counters, s->sources[0], EINSUM_A);
         r.first.b_element = copies ? 0 : source_element(e, s, counters, s->sources[1], EINSUM_B);
         for (uint32_t i = along.first; i < s->digit_count; i++)

@@ -157,6 +157,8 @@ int64_t field_trf_byte(const field_machine *m, int64_t rows, trf_address mode, i
 /* Opens a chain in a slice; false with the fault. */
 bool field_run_open(field_run *r, field_machine *m, const chain *c, size_t time, int64_t unit, fault *f);
 void field_run_close(field_run *r);
+/* The same without its stages: enough for a sink that is asked where its elements are. */
+field_run field_run_unopened(field_machine *m, const chain *c, size_t time, int64_t unit, fault *f);
 
 static inline void field_before(field_stage_run *r, int64_t first, int64_t count, field_value *out)
 {

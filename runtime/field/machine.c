@@ -298,17 +298,22 @@ static int64_t cursor_of(const field_machine *m, const field_event *e, const sta
     return position < 0 ? 0 : e->cursors[end][position];
 }
 
-bool field_run_open(field_run *r, field_machine *m, const chain *c, size_t time, int64_t unit, fault *f)
+field_run field_run_unopened(field_machine *m, const chain *c, size_t time, int64_t unit, fault *f)
 {
     const field_event *e = &m->events[time];
-    *r = (field_run){.machine = m,
-                     .chain = c,
-                     .time = time,
-                     .unit = unit,
-                     .fault = f,
-                     .stage_count = c->stage_count,
-                     .cursors = {cursor_of(m, e, chain_source(c), 0, unit), cursor_of(m, e, chain_sink(c), 1, unit)},
-                     .unknowns = {.seed = m->seed, .key = field_hash(time, (uint64_t)unit)}};
+    return (field_run){.machine = m,
+                       .chain = c,
+                       .time = time,
+                       .unit = unit,
+                       .fault = f,
+                       .stage_count = c->stage_count,
+                       .cursors = {cursor_of(m, e, chain_source(c), 0, unit), cursor_of(m, e, chain_sink(c), 1, unit)},
+                       .unknowns = {.seed = m->seed, .key = field_hash(time, (uint64_t)unit)}};
+}
+
+bool field_run_open(field_run *r, field_machine *m, const chain *c, size_t time, int64_t unit, fault *f)
+{
+    *r = field_run_unopened(m, c, time, unit, f);
     size_t bytes = c->stage_count * sizeof *r->stages;
     for (unsigned i = 0; i < c->stage_count; i++)
         bytes += (c->stages[i].type->field->state_bytes + 15) / 16 * 16;

@@ -170,12 +170,6 @@ static int64_t port_unit(const field_machine *m, const field_place *at)
     return chip < p->chips ? machine_unit_index(m->plans, chip, cluster, slice) : -1;
 }
 
-static bool opened(struct field_trace *t, size_t time, int64_t unit, field_run *r, fault *f)
-{
-    const chain *c = plan_of(t, time, f);
-    return c && field_run_open(r, t->machine, c, time, unit, f);
-}
-
 /* Elements that stand side by side where it came from, `left` of them: how many are asked for. */
 static void count_side_by_side(location *l, const field_cells *of, int64_t left)
 {
@@ -215,25 +209,25 @@ static bool wrote(struct field_trace *t, size_t time, const field_cells *of, int
     l->unit = at->space == FIELD_PORT ? port_unit(m, at) : at->number;
     if (l->unit < 0 || !unit_selected(m, &e->out_units, l->unit))
         return false;
-    field_run r;
-    if (!opened(t, time, l->unit, &r, f))
+    const chain *c = plan_of(t, time, f);
+    if (!c)
         return false;
-    field_stage_run *sink = &r.stages[r.stage_count - 1];
-    const field_stage *type = sink->stage->type->field;
+    field_run r = field_run_unopened(t->machine, c, time, l->unit, f);
+    const field_stage_run sink = {.stage = chain_sink(c), .run = &r};
+    const field_stage *type = sink.stage->type->field;
     int64_t left = 0;
-    l->element = type->find(sink, at, &left, &l->part);
-    l->type = sink->stage->stored;
+    l->element = type->find(&sink, at, &left, &l->part);
+    l->type = sink.stage->stored;
     count_side_by_side(l, of, left);
     found->count = 0;
     int64_t more = l->element >= 0 && l->apart > 0 && l->count < of->count && type->follow
-                       ? type->follow(sink, l->element, of->apart, of->count, found)
+                       ? type->follow(&sink, l->element, of->apart, of->count, found)
                        : 0;
     if (more < l->count) {
         found->count = 0;
         field_spans_add(found, (field_span){l->element, l->apart, l->count});
     }
     l->count = larger(more, l->count);
-    field_run_close(&r);
     if (l->element == -2)
         give_up(t, "a commit is too irregular to be traced", f);
     return l->element >= 0;
@@ -317,7 +311,8 @@ static void read_chain(struct field_trace *t, size_t time, int64_t unit, const f
         give_up(t, "too many chains depend on each other for a value to be traced", f);
         return;
     }
-    if (!opened(t, time, unit, &r, f))
+    const chain *c = plan_of(t, time, f);
+    if (!c || !field_run_open(&r, t->machine, c, time, unit, f))
         return;
     bool keeps = computes(r.chain) && !(t->terms && t->terms->depth == 0);
     field_stage_run *sink = &r.stages[r.stage_count - 1];

@@ -728,11 +728,11 @@ END_TEST
 
 /* c[P] = sum over X and Y of a[P, X, Y] times b, where Y is two digits; b as a has it, or with X and Y exchanged. */
 
-enum { RUN_P = 2, RUN_X = 3, RUN_Y = 8 };
+enum { RUN_P = 2, RUN_X = 3, RUN_Y = 8, RUN_Y_CUT = 7 };
 
 typedef struct runs_seen {
     int count, terms;
-    int64_t p;
+    int64_t p, y_size;
     bool exchanged;
 } runs_seen;
 
@@ -741,16 +741,15 @@ static bool see_run(void *of, const einsum_run *run)
     runs_seen *seen = of;
     seen->count++;
     for (int64_t i = 0; i < run->count; i++, seen->terms++) {
-        int64_t x = seen->terms / RUN_Y, y = seen->terms % RUN_Y;
-        ck_assert_int_eq(run->first.a_element + i * run->a_step, (seen->p * RUN_X + x) * RUN_Y + y);
-        ck_assert_int_eq(run->first.b_element + i * run->b_step, seen->exchanged ? y * RUN_X + x : x * RUN_Y + y);
+        int64_t x = seen->terms / seen->y_size, y = seen->terms % seen->y_size;
+        ck_assert_int_eq(run->first.a_element + i * run->a_step, (seen->p * RUN_X + x) * seen->y_size + y);
+        ck_assert_int_eq(run->first.b_element + i * run->b_step, seen->exchanged ? y * RUN_X + x : x * seen->y_size + y);
     }
     return true;
 }
 
 START_TEST(test_runs)
 {
-    static const layout_axis axes[] = {{"P", RUN_P}, {"X", RUN_X}, {"Y", RUN_Y}};
     static const uint32_t of_a[] = {0, 1, 2}, of_b[] = {1, 2}, exchanged_b[] = {2, 1}, of_c[] = {0};
     static const einsum_digit digits[] = {{0, true, 1, RUN_P, 0, 0, 0, 0},
                                           {1, false, 1, RUN_X, 0, 0, 0, 0},
@@ -758,15 +757,17 @@ START_TEST(test_runs)
                                           {2, false, 1, 2, 0, 0, 0, 0}};
     const einsum_statement sum = {
         .op = MATH_CONTRACT, .dst = 2, .sources = {0, 1}, .source_count = 2, .accumulator = DTYPE_I32, .digit_count = 4, .digits = digits};
-    for (int exchanged = 0; exchanged < 2; exchanged++)
+    for (int way = 0; way < 4; way++)
         for (int64_t p = 0; p < RUN_P; p++) {
+            bool exchanged = way % 2, cut = way / 2; /* cut: the digits leave the axis */
+            const layout_axis axes[] = {{"P", RUN_P}, {"X", RUN_X}, {"Y", cut ? RUN_Y_CUT : RUN_Y}};
             const einsum_tensor tensors[] = {
                 {"a", DTYPE_I8, 0, 3, of_a}, {"b", DTYPE_I8, 1, 2, exchanged ? exchanged_b : of_b}, {"c", DTYPE_I32, 2, 1, of_c}};
             const einsum e = {axes, 3, tensors, 3, &sum, 1, "a,b->c", NULL, 0, NULL};
-            runs_seen seen = {.p = p, .exchanged = exchanged};
+            runs_seen seen = {.p = p, .y_size = axes[2].size, .exchanged = exchanged};
             ck_assert(einsum_runs(&e, 1, 2, p, see_run, &seen));
-            ck_assert_int_eq(seen.terms, RUN_X * RUN_Y);
-            ck_assert_int_eq(seen.count, exchanged ? RUN_X : 1); /* digits that continue each other in both are one run */
+            ck_assert_int_eq(seen.terms, RUN_X * axes[2].size);
+            ck_assert_int_eq(seen.count, exchanged || cut ? RUN_X : 1); /* digits that continue each other in both are one run */
         }
 }
 END_TEST
