@@ -189,9 +189,11 @@ static void add_lanes(const field_stage_run *r, int64_t step, field_span lanes, 
 {
     const contraction *k = r->stage->plan;
     int64_t flits = step / k->tiling * k->collect_flits * (r->run->machine->plans->target->flit_bytes * 8 / bits_of(k));
-    for (int64_t i = 0; i < lanes.count; i++) {
-        int64_t at = lane_source(k, step, lanes.first + i * lanes.apart);
-        field_spans_add(to, (field_span){at < 0 ? FIELD_ZEROS : flits + at, 1, 1});
+    for (int64_t i = 0, n; i < lanes.count; i += n) {
+        int64_t lane = lanes.first + i * lanes.apart, at = lane_source(k, step, lane);
+        bool data = !k->shift.command && at >= 0 && lanes.apart == 1;
+        n = data ? smaller(lanes.count - i, k->data_bytes * 8 / bits_of(k) - lane) : 1;
+        field_spans_add(to, (field_span){at < 0 ? FIELD_ZEROS : flits + at, 1, n});
     }
 }
 
@@ -204,9 +206,11 @@ static void add_weights(const field_stage_run *r, int64_t step, int64_t row, fie
         weights_outside(w, step, address, r->run->fault);
         return;
     }
-    for (int64_t i = 0; i < lanes.count; i++) {
-        int64_t bit = (lanes.first + i * lanes.apart) % w->read_elements * bits;
-        field_spans_add(to, (field_span){trf_address_of(w->target, row, w->rows, w->mode, address + bit / 8) * 8 + bit % 8, bits, 1});
+    for (int64_t i = 0, n; i < lanes.count; i += n) {
+        int64_t element = (lanes.first + i * lanes.apart) % w->read_elements, byte = address + element * bits / 8, bit = element * bits % 8;
+        int64_t together = smaller(w->read_elements - element, (trf_contiguous_bytes(w->target, w->mode, byte) * 8 - bit) / bits);
+        n = lanes.apart == 1 ? smaller(lanes.count - i, together) : 1;
+        field_spans_add(to, (field_span){trf_address_of(w->target, row, w->rows, w->mode, byte) * 8 + bit, bits, n});
     }
 }
 

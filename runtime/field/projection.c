@@ -227,7 +227,8 @@ typedef struct source_side {
     unsigned guard_count;
     int64_t *elements, *coordinates; /* by line; of each guard by line */
     uint64_t *factors;
-    int64_t base; /* of the element: shifts */
+    int64_t apart; /* elements between two lines that follow each other; 0: not always as many */
+    int64_t base;  /* of the element: shifts */
 } source_side;
 
 typedef struct projecting {
@@ -239,13 +240,17 @@ typedef struct projecting {
     uint64_t sums[PARALLEL_PARTS];
 } projecting;
 
+/* Those of an axis with the heaviest first, so that its coordinates follow each other where they can. */
 static void list_digits(const einsum *e, const einsum_statement *s, digit_class of, digit_list *out)
 {
     out->count = 0;
     out->combinations = 1;
     for (uint32_t i = 0; i < s->digit_count; i++)
         if (s->digits[i].size > 1 && class_of(e, s, &s->digits[i]) == of) {
-            out->items[out->count++] = &s->digits[i];
+            unsigned at = out->count++;
+            for (; at > 0 && out->items[at - 1]->axis == s->digits[i].axis && out->items[at - 1]->weight < s->digits[i].weight; at--)
+                out->items[at] = out->items[at - 1];
+            out->items[at] = &s->digits[i];
             out->combinations *= s->digits[i].size;
         }
 }
@@ -319,6 +324,9 @@ static bool side_open(projecting *p, source_side *x, einsum_side side, const fie
         for (unsigned g = 0; g < guard_count; g++)
             x->coordinates[(size_t)g * lines + (size_t)i] = added(&x->digits, i, guards[g], EINSUM_SIDES);
     }
+    x->apart = x->digits.combinations > 1 ? x->elements[1] - x->elements[0] : 0;
+    for (int64_t i = 1; i < x->digits.combinations; i++)
+        x->apart = x->elements[i] - x->elements[i - 1] == x->apart ? x->apart : 0;
     x->base = element_of(p, &(digit_list){.combinations = 1}, 0, side, true);
     return true;
 }
@@ -342,14 +350,20 @@ static uint64_t sum_of_lines(const projecting *p, const source_side *x, int64_t 
     for (int64_t first = 0, count; first < lines; first += count) {
         uint64_t values[BLOCK];
         count = first + BLOCK < lines ? BLOCK : lines - first;
-        for (int64_t i = 0; i < count; i++)
-            values[i] = (uint64_t)(base + x->elements[first + i]);
-        field_inputs_at(x->key, values, count);
-        for (int64_t i = 0; i < count; i++) {
-            if (i % RESIDUE_PRODUCTS == 0)
-                sum = residue(sum);
-            if (x->guard_count == 0 || is_inside(p, x, both, first + i))
-                sum += (unsigned __int128)x->factors[first + i] * values[i];
+        if (x->apart > 0) {
+            field_inputs_from(x->key, (uint64_t)(base + x->elements[first]), x->apart, count, values);
+        } else {
+            for (int64_t i = 0; i < count; i++)
+                values[i] = (uint64_t)(base + x->elements[first + i]);
+            field_inputs_at(x->key, values, count);
+        }
+        for (int64_t i = 0; x->guard_count > 0 && i < count; i++)
+            values[i] = is_inside(p, x, both, first + i) ? values[i] : 0;
+        for (int64_t i = 0, end; i < count; i = end) {
+            end = i + RESIDUE_PRODUCTS < count ? i + RESIDUE_PRODUCTS : count;
+            sum = residue(sum);
+            for (int64_t j = i; j < end; j++)
+                sum += (unsigned __int128)x->factors[first + j] * values[j];
         }
     }
     return residue(sum);

@@ -333,7 +333,7 @@ static bool wanted_open(wanted *w, const steps *x, named_run *r)
     *w = (wanted){.run = r,
                   .classes = malloc((items + 1) * sizeof *w->classes),
                   .numbers = malloc((items + 1) * sizeof *w->numbers),
-                  .rows = calloc((size_t)(MOST_CLASSES * k->rows), sizeof *w->rows)};
+                  .rows = malloc((size_t)(MOST_CLASSES * k->rows + 1) * sizeof *w->rows)};
     field_value *factors = malloc((items * (size_t)k->rows + 1) * sizeof *factors);
     bool done = w->classes && w->numbers && w->rows && factors;
     if (done)
@@ -593,7 +593,7 @@ static void add_job(void *of, unsigned worker, size_t index)
     summing *s = of;
     bool packets = index < s->packet_count;
     added *a = packets ? &s->packets[index] : &s->weights[index - s->packet_count];
-    a->values = calloc((size_t)(s->keys[a->keys].count * s->steps.pairs->lanes) + 1, sizeof *a->values);
+    a->values = malloc(((size_t)(s->keys[a->keys].count * s->steps.pairs->lanes) + 1) * sizeof *a->values);
     bool done = a->values && (packets ? add_packets(s, a) : add_weights(s, a));
     s->failed[worker] = s->failed[worker] || !done;
 }

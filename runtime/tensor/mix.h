@@ -35,20 +35,24 @@ void mix_counted(const mix_form *form, uint64_t first, uint64_t step, uint64_t *
 void mix_words_avx2(const mix_form *form, uint64_t *words, int64_t count);
 void mix_counted_avx2(const mix_form *form, uint64_t first, uint64_t step, uint64_t *words, int64_t count);
 
+static inline uint64_t mix_one(const mix_form *f, uint64_t word)
+{
+    uint64_t x = mix_word((word + f->add) ^ f->key) >> f->shift;
+    return x == f->never ? 0 : x;
+}
+
 static inline void mix_words_here(const mix_form *form, uint64_t *words, int64_t count)
 {
     const mix_form f = *form;
-    for (int64_t i = 0; i < count; i++) {
-        uint64_t x = mix_word((words[i] + f.add) ^ f.key) >> f.shift;
-        words[i] = x == f.never ? 0 : x;
-    }
+    for (int64_t i = 0; i < count; i++)
+        words[i] = mix_one(&f, words[i]);
 }
 
 static inline void mix_counted_here(const mix_form *form, uint64_t first, uint64_t step, uint64_t *words, int64_t count)
 {
+    const mix_form f = *form;
     for (int64_t i = 0; i < count; i++, first += step)
-        words[i] = first;
-    mix_words_here(form, words, count);
+        words[i] = mix_one(&f, first);
 }
 
 #endif
