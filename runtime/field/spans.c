@@ -19,7 +19,7 @@ static bool joined(field_span *last, field_span s)
 
 void field_spans_add(field_spans *l, field_span s)
 {
-    enum { FIRST = 64 };
+    enum { FIRST = 32 }; /* less than a KiB, which the allocator keeps at hand */
     if (l->failed || (l->count > 0 && joined(&l->items[l->count - 1], s)))
         return;
     if (l->count == l->capacity) {

@@ -179,8 +179,22 @@ static void count_side_by_side(location *l, const field_cells *of, int64_t left)
     l->count = whole ? smaller((left - 1) / larger(l->apart, 1) + 1, of->count) : left * bits - l->part * FIELD_CELL_BITS >= of->width;
 }
 
-/* Has the event written the first cell? Then where from, and as many others as are known to come from there (elements of a chain: `found`).
- * limit: packets of this DMA before which to look; -1: all. */
+/* Elements of a sink, of which l->element is the first that was asked for: as many others as are known. */
+static void find_others(const field_stage_run *sink, const field_cells *of, location *l, field_spans *found)
+{
+    const field_stage *type = sink->stage->type->field;
+    bool asks = l->apart > 0 && l->count < of->count && type->follow;
+    found->count = 0;
+    int64_t more = asks ? type->follow(sink, l->element, of->apart, of->count, found) : 0;
+    if (more < l->count) {
+        found->count = 0;
+        field_spans_add(found, (field_span){l->element, l->apart, l->count});
+    }
+    l->count = larger(more, l->count);
+}
+
+/* Has the event written the first cell? Then where from, and as many others as are known to come from there (elements of a chain, where
+ * there are more than one: `found`). limit: packets of this DMA before which to look; -1: all. */
 static bool wrote(struct field_trace *t, size_t time, const field_cells *of, int64_t limit, location *l, field_spans *found,
                   field_cells *from, int64_t *packet, fault *f)
 {
@@ -214,20 +228,12 @@ static bool wrote(struct field_trace *t, size_t time, const field_cells *of, int
         return false;
     field_run r = field_run_unopened(t->machine, c, time, l->unit, f);
     const field_stage_run sink = {.stage = chain_sink(c), .run = &r};
-    const field_stage *type = sink.stage->type->field;
     int64_t left = 0;
-    l->element = type->find(&sink, at, &left, &l->part);
+    l->element = sink.stage->type->field->find(&sink, at, &left, &l->part);
     l->type = sink.stage->stored;
     count_side_by_side(l, of, left);
-    found->count = 0;
-    int64_t more = l->element >= 0 && l->apart > 0 && l->count < of->count && type->follow
-                       ? type->follow(&sink, l->element, of->apart, of->count, found)
-                       : 0;
-    if (more < l->count) {
-        found->count = 0;
-        field_spans_add(found, (field_span){l->element, l->apart, l->count});
-    }
-    l->count = larger(more, l->count);
+    if (of->count > 1 && l->element >= 0)
+        find_others(&sink, of, l, found);
     if (l->element == -2)
         give_up(t, "a commit is too irregular to be traced", f);
     return l->element >= 0;
@@ -431,7 +437,9 @@ void field_trace_read(struct field_trace *t, const field_place *at, dtype type, 
                 break;
             if (computed) {
                 part = part.elements.count > 0 ? part : (part_read){l.time, l.unit, part.elements, part.found, out};
-                for (size_t j = 0; j < part.found.count; j++)
+                if (n == 1)
+                    field_spans_add(&part.elements, (field_span){l.element, 1, 1});
+                for (size_t j = 0; j < part.found.count && n > 1; j++)
                     field_spans_add(&part.elements, part.found.items[j]);
             } else if (!whole) {
                 *out = read_cells(t, &of.at, type, time, u, f);
