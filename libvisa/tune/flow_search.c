@@ -192,6 +192,11 @@ static int64_t pass_cycles(const space *x, const flow_plan *p, size_t step)
             int64_t lanes = flow_folded_lanes(x->f, p, from->groups, from->count, s->operations[k].group);
             shared += p->split[s->operations[k].group].slice + (lanes < LANES ? tile / lanes - cycles : 0);
         }
+    if (flow_flits_of(x->f, p, s).slices > 1) {
+        const flow_split *folded = &p->split[s->operations[0].group];
+        const int64_t flits = ceil_div(tile, LANES);
+        return flits + 2 * flits / folded->slice + tile / folded->tile + shared + 2 * FILL;
+    }
     int64_t first = from->place == FLOW_STREAM ? larger(cycles, steps_of(x, p, from)) : cycles;
     return first + (passes - 1) * cycles + passes * FILL + shared;
 }
@@ -199,6 +204,7 @@ static int64_t pass_cycles(const space *x, const flow_plan *p, size_t step)
 /* The contexts, and when each value is there: cycles from the start. */
 typedef struct clocks {
     int64_t dma, main, sub, ready[FLOW_VALUES_MAX];
+    int64_t half_ready[FLOW_VALUES_MAX]; /* the first of two copies */
 } clocks;
 
 static void follow(const space *x, const flow_plan *p, size_t step, clocks *c)
@@ -209,14 +215,22 @@ static void follow(const space *x, const flow_plan *p, size_t step, clocks *c)
     if (s->kind == FLOW_ONES) /* long before they are needed */
         return;
     if (s->kind == FLOW_LOAD) {
-        c->ready[s->to] = c->dma += copy_cycles(x, p, &f->values[s->to], false);
+        const int64_t copy = copy_cycles(x, p, &f->values[s->to], false), half = (copy - x->t->dma_startup_cycles) / 2;
+        c->half_ready[s->to] = c->dma + x->t->dma_startup_cycles + half;
+        c->dma += copy + (flow_comes_twice(f, p, x->t, &f->values[s->to]) ? x->t->dma_startup_cycles : 0);
+        c->ready[s->to] = c->dma;
         return;
     }
     bool is_copy = s->kind == FLOW_PASS && tune_flow_is_copy(f, s), by_sub = is_copy || (s->kind == FLOW_FILL && !p->main_weights);
     if (s->kind == FLOW_FILL && flow_hands_halves(f, p, x->t, from)) {
-        const int64_t half = fill_cycles(x, p, s) / 2;
-        c->sub = half + larger(c->sub, c->ready[s->from]);
-        c->main = half + larger(c->main, c->ready[s->from]);
+        const bool twice = flow_comes_twice(f, p, x->t, from);
+        const int64_t each = fill_cycles(x, p, s) / (twice ? 4 : 2);
+        if (twice) {
+            c->sub = each + larger(c->sub, c->half_ready[s->from]);
+            c->main = each + larger(c->main, c->half_ready[s->from]);
+        }
+        c->sub = each + larger(c->sub, c->ready[s->from]);
+        c->main = each + larger(c->main, c->ready[s->from]);
         c->ready[s->to] = c->main = larger(c->main, c->sub) + flits_of_weights(x, p, &f->values[s->to]);
         return;
     }
@@ -580,6 +594,14 @@ static bool any_halves(const space *x, const flow_plan *p)
     return halves;
 }
 
+static bool any_twice(const space *x, const flow_plan *p)
+{
+    bool twice = false;
+    for (size_t i = 0; i < x->f->value_count; i++)
+        twice = twice || flow_comes_twice(x->f, p, x->t, &x->f->values[i]);
+    return twice;
+}
+
 static bool any_ahead(const space *x, const flow_plan *p)
 {
     bool ahead = false;
@@ -626,6 +648,12 @@ static void consider(space *x, flow_plan *p, size_t g, int64_t slices, bool clus
                 continue;
             estimate(x, p, limit_of(x, false));
             keep(x, p);
+            flow_plan twice = *p;
+            twice.twice = p->halves && p->cycles < limit_of(x, false);
+            if (twice.twice && any_twice(x, &twice)) {
+                estimate(x, &twice, limit_of(x, false));
+                keep(x, &twice);
+            }
             consider_staying(x, p);
             flow_plan brought = *p;
             if (bring(x, &brought))

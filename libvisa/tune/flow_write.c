@@ -248,6 +248,29 @@ flow_ring flow_left_of(const tune_flow *f, const flow_plan *p, const flow_value 
     return (flow_ring){p->split[shared].slice, out->groups[left], 0};
 }
 
+flow_ring flow_flits_of(const tune_flow *f, const flow_plan *p, const flow_step *s)
+{
+    enum { WAITS = 32 }; /* cycles until the first flits of two passes more are there */
+    const flow_ring none = {1, NO_GROUP, 0};
+    const tune_operation *o = &s->operations[0];
+    const flow_value *from = &f->values[s->from], *to = &f->values[s->to];
+    if (s->kind != FLOW_PASS || s->count != 1 || o->what < TUNE_FOLD_MAX || from->place != FLOW_DM || to->place != FLOW_VRF)
+        return none;
+    const flow_split *shared = &p->split[o->group];
+    if (shared->slice == 1 || !from->is_packed || from->groups[from->count - 1] != o->group || shared->tile % LANES != 0 ||
+        shared->padded != f->groups[o->group].size)
+        return none;
+    int64_t rows = 1;
+    size_t left = NO_GROUP;
+    for (size_t i = 0; i + 1 < from->count; i++) {
+        const int64_t tile = p->split[from->groups[i]].tile;
+        rows *= tile;
+        left = left == NO_GROUP && tile % shared->slice == 0 ? from->groups[i] : left;
+    }
+    const int64_t flits = rows * (shared->tile / LANES);
+    return left != NO_GROUP && 2 * flits / shared->slice + rows + WAITS < flits ? (flow_ring){shared->slice, left, 0} : none;
+}
+
 /* Is it an operand of these operations, and of no others? */
 static bool follows_fold(const tune_flow *f, const flow_value *v, size_t group)
 {
@@ -314,12 +337,23 @@ flow_handing flow_handing_of(const tune_flow *f, const flow_plan *p, const targe
     return h;
 }
 
-bool flow_hands_halves(const tune_flow *f, const flow_plan *p, const target *t, const flow_value *v)
+/* Is what each slice brings of weights so many equal parts? */
+static bool hands_parts(const tune_flow *f, const flow_plan *p, const target *t, const flow_value *v, int64_t parts)
 {
     const flow_handing h = flow_handing_of(f, p, t, v);
     if (!p->halves || h.slices == 1 || (f->copied_alone >> (v - f->values) & 1))
         return false;
-    return h.lanes < LANES || p->split[v->groups[v->count - 2]].tile % (2 * LANES * h.groups) == 0;
+    return h.lanes * parts <= LANES || p->split[v->groups[v->count - 2]].tile % (parts * LANES * h.groups) == 0;
+}
+
+bool flow_hands_halves(const tune_flow *f, const flow_plan *p, const target *t, const flow_value *v)
+{
+    return hands_parts(f, p, t, v, 2);
+}
+
+bool flow_comes_twice(const tune_flow *f, const flow_plan *p, const target *t, const flow_value *v)
+{
+    return p->twice && hands_parts(f, p, t, v, 4);
 }
 
 int64_t flow_folded_lanes(const tune_flow *f, const flow_plan *p, const size_t *groups, size_t count, size_t folded)
@@ -598,19 +632,25 @@ static const char *left_of_handing(const writer *w, const flow_handing *h, size_
     return lanes || groups ? TUNE_LIST(w->a, lanes, groups) : NULL;
 }
 
-/* Positions of the kept axis in a half: the outermost digit of what each of these slices brings has two. */
-static int64_t half_of(const writer *w, const flow_handing *h, size_t kept)
+/* Positions of the kept axis in one of so many parts: the outermost digit of what each of these slices brings has them. */
+static int64_t part_of_handing(const writer *w, const flow_handing *h, size_t kept, int64_t parts)
 {
-    return h->lanes < LANES ? LANES / 2 : w->p->split[kept].tile / 2;
+    return h->lanes * parts <= LANES ? LANES / parts : w->p->split[kept].tile / parts;
 }
 
-/* Of what a slice brings, a half. */
-static const char *left_of_half(const writer *w, const flow_handing *h, size_t kept)
+/* Of what a slice brings, one of so many parts. */
+static const char *left_of_part(const writer *w, const flow_handing *h, size_t kept, int64_t parts)
 {
-    const bool of_lanes = h->lanes < LANES;
-    const int64_t groups = w->p->split[kept].tile / (LANES * h->groups);
-    return TUNE_LIST(w->a, of_lanes ? digit(w, kept, h->lanes, LANES / 2 / h->lanes) : NULL,
-                     digit(w, kept, LANES * h->groups, of_lanes ? groups : groups / 2));
+    const bool of_lanes = h->lanes * parts <= LANES;
+    const int64_t lanes = LANES / h->lanes, groups = w->p->split[kept].tile / (LANES * h->groups);
+    return TUNE_LIST(w->a, digit(w, kept, h->lanes, of_lanes ? lanes / parts : lanes),
+                     digit(w, kept, LANES * h->groups, of_lanes ? groups : groups / parts));
+}
+
+/* Of weights that come in two copies, what both bring. */
+static const char *name_of_both(const writer *w, const flow_value *v)
+{
+    return arena_printf(w->a, "halves_%zu", (size_t)(v - w->f->values));
 }
 
 /* Of what goes into the VRF, the tiles that each of them brings, and `last` after them. */
@@ -679,6 +719,22 @@ static void write_packets_around(writer *w, const flow_value *v, const flow_ring
     end_step(w);
 }
 
+/* Weights that slices hand on, in two copies. */
+static void write_both(writer *w, const flow_value *v, const flow_handing *h)
+{
+    const size_t kept = v->groups[v->count - 2];
+    const char *both = name_of_both(w, v), *half = digit(w, kept, part_of_handing(w, h, kept, 2), 2), *part = part_of(w, v, ".view()");
+    begin_step(w, arena_printf(w->a,
+                               "In two copies, once for %" PRId64 " slices: the Switch Engine hands on what is there while the rest comes",
+                               h->slices));
+    tune_line(&w->page, "let mut %s: DmTensor<%s, Chip, Cluster, m![%s], m![%s]> = DmTensor::new();", both, type_name(v->type),
+              slices(w, 0, h->group), TUNE_LIST(w->a, half, left_of_part(w, h, kept, 2), tile(w, v->groups[v->count - 1])));
+    for (int i = 0; i < 2; i++)
+        tune_line(&w->page, "%s%s.tile::<m![%s], 1, _>(%d).to_dm_view(&mut device.tdma, %s.view_mut().tile::<m![%s], 1, _>(%d));",
+                  w->f->e->tensors[v->tensor].port, *part ? part : ".view()", half, i, both, half, i);
+    end_step(w);
+}
+
 static void write_load(writer *w, const flow_step *s)
 {
     const flow_value *v = &w->f->values[s->to];
@@ -695,6 +751,11 @@ static void write_load(writer *w, const flow_step *s)
         const bool is_kept = (w->f->copied_alone >> (v - w->f->values) & 1);
         const size_t kept = v->groups[v->count - 2];
         w->around = is_kept ? digit(w, kept, 1, h.slices) : handed_digits(w, &h, kept);
+        if (flow_comes_twice(w->f, w->p, w->t, v)) {
+            write_both(w, v, &h);
+            w->around = NULL;
+            return;
+        }
         begin_step(w, arena_printf(w->a, "%" PRId64 " bytes for each slice, once for %" PRId64 " of them: the Switch Engine hands them on",
                                    ceil_div(elements * dtype_row_of(v->type)->bits, 8), h.slices));
         tune_line(&w->page, "let %s: DmTensor<%s, Chip, Cluster, m![%s], m![%s]> = %s%s.to_dm(&mut device.tdma);", v->name,
@@ -1004,27 +1065,36 @@ static const char *in_flits(const writer *w, size_t summed)
     return padded_to(w, tile(w, summed), part, round_up(part, flit));
 }
 
-/* Weights that slices hand on come into DM, in each slice all that it multiplies. Halves are outermost, so that neither context waits. */
+/* Weights that slices hand on come into DM, in each slice all that it multiplies. Parts are outermost, so that neither context waits. */
 static const char *write_halves_around(writer *w, const flow_value *from, const flow_value *to)
 {
     const flow_handing h = flow_handing_of(w->f, w->p, w->t, from);
     const size_t kept = from->groups[from->count - 2], summed = from->groups[from->count - 1];
-    const int64_t of = half_of(w, &h, kept), tile_of = w->p->split[kept].tile;
-    const char *name = arena_printf(w->a, "around_%d", w->step), *half = digit(w, kept, of, 2), *sums = tile(w, summed),
-               *time = left_of_half(w, &h, kept), *rest = digit(w, kept, 2 * of, tile_of / (2 * of));
-    begin_step(w, "All get what each of these slices has, a half by the sub context and a half by main");
+    const bool twice = flow_comes_twice(w->f, w->p, w->t, from);
+    const int parts = twice ? 4 : 2;
+    const int64_t of = part_of_handing(w, &h, kept, parts), tile_of = w->p->split[kept].tile;
+    const char *name = arena_printf(w->a, "around_%d", w->step), *part = digit(w, kept, of, parts), *half = digit(w, kept, of, 2),
+               *sums = tile(w, summed), *time = left_of_part(w, &h, kept, parts),
+               *rest = digit(w, kept, parts * of, tile_of / (parts * of)),
+               *copy = twice ? digit(w, kept, part_of_handing(w, &h, kept, 2), 2) : NULL;
+    begin_step(w, twice ? "All get what each of these slices has, of each copy a half by the sub context and a half by main"
+                        : "All get what each of these slices has, a half by the sub context and a half by main");
     tune_line(&w->page, "let mut %s: DmTensor<%s, Chip, Cluster, Slice, m![%s]> = DmTensor::new();", name, type_name(to->type),
-              TUNE_LIST(w->a, half, rest, digit(w, kept, 1, of), sums));
-    for (int i = 0; i < 2; i++) {
-        tune_line(&w->page, "device.%s", i == 0 ? "sub" : "main");
-        tune_line(&w->page, "    .begin(%s.view().tile::<m![%s], 1, _>(%d))", from->name, half, i);
+              TUNE_LIST(w->a, part, rest, digit(w, kept, 1, of), sums));
+    for (int i = 0; i < parts; i++) {
+        tune_line(&w->page, "device.%s", i % 2 == 0 ? "sub" : "main");
+        if (twice)
+            tune_line(&w->page, "    .begin(%s.view().tile::<m![%s], 1, _>(%d).tile::<m![%s], 1, _>(%d))", name_of_both(w, from), copy,
+                      i / 2, half, i % 2);
+        else
+            tune_line(&w->page, "    .begin(%s.view().tile::<m![%s], 1, _>(%d))", from->name, half, i);
         tune_line(&w->page, "    .fetch::<m![%s], m![%s]>()", TUNE_LIST(w->a, in_list(time)), TUNE_LIST(w->a, sums));
         if (from->type != to->type)
             tune_line(&w->page, "    .fetch_cast::<%s>()", type_name(to->type));
         tune_line(&w->page, "    .switch::<Slice, m![%s]>(SwitchConfig::Broadcast1 { slice1: %" PRId64 ", slice0: %" PRId64 " })",
                   TUNE_LIST(w->a, in_list(time), handed_digits(w, &h, kept)), h.slices, h.inside);
         tune_line(&w->page, "    .collect()");
-        tune_line(&w->page, "    .commit_view(%s.view_mut().tile::<m![%s], 1, _>(%d));", name, half, i);
+        tune_line(&w->page, "    .commit_view(%s.view_mut().tile::<m![%s], 1, _>(%d));", name, part, i);
     }
     end_step(w);
     return name;
@@ -1193,9 +1263,74 @@ static void write_shared(writer *w, stream *made, const char *name, bool into_vr
               into_vrf ? "VrfTensor" : "DmTensor", type_name(w->f->meets), element(w, made), name);
 }
 
+/* The fold of flow_flits_of: over slices, then in the flits that each of them gets of it, then around. */
+static void write_flits(writer *w, const flow_step *s, const flow_ring *rows)
+{
+    const tune_flow *f = w->f;
+    const flow_value *to = &f->values[s->to];
+    const size_t folded = s->operations[0].group;
+    const tune_epilogue e = flow_passes(f, w->p, s, w->a);
+    const tune_pass *fold = &e.passes[0];
+    const flow_ring none = w->left;
+    const char *type = type_name(f->meets), *flits = arena_printf(w->a, "flits_%d", w->step),
+               *part = arena_printf(w->a, "part_%d", w->step);
+    stream x = {.name = f->values[s->from].name, .type = f->values[s->from].type, .count = f->values[s->from].count, .is_packed = true};
+    memcpy(x.groups, f->values[s->from].groups, sizeof x.groups);
+    stream made = x;
+    leave_out(&made, folded);
+    const char *all = time_of(w, &made, NO_GROUP), *whole = element(w, &made), *shared = slices(w, 0, folded);
+
+    begin_step(w, arena_printf(w->a, "%s, flit by flit: each of these slices gets some rows", told(w, fold, s, false)));
+    w->left = *rows;
+    x.gathered = made.gathered = 1U << folded;
+    const char *place = slice_type(w, made.gathered), *of = time_of(w, &x, folded);
+    tune_line(&w->page, "let %s: DmTensor<%s, Chip, Cluster, %s, m![%s]> = device.main", flits, type, place, element(w, &x));
+    w->left = none;
+    write_fetch(w, &x, folded, f->meets);
+    w->left = *rows;
+    tune_line(&w->page, "    .vector_init()");
+    tune_line(&w->page, "    .vector_inter_slice_reduce::<%s, m![%s]>(%s)", place, of, fold->over_slices);
+    tune_line(&w->page, "    .vector_final()");
+    tune_line(&w->page, "    .commit_trim::<m![%s]>()", packet_of(w, &x));
+    tune_line(&w->page, "    .commit();");
+    end_step(w);
+
+    begin_step(w, "What is in the flits of a row");
+    tune_line(&w->page, "let %s: DmTensor<%s, Chip, Cluster, %s, m![%s]> = device.main", part, type, place, element(w, &made));
+    x.name = flits;
+    x.type = f->meets;
+    const tune_pass in_slice = {.narrow = fold->narrow, .fold = fold->fold};
+    stream own = x;
+    write_fetch(w, &x, folded, f->meets);
+    write_pass(w, &in_slice, &own, false, false);
+    tune_line(&w->page, "    .commit_trim::<m![1 # 8]>()");
+    tune_line(&w->page, "    .commit();");
+    end_step(w);
+
+    begin_step(w, "All get the rows of each other");
+    const char *here = time_of(w, &made, NO_GROUP);
+    int64_t inside = w->p->split[rows->group].tile / rows->slices;
+    for (size_t i = made.count; made.groups[i - 1] != rows->group; i--)
+        inside *= w->p->split[made.groups[i - 1]].tile;
+    w->left = none;
+    tune_line(&w->page, "let %s: VrfTensor<%s, Chip, Cluster, m![%s], m![%s]> = device.main", to->name, type, shared, whole);
+    tune_line(&w->page, "    .begin(%s.view())", part);
+    tune_line(&w->page, "    .fetch::<m![%s], m![1 # 8]>()", here);
+    tune_line(&w->page, "    .switch::<m![%s], m![%s]>(SwitchConfig::Broadcast01 { slice1: %" PRId64 ", slice0: 1, time0: %" PRId64 " })",
+              shared, all, rows->slices, inside);
+    tune_line(&w->page, "    .collect()");
+    write_shared(w, &made, to->name, true);
+    end_step(w);
+}
+
 static void write_passes(writer *w, const flow_step *s)
 {
     const tune_flow *f = w->f;
+    const flow_ring flits = flow_flits_of(f, w->p, s);
+    if (flits.slices > 1) {
+        write_flits(w, s, &flits);
+        return;
+    }
     const flow_value *from = &f->values[s->from], *to = &f->values[s->to];
     tune_epilogue e = flow_passes(f, w->p, s, w->a);
     stream x = {.name = from->name, .type = from->type, .count = from->count, .is_packed = from->is_packed};

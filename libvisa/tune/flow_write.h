@@ -23,6 +23,7 @@ typedef struct flow_plan {
     bool hands;        /* slices that share weights bring a part of them each, which go around on the way into the TRF */
     bool hands_kept;   /* and of what goes into the VRF alone, on the way there */
     bool halves;       /* weights go around by both contexts, a half each, into DM; main fills the TRF with them */
+    bool twice;        /* and come in two copies, of which the first one goes around while the other one comes */
     bool ahead;        /* rows of all iterations come in one copy in front of their loop */
     int64_t brought;   /* positions of the result's outermost axis that a slice writes after a copy from DM to DM has brought them there; */
     int64_t brought_clusters; /* in so many clusters. 0: slices write what they have computed */
@@ -100,6 +101,11 @@ unsigned flow_gathered_of(const tune_flow *f, const flow_plan *p, const flow_val
  * first of them has all. One slice: so it is. */
 flow_ring flow_left_of(const tune_flow *f, const flow_plan *p, const flow_value *v);
 
+/* Of a fold of values in DM over what slices share, whose result all of them need: whole flits of a row are folded over slices first, and
+ * each slice gets some rows, positions of this group, folds what is in the flits of these, and sends them around. One slice: each folds its
+ * own flits first, which takes two cycles for each of them. */
+flow_ring flow_flits_of(const tune_flow *f, const flow_plan *p, const flow_step *s);
+
 /* Of weights that are handed on: slices that have parts of this group, which the weights have not, bring a part of them each. Of the
  * weights' kept axis that is the inner part of the 8 in the lanes, and the inner part of what is outside of them; of what goes into the
  * VRF, where no lanes are, the inner part of the axis in front of the innermost. `inside`: slices between two that differ in the group;
@@ -110,8 +116,9 @@ typedef struct flow_handing {
 } flow_handing;
 flow_handing flow_handing_of(const tune_flow *f, const flow_plan *p, const target *t, const flow_value *v);
 
-/* Do its halves go around by both contexts? Each slice must bring an even part. */
+/* Do its halves go around by both contexts? Each slice must bring an even part. And those of each of two copies? */
 bool flow_hands_halves(const tune_flow *f, const flow_plan *p, const target *t, const flow_value *v);
+bool flow_comes_twice(const tune_flow *f, const flow_plan *p, const target *t, const flow_value *v);
 
 /* What comes in front of the loop, though iterations share it: rows of a contraction that nothing else needs, and of the operands that are
  * kept in the VRF those with no other axis. */

@@ -68,11 +68,11 @@ def random_questions(seed, count):
     print(f"flows: {answered} of {count} random questions have an answer")
 
 
-def computed(question, sizes, inputs, count, dtype="f32", budget="0s"):
+def computed(question, sizes, inputs, count, dtype="f32", budget="0s", options=()):
     """What the kernel for a question makes of inputs, name: (shape, values); nothing where there is none."""
     with tempfile.TemporaryDirectory() as work:
         path = lambda name: os.path.join(work, name)
-        made = tune(question, sizes, f"--dtype={dtype}", f"--budget={budget}", "--emit=bin", "-o", path("q.bin"))
+        made = tune(question, sizes, f"--dtype={dtype}", f"--budget={budget}", *options, "--emit=bin", "-o", path("q.bin"))
         if made.status:
             check("E-TUNE-NONE" in made.text(), f"{question} {sizes}: {made.text()}")
             return None
@@ -267,6 +267,25 @@ def attentions():
         check(worst < 5e-3, f"attention {of}: {worst} from what Python computes")
 
 
+def shared_folds():
+    """Whole flits of a row are folded over slices first; keys come in two copies, of which each half goes around by one context."""
+    rng = random.Random(9)
+    r, c, options = 64, 512, ["--clusters=1", "--slices=8"]
+    question = "Y[r, c] = X[r, c] - max(c) X[r, c]"
+    made = tune(question, {"r": r, "c": c}, "--dtype=f32", "--budget=0s", *options).text()
+    check("flit by flit" in made, f"{question}: no fold of whole flits: this question no longer tests it: {made[:300]}")
+    rows = [[rng.randint(-1000, 1000) for _ in range(c)] for _ in range(r)]
+    found = computed(question, {"r": r, "c": c}, {"x": ((r, c), sum(rows, []))}, r * c, options=options)
+    check(list(found) == [v - max(row) for row in rows for v in row], f"{question}: not what Python computes")
+    question = "P[h, q, s] = softmax(s) (sum(d) Q[h, q, d] * K[h, s, d])"
+    made = re.sub(r"\s+", "", tune(question, {"h": 8, "q": 512, "s": 512, "d": 128}, "--budget=0s").text())
+    copies = re.findall(r"k\.view\(\)\.tile::<m!\[(\S+?)\],1,_>\((\d)\)\.to_dm_view\(&mutdevice\.tdma,(\w+)\.view_mut\(\)\.tile::<m!\[\1\],1,_>\(\2\)", made)
+    check([x[1] for x in copies] == ["0", "1"], f"{question}: its keys do not come in two copies: this question no longer tests it")
+    around = re.findall(r"device\.(sub|main)\.begin\(halves_\d+\.view\(\)\.tile::<m!\[\S+?\],1,_>\((\d)\)\.tile::<m!\[\S+?\],1,_>\((\d)\)\)"
+                        r".*?view_mut\(\)\.tile::<m!\[\S+?\],1,_>\((\d)\)", made)
+    check(around == [("sub", "0", "0", "0"), ("main", "0", "1", "1"), ("sub", "1", "0", "2"), ("main", "1", "1", "3")], f"{question}: {around}")
+
+
 # What the main context does for a softmax, in cycles of 512 slices: for the largest, of sums alone, for powers, for shares or products with them; and of copies
 # in front and after, how many.
 SOFTMAXES = [("Y[r, c] = softmax(c) X[r, c]", {"r": 4096, "c": 1024}, lambda r, c: 2 * (r * c / 2048), 2),
@@ -306,6 +325,7 @@ def numbers():
     close(computed("y[r] = max(c) X[r, c] - min(c) X[r, c]", {"r": r, "c": c}, x, r), [max(row) - min(row) for row in rows], "range")
     scores()
     attentions()
+    shared_folds()
     bounds()
     close(computed("t[] = sum(r, c) X[r, c]", {"r": r, "c": c}, x, 1), [sum(map(sum, rows))], "sum of all")
 
