@@ -51,7 +51,8 @@ static int64_t stored_tile(const space *x, const flow_plan *p, const flow_value 
     return p->packs ? elements / p->split[inner].tile * x->f->groups[inner].size : elements;
 }
 
-/* The longest run that follows itself both in HBM and in a slice, at most a packet of them. */
+/* The longest run that follows itself both in HBM and in a slice, at most a packet of them. A copy cuts a run of the result that is no
+ * whole blocks of HBM into equal packets, each of which ends inside of one. */
 static int64_t run_of(const space *x, const flow_plan *p, const flow_value *v)
 {
     int64_t run = 1;
@@ -65,13 +66,36 @@ static int64_t run_of(const space *x, const flow_plan *p, const flow_value *v)
         if (tile != size || hands)
             break;
     }
-    return larger(1, smaller(x->t->dma_packet_max_bytes, bytes_of(v->type, smaller(run, stored_tile(x, p, v)))));
+    const int64_t bytes = bytes_of(v->type, smaller(run, stored_tile(x, p, v))), most = x->t->dma_packet_max_bytes;
+    return larger(1, is_result && bytes % x->t->hbm_block_bytes != 0 ? largest_divisor(bytes, most) : smaller(most, bytes));
+}
+
+/* Do pieces of the result begin or end inside of blocks of HBM? */
+static bool ends_inside_blocks(const space *x, const flow_plan *p)
+{
+    const flow_value *out = &x->f->values[0];
+    const int64_t bits = x->t->hbm_block_bytes * 8;
+    int64_t inside = dtype_row_of(out->type)->bits;
+    size_t i = out->count, groups[FLOW_GROUPS_MAX];
+    tune_flow_order_in_hbm(x->f, out->tensor, groups);
+    while (i > 0 && flow_stored_tile(p, groups[i - 1]) >= x->f->groups[groups[i - 1]].size)
+        inside *= x->f->groups[groups[--i]].size;
+    const bool is_cut = i > 1 && inside * x->f->groups[groups[i - 1]].size % bits != 0;
+    return is_cut || run_of(x, p, out) % x->t->hbm_block_bytes != 0;
 }
 
 /* Of pieces that begin and end inside of blocks of HBM, in as many blocks of each channel. */
 static int64_t partial_cycles(const target *t, int64_t pieces)
 {
     return ceil_div(2 * pieces, t->hbm_channels) * tune_partial_block_cycles(t);
+}
+
+/* Of a copy that touches more rows of HBM than there are banks. */
+static int64_t switched_cycles(const target *t, int64_t bytes)
+{
+    enum { BANKS = 32, ROW_BYTES = 2048 }; /* of a channel */
+    int64_t open = t->hbm_channels * BANKS * ROW_BYTES;
+    return bytes > open ? (bytes - open) / ROW_BYTES * t->hbm_row_switch_cycles / t->hbm_channels : 0;
 }
 
 static int64_t copy_cycles(const space *x, const flow_plan *p, const flow_value *v, bool store)
@@ -91,12 +115,9 @@ static int64_t copy_cycles(const space *x, const flow_plan *p, const flow_value 
     int64_t dmns = t->slices_per_cluster / t->dm_slices_per_dmn, under = ceil_div(working, dmns);
     int64_t dmn = pieces * under * ceil_div(run, t->dmn_bytes_per_cycle);
     int64_t engine = pieces * under * t->dma_dmns_per_engine * ceil_div(run, t->dma_request_bytes);
-    int64_t hbm = (store ? bytes_of(v->type, whole) : tile * copies) / larger(1, t->hbm_bytes_per_cycle);
-    enum { BANKS = 32, ROW_BYTES = 2048 }; /* of a channel: more rows than banks are switched */
-    int64_t open = t->hbm_channels * BANKS * ROW_BYTES, of_hbm = bytes_of(v->type, whole);
-    hbm += of_hbm > open ? (of_hbm - open) / ROW_BYTES * t->hbm_row_switch_cycles / t->hbm_channels : 0;
-    bool partial = store && run % t->hbm_block_bytes != 0;
-    if (partial)
+    int64_t hbm = (store ? bytes_of(v->type, whole) : tile * copies) / larger(1, t->hbm_bytes_per_cycle) +
+                  switched_cycles(t, bytes_of(v->type, whole));
+    if (store && ends_inside_blocks(x, p))
         hbm = partial_cycles(t, pieces * copies);
     return t->dma_startup_cycles + larger(dmn, larger(engine, hbm));
 }
@@ -136,7 +157,7 @@ static int64_t brought_cycles(const space *x, const flow_plan *p)
             rests = (all > 1 && count % p->brought != 0) + (whole > slices && whole < 2 * slices);
     int64_t engine = pieces * under * t->dma_dmns_per_engine * ceil_div(run, t->dma_request_bytes) * 2,
             dmn = (pieces * under + written * ceil_div(bytes, run)) * ceil_div(run, t->dmn_bytes_per_cycle);
-    int64_t hbm = bytes_of(out->type, count * of_position(x->f)) / t->hbm_bytes_per_cycle,
+    int64_t stored = bytes_of(out->type, count * of_position(x->f)), hbm = stored / t->hbm_bytes_per_cycle + switched_cycles(t, stored),
             store = larger(hbm, larger(written * ceil_div(bytes, t->dmn_bytes_per_cycle),
                                        written * t->dma_dmns_per_engine * ceil_div(bytes, t->dma_request_bytes)));
     bool is_cut = all > 1 && bytes % t->hbm_block_bytes != 0;
@@ -414,14 +435,26 @@ static bool is_summed(const tune_flow *f, size_t g)
  * of the result whole blocks of HBM. */
 typedef enum rest_way { REST_EVEN, REST_LAST, REST_BLOCKS, REST_WAYS } rest_way;
 
-/* Positions of the result's innermost axis that are whole blocks of HBM wherever they begin at one; 1: of another axis, or rows begin
- * inside of blocks. */
+/* Positions of an axis of the result that are whole blocks of HBM wherever they begin at one, where a slice has all of what is inside of
+ * them; 1: of another axis, or rows begin inside of blocks. */
 static int64_t block_of(const space *x, size_t g)
 {
     const flow_value *out = &x->f->values[0];
-    int64_t block = x->t->hbm_block_bytes * 8 / dtype_row_of(out->type)->bits;
-    bool is_inner = out->count > 0 && out->groups[out->count - 1] == g;
-    return is_inner && (out->count == 1 || x->f->groups[g].size % block == 0) ? block : 1;
+    const int64_t bits = x->t->hbm_block_bytes * 8, element = dtype_row_of(out->type)->bits, block = bits / element;
+    if (out->count == 0 || (g != out->groups[out->count - 1] && g != flow_outer_of_result(x->f)))
+        return 1;
+    if (g != out->groups[out->count - 1])
+        return bits / gcd(bits, of_position(x->f) * element);
+    return out->count == 1 || x->f->groups[g].size % block == 0 ? block : 1;
+}
+
+/* So many positions, and more, that are whole blocks, or that a copy makes blocks of. */
+static int64_t tile_in_blocks(const space *x, size_t g, int64_t tile)
+{
+    const flow_value *out = &x->f->values[0];
+    const int64_t block = block_of(x, g);
+    const bool is_inner = out->count > 0 && g == out->groups[out->count - 1];
+    return tile < block && !is_inner ? power_of_two_above(tile) : round_up(tile, block);
 }
 
 /* Digits of one axis. False: half of its slices would have padding alone, or the axis has no such iterations or clusters. */
@@ -437,7 +470,7 @@ static bool split_group(const space *x, size_t g, int64_t loop, int64_t cluster,
     bool is_part = slice > 1 && is_summed(x->f, g) && x->unit[g] == flow_packet(x->f, x->t, g) && x->unit[g] % each == 0 &&
                    each % LANES == 0 && bytes_of(x->f->type, each) >= WORD_BYTES;
     *s = (flow_split){.loop = loop, .cluster = cluster, .slice = slice, .tile = is_part ? each : round_up(each, x->unit[g])};
-    int64_t tile = way == REST_BLOCKS ? round_up(s->tile, block_of(x, g)) : s->tile;
+    int64_t tile = way == REST_BLOCKS ? tile_in_blocks(x, g, s->tile) : s->tile;
     if (way == REST_BLOCKS && (tile == s->tile || parts == 1 || in_loop % block_of(x, g) * (loop - 1) != 0))
         return false;
     s->tile = tile;
@@ -445,7 +478,7 @@ static bool split_group(const space *x, size_t g, int64_t loop, int64_t cluster,
     s->is_even = is_even;
     if (is_even && (cluster == 1 || in_loop % (cluster * s->tile) != 0 || x->unit[g] > 1 || s->padded == in_loop))
         return false;
-    if (loop > 1 && s->padded != in_loop && (in_loop % x->unit[g] != 0 || (cluster > 1 && !s->is_even)))
+    if (loop > 1 && s->padded != in_loop && (in_loop % s->tile != 0 || (cluster > 1 && !s->is_even))) /* HBM has no cut tiles inside */
         return false;
     if (x->f->groups[g].is_reduced && slice > 1 && x->unit[g] >= LANES && in_loop % LANES != 0 && !folds_from_dm(x->f, g))
         return false;
@@ -467,8 +500,31 @@ static bool pack(const space *x, flow_plan *p)
     s->tile = round_up(s->tile, flow_packed_rows(f));
     s->padded = s->cluster * s->slice * s->tile;
     p->packs = true;
-    bool cuts = s->is_even ? in_loop % (s->cluster * s->tile) != 0 : s->loop > 1 && s->cluster > 1 && s->padded != in_loop;
+    bool cuts = s->is_even ? in_loop % (s->cluster * s->tile) != 0
+                           : s->loop > 1 && s->padded != in_loop && (s->cluster > 1 || in_loop % s->tile != 0);
     return !cuts && (s->cluster * s->slice == 1 || s->padded < 2 * in_loop) && fits(x, p);
+}
+
+/* Is one of two lengths a whole part of the other? */
+static bool is_part_of_other(int64_t a, int64_t b)
+{
+    return a % b == 0 || b % a == 0;
+}
+
+/* Where clusters and iterations end, too, a copy that brings positions together ends; and it begins and ends with slices, or parts of
+ * them, and with clusters. */
+static bool cuts_evenly(const tune_flow *f, const flow_plan *p)
+{
+    const size_t outer = flow_outer_of_result(f);
+    const flow_split *from = &p->split[outer], to = flow_brought_split(f, p);
+    const int64_t in_loop = f->groups[outer].size / to.loop, tile = flow_stored_tile(p, outer);
+    const int64_t ends = from->is_even || to.loop > 1 ? larger(from->is_even ? from->cluster : 1, to.cluster) : 1;
+    if (to.tile >= f->groups[outer].size)
+        return true;
+    const int64_t of_cluster = from->cluster > 1 && ends == 1 ? tile * from->slice : tile,
+                  to_cluster = to.cluster > 1 && ends == 1 ? to.tile * to.slice : to.tile;
+    return ((ends == 1 && to.loop == 1) || in_loop % (ends * to.tile) == 0) && is_part_of_other(tile, to.tile) &&
+           is_part_of_other(of_cluster, to.tile) && is_part_of_other(tile, to_cluster) && is_part_of_other(of_cluster, to_cluster);
 }
 
 /* Positions of the result's outermost axis that should be brought together, where slices would write parts of blocks; false: none can. So
@@ -480,7 +536,7 @@ static bool bring(const space *x, flow_plan *p)
     const flow_value *out = &f->values[0];
     const target *t = x->t;
     size_t outer = flow_outer_of_result(f);
-    if (outer == FLOW_GROUPS_MAX || run_of(x, p, out) % t->hbm_block_bytes == 0)
+    if (outer == FLOW_GROUPS_MAX || !ends_inside_blocks(x, p))
         return false;
     const size_t looped = flow_looped_group(p);
     if (looped != FLOW_GROUPS_MAX && looped != outer && !p->split[looped].stays)
@@ -494,6 +550,7 @@ static bool bring(const space *x, flow_plan *p)
         together *= 2;
     if (flow_stores_of(&p->split[outer]) > 1 && count % together != 0)
         return false;
+    const bool ends_in_word = bytes_of(out->type, count * of_position(f)) % WORD_BYTES == 0;
     flow_plan best = {0};
     int64_t first = together; /* where that is more than there is parts of few blocks are better than nothing */
     while (together > count && first > 1 && bytes_of(out->type, first / 2 * of_position(f)) >= FEW_BLOCKS * t->hbm_block_bytes)
@@ -501,13 +558,14 @@ static bool bring(const space *x, flow_plan *p)
     for (int64_t clusters = 1; clusters <= t->clusters_per_chip; clusters *= 2)
         for (int64_t n = first;; n *= 2) {
             flow_plan of = *p;
-            int64_t tile = p->split[outer].tile, whole = n; /* a copy cuts positions where slices do: those that have whole tiles */
+            int64_t tile = flow_stored_tile(p, outer), whole = n; /* a copy cuts positions where slices do: those that have whole tiles */
             while (tile % whole != 0 && whole % tile != 0)
                 whole += n;
             of.brought = smaller(whole, count);
             of.brought_clusters = clusters;
             bool fits = bytes_of(out->type, of.brought * of_position(f)) <= t->dm_bytes_per_slice / 2;
-            if (fits && flow_brought_split(f, &of).slice <= tune_slices_of(t, f->most_slices) && (clusters == 1 || of.brought < count)) {
+            if (fits && (whole < count || ends_in_word) && cuts_evenly(f, &of) &&
+                flow_brought_split(f, &of).slice <= tune_slices_of(t, f->most_slices) && (clusters == 1 || of.brought < count)) {
                 estimate(x, &of, limit_of(x, flow_results_stay(&of)));
                 best = best.brought == 0 || of.cycles < best.cycles ? of : best;
             }

@@ -456,6 +456,8 @@ flow_split flow_brought_split(const tune_flow *f, const flow_plan *p)
             slices = power_of_two_above(ceil_div(f->groups[g].size / loop, p->brought * p->brought_clusters));
     return (flow_split){.loop = loop,
                         .cluster = p->brought_clusters,
+                        .is_even =
+                            loop > 1 && p->brought_clusters > 1 && loop * p->brought_clusters * slices * p->brought != f->groups[g].size,
                         .slice = slices,
                         .tile = p->brought,
                         .padded = p->brought_clusters * slices * p->brought};
