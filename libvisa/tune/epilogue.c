@@ -45,9 +45,14 @@ static const char *number(const filler *f, double value)
     return arena_printf(f->arena, strpbrk(text, ".e") ? "%sf32" : "%s.0f32", text);
 }
 
+/* As a method of the pass has it, which meets it then. */
 static const char *operand(const filler *f, const tune_operation *o)
 {
-    return o->operand ? arena_printf(f->arena, strcmp(o->operand, "Stash") == 0 ? "%s" : "&%s", o->operand) : number(f, o->value);
+    if (!o->operand)
+        return number(f, o->value);
+    assert(f->pass->operand_count < TUNE_PASS_OPERANDS); /* each takes a unit */
+    f->pass->operands[f->pass->operand_count++] = o->operand;
+    return arena_printf(f->arena, "&%s", o->operand);
 }
 
 static void begin_pass(filler *f)
@@ -322,6 +327,14 @@ tune_epilogue tune_epilogue_make(const tune_operation *o, size_t count, bool who
 bool tune_pass_does_anything(const tune_pass *p)
 {
     return p->front.count + p->narrow.count + p->back.count > 0;
+}
+
+bool tune_pass_meets(const tune_pass *p, const char *operand)
+{
+    for (size_t i = 0; i < p->operand_count; i++)
+        if (strcmp(p->operands[i], operand) == 0)
+            return true;
+    return false;
 }
 
 bool tune_epilogue_stashes(const tune_epilogue *e)

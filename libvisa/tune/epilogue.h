@@ -45,6 +45,7 @@ typedef struct tune_operation {
 } tune_operation;
 
 enum { TUNE_OPERATIONS_MAX = 24, TUNE_PASSES_MAX = TUNE_OPERATIONS_MAX * 3, TUNE_PASS_LINES = 8 };
+enum { TUNE_PASS_OPERANDS = 12 };
 enum { TUNE_STASH_BYTES = 1024 }; /* of the VRF, while a pass stashes */
 
 /* Methods of a kernel's text, without their dots, in front of a split, in packets of 4, and after them. */
@@ -56,10 +57,12 @@ typedef struct tune_lines {
 typedef struct tune_pass {
     tune_lines front, narrow, back;
     bool stashes;
-    const tune_operation *fold; /* that it ends with, or that divisions and what comes after them follow; NULL: none */
-    const char *over_slices;    /* the operation of that over slices, after everything; NULL: there is none */
-    bool slices_first;          /* in front of everything */
-    bool is_gate;               /* its values go to the VRF as `gate`, and the pass after it takes what this one took */
+    const tune_operation *fold;               /* that it ends with, or that divisions and what comes after them follow; NULL: none */
+    const char *over_slices;                  /* the operation of that over slices, after everything; NULL: there is none */
+    bool slices_first;                        /* in front of everything */
+    const char *operands[TUNE_PASS_OPERANDS]; /* tensors that it meets, as a kernel calls them */
+    size_t operand_count;
+    bool is_gate; /* its values go to the VRF as `gate`, and the pass after it takes what this one took */
 } tune_pass;
 
 typedef struct tune_epilogue {
@@ -75,6 +78,7 @@ bool tune_operations_are_whole(const tune_operation *operations, size_t count);
 tune_epilogue tune_epilogue_make(const tune_operation *operations, size_t count, bool whole, dtype sums, dtype out, arena *a);
 
 bool tune_pass_does_anything(const tune_pass *p);
+bool tune_pass_meets(const tune_pass *p, const char *operand);
 bool tune_epilogue_stashes(const tune_epilogue *e);
 bool tune_epilogue_has_gate(const tune_epilogue *e);
 

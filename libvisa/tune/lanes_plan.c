@@ -206,6 +206,7 @@ static steps_costs costs_of(const target *t, const tune_question *q, const lanes
         .packet = larger(1, lanes / p->step),
         .together = larger(larger(1, lanes / p->step), p->stands == TUNE_ROW ? columns_of_block(t, q) / p->step : 1),
         .unit = lanes_unit(t, q, p),
+        .most = STEPS_MOST,
         .halves_apart = p->order.halves_apart,
     };
     for (int64_t n = 1; n <= c.steps; n++)

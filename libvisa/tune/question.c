@@ -535,6 +535,11 @@ tune_role tune_kept_of(const tune_question *q, tune_place operand)
     return operand == q->weights ? TUNE_COLUMN : TUNE_ROW;
 }
 
+dtype tune_type_of_values(const tune_question *q)
+{
+    return q->meets == DTYPE_I32 ? DTYPE_I32 : DTYPE_F32;
+}
+
 timing_preset tune_timing_of(const visa_tune_options *o)
 {
     timing_preset timing = TIMING_DOCUMENTED;

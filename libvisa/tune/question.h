@@ -59,6 +59,9 @@ int64_t tune_window_uses(const tune_question *q, size_t window);
 /* What is done to sums in so many parts; or that wait. */
 const tune_epilogue *tune_epilogue_of(const tune_question *q, int64_t parts, bool waits);
 
+/* Of values that wait in DM between two passes of what is done to sums. */
+dtype tune_type_of_values(const tune_question *q);
+
 /* Whose cycles are to be few. */
 timing_preset tune_timing_of(const visa_tune_options *o);
 

@@ -3,6 +3,7 @@
 #include "libvisa/tune/brought.h"
 #include "libvisa/tune/folded_plan.h"
 #include "libvisa/tune/machine.h"
+#include "runtime/timing/hbm_address.h"
 #include "support/integer.h"
 #include "support/order.h"
 
@@ -79,14 +80,51 @@ static int64_t bring_cycles(const target *t, const tune_question *q, const stand
            tune_whole_store_cycles(t, q, &of);
 }
 
-/* Operands of what is done to the sums: those of a slice's columns, whatever it has of the rows. */
+bool standing_is_of_results(const tune_extra *e)
+{
+    return e->has[TUNE_ROW] && e->has[TUNE_COLUMN];
+}
+
+int64_t standing_copies(const tune_question *q, const standing_plan *p, const tune_extra *e)
+{
+    int64_t copies = ceil_div(tune_bytes_of(e->type, q->size[TUNE_ROW] * q->size[TUNE_COLUMN]), INT64_C(1) << HBM_ROW_BIT);
+    while (copies < p->steps && p->steps % copies != 0)
+        copies++;
+    return smaller(copies, p->steps);
+}
+
+static int64_t extras_of_results(const tune_question *q)
+{
+    int64_t count = 0;
+    for (size_t i = 0; i < q->extra_count; i++)
+        count += standing_is_of_results(&q->extras[i]);
+    return count;
+}
+
+/* Operands of what is done to the sums: those of a slice's columns, whatever it has of the rows, or those of its results. */
 static int64_t load_extras_cycles(const target *t, const tune_question *q, const standing_plan *p, int64_t live)
 {
     int64_t cycles = 0;
-    for (size_t i = 0; i < q->extra_count; i++)
-        cycles += folded_copy_cycles_of(t, 1, tune_bytes_of(q->extras[i].type, p->columns), live, p->column_slices,
-                                        tune_bytes_of(q->extras[i].type, q->size[TUNE_COLUMN]));
+    for (size_t i = 0; i < q->extra_count; i++) {
+        const tune_extra *e = &q->extras[i];
+        int64_t run = tune_bytes_of(e->type, p->columns);
+        if (standing_is_of_results(e)) {
+            int64_t copies = standing_copies(q, p, e), pieces = p->steps / copies * standing_rows_kept(p);
+            cycles += copies * folded_copy_cycles(t, pieces, run, live, p->column_slices);
+        } else
+            cycles += folded_copy_cycles_of(t, 1, run, live, p->column_slices, tune_bytes_of(e->type, q->size[TUNE_COLUMN]));
+    }
     return cycles;
+}
+
+/* A copy of so many steps of rows. Each slice takes its part of every row: of more than lie in one row of HBM each block waits for a switch
+ * to another one. */
+static int64_t load_cycles(const target *t, const tune_question *q, const standing_plan *p, int64_t steps)
+{
+    int64_t cycles = folded_copy_cycles(t, steps * p->brought, tune_bytes_of(q->type, p->sums), 1, 1),
+            bytes = tune_bytes_of(q->type, steps * (q->size[TUNE_ROW] / p->steps) * q->size[TUNE_SUM]);
+    int64_t switches = bytes > INT64_C(1) << HBM_ROW_BIT ? ceil_div(bytes, t->hbm_block_bytes * t->hbm_channels) : 0;
+    return larger(cycles, t->dma_startup_cycles + switches * t->hbm_row_switch_cycles);
 }
 
 /* Stores of rows that not all slices have are two copies: the rest has a start of its own. */
@@ -95,6 +133,7 @@ static steps_costs costs_of(const target *t, const tune_question *q, const stand
     int64_t run = tune_bytes_of(q->type, p->sums), flits = run / t->flit_bytes, packet = tune_packet_of(t, q),
             columns = p->columns / HALVES, around = p->column_slices * p->sum_slices, rows = standing_rows(p);
     int64_t live = ceil_div(q->size[TUNE_COLUMN], p->columns), packet_flits = tune_bytes_of(q->type, packet) / t->flit_bytes;
+    int64_t later_passes = larger(1, (int64_t)tune_epilogue_of(q, 1, false)->count) - 1;
     int64_t bring = bring_cycles(t, q, p), rests = standing_padded_rows(p) == q->size[TUNE_ROW] ? 0 : t->dma_startup_cycles;
     steps_costs c = {
         .steps = p->steps,
@@ -109,11 +148,14 @@ static steps_costs costs_of(const target *t, const tune_question *q, const stand
         .packet = 1,
         .together = 1,
         .unit = p->steps,
+        .most = p->most_steps,
+        .later = later_passes * standing_rows_kept(p) * columns / t->rows * STEPS_SPLIT,
+        .later_passes = later_passes,
         .at_once = p->columns_at_once,
         .one_store = p->whole > 0,
     };
     for (int64_t n = 1; n <= p->steps; n++) {
-        c.load[n] = folded_copy_cycles(t, n * p->brought, run, 1, 1);
+        c.load[n] = load_cycles(t, q, p, n);
         c.store[n] = p->whole > 0 ? bring
                                   : rests + folded_copy_cycles(t, n * standing_rows_kept(p), tune_bytes_of(q->out_type, p->columns), live,
                                                                p->column_slices);
@@ -121,16 +163,36 @@ static steps_costs costs_of(const target *t, const tune_question *q, const stand
     return c;
 }
 
-/* Do they fit: half of the columns in half of the TRF, all that a slice has of the operands and all results in DM, what meets the sums in
- * the VRF? */
+/* Bytes of the VRF that what meets the columns of a slice takes all the time, and what is set aside. */
+static int64_t bytes_of_columns_met(const tune_question *q, const standing_plan *p)
+{
+    return ((int64_t)q->extra_count - extras_of_results(q)) * tune_bytes_of(q->meets, p->columns) +
+           (tune_epilogue_stashes(tune_epilogue_of(q, 1, false)) ? TUNE_STASH_BYTES : 0);
+}
+
+/* Steps of a pass: all, or as many as what meets their sums with half of the columns has room for in the VRF, and what comes for the next
+ * pass meanwhile. */
+static int64_t most_steps_of(const target *t, const tune_question *q, const standing_plan *p)
+{
+    enum { AT_ONCE = 2 };
+    const int64_t in_vrf = AT_ONCE * extras_of_results(q) + tune_epilogue_has_gate(tune_epilogue_of(q, 1, false)),
+                  step = in_vrf * standing_rows_kept(p) * tune_bytes_of(q->meets, p->columns / HALVES);
+    return step == 0 ? p->steps : smaller(p->steps, (t->vrf_bytes - bytes_of_columns_met(q, p)) / step);
+}
+
+/* Do they fit: half of the columns in half of the TRF, all that a slice has of the operands and all results in DM, with what meets them and
+ * values between passes, what meets the sums in the VRF? */
 static bool fits(const target *t, const tune_question *q, const standing_plan *p)
 {
-    int64_t run = tune_bytes_of(q->type, p->sums), met = (int64_t)q->extra_count * tune_bytes_of(q->meets, p->columns),
-            whole_row = tune_bytes_of(q->out_type, q->size[TUNE_COLUMN]);
-    int64_t operands = run * (p->columns + p->steps * (p->brought + standing_rows(p))),
-            results = p->steps * standing_rows_kept(p) * tune_bytes_of(q->out_type, p->columns);
-    return p->columns / HALVES * run <= target_trf_capacity_bytes(t, TRF_FIRST_HALF) && met <= t->vrf_bytes &&
-           operands + results + met + p->whole * whole_row <= t->dm_bytes_per_slice;
+    int64_t run = tune_bytes_of(q->type, p->sums), kept = p->steps * standing_rows_kept(p) * p->columns,
+            whole_row = tune_bytes_of(q->out_type, q->size[TUNE_COLUMN]), results = tune_bytes_of(q->out_type, kept), met = 0;
+    for (size_t i = 0; i < q->extra_count; i++)
+        met += tune_bytes_of(q->extras[i].type, standing_is_of_results(&q->extras[i]) ? kept : p->columns);
+    if (tune_epilogue_of(q, 1, false)->count > 1)
+        met += tune_bytes_of(tune_type_of_values(q), kept);
+    int64_t operands = run * (p->columns + p->steps * (p->brought + standing_rows(p)));
+    return p->columns / HALVES * run <= target_trf_capacity_bytes(t, TRF_FIRST_HALF) && p->most_steps > 0 &&
+           bytes_of_columns_met(q, p) <= t->vrf_bytes && operands + results + met + p->whole * whole_row <= t->dm_bytes_per_slice;
 }
 
 /* Sorted by cycles; of equals the one that was found first. */
@@ -139,20 +201,14 @@ static int by_cycles(const void *a, const void *b)
     return ORDER(((const standing_plan *)a)->order.cycles, ((const standing_plan *)b)->order.cycles);
 }
 
-/* What meets the sums is of their columns alone, which a slice keeps: what is of rows too would be as much as the results. */
-static bool is_of_columns(const tune_extra *e)
-{
-    return e->has[TUNE_COLUMN] && !e->has[TUNE_ROW];
-}
-
-/* Operands lie with the sum innermost; what is done to the sums is a pass at most, which follows the reducer. */
+/* Operands lie with the sum innermost; what meets the sums is of their columns, which a slice keeps, or of the results: of rows alone a
+ * slice has too few that follow each other. */
 static bool is_of_this_form(const tune_question *q)
 {
-    const tune_epilogue *e = tune_epilogue_of(q, 1, false);
     for (size_t i = 0; i < q->extra_count; i++)
-        if (!is_of_columns(&q->extras[i]))
+        if (!q->extras[i].has[TUNE_COLUMN])
             return false;
-    return folded_shares_sums(q) && !q->turned[q->stream] && !q->turned[q->weights] && e->count <= 1;
+    return folded_shares_sums(q) && !q->turned[q->stream] && !q->turned[q->weights];
 }
 
 /* Steps of all rows: as few as there are, where these are whole steps, or the next divisor of the rows; 0: too many. */
@@ -207,6 +263,9 @@ static bool plan_of_way(const target *t, const tune_question *q, int way, brough
     if ((way & NO_BLOCKS) && p->columns == columns_of(t, q, p->column_slices, true))
         return false;
     p->steps = p->sums > 0 ? steps_of(q, p) : 0;
+    p->most_steps = p->steps > 0 ? most_steps_of(t, q, p) : 0;
+    if (extras_of_results(q) > 0 && standing_padded_rows(p) != q->size[TUNE_ROW])
+        return false;
     return p->steps > 0 && divides(q, p) && brings_together(t, q, known, p) && (!p->clusters_inside || p->whole > 0);
 }
 

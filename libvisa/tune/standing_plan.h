@@ -22,6 +22,7 @@ typedef struct standing_plan {
     int64_t whole, whole_clusters; /* rows that a slice writes after a copy from DM to DM has brought them there, in so many clusters,
                                       where rows of the result are no whole blocks of HBM: in one store; 0: slices write their own */
     int64_t whole_partial;         /* cycles of the blocks of HBM that they write in part */
+    int64_t most_steps;            /* of a pass: what meets them in the VRF has room for no more */
     steps_order order;             /* rows go around, columns stay */
 } standing_plan;
 
@@ -40,6 +41,14 @@ int64_t standing_step_stride(const tune_question *q, const standing_plan *p);
 /* Rows of a group in one step, and those of them that a slice keeps of the results. */
 int64_t standing_rows(const standing_plan *p);
 int64_t standing_rows_kept(const standing_plan *p);
+
+/* Does it have an element for each result, so that it comes into the VRF for each pass? What has one for a column is there from the begin.
+ */
+bool standing_is_of_results(const tune_extra *e);
+
+/* Of such an operand the copies that it comes in, of equal steps: each takes what is in one row of HBM, where steps are that small, since
+ * slices that read from several rows of a bank in turn wait for each. */
+int64_t standing_copies(const tune_question *q, const standing_plan *p, const tune_extra *e);
 
 /* The best plans by their estimates, at most `most`, the fastest first: the best one of each way to divide rows, columns and the sum.
  * Returns how many there are. None: a question of another form. */

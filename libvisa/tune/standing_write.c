@@ -15,6 +15,7 @@ typedef struct standing_writer {
     arena *a;
     tune_page page;
     const char *type, *out_type;  /* of the operands, of the result */
+    const char *sums;             /* the tensor that the first pass writes: the result, or values for the next one */
     const char *part_of_sum;      /* elements of the sum in a slice, as one digit */
     tune_epilogue halves[HALVES]; /* what is done to the sums of each half, whose operands have names of their own */
 } standing_writer;
@@ -123,6 +124,10 @@ static void write_tensors(standing_writer *w)
               TUNE_LIST(w->a, digit(w, TUNE_COLUMN, 1, p->columns), w->part_of_sum));
     tune_line(&w->page, "let mut products: DmTensor<%s, Chip, Cluster, m![%s], m![%s]> = DmTensor::new();", w->out_type, keeping_slice(w),
               TUNE_LIST(w->a, step_digit(w), left, digit(w, TUNE_COLUMN, 1, p->columns)));
+    if (w->halves[0].count > 1)
+        tune_line(&w->page, "let mut values: DmTensor<%s, Chip, Cluster, m![%s], m![%s]> = DmTensor::new();",
+                  dtype_row_of(tune_type_of_values(w->q))->name, keeping_slice(w),
+                  TUNE_LIST(w->a, step_digit(w), left, digit(w, TUNE_COLUMN, 1, p->columns)));
 }
 
 static void write_copy_of_rows(standing_writer *w, int64_t from, int64_t count)
@@ -135,6 +140,74 @@ static void write_copy_of_rows(standing_writer *w, int64_t from, int64_t count)
 static const char *name_in_half(const standing_writer *w, int half, const char *name)
 {
     return arena_printf(w->a, "%s_%s", half_name[half], name);
+}
+
+/* Rows of a step that a slice keeps, columns of a half: outside of a packet, and in all. */
+static const char *rows_kept(const standing_writer *w)
+{
+    return row_digit(w, w->p->sum_slices, standing_rows_kept(w->p));
+}
+
+static const char *tiles_of_half(const standing_writer *w)
+{
+    return digit(w, TUNE_COLUMN, w->t->rows, w->p->columns / HALVES / w->t->rows);
+}
+
+static const char *columns_of_half(const standing_writer *w)
+{
+    return digit(w, TUNE_COLUMN, 1, w->p->columns / HALVES);
+}
+
+/* Of a tensor with all results of a slice those of some steps with half of the columns: "values.view().tile::<..>(0)". */
+static const char *view_of(const standing_writer *w, const char *tensor, const char *view, int half, const char *from, int64_t count)
+{
+    return arena_printf(w->a, "%s.%s()%s%s", tensor, view, tile_of_half(w, number(w, half)), tile_of_steps(w, from, count));
+}
+
+/* What a slice has of an operand that meets the results, in DM. */
+static const char *own_name(const standing_writer *w, const tune_extra *e)
+{
+    return arena_printf(w->a, "own_%s", e->tensor.port);
+}
+
+/* What meets the results comes in front of the columns, and into the VRF for each pass that it meets. */
+static void write_extra_of_results(standing_writer *w, size_t i)
+{
+    const tune_extra *e = &w->q->extras[i];
+    const char *name = own_name(w, e);
+    const int64_t copies = standing_copies(w->q, w->p, e), steps = w->p->steps / copies;
+    tune_line(&w->page, "let mut %s: DmTensor<%s, Chip, Cluster, m![%s], m![%s]> = DmTensor::new();", name, dtype_row_of(e->type)->name,
+              keeping_slice(w), TUNE_LIST(w->a, step_digit(w), rows_kept(w), digit(w, TUNE_COLUMN, 1, w->p->columns)));
+    if (copies > 1) {
+        tune_line(&w->page, "for j in 0..%" PRId64 " {", copies);
+        w->page.depth++;
+    }
+    const char *tile = tile_of_steps(w, steps == 1 ? "j" : arena_printf(w->a, "%" PRId64 " * j", steps), steps);
+    tune_begin_step(&w->page, (tune_step)(TUNE_LOAD_EXTRA + i), "An operand of what is done to the sums, as slices keep the results");
+    tune_line(&w->page, "%s.view()%s", e->tensor.port, tile);
+    tune_line(&w->page, "    .to_dm_view(&mut device.tdma, %s.view_mut()%s);", name, tile);
+    tune_end_step(&w->page, (tune_step)(TUNE_LOAD_EXTRA + i));
+    if (copies > 1)
+        end_block(w);
+}
+
+static void keep_extras_of_results(standing_writer *w, const tune_pass *pass, int half, const char *from, int64_t count)
+{
+    for (size_t i = 0; i < w->q->extra_count; i++) {
+        const tune_extra *e = &w->q->extras[i];
+        const char *name = name_in_half(w, half, e->tensor.port), *steps = some_steps(w, count), *rows = rows_kept(w);
+        if (!standing_is_of_results(e) || !tune_pass_meets(pass, name))
+            continue;
+        tune_operand_text x = {.name = name,
+                               .slice = arena_printf(w->a, "m![%s]", keeping_slice(w)),
+                               .element = TUNE_LIST(w->a, steps, rows, columns_of_half(w)),
+                               .from = view_of(w, own_name(w, e), "view", half, from, count),
+                               .from_type = e->type,
+                               .type = w->q->meets,
+                               .time = TUNE_LIST(w->a, steps, rows, tiles_of_half(w)),
+                               .packet = first(w, TUNE_COLUMN, w->t->rows)};
+        tune_write_operand(&w->page, &x);
+    }
 }
 
 /* What meets the sums of a slice's columns: it comes in front of the columns, and is in the VRF by halves. */
@@ -192,7 +265,10 @@ static void write_copies(standing_writer *w)
     if (p->order.copied[1] > 0)
         write_copy_of_rows(w, p->order.copied[0], p->order.copied[1]);
     for (size_t i = 0; i < w->q->extra_count; i++)
-        write_extra(w, i);
+        if (standing_is_of_results(&w->q->extras[i]))
+            write_extra_of_results(w, i);
+        else
+            write_extra(w, i);
     const char *half = p->columns_at_once ? "" : tile_of_half(w, "h");
     if (!p->columns_at_once) {
         tune_line(&w->page, "for h in 0..2 {");
@@ -260,8 +336,9 @@ static void write_products(standing_writer *w, int half, const char *from, int64
     int64_t packet = tune_packet_of(w->t, q);
     const char *steps = some_steps(w, count), *rows = row_digit(w, 1, standing_rows(p)),
                *packets = digit(w, TUNE_SUM, packet, p->sums / packet), *lanes = first(w, TUNE_COLUMN, w->t->rows),
-               *tiles = digit(w, TUNE_COLUMN, w->t->rows, p->columns / 2 / w->t->rows), *of_packet = first(w, TUNE_SUM, packet),
-               *time = TUNE_LIST(w->a, steps, rows, tiles);
+               *tiles = tiles_of_half(w), *of_packet = first(w, TUNE_SUM, packet), *time = TUNE_LIST(w->a, steps, rows, tiles);
+    if (e->count > 0)
+        keep_extras_of_results(w, &e->passes[0], half, from, count);
     tune_line(&w->page, "device.main");
     tune_line(&w->page, "    .begin(rows.view()%s)", tile_of_steps(w, from, count));
     tune_line(&w->page, "    .fetch::<m![%s], m![%s]>()", TUNE_LIST(w->a, steps, rows, packets), of_packet);
@@ -271,10 +348,38 @@ static void write_products(standing_writer *w, int half, const char *from, int64
     tune_line(&w->page, "    .contract_packet::<m![1]>()");
     tune_line(&w->page, "    .contract_time::<m![%s]>()", time);
     tune_line(&w->page, "    .contract_lane::<m![%s], m![%s]>(LaneMode::Interleaved)", time, lanes);
-    tune_write_fold(&w->page, w->t, q, e, keeping_slice(w),
-                    TUNE_LIST(w->a, steps, row_digit(w, p->sum_slices, standing_rows_kept(p)), tiles), lanes);
+    tune_write_fold(&w->page, w->t, q, e, keeping_slice(w), TUNE_LIST(w->a, steps, rows_kept(w), tiles), lanes);
     tune_line(&w->page, "    .commit_trim::<m![%s]>()", lanes);
-    tune_line(&w->page, "    .commit_view(products.view_mut()%s%s);", tile_of_half(w, number(w, half)), tile_of_steps(w, from, count));
+    tune_line(&w->page, "    .commit_view(%s);", view_of(w, w->sums, "view_mut", half, from, count));
+}
+
+/* The same by as many steps as a pass may have. */
+static void write_range(standing_writer *w, int half, int64_t from, int64_t count)
+{
+    for (int64_t here; count > 0; from += here, count -= here)
+        write_products(w, half, number(w, from), here = smaller(w->p->most_steps, count));
+}
+
+/* All passes but the first one over the sums of so many steps. */
+static void write_later(standing_writer *w, int64_t from, int64_t count)
+{
+    for (int64_t here; count > 0; from += here, count -= here) {
+        here = smaller(w->p->most_steps, count);
+        for (int half = 0; half < HALVES; half++) {
+            const tune_epilogue *e = &w->halves[half];
+            const char *steps = some_steps(w, here), *at = number(w, from), *rows = rows_kept(w);
+            tune_values_text x = {.from = view_of(w, w->sums, "view", half, at, here),
+                                  .into = view_of(w, "products", "view_mut", half, at, here),
+                                  .slice = arena_printf(w->a, "m![%s]", keeping_slice(w)),
+                                  .element = TUNE_LIST(w->a, steps, rows, columns_of_half(w)),
+                                  .time = TUNE_LIST(w->a, steps, rows, tiles_of_half(w)),
+                                  .packet = first(w, TUNE_COLUMN, w->t->rows)};
+            for (size_t i = 1; i < e->count; i++) {
+                keep_extras_of_results(w, &e->passes[i], half, at, here);
+                tune_write_later_pass(&w->page, w->t, w->q, e, i, &x);
+            }
+        }
+    }
 }
 
 /* So many passes of the same size that follow each other are a loop, "i". Returns where to begin, as in the text. */
@@ -346,7 +451,7 @@ static void write_whole_rows(standing_writer *w)
 static void write_rest(standing_writer *w, int64_t from, int64_t to, int64_t early)
 {
     if (to > larger(early, from))
-        write_products(w, 0, number(w, larger(early, from)), to - larger(early, from));
+        write_range(w, 0, larger(early, from), to - larger(early, from));
 }
 
 /* A store, and the products in front of it that are not there yet. */
@@ -354,10 +459,11 @@ static void write_stored(standing_writer *w, int64_t from, int64_t count, int64_
 {
     if (parted > 0) {
         write_rest(w, from, from + parted, early);
-        write_products(w, 1, number(w, from), parted);
+        write_range(w, 1, from, parted);
     }
     write_rest(w, from + parted, from + count, early);
-    write_products(w, 1, number(w, from + parted), count - parted);
+    write_range(w, 1, from + parted, count - parted);
+    write_later(w, from, count);
     if (w->p->whole > 0) {
         write_whole_rows(w);
         return;
@@ -395,6 +501,7 @@ void standing_write(const target *t, const tune_question *q, const standing_plan
     w.out_type = dtype_row_of(q->out_type)->name;
     w.part_of_sum = first(&w, TUNE_SUM, p->sums);
     name_halves(&w);
+    w.sums = w.halves[0].count > 1 ? "values" : "products";
     *out = (tune_text){0};
     strbuf_init(&out->text, a);
     strbuf_puts(&out->text, head);

@@ -44,8 +44,14 @@ static int64_t passes_cycles(const steps_schedule *s, int64_t from, int64_t coun
 {
     int64_t cycles = 0;
     for (int64_t here; count > 0; from += here, count -= here)
-        cycles += pass_cycles(s, here = steps_of_pass(s->costs->inner, s->costs->unit, from, count));
+        cycles += pass_cycles(s, here = smaller(s->costs->most, steps_of_pass(s->costs->inner, s->costs->unit, from, count)));
     return cycles;
+}
+
+/* What is done to the sums of so many steps in passes of its own, with both halves. */
+static int64_t later_cycles(const steps_costs *c, int64_t steps)
+{
+    return STEPS_HALVES * (steps * c->later + c->later_passes * STEPS_CHAIN_FILL * ceil_div(steps, c->most));
 }
 
 /* When all steps of a range are there: they do not come in order. */
@@ -64,8 +70,8 @@ static void multiply_early(steps_schedule *s, steps_order *o)
     o->early_count = s->early_steps = 0;
     while (s->early_steps < o->steps) {
         int64_t begin = larger(s->main, all_there(s, s->early_steps, packet)), count = packet;
-        while (s->early_steps + count < o->steps && all_there(s, s->early_steps + count, packet) <= begin &&
-               begin + passes_cycles(s, s->early_steps, count) < s->half_at[1])
+        while (s->early_steps + count < o->steps && count + packet <= s->costs->most &&
+               all_there(s, s->early_steps + count, packet) <= begin && begin + passes_cycles(s, s->early_steps, count) < s->half_at[1])
             count += packet;
         int64_t after = begin + passes_cycles(s, s->early_steps, count);
         if (begin > s->main ? after > s->half_at[1] : begin >= s->half_at[1])
@@ -131,7 +137,7 @@ static int64_t end(const steps_schedule *s, steps_order *o)
         main = larger(main, all_there(s, from, o->stored[i])) + rest_cycles(s, from + parted, to - from - parted);
         if (c->halves_apart) /* what met the first half early is stored while the other half meets it */
             dma = larger(dma, to <= s->early_steps ? 0 : main) + c->store[o->stored[i]];
-        main += passes_cycles(s, from + parted, to - from - parted);
+        main += passes_cycles(s, from + parted, to - from - parted) + later_cycles(c, o->stored[i]);
         dma = larger(dma, main) + c->store[o->stored[i]];
         from = to;
     }
@@ -185,8 +191,8 @@ steps_order steps_best_order(const steps_costs *c)
                 if (!is_one_piece(c, 0, first) || !is_one_piece(c, first, second) || !is_one_piece(c, first + second, o.copied[2]))
                     continue;
                 begin(&s, &o);
-                int64_t left = STEPS_HALVES * o.steps - s.early_steps;
-                if (best.cycles == 0 || s.main + left * c->products < best.cycles)
+                int64_t left = STEPS_HALVES * o.steps - s.early_steps, later = STEPS_HALVES * o.steps * c->later;
+                if (best.cycles == 0 || s.main + left * c->products + later < best.cycles)
                     try_stores(&s, &o, &best);
             }
     return best;

@@ -9,7 +9,15 @@
 #include <stddef.h>
 #include <stdint.h>
 
-enum { STEPS_MOST = 32, STEPS_MOST_STORES = 6, STEPS_COPIES = 3, STEPS_HALVES = 2, STEPS_CHAIN_FILL = 16, STEPS_TRF_FILL = 2 };
+enum {
+    STEPS_MOST = 32,
+    STEPS_MOST_STORES = 6,
+    STEPS_COPIES = 3,
+    STEPS_HALVES = 2,
+    STEPS_CHAIN_FILL = 16,
+    STEPS_TRF_FILL = 2,
+    STEPS_SPLIT = 2
+};
 
 /* What the pieces of work take, in cycles. */
 typedef struct steps_costs {
@@ -25,6 +33,8 @@ typedef struct steps_costs {
     int64_t packet;                /* steps of a pass: a multiple of these */
     int64_t together;              /* steps whose results are whole blocks of HBM: a multiple of these is stored */
     int64_t unit;                  /* steps whose results lie together in DM: a part of them is met in a pass, or all of several */
+    int64_t most;                  /* steps of a pass: what meets them has room for no more of them in the VRF */
+    int64_t later, later_passes;   /* of one step with a half: passes over its sums before they are stored; how many */
     bool at_once;                  /* what stays comes in one copy */
     bool one_store;                /* of all */
     bool halves_apart;             /* results of each half are stored when they are there */

@@ -78,6 +78,14 @@ void tune_write_pass(tune_page *w, const tune_pass *pass, const char *narrowed)
     write_methods(w, &pass->back);
 }
 
+/* Of what leaves the last pass. */
+static void write_cast(tune_page *w, const target *t, const tune_question *q, const tune_epilogue *e, const char *packet)
+{
+    if (q->out_type != e->type)
+        tune_line(w, "    .cast::<%s, m![%s # %" PRId64 "]>()", dtype_row_of(q->out_type)->name, packet,
+                  t->flit_bytes * 8 / dtype_row_of(q->out_type)->bits);
+}
+
 void tune_write_fold(tune_page *w, const target *t, const tune_question *q, const tune_epilogue *e, const char *slice, const char *time,
                      const char *packet)
 {
@@ -87,9 +95,45 @@ void tune_write_fold(tune_page *w, const target *t, const tune_question *q, cons
     if (e->count > 0 && tune_pass_does_anything(&e->passes[0]))
         tune_write_pass(w, &e->passes[0], NULL);
     tune_line(w, "    .vector_final()");
-    if (q->out_type != e->type)
-        tune_line(w, "    .cast::<%s, m![%s # %" PRId64 "]>()", dtype_row_of(q->out_type)->name, packet,
-                  t->flit_bytes * 8 / dtype_row_of(q->out_type)->bits);
+    if (e->count <= 1)
+        write_cast(w, t, q, e, packet);
+}
+
+/* The pass in front of it that left values in DM, by their name. */
+static const char *name_of_values(const tune_page *w, const tune_epilogue *e, size_t pass)
+{
+    size_t before = pass - 1;
+    while (before > 0 && e->passes[before].is_gate)
+        before--;
+    return before == 0 ? NULL : arena_printf(w->arena, "values%zu", before + 1);
+}
+
+void tune_write_later_pass(tune_page *w, const target *t, const tune_question *q, const tune_epilogue *e, size_t pass,
+                           const tune_values_text *x)
+{
+    const tune_pass *p = &e->passes[pass];
+    const bool is_last = pass + 1 == e->count;
+    const char *before = name_of_values(w, e, pass), *type = dtype_row_of(tune_type_of_values(q))->name;
+    if (p->is_gate)
+        tune_line(w, "let gate: VrfTensor<%s, Chip, Cluster, %s, m![%s]> = device.main", type, x->slice, x->element);
+    else if (is_last)
+        tune_line(w, "device.main");
+    else
+        tune_line(w, "let values%zu: DmTensor<%s, Chip, Cluster, %s, m![%s]> = device.main", pass + 1, type, x->slice, x->element);
+    tune_line(w, "    .begin(%s)", before ? arena_printf(w->arena, "%s.view()", before) : x->from);
+    tune_line(w, "    .fetch::<m![%s], m![%s]>()", x->time, x->packet);
+    tune_line(w, "    .collect()");
+    tune_line(w, "    .vector_init()");
+    tune_write_pass(w, p, NULL);
+    tune_line(w, "    .vector_final()");
+    if (p->is_gate) {
+        tune_line(w, "    .to_vrf();");
+        return;
+    }
+    if (is_last)
+        write_cast(w, t, q, e, x->packet);
+    tune_line(w, "    .commit_trim::<m![%s]>()", x->packet);
+    tune_line(w, is_last ? "    .commit_view(%s);" : "    .commit();", x->into);
 }
 
 static void end_block(tune_page *w)

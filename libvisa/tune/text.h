@@ -65,10 +65,21 @@ void tune_end_step(tune_page *w, tune_step step);
  * those where their padding is dropped, NULL: they are split. */
 void tune_write_pass(tune_page *w, const tune_pass *pass, const char *narrowed);
 
-/* Over slices that share a sum, in the inter-slice reducer, then what is done to it (in one pass), in the result's type: the slices and the
- * time of what is left, of packets of `packet`. */
+/* Over slices that share a sum, in the inter-slice reducer, then the first pass of what is done to it, in the result's type where it is the
+ * only one: the slices and the time of what is left, of packets of `packet`. */
 void tune_write_fold(tune_page *w, const target *t, const tune_question *q, const tune_epilogue *e, const char *slice, const char *time,
                      const char *packet);
+
+/* Values between two passes of what is done to sums: a piece of the result, in the slices that keep it. */
+typedef struct tune_values_text {
+    const char *from, *into; /* where the first pass left them and the last one leaves the result: views of tensors in DM */
+    const char *slice, *element;
+    const char *time, *packet; /* of a fetch: packets of all lanes of the Reducer */
+} tune_values_text;
+
+/* A pass that is not the first one: into the VRF where it is a gate, into DM for the next pass, or the result. */
+void tune_write_later_pass(tune_page *w, const target *t, const tune_question *q, const tune_epilogue *e, size_t pass,
+                           const tune_values_text *x);
 
 /* A loop "j" over steps from..to - 1: every other one of the first 2 * by_main steps is the main context's, the others are sub's.
  * `write_step` writes a step of "main" or "sub". */

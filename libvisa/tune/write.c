@@ -712,7 +712,7 @@ static dtype waiting_type(const writer *w, const tune_epilogue *e)
 {
     if (w->p->sums_wait)
         return dtype_row_of(w->q->type)->accumulates_in;
-    return w->q->meets == DTYPE_I32 && e->count > 0 ? DTYPE_I32 : DTYPE_F32;
+    return e->count > 0 ? tune_type_of_values(w->q) : DTYPE_F32;
 }
 
 /* A pass of what is done to the sums. */

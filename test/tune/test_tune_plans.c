@@ -24,7 +24,8 @@ static const char ROWS[] = "C[m, n] = sum(k) A[m, k] * B[n, k]", TURNED[] = "C[m
                   VECTOR_TURNED[] = "y[n] = sum(k) x[k] * W[k, n]", MIXED[] = "C[n, m] = sum(k) A[m, k] * B[k, n]",
                   COLUMNS_TURNED[] = "C[m, n] = sum(k) A[m, k] * B[k, n]", GATED[] = "C[m, n] = gelu(sum(k) A[m, k] * B[n, k])",
                   BIAS[] = "C[m, n] = relu(sum(k) A[m, k] * B[n, k] + bias[n])",
-                  SCALED[] = "C[m, n] = (sum(k) A[m, k] * B[n, k]) * s[m] + t[n]: f32";
+                  SCALED[] = "C[m, n] = (sum(k) A[m, k] * B[n, k]) * s[m] + t[n]: f32",
+                  PASSES[] = "C[m, n] = gelu(sum(k) A[m, k] * B[n, k] + bias[n]) + R[m, n]";
 
 static const asked QUESTIONS[] = {
     {ROWS, "i8", "i32", {0, 64, 64, 64}, true, true},           {ROWS, "i8", "i8", {0, 256, 64, 32}, false, true},
@@ -229,17 +230,19 @@ START_TEST(folded_plans_of_a_question)
 }
 END_TEST
 
-/* The same of those whose columns stand, the best few. What has rows, too, meets no sums there. */
+/* The same of those whose columns stand, the best few: with what has an element for each result, and several passes. What has
+ * one for each row meets no sums there. */
 START_TEST(standing_plans_of_a_question)
 {
     static const asked rows[] = {
         {.text = ROWS, .dtype = "i8", .out = "i32", .sizes = {0, 512, 512, 512}},
         {.text = BIAS, .dtype = "bf16", .out = "f32", .sizes = {0, 512, 512, 512}},
         {.text = BIAS, .dtype = "i8", .out = "i8", .sizes = {0, 512, 512, 1024}},
-        {.text = SCALED, .dtype = "i8", .out = "i8", .sizes = {0, 512, 512, 1024}},
         {.text = GATED, .dtype = "i8", .out = "f32", .sizes = {0, 512, 512, 1024}},
+        {.text = PASSES, .dtype = "bf16", .out = "bf16", .sizes = {0, 512, 1024, 512}},
+        {.text = SCALED, .dtype = "i8", .out = "i8", .sizes = {0, 512, 512, 1024}},
     };
-    enum { MOST = 4, FORMS = 3, LEAST_PERCENT = 75, MOST_OF_CYCLES_PERCENT = 102 };
+    enum { MOST = 4, FORMS = 5, LEAST_PERCENT = 75, MOST_OF_CYCLES_PERCENT = 108 }; /* passes may be earlier */
     const target *t = target_by_name("rngd");
     arena *a = arena_new(), *scratch = arena_new();
     diag_list diags;
@@ -501,7 +504,7 @@ int main(void)
     TCase *kinds = suite_case("kinds");
     tcase_add_loop_test(kinds, estimates_of_a_kind, 0, 7);
     tcase_add_loop_test(kinds, folded_plans_of_a_question, 0, 18);
-    tcase_add_loop_test(kinds, standing_plans_of_a_question, 0, 5);
+    tcase_add_loop_test(kinds, standing_plans_of_a_question, 0, 6);
     tcase_add_loop_test(kinds, lanes_plans_of_a_question, 0, 7);
     TCase *all = suite_case("all plans");
     tcase_add_loop_test(all, answer_against_all_plans, 0, SMALL_QUESTIONS);
