@@ -273,11 +273,13 @@ static bool answer_flow(visa_compilation *c, const target *t, const visa_tune_op
 
 /* ---- both ---- */
 
-/* Are its results sums of integers which are too small to saturate in a slice? Those are the same however slices share them. */
+/* Are its sums of integers too small to saturate in a slice? Those are the same however slices share them, and so is what is done to them
+ * in i32. Not with operands, whose types the contraction has from its sums. */
 static bool has_exact_sums(const tune_question *q)
 {
     int64_t least = INT64_C(1) << (dtype_row_of(q->type)->bits - 1), products = INT32_MAX / (least * least);
-    return q->operation_count == 0 && q->out_type == DTYPE_I32 && q->size[TUNE_SUM] <= products;
+    return q->extra_count == 0 && q->meets == DTYPE_I32 && dtype_row_of(q->out_type)->kind == DTYPE_KIND_INT &&
+           q->size[TUNE_SUM] <= products;
 }
 
 /* A contraction that is flows, too. Not of integers whose sums would saturate in each slice, nor of an image. What the kernel calls the

@@ -332,6 +332,8 @@ CHOICES = [
     ("C[m, n] = (sum(k) A[m, k] * B[n, k]) * s[m]", dict(m=1024, n=1024, k=1024), "i8", "i32", ".vector_inter_slice_reduce::<", 11200),
     # what has an element for each result meets the sums that slices share, too, and several passes follow
     ("C[m, n] = R[m, n] + sum(k) A[m, k] * B[n, k]", dict(m=256, n=1024, k=1024), "bf16", "f32", "lower_r: VrfTensor<", 9700),
+    # sums of integers that cannot saturate are shared with whole operations after them as well
+    ("P[j, i] = relu(sum(s) X[i, s] * Y[j, s]) * 3", dict(i=4096, j=64, s=4096), "i8", "i32", "SHARERS", 27000),
     # an operand that lies turned goes around as it lies: columns, rows, pairs of the sum in a packet; what is done to the sums follows
     ("C[m, n] = sum(k) A[m, k] * B[k, n]", dict(m=512, n=512, k=512), "bf16", "f32", "contract_packet::<m![N % 32]>", 5570),
     ("P[j, i] = relu(sum(s) X[i, s] * Y[s, j])", dict(i=1024, j=256, s=1024), "i8", "i32", "m![J % 32, S % 2]", 7650),
