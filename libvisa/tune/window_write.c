@@ -13,7 +13,7 @@ typedef struct window_writer {
     tune_page page;
     window_shape shape;
     window_results results;
-    const char *image, *row, *place, *down, *across, *channel, *column; /* axes; image: NULL where there is one */
+    const char *image, *row, *place, *down, *across, *channel, *column; /* axes; image: NULL where the question has none */
     const char *port_channel;                                           /* with its padding: "C # 8" */
     const char *slice, *result_slice;                                   /* types of what is multiplied, and of what it makes */
     bool unnamed;                                                       /* columns of clusters and slices are copies without a name */
@@ -181,6 +181,12 @@ static const char *cluster_digit(const window_writer *w)
                                     : NULL;
 }
 
+/* Images in a row have an iteration each; one alone is as none is. */
+static bool iterates(const window_writer *w)
+{
+    return w->q->size[TUNE_BATCH] > 1;
+}
+
 /* Of a result whose layout is free what slices have, one after the other. */
 static const char *free_result(const window_writer *w)
 {
@@ -239,10 +245,10 @@ static void write_head_of_kernel(window_writer *w)
     for (size_t i = 0; i < q->extra_count + 2; i++)
         tune_line(&w->page, "%s: &HbmTensor<%s, %s, m![%s]>,", ports[i].name, type_name(ports[i].type),
                   tune_chip_type(q->share, TUNE_ROLES, ports[i].roles, w->a), ports[i].element);
-    if (w->image)
+    if (iterates(w))
         tune_line(&w->page, "%s: &mut HbmTensor<%s, Chip, m![%s]>,", q->tensors[TUNE_OUT].port, type_name(q->out_type), out);
     w->page.depth--;
-    tune_line(&w->page, w->image ? ") {" : ") -> HbmTensor<%s, Chip, m![%s]> {", type_name(q->out_type), out);
+    tune_line(&w->page, iterates(w) ? ") {" : ") -> HbmTensor<%s, Chip, m![%s]> {", type_name(q->out_type), out);
     w->page.depth++;
     for (size_t i = 0; i < q->extra_count + 2; i++)
         tune_write_copies(&w->page, q->share, TUNE_ROLES, ports[i].roles, ports[i].name, ports[i].type, ports[i].element);
@@ -250,7 +256,7 @@ static void write_head_of_kernel(window_writer *w)
 
 static const char *part_of_image(const window_writer *w, const char *view)
 {
-    return w->image ? arena_printf(w->a, "%s.tile::<m![%s], 1, _>(g)", view, w->image) : "";
+    return iterates(w) ? arena_printf(w->a, "%s.tile::<m![%s], 1, _>(g)", view, w->image) : "";
 }
 
 /* An operand of another type than is multiplied. */
@@ -792,7 +798,7 @@ static void write_join(window_writer *w)
 static void write_extras(window_writer *w, bool of_images)
 {
     for (size_t i = 0; i < w->q->extra_count; i++)
-        if (w->q->extras[i].has[TUNE_BATCH] == of_images)
+        if ((w->q->extras[i].has[TUNE_BATCH] && iterates(w)) == of_images)
             write_extra(w, i);
 }
 
@@ -811,7 +817,7 @@ static void write_kernel(window_writer *w)
         write_weights_of_turn(w);
     if (!p->sums_wait)
         write_extras(w, false);
-    if (w->image) {
+    if (iterates(w)) {
         tune_line(&w->page, "for g in 0..%" PRId64 " {", q->size[TUNE_BATCH]);
         w->page.depth++;
     }
@@ -840,7 +846,7 @@ static void write_kernel(window_writer *w)
         write_join(w);
     const char *result = p->brings ? "whole" : p->joins ? "joined" : "products";
     tune_begin_step(&w->page, TUNE_STORE, "Out");
-    if (w->image)
+    if (iterates(w))
         tune_line(&w->page, "%s.view().to_hbm_view(&mut device.tdma, %s.view_mut()%s);", result, q->tensors[TUNE_OUT].port,
                   part_of_image(w, ""));
     else
