@@ -15,7 +15,8 @@ typedef struct reader {
     size_t at;
     diag_list *diags;
     tune_expression *e;
-    unsigned known; /* axes that the result has, or a reduction around what is read */
+    unsigned known;    /* axes that the result has, or a reduction around what is read */
+    tune_node **nodes; /* all of the expression's */
 } reader;
 
 static src_range range_from(const reader *r, size_t begin)
@@ -51,10 +52,10 @@ static bool refuse(reader *r, src_range range, const char *what)
     return tune_refuse_question(r->text, r->diags, range, what);
 }
 
-static bool refuse_name(reader *r, src_range range, const char *name)
+static bool refuse_name(reader *r, src_range range, const char *name, const char *help)
 {
     diag *d = diag_add(r->diags, E_TUNE_QUESTION, range, "two tensors are called `%s`", name);
-    diag_help(r->diags, d, "a kernel has names in lower case, and a tensor the same axes wherever it stands: call one of them otherwise");
+    diag_help(r->diags, d, "%s", help);
     return false;
 }
 
@@ -268,6 +269,24 @@ static bool is_taken(const char *name)
     return false;
 }
 
+static bool is_tensor(const tune_expression *e, const char *name)
+{
+    for (size_t i = 0; i < e->tensor_count; i++)
+        if (strcmp(e->tensors[i].name, name) == 0)
+            return true;
+    return false;
+}
+
+/* The tensor in lower case: `b` beside `B` is b_2, and so is a `B` with its axes in another order. */
+static void name_tensor(reader *r, tune_tensor *t)
+{
+    const char *name = in_case(t->asked, tolower, r->diags->arena);
+    t->name = name;
+    for (int i = 2; is_tensor(r->e, t->name); i++)
+        t->name = arena_printf(r->diags->arena, "%s_%d", name, i);
+    t->port = is_taken(t->name) ? arena_printf(r->diags->arena, "%s_port", t->name) : t->name;
+}
+
 /* A tensor, or the one that has that name and these axes already. */
 static bool read_tensor(reader *r, size_t *out)
 {
@@ -275,15 +294,7 @@ static bool read_tensor(reader *r, size_t *out)
     tune_tensor t = {0};
     size_t axis, windows = e->window_count;
     bool is_result = e->tensor_count == 0;
-    const char *name = read_name(r, "the name of a tensor", &t.range);
-    if (!name)
-        return false;
-    t.name = in_case(name, tolower, r->diags->arena);
-    t.port = is_taken(t.name) ? arena_printf(r->diags->arena, "%s_port", t.name) : t.name;
-    size_t known = 0;
-    while (known < e->tensor_count && strcmp(e->tensors[known].name, t.name) != 0)
-        known++;
-    if (!expect(r, '['))
+    if (!(t.asked = read_name(r, "the name of a tensor", &t.range)) || !expect(r, '['))
         return false;
     if (!takes(r, ']')) {
         do {
@@ -296,18 +307,22 @@ static bool read_tensor(reader *r, size_t *out)
     src_range range;
     if (!is_result && takes(r, ':') && !(t.asked_type = read_name(r, "the type of a tensor", &range)))
         return false;
-    *out = known;
-    if (known < e->tensor_count) {
-        tune_tensor *k = &e->tensors[known];
-        bool same =
-            known > 0 && k->count == t.count && memcmp(k->axes, t.axes, t.count * sizeof *t.axes) == 0 && windows == e->window_count;
-        if (!same || (k->asked_type && t.asked_type && strcmp(k->asked_type, t.asked_type) != 0))
-            return refuse_name(r, t.range, t.name);
+    for (*out = 0; *out < e->tensor_count; ++*out) {
+        tune_tensor *k = &e->tensors[*out];
+        if (strcmp(k->asked, t.asked) != 0)
+            continue;
+        if (*out == 0)
+            return refuse_name(r, t.range, t.asked, "the result is none of the operands: call one of them otherwise");
+        if (k->count != t.count || memcmp(k->axes, t.axes, t.count * sizeof *t.axes) != 0 || windows != e->window_count)
+            continue; /* it is read in two ways */
+        if (k->asked_type && t.asked_type && strcmp(k->asked_type, t.asked_type) != 0)
+            return refuse_name(r, t.range, t.asked, "a tensor has one type wherever it stands: call one of them otherwise");
         k->asked_type = k->asked_type ? k->asked_type : t.asked_type;
         return true;
     }
-    if (known == TUNE_TENSORS_MAX)
+    if (e->tensor_count == TUNE_TENSORS_MAX)
         return refuse(r, t.range, arena_printf(r->diags->arena, "a question has at most %d tensors", TUNE_TENSORS_MAX));
+    name_tensor(r, &t);
     e->tensors[e->tensor_count++] = t;
     return true;
 }
@@ -348,6 +363,7 @@ static const tune_node *new_node(reader *r, size_t begin, tune_node n)
     tune_node *out = ARENA_NEW(r->diags->arena, tune_node);
     *out = n;
     out->range = range_from(r, begin);
+    r->nodes[r->e->node_count - 1] = out;
     return out;
 }
 
@@ -733,6 +749,41 @@ static bool find_sizes(reader *r, const visa_tune_options *o)
     return true;
 }
 
+static unsigned moved_bits(unsigned bits, const size_t *number_of)
+{
+    unsigned moved = 0;
+    for (size_t i = 0; i < TUNE_AXES_MAX; i++)
+        moved |= bits >> i & 1 ? 1U << number_of[i] : 0;
+    return moved;
+}
+
+/* Axes are in the order in which tensors have them, so that the one of sum(k, l) is nobody's. */
+static void order_axes(reader *r)
+{
+    tune_expression *e = r->e;
+    const tune_expression asked = *e;
+    size_t number_of[TUNE_AXES_MAX] = {0}, count = 0;
+    unsigned seen = 0;
+    for (size_t t = 0; t <= e->tensor_count; t++) /* those of no tensor come last */
+        for (size_t i = 0; i < (t < e->tensor_count ? e->tensors[t].count : e->axis_count); i++) {
+            size_t axis = t < e->tensor_count ? e->tensors[t].axes[i] : i;
+            if (seen >> axis & 1)
+                continue;
+            seen |= 1U << axis;
+            e->axes[count] = asked.axes[axis];
+            number_of[axis] = count++;
+        }
+    for (size_t t = 0; t < e->tensor_count; t++)
+        for (size_t i = 0; i < e->tensors[t].count; i++)
+            e->tensors[t].axes[i] = number_of[asked.tensors[t].axes[i]];
+    for (size_t i = 0; i < e->window_count; i++) {
+        e->windows[i].kept = number_of[asked.windows[i].kept];
+        e->windows[i].summed = number_of[asked.windows[i].summed];
+    }
+    for (size_t i = 0; i < e->node_count; i++)
+        r->nodes[i]->over = moved_bits(r->nodes[i]->over, number_of);
+}
+
 /* Names in a list, "b,c", in any case. */
 static bool mark_free(reader *r, const char *names)
 {
@@ -757,7 +808,7 @@ static bool mark_free(reader *r, const char *names)
 bool tune_expression_read(const char *text, int file, const visa_tune_options *options, diag_list *diags, tune_expression *out)
 {
     *out = (tune_expression){.text = text, .file = file};
-    reader r = {.text = text, .diags = diags, .e = out};
+    reader r = {.text = text, .diags = diags, .e = out, .nodes = ARENA_ARRAY(diags->arena, tune_node *, TUNE_NODES_MAX)};
     size_t result;
     if (strlen(text) > TUNE_TEXT_MAX)
         return refuse(&r, (src_range){file, 0, 1}, arena_printf(diags->arena, "a question has at most %d bytes", TUNE_TEXT_MAX));
@@ -772,5 +823,38 @@ bool tune_expression_read(const char *text, int file, const visa_tune_options *o
         r.at += strlen(text + begin);
         return refuse(&r, range_from(&r, begin), "the question has ended: an operation is expected here");
     }
+    order_axes(&r);
     return mark_free(&r, options->free_tensors) && find_sizes(&r, options);
+}
+
+/* Axes of one position that are reduced without others. */
+static unsigned reduced_alone(const tune_node *n, unsigned single)
+{
+    if (!n)
+        return 0;
+    return (n->over & ~single ? 0 : n->over) | reduced_alone(n->left, single) | reduced_alone(n->right, single);
+}
+
+tune_expression tune_expression_flowing(const tune_expression *e, arena *a)
+{
+    tune_expression x = *e;
+    bool has_scalar = false;
+    for (size_t i = 0; i < e->axis_count; i++)
+        x.absent |= e->axes[i].size == 1 ? 1U << i : 0;
+    x.absent &= ~reduced_alone(e->root, x.absent);
+    for (size_t t = 1; t < e->tensor_count; t++)
+        has_scalar = has_scalar || !(tune_axes_of(e, t) & ~x.absent);
+    if (!has_scalar || e->axis_count == TUNE_AXES_MAX)
+        return x;
+    const char *name = "ONE";
+    while (tune_is_axis(e->axes, e->axis_count, name))
+        name = arena_printf(a, "%s_", name);
+    x.implied = 1U << x.axis_count;
+    for (size_t t = 0; t < x.tensor_count; t++) {
+        tune_tensor *of = &x.tensors[t];
+        memmove(&of->axes[1], &of->axes[0], of->count++ * sizeof *of->axes);
+        of->axes[0] = x.axis_count;
+    }
+    x.axes[x.axis_count++] = (tune_axis){.name = name, .asked = name, .size = 1, .range = e->axes[0].range};
+    return x;
 }

@@ -23,7 +23,8 @@ typedef struct tune_axis {
 } tune_axis;
 
 typedef struct tune_tensor {
-    const char *name;       /* lower case */
+    const char *asked;      /* as the question spells it */
+    const char *name;       /* lower case; of a second one that is called so, or lies otherwise, with a number */
     const char *port;       /* that, or another one where a kernel has it otherwise */
     const char *asked_type; /* after a colon; NULL: none */
     size_t axes[TUNE_AXES_MAX], count;
@@ -79,6 +80,10 @@ extern const int64_t TUNE_MOST_PRODUCTS; /* multiplications of a question, so th
 
 /* Reads file `file`, whose text it is, and the sizes of its axes. False: diagnosed. Lives in the list's arena. */
 bool tune_expression_read(const char *text, int file, const visa_tune_options *options, diag_list *diags, tune_expression *out);
+
+/* As what flows through the Vector Engine: axes of one position are absent, and where a tensor has no others all have one that is implied.
+ * Lives in the arena. */
+tune_expression tune_expression_flowing(const tune_expression *e, arena *a);
 
 /* Axes of a tensor, a bit each. */
 unsigned tune_axes_of(const tune_expression *e, size_t tensor);

@@ -439,7 +439,7 @@ static bool lower_fold(lowering *l, const tune_node *n, chain *out)
             if (!append(l, n, out, (tune_operation){.what = of_fold[n->fold], .operand = f->groups[g].text, .group = g}))
                 return false;
         }
-    return n->fold != TUNE_FOLD_MEAN || append(l, n, out, (tune_operation){.what = TUNE_DIVIDE, .value = size});
+    return n->fold != TUNE_FOLD_MEAN || size == 1 || append(l, n, out, (tune_operation){.what = TUNE_DIVIDE, .value = size});
 }
 
 /* ---- contractions ---- */

@@ -144,9 +144,9 @@ void folded_write_head(tune_page *page, const target *t, const tune_question *q,
                   axis[turned ? kept : TUNE_SUM]);
     }
     for (size_t i = 0; i < q->extra_count; i++)
-        tune_line(page, "%s: &HbmTensor<%s, Chip, m![%s]>,", q->extras[i].tensor.port, dtype_row_of(q->extras[i].type)->name,
-                  TUNE_LIST(page->arena, q->extras[i].has[TUNE_ROW] ? axis[TUNE_ROW] : NULL,
-                            q->extras[i].has[TUNE_COLUMN] ? axis[TUNE_COLUMN] : NULL));
+        tune_line(
+            page, "%s: &HbmTensor<%s, Chip, m![%s]>,", q->extras[i].tensor.port, dtype_row_of(q->extras[i].type)->name,
+            TUNE_LIST(page->arena, tune_axis_of_extra(q, &q->extras[i], TUNE_ROW), tune_axis_of_extra(q, &q->extras[i], TUNE_COLUMN)));
     if (is_written)
         tune_line(page, "%s: &mut HbmTensor<%s, Chip, m![%s, %s]>,", x[TUNE_OUT].port, out_type, axis[TUNE_ROW], axis[TUNE_COLUMN]);
     page->depth--;

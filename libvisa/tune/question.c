@@ -74,11 +74,21 @@ static bool append_scaled(reader *r, const tune_node *n, bool reversed, value ot
     }
 }
 
+static bool refuse_apart(reader *r, src_range range)
+{
+    diag *d = diag_add(r->diags, E_TUNE_QUESTION, range, "an operation without the sum");
+    diag_help(
+        r->diags, d,
+        "begin with the sum, as (sum(k) A[m, k] * B[n, k]) * s[m] * t[n] in place of .. * (s[m] * t[n]), or compute it in front of the "
+        "kernel");
+    return false;
+}
+
 /* Of two parts of which one is the sum's. */
 static bool combine(reader *r, const tune_node *n, value *a, value b)
 {
     if (a->kind != VALUE_SUM && b.kind != VALUE_SUM)
-        return scale(n, a, b) || refuse(r, n->range, "an operation without the sum: compute it in front of the kernel");
+        return scale(n, a, b) || refuse_apart(r, n->range);
     bool reversed = b.kind == VALUE_SUM;
     value other = reversed ? *a : b;
     tune_operator what = n->what;
@@ -194,17 +204,33 @@ static void find_images(tune_question *q)
         q->axes[first].role = TUNE_BATCH;
 }
 
-/* What each axis is, by the tensors that it stands in. */
+/* The operand that has the innermost kept axis of the result; one of one position counts where there is no other. */
+static tune_place weights_of(const reader *r)
+{
+    enum { LEFT = 1 << TUNE_LEFT, RIGHT = 1 << TUNE_RIGHT };
+    const tune_question *q = r->q;
+    const tune_tensor *out = &q->tensors[TUNE_OUT];
+    unsigned found = RIGHT;
+    bool is_found = false;
+    for (size_t i = out->count; i > 0; i--) {
+        size_t axis = out->axes[i - 1];
+        unsigned in = stands_in(r, axis) & (LEFT | RIGHT);
+        if ((in != LEFT && in != RIGHT) || (is_found && q->axes[axis].size == 1))
+            continue;
+        found = in;
+        is_found = true;
+        if (q->axes[axis].size > 1)
+            break;
+    }
+    return found == LEFT ? TUNE_LEFT : TUNE_RIGHT;
+}
+
+/* What each axis is, by the tensors that it stands in. One of one position that is of no role is none of the kernel. */
 static bool assign_roles(reader *r)
 {
     enum { LEFT = 1 << TUNE_LEFT, RIGHT = 1 << TUNE_RIGHT, OUT = 1 << TUNE_OUT };
     tune_question *q = r->q;
-    const tune_tensor *out = &q->tensors[TUNE_OUT];
-    size_t inner = out->count;
-    while (inner > 1 && q->axes[out->axes[inner - 1]].size == 1) /* an axis of one position is innermost in nothing */
-        inner--;
-    unsigned last = inner ? stands_in(r, out->axes[inner - 1]) : 0;
-    q->weights = (last & (LEFT | RIGHT)) == LEFT ? TUNE_LEFT : TUNE_RIGHT;
+    q->weights = weights_of(r);
     if (q->window_count > 0) /* what a window moves over streams */
         q->weights = q->windows[0].tensor == r->left ? TUNE_RIGHT : TUNE_LEFT;
     q->stream = q->weights == TUNE_LEFT ? TUNE_RIGHT : TUNE_LEFT;
@@ -213,6 +239,7 @@ static bool assign_roles(reader *r)
         unsigned in = stands_in(r, i);
         bool is_summed = r->summed >> i & 1;
         diag *d = NULL;
+        a->role = TUNE_ROLES;
         if (in == (LEFT | RIGHT | OUT))
             a->role = TUNE_BATCH;
         else if (in == (OUT | 1U << q->stream))
@@ -221,12 +248,14 @@ static bool assign_roles(reader *r)
             a->role = TUNE_COLUMN;
         else if (in == (LEFT | RIGHT))
             a->role = TUNE_SUM;
+        else if (a->size == 1)
+            continue;
         else if (in == OUT || in == 0)
             d = diag_add(r->diags, E_TUNE_AXIS, a->range, "axis `%s` stands in no operand", a->asked);
         else
             d = diag_add(r->diags, E_TUNE_AXIS, a->range, "axis `%s` stands in one operand only: no multiplication is summed over it",
                          a->asked);
-        if (!d && is_summed != (a->role == TUNE_SUM))
+        if (!d && a->size > 1 && is_summed != (a->role == TUNE_SUM))
             d = diag_add(r->diags, E_TUNE_AXIS, a->range,
                          is_summed ? "axis `%s` is summed and stands in the result" : "axis `%s` is not in the result and not in sum(..)",
                          a->asked);
@@ -249,6 +278,8 @@ static bool check_order(reader *r, tune_place place)
     for (size_t i = 0; i < t->count; i++) {
         const tune_axis *a = &q->axes[t->axes[i]];
         bool changes = (int)a->role != role;
+        if (a->size == 1) /* lies anywhere */
+            continue;
         if (changes && (a->role == TUNE_BATCH || (int)a->role == inside)) {
             diag *d = diag_add(r->diags, E_TUNE_LAYOUT, t->range,
                                "the axes of `%s` are not in the order batch, kept, summed, or batch, summed, kept: `%s` stands apart from "
@@ -344,39 +375,89 @@ static bool refuse_extra(reader *r, const tune_extra *e, diag_id id, const char 
     return false;
 }
 
+static const char *unused_name(const tune_question *q, const char *name, arena *a)
+{
+    while (tune_is_axis(q->axes, q->axis_count, name))
+        name = arena_printf(a, "%s_", name);
+    return name;
+}
+
+/* Axes of a role follow each other in every tensor, so they are one axis to a kernel: "K_L". */
+static void name_roles(tune_question *q, arena *a)
+{
+    for (int role = 0; role < TUNE_ROLES; role++) {
+        q->size[role] = 1;
+        bool joined = false;
+        for (size_t i = 0; i < q->axis_count; i++)
+            if ((int)q->axes[i].role == role) {
+                q->size[role] *= q->axes[i].size;
+                joined = q->axis_text[role] != NULL;
+                q->axis_text[role] = joined ? arena_printf(a, "%s_%s", q->axis_text[role], q->axes[i].name) : q->axes[i].name;
+            }
+        q->axis_text[role] = joined ? unused_name(q, q->axis_text[role], a) : q->axis_text[role];
+    }
+}
+
+/* A sum over nothing is over one position; columns of one position are padded for what is done to sums, and a tensor after them has a kept
+ * axis. One that the question lacks has a name that it has not. */
+static void imply_axes(tune_question *q, arena *a)
+{
+    static const char *const names[] = {[TUNE_ROW] = "ROW", [TUNE_COLUMN] = "COLUMN", [TUNE_SUM] = "SUM"};
+    bool has[TUNE_ROLES] = {[TUNE_COLUMN] = q->operation_count > 0, [TUNE_SUM] = true};
+    for (size_t i = 0; i < q->extra_count; i++)
+        has[TUNE_ROW] = has[TUNE_ROW] || q->extras[i].has[TUNE_ROW];
+    for (int role = TUNE_ROW; role <= TUNE_SUM; role++) {
+        q->is_implied[role] = has[role] && !q->axis_text[role];
+        if (q->is_implied[role])
+            q->axis_text[role] = unused_name(q, names[role], a);
+    }
+}
+
+/* Of a tensor after the sum, axes of one position count for nothing, but one of them where it has no kept axis else. */
+static bool settle_extra(reader *r, tune_extra *e)
+{
+    tune_question *q = r->q;
+    if (e->has[TUNE_ROW] || e->has[TUNE_COLUMN])
+        return true;
+    if (q->window_count > 0 || (q->size[TUNE_ROW] > 1 && q->size[TUNE_COLUMN] > 1))
+        return refuse_extra(r, e, E_TUNE_AXIS, "has no axis of the result that an operand keeps", "write a number in its place");
+    e->has[q->size[TUNE_COLUMN] == 1 ? TUNE_COLUMN : TUNE_ROW] = true;
+    return true;
+}
+
 /* Operands after the sum have whole groups of kept axes, in the order of the result. */
 static bool check_extras(reader *r)
 {
     tune_question *q = r->q;
     for (size_t i = 0; i < q->extra_count; i++) {
         tune_extra *e = &q->extras[i];
-        size_t of_role[TUNE_ROLES] = {0}, before = 0;
+        int64_t size[TUNE_ROLES] = {1, 1, 1, 1};
+        bool stands[TUNE_ROLES + 1] = {false};
+        size_t before = 0;
         int role = TUNE_BATCH;
         for (size_t n = 0; n < e->tensor.count; n++) {
             const tune_axis *a = &q->axes[e->tensor.axes[n]];
+            stands[a->role] = true;
+            if (a->size == 1)
+                continue;
             if (a->role == TUNE_SUM)
                 return refuse_extra(r, e, E_TUNE_AXIS, "has an axis that is summed, and meets the sum",
                                     "multiply it in front of the kernel");
-            bool is_before = (int)a->role < role || ((int)a->role == role && before > e->tensor.axes[n]);
-            if (is_before && a->size > 1)
+            if ((int)a->role < role || ((int)a->role == role && before > e->tensor.axes[n]))
                 return refuse_extra(r, e, E_TUNE_LAYOUT, "has its axes in another order than the result has them",
                                     "write them as the result's: batches, those of rows, those of columns");
-            of_role[a->role]++;
-            if (is_before)
-                continue;
+            size[a->role] *= a->size;
             role = (int)a->role;
             before = e->tensor.axes[n] + 1;
         }
-        for (size_t n = 0; n < q->axis_count; n++)
-            if (q->axes[n].role != TUNE_SUM && of_role[q->axes[n].role] > 0)
-                of_role[q->axes[n].role] += TUNE_AXES_MAX;
         for (int k = TUNE_BATCH; k < TUNE_SUM; k++) {
-            e->has[k] = of_role[k] > 0;
-            if (e->has[k] && of_role[k] % (TUNE_AXES_MAX + 1) != 0)
+            e->has[k] = q->window_count > 0 ? stands[k] : size[k] > 1;
+            e->names[k] = stands[k] && q->size[k] == 1;
+            if (e->has[k] && size[k] != q->size[k])
                 return refuse_extra(r, e, E_TUNE_LAYOUT, "has some axes of a kind and lacks others", "give it all of them, or none");
         }
-        if (!e->has[TUNE_ROW] && !e->has[TUNE_COLUMN])
-            return refuse_extra(r, e, E_TUNE_AXIS, "has no axis of the result that an operand keeps", "write a number in its place");
+        if (!settle_extra(r, e))
+            return false;
     }
     return true;
 }
@@ -476,23 +557,6 @@ static bool find_types(reader *r, const visa_tune_options *o)
     return true;
 }
 
-/* Axes of a role follow each other in every tensor, so they are one axis to a kernel: "K_L". */
-static void name_roles(tune_question *q, arena *a)
-{
-    for (int role = 0; role < TUNE_ROLES; role++) {
-        q->size[role] = 1;
-        bool joined = false;
-        for (size_t i = 0; i < q->axis_count; i++)
-            if ((int)q->axes[i].role == role) {
-                q->size[role] *= q->axes[i].size;
-                joined = q->axis_text[role] != NULL;
-                q->axis_text[role] = joined ? arena_printf(a, "%s_%s", q->axis_text[role], q->axes[i].name) : q->axes[i].name;
-            }
-        while (joined && tune_is_axis(q->axes, q->axis_count, q->axis_text[role]))
-            q->axis_text[role] = arena_printf(a, "%s_", q->axis_text[role]);
-    }
-}
-
 /* Rows of what lies turned are of the kept axis. Where either axis has one position nothing is turned. */
 static void find_rows(tune_question *q)
 {
@@ -520,6 +584,11 @@ static bool check_rows(const tune_question *q, diag_list *diags)
 bool tune_is_one_element(const tune_question *q, const tune_extra *e)
 {
     return e->has[TUNE_ROW] && !e->has[TUNE_COLUMN] && !e->has[TUNE_BATCH] && q->size[TUNE_ROW] == 1;
+}
+
+const char *tune_axis_of_extra(const tune_question *q, const tune_extra *e, tune_role role)
+{
+    return e->has[role] || e->names[role] ? q->axis_text[role] : NULL;
 }
 
 unsigned tune_roles_of_extra(const tune_extra *e)
@@ -558,20 +627,15 @@ bool tune_question_read(const tune_expression *e, const visa_tune_options *optio
         return false;
     find_filters(out);
     find_images(out);
+    name_roles(out, diags->arena);
     if (!find_types(&r, options) || !find_stored_types(&r) || !check_extras(&r) || !find_epilogue(&r))
         return false;
-    name_roles(out, diags->arena);
+    imply_axes(out, diags->arena);
     if (out->window_count > 0 && !check_windows(&r))
         return false;
     for (int p = 0; p < TUNE_PLACES && out->window_count == 0; p++)
         if (!out->tensors[p].is_free && !check_order(&r, (tune_place)p))
             return false;
-    if (!out->axis_text[TUNE_SUM]) {
-        diag *d = diag_add(diags, E_TUNE_AXIS, tune_whole_range(e->file, e->text),
-                           "nothing is summed: no axis stands in both operands and not in the result");
-        diag_help(diags, d, "the Reducer multiplies and adds; leave sum(..) away for a product of elements");
-        return false;
-    }
     if (out->window_count > 0)
         return true;
     find_rows(out);
@@ -587,7 +651,7 @@ static const tune_node *join_axes(const tune_node *n, const tune_question *q, co
     *made = *n;
     made->over = 0;
     for (size_t i = 0; i < q->axis_count; i++)
-        made->over |= n->over >> i & 1 ? 1U << of_role[q->axes[i].role] : 0;
+        made->over |= n->over >> i & 1 && q->axes[i].role == TUNE_SUM ? 1U << of_role[TUNE_SUM] : 0;
     made->left = join_axes(n->left, q, of_role, number_of, a);
     made->right = join_axes(n->right, q, of_role, number_of, a);
     if (n->kind == TUNE_NODE_TENSOR)
@@ -624,7 +688,8 @@ tune_expression tune_question_joined(const tune_expression *e, const tune_questi
     joined.axis_count = 0;
     joined.absent = joined.implied = 0;
     for (int role = 0; role < TUNE_ROLES; role++) {
-        if (q->axis_text[role]) {
+        const bool is_named = q->axis_text[role] && !q->is_implied[role];
+        if (is_named) {
             joined.absent |= role != TUNE_SUM && q->size[role] == 1 ? 1U << joined.axis_count : 0;
             of_role[role] = joined.axis_count;
             joined.axes[joined.axis_count++] =
@@ -633,8 +698,7 @@ tune_expression tune_question_joined(const tune_expression *e, const tune_questi
         if (!implies || q->size[role] > 1 || (role != TUNE_ROW && role != TUNE_COLUMN))
             continue;
         const char *name = q->axis_text[role] ? q->axis_text[role] : role == TUNE_ROW ? "ROW" : "COLUMN";
-        while (!q->axis_text[role] && tune_is_axis(e->axes, e->axis_count, name))
-            name = arena_printf(a, "%s_", name);
+        name = is_named ? name : unused_name(q, name, a);
         joined.implied |= 1U << joined.axis_count;
         implied[role] = joined.axis_count;
         joined.axes[joined.axis_count++] = (tune_axis){name, name, 1, (tune_role)role, e->axes[0].range};
@@ -654,9 +718,11 @@ tune_expression tune_question_joined(const tune_expression *e, const tune_questi
         *x = e->tensors[t];
         x->count = 0;
         for (size_t i = 0; i < e->tensors[t].count; i++) {
-            tune_role role = q->axes[e->tensors[t].axes[i]].role;
-            if (q->axis_text[role] && !(seen >> role & 1))
-                x->axes[x->count++] = of_role[role];
+            const tune_axis *axis = &q->axes[e->tensors[t].axes[i]];
+            const tune_role role = axis->role;
+            if (role == TUNE_ROLES || seen >> role & 1 || (axis->size == 1 && q->size[role] > 1)) /* the others are where the role is */
+                continue;
+            x->axes[x->count++] = of_role[role];
             seen |= 1U << role;
         }
         for (int role = TUNE_ROW; role <= TUNE_COLUMN; role++)

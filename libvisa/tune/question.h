@@ -20,7 +20,8 @@ typedef struct tune_extra {
     tune_tensor tensor;
     const char *asked_type; /* NULL: that of the values that it meets */
     dtype type;
-    bool has[TUNE_SUM]; /* axes of this role: all of them */
+    bool has[TUNE_SUM];   /* axes of this role: all of them. Axes of one position count where it has no kept axis else */
+    bool names[TUNE_SUM]; /* the axis of this role, of one position, in the question */
 } tune_extra;
 
 typedef struct tune_question {
@@ -33,6 +34,7 @@ typedef struct tune_question {
     int64_t size[TUNE_ROLES];          /* of all axes of a role together; 1 without one */
     tune_share share[TUNE_ROLES];      /* of chips; sizes and axes are those of one */
     const char *axis_text[TUNE_ROLES]; /* the kernel's axis: "M", "H_W" for several, NULL for none */
+    bool is_implied[TUNE_ROLES];       /* the question has none: it is of one position */
     dtype stored[TUNE_PLACES];         /* operands in HBM and DM: `type`, or f32 that is cast where it is fetched */
     dtype type, out_type, meets;       /* meets: in which the sums are worked on */
     int64_t most_slices;               /* of a cluster that work; 0: all */
@@ -67,6 +69,9 @@ timing_preset tune_timing_of(const visa_tune_options *o);
 
 /* Is it one number for all results? */
 bool tune_is_one_element(const tune_question *q, const tune_extra *e);
+
+/* The axis of a role in its port; NULL: it has none. */
+const char *tune_axis_of_extra(const tune_question *q, const tune_extra *e, tune_role role);
 
 /* Kinds of axes that it has, a bit each. */
 unsigned tune_roles_of_extra(const tune_extra *e);

@@ -129,7 +129,7 @@ static bool read_contraction(diag_list *diags, const visa_tune_options *o, const
         for (size_t i = 0; i < q->axis_count; i++)
             if ((int)q->axes[i].role == role)
                 parts = parts ? arena_printf(diags->arena, "%s, %s", parts, q->axes[i].name) : q->axes[i].name;
-        if (q->axis_text[role])
+        if (parts)
             add_axis(out, (tune_kernel_axis){q->axis_text[role], parts, q->size[role]});
     }
     return true;
@@ -249,7 +249,8 @@ static bool answer_contraction(visa_compilation *c, const target *t, const visa_
     return true;
 }
 
-static bool answer_flow(visa_compilation *c, const target *t, const visa_tune_options *o, const tune_flow *f, tune_kernel *out)
+static bool answer_flow(visa_compilation *c, const target *t, const visa_tune_options *o, const tune_flow *f, diag_list *diags,
+                        tune_kernel *out)
 {
     enum { WAYS = 2, READINGS = WAYS * WAYS * WAYS };
     tune_flow *x = ARENA_ARRAY(c->arena, tune_flow, READINGS);
@@ -258,7 +259,7 @@ static bool answer_flow(visa_compilation *c, const target *t, const visa_tune_op
     size_t count = 0;
     diag_list_init(&refusals, c->arena);
     if (tune_forms_of_flow(f, chips, c->arena, &x[count++]) == 0)
-        return refuse_shares(&c->diags, tune_whole_range(f->e->file, f->e->text), o);
+        return refuse_shares(diags, tune_whole_range(f->e->file, f->e->text), o);
     for (int way = 1; way < READINGS; way++) {
         const flow_reading how = {.multiplies_again = way % WAYS, .divides_after = way / WAYS % WAYS, .streams_lying = way / (WAYS * WAYS)};
         tune_flow *read = ARENA_NEW(c->arena, tune_flow);
@@ -268,7 +269,7 @@ static bool answer_flow(visa_compilation *c, const target *t, const visa_tune_op
         if (tune_flow_read(f->e, o, how, &refusals, read) && tune_forms_of_flow(read, chips, c->arena, &x[count]) > 0)
             count++;
     }
-    return flow_answer(t, x, count, o, &c->diags, &out->text);
+    return flow_answer(t, x, count, o, diags, &out->text);
 }
 
 /* ---- both ---- */
@@ -299,16 +300,31 @@ static void read_as_flows(visa_compilation *c, const visa_tune_options *o, const
     }
 }
 
-/* Is one product asked that no contraction has with what is around it, `.. + (x[m, n] + r[m, n])`, but a flow has? Not of integers, nor of
- * an image, as above. */
-static bool is_flow_alone(visa_compilation *c, const visa_tune_options *o, const tune_expression *e)
+/* The question as a flow: as it is, or, where it has none then, without the axes of one position. */
+static tune_expression flow_of(const visa_tune_options *o, const tune_expression *e, arena *a)
+{
+    diag_list refusals;
+    tune_flow f;
+    bool has_scalar = false; /* which no slice has room for */
+    diag_list_init(&refusals, a);
+    for (size_t t = 1; t < e->tensor_count; t++)
+        has_scalar = has_scalar || e->tensors[t].count == 0;
+    return has_scalar || !tune_flow_read(e, o, (flow_reading){0}, &refusals, &f) ? tune_expression_flowing(e, a) : *e;
+}
+
+/* Is one product asked that no contraction has, with what is around it, `.. + (x[m, n] + r[m, n])`, or as its operands lie, but a flow has?
+ * Not of integers, nor of an image, as above. */
+static bool is_flow_alone(visa_compilation *c, const visa_tune_options *o, const tune_expression *flowing, const tune_expression *e)
 {
     diag_list refusals;
     tune_question q;
     tune_flow f;
     diag_list_init(&refusals, c->arena);
-    return e->window_count == 0 && !tune_question_read(e, o, &refusals, &q) && refusals.items[0]->id == E_TUNE_QUESTION &&
-           tune_flow_read(e, o, (flow_reading){0}, &refusals, &f) && dtype_row_of(f.type)->accumulates_in == DTYPE_F32;
+    if (e->window_count > 0 || tune_question_read(e, o, &refusals, &q))
+        return false;
+    diag_id id = refusals.items[0]->id;
+    return (id == E_TUNE_QUESTION || id == E_TUNE_LAYOUT || id == E_TUNE_AXIS) &&
+           tune_flow_read(flowing, o, (flow_reading){0}, &refusals, &f) && dtype_row_of(f.type)->accumulates_in == DTYPE_F32;
 }
 
 /* The answer that the cache has; of several processes the first one looks. */
@@ -339,14 +355,20 @@ bool tune_answer_one(visa_compilation *c, const visa_tune_options *o, int file, 
     if (!tune_expression_read(o->question, file, o, &c->diags, &e))
         return false;
     out->result = e.tensors[0].name;
-    bool contracts = tune_is_contraction(&e) && !is_flow_alone(c, o, &e);
-    if (contracts ? !read_contraction(&c->diags, o, &e, &q, out) : !read_flow(&c->diags, o, &e, &f, out))
+    const tune_expression flowing = flow_of(o, &e, c->arena);
+    const bool is_contraction = tune_is_contraction(&e), contracts = is_contraction && !is_flow_alone(c, o, &flowing, &e);
+    if (contracts ? !read_contraction(&c->diags, o, &e, &q, out) : !read_flow(&c->diags, o, &flowing, &f, out))
         return false;
     if (contracts)
         read_as_flows(c, o, &e, &q, &flows, out);
     if (found_before(c, o, &out->text))
         return true;
-    if (contracts ? !answer_contraction(c, &part, o, &q, &flows, out) : !answer_flow(c, &part, o, &f, out))
+    if (is_contraction && !contracts) { /* of no kernel, why it is no contraction says more */
+        diag_list refusals;
+        diag_list_init(&refusals, c->arena);
+        if (!answer_flow(c, &part, o, &f, &refusals, out))
+            return read_contraction(&c->diags, o, &e, &q, out);
+    } else if (contracts ? !answer_contraction(c, &part, o, &q, &flows, out) : !answer_flow(c, &part, o, &f, &c->diags, out))
         return false;
     if (o->part == 0)
         tune_cache_keep(o, &out->text);

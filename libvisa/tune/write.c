@@ -177,10 +177,10 @@ static const char *port_axes(const writer *w, tune_role role, bool rows)
 /* Rows of one position may follow the columns of a tensor. */
 static bool lies_columns_first(const tune_question *q, const tune_tensor *t)
 {
-    size_t first[TUNE_ROLES] = {0};
+    size_t first[TUNE_ROLES + 1] = {0};
     for (size_t i = t->count; i > 0; i--)
         first[q->axes[t->axes[i - 1]].role] = i;
-    return first[TUNE_ROW] > 0 && first[TUNE_COLUMN] > 0 && first[TUNE_COLUMN] < first[TUNE_ROW];
+    return q->size[TUNE_ROW] == 1 && first[TUNE_ROW] > 0 && first[TUNE_COLUMN] > 0 && first[TUNE_COLUMN] < first[TUNE_ROW];
 }
 
 static const char *port_name(const writer *w, tune_place place)
@@ -212,8 +212,8 @@ static const char *extra_mapping(const writer *w, const tune_extra *e)
     for (int role = TUNE_BATCH; role < TUNE_SUM; role++) {
         bool innermost = role == TUNE_COLUMN || (role == TUNE_ROW && !e->has[TUNE_COLUMN]);
         bool whole_words = q->size[role] * dtype_row_of(e->type)->bits % 64 == 0;
-        if (e->has[role])
-            parts[role] = innermost && !whole_words ? kept(w, (tune_role)role, 1, w->p->split[role].padded) : q->axis_text[role];
+        parts[role] = e->has[role] && innermost && !whole_words ? kept(w, (tune_role)role, 1, w->p->split[role].padded)
+                                                                : tune_axis_of_extra(q, e, (tune_role)role);
     }
     return lies_columns_first(q, &e->tensor) ? TUNE_LIST(w->a, parts[TUNE_BATCH], parts[TUNE_COLUMN], parts[TUNE_ROW])
                                              : TUNE_LIST(w->a, parts[TUNE_BATCH], parts[TUNE_ROW], parts[TUNE_COLUMN]);

@@ -348,8 +348,20 @@ ANSWERS = [("Y[r, c] = X[r, c] / sqrt(mean(c) X[r, c] * X[r, c] + 0.001) * g[c]"
            ("Y[r] = sum(c) X[r]", "r=8,c=8", [], 1, "stands in no operand"), ("Y[c, r] = X[r, c]", "r=8,c=8", [], 1, "E-TUNE-LAYOUT"),
            ("Y[r, c] = X[r, c] + a[r] * b[c]", "r=8,c=8", [], 1, "each of these two has axes"), ("Y[r, c] = X[r, c]", "r=8,c=8", ["--dtype=i64"], 1, "E-TUNE-TYPE"),
            ("Y[r, c] = X[r, c]", "r=8,c=8", ["--out=i4"], 1, "E-TUNE-TYPE"), ("Y[r, c] = X[r, c]: i1", "r=8,c=8", [], 1, "E-TUNE-TYPE"),
-           ("Y[r, c] = X[r, c] + X[c, r]", "r=8,c=8", [], 1, "two tensors are called `x`"),
-           ("C[m, n] = sum(k) A[m, k] * B[n, k] + b[n]", "m=8,n=8,k=64", [], 1, "call one of them otherwise"),
+           ("Y[r, c] = X[r, c] + Y[r, c]", "r=8,c=8", [], 1, "two tensors are called `Y`"),
+           # names that differ in case alone are two, and one tensor may be read in two ways
+           ("C[m, n] = sum(k) A[m, k] * B[n, k] + b[n]", "m=8,n=8,k=64", ["--check"], 0, "all 64 values proven"),
+           ("C[m, n] = sum(k) A[m, k] * B[n, k] + b[n]", "m=8,n=8,k=64", [], 0, "b_2: &HbmTensor<f32, Chip, m![N]>"),
+           ("G[i, j] = sum(n) X[n, i] * X[n, j]", "i=64,j=32,n=64", [], 0, "x: &HbmTensor<bf16, Chip, m![N, J]>"),
+           # axes of one position, wherever they stand; nothing that is summed over
+           ("Y[r, c] = X[r, c] * s[]", "r=64,c=64", ["--check"], 0, "all 4096 values proven"), ("Y[r, c] = X[r, c] * s[o]", "r=64,c=64,o=1", ["--check"], 0, "all 4096 values proven"),
+           ("Y[r, o] = mean(c) X[r, c]", "r=64,c=64,o=1", ["--check"], 0, "all 64 values proven"), ("Y[b, r] = X[b, o, r] * Z[b, r]", "b=2,r=64,o=1", ["--check"], 0, "all 128 values proven"),
+           ("C[m, n] = sum() a[m] * e[n]", "m=64,n=64", ["--check"], 0, "all 4096 values proven"),
+           # no contraction as its operands lie, but a flow
+           ("Y[t, d] = sum(e) G[t, e] * X[e, t, d]", "t=64,e=8,d=64", ["--check"], 0, "all 4096 values proven"),
+           ("Q[b, h, s, d] = sum(k) X[b, s, k] * W[h, d, k]", "b=2,h=4,s=16,d=16,k=64", ["--check"], 0, "all 2048 values proven"),
+           ("Y[b, s, o] = sum(h, d) A[b, h, s, d] * W[o, h, d]", "b=2,h=4,s=16,d=16,o=64", [], 1, "stands apart from its kind"),
+           ("D[m, n] = a[m] + e[n] + (sum(k) A[m, k] * B[n, k])", "m=8,n=8,k=64", ["--dtype=i8"], 1, "begin with the sum"),
            ("O[x, f] = sum(s, c) I[x + s, c] * W[f, s, c]", "x=8,s=3,c=32,f=8", [], 1, "-D y=1,r=1"), ("Y[r, c] = X[r + c, c]", "r=8,c=8", [], 1, "axis `c` stands here twice"),
            ("Y[r] = sum(c) X[r + c]", "r=8,c=8", [], 1, "E-TUNE-LAYOUT"), ("O[r, n] = sum(c) (softmax(c) (sum(k) A[k, r] * B[c, k]) * V[c, n])", "r=8,n=8,k=64,c=64", [], 1, "not turned here"),
            ("P[r, c] = softmax(c) (sum(k) A[r, k] * B[c, k])", "r=8,c=64,k=64", ["--dtype=i16"], 1, "does not multiply here"), ("Y[r] = 3", "r=8", [], 1, "stands in no operand"),

@@ -17,9 +17,15 @@ import visa_tools
 ROLES = "batch", "row", "column", "sum"
 TYPES = ["i4", "i8", "f8e4m3", "f8e5m2", "bf16"]
 RESULTS = [None, None, "i32", "f32", "bf16", "i8"]
-EPILOGUES = ["relu({s})", "{s} + {bias}[{c}]", "relu({s} + {bias}[{c}]: bf16)", "silu({s} * 0.25)", "gelu({s} * 0.01) * {bias}[{c}]", "min(max({s}, -6), 6)",
-             "1 / (1 + exp(-({s}) * 0.01))", "tanh(relu({s}) * 0.5) - 2 * 0.25", "3 - {s} - {bias}[{o}]", "sqrt(max({s}, 0)) / 3", "sigmoid({s}) + {bias}[{o}]: bf16",
-             "relu(({s} + {bias}[{c}]) * 0.001)", "0.5 * {s} + 0.25 * {bias}[{o}]", "clip({s} / 8, -3, 3)"]
+# What is done to sums, each in ways to write it that are the same.
+EPILOGUES = [["relu({s})", "max({s}, 0)", "max(0, ({s}))"], ["{s} + {bias}[{c}]", "{bias}[{c}] + {s}", "({s} + ({bias}[{c}]))"],
+             ["relu({s} + {bias}[{c}]: bf16)", "max(0, {bias}[{c}]: bf16 + {s})"], ["silu({s} * 0.25)", "silu(0.25 * {s})", "silu(({s}) / 4)"],
+             ["gelu({s} * 0.01) * {bias}[{c}]", "{bias}[{c}] * gelu(0.01 * {s})"], ["min(max({s}, -6), 6)", "min(6, max(-6, {s}))", "clip({s}, -6, 6)"],
+             ["1 / (1 + exp(-({s}) * 0.01))", "1 / (exp(-(0.01 * {s})) + 1)"], ["tanh(relu({s}) * 0.5) - 2 * 0.25", "tanh(0.5 * max(0, {s})) - 0.5"],
+             ["3 - {s} - {bias}[{o}]", "(3 - {s}) - ({bias}[{o}])"], ["sqrt(max({s}, 0)) / 3", "sqrt(relu({s})) / 3"],
+             ["sigmoid({s}) + {bias}[{o}]: bf16", "{bias}[{o}]: bf16 + sigmoid(({s}))"],
+             ["relu(({s} + {bias}[{c}]) * 0.001)", "max(0, 0.001 * ({bias}[{c}] + {s}))"], ["0.5 * {s} + 0.25 * {bias}[{o}]", "{bias}[{o}] / 4 + {s} / 2"],
+             ["clip({s} / 8, -3, 3)", "min(3, max(-3, 0.125 * {s}))"]]
 AXES, TENSORS = "bhmpnqklcdefgijstuvwxyz", ["A", "B", "C", "x", "W", "out", "q_1", "Keys", "vm", "result", "T", "image"]
 MOST_PRODUCTS = 1 << 23  # multiplications of a question, so that its check is short
 LARGE = 1 << 36          # of one that is compiled only
@@ -70,7 +76,7 @@ def spelling(q, rng, plain=False):
     names = iter(AXES if plain else rng.sample(AXES, len(AXES)))
     tensors = iter(TENSORS if plain else rng.sample(TENSORS, len(TENSORS)))
     if q.window:
-        return window_spelling(q, names, tensors)
+        return window_spelling(q, rng, plain, names, tensors)
     sizes, of = [], {}
     for role in ROLES:
         here = list(q.axes[role])
@@ -80,39 +86,65 @@ def spelling(q, rng, plain=False):
         sizes += of[role]
     called = {role: [name for name, _ in of[role]] for role in ROLES}
     kept = [called["row"], called["column"]]
-    operands = [f"{next(tensors)}[{', '.join(called['batch'] + (called['sum'] + kept[i] if q.turned[i] else kept[i] + called['sum']))}]" for i in range(2)]
+    single = [name for name, size in sizes if size == 1]
+    if not plain and rng.random() < 0.3:  # one that stands wherever it likes
+        single.append(next(names))
+        sizes.append((single[-1], 1))
+    lie = (lambda axes: ", ".join(axes)) if plain else lambda axes: ", ".join(strewn(axes, single, rng))
+    operands = [f"{next(tensors)}[{lie(called['batch'] + (called['sum'] + kept[i] if q.turned[i] else kept[i] + called['sum']))}]" for i in range(2)]
+    summed = called["sum"] if plain else rng.sample(called["sum"], len(called["sum"]))
     if not plain and rng.random() < 0.5:
         operands.reverse()
-    out = ", ".join(called["batch"] + called["row"] + called["column"])
-    contraction = f"sum({', '.join(called['sum'])}) {operands[0]} * {operands[1]}"
+    out = called["batch"] + called["row"] + called["column"]
+    contraction = f"sum({', '.join(summed)}) {operands[0]} * {operands[1]}"
     result, bias = next(tensors), next(tensors)
-    text = f"{result}[{out}] = "
-    text += q.epilogue.format(s=f"({contraction})", bias=bias, c=", ".join(called["column"]), o=out) if q.epilogue else contraction
+    text = f"{result}[{lie(out)}] = "
+    ways = q.epilogue or ["{s}"]
+    of_sum = contraction if not q.epilogue else f"({contraction})"
+    text += (ways[0] if plain else rng.choice(ways)).format(s=of_sum, bias=bias, c=lie(called["column"]), o=lie(out))
     if not plain:
+        stand = {name for inside in re.findall(r"\[(.*?)\]", text) for name in inside.split(", ")}
+        sizes = [(name, size) for name, size in sizes if name in stand]
         rng.shuffle(sizes)
         text = text.replace(", ", rng.choice([",", ", ", " ,  "]))
     return text, sizes
 
 
+def strewn(axes, single, rng):
+    """The axes of a tensor, those of one position anywhere, and some more of these."""
+    axes = list(axes)
+    for name in single:
+        if name in axes:
+            axes.remove(name)
+            axes.insert(rng.randrange(len(axes) + 1), name)
+        elif rng.random() < 0.15:
+            axes.insert(rng.randrange(len(axes) + 1), name)
+    return axes
+
+
 def respelt(sizes, rng):
     """The same elements in other axes: axes side by side are one, one is two, and some have size 1."""
-    way = rng.randrange(4)
-    if way == 0 and len(sizes) > 1:
-        return [math.prod(sizes)]
-    if way == 1 and sizes:
-        at = rng.randrange(len(sizes))
-        factors = [d for d in range(2, sizes[at]) if sizes[at] % d == 0]
-        if factors:
-            d = rng.choice(factors)
-            return sizes[:at] + [d, sizes[at] // d] + sizes[at + 1:]
-    if way == 2:
-        at = rng.randrange(len(sizes) + 1)
-        return sizes[:at] + [1] + sizes[at:]
+    for _ in range(rng.randint(1, 3)):
+        way = rng.randrange(4)
+        if way == 0 and len(sizes) > 1:
+            at = rng.randrange(len(sizes) - 1)
+            sizes = sizes[:at] + [sizes[at] * sizes[at + 1]] + sizes[at + 2:]
+        if way == 1 and sizes and len(sizes) < 4:
+            at = rng.randrange(len(sizes))
+            factors = [d for d in range(2, sizes[at]) if sizes[at] % d == 0]
+            if factors:
+                d = rng.choice(factors)
+                sizes = sizes[:at] + [d, sizes[at] // d] + sizes[at + 1:]
+        if way == 2 and len(sizes) < 4:
+            at = rng.randrange(len(sizes) + 1)
+            sizes = sizes[:at] + [1] + sizes[at:]
     return sizes
 
 
-def window_spelling(q, names, tensors):
-    w = q.window
+def window_spelling(q, rng, plain, names, tensors):
+    w = dict(q.window)
+    if not plain and w["n"] in (None, 1):
+        w["n"] = rng.choice([None, 1])
     called = {axis: next(names) for axis in "nyxfrsc"}
     image, filters, result = next(tensors), next(tensors), next(tensors)
     first = called["n"] + ", " if w["n"] else ""
@@ -120,11 +152,14 @@ def window_spelling(q, names, tensors):
     image = (f"{image}[{first}{times('y', q.steps[0])} + {times('r', q.steps[1])}, {times('x', q.steps[2])} + {times('s', q.steps[3])}, {called['c']}]")
     window = f"{called['r']}, {called['s']}"
     axes = "nyxrsc" if q.channels else "nyxfrsc"
-    if q.channels:
-        text = f"{result}[{first}{called['y']}, {called['x']}, {called['c']}] = sum({window}) {image} * {filters}[{window}, {called['c']}]"
-    else:
-        text = f"{result}[{first}{called['y']}, {called['x']}, {called['f']}] = sum({window}, {called['c']}) {image} * {filters}[{called['f']}, {window}, {called['c']}]"
-    return text, [(called[axis], w[axis]) for axis in axes if w[axis]]
+    filters = f"{filters}[{window}, {called['c']}]" if q.channels else f"{filters}[{called['f']}, {window}, {called['c']}]"
+    summed, operands = [called[axis] for axis in ("rs" if q.channels else "rsc")], [image, filters]
+    sizes = [(called[axis], w[axis]) for axis in axes if w[axis]]
+    if not plain:
+        for those in summed, operands, sizes:
+            rng.shuffle(those)
+    text = f"{result}[{first}{called['y']}, {called['x']}, {called['c' if q.channels else 'f']}] = sum({', '.join(summed)}) {operands[0]} * {operands[1]}"
+    return text, sizes
 
 
 def ask(question, sizes, q, budget):
