@@ -352,7 +352,7 @@ ANSWERS = [("Y[r, c] = X[r, c] / sqrt(mean(c) X[r, c] * X[r, c] + 0.001) * g[c]"
            # names that differ in case alone are two, and one tensor may be read in two ways
            ("C[m, n] = sum(k) A[m, k] * B[n, k] + b[n]", "m=8,n=8,k=64", ["--check"], 0, "all 64 values proven"),
            ("C[m, n] = sum(k) A[m, k] * B[n, k] + b[n]", "m=8,n=8,k=64", [], 0, "b_2: &HbmTensor<f32, Chip, m![N]>"),
-           ("G[i, j] = sum(n) X[n, i] * X[n, j]", "i=64,j=32,n=64", [], 0, "x: &HbmTensor<bf16, Chip, m![N, J]>"),
+           ("G[i, j] = sum(n) X[n, i] * X[n, j]", "i=64,j=32,n=64", [], 0, "x_2: &HbmTensor<bf16, Chip, m![N, J]>"),
            # axes of one position, wherever they stand; nothing that is summed over
            ("Y[r, c] = X[r, c] * s[]", "r=64,c=64", ["--check"], 0, "all 4096 values proven"), ("Y[r, c] = X[r, c] * s[o]", "r=64,c=64,o=1", ["--check"], 0, "all 4096 values proven"),
            ("Y[r, o] = mean(c) X[r, c]", "r=64,c=64,o=1", ["--check"], 0, "all 64 values proven"), ("Y[b, r] = X[b, o, r] * Z[b, r]", "b=2,r=64,o=1", ["--check"], 0, "all 128 values proven"),
