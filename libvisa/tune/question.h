@@ -27,7 +27,7 @@ typedef struct tune_extra {
 typedef struct tune_question {
     const char *text;
     tune_axis axes[TUNE_AXES_MAX];
-    size_t axis_count;
+    size_t axis_count, made_axes; /* after those: of one position, which have no name (windows.h) */
     tune_tensor tensors[TUNE_PLACES];
     tune_place stream, weights;        /* which operand is what */
     bool turned[TUNE_PLACES];          /* lies [batch, summed, kept] in HBM: what is kept is innermost, not the sum */

@@ -35,6 +35,22 @@ int64_t window_places_of(const tune_question *q, const window_plan *p, size_t i,
     return window_skips(q, p, i) ? kept * summed : (kept - 1) * w->stride + (summed - 1) * w->dilation + 1;
 }
 
+int64_t window_rows(const tune_question *q, const window_plan *p)
+{
+    return size_of(q, q->windows[0].kept) * (p->images_in_rows ? q->size[TUNE_BATCH] : 1);
+}
+
+int64_t window_iterations(const tune_question *q, const window_plan *p)
+{
+    return p->images_in_rows ? 1 : q->size[TUNE_BATCH];
+}
+
+bool window_rows_end(const tune_question *q, const window_plan *p, int64_t rows)
+{
+    int64_t of_image = size_of(q, q->windows[0].kept);
+    return !p->images_in_rows || of_image % rows == 0 || rows % of_image == 0;
+}
+
 int64_t window_own_columns(const window_plan *p)
 {
     return p->turns * p->columns;
@@ -185,14 +201,15 @@ int64_t window_joined_packet(const target *t, const tune_question *q, const wind
 
 int64_t window_rows_brought(const target *t, const tune_question *q, const window_plan *p)
 {
-    int64_t rows = size_of(q, q->windows[0].kept), here = window_results_of(t, p).rows,
+    int64_t rows = window_rows(q, p), here = window_results_of(t, p).rows,
             of_cluster = !p->rows_of_clusters ? p->padded_rows
                          : p->apart           ? rows / t->clusters_per_chip
                                               : p->padded_rows / t->clusters_per_chip,
             bytes = size_of(q, q->windows[1].kept) * q->size[TUNE_COLUMN] * dtype_row_of(q->out_type)->bits / 8;
     for (int64_t each = 1; each <= rows / 2; each++)
-        if (rows % each == 0 && (here % each == 0 || each % here == 0) && (of_cluster % each == 0 || each % of_cluster == 0) &&
-            each * bytes % t->hbm_block_bytes == 0 && power_of_two_above(rows / each) <= tune_slices_of(t, q->most_slices))
+        if (rows % each == 0 && window_rows_end(q, p, each) && (here % each == 0 || each % here == 0) &&
+            (of_cluster % each == 0 || each % of_cluster == 0) && each * bytes % t->hbm_block_bytes == 0 &&
+            power_of_two_above(rows / each) <= tune_slices_of(t, q->most_slices))
             return each;
     return smaller(rows, here);
 }
@@ -249,16 +266,16 @@ static int64_t lying_store_cycles(const target *t, const tune_question *q, const
                                                                  : r.rows * r.places * r.columns);
     if (q->tensors[TUNE_OUT].is_free) /* as a slice has it, but for columns that are padding */
         run = tune_bytes_of(q->out_type, columns == window_columns(t, q) ? r.rows * r.places * r.columns : smaller(columns, r.columns));
-    int64_t out = tune_bytes_of(q->out_type, size_of(q, q->windows[0].kept) * places * columns), runs = ceil_div(out, larger(1, run));
+    int64_t out = tune_bytes_of(q->out_type, window_rows(q, p) * places * columns), runs = ceil_div(out, larger(1, run));
     int64_t partial = tune_partial_block_cycles(t);
     if (p->brings) {
         int64_t engines = t->slices_per_cluster / (t->dm_slices_per_dmn * t->dma_dmns_per_engine);
         int64_t steps = tune_bytes_of(q->out_type, r.rows * r.places * r.columns) / larger(1, run) *
                         slices_within(t, p, t->dm_slices_per_dmn * t->dma_dmns_per_engine);
         /* where clusters have unlike numbers of slices with padding alone it is two commands */
-        bool unlike = p->rows_of_clusters && !p->apart && p->padded_rows - size_of(q, q->windows[0].kept) >= p->rows;
+        bool unlike = p->rows_of_clusters && !p->apart && p->padded_rows - window_rows(q, p) >= p->rows;
         /* a block in which a piece ends and the next one begins is written in part, twice */
-        int64_t all_rows = size_of(q, q->windows[0].kept), each = window_rows_brought(t, q, p),
+        int64_t all_rows = window_rows(q, p), each = window_rows_brought(t, q, p),
                 in_part = each * tune_bytes_of(q->out_type, places * columns) % block == 0 ? 0 : 2 * ceil_div(all_rows, each);
         return ceil_div(in_part, t->hbm_channels) * partial + (2 + unlike) * t->dma_startup_cycles +
                (2 + 2 * unlike) * steps * ceil_div(run, t->dma_request_bytes) + out / (engines * t->dma_request_bytes);
@@ -389,7 +406,7 @@ static int64_t estimate(const target *t, const tune_question *q, const window_pl
     }
     int64_t arrived = load_weights + extras + load_image, ready = load_weights + filters + fill + (p->main_weights ? 0 : handed);
     return larger(arrived, larger(ready, load_weights + handed + (p->main_weights ? 0 : filters))) +
-           q->size[TUNE_BATCH] * (multiply + store_cycles(t, q, p)) + (q->size[TUNE_BATCH] - 1) * load_image;
+           window_iterations(q, p) * (multiply + store_cycles(t, q, p)) + (window_iterations(q, p) - 1) * load_image;
 }
 
 /* ---- enumeration ---- */
@@ -471,7 +488,8 @@ static bool choose_handing(const target *t, const tune_question *q, int way, win
     for (p->hand_rows = 1; p->hand_rows <= p->row_slices; p->hand_rows++)
         for (p->hand_places = p->hand_rows > 1 ? p->place_slices : 1; p->hand_places <= p->place_slices; p->hand_places++) {
             int64_t handed = window_handed(p);
-            if (p->row_slices % p->hand_rows != 0 || p->place_slices % p->hand_places != 0 || handed <= p->idle_inside)
+            if (p->row_slices % p->hand_rows != 0 || p->place_slices % p->hand_places != 0 || handed <= p->idle_inside ||
+                !window_rows_end(q, p, p->rows * p->hand_rows))
                 continue;
             bool has_name = t->slices_per_cluster % handed == 0; /* whole rings */
             for (p->hand_parts = has_name ? smaller(handed, groups & -groups) : 0; p->hand_parts >= 1; p->hand_parts /= 2)
@@ -494,7 +512,7 @@ static void add_handings(plans *x, window_plan p)
     const size_t kept[] = {KEPT, KEPT_WAITING};
     window_plan ways[2][KEPT];
     size_t count[2] = {0};
-    bool can_wait = x->question->waiting.count > 0 && x->question->size[TUNE_BATCH] == 1;
+    bool can_wait = x->question->waiting.count > 0 && window_iterations(x->question, &p) == 1;
     for (int way = 0; way < 2 * HANDINGS; way++) {
         p.hands_filters = way >= HANDINGS;
         if ((p.hands_filters && (!x->question->depthwise || p.around > 1 || way == HANDINGS)) ||
@@ -567,8 +585,8 @@ static void add_turns(plans *x, window_plan p)
     enum { MOST_TURNS = 16 };
     const target *t = x->target;
     const tune_question *q = x->question;
-    bool can_turn =
-        !q->depthwise && q->size[TUNE_BATCH] == 1 && (q->extra_count == 0 || q->waiting.count > 0) && !tune_epilogue_has_gate(&q->whole);
+    bool can_turn = !q->depthwise && window_iterations(q, &p) == 1 && (q->extra_count == 0 || q->waiting.count > 0) &&
+                    !tune_epilogue_has_gate(&q->whole);
     while (tune_bytes_of(q->type, elements_of_weights(t, q, &p)) > target_trf_capacity_bytes(t, TRF_FULL)) {
         if (!can_turn || p.columns % (2 * t->rows) != 0 || p.turns >= MOST_TURNS)
             return;
@@ -578,11 +596,20 @@ static void add_turns(plans *x, window_plan p)
     add_ways(x, p);
 }
 
-size_t window_plans(const target *t, const tune_question *q, window_plan *best, size_t most)
+/* Slices share them as whole parts of an image, or whole images. */
+static bool shares_images(const tune_question *q, const window_plan *p)
 {
-    plans x = {t, q, best, 0, most};
-    int64_t rows = size_of(q, q->windows[0].kept), places = size_of(q, q->windows[1].kept), columns = window_columns(t, q),
-            clusters = t->clusters_per_chip, all = tune_slices_of(t, q->most_slices),
+    return !p->images_in_rows || (p->padded_rows == window_rows(q, p) && p->rows <= size_of(q, q->windows[0].kept) &&
+                                  window_rows_end(q, p, p->rows) && window_rows_end(q, p, p->rows * p->row_slices));
+}
+
+/* With images one after the other, or as rows. */
+static void add_shares(plans *x, bool images_in_rows)
+{
+    const target *t = x->target;
+    const tune_question *q = x->question;
+    int64_t rows = window_rows(q, &(window_plan){.images_in_rows = images_in_rows}), places = size_of(q, q->windows[1].kept),
+            columns = window_columns(t, q), clusters = t->clusters_per_chip, all = tune_slices_of(t, q->most_slices),
             unit = q->depthwise ? larger(t->rows, elements_in(q, WORD_BYTES)) : t->rows;
     for (int clustered = 0; clustered < (clusters > 1 ? 3 : 1); clustered++)
         for (int64_t r = 1; r <= smaller(2 * rows, all); r++) {
@@ -607,14 +634,25 @@ size_t window_plans(const target *t, const tune_question *q, window_plan *best, 
                                      .turns = 1,
                                      .idle_inside = 1,
                                      .around = 1,
+                                     .images_in_rows = images_in_rows,
                                      .rows_of_clusters = clustered == 1,
                                      .columns_of_clusters = clustered == 2};
                     p.padded_rows = p.rows * row_parts;
-                    p.apart = clustered == 1 && p.padded_rows != rows && rows % clusters == 0 && rows / clusters % p.rows == 0;
+                    p.apart =
+                        clustered == 1 && !images_in_rows && p.padded_rows != rows && rows % clusters == 0 && rows / clusters % p.rows == 0;
+                    if (!shares_images(q, &p))
+                        continue;
                     for (p.sum_slices = 1; p.sum_slices * c * r * w <= all && can_part_channels(t, q, p.sum_slices); p.sum_slices *= 2)
-                        add_turns(&x, p);
+                        add_turns(x, p);
                 }
             }
         }
+}
+
+size_t window_plans(const target *t, const tune_question *q, window_plan *best, size_t most)
+{
+    plans x = {t, q, best, 0, most};
+    for (int64_t ways = 0; ways < (q->size[TUNE_BATCH] > 1 ? 2 : 1); ways++)
+        add_shares(&x, ways);
     return x.count;
 }

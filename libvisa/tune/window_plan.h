@@ -13,6 +13,7 @@
 typedef struct window_plan {
     int64_t row_slices, rows, padded_rows, place_slices, places, padded_places, column_slices, columns;
     int64_t turns;       /* parts of a slice's columns, whose weights are in the TRF one after the other: `columns` are those of one part */
+    bool images_in_rows; /* slices share images as they do rows: rows are those of all images, and a slice has some of one */
     int64_t sum_slices;  /* that have a part of the channels each, whose sums the Vector Engine adds */
     int64_t idle_inside; /* of the slices that idle, as a digit between those of places and of channels; the others are at the end */
     bool rows_of_clusters, columns_of_clusters, main_weights;
@@ -30,6 +31,13 @@ typedef struct window_plan {
     bool brings;        /* a copy from DM to DM brings whole rows of results together before they are written */
     int64_t cycles;     /* as estimated */
 } window_plan;
+
+/* Rows of results that slices share, and images that are computed one after the other. */
+int64_t window_rows(const tune_question *q, const window_plan *p);
+int64_t window_iterations(const tune_question *q, const window_plan *p);
+
+/* Do so many rows end where an image does, or inside of one? What slices have of rows ends there, since images are an axis of their own. */
+bool window_rows_end(const tune_question *q, const window_plan *p, int64_t rows);
 
 /* What is multiplied in a step. */
 typedef struct window_shape {

@@ -13,10 +13,11 @@ typedef struct window_writer {
     tune_page page;
     window_shape shape;
     window_results results;
-    const char *image, *row, *place, *down, *across, *channel, *column; /* axes; image: NULL where the question has none */
-    const char *port_channel;                                           /* with its padding: "C # 8" */
-    const char *slice, *result_slice;                                   /* types of what is multiplied, and of what it makes */
-    bool unnamed;                                                       /* columns of clusters and slices are copies without a name */
+    const char *images, *row, *place, *down, *across, *channel, *column; /* axes; images: NULL where there is one */
+    const char *image;                                                   /* that, where they are computed one after the other, or NULL */
+    const char *port_channel;                                            /* with its padding: "C # 8" */
+    const char *slice, *result_slice;                                    /* types of what is multiplied, and of what it makes */
+    bool unnamed;                                                        /* columns of clusters and slices are copies without a name */
 } window_writer;
 
 static int64_t size_of(const tune_question *q, size_t axis)
@@ -38,8 +39,8 @@ static const char *padded_digit(const window_writer *w, const char *axis, int64_
 
 static const char *window(const window_writer *w, const char *kept, const char *summed, const tune_window *of)
 {
-    if (!kept)
-        return summed;
+    if (!kept || !summed)
+        return kept ? kept : summed;
     return arena_printf(w->a, "$(%s:%" PRId64 ", %s:%" PRId64 ")", kept, of->stride, summed, of->dilation);
 }
 
@@ -59,9 +60,20 @@ static const char *type_name(dtype type)
     return dtype_row_of(type)->name;
 }
 
+/* Of the rows of all images, "N / 2, Y / 7": a digit ends where an image does, or inside of one. */
+static const char *row_digit_of_all(const window_writer *w, int64_t stride, int64_t count)
+{
+    int64_t rows = size_of(w->q, w->q->windows[0].kept), images = w->q->size[TUNE_BATCH], inside = smaller(count, ceil_div(rows, stride));
+    const char *image = padded_digit(w, w->images, images, images, ceil_div(stride, rows), count / inside),
+               *row = padded_digit(w, w->row, rows, rows, stride, inside);
+    return image || row ? TUNE_LIST(w->a, image, row) : NULL;
+}
+
 /* Of what a cluster has, where each has padding of its own: "Y % 28 # 32 / 2". */
 static const char *row_digit(const window_writer *w, int64_t stride, int64_t count)
 {
+    if (w->p->images_in_rows)
+        return row_digit_of_all(w, stride, count);
     int64_t rows = size_of(w->q, w->q->windows[0].kept), of_cluster = rows / w->t->clusters_per_chip,
             padded = w->p->padded_rows / w->t->clusters_per_chip;
     if (w->p->apart && count > 1 && stride == padded)
@@ -181,12 +193,6 @@ static const char *cluster_digit(const window_writer *w)
                                     : NULL;
 }
 
-/* Images in a row have an iteration each; one alone is as none is. */
-static bool iterates(const window_writer *w)
-{
-    return w->q->size[TUNE_BATCH] > 1;
-}
-
 /* Of a result whose layout is free what slices have, one after the other. */
 static const char *free_result(const window_writer *w)
 {
@@ -220,15 +226,11 @@ static void write_head_of_kernel(window_writer *w)
     tune_line(&w->page, "type Slice = %s;", w->slice);
     tune_line(&w->page, "%s", "");
     bool is_free = q->tensors[TUNE_OUT].is_free;
-    const char *out = is_free ? free_result(w) : TUNE_LIST(w->a, w->image, w->row, w->place, w->column);
+    const char *out = is_free ? free_result(w) : TUNE_LIST(w->a, w->images, w->row, w->place, w->column);
     if (is_free)
         tune_line(&w->page, "// %s lies as its copies take it: m![%s], what a slice writes in one piece", q->tensors[TUNE_OUT].port, out);
-    tune_line(&w->page, "%s", tune_device(w->t, tune_chips_of(q->share, TUNE_ROLES), w->a));
-    tune_line(&w->page, "fn contract(");
-    w->page.depth++;
-    tune_line(&w->page, "device: &mut Device,");
     const char *across = padded_digit(w, w->across, size_of(q, q->windows[1].summed), w->shape.across, 1, w->shape.across);
-    const char *places = TUNE_LIST(w->a, w->image, window(w, w->row, w->down, &q->windows[0]),
+    const char *places = TUNE_LIST(w->a, w->images, window(w, w->row, w->down, &q->windows[0]),
                                    window(w, w->place, w->across, &q->windows[1]), w->port_channel),
                *weights = q->depthwise ? TUNE_LIST(w->a, w->down, w->across, w->port_channel)
                                        : TUNE_LIST(w->a, w->column, w->down, across, w->port_channel);
@@ -239,16 +241,23 @@ static void write_head_of_kernel(window_writer *w)
     for (size_t i = 0; i < q->extra_count; i++) {
         const tune_extra *e = &q->extras[i];
         ports[i + 2] = (hbm_port){e->tensor.port, e->type, tune_roles_of_extra(e),
-                                  TUNE_LIST(w->a, e->has[TUNE_BATCH] ? w->image : NULL, e->has[TUNE_ROW] ? w->row : NULL,
+                                  TUNE_LIST(w->a, e->has[TUNE_BATCH] ? w->images : NULL, e->has[TUNE_ROW] ? w->row : NULL,
                                             e->has[TUNE_ROW] ? w->place : NULL, column_digit(w, 1, window_columns(w->t, q)))};
     }
+    for (size_t i = 0; i < 2; i++)
+        if (q->tensors[i == 0 ? q->stream : q->weights].is_free)
+            tune_line(&w->page, "// %s lies with the channels of a place side by side: m![%s]", ports[i].name, ports[i].element);
+    tune_line(&w->page, "%s", tune_device(w->t, tune_chips_of(q->share, TUNE_ROLES), w->a));
+    tune_line(&w->page, "fn contract(");
+    w->page.depth++;
+    tune_line(&w->page, "device: &mut Device,");
     for (size_t i = 0; i < q->extra_count + 2; i++)
         tune_line(&w->page, "%s: &HbmTensor<%s, %s, m![%s]>,", ports[i].name, type_name(ports[i].type),
                   tune_chip_type(q->share, TUNE_ROLES, ports[i].roles, w->a), ports[i].element);
-    if (iterates(w))
+    if (w->image)
         tune_line(&w->page, "%s: &mut HbmTensor<%s, Chip, m![%s]>,", q->tensors[TUNE_OUT].port, type_name(q->out_type), out);
     w->page.depth--;
-    tune_line(&w->page, iterates(w) ? ") {" : ") -> HbmTensor<%s, Chip, m![%s]> {", type_name(q->out_type), out);
+    tune_line(&w->page, w->image ? ") {" : ") -> HbmTensor<%s, Chip, m![%s]> {", type_name(q->out_type), out);
     w->page.depth++;
     for (size_t i = 0; i < q->extra_count + 2; i++)
         tune_write_copies(&w->page, q->share, TUNE_ROLES, ports[i].roles, ports[i].name, ports[i].type, ports[i].element);
@@ -256,7 +265,7 @@ static void write_head_of_kernel(window_writer *w)
 
 static const char *part_of_image(const window_writer *w, const char *view)
 {
-    return iterates(w) ? arena_printf(w->a, "%s.tile::<m![%s], 1, _>(g)", view, w->image) : "";
+    return w->image ? arena_printf(w->a, "%s.tile::<m![%s], 1, _>(g)", view, w->image) : "";
 }
 
 /* An operand of another type than is multiplied. */
@@ -762,13 +771,18 @@ static void write_products(window_writer *w, const char *tile, const char *place
 static void write_bring(window_writer *w)
 {
     const tune_question *q = w->q;
-    int64_t rows = size_of(q, q->windows[0].kept), each = window_rows_brought(w->t, q, w->p), parts = ceil_div(rows, each), slices = 1;
+    int64_t rows = window_rows(q, w->p), each = window_rows_brought(w->t, q, w->p), parts = ceil_div(rows, each), slices = 1;
     while (slices < parts)
         slices *= 2;
     const char *idle = slices < w->t->slices_per_cluster ? arena_printf(w->a, "1 # %" PRId64, w->t->slices_per_cluster / slices) : NULL;
-    tune_write_bring(&w->page, w->t, q, each, "row", NULL,
-                     TUNE_LIST(w->a, padded_digit(w, w->row, rows, slices > 1 ? slices * each : rows, each, slices), idle),
-                     TUNE_LIST(w->a, each == rows ? w->row : padded_digit(w, w->row, rows, slices * each, 1, each), w->place, w->column));
+    const char *shared = padded_digit(w, w->row, rows, slices > 1 ? slices * each : rows, each, slices),
+               *own = each == rows ? w->row : padded_digit(w, w->row, rows, slices * each, 1, each);
+    if (w->p->images_in_rows) {
+        shared = row_digit_of_all(w, each, parts);
+        shared = slices == parts ? shared : arena_printf(w->a, "[%s] # %" PRId64, shared, slices);
+        own = row_digit_of_all(w, 1, each);
+    }
+    tune_write_bring(&w->page, w->t, q, each, "row", NULL, TUNE_LIST(w->a, shared, idle), TUNE_LIST(w->a, own, w->place, w->column));
 }
 
 /* The places of a row into one slice, by the Switch Engine. */
@@ -798,7 +812,7 @@ static void write_join(window_writer *w)
 static void write_extras(window_writer *w, bool of_images)
 {
     for (size_t i = 0; i < w->q->extra_count; i++)
-        if ((w->q->extras[i].has[TUNE_BATCH] && iterates(w)) == of_images)
+        if ((w->image && w->q->extras[i].has[TUNE_BATCH]) == of_images)
             write_extra(w, i);
 }
 
@@ -817,7 +831,7 @@ static void write_kernel(window_writer *w)
         write_weights_of_turn(w);
     if (!p->sums_wait)
         write_extras(w, false);
-    if (iterates(w)) {
+    if (w->image) {
         tune_line(&w->page, "for g in 0..%" PRId64 " {", q->size[TUNE_BATCH]);
         w->page.depth++;
     }
@@ -846,7 +860,7 @@ static void write_kernel(window_writer *w)
         write_join(w);
     const char *result = p->brings ? "whole" : p->joins ? "joined" : "products";
     tune_begin_step(&w->page, TUNE_STORE, "Out");
-    if (iterates(w))
+    if (w->image)
         tune_line(&w->page, "%s.view().to_hbm_view(&mut device.tdma, %s.view_mut()%s);", result, q->tensors[TUNE_OUT].port,
                   part_of_image(w, ""));
     else
@@ -869,7 +883,9 @@ void window_write(const target *t, const tune_question *q, const window_plan *p,
                        .page = {out, found, a, 0},
                        .shape = window_shape_of(t, q, p),
                        .results = window_results_of(t, p),
-                       .image = q->axis_text[TUNE_BATCH],
+                       .images = q->axis_text[TUNE_BATCH],
+                       .image =
+                           p->images_in_rows || q->size[TUNE_BATCH] == 1 ? NULL : q->axis_text[TUNE_BATCH], /* one alone is as none is */
                        .row = x[q->windows[0].kept].name,
                        .place = x[q->windows[1].kept].name,
                        .down = x[q->windows[0].summed].name,
