@@ -127,8 +127,9 @@ bool tune_refuse_window(diag_list *diags, src_range range, const char *what)
 {
     diag *d = diag_add(diags, E_TUNE_LAYOUT, range, "%s", what);
     diag_help(diags, d,
-              "a convolution is asked as O[n, y, x, f] = sum(r, s, c) I[n, y*2 + r, x*2 + s, c] * W[f, r, s, c], with or without n; an "
-              "image has its border of zeros in HBM; where the window goes along x alone, y and r have one position: -D y=1,r=1");
+              "a convolution is asked as O[n, y, x, f] = sum(r, s, c) I[n, y*2 + r, x*2 + s, c] * W[f, r, s, c], with or without n, with "
+              "one window, too; an image has its border of zeros in HBM; --free=I,W,O leaves it to the kernel how these lie, in "
+              "whatever order the question has their axes");
     return false;
 }
 

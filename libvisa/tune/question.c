@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "libvisa/tune/windows.h"
 #include "support/integer.h"
 
 typedef struct reader {
@@ -184,14 +185,15 @@ static unsigned stands_in(const reader *r, size_t axis)
     return in;
 }
 
-/* A window with an axis of all three tensors innermost: channels with filters of their own. */
+/* A window with an axis of all three tensors: channels with filters of their own. */
 static void find_filters(tune_question *q)
 {
     const tune_tensor *out = &q->tensors[TUNE_OUT];
-    size_t last = out->count > 0 ? out->axes[out->count - 1] : 0;
-    q->depthwise = q->window_count == TUNE_WINDOWS && out->count > 0 && q->axes[last].role == TUNE_BATCH;
-    if (q->depthwise)
-        q->axes[last].role = TUNE_COLUMN;
+    for (size_t i = 0; i < out->count && q->window_count > 0; i++)
+        if (q->axes[out->axes[i]].role == TUNE_BATCH) {
+            q->axes[out->axes[i]].role = TUNE_COLUMN;
+            q->depthwise = true;
+        }
 }
 
 /* Of images in a row each is an iteration: the axis of their result's first place, where no window moves over it. */
@@ -199,8 +201,10 @@ static void find_images(tune_question *q)
 {
     const tune_tensor *out = &q->tensors[TUNE_OUT];
     size_t first = out->count > 0 ? out->axes[0] : 0;
-    if (q->window_count == TUNE_WINDOWS && out->count == 4 && q->axes[first].role == TUNE_ROW && q->windows[0].kept != first &&
-        q->windows[1].kept != first)
+    bool is_moved_over = false;
+    for (size_t i = 0; i < q->window_count; i++)
+        is_moved_over = is_moved_over || q->windows[i].kept == first;
+    if (q->window_count > 0 && out->count == 4 && q->axes[first].role == TUNE_ROW && !is_moved_over)
         q->axes[first].role = TUNE_BATCH;
 }
 
@@ -631,8 +635,11 @@ bool tune_question_read(const tune_expression *e, const visa_tune_options *optio
     if (!find_types(&r, options) || !find_stored_types(&r) || !check_extras(&r) || !find_epilogue(&r))
         return false;
     imply_axes(out, diags->arena);
+    tune_windows_arrange(out);
+    tune_windows_complete(out);
     if (out->window_count > 0 && !check_windows(&r))
         return false;
+    tune_windows_order(out);
     for (int p = 0; p < TUNE_PLACES && out->window_count == 0; p++)
         if (!out->tensors[p].is_free && !check_order(&r, (tune_place)p))
             return false;

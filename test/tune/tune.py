@@ -324,6 +324,58 @@ def weights_of_windows():
         check(ran.status == 0 and "agree" in ran.text(), f"{question} {sizes} {dtype}: " + ran.text())
 
 
+# Spellings of one convolution: with both windows, of which one has one place, or without that one; sizes of all axes; types; cycles at most.
+ONE_WINDOW = [
+    (["O[t, f] = sum(r, c) I[t*2 + r, c] * W[f, r, c] + bias[f]", "O[t, u, f] = sum(r, s, c) I[t*2 + r, u + s, c] * W[f, r, s, c] + bias[f]",
+      "O[u, t, f] = sum(s, r, c) I[u + s, t*2 + r, c] * W[f, s, r, c] + bias[f]"], dict(t=120, u=1, r=3, s=1, c=80, f=64), "bf16", 2550),
+    (["O[t, c] = sum(r) I[t + r, c] * W[r, c] + bias[c]", "O[u, t, c] = sum(s, r) I[u + s, t + r, c] * W[s, r, c] + bias[c]"],
+     dict(t=50, u=1, r=4, s=1, c=48), "i8", 0),
+    (["O[y, x, f] = sum(s, c) I[y, x + s, c] * W[f, s, c]", "O[y, x, f] = sum(r, s, c) I[y + r, x + s, c] * W[f, r, s, c]"],
+     dict(y=6, x=12, r=1, s=7, c=32, f=48), "bf16", 0),
+    (["O[n, y, x, f] = sum(r, c) I[n, y + r*2, x, c] * W[f, r, c]", "O[n, y, x, f] = sum(r, s, c) I[n, y + r*2, x + s, c] * W[f, r, s, c]"],
+     dict(n=2, y=8, x=5, r=3, s=1, c=32, f=16), "i8", 0),
+    (["O[n, t, f] = sum(s, c) I[n, t + s, c] * W[f, s, c]", "O[n, t, f] = sum(r, s, c) I[n + r, t + s, c] * W[f, r, s, c]"],
+     dict(n=3, t=16, r=1, s=3, c=32, f=16), "bf16", 0)]
+
+
+def one_window():
+    """A window of one place is none, and what has one axis of places is the same question along either."""
+    for spellings, sizes, dtype, most in ONE_WINDOW:
+        found = set()
+        for question in spellings:
+            made = tune(question, {axis: n for axis, n in sizes.items() if re.search(rf"\b{axis}\b", question)}, f"--dtype={dtype}", *([] if most else ["--budget=0s"]))
+            check(made.status == 0, f"{question}: " + made.text())
+            ran = visa_tools.run(["visac", "-", "--check"], stdin=made.out)
+            check(ran.status == 0 and "agree" in ran.text() and "proven" in ran.text(), f"{question}: " + ran.text())
+            found.add(int(re.search(r"^// (\d+) cycles", made.text(), re.M)[1]) if made.status == 0 else 0)
+        check(len(found) == 1 and (not most or found.pop() <= most), f"{spellings}: cycles {found}, {most} at most")
+
+
+# Of tensors whose layout is the kernel's choice, which other questions are the same; sizes, types, and what is free.
+ARRANGED = [("O[f, y, x] = sum(c, r, s) I[c, y + r, x + s] * W[f, c, r, s] + bias[f]", "O[y, x, f] = sum(r, s, c) I[y + r, x + s, c] * W[f, r, s, c] + bias[f]",
+             dict(y=8, x=6, r=3, s=3, c=32, f=32), "bf16", "i,w,o"),
+            ("O[y, x, f] = sum(c, r, s) I[c, x + s, y + r] * W[r, s, c, f]", "O[y, x, f] = sum(r, s, c) I[y + r, x + s, c] * W[f, r, s, c]",
+             dict(y=8, x=6, r=3, s=2, c=32, f=32), "i8", "i,w"),
+            ("O[n, c, y, x] = sum(r, s) I[n, c, y + r, x + s] * W[c, r, s]", "O[n, y, x, c] = sum(r, s) I[n, y + r, x + s, c] * W[r, s, c]",
+             dict(n=2, y=8, x=6, r=3, s=3, c=32), "i8", "i,w,o"),
+            ("O[f, t] = sum(c, r) I[c, t*2 + r] * W[f, c, r]", "O[t, f] = sum(r, c) I[t*2 + r, c] * W[f, r, c]", dict(t=20, r=3, c=32, f=16), "bf16", "i,w,o"),
+            ("O[f, y, x] = sum(c, s) I[c, y, x + s] * W[f, c, s]", "O[y, x, f] = sum(s, c) I[y, x + s, c] * W[f, s, c]", dict(y=5, x=8, s=3, c=32, f=16), "bf16", "i,w,o")]
+
+
+def arranged():
+    """Where layouts are free, those of NCHW and of NHWC are one question; where they are not, the former is refused and the help says so."""
+    for other, question, sizes, dtype, free in ARRANGED:
+        found = []
+        for text in (other, question):
+            made = tune(text, sizes, f"--dtype={dtype}", f"--free={free}", "--budget=0s")
+            ran = visa_tools.run(["visac", "-", "--check"], stdin=made.out)
+            check(made.status == 0 and ran.status == 0 and "agree" in ran.text() and "proven" in ran.text(), f"{text} --free={free}: " + made.text()[-3000:] + ran.text())
+            found.append([line for line in made.text().split("\n")[1:] if not line.startswith("axes![")])
+        check(found[0] == found[1], f"{other}: another kernel than {question} has: {found}")
+        refused = tune(other, sizes, f"--dtype={dtype}", "--budget=0s")
+        check(refused.status == 1 and "E-TUNE-LAYOUT" in refused.text() and "--free=" in refused.text(), f"{other}: " + refused.text())
+
+
 FILTERS = "O[n, y, x, c] = sum(r, s) I[n, y*2 + r, x*2 + s, c] * W[r, s, c]"
 # Question, sizes, types of the operands and the result, what the kernel has (a choice), cycles at most: without the choice it takes more.
 CHOICES = [
@@ -408,7 +460,12 @@ CHOICES = [
     # sums wait for operands that are copied last, and neighbours send columns of a row, or its places, to one of them
     ("O[y, x, f] = (sum(c) I[y, x, c] * W[f, c] + bias[f]) * scale[f]: f32", dict(y=14, x=14, c=384, f=96), "i8", "i8", "when its operands have come", 4100),
     ("O[y, x, c] = min(relu((sum(r, s) I[y*2 + r, x*2 + s, c] * W[r, s, c] + bias[c]) * scale[c]: f32), 6)", dict(y=56, x=56, r=3, s=3, c=96), "i8", "i8",
-     "places of a row from 8 slices into one", 4700)]
+     "places of a row from 8 slices into one", 4700),
+    # slices share images as they do rows; a digit of all rows ends with an image, or inside of one
+    ("O[n, y, x, f] = relu(sum(r, s, c) I[n, y + r, x + s, c] * W[f, r, s, c] + R[n, y, x, f])", dict(n=4, y=6, x=14, r=3, s=3, c=64, f=64), "bf16", "bf16", "m![N / 2]", 4200),
+    ("O[n, y, x, c] = sum(r, s) I[n, y + r, x + s, c] * W[r, s, c] + bias[c]", dict(n=5, y=7, x=7, r=3, s=3, c=40), "bf16", "bf16", "N", 3700),
+    # a product is a convolution of one place, whose slices hand weights on
+    ("O[y, x, f] = min(relu(sum(c) I[y, x, c] * W[f, c] + bias[f]), 6)", dict(y=14, x=14, c=64, f=384), "bf16", "bf16", "The window goes over", 2500)]
 
 
 def choices():
@@ -676,6 +733,8 @@ def main():
         epilogues()
         convolutions()
         weights_of_windows()
+        one_window()
+        arranged()
         choices()
         padded()
         bounds()

@@ -1,0 +1,99 @@
+#include "libvisa/tune/windows.h"
+
+#include <string.h>
+
+static size_t make_axis(tune_question *q, tune_role role)
+{
+    size_t axis = q->axis_count + q->made_axes++;
+    q->axes[axis] = (tune_axis){.size = 1, .role = role};
+    return axis;
+}
+
+static void insert_axis(tune_tensor *t, size_t at, size_t axis)
+{
+    memmove(&t->axes[at + 1], &t->axes[at], (t->count - at) * sizeof *t->axes);
+    t->axes[at] = axis;
+    t->count++;
+}
+
+static size_t position_of(const tune_tensor *t, size_t axis)
+{
+    size_t at = 0;
+    while (at < t->count && t->axes[at] != axis)
+        at++;
+    return at;
+}
+
+void tune_windows_complete(tune_question *q)
+{
+    tune_tensor *image = &q->tensors[q->stream], *filter = &q->tensors[q->weights], *out = &q->tensors[TUNE_OUT];
+    const tune_window given = q->windows[0];
+    size_t at = position_of(image, given.kept), down = position_of(filter, given.summed), row = position_of(out, given.kept),
+           after = image->count - at - 2; /* with the channels */
+    bool has_images = image->count > 1 && q->axes[image->axes[0]].role == TUNE_BATCH;
+    if (q->window_count != 1 || after < 1 || after > 2 || at > (size_t)has_images + (after == 1) || down == filter->count ||
+        row == out->count || q->axis_count + TUNE_WINDOWS > TUNE_AXES_MAX)
+        return;
+    tune_window made = {given.tensor, 0, make_axis(q, TUNE_SUM), 1, 1};
+    bool is_before = after == 1 && at == (size_t)has_images + 1; /* `I[y, x + s, c]` */
+    made.kept = is_before ? image->axes[at - 1] : after == 2 ? image->axes[at + 2] : make_axis(q, TUNE_ROW);
+    if (after == 1 && !is_before) {
+        insert_axis(image, at + 2, made.kept);
+        insert_axis(out, row + 1, made.kept);
+    }
+    insert_axis(image, is_before ? at : at + 3, made.summed);
+    insert_axis(filter, is_before ? down : down + 1, made.summed);
+    q->windows[is_before ? 0 : 1] = made;
+    q->windows[is_before ? 1 : 0] = given;
+    q->window_count = TUNE_WINDOWS;
+}
+
+/* Where an axis stands in a tensor. A place without a window is before the window, or after it, as in the result. */
+static size_t rank_of(const tune_question *q, tune_place place, size_t axis)
+{
+    const tune_tensor *out = &q->tensors[TUNE_OUT];
+    enum { FIRST, ALONE, WINDOW, ALONE_AFTER = WINDOW + 2 * TUNE_WINDOWS, LAST };
+    for (size_t i = 0; i < q->window_count; i++)
+        if (axis == q->windows[i].kept || axis == q->windows[i].summed)
+            return WINDOW + 2 * i + (axis == q->windows[i].summed);
+    switch (q->axes[axis].role) {
+    case TUNE_BATCH: return FIRST;
+    case TUNE_ROW: return position_of(out, axis) < position_of(out, q->windows[0].kept) ? ALONE : ALONE_AFTER;
+    case TUNE_COLUMN: return place == q->weights && !q->depthwise ? FIRST : LAST;
+    default: return LAST;
+    }
+}
+
+void tune_windows_arrange(tune_question *q)
+{
+    const tune_tensor *out = &q->tensors[TUNE_OUT];
+    if (q->tensors[q->stream].is_free && q->window_count == TUNE_WINDOWS &&
+        position_of(out, q->windows[1].kept) < position_of(out, q->windows[0].kept)) {
+        const tune_window first = q->windows[0];
+        q->windows[0] = q->windows[1];
+        q->windows[1] = first;
+    }
+    for (int p = 0; p < TUNE_PLACES && q->window_count > 0; p++) {
+        tune_tensor *t = &q->tensors[p];
+        for (size_t i = 1; t->is_free && i < t->count; i++)
+            for (size_t k = i; k > 0 && rank_of(q, (tune_place)p, t->axes[k - 1]) > rank_of(q, (tune_place)p, t->axes[k]); k--) {
+                size_t axis = t->axes[k];
+                t->axes[k] = t->axes[k - 1];
+                t->axes[k - 1] = axis;
+            }
+    }
+}
+
+static bool is_none(const tune_question *q, const tune_window *w)
+{
+    return q->axes[w->kept].size == 1 && q->axes[w->summed].size == 1;
+}
+
+void tune_windows_order(tune_question *q)
+{
+    const tune_window first = q->windows[0];
+    if (!is_none(q, &first) || is_none(q, &q->windows[1]))
+        return;
+    q->windows[0] = q->windows[1];
+    q->windows[1] = first;
+}
