@@ -97,3 +97,35 @@ void tune_windows_order(tune_question *q)
     q->windows[0] = q->windows[1];
     q->windows[1] = first;
 }
+
+/* Row by row, in whole words and packets. */
+bool tune_is_pointwise(const target *t, const tune_question *q)
+{
+    enum { WORD_BYTES = 8 }; /* that ports of images are padded to */
+    bool is = q->window_count == 0 && q->axis_text[TUNE_ROW] && q->axis_text[TUNE_COLUMN] && q->size[TUNE_BATCH] == 1 &&
+              q->size[TUNE_COLUMN] % t->rows == 0 && tune_bytes_of(q->type, q->size[TUNE_SUM]) % WORD_BYTES == 0;
+    for (int role = 0; role < TUNE_ROLES; role++)
+        is = is && !q->share[role].axis;
+    for (int p = TUNE_LEFT; p <= TUNE_OUT; p++)
+        is = is && !q->turned[p] && !q->tensors[p].is_free;
+    for (size_t i = 0; i < q->extra_count; i++)
+        is = is && q->extras[i].has[TUNE_COLUMN];
+    return is;
+}
+
+tune_question tune_windows_of_product(const tune_question *q)
+{
+    tune_question x = *q;
+    size_t of_role[TUNE_ROLES] = {0};
+    x.axis_count = 0;
+    for (int role = TUNE_ROW; role < TUNE_ROLES; role++) {
+        of_role[role] = x.axis_count;
+        x.axes[x.axis_count++] = (tune_axis){.name = q->axis_text[role], .size = q->size[role], .role = (tune_role)role};
+    }
+    x.axis_text[TUNE_BATCH] = NULL;
+    x.windows[0] = (tune_window){q->stream, of_role[TUNE_ROW], make_axis(&x, TUNE_SUM), 1, 1};
+    x.windows[1] = (tune_window){q->stream, make_axis(&x, TUNE_ROW), make_axis(&x, TUNE_SUM), 1, 1};
+    x.window_count = TUNE_WINDOWS;
+    x.window_channel = of_role[TUNE_SUM];
+    return x;
+}

@@ -19,4 +19,10 @@ void tune_windows_arrange(tune_question *q);
  * one axis of places is the same question however it is spelt. */
 void tune_windows_order(tune_question *q);
 
+/* Is it one product whose tensors lie as those of a convolution of one place do, in one chip? */
+bool tune_is_pointwise(const target *t, const tune_question *q);
+
+/* That one as such a convolution, whose rows are those of the product. */
+tune_question tune_windows_of_product(const tune_question *q);
+
 #endif
