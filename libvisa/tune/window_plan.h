@@ -57,8 +57,13 @@ window_shape window_shape_of(const target *t, const tune_question *q, const wind
  * after them, groups of lanes, and channels. */
 typedef struct window_spread {
     int64_t lanes, groups, channels;
-    int64_t rows, packets; /* rows of the window that are parts, and packets of channels inside of all that; 1: none */
+    int64_t rows, packets;              /* rows of the window that are parts, and packets of channels inside of all that; 1: none */
+    int64_t filter_rows, filter_places; /* of filters of channels: parts of the rows of a window and of places in them, both padded */
 } window_spread;
+
+/* Rows of a filter of channels in the TRF, and places in them, with the padding that parts of them have. */
+int64_t window_filter_rows(const tune_question *q, const window_spread *x);
+int64_t window_filter_places(const tune_question *q, const window_spread *x);
 
 /* False: neighbours do not share evenly. */
 bool window_spread_of(const target *t, const tune_question *q, const window_plan *p, window_spread *out);

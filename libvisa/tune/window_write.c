@@ -559,8 +559,17 @@ static void write_weights_of_channels(window_writer *w)
     window_spread x;
     window_spread_of(w->t, q, p, &x);
     int64_t handed = p->hands_filters ? p->columns / window_filter_parts(w->t, q, p) : p->columns; /* filters of a slice that hands on */
-    const char *parts = column_digit(w, s->live * (groups / x.groups), x.groups), *here = column_digit(w, s->live, groups / x.groups),
-               *packet = column_digit(w, 1, s->live);
+    int64_t down = size_of(q, q->windows[0].summed), across = size_of(q, q->windows[1].summed), rows = window_filter_rows(q, &x),
+            places = window_filter_places(q, &x), own_rows = rows / x.filter_rows, own_places = places / x.filter_places;
+    const char *here = column_digit(w, s->live, groups / x.groups), *packet = column_digit(w, 1, s->live),
+               *parts = TUNE_LIST(w->a, column_digit(w, s->live * (groups / x.groups), x.groups),
+                                  padded_digit(w, w->down, down, rows, own_rows, x.filter_rows),
+                                  padded_digit(w, w->across, across, places, own_places, x.filter_places)),
+               *taps = TUNE_LIST(w->a, x.filter_rows > 1 ? padded_digit(w, w->down, down, rows, 1, own_rows) : w->down,
+                                 x.filter_places > 1 ? padded_digit(w, w->across, across, places, 1, own_places) : w->across),
+               *time = x.filter_rows * x.filter_places > 1
+                           ? TUNE_LIST(w->a, taps, here) /* a part's digit and what is in it are side by side in the TRF */
+                           : TUNE_LIST(w->a, here, taps);
     tune_begin_step(&w->page, TUNE_LOAD_WEIGHTS,
                     p->around > 1 ? arena_printf(w->a, "The filters of %" PRId64 " channels for each %" PRId64 " slices, each one once",
                                                  p->columns, p->around)
@@ -570,8 +579,7 @@ static void write_weights_of_channels(window_writer *w)
     const char *from = p->around > 1      ? slices_that_spread(w, parts)
                        : p->hands_filters ? slices_that_bring(w, column_digit(w, handed, p->columns / handed), p->columns / handed)
                                           : "Slice",
-               *element =
-                   TUNE_LIST(w->a, w->down, w->across, p->hands_filters ? column_digit(w, 1, handed) : TUNE_LIST(w->a, here, packet));
+               *element = TUNE_LIST(w->a, taps, p->hands_filters ? column_digit(w, 1, handed) : TUNE_LIST(w->a, here, packet));
     tune_line(&w->page, "let columns: DmTensor<%s, Chip, Cluster, %s, m![%s]> = %s.to_dm(&mut device.tdma);",
               type_name(q->stored[q->weights]), from, element, q->tensors[q->weights].port);
     tune_end_step(&w->page, TUNE_LOAD_WEIGHTS);
@@ -582,16 +590,16 @@ static void write_weights_of_channels(window_writer *w)
                                  p->main_weights ? " by the main context" : "",
                                  p->around > 1 ? arena_printf(w->a, "; all get what each of %" PRId64 " slices has", p->around) : ""));
     tune_line(&w->page, "let weights: TrfTensor<%s, Chip, Cluster, Slice, m![1], m![%s]> = device.%s", type_name(q->type),
-              TUNE_LIST(w->a, column_digit(w, s->live, groups), w->down, w->across, padded_to(w, packet, s->live, s->run)),
+              TUNE_LIST(w->a, p->around > 1 ? TUNE_LIST(w->a, parts, time) : TUNE_LIST(w->a, column_digit(w, s->live, groups), taps),
+                        padded_to(w, packet, s->live, s->run)),
               p->main_weights ? "main" : "sub");
     tune_line(&w->page, "    .begin(columns.view())");
-    tune_line(&w->page, "    .fetch::<m![%s], m![%s]>()", TUNE_LIST(w->a, here, w->down, w->across), packet);
+    tune_line(&w->page, "    .fetch::<m![%s], m![%s]>()", time, packet);
     write_cast(w, q->weights);
     if (p->around > 1)
         tune_line(&w->page,
                   "    .switch::<Slice, m![%s]>(SwitchConfig::Broadcast01 { slice1: %" PRId64 ", slice0: 1, time0: %" PRId64 " })",
-                  TUNE_LIST(w->a, parts, here, w->down, w->across), p->around,
-                  groups / x.groups * size_of(q, q->windows[0].summed) * size_of(q, q->windows[1].summed));
+                  TUNE_LIST(w->a, parts, time), p->around, groups / x.groups * own_rows * own_places);
     tune_line(&w->page, "    .collect()");
     tune_line(&w->page, "    .to_trf();");
     tune_end_step(&w->page, TUNE_STORE_WEIGHTS);

@@ -402,6 +402,8 @@ CHOICES = [
     (FILTERS, dict(n=2, y=5, x=6, r=3, s=2, c=48), "bf16", "bf16", "LaneMode::Sequential", 0),
     ("O[y, x, c] = relu((sum(r, s) W[r, s, c] * I[y + r*2, x + s*2, c] + bias[c]) * scale[c]: f32)", dict(y=4, x=3, r=2, s=3, c=13), "i8", "i8", "C # 16", 0),
     ("O[y, x, c] = gelu(sum(r, s) I[y + r, x + s, c] * W[r, s, c])", dict(y=3, x=7, r=5, s=1, c=24), "bf16", "bf16", "gate", 0),
+    # neighbours bring places of the filters, rows and parts of them, which go around
+    ("O[y, x, c] = sum(r, s) I[y + r, x + s, c] * W[r, s, c]", dict(y=16, x=32, r=7, s=7, c=32), "bf16", "bf16", "m![R # 8, S # 8 / 4, S # 8 % 4, C]", 2850),
     # few channels: a packet has places of the window, which its padding ends
     ("O[y, x, f] = sum(r, s, c) I[y*2 + r, x*2 + s, c] * W[f, r, s, c] + bias[f]", dict(y=6, x=8, r=7, s=7, c=3, f=16), "i8", "i32", "m![S # 8, C # 8]", 0),
     ("O[y, x, f] = sum(r, s, c) I[y + r, x + s, c] * W[f, r, s, c]", dict(y=6, x=8, r=3, s=5, c=3, f=10), "bf16", "f32", "C # 4", 0),
