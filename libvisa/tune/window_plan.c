@@ -114,13 +114,12 @@ static bool spread_between(const target *t, const tune_question *q, const window
     return out->packets == 1 || here % (out->packets * elements_in(q, t->dmn_bytes_per_cycle)) == 0;
 }
 
-/* Filters of channels: packets of them, and what is left rows of a window and places in them, padded to powers of two. */
-static bool spread_filters(const target *t, const tune_question *q, const window_plan *p, window_spread *out)
+/* What is left of the parts: rows of a window and places in them, padded to powers of two. */
+static bool spread_taps(const tune_question *q, int64_t parts, window_spread *out)
 {
     int64_t down = power_of_two_above(size_of(q, q->windows[0].summed)), across = power_of_two_above(size_of(q, q->windows[1].summed));
-    out->groups = gcd(p->around, window_column_groups(t, q, p));
-    out->filter_rows = gcd(p->around / out->groups, down);
-    out->filter_places = p->around / (out->groups * out->filter_rows);
+    out->filter_rows = gcd(parts, down);
+    out->filter_places = parts / out->filter_rows;
     return across % out->filter_places == 0;
 }
 
@@ -146,17 +145,24 @@ bool window_spread_of(const target *t, const tune_question *q, const window_plan
         return false;
     int64_t flit = elements_in(q, t->flit_bytes), channels = size_of(q, q->window_channel);
     int64_t groups = window_column_groups(t, q, p);
-    if (q->depthwise)
-        return spread_filters(t, q, p, out);
     if (p->sum_slices > 1)
         return spread_between(t, q, p, out);
-    out->lanes = smaller(parts, t->rows);
-    out->groups = smaller(parts / out->lanes, groups);
-    if (t->rows % out->lanes != 0 || groups % out->groups != 0)
+    out->lanes = q->depthwise ? 1 : smaller(parts, t->rows);
+    int64_t left = parts / out->lanes;
+    if (t->rows % out->lanes != 0 || parts % out->lanes != 0)
         return false;
-    out->channels = parts / (out->lanes * out->groups);
-    bool cuts_channels = channels % (flit * out->channels) == 0;
-    return out->lanes * out->groups * out->channels == parts && (out->channels == 1 || cuts_channels);
+    if (!q->depthwise) {
+        out->groups = smaller(left, groups);
+        out->channels = left / out->groups;
+        bool cuts_channels = channels % (flit * out->channels) == 0;
+        if (groups % out->groups == 0 && out->groups * out->channels == left && (out->channels == 1 || cuts_channels))
+            return true;
+        out->channels = 1;
+        if (channels % flit != 0)
+            return false;
+    }
+    out->groups = gcd(left, groups);
+    return spread_taps(q, left / out->groups, out);
 }
 
 int64_t window_filters_in_packet(const target *t, const tune_question *q, const window_plan *p)
@@ -270,7 +276,8 @@ static int64_t elements_of_weights(const target *t, const tune_question *q, cons
     window_spread_of(t, q, p, &x);
     if (q->depthwise)
         return window_column_groups(t, q, p) * window_filter_rows(q, &x) * window_filter_places(q, &x) * s.run;
-    return p->columns * larger(x.rows, size_of(q, q->windows[0].summed)) * (s.across / s.taps) * s.run;
+    int64_t places = x.filter_places > 1 ? window_filter_places(q, &x) : s.across / s.taps;
+    return p->columns * larger(x.rows, window_filter_rows(q, &x)) * places * s.run;
 }
 
 static int64_t multiply_cycles(const target *t, const tune_question *q, const window_plan *p)
@@ -394,9 +401,13 @@ static int64_t estimate(const target *t, const tune_question *q, const window_pl
     int64_t of_weights = q->depthwise ? p->columns : channels / x.channels * (p->sum_slices == 1 && x.channels == 1 ? taps : 1);
     int64_t weights = tune_bytes_of(q->stored[q->weights], of_weights),
             weight_runs = (q->depthwise ? taps : p->columns * taps * channels / (of_weights * x.channels)) / (parts / x.channels);
+    int64_t own_rows = window_filter_rows(q, &x) / x.filter_rows, own_places = window_filter_places(q, &x) / x.filter_places;
     if (q->depthwise && p->around > 1) {
         weights /= x.groups;
-        weight_runs = window_filter_rows(q, &x) / x.filter_rows * (window_filter_places(q, &x) / x.filter_places);
+        weight_runs = own_rows * own_places;
+    } else if (x.filter_rows > 1) { /* where places are parts, too, a row is one */
+        weights = tune_bytes_of(q->stored[q->weights], own_rows * own_places * channels);
+        weight_runs = p->columns / (x.lanes * x.groups);
     }
     if (is_between) {
         int64_t packet = channels / x.packets;

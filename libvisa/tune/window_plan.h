@@ -58,10 +58,10 @@ window_shape window_shape_of(const target *t, const tune_question *q, const wind
 typedef struct window_spread {
     int64_t lanes, groups, channels;
     int64_t rows, packets;              /* rows of the window that are parts, and packets of channels inside of all that; 1: none */
-    int64_t filter_rows, filter_places; /* of filters of channels: parts of the rows of a window and of places in them, both padded */
+    int64_t filter_rows, filter_places; /* or parts of those and of places in them, both padded, after lanes and groups */
 } window_spread;
 
-/* Rows of a filter of channels in the TRF, and places in them, with the padding that parts of them have. */
+/* Rows of a window in the TRF, and places in them, with the padding that parts of them have. */
 int64_t window_filter_rows(const tune_question *q, const window_spread *x);
 int64_t window_filter_places(const tune_question *q, const window_spread *x);
 

@@ -549,6 +549,27 @@ static void write_handed_filters(window_writer *w)
     tune_end_step(&w->page, TUNE_HAND_WEIGHTS);
 }
 
+/* Rows of a window and places in them: parts of others, and what a slice brings of them. */
+typedef struct taps_text {
+    const char *parts, *down, *across;
+    int64_t count; /* that a slice brings */
+    bool are_parts;
+} taps_text;
+
+static taps_text taps_text_of(const window_writer *w, const window_spread *x)
+{
+    int64_t down = size_of(w->q, w->q->windows[0].summed), across = size_of(w->q, w->q->windows[1].summed),
+            rows = window_filter_rows(w->q, x), places = window_filter_places(w->q, x), own_rows = rows / x->filter_rows,
+            own_places = places / x->filter_places;
+    const char *row_parts = padded_digit(w, w->down, down, rows, own_rows, x->filter_rows),
+               *place_parts = padded_digit(w, w->across, across, places, own_places, x->filter_places);
+    return (taps_text){.parts = row_parts || place_parts ? TUNE_LIST(w->a, row_parts, place_parts) : NULL,
+                       .down = x->filter_rows > 1 ? padded_digit(w, w->down, down, rows, 1, own_rows) : w->down,
+                       .across = x->filter_places > 1 ? padded_digit(w, w->across, across, places, 1, own_places) : w->across,
+                       .count = own_rows * own_places,
+                       .are_parts = x->filter_rows * x->filter_places > 1};
+}
+
 /* A filter for each channel. */
 static void write_weights_of_channels(window_writer *w)
 {
@@ -559,17 +580,12 @@ static void write_weights_of_channels(window_writer *w)
     window_spread x;
     window_spread_of(w->t, q, p, &x);
     int64_t handed = p->hands_filters ? p->columns / window_filter_parts(w->t, q, p) : p->columns; /* filters of a slice that hands on */
-    int64_t down = size_of(q, q->windows[0].summed), across = size_of(q, q->windows[1].summed), rows = window_filter_rows(q, &x),
-            places = window_filter_places(q, &x), own_rows = rows / x.filter_rows, own_places = places / x.filter_places;
+    taps_text n = taps_text_of(w, &x);
     const char *here = column_digit(w, s->live, groups / x.groups), *packet = column_digit(w, 1, s->live),
-               *parts = TUNE_LIST(w->a, column_digit(w, s->live * (groups / x.groups), x.groups),
-                                  padded_digit(w, w->down, down, rows, own_rows, x.filter_rows),
-                                  padded_digit(w, w->across, across, places, own_places, x.filter_places)),
-               *taps = TUNE_LIST(w->a, x.filter_rows > 1 ? padded_digit(w, w->down, down, rows, 1, own_rows) : w->down,
-                                 x.filter_places > 1 ? padded_digit(w, w->across, across, places, 1, own_places) : w->across),
-               *time = x.filter_rows * x.filter_places > 1
-                           ? TUNE_LIST(w->a, taps, here) /* a part's digit and what is in it are side by side in the TRF */
-                           : TUNE_LIST(w->a, here, taps);
+               *parts = TUNE_LIST(w->a, column_digit(w, s->live * (groups / x.groups), x.groups), n.parts),
+               *taps = TUNE_LIST(w->a, n.down, n.across),
+               *time = n.are_parts ? TUNE_LIST(w->a, taps, here) /* a part's digit and what is in it are side by side in the TRF */
+                                   : TUNE_LIST(w->a, here, taps);
     tune_begin_step(&w->page, TUNE_LOAD_WEIGHTS,
                     p->around > 1 ? arena_printf(w->a, "The filters of %" PRId64 " channels for each %" PRId64 " slices, each one once",
                                                  p->columns, p->around)
@@ -599,7 +615,7 @@ static void write_weights_of_channels(window_writer *w)
     if (p->around > 1)
         tune_line(&w->page,
                   "    .switch::<Slice, m![%s]>(SwitchConfig::Broadcast01 { slice1: %" PRId64 ", slice0: 1, time0: %" PRId64 " })",
-                  TUNE_LIST(w->a, parts, time), p->around, groups / x.groups * own_rows * own_places);
+                  TUNE_LIST(w->a, parts, time), p->around, groups / x.groups * n.count);
     tune_line(&w->page, "    .collect()");
     tune_line(&w->page, "    .to_trf();");
     tune_end_step(&w->page, TUNE_STORE_WEIGHTS);
@@ -634,9 +650,17 @@ static weights_text weights_text_of(const window_writer *w)
     const char *outer = channel_digit(w, part, x.channels), *all_groups = column_digit(w, w->t->rows, own_groups),
                *group_parts = column_digit(w, w->t->rows * groups, x.groups);
     const char *steps = s->taps > 1 ? padded_digit(w, w->across, places, s->across, s->taps, s->across / s->taps) : w->across;
+    const taps_text taps = taps_text_of(w, &x);
     n.time = TUNE_LIST(w->a, n.lanes, n.groups, n.down, steps);
     n.parts = TUNE_LIST(w->a, column_digit(w, lanes, x.lanes), group_parts, outer);
-    if (n.is_between) {
+    if (taps.are_parts) {
+        n.down = taps.down;
+        n.across = taps.across;
+        n.time = TUNE_LIST(w->a, n.lanes, n.down, n.across, n.groups);
+        n.parts = TUNE_LIST(w->a, column_digit(w, lanes, x.lanes), group_parts, taps.parts);
+        n.packets = lanes * groups * taps.count;
+        n.element = TUNE_LIST(w->a, group_parts, taps.parts, n.down, n.across, n.groups, n.channel);
+    } else if (n.is_between) {
         n.parts = TUNE_LIST(w->a, x.rows > 1 ? padded_digit(w, w->down, rows, x.rows, 1, x.rows) : NULL, group_parts,
                             channel_digit(w, part, x.packets));
         n.element = TUNE_LIST(w->a, n.groups, n.down, n.across, n.parts, n.channel);

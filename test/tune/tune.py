@@ -307,6 +307,8 @@ WEIGHTS = [
     ("relu({})", dict(y=16, x=32, r=3, s=3, c=64, f=64), "bf16", "bf16", ["m![Y / 2, F % 8, F / 8 % 4]"], 3510),
     # slices with parts of the channels stand between those that bring parts: rows of the window, groups of columns, channels
     ("relu({} + bias[f])", dict(y=14, x=14, r=3, s=3, c=256, f=128), "bf16", "bf16", ["F / 16, R # 4, F / 8 % 2, C / 64 % 2, C / 128]", "slice0: 2 }"], 8267),
+    # groups of columns that are no power of two: rows of the window are parts, too, with padding
+    ("relu({})", dict(y=14, x=14, r=3, s=3, c=96, f=96), "bf16", "bf16", ["m![F / 8 % 2, R # 4, S, C]>"], 3800),
     # more columns than the TRF has room for, in two turns
     ("relu({})", dict(y=56, x=56, r=3, s=3, c=64, f=64), "bf16", "bf16", ["for n in 0..2 {", "columns.view().tile::<m![F / 32], 1, _>(n)"], 5570),
     # the sums wait for a bias, and the pass over them has its type
