@@ -2,6 +2,8 @@
 
 #include <string.h>
 
+#include "support/integer.h"
+
 static size_t make_axis(tune_question *q, tune_role role)
 {
     size_t axis = q->axis_count + q->made_axes++;
@@ -104,6 +106,9 @@ bool tune_is_pointwise(const target *t, const tune_question *q)
     enum { WORD_BYTES = 8 }; /* that ports of images are padded to */
     bool is = q->window_count == 0 && q->axis_text[TUNE_ROW] && q->axis_text[TUNE_COLUMN] && q->size[TUNE_BATCH] == 1 &&
               q->size[TUNE_COLUMN] % t->rows == 0 && tune_bytes_of(q->type, q->size[TUNE_SUM]) % WORD_BYTES == 0;
+    /* all results are in DM at once, which few questions without any kernel have room for */
+    is = is && q->size[TUNE_ROW] <= t->dm_bytes_per_slice * t->slices_per_cluster * t->clusters_per_chip /
+                                        larger(1, tune_bytes_of(q->out_type, q->size[TUNE_COLUMN]));
     for (int role = 0; role < TUNE_ROLES; role++)
         is = is && !q->share[role].axis;
     for (int p = TUNE_LEFT; p <= TUNE_OUT; p++)
