@@ -270,9 +270,20 @@ static void tell_undecided(coverage *c, op *o, memory *m)
     diag_help(c->context->diags, d, "cut `%s` into tiles of one size", pass_name(m->root));
 }
 
+/* Does it write one number everywhere, or copy memory that was filled so? That is done in order to write over it. */
+static bool fills_with_number(const coverage *c, const op *o)
+{
+    const op *from = op_input(o);
+    const memory *m = from && from->kind != IR_GENERATE ? c->of[op_root(from)->index] : NULL;
+    bool all = from && (from->kind == IR_GENERATE || (m && m->writer_count > 0));
+    for (size_t i = 0; m && i < m->writer_count; i++)
+        all = all && op_input(m->writers[i]) && op_input(m->writers[i])->kind == IR_GENERATE;
+    return all;
+}
+
 static void tell_written_twice(coverage *c, const op *o, const op *view, memory *m, const op *other)
 {
-    if (m->rewritten)
+    if (m->rewritten || fills_with_number(c, other))
         return;
     m->rewritten = true;
     if (m->whole || m->was_read) /* what it holds is replaced: that is why it is written */

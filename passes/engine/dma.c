@@ -486,13 +486,15 @@ static bool ends_in_tile(const op *o)
     return m && m->count > 0 && m->factors[m->count - 1].pad == PAD_BOTTOM;
 }
 
-/* A DM destination wants whole units of 8 bytes. Where the live values of the innermost digit are none, but with the padding that both
- * sides share they are, the padding goes with the data; not after a tile, where other data follows. */
+/* A DM destination wants whole units of 8 bytes, and memory in HBM that is the kernel's own may have them. Where the live values of the
+ * innermost digit are none, but with the padding that both sides share they are, the padding goes with the data; not after a tile, where
+ * other data follows. */
 static bool takes_padding(const pass_context *p, const op *o)
 {
     const mapping *element = o->out.part[ELEMENT];
     bool tiles = ends_in_tile(op_input(o)) || (op_into(o) && ends_in_tile(op_into(o)));
-    if (o->kind != IR_TO_DM || tiles || element->count == 0)
+    bool local = op_into(o) && op_root(op_into(o))->kind == IR_ALLOC;
+    if (!(o->kind == IR_TO_DM || local) || tiles || element->count == 0)
         return false;
     const factor *inner = &element->factors[element->count - 1];
     int64_t unit = p->target->dma_dm_multiple_bytes * 8, bits = dtype_row_of(o->out.dtype)->bits;

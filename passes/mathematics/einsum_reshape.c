@@ -84,8 +84,6 @@ static bool add_relabel(einsum_builder *b, op *o, const axis *a, einsum_relabel 
     bool same = old && old->named == r.named;
     for (uint32_t i = 0; i < r.named; i++) {
         const einsum_term *t = &r.terms[i], *u = same ? &old->terms[i] : NULL;
-        if (b->axes[t->axis]->term_count)
-            return einsum_refuse_relabel(b, o, b->axes[t->axis], "is a new name, and is itself a window");
         same = same && t->axis == u->axis && t->weight == u->weight && t->extent == u->extent && t->stride == u->stride;
     }
     if (a->term_count)
