@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "support/budget.h"
+#include "support/integer.h"
 
 const int64_t TUNE_MOST_PRODUCTS = INT64_C(1) << 52;
 
@@ -128,8 +129,8 @@ bool tune_refuse_window(diag_list *diags, src_range range, const char *what)
     diag *d = diag_add(diags, E_TUNE_LAYOUT, range, "%s", what);
     diag_help(diags, d,
               "a convolution is asked as O[n, y, x, f] = sum(r, s, c) I[n, y*2 + r, x*2 + s, c] * W[f, r, s, c], with or without n, with "
-              "one window, too; an image has its border of zeros in HBM; --free=I,W,O leaves it to the kernel how these lie, in "
-              "whatever order the question has their axes");
+              "one window, too; with a border of zeros, padding of 1, as I[n, h = y*2 + r - 1, w = x*2 + s - 1, c], of h rows of w places; "
+              "--free=I,W,O leaves it to the kernel how these lie, in whatever order the question has their axes");
     return false;
 }
 
@@ -138,17 +139,22 @@ static bool refuse_window(reader *r, src_range range, const char *what)
     return tune_refuse_window(r->diags, range, what);
 }
 
-/* "* 2" after an axis of a window. */
-static bool read_factor_of_axis(reader *r, int64_t *out)
+enum { WINDOW_PLACES_MAX = 99999 }; /* that an axis of a window counts by, and of a border */
+
+/* "2" */
+static bool read_places(reader *r, int64_t *out)
 {
-    *out = 1;
-    if (!takes(r, '*'))
-        return true;
     skip_blanks(r);
     size_t begin = r->at, digits = strspn(r->text + begin, "0123456789");
     r->at += digits;
     *out = digits > 0 && digits < 6 ? strtol(r->text + begin, NULL, 10) : 0;
-    return *out > 0 || refuse_window(r, range_from(r, begin), "an axis of a window counts by 1 to 99999 places");
+    return *out > 0 || refuse_window(r, range_from(r, begin), "an axis of a window counts by 1 to 99999 places, and a border has as many");
+}
+
+static bool begins_number(reader *r)
+{
+    skip_blanks(r);
+    return isdigit((unsigned char)r->text[r->at]) != 0;
 }
 
 /* One more axis of a tensor, or of those that are summed. */
@@ -165,29 +171,85 @@ static bool add_axis(reader *r, size_t *axes, size_t *count, size_t *axis)
     return true;
 }
 
-/* What may follow an axis of an operand: `y*2 + r`. */
-static bool read_window(reader *r, tune_tensor *t, bool is_result, size_t kept)
+/* The place of an operand's element along an axis: `k`, or in an image `y*2 + r - 1`, in whatever order. */
+typedef struct place {
+    int64_t factor[2]; /* of its axes */
+    size_t axes[2], count;
+    int64_t distance;
+} place;
+
+/* One of `y`, `y*2`, `2*y` and `1`; `sign`: of the last of these. */
+static bool read_place_term(reader *r, tune_tensor *t, int64_t sign, place *out)
+{
+    size_t begin = r->at;
+    int64_t factor = 1;
+    bool in_front = begins_number(r);
+    if (in_front && !read_places(r, &factor))
+        return false;
+    if (in_front && !takes(r, '*')) {
+        out->distance += sign * factor;
+        return true;
+    }
+    if (out->count == 2 || sign < 0)
+        return refuse_window(r, range_from(r, begin), "a window is the sum of a kept axis and a summed one, and of a number");
+    if (!add_axis(r, t->axes, &t->count, &out->axes[out->count]) || (!in_front && takes(r, '*') && !read_places(r, &factor)))
+        return false;
+    out->factor[out->count++] = factor;
+    return true;
+}
+
+/* The name in front of `=`, an image's own axis; without one nothing is read. */
+static bool read_own_axis(reader *r, tune_axis *out)
+{
+    size_t begin = r->at, axis;
+    skip_blanks(r);
+    size_t length = strcspn(r->text + r->at, " =,]*+-[");
+    if (r->text[r->at + length + strspn(r->text + r->at + length, " ")] != '=')
+        return true;
+    out->asked = read_name(r, "the name of an image's axis", &out->range);
+    if (!out->asked || !takes(r, '='))
+        return false;
+    out->name = in_case(out->asked, toupper, r->diags->arena);
+    for (axis = 0; axis < r->e->window_count; axis++)
+        if (r->e->windows[axis].own.name && strcmp(r->e->windows[axis].own.name, out->name) == 0)
+            return refuse(r, range_from(r, begin), arena_printf(r->diags->arena, "axis `%s` stands here twice", out->asked));
+    return true;
+}
+
+/* An axis of a tensor, or what stands for the places of a window in it. */
+static bool read_place(reader *r, tune_tensor *t, bool is_result)
 {
     skip_blanks(r);
-    size_t begin = r->at;
-    char c = r->text[begin];
-    if (c != '*' && c != '+' && c != '-')
+    size_t begin = r->at, first = t->count;
+    tune_window w = {.tensor = r->e->tensor_count};
+    place p = {.count = 0};
+    if (!read_own_axis(r, &w.own))
+        return false;
+    int64_t sign = 1;
+    bool more = true;
+    while (more) {
+        if (!read_place_term(r, t, sign, &p))
+            return false;
+        more = takes(r, '+');
+        sign = more ? 1 : -1;
+        more = more || takes(r, '-');
+    }
+    if (p.count == 1 && p.factor[0] == 1 && p.distance == 0 && !w.own.name)
         return true;
-    tune_window w = {.kept = kept, .tensor = r->e->tensor_count};
     if (is_result || r->e->window_count == TUNE_WINDOWS)
         return refuse_window(r, range_from(r, begin), "a window stands here, or a third one");
-    if (!read_factor_of_axis(r, &w.stride))
-        return false;
-    if (!takes(r, '+'))
-        return refuse_window(r, range_from(r, begin), "a window is a kept axis and a summed one, and begins inside of its image");
-    skip_blanks(r);
-    if (isdigit((unsigned char)r->text[r->at]))
-        return refuse_window(r, range_from(r, begin), "a window has no distance of its own");
-    if (!add_axis(r, t->axes, &t->count, &w.summed) || !read_factor_of_axis(r, &w.dilation))
-        return false;
-    skip_blanks(r);
-    if (r->text[r->at] == '-' || r->text[r->at] == '+')
-        return refuse_window(r, range_from(r, begin), "a window begins inside of its image: padding is not made by the kernel");
+    if (p.count != 2)
+        return refuse_window(r, range_from(r, begin), "a window is the sum of a kept axis and a summed one, and of a number");
+    bool turned = (tune_axes_of(r->e, 0) >> p.axes[0] & 1) == 0 && (tune_axes_of(r->e, 0) >> p.axes[1] & 1) != 0;
+    w.kept = p.axes[turned];
+    w.summed = p.axes[!turned];
+    w.stride = p.factor[turned];
+    w.dilation = p.factor[!turned];
+    w.before = -p.distance;
+    t->axes[first] = w.kept;
+    t->axes[first + 1] = w.summed;
+    if (p.distance > WINDOW_PLACES_MAX || p.distance < -WINDOW_PLACES_MAX)
+        return refuse_window(r, range_from(r, begin), "an axis of a window counts by 1 to 99999 places, and a border has as many");
     r->e->windows[r->e->window_count++] = w;
     return true;
 }
@@ -195,70 +257,17 @@ static bool read_window(reader *r, tune_tensor *t, bool is_result, size_t kept)
 /* Words of the language, and names that a kernel has itself. */
 static bool is_taken(const char *name)
 {
-    static const char *const words[] = {"device",
-                                        "weights",
-                                        "rows",
-                                        "columns",
-                                        "products",
-                                        "pieces",
-                                        "lying",
-                                        "lying_rows",
-                                        "turned",
-                                        "columns_by_flit",
-                                        "rows_by_flit",
-                                        "i",
-                                        "j",
-                                        "g",
-                                        "fn",
-                                        "let",
-                                        "for",
-                                        "in",
-                                        "mut",
-                                        "const",
-                                        "type",
-                                        "struct",
-                                        "if",
-                                        "as",
-                                        "use",
-                                        "axes",
-                                        "else",
-                                        "sums",
-                                        "next",
-                                        "before",
-                                        "l",
-                                        "true",
-                                        "false",
-                                        "while",
-                                        "loop",
-                                        "return",
-                                        "where",
-                                        "dyn",
-                                        "contract",
-                                        "break",
-                                        "continue",
-                                        "crate",
-                                        "enum",
-                                        "extern",
-                                        "move",
-                                        "static",
-                                        "super",
-                                        "trait",
-                                        "results",
-                                        "unsafe",
-                                        "async",
-                                        "await",
-                                        "gate",
-                                        "match",
-                                        "parts",
-                                        "more_parts",
-                                        "last_parts",
-                                        "h",
-                                        "lower",
-                                        "upper",
-                                        "mod",
-                                        "pub",
-                                        "ref",
-                                        "self",
+    static const char *const words[] = {"device",       "weights", "rows",    "columns",    "products",   "bordered",
+                                        "zeros",        "pieces",  "lying",   "lying_rows", "turned",     "columns_by_flit",
+                                        "rows_by_flit", "i",       "j",       "g",          "fn",         "let",
+                                        "for",          "in",      "mut",     "const",      "type",       "struct",
+                                        "if",           "as",      "use",     "axes",       "else",       "sums",
+                                        "next",         "before",  "l",       "true",       "false",      "while",
+                                        "loop",         "return",  "where",   "dyn",        "contract",   "break",
+                                        "continue",     "crate",   "enum",    "extern",     "move",       "static",
+                                        "super",        "trait",   "results", "unsafe",     "async",      "await",
+                                        "gate",         "match",   "parts",   "more_parts", "last_parts", "h",
+                                        "lower",        "upper",   "mod",     "pub",        "ref",        "self",
                                         "impl"};
     for (size_t i = 0; i < sizeof words / sizeof *words; i++)
         if (strcmp(words[i], name) == 0)
@@ -293,13 +302,13 @@ static bool read_tensor(reader *r, size_t *out)
 {
     tune_expression *e = r->e;
     tune_tensor t = {0};
-    size_t axis, windows = e->window_count;
+    size_t windows = e->window_count;
     bool is_result = e->tensor_count == 0;
     if (!(t.asked = read_name(r, "the name of a tensor", &t.range)) || !expect(r, '['))
         return false;
     if (!takes(r, ']')) {
         do {
-            if (!add_axis(r, t.axes, &t.count, &axis) || !read_window(r, &t, is_result, axis))
+            if (!read_place(r, &t, is_result))
                 return false;
         } while (takes(r, ','));
         if (!expect(r, ']'))
@@ -708,6 +717,64 @@ size_t tune_count_reductions(const tune_node *n)
     return n ? (n->kind == TUNE_NODE_REDUCTION) + tune_count_reductions(n->left) + tune_count_reductions(n->right) : 0;
 }
 
+int64_t tune_expression_places(const tune_expression *e, const tune_window *w)
+{
+    return (e->axes[w->kept].size - 1) * w->stride + (e->axes[w->summed].size - 1) * w->dilation + 1;
+}
+
+/* A name for an axis of the kernel that no axis of the question has. */
+static const char *unused_name(const reader *r, const char *name)
+{
+    while (tune_is_axis(r->e->axes, r->e->axis_count, name))
+        name = arena_printf(r->diags->arena, "%s_", name);
+    return name;
+}
+
+/* Places of the image, which an axis of its own has. Without a name they follow where the border behind it is that in front, and its last
+ * place is one of a window. */
+static bool find_size_of_image(reader *r, const visa_tune_options *o, tune_window *w)
+{
+    const tune_expression *e = r->e;
+    arena *a = r->diags->arena;
+    int64_t taken = tune_expression_places(e, w);
+    for (size_t p = 0; p < o->size_count && w->own.asked; p++)
+        if (strcmp(o->sizes[p].name, w->own.asked) == 0)
+            w->own.size = o->sizes[p].values[0];
+    if (w->own.asked && w->own.size < 1) {
+        diag *d = diag_add(r->diags, E_TUNE_SIZE, w->own.range, "axis `%s` has no size of at least 1", w->own.asked);
+        diag_help(r->diags, d, "give it one: -D %s=%" PRId64, w->own.asked, larger(1, taken - 2 * w->before));
+        return false;
+    }
+    if (w->own.size > TUNE_MOST_PRODUCTS) {
+        diag *d = diag_add(r->diags, E_TUNE_SIZE, w->own.range, "an image has more than 2^52 elements with the %" PRId64 " places of `%s`",
+                           w->own.size, w->own.asked);
+        diag_help(r->diags, d, "ask for a part of it that one launch computes");
+        return false;
+    }
+    if (!w->own.asked && w->before != 0 && w->stride > 1) {
+        diag *d = diag_add(r->diags, E_TUNE_SIZE, e->axes[w->kept].range,
+                           "with windows that begin every %" PRId64 " places, an image of %" PRId64
+                           " places has as many results as one of %" PRId64,
+                           w->stride, taken - 2 * w->before, taken - 2 * w->before + w->stride - 1);
+        diag_help(r->diags, d, "name its axis, and give it a size: h = %s*%" PRId64 " + .., -D h=%" PRId64, e->axes[w->kept].asked,
+                  w->stride, taken - 2 * w->before + w->stride - 1);
+        return false;
+    }
+    if (!w->own.asked) {
+        w->own = (tune_axis){.size = taken - 2 * w->before, .range = e->axes[w->kept].range};
+        w->own.name = w->own.asked = unused_name(r, arena_printf(a, "%s_IN", e->axes[w->kept].name));
+    }
+    w->wide = unused_name(r, arena_printf(a, "%s_WIDE", w->own.name));
+    bool is_own = true;
+    for (size_t i = 0; i < e->axis_count; i++)
+        is_own = is_own && strcmp(e->axes[i].name, w->own.name) != 0;
+    if (!is_own)
+        return refuse(r, w->own.range, arena_printf(a, "`%s` is an axis of the question, and none of an image alone", w->own.asked));
+    if (w->own.size >= 1 && smaller(taken, w->before + w->own.size) - larger(0, w->before) >= 1)
+        return true;
+    return refuse_window(r, w->own.range, "no window takes a place of the image");
+}
+
 static bool find_sizes(reader *r, const visa_tune_options *o)
 {
     tune_expression *q = r->e;
@@ -730,10 +797,16 @@ static bool find_sizes(reader *r, const visa_tune_options *o)
             return false;
         }
     }
+    for (size_t i = 0; i < q->window_count; i++)
+        if (!find_size_of_image(r, o, &q->windows[i]))
+            return false;
     for (size_t p = 0; p < o->size_count; p++) {
         size_t i = 0;
         while (i < q->axis_count && strcmp(q->axes[i].asked, o->sizes[p].name) != 0)
             i++;
+        for (size_t k = 0; k < q->window_count; k++)
+            if (q->windows[k].own.asked && strcmp(q->windows[k].own.asked, o->sizes[p].name) == 0)
+                i = 0;
         for (size_t before = 0; before < p; before++)
             if (strcmp(o->sizes[before].name, o->sizes[p].name) == 0) {
                 diag *d = diag_add(r->diags, E_TUNE_SIZE, SRC_NOWHERE, "-D gives axis `%s` a size twice", o->sizes[p].name);

@@ -32,11 +32,14 @@ typedef struct tune_tensor {
     bool is_free; /* how it lies in HBM is for the kernel to say */
 } tune_tensor;
 
-/* `y*2 + r`: the place of a kept axis and a summed one in an image. */
+/* `h = y*2 + r - 1`: the place of a kept axis and a summed one in an image. */
 typedef struct tune_window {
     size_t tensor;
     size_t kept, summed; /* axes */
     int64_t stride, dilation;
+    int64_t before;   /* places of zeros in front of the image that windows take and it has not; negative: places of it that none takes */
+    tune_axis own;    /* the image's own axis, H; not asked: its size follows from the windows */
+    const char *wide; /* the axis of the image with these zeros, where a kernel makes them */
 } tune_window;
 enum { TUNE_WINDOWS = 2 };
 
@@ -87,6 +90,9 @@ tune_expression tune_expression_flowing(const tune_expression *e, arena *a);
 
 /* Axes of a tensor, a bit each. */
 unsigned tune_axes_of(const tune_expression *e, size_t tensor);
+
+/* Places that the windows take, of the image and of zeros around it. */
+int64_t tune_expression_places(const tune_expression *e, const tune_window *w);
 
 /* Contractions in a tree, and reductions. */
 size_t tune_count_products(const tune_node *n);

@@ -315,6 +315,40 @@ int64_t tune_window_places(const tune_question *q, size_t window)
     return (q->axes[w->kept].size - 1) * w->stride + (q->axes[w->summed].size - 1) * w->dilation + 1;
 }
 
+tune_window tune_plain_window(const tune_question *q, size_t tensor, size_t kept, size_t summed)
+{
+    const tune_axis *own = &q->axes[kept];
+    return (tune_window){tensor, kept, summed, .stride = 1, .dilation = 1, .own = *own, .wide = own->name};
+}
+
+tune_border tune_border_of(const tune_question *q, size_t window)
+{
+    const tune_window *w = &q->windows[window];
+    int64_t places = tune_window_places(q, window);
+    tune_border b = {.from = larger(0, -w->before), .to = larger(0, w->before)};
+    b.count = smaller(places - b.to, w->own.size - b.from);
+    b.zeros = b.count < places;
+    b.differs = b.zeros || w->own.size != places;
+    return b;
+}
+
+bool tune_has_border(const tune_question *q)
+{
+    return q->window_count > 0 && (tune_border_of(q, 0).differs || tune_border_of(q, 1).differs);
+}
+
+const char *tune_zero_of(dtype type)
+{
+    switch (type) {
+    case DTYPE_I4: return "const { i4::from_i32(0) }";
+    case DTYPE_I8: return "0";
+    case DTYPE_F8E4M3: return "const { f8e4m3::from_f32(0.0) }";
+    case DTYPE_BF16: return "const { bf16::from_f32(0.0) }";
+    case DTYPE_F32: return "0.0";
+    default: return NULL;
+    }
+}
+
 /* Places of the window that are so many after each other fall on the same places of the image. */
 static int64_t period_of_uses(const tune_window *w)
 {
@@ -355,13 +389,20 @@ static bool check_windows(reader *r)
     __int128 cells = q->axes[q->window_channel].size;
     for (size_t i = 0; i < TUNE_WINDOWS; i++) {
         const tune_window *w = &q->windows[i];
-        cells *= (__int128)(q->axes[w->kept].size - 1) * w->stride + (__int128)(q->axes[w->summed].size - 1) * w->dilation + 1;
+        __int128 places = (__int128)(q->axes[w->kept].size - 1) * w->stride + (__int128)(q->axes[w->summed].size - 1) * w->dilation + 1;
+        cells *= places > w->own.size ? places : w->own.size;
         if (cells > TUNE_MOST_PRODUCTS) {
             diag *d = diag_add(r->diags, E_TUNE_SIZE, image->range, "an image of `%s` has more than 2^52 elements", image->name);
             diag_help(r->diags, d, "ask for a part of it that one launch computes");
             return false;
         }
     }
+    if (tune_has_border(q) && !tune_zero_of(q->stored[q->stream]))
+        return refuse_window(r, image->range,
+                             arena_printf(r->diags->arena,
+                                          "memory is filled with zeros of i4, i8, f8e4m3, bf16 and f32, not of %s: hand the "
+                                          "image over with its border",
+                                          dtype_row_of(q->stored[q->stream])->name));
     for (size_t i = 0; i < q->extra_count; i++) {
         const tune_extra *e = &q->extras[i];
         bool of_results = e->has[TUNE_ROW] && e->has[TUNE_COLUMN] && e->has[TUNE_BATCH] == first;

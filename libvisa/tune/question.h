@@ -55,6 +55,24 @@ typedef struct tune_question {
 int64_t tune_window_places(const tune_question *q, size_t window);
 int64_t tune_window_used(const tune_question *q, size_t window);
 
+/* A window of one place, which is none: an axis of the image. */
+tune_window tune_plain_window(const tune_question *q, size_t tensor, size_t kept, size_t summed);
+
+/* Of the places that windows take, those that the image has: `count`, from place `to` of a window's first row on, which are the image's
+ * from `from` on. The others are zeros. */
+typedef struct tune_border {
+    int64_t from, to, count;
+    bool zeros;   /* there are others */
+    bool differs; /* or the image has more: what windows take is not the image as it lies */
+} tune_border;
+tune_border tune_border_of(const tune_question *q, size_t window);
+
+/* Does the kernel make an image with zeros around it? */
+bool tune_has_border(const tune_question *q);
+
+/* How a kernel writes the zero of a type: memset takes no calls on the device. NULL: memset fills no memory with it. */
+const char *tune_zero_of(dtype type);
+
 /* Places of the window, of one place of the image, at most: in so many results it is a factor. */
 int64_t tune_window_uses(const tune_question *q, size_t window);
 

@@ -12,6 +12,9 @@
 typedef enum tune_step {
     TUNE_LOAD_LYING, /* of an operand that is turned once, for all slices; columns, then rows */
     TUNE_LOAD_LYING_ROWS,
+    TUNE_STORE_ZEROS, /* rows of zeros around an image, and its own rows between them */
+    TUNE_LOAD_IMAGE,
+    TUNE_STORE_IMAGE,
     TUNE_STORE_TURNED,
     TUNE_STORE_TURNED_ROWS,
     TUNE_LOAD_WEIGHTS,

@@ -2,6 +2,7 @@
 
 #include <inttypes.h>
 
+#include "libvisa/tune/border.h"
 #include "libvisa/tune/machine.h"
 #include "support/integer.h"
 
@@ -53,6 +54,12 @@ static const char *window_in_slice(const window_writer *w, const char *kept, con
 static const char *padded_to(const window_writer *w, const char *mapping, int64_t from, int64_t to)
 {
     return from == to ? mapping : arena_printf(w->a, "%s # %" PRId64, mapping, to);
+}
+
+/* Elements of a place of the image in HBM, with what pads them. */
+static int64_t place_elements(const window_writer *w)
+{
+    return w->q->depthwise ? window_columns(w->t, w->q) : w->shape.channels;
 }
 
 static const char *type_name(dtype type)
@@ -219,6 +226,8 @@ static void write_head_of_kernel(window_writer *w)
                       q->depthwise && i == q->window_channel && q->share[TUNE_COLUMN].axis
                           ? q->size[TUNE_COLUMN] * q->share[TUNE_COLUMN].chips
                           : q->axes[i].size);
+    if (tune_has_border(q))
+        border_write_axes(&w->page, w->t, q, place_elements(w));
     strbuf_puts(&w->page.out->text, "];\n\n");
     tune_line(&w->page, "type Chip = m![%s];", tune_chip_mapping(q->share, TUNE_ROLES, ~0U, w->a));
     const char *cluster = cluster_digit(w);
@@ -230,12 +239,14 @@ static void write_head_of_kernel(window_writer *w)
     if (is_free)
         tune_line(&w->page, "// %s lies as its copies take it: m![%s], what a slice writes in one piece", q->tensors[TUNE_OUT].port, out);
     const char *across = padded_digit(w, w->across, size_of(q, q->windows[1].summed), w->shape.across, 1, w->shape.across);
+    int64_t taken = tune_window_places(q, 1), held = tune_has_border(q) ? border_places(w->t, q, place_elements(w)) : taken;
     const char *places = TUNE_LIST(w->a, w->images, window(w, w->row, w->down, &q->windows[0]),
-                                   window(w, w->place, w->across, &q->windows[1]), w->port_channel),
+                                   padded_to(w, window(w, w->place, w->across, &q->windows[1]), taken, held), w->port_channel),
                *weights = q->depthwise ? TUNE_LIST(w->a, w->down, w->across, w->port_channel)
                                        : TUNE_LIST(w->a, w->column, w->down, across, w->port_channel);
+    const char *image = tune_has_border(q) ? TUNE_LIST(w->a, w->images, border_image(q, w->port_channel, w->a)) : places;
     hbm_port ports[TUNE_EXTRAS_MAX + 2] = {
-        {q->tensors[q->stream].port, q->stored[q->stream], 1U << TUNE_BATCH | (q->depthwise ? 1U << TUNE_COLUMN : 0), places},
+        {q->tensors[q->stream].port, q->stored[q->stream], 1U << TUNE_BATCH | (q->depthwise ? 1U << TUNE_COLUMN : 0), image},
         {q->tensors[q->weights].port, q->stored[q->weights], 1U << TUNE_COLUMN, weights},
     };
     for (size_t i = 0; i < q->extra_count; i++) {
@@ -261,6 +272,8 @@ static void write_head_of_kernel(window_writer *w)
     w->page.depth++;
     for (size_t i = 0; i < q->extra_count + 2; i++)
         tune_write_copies(&w->page, q->share, TUNE_ROLES, ports[i].roles, ports[i].name, ports[i].type, ports[i].element);
+    if (tune_has_border(q))
+        border_write(&w->page, w->t, q, w->images, w->port_channel, place_elements(w), places);
 }
 
 static const char *part_of_image(const window_writer *w, const char *view)

@@ -36,16 +36,16 @@ void tune_windows_complete(tune_question *q)
     if (q->window_count != 1 || after < 1 || after > 2 || at > (size_t)has_images + (after == 1) || down == filter->count ||
         row == out->count || q->axis_count + TUNE_WINDOWS > TUNE_AXES_MAX)
         return;
-    tune_window made = {given.tensor, 0, make_axis(q, TUNE_SUM), 1, 1};
+    size_t summed = make_axis(q, TUNE_SUM), kept;
     bool is_before = after == 1 && at == (size_t)has_images + 1; /* `I[y, x + s, c]` */
-    made.kept = is_before ? image->axes[at - 1] : after == 2 ? image->axes[at + 2] : make_axis(q, TUNE_ROW);
+    kept = is_before ? image->axes[at - 1] : after == 2 ? image->axes[at + 2] : make_axis(q, TUNE_ROW);
     if (after == 1 && !is_before) {
-        insert_axis(image, at + 2, made.kept);
-        insert_axis(out, row + 1, made.kept);
+        insert_axis(image, at + 2, kept);
+        insert_axis(out, row + 1, kept);
     }
-    insert_axis(image, is_before ? at : at + 3, made.summed);
-    insert_axis(filter, is_before ? down : down + 1, made.summed);
-    q->windows[is_before ? 0 : 1] = made;
+    insert_axis(image, is_before ? at : at + 3, summed);
+    insert_axis(filter, is_before ? down : down + 1, summed);
+    q->windows[is_before ? 0 : 1] = tune_plain_window(q, given.tensor, kept, summed);
     q->windows[is_before ? 1 : 0] = given;
     q->window_count = TUNE_WINDOWS;
 }
@@ -128,8 +128,9 @@ tune_question tune_windows_of_product(const tune_question *q)
         x.axes[x.axis_count++] = (tune_axis){.name = q->axis_text[role], .size = q->size[role], .role = (tune_role)role};
     }
     x.axis_text[TUNE_BATCH] = NULL;
-    x.windows[0] = (tune_window){q->stream, of_role[TUNE_ROW], make_axis(&x, TUNE_SUM), 1, 1};
-    x.windows[1] = (tune_window){q->stream, make_axis(&x, TUNE_ROW), make_axis(&x, TUNE_SUM), 1, 1};
+    size_t down = make_axis(&x, TUNE_SUM), place = make_axis(&x, TUNE_ROW), across = make_axis(&x, TUNE_SUM);
+    x.windows[0] = tune_plain_window(&x, q->stream, of_role[TUNE_ROW], down);
+    x.windows[1] = tune_plain_window(&x, q->stream, place, across);
     x.window_count = TUNE_WINDOWS;
     x.window_channel = of_role[TUNE_SUM];
     return x;

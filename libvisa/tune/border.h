@@ -1,0 +1,23 @@
+/* The zeros around an image, where windows take places that it has not.
+ *
+ * The one idea: rows of the image get their zeros in DM, and are written to HBM as whole blocks between rows of zeros; from there on the
+ * image is one with a border, as it could have been handed over, and no plan for its windows knows of it. */
+#ifndef VISA_LIBVISA_TUNE_BORDER_H
+#define VISA_LIBVISA_TUNE_BORDER_H
+
+#include "libvisa/tune/text.h"
+
+/* Rows, places and channels of the image as it is handed over: "H, W, C # 8". */
+const char *border_image(const tune_question *q, const char *channel, arena *a);
+
+/* Places of a row in HBM: those that windows take, and more zeros up to whole blocks. `of_place`: elements of one. */
+int64_t border_places(const target *t, const tune_question *q, int64_t of_place);
+
+/* Axes of the kernel that the question has not, ", H = 14, H_WIDE = 16, ..". */
+void border_write_axes(tune_page *w, const target *t, const tune_question *q, int64_t of_place);
+
+/* The image in HBM with its border, under the name of its port; `windows`: as they take it. `images`: the axis of several, NULL: one. */
+void border_write(tune_page *w, const target *t, const tune_question *q, const char *images, const char *channel, int64_t of_place,
+                  const char *windows);
+
+#endif
