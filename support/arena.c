@@ -546,8 +546,9 @@ char *arena_vprintf(arena *a, const char *format, va_list args)
     arena_shut(place, room);
     size_t bytes = length < 0 ? 1 : (size_t)length + 1;
     bool fits = round_up(a, bytes) + GAP_BYTES <= room;
-    if (room && (!fits || length < 0) && b->clean < b->used + room)
-        b->clean = b->used + room; /* what was begun there is not zero */
+    size_t written = fits && length >= 0 ? bytes : room;
+    if (room && b->clean < b->used + written)
+        b->clean = b->used + written; /* not zero, and nobody's where the allocation is the one that there are no steps left for */
     char *text = (char *)allocate(a, bytes, length < 0 ? bytes : 0);
     if (!fits && length >= 0)
         vsnprintf(text, bytes, format, again);

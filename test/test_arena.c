@@ -212,6 +212,25 @@ START_TEST(texts_are_printed_in_place)
 }
 END_TEST
 
+/* A text that was printed when the steps ended is nobody's: what is handed out where it stands is zero. */
+START_TEST(a_text_without_steps_leaves_zeros)
+{
+    arena *a = arena_new();
+    taken(a, 24, 1);
+    budget_limit(a, 0, UINT64_MAX, UINT64_MAX);
+    volatile bool caught = false;
+    if (setjmp(*arena_guard(a)))
+        caught = true;
+    else
+        for (;;)
+            arena_printf(a, "%0200d", 1);
+    ck_assert(caught);
+    budget_lift(a);
+    ck_assert(holds(arena_alloc(a, 150), 150, 0));
+    arena_free(a);
+}
+END_TEST
+
 /* No limit is 0, all of it is what was asked for, and what is spent is 1. */
 START_TEST(milliseconds_are_counted_down)
 {
@@ -260,9 +279,9 @@ END_TEST
 int main(void)
 {
     TCase *cases = suite_case("arena");
-    suite_tests(cases, texts_are_printed_in_place, memory_is_zero_and_apart, arenas_inside_give_back, joined_arenas_are_one,
-                exhaustion_reaches_the_guard, unset_memory_is_nobodys, grown_arrays_are_copies, milliseconds_are_counted_down,
-                threads_have_arenas_of_their_own);
+    suite_tests(cases, a_text_without_steps_leaves_zeros, texts_are_printed_in_place, memory_is_zero_and_apart, arenas_inside_give_back,
+                joined_arenas_are_one, exhaustion_reaches_the_guard, unset_memory_is_nobodys, grown_arrays_are_copies,
+                milliseconds_are_counted_down, threads_have_arenas_of_their_own);
 #ifdef __SANITIZE_ADDRESS__
     suite_tests(cases, all_else_is_shut);
 #endif
