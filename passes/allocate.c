@@ -390,12 +390,17 @@ static void show_ports(kernel *k)
     }
 }
 
+static void follow_memories(kernel *k)
+{
+    for (size_t i = 0; i < k->op_count; i++)
+        follow_memory(k->ops[i]);
+}
+
 bool allocate_again(pass_context *p, kernel *k)
 {
     if (!place_memories(p, k, false))
         return false;
-    for (size_t i = 0; i < k->op_count; i++)
-        follow_memory(k->ops[i]);
+    follow_memories(k);
     show_ports(k);
     return true;
 }
@@ -405,6 +410,7 @@ static void place_in_some_order(pass_context *p, kernel *k)
 {
     if (place_memories(p, k, false))
         return;
+    follow_memories(k); /* of what was placed: who writes a part of a memory is known by its bytes */
     if (!p->keeps_order && !k->bad && order_for_room(p->target, k, p->arena) && place_memories(p, k, false))
         return;
     k->issue = NULL;
