@@ -83,14 +83,17 @@ const char *tune_window_describe(const tune_question *q, const window_plan *p, a
         if (q->share[role].axis)
             strbuf_printf(&out, "//   %s: %" PRId64 " chips x %" PRId64 "\n", q->share[role].axis, q->share[role].chips,
                           q->share[role].part);
-    strbuf_printf(&out,
-                  "//   rows of results: %" PRId64 " in a slice, %" PRId64 " slices%s\n"
-                  "//   places in a row: %" PRId64 " in a slice, %" PRId64 " slices\n"
-                  "//   columns: %" PRId64 " in a slice, %" PRId64 " slices%s\n",
-                  p->rows, p->row_slices, p->rows_of_clusters ? " in each cluster" : "", p->places, p->place_slices, p->columns,
-                  p->column_slices, p->columns_of_clusters ? " in each cluster" : "");
+    const char *place = q->axes[q->windows[1].kept].name, *row = q->axes[q->windows[0].kept].name;
+    bool is_product = !q->axes[q->windows[0].summed].name && !place; /* whose axes have no other names */
+    strbuf_printf(&out, "//   %s: %" PRId64 " in a slice, %" PRId64 " slices%s\n", is_product ? row : "rows of results", p->rows,
+                  p->row_slices, p->rows_of_clusters ? " in each cluster" : "");
+    if (place)
+        strbuf_printf(&out, "//   places in a row: %" PRId64 " in a slice, %" PRId64 " slices\n", p->places, p->place_slices);
+    strbuf_printf(&out, "//   %s: %" PRId64 " in a slice, %" PRId64 " slices%s\n", is_product ? q->axis_text[TUNE_COLUMN] : "columns",
+                  p->columns, p->column_slices, p->columns_of_clusters ? " in each cluster" : "");
+    const tune_axis *channel = &q->axes[q->window_channel];
     if (p->sum_slices > 1)
-        strbuf_printf(&out, "//   channels: %" PRId64 " in a slice, %" PRId64 " slices\n", q->axes[q->window_channel].size / p->sum_slices,
-                      p->sum_slices);
+        strbuf_printf(&out, "//   %s: %" PRId64 " in a slice, %" PRId64 " slices\n", is_product ? channel->name : "channels",
+                      channel->size / p->sum_slices, p->sum_slices);
     return out.text;
 }

@@ -570,19 +570,14 @@ static void add_handings(plans *x, window_plan p)
             order_keep(x->best, &x->count, x->most, sizeof p, &ways[waits][i], by_cycles);
 }
 
-/* The most neighbours that can bring the weights together: all, or those that have places of the same rows, as the Switch Engine gives
- * packets to whole axes of slices. Others bring the same once more. */
-static int64_t most_around(const target *t, const tune_question *q, const window_plan *p)
+/* Can so many neighbours bring the weights together: all, or those that have places of the same rows, as the Switch Engine gives packets to
+ * whole axes of slices? Others bring the same once more; one brings all that it needs. */
+enum { AROUNDS = 3 };
+static bool can_go_around(const target *t, const tune_question *q, window_plan p, int64_t around)
 {
-    const int64_t counts[] = {p->row_slices * p->place_slices, p->place_slices};
-    for (size_t i = 0; i < 2; i++) {
-        window_plan x = *p;
-        window_spread spread;
-        x.around = counts[i];
-        if (window_spread_of(t, q, &x, &spread))
-            return x.around;
-    }
-    return 1;
+    window_spread spread;
+    p.around = around;
+    return around > 1 && p.idle_inside == 1 && window_spread_of(t, q, &p, &spread);
 }
 
 /* With the choices of how operands and results travel. */
@@ -591,22 +586,22 @@ static void add_ways(plans *x, window_plan p)
     const target *t = x->target;
     const tune_question *q = x->question;
     int64_t used = p.row_slices * p.place_slices * p.column_slices * p.sum_slices, spaced = 1;
-    p.around = 1;
-    int64_t around = most_around(t, q, &p);
+    const int64_t arounds[AROUNDS] = {1, p.row_slices * p.place_slices, p.row_slices > 1 ? p.place_slices : 1};
     while (2 * spaced * used <= t->slices_per_cluster)
         spaced *= 2;
     bool can_join = p.place_slices > 1 && p.column_slices == 1 && !p.columns_of_clusters && p.sum_slices == 1;
-    for (int way = 0; way < (has_gaps(q, 0) || has_gaps(q, 1) ? 64 : 32); way++) {
-        p.main_weights = way & 1;
-        p.around = way & 2 ? around : 1;
-        p.brings = way & 4;
-        p.idle_inside = way & 8 ? spaced : 1;
-        p.joins = way & 16;
-        p.skips = way & 32;
+    for (int way = 0; way < (has_gaps(q, 0) || has_gaps(q, 1) ? 32 : 16) * AROUNDS; way++) {
+        int choice = way / AROUNDS;
+        p.around = arounds[way % AROUNDS];
+        p.main_weights = choice & 1;
+        p.brings = choice & 2;
+        p.idle_inside = choice & 4 ? spaced : 1;
+        p.joins = choice & 8;
+        p.skips = choice & 16;
         if (p.joins && (!can_join || p.brings || p.idle_inside > 1))
             continue;
-        if (((way & 8) && spaced == 1) || ((p.brings || p.joins) && q->tensors[TUNE_OUT].is_free) ||
-            ((way & 2) && (around == 1 || p.idle_inside > 1)) ||
+        if (((choice & 4) && spaced == 1) || ((p.brings || p.joins) && q->tensors[TUNE_OUT].is_free) ||
+            (way % AROUNDS > 0 && !can_go_around(t, q, p, p.around)) ||
             tune_bytes_of(q->type, elements_of_weights(t, q, &p)) > target_trf_capacity_bytes(t, TRF_FULL))
             continue;
         add_handings(x, p);
