@@ -304,7 +304,7 @@ IMAGE = "sum(r, s, c) I[y + r, x + s, c] * W[f, r, s, c]"
 # Of a convolution: sizes, types, what the first plan has, cycles at most: without it it takes more.
 WEIGHTS = [
     # those of the same rows bring a part of the weights each, and the slices of other rows the same once more
-    ("relu({})", dict(y=16, x=32, r=3, s=3, c=64, f=64), "bf16", "bf16", ["m![Y / 2, F % 8, F / 8 % 4]"], 3510),
+    ("relu({})", dict(y=32, x=32, r=3, s=3, c=64, f=64), "bf16", "bf16", ["Y / 4 % 4, F % 8, F / 8 % 4]"], 4379),
     # slices with parts of the channels stand between those that bring parts: rows of the window, groups of columns, channels
     ("relu({} + bias[f])", dict(y=14, x=14, r=3, s=3, c=256, f=128), "bf16", "bf16", ["F / 16, R # 4, F / 8 % 2, C / 64 % 2, C / 128]", "slice0: 2 }"], 8267),
     # groups of columns that are no power of two: rows of the window are parts, too, with padding
