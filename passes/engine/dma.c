@@ -493,10 +493,14 @@ static bool takes_padding(const pass_context *p, const op *o)
 {
     const mapping *element = o->out.part[ELEMENT];
     bool tiles = ends_in_tile(op_input(o)) || (op_into(o) && ends_in_tile(op_into(o)));
-    bool local = op_into(o) && op_root(op_into(o))->kind == IR_ALLOC;
-    if (!(o->kind == IR_TO_DM || local) || tiles || element->count == 0)
+    if (tiles || element->count == 0)
         return false;
     const factor *inner = &element->factors[element->count - 1];
+    const mapping *from = op_input(o)->out.part[ELEMENT];
+    bool guarded = inner->pad == PAD_BOTTOM || (from->count > 0 && from->factors[from->count - 1].pad == PAD_BOTTOM);
+    bool local = op_into(o) && op_root(op_into(o))->kind == IR_ALLOC && !guarded;
+    if (o->kind != IR_TO_DM && !local)
+        return false;
     int64_t unit = p->target->dma_dm_multiple_bytes * 8, bits = dtype_row_of(o->out.dtype)->bits;
     return inner->live % (unit / gcd(unit, bits)) && inner->extent % (unit / gcd(unit, bits)) == 0;
 }
