@@ -770,9 +770,12 @@ tune_expression tune_question_joined(const tune_expression *e, const tune_questi
             const tune_role role = axis->role;
             if (role == TUNE_ROLES || seen >> role & 1 || (axis->size == 1 && q->size[role] > 1)) /* the others are where the role is */
                 continue;
-            x->axes[x->count++] = of_role[role];
             seen |= 1U << role;
+            if (role != TUNE_SUM || q->size[role] > 1)
+                x->axes[x->count++] = of_role[role];
         }
+        if (seen >> TUNE_SUM & 1 && q->size[TUNE_SUM] == 1) /* one position lies anywhere */
+            x->axes[x->count++] = of_role[TUNE_SUM];
         for (int role = TUNE_ROW; role <= TUNE_COLUMN; role++)
             if (implies && q->size[role] == 1 && keeps(q, operands, t, (tune_role)role))
                 imply_axis(&joined, x, implied[role], (tune_role)role);
