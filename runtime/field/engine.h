@@ -172,6 +172,9 @@ void field_before_in(field_stage_run *r, int64_t unit, int64_t first, int64_t co
 /* Elements of a stage, by list without zeros. */
 void field_stage_read_spans(field_stage_run *r, const field_span *spans, size_t count, field_value *out);
 
+/* Of a stage that hands on what is before it, by the same list. */
+void field_before_listed(field_stage_run *r, const field_span *spans, size_t count, field_value *out);
+
 /* Elements of the stage before it, by list, which is freed; with a fault if it lacks memory. */
 void field_before_spans(field_stage_run *r, field_spans *spans, field_value *out);
 /* The same, of a list without zeros, of the stage before it in another slice; the list is emptied. */

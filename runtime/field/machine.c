@@ -368,6 +368,11 @@ void field_stage_read_spans(field_stage_run *r, const field_span *spans, size_t 
     }
 }
 
+void field_before_listed(field_stage_run *r, const field_span *spans, size_t count, field_value *out)
+{
+    field_stage_read_spans(r->before, spans, count, out);
+}
+
 void field_before_spans(field_stage_run *r, field_spans *spans, field_value *out)
 {
     if (spans->failed)

@@ -49,22 +49,10 @@ static unsigned ranges_store(const stage *s, field_range *out)
     return 1;
 }
 
-static int64_t map_store(const field_stage_run *r, field_span of, field_span *from)
-{
-    (void)r;
-    *from = of;
-    return of.count;
-}
-
-static void read_store_spans(field_stage_run *r, const field_span *spans, size_t count, field_value *out)
-{
-    field_mapped_spans(r, map_store, spans, count, out);
-}
-
 const field_stage field_trf_store = {.moves = true,
                                      .count = count_store,
                                      .read = field_before,
-                                     .read_spans = read_store_spans,
+                                     .read_spans = field_before_listed,
                                      .place = place_store,
                                      .find = find_store,
                                      .ranges = ranges_store};
