@@ -22,6 +22,12 @@ typedef struct border_writer {
     bool each; /* an image at a time */
 } border_writer;
 
+/* Places that are whole blocks of HBM together. */
+static int64_t block_places(const target *t, const tune_question *q, int64_t of_place)
+{
+    return t->hbm_block_bytes / gcd(t->hbm_block_bytes, larger(1, tune_bytes_of(q->stored[q->stream], of_place)));
+}
+
 int64_t border_places(const target *t, const tune_question *q, int64_t of_place)
 {
     const tune_window *x = &q->windows[1];
@@ -30,7 +36,7 @@ int64_t border_places(const target *t, const tune_question *q, int64_t of_place)
     if (x->wide == x->own.name ||
         are_digits) /* without a window, or with such as share no place: mappings have padding after no group of digits */
         return tune_window_places(q, 1);
-    int64_t bytes = larger(1, tune_bytes_of(q->stored[q->stream], of_place)), unit = t->hbm_block_bytes / gcd(t->hbm_block_bytes, bytes);
+    int64_t unit = block_places(t, q, of_place);
     return ceil_div(tune_window_places(q, 1), unit) * unit;
 }
 
@@ -141,16 +147,15 @@ static const char *own_of_spread(const border_writer *w, const border_spread *s,
 /* Rows of zeros, all or those in front and behind; slices have rows, or of a few rows so many places that their pieces are long. */
 static void write_zeros(const border_writer *w, const int64_t (*regions)[2], size_t count, bool whole)
 {
-    int64_t rows = 0, bytes = tune_bytes_of(w->q->stored[w->q->stream], w->of_place);
+    int64_t rows = 0, unit = block_places(w->t, w->q, w->of_place);
     for (size_t i = 0; i < count; i++)
         rows = larger(rows, regions[i][1]);
-    int64_t unit = w->t->hbm_block_bytes / gcd(w->t->hbm_block_bytes, bytes),
-            least = smaller(w->all[1], ceil_div(PIECE_BYTES, unit * bytes) * unit);
-    const char *row = first_places(w, 0, rows), *place = first_places(w, 1, w->all[1]);
-    border_spread s = spread_over_slices(w->t, whole ? rows : w->all[1], whole ? 1 : least);
-    const char *slice = slices_of_spread(w, &s, whole ? row : place, whole ? rows : w->all[1]),
-               *mine = whole ? TUNE_LIST(w->a, own_of_spread(w, &s, row, rows), place)
-                             : TUNE_LIST(w->a, row, own_of_spread(w, &s, place, w->all[1]));
+    int64_t pieces = ceil_div(PIECE_BYTES, unit * tune_bytes_of(w->q->stored[w->q->stream], w->of_place)),
+            least = smaller(w->all[1], pieces * unit), positions = whole ? rows : w->all[1];
+    const char *row = first_places(w, 0, rows), *place = first_places(w, 1, w->all[1]), *digit = whole ? row : place;
+    border_spread s = spread_over_slices(w->t, positions, whole ? 1 : least);
+    const char *slice = slices_of_spread(w, &s, digit, positions), *own = own_of_spread(w, &s, digit, positions),
+               *mine = whole ? TUNE_LIST(w->a, own, place) : TUNE_LIST(w->a, row, own);
     tune_line(w->page, "// Windows take places around the image, which has none there: rows of zeros");
     tune_line(w->page, "let mut zeros: DmTensor<%s, Chip, m![%s], m![%s], m![%s]> = DmTensor::new();", w->type,
               tune_idle_clusters(w->t, w->a), slice, TUNE_LIST(w->a, w->each ? NULL : w->images, mine, w->channel));

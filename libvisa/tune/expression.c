@@ -33,6 +33,13 @@ bool tune_is_axis(const tune_axis *axes, size_t count, const char *name)
     return false;
 }
 
+const char *tune_unused_name(const tune_axis *axes, size_t count, const char *name, arena *a)
+{
+    while (tune_is_axis(axes, count, name))
+        name = arena_printf(a, "%s_", name);
+    return name;
+}
+
 src_range tune_whole_range(int file, const char *text)
 {
     return (src_range){file, 0, (uint32_t)strlen(text)};
@@ -201,7 +208,7 @@ static bool read_place_term(reader *r, tune_tensor *t, int64_t sign, place *out)
 /* The name in front of `=`, an image's own axis; without one nothing is read. */
 static bool read_own_axis(reader *r, tune_axis *out)
 {
-    size_t begin = r->at, axis;
+    size_t begin = r->at;
     skip_blanks(r);
     size_t length = strcspn(r->text + r->at, " =,]*+-[");
     if (r->text[r->at + length + strspn(r->text + r->at + length, " ")] != '=')
@@ -210,8 +217,8 @@ static bool read_own_axis(reader *r, tune_axis *out)
     if (!out->asked || !takes(r, '='))
         return false;
     out->name = in_case(out->asked, toupper, r->diags->arena);
-    for (axis = 0; axis < r->e->window_count; axis++)
-        if (r->e->windows[axis].own.name && strcmp(r->e->windows[axis].own.name, out->name) == 0)
+    for (size_t i = 0; i < r->e->window_count; i++)
+        if (r->e->windows[i].own.name && strcmp(r->e->windows[i].own.name, out->name) == 0)
             return refuse(r, range_from(r, begin), arena_printf(r->diags->arena, "axis `%s` stands here twice", out->asked));
     return true;
 }
@@ -717,17 +724,10 @@ size_t tune_count_reductions(const tune_node *n)
     return n ? (n->kind == TUNE_NODE_REDUCTION) + tune_count_reductions(n->left) + tune_count_reductions(n->right) : 0;
 }
 
-int64_t tune_expression_places(const tune_expression *e, const tune_window *w)
+int64_t tune_places_of(const tune_axis *axes, const tune_window *w)
 {
-    return (e->axes[w->kept].size - 1) * w->stride + (e->axes[w->summed].size - 1) * w->dilation + 1;
-}
-
-/* A name for an axis of the kernel that no axis of the question has. */
-static const char *unused_name(const reader *r, const char *name)
-{
-    while (tune_is_axis(r->e->axes, r->e->axis_count, name))
-        name = arena_printf(r->diags->arena, "%s_", name);
-    return name;
+    __int128 places = (__int128)(axes[w->kept].size - 1) * w->stride + (__int128)(axes[w->summed].size - 1) * w->dilation + 1;
+    return places > TUNE_MOST_PRODUCTS ? TUNE_MOST_PRODUCTS + 1 : (int64_t)places;
 }
 
 /* Places of the image, which an axis of its own has. Without a name they follow where the border behind it is that in front, and its last
@@ -736,7 +736,7 @@ static bool find_size_of_image(reader *r, const visa_tune_options *o, tune_windo
 {
     const tune_expression *e = r->e;
     arena *a = r->diags->arena;
-    int64_t taken = tune_expression_places(e, w);
+    int64_t taken = tune_places_of(e->axes, w);
     for (size_t p = 0; p < o->size_count && w->own.asked; p++)
         if (strcmp(o->sizes[p].name, w->own.asked) == 0)
             w->own.size = o->sizes[p].values[0];
@@ -745,9 +745,9 @@ static bool find_size_of_image(reader *r, const visa_tune_options *o, tune_windo
         diag_help(r->diags, d, "give it one: -D %s=%" PRId64, w->own.asked, larger(1, taken - 2 * w->before));
         return false;
     }
-    if (w->own.size > TUNE_MOST_PRODUCTS) {
-        diag *d = diag_add(r->diags, E_TUNE_SIZE, w->own.range, "an image has more than 2^52 elements with the %" PRId64 " places of `%s`",
-                           w->own.size, w->own.asked);
+    if (larger(taken, w->own.size) > TUNE_MOST_PRODUCTS) {
+        diag *d =
+            diag_add(r->diags, E_TUNE_SIZE, w->own.asked ? w->own.range : e->axes[w->kept].range, "an image has more than 2^52 elements");
         diag_help(r->diags, d, "ask for a part of it that one launch computes");
         return false;
     }
@@ -762,13 +762,10 @@ static bool find_size_of_image(reader *r, const visa_tune_options *o, tune_windo
     }
     if (!w->own.asked) {
         w->own = (tune_axis){.size = taken - 2 * w->before, .range = e->axes[w->kept].range};
-        w->own.name = w->own.asked = unused_name(r, arena_printf(a, "%s_IN", e->axes[w->kept].name));
+        w->own.name = w->own.asked = tune_unused_name(e->axes, e->axis_count, arena_printf(a, "%s_IN", e->axes[w->kept].name), a);
     }
-    w->wide = unused_name(r, arena_printf(a, "%s_WIDE", w->own.name));
-    bool is_own = true;
-    for (size_t i = 0; i < e->axis_count; i++)
-        is_own = is_own && strcmp(e->axes[i].name, w->own.name) != 0;
-    if (!is_own)
+    w->wide = tune_unused_name(e->axes, e->axis_count, arena_printf(a, "%s_WIDE", w->own.name), a);
+    if (tune_is_axis(e->axes, e->axis_count, w->own.name))
         return refuse(r, w->own.range, arena_printf(a, "`%s` is an axis of the question, and none of an image alone", w->own.asked));
     if (w->own.size >= 1 && smaller(taken, w->before + w->own.size) - larger(0, w->before) >= 1)
         return true;
@@ -920,9 +917,7 @@ tune_expression tune_expression_flowing(const tune_expression *e, arena *a)
         has_scalar = has_scalar || !(tune_axes_of(e, t) & ~x.absent);
     if (!has_scalar || e->axis_count == TUNE_AXES_MAX)
         return x;
-    const char *name = "ONE";
-    while (tune_is_axis(e->axes, e->axis_count, name))
-        name = arena_printf(a, "%s_", name);
+    const char *name = tune_unused_name(e->axes, e->axis_count, "ONE", a);
     x.implied = 1U << x.axis_count;
     for (size_t t = 0; t < x.tensor_count; t++) {
         tune_tensor *of = &x.tensors[t];

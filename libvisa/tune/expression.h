@@ -91,8 +91,8 @@ tune_expression tune_expression_flowing(const tune_expression *e, arena *a);
 /* Axes of a tensor, a bit each. */
 unsigned tune_axes_of(const tune_expression *e, size_t tensor);
 
-/* Places that the windows take, of the image and of zeros around it. */
-int64_t tune_expression_places(const tune_expression *e, const tune_window *w);
+/* Places that the windows take, of the image and of zeros around it; of too many one more than TUNE_MOST_PRODUCTS. */
+int64_t tune_places_of(const tune_axis *axes, const tune_window *w);
 
 /* Contractions in a tree, and reductions. */
 size_t tune_count_products(const tune_node *n);
@@ -106,6 +106,9 @@ bool tune_is_power_of_two(double x);
 
 /* Is one of the axes called so? */
 bool tune_is_axis(const tune_axis *axes, size_t count, const char *name);
+
+/* The name, with as many _ after it as no axis has. */
+const char *tune_unused_name(const tune_axis *axes, size_t count, const char *name, arena *a);
 
 /* All of a question. */
 src_range tune_whole_range(int file, const char *text);

@@ -113,8 +113,8 @@ static bool find_groups(lowering *l)
                 next++;
             at = next;
         }
-        while (strcmp(g->text, g->parts) != 0 && tune_is_axis(e->axes, e->axis_count, g->text))
-            g->text = arena_printf(l->a, "%s_", g->text);
+        if (strcmp(g->text, g->parts) != 0)
+            g->text = tune_unused_name(e->axes, e->axis_count, g->text, l->a);
         g->is_reduced = g->axes & reduced;
         if (begin != first)
             first--;

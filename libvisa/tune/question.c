@@ -311,8 +311,7 @@ static bool check_order(reader *r, tune_place place)
 
 int64_t tune_window_places(const tune_question *q, size_t window)
 {
-    const tune_window *w = &q->windows[window];
-    return (q->axes[w->kept].size - 1) * w->stride + (q->axes[w->summed].size - 1) * w->dilation + 1;
+    return tune_places_of(q->axes, &q->windows[window]);
 }
 
 tune_window tune_plain_window(const tune_question *q, size_t tensor, size_t kept, size_t summed)
@@ -388,9 +387,7 @@ static bool check_windows(reader *r)
         return refuse_window(r, filter->range, "filters of single channels of i4 are more than 8: packets have 16 channels");
     __int128 cells = q->axes[q->window_channel].size;
     for (size_t i = 0; i < TUNE_WINDOWS; i++) {
-        const tune_window *w = &q->windows[i];
-        __int128 places = (__int128)(q->axes[w->kept].size - 1) * w->stride + (__int128)(q->axes[w->summed].size - 1) * w->dilation + 1;
-        cells *= places > w->own.size ? places : w->own.size;
+        cells *= larger(tune_window_places(q, i), q->windows[i].own.size);
         if (cells > TUNE_MOST_PRODUCTS) {
             diag *d = diag_add(r->diags, E_TUNE_SIZE, image->range, "an image of `%s` has more than 2^52 elements", image->name);
             diag_help(r->diags, d, "ask for a part of it that one launch computes");
@@ -420,13 +417,6 @@ static bool refuse_extra(reader *r, const tune_extra *e, diag_id id, const char 
     return false;
 }
 
-static const char *unused_name(const tune_question *q, const char *name, arena *a)
-{
-    while (tune_is_axis(q->axes, q->axis_count, name))
-        name = arena_printf(a, "%s_", name);
-    return name;
-}
-
 /* Axes of a role follow each other in every tensor, so they are one axis to a kernel: "K_L". */
 static void name_roles(tune_question *q, arena *a)
 {
@@ -439,7 +429,7 @@ static void name_roles(tune_question *q, arena *a)
                 joined = q->axis_text[role] != NULL;
                 q->axis_text[role] = joined ? arena_printf(a, "%s_%s", q->axis_text[role], q->axes[i].name) : q->axes[i].name;
             }
-        q->axis_text[role] = joined ? unused_name(q, q->axis_text[role], a) : q->axis_text[role];
+        q->axis_text[role] = joined ? tune_unused_name(q->axes, q->axis_count, q->axis_text[role], a) : q->axis_text[role];
     }
 }
 
@@ -454,7 +444,7 @@ static void imply_axes(tune_question *q, arena *a)
     for (int role = TUNE_ROW; role <= TUNE_SUM; role++) {
         q->is_implied[role] = has[role] && !q->axis_text[role];
         if (q->is_implied[role])
-            q->axis_text[role] = unused_name(q, names[role], a);
+            q->axis_text[role] = tune_unused_name(q->axes, q->axis_count, names[role], a);
     }
 }
 
@@ -746,7 +736,7 @@ tune_expression tune_question_joined(const tune_expression *e, const tune_questi
         if (!implies || q->size[role] > 1 || (role != TUNE_ROW && role != TUNE_COLUMN))
             continue;
         const char *name = q->axis_text[role] ? q->axis_text[role] : role == TUNE_ROW ? "ROW" : "COLUMN";
-        name = is_named ? name : unused_name(q, name, a);
+        name = is_named ? name : tune_unused_name(q->axes, q->axis_count, name, a);
         joined.implied |= 1U << joined.axis_count;
         implied[role] = joined.axis_count;
         joined.axes[joined.axis_count++] = (tune_axis){name, name, 1, (tune_role)role, e->axes[0].range};

@@ -129,6 +129,8 @@ def refusals():
                               ("r = y + r - 1", {}, "of an image alone"), ("h = y + r - 1", {"h": 1 << 60}, "2^52 elements"), ("y + r + c", {}, "a kept axis and a summed one")]:
         ran = tune(layer.format(place), dict(sizes, **more), "--dtype=i8", "--budget=0s")
         check(ran.status != 0 and text in ran.text() and "crash" not in ran.text(), f"{place}: " + ran.text())
+    ran = tune("O[y, x, f] = sum(r, s, c) P[y*99999 + r - 1, x + s, c] * K[f, r, s, c]", dict(y=1 << 50, x=1, f=1, r=1, s=1, c=1), "--dtype=i8", "--budget=0s")
+    check(ran.status != 0 and "more than 2^52 elements" in ran.text(), "an image of 2^66 places: " + ran.text())
     ran = tune(layer.format("y + r - 1"), sizes, "--dtype=f8e5m2", "--budget=0s")
     check(ran.status != 0 and "filled with zeros" in ran.text(), "f8e5m2: " + ran.text())
 
