@@ -324,6 +324,25 @@ static bool keep(lowering *l, const tune_node *n, const char **name)
     return true;
 }
 
+/* What is computed in a tree: contractions count for more than all else. */
+static size_t work_of(const tune_node *n)
+{
+    if (!n || n->kind == TUNE_NODE_NUMBER || n->kind == TUNE_NODE_TENSOR)
+        return 0;
+    return (n->kind == TUNE_NODE_PRODUCT ? TUNE_NODES_MAX : 1) + work_of(n->left) + work_of(n->right);
+}
+
+/* Of two values with the same axes that in which more is computed streams, or, as a reading has it, the other one: on whichever side of
+ * the operation they stand. A tensor waits. */
+static bool right_streams(lowering *l, const tune_node *a, const tune_node *b)
+{
+    size_t left = work_of(a), right = work_of(b);
+    if (left == right)
+        return false;
+    l->f->has_choice = l->f->has_choice || (left > 0 && right > 0);
+    return (left < right) != (l->f->how.streams_less && left > 0 && right > 0);
+}
+
 /* An operation of two values: the one with more axes streams. */
 static bool lower_binary(lowering *l, const tune_node *n, chain *out)
 {
@@ -344,7 +363,7 @@ static bool lower_binary(lowering *l, const tune_node *n, chain *out)
         return refuse_at(l, E_TUNE_AXIS, n->range, "each of these two has axes that the other one lacks: no stream has all of them",
                          "a contraction multiplies such operands, sum(k) A[m, k] * B[n, k]; for one without a sum, make one of them whole "
                          "in front of the kernel");
-    bool reversed = of_a != (of_a | of_b) || (of_a == of_b && a->kind == TUNE_NODE_TENSOR && b->kind != TUNE_NODE_TENSOR);
+    bool reversed = of_a != (of_a | of_b) || (of_a == of_b && right_streams(l, a, b));
     o.reversed = reversed && (n->what == TUNE_SUBTRACT || n->what == TUNE_DIVIDE);
     return keep(l, reversed ? a : b, &o.operand) && lower(l, reversed ? b : a, out) && append(l, n, out, o);
 }

@@ -680,8 +680,8 @@ bool tune_question_read(const tune_expression *e, const visa_tune_options *optio
     return check_rows(out, diags);
 }
 
-/* A tree over the axes of roles, whose numbers are `of_role`, and tensors with other numbers. */
-static const tune_node *join_axes(const tune_node *n, const tune_question *q, const size_t *of_role, const size_t *number_of, arena *a)
+/* A tree over the axes of roles, of which `summed` are summed, a bit each, and tensors with other numbers. */
+static const tune_node *join_axes(const tune_node *n, const tune_question *q, unsigned summed, const size_t *number_of, arena *a)
 {
     if (!n)
         return NULL;
@@ -689,9 +689,11 @@ static const tune_node *join_axes(const tune_node *n, const tune_question *q, co
     *made = *n;
     made->over = 0;
     for (size_t i = 0; i < q->axis_count; i++)
-        made->over |= n->over >> i & 1 && q->axes[i].role == TUNE_SUM ? 1U << of_role[TUNE_SUM] : 0;
-    made->left = join_axes(n->left, q, of_role, number_of, a);
-    made->right = join_axes(n->right, q, of_role, number_of, a);
+        made->over |= n->over >> i & 1 && q->axes[i].role == TUNE_SUM ? summed : 0;
+    if (n->kind == TUNE_NODE_PRODUCT) /* which may name none of them */
+        made->over = summed;
+    made->left = join_axes(n->left, q, summed, number_of, a);
+    made->right = join_axes(n->right, q, summed, number_of, a);
     if (n->kind == TUNE_NODE_TENSOR)
         made->tensor = number_of[n->tensor];
     if (n->kind == TUNE_NODE_PRODUCT && made->left->tensor > made->right->tensor) {
@@ -719,14 +721,14 @@ static void imply_axis(const tune_expression *e, tune_tensor *x, size_t axis, tu
     x->count++;
 }
 
-tune_expression tune_question_joined(const tune_expression *e, const tune_question *q, bool implies, arena *a)
+tune_expression tune_question_joined(const tune_expression *e, const tune_question *q, bool implies, bool sums, arena *a)
 {
     tune_expression joined = *e;
     size_t of_role[TUNE_ROLES] = {0}, implied[TUNE_ROLES] = {0};
     joined.axis_count = 0;
     joined.absent = joined.implied = 0;
     for (int role = 0; role < TUNE_ROLES; role++) {
-        const bool is_named = q->axis_text[role] && !q->is_implied[role];
+        const bool is_named = q->axis_text[role] && (role == TUNE_SUM ? sums : !q->is_implied[role]);
         if (is_named) {
             joined.absent |= role != TUNE_SUM && q->size[role] == 1 ? 1U << joined.axis_count : 0;
             of_role[role] = joined.axis_count;
@@ -764,13 +766,14 @@ tune_expression tune_question_joined(const tune_expression *e, const tune_questi
             if (role != TUNE_SUM || q->size[role] > 1)
                 x->axes[x->count++] = of_role[role];
         }
-        if (seen >> TUNE_SUM & 1 && q->size[TUNE_SUM] == 1) /* one position lies anywhere */
+        if (q->size[TUNE_SUM] == 1 &&
+            (t == operands[TUNE_LEFT] || t == operands[TUNE_RIGHT])) /* one position lies anywhere, or is implied */
             x->axes[x->count++] = of_role[TUNE_SUM];
         for (int role = TUNE_ROW; role <= TUNE_COLUMN; role++)
             if (implies && q->size[role] == 1 && keeps(q, operands, t, (tune_role)role))
                 imply_axis(&joined, x, implied[role], (tune_role)role);
     }
-    joined.root = join_axes(e->root, q, of_role, number_of, a);
+    joined.root = join_axes(e->root, q, sums ? 1U << of_role[TUNE_SUM] : 0, number_of, a);
     return joined;
 }
 

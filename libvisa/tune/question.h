@@ -104,8 +104,9 @@ bool tune_is_contraction(const tune_expression *e);
 bool tune_question_read(const tune_expression *e, const visa_tune_options *options, diag_list *diags, tune_question *out);
 
 /* The contraction with one axis for each role, and the operand that streams in front, among the tensors as well: however it is spelt. Axes
- * of one position are absent; `implies`: each operand has a kept axis nevertheless. Lives in the arena. */
-tune_expression tune_question_joined(const tune_expression *e, const tune_question *q, bool implies, arena *a);
+ * of one position are absent; `implies`: each operand has a kept axis nevertheless; `sums`: both have a summed one, which may be left out
+ * where it is of one position. Lives in the arena. */
+tune_expression tune_question_joined(const tune_expression *e, const tune_question *q, bool implies, bool sums, arena *a);
 
 /* Bytes that are filled by so many elements; the last half of one may be open. */
 int64_t tune_bytes_of(dtype type, int64_t elements);

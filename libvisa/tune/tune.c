@@ -198,9 +198,9 @@ static bool refuse_shares(diag_list *diags, src_range question, const visa_tune_
 }
 
 /* A contraction as flows: without the kept axes that have one position, so that a vector is an operand like any other, and with one for
- * each operand. Both are the same where there is none. */
+ * each operand; with a sum over one position and without it; and each with the other one of two values as the stream. */
 typedef struct contraction_flows {
-    tune_flow of[2];
+    tune_flow of[8];
     size_t count;
 } contraction_flows;
 
@@ -253,7 +253,7 @@ static bool answer_contraction(visa_compilation *c, const target *t, const visa_
 static bool answer_flow(visa_compilation *c, const target *t, const visa_tune_options *o, const tune_flow *f, diag_list *diags,
                         tune_kernel *out)
 {
-    enum { WAYS = 2, READINGS = WAYS * WAYS * WAYS };
+    enum { AGAIN = 1, AFTER = 2, LESS = 4, LYING = 8, READINGS = 16 };
     tune_flow *x = ARENA_ARRAY(c->arena, tune_flow, READINGS);
     int64_t chips = larger(1, o->chips);
     diag_list refusals;
@@ -262,10 +262,11 @@ static bool answer_flow(visa_compilation *c, const target *t, const visa_tune_op
     if (tune_forms_of_flow(f, chips, c->arena, &x[count++]) == 0)
         return refuse_shares(diags, tune_whole_range(f->e->file, f->e->text), o);
     for (int way = 1; way < READINGS; way++) {
-        const flow_reading how = {.multiplies_again = way % WAYS, .divides_after = way / WAYS % WAYS, .streams_lying = way / (WAYS * WAYS)};
+        const flow_reading how = {
+            .multiplies_again = way & AGAIN, .divides_after = way & AFTER, .streams_less = way & LESS, .streams_lying = way & LYING};
         tune_flow *read = ARENA_NEW(c->arena, tune_flow);
         if ((how.multiplies_again && !f->has_sums_again) || (how.divides_after && !f->has_divisions) ||
-            (how.streams_lying && !f->has_lying))
+            (how.streams_less && !f->has_choice) || (how.streams_lying && !f->has_lying))
             continue;
         if (tune_flow_read(f->e, o, how, &refusals, read) && tune_forms_of_flow(read, chips, c->arena, &x[count]) > 0)
             count++;
@@ -294,11 +295,16 @@ static void read_as_flows(visa_compilation *c, const visa_tune_options *o, const
     f->count = 0;
     if (q->window_count > 0 || (dtype_row_of(q->type)->accumulates_in != DTYPE_F32 && !has_exact_sums(q)))
         return;
-    for (int implies = 0; implies <= (q->size[TUNE_ROW] == 1 || q->size[TUNE_COLUMN] == 1); implies++) {
-        tune_expression *joined = ARENA_NEW(c->arena, tune_expression);
-        *joined = tune_question_joined(e, q, implies, c->arena);
-        f->count += read_flow(&refusals, o, joined, &f->of[f->count], out);
-    }
+    for (int sums = 1; sums >= (q->size[TUNE_SUM] > 1); sums--)
+        for (int implies = 0; implies <= (q->size[TUNE_ROW] == 1 || q->size[TUNE_COLUMN] == 1); implies++) {
+            tune_expression *joined = ARENA_NEW(c->arena, tune_expression);
+            *joined = tune_question_joined(e, q, implies, sums, c->arena);
+            tune_flow *read = &f->of[f->count];
+            if (!read_flow(&refusals, o, joined, read, out))
+                continue;
+            f->count++;
+            f->count += read->has_choice && tune_flow_read(joined, o, (flow_reading){.streams_less = true}, &refusals, read + 1);
+        }
 }
 
 /* The question as a flow: as it is, or, where it has none then, without the axes of one position. */

@@ -6,6 +6,7 @@
 
 #include "libvisa/tune/team.h"
 #include "libvisa/tune/window_write.h"
+#include "libvisa/tune/windows.h"
 #include "support/integer.h"
 
 enum { MOST_PLANS = 960 };
@@ -84,9 +85,10 @@ const char *tune_window_describe(const tune_question *q, const window_plan *p, a
             strbuf_printf(&out, "//   %s: %" PRId64 " chips x %" PRId64 "\n", q->share[role].axis, q->share[role].chips,
                           q->share[role].part);
     const char *place = q->axes[q->windows[1].kept].name, *row = q->axes[q->windows[0].kept].name;
-    bool is_product = !q->axes[q->windows[0].summed].name && !place; /* whose axes have no other names */
-    strbuf_printf(&out, "//   %s: %" PRId64 " in a slice, %" PRId64 " slices%s\n", is_product ? row : "rows of results", p->rows,
-                  p->row_slices, p->rows_of_clusters ? " in each cluster" : "");
+    bool is_product = tune_is_product(q); /* whose axes have no other names */
+    if (!is_product || row)
+        strbuf_printf(&out, "//   %s: %" PRId64 " in a slice, %" PRId64 " slices%s\n", is_product ? row : "rows of results", p->rows,
+                      p->row_slices, p->rows_of_clusters ? " in each cluster" : "");
     if (place)
         strbuf_printf(&out, "//   places in a row: %" PRId64 " in a slice, %" PRId64 " slices\n", p->places, p->place_slices);
     strbuf_printf(&out, "//   %s: %" PRId64 " in a slice, %" PRId64 " slices%s\n", is_product ? q->axis_text[TUNE_COLUMN] : "columns",

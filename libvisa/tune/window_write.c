@@ -4,6 +4,7 @@
 
 #include "libvisa/tune/border.h"
 #include "libvisa/tune/machine.h"
+#include "libvisa/tune/windows.h"
 #include "support/integer.h"
 
 typedef struct window_writer {
@@ -696,11 +697,12 @@ static void write_weights(window_writer *w)
     const window_plan *p = w->p;
     weights_text n = weights_text_of(w);
     int64_t columns = window_own_columns(p), here = w->shape.channels / p->sum_slices;
-    tune_begin_step(
-        &w->page, TUNE_LOAD_WEIGHTS,
-        p->around > 1       ? arena_printf(w->a, "%" PRId64 " columns for each %" PRId64 " slices, each column once", columns, p->around)
-        : p->sum_slices > 1 ? arena_printf(w->a, "%" PRId64 " columns for each slice, and %" PRId64 " channels of them", columns, here)
-                            : arena_printf(w->a, "%" PRId64 " columns for each slice", columns));
+    tune_begin_step(&w->page, TUNE_LOAD_WEIGHTS,
+                    p->around > 1
+                        ? arena_printf(w->a, "%" PRId64 " columns for each %" PRId64 " slices, each column once", columns, p->around)
+                    : p->sum_slices > 1 ? arena_printf(w->a, "%" PRId64 " columns for each slice, and %" PRId64 " %s of them", columns,
+                                                       here, tune_is_product(q) ? "elements" : "channels")
+                                        : arena_printf(w->a, "%" PRId64 " columns for each slice", columns));
     tune_line(&w->page, "let columns: DmTensor<%s, Chip, Cluster, %s, m![%s]> = %s.to_dm(&mut device.tdma);",
               type_name(q->stored[q->weights]), p->around > 1 ? slices_that_spread(w, n.parts) : "Slice",
               TUNE_LIST(w->a, turn_digit(w), p->around > 1 ? TUNE_LIST(w->a, n.groups, n.lanes) : column_digit(w, 1, p->columns), n.down,
@@ -718,8 +720,9 @@ static void write_weights_of_turn(window_writer *w)
     tune_begin_step(&w->page, TUNE_STORE_WEIGHTS,
                     arena_printf(w->a, "%s%s%s",
                                  p->turns > 1 ? "A part of the columns after the other, as the TRF has room: into it" : "Into the TRF",
-                                 p->main_weights ? " by the main context, 32 bytes a cycle: the sub context's 8 would be waited for"
-                                                 : " by the sub context, while the image arrives",
+                                 p->main_weights      ? " by the main context, 32 bytes a cycle: the sub context's 8 would be waited for"
+                                 : tune_is_product(q) ? " by the sub context, while the rows arrive"
+                                                      : " by the sub context, while the image arrives",
                                  p->around > 1 ? arena_printf(w->a, "; all get what each of %" PRId64 " slices has", p->around) : ""));
     tune_line(&w->page, "let weights: TrfTensor<%s, Chip, Cluster, Slice, m![%s], m![%s]> = device.%s", type_name(q->type), lanes_of(w),
               n.element, p->main_weights ? "main" : "sub");
@@ -748,8 +751,11 @@ static void write_image(window_writer *w, const char *tile, const char *places)
     const char *channel = q->depthwise         ? column_digit(w, 1, p->columns)
                           : p->sum_slices == 1 ? w->port_channel
                                                : channel_digit(w, 1, w->shape.channels / p->sum_slices);
-    tune_begin_step(&w->page, TUNE_LOAD_ROWS,
-                    arena_printf(w->a, "The image's rows for %" PRId64 " rows of results in each slice, with their halo", p->rows));
+    tune_begin_step(
+        &w->page, TUNE_LOAD_ROWS,
+        tune_is_product(q)
+            ? arena_printf(w->a, "%" PRId64 " rows for each slice%s", p->rows, p->sum_slices > 1 ? ", of a part of the sum" : "")
+            : arena_printf(w->a, "The image's rows for %" PRId64 " rows of results in each slice, with their halo", p->rows));
     const char *element = TUNE_LIST(w->a, window_in_slice(w, tile, w->down, 0),
                                     padded_to(w, window_in_slice(w, places, w->across, 1), live, live + more), channel),
                *type = type_name(q->stored[q->stream]);
@@ -781,8 +787,8 @@ static void write_products(window_writer *w, const char *tile, const char *place
                            "The window goes over the image as strides of the fetch; %" PRId64
                            " channels side by side stay, and the Reducer sums in time",
                            s->live)
-            : arena_printf(w->a, "The window goes over the image as strides of the fetch; a packet meets %" PRId64 " packets of weights%s",
-                           p->columns / w->t->rows,
+            : arena_printf(w->a, "%s packet meets %" PRId64 " packets of weights%s",
+                           tune_is_product(q) ? "A" : "The window goes over the image as strides of the fetch; a", p->columns / w->t->rows,
                            p->sum_slices > 1
                                ? arena_printf(w->a, "; the sums of %" PRId64 " slices are added in the Vector Engine", p->sum_slices)
                                : ""));

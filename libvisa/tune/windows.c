@@ -104,8 +104,8 @@ void tune_windows_order(tune_question *q)
 bool tune_is_pointwise(const target *t, const tune_question *q)
 {
     enum { WORD_BYTES = 8 }; /* that ports of images are padded to */
-    bool is = q->window_count == 0 && q->axis_text[TUNE_ROW] && q->axis_text[TUNE_COLUMN] && q->size[TUNE_BATCH] == 1 &&
-              q->size[TUNE_COLUMN] % t->rows == 0 && tune_bytes_of(q->type, q->size[TUNE_SUM]) % WORD_BYTES == 0;
+    bool is = q->window_count == 0 && q->size[TUNE_BATCH] == 1 && q->size[TUNE_COLUMN] % t->rows == 0 &&
+              tune_bytes_of(q->type, q->size[TUNE_SUM]) % WORD_BYTES == 0;
     /* all results are in DM at once, which few questions without any kernel have room for */
     is = is && q->size[TUNE_ROW] <= t->dm_bytes_per_slice * t->slices_per_cluster * t->clusters_per_chip /
                                         larger(1, tune_bytes_of(q->out_type, q->size[TUNE_COLUMN]));
@@ -118,15 +118,23 @@ bool tune_is_pointwise(const target *t, const tune_question *q)
     return is;
 }
 
+bool tune_is_product(const tune_question *q)
+{
+    return !q->axes[q->windows[0].summed].name && !q->axes[q->windows[1].kept].name && !q->axes[q->windows[1].summed].name;
+}
+
 tune_question tune_windows_of_product(const tune_question *q)
 {
     tune_question x = *q;
     size_t of_role[TUNE_ROLES] = {0};
     x.axis_count = 0;
-    for (int role = TUNE_ROW; role < TUNE_ROLES; role++) {
-        of_role[role] = x.axis_count;
-        x.axes[x.axis_count++] = (tune_axis){.name = q->axis_text[role], .size = q->size[role], .role = (tune_role)role};
-    }
+    for (int role = TUNE_ROW; role < TUNE_ROLES; role++)
+        if (q->axis_text[role]) {
+            of_role[role] = x.axis_count;
+            x.axes[x.axis_count++] = (tune_axis){.name = q->axis_text[role], .size = q->size[role], .role = (tune_role)role};
+        }
+    if (!q->axis_text[TUNE_ROW])
+        of_role[TUNE_ROW] = make_axis(&x, TUNE_ROW);
     x.axis_text[TUNE_BATCH] = NULL;
     size_t down = make_axis(&x, TUNE_SUM), place = make_axis(&x, TUNE_ROW), across = make_axis(&x, TUNE_SUM);
     x.windows[0] = tune_plain_window(&x, q->stream, of_role[TUNE_ROW], down);

@@ -22,7 +22,10 @@ void tune_windows_order(tune_question *q);
 /* Is it one product whose tensors lie as those of a convolution of one place do, in one chip? */
 bool tune_is_pointwise(const target *t, const tune_question *q);
 
-/* That one as such a convolution, whose rows are those of the product. */
+/* That one as such a convolution, whose rows are those of the product; rows that the question lacks are one, whose axis has no name. */
 tune_question tune_windows_of_product(const tune_question *q);
+
+/* Is the convolution one product, in whose text there is neither a window nor an image? */
+bool tune_is_product(const tune_question *q);
 
 #endif
