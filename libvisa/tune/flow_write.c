@@ -1553,7 +1553,7 @@ static void write_head(writer *w)
     for (size_t g = 0; g < f->group_count; g++) {
         const tune_share *share = &f->share[g];
         strbuf_printf(&w->page.out->text, "%s%s = %" PRId64, before, share->axis ? share->axis : f->groups[g].text,
-                      f->groups[g].size * (share->axis ? share->chips : 1));
+                      share->axis ? share->size : f->groups[g].size);
         before = ", ";
         if (f->groups[g].is_reduced && w->p->split[g].slice > 1)
             strbuf_printf(&w->page.out->text, ", %s = %" PRId64, sharers(w, w->p->split[g].slice), w->p->split[g].slice);

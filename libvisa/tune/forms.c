@@ -22,31 +22,42 @@ static tune_question turned_around(const tune_question *q)
         tune_axis *a = &x.axes[i];
         a->role = a->role == TUNE_ROW ? TUNE_COLUMN : a->role == TUNE_COLUMN ? TUNE_ROW : a->role;
     }
+    x.share[TUNE_ROW] = q->share[TUNE_COLUMN];
+    x.share[TUNE_COLUMN] = q->share[TUNE_ROW];
     for (size_t i = 0; i < x.extra_count; i++) {
         x.extras[i].has[TUNE_ROW] = q->extras[i].has[TUNE_COLUMN];
         x.extras[i].has[TUNE_COLUMN] = q->extras[i].has[TUNE_ROW];
+        x.extras[i].names[TUNE_ROW] = q->extras[i].names[TUNE_COLUMN];
+        x.extras[i].names[TUNE_COLUMN] = q->extras[i].names[TUNE_ROW];
     }
     return x;
 }
 
-/* The question of one chip, where so many share each kind of axis; false: they do not share it evenly, or it cannot be shared. An image is
- * not: neighbours need its border. */
-static bool take_share(const tune_question *q, const int64_t chips[TUNE_SUM], arena *a, tune_question *out)
+/* The question of one chip, where so many share each kind of axis; false: it cannot be shared. An image is not: neighbours need its border.
+ * `pads`: parts are padded, where that makes others; false as well: it makes none. */
+static bool take_share(const tune_question *q, const int64_t chips[TUNE_SUM], bool pads, arena *a, tune_question *out)
 {
+    bool is_padded = false;
     *out = *q;
     for (int role = TUNE_BATCH; role < TUNE_SUM; role++) {
         if (chips[role] == 1)
             continue;
-        if (!q->axis_text[role] || q->size[role] % chips[role] != 0 || (q->window_count > 0 && role == TUNE_ROW))
+        int64_t padded = pads && q->window_count == 0 ? tune_padded_part(q->size[role], chips[role]) : 0,
+                part = padded ? padded : q->size[role] / chips[role];
+        if (!q->axis_text[role] || part * chips[role] < q->size[role] || (q->window_count > 0 && role == TUNE_ROW))
             return false;
-        out->share[role] = tune_share_of(q->axis_text[role], q->size[role], chips[role], a, &out->axis_text[role]);
-        out->size[role] = out->share[role].part;
+        is_padded = is_padded || padded;
+        out->share[role] = tune_share_of(q->axis_text[role], q->size[role], chips[role], part, a, &out->axis_text[role]);
+        out->size[role] = part;
         if (role == TUNE_BATCH && out->size[role] == 1) /* no axis is left of it */
             out->axis_text[role] = NULL;
     }
     if (q->depthwise)
         out->axes[q->window_channel].size = out->size[TUNE_COLUMN];
-    return true;
+    /* of one column that a chip has the rows are what lies side by side */
+    if (q->window_count == 0 && q->size[TUNE_COLUMN] > 1 && out->size[TUNE_COLUMN] == 1 && out->size[TUNE_ROW] > 1)
+        *out = turned_around(out);
+    return is_padded == pads;
 }
 
 /* Columns of a result's packet that are padding: the last ones of each row are written in part. */
@@ -76,8 +87,9 @@ size_t tune_forms_of(const target *t, const tune_question *q, int64_t chips, are
         for (int64_t rows = chips; rows >= 1; rows /= 2)
             for (int64_t columns = chips / rows; columns >= 1; columns /= 2) {
                 int64_t shares[] = {[TUNE_BATCH] = chips / (rows * columns), [TUNE_ROW] = rows, [TUNE_COLUMN] = columns};
-                if (take_share(&of[i ^ first], shares, a, &form))
-                    insert(t, &form, forms, &count);
+                for (int pads = 0; pads <= 1; pads++)
+                    if (take_share(&of[i ^ first], shares, pads, a, &form))
+                        insert(t, &form, forms, &count);
             }
     return count;
 }
@@ -104,10 +116,11 @@ size_t tune_forms_of_flow(const tune_flow *f, int64_t chips, arena *a, tune_flow
         return 1;
     for (size_t g = 0; g < f->group_count; g++) {
         const flow_group *group = &f->groups[g];
-        if (!(f->values[0].has >> g & 1) || group->is_reduced || group->size % chips != 0)
+        int64_t part = group->size % chips == 0 ? group->size / chips : tune_padded_part(group->size, chips);
+        if (!(f->values[0].has >> g & 1) || group->is_reduced || part == 0)
             continue;
         tune_flow x = *f;
-        x.share[g] = tune_share_of(group->text, group->size, chips, a, &x.groups[g].text);
+        x.share[g] = tune_share_of(group->text, group->size, chips, part, a, &x.groups[g].text);
         x.groups[g].size = x.share[g].part;
         count++;
         if (elements_of_chip(&x) >= least)

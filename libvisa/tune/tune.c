@@ -192,7 +192,7 @@ static void search_forms(arena *a, const target *t, const visa_tune_options *o, 
 
 static bool refuse_shares(diag_list *diags, src_range question, const visa_tune_options *o)
 {
-    diag *d = diag_add(diags, E_TUNE_MACHINE, question, "%" PRId64 " chips share no axis of the result evenly", o->chips);
+    diag *d = diag_add(diags, E_TUNE_MACHINE, question, "the result has no axis of which each of %" PRId64 " chips has a part", o->chips);
     diag_help(diags, d, "ask for a size that is a multiple of %" PRId64 ", or for fewer chips", o->chips);
     return false;
 }

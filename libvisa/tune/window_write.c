@@ -224,9 +224,7 @@ static void write_head_of_kernel(window_writer *w)
     strbuf_puts(&w->page.out->text, "axes![");
     for (size_t i = 0; i < q->axis_count; i++)
         strbuf_printf(&w->page.out->text, "%s%s = %" PRId64, i ? ", " : "", q->axes[i].name,
-                      q->depthwise && i == q->window_channel && q->share[TUNE_COLUMN].axis
-                          ? q->size[TUNE_COLUMN] * q->share[TUNE_COLUMN].chips
-                          : q->axes[i].size);
+                      q->depthwise && i == q->window_channel && q->share[TUNE_COLUMN].axis ? q->share[TUNE_COLUMN].size : q->axes[i].size);
     if (tune_has_border(q))
         border_write_axes(&w->page, w->t, q, place_elements(w));
     strbuf_puts(&w->page.out->text, "];\n\n");

@@ -228,7 +228,7 @@ static void write_axes(writer *w)
         if (q->axis_text[role] || q->share[role].axis) {
             const tune_share *share = &q->share[role];
             strbuf_printf(&w->page.out->text, "%s%s = %" PRId64, before, share->axis ? share->axis : q->axis_text[role],
-                          q->size[role] * (share->axis ? share->chips : 1));
+                          share->axis ? share->size : q->size[role]);
             before = ", ";
         }
     strbuf_puts(&w->page.out->text, "];\n\n");

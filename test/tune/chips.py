@@ -18,7 +18,11 @@ ASKED = [(PRODUCT, "m=96,n=72,k=128", "i8", 4, []), (PRODUCT, "m=3,n=40,k=64", "
          ("Y[r, c] = X[r, c] / sqrt(mean(c) X[r, c] * X[r, c] + 1e-6) * g[c] + b[r]", "r=64,c=256", "bf16", 4, []),
          ("O[h, q, e] = sum(s) (softmax(s) ((sum(d) Q[h, q, d] * K[h, s, d]) * 0.125) * V[h, s, e])", "h=3,q=32,s=64,d=64,e=64", "bf16", 2, []),
          # what lacks the columns that chips share, in clusters and slices that have parts of them
-         (PRODUCT, "m=512,n=512,k=256", "i8", 2, [])]
+         (PRODUCT, "m=512,n=512,k=256", "i8", 2, []), (PRODUCT, "m=8,n=8,k=64", "i8", 2, []),
+         # parts that are padded, and one column of each chip
+         (PRODUCT, "m=97,n=142,k=64", "i8", 2, ["--clusters=1"]), ("y[n] = sum(k) x[k] * W[n, k] + s[n]", "n=1003,k=96", "bf16", 4, []),
+         ("C[b, m, n] = relu(sum(k) A[b, m, k] * B[b, k, n] + bias[n])", "b=3,m=20,n=50,k=64", "bf16", 2, []), (PRODUCT, "m=143,n=2,k=8", "bf16", 2, []),
+         ("Y[r, c] = softmax(c) X[r, c]", "r=31,c=48", "bf16", 4, [])]
 
 
 def cycles_and_bound(text):
@@ -65,7 +69,7 @@ fn product(device: &mut Device, a: &HbmTensor<i8, %s, _>, b: &HbmTensor<i8, _, _
 
 def refused():
     for chips, of, text in [(3, {"m": 9, "n": 9, "k": 64}, "--chips=3: the machine has 4 of them"), (8, {"m": 8, "n": 8, "k": 64}, "help: take a power of two, 4 at most"),
-                            (2, {"m": 9, "n": 9, "k": 64}, "2 chips share no axis of the result evenly")]:
+                            (4, {"m": 3, "n": 1, "k": 64}, "the result has no axis of which each of 4 chips has a part")]:
         ran = tune(PRODUCT, of, f"--chips={chips}")
         check(ran.status == 1 and "E-TUNE-MACHINE" in ran.text() and text in ran.text(), f"--chips={chips}: {ran.text()}")
     for chips, status, text in [(4, 0, "device(chip = 4)"), (3, 1, "E-TUNE-MACHINE"), (0, 1, "E-TUNE-MACHINE")]:
