@@ -384,14 +384,12 @@ aside tune_aside_of(const target *t, const tune_question *q, const tune_plan *p,
         .role = role, .kept = p->aside[role], .sums = tune_sum_part(p), .block = aside_block_of(t, q, role, side_of(t, q, p, role))};
 }
 
-bool tune_plan_complete(const target *t, const tune_question *q, tune_plan *p)
+bool tune_plan_begin(const target *t, const tune_question *q, tune_plan *p)
 {
     const tune_split *row = &p->split[TUNE_ROW], *column = &p->split[TUNE_COLUMN];
-    unsigned bits = dtype_row_of(q->type)->bits;
-    int64_t k = q->size[TUNE_SUM];
-    p->flit = t->flit_bytes * 8 / bits;
+    p->flit = t->flit_bytes * 8 / dtype_row_of(q->type)->bits;
     p->packet = tune_packet_of(t, q);
-    p->sum_padded = round_up(k, p->packet);
+    p->sum_padded = round_up(q->size[TUNE_SUM], p->packet);
     if (p->sum_padded / p->packet % p->sum_loop != 0)
         return false;
     p->lanes = column->tile >= t->rows ? t->rows : column->tile;
@@ -403,19 +401,9 @@ bool tune_plan_complete(const target *t, const tune_question *q, tune_plan *p)
     if (!can_turn(t, q, p) || (p->column_sharers > 1 && !tune_can_share_columns(t, q, p)) ||
         (p->row_sharers > 1 && !tune_can_share_rows(q, p)))
         return false;
-    if (p->sums_wait && (q->waiting.count == 0 || p->sum_loop * row->loop * column->loop * p->split[TUNE_BATCH].loop > 1))
+    int64_t part = tune_sum_part(p), tiles = column->tile / p->lanes;
+    if (tune_bytes_of(q->type, column->tile * part) > target_trf_capacity_bytes(t, TRF_FULL))
         return false;
-    int64_t part = tune_sum_part(p), weights = tune_bytes_of(q->type, column->tile * part), tiles = column->tile / p->lanes;
-    int64_t rows = tune_bytes_of(q->type, row->tile / p->ring_rows * part / p->ring_sums),
-            out = tune_bytes_of(q->out_type, row->tile * tiles * p->lanes_kept);
-    if (weights > target_trf_capacity_bytes(t, TRF_FULL))
-        return false;
-    if (p->extras_once && (column->loop == 1 || tune_pads_inside(column, q->size[TUNE_COLUMN])))
-        return false;
-    weights = weights / tune_spread_slices(p) * (tune_lies_turned(q, p, TUNE_COLUMN) ? 2 : 1); /* as it lies, and turned */
-    weights *= p->column_sharers > 1 ? 1 + p->column_sharers : 1; /* as they come, and with what others send in place of them */
-    rows *= tune_lies_turned(q, p, TUNE_ROW) ? 2 : 1;
-    rows = p->row_sharers > 1 ? rows / p->row_parts * (1 + p->row_sharers) : rows; /* what others send in place of them, too */
     if (p->results_stay && (column->loop == 1 || row->loop > 1 || p->split[TUNE_BATCH].loop > 1 || p->columns_outside || p->sum_loop > 1 ||
                             p->regroup > 1 || p->lanes_kept != p->lanes || tune_lies_turned(q, p, TUNE_COLUMN)))
         return false;
@@ -424,6 +412,31 @@ bool tune_plan_complete(const target *t, const tune_question *q, tune_plan *p)
     if (p->joined > 1 && !p->results_stay &&
         (column->loop > 1 || p->sum_loop > 1 || p->regroup > 1 || p->lanes_kept != p->lanes || tune_lies_turned(q, p, TUNE_COLUMN)))
         return false;
+    if (part > p->packet && tiles > t->accumulator_columns * t->accumulator_registers)
+        return false;
+    if (p->regroup > 1 && (tune_pads_inside(column, q->size[TUNE_COLUMN]) || column->slice % p->regroup != 0 ||
+                           row->tile % p->regroup != 0 || p->lanes_kept != p->lanes || p->idle_inside > 1))
+        return false;
+    /* padding inside a ring: where a slice has one packet of a row, the switch that adds what others have in place of it will do */
+    return !p->rings || p->idle_inside == 1 || part / p->ring_sums <= p->packet;
+}
+
+bool tune_plan_complete(const target *t, const tune_question *q, tune_plan *p)
+{
+    const tune_split *row = &p->split[TUNE_ROW], *column = &p->split[TUNE_COLUMN];
+    if (!tune_plan_begin(t, q, p))
+        return false;
+    if (p->sums_wait && (q->waiting.count == 0 || p->sum_loop * row->loop * column->loop * p->split[TUNE_BATCH].loop > 1))
+        return false;
+    int64_t part = tune_sum_part(p), weights = tune_bytes_of(q->type, column->tile * part), tiles = column->tile / p->lanes;
+    int64_t rows = tune_bytes_of(q->type, row->tile / p->ring_rows * part / p->ring_sums),
+            out = tune_bytes_of(q->out_type, row->tile * tiles * p->lanes_kept);
+    if (p->extras_once && (column->loop == 1 || tune_pads_inside(column, q->size[TUNE_COLUMN])))
+        return false;
+    weights = weights / tune_spread_slices(p) * (tune_lies_turned(q, p, TUNE_COLUMN) ? 2 : 1); /* as it lies, and turned */
+    weights *= p->column_sharers > 1 ? 1 + p->column_sharers : 1; /* as they come, and with what others send in place of them */
+    rows *= tune_lies_turned(q, p, TUNE_ROW) ? 2 : 1;
+    rows = p->row_sharers > 1 ? rows / p->row_parts * (1 + p->row_sharers) : rows; /* what others send in place of them, too */
     int64_t kept = out * (tune_iterations_that_stay(p) + (p->joined > 1));
     if (p->row_copies > 0) { /* of the next part of the sum, or batch, too */
         if (!p->columns_outside || row->loop == 1 || row->loop % p->row_copies != 0 || tune_lies_turned(q, p, TUNE_ROW) ||
@@ -441,18 +454,9 @@ bool tune_plan_complete(const target *t, const tune_question *q, tune_plan *p)
         return false;
     /* sums of all rows stay, those up to here and those of the part at hand, and a tile of them is an operand of the Vector Engine */
     int64_t sums = 4 * row->tile * column->tile;
-    if (p->sum_loop > 1 && (p->sum_padded != k || p->lanes != p->lanes_kept || p->lanes != t->rows || !p->columns_outside ||
+    if (p->sum_loop > 1 && (p->sum_padded != q->size[TUNE_SUM] || p->lanes != p->lanes_kept || p->lanes != t->rows || !p->columns_outside ||
                             sums > t->vrf_bytes || weights + rows + out + 2 * sums * row->loop > t->dm_bytes_per_slice))
         return false;
-    if ((q->operation_count > 0 || q->whole.count > 0) && !has_room_for_epilogue(t, q, p, t->dm_bytes_per_slice - weights - rows - kept))
-        return false;
-    if (part > p->packet && tiles > t->accumulator_columns * t->accumulator_registers)
-        return false;
-    if (p->regroup > 1 && tune_pads_inside(column, q->size[TUNE_COLUMN]))
-        return false;
-    if (p->regroup > 1 &&
-        (column->slice % p->regroup != 0 || row->tile % p->regroup != 0 || p->lanes_kept != p->lanes || p->idle_inside > 1))
-        return false;
-    /* padding inside a ring: where a slice has one packet of a row, the switch that adds what others have in place of it will do */
-    return !p->rings || p->idle_inside == 1 || part / p->ring_sums <= p->packet;
+    return (q->operation_count == 0 && q->whole.count == 0) ||
+           has_room_for_epilogue(t, q, p, t->dm_bytes_per_slice - weights - rows - kept);
 }

@@ -166,7 +166,9 @@ int64_t tune_column_bytes(const tune_question *q, const tune_plan *p);
 bool tune_can_share_columns(const target *t, const tune_question *q, const tune_plan *p);
 bool tune_can_share_rows(const tune_question *q, const tune_plan *p);
 
-/* Fills in what follows from the splits and choices; false: the machine has no such plan (its memories, its slices). */
+/* Fills in what follows from the splits and choices; false: the machine has no such plan (its memories, its slices). The first looks at
+ * what does not depend on who hands operands on, what waits, copies of rows, and how results are stored. */
+bool tune_plan_begin(const target *t, const tune_question *q, tune_plan *p);
 bool tune_plan_complete(const target *t, const tune_question *q, tune_plan *p);
 
 #endif

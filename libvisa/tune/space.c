@@ -65,8 +65,6 @@ static void keep(space *x, const tune_plan *p)
 static void consider_store(space *x, const tune_plan *of)
 {
     budget_spend(x->arena, 1);
-    if (x->evens && !of->rings && of->regroup == 1)
-        return;
     tune_plan p = *of;
     if (!tune_plan_complete(x->target, x->question, &p))
         return;
@@ -104,6 +102,10 @@ static bool has_extra_of_columns(const tune_question *q)
 static void consider_handings(space *x, const tune_plan *of)
 {
     tune_plan p = *of, handings[TUNE_HANDINGS_MAX];
+    budget_spend(x->arena, 1);
+    if ((x->evens && !of->rings && of->regroup == 1) || !tune_plan_begin(x->target, x->question, &p)) /* most are none */
+        return;
+    p = *of;
     int64_t most = p.columns_outside && p.split[TUNE_ROW].loop > 1 ? p.split[TUNE_ROW].loop : 0, halvings = 0;
     while (most >> halvings > 1)
         halvings++;
