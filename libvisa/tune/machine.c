@@ -9,7 +9,9 @@ static bool is_part(diag_list *diags, const char *option, int64_t asked, int64_t
 {
     if (asked == 0 || (asked > 0 && asked <= all && (asked & (asked - 1)) == 0))
         return true;
-    diag *d = diag_add(diags, E_TUNE_MACHINE, SRC_NOWHERE, "--%s=%" PRId64 ": %s has %" PRId64 " of them", option, asked, of, all);
+    diag *d = asked > 0 && asked <= all
+                  ? diag_add(diags, E_TUNE_MACHINE, SRC_NOWHERE, "--%s=%" PRId64 " is no power of two", option, asked)
+                  : diag_add(diags, E_TUNE_MACHINE, SRC_NOWHERE, "--%s=%" PRId64 ": %s has %" PRId64 " of them", option, asked, of, all);
     diag_help(diags, d, "take a power of two, %" PRId64 " at most", all);
     return false;
 }

@@ -68,7 +68,7 @@ fn product(device: &mut Device, a: &HbmTensor<i8, %s, _>, b: &HbmTensor<i8, _, _
 
 
 def refused():
-    for chips, of, text in [(3, {"m": 9, "n": 9, "k": 64}, "--chips=3: the machine has 4 of them"), (8, {"m": 8, "n": 8, "k": 64}, "help: take a power of two, 4 at most"),
+    for chips, of, text in [(3, {"m": 9, "n": 9, "k": 64}, "--chips=3 is no power of two"), (8, {"m": 8, "n": 8, "k": 64}, "--chips=8: the machine has 4 of them"), (8, {"m": 8, "n": 8, "k": 64}, "help: take a power of two, 4 at most"),
                             (4, {"m": 3, "n": 1, "k": 64}, "the result has no axis of which each of 4 chips has a part")]:
         ran = tune(PRODUCT, of, f"--chips={chips}")
         check(ran.status == 1 and "E-TUNE-MACHINE" in ran.text() and text in ran.text(), f"--chips={chips}: {ran.text()}")
