@@ -79,7 +79,7 @@ def bounds():
 
 def refused():
     for options, text in [(["--clusters=3"], "error[E-TUNE-MACHINE]: --clusters=3: a chip has 2 of them"), (["--clusters=4"], "E-TUNE-MACHINE"),
-                          (["--slices=100"], "error[E-TUNE-MACHINE]: --slices=100: a cluster has 256 of them"), (["--slices=512"], "help: take a power of two, 256 at most")]:
+                          (["--slices=100"], "error[E-TUNE-MACHINE]: --slices=100 is no power of two"), (["--slices=512"], "help: take a power of two, 256 at most")]:
         ran = tune(PRODUCT, {"m": 8, "n": 8, "k": 64}, *options)
         check(ran.status == 1 and text in ran.text(), f"{options}: {ran.text()}")
     for options in [["--clusters=0"], ["--slices=x"], ["--slices=-1"]]:
