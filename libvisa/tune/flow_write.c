@@ -1362,6 +1362,9 @@ static void write_passes(writer *w, const flow_step *s)
         begin_step(w, told(w, pass, s, is_last));
         const char *name = is_last ? to->name : arena_printf(w->a, "values_%d", w->step);
         bool shares = pass->over_slices && !gather;
+        /* what the slices of a sum have alike is an operand of what the first of them is left with */
+        const unsigned kept = is_last && to->place == FLOW_VRF && !made.gathered ? flow_gathered_of(f, w->p, to) : 0;
+        const char *elements = element(w, &made);
         if (shares)
             tune_line(&w->page, "let %s: %s<%s, Chip, Cluster, m![%s], m![%s]> = device.main", name,
                       is_last && to->place == FLOW_VRF ? "VrfTensor" : "DmTensor", type_name(f->meets),
@@ -1378,8 +1381,7 @@ static void write_passes(writer *w, const flow_step *s)
             tune_line(&w->page, "let results: %s = device.main", result_type(w, &made));
         else
             tune_line(&w->page, "let %s: %s<%s, Chip, Cluster, %s, m![%s]> = device.main", to->name,
-                      to->place == FLOW_VRF ? "VrfTensor" : "DmTensor", type_name(to->type), slice_type(w, made.gathered),
-                      element(w, &made));
+                      to->place == FLOW_VRF ? "VrfTensor" : "DmTensor", type_name(to->type), slice_type(w, made.gathered), elements);
         w->left = before;
         x.lanes = pass->fold && !x.sums ? flow_folded_lanes(f, w->p, x.groups, x.count, pass->fold->group) : 0;
         write_fetch(w, &x, pass->fold ? pass->fold->group : NO_GROUP, x.type == f->meets ? f->meets : as);
@@ -1399,6 +1401,9 @@ static void write_passes(writer *w, const flow_step *s)
             tune_line(&w->page, "    .commit_trim::<m![%s]>()", packet_of(w, &made));
             tune_line(&w->page, "    .commit();");
         }
+        if (kept)
+            tune_line(&w->page, "let %s: VrfTensor<%s, Chip, Cluster, %s, m![%s]> = unsafe { %s.reshape() };", to->name,
+                      type_name(to->type), slice_type(w, kept), elements, to->name);
         end_step(w);
         w->left = none;
         x.lanes = made.lanes = 0;
