@@ -33,6 +33,11 @@ typedef enum tune_step {
     TUNE_REGROUP = TUNE_PASS + TUNE_PASSES_MAX,
     TUNE_CLOSE, /* rows of the result, without what pads them */
     TUNE_STORE,
+    TUNE_LAY_LOAD, /* of a tensor that is brought into another order */
+    TUNE_LAY_TURN,
+    TUNE_LAY_BRING,
+    TUNE_LAY_PACK,
+    TUNE_LAY_STORE,
     TUNE_STEPS
 } tune_step;
 

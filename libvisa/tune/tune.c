@@ -13,6 +13,7 @@
 #include "libvisa/tune/folded.h"
 #include "libvisa/tune/forms.h"
 #include "libvisa/tune/lanes.h"
+#include "libvisa/tune/lay.h"
 #include "libvisa/tune/machine.h"
 #include "libvisa/tune/pointwise.h"
 #include "libvisa/tune/search.h"
@@ -349,6 +350,28 @@ static bool found_before(visa_compilation *c, const visa_tune_options *o, strbuf
     return true;
 }
 
+/* On disk, by one of several processes. */
+static bool keep_answer(const visa_tune_options *o, const tune_kernel *k)
+{
+    if (o->part == 0)
+        tune_cache_keep(o, &k->text);
+    return true;
+}
+
+/* Is it a tensor in another order, which no flow has? */
+static bool lay_is_asked(visa_compilation *c, const visa_tune_options *o, const tune_expression *e, lay_order *x, tune_kernel *out)
+{
+    diag_list refusals;
+    tune_flow f;
+    diag_list_init(&refusals, c->arena);
+    const tune_expression flowing = flow_of(o, e, c->arena);
+    if (!lay_read(e, o, c->arena, x) || tune_flow_read(&flowing, o, (flow_reading){0}, &refusals, &f))
+        return false;
+    for (size_t i = 0; i < x->count; i++)
+        add_axis(out, (tune_kernel_axis){x->axes[i].name, x->axes[i].parts, x->axes[i].size});
+    return true;
+}
+
 bool tune_answer_one(visa_compilation *c, const visa_tune_options *o, int file, tune_kernel *out)
 {
     tune_expression e;
@@ -363,6 +386,9 @@ bool tune_answer_one(visa_compilation *c, const visa_tune_options *o, int file, 
         return false;
     out->result = e.tensors[0].name;
     const tune_expression flowing = flow_of(o, &e, c->arena);
+    lay_order order;
+    if (lay_is_asked(c, o, &e, &order, out))
+        return found_before(c, o, &out->text) || (lay_answer(&part, o, &e, &order, &c->diags, &out->text) && keep_answer(o, out));
     const bool is_contraction = tune_is_contraction(&e), contracts = is_contraction && !is_flow_alone(c, o, &flowing, &e);
     if (contracts ? !read_contraction(&c->diags, o, &e, &q, out) : !read_flow(&c->diags, o, &flowing, &f, out))
         return false;
@@ -377,9 +403,7 @@ bool tune_answer_one(visa_compilation *c, const visa_tune_options *o, int file, 
             return read_contraction(&c->diags, o, &e, &q, out);
     } else if (contracts ? !answer_contraction(c, &part, o, &q, &flows, out) : !answer_flow(c, &part, o, &f, &c->diags, out))
         return false;
-    if (o->part == 0)
-        tune_cache_keep(o, &out->text);
-    return true;
+    return keep_answer(o, out);
 }
 
 static const visa_options any_work = {.max_steps = UINT64_MAX};

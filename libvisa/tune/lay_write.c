@@ -1,0 +1,275 @@
+#include "libvisa/tune/lay_write.h"
+
+#include <inttypes.h>
+
+#include "libvisa/tune/machine.h"
+#include "libvisa/tune/search.h"
+#include "support/integer.h"
+
+typedef struct lay_writer {
+    tune_page *page;
+    const target *t;
+    const lay_order *x;
+    const lay_plan *p;
+    arena *a;
+} lay_writer;
+
+static const char *list_of(arena *a, const char *const *texts, size_t count)
+{
+    return tune_list(a, texts, count);
+}
+
+static const char *name_in_dm(const lay_axis *x)
+{
+    return x->wide ? x->wide : x->name;
+}
+
+/* Positions of the axis that it has a name for. */
+static int64_t named(const lay_axis *x)
+{
+    return x->wide ? x->padded : x->size;
+}
+
+/* "M # 80 / 4 % 5", NULL: it has one position. */
+static const char *digit(const lay_writer *w, const lay_box *b, size_t axis, int64_t stride, int64_t count)
+{
+    const lay_axis *x = &w->x->axes[axis];
+    int64_t padded = lay_padded(b, axis);
+    if (count == 1)
+        return NULL;
+    const char *text = padded == named(x) ? name_in_dm(x) : arena_printf(w->a, "%s # %" PRId64, name_in_dm(x), padded);
+    text = stride > 1 ? arena_printf(w->a, "%s / %" PRId64, text, stride) : text;
+    return stride * count < padded ? arena_printf(w->a, "%s %% %" PRId64, text, count) : text;
+}
+
+static const char *own(const lay_writer *w, const lay_box *b, size_t axis)
+{
+    return digit(w, b, axis, 1, b->tile[axis]);
+}
+
+/* What a slice has, in either order. */
+static const char *elements_of(const lay_writer *w, const lay_box *b, bool before)
+{
+    const char *texts[TUNE_AXES_MAX];
+    for (size_t i = 0; i < w->x->count; i++)
+        texts[i] = own(w, b, before ? w->x->source[i] : i);
+    return list_of(w->a, texts, w->x->count);
+}
+
+static const char *cluster_of(const lay_writer *w, const lay_box *b)
+{
+    size_t axis = lay_cluster_axis(w->t, w->x, b);
+    if (axis == w->x->count)
+        return tune_idle_clusters(w->t, w->a);
+    return digit(w, b, axis, b->tile[axis] * (b->count[axis] / w->t->clusters_per_chip), w->t->clusters_per_chip);
+}
+
+/* These digits over slices, with idle ones between them and after them. */
+static const char *spread(const lay_writer *w, const lay_box *b, const char *const *digits, size_t count)
+{
+    int64_t slices = lay_slices(w->t, w->x, b), apart = lay_apart(w->t, slices), all = w->t->slices_per_cluster;
+    const char *used = list_of(w->a, digits, count), *idle = apart > 1 ? arena_printf(w->a, "1 # %" PRId64, apart) : NULL,
+               *text = slices > 1 ? TUNE_LIST(w->a, used, idle) : TUNE_LIST(w->a, idle);
+    return slices * apart == all ? text : arena_printf(w->a, "[%s] # %" PRId64, text, all);
+}
+
+static const char *slices_of(const lay_writer *w, const lay_box *b)
+{
+    const char *texts[TUNE_AXES_MAX];
+    size_t shared = lay_cluster_axis(w->t, w->x, b);
+    for (size_t i = 0; i < w->x->count; i++)
+        texts[i] = digit(w, b, i, b->tile[i], i == shared ? b->count[i] / w->t->clusters_per_chip : b->count[i]);
+    return spread(w, b, texts, w->x->count);
+}
+
+static const char *tensor(const lay_writer *w, const lay_box *b, dtype type, const char *elements)
+{
+    return arena_printf(w->a, "DmTensor<%s, Chip, m![%s], m![%s], m![%s]>", dtype_row_of(type)->name, cluster_of(w, b), slices_of(w, b),
+                        elements);
+}
+
+static bool has_zeros(const lay_order *x)
+{
+    for (size_t i = 0; i < x->count; i++)
+        if (x->axes[i].wide)
+            return true;
+    return false;
+}
+
+const char *lay_source(const lay_order *x, arena *a)
+{
+    const char *texts[TUNE_AXES_MAX];
+    for (size_t i = 0; i < x->count; i++)
+        texts[i] = x->axes[x->source[i]].name;
+    return list_of(a, texts, x->count);
+}
+
+const char *lay_target(const lay_order *x, arena *a)
+{
+    const char *texts[TUNE_AXES_MAX];
+    for (size_t i = 0; i < x->count; i++)
+        texts[i] = name_in_dm(&x->axes[i]);
+    return list_of(a, texts, x->count);
+}
+
+/* All elements in the new order, as one axis: of rows that are put one after the other. */
+static const char *flat_name(const lay_order *x, arena *a)
+{
+    const char *name = NULL;
+    for (size_t i = 0; i < x->count; i++)
+        name = name ? arena_printf(a, "%s_%s", name, x->axes[i].name) : x->axes[i].name;
+    return arena_printf(a, "%s_FLAT", name);
+}
+
+static int64_t all_elements(const lay_order *x)
+{
+    int64_t all = 1;
+    for (size_t i = 0; i < x->count; i++)
+        all *= x->axes[i].padded;
+    return all;
+}
+
+void lay_write_axes(tune_page *w, const lay_order *x, const lay_plan *p)
+{
+    for (size_t i = 0; i < x->count; i++)
+        if (x->axes[i].wide)
+            strbuf_printf(&w->out->text, ", %s = %" PRId64, x->axes[i].wide, x->axes[i].padded);
+    if (p->packs)
+        strbuf_printf(&w->out->text, ", %s = %" PRId64, flat_name(x, w->arena), all_elements(x));
+}
+
+static void write_load(const lay_writer *w, const char *port)
+{
+    const lay_order *x = w->x;
+    const lay_box *b = &w->p->turned;
+    const char *texts[TUNE_AXES_MAX], *tiles = "";
+    if (!has_zeros(x)) {
+        tune_begin_step(w->page, TUNE_LAY_LOAD, "A part for each slice, in runs as it lies");
+        tune_line(w->page, "let here: %s = %s.to_dm(&mut device.tdma);", tensor(w, b, x->from, elements_of(w, b, true)), port);
+        tune_end_step(w->page, TUNE_LAY_LOAD);
+        return;
+    }
+    for (size_t i = 0; i < x->count; i++) {
+        const lay_axis *axis = &x->axes[x->source[i]];
+        texts[i] = axis->wide ? arena_printf(w->a, "%s = %" PRId64, axis->wide, axis->size) : axis->name;
+        if (axis->wide)
+            tiles = arena_printf(w->a, "%s.tile::<m![%s], %" PRId64 ", _>(0)", tiles, axis->wide, axis->size);
+    }
+    tune_line(w->page, "// Zeros, where what follows has padding");
+    tune_line(w->page, "let mut here: %s = DmTensor::new();", tensor(w, b, x->from, elements_of(w, b, true)));
+    tune_line(w->page, "here.view_mut().memset(%s, &mut device.sub);", tune_zero_of(x->from));
+    tune_line(w->page, "let %s = %s.view().reshape::<Chip, m![%s]>();", port, port, list_of(w->a, texts, x->count));
+    tune_begin_step(w->page, TUNE_LAY_LOAD, "A part for each slice, in runs as it lies");
+    tune_line(w->page, "%s.to_dm_view(&mut device.tdma, here.view_mut()%s);", port, tiles);
+    tune_end_step(w->page, TUNE_LAY_LOAD);
+}
+
+static void write_turn(const lay_writer *w)
+{
+    const lay_order *x = w->x;
+    const lay_box *b = &w->p->turned;
+    size_t inner = lay_innermost(x), before = lay_innermost_before(x);
+    int64_t row = lay_row(w->t, x), packet = w->p->packet, flit = w->t->flit_bytes * 8 / dtype_row_of(x->into)->bits;
+    const char *outer[TUNE_AXES_MAX];
+    for (size_t i = 0; i < inner; i++)
+        outer[i] = packet > 1 && i == before ? NULL : own(w, b, i);
+    const char *others = inner > 0 ? list_of(w->a, outer, inner) : NULL, *rows = digit(w, b, inner, row, b->tile[inner] / row),
+               *of_row = digit(w, b, inner, 1, row), *packets = NULL, *of_packet = NULL;
+    if (packet > 1) {
+        packets = digit(w, b, before, packet, b->tile[before] / packet);
+        of_packet = digit(w, b, before, 1, packet);
+    }
+    tune_begin_step(w->page, TUNE_LAY_TURN,
+                    packet > 1 ? arena_printf(w->a, "Turned, %" PRId64 " by %" PRId64 " elements at a time", row, packet)
+                               : arena_printf(w->a, "Turned: element by element, %" PRId64 " side by side", row));
+    tune_line(w->page, "let turned: %s = device.main", tensor(w, b, x->into, elements_of(w, b, false)));
+    tune_line(w->page, "    .begin(here.view())");
+    if (packet > 1)
+        tune_line(w->page, "    .fetch::<m![%s], m![%s]>()", TUNE_LIST(w->a, others, rows, packets, of_row), of_packet);
+    else
+        tune_line(w->page, "    .fetch::<m![%s], m![1 # %u]>()", TUNE_LIST(w->a, others, rows, of_row), 64 / dtype_row_of(x->from)->bits);
+    if (x->from != x->into)
+        tune_line(w->page, "    .fetch_cast::<%s>()", dtype_row_of(x->into)->name);
+    tune_line(w->page, "    .collect()");
+    tune_line(w->page, "    .transpose::<m![%s], m![%s # %" PRId64 "]>()", TUNE_LIST(w->a, others, rows, packets, of_packet), of_row, flit);
+    tune_line(w->page, "    .commit_trim::<m![%s]>()", of_row);
+    tune_line(w->page, "    .commit();");
+    tune_end_step(w->page, TUNE_LAY_TURN);
+}
+
+/* Rows one after the other, without what pads them: over an axis that knows no rows. */
+static void write_packed(const lay_writer *w, const char *from)
+{
+    const lay_order *x = w->x;
+    const lay_box *b = w->p->brings ? &w->p->whole : &w->p->turned;
+    size_t inner = lay_innermost(x);
+    int64_t row = x->axes[inner].size, elements = lay_elements(b, inner) * row, slices = lay_slices(w->t, x, b), unit = lay_row(w->t, x),
+            clusters = all_elements(x) / (elements * slices), flit = w->t->flit_bytes * 8 / dtype_row_of(x->into)->bits;
+    const char *flat = flat_name(x, w->a), *type = dtype_row_of(x->into)->name,
+               *part = clusters * slices == 1 ? flat : arena_printf(w->a, "%s %% %" PRId64, flat, elements),
+               *digits[] = {clusters == 1 ? arena_printf(w->a, "%s / %" PRId64, flat, elements)
+                                          : arena_printf(w->a, "%s / %" PRId64 " %% %" PRId64, flat, elements, slices)},
+               *cluster =
+                   clusters > 1 ? arena_printf(w->a, "%s / %" PRId64, flat, elements * slices) : tune_idle_clusters(w->t, w->a),
+               *slice = spread(w, b, digits, 1), *rows = elements == row ? NULL
+                                                         : clusters * slices == 1
+                                                             ? arena_printf(w->a, "%s / %" PRId64, flat, row)
+                                                             : arena_printf(w->a, "%s / %" PRId64 " %% %" PRId64, flat, row, elements / row);
+    const char *of_row = elements == row && clusters * slices == 1 ? flat : arena_printf(w->a, "%s %% %" PRId64, flat, row);
+    tune_begin_step(w->page, TUNE_LAY_PACK, "Rows that are no whole 8 bytes, one after the other without padding");
+    tune_line(w->page, "let flat: DmTensor<%s, Chip, m![%s], m![%s], m![%s]> = unsafe { %s.reshape() };", type, cluster, slice,
+              TUNE_LIST(w->a, rows, arena_printf(w->a, "%s # %" PRId64, of_row, b->tile[inner])), from);
+    tune_line(w->page, "let packed: DmTensor<%s, Chip, m![%s], m![%s], m![%s]> = device.main", type, cluster, slice, part);
+    tune_line(w->page, "    .begin(flat.view())");
+    tune_line(w->page, "    .fetch::<m![%s], m![1 # %" PRId64 "]>()", part, unit);
+    tune_line(w->page, "    .collect()");
+    tune_line(w->page, "    .transpose::<m![%s], m![%s %% %" PRId64 " # %" PRId64 "]>()",
+              elements == unit ? "1"
+              : clusters * slices == 1
+                  ? arena_printf(w->a, "%s / %" PRId64, flat, unit)
+                  : arena_printf(w->a, "%s / %" PRId64 " %% %" PRId64, flat, unit, elements / unit),
+              flat, unit, flit);
+    tune_line(w->page, "    .commit_trim::<m![%s %% %" PRId64 "]>()", flat, unit);
+    tune_line(w->page, "    .commit();");
+    const char *texts[TUNE_AXES_MAX];
+    for (size_t i = 0; i < x->count; i++)
+        texts[i] = i == inner ? x->axes[i].name : own(w, b, i);
+    tune_line(w->page, "let packed: %s = unsafe { packed.reshape() };", tensor(w, b, x->into, list_of(w->a, texts, x->count)));
+    tune_end_step(w->page, TUNE_LAY_PACK);
+}
+
+void lay_write(tune_page *page, const target *t, const lay_order *x, const lay_plan *p, const char *port)
+{
+    const lay_writer w = {.page = page, .t = t, .x = x, .p = p, .a = page->arena};
+    const char *last = "turned";
+    write_load(&w, port);
+    write_turn(&w);
+    if (p->brings) {
+        tune_begin_step(page, TUNE_LAY_BRING, "A copy brings what follows each other now into a slice");
+        tune_line(page, "let whole: %s = %s.to_dm(&mut device.tdma);", tensor(&w, &p->whole, x->into, elements_of(&w, &p->whole, false)),
+                  last);
+        tune_end_step(page, TUNE_LAY_BRING);
+        last = "whole";
+    }
+    if (p->packs) {
+        write_packed(&w, last);
+        last = "packed";
+    }
+    tune_begin_step(page, TUNE_LAY_STORE, "Out, in runs as it is to lie");
+    tune_line(page, "%s.to_hbm(&mut device.tdma)", last);
+    tune_end_step(page, TUNE_LAY_STORE);
+}
+
+const char *lay_describe(const target *t, const lay_order *x, const lay_plan *p, arena *a)
+{
+    strbuf out;
+    strbuf_init(&out, a);
+    size_t shared = lay_cluster_axis(t, x, &p->turned);
+    for (size_t i = 0; i < x->count; i++) {
+        static const tune_share NOTHING = {0};
+        int64_t clusters = i == shared ? t->clusters_per_chip : 1;
+        tune_describe_split(x->axes[i].name, &NOTHING, x->axes[i].size, 1, clusters, p->turned.count[i] / clusters, p->turned.tile[i],
+                            lay_padded(&p->turned, i), &out);
+    }
+    return out.text;
+}
