@@ -47,8 +47,7 @@ static bool is_question(const ast *n, arena *a, src_range *range, const char **t
     return *text != NULL;
 }
 
-/* The type inside references: HbmTensor<type, chip, element>. */
-static const ast *tensor_arguments(const ast *type)
+const ast *tune_tensor_arguments(const ast *type)
 {
     while (ast_is(type, AST_TYPE_REF))
         type = ast_kid(type, 0);
@@ -62,8 +61,8 @@ static const ast *tensor_called(const ast *function, const char *name, bool is_r
     const ast *parameters = ast_kid(function, 2);
     for (uint32_t i = 0; i < parameters->kid_count; i++)
         if (same_name(ast_kid(parameters->kids[i], 1)->text, name))
-            return tensor_arguments(ast_kid(parameters->kids[i], 2));
-    return is_result ? tensor_arguments(ast_kid(function, 3)) : NULL;
+            return tune_tensor_arguments(ast_kid(parameters->kids[i], 2));
+    return is_result ? tune_tensor_arguments(ast_kid(function, 3)) : NULL;
 }
 
 static const char *element_type(const ast *arguments)
@@ -165,7 +164,7 @@ static bool agrees(const declaration *d, const tune_kernel *k, const ast *answer
     for (uint32_t i = 0; i < stated->kid_count; i++) {
         const ast *parameter = stated->kids[i];
         const char *name = ast_kid(parameter, 1)->text;
-        const ast *of = tensor_arguments(ast_kid(parameter, 2));
+        const ast *of = tune_tensor_arguments(ast_kid(parameter, 2));
         if (!of && i == 0 && ast_is(ast_kid(parameter, 2), AST_TYPE_REF))
             continue; /* the device */
         has_tensors = true;
@@ -174,7 +173,7 @@ static bool agrees(const declaration *d, const tune_kernel *k, const ast *answer
     }
     for (uint32_t i = 0; has_tensors && i <= written->kid_count; i++) {
         bool result = i == written->kid_count;
-        if (result ? ast_is(ast_kid(written_fn, 3), AST_NONE) : !tensor_arguments(ast_kid(written->kids[i], 2)))
+        if (result ? ast_is(ast_kid(written_fn, 3), AST_NONE) : !tune_tensor_arguments(ast_kid(written->kids[i], 2)))
             continue;
         const char *name = result ? out : ast_kid(written->kids[i], 1)->text;
         bool is_out = same_name(name, out);
@@ -222,8 +221,11 @@ static void put_renamed(const declaration *d, const char *text, size_t bytes, st
         bool is_alias = false;
         for (int i = 0; i < ALIASES; i++)
             is_alias = is_alias || strcmp(name, ALIAS[i]) == 0;
+        size_t length = strlen(name), end_of = strlen("_" TUNE_KERNEL);
         if (strcmp(name, TUNE_KERNEL) == 0)
             strbuf_puts(out, d->function->text);
+        else if (length > end_of && strcmp(name + length - end_of, "_" TUNE_KERNEL) == 0) /* a function that it calls */
+            strbuf_printf(out, "%.*s_%s", (int)(length - end_of), name, d->function->text);
         else
             strbuf_printf(out, "%s%s", is_alias && d->renames ? prefix : "", name);
     }
@@ -273,7 +275,7 @@ static const char *free_tensors_of(const declaration *d, const char *result)
     const char *names = NULL;
     for (uint32_t i = 0; i <= parameters->kid_count; i++) {
         bool is_result = i == parameters->kid_count;
-        const ast *of = tensor_arguments(is_result ? ast_kid(d->function, 3) : ast_kid(parameters->kids[i], 2));
+        const ast *of = tune_tensor_arguments(is_result ? ast_kid(d->function, 3) : ast_kid(parameters->kids[i], 2));
         const char *name = is_result ? result : ast_kid(parameters->kids[i], 1)->text;
         if (of && of->kid_count == 3 && is_open(of->kids[2], d->c->arena))
             names = names ? arena_printf(d->c->arena, "%s,%s", names, name) : name;

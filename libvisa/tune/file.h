@@ -28,6 +28,9 @@ typedef struct tune_kernel {
 /* From a question to its kernel's source; false: diagnosed. File `file` of the map has the question as its text. */
 bool tune_answer_one(visa_compilation *c, const visa_tune_options *o, int file, tune_kernel *out);
 
+/* The type inside references: of HbmTensor<type, chip, element> what is between the brackets; NULL: it is another type. */
+const ast *tune_tensor_arguments(const ast *type);
+
 /* The text of a file with kernels in the place of its questions; false: diagnosed. */
 bool tune_answer_file(visa_compilation *c, int file, const visa_tune_options *o, strbuf *out);
 

@@ -113,7 +113,7 @@ const char *lay_target(const lay_order *x, arena *a)
 }
 
 /* All elements in the new order, as one axis: of rows that are put one after the other. */
-static const char *flat_name(const lay_order *x, arena *a)
+const char *lay_flat(const lay_order *x, arena *a)
 {
     const char *name = NULL;
     for (size_t i = 0; i < x->count; i++)
@@ -121,7 +121,7 @@ static const char *flat_name(const lay_order *x, arena *a)
     return arena_printf(a, "%s_FLAT", name);
 }
 
-static int64_t all_elements(const lay_order *x)
+int64_t lay_flat_size(const lay_order *x)
 {
     int64_t all = 1;
     for (size_t i = 0; i < x->count; i++)
@@ -135,7 +135,7 @@ void lay_write_axes(tune_page *w, const lay_order *x, const lay_plan *p)
         if (x->axes[i].wide)
             strbuf_printf(&w->out->text, ", %s = %" PRId64, x->axes[i].wide, x->axes[i].padded);
     if (p->packs)
-        strbuf_printf(&w->out->text, ", %s = %" PRId64, flat_name(x, w->arena), all_elements(x));
+        strbuf_printf(&w->out->text, ", %s = %" PRId64, lay_flat(x, w->arena), lay_flat_size(x));
 }
 
 static void write_load(const lay_writer *w, const char *port)
@@ -204,8 +204,8 @@ static void write_packed(const lay_writer *w, const char *from)
     const lay_box *b = w->p->brings ? &w->p->whole : &w->p->turned;
     size_t inner = lay_innermost(x);
     int64_t row = x->axes[inner].size, elements = lay_elements(b, inner) * row, slices = lay_slices(w->t, x, b), unit = lay_row(w->t, x),
-            clusters = all_elements(x) / (elements * slices), flit = w->t->flit_bytes * 8 / dtype_row_of(x->into)->bits;
-    const char *flat = flat_name(x, w->a), *type = dtype_row_of(x->into)->name,
+            clusters = lay_flat_size(x) / (elements * slices), flit = w->t->flit_bytes * 8 / dtype_row_of(x->into)->bits;
+    const char *flat = lay_flat(x, w->a), *type = dtype_row_of(x->into)->name,
                *part = clusters * slices == 1 ? flat : arena_printf(w->a, "%s %% %" PRId64, flat, elements),
                *digits[] = {clusters == 1 ? arena_printf(w->a, "%s / %" PRId64, flat, elements)
                                           : arena_printf(w->a, "%s / %" PRId64 " %% %" PRId64, flat, elements, slices)},

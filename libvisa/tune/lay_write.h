@@ -12,6 +12,10 @@ void lay_write_axes(tune_page *w, const lay_order *x, const lay_plan *p);
 const char *lay_source(const lay_order *x, arena *a);
 const char *lay_target(const lay_order *x, arena *a);
 
+/* All elements in the new order as one axis: where rows are put one after the other. */
+const char *lay_flat(const lay_order *x, arena *a);
+int64_t lay_flat_size(const lay_order *x);
+
 /* The body of a function that takes the tensor in HBM as `port` and has it in the new order as its value. */
 void lay_write(tune_page *w, const target *t, const lay_order *x, const lay_plan *p, const char *port);
 

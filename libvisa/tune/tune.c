@@ -16,6 +16,7 @@
 #include "libvisa/tune/lay.h"
 #include "libvisa/tune/machine.h"
 #include "libvisa/tune/pointwise.h"
+#include "libvisa/tune/relaid.h"
 #include "libvisa/tune/search.h"
 #include "libvisa/tune/standing.h"
 #include "libvisa/tune/team.h"
@@ -220,7 +221,7 @@ static bool answer_by_flow(visa_compilation *c, const target *t, const visa_tune
 }
 
 static bool answer_contraction(visa_compilation *c, const target *t, const visa_tune_options *o, const tune_question *q,
-                               const contraction_flows *f, tune_kernel *out)
+                               const contraction_flows *f, tune_kernel *out, tune_answer *made)
 {
     arena *a = c->arena;
     src_range range = tune_whole_range(q->tensors[TUNE_OUT].range.file, q->text);
@@ -248,6 +249,7 @@ static bool answer_contraction(visa_compilation *c, const target *t, const visa_
     else
         tune_write(x.question, &x.answer.plan, t, head, &x.answer.found, a, &text);
     out->text = text.text;
+    *made = x.answer;
     return true;
 }
 
@@ -372,12 +374,34 @@ static bool lay_is_asked(visa_compilation *c, const visa_tune_options *o, const 
     return true;
 }
 
+/* Is it a convolution that is none as its tensors lie, but otherwise? */
+static bool is_relaid(visa_compilation *c, const visa_tune_options *o, const tune_expression *e, tune_question *known)
+{
+    diag_list refusals;
+    diag_list_init(&refusals, c->arena);
+    return tune_is_contraction(e) && e->window_count > 0 && !tune_question_read(e, o, &refusals, known) &&
+           refusals.items[0]->id == E_TUNE_LAYOUT && relaid_read(e, o, c->arena, known);
+}
+
+static bool answer_relaid(visa_compilation *c, const target *t, const visa_tune_options *o, const tune_expression *e,
+                          const tune_question *known, tune_kernel *out)
+{
+    static const contraction_flows none = {.count = 0};
+    tune_answer made;
+    attainable bound = tune_bound_of(t, known);
+    for (size_t i = 0; i < e->axis_count; i++)
+        add_axis(out, (tune_kernel_axis){e->axes[i].name, e->axes[i].name, e->axes[i].size});
+    return found_before(c, o, &out->text) || (answer_contraction(c, t, o, known, &none, out, &made) &&
+                                              relaid_weave(c, t, o, e, known, &made, &bound, &c->diags, out) && keep_answer(o, out));
+}
+
 bool tune_answer_one(visa_compilation *c, const visa_tune_options *o, int file, tune_kernel *out)
 {
     tune_expression e;
     tune_question q;
     tune_flow f;
     contraction_flows flows = {.count = 0};
+    tune_answer made;
     target part;
     *out = (tune_kernel){0};
     if (!tune_machine_read(c->target, o, &c->diags, &part))
@@ -389,6 +413,8 @@ bool tune_answer_one(visa_compilation *c, const visa_tune_options *o, int file, 
     lay_order order;
     if (lay_is_asked(c, o, &e, &order, out))
         return found_before(c, o, &out->text) || (lay_answer(&part, o, &e, &order, &c->diags, &out->text) && keep_answer(o, out));
+    if (is_relaid(c, o, &e, &q))
+        return answer_relaid(c, &part, o, &e, &q, out);
     const bool is_contraction = tune_is_contraction(&e), contracts = is_contraction && !is_flow_alone(c, o, &flowing, &e);
     if (contracts ? !read_contraction(&c->diags, o, &e, &q, out) : !read_flow(&c->diags, o, &flowing, &f, out))
         return false;
@@ -401,7 +427,7 @@ bool tune_answer_one(visa_compilation *c, const visa_tune_options *o, int file, 
         diag_list_init(&refusals, c->arena);
         if (!answer_flow(c, &part, o, &f, &refusals, out))
             return read_contraction(&c->diags, o, &e, &q, out);
-    } else if (contracts ? !answer_contraction(c, &part, o, &q, &flows, out) : !answer_flow(c, &part, o, &f, &c->diags, out))
+    } else if (contracts ? !answer_contraction(c, &part, o, &q, &flows, out, &made) : !answer_flow(c, &part, o, &f, &c->diags, out))
         return false;
     return keep_answer(o, out);
 }
