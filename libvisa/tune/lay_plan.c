@@ -56,7 +56,7 @@ bool lay_order_join(lay_order *x, arena *a)
         size_t place = 0;
         while (x->source[place] != i)
             place++;
-        if (one->wide || next->wide || place + 1 == x->count || x->source[place + 1] != i + 1) {
+        if (one->wide || next->wide || one->apart || next->apart || place + 1 == x->count || x->source[place + 1] != i + 1) {
             i++;
             continue;
         }
@@ -109,7 +109,7 @@ static int64_t run_of(const lay_order *x, const lay_box *b, bool before)
         size_t axis = before ? x->source[i] : i;
         int64_t all = before ? x->axes[axis].size : x->axes[axis].padded;
         run *= smaller(all, b->tile[axis]);
-        if (b->tile[axis] < all)
+        if (b->tile[axis] != all && (!before || axis == lay_innermost(x) || !x->axes[axis].wide))
             break;
     }
     return run;
@@ -246,7 +246,7 @@ static int64_t packet_of(const target *t, const lay_order *x, const lay_box *b)
 {
     size_t before = lay_innermost_before(x);
     int64_t bits = dtype_row_of(x->from)->bits, most = smaller(16, t->flit_bytes * 8 / larger(bits, dtype_row_of(x->into)->bits));
-    if (before == lay_innermost(x) || bits < 8)
+    if (before == lay_innermost(x) || bits < 8 || x->axes[before].wide)
         return 1;
     for (int64_t packet = most; packet * bits >= WORD_BYTES * 8; packet /= 2)
         if (b->tile[before] % packet == 0)

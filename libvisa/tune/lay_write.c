@@ -30,6 +30,12 @@ static int64_t named(const lay_axis *x)
     return x->wide ? x->padded : x->size;
 }
 
+/* Zeros after what is innermost now are there before it is turned, since its words have them; those of others where it is written then. */
+static bool is_widened_later(const lay_order *x, size_t number)
+{
+    return x->axes[number].wide && number != lay_innermost(x);
+}
+
 /* "M # 80 / 4 % 5", NULL: it has one position. */
 static const char *digit(const lay_writer *w, const lay_box *b, size_t axis, int64_t stride, int64_t count)
 {
@@ -47,12 +53,21 @@ static const char *own(const lay_writer *w, const lay_box *b, size_t axis)
     return digit(w, b, axis, 1, b->tile[axis]);
 }
 
+/* The same before it is turned. */
+static const char *own_before(const lay_writer *w, const lay_box *b, size_t axis)
+{
+    const lay_axis *x = &w->x->axes[axis];
+    return !is_widened_later(w->x, axis) ? own(w, b, axis)
+           : x->size == 1                ? NULL
+                                         : arena_printf(w->a, "%s = %" PRId64, x->wide, x->size);
+}
+
 /* What a slice has, in either order. */
 static const char *elements_of(const lay_writer *w, const lay_box *b, bool before)
 {
     const char *texts[TUNE_AXES_MAX];
     for (size_t i = 0; i < w->x->count; i++)
-        texts[i] = own(w, b, before ? w->x->source[i] : i);
+        texts[i] = before ? own_before(w, b, w->x->source[i]) : own(w, b, i);
     return list_of(w->a, texts, w->x->count);
 }
 
@@ -108,7 +123,7 @@ const char *lay_target(const lay_order *x, arena *a)
 {
     const char *texts[TUNE_AXES_MAX];
     for (size_t i = 0; i < x->count; i++)
-        texts[i] = name_in_dm(&x->axes[i]);
+        texts[i] = x->axes[i].after ? x->axes[i].after : name_in_dm(&x->axes[i]);
     return list_of(a, texts, x->count);
 }
 
@@ -138,6 +153,16 @@ void lay_write_axes(tune_page *w, const lay_order *x, const lay_plan *p)
         strbuf_printf(&w->out->text, ", %s = %" PRId64, lay_flat(x, w->arena), lay_flat_size(x));
 }
 
+/* A tensor that is written in part: with zeros, where it is to have them. */
+static void put_zeros(const lay_writer *w, const char *name, dtype type, const char *elements, bool has)
+{
+    if (has)
+        tune_line(w->page, "// Zeros, where what follows has padding");
+    tune_line(w->page, "let mut %s: %s = DmTensor::new();", name, tensor(w, &w->p->turned, type, elements));
+    if (has)
+        tune_line(w->page, "%s.view_mut().memset(%s, &mut device.sub);", name, tune_zero_of(type));
+}
+
 static void write_load(const lay_writer *w, const char *port)
 {
     const lay_order *x = w->x;
@@ -152,12 +177,10 @@ static void write_load(const lay_writer *w, const char *port)
     for (size_t i = 0; i < x->count; i++) {
         const lay_axis *axis = &x->axes[x->source[i]];
         texts[i] = axis->wide ? arena_printf(w->a, "%s = %" PRId64, axis->wide, axis->size) : axis->name;
-        if (axis->wide)
+        if (axis->wide && !is_widened_later(x, x->source[i]))
             tiles = arena_printf(w->a, "%s.tile::<m![%s], %" PRId64 ", _>(0)", tiles, axis->wide, axis->size);
     }
-    tune_line(w->page, "// Zeros, where what follows has padding");
-    tune_line(w->page, "let mut here: %s = DmTensor::new();", tensor(w, b, x->from, elements_of(w, b, true)));
-    tune_line(w->page, "here.view_mut().memset(%s, &mut device.sub);", tune_zero_of(x->from));
+    put_zeros(w, "here", x->from, elements_of(w, b, true), *tiles != '\0');
     tune_line(w->page, "let %s = %s.view().reshape::<Chip, m![%s]>();", port, port, list_of(w->a, texts, x->count));
     tune_begin_step(w->page, TUNE_LAY_LOAD, "A part for each slice, in runs as it lies");
     tune_line(w->page, "%s.to_dm_view(&mut device.tdma, here.view_mut()%s);", port, tiles);
@@ -172,17 +195,26 @@ static void write_turn(const lay_writer *w)
     int64_t row = lay_row(w->t, x), packet = w->p->packet, flit = w->t->flit_bytes * 8 / dtype_row_of(x->into)->bits;
     const char *outer[TUNE_AXES_MAX];
     for (size_t i = 0; i < inner; i++)
-        outer[i] = packet > 1 && i == before ? NULL : own(w, b, i);
+        outer[i] = packet > 1 && i == before ? NULL : own_before(w, b, i);
     const char *others = inner > 0 ? list_of(w->a, outer, inner) : NULL, *rows = digit(w, b, inner, row, b->tile[inner] / row),
                *of_row = digit(w, b, inner, 1, row), *packets = NULL, *of_packet = NULL;
     if (packet > 1) {
         packets = digit(w, b, before, packet, b->tile[before] / packet);
         of_packet = digit(w, b, before, 1, packet);
     }
+    const char *tiles = "";
+    for (size_t i = 0; i < x->count; i++)
+        if (is_widened_later(x, i))
+            tiles = arena_printf(w->a, "%s.tile::<m![%s], %" PRId64 ", _>(0)", tiles, x->axes[i].wide, x->axes[i].size);
+    if (*tiles)
+        put_zeros(w, "turned", x->into, elements_of(w, b, false), true);
     tune_begin_step(w->page, TUNE_LAY_TURN,
                     packet > 1 ? arena_printf(w->a, "Turned, %" PRId64 " by %" PRId64 " elements at a time", row, packet)
                                : arena_printf(w->a, "Turned: element by element, %" PRId64 " side by side", row));
-    tune_line(w->page, "let turned: %s = device.main", tensor(w, b, x->into, elements_of(w, b, false)));
+    if (*tiles)
+        tune_line(w->page, "device.main");
+    else
+        tune_line(w->page, "let turned: %s = device.main", tensor(w, b, x->into, elements_of(w, b, false)));
     tune_line(w->page, "    .begin(here.view())");
     if (packet > 1)
         tune_line(w->page, "    .fetch::<m![%s], m![%s]>()", TUNE_LIST(w->a, others, rows, packets, of_row), of_packet);
@@ -193,7 +225,10 @@ static void write_turn(const lay_writer *w)
     tune_line(w->page, "    .collect()");
     tune_line(w->page, "    .transpose::<m![%s], m![%s # %" PRId64 "]>()", TUNE_LIST(w->a, others, rows, packets, of_packet), of_row, flit);
     tune_line(w->page, "    .commit_trim::<m![%s]>()", of_row);
-    tune_line(w->page, "    .commit();");
+    if (*tiles)
+        tune_line(w->page, "    .commit_view(turned.view_mut()%s);", tiles);
+    else
+        tune_line(w->page, "    .commit();");
     tune_end_step(w->page, TUNE_LAY_TURN);
 }
 
@@ -231,10 +266,15 @@ static void write_packed(const lay_writer *w, const char *from)
               flat, unit, flit);
     tune_line(w->page, "    .commit_trim::<m![%s %% %" PRId64 "]>()", flat, unit);
     tune_line(w->page, "    .commit();");
+    lay_order named = *x;
+    for (size_t i = 0; i < x->count; i++)
+        named.axes[i].name = x->axes[i].after ? x->axes[i].after : x->axes[i].name;
+    const lay_writer after = {.page = w->page, .t = w->t, .x = &named, .p = w->p, .a = w->a};
     const char *texts[TUNE_AXES_MAX];
     for (size_t i = 0; i < x->count; i++)
-        texts[i] = i == inner ? x->axes[i].name : own(w, b, i);
-    tune_line(w->page, "let packed: %s = unsafe { packed.reshape() };", tensor(w, b, x->into, list_of(w->a, texts, x->count)));
+        texts[i] = i == inner ? named.axes[i].name : own(&after, b, i);
+    tune_line(w->page, "let packed: %s = unsafe { packed.reshape() };",
+              tensor(&after, b, x->into, list_of(w->a, texts, x->count)));
     tune_end_step(w->page, TUNE_LAY_PACK);
 }
 

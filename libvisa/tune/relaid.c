@@ -137,7 +137,7 @@ static bool take_window(const tune_question *q, const char *word, part *out)
 static bool read_part(const tune_question *q, const char *text, bool is_image, arena *a, part *out)
 {
     const char *at = text, *word = take_word(&at, a), *padding = strchr(text, '#');
-    bool is_window = strchr(text, '$') != NULL, known = is_image && take_window(q, word, out) && (is_window || strcmp(out->name, word) == 0);
+    bool is_window = strchr(text, '$') != NULL, known = is_image && take_window(q, word, out);
     for (size_t i = 0; i < q->axis_count && !known && !is_window; i++) {
         const tune_axis *one = &q->axes[i];
         if (strcmp(one->name, word) != 0)
@@ -212,6 +212,7 @@ static bool read_tensor(const tune_expression *e, const tune_question *q, size_t
     for (size_t i = 0; i < count; i++) {
         const part *p = &parts[is_result ? at[i] : i];
         x->order.axes[i] = (lay_axis){.name = p->name, .parts = p->name, .size = p->size, .padded = p->padded};
+        x->order.axes[i].apart = !is_result && tune_has_border(q) && p->axes[1] != NULL; /* it has another name next */
         if (p->padded > p->size)
             x->order.axes[i].wide = tune_unused_name(e->axes, e->axis_count, arena_printf(a, "%s_WIDE", p->name), a);
         if (is_result)
@@ -297,6 +298,17 @@ static bool read_known(weaver *w, const visa_tune_options *o)
     return read_one(w, o, out, result, &w->tensors[w->parameters]);
 }
 
+static bool parse_known(weaver *w, const char *text, diag_list *diags)
+{
+    int file = source_map_add(w->c->sources, "known", text, strlen(text));
+    w->tree = file < 0 ? NULL : parse_file(w->c->sources, file, w->a, diags);
+    w->function = NULL;
+    w->parameters = 0;
+    for (uint32_t i = 0; w->tree && i < w->tree->kid_count; i++)
+        w->function = ast_is(w->tree->kids[i], AST_FN) ? w->tree->kids[i] : w->function;
+    return w->function;
+}
+
 static bool find_orders(weaver *w, const target *t, const visa_tune_options *o, diag_list *diags)
 {
     visa_tune_options share = *o;
@@ -306,8 +318,12 @@ static bool find_orders(weaver *w, const target *t, const visa_tune_options *o, 
         if (x->lies_otherwise && !lay_search(t, &share, &x->order, w->a, &x->answer, &x->plan))
             return tune_refuse_all(diags, tune_whole_range(w->e->file, w->e->text), x->answer.tried, x->answer.first_refusal);
         for (size_t k = 0; x->lies_otherwise && k < x->order.count; k++) {
-            const lay_axis *one = &x->order.axes[k];
+            lay_axis *one = &x->order.axes[k];
             add_axis(w, one->name, one->size);
+            if (x->plan.packs && strcmp(one->name, one->parts) != 0) {
+                one->after = arena_printf(w->a, "%s_PACKED", one->name);
+                add_axis(w, one->after, one->size);
+            }
             if (one->wide)
                 add_axis(w, one->wide, one->padded);
         }
@@ -398,17 +414,15 @@ bool relaid_weave(visa_compilation *c, const target *t, const visa_tune_options 
     weaver w = {.c = c, .e = e, .q = q, .a = c->arena};
     const src_range range = tune_whole_range(e->file, e->text);
     strbuf_init(&w.axes, w.a);
-    int file = source_map_add(c->sources, "known", k->text.text, k->text.bytes);
-    w.tree = file < 0 ? NULL : parse_file(c->sources, file, w.a, diags);
-    for (uint32_t i = 0; w.tree && i < w.tree->kid_count; i++)
-        w.function = ast_is(w.tree->kids[i], AST_FN) ? w.tree->kids[i] : w.function;
-    if (!w.function || !read_known(&w, o))
+    const char *text = k->text.text;
+    bool reads = parse_known(&w, text, diags) && read_known(&w, o);
+    if (!reads)
         return tune_refuse_all(diags, range, 0, NULL);
     if (!find_orders(&w, t, o, diags))
         return false;
     tune_trial one = {.timing = known->timing};
     strbuf_init(&one.text.text, w.a);
-    put_known(&w, k->text.text, &one.text.text);
+    put_known(&w, text, &one.text.text);
     for (size_t i = 0; i <= w.parameters; i++)
         if (w.tensors[i].lies_otherwise) {
             strbuf_puts(&one.text.text, "\n");
