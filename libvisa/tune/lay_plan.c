@@ -101,15 +101,16 @@ int64_t lay_apart(const target *t, int64_t slices)
 
 /* ---- what copies take ---- */
 
-/* Elements that follow each other in HBM, of what a box has: trailing axes that it has all of, and a part of the one outside of them. */
-static int64_t run_of(const lay_order *x, const lay_box *b, bool before)
+/* Elements that follow each other in HBM, of what a box has: trailing axes that it has all of, and a part of the one outside of them. As
+ * they lie before, what is innermost then has zeros after it in DM, unless it is `dense`. */
+static int64_t run_of(const lay_order *x, const lay_box *b, bool before, bool dense)
 {
     int64_t run = 1;
     for (size_t i = x->count; i-- > 0;) {
         size_t axis = before ? x->source[i] : i;
         int64_t all = before ? x->axes[axis].size : x->axes[axis].padded;
         run *= smaller(all, b->tile[axis]);
-        if (b->tile[axis] != all && (!before || axis == lay_innermost(x) || !x->axes[axis].wide))
+        if (b->tile[axis] != all && (!before || !x->axes[axis].wide || (axis == lay_innermost(x) && !dense)))
             break;
     }
     return run;
@@ -148,9 +149,9 @@ static int64_t channel_cycles(const target *t, int64_t bytes)
     return bytes * t->hbm_burst_millicycles / (1000 * t->hbm_burst_bytes * t->hbm_channels);
 }
 
-static int64_t load_cycles(const target *t, const lay_order *x, const lay_box *b)
+static int64_t load_cycles(const target *t, const lay_order *x, const lay_box *b, bool dense)
 {
-    copy_pieces p = pieces_of(t, x, b, run_of(x, b, true), x->from);
+    copy_pieces p = pieces_of(t, x, b, run_of(x, b, true, dense), x->from);
     int64_t read = p.slices * p.clusters * p.count * round_up(p.bytes, t->hbm_burst_bytes);
     return copy_start(t) + larger(engine_cycles(t, &p), channel_cycles(t, read));
 }
@@ -158,7 +159,7 @@ static int64_t load_cycles(const target *t, const lay_order *x, const lay_box *b
 /* A block that is written in part is dear. */
 static int64_t store_cycles(const target *t, const lay_order *x, const lay_box *b)
 {
-    copy_pieces p = pieces_of(t, x, b, run_of(x, b, false), x->into);
+    copy_pieces p = pieces_of(t, x, b, run_of(x, b, false, false), x->into);
     int64_t all = p.slices * p.clusters * p.count, partial = p.bytes % t->hbm_block_bytes == 0 ? 0 : all > 1 ? 2 * all : 1;
     int64_t channel = channel_cycles(t, all * p.bytes) + ceil_div(partial, t->hbm_channels) * tune_partial_block_cycles(t);
     return copy_start(t) + larger(engine_cycles(t, &p), channel);
@@ -297,11 +298,13 @@ static void keep(finder *f, lay_plan p, int64_t cycles)
 static void consider(finder *f, lay_box b)
 {
     const lay_order *x = f->x;
-    if (!fits_rows(f->t, x, &b) || !has_room(f->t, x, &b) || !is_whole_words(x->from, run_of(x, &b, true)))
+    bool dense = !is_whole_words(x->from, run_of(x, &b, true, false));
+    if (!fits_rows(f->t, x, &b) || !has_room(f->t, x, &b) || !is_whole_words(x->from, run_of(x, &b, true, true)))
         return;
-    lay_plan p = {.turned = b, .packet = packet_of(f->t, x, &b)};
-    int64_t cycles = load_cycles(f->t, x, &b) + turn_cycles(f->t, x, &b, p.packet);
-    if (is_whole_words(x->into, run_of(x, &b, false)) || x->axes[lay_innermost(x)].padded % lay_row(f->t, x) != 0)
+    lay_plan p = {.turned = b, .packet = dense ? 1 : packet_of(f->t, x, &b), .unpacks = dense};
+    int64_t cycles =
+        load_cycles(f->t, x, &b, dense) + turn_cycles(f->t, x, &b, p.packet) + (dense ? lay_elements(&b, x->count) : 0);
+    if (is_whole_words(x->into, run_of(x, &b, false, false)) || x->axes[lay_innermost(x)].padded % lay_row(f->t, x) != 0)
         keep(f, p, cycles);
     p.brings = true;
     for (size_t i = 0; i < f->whole_count; i++) {

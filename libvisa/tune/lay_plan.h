@@ -36,6 +36,7 @@ typedef struct lay_plan {
     lay_box turned; /* that are read and turned */
     lay_box whole;  /* that are written, where a copy brings them together */
     bool brings;
+    bool unpacks;   /* what is innermost before is no whole 8 bytes, and zeros part its rows: these are put apart in DM first */
     bool packs;     /* the innermost axis is no whole 8 bytes: it has padding in DM until its rows are put one after the other */
     int64_t packet; /* elements that are fetched at once, of what was innermost; 1: each alone */
     int64_t cycles; /* as estimated */

@@ -53,22 +53,56 @@ static const char *own(const lay_writer *w, const lay_box *b, size_t axis)
     return digit(w, b, axis, 1, b->tile[axis]);
 }
 
-/* The same before it is turned. */
-static const char *own_before(const lay_writer *w, const lay_box *b, size_t axis)
+/* Without the zeros that it is to have. */
+static const char *own_dense(const lay_writer *w, const lay_box *b, size_t axis)
 {
     const lay_axis *x = &w->x->axes[axis];
-    return !is_widened_later(w->x, axis) ? own(w, b, axis)
-           : x->size == 1                ? NULL
-                                         : arena_printf(w->a, "%s = %" PRId64, x->wide, x->size);
+    return !x->wide       ? own(w, b, axis)
+           : x->size == 1 ? NULL
+                          : arena_printf(w->a, "%s = %" PRId64, x->wide, x->size);
 }
 
-/* What a slice has, in either order. */
-static const char *elements_of(const lay_writer *w, const lay_box *b, bool before)
+/* As it is before it is turned. */
+static const char *own_before(const lay_writer *w, const lay_box *b, size_t axis)
+{
+    return is_widened_later(w->x, axis) ? own_dense(w, b, axis) : own(w, b, axis);
+}
+
+/* What a slice has, in the new order. */
+static const char *elements_of(const lay_writer *w, const lay_box *b)
 {
     const char *texts[TUNE_AXES_MAX];
     for (size_t i = 0; i < w->x->count; i++)
-        texts[i] = before ? own_before(w, b, w->x->source[i]) : own(w, b, i);
+        texts[i] = own(w, b, i);
     return list_of(w->a, texts, w->x->count);
+}
+
+/* In the old order, in front of `inner`, which is what is innermost there. */
+static const char *elements_before(const lay_writer *w, bool dense, const char *inner)
+{
+    const lay_box *b = &w->p->turned;
+    const char *texts[TUNE_AXES_MAX];
+    size_t last = w->x->count - 1;
+    for (size_t i = 0; i < last; i++)
+        texts[i] = dense ? own_dense(w, b, w->x->source[i]) : own_before(w, b, w->x->source[i]);
+    texts[last] = inner;
+    return list_of(w->a, texts, last + 1);
+}
+
+/* What is innermost there, in so many rows of so many elements, of which the last one may have padding. */
+typedef struct lay_rows {
+    const char *all, *rows, *of_row;
+} lay_rows;
+
+static lay_rows rows_before(const lay_writer *w)
+{
+    size_t axis = lay_innermost_before(w->x);
+    int64_t row = w->t->transpose_row_bytes * 8 / dtype_row_of(w->x->from)->bits,
+            size = w->x->axes[axis].wide ? w->x->axes[axis].size : w->p->turned.tile[axis], padded = round_up(size, row);
+    const char *text = own_dense(w, &w->p->turned, axis), *all = text ? text : "1";
+    all = padded > size ? arena_printf(w->a, "[%s] # %" PRId64, all, padded) : arena_printf(w->a, "[%s]", all);
+    return (lay_rows){all, padded > row ? arena_printf(w->a, "%s / %" PRId64, all, row) : NULL,
+                      padded > row ? arena_printf(w->a, "%s %% %" PRId64, all, row) : all};
 }
 
 static const char *cluster_of(const lay_writer *w, const lay_box *b)
@@ -167,10 +201,11 @@ static void write_load(const lay_writer *w, const char *port)
 {
     const lay_order *x = w->x;
     const lay_box *b = &w->p->turned;
-    const char *texts[TUNE_AXES_MAX], *tiles = "";
+    const char *texts[TUNE_AXES_MAX], *tiles = "", *why = "A part for each slice, in runs as it lies",
+                *inner = own_before(w, b, lay_innermost_before(x));
     if (!has_zeros(x)) {
-        tune_begin_step(w->page, TUNE_LAY_LOAD, "A part for each slice, in runs as it lies");
-        tune_line(w->page, "let here: %s = %s.to_dm(&mut device.tdma);", tensor(w, b, x->from, elements_of(w, b, true)), port);
+        tune_begin_step(w->page, TUNE_LAY_LOAD, why);
+        tune_line(w->page, "let here: %s = %s.to_dm(&mut device.tdma);", tensor(w, b, x->from, elements_before(w, false, inner)), port);
         tune_end_step(w->page, TUNE_LAY_LOAD);
         return;
     }
@@ -180,9 +215,29 @@ static void write_load(const lay_writer *w, const char *port)
         if (axis->wide && !is_widened_later(x, x->source[i]))
             tiles = arena_printf(w->a, "%s.tile::<m![%s], %" PRId64 ", _>(0)", tiles, axis->wide, axis->size);
     }
-    put_zeros(w, "here", x->from, elements_of(w, b, true), *tiles != '\0');
     tune_line(w->page, "let %s = %s.view().reshape::<Chip, m![%s]>();", port, port, list_of(w->a, texts, x->count));
-    tune_begin_step(w->page, TUNE_LAY_LOAD, "A part for each slice, in runs as it lies");
+    if (w->p->unpacks) {
+        const lay_rows r = rows_before(w);
+        const char *dense = own_dense(w, b, lay_innermost_before(x));
+        tune_begin_step(w->page, TUNE_LAY_LOAD, why);
+        tune_line(w->page, "let dense: %s = %s.to_dm(&mut device.tdma);", tensor(w, b, x->from, elements_before(w, true, dense)), port);
+        tune_end_step(w->page, TUNE_LAY_LOAD);
+        put_zeros(w, "here", x->from, elements_before(w, false, r.all), *tiles != '\0');
+        tune_begin_step(w->page, TUNE_LAY_UNPACK, "Rows that are no whole 8 bytes, apart");
+        tune_line(w->page, "device.main");
+        tune_line(w->page, "    .begin(dense.view())");
+        tune_line(w->page, "    .fetch::<m![%s], m![1 # %u]>()", elements_before(w, true, TUNE_LIST(w->a, r.rows, r.of_row)),
+                  64 / dtype_row_of(x->from)->bits);
+        tune_line(w->page, "    .collect()");
+        tune_line(w->page, "    .transpose::<m![%s], m![%s # %u]>()", elements_before(w, true, r.rows), r.of_row,
+                  (unsigned)w->t->flit_bytes * 8 / dtype_row_of(x->from)->bits);
+        tune_line(w->page, "    .commit_trim::<m![%s]>()", r.of_row);
+        tune_line(w->page, "    .commit_view(here.view_mut()%s);", tiles);
+        tune_end_step(w->page, TUNE_LAY_UNPACK);
+        return;
+    }
+    put_zeros(w, "here", x->from, elements_before(w, false, inner), *tiles != '\0');
+    tune_begin_step(w->page, TUNE_LAY_LOAD, why);
     tune_line(w->page, "%s.to_dm_view(&mut device.tdma, here.view_mut()%s);", port, tiles);
     tune_end_step(w->page, TUNE_LAY_LOAD);
 }
@@ -207,14 +262,14 @@ static void write_turn(const lay_writer *w)
         if (is_widened_later(x, i))
             tiles = arena_printf(w->a, "%s.tile::<m![%s], %" PRId64 ", _>(0)", tiles, x->axes[i].wide, x->axes[i].size);
     if (*tiles)
-        put_zeros(w, "turned", x->into, elements_of(w, b, false), true);
+        put_zeros(w, "turned", x->into, elements_of(w, b), true);
     tune_begin_step(w->page, TUNE_LAY_TURN,
                     packet > 1 ? arena_printf(w->a, "Turned, %" PRId64 " by %" PRId64 " elements at a time", row, packet)
                                : arena_printf(w->a, "Turned: element by element, %" PRId64 " side by side", row));
     if (*tiles)
         tune_line(w->page, "device.main");
     else
-        tune_line(w->page, "let turned: %s = device.main", tensor(w, b, x->into, elements_of(w, b, false)));
+        tune_line(w->page, "let turned: %s = device.main", tensor(w, b, x->into, elements_of(w, b)));
     tune_line(w->page, "    .begin(here.view())");
     if (packet > 1)
         tune_line(w->page, "    .fetch::<m![%s], m![%s]>()", TUNE_LIST(w->a, others, rows, packets, of_row), of_packet);
@@ -286,7 +341,7 @@ void lay_write(tune_page *page, const target *t, const lay_order *x, const lay_p
     write_turn(&w);
     if (p->brings) {
         tune_begin_step(page, TUNE_LAY_BRING, "A copy brings what follows each other now into a slice");
-        tune_line(page, "let whole: %s = %s.to_dm(&mut device.tdma);", tensor(&w, &p->whole, x->into, elements_of(&w, &p->whole, false)),
+        tune_line(page, "let whole: %s = %s.to_dm(&mut device.tdma);", tensor(&w, &p->whole, x->into, elements_of(&w, &p->whole)),
                   last);
         tune_end_step(page, TUNE_LAY_BRING);
         last = "whole";

@@ -34,6 +34,7 @@ typedef enum tune_step {
     TUNE_CLOSE, /* rows of the result, without what pads them */
     TUNE_STORE,
     TUNE_LAY_LOAD, /* of a tensor that is brought into another order */
+    TUNE_LAY_UNPACK,
     TUNE_LAY_TURN,
     TUNE_LAY_BRING,
     TUNE_LAY_PACK,
