@@ -42,11 +42,15 @@ bool lay_read(const tune_expression *e, const visa_tune_options *o, arena *a, la
     return lay_order_join(out, a);
 }
 
-static void write_function(tune_page *w, const target *t, const lay_order *x, const lay_plan *p, const char *name, const char *taken)
+static void write_function(tune_page *w, const target *t, const lay_order *x, const lay_plan *p, const char *name, const char *taken,
+                           const char *dm_type)
 {
     tune_line(w, "fn %s(", name);
     tune_line(w, "    device: &mut Device,");
-    tune_line(w, "    %s: &HbmTensor<%s, Chip, m![%s]>,", taken, dtype_row_of(x->from)->name, lay_source(x, w->arena));
+    if (dm_type)
+        tune_line(w, "    %s: &%s,", taken, dm_type);
+    else
+        tune_line(w, "    %s: &HbmTensor<%s, Chip, m![%s]>,", taken, dtype_row_of(x->from)->name, lay_source(x, w->arena));
     tune_line(w, ") -> HbmTensor<%s, Chip, m![%s]> {", dtype_row_of(x->into)->name, lay_target(x, w->arena));
     w->depth++;
     lay_write(w, t, x, p, taken);
@@ -69,16 +73,16 @@ static void write_kernel(const target *t, const lay_order *x, const lay_plan *p,
     lay_write_axes(&w, x, p);
     strbuf_puts(&out->text, "];\n\ntype Chip = m![1];\n\n");
     tune_line(&w, "%s", tune_device(t, 1, a));
-    write_function(&w, t, x, p, TUNE_KERNEL, taken);
+    write_function(&w, t, x, p, TUNE_KERNEL, taken, NULL);
 }
 
-void lay_write_function(const target *t, const lay_order *x, const lay_plan *p, const tune_text *found, const char *name, arena *a,
-                        strbuf *out)
+void lay_write_function(const target *t, const lay_order *x, const lay_plan *p, const tune_text *found, const char *name,
+                        const char *dm_type, arena *a, strbuf *out)
 {
     tune_text text = {0};
     strbuf_init(&text.text, a);
     tune_page w = {.out = &text, .found = found, .arena = a};
-    write_function(&w, t, x, p, name, "x");
+    write_function(&w, t, x, p, name, "x", dm_type);
     strbuf_puts(out, text.text.text);
 }
 

@@ -15,8 +15,9 @@ bool lay_search(const target *t, const visa_tune_options *o, const lay_order *x,
 /* A kernel for it; false: diagnosed. */
 bool lay_answer(const target *t, const visa_tune_options *o, const tune_expression *e, const lay_order *x, diag_list *diags, strbuf *out);
 
-/* A function of that name, for a kernel that has other work, whose argument and value are the tensor in both orders. */
-void lay_write_function(const target *t, const lay_order *x, const lay_plan *p, const tune_text *found, const char *name, arena *a,
-                        strbuf *out);
+/* A function of that name, for a kernel that has other work, whose argument and value are the tensor in both orders; the argument may be in
+ * DM: its type, or NULL. */
+void lay_write_function(const target *t, const lay_order *x, const lay_plan *p, const tune_text *found, const char *name,
+                        const char *dm_type, arena *a, strbuf *out);
 
 #endif

@@ -38,7 +38,7 @@ int64_t lay_elements(const lay_box *b, size_t count)
     return all;
 }
 
-bool lay_order_join(lay_order *x, arena *a)
+bool lay_order_trim(lay_order *x)
 {
     size_t at[TUNE_AXES_MAX], kept = 0;
     for (size_t i = 0; i < x->count; i++) /* an axis of one position lies anywhere */
@@ -51,6 +51,12 @@ bool lay_order_join(lay_order *x, arena *a)
         if (at[i] < TUNE_AXES_MAX)
             x->axes[at[i]] = x->axes[i];
     x->count = kept;
+    return x->count > 1 || (x->count == 1 && x->axes[0].wide);
+}
+
+bool lay_order_join(lay_order *x, arena *a)
+{
+    lay_order_trim(x);
     for (size_t i = 0; i + 1 < x->count;) {
         lay_axis *one = &x->axes[i], *next = &x->axes[i + 1];
         size_t place = 0;

@@ -44,6 +44,8 @@ typedef struct lay_plan {
 
 /* Axes that lie side by side in both orders become one; false: nothing lies otherwise. Names live in the arena. */
 bool lay_order_join(lay_order *x, arena *a);
+/* Those of one position go, and no more. */
+bool lay_order_trim(lay_order *x);
 
 /* The axis that is innermost now, and the one that was. */
 size_t lay_innermost(const lay_order *x);

@@ -96,7 +96,8 @@ typedef struct relaid {
     const char *name, *function; /* of the port, or the result */
     const char *type;
     const char *given, *known; /* mappings, as the question has it and as the kernel in the middle does */
-    lay_order order;
+    lay_order order, apart; /* with axes that are joined, and without */
+    const char *dm_type;    /* of a result that comes from DM; NULL: from HBM */
     lay_plan plan;
     tune_answer answer;
     bool lies_otherwise;
@@ -234,6 +235,7 @@ typedef struct weaver {
     relaid tensors[TUNE_TENSORS_MAX]; /* parameters in their order, then the result */
     size_t parameters;                /* without the result */
     bool is_written;                  /* the result is a parameter of the known kernel */
+    bool joins;                       /* axes that lie side by side */
     strbuf axes;                      /* that it has not */
 } weaver;
 
@@ -278,7 +280,8 @@ static bool read_one(weaver *w, const visa_tune_options *o, const char *name, co
         add_axis(w, x->order.axes[i].name, x->order.axes[i].size);
     x->order.into = x->order.from;
     x->order.most_slices = o->slices;
-    return lay_order_join(&x->order, w->a);
+    x->apart = x->order;
+    return w->joins ? lay_order_join(&x->order, w->a) : lay_order_trim(&x->order);
 }
 
 static bool read_known(weaver *w, const visa_tune_options *o)
@@ -304,9 +307,30 @@ static bool parse_known(weaver *w, const char *text, diag_list *diags)
     w->tree = file < 0 ? NULL : parse_file(w->c->sources, file, w->a, diags);
     w->function = NULL;
     w->parameters = 0;
+    w->is_written = false;
+    strbuf_init(&w->axes, w->a);
     for (uint32_t i = 0; w->tree && i < w->tree->kid_count; i++)
         w->function = ast_is(w->tree->kids[i], AST_FN) ? w->tree->kids[i] : w->function;
     return w->function;
+}
+
+/* Of a plan that has been chosen. */
+static void add_axes(weaver *w, relaid *x)
+{
+    for (size_t k = 0; k < x->apart.count; k++)
+        add_axis(w, x->apart.axes[k].name, x->apart.axes[k].size);
+    for (size_t k = 0; k < x->order.count; k++) {
+        lay_axis *one = &x->order.axes[k];
+        add_axis(w, one->name, one->size);
+        if (x->plan.packs && strcmp(one->name, one->parts) != 0) {
+            one->after = arena_printf(w->a, "%s_PACKED", one->name);
+            add_axis(w, one->after, one->size);
+        }
+        if (one->wide)
+            add_axis(w, one->wide, one->padded);
+    }
+    if (x->plan.packs)
+        add_axis(w, lay_flat(&x->order, w->a), lay_flat_size(&x->order));
 }
 
 static bool find_orders(weaver *w, const target *t, const visa_tune_options *o, diag_list *diags)
@@ -317,18 +341,8 @@ static bool find_orders(weaver *w, const target *t, const visa_tune_options *o, 
         relaid *x = &w->tensors[i];
         if (x->lies_otherwise && !lay_search(t, &share, &x->order, w->a, &x->answer, &x->plan))
             return tune_refuse_all(diags, tune_whole_range(w->e->file, w->e->text), x->answer.tried, x->answer.first_refusal);
-        for (size_t k = 0; x->lies_otherwise && k < x->order.count; k++) {
-            lay_axis *one = &x->order.axes[k];
-            add_axis(w, one->name, one->size);
-            if (x->plan.packs && strcmp(one->name, one->parts) != 0) {
-                one->after = arena_printf(w->a, "%s_PACKED", one->name);
-                add_axis(w, one->after, one->size);
-            }
-            if (one->wide)
-                add_axis(w, one->wide, one->padded);
-        }
-        if (x->lies_otherwise && x->plan.packs)
-            add_axis(w, lay_flat(&x->order, w->a), lay_flat_size(&x->order));
+        if (x->lies_otherwise)
+            add_axes(w, x);
     }
     return true;
 }
@@ -356,7 +370,8 @@ static void put_call(const weaver *w, tune_page *p, const relaid *x, bool is_res
                *made = arena_printf(w->a, "m![%s]", lay_target(&x->order, w->a)),
                *again = arena_printf(w->a, "unsafe { %s.reshape() }", x->name);
     tune_line(p, "// %s lies as %s, and %s as %s", x->name, x->given, is_result ? "is computed" : "is taken", x->known);
-    put_let(p, x, x->name, source, again);
+    if (!x->dm_type)
+        put_let(p, x, x->name, source, again);
     put_let(p, x, x->name, made, arena_printf(w->a, "%s(device, &%s)", x->function, x->name));
     put_let(p, x, x->name, is_result ? x->given : x->known, again);
 }
@@ -385,7 +400,8 @@ static void put_kernel(const weaver *w, const target *t, strbuf *out)
         put_let(&p, result, arena_printf(w->a, "mut %s", result->name), result->known, "HbmTensor::new()");
         tune_line(&p, INNER "(%s, &mut %s);", arguments, result->name);
     } else
-        put_let(&p, result, result->name, result->known, arena_printf(w->a, INNER "(%s)", arguments));
+        tune_line(&p, "let %s: %s = " INNER "(%s);", result->name,
+                  result->dm_type ? result->dm_type : arena_printf(w->a, "HbmTensor<%s, Chip, %s>", result->type, result->known), arguments);
     if (result->lies_otherwise)
         put_call(w, &p, result, true);
     tune_line(&p, "%s", result->name);
@@ -408,44 +424,159 @@ static const char *how_of(const char *text, arena *a)
     return out.text;
 }
 
+/* What the known kernel leaves in DM, and would write to HBM at its end. */
+typedef struct ending {
+    const char *text; /* of a kernel that has it as its value */
+    const char *type; /* NULL: results leave in parts */
+} ending;
+
+/* The line in which a name is given to a tensor in DM, before `end`; NULL: there is none. */
+static const char *line_of_let(const char *text, const char *end, const char *name, arena *a)
+{
+    const char *line = NULL, *let = arena_printf(a, "    let %s: DmTensor<", name);
+    for (const char *at = strstr(text, let); at && at < end; at = strstr(at + 1, let))
+        line = at;
+    return line;
+}
+
+/* The line in front of that one. */
+static const char *line_before(const char *text, const char *line)
+{
+    for (line--; line > text && line[-1] != '\n';)
+        line--;
+    return line;
+}
+
+/* `brings`: of a copy from DM to DM that brings rows together what is in front of it. */
+static ending ending_of(const char *text, const char *result_type, bool brings, arena *a)
+{
+    static const char OUT[] = ".to_hbm(&mut device.tdma)\n}", COPY[] = ".to_dm(&mut device.tdma);\n";
+    const ending none = {text, NULL};
+    const char *out = strstr(text, OUT), *arrow = strstr(text, ") -> ");
+    if (!out || !arrow || out[strlen(OUT)] != '\n' || out[strlen(OUT) + 1])
+        return none;
+    const char *end = line_before(text, out + 1), *name = arena_printf(a, "%.*s", (int)(out - end - 4), end + 4),
+               *let = line_of_let(text, end, name, a);
+    if (!let || strncmp(end, "    ", 4) != 0)
+        return none;
+    const char *from = strstr(let, "> = ") + strlen("> = "), *type = let + strlen(arena_printf(a, "    let %s: ", name));
+    size_t length = strcspn(from, ".\n"), type_length = (size_t)(from - 3 - type);
+    const char *note = line_before(text, end), *last = strncmp(note, "    //", 6) == 0 ? note : end;
+    if (brings) {
+        if (strncmp(from + length, COPY, strlen(COPY)) != 0 || from + length + strlen(COPY) != last)
+            return none;
+        name = arena_printf(a, "%.*s", (int)length, from);
+        note = line_before(text, let);
+        last = strncmp(note, "    //", 6) == 0 ? note : let;
+        let = line_of_let(text, let, name, a);
+        if (!let)
+            return none;
+        type = let + strlen(arena_printf(a, "    let %s: ", name));
+        from = strstr(type, "> = ");
+        type_length = (size_t)(from + 1 - type);
+    }
+    const char *body = arrow + strlen(") -> ") + strlen(result_type);
+    type = arena_printf(a, "%.*s", (int)type_length, type);
+    return (ending){arena_printf(a, "%.*s%s%.*s    %s\n}\n", (int)(arrow + strlen(") -> ") - text), text, type, (int)(last - body), body, name),
+                    type};
+}
+
+/* The whole text with what has been chosen. */
+static void put_all(const weaver *w, const target *t, const char *text, strbuf *out)
+{
+    strbuf_init(out, w->a);
+    put_known(w, text, out);
+    for (size_t i = 0; i <= w->parameters; i++) {
+        const relaid *x = &w->tensors[i];
+        if (!x->lies_otherwise)
+            continue;
+        strbuf_puts(out, "\n");
+        lay_write_function(t, &x->order, &x->plan, &x->answer.found, x->function, x->dm_type, w->a, out);
+    }
+    strbuf_puts(out, "\n");
+    put_kernel(w, t, out);
+}
+
+typedef struct woven {
+    tune_trial best;     /* no text: none compiles */
+    tune_answer counted; /* all that were tried */
+} woven;
+
+static void try_one(weaver *w, const target *t, const char *text, woven *out)
+{
+    tune_trial one = {.timing = out->counted.timing};
+    put_all(w, t, text, &one.text.text);
+    if (!tune_try_text(w->a, &one))
+        return;
+    out->counted.tried++;
+    out->counted.refused += one.refusal != NULL;
+    if (one.refusal && !out->counted.first_refusal)
+        out->counted.first_refusal = one.refusal;
+    if (!one.refusal && (!out->best.text.text.text || one.cycles < out->best.cycles))
+        out->best = one;
+}
+
+/* By way of HBM. */
+static void weave_by_hbm(weaver *w, const target *t, const visa_tune_options *o, const char *text, diag_list *diags, woven *out)
+{
+    if (!parse_known(w, text, diags) || !read_known(w, o) || !find_orders(w, t, o, diags))
+        return;
+    try_one(w, t, text, out);
+    for (size_t i = 0; i <= w->parameters; i++) {
+        out->counted.tried += w->tensors[i].answer.tried;
+        out->counted.refused += w->tensors[i].answer.refused;
+        out->counted.left += w->tensors[i].answer.left;
+    }
+}
+
+/* The result straight from DM, where it lies otherwise; all others as they are chosen. */
+static void weave_from_dm(weaver *w, const target *t, const char *text, woven *out)
+{
+    enum { PLANS = 8 };
+    relaid *x = &w->tensors[w->parameters];
+    lay_plan plans[PLANS];
+    const char *type = arena_printf(w->a, "HbmTensor<%s, Chip, %s>", x->type, x->known);
+    if (!x->lies_otherwise || !out->best.text.text.text || !lay_order_trim(&x->apart))
+        return;
+    x->order = x->apart;
+    size_t count = lay_plans(t, &x->order, plans, PLANS);
+    for (int brings = 0; brings <= 1; brings++) {
+        ending e = ending_of(text, type, brings, w->a);
+        x->dm_type = e.type;
+        x->answer = (tune_answer){0};
+        for (size_t i = 0; i < count && e.type; i++) {
+            x->plan = plans[i];
+            strbuf_init(&w->axes, w->a);
+            for (size_t k = 0; k <= w->parameters; k++)
+                if (w->tensors[k].lies_otherwise)
+                    add_axes(w, &w->tensors[k]);
+            try_one(w, t, e.text, out);
+        }
+    }
+}
+
 bool relaid_weave(visa_compilation *c, const target *t, const visa_tune_options *o, const tune_expression *e, const tune_question *q,
                   const tune_answer *known, const attainable *bound, diag_list *diags, tune_kernel *k)
 {
-    weaver w = {.c = c, .e = e, .q = q, .a = c->arena};
-    const src_range range = tune_whole_range(e->file, e->text);
-    strbuf_init(&w.axes, w.a);
+    diag_list refusals;
+    diag_list_init(&refusals, c->arena);
+    weaver w = {.c = c, .e = e, .q = q, .a = c->arena, .joins = true};
+    woven x = {.counted = *known};
+    x.counted.first_refusal = NULL;
     const char *text = k->text.text;
-    bool reads = parse_known(&w, text, diags) && read_known(&w, o);
-    if (!reads)
-        return tune_refuse_all(diags, range, 0, NULL);
-    if (!find_orders(&w, t, o, diags))
-        return false;
-    tune_trial one = {.timing = known->timing};
-    strbuf_init(&one.text.text, w.a);
-    put_known(&w, text, &one.text.text);
-    for (size_t i = 0; i <= w.parameters; i++)
-        if (w.tensors[i].lies_otherwise) {
-            strbuf_puts(&one.text.text, "\n");
-            lay_write_function(t, &w.tensors[i].order, &w.tensors[i].plan, &w.tensors[i].answer.found, w.tensors[i].function, w.a,
-                               &one.text.text);
-        }
-    strbuf_puts(&one.text.text, "\n");
-    put_kernel(&w, t, &one.text.text);
-    if (!tune_try_text(w.a, &one))
-        return false;
-    if (one.refusal)
-        return tune_refuse_all(diags, range, 1, one.refusal);
-    tune_answer all = *known;
-    all.cycles = one.cycles;
-    all.dma_cycles = one.dma_cycles;
-    for (size_t i = 0; i <= w.parameters; i++) {
-        all.tried += w.tensors[i].answer.tried;
-        all.refused += w.tensors[i].answer.refused;
-        all.left += w.tensors[i].answer.left;
+    weave_by_hbm(&w, t, o, text, &refusals, &x);
+    if (!x.best.text.text.text) { /* an axis that two tensors have beside others cannot be joined with both */
+        w.joins = false;
+        weave_by_hbm(&w, t, o, text, &refusals, &x);
     }
-    const char *how = how_of(k->text.text, w.a);
+    weave_from_dm(&w, t, text, &x);
+    if (!x.best.text.text.text)
+        return tune_refuse_all(diags, tune_whole_range(e->file, e->text), x.counted.tried, x.counted.first_refusal);
+    x.counted.cycles = x.best.cycles;
+    x.counted.dma_cycles = x.best.dma_cycles;
+    const char *how = how_of(text, w.a);
     strbuf_init(&k->text, w.a);
-    strbuf_puts(&k->text, tune_head_of_contraction(q, bound, &all, how, w.a));
-    strbuf_puts(&k->text, one.text.text.text);
+    strbuf_puts(&k->text, tune_head_of_contraction(q, bound, &x.counted, how, w.a));
+    strbuf_puts(&k->text, x.best.text.text.text);
     return true;
 }
