@@ -116,6 +116,8 @@ static int64_t run_of(const lay_order *x, const lay_box *b, bool before, bool de
         size_t axis = before ? x->source[i] : i;
         int64_t all = before ? x->axes[axis].size : x->axes[axis].padded;
         run *= smaller(all, b->tile[axis]);
+        if (x->parts > 1 && axis == x->looped)
+            break;
         if (b->tile[axis] != all && (!before || !x->axes[axis].wide || (axis == lay_innermost(x) && !dense)))
             break;
     }
@@ -150,8 +152,11 @@ static int64_t copy_start(const target *t)
     return t->dma_startup_cycles;
 }
 
+/* What is more than a row of HBM in each bank costs switches: about as much again. */
 static int64_t channel_cycles(const target *t, int64_t bytes)
 {
+    enum { ROWS_BYTES = 2 << 20, PERCENT = 180 };
+    bytes += larger(0, bytes - ROWS_BYTES) * (PERCENT - 100) / 100;
     return bytes * t->hbm_burst_millicycles / (1000 * t->hbm_burst_bytes * t->hbm_channels);
 }
 
@@ -290,14 +295,20 @@ static bool can_pack(const finder *f, const lay_box *b)
     return is_whole_words(f->x->into, rows * f->x->axes[inner].size);
 }
 
-static void keep(finder *f, lay_plan p, int64_t cycles)
+/* `cycles` of copies, `turned` of passes, of which all but one part's have time beside those. */
+static void keep(finder *f, lay_plan p, int64_t cycles, int64_t turned)
 {
     const lay_box *written = p.brings ? &p.whole : &p.turned;
     size_t inner = lay_innermost(f->x);
     p.packs = f->x->axes[inner].padded % lay_row(f->t, f->x) != 0 && written->count[inner] == 1;
     if (p.packs && !can_pack(f, written))
         return;
-    p.cycles = cycles + store_cycles(f->t, f->x, written) + (p.packs ? lay_elements(written, f->x->count) : 0);
+    if (p.packs && f->x->parts > 1)
+        return;
+    p.looped = f->x->looped;
+    p.parts = larger(1, f->x->parts);
+    cycles = p.parts * (cycles + store_cycles(f->t, f->x, written));
+    p.cycles = cycles + turned + (p.packs ? lay_elements(written, f->x->count) : 0);
     order_keep(f->plans, &f->count, f->most, sizeof p, &p, by_estimate);
 }
 
@@ -308,14 +319,14 @@ static void consider(finder *f, lay_box b)
     if (!fits_rows(f->t, x, &b) || !has_room(f->t, x, &b) || !is_whole_words(x->from, run_of(x, &b, true, true)))
         return;
     lay_plan p = {.turned = b, .packet = dense ? 1 : packet_of(f->t, x, &b), .unpacks = dense};
-    int64_t cycles =
-        load_cycles(f->t, x, &b, dense) + turn_cycles(f->t, x, &b, p.packet) + (dense ? lay_elements(&b, x->count) : 0);
+    int64_t cycles = load_cycles(f->t, x, &b, dense), turned = turn_cycles(f->t, x, &b, p.packet);
+    turned += dense ? lay_elements(&b, x->count) : 0;
     if (is_whole_words(x->into, run_of(x, &b, false, false)) || x->axes[lay_innermost(x)].padded % lay_row(f->t, x) != 0)
-        keep(f, p, cycles);
+        keep(f, p, cycles, turned);
     p.brings = true;
     for (size_t i = 0; i < f->whole_count; i++) {
         p.whole = f->wholes[i];
-        keep(f, p, cycles + bring_cycles(f->t, x, &b, &p.whole));
+        keep(f, p, cycles + bring_cycles(f->t, x, &b, &p.whole), turned);
     }
 }
 
@@ -338,9 +349,10 @@ static void find_wholes(finder *f)
     }
 }
 
-size_t lay_plans(const target *t, const lay_order *x, lay_plan *plans, size_t most)
+static void find_boxes(finder *f, const lay_order *x)
 {
-    finder f = {.t = t, .x = x, .plans = plans, .most = most};
+    f->x = x;
+    f->whole_count = 0;
     int64_t sizes[TUNE_AXES_MAX][SIZES_MAX];
     size_t count[TUNE_AXES_MAX], at[TUNE_AXES_MAX] = {0}, each = SIZES_MAX;
     for (;; each--) { /* so many of each axis */
@@ -352,16 +364,46 @@ size_t lay_plans(const target *t, const lay_order *x, lay_plan *plans, size_t mo
         if (boxes <= BOXES || each == 2)
             break;
     }
-    find_wholes(&f);
+    find_wholes(f);
     for (size_t axis = 0; axis < x->count;) {
         lay_box b;
         for (size_t i = 0; i < x->count; i++) {
             b.tile[i] = sizes[i][at[i]];
             b.count[i] = ceil_div(x->axes[i].padded, b.tile[i]);
         }
-        consider(&f, b);
+        consider(f, b);
         for (axis = 0; axis < x->count && ++at[axis] == count[axis]; axis++)
             at[axis] = 0;
     }
+}
+
+/* Parts of the outermost axis in either order, where there is enough of it: each has rows of HBM open once, and is turned beside the copies
+ * of the next one. */
+static void find_parts(finder *f, const lay_order *x, size_t looped)
+{
+    enum { LEAST_BYTES = 1 << 18, MOST_PARTS = 256 };
+    int64_t elements = 1;
+    for (size_t i = 0; i < x->count; i++)
+        elements *= x->axes[i].padded;
+    int64_t bytes = larger(tune_bytes_of(x->from, elements), tune_bytes_of(x->into, elements));
+    for (int64_t parts = 2; parts <= MOST_PARTS && bytes / parts >= LEAST_BYTES; parts *= 2) {
+        lay_order part = *x;
+        lay_axis *one = &part.axes[looped];
+        if (one->wide || one->size % parts != 0 || one->size == parts)
+            return;
+        one->size = one->padded = one->size / parts;
+        part.looped = looped;
+        part.parts = parts;
+        find_boxes(f, &part);
+    }
+}
+
+size_t lay_plans(const target *t, const lay_order *x, lay_plan *plans, size_t most)
+{
+    finder f = {.t = t, .plans = plans, .most = most};
+    find_boxes(&f, x);
+    find_parts(&f, x, 0);
+    if (x->source[0] != 0)
+        find_parts(&f, x, x->source[0]);
     return f.count;
 }

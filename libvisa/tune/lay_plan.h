@@ -25,6 +25,8 @@ typedef struct lay_order {
     size_t source[TUNE_AXES_MAX]; /* which of them are where in the old order */
     dtype from, into;             /* into: the same, or what the fetch casts to */
     int64_t most_slices;          /* of a cluster that work; 0: all */
+    size_t looped;                /* of a part of this axis, one of so many, which are turned one after the other; 1: all at once */
+    int64_t parts;
 } lay_order;
 
 /* Positions of each axis, and how many boxes there are of each. */
@@ -39,6 +41,8 @@ typedef struct lay_plan {
     bool unpacks;   /* what is innermost before is no whole 8 bytes, and zeros part its rows: these are put apart in DM first */
     bool packs;     /* the innermost axis is no whole 8 bytes: it has padding in DM until its rows are put one after the other */
     int64_t packet; /* elements that are fetched at once, of what was innermost; 1: each alone */
+    size_t looped;  /* iterations share this axis evenly, */
+    int64_t parts;  /* so many of them; 1: none */
     int64_t cycles; /* as estimated */
 } lay_plan;
 

@@ -43,6 +43,9 @@ static const char *digit(const lay_writer *w, const lay_box *b, size_t axis, int
     int64_t padded = lay_padded(b, axis);
     if (count == 1)
         return NULL;
+    if (w->p->parts > 1 && axis == w->p->looped) /* of an iteration's positions */
+        return stride > 1 ? arena_printf(w->a, "%s / %" PRId64 " %% %" PRId64, x->name, stride, count)
+                          : arena_printf(w->a, "%s %% %" PRId64, x->name, count);
     const char *text = padded == named(x) ? name_in_dm(x) : arena_printf(w->a, "%s # %" PRId64, name_in_dm(x), padded);
     text = stride > 1 ? arena_printf(w->a, "%s / %" PRId64, text, stride) : text;
     return stride * count < padded ? arena_printf(w->a, "%s %% %" PRId64, text, count) : text;
@@ -197,6 +200,14 @@ static void put_zeros(const lay_writer *w, const char *name, dtype type, const c
         tune_line(w->page, "%s.view_mut().memset(%s, &mut device.sub);", name, tune_zero_of(type));
 }
 
+/* "": all of it. */
+static const char *part_of(const lay_writer *w, const char *view)
+{
+    const lay_axis *x = &w->x->axes[w->p->looped];
+    return w->p->parts == 1 ? ""
+                            : arena_printf(w->a, "%s.tile::<m![%s / %" PRId64 "], 1, _>(i)", view, x->name, x->size / w->p->parts);
+}
+
 static void write_load(const lay_writer *w, const char *port)
 {
     const lay_order *x = w->x;
@@ -205,7 +216,8 @@ static void write_load(const lay_writer *w, const char *port)
                 *inner = own_before(w, b, lay_innermost_before(x));
     if (!has_zeros(x)) {
         tune_begin_step(w->page, TUNE_LAY_LOAD, why);
-        tune_line(w->page, "let here: %s = %s.to_dm(&mut device.tdma);", tensor(w, b, x->from, elements_before(w, false, inner)), port);
+        tune_line(w->page, "let here: %s = %s%s.to_dm(&mut device.tdma);", tensor(w, b, x->from, elements_before(w, false, inner)), port,
+                  part_of(w, ".view()"));
         tune_end_step(w->page, TUNE_LAY_LOAD);
         return;
     }
@@ -215,7 +227,8 @@ static void write_load(const lay_writer *w, const char *port)
         if (axis->wide && !is_widened_later(x, x->source[i]))
             tiles = arena_printf(w->a, "%s.tile::<m![%s], %" PRId64 ", _>(0)", tiles, axis->wide, axis->size);
     }
-    tune_line(w->page, "let %s = %s.view().reshape::<Chip, m![%s]>();", port, port, list_of(w->a, texts, x->count));
+    tune_line(w->page, "let x_part = %s.view().reshape::<Chip, m![%s]>()%s;", port, list_of(w->a, texts, x->count), part_of(w, ""));
+    port = "x_part";
     if (w->p->unpacks) {
         const lay_rows r = rows_before(w);
         const char *dense = own_dense(w, b, lay_innermost_before(x));
@@ -337,6 +350,12 @@ void lay_write(tune_page *page, const target *t, const lay_order *x, const lay_p
 {
     const lay_writer w = {.page = page, .t = t, .x = x, .p = p, .a = page->arena};
     const char *last = "turned";
+    if (p->parts > 1) {
+        tune_line(page, "let mut laid: HbmTensor<%s, Chip, m![%s]> = HbmTensor::new();", dtype_row_of(x->into)->name,
+                  lay_target(x, page->arena));
+        tune_line(page, "for i in 0..%" PRId64 " {", p->parts);
+        page->depth++;
+    }
     write_load(&w, port);
     write_turn(&w);
     if (p->brings) {
@@ -351,8 +370,16 @@ void lay_write(tune_page *page, const target *t, const lay_order *x, const lay_p
         last = "packed";
     }
     tune_begin_step(page, TUNE_LAY_STORE, "Out, in runs as it is to lie");
-    tune_line(page, "%s.to_hbm(&mut device.tdma)", last);
+    if (p->parts == 1)
+        tune_line(page, "%s.to_hbm(&mut device.tdma)", last);
+    else
+        tune_line(page, "%s.view().to_hbm_view(&mut device.tdma, laid%s);", last, part_of(&w, ".view_mut()"));
     tune_end_step(page, TUNE_LAY_STORE);
+    if (p->parts > 1) {
+        page->depth--;
+        tune_line(page, "}");
+        tune_line(page, "laid");
+    }
 }
 
 const char *lay_describe(const target *t, const lay_order *x, const lay_plan *p, arena *a)
@@ -362,9 +389,9 @@ const char *lay_describe(const target *t, const lay_order *x, const lay_plan *p,
     size_t shared = lay_cluster_axis(t, x, &p->turned);
     for (size_t i = 0; i < x->count; i++) {
         static const tune_share NOTHING = {0};
-        int64_t clusters = i == shared ? t->clusters_per_chip : 1;
-        tune_describe_split(x->axes[i].name, &NOTHING, x->axes[i].size, 1, clusters, p->turned.count[i] / clusters, p->turned.tile[i],
-                            lay_padded(&p->turned, i), &out);
+        int64_t clusters = i == shared ? t->clusters_per_chip : 1, parts = i == p->looped ? p->parts : 1;
+        tune_describe_split(x->axes[i].name, &NOTHING, x->axes[i].size, parts, clusters, p->turned.count[i] / clusters, p->turned.tile[i],
+                            lay_padded(&p->turned, i) * parts, &out);
     }
     return out.text;
 }
