@@ -7,7 +7,7 @@
 #include "libvisa/tune/question.h"
 #include "support/integer.h"
 
-enum { PLANS = 32, PLANS_ANYWAY = 8 };
+enum { PLANS = 160, PLANS_ANYWAY = 8 };
 
 static bool read_type(const char *asked, dtype *out)
 {

@@ -160,11 +160,25 @@ static int64_t channel_cycles(const target *t, int64_t bytes)
     return bytes * t->hbm_burst_millicycles / (1000 * t->hbm_burst_bytes * t->hbm_channels);
 }
 
+/* Pieces far apart are each in another row of HBM than the one before: where what a copy reaches over is several rows of each bank. */
+static int64_t switch_cycles(const target *t, const lay_order *x, bool before, int64_t pieces, dtype type)
+{
+    enum { NEAR_BYTES = 8 << 20 };
+    int64_t elements = 1;
+    for (size_t i = 0; i < x->count; i++)
+        elements *= x->axes[i].padded;
+    bool is_part = x->parts > 1 && (before ? x->source[0] : 0) != x->looped;
+    return tune_bytes_of(type, is_part ? elements * x->parts : elements) > NEAR_BYTES
+               ? pieces * t->hbm_row_switch_cycles / t->hbm_channels
+               : 0;
+}
+
 static int64_t load_cycles(const target *t, const lay_order *x, const lay_box *b, bool dense)
 {
     copy_pieces p = pieces_of(t, x, b, run_of(x, b, true, dense), x->from);
     int64_t read = p.slices * p.clusters * p.count * round_up(p.bytes, t->hbm_burst_bytes);
-    return copy_start(t) + larger(engine_cycles(t, &p), channel_cycles(t, read));
+    int64_t switches = switch_cycles(t, x, true, p.slices * p.clusters * p.count, x->from);
+    return copy_start(t) + larger(engine_cycles(t, &p), channel_cycles(t, read) + switches);
 }
 
 /* A block that is written in part is dear. */
@@ -173,6 +187,7 @@ static int64_t store_cycles(const target *t, const lay_order *x, const lay_box *
     copy_pieces p = pieces_of(t, x, b, run_of(x, b, false, false), x->into);
     int64_t all = p.slices * p.clusters * p.count, partial = p.bytes % t->hbm_block_bytes == 0 ? 0 : all > 1 ? 2 * all : 1;
     int64_t channel = channel_cycles(t, all * p.bytes) + ceil_div(partial, t->hbm_channels) * tune_partial_block_cycles(t);
+    channel += switch_cycles(t, x, false, all, x->into);
     return copy_start(t) + larger(engine_cycles(t, &p), channel);
 }
 
@@ -270,7 +285,7 @@ typedef struct finder {
     const target *t;
     const lay_order *x;
     lay_plan *plans;
-    size_t count, most;
+    size_t count, most, room;
     lay_box wholes[WHOLES_MAX];
     size_t whole_count;
 } finder;
@@ -349,10 +364,15 @@ static void find_wholes(finder *f)
     }
 }
 
-static void find_boxes(finder *f, const lay_order *x)
+/* The best `most` of them, after those that there are. */
+static void find_boxes(finder *f, const lay_order *x, size_t most)
 {
     f->x = x;
     f->whole_count = 0;
+    f->plans += f->count;
+    f->room -= f->count;
+    f->count = 0;
+    f->most = most < f->room ? most : f->room;
     int64_t sizes[TUNE_AXES_MAX][SIZES_MAX];
     size_t count[TUNE_AXES_MAX], at[TUNE_AXES_MAX] = {0}, each = SIZES_MAX;
     for (;; each--) { /* so many of each axis */
@@ -381,7 +401,7 @@ static void find_boxes(finder *f, const lay_order *x)
  * of the next one. */
 static void find_parts(finder *f, const lay_order *x, size_t looped)
 {
-    enum { LEAST_BYTES = 1 << 18, MOST_PARTS = 256 };
+    enum { LEAST_BYTES = 1 << 18, MOST_PARTS = 256, EACH = 16 };
     int64_t elements = 1;
     for (size_t i = 0; i < x->count; i++)
         elements *= x->axes[i].padded;
@@ -394,16 +414,18 @@ static void find_parts(finder *f, const lay_order *x, size_t looped)
         one->size = one->padded = one->size / parts;
         part.looped = looped;
         part.parts = parts;
-        find_boxes(f, &part);
+        find_boxes(f, &part, EACH);
     }
 }
 
 size_t lay_plans(const target *t, const lay_order *x, lay_plan *plans, size_t most)
 {
-    finder f = {.t = t, .plans = plans, .most = most};
-    find_boxes(&f, x);
+    finder f = {.t = t, .plans = plans, .room = most};
+    find_boxes(&f, x, most / 5);
     find_parts(&f, x, 0);
     if (x->source[0] != 0)
         find_parts(&f, x, x->source[0]);
-    return f.count;
+    size_t count = (size_t)(f.plans - plans) + f.count;
+    order_sort(plans, count, sizeof *plans, by_estimate);
+    return count;
 }
