@@ -59,8 +59,8 @@ static void write_function(tune_page *w, const target *t, const lay_order *x, co
 }
 
 /* A file with that kernel alone. */
-static void write_kernel(const target *t, const lay_order *x, const lay_plan *p, const char *taken, const char *head, const tune_text *found,
-                         arena *a, tune_text *out)
+static void write_kernel(const target *t, const lay_order *x, const lay_plan *p, const char *taken, const char *head,
+                         const tune_text *found, arena *a, tune_text *out)
 {
     *out = (tune_text){0};
     strbuf_init(&out->text, a);
@@ -145,8 +145,8 @@ bool lay_answer(const target *t, const visa_tune_options *o, const tune_expressi
         return tune_refuse_all(diags, tune_whole_range(e->file, e->text), answer.tried, answer.first_refusal);
     attainable bound = bound_of(t, x, answer.timing);
     const char *types = arena_printf(a, "in %s, out %s.", dtype_row_of(x->from)->name, dtype_row_of(x->into)->name);
-    write_kernel(t, x, &plan, e->tensors[1].port,
-                 tune_head(e->text, types, "passes", &bound, &answer, lay_describe(t, x, &plan, a), a), &answer.found, a, &text);
+    write_kernel(t, x, &plan, e->tensors[1].port, tune_head(e->text, types, "passes", &bound, &answer, lay_describe(t, x, &plan, a), a),
+                 &answer.found, a, &text);
     *out = text.text;
     return true;
 }

@@ -168,9 +168,8 @@ static int64_t switch_cycles(const target *t, const lay_order *x, bool before, i
     for (size_t i = 0; i < x->count; i++)
         elements *= x->axes[i].padded;
     bool is_part = x->parts > 1 && (before ? x->source[0] : 0) != x->looped;
-    return tune_bytes_of(type, is_part ? elements * x->parts : elements) > NEAR_BYTES
-               ? pieces * t->hbm_row_switch_cycles / t->hbm_channels
-               : 0;
+    return tune_bytes_of(type, is_part ? elements * x->parts : elements) > NEAR_BYTES ? pieces * t->hbm_row_switch_cycles / t->hbm_channels
+                                                                                      : 0;
 }
 
 static int64_t load_cycles(const target *t, const lay_order *x, const lay_box *b, bool dense)

@@ -13,7 +13,7 @@ typedef struct lay_axis {
     const char *name;
     const char *parts; /* the question's axes that it is: they lie side by side in both orders */
     int64_t size;
-    int64_t padded;   /* positions in the new order, with zeros after them; else `size` */
+    int64_t padded;    /* positions in the new order, with zeros after them; else `size` */
     const char *wide;  /* an axis of so many positions; NULL: there are no zeros */
     bool apart;        /* it is joined with no other */
     const char *after; /* its name where rows have been put one after the other, since an axis is renamed once; NULL: the same */

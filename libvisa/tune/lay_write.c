@@ -60,9 +60,7 @@ static const char *own(const lay_writer *w, const lay_box *b, size_t axis)
 static const char *own_dense(const lay_writer *w, const lay_box *b, size_t axis)
 {
     const lay_axis *x = &w->x->axes[axis];
-    return !x->wide       ? own(w, b, axis)
-           : x->size == 1 ? NULL
-                          : arena_printf(w->a, "%s = %" PRId64, x->wide, x->size);
+    return !x->wide ? own(w, b, axis) : x->size == 1 ? NULL : arena_printf(w->a, "%s = %" PRId64, x->wide, x->size);
 }
 
 /* As it is before it is turned. */
@@ -204,8 +202,7 @@ static void put_zeros(const lay_writer *w, const char *name, dtype type, const c
 static const char *part_of(const lay_writer *w, const char *view)
 {
     const lay_axis *x = &w->x->axes[w->p->looped];
-    return w->p->parts == 1 ? ""
-                            : arena_printf(w->a, "%s.tile::<m![%s / %" PRId64 "], 1, _>(i)", view, x->name, x->size / w->p->parts);
+    return w->p->parts == 1 ? "" : arena_printf(w->a, "%s.tile::<m![%s / %" PRId64 "], 1, _>(i)", view, x->name, x->size / w->p->parts);
 }
 
 static void write_load(const lay_writer *w, const char *port)
@@ -213,7 +210,7 @@ static void write_load(const lay_writer *w, const char *port)
     const lay_order *x = w->x;
     const lay_box *b = &w->p->turned;
     const char *texts[TUNE_AXES_MAX], *tiles = "", *why = "A part for each slice, in runs as it lies",
-                *inner = own_before(w, b, lay_innermost_before(x));
+                                      *inner = own_before(w, b, lay_innermost_before(x));
     if (!has_zeros(x)) {
         tune_begin_step(w->page, TUNE_LAY_LOAD, why);
         tune_line(w->page, "let here: %s = %s%s.to_dm(&mut device.tdma);", tensor(w, b, x->from, elements_before(w, false, inner)), port,
@@ -312,12 +309,11 @@ static void write_packed(const lay_writer *w, const char *from)
                *part = clusters * slices == 1 ? flat : arena_printf(w->a, "%s %% %" PRId64, flat, elements),
                *digits[] = {clusters == 1 ? arena_printf(w->a, "%s / %" PRId64, flat, elements)
                                           : arena_printf(w->a, "%s / %" PRId64 " %% %" PRId64, flat, elements, slices)},
-               *cluster =
-                   clusters > 1 ? arena_printf(w->a, "%s / %" PRId64, flat, elements * slices) : tune_idle_clusters(w->t, w->a),
-               *slice = spread(w, b, digits, 1), *rows = elements == row ? NULL
-                                                         : clusters * slices == 1
-                                                             ? arena_printf(w->a, "%s / %" PRId64, flat, row)
-                                                             : arena_printf(w->a, "%s / %" PRId64 " %% %" PRId64, flat, row, elements / row);
+               *cluster = clusters > 1 ? arena_printf(w->a, "%s / %" PRId64, flat, elements * slices) : tune_idle_clusters(w->t, w->a),
+               *slice = spread(w, b, digits, 1),
+               *rows = elements == row          ? NULL
+                       : clusters * slices == 1 ? arena_printf(w->a, "%s / %" PRId64, flat, row)
+                                                : arena_printf(w->a, "%s / %" PRId64 " %% %" PRId64, flat, row, elements / row);
     const char *of_row = elements == row && clusters * slices == 1 ? flat : arena_printf(w->a, "%s %% %" PRId64, flat, row);
     tune_begin_step(w->page, TUNE_LAY_PACK, "Rows that are no whole 8 bytes, one after the other without padding");
     tune_line(w->page, "let flat: DmTensor<%s, Chip, m![%s], m![%s], m![%s]> = unsafe { %s.reshape() };", type, cluster, slice,
@@ -327,10 +323,9 @@ static void write_packed(const lay_writer *w, const char *from)
     tune_line(w->page, "    .fetch::<m![%s], m![1 # %" PRId64 "]>()", part, unit);
     tune_line(w->page, "    .collect()");
     tune_line(w->page, "    .transpose::<m![%s], m![%s %% %" PRId64 " # %" PRId64 "]>()",
-              elements == unit ? "1"
-              : clusters * slices == 1
-                  ? arena_printf(w->a, "%s / %" PRId64, flat, unit)
-                  : arena_printf(w->a, "%s / %" PRId64 " %% %" PRId64, flat, unit, elements / unit),
+              elements == unit         ? "1"
+              : clusters * slices == 1 ? arena_printf(w->a, "%s / %" PRId64, flat, unit)
+                                       : arena_printf(w->a, "%s / %" PRId64 " %% %" PRId64, flat, unit, elements / unit),
               flat, unit, flit);
     tune_line(w->page, "    .commit_trim::<m![%s %% %" PRId64 "]>()", flat, unit);
     tune_line(w->page, "    .commit();");
@@ -341,8 +336,7 @@ static void write_packed(const lay_writer *w, const char *from)
     const char *texts[TUNE_AXES_MAX];
     for (size_t i = 0; i < x->count; i++)
         texts[i] = i == inner ? named.axes[i].name : own(&after, b, i);
-    tune_line(w->page, "let packed: %s = unsafe { packed.reshape() };",
-              tensor(&after, b, x->into, list_of(w->a, texts, x->count)));
+    tune_line(w->page, "let packed: %s = unsafe { packed.reshape() };", tensor(&after, b, x->into, list_of(w->a, texts, x->count)));
     tune_end_step(w->page, TUNE_LAY_PACK);
 }
 
@@ -360,8 +354,7 @@ void lay_write(tune_page *page, const target *t, const lay_order *x, const lay_p
     write_turn(&w);
     if (p->brings) {
         tune_begin_step(page, TUNE_LAY_BRING, "A copy brings what follows each other now into a slice");
-        tune_line(page, "let whole: %s = %s.to_dm(&mut device.tdma);", tensor(&w, &p->whole, x->into, elements_of(&w, &p->whole)),
-                  last);
+        tune_line(page, "let whole: %s = %s.to_dm(&mut device.tdma);", tensor(&w, &p->whole, x->into, elements_of(&w, &p->whole)), last);
         tune_end_step(page, TUNE_LAY_BRING);
         last = "whole";
     }

@@ -62,8 +62,8 @@ static void arrange_extra(const tune_tensor *out, tune_tensor *x)
 bool relaid_read(const tune_expression *e, const visa_tune_options *o, arena *a, tune_question *out)
 {
     const tune_node *product = product_of(e->root);
-    if (e->window_count == 0 || o->chips > 1 || !product || tune_count_products(e->root) != 1 ||
-        product->left->kind != TUNE_NODE_TENSOR || product->right->kind != TUNE_NODE_TENSOR)
+    if (e->window_count == 0 || o->chips > 1 || !product || tune_count_products(e->root) != 1 || product->left->kind != TUNE_NODE_TENSOR ||
+        product->right->kind != TUNE_NODE_TENSOR)
         return false;
     size_t image = e->windows[0].tensor, filter = product->left->tensor == image ? product->right->tensor : product->left->tensor;
     tune_expression *known = ARENA_NEW(a, tune_expression);
@@ -96,8 +96,8 @@ typedef struct relaid {
     const char *name, *function; /* of the port, or the result */
     const char *type;
     const char *given, *known; /* mappings, as the question has it and as the kernel in the middle does */
-    lay_order order, apart; /* with axes that are joined, and without */
-    const char *dm_type;    /* of a result that comes from DM; NULL: from HBM */
+    lay_order order, apart;    /* with axes that are joined, and without */
+    const char *dm_type;       /* of a result that comes from DM; NULL: from HBM */
     lay_plan plan;
     tune_answer answer;
     bool lies_otherwise;
@@ -401,7 +401,8 @@ static void put_kernel(const weaver *w, const target *t, strbuf *out)
         tune_line(&p, INNER "(%s, &mut %s);", arguments, result->name);
     } else
         tune_line(&p, "let %s: %s = " INNER "(%s);", result->name,
-                  result->dm_type ? result->dm_type : arena_printf(w->a, "HbmTensor<%s, Chip, %s>", result->type, result->known), arguments);
+                  result->dm_type ? result->dm_type : arena_printf(w->a, "HbmTensor<%s, Chip, %s>", result->type, result->known),
+                  arguments);
     if (result->lies_otherwise)
         put_call(w, &p, result, true);
     tune_line(&p, "%s", result->name);
@@ -433,9 +434,13 @@ typedef struct ending {
 /* The line in which a name is given to a tensor in DM, before `end`; NULL: there is none. */
 static const char *line_of_let(const char *text, const char *end, const char *name, arena *a)
 {
-    const char *line = NULL, *let = arena_printf(a, "    let %s: DmTensor<", name);
-    for (const char *at = strstr(text, let); at && at < end; at = strstr(at + 1, let))
-        line = at;
+    static const char *const lets[] = {"    let ", "    let mut "};
+    const char *line = NULL;
+    for (size_t i = 0; i < sizeof lets / sizeof *lets; i++) {
+        const char *let = arena_printf(a, "\n%s%s: DmTensor<", lets[i], name);
+        for (const char *at = strstr(text, let); at && at < end; at = strstr(at + 1, let))
+            line = !line || at + 1 > line ? at + 1 : line;
+    }
     return line;
 }
 
@@ -459,7 +464,7 @@ static ending ending_of(const char *text, const char *result_type, bool brings, 
                *let = line_of_let(text, end, name, a);
     if (!let || strncmp(end, "    ", 4) != 0)
         return none;
-    const char *from = strstr(let, "> = ") + strlen("> = "), *type = let + strlen(arena_printf(a, "    let %s: ", name));
+    const char *from = strstr(let, "> = ") + strlen("> = "), *type = strstr(let, ": ") + strlen(": ");
     size_t length = strcspn(from, ".\n"), type_length = (size_t)(from - 3 - type);
     const char *note = line_before(text, end), *last = strncmp(note, "    //", 6) == 0 ? note : end;
     if (brings) {
@@ -471,14 +476,14 @@ static ending ending_of(const char *text, const char *result_type, bool brings, 
         let = line_of_let(text, let, name, a);
         if (!let)
             return none;
-        type = let + strlen(arena_printf(a, "    let %s: ", name));
+        type = strstr(let, ": ") + strlen(": ");
         from = strstr(type, "> = ");
         type_length = (size_t)(from + 1 - type);
     }
     const char *body = arrow + strlen(") -> ") + strlen(result_type);
     type = arena_printf(a, "%.*s", (int)type_length, type);
-    return (ending){arena_printf(a, "%.*s%s%.*s    %s\n}\n", (int)(arrow + strlen(") -> ") - text), text, type, (int)(last - body), body, name),
-                    type};
+    return (ending){
+        arena_printf(a, "%.*s%s%.*s    %s\n}\n", (int)(arrow + strlen(") -> ") - text), text, type, (int)(last - body), body, name), type};
 }
 
 /* The whole text with what has been chosen. */
