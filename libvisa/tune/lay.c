@@ -17,10 +17,13 @@ static bool read_type(const char *asked, dtype *out)
 /* A tensor without a type has that of all, and the result, where nothing says it, i32 or f32, in which values are worked on. */
 static bool read_types(const tune_expression *e, const visa_tune_options *o, lay_order *x)
 {
+    enum { LEAST_BITS = 8 }; /* an element is fetched alone */
     x->from = DTYPE_BF16;
     if (!read_type(o->dtype, &x->from) || !read_type(e->tensors[1].asked_type, &x->from))
         return false;
     x->into = dtype_row_of(x->from)->kind == DTYPE_KIND_INT ? DTYPE_I32 : DTYPE_F32;
+    if (dtype_row_of(x->from)->bits < LEAST_BITS)
+        return false;
     return read_type(o->out_dtype, &x->into) && (x->from == x->into || target_converts(ENGINE_ID_FETCH, x->from, x->into));
 }
 

@@ -1,7 +1,8 @@
 /* A convolution some of whose tensors lie otherwise than its kernels take them: PyTorch's, of images [n, c, y, x] and filters [f, c, r, s].
  *
- * The one idea: it is the known question with passes in front of it and behind it that bring these tensors into another order (lay.h), in
- * HBM, by functions of their own; the kernel in the middle is what the known question has. */
+ * The one idea: it is the known question with passes in front of it and behind it that bring these tensors into another order (lay.h), by
+ * functions of their own: operands by way of HBM, the result from DM where it leaves in one copy. The kernel in the middle is what the
+ * known question has. */
 #ifndef VISA_LIBVISA_TUNE_RELAID_H
 #define VISA_LIBVISA_TUNE_RELAID_H
 
