@@ -39,10 +39,10 @@ attainable tune_bound_of(const target *t, const tune_question *q)
             results = batch * size[TUNE_ROW] * size[TUNE_COLUMN];
     int64_t streamed = batch * size[TUNE_ROW] * k, alike = streamed, weights = (has_windows ? 1 : batch) * size[TUNE_COLUMN] * k;
     if (has_windows) { /* an image is stored once, and most of it is in several windows */
-        int64_t uses = tune_window_uses(q, 0) * tune_window_uses(q, 1) * (q->depthwise ? 1 : size[TUNE_COLUMN]);
+        int64_t uses = tune_window_uses(q, 0) * tune_window_uses(q, 1) * (q->depthwise ? 1 : size[TUNE_COLUMN] / q->groups);
         int64_t rows = smaller(tune_window_used(q, 0), tune_border_of(q, 0).count),
                 places = smaller(tune_window_used(q, 1), tune_border_of(q, 1).count);
-        streamed = batch * rows * places * q->axes[q->window_channel].size;
+        streamed = batch * rows * places * q->groups * q->axes[q->window_channel].size;
         alike = larger(1, smaller(streamed, (int64_t)((__int128)results * k / uses)));
     }
     attainable_work w = {.chips = 1, .loads = 2 + (int64_t)q->extra_count, .stores = 1};

@@ -33,6 +33,20 @@ static tune_question turned_around(const tune_question *q)
     return x;
 }
 
+/* Chips share groups of columns, each with its channels; of one group no axis is left. */
+static bool take_groups(const tune_question *q, int64_t chips, arena *a, tune_question *out)
+{
+    const tune_axis *group = &q->axes[q->window_group];
+    if (group->size % chips != 0)
+        return false;
+    out->share[TUNE_COLUMN] = tune_share_of(group->name, group->size, chips, group->size / chips, a, &out->axis_text[TUNE_COLUMN]);
+    out->groups = out->share[TUNE_COLUMN].part;
+    out->size[TUNE_COLUMN] = q->size[TUNE_COLUMN] / chips;
+    if (out->groups == 1)
+        out->axis_text[TUNE_COLUMN] = q->axes[q->tensors[q->weights].axes[1]].name;
+    return true;
+}
+
 /* The question of one chip, where so many share each kind of axis; false: it cannot be shared. An image is not: neighbours need its border.
  * `pads`: parts are padded, where that makes others; false as well: it makes none. */
 static bool take_share(const tune_question *q, const int64_t chips[TUNE_SUM], bool pads, arena *a, tune_question *out)
@@ -42,6 +56,11 @@ static bool take_share(const tune_question *q, const int64_t chips[TUNE_SUM], bo
     for (int role = TUNE_BATCH; role < TUNE_SUM; role++) {
         if (chips[role] == 1)
             continue;
+        if (role == TUNE_COLUMN && q->is_grouped) {
+            if (!take_groups(q, chips[role], a, out))
+                return false;
+            continue;
+        }
         int64_t padded = pads && q->window_count == 0 ? tune_padded_part(q->size[role], chips[role]) : 0,
                 part = padded ? padded : q->size[role] / chips[role];
         if (!q->axis_text[role] || part * chips[role] < q->size[role] || (q->window_count > 0 && role == TUNE_ROW))

@@ -185,15 +185,43 @@ static unsigned stands_in(const reader *r, size_t axis)
     return in;
 }
 
-/* A window with an axis of all three tensors: channels with filters of their own. */
+static void remove_axis(tune_question *q, size_t axis)
+{
+    q->axes[axis].role = TUNE_ROLES;
+    for (int p = 0; p < TUNE_PLACES; p++) {
+        tune_tensor *t = &q->tensors[p];
+        size_t kept = 0;
+        for (size_t i = 0; i < t->count; i++)
+            if (t->axes[i] != axis)
+                t->axes[kept++] = t->axes[i];
+        t->count = kept;
+    }
+}
+
+/* A window with an axis of all three tensors: channels with filters of their own, or, where there are columns, too, groups of both. One
+ * group is none. */
 static void find_filters(tune_question *q)
 {
-    const tune_tensor *out = &q->tensors[TUNE_OUT];
-    for (size_t i = 0; i < out->count && q->window_count > 0; i++)
-        if (q->axes[out->axes[i]].role == TUNE_BATCH) {
-            q->axes[out->axes[i]].role = TUNE_COLUMN;
-            q->depthwise = true;
+    const tune_tensor out = q->tensors[TUNE_OUT];
+    bool has_columns = false;
+    for (size_t i = 0; i < out.count; i++)
+        has_columns = has_columns || q->axes[out.axes[i]].role == TUNE_COLUMN;
+    for (size_t i = 0; i < out.count && q->window_count > 0; i++) {
+        size_t axis = out.axes[i];
+        if (q->axes[axis].role != TUNE_BATCH)
+            continue;
+        if (has_columns && q->axes[axis].size == 1) {
+            remove_axis(q, axis);
+            continue;
         }
+        q->axes[axis].role = TUNE_COLUMN;
+        q->depthwise = !has_columns;
+        if (has_columns) {
+            q->groups = q->axes[axis].size;
+            q->is_grouped = true;
+            q->window_group = axis;
+        }
+    }
 }
 
 /* Of images in a row each is an iteration: the axis of their result's first place, where no window moves over it. */
@@ -204,7 +232,7 @@ static void find_images(tune_question *q)
     bool is_moved_over = false;
     for (size_t i = 0; i < q->window_count; i++)
         is_moved_over = is_moved_over || q->windows[i].kept == first;
-    if (q->window_count > 0 && out->count == 4 && q->axes[first].role == TUNE_ROW && !is_moved_over)
+    if (q->window_count > 0 && out->count == 4 + (q->groups > 1) && q->axes[first].role == TUNE_ROW && !is_moved_over)
         q->axes[first].role = TUNE_BATCH;
 }
 
@@ -372,20 +400,26 @@ static bool check_windows(reader *r)
 {
     tune_question *q = r->q;
     const tune_tensor *image = &q->tensors[q->stream], *filter = &q->tensors[q->weights], *out = &q->tensors[TUNE_OUT];
-    size_t first = image->count == 6, y = q->windows[0].kept, x = q->windows[1].kept, down = q->windows[0].summed,
-           across = q->windows[1].summed;
-    size_t filters = q->depthwise ? 3 : 4, at = !q->depthwise; /* of the window in it */
-    bool counts = q->window_count == TUNE_WINDOWS && (image->count == 5 || first) && filter->count == filters && out->count == 3 + first;
+    size_t grouped = q->groups > 1, first = image->count == 6 + grouped, y = q->windows[0].kept, x = q->windows[1].kept,
+           down = q->windows[0].summed, across = q->windows[1].summed;
+    size_t filters = q->depthwise ? 3 : 4 + grouped, at = !q->depthwise + grouped; /* of the window in it */
+    bool counts = q->window_count == TUNE_WINDOWS && (image->count == 5 + grouped || first) && filter->count == filters &&
+                  out->count == 3 + first + grouped;
+    if (counts && grouped &&
+        (image->axes[first + 4] != q->window_group || out->axes[first + 2] != q->window_group || filter->axes[0] != q->window_group))
+        return refuse_window(r, image->range,
+                             "groups of channels stand outside of the channels, of the columns, and of the columns' filters");
     if (!counts || image->axes[first] != y || image->axes[first + 2] != x || out->axes[first] != y || out->axes[first + 1] != x ||
         (first && out->axes[0] != image->axes[0]) || filter->axes[at] != down || filter->axes[at + 1] != across ||
-        filter->axes[at + 2] != image->axes[first + 4] || out->axes[first + 2] != filter->axes[q->depthwise ? 2 : 0])
+        filter->axes[at + 2] != image->axes[first + 4 + grouped] ||
+        out->axes[first + 2 + grouped] != filter->axes[q->depthwise ? 2 : grouped])
         return refuse_window(r, image->range,
                              "windows stand in a question that is no convolution of images whose channels are innermost, nor one whose "
                              "filters are [r, s, c] for each channel");
-    q->window_channel = image->axes[first + 4];
+    q->window_channel = image->axes[first + 4 + grouped];
     if (q->depthwise && dtype_row_of(q->type)->bits == 4 && q->size[TUNE_COLUMN] <= 8)
         return refuse_window(r, filter->range, "filters of single channels of i4 are more than 8: packets have 16 channels");
-    __int128 cells = q->axes[q->window_channel].size;
+    __int128 cells = (__int128)q->groups * q->axes[q->window_channel].size;
     for (size_t i = 0; i < TUNE_WINDOWS; i++) {
         cells *= larger(tune_window_places(q, i), q->windows[i].own.size);
         if (cells > TUNE_MOST_PRODUCTS) {
@@ -654,7 +688,7 @@ timing_preset tune_timing_of(const visa_tune_options *o)
 
 bool tune_question_read(const tune_expression *e, const visa_tune_options *options, diag_list *diags, tune_question *out)
 {
-    *out = (tune_question){.text = e->text};
+    *out = (tune_question){.text = e->text, .groups = 1};
     reader r = {.e = e, .diags = diags, .q = out};
     out->timing = tune_timing_of(options);
     out->most_slices = options->slices;

@@ -42,6 +42,9 @@ typedef struct tune_question {
     tune_window windows[TUNE_WINDOWS]; /* of a convolution, rows and places in them */
     size_t window_count;               /* 0 or TUNE_WINDOWS */
     size_t window_channel;             /* axis */
+    int64_t groups;                    /* of channels and columns of their own: an axis of all three tensors; 1: none */
+    bool is_grouped;                   /* there is that axis, of which a chip may have one position; */
+    size_t window_group;               /* which it is */
     bool depthwise;                    /* each channel has a filter of its own: channels are the columns, and nothing of them is summed */
     tune_extra extras[TUNE_EXTRAS_MAX];
     size_t extra_count;

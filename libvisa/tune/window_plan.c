@@ -58,7 +58,30 @@ int64_t window_own_columns(const window_plan *p)
 
 int64_t window_columns(const target *t, const tune_question *q)
 {
-    return round_up(q->size[TUNE_COLUMN], q->depthwise ? larger(t->rows, elements_in(q, WORD_BYTES)) : t->rows);
+    return q->depthwise ? round_up(q->size[TUNE_COLUMN], larger(t->rows, elements_in(q, WORD_BYTES)))
+                        : q->groups * round_up(q->size[TUNE_COLUMN] / q->groups, t->rows);
+}
+
+int64_t window_group_columns(const target *t, const tune_question *q)
+{
+    return window_columns(t, q) / q->groups;
+}
+
+int64_t window_groups_of(const target *t, const tune_question *q, int64_t columns)
+{
+    return q->groups == 1 ? 1 : ceil_div(columns, window_group_columns(t, q));
+}
+
+int64_t window_kept_lanes(const target *t, const tune_question *q)
+{
+    int64_t words = WORD_BYTES * 8 / dtype_row_of(q->out_type)->bits, columns = q->size[TUNE_COLUMN] / q->groups;
+    return q->groups > 1 && columns < t->rows ? round_up(columns, words) : larger(t->rows, words);
+}
+
+bool window_columns_end(const target *t, const tune_question *q, int64_t columns)
+{
+    int64_t of_group = window_group_columns(t, q);
+    return q->groups == 1 || of_group % columns == 0 || columns % of_group == 0;
 }
 
 /* Channels side by side in a packet, each with its own filter: what leaves a Row is 32 of them at most. */
@@ -84,6 +107,11 @@ window_shape window_shape_of(const target *t, const tune_question *q, const wind
     int64_t flit = elements_in(q, t->flit_bytes), across = size_of(q, q->windows[1].summed);
     window_shape s = {
         .channels = round_up(size_of(q, q->window_channel), elements_in(q, WORD_BYTES)), .taps = 1, .across = across, .rows = t->rows};
+    if (p->packed > 1) {
+        s.live = p->packed * s.channels;
+        s.run = s.packet = round_up(s.live, flit);
+        return s;
+    }
     bool is_power = (s.channels & (s.channels - 1)) == 0; /* a fetch collects whole flits of a packet of several places */
     if (s.channels < flit && is_power && q->windows[1].dilation == 1)
         while (s.taps < across && 2 * s.taps * s.channels <= 2 * flit)
@@ -277,14 +305,15 @@ static int64_t elements_of_weights(const target *t, const tune_question *q, cons
     if (q->depthwise)
         return window_column_groups(t, q, p) * window_filter_rows(q, &x) * window_filter_places(q, &x) * s.run;
     int64_t places = x.filter_places > 1 ? window_filter_places(q, &x) : s.across / s.taps;
-    return p->columns * larger(x.rows, window_filter_rows(q, &x)) * places * s.run;
+    return p->columns / p->packed * larger(x.rows, window_filter_rows(q, &x)) * places * s.run;
 }
 
 static int64_t multiply_cycles(const target *t, const tune_question *q, const window_plan *p)
 {
     window_shape s = window_shape_of(t, q, p);
-    int64_t groups = window_column_groups(t, q, p), flits = ceil_div(s.packet, elements_in(q, t->flit_bytes)),
-            steps = p->rows * p->places * size_of(q, q->windows[0].summed) * (s.across / s.taps) * (s.run / s.packet);
+    int64_t each = window_groups_of(t, q, p->columns); /* a packet meets the columns of its groups */
+    int64_t groups = window_column_groups(t, q, p) / each, flits = ceil_div(s.packet, elements_in(q, t->flit_bytes)),
+            steps = each / p->packed * p->rows * p->places * size_of(q, q->windows[0].summed) * (s.across / s.taps) * (s.run / s.packet);
     return q->depthwise ? steps * groups * flits : steps * larger(flits, groups);
 }
 
@@ -296,6 +325,8 @@ static int64_t lying_store_cycles(const target *t, const tune_question *q, const
     int64_t run = tune_bytes_of(q->out_type, r.columns < columns ? r.columns
                                              : r.places < places ? r.places * r.columns
                                                                  : r.rows * r.places * r.columns);
+    if (window_kept_lanes(t, q) > columns / q->groups) /* padding stands between groups */
+        run = smaller(run, tune_bytes_of(q->out_type, columns / q->groups));
     if (q->tensors[TUNE_OUT].is_free) /* as a slice has it, but for columns that are padding */
         run = tune_bytes_of(q->out_type, columns == window_columns(t, q) ? r.rows * r.places * r.columns : smaller(columns, r.columns));
     int64_t out = tune_bytes_of(q->out_type, window_rows(q, p) * places * columns), runs = ceil_div(out, larger(1, run));
@@ -394,9 +425,10 @@ static int64_t estimate(const target *t, const tune_question *q, const window_pl
     int64_t channels = s.channels / p->sum_slices, high = window_places_of(q, p, 0, p->rows), wide = window_places_of(q, p, 1, p->places),
             taps = size_of(q, down->summed) * s.across, parts = x.lanes * x.groups * x.channels;
     bool is_between = x.rows * x.packets > 1 || p->sum_slices > 1;
-    bool whole = q->depthwise ? p->columns >= q->size[TUNE_COLUMN] : p->sum_slices == 1;
+    int64_t groups = window_groups_of(t, q, p->columns), apart = s.taps > 1 || p->sum_slices > 1 ? groups : 1;
+    bool whole = q->depthwise ? p->columns >= q->size[TUNE_COLUMN] : p->sum_slices == 1 && groups == q->groups && apart == 1;
     int64_t together = !whole ? 1 : window_skips(q, p, 1) ? size_of(q, across->summed) : wide; /* places in a run */
-    int64_t run = tune_bytes_of(q->stored[q->stream], channels * together), runs = high * (wide / together);
+    int64_t run = tune_bytes_of(q->stored[q->stream], groups / apart * channels * together), runs = apart * high * (wide / together);
     int64_t load_image = copy_cycles(t, p, runs, run);
     int64_t of_weights = q->depthwise ? p->columns : channels / x.channels * (p->sum_slices == 1 && x.channels == 1 ? taps : 1);
     int64_t weights = tune_bytes_of(q->stored[q->weights], of_weights),
@@ -419,7 +451,8 @@ static int64_t estimate(const target *t, const tune_question *q, const window_pl
         load_weights = crowded_cycles(t, p, taps * weights, taps * tune_bytes_of(q->stored[q->weights], q->size[TUNE_COLUMN]),
                                       window_filter_parts(t, q, p));
     int64_t flits = tune_bytes_of(q->type, elements_of_weights(t, q, p)) / t->flit_bytes,
-            fill = flits * larger(p->main_weights ? 1 : SUB_ACCESSES, p->around > 1 ? p->sum_slices : 1);
+            accesses = p->packed > 1 ? larger(1, t->flit_bytes / tune_bytes_of(q->type, s.channels)) : 1, /* of main, for a flit */
+        fill = flits * (p->main_weights ? accesses : 1) * larger(p->main_weights ? 1 : SUB_ACCESSES, p->around > 1 ? p->sum_slices : 1);
     int64_t multiply = multiply_cycles(t, q, p), extras = bitmap_cycles(t, p), handed = extras;
     int64_t filters = filter_cycles(t, q, p, taps);
     for (size_t i = 0; i < q->extra_count; i++) {
@@ -533,7 +566,7 @@ static bool choose_handing(const target *t, const tune_question *q, int way, win
                 continue;
             bool has_name = t->slices_per_cluster % handed == 0; /* whole rings */
             for (p->hand_parts = has_name ? smaller(handed, groups & -groups) : 0; p->hand_parts >= 1; p->hand_parts /= 2)
-                if (has_room_for_operands(t, q, p))
+                if (has_room_for_operands(t, q, p) && window_columns_end(t, q, window_results_of(t, p).columns / p->hand_parts))
                     take_handing(t, q, way, p, &x);
             p->hand_parts = 0;
             if (handed < neighbours)
@@ -577,7 +610,15 @@ static bool can_go_around(const target *t, const tune_question *q, window_plan p
 {
     window_spread spread;
     p.around = around;
-    return around > 1 && p.idle_inside == 1 && window_spread_of(t, q, &p, &spread);
+    return around > 1 && p.packed == 1 && p.idle_inside == 1 && window_spread_of(t, q, &p, &spread) &&
+           window_columns_end(t, q, p.columns / spread.groups);
+}
+
+/* Do columns of a group end inside of a word, with padding after them? */
+static bool cuts_words(const target *t, const tune_question *q)
+{
+    int64_t columns = q->size[TUNE_COLUMN] / q->groups;
+    return q->groups > 1 && columns != window_group_columns(t, q) && tune_bytes_of(q->out_type, columns) % WORD_BYTES != 0;
 }
 
 /* With the choices of how operands and results travel. */
@@ -589,7 +630,8 @@ static void add_ways(plans *x, window_plan p)
     const int64_t arounds[AROUNDS] = {1, p.row_slices * p.place_slices, p.row_slices > 1 ? p.place_slices : 1};
     while (2 * spaced * used <= t->slices_per_cluster)
         spaced *= 2;
-    bool can_join = p.place_slices > 1 && p.column_slices == 1 && !p.columns_of_clusters && p.sum_slices == 1;
+    bool can_join = p.place_slices > 1 && window_columns_end(t, q, window_joined_packet(t, q, &p)) && p.column_slices == 1 &&
+                    !p.columns_of_clusters && p.sum_slices == 1;
     for (int way = 0; way < (has_gaps(q, 0) || has_gaps(q, 1) ? 32 : 16) * AROUNDS; way++) {
         int choice = way / AROUNDS;
         p.around = arounds[way % AROUNDS];
@@ -600,7 +642,7 @@ static void add_ways(plans *x, window_plan p)
         p.skips = choice & 16;
         if (p.joins && (!can_join || p.brings || p.idle_inside > 1))
             continue;
-        if (((choice & 4) && spaced == 1) || ((p.brings || p.joins) && q->tensors[TUNE_OUT].is_free) ||
+        if (((choice & 4) && spaced == 1) || (p.brings && cuts_words(t, q)) || ((p.brings || p.joins) && q->tensors[TUNE_OUT].is_free) ||
             (way % AROUNDS > 0 && !can_go_around(t, q, p, p.around)) ||
             tune_bytes_of(q->type, elements_of_weights(t, q, &p)) > target_trf_capacity_bytes(t, TRF_FULL))
             continue;
@@ -620,8 +662,8 @@ static void add_turns(plans *x, window_plan p)
     enum { MOST_TURNS = 16 };
     const target *t = x->target;
     const tune_question *q = x->question;
-    bool can_turn = !q->depthwise && window_iterations(q, &p) == 1 && (q->extra_count == 0 || q->waiting.count > 0) &&
-                    !tune_epilogue_has_gate(&q->whole);
+    bool can_turn = !q->depthwise && window_groups_of(t, q, p.columns) == 1 && window_iterations(q, &p) == 1 &&
+                    (q->extra_count == 0 || q->waiting.count > 0) && !tune_epilogue_has_gate(&q->whole);
     while (tune_bytes_of(q->type, elements_of_weights(t, q, &p)) > target_trf_capacity_bytes(t, TRF_FULL)) {
         if (!can_turn || p.columns % (2 * t->rows) != 0 || p.turns >= MOST_TURNS)
             return;
@@ -629,6 +671,18 @@ static void add_turns(plans *x, window_plan p)
         p.columns /= 2;
     }
     add_ways(x, p);
+}
+
+/* Groups of few channels side by side in a packet, or one after the other. */
+static void add_packed(plans *x, window_plan p)
+{
+    const target *t = x->target;
+    const tune_question *q = x->question;
+    int64_t flit = elements_in(q, t->flit_bytes), channels = window_shape_of(t, q, &p).channels, groups = window_groups_of(t, q, p.columns);
+    add_turns(x, p);
+    for (p.packed = 2; p.sum_slices == 1 && p.packed * channels <= 2 * flit && p.packed <= t->accumulator_columns; p.packed *= 2)
+        if (groups % p.packed == 0 && p.packed * channels >= flit && (channels & (channels - 1)) == 0)
+            add_turns(x, p);
 }
 
 /* Slices share them as whole parts of an image, or whole images. */
@@ -667,6 +721,7 @@ static void add_shares(plans *x, bool images_in_rows)
                                      .column_slices = c,
                                      .columns = columns / column_parts,
                                      .turns = 1,
+                                     .packed = 1,
                                      .idle_inside = 1,
                                      .around = 1,
                                      .images_in_rows = images_in_rows,
@@ -675,10 +730,11 @@ static void add_shares(plans *x, bool images_in_rows)
                     p.padded_rows = p.rows * row_parts;
                     p.apart =
                         clustered == 1 && !images_in_rows && p.padded_rows != rows && rows % clusters == 0 && rows / clusters % p.rows == 0;
-                    if (!shares_images(q, &p))
+                    if (!shares_images(q, &p) || !window_columns_end(t, q, p.columns) || !window_columns_end(t, q, c * p.columns))
                         continue;
                     for (p.sum_slices = 1; p.sum_slices * c * r * w <= all && can_part_channels(t, q, p.sum_slices); p.sum_slices *= 2)
-                        add_turns(x, p);
+                        if (window_columns_end(t, q, window_results_of(t, &p).columns))
+                            add_packed(x, p);
                 }
             }
         }

@@ -12,7 +12,8 @@
  */
 typedef struct window_plan {
     int64_t row_slices, rows, padded_rows, place_slices, places, padded_places, column_slices, columns;
-    int64_t turns;       /* parts of a slice's columns, whose weights are in the TRF one after the other: `columns` are those of one part */
+    int64_t turns;  /* parts of a slice's columns, whose weights are in the TRF one after the other: `columns` are those of one part */
+    int64_t packed; /* groups of few channels that lie in a packet, side by side: of each the Reducer makes a sum; 1: channels of one */
     bool images_in_rows; /* slices share images as they do rows: rows are those of all images, and a slice has some of one */
     int64_t sum_slices;  /* that have a part of the channels each, whose sums the Vector Engine adds */
     int64_t idle_inside; /* of the slices that idle, as a digit between those of places and of channels; the others are at the end */
@@ -86,8 +87,18 @@ int64_t window_places_of(const tune_question *q, const window_plan *p, size_t i,
 /* Columns of a slice, in all turns. */
 int64_t window_own_columns(const window_plan *p);
 
-/* Columns with their padding: whole Rows, and of channels whole 8 bytes. */
+/* Columns with their padding: whole Rows, in each group, and of channels whole 8 bytes. */
 int64_t window_columns(const target *t, const tune_question *q);
+
+/* Of a group of channels; and groups of which a slice has so many columns. */
+int64_t window_group_columns(const target *t, const tune_question *q);
+int64_t window_groups_of(const target *t, const tune_question *q, int64_t columns);
+
+/* Of a packet of results in DM: whole words of 8 bytes; of groups with fewer columns than that without what pads them. */
+int64_t window_kept_lanes(const target *t, const tune_question *q);
+
+/* Do so many columns end where a group does, or inside of one? What slices have of them ends there, as groups are an axis of their own. */
+bool window_columns_end(const target *t, const tune_question *q, int64_t columns);
 
 /* Columns that packets of the Reducer have, or that meet the same packet. */
 int64_t window_column_groups(const target *t, const tune_question *q, const window_plan *p);

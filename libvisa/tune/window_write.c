@@ -15,11 +15,13 @@ typedef struct window_writer {
     tune_page page;
     window_shape shape;
     window_results results;
-    const char *images, *row, *place, *down, *across, *channel, *column; /* axes; images: NULL where there is one */
-    const char *image;                                                   /* that, where they are computed one after the other, or NULL */
-    const char *port_channel;                                            /* with its padding: "C # 8" */
-    const char *slice, *result_slice;                                    /* types of what is multiplied, and of what it makes */
-    bool unnamed;                                                        /* columns of clusters and slices are copies without a name */
+    const char *images, *row, *place, *down, *across, *channel, *group, *column; /* axes; images, group: NULL where there is one */
+    const char *columns;                                                         /* of the result: "G, F" */
+    const char *image;                /* that, where they are computed one after the other, or NULL */
+    const char *port_channel;         /* with its padding: "C # 8" */
+    const char *place_channels;       /* all that a place of the image has: "G, C # 8" */
+    const char *slice, *result_slice; /* types of what is multiplied, and of what it makes */
+    bool unnamed;                     /* columns of clusters and slices are copies without a name */
 } window_writer;
 
 static int64_t size_of(const tune_question *q, size_t axis)
@@ -60,7 +62,7 @@ static const char *padded_to(const window_writer *w, const char *mapping, int64_
 /* Elements of a place of the image in HBM, with what pads them. */
 static int64_t place_elements(const window_writer *w)
 {
-    return w->q->depthwise ? window_columns(w->t, w->q) : w->shape.channels;
+    return w->q->depthwise ? window_columns(w->t, w->q) : w->q->groups * w->shape.channels;
 }
 
 static const char *type_name(dtype type)
@@ -101,8 +103,31 @@ static const char *place_digit(const window_writer *w, int64_t stride, int64_t c
 
 static const char *column_digit(const window_writer *w, int64_t stride, int64_t count)
 {
-    int64_t columns = w->q->size[TUNE_COLUMN];
-    return padded_digit(w, w->column, columns, window_columns(w->t, w->q), stride, count);
+    int64_t groups = w->q->groups, columns = w->q->size[TUNE_COLUMN] / groups, of_group = window_group_columns(w->t, w->q),
+            inside = groups == 1 ? count : smaller(count, ceil_div(of_group, stride));
+    const char *group = groups == 1 ? NULL : padded_digit(w, w->group, groups, groups, ceil_div(stride, of_group), count / inside),
+               *column = padded_digit(w, w->column, columns, of_group, stride, inside);
+    return group ? TUNE_LIST(w->a, group, column) : column;
+}
+
+/* Groups of channels that a slice has of an image. */
+static const char *groups_of_slice(const window_writer *w)
+{
+    int64_t of_group = window_group_columns(w->t, w->q), here = window_groups_of(w->t, w->q, w->p->columns);
+    return here > 1 ? column_digit(w, of_group, here) : NULL;
+}
+
+/* Of them those that one packet has; NULL: one. */
+static const char *groups_of_packet(const window_writer *w)
+{
+    return w->p->packed > 1 ? column_digit(w, window_group_columns(w->t, w->q), w->p->packed) : NULL;
+}
+
+/* And the others. */
+static const char *groups_of_packets(const window_writer *w)
+{
+    int64_t here = window_groups_of(w->t, w->q, w->p->columns) / w->p->packed;
+    return here > 1 ? column_digit(w, window_group_columns(w->t, w->q) * w->p->packed, here) : NULL;
 }
 
 static const char *channel_digit(const window_writer *w, int64_t stride, int64_t count)
@@ -180,15 +205,18 @@ static const char *lanes_of(const window_writer *w)
     return column_digit(w, 1, w->t->rows);
 }
 
-/* Lanes of a packet of results that are less than the 8 bytes which go to DM are padded there. */
+/* Lanes of a packet of results that are less than the 8 bytes which go to DM are padded there; those of small groups have less padding. */
 static bool pads_lanes(const window_writer *w)
 {
-    return w->t->rows * dtype_row_of(w->q->out_type)->bits < 64;
+    return window_kept_lanes(w->t, w->q) != w->t->rows;
 }
 
 static const char *result_lanes(const window_writer *w)
 {
-    return pads_lanes(w) ? arena_printf(w->a, "%s # %d", lanes_of(w), 64 / dtype_row_of(w->q->out_type)->bits) : lanes_of(w);
+    int64_t kept = window_kept_lanes(w->t, w->q), columns = w->q->size[TUNE_COLUMN] / w->q->groups;
+    if (kept < w->t->rows)
+        return padded_to(w, w->column, columns, kept);
+    return padded_to(w, lanes_of(w), w->t->rows, kept);
 }
 
 /* ---- the kernel ---- */
@@ -234,18 +262,19 @@ static void write_head_of_kernel(window_writer *w)
     tune_line(&w->page, "type Slice = %s;", w->slice);
     tune_line(&w->page, "%s", "");
     bool is_free = q->tensors[TUNE_OUT].is_free;
-    const char *out = is_free ? free_result(w) : TUNE_LIST(w->a, w->images, w->row, w->place, w->column);
+    const char *out = is_free ? free_result(w) : TUNE_LIST(w->a, w->images, w->row, w->place, w->columns);
     if (is_free)
         tune_line(&w->page, "// %s lies as its copies take it: m![%s], what a slice writes in one piece", q->tensors[TUNE_OUT].port, out);
     const char *across = padded_digit(w, w->across, size_of(q, q->windows[1].summed), w->shape.across, 1, w->shape.across);
     int64_t taken = tune_window_places(q, 1), held = tune_has_border(q) ? border_places(w->t, q, place_elements(w)) : taken;
     const char *places = TUNE_LIST(w->a, w->images, window(w, w->row, w->down, &q->windows[0]),
-                                   padded_to(w, window(w, w->place, w->across, &q->windows[1]), taken, held), w->port_channel),
+                                   padded_to(w, window(w, w->place, w->across, &q->windows[1]), taken, held), w->place_channels),
                *weights = q->depthwise ? TUNE_LIST(w->a, w->down, w->across, w->port_channel)
-                                       : TUNE_LIST(w->a, w->column, w->down, across, w->port_channel);
-    const char *image = tune_has_border(q) ? TUNE_LIST(w->a, w->images, border_image(q, w->port_channel, w->a)) : places;
+                                       : TUNE_LIST(w->a, w->columns, w->down, across, w->port_channel);
+    const char *image = tune_has_border(q) ? TUNE_LIST(w->a, w->images, border_image(q, w->place_channels, w->a)) : places;
     hbm_port ports[TUNE_EXTRAS_MAX + 2] = {
-        {q->tensors[q->stream].port, q->stored[q->stream], 1U << TUNE_BATCH | (q->depthwise ? 1U << TUNE_COLUMN : 0), image},
+        {q->tensors[q->stream].port, q->stored[q->stream], 1U << TUNE_BATCH | (q->depthwise || q->is_grouped ? 1U << TUNE_COLUMN : 0),
+         image},
         {q->tensors[q->weights].port, q->stored[q->weights], 1U << TUNE_COLUMN, weights},
     };
     for (size_t i = 0; i < q->extra_count; i++) {
@@ -272,7 +301,7 @@ static void write_head_of_kernel(window_writer *w)
     for (size_t i = 0; i < q->extra_count + 2; i++)
         tune_write_copies(&w->page, q->share, TUNE_ROLES, ports[i].roles, ports[i].name, ports[i].type, ports[i].element);
     if (tune_has_border(q))
-        border_write(&w->page, w->t, q, w->images, w->port_channel, place_elements(w), places);
+        border_write(&w->page, w->t, q, w->images, w->place_channels, place_elements(w), places);
 }
 
 static const char *part_of_image(const window_writer *w, const char *view)
@@ -490,12 +519,13 @@ static const char *slices_that_spread(const window_writer *w, const char *parts)
 
 /* What is multiplied in a step: texts of the sum's digits, of an image and of weights alike. */
 typedef struct step_text {
-    const char *groups;  /* digits of the columns outside of the sum: those of weights alone, or where channels are columns */
-    const char *outside; /* of the channels, outside of the window */
-    const char *steps;   /* inside of it */
-    const char *fetched; /* the packet that a fetch sends, */
-    const char *packet;  /* and of it what is multiplied in a step, */
-    const char *full;    /* with what pads it to the multipliers */
+    const char *of_slice, *packed; /* groups of channels, of an image and of weights: those of a packet, and the others */
+    const char *groups;            /* digits of the columns outside of the sum: those of weights alone, or where channels are columns */
+    const char *outside;           /* of the channels, outside of the window */
+    const char *steps;             /* inside of it */
+    const char *fetched;           /* the packet that a fetch sends, */
+    const char *packet;            /* and of it what is multiplied in a step, */
+    const char *full;              /* with what pads it to the multipliers */
 } step_text;
 
 static step_text step_of(const window_writer *w)
@@ -503,11 +533,17 @@ static step_text step_of(const window_writer *w)
     const tune_question *q = w->q;
     const window_shape *s = &w->shape;
     const window_plan *p = w->p;
-    int64_t flit = w->t->flit_bytes * 8 / dtype_row_of(q->type)->bits, groups = window_column_groups(w->t, q, p);
-    step_text x = {0};
+    int64_t flit = w->t->flit_bytes * 8 / dtype_row_of(q->type)->bits,
+            groups = window_column_groups(w->t, q, p) / window_groups_of(w->t, q, p->columns);
+    step_text x = {.of_slice = groups_of_packets(w), .packed = groups_of_packet(w)};
     if (q->depthwise) {
         x.groups = column_digit(w, s->live, groups);
         x.fetched = x.packet = column_digit(w, 1, s->live);
+    } else if (p->packed > 1) {
+        x.groups = column_digit(w, w->t->rows, groups);
+        x.fetched = x.packet = TUNE_LIST(w->a, x.packed, w->port_channel);
+        if (s->live != 2 * flit)
+            x.packet = arena_printf(w->a, "[%s]", x.packet);
     } else if (s->taps > 1) {
         int64_t across = size_of(q, q->windows[1].summed);
         x.groups = column_digit(w, w->t->rows, groups);
@@ -531,7 +567,7 @@ static step_text step_of(const window_writer *w)
             x.packet = padded_digit(w, w->channel, channels, s->run, 1, s->packet);
         }
     }
-    int64_t has = s->run == s->channels / p->sum_slices || q->depthwise || s->taps > 1 ? s->live : s->packet;
+    int64_t has = s->run == s->channels / p->sum_slices || q->depthwise || s->taps > 1 || p->packed > 1 ? s->live : s->packet;
     x.full = has == 2 * flit ? x.packet : arena_printf(w->a, "%s # %" PRId64, x.packet, 2 * flit);
     return x;
 }
@@ -665,7 +701,11 @@ static weights_text weights_text_of(const window_writer *w)
     const taps_text taps = taps_text_of(w, &x);
     n.time = TUNE_LIST(w->a, n.lanes, n.groups, n.down, steps);
     n.parts = TUNE_LIST(w->a, column_digit(w, lanes, x.lanes), group_parts, outer);
-    if (taps.are_parts) {
+    if (p->packed > 1) {
+        const step_text step = step_of(w);
+        n.time = TUNE_LIST(w->a, n.lanes, step.of_slice, step.groups, n.down, n.across);
+        n.element = TUNE_LIST(w->a, step.of_slice, step.groups, n.down, n.across, padded_to(w, step.packet, s->live, s->run));
+    } else if (taps.are_parts) {
         n.down = taps.down;
         n.across = taps.across;
         n.time = TUNE_LIST(w->a, n.lanes, n.down, n.across, n.groups);
@@ -726,7 +766,7 @@ static void write_weights_of_turn(window_writer *w)
               n.element, p->main_weights ? "main" : "sub");
     tune_line(&w->page, "    .begin(columns.view()%s)", turn_of(w));
     /* whole packets are fetched, since what pads them follows each */
-    tune_line(&w->page, "    .fetch::<m![%s], m![%s]>()", n.time, w->shape.taps > 1 ? step_of(w).fetched : n.channel);
+    tune_line(&w->page, "    .fetch::<m![%s], m![%s]>()", n.time, w->shape.taps > 1 || p->packed > 1 ? step_of(w).fetched : n.channel);
     write_cast(w, q->weights);
     if (n.is_between)
         tune_line(&w->page, "    .switch::<Slice, m![%s]>(SwitchConfig::Broadcast1 { slice1: %" PRId64 ", slice0: %" PRId64 " })",
@@ -754,11 +794,14 @@ static void write_image(window_writer *w, const char *tile, const char *places)
         tune_is_product(q)
             ? arena_printf(w->a, "%" PRId64 " rows for each slice%s", p->rows, p->sum_slices > 1 ? ", of a part of the sum" : "")
             : arena_printf(w->a, "The image's rows for %" PRId64 " rows of results in each slice, with their halo", p->rows));
-    const char *element = TUNE_LIST(w->a, window_in_slice(w, tile, w->down, 0),
-                                    padded_to(w, window_in_slice(w, places, w->across, 1), live, live + more), channel),
+    const char *groups = groups_of_slice(w);
+    bool outside = w->shape.taps > 1; /* places of a group are side by side */
+    const char *element =
+                   TUNE_LIST(w->a, outside ? groups : NULL, window_in_slice(w, tile, w->down, 0),
+                             padded_to(w, window_in_slice(w, places, w->across, 1), live, live + more), outside ? NULL : groups, channel),
                *type = type_name(q->stored[q->stream]);
     /* of what has the chips' part of the columns no copy makes others: clusters and slices get copies, and their names after */
-    w->unnamed = q->share[TUNE_COLUMN].axis && !q->depthwise && (p->column_slices > 1 || p->columns_of_clusters);
+    w->unnamed = q->share[TUNE_COLUMN].axis && !q->depthwise && !q->is_grouped && (p->column_slices > 1 || p->columns_of_clusters);
     const char *cluster = w->unnamed && p->columns_of_clusters ? arena_printf(w->a, "m![%" PRId64 "]", w->t->clusters_per_chip) : "Cluster",
                *slice = w->unnamed ? slices_with(w, places_of_slices(w), sums_of_slices(w)) : "Slice";
     tune_line(&w->page, "let rows: DmTensor<%s, Chip, %s, %s, m![%s]> = %s%s.to_dm(&mut device.tdma);", type, cluster, slice, element,
@@ -777,39 +820,41 @@ static void write_products(window_writer *w, const char *tile, const char *place
     const tune_epilogue *e = tune_epilogue_of(q, 1, p->sums_wait);
     step_text x = step_of(w);
     const char *across = s->taps > 1 ? x.steps : w->across, *steps = s->taps > 1 ? NULL : x.steps;
-    bool collects = s->run != s->channels / p->sum_slices && s->taps == 1 && !q->depthwise; /* several packets out of one fetch */
-    tune_begin_step(
-        &w->page, TUNE_MULTIPLY,
-        q->depthwise
-            ? arena_printf(w->a,
-                           "The window goes over the image as strides of the fetch; %" PRId64
-                           " channels side by side stay, and the Reducer sums in time",
-                           s->live)
-            : arena_printf(w->a, "%s packet meets %" PRId64 " packets of weights%s",
-                           tune_is_product(q) ? "A" : "The window goes over the image as strides of the fetch; a", p->columns / w->t->rows,
-                           p->sum_slices > 1
-                               ? arena_printf(w->a, "; the sums of %" PRId64 " slices are added in the Vector Engine", p->sum_slices)
-                               : ""));
+    bool collects =
+        s->run != s->channels / p->sum_slices && s->taps == 1 && p->packed == 1 && !q->depthwise; /* several packets out of one fetch */
+    tune_begin_step(&w->page, TUNE_MULTIPLY,
+                    q->depthwise ? arena_printf(w->a,
+                                                "The window goes over the image as strides of the fetch; %" PRId64
+                                                " channels side by side stay, and the Reducer sums in time",
+                                                s->live)
+                                 : arena_printf(w->a, "%s packet meets %" PRId64 " packets of weights%s",
+                                                tune_is_product(q) ? "A" : "The window goes over the image as strides of the fetch; a",
+                                                window_column_groups(w->t, q, p) / window_groups_of(w->t, q, p->columns),
+                                                p->sum_slices > 1
+                                                    ? arena_printf(w->a, "; the sums of %" PRId64 " slices are added in the Vector Engine",
+                                                                   p->sum_slices)
+                                                    : ""));
     if (p->turns == 1)
         begin_values(w, e, 0, false);
     else
         tune_line(&w->page, "device.main");
     tune_line(&w->page, "    .begin(rows.view())");
-    const char *summed = q->depthwise ? TUNE_LIST(w->a, x.groups, w->down, across) : TUNE_LIST(w->a, x.outside, w->down, across, steps);
+    const char *summed =
+        q->depthwise ? TUNE_LIST(w->a, x.groups, w->down, across) : TUNE_LIST(w->a, x.of_slice, x.outside, w->down, across, steps);
     tune_line(&w->page, "    .fetch::<m![%s], m![%s]>()",
-              TUNE_LIST(w->a, tile, places, collects ? TUNE_LIST(w->a, w->down, across) : summed), x.fetched);
+              TUNE_LIST(w->a, tile, places, collects ? TUNE_LIST(w->a, x.of_slice, w->down, across) : summed), x.fetched);
     write_cast(w, q->stream);
     tune_line(&w->page, "    .collect()");
     tune_line(&w->page, "    .contract_outer::<m![%s], m![%s], _, _, _>(&weights)",
               TUNE_LIST(w->a, tile, places, summed, q->depthwise ? NULL : x.groups), x.full);
-    tune_line(&w->page, "    .contract_packet::<m![%s]>()", q->depthwise ? x.packet : "1");
-    const char *kept = TUNE_LIST(w->a, tile, places, x.groups);
+    tune_line(&w->page, "    .contract_packet::<m![%s]>()", q->depthwise ? x.packet : x.packed ? x.packed : "1");
+    const char *kept = TUNE_LIST(w->a, tile, places, x.of_slice, x.groups);
     tune_line(&w->page, "    .contract_time::<m![%s]>()", kept);
     if (q->depthwise)
         tune_line(&w->page, "    .contract_lane::<m![%s], m![%s]>(LaneMode::Sequential)",
                   TUNE_LIST(w->a, kept, column_digit(w, w->t->rows, s->live / w->t->rows)), lanes_of(w));
     else
-        tune_line(&w->page, "    .contract_lane::<m![%s], m![%s]>(LaneMode::Interleaved)", kept, lanes_of(w));
+        tune_line(&w->page, "    .contract_lane::<m![%s], m![%s]>(LaneMode::Interleaved)", TUNE_LIST(w->a, kept, x.packed), lanes_of(w));
     write_pass(w, e->count > 0 ? &e->passes[0] : NULL,
                p->sum_slices > 1 ? TUNE_LIST(w->a, own_rows(w), own_places(w), p->turns > 1 ? x.groups : column_groups(w)) : NULL);
     end_values(w, e, 0);
@@ -831,7 +876,7 @@ static void write_bring(window_writer *w)
         shared = slices == parts ? shared : arena_printf(w->a, "[%s] # %" PRId64, shared, slices);
         own = row_digit_of_all(w, 1, each);
     }
-    tune_write_bring(&w->page, w->t, q, each, "row", NULL, TUNE_LIST(w->a, shared, idle), TUNE_LIST(w->a, own, w->place, w->column));
+    tune_write_bring(&w->page, w->t, q, each, "row", NULL, TUNE_LIST(w->a, shared, idle), TUNE_LIST(w->a, own, w->place, w->columns));
 }
 
 /* The places of a row into one slice, by the Switch Engine. */
@@ -940,9 +985,14 @@ void window_write(const target *t, const tune_question *q, const window_plan *p,
                        .down = x[q->windows[0].summed].name,
                        .across = x[q->windows[1].summed].name,
                        .channel = x[q->window_channel].name,
-                       .column = q->axis_text[TUNE_COLUMN]};
+                       .group = q->groups == 1               ? NULL
+                                : q->share[TUNE_COLUMN].axis ? q->axis_text[TUNE_COLUMN]
+                                                             : x[q->window_group].name,
+                       .column = q->groups > 1 ? x[q->tensors[q->weights].axes[1]].name : q->axis_text[TUNE_COLUMN]};
+    w.columns = TUNE_LIST(a, w.group, w.column);
     int64_t channels = size_of(q, q->window_channel);
     w.port_channel = q->depthwise ? column_digit(&w, 1, window_columns(t, q)) : padded_to(&w, w.channel, channels, w.shape.channels);
+    w.place_channels = TUNE_LIST(a, w.group, w.port_channel);
     const char *sums = sums_of_slices(&w);
     w.slice = slices_with(&w, places_of_slices(&w), sums);
     w.result_slice = sums ? slices_with(&w, places_of_slices(&w), shared_digit(&w)) : "Slice";

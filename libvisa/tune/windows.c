@@ -31,7 +31,7 @@ void tune_windows_complete(tune_question *q)
     tune_tensor *image = &q->tensors[q->stream], *filter = &q->tensors[q->weights], *out = &q->tensors[TUNE_OUT];
     const tune_window given = q->windows[0];
     size_t at = position_of(image, given.kept), down = position_of(filter, given.summed), row = position_of(out, given.kept),
-           after = image->count - at - 2; /* with the channels */
+           after = image->count - at - 2 - (q->groups > 1); /* with the channels, or those of a group */
     bool has_images = image->count > 1 && q->axes[image->axes[0]].role == TUNE_BATCH;
     if (q->window_count != 1 || after < 1 || after > 2 || at > (size_t)has_images + (after == 1) || down == filter->count ||
         row == out->count || q->axis_count + TUNE_WINDOWS > TUNE_AXES_MAX)
@@ -54,15 +54,16 @@ void tune_windows_complete(tune_question *q)
 static size_t rank_of(const tune_question *q, tune_place place, size_t axis)
 {
     const tune_tensor *out = &q->tensors[TUNE_OUT];
-    enum { FIRST, ALONE, WINDOW, ALONE_AFTER = WINDOW + 2 * TUNE_WINDOWS, LAST };
+    enum { FIRST, IN_GROUP, ALONE, WINDOW, ALONE_AFTER = WINDOW + 2 * TUNE_WINDOWS, LAST, LAST_IN_GROUP };
+    const bool in_group = q->groups > 1 && axis != q->window_group;
     for (size_t i = 0; i < q->window_count; i++)
         if (axis == q->windows[i].kept || axis == q->windows[i].summed)
             return WINDOW + 2 * i + (axis == q->windows[i].summed);
     switch (q->axes[axis].role) {
     case TUNE_BATCH: return FIRST;
     case TUNE_ROW: return position_of(out, axis) < position_of(out, q->windows[0].kept) ? ALONE : ALONE_AFTER;
-    case TUNE_COLUMN: return place == q->weights && !q->depthwise ? FIRST : LAST;
-    default: return LAST;
+    case TUNE_COLUMN: return (place == q->weights && !q->depthwise ? FIRST : LAST) + in_group;
+    default: return LAST + in_group;
     }
 }
 

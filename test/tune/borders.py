@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""visac tune: convolutions whose windows take places that the image has not, or not all that it has: numbers against loops in Python.
+"""visac tune: convolutions whose windows take places that the image has not, or not all that it has, and those of groups of channels: numbers against loops in Python.
 Usage: borders.py [SEED [QUESTIONS]]: random ones of that seed alone."""
 import os
 import random
@@ -23,8 +23,9 @@ def distance(before):
 class Layer:
     """Sizes, what is passed in front of the image, and the image's own sizes."""
 
-    def __init__(self, n, y, x, f, r, s, c, stride=1, dilation=1, before=(1, 1), image=None, depthwise=False, dtype="i8", chips=1, along=None):
-        self.sizes = dict(y=y, x=x, r=r, s=s, c=c, **({} if depthwise else {"f": f}), **({"n": n} if n else {}))
+    def __init__(self, n, y, x, f, r, s, c, stride=1, dilation=1, before=(1, 1), image=None, depthwise=False, dtype="i8", chips=1, along=None, groups=0):
+        self.sizes = dict(y=y, x=x, r=r, s=s, c=c, **({} if depthwise else {"f": f}), **({"n": n} if n else {}), **({"g": groups} if groups else {}))
+        self.groups = groups  # each with channels and columns of its own
         self.along = along  # "y": there is no x and no s; "x": x has no window
         self.n, self.stride, self.dilation, self.before, self.depthwise, self.dtype, self.chips = n, stride, dilation, before, depthwise, dtype, chips
         taken = [(a - 1) * stride + (b - 1) * dilation + 1 for a, b in ((y, r), (x, s))]
@@ -34,20 +35,21 @@ class Layer:
         places = [PLACES[(spelling + i) % len(PLACES)].format(y=a, r=b, a=self.stride, b=self.dilation, d=distance(d)) for i, (a, b, d) in
                   enumerate((("y", "r", self.before[0]), ("x", "s", self.before[1])))]
         places = [f"{own} = {p}" for own, p in zip("hw", places)] if named else places
+        g = "g, " if self.groups else ""
         if self.along:
             rest = "" if self.along == "y" else ", x"
-            return f"O[y{rest}, f] = sum(r, c) P[{places[0]}{rest}, c] * K[f, r, c]"
-        image, n = f"P[{'n, ' if self.n else ''}{places[0]}, {places[1]}, c]", "n, " if self.n else ""
+            return f"O[y{rest}, {g}f] = sum(r, c) P[{places[0]}{rest}, {g}c] * K[{g}f, r, c]"
+        image, n = f"P[{'n, ' if self.n else ''}{places[0]}, {places[1]}, {g}c]", "n, " if self.n else ""
         if self.depthwise:
             return f"O[{n}y, x, c] = sum(r, s) {image} * K[r, s, c]"
-        return f"O[{n}y, x, f] = sum(r, s, c) {image} * K[f, r, s, c]"
+        return f"O[{n}y, x, {g}f] = sum(r, s, c) {image} * K[{g}f, r, s, c]"
 
     def given(self, named=True):
         given = dict(self.sizes, **(dict(zip("hw", self.image)) if named else {}))
-        return {name: size for name, size in given.items() if not self.along or name in "yrcfh" + ("x" if self.along == "x" else "")}
+        return {name: size for name, size in given.items() if not self.along or name in "yrcfhg" + ("x" if self.along == "x" else "")}
 
     def expected(self, image, kernel):
-        z, (high, wide) = self.sizes, self.image
+        z, (high, wide), groups = self.sizes, self.image, self.groups or 1
         out = []
         for n in range(self.n or 1):
             for y in range(z["y"]):
@@ -59,7 +61,8 @@ class Layer:
                     if self.depthwise:
                         out += [sum(image[at * c + k] * kernel[(u * z["s"] + v) * c + k] for u, v, at in taps) for k in range(c)]
                     else:
-                        out += [sum(image[at * c + k] * kernel[((g * z["r"] + u) * z["s"] + v) * c + k] for u, v, at in taps for k in range(c)) for g in range(z["f"])]
+                        out += [sum(image[(at * groups + g) * c + k] * kernel[(((g * z["f"] + f) * z["r"] + u) * z["s"] + v) * c + k] for u, v, at in taps for k in range(c))
+                                for g in range(groups) for f in range(z["f"])]
         return tuple(out)
 
 
@@ -77,8 +80,8 @@ def ask(layer, spelling=0, named=True, work=None):
         text = file.read()
     rng, z = random.Random(5), layer.sizes
     c = z["c"]
-    image = [rng.randint(-4, 4) for _ in range((layer.n or 1) * layer.image[0] * layer.image[1] * c)]
-    kernel = [rng.randint(-4, 4) for _ in range(z["r"] * z["s"] * c * (1 if layer.depthwise else z["f"]))]
+    image = [rng.randint(-4, 4) for _ in range((layer.n or 1) * layer.image[0] * layer.image[1] * c * z.get("g", 1))]
+    kernel = [rng.randint(-4, 4) for _ in range(z["r"] * z["s"] * c * (1 if layer.depthwise else z["f"]) * z.get("g", 1))]
     pack = {"i8": lambda v: struct.pack("b", v), "bf16": lambda v: struct.pack("<f", v)[2:], "f32": lambda v: struct.pack("<f", v)}[layer.dtype]
     for name, values in (("p", image), ("k", kernel)):
         with open(path(name + ".raw"), "wb") as file:
@@ -105,7 +108,12 @@ LAYERS = [Layer(0, 6, 6, 8, 3, 3, 32), Layer(2, 4, 5, 8, 3, 3, 16, stride=2, ima
           Layer(0, 3, 3, 8, 5, 5, 8, before=(4, 4), image=(1, 2)),  # nearly all is border
           Layer(0, 30, 1, 16, 3, 1, 80, stride=2, before=(1, 0), image=(60, 1), dtype="bf16", along="y"),
           Layer(0, 9, 5, 16, 3, 1, 24, before=(1, 0), along="x"), Layer(0, 5, 8, 8, 3, 3, 8, stride=3, image=(13, 22)),  # windows that share no place
-          Layer(1, 6, 6, 8, 3, 3, 16)]
+          Layer(1, 6, 6, 8, 3, 3, 16),
+          # groups in slices, side by side in a packet, with padding, of one channel, one group
+          Layer(2, 5, 6, 16, 3, 3, 32, groups=4, before=(0, 0)), Layer(0, 6, 6, 8, 3, 3, 8, groups=8, stride=2, image=(12, 12), dtype="bf16"),
+          Layer(0, 6, 6, 4, 3, 3, 4, groups=16, dtype="bf16"), Layer(0, 4, 6, 4, 3, 3, 4, groups=8), Layer(0, 4, 4, 12, 3, 3, 20, groups=3, before=(0, 0)),
+          Layer(0, 4, 3, 1, 3, 3, 1, groups=3, before=(0, 0), dtype="bf16"), Layer(0, 6, 6, 16, 3, 3, 16, groups=1),
+          Layer(0, 9, 1, 8, 3, 1, 8, groups=4, before=(1, 0), along="y", dtype="bf16")]
 
 
 def random_layer(rng):
@@ -115,9 +123,10 @@ def random_layer(rng):
         before = (rng.randint(-1, 3), rng.randint(-1, 3))
         taken = [(z[i] - 1) * stride + (z[i + 3] - 1) * dilation + 1 for i in range(2)]
         image = tuple(t - b + rng.randint(-3, 2) for t, b in zip(taken, before))
+        groups = rng.choice([0, 0, 2, 3, 4, 8])
         if all(i >= 1 and min(t, b + i) - max(0, b) >= 1 for i, b, t in zip(image, before, taken)):
-            return Layer(rng.choice([0, 0, 1, 2, 3]), *z, stride=stride, dilation=dilation, before=before, image=image, depthwise=rng.random() < 0.25,
-                         dtype=rng.choice(["i8", "bf16"]))
+            depthwise = not groups and rng.random() < 0.4
+            return Layer(rng.choice([0, 0, 1, 2, 3]), *z, stride=stride, dilation=dilation, before=before, image=image, depthwise=depthwise, groups=groups, dtype=rng.choice(["i8", "bf16"]))
 
 
 def refusals():
