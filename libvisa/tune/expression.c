@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "libvisa/tune/factors.h"
 #include "support/budget.h"
 #include "support/integer.h"
 
@@ -501,25 +502,27 @@ static bool precedes(reader *r, char what)
 }
 
 /* What a reduction takes: a value, or two tensors with * between them. So `sum(k) A[m, k] * B[n, k] * s[n]` is a sum and its factor, as the
- * next factor is of each value that is no tensor, but one that has no meaning outside: over an axis that nothing but this reduction ends,
- * `sum(h) relu(..) * D[n, h]`. A softmax ends none. */
+ * next factor is of each value that is no tensor, but one that has no meaning outside, and those in front of it: over an axis that nothing
+ * but this reduction ends, `sum(h) relu(..) * D[n, h]`, `sum(k) A[m, k] * B[n, k] * s[k]`. A softmax ends none. */
 static const tune_node *read_reduced(reader *r, unsigned over, tune_fold fold)
 {
     skip_blanks(r);
     size_t begin = r->at;
     const unsigned outside = r->known, ends = fold == TUNE_FOLD_SOFTMAX ? 0 : over & ~outside;
     r->known |= over;
-    const tune_node *a = read_unsigned(r);
+    const tune_node *a = read_unsigned(r), *all = a;
     size_t behind = r->at;
-    if (a && takes(r, '*') && precedes(r, '[')) {
+    bool takes_next = a && a->kind == TUNE_NODE_TENSOR;
+    while (all && takes(r, '*') && precedes(r, '[')) {
         const tune_node *b = read_tensor_node(r);
-        if (!b || a->kind == TUNE_NODE_TENSOR || (tune_axes_of(r->e, b->tensor) & ends))
-            a = combine(r, begin, TUNE_TIMES, a, b);
-        else
-            r->at = behind;
-    } else if (a) {
-        r->at = behind;
+        all = combine(r, begin, TUNE_TIMES, all, b);
+        if (!all || takes_next || (tune_axes_of(r->e, b->tensor) & ends)) {
+            a = all;
+            behind = r->at;
+        }
+        takes_next = false;
     }
+    r->at = a ? behind : r->at;
     r->known = outside;
     return a;
 }
@@ -876,6 +879,12 @@ static bool mark_free(reader *r, const char *names)
     return true;
 }
 
+static bool multiplies_floats(const visa_tune_options *o)
+{
+    dtype type;
+    return !o->dtype || (dtype_by_name(o->dtype, &type) && dtype_row_of(type)->kind == DTYPE_KIND_FLOAT);
+}
+
 bool tune_expression_read(const char *text, int file, const visa_tune_options *options, diag_list *diags, tune_expression *out)
 {
     *out = (tune_expression){.text = text, .file = file};
@@ -895,7 +904,10 @@ bool tune_expression_read(const char *text, int file, const visa_tune_options *o
         return refuse(&r, range_from(&r, begin), "the question has ended: an operation is expected here");
     }
     order_axes(&r);
-    return mark_free(&r, options->free_tensors) && find_sizes(&r, options);
+    if (!mark_free(&r, options->free_tensors) || !find_sizes(&r, options))
+        return false;
+    tune_factors_arrange(out, r.nodes, smaller((int64_t)out->node_count, TUNE_NODES_MAX), multiplies_floats(options), diags->arena);
+    return true;
 }
 
 /* Axes of one position that are reduced without others. */

@@ -1,0 +1,87 @@
+#!/usr/bin/env python3
+"""visac tune: products of several factors, and of two without a sum: numbers against loops in Python, the same answer in every order of the factors."""
+import itertools
+import os
+import random
+import re
+import sys
+
+sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+from asking import check, tune, verdict
+from flows import computed
+
+SIZES = dict(b=2, k=16, l=16, m=8, n=24, z=1)
+# Result, axes that are summed, factors, what follows; and whether all orders of the factors have the same cycles.
+QUESTIONS = [("m", "n", ["X[m, n]", "s[n]", "t[n]"], ""), ("m", "n", ["X[m, n]", "s[n]", "t[n]", "r[m]"], ""), ("n", "m", ["X[m, n]", "s[m]", "t[m]"], ""),
+             ("m", "n", ["X[m, n]", "Y[m, n]", "Z[m, n]"], ""), ("m, n", "k", ["A[m, k]", "B[n, k]", "s[k]"], ""), ("m, n", "k", ["A[m, k]", "B[k, n]", "s[k]"], " + c[n]"),
+             ("m, n", "k", ["A[m, k]", "B[n, k]", "D[m, k]"], ""), ("b, m, n", "k", ["A[b, m, k]", "B[b, n, k]", "s[b, k]"], ""),
+             ("m, n", "k, l", ["A[m, k]", "B[k, l]", "D[l, n]"], ""), ("m", "k, l", ["x[m, k]", "A[k, l]", "y[m, l]"], ""), ("m, n", None, ["a[m]", "b[n]"], ""),
+             ("b, m, n", None, ["a[b, m]", "c[b, n]"], ""), ("m, n", None, ["a[m]", "b[n]"], " + X[m, n]"), ("m, n", None, ["a[m, z]", "b[n]"], " + c[n]")]
+
+
+def axes_of(text):
+    return re.findall(r"[a-z]", text[text.index("[") + 1:]) if "[" in text else re.findall(r"[a-z]", text)
+
+
+def expected(out, summed, factors, more, inputs):
+    names = axes_of(out) + axes_of(summed or "")
+    values = {}
+    at = lambda text, place: inputs[text.split("[")[0].lower()][1][sum(place[a] * stride for a, stride in zip(axes_of(text), strides(axes_of(text))))]
+    for place in itertools.product(*(range(SIZES[name]) for name in names)):
+        place = dict(zip(names, place), z=0)
+        product = 1
+        for factor in factors:
+            product *= at(factor, place)
+        where = tuple(place[a] for a in axes_of(out))
+        values[where] = values.get(where, 0) + product
+    extra = more.replace(" + ", "")
+    return [v + (at(extra, dict(zip(axes_of(out), where))) if extra else 0) for where, v in sorted(values.items())]
+
+
+def strides(names):
+    out = []
+    for i in range(len(names)):
+        stride = 1
+        for name in names[i + 1:]:
+            stride *= SIZES[name]
+        out.append(stride)
+    return out
+
+
+def ask(out, summed, factors, more, inputs, wanted):
+    """The answer's cycles; its numbers are judged."""
+    question = f"Q[{out}] = " + (f"sum({summed}) " if summed else "") + " * ".join(factors) + more
+    of = {name: SIZES[name] for name in SIZES if any(name in axes_of(text) for text in factors + [more])}
+    made = tune(question, of, "--dtype=bf16", "--budget=0s", "--no-cache")
+    check(made.status == 0, f"{question}: " + made.text())
+    if made.status != 0:
+        return 0
+    proof = tune(question, of, "--dtype=bf16", "--budget=0s", "--check")
+    check(proof.status == 0 and "proven" in proof.text(), f"{question}: " + proof.text())
+    found = computed(question, of, inputs, len(wanted), "bf16")
+    check(found is not None and list(found) == wanted, f"{question}: {str(found)[:200]} in place of {str(wanted)[:200]}")
+    return int(re.search(r"(\d+) cycles", made.text())[1])
+
+
+def main():
+    rng = random.Random(3)
+    for out, summed, factors, more in QUESTIONS:
+        inputs = {}
+        for text in factors + ([more.replace(" + ", "")] if more else []):
+            shape = [SIZES[a] for a in axes_of(text)]
+            count = 1
+            for size in shape:
+                count *= size
+            inputs[text.split("[")[0].lower()] = (shape, [rng.randint(-2, 2) for _ in range(count)])
+        orders = list(itertools.permutations(factors))
+        wanted = expected(out, summed, factors, more, inputs)
+        cycles = [ask(out, summed, list(order), more, inputs, wanted) for order in (orders if len(orders) <= 6 else rng.sample(orders, 4))]
+        if len(factors) == 2 or factors[0][0] != "X":  # which of equals streams, and in which order they meet it, is the text's
+            check(max(cycles) <= min(cycles) * 1.05, f"{factors}: cycles by their order: {cycles}")
+    ran = tune("C[m, n] = sum(k) A[m, k] * B[n, k] * s[k]", dict(m=8, n=8, k=32), "--dtype=i8", "--budget=0s")
+    check(ran.status != 0 and "E-TUNE-AXIS" in ran.text(), "of integers, whose products no operand holds: " + ran.text())
+    return verdict("factors")
+
+
+if __name__ == "__main__":
+    sys.exit(main())
