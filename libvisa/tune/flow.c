@@ -831,6 +831,42 @@ static bool is_for_one_step(const tune_flow *f, size_t number, bool is_copied)
     return readers == 1;
 }
 
+/* The fold of a step that nothing but functions and numbers follow; NULL: it has none. */
+static const tune_operation *fold_alone(const tune_flow *f, const flow_step *s)
+{
+    for (size_t k = s->count; k-- > 0 && !tune_flow_operand(f, &s->operations[k]);)
+        if (s->operations[k].what >= TUNE_FOLD_ADD)
+            return &s->operations[k];
+    return NULL;
+}
+
+/* Two contractions over the same axes that meet, `silu(sum(k) ..) * (sum(k) ..)`: where slices share them the operand is wherever the
+ * result is. */
+static void leave_operands(tune_flow *f)
+{
+    const flow_step *last = &f->steps[f->step_count - 1];
+    size_t folded = last->count;
+    for (size_t k = 0; k < last->count; k++)
+        folded = last->operations[k].what >= TUNE_FOLD_ADD ? k : folded;
+    for (size_t i = 0; i + 1 < f->step_count && folded < last->count; i++) {
+        const flow_step *s = &f->steps[i];
+        const tune_operation *fold = s->kind == FLOW_PASS ? fold_alone(f, s) : NULL;
+        flow_value *v = &f->values[s->to];
+        if (!fold || fold->group != last->operations[folded].group || v->place != FLOW_VRF || v->has != f->values[0].has ||
+            f->values[s->from].place != FLOW_STREAM || f->values[last->from].place != FLOW_STREAM)
+            continue;
+        bool follows = false, elsewhere = false;
+        for (size_t n = 0; n < f->step_count; n++)
+            for (size_t k = 0; k < f->steps[n].count; k++)
+                if (tune_flow_operand(f, &f->steps[n].operations[k]) == v) {
+                    bool is_after = n + 1 == f->step_count && k > folded;
+                    follows = follows || is_after;
+                    elsewhere = elsewhere || !is_after;
+                }
+        v->is_left = v->is_left || (follows && !elsewhere);
+    }
+}
+
 bool tune_flow_read(const tune_expression *e, const visa_tune_options *options, flow_reading how, diag_list *diags, tune_flow *out)
 {
     *out = (tune_flow){.e = e, .value_count = 1, .most_slices = options->slices, .how = how};
@@ -855,6 +891,7 @@ bool tune_flow_read(const tune_expression *e, const visa_tune_options *options, 
     }
     if (!add_step(&l, s))
         return false;
+    leave_operands(out);
     for (size_t i = 0; i < out->value_count; i++) {
         out->rows_alone |= is_rows_alone(out, i) ? UINT32_C(1) << i : 0;
         out->filled_alone |= is_for_one_step(out, i, false) ? UINT32_C(1) << i : 0;

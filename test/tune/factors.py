@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 """visac tune: products of several factors, and of two without a sum: numbers against loops in Python, the same answer in every order of the factors."""
 import itertools
+import math
 import os
 import random
 import re
@@ -63,7 +64,21 @@ def ask(out, summed, factors, more, inputs, wanted):
     return int(re.search(r"(\d+) cycles", made.text())[1])
 
 
+def gates():
+    """Two sums that meet, which slices share: each is where the other one is."""
+    of, rng = dict(t=4, f=64, k=512), random.Random(5)
+    values = {name: (shape, [rng.choice([-0.5, -0.25, 0, 0.25, 0.5]) for _ in range(shape[0] * shape[1])]) for name, shape in (("x", [4, 512]), ("g", [64, 512]), ("u", [64, 512]))}
+    question = "C[t, f] = silu(sum(k) X[t, k] * G[f, k]) * (sum(k) X[t, k] * U[f, k])"
+    found = computed(question, of, values, 4 * 64, "bf16", "1s")
+    total = lambda name, t, f: sum(a * b for a, b in zip(values["x"][1][512 * t:512 * t + 512], values[name][1][512 * f:512 * f + 512]))
+    wanted = [total("g", t, f) / (1 + math.exp(-total("g", t, f))) * total("u", t, f) for t in range(4) for f in range(64)]
+    check(found is not None and all(abs(a - b) <= 1e-4 * (1 + abs(b)) for a, b in zip(found, wanted)), f"{question}: {found and found[:4]} in place of {wanted[:4]}")
+    made = tune(question, of, "--dtype=bf16", "--no-cache")
+    check(re.search(r"//   K: [0-9]+ slices", made.text()), f"{question}: no slices share the sum: {made.text()[:500]}")
+
+
 def main():
+    gates()
     rng = random.Random(3)
     for out, summed, factors, more in QUESTIONS:
         inputs = {}

@@ -30,7 +30,8 @@ PRODUCTS = ["P[r, c] = softmax(c) (sum(k) A[r, k] * B[c, k])", "P[r, c] = softma
             "y[r] = max(c) (sum(k) A[r, k] * B[c, k])", "Y[r, c] = (sum(k) A[r, k] * B[c, k]) / sqrt(mean(c) square(sum(k) A[r, k] * B[c, k]) + 1) * g[c]",
             "P[r, c] = softmax(c) (sum(k) A[r, k] * B[k, c] + bias[c])", "O[r, n] = sum(c) (softmax(c) (sum(k) A[r, k] * B[c, k]) * V[c, n])",
             "O[r, n] = sum(c) (softmax(c) ((sum(k) A[r, k] * B[c, k]) * 0.125) * V[n, c])", "p[c] = softmax(c) (sum(k) a[k] * B[c, k])",
-            "O[b, r, n] = sum(c) (softmax(c) ((sum(k) A[b, r, k] * B[b, c, k]) * 0.1) * V[b, c, n])", "C[r, c] = sum(k) A[r, k] * B[c, k] + sum(k) A[r, k] * D[c, k]"]
+            "O[b, r, n] = sum(c) (softmax(c) ((sum(k) A[b, r, k] * B[b, c, k]) * 0.1) * V[b, c, n])", "C[r, c] = sum(k) A[r, k] * B[c, k] + sum(k) A[r, k] * D[c, k]",
+            "C[r, c] = silu(sum(k) A[r, k] * B[c, k]) * (sum(k) A[r, k] * D[c, k])"]
 OPERANDS = [("bf16", "f32"), ("bf16", "bf16"), ("i8", None), ("f8e4m3", "bf16"), ("i8", "i8")]
 TYPES = [("bf16", "f32"), ("bf16", "bf16"), ("f32", "f32"), ("f32", "bf16"), ("i8", None), ("i8", "i8"), ("i32", "i32"), ("f8e4m3", "bf16"), ("i16", None)]
 LEAST = [1, 2, 3, 5, 8, 16, 32, 64, 96]
