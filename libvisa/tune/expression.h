@@ -29,7 +29,9 @@ typedef struct tune_tensor {
     const char *asked_type; /* after a colon; NULL: none */
     size_t axes[TUNE_AXES_MAX], count;
     src_range range;
-    bool is_free; /* how it lies in HBM is for the kernel to say */
+    bool is_free;       /* how it lies in HBM is for the kernel to say */
+    size_t row_axes;    /* so many of its innermost axes are rows that end with padding in HBM, */
+    int64_t row_in_hbm; /* elements from one to the next; 0: they follow each other */
 } tune_tensor;
 
 /* `h = y*2 + r - 1`: the place of a kept axis and a summed one in an image. */

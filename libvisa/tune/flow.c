@@ -70,6 +70,9 @@ static bool together(const lowering *l, size_t a, size_t b, const unsigned *fold
             return false;
     for (size_t t = 0; t < e->tensor_count; t++) {
         const tune_tensor *x = &e->tensors[t];
+        size_t row = x->row_in_hbm > 0 ? x->count - x->row_axes : 0;
+        if (row > 0 && x->axes[row] == b && x->axes[row - 1] == a) /* rows do not follow each other */
+            return false;
         for (size_t i = 0; i < x->count; i++)
             if ((x->axes[i] == a && axis_beside(e, x, i, 1) != b) || (x->axes[i] == b && axis_beside(e, x, i, -1) != a))
                 return false;

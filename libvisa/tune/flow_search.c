@@ -902,7 +902,7 @@ typedef struct outcome {
 
 /* A kernel that takes fewer cycles than `cycles`; 0: any. */
 static bool find_kernel(const target *t, const tune_flow *readings, size_t count, const visa_tune_options *o, int64_t cycles, arena *a,
-                        outcome *all, strbuf *out)
+                        outcome *all, tune_found *out)
 {
     arena *scratch = arena_new_inside(a);
     size_t plan_count;
@@ -958,18 +958,19 @@ static bool find_kernel(const target *t, const tune_flow *readings, size_t count
     tune_text text;
     flow_write(f, &best.plan, t, tune_head(f->e->text, types, "passes", &bound, &answer, describe(f, &best.plan, a), a), &found.text, a,
                &text);
-    *out = text.text;
+    *out = (tune_found){text.text, answer.cycles, bound, types, "passes", tried, refused, skipped};
     return true;
 }
 
-bool flow_answer(const target *t, const tune_flow *readings, size_t count, const visa_tune_options *o, diag_list *diags, strbuf *out)
+bool flow_answer(const target *t, const tune_flow *readings, size_t count, const visa_tune_options *o, diag_list *diags, tune_found *out)
 {
     outcome all = {0};
     return find_kernel(t, readings, count, o, 0, diags->arena, &all, out) ||
            tune_refuse_all(diags, tune_whole_range(readings->e->file, readings->e->text), all.tried, all.first_refusal);
 }
 
-bool flow_beats(const target *t, const tune_flow *readings, size_t count, const visa_tune_options *o, int64_t cycles, arena *a, strbuf *out)
+bool flow_beats(const target *t, const tune_flow *readings, size_t count, const visa_tune_options *o, int64_t cycles, arena *a,
+                tune_found *out)
 {
     outcome all = {0};
     return count > 0 && find_kernel(t, readings, count, o, cycles, a, &all, out);

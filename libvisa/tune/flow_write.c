@@ -586,6 +586,10 @@ static const char *port_mapping(const writer *w, const flow_value *v)
             continue;
         bool pads = v->tensor && group + 1 == group_count && g->size * dtype_row_of(v->type)->bits % 64 != 0;
         int64_t padded = larger(w->p->split[groups[group]].padded, 64 / dtype_row_of(v->type)->bits);
+        if (v->tensor && t->row_in_hbm > 0 && group + 1 == group_count) {
+            pads = true;
+            padded = t->row_in_hbm;
+        }
         const bool is_alone = pads && count == 0; /* all that there is of a tensor */
         if (!(e->implied >> t->axes[at] & 1) || is_alone)
             parts[count++] = pads ? padded_to(w, g->text, g->size, padded) : g->text;

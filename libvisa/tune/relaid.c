@@ -561,14 +561,13 @@ static void weave_from_dm(weaver *w, const target *t, const char *text, woven *o
 }
 
 bool relaid_weave(visa_compilation *c, const target *t, const visa_tune_options *o, const tune_expression *e, const tune_question *q,
-                  const tune_answer *known, const attainable *bound, diag_list *diags, tune_kernel *k)
+                  const tune_found *known, diag_list *diags, strbuf *out)
 {
     diag_list refusals;
     diag_list_init(&refusals, c->arena);
     weaver w = {.c = c, .e = e, .q = q, .a = c->arena, .joins = true};
-    woven x = {.counted = *known};
-    x.counted.first_refusal = NULL;
-    const char *text = k->text.text;
+    woven x = {.counted = {.timing = tune_timing_of(o), .tried = known->tried, .refused = known->refused, .left = known->left}};
+    const char *text = known->text.text;
     weave_by_hbm(&w, t, o, text, &refusals, &x);
     if (!x.best.text.text.text) { /* an axis that two tensors have beside others cannot be joined with both */
         w.joins = false;
@@ -580,8 +579,8 @@ bool relaid_weave(visa_compilation *c, const target *t, const visa_tune_options 
     x.counted.cycles = x.best.cycles;
     x.counted.dma_cycles = x.best.dma_cycles;
     const char *how = how_of(text, w.a);
-    strbuf_init(&k->text, w.a);
-    strbuf_puts(&k->text, tune_head_of_contraction(q, bound, &x.counted, how, w.a));
-    strbuf_puts(&k->text, x.best.text.text.text);
+    strbuf_init(out, w.a);
+    strbuf_puts(out, tune_head_of_contraction(q, &known->bound, &x.counted, how, w.a));
+    strbuf_puts(out, x.best.text.text.text);
     return true;
 }

@@ -6,15 +6,15 @@
 #ifndef VISA_LIBVISA_TUNE_RELAID_H
 #define VISA_LIBVISA_TUNE_RELAID_H
 
-#include "libvisa/tune/file.h"
+#include "libvisa/compilation.h"
 #include "libvisa/tune/question.h"
 #include "libvisa/tune/search.h"
 
 /* The known question. False: there is none, or nothing lies otherwise. */
 bool relaid_read(const tune_expression *e, const visa_tune_options *o, arena *a, tune_question *out);
 
-/* Of the known question's kernel in *k, which `known` is of, that of the question. False: diagnosed, in *diags. */
+/* Of the known question's kernel that of the question, *out. False: diagnosed, in *diags. */
 bool relaid_weave(visa_compilation *c, const target *t, const visa_tune_options *o, const tune_expression *e, const tune_question *q,
-                  const tune_answer *known, const attainable *bound, diag_list *diags, tune_kernel *k);
+                  const tune_found *known, diag_list *diags, strbuf *out);
 
 #endif

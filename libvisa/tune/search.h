@@ -35,6 +35,15 @@ bool tune_try_text(arena *a, tune_trial *out);
 /* Writes, compiles and prices it; lives in the arena. False: no memory. */
 bool tune_try(const target *t, const tune_question *q, const tune_plan *p, arena *a, tune_trial *out);
 
+/* A kernel that was found, as its writer left it. */
+typedef struct tune_found {
+    strbuf text;
+    int64_t cycles;
+    attainable bound;
+    const char *types, *work;    /* as in its head */
+    size_t tried, refused, left; /* as in tune_answer */
+} tune_found;
+
 /* False: no plan compiles. */
 bool tune_search(const target *t, const tune_question *q, const visa_tune_options *o, arena *a, tune_answer *out);
 

@@ -8,6 +8,7 @@
 #include "libvisa/layout.h"
 #include "libvisa/tune/bound.h"
 #include "libvisa/tune/cache.h"
+#include "libvisa/tune/detour.h"
 #include "libvisa/tune/file.h"
 #include "libvisa/tune/flow_search.h"
 #include "libvisa/tune/folded.h"
@@ -95,11 +96,15 @@ const char *tune_head(const char *question, const char *types, const char *work,
     return out.text;
 }
 
+static const char *types_of(const tune_question *q, arena *a)
+{
+    return arena_printf(a, "in %s, sums in %s, out %s.", dtype_row_of(q->type)->name,
+                        dtype_row_of(dtype_row_of(q->type)->accumulates_in)->name, dtype_row_of(q->out_type)->name);
+}
+
 const char *tune_head_of_contraction(const tune_question *q, const attainable *bound, const tune_answer *x, const char *how, arena *a)
 {
-    const char *types = arena_printf(a, "in %s, sums in %s, out %s.", dtype_row_of(q->type)->name,
-                                     dtype_row_of(dtype_row_of(q->type)->accumulates_in)->name, dtype_row_of(q->out_type)->name);
-    return tune_head(q->text, types, "products", bound, x, how, a);
+    return tune_head(q->text, types_of(q, a), "products", bound, x, how, a);
 }
 
 /* ---- flows ---- */
@@ -209,7 +214,7 @@ typedef struct contraction_flows {
 /* A contraction is a flow as well, whose slices may share what is summed: where its own answer is far from the bound, or there is none. A
  * part of the work is enough, since the search ends at the cycles that are known. */
 static bool answer_by_flow(visa_compilation *c, const target *t, const visa_tune_options *o, const contraction_flows *f,
-                           const found_form *x, tune_kernel *out)
+                           const found_form *x, tune_found *out)
 {
     enum { FAR_PERCENT = 125, PART = 4 };
     visa_tune_options part = *o;
@@ -217,11 +222,11 @@ static bool answer_by_flow(visa_compilation *c, const target *t, const visa_tune
     part.progress = NULL;
     int64_t cycles = x->question ? x->answer.cycles : 0;
     return o->chips <= 1 && (!x->question || cycles > tune_bound_of(t, x->question).cycles * FAR_PERCENT / 100) &&
-           flow_beats(t, f->of, f->count, &part, cycles, c->arena, &out->text);
+           flow_beats(t, f->of, f->count, &part, cycles, c->arena, out);
 }
 
 static bool answer_contraction(visa_compilation *c, const target *t, const visa_tune_options *o, const tune_question *q,
-                               const contraction_flows *f, tune_kernel *out, tune_answer *made)
+                               const contraction_flows *f, diag_list *diags, tune_found *out)
 {
     arena *a = c->arena;
     src_range range = tune_whole_range(q->tensors[TUNE_OUT].range.file, q->text);
@@ -230,12 +235,12 @@ static bool answer_contraction(visa_compilation *c, const target *t, const visa_
     tune_text text;
     found_form x;
     if (count == 0)
-        return refuse_shares(&c->diags, range, o);
+        return refuse_shares(diags, range, o);
     search_forms(a, t, o, forms, count, &x);
     if (answer_by_flow(c, t, o, f, &x, out))
         return true;
     if (!x.question)
-        return tune_refuse_all(&c->diags, range, x.answer.tried, x.answer.first_refusal);
+        return tune_refuse_all(diags, range, x.answer.tried, x.answer.first_refusal);
     attainable bound = tune_bound_of(t, &forms[0]); /* the least */
     bool has_window = q->window_count > 0;
     const char *how = has_window ? tune_window_describe(x.question, &x.window, a)
@@ -248,13 +253,12 @@ static bool answer_contraction(visa_compilation *c, const target *t, const visa_
         x.family->write_text(t, x.question, x.plan, head, &x.answer.found, a, &text);
     else
         tune_write(x.question, &x.answer.plan, t, head, &x.answer.found, a, &text);
-    out->text = text.text;
-    *made = x.answer;
+    *out = (tune_found){text.text, x.answer.cycles, bound, types_of(q, a), "products", x.answer.tried, x.answer.refused, x.answer.left};
     return true;
 }
 
 static bool answer_flow(visa_compilation *c, const target *t, const visa_tune_options *o, const tune_flow *f, diag_list *diags,
-                        tune_kernel *out)
+                        tune_found *out)
 {
     enum { AGAIN = 1, AFTER = 2, LESS = 4, LYING = 8, READINGS = 16 };
     tune_flow *x = ARENA_ARRAY(c->arena, tune_flow, READINGS);
@@ -274,7 +278,7 @@ static bool answer_flow(visa_compilation *c, const target *t, const visa_tune_op
         if (tune_flow_read(f->e, o, how, &refusals, read) && tune_forms_of_flow(read, chips, c->arena, &x[count]) > 0)
             count++;
     }
-    return flow_answer(t, x, count, o, diags, &out->text);
+    return flow_answer(t, x, count, o, diags, out);
 }
 
 /* ---- both ---- */
@@ -337,6 +341,80 @@ static bool is_flow_alone(visa_compilation *c, const visa_tune_options *o, const
            tune_flow_read(flowing, o, (flow_reading){0}, &refusals, &f) && dtype_row_of(f.type)->accumulates_in == DTYPE_F32;
 }
 
+/* The options with which a half of a detour is asked. */
+static visa_tune_options asked_of(const visa_tune_options *o, const detour_question *q)
+{
+    enum { PART = 4 };
+    visa_tune_options x = *o;
+    x.question = q->text;
+    x.sizes = q->sizes;
+    x.size_count = q->size_count;
+    x.out_dtype = q->out_type;
+    x.work = o->work / PART;
+    x.progress = NULL;
+    return x;
+}
+
+/* The contraction, into rows of whole blocks. False: it has no kernel, and nothing is diagnosed. */
+static bool answer_first(visa_compilation *c, const target *t, const visa_tune_options *o, const detour *d, int file, tune_found *out)
+{
+    visa_tune_options of = asked_of(o, &d->first);
+    tune_expression e;
+    tune_question q;
+    tune_kernel names = {0};
+    contraction_flows flows = {.count = 0};
+    diag_list refusals;
+    diag_list_init(&refusals, c->arena);
+    if (!tune_expression_read(of.question, file, &of, &refusals, &e) || !read_contraction(&refusals, &of, &e, &q, &names))
+        return false;
+    read_as_flows(c, &of, &e, &q, &flows, &names);
+    return answer_contraction(c, t, &of, &q, &flows, &refusals, out);
+}
+
+/* What is done to the sums. */
+static bool answer_second(visa_compilation *c, const target *t, const visa_tune_options *o, const detour *d, int file, tune_found *out)
+{
+    visa_tune_options of = asked_of(o, &d->second);
+    tune_expression e;
+    tune_flow f;
+    tune_kernel names = {0};
+    diag_list refusals;
+    diag_list_init(&refusals, c->arena);
+    if (!tune_expression_read(of.question, file, &of, &refusals, &e))
+        return false;
+    for (size_t i = 1; i < e.tensor_count; i++)
+        if (strcmp(e.tensors[i].name, d->sums) == 0) {
+            e.tensors[i].row_axes = d->column_axes;
+            e.tensors[i].row_in_hbm = d->padded;
+        }
+    const tune_expression flowing = flow_of(&of, &e, c->arena);
+    return read_flow(&refusals, &of, &flowing, &f, &names) && answer_flow(c, t, &of, &f, &refusals, out);
+}
+
+/* Where an answer is far from its bound: sums by way of HBM, if that is faster. */
+static void take_detour(visa_compilation *c, const target *t, const visa_tune_options *o, const tune_expression *e, tune_found *x)
+{
+    enum { FAR = 2 };
+    detour d;
+    tune_found first, second;
+    arena *a = c->arena;
+    tune_trial one = {.timing = tune_timing_of(o)};
+    if (x->cycles <= FAR * x->bound.cycles || !detour_of(t, e, o, a, &d) || !answer_first(c, t, o, &d, e->file, &first) ||
+        first.cycles >= x->cycles || !answer_second(c, t, o, &d, e->file, &second) || first.cycles + second.cycles >= x->cycles ||
+        !detour_join(t, &d, "", first.text.text, second.text.text, a, &one.text.text) || !tune_try_text(a, &one) || one.refusal ||
+        one.cycles >= x->cycles)
+        return;
+    tune_answer answer = {.timing = one.timing,
+                          .cycles = one.cycles,
+                          .dma_cycles = one.dma_cycles,
+                          .tried = x->tried + first.tried + second.tried + 1,
+                          .refused = x->refused + first.refused + second.refused,
+                          .left = x->left + first.left + second.left};
+    const char *how = arena_printf(a, "%s%s", detour_choices(first.text.text, a), detour_choices(second.text.text, a));
+    x->cycles = one.cycles;
+    detour_join(t, &d, tune_head(e->text, x->types, x->work, &x->bound, &answer, how, a), first.text.text, second.text.text, a, &x->text);
+}
+
 /* The answer that the cache has; of several processes the first one looks. */
 static bool found_before(visa_compilation *c, const visa_tune_options *o, strbuf *out)
 {
@@ -387,12 +465,11 @@ static bool answer_relaid(visa_compilation *c, const target *t, const visa_tune_
                           const tune_question *known, tune_kernel *out)
 {
     static const contraction_flows none = {.count = 0};
-    tune_answer made;
-    attainable bound = tune_bound_of(t, known);
+    tune_found found;
     for (size_t i = 0; i < e->axis_count; i++)
         add_axis(out, (tune_kernel_axis){e->axes[i].name, e->axes[i].name, e->axes[i].size});
-    return found_before(c, o, &out->text) || (answer_contraction(c, t, o, known, &none, out, &made) &&
-                                              relaid_weave(c, t, o, e, known, &made, &bound, &c->diags, out) && keep_answer(o, out));
+    return found_before(c, o, &out->text) || (answer_contraction(c, t, o, known, &none, &c->diags, &found) &&
+                                              relaid_weave(c, t, o, e, known, &found, &c->diags, &out->text) && keep_answer(o, out));
 }
 
 bool tune_answer_one(visa_compilation *c, const visa_tune_options *o, int file, tune_kernel *out)
@@ -401,7 +478,7 @@ bool tune_answer_one(visa_compilation *c, const visa_tune_options *o, int file, 
     tune_question q;
     tune_flow f;
     contraction_flows flows = {.count = 0};
-    tune_answer made;
+    tune_found found;
     target part;
     *out = (tune_kernel){0};
     if (!tune_machine_read(c->target, o, &c->diags, &part))
@@ -425,10 +502,13 @@ bool tune_answer_one(visa_compilation *c, const visa_tune_options *o, int file, 
     if (is_contraction && !contracts) { /* of no kernel, why it is no contraction says more */
         diag_list refusals;
         diag_list_init(&refusals, c->arena);
-        if (!answer_flow(c, &part, o, &f, &refusals, out))
+        if (!answer_flow(c, &part, o, &f, &refusals, &found))
             return read_contraction(&c->diags, o, &e, &q, out);
-    } else if (contracts ? !answer_contraction(c, &part, o, &q, &flows, out, &made) : !answer_flow(c, &part, o, &f, &c->diags, out))
+    } else if (contracts ? !answer_contraction(c, &part, o, &q, &flows, &c->diags, &found)
+                         : !answer_flow(c, &part, o, &f, &c->diags, &found))
         return false;
+    take_detour(c, &part, o, &e, &found);
+    out->text = found.text;
     return keep_answer(o, out);
 }
 
