@@ -135,9 +135,12 @@ bool detour_of(const target *t, const tune_expression *e, const visa_tune_option
     *out = (detour){.weights = w->port, .columns = c.elements, .padded = round_up(c.elements, block), .column_axes = c.count};
     if (batches == 1 || c.elements % block == 0)
         return false;
-    const char *wide = tune_unused_name(e->axes, e->axis_count, "WIDE", a);
+    const char *wide = tune_unused_name(e->axes, e->axis_count, arena_printf(a, "WIDE_%" PRId64, out->padded), a);
     out->wide = wide;
-    out->own = tune_unused_name(e->axes, e->axis_count, "COLUMNS", a);
+    out->own_parts = e->axes[e->tensors[0].axes[c.first]].name;
+    for (size_t i = 1; i < c.count; i++)
+        out->own_parts = arena_printf(a, "%s, %s", out->own_parts, e->axes[e->tensors[0].axes[c.first + i]].name);
+    out->own = tune_unused_name(e->axes, e->axis_count, arena_printf(a, "COLUMNS_%" PRId64, out->columns), a);
     out->sums = unused_tensor(e, "sums_in_hbm", a);
     tune_tensor sums = e->tensors[0];
     sums.asked = out->sums;

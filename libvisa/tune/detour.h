@@ -25,6 +25,7 @@ typedef struct detour {
     const char *sums;       /* what the first one makes, as the second one calls it */
     const char *weights;    /* the tensor that has more columns in the first one: there they are an axis `wide`, */
     const char *wide, *own; /* and as they are handed over an axis of their own, since those of the result are another one's new name */
+    const char *own_parts;  /* "K, L": of the question */
     int64_t columns, padded;
     size_t column_axes; /* of the question */
 } detour;

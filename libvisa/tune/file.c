@@ -7,8 +7,8 @@
 #include "frontend/parse.h"
 #include "libvisa/layout.h"
 
-enum { SIZES_MAX = TUNE_AXES_MAX, ALIASES = 3 };
-static const char *const ALIAS[ALIASES] = {"Chip", "Cluster", "Slice"};
+enum { SIZES_MAX = TUNE_AXES_MAX, ALIASES = 5 };
+static const char *const ALIAS[ALIASES] = {"Chip", "Cluster", "Slice", "ClusterOfRows", "SliceOfRows"};
 
 typedef struct declaration {
     visa_compilation *c;

@@ -21,7 +21,7 @@ typedef struct tune_kernel_axis {
 typedef struct tune_kernel {
     strbuf text;
     const char *result; /* the question's name for it, in lower case */
-    tune_kernel_axis axes[TUNE_AXES_MAX];
+    tune_kernel_axis axes[2 * TUNE_AXES_MAX];
     size_t axis_count;
 } tune_kernel;
 

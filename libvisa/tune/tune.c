@@ -372,12 +372,12 @@ static bool answer_first(visa_compilation *c, const target *t, const visa_tune_o
 }
 
 /* What is done to the sums. */
-static bool answer_second(visa_compilation *c, const target *t, const visa_tune_options *o, const detour *d, int file, tune_found *out)
+static bool answer_second(visa_compilation *c, const target *t, const visa_tune_options *o, const detour *d, int file, tune_kernel *names,
+                          tune_found *out)
 {
     visa_tune_options of = asked_of(o, &d->second);
     tune_expression e;
     tune_flow f;
-    tune_kernel names = {0};
     diag_list refusals;
     diag_list_init(&refusals, c->arena);
     if (!tune_expression_read(of.question, file, &of, &refusals, &e))
@@ -388,19 +388,21 @@ static bool answer_second(visa_compilation *c, const target *t, const visa_tune_
             e.tensors[i].row_in_hbm = d->padded;
         }
     const tune_expression flowing = flow_of(&of, &e, c->arena);
-    return read_flow(&refusals, &of, &flowing, &f, &names) && answer_flow(c, t, &of, &f, &refusals, out);
+    return read_flow(&refusals, &of, &flowing, &f, names) && answer_flow(c, t, &of, &f, &refusals, out);
 }
 
 /* Where an answer is far from its bound: sums by way of HBM, if that is faster. */
-static void take_detour(visa_compilation *c, const target *t, const visa_tune_options *o, const tune_expression *e, tune_found *x)
+static void take_detour(visa_compilation *c, const target *t, const visa_tune_options *o, const tune_expression *e, tune_kernel *out,
+                        tune_found *x)
 {
     enum { FAR = 2 };
     detour d;
     tune_found first, second;
     arena *a = c->arena;
+    tune_kernel names = {0};
     tune_trial one = {.timing = tune_timing_of(o)};
     if (x->cycles <= FAR * x->bound.cycles || !detour_of(t, e, o, a, &d) || !answer_first(c, t, o, &d, e->file, &first) ||
-        first.cycles >= x->cycles || !answer_second(c, t, o, &d, e->file, &second) || first.cycles + second.cycles >= x->cycles ||
+        first.cycles >= x->cycles || !answer_second(c, t, o, &d, e->file, &names, &second) || first.cycles + second.cycles >= x->cycles ||
         !detour_join(t, &d, "", first.text.text, second.text.text, a, &one.text.text) || !tune_try_text(a, &one) || one.refusal ||
         one.cycles >= x->cycles)
         return;
@@ -411,6 +413,9 @@ static void take_detour(visa_compilation *c, const target *t, const visa_tune_op
                           .refused = x->refused + first.refused + second.refused,
                           .left = x->left + first.left + second.left};
     const char *how = arena_printf(a, "%s%s", detour_choices(first.text.text, a), detour_choices(second.text.text, a));
+    for (size_t i = 0; i < names.axis_count; i++)
+        add_axis(out, names.axes[i]);
+    add_axis(out, (tune_kernel_axis){d.own, d.own_parts, d.columns});
     x->cycles = one.cycles;
     detour_join(t, &d, tune_head(e->text, x->types, x->work, &x->bound, &answer, how, a), first.text.text, second.text.text, a, &x->text);
 }
@@ -507,7 +512,7 @@ bool tune_answer_one(visa_compilation *c, const visa_tune_options *o, int file, 
     } else if (contracts ? !answer_contraction(c, &part, o, &q, &flows, &c->diags, &found)
                          : !answer_flow(c, &part, o, &f, &c->diags, &found))
         return false;
-    take_detour(c, &part, o, &e, &found);
+    take_detour(c, &part, o, &e, out, &found);
     out->text = found.text;
     return keep_answer(o, out);
 }
