@@ -110,8 +110,23 @@ static int64_t elements_of(const tune_expression *e, unsigned axes)
     return elements;
 }
 
-bool detour_of(const target *t, const tune_expression *e, const visa_tune_options *o, arena *a, detour *out)
+/* Without axes of one position in its tensors, which are none. */
+static tune_expression without_units(const tune_expression *e)
 {
+    tune_expression x = *e;
+    for (size_t t = 0; t < x.tensor_count; t++) {
+        tune_tensor *one = &x.tensors[t];
+        one->count = 0;
+        for (size_t i = 0; i < e->tensors[t].count; i++)
+            if (e->axes[e->tensors[t].axes[i]].size > 1)
+                one->axes[one->count++] = e->tensors[t].axes[i];
+    }
+    return x;
+}
+
+bool detour_of(const target *t, const tune_expression *asked, const visa_tune_options *o, arena *a, detour *out)
+{
+    const tune_expression without = without_units(asked), *e = &without;
     const tune_node *product = contraction_in(e->root);
     dtype type = DTYPE_BF16, result;
     if (!product || tune_count_products(e->root) != 1 || e->window_count > 0 || o->chips > 1 || o->free_tensors ||
@@ -121,13 +136,13 @@ bool detour_of(const target *t, const tune_expression *e, const visa_tune_option
            operands[] = {product->left->tensor, product->right->tensor};
     size_t right = tune_axes_of(e, operands[1]) >> innermost & 1, weights = operands[right], stream = operands[1 - right];
     const tune_tensor *w = &e->tensors[weights], *x = &e->tensors[stream];
-    unsigned made = (tune_axes_of(e, weights) | tune_axes_of(e, stream)) & ~product->over;
+    unsigned has = tune_axes_of(e, weights) | tune_axes_of(e, stream), made = has & ~product->over, over = has & product->over;
     columns_of_result c = find_columns(e, stream, weights);
     bool is_whole = product == e->root;
     result = dtype_row_of(type)->accumulates_in;
     if (is_whole && o->out_dtype && !dtype_by_name(o->out_dtype, &result))
         return false;
-    if (w->asked_type || x->asked_type || made != tune_axes_of(e, 0) || c.count == 0 || !stand_together(e, weights, &c) ||
+    if (w->asked_type || x->asked_type || made != tune_axes_of(e, 0) || over == 0 || c.count == 0 || !stand_together(e, weights, &c) ||
         strcmp(w->asked, x->asked) == 0 || (!is_whole && result != DTYPE_F32))
         return false;
     int64_t bits = dtype_row_of(result)->bits, block = t->hbm_block_bytes * 8 / bits,
@@ -144,15 +159,18 @@ bool detour_of(const target *t, const tune_expression *e, const visa_tune_option
     out->sums = unused_tensor(e, "sums_in_hbm", a);
     tune_tensor sums = e->tensors[0];
     sums.asked = out->sums;
-    out->first.text = arena_printf(a, "%s = sum(%s) %s * %s", spell(e, &sums, c.axes, wide, a), axis_names(e, product->over, a),
+    out->first.text = arena_printf(a, "%s = sum(%s) %s * %s", spell(e, &sums, c.axes, wide, a), axis_names(e, over, a),
                                    spell(e, x, c.axes, wide, a), spell(e, w, c.axes, wide, a));
     out->first.out_type = is_whole ? o->out_dtype : NULL;
-    add_sizes(&out->first, e, (made | product->over) & ~c.axes, a);
+    add_sizes(&out->first, e, (made | over) & ~c.axes, a);
     add_size(&out->first, wide, out->padded, a);
     out->second.text = arena_printf(a, "%.*s(%s: %s)%s", (int)product->range.begin, e->text, spell(e, &sums, 0, NULL, a),
                                     dtype_row_of(result)->name, e->text + product->range.end);
     out->second.out_type = o->out_dtype ? o->out_dtype : is_whole ? dtype_row_of(result)->name : NULL;
-    add_sizes(&out->second, e, made, a); /* the others are summed */
+    unsigned rest = made; /* and what is around the contraction has, if only one position of it */
+    for (size_t i = 0; i < asked->tensor_count; i++)
+        rest |= i == weights || i == stream ? 0 : tune_axes_of(asked, i);
+    add_sizes(&out->second, e, rest, a);
     return true;
 }
 
