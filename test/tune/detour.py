@@ -79,7 +79,8 @@ def ask(scores, work, takes):
         with open(os.path.join(work, "o.vm")) as file:
             text = file.read()
         check(not takes or MARK in text, f"{question} {sizes} takes no detour")
-        cycles.add(int(re.search(r"(\d+) cycles", text)[1]))
+        if MARK in text:  # other answers are other tests' matter
+            cycles.add(int(re.search(r"(\d+) cycles", text)[1]))
         if spelling == 0:
             judge(scores, f"{question} {sizes}", text, work)
     check(len(cycles) <= 1, f"{scores.h} x {scores.q} x {scores.k} x {scores.e}: {cycles} cycles by spelling")
