@@ -843,8 +843,8 @@ static const tune_operation *fold_alone(const tune_flow *f, const flow_step *s)
     return NULL;
 }
 
-/* Two contractions over the same axes that meet, `silu(sum(k) ..) * (sum(k) ..)`: where slices share them the operand is wherever the
- * result is. */
+/* Two contractions over the same axes that meet, `silu(sum(k) ..) * (sum(k) ..)`: where slices share them the operand is in all of these,
+ * or, as a reading has it, wherever the result is. */
 static void leave_operands(tune_flow *f)
 {
     const flow_step *last = &f->steps[f->step_count - 1];
@@ -866,7 +866,8 @@ static void leave_operands(tune_flow *f)
                     follows = follows || is_after;
                     elsewhere = elsewhere || !is_after;
                 }
-        v->is_left = v->is_left || (follows && !elsewhere);
+        f->has_meeting = f->has_meeting || (follows && !elsewhere);
+        v->is_left = v->is_left || (f->how.leaves_sums && follows && !elsewhere);
     }
 }
 

@@ -53,6 +53,7 @@ typedef struct flow_reading {
     bool multiplies_again; /* sums of a contraction that are read more than once are computed again, and not kept in DM */
     bool divides_after;    /* powers meet weights where shares do, and their sums are divided: fewer, and the Reducer adds the powers */
     bool streams_less;     /* of two values with the same axes that in which less is computed streams, and the other one waits in the VRF */
+    bool leaves_sums;      /* a sum that meets another one over the same axis is left where that is, and not in all slices that share it */
     bool streams_lying;    /* what lies [summed, kept] is not turned: it streams, and what would be rows are the weights */
 } flow_reading;
 
@@ -80,8 +81,8 @@ typedef struct tune_flow {
     size_t softmax_count;
     int64_t most_slices; /* of a cluster that work; 0: all */
     flow_reading how;
-    bool has_sums_again, has_divisions, has_choice, has_lying; /* of each, there is something to read otherwise */
-    dtype meets, type, out_type;                               /* in which values are worked on; of tensors without a type; of the result */
+    bool has_sums_again, has_divisions, has_choice, has_meeting, has_lying; /* of each, there is something to read otherwise */
+    dtype meets, type, out_type; /* in which values are worked on; of tensors without a type; of the result */
 } tune_flow;
 
 /* Groups of a chain's values after its first `count` operations. */

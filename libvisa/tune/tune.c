@@ -260,7 +260,7 @@ static bool answer_contraction(visa_compilation *c, const target *t, const visa_
 static bool answer_flow(visa_compilation *c, const target *t, const visa_tune_options *o, const tune_flow *f, diag_list *diags,
                         tune_found *out)
 {
-    enum { AGAIN = 1, AFTER = 2, LESS = 4, LYING = 8, READINGS = 16 };
+    enum { AGAIN = 1, AFTER = 2, LESS = 4, LEFT = 8, LYING = 16, READINGS = 32 };
     tune_flow *x = ARENA_ARRAY(c->arena, tune_flow, READINGS);
     int64_t chips = larger(1, o->chips);
     diag_list refusals;
@@ -269,11 +269,14 @@ static bool answer_flow(visa_compilation *c, const target *t, const visa_tune_op
     if (tune_forms_of_flow(f, chips, c->arena, &x[count++]) == 0)
         return refuse_shares(diags, tune_whole_range(f->e->file, f->e->text), o);
     for (int way = 1; way < READINGS; way++) {
-        const flow_reading how = {
-            .multiplies_again = way & AGAIN, .divides_after = way & AFTER, .streams_less = way & LESS, .streams_lying = way & LYING};
+        const flow_reading how = {.multiplies_again = way & AGAIN,
+                                  .divides_after = way & AFTER,
+                                  .streams_less = way & LESS,
+                                  .leaves_sums = way & LEFT,
+                                  .streams_lying = way & LYING};
         tune_flow *read = ARENA_NEW(c->arena, tune_flow);
         if ((how.multiplies_again && !f->has_sums_again) || (how.divides_after && !f->has_divisions) ||
-            (how.streams_less && !f->has_choice) || (how.streams_lying && !f->has_lying))
+            (how.streams_less && !f->has_choice) || (how.leaves_sums && !f->has_meeting) || (how.streams_lying && !f->has_lying))
             continue;
         if (tune_flow_read(f->e, o, how, &refusals, read) && tune_forms_of_flow(read, chips, c->arena, &x[count]) > 0)
             count++;
