@@ -347,7 +347,7 @@ ANSWERS = [("Y[r, c] = X[r, c] / sqrt(mean(c) X[r, c] * X[r, c] + 0.001) * g[c]"
            ("Y[h, r, c] = softmax(c) (X[h, r, c] + M[r, c])", "h=4,r=52,c=37", ["--out=bf16", "--check"], 0, "all 7696 values proven"),
            ("Y[r] = softmax(c) X[r, c]", "r=8,c=8", [], 1, "axis `c` is not in the result"), ("Y[r, c] = sum(c) X[r, c]", "r=8,c=8", [], 1, "is reduced and stands in the result"),
            ("Y[r] = sum(c) X[r]", "r=8,c=8", [], 1, "stands in no operand"), ("Y[c, r] = relu(X[r, c])", "r=8,c=8", [], 1, "E-TUNE-LAYOUT"),
-           ("Y[r, c] = X[r, c] + a[r] * b[c]", "r=8,c=8", [], 1, "each of these two has axes"), ("Y[r, c] = X[r, c]", "r=8,c=8", ["--dtype=i64"], 1, "E-TUNE-TYPE"),
+           ("Y[r, c] = X[r, c] * exp(a[r] + b[c])", "r=8,c=8", [], 1, "each of these two has axes"), ("Y[r, c] = X[r, c]", "r=8,c=8", ["--dtype=i64"], 1, "E-TUNE-TYPE"),
            ("Y[r, c] = X[r, c]", "r=8,c=8", ["--out=i4"], 1, "E-TUNE-TYPE"), ("Y[r, c] = X[r, c]: i1", "r=8,c=8", [], 1, "E-TUNE-TYPE"),
            ("Y[r, c] = X[r, c] + Y[r, c]", "r=8,c=8", [], 1, "two tensors are called `Y`"),
            # names that differ in case alone are two, and one tensor may be read in two ways
