@@ -444,6 +444,31 @@ bool tune_is_power_of_two(double x)
     return fabs(frexp(x, &power)) == 0.5 && isnormal((float)x) && isnormal((float)(1 / x));
 }
 
+static bool is_function(const tune_node *n, tune_operator what, const tune_node *of)
+{
+    return n->kind == TUNE_NODE_FUNCTION && n->what == what && tune_same_node(n->left, of);
+}
+
+/* Is it 1 + exp(-x)? */
+static bool is_below_sigmoid(const tune_node *n, const tune_node *x)
+{
+    if (n->kind != TUNE_NODE_BINARY || n->what != TUNE_ADD)
+        return false;
+    bool left = n->left->kind == TUNE_NODE_NUMBER;
+    const tune_node *one = left ? n->left : n->right, *power = left ? n->right : n->left;
+    if (one->kind != TUNE_NODE_NUMBER || one->number != 1 || power->kind != TUNE_NODE_FUNCTION || power->what != TUNE_EXP)
+        return false;
+    const tune_node *minus = power->left;
+    return minus->kind == TUNE_NODE_BINARY && minus->what == TUNE_TIMES && minus->right->kind == TUNE_NODE_NUMBER &&
+           minus->right->number == -1 && tune_same_node(minus->left, x);
+}
+
+/* `x * sigmoid(x)` and `x / (1 + exp(-x))`, which compute x once as a function does. */
+static bool is_silu(tune_operator what, const tune_node *a, const tune_node *b)
+{
+    return (what == TUNE_TIMES && is_function(b, TUNE_SIGMOID, a)) || (what == TUNE_DIVIDE && is_below_sigmoid(b, a));
+}
+
 /* To divide by a power of two is to multiply, which fits into more passes. */
 static const tune_node *combine(reader *r, size_t begin, tune_operator what, const tune_node *a, const tune_node *b)
 {
@@ -459,6 +484,8 @@ static const tune_node *combine(reader *r, size_t begin, tune_operator what, con
         return NULL;
     if (what == TUNE_TIMES && tune_same_node(a, b))
         return new_node(r, begin, (tune_node){.kind = TUNE_NODE_FUNCTION, .what = TUNE_SQUARE, .left = a});
+    if (is_silu(what, a, b) || (what == TUNE_TIMES && is_silu(what, b, a)))
+        return new_node(r, begin, (tune_node){.kind = TUNE_NODE_FUNCTION, .what = TUNE_SILU, .left = is_silu(what, a, b) ? a : b});
     return new_node(r, begin, (tune_node){.kind = TUNE_NODE_BINARY, .what = what, .left = a, .right = b});
 }
 
@@ -501,21 +528,36 @@ static bool precedes(reader *r, char what)
     return r->text[at] == what;
 }
 
+static const tune_node *read_signed(reader *r)
+{
+    skip_blanks(r);
+    size_t begin = r->at;
+    bool negative = false;
+    while (takes(r, '-'))
+        negative = !negative;
+    const tune_node *n = read_unsigned(r);
+    return n && negative ? combine(r, begin, TUNE_TIMES, n, number(r, begin, -1)) : n;
+}
+
 /* What a reduction takes: a value, or two tensors with * between them. So `sum(k) A[m, k] * B[n, k] * s[n]` is a sum and its factor, as the
  * next factor is of each value that is no tensor, but one that has no meaning outside, and those in front of it: over an axis that nothing
- * but this reduction ends, `sum(h) relu(..) * D[n, h]`, `sum(k) A[m, k] * B[n, k] * s[k]`. A softmax ends none. */
+ * but this reduction ends, `sum(h) relu(..) * D[n, h]`, `sum(k) A[m, k] * B[n, k] * s[k]`. A softmax ends none. Numbers between these
+ * go along. */
 static const tune_node *read_reduced(reader *r, unsigned over, tune_fold fold)
 {
     skip_blanks(r);
     size_t begin = r->at;
     const unsigned outside = r->known, ends = fold == TUNE_FOLD_SOFTMAX ? 0 : over & ~outside;
     r->known |= over;
-    const tune_node *a = read_unsigned(r), *all = a;
+    const tune_node *a = read_signed(r), *all = a;
     size_t behind = r->at;
     bool takes_next = a && a->kind == TUNE_NODE_TENSOR;
-    while (all && takes(r, '*') && precedes(r, '[')) {
-        const tune_node *b = read_tensor_node(r);
-        all = combine(r, begin, TUNE_TIMES, all, b);
+    for (bool times; all && ((times = takes(r, '*')) || takes(r, '/')) && (begins_number(r) || (times && precedes(r, '[')));) {
+        bool is_number = begins_number(r);
+        const tune_node *b = is_number ? read_number(r) : read_tensor_node(r);
+        all = combine(r, begin, times ? TUNE_TIMES : TUNE_DIVIDE, all, b);
+        if (all && is_number) /* goes along if a tensor does that comes after it */
+            continue;
         if (!all || takes_next || (tune_axes_of(r->e, b->tensor) & ends)) {
             a = all;
             behind = r->at;
@@ -525,6 +567,28 @@ static const tune_node *read_reduced(reader *r, unsigned over, tune_fold fold)
     r->at = a ? behind : r->at;
     r->known = outside;
     return a;
+}
+
+/* A product without its numbers, which are the factor of its sum. */
+STACK_APART static const tune_node *without_numbers(reader *r, size_t begin, const tune_node *n, double *factor)
+{
+    if (n->kind != TUNE_NODE_BINARY || n->what != TUNE_TIMES)
+        return n;
+    bool left = n->left->kind == TUNE_NODE_NUMBER;
+    if (left || n->right->kind == TUNE_NODE_NUMBER) {
+        *factor *= left ? n->left->number : n->right->number;
+        return without_numbers(r, begin, left ? n->right : n->left, factor);
+    }
+    const tune_node *a = without_numbers(r, begin, n->left, factor), *b = a ? without_numbers(r, begin, n->right, factor) : NULL;
+    return a == n->left && b == n->right ? n : b ? combine(r, begin, TUNE_TIMES, a, b) : NULL;
+}
+
+static const tune_node *reduce(reader *r, size_t begin, unsigned over, tune_fold fold, const tune_node *of)
+{
+    if (fold == TUNE_FOLD_SUM && of->kind == TUNE_NODE_BINARY && of->what == TUNE_TIMES && of->left->kind == TUNE_NODE_TENSOR &&
+        of->right->kind == TUNE_NODE_TENSOR)
+        return new_node(r, begin, (tune_node){.kind = TUNE_NODE_PRODUCT, .over = over, .left = of->left, .right = of->right});
+    return new_node(r, begin, (tune_node){.kind = TUNE_NODE_REDUCTION, .fold = fold, .over = over, .left = of});
 }
 
 /* `sum(k)`, and what is summed. */
@@ -543,13 +607,12 @@ static const tune_node *read_reduction(reader *r, size_t begin, tune_fold fold)
         if (!expect(r, ')'))
             return NULL;
     }
+    double factor = 1;
     const tune_node *of = read_reduced(r, over, fold);
-    if (!of)
-        return NULL;
-    if (fold == TUNE_FOLD_SUM && of->kind == TUNE_NODE_BINARY && of->what == TUNE_TIMES && of->left->kind == TUNE_NODE_TENSOR &&
-        of->right->kind == TUNE_NODE_TENSOR)
-        return new_node(r, begin, (tune_node){.kind = TUNE_NODE_PRODUCT, .over = over, .left = of->left, .right = of->right});
-    return new_node(r, begin, (tune_node){.kind = TUNE_NODE_REDUCTION, .fold = fold, .over = over, .left = of});
+    if (of && (fold == TUNE_FOLD_SUM || fold == TUNE_FOLD_MEAN))
+        of = without_numbers(r, begin, of, &factor);
+    const tune_node *reduced = of ? reduce(r, begin, over, fold, of) : NULL;
+    return reduced && factor != 1 ? combine(r, begin, TUNE_TIMES, reduced, number(r, begin, factor)) : reduced;
 }
 
 /* `name(`, without its blanks; r->at stays where it is if this is none. */
@@ -678,27 +741,16 @@ STACK_APART static const tune_node *read_unsigned(reader *r)
     return n;
 }
 
-static const tune_node *read_factor(reader *r)
-{
-    skip_blanks(r);
-    size_t begin = r->at;
-    bool negative = false;
-    while (takes(r, '-'))
-        negative = !negative;
-    const tune_node *n = read_unsigned(r);
-    return n && negative ? combine(r, begin, TUNE_TIMES, n, number(r, begin, -1)) : n;
-}
-
 static const tune_node *read_term(reader *r)
 {
     skip_blanks(r);
     size_t begin = r->at;
-    const tune_node *n = read_factor(r);
+    const tune_node *n = read_signed(r);
     while (n) {
         bool times = takes(r, '*');
         if (!times && !takes(r, '/'))
             break;
-        n = combine(r, begin, times ? TUNE_TIMES : TUNE_DIVIDE, n, read_factor(r));
+        n = combine(r, begin, times ? TUNE_TIMES : TUNE_DIVIDE, n, read_signed(r));
     }
     return n;
 }

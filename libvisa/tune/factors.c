@@ -151,6 +151,89 @@ static bool stands_outside(const tune_node *tree, const tune_node *n)
     return stands_outside(tree->left, n) || stands_outside(tree->right, n);
 }
 
+/* `mean(k) A[m, k] * B[n, k]` is a sum, and its factor. */
+static tune_node *sum_of_mean(const arranger *x, tune_node *n)
+{
+    int64_t count = 1;
+    for (size_t i = 0; i < x->e->axis_count; i++)
+        count *= n->over >> i & 1 ? x->e->axes[i].size : 1;
+    tune_node *sum = ARENA_NEW(x->a, tune_node), *part = ARENA_NEW(x->a, tune_node);
+    *sum = *n;
+    sum->fold = TUNE_FOLD_SUM;
+    *part = (tune_node){.kind = TUNE_NODE_NUMBER, .range = n->range, .number = 1 / (double)count};
+    *n = (tune_node){.kind = TUNE_NODE_BINARY, .what = TUNE_TIMES, .range = n->range, .left = sum, .right = part};
+    return sum;
+}
+
+/* ---- terms ---- */
+
+enum { TERMS_MAX = 8 };
+
+typedef struct term {
+    const tune_node *node;
+    bool is_subtracted;
+} term;
+
+static bool is_sum_of_terms(const tune_node *n)
+{
+    return n->kind == TUNE_NODE_BINARY && (n->what == TUNE_ADD || n->what == TUNE_SUBTRACT);
+}
+
+/* False: there are too many. `apart`: two of them meet of which none has all axes of the other. */
+static bool find_terms(const arranger *x, const tune_node *n, bool is_subtracted, term *out, size_t *count, bool *apart)
+{
+    if (is_sum_of_terms(n)) {
+        *apart = *apart || !is_element_wise(x, n->left, n->right);
+        return find_terms(x, n->left, is_subtracted, out, count, apart) &&
+               find_terms(x, n->right, is_subtracted != (n->what == TUNE_SUBTRACT), out, count, apart);
+    }
+    if (*count == TERMS_MAX)
+        return false;
+    out[(*count)++] = (term){n, is_subtracted};
+    return true;
+}
+
+static const tune_node *binary(const arranger *x, src_range range, tune_operator what, const tune_node *a, const tune_node *b)
+{
+    tune_node *n = ARENA_NEW(x->a, tune_node);
+    *n = (tune_node){.kind = TUNE_NODE_BINARY, .what = what, .range = range, .left = a, .right = b};
+    return n;
+}
+
+/* `u[i] + v[j] - 2 * S[i, j]`: terms come in any order, so one that has all axes is in front, and the others meet it one by one. */
+static void arrange_terms(const arranger *x, tune_node *n)
+{
+    term terms[TERMS_MAX];
+    size_t count = 0, first = 0;
+    bool apart = false;
+    const unsigned all = axes_of(x, n);
+    if (!find_terms(x, n, false, terms, &count, &apart) || !apart)
+        return;
+    while (first < count && axes_of(x, terms[first].node) != all)
+        first++;
+    if (first == count)
+        return;
+    const tune_node *made = terms[first].node;
+    if (terms[first].is_subtracted) {
+        tune_node *minus = ARENA_NEW(x->a, tune_node);
+        *minus = (tune_node){.kind = TUNE_NODE_NUMBER, .range = n->range, .number = -1};
+        made = binary(x, n->range, TUNE_TIMES, made, minus);
+    }
+    for (size_t i = 0; i < count; i++)
+        if (i != first)
+            made = binary(x, n->range, terms[i].is_subtracted ? TUNE_SUBTRACT : TUNE_ADD, made, terms[i].node);
+    *n = *made;
+}
+
+/* Is it a term of another sum of terms? */
+static bool is_term(tune_node *const *nodes, size_t count, const tune_node *n)
+{
+    for (size_t i = 0; i < count; i++)
+        if (is_sum_of_terms(nodes[i]) && (nodes[i]->left == n || nodes[i]->right == n))
+            return true;
+    return false;
+}
+
 void tune_factors_arrange(tune_expression *e, tune_node *const *nodes, size_t count, bool sums, arena *a)
 {
     arranger x = {.e = e, .sums = sums, .a = a};
@@ -161,8 +244,13 @@ void tune_factors_arrange(tune_expression *e, tune_node *const *nodes, size_t co
         x.last = x.sized >> out->axes[i] & 1 ? 1U << out->axes[i] : x.last;
     for (size_t i = 0; i < count; i++) {
         tune_node *n = nodes[i];
-        if (n->kind == TUNE_NODE_REDUCTION && n->fold == TUNE_FOLD_SUM && !stays(&x, n->left, true))
+        bool adds = n->kind == TUNE_NODE_REDUCTION && (n->fold == TUNE_FOLD_SUM || n->fold == TUNE_FOLD_MEAN);
+        if (adds && n->fold == TUNE_FOLD_MEAN && is_product(n->left) && !is_element_wise(&x, n->left->left, n->left->right))
+            n = sum_of_mean(&x, n);
+        if (adds && n->fold == TUNE_FOLD_SUM && !stays(&x, n->left, true))
             arrange_sum(&x, n);
+        else if (adds && n != nodes[i] && n->left->left->kind == TUNE_NODE_TENSOR && n->left->right->kind == TUNE_NODE_TENSOR)
+            *n = (tune_node){.kind = TUNE_NODE_PRODUCT, .range = n->range, .over = n->over, .left = n->left->left, .right = n->left->right};
     }
     /* without a sum it is one over nothing */
     for (size_t i = 0; i < count; i++) {
@@ -171,4 +259,7 @@ void tune_factors_arrange(tune_expression *e, tune_node *const *nodes, size_t co
             !is_element_wise(&x, n->left, n->right) && stands_outside(e->root, n))
             n->kind = TUNE_NODE_PRODUCT;
     }
+    for (size_t i = 0; i < count; i++)
+        if (is_sum_of_terms(nodes[i]) && !is_term(nodes, count, nodes[i]))
+            arrange_terms(&x, nodes[i]);
 }

@@ -1,7 +1,8 @@
-/* Products of more tensors than the Reducer multiplies, and products of two without a sum.
+/* Products of more tensors than the Reducer multiplies, products of two without a sum, and terms that have no axes in common.
  *
  * The one idea: factors stand in any order, so a factor goes to one that has all of its axes, where a pass multiplies them element by
- * element. What is left are the operands of a contraction: two, or three of which two are summed first. */
+ * element. What is left are the operands of a contraction: two, or three of which two are summed first. So do terms, of which one that
+ * has all axes comes first. */
 #ifndef VISA_LIBVISA_TUNE_FACTORS_H
 #define VISA_LIBVISA_TUNE_FACTORS_H
 

@@ -77,8 +77,38 @@ def gates():
     check(re.search(r"//   K: [0-9]+ slices", made.text()), f"{question}: no slices share the sum: {made.text()[:500]}")
 
 
+# Spellings of one value of s = sum(k) a[m, k] * b[n, k], and what they are: numbers stand anywhere, terms come in any order.
+SPELT = [("0.5 * sum(k) A[m, k] * B[n, k]", lambda s, u, v, k: s / 2), ("sum(k) 0.5 * A[m, k] * B[n, k]", lambda s, u, v, k: s / 2), ("sum(k) A[m, k] / 2 * B[n, k]", lambda s, u, v, k: s / 2),
+         ("sum(k) (A[m, k] * B[n, k] * 0.5)", lambda s, u, v, k: s / 2), ("sum(k) (A[m, k] * 2 * (B[n, k] / 4))", lambda s, u, v, k: s / 2), None,
+         ("sum(k) -A[m, k] * B[n, k]", lambda s, u, v, k: -s), ("-sum(k) A[m, k] * B[n, k]", lambda s, u, v, k: -s), None,
+         ("mean(k) A[m, k] * B[n, k]", lambda s, u, v, k: s / k), ("mean(k) (A[m, k] * B[n, k])", lambda s, u, v, k: s / k), None,
+         ("u[m] + v[n] - 2 * sum(k) A[m, k] * B[n, k]", lambda s, u, v, k: u + v - 2 * s), ("u[m] - 2 * (sum(k) A[m, k] * B[n, k]) + v[n]", lambda s, u, v, k: u + v - 2 * s), None,
+         ("u[m] - (v[n] - sum(k) A[m, k] * B[n, k])", lambda s, u, v, k: u - v + s), ("(sum(k) A[m, k] * B[n, k]) - v[n] + u[m]", lambda s, u, v, k: u - v + s), None,
+         ("(sum(k) A[m, k] * B[n, k]) * sigmoid(sum(k) A[m, k] * B[n, k])", lambda s, u, v, k: s / (1 + math.exp(-s))),
+         ("silu(sum(k) A[m, k] * B[n, k])", lambda s, u, v, k: s / (1 + math.exp(-s))),
+         ("(sum(k) A[m, k] * B[n, k]) / (exp(-(sum(k) A[m, k] * B[n, k])) + 1)", lambda s, u, v, k: s / (1 + math.exp(-s)))]
+
+
+def spelt():
+    of, rng = dict(m=8, n=16, k=32), random.Random(8)
+    values = {name: (shape, [rng.choice([-1, -0.5, 0, 0.5, 1]) for _ in range(math.prod(shape))]) for name, shape in (("a", [8, 32]), ("b", [16, 32]), ("u", [8]), ("v", [16]))}
+    a, b, u, v = (values[name][1] for name in "abuv")
+    cycles = set()
+    for each in SPELT:
+        if each is None:
+            cycles = set()
+            continue
+        question = f"C[m, n] = {each[0]}"
+        wanted = [each[1](sum(x * y for x, y in zip(a[32 * m:32 * m + 32], b[32 * n:32 * n + 32])), u[m], v[n], 32) for m in range(8) for n in range(16)]
+        found = computed(question, of, {name: values[name] for name in "abuv" if re.search(rf"\b{name}\[", question.lower())}, 8 * 16, "bf16")
+        check(found is not None and all(abs(x - y) <= 1e-4 * (1 + abs(y)) for x, y in zip(found, wanted)), f"{question}: {found and found[:4]} in place of {wanted[:4]}")
+        cycles.add(int(re.search(r"(\d+) cycles", tune(question, of, "--dtype=bf16", "--budget=0s", "--no-cache").text())[1]))
+        check(max(cycles) <= 1.01 * min(cycles), f"{question}: cycles by the spelling: {cycles}")
+
+
 def main():
     gates()
+    spelt()
     rng = random.Random(3)
     for out, summed, factors, more in QUESTIONS:
         inputs = {}
