@@ -703,7 +703,7 @@ def command_line():
             (["tune", "C[m, n] = sum(k) A[m, k] * B[n, k] + sin(s[n])", "-D", "m=8,n=8,k=64", "--dtype=i8"], 1, "a function without the sum"),
             (["tune", "C[m, n] = sum(k) A[m, k] * B[n, k] / (3 * s[n])", "-D", "m=8,n=8,k=64", "--dtype=i8"], 1, "a tensor with a factor"),
             (["tune", "C[m, n] = erf(sum(k) A[m, k] * B[n, k])", "-D", "m=8,n=8,k=64"], 1, "`erf` is no function"),
-            (["tune", "C[m, n] = sum(k) -A[m, k] * B[n, k]", "-D", "m=8,n=8,k=64"], 1, "the name of a tensor is expected"),
+            (["tune", "C[m, n] = sum(k) +A[m, k] * B[n, k]", "-D", "m=8,n=8,k=64"], 1, "the name of a tensor is expected"),
             (["tune", "Y[m] = X[m] + log(0)", "-D", "m=64"], 1, "none of f32"),
             (["tune", "C[m, n] = sum(k) A[m, k] * B[n, k] + 1e99", "-D", "m=8,n=8,k=64"], 1, "none of f32"),
             (["tune", "C[m, n] = relu(sum(k) A[m, k] * B[n, k]", "-D", "m=8,n=8,k=64"], 1, "`)` is expected"),
