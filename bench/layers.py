@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Every distinct layer of ResNet-50 and MobileNetV2, one image, as questions to `visac tune`: the table of docs/tune.md.
+"""Every distinct layer of ResNet-50 and MobileNetV2, one image, as questions to `visac tune`: the table of docs/tune-measured.md.
 Usage: layers.py BIN_DIR [--type=i8|bf16] [--csv=FILE] [--keep=FOLDER] [WORD ...]: of the layers whose names have all words; times of the
 attainable bound, cycles and bound of each, and the middle and the worst of each kind. --csv writes the rows, so that two builds can be
 compared, --keep the answers."""

@@ -86,7 +86,7 @@ const char *tune_window_describe(const tune_question *q, const window_plan *p, a
                           q->share[role].part);
     const char *place = q->axes[q->windows[1].kept].name, *row = q->axes[q->windows[0].kept].name;
     bool is_product = tune_is_product(q); /* whose axes have no other names */
-    if (!is_product || row)
+    if (!is_product || q->size[TUNE_ROW] > 1)
         strbuf_printf(&out, "//   %s: %" PRId64 " in a slice, %" PRId64 " slices%s\n", is_product ? row : "rows of results", p->rows,
                       p->row_slices, p->rows_of_clusters ? " in each cluster" : "");
     if (place)
