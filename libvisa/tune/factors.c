@@ -225,11 +225,48 @@ static void arrange_terms(const arranger *x, tune_node *n)
     *n = *made;
 }
 
-/* Is it a term of another sum of terms? */
-static bool is_term(tune_node *const *nodes, size_t count, const tune_node *n)
+/* Two tensors that have all axes together; without a sum their product is one over nothing. */
+static const tune_node *product_of_two(const arranger *x, unsigned all, factor *f, size_t *count)
+{
+    for (size_t i = 0; i < *count; i++)
+        for (size_t k = i + 1; k < *count; k++) {
+            if (f[i].node->kind != TUNE_NODE_TENSOR || f[k].node->kind != TUNE_NODE_TENSOR || (f[i].axes | f[k].axes) != all)
+                continue;
+            tune_node *n = ARENA_NEW(x->a, tune_node);
+            *n = (tune_node){.kind = TUNE_NODE_PRODUCT, .range = f[i].node->range, .left = f[i].node, .right = f[k].node};
+            take_out(f, count, k);
+            take_out(f, count, i);
+            return n;
+        }
+    return NULL;
+}
+
+/* `a[m] * e[n] * S[m, n]`: so do factors. */
+static void arrange_product(const arranger *x, tune_node *n)
+{
+    factor f[FACTORS_MAX];
+    size_t count = 0, first = 0;
+    const unsigned all = axes_of(x, n);
+    if (!find_factors(x, n, f, &count))
+        return;
+    while (first < count && f[first].axes != all)
+        first++;
+    const tune_node *made = first < count ? f[first].node : product_of_two(x, all, f, &count);
+    if (!made)
+        return;
+    if (first < count && made == f[first].node)
+        take_out(f, &count, first);
+    for (size_t i = 0; i < count; i++)
+        made = binary(x, n->range, TUNE_TIMES, made, f[i].node);
+    *n = *made;
+}
+
+/* Is it a part of a longer sum of terms, or of a longer product? */
+static bool is_part(tune_node *const *nodes, size_t count, const tune_node *n)
 {
     for (size_t i = 0; i < count; i++)
-        if (is_sum_of_terms(nodes[i]) && (nodes[i]->left == n || nodes[i]->right == n))
+        if ((nodes[i]->left == n || nodes[i]->right == n) &&
+            ((is_sum_of_terms(nodes[i]) && is_sum_of_terms(n)) || (is_product(nodes[i]) && is_product(n))))
             return true;
     return false;
 }
@@ -252,14 +289,10 @@ void tune_factors_arrange(tune_expression *e, tune_node *const *nodes, size_t co
         else if (adds && n != nodes[i] && n->left->left->kind == TUNE_NODE_TENSOR && n->left->right->kind == TUNE_NODE_TENSOR)
             *n = (tune_node){.kind = TUNE_NODE_PRODUCT, .range = n->range, .over = n->over, .left = n->left->left, .right = n->left->right};
     }
-    /* without a sum it is one over nothing */
-    for (size_t i = 0; i < count; i++) {
-        tune_node *n = nodes[i];
-        if (is_product(n) && n->left->kind == TUNE_NODE_TENSOR && n->right->kind == TUNE_NODE_TENSOR &&
-            !is_element_wise(&x, n->left, n->right) && stands_outside(e->root, n))
-            n->kind = TUNE_NODE_PRODUCT;
-    }
     for (size_t i = 0; i < count; i++)
-        if (is_sum_of_terms(nodes[i]) && !is_term(nodes, count, nodes[i]))
+        if (is_product(nodes[i]) && stands_outside(e->root, nodes[i]) && !is_part(nodes, count, nodes[i]) && !stays(&x, nodes[i], false))
+            arrange_product(&x, nodes[i]);
+    for (size_t i = 0; i < count; i++)
+        if (is_sum_of_terms(nodes[i]) && !is_part(nodes, count, nodes[i]))
             arrange_terms(&x, nodes[i]);
 }

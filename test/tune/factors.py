@@ -84,6 +84,8 @@ SPELT = [("0.5 * sum(k) A[m, k] * B[n, k]", lambda s, u, v, k: s / 2), ("sum(k) 
          ("mean(k) A[m, k] * B[n, k]", lambda s, u, v, k: s / k), ("mean(k) (A[m, k] * B[n, k])", lambda s, u, v, k: s / k), None,
          ("u[m] + v[n] - 2 * sum(k) A[m, k] * B[n, k]", lambda s, u, v, k: u + v - 2 * s), ("u[m] - 2 * (sum(k) A[m, k] * B[n, k]) + v[n]", lambda s, u, v, k: u + v - 2 * s), None,
          ("u[m] - (v[n] - sum(k) A[m, k] * B[n, k])", lambda s, u, v, k: u - v + s), ("(sum(k) A[m, k] * B[n, k]) - v[n] + u[m]", lambda s, u, v, k: u - v + s), None,
+         ("(sum(k) A[m, k] * B[n, k]) * u[m] * v[n]", lambda s, u, v, k: u * v * s), ("u[m] * v[n] * (sum(k) A[m, k] * B[n, k])", lambda s, u, v, k: u * v * s),
+         ("(u[m] * v[n]) * (sum(k) A[m, k] * B[n, k])", lambda s, u, v, k: u * v * s), None,
          ("(sum(k) A[m, k] * B[n, k]) * sigmoid(sum(k) A[m, k] * B[n, k])", lambda s, u, v, k: s / (1 + math.exp(-s))),
          ("silu(sum(k) A[m, k] * B[n, k])", lambda s, u, v, k: s / (1 + math.exp(-s))),
          ("(sum(k) A[m, k] * B[n, k]) / (exp(-(sum(k) A[m, k] * B[n, k])) + 1)", lambda s, u, v, k: s / (1 + math.exp(-s)))]

@@ -362,7 +362,7 @@ ANSWERS = [("Y[r, c] = X[r, c] / sqrt(mean(c) X[r, c] * X[r, c] + 0.001) * g[c]"
            ("Y[t, d] = sum(e) G[t, e] * X[e, t, d]", "t=64,e=8,d=64", ["--check"], 0, "all 4096 values proven"),
            ("Q[b, h, s, d] = sum(k) X[b, s, k] * W[h, d, k]", "b=2,h=4,s=16,d=16,k=64", ["--check"], 0, "all 2048 values proven"),
            ("Y[b, s, o] = sum(h, d) A[b, h, s, d] * W[o, h, d]", "b=2,h=4,s=16,d=16,o=64", [], 1, "stands apart from its kind"),
-           ("D[m, n] = a[m] + e[n] + (sum(k) A[m, k] * B[n, k])", "m=8,n=8,k=64", ["--dtype=i8"], 1, "begin with the sum"),
+           ("D[m, n] = max(a[m], e[n]) + (sum(k) A[m, k] * B[n, k])", "m=8,n=8,k=64", ["--dtype=i8"], 1, "begin with the sum"),
            ("Y[r, c] = X[r + c, c]", "r=8,c=8", [], 1, "axis `c` stands here twice"),
            ("Y[r] = sum(c) X[r + c]", "r=8,c=8", [], 1, "E-TUNE-LAYOUT"), ("O[r, n] = sum(c) (softmax(c) (sum(k) A[k, r] * B[c, k]) * V[c, n])", "r=8,n=8,k=64,c=64", [], 1, "not turned here"),
            ("P[r, c] = softmax(c) (sum(k) A[r, k] * B[c, k])", "r=8,c=64,k=64", ["--dtype=i16"], 1, "does not multiply here"), ("Y[r] = 3", "r=8", [], 1, "stands in no operand"),
