@@ -7,29 +7,31 @@
 
 static const block_set *const sets[] = {
 #if defined(__x86_64__)
-    &block_tiles_int,   &block_dot_int,    &block_pairs_float, &block_fused_float, &block_avx512_float,
-    &block_avx512_int,  &block_avx2_fused, &block_avx2_float,  &block_lanes_int,   &block_avx2_int,
+    &block_tiles_int,        &block_lanes_dot_int, &block_dot_int,    &block_pairs_float, &block_fused_float, &block_avx512_float,
+    &block_lanes_avx512_int, &block_avx512_int,    &block_avx2_fused, &block_avx2_float,  &block_lanes_int,   &block_avx2_int,
 #endif
-    &block_plain_float, &block_plain_int,
+    &block_plain_float,      &block_plain_int,
 };
 
-static const block_set *find(cpu_level most, bool is_float, int64_t column_lanes, bool safe, bool whole)
+static const block_set *find(const block_choice *c, bool safe, bool whole)
 {
-    for (size_t i = 0; i < sizeof sets / sizeof *sets; i++)
-        if (sets[i]->level <= most && sets[i]->is_float == is_float && cpu_has(sets[i]->level, is_float) &&
-            (!safe || !block_in_range(sets[i]->format)) && (whole || !sets[i]->whole) && column_lanes >= sets[i]->column_lanes)
-            return sets[i];
+    for (size_t i = 0; i < sizeof sets / sizeof *sets; i++) {
+        const block_set *s = sets[i];
+        if (s->level <= c->most && s->is_float == c->is_float && cpu_has(s->level, s->is_float) && (!safe || !block_in_range(s->format)) &&
+            (whole || !s->whole) && c->column_lanes >= s->column_lanes && c->packets >= s->least_packets)
+            return s;
+    }
     return NULL;
 }
 
-const block_set *block_set_safe(cpu_level most, bool is_float, int64_t column_lanes)
+const block_set *block_set_safe(const block_choice *c)
 {
-    return find(most, is_float, column_lanes, true, false);
+    return find(c, true, false);
 }
 
-const block_set *block_set_fast(cpu_level most, bool is_float, int64_t column_lanes, bool whole)
+const block_set *block_set_fast(const block_choice *c)
 {
-    return find(most, is_float, column_lanes, false, whole);
+    return find(c, false, c->whole);
 }
 
 /* --- operands as words ----------------------------------------------------------------------------------- */

@@ -2,10 +2,10 @@
  *
  * The one idea: a vector holds outputs, never lanes of one sum, so every output keeps the order of sums that
  * docs/numerics.md gives it. The outputs of a vector are the Rows times a group of packets that meet the same
- * weights: element Row * group + packet. Weights therefore stand as [word][vector], each repeated for the
- * group, and the group's packets as [word][packet], which one load spreads over the vector. Sets that take
- * packets as they lie (block_pairs.c, block_tiles.c) have the weights of a word once for each Row; the element of a tile is packet * Rows +
- * Row. Sums of integers have no order, so that block_lanes.c has lanes of one sum in a vector, and takes weights as they lie, too.
+ * weights: element Row * group + packet; as cells, packet after packet, their Rows follow each other. Weights therefore stand as
+ * [word][vector], each repeated for the group, and the group's packets as [word][packet], which one load spreads over the vector. Sets that
+ * take packets as they lie (block_pairs.c, block_tiles.c) have the weights of a word once for each Row. Sums of integers have no order, so
+ * that block_lanes.h has lanes of one sum in a vector, and takes weights as they lie, too.
  *
  * A word is 32 bits of a packet: one f32 lane, two i16 lanes, or four i8 lanes. */
 #ifndef VISA_RUNTIME_FAST_BLOCK_H
@@ -49,8 +49,8 @@ typedef struct block_run {
     const block_step *steps;
     int64_t step_count;
     int64_t columns, column_words;
-    block_word *cells;       /* [vector][column][vector's words] */
-    const block_word *start; /* [column][vector's words]: where sums begin */
+    block_word *cells;       /* [vector][column][packet][Row] */
+    const block_word *start; /* [column][packet][Row]: where sums begin */
     bool fresh;              /* the cells hold nothing yet */
     bool near;               /* the packets were read just before */
     int64_t runs;            /* for sets that take runs: how many times the kernel's vectors, one after the other */
@@ -82,13 +82,13 @@ typedef struct block_set {
     bool is_float;
     block_format format;
     unsigned vector;      /* words, with tiles the most */
-    unsigned wide;        /* vectors of packets that `many` takes at once */
-    block_kernel *one[4]; /* one vector, by the Rows' log2 */
+    unsigned wide[4];     /* vectors of packets that `many` takes at once, by the Rows' log2 */
+    block_kernel *one[4]; /* one vector, the same */
     block_kernel *two[4];
     block_kernel *many[4];
     block_interleave *interleave[4];
     block_repeat *repeat[4];
-    unsigned packets;      /* of a group, whose outputs are packet * Rows + Row; 0: the vector divided by the Rows */
+    unsigned packets;      /* of a group; 0: the vector divided by the Rows */
     bool in_rows;          /* takes packets where they lie, some bytes apart, and the weights of a word once for each Row, */
     bool widens;           /* or repeated for the group after all, as it weaves packets itself, where they stay in the first-level cache, */
     bool alone_in_place;   /* unless each is alone in its group: then it takes them where they lie */
@@ -96,32 +96,38 @@ typedef struct block_set {
     bool weights_in_rows;  /* the same, but each Row's weights after each other, so many words from Row to Row (block_run.row_words) */
     bool in_runs;          /* takes block_run.runs */
     bool whole;            /* only for eight Rows, columns of four lanes or more and lanes that all count */
-    int64_t column_lanes;  /* only for columns of so many lanes or more */
-    block_look *look;      /* in_rows, for values in range: what they are is looked at after the sums */
+    block_kernel *start_many[4]; /* with weights in rows: block_run.start for `many`, as cells; NULL: no kernel asks for it */
+    int64_t column_lanes;        /* only for columns of so many lanes or more, */
+    int64_t least_packets;       /* and where so many packets or more meet the same weights */
+    block_look *look;            /* in_rows, for values in range: what they are is looked at after the sums */
     void (*enter)(int64_t column_words, int64_t rows); /* before and after kernels of a contraction; NULL: nothing to do */
     void (*leave)(void);
 } block_set;
 
-/* The best set up to `most` that this processor has and that may be given any values, for columns of so many lanes; NULL: none. */
-const block_set *block_set_safe(cpu_level most, bool is_float, int64_t column_lanes);
+/* What a set is chosen for. */
+typedef struct block_choice {
+    cpu_level most;
+    bool is_float, whole;
+    int64_t column_lanes, packets; /* of a column; that meet the same weights */
+} block_choice;
+
+/* The best set up to `most` that this processor has and that may be given any values; NULL: none. */
+const block_set *block_set_safe(const block_choice *c);
 /* The same, but perhaps one that needs values in range (block_in_range), or where `whole` says that it may. */
-const block_set *block_set_fast(cpu_level most, bool is_float, int64_t column_lanes, bool whole);
+const block_set *block_set_fast(const block_choice *c);
 
 static inline bool block_in_range(block_format f)
 {
     return f == BLOCK_BF16 || f == BLOCK_BF16_ROWS;
 }
 
-/* The packets that a kernel may fetch ahead at a step: those of the step eight further, or of the vectors after these. Each lies in a
- * stream of its own, which is too short, or one of too many, for a processor to follow it by itself. */
-static inline const block_word *block_ahead(const block_run *r, int64_t step, int64_t wide)
+/* The packets that a kernel may fetch ahead at a step: those of the step so many further, or of the vectors after these, where there are
+ * fewer of the next step of the same number. Each lies in a stream of its own, which is too short, or one of too many, for a processor to
+ * follow it by itself. */
+static inline const block_word *block_ahead(const block_run *r, int64_t step, int64_t further, int64_t wide)
 {
-    enum { STEPS = 8 };
-    int64_t ahead = step + STEPS, last = r->step_count - 1;
-    if (ahead <= last)
-        return r->data + r->steps[ahead].data;
-    ahead -= r->step_count;
-    return r->data + wide * r->data_stride + r->steps[ahead < last ? ahead : last].data;
+    int64_t ahead = step + (further < r->step_count ? further : r->step_count), on = ahead - r->step_count;
+    return on < 0 ? r->data + r->steps[ahead].data : r->data + wide * r->data_stride + r->steps[on].data;
 }
 
 /* Lanes in a word of the format. */
@@ -153,6 +159,7 @@ bool block_range_fits(const block_range *a, const block_range *b);
 /* The sets by level (block_*.c); those of other processors' levels are not linked. */
 extern const block_set block_plain_float, block_plain_int;
 extern const block_set block_avx2_float, block_avx2_fused, block_avx2_int, block_lanes_int;
+extern const block_set block_lanes_avx512_int, block_lanes_dot_int;
 extern const block_set block_avx512_float, block_avx512_int;
 extern const block_set block_fused_float, block_pairs_float, block_dot_int, block_tiles_int;
 

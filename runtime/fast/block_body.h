@@ -466,33 +466,52 @@ INLINE void column_float(const block_run *r, int64_t number, int group, int wide
 
 /* --- the block -------------------------------------------------------------------------------------------- */
 
-INLINE void sums_begin(const block_run *r, int64_t column, int wide, bool is_float, vector_w *sum)
+/* A vector's cells have the Rows of a packet together, a vector the packets of a Row. */
+INLINE vector_w cells_load(const block_word *cells, int group)
 {
-    vector_w start = load(r->start + column * BLOCK_VECTOR);
+    int rows = BLOCK_VECTOR / group;
+    vector_w lanes;
+    for (int i = 0; i < BLOCK_VECTOR; i++)
+        lanes[i] = (block_word)(i % group * rows + i / group);
+    return group == 1 || rows == 1 ? load(cells) : permuted(load(cells), lanes);
+}
+
+INLINE void cells_store(block_word *cells, int group, vector_w sum)
+{
+    int rows = BLOCK_VECTOR / group;
+    vector_w lanes;
+    for (int i = 0; i < BLOCK_VECTOR; i++)
+        lanes[i] = (block_word)(i % rows * group + i / rows);
+    *(vector_at *)cells = group == 1 || rows == 1 ? sum : permuted(sum, lanes);
+}
+
+INLINE void sums_begin(const block_run *r, int64_t column, int group, int wide, bool is_float, vector_w *sum)
+{
+    vector_w start = cells_load(r->start + column * BLOCK_VECTOR, group);
     const block_word *cells = r->cells + column * BLOCK_VECTOR;
     for (int u = 0; u < wide; u++, cells += r->columns * BLOCK_VECTOR) {
         sum[u] = start;
         if (!r->fresh)
-            sum[u] = load(cells);
+            sum[u] = cells_load(cells, group);
         if (!r->fresh && !is_float) /* a float's start is -0.0: adds nothing */
             sum[u] += start;
     }
 }
 
-INLINE void sums_end(const block_run *r, int64_t column, int wide, const vector_w *sum)
+INLINE void sums_end(const block_run *r, int64_t column, int group, int wide, const vector_w *sum)
 {
     block_word *cells = r->cells + column * BLOCK_VECTOR;
     for (int u = 0; u < wide; u++, cells += r->columns * BLOCK_VECTOR)
-        *(vector_at *)cells = sum[u];
+        cells_store(cells, group, sum[u]);
 }
 
 /* column_sums(r, column, group, wide, sum) adds the steps of a column to its sums. */
 #define BLOCK_COLUMNS(r, column_sums, group, wide, is_float) \
     for (int64_t c = 0; c < (r)->columns; c++) { \
         vector_w sum[BLOCK_MOST_WIDE]; \
-        sums_begin(r, c, wide, is_float, sum); \
+        sums_begin(r, c, group, wide, is_float, sum); \
         column_sums(r, c, group, wide, sum); \
-        sums_end(r, c, wide, sum); \
+        sums_end(r, c, group, wide, sum); \
     }
 
 #if BLOCK_WIDENS
@@ -563,7 +582,12 @@ INLINE void pieces_widen(pieces *p, const block_run *r, int group, int wide)
 #define BLOCK_KERNEL(name, column_sums, group, wide, is_float) \
     static void name(const block_run *r) \
     { \
-        BLOCK_COLUMNS(r, column_sums, group, wide, is_float) \
+        block_run run = *r; \
+        for (int64_t i = 0; i < r->runs; i++) { \
+            BLOCK_COLUMNS(&run, column_sums, group, wide, is_float) \
+            run.data += (wide)*run.data_stride; \
+            run.cells += (wide)*run.columns * BLOCK_VECTOR; \
+        } \
     }
 #endif
 
@@ -593,13 +617,14 @@ INLINE void pieces_widen(pieces *p, const block_run *r, int group, int wide)
         is_float_, \
         format_, \
         BLOCK_VECTOR, \
-        BLOCK_WIDE, \
+        {BLOCK_WIDE, BLOCK_WIDE, BLOCK_WIDE, BLOCK_WIDE}, \
         {one_##kind##_16, one_##kind##_8, one_##kind##_4, one_##kind##_2}, \
         {two_##kind##_16, two_##kind##_8, two_##kind##_4, two_##kind##_2}, \
         {many_##kind##_16, many_##kind##_8, many_##kind##_4, many_##kind##_2}, \
         BLOCK_INTERLEAVES(interleave_16, interleave_8, interleave_4, interleave_2), \
         {repeat_16, repeat_8, repeat_4, repeat_2}, \
         .in_rows = false, \
+        .in_runs = true, \
     };
 BLOCK_PACK(2)
 BLOCK_PACK(4)
@@ -616,7 +641,7 @@ BLOCK_PACK(16)
         is_float_, \
         format_, \
         BLOCK_VECTOR, \
-        BLOCK_WIDE, \
+        {BLOCK_WIDE, BLOCK_WIDE, BLOCK_WIDE, BLOCK_WIDE}, \
         {one_##kind##_8, one_##kind##_4, one_##kind##_2, one_##kind##_1}, \
         {two_##kind##_8, two_##kind##_4, two_##kind##_2, two_##kind##_1}, \
         {BLOCK_MANY(kind, 8), BLOCK_MANY(kind, 4), BLOCK_MANY(kind, 2), BLOCK_MANY(kind, 1)}, \
@@ -624,7 +649,7 @@ BLOCK_PACK(16)
         {repeat_8, repeat_4, repeat_2, repeat_1}, \
         .in_rows = BLOCK_WIDENS, \
         .widens = BLOCK_WIDENS, \
-        .in_runs = BLOCK_WIDENS, \
+        .in_runs = true, \
         .alone_in_place = BLOCK_WORD_VECTORS > 1, \
         .word_vectors = BLOCK_WORD_VECTORS, \
         .look = BLOCK_LOOK, \

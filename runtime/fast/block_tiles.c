@@ -11,6 +11,7 @@
 #define INLINE static inline __attribute__((always_inline))
 
 enum { PACKETS = 16, MOST_WORDS = 16 /* of a tile's row */, MOST_ROWS = 8, WIDE = 4, SUMS = 0, WEIGHTS = 4, DATA = 5, TILES = 8 };
+enum { AHEAD_STEPS = 8, LEAST_PACKETS = 4 /* fewer, and two units of VPDPBUSD multiply as much */ };
 
 typedef struct tile_config {
     uint8_t palette, first_row, reserved[14];
@@ -103,7 +104,7 @@ INLINE const block_word *next_words(tile_place *p)
         return NULL;
     const block_step *s = &r->steps[p->step];
     int64_t first = p->column * r->column_words + p->word;
-    p->ahead = block_ahead(r, p->step, p->wide) + first;
+    p->ahead = block_ahead(r, p->step, AHEAD_STEPS, p->wide) + first;
     _tile_loadd(4, weights_at(r, s, first, p->words, p->masked), r->rows * 4);
     p->word += p->words;
     if (p->word == r->column_words) {
@@ -224,7 +225,8 @@ const block_set block_tiles_int = {
     .vector = PACKETS * MOST_ROWS,
     .packets = PACKETS,
     .in_rows = true,
-    .wide = WIDE,
+    .wide = {WIDE, WIDE, WIDE, WIDE},
+    .least_packets = LEAST_PACKETS,
     .one = {tiles_1, tiles_1, tiles_1, tiles_1},
     .two = {tiles_2, tiles_2, tiles_2, tiles_2},
     .many = {tiles_4, tiles_4, tiles_4, tiles_4},

@@ -13,6 +13,19 @@ enum {
     MASK_LANES = 256,
 };
 
+/* --- loops ------------------------------------------------------------------------------------------------ */
+
+typedef enum loop_class { LOOP_SHARED, LOOP_TILE, LOOP_PAIR, LOOP_REDUCED } loop_class;
+
+static loop_class class_of(const nest_loop *l)
+{
+    if (l->reduced)
+        return LOOP_REDUCED;
+    if (l->packets == 0)
+        return LOOP_TILE;
+    return l->weights == 0 ? LOOP_SHARED : LOOP_PAIR;
+}
+
 /* --- forms: a set of kernels and the words it takes ------------------------------------------------------- */
 
 /* Each Row's weights one after the other: in the register file, where they stand as kernels want them, else in a copy. */
@@ -38,8 +51,6 @@ static bool form_plan(blocks_form *f, const block_set *set, const contraction *k
     f->weight_words = set->weights_in_rows ? 1 : set->in_rows && !set->widens ? k->rows : set->vector * larger(set->word_vectors, 1);
     f->in_room = set->widens && !(set->alone_in_place && f->group == 1);
     rows_plan(f, &k->weights);
-    f->cell_row = set->packets ? 1 : f->group;
-    f->cell_packet = f->cell_row == 1 ? k->rows : 1; /* where outputs have their Rows together, they follow each other */
     int64_t bytes;
     return column_lanes >= leaf_lanes && k->weights.reads > 0 &&
            !__builtin_mul_overflow(k->weights.reads, f->words * f->weight_words * (int64_t)sizeof(block_word), &bytes) &&
@@ -49,12 +60,15 @@ static bool form_plan(blocks_form *f, const block_set *set, const contraction *k
 static bool forms_plan(blocks *p, cpu_level most)
 {
     const contraction *k = p->contraction;
-    bool whole = k->rows == 8 && k->tree.depth >= 2 && k->masks.count == 0;
-    for (unsigned i = 0; i < p->nest.count; i++) /* packets that meet several groups of Rows are better widened once */
-        whole &= p->nest.loops[i].reduced || p->nest.loops[i].packets > 0 || p->nest.loops[i].size == 1;
-    int64_t column_lanes = INT64_C(1) << k->tree.depth;
-    const block_set *fast = block_set_fast(most, p->is_float, column_lanes, whole);
-    const block_set *safe = block_set_safe(most, p->is_float, column_lanes);
+    block_choice c = {.most = most, .is_float = p->is_float, .column_lanes = INT64_C(1) << k->tree.depth, .packets = 1};
+    c.whole = k->rows == 8 && k->tree.depth >= 2 && k->masks.count == 0;
+    for (unsigned i = 0; i < p->nest.count; i++) {
+        const nest_loop *l = &p->nest.loops[i];
+        c.whole &= l->reduced || l->packets > 0 || l->size == 1; /* packets that meet several groups of Rows are better widened once */
+        if (class_of(l) == LOOP_SHARED)
+            c.packets *= l->size;
+    }
+    const block_set *fast = block_set_fast(&c), *safe = block_set_safe(&c);
     if (!fast || !safe || k->rows > 8)
         return false;
     if (fast->vector != safe->vector) /* both work on the same sums */
@@ -85,17 +99,6 @@ typedef struct region_loops {
 static int64_t loop_size(const region_loops *l, unsigned i)
 {
     return i == l->level ? l->chunk : l->nest->loops[i].size;
-}
-
-typedef enum loop_class { LOOP_SHARED, LOOP_TILE, LOOP_PAIR, LOOP_REDUCED } loop_class;
-
-static loop_class class_of(const nest_loop *l)
-{
-    if (l->reduced)
-        return LOOP_REDUCED;
-    if (l->packets == 0)
-        return LOOP_TILE;
-    return l->weights == 0 ? LOOP_SHARED : LOOP_PAIR;
 }
 
 /* Every iteration of the loops of a class, in the nest's order. */
@@ -167,7 +170,7 @@ static bool emit_make(blocks_region *g, const region_loops *l, const blocks_form
         int64_t shared = number[LOOP_SHARED], v = shared / f->group, packet = shared - blocks_vector_begin(g, f, v);
         int64_t vector = (number[LOOP_PAIR] * g->tiles.count + number[LOOP_TILE]) * blocks_shared_vectors(g, f) + v;
         g->emit[n] = vector * f->group + packet;
-        g->cells[n] = vector * columns * f->outputs + packet * f->cell_packet;
+        g->cells[n] = vector * columns * f->outputs + packet * (f->outputs / f->group);
     }
     return g->emit && g->cells;
 }

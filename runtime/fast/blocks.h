@@ -48,12 +48,11 @@ typedef struct blocks_form {
     int64_t packet_words;        /* all words of a packet */
     int64_t word_bytes;          /* before packing */
     int64_t group;
-    int64_t outputs;               /* of a group: words of a column's cells */
-    int64_t weight_words;          /* of a packed word of the weights */
-    bool in_room;                  /* block_set.widens: kernels weave its packets */
-    int64_t row_words;             /* block_set.weights_in_rows: from one Row's weights to the next */
-    bool in_file;                  /* and they are read in the register file itself */
-    int64_t cell_row, cell_packet; /* words from one Row's or packet's output to the next */
+    int64_t outputs;      /* of a group: words of a column's cells */
+    int64_t weight_words; /* of a packed word of the weights */
+    bool in_room;         /* block_set.widens: kernels weave its packets */
+    int64_t row_words;    /* block_set.weights_in_rows: from one Row's weights to the next */
+    bool in_file;         /* and they are read in the register file itself */
 } blocks_form;
 
 enum { BLOCKS_FAST, BLOCKS_SAFE, BLOCKS_FORMS };

@@ -522,6 +522,7 @@ static void start_biased(const blocks *p, blocks_run *r, const sum_place *s, blo
                        .column_words = f->column_words,
                        .cells = start,
                        .start = zero,
+                       .runs = 1,
                        .fresh = i == 0};
         f->set->one[p->rows_log2](&k);
     }
@@ -529,9 +530,26 @@ static void start_biased(const blocks *p, blocks_run *r, const sum_place *s, blo
         start[i] = r->step_count ? -start[i] : 0;
 }
 
-static const block_word *start_of(const blocks *p, blocks_run *r, const sum_place *s)
+/* The same where kernels for many vectors alone ask for it. */
+static void start_many(const blocks *p, const blocks_run *r, const sum_place *s, block_word *start)
 {
     const blocks_form *f = &p->forms[s->form];
+    block_run k = {.weights = weights_of(p, r, s),
+                   .row_words = f->row_words,
+                   .steps = r->steps,
+                   .step_count = r->step_count,
+                   .columns = p->contraction->tree.columns,
+                   .column_words = f->column_words,
+                   .cells = start};
+    f->set->start_many[p->rows_log2](&k);
+}
+
+/* What the sums of `vectors` vectors begin with; NULL: nothing that their kernel asks for. */
+static const block_word *start_of(const blocks *p, blocks_run *r, const sum_place *s, int64_t vectors)
+{
+    const blocks_form *f = &p->forms[s->form];
+    if (f->set->weights_in_rows && (vectors <= 2 || !f->set->start_many[p->rows_log2]))
+        return NULL;
     int64_t place = s->pair * r->region->tiles.count + s->tile, count = p->contraction->tree.columns * f->outputs;
     block_word *start = r->start + place * count;
     if (r->start_version[place] == r->version)
@@ -539,6 +557,8 @@ static const block_word *start_of(const blocks *p, blocks_run *r, const sum_plac
     r->start_version[place] = r->version;
     if (f->set->format == BLOCK_I8X4)
         start_biased(p, r, s, start);
+    else if (f->set->start_many[p->rows_log2])
+        start_many(p, r, s, start);
     else
         for (int64_t i = 0; i < count; i++)
             start[i] = p->is_float ? UINT32_C(0x80000000) : 0;
@@ -569,10 +589,10 @@ static void sum_run(const blocks *p, blocks_run *r, const sum_place *s, int64_t 
                    .columns = p->contraction->tree.columns,
                    .column_words = f->column_words,
                    .cells = cells,
-                   .start = start_of(p, r, s),
+                   .start = start_of(p, r, s, count),
                    .fresh = r->fresh,
                    .near = s->tile > 0,
-                   .runs = count > f->set->wide ? count / f->set->wide : 1,
+                   .runs = larger(count / f->set->wide[p->rows_log2], 1),
                    .room = r->room,
                    .held = r->room_data == r->data + at && r->room_version == r->version && r->room_vectors == count};
     r->room_data = k.runs == 1 ? k.data : NULL;
@@ -602,7 +622,7 @@ static void mask_sums(const blocks *p, const blocks_run *r, const sum_place *s, 
 static int64_t cell_at(const blocks *p, const blocks_form *f, int64_t number)
 {
     int64_t rows = p->contraction->rows;
-    return number / rows * f->outputs + number % rows * f->cell_row;
+    return number / rows * f->outputs + number % rows;
 }
 
 /* A vector whose packets differ in their masks: once for each packet, of which only its own sums are kept. */
@@ -620,7 +640,7 @@ static void sum_apart(const blocks *p, blocks_run *r, const sum_place *s)
         sum_run(p, r, s, 1, mine);
         seen_add(p, r, s, g, 1);
         for (int64_t i = 0; i < p->contraction->tree.columns * p->contraction->rows; i++) {
-            int64_t at = cell_at(p, f, i) + g * f->cell_packet;
+            int64_t at = cell_at(p, f, i) + g * p->contraction->rows;
             cells[at] = mine[at];
         }
     }
@@ -657,7 +677,7 @@ static bool sum_together(const blocks *p, blocks_run *r, const sum_place *s, int
  * from memory once; where packets are woven, there is room for those of one product. */
 static int64_t vectors_at_once(const blocks *p, const blocks_region *g, const blocks_form *f, int64_t left)
 {
-    int64_t wide = f->set->wide, near = left;
+    int64_t wide = f->set->wide[p->rows_log2], near = left;
     if (left < wide)
         return left >= 2 ? 2 : 1;
     if (!f->set->in_runs || p->kept_masks)
@@ -796,12 +816,11 @@ static const block_word *box_cells(const blocks *p, const blocks_run *r)
 int64_t blocks_beats(const blocks *p, const blocks_run *r, int64_t number, int64_t most, const stream_word **words)
 {
     const contraction *k = p->contraction;
-    const blocks_form *f = &p->forms[BLOCKS_FAST];
-    if (k->tree.columns > 1 || f->cell_row != 1 || k->masks.count > 0)
+    if (k->tree.columns > 1 || k->masks.count > 0)
         return 0;
     const blocks_region *g = r->region;
     int64_t n = 1, first = g->cells[number];
-    while (n < most && number + n < g->emit_count && g->cells[number + n] == first + n * f->cell_packet)
+    while (n < most && number + n < g->emit_count && g->cells[number + n] == first + n * k->rows)
         n++;
     *words = box_cells(p, r) + first;
     return n;
@@ -814,6 +833,6 @@ uint64_t blocks_words(const blocks *p, const blocks_run *r, int64_t number, stre
     const block_word *cells = box_cells(p, r) + r->region->cells[number];
     for (int64_t i = 0; i < k->tree.columns; i++)
         for (int64_t row = 0; row < k->rows; row++)
-            words[i * k->rows + row] = cells[i * f->outputs + row * f->cell_row];
+            words[i * k->rows + row] = cells[i * f->outputs + row];
     return k->masks.count ? r->seen[r->box * p->box_vectors * f->group + r->region->emit[number]] : ~UINT64_C(0);
 }

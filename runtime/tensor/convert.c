@@ -73,8 +73,8 @@ convert_lanes *convert_operand_portable(dtype from)
     return operand_base(from);
 }
 
-#define CONVERT_RUN(name, from_type, to_type, conversion) \
-    static void name(unsigned char *to, const unsigned char *from, int64_t elements) \
+#define CONVERT_RUN_AT(name, from_type, to_type, conversion, attribute) \
+    attribute static void name(unsigned char *to, const unsigned char *from, int64_t elements) \
     { \
         for (int64_t i = 0; i < elements; i++) { \
             from_type x; \
@@ -83,6 +83,18 @@ convert_lanes *convert_operand_portable(dtype from)
             memcpy(to + i * (int64_t)sizeof y, &y, sizeof y); \
         } \
     }
+/* A conversion for this processor: the same loop in vectors of 256 bits where there are any. */
+#if defined(__x86_64__)
+#define CONVERT_RUN(name, from_type, to_type, conversion) \
+    CONVERT_RUN_AT(name##_base, from_type, to_type, conversion, ) \
+    CONVERT_RUN_AT(name##_avx2, from_type, to_type, conversion, __attribute__((target("avx2")))) \
+    static void name(unsigned char *to, const unsigned char *from, int64_t elements) \
+    { \
+        (cpu_has(CPU_AVX2, false) ? name##_avx2 : name##_base)(to, from, elements); \
+    }
+#else
+#define CONVERT_RUN(name, from_type, to_type, conversion) CONVERT_RUN_AT(name, from_type, to_type, conversion, )
+#endif
 CONVERT_RUN(convert_I8_I32, int8_t, int32_t, (int32_t))
 CONVERT_RUN(convert_I16_I32, int16_t, int32_t, (int32_t))
 CONVERT_RUN(convert_F8E4M3_F32, uint8_t, float, numeric_f8e4m3_to_f32)
