@@ -7,10 +7,10 @@
 
 static const block_set *const sets[] = {
 #if defined(__x86_64__)
-    &block_tiles_int,        &block_lanes_dot_int, &block_dot_int,    &block_pairs_float, &block_fused_float, &block_avx512_float,
-    &block_lanes_avx512_int, &block_avx512_int,    &block_avx2_fused, &block_avx2_float,  &block_lanes_int,   &block_avx2_int,
+    &block_tiles_int,        &block_lanes_dot_int,   &block_dot_int,    &block_pairs_float, &block_fused_float, &block_avx512_float,
+    &block_lanes_avx512_int, &block_avx512_int,      &block_avx2_fused, &block_avx2_float,  &block_lanes_int,   &block_avx2_int,
 #endif
-    &block_plain_float,      &block_plain_int,
+    &block_plain_float,      &block_lanes_plain_int, &block_plain_int,
 };
 
 static const block_set *find(const block_choice *c, bool safe, bool whole)

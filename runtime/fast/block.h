@@ -157,7 +157,7 @@ block_range block_exponents_range(const block_exponents *seen);
 bool block_range_fits(const block_range *a, const block_range *b);
 
 /* The sets by level (block_*.c); those of other processors' levels are not linked. */
-extern const block_set block_plain_float, block_plain_int;
+extern const block_set block_plain_float, block_plain_int, block_lanes_plain_int;
 extern const block_set block_avx2_float, block_avx2_fused, block_avx2_int, block_lanes_int;
 extern const block_set block_lanes_avx512_int, block_lanes_dot_int;
 extern const block_set block_avx512_float, block_avx512_int;
