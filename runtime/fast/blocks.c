@@ -64,7 +64,6 @@ static bool forms_plan(blocks *p, cpu_level most)
     c.whole = k->rows == 8 && k->tree.depth >= 2 && k->masks.count == 0;
     for (unsigned i = 0; i < p->nest.count; i++) {
         const nest_loop *l = &p->nest.loops[i];
-        c.whole &= l->reduced || l->packets > 0 || l->size == 1; /* packets that meet several groups of Rows are better widened once */
         if (class_of(l) == LOOP_SHARED)
             c.packets *= l->size;
     }
