@@ -468,6 +468,17 @@ def editor(folder):
     server.end()
 
 
+# ---- a check: products that nobody asks for ----
+
+def products(folder):
+    """An operand that lies turned is multiplied first and summed then; of 2^30 products, four bytes each, none has a place in memory."""
+    kernel = os.path.join(folder, "products.vm")
+    tune = [os.path.join(visa_tools.bin_dir(), "visac"), "tune", "C[m, n] = sum(k) A[m, k] * B[k, n]", "-D", "m=1024,n=1024,k=1024", "--dtype=i8", "--no-cache", "-o", kernel]
+    check(subprocess.run(tune, env=visa_tools.environment(), check=False).returncode == 0, "no answer")
+    status, said = run("visac", kernel, "--check=numbers")
+    check(status == 0 and "1048576 values agree" in said, status, said[-300:])
+
+
 # ---- JSON files ----
 
 def json_files(folder):
@@ -499,6 +510,7 @@ def main():
     cases = [(f"work: {n}", work, (n,)) for n in light] + [(f"nested: {n}", nested, (n,)) for n in list(NESTED)[::1 if LIMITED else 4]]
     cases += [(f"counted: {n}", counted, (n,)) for n in LONG if LIMITED]
     cases += [(f.__name__, f, ()) for f in (limits, anywhere, memory, cycles, editor, json_files)]
+    cases += [("products", products, ())] if LIMITED else []
     failed = count = 0
     with tempfile.TemporaryDirectory() as folder:
         for name, call, arguments in cases:

@@ -13,11 +13,11 @@ struct expected {
                       those of sums and casts */
     bool machine_order;
     const char *name;
-    parallel_job *building;  /* NULL: it is not built on a thread */
-    bool *is_input;          /* by tensor */
-    uint32_t *sums;          /* by tensor: where its sums are; UINT32_MAX: nowhere */
-    double *roundings;       /* by tensor */
-    unsigned char **tensors; /* by tensor; ours, but for inputs */
+    parallel_job *building;    /* NULL: it is not built on a thread */
+    bool *is_input, *is_asked; /* by tensor; asked: somebody wants its values */
+    uint32_t *sums;            /* by tensor: where its sums are; UINT32_MAX: nowhere */
+    double *roundings;         /* by tensor */
+    unsigned char **tensors;   /* by tensor; ours, but for inputs */
     double **bounds;
 };
 
@@ -193,13 +193,22 @@ static void split_casts(expected *x, const einsum *e, arena *a)
     }
 }
 
-/* ---- build and run ---- */
+/* The tensors whose values somebody asks for. The reference has storage of its own for others, and none where it computes them in passing.
+ */
+static void find_asked(expected *x)
+{
+    for (uint32_t t = 0; t < x->einsum.tensor_count; t++) {
+        x->is_asked[t] |= x->einsum.tensors[t].port >= 0 && !x->is_input[t]; /* sums may have come before */
+        if (x->sums[t] != UINT32_MAX)
+            x->is_asked[x->sums[t]] = true;
+    }
+}
 
 static bool make_storage(expected *x, diag_list *diags)
 {
     const einsum *e = &x->einsum;
     for (uint32_t t = 0; t < e->tensor_count; t++) {
-        if (x->is_input[t])
+        if (!x->is_asked[t])
             continue;
         int64_t bytes = reference_tensor_bytes(e, t), elements = einsum_tensor_elements(e, t);
         x->tensors[t] = bytes < 0 ? NULL : calloc((size_t)bytes + 1, 1);
@@ -211,6 +220,8 @@ static bool make_storage(expected *x, diag_list *diags)
     }
     return true;
 }
+
+/* ---- build and run ---- */
 
 static void build(expected *x, diag_list *diags)
 {
@@ -240,6 +251,7 @@ static expected *expected_new(const einsum *e, const bool *is_input, const char 
                     .machine_order = machine_order,
                     .name = name,
                     .is_input = ARENA_ARRAY(a, bool, most),
+                    .is_asked = ARENA_ARRAY(a, bool, most),
                     .sums = ARENA_ARRAY(a, uint32_t, most),
                     .roundings = ARENA_ARRAY(a, double, most),
                     .tensors = ARENA_ARRAY(a, unsigned char *, most),
@@ -249,6 +261,7 @@ static expected *expected_new(const einsum *e, const bool *is_input, const char 
         x->sums[t] = UINT32_MAX;
     if (!machine_order)
         split_casts(x, e, a);
+    find_asked(x);
     return x;
 }
 
