@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "runtime/engine/transpose.h"
 #include "runtime/field/engine.h"
 #include "runtime/field/product.h"
 #include "runtime/field/slab.h"
@@ -379,6 +380,79 @@ START_TEST(addresses_apart_are_followed_to_their_last_positions)
 }
 END_TEST
 
+/* A stage whose elements are their own numbers. */
+static void read_numbers(field_stage_run *r, int64_t first, int64_t count, field_value *out)
+{
+    (void)r;
+    for (int64_t i = 0; i < count; i++)
+        out[i] = (field_value)(first + i);
+}
+
+/* A transpose whose elements may be asked for by list, and what they are asked of. */
+typedef struct turned {
+    field_stage numbers;
+    stage_type types[2];
+    transpose plan;
+    stage stages[2];
+    fault fault;
+    field_machine machine;
+    field_run run;
+    field_stage_run runs[2];
+} turned;
+
+static void turned_draw(turned *t)
+{
+    static const int64_t sizes[] = {1, 2, 4, 8, 16, 32};
+    *t = (turned){.numbers = {.read = read_numbers}};
+    int64_t flit = sizes[3 + draw(3)];
+    t->plan = (transpose){.bits = (unsigned)(256 / flit), .flit_bytes = 32, .packets_per_col = sizes[draw(3)]};
+    t->plan.valid = flit / sizes[draw(3)];
+    t->plan.in_rows = draw(2) ? flit : (int64_t)draw((uint64_t)flit) + 1;
+    t->plan.out_rows = (int64_t)draw((uint64_t)(t->plan.valid * t->plan.packets_per_col)) + 1;
+    t->plan.block_flits = t->plan.in_rows * t->plan.packets_per_col;
+    t->types[0].field = &t->numbers;
+    t->types[1] = stage_transpose;
+    for (int i = 0; i < 2; i++)
+        t->stages[i] = (stage){.type = &t->types[i], .plan = &t->plan};
+    t->machine.trace = (struct field_trace *)t; /* there is one, which nobody looks into */
+    t->run = (field_run){.machine = &t->machine, .fault = &t->fault};
+    t->runs[0] = (field_stage_run){.stage = &t->stages[0], .run = &t->run};
+    t->runs[1] = (field_stage_run){.stage = &t->stages[1], .run = &t->run, .before = &t->runs[0]};
+}
+
+START_TEST(a_transpose_by_list_is_one_by_one)
+{
+    enum { MOST = 64, BLOCKS = 5 };
+    for (int round = 0; round < suite_rounds(3000); round++) {
+        turned t;
+        turned_draw(&t);
+        const field_stage *type = t.runs[1].stage->type->field;
+        int64_t flit = 256 / t.plan.bits, block = flit * t.plan.out_rows, all = BLOCKS * block, total = 0;
+        const int64_t steps[] = {1, flit, block, flit * (int64_t)(draw(4) + 1), (int64_t)draw(40) + 1};
+        field_span spans[3];
+        for (int i = 0; i < 3; i++) {
+            int64_t apart = steps[draw(5)], first = (int64_t)draw((uint64_t)(all / flit)) * flit + (int64_t)draw((uint64_t)t.plan.in_rows);
+            int64_t count = (int64_t)draw(MOST) + 1;
+            while (first + (count - 1) * apart >= all) /* the first is inside */
+                count--;
+            for (int64_t j = 0; j < count; j++) /* what lies after the rows is nobody's */
+                if ((first + j * apart) % flit >= t.plan.in_rows)
+                    count = j;
+            spans[i] = (field_span){first, apart, count};
+            total += count;
+        }
+        field_value listed[3 * MOST], alone[3 * MOST], *to = alone;
+        type->read_spans(&t.runs[1], spans, 3, listed);
+        for (int i = 0; i < 3; i++)
+            for (int64_t j = 0; j < spans[i].count; j++)
+                type->read(&t.runs[1], spans[i].first + j * spans[i].apart, 1, to++);
+        for (int64_t i = 0; i < total; i++)
+            ck_assert_msg(listed[i] == alone[i], "round %d: element %lld: %lld, not %lld", round, (long long)i, (long long)listed[i],
+                          (long long)alone[i]);
+    }
+}
+END_TEST
+
 START_TEST(digests_are_those_of_the_standard)
 {
     arena *a = arena_new();
@@ -397,6 +471,6 @@ int main(void)
     suite_tests(tests, arithmetic_is_that_of_residues, products_are_the_same_every_way, words_that_are_mixed_together_are_those_mixed_alone,
                 functions_know_what_order_means, memory_is_a_list_of_cells, copies_are_apart, pieces_of_slabs_are_apart,
                 a_memory_keeps_to_its_budget, a_walk_backwards_is_the_last_position, a_list_of_runs_is_its_numbers,
-                addresses_apart_are_followed_to_their_last_positions, digests_are_those_of_the_standard);
+                addresses_apart_are_followed_to_their_last_positions, a_transpose_by_list_is_one_by_one, digests_are_those_of_the_standard);
     return suite_status("field", tests);
 }
