@@ -7,6 +7,7 @@ TITLE = "from a question to a kernel"
 ROWS = "C[m, n] = sum(k) A[m, k] * B[n, k]"
 TURNED = "C[m, n] = sum(k) A[m, k] * B[k, n]"
 VECTOR = "y[n] = sum(k) x[k] * W[n, k]"
+VECTOR_TURNED = "y[n] = sum(k) x[k] * W[k, n]"
 # Question, sizes, type of operands and of the result ("": that of the sums), cycles of the best that was found by hand: of a sweep of two constants over a
 # template (the first seven), of a kernel that was tuned, of examples/matmul_4096.vm.
 QUESTIONS = [
@@ -19,7 +20,7 @@ QUESTIONS = [
     (TURNED, (1024, 1024, 1024), "bf16", "", None), (TURNED, (2048, 2048, 2048), "bf16", "", None),
     (TURNED, (4096, 4096, 4096), "bf16", "", None),
     (VECTOR, (1, 4096, 4096), "bf16", "", None), (VECTOR, (1, 4096, 4096), "i8", "", None), (VECTOR, (1, 11008, 4096), "bf16", "", None),
-    (VECTOR, (1, 4096, 11008), "bf16", "", None)]
+    (VECTOR, (1, 4096, 11008), "bf16", "", None), (VECTOR_TURNED, (1, 4096, 4096), "bf16", "", None), (VECTOR_TURNED, (1, 11008, 4096), "bf16", "", None)]
 
 
 def first_number(pattern, text):
@@ -37,7 +38,7 @@ def run(bench, section):
             text = file.read()
         seconds = (taken["user"] + taken["system"]) / 1e3
         longest = seconds if sizes == (4096, 4096, 4096) and (longest is None or seconds > longest) else longest
-        what = f"{' × '.join(map(str, sizes))} {dtype}" + (f", result in {out}" if out else "") + (", `B[k, n]`" if question == TURNED else "")
+        what = f"{' × '.join(map(str, sizes))} {dtype}" + (f", result in {out}" if out else "") + (", `B[k, n]`" if question in (TURNED, VECTOR_TURNED) else "")
         rows.append([what, int(first_number(r"// (\d+) cycles", text)), f"{first_number(r'cycles, ([0-9.]+) times', text):.2f}",
                      int(first_number(r"visac tune: (\d+) kernels", text)), seconds, by_hand])
     section["tables"].append(table("answers", ["question", "cycles", "over the bound", "kernels compiled", "processor time, s", "by hand, cycles"], rows))

@@ -304,12 +304,14 @@ static char *check_digits(const einsum *e, uint32_t number, const einsum_stateme
     return NULL;
 }
 
-/* The last place of a window that the statement's digits reach; at least its size when that is beyond 62 bits. */
+/* The last place of a window that the statement's digits of its terms reach; at least its size when that is beyond 62 bits. Digits of its
+ * own are those of any axis: combinations that reach its size do not exist. */
 static int64_t window_reach(const einsum *e, const einsum_statement *s, einsum_side side, uint32_t axis)
 {
     int64_t last = 0;
     for (uint32_t i = 0; i < s->digit_count; i++) {
-        uint64_t weight = einsum_digit_indexes(&s->digits[i], side) ? walk_axis_weight(e, axis, &s->digits[i]) : 0;
+        bool of_terms = s->digits[i].axis != axis && einsum_digit_indexes(&s->digits[i], side);
+        uint64_t weight = of_terms ? walk_axis_weight(e, axis, &s->digits[i]) : 0;
         int64_t more;
         if (weight >= (uint64_t)MAX_COORDINATE || __builtin_mul_overflow((int64_t)weight, s->digits[i].size - 1, &more) ||
             __builtin_add_overflow(last, more, &last) || last >= MAX_COORDINATE)

@@ -113,6 +113,17 @@ int64_t tune_sum_part(const tune_plan *p)
     return p->sum_padded / p->sum_loop;
 }
 
+int64_t tune_sum_of_rows(const tune_plan *p)
+{
+    return p->rows_ahead ? p->sum_padded : tune_sum_part(p);
+}
+
+bool tune_can_come_ahead(const tune_question *q, const tune_plan *p)
+{
+    return p->sum_loop > 1 && p->split[TUNE_ROW].loop == 1 && p->split[TUNE_BATCH].loop == 1 && p->split[TUNE_COLUMN].loop == 1 &&
+           p->columns_outside && !p->rings && p->row_copies == 0 && !tune_lies_turned(q, p, TUNE_ROW) && p->aside[TUNE_ROW] == 0;
+}
+
 static tune_place operand_of(const tune_question *q, tune_role role)
 {
     return role == TUNE_ROW ? q->stream : q->weights;
@@ -365,7 +376,8 @@ bool tune_can_share_columns(const target *t, const tune_question *q, const tune_
 bool tune_can_share_rows(const tune_question *q, const tune_plan *p)
 {
     const tune_split *row = &p->split[TUNE_ROW], *column = &p->split[TUNE_COLUMN];
-    bool comes_once = p->sum_loop == 1 && row->loop == 1 && q->size[TUNE_BATCH] == 1 && (!p->columns_outside || column->loop == 1);
+    bool comes_once =
+        (p->sum_loop == 1 || p->rows_ahead) && row->loop == 1 && q->size[TUNE_BATCH] == 1 && (!p->columns_outside || column->loop == 1);
     return comes_once && !p->rings && !p->spreads && !q->turned[q->stream] && column->slice % p->row_sharers == 0 &&
            p->row_sharers % p->row_parts == 0 && p->sum_padded % (p->row_parts * p->flit) == 0;
 }
@@ -426,10 +438,12 @@ bool tune_plan_complete(const target *t, const tune_question *q, tune_plan *p)
     const tune_split *row = &p->split[TUNE_ROW], *column = &p->split[TUNE_COLUMN];
     if (!tune_plan_begin(t, q, p))
         return false;
+    if (p->rows_ahead && !tune_can_come_ahead(q, p))
+        return false;
     if (p->sums_wait && (q->waiting.count == 0 || p->sum_loop * row->loop * column->loop * p->split[TUNE_BATCH].loop > 1))
         return false;
     int64_t part = tune_sum_part(p), weights = tune_bytes_of(q->type, column->tile * part), tiles = column->tile / p->lanes;
-    int64_t rows = tune_bytes_of(q->type, row->tile / p->ring_rows * part / p->ring_sums),
+    int64_t rows = tune_bytes_of(q->type, row->tile / p->ring_rows * tune_sum_of_rows(p) / p->ring_sums),
             out = tune_bytes_of(q->out_type, row->tile * tiles * p->lanes_kept);
     if (p->extras_once && (column->loop == 1 || tune_pads_inside(column, q->size[TUNE_COLUMN])))
         return false;

@@ -47,6 +47,7 @@ typedef struct tune_plan {
     int64_t row_sharers;    /* neighbours with the same rows, which get them once: some bring a part of the sum each, and the Switch Engine
                                takes these around to all; 1: each gets all */
     int64_t row_parts;      /* those parts */
+    bool rows_ahead;        /* those of all parts of the sum come at once, ahead of the first part */
     bool rows_by_sub;       /* around by the sub context, while main fills the TRF */
     int64_t row_copies;     /* that bring the rows of all iterations before the first is multiplied; 0: each iteration has its own */
     int64_t regroup;        /* slices that exchange rows for columns before the store, 1: none, so that a row's pieces are longer */
@@ -112,8 +113,12 @@ int64_t tune_rows_at_once(const tune_plan *p);
 /* Elements of what is multiplied in a step: one flit of the sum, or two. */
 int64_t tune_packet_of(const target *t, const tune_question *q);
 
-/* Elements of the sum in one of its parts. */
+/* Elements of the sum in one of its parts, and those of a row that are copied together. */
 int64_t tune_sum_part(const tune_plan *p);
+int64_t tune_sum_of_rows(const tune_plan *p);
+
+/* May rows of all parts of the sum come ahead? */
+bool tune_can_come_ahead(const tune_question *q, const tune_plan *p);
 
 /* Padded digits of `size` elements: the tile is what is left for a slice. */
 tune_split tune_split_of(int64_t size, int64_t loop, int64_t cluster, int64_t slice, int64_t tile_multiple);

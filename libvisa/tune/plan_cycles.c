@@ -218,7 +218,7 @@ static copy_slices slices_of_store(const tune_question *q, const tune_plan *p)
 static region region_of_load(const target *t, const tune_question *q, const tune_plan *p, tune_role role)
 {
     int64_t batches = loaded_at_once(q, p, TUNE_BATCH), kept = loaded_at_once(q, p, role) * (role == TUNE_ROW ? tune_rows_at_once(p) : 1),
-            sums = smaller(q->size[TUNE_SUM], tune_sum_part(p));
+            sums = smaller(q->size[TUNE_SUM], role == TUNE_ROW ? tune_sum_of_rows(p) : tune_sum_part(p));
     const tune_split *s = &p->split[role], *row = &p->split[TUNE_ROW], *column = &p->split[TUNE_COLUMN];
     bool again = role == tune_inner_role(p); /* each slice of the outer role goes over all of the inner one */
     region r = {.clusters = s->cluster, .sweeps = again ? p->split[role == TUNE_ROW ? TUNE_COLUMN : TUNE_ROW].slice : 1};
@@ -639,10 +639,10 @@ bool tune_share_rows(const target *t, const tune_question *q, tune_plan *p)
             /* they go around while weights are copied, or come after these, while main fills the TRF */
             int64_t copied = x.row_sharers == 1 ? alone : shared_rows_cycles(t, q, &x),
                     around = tune_pass_cycles(q, MEASURED_PASS, row_sharing_cycles(&x));
-            int64_t cycles = !p->columns_outside ? copied + larger(0, around - weights)
-                             : !p->main_weights  ? copied + around
-                             : p->rows_by_sub    ? larger(copied + around, of.store_weights)
-                                                 : larger(copied, of.store_weights) + around;
+            int64_t cycles = !p->columns_outside || p->rows_ahead ? copied + larger(0, around - weights)
+                             : !p->main_weights                   ? copied + around
+                             : p->rows_by_sub                     ? larger(copied + around, of.store_weights)
+                                                                  : larger(copied, of.store_weights) + around;
             if (cycles < least) {
                 p->row_sharers = x.row_sharers;
                 p->row_parts = x.row_parts;
@@ -676,7 +676,7 @@ int64_t tune_column_sharers(const target *t, const tune_question *q, const tune_
 static void add_copies(const target *t, const tune_question *q, const tune_plan *p, piece_times *x)
 {
     const tune_split *row = &p->split[TUNE_ROW], *column = &p->split[TUNE_COLUMN];
-    int64_t k = p->sum_loop > 1 ? tune_sum_part(p) : tune_sum_in_hbm(q, p), tiles = column->tile / p->lanes, pieces;
+    int64_t k = p->sum_loop > 1 ? tune_sum_of_rows(p) : tune_sum_in_hbm(q, p), tiles = column->tile / p->lanes, pieces;
     bool whole = p->sum_padded == k;
     int64_t part = tune_bytes_of(q->type, p->ring_sums > 1 ? tune_sum_part(p) / p->ring_sums : k);
     int64_t part_of_ring = tune_sum_part(p) / p->ring_sums;
@@ -765,7 +765,7 @@ static int64_t buffers_of(const target *t, const tune_question *q, const tune_pl
     int64_t rows = tune_bytes_of(q->type, row->tile / p->ring_rows * tune_sum_part(p) / p->ring_sums),
             weights = tune_bytes_of(q->type, column->tile * tune_sum_part(p)) / tune_spread_slices(p), out = 4 * row->tile * column->tile;
     int64_t room = t->dm_bytes_per_slice - 2 * weights - 2 * out - (p->sum_loop > 1 ? 2 * out * row->loop : 0);
-    int64_t each = p->columns_outside ? rows : weights;
+    int64_t each = p->columns_outside && !p->rows_ahead ? rows : weights;
     return larger(2, smaller(MOST_BUFFERS, room / larger(1, each)));
 }
 
@@ -786,7 +786,7 @@ static void load(const tune_plan *p, const piece_times *x, int64_t i, int64_t fr
         run_on(dma, free_at, x->bitmaps);
     if (of_part == 0 && p->extras_once)
         run_on(dma, free_at, x->column_extras);
-    bool rows_first = p->row_sharers > 1 && !p->columns_outside; /* so that they go around while weights are copied */
+    bool rows_first = p->rows_ahead || (p->row_sharers > 1 && !p->columns_outside); /* so that they go around while weights are copied */
     if (rows_first)
         all->rows[i] = i == 0 ? run_on(dma, free_at, x->rows) : all->rows[i - 1];
     bool has_weights = is_first || !p->columns_outside;
@@ -828,6 +828,8 @@ static int64_t least_of(const tune_plan *p, const piece_times *x)
     int64_t weights = p->columns_outside ? count / rows : count, row_copies = p->columns_outside ? count : count / columns;
     if (p->row_copies > 0)
         row_copies = batches * p->sum_loop * p->row_copies;
+    if (p->rows_ahead)
+        row_copies = 1;
     int64_t stores = p->results_stay ? 1 : of_sum;
     int64_t dma = x->bitmaps + p->sum_loop * (x->aside_in + x->aside_out) + weights * x->weights +
                   (p->extras_once ? batches : weights) * x->column_extras + row_copies * x->rows + of_sum * x->row_extras +
@@ -877,6 +879,8 @@ void tune_plan_estimate(const target *t, const tune_question *q, int64_t most, t
         }
         if (store_at > 0)
             run_on(&c.dma, store_at, x.store);
+        if (i == 0 && p->rows_ahead && x.turn_rows) /* while the first weights are copied */
+            all.rows[0] = run_on(p->rows_by_sub ? &c.sub : &c.main, all.rows[0], x.turn_rows);
         if (i % inner == 0 || !p->columns_outside) {
             int64_t free_at = i > 0 && fills_trf ? all.multiplied[i - 1] : 0, weights_at = all.weights[i];
             if (x.turn_weights)
@@ -886,7 +890,7 @@ void tune_plan_estimate(const target *t, const tune_question *q, int64_t most, t
             handed_at = x.handed > 0 ? run_on(&c.sub, all.extras[i], x.handed + (i == 0 ? x.bitmaps : 0)) : all.extras[i];
         }
         int64_t rows_at = p->sums_wait ? all.rows[i] : larger(all.rows[i], handed_at);
-        if (x.turn_rows && (p->columns_outside || i % inner == 0))
+        if (x.turn_rows && !p->rows_ahead && (p->columns_outside || i % inner == 0))
             rows_at = run_on(p->row_sharers > 1 && p->rows_by_sub ? &c.sub : &c.main, rows_at, x.turn_rows);
         all.multiplied[i] = result = run_on(&c.main, larger(larger(rows_at, stored_at), sums_at), x.multiply);
         bool has_sums = i + 1 >= of_sum && i + 1 < count;

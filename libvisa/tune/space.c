@@ -39,7 +39,7 @@ unsigned tune_kind_of(const tune_question *q, const tune_plan *p)
            (unsigned)(s[TUNE_ROW].padded != q->size[TUNE_ROW]) << 3 | (unsigned)(s[TUNE_COLUMN].padded != q->size[TUNE_COLUMN]) << 4 |
            (unsigned)(s[TUNE_BATCH].padded != q->size[TUNE_BATCH]) << 5 | (unsigned)(p->ring_sums > 1) << 6 |
            (unsigned)(p->sum_loop > 1) << 7 | (unsigned)p->results_stay << 8 | (unsigned)(p->joined > 1) << 9 |
-           (unsigned)(p->row_copies > 0 || p->sums_wait) << 10 | /* these have loops, those do not */
+           (unsigned)(p->row_copies > 0 || p->sums_wait || p->rows_ahead) << 10 | /* of loops, of none, of parts of the sum */
            (unsigned)(p->aside[TUNE_ROW] + p->aside[TUNE_COLUMN] > 0) << 11 | (unsigned)(p->spreads || shares_rows) << 12 |
            (unsigned)p->closes << 13 | (unsigned)(p->brought > 0) << 14 | (unsigned)(p->handed > 1) << 15 |
            (unsigned)(s[TUNE_ROW].apart || s[TUNE_COLUMN].apart || s[TUNE_BATCH].apart) << 16 |
@@ -138,7 +138,7 @@ static void consider_handings(space *x, const tune_plan *of)
 }
 
 /* Weights for each slice, or for one of those that share them; rows likewise. */
-static void consider(space *x, tune_plan *p)
+static void consider_sharers(space *x, tune_plan *p)
 {
     p->column_sharers = p->row_sharers = p->row_parts = 1;
     consider_handings(x, p);
@@ -152,6 +152,17 @@ static void consider(space *x, tune_plan *p)
         if (tune_share_rows(x->target, x->question, p))
             consider_handings(x, p);
     }
+}
+
+/* Rows with each part of the sum, or those of all parts ahead of the first. */
+static void consider(space *x, tune_plan *p)
+{
+    for (int ahead = 0; ahead < 2; ahead++) {
+        p->rows_ahead = ahead;
+        if (!ahead || tune_can_come_ahead(x->question, p))
+            consider_sharers(x, p);
+    }
+    p->rows_ahead = false;
 }
 
 /* How what slices share gets to them: copies for each, rows around rings, or weights around rings. */

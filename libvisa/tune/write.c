@@ -360,9 +360,9 @@ static const char *operand_element(const writer *w, tune_role role, const char *
 /* The tensor in HBM that copies of an operand take, with their tiles. */
 static const char *operand_source(const writer *w, tune_role role, bool of_tile)
 {
-    bool is_aside = w->p->aside[role] > 0, rows = role == TUNE_ROW;
+    bool is_aside = w->p->aside[role] > 0, rows = role == TUNE_ROW, of_part = !is_aside && !(rows && w->p->rows_ahead);
     return arena_printf(w->a, "%s%s", is_aside ? aside_name(role) : port_name(w, rows ? w->q->stream : w->q->weights),
-                        tiles(w, true, rows && of_tile, !rows && of_tile, !is_aside, ".view()"));
+                        tiles(w, true, rows && of_tile, !rows && of_tile, of_part, ".view()"));
 }
 
 static const char *weights_why(const writer *w)
@@ -586,7 +586,8 @@ static void write_all_rows(writer *w)
 static const char *rows_why(const writer *w)
 {
     const tune_plan *p = w->p;
-    const char *ahead = p->row_copies == 0 ? ""
+    const char *ahead = p->rows_ahead        ? ", of all parts of the sum"
+                        : p->row_copies == 0 ? ""
                         : p->row_copies == 1
                             ? arena_printf(w->a, ", of all %" PRId64 " iterations", p->split[TUNE_ROW].loop)
                             : arena_printf(w->a, ", of %" PRId64 " iterations at a time, ahead of them", tune_rows_at_once(p));
@@ -600,7 +601,7 @@ static void write_rows(writer *w)
 {
     const tune_plan *p = w->p;
     const tune_split *row = &p->split[TUNE_ROW];
-    int64_t rest = row->tile / p->ring_rows, part = tune_sum_part(p) / p->ring_sums;
+    int64_t rest = row->tile / p->ring_rows, part = tune_sum_of_rows(p) / p->ring_sums;
     if (p->row_sharers > 1) {
         write_shared_rows(w);
         return;
@@ -643,7 +644,7 @@ static void write_chain(writer *w)
                *packets = summed(w, p->packet, tune_sum_part(p) / p->packet),
                *groups = kept(w, TUNE_COLUMN, p->lanes, column->tile / p->lanes), *lanes = kept(w, TUNE_COLUMN, 1, p->lanes);
     const char *all_rows = TUNE_LIST(w->a, rest_of_rows, around_rows, groups);
-    tune_line(&w->page, "    .begin(rows.view()%s)", p->row_copies > 0 ? tiles(w, false, true, false, false, "") : "");
+    tune_line(&w->page, "    .begin(rows.view()%s)", tiles(w, false, p->row_copies > 0, false, p->rows_ahead, ""));
     tune_line(&w->page, "    .fetch::<m![%s], m![%s]>()", TUNE_LIST(w->a, rest_of_rows, steps), TUNE_LIST(w->a, summed(w, 1, fetched)));
     if (p->rings && p->idle_inside > 1)
         tune_line(&w->page, "    .switch::<Slice, m![%s]>(SwitchConfig::Broadcast1 { slice1: %" PRId64 ", slice0: %" PRId64 " })",
@@ -1216,6 +1217,8 @@ static void write_parts(writer *w)
         write_aside(w, TUNE_COLUMN, ASIDE_FIRST);
         write_aside(w, TUNE_ROW, ASIDE_FIRST);
     }
+    if (w->p->rows_ahead)
+        write_rows(w);
     tune_line(&w->page, "let mut sums: %s = DmTensor::new();", result_type(w, false));
     tune_line(&w->page, "for l in 0..%" PRId64 " {", w->p->sum_loop);
     w->page.depth++;
@@ -1237,7 +1240,7 @@ static void write_parts(writer *w)
         w->page.depth--;
         tune_line(&w->page, "}");
     }
-    if (w->p->row_copies == 0)
+    if (w->p->row_copies == 0 && !w->p->rows_ahead)
         write_rows(w);
     tune_line(&w->page, "if l == 0 {");
     w->page.depth++;

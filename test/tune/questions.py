@@ -175,13 +175,15 @@ def ask(question, sizes, q, budget):
 
 
 # What was found once: more results than any walk over them may follow; a sum that only eleven parts bring into the TRF; an axis whose divisors
-# cannot be looked for one by one; results in i4 of several packets of columns, each with its padding.
+# cannot be looked for one by one; results in i4 of several packets of columns, each with its padding; padded columns in halves, which a reshape
+# gives another name.
 FOUND = [("C[b, h, m] = sum(n) A[b, h, n] * B[m, n]", [("b", 41), ("h", 62), ("m", 11088), ("n", 64)], "i8", "i32", False),
          ("C[b, h] = sum(m, p, n) A[b, h, m, p, n] * B[m, p, n]", [("b", 32), ("h", 2), ("m", 32), ("p", 39), ("n", 33)], "bf16", None, True),
          ("C[m, n] = sum(k) A[m, k] * B[n, k]", [("m", 1000000000), ("n", 8), ("k", 64)], "i8", "i32", False),
          ("C[m, n] = sum(k) A[m, k] * B[n, k]", [("m", 8), ("n", 64), ("k", 8)], "i8", "i4", True),
          ("C[b, m, n] = sum(k) A[b, m, k] * B[b, n, k]", [("b", 3), ("m", 5), ("n", 72), ("k", 130)], "i4", "i4", True),
-         ("O[y, x, f] = sum(r, s, c) I[y + r, x + s, c] * W[f, r, s, c]", [("y", 5), ("x", 4), ("r", 2), ("s", 3), ("c", 24), ("f", 36)], "i8", "i4", True)]
+         ("O[y, x, f] = sum(r, s, c) I[y + r, x + s, c] * W[f, r, s, c]", [("y", 5), ("x", 4), ("r", 2), ("s", 3), ("c", 24), ("f", 36)], "i8", "i4", True),
+         ("C[b, h, m] = sum(p) A[b, p] * B[p, h, m]", [("b", 128), ("h", 21), ("m", 3), ("p", 1)], "f8e5m2", "bf16", True)]
 
 
 class Found:
