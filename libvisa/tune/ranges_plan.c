@@ -3,19 +3,25 @@
 #include "libvisa/tune/folded_plan.h"
 #include "libvisa/tune/machine.h"
 #include "libvisa/tune/plan.h"
+#include "runtime/timing/hbm_address.h"
 #include "support/integer.h"
 #include "support/order.h"
 
 enum { WORD_BYTES = 8, FILL = 9, SUB_ACCESSES = 4 /* of a flit */, MOST_ITERATIONS = 128, ROW_BYTES = 1 << 21 /* of HBM, in all banks */ };
 
-int64_t ranges_slices(const target *t)
+int64_t ranges_slices(const target *t, const ranges_plan *p)
 {
-    return t->clusters_per_chip * t->slices_per_cluster;
+    return t->clusters_per_chip / p->row_clusters * t->slices_per_cluster;
+}
+
+int64_t ranges_rows(const ranges_plan *p)
+{
+    return p->rows / p->row_clusters;
 }
 
 int64_t ranges_width(const target *t, const ranges_plan *p)
 {
-    return p->tile * ranges_slices(t);
+    return p->tile * ranges_slices(t, p);
 }
 
 int64_t ranges_stored(const target *t, const ranges_plan *p)
@@ -25,7 +31,7 @@ int64_t ranges_stored(const target *t, const ranges_plan *p)
 
 int64_t ranges_last(const target *t, const ranges_plan *p)
 {
-    return p->last_tile * ranges_slices(t);
+    return p->last_tile * ranges_slices(t, p);
 }
 
 int64_t ranges_left(const target *t, const tune_question *q, const ranges_plan *p)
@@ -62,75 +68,92 @@ static int64_t results_bytes(const tune_question *q, int64_t results)
 /* Flits that a slice sends of the rows that go around. */
 static int64_t sent_flits(const target *t, const tune_question *q, const ranges_plan *p)
 {
-    return p->rows / p->row_parts * (column_bytes(t, q, 1) / p->sum_parts / t->flit_bytes);
+    return ranges_rows(p) / p->row_parts * (column_bytes(t, q, 1) / p->sum_parts / t->flit_bytes);
 }
 
-/* Rows as all slices have them, with what is padding in the place of parts that nobody brings. */
+/* Rows as all slices have them, with what is padding in the place of parts that nobody brings; and as they come. */
 static int64_t rows_bytes(const target *t, const tune_question *q, const ranges_plan *p)
 {
-    return p->row_parts > 0 ? sent_flits(t, q, p) * t->slices_per_cluster * t->flit_bytes : column_bytes(t, q, p->rows);
+    int64_t sent = p->row_parts > 0 ? sent_flits(t, q, p) * t->flit_bytes : 0;
+    return p->row_parts > 0 ? sent * (1 + t->slices_per_cluster) : column_bytes(t, q, ranges_rows(p));
 }
 
 /* Does it all fit: weights of an iteration in the TRF, two of them in DM with all rows, what waits for its store, and whole rows? */
 static bool fits(const target *t, const tune_question *q, const ranges_plan *p)
 {
-    int64_t waiting = results_bytes(q, p->rows * p->tile * p->iterations), products = results_bytes(q, p->rows * p->tile),
-            whole = p->brings ? results_bytes(q, ranges_stored(t, p) / p->pieces) : 0, brought = p->row_parts > 0 ? rows_bytes(t, q, p) / t->slices_per_cluster : 0,
-            last = p->last_tile > 0 ? results_bytes(q, p->rows * p->last_tile + ranges_last(t, p)) : 0;
-    return column_bytes(t, q, p->tile) <= target_trf_capacity_bytes(t, TRF_FULL) &&
-           2 * column_bytes(t, q, p->tile) + rows_bytes(t, q, p) + brought + 2 * products + waiting + larger(whole, last) <= t->dm_bytes_per_slice;
+    int64_t tile = larger(p->tile, p->last_tile), rows = ranges_rows(p), waiting = results_bytes(q, rows * p->tile * p->iterations),
+            products = results_bytes(q, rows * tile), whole = p->brings ? results_bytes(q, ranges_stored(t, p) / p->pieces) : 0,
+            last = p->last_tile > 0 ? results_bytes(q, rows * p->last_tile + ranges_last(t, p)) : 0;
+    return column_bytes(t, q, tile) <= target_trf_capacity_bytes(t, TRF_FULL) && ranges_last(t, p) <= q->size[TUNE_COLUMN] &&
+           2 * column_bytes(t, q, tile) + rows_bytes(t, q, p) + 2 * products + waiting + larger(whole, last) <= t->dm_bytes_per_slice;
 }
 
-/* A copy that touches so much of HBM: of more than one row of each bank these are switched. */
+/* A copy of so many bytes that lie side by side: of more than one row of each bank these are switched. */
 static int64_t hbm_cycles(const target *t, int64_t bytes)
 {
-    int64_t switched = larger(0, bytes - ROW_BYTES) / (t->hbm_block_bytes * 8 * t->hbm_channels) * t->hbm_row_switch_cycles;
-    return ceil_div(bytes / t->hbm_burst_bytes * t->hbm_burst_millicycles, 1000 * t->hbm_channels) + switched * 7 / 8;
+    int64_t blocks = larger(0, bytes - ROW_BYTES) / (8 * t->hbm_block_bytes * t->hbm_channels);
+    return ceil_div(bytes / t->hbm_burst_bytes * t->hbm_burst_millicycles, 1000 * t->hbm_channels) + blocks * t->hbm_row_switch_cycles * 7 / 8;
 }
 
-static int64_t load_cycles(const target *t, const tune_question *q, int64_t tile)
+static int64_t load_cycles(const target *t, const tune_question *q, const ranges_plan *p, int64_t tile)
 {
     int64_t run = column_bytes(t, q, tile);
-    return t->dma_startup_cycles + larger(hbm_cycles(t, run * ranges_slices(t)), ceil_div(run, t->dmn_bytes_per_cycle) * t->dm_slices_per_dmn);
+    return t->dma_startup_cycles +
+           larger(p->row_clusters * hbm_cycles(t, run * ranges_slices(t, p)), ceil_div(run, t->dmn_bytes_per_cycle) * t->dm_slices_per_dmn);
 }
 
 /* Rows for all slices, and how long the main context takes them around. */
 static int64_t load_rows_cycles(const target *t, const tune_question *q, const ranges_plan *p, int64_t *around)
 {
     *around = p->row_parts > 0 ? FILL + sent_flits(t, q, p) * t->slices_per_cluster : 0;
-    int64_t run = p->row_parts > 0 ? sent_flits(t, q, p) * t->flit_bytes : column_bytes(t, q, p->rows);
-    return t->dma_startup_cycles + ceil_div(run, t->dmn_bytes_per_cycle) * t->dm_slices_per_dmn;
+    int64_t run = p->row_parts > 0 ? sent_flits(t, q, p) * t->flit_bytes : column_bytes(t, q, ranges_rows(p));
+    bool has_rest = p->row_parts > 1 && p->rows != q->size[TUNE_ROW];
+    return (has_rest ? 2 : 1) * t->dma_startup_cycles + ceil_div(run, t->dmn_bytes_per_cycle) * t->dm_slices_per_dmn;
 }
 
-/* Whole rows of so many columns, in pieces of so many bytes: a copy from DM to DM takes turns. */
+/* Whole rows of so many columns, in pieces of a tile for each that exchange: a copy from DM to DM takes turns. */
 static int64_t bring_cycles(const target *t, const tune_question *q, const ranges_plan *p, int64_t columns, int64_t tile, int64_t pieces)
 {
     int64_t run = results_bytes(q, tile * p->exchange), count = ceil_div(q->size[TUNE_ROW] * columns, tile * p->exchange),
             dmns = tune_dmns_of(t) * t->clusters_per_chip, engines = dmns / t->dma_dmns_per_engine,
-            written = smaller(dmns, q->size[TUNE_ROW] * pieces);
-    return t->dma_startup_cycles + larger(2 * (count / engines) * ceil_div(run, t->dma_request_bytes),
-                                          (count / dmns + count / written) * ceil_div(run, t->dmn_bytes_per_cycle));
+            written = smaller(tune_dmns_of(t) * ranges_row_clusters(t, q), q->size[TUNE_ROW] * pieces);
+    bool has_rest = p->rows != q->size[TUNE_ROW] || q->size[TUNE_ROW] % ranges_row_clusters(t, q) != 0;
+    return (has_rest ? 2 : 1) * t->dma_startup_cycles + larger(2 * (count / engines) * ceil_div(run, t->dma_request_bytes),
+                                                               (count / dmns + count / written) * ceil_div(run, t->dmn_bytes_per_cycle));
 }
 
-/* Rows that begin inside of a block of HBM are written in packets of which each has two blocks in part. */
-static int64_t store_cycles(const target *t, const tune_question *q, const ranges_plan *p, int64_t columns, int64_t pieces)
+/* Rows that begin inside of a block of HBM are written in packets, each of which begins and ends inside of one: blocks are written in part,
+ * and the channel that has most of these binds. */
+static int64_t partial_cycles(const target *t, const tune_question *q, int64_t begin, int64_t columns, int64_t pieces)
+{
+    enum { FOLLOWED = 16384 };
+    int64_t block = t->hbm_block_bytes, run = results_bytes(q, columns / pieces), packet = largest_divisor(run, t->dma_packet_max_bytes),
+            pitch = results_bytes(q, q->size[TUNE_COLUMN]), of_row = results_bytes(q, columns) / packet, writes[32] = {0}, most = 0,
+            all = q->size[TUNE_ROW] * of_row, followed = smaller(all, FOLLOWED);
+    for (int64_t i = 0; i < followed; i++) {
+        int64_t from = i / of_row * pitch + results_bytes(q, begin) + i % of_row * packet, to = from + packet;
+        writes[hbm_channel_of(from) & 31] += from % block != 0;
+        writes[hbm_channel_of(to) & 31] += to % block != 0;
+        most = larger(most, larger(writes[hbm_channel_of(from) & 31], writes[hbm_channel_of(to) & 31]));
+    }
+    return most * all / larger(1, followed) * tune_partial_block_cycles(t);
+}
+
+static int64_t store_cycles(const target *t, const tune_question *q, const ranges_plan *p, int64_t begin, int64_t columns, int64_t pieces)
 {
     int64_t bytes = results_bytes(q, columns), rows = q->size[TUNE_ROW], slices = rows * pieces,
             under = ceil_div(slices, smaller(slices, tune_dmns_of(t) * ranges_row_clusters(t, q)));
-    bool is_aligned = rows == 1 || results_bytes(q, q->size[TUNE_COLUMN]) % t->hbm_block_bytes == 0;
-    int64_t partial = is_aligned ? 0 : ceil_div(2 * rows * ceil_div(bytes, t->dma_packet_max_bytes), t->hbm_channels) * tune_partial_block_cycles(t),
-            dmn = p->brings ? under * ceil_div(bytes / pieces, t->dmn_bytes_per_cycle) : 0;
-    return t->dma_startup_cycles + larger(larger(partial * 4 / 3, dmn), hbm_cycles(t, rows * bytes));
+    int64_t partial = partial_cycles(t, q, begin, columns, pieces), dmn = p->brings ? under * ceil_div(bytes / pieces, t->dmn_bytes_per_cycle) : 0;
+    return t->dma_startup_cycles + larger(partial + hbm_cycles(t, rows * bytes), dmn);
 }
 
 /* What the contexts take for an iteration, the longer of both. */
 static int64_t work_cycles(const target *t, const tune_question *q, const ranges_plan *p, int64_t tile)
 {
-    int64_t packets = column_bytes(t, q, 1) / tune_bytes_of(q->type, tune_packet_of(t, q)), flits = tune_bytes_of(q->type, tune_packet_of(t, q)) / t->flit_bytes,
-            groups = ceil_div(tile, t->rows), fill = column_bytes(t, q, tile) / t->flit_bytes,
-            products = FILL + p->rows * packets * larger(flits, groups), out = results_bytes(q, p->rows * tile),
-            packet = smaller(t->flit_bytes, results_bytes(q, tile)),
-            exchange = p->exchange > 1 ? out / packet * larger(p->exchange, packet / WORD_BYTES) : 0;
+    int64_t packet_bytes = tune_bytes_of(q->type, tune_packet_of(t, q)), packets = column_bytes(t, q, 1) / packet_bytes, flits = packet_bytes / t->flit_bytes,
+            groups = ceil_div(tile, t->rows), fill = column_bytes(t, q, tile) / t->flit_bytes, rows = ranges_rows(p),
+            products = FILL + rows * packets * larger(flits, groups), out = results_bytes(q, rows * tile),
+            packet = smaller(t->flit_bytes, results_bytes(q, tile)), exchange = p->exchange > 1 || p->iterations > 1 ? out / packet * larger(p->exchange, packet / WORD_BYTES) : 0;
     bool in_two = 2 * column_bytes(t, q, tile) <= target_trf_capacity_bytes(t, TRF_FULL);
     if (p->main_weights)
         return larger(products + fill, exchange);
@@ -139,41 +162,16 @@ static int64_t work_cycles(const target *t, const tune_question *q, const ranges
 
 static void estimate(const target *t, const tune_question *q, ranges_plan *p)
 {
-    int64_t around, ranges = p->iterations * p->stores, rows = load_rows_cycles(t, q, p, &around), load = load_cycles(t, q, p->tile), work = work_cycles(t, q, p, p->tile), columns = ranges_stored(t, p),
-            left = ranges_left(t, q, p),
-            store = store_cycles(t, q, p, columns, p->pieces) + (p->brings ? bring_cycles(t, q, p, columns, p->tile, p->pieces) : 0),
+    int64_t around, ranges = p->iterations * p->stores, rows = load_rows_cycles(t, q, p, &around), load = load_cycles(t, q, p, p->tile),
+                    work = work_cycles(t, q, p, p->tile), columns = ranges_stored(t, p), left = ranges_left(t, q, p);
+    int64_t store = store_cycles(t, q, p, 0, columns, p->pieces) + (p->brings ? bring_cycles(t, q, p, columns, p->tile, p->pieces) : 0),
             dma = rows + ranges * load + p->stores * store, main = rows + larger(around, load) + ranges * work + store;
-    int64_t last_work = 0;
     if (p->last_tile > 0) {
-        int64_t last_load = load_cycles(t, q, p->last_tile), last_store = bring_cycles(t, q, p, ranges_last(t, p), p->last_tile, 1) + store_cycles(t, q, p, left, 1);
-        last_work = work_cycles(t, q, p, p->last_tile);
-        dma += last_load + last_store;
-        main += last_work + last_store;
+        int64_t last_store = bring_cycles(t, q, p, ranges_last(t, p), p->last_tile, 1) + store_cycles(t, q, p, columns * p->stores, left, 1);
+        dma += load_cycles(t, q, p, p->last_tile) + last_store;
+        main += work_cycles(t, q, p, p->last_tile) + last_store;
     }
-    p->cycles = larger(dma + work / 2, main);
-}
-
-/* How rows come: each slice gets all of them, or brings a part that goes around. */
-static void share_rows(const target *t, const tune_question *q, ranges_plan *p)
-{
-    int64_t all = t->slices_per_cluster, flits = column_bytes(t, q, 1) / t->flit_bytes, least = INT64_MAX, load = load_cycles(t, q, p->tile);
-    bool is_whole = ranges_padded_sum(t, q) == q->size[TUNE_SUM] && p->rows == q->size[TUNE_ROW];
-    ranges_plan best = *p;
-    for (int64_t of_rows = 0; of_rows <= (is_whole ? smaller(all, p->rows) : 0); of_rows = of_rows > 0 ? 2 * of_rows : 1)
-        for (int64_t of_sum = of_rows > 0; of_sum * of_rows <= all; of_sum *= 2) {
-            ranges_plan x = *p;
-            int64_t around;
-            x.row_parts = of_rows;
-            x.sum_parts = of_sum;
-            if (of_rows == 0 || (p->rows % of_rows == 0 && flits % of_sum == 0)) {
-                int64_t cycles = load_rows_cycles(t, q, &x, &around) + larger(0, around - load);
-                best = cycles < least ? x : best;
-                least = smaller(least, cycles);
-            }
-            if (of_rows == 0)
-                break;
-        }
-    *p = best;
+    p->cycles = larger(dma + (p->main_weights ? work / 2 : work), main);
 }
 
 static int by_cycles(const void *a, const void *b)
@@ -184,8 +182,9 @@ static int by_cycles(const void *a, const void *b)
 /* Whole sums of one chip and all its slices, which nothing is done to. */
 static bool is_of_this_form(const target *t, const tune_question *q)
 {
-    return folded_shares_sums(q) && !q->turned[q->stream] && !q->turned[q->weights] && q->operation_count == 0 && q->extra_count == 0 && !q->tensors[TUNE_OUT].is_free &&
-           !tune_is_free(q, TUNE_ROW) && !tune_is_free(q, TUNE_COLUMN) && tune_slices_of(t, q->most_slices) == t->slices_per_cluster && q->axis_text[TUNE_COLUMN] != NULL;
+    return folded_shares_sums(q) && !q->turned[q->stream] && !q->turned[q->weights] && q->operation_count == 0 && q->extra_count == 0 &&
+           !q->tensors[TUNE_OUT].is_free && !tune_is_free(q, TUNE_ROW) && !tune_is_free(q, TUNE_COLUMN) &&
+           tune_slices_of(t, q->most_slices) == t->slices_per_cluster && q->axis_text[TUNE_COLUMN] != NULL;
 }
 
 /* Columns of a slice come in whole words of the result, and fill the Rows where they are more. */
@@ -194,58 +193,91 @@ static bool is_tile(const target *t, const tune_question *q, int64_t tile)
     return results_bytes(q, smaller(tile, t->rows)) % WORD_BYTES == 0 && results_bytes(q, tile) % WORD_BYTES == 0;
 }
 
-/* The fewest columns of a slice that a range of `left` columns has; 0: none. */
-static int64_t last_tile_of(const target *t, const tune_question *q, int64_t left)
+/* The fewest columns of a slice that a range with all that is left has; 0: nothing is left. */
+static int64_t last_tile_of(const target *t, const tune_question *q, const ranges_plan *p)
 {
-    int64_t tile = 1;
-    while (left > 0 && (tile * ranges_slices(t) < left || !is_tile(t, q, tile)))
+    int64_t tile = 1, left = ranges_left(t, q, p);
+    while (left > 0 && (tile * ranges_slices(t, p) < left || !is_tile(t, q, tile)))
         tile *= 2;
     return left > 0 ? tile : 0;
 }
 
-/* May slices write what they have? In whole blocks of HBM, and there is no last range, whose first columns nobody writes. */
+/* May slices write what they have? In whole blocks of HBM. */
 static bool can_write_pieces(const target *t, const tune_question *q, const ranges_plan *p)
 {
     return results_bytes(q, q->size[TUNE_COLUMN]) % t->hbm_block_bytes == 0 && results_bytes(q, p->tile * p->exchange) % t->hbm_block_bytes == 0;
 }
 
-static void consider(const target *t, const tune_question *q, ranges_plan p, ranges_plan *out, size_t *count, size_t most)
+typedef struct found_plans {
+    ranges_plan *of;
+    size_t count, most;
+} found_plans;
+
+/* How results are stored, and who fills the TRF. */
+static void consider_stores(const target *t, const tune_question *q, ranges_plan p, found_plans *out)
 {
     for (int brings = 0; brings <= 1; brings++)
-        for (int by_main = 0; by_main <= 1; by_main++)
-            for (p.pieces = 1; p.pieces <= (brings ? p.iterations : 1) && p.pieces * ranges_row_slices(t, q) <= t->slices_per_cluster; p.pieces++) {
-                p.brings = brings;
+        for (p.pieces = 1; p.pieces <= (brings ? p.iterations : 1); p.pieces++) {
+            p.brings = brings;
+            if (p.iterations % p.pieces != 0 || ranges_row_slices(t, q) * power_of_two_above(p.pieces) > t->slices_per_cluster ||
+                (!brings && !can_write_pieces(t, q, &p)) || !fits(t, q, &p))
+                continue;
+            ranges_plan best = {.cycles = INT64_MAX};
+            for (int by_main = 0; by_main <= 1; by_main++) {
                 p.main_weights = by_main;
-                if (p.iterations % p.pieces != 0 || (!brings && !can_write_pieces(t, q, &p)) || !fits(t, q, &p))
-                    continue;
                 estimate(t, q, &p);
-                order_keep(out, count, most, sizeof p, &p, by_cycles);
+                best = p.cycles < best.cycles ? p : best;
             }
+            order_keep(out->of, &out->count, out->most, sizeof best, &best, by_cycles);
+        }
+}
+
+/* How rows come: each slice gets all of them, or brings a part that goes around. Of these the fastest. */
+static void consider_rows(const target *t, const tune_question *q, ranges_plan p, found_plans *out)
+{
+    enum { MOST_PADDING = 8 }; /* a part of the rows */
+    const int64_t rows = q->size[TUNE_ROW], all = t->slices_per_cluster, flits = column_bytes(t, q, 1) / t->flit_bytes;
+    const bool is_whole = ranges_padded_sum(t, q) == q->size[TUNE_SUM];
+    ranges_plan best = p;
+    int64_t least = INT64_MAX;
+    for (p.row_parts = 0; p.row_parts <= all; p.row_parts = larger(1, 2 * p.row_parts)) {
+        p.rows = round_up(rows, p.row_clusters * larger(p.exchange, larger(1, p.row_parts)));
+        for (p.sum_parts = p.row_parts > 0; p.sum_parts * p.row_parts <= all && flits % larger(1, p.sum_parts) == 0 && (is_whole || p.sum_parts <= 1);
+             p.sum_parts = larger(1, 2 * p.sum_parts)) {
+            int64_t around, load = load_cycles(t, q, &p, p.tile);
+            int64_t cycles = load_rows_cycles(t, q, &p, &around) + larger(0, around - load) + p.iterations * p.stores * work_cycles(t, q, &p, p.tile) / 2;
+            best = cycles < least ? p : best;
+            least = smaller(least, cycles);
+            if (p.row_parts == 0)
+                break;
+        }
+        if (p.rows > rows + rows / MOST_PADDING + p.row_clusters * p.exchange)
+            break;
+    }
+    consider_stores(t, q, best, out);
 }
 
 size_t ranges_plans(const target *t, const tune_question *q, ranges_plan *out, size_t most)
 {
     const int64_t columns = q->size[TUNE_COLUMN], rows = q->size[TUNE_ROW];
-    size_t count = 0;
+    found_plans found = {out, 0, most};
     if (!is_of_this_form(t, q) || rows > t->clusters_per_chip * t->slices_per_cluster)
         return 0;
     ranges_plan p = {0};
-    for (p.tile = 1; p.tile * ranges_slices(t) <= columns && column_bytes(t, q, p.tile) <= target_trf_capacity_bytes(t, TRF_FULL);
-         p.tile = p.tile < t->rows ? 2 * p.tile : p.tile + t->rows) {
-        if (!is_tile(t, q, p.tile))
-            continue;
-        const int64_t ranges = columns / ranges_width(t, &p);
-        for (p.stores = 1; p.stores <= smaller(ranges, MOST_ITERATIONS); p.stores++) {
-            p.iterations = ranges / p.stores;
-            if (p.iterations * p.stores > MOST_ITERATIONS || (ranges - p.iterations * p.stores >= 1))
+    for (p.row_clusters = 1; p.row_clusters <= smaller(rows, t->clusters_per_chip); p.row_clusters *= 2)
+        for (p.tile = 1; ranges_width(t, &p) <= columns && column_bytes(t, q, p.tile) <= target_trf_capacity_bytes(t, TRF_FULL);
+             p.tile = p.tile < t->rows ? 2 * p.tile : p.tile + t->rows) {
+            const int64_t ranges = columns / ranges_width(t, &p);
+            if (!is_tile(t, q, p.tile) || ranges > MOST_ITERATIONS)
                 continue;
-            p.last_tile = last_tile_of(t, q, ranges_left(t, q, &p));
-            for (p.exchange = 1; p.exchange <= smaller(t->switch_blocking_flits, rows > 1 ? 2 * rows - 1 : 1); p.exchange *= 2) {
-                p.rows = round_up(rows, p.exchange);
-                share_rows(t, q, &p);
-                consider(t, q, p, out, &count, most);
+            for (p.stores = 1; p.stores <= ranges; p.stores++) {
+                p.iterations = ranges / p.stores;
+                if (ranges % p.stores != 0)
+                    continue;
+                p.last_tile = last_tile_of(t, q, &p);
+                for (p.exchange = 1; p.exchange <= smaller(t->switch_blocking_flits, 2 * rows - 1); p.exchange *= 2)
+                    consider_rows(t, q, p, &found);
             }
         }
-    }
-    return count;
+    return found.count;
 }

@@ -12,7 +12,8 @@ typedef struct ranges_plan {
     int64_t tile;                 /* columns of a slice in a range; */
     int64_t iterations, stores;   /* ranges whose results are stored together; and how often that is */
     int64_t last_tile;            /* columns of a slice in the last range; 0: nothing is left for one */
-    int64_t rows;                 /* with padding: equal parts for slices that exchange */
+    int64_t row_clusters;         /* of which each has a part of the rows, and all columns; 1: clusters share the columns */
+    int64_t rows;                 /* with padding: equal parts for clusters, for slices that exchange, and for those that bring */
     int64_t exchange;             /* neighbours that exchange rows for columns, so that their pieces are longer; 1: none */
     int64_t row_parts, sum_parts; /* of the rows each slice brings one such part, and all go around; 0: each slice gets all rows */
     bool brings;                  /* a copy from DM to DM makes rows whole before they are stored; false: slices write what they have */
@@ -21,8 +22,9 @@ typedef struct ranges_plan {
     int64_t cycles;               /* as estimated */
 } ranges_plan;
 
-/* Slices of all clusters, which share a range. */
-int64_t ranges_slices(const target *t);
+/* Slices that share a range, of all clusters or of each; rows of a slice. */
+int64_t ranges_slices(const target *t, const ranges_plan *p);
+int64_t ranges_rows(const ranges_plan *p);
 
 /* Columns of a range, of those that are stored together, and of the last range. */
 int64_t ranges_width(const target *t, const ranges_plan *p);

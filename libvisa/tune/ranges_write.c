@@ -34,6 +34,12 @@ static const char *row_digit(const ranges_writer *w, int64_t stride, int64_t cou
     return tune_digit(w->q, TUNE_ROW, w->p->rows, stride, count, w->a);
 }
 
+/* Rows of a slice. */
+static const char *own_rows(const ranges_writer *w)
+{
+    return row_digit(w, 1, ranges_rows(w->p));
+}
+
 static const char *sum_digit(const ranges_writer *w, int64_t stride, int64_t count)
 {
     return tune_digit(w->q, TUNE_SUM, ranges_padded_sum(w->t, w->q), stride, count, w->a);
@@ -56,15 +62,9 @@ static void range_of(const ranges_writer *w, int64_t width, int64_t tile, bool i
     *r = (range){.q = *w->q, .width = width, .tile = tile, .lanes = smaller(tile, w->t->rows), .is_last = is_last};
     r->q.axis_text[TUNE_COLUMN] = arena_printf(w->a, "%s = %" PRId64, w->q->axis_text[TUNE_COLUMN], width);
     r->q.size[TUNE_COLUMN] = width;
-    r->cluster = TUNE_LIST(w->a, digit(w, r, tile * slices, w->t->clusters_per_chip));
+    r->cluster = w->p->row_clusters > 1 ? row_digit(w, ranges_rows(w->p), w->p->row_clusters)
+                                        : TUNE_LIST(w->a, digit(w, r, tile * slices, w->t->clusters_per_chip));
     r->slice = TUNE_LIST(w->a, digit(w, r, tile, slices));
-}
-
-/* Ranges of an iteration, and of what is stored together, end where the same columns do: one has the digits of the other. */
-static void stored_range(const ranges_writer *w, range *r)
-{
-    range_of(w, ranges_stored(w->t, w->p), w->p->tile, false, r);
-    r->cluster = TUNE_LIST(w->a, digit(w, r, w->p->tile * w->t->slices_per_cluster, w->t->clusters_per_chip));
 }
 
 static void begin_step(ranges_writer *w, const range *r, tune_step step, const char *why)
@@ -86,26 +86,27 @@ static void end_step(ranges_writer *w, const range *r, tune_step step)
 static void write_rows(ranges_writer *w)
 {
     const ranges_plan *p = w->p;
-    const int64_t slices = w->t->slices_per_cluster, clusters = w->t->clusters_per_chip, sum = ranges_padded_sum(w->t, w->q),
+    const int64_t slices = w->t->slices_per_cluster, sum = ranges_padded_sum(w->t, w->q),
                   packet = tune_packet_of(w->t, w->q), flit = w->t->flit_bytes * 8 / dtype_row_of(w->q->type)->bits;
-    const char *port = w->q->tensors[w->q->stream].port, *all = arena_printf(w->a, "m![%" PRId64 "], m![%" PRId64 "]", clusters, slices);
+    const char *port = w->q->tensors[w->q->stream].port, *cluster = p->row_clusters > 1 ? row_digit(w, ranges_rows(p), p->row_clusters) : arena_printf(w->a, "%" PRId64, w->t->clusters_per_chip),
+               *all = arena_printf(w->a, "m![%s], m![%" PRId64 "]", cluster, slices);
     if (p->row_parts == 0) {
-        w->rows_element = TUNE_LIST(w->a, row_digit(w, 1, p->rows), sum_digit(w, 1, sum));
-        w->rows_time = TUNE_LIST(w->a, row_digit(w, 1, p->rows), sum_digit(w, packet, sum / packet));
+        w->rows_element = TUNE_LIST(w->a, own_rows(w), sum_digit(w, 1, sum));
+        w->rows_time = TUNE_LIST(w->a, own_rows(w), sum_digit(w, packet, sum / packet));
         w->rows_packet = sum_digit(w, 1, packet);
         tune_begin_step(&w->page, TUNE_LOAD_ROWS, "All rows for each slice");
         tune_line(&w->page, "let rows: DmTensor<%s, Chip, %s, m![%s]> = %s.to_dm(&mut device.tdma);", w->type, all, w->rows_element, port);
         tune_end_step(&w->page, TUNE_LOAD_ROWS);
         return;
     }
-    const int64_t rows = p->rows / p->row_parts, sums = sum / p->sum_parts;
+    const int64_t rows = ranges_rows(p) / p->row_parts, sums = sum / p->sum_parts;
     const char *nobody = idle(w, slices / (p->row_parts * p->sum_parts)), *of_rows = row_digit(w, rows, p->row_parts), *of_sum = sum_digit(w, sums, p->sum_parts),
                *time = TUNE_LIST(w->a, row_digit(w, 1, rows), sum_digit(w, flit, sums / flit)), *around = TUNE_LIST(w->a, time, nobody, of_rows, of_sum);
     w->rows_packet = sum_digit(w, 1, flit);
     w->rows_element = TUNE_LIST(w->a, around, w->rows_packet);
-    w->rows_time = TUNE_LIST(w->a, row_digit(w, 1, p->rows), sum_digit(w, flit, sum / flit));
+    w->rows_time = TUNE_LIST(w->a, own_rows(w), sum_digit(w, flit, sum / flit));
     tune_begin_step(&w->page, TUNE_LOAD_ROWS, arena_printf(w->a, "Rows in %" PRId64 " parts, a slice brings one", p->row_parts * p->sum_parts));
-    tune_line(&w->page, "let rows: DmTensor<%s, Chip, m![%" PRId64 "], m![%s], m![%s]> = %s.to_dm(&mut device.tdma);", w->type, clusters,
+    tune_line(&w->page, "let rows: DmTensor<%s, Chip, m![%s], m![%s], m![%s]> = %s.to_dm(&mut device.tdma);", w->type, cluster,
               TUNE_LIST(w->a, nobody, of_rows, of_sum), TUNE_LIST(w->a, row_digit(w, 1, rows), sum_digit(w, 1, sums)), port);
     tune_end_step(&w->page, TUNE_LOAD_ROWS);
     tune_begin_step(&w->page, TUNE_TURN_ROWS, "And around to all slices by the Switch Engine, once");
@@ -157,9 +158,9 @@ static void write_products(ranges_writer *w, const range *r)
 {
     const int64_t sum = ranges_padded_sum(w->t, w->q), packet = tune_packet_of(w->t, w->q),
                   flits = 2 * w->t->flit_bytes * 8 / dtype_row_of(w->q->type)->bits, out = w->t->flit_bytes * 8 / dtype_row_of(w->q->out_type)->bits;
-    const char *rows = row_digit(w, 1, w->p->rows), *lanes = TUNE_LIST(w->a, lanes_of(w, r)), *all = TUNE_LIST(w->a, rows, groups_of(w, r)),
+    const char *rows = own_rows(w), *lanes = TUNE_LIST(w->a, lanes_of(w, r)), *all = TUNE_LIST(w->a, rows, groups_of(w, r)),
                *eight = padded_to(w, lanes, r->lanes, w->t->rows);
-    begin_step(w, r, TUNE_MULTIPLY, arena_printf(w->a, "%" PRId64 " rows by %" PRId64 " columns in each slice", w->p->rows, r->tile));
+    begin_step(w, r, TUNE_MULTIPLY, arena_printf(w->a, "%" PRId64 " rows by %" PRId64 " columns in each slice", ranges_rows(w->p), r->tile));
     tune_line(&w->page, "let products: DmTensor<%s, Chip, m![%s], m![%s], m![%s]> = device.main", w->out_type, r->cluster, r->slice,
               TUNE_LIST(w->a, rows, digit(w, r, 1, r->tile)));
     tune_line(&w->page, "    .begin(unsafe { rows.view().reshape::<Chip, m![%s], m![%s], _>() })", r->cluster, r->slice);
@@ -181,28 +182,28 @@ static void write_products(ranges_writer *w, const range *r)
 static const char *exchanged_slice(const ranges_writer *w, const range *r)
 {
     const int64_t n = w->p->exchange;
-    return TUNE_LIST(w->a, digit(w, r, r->tile * n, w->t->slices_per_cluster / n), row_digit(w, w->p->rows / n, n));
+    return TUNE_LIST(w->a, digit(w, r, r->tile * n, w->t->slices_per_cluster / n), row_digit(w, ranges_rows(w->p) / n, n));
 }
 
 static const char *pieces_type(const ranges_writer *w, const range *r)
 {
     const int64_t n = w->p->exchange, ranges = r->is_last ? 1 : w->p->iterations;
     return arena_printf(w->a, "DmTensor<%s, Chip, m![%s], m![%s], m![%s]>", w->out_type, r->cluster, exchanged_slice(w, r),
-                        TUNE_LIST(w->a, row_digit(w, 1, w->p->rows / n), digit(w, r, r->width / ranges, ranges), digit(w, r, 1, r->tile * n)));
+                        TUNE_LIST(w->a, row_digit(w, 1, ranges_rows(w->p) / n), digit(w, r, r->width / ranges, ranges), digit(w, r, 1, r->tile * n)));
 }
 
 /* Into `pieces`, or the part of them that is this range's. */
 static void write_exchange(ranges_writer *w, const range *r, const char *into)
 {
     const int64_t n = w->p->exchange, most = w->t->flit_bytes * 8 / dtype_row_of(w->q->out_type)->bits, packet = largest_divisor(r->tile, most);
-    const char *rows = row_digit(w, 1, w->p->rows / n), *groups = digit(w, r, packet, r->tile / packet), *lanes = TUNE_LIST(w->a, digit(w, r, 1, packet)),
+    const char *rows = row_digit(w, 1, ranges_rows(w->p) / n), *groups = digit(w, r, packet, r->tile / packet), *lanes = TUNE_LIST(w->a, digit(w, r, 1, packet)),
                *slice = exchanged_slice(w, r), *let = into ? "" : arena_printf(w->a, "let pieces: %s = ", pieces_type(w, r));
     begin_step(w, r, TUNE_REGROUP,
                n == 1 ? "To the results of other ranges"
                       : arena_printf(w->a, "%" PRId64 " slices exchange rows for columns, so that pieces of a row have %" PRId64 " columns", n, n * r->tile));
     tune_line(&w->page, "%sdevice.sub", let);
     tune_line(&w->page, "    .begin(products.view())");
-    tune_line(&w->page, "    .fetch::<m![%s], m![%s]>()", TUNE_LIST(w->a, rows, groups, row_digit(w, w->p->rows / n, n)), lanes);
+    tune_line(&w->page, "    .fetch::<m![%s], m![%s]>()", TUNE_LIST(w->a, rows, groups, row_digit(w, ranges_rows(w->p) / n, n)), lanes);
     if (n > 1)
         tune_line(&w->page, "    .switch::<m![%s], m![%s]>(SwitchConfig::InterTranspose { slice1: %" PRId64 ", slice0: 1, time0: 1 })", slice,
                   TUNE_LIST(w->a, rows, groups, digit(w, r, r->tile, n)), n);
@@ -216,12 +217,13 @@ static void write_exchange(ranges_writer *w, const range *r, const char *into)
 static const char *whole_type(const ranges_writer *w, const range *r, int64_t pieces)
 {
     const int64_t clusters = ranges_row_clusters(w->t, w->q), slices = ranges_row_slices(w->t, w->q), padded = round_up(w->q->size[TUNE_ROW], clusters),
-                  idle_slices = w->t->slices_per_cluster / (slices * pieces);
+                  of_row = power_of_two_above(pieces), idle_slices = w->t->slices_per_cluster / (slices * of_row);
     const char *of_cluster = tune_digit(w->q, TUNE_ROW, padded, 1, clusters, w->a), *rows = tune_digit(w->q, TUNE_ROW, padded, clusters, padded / clusters, w->a);
+    const char *part = digit(w, r, r->width / pieces, pieces);
     if (rows)
         rows = padded_to(w, rows, padded / clusters, slices);
     return arena_printf(w->a, "DmTensor<%s, Chip, m![%s], m![%s], m![%s]>", w->out_type, of_cluster ? of_cluster : tune_idle_clusters(w->t, w->a),
-                        TUNE_LIST(w->a, rows, digit(w, r, r->width / pieces, pieces), idle(w, idle_slices)), digit(w, r, 1, r->width / pieces));
+                        TUNE_LIST(w->a, rows, part ? padded_to(w, part, pieces, of_row) : NULL, idle(w, idle_slices)), digit(w, r, 1, r->width / pieces));
 }
 
 static void write_store(ranges_writer *w, const range *r, const char *from, int64_t pieces, const char *at)
@@ -322,7 +324,7 @@ void ranges_write(const target *t, const tune_question *q, const ranges_plan *p,
     strbuf_init(&out->text, a);
     strbuf_puts(&out->text, head);
     range_of(&w, ranges_width(t, p), p->tile, false, &r);
-    stored_range(&w, &stored);
+    range_of(&w, ranges_stored(t, p), p->tile, false, &stored);
     const char *axes = "";
     for (int role = 0; role < TUNE_ROLES; role++)
         if (q->axis_text[role])
