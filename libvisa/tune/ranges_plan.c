@@ -44,6 +44,11 @@ int64_t ranges_padded_sum(const target *t, const tune_question *q)
     return round_up(q->size[TUNE_SUM], tune_packet_of(t, q));
 }
 
+bool ranges_shifts_extra(const target *t, const tune_question *q, const ranges_plan *p, const tune_extra *e)
+{
+    return tune_bytes_of(e->type, q->size[TUNE_COLUMN] - ranges_last(t, p)) % WORD_BYTES != 0;
+}
+
 int64_t ranges_row_clusters(const target *t, const tune_question *q)
 {
     return q->size[TUNE_ROW] > 1 ? t->clusters_per_chip : 1;
@@ -84,7 +89,8 @@ static bool fits(const target *t, const tune_question *q, const ranges_plan *p)
     int64_t tile = larger(p->tile, p->last_tile), rows = ranges_rows(p), waiting = results_bytes(q, rows * p->tile * p->iterations),
             products = results_bytes(q, rows * tile), whole = p->brings ? results_bytes(q, ranges_stored(t, p) / p->pieces) : 0,
             last = p->last_tile > 0 ? results_bytes(q, rows * p->last_tile + ranges_last(t, p)) : 0;
-    return column_bytes(t, q, tile) <= target_trf_capacity_bytes(t, TRF_FULL) && ranges_last(t, p) <= q->size[TUNE_COLUMN] &&
+    int64_t in_vrf = (int64_t)q->extra_count * tune_bytes_of(DTYPE_F32, round_up(tile, t->rows)) + (tune_epilogue_stashes(&q->whole) ? TUNE_STASH_BYTES : 0);
+    return in_vrf <= t->vrf_bytes && column_bytes(t, q, tile) <= target_trf_capacity_bytes(t, TRF_FULL) && ranges_last(t, p) <= q->size[TUNE_COLUMN] &&
            2 * column_bytes(t, q, tile) + rows_bytes(t, q, p) + 2 * products + waiting + larger(whole, last) <= t->dm_bytes_per_slice;
 }
 
@@ -152,7 +158,8 @@ static int64_t work_cycles(const target *t, const tune_question *q, const ranges
 {
     int64_t packet_bytes = tune_bytes_of(q->type, tune_packet_of(t, q)), packets = column_bytes(t, q, 1) / packet_bytes, flits = packet_bytes / t->flit_bytes,
             groups = ceil_div(tile, t->rows), fill = column_bytes(t, q, tile) / t->flit_bytes, rows = ranges_rows(p),
-            products = FILL + rows * packets * larger(flits, groups), out = results_bytes(q, rows * tile),
+            passed = rows * groups * (q->whole.count > 0 && q->whole.passes[0].narrow.count > 0 ? 2 : 1),
+            products = FILL + larger(passed, rows * packets * larger(flits, groups)), out = results_bytes(q, rows * tile),
             packet = smaller(t->flit_bytes, results_bytes(q, tile)), exchange = p->exchange > 1 || p->iterations > 1 ? out / packet * larger(p->exchange, packet / WORD_BYTES) : 0;
     bool in_two = 2 * column_bytes(t, q, tile) <= target_trf_capacity_bytes(t, TRF_FULL);
     if (p->main_weights)
@@ -165,10 +172,11 @@ static void estimate(const target *t, const tune_question *q, ranges_plan *p)
     int64_t around, ranges = p->iterations * p->stores, rows = load_rows_cycles(t, q, p, &around), load = load_cycles(t, q, p, p->tile),
                     work = work_cycles(t, q, p, p->tile), columns = ranges_stored(t, p), left = ranges_left(t, q, p);
     int64_t store = store_cycles(t, q, p, 0, columns, p->pieces) + (p->brings ? bring_cycles(t, q, p, columns, p->tile, p->pieces) : 0),
-            dma = rows + ranges * load + p->stores * store, main = rows + larger(around, load) + ranges * work + store;
+            extras = (int64_t)q->extra_count * p->stores * t->dma_startup_cycles,
+            dma = rows + ranges * load + p->stores * store + extras, main = rows + larger(around, load) + ranges * work + store;
     if (p->last_tile > 0) {
         int64_t last_store = bring_cycles(t, q, p, ranges_last(t, p), p->last_tile, 1) + store_cycles(t, q, p, columns * p->stores, left, 1);
-        dma += load_cycles(t, q, p, p->last_tile) + last_store;
+        dma += load_cycles(t, q, p, p->last_tile) + last_store + (int64_t)q->extra_count * 2 * t->dma_startup_cycles;
         main += work_cycles(t, q, p, p->last_tile) + last_store;
     }
     p->cycles = larger(dma + (p->main_weights ? work / 2 : work), main);
@@ -179,10 +187,13 @@ static int by_cycles(const void *a, const void *b)
     return ORDER(((const ranges_plan *)a)->cycles, ((const ranges_plan *)b)->cycles);
 }
 
-/* Whole sums of one chip and all its slices, which nothing is done to. */
+/* Whole sums of one chip and all its slices; what is done to them is a pass at most, with operands of columns. */
 static bool is_of_this_form(const target *t, const tune_question *q)
 {
-    return folded_shares_sums(q) && !q->turned[q->stream] && !q->turned[q->weights] && q->operation_count == 0 && q->extra_count == 0 &&
+    for (size_t i = 0; i < q->extra_count; i++)
+        if (q->extras[i].has[TUNE_ROW] || !q->extras[i].has[TUNE_COLUMN])
+            return false;
+    return folded_shares_sums(q) && !q->turned[q->stream] && !q->turned[q->weights] && q->whole.count <= 1 &&
            !q->tensors[TUNE_OUT].is_free && !tune_is_free(q, TUNE_ROW) && !tune_is_free(q, TUNE_COLUMN) &&
            tune_slices_of(t, q->most_slices) == t->slices_per_cluster && q->axis_text[TUNE_COLUMN] != NULL;
 }
@@ -190,7 +201,10 @@ static bool is_of_this_form(const target *t, const tune_question *q)
 /* Columns of a slice come in whole words of the result, and fill the Rows where they are more. */
 static bool is_tile(const target *t, const tune_question *q, int64_t tile)
 {
-    return results_bytes(q, smaller(tile, t->rows)) % WORD_BYTES == 0 && results_bytes(q, tile) % WORD_BYTES == 0;
+    bool is_whole = results_bytes(q, smaller(tile, t->rows)) % WORD_BYTES == 0 && results_bytes(q, tile) % WORD_BYTES == 0;
+    for (size_t i = 0; i < q->extra_count; i++)
+        is_whole = is_whole && tune_bytes_of(q->extras[i].type, smaller(tile, t->rows)) % WORD_BYTES == 0;
+    return is_whole;
 }
 
 /* The fewest columns of a slice that a range with all that is left has; 0: nothing is left. */

@@ -37,6 +37,9 @@ int64_t ranges_left(const target *t, const tune_question *q, const ranges_plan *
 /* Elements of a sum with padding. */
 int64_t ranges_padded_sum(const target *t, const tune_question *q);
 
+/* Does the last range of what meets the sums begin inside of a word, so that it is copied to where one begins? */
+bool ranges_shifts_extra(const target *t, const tune_question *q, const ranges_plan *p, const tune_extra *e);
+
 /* Clusters and slices that have whole rows. */
 int64_t ranges_row_clusters(const target *t, const tune_question *q);
 int64_t ranges_row_slices(const target *t, const tune_question *q);

@@ -154,6 +154,49 @@ static void write_weights(ranges_writer *w, const range *r, const char *from)
     end_step(w, r, TUNE_STORE_WEIGHTS);
 }
 
+/* What meets the sums, of the columns of all ranges that are stored together: in DM, as slices have them. */
+static void write_extra_loads(ranges_writer *w, const range *stored, const char *from)
+{
+    const int64_t ranges = stored->is_last ? 1 : w->p->iterations;
+    for (size_t i = 0; i < w->q->extra_count; i++) {
+        const tune_extra *e = &w->q->extras[i];
+        const char *name = e->tensor.port, *tile = arena_printf(w->a, ".tile::<m![%s], %" PRId64 ", _>(%s)", w->q->axis_text[TUNE_COLUMN], stored->width, from);
+        if (stored->is_last && ranges_shifts_extra(w->t, w->q, w->p, e)) {
+            tune_line(&w->page, "// To where whole words begin, which DM takes");
+            tune_line(&w->page, "let own_%s: HbmTensor<%s, Chip, m![%s]> = %s.view()%s.to_hbm(&mut device.tdma);", name, dtype_row_of(e->type)->name,
+                      stored->q.axis_text[TUNE_COLUMN], name, tile);
+            name = arena_printf(w->a, "own_%s", name);
+            tile = "";
+        }
+        begin_step(w, stored, (tune_step)(TUNE_LOAD_EXTRA + i), "An operand of what is done to the sums");
+        tune_line(&w->page, "let own_%s: DmTensor<%s, Chip, m![%s], m![%s], m![%s]> =", e->tensor.port, dtype_row_of(e->type)->name,
+                  stored->cluster, stored->slice,
+                  TUNE_LIST(w->a, digit(w, stored, stored->width / ranges, ranges), digit(w, stored, 1, stored->tile)));
+        tune_line(&w->page, "    %s.view()%s.to_dm(&mut device.tdma);", name, tile);
+        end_step(w, stored, (tune_step)(TUNE_LOAD_EXTRA + i));
+    }
+}
+
+/* And into the VRF those of a range: `tile` of them. */
+static void write_extras(ranges_writer *w, const range *r, const char *tile)
+{
+    const char *lanes = TUNE_LIST(w->a, lanes_of(w, r)),
+               *element = r->lanes == w->t->rows ? digit(w, r, 1, r->tile) : padded_to(w, lanes, r->lanes, w->t->rows);
+    for (size_t i = 0; i < w->q->extra_count; i++) {
+        const tune_extra *e = &w->q->extras[i];
+        begin_step(w, r, (tune_step)(TUNE_KEEP_EXTRA + i), "Into the VRF");
+        tune_line(&w->page, "let %s: VrfTensor<%s, Chip, m![%s], m![%s], m![%s]> = device.sub", e->tensor.port, dtype_row_of(w->q->meets)->name,
+                  r->cluster, r->slice, element);
+        tune_line(&w->page, "    .begin(own_%s.view()%s)", e->tensor.port, tile);
+        tune_line(&w->page, "    .fetch::<m![%s], m![%s]>()", TUNE_LIST(w->a, groups_of(w, r)), lanes);
+        if (e->type != w->q->meets)
+            tune_line(&w->page, "    .fetch_cast::<%s>()", dtype_row_of(w->q->meets)->name);
+        tune_line(&w->page, "    .collect()");
+        tune_line(&w->page, "    .to_vrf();");
+        end_step(w, r, (tune_step)(TUNE_KEEP_EXTRA + i));
+    }
+}
+
 static void write_products(ranges_writer *w, const range *r)
 {
     const int64_t sum = ranges_padded_sum(w->t, w->q), packet = tune_packet_of(w->t, w->q),
@@ -171,6 +214,12 @@ static void write_products(ranges_writer *w, const range *r)
     tune_line(&w->page, "    .contract_packet::<m![1]>()");
     tune_line(&w->page, "    .contract_time::<m![%s]>()", all);
     tune_line(&w->page, "    .contract_lane::<m![%s], m![%s]>(LaneMode::Interleaved)", all, eight);
+    if (w->q->whole.count > 0 && tune_pass_does_anything(&w->q->whole.passes[0])) {
+        const int64_t half = w->t->rows / 2;
+        tune_line(&w->page, "    .vector_init()");
+        tune_write_pass(&w->page, &w->q->whole.passes[0], r->lanes > half ? NULL : padded_to(w, lanes, r->lanes, half));
+        tune_line(&w->page, "    .vector_final()");
+    }
     if (w->q->out_type != w->q->whole.type)
         tune_line(&w->page, "    .cast::<%s, m![%s]>()", w->out_type, padded_to(w, eight, w->t->rows, out));
     tune_line(&w->page, "    .commit_trim::<m![%s]>()", lanes);
@@ -229,11 +278,11 @@ static const char *whole_type(const ranges_writer *w, const range *r, int64_t pi
 static void write_store(ranges_writer *w, const range *r, const char *from, int64_t pieces, const char *at)
 {
     const bool brings = w->p->brings || r->is_last;
-    const char *what = brings ? "whole" : from, *out = w->q->tensors[TUNE_OUT].port, *axis = w->q->axis_text[TUNE_COLUMN];
+    const char *what = brings ? "results" : from, *out = w->q->tensors[TUNE_OUT].port, *axis = w->q->axis_text[TUNE_COLUMN];
     const int64_t count = r->is_last ? ranges_left(w->t, w->q, w->p) : r->width;
     if (brings) {
         begin_step(w, r, TUNE_CLOSE, "A copy makes rows whole");
-        tune_line(&w->page, "let whole: %s = %s.to_dm(&mut device.tdma);", whole_type(w, r, pieces), from);
+        tune_line(&w->page, "let results: %s = %s.to_dm(&mut device.tdma);", whole_type(w, r, pieces), from);
         end_step(w, r, TUNE_CLOSE);
     }
     const char *tile = count == r->width ? ""
@@ -281,11 +330,14 @@ static void write_ranges(ranges_writer *w, const range *r, const range *stored)
         tune_line(&w->page, "// Results of %" PRId64 " ranges, which are stored together", p->iterations);
         tune_line(&w->page, "let mut pieces: %s = DmTensor::new();", pieces_type(w, stored));
     }
+    write_extra_loads(w, stored, begin_of(w, false));
     begin_loop(w, "j", p->iterations);
+    const char *part = waits ? arena_printf(w->a, ".tile::<m![%s], 1, _>(j)", digit(w, stored, r->width, p->iterations)) : "";
     write_weights(w, r, begin_of(w, true));
+    write_extras(w, r, part);
     write_products(w, r);
     if (waits)
-        write_exchange(w, r, arena_printf(w->a, "pieces.view_mut().tile::<m![%s], 1, _>(j)", digit(w, stored, r->width, p->iterations)));
+        write_exchange(w, r, arena_printf(w->a, "pieces.view_mut()%s", part));
     else if (p->exchange > 1)
         write_exchange(w, r, NULL);
     end_loop(w, p->iterations);
@@ -301,7 +353,10 @@ static void write_last(ranges_writer *w)
         return;
     range_of(w, ranges_last(w->t, w->p), w->p->last_tile, true, &r);
     tune_line(&w->page, "// The last %" PRId64 " columns: what their range has of the one before it is not written again", left);
-    write_weights(w, &r, arena_printf(w->a, "%" PRId64, columns - r.width));
+    const char *from = arena_printf(w->a, "%" PRId64, columns - r.width);
+    write_weights(w, &r, from);
+    write_extra_loads(w, &r, from);
+    write_extras(w, &r, "");
     write_products(w, &r);
     if (w->p->exchange > 1)
         write_exchange(w, &r, NULL);
@@ -340,13 +395,22 @@ void ranges_write(const target *t, const tune_question *q, const ranges_plan *p,
     const tune_place operands[] = {q->stream, q->weights};
     for (size_t i = 0; i < 2; i++)
         tune_line(&w.page, "%s: &HbmTensor<%s, Chip, m![%s]>,", q->tensors[operands[i]].port, w.type, operand_axes(&w, tune_kept_of(q, operands[i])));
+    for (size_t i = 0; i < q->extra_count; i++)
+        tune_line(&w.page, "%s: &HbmTensor<%s, Chip, m![%s]>,", q->extras[i].tensor.port, dtype_row_of(q->extras[i].type)->name, q->axis_text[TUNE_COLUMN]);
     tune_line(&w.page, "%s: &mut HbmTensor<%s, Chip, m![%s]>,", q->tensors[TUNE_OUT].port, w.out_type,
               TUNE_LIST(a, q->axis_text[TUNE_ROW], q->axis_text[TUNE_COLUMN]));
     w.page.depth--;
     tune_line(&w.page, ") {");
     w.page.depth++;
     write_rows(&w);
+    const bool shadows = p->iterations * p->stores == 1 && p->last_tile > 0; /* names that the last range has, too */
+    if (shadows) {
+        tune_line(&w.page, "{");
+        w.page.depth++;
+    }
     write_ranges(&w, &r, &stored);
+    if (shadows)
+        end_loop(&w, 0);
     write_last(&w);
     w.page.depth--;
     tune_line(&w.page, "}");
