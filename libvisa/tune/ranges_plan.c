@@ -89,8 +89,10 @@ static bool fits(const target *t, const tune_question *q, const ranges_plan *p)
     int64_t tile = larger(p->tile, p->last_tile), rows = ranges_rows(p), waiting = results_bytes(q, rows * p->tile * p->iterations),
             products = results_bytes(q, rows * tile), whole = p->brings ? results_bytes(q, ranges_stored(t, p) / p->pieces) : 0,
             last = p->last_tile > 0 ? results_bytes(q, rows * p->last_tile + ranges_last(t, p)) : 0;
-    int64_t in_vrf = (int64_t)q->extra_count * tune_bytes_of(DTYPE_F32, round_up(tile, t->rows)) + (tune_epilogue_stashes(&q->whole) ? TUNE_STASH_BYTES : 0);
-    return in_vrf <= t->vrf_bytes && column_bytes(t, q, tile) <= target_trf_capacity_bytes(t, TRF_FULL) && ranges_last(t, p) <= q->size[TUNE_COLUMN] &&
+    int64_t in_vrf = (int64_t)q->extra_count * tune_bytes_of(DTYPE_F32, round_up(tile, t->rows)) +
+                     (tune_epilogue_stashes(&q->whole) ? TUNE_STASH_BYTES : 0);
+    return in_vrf <= t->vrf_bytes && column_bytes(t, q, tile) <= target_trf_capacity_bytes(t, TRF_FULL) &&
+           ranges_last(t, p) <= q->size[TUNE_COLUMN] &&
            2 * column_bytes(t, q, tile) + rows_bytes(t, q, p) + 2 * products + waiting + larger(whole, last) <= t->dm_bytes_per_slice;
 }
 
@@ -98,7 +100,8 @@ static bool fits(const target *t, const tune_question *q, const ranges_plan *p)
 static int64_t hbm_cycles(const target *t, int64_t bytes)
 {
     int64_t blocks = larger(0, bytes - ROW_BYTES) / (8 * t->hbm_block_bytes * t->hbm_channels);
-    return ceil_div(bytes / t->hbm_burst_bytes * t->hbm_burst_millicycles, 1000 * t->hbm_channels) + blocks * t->hbm_row_switch_cycles * 7 / 8;
+    return ceil_div(bytes / t->hbm_burst_bytes * t->hbm_burst_millicycles, 1000 * t->hbm_channels) +
+           blocks * t->hbm_row_switch_cycles * 7 / 8;
 }
 
 static int64_t load_cycles(const target *t, const tune_question *q, const ranges_plan *p, int64_t tile)
@@ -149,18 +152,20 @@ static int64_t store_cycles(const target *t, const tune_question *q, const range
 {
     int64_t bytes = results_bytes(q, columns), rows = q->size[TUNE_ROW], slices = rows * pieces,
             under = ceil_div(slices, smaller(slices, tune_dmns_of(t) * ranges_row_clusters(t, q)));
-    int64_t partial = partial_cycles(t, q, begin, columns, pieces), dmn = p->brings ? under * ceil_div(bytes / pieces, t->dmn_bytes_per_cycle) : 0;
+    int64_t partial = partial_cycles(t, q, begin, columns, pieces),
+            dmn = p->brings ? under * ceil_div(bytes / pieces, t->dmn_bytes_per_cycle) : 0;
     return t->dma_startup_cycles + larger(partial + hbm_cycles(t, rows * bytes), dmn);
 }
 
 /* What the contexts take for an iteration, the longer of both. */
 static int64_t work_cycles(const target *t, const tune_question *q, const ranges_plan *p, int64_t tile)
 {
-    int64_t packet_bytes = tune_bytes_of(q->type, tune_packet_of(t, q)), packets = column_bytes(t, q, 1) / packet_bytes, flits = packet_bytes / t->flit_bytes,
-            groups = ceil_div(tile, t->rows), fill = column_bytes(t, q, tile) / t->flit_bytes, rows = ranges_rows(p),
-            passed = rows * groups * (q->whole.count > 0 && q->whole.passes[0].narrow.count > 0 ? 2 : 1),
+    int64_t packet_bytes = tune_bytes_of(q->type, tune_packet_of(t, q)), packets = column_bytes(t, q, 1) / packet_bytes,
+            flits = packet_bytes / t->flit_bytes, groups = ceil_div(tile, t->rows), fill = column_bytes(t, q, tile) / t->flit_bytes,
+            rows = ranges_rows(p), passed = rows * groups * (q->whole.count > 0 && q->whole.passes[0].narrow.count > 0 ? 2 : 1),
             products = FILL + larger(passed, rows * packets * larger(flits, groups)), out = results_bytes(q, rows * tile),
-            packet = smaller(t->flit_bytes, results_bytes(q, tile)), exchange = p->exchange > 1 || p->iterations > 1 ? out / packet * larger(p->exchange, packet / WORD_BYTES) : 0;
+            packet = smaller(t->flit_bytes, results_bytes(q, tile)),
+            exchange = p->exchange > 1 || p->iterations > 1 ? out / packet * larger(p->exchange, packet / WORD_BYTES) : 0;
     bool in_two = 2 * column_bytes(t, q, tile) <= target_trf_capacity_bytes(t, TRF_FULL);
     if (p->main_weights)
         return larger(products + fill, exchange);
@@ -172,10 +177,11 @@ static void estimate(const target *t, const tune_question *q, ranges_plan *p)
     int64_t around, ranges = p->iterations * p->stores, rows = load_rows_cycles(t, q, p, &around), load = load_cycles(t, q, p, p->tile),
                     work = work_cycles(t, q, p, p->tile), columns = ranges_stored(t, p), left = ranges_left(t, q, p);
     int64_t store = store_cycles(t, q, p, 0, columns, p->pieces) + (p->brings ? bring_cycles(t, q, p, columns, p->tile, p->pieces) : 0),
-            extras = (int64_t)q->extra_count * p->stores * t->dma_startup_cycles,
-            dma = rows + ranges * load + p->stores * store + extras, main = rows + larger(around, load) + ranges * work + store;
+            extras = (int64_t)q->extra_count * p->stores * t->dma_startup_cycles, dma = rows + ranges * load + p->stores * store + extras,
+            main = rows + larger(around, load) + ranges * work + store;
     if (p->last_tile > 0) {
-        int64_t last_store = bring_cycles(t, q, p, ranges_last(t, p), p->last_tile, 1) + store_cycles(t, q, p, columns * p->stores, left, 1);
+        int64_t last_store =
+            bring_cycles(t, q, p, ranges_last(t, p), p->last_tile, 1) + store_cycles(t, q, p, columns * p->stores, left, 1);
         dma += load_cycles(t, q, p, p->last_tile) + last_store + (int64_t)q->extra_count * 2 * t->dma_startup_cycles;
         main += work_cycles(t, q, p, p->last_tile) + last_store;
     }
@@ -219,7 +225,8 @@ static int64_t last_tile_of(const target *t, const tune_question *q, const range
 /* May slices write what they have? In whole blocks of HBM. */
 static bool can_write_pieces(const target *t, const tune_question *q, const ranges_plan *p)
 {
-    return results_bytes(q, q->size[TUNE_COLUMN]) % t->hbm_block_bytes == 0 && results_bytes(q, p->tile * p->exchange) % t->hbm_block_bytes == 0;
+    return results_bytes(q, q->size[TUNE_COLUMN]) % t->hbm_block_bytes == 0 &&
+           results_bytes(q, p->tile * p->exchange) % t->hbm_block_bytes == 0;
 }
 
 typedef struct found_plans {
@@ -256,10 +263,12 @@ static void consider_rows(const target *t, const tune_question *q, ranges_plan p
     int64_t least = INT64_MAX;
     for (p.row_parts = 0; p.row_parts <= all; p.row_parts = larger(1, 2 * p.row_parts)) {
         p.rows = round_up(rows, p.row_clusters * larger(p.exchange, larger(1, p.row_parts)));
-        for (p.sum_parts = p.row_parts > 0; p.sum_parts * p.row_parts <= all && flits % larger(1, p.sum_parts) == 0 && (is_whole || p.sum_parts <= 1);
+        for (p.sum_parts = p.row_parts > 0;
+             p.sum_parts * p.row_parts <= all && flits % larger(1, p.sum_parts) == 0 && (is_whole || p.sum_parts <= 1);
              p.sum_parts = larger(1, 2 * p.sum_parts)) {
             int64_t around, load = load_cycles(t, q, &p, p.tile);
-            int64_t cycles = load_rows_cycles(t, q, &p, &around) + larger(0, around - load) + p.iterations * p.stores * work_cycles(t, q, &p, p.tile) / 2;
+            int64_t cycles = load_rows_cycles(t, q, &p, &around) + larger(0, around - load) +
+                             p.iterations * p.stores * work_cycles(t, q, &p, p.tile) / 2;
             best = cycles < least ? p : best;
             least = smaller(least, cycles);
             if (p.row_parts == 0)

@@ -86,9 +86,11 @@ static void end_step(ranges_writer *w, const range *r, tune_step step)
 static void write_rows(ranges_writer *w)
 {
     const ranges_plan *p = w->p;
-    const int64_t slices = w->t->slices_per_cluster, sum = ranges_padded_sum(w->t, w->q),
-                  packet = tune_packet_of(w->t, w->q), flit = w->t->flit_bytes * 8 / dtype_row_of(w->q->type)->bits;
-    const char *port = w->q->tensors[w->q->stream].port, *cluster = p->row_clusters > 1 ? row_digit(w, ranges_rows(p), p->row_clusters) : arena_printf(w->a, "%" PRId64, w->t->clusters_per_chip),
+    const int64_t slices = w->t->slices_per_cluster, sum = ranges_padded_sum(w->t, w->q), packet = tune_packet_of(w->t, w->q),
+                  flit = w->t->flit_bytes * 8 / dtype_row_of(w->q->type)->bits;
+    const char *port = w->q->tensors[w->q->stream].port,
+               *cluster = p->row_clusters > 1 ? row_digit(w, ranges_rows(p), p->row_clusters)
+                                              : arena_printf(w->a, "%" PRId64, w->t->clusters_per_chip),
                *all = arena_printf(w->a, "m![%s], m![%" PRId64 "]", cluster, slices);
     if (p->row_parts == 0) {
         w->rows_element = TUNE_LIST(w->a, own_rows(w), sum_digit(w, 1, sum));
@@ -100,12 +102,14 @@ static void write_rows(ranges_writer *w)
         return;
     }
     const int64_t rows = ranges_rows(p) / p->row_parts, sums = sum / p->sum_parts;
-    const char *nobody = idle(w, slices / (p->row_parts * p->sum_parts)), *of_rows = row_digit(w, rows, p->row_parts), *of_sum = sum_digit(w, sums, p->sum_parts),
-               *time = TUNE_LIST(w->a, row_digit(w, 1, rows), sum_digit(w, flit, sums / flit)), *around = TUNE_LIST(w->a, time, nobody, of_rows, of_sum);
+    const char *nobody = idle(w, slices / (p->row_parts * p->sum_parts)), *of_rows = row_digit(w, rows, p->row_parts),
+               *of_sum = sum_digit(w, sums, p->sum_parts), *time = TUNE_LIST(w->a, row_digit(w, 1, rows), sum_digit(w, flit, sums / flit)),
+               *around = TUNE_LIST(w->a, time, nobody, of_rows, of_sum);
     w->rows_packet = sum_digit(w, 1, flit);
     w->rows_element = TUNE_LIST(w->a, around, w->rows_packet);
     w->rows_time = TUNE_LIST(w->a, own_rows(w), sum_digit(w, flit, sum / flit));
-    tune_begin_step(&w->page, TUNE_LOAD_ROWS, arena_printf(w->a, "Rows in %" PRId64 " parts, a slice brings one", p->row_parts * p->sum_parts));
+    tune_begin_step(&w->page, TUNE_LOAD_ROWS,
+                    arena_printf(w->a, "Rows in %" PRId64 " parts, a slice brings one", p->row_parts * p->sum_parts));
     tune_line(&w->page, "let rows: DmTensor<%s, Chip, m![%s], m![%s], m![%s]> = %s.to_dm(&mut device.tdma);", w->type, cluster,
               TUNE_LIST(w->a, nobody, of_rows, of_sum), TUNE_LIST(w->a, row_digit(w, 1, rows), sum_digit(w, 1, sums)), port);
     tune_end_step(&w->page, TUNE_LOAD_ROWS);
@@ -113,7 +117,8 @@ static void write_rows(ranges_writer *w)
     tune_line(&w->page, "let rows: DmTensor<%s, Chip, %s, m![%s]> = device.main", w->type, all, w->rows_element);
     tune_line(&w->page, "    .begin(rows.view())");
     tune_line(&w->page, "    .fetch::<m![%s], m![%s]>()", time, w->rows_packet);
-    tune_line(&w->page, "    .switch::<m![%" PRId64 "], m![%s]>(SwitchConfig::Broadcast1 { slice1: %" PRId64 ", slice0: 1 })", slices, around, slices);
+    tune_line(&w->page, "    .switch::<m![%" PRId64 "], m![%s]>(SwitchConfig::Broadcast1 { slice1: %" PRId64 ", slice0: 1 })", slices,
+              around, slices);
     tune_line(&w->page, "    .collect()");
     tune_line(&w->page, "    .commit_trim::<m![%s]>()", w->rows_packet);
     tune_line(&w->page, "    .commit();");
@@ -160,11 +165,12 @@ static void write_extra_loads(ranges_writer *w, const range *stored, const char 
     const int64_t ranges = stored->is_last ? 1 : w->p->iterations;
     for (size_t i = 0; i < w->q->extra_count; i++) {
         const tune_extra *e = &w->q->extras[i];
-        const char *name = e->tensor.port, *tile = arena_printf(w->a, ".tile::<m![%s], %" PRId64 ", _>(%s)", w->q->axis_text[TUNE_COLUMN], stored->width, from);
+        const char *name = e->tensor.port,
+                   *tile = arena_printf(w->a, ".tile::<m![%s], %" PRId64 ", _>(%s)", w->q->axis_text[TUNE_COLUMN], stored->width, from);
         if (stored->is_last && ranges_shifts_extra(w->t, w->q, w->p, e)) {
             tune_line(&w->page, "// To where whole words begin, which DM takes");
-            tune_line(&w->page, "let own_%s: HbmTensor<%s, Chip, m![%s]> = %s.view()%s.to_hbm(&mut device.tdma);", name, dtype_row_of(e->type)->name,
-                      stored->q.axis_text[TUNE_COLUMN], name, tile);
+            tune_line(&w->page, "let own_%s: HbmTensor<%s, Chip, m![%s]> = %s.view()%s.to_hbm(&mut device.tdma);", name,
+                      dtype_row_of(e->type)->name, stored->q.axis_text[TUNE_COLUMN], name, tile);
             name = arena_printf(w->a, "own_%s", name);
             tile = "";
         }
@@ -185,8 +191,8 @@ static void write_extras(ranges_writer *w, const range *r, const char *tile)
     for (size_t i = 0; i < w->q->extra_count; i++) {
         const tune_extra *e = &w->q->extras[i];
         begin_step(w, r, (tune_step)(TUNE_KEEP_EXTRA + i), "Into the VRF");
-        tune_line(&w->page, "let %s: VrfTensor<%s, Chip, m![%s], m![%s], m![%s]> = device.sub", e->tensor.port, dtype_row_of(w->q->meets)->name,
-                  r->cluster, r->slice, element);
+        tune_line(&w->page, "let %s: VrfTensor<%s, Chip, m![%s], m![%s], m![%s]> = device.sub", e->tensor.port,
+                  dtype_row_of(w->q->meets)->name, r->cluster, r->slice, element);
         tune_line(&w->page, "    .begin(own_%s.view()%s)", e->tensor.port, tile);
         tune_line(&w->page, "    .fetch::<m![%s], m![%s]>()", TUNE_LIST(w->a, groups_of(w, r)), lanes);
         if (e->type != w->q->meets)
@@ -200,17 +206,20 @@ static void write_extras(ranges_writer *w, const range *r, const char *tile)
 static void write_products(ranges_writer *w, const range *r)
 {
     const int64_t sum = ranges_padded_sum(w->t, w->q), packet = tune_packet_of(w->t, w->q),
-                  flits = 2 * w->t->flit_bytes * 8 / dtype_row_of(w->q->type)->bits, out = w->t->flit_bytes * 8 / dtype_row_of(w->q->out_type)->bits;
+                  flits = 2 * w->t->flit_bytes * 8 / dtype_row_of(w->q->type)->bits,
+                  out = w->t->flit_bytes * 8 / dtype_row_of(w->q->out_type)->bits;
     const char *rows = own_rows(w), *lanes = TUNE_LIST(w->a, lanes_of(w, r)), *all = TUNE_LIST(w->a, rows, groups_of(w, r)),
                *eight = padded_to(w, lanes, r->lanes, w->t->rows);
-    begin_step(w, r, TUNE_MULTIPLY, arena_printf(w->a, "%" PRId64 " rows by %" PRId64 " columns in each slice", ranges_rows(w->p), r->tile));
+    begin_step(w, r, TUNE_MULTIPLY,
+               arena_printf(w->a, "%" PRId64 " rows by %" PRId64 " columns in each slice", ranges_rows(w->p), r->tile));
     tune_line(&w->page, "let products: DmTensor<%s, Chip, m![%s], m![%s], m![%s]> = device.main", w->out_type, r->cluster, r->slice,
               TUNE_LIST(w->a, rows, digit(w, r, 1, r->tile)));
     tune_line(&w->page, "    .begin(unsafe { rows.view().reshape::<Chip, m![%s], m![%s], _>() })", r->cluster, r->slice);
     tune_line(&w->page, "    .fetch::<m![%s], m![%s]>()", w->rows_time, w->rows_packet);
     tune_line(&w->page, "    .collect()");
     tune_line(&w->page, "    .contract_outer::<m![%s], m![%s], _, _, _>(&weights)",
-              TUNE_LIST(w->a, rows, sum_digit(w, packet, sum / packet), groups_of(w, r)), padded_to(w, sum_digit(w, 1, packet), packet, flits));
+              TUNE_LIST(w->a, rows, sum_digit(w, packet, sum / packet), groups_of(w, r)),
+              padded_to(w, sum_digit(w, 1, packet), packet, flits));
     tune_line(&w->page, "    .contract_packet::<m![1]>()");
     tune_line(&w->page, "    .contract_time::<m![%s]>()", all);
     tune_line(&w->page, "    .contract_lane::<m![%s], m![%s]>(LaneMode::Interleaved)", all, eight);
@@ -237,25 +246,29 @@ static const char *exchanged_slice(const ranges_writer *w, const range *r)
 static const char *pieces_type(const ranges_writer *w, const range *r)
 {
     const int64_t n = w->p->exchange, ranges = r->is_last ? 1 : w->p->iterations;
-    return arena_printf(w->a, "DmTensor<%s, Chip, m![%s], m![%s], m![%s]>", w->out_type, r->cluster, exchanged_slice(w, r),
-                        TUNE_LIST(w->a, row_digit(w, 1, ranges_rows(w->p) / n), digit(w, r, r->width / ranges, ranges), digit(w, r, 1, r->tile * n)));
+    return arena_printf(
+        w->a, "DmTensor<%s, Chip, m![%s], m![%s], m![%s]>", w->out_type, r->cluster, exchanged_slice(w, r),
+        TUNE_LIST(w->a, row_digit(w, 1, ranges_rows(w->p) / n), digit(w, r, r->width / ranges, ranges), digit(w, r, 1, r->tile * n)));
 }
 
 /* Into `pieces`, or the part of them that is this range's. */
 static void write_exchange(ranges_writer *w, const range *r, const char *into)
 {
-    const int64_t n = w->p->exchange, most = w->t->flit_bytes * 8 / dtype_row_of(w->q->out_type)->bits, packet = largest_divisor(r->tile, most);
-    const char *rows = row_digit(w, 1, ranges_rows(w->p) / n), *groups = digit(w, r, packet, r->tile / packet), *lanes = TUNE_LIST(w->a, digit(w, r, 1, packet)),
-               *slice = exchanged_slice(w, r), *let = into ? "" : arena_printf(w->a, "let pieces: %s = ", pieces_type(w, r));
+    const int64_t n = w->p->exchange, most = w->t->flit_bytes * 8 / dtype_row_of(w->q->out_type)->bits,
+                  packet = largest_divisor(r->tile, most);
+    const char *rows = row_digit(w, 1, ranges_rows(w->p) / n), *groups = digit(w, r, packet, r->tile / packet),
+               *lanes = TUNE_LIST(w->a, digit(w, r, 1, packet)), *slice = exchanged_slice(w, r),
+               *let = into ? "" : arena_printf(w->a, "let pieces: %s = ", pieces_type(w, r));
     begin_step(w, r, TUNE_REGROUP,
                n == 1 ? "To the results of other ranges"
-                      : arena_printf(w->a, "%" PRId64 " slices exchange rows for columns, so that pieces of a row have %" PRId64 " columns", n, n * r->tile));
+                      : arena_printf(w->a, "%" PRId64 " slices exchange rows for columns, so that pieces of a row have %" PRId64 " columns",
+                                     n, n * r->tile));
     tune_line(&w->page, "%sdevice.sub", let);
     tune_line(&w->page, "    .begin(products.view())");
     tune_line(&w->page, "    .fetch::<m![%s], m![%s]>()", TUNE_LIST(w->a, rows, groups, row_digit(w, ranges_rows(w->p) / n, n)), lanes);
     if (n > 1)
-        tune_line(&w->page, "    .switch::<m![%s], m![%s]>(SwitchConfig::InterTranspose { slice1: %" PRId64 ", slice0: 1, time0: 1 })", slice,
-                  TUNE_LIST(w->a, rows, groups, digit(w, r, r->tile, n)), n);
+        tune_line(&w->page, "    .switch::<m![%s], m![%s]>(SwitchConfig::InterTranspose { slice1: %" PRId64 ", slice0: 1, time0: 1 })",
+                  slice, TUNE_LIST(w->a, rows, groups, digit(w, r, r->tile, n)), n);
     tune_line(&w->page, "    .collect()");
     tune_line(&w->page, "    .commit_trim::<m![%s]>()", lanes);
     tune_line(&w->page, into ? "    .commit_view(%s);" : "    .commit();", into);
@@ -265,14 +278,17 @@ static void write_exchange(ranges_writer *w, const range *r, const char *into)
 /* Whole rows, in pieces for a slice each, of the results that are stored together. */
 static const char *whole_type(const ranges_writer *w, const range *r, int64_t pieces)
 {
-    const int64_t clusters = ranges_row_clusters(w->t, w->q), slices = ranges_row_slices(w->t, w->q), padded = round_up(w->q->size[TUNE_ROW], clusters),
-                  of_row = power_of_two_above(pieces), idle_slices = w->t->slices_per_cluster / (slices * of_row);
-    const char *of_cluster = tune_digit(w->q, TUNE_ROW, padded, 1, clusters, w->a), *rows = tune_digit(w->q, TUNE_ROW, padded, clusters, padded / clusters, w->a);
+    const int64_t clusters = ranges_row_clusters(w->t, w->q), slices = ranges_row_slices(w->t, w->q),
+                  padded = round_up(w->q->size[TUNE_ROW], clusters), of_row = power_of_two_above(pieces),
+                  idle_slices = w->t->slices_per_cluster / (slices * of_row);
+    const char *of_cluster = tune_digit(w->q, TUNE_ROW, padded, 1, clusters, w->a),
+               *rows = tune_digit(w->q, TUNE_ROW, padded, clusters, padded / clusters, w->a);
     const char *part = digit(w, r, r->width / pieces, pieces);
     if (rows)
         rows = padded_to(w, rows, padded / clusters, slices);
-    return arena_printf(w->a, "DmTensor<%s, Chip, m![%s], m![%s], m![%s]>", w->out_type, of_cluster ? of_cluster : tune_idle_clusters(w->t, w->a),
-                        TUNE_LIST(w->a, rows, part ? padded_to(w, part, pieces, of_row) : NULL, idle(w, idle_slices)), digit(w, r, 1, r->width / pieces));
+    return arena_printf(
+        w->a, "DmTensor<%s, Chip, m![%s], m![%s], m![%s]>", w->out_type, of_cluster ? of_cluster : tune_idle_clusters(w->t, w->a),
+        TUNE_LIST(w->a, rows, part ? padded_to(w, part, pieces, of_row) : NULL, idle(w, idle_slices)), digit(w, r, 1, r->width / pieces));
 }
 
 static void write_store(ranges_writer *w, const range *r, const char *from, int64_t pieces, const char *at)
@@ -285,12 +301,13 @@ static void write_store(ranges_writer *w, const range *r, const char *from, int6
         tune_line(&w->page, "let results: %s = %s.to_dm(&mut device.tdma);", whole_type(w, r, pieces), from);
         end_step(w, r, TUNE_CLOSE);
     }
-    const char *tile = count == r->width ? ""
-                                         : arena_printf(w->a, ".tile::<m![%s], %" PRId64 ", m![%s = %" PRId64 " # %" PRId64 "]>(%" PRId64 ")",
-                                                        r->q.axis_text[TUNE_COLUMN], count, axis, count, r->width, r->width - count);
+    const char *tile = count == r->width
+                           ? ""
+                           : arena_printf(w->a, ".tile::<m![%s], %" PRId64 ", m![%s = %" PRId64 " # %" PRId64 "]>(%" PRId64 ")",
+                                          r->q.axis_text[TUNE_COLUMN], count, axis, count, r->width, r->width - count);
     begin_step(w, r, TUNE_STORE, "Out");
-    tune_line(&w->page, "%s.view()%s.to_hbm_view(&mut device.tdma, %s.view_mut().tile::<m![%s], %" PRId64 ", _>(%s));", what, tile, out, axis,
-              count, at);
+    tune_line(&w->page, "%s.view()%s.to_hbm_view(&mut device.tdma, %s.view_mut().tile::<m![%s], %" PRId64 ", _>(%s));", what, tile, out,
+              axis, count, at);
     end_step(w, r, TUNE_STORE);
 }
 
@@ -373,7 +390,13 @@ static const char *operand_axes(const ranges_writer *w, tune_role role)
 void ranges_write(const target *t, const tune_question *q, const ranges_plan *p, const char *head, const tune_text *found, arena *a,
                   tune_text *out)
 {
-    ranges_writer w = {.q = q, .p = p, .t = t, .a = a, .page = {out, found, a, 0}, .type = dtype_row_of(q->type)->name, .out_type = dtype_row_of(q->out_type)->name};
+    ranges_writer w = {.q = q,
+                       .p = p,
+                       .t = t,
+                       .a = a,
+                       .page = {out, found, a, 0},
+                       .type = dtype_row_of(q->type)->name,
+                       .out_type = dtype_row_of(q->out_type)->name};
     range r, stored;
     *out = (tune_text){0};
     strbuf_init(&out->text, a);
@@ -394,9 +417,11 @@ void ranges_write(const target *t, const tune_question *q, const ranges_plan *p,
     tune_line(&w.page, "device: &mut Device,");
     const tune_place operands[] = {q->stream, q->weights};
     for (size_t i = 0; i < 2; i++)
-        tune_line(&w.page, "%s: &HbmTensor<%s, Chip, m![%s]>,", q->tensors[operands[i]].port, w.type, operand_axes(&w, tune_kept_of(q, operands[i])));
+        tune_line(&w.page, "%s: &HbmTensor<%s, Chip, m![%s]>,", q->tensors[operands[i]].port, w.type,
+                  operand_axes(&w, tune_kept_of(q, operands[i])));
     for (size_t i = 0; i < q->extra_count; i++)
-        tune_line(&w.page, "%s: &HbmTensor<%s, Chip, m![%s]>,", q->extras[i].tensor.port, dtype_row_of(q->extras[i].type)->name, q->axis_text[TUNE_COLUMN]);
+        tune_line(&w.page, "%s: &HbmTensor<%s, Chip, m![%s]>,", q->extras[i].tensor.port, dtype_row_of(q->extras[i].type)->name,
+                  q->axis_text[TUNE_COLUMN]);
     tune_line(&w.page, "%s: &mut HbmTensor<%s, Chip, m![%s]>,", q->tensors[TUNE_OUT].port, w.out_type,
               TUNE_LIST(a, q->axis_text[TUNE_ROW], q->axis_text[TUNE_COLUMN]));
     w.page.depth--;
