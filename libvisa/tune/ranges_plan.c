@@ -7,11 +7,18 @@
 #include "support/integer.h"
 #include "support/order.h"
 
-enum { WORD_BYTES = 8, FILL = 9, SUB_ACCESSES = 4 /* of a flit */, MOST_ITERATIONS = 128, ROW_BYTES = 1 << 21 /* of HBM, in all banks */ };
+enum {
+    WORD_BYTES = 8,
+    FILL = 9,
+    SUB_ACCESSES = 4 /* of a flit */,
+    MOST_ITERATIONS = 128,
+    MOST_IDLE = 8,
+    ROW_BYTES = 1 << 21 /* of HBM, in all banks */
+};
 
 int64_t ranges_slices(const target *t, const ranges_plan *p)
 {
-    return t->clusters_per_chip / p->row_clusters * t->slices_per_cluster;
+    return t->clusters_per_chip / p->row_clusters * t->slices_per_cluster / p->idle;
 }
 
 int64_t ranges_rows(const ranges_plan *p)
@@ -107,8 +114,8 @@ static int64_t hbm_cycles(const target *t, int64_t bytes)
 static int64_t load_cycles(const target *t, const tune_question *q, const ranges_plan *p, int64_t tile)
 {
     int64_t run = column_bytes(t, q, tile);
-    return t->dma_startup_cycles +
-           larger(p->row_clusters * hbm_cycles(t, run * ranges_slices(t, p)), ceil_div(run, t->dmn_bytes_per_cycle) * t->dm_slices_per_dmn);
+    return t->dma_startup_cycles + larger(p->row_clusters * hbm_cycles(t, run * ranges_slices(t, p)),
+                                          ceil_div(run, t->dmn_bytes_per_cycle) * t->dm_slices_per_dmn / p->idle);
 }
 
 /* Rows for all slices, and how long the main context takes them around. */
@@ -117,7 +124,7 @@ static int64_t load_rows_cycles(const target *t, const tune_question *q, const r
     *around = p->row_parts > 0 ? FILL + sent_flits(t, q, p) * t->slices_per_cluster : 0;
     int64_t run = p->row_parts > 0 ? sent_flits(t, q, p) * t->flit_bytes : column_bytes(t, q, ranges_rows(p));
     bool has_rest = p->row_parts > 1 && p->rows != q->size[TUNE_ROW];
-    return (has_rest ? 2 : 1) * t->dma_startup_cycles + ceil_div(run, t->dmn_bytes_per_cycle) * t->dm_slices_per_dmn;
+    return (has_rest ? 2 : 1) * t->dma_startup_cycles + ceil_div(run, t->dmn_bytes_per_cycle) * t->dm_slices_per_dmn / p->idle;
 }
 
 /* Whole rows of so many columns, in pieces of a tile for each that exchange: a copy from DM to DM takes turns. */
@@ -261,7 +268,7 @@ static void consider_rows(const target *t, const tune_question *q, ranges_plan p
     const bool is_whole = ranges_padded_sum(t, q) == q->size[TUNE_SUM];
     ranges_plan best = p;
     int64_t least = INT64_MAX;
-    for (p.row_parts = 0; p.row_parts <= all; p.row_parts = larger(1, 2 * p.row_parts)) {
+    for (p.row_parts = 0; p.row_parts <= (p.idle > 1 ? 0 : all); p.row_parts = larger(1, 2 * p.row_parts)) {
         p.rows = round_up(rows, p.row_clusters * larger(p.exchange, larger(1, p.row_parts)));
         for (p.sum_parts = p.row_parts > 0;
              p.sum_parts * p.row_parts <= all && flits % larger(1, p.sum_parts) == 0 && (is_whole || p.sum_parts <= 1);
@@ -288,19 +295,20 @@ size_t ranges_plans(const target *t, const tune_question *q, ranges_plan *out, s
         return 0;
     ranges_plan p = {0};
     for (p.row_clusters = 1; p.row_clusters <= smaller(rows, t->clusters_per_chip); p.row_clusters *= 2)
-        for (p.tile = 1; ranges_width(t, &p) <= columns && column_bytes(t, q, p.tile) <= target_trf_capacity_bytes(t, TRF_FULL);
-             p.tile = p.tile < t->rows ? 2 * p.tile : p.tile + t->rows) {
-            const int64_t ranges = columns / ranges_width(t, &p);
-            if (!is_tile(t, q, p.tile) || ranges > MOST_ITERATIONS)
-                continue;
-            for (p.stores = 1; p.stores <= ranges; p.stores++) {
-                p.iterations = ranges / p.stores;
-                if (ranges % p.stores != 0)
+        for (p.idle = 1; p.idle <= (p.row_clusters == 1 ? MOST_IDLE : 1); p.idle *= 2)
+            for (p.tile = 1; ranges_width(t, &p) <= columns && column_bytes(t, q, p.tile) <= target_trf_capacity_bytes(t, TRF_FULL);
+                 p.tile = p.tile < t->rows ? 2 * p.tile : p.tile + t->rows) {
+                const int64_t ranges = columns / ranges_width(t, &p);
+                if (!is_tile(t, q, p.tile) || ranges > MOST_ITERATIONS)
                     continue;
-                p.last_tile = last_tile_of(t, q, &p);
-                for (p.exchange = 1; p.exchange <= smaller(t->switch_blocking_flits, 2 * rows - 1); p.exchange *= 2)
-                    consider_rows(t, q, p, &found);
+                for (p.stores = 1; p.stores <= ranges; p.stores++) {
+                    p.iterations = ranges / p.stores;
+                    if (ranges % p.stores != 0)
+                        continue;
+                    p.last_tile = last_tile_of(t, q, &p);
+                    for (p.exchange = 1; p.exchange <= (p.idle > 1 ? 1 : smaller(t->switch_blocking_flits, 2 * rows - 1)); p.exchange *= 2)
+                        consider_rows(t, q, p, &found);
+                }
             }
-        }
     return found.count;
 }

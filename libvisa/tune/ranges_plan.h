@@ -10,6 +10,7 @@
 
 typedef struct ranges_plan {
     int64_t tile;                 /* columns of a slice in a range; */
+    int64_t idle;                 /* of so many neighbours one has columns, so that its pieces are longer; 1: all work */
     int64_t iterations, stores;   /* ranges whose results are stored together; and how often that is */
     int64_t last_tile;            /* columns of a slice in the last range; 0: nothing is left for one */
     int64_t row_clusters;         /* of which each has a part of the rows, and all columns; 1: clusters share the columns */

@@ -58,13 +58,13 @@ static const char *padded_to(const ranges_writer *w, const char *mapping, int64_
 
 static void range_of(const ranges_writer *w, int64_t width, int64_t tile, bool is_last, range *r)
 {
-    const int64_t slices = w->t->slices_per_cluster;
+    const int64_t slices = w->t->slices_per_cluster / w->p->idle;
     *r = (range){.q = *w->q, .width = width, .tile = tile, .lanes = smaller(tile, w->t->rows), .is_last = is_last};
     r->q.axis_text[TUNE_COLUMN] = arena_printf(w->a, "%s = %" PRId64, w->q->axis_text[TUNE_COLUMN], width);
     r->q.size[TUNE_COLUMN] = width;
     r->cluster = w->p->row_clusters > 1 ? row_digit(w, ranges_rows(w->p), w->p->row_clusters)
                                         : TUNE_LIST(w->a, digit(w, r, tile * slices, w->t->clusters_per_chip));
-    r->slice = TUNE_LIST(w->a, digit(w, r, tile, slices));
+    r->slice = TUNE_LIST(w->a, digit(w, r, tile, slices), idle(w, w->p->idle));
 }
 
 static void begin_step(ranges_writer *w, const range *r, tune_step step, const char *why)
@@ -91,7 +91,8 @@ static void write_rows(ranges_writer *w)
     const char *port = w->q->tensors[w->q->stream].port,
                *cluster = p->row_clusters > 1 ? row_digit(w, ranges_rows(p), p->row_clusters)
                                               : arena_printf(w->a, "%" PRId64, w->t->clusters_per_chip),
-               *all = arena_printf(w->a, "m![%s], m![%" PRId64 "]", cluster, slices);
+               *all = arena_printf(w->a, "m![%s], m![%s]", cluster,
+                                   TUNE_LIST(w->a, arena_printf(w->a, "%" PRId64, slices / p->idle), idle(w, p->idle)));
     if (p->row_parts == 0) {
         w->rows_element = TUNE_LIST(w->a, own_rows(w), sum_digit(w, 1, sum));
         w->rows_time = TUNE_LIST(w->a, own_rows(w), sum_digit(w, packet, sum / packet));
@@ -240,7 +241,8 @@ static void write_products(ranges_writer *w, const range *r)
 static const char *exchanged_slice(const ranges_writer *w, const range *r)
 {
     const int64_t n = w->p->exchange;
-    return TUNE_LIST(w->a, digit(w, r, r->tile * n, w->t->slices_per_cluster / n), row_digit(w, ranges_rows(w->p) / n, n));
+    return n == 1 ? r->slice
+                  : TUNE_LIST(w->a, digit(w, r, r->tile * n, w->t->slices_per_cluster / n), row_digit(w, ranges_rows(w->p) / n, n));
 }
 
 static const char *pieces_type(const ranges_writer *w, const range *r)
