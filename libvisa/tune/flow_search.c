@@ -910,7 +910,7 @@ static bool find_kernel(const target *t, const tune_flow *readings, size_t count
     candidate best = {.f = NULL};
     tune_trial found = {.cycles = cycles};
     size_t tried = 0, refused = 0, skipped = 0;
-    enum { SWITCHED_PART = 16 };
+    enum { SWITCHED_PART = 24 };
     uint64_t left = o->work;
     for (size_t i = 0; i < plan_count; i++) {
         if (found.cycles > 0 && plans[i].plan.cycles > found.cycles + found.cycles * ESTIMATE_ERROR_PERCENT / 100)
