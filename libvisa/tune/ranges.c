@@ -38,7 +38,7 @@ static const char *describe(const tune_question *q, const void *plan, arena *a)
 
 const tune_family ranges_family = {.plan_bytes = sizeof(ranges_plan),
                                    .most = 8,
-                                   .compiled_anyway = 2,
+                                   .compiled_anyway = 4,
                                    .find = find,
                                    .cycles_of = cycles_of,
                                    .write_text = write_text,

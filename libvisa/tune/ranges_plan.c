@@ -98,8 +98,9 @@ static bool fits(const target *t, const tune_question *q, const ranges_plan *p)
             last = p->last_tile > 0 ? results_bytes(q, rows * p->last_tile + ranges_last(t, p)) : 0;
     int64_t in_vrf = (int64_t)q->extra_count * tune_bytes_of(DTYPE_F32, round_up(tile, t->rows)) +
                      (tune_epilogue_stashes(&q->whole) ? TUNE_STASH_BYTES : 0);
-    /* rows that a slice keeps after the exchange are of both clusters, in equal parts */
-    bool parts_alike = p->exchange == 1 || rows / p->exchange % ranges_row_clusters(t, q) == 0;
+    /* rows that a slice keeps after the exchange are one, or of both clusters in equal parts */
+    int64_t kept = rows / p->exchange;
+    bool parts_alike = p->exchange == 1 || kept == 1 || kept % ranges_row_clusters(t, q) == 0;
     return parts_alike && in_vrf <= t->vrf_bytes && column_bytes(t, q, tile) <= target_trf_capacity_bytes(t, TRF_FULL) &&
            ranges_last(t, p) <= q->size[TUNE_COLUMN] &&
            2 * column_bytes(t, q, tile) + rows_bytes(t, q, p) + 2 * products + waiting + larger(whole, last) <= t->dm_bytes_per_slice;
