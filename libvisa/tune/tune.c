@@ -17,6 +17,7 @@
 #include "libvisa/tune/lay.h"
 #include "libvisa/tune/machine.h"
 #include "libvisa/tune/pointwise.h"
+#include "libvisa/tune/ranges.h"
 #include "libvisa/tune/relaid.h"
 #include "libvisa/tune/search.h"
 #include "libvisa/tune/standing.h"
@@ -153,7 +154,7 @@ typedef struct found_form {
 } found_form;
 
 /* What is searched for beside kernels of whole sums, in this order. */
-static const tune_family *const families[] = {&lanes_family, &folded_family, &standing_family, &pointwise_family};
+static const tune_family *const families[] = {&lanes_family, &folded_family, &standing_family, &pointwise_family, &ranges_family};
 
 /* All forms share the work; those that cannot be faster are left out, and those that come when to find the plans of others took longer than
  * the budget, and a second. Kernels whose sums slices share are few, and their estimates close: a part of the work is theirs where plans

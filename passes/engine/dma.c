@@ -520,6 +520,32 @@ static bool writes_guarded(pass_context *p, kernel *k, op *o)
     return true;
 }
 
+static int by_source(const void *a, const void *b)
+{
+    const copy_loop *x = a, *y = b;
+    return order_then(ORDER(x->source, y->source), ORDER(x->destination, y->destination));
+}
+
+/* Rows of HBM are read one after the other ("DMA Engine", Good stream orders: strides that change rows stand outside). A copy that would go
+ * again over more than a row of each bank, for the next slice, goes over the source in its order instead. */
+static void order_by_rows(const op *o, copy *c)
+{
+    enum { ROW_BYTES = 1 << 21 }; /* HBM geometry: the bits of an address above these are a bank's row */
+    int64_t reach = c->run_bits / 8;
+    bool again = false;
+    if (o->kind != IR_TO_DM || op_input(o)->out.kind != TENSOR_HBM || c->count > SEQUENCER_MAX_ENTRIES)
+        return;
+    for (size_t i = 0; i < c->count; i++) {
+        int64_t stride = c->loops[i].source / 8;
+        if (stride < 0)
+            return;
+        again = again || (reach > ROW_BYTES && stride < reach);
+        reach += stride * (c->loops[i].size - 1);
+    }
+    if (again)
+        order_sort(c->loops, c->count, sizeof *c->loops, by_source);
+}
+
 /* What a copy's commands are appended to. */
 typedef struct copy_output {
     dma_config **end;
@@ -549,6 +575,7 @@ static bool copy_packets(pass_context *p, kernel *k, op *o, copy *c, copy_output
                        .destination_base = dma_base(p, op_into(o) ? op_into(o) : o) + c->destination / 8,
                        .packet_bytes = packet,
                        .granular = granular};
+    order_by_rows(o, c);
     out->end = copy_commands(p, c, c->count, like, out->end);
     return true;
 }
