@@ -9,7 +9,7 @@
 #include "libvisa/tune/epilogue.h"
 #include "support/diag.h"
 
-enum { TUNE_AXES_MAX = 16, TUNE_TEXT_MAX = 4096, TUNE_TENSORS_MAX = 12, TUNE_NODES_MAX = 512 };
+enum { TUNE_AXES_MAX = 16, TUNE_TEXT_MAX = 4096, TUNE_TENSORS_MAX = 12, TUNE_NODES_MAX = 512, TUNE_SCALES_MAX = 2 };
 
 /* TUNE_ROW: kept, of the operand that streams; TUNE_COLUMN: kept, of the weights. */
 typedef enum tune_role { TUNE_BATCH, TUNE_ROW, TUNE_COLUMN, TUNE_SUM, TUNE_ROLES } tune_role;
@@ -78,6 +78,8 @@ typedef struct tune_expression {
     size_t window_count;
     const tune_node *root;
     size_t node_count;
+    size_t scales[TUNE_SCALES_MAX], scale_count; /* tensors that sums of groups meet (scaled.h) */
+    unsigned grouped;                            /* and the axes that number the groups, a bit each */
     unsigned absent, implied; /* axes of one position, a bit each: ports have them and values do not; values have them and ports do not */
 } tune_expression;
 

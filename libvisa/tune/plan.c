@@ -71,7 +71,7 @@ bool tune_comes_once(const tune_plan *p, const tune_extra *e)
 
 bool tune_is_handed_on(const tune_plan *p, const tune_extra *e)
 {
-    return p->handed > 1 && e->has[TUNE_COLUMN] && !e->has[TUNE_ROW] && !e->has[TUNE_BATCH];
+    return p->handed > 1 && e->groups == 1 && e->has[TUNE_COLUMN] && !e->has[TUNE_ROW] && !e->has[TUNE_BATCH];
 }
 
 int64_t tune_hand_padding(const tune_plan *p)
@@ -105,7 +105,19 @@ int64_t tune_rows_at_once(const tune_plan *p)
 int64_t tune_packet_of(const target *t, const tune_question *q)
 {
     int64_t flit = t->flit_bytes * 8 / dtype_row_of(q->type)->bits;
-    return q->size[TUNE_SUM] <= flit ? flit : 2 * flit;
+    if (q->group == 0)
+        return q->size[TUNE_SUM] <= flit ? flit : 2 * flit;
+    for (int64_t packet = 2 * flit; packet >= flit; packet /= 2)
+        if (q->size[TUNE_SUM] % packet == 0 && (q->group % packet == 0 || packet % q->group == 0))
+            return packet;
+    return 0;
+}
+
+/* Sums of groups that wait for the others of theirs, in halves of a flit where it has more lanes than the units that multiply. */
+static bool has_slots_for_groups(const target *t, const tune_question *q, const tune_plan *p)
+{
+    int64_t halves = p->lanes > t->vector_narrow_lanes ? 2 : 1;
+    return q->group == 0 || (p->sum_loop == 1 && p->split[TUNE_COLUMN].tile / p->lanes * halves <= t->vector_reduce_slots);
 }
 
 int64_t tune_sum_part(const tune_plan *p)
@@ -322,7 +334,8 @@ static bool can_turn(const target *t, const tune_question *q, const tune_plan *p
 
 int64_t tune_elements_of_extra(const tune_extra *e, const tune_plan *p)
 {
-    return (e->has[TUNE_ROW] ? p->split[TUNE_ROW].tile : 1) * (e->has[TUNE_COLUMN] ? round_up(p->split[TUNE_COLUMN].tile, 8) : 1);
+    int64_t groups = e->groups > 1 && !e->has[TUNE_COLUMN] ? round_up(e->groups, 8) : e->groups;
+    return groups * (e->has[TUNE_ROW] ? p->split[TUNE_ROW].tile : 1) * (e->has[TUNE_COLUMN] ? round_up(p->split[TUNE_COLUMN].tile, 8) : 1);
 }
 
 int64_t tune_vrf_of_operands(const tune_question *q, const tune_plan *p)
@@ -389,13 +402,15 @@ bool tune_plan_begin(const target *t, const tune_question *q, tune_plan *p)
     const tune_split *row = &p->split[TUNE_ROW], *column = &p->split[TUNE_COLUMN];
     p->flit = t->flit_bytes * 8 / dtype_row_of(q->type)->bits;
     p->packet = tune_packet_of(t, q);
+    if (p->packet == 0)
+        return false;
     p->sum_padded = round_up(q->size[TUNE_SUM], p->packet);
     if (p->sum_padded / p->packet % p->sum_loop != 0)
         return false;
     p->lanes = column->tile >= t->rows ? t->rows : column->tile;
     int64_t words = larger(1, 64 / dtype_row_of(q->out_type)->bits); /* of 8 bytes */
     p->lanes_kept = round_up(p->lanes, words);
-    if (slices_of(p) > tune_slices_of(t, q->most_slices) || tune_clusters_of(p) > t->clusters_per_chip ||
+    if (!has_slots_for_groups(t, q, p) || slices_of(p) > tune_slices_of(t, q->most_slices) || tune_clusters_of(p) > t->clusters_per_chip ||
         t->slices_per_cluster % slices_of(p) != 0 || !complete_ring(q, p) || !can_spread(t, q, p) || !can_close(t, q, p))
         return false;
     if (!can_turn(t, q, p) || (p->column_sharers > 1 && !tune_can_share_columns(t, q, p)) ||

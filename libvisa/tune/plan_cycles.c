@@ -3,6 +3,7 @@
 #include "libvisa/tune/brought.h"
 #include "libvisa/tune/machine.h"
 #include "libvisa/tune/measured.h"
+#include "libvisa/tune/scaled_write.h"
 #include "runtime/timing/hbm_address.h"
 #include "support/integer.h"
 
@@ -345,8 +346,10 @@ static int64_t extra_cycles(const target *t, const tune_question *q, const tune_
 {
     bool is_handed = tune_is_handed_on(p, e);
     int64_t parts = is_handed ? larger(1, p->hand_parts) : 1, one_of = is_handed ? p->handed / parts : 1;
-    int64_t pieces = e->has[TUNE_ROW] && e->has[TUNE_COLUMN] ? p->split[TUNE_ROW].tile : 1, elements = 1,
-            iterations = tune_comes_once(p, e) ? p->split[TUNE_COLUMN].loop : 1;
+    int64_t pieces = e->groups_first                           ? e->groups
+                     : e->has[TUNE_ROW] && e->has[TUNE_COLUMN] ? p->split[TUNE_ROW].tile
+                                                               : 1,
+            elements = e->groups, iterations = tune_comes_once(p, e) ? p->split[TUNE_COLUMN].loop : 1;
     for (int role = TUNE_BATCH; role < TUNE_SUM; role++)
         elements *= e->has[role] ? loaded_at_once(q, p, (tune_role)role) * (role == TUNE_COLUMN ? iterations : 1) : 1;
     copy of = {.pieces = pieces * iterations,
@@ -431,7 +434,7 @@ static void add_epilogue(const target *t, const tune_question *q, const tune_pla
         if (i > 0)
             x->passes += FILL + flits;
         else
-            x->multiply = larger(x->multiply, flits);
+            x->multiply = larger(x->multiply, flits * tune_groups_of(q));
     }
     for (size_t i = 0; i < q->extra_count; i++) {
         const tune_extra *one = &q->extras[i];
@@ -516,6 +519,8 @@ static piece_times passes_of(const target *t, const tune_question *q, const tune
             : turn_cycles(t, q, tune_turned_tile(q, column->tile), turned_sums(q, p, part_of_spread, larger(blocks, p->gather)), p->gather);
     if (p->column_sharers > 1)
         x.turn_weights = sharing_cycles(t, q, p);
+    for (size_t i = 0; i < q->extra_count; i++)
+        x.turn_weights += scaled_turn_cycles(t, &q->extras[i], q->extras[i].has[TUNE_ROW] ? row->tile : 1, column->tile);
     int64_t in = row->tile * packets * larger(flits, tiles), out = row->tile * tiles,
             ring = p->rings ? row->tile * packets * flits * (p->idle_inside > 1 ? p->idle_inside : 1) : 0;
     x.multiply = 9 + larger(in, larger(out, ring)) + (row->tile == 1 && row->loop == 1 ? out : 0);

@@ -120,8 +120,20 @@ static bool add_extra(reader *r, size_t tensor, value *out)
             return true;
     if (q->extra_count == TUNE_EXTRAS_MAX)
         return refuse(r, t->range, arena_printf(r->diags->arena, "at most %d tensors meet a sum", TUNE_EXTRAS_MAX));
-    q->extras[q->extra_count++] = (tune_extra){.tensor = *t, .asked_type = t->asked_type};
+    q->extras[q->extra_count++] = (tune_extra){.tensor = *t, .asked_type = t->asked_type, .groups = 1};
     return true;
+}
+
+/* Sums of groups meet their scales, and are added then. */
+static bool find_scales(reader *r, const tune_node *n)
+{
+    for (size_t i = 0; i < r->e->scale_count; i++) {
+        value scale;
+        if (!add_extra(r, r->e->scales[i], &scale) || !append(r, n, (tune_operation){.what = TUNE_TIMES, .operand = scale.name}))
+            return false;
+        r->q->extras[r->q->extra_count - 1].groups = 0; /* as many as there are */
+    }
+    return r->e->scale_count == 0 || append(r, n, (tune_operation){.what = TUNE_FOLD_ADD, .in_slice = true});
 }
 
 /* The operations in their order: that of the text, from inside. */
@@ -131,7 +143,7 @@ static bool find_operations(reader *r, const tune_node *n, value *out)
     switch (n->kind) {
     case TUNE_NODE_NUMBER: *out = (value){.number = n->number}; return true;
     case TUNE_NODE_TENSOR: return add_extra(r, n->tensor, out);
-    case TUNE_NODE_PRODUCT: *out = (value){.kind = VALUE_SUM}; return true;
+    case TUNE_NODE_PRODUCT: *out = (value){.kind = VALUE_SUM}; return find_scales(r, n);
     case TUNE_NODE_BINARY: return find_operations(r, n->left, out) && find_operations(r, n->right, &b) && combine(r, n, out, b);
     default:
         if (!find_operations(r, n->left, out))
@@ -467,6 +479,33 @@ static void name_roles(tune_question *q, arena *a)
     }
 }
 
+/* Axes of the sum, of those that have a bit, as one: "G_H". */
+static const char *join_sums(const tune_question *q, unsigned of, int64_t *size, arena *a)
+{
+    const char *text = NULL;
+    bool joined = false;
+    *size = 1;
+    for (size_t i = 0; i < q->axis_count; i++)
+        if (q->axes[i].role == TUNE_SUM && (of >> i & 1)) {
+            *size *= q->axes[i].size;
+            joined = text != NULL;
+            text = joined ? arena_printf(a, "%s_%s", text, q->axes[i].name) : q->axes[i].name;
+        }
+    return joined ? tune_unused_name(q->axes, q->axis_count, text, a) : text;
+}
+
+/* Where sums of groups meet scales the kernel has an axis of groups, and one of what each of them adds. */
+static void find_group(const reader *r)
+{
+    tune_question *q = r->q;
+    int64_t groups;
+    if (r->e->scale_count == 0)
+        return;
+    q->group_axis = join_sums(q, r->e->grouped, &groups, r->diags->arena);
+    q->added_axis = join_sums(q, ~r->e->grouped, &q->group, r->diags->arena);
+    q->axis_text[TUNE_SUM] = arena_printf(r->diags->arena, "%s, %s", q->group_axis, q->added_axis);
+}
+
 /* A sum over nothing is over one position; columns of one position are padded for what is done to sums, and a tensor after them has a kept
  * axis. One that the question lacks has a name that it has not. */
 static void imply_axes(tune_question *q, arena *a)
@@ -494,6 +533,17 @@ static bool settle_extra(reader *r, tune_extra *e)
     return true;
 }
 
+/* An axis of the groups' scales that numbers groups stands inside of all kept ones, or outside of them. */
+static bool check_group_axis(reader *r, tune_extra *e, size_t axis, bool is_inside, size_t *before)
+{
+    e->groups_first = e->groups_first || !is_inside;
+    if (*before > axis || e->groups_first == is_inside)
+        return refuse_extra(r, e, E_TUNE_LAYOUT, "has its axes in another order than the result and the sum have them",
+                            "write the groups of the sum innermost, or in front of what is kept, in the order of the operands");
+    *before = axis + 1;
+    return true;
+}
+
 /* Operands after the sum have whole groups of kept axes, in the order of the result. */
 static bool check_extras(reader *r)
 {
@@ -502,13 +552,24 @@ static bool check_extras(reader *r)
         tune_extra *e = &q->extras[i];
         int64_t size[TUNE_ROLES] = {1, 1, 1, 1};
         bool stands[TUNE_ROLES + 1] = {false};
-        size_t before = 0;
+        size_t before = 0, group_before = 0, kept = 0;
         int role = TUNE_BATCH;
+        const bool is_scale = e->groups == 0;
+        e->groups = is_scale ? tune_groups_of(q) : 1;
         for (size_t n = 0; n < e->tensor.count; n++) {
             const tune_axis *a = &q->axes[e->tensor.axes[n]];
             stands[a->role] = true;
             if (a->size == 1)
                 continue;
+            if (is_scale && a->role == TUNE_SUM) {
+                if (!check_group_axis(r, e, e->tensor.axes[n], kept > 0, &group_before))
+                    return false;
+                continue;
+            }
+            kept += a->role != TUNE_BATCH;
+            if (is_scale && group_before > 0 && (a->role == TUNE_BATCH || !e->groups_first))
+                return refuse_extra(r, e, E_TUNE_LAYOUT, "has its axes in another order than the result and the sum have them",
+                                    "write the groups of the sum innermost, or in front of what is kept, in the order of the operands");
             if (a->role == TUNE_SUM)
                 return refuse_extra(r, e, E_TUNE_AXIS, "has an axis that is summed, and meets the sum",
                                     "multiply it in front of the kernel");
@@ -525,7 +586,8 @@ static bool check_extras(reader *r)
             if (e->has[k] && size[k] != q->size[k])
                 return refuse_extra(r, e, E_TUNE_LAYOUT, "has some axes of a kind and lacks others", "give it all of them, or none");
         }
-        if (!settle_extra(r, e))
+        e->groups_first = e->groups_first && kept > 0;
+        if (!is_scale && !settle_extra(r, e))
             return false;
     }
     return true;
@@ -562,9 +624,12 @@ static bool find_epilogue(reader *r)
                                 "give it another type, or leave it away");
     }
     q->operations[0] = (tune_operation){.what = TUNE_ADD, .operand = "before", .of_sums = true};
+    for (size_t i = 1; i <= q->operation_count; i++)
+        if (q->operations[i].what == TUNE_FOLD_ADD)
+            q->operations[i].operand = q->group_axis;
     q->whole = tune_epilogue_make(q->operations + 1, q->operation_count, whole, sums, q->out_type, r->diags->arena);
     q->last_part = tune_epilogue_make(q->operations, q->operation_count + 1, whole, sums, q->out_type, r->diags->arena);
-    if (q->extra_count > 0 && q->whole.count < TUNE_PASSES_MAX) {
+    if (q->extra_count > 0 && q->group == 0 && q->whole.count < TUNE_PASSES_MAX) {
         q->waiting = q->whole;
         q->waiting.passes = ARENA_ARRAY(r->diags->arena, tune_pass, ++q->waiting.count);
         memcpy(&q->waiting.passes[1], q->whole.passes, q->whole.count * sizeof *q->whole.passes);
@@ -650,9 +715,14 @@ static bool check_rows(const tune_question *q, diag_list *diags)
     return true;
 }
 
+int64_t tune_groups_of(const tune_question *q)
+{
+    return q->group > 0 ? q->size[TUNE_SUM] / q->group : 1;
+}
+
 bool tune_is_one_element(const tune_question *q, const tune_extra *e)
 {
-    return e->has[TUNE_ROW] && !e->has[TUNE_COLUMN] && !e->has[TUNE_BATCH] && q->size[TUNE_ROW] == 1;
+    return e->groups == 1 && e->has[TUNE_ROW] && !e->has[TUNE_COLUMN] && !e->has[TUNE_BATCH] && q->size[TUNE_ROW] == 1;
 }
 
 const char *tune_axis_of_extra(const tune_question *q, const tune_extra *e, tune_role role)
@@ -697,6 +767,7 @@ bool tune_question_read(const tune_expression *e, const visa_tune_options *optio
     find_filters(out);
     find_images(out);
     name_roles(out, diags->arena);
+    find_group(&r);
     if (!find_types(&r, options) || !find_stored_types(&r) || !check_extras(&r) || !find_epilogue(&r))
         return false;
     imply_axes(out, diags->arena);

@@ -18,6 +18,7 @@
 #include "libvisa/tune/machine.h"
 #include "libvisa/tune/pointwise.h"
 #include "libvisa/tune/relaid.h"
+#include "libvisa/tune/scaled.h"
 #include "libvisa/tune/search.h"
 #include "libvisa/tune/standing.h"
 #include "libvisa/tune/team.h"
@@ -128,15 +129,26 @@ static bool read_flow(diag_list *diags, const visa_tune_options *o, const tune_e
 
 /* ---- contractions ---- */
 
+/* Axes of a role, of those that have a bit: "K, L"; NULL: there are none. */
+static const char *names_of(const tune_question *q, int role, unsigned of, arena *a)
+{
+    const char *parts = NULL;
+    for (size_t i = 0; i < q->axis_count; i++)
+        if ((int)q->axes[i].role == role && (of >> i & 1))
+            parts = parts ? arena_printf(a, "%s, %s", parts, q->axes[i].name) : q->axes[i].name;
+    return parts;
+}
+
 static bool read_contraction(diag_list *diags, const visa_tune_options *o, const tune_expression *e, tune_question *q, tune_kernel *out)
 {
     if (!tune_question_read(e, o, diags, q))
         return false;
-    for (int role = 0; role < TUNE_ROLES; role++) {
-        const char *parts = NULL;
-        for (size_t i = 0; i < q->axis_count; i++)
-            if ((int)q->axes[i].role == role)
-                parts = parts ? arena_printf(diags->arena, "%s, %s", parts, q->axes[i].name) : q->axes[i].name;
+    if (q->group > 0) {
+        add_axis(out, (tune_kernel_axis){q->group_axis, names_of(q, TUNE_SUM, e->grouped, diags->arena), tune_groups_of(q)});
+        add_axis(out, (tune_kernel_axis){q->added_axis, names_of(q, TUNE_SUM, ~e->grouped, diags->arena), q->group});
+    }
+    for (int role = 0; role < (q->group > 0 ? TUNE_SUM : TUNE_ROLES); role++) {
+        const char *parts = names_of(q, role, ~0U, diags->arena);
         if (parts)
             add_axis(out, (tune_kernel_axis){q->axis_text[role], parts, q->size[role]});
     }
@@ -177,7 +189,7 @@ static void search_forms(arena *a, const target *t, const visa_tune_options *o, 
         bool found = q->window_count > 0 ? tune_window_search(t, q, &part, a, &x, &window) : tune_search(t, q, &part, a, &x);
         looked_for += x.looked_for;
         x.work_left = (uint64_t)larger((int64_t)x.work_left, (int64_t)(part.work / PART_OF_OTHERS));
-        for (size_t k = 0; q->window_count == 0 && k < sizeof families / sizeof *families; k++) {
+        for (size_t k = 0; q->window_count == 0 && q->group == 0 && k < sizeof families / sizeof *families; k++) {
             const void *faster = tune_search_family(families[k], t, q, a, &x);
             family = faster ? families[k] : family;
             plan = faster ? faster : plan;
@@ -480,6 +492,64 @@ static bool answer_relaid(visa_compilation *c, const target *t, const visa_tune_
                                               relaid_weave(c, t, o, e, known, &found, &c->diags, &out->text) && keep_answer(o, out));
 }
 
+/* ---- sums of groups that meet their scales ---- */
+
+static bool refuse_groups(diag_list *diags, const tune_expression *e, const tune_question *q)
+{
+    diag *d = diag_add(diags, E_TUNE_SIZE, tune_whole_range(e->file, e->text),
+                       "groups of %" PRId64 " elements of %s are neither whole 32 bytes of the sum nor equal parts of 32 or 64 bytes",
+                       q->group, dtype_row_of(q->type)->name);
+    diag_help(diags, d, "take groups of 16, 32, 64 or 128 elements, as many as the sum has without a rest");
+    return false;
+}
+
+/* As a flow each product with its scale goes to a tensor that has all axes. Its types are those of the contraction. */
+static void read_scaled_as_flow(visa_compilation *c, const visa_tune_options *o, const tune_expression *e, const tune_expression *scaled,
+                                const tune_question *q, contraction_flows *f)
+{
+    diag_list refusals;
+    tune_expression *typed = ARENA_NEW(c->arena, tune_expression);
+    const int64_t least = INT64_C(1) << (dtype_row_of(q->type)->bits - 1);
+    const bool is_exact = dtype_row_of(q->type)->accumulates_in == DTYPE_F32 || q->group <= INT32_MAX / (least * least);
+    diag_list_init(&refusals, c->arena);
+    *typed = *e;
+    memcpy(typed->tensors, scaled->tensors, sizeof typed->tensors);
+    *typed = flow_of(o, typed, c->arena);
+    f->count = is_exact && tune_flow_read(typed, o, (flow_reading){0}, &refusals, &f->of[0]);
+}
+
+static bool answer_scaled(visa_compilation *c, const target *t, const visa_tune_options *o, const tune_expression *e,
+                          const tune_expression *scaled, tune_kernel *out)
+{
+    tune_question q;
+    contraction_flows flows = {.count = 0};
+    tune_found found;
+    if (!read_contraction(&c->diags, o, scaled, &q, out))
+        return false;
+    read_scaled_as_flow(c, o, e, scaled, &q, &flows);
+    for (size_t g = 0; g < flows.count * flows.of[0].group_count; g++)
+        add_axis(out, (tune_kernel_axis){flows.of[0].groups[g].text, flows.of[0].groups[g].parts, flows.of[0].groups[g].size});
+    if (found_before(c, o, &out->text))
+        return true;
+    const found_form none = {.question = NULL};
+    if (tune_packet_of(t, &q) == 0) {
+        if (!answer_by_flow(c, t, o, &flows, &none, &found))
+            return refuse_groups(&c->diags, e, &q);
+    } else if (!answer_contraction(c, t, o, &q, &flows, &c->diags, &found))
+        return false;
+    out->text = found.text;
+    return keep_answer(o, out);
+}
+
+/* Is it a contraction with scales, or a sum of sums that is a contraction? */
+static bool is_scaled(visa_compilation *c, const visa_tune_options *o, const tune_expression *e, tune_expression *scaled)
+{
+    diag_list refusals;
+    tune_question q;
+    diag_list_init(&refusals, c->arena);
+    return !tune_is_contraction(e) && tune_scaled_read(e, c->arena, scaled) && tune_question_read(scaled, o, &refusals, &q);
+}
+
 bool tune_answer_one(visa_compilation *c, const visa_tune_options *o, int file, tune_kernel *out)
 {
     tune_expression e;
@@ -494,6 +564,12 @@ bool tune_answer_one(visa_compilation *c, const visa_tune_options *o, int file, 
     if (!tune_expression_read(o->question, file, o, &c->diags, &e))
         return false;
     out->result = e.tensors[0].name;
+    tune_expression scaled;
+    if (is_scaled(c, o, &e, &scaled)) {
+        if (scaled.scale_count > 0)
+            return answer_scaled(c, &part, o, &e, &scaled, out);
+        e = scaled;
+    }
     const tune_expression flowing = flow_of(o, &e, c->arena);
     lay_order order;
     if (lay_is_asked(c, o, &e, &order, out))

@@ -6,6 +6,7 @@
 #include "libvisa/tune/aside_write.h"
 #include "libvisa/tune/brought.h"
 #include "libvisa/tune/machine.h"
+#include "libvisa/tune/scaled_write.h"
 #include "support/integer.h"
 
 typedef struct writer {
@@ -22,6 +23,8 @@ typedef struct writer {
 
 const char *tune_digit(const tune_question *q, tune_role role, int64_t padded, int64_t stride, int64_t count, arena *a)
 {
+    if (role == TUNE_SUM && q->group > 0)
+        return scaled_sum_digit(q, stride, count, a);
     const char *axis = q->axis_text[role];
     if (!axis || count == 1)
         return NULL;
@@ -79,7 +82,9 @@ static const char *idle(const writer *w, int64_t count)
 
 static const char *padded_to(const writer *w, const char *mapping, int64_t from, int64_t to)
 {
-    return from == to ? (mapping ? mapping : "1") : arena_printf(w->a, "%s # %" PRId64, mapping ? mapping : "1", to);
+    return from == to
+               ? (mapping ? mapping : "1")
+               : arena_printf(w->a, mapping && strchr(mapping, ',') ? "[%s] # %" PRId64 : "%s # %" PRId64, mapping ? mapping : "1", to);
 }
 
 static int64_t idle_between(const writer *w)
@@ -209,14 +214,17 @@ static const char *extra_mapping(const writer *w, const tune_extra *e)
     const char *parts[TUNE_SUM] = {0}, *one = one_element(w, e);
     if (one)
         return one;
+    const bool groups_inside = e->groups > 1 && !e->groups_first;
     for (int role = TUNE_BATCH; role < TUNE_SUM; role++) {
-        bool innermost = role == TUNE_COLUMN || (role == TUNE_ROW && !e->has[TUNE_COLUMN]);
+        bool innermost = !groups_inside && (role == TUNE_COLUMN || (role == TUNE_ROW && !e->has[TUNE_COLUMN]));
         bool whole_words = q->size[role] * dtype_row_of(e->type)->bits % 64 == 0;
         parts[role] = e->has[role] && innermost && !whole_words ? kept(w, (tune_role)role, 1, w->p->split[role].padded)
                                                                 : tune_axis_of_extra(q, e, (tune_role)role);
     }
-    return lies_columns_first(q, &e->tensor) ? TUNE_LIST(w->a, parts[TUNE_BATCH], parts[TUNE_COLUMN], parts[TUNE_ROW])
-                                             : TUNE_LIST(w->a, parts[TUNE_BATCH], parts[TUNE_ROW], parts[TUNE_COLUMN]);
+    const char *groups = groups_inside ? scaled_digit(q, e, 1, scaled_padded_groups(e), w->a) : NULL,
+               *outside = e->groups_first ? q->group_axis : NULL;
+    return lies_columns_first(q, &e->tensor) ? TUNE_LIST(w->a, parts[TUNE_BATCH], outside, parts[TUNE_COLUMN], parts[TUNE_ROW], groups)
+                                             : TUNE_LIST(w->a, parts[TUNE_BATCH], outside, parts[TUNE_ROW], parts[TUNE_COLUMN], groups);
 }
 
 static void write_axes(writer *w)
@@ -227,8 +235,12 @@ static void write_axes(writer *w)
     for (int role = 0; role < TUNE_ROLES; role++)
         if (q->axis_text[role] || q->share[role].axis) {
             const tune_share *share = &q->share[role];
-            strbuf_printf(&w->page.out->text, "%s%s = %" PRId64, before, share->axis ? share->axis : q->axis_text[role],
-                          share->axis ? share->size : q->size[role]);
+            if (role == TUNE_SUM && q->group > 0)
+                strbuf_printf(&w->page.out->text, "%s%s = %" PRId64 ", %s = %" PRId64, before, q->group_axis, tune_groups_of(q),
+                              q->added_axis, q->group);
+            else
+                strbuf_printf(&w->page.out->text, "%s%s = %" PRId64, before, share->axis ? share->axis : q->axis_text[role],
+                              share->axis ? share->size : q->size[role]);
             before = ", ";
         }
     strbuf_puts(&w->page.out->text, "];\n\n");
@@ -642,7 +654,9 @@ static void write_chain(writer *w)
                *around_sums = summed(w, part, p->ring_sums), *steps = summed(w, fetched, part / fetched), *packet = summed(w, 1, p->packet),
                *packets = summed(w, p->packet, tune_sum_part(p) / p->packet),
                *groups = kept(w, TUNE_COLUMN, p->lanes, column->tile / p->lanes), *lanes = kept(w, TUNE_COLUMN, 1, p->lanes);
-    const char *all_rows = TUNE_LIST(w->a, rest_of_rows, around_rows, groups);
+    const int64_t group = w->q->group, of_packet = group > 0 && group < p->packet ? p->packet / group : 1; /* groups of a packet */
+    const char *scaled = group == 0 ? NULL : summed(w, larger(group, p->packet), p->sum_padded / larger(group, p->packet)),
+               *in_packet = summed(w, group, of_packet), *all_rows = TUNE_LIST(w->a, rest_of_rows, around_rows, scaled, groups);
     tune_line(&w->page, "    .begin(rows.view()%s)", p->row_copies > 0 ? tiles(w, false, true, false, false, "") : "");
     tune_line(&w->page, "    .fetch::<m![%s], m![%s]>()", TUNE_LIST(w->a, rest_of_rows, steps), TUNE_LIST(w->a, summed(w, 1, fetched)));
     if (p->rings && p->idle_inside > 1)
@@ -655,9 +669,10 @@ static void write_chain(writer *w)
     tune_line(&w->page, "    .collect()");
     tune_line(&w->page, "    .contract_outer::<m![%s], m![%s], _, _, _>(&weights)",
               TUNE_LIST(w->a, rest_of_rows, around_rows, packets, groups), padded_to(w, packet, p->packet, 2 * p->flit));
-    tune_line(&w->page, "    .contract_packet::<m![1]>()");
+    tune_line(&w->page, "    .contract_packet::<m![%s]>()", TUNE_LIST(w->a, in_packet));
     tune_line(&w->page, "    .contract_time::<m![%s]>()", all_rows);
-    tune_line(&w->page, "    .contract_lane::<m![%s], m![%s]>(LaneMode::Interleaved)", all_rows, padded_to(w, lanes, p->lanes, w->t->rows));
+    tune_line(&w->page, "    .contract_lane::<m![%s], m![%s]>(LaneMode::Interleaved)", TUNE_LIST(w->a, all_rows, in_packet),
+              padded_to(w, lanes, p->lanes, w->t->rows));
 }
 
 /* What is kept of the results of a chain; in the type of the result where that is another one. */
@@ -784,7 +799,9 @@ static void write_extra_load(writer *w, size_t i)
                     once ? arena_printf(w->a, "An operand of what is done to the sums, for all %" PRId64 " iterations", column->loop)
                          : "An operand of what is done to the sums");
     bool is_handed = tune_is_handed_on(p, e);
-    const char *element = TUNE_LIST(w->a, all, rows, is_handed ? kept(w, TUNE_COLUMN, 1, handed_of(w).columns) : columns);
+    const char *groups = e->groups == 1 || e->groups_first ? NULL : scaled_digit(w->q, e, 1, scaled_padded_groups(e), w->a),
+               *outside = e->groups_first ? w->q->group_axis : NULL,
+               *element = TUNE_LIST(w->a, all, outside, rows, is_handed ? kept(w, TUNE_COLUMN, 1, handed_of(w).columns) : columns, groups);
     begin_load(w, tune_roles_of_extra(e));
     tune_line(&w->page, "let %s: DmTensor<%s, Chip, %s, %s, m![%s]> = %s%s.to_dm(&mut device.tdma);", name, type_name(e->type),
               loaded_clusters(w), is_handed ? slices_of_copies(w, false) : loaded_slices(w), element, name,
@@ -794,8 +811,69 @@ static void write_extra_load(writer *w, size_t i)
     tune_end_step(&w->page, (tune_step)(TUNE_LOAD_EXTRA + i));
 }
 
+/* NULL for one position. */
+static const char *unless_one(const char *mapping)
+{
+    return mapping && strcmp(mapping, "1") != 0 ? mapping : NULL;
+}
+
+/* Scales of groups: as the sums of groups leave the Reducer, or an element for all lanes of a packet. */
+static void write_scales(writer *w, size_t i)
+{
+    const tune_extra *e = &w->q->extras[i];
+    const tune_plan *p = w->p;
+    const int64_t tile = p->split[TUNE_COLUMN].tile, word = larger(1, 64 / dtype_row_of(e->type)->bits), padded = scaled_padded_groups(e);
+    const bool of_row = e->has[TUNE_ROW], of_column = e->has[TUNE_COLUMN], once = tune_comes_once(p, e);
+    const char *rows = of_row ? kept(w, TUNE_ROW, 1, p->split[TUNE_ROW].tile) : NULL, *lanes = kept(w, TUNE_COLUMN, 1, p->lanes),
+               *tiles_of = kept(w, TUNE_COLUMN, p->lanes, tile / p->lanes), *name = extra_name(w, i),
+               *groups = e->groups_first ? w->q->group_axis : scaled_digit(w->q, e, 1, padded, w->a),
+               *from = arena_printf(w->a, "%s.view()%s", name, once ? tiles(w, false, false, true, false, "") : "");
+    if (!once)
+        write_extra_load(w, i);
+    if (scaled_is_turned(e)) {
+        tune_begin_step(&w->page, (tune_step)(TUNE_TURN_EXTRA + i), "Columns side by side, as they leave the Reducer");
+        scaled_write_turn(&w->page, w->t, w->q, e,
+                          &(scaled_turn){.name = name,
+                                         .from = from,
+                                         .outside = unless_one(TUNE_LIST(w->a, rows, tiles_of)),
+                                         .words = kept(w, TUNE_COLUMN, word, p->lanes / word),
+                                         .word = kept(w, TUNE_COLUMN, 1, word),
+                                         .lanes = lanes});
+        from = arena_printf(w->a, "%s.view()", name);
+        tune_end_step(&w->page, (tune_step)(TUNE_TURN_EXTRA + i));
+    }
+    tune_begin_step(&w->page, (tune_step)(TUNE_KEEP_EXTRA + i), "Into the VRF: each sum of a group meets the scale of its group");
+    const char *time, *packet, *all;
+    if (of_column) {
+        time = e->groups_first ? TUNE_LIST(w->a, groups, rows, tiles_of) : TUNE_LIST(w->a, rows, tiles_of, groups);
+        packet = TUNE_LIST(w->a, lanes);
+        all = padded_to(w, lanes, p->lanes, w->t->rows);
+    } else if (e->groups_first && of_row) {
+        time = groups;
+        packet = rows;
+        all = padded_to(w, rows, p->split[TUNE_ROW].tile, round_up(p->split[TUNE_ROW].tile, w->t->rows));
+    } else {
+        time = TUNE_LIST(w->a, rows);
+        packet = groups;
+        all = padded_to(w, groups, padded, round_up(padded, w->t->rows));
+    }
+    tune_write_operand(&w->page, &(tune_operand_text){.name = name,
+                                                      .slice = "Slice",
+                                                      .element = TUNE_LIST(w->a, strcmp(time, "1") == 0 ? NULL : time, all),
+                                                      .from = from,
+                                                      .from_type = e->type,
+                                                      .type = w->q->meets,
+                                                      .time = time,
+                                                      .packet = packet});
+    tune_end_step(&w->page, (tune_step)(TUNE_KEEP_EXTRA + i));
+}
+
 static void write_extra(writer *w, size_t i)
 {
+    if (w->q->extras[i].groups > 1) {
+        write_scales(w, i);
+        return;
+    }
     const tune_extra *e = &w->q->extras[i];
     const tune_plan *p = w->p;
     const tune_split *row = &p->split[TUNE_ROW], *column = &p->split[TUNE_COLUMN];
@@ -1278,12 +1356,6 @@ static void write_parts(writer *w)
 static const char *loop_digit(const writer *w, tune_role role)
 {
     return kept(w, role, tune_loop_stride(w->p, role), w->p->split[role].loop);
-}
-
-/* NULL for one position. */
-static const char *unless_one(const char *mapping)
-{
-    return mapping && strcmp(mapping, "1") != 0 ? mapping : NULL;
 }
 
 /* Elements of the sum of an operand that a slice loads. */

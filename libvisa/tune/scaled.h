@@ -1,0 +1,15 @@
+/* Sums of groups that meet their scales: `sum(g) s[n, g] * sum(k) A[m, g, k] * W[n, g, k]`.
+ *
+ * The one idea: however it is spelt, it is one contraction over the axes of both sums. The Reducer adds what a group has, and each sum of
+ * a group meets the scales of its group in the Vector Engine, which adds the products in the same pass. So operands are shared and copied
+ * as those of any contraction are. */
+#ifndef VISA_LIBVISA_TUNE_SCALED_H
+#define VISA_LIBVISA_TUNE_SCALED_H
+
+#include "libvisa/tune/expression.h"
+
+/* The question as a contraction of two tensors, whose scales are out->scales; what is multiplied with all of the sum is done after it.
+ * False: it is none, or has no scales in a sum. Lives in the arena. */
+bool tune_scaled_read(const tune_expression *e, arena *a, tune_expression *out);
+
+#endif

@@ -1,0 +1,144 @@
+#!/usr/bin/env python3
+"""visac tune: sums of groups that meet their scales, and operands that are stored narrower than they are multiplied. Numbers against loops in Python, answers pass
+their check, one answer however a question is spelt."""
+import itertools
+import math
+import os
+import random
+import re
+import struct
+import sys
+import tempfile
+
+sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+import visa_tools
+from asking import check, tune, verdict
+from flows import Formula
+
+SCALED = "C[m, n] = sum(g) s[n, g] * sum(k) A[m, g, k] * W[n, g, k]"
+# One value in many spellings.
+SPELT = [SCALED, "C[m, n] = sum(g, k) A[m, g, k] * W[n, g, k] * s[n, g]", "C[m, n] = sum(k, g) s[n, g] * W[n, g, k] * A[m, g, k]",
+         "C[m, n] = sum(g) (sum(k) A[m, g, k] * W[n, g, k]) * s[n, g]", "C[m, n] = sum(g) sum(k) W[n, g, k] * A[m, g, k] * s[n, g]", "C[m, n] = sum(g) (s[n, g] * (sum(k) A[m, g, k] * W[n, g, k]))",
+         "OUT[a, b, o] = sum(i, j, l) X[a, i, j, l, o] * Y[b, i, j, l] * t[b, i]"]
+ALIKE = dict(m=3, n=64, g=4, k=64, a=3, b=64, i=4, j=8, l=8, o=1)
+# What else meets sums of groups: scales of both sides, of groups alone, in other orders, of several axes; and what is done to the results.
+QUESTIONS = [("C[m, n] = sum(g) r[m, g] * s[n, g] * sum(k) A[m, g, k] * W[n, g, k]", "m=3,n=64,g=4,k=64"), ("C[m, n] = sum(g) r[m, g] * sum(k) A[m, g, k] * W[n, g, k]", "m=8,n=24,g=5,k=32"),
+             ("C[m, n] = sum(g) s[g] * sum(k) A[m, g, k] * W[n, g, k]", "m=2,n=16,g=6,k=64"), ("C[m, n] = sum(g) s[g, n] * sum(k) A[m, g, k] * W[n, g, k]", "m=3,n=40,g=3,k=64"),
+             ("C[m, n] = sum(g) r[g, m] * s[g, n] * sum(k) A[m, g, k] * W[n, g, k]", "m=4,n=16,g=3,k=32"), ("C[m, n] = relu(sum(g) s[n, g] * sum(k) A[m, g, k] * W[n, g, k] + b[n]) * t[n]", "m=2,n=24,g=3,k=64"),
+             ("C[m, n] = 2 * (sum(g) s[n, g] * 0.25 * t[n] * sum(k) A[m, g, k] * W[n, g, k])", "m=2,n=24,g=3,k=64"), ("C[m, n] = sum(g) s[m, n, g] * sum(k) A[m, g, k] * W[n, g, k]", "m=3,n=16,g=4,k=32"),
+             ("y[n] = sum(g) s[n, g] * sum(k) x[g, k] * W[n, g, k]", "n=70,g=5,k=32"), ("C[n, m] = sum(g) s[n, g] * sum(k) A[m, g, k] * W[n, g, k]", "m=16,n=8,g=3,k=32"),
+             ("C[m, n] = sum(g) s[n, g] * sum(k) A[m, g, k] * W[g, k, n]", "m=4,n=64,g=4,k=64"), ("C[b, m, n] = sum(g) s[b, n, g] * sum(k) A[b, m, g, k] * W[b, n, g, k]", "b=2,m=3,n=16,g=4,k=32"),
+             ("C[m, n] = sum(g) s[n, g] * sum(k) A[m, g, k] * W[n, g, k]", "m=2,n=16,g=16,k=16"), ("C[m, n] = sum(g) s[n, g] * sum(k) A[m, g, k] * W[n, g, k]", "m=1,n=16,g=3,k=96"),
+             ("C[m, n] = sum(g) s[n, g] * sum(k) A[m, g, k] * W[n, g, k]", "m=33,n=50,g=3,k=32"), ("C[m, n] = sum(g, k) A[m, g, k] * W[n, g, k] * s[n, g]", "m=4,n=16,g=1,k=64")]
+LETTERS = dict(i8="b", f32="f", i32="i")
+
+
+def sizes_of(text):
+    return {axis: int(size) for axis, size in (pair.split("=") for pair in text.split(","))}
+
+
+def inputs_of(question, sizes, least, most, rng):
+    """By tensor: axes, values by place."""
+    out = {}
+    for name, axes in re.findall(r"(\w+)\[([^\]]*)\]", question.split("=", 1)[1]):
+        axes = [x for x in axes.replace(" ", "").split(",") if x]
+        is_scale = name.islower() and name != "x"
+        places = itertools.product(*(range(sizes[x]) for x in axes))
+        out.setdefault(name.lower(), (axes, {place: rng.choice([0.5, 1, -0.25, 2, 0.125]) if is_scale else rng.randint(least, most) for place in places}))
+    return out
+
+
+def computed(question, sizes, inputs, dtype, options):
+    """What the kernel makes of inputs; its message where there is none."""
+    with tempfile.TemporaryDirectory() as work:
+        path = lambda name: os.path.join(work, name)
+        made = tune(question, sizes, f"--dtype={dtype}", "--budget=0s", *options, "--emit=bin", "-o", path("q.bin"))
+        if made.status:
+            return made.text()
+        listed, given = visa_tools.run(["visa-run", path("q.bin"), "--list"]).text(), []
+        for name, (_, values) in inputs.items():
+            port = re.search(rf"^in ({name}|{name}_port): (\w+) (.*)", listed, re.M)
+            letter = "b" if port[2] == "i8" else "f"
+            visa_tools.write_npy(path(port[1] + ".npy"), map(int, re.findall(r"=(\d+)", port[3])), [(int if letter == "b" else float)(values[x]) for x in sorted(values)], letter)
+            given += ["--input", f"{port[1]}={path(port[1] + '.npy')}"]
+        out = re.search(r"^out (\w+): (\w+) (.*)", listed, re.M)
+        ran = visa_tools.run(["visa-run", path("q.bin"), "--convert", *given, "--output", f"{out[1]}={path('out.npy')}"])
+        if ran.status:
+            return ran.text()
+        count = math.prod(map(int, re.findall(r"=(\d+)", out[3])))
+        with open(path("out.npy"), "rb") as file:
+            return struct.unpack(f"<{count}{LETTERS[out[2]]}", file.read()[-struct.calcsize(LETTERS[out[2]]) * count:])
+
+
+def flat(question):
+    """Scales in one sum with what they scale, as Formula reads it."""
+    text = re.sub(r":\s*\w+", "", question)
+    while found := re.search(r"sum\((\w(?:, \w)*)\) ((?:\w+\[[^\]]*\] \* |[0-9.]+ \* )+)sum\((\w(?:, \w)*)\) (\w+\[[^\]]*\](?: \* \w+\[[^\]]*\])*)", text):
+        text = text.replace(found[0], f"sum({found[1]}) ({found[2]}(sum({found[3]}) ({found[4]})))")
+    return re.sub(r"(sum\([^)]*\)) (\w+\[[^\]]*\](?: \* \w+\[[^\]]*\])+)", r"\1 (\2)", text)
+
+
+def ask(question, sizes, dtype, options=(), least=-3, most=3, seed=1, form=None):
+    """The answer's cycles; its numbers are judged."""
+    what = f"{question} {sizes} {dtype} {' '.join(options)}: "
+    inputs = inputs_of(question, sizes, least, most, random.Random(seed))
+    proof = tune(question, sizes, f"--dtype={dtype}", "--budget=0s", *options, "--check")
+    check(proof.status == 0 and "agree" in proof.text() and "proven" in proof.text(), what + proof.text())
+    found = computed(question, sizes, inputs, dtype, options)
+    wanted = Formula(form or flat(question), sizes, {name: {k if len(k) else (): v for k, v in values.items()} for name, (_, values) in inputs.items()}).results()
+    if isinstance(found, str):
+        check(False, what + found)
+        return 0
+    worst = max(abs(a - b) / (1 + abs(b)) for a, b in zip(found, wanted))
+    check(len(found) == len(wanted) and worst < 1e-4, what + f"{worst} from what Python computes: {found[:4]} in place of {wanted[:4]}")
+    made = tune(question, sizes, f"--dtype={dtype}", "--budget=0s", *options)
+    return int(re.search(r"(\d+) cycles", made.text())[1])
+
+
+def axes_in(question):
+    return set(re.findall(r"\b[a-z]\b(?!\[)", question))
+
+
+def spelt():
+    for dtype in ("i8", "bf16"):
+        cycles = []
+        for question in SPELT:
+            form = SCALED if "A[" in question else question
+            cycles.append(ask(question, {x: ALIKE[x] for x in axes_in(question)}, dtype, form=flat(form)))
+        check(max(cycles) <= 1.05 * min(cycles), f"{dtype}: cycles by the spelling: {cycles}")
+
+
+def refused():
+    for question, of, dtype, id_, words in [(SCALED, "m=1,n=64,g=3,k=24", "i8", "E-TUNE-SIZE", "groups of 24 elements"),
+                                            ("C[m, n] = sum(g) s[n, g] * sum(k) A[m, k, g] * W[n, k, g]", "m=4,n=64,g=4,k=32", "i8", "E-TUNE", "")]:
+        ran = tune(question, sizes_of(of), f"--dtype={dtype}")
+        check(ran.status == 1 and id_ in ran.text() and words in ran.text() and "help: " in ran.text(), f"{question}: " + ran.text())
+
+
+def vectors():
+    """Near the copies: a vector by 4096 columns in groups of 128."""
+    for dtype, most in (("i8", 1.3), ("bf16", 1.3), ("i4", 1.4)):
+        made = tune(SCALED.replace("s[n, g]", "s[n, g]: bf16"), sizes_of("m=1,n=4096,g=32,k=128"), f"--dtype={dtype}", "--budget=0s").text()
+        times = re.search(r"cycles, ([0-9.]+) times the least", made)
+        check(times and float(times[1]) <= most, f"{dtype}: {made[:300]}")
+
+
+def main():
+    spelt()
+    for question, of in QUESTIONS:
+        for dtype in ("i8", "bf16"):
+            ask(question, sizes_of(of), dtype)
+    for sizes, options in (("m=8,n=64,g=4,k=32", ["--chips=2"]), ("m=64,n=64,g=4,k=32", ["--free=W,C"])):
+        proof = tune(SCALED, sizes_of(sizes), "--dtype=i8", "--budget=0s", *options, "--check")
+        check(proof.status == 0 and "agree" in proof.text() and "proven" in proof.text(), f"{options}: " + proof.text())
+    ask(SCALED, sizes_of("m=8,n=64,g=4,k=32"), "i8", ["--clusters=1", "--slices=64"])
+    whole = "C[m, n] = sum(g) s[n, g]: i8 * sum(k) A[m, g, k] * W[n, g, k]"
+    proof = tune(whole, sizes_of("m=3,n=64,g=4,k=64"), "--dtype=i8", "--budget=0s", "--check")
+    check(proof.status == 0 and "proven" in proof.text(), f"{whole}: " + proof.text())
+    refused()
+    vectors()
+    return verdict("tune_scales")
+
+
+if __name__ == "__main__":
+    sys.exit(main())
