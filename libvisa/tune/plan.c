@@ -143,7 +143,7 @@ bool tune_is_one_run(const tune_question *q, const tune_plan *p, tune_role role)
 int64_t tune_free_block(const target *t, const tune_question *q, const tune_plan *p, tune_role role, int64_t sums)
 {
     int64_t block = t->hbm_block_bytes * 8 / dtype_row_of(q->type)->bits;
-    bool is_whole = tune_is_measured(q) && tune_is_one_run(q, p, role) && sums % block == 0 && sums > block;
+    bool is_whole = tune_is_measured(q) && !tune_is_widened(q, role) && tune_is_one_run(q, p, role) && sums % block == 0 && sums > block;
     return is_whole ? block : 0;
 }
 
@@ -164,7 +164,7 @@ int64_t tune_free_columns(const target *t, const tune_question *q, const tune_pl
 {
     int64_t sums = q->size[TUNE_SUM], block = t->hbm_block_bytes * 8 / dtype_row_of(q->type)->bits, together = 1;
     bool goes_around = p->spreads || p->column_sharers > 1 || p->sum_loop > 1, is_whole = p->sum_padded == sums;
-    if (!tune_is_measured(q) || goes_around || !is_whole || !tune_is_one_run(q, p, TUNE_COLUMN) ||
+    if (!tune_is_measured(q) || tune_is_widened(q, TUNE_COLUMN) || goes_around || !is_whole || !tune_is_one_run(q, p, TUNE_COLUMN) ||
         tune_free_block(t, q, p, TUNE_COLUMN, sums) > 0)
         return 0;
     while (together < p->lanes && together * sums % block != 0)
@@ -183,7 +183,7 @@ int64_t tune_sum_in_hbm(const tune_question *q, const tune_plan *p)
 static bool can_deal(const tune_question *q, const tune_plan *p, tune_role role)
 {
     bool goes_around = role == TUNE_ROW ? p->row_sharers > 1 : p->spreads || p->column_sharers > 1;
-    return tune_is_measured(q) && !goes_around && !tune_is_free(q, role) && !q->turned[operand_of(q, role)] &&
+    return tune_is_measured(q) && !tune_is_widened(q, role) && !goes_around && !tune_is_free(q, role) && !q->turned[operand_of(q, role)] &&
            p->sum_padded == tune_sum_in_hbm(q, p);
 }
 
@@ -370,8 +370,8 @@ bool tune_can_share_columns(const target *t, const tune_question *q, const tune_
     enum { WORD_BYTES = 8 };
     int64_t bytes = tune_column_bytes(q, p);
     bool is_whole = p->sum_loop == 1 && p->split[TUNE_COLUMN].loop == 1 && q->size[TUNE_BATCH] == 1;
-    return is_whole && !p->spreads && !tune_lies_turned(q, p, TUNE_COLUMN) && p->aside[TUNE_COLUMN] == 0 &&
-           p->split[TUNE_ROW].slice % p->column_sharers == 0 &&
+    return is_whole && !p->spreads && !tune_is_widened(q, TUNE_COLUMN) && !tune_lies_turned(q, p, TUNE_COLUMN) &&
+           p->aside[TUNE_COLUMN] == 0 && p->split[TUNE_ROW].slice % p->column_sharers == 0 &&
            (bytes % t->flit_bytes == 0 || (bytes < t->flit_bytes && bytes % WORD_BYTES == 0));
 }
 
@@ -379,8 +379,8 @@ bool tune_can_share_rows(const tune_question *q, const tune_plan *p)
 {
     const tune_split *row = &p->split[TUNE_ROW], *column = &p->split[TUNE_COLUMN];
     bool comes_once = p->sum_loop == 1 && row->loop == 1 && q->size[TUNE_BATCH] == 1 && (!p->columns_outside || column->loop == 1);
-    return comes_once && !p->rings && !p->spreads && !q->turned[q->stream] && column->slice % p->row_sharers == 0 &&
-           p->row_sharers % p->row_parts == 0 && p->sum_padded % (p->row_parts * p->flit) == 0;
+    return comes_once && !p->rings && !p->spreads && !tune_is_widened(q, TUNE_ROW) && !q->turned[q->stream] &&
+           column->slice % p->row_sharers == 0 && p->row_sharers % p->row_parts == 0 && p->sum_padded % (p->row_parts * p->flit) == 0;
 }
 
 /* Positions of the kept axis that follow each other in a slice. */
@@ -448,6 +448,9 @@ bool tune_plan_complete(const target *t, const tune_question *q, tune_plan *p)
             out = tune_bytes_of(q->out_type, row->tile * tiles * p->lanes_kept);
     if (p->extras_once && (column->loop == 1 || tune_pads_inside(column, q->size[TUNE_COLUMN])))
         return false;
+    weights +=
+        tune_is_widened(q, TUNE_COLUMN) ? tune_bytes_of(tune_stored_of(q, TUNE_COLUMN), column->tile * part) : 0; /* as it is stored */
+    rows += tune_is_widened(q, TUNE_ROW) ? tune_bytes_of(tune_stored_of(q, TUNE_ROW), row->tile / p->ring_rows * part / p->ring_sums) : 0;
     weights = weights / tune_spread_slices(p) * (tune_lies_turned(q, p, TUNE_COLUMN) ? 2 : 1); /* as it lies, and turned */
     weights *= p->column_sharers > 1 ? 1 + p->column_sharers : 1; /* as they come, and with what others send in place of them */
     rows *= tune_lies_turned(q, p, TUNE_ROW) ? 2 : 1;
@@ -455,7 +458,7 @@ bool tune_plan_complete(const target *t, const tune_question *q, tune_plan *p)
     int64_t kept = out * (tune_iterations_that_stay(p) + (p->joined > 1));
     if (p->row_copies > 0) { /* of the next part of the sum, or batch, too */
         if (!p->columns_outside || row->loop == 1 || row->loop % p->row_copies != 0 || tune_lies_turned(q, p, TUNE_ROW) ||
-            tune_pads_inside(row, q->size[TUNE_ROW]))
+            tune_is_widened(q, TUNE_ROW) || tune_pads_inside(row, q->size[TUNE_ROW]))
             return false;
         rows *= row->loop * (p->sum_loop * p->split[TUNE_BATCH].loop > 1 ? 2 : 1);
     }

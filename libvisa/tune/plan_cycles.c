@@ -4,6 +4,7 @@
 #include "libvisa/tune/machine.h"
 #include "libvisa/tune/measured.h"
 #include "libvisa/tune/scaled_write.h"
+#include "libvisa/tune/widened.h"
 #include "runtime/timing/hbm_address.h"
 #include "support/integer.h"
 
@@ -248,8 +249,9 @@ static region region_of_load(const target *t, const tune_question *q, const tune
         return r;
     }
     r.rows = batches * kept;
-    r.bytes = tune_bytes_of(q->type, sums);
-    r.row_bytes = tune_is_free(q, role) ? r.bytes : tune_bytes_of(q->type, q->size[TUNE_SUM]);
+    const dtype stored = tune_stored_of(q, role);
+    r.bytes = tune_bytes_of(stored, sums);
+    r.row_bytes = tune_is_free(q, role) ? r.bytes : tune_bytes_of(stored, q->size[TUNE_SUM]);
     if (tune_columns_stay(p, role) && !tune_is_free(q, role)) {
         r.group = s->tile * r.row_bytes;
         r.group_step = tune_slice_stride(p, role) * r.row_bytes;
@@ -519,6 +521,8 @@ static piece_times passes_of(const target *t, const tune_question *q, const tune
             : turn_cycles(t, q, tune_turned_tile(q, column->tile), turned_sums(q, p, part_of_spread, larger(blocks, p->gather)), p->gather);
     if (p->column_sharers > 1)
         x.turn_weights = sharing_cycles(t, q, p);
+    x.turn_weights += widened_cycles(q, TUNE_COLUMN, column->tile * tune_sum_part(p) / tune_spread_slices(p));
+    x.turn_rows += widened_cycles(q, TUNE_ROW, row->tile * tune_sum_part(p) / (p->ring_rows * p->ring_sums));
     for (size_t i = 0; i < q->extra_count; i++)
         x.turn_weights += scaled_turn_cycles(t, &q->extras[i], q->extras[i].has[TUNE_ROW] ? row->tile : 1, column->tile);
     int64_t in = row->tile * packets * larger(flits, tiles), out = row->tile * tiles,
@@ -597,7 +601,7 @@ static int64_t weights_cycles(const target *t, const tune_question *q, const tun
     tune_spread of;
     tune_spread_of(t, q, p, &of);
     int64_t side = p->spreads ? p->lanes / of.lanes : column->tile, part_of_spread = tune_sum_part(p) / of.sums; /* columns side by side */
-    run = run_of(t, tune_bytes_of(q->type, of.sums > 1 ? part_of_spread : k), side,
+    run = run_of(t, tune_bytes_of(tune_stored_of(q, TUNE_COLUMN), of.sums > 1 ? part_of_spread : k), side,
                  tune_is_dense(q, p, TUNE_COLUMN) || (whole && of.sums == 1) || tune_is_one_run(q, p, TUNE_COLUMN), &pieces);
     pieces *= column->tile / (of.lanes * of.groups * side);
     if (tune_lies_turned(q, p, TUNE_COLUMN))
@@ -683,7 +687,7 @@ static void add_copies(const target *t, const tune_question *q, const tune_plan 
     const tune_split *row = &p->split[TUNE_ROW], *column = &p->split[TUNE_COLUMN];
     int64_t k = p->sum_loop > 1 ? tune_sum_part(p) : tune_sum_in_hbm(q, p), tiles = column->tile / p->lanes, pieces;
     bool whole = p->sum_padded == k;
-    int64_t part = tune_bytes_of(q->type, p->ring_sums > 1 ? tune_sum_part(p) / p->ring_sums : k);
+    int64_t part = tune_bytes_of(tune_stored_of(q, TUNE_ROW), p->ring_sums > 1 ? tune_sum_part(p) / p->ring_sums : k);
     int64_t part_of_ring = tune_sum_part(p) / p->ring_sums;
     int64_t run = run_of(t, part, row->tile / p->ring_rows,
                          tune_is_dense(q, p, TUNE_ROW) || (whole && p->ring_sums == 1) || tune_is_one_run(q, p, TUNE_ROW), &pieces);
@@ -769,6 +773,9 @@ static int64_t buffers_of(const target *t, const tune_question *q, const tune_pl
         return row->loop + 1;
     int64_t rows = tune_bytes_of(q->type, row->tile / p->ring_rows * tune_sum_part(p) / p->ring_sums),
             weights = tune_bytes_of(q->type, column->tile * tune_sum_part(p)) / tune_spread_slices(p), out = 4 * row->tile * column->tile;
+    weights += tune_is_widened(q, TUNE_COLUMN)
+                   ? tune_bytes_of(tune_stored_of(q, TUNE_COLUMN), column->tile * tune_sum_part(p)) / tune_spread_slices(p)
+                   : 0;
     int64_t room = t->dm_bytes_per_slice - 2 * weights - 2 * out - (p->sum_loop > 1 ? 2 * out * row->loop : 0);
     int64_t each = p->columns_outside ? rows : weights;
     return larger(2, smaller(MOST_BUFFERS, room / larger(1, each)));

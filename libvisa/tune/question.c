@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "libvisa/tune/widened.h"
 #include "libvisa/tune/windows.h"
 #include "support/integer.h"
 
@@ -642,7 +643,8 @@ const tune_epilogue *tune_epilogue_of(const tune_question *q, int64_t parts, boo
     return waits ? &q->waiting : parts > 1 ? &q->last_part : &q->whole;
 }
 
-/* Operands have the type that is multiplied; those of a convolution may be f32, which the fetch makes bf16. */
+/* Operands have the type that is multiplied, or one that is made it: where the image or filter of a convolution is fetched, or in a pass.
+ */
 static bool find_stored_types(reader *r)
 {
     tune_question *q = r->q;
@@ -651,18 +653,36 @@ static bool find_stored_types(reader *r)
         q->stored[p] = q->type;
         if (!t->asked_type)
             continue;
-        bool casts =
-            q->window_count > 0 && dtype_by_name(t->asked_type, &q->stored[p]) && target_converts(ENGINE_ID_FETCH, q->stored[p], q->type);
+        bool is_known = dtype_by_name(t->asked_type, &q->stored[p]),
+             casts = is_known && (q->window_count > 0 ? target_converts(ENGINE_ID_FETCH, q->stored[p], q->type)
+                                                      : widened_converts(q->stored[p], q->type));
         if (casts || strcmp(t->asked_type, dtype_row_of(q->type)->name) == 0)
             continue;
         diag *d = diag_add(r->diags, E_TUNE_TYPE, t->range, "`%s` is of `%s`, and %s is multiplied", t->name, t->asked_type,
                            dtype_row_of(q->type)->name);
-        diag_help(
-            r->diags, d,
-            "leave the type away, --dtype gives it to both operands; the operands of a convolution may be f32 where bf16 is multiplied");
+        diag_help(r->diags, d,
+                  "leave the type away, --dtype gives it to both operands; where bf16 is multiplied an operand may be f32, and that of a "
+                  "contraction "
+                  "i4, i8, f8e4m3 or f8e5m2");
         return false;
     }
     return true;
+}
+
+/* Of two types of operands the one that the other one is made is multiplied, whichever of them --dtype gives. */
+static void widen_type(tune_question *q)
+{
+    const dtype given = q->type;
+    for (int p = TUNE_LEFT; p <= TUNE_RIGHT && q->window_count == 0; p++) {
+        dtype asked;
+        const char *name = q->tensors[p].asked_type;
+        if (name && dtype_by_name(name, &asked) && asked != DTYPE_F32 && dtype_is_operand(asked) && !dtype_is_staging(asked) &&
+            dtype_row_of(asked)->bits > dtype_row_of(q->type)->bits && widened_converts(given, asked))
+            q->type = asked;
+    }
+    for (int p = TUNE_LEFT; p <= TUNE_RIGHT && q->type != given; p++)
+        if (!q->tensors[p].asked_type)
+            q->tensors[p].asked_type = dtype_row_of(given)->name;
 }
 
 static bool find_types(reader *r, const visa_tune_options *o)
@@ -674,6 +694,7 @@ static bool find_types(reader *r, const visa_tune_options *o)
         diag_help(r->diags, d, "take i4, i8, f8e4m3, f8e5m2 or bf16");
         return false;
     }
+    widen_type(q);
     q->out_type = DTYPE_I32;
     dtype last = q->out_type = stays_whole(q) ? DTYPE_I32 : DTYPE_F32;
     if (!o->out_dtype)
@@ -698,11 +719,28 @@ static void find_rows(tune_question *q)
         q->turned[p] = q->turned[p] && q->size[TUNE_SUM] > 1 && q->size[tune_kept_of(q, (tune_place)p)] > 1;
 }
 
+/* What is made of another type lies row by row, in whole words of the copy that brings it. */
+static bool check_widened(const tune_question *q, diag_list *diags)
+{
+    enum { WORD_BITS = 64 };
+    for (int p = TUNE_LEFT; p <= TUNE_RIGHT; p++) {
+        const int64_t unit = larger(8, WORD_BITS / dtype_row_of(q->stored[p])->bits);
+        if (q->stored[p] == q->type || (!q->turned[p] && q->size[TUNE_SUM] % unit == 0))
+            continue;
+        diag *d = diag_add(diags, E_TUNE_LAYOUT, q->tensors[p].range,
+                           "`%s` is stored in %s, and %s is multiplied: its rows are no whole %" PRId64 " elements of the sum",
+                           q->tensors[p].name, dtype_row_of(q->stored[p])->name, dtype_row_of(q->type)->name, unit);
+        diag_help(diags, d, "write what is summed innermost in it, and take a multiple of %" PRId64 " of that; zeros change nothing", unit);
+        return false;
+    }
+    return true;
+}
+
 static bool check_rows(const tune_question *q, diag_list *diags)
 {
     tune_role innermost = q->size[TUNE_COLUMN] > 1 ? TUNE_COLUMN : q->size[TUNE_ROW] > 1 ? TUNE_ROW : TUNE_BATCH;
     for (int p = TUNE_LEFT; p <= TUNE_OUT; p++) {
-        const dtype_row *of = dtype_row_of(p == TUNE_OUT ? q->out_type : q->type);
+        const dtype_row *of = dtype_row_of(p == TUNE_OUT ? q->out_type : q->stored[p]);
         int64_t row = q->size[p == TUNE_OUT ? innermost : q->turned[p] ? tune_kept_of(q, (tune_place)p) : TUNE_SUM];
         if (row * of->bits % 8 == 0)
             continue;
@@ -713,6 +751,16 @@ static bool check_rows(const tune_question *q, diag_list *diags)
         return false;
     }
     return true;
+}
+
+dtype tune_stored_of(const tune_question *q, tune_role role)
+{
+    return q->window_count > 0 ? q->type : q->stored[role == TUNE_ROW ? q->stream : q->weights];
+}
+
+bool tune_is_widened(const tune_question *q, tune_role role)
+{
+    return tune_stored_of(q, role) != q->type;
 }
 
 int64_t tune_groups_of(const tune_question *q)
@@ -782,7 +830,7 @@ bool tune_question_read(const tune_expression *e, const visa_tune_options *optio
     if (out->window_count > 0)
         return true;
     find_rows(out);
-    return check_rows(out, diags);
+    return check_widened(out, diags) && check_rows(out, diags);
 }
 
 /* A tree over the axes of roles, of which `summed` are summed, a bit each, and tensors with other numbers. */

@@ -92,6 +92,11 @@ dtype tune_type_of_values(const tune_question *q);
 /* Whose cycles are to be few. */
 timing_preset tune_timing_of(const visa_tune_options *o);
 
+/* As the operand that has the kept axis of a role lies in HBM; and is that another type than the one that is multiplied? Of an image, whose
+ * fetch casts, it is not asked. */
+dtype tune_stored_of(const tune_question *q, tune_role role);
+bool tune_is_widened(const tune_question *q, tune_role role);
+
 /* Groups of the sum that are added after they have met their scales; 1: none. */
 int64_t tune_groups_of(const tune_question *q);
 

@@ -45,28 +45,30 @@ bool scaled_is_turned(const tune_extra *e)
 
 int64_t scaled_packet(const target *t, const tune_extra *e)
 {
-    return gcd(scaled_padded_groups(e), t->flit_bytes * 8 / dtype_row_of(e->type)->bits);
+    return gcd(scaled_padded_groups(e), t->vector_lanes);
 }
 
 int64_t scaled_turn_cycles(const target *t, const tune_extra *e, int64_t rows, int64_t columns)
 {
     enum { FILL = 16 };
     const int64_t elements = rows * columns * scaled_padded_groups(e);
-    return scaled_is_turned(e) ? FILL + larger(elements / scaled_packet(t, e), elements / (WORD_BITS / dtype_row_of(e->type)->bits)) : 0;
+    return scaled_is_turned(e) ? FILL + larger(elements / scaled_packet(t, e), elements / SCALED_LANES) : 0;
 }
 
 void scaled_write_turn(tune_page *w, const target *t, const tune_question *q, const tune_extra *e, const scaled_turn *x)
 {
     const int64_t packet = scaled_packet(t, e), groups = scaled_padded_groups(e);
-    const char *type = dtype_row_of(e->type)->name, *of_packet = scaled_digit(q, e, 1, packet, w->arena),
+    const char *type = dtype_row_of(q->meets)->name, *of_packet = scaled_digit(q, e, 1, packet, w->arena),
                *packets = scaled_digit(q, e, packet, groups / packet, w->arena);
     tune_line(w, "let %s: DmTensor<%s, Chip, Cluster, Slice, m![%s]> = device.main", x->name, type,
               TUNE_LIST(w->arena, x->outside, scaled_digit(q, e, 1, groups, w->arena), x->lanes));
     tune_line(w, "    .begin(%s)", x->from);
     tune_line(w, "    .fetch::<m![%s], m![%s]>()", TUNE_LIST(w->arena, x->outside, x->words, packets, x->word), of_packet);
+    if (e->type != q->meets)
+        tune_line(w, "    .fetch_cast::<%s>()", type);
     tune_line(w, "    .collect()");
     tune_line(w, "    .transpose::<m![%s], m![%s # %" PRId64 "]>()", TUNE_LIST(w->arena, x->outside, x->words, packets, of_packet), x->word,
-              t->flit_bytes * 8 / dtype_row_of(e->type)->bits);
+              t->vector_lanes);
     tune_line(w, "    .commit_trim::<m![%s]>()", x->word);
     tune_line(w, "    .commit();");
 }

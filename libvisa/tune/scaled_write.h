@@ -16,6 +16,9 @@ int64_t scaled_padded_groups(const tune_extra *e);
 /* Does a slice turn it, so that columns are side by side? */
 bool scaled_is_turned(const tune_extra *e);
 
+/* It is turned as the Vector Engine has it: so many lanes are a word of 8 bytes. */
+enum { SCALED_LANES = 2 };
+
 /* Elements of a packet of groups that is turned, and what it takes for so many columns. */
 int64_t scaled_packet(const target *t, const tune_extra *e);
 int64_t scaled_turn_cycles(const target *t, const tune_extra *e, int64_t rows, int64_t columns);

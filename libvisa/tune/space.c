@@ -6,6 +6,7 @@
 #include "libvisa/tune/brought.h"
 #include "libvisa/tune/machine.h"
 #include "libvisa/tune/plan_cycles.h"
+#include "libvisa/tune/scaled_write.h"
 #include "support/budget.h"
 #include "support/integer.h"
 #include "support/order.h"
@@ -273,7 +274,8 @@ static int64_t columns_unit(const target *t, const tune_question *q, int64_t til
     int64_t unit = tile > 4 ? t->rows : tile > 2 ? 4 : tile;
     for (size_t i = 0; i < q->extra_count; i++)
         if (q->extras[i].has[TUNE_COLUMN])
-            unit = larger(unit, smaller(t->rows, WORD_BITS / dtype_row_of(q->extras[i].type)->bits));
+            unit = larger(unit, scaled_is_turned(&q->extras[i]) ? SCALED_LANES
+                                                                : smaller(t->rows, WORD_BITS / dtype_row_of(q->extras[i].type)->bits));
     if (q->whole.count > 1)
         unit = larger(unit, smaller(t->rows, WORD_BITS / dtype_row_of(q->out_type)->bits));
     return tune_epilogue_has_gate(&q->whole) ? t->rows : unit;

@@ -184,12 +184,13 @@ static void search_forms(arena *a, const target *t, const visa_tune_options *o, 
         window_plan window;
         const tune_family *family = NULL;
         const void *plan = NULL;
+        const bool is_alone = q->group > 0 || tune_is_widened(q, TUNE_ROW) || tune_is_widened(q, TUNE_COLUMN);
         if (out->question && (tune_bound_of(t, q).cycles >= before.cycles || looked_for > o->work + LOOKED_FOR_ANYWAY))
             break;
         bool found = q->window_count > 0 ? tune_window_search(t, q, &part, a, &x, &window) : tune_search(t, q, &part, a, &x);
         looked_for += x.looked_for;
         x.work_left = (uint64_t)larger((int64_t)x.work_left, (int64_t)(part.work / PART_OF_OTHERS));
-        for (size_t k = 0; q->window_count == 0 && q->group == 0 && k < sizeof families / sizeof *families; k++) {
+        for (size_t k = 0; q->window_count == 0 && !is_alone && k < sizeof families / sizeof *families; k++) {
             const void *faster = tune_search_family(families[k], t, q, a, &x);
             family = faster ? families[k] : family;
             plan = faster ? faster : plan;

@@ -7,6 +7,7 @@
 #include "libvisa/tune/brought.h"
 #include "libvisa/tune/machine.h"
 #include "libvisa/tune/scaled_write.h"
+#include "libvisa/tune/widened.h"
 #include "support/integer.h"
 
 typedef struct writer {
@@ -170,10 +171,10 @@ static const char *type_name(dtype t)
 }
 
 /* A role's axes in a port, padded where they are rows of an operand and a copy needs whole 8 bytes. */
-static const char *port_axes(const writer *w, tune_role role, bool rows)
+static const char *port_axes(const writer *w, tune_role role, bool rows, dtype type)
 {
     const tune_question *q = w->q;
-    bool whole_words = q->size[role] * dtype_row_of(q->type)->bits % 64 == 0;
+    bool whole_words = q->size[role] * dtype_row_of(type)->bits % 64 == 0;
     if (!rows || whole_words)
         return q->axis_text[role];
     return role == TUNE_SUM ? summed(w, 1, w->p->sum_padded) : kept(w, role, 1, w->p->split[role].padded);
@@ -377,6 +378,27 @@ static const char *operand_source(const writer *w, tune_role role, bool of_tile)
                         tiles(w, true, rows && of_tile, !rows && of_tile, !is_aside, ".view()"));
 }
 
+/* An operand in the type that is multiplied, of the slices and elements that it has as it is stored. */
+static void write_widening(writer *w, tune_role role, const char *slice, const char *tile, int64_t sums, const char *element)
+{
+    const bool rows = role == TUNE_ROW;
+    const int64_t padded = tune_is_dense(w->q, w->p, role) ? w->q->size[TUNE_SUM] : w->p->sum_padded, all = smaller(sums, padded),
+                  packet = widened_packet(w->q, role, all), flit = dtype_row_of(tune_stored_of(w->q, role))->bits == 32 ? packet : 8;
+    if (!tune_is_widened(w->q, role))
+        return;
+    tune_begin_step(&w->page, rows ? TUNE_TURN_ROWS : TUNE_TURN_WEIGHTS,
+                    arena_printf(w->a, "%s is multiplied: each slice makes it of what it has", type_name(w->q->type)));
+    widened_write(&w->page, w->t, w->q, role,
+                  &(widened_text){.from = rows ? "lying_rows" : "lying",
+                                  .into = rows ? "rows" : "columns",
+                                  .slice = slice,
+                                  .element = element,
+                                  .time = TUNE_LIST(w->a, tile, sum_digit(w, padded, packet, all / packet)),
+                                  .packet = sum_digit(w, padded, 1, packet),
+                                  .flit = sum_digit(w, padded, 1, flit)});
+    tune_end_step(&w->page, rows ? TUNE_TURN_ROWS : TUNE_TURN_WEIGHTS);
+}
+
 static const char *weights_why(const writer *w)
 {
     const tune_plan *p = w->p;
@@ -491,7 +513,9 @@ static void write_weights(writer *w)
     int64_t dealt = tune_dealt_columns(w->t, w->q, p), of_block = tune_free_columns(w->t, w->q, p),
             block = of_block > 0 ? free_part(w, of_block) : tune_dealt_block(w->t, w->q, p, TUNE_COLUMN);
     spread_text spread = spread_of(w);
-    const char *type = type_name(w->q->type), *sums = summed(w, 1, tune_sum_part(p)), *lanes = kept(w, TUNE_COLUMN, 1, p->lanes),
+    const bool widens = tune_is_widened(w->q, TUNE_COLUMN);
+    const char *type = type_name(w->q->type), *stored = type_name(tune_stored_of(w->q, TUNE_COLUMN)),
+               *sums = summed(w, 1, tune_sum_part(p)), *lanes = kept(w, TUNE_COLUMN, 1, p->lanes),
                *groups = kept(w, TUNE_COLUMN, p->lanes, column->tile / p->lanes), *own_sums = summed(w, 1, spread.sums);
     tune_begin_step(&w->page, TUNE_LOAD_WEIGHTS, weights_why(w));
     bool turned = tune_lies_turned(w->q, p, TUNE_COLUMN);
@@ -500,15 +524,16 @@ static void write_weights(writer *w)
                *element = turned
                               ? TUNE_LIST(w->a, summed(w, p->gather, spread.sums / p->gather), kept(w, TUNE_COLUMN, 1, columns * p->gather))
                               : operand_element(w, TUNE_COLUMN, p->spreads ? spread.tile : tile, spread.sums),
-               *name = turned ? "lying" : "columns";
+               *name = turned || widens ? "lying" : "columns";
     begin_load(w, 1U << TUNE_BATCH | 1U << TUNE_COLUMN);
-    tune_line(&w->page, "let %s: DmTensor<%s, Chip, %s, %s, m![%s]> = %s.to_dm(&mut device.tdma);", name, type, loaded_clusters(w),
+    tune_line(&w->page, "let %s: DmTensor<%s, Chip, %s, %s, m![%s]> = %s.to_dm(&mut device.tdma);", name, stored, loaded_clusters(w),
               weights_slice(w), element, operand_source(w, TUNE_COLUMN, true));
     bool names = end_load(w);
     const char *gathered = weights_slice(w);
     if (names)
-        write_names(w, name, type, gathered, element);
+        write_names(w, name, stored, gathered, element);
     tune_end_step(&w->page, TUNE_LOAD_WEIGHTS);
+    write_widening(w, TUNE_COLUMN, p->spreads ? gathered : "Slice", p->spreads ? spread.tile : tile, spread.sums, element);
     if (p->column_sharers > 1)
         write_shared_weights(w);
     if (turned) {
@@ -625,15 +650,17 @@ static void write_rows(writer *w)
         return;
     }
     bool turned = tune_lies_turned(w->q, p, TUNE_ROW);
-    const char *tile = kept(w, TUNE_ROW, 1, rest), *sums = summed(w, 1, part), *type = type_name(w->q->type);
+    const char *tile = kept(w, TUNE_ROW, 1, rest), *sums = summed(w, 1, part), *type = type_name(w->q->type),
+               *stored = type_name(tune_stored_of(w->q, TUNE_ROW));
     const char *element = turned ? TUNE_LIST(w->a, sums, tile) : operand_element(w, TUNE_ROW, tile, part),
-               *name = turned ? "lying_rows" : "rows";
+               *name = turned || tune_is_widened(w->q, TUNE_ROW) ? "lying_rows" : "rows";
     begin_load(w, 1U << TUNE_BATCH | 1U << TUNE_ROW);
-    tune_line(&w->page, "let %s: DmTensor<%s, Chip, %s, %s, m![%s]> = %s.to_dm(&mut device.tdma);", name, type, loaded_clusters(w),
+    tune_line(&w->page, "let %s: DmTensor<%s, Chip, %s, %s, m![%s]> = %s.to_dm(&mut device.tdma);", name, stored, loaded_clusters(w),
               slices_of_rows(w), element, operand_source(w, TUNE_ROW, true));
     if (end_load(w))
-        write_names(w, name, type, w->rows_slice, element);
+        write_names(w, name, stored, w->rows_slice, element);
     tune_end_step(&w->page, TUNE_LOAD_ROWS);
+    write_widening(w, TUNE_ROW, w->rows_slice, tile, part, element);
     if (turned) {
         tune_begin_step(&w->page, TUNE_TURN_ROWS, "Packets are of the sum: blocks of rows are turned");
         tune_line(&w->page, "let rows: DmTensor<%s, Chip, Cluster, %s, m![%s]> = device.main", type, w->rows_slice,
@@ -822,7 +849,7 @@ static void write_scales(writer *w, size_t i)
 {
     const tune_extra *e = &w->q->extras[i];
     const tune_plan *p = w->p;
-    const int64_t tile = p->split[TUNE_COLUMN].tile, word = larger(1, 64 / dtype_row_of(e->type)->bits), padded = scaled_padded_groups(e);
+    const int64_t tile = p->split[TUNE_COLUMN].tile, padded = scaled_padded_groups(e);
     const bool of_row = e->has[TUNE_ROW], of_column = e->has[TUNE_COLUMN], once = tune_comes_once(p, e);
     const char *rows = of_row ? kept(w, TUNE_ROW, 1, p->split[TUNE_ROW].tile) : NULL, *lanes = kept(w, TUNE_COLUMN, 1, p->lanes),
                *tiles_of = kept(w, TUNE_COLUMN, p->lanes, tile / p->lanes), *name = extra_name(w, i),
@@ -836,8 +863,8 @@ static void write_scales(writer *w, size_t i)
                           &(scaled_turn){.name = name,
                                          .from = from,
                                          .outside = unless_one(TUNE_LIST(w->a, rows, tiles_of)),
-                                         .words = kept(w, TUNE_COLUMN, word, p->lanes / word),
-                                         .word = kept(w, TUNE_COLUMN, 1, word),
+                                         .words = kept(w, TUNE_COLUMN, SCALED_LANES, p->lanes / SCALED_LANES),
+                                         .word = kept(w, TUNE_COLUMN, 1, SCALED_LANES),
                                          .lanes = lanes});
         from = arena_printf(w->a, "%s.view()", name);
         tune_end_step(&w->page, (tune_step)(TUNE_TURN_EXTRA + i));
@@ -861,7 +888,7 @@ static void write_scales(writer *w, size_t i)
                                                       .slice = "Slice",
                                                       .element = TUNE_LIST(w->a, strcmp(time, "1") == 0 ? NULL : time, all),
                                                       .from = from,
-                                                      .from_type = e->type,
+                                                      .from_type = scaled_is_turned(e) ? w->q->meets : e->type,
                                                       .type = w->q->meets,
                                                       .time = time,
                                                       .packet = packet});
@@ -1422,14 +1449,15 @@ static const char *port_mapping(const writer *w, tune_place place)
 {
     if (w->q->tensors[place].is_free)
         return place == TUNE_OUT ? free_result(w) : free_operand(w, tune_kept_of(w->q, place));
-    const char *batch = port_axes(w, TUNE_BATCH, false);
+    const char *batch = port_axes(w, TUNE_BATCH, false, w->q->type);
     if (place == TUNE_OUT) {
-        const char *rows = port_axes(w, TUNE_ROW, false), *columns = port_axes(w, TUNE_COLUMN, false);
+        const char *rows = port_axes(w, TUNE_ROW, false, w->q->type), *columns = port_axes(w, TUNE_COLUMN, false, w->q->type);
         return lies_columns_first(w->q, &w->q->tensors[TUNE_OUT]) ? TUNE_LIST(w->a, batch, columns, rows)
                                                                   : TUNE_LIST(w->a, batch, rows, columns);
     }
     bool turned = w->q->turned[place];
-    const char *free = port_axes(w, tune_kept_of(w->q, place), turned), *sums = port_axes(w, TUNE_SUM, !turned);
+    const char *free = port_axes(w, tune_kept_of(w->q, place), turned, w->q->stored[place]),
+               *sums = port_axes(w, TUNE_SUM, !turned, w->q->stored[place]);
     return turned ? TUNE_LIST(w->a, batch, sums, free) : TUNE_LIST(w->a, batch, free, sums);
 }
 
@@ -1473,7 +1501,7 @@ void tune_write(const tune_question *q, const tune_plan *p, const target *t, con
     tune_line(&w.page, "device: &mut Device,");
     const tune_place operands[] = {q->stream, q->weights}; /* so that ports lie as they do however the question is spelt */
     for (size_t i = 0; i < 2; i++)
-        tune_line(&w.page, "%s: &HbmTensor<%s, %s, m![%s]>,", port_name(&w, operands[i]), type_name(q->type),
+        tune_line(&w.page, "%s: &HbmTensor<%s, %s, m![%s]>,", port_name(&w, operands[i]), type_name(q->stored[operands[i]]),
                   tune_chip_type(q->share, TUNE_ROLES, roles_of(q, operands[i]), a), port_mapping(&w, operands[i]));
     for (size_t i = 0; i < q->extra_count; i++)
         tune_line(&w.page, "%s: &HbmTensor<%s, %s, m![%s]>,", extra_name(&w, i), type_name(q->extras[i].type),
@@ -1488,7 +1516,7 @@ void tune_write(const tune_question *q, const tune_plan *p, const target *t, con
         tune_line(&w.page, ") -> HbmTensor<%s, Chip, m![%s]> {", type_name(q->out_type), port_mapping(&w, TUNE_OUT));
     w.page.depth++;
     for (size_t i = 0; i < 2; i++)
-        tune_write_copies(&w.page, q->share, TUNE_ROLES, roles_of(q, operands[i]), port_name(&w, operands[i]), q->type,
+        tune_write_copies(&w.page, q->share, TUNE_ROLES, roles_of(q, operands[i]), port_name(&w, operands[i]), q->stored[operands[i]],
                           port_mapping(&w, operands[i]));
     for (size_t i = 0; i < q->extra_count; i++)
         tune_write_copies(&w.page, q->share, TUNE_ROLES, tune_roles_of_extra(&q->extras[i]), extra_name(&w, i), q->extras[i].type,

@@ -30,6 +30,11 @@ QUESTIONS = [("C[m, n] = sum(g) r[m, g] * s[n, g] * sum(k) A[m, g, k] * W[n, g, 
              ("C[m, n] = sum(g) s[n, g] * sum(k) A[m, g, k] * W[g, k, n]", "m=4,n=64,g=4,k=64"), ("C[b, m, n] = sum(g) s[b, n, g] * sum(k) A[b, m, g, k] * W[b, n, g, k]", "b=2,m=3,n=16,g=4,k=32"),
              ("C[m, n] = sum(g) s[n, g] * sum(k) A[m, g, k] * W[n, g, k]", "m=2,n=16,g=16,k=16"), ("C[m, n] = sum(g) s[n, g] * sum(k) A[m, g, k] * W[n, g, k]", "m=1,n=16,g=3,k=96"),
              ("C[m, n] = sum(g) s[n, g] * sum(k) A[m, g, k] * W[n, g, k]", "m=33,n=50,g=3,k=32"), ("C[m, n] = sum(g, k) A[m, g, k] * W[n, g, k] * s[n, g]", "m=4,n=16,g=1,k=64")]
+# Weights, and rows, that are stored narrower than bf16, or as f32; which of the types --dtype gives is nobody's.
+WIDENED = [("C[m, n] = sum(k) A[m, k] * W[n, k]: i8", "m=3,n=64,k=96", "bf16"), ("C[m, n] = sum(k) A[m, k]: bf16 * W[n, k]", "m=3,n=64,k=96", "i8"), ("C[m, n] = sum(k) A[m, k]: i8 * W[n, k]: i8", "m=17,n=40,k=64", "bf16"),
+           ("C[n, m] = sum(k) A[m, k] * W[n, k]: i8", "m=16,n=24,k=128", "bf16"), ("C[m, n] = (sum(k) A[m, k] * W[n, k]: i8) * s[n] + b[n]", "m=3,n=64,k=96", "bf16"), ("C[m, n] = sum(k) A[m, k]: f32 * W[n, k]: f32", "m=9,n=40,k=72", "bf16"),
+           ("y[n] = sum(g) s[n, g] * sum(k) x[g, k] * W[n, g, k]: i8", "n=512,g=4,k=128", "bf16"), ("C[b, m, n] = sum(k) A[b, m, k] * W[b, n, k]: f8e4m3", "b=2,m=3,n=16,k=64", "bf16"),
+           ("C[m, n] = sum(g) s[g, n] * r[m, g] * sum(k) A[m, g, k]: f32 * W[n, g, k]: i8", "m=5,n=48,g=3,k=32", "bf16"), ("C[m, n] = sum(k) A[m, k] * W[n, k]: i4", "m=33,n=200,k=208", "bf16")]
 LETTERS = dict(i8="b", f32="f", i32="i")
 
 
@@ -58,7 +63,7 @@ def computed(question, sizes, inputs, dtype, options):
         listed, given = visa_tools.run(["visa-run", path("q.bin"), "--list"]).text(), []
         for name, (_, values) in inputs.items():
             port = re.search(rf"^in ({name}|{name}_port): (\w+) (.*)", listed, re.M)
-            letter = "b" if port[2] == "i8" else "f"
+            letter = "b" if port[2] in ("i4", "i8") else "f"
             visa_tools.write_npy(path(port[1] + ".npy"), map(int, re.findall(r"=(\d+)", port[3])), [(int if letter == "b" else float)(values[x]) for x in sorted(values)], letter)
             given += ["--input", f"{port[1]}={path(port[1] + '.npy')}"]
         out = re.search(r"^out (\w+): (\w+) (.*)", listed, re.M)
@@ -109,7 +114,9 @@ def spelt():
 
 
 def refused():
-    for question, of, dtype, id_, words in [(SCALED, "m=1,n=64,g=3,k=24", "i8", "E-TUNE-SIZE", "groups of 24 elements"),
+    for question, of, dtype, id_, words in [("C[m, n] = sum(k) A[m, k] * W[k, n]: i8", "m=8,n=64,k=64", "bf16", "E-TUNE-LAYOUT", "is stored in i8, and bf16 is multiplied"),
+                                            ("C[m, n] = sum(k) A[m, k] * W[n, k]: i16", "m=8,n=64,k=64", "bf16", "E-TUNE-TYPE", "is multiplied"),
+                                            (SCALED, "m=1,n=64,g=3,k=24", "i8", "E-TUNE-SIZE", "groups of 24 elements"),
                                             ("C[m, n] = sum(g) s[n, g] * sum(k) A[m, k, g] * W[n, k, g]", "m=4,n=64,g=4,k=32", "i8", "E-TUNE", "")]:
         ran = tune(question, sizes_of(of), f"--dtype={dtype}")
         check(ran.status == 1 and id_ in ran.text() and words in ran.text() and "help: " in ran.text(), f"{question}: " + ran.text())
@@ -121,6 +128,10 @@ def vectors():
         made = tune(SCALED.replace("s[n, g]", "s[n, g]: bf16"), sizes_of("m=1,n=4096,g=32,k=128"), f"--dtype={dtype}", "--budget=0s").text()
         times = re.search(r"cycles, ([0-9.]+) times the least", made)
         check(times and float(times[1]) <= most, f"{dtype}: {made[:300]}")
+    question = "C[m, n] = sum(g) s[n, g]: bf16 * sum(k) A[m, g, k] * W[n, g, k]: i8"
+    made = tune(question, sizes_of("m=1,n=4096,g=32,k=128"), "--budget=0s").text()
+    times = re.search(r"cycles, ([0-9.]+) times the least", made)
+    check(times and float(times[1]) <= 1.4, f"{question}: {made[:300]}")
 
 
 def main():
@@ -132,6 +143,8 @@ def main():
         proof = tune(SCALED, sizes_of(sizes), "--dtype=i8", "--budget=0s", *options, "--check")
         check(proof.status == 0 and "agree" in proof.text() and "proven" in proof.text(), f"{options}: " + proof.text())
     ask(SCALED, sizes_of("m=8,n=64,g=4,k=32"), "i8", ["--clusters=1", "--slices=64"])
+    for question, of, dtype in WIDENED:
+        ask(question, sizes_of(of), dtype)
     whole = "C[m, n] = sum(g) s[n, g]: i8 * sum(k) A[m, g, k] * W[n, g, k]"
     proof = tune(whole, sizes_of("m=3,n=64,g=4,k=64"), "--dtype=i8", "--budget=0s", "--check")
     check(proof.status == 0 and "proven" in proof.text(), f"{whole}: " + proof.text())
