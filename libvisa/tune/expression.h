@@ -32,6 +32,9 @@ typedef struct tune_tensor {
     bool is_free;       /* how it lies in HBM is for the kernel to say */
     size_t row_axes;    /* so many of its innermost axes are rows that end with padding in HBM, */
     int64_t row_in_hbm; /* elements from one to the next; 0: they follow each other */
+    bool has_zero;      /* a zero point is subtracted from its elements before they are multiplied (scaled.h): */
+    size_t zero;        /* a tensor's, or, 0, */
+    double zero_number; /* this number */
 } tune_tensor;
 
 /* `h = y*2 + r - 1`: the place of a kept axis and a summed one in an image. */

@@ -71,7 +71,7 @@ bool tune_comes_once(const tune_plan *p, const tune_extra *e)
 
 bool tune_is_handed_on(const tune_plan *p, const tune_extra *e)
 {
-    return p->handed > 1 && e->groups == 1 && e->has[TUNE_COLUMN] && !e->has[TUNE_ROW] && !e->has[TUNE_BATCH];
+    return p->handed > 1 && e->groups == 1 && e->zero_of == TUNE_OUT && e->has[TUNE_COLUMN] && !e->has[TUNE_ROW] && !e->has[TUNE_BATCH];
 }
 
 int64_t tune_hand_padding(const tune_plan *p)
@@ -108,16 +108,25 @@ int64_t tune_packet_of(const target *t, const tune_question *q)
     if (q->group == 0)
         return q->size[TUNE_SUM] <= flit ? flit : 2 * flit;
     for (int64_t packet = 2 * flit; packet >= flit; packet /= 2)
-        if (q->size[TUNE_SUM] % packet == 0 && (q->group % packet == 0 || packet % q->group == 0))
+        if (q->size[TUNE_SUM] % packet == 0 && (!q->folds_groups || q->group % packet == 0 || packet % q->group == 0))
             return packet;
     return 0;
+}
+
+/* Zero points of operands that slices bring a part of each, which they have not the same of. */
+static bool hands_on_with_zeros(const tune_question *q, const tune_plan *p)
+{
+    for (size_t i = 0; i < q->extra_count; i++)
+        if (q->extras[i].zero_of != TUNE_OUT && (tune_kept_of(q, q->extras[i].zero_of) == TUNE_ROW ? p->rings : p->spreads))
+            return true;
+    return false;
 }
 
 /* Sums of groups that wait for the others of theirs, in halves of a flit where it has more lanes than the units that multiply. */
 static bool has_slots_for_groups(const target *t, const tune_question *q, const tune_plan *p)
 {
     int64_t halves = p->lanes > t->vector_narrow_lanes ? 2 : 1;
-    return q->group == 0 || (p->sum_loop == 1 && p->split[TUNE_COLUMN].tile / p->lanes * halves <= t->vector_reduce_slots);
+    return !q->folds_groups || (p->sum_loop == 1 && p->split[TUNE_COLUMN].tile / p->lanes * halves <= t->vector_reduce_slots);
 }
 
 int64_t tune_sum_part(const tune_plan *p)
@@ -334,6 +343,12 @@ static bool can_turn(const target *t, const tune_question *q, const tune_plan *p
 
 int64_t tune_elements_of_extra(const tune_extra *e, const tune_plan *p)
 {
+    enum { FLIT = 8, WORD_BITS = 64 };
+    if (e->zero_of != TUNE_OUT) { /* an element for all lanes, groups or what is kept in whole flits */
+        const int64_t tile = (e->has[TUNE_ROW] ? p->split[TUNE_ROW].tile : 1) * (e->has[TUNE_COLUMN] ? p->split[TUNE_COLUMN].tile : 1);
+        return e->groups > 1 && !e->groups_first ? tile * round_up(e->groups, larger(FLIT, WORD_BITS / dtype_row_of(e->type)->bits))
+                                                 : e->groups * round_up(tile, FLIT);
+    }
     int64_t groups = e->groups > 1 && !e->has[TUNE_COLUMN] ? round_up(e->groups, 8) : e->groups;
     return groups * (e->has[TUNE_ROW] ? p->split[TUNE_ROW].tile : 1) * (e->has[TUNE_COLUMN] ? round_up(p->split[TUNE_COLUMN].tile, 8) : 1);
 }
@@ -410,8 +425,9 @@ bool tune_plan_begin(const target *t, const tune_question *q, tune_plan *p)
     p->lanes = column->tile >= t->rows ? t->rows : column->tile;
     int64_t words = larger(1, 64 / dtype_row_of(q->out_type)->bits); /* of 8 bytes */
     p->lanes_kept = round_up(p->lanes, words);
-    if (!has_slots_for_groups(t, q, p) || slices_of(p) > tune_slices_of(t, q->most_slices) || tune_clusters_of(p) > t->clusters_per_chip ||
-        t->slices_per_cluster % slices_of(p) != 0 || !complete_ring(q, p) || !can_spread(t, q, p) || !can_close(t, q, p))
+    if (!has_slots_for_groups(t, q, p) || hands_on_with_zeros(q, p) || slices_of(p) > tune_slices_of(t, q->most_slices) ||
+        tune_clusters_of(p) > t->clusters_per_chip || t->slices_per_cluster % slices_of(p) != 0 || !complete_ring(q, p) ||
+        !can_spread(t, q, p) || !can_close(t, q, p))
         return false;
     if (!can_turn(t, q, p) || (p->column_sharers > 1 && !tune_can_share_columns(t, q, p)) ||
         (p->row_sharers > 1 && !tune_can_share_rows(q, p)))

@@ -436,7 +436,7 @@ static void add_epilogue(const target *t, const tune_question *q, const tune_pla
         if (i > 0)
             x->passes += FILL + flits;
         else
-            x->multiply = larger(x->multiply, flits * tune_groups_of(q));
+            x->multiply = larger(x->multiply, flits * (q->folds_groups ? tune_groups_of(q) : 1));
     }
     for (size_t i = 0; i < q->extra_count; i++) {
         const tune_extra *one = &q->extras[i];

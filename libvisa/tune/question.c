@@ -121,7 +121,7 @@ static bool add_extra(reader *r, size_t tensor, value *out)
             return true;
     if (q->extra_count == TUNE_EXTRAS_MAX)
         return refuse(r, t->range, arena_printf(r->diags->arena, "at most %d tensors meet a sum", TUNE_EXTRAS_MAX));
-    q->extras[q->extra_count++] = (tune_extra){.tensor = *t, .asked_type = t->asked_type, .groups = 1};
+    q->extras[q->extra_count++] = (tune_extra){.tensor = *t, .asked_type = t->asked_type, .groups = 1, .zero_of = TUNE_OUT};
     return true;
 }
 
@@ -168,6 +168,23 @@ bool tune_is_contraction(const tune_expression *e)
     return tune_count_products(e->root) == 1 && tune_count_reductions(e->root) == 0;
 }
 
+/* Zero points of the operands that are tensors. */
+static bool find_zeros(reader *r)
+{
+    tune_question *q = r->q;
+    for (int p = TUNE_LEFT; p <= TUNE_RIGHT; p++) {
+        value zero;
+        const size_t tensor = q->tensors[p].zero;
+        if (tensor == 0)
+            continue;
+        if (!add_extra(r, tensor, &zero))
+            return false;
+        q->extras[q->extra_count - 1].zero_of = (tune_place)p;
+        q->extras[q->extra_count - 1].groups = tune_axes_of(r->e, tensor) & r->e->grouped ? 0 : 1;
+    }
+    return true;
+}
+
 /* The two operands, and what is done to their sums. */
 static bool find_contraction(reader *r)
 {
@@ -185,7 +202,7 @@ static bool find_contraction(reader *r)
     q->tensors[TUNE_RIGHT] = e->tensors[r->right];
     q->window_count = e->window_count;
     memcpy(q->windows, e->windows, sizeof q->windows);
-    return find_operations(r, e->root, &v);
+    return find_zeros(r) && find_operations(r, e->root, &v);
 }
 
 /* Bits of the tensors that an axis stands in. */
@@ -500,8 +517,9 @@ static void find_group(const reader *r)
 {
     tune_question *q = r->q;
     int64_t groups;
-    if (r->e->scale_count == 0)
+    if (r->e->grouped == 0)
         return;
+    q->folds_groups = r->e->scale_count > 0;
     q->group_axis = join_sums(q, r->e->grouped, &groups, r->diags->arena);
     q->added_axis = join_sums(q, ~r->e->grouped, &q->group, r->diags->arena);
     q->axis_text[TUNE_SUM] = arena_printf(r->diags->arena, "%s, %s", q->group_axis, q->added_axis);
@@ -588,21 +606,25 @@ static bool check_extras(reader *r)
                 return refuse_extra(r, e, E_TUNE_LAYOUT, "has some axes of a kind and lacks others", "give it all of them, or none");
         }
         e->groups_first = e->groups_first && kept > 0;
-        if (!is_scale && !settle_extra(r, e))
+        if (!is_scale && e->zero_of == TUNE_OUT && !settle_extra(r, e))
             return false;
     }
     return true;
 }
 
 /* Are sums, all that is done to them, and the result integers? */
-static bool stays_whole(const tune_question *q)
+static bool stays_whole(const tune_question *q, dtype multiplied)
 {
-    bool whole = dtype_row_of(q->type)->accumulates_in == DTYPE_I32 && dtype_row_of(q->out_type)->kind == DTYPE_KIND_INT &&
+    bool whole = dtype_row_of(multiplied)->accumulates_in == DTYPE_I32 && dtype_row_of(q->out_type)->kind == DTYPE_KIND_INT &&
                  tune_operations_are_whole(q->operations + 1, q->operation_count);
     for (size_t i = 0; i < q->extra_count; i++) {
         dtype type;
         const char *asked = q->extras[i].asked_type;
-        whole = whole && (!asked || !dtype_by_name(asked, &type) || dtype_row_of(type)->kind == DTYPE_KIND_INT);
+        if (q->extras[i].zero_of != TUNE_OUT)
+            continue;
+        const bool is_float = asked ? dtype_by_name(asked, &type) && dtype_row_of(type)->kind != DTYPE_KIND_INT
+                                    : multiplied != q->type; /* sums are f32 then, and what meets them is */
+        whole = whole && !is_float;
     }
     return whole;
 }
@@ -612,11 +634,19 @@ static bool find_epilogue(reader *r)
 {
     tune_question *q = r->q;
     dtype sums = dtype_row_of(q->type)->accumulates_in;
-    bool whole = stays_whole(q);
+    bool whole = stays_whole(q, q->type);
     dtype meets = q->meets = whole ? DTYPE_I32 : DTYPE_F32;
     for (size_t i = 0; i < q->extra_count; i++) {
         tune_extra *e = &q->extras[i];
         e->type = meets;
+        if (e->zero_of != TUNE_OUT) {
+            e->type = q->stored[e->zero_of];
+            if (e->asked_type && (!dtype_by_name(e->asked_type, &e->type) || (e->type != DTYPE_I4 && e->type != DTYPE_I8)))
+                return refuse_extra(r, e, E_TUNE_TYPE,
+                                    arena_printf(r->diags->arena, "is of `%s`, and a zero point is of i4 or i8", e->asked_type),
+                                    "give it another type, or leave it away");
+            continue;
+        }
         if (e->asked_type &&
             (!dtype_by_name(e->asked_type, &e->type) || (e->type != meets && !target_converts(ENGINE_ID_FETCH, e->type, meets))))
             return refuse_extra(r, e, E_TUNE_TYPE,
@@ -651,6 +681,12 @@ static bool find_stored_types(reader *r)
     for (int p = TUNE_LEFT; p <= TUNE_RIGHT; p++) {
         const tune_tensor *t = &q->tensors[p];
         q->stored[p] = q->type;
+        if (t->has_zero &&
+            (!t->asked_type || (strcmp(t->asked_type, "i4") != 0 && strcmp(t->asked_type, "i8") != 0) || q->type != DTYPE_BF16)) {
+            diag *d = diag_add(r->diags, E_TUNE_TYPE, t->range, "`%s` has a zero point, and is of neither i4 nor i8", t->name);
+            diag_help(r->diags, d, "give it one of these types, or subtract in front of the kernel");
+            return false;
+        }
         if (!t->asked_type)
             continue;
         bool is_known = dtype_by_name(t->asked_type, &q->stored[p]),
@@ -680,6 +716,9 @@ static void widen_type(tune_question *q)
             dtype_row_of(asked)->bits > dtype_row_of(q->type)->bits && widened_converts(given, asked))
             q->type = asked;
     }
+    const bool has_zero = q->tensors[TUNE_LEFT].has_zero || q->tensors[TUNE_RIGHT].has_zero;
+    if (has_zero && dtype_row_of(given)->kind == DTYPE_KIND_INT) /* the difference of two has a bit more */
+        q->type = DTYPE_BF16;
     for (int p = TUNE_LEFT; p <= TUNE_RIGHT && q->type != given; p++)
         if (!q->tensors[p].asked_type)
             q->tensors[p].asked_type = dtype_row_of(given)->name;
@@ -694,9 +733,10 @@ static bool find_types(reader *r, const visa_tune_options *o)
         diag_help(r->diags, d, "take i4, i8, f8e4m3, f8e5m2 or bf16");
         return false;
     }
+    const dtype given = q->type;
     widen_type(q);
     q->out_type = DTYPE_I32;
-    dtype last = q->out_type = stays_whole(q) ? DTYPE_I32 : DTYPE_F32;
+    dtype last = q->out_type = stays_whole(q, given) ? DTYPE_I32 : DTYPE_F32;
     if (!o->out_dtype)
         return true;
     const char *found = dtype_row_of(last)->name;
@@ -724,8 +764,8 @@ static bool check_widened(const tune_question *q, diag_list *diags)
 {
     enum { WORD_BITS = 64 };
     for (int p = TUNE_LEFT; p <= TUNE_RIGHT; p++) {
-        const int64_t unit = larger(8, WORD_BITS / dtype_row_of(q->stored[p])->bits);
-        if (q->stored[p] == q->type || (!q->turned[p] && q->size[TUNE_SUM] % unit == 0))
+        const int64_t unit = larger(8, WORD_BITS / dtype_row_of(q->stored[p])->bits), of = q->group > 0 ? q->group : q->size[TUNE_SUM];
+        if (q->stored[p] == q->type || (!q->turned[p] && of % unit == 0))
             continue;
         diag *d = diag_add(diags, E_TUNE_LAYOUT, q->tensors[p].range,
                            "`%s` is stored in %s, and %s is multiplied: its rows are no whole %" PRId64 " elements of the sum",

@@ -24,6 +24,7 @@ typedef struct tune_extra {
     bool names[TUNE_SUM]; /* the axis of this role, of one position, in the question */
     int64_t groups;       /* of the sum, for each of which it has elements, and whose sums meet them; 1: all of it */
     bool groups_first;    /* these stand outside of what is kept */
+    tune_place zero_of;   /* TUNE_OUT, or it is the zero point of this operand, which meets its elements (widened.h) */
 } tune_extra;
 
 typedef struct tune_question {
@@ -34,7 +35,8 @@ typedef struct tune_question {
     tune_place stream, weights;          /* which operand is what */
     bool turned[TUNE_PLACES];            /* lies [batch, summed, kept] in HBM: what is kept is innermost, not the sum */
     int64_t size[TUNE_ROLES];            /* of all axes of a role together; 1 without one */
-    int64_t group;                       /* elements of the sum whose sum meets scales, before these are added (scaled.h); 0: all of it */
+    int64_t group;                       /* elements of the sum whose sum meets scales, or has a zero point (scaled.h); 0: all of it */
+    bool folds_groups;                   /* sums of groups meet scales, before these are added */
     const char *group_axis, *added_axis; /* the kernel's axes of that sum: of groups, and of what each of them adds */
     tune_share share[TUNE_ROLES];        /* of chips; sizes and axes are those of one */
     const char *axis_text[TUNE_ROLES];   /* the kernel's axis: "M", "H_W" for several, NULL for none */

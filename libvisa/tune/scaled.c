@@ -1,5 +1,7 @@
 #include "libvisa/tune/scaled.h"
 
+#include <math.h>
+
 enum { FACTORS_MAX = TUNE_TENSORS_MAX, SUMS_MAX = 4 };
 
 /* A sum inside of the outermost one: its factors are some of all, one after the other. */
@@ -11,7 +13,9 @@ typedef struct inner_sum {
 /* Sums of sums as one sum over all of their axes. */
 typedef struct flat_sum {
     const tune_expression *e;
-    size_t factors[FACTORS_MAX], count; /* tensors */
+    size_t factors[FACTORS_MAX], count;  /* tensors, */
+    const tune_node *zeros[FACTORS_MAX]; /* and what is subtracted from each; NULL: nothing */
+    double signs[FACTORS_MAX];           /* -1: it is added */
     double number;
     unsigned over;
     inner_sum inner[SUMS_MAX];
@@ -21,6 +25,21 @@ typedef struct flat_sum {
 static bool is_sum(const tune_node *n)
 {
     return n->kind == TUNE_NODE_PRODUCT || (n->kind == TUNE_NODE_REDUCTION && n->fold == TUNE_FOLD_SUM);
+}
+
+/* `W[n, k] - z[n]`, `W[n, k] - 8`, `W[n, k] + 8`, `8 - W[n, k]`. */
+static bool take_zero(const tune_node *n, flat_sum *out)
+{
+    const bool adds = n->what == TUNE_ADD, reversed = n->left->kind == TUNE_NODE_NUMBER;
+    const tune_node *of = reversed ? n->right : n->left, *zero = reversed ? n->left : n->right;
+    if (of->kind != TUNE_NODE_TENSOR || out->count == FACTORS_MAX ||
+        (zero->kind != TUNE_NODE_NUMBER && (adds || zero->kind != TUNE_NODE_TENSOR)))
+        return false;
+    out->number *= reversed && !adds ? -1 : 1;
+    out->zeros[out->count] = zero;
+    out->signs[out->count] = adds ? -1 : 1;
+    out->factors[out->count++] = of->tensor;
+    return true;
 }
 
 /* False: something else than products, sums, tensors and numbers is among them, or there are too many. */
@@ -33,9 +52,12 @@ static bool flatten(const tune_node *n, flat_sum *out)
     if (n->kind == TUNE_NODE_TENSOR) {
         if (out->count == FACTORS_MAX)
             return false;
+        out->zeros[out->count] = NULL;
         out->factors[out->count++] = n->tensor;
         return true;
     }
+    if (n->kind == TUNE_NODE_BINARY && (n->what == TUNE_SUBTRACT || n->what == TUNE_ADD))
+        return take_zero(n, out);
     if (n->kind == TUNE_NODE_BINARY && n->what == TUNE_TIMES)
         return flatten(n->left, out) && flatten(n->right, out);
     if (!is_sum(n) || out->inner_count == SUMS_MAX || (out->over & n->over))
@@ -53,9 +75,13 @@ static bool flatten(const tune_node *n, flat_sum *out)
 static bool keeps_axes_apart(const flat_sum *x)
 {
     for (size_t i = 0; i < x->inner_count; i++)
-        for (size_t k = 0; k < x->count; k++)
-            if ((k < x->inner[i].begin || k >= x->inner[i].end) && (tune_axes_of(x->e, x->factors[k]) & x->inner[i].over))
+        for (size_t k = 0; k < x->count; k++) {
+            const bool is_outside = k < x->inner[i].begin || k >= x->inner[i].end,
+                       has_zero = x->zeros[k] && x->zeros[k]->kind == TUNE_NODE_TENSOR;
+            const unsigned has = tune_axes_of(x->e, x->factors[k]) | (has_zero ? tune_axes_of(x->e, x->zeros[k]->tensor) : 0);
+            if (is_outside && (has & x->inner[i].over))
                 return false;
+        }
     return true;
 }
 
@@ -79,6 +105,26 @@ static const tune_node *node(arena *a, tune_node n)
     return out;
 }
 
+/* The zero point of a factor: of an operand, with axes of its own and of the groups. False: it is none. */
+static bool put_zero(const flat_sum *x, size_t factor, unsigned over, unsigned groups, tune_expression *out)
+{
+    enum { LARGEST = 128 }; /* whose difference from an i8 is in bf16 */
+    const tune_node *zero = x->zeros[factor];
+    tune_tensor *t = &out->tensors[x->factors[factor]];
+    if (!zero)
+        return true;
+    t->has_zero = true;
+    t->zero = zero->kind == TUNE_NODE_TENSOR ? zero->tensor : 0;
+    t->zero_number = zero->number * x->signs[factor];
+    if (t->zero == 0)
+        return t->zero_number == floor(t->zero_number) && fabs(t->zero_number) <= LARGEST;
+    const unsigned has = tune_axes_of(x->e, t->zero), of = has & over;
+    for (size_t i = 0; i < x->count; i++)
+        if (x->factors[i] == t->zero)
+            return false;
+    return !(has & ~tune_axes_of(x->e, x->factors[factor])) && (of == 0 || of == groups);
+}
+
 /* The contraction in place of the sums `of`, with what all of its results are multiplied with. NULL: it is none. */
 static const tune_node *contraction_of(const tune_node *of, const flat_sum *x, arena *a, tune_expression *out)
 {
@@ -96,6 +142,9 @@ static const tune_node *contraction_of(const tune_node *of, const flat_sum *x, a
             operands[operand_count++] = x->factors[i];
         } else
             groups |= has;
+        if (x->zeros[i] && has != over)
+            return NULL;
+        groups |= x->zeros[i] && x->zeros[i]->kind == TUNE_NODE_TENSOR ? tune_axes_of(e, x->zeros[i]->tensor) & over : 0;
     }
     if (operand_count < 2 || operands[0] == operands[1] || over == 0 || groups == over)
         return NULL;
@@ -106,6 +155,9 @@ static const tune_node *contraction_of(const tune_node *of, const flat_sum *x, a
     *out = *e;
     out->scale_count = 0;
     out->grouped = groups;
+    for (size_t i = 0; i < x->count; i++)
+        if (!put_zero(x, i, over, groups, out))
+            return NULL;
     const tune_node *tensors[2];
     for (int i = 0; i < 2; i++)
         tensors[i] = node(a, (tune_node){.kind = TUNE_NODE_TENSOR, .range = of->range, .tensor = operands[i]});
@@ -159,6 +211,13 @@ static bool has_tensor(const tune_node *n, size_t tensor)
     return n && ((n->kind == TUNE_NODE_TENSOR && n->tensor == tensor) || has_tensor(n->left, tensor) || has_tensor(n->right, tensor));
 }
 
+static bool has_tensor_outside(const tune_node *n, const tune_node *sum, size_t tensor)
+{
+    return n && n != sum &&
+           ((n->kind == TUNE_NODE_TENSOR && n->tensor == tensor) || has_tensor_outside(n->left, sum, tensor) ||
+            has_tensor_outside(n->right, sum, tensor));
+}
+
 bool tune_scaled_read(const tune_expression *e, arena *a, tune_expression *out)
 {
     const tune_node *sum = sum_in(e->root);
@@ -171,6 +230,9 @@ bool tune_scaled_read(const tune_expression *e, arena *a, tune_expression *out)
     const tune_node *made = contraction_of(sum, &x, a, out);
     if (!made || (sum->kind == TUNE_NODE_PRODUCT && out->scale_count == 0))
         return false;
+    for (size_t i = 0; i < x.count; i++)
+        if (out->tensors[x.factors[i]].zero && has_tensor_outside(e->root, sum, out->tensors[x.factors[i]].zero))
+            return false;
     out->root = with_node(e->root, sum, made, a);
     for (size_t i = 0; i < out->scale_count; i++)
         if (has_tensor(out->root, out->scales[i]))

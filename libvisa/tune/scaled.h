@@ -8,8 +8,9 @@
 
 #include "libvisa/tune/expression.h"
 
-/* The question as a contraction of two tensors, whose scales are out->scales; what is multiplied with all of the sum is done after it.
- * False: it is none, or has no scales in a sum. Lives in the arena. */
+/* The question as a contraction of two tensors, whose scales are out->scales; what is multiplied with all of the sum is done after it. What
+ * is subtracted from elements of its operands, `W[n, k] - z[n]`, is a zero point of theirs. False: it is none, or has neither scales in a
+ * sum nor zero points. Lives in the arena. */
 bool tune_scaled_read(const tune_expression *e, arena *a, tune_expression *out);
 
 #endif

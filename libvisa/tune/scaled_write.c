@@ -38,9 +38,14 @@ const char *scaled_digit(const tune_question *q, const tune_extra *e, int64_t st
     return digit_of(axis, padded, stride, count, a);
 }
 
+int64_t scaled_zero_unit(const tune_extra *e)
+{
+    return e->groups > 1 && !e->groups_first ? 1 : WORD_BITS / dtype_row_of(e->type)->bits;
+}
+
 bool scaled_is_turned(const tune_extra *e)
 {
-    return e->groups > 1 && e->has[TUNE_COLUMN] && !e->groups_first;
+    return e->groups > 1 && e->zero_of == TUNE_OUT && e->has[TUNE_COLUMN] && !e->groups_first;
 }
 
 int64_t scaled_packet(const target *t, const tune_extra *e)

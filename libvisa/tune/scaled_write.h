@@ -13,6 +13,9 @@ const char *scaled_digit(const tune_question *q, const tune_extra *e, int64_t st
 /* Groups of a scale that lies with them innermost, with that padding. */
 int64_t scaled_padded_groups(const tune_extra *e);
 
+/* Of a zero point, positions of what is kept that come together: whole words, where they are innermost in it. */
+int64_t scaled_zero_unit(const tune_extra *e);
+
 /* Does a slice turn it, so that columns are side by side? */
 bool scaled_is_turned(const tune_extra *e);
 

@@ -93,7 +93,8 @@ static void consider_one(space *x, tune_plan *p)
 static bool has_extra_of_columns(const tune_question *q, bool is_handed)
 {
     for (size_t i = 0; i < q->extra_count; i++)
-        if (q->extras[i].has[TUNE_COLUMN] && !q->extras[i].has[TUNE_ROW] && (!is_handed || q->extras[i].groups == 1))
+        if (q->extras[i].has[TUNE_COLUMN] && !q->extras[i].has[TUNE_ROW] &&
+            (!is_handed || (q->extras[i].groups == 1 && q->extras[i].zero_of == TUNE_OUT)))
             return true;
     return false;
 }
@@ -273,7 +274,9 @@ static int64_t columns_unit(const target *t, const tune_question *q, int64_t til
         return 1;
     int64_t unit = tile > 4 ? t->rows : tile > 2 ? 4 : tile;
     for (size_t i = 0; i < q->extra_count; i++)
-        if (q->extras[i].has[TUNE_COLUMN])
+        if (q->extras[i].zero_of != TUNE_OUT && q->extras[i].has[TUNE_COLUMN])
+            unit = larger(unit, scaled_zero_unit(&q->extras[i]));
+        else if (q->extras[i].has[TUNE_COLUMN])
             unit = larger(unit, scaled_is_turned(&q->extras[i]) ? SCALED_LANES
                                                                 : smaller(t->rows, WORD_BITS / dtype_row_of(q->extras[i].type)->bits));
     if (q->whole.count > 1)

@@ -495,6 +495,14 @@ static bool answer_relaid(visa_compilation *c, const target *t, const visa_tune_
 
 /* ---- sums of groups that meet their scales ---- */
 
+static bool has_zeros(const tune_expression *e)
+{
+    bool has = false;
+    for (size_t i = 0; i < e->tensor_count; i++)
+        has = has || e->tensors[i].has_zero;
+    return has;
+}
+
 static bool refuse_groups(diag_list *diags, const tune_expression *e, const tune_question *q)
 {
     diag *d = diag_add(diags, E_TUNE_SIZE, tune_whole_range(e->file, e->text),
@@ -527,7 +535,8 @@ static bool answer_scaled(visa_compilation *c, const target *t, const visa_tune_
     tune_found found;
     if (!read_contraction(&c->diags, o, scaled, &q, out))
         return false;
-    read_scaled_as_flow(c, o, e, scaled, &q, &flows);
+    if (!has_zeros(scaled))
+        read_scaled_as_flow(c, o, e, scaled, &q, &flows);
     for (size_t g = 0; g < flows.count * flows.of[0].group_count; g++)
         add_axis(out, (tune_kernel_axis){flows.of[0].groups[g].text, flows.of[0].groups[g].parts, flows.of[0].groups[g].size});
     if (found_before(c, o, &out->text))
@@ -542,13 +551,20 @@ static bool answer_scaled(visa_compilation *c, const target *t, const visa_tune_
     return keep_answer(o, out);
 }
 
-/* Is it a contraction with scales, or a sum of sums that is a contraction? */
+/* Is it a contraction with scales or zero points, or a sum of sums that is a contraction? Where it has no kernel as such a flow may have
+ * one, else why it has none says more. */
 static bool is_scaled(visa_compilation *c, const visa_tune_options *o, const tune_expression *e, tune_expression *scaled)
 {
     diag_list refusals;
     tune_question q;
+    tune_flow f;
     diag_list_init(&refusals, c->arena);
-    return !tune_is_contraction(e) && tune_scaled_read(e, c->arena, scaled) && tune_question_read(scaled, o, &refusals, &q);
+    if (tune_is_contraction(e) || !tune_scaled_read(e, c->arena, scaled))
+        return false;
+    if (tune_question_read(scaled, o, &refusals, &q))
+        return true;
+    const tune_expression flowing = flow_of(o, e, c->arena);
+    return (scaled->scale_count > 0 || has_zeros(scaled)) && !tune_flow_read(&flowing, o, (flow_reading){0}, &refusals, &f);
 }
 
 bool tune_answer_one(visa_compilation *c, const visa_tune_options *o, int file, tune_kernel *out)
@@ -567,7 +583,7 @@ bool tune_answer_one(visa_compilation *c, const visa_tune_options *o, int file, 
     out->result = e.tensors[0].name;
     tune_expression scaled;
     if (is_scaled(c, o, &e, &scaled)) {
-        if (scaled.scale_count > 0)
+        if (scaled.scale_count > 0 || has_zeros(&scaled))
             return answer_scaled(c, &part, o, &e, &scaled, out);
         e = scaled;
     }

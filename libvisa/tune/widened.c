@@ -47,6 +47,8 @@ void widened_write(tune_page *w, const target *t, const tune_question *q, tune_r
     if (between == DTYPE_I32) {
         tune_line(w, "    .vector_init()");
         tune_line(w, "    .vector_intra_slice_tag(TagMode::Zero)");
+        if (x->zero)
+            tune_line(w, "    .vector_fxp(FxpBinaryOp::SubFxp, %s)", x->zero);
         tune_line(w, "    .vector_fxp_to_fp(31)");
         tune_line(w, "    .vector_final()");
     }

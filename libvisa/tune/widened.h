@@ -21,6 +21,7 @@ typedef struct widened_text {
     const char *from, *into, *slice, *element;
     const char *time, *packet; /* of the fetch */
     const char *flit;          /* elements that leave at once */
+    const char *zero;          /* what is subtracted; NULL: nothing */
 } widened_text;
 void widened_write(tune_page *w, const target *t, const tune_question *q, tune_role role, const widened_text *x);
 

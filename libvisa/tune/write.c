@@ -378,6 +378,45 @@ static const char *operand_source(const writer *w, tune_role role, bool of_tile)
                         tiles(w, true, rows && of_tile, !rows && of_tile, !is_aside, ".view()"));
 }
 
+static void write_extra_load(writer *w, size_t i);
+
+/* The zero point of an operand as its pass has it: a number, or an element of the VRF for all lanes. NULL: it has none. */
+static const char *write_zero(writer *w, tune_role role)
+{
+    const tune_question *q = w->q;
+    const tune_place place = role == TUNE_ROW ? q->stream : q->weights;
+    if (!q->tensors[place].has_zero)
+        return NULL;
+    if (q->tensors[place].zero == 0)
+        return arena_printf(w->a, "%.0f", q->tensors[place].zero_number);
+    size_t i = 0;
+    while (q->extras[i].zero_of != place)
+        i++;
+    const tune_extra *e = &q->extras[i];
+    const bool once = tune_comes_once(w->p, e), inside = e->groups > 1 && !e->groups_first;
+    const int64_t tile = w->p->split[role].tile, padded = scaled_padded_groups(e);
+    const char *name = extra_name(w, i), *of_kept = e->has[role] ? kept(w, role, 1, tile) : NULL,
+               *groups = e->groups == 1 ? NULL
+                         : inside       ? scaled_digit(q, e, 1, padded, w->a)
+                                        : q->group_axis;
+    if (!once)
+        write_extra_load(w, i);
+    tune_begin_step(&w->page, (tune_step)(TUNE_KEEP_EXTRA + i), "Into the VRF: a zero point for all lanes");
+    const char *all = inside ? padded_to(w, groups, padded, round_up(padded, w->t->rows))
+                             : padded_to(w, of_kept, e->has[role] ? tile : 1, round_up(e->has[role] ? tile : 1, w->t->rows));
+    tune_write_operand(
+        &w->page, &(tune_operand_text){.name = name,
+                                       .slice = "Slice",
+                                       .element = TUNE_LIST(w->a, inside ? of_kept : groups, all),
+                                       .from = arena_printf(w->a, "%s.view()%s", name, once ? tiles(w, false, false, true, false, "") : ""),
+                                       .from_type = e->type,
+                                       .type = DTYPE_I32,
+                                       .time = TUNE_LIST(w->a, inside ? of_kept : groups),
+                                       .packet = TUNE_LIST(w->a, inside ? groups : of_kept)});
+    tune_end_step(&w->page, (tune_step)(TUNE_KEEP_EXTRA + i));
+    return arena_printf(w->a, "&%s", name);
+}
+
 /* An operand in the type that is multiplied, of the slices and elements that it has as it is stored. */
 static void write_widening(writer *w, tune_role role, const char *slice, const char *tile, int64_t sums, const char *element)
 {
@@ -386,6 +425,7 @@ static void write_widening(writer *w, tune_role role, const char *slice, const c
                   packet = widened_packet(w->q, role, all), flit = dtype_row_of(tune_stored_of(w->q, role))->bits == 32 ? packet : 8;
     if (!tune_is_widened(w->q, role))
         return;
+    const char *zero = write_zero(w, role);
     tune_begin_step(&w->page, rows ? TUNE_TURN_ROWS : TUNE_TURN_WEIGHTS,
                     arena_printf(w->a, "%s is multiplied: each slice makes it of what it has", type_name(w->q->type)));
     widened_write(&w->page, w->t, w->q, role,
@@ -395,7 +435,8 @@ static void write_widening(writer *w, tune_role role, const char *slice, const c
                                   .element = element,
                                   .time = TUNE_LIST(w->a, tile, sum_digit(w, padded, packet, all / packet)),
                                   .packet = sum_digit(w, padded, 1, packet),
-                                  .flit = sum_digit(w, padded, 1, flit)});
+                                  .flit = sum_digit(w, padded, 1, flit),
+                                  .zero = zero});
     tune_end_step(&w->page, rows ? TUNE_TURN_ROWS : TUNE_TURN_WEIGHTS);
 }
 
@@ -681,7 +722,8 @@ static void write_chain(writer *w)
                *around_sums = summed(w, part, p->ring_sums), *steps = summed(w, fetched, part / fetched), *packet = summed(w, 1, p->packet),
                *packets = summed(w, p->packet, tune_sum_part(p) / p->packet),
                *groups = kept(w, TUNE_COLUMN, p->lanes, column->tile / p->lanes), *lanes = kept(w, TUNE_COLUMN, 1, p->lanes);
-    const int64_t group = w->q->group, of_packet = group > 0 && group < p->packet ? p->packet / group : 1; /* groups of a packet */
+    const int64_t group = w->q->folds_groups ? w->q->group : 0,
+                  of_packet = group > 0 && group < p->packet ? p->packet / group : 1; /* groups of a packet */
     const char *scaled = group == 0 ? NULL : summed(w, larger(group, p->packet), p->sum_padded / larger(group, p->packet)),
                *in_packet = summed(w, group, of_packet), *all_rows = TUNE_LIST(w->a, rest_of_rows, around_rows, scaled, groups);
     tune_line(&w->page, "    .begin(rows.view()%s)", p->row_copies > 0 ? tiles(w, false, true, false, false, "") : "");
@@ -961,7 +1003,7 @@ static void write_extra(writer *w, size_t i)
 static void write_extras(writer *w, bool of_row, bool all)
 {
     for (size_t i = 0; i < w->q->extra_count; i++)
-        if (all || w->q->extras[i].has[TUNE_ROW] == of_row)
+        if (w->q->extras[i].zero_of == TUNE_OUT && (all || w->q->extras[i].has[TUNE_ROW] == of_row))
             write_extra(w, i);
 }
 

@@ -35,6 +35,12 @@ WIDENED = [("C[m, n] = sum(k) A[m, k] * W[n, k]: i8", "m=3,n=64,k=96", "bf16"), 
            ("C[n, m] = sum(k) A[m, k] * W[n, k]: i8", "m=16,n=24,k=128", "bf16"), ("C[m, n] = (sum(k) A[m, k] * W[n, k]: i8) * s[n] + b[n]", "m=3,n=64,k=96", "bf16"), ("C[m, n] = sum(k) A[m, k]: f32 * W[n, k]: f32", "m=9,n=40,k=72", "bf16"),
            ("y[n] = sum(g) s[n, g] * sum(k) x[g, k] * W[n, g, k]: i8", "n=512,g=4,k=128", "bf16"), ("C[b, m, n] = sum(k) A[b, m, k] * W[b, n, k]: f8e4m3", "b=2,m=3,n=16,k=64", "bf16"),
            ("C[m, n] = sum(g) s[g, n] * r[m, g] * sum(k) A[m, g, k]: f32 * W[n, g, k]: i8", "m=5,n=48,g=3,k=32", "bf16"), ("C[m, n] = sum(k) A[m, k] * W[n, k]: i4", "m=33,n=200,k=208", "bf16")]
+# Zero points, of groups or of all, of either operand.
+ZEROS = [("C[m, n] = sum(k) A[m, k] * (W[n, k]: i8 - z[n])", "m=3,n=64,k=96", "bf16"), ("C[m, n] = sum(k) A[m, k] * (W[n, k]: i4 - 8)", "m=3,n=64,k=96", "bf16"), ("C[m, n] = sum(k) (A[m, k] - z[m]) * (W[n, k] - y[n])", "m=16,n=24,k=64", "i8"),
+         ("C[n, m] = sum(k) A[m, k] * (W[n, k] - z[n])", "m=16,n=24,k=64", "i8"), ("C[m, n] = (sum(k) (A[m, k] - 3) * B[n, k]) * s[n]", "m=5,n=40,k=64", "i8"), ("C[m, n] = sum(k) (A[m, k] + 3) * (W[n, k] - 5)", "m=5,n=40,k=64", "i8"),
+         ("C[m, n] = sum(g) s[n, g] * sum(k) A[m, g, k] * (W[n, g, k]: i4 - z[n, g])", "m=3,n=48,g=5,k=32", "bf16"), ("C[m, n] = sum(g) s[n, g] * sum(k) A[m, g, k] * (W[n, g, k]: i8 - z[n, g])", "m=1,n=256,g=4,k=128", "bf16"),
+         ("C[m, n] = sum(g, k) A[m, g, k] * (W[n, g, k]: i8 - z[n, g])", "m=3,n=24,g=3,k=32", "bf16"), ("C[m, n] = sum(g, k) A[m, g, k] * (W[n, g, k]: i8 - z[g, n]) * s[g, n]", "m=3,n=24,g=3,k=32", "bf16"),
+         ("C[m, n] = sum(g) s[n, g] * sum(k) A[m, g, k] * (W[n, g, k]: i8 - z[n])", "m=3,n=24,g=3,k=32", "bf16"), ("C[b, m, n] = sum(k) A[b, m, k] * (W[b, n, k]: i8 - z[b, n])", "b=2,m=3,n=16,k=64", "bf16")]
 LETTERS = dict(i8="b", f32="f", i32="i")
 
 
@@ -47,9 +53,9 @@ def inputs_of(question, sizes, least, most, rng):
     out = {}
     for name, axes in re.findall(r"(\w+)\[([^\]]*)\]", question.split("=", 1)[1]):
         axes = [x for x in axes.replace(" ", "").split(",") if x]
-        is_scale = name.islower() and name != "x"
+        is_scale, is_zero = name in ("s", "r", "t", "b"), name in ("z", "y")
         places = itertools.product(*(range(sizes[x]) for x in axes))
-        out.setdefault(name.lower(), (axes, {place: rng.choice([0.5, 1, -0.25, 2, 0.125]) if is_scale else rng.randint(least, most) for place in places}))
+        out.setdefault(name.lower(), (axes, {place: rng.choice([0.5, 1, -0.25, 2, 0.125]) if is_scale else rng.randint(-8, 7) if is_zero else rng.randint(least, most) for place in places}))
     return out
 
 
@@ -75,12 +81,15 @@ def computed(question, sizes, inputs, dtype, options):
             return struct.unpack(f"<{count}{LETTERS[out[2]]}", file.read()[-struct.calcsize(LETTERS[out[2]]) * count:])
 
 
+FACTOR = r"(?:\w+\[[^\]]*\]|\(\w+\[[^\]]*\] [-+] (?:\d|\w+\[[^\]]*\])\))"
+
+
 def flat(question):
     """Scales in one sum with what they scale, as Formula reads it."""
     text = re.sub(r":\s*\w+", "", question)
-    while found := re.search(r"sum\((\w(?:, \w)*)\) ((?:\w+\[[^\]]*\] \* |[0-9.]+ \* )+)sum\((\w(?:, \w)*)\) (\w+\[[^\]]*\](?: \* \w+\[[^\]]*\])*)", text):
+    while found := re.search(r"sum\((\w(?:, \w)*)\) ((?:\w+\[[^\]]*\] \* |[0-9.]+ \* )+)sum\((\w(?:, \w)*)\) (" + FACTOR + r"(?: \* " + FACTOR + ")*)", text):
         text = text.replace(found[0], f"sum({found[1]}) ({found[2]}(sum({found[3]}) ({found[4]})))")
-    return re.sub(r"(sum\([^)]*\)) (\w+\[[^\]]*\](?: \* \w+\[[^\]]*\])+)", r"\1 (\2)", text)
+    return re.sub(rf"(sum\([^)]*\)) ({FACTOR}(?: \* {FACTOR})+)", r"\1 (\2)", text)
 
 
 def ask(question, sizes, dtype, options=(), least=-3, most=3, seed=1, form=None):
@@ -114,7 +123,9 @@ def spelt():
 
 
 def refused():
-    for question, of, dtype, id_, words in [("C[m, n] = sum(k) A[m, k] * W[k, n]: i8", "m=8,n=64,k=64", "bf16", "E-TUNE-LAYOUT", "is stored in i8, and bf16 is multiplied"),
+    for question, of, dtype, id_, words in [("C[m, n] = sum(k) A[m, k] * (W[n, k] - z[n])", "m=8,n=64,k=64", "bf16", "E-TUNE-TYPE", "`w` has a zero point"),
+                                            ("C[m, n] = sum(k) A[m, k] * (W[n, k]: i8 - z[n]: i16)", "m=8,n=64,k=64", "bf16", "E-TUNE-TYPE", "a zero point is of i4 or i8"),
+                                            ("C[m, n] = sum(k) A[m, k] * W[k, n]: i8", "m=8,n=64,k=64", "bf16", "E-TUNE-LAYOUT", "is stored in i8, and bf16 is multiplied"),
                                             ("C[m, n] = sum(k) A[m, k] * W[n, k]: i16", "m=8,n=64,k=64", "bf16", "E-TUNE-TYPE", "is multiplied"),
                                             (SCALED, "m=1,n=64,g=3,k=24", "i8", "E-TUNE-SIZE", "groups of 24 elements"),
                                             ("C[m, n] = sum(g) s[n, g] * sum(k) A[m, k, g] * W[n, k, g]", "m=4,n=64,g=4,k=32", "i8", "E-TUNE", "")]:
@@ -143,8 +154,14 @@ def main():
         proof = tune(SCALED, sizes_of(sizes), "--dtype=i8", "--budget=0s", *options, "--check")
         check(proof.status == 0 and "agree" in proof.text() and "proven" in proof.text(), f"{options}: " + proof.text())
     ask(SCALED, sizes_of("m=8,n=64,g=4,k=32"), "i8", ["--clusters=1", "--slices=64"])
-    for question, of, dtype in WIDENED:
+    for question, of, dtype in WIDENED + ZEROS:
         ask(question, sizes_of(of), dtype)
+    # differences that no i8 holds
+    question, of = "C[m, n] = sum(k) (A[m, k] - 3) * (W[n, k] - z[n])", sizes_of("m=4,n=16,k=32")
+    inputs = inputs_of(question, of, -128, -125, random.Random(3))
+    found = computed(question, of, inputs, "i8", ["--out=f32"])
+    wanted = Formula(flat(question), of, {name: values for name, (_, values) in inputs.items()}).results()
+    check(list(found) == wanted, f"{question}: {found[:4]} in place of {wanted[:4]}")
     whole = "C[m, n] = sum(g) s[n, g]: i8 * sum(k) A[m, g, k] * W[n, g, k]"
     proof = tune(whole, sizes_of("m=3,n=64,g=4,k=64"), "--dtype=i8", "--budget=0s", "--check")
     check(proof.status == 0 and "proven" in proof.text(), f"{whole}: " + proof.text())
