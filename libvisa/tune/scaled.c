@@ -2,6 +2,8 @@
 
 #include <math.h>
 
+#include "libvisa/tune/factors.h"
+
 enum { FACTORS_MAX = TUNE_TENSORS_MAX, SUMS_MAX = 4 };
 
 /* A sum inside of the outermost one: its factors are some of all, one after the other. */
@@ -238,4 +240,31 @@ bool tune_scaled_read(const tune_expression *e, arena *a, tune_expression *out)
         if (has_tensor(out->root, out->scales[i]))
             return false;
     return true;
+}
+
+tune_expression tune_scaled_flowing(const tune_expression *scaled, bool flat, arena *a)
+{
+    tune_expression x = *scaled;
+    const tune_node *sum = sum_in(scaled->root);
+    const src_range range = sum->range;
+    const tune_node *made =
+        flat ? node(a, (tune_node){.kind = TUNE_NODE_BINARY, .what = TUNE_TIMES, .range = range, .left = sum->left, .right = sum->right})
+             : node(a,
+                    (tune_node){
+                        .kind = TUNE_NODE_PRODUCT, .range = range, .over = sum->over & ~x.grouped, .left = sum->left, .right = sum->right});
+    for (size_t i = 0; i < x.scale_count; i++) {
+        const tune_node *scale = node(a, (tune_node){.kind = TUNE_NODE_TENSOR, .range = range, .tensor = x.scales[i]});
+        made = node(a, (tune_node){.kind = TUNE_NODE_BINARY, .what = TUNE_TIMES, .range = range, .left = made, .right = scale});
+    }
+    tune_node *all = ARENA_NEW(a, tune_node);
+    *all = (tune_node){
+        .kind = TUNE_NODE_REDUCTION, .fold = TUNE_FOLD_SUM, .range = range, .over = flat ? sum->over : sum->over & x.grouped, .left = made};
+    x.root = with_node(scaled->root, sum, all, a);
+    tune_factors_arrange(&x, &all, 1, true, a);
+    return tune_expression_flowing(&x, a);
+}
+
+const char *tune_scaled_operand(const tune_expression *scaled)
+{
+    return scaled->tensors[sum_in(scaled->root)->left->tensor].name;
 }

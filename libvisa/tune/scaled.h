@@ -13,4 +13,11 @@
  * sum nor zero points. Lives in the arena. */
 bool tune_scaled_read(const tune_expression *e, arena *a, tune_expression *out);
 
+/* Such a question with scales as a flow has it, without axes of one position: sums of groups that are multiplied and added, or, `flat`, one
+ * sum, in which each scale goes to a factor that has its axes. Lives in the arena. */
+tune_expression tune_scaled_flowing(const tune_expression *scaled, bool flat, arena *a);
+
+/* Of such a question the name of an operand, in lower case. */
+const char *tune_scaled_operand(const tune_expression *scaled);
+
 #endif

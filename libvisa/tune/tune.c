@@ -506,29 +506,32 @@ static bool has_zeros(const tune_expression *e)
 static bool refuse_groups(diag_list *diags, const tune_expression *e, const tune_question *q)
 {
     diag *d = diag_add(diags, E_TUNE_SIZE, tune_whole_range(e->file, e->text),
-                       "groups of %" PRId64 " elements of %s are neither whole 32 bytes of the sum nor equal parts of 32 or 64 bytes",
-                       q->group, dtype_row_of(q->type)->name);
-    diag_help(diags, d, "take groups of 16, 32, 64 or 128 elements, as many as the sum has without a rest");
+                       "a sum of %" PRId64 " elements of %s in groups of %" PRId64
+                       " has no packets of 32 or 64 bytes that are whole groups, or equal parts of one",
+                       q->size[TUNE_SUM], dtype_row_of(q->type)->name, q->group);
+    diag_help(diags, d, "take groups of 32, 64 or 128 elements, an even number of them; a group more whose scale is zero changes nothing");
     return false;
 }
 
-/* As a flow each product with its scale goes to a tensor that has all axes. Its types are those of the contraction. */
-static void read_scaled_as_flow(visa_compilation *c, const visa_tune_options *o, const tune_expression *e, const tune_expression *scaled,
-                                const tune_question *q, contraction_flows *f)
+/* As flows; of integers whose scales are not rounded to them, and whose sums do not saturate. Types are those of the contraction. */
+static void read_scaled_as_flows(visa_compilation *c, const visa_tune_options *o, const tune_expression *scaled, const tune_question *q,
+                                 contraction_flows *f)
 {
     diag_list refusals;
-    tune_expression *typed = ARENA_NEW(c->arena, tune_expression);
     const int64_t least = INT64_C(1) << (dtype_row_of(q->type)->bits - 1);
-    const bool is_exact = dtype_row_of(q->type)->accumulates_in == DTYPE_F32 || q->group <= INT32_MAX / (least * least);
+    const bool is_float = dtype_row_of(q->type)->accumulates_in == DTYPE_F32;
     diag_list_init(&refusals, c->arena);
-    *typed = *e;
-    memcpy(typed->tensors, scaled->tensors, sizeof typed->tensors);
-    *typed = flow_of(o, typed, c->arena);
-    f->count = is_exact && tune_flow_read(typed, o, (flow_reading){0}, &refusals, &f->of[0]);
+    f->count = 0;
+    if (!is_float && q->group > INT32_MAX / (least * least))
+        return;
+    for (int flat = 0; flat <= is_float; flat++) {
+        tune_expression *flowing = ARENA_NEW(c->arena, tune_expression);
+        *flowing = tune_scaled_flowing(scaled, flat, c->arena);
+        f->count += tune_flow_read(flowing, o, (flow_reading){0}, &refusals, &f->of[f->count]);
+    }
 }
 
-static bool answer_scaled(visa_compilation *c, const target *t, const visa_tune_options *o, const tune_expression *e,
-                          const tune_expression *scaled, tune_kernel *out)
+static bool answer_scaled(visa_compilation *c, const target *t, const visa_tune_options *o, const tune_expression *scaled, tune_kernel *out)
 {
     tune_question q;
     contraction_flows flows = {.count = 0};
@@ -536,15 +539,16 @@ static bool answer_scaled(visa_compilation *c, const target *t, const visa_tune_
     if (!read_contraction(&c->diags, o, scaled, &q, out))
         return false;
     if (!has_zeros(scaled))
-        read_scaled_as_flow(c, o, e, scaled, &q, &flows);
-    for (size_t g = 0; g < flows.count * flows.of[0].group_count; g++)
-        add_axis(out, (tune_kernel_axis){flows.of[0].groups[g].text, flows.of[0].groups[g].parts, flows.of[0].groups[g].size});
+        read_scaled_as_flows(c, o, scaled, &q, &flows);
+    for (size_t i = 0; i < flows.count; i++)
+        for (size_t g = 0; g < flows.of[i].group_count; g++)
+            add_axis(out, (tune_kernel_axis){flows.of[i].groups[g].text, flows.of[i].groups[g].parts, flows.of[i].groups[g].size});
     if (found_before(c, o, &out->text))
         return true;
     const found_form none = {.question = NULL};
     if (tune_packet_of(t, &q) == 0) {
         if (!answer_by_flow(c, t, o, &flows, &none, &found))
-            return refuse_groups(&c->diags, e, &q);
+            return refuse_groups(&c->diags, scaled, &q);
     } else if (!answer_contraction(c, t, o, &q, &flows, &c->diags, &found))
         return false;
     out->text = found.text;
@@ -584,7 +588,7 @@ bool tune_answer_one(visa_compilation *c, const visa_tune_options *o, int file, 
     tune_expression scaled;
     if (is_scaled(c, o, &e, &scaled)) {
         if (scaled.scale_count > 0 || has_zeros(&scaled))
-            return answer_scaled(c, &part, o, &e, &scaled, out);
+            return answer_scaled(c, &part, o, &scaled, out);
         e = scaled;
     }
     const tune_expression flowing = flow_of(o, &e, c->arena);

@@ -114,9 +114,9 @@ def axes_in(question):
 
 
 def spelt():
-    for dtype in ("i8", "bf16"):
+    for dtype, questions in (("i8", SPELT), ("bf16", SPELT[:2])):
         cycles = []
-        for question in SPELT:
+        for question in questions:
             form = SCALED if "A[" in question else question
             cycles.append(ask(question, {x: ALIKE[x] for x in axes_in(question)}, dtype, form=flat(form)))
         check(max(cycles) <= 1.05 * min(cycles), f"{dtype}: cycles by the spelling: {cycles}")
@@ -127,7 +127,7 @@ def refused():
                                             ("C[m, n] = sum(k) A[m, k] * (W[n, k]: i8 - z[n]: i16)", "m=8,n=64,k=64", "bf16", "E-TUNE-TYPE", "a zero point is of i4 or i8"),
                                             ("C[m, n] = sum(k) A[m, k] * W[k, n]: i8", "m=8,n=64,k=64", "bf16", "E-TUNE-LAYOUT", "is stored in i8, and bf16 is multiplied"),
                                             ("C[m, n] = sum(k) A[m, k] * W[n, k]: i16", "m=8,n=64,k=64", "bf16", "E-TUNE-TYPE", "is multiplied"),
-                                            (SCALED, "m=1,n=64,g=3,k=24", "i8", "E-TUNE-SIZE", "groups of 24 elements"),
+                                            (SCALED, "m=1,n=64,g=3,k=24", "i8", "E-TUNE-SIZE", "in groups of 24"),
                                             ("C[m, n] = sum(g) s[n, g] * sum(k) A[m, k, g] * W[n, k, g]", "m=4,n=64,g=4,k=32", "i8", "E-TUNE", "")]:
         ran = tune(question, sizes_of(of), f"--dtype={dtype}")
         check(ran.status == 1 and id_ in ran.text() and words in ran.text() and "help: " in ran.text(), f"{question}: " + ran.text())
@@ -145,11 +145,61 @@ def vectors():
     check(times and float(times[1]) <= 1.4, f"{question}: {made[:300]}")
 
 
+def drawn(rng):
+    """A question in two spellings, sizes of both, types and options."""
+    groups, kept = rng.random() < 0.7, rng.choice(["m, n", "m, n", "n, m", "b, m, n", "n"])
+    size = lambda least, most: rng.choice([8, 16, 32, 64]) if rng.random() < 0.5 else rng.randint(least, most)
+    of = dict(b=rng.randint(1, 3), m=rng.choice([1, 1, 2, 3]) if rng.random() < 0.5 else size(1, 40), n=size(2, 300), g=rng.randint(2, 9), k=rng.choice([16, 32, 64, 96, 128]) if groups else 16 * rng.randint(1, 24), o=1)
+    dtype, stored = rng.choice([("i8", None), ("bf16", None), ("i4", None), ("bf16", "i8"), ("bf16", "i4"), ("bf16", "f8e4m3"), ("bf16", "f32")])
+    batch, sums = "b, " if "b" in kept else "", "g, k" if groups else "k"
+    a, w = f"A[{batch}{'m, ' if 'm' in kept else ''}{sums}]", f"W[{batch}n, {sums}]" + (f": {stored}" if stored else "")
+    if stored in ("i8", "i4") and rng.random() < 0.4:
+        w = f"({w} - {rng.choice(['8', f'z[{batch}n]'] + ([f'z[{batch}n, g]', 'z[g, n]'[:0] or f'z[{batch}n, g]'] if groups else []))})"
+    scales = rng.sample([f"s[{batch}n, g]", "s[g, n]" if not batch else f"s[{batch}n, g]", f"s[{batch}n, g]: bf16"], 1) if groups and rng.random() < 0.8 else []
+    if groups and "m" in kept and rng.random() < 0.3:
+        scales.append(f"r[{batch}m, g]" if rng.random() < 0.7 or batch else "r[g, m]")
+    factors = [a, w] + scales
+    around = rng.choice(["{}", "{}", "{}", "relu({} + b1[n]: f32)", "({}) * t[n]: f32", "silu({})"])
+    one = f"sum({sums}) " + " * ".join(rng.sample(factors, len(factors)))
+    two = f"sum(g) {' * '.join(rng.sample(scales, len(scales)))} * sum(k) {w} * {a}" if scales else f"sum({', '.join(reversed(sums.split(', ')))}) ({' * '.join(rng.sample(factors, len(factors)))})"
+    # an axis of one position, somewhere
+    two = re.sub(r"A\[", "A[o, ", two) if rng.random() < 0.5 else two
+    used = lambda text: {x: of[x] for x in of if re.search(rf"\b{x}\b(?!\[)", text)}
+    options = ["--budget=0s", *rng.choice([[], [], [], ["--clusters=1"], ["--out=bf16"], ["--timing=measured"], ["--free=W"], ["--chips=2"]])]
+    texts = [f"C[{kept}] = " + around.format(one), f"C[{kept}] = " + around.format(two)]
+    if re.search(r"\bo\b", texts[1]) and rng.random() < 0.5:
+        texts[1] = texts[1].replace(f"C[{kept}]", f"C[o, {kept}]")
+    return [(text, used(text)) for text in texts], dtype, options
+
+
+def random_questions(seed, count):
+    """An answer that passes its check, or a refusal that says why; the same however the question is spelt."""
+    rng, answered = random.Random(seed), 0
+    for _ in range(count):
+        spellings, dtype, options = drawn(rng)
+        cycles = []
+        for question, of in spellings:
+            what = f"{question} {of} {dtype} {' '.join(options)} (seed {seed}): "
+            ran = tune(question, of, f"--dtype={dtype}", *options, "--check")
+            check(not ran.crashed and ran.status in (0, 1), what + ran.text())
+            check(ran.status != 0 or ("agree" in ran.text() and "proven" in ran.text()), what + ran.text())
+            check(ran.status != 1 or re.search(r"error\[E-TUNE-\w+\]: ", ran.text()), what + ran.text())
+            cycles.append(int(re.search(r"(\d+) cycles", tune(question, of, f"--dtype={dtype}", *options).text())[1]) if ran.status == 0 else None)
+            answered += ran.status == 0
+            if ran.status and "-v" in sys.argv:
+                print(what + " ".join(x for x in ran.text().splitlines() if "error" in x or "note" in x), flush=True)
+        check(cycles[0] == cycles[1], f"{spellings} {dtype} {options} (seed {seed}): cycles by the spelling: {cycles}")
+    print(f"scales: {answered} of {2 * count} random questions have an answer")
+
+
 def main():
+    if len(sys.argv) > 2:
+        random_questions(int(sys.argv[2]), int(sys.argv[1]))
+        return verdict("tune_scales")
     spelt()
-    for question, of in QUESTIONS:
-        for dtype in ("i8", "bf16"):
-            ask(question, sizes_of(of), dtype)
+    for number, (question, of) in enumerate(QUESTIONS):
+        ask(question, sizes_of(of), ("i8", "bf16", "i8")[number % 3])
+    random_questions(1, 4)
     for sizes, options in (("m=8,n=64,g=4,k=32", ["--chips=2"]), ("m=64,n=64,g=4,k=32", ["--free=W,C"])):
         proof = tune(SCALED, sizes_of(sizes), "--dtype=i8", "--budget=0s", *options, "--check")
         check(proof.status == 0 and "agree" in proof.text() and "proven" in proof.text(), f"{options}: " + proof.text())
