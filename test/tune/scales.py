@@ -127,7 +127,7 @@ def refused():
                                             ("C[m, n] = sum(k) A[m, k] * (W[n, k]: i8 - z[n]: i16)", "m=8,n=64,k=64", "bf16", "E-TUNE-TYPE", "a zero point is of i4 or i8"),
                                             ("C[m, n] = sum(k) A[m, k] * W[k, n]: i8", "m=8,n=64,k=64", "bf16", "E-TUNE-LAYOUT", "is stored in i8, and bf16 is multiplied"),
                                             ("C[m, n] = sum(k) A[m, k] * W[n, k]: i16", "m=8,n=64,k=64", "bf16", "E-TUNE-TYPE", "is multiplied"),
-                                            (SCALED, "m=1,n=64,g=3,k=24", "i8", "E-TUNE-SIZE", "in groups of 24"),
+                                            (SCALED, "m=8,n=64,g=3,k=24", "i8", "E-TUNE-SIZE", "in groups of 24"),
                                             ("C[m, n] = sum(g) s[n, g] * sum(k) A[m, k, g] * W[n, k, g]", "m=4,n=64,g=4,k=32", "i8", "E-TUNE", "")]:
         ran = tune(question, sizes_of(of), f"--dtype={dtype}")
         check(ran.status == 1 and id_ in ran.text() and words in ran.text() and "help: " in ran.text(), f"{question}: " + ran.text())
