@@ -133,6 +133,27 @@ def refused():
         check(ran.status == 1 and id_ in ran.text() and words in ran.text() and "help: " in ran.text(), f"{question}: " + ran.text())
 
 
+# Questions in a file have the types of its parameters: of what is multiplied, and not of the first tensor that stands there.
+FILE = """axes![M = 2, N = 64, G = 4, K = 32];
+
+#[einsum("C[m, n] = sum(g) s[n, g]: bf16 * sum(k) A[m, g, k] * W[n, g, k]")]
+fn grouped(a: &HbmTensor<i8, m![1], m![M, G, K]>, w: &HbmTensor<i8, m![1], m![N, G, K]>, s: &HbmTensor<bf16, m![1], m![N, G]>) -> HbmTensor<f32, m![1], m![M, N]>;
+
+#[einsum("C[m, n] = sum(k) A[m, k] * (W[n, k]: i8 - z[n])")]
+fn zeros(a: &HbmTensor<bf16, m![1], m![M, K]>, w: &HbmTensor<i8, m![1], m![N, K]>, z: &HbmTensor<i8, m![1], m![N]>) -> HbmTensor<f32, m![1], m![M, N]>;
+"""
+
+
+def files():
+    with tempfile.TemporaryDirectory() as work:
+        path = os.path.join(work, "file.vm")
+        with open(path, "w", encoding="utf-8") as file:
+            file.write(FILE)
+        made = visa_tools.run(["visac", "tune", path, "--budget=0s"])
+        ran = visa_tools.run(["visac", "-", "--check"], stdin=made.out) if made.status == 0 else made
+        check(ran.status == 0 and ran.text().count("proven") == 2, "questions of a file: " + ran.text())
+
+
 def vectors():
     """Near the copies: a vector by 4096 columns in groups of 128."""
     for dtype, most in (("i8", 1.3), ("bf16", 1.3), ("i4", 1.4)):
@@ -216,6 +237,7 @@ def main():
     proof = tune(whole, sizes_of("m=3,n=64,g=4,k=64"), "--dtype=i8", "--budget=0s", "--check")
     check(proof.status == 0 and "proven" in proof.text(), f"{whole}: " + proof.text())
     refused()
+    files()
     vectors()
     return verdict("tune_scales")
 
