@@ -2,6 +2,7 @@
 
 #include "libvisa/tune/brought.h"
 #include "libvisa/tune/machine.h"
+#include "libvisa/tune/widened.h"
 #include "support/integer.h"
 
 bool tune_is_measured(const tune_question *q)
@@ -111,6 +112,19 @@ int64_t tune_packet_of(const target *t, const tune_question *q)
         if (q->size[TUNE_SUM] % packet == 0 && (!q->folds_groups || q->group % packet == 0 || packet % q->group == 0))
             return packet;
     return 0;
+}
+
+/* Of what is stored otherwise and lies turned each slice makes whole packets; it is not turned aside. */
+static bool can_widen_turned(const tune_question *q, const tune_plan *p)
+{
+    for (int role = TUNE_ROW; role < TUNE_SUM; role++) {
+        if (!tune_is_widened(q, (tune_role)role) || !q->turned[role == TUNE_ROW ? q->stream : q->weights])
+            continue;
+        const int64_t tile = role == TUNE_ROW ? p->split[TUNE_ROW].tile : tune_turned_tile(q, p->split[TUNE_COLUMN].tile);
+        if (p->aside[role] > 0 || p->rings || tile % widened_packet(q, (tune_role)role, tile) != 0)
+            return false;
+    }
+    return true;
 }
 
 /* Zero points of operands that slices bring a part of each, which they have not the same of. */
@@ -425,9 +439,9 @@ bool tune_plan_begin(const target *t, const tune_question *q, tune_plan *p)
     p->lanes = column->tile >= t->rows ? t->rows : column->tile;
     int64_t words = larger(1, 64 / dtype_row_of(q->out_type)->bits); /* of 8 bytes */
     p->lanes_kept = round_up(p->lanes, words);
-    if (!has_slots_for_groups(t, q, p) || hands_on_with_zeros(q, p) || slices_of(p) > tune_slices_of(t, q->most_slices) ||
-        tune_clusters_of(p) > t->clusters_per_chip || t->slices_per_cluster % slices_of(p) != 0 || !complete_ring(q, p) ||
-        !can_spread(t, q, p) || !can_close(t, q, p))
+    if (!can_widen_turned(q, p) || !has_slots_for_groups(t, q, p) || hands_on_with_zeros(q, p) ||
+        slices_of(p) > tune_slices_of(t, q->most_slices) || tune_clusters_of(p) > t->clusters_per_chip ||
+        t->slices_per_cluster % slices_of(p) != 0 || !complete_ring(q, p) || !can_spread(t, q, p) || !can_close(t, q, p))
         return false;
     if (!can_turn(t, q, p) || (p->column_sharers > 1 && !tune_can_share_columns(t, q, p)) ||
         (p->row_sharers > 1 && !tune_can_share_rows(q, p)))

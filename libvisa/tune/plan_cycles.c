@@ -241,8 +241,8 @@ static region region_of_load(const target *t, const tune_question *q, const tune
     }
     if (tune_lies_turned(q, p, role)) {
         r.rows = batches * sums;
-        r.bytes = tune_bytes_of(q->type, kept);
-        r.row_bytes = tune_bytes_of(q->type, q->size[role]);
+        r.bytes = tune_bytes_of(tune_stored_of(q, role), kept);
+        r.row_bytes = tune_bytes_of(tune_stored_of(q, role), q->size[role]);
         r.sweeps *= s->slice;
         r.clusters = 1;
         r.outside *= s->cluster;
@@ -278,10 +278,9 @@ static int64_t run_of(const target *t, int64_t row_bytes, int64_t rows, bool who
 
 /* The same of a tensor that lies turned: `tile` positions of its kept axis follow each other, `sums` times. Slices that share rows have
  * every so manyth of them. */
-static int64_t run_of_turned(const target *t, const tune_question *q, const tune_split *s, int64_t tile, int64_t sums, bool shared,
-                             int64_t *pieces)
+static int64_t run_of_turned(const target *t, dtype stored, const tune_split *s, int64_t tile, int64_t sums, bool shared, int64_t *pieces)
 {
-    return run_of(t, tune_bytes_of(q->type, tile), sums, s->padded == tile && !shared, pieces);
+    return run_of(t, tune_bytes_of(stored, tile), sums, s->padded == tile && !shared, pieces);
 }
 
 /* Of the padding after a whole sum that lies turned nothing is copied, and whole blocks are not turned. */
@@ -605,7 +604,7 @@ static int64_t weights_cycles(const target *t, const tune_question *q, const tun
                  tune_is_dense(q, p, TUNE_COLUMN) || (whole && of.sums == 1) || tune_is_one_run(q, p, TUNE_COLUMN), &pieces);
     pieces *= column->tile / (of.lanes * of.groups * side);
     if (tune_lies_turned(q, p, TUNE_COLUMN))
-        run = run_of_turned(t, q, column, tune_turned_tile(q, column->tile) * p->gather,
+        run = run_of_turned(t, tune_stored_of(q, TUNE_COLUMN), column, tune_turned_tile(q, column->tile) * p->gather,
                             turned_sums(q, p, part_of_spread, p->gather) / p->gather, p->gather > 1, &pieces);
     if (p->aside[TUNE_COLUMN] > 0) {
         run = run_of(t, tune_bytes_of(q->type, side * p->flit), part_of_spread / p->flit, tune_aside_of(t, q, p, TUNE_COLUMN).block == side,
@@ -692,7 +691,8 @@ static void add_copies(const target *t, const tune_question *q, const tune_plan 
     int64_t run = run_of(t, part, row->tile / p->ring_rows,
                          tune_is_dense(q, p, TUNE_ROW) || (whole && p->ring_sums == 1) || tune_is_one_run(q, p, TUNE_ROW), &pieces);
     if (tune_lies_turned(q, p, TUNE_ROW))
-        run = run_of_turned(t, q, row, row->tile / p->ring_rows, turned_sums(q, p, part_of_ring, 1), false, &pieces);
+        run = run_of_turned(t, tune_stored_of(q, TUNE_ROW), row, row->tile / p->ring_rows, turned_sums(q, p, part_of_ring, 1), false,
+                            &pieces);
     if (p->aside[TUNE_ROW] > 0) {
         int64_t side = row->tile / p->ring_rows;
         run = run_of(t, tune_bytes_of(q->type, side * p->flit), part_of_ring / p->flit, tune_aside_of(t, q, p, TUNE_ROW).block == side,

@@ -759,16 +759,23 @@ static void find_rows(tune_question *q)
         q->turned[p] = q->turned[p] && q->size[TUNE_SUM] > 1 && q->size[tune_kept_of(q, (tune_place)p)] > 1;
 }
 
-/* What is made of another type lies row by row, in whole words of the copy that brings it. */
+/* What is made of another type has rows of whole words of the copy that brings it, of the sum or, where it lies turned, of what is kept;
+ * zero points meet rows of the sum. */
 static bool check_widened(const tune_question *q, diag_list *diags)
 {
     enum { WORD_BITS = 64 };
     for (int p = TUNE_LEFT; p <= TUNE_RIGHT; p++) {
-        const int64_t unit = larger(8, WORD_BITS / dtype_row_of(q->stored[p])->bits), of = q->group > 0 ? q->group : q->size[TUNE_SUM];
-        if (q->stored[p] == q->type || (!q->turned[p] && of % unit == 0))
+        const int64_t unit = larger(8, WORD_BITS / dtype_row_of(q->stored[p])->bits), row = q->turned[p]
+                                                                                                ? q->size[tune_kept_of(q, (tune_place)p)]
+                                                                                            : q->group > 0 ? q->group
+                                                                                                           : q->size[TUNE_SUM];
+        const bool meets_zeros = q->turned[p] && q->tensors[p].zero > 0;
+        if (q->stored[p] == q->type || (row % unit == 0 && !meets_zeros))
             continue;
         diag *d = diag_add(diags, E_TUNE_LAYOUT, q->tensors[p].range,
-                           "`%s` is stored in %s, and %s is multiplied: its rows are no whole %" PRId64 " elements of the sum",
+                           meets_zeros ? "`%s` is stored in %s, and %s is multiplied: its zero points meet no rows of %" PRId64
+                                         " elements of the sum"
+                                       : "`%s` is stored in %s, and %s is multiplied: its rows are no whole %" PRId64 " elements",
                            q->tensors[p].name, dtype_row_of(q->stored[p])->name, dtype_row_of(q->type)->name, unit);
         diag_help(diags, d, "write what is summed innermost in it, and take a multiple of %" PRId64 " of that; zeros change nothing", unit);
         return false;

@@ -417,27 +417,43 @@ static const char *write_zero(writer *w, tune_role role)
     return arena_printf(w->a, "&%s", name);
 }
 
-/* An operand in the type that is multiplied, of the slices and elements that it has as it is stored. */
-static void write_widening(writer *w, tune_role role, const char *slice, const char *tile, int64_t sums, const char *element)
+/* An operand in the type that is multiplied, of the slices and elements that it has as it is stored: packets of `tile` other elements each
+ * are of the sum, or, where it lies turned, of what is kept. */
+typedef struct widening {
+    tune_role role;
+    const char *slice, *element;
+    const char *tile; /* of what is kept; or, turned, of the sum */
+    int64_t sums, kept;
+    bool turned;
+} widening;
+
+static void write_widening(writer *w, const widening *x)
 {
-    const bool rows = role == TUNE_ROW;
-    const int64_t padded = tune_is_dense(w->q, w->p, role) ? w->q->size[TUNE_SUM] : w->p->sum_padded, all = smaller(sums, padded),
-                  packet = widened_packet(w->q, role, all), flit = dtype_row_of(tune_stored_of(w->q, role))->bits == 32 ? packet : 8;
-    if (!tune_is_widened(w->q, role))
+    const bool rows = x->role == TUNE_ROW;
+    if (!tune_is_widened(w->q, x->role))
         return;
-    const char *zero = write_zero(w, role);
-    tune_begin_step(&w->page, rows ? TUNE_TURN_ROWS : TUNE_TURN_WEIGHTS,
-                    arena_printf(w->a, "%s is multiplied: each slice makes it of what it has", type_name(w->q->type)));
-    widened_write(&w->page, w->t, w->q, role,
-                  &(widened_text){.from = rows ? "lying_rows" : "lying",
-                                  .into = rows ? "rows" : "columns",
-                                  .slice = slice,
-                                  .element = element,
-                                  .time = TUNE_LIST(w->a, tile, sum_digit(w, padded, packet, all / packet)),
-                                  .packet = sum_digit(w, padded, 1, packet),
-                                  .flit = sum_digit(w, padded, 1, flit),
+    const int64_t padded = tune_is_dense(w->q, w->p, x->role) ? w->q->size[TUNE_SUM] : w->p->sum_padded,
+                  all = x->turned ? x->kept : smaller(x->sums, padded), packet = widened_packet(w->q, x->role, all),
+                  flit = dtype_row_of(tune_stored_of(w->q, x->role))->bits == 32 ? packet : 8;
+    const char *lying = rows ? "lying_rows" : "lying";
+#define DIGIT(stride, count) (x->turned ? kept(w, x->role, (stride), (count)) : sum_digit(w, padded, (stride), (count)))
+    const char *zero = write_zero(w, x->role), *packets = DIGIT(packet, all / packet), *of_packet = DIGIT(1, packet),
+               *of_flit = DIGIT(1, flit);
+#undef DIGIT
+    const tune_step step = x->turned ? (rows ? TUNE_STORE_TURNED_ROWS : TUNE_STORE_TURNED) : rows ? TUNE_TURN_ROWS : TUNE_TURN_WEIGHTS;
+    tune_begin_step(&w->page, step, arena_printf(w->a, "%s is multiplied: each slice makes it of what it has", type_name(w->q->type)));
+    widened_write(&w->page, w->t, w->q, x->role,
+                  &(widened_text){.from = lying,
+                                  .into = x->turned ? lying
+                                          : rows    ? "rows"
+                                                    : "columns",
+                                  .slice = x->slice,
+                                  .element = x->element,
+                                  .time = TUNE_LIST(w->a, x->tile, packets),
+                                  .packet = of_packet,
+                                  .flit = of_flit,
                                   .zero = zero});
-    tune_end_step(&w->page, rows ? TUNE_TURN_ROWS : TUNE_TURN_WEIGHTS);
+    tune_end_step(&w->page, step);
 }
 
 static const char *weights_why(const writer *w)
@@ -574,7 +590,15 @@ static void write_weights(writer *w)
     if (names)
         write_names(w, name, stored, gathered, element);
     tune_end_step(&w->page, TUNE_LOAD_WEIGHTS);
-    write_widening(w, TUNE_COLUMN, p->spreads ? gathered : "Slice", p->spreads ? spread.tile : tile, spread.sums, element);
+    write_widening(w, &(widening){.role = TUNE_COLUMN,
+                                  .slice = p->spreads || turned ? gathered : "Slice",
+                                  .element = element,
+                                  .tile = turned       ? summed(w, p->gather, spread.sums / p->gather)
+                                          : p->spreads ? spread.tile
+                                                       : tile,
+                                  .sums = spread.sums,
+                                  .kept = columns * p->gather,
+                                  .turned = turned});
     if (p->column_sharers > 1)
         write_shared_weights(w);
     if (turned) {
@@ -701,7 +725,13 @@ static void write_rows(writer *w)
     if (end_load(w))
         write_names(w, name, stored, w->rows_slice, element);
     tune_end_step(&w->page, TUNE_LOAD_ROWS);
-    write_widening(w, TUNE_ROW, w->rows_slice, tile, part, element);
+    write_widening(w, &(widening){.role = TUNE_ROW,
+                                  .slice = w->rows_slice,
+                                  .element = element,
+                                  .tile = turned ? sums : tile,
+                                  .sums = part,
+                                  .kept = rest,
+                                  .turned = turned});
     if (turned) {
         tune_begin_step(&w->page, TUNE_TURN_ROWS, "Packets are of the sum: blocks of rows are turned");
         tune_line(&w->page, "let rows: DmTensor<%s, Chip, Cluster, %s, m![%s]> = device.main", type, w->rows_slice,

@@ -34,7 +34,9 @@ QUESTIONS = [("C[m, n] = sum(g) r[m, g] * s[n, g] * sum(k) A[m, g, k] * W[n, g, 
 WIDENED = [("C[m, n] = sum(k) A[m, k] * W[n, k]: i8", "m=3,n=64,k=96", "bf16"), ("C[m, n] = sum(k) A[m, k]: bf16 * W[n, k]", "m=3,n=64,k=96", "i8"), ("C[m, n] = sum(k) A[m, k]: i8 * W[n, k]: i8", "m=17,n=40,k=64", "bf16"),
            ("C[n, m] = sum(k) A[m, k] * W[n, k]: i8", "m=16,n=24,k=128", "bf16"), ("C[m, n] = (sum(k) A[m, k] * W[n, k]: i8) * s[n] + b[n]", "m=3,n=64,k=96", "bf16"), ("C[m, n] = sum(k) A[m, k]: f32 * W[n, k]: f32", "m=9,n=40,k=72", "bf16"),
            ("y[n] = sum(g) s[n, g] * sum(k) x[g, k] * W[n, g, k]: i8", "n=512,g=4,k=128", "bf16"), ("C[b, m, n] = sum(k) A[b, m, k] * W[b, n, k]: f8e4m3", "b=2,m=3,n=16,k=64", "bf16"),
-           ("C[m, n] = sum(g) s[g, n] * r[m, g] * sum(k) A[m, g, k]: f32 * W[n, g, k]: i8", "m=5,n=48,g=3,k=32", "bf16"), ("C[m, n] = sum(k) A[m, k] * W[n, k]: i4", "m=33,n=200,k=208", "bf16")]
+           ("C[m, n] = sum(g) s[g, n] * r[m, g] * sum(k) A[m, g, k]: f32 * W[n, g, k]: i8", "m=5,n=48,g=3,k=32", "bf16"), ("C[m, n] = sum(k) A[m, k] * W[n, k]: i4", "m=33,n=200,k=208", "bf16"),
+           ("C[m, n] = sum(k) A[m, k] * W[k, n]: i8", "m=5,n=48,k=80", "bf16"), ("C[m, n] = sum(k) A[k, m]: i8 * W[k, n]: f32", "m=16,n=24,k=64", "bf16"),
+           ("C[m, n] = sum(g) s[g, n] * sum(k) A[m, g, k] * (W[g, k, n]: i4 - 8)", "m=5,n=64,g=3,k=32", "bf16")]
 # Zero points, of groups or of all, of either operand.
 ZEROS = [("C[m, n] = sum(k) A[m, k] * (W[n, k]: i8 - z[n])", "m=3,n=64,k=96", "bf16"), ("C[m, n] = sum(k) A[m, k] * (W[n, k]: i4 - 8)", "m=3,n=64,k=96", "bf16"), ("C[m, n] = sum(k) (A[m, k] - z[m]) * (W[n, k] - y[n])", "m=16,n=24,k=64", "i8"),
          ("C[n, m] = sum(k) A[m, k] * (W[n, k] - z[n])", "m=16,n=24,k=64", "i8"), ("C[m, n] = (sum(k) (A[m, k] - 3) * B[n, k]) * s[n]", "m=5,n=40,k=64", "i8"), ("C[m, n] = sum(k) (A[m, k] + 3) * (W[n, k] - 5)", "m=5,n=40,k=64", "i8"),
@@ -125,7 +127,8 @@ def spelt():
 def refused():
     for question, of, dtype, id_, words in [("C[m, n] = sum(k) A[m, k] * (W[n, k] - z[n])", "m=8,n=64,k=64", "bf16", "E-TUNE-TYPE", "`w` has a zero point"),
                                             ("C[m, n] = sum(k) A[m, k] * (W[n, k]: i8 - z[n]: i16)", "m=8,n=64,k=64", "bf16", "E-TUNE-TYPE", "a zero point is of i4 or i8"),
-                                            ("C[m, n] = sum(k) A[m, k] * W[k, n]: i8", "m=8,n=64,k=64", "bf16", "E-TUNE-LAYOUT", "is stored in i8, and bf16 is multiplied"),
+                                            ("C[m, n] = sum(k) A[m, k] * W[k, n]: i8", "m=8,n=77,k=64", "bf16", "E-TUNE-LAYOUT", "its rows are no whole 8 elements"),
+                                            ("C[m, n] = sum(k) A[m, k] * (W[k, n]: i8 - z[n])", "m=8,n=64,k=64", "bf16", "E-TUNE-LAYOUT", "its zero points meet no rows"),
                                             ("C[m, n] = sum(k) A[m, k] * W[n, k]: i16", "m=8,n=64,k=64", "bf16", "E-TUNE-TYPE", "is multiplied"),
                                             (SCALED, "m=8,n=64,g=3,k=24", "i8", "E-TUNE-SIZE", "in groups of 24"),
                                             ("C[m, n] = sum(g) s[n, g] * sum(k) A[m, k, g] * W[n, k, g]", "m=4,n=64,g=4,k=32", "i8", "E-TUNE", "")]:
