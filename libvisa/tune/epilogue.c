@@ -25,7 +25,7 @@ static const char *const function_names[] = {[TUNE_EXP] = "Exp", [TUNE_LOG] = "L
 static bool is_whole(const tune_operation *o)
 {
     bool kept = o->what == TUNE_ADD || o->what == TUNE_SUBTRACT || o->what == TUNE_TIMES || o->what == TUNE_SQUARE ||
-                o->what == TUNE_LARGER || o->what == TUNE_SMALLER;
+                o->what == TUNE_LARGER || o->what == TUNE_SMALLER || o->what == TUNE_FOLD_ADD;
     return kept && (o->operand || (o->value == floor(o->value) && fabs(o->value) <= INT32_MAX));
 }
 

@@ -19,6 +19,7 @@ typedef struct reader {
     tune_expression *e;
     unsigned known;    /* axes that the result has, or a reduction around what is read */
     tune_node **nodes; /* all of the expression's */
+    int attempts;      /* to take a factor into a sum */
 } reader;
 
 static src_range range_from(const reader *r, size_t begin)
@@ -539,10 +540,43 @@ static const tune_node *read_signed(reader *r)
     return n && negative ? combine(r, begin, TUNE_TIMES, n, number(r, begin, -1)) : n;
 }
 
+/* Axes of what a node makes that nothing in it ends. */
+static unsigned open_axes(const reader *r, const tune_node *n)
+{
+    if (!n)
+        return 0;
+    if (n->kind == TUNE_NODE_TENSOR)
+        return tune_axes_of(r->e, n->tensor);
+    return (open_axes(r, n->left) | open_axes(r, n->right)) & ~(n->fold == TUNE_FOLD_SOFTMAX ? 0 : n->over);
+}
+
+/* A factor that is no tensor, `sum(k) ..` or `(..)`, if an axis of it has no end but in the sum around it; else nothing is read. False:
+ * diagnosed. */
+static bool read_open_factor(reader *r, unsigned ends, const tune_node **out)
+{
+    enum { ATTEMPTS = 32 }; /* each is read again, outside */
+    const size_t at = r->at;
+    const tune_expression e = *r->e;
+    *out = NULL;
+    if (ends == 0 || r->attempts++ >= ATTEMPTS)
+        return true;
+    if (!(*out = read_signed(r)))
+        return false;
+    if (open_axes(r, *out) & ends)
+        return true;
+    r->at = at;
+    r->e->axis_count = e.axis_count;
+    r->e->tensor_count = e.tensor_count;
+    r->e->window_count = e.window_count;
+    r->e->node_count = e.node_count;
+    *out = NULL;
+    return true;
+}
+
 /* What a reduction takes: a value, or two tensors with * between them. So `sum(k) A[m, k] * B[n, k] * s[n]` is a sum and its factor, as the
  * next factor is of each value that is no tensor, but one that has no meaning outside, and those in front of it: over an axis that nothing
- * but this reduction ends, `sum(h) relu(..) * D[n, h]`, `sum(k) A[m, k] * B[n, k] * s[k]`. A softmax ends none. Numbers between these
- * go along. */
+ * but this reduction ends, `sum(h) relu(..) * D[n, h]`, `sum(k) A[m, k] * B[n, k] * s[k]`, `sum(g) s[g] * sum(k) ..`. A softmax ends none.
+ * Numbers between these go along. */
 static const tune_node *read_reduced(reader *r, unsigned over, tune_fold fold)
 {
     skip_blanks(r);
@@ -552,13 +586,19 @@ static const tune_node *read_reduced(reader *r, unsigned over, tune_fold fold)
     const tune_node *a = read_signed(r), *all = a;
     size_t behind = r->at;
     bool takes_next = a && a->kind == TUNE_NODE_TENSOR;
-    for (bool times; all && ((times = takes(r, '*')) || takes(r, '/')) && (begins_number(r) || (times && precedes(r, '[')));) {
-        bool is_number = begins_number(r);
-        const tune_node *b = is_number ? read_number(r) : read_tensor_node(r);
+    for (bool times; all && ((times = takes(r, '*')) || takes(r, '/'));) {
+        bool is_number = begins_number(r), is_tensor = !is_number && times && precedes(r, '[');
+        const tune_node *b = is_number ? read_number(r) : is_tensor ? read_tensor_node(r) : NULL;
+        if (!is_number && !is_tensor) {
+            if (!read_open_factor(r, ends, &b))
+                return NULL;
+            if (!b)
+                break;
+        }
         all = combine(r, begin, times ? TUNE_TIMES : TUNE_DIVIDE, all, b);
-        if (all && is_number) /* goes along if a tensor does that comes after it */
+        if (all && is_number) /* goes along if a factor does that comes after it */
             continue;
-        if (!all || takes_next || (tune_axes_of(r->e, b->tensor) & ends)) {
+        if (!all || (takes_next && is_tensor) || (open_axes(r, b) & ends)) {
             a = all;
             behind = r->at;
         }

@@ -9,7 +9,7 @@
 #include "libvisa/tune/epilogue.h"
 #include "support/diag.h"
 
-enum { TUNE_AXES_MAX = 16, TUNE_TEXT_MAX = 4096, TUNE_TENSORS_MAX = 12, TUNE_NODES_MAX = 512 };
+enum { TUNE_AXES_MAX = 16, TUNE_TEXT_MAX = 4096, TUNE_TENSORS_MAX = 12, TUNE_NODES_MAX = 512, TUNE_SCALES_MAX = 2 };
 
 /* TUNE_ROW: kept, of the operand that streams; TUNE_COLUMN: kept, of the weights. */
 typedef enum tune_role { TUNE_BATCH, TUNE_ROW, TUNE_COLUMN, TUNE_SUM, TUNE_ROLES } tune_role;
@@ -32,6 +32,9 @@ typedef struct tune_tensor {
     bool is_free;       /* how it lies in HBM is for the kernel to say */
     size_t row_axes;    /* so many of its innermost axes are rows that end with padding in HBM, */
     int64_t row_in_hbm; /* elements from one to the next; 0: they follow each other */
+    bool has_zero;      /* a zero point is subtracted from its elements before they are multiplied (scaled.h): */
+    size_t zero;        /* a tensor's, or, 0, */
+    double zero_number; /* this number */
 } tune_tensor;
 
 /* `h = y*2 + r - 1`: the place of a kept axis and a summed one in an image. */
@@ -78,6 +81,8 @@ typedef struct tune_expression {
     size_t window_count;
     const tune_node *root;
     size_t node_count;
+    size_t scales[TUNE_SCALES_MAX], scale_count; /* tensors that sums of groups meet (scaled.h) */
+    unsigned grouped;                            /* and the axes that number the groups, a bit each */
     unsigned absent, implied; /* axes of one position, a bit each: ports have them and values do not; values have them and ports do not */
 } tune_expression;
 

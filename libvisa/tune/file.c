@@ -6,6 +6,7 @@
 
 #include "frontend/parse.h"
 #include "libvisa/layout.h"
+#include "libvisa/tune/scaled.h"
 
 enum { SIZES_MAX = TUNE_AXES_MAX, ALIASES = 5 };
 static const char *const ALIAS[ALIASES] = {"Chip", "Cluster", "Slice", "ClusterOfRows", "SliceOfRows"};
@@ -309,6 +310,18 @@ static bool read_device(const declaration *d, visa_tune_options *o)
     return true;
 }
 
+/* A tensor that is multiplied, whose type the others have that are: the first one of a sum, but none of the scales of its groups. */
+static const char *operand_of(const declaration *d, const visa_tune_options *o, const char *question)
+{
+    tune_expression e, scaled;
+    diag_list refusals;
+    diag_list_init(&refusals, d->c->arena);
+    if (tune_expression_read(question, 0, o, &refusals, &e) && tune_scaled_read(&e, d->c->arena, &scaled))
+        return tune_scaled_operand(&scaled);
+    const char *sum = strstr(question, "sum("), *equals = strchr(question, '=');
+    return tensor_name(sum ? sum : equals ? equals : question, d->c->arena);
+}
+
 static bool answer_function(const declaration *d, const char *question, src_range asked, const visa_tune_options *given, strbuf *out)
 {
     visa_compilation *c = d->c;
@@ -322,8 +335,7 @@ static bool answer_function(const declaration *d, const char *question, src_rang
     o.question = question;
     o.sizes = sizes;
     o.size_count = sizes_of(d, question, sizes);
-    const char *sum = strstr(question, "sum("), *equals = strchr(question, '='), *operands = sum ? sum : equals ? equals : question;
-    const char *operand = element_type(tensor_called(d->function, tensor_name(operands, c->arena), false));
+    const char *operand = element_type(tensor_called(d->function, operand_of(d, &o, question), false));
     const char *result = element_type(tensor_called(d->function, tensor_name(question, c->arena), true));
     o.dtype = operand ? operand : given->dtype;
     o.out_dtype = result ? result : given->out_dtype;

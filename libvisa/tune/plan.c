@@ -2,6 +2,7 @@
 
 #include "libvisa/tune/brought.h"
 #include "libvisa/tune/machine.h"
+#include "libvisa/tune/widened.h"
 #include "support/integer.h"
 
 bool tune_is_measured(const tune_question *q)
@@ -71,7 +72,7 @@ bool tune_comes_once(const tune_plan *p, const tune_extra *e)
 
 bool tune_is_handed_on(const tune_plan *p, const tune_extra *e)
 {
-    return p->handed > 1 && e->has[TUNE_COLUMN] && !e->has[TUNE_ROW] && !e->has[TUNE_BATCH];
+    return p->handed > 1 && e->groups == 1 && e->zero_of == TUNE_OUT && e->has[TUNE_COLUMN] && !e->has[TUNE_ROW] && !e->has[TUNE_BATCH];
 }
 
 int64_t tune_hand_padding(const tune_plan *p)
@@ -105,7 +106,41 @@ int64_t tune_rows_at_once(const tune_plan *p)
 int64_t tune_packet_of(const target *t, const tune_question *q)
 {
     int64_t flit = t->flit_bytes * 8 / dtype_row_of(q->type)->bits;
-    return q->size[TUNE_SUM] <= flit ? flit : 2 * flit;
+    if (q->group == 0)
+        return q->size[TUNE_SUM] <= flit ? flit : 2 * flit;
+    for (int64_t packet = 2 * flit; packet >= flit; packet /= 2)
+        if (q->size[TUNE_SUM] % packet == 0 && (!q->folds_groups || q->group % packet == 0 || packet % q->group == 0))
+            return packet;
+    return 0;
+}
+
+/* Of what is stored otherwise and lies turned each slice makes whole packets; it is not turned aside. */
+static bool can_widen_turned(const tune_question *q, const tune_plan *p)
+{
+    for (int role = TUNE_ROW; role < TUNE_SUM; role++) {
+        if (!tune_is_widened(q, (tune_role)role) || !q->turned[role == TUNE_ROW ? q->stream : q->weights])
+            continue;
+        const int64_t tile = role == TUNE_ROW ? p->split[TUNE_ROW].tile : tune_turned_tile(q, p->split[TUNE_COLUMN].tile);
+        if (p->aside[role] > 0 || p->rings || tile % widened_packet(q, (tune_role)role, tile) != 0)
+            return false;
+    }
+    return true;
+}
+
+/* Zero points of operands that slices bring a part of each, which they have not the same of. */
+static bool hands_on_with_zeros(const tune_question *q, const tune_plan *p)
+{
+    for (size_t i = 0; i < q->extra_count; i++)
+        if (q->extras[i].zero_of != TUNE_OUT && (tune_kept_of(q, q->extras[i].zero_of) == TUNE_ROW ? p->rings : p->spreads))
+            return true;
+    return false;
+}
+
+/* Sums of groups that wait for the others of theirs, in halves of a flit where it has more lanes than the units that multiply. */
+static bool has_slots_for_groups(const target *t, const tune_question *q, const tune_plan *p)
+{
+    int64_t halves = p->lanes > t->vector_narrow_lanes ? 2 : 1;
+    return !q->folds_groups || (p->sum_loop == 1 && p->split[TUNE_COLUMN].tile / p->lanes * halves <= t->vector_reduce_slots);
 }
 
 int64_t tune_sum_part(const tune_plan *p)
@@ -121,7 +156,8 @@ int64_t tune_sum_of_rows(const tune_plan *p)
 bool tune_can_come_ahead(const tune_question *q, const tune_plan *p)
 {
     return p->sum_loop > 1 && p->split[TUNE_ROW].loop == 1 && p->split[TUNE_BATCH].loop == 1 && p->split[TUNE_COLUMN].loop == 1 &&
-           p->columns_outside && !p->rings && p->row_copies == 0 && !tune_lies_turned(q, p, TUNE_ROW) && p->aside[TUNE_ROW] == 0;
+           p->columns_outside && !p->rings && p->row_copies == 0 && !tune_lies_turned(q, p, TUNE_ROW) && p->aside[TUNE_ROW] == 0 &&
+           !tune_is_widened(q, TUNE_ROW) && !q->folds_groups;
 }
 
 static tune_place operand_of(const tune_question *q, tune_role role)
@@ -142,7 +178,7 @@ bool tune_is_one_run(const tune_question *q, const tune_plan *p, tune_role role)
 int64_t tune_free_block(const target *t, const tune_question *q, const tune_plan *p, tune_role role, int64_t sums)
 {
     int64_t block = t->hbm_block_bytes * 8 / dtype_row_of(q->type)->bits;
-    bool is_whole = tune_is_measured(q) && tune_is_one_run(q, p, role) && sums % block == 0 && sums > block;
+    bool is_whole = tune_is_measured(q) && !tune_is_widened(q, role) && tune_is_one_run(q, p, role) && sums % block == 0 && sums > block;
     return is_whole ? block : 0;
 }
 
@@ -163,7 +199,7 @@ int64_t tune_free_columns(const target *t, const tune_question *q, const tune_pl
 {
     int64_t sums = q->size[TUNE_SUM], block = t->hbm_block_bytes * 8 / dtype_row_of(q->type)->bits, together = 1;
     bool goes_around = p->spreads || p->column_sharers > 1 || p->sum_loop > 1, is_whole = p->sum_padded == sums;
-    if (!tune_is_measured(q) || goes_around || !is_whole || !tune_is_one_run(q, p, TUNE_COLUMN) ||
+    if (!tune_is_measured(q) || tune_is_widened(q, TUNE_COLUMN) || goes_around || !is_whole || !tune_is_one_run(q, p, TUNE_COLUMN) ||
         tune_free_block(t, q, p, TUNE_COLUMN, sums) > 0)
         return 0;
     while (together < p->lanes && together * sums % block != 0)
@@ -182,7 +218,7 @@ int64_t tune_sum_in_hbm(const tune_question *q, const tune_plan *p)
 static bool can_deal(const tune_question *q, const tune_plan *p, tune_role role)
 {
     bool goes_around = role == TUNE_ROW ? p->row_sharers > 1 : p->spreads || p->column_sharers > 1;
-    return tune_is_measured(q) && !goes_around && !tune_is_free(q, role) && !q->turned[operand_of(q, role)] &&
+    return tune_is_measured(q) && !tune_is_widened(q, role) && !goes_around && !tune_is_free(q, role) && !q->turned[operand_of(q, role)] &&
            p->sum_padded == tune_sum_in_hbm(q, p);
 }
 
@@ -333,7 +369,14 @@ static bool can_turn(const target *t, const tune_question *q, const tune_plan *p
 
 int64_t tune_elements_of_extra(const tune_extra *e, const tune_plan *p)
 {
-    return (e->has[TUNE_ROW] ? p->split[TUNE_ROW].tile : 1) * (e->has[TUNE_COLUMN] ? round_up(p->split[TUNE_COLUMN].tile, 8) : 1);
+    enum { FLIT = 8, WORD_BITS = 64 };
+    if (e->zero_of != TUNE_OUT) { /* an element for all lanes, groups or what is kept in whole flits */
+        const int64_t tile = (e->has[TUNE_ROW] ? p->split[TUNE_ROW].tile : 1) * (e->has[TUNE_COLUMN] ? p->split[TUNE_COLUMN].tile : 1);
+        return e->groups > 1 && !e->groups_first ? tile * round_up(e->groups, larger(FLIT, WORD_BITS / dtype_row_of(e->type)->bits))
+                                                 : e->groups * round_up(tile, FLIT);
+    }
+    int64_t groups = e->groups > 1 && !e->has[TUNE_COLUMN] ? round_up(e->groups, 8) : e->groups;
+    return groups * (e->has[TUNE_ROW] ? p->split[TUNE_ROW].tile : 1) * (e->has[TUNE_COLUMN] ? round_up(p->split[TUNE_COLUMN].tile, 8) : 1);
 }
 
 int64_t tune_vrf_of_operands(const tune_question *q, const tune_plan *p)
@@ -368,8 +411,8 @@ bool tune_can_share_columns(const target *t, const tune_question *q, const tune_
     enum { WORD_BYTES = 8 };
     int64_t bytes = tune_column_bytes(q, p);
     bool is_whole = p->sum_loop == 1 && p->split[TUNE_COLUMN].loop == 1 && q->size[TUNE_BATCH] == 1;
-    return is_whole && !p->spreads && !tune_lies_turned(q, p, TUNE_COLUMN) && p->aside[TUNE_COLUMN] == 0 &&
-           p->split[TUNE_ROW].slice % p->column_sharers == 0 &&
+    return is_whole && !p->spreads && !tune_is_widened(q, TUNE_COLUMN) && !tune_lies_turned(q, p, TUNE_COLUMN) &&
+           p->aside[TUNE_COLUMN] == 0 && p->split[TUNE_ROW].slice % p->column_sharers == 0 &&
            (bytes % t->flit_bytes == 0 || (bytes < t->flit_bytes && bytes % WORD_BYTES == 0));
 }
 
@@ -378,8 +421,8 @@ bool tune_can_share_rows(const tune_question *q, const tune_plan *p)
     const tune_split *row = &p->split[TUNE_ROW], *column = &p->split[TUNE_COLUMN];
     bool comes_once =
         (p->sum_loop == 1 || p->rows_ahead) && row->loop == 1 && q->size[TUNE_BATCH] == 1 && (!p->columns_outside || column->loop == 1);
-    return comes_once && !p->rings && !p->spreads && !q->turned[q->stream] && column->slice % p->row_sharers == 0 &&
-           p->row_sharers % p->row_parts == 0 && p->sum_padded % (p->row_parts * p->flit) == 0;
+    return comes_once && !p->rings && !p->spreads && !tune_is_widened(q, TUNE_ROW) && !q->turned[q->stream] &&
+           column->slice % p->row_sharers == 0 && p->row_sharers % p->row_parts == 0 && p->sum_padded % (p->row_parts * p->flit) == 0;
 }
 
 /* Positions of the kept axis that follow each other in a slice. */
@@ -401,13 +444,16 @@ bool tune_plan_begin(const target *t, const tune_question *q, tune_plan *p)
     const tune_split *row = &p->split[TUNE_ROW], *column = &p->split[TUNE_COLUMN];
     p->flit = t->flit_bytes * 8 / dtype_row_of(q->type)->bits;
     p->packet = tune_packet_of(t, q);
+    if (p->packet == 0)
+        return false;
     p->sum_padded = round_up(q->size[TUNE_SUM], p->packet);
     if (p->sum_padded / p->packet % p->sum_loop != 0)
         return false;
     p->lanes = column->tile >= t->rows ? t->rows : column->tile;
     int64_t words = larger(1, 64 / dtype_row_of(q->out_type)->bits); /* of 8 bytes */
     p->lanes_kept = round_up(p->lanes, words);
-    if (slices_of(p) > tune_slices_of(t, q->most_slices) || tune_clusters_of(p) > t->clusters_per_chip ||
+    if (!can_widen_turned(q, p) || !has_slots_for_groups(t, q, p) || hands_on_with_zeros(q, p) ||
+        slices_of(p) > tune_slices_of(t, q->most_slices) || tune_clusters_of(p) > t->clusters_per_chip ||
         t->slices_per_cluster % slices_of(p) != 0 || !complete_ring(q, p) || !can_spread(t, q, p) || !can_close(t, q, p))
         return false;
     if (!can_turn(t, q, p) || (p->column_sharers > 1 && !tune_can_share_columns(t, q, p)) ||
@@ -447,6 +493,9 @@ bool tune_plan_complete(const target *t, const tune_question *q, tune_plan *p)
             out = tune_bytes_of(q->out_type, row->tile * tiles * p->lanes_kept);
     if (p->extras_once && (column->loop == 1 || tune_pads_inside(column, q->size[TUNE_COLUMN])))
         return false;
+    weights +=
+        tune_is_widened(q, TUNE_COLUMN) ? tune_bytes_of(tune_stored_of(q, TUNE_COLUMN), column->tile * part) : 0; /* as it is stored */
+    rows += tune_is_widened(q, TUNE_ROW) ? tune_bytes_of(tune_stored_of(q, TUNE_ROW), row->tile / p->ring_rows * part / p->ring_sums) : 0;
     weights = weights / tune_spread_slices(p) * (tune_lies_turned(q, p, TUNE_COLUMN) ? 2 : 1); /* as it lies, and turned */
     weights *= p->column_sharers > 1 ? 1 + p->column_sharers : 1; /* as they come, and with what others send in place of them */
     rows *= tune_lies_turned(q, p, TUNE_ROW) ? 2 : 1;
@@ -454,7 +503,7 @@ bool tune_plan_complete(const target *t, const tune_question *q, tune_plan *p)
     int64_t kept = out * (tune_iterations_that_stay(p) + (p->joined > 1));
     if (p->row_copies > 0) { /* of the next part of the sum, or batch, too */
         if (!p->columns_outside || row->loop == 1 || row->loop % p->row_copies != 0 || tune_lies_turned(q, p, TUNE_ROW) ||
-            tune_pads_inside(row, q->size[TUNE_ROW]))
+            tune_is_widened(q, TUNE_ROW) || tune_pads_inside(row, q->size[TUNE_ROW]))
             return false;
         rows *= row->loop * (p->sum_loop * p->split[TUNE_BATCH].loop > 1 ? 2 : 1);
     }

@@ -3,6 +3,8 @@
 #include "libvisa/tune/brought.h"
 #include "libvisa/tune/machine.h"
 #include "libvisa/tune/measured.h"
+#include "libvisa/tune/scaled_write.h"
+#include "libvisa/tune/widened.h"
 #include "runtime/timing/hbm_address.h"
 #include "support/integer.h"
 
@@ -239,16 +241,17 @@ static region region_of_load(const target *t, const tune_question *q, const tune
     }
     if (tune_lies_turned(q, p, role)) {
         r.rows = batches * sums;
-        r.bytes = tune_bytes_of(q->type, kept);
-        r.row_bytes = tune_bytes_of(q->type, q->size[role]);
+        r.bytes = tune_bytes_of(tune_stored_of(q, role), kept);
+        r.row_bytes = tune_bytes_of(tune_stored_of(q, role), q->size[role]);
         r.sweeps *= s->slice;
         r.clusters = 1;
         r.outside *= s->cluster;
         return r;
     }
     r.rows = batches * kept;
-    r.bytes = tune_bytes_of(q->type, sums);
-    r.row_bytes = tune_is_free(q, role) ? r.bytes : tune_bytes_of(q->type, q->size[TUNE_SUM]);
+    const dtype stored = tune_stored_of(q, role);
+    r.bytes = tune_bytes_of(stored, sums);
+    r.row_bytes = tune_is_free(q, role) ? r.bytes : tune_bytes_of(stored, q->size[TUNE_SUM]);
     if (tune_columns_stay(p, role) && !tune_is_free(q, role)) {
         r.group = s->tile * r.row_bytes;
         r.group_step = tune_slice_stride(p, role) * r.row_bytes;
@@ -275,10 +278,9 @@ static int64_t run_of(const target *t, int64_t row_bytes, int64_t rows, bool who
 
 /* The same of a tensor that lies turned: `tile` positions of its kept axis follow each other, `sums` times. Slices that share rows have
  * every so manyth of them. */
-static int64_t run_of_turned(const target *t, const tune_question *q, const tune_split *s, int64_t tile, int64_t sums, bool shared,
-                             int64_t *pieces)
+static int64_t run_of_turned(const target *t, dtype stored, const tune_split *s, int64_t tile, int64_t sums, bool shared, int64_t *pieces)
 {
-    return run_of(t, tune_bytes_of(q->type, tile), sums, s->padded == tile && !shared, pieces);
+    return run_of(t, tune_bytes_of(stored, tile), sums, s->padded == tile && !shared, pieces);
 }
 
 /* Of the padding after a whole sum that lies turned nothing is copied, and whole blocks are not turned. */
@@ -345,8 +347,10 @@ static int64_t extra_cycles(const target *t, const tune_question *q, const tune_
 {
     bool is_handed = tune_is_handed_on(p, e);
     int64_t parts = is_handed ? larger(1, p->hand_parts) : 1, one_of = is_handed ? p->handed / parts : 1;
-    int64_t pieces = e->has[TUNE_ROW] && e->has[TUNE_COLUMN] ? p->split[TUNE_ROW].tile : 1, elements = 1,
-            iterations = tune_comes_once(p, e) ? p->split[TUNE_COLUMN].loop : 1;
+    int64_t pieces = e->groups_first                           ? e->groups
+                     : e->has[TUNE_ROW] && e->has[TUNE_COLUMN] ? p->split[TUNE_ROW].tile
+                                                               : 1,
+            elements = e->groups, iterations = tune_comes_once(p, e) ? p->split[TUNE_COLUMN].loop : 1;
     for (int role = TUNE_BATCH; role < TUNE_SUM; role++)
         elements *= e->has[role] ? loaded_at_once(q, p, (tune_role)role) * (role == TUNE_COLUMN ? iterations : 1) : 1;
     copy of = {.pieces = pieces * iterations,
@@ -431,7 +435,7 @@ static void add_epilogue(const target *t, const tune_question *q, const tune_pla
         if (i > 0)
             x->passes += FILL + flits;
         else
-            x->multiply = larger(x->multiply, flits);
+            x->multiply = larger(x->multiply, flits * (q->folds_groups ? tune_groups_of(q) : 1));
     }
     for (size_t i = 0; i < q->extra_count; i++) {
         const tune_extra *one = &q->extras[i];
@@ -516,6 +520,10 @@ static piece_times passes_of(const target *t, const tune_question *q, const tune
             : turn_cycles(t, q, tune_turned_tile(q, column->tile), turned_sums(q, p, part_of_spread, larger(blocks, p->gather)), p->gather);
     if (p->column_sharers > 1)
         x.turn_weights = sharing_cycles(t, q, p);
+    x.turn_weights += widened_cycles(q, TUNE_COLUMN, column->tile * tune_sum_part(p) / tune_spread_slices(p));
+    x.turn_rows += widened_cycles(q, TUNE_ROW, row->tile * tune_sum_part(p) / (p->ring_rows * p->ring_sums));
+    for (size_t i = 0; i < q->extra_count; i++)
+        x.turn_weights += scaled_turn_cycles(t, &q->extras[i], q->extras[i].has[TUNE_ROW] ? row->tile : 1, column->tile);
     int64_t in = row->tile * packets * larger(flits, tiles), out = row->tile * tiles,
             ring = p->rings ? row->tile * packets * flits * (p->idle_inside > 1 ? p->idle_inside : 1) : 0;
     x.multiply = 9 + larger(in, larger(out, ring)) + (row->tile == 1 && row->loop == 1 ? out : 0);
@@ -592,11 +600,11 @@ static int64_t weights_cycles(const target *t, const tune_question *q, const tun
     tune_spread of;
     tune_spread_of(t, q, p, &of);
     int64_t side = p->spreads ? p->lanes / of.lanes : column->tile, part_of_spread = tune_sum_part(p) / of.sums; /* columns side by side */
-    run = run_of(t, tune_bytes_of(q->type, of.sums > 1 ? part_of_spread : k), side,
+    run = run_of(t, tune_bytes_of(tune_stored_of(q, TUNE_COLUMN), of.sums > 1 ? part_of_spread : k), side,
                  tune_is_dense(q, p, TUNE_COLUMN) || (whole && of.sums == 1) || tune_is_one_run(q, p, TUNE_COLUMN), &pieces);
     pieces *= column->tile / (of.lanes * of.groups * side);
     if (tune_lies_turned(q, p, TUNE_COLUMN))
-        run = run_of_turned(t, q, column, tune_turned_tile(q, column->tile) * p->gather,
+        run = run_of_turned(t, tune_stored_of(q, TUNE_COLUMN), column, tune_turned_tile(q, column->tile) * p->gather,
                             turned_sums(q, p, part_of_spread, p->gather) / p->gather, p->gather > 1, &pieces);
     if (p->aside[TUNE_COLUMN] > 0) {
         run = run_of(t, tune_bytes_of(q->type, side * p->flit), part_of_spread / p->flit, tune_aside_of(t, q, p, TUNE_COLUMN).block == side,
@@ -678,12 +686,13 @@ static void add_copies(const target *t, const tune_question *q, const tune_plan 
     const tune_split *row = &p->split[TUNE_ROW], *column = &p->split[TUNE_COLUMN];
     int64_t k = p->sum_loop > 1 ? tune_sum_of_rows(p) : tune_sum_in_hbm(q, p), tiles = column->tile / p->lanes, pieces;
     bool whole = p->sum_padded == k;
-    int64_t part = tune_bytes_of(q->type, p->ring_sums > 1 ? tune_sum_part(p) / p->ring_sums : k);
+    int64_t part = tune_bytes_of(tune_stored_of(q, TUNE_ROW), p->ring_sums > 1 ? tune_sum_part(p) / p->ring_sums : k);
     int64_t part_of_ring = tune_sum_part(p) / p->ring_sums;
     int64_t run = run_of(t, part, row->tile / p->ring_rows,
                          tune_is_dense(q, p, TUNE_ROW) || (whole && p->ring_sums == 1) || tune_is_one_run(q, p, TUNE_ROW), &pieces);
     if (tune_lies_turned(q, p, TUNE_ROW))
-        run = run_of_turned(t, q, row, row->tile / p->ring_rows, turned_sums(q, p, part_of_ring, 1), false, &pieces);
+        run = run_of_turned(t, tune_stored_of(q, TUNE_ROW), row, row->tile / p->ring_rows, turned_sums(q, p, part_of_ring, 1), false,
+                            &pieces);
     if (p->aside[TUNE_ROW] > 0) {
         int64_t side = row->tile / p->ring_rows;
         run = run_of(t, tune_bytes_of(q->type, side * p->flit), part_of_ring / p->flit, tune_aside_of(t, q, p, TUNE_ROW).block == side,
@@ -764,6 +773,9 @@ static int64_t buffers_of(const target *t, const tune_question *q, const tune_pl
         return row->loop + 1;
     int64_t rows = tune_bytes_of(q->type, row->tile / p->ring_rows * tune_sum_part(p) / p->ring_sums),
             weights = tune_bytes_of(q->type, column->tile * tune_sum_part(p)) / tune_spread_slices(p), out = 4 * row->tile * column->tile;
+    weights += tune_is_widened(q, TUNE_COLUMN)
+                   ? tune_bytes_of(tune_stored_of(q, TUNE_COLUMN), column->tile * tune_sum_part(p)) / tune_spread_slices(p)
+                   : 0;
     int64_t room = t->dm_bytes_per_slice - 2 * weights - 2 * out - (p->sum_loop > 1 ? 2 * out * row->loop : 0);
     int64_t each = p->columns_outside && !p->rows_ahead ? rows : weights;
     return larger(2, smaller(MOST_BUFFERS, room / larger(1, each)));

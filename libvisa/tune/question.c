@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "libvisa/tune/widened.h"
 #include "libvisa/tune/windows.h"
 #include "support/integer.h"
 
@@ -120,8 +121,20 @@ static bool add_extra(reader *r, size_t tensor, value *out)
             return true;
     if (q->extra_count == TUNE_EXTRAS_MAX)
         return refuse(r, t->range, arena_printf(r->diags->arena, "at most %d tensors meet a sum", TUNE_EXTRAS_MAX));
-    q->extras[q->extra_count++] = (tune_extra){.tensor = *t, .asked_type = t->asked_type};
+    q->extras[q->extra_count++] = (tune_extra){.tensor = *t, .asked_type = t->asked_type, .groups = 1, .zero_of = TUNE_OUT};
     return true;
+}
+
+/* Sums of groups meet their scales, and are added then. */
+static bool find_scales(reader *r, const tune_node *n)
+{
+    for (size_t i = 0; i < r->e->scale_count; i++) {
+        value scale;
+        if (!add_extra(r, r->e->scales[i], &scale) || !append(r, n, (tune_operation){.what = TUNE_TIMES, .operand = scale.name}))
+            return false;
+        r->q->extras[r->q->extra_count - 1].groups = 0; /* as many as there are */
+    }
+    return r->e->scale_count == 0 || append(r, n, (tune_operation){.what = TUNE_FOLD_ADD, .in_slice = true});
 }
 
 /* The operations in their order: that of the text, from inside. */
@@ -131,7 +144,7 @@ static bool find_operations(reader *r, const tune_node *n, value *out)
     switch (n->kind) {
     case TUNE_NODE_NUMBER: *out = (value){.number = n->number}; return true;
     case TUNE_NODE_TENSOR: return add_extra(r, n->tensor, out);
-    case TUNE_NODE_PRODUCT: *out = (value){.kind = VALUE_SUM}; return true;
+    case TUNE_NODE_PRODUCT: *out = (value){.kind = VALUE_SUM}; return find_scales(r, n);
     case TUNE_NODE_BINARY: return find_operations(r, n->left, out) && find_operations(r, n->right, &b) && combine(r, n, out, b);
     default:
         if (!find_operations(r, n->left, out))
@@ -155,6 +168,23 @@ bool tune_is_contraction(const tune_expression *e)
     return tune_count_products(e->root) == 1 && tune_count_reductions(e->root) == 0;
 }
 
+/* Zero points of the operands that are tensors. */
+static bool find_zeros(reader *r)
+{
+    tune_question *q = r->q;
+    for (int p = TUNE_LEFT; p <= TUNE_RIGHT; p++) {
+        value zero;
+        const size_t tensor = q->tensors[p].zero;
+        if (tensor == 0)
+            continue;
+        if (!add_extra(r, tensor, &zero))
+            return false;
+        q->extras[q->extra_count - 1].zero_of = (tune_place)p;
+        q->extras[q->extra_count - 1].groups = tune_axes_of(r->e, tensor) & r->e->grouped ? 0 : 1;
+    }
+    return true;
+}
+
 /* The two operands, and what is done to their sums. */
 static bool find_contraction(reader *r)
 {
@@ -172,7 +202,7 @@ static bool find_contraction(reader *r)
     q->tensors[TUNE_RIGHT] = e->tensors[r->right];
     q->window_count = e->window_count;
     memcpy(q->windows, e->windows, sizeof q->windows);
-    return find_operations(r, e->root, &v);
+    return find_zeros(r) && find_operations(r, e->root, &v);
 }
 
 /* Bits of the tensors that an axis stands in. */
@@ -467,6 +497,34 @@ static void name_roles(tune_question *q, arena *a)
     }
 }
 
+/* Axes of the sum, of those that have a bit, as one: "G_H". */
+static const char *join_sums(const tune_question *q, unsigned of, int64_t *size, arena *a)
+{
+    const char *text = NULL;
+    bool joined = false;
+    *size = 1;
+    for (size_t i = 0; i < q->axis_count; i++)
+        if (q->axes[i].role == TUNE_SUM && (of >> i & 1)) {
+            *size *= q->axes[i].size;
+            joined = text != NULL;
+            text = joined ? arena_printf(a, "%s_%s", text, q->axes[i].name) : q->axes[i].name;
+        }
+    return joined ? tune_unused_name(q->axes, q->axis_count, text, a) : text;
+}
+
+/* Where sums of groups meet scales the kernel has an axis of groups, and one of what each of them adds. */
+static void find_group(const reader *r)
+{
+    tune_question *q = r->q;
+    int64_t groups;
+    if (r->e->grouped == 0)
+        return;
+    q->folds_groups = r->e->scale_count > 0;
+    q->group_axis = join_sums(q, r->e->grouped, &groups, r->diags->arena);
+    q->added_axis = join_sums(q, ~r->e->grouped, &q->group, r->diags->arena);
+    q->axis_text[TUNE_SUM] = arena_printf(r->diags->arena, "%s, %s", q->group_axis, q->added_axis);
+}
+
 /* A sum over nothing is over one position; columns of one position are padded for what is done to sums, and a tensor after them has a kept
  * axis. One that the question lacks has a name that it has not. */
 static void imply_axes(tune_question *q, arena *a)
@@ -494,6 +552,17 @@ static bool settle_extra(reader *r, tune_extra *e)
     return true;
 }
 
+/* An axis of the groups' scales that numbers groups stands inside of all kept ones, or outside of them. */
+static bool check_group_axis(reader *r, tune_extra *e, size_t axis, bool is_inside, size_t *before)
+{
+    e->groups_first = e->groups_first || !is_inside;
+    if (*before > axis || e->groups_first == is_inside)
+        return refuse_extra(r, e, E_TUNE_LAYOUT, "has its axes in another order than the result and the sum have them",
+                            "write the groups of the sum innermost, or in front of what is kept, in the order of the operands");
+    *before = axis + 1;
+    return true;
+}
+
 /* Operands after the sum have whole groups of kept axes, in the order of the result. */
 static bool check_extras(reader *r)
 {
@@ -502,13 +571,24 @@ static bool check_extras(reader *r)
         tune_extra *e = &q->extras[i];
         int64_t size[TUNE_ROLES] = {1, 1, 1, 1};
         bool stands[TUNE_ROLES + 1] = {false};
-        size_t before = 0;
+        size_t before = 0, group_before = 0, kept = 0;
         int role = TUNE_BATCH;
+        const bool is_scale = e->groups == 0;
+        e->groups = is_scale ? tune_groups_of(q) : 1;
         for (size_t n = 0; n < e->tensor.count; n++) {
             const tune_axis *a = &q->axes[e->tensor.axes[n]];
             stands[a->role] = true;
             if (a->size == 1)
                 continue;
+            if (is_scale && a->role == TUNE_SUM) {
+                if (!check_group_axis(r, e, e->tensor.axes[n], kept > 0, &group_before))
+                    return false;
+                continue;
+            }
+            kept += a->role != TUNE_BATCH;
+            if (is_scale && group_before > 0 && (a->role == TUNE_BATCH || !e->groups_first))
+                return refuse_extra(r, e, E_TUNE_LAYOUT, "has its axes in another order than the result and the sum have them",
+                                    "write the groups of the sum innermost, or in front of what is kept, in the order of the operands");
             if (a->role == TUNE_SUM)
                 return refuse_extra(r, e, E_TUNE_AXIS, "has an axis that is summed, and meets the sum",
                                     "multiply it in front of the kernel");
@@ -525,21 +605,26 @@ static bool check_extras(reader *r)
             if (e->has[k] && size[k] != q->size[k])
                 return refuse_extra(r, e, E_TUNE_LAYOUT, "has some axes of a kind and lacks others", "give it all of them, or none");
         }
-        if (!settle_extra(r, e))
+        e->groups_first = e->groups_first && kept > 0;
+        if (!is_scale && e->zero_of == TUNE_OUT && !settle_extra(r, e))
             return false;
     }
     return true;
 }
 
 /* Are sums, all that is done to them, and the result integers? */
-static bool stays_whole(const tune_question *q)
+static bool stays_whole(const tune_question *q, dtype multiplied)
 {
-    bool whole = dtype_row_of(q->type)->accumulates_in == DTYPE_I32 && dtype_row_of(q->out_type)->kind == DTYPE_KIND_INT &&
+    bool whole = dtype_row_of(multiplied)->accumulates_in == DTYPE_I32 && dtype_row_of(q->out_type)->kind == DTYPE_KIND_INT &&
                  tune_operations_are_whole(q->operations + 1, q->operation_count);
     for (size_t i = 0; i < q->extra_count; i++) {
         dtype type;
         const char *asked = q->extras[i].asked_type;
-        whole = whole && (!asked || !dtype_by_name(asked, &type) || dtype_row_of(type)->kind == DTYPE_KIND_INT);
+        if (q->extras[i].zero_of != TUNE_OUT)
+            continue;
+        const bool is_float = asked ? dtype_by_name(asked, &type) && dtype_row_of(type)->kind != DTYPE_KIND_INT
+                                    : multiplied != q->type; /* sums are f32 then, and what meets them is */
+        whole = whole && !is_float;
     }
     return whole;
 }
@@ -549,11 +634,19 @@ static bool find_epilogue(reader *r)
 {
     tune_question *q = r->q;
     dtype sums = dtype_row_of(q->type)->accumulates_in;
-    bool whole = stays_whole(q);
+    bool whole = stays_whole(q, q->type);
     dtype meets = q->meets = whole ? DTYPE_I32 : DTYPE_F32;
     for (size_t i = 0; i < q->extra_count; i++) {
         tune_extra *e = &q->extras[i];
         e->type = meets;
+        if (e->zero_of != TUNE_OUT) {
+            e->type = q->stored[e->zero_of];
+            if (e->asked_type && (!dtype_by_name(e->asked_type, &e->type) || (e->type != DTYPE_I4 && e->type != DTYPE_I8)))
+                return refuse_extra(r, e, E_TUNE_TYPE,
+                                    arena_printf(r->diags->arena, "is of `%s`, and a zero point is of i4 or i8", e->asked_type),
+                                    "give it another type, or leave it away");
+            continue;
+        }
         if (e->asked_type &&
             (!dtype_by_name(e->asked_type, &e->type) || (e->type != meets && !target_converts(ENGINE_ID_FETCH, e->type, meets))))
             return refuse_extra(r, e, E_TUNE_TYPE,
@@ -562,9 +655,12 @@ static bool find_epilogue(reader *r)
                                 "give it another type, or leave it away");
     }
     q->operations[0] = (tune_operation){.what = TUNE_ADD, .operand = "before", .of_sums = true};
+    for (size_t i = 1; i <= q->operation_count; i++)
+        if (q->operations[i].what == TUNE_FOLD_ADD)
+            q->operations[i].operand = q->group_axis;
     q->whole = tune_epilogue_make(q->operations + 1, q->operation_count, whole, sums, q->out_type, r->diags->arena);
     q->last_part = tune_epilogue_make(q->operations, q->operation_count + 1, whole, sums, q->out_type, r->diags->arena);
-    if (q->extra_count > 0 && q->whole.count < TUNE_PASSES_MAX) {
+    if (q->extra_count > 0 && q->group == 0 && q->whole.count < TUNE_PASSES_MAX) {
         q->waiting = q->whole;
         q->waiting.passes = ARENA_ARRAY(r->diags->arena, tune_pass, ++q->waiting.count);
         memcpy(&q->waiting.passes[1], q->whole.passes, q->whole.count * sizeof *q->whole.passes);
@@ -577,27 +673,55 @@ const tune_epilogue *tune_epilogue_of(const tune_question *q, int64_t parts, boo
     return waits ? &q->waiting : parts > 1 ? &q->last_part : &q->whole;
 }
 
-/* Operands have the type that is multiplied; those of a convolution may be f32, which the fetch makes bf16. */
+/* Operands have the type that is multiplied, or one that is made it: where the image or filter of a convolution is fetched, or in a pass.
+ */
 static bool find_stored_types(reader *r)
 {
     tune_question *q = r->q;
     for (int p = TUNE_LEFT; p <= TUNE_RIGHT; p++) {
         const tune_tensor *t = &q->tensors[p];
         q->stored[p] = q->type;
+        if (t->has_zero &&
+            (!t->asked_type || (strcmp(t->asked_type, "i4") != 0 && strcmp(t->asked_type, "i8") != 0) || q->type != DTYPE_BF16)) {
+            diag *d = diag_add(r->diags, E_TUNE_TYPE, t->range, "`%s` has a zero point, and is of neither i4 nor i8", t->name);
+            diag_help(r->diags, d, "give it one of these types, or subtract in front of the kernel");
+            return false;
+        }
         if (!t->asked_type)
             continue;
-        bool casts =
-            q->window_count > 0 && dtype_by_name(t->asked_type, &q->stored[p]) && target_converts(ENGINE_ID_FETCH, q->stored[p], q->type);
+        bool is_known = dtype_by_name(t->asked_type, &q->stored[p]),
+             casts = is_known && (q->window_count > 0 ? target_converts(ENGINE_ID_FETCH, q->stored[p], q->type)
+                                                      : widened_converts(q->stored[p], q->type));
         if (casts || strcmp(t->asked_type, dtype_row_of(q->type)->name) == 0)
             continue;
         diag *d = diag_add(r->diags, E_TUNE_TYPE, t->range, "`%s` is of `%s`, and %s is multiplied", t->name, t->asked_type,
                            dtype_row_of(q->type)->name);
-        diag_help(
-            r->diags, d,
-            "leave the type away, --dtype gives it to both operands; the operands of a convolution may be f32 where bf16 is multiplied");
+        diag_help(r->diags, d,
+                  "leave the type away, --dtype gives it to both operands; where bf16 is multiplied an operand may be f32, and that of a "
+                  "contraction "
+                  "i4, i8, f8e4m3 or f8e5m2");
         return false;
     }
     return true;
+}
+
+/* Of two types of operands the one that the other one is made is multiplied, whichever of them --dtype gives. */
+static void widen_type(tune_question *q)
+{
+    const dtype given = q->type;
+    for (int p = TUNE_LEFT; p <= TUNE_RIGHT && q->window_count == 0; p++) {
+        dtype asked;
+        const char *name = q->tensors[p].asked_type;
+        if (name && dtype_by_name(name, &asked) && asked != DTYPE_F32 && dtype_is_operand(asked) && !dtype_is_staging(asked) &&
+            dtype_row_of(asked)->bits > dtype_row_of(q->type)->bits && widened_converts(given, asked))
+            q->type = asked;
+    }
+    const bool has_zero = q->tensors[TUNE_LEFT].has_zero || q->tensors[TUNE_RIGHT].has_zero;
+    if (has_zero && dtype_row_of(given)->kind == DTYPE_KIND_INT) /* the difference of two has a bit more */
+        q->type = DTYPE_BF16;
+    for (int p = TUNE_LEFT; p <= TUNE_RIGHT && q->type != given; p++)
+        if (!q->tensors[p].asked_type)
+            q->tensors[p].asked_type = dtype_row_of(given)->name;
 }
 
 static bool find_types(reader *r, const visa_tune_options *o)
@@ -609,8 +733,10 @@ static bool find_types(reader *r, const visa_tune_options *o)
         diag_help(r->diags, d, "take i4, i8, f8e4m3, f8e5m2 or bf16");
         return false;
     }
+    const dtype given = q->type;
+    widen_type(q);
     q->out_type = DTYPE_I32;
-    dtype last = q->out_type = stays_whole(q) ? DTYPE_I32 : DTYPE_F32;
+    dtype last = q->out_type = stays_whole(q, given) ? DTYPE_I32 : DTYPE_F32;
     if (!o->out_dtype)
         return true;
     const char *found = dtype_row_of(last)->name;
@@ -633,11 +759,35 @@ static void find_rows(tune_question *q)
         q->turned[p] = q->turned[p] && q->size[TUNE_SUM] > 1 && q->size[tune_kept_of(q, (tune_place)p)] > 1;
 }
 
+/* What is made of another type has rows of whole words of the copy that brings it, of the sum or, where it lies turned, of what is kept;
+ * zero points meet rows of the sum. */
+static bool check_widened(const tune_question *q, diag_list *diags)
+{
+    enum { WORD_BITS = 64 };
+    for (int p = TUNE_LEFT; p <= TUNE_RIGHT; p++) {
+        const int64_t unit = larger(8, WORD_BITS / dtype_row_of(q->stored[p])->bits), row = q->turned[p]
+                                                                                                ? q->size[tune_kept_of(q, (tune_place)p)]
+                                                                                            : q->group > 0 ? q->group
+                                                                                                           : q->size[TUNE_SUM];
+        const bool meets_zeros = q->turned[p] && q->tensors[p].zero > 0;
+        if (q->stored[p] == q->type || (row % unit == 0 && !meets_zeros))
+            continue;
+        diag *d = diag_add(diags, E_TUNE_LAYOUT, q->tensors[p].range,
+                           meets_zeros ? "`%s` is stored in %s, and %s is multiplied: its zero points meet no rows of %" PRId64
+                                         " elements of the sum"
+                                       : "`%s` is stored in %s, and %s is multiplied: its rows are no whole %" PRId64 " elements",
+                           q->tensors[p].name, dtype_row_of(q->stored[p])->name, dtype_row_of(q->type)->name, unit);
+        diag_help(diags, d, "write what is summed innermost in it, and take a multiple of %" PRId64 " of that; zeros change nothing", unit);
+        return false;
+    }
+    return true;
+}
+
 static bool check_rows(const tune_question *q, diag_list *diags)
 {
     tune_role innermost = q->size[TUNE_COLUMN] > 1 ? TUNE_COLUMN : q->size[TUNE_ROW] > 1 ? TUNE_ROW : TUNE_BATCH;
     for (int p = TUNE_LEFT; p <= TUNE_OUT; p++) {
-        const dtype_row *of = dtype_row_of(p == TUNE_OUT ? q->out_type : q->type);
+        const dtype_row *of = dtype_row_of(p == TUNE_OUT ? q->out_type : q->stored[p]);
         int64_t row = q->size[p == TUNE_OUT ? innermost : q->turned[p] ? tune_kept_of(q, (tune_place)p) : TUNE_SUM];
         if (row * of->bits % 8 == 0)
             continue;
@@ -650,9 +800,24 @@ static bool check_rows(const tune_question *q, diag_list *diags)
     return true;
 }
 
+dtype tune_stored_of(const tune_question *q, tune_role role)
+{
+    return q->window_count > 0 ? q->type : q->stored[role == TUNE_ROW ? q->stream : q->weights];
+}
+
+bool tune_is_widened(const tune_question *q, tune_role role)
+{
+    return tune_stored_of(q, role) != q->type;
+}
+
+int64_t tune_groups_of(const tune_question *q)
+{
+    return q->group > 0 ? q->size[TUNE_SUM] / q->group : 1;
+}
+
 bool tune_is_one_element(const tune_question *q, const tune_extra *e)
 {
-    return e->has[TUNE_ROW] && !e->has[TUNE_COLUMN] && !e->has[TUNE_BATCH] && q->size[TUNE_ROW] == 1;
+    return e->groups == 1 && e->has[TUNE_ROW] && !e->has[TUNE_COLUMN] && !e->has[TUNE_BATCH] && q->size[TUNE_ROW] == 1;
 }
 
 const char *tune_axis_of_extra(const tune_question *q, const tune_extra *e, tune_role role)
@@ -697,6 +862,7 @@ bool tune_question_read(const tune_expression *e, const visa_tune_options *optio
     find_filters(out);
     find_images(out);
     name_roles(out, diags->arena);
+    find_group(&r);
     if (!find_types(&r, options) || !find_stored_types(&r) || !check_extras(&r) || !find_epilogue(&r))
         return false;
     imply_axes(out, diags->arena);
@@ -711,7 +877,7 @@ bool tune_question_read(const tune_expression *e, const visa_tune_options *optio
     if (out->window_count > 0)
         return true;
     find_rows(out);
-    return check_rows(out, diags);
+    return check_widened(out, diags) && check_rows(out, diags);
 }
 
 /* A tree over the axes of roles, of which `summed` are summed, a bit each, and tensors with other numbers. */

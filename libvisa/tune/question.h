@@ -22,6 +22,9 @@ typedef struct tune_extra {
     dtype type;
     bool has[TUNE_SUM];   /* axes of this role: all of them. Axes of one position count where it has no kept axis else */
     bool names[TUNE_SUM]; /* the axis of this role, of one position, in the question */
+    int64_t groups;       /* of the sum, for each of which it has elements, and whose sums meet them; 1: all of it */
+    bool groups_first;    /* these stand outside of what is kept */
+    tune_place zero_of;   /* TUNE_OUT, or it is the zero point of this operand, which meets its elements (widened.h) */
 } tune_extra;
 
 typedef struct tune_question {
@@ -29,23 +32,26 @@ typedef struct tune_question {
     tune_axis axes[TUNE_AXES_MAX];
     size_t axis_count, made_axes; /* after those: of one position, which have no name (windows.h) */
     tune_tensor tensors[TUNE_PLACES];
-    tune_place stream, weights;        /* which operand is what */
-    bool turned[TUNE_PLACES];          /* lies [batch, summed, kept] in HBM: what is kept is innermost, not the sum */
-    int64_t size[TUNE_ROLES];          /* of all axes of a role together; 1 without one */
-    tune_share share[TUNE_ROLES];      /* of chips; sizes and axes are those of one */
-    const char *axis_text[TUNE_ROLES]; /* the kernel's axis: "M", "H_W" for several, NULL for none */
-    bool is_implied[TUNE_ROLES];       /* the question has none: it is of one position */
-    dtype stored[TUNE_PLACES];         /* operands in HBM and DM: `type`, or f32 that is cast where it is fetched */
-    dtype type, out_type, meets;       /* meets: in which the sums are worked on */
-    int64_t most_slices;               /* of a cluster that work; 0: all */
-    timing_preset timing;              /* whose cycles are to be few */
-    tune_window windows[TUNE_WINDOWS]; /* of a convolution, rows and places in them */
-    size_t window_count;               /* 0 or TUNE_WINDOWS */
-    size_t window_channel;             /* axis */
-    int64_t groups;                    /* of channels and columns of their own: an axis of all three tensors; 1: none */
-    bool is_grouped;                   /* there is that axis, of which a chip may have one position; */
-    size_t window_group;               /* which it is */
-    bool depthwise;                    /* each channel has a filter of its own: channels are the columns, and nothing of them is summed */
+    tune_place stream, weights;          /* which operand is what */
+    bool turned[TUNE_PLACES];            /* lies [batch, summed, kept] in HBM: what is kept is innermost, not the sum */
+    int64_t size[TUNE_ROLES];            /* of all axes of a role together; 1 without one */
+    int64_t group;                       /* elements of the sum whose sum meets scales, or has a zero point (scaled.h); 0: all of it */
+    bool folds_groups;                   /* sums of groups meet scales, before these are added */
+    const char *group_axis, *added_axis; /* the kernel's axes of that sum: of groups, and of what each of them adds */
+    tune_share share[TUNE_ROLES];        /* of chips; sizes and axes are those of one */
+    const char *axis_text[TUNE_ROLES];   /* the kernel's axis: "M", "H_W" for several, NULL for none */
+    bool is_implied[TUNE_ROLES];         /* the question has none: it is of one position */
+    dtype stored[TUNE_PLACES];           /* operands in HBM and DM: `type`, or f32 that is cast where it is fetched */
+    dtype type, out_type, meets;         /* meets: in which the sums are worked on */
+    int64_t most_slices;                 /* of a cluster that work; 0: all */
+    timing_preset timing;                /* whose cycles are to be few */
+    tune_window windows[TUNE_WINDOWS];   /* of a convolution, rows and places in them */
+    size_t window_count;                 /* 0 or TUNE_WINDOWS */
+    size_t window_channel;               /* axis */
+    int64_t groups;                      /* of channels and columns of their own: an axis of all three tensors; 1: none */
+    bool is_grouped;                     /* there is that axis, of which a chip may have one position; */
+    size_t window_group;                 /* which it is */
+    bool depthwise;                      /* each channel has a filter of its own: channels are the columns, and nothing of them is summed */
     tune_extra extras[TUNE_EXTRAS_MAX];
     size_t extra_count;
     tune_operation operations[TUNE_OPERATIONS_MAX + 1]; /* [0] adds the sums up to here, where a sum has parts */
@@ -87,6 +93,14 @@ dtype tune_type_of_values(const tune_question *q);
 
 /* Whose cycles are to be few. */
 timing_preset tune_timing_of(const visa_tune_options *o);
+
+/* As the operand that has the kept axis of a role lies in HBM; and is that another type than the one that is multiplied? Of an image, whose
+ * fetch casts, it is not asked. */
+dtype tune_stored_of(const tune_question *q, tune_role role);
+bool tune_is_widened(const tune_question *q, tune_role role);
+
+/* Groups of the sum that are added after they have met their scales; 1: none. */
+int64_t tune_groups_of(const tune_question *q);
 
 /* Is it one number for all results? */
 bool tune_is_one_element(const tune_question *q, const tune_extra *e);

@@ -6,6 +6,7 @@
 #include "libvisa/tune/brought.h"
 #include "libvisa/tune/machine.h"
 #include "libvisa/tune/plan_cycles.h"
+#include "libvisa/tune/scaled_write.h"
 #include "support/budget.h"
 #include "support/integer.h"
 #include "support/order.h"
@@ -89,10 +90,11 @@ static void consider_one(space *x, tune_plan *p)
     p->brought = brought;
 }
 
-static bool has_extra_of_columns(const tune_question *q)
+static bool has_extra_of_columns(const tune_question *q, bool is_handed)
 {
     for (size_t i = 0; i < q->extra_count; i++)
-        if (q->extras[i].has[TUNE_COLUMN] && !q->extras[i].has[TUNE_ROW])
+        if (q->extras[i].has[TUNE_COLUMN] && !q->extras[i].has[TUNE_ROW] &&
+            (!is_handed || (q->extras[i].groups == 1 && q->extras[i].zero_of == TUNE_OUT)))
             return true;
     return false;
 }
@@ -110,10 +112,10 @@ static void consider_handings(space *x, const tune_plan *of)
     while (most >> halvings > 1)
         halvings++;
     bool exchanges = p.regroup > 1 || p.joined > 1 || p.closes;
-    bool has_iterations = has_extra_of_columns(x->question) && p.split[TUNE_COLUMN].loop > 1;
-    bool can_wait = x->question->extra_count > 0 && p.split[TUNE_BATCH].loop * p.split[TUNE_ROW].loop * p.split[TUNE_COLUMN].loop == 1;
+    bool has_iterations = has_extra_of_columns(x->question, false) && p.split[TUNE_COLUMN].loop > 1;
+    bool can_wait = x->question->waiting.count > 0 && p.split[TUNE_BATCH].loop * p.split[TUNE_ROW].loop * p.split[TUNE_COLUMN].loop == 1;
     int handing_count = 1;
-    if (has_extra_of_columns(x->question) && p.split[TUNE_ROW].slice * p.split[TUNE_BATCH].slice > 1)
+    if (has_extra_of_columns(x->question, true) && p.split[TUNE_ROW].slice * p.split[TUNE_BATCH].slice > 1)
         handing_count += (int)tune_handings(x->target, x->question, of, handings);
     for (int way = 0; way < (exchanges ? 2 : 1) * handing_count; way++)
         for (int once = has_iterations; once >= 0; once--) {
@@ -172,6 +174,8 @@ enum { COPIES, RINGS, SPREAD };
  */
 static int64_t odd_parts(const space *x, const tune_plan *p)
 {
+    if (x->question->group > 0) /* whole sums alone */
+        return 1;
     int64_t sum = x->question->size[TUNE_SUM], packet = tune_packet_of(x->target, x->question), packets = sum / packet,
             bytes = tune_bytes_of(x->question->type, p->split[TUNE_COLUMN].tile * sum),
             parts = ceil_div(bytes, target_trf_capacity_bytes(x->target, TRF_FULL));
@@ -189,7 +193,9 @@ static void consider_ways(space *x, tune_plan p)
     int64_t slices = s[TUNE_BATCH].slice * s[TUNE_ROW].slice * s[TUNE_COLUMN].slice, all = x->target->slices_per_cluster;
     /* parts of a sum pay where weights are many: a slice of them is waited for before anything is multiplied */
     int64_t iterations = s[TUNE_BATCH].loop * s[TUNE_ROW].loop * s[TUNE_COLUMN].loop, parts = x->question->size[TUNE_SUM] / SHORTEST_PART,
-            most_parts = s[TUNE_BATCH].loop * s[TUNE_COLUMN].loop > 1 ? 1 : larger(1, smaller(parts, TUNE_MOST_LOOPS / iterations));
+            most_parts = s[TUNE_BATCH].loop * s[TUNE_COLUMN].loop > 1 || x->question->group > 0
+                             ? 1
+                             : larger(1, smaller(parts, TUNE_MOST_LOOPS / iterations));
     int64_t parts_of[MOST_DIGITS], odd = odd_parts(x, &p);
     size_t part_count = 0;
     for (int64_t n = 1; n <= most_parts; n *= 2)
@@ -265,7 +271,8 @@ static int64_t rows_unit(const tune_question *q)
 {
     int64_t unit = 1;
     for (size_t i = 0; i < q->extra_count; i++)
-        if (q->extras[i].has[TUNE_ROW] && !q->extras[i].has[TUNE_COLUMN] && !tune_is_one_element(q, &q->extras[i]))
+        if (q->extras[i].has[TUNE_ROW] && !q->extras[i].has[TUNE_COLUMN] && !tune_is_one_element(q, &q->extras[i]) &&
+            (q->extras[i].groups == 1 || q->extras[i].groups_first))
             unit = larger(unit, WORD_BITS / dtype_row_of(q->extras[i].type)->bits);
     return unit;
 }
@@ -278,8 +285,11 @@ static int64_t columns_unit(const target *t, const tune_question *q, int64_t til
         return 1;
     int64_t unit = tile > 4 ? t->rows : tile > 2 ? 4 : tile;
     for (size_t i = 0; i < q->extra_count; i++)
-        if (q->extras[i].has[TUNE_COLUMN])
-            unit = larger(unit, smaller(t->rows, WORD_BITS / dtype_row_of(q->extras[i].type)->bits));
+        if (q->extras[i].zero_of != TUNE_OUT && q->extras[i].has[TUNE_COLUMN])
+            unit = larger(unit, scaled_zero_unit(&q->extras[i]));
+        else if (q->extras[i].has[TUNE_COLUMN])
+            unit = larger(unit, scaled_is_turned(&q->extras[i]) ? SCALED_LANES
+                                                                : smaller(t->rows, WORD_BITS / dtype_row_of(q->extras[i].type)->bits));
     if (q->whole.count > 1)
         unit = larger(unit, smaller(t->rows, WORD_BITS / dtype_row_of(q->out_type)->bits));
     return tune_epilogue_has_gate(&q->whole) ? t->rows : unit;

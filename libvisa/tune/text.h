@@ -29,7 +29,8 @@ typedef enum tune_step {
     TUNE_FINISH,      /* the last one into the result */
     TUNE_LOAD_EXTRA,  /* operands of what is done to the sums, one after the other */
     TUNE_KEEP_EXTRA = TUNE_LOAD_EXTRA + TUNE_EXTRAS_MAX,
-    TUNE_PASS = TUNE_KEEP_EXTRA + TUNE_EXTRAS_MAX, /* over values in DM */
+    TUNE_TURN_EXTRA = TUNE_KEEP_EXTRA + TUNE_EXTRAS_MAX,
+    TUNE_PASS = TUNE_TURN_EXTRA + TUNE_EXTRAS_MAX, /* over values in DM */
     TUNE_REGROUP = TUNE_PASS + TUNE_PASSES_MAX,
     TUNE_CLOSE, /* rows of the result, without what pads them */
     TUNE_STORE,

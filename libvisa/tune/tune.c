@@ -19,6 +19,7 @@
 #include "libvisa/tune/pointwise.h"
 #include "libvisa/tune/ranges.h"
 #include "libvisa/tune/relaid.h"
+#include "libvisa/tune/scaled.h"
 #include "libvisa/tune/search.h"
 #include "libvisa/tune/standing.h"
 #include "libvisa/tune/team.h"
@@ -129,15 +130,26 @@ static bool read_flow(diag_list *diags, const visa_tune_options *o, const tune_e
 
 /* ---- contractions ---- */
 
+/* Axes of a role, of those that have a bit: "K, L"; NULL: there are none. */
+static const char *names_of(const tune_question *q, int role, unsigned of, arena *a)
+{
+    const char *parts = NULL;
+    for (size_t i = 0; i < q->axis_count; i++)
+        if ((int)q->axes[i].role == role && (of >> i & 1))
+            parts = parts ? arena_printf(a, "%s, %s", parts, q->axes[i].name) : q->axes[i].name;
+    return parts;
+}
+
 static bool read_contraction(diag_list *diags, const visa_tune_options *o, const tune_expression *e, tune_question *q, tune_kernel *out)
 {
     if (!tune_question_read(e, o, diags, q))
         return false;
-    for (int role = 0; role < TUNE_ROLES; role++) {
-        const char *parts = NULL;
-        for (size_t i = 0; i < q->axis_count; i++)
-            if ((int)q->axes[i].role == role)
-                parts = parts ? arena_printf(diags->arena, "%s, %s", parts, q->axes[i].name) : q->axes[i].name;
+    if (q->group > 0) {
+        add_axis(out, (tune_kernel_axis){q->group_axis, names_of(q, TUNE_SUM, e->grouped, diags->arena), tune_groups_of(q)});
+        add_axis(out, (tune_kernel_axis){q->added_axis, names_of(q, TUNE_SUM, ~e->grouped, diags->arena), q->group});
+    }
+    for (int role = 0; role < (q->group > 0 ? TUNE_SUM : TUNE_ROLES); role++) {
+        const char *parts = names_of(q, role, ~0U, diags->arena);
         if (parts)
             add_axis(out, (tune_kernel_axis){q->axis_text[role], parts, q->size[role]});
     }
@@ -173,12 +185,13 @@ static void search_forms(arena *a, const target *t, const visa_tune_options *o, 
         window_plan window;
         const tune_family *family = NULL;
         const void *plan = NULL;
+        const bool is_alone = q->group > 0 || tune_is_widened(q, TUNE_ROW) || tune_is_widened(q, TUNE_COLUMN);
         if (out->question && (tune_bound_of(t, q).cycles >= before.cycles || looked_for > o->work + LOOKED_FOR_ANYWAY))
             break;
         bool found = q->window_count > 0 ? tune_window_search(t, q, &part, a, &x, &window) : tune_search(t, q, &part, a, &x);
         looked_for += x.looked_for;
         x.work_left = (uint64_t)larger((int64_t)x.work_left, (int64_t)(part.work / PART_OF_OTHERS));
-        for (size_t k = 0; q->window_count == 0 && k < sizeof families / sizeof *families; k++) {
+        for (size_t k = 0; q->window_count == 0 && !is_alone && k < sizeof families / sizeof *families; k++) {
             const void *faster = tune_search_family(families[k], t, q, a, &x);
             family = faster ? families[k] : family;
             plan = faster ? faster : plan;
@@ -481,6 +494,84 @@ static bool answer_relaid(visa_compilation *c, const target *t, const visa_tune_
                                               relaid_weave(c, t, o, e, known, &found, &c->diags, &out->text) && keep_answer(o, out));
 }
 
+/* ---- sums of groups that meet their scales ---- */
+
+static bool has_zeros(const tune_expression *e)
+{
+    bool has = false;
+    for (size_t i = 0; i < e->tensor_count; i++)
+        has = has || e->tensors[i].has_zero;
+    return has;
+}
+
+static bool refuse_groups(diag_list *diags, const tune_expression *e, const tune_question *q)
+{
+    diag *d = diag_add(diags, E_TUNE_SIZE, tune_whole_range(e->file, e->text),
+                       "a sum of %" PRId64 " elements of %s in groups of %" PRId64
+                       " has no packets of 32 or 64 bytes that are whole groups, or equal parts of one",
+                       q->size[TUNE_SUM], dtype_row_of(q->type)->name, q->group);
+    diag_help(diags, d, "take groups of 32, 64 or 128 elements, an even number of them; a group more whose scale is zero changes nothing");
+    return false;
+}
+
+/* As flows; of integers whose scales are not rounded to them, and whose sums do not saturate. Types are those of the contraction. */
+static void read_scaled_as_flows(visa_compilation *c, const visa_tune_options *o, const tune_expression *scaled, const tune_question *q,
+                                 contraction_flows *f)
+{
+    diag_list refusals;
+    const int64_t least = INT64_C(1) << (dtype_row_of(q->type)->bits - 1);
+    const bool is_float = dtype_row_of(q->type)->accumulates_in == DTYPE_F32;
+    diag_list_init(&refusals, c->arena);
+    f->count = 0;
+    if (!is_float && q->group > INT32_MAX / (least * least))
+        return;
+    for (int flat = 0; flat <= is_float; flat++) {
+        tune_expression *flowing = ARENA_NEW(c->arena, tune_expression);
+        *flowing = tune_scaled_flowing(scaled, flat, c->arena);
+        f->count += tune_flow_read(flowing, o, (flow_reading){0}, &refusals, &f->of[f->count]);
+    }
+}
+
+static bool answer_scaled(visa_compilation *c, const target *t, const visa_tune_options *o, const tune_expression *scaled, tune_kernel *out)
+{
+    tune_question q;
+    contraction_flows flows = {.count = 0};
+    tune_found found;
+    if (!read_contraction(&c->diags, o, scaled, &q, out))
+        return false;
+    if (!has_zeros(scaled))
+        read_scaled_as_flows(c, o, scaled, &q, &flows);
+    for (size_t i = 0; i < flows.count; i++)
+        for (size_t g = 0; g < flows.of[i].group_count; g++)
+            add_axis(out, (tune_kernel_axis){flows.of[i].groups[g].text, flows.of[i].groups[g].parts, flows.of[i].groups[g].size});
+    if (found_before(c, o, &out->text))
+        return true;
+    const found_form none = {.question = NULL};
+    if (tune_packet_of(t, &q) == 0) {
+        if (!answer_by_flow(c, t, o, &flows, &none, &found))
+            return refuse_groups(&c->diags, scaled, &q);
+    } else if (!answer_contraction(c, t, o, &q, &flows, &c->diags, &found))
+        return false;
+    out->text = found.text;
+    return keep_answer(o, out);
+}
+
+/* Is it a contraction with scales or zero points, or a sum of sums that is a contraction? Where it has no kernel as such a flow may have
+ * one, else why it has none says more. */
+static bool is_scaled(visa_compilation *c, const visa_tune_options *o, const tune_expression *e, tune_expression *scaled)
+{
+    diag_list refusals;
+    tune_question q;
+    tune_flow f;
+    diag_list_init(&refusals, c->arena);
+    if (tune_is_contraction(e) || !tune_scaled_read(e, c->arena, scaled))
+        return false;
+    if (tune_question_read(scaled, o, &refusals, &q))
+        return true;
+    const tune_expression flowing = flow_of(o, e, c->arena);
+    return (scaled->scale_count > 0 || has_zeros(scaled)) && !tune_flow_read(&flowing, o, (flow_reading){0}, &refusals, &f);
+}
+
 bool tune_answer_one(visa_compilation *c, const visa_tune_options *o, int file, tune_kernel *out)
 {
     tune_expression e;
@@ -495,6 +586,12 @@ bool tune_answer_one(visa_compilation *c, const visa_tune_options *o, int file, 
     if (!tune_expression_read(o->question, file, o, &c->diags, &e))
         return false;
     out->result = e.tensors[0].name;
+    tune_expression scaled;
+    if (is_scaled(c, o, &e, &scaled)) {
+        if (scaled.scale_count > 0 || has_zeros(&scaled))
+            return answer_scaled(c, &part, o, &scaled, out);
+        e = scaled;
+    }
     const tune_expression flowing = flow_of(o, &e, c->arena);
     lay_order order;
     if (lay_is_asked(c, o, &e, &order, out))

@@ -6,6 +6,8 @@
 #include "libvisa/tune/aside_write.h"
 #include "libvisa/tune/brought.h"
 #include "libvisa/tune/machine.h"
+#include "libvisa/tune/scaled_write.h"
+#include "libvisa/tune/widened.h"
 #include "support/integer.h"
 
 typedef struct writer {
@@ -22,6 +24,8 @@ typedef struct writer {
 
 const char *tune_digit(const tune_question *q, tune_role role, int64_t padded, int64_t stride, int64_t count, arena *a)
 {
+    if (role == TUNE_SUM && q->group > 0)
+        return scaled_sum_digit(q, stride, count, a);
     const char *axis = q->axis_text[role];
     if (!axis || count == 1)
         return NULL;
@@ -79,7 +83,9 @@ static const char *idle(const writer *w, int64_t count)
 
 static const char *padded_to(const writer *w, const char *mapping, int64_t from, int64_t to)
 {
-    return from == to ? (mapping ? mapping : "1") : arena_printf(w->a, "%s # %" PRId64, mapping ? mapping : "1", to);
+    return from == to
+               ? (mapping ? mapping : "1")
+               : arena_printf(w->a, mapping && strchr(mapping, ',') ? "[%s] # %" PRId64 : "%s # %" PRId64, mapping ? mapping : "1", to);
 }
 
 static int64_t idle_between(const writer *w)
@@ -165,10 +171,10 @@ static const char *type_name(dtype t)
 }
 
 /* A role's axes in a port, padded where they are rows of an operand and a copy needs whole 8 bytes. */
-static const char *port_axes(const writer *w, tune_role role, bool rows)
+static const char *port_axes(const writer *w, tune_role role, bool rows, dtype type)
 {
     const tune_question *q = w->q;
-    bool whole_words = q->size[role] * dtype_row_of(q->type)->bits % 64 == 0;
+    bool whole_words = q->size[role] * dtype_row_of(type)->bits % 64 == 0;
     if (!rows || whole_words)
         return q->axis_text[role];
     return role == TUNE_SUM ? summed(w, 1, w->p->sum_padded) : kept(w, role, 1, w->p->split[role].padded);
@@ -209,14 +215,17 @@ static const char *extra_mapping(const writer *w, const tune_extra *e)
     const char *parts[TUNE_SUM] = {0}, *one = one_element(w, e);
     if (one)
         return one;
+    const bool groups_inside = e->groups > 1 && !e->groups_first;
     for (int role = TUNE_BATCH; role < TUNE_SUM; role++) {
-        bool innermost = role == TUNE_COLUMN || (role == TUNE_ROW && !e->has[TUNE_COLUMN]);
+        bool innermost = !groups_inside && (role == TUNE_COLUMN || (role == TUNE_ROW && !e->has[TUNE_COLUMN]));
         bool whole_words = q->size[role] * dtype_row_of(e->type)->bits % 64 == 0;
         parts[role] = e->has[role] && innermost && !whole_words ? kept(w, (tune_role)role, 1, w->p->split[role].padded)
                                                                 : tune_axis_of_extra(q, e, (tune_role)role);
     }
-    return lies_columns_first(q, &e->tensor) ? TUNE_LIST(w->a, parts[TUNE_BATCH], parts[TUNE_COLUMN], parts[TUNE_ROW])
-                                             : TUNE_LIST(w->a, parts[TUNE_BATCH], parts[TUNE_ROW], parts[TUNE_COLUMN]);
+    const char *groups = groups_inside ? scaled_digit(q, e, 1, scaled_padded_groups(e), w->a) : NULL,
+               *outside = e->groups_first ? q->group_axis : NULL;
+    return lies_columns_first(q, &e->tensor) ? TUNE_LIST(w->a, parts[TUNE_BATCH], outside, parts[TUNE_COLUMN], parts[TUNE_ROW], groups)
+                                             : TUNE_LIST(w->a, parts[TUNE_BATCH], outside, parts[TUNE_ROW], parts[TUNE_COLUMN], groups);
 }
 
 static void write_axes(writer *w)
@@ -227,8 +236,12 @@ static void write_axes(writer *w)
     for (int role = 0; role < TUNE_ROLES; role++)
         if (q->axis_text[role] || q->share[role].axis) {
             const tune_share *share = &q->share[role];
-            strbuf_printf(&w->page.out->text, "%s%s = %" PRId64, before, share->axis ? share->axis : q->axis_text[role],
-                          share->axis ? share->size : q->size[role]);
+            if (role == TUNE_SUM && q->group > 0)
+                strbuf_printf(&w->page.out->text, "%s%s = %" PRId64 ", %s = %" PRId64, before, q->group_axis, tune_groups_of(q),
+                              q->added_axis, q->group);
+            else
+                strbuf_printf(&w->page.out->text, "%s%s = %" PRId64, before, share->axis ? share->axis : q->axis_text[role],
+                              share->axis ? share->size : q->size[role]);
             before = ", ";
         }
     strbuf_puts(&w->page.out->text, "];\n\n");
@@ -365,6 +378,84 @@ static const char *operand_source(const writer *w, tune_role role, bool of_tile)
                         tiles(w, true, rows && of_tile, !rows && of_tile, of_part, ".view()"));
 }
 
+static void write_extra_load(writer *w, size_t i);
+
+/* The zero point of an operand as its pass has it: a number, or an element of the VRF for all lanes. NULL: it has none. */
+static const char *write_zero(writer *w, tune_role role)
+{
+    const tune_question *q = w->q;
+    const tune_place place = role == TUNE_ROW ? q->stream : q->weights;
+    if (!q->tensors[place].has_zero)
+        return NULL;
+    if (q->tensors[place].zero == 0)
+        return arena_printf(w->a, "%.0f", q->tensors[place].zero_number);
+    size_t i = 0;
+    while (q->extras[i].zero_of != place)
+        i++;
+    const tune_extra *e = &q->extras[i];
+    const bool once = tune_comes_once(w->p, e), inside = e->groups > 1 && !e->groups_first;
+    const int64_t tile = w->p->split[role].tile, padded = scaled_padded_groups(e);
+    const char *name = extra_name(w, i), *of_kept = e->has[role] ? kept(w, role, 1, tile) : NULL,
+               *groups = e->groups == 1 ? NULL
+                         : inside       ? scaled_digit(q, e, 1, padded, w->a)
+                                        : q->group_axis;
+    if (!once)
+        write_extra_load(w, i);
+    tune_begin_step(&w->page, (tune_step)(TUNE_KEEP_EXTRA + i), "Into the VRF: a zero point for all lanes");
+    const char *all = inside ? padded_to(w, groups, padded, round_up(padded, w->t->rows))
+                             : padded_to(w, of_kept, e->has[role] ? tile : 1, round_up(e->has[role] ? tile : 1, w->t->rows));
+    tune_write_operand(
+        &w->page, &(tune_operand_text){.name = name,
+                                       .slice = "Slice",
+                                       .element = TUNE_LIST(w->a, inside ? of_kept : groups, all),
+                                       .from = arena_printf(w->a, "%s.view()%s", name, once ? tiles(w, false, false, true, false, "") : ""),
+                                       .from_type = e->type,
+                                       .type = DTYPE_I32,
+                                       .time = TUNE_LIST(w->a, inside ? of_kept : groups),
+                                       .packet = TUNE_LIST(w->a, inside ? groups : of_kept)});
+    tune_end_step(&w->page, (tune_step)(TUNE_KEEP_EXTRA + i));
+    return arena_printf(w->a, "&%s", name);
+}
+
+/* An operand in the type that is multiplied, of the slices and elements that it has as it is stored: packets of `tile` other elements each
+ * are of the sum, or, where it lies turned, of what is kept. */
+typedef struct widening {
+    tune_role role;
+    const char *slice, *element;
+    const char *tile; /* of what is kept; or, turned, of the sum */
+    int64_t sums, kept;
+    bool turned;
+} widening;
+
+static void write_widening(writer *w, const widening *x)
+{
+    const bool rows = x->role == TUNE_ROW;
+    if (!tune_is_widened(w->q, x->role))
+        return;
+    const int64_t padded = tune_is_dense(w->q, w->p, x->role) ? w->q->size[TUNE_SUM] : w->p->sum_padded,
+                  all = x->turned ? x->kept : smaller(x->sums, padded), packet = widened_packet(w->q, x->role, all),
+                  flit = dtype_row_of(tune_stored_of(w->q, x->role))->bits == 32 ? packet : 8;
+    const char *lying = rows ? "lying_rows" : "lying";
+#define DIGIT(stride, count) (x->turned ? kept(w, x->role, (stride), (count)) : sum_digit(w, padded, (stride), (count)))
+    const char *zero = write_zero(w, x->role), *packets = DIGIT(packet, all / packet), *of_packet = DIGIT(1, packet),
+               *of_flit = DIGIT(1, flit);
+#undef DIGIT
+    const tune_step step = x->turned ? (rows ? TUNE_STORE_TURNED_ROWS : TUNE_STORE_TURNED) : rows ? TUNE_TURN_ROWS : TUNE_TURN_WEIGHTS;
+    tune_begin_step(&w->page, step, arena_printf(w->a, "%s is multiplied: each slice makes it of what it has", type_name(w->q->type)));
+    widened_write(&w->page, w->t, w->q, x->role,
+                  &(widened_text){.from = lying,
+                                  .into = x->turned ? lying
+                                          : rows    ? "rows"
+                                                    : "columns",
+                                  .slice = x->slice,
+                                  .element = x->element,
+                                  .time = TUNE_LIST(w->a, x->tile, packets),
+                                  .packet = of_packet,
+                                  .flit = of_flit,
+                                  .zero = zero});
+    tune_end_step(&w->page, step);
+}
+
 static const char *weights_why(const writer *w)
 {
     const tune_plan *p = w->p;
@@ -479,7 +570,9 @@ static void write_weights(writer *w)
     int64_t dealt = tune_dealt_columns(w->t, w->q, p), of_block = tune_free_columns(w->t, w->q, p),
             block = of_block > 0 ? free_part(w, of_block) : tune_dealt_block(w->t, w->q, p, TUNE_COLUMN);
     spread_text spread = spread_of(w);
-    const char *type = type_name(w->q->type), *sums = summed(w, 1, tune_sum_part(p)), *lanes = kept(w, TUNE_COLUMN, 1, p->lanes),
+    const bool widens = tune_is_widened(w->q, TUNE_COLUMN);
+    const char *type = type_name(w->q->type), *stored = type_name(tune_stored_of(w->q, TUNE_COLUMN)),
+               *sums = summed(w, 1, tune_sum_part(p)), *lanes = kept(w, TUNE_COLUMN, 1, p->lanes),
                *groups = kept(w, TUNE_COLUMN, p->lanes, column->tile / p->lanes), *own_sums = summed(w, 1, spread.sums);
     tune_begin_step(&w->page, TUNE_LOAD_WEIGHTS, weights_why(w));
     bool turned = tune_lies_turned(w->q, p, TUNE_COLUMN);
@@ -488,15 +581,24 @@ static void write_weights(writer *w)
                *element = turned
                               ? TUNE_LIST(w->a, summed(w, p->gather, spread.sums / p->gather), kept(w, TUNE_COLUMN, 1, columns * p->gather))
                               : operand_element(w, TUNE_COLUMN, p->spreads ? spread.tile : tile, spread.sums),
-               *name = turned ? "lying" : "columns";
+               *name = turned || widens ? "lying" : "columns";
     begin_load(w, 1U << TUNE_BATCH | 1U << TUNE_COLUMN);
-    tune_line(&w->page, "let %s: DmTensor<%s, Chip, %s, %s, m![%s]> = %s.to_dm(&mut device.tdma);", name, type, loaded_clusters(w),
+    tune_line(&w->page, "let %s: DmTensor<%s, Chip, %s, %s, m![%s]> = %s.to_dm(&mut device.tdma);", name, stored, loaded_clusters(w),
               weights_slice(w), element, operand_source(w, TUNE_COLUMN, true));
     bool names = end_load(w);
     const char *gathered = weights_slice(w);
     if (names)
-        write_names(w, name, type, gathered, element);
+        write_names(w, name, stored, gathered, element);
     tune_end_step(&w->page, TUNE_LOAD_WEIGHTS);
+    write_widening(w, &(widening){.role = TUNE_COLUMN,
+                                  .slice = p->spreads || turned ? gathered : "Slice",
+                                  .element = element,
+                                  .tile = turned       ? summed(w, p->gather, spread.sums / p->gather)
+                                          : p->spreads ? spread.tile
+                                                       : tile,
+                                  .sums = spread.sums,
+                                  .kept = columns * p->gather,
+                                  .turned = turned});
     if (p->column_sharers > 1)
         write_shared_weights(w);
     if (turned) {
@@ -614,15 +716,23 @@ static void write_rows(writer *w)
         return;
     }
     bool turned = tune_lies_turned(w->q, p, TUNE_ROW);
-    const char *tile = kept(w, TUNE_ROW, 1, rest), *sums = summed(w, 1, part), *type = type_name(w->q->type);
+    const char *tile = kept(w, TUNE_ROW, 1, rest), *sums = summed(w, 1, part), *type = type_name(w->q->type),
+               *stored = type_name(tune_stored_of(w->q, TUNE_ROW));
     const char *element = turned ? TUNE_LIST(w->a, sums, tile) : operand_element(w, TUNE_ROW, tile, part),
-               *name = turned ? "lying_rows" : "rows";
+               *name = turned || tune_is_widened(w->q, TUNE_ROW) ? "lying_rows" : "rows";
     begin_load(w, 1U << TUNE_BATCH | 1U << TUNE_ROW);
-    tune_line(&w->page, "let %s: DmTensor<%s, Chip, %s, %s, m![%s]> = %s.to_dm(&mut device.tdma);", name, type, loaded_clusters(w),
+    tune_line(&w->page, "let %s: DmTensor<%s, Chip, %s, %s, m![%s]> = %s.to_dm(&mut device.tdma);", name, stored, loaded_clusters(w),
               slices_of_rows(w), element, operand_source(w, TUNE_ROW, true));
     if (end_load(w))
-        write_names(w, name, type, w->rows_slice, element);
+        write_names(w, name, stored, w->rows_slice, element);
     tune_end_step(&w->page, TUNE_LOAD_ROWS);
+    write_widening(w, &(widening){.role = TUNE_ROW,
+                                  .slice = w->rows_slice,
+                                  .element = element,
+                                  .tile = turned ? sums : tile,
+                                  .sums = part,
+                                  .kept = rest,
+                                  .turned = turned});
     if (turned) {
         tune_begin_step(&w->page, TUNE_TURN_ROWS, "Packets are of the sum: blocks of rows are turned");
         tune_line(&w->page, "let rows: DmTensor<%s, Chip, Cluster, %s, m![%s]> = device.main", type, w->rows_slice,
@@ -643,7 +753,10 @@ static void write_chain(writer *w)
                *around_sums = summed(w, part, p->ring_sums), *steps = summed(w, fetched, part / fetched), *packet = summed(w, 1, p->packet),
                *packets = summed(w, p->packet, tune_sum_part(p) / p->packet),
                *groups = kept(w, TUNE_COLUMN, p->lanes, column->tile / p->lanes), *lanes = kept(w, TUNE_COLUMN, 1, p->lanes);
-    const char *all_rows = TUNE_LIST(w->a, rest_of_rows, around_rows, groups);
+    const int64_t group = w->q->folds_groups ? w->q->group : 0,
+                  of_packet = group > 0 && group < p->packet ? p->packet / group : 1; /* groups of a packet */
+    const char *scaled = group == 0 ? NULL : summed(w, larger(group, p->packet), p->sum_padded / larger(group, p->packet)),
+               *in_packet = summed(w, group, of_packet), *all_rows = TUNE_LIST(w->a, rest_of_rows, around_rows, scaled, groups);
     tune_line(&w->page, "    .begin(rows.view()%s)", tiles(w, false, p->row_copies > 0, false, p->rows_ahead, ""));
     tune_line(&w->page, "    .fetch::<m![%s], m![%s]>()", TUNE_LIST(w->a, rest_of_rows, steps), TUNE_LIST(w->a, summed(w, 1, fetched)));
     if (p->rings && p->idle_inside > 1)
@@ -656,9 +769,10 @@ static void write_chain(writer *w)
     tune_line(&w->page, "    .collect()");
     tune_line(&w->page, "    .contract_outer::<m![%s], m![%s], _, _, _>(&weights)",
               TUNE_LIST(w->a, rest_of_rows, around_rows, packets, groups), padded_to(w, packet, p->packet, 2 * p->flit));
-    tune_line(&w->page, "    .contract_packet::<m![1]>()");
+    tune_line(&w->page, "    .contract_packet::<m![%s]>()", TUNE_LIST(w->a, in_packet));
     tune_line(&w->page, "    .contract_time::<m![%s]>()", all_rows);
-    tune_line(&w->page, "    .contract_lane::<m![%s], m![%s]>(LaneMode::Interleaved)", all_rows, padded_to(w, lanes, p->lanes, w->t->rows));
+    tune_line(&w->page, "    .contract_lane::<m![%s], m![%s]>(LaneMode::Interleaved)", TUNE_LIST(w->a, all_rows, in_packet),
+              padded_to(w, lanes, p->lanes, w->t->rows));
 }
 
 /* What is kept of the results of a chain; in the type of the result where that is another one. */
@@ -785,7 +899,9 @@ static void write_extra_load(writer *w, size_t i)
                     once ? arena_printf(w->a, "An operand of what is done to the sums, for all %" PRId64 " iterations", column->loop)
                          : "An operand of what is done to the sums");
     bool is_handed = tune_is_handed_on(p, e);
-    const char *element = TUNE_LIST(w->a, all, rows, is_handed ? kept(w, TUNE_COLUMN, 1, handed_of(w).columns) : columns);
+    const char *groups = e->groups == 1 || e->groups_first ? NULL : scaled_digit(w->q, e, 1, scaled_padded_groups(e), w->a),
+               *outside = e->groups_first ? w->q->group_axis : NULL,
+               *element = TUNE_LIST(w->a, all, outside, rows, is_handed ? kept(w, TUNE_COLUMN, 1, handed_of(w).columns) : columns, groups);
     begin_load(w, tune_roles_of_extra(e));
     tune_line(&w->page, "let %s: DmTensor<%s, Chip, %s, %s, m![%s]> = %s%s.to_dm(&mut device.tdma);", name, type_name(e->type),
               loaded_clusters(w), is_handed ? slices_of_copies(w, false) : loaded_slices(w), element, name,
@@ -795,8 +911,69 @@ static void write_extra_load(writer *w, size_t i)
     tune_end_step(&w->page, (tune_step)(TUNE_LOAD_EXTRA + i));
 }
 
+/* NULL for one position. */
+static const char *unless_one(const char *mapping)
+{
+    return mapping && strcmp(mapping, "1") != 0 ? mapping : NULL;
+}
+
+/* Scales of groups: as the sums of groups leave the Reducer, or an element for all lanes of a packet. */
+static void write_scales(writer *w, size_t i)
+{
+    const tune_extra *e = &w->q->extras[i];
+    const tune_plan *p = w->p;
+    const int64_t tile = p->split[TUNE_COLUMN].tile, padded = scaled_padded_groups(e);
+    const bool of_row = e->has[TUNE_ROW], of_column = e->has[TUNE_COLUMN], once = tune_comes_once(p, e);
+    const char *rows = of_row ? kept(w, TUNE_ROW, 1, p->split[TUNE_ROW].tile) : NULL, *lanes = kept(w, TUNE_COLUMN, 1, p->lanes),
+               *tiles_of = kept(w, TUNE_COLUMN, p->lanes, tile / p->lanes), *name = extra_name(w, i),
+               *groups = e->groups_first ? w->q->group_axis : scaled_digit(w->q, e, 1, padded, w->a),
+               *from = arena_printf(w->a, "%s.view()%s", name, once ? tiles(w, false, false, true, false, "") : "");
+    if (!once)
+        write_extra_load(w, i);
+    if (scaled_is_turned(e)) {
+        tune_begin_step(&w->page, (tune_step)(TUNE_TURN_EXTRA + i), "Columns side by side, as they leave the Reducer");
+        scaled_write_turn(&w->page, w->t, w->q, e,
+                          &(scaled_turn){.name = name,
+                                         .from = from,
+                                         .outside = unless_one(TUNE_LIST(w->a, rows, tiles_of)),
+                                         .words = kept(w, TUNE_COLUMN, SCALED_LANES, p->lanes / SCALED_LANES),
+                                         .word = kept(w, TUNE_COLUMN, 1, SCALED_LANES),
+                                         .lanes = lanes});
+        from = arena_printf(w->a, "%s.view()", name);
+        tune_end_step(&w->page, (tune_step)(TUNE_TURN_EXTRA + i));
+    }
+    tune_begin_step(&w->page, (tune_step)(TUNE_KEEP_EXTRA + i), "Into the VRF: each sum of a group meets the scale of its group");
+    const char *time, *packet, *all;
+    if (of_column) {
+        time = e->groups_first ? TUNE_LIST(w->a, groups, rows, tiles_of) : TUNE_LIST(w->a, rows, tiles_of, groups);
+        packet = TUNE_LIST(w->a, lanes);
+        all = padded_to(w, lanes, p->lanes, w->t->rows);
+    } else if (e->groups_first && of_row) {
+        time = groups;
+        packet = rows;
+        all = padded_to(w, rows, p->split[TUNE_ROW].tile, round_up(p->split[TUNE_ROW].tile, w->t->rows));
+    } else {
+        time = TUNE_LIST(w->a, rows);
+        packet = groups;
+        all = padded_to(w, groups, padded, round_up(padded, w->t->rows));
+    }
+    tune_write_operand(&w->page, &(tune_operand_text){.name = name,
+                                                      .slice = "Slice",
+                                                      .element = TUNE_LIST(w->a, strcmp(time, "1") == 0 ? NULL : time, all),
+                                                      .from = from,
+                                                      .from_type = scaled_is_turned(e) ? w->q->meets : e->type,
+                                                      .type = w->q->meets,
+                                                      .time = time,
+                                                      .packet = packet});
+    tune_end_step(&w->page, (tune_step)(TUNE_KEEP_EXTRA + i));
+}
+
 static void write_extra(writer *w, size_t i)
 {
+    if (w->q->extras[i].groups > 1) {
+        write_scales(w, i);
+        return;
+    }
     const tune_extra *e = &w->q->extras[i];
     const tune_plan *p = w->p;
     const tune_split *row = &p->split[TUNE_ROW], *column = &p->split[TUNE_COLUMN];
@@ -857,7 +1034,7 @@ static void write_extra(writer *w, size_t i)
 static void write_extras(writer *w, bool of_row, bool all)
 {
     for (size_t i = 0; i < w->q->extra_count; i++)
-        if (all || w->q->extras[i].has[TUNE_ROW] == of_row)
+        if (w->q->extras[i].zero_of == TUNE_OUT && (all || w->q->extras[i].has[TUNE_ROW] == of_row))
             write_extra(w, i);
 }
 
@@ -1283,12 +1460,6 @@ static const char *loop_digit(const writer *w, tune_role role)
     return kept(w, role, tune_loop_stride(w->p, role), w->p->split[role].loop);
 }
 
-/* NULL for one position. */
-static const char *unless_one(const char *mapping)
-{
-    return mapping && strcmp(mapping, "1") != 0 ? mapping : NULL;
-}
-
 /* Elements of the sum of an operand that a slice loads. */
 static int64_t loaded_sums(const writer *w, tune_role role)
 {
@@ -1353,14 +1524,15 @@ static const char *port_mapping(const writer *w, tune_place place)
 {
     if (w->q->tensors[place].is_free)
         return place == TUNE_OUT ? free_result(w) : free_operand(w, tune_kept_of(w->q, place));
-    const char *batch = port_axes(w, TUNE_BATCH, false);
+    const char *batch = port_axes(w, TUNE_BATCH, false, w->q->type);
     if (place == TUNE_OUT) {
-        const char *rows = port_axes(w, TUNE_ROW, false), *columns = port_axes(w, TUNE_COLUMN, false);
+        const char *rows = port_axes(w, TUNE_ROW, false, w->q->type), *columns = port_axes(w, TUNE_COLUMN, false, w->q->type);
         return lies_columns_first(w->q, &w->q->tensors[TUNE_OUT]) ? TUNE_LIST(w->a, batch, columns, rows)
                                                                   : TUNE_LIST(w->a, batch, rows, columns);
     }
     bool turned = w->q->turned[place];
-    const char *free = port_axes(w, tune_kept_of(w->q, place), turned), *sums = port_axes(w, TUNE_SUM, !turned);
+    const char *free = port_axes(w, tune_kept_of(w->q, place), turned, w->q->stored[place]),
+               *sums = port_axes(w, TUNE_SUM, !turned, w->q->stored[place]);
     return turned ? TUNE_LIST(w->a, batch, sums, free) : TUNE_LIST(w->a, batch, free, sums);
 }
 
@@ -1404,7 +1576,7 @@ void tune_write(const tune_question *q, const tune_plan *p, const target *t, con
     tune_line(&w.page, "device: &mut Device,");
     const tune_place operands[] = {q->stream, q->weights}; /* so that ports lie as they do however the question is spelt */
     for (size_t i = 0; i < 2; i++)
-        tune_line(&w.page, "%s: &HbmTensor<%s, %s, m![%s]>,", port_name(&w, operands[i]), type_name(q->type),
+        tune_line(&w.page, "%s: &HbmTensor<%s, %s, m![%s]>,", port_name(&w, operands[i]), type_name(q->stored[operands[i]]),
                   tune_chip_type(q->share, TUNE_ROLES, roles_of(q, operands[i]), a), port_mapping(&w, operands[i]));
     for (size_t i = 0; i < q->extra_count; i++)
         tune_line(&w.page, "%s: &HbmTensor<%s, %s, m![%s]>,", extra_name(&w, i), type_name(q->extras[i].type),
@@ -1419,7 +1591,7 @@ void tune_write(const tune_question *q, const tune_plan *p, const target *t, con
         tune_line(&w.page, ") -> HbmTensor<%s, Chip, m![%s]> {", type_name(q->out_type), port_mapping(&w, TUNE_OUT));
     w.page.depth++;
     for (size_t i = 0; i < 2; i++)
-        tune_write_copies(&w.page, q->share, TUNE_ROLES, roles_of(q, operands[i]), port_name(&w, operands[i]), q->type,
+        tune_write_copies(&w.page, q->share, TUNE_ROLES, roles_of(q, operands[i]), port_name(&w, operands[i]), q->stored[operands[i]],
                           port_mapping(&w, operands[i]));
     for (size_t i = 0; i < q->extra_count; i++)
         tune_write_copies(&w.page, q->share, TUNE_ROLES, tune_roles_of_extra(&q->extras[i]), extra_name(&w, i), q->extras[i].type,

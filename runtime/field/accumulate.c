@@ -125,23 +125,6 @@ static bool make_room(field_stage_run *r)
     return true;
 }
 
-static void read_in_order(field_stage_run *r, int64_t first, int64_t count, field_value *out)
-{
-    const accumulate *k = r->stage->plan;
-    accumulate_state *s = r->state;
-    int64_t each = k->beats_each * k->lanes;
-    if (!s->cells && !make_room(r))
-        return;
-    for (int64_t part; count > 0 && !r->run->fault->set; first += part, out += part, count -= part) {
-        while (s->emission != first / each && s->step < r->stage->in.packets && !r->run->fault->set)
-            run_step(r);
-        part = smaller(count, each - first % each);
-        memcpy(out, s->beats + first % each, (size_t)part * sizeof *out);
-    }
-}
-
-/* ---- one value ---- */
-
 /* The last step of an emission. */
 static int64_t emitting_step(const accumulate *k, int64_t emission)
 {
@@ -154,6 +137,39 @@ static int64_t emitting_step(const accumulate *k, int64_t emission)
     }
     return step;
 }
+
+/* Back to an emission that was left behind, by a reader that takes lanes one after the other: its loops from the outermost reduced one on
+ * begin with their stores. */
+static void go_back(field_stage_run *r, int64_t emission)
+{
+    const accumulate *k = r->stage->plan;
+    accumulate_state *s = r->state;
+    unsigned outer;
+    const int64_t steps = group_steps(k, &outer), inner = k->count ? k->loops[k->count - 1].size : 1;
+    s->step = emitting_step(k, emission) / steps * steps;
+    s->inner = s->step % inner;
+    s->place = field_accumulate_place(k, s->step);
+    s->emission = -1;
+}
+
+static void read_in_order(field_stage_run *r, int64_t first, int64_t count, field_value *out)
+{
+    const accumulate *k = r->stage->plan;
+    accumulate_state *s = r->state;
+    int64_t each = k->beats_each * k->lanes;
+    if (!s->cells && !make_room(r))
+        return;
+    for (int64_t part; count > 0 && !r->run->fault->set; first += part, out += part, count -= part) {
+        if (s->emission > first / each)
+            go_back(r, first / each);
+        while (s->emission != first / each && s->step < r->stage->in.packets && !r->run->fault->set)
+            run_step(r);
+        part = smaller(count, each - first % each);
+        memcpy(out, s->beats + first % each, (size_t)part * sizeof *out);
+    }
+}
+
+/* ---- one value ---- */
 
 static field_value read_one(field_stage_run *r, int64_t emission, int64_t row, int64_t column)
 {

@@ -144,10 +144,11 @@ const field_value *field_align_weights(field_stage_run *r, int64_t step, int64_t
     align_state *s = r->state;
     if (!field_align_reads(r, row_values))
         return NULL;
+    const bool goes_back = step < s->next_step; /* the walk is in order */
     for (; s->next_step < step; s->next_step++)
         walk_step(&w->walk, &s->cursor);
-    int64_t address = walk_step(&w->walk, &s->cursor);
-    s->next_step++;
+    int64_t address = goes_back ? field_walk_address(&w->walk, step) : walk_step(&w->walk, &s->cursor);
+    s->next_step += !goes_back;
     if (!weights_address_inside(w, address)) {
         weights_outside(w, step, address, r->run->fault);
         return NULL;

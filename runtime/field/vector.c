@@ -122,12 +122,12 @@ static field_value fold_end(const folding *f)
     return ring ? f->value : field_function_end(&f->terms);
 }
 
-/* One result while its packets are met. */
+/* Lanes of one result while their packets are met. */
 typedef struct reducing {
     field_stage_run *run;
-    unsigned steps; /* in front of the reduction */
-    int64_t lane;   /* of the result */
-    folding fold;
+    unsigned steps;      /* in front of the reduction */
+    int64_t lane, count; /* of the result */
+    folding folds[REDUCE_LANES];
 } reducing;
 
 static void take_packet(void *of, int64_t packet)
@@ -136,26 +136,31 @@ static void take_packet(void *of, int64_t packet)
     const vector_reduction *r = &pass_of(x->run)->reduction;
     field_machine *m = x->run->run->machine;
     int64_t slices = m->plans->target->slices_per_cluster, valid = vector_reduction_lanes(r, x->run->run->unit % slices, packet);
-    int64_t first = r->tree ? 0 : x->lane, end = r->tree ? valid : smaller(valid, x->lane + 1);
+    int64_t first = r->tree ? 0 : x->lane, end = r->tree ? valid : smaller(valid, x->lane + x->count);
     field_value v[REDUCE_LANES];
     if (first >= end)
         return;
     read_behind(x->run, x->steps, STREAM, packet * REDUCE_LANES + first, end - first, v);
     for (int64_t i = 0; i < end - first; i++)
-        fold_take(&x->fold, m->seed, v[i]);
+        fold_take(&x->folds[r->tree ? 0 : i], m->seed, v[i]);
 }
 
+/* Lanes of a packet together: stages in front may run in order. */
 static void read_reduction(field_stage_run *r, unsigned steps, int64_t first, int64_t count, field_value *out)
 {
     const vector_reduction *k = &pass_of(r)->reduction;
-    for (int64_t i = 0; i < count; i++) {
-        reducing x = {.run = r, .steps = steps, .lane = (first + i) % REDUCE_LANES, .fold = fold_begin(r->run->machine->seed, k->row)};
+    for (int64_t part; count > 0; first += part, out += part, count -= part) {
+        reducing x = {.run = r, .steps = steps, .lane = first % REDUCE_LANES};
+        part = x.count = k->tree ? 1 : smaller(count, REDUCE_LANES - x.lane);
         if (k->tree && x.lane > 0) {
-            out[i] = field_unknown(&r->run->unknowns);
+            out[0] = field_unknown(&r->run->unknowns);
             continue;
         }
-        vector_reduction_packets(k, (first + i) / REDUCE_LANES, take_packet, &x);
-        out[i] = fold_end(&x.fold);
+        for (int64_t i = 0; i < part; i++)
+            x.folds[i] = fold_begin(r->run->machine->seed, k->row);
+        vector_reduction_packets(k, first / REDUCE_LANES, take_packet, &x);
+        for (int64_t i = 0; i < part; i++)
+            out[i] = fold_end(&x.folds[i]);
     }
 }
 
