@@ -1,6 +1,7 @@
 #include "libvisa/tune/window_plan.h"
 
 #include "libvisa/tune/machine.h"
+#include "libvisa/tune/window_parts.h"
 #include "support/integer.h"
 #include "support/order.h"
 
@@ -592,7 +593,10 @@ static void add_handings(plans *x, window_plan p)
             !choose_handing(x->target, x->question, way % HANDINGS, &p))
             continue;
         for (int waits = p.turns > 1 && can_wait; waits < (can_wait ? 2 : 1); waits++) {
+            window_parts parts;
             p.sums_wait = waits;
+            if (!window_parts_of(x->target, x->question, &p, &parts))
+                continue;
             p.cycles = estimate(x->target, x->question, &p);
             order_keep(ways[waits], &count[waits], kept[waits], sizeof p, &p, by_cycles);
         }
@@ -644,7 +648,7 @@ static void add_ways(plans *x, window_plan p)
             continue;
         if (((choice & 4) && spaced == 1) || (p.brings && cuts_words(t, q)) || ((p.brings || p.joins) && q->tensors[TUNE_OUT].is_free) ||
             (way % AROUNDS > 0 && !can_go_around(t, q, p, p.around)) ||
-            tune_bytes_of(q->type, elements_of_weights(t, q, &p)) > target_trf_capacity_bytes(t, TRF_FULL))
+            tune_bytes_of(q->type, elements_of_weights(t, q, &p)) > target_trf_capacity_bytes(t, TRF_FULL) || !window_has_room(t, q, &p))
             continue;
         add_handings(x, p);
     }
@@ -663,7 +667,7 @@ static void add_turns(plans *x, window_plan p)
     const target *t = x->target;
     const tune_question *q = x->question;
     bool can_turn = !q->depthwise && window_groups_of(t, q, p.columns) == 1 && window_iterations(q, &p) == 1 &&
-                    (q->extra_count == 0 || q->waiting.count > 0) && !tune_epilogue_has_gate(&q->whole);
+                    (q->extra_count == 0 || q->waiting.count > 0);
     while (tune_bytes_of(q->type, elements_of_weights(t, q, &p)) > target_trf_capacity_bytes(t, TRF_FULL)) {
         if (!can_turn || p.columns % (2 * t->rows) != 0 || p.turns >= MOST_TURNS)
             return;
