@@ -42,22 +42,34 @@ static int64_t fewest_parts(int64_t count, int64_t most)
     return most < 1 ? count : count / largest_divisor(count, most);
 }
 
+/* Parts of rows, and of places where one row is too many, with columns in so many parts. False: a place is too many as well. */
+static bool parts_beside(const window_results *r, int64_t columns, int64_t most, window_parts *out)
+{
+    int64_t here = r->columns / columns;
+    *out = (window_parts){.rows = fewest_parts(r->rows, most / (r->places * here)), .places = 1, .columns = columns};
+    if (out->rows == r->rows)
+        out->places = fewest_parts(r->places, most / here);
+    return r->rows / out->rows * (r->places / out->places) * here <= most;
+}
+
 bool window_parts_of(const target *t, const tune_question *q, const window_plan *p, window_parts *out)
 {
     window_results r = window_results_of(t, p);
-    int64_t left = t->vrf_bytes - bytes_of_all(t, q, p), most = left < 0 ? 0 : results_in(q, p, left), groups = r.columns / t->rows;
+    int64_t left = t->vrf_bytes - bytes_of_all(t, q, p), most = left < 0 ? 0 : results_in(q, p, left);
+    int64_t groups = q->groups == 1 ? r.columns / t->rows : 1; /* columns of a group of channels are one part */
+    bool found = false;
     *out = (window_parts){1, 1, 1};
     if (left < 0)
         return false;
-    out->rows = fewest_parts(r.rows, most / (r.places * r.columns));
-    if (out->rows == r.rows)
-        out->places = fewest_parts(r.places, most / r.columns);
-    if (out->places == r.places && out->rows == r.rows && r.columns > most) {
-        if (q->groups > 1)
-            return false;
-        out->columns = fewest_parts(groups, most / t->rows);
+    for (int64_t columns = 1; columns <= groups && !(found && columns >= window_parts_count(out)); columns++) {
+        window_parts one;
+        if (groups % columns != 0 || !parts_beside(&r, columns, most, &one) ||
+            (found && window_parts_count(&one) >= window_parts_count(out)))
+            continue;
+        *out = one;
+        found = true;
     }
-    return r.rows / out->rows * (r.places / out->places) * (r.columns / out->columns) <= most;
+    return found;
 }
 
 bool window_has_room(const target *t, const tune_question *q, const window_plan *p)

@@ -85,6 +85,12 @@ bool window_columns_end(const target *t, const tune_question *q, int64_t columns
     return q->groups == 1 || of_group % columns == 0 || columns % of_group == 0;
 }
 
+int64_t window_place_elements(const target *t, const tune_question *q)
+{
+    int64_t channels = round_up(size_of(q, q->window_channel), elements_in(q, WORD_BYTES));
+    return q->depthwise ? window_columns(t, q) : q->groups * channels;
+}
+
 /* Channels side by side in a packet, each with its own filter: what leaves a Row is 32 of them at most. */
 static window_shape shape_of_channels(const target *t, const tune_question *q, const window_plan *p)
 {
@@ -668,11 +674,15 @@ static void add_turns(plans *x, window_plan p)
     const tune_question *q = x->question;
     bool can_turn = !q->depthwise && window_groups_of(t, q, p.columns) == 1 && window_iterations(q, &p) == 1 &&
                     (q->extra_count == 0 || q->waiting.count > 0);
-    while (tune_bytes_of(q->type, elements_of_weights(t, q, &p)) > target_trf_capacity_bytes(t, TRF_FULL)) {
-        if (!can_turn || p.columns % (2 * t->rows) != 0 || p.turns >= MOST_TURNS)
+    const int64_t own = p.columns, groups = own / t->rows;
+    for (; tune_bytes_of(q->type, elements_of_weights(t, q, &p)) > target_trf_capacity_bytes(t, TRF_FULL); p.columns = own / p.turns) {
+        if (!can_turn)
             return;
-        p.turns *= 2;
-        p.columns /= 2;
+        do
+            p.turns++;
+        while (p.turns <= smaller(MOST_TURNS, groups) && groups % p.turns != 0);
+        if (p.turns > smaller(MOST_TURNS, groups))
+            return;
     }
     add_ways(x, p);
 }
@@ -747,7 +757,10 @@ static void add_shares(plans *x, bool images_in_rows)
 size_t window_plans(const target *t, const tune_question *q, window_plan *best, size_t most)
 {
     plans x = {t, q, best, 0, most};
+    const border_way border = border_way_of(t, q, window_place_elements(t, q));
     for (int64_t ways = 0; ways < (q->size[TUNE_BATCH] > 1 ? 2 : 1); ways++)
         add_shares(&x, ways);
+    for (size_t i = 0; i < x.count; i++)
+        best[i].border = border;
     return x.count;
 }

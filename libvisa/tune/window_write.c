@@ -21,6 +21,7 @@ typedef struct window_writer {
     const char *images, *row, *place, *down, *across, *channel, *group, *column; /* axes; images, group: NULL where there is one */
     const char *columns;                                                         /* of the result: "G, F" */
     const char *image;                /* that, where they are computed one after the other, or NULL */
+    const char *taken;                /* places of the image, as windows take them */
     const char *port_channel;         /* with its padding: "C # 8" */
     const char *place_channels;       /* all that a place of the image has: "G, C # 8" */
     const char *slice, *result_slice; /* types of what is multiplied, and of what it makes */
@@ -60,12 +61,6 @@ static const char *window_in_slice(const window_writer *w, const char *kept, con
 static const char *padded_to(const window_writer *w, const char *mapping, int64_t from, int64_t to)
 {
     return from == to ? mapping : arena_printf(w->a, "%s # %" PRId64, mapping, to);
-}
-
-/* Elements of a place of the image in HBM, with what pads them. */
-static int64_t place_elements(const window_writer *w)
-{
-    return w->q->depthwise ? window_columns(w->t, w->q) : w->q->groups * w->shape.channels;
 }
 
 static const char *type_name(dtype type)
@@ -257,7 +252,7 @@ static void write_head_of_kernel(window_writer *w)
         strbuf_printf(&w->page.out->text, "%s%s = %" PRId64, i ? ", " : "", q->axes[i].name,
                       q->depthwise && i == q->window_channel && q->share[TUNE_COLUMN].axis ? q->share[TUNE_COLUMN].size : q->axes[i].size);
     if (tune_has_border(q))
-        border_write_axes(&w->page, w->t, q, place_elements(w));
+        border_write_axes(&w->page, w->t, q, window_place_elements(w->t, w->q), w->p->border);
     strbuf_puts(&w->page.out->text, "];\n\n");
     tune_line(&w->page, "type Chip = m![%s];", tune_chip_mapping(q->share, TUNE_ROLES, ~0U, w->a));
     const char *cluster = cluster_digit(w);
@@ -269,9 +264,13 @@ static void write_head_of_kernel(window_writer *w)
     if (is_free)
         tune_line(&w->page, "// %s lies as its copies take it: m![%s], what a slice writes in one piece", q->tensors[TUNE_OUT].port, out);
     const char *across = padded_digit(w, w->across, size_of(q, q->windows[1].summed), w->shape.across, 1, w->shape.across);
-    int64_t taken = tune_window_places(q, 1), held = tune_has_border(q) ? border_places(w->t, q, place_elements(w)) : taken;
-    const char *places = TUNE_LIST(w->a, w->images, window(w, w->row, w->down, &q->windows[0]),
-                                   padded_to(w, window(w, w->place, w->across, &q->windows[1]), taken, held), w->place_channels),
+    int64_t taken[TUNE_WINDOWS] = {tune_window_places(q, 0), tune_window_places(q, 1)}, held[TUNE_WINDOWS] = {taken[0], taken[1]};
+    if (tune_has_border(q)) {
+        held[0] = border_rows(w->t, q, window_place_elements(w->t, w->q), w->p->border);
+        held[1] = border_places(w->t, q, window_place_elements(w->t, w->q));
+    }
+    const char *places = TUNE_LIST(w->a, w->images, padded_to(w, window(w, w->row, w->down, &q->windows[0]), taken[0], held[0]),
+                                   padded_to(w, window(w, w->place, w->across, &q->windows[1]), taken[1], held[1]), w->place_channels),
                *weights = q->depthwise ? TUNE_LIST(w->a, w->down, w->across, w->port_channel)
                                        : TUNE_LIST(w->a, w->columns, w->down, across, w->port_channel);
     const char *image = tune_has_border(q) ? TUNE_LIST(w->a, w->images, border_image(q, w->place_channels, w->a)) : places;
@@ -303,8 +302,14 @@ static void write_head_of_kernel(window_writer *w)
     w->page.depth++;
     for (size_t i = 0; i < q->extra_count + 2; i++)
         tune_write_copies(&w->page, q->share, TUNE_ROLES, ports[i].roles, ports[i].name, ports[i].type, ports[i].element);
-    if (tune_has_border(q))
-        border_write(&w->page, w->t, q, w->images, w->place_channels, place_elements(w), places);
+    w->taken = places;
+}
+
+/* After the copy of the weights, which has nothing to wait for: zeros are filled in meanwhile. */
+static void write_border(window_writer *w)
+{
+    if (tune_has_border(w->q))
+        border_write(&w->page, w->t, w->q, w->images, w->place_channels, window_place_elements(w->t, w->q), w->p->border, w->taken);
 }
 
 static const char *part_of_image(const window_writer *w, const char *view)
@@ -722,6 +727,7 @@ static void write_weights_of_channels(window_writer *w)
     tune_line(&w->page, "let columns: DmTensor<%s, Chip, Cluster, %s, m![%s]> = %s.to_dm(&mut device.tdma);",
               type_name(q->stored[q->weights]), from, element, q->tensors[q->weights].port);
     tune_end_step(&w->page, TUNE_LOAD_WEIGHTS);
+    write_border(w);
     if (p->hands_filters)
         write_handed_filters(w);
     tune_begin_step(&w->page, TUNE_STORE_WEIGHTS,
@@ -822,6 +828,7 @@ static void write_weights(window_writer *w)
                         n.across, n.channel),
               q->tensors[q->weights].port);
     tune_end_step(&w->page, TUNE_LOAD_WEIGHTS);
+    write_border(w);
 }
 
 /* Of one turn, into the TRF. */
