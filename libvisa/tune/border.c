@@ -60,6 +60,28 @@ static border_spread spread_over_slices(const target *t, int64_t count, int64_t 
     return s;
 }
 
+/* Rows of the image alone: slices have as many each, since padding would be no digit of the rows; in both clusters where that is even and
+ * leaves half of the slices at most. */
+typedef struct border_rows_spread {
+    int64_t clusters;
+    border_spread of_cluster;
+    bool is_even; /* that is so */
+} border_rows_spread;
+
+static border_rows_spread spread_rows(const target *t, int64_t count)
+{
+    border_rows_spread x = {.is_even = false};
+    for (x.clusters = t->clusters_per_chip; x.clusters >= 1 && !x.is_even; x.clusters--) {
+        int64_t here = count / x.clusters, most = here / larger(1, ceil_div(here, t->slices_per_cluster)),
+                slices = largest_divisor(here, most);
+        x.is_even = count % x.clusters == 0 && 2 * slices >= most;
+        if (x.is_even || x.clusters == 1)
+            x.of_cluster = spread_over_slices(t, here, larger(1, here / larger(1, slices)));
+    }
+    x.clusters++;
+    return x;
+}
+
 /* A copy of so many runs of so many bytes for each slice, between HBM and so many clusters. */
 static int64_t copy_cycles(const target *t, const border_spread *s, int64_t clusters, int64_t runs, int64_t bytes)
 {
@@ -84,20 +106,38 @@ static border_bytes bytes_of(const target *t, const tune_question *q, int64_t of
                           tune_bytes_of(type, tune_border_of(q, 1).count * of_place), q->size[TUNE_BATCH]};
 }
 
+/* Rows of the image in front of and behind those of whole slices. */
+typedef struct border_rest {
+    int64_t head, tail;
+} border_rest;
+
+static border_rest rest_of(const tune_border *rows, int64_t here)
+{
+    int64_t head = smaller(rows->count, ceil_div(rows->to, here) * here - rows->to);
+    return (border_rest){head, (rows->count - head) % here};
+}
+
 /* Rows that a slice has of the image and its rows of zeros, which it writes in one piece of whole blocks; 0: zeros are written apart. */
 static int64_t rows_together(const target *t, const tune_question *q, int64_t of_place)
 {
+    const tune_border rows = tune_border_of(q, 0);
     const border_bytes b = bytes_of(t, q, of_place);
     int64_t all = tune_window_places(q, 0), unit = t->hbm_block_bytes / gcd(t->hbm_block_bytes, b.row),
             here = round_up(ceil_div(all, t->slices_per_cluster), unit);
     bool has_name = q->windows[0].wide != q->windows[0].own.name && (all % here == 0 || !has_no_padding(q, 0));
-    return tune_border_of(q, 0).zeros && has_name && here * b.row <= SLICE_BYTES_MAX / b.images ? here : 0;
+    if (!rows.zeros || !has_name || here * b.row > SLICE_BYTES_MAX / b.images)
+        return 0;
+    const border_rest rest = rest_of(&rows, here);
+    bool one_element =
+        tune_border_of(q, 1).count * q->axes[q->window_channel].size * q->groups == 1; /* of a row: a copy of it alone is of padding, too */
+    return one_element && (rest.head == 1 || rest.tail == 1) ? 0 : here;
 }
 
-/* Rows that begin inside of a block are never written apart. */
+/* Rows that begin inside of a block are never written apart, nor those that no slices share evenly. */
 bool border_has_choice(const target *t, const tune_question *q, int64_t of_place)
 {
-    return tune_has_border(q) && rows_together(t, q, of_place) > 0 && bytes_of(t, q, of_place).row % t->hbm_block_bytes == 0;
+    return tune_has_border(q) && rows_together(t, q, of_place) > 0 && bytes_of(t, q, of_place).row % t->hbm_block_bytes == 0 &&
+           spread_rows(t, tune_border_of(q, 0).count).is_even;
 }
 
 static int64_t rows_of_slice(const target *t, const tune_question *q, int64_t of_place, border_way way)
@@ -109,22 +149,24 @@ static int64_t rows_of_slice(const target *t, const tune_question *q, int64_t of
 static int64_t cycles_apart(const target *t, const tune_question *q, const border_bytes *b, int64_t weights)
 {
     const tune_border rows = tune_border_of(q, 0);
-    int64_t all = tune_window_places(q, 0), clusters = rows.count % t->clusters_per_chip ? 1 : t->clusters_per_chip, zeros = 0;
-    border_spread s = spread_over_slices(t, rows.count / clusters, 1), of_zeros = spread_over_slices(t, all, 1);
+    int64_t all = tune_window_places(q, 0), zeros = 0;
+    const border_rows_spread x = spread_rows(t, rows.count);
+    const border_spread *s = &x.of_cluster, of_zeros = spread_over_slices(t, all, 1);
     if (all * b->row <= ZERO_BYTES_MAX / b->images)
         zeros = copy_cycles(t, &of_zeros, 1, of_zeros.of_slice * b->images, b->row);
     else
         zeros = ((rows.to > 0) + (all > rows.to + rows.count)) * t->dma_startup_cycles;
-    int64_t runs = s.of_slice * b->images;
-    return larger(runs * b->row / t->fetch_access_sub_bytes, weights + zeros) + copy_cycles(t, &s, clusters, runs, b->taken) +
-           copy_cycles(t, &s, clusters, runs, b->row);
+    int64_t runs = s->of_slice * b->images;
+    return larger(runs * b->row / t->fetch_access_sub_bytes, weights + zeros) + copy_cycles(t, s, x.clusters, runs, b->taken) +
+           copy_cycles(t, s, x.clusters, runs, b->row);
 }
 
 static int64_t cycles_together(const target *t, const tune_question *q, const border_bytes *b, int64_t here, int64_t weights)
 {
     const tune_border rows = tune_border_of(q, 0);
     border_spread s = spread_over_slices(t, tune_window_places(q, 0), here);
-    int64_t head = here - 1 - (rows.to + here - 1) % here, more = (head > 0) + ((rows.count - head) % here > 0), runs = here * b->images;
+    const border_rest rest = rest_of(&rows, here);
+    int64_t more = (rest.head > 0) + (rest.tail > 0), runs = here * b->images;
     return larger(runs * b->row / t->fetch_access_sub_bytes, weights) + more * t->dma_startup_cycles +
            copy_cycles(t, &s, 1, runs, b->taken) + copy_cycles(t, &s, 1, runs, b->row);
 }
@@ -287,8 +329,9 @@ static void load_rows(const border_writer *w, int64_t from, int64_t count, const
 static void write_rows(const border_writer *w)
 {
     const tune_border *rows = &w->inside[0], *places = &w->inside[1];
-    int64_t clusters = rows->count % w->t->clusters_per_chip ? 1 : w->t->clusters_per_chip, of_cluster = rows->count / clusters;
-    border_spread s = spread_over_slices(w->t, of_cluster, 1);
+    const border_rows_spread x = spread_rows(w->t, rows->count);
+    const border_spread s = x.of_cluster;
+    int64_t clusters = x.clusters, of_cluster = rows->count / clusters;
     const char *row = first_places(w, 0, rows->count),
                *cluster = clusters > 1 ? arena_printf(w->a, "%s / %" PRId64, row, of_cluster) : tune_idle_clusters(w->t, w->a),
                *here = clusters == 1    ? row
@@ -330,18 +373,20 @@ static void write_rows_with_zeros(const border_writer *w)
 {
     const tune_border *rows = &w->inside[0];
     border_spread s = spread_over_slices(w->t, w->all[0], w->of_slice);
-    int64_t here = w->of_slice, first = ceil_div(rows->to, here), head = smaller(rows->count, first * here - rows->to),
-            whole = (rows->count - head) / here, tail = rows->count - head - whole * here;
+    const border_rest left = rest_of(rows, w->of_slice);
+    int64_t here = w->of_slice, first = ceil_div(rows->to, here), whole = (rows->count - left.head) / here;
     const char *wide = w->q->windows[0].wide;
     tune_line(w->page, "// Windows take places around the image, which has none there: its rows, and rows of zeros");
     begin_framed(w, tune_idle_clusters(w->t, w->a), slices_of_spread(w, &s, wide, w->all[0]), own_of_spread(w, &s, wide, w->all[0]), true);
     begin_images(w);
-    tune_begin_step(w->page, TUNE_LOAD_IMAGE, whole > 0 && head + tail > 0 ? "The image, those of whole slices first" : "The image");
+    tune_begin_step(w->page, TUNE_LOAD_IMAGE,
+                    whole > 0 && left.head + left.tail > 0 ? "The image, those of whole slices first" : "The image");
     if (whole > 0)
-        load_rows(w, rows->from + head, whole * here, slices_of_rows(w, first, whole, whole * here, s.apart));
+        load_rows(w, rows->from + left.head, whole * here, slices_of_rows(w, first, whole, whole * here, s.apart));
     const struct {
         int64_t from, count, slice, at;
-    } rest[] = {{rows->from, head, first - 1, rows->to - (first - 1) * here}, {rows->from + head + whole * here, tail, first + whole, 0}};
+    } rest[] = {{rows->from, left.head, first - 1, rows->to - (first - 1) * here},
+                {rows->from + left.head + whole * here, left.tail, first + whole, 0}};
     for (size_t i = 0; i < 2; i++)
         if (rest[i].count > 0)
             load_rows(w, rest[i].from, rest[i].count,
