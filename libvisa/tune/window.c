@@ -9,7 +9,7 @@
 #include "libvisa/tune/windows.h"
 #include "support/integer.h"
 
-enum { MOST_PLANS = 960 };
+enum { MOST_PLANS = 960, MOST_OTHERS = 16 /* of the best, with the border the other way */ };
 
 typedef struct search {
     const target *target;
@@ -37,37 +37,99 @@ static bool compile_plan(void *of, size_t plan, tune_outcome *out)
     return good;
 }
 
+/* What is known of the first `count` plans. */
+typedef struct best_plans {
+    size_t plan[MOST_OTHERS], count;
+} best_plans;
+
+static best_plans best_of(const tune_outcome *outcomes, size_t count)
+{
+    best_plans b = {.count = 0};
+    for (size_t i = 0; i < count; i++) {
+        size_t at = b.count;
+        while (at > 0 && outcomes[i].legal && outcomes[i].cycles < outcomes[b.plan[at - 1]].cycles)
+            at--;
+        if (!outcomes[i].known || !outcomes[i].legal || at == MOST_OTHERS)
+            continue;
+        b.count = (size_t)smaller(MOST_OTHERS, (int64_t)b.count + 1);
+        memmove(&b.plan[at + 1], &b.plan[at], (b.count - at - 1) * sizeof b.plan[0]);
+        b.plan[at] = i;
+    }
+    return b;
+}
+
+/* The best so far once more, with the border of the image the other way, behind all plans. How many that are. */
+static size_t add_other_ways(const target *t, const tune_question *q, const tune_outcome *outcomes, window_plan *plans, size_t count)
+{
+    if (!border_has_choice(t, q, window_place_elements(t, q)))
+        return 0;
+    const best_plans b = best_of(outcomes, count);
+    for (size_t i = 0; i < b.count; i++) {
+        window_plan *other = &plans[count + i];
+        *other = plans[b.plan[i]];
+        other->border = other->border == BORDER_APART ? BORDER_TOGETHER : BORDER_APART;
+    }
+    return b.count;
+}
+
+/* A search at its plans. */
+typedef struct progress {
+    const visa_tune_options *options;
+    search of;
+    arena *scratch;
+    tune_outcome *outcomes;
+    size_t tried, refused, fastest, first_refused; /* SIZE_MAX: none */
+    uint64_t left;
+} progress;
+
+/* Compiles plans from..to - 1; unless `anyway` as far as there is work left, or no plan is known. False: it cannot go on. */
+static bool try_plans(progress *x, size_t from, size_t to, bool anyway)
+{
+    const visa_tune_options *o = x->options;
+    for (size_t i = from; i < to && (anyway || x->left > 0 || x->fastest == SIZE_MAX); i++) {
+        size_t next[MOST_PLANS + MOST_OTHERS], here = smaller((int64_t)(to - i), (int64_t)tune_team_size(o));
+        for (size_t n = 0; n < here; n++)
+            next[n] = i + n;
+        const tune_outcome *one = &x->outcomes[i];
+        if (!one->known && !tune_team_run(o, next, here, compile_plan, &x->of, x->scratch, x->outcomes))
+            return false;
+        x->tried++;
+        x->refused += !one->legal;
+        x->left -= (uint64_t)smaller((int64_t)x->left, (int64_t)one->steps);
+        if (!one->legal && x->first_refused == SIZE_MAX)
+            x->first_refused = i;
+        if (one->legal && (x->fastest == SIZE_MAX || one->cycles < x->outcomes[x->fastest].cycles))
+            x->fastest = i;
+        if (o->progress)
+            o->progress(o->user, (int64_t)(o->work - x->left), (int64_t)o->work);
+    }
+    return true;
+}
+
 bool tune_window_search(const target *t, const tune_question *q, const visa_tune_options *o, arena *a, tune_answer *out, window_plan *plan)
 {
     arena *scratch = arena_new_inside(a);
-    window_plan *plans = ARENA_ARRAY(a, window_plan, MOST_PLANS);
-    tune_outcome *outcomes = ARENA_ARRAY(scratch, tune_outcome, MOST_PLANS);
-    search s = {t, q, plans, arena_new_inside(scratch)};
-    size_t count = window_plans(t, q, plans, MOST_PLANS), tried = 0, refused = 0, fastest = SIZE_MAX, first_refused = SIZE_MAX;
-    uint64_t left = o->work;
-    for (size_t i = 0; i < count && (left > 0 || fastest == SIZE_MAX); i++) {
-        size_t next[MOST_PLANS], here = smaller((int64_t)(count - i), (int64_t)tune_team_size(o));
-        for (size_t n = 0; n < here; n++)
-            next[n] = i + n;
-        if (!outcomes[i].known && !tune_team_run(o, next, here, compile_plan, &s, scratch, outcomes))
-            break;
-        tried++;
-        refused += !outcomes[i].legal;
-        left -= (uint64_t)smaller((int64_t)left, (int64_t)outcomes[i].steps);
-        if (!outcomes[i].legal && first_refused == SIZE_MAX)
-            first_refused = i;
-        if (outcomes[i].legal && (fastest == SIZE_MAX || outcomes[i].cycles < outcomes[fastest].cycles))
-            fastest = i;
-        if (o->progress)
-            o->progress(o->user, (int64_t)(o->work - left), (int64_t)o->work);
+    window_plan *plans = ARENA_ARRAY(a, window_plan, MOST_PLANS + MOST_OTHERS);
+    progress x = {.options = o,
+                  .of = {t, q, plans, arena_new_inside(scratch)},
+                  .scratch = scratch,
+                  .outcomes = ARENA_ARRAY(scratch, tune_outcome, MOST_PLANS + MOST_OTHERS),
+                  .fastest = SIZE_MAX,
+                  .first_refused = SIZE_MAX,
+                  .left = o->work};
+    size_t count = window_plans(t, q, plans, MOST_PLANS);
+    if (try_plans(&x, 0, count, false)) {
+        size_t others = add_other_ways(t, q, x.outcomes, plans, count);
+        try_plans(&x, count, count + others, true);
+        count += others;
     }
-    size_t shown = fastest != SIZE_MAX ? fastest : first_refused;
+    size_t shown = x.fastest != SIZE_MAX ? x.fastest : x.first_refused;
     tune_trial found = {0};
-    *out = (tune_answer){.timing = q->timing, .tried = tried, .refused = refused, .left = count - tried};
-    bool good = shown != SIZE_MAX && try_window(&s, shown, &found) && !found.refusal;
+    *out = (tune_answer){.timing = q->timing, .tried = x.tried, .refused = x.refused, .left = count - x.tried};
+    bool good = shown != SIZE_MAX && try_window(&x.of, shown, &found) && !found.refusal;
     out->first_refusal = found.refusal ? arena_strdup(a, found.refusal) : NULL;
     if (good) {
-        *plan = plans[fastest];
+        *plan = plans[x.fastest];
         out->cycles = found.cycles;
         out->dma_cycles = found.dma_cycles;
         memcpy(out->found.steps, found.text.steps, sizeof found.text.steps);

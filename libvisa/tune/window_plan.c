@@ -1,6 +1,7 @@
 #include "libvisa/tune/window_plan.h"
 
 #include "libvisa/tune/machine.h"
+#include "libvisa/tune/window_parts.h"
 #include "support/integer.h"
 #include "support/order.h"
 
@@ -82,6 +83,12 @@ bool window_columns_end(const target *t, const tune_question *q, int64_t columns
 {
     int64_t of_group = window_group_columns(t, q);
     return q->groups == 1 || of_group % columns == 0 || columns % of_group == 0;
+}
+
+int64_t window_place_elements(const target *t, const tune_question *q)
+{
+    int64_t channels = round_up(size_of(q, q->window_channel), elements_in(q, WORD_BYTES));
+    return q->depthwise ? window_columns(t, q) : q->groups * channels;
 }
 
 /* Channels side by side in a packet, each with its own filter: what leaves a Row is 32 of them at most. */
@@ -592,7 +599,10 @@ static void add_handings(plans *x, window_plan p)
             !choose_handing(x->target, x->question, way % HANDINGS, &p))
             continue;
         for (int waits = p.turns > 1 && can_wait; waits < (can_wait ? 2 : 1); waits++) {
+            window_parts parts;
             p.sums_wait = waits;
+            if (!window_parts_of(x->target, x->question, &p, &parts))
+                continue;
             p.cycles = estimate(x->target, x->question, &p);
             order_keep(ways[waits], &count[waits], kept[waits], sizeof p, &p, by_cycles);
         }
@@ -644,7 +654,7 @@ static void add_ways(plans *x, window_plan p)
             continue;
         if (((choice & 4) && spaced == 1) || (p.brings && cuts_words(t, q)) || ((p.brings || p.joins) && q->tensors[TUNE_OUT].is_free) ||
             (way % AROUNDS > 0 && !can_go_around(t, q, p, p.around)) ||
-            tune_bytes_of(q->type, elements_of_weights(t, q, &p)) > target_trf_capacity_bytes(t, TRF_FULL))
+            tune_bytes_of(q->type, elements_of_weights(t, q, &p)) > target_trf_capacity_bytes(t, TRF_FULL) || !window_has_room(t, q, &p))
             continue;
         add_handings(x, p);
     }
@@ -663,12 +673,16 @@ static void add_turns(plans *x, window_plan p)
     const target *t = x->target;
     const tune_question *q = x->question;
     bool can_turn = !q->depthwise && window_groups_of(t, q, p.columns) == 1 && window_iterations(q, &p) == 1 &&
-                    (q->extra_count == 0 || q->waiting.count > 0) && !tune_epilogue_has_gate(&q->whole);
-    while (tune_bytes_of(q->type, elements_of_weights(t, q, &p)) > target_trf_capacity_bytes(t, TRF_FULL)) {
-        if (!can_turn || p.columns % (2 * t->rows) != 0 || p.turns >= MOST_TURNS)
+                    (q->extra_count == 0 || q->waiting.count > 0);
+    const int64_t own = p.columns, groups = own / t->rows;
+    for (; tune_bytes_of(q->type, elements_of_weights(t, q, &p)) > target_trf_capacity_bytes(t, TRF_FULL); p.columns = own / p.turns) {
+        if (!can_turn)
             return;
-        p.turns *= 2;
-        p.columns /= 2;
+        do
+            p.turns++;
+        while (p.turns <= smaller(MOST_TURNS, groups) && groups % p.turns != 0);
+        if (p.turns > smaller(MOST_TURNS, groups))
+            return;
     }
     add_ways(x, p);
 }
@@ -743,7 +757,10 @@ static void add_shares(plans *x, bool images_in_rows)
 size_t window_plans(const target *t, const tune_question *q, window_plan *best, size_t most)
 {
     plans x = {t, q, best, 0, most};
+    const border_way border = border_way_of(t, q, window_place_elements(t, q));
     for (int64_t ways = 0; ways < (q->size[TUNE_BATCH] > 1 ? 2 : 1); ways++)
         add_shares(&x, ways);
+    for (size_t i = 0; i < x.count; i++)
+        best[i].border = border;
     return x.count;
 }

@@ -5,6 +5,7 @@
 #ifndef VISA_LIBVISA_TUNE_WINDOW_PLAN_H
 #define VISA_LIBVISA_TUNE_WINDOW_PLAN_H
 
+#include "libvisa/tune/border.h"
 #include "libvisa/tune/question.h"
 
 /* Slices of columns are outermost, then those of rows, and of places in a row, of which the last ones may have
@@ -30,6 +31,7 @@ typedef struct window_plan {
     bool joins;         /* or the Switch Engine brings the places of a row into one of the slices that share it */
     bool sums_wait;     /* in DM, for the operands of what is done to them: these are copied last, while others are multiplied */
     bool brings;        /* a copy from DM to DM brings whole rows of results together before they are written */
+    border_way border;  /* how zeros around the image get to HBM */
     int64_t cycles;     /* as estimated */
 } window_plan;
 
@@ -83,6 +85,9 @@ window_results window_results_of(const target *t, const window_plan *p);
 /* Does the stride of that window pass places which a copy leaves out? And places of the image in DM for so many windows. */
 bool window_skips(const tune_question *q, const window_plan *p, size_t i);
 int64_t window_places_of(const tune_question *q, const window_plan *p, size_t i, int64_t kept);
+
+/* Elements of a place of the image in HBM, with what pads them. */
+int64_t window_place_elements(const target *t, const tune_question *q);
 
 /* Columns of a slice, in all turns. */
 int64_t window_own_columns(const window_plan *p);

@@ -4,6 +4,7 @@
 
 #include "libvisa/tune/border.h"
 #include "libvisa/tune/machine.h"
+#include "libvisa/tune/window_parts.h"
 #include "libvisa/tune/windows.h"
 #include "support/integer.h"
 
@@ -14,10 +15,13 @@ typedef struct window_writer {
     arena *a;
     tune_page page;
     window_shape shape;
-    window_results results;
+    window_results results; /* of a slice; while passes go over parts of them, of a part */
+    window_parts parts;
+    const char *part;                                                            /* "": all; or the tile of what waits in DM */
     const char *images, *row, *place, *down, *across, *channel, *group, *column; /* axes; images, group: NULL where there is one */
     const char *columns;                                                         /* of the result: "G, F" */
     const char *image;                /* that, where they are computed one after the other, or NULL */
+    const char *taken;                /* places of the image, as windows take them */
     const char *port_channel;         /* with its padding: "C # 8" */
     const char *place_channels;       /* all that a place of the image has: "G, C # 8" */
     const char *slice, *result_slice; /* types of what is multiplied, and of what it makes */
@@ -57,12 +61,6 @@ static const char *window_in_slice(const window_writer *w, const char *kept, con
 static const char *padded_to(const window_writer *w, const char *mapping, int64_t from, int64_t to)
 {
     return from == to ? mapping : arena_printf(w->a, "%s # %" PRId64, mapping, to);
-}
-
-/* Elements of a place of the image in HBM, with what pads them. */
-static int64_t place_elements(const window_writer *w)
-{
-    return w->q->depthwise ? window_columns(w->t, w->q) : w->q->groups * w->shape.channels;
 }
 
 static const char *type_name(dtype type)
@@ -254,7 +252,7 @@ static void write_head_of_kernel(window_writer *w)
         strbuf_printf(&w->page.out->text, "%s%s = %" PRId64, i ? ", " : "", q->axes[i].name,
                       q->depthwise && i == q->window_channel && q->share[TUNE_COLUMN].axis ? q->share[TUNE_COLUMN].size : q->axes[i].size);
     if (tune_has_border(q))
-        border_write_axes(&w->page, w->t, q, place_elements(w));
+        border_write_axes(&w->page, w->t, q, window_place_elements(w->t, w->q), w->p->border);
     strbuf_puts(&w->page.out->text, "];\n\n");
     tune_line(&w->page, "type Chip = m![%s];", tune_chip_mapping(q->share, TUNE_ROLES, ~0U, w->a));
     const char *cluster = cluster_digit(w);
@@ -266,9 +264,13 @@ static void write_head_of_kernel(window_writer *w)
     if (is_free)
         tune_line(&w->page, "// %s lies as its copies take it: m![%s], what a slice writes in one piece", q->tensors[TUNE_OUT].port, out);
     const char *across = padded_digit(w, w->across, size_of(q, q->windows[1].summed), w->shape.across, 1, w->shape.across);
-    int64_t taken = tune_window_places(q, 1), held = tune_has_border(q) ? border_places(w->t, q, place_elements(w)) : taken;
-    const char *places = TUNE_LIST(w->a, w->images, window(w, w->row, w->down, &q->windows[0]),
-                                   padded_to(w, window(w, w->place, w->across, &q->windows[1]), taken, held), w->place_channels),
+    int64_t taken[TUNE_WINDOWS] = {tune_window_places(q, 0), tune_window_places(q, 1)}, held[TUNE_WINDOWS] = {taken[0], taken[1]};
+    if (tune_has_border(q)) {
+        held[0] = border_rows(w->t, q, window_place_elements(w->t, w->q), w->p->border);
+        held[1] = border_places(w->t, q, window_place_elements(w->t, w->q));
+    }
+    const char *places = TUNE_LIST(w->a, w->images, padded_to(w, window(w, w->row, w->down, &q->windows[0]), taken[0], held[0]),
+                                   padded_to(w, window(w, w->place, w->across, &q->windows[1]), taken[1], held[1]), w->place_channels),
                *weights = q->depthwise ? TUNE_LIST(w->a, w->down, w->across, w->port_channel)
                                        : TUNE_LIST(w->a, w->columns, w->down, across, w->port_channel);
     const char *image = tune_has_border(q) ? TUNE_LIST(w->a, w->images, border_image(q, w->place_channels, w->a)) : places;
@@ -300,8 +302,14 @@ static void write_head_of_kernel(window_writer *w)
     w->page.depth++;
     for (size_t i = 0; i < q->extra_count + 2; i++)
         tune_write_copies(&w->page, q->share, TUNE_ROLES, ports[i].roles, ports[i].name, ports[i].type, ports[i].element);
-    if (tune_has_border(q))
-        border_write(&w->page, w->t, q, w->images, w->place_channels, place_elements(w), places);
+    w->taken = places;
+}
+
+/* After the copy of the weights, which has nothing to wait for: zeros are filled in meanwhile. */
+static void write_border(window_writer *w)
+{
+    if (tune_has_border(w->q))
+        border_write(&w->page, w->t, w->q, w->images, w->place_channels, window_place_elements(w->t, w->q), w->p->border, w->taken);
 }
 
 static const char *part_of_image(const window_writer *w, const char *view)
@@ -378,45 +386,72 @@ static const char *handing(const window_writer *w, const char *slice, const char
                                                slice, time, window_ring(w->p));
 }
 
-/* An operand of what is done to the sums: one value for each column, or one for each result. */
-static void write_extra(window_writer *w, size_t i)
+/* How an operand of what is done to the sums comes into slices: one value for each column, or one for each result. */
+typedef struct extra_text {
+    bool is_handed;
+    int64_t parts, left;      /* that slices bring which hand it on, and columns of each */
+    const char *rows;         /* of results, and places in them */
+    const char *element;      /* of a slice that brings it */
+    const char *from, *slice; /* slices, as it comes and as they have it then */
+} extra_text;
+
+static extra_text extra_text_of(const window_writer *w, const tune_extra *e)
+{
+    extra_text x = {.is_handed = w->p->hand_rows > 0 && !e->has[TUNE_ROW], .slice = w->result_slice};
+    x.parts = x.is_handed ? larger(1, w->p->hand_parts) : 1;
+    x.left = w->results.columns / x.parts;
+    x.rows = e->has[TUNE_ROW] ? TUNE_LIST(w->a, own_rows(w), own_places(w)) : NULL;
+    x.element = TUNE_LIST(w->a, x.rows, column_digit(w, 1, x.left));
+    x.from = x.slice;
+    if (x.is_handed) {
+        x.from = slices_that_bring(w, column_digit(w, x.left, x.parts), x.parts);
+        x.slice = slices_that_get(w);
+    }
+    return x;
+}
+
+static void load_extra(window_writer *w, size_t i)
 {
     const tune_extra *e = &w->q->extras[i];
-    bool is_handed = w->p->hand_rows > 0 && !e->has[TUNE_ROW];
-    int64_t handed = window_handed(w->p), parts = is_handed ? larger(1, w->p->hand_parts) : 1, left = w->results.columns / parts;
-    const char *rows = e->has[TUNE_ROW] ? TUNE_LIST(w->a, own_rows(w), own_places(w)) : NULL, *name = e->tensor.port,
-               *element = TUNE_LIST(w->a, rows, column_digit(w, 1, left)), *slice = w->result_slice, *from = slice;
-    if (is_handed) {
-        from = slices_that_bring(w, column_digit(w, left, parts), parts);
-        slice = slices_that_get(w);
-    }
-    dtype meets = w->q->meets;
+    const extra_text x = extra_text_of(w, e);
+    const char *name = e->tensor.port;
     tune_begin_step(&w->page, (tune_step)(TUNE_LOAD_EXTRA + i),
-                    is_handed
-                        ? arena_printf(w->a, "An operand of what is done to the sums, to %" PRId64 " of %" PRId64 " slices", parts, handed)
-                        : "An operand of what is done to the sums");
-    tune_line(&w->page, "let %s: DmTensor<%s, Chip, Cluster, %s, m![%s]> = %s%s.to_dm(&mut device.tdma);", name, type_name(e->type), from,
-              element, name, e->has[TUNE_BATCH] ? part_of_image(w, ".view()") : "");
+                    x.is_handed ? arena_printf(w->a, "An operand of what is done to the sums, to %" PRId64 " of %" PRId64 " slices",
+                                               x.parts, window_handed(w->p))
+                                : "An operand of what is done to the sums");
+    tune_line(&w->page, "let %s: DmTensor<%s, Chip, Cluster, %s, m![%s]> = %s%s.to_dm(&mut device.tdma);", name, type_name(e->type), x.from,
+              x.element, name, e->has[TUNE_BATCH] ? part_of_image(w, ".view()") : "");
     tune_end_step(&w->page, (tune_step)(TUNE_LOAD_EXTRA + i));
+}
+
+/* Into the VRF: all of it, or what meets a part of the results. */
+static void keep_extra(window_writer *w, size_t i)
+{
+    const tune_extra *e = &w->q->extras[i];
+    const extra_text x = extra_text_of(w, e);
+    const char *name = e->tensor.port, *element = x.element;
+    dtype meets = w->q->meets;
     tune_begin_step(&w->page, (tune_step)(TUNE_KEEP_EXTRA + i),
-                    !is_handed              ? "Into the VRF"
+                    *w->part                ? "Into the VRF, what meets this part"
+                    : !x.is_handed          ? "Into the VRF"
                     : w->p->hand_parts == 0 ? "Into the VRF of all of them"
                                             : "Into the VRF of all of them; a named topology has no bitmaps to load");
-    const char *groups = column_digit(w, w->t->rows, left / w->t->rows), *time = TUNE_LIST(w->a, rows, groups), *sent = time;
-    if (is_handed && w->p->hand_parts > 0) { /* what padding sends stands in the VRF, between */
-        sent = TUNE_LIST(w->a, groups, padding_of(w, window_hand_padding(w->p)), column_digit(w, left, parts));
-        element = TUNE_LIST(w->a, groups, padding_of(w, window_hand_padding(w->p)), column_digit(w, left, parts), lanes_of(w));
+    const char *groups = column_digit(w, w->t->rows, x.left / w->t->rows), *time = TUNE_LIST(w->a, x.rows, groups), *sent = time;
+    if (x.is_handed && w->p->hand_parts > 0) { /* what padding sends stands in the VRF, between */
+        const char *part = column_digit(w, x.left, x.parts), *padding = padding_of(w, window_hand_padding(w->p));
+        sent = TUNE_LIST(w->a, groups, padding, part);
+        element = TUNE_LIST(w->a, groups, padding, part, lanes_of(w));
     }
     tune_write_operand(&w->page, &(tune_operand_text){.name = name,
-                                                      .slice = slice,
+                                                      .slice = x.slice,
                                                       .element = element,
-                                                      .from = arena_printf(w->a, "%s.view()", name),
+                                                      .from = arena_printf(w->a, "%s.view()%s", name, w->part),
                                                       .from_type = e->type,
                                                       .type = meets,
                                                       .time = time,
                                                       .packet = lanes_of(w),
-                                                      .hands = is_handed ? handing(w, slice, sent) : NULL});
-    if (is_handed)
+                                                      .hands = x.is_handed ? handing(w, x.slice, sent) : NULL});
+    if (x.is_handed)
         tune_line(&w->page, "let %s: VrfTensor<%s, Chip, Cluster, %s, m![%s]> = unsafe { %s.reshape() };", name, type_name(meets),
                   w->result_slice, element, name);
     tune_end_step(&w->page, (tune_step)(TUNE_KEEP_EXTRA + i));
@@ -457,7 +492,7 @@ static const char *values(const window_writer *w, size_t pass)
 }
 
 /* What a pass makes: the result, values for the next one in DM, or what they are multiplied with in the VRF. `opens`: it is there for
- * turns that write it. */
+ * turns, or parts, that write it. */
 static void begin_values(window_writer *w, const tune_epilogue *e, size_t i, bool opens)
 {
     bool is_last = i + 1 >= e->count, is_padded = is_last && pads_lanes(w);
@@ -469,6 +504,8 @@ static void begin_values(window_writer *w, const tune_epilogue *e, size_t i, boo
                                                              : w->q->meets);
     if (e->count > 0 && e->passes[i].is_gate)
         tune_line(&w->page, "let gate: VrfTensor<f32, Chip, Cluster, %s, m![%s]> = device.main", w->result_slice, element);
+    else if (is_last && *w->part)
+        tune_line(&w->page, "device.main");
     else if (opens)
         tune_line(&w->page, "let mut %s: DmTensor<%s, Chip, Cluster, %s, m![%s]> = DmTensor::new();", name, type, w->result_slice, element);
     else
@@ -488,6 +525,8 @@ static void end_values(window_writer *w, const tune_epilogue *e, size_t i)
     tune_line(&w->page, "    .commit_trim::<m![%s]>()", i + 1 >= e->count ? result_lanes(w) : lanes_of(w));
     if (i == 0 && w->p->turns > 1)
         tune_line(&w->page, "    .commit_view(%s.view_mut()%s);", i + 1 >= e->count ? "products" : values(w, 0), turn_of(w));
+    else if (i + 1 >= e->count && *w->part)
+        tune_line(&w->page, "    .commit_view(products.view_mut()%s);", w->part);
     else
         tune_line(&w->page, "    .commit();");
 }
@@ -499,12 +538,53 @@ static void write_pass_of_values(window_writer *w, const tune_epilogue *e, size_
                     : w->p->sums_wait && i == 1 ? "What is done to the sums, when its operands have come"
                                                 : "Another pass over the values");
     begin_values(w, e, i, false);
-    tune_line(&w->page, "    .begin(%s.view())", values(w, from));
+    tune_line(&w->page, "    .begin(%s.view()%s)", values(w, from), from == 0 ? w->part : "");
     tune_line(&w->page, "    .fetch::<m![%s], m![%s]>()", TUNE_LIST(w->a, own_rows(w), own_places(w), column_groups(w)), lanes_of(w));
     tune_line(&w->page, "    .collect()");
     write_pass(w, &e->passes[i], NULL);
     end_values(w, e, i);
     tune_end_step(&w->page, (tune_step)(TUNE_PASS + i));
+}
+
+static void write_passes_of_values(window_writer *w, const tune_epilogue *e)
+{
+    for (size_t i = 1, from = 0; i < e->count; i++) {
+        write_pass_of_values(w, e, i, from);
+        from = e->passes[i].is_gate ? from : i;
+    }
+}
+
+/* A loop over so many positions of a digit of what a slice has; returns the tile of one. */
+static const char *begin_part(window_writer *w, const char *loop, const char *digit, int64_t count)
+{
+    if (count == 1)
+        return "";
+    tune_line(&w->page, "for %s in 0..%" PRId64 " {", loop, count);
+    w->page.depth++;
+    return arena_printf(w->a, ".tile::<m![%s], 1, _>(%s)", digit, loop);
+}
+
+static void write_passes_of_parts(window_writer *w, const tune_epilogue *e)
+{
+    const window_parts *n = &w->parts;
+    const window_results all = w->results, one = {all.share, all.rows / n->rows, all.places / n->places, all.columns / n->columns};
+    begin_values(w, e, e->count - 1, true);
+    const int depth = w->page.depth;
+    const char *rows = begin_part(w, "i", row_digit(w, one.rows, n->rows), n->rows),
+               *places = begin_part(w, "j", place_digit(w, one.places, n->places), n->places),
+               *columns = begin_part(w, "l", column_digit(w, one.columns, n->columns), n->columns);
+    w->part = arena_printf(w->a, "%s%s%s", rows, places, columns);
+    w->results = one;
+    for (size_t i = 0; i < w->q->extra_count; i++)
+        if (window_parts_have(w->p, &w->q->extras[i]))
+            keep_extra(w, i);
+    write_passes_of_values(w, e);
+    w->part = "";
+    w->results = all;
+    while (w->page.depth > depth) {
+        w->page.depth--;
+        tune_line(&w->page, "}");
+    }
 }
 
 /* ---- operands ---- */
@@ -647,6 +727,7 @@ static void write_weights_of_channels(window_writer *w)
     tune_line(&w->page, "let columns: DmTensor<%s, Chip, Cluster, %s, m![%s]> = %s.to_dm(&mut device.tdma);",
               type_name(q->stored[q->weights]), from, element, q->tensors[q->weights].port);
     tune_end_step(&w->page, TUNE_LOAD_WEIGHTS);
+    write_border(w);
     if (p->hands_filters)
         write_handed_filters(w);
     tune_begin_step(&w->page, TUNE_STORE_WEIGHTS,
@@ -747,6 +828,7 @@ static void write_weights(window_writer *w)
                         n.across, n.channel),
               q->tensors[q->weights].port);
     tune_end_step(&w->page, TUNE_LOAD_WEIGHTS);
+    write_border(w);
 }
 
 /* Of one turn, into the TRF. */
@@ -906,8 +988,11 @@ static void write_join(window_writer *w)
 static void write_extras(window_writer *w, bool of_images)
 {
     for (size_t i = 0; i < w->q->extra_count; i++)
-        if ((w->image && w->q->extras[i].has[TUNE_BATCH]) == of_images)
-            write_extra(w, i);
+        if ((w->image && w->q->extras[i].has[TUNE_BATCH]) == of_images) {
+            load_extra(w, i);
+            if (window_parts_count(&w->parts) == 1 || !window_parts_have(w->p, &w->q->extras[i]))
+                keep_extra(w, i);
+        }
 }
 
 static void write_kernel(window_writer *w)
@@ -944,10 +1029,10 @@ static void write_kernel(window_writer *w)
     }
     if (p->sums_wait)
         write_extras(w, false);
-    for (size_t i = 1, from = 0; i < e->count; i++) {
-        write_pass_of_values(w, e, i, from);
-        from = e->passes[i].is_gate ? from : i;
-    }
+    if (window_parts_count(&w->parts) == 1)
+        write_passes_of_values(w, e);
+    else
+        write_passes_of_parts(w, e);
     if (p->brings)
         write_bring(w);
     if (p->joins)
@@ -977,6 +1062,7 @@ void window_write(const target *t, const tune_question *q, const window_plan *p,
                        .page = {out, found, a, 0},
                        .shape = window_shape_of(t, q, p),
                        .results = window_results_of(t, p),
+                       .part = "",
                        .images = q->axis_text[TUNE_BATCH],
                        .image =
                            p->images_in_rows || q->size[TUNE_BATCH] == 1 ? NULL : q->axis_text[TUNE_BATCH], /* one alone is as none is */
@@ -993,6 +1079,7 @@ void window_write(const target *t, const tune_question *q, const window_plan *p,
     int64_t channels = size_of(q, q->window_channel);
     w.port_channel = q->depthwise ? column_digit(&w, 1, window_columns(t, q)) : padded_to(&w, w.channel, channels, w.shape.channels);
     w.place_channels = TUNE_LIST(a, w.group, w.port_channel);
+    window_parts_of(t, q, p, &w.parts);
     const char *sums = sums_of_slices(&w);
     w.slice = slices_with(&w, places_of_slices(&w), sums);
     w.result_slice = sums ? slices_with(&w, places_of_slices(&w), shared_digit(&w)) : "Slice";
