@@ -8,7 +8,8 @@
 enum {
     SLICE_BYTES_MAX = 1 << 16, /* of all images together; else one comes after the other */
     ZERO_BYTES_MAX = 1 << 19,  /* of images that are filled as a whole: a copy less than their rows in front and behind */
-    PIECE_BYTES = 2048         /* of zeros that a slice writes, at least */
+    PIECE_BYTES = 2048,        /* of zeros that a slice writes, at least */
+    MEMSET_BYTES = 4096 /* of a slice, which memset fills while copies start: 8 a cycle. Of more a pass fills the ends of rows alone */
 };
 
 typedef struct border_writer {
@@ -16,6 +17,7 @@ typedef struct border_writer {
     const target *t;
     const tune_question *q;
     arena *a;
+    const border_fill *fill;
     const char *images, *channel, *type;
     int64_t of_place, all[TUNE_WINDOWS], wide[TUNE_WINDOWS]; /* places in HBM, and of the axis that counts them */
     tune_border inside[TUNE_WINDOWS];
@@ -156,10 +158,10 @@ static void write_zeros(const border_writer *w, const int64_t (*regions)[2], siz
     border_spread s = spread_over_slices(w->t, positions, whole ? 1 : least);
     const char *slice = slices_of_spread(w, &s, digit, positions), *own = own_of_spread(w, &s, digit, positions),
                *mine = whole ? TUNE_LIST(w->a, own, place) : TUNE_LIST(w->a, row, own);
-    tune_line(w->page, "// Windows take places around the image, which has none there: rows of zeros");
+    tune_line(w->page, "// Windows take places around the image, which has none there: rows of %s", w->fill->name);
     tune_line(w->page, "let mut zeros: DmTensor<%s, Chip, m![%s], m![%s], m![%s]> = DmTensor::new();", w->type,
               tune_idle_clusters(w->t, w->a), slice, TUNE_LIST(w->a, w->each ? NULL : w->images, mine, w->channel));
-    tune_line(w->page, "zeros.view_mut().memset(%s, &mut device.sub);", tune_zero_of(w->q->stored[w->q->stream]));
+    tune_line(w->page, "zeros.view_mut().memset(%s, &mut device.sub);", w->fill->value);
     begin_images(w);
     tune_begin_step(w->page, TUNE_STORE_ZEROS, count > 1 ? "In front of it and behind, each" : "Written once");
     for (size_t i = 0; i < count; i++)
@@ -167,6 +169,38 @@ static void write_zeros(const border_writer *w, const int64_t (*regions)[2], siz
                   image_tile(w), tile_of(w, 0, regions[i][0], regions[i][1], w->all[0]));
     tune_end_step(w->page, TUNE_STORE_ZEROS);
     end_images(w);
+}
+
+/* Elements of a place that a flit has: whole words. */
+static int64_t flit_elements(const border_writer *w)
+{
+    int64_t bits = dtype_row_of(w->q->stored[w->q->stream])->bits, flit = w->t->flit_bytes * 8 / bits;
+    while (w->of_place % flit != 0)
+        flit /= 2;
+    return flit;
+}
+
+/* What rows have at their ends: a few places, which memset fills, and the main context puts there, since memset fills whole tensors. */
+static void write_ends(const border_writer *w, const char *cluster, const char *slice, const char *own)
+{
+    static const char *const names[] = {"front", "behind"};
+    const tune_border *places = &w->inside[1];
+    const int64_t ends[][2] = {{0, places->to}, {places->to + places->count, w->all[1] - places->to - places->count}},
+                  flit = flit_elements(w);
+    for (size_t i = 0; i < 2; i++) {
+        const char *place = first_places(w, 1, ends[i][1]), *rows = TUNE_LIST(w->a, w->each ? NULL : w->images, own, place);
+        if (ends[i][1] == 0)
+            continue;
+        tune_line(w->page, "let mut %s: DmTensor<%s, Chip, m![%s], m![%s], m![%s]> = DmTensor::new();", names[i], w->type, cluster, slice,
+                  TUNE_LIST(w->a, rows, w->channel));
+        tune_line(w->page, "%s.view_mut().memset(%s, &mut device.sub);", names[i], w->fill->value);
+        tune_line(w->page, "device.main");
+        tune_line(w->page, "    .begin(%s.view())", names[i]);
+        tune_line(w->page, "    .fetch::<m![%s, [%s] / %" PRId64 "], m![[%s] %% %" PRId64 "]>()", rows, w->channel, flit, w->channel, flit);
+        tune_line(w->page, "    .collect()");
+        tune_line(w->page, "    .commit_trim::<m![[%s] %% %" PRId64 "]>()", w->channel, flit);
+        tune_line(w->page, "    .commit_view(framed.view_mut()%s);", tile_of(w, 1, ends[i][0], ends[i][1], w->all[1]));
+    }
 }
 
 /* Rows of the image in DM, where places around theirs are zeros, one or a few for each slice. */
@@ -183,12 +217,17 @@ static void write_rows(const border_writer *w)
                *slice = here ? slices_of_spread(w, &s, here, of_cluster) : padded_slices(w, "1", 1),
                *own = here ? own_of_spread(w, &s, here, of_cluster) : NULL;
     const char *port = w->q->tensors[w->q->stream].port;
-    bool zeros = places->zeros || w->all[1] > places->count;
-    tune_line(w->page, "// Rows of the image%s", zeros ? ", which get zeros at their ends" : "");
+    bool zeros = places->zeros || w->all[1] > places->count,
+         by_pass =
+             s.of_slice * (w->each ? 1 : w->q->size[TUNE_BATCH]) * tune_bytes_of(w->q->stored[w->q->stream], w->all[1] * w->of_place) >
+             MEMSET_BYTES;
+    tune_line(w->page, "// Rows of the image%s", zeros ? arena_printf(w->a, ", which get %s at their ends", w->fill->name) : "");
     tune_line(w->page, "let mut framed: DmTensor<%s, Chip, m![%s], m![%s], m![%s]> = DmTensor::new();", w->type, cluster, slice,
               TUNE_LIST(w->a, w->each ? NULL : w->images, own, all, w->channel));
-    if (zeros)
-        tune_line(w->page, "framed.view_mut().memset(%s, &mut device.sub);", tune_zero_of(w->q->stored[w->q->stream]));
+    if (zeros && !by_pass)
+        tune_line(w->page, "framed.view_mut().memset(%s, &mut device.sub);", w->fill->value);
+    if (zeros && by_pass)
+        write_ends(w, cluster, slice, own);
     tune_line(w->page, "let %s = %s.view().reshape::<Chip, m![%s]>();", port, port,
               TUNE_LIST(w->a, w->images, first_places(w, 0, w->q->windows[0].own.size), first_places(w, 1, w->q->windows[1].own.size),
                         w->channel));
@@ -205,10 +244,11 @@ static void write_rows(const border_writer *w)
     end_images(w);
 }
 
-void border_write(tune_page *page, const target *t, const tune_question *q, const char *images, const char *channel, int64_t of_place,
-                  const char *windows)
+void border_write(tune_page *page, const target *t, const tune_question *q, const border_fill *fill, const char *images,
+                  const char *channel, int64_t of_place, const char *windows)
 {
     border_writer w = begin(page, t, q, of_place);
+    w.fill = fill;
     w.images = images;
     w.channel = channel;
     const tune_border *rows = &w.inside[0];

@@ -16,8 +16,13 @@ int64_t border_places(const target *t, const tune_question *q, int64_t of_place)
 /* Axes of the kernel that the question has not, ", H = 14, H_WIDE = 16, ..". */
 void border_write_axes(tune_page *w, const target *t, const tune_question *q, int64_t of_place);
 
+/* What lies around the image: as memset has it, and what that is called. */
+typedef struct border_fill {
+    const char *value, *name;
+} border_fill;
+
 /* The image in HBM with its border, under the name of its port; `windows`: as they take it. `images`: the axis of several, NULL: one. */
-void border_write(tune_page *w, const target *t, const tune_question *q, const char *images, const char *channel, int64_t of_place,
-                  const char *windows);
+void border_write(tune_page *w, const target *t, const tune_question *q, const border_fill *fill, const char *images, const char *channel,
+                  int64_t of_place, const char *windows);
 
 #endif

@@ -300,8 +300,10 @@ static void write_head_of_kernel(window_writer *w)
     w->page.depth++;
     for (size_t i = 0; i < q->extra_count + 2; i++)
         tune_write_copies(&w->page, q->share, TUNE_ROLES, ports[i].roles, ports[i].name, ports[i].type, ports[i].element);
-    if (tune_has_border(q))
-        border_write(&w->page, w->t, q, w->images, w->place_channels, place_elements(w), places);
+    if (tune_has_border(q)) {
+        const border_fill zeros = {tune_zero_of(q->stored[q->stream]), "zeros"};
+        border_write(&w->page, w->t, q, &zeros, w->images, w->place_channels, place_elements(w), places);
+    }
 }
 
 static const char *part_of_image(const window_writer *w, const char *view)

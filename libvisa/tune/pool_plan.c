@@ -1,0 +1,256 @@
+#include "libvisa/tune/pool_plan.h"
+
+#include "libvisa/tune/machine.h"
+#include "support/integer.h"
+#include "support/order.h"
+
+enum { SIZES_MAX = 24, WHOLES_MAX = 64, WORD_BITS = 64 };
+
+int64_t pool_padded(const pool_box *b, int dim)
+{
+    return b->tile[dim] * b->count[dim];
+}
+
+int pool_cluster_dim(const target *t, const pool_box *b)
+{
+    int dim = 0;
+    while (dim < POOL_DIMS && (t->clusters_per_chip == 1 || b->count[dim] % t->clusters_per_chip != 0))
+        dim++;
+    return dim;
+}
+
+int64_t pool_slices(const target *t, const pool_box *b)
+{
+    int64_t all = 1;
+    for (int d = 0; d < POOL_DIMS; d++)
+        all = product_bounded(all, b->count[d]);
+    return pool_cluster_dim(t, b) < POOL_DIMS ? all / t->clusters_per_chip : all;
+}
+
+int64_t pool_unit(const target *t, const pool_question *q)
+{
+    if (q->dims[POOL_INNER].size <= t->vector_lanes) /* one packet */
+        return t->vector_lanes;
+    int64_t bits = smaller(dtype_row_of(q->from)->bits, dtype_row_of(q->into)->bits);
+    for (size_t i = 0; i < q->extra_count; i++)
+        bits = smaller(bits, dtype_row_of(q->extras[i].type)->bits);
+    return larger(t->vector_lanes, WORD_BITS / bits);
+}
+
+static int64_t elements_of(const pool_box *b)
+{
+    int64_t all = 1;
+    for (int d = 0; d < POOL_DIMS; d++)
+        all *= b->tile[d];
+    return all;
+}
+
+/* Places of the image that a box takes, along an axis. */
+static int64_t taken(const pool_question *q, const pool_box *b, int dim)
+{
+    return pool_places(&q->dims[dim], b->tile[dim]);
+}
+
+/* ---- how long it takes, about: it says what is compiled first, and no more ---- */
+
+typedef struct copy_pieces {
+    int64_t count, bytes; /* of a slice; of one */
+    int64_t slices, clusters;
+} copy_pieces;
+
+/* What follows each other in HBM of a box: of the image, or of the results. */
+static copy_pieces pieces_of(const target *t, const pool_question *q, const pool_box *b, bool of_image)
+{
+    int64_t run = 1, all = 1;
+    bool ends = false;
+    for (int d = POOL_DIMS - 1; d >= 0; d--) {
+        int64_t here = of_image ? taken(q, b, d) : smaller(b->tile[d], q->dims[d].size),
+                whole = of_image ? pool_places(&q->dims[d], q->dims[d].size) : q->dims[d].size;
+        all *= here;
+        run *= ends ? 1 : here;
+        ends = ends || here < whole;
+    }
+    return (copy_pieces){.count = all / run,
+                         .bytes = larger(1, tune_bytes_of(of_image ? q->from : q->into, run)),
+                         .slices = pool_slices(t, b),
+                         .clusters = pool_cluster_dim(t, b) < POOL_DIMS ? t->clusters_per_chip : 1};
+}
+
+/* Steps of the busiest DMA engine, and cycles of the busiest DMN. */
+static int64_t engine_cycles(const target *t, const copy_pieces *p)
+{
+    int64_t of_engine = smaller(p->slices, t->dma_dmns_per_engine * t->dm_slices_per_dmn),
+            of_dmn = smaller(p->slices, t->dm_slices_per_dmn);
+    return larger(of_engine * p->count * ceil_div(p->bytes, t->dma_request_bytes),
+                  of_dmn * p->count * ceil_div(p->bytes, t->dmn_bytes_per_cycle));
+}
+
+static int64_t channel_cycles(const target *t, int64_t bytes)
+{
+    return bytes * t->hbm_burst_millicycles / (1000 * t->hbm_burst_bytes * t->hbm_channels);
+}
+
+static int64_t load_cycles(const target *t, const pool_question *q, const pool_box *b)
+{
+    copy_pieces p = pieces_of(t, q, b, true);
+    return t->dma_startup_cycles +
+           larger(engine_cycles(t, &p), channel_cycles(t, p.slices * p.clusters * p.count * round_up(p.bytes, t->hbm_burst_bytes)));
+}
+
+/* A block that is written in part is dear. */
+static int64_t store_cycles(const target *t, const pool_question *q, const pool_box *b)
+{
+    copy_pieces p = pieces_of(t, q, b, false);
+    int64_t all = p.slices * p.clusters * p.count, partial = p.bytes % t->hbm_block_bytes == 0 ? 0 : 2 * all;
+    return t->dma_startup_cycles + larger(engine_cycles(t, &p), channel_cycles(t, all * p.bytes) +
+                                                                    ceil_div(partial, t->hbm_channels) * tune_partial_block_cycles(t));
+}
+
+/* From DM to DM, which takes turns at reading and writing. */
+static int64_t bring_cycles(const target *t, const pool_question *q, const pool_box *from, const pool_box *to)
+{
+    copy_pieces p = pieces_of(t, q, from, false);
+    int64_t engines = t->slices_per_cluster / (t->dma_dmns_per_engine * t->dm_slices_per_dmn), writers = pool_slices(t, to);
+    return t->dma_startup_cycles + 2 * engine_cycles(t, &p) * larger(1, engines / larger(1, writers));
+}
+
+/* Float units and folds work on halves of a flit. */
+static int64_t pass_cycles(const target *t, const pool_question *q, const pool_box *b, pool_order order)
+{
+    const tune_epilogue *e = &q->passes[order];
+    const pool_dim *first = &q->dims[order == POOL_ROWS_FIRST ? POOL_ROWS : POOL_PLACES],
+                   *second = &q->dims[order == POOL_ROWS_FIRST ? POOL_PLACES : POOL_ROWS];
+    const int64_t flits = elements_of(b) / t->vector_lanes, kept = b->tile[second - q->dims];
+    int64_t cycles = 0, folds = 0;
+    for (size_t i = 0; i < e->count; i++)
+        if (!e->passes[i].fold)
+            cycles += flits * (e->passes[i].narrow.count > 0 ? 2 : 1);
+        else if (order == POOL_AT_ONCE)
+            cycles += 2 * flits * q->tap_count;
+        else
+            cycles += folds++ == 0 ? 2 * flits / kept * pool_places(second, kept) * first->taps : 2 * flits * second->taps;
+    return cycles;
+}
+
+/* ---- boxes ---- */
+
+typedef struct finder {
+    const target *t;
+    const pool_question *q;
+    pool_plan *plans;
+    size_t count, most;
+    pool_box wholes[WHOLES_MAX];
+    size_t whole_count;
+} finder;
+
+static size_t add_size(int64_t *sizes, size_t count, int64_t size)
+{
+    for (size_t i = 0; i < count; i++)
+        if (sizes[i] == size)
+            return count;
+    if (count < SIZES_MAX && size >= 1)
+        sizes[count++] = size;
+    return count;
+}
+
+/* All of an axis, its divisors, and what is left with padding of so many parts. Channels in whole packets. */
+static size_t sizes_of(const finder *f, int dim, int64_t *sizes)
+{
+    int64_t unit = dim == POOL_INNER ? pool_unit(f->t, f->q) : 1, size = round_up(f->q->dims[dim].size, unit) / unit;
+    size_t count = add_size(sizes, 0, size);
+    count = add_size(sizes, count, 1);
+    for (int64_t n = 2; n < 64 && n < size; n++)
+        if (size % n == 0) {
+            count = add_size(sizes, count, n);
+            count = add_size(sizes, count, size / n);
+        }
+    for (int64_t n = 2; n <= 512 && n < size; n *= 2)
+        count = add_size(sizes, count, ceil_div(size, n));
+    for (int64_t n = 2; n < size; n *= 2)
+        count = add_size(sizes, count, n);
+    for (size_t i = 0; i < count; i++)
+        sizes[i] *= unit;
+    return count;
+}
+
+static bool has_room(const finder *f, const pool_box *b)
+{
+    const pool_question *q = f->q;
+    int64_t image = 1, results = elements_of(b);
+    for (int d = 0; d < POOL_DIMS; d++)
+        image = product_bounded(image, taken(q, b, d));
+    int64_t bytes = sum_bounded(image, product_bounded(results, q->passes[0].count > 1 || !q->has_order[POOL_AT_ONCE] ? 12 : 4));
+    return pool_slices(f->t, b) <= tune_slices_of(f->t, q->most_slices) && image < f->t->dm_bytes_per_slice &&
+           bytes * larger(1, dtype_row_of(q->from)->bits / 8) < f->t->dm_bytes_per_slice;
+}
+
+static int by_estimate(const void *a, const void *b)
+{
+    return ORDER(((const pool_plan *)a)->cycles, ((const pool_plan *)b)->cycles);
+}
+
+static void keep(finder *f, pool_plan p)
+{
+    order_keep(f->plans, &f->count, f->most, sizeof p, &p, by_estimate);
+}
+
+static void consider(finder *f, const pool_box *b)
+{
+    if (!has_room(f, b))
+        return;
+    pool_plan p = {.folded = *b, .order = POOL_ORDERS};
+    int64_t passes = INT64_MAX;
+    for (int i = 0; i < POOL_ORDERS; i++)
+        if (f->q->has_order[i] && pass_cycles(f->t, f->q, b, (pool_order)i) < passes) {
+            p.order = (pool_order)i;
+            passes = pass_cycles(f->t, f->q, b, (pool_order)i);
+        }
+    const int64_t cycles = load_cycles(f->t, f->q, b) + passes;
+    p.cycles = cycles + store_cycles(f->t, f->q, b);
+    keep(f, p);
+    p.brings = true;
+    for (size_t i = 0; i < f->whole_count; i++) {
+        p.whole = f->wholes[i];
+        p.cycles = cycles + bring_cycles(f->t, f->q, b, &p.whole) + store_cycles(f->t, f->q, &p.whole);
+        keep(f, p);
+    }
+}
+
+/* Boxes that are one run of whole blocks of HBM: a part of one axis, all of those inside of it. */
+static void find_wholes(finder *f)
+{
+    const pool_question *q = f->q;
+    for (int cut = 0; cut < POOL_INNER; cut++)
+        for (int64_t n = 1; n <= q->dims[cut].size && f->whole_count < WHOLES_MAX; n++) {
+            pool_box b;
+            for (int d = 0; d < POOL_DIMS; d++) {
+                b.tile[d] = d < cut ? 1 : d == cut ? n : q->dims[d].size;
+                b.count[d] = ceil_div(q->dims[d].size, b.tile[d]);
+            }
+            int64_t bytes = tune_bytes_of(q->into, elements_of(&b));
+            if (q->dims[cut].size % n == 0 && q->dims[POOL_INNER].size % pool_unit(f->t, q) == 0 && bytes % f->t->hbm_block_bytes == 0 &&
+                bytes <= f->t->dm_bytes_per_slice / 4 && pool_slices(f->t, &b) <= tune_slices_of(f->t, q->most_slices))
+                f->wholes[f->whole_count++] = b;
+        }
+}
+
+size_t pool_plans(const target *t, const pool_question *q, pool_plan *plans, size_t most)
+{
+    finder f = {.t = t, .q = q, .plans = plans, .most = most};
+    int64_t sizes[POOL_DIMS][SIZES_MAX];
+    size_t count[POOL_DIMS], at[POOL_DIMS] = {0};
+    find_wholes(&f);
+    for (int d = 0; d < POOL_DIMS; d++)
+        count[d] = sizes_of(&f, d, sizes[d]);
+    for (int d = 0; d < POOL_DIMS;) {
+        pool_box b;
+        for (int i = 0; i < POOL_DIMS; i++) {
+            b.tile[i] = sizes[i][at[i]];
+            b.count[i] = ceil_div(q->dims[i].size, b.tile[i]);
+        }
+        consider(&f, &b);
+        for (d = 0; d < POOL_DIMS && ++at[d] == count[d]; d++)
+            at[d] = 0;
+    }
+    return f.count;
+}
