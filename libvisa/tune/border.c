@@ -8,6 +8,7 @@
 enum {
     SLICE_BYTES_MAX = 1 << 16, /* of all images together; else one comes after the other */
     ZERO_BYTES_MAX = 1 << 19,  /* of images that are filled as a whole: a copy less than their rows in front and behind */
+    LONG_ROW_BYTES = 8192,     /* of a slice, which memset fills for longer than a copy of the rows in front takes */
     PIECE_BYTES = 2048,        /* of zeros that a slice writes, at least */
     MEMSET_BYTES = 4096 /* of a slice, which memset fills while copies start: 8 a cycle. Of more a pass fills the ends of rows alone */
 };
@@ -146,6 +147,16 @@ static const char *own_of_spread(const border_writer *w, const border_spread *s,
     return s->slices == 1 ? all : s->of_slice > 1 ? arena_printf(w->a, "%s %% %" PRId64, all, s->of_slice) : NULL;
 }
 
+/* So many positions, or a few more where slices have the same then: what one of them lacks is a copy of its own. */
+static int64_t even_part(int64_t positions, int64_t least, int64_t unit)
+{
+    enum { FEW = 4 };
+    for (int64_t part = least; part <= FEW * least; part += unit)
+        if (positions % part == 0)
+            return part;
+    return least;
+}
+
 /* Rows of zeros, all or those in front and behind; slices have rows, or of a few rows so many places that their pieces are long. */
 static void write_zeros(const border_writer *w, const int64_t (*regions)[2], size_t count, bool whole)
 {
@@ -155,7 +166,7 @@ static void write_zeros(const border_writer *w, const int64_t (*regions)[2], siz
     int64_t pieces = ceil_div(PIECE_BYTES, unit * tune_bytes_of(w->q->stored[w->q->stream], w->of_place)),
             least = smaller(w->all[1], pieces * unit), positions = whole ? rows : w->all[1];
     const char *row = first_places(w, 0, rows), *place = first_places(w, 1, w->all[1]), *digit = whole ? row : place;
-    border_spread s = spread_over_slices(w->t, positions, whole ? 1 : least);
+    border_spread s = spread_over_slices(w->t, positions, whole ? 1 : even_part(positions, least, unit));
     const char *slice = slices_of_spread(w, &s, digit, positions), *own = own_of_spread(w, &s, digit, positions),
                *mine = whole ? TUNE_LIST(w->a, own, place) : TUNE_LIST(w->a, row, own);
     tune_line(w->page, "// Windows take places around the image, which has none there: rows of %s", w->fill->name);
@@ -258,7 +269,8 @@ void border_write(tune_page *page, const target *t, const tune_question *q, cons
     tune_line(page, "let mut bordered: HbmTensor<%s, Chip, m![%s]> = HbmTensor::new();", w.type,
               TUNE_LIST(w.a, images, first_places(&w, 0, w.all[0]), first_places(&w, 1, w.all[1]), channel));
     int64_t regions[2][2] = {{0, w.all[0]}};
-    bool whole = w.all[0] * row_bytes <= ZERO_BYTES_MAX / q->size[TUNE_BATCH];
+    const int64_t together = w.each ? 1 : q->size[TUNE_BATCH];
+    bool whole = w.all[0] * row_bytes <= ZERO_BYTES_MAX / q->size[TUNE_BATCH] && row_bytes <= LONG_ROW_BYTES / together;
     size_t count = whole && rows->zeros;
     if (!whole && rows->to > 0)
         regions[count++][1] = rows->to;

@@ -194,6 +194,37 @@ static void keep(finder *f, pool_plan p)
     order_keep(f->plans, &f->count, f->most, sizeof p, &p, by_estimate);
 }
 
+static bool nests(int64_t a, int64_t b)
+{
+    return a % b == 0 || b % a == 0;
+}
+
+/* Where clusters end in a box along that axis. */
+static int64_t of_cluster(const target *t, const pool_box *b, int dim)
+{
+    return pool_padded(b, dim) / (pool_cluster_dim(t, b) == dim ? t->clusters_per_chip : 1);
+}
+
+/* Are the positions of both digits of one axis? Copies cut it where both do. */
+static bool fits(const finder *f, const pool_box *a, const pool_box *b)
+{
+    for (int d = 0; d < POOL_DIMS; d++) {
+        const bool same = pool_padded(a, d) == pool_padded(b, d) || pool_cluster_dim(f->t, a) != d;
+        if (!same || !nests(a->tile[d], b->tile[d]) || !nests(of_cluster(f->t, a, d), b->tile[d]) ||
+            !nests(of_cluster(f->t, b, d), a->tile[d]) || !nests(of_cluster(f->t, a, d), of_cluster(f->t, b, d)))
+            return false;
+    }
+    return true;
+}
+
+/* Can these be folded in that order? What is between has the places of windows that are not folded yet: all of an axis, or of one result,
+ * since nothing is made of a tile of windows. */
+static bool has_order(const pool_question *q, const pool_box *b, int order)
+{
+    const int open = order == POOL_ROWS_FIRST ? POOL_PLACES : POOL_ROWS;
+    return q->has_order[order] && (order == POOL_AT_ONCE || b->count[open] == 1 || (b->tile[open] == 1 && q->dims[open].dilation == 1));
+}
+
 static void consider(finder *f, const pool_box *b)
 {
     if (!has_room(f, b))
@@ -201,16 +232,20 @@ static void consider(finder *f, const pool_box *b)
     pool_plan p = {.folded = *b, .order = POOL_ORDERS};
     int64_t passes = INT64_MAX;
     for (int i = 0; i < POOL_ORDERS; i++)
-        if (f->q->has_order[i] && pass_cycles(f->t, f->q, b, (pool_order)i) < passes) {
+        if (has_order(f->q, b, i) && pass_cycles(f->t, f->q, b, (pool_order)i) < passes) {
             p.order = (pool_order)i;
             passes = pass_cycles(f->t, f->q, b, (pool_order)i);
         }
+    if (p.order == POOL_ORDERS)
+        return;
     const int64_t cycles = load_cycles(f->t, f->q, b) + passes;
     p.cycles = cycles + store_cycles(f->t, f->q, b);
     keep(f, p);
     p.brings = true;
     for (size_t i = 0; i < f->whole_count; i++) {
         p.whole = f->wholes[i];
+        if (!fits(f, b, &p.whole))
+            continue;
         p.cycles = cycles + bring_cycles(f->t, f->q, b, &p.whole) + store_cycles(f->t, f->q, &p.whole);
         keep(f, p);
     }
