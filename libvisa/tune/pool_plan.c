@@ -1,6 +1,7 @@
 #include "libvisa/tune/pool_plan.h"
 
 #include "libvisa/tune/machine.h"
+#include "libvisa/tune/pool_frame.h"
 #include "support/integer.h"
 #include "support/order.h"
 
@@ -217,37 +218,110 @@ static bool fits(const finder *f, const pool_box *a, const pool_box *b)
     return true;
 }
 
+/* Is a window of so many results nothing but digits, so that no two of them share a place? */
+static bool are_digits(const pool_dim *d, int64_t results)
+{
+    return d->dilation == 1 ? results == 1 || d->stride == d->taps : d->stride == 1 && d->dilation == results;
+}
+
 /* Can these be folded in that order? What is between has the places of windows that are not folded yet: all of an axis, or of one result,
- * since nothing is made of a tile of windows. */
-static bool has_order(const pool_question *q, const pool_box *b, int order)
+ * since nothing is made of a tile of windows; parts of an image have windows of their own. Both windows are, at once. */
+static bool has_order(const pool_question *q, const pool_box *b, int order, bool frames)
 {
     const int open = order == POOL_ROWS_FIRST ? POOL_PLACES : POOL_ROWS;
-    return q->has_order[order] && (order == POOL_AT_ONCE || b->count[open] == 1 || (b->tile[open] == 1 && q->dims[open].dilation == 1));
+    const pool_dim *y = &q->dims[POOL_ROWS], *x = &q->dims[POOL_PLACES];
+    const bool both = y->taps > 1 && x->taps > 1;
+    if (frames && order == POOL_AT_ONCE)
+        return !both || are_digits(y, b->tile[POOL_ROWS]) == are_digits(x, b->tile[POOL_PLACES]);
+    return q->has_order[order] &&
+           (order == POOL_AT_ONCE || frames || b->count[open] == 1 || (b->tile[open] == 1 && q->dims[open].dilation == 1));
+}
+
+static pool_order best_order(const finder *f, const pool_box *b, bool frames)
+{
+    pool_order best = POOL_ORDERS;
+    for (int i = 0; i < POOL_ORDERS; i++)
+        if (has_order(f->q, b, i, frames) &&
+            (best == POOL_ORDERS || pass_cycles(f->t, f->q, b, (pool_order)i) < pass_cycles(f->t, f->q, b, best)))
+            best = (pool_order)i;
+    return best;
+}
+
+/* The image once more to HBM: two copies of all of it, and one of what is in front. */
+static int64_t rewrite_cycles(const finder *f)
+{
+    const pool_question *q = f->q;
+    int64_t elements = q->dims[POOL_OUTER].size * q->dims[POOL_INNER].size;
+    for (size_t i = 0; i < TUNE_WINDOWS; i++)
+        elements *= q->image.windows[i].own.size;
+    return 3 * f->t->dma_startup_cycles + 2 * channel_cycles(f->t, tune_bytes_of(q->from, elements));
+}
+
+/* Parts of the image, each once, and a copy for each side that neighbours have something of. */
+static int64_t frame_cycles(const finder *f, const pool_box *b)
+{
+    const target *t = f->t;
+    int64_t own = b->tile[POOL_OUTER] * b->tile[POOL_INNER], copies = 1, cycles = 0;
+    pool_frame x[POOL_DIMS];
+    for (int d = POOL_ROWS; d <= POOL_PLACES; d++) {
+        pool_frame_of(f->q, b, d, NULL, &x[d]);
+        own *= x[d].is_made ? x[d].own : b->tile[d];
+    }
+    copy_pieces p = pieces_of(t, f->q, b, true);
+    const int64_t rows = x[POOL_ROWS].is_made ? x[POOL_ROWS].own : b->tile[POOL_ROWS],
+                  row = b->tile[POOL_INNER] * (x[POOL_PLACES].is_made ? x[POOL_PLACES].own : b->tile[POOL_PLACES]);
+    const bool is_cut = b->count[POOL_INNER] > 1;
+    p.count = b->tile[POOL_OUTER] * rows * (is_cut ? row / b->tile[POOL_INNER] : 1);
+    p.bytes = tune_bytes_of(f->q->from, is_cut ? b->tile[POOL_INNER] : row);
+    cycles = larger(engine_cycles(t, &p), channel_cycles(t, tune_bytes_of(f->q->from, own) * p.slices * p.clusters));
+    for (int d = POOL_ROWS; d <= POOL_PLACES; d++)
+        for (int side = 0; side < 2; side++) {
+            const int64_t count = side ? x[d].behind : x[d].front;
+            if (!x[d].is_made || x[d].parts == 1 || count == 0)
+                continue;
+            copies += pool_cluster_dim(t, b) == d ? 2 : 1;
+            copy_pieces one = p;
+            one.count = d == POOL_ROWS ? p.count / rows * count : b->tile[POOL_OUTER] * (rows + 1) * (is_cut ? count : 1);
+            one.bytes = d == POOL_ROWS || is_cut ? p.bytes : tune_bytes_of(f->q->from, count * b->tile[POOL_INNER]);
+            cycles += engine_cycles(t, &one) * (d == POOL_ROWS ? 1 : 2);
+        }
+    return cycles + copies * t->dma_startup_cycles;
+}
+
+/* Not where a tensor that results meet has rows or places, whose axes have other names meanwhile. */
+static bool may_be_framed(const finder *f, const pool_box *b)
+{
+    bool has_places = false;
+    for (size_t i = 0; i < f->q->extra_count; i++)
+        has_places = has_places || f->q->extras[i].has[POOL_ROWS] || f->q->extras[i].has[POOL_PLACES];
+    return pool_is_rewritten(f->q) && !has_places && pool_is_framed(f->t, f->q, b);
 }
 
 static void consider(finder *f, const pool_box *b)
 {
     if (!has_room(f, b))
         return;
-    pool_plan p = {.folded = *b, .order = POOL_ORDERS};
-    int64_t passes = INT64_MAX;
-    for (int i = 0; i < POOL_ORDERS; i++)
-        if (has_order(f->q, b, i) && pass_cycles(f->t, f->q, b, (pool_order)i) < passes) {
-            p.order = (pool_order)i;
-            passes = pass_cycles(f->t, f->q, b, (pool_order)i);
-        }
-    if (p.order == POOL_ORDERS)
-        return;
-    const int64_t cycles = load_cycles(f->t, f->q, b) + passes;
-    p.cycles = cycles + store_cycles(f->t, f->q, b);
-    keep(f, p);
-    p.brings = true;
-    for (size_t i = 0; i < f->whole_count; i++) {
-        p.whole = f->wholes[i];
-        if (!fits(f, b, &p.whole))
+    pool_plan p = {.folded = *b};
+    for (int frames = 0; frames <= may_be_framed(f, b); frames++) {
+        p.order = best_order(f, b, frames);
+        if (p.order == POOL_ORDERS)
             continue;
-        p.cycles = cycles + bring_cycles(f->t, f->q, b, &p.whole) + store_cycles(f->t, f->q, &p.whole);
+        const int64_t passes = pass_cycles(f->t, f->q, b, p.order);
+        const int64_t cycles = passes + (frames                    ? frame_cycles(f, b)
+                                         : pool_is_rewritten(f->q) ? load_cycles(f->t, f->q, b) + rewrite_cycles(f)
+                                                                   : load_cycles(f->t, f->q, b));
+        p.frames = frames;
+        p.brings = false;
+        p.cycles = cycles + store_cycles(f->t, f->q, b);
         keep(f, p);
+        p.brings = true;
+        for (size_t i = 0; i < f->whole_count; i++) {
+            p.whole = f->wholes[i];
+            if (!fits(f, b, &p.whole))
+                continue;
+            p.cycles = cycles + bring_cycles(f->t, f->q, b, &p.whole) + store_cycles(f->t, f->q, &p.whole);
+            keep(f, p);
+        }
     }
 }
 

@@ -15,6 +15,7 @@ typedef struct pool_box {
 typedef struct pool_plan {
     pool_box folded, whole; /* whole: that are written, where a copy brings them together */
     bool brings;
+    bool frames; /* slices have parts of the image, and fill what is around it (pool_frame.h) */
     pool_order order;
     int64_t cycles; /* as estimated */
 } pool_plan;

@@ -5,6 +5,7 @@
 
 #include "libvisa/tune/border.h"
 #include "libvisa/tune/machine.h"
+#include "libvisa/tune/pool_frame.h"
 #include "libvisa/tune/search.h"
 #include "support/integer.h"
 
@@ -16,6 +17,8 @@ typedef struct pool_writer {
     const pool_question *q;
     const pool_plan *p;
     arena *a;
+    pool_frame frames[POOL_DIMS];
+    bool is_framed; /* axes have the names of frames (pool_frame.h) */
 } pool_writer;
 
 static const char *type_name(dtype type)
@@ -37,6 +40,13 @@ static const char *digit(const pool_writer *w, const pool_box *b, int dim, int64
     int64_t padded = pool_padded(b, dim);
     if (count == 1)
         return NULL;
+    if (w->is_framed && w->frames[dim].is_made) {
+        const pool_frame *f = &w->frames[dim];
+        if (stride < b->tile[dim])
+            return f->result;
+        const char *part = stride > b->tile[dim] ? arena_printf(w->a, "%s / %" PRId64, f->part, stride / b->tile[dim]) : f->part;
+        return stride * count < padded ? arena_printf(w->a, "%s %% %" PRId64, part, count) : part;
+    }
     const char *name = d->name ? d->name : "1", *text = padded == d->size ? name : arena_printf(w->a, "%s # %" PRId64, name, padded);
     text = stride > 1 ? arena_printf(w->a, "%s / %" PRId64, text, stride) : text;
     return stride * count < padded ? arena_printf(w->a, "%s %% %" PRId64, text, count) : text;
@@ -122,14 +132,22 @@ static const char *cluster_of(const pool_writer *w, const pool_box *b)
     return digit(w, b, dim, b->tile[dim] * (b->count[dim] / w->t->clusters_per_chip), w->t->clusters_per_chip);
 }
 
-static const char *slices_of(const pool_writer *w, const pool_box *b)
+/* `apart`: what pads slices is of each axis, which tiles and other names need. */
+static const char *slices_of(const pool_writer *w, const pool_box *b, bool apart)
 {
     const char *texts[POOL_DIMS];
     int shared = pool_cluster_dim(w->t, b);
-    int64_t used = pool_slices(w->t, b), all = w->t->slices_per_cluster;
-    for (int d = 0; d < POOL_DIMS; d++)
-        texts[d] = digit(w, b, d, b->tile[d], d == shared ? b->count[d] / w->t->clusters_per_chip : b->count[d]);
+    int64_t used = pool_slices(w->t, b), all = w->t->slices_per_cluster, spaced = 1;
+    for (int d = 0; d < POOL_DIMS; d++) {
+        const int64_t here = d == shared ? b->count[d] / w->t->clusters_per_chip : b->count[d], padded = pool_padded_slices(w->t, b, d);
+        texts[d] = digit(w, b, d, b->tile[d], here);
+        spaced *= padded;
+        if (apart && texts[d])
+            texts[d] = padded_to(w, texts[d], here, padded);
+    }
     const char *digits = list_of(w, texts);
+    if (apart)
+        return spaced == all ? digits : TUNE_LIST(w->a, spaced > 1 ? digits : NULL, arena_printf(w->a, "1 # %" PRId64, all / spaced));
     return used == all ? digits : arena_printf(w->a, "[%s] # %" PRId64, digits, all);
 }
 
@@ -158,15 +176,17 @@ static void write_head(pool_writer *w)
     else
         strbuf_printf(text, "%s = %" PRId64 ", %s = %" PRId64, q->dims[POOL_ROWS].tap_axis, q->dims[POOL_ROWS].taps,
                       q->dims[POOL_PLACES].tap_axis, q->dims[POOL_PLACES].taps);
-    if (pool_is_rewritten(w->q))
+    if (w->p->frames)
+        pool_frame_write_axes(&w->page, q, &w->p->folded);
+    else if (pool_is_rewritten(w->q))
         border_write_axes(&w->page, w->t, &q->image, pool_channels_in_hbm(q));
-    for (size_t i = 0; i < TUNE_WINDOWS && !pool_is_rewritten(w->q); i++)
+    for (size_t i = 0; i < TUNE_WINDOWS && !w->p->frames && !pool_is_rewritten(w->q); i++)
         if (q->dims[POOL_ROWS + i].name && q->image.windows[i].own.name != q->image.windows[i].wide)
             strbuf_printf(text, ", %s = %" PRId64, q->image.windows[i].own.name, q->image.windows[i].own.size);
     strbuf_puts(text, "];\n\n");
     tune_line(&w->page, "type Chip = m![1];");
     tune_line(&w->page, "type Cluster = m![%s];", cluster_of(w, &w->p->folded));
-    tune_line(&w->page, "type Slice = m![%s];", slices_of(w, &w->p->folded));
+    tune_line(&w->page, "type Slice = m![%s];", slices_of(w, &w->p->folded, w->p->frames));
     tune_line(&w->page, "%s", "");
     tune_line(&w->page, "%s", tune_device(w->t, 1, w->a));
     tune_line(&w->page, "fn contract(");
@@ -271,10 +291,31 @@ static void write_extras(pool_writer *w)
 static void write_image(pool_writer *w)
 {
     const char *port = w->q->image.tensors[TUNE_LEFT].port;
+    write_windows(w);
     tune_begin_step(&w->page, TUNE_LOAD_ROWS, "Of the image what the windows of a slice's results take, with a halo");
     tune_line(&w->page, "let rows: DmTensor<%s, Chip, Cluster, Slice, m![%s]> = %s.to_dm(&mut device.tdma);", type_name(w->q->from),
               values_of(w, WINDOWS, channels_as_copied(w, w->q->from)), port);
     tune_end_step(&w->page, TUNE_LOAD_ROWS);
+}
+
+/* The same where slices have parts of the image and their border. */
+static void write_framed_image(pool_writer *w)
+{
+    const pool_question *q = w->q;
+    const pool_box *b = &w->p->folded;
+    const pool_frame_text x = {.port = q->image.tensors[TUNE_LEFT].port,
+                               .type = type_name(q->from),
+                               .fill_value = pool_border_value(q),
+                               .fill_name = pool_border_name(q),
+                               .outer = own(w, b, POOL_OUTER),
+                               .image_outer = q->dims[POOL_OUTER].name,
+                               .channels = channels_as_copied(w, q->from),
+                               .image_channels = channels(w),
+                               .channel_count = q->dims[POOL_INNER].size > w->t->vector_lanes
+                                                    ? b->tile[POOL_INNER]
+                                                    : larger(w->t->vector_lanes, WORD_BITS / dtype_row_of(q->from)->bits),
+                               .windows = values_of(w, WINDOWS, channels_as_copied(w, q->from))};
+    pool_frame_write(&w->page, w->t, q, b, &x);
 }
 
 static const char *values(const pool_writer *w, size_t pass)
@@ -346,12 +387,22 @@ static void write_pass(pool_writer *w, size_t number, size_t from)
     tune_end_step(&w->page, (tune_step)(TUNE_PASS + number));
 }
 
+/* Results of parts of the image under the names of all. */
+static void write_names(pool_writer *w)
+{
+    const pool_box *b = &w->p->folded;
+    w->is_framed = false;
+    if (w->frames[POOL_ROWS].part || w->frames[POOL_PLACES].part)
+        tune_line(&w->page, "let results: DmTensor<%s, Chip, m![%s], m![%s], m![%s]> = unsafe { results.reshape() };",
+                  type_name(w->q->into), cluster_of(w, b), slices_of(w, b, true), results_of(w, b));
+}
+
 static void write_bring(pool_writer *w)
 {
     const pool_box *b = &w->p->whole;
     tune_begin_step(&w->page, TUNE_CLOSE, "Pieces that are no whole blocks of HBM are dear: a copy brings whole ones into a slice");
     tune_line(&w->page, "let whole: DmTensor<%s, Chip, m![%s], m![%s], m![%s]> = results.to_dm(&mut device.tdma);", type_name(w->q->into),
-              cluster_of(w, b), slices_of(w, b), results_of(w, b));
+              cluster_of(w, b), slices_of(w, b, false), results_of(w, b));
     tune_end_step(&w->page, TUNE_CLOSE);
 }
 
@@ -362,15 +413,22 @@ void pool_write(const target *t, const pool_question *q, const pool_plan *p, con
     *out = (tune_text){0};
     strbuf_init(&out->text, a);
     strbuf_puts(&out->text, head);
+    for (int d = 0; d < POOL_DIMS && p->frames; d++)
+        pool_frame_of(q, &p->folded, d, a, &w.frames[d]);
+    w.is_framed = p->frames;
     write_head(&w);
-    write_windows(&w);
-    write_image(&w);
+    if (p->frames)
+        write_framed_image(&w);
+    else
+        write_image(&w);
     write_extras(&w);
     const tune_epilogue *e = &q->passes[p->order];
     for (size_t i = 0, from = 0; i < e->count; i++) {
         write_pass(&w, i, from);
         from = e->passes[i].is_gate ? from : i;
     }
+    if (p->frames)
+        write_names(&w);
     if (p->brings)
         write_bring(&w);
     tune_begin_step(&w.page, TUNE_STORE, "Out");
