@@ -12,7 +12,7 @@ enum { PLANS = 96, PLANS_ANYWAY = 8 };
 /* The best plan, and what it takes; of *out all but its plan. False: no plan compiles. */
 static bool search(const target *t, const visa_tune_options *o, const pool_question *q, arena *a, tune_answer *out, pool_plan *plan)
 {
-    enum { FAR_PERCENT = 150 }; /* of an estimate: what is left will not be faster */
+    enum { FAR_PERCENT = 300 }; /* of an estimate: what is left will not be faster */
     *out = (tune_answer){.timing = tune_timing_of(o)};
     arena *scratch = arena_new_inside(a);
     pool_plan *plans = ARENA_ARRAY(scratch, pool_plan, PLANS);

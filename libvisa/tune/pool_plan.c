@@ -28,6 +28,14 @@ int64_t pool_slices(const target *t, const pool_box *b)
     return pool_cluster_dim(t, b) < POOL_DIMS ? all / t->clusters_per_chip : all;
 }
 
+int64_t pool_apart(const target *t, const pool_box *b)
+{
+    int64_t apart = 1;
+    while (pool_slices(t, b) * apart * 2 <= t->slices_per_cluster)
+        apart *= 2;
+    return apart;
+}
+
 int64_t pool_unit(const target *t, const pool_question *q)
 {
     if (q->dims[POOL_INNER].size <= t->vector_lanes) /* one packet */
@@ -55,8 +63,8 @@ static int64_t taken(const pool_question *q, const pool_box *b, int dim)
 /* ---- how long it takes, about: it says what is compiled first, and no more ---- */
 
 typedef struct copy_pieces {
-    int64_t count, bytes; /* of a slice; of one */
-    int64_t slices, clusters;
+    int64_t count, bytes;            /* of a slice; of one */
+    int64_t slices, clusters, apart; /* apart: slices from one that works to the next */
 } copy_pieces;
 
 /* What follows each other in HBM of a box: of the image, or of the results. */
@@ -74,14 +82,15 @@ static copy_pieces pieces_of(const target *t, const pool_question *q, const pool
     return (copy_pieces){.count = all / run,
                          .bytes = larger(1, tune_bytes_of(of_image ? q->from : q->into, run)),
                          .slices = pool_slices(t, b),
+                         .apart = 1,
                          .clusters = pool_cluster_dim(t, b) < POOL_DIMS ? t->clusters_per_chip : 1};
 }
 
 /* Steps of the busiest DMA engine, and cycles of the busiest DMN. */
 static int64_t engine_cycles(const target *t, const copy_pieces *p)
 {
-    int64_t of_engine = smaller(p->slices, t->dma_dmns_per_engine * t->dm_slices_per_dmn),
-            of_dmn = smaller(p->slices, t->dm_slices_per_dmn);
+    int64_t of_engine = smaller(p->slices, ceil_div(t->dma_dmns_per_engine * t->dm_slices_per_dmn, p->apart)),
+            of_dmn = smaller(p->slices, ceil_div(t->dm_slices_per_dmn, p->apart));
     return larger(of_engine * p->count * ceil_div(p->bytes, t->dma_request_bytes),
                   of_dmn * p->count * ceil_div(p->bytes, t->dmn_bytes_per_cycle));
 }
@@ -99,9 +108,10 @@ static int64_t load_cycles(const target *t, const pool_question *q, const pool_b
 }
 
 /* A block that is written in part is dear. */
-static int64_t store_cycles(const target *t, const pool_question *q, const pool_box *b)
+static int64_t store_cycles(const target *t, const pool_question *q, const pool_box *b, bool is_whole)
 {
     copy_pieces p = pieces_of(t, q, b, false);
+    p.apart = is_whole ? pool_apart(t, b) : 1;
     int64_t all = p.slices * p.clusters * p.count, partial = p.bytes % t->hbm_block_bytes == 0 ? 0 : 2 * all;
     return t->dma_startup_cycles + larger(engine_cycles(t, &p), channel_cycles(t, all * p.bytes) +
                                                                     ceil_div(partial, t->hbm_channels) * tune_partial_block_cycles(t));
@@ -110,9 +120,11 @@ static int64_t store_cycles(const target *t, const pool_question *q, const pool_
 /* From DM to DM, which takes turns at reading and writing. */
 static int64_t bring_cycles(const target *t, const pool_question *q, const pool_box *from, const pool_box *to)
 {
-    copy_pieces p = pieces_of(t, q, from, false);
-    int64_t engines = t->slices_per_cluster / (t->dma_dmns_per_engine * t->dm_slices_per_dmn), writers = pool_slices(t, to);
-    return t->dma_startup_cycles + 2 * engine_cycles(t, &p) * larger(1, engines / larger(1, writers));
+    copy_pieces p = pieces_of(t, q, from, false), into = pieces_of(t, q, to, false);
+    into.apart = pool_apart(t, to);
+    into.count *= ceil_div(into.bytes, p.bytes);
+    into.bytes = smaller(into.bytes, p.bytes);
+    return t->dma_startup_cycles + 2 * larger(engine_cycles(t, &p), engine_cycles(t, &into) / 2);
 }
 
 /* Float units and folds work on halves of a flit. */
@@ -209,10 +221,11 @@ static int64_t of_cluster(const target *t, const pool_box *b, int dim)
 /* Are the positions of both digits of one axis? Copies cut it where both do. */
 static bool fits(const finder *f, const pool_box *a, const pool_box *b)
 {
+    const int of_a = pool_cluster_dim(f->t, a), of_b = pool_cluster_dim(f->t, b);
     for (int d = 0; d < POOL_DIMS; d++) {
-        const bool same = pool_padded(a, d) == pool_padded(b, d) || pool_cluster_dim(f->t, a) != d;
-        if (!same || !nests(a->tile[d], b->tile[d]) || !nests(of_cluster(f->t, a, d), b->tile[d]) ||
-            !nests(of_cluster(f->t, b, d), a->tile[d]) || !nests(of_cluster(f->t, a, d), of_cluster(f->t, b, d)))
+        const int64_t a_ends = of_cluster(f->t, a, d), b_ends = of_cluster(f->t, b, d);
+        if (!nests(a->tile[d], b->tile[d]) || (of_a == d && !nests(a_ends, b->tile[d])) || (of_b == d && !nests(b_ends, a->tile[d])) ||
+            (of_a == d && of_b == d && !nests(a_ends, b_ends)))
             return false;
     }
     return true;
@@ -312,14 +325,14 @@ static void consider(finder *f, const pool_box *b)
                                                                    : load_cycles(f->t, f->q, b));
         p.frames = frames;
         p.brings = false;
-        p.cycles = cycles + store_cycles(f->t, f->q, b);
+        p.cycles = cycles + store_cycles(f->t, f->q, b, false);
         keep(f, p);
         p.brings = true;
         for (size_t i = 0; i < f->whole_count; i++) {
             p.whole = f->wholes[i];
             if (!fits(f, b, &p.whole))
                 continue;
-            p.cycles = cycles + bring_cycles(f->t, f->q, b, &p.whole) + store_cycles(f->t, f->q, &p.whole);
+            p.cycles = cycles + bring_cycles(f->t, f->q, b, &p.whole) + store_cycles(f->t, f->q, &p.whole, true);
             keep(f, p);
         }
     }
@@ -329,18 +342,25 @@ static void consider(finder *f, const pool_box *b)
 static void find_wholes(finder *f)
 {
     const pool_question *q = f->q;
-    for (int cut = 0; cut < POOL_INNER; cut++)
+    if (q->dims[POOL_INNER].size % pool_unit(f->t, q) != 0)
+        return;
+    for (int cut = 0; cut < POOL_INNER; cut++) {
+        int64_t outside = 1;
+        for (int d = 0; d < cut; d++)
+            outside *= q->dims[d].size;
         for (int64_t n = 1; n <= q->dims[cut].size && f->whole_count < WHOLES_MAX; n++) {
             pool_box b;
             for (int d = 0; d < POOL_DIMS; d++) {
                 b.tile[d] = d < cut ? 1 : d == cut ? n : q->dims[d].size;
                 b.count[d] = ceil_div(q->dims[d].size, b.tile[d]);
             }
-            int64_t bytes = tune_bytes_of(q->into, elements_of(&b));
-            if (q->dims[cut].size % n == 0 && q->dims[POOL_INNER].size % pool_unit(f->t, q) == 0 && bytes % f->t->hbm_block_bytes == 0 &&
+            /* the last one may be less where nothing follows it */
+            const int64_t bytes = tune_bytes_of(q->into, elements_of(&b)), all = bytes / n * q->dims[cut].size;
+            if (bytes % f->t->hbm_block_bytes == 0 && (outside == 1 || (all % f->t->hbm_block_bytes == 0 && q->dims[cut].size % n == 0)) &&
                 bytes <= f->t->dm_bytes_per_slice / 4 && pool_slices(f->t, &b) <= tune_slices_of(f->t, q->most_slices))
                 f->wholes[f->whole_count++] = b;
         }
+    }
 }
 
 size_t pool_plans(const target *t, const pool_question *q, pool_plan *plans, size_t most)

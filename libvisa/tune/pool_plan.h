@@ -27,6 +27,9 @@ int64_t pool_padded(const pool_box *b, int dim);
 int pool_cluster_dim(const target *t, const pool_box *b);
 int64_t pool_slices(const target *t, const pool_box *b);
 
+/* Boxes that are written are so many slices apart, so that they do not share what brings their bytes. */
+int64_t pool_apart(const target *t, const pool_box *b);
+
 /* Channels that are fetched, computed and written together are whole packets and words. */
 int64_t pool_unit(const target *t, const pool_question *q);
 

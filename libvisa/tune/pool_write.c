@@ -387,6 +387,19 @@ static void write_pass(pool_writer *w, size_t number, size_t from)
     tune_end_step(&w->page, (tune_step)(TUNE_PASS + number));
 }
 
+/* With idle slices between them. */
+static const char *spread_slices_of(const pool_writer *w, const pool_box *b)
+{
+    const int64_t apart = pool_apart(w->t, b), used = pool_slices(w->t, b) * apart, all = w->t->slices_per_cluster;
+    const char *texts[POOL_DIMS + 1];
+    const int shared = pool_cluster_dim(w->t, b);
+    for (int d = 0; d < POOL_DIMS; d++)
+        texts[d] = digit(w, b, d, b->tile[d], d == shared ? b->count[d] / w->t->clusters_per_chip : b->count[d]);
+    texts[POOL_DIMS] = apart > 1 ? arena_printf(w->a, "1 # %" PRId64, apart) : NULL;
+    const char *digits = tune_list(w->a, texts, POOL_DIMS + 1);
+    return used == all ? digits : arena_printf(w->a, "[%s] # %" PRId64, digits, all);
+}
+
 /* Results of parts of the image under the names of all. */
 static void write_names(pool_writer *w)
 {
@@ -402,7 +415,7 @@ static void write_bring(pool_writer *w)
     const pool_box *b = &w->p->whole;
     tune_begin_step(&w->page, TUNE_CLOSE, "Pieces that are no whole blocks of HBM are dear: a copy brings whole ones into a slice");
     tune_line(&w->page, "let whole: DmTensor<%s, Chip, m![%s], m![%s], m![%s]> = results.to_dm(&mut device.tdma);", type_name(w->q->into),
-              cluster_of(w, b), slices_of(w, b, false), results_of(w, b));
+              cluster_of(w, b), spread_slices_of(w, b), results_of(w, b));
     tune_end_step(&w->page, TUNE_CLOSE);
 }
 
