@@ -231,9 +231,8 @@ void pool_frame_write(tune_page *page, const target *t, const pool_question *q, 
     if (bytes > MEMSET_BYTES)
         write_ends(&w);
     if (shares) {
-        tune_begin_step(page, TUNE_LOAD_ROWS, "What neighbours have, where windows take it: a copy for each side");
+        tune_line(page, "// What neighbours have, where windows take it: a copy for each side");
         write_neighbours(&w);
-        tune_end_step(page, TUNE_LOAD_ROWS);
     }
     tune_line(page, "let rows: DmTensor<%s, Chip, Cluster, Slice, m![%s]> = unsafe { framed.reshape() };", x->type, x->windows);
 }

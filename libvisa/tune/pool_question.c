@@ -422,7 +422,10 @@ static bool find_dims(reader *r)
         }
     }
     if (at != POOL_INNER)
-        return refuse_form(r, e->tensors[r->image].range, "a window goes over what lies side by side in the image");
+        return refuse(
+            r, E_TUNE_LAYOUT, e->tensors[r->image].range, "a window goes over what lies side by side in the image",
+            "bring channels inside first, T[n, y, x, c] = I[n, c, y, x], in a kernel of its own, and ask for Y[n, y, x, c] = max(r, s) "
+            "T[n, y*2 + r, x*2 + s, c]");
     for (int d = 0; d < POOL_DIMS; d++)
         name_dim(r, &q->dims[d]);
     for (; windows < TUNE_WINDOWS; windows++) { /* an axis of places without a window, or none */
