@@ -194,7 +194,7 @@ static int64_t flit_elements(const border_writer *w)
 /* What rows have at their ends: a few places, which memset fills, and the main context puts there, since memset fills whole tensors. */
 static void write_ends(const border_writer *w, const char *cluster, const char *slice, const char *own)
 {
-    static const char *const names[] = {"front", "behind"};
+    static const char *const names[] = {"own_front", "own_behind"};
     const tune_border *places = &w->inside[1];
     const int64_t ends[][2] = {{0, places->to}, {places->to + places->count, w->all[1] - places->to - places->count}},
                   flit = flit_elements(w);

@@ -278,7 +278,7 @@ static bool is_taken(const char *name)
                                         "super",        "trait",   "results", "unsafe",     "async",      "await",
                                         "gate",         "match",   "parts",   "more_parts", "last_parts", "h",
                                         "lower",        "upper",   "mod",     "pub",        "ref",        "self",
-                                        "impl"};
+                                        "impl",         "framed"};
     for (size_t i = 0; i < sizeof words / sizeof *words; i++)
         if (strcmp(words[i], name) == 0)
             return true;

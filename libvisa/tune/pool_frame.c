@@ -125,7 +125,7 @@ static void write_ends(const framer *w)
             const int64_t count = side ? f->behind : f->front;
             if (!f->is_made || count == 0)
                 continue;
-            const char *name = arena_printf(w->a, "%s_%s", side ? "behind" : "before", d == POOL_ROWS ? "rows" : "places"),
+            const char *name = arena_printf(w->a, "own_%s_%s", d == POOL_ROWS ? "rows" : "places", side ? "behind" : "in_front"),
                        *time = d == POOL_ROWS
                                    ? TUNE_LIST(w->a, w->x->outer, first(w, d, count), held(w, POOL_PLACES, w->f[POOL_PLACES].held))
                                    : TUNE_LIST(w->a, w->x->outer, held(w, POOL_ROWS, y->is_made ? y->own : 0), first(w, d, count)),

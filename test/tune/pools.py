@@ -178,7 +178,7 @@ def main():
             return verdict("pools")
         for i, pool in enumerate(POOLS):
             ask(pool, i, False, work)
-        same = [ask(POOLS[3], spelling, nested, work) for spelling in range(len(PLACES)) for nested in (False, True)]
+        same = [ask(POOLS[5], spelling, nested, work) for spelling in range(len(PLACES)) for nested in (False, True)]
         check(len(set(same)) == 1, f"spellings of one window: cycles {same}")
         refusals()
     return verdict("pools")
