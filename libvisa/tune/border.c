@@ -166,7 +166,7 @@ static void write_zeros(const border_writer *w, const int64_t (*regions)[2], siz
     int64_t pieces = ceil_div(PIECE_BYTES, unit * tune_bytes_of(w->q->stored[w->q->stream], w->of_place)),
             least = smaller(w->all[1], pieces * unit), positions = whole ? rows : w->all[1];
     const char *row = first_places(w, 0, rows), *place = first_places(w, 1, w->all[1]), *digit = whole ? row : place;
-    border_spread s = spread_over_slices(w->t, positions, whole ? 1 : even_part(positions, least, unit));
+    border_spread s = spread_over_slices(w->t, positions, whole ? 1 : w->fill->is_short ? even_part(positions, least, unit) : least);
     const char *slice = slices_of_spread(w, &s, digit, positions), *own = own_of_spread(w, &s, digit, positions),
                *mine = whole ? TUNE_LIST(w->a, own, place) : TUNE_LIST(w->a, row, own);
     tune_line(w->page, "// Windows take places around the image, which has none there: rows of %s", w->fill->name);
@@ -270,7 +270,8 @@ void border_write(tune_page *page, const target *t, const tune_question *q, cons
               TUNE_LIST(w.a, images, first_places(&w, 0, w.all[0]), first_places(&w, 1, w.all[1]), channel));
     int64_t regions[2][2] = {{0, w.all[0]}};
     const int64_t together = w.each ? 1 : q->size[TUNE_BATCH];
-    bool whole = w.all[0] * row_bytes <= ZERO_BYTES_MAX / q->size[TUNE_BATCH] && row_bytes <= LONG_ROW_BYTES / together;
+    bool whole =
+        w.all[0] * row_bytes <= ZERO_BYTES_MAX / q->size[TUNE_BATCH] && (!fill->is_short || row_bytes <= LONG_ROW_BYTES / together);
     size_t count = whole && rows->zeros;
     if (!whole && rows->to > 0)
         regions[count++][1] = rows->to;

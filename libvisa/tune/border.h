@@ -19,6 +19,8 @@ void border_write_axes(tune_page *w, const target *t, const tune_question *q, in
 /* What lies around the image: as memset has it, and what that is called. */
 typedef struct border_fill {
     const char *value, *name;
+    bool is_short; /* little is filled, in more copies and passes: what is long in a slice takes memset longer than these, but may be hidden
+                    */
 } border_fill;
 
 /* The image in HBM with its border, under the name of its port; `windows`: as they take it. `images`: the axis of several, NULL: one. */

@@ -324,6 +324,7 @@ static void consider(finder *f, const pool_box *b)
                                          : pool_is_rewritten(f->q) ? load_cycles(f->t, f->q, b) + rewrite_cycles(f)
                                                                    : load_cycles(f->t, f->q, b));
         p.frames = frames;
+        p.short_border = true;
         p.brings = false;
         p.cycles = cycles + store_cycles(f->t, f->q, b, false);
         keep(f, p);

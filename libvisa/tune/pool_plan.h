@@ -17,7 +17,8 @@ typedef struct pool_plan {
     bool brings;
     bool frames; /* slices have parts of the image, and fill what is around it (pool_frame.h) */
     pool_order order;
-    int64_t cycles; /* as estimated */
+    bool short_border; /* little is filled around the image (border.h) */
+    int64_t cycles;    /* as estimated */
 } pool_plan;
 
 /* Results along an axis in all boxes, with what pads them. */

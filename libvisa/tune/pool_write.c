@@ -208,7 +208,7 @@ static void write_windows(pool_writer *w)
 {
     const pool_question *q = w->q;
     const char *port = q->image.tensors[TUNE_LEFT].port;
-    const border_fill fill = {pool_border_value(q), pool_border_name(q)};
+    const border_fill fill = {pool_border_value(q), pool_border_name(q), w->p->short_border};
     if (pool_is_rewritten(w->q))
         border_write(&w->page, w->t, &q->image, &fill, q->dims[POOL_OUTER].name, channels(w), pool_channels_in_hbm(q), windows_in_hbm(w));
     else

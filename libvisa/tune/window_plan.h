@@ -30,6 +30,7 @@ typedef struct window_plan {
     bool joins;         /* or the Switch Engine brings the places of a row into one of the slices that share it */
     bool sums_wait;     /* in DM, for the operands of what is done to them: these are copied last, while others are multiplied */
     bool brings;        /* a copy from DM to DM brings whole rows of results together before they are written */
+    bool short_border;  /* little is filled around the image (border.h) */
     int64_t cycles;     /* as estimated */
 } window_plan;
 

@@ -301,7 +301,7 @@ static void write_head_of_kernel(window_writer *w)
     for (size_t i = 0; i < q->extra_count + 2; i++)
         tune_write_copies(&w->page, q->share, TUNE_ROLES, ports[i].roles, ports[i].name, ports[i].type, ports[i].element);
     if (tune_has_border(q)) {
-        const border_fill zeros = {tune_zero_of(q->stored[q->stream]), "zeros"};
+        const border_fill zeros = {tune_zero_of(q->stored[q->stream]), "zeros", w->p->short_border};
         border_write(&w->page, w->t, q, &zeros, w->images, w->place_channels, place_elements(w), places);
     }
 }
