@@ -10,7 +10,7 @@ enum {
     ZERO_BYTES_MAX = 1 << 19,  /* of images that are filled as a whole: a copy less than their rows in front and behind */
     LONG_ROW_BYTES = 8192,     /* of a slice, which memset fills for longer than a copy of the rows in front takes */
     PIECE_BYTES = 2048,        /* of zeros that a slice writes, at least */
-    MEMSET_BYTES = 6144 /* of a slice, which memset fills while copies start: 8 a cycle. Of more a pass fills the ends of rows alone */
+    MEMSET_BYTES = 4096 /* of a slice, which memset fills while copies start: 8 a cycle. Of more a pass fills the ends of rows alone */
 };
 
 typedef struct border_writer {
