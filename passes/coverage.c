@@ -270,10 +270,19 @@ static void tell_undecided(coverage *c, op *o, memory *m)
     diag_help(c->context->diags, d, "cut `%s` into tiles of one size", pass_name(m->root));
 }
 
+/* What a copy or chain writes as it is, from where that is made or lies. */
+static const op *unchanged_from(const op *o)
+{
+    const op *from = op_input(o);
+    while (from && (from->kind == IR_COLLECT || from->kind == IR_FETCH || from->kind == IR_COMMIT_TRIM))
+        from = op_input(from);
+    return from;
+}
+
 /* Does it write one number everywhere, or copy memory that was filled so? That is done in order to write over it. */
 static bool fills_with_number(const coverage *c, const op *o)
 {
-    const op *from = op_input(o);
+    const op *from = unchanged_from(o);
     const memory *m = from && from->kind != IR_GENERATE ? c->of[op_root(from)->index] : NULL;
     bool all = from && (from->kind == IR_GENERATE || (m && m->writer_count > 0));
     for (size_t i = 0; m && i < m->writer_count; i++)

@@ -8,7 +8,9 @@
 enum {
     SLICE_BYTES_MAX = 1 << 16, /* of all images together; else one comes after the other */
     ZERO_BYTES_MAX = 1 << 19,  /* of images that are filled as a whole: a copy less than their rows in front and behind */
-    PIECE_BYTES = 2048         /* of zeros that a slice writes, at least */
+    LONG_ROW_BYTES = 8192,     /* of a slice, which memset fills for longer than a copy of the rows in front takes */
+    PIECE_BYTES = 2048,        /* of zeros that a slice writes, at least */
+    MEMSET_BYTES = 4096 /* of a slice, which memset fills while copies start: 8 a cycle. Of more a pass fills the ends of rows alone */
 };
 
 typedef struct border_writer {
@@ -16,6 +18,7 @@ typedef struct border_writer {
     const target *t;
     const tune_question *q;
     arena *a;
+    const border_fill *fill;
     const char *images, *channel, *type;
     int64_t of_place, all[TUNE_WINDOWS], wide[TUNE_WINDOWS]; /* places in HBM, and of the axis that counts them */
     tune_border inside[TUNE_WINDOWS];
@@ -142,7 +145,8 @@ bool border_has_choice(const target *t, const tune_question *q, int64_t of_place
 
 static int64_t rows_of_slice(const target *t, const tune_question *q, int64_t of_place, border_way way)
 {
-    return way == BORDER_APART && border_has_choice(t, q, of_place) ? 0 : rows_together(t, q, of_place);
+    bool apart = way == BORDER_AS_ROWS || (way == BORDER_APART && border_has_choice(t, q, of_place));
+    return apart ? 0 : rows_together(t, q, of_place);
 }
 
 /* A fill of DM, and what is copied meanwhile: weights, and zeros that are written once, or in front and behind. */
@@ -279,6 +283,16 @@ static const char *own_of_spread(const border_writer *w, const border_spread *s,
     return s->slices == 1 ? all : s->of_slice > 1 ? arena_printf(w->a, "%s %% %" PRId64, all, s->of_slice) : NULL;
 }
 
+/* So many positions, or a few more where slices have the same then: what one of them lacks is a copy of its own. */
+static int64_t even_part(int64_t positions, int64_t least, int64_t unit)
+{
+    enum { FEW = 4 };
+    for (int64_t part = least; part <= FEW * least; part += unit)
+        if (positions % part == 0)
+            return part;
+    return least;
+}
+
 /* Rows of zeros, all or those in front and behind; slices have rows, or of a few rows so many places that their pieces are long. */
 static void write_zeros(const border_writer *w, const int64_t (*regions)[2], size_t count, bool whole)
 {
@@ -288,13 +302,13 @@ static void write_zeros(const border_writer *w, const int64_t (*regions)[2], siz
     int64_t pieces = ceil_div(PIECE_BYTES, unit * tune_bytes_of(w->q->stored[w->q->stream], w->of_place)),
             least = smaller(w->all[1], pieces * unit), positions = whole ? rows : w->all[1];
     const char *row = first_places(w, 0, rows), *place = first_places(w, 1, w->all[1]), *digit = whole ? row : place;
-    border_spread s = spread_over_slices(w->t, positions, whole ? 1 : least);
+    border_spread s = spread_over_slices(w->t, positions, whole ? 1 : w->fill->is_short ? even_part(positions, least, unit) : least);
     const char *slice = slices_of_spread(w, &s, digit, positions), *own = own_of_spread(w, &s, digit, positions),
                *mine = whole ? TUNE_LIST(w->a, own, place) : TUNE_LIST(w->a, row, own);
-    tune_line(w->page, "// Windows take places around the image, which has none there: rows of zeros");
+    tune_line(w->page, "// Windows take places around the image, which has none there: rows of %s", w->fill->name);
     tune_line(w->page, "let mut zeros: DmTensor<%s, Chip, m![%s], m![%s], m![%s]> = DmTensor::new();", w->type,
               tune_idle_clusters(w->t, w->a), slice, TUNE_LIST(w->a, w->each ? NULL : w->images, mine, w->channel));
-    tune_line(w->page, "zeros.view_mut().memset(%s, &mut device.sub);", tune_zero_of(w->q->stored[w->q->stream]));
+    tune_line(w->page, "zeros.view_mut().memset(%s, &mut device.sub);", w->fill->value);
     begin_images(w);
     tune_begin_step(w->page, TUNE_STORE_ZEROS, count > 1 ? "In front of it and behind, each" : "Written once");
     for (size_t i = 0; i < count; i++)
@@ -304,13 +318,13 @@ static void write_zeros(const border_writer *w, const int64_t (*regions)[2], siz
     end_images(w);
 }
 
-static void begin_framed(const border_writer *w, const char *cluster, const char *slice, const char *own, bool zeros)
+static void begin_framed(const border_writer *w, const char *cluster, const char *slice, const char *own, bool fills)
 {
     const char *port = w->q->tensors[w->q->stream].port;
     tune_line(w->page, "let mut framed: DmTensor<%s, Chip, m![%s], m![%s], m![%s]> = DmTensor::new();", w->type, cluster, slice,
               TUNE_LIST(w->a, w->each ? NULL : w->images, own, first_places(w, 1, w->all[1]), w->channel));
-    if (zeros)
-        tune_line(w->page, "framed.view_mut().memset(%s, &mut device.sub);", tune_zero_of(w->q->stored[w->q->stream]));
+    if (fills)
+        tune_line(w->page, "framed.view_mut().memset(%s, &mut device.sub);", w->fill->value);
     tune_line(w->page, "let %s = %s.view().reshape::<Chip, m![%s]>();", port, port,
               TUNE_LIST(w->a, w->images, first_places(w, 0, w->q->windows[0].own.size), first_places(w, 1, w->q->windows[1].own.size),
                         w->channel));
@@ -323,6 +337,38 @@ static void load_rows(const border_writer *w, int64_t from, int64_t count, const
     tune_line(w->page, "%s%s%s%s.to_dm_view(&mut device.tdma, framed.view_mut()%s%s);", w->q->tensors[w->q->stream].port, image_tile(w),
               tile_of(w, 0, from, count, w->q->windows[0].own.size), tile_of(w, 1, places->from, places->count, w->q->windows[1].own.size),
               into, tile_of(w, 1, places->to, places->count, w->all[1]));
+}
+
+/* Elements of a place that a flit has: whole words. */
+static int64_t flit_elements(const border_writer *w)
+{
+    int64_t bits = dtype_row_of(w->q->stored[w->q->stream])->bits, flit = w->t->flit_bytes * 8 / bits;
+    while (w->of_place % flit != 0)
+        flit /= 2;
+    return flit;
+}
+
+/* What rows have at their ends: a few places, which memset fills, and the main context puts there, since memset fills whole tensors. */
+static void write_ends(const border_writer *w, const char *cluster, const char *slice, const char *own)
+{
+    static const char *const names[] = {"own_front", "own_behind"};
+    const tune_border *places = &w->inside[1];
+    const int64_t ends[][2] = {{0, places->to}, {places->to + places->count, w->all[1] - places->to - places->count}},
+                  flit = flit_elements(w);
+    for (size_t i = 0; i < 2; i++) {
+        const char *place = first_places(w, 1, ends[i][1]), *rows = TUNE_LIST(w->a, w->each ? NULL : w->images, own, place);
+        if (ends[i][1] == 0)
+            continue;
+        tune_line(w->page, "let mut %s: DmTensor<%s, Chip, m![%s], m![%s], m![%s]> = DmTensor::new();", names[i], w->type, cluster, slice,
+                  TUNE_LIST(w->a, rows, w->channel));
+        tune_line(w->page, "%s.view_mut().memset(%s, &mut device.sub);", names[i], w->fill->value);
+        tune_line(w->page, "device.main");
+        tune_line(w->page, "    .begin(%s.view())", names[i]);
+        tune_line(w->page, "    .fetch::<m![%s, [%s] / %" PRId64 "], m![[%s] %% %" PRId64 "]>()", rows, w->channel, flit, w->channel, flit);
+        tune_line(w->page, "    .collect()");
+        tune_line(w->page, "    .commit_trim::<m![[%s] %% %" PRId64 "]>()", w->channel, flit);
+        tune_line(w->page, "    .commit_view(framed.view_mut()%s);", tile_of(w, 1, ends[i][0], ends[i][1], w->all[1]));
+    }
 }
 
 /* Rows of the image in DM, where places around theirs are zeros, one or a few for each slice. */
@@ -339,9 +385,14 @@ static void write_rows(const border_writer *w)
                                         : NULL,
                *slice = here ? slices_of_spread(w, &s, here, of_cluster) : padded_slices(w, "1", 1),
                *own = here ? own_of_spread(w, &s, here, of_cluster) : NULL;
-    bool zeros = places->zeros || w->all[1] > places->count;
-    tune_line(w->page, "// Rows of the image%s", zeros ? ", which get zeros at their ends" : "");
-    begin_framed(w, cluster, slice, own, zeros);
+    bool zeros = places->zeros || w->all[1] > places->count,
+         by_pass = w->fill->is_short && s.of_slice * (w->each ? 1 : w->q->size[TUNE_BATCH]) *
+                                                tune_bytes_of(w->q->stored[w->q->stream], w->all[1] * w->of_place) >
+                                            MEMSET_BYTES;
+    tune_line(w->page, "// Rows of the image%s", zeros ? arena_printf(w->a, ", which get %s at their ends", w->fill->name) : "");
+    begin_framed(w, cluster, slice, own, zeros && !by_pass);
+    if (zeros && by_pass)
+        write_ends(w, cluster, slice, own);
     begin_images(w);
     tune_begin_step(w->page, TUNE_LOAD_IMAGE, zeros ? "Between them the image" : "The image");
     load_rows(w, rows->from, rows->count, "");
@@ -399,10 +450,11 @@ static void write_rows_with_zeros(const border_writer *w)
     end_images(w);
 }
 
-void border_write(tune_page *page, const target *t, const tune_question *q, const char *images, const char *channel, int64_t of_place,
-                  border_way way, const char *windows)
+void border_write(tune_page *page, const target *t, const tune_question *q, const border_fill *fill, const char *images,
+                  const char *channel, int64_t of_place, border_way way, const char *windows)
 {
     border_writer w = begin(page, t, q, of_place, way);
+    w.fill = fill;
     w.images = images;
     w.channel = channel;
     const tune_border *rows = &w.inside[0];
@@ -412,7 +464,9 @@ void border_write(tune_page *page, const target *t, const tune_question *q, cons
     tune_line(page, "let mut bordered: HbmTensor<%s, Chip, m![%s]> = HbmTensor::new();", w.type,
               TUNE_LIST(w.a, images, first_places(&w, 0, w.all[0]), first_places(&w, 1, w.all[1]), channel));
     int64_t regions[2][2] = {{0, w.all[0]}};
-    bool whole = w.all[0] * row_bytes <= ZERO_BYTES_MAX / q->size[TUNE_BATCH];
+    const int64_t together = w.each ? 1 : q->size[TUNE_BATCH];
+    bool whole =
+        w.all[0] * row_bytes <= ZERO_BYTES_MAX / q->size[TUNE_BATCH] && (!fill->is_short || row_bytes <= LONG_ROW_BYTES / together);
     size_t count = whole && rows->zeros && w.of_slice == 0;
     whole = whole || w.of_slice > 0;
     if (!whole && rows->to > 0)

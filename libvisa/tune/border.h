@@ -17,7 +17,8 @@ int64_t border_places(const target *t, const tune_question *q, int64_t of_place)
 /* How rows of zeros get to HBM. */
 typedef enum border_way {
     BORDER_TOGETHER, /* with those of the image, in one cluster */
-    BORDER_APART     /* by copies of their own, so that both clusters have rows of the image */
+    BORDER_APART,    /* by copies of their own, so that both clusters have rows of the image; */
+    BORDER_AS_ROWS   /* always so: a row in HBM is one of those that windows take */
 } border_way;
 
 /* Can it be either way, which is then a choice? Else the way does not count. */
@@ -32,8 +33,15 @@ int64_t border_rows(const target *t, const tune_question *q, int64_t of_place, b
 /* Axes of the kernel that the question has not, ", H = 14, H_WIDE = 16, ..". */
 void border_write_axes(tune_page *w, const target *t, const tune_question *q, int64_t of_place, border_way way);
 
+/* What lies around the image: as memset has it, and what that is called. */
+typedef struct border_fill {
+    const char *value, *name;
+    bool is_short; /* little is filled, in more copies and passes: what is long in a slice takes memset longer than these, but may be hidden
+                    */
+} border_fill;
+
 /* The image in HBM with its border, under the name of its port; `windows`: as they take it. `images`: the axis of several, NULL: one. */
-void border_write(tune_page *w, const target *t, const tune_question *q, const char *images, const char *channel, int64_t of_place,
-                  border_way way, const char *windows);
+void border_write(tune_page *w, const target *t, const tune_question *q, const border_fill *fill, const char *images, const char *channel,
+                  int64_t of_place, border_way way, const char *windows);
 
 #endif

@@ -136,10 +136,12 @@ static bool axis_index(reader *r, const char *asked, src_range range, size_t *ou
 bool tune_refuse_window(diag_list *diags, src_range range, const char *what)
 {
     diag *d = diag_add(diags, E_TUNE_LAYOUT, range, "%s", what);
-    diag_help(diags, d,
-              "a convolution is asked as O[n, y, x, f] = sum(r, s, c) I[n, y*2 + r, x*2 + s, c] * W[f, r, s, c], with or without n, with "
-              "one window, too; with a border of zeros, padding of 1, as I[n, h = y*2 + r - 1, w = x*2 + s - 1, c], of h rows of w places; "
-              "--free=I,W,O leaves it to the kernel how these lie, in whatever order the question has their axes");
+    diag_help(
+        diags, d,
+        "a convolution is asked as O[n, y, x, f] = sum(r, s, c) I[n, y*2 + r, x*2 + s, c] * W[f, r, s, c], with or without n, with "
+        "one window, too; with a border of zeros, padding of 1, as I[n, h = y*2 + r - 1, w = x*2 + s - 1, c], of h rows of w places; "
+        "--free=I,W,O leaves it to the kernel how these lie, in whatever order the question has their axes; windows without filters are "
+        "folded as Y[n, y, x, c] = max(r, s) I[n, y*2 + r, x*2 + s, c], by max, min, sum or mean");
     return false;
 }
 
@@ -277,7 +279,7 @@ static bool is_taken(const char *name)
                                         "super",        "trait",   "results", "unsafe",     "async",      "await",
                                         "gate",         "match",   "parts",   "more_parts", "last_parts", "h",
                                         "lower",        "upper",   "mod",     "pub",        "ref",        "self",
-                                        "impl"};
+                                        "impl",         "framed"};
     for (size_t i = 0; i < sizeof words / sizeof *words; i++)
         if (strcmp(words[i], name) == 0)
             return true;

@@ -17,6 +17,7 @@
 #include "libvisa/tune/lay.h"
 #include "libvisa/tune/machine.h"
 #include "libvisa/tune/pointwise.h"
+#include "libvisa/tune/pool.h"
 #include "libvisa/tune/ranges.h"
 #include "libvisa/tune/relaid.h"
 #include "libvisa/tune/scaled.h"
@@ -572,6 +573,17 @@ static bool is_scaled(visa_compilation *c, const visa_tune_options *o, const tun
     return (scaled->scale_count > 0 || has_zeros(scaled)) && !tune_flow_read(&flowing, o, (flow_reading){0}, &refusals, &f);
 }
 
+static bool answer_pool(visa_compilation *c, const target *t, const visa_tune_options *o, const tune_expression *e, tune_kernel *out)
+{
+    pool_question *q = ARENA_NEW(c->arena, pool_question);
+    if (!pool_read(e, o, &c->diags, q))
+        return false;
+    for (int d = 0; d < POOL_DIMS; d++)
+        if (q->dims[d].name)
+            add_axis(out, (tune_kernel_axis){q->dims[d].name, q->dims[d].parts, q->dims[d].size});
+    return found_before(c, o, &out->text) || (pool_answer(t, o, e, q, &c->diags, &out->text) && keep_answer(o, out));
+}
+
 bool tune_answer_one(visa_compilation *c, const visa_tune_options *o, int file, tune_kernel *out)
 {
     tune_expression e;
@@ -596,6 +608,8 @@ bool tune_answer_one(visa_compilation *c, const visa_tune_options *o, int file, 
     lay_order order;
     if (lay_is_asked(c, o, &e, &order, out))
         return found_before(c, o, &out->text) || (lay_answer(&part, o, &e, &order, &c->diags, &out->text) && keep_answer(o, out));
+    if (pool_is_asked(&e))
+        return answer_pool(c, &part, o, &e, out);
     if (is_relaid(c, o, &e, &q))
         return answer_relaid(c, &part, o, &e, &q, out);
     const bool is_contraction = tune_is_contraction(&e), contracts = is_contraction && !is_flow_alone(c, o, &flowing, &e);

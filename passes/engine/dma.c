@@ -605,6 +605,11 @@ static void copy_all(pass_context *p, kernel *k, op *o, copy_list all)
     }
 }
 
+static const mapping *guard_or(const op *view, const mapping *element)
+{
+    return view->guard ? view->guard : element;
+}
+
 static void copy_one(pass_context *p, kernel *k, op *o)
 {
     sequence_space from[COPY_SPACES], to[COPY_SPACES];
@@ -614,7 +619,12 @@ static void copy_one(pass_context *p, kernel *k, op *o)
     sequence seq;
     if (writes_guarded(p, k, o))
         return;
-    sequence_access access = takes_padding(p, o) ? SEQUENCE_COPY_PADDED : SEQUENCE_COPY;
+    sequence_access access = SEQUENCE_COPY;
+    if (takes_padding(p, o)) { /* that of the tile, and not what is outside of it */
+        access = SEQUENCE_COPY_PADDED;
+        from[from_count - 1].mapping = guard_or(op_input(o), from[from_count - 1].mapping);
+        to[to_count - 1].mapping = op_into(o) ? guard_or(op_into(o), to[to_count - 1].mapping) : to[to_count - 1].mapping;
+    }
     if (!sequence_derive_spaces(p->mappings, from, from_count, NULL, to, to_count, access, &seq)) {
         refuse_loops(p, k, o, &seq, true);
         return;
