@@ -713,7 +713,7 @@ def command_line():
             (["tune", "O[y, x, f] = sum(r, s, c) I[y + r, x + s, c] * W[f, c, r, s]", "-D", "y=4,x=4,r=3,s=3,c=32,f=8", "--chips=2"], 1, "no convolution of images"),
             (["tune", "O[y, x, f] = sum(r, s, c) I[y + r, x + s, c] * W[f, r, s, c] + b[y, x]", "-D", "y=4,x=4,r=3,s=3,c=32,f=8"], 1, "an element for each column"),
             (["tune", "O[y, x, f] = sum(r, s, c) I[y + r, x + s, c]: i8 * W[f, r, s, c]", "-D", "y=4,x=4,r=3,s=3,c=32,f=8"], 1, "and bf16 is multiplied"),
-            (["tune", "C[m, n] = sum(k) A[m, k]: f32 * B[n, k]", "-D", "m=8,n=8,k=64"], 1, "and bf16 is multiplied"),
+            (["tune", "C[m, n] = sum(k) A[m, k]: i16 * B[n, k]", "-D", "m=8,n=8,k=64"], 1, "and bf16 is multiplied"),
             (["tune", "O[y, x, f] = sum(r, s, c) I[y*0 + r, x + s, c] * W[f, r, s, c]", "-D", "y=4,x=4,r=3,s=3,c=32,f=8"], 1, "counts by 1 to"),
             (["tune", "O[y, x, c] = sum(r, s) I[y + r, x + s, c] * W[c, r, s]", "-D", "y=4,x=4,r=3,s=3,c=16", "--chips=2"], 1, "[r, s, c] for each channel"),
             (["tune", "O[y, x, c] = sum(r, s) I[y + r, x + s, c] * W[r, s, c]", "-D", "y=4,x=4,r=3,s=3,c=8", "--dtype=i4"], 1, "more than 8"),
