@@ -8,9 +8,10 @@
 enum {
     SLICE_BYTES_MAX = 1 << 16, /* of all images together; else one comes after the other */
     ZERO_BYTES_MAX = 1 << 19,  /* of images that are filled as a whole: a copy less than their rows in front and behind */
-    LONG_ROW_BYTES = 8192,     /* of a slice, which memset fills for longer than a copy of the rows in front takes */
-    PIECE_BYTES = 2048,        /* of zeros that a slice writes, at least */
-    MEMSET_BYTES = 4096 /* of a slice, which memset fills while copies start: 8 a cycle. Of more a pass fills the ends of rows alone */
+    WORD_BYTES = 8,
+    LONG_ROW_BYTES = 8192, /* of a slice, which memset fills for longer than a copy of the rows in front takes */
+    PIECE_BYTES = 2048,    /* of zeros that a slice writes, at least */
+    MEMSET_BYTES = 4096    /* of a slice, which memset fills while copies start: 8 a cycle. Of more a pass fills the ends of rows alone */
 };
 
 typedef struct border_writer {
@@ -182,10 +183,10 @@ static void write_zeros(const border_writer *w, const int64_t (*regions)[2], siz
     end_images(w);
 }
 
-/* Elements of a place that a flit has: whole words. */
+/* Elements of a place that a flit has: whole words. Of groups of channels one, which no group ends inside of. */
 static int64_t flit_elements(const border_writer *w)
 {
-    int64_t bits = dtype_row_of(w->q->stored[w->q->stream])->bits, flit = w->t->flit_bytes * 8 / bits;
+    int64_t bits = dtype_row_of(w->q->stored[w->q->stream])->bits, flit = (w->q->groups > 1 ? WORD_BYTES : w->t->flit_bytes) * 8 / bits;
     while (w->of_place % flit != 0)
         flit /= 2;
     return flit;
@@ -229,9 +230,9 @@ static void write_rows(const border_writer *w)
                *own = here ? own_of_spread(w, &s, here, of_cluster) : NULL;
     const char *port = w->q->tensors[w->q->stream].port;
     bool zeros = places->zeros || w->all[1] > places->count,
-         by_pass =
-             s.of_slice * (w->each ? 1 : w->q->size[TUNE_BATCH]) * tune_bytes_of(w->q->stored[w->q->stream], w->all[1] * w->of_place) >
-             MEMSET_BYTES;
+         by_pass = w->fill->is_short && s.of_slice * (w->each ? 1 : w->q->size[TUNE_BATCH]) *
+                                                tune_bytes_of(w->q->stored[w->q->stream], w->all[1] * w->of_place) >
+                                            MEMSET_BYTES;
     tune_line(w->page, "// Rows of the image%s", zeros ? arena_printf(w->a, ", which get %s at their ends", w->fill->name) : "");
     tune_line(w->page, "let mut framed: DmTensor<%s, Chip, m![%s], m![%s], m![%s]> = DmTensor::new();", w->type, cluster, slice,
               TUNE_LIST(w->a, w->each ? NULL : w->images, own, all, w->channel));
