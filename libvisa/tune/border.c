@@ -8,9 +8,10 @@
 enum {
     SLICE_BYTES_MAX = 1 << 16, /* of all images together; else one comes after the other */
     ZERO_BYTES_MAX = 1 << 19,  /* of images that are filled as a whole: a copy less than their rows in front and behind */
-    LONG_ROW_BYTES = 8192,     /* of a slice, which memset fills for longer than a copy of the rows in front takes */
-    PIECE_BYTES = 2048,        /* of zeros that a slice writes, at least */
-    MEMSET_BYTES = 4096 /* of a slice, which memset fills while copies start: 8 a cycle. Of more a pass fills the ends of rows alone */
+    WORD_BYTES = 8,
+    LONG_ROW_BYTES = 8192, /* of a slice, which memset fills for longer than a copy of the rows in front takes */
+    PIECE_BYTES = 2048,    /* of zeros that a slice writes, at least */
+    MEMSET_BYTES = 4096    /* of a slice, which memset fills while copies start: 8 a cycle. Of more a pass fills the ends of rows alone */
 };
 
 typedef struct border_writer {
@@ -339,10 +340,10 @@ static void load_rows(const border_writer *w, int64_t from, int64_t count, const
               into, tile_of(w, 1, places->to, places->count, w->all[1]));
 }
 
-/* Elements of a place that a flit has: whole words. */
+/* Elements of a place that a flit has: whole words. Of groups of channels one, which no group ends inside of. */
 static int64_t flit_elements(const border_writer *w)
 {
-    int64_t bits = dtype_row_of(w->q->stored[w->q->stream])->bits, flit = w->t->flit_bytes * 8 / bits;
+    int64_t bits = dtype_row_of(w->q->stored[w->q->stream])->bits, flit = (w->q->groups > 1 ? WORD_BYTES : w->t->flit_bytes) * 8 / bits;
     while (w->of_place % flit != 0)
         flit /= 2;
     return flit;

@@ -113,7 +113,8 @@ LAYERS = [Layer(0, 6, 6, 8, 3, 3, 32), Layer(2, 4, 5, 8, 3, 3, 16, stride=2, ima
           Layer(2, 5, 6, 16, 3, 3, 32, groups=4, before=(0, 0)), Layer(0, 6, 6, 8, 3, 3, 8, groups=8, stride=2, image=(12, 12), dtype="bf16"),
           Layer(0, 6, 6, 4, 3, 3, 4, groups=16, dtype="bf16"), Layer(0, 4, 6, 4, 3, 3, 4, groups=8), Layer(0, 4, 4, 12, 3, 3, 20, groups=3, before=(0, 0)),
           Layer(0, 4, 3, 1, 3, 3, 1, groups=3, before=(0, 0), dtype="bf16"), Layer(0, 6, 6, 16, 3, 3, 16, groups=1),
-          Layer(0, 9, 1, 8, 3, 1, 8, groups=4, before=(1, 0), along="y", dtype="bf16"),
+           Layer(2, 2, 9, 8, 3, 3, 24, groups=8, before=(0, 0), image=(3, 11)),
+           Layer(0, 9, 1, 8, 3, 1, 8, groups=4, before=(1, 0), along="y", dtype="bf16"),
           # several rows in a slice, of which the first and the last ones have zeros, too; a row of one element; a prime number of rows, and one of which half is odd
           Layer(0, 337, 1, 8, 2, 1, 3, before=(2, 0), image=(333, 1), along="y"), Layer(0, 481, 1, 8, 2, 1, 1, stride=3, before=(4, 0), image=(1437, 1), along="y", dtype="bf16"),
           Layer(2, 296, 1, 0, 3, 3, 16, stride=2, dilation=2, before=(2, 1), image=(595, 3), depthwise=True, dtype="bf16"),
