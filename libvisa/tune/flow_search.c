@@ -917,7 +917,7 @@ static bool find_kernel(const target *t, const tune_flow *readings, size_t count
             break;
         const bool stays = flow_results_stay(&plans[i].plan);
         /* its estimate is short, if anything but that rows of HBM are switched */
-        if (stays && found.cycles > 0 && plans[i].plan.cycles >= found.cycles + found.cycles / SWITCHED_PART)
+        if (stays && found.cycles > 0 && plans[i].plan.cycles >= found.cycles + (left > 0 ? found.cycles / SWITCHED_PART : 0))
             continue;
         if (found.cycles > 0 && left == 0 && !stays && !(plans[i].is_first && cycles == 0)) {
             skipped++;
