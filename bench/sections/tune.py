@@ -40,6 +40,6 @@ def run(bench, section):
         longest = seconds if sizes == (4096, 4096, 4096) and (longest is None or seconds > longest) else longest
         what = f"{' × '.join(map(str, sizes))} {dtype}" + (f", result in {out}" if out else "") + (", `B[k, n]`" if question in (TURNED, VECTOR_TURNED) else "")
         rows.append([what, int(first_number(r"// (\d+) cycles", text)), f"{first_number(r'cycles, ([0-9.]+) times', text):.2f}",
-                     int(first_number(r"visac tune: (\d+) kernels", text)), seconds, by_hand])
+                     int(first_number(r"visac tune: (\d+) kernel", text)), seconds, by_hand])
     section["tables"].append(table("answers", ["question", "cycles", "over the bound", "kernels compiled", "processor time, s", "by hand, cycles"], rows))
     section["targets"] = [at_most("longest processor time to an answer for 4096 x 4096 x 4096", 10, longest, "s")]
