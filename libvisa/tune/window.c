@@ -109,11 +109,11 @@ static bool try_plans(progress *x, size_t from, size_t to, bool anyway)
 bool tune_window_search(const target *t, const tune_question *q, const visa_tune_options *o, arena *a, tune_answer *out, window_plan *plan)
 {
     arena *scratch = arena_new_inside(a);
-    window_plan *plans = ARENA_ARRAY(a, window_plan, MOST_PLANS + MOST_OTHERS);
+    window_plan *plans = ARENA_ARRAY(a, window_plan, MOST_PLANS + MOST_OTHERS + 1);
     progress x = {.options = o,
                   .of = {t, q, plans, arena_new_inside(scratch)},
                   .scratch = scratch,
-                  .outcomes = ARENA_ARRAY(scratch, tune_outcome, MOST_PLANS + MOST_OTHERS),
+                  .outcomes = ARENA_ARRAY(scratch, tune_outcome, MOST_PLANS + MOST_OTHERS + 1),
                   .fastest = SIZE_MAX,
                   .first_refused = SIZE_MAX,
                   .left = o->work};
@@ -122,6 +122,13 @@ bool tune_window_search(const target *t, const tune_question *q, const visa_tune
         size_t others = add_other_ways(t, q, x.outcomes, plans, count);
         try_plans(&x, count, count + others, true);
         count += others;
+        if (x.fastest != SIZE_MAX && tune_has_border(q)) { /* and the best one with little of its border filled */
+            plans[count] = plans[x.fastest];
+            plans[count].short_border = true;
+            plans[count].border = border_has_choice(t, q, window_place_elements(t, q)) ? BORDER_APART : plans[count].border;
+            try_plans(&x, count, count + 1, true);
+            count++;
+        }
     }
     size_t shown = x.fastest != SIZE_MAX ? x.fastest : x.first_refused;
     tune_trial found = {0};

@@ -32,6 +32,7 @@ typedef struct window_plan {
     bool sums_wait;     /* in DM, for the operands of what is done to them: these are copied last, while others are multiplied */
     bool brings;        /* a copy from DM to DM brings whole rows of results together before they are written */
     border_way border;  /* how zeros around the image get to HBM */
+    bool short_border;  /* little is filled around it (border.h) */
     int64_t cycles;     /* as estimated */
 } window_plan;
 

@@ -308,7 +308,7 @@ static void write_head_of_kernel(window_writer *w)
 /* After the copy of the weights, which has nothing to wait for: zeros are filled in meanwhile. */
 static void write_border(window_writer *w)
 {
-    const border_fill zeros = {.value = tune_zero_of(w->q->stored[w->q->stream]), .name = "zeros"};
+    const border_fill zeros = {tune_zero_of(w->q->stored[w->q->stream]), "zeros", w->p->short_border};
     if (tune_has_border(w->q))
         border_write(&w->page, w->t, w->q, &zeros, w->images, w->place_channels, window_place_elements(w->t, w->q), w->p->border, w->taken);
 }
