@@ -663,7 +663,8 @@ static bool find_epilogue(reader *r)
     if (q->extra_count > 0 && q->group == 0 && q->whole.count < TUNE_PASSES_MAX) {
         q->waiting = q->whole;
         q->waiting.passes = ARENA_ARRAY(r->diags->arena, tune_pass, ++q->waiting.count);
-        memcpy(&q->waiting.passes[1], q->whole.passes, q->whole.count * sizeof *q->whole.passes);
+        for (size_t i = 0; i < q->whole.count; i++)
+            q->waiting.passes[i + 1] = q->whole.passes[i];
     }
     return true;
 }
