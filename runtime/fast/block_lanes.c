@@ -27,16 +27,6 @@ INLINE lanes_vector lanes_data_kept(const block_word *words, const block_word *k
     return widened(_mm_and_si128(lanes, _mm_loadu_si128((const __m128i *)(const void *)keep)));
 }
 
-INLINE lanes_vector lanes_weights(const block_word *words)
-{
-    return lanes_data(words);
-}
-
-INLINE lanes_vector lanes_bias(void)
-{
-    return (lanes_vector){0};
-}
-
 INLINE lanes_vector lanes_products(lanes_vector sum, lanes_vector data, lanes_vector weights)
 {
     return sum + (lanes_vector)_mm256_madd_epi16((__m256i)data, (__m256i)weights);

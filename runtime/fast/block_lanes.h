@@ -4,13 +4,20 @@
  * weights, and what the lanes of a sum hold is added when its steps are done. Packets and weights are taken from where they lie; nothing is
  * interleaved, repeated or copied. Some Rows against some packets are as many sums as there are registers, and each load is for several.
  *
- * The file sets LANES_PART (lanes of a packet that a vector takes), LANES_VECTOR (words), LANES_WIDE (packets at once), LANES_WIDE_FEW
- * (the same, against fewer than eight Rows), LANES_ROWS (of eight Rows how many at once), LANES_TOGETHER (Rows whose sums are added
- * together when they end), LANES_AHEAD (steps: packets are fetched so far ahead) and LANES_BIASED (its packets are 128 too large, as
- * unsigned ones), and defines how lanes are loaded and multiplied: lanes_data(words), lanes_data_kept(words, keep)   of a packet; of those
- * that do not count none is anything but zero, or the bias alone, lanes_weights(words), lanes_bias()                of weights; a packet of
- * nothing but the bias, lanes_products(sum, data, weights)                the sums and the products, lanes_total(sum, rows, apart) what the
- * lanes of up to LANES_TOGETHER Rows hold, `apart` vectors from one to the next. */
+ * The file sets
+ * - LANES_PART: lanes of a packet that a vector takes,
+ * - LANES_VECTOR: words of a vector,
+ * - LANES_WIDE, LANES_WIDE_FEW: packets at once against eight Rows, and against fewer,
+ * - LANES_ROWS: of eight Rows how many at once,
+ * - LANES_TOGETHER: Rows whose sums are added together when they end,
+ * - LANES_AHEAD: steps that packets are fetched ahead,
+ * - LANES_BIASED: its packets are 128 too large, as unsigned ones,
+ *
+ * and defines
+ * - lanes_data(words), lanes_data_kept(words, keep): lanes of a packet; those that do not count are zero, or the bias alone,
+ * - lanes_weights(words), lanes_bias(), if it is LANES_BIASED: of weights; a packet of nothing but the bias,
+ * - lanes_products(sum, data, weights): the sums and the products,
+ * - lanes_total(sum, rows, apart): what the lanes of up to LANES_TOGETHER Rows hold, `apart` vectors from one to the next. */
 #include <string.h>
 
 #include "runtime/fast/block.h"
@@ -30,6 +37,18 @@ INLINE lanes_vector lanes_weights(const block_word *words);
 INLINE lanes_vector lanes_bias(void);
 INLINE lanes_vector lanes_products(lanes_vector sum, lanes_vector data, lanes_vector weights);
 INLINE lanes_cells lanes_total(const lanes_vector *sum, int rows, int apart);
+
+#if !LANES_BIASED
+INLINE lanes_vector lanes_weights(const block_word *words)
+{
+    return lanes_data(words);
+}
+
+INLINE lanes_vector lanes_bias(void)
+{
+    return (lanes_vector){0};
+}
+#endif
 
 /* Where a vector's lanes of some packets and of some Rows' weights are. */
 typedef struct lanes_place {

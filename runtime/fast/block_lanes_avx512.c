@@ -15,16 +15,6 @@ INLINE lanes_vector lanes_data_kept(const block_word *words, const block_word *k
     return (lanes_vector)_mm512_cvtepi8_epi16(_mm256_and_si256(lanes, _mm256_loadu_si256((const __m256i *)(const void *)keep)));
 }
 
-INLINE lanes_vector lanes_weights(const block_word *words)
-{
-    return lanes_data(words);
-}
-
-INLINE lanes_vector lanes_bias(void)
-{
-    return (lanes_vector){0};
-}
-
 INLINE lanes_vector lanes_products(lanes_vector sum, lanes_vector data, lanes_vector weights)
 {
     return sum + (lanes_vector)_mm512_madd_epi16((__m512i)data, (__m512i)weights);

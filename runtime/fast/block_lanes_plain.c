@@ -45,16 +45,6 @@ INLINE lanes_vector lanes_data_kept(const block_word *words, const block_word *k
     return widened(lanes_load(words) & lanes_load(keep));
 }
 
-INLINE lanes_vector lanes_weights(const block_word *words)
-{
-    return lanes_data(words);
-}
-
-INLINE lanes_vector lanes_bias(void)
-{
-    return (lanes_vector){0};
-}
-
 INLINE lanes_vector lanes_products(lanes_vector sum, lanes_vector data, lanes_vector weights)
 {
 #if defined(__SSE2__)
