@@ -91,36 +91,26 @@ void lay_write_function(const target *t, const lay_order *x, const lay_plan *p, 
 
 bool lay_search(const target *t, const visa_tune_options *o, const lay_order *x, arena *a, tune_answer *out, lay_plan *plan)
 {
-    *out = (tune_answer){.timing = tune_timing_of(o)};
+    *out = (tune_answer){.timing = tune_timing_of(o), .work_left = o->work};
     arena *scratch = arena_new_inside(a);
     lay_plan *plans = ARENA_ARRAY(scratch, lay_plan, PLANS);
     const size_t count = lay_plans(t, x, plans, PLANS);
-    uint64_t left = o->work;
     for (size_t i = 0; i < count; i++) {
-        if (left == 0 && i >= PLANS_ANYWAY && out->cycles > 0) {
+        if (out->work_left == 0 && i >= PLANS_ANYWAY && out->cycles > 0) {
             out->left++;
             continue;
         }
         arena_mark mark = arena_mark_here(scratch);
         tune_trial one = {.timing = out->timing};
         write_kernel(t, x, &plans[i], "x", "", NULL, scratch, &one.text);
-        if (!tune_try_text(scratch, &one))
+        bool is_best;
+        if (!tune_try_another(scratch, a, &one, out, &is_best))
             break;
-        out->tried++;
-        out->refused += one.refusal != NULL;
-        left -= (uint64_t)smaller((int64_t)left, (int64_t)one.steps);
-        if (one.refusal && !out->first_refusal)
-            out->first_refusal = arena_strdup(a, one.refusal);
-        if (!one.refusal && (out->cycles == 0 || one.cycles < out->cycles)) {
-            out->cycles = one.cycles;
-            out->dma_cycles = one.dma_cycles;
-            memcpy(out->found.steps, one.text.steps, sizeof one.text.steps);
+        if (is_best)
             *plan = plans[i];
-        }
         arena_rewind(scratch, mark);
     }
     arena_free(scratch);
-    out->work_left = left;
     return out->cycles > 0;
 }
 

@@ -15,7 +15,6 @@ typedef struct pool_search {
     arena *a, *scratch;
     tune_answer *found; /* of the best plan */
     pool_plan *best;
-    uint64_t left; /* of the work */
 } pool_search;
 
 /* False: no memory. */
@@ -24,20 +23,10 @@ static bool try_plan(pool_search *s, const pool_plan *p)
     arena_mark mark = arena_mark_here(s->scratch);
     tune_trial one = {.timing = s->found->timing};
     pool_write(s->t, s->q, p, "", NULL, s->scratch, &one.text);
-    const bool is_tried = tune_try_text(s->scratch, &one);
-    if (is_tried) {
-        s->found->tried++;
-        s->found->refused += one.refusal != NULL;
-        s->left -= (uint64_t)smaller((int64_t)s->left, (int64_t)one.steps);
-        if (one.refusal && !s->found->first_refusal)
-            s->found->first_refusal = arena_strdup(s->a, one.refusal);
-        if (!one.refusal && (s->found->cycles == 0 || one.cycles < s->found->cycles)) {
-            s->found->cycles = one.cycles;
-            s->found->dma_cycles = one.dma_cycles;
-            memcpy(s->found->found.steps, one.text.steps, sizeof one.text.steps);
-            *s->best = *p;
-        }
-    }
+    bool is_best;
+    const bool is_tried = tune_try_another(s->scratch, s->a, &one, s->found, &is_best);
+    if (is_best)
+        *s->best = *p;
     arena_rewind(s->scratch, mark);
     return is_tried;
 }
@@ -46,20 +35,20 @@ static bool try_plan(pool_search *s, const pool_plan *p)
 static bool search(const target *t, const visa_tune_options *o, const pool_question *q, arena *a, tune_answer *out, pool_plan *plan)
 {
     enum { FAR_PERCENT = 300 }; /* of an estimate: what is left will not be faster */
-    *out = (tune_answer){.timing = tune_timing_of(o)};
-    pool_search s = {.t = t, .q = q, .a = a, .scratch = arena_new_inside(a), .found = out, .best = plan, .left = o->work};
+    *out = (tune_answer){.timing = tune_timing_of(o), .work_left = o->work};
+    pool_search s = {.t = t, .q = q, .a = a, .scratch = arena_new_inside(a), .found = out, .best = plan};
     pool_plan *plans = ARENA_ARRAY(s.scratch, pool_plan, PLANS);
     const size_t count = pool_plans(t, q, plans, PLANS);
     for (size_t i = 0; i < count; i++) {
         const bool is_far = out->cycles > 0 && plans[i].cycles > plans[0].cycles * FAR_PERCENT / 100;
-        if (out->cycles > 0 && (is_far || (s.left == 0 && i >= PLANS_ANYWAY))) {
+        if (out->cycles > 0 && (is_far || (out->work_left == 0 && i >= PLANS_ANYWAY))) {
             out->left++;
             continue;
         }
         if (!try_plan(&s, &plans[i]))
             break;
         if (o->progress)
-            o->progress(o->user, (int64_t)(o->work - s.left), (int64_t)o->work);
+            o->progress(o->user, (int64_t)(o->work - out->work_left), (int64_t)o->work);
     }
     if (out->cycles > 0 && pool_is_rewritten(q) && !plan->frames) { /* the best one with its border made otherwise */
         pool_plan other = *plan;

@@ -72,20 +72,22 @@ bool tune_try(const target *t, const tune_question *q, const tune_plan *p, arena
     return tune_try_text(a, out);
 }
 
-/* Counts it in `found`. True: it is faster, and what `found` has is of it now. */
-static bool try_other(arena *scratch, arena *a, tune_trial *out, tune_answer *found)
+bool tune_try_another(arena *scratch, arena *a, tune_trial *one, tune_answer *found, bool *is_best)
 {
-    bool good = tune_try_text(scratch, out);
-    found->tried += good;
-    found->refused += good && out->refusal;
-    found->work_left -= (uint64_t)smaller((int64_t)found->work_left, (int64_t)out->steps);
-    if (good && out->refusal && !found->first_refusal)
-        found->first_refusal = arena_strdup(a, out->refusal);
-    if (!good || out->refusal || (found->cycles > 0 && out->cycles >= found->cycles))
+    *is_best = false;
+    if (!tune_try_text(scratch, one))
         return false;
-    found->cycles = out->cycles;
-    found->dma_cycles = out->dma_cycles;
-    memcpy(found->found.steps, out->text.steps, sizeof out->text.steps);
+    found->tried++;
+    found->refused += one->refusal != NULL;
+    found->work_left -= (uint64_t)smaller((int64_t)found->work_left, (int64_t)one->steps);
+    if (one->refusal && !found->first_refusal)
+        found->first_refusal = arena_strdup(a, one->refusal);
+    *is_best = !one->refusal && (found->cycles == 0 || one->cycles < found->cycles);
+    if (*is_best) {
+        found->cycles = one->cycles;
+        found->dma_cycles = one->dma_cycles;
+        memcpy(found->found.steps, one->text.steps, sizeof one->text.steps);
+    }
     return true;
 }
 
@@ -106,7 +108,8 @@ const void *tune_search_family(const tune_family *x, const target *t, const tune
         arena_mark mark = arena_mark_here(scratch);
         tune_trial one = {.timing = q->timing};
         x->write_text(t, q, plan, "", NULL, scratch, &one.text);
-        if (try_other(scratch, a, &one, found))
+        bool is_best;
+        if (tune_try_another(scratch, a, &one, found, &is_best) && is_best)
             best = plan;
         arena_rewind(scratch, mark);
     }

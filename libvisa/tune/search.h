@@ -32,6 +32,10 @@ typedef struct tune_trial {
 /* Compiles and prices out->text; lives in the arena. False: no memory. */
 bool tune_try_text(arena *a, tune_trial *out);
 
+/* The same in an arena of its own, and counts it in `found`, of whose work it takes. `is_best`: it takes the fewest cycles so far, which
+ * `found` has now, and those of its steps. False: no memory. */
+bool tune_try_another(arena *scratch, arena *a, tune_trial *one, tune_answer *found, bool *is_best);
+
 /* Writes, compiles and prices it; lives in the arena. False: no memory. */
 bool tune_try(const target *t, const tune_question *q, const tune_plan *p, arena *a, tune_trial *out);
 
