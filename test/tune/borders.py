@@ -10,7 +10,7 @@ import tempfile
 
 sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 import visa_tools
-from asking import check, tune, verdict
+from asking import check, computed, tune, verdict
 
 # One place of a window, in every spelling: {y} the kept axis, {r} the summed one, {a} stride, {b} dilation, {d} " - 1", or nothing.
 PLACES = ["{y}*{a} + {r}*{b}{d}", "{a}*{y} + {b}*{r}{d}", "{r}*{b} + {y}*{a}{d}", "{y}*{a}{d} + {r}*{b}", "{y} * {a}{d} + {b} * {r}"]
@@ -83,15 +83,9 @@ def ask(layer, spelling=0, named=True, work=None):
     image = [rng.randint(-4, 4) for _ in range((layer.n or 1) * layer.image[0] * layer.image[1] * c * z.get("g", 1))]
     kernel = [rng.randint(-4, 4) for _ in range(z["r"] * z["s"] * c * (1 if layer.depthwise else z["f"]) * z.get("g", 1))]
     pack = {"i8": lambda v: struct.pack("b", v), "bf16": lambda v: struct.pack("<f", v)[2:], "f32": lambda v: struct.pack("<f", v)}[layer.dtype]
-    for name, values in (("p", image), ("k", kernel)):
-        with open(path(name + ".raw"), "wb") as file:
-            file.write(b"".join(pack(v) for v in values))
-    ran = visa_tools.run(["visa-run", path("o.bin"), "--input=p=" + path("p.raw"), "--input=k=" + path("k.raw"), "--output=" + path("found.raw")])
-    check(ran.status == 0, f"{what}: " + ran.text())
-    if ran.status != 0:
+    found = computed(work, {"p": b"".join(map(pack, image)), "k": b"".join(map(pack, kernel))}, what)
+    if found is None:
         return 0
-    with open(path("found.raw"), "rb") as file:
-        found = file.read()
     found = struct.unpack(f"<{len(found) // 4}{'i' if layer.dtype == 'i8' else 'f'}", found)
     expected = layer.expected(image, kernel)
     check(found == expected, f"{what}: {sum(a != b for a, b in zip(found, expected))} of {len(expected)} other numbers than loops give, {len(found)} found")

@@ -11,7 +11,7 @@ import tempfile
 
 sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 import visa_tools
-from asking import check, tune, verdict
+from asking import check, computed, tune, verdict
 
 MARK = "the first ones once more"  # in front of the weights of a detour
 
@@ -51,17 +51,10 @@ def judge(scores, question, text, work):
     rng = random.Random(7)
     pack = {"i8": lambda v: struct.pack("b", v), "bf16": lambda v: struct.pack("<f", v)[2:]}[scores.dtype]
     stream, weights = ([rng.randint(-3, 3) for _ in range(scores.h * count * scores.e)] for count in (scores.q, scores.k))
-    inputs = []
-    for name, values in zip(re.findall(r"(\w+): &HbmTensor<", text), (stream, weights)):
-        with open(os.path.join(work, name + ".raw"), "wb") as file:
-            file.write(b"".join(map(pack, values)))
-        inputs.append(f"--input={name}=" + os.path.join(work, name + ".raw"))
-    ran = visa_tools.run(["visa-run", os.path.join(work, "o.bin"), *inputs, "--output=" + os.path.join(work, "found.raw")])
-    check(ran.status == 0, f"{question}: " + ran.text())
-    if ran.status != 0:
+    names = re.findall(r"(\w+): &HbmTensor<", text)
+    found = computed(work, {name: b"".join(map(pack, values)) for name, values in zip(names, (stream, weights))}, question)
+    if found is None:
         return
-    with open(os.path.join(work, "found.raw"), "rb") as file:
-        found = file.read()
     found, expected = struct.unpack(f"<{len(found) // 4}{'i' if scores.dtype == 'i8' else 'f'}", found), scores.expected(stream, weights)
     same = len(found) == len(expected) and all(a == b or (scores.softmax and abs(a - b) < 1e-4) for a, b in zip(found, expected))
     check(same, f"{question}: other numbers than loops give")

@@ -11,7 +11,7 @@ import tempfile
 
 sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 import visa_tools
-from asking import check, tune, verdict
+from asking import check, computed, tune, verdict
 from borders import PLACES, distance
 
 FOLDS = {"max": max, "min": min, "sum": sum, "mean": sum}
@@ -95,15 +95,9 @@ def ask(pool, spelling=0, nested=False, work=None):
     draw = lambda count, low, high: [rng.randint(low, high) for _ in range(count)]
     image = draw(elements, -8, -1) if pool.fold == "max" and not pool.front else draw(elements, 1, 7) if pool.fold == "min" and not pool.front else draw(elements, -4, 4)
     extras = {name: draw(count, -3, 3) for name, count in (("B", pool.c), ("S", pool.c), ("R", results)) if f"{name}[" in pool.behind}
-    for name, values in (("p", image), *((k.lower(), v) for k, v in extras.items())):
-        with open(path(name + ".raw"), "wb") as file:
-            file.write(pack(pool.dtype, values))
-    ran = visa_tools.run(["visa-run", path("o.bin"), *[f"--input={k}=" + path(f"{k}.raw") for k in ("p", *(k.lower() for k in extras))], "--output=" + path("found.raw")])
-    check(ran.status == 0, f"{what}: " + ran.text())
-    if ran.status != 0:
+    found = computed(work, {name.lower(): pack(pool.dtype, values) for name, values in (("p", image), *extras.items())}, what)
+    if found is None:
         return 0
-    with open(path("found.raw"), "rb") as file:
-        found = file.read()
     if pool.out == "bf16":
         found = struct.unpack(f"<{len(found) // 2}f", b"".join(b"\0\0" + found[i:i + 2] for i in range(0, len(found), 2)))
     else:
