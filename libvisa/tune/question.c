@@ -552,13 +552,18 @@ static bool settle_extra(reader *r, tune_extra *e)
     return true;
 }
 
+static bool refuse_group_order(reader *r, const tune_extra *e)
+{
+    return refuse_extra(r, e, E_TUNE_LAYOUT, "has its axes in another order than the result and the sum have them",
+                        "write the groups of the sum innermost, or in front of what is kept, in the order of the operands");
+}
+
 /* An axis of the groups' scales that numbers groups stands inside of all kept ones, or outside of them. */
 static bool check_group_axis(reader *r, tune_extra *e, size_t axis, bool is_inside, size_t *before)
 {
     e->groups_first = e->groups_first || !is_inside;
     if (*before > axis || e->groups_first == is_inside)
-        return refuse_extra(r, e, E_TUNE_LAYOUT, "has its axes in another order than the result and the sum have them",
-                            "write the groups of the sum innermost, or in front of what is kept, in the order of the operands");
+        return refuse_group_order(r, e);
     *before = axis + 1;
     return true;
 }
@@ -587,8 +592,7 @@ static bool check_extras(reader *r)
             }
             kept += a->role != TUNE_BATCH;
             if (is_scale && group_before > 0 && (a->role == TUNE_BATCH || !e->groups_first))
-                return refuse_extra(r, e, E_TUNE_LAYOUT, "has its axes in another order than the result and the sum have them",
-                                    "write the groups of the sum innermost, or in front of what is kept, in the order of the operands");
+                return refuse_group_order(r, e);
             if (a->role == TUNE_SUM)
                 return refuse_extra(r, e, E_TUNE_AXIS, "has an axis that is summed, and meets the sum",
                                     "multiply it in front of the kernel");
@@ -699,8 +703,7 @@ static bool find_stored_types(reader *r)
                            dtype_row_of(q->type)->name);
         diag_help(r->diags, d,
                   "leave the type away, --dtype gives it to both operands; where bf16 is multiplied an operand may be f32, and that of a "
-                  "contraction "
-                  "i4, i8, f8e4m3 or f8e5m2");
+                  "contraction i4, i8, f8e4m3 or f8e5m2");
         return false;
     }
     return true;
