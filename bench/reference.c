@@ -3,8 +3,9 @@
  * The one idea: on a machine that others use too, only pairs count. Each round times one call of ours and one of the other's, in
  * turns, and the median of the rounds' ratios is shown; all calls take plain row-major operands, so packing is inside. With one
  * thread the process's CPU time is taken, which others cannot lengthen by waiting; with several, the wall's, of each side's quickest call
- * in all rounds, since others' work stops one of the threads and so all of them in most; and each side begins rested: the other's threads,
- * which spin for more work (20 ms, OpenBLAS 2^28 clocks), would hold a CPU of ours. */
+ * in all rounds, since others' work stops one of the threads and so all of them in most; and each side begins rested: the other's threads
+ * spin for more work and would hold a CPU of ours (20 ms, OpenBLAS 2^28 clocks; here they are told to spin for 1, which is longer than
+ * anything that they wait for inside a call). */
 #define _GNU_SOURCE /* sched_setaffinity */
 #include <dirent.h>
 #include <getopt.h>
@@ -122,7 +123,7 @@ static reference_kernel *build(const reference_api *api, const kind *t, shape s,
                                   .accumulator = t->operand == DTYPE_I8 ? DTYPE_I32 : DTYPE_F32,
                                   .digit_count = lanes > 1 ? 4 : 3,
                                   .digits = digits};
-    einsum e = {sizes, 3, tensors, 3, &statement, 1, "MK,KN->MN", NULL, 0};
+    einsum e = {sizes, 3, tensors, 3, &statement, 1, "MK,KN->MN", NULL, 0, NULL};
     return reference_compile(api, &e, "bench", REFERENCE_VALUES | forms, diags);
 }
 
@@ -306,7 +307,7 @@ static void part_threads(void)
 static void rest(const setting *how, timed *f, void *argument)
 {
     enum { CALLS = 2 };
-    static const struct timespec spinning = {.tv_nsec = 160000000};
+    static const struct timespec spinning = {.tv_nsec = 5000000};
     if (how->threads == 1)
         return;
     nanosleep(&spinning, NULL);
@@ -544,8 +545,22 @@ static bool bench_all(const reference_api *api, setting *how, diag_list *diags)
 static const char usage[] =
     "usage: bench_reference [--threads=N] [--seconds=S] [--kind=f32|bf16|i8] [--largest=M] [--matrix | --shape=M,N,K] [--order] [--builds] "
     "[--json]\n"
-    "OMP_NUM_THREADS says how many threads oneDNN takes, OPENBLAS_NUM_THREADS how many OpenBLAS. A lesser CPU: VISA_MCPU for ours and\n"
-    "clang's, DNNL_MAX_CPU_ISA and OPENBLAS_CORETYPE for the others.\n";
+    "A lesser CPU: VISA_MCPU for ours and clang's, DNNL_MAX_CPU_ISA and OPENBLAS_CORETYPE for the others.\n";
+
+/* The libraries read how many threads they take, and how long these spin for more work, before main begins: the program begins again. */
+static void tell_libraries(const setting *how, char **argv)
+{
+    static const char spins[] = "GOMP_SPINCOUNT";
+    if (getenv(spins))
+        return;
+    char threads[16];
+    snprintf(threads, sizeof threads, "%u", how->threads);
+    bool told = setenv("OMP_NUM_THREADS", threads, 1) == 0 && setenv("OPENBLAS_NUM_THREADS", threads, 1) == 0 &&
+                setenv("OPENBLAS_THREAD_TIMEOUT", "22", 1) == 0 /* 2^22 clocks */ && setenv(spins, "20000", 1) == 0;
+    if (told)
+        execv("/proc/self/exe", argv);
+    fputs("bench_reference: the libraries could not be told how many threads they take\n", stderr);
+}
 
 static bool read_shape(const char *text, shape *s)
 {
@@ -590,6 +605,7 @@ int main(int argc, char **argv)
         case JSON: how.json = true; break;
         default: fputs(usage, stderr); return 2;
         }
+    tell_libraries(&how, argv);
     arena *memory = arena_new();
     diag_list diags;
     diag_list_init(&diags, memory);

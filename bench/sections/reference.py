@@ -27,7 +27,7 @@ def measure(bench, threads, *options, program="bench_reference", level="native")
     """bench_reference's rows: each is ours and a peer's, in turns."""
     command = [bench.program(program), "--json", f"--threads={threads}", *options]
     told = {"VISA_MCPU": level, **LEVELS[level]} if level in LEVELS else {}
-    text = bench.run(command, env={**os.environ, **told, "OMP_NUM_THREADS": str(threads), "OPENBLAS_NUM_THREADS": str(threads)})
+    text = bench.run(command, env={**os.environ, **told})
     return json.loads(text)["rows"]
 
 
