@@ -558,15 +558,18 @@ static bool answer_scaled(visa_compilation *c, const target *t, const visa_tune_
 }
 
 /* Is it a contraction with scales or zero points, or a sum of sums that is a contraction? Where it has no kernel as such a flow may have
- * one, else why it has none says more. */
-static bool is_scaled(visa_compilation *c, const visa_tune_options *o, const tune_expression *e, tune_expression *scaled)
+ * one, else why it has none says more. *as_contraction: the contraction that it would be; NULL: it is none. */
+static bool is_scaled(visa_compilation *c, const visa_tune_options *o, const tune_expression *e, const tune_expression **as_contraction)
 {
     diag_list refusals;
     tune_question q;
     tune_flow f;
     diag_list_init(&refusals, c->arena);
+    *as_contraction = NULL;
+    tune_expression *scaled = ARENA_NEW(c->arena, tune_expression);
     if (tune_is_contraction(e) || !tune_scaled_read(e, c->arena, scaled))
         return false;
+    *as_contraction = scaled;
     if (tune_question_read(scaled, o, &refusals, &q))
         return true;
     const tune_expression flowing = flow_of(o, e, c->arena);
@@ -598,11 +601,11 @@ bool tune_answer_one(visa_compilation *c, const visa_tune_options *o, int file, 
     if (!tune_expression_read(o->question, file, o, &c->diags, &e))
         return false;
     out->result = e.tensors[0].name;
-    tune_expression scaled;
-    if (is_scaled(c, o, &e, &scaled)) {
-        if (scaled.scale_count > 0 || has_zeros(&scaled))
-            return answer_scaled(c, &part, o, &scaled, out);
-        e = scaled;
+    const tune_expression *as_contraction;
+    if (is_scaled(c, o, &e, &as_contraction)) {
+        if (as_contraction->scale_count > 0 || has_zeros(as_contraction))
+            return answer_scaled(c, &part, o, as_contraction, out);
+        e = *as_contraction;
     }
     const tune_expression flowing = flow_of(o, &e, c->arena);
     lay_order order;
@@ -619,11 +622,12 @@ bool tune_answer_one(visa_compilation *c, const visa_tune_options *o, int file, 
         read_as_flows(c, o, &e, &q, &flows, out);
     if (found_before(c, o, &out->text))
         return true;
-    if (is_contraction && !contracts) { /* of no kernel, why it is no contraction says more */
+    as_contraction = is_contraction ? &e : as_contraction;
+    if (as_contraction && !contracts) { /* of no kernel, why it is no contraction says more */
         diag_list refusals;
         diag_list_init(&refusals, c->arena);
         if (!answer_flow(c, &part, o, &f, &refusals, &found))
-            return read_contraction(&c->diags, o, &e, &q, out);
+            return read_contraction(&c->diags, o, as_contraction, &q, out);
     } else if (contracts ? !answer_contraction(c, &part, o, &q, &flows, &c->diags, &found)
                          : !answer_flow(c, &part, o, &f, &c->diags, &found))
         return false;

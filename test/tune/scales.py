@@ -131,6 +131,9 @@ def refused():
                                             ("C[m, n] = sum(k) A[m, k] * (W[k, n]: i8 - z[n])", "m=8,n=64,k=64", "bf16", "E-TUNE-LAYOUT", "its zero points meet no rows"),
                                             ("C[m, n] = sum(k) A[m, k] * W[n, k]: i16", "m=8,n=64,k=64", "bf16", "E-TUNE-TYPE", "is multiplied"),
                                             (SCALED, "m=8,n=64,g=3,k=24", "i8", "E-TUNE-SIZE", "in groups of 24"),
+                                            # no flow that has such scales has room for them: why there is no contraction is said
+                                            ("C[m, h, n] = sum(g) (sum(k) A[m, h, g, k] * B[h, n, g, k]) * s[n, h, g]", "m=1,h=2,n=256,g=4,k=128", "bf16", "E-TUNE-LAYOUT", "`s` has its axes in another order"),
+                                            ("C[m, h, n] = sum(g) (sum(k) A[m, h, g, k] * B[h, n, g, k]) * s[n, g, h]", "m=1,h=2,n=256,g=4,k=128", "bf16", "E-TUNE-LAYOUT", "than the result and the sum have them"),
                                             ("C[m, n] = sum(g) s[n, g] * sum(k) A[m, k, g] * W[n, k, g]", "m=4,n=64,g=4,k=32", "i8", "E-TUNE", "")]:
         ran = tune(question, sizes_of(of), f"--dtype={dtype}")
         check(ran.status == 1 and id_ in ran.text() and words in ran.text() and "help: " in ran.text(), f"{question}: " + ran.text())
