@@ -233,6 +233,13 @@ void emit_if_end(emitter *e, LLVMBasicBlockRef after)
     LLVMPositionBuilderAtEnd(e->b, after);
 }
 
+void emit_block(emitter *e)
+{
+    LLVMBasicBlockRef next = LLVMAppendBasicBlockInContext(e->context, e->function, "next");
+    LLVMBuildBr(e->b, next);
+    LLVMPositionBuilderAtEnd(e->b, next);
+}
+
 LLVMValueRef emit_least(emitter *e, LLVMValueRef x, LLVMValueRef y)
 {
     return LLVMBuildSelect(e->b, LLVMBuildICmp(e->b, LLVMIntSLT, x, y, ""), x, y, "");

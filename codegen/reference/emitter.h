@@ -84,6 +84,8 @@ void emit_loop_close_at(emitter *e, emitter_loop *l, LLVMValueRef next);
 /* Skips to the matching end unless the condition holds; a NULL condition always holds. NULL: nothing is skipped. */
 LLVMBasicBlockRef emit_if(emitter *e, LLVMValueRef condition);
 void emit_if_end(emitter *e, LLVMBasicBlockRef after);
+/* A block ends, and the next one follows. Code that is not optimised (compilation.c) is selected block by block. */
+void emit_block(emitter *e);
 
 LLVMValueRef emit_least(emitter *e, LLVMValueRef x, LLVMValueRef y);
 LLVMValueRef emit_most(emitter *e, LLVMValueRef x, LLVMValueRef y);

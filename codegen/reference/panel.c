@@ -281,10 +281,13 @@ static LLVMValueRef exchange(emitter *e, LLVMValueRef a, LLVMValueRef b, int lan
     return emit_shuffle(e, a, b, places, (unsigned)lanes);
 }
 
-/* `lanes` vectors of as many units, in place. */
+/* `lanes` vectors of as many units, in place. A step whose places are known is a block of its own: of all in one block LLVM's combiner
+ * follows the shuffles through all of them, a third of what a kernel takes that is compiled quickly, and finds nothing. */
 static void transpose(emitter *e, LLVMValueRef *v, int lanes)
 {
-    for (int step = 1; step < lanes; step *= 2)
+    for (int step = 1; step < lanes; step *= 2) {
+        if (step > 1 && lanes < WIDE_LANES)
+            emit_block(e);
         for (int i = 0; i < lanes; i++) {
             if (i & step)
                 continue;
@@ -292,6 +295,7 @@ static void transpose(emitter *e, LLVMValueRef *v, int lanes)
             v[i] = exchange(e, a, b, lanes, step, false);
             v[i + step] = exchange(e, a, b, lanes, step, true);
         }
+    }
 }
 
 static LLVMValueRef depth_offset(const panel *p, LLVMValueRef k)

@@ -338,12 +338,16 @@ static bool wanted_open(wanted *w, const steps *x, named_run *r)
     bool done = w->classes && w->numbers && w->rows && factors;
     if (done)
         state_factors(x, r, factors);
+    free(r->factors); /* the next slice's memory: nobody asks for them again */
+    r->factors = NULL;
     for (int64_t i = 0; done && i < (int64_t)items; i++)
         done = classify(w, factors + i / k->columns * k->rows * k->columns + i % k->columns, k->columns, k->rows, &w->classes[i],
                         &w->numbers[i]);
     if (done)
         put_aside(w, (int64_t)items);
     free(factors);
+    field_value *kept = done ? realloc(w->rows, (size_t)(w->class_count * k->rows + 1) * sizeof *w->rows) : NULL;
+    w->rows = kept ? kept : w->rows;
     return done;
 }
 
@@ -374,8 +378,10 @@ typedef struct summing {
     size_t *keys_of; /* by slice */
     added *packets, *weights;
     size_t packet_count, weight_count;
-    bool *failed;      /* by worker */
-    field_value *sums; /* by worker */
+    struct row *rows;   /* by sum of packets */
+    size_t *row_slices; /* of all rows */
+    bool *failed;       /* by worker */
+    field_value *sums;  /* by worker */
 } summing;
 
 static bool keys_open(keys *k, const steps *x, const wanted *w)
@@ -485,9 +491,49 @@ static bool open_run(const summing *s, field_run *r, const wanted *w, fault *f)
 /* A packet's lanes that count, times a number. */
 static void add_packet(field_sum *to, const field_value *packet, field_value number, int64_t count, const unsigned char *live)
 {
-    for (int64_t l = 0; l < count; l++)
-        if (!live || live[l])
+    if (!live) {
+#pragma GCC unroll 8
+        for (int64_t l = 0; l < count; l++)
             to[l] += (field_sum)number * packet[l];
+        return;
+    }
+    for (int64_t l = 0; l < count; l++)
+        if (live[l])
+            to[l] += (field_sum)number * packet[l];
+}
+
+/* Lines of values, each times a number, added up. */
+typedef struct joined {
+    int64_t lanes, products;  /* values of a line; lines */
+    field_value number;       /* of a line alone, which stays where it is; */
+    const field_value *alone; /* NULL: there are none, or several in `sums` */
+    field_sum *sums;
+} joined;
+
+static void join_one(joined *j, const field_value *values, field_value number)
+{
+    if (j->products == 0) {
+        j->alone = values;
+        j->number = number;
+    }
+    if (j->products == 1) {
+        memset(j->sums, 0, (size_t)j->lanes * sizeof *j->sums);
+        add_packet(j->sums, j->alone, j->number, j->lanes, NULL);
+        j->alone = NULL;
+        j->number = 1;
+    }
+    if (j->products > 0)
+        add_packet(j->sums, values, number, j->lanes, NULL);
+    j->products++;
+    for (int64_t l = 0; j->products % (FIELD_MOST_PRODUCTS - 1) == 0 && l < j->lanes; l++)
+        j->sums[l] = field_fold(j->sums[l]);
+}
+
+static const field_value *joined_values(const joined *j, field_value *room)
+{
+    for (int64_t l = 0; !j->alone && l < j->lanes; l++)
+        room[l] = field_of_sum(j->sums[l]);
+    return j->alone ? j->alone : room;
 }
 
 /* Sums of a key and column, and how many products are in each since they were folded. */
@@ -562,23 +608,28 @@ static bool add_weights(const summing *s, added *a)
     const steps *x = &s->steps;
     const wanted *w = &s->slices[a->slice];
     const keys *k = &s->keys[a->keys];
-    int64_t lanes = x->pairs->lanes, each = x->pairs->weights.read_elements, row_values = 0;
+    int64_t lanes = x->pairs->lanes, each = x->pairs->weights.read_elements, row_values = 0, count = smaller(lanes, each);
     field_run r;
     fault f = {0};
-    if (!open_run(s, &r, w, &f))
-        return false;
-    const field_value *reads = field_align_reads(&r.stages[x->align], &row_values);
+    field_sum *sums = malloc((size_t)count * sizeof *sums);
+    bool done = sums && open_run(s, &r, w, &f);
+    const field_value *reads = done ? field_align_reads(&r.stages[x->align], &row_values) : NULL;
     for (int64_t i = 0; reads && i < k->count; i++) {
         const field_value *factors = w->rows + k->class[i] * x->slots->rows, *from = reads + k->read[i] * each;
         field_value *to = a->values + i * lanes;
-        for (int64_t l = 0; l < smaller(lanes, each); l++) {
-            to[l] = sum_of_products(factors, from + l, row_values, x->slots->rows);
-        }
+        joined rows = {.lanes = count, .sums = sums};
+        for (int64_t row = 0; row < x->slots->rows; row++)
+            join_one(&rows, from + row * row_values, factors[row]);
+        const field_value *values = joined_values(&rows, to);
+        for (int64_t l = 0; rows.alone && l < count; l++)
+            to[l] = field_multiply(values[l], rows.number);
         for (int64_t l = each; l < lanes; l++)
             to[l] = to[l - each];
     }
-    field_run_close(&r);
-    return !f.set;
+    if (done)
+        field_run_close(&r);
+    free(sums);
+    return done && !f.set;
 }
 
 static void want_job(void *of, unsigned worker, size_t index)
@@ -598,17 +649,115 @@ static void add_job(void *of, unsigned worker, size_t index)
     s->failed[worker] = s->failed[worker] || !done;
 }
 
+/* ---- packets times weights ---- */
+
+/* The slices with the same sums of packets. Where the numbers that were put aside for them are those of another row times a number for each
+ * class, slice by slice of the same weights, the packets of both are added up first: of a product that fills a grid of slices, each sum of
+ * packets and of weights is met once. */
+typedef struct row {
+    const size_t *slices;
+    size_t count;
+    bool is_added;              /* to a row before it; */
+    size_t members, next, last; /* of those that are added to this one, and it: how many; the row after this one; the last one */
+} row;
+
+static bool same_row(const summing *s, const row *a, const row *b)
+{
+    const wanted *first_a = &s->slices[a->slices[0]], *first_b = &s->slices[b->slices[0]];
+    if (a->count != b->count || s->keys_of[a->slices[0]] != s->keys_of[b->slices[0]])
+        return false;
+    for (size_t i = 0; i < a->count; i++) {
+        const wanted *in_a = &s->slices[a->slices[i]], *in_b = &s->slices[b->slices[i]];
+        if (in_a->weights != in_b->weights)
+            return false;
+        for (int c = 0; c < first_a->class_count; c++)
+            if (field_multiply(in_a->aside[c], first_b->aside[c]) != field_multiply(in_b->aside[c], first_a->aside[c]))
+                return false;
+    }
+    return true;
+}
+
+/* The slices of each sum of packets, in order. False: no memory. */
+static bool rows_open(summing *s)
+{
+    size_t *first = calloc(s->packet_count + 2, sizeof *first);
+    s->rows = calloc(s->packet_count + 1, sizeof *s->rows);
+    s->row_slices = calloc(s->slice_count + 1, sizeof *s->row_slices);
+    if (!first || !s->rows || !s->row_slices) {
+        free(first);
+        return false;
+    }
+    for (size_t i = 0; i < s->slice_count; i++)
+        first[s->slices[i].packets + 2]++;
+    for (size_t i = 2; i < s->packet_count + 2; i++)
+        first[i] += first[i - 1];
+    for (size_t i = 0; i < s->slice_count; i++)
+        s->row_slices[first[s->slices[i].packets + 1]++] = i;
+    for (size_t i = 0; i < s->packet_count; i++) {
+        row *r = &s->rows[i];
+        *r = (row){.slices = s->row_slices + first[i], .count = first[i + 1] - first[i], .members = 1, .last = i};
+        for (size_t j = 0; j < i && !r->is_added; j++) {
+            row *before = &s->rows[j];
+            if (before->is_added || !same_row(s, before, r))
+                continue;
+            r->is_added = true;
+            before->members++;
+            s->rows[before->last].next = i;
+            before->last = i;
+        }
+    }
+    free(first);
+    return true;
+}
+
+/* What the numbers of a row's members are, by member and class, times those of the first one. */
+static void member_ratios(const summing *s, size_t index, int classes, field_value *out)
+{
+    const row *r = &s->rows[index];
+    for (int c = 0; c < classes; c++) {
+        field_value by = inverse_of(s->slices[r->slices[0]].aside[c]);
+        for (size_t m = 0, at = index; m < r->members; m++, at = s->rows[at].next)
+            out[m * (size_t)classes + (size_t)c] = field_multiply(by, s->slices[s->rows[at].slices[0]].aside[c]);
+    }
+}
+
+/* Of a key of a row and all its members: packets times weights. `sums`, `room`: for twice the lanes of a packet. */
+static field_value join_key(const summing *s, size_t index, int64_t key, const field_value *ratios, field_sum *sums, field_value *room)
+{
+    const row *r = &s->rows[index];
+    const wanted *first = &s->slices[r->slices[0]];
+    int32_t class = s->keys[s->keys_of[r->slices[0]]].class[key];
+    int64_t lanes = s->steps.pairs->lanes, from = key * lanes;
+    joined of_packets = {.lanes = lanes, .sums = sums}, of_weights = {.lanes = lanes, .sums = sums + lanes};
+    for (size_t m = 0, at = index; m < r->members; m++, at = s->rows[at].next)
+        join_one(&of_packets, s->packets[at].values + from, ratios[m * (size_t)first->class_count + (size_t) class]);
+    for (size_t i = 0; i < r->count; i++) {
+        const wanted *w = &s->slices[r->slices[i]];
+        join_one(&of_weights, s->weights[w->weights].values + from, w->aside[class]);
+    }
+    field_value sum = sum_of_products(joined_values(&of_packets, room), joined_values(&of_weights, room + lanes), 1, lanes);
+    return field_multiply(sum, field_multiply(of_packets.number, of_weights.number));
+}
+
 static void join_job(void *of, unsigned worker, size_t index)
 {
     summing *s = of;
-    const wanted *w = &s->slices[index];
-    const keys *k = &s->keys[s->keys_of[index]];
-    const field_value *packet = s->packets[w->packets].values, *weight = s->weights[w->weights].values;
-    int64_t lanes = s->steps.pairs->lanes;
-    for (int64_t i = 0; i < k->count; i++) {
-        field_value sum = sum_of_products(packet + i * lanes, weight + i * lanes, 1, lanes);
-        s->sums[worker] = field_add(field_multiply(sum, w->aside[k->class[i]]), s->sums[worker]);
-    }
+    const row *r = &s->rows[index];
+    if (r->is_added)
+        return;
+    int classes = s->slices[r->slices[0]].class_count;
+    size_t lanes = (size_t)s->steps.pairs->lanes;
+    field_sum *sums = malloc(2 * lanes * sizeof *sums);
+    field_value *room = malloc(2 * lanes * sizeof *room), *ratios = malloc((r->members * (size_t)classes + 1) * sizeof *ratios);
+    bool done = sums && room && ratios;
+    if (done)
+        member_ratios(s, index, classes, ratios);
+    for (int64_t i = 0; done && i < s->keys[s->keys_of[r->slices[0]]].count; i++)
+        s->sums[worker] = field_add(join_key(s, index, i, ratios, sums, room), s->sums[worker]);
+    free(sums);
+    free(room);
+    free(ratios);
+    s->failed[worker] = s->failed[worker] || !done;
 }
 
 /* ---- a chain ---- */
@@ -645,6 +794,8 @@ static void summing_free(summing *s)
     free(s->keys_of);
     free(s->packets);
     free(s->weights);
+    free(s->rows);
+    free(s->row_slices);
 }
 
 /* False: one of them failed. */
@@ -668,7 +819,7 @@ static bool add_chain(field_sums *of, field_machine *m, const named_chain *n, fi
     fault f = {0};
     bool done = field_event_plan(m, n->time, c, &f) && summing_new(&s, of) && steps_open(&s.steps, c) &&
                 in_turns(&s, s.slice_count, want_job) && group(&s) && in_turns(&s, s.packet_count + s.weight_count, add_job) &&
-                in_turns(&s, s.slice_count, join_job);
+                rows_open(&s) && in_turns(&s, s.packet_count, join_job);
     for (int i = 0; i < MOST_WORKERS; i++)
         *out = field_add(*out, sums[i]);
     summing_free(&s);

@@ -10,6 +10,8 @@
 
 enum { GRANULES_PER_BLOCK = 64, LEAST_GRANULE_BYTES = 16 * 1024, UNIT_BYTES = 8, WORD_UNITS = 64, PAGE_BYTES = 4096 };
 enum { GRANULE_PAGES = LEAST_GRANULE_BYTES / PAGE_BYTES, MOST_PAGES = GRANULES_PER_BLOCK * GRANULE_PAGES };
+enum { SECTOR_BYTES = 512, GRANULE_SECTORS = 32 };
+_Static_assert(SECTOR_BYTES *GRANULE_SECTORS == LEAST_GRANULE_BYTES, "a granule's sectors are the bits of a word");
 enum { REGION_BYTES = 16 * 1024 * 1024 };
 /* A register file is touched whole. The first ones lie in a region of small pages, since few slices would not fill a huge one. */
 enum { MOST_DENSE_BYTES = 64 * 1024, FIRST_DENSE_BYTES = 2 * 1024 * 1024 };
@@ -29,7 +31,8 @@ typedef struct shared_range {
 struct memory_block {
     _Atomic int64_t users;                   /* memories that have it (memory_share_all) */
     uint64_t touched;                        /* bit g: granule g holds defined or poison bytes, here or in a pool */
-    uint64_t pages[MOST_PAGES / WORD_UNITS]; /* bit p: page p does, of a granule that may not be touched whole */
+    uint64_t pages[MOST_PAGES / WORD_UNITS]; /* bit p: page p is provided, of a granule that may not be touched whole; */
+    uint32_t sectors[GRANULES_PER_BLOCK];    /* which of them hold defined or poison bytes */
     uint64_t shared;                         /* granule g lies in a pool: in one of, */
     shared_range *ranges;
     uint64_t whole;        /* granule g: all of its units were written */
@@ -294,13 +297,17 @@ static void block_provide(const memory_block *b, int64_t begin, int64_t bytes)
 }
 
 /* What lies in a block from `begin` on. */
-static bool poison_fill(const memory *m, memory_block *b, int64_t begin, int64_t bytes)
+static bool block_take(const memory *m, memory_block *b, int64_t begin, int64_t bytes)
 {
     if (!budget_take(m->budget, bytes))
         return false;
     block_provide(b, begin, bytes);
-    memset(b->bytes + begin, m->poison, (size_t)bytes);
     return true;
+}
+
+static void poison_fill(const memory *m, memory_block *b, int64_t begin, int64_t bytes)
+{
+    memset(b->bytes + begin, m->poison, (size_t)bytes);
 }
 
 /* Granules [first, last] of a block. */
@@ -320,9 +327,10 @@ static bool granules_touch(const memory *m, memory_block *b, int64_t first, int6
             ;
         if (first == last)
             continue;
-        int64_t begin = first * m->granule_bytes, behind = last * m->granule_bytes;
-        if (!poison_fill(m, b, begin, (behind < m->block_bytes ? behind : m->block_bytes) - begin))
+        int64_t begin = first * m->granule_bytes, bytes = smaller(last * m->granule_bytes, m->block_bytes) - begin;
+        if (!block_take(m, b, begin, bytes))
             return false;
+        poison_fill(m, b, begin, bytes);
         b->touched |= granule_bits(first, last - 1);
     }
     return true;
@@ -342,7 +350,7 @@ static bool pages_touch(const memory *m, memory_block *b, int64_t first, int64_t
             first++;
         for (last = first; last < end && !page_is_touched(b, last); last++)
             ;
-        if (first < last && !poison_fill(m, b, first * PAGE_BYTES, (last - first) * PAGE_BYTES))
+        if (first < last && !block_take(m, b, first * PAGE_BYTES, (last - first) * PAGE_BYTES))
             return false;
         for (int64_t page = first; page < last; page++)
             b->pages[page / WORD_UNITS] |= UINT64_C(1) << page % WORD_UNITS;
@@ -356,21 +364,38 @@ static int64_t pages_of_granule(const memory_block *b, int64_t granule)
     return __builtin_popcountll(b->pages[page / WORD_UNITS] >> page % WORD_UNITS & ((1 << GRANULE_PAGES) - 1));
 }
 
+/* Fills those sectors [first, end) of a granule that hold nothing yet. */
+static void sectors_touch(const memory *m, memory_block *b, int64_t granule, int64_t first, int64_t end)
+{
+    uint32_t wanted = (uint32_t)(((UINT64_C(1) << (end - first)) - 1) << first);
+    uint64_t missing = wanted & ~b->sectors[granule];
+    b->sectors[granule] |= wanted;
+    while (missing) {
+        int from = __builtin_ctzll(missing), count = __builtin_ctzll(~(missing >> from));
+        poison_fill(m, b, granule * LEAST_GRANULE_BYTES + from * SECTOR_BYTES, (int64_t)count * SECTOR_BYTES);
+        missing &= missing + (UINT64_C(1) << from);
+    }
+    if (b->sectors[granule] == UINT32_MAX)
+        b->touched |= UINT64_C(1) << granule;
+}
+
 /* Many slices hold a few bytes each, besides what they share, here and there, and granules around them would be most of what a small kernel
- * takes: the pages that are used are provided. */
+ * takes: the pages that are used are provided, and of them what somebody may read is filled. */
 static bool bytes_touch(const memory *m, memory_block *b, int64_t offset, int64_t size)
 {
-    int64_t first = offset / m->granule_bytes, last = size ? (offset + size - 1) / m->granule_bytes : first;
+    int64_t end = offset + (size ? size : 1), first = offset / m->granule_bytes, last = (end - 1) / m->granule_bytes;
     uint64_t granules = granule_bits(first, last);
     if (!(granules & ~b->touched))
         return true;
     if (m->granule_bytes != LEAST_GRANULE_BYTES || m->block_bytes % LEAST_GRANULE_BYTES)
         return granules_touch(m, b, first, last + 1);
-    if (!pages_touch(m, b, offset / PAGE_BYTES, (offset + (size ? size - 1 : 0)) / PAGE_BYTES + 1))
+    if (!pages_touch(m, b, offset / PAGE_BYTES, (end - 1) / PAGE_BYTES + 1))
         return false;
-    for (uint64_t left = granules & ~b->touched; left; left &= left - 1)
-        if (pages_of_granule(b, __builtin_ctzll(left)) == GRANULE_PAGES)
-            b->touched |= left & -left;
+    for (uint64_t left = granules & ~b->touched; left; left &= left - 1) {
+        int64_t granule = __builtin_ctzll(left), begin = granule * LEAST_GRANULE_BYTES;
+        sectors_touch(m, b, granule, larger(offset - begin, 0) / SECTOR_BYTES,
+                      (smaller(end - begin, LEAST_GRANULE_BYTES) - 1) / SECTOR_BYTES + 1);
+    }
     return true;
 }
 

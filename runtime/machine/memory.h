@@ -3,7 +3,8 @@
  * The one idea: a memory is an array of blocks that are allocated when first touched, and a block is filled
  * with the poison byte granule by granule, so that 48 GiB of HBM and 2048 slices cost what a kernel uses, and
  * a span within one block is a plain pointer. A DM, a TRF and a VRF are one block each. Of a granule that is used for a few bytes only, as
- * in many slices of a small kernel, single pages are filled, and up to 64 MiB of freed ones wait for the next machine of the process.
+ * in many slices of a small kernel, single pages are provided and pieces of 512 bytes filled, and up to 64 MiB of freed ones wait for the
+ * next machine of the process.
  *
  * What a copy spreads to many memories is held once, in a pool: granules of it are read where they lie there, and a memory has a copy of
  * its own of each granule from the first time that somebody may write to it (memory_span). So are whole memories that were made alike
