@@ -93,7 +93,7 @@ static void load_in_place(vector_tile *v, int64_t step, LLVMValueRef *column)
 }
 
 /* Of a step's lines, what is read later: where the next column tile begins, if they are kept, and else as many lines further as are read
- * before. Each line is on a page of its own, where the processor does not look ahead. */
+ * before. */
 static void prefetch_lines(vector_tile *v, int64_t step)
 {
     enum { CACHE_LINE_BYTES = 64 };
@@ -113,14 +113,25 @@ static bool columns_are_far(const vector_tile *v)
     return bytes > (double)v->e->plan->machine.l2_bytes;
 }
 
+/* The processor looks ahead in a line that is read to its end, unless that comes too soon. Longer ones are not asked for as well: twice as
+ * many would meet in a set of the nearest cache. Of f32 each vector is one product, and asking is in its way. Where columns are kept, the
+ * next tile begins in as many pages as there are lines. */
+static bool asks_ahead(const vector_tile *v)
+{
+    enum { SOON_BYTES = 2048 };
+    const plan_tile *t = v->tile;
+    unsigned bits = dtype_row_of(t->column_type)->bits;
+    bool soon = bits < 32 && t->column_line * bits / 8 <= SOON_BYTES;
+    return !t->one_pass && (v->g->columns == COLUMNS_KEEPING || soon) && columns_are_far(v);
+}
+
 static void load_columns(vector_tile *v, int64_t step, LLVMValueRef *column)
 {
     const plan_tile *t = v->tile;
     bool in_place = v->g->columns == COLUMNS_IN_PLACE || v->g->columns == COLUMNS_KEEPING;
     if (in_place)
         load_in_place(v, step, column);
-    bool asks = v->g->columns == COLUMNS_KEEPING || dtype_row_of(t->column_type)->bits < 32;
-    if (in_place && !t->one_pass && asks && columns_are_far(v))
+    if (in_place && asks_ahead(v))
         prefetch_lines(v, step);
     for (int64_t i = 0; !in_place && i < t->vectors; i++)
         column[i] = load_units(v, step, i);
