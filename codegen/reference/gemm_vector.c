@@ -216,30 +216,41 @@ static void emit_trees(vector_tile *v)
         v->sums[i] = LLVMBuildFAdd(v->e->b, v->sums[i], trees[i], "");
 }
 
+/* The end of an emit_if: the sums as they are now where it went that way, and else as they were before. */
+static void join_sums(vector_tile *v, int64_t count, LLVMBasicBlockRef before, const LLVMValueRef *sums_before, LLVMBasicBlockRef after)
+{
+    LLVMBasicBlockRef then = LLVMGetInsertBlock(v->e->b);
+    emit_if_end(v->e, after);
+    for (int64_t i = 0; after && i < count; i++) {
+        LLVMValueRef either = LLVMBuildPhi(v->e->b, LLVMTypeOf(v->sums[i]), "");
+        LLVMAddIncoming(either, (LLVMValueRef[]){sums_before[i], v->sums[i]}, (LLVMBasicBlockRef[]){before, then}, 2);
+        v->sums[i] = either;
+    }
+}
+
 static LLVMValueRef sum_place(vector_tile *v, int64_t i)
 {
     int64_t row = i / v->tile->vectors, vector = i % v->tile->vectors;
     return emit_item(v->e, gemm_result_type(v->e, v->tile), v->g->c_tile, emit_i64(v->e, row * v->g->line + vector * v->tile->lanes));
 }
 
-/* Two vectors of columns side by side: the even columns of both, and the odd ones. */
-static void take_apart(vector_tile *v, LLVMValueRef *pair)
+/* Two vectors of sums of which one has the even columns and the other the odd ones, side by side. Until the last units of depth are added
+ * they are kept apart, also where they wait. */
+static void put_together(vector_tile *v, LLVMValueRef end)
 {
-    int even[MOST_LANES], odd[MOST_LANES], lanes = (int)v->tile->lanes;
-    for (int i = 0; i < lanes; i++) {
-        even[i] = 2 * i;
-        odd[i] = 2 * i + 1;
+    emitter *e = v->e;
+    const plan_tile *t = v->tile;
+    int64_t count = t->rows * t->vectors;
+    LLVMValueRef last = t->one_pass ? NULL : LLVMBuildICmp(e->b, LLVMIntEQ, end, emit_i64(e, plan_looped_units(t)), "");
+    LLVMValueRef apart[MOST_SUMS];
+    memcpy(apart, v->sums, sizeof apart);
+    LLVMBasicBlockRef before = LLVMGetInsertBlock(e->b), after = emit_if(e, last);
+    for (int64_t i = 0; i < count; i += 2) {
+        LLVMValueRef both = emit_interleaved(e, v->sums[i], v->sums[i + 1]);
+        v->sums[i] = half_of(e, both, t->lanes, 0);
+        v->sums[i + 1] = half_of(e, both, t->lanes, 1);
     }
-    LLVMValueRef a = pair[0], b = pair[1];
-    pair[0] = emit_shuffle(v->e, a, b, even, (unsigned)lanes);
-    pair[1] = emit_shuffle(v->e, a, b, odd, (unsigned)lanes);
-}
-
-static void put_together(vector_tile *v, LLVMValueRef *pair)
-{
-    LLVMValueRef both = emit_interleaved(v->e, pair[0], pair[1]);
-    pair[0] = half_of(v->e, both, v->tile->lanes, 0);
-    pair[1] = half_of(v->e, both, v->tile->lanes, 1);
+    join_sums(v, count, before, apart, after);
 }
 
 /* Of the `count`, those that C has; a correction begins at zero always. */
@@ -253,19 +264,13 @@ static void load_sums(vector_tile *v, int64_t count, LLVMValueRef first)
     if (v->g->start == START_ZERO)
         return;
     bool always = v->g->start == START_C;
+    LLVMValueRef none[MOST_SUMS];
+    memcpy(none, v->sums, sizeof none);
     LLVMBasicBlockRef before = LLVMGetInsertBlock(e->b);
     LLVMBasicBlockRef after = emit_if(e, always ? NULL : LLVMBuildICmp(e->b, LLVMIntNE, first, emit_i64(e, 0), ""));
-    LLVMBasicBlockRef loaded = LLVMGetInsertBlock(e->b);
     for (int64_t i = 0; i < v->tile->rows * v->tile->vectors; i++)
         v->sums[i] = emit_last_load(e, vector, sum_place(v, i), 4, lanes_of(v, v->tile->stored_columns, i % v->tile->vectors));
-    for (int64_t i = 0; v->tile->columns_apart && i < v->tile->rows * v->tile->vectors; i += 2)
-        take_apart(v, &v->sums[i]);
-    emit_if_end(e, after);
-    for (int64_t i = 0; !always && i < v->tile->rows * v->tile->vectors; i++) {
-        LLVMValueRef either = LLVMBuildPhi(e->b, vector, "");
-        LLVMAddIncoming(either, (LLVMValueRef[]){zero, v->sums[i]}, (LLVMBasicBlockRef[]){before, loaded}, 2);
-        v->sums[i] = either;
-    }
+    join_sums(v, v->tile->rows * v->tile->vectors, before, none, after);
 }
 
 /* The first step of time is stored, not added: to -0, that is the same. */
@@ -291,11 +296,11 @@ static void store_codes(vector_tile *v)
     }
 }
 
-static void store_sums(vector_tile *v)
+static void store_sums(vector_tile *v, LLVMValueRef end)
 {
     const plan_tile *t = v->tile;
-    for (int64_t i = 0; t->columns_apart && i < t->rows * t->vectors; i += 2)
-        put_together(v, &v->sums[i]);
+    if (t->columns_apart)
+        put_together(v, end);
     if (t->narrows) {
         store_codes(v);
         return;
@@ -341,13 +346,7 @@ static void add_rest(vector_tile *v, int64_t count, LLVMValueRef first)
     begin_step(v, emit_i64(e, looped), emit_i64(e, looped < t->depth_block ? looped : t->depth_block));
     for (int64_t unit = looped; unit < t->live_units; unit++)
         emit_unit(v, unit - looped);
-    LLVMBasicBlockRef added = LLVMGetInsertBlock(e->b);
-    emit_if_end(e, after);
-    for (int64_t i = 0; after && i < count; i++) {
-        LLVMValueRef either = LLVMBuildPhi(e->b, LLVMTypeOf(start[i]), "");
-        LLVMAddIncoming(either, (LLVMValueRef[]){start[i], v->sums[i]}, (LLVMBasicBlockRef[]){before, added}, 2);
-        v->sums[i] = either;
-    }
+    join_sums(v, count, before, start, after);
 }
 
 static bool leaves_second_cache(const vector_tile *v)
@@ -429,5 +428,5 @@ void emit_vector_tile(gemm *g, LLVMValueRef first, LLVMValueRef end)
     add_rest(&v, count, first);
     if (plan_looped_units(g->tile) > 0)
         add_steps(&v, count, first, end);
-    store_sums(&v);
+    store_sums(&v, end);
 }
