@@ -219,7 +219,8 @@ static void emit_one_block(block *k)
     const block_form *f = k->f;
     emitter *e = f->e;
     const plan_tile *rest_tile = f->of->rest_tile.live_columns ? &f->of->rest_tile : NULL;
-    gemm_tiles tiles = {.rows = minus(e, k->rows.end, k->rows.first), .columns = minus(e, k->columns.end, k->columns.first)};
+    LLVMValueRef rows = all_row_tiles(f->of) == 1 ? emit_i64(e, 1) : minus(e, k->rows.end, k->rows.first);
+    gemm_tiles tiles = {.rows = rows, .columns = minus(e, k->columns.end, k->columns.first)};
     if (rest_tile) {
         LLVMValueRef whole = emit_i64(e, whole_column_tiles(f->of));
         tiles.columns = minus(e, emit_least(e, k->columns.end, whole), k->columns.first);

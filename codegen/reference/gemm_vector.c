@@ -394,7 +394,7 @@ static void add_steps(vector_tile *v, int64_t count, LLVMValueRef first, LLVMVal
     panel_ahead columns = {0}, rows = {0};
     if (ahead && !t->columns_in_place)
         columns = begin_ahead(v, v->g->column_panel, t->unit_line, v->g->row_tile, t->row_block_tiles, first);
-    if (ahead && !t->rows_in_place)
+    if (ahead && !t->rows_in_place && t->padded_rows > t->rows)
         rows = begin_ahead(v, v->g->row_panel, t->rows, v->g->column_tile, t->column_block_tiles, first);
     LLVMBasicBlockRef before = LLVMGetInsertBlock(e->b);
     emitter_loop unit;

@@ -98,7 +98,7 @@ static bool rows_lie_ready(const einsum *e, const plan_statement *p, int64_t *li
     if (stride % (uint64_t)t->per != 0 || stride / (uint64_t)t->per > (uint64_t)(MOST_SPREAD * t->units))
         return false;
     *line = (int64_t)stride / t->per;
-    return *line > 0 && (is_spread(*line) || rows_are_few(p));
+    return *line > 0 && (rows->combinations == 1 || is_spread(*line) || rows_are_few(p));
 }
 
 static bool columns_near(const reference_plan *plan, const plan_statement *p)
