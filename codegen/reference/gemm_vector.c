@@ -93,7 +93,8 @@ static void load_in_place(vector_tile *v, int64_t step, LLVMValueRef *column)
 }
 
 /* Of a step's lines, what is read later: where the next column tile begins, if they are kept, and else as many lines further as are read
- * before. */
+ * before. Tiles may begin anywhere in a line of the cache: its first one has come with the tile before, so that the last one is asked for.
+ */
 static void prefetch_lines(vector_tile *v, int64_t step)
 {
     enum { CACHE_LINE_BYTES = 64 };
@@ -101,8 +102,8 @@ static void prefetch_lines(vector_tile *v, int64_t step)
     int64_t bytes = dtype_row_of(t->column_type)->bits / 8, each = CACHE_LINE_BYTES / bytes;
     bool kept = v->g->columns == COLUMNS_KEEPING;
     for (int64_t i = step * t->per; i < (step + 1) * t->per; i++)
-        for (int64_t column = 0; column < t->columns; column += each)
-            prefetch(v->e, kept ? place_of_codes(v, i, t->columns + column) : place_of_codes(v, i + t->depth_block * t->per, column));
+        for (int64_t end = each < t->columns ? each : t->columns; end <= t->columns; end += each)
+            prefetch(v->e, kept ? place_of_codes(v, i, t->columns + end - 1) : place_of_codes(v, i + t->depth_block * t->per, end - 1));
 }
 
 /* Are the columns so many that the third cache or memory has to send some? */
