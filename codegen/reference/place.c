@@ -175,8 +175,16 @@ static void shape_rest(plan_statement *p)
     rest->columns_apart = t->columns_apart && live % (2 * t->lanes) == 0;
 }
 
+/* Lines so many bytes apart that half of the second cache has room for: they meet in its sets where that is a large power of two. */
+static int64_t lines_at_once(const plan_machine *m, int64_t line_bytes)
+{
+    enum { PART = 2 };
+    return most_of(m->l2_bytes / PART / most_of(line_bytes & -line_bytes, 1), 1);
+}
+
 /* No column is read twice where it lies: a few lines are followed as far as their sums stay near. Where several row tiles read them, the
- * first one keeps them: more lines, so that sums are taken up seldom, but on no more pages than the processor finds at once. */
+ * first one keeps them: more lines, so that sums are taken up seldom, but on no more pages than the processor finds at once, and no more
+ * than what is asked for ahead of them can wait. */
 static void shape_lines(const reference_plan *plan, plan_tile *t)
 {
     enum { FEW_LINES = 8, KEPT_PAGES = 64, PAGE_BYTES = 4096, SUMS_PART = 2 };
@@ -184,7 +192,7 @@ static void shape_lines(const reference_plan *plan, plan_tile *t)
             kept_lines = KEPT_PAGES * most_of(PAGE_BYTES / most_of(line_bytes, 1), 1);
     t->columns_once = true;
     t->columns_kept = t->padded_rows > t->rows;
-    int64_t lines = t->columns_kept ? kept_lines : FEW_LINES;
+    int64_t lines = t->columns_kept ? least_of(kept_lines, lines_at_once(&plan->machine, line_bytes)) : FEW_LINES;
     t->column_block_tiles = most_of(plan->machine.l1_bytes / SUMS_PART / (t->padded_rows * t->columns * 4), t->column_block_tiles);
     t->depth_block = least_of(t->depth_block, most_of(lines / t->per / t->unit_block, 1) * t->unit_block);
     t->one_pass = plan_looped_units(t) <= t->depth_block;
