@@ -13,9 +13,8 @@ static tile_range range_of(const block_form *f, plan_range which)
 typedef struct block {
     const block_form *f;
     tile_range rows, columns;
-    LLVMValueRef base; /* element of the destination, from the batch digits */
-    /* Are they the last tile, of which a part exists? NULL: that makes no difference. */
-    LLVMValueRef rest_rows, rest_columns;
+    LLVMValueRef base;         /* element of the destination, from the batch digits */
+    LLVMValueRef rest_columns; /* are they the last tile, of which a part exists? NULL: that makes no difference */
     LLVMValueRef sums;
 } block;
 
@@ -40,7 +39,8 @@ static int64_t all_column_tiles(const plan_statement *s)
     return s->block_tile.padded_columns / s->block_tile.columns;
 }
 
-static bool splits_rows(const plan_statement *s)
+/* Is the last row tile, of which a part exists, not where the others are? */
+static bool parts_rows(const plan_statement *s)
 {
     return (s->block_tile.rows_in_place || s->sums_in_place) && whole_row_tiles(s) < all_row_tiles(s);
 }
@@ -158,13 +158,6 @@ static LLVMValueRef place_of(const block *k, LLVMValueRef rest, LLVMValueRef scr
     return rest ? LLVMBuildSelect(k->f->e->b, rest, scratch, elsewhere, "") : elsewhere;
 }
 
-static LLVMValueRef either_rest(const block *k)
-{
-    if (!k->rest_rows || !k->rest_columns)
-        return k->rest_rows ? k->rest_rows : k->rest_columns;
-    return LLVMBuildOr(k->f->e->b, k->rest_rows, k->rest_columns, "");
-}
-
 /* The source's own row, with which a tile begins. */
 static LLVMValueRef row_in_place(const block_form *f, LLVMValueRef row)
 {
@@ -180,7 +173,7 @@ static LLVMValueRef rows_at(const block *k)
     const block_form *f = k->f;
     const plan_tile *t = &f->of->block_tile;
     if (t->rows_in_place)
-        return place_of(k, k->rest_rows, f->rows.panel, row_in_place(f, emit_scaled(f->e, k->rows.first, t->rows)));
+        return row_in_place(f, emit_scaled(f->e, k->rows.first, t->rows));
     return emit_item(f->e, f->e->i32, f->rows.panel, emit_scaled(f->e, k->rows.first, plan_row_tile_units(t)));
 }
 
@@ -211,7 +204,41 @@ static LLVMValueRef sums_at(const block *k)
         return f->sums;
     LLVMValueRef at = LLVMBuildAdd(e->b, k->base, emit_scaled(e, k->rows.first, t->rows * f->of->block_line), "");
     at = LLVMBuildAdd(e->b, at, emit_scaled(e, k->columns.first, t->columns), "");
-    return place_of(k, either_rest(k), f->sums, emit_item(e, held_type(k), f->dst, at));
+    return place_of(k, k->rest_columns, f->sums, emit_item(e, held_type(k), f->dst, at));
+}
+
+/* The last row tile has its rows in the scratch storage, where the others' are in place, and so its sums, next to others that are there. */
+static void part_rows(const block *k, gemm_operands *at)
+{
+    const block_form *f = k->f;
+    emitter *e = f->e;
+    const plan_tile *t = &f->of->block_tile;
+    if (!parts_rows(f->of))
+        return;
+    at->apart = minus(e, emit_i64(e, whole_row_tiles(f->of)), k->rows.first);
+    at->apart_r = t->rows_in_place ? f->rows.panel : NULL;
+    LLVMValueRef among = emit_item(e, held_type(k), f->sums, emit_scaled(e, at->apart, t->rows * f->of->block_line));
+    at->apart_c = f->of->sums_in_place ? place_of(k, k->rest_columns, among, f->sums) : NULL;
+}
+
+/* What is in the scratch storage of a block whose sums are in place: all of it, or the last row tile. */
+static void store_parts(const block *k)
+{
+    const block_form *f = k->f;
+    emitter *e = f->e;
+    block part = *k;
+    LLVMValueRef some = k->rest_columns;
+    part.sums = f->sums;
+    if (parts_rows(f->of)) {
+        LLVMValueRef whole = emit_i64(e, whole_row_tiles(f->of)), last = LLVMBuildICmp(e->b, LLVMIntSGT, k->rows.end, whole, "");
+        part.rows.first = place_of(k, k->rest_columns, k->rows.first, whole);
+        some = some ? LLVMBuildOr(e->b, some, last, "") : last;
+    }
+    if (!some)
+        return;
+    LLVMBasicBlockRef after = emit_if(e, some);
+    store_block(&part);
+    emit_if_end(e, after);
 }
 
 static void emit_one_block(block *k)
@@ -228,13 +255,12 @@ static void emit_one_block(block *k)
     }
     k->sums = sums_at(k);
     gemm_operands at = {.c = k->sums, .r = rows_at(k), .s = columns_at(k), .kept = f->columns.panel, .tiles = tiles};
+    part_rows(k, &at);
     emit_gemm_here(e, &f->of->block_tile, rest_tile, f->of->block_line, &at);
-    LLVMValueRef rest = either_rest(k);
-    if (f->of->sums_in_place && !rest)
-        return;
-    LLVMBasicBlockRef after = emit_if(e, f->of->sums_in_place ? rest : NULL);
-    store_block(k);
-    emit_if_end(e, after);
+    if (f->of->sums_in_place)
+        store_parts(k);
+    else
+        store_block(k);
 }
 
 static LLVMValueRef block_end(emitter *e, LLVMValueRef first, int64_t tiles, LLVMValueRef end)
@@ -242,12 +268,13 @@ static LLVMValueRef block_end(emitter *e, LLVMValueRef first, int64_t tiles, LLV
     return emit_least(e, emit_plus(e, first, tiles), end);
 }
 
-/* Where a block that begins there must end: whole tiles and the rest are not in one block. */
-static LLVMValueRef split_end(emitter *e, bool splits, LLVMValueRef first, LLVMValueRef end, int64_t whole_tiles, LLVMValueRef *rest)
+/* Where a block that begins there must end: whole column tiles and the rest are not in one block. */
+static LLVMValueRef split_end(const block_form *f, LLVMValueRef first, LLVMValueRef end, LLVMValueRef *rest)
 {
-    if (!splits)
+    emitter *e = f->e;
+    if (!splits_columns(f->of))
         return end;
-    LLVMValueRef whole = emit_i64(e, whole_tiles);
+    LLVMValueRef whole = emit_i64(e, whole_column_tiles(f->of));
     *rest = LLVMBuildICmp(e->b, LLVMIntSGE, first, whole, "");
     return LLVMBuildSelect(e->b, *rest, end, emit_least(e, end, whole), "");
 }
@@ -260,11 +287,10 @@ static void emit_all_blocks(const block_form *f, tile_range rows, tile_range col
     LLVMBasicBlockRef no_rows = emit_if_some(e, rows.first, rows.end), no_columns = emit_if_some(e, columns.first, columns.end);
     emitter_loop column, row;
     emit_loop_open(e, &column, columns.first, columns.end, splits_columns(f->of) ? 0 : t->column_block_tiles);
-    LLVMValueRef end = split_end(e, splits_columns(f->of), column.counter, columns.end, whole_column_tiles(f->of), &k.rest_columns);
+    LLVMValueRef end = split_end(f, column.counter, columns.end, &k.rest_columns);
     k.columns = (tile_range){column.counter, block_end(e, column.counter, t->column_block_tiles, end)};
-    emit_loop_open(e, &row, rows.first, rows.end, splits_rows(f->of) ? 0 : t->row_block_tiles);
-    end = split_end(e, splits_rows(f->of), row.counter, rows.end, whole_row_tiles(f->of), &k.rest_rows);
-    k.rows = (tile_range){row.counter, block_end(e, row.counter, t->row_block_tiles, end)};
+    emit_loop_open(e, &row, rows.first, rows.end, t->row_block_tiles);
+    k.rows = (tile_range){row.counter, block_end(e, row.counter, t->row_block_tiles, rows.end)};
     emit_one_block(&k);
     emit_loop_close_at(e, &row, k.rows.end);
     emit_loop_close_at(e, &column, k.columns.end);
