@@ -51,14 +51,17 @@ static LLVMValueRef place_of_codes(vector_tile *v, int64_t line, int64_t column)
 /* The source's elements of neighbouring columns, of which `live` exist, as units. */
 static LLVMValueRef units_in_place(vector_tile *v, int64_t step, int64_t first, int64_t lanes, int64_t live)
 {
-    enum { MOST_ITEMS = 2 };
+    enum { MOST_ITEMS = 4 };
     emitter *e = v->e;
     const plan_tile *t = v->tile;
     LLVMTypeRef code = emit_code_type(e, t->column_type);
     LLVMValueRef codes[MOST_ITEMS];
     for (int64_t i = 0; i < t->per; i++)
         codes[i] = emit_last_load(e, emit_vector_type(code, lanes), place_of_codes(v, step * t->per + i, first), 1, live);
-    return product_units(e, t, t->column_type, t->per == 1 ? codes[0] : emit_interleaved(e, codes[0], codes[1]));
+    for (int64_t half = t->per / 2; half > 0; half /= 2)
+        for (int64_t i = 0; i < half; i++)
+            codes[i] = emit_interleaved(e, codes[i], codes[i + half]);
+    return product_units(e, t, t->column_type, codes[0]);
 }
 
 static LLVMValueRef half_of(emitter *e, LLVMValueRef units, int64_t lanes, int64_t half)
