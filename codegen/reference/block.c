@@ -13,8 +13,9 @@ static tile_range range_of(const block_form *f, plan_range which)
 typedef struct block {
     const block_form *f;
     tile_range rows, columns;
-    LLVMValueRef base;         /* element of the destination, from the batch digits */
-    LLVMValueRef rest_columns; /* are they the last tile, of which a part exists? NULL: that makes no difference */
+    LLVMValueRef base; /* element of the destination, from the batch digits */
+    /* Are they the last tile, of which a part exists? NULL: that makes no difference. */
+    LLVMValueRef rest_rows, rest_columns;
     LLVMValueRef sums;
 } block;
 
@@ -40,9 +41,21 @@ static int64_t all_column_tiles(const plan_statement *s)
 }
 
 /* Is the last row tile, of which a part exists, not where the others are? */
-static bool parts_rows(const plan_statement *s)
+static bool rest_is_apart(const plan_statement *s)
 {
     return (s->block_tile.rows_in_place || s->sums_in_place) && whole_row_tiles(s) < all_row_tiles(s);
+}
+
+/* Where columns are kept, it is in the block of the others, since another one would keep them again. Else it has its own: there to choose
+ * places for each tile is a tenth of a product of little depth. */
+static bool parts_rows(const plan_statement *s)
+{
+    return rest_is_apart(s) && s->block_tile.columns_kept;
+}
+
+static bool splits_rows(const plan_statement *s)
+{
+    return rest_is_apart(s) && !s->block_tile.columns_kept;
 }
 
 static bool splits_columns(const plan_statement *s)
@@ -158,6 +171,13 @@ static LLVMValueRef place_of(const block *k, LLVMValueRef rest, LLVMValueRef scr
     return rest ? LLVMBuildSelect(k->f->e->b, rest, scratch, elsewhere, "") : elsewhere;
 }
 
+static LLVMValueRef either_rest(const block *k)
+{
+    if (!k->rest_rows || !k->rest_columns)
+        return k->rest_rows ? k->rest_rows : k->rest_columns;
+    return LLVMBuildOr(k->f->e->b, k->rest_rows, k->rest_columns, "");
+}
+
 /* The source's own row, with which a tile begins. */
 static LLVMValueRef row_in_place(const block_form *f, LLVMValueRef row)
 {
@@ -173,7 +193,7 @@ static LLVMValueRef rows_at(const block *k)
     const block_form *f = k->f;
     const plan_tile *t = &f->of->block_tile;
     if (t->rows_in_place)
-        return row_in_place(f, emit_scaled(f->e, k->rows.first, t->rows));
+        return place_of(k, k->rest_rows, f->rows.panel, row_in_place(f, emit_scaled(f->e, k->rows.first, t->rows)));
     return emit_item(f->e, f->e->i32, f->rows.panel, emit_scaled(f->e, k->rows.first, plan_row_tile_units(t)));
 }
 
@@ -204,7 +224,7 @@ static LLVMValueRef sums_at(const block *k)
         return f->sums;
     LLVMValueRef at = LLVMBuildAdd(e->b, k->base, emit_scaled(e, k->rows.first, t->rows * f->of->block_line), "");
     at = LLVMBuildAdd(e->b, at, emit_scaled(e, k->columns.first, t->columns), "");
-    return place_of(k, k->rest_columns, f->sums, emit_item(e, held_type(k), f->dst, at));
+    return place_of(k, either_rest(k), f->sums, emit_item(e, held_type(k), f->dst, at));
 }
 
 /* The last row tile has its rows in the scratch storage, where the others' are in place, and so its sums, next to others that are there. */
@@ -221,13 +241,13 @@ static void part_rows(const block *k, gemm_operands *at)
     at->apart_c = f->of->sums_in_place ? place_of(k, k->rest_columns, among, f->sums) : NULL;
 }
 
-/* What is in the scratch storage of a block whose sums are in place: all of it, or the last row tile. */
+/* What is in the scratch storage of a block whose sums are in place: all of it, or its last row tile. */
 static void store_parts(const block *k)
 {
     const block_form *f = k->f;
     emitter *e = f->e;
     block part = *k;
-    LLVMValueRef some = k->rest_columns;
+    LLVMValueRef some = either_rest(k);
     part.sums = f->sums;
     if (parts_rows(f->of)) {
         LLVMValueRef whole = emit_i64(e, whole_row_tiles(f->of)), last = LLVMBuildICmp(e->b, LLVMIntSGT, k->rows.end, whole, "");
@@ -268,13 +288,12 @@ static LLVMValueRef block_end(emitter *e, LLVMValueRef first, int64_t tiles, LLV
     return emit_least(e, emit_plus(e, first, tiles), end);
 }
 
-/* Where a block that begins there must end: whole column tiles and the rest are not in one block. */
-static LLVMValueRef split_end(const block_form *f, LLVMValueRef first, LLVMValueRef end, LLVMValueRef *rest)
+/* Where a block that begins there must end: whole tiles and the rest are not in one block. */
+static LLVMValueRef split_end(emitter *e, bool splits, LLVMValueRef first, LLVMValueRef end, int64_t whole_tiles, LLVMValueRef *rest)
 {
-    emitter *e = f->e;
-    if (!splits_columns(f->of))
+    if (!splits)
         return end;
-    LLVMValueRef whole = emit_i64(e, whole_column_tiles(f->of));
+    LLVMValueRef whole = emit_i64(e, whole_tiles);
     *rest = LLVMBuildICmp(e->b, LLVMIntSGE, first, whole, "");
     return LLVMBuildSelect(e->b, *rest, end, emit_least(e, end, whole), "");
 }
@@ -287,10 +306,11 @@ static void emit_all_blocks(const block_form *f, tile_range rows, tile_range col
     LLVMBasicBlockRef no_rows = emit_if_some(e, rows.first, rows.end), no_columns = emit_if_some(e, columns.first, columns.end);
     emitter_loop column, row;
     emit_loop_open(e, &column, columns.first, columns.end, splits_columns(f->of) ? 0 : t->column_block_tiles);
-    LLVMValueRef end = split_end(f, column.counter, columns.end, &k.rest_columns);
+    LLVMValueRef end = split_end(e, splits_columns(f->of), column.counter, columns.end, whole_column_tiles(f->of), &k.rest_columns);
     k.columns = (tile_range){column.counter, block_end(e, column.counter, t->column_block_tiles, end)};
-    emit_loop_open(e, &row, rows.first, rows.end, t->row_block_tiles);
-    k.rows = (tile_range){row.counter, block_end(e, row.counter, t->row_block_tiles, rows.end)};
+    emit_loop_open(e, &row, rows.first, rows.end, splits_rows(f->of) ? 0 : t->row_block_tiles);
+    end = split_end(e, splits_rows(f->of), row.counter, rows.end, whole_row_tiles(f->of), &k.rest_rows);
+    k.rows = (tile_range){row.counter, block_end(e, row.counter, t->row_block_tiles, end)};
     emit_one_block(&k);
     emit_loop_close_at(e, &row, k.rows.end);
     emit_loop_close_at(e, &column, k.columns.end);
