@@ -40,9 +40,22 @@ static int64_t all_column_tiles(const plan_statement *s)
     return s->block_tile.padded_columns / s->block_tile.columns;
 }
 
-static bool splits_rows(const plan_statement *s)
+/* Is the last row tile, of which a part exists, not where the others are? */
+static bool rest_is_apart(const plan_statement *s)
 {
     return (s->block_tile.rows_in_place || s->sums_in_place) && whole_row_tiles(s) < all_row_tiles(s);
+}
+
+/* Where columns are kept, it is in the block of the others, since another one would keep them again. Else it has its own: there to choose
+ * places for each tile is a tenth of a product of little depth. */
+static bool parts_rows(const plan_statement *s)
+{
+    return rest_is_apart(s) && s->block_tile.columns_kept;
+}
+
+static bool splits_rows(const plan_statement *s)
+{
+    return rest_is_apart(s) && !s->block_tile.columns_kept;
 }
 
 static bool splits_columns(const plan_statement *s)
@@ -214,12 +227,47 @@ static LLVMValueRef sums_at(const block *k)
     return place_of(k, either_rest(k), f->sums, emit_item(e, held_type(k), f->dst, at));
 }
 
+/* The last row tile has its rows in the scratch storage, where the others' are in place, and so its sums, next to others that are there. */
+static void part_rows(const block *k, gemm_operands *at)
+{
+    const block_form *f = k->f;
+    emitter *e = f->e;
+    const plan_tile *t = &f->of->block_tile;
+    if (!parts_rows(f->of))
+        return;
+    at->apart = minus(e, emit_i64(e, whole_row_tiles(f->of)), k->rows.first);
+    at->apart_r = t->rows_in_place ? f->rows.panel : NULL;
+    LLVMValueRef among = emit_item(e, held_type(k), f->sums, emit_scaled(e, at->apart, t->rows * f->of->block_line));
+    at->apart_c = f->of->sums_in_place ? place_of(k, k->rest_columns, among, f->sums) : NULL;
+}
+
+/* What is in the scratch storage of a block whose sums are in place: all of it, or its last row tile. */
+static void store_parts(const block *k)
+{
+    const block_form *f = k->f;
+    emitter *e = f->e;
+    block part = *k;
+    LLVMValueRef some = either_rest(k);
+    part.sums = f->sums;
+    if (parts_rows(f->of)) {
+        LLVMValueRef whole = emit_i64(e, whole_row_tiles(f->of)), last = LLVMBuildICmp(e->b, LLVMIntSGT, k->rows.end, whole, "");
+        part.rows.first = place_of(k, k->rest_columns, k->rows.first, whole);
+        some = some ? LLVMBuildOr(e->b, some, last, "") : last;
+    }
+    if (!some)
+        return;
+    LLVMBasicBlockRef after = emit_if(e, some);
+    store_block(&part);
+    emit_if_end(e, after);
+}
+
 static void emit_one_block(block *k)
 {
     const block_form *f = k->f;
     emitter *e = f->e;
     const plan_tile *rest_tile = f->of->rest_tile.live_columns ? &f->of->rest_tile : NULL;
-    gemm_tiles tiles = {.rows = minus(e, k->rows.end, k->rows.first), .columns = minus(e, k->columns.end, k->columns.first)};
+    LLVMValueRef rows = all_row_tiles(f->of) == 1 ? emit_i64(e, 1) : minus(e, k->rows.end, k->rows.first);
+    gemm_tiles tiles = {.rows = rows, .columns = minus(e, k->columns.end, k->columns.first)};
     if (rest_tile) {
         LLVMValueRef whole = emit_i64(e, whole_column_tiles(f->of));
         tiles.columns = minus(e, emit_least(e, k->columns.end, whole), k->columns.first);
@@ -227,13 +275,12 @@ static void emit_one_block(block *k)
     }
     k->sums = sums_at(k);
     gemm_operands at = {.c = k->sums, .r = rows_at(k), .s = columns_at(k), .kept = f->columns.panel, .tiles = tiles};
+    part_rows(k, &at);
     emit_gemm_here(e, &f->of->block_tile, rest_tile, f->of->block_line, &at);
-    LLVMValueRef rest = either_rest(k);
-    if (f->of->sums_in_place && !rest)
-        return;
-    LLVMBasicBlockRef after = emit_if(e, f->of->sums_in_place ? rest : NULL);
-    store_block(k);
-    emit_if_end(e, after);
+    if (f->of->sums_in_place)
+        store_parts(k);
+    else
+        store_block(k);
 }
 
 static LLVMValueRef block_end(emitter *e, LLVMValueRef first, int64_t tiles, LLVMValueRef end)

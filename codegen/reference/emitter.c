@@ -462,6 +462,24 @@ static LLVMValueRef first_lanes(emitter *e, int64_t lanes, int64_t live)
     return LLVMConstVector(mask, (unsigned)lanes);
 }
 
+/* The first bytes of a short vector, the others zero, by way of an integer as long: stored piece by piece and read again at once, they
+ * would wait until they are in the cache. */
+static LLVMValueRef load_short(emitter *e, LLVMTypeRef type, LLVMValueRef from, int64_t bytes, int64_t all)
+{
+    enum { MOST_PIECE = 8 };
+    LLVMTypeRef whole = LLVMIntTypeInContext(e->context, (unsigned)(all * 8));
+    LLVMValueRef value = LLVMConstNull(whole);
+    for (int64_t done = 0, piece = MOST_PIECE; done < bytes; piece /= 2)
+        for (; done + piece <= bytes; done += piece) {
+            LLVMTypeRef part = LLVMIntTypeInContext(e->context, (unsigned)(piece * 8));
+            LLVMValueRef load = LLVMBuildLoad2(e->b, part, emit_item(e, e->i8, from, emit_i64(e, done)), "");
+            LLVMSetAlignment(load, 1);
+            LLVMValueRef by = LLVMConstInt(whole, (unsigned long long)done * 8, false);
+            value = LLVMBuildOr(e->b, value, LLVMBuildShl(e->b, LLVMBuildZExt(e->b, load, whole, ""), by, ""), "");
+        }
+    return LLVMBuildBitCast(e->b, value, type, "");
+}
+
 LLVMValueRef emit_part_load(emitter *e, LLVMTypeRef type, LLVMValueRef from, unsigned alignment, int64_t live)
 {
     if (live == LLVMGetVectorSize(type)) {
@@ -470,9 +488,11 @@ LLVMValueRef emit_part_load(emitter *e, LLVMTypeRef type, LLVMValueRef from, uns
         return load;
     }
     if (!e->plan->machine.masks) { /* a vector put together from shorter loads sends LLVM 19's combiner round in circles */
-        enum { ALIGNMENT = 64 };
-        int64_t bytes = live * LLVMGetIntTypeWidth(LLVMGetElementType(type)) / 8;
-        LLVMValueRef buffer = emit_stack(e, bytes / live * LLVMGetVectorSize(type), ALIGNMENT);
+        enum { ALIGNMENT = 64, SHORT = 16 };
+        int64_t bytes = live * LLVMGetIntTypeWidth(LLVMGetElementType(type)) / 8, all = bytes / live * LLVMGetVectorSize(type);
+        if (all <= SHORT)
+            return load_short(e, type, from, bytes, all);
+        LLVMValueRef buffer = emit_stack(e, all, ALIGNMENT);
         LLVMBuildStore(e->b, LLVMConstNull(type), buffer);
         LLVMBuildMemCpy(e->b, buffer, ALIGNMENT, from, alignment, emit_i64(e, bytes));
         return LLVMBuildLoad2(e->b, type, buffer, "");

@@ -40,13 +40,20 @@ static LLVMValueRef register_shape(emitter *e)
 
 /* ---- blocks ---- */
 
-static void emit_row_tile(gemm *g, LLVMValueRef c, LLVMValueRef rows, LLVMValueRef number, LLVMValueRef first, LLVMValueRef end)
+/* Of the tile that is apart, the other place. */
+static LLVMValueRef tile_place(const gemm_operands *at, emitter *e, LLVMValueRef number, LLVMValueRef apart, LLVMValueRef place)
+{
+    return at->apart && apart ? LLVMBuildSelect(e->b, LLVMBuildICmp(e->b, LLVMIntEQ, number, at->apart, ""), apart, place, "") : place;
+}
+
+static void emit_row_tile(gemm *g, const gemm_operands *at, LLVMValueRef number, LLVMValueRef first, LLVMValueRef end)
 {
     emitter *e = g->e;
     const plan_tile *t = g->tile;
+    LLVMTypeRef result = gemm_result_type(e, t);
     g->row_tile = number;
-    g->row_panel = emit_item(e, e->i32, rows, emit_scaled(e, number, plan_row_tile_units(t)));
-    g->c_tile = emit_item(e, gemm_result_type(e, t), c, emit_scaled(e, number, t->rows * g->line));
+    g->row_panel = tile_place(at, e, number, at->apart_r, emit_item(e, e->i32, at->r, emit_scaled(e, number, plan_row_tile_units(t))));
+    g->c_tile = tile_place(at, e, number, at->apart_c, emit_item(e, result, at->c, emit_scaled(e, number, t->rows * g->line)));
     if (plan_in_tile_registers(t))
         emit_register_tile(g, first, end);
     else if (t->along_depth)
@@ -56,7 +63,7 @@ static void emit_row_tile(gemm *g, LLVMValueRef c, LLVMValueRef rows, LLVMValueR
 }
 
 /* All row tiles against one column panel, which stays in the nearest cache. */
-static void emit_row_tiles(gemm *g, LLVMValueRef c, LLVMValueRef rows, LLVMValueRef row_tiles, LLVMValueRef first, LLVMValueRef end)
+static void emit_row_tiles(gemm *g, const gemm_operands *at, LLVMValueRef first, LLVMValueRef end)
 {
     emitter *e = g->e;
     const plan_tile *t = g->tile;
@@ -66,13 +73,13 @@ static void emit_row_tiles(gemm *g, LLVMValueRef c, LLVMValueRef rows, LLVMValue
     g->columns = t->columns_in_place ? COLUMNS_IN_PLACE : COLUMNS_PANEL;
     if (t->columns_kept) {
         g->columns = COLUMNS_KEEPING;
-        emit_row_tile(g, c, rows, next, first, end);
+        emit_row_tile(g, at, next, first, end);
         g->columns = COLUMNS_KEPT;
         next = emit_i64(e, 1);
-        after = emit_if_some(e, next, row_tiles);
+        after = emit_if_some(e, next, at->tiles.rows);
     }
-    emit_loop_open(e, &row, next, row_tiles, 1);
-    emit_row_tile(g, c, rows, row.counter, first, end);
+    emit_loop_open(e, &row, next, at->tiles.rows, 1);
+    emit_row_tile(g, at, row.counter, first, end);
     emit_loop_close(e, &row);
     emit_if_end(e, after);
 }
@@ -82,12 +89,16 @@ static void emit_column_tile(gemm *g, const gemm_operands *at, const plan_tile *
                              LLVMValueRef end)
 {
     emitter *e = g->e;
+    gemm_operands here = *at;
+    LLVMTypeRef result = gemm_result_type(e, whole);
+    LLVMValueRef columns = emit_scaled(e, column, whole->columns);
     g->column_tile = column;
     g->column_panel = whole->columns_in_place ? emit_item(e, emit_code_type(e, whole->column_type), at->s,
                                                           emit_scaled(e, column, whole->columns * plan_column_step(whole)))
                                               : emit_item(e, e->i32, at->s, emit_scaled(e, column, whole->columns * whole->units));
-    LLVMValueRef c_column = emit_item(e, gemm_result_type(e, whole), at->c, emit_scaled(e, column, whole->columns));
-    emit_row_tiles(g, c_column, at->r, at->tiles.rows, first, end);
+    here.c = emit_item(e, result, at->c, columns);
+    here.apart_c = at->apart_c ? emit_item(e, result, at->apart_c, columns) : NULL;
+    emit_row_tiles(g, &here, first, end);
 }
 
 static void emit_blocks(gemm *g, const plan_tile *rest, const gemm_operands *at)

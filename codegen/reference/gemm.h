@@ -14,7 +14,9 @@ typedef struct gemm_tiles {
 
 /* C[rows][line] and panels of R and S (plan_tile) that follow each other. At least one tile of rows and of columns. */
 typedef struct gemm_operands {
-    LLVMValueRef c, r, s, kept; /* kept: where a tile's columns are kept; of a tile that keeps none, unused */
+    LLVMValueRef c, r, s, kept;    /* kept: where a tile's columns are kept; of a tile that keeps none, unused */
+    LLVMValueRef apart;            /* a row tile that is elsewhere, where it is among them; NULL: none is */
+    LLVMValueRef apart_c, apart_r; /* where; NULL: with the others */
     gemm_tiles tiles;
 } gemm_operands;
 

@@ -51,14 +51,17 @@ static LLVMValueRef place_of_codes(vector_tile *v, int64_t line, int64_t column)
 /* The source's elements of neighbouring columns, of which `live` exist, as units. */
 static LLVMValueRef units_in_place(vector_tile *v, int64_t step, int64_t first, int64_t lanes, int64_t live)
 {
-    enum { MOST_ITEMS = 2 };
+    enum { MOST_ITEMS = 4 };
     emitter *e = v->e;
     const plan_tile *t = v->tile;
     LLVMTypeRef code = emit_code_type(e, t->column_type);
     LLVMValueRef codes[MOST_ITEMS];
     for (int64_t i = 0; i < t->per; i++)
         codes[i] = emit_last_load(e, emit_vector_type(code, lanes), place_of_codes(v, step * t->per + i, first), 1, live);
-    return product_units(e, t, t->column_type, t->per == 1 ? codes[0] : emit_interleaved(e, codes[0], codes[1]));
+    for (int64_t half = t->per / 2; half > 0; half /= 2)
+        for (int64_t i = 0; i < half; i++)
+            codes[i] = emit_interleaved(e, codes[i], codes[i + half]);
+    return product_units(e, t, t->column_type, codes[0]);
 }
 
 static LLVMValueRef half_of(emitter *e, LLVMValueRef units, int64_t lanes, int64_t half)
@@ -93,7 +96,8 @@ static void load_in_place(vector_tile *v, int64_t step, LLVMValueRef *column)
 }
 
 /* Of a step's lines, what is read later: where the next column tile begins, if they are kept, and else as many lines further as are read
- * before. Each line is on a page of its own, where the processor does not look ahead. */
+ * before. Tiles may begin anywhere in a line of the cache: its first one has come with the tile before, so that the last one is asked for.
+ */
 static void prefetch_lines(vector_tile *v, int64_t step)
 {
     enum { CACHE_LINE_BYTES = 64 };
@@ -101,8 +105,8 @@ static void prefetch_lines(vector_tile *v, int64_t step)
     int64_t bytes = dtype_row_of(t->column_type)->bits / 8, each = CACHE_LINE_BYTES / bytes;
     bool kept = v->g->columns == COLUMNS_KEEPING;
     for (int64_t i = step * t->per; i < (step + 1) * t->per; i++)
-        for (int64_t column = 0; column < t->columns; column += each)
-            prefetch(v->e, kept ? place_of_codes(v, i, t->columns + column) : place_of_codes(v, i + t->depth_block * t->per, column));
+        for (int64_t end = each < t->columns ? each : t->columns; end <= t->columns; end += each)
+            prefetch(v->e, kept ? place_of_codes(v, i, t->columns + end - 1) : place_of_codes(v, i + t->depth_block * t->per, end - 1));
 }
 
 /* Are the columns so many that the third cache or memory has to send some? */
@@ -113,14 +117,25 @@ static bool columns_are_far(const vector_tile *v)
     return bytes > (double)v->e->plan->machine.l2_bytes;
 }
 
+/* The processor looks ahead in a line that is read to its end, unless that comes too soon. Longer ones are not asked for as well: twice as
+ * many would meet in a set of the nearest cache. Of f32 each vector is one product, and asking is in its way. Where columns are kept, the
+ * next tile begins in as many pages as there are lines. */
+static bool asks_ahead(const vector_tile *v)
+{
+    enum { SOON_BYTES = 2048 };
+    const plan_tile *t = v->tile;
+    unsigned bits = dtype_row_of(t->column_type)->bits;
+    bool soon = bits < 32 && t->column_line * bits / 8 <= SOON_BYTES;
+    return !t->one_pass && (v->g->columns == COLUMNS_KEEPING || soon) && columns_are_far(v);
+}
+
 static void load_columns(vector_tile *v, int64_t step, LLVMValueRef *column)
 {
     const plan_tile *t = v->tile;
     bool in_place = v->g->columns == COLUMNS_IN_PLACE || v->g->columns == COLUMNS_KEEPING;
     if (in_place)
         load_in_place(v, step, column);
-    bool asks = v->g->columns == COLUMNS_KEEPING || dtype_row_of(t->column_type)->bits < 32;
-    if (in_place && !t->one_pass && asks && columns_are_far(v))
+    if (in_place && asks_ahead(v))
         prefetch_lines(v, step);
     for (int64_t i = 0; !in_place && i < t->vectors; i++)
         column[i] = load_units(v, step, i);
@@ -205,30 +220,41 @@ static void emit_trees(vector_tile *v)
         v->sums[i] = LLVMBuildFAdd(v->e->b, v->sums[i], trees[i], "");
 }
 
+/* The end of an emit_if: the sums as they are now where it went that way, and else as they were before. */
+static void join_sums(vector_tile *v, int64_t count, LLVMBasicBlockRef before, const LLVMValueRef *sums_before, LLVMBasicBlockRef after)
+{
+    LLVMBasicBlockRef then = LLVMGetInsertBlock(v->e->b);
+    emit_if_end(v->e, after);
+    for (int64_t i = 0; after && i < count; i++) {
+        LLVMValueRef either = LLVMBuildPhi(v->e->b, LLVMTypeOf(v->sums[i]), "");
+        LLVMAddIncoming(either, (LLVMValueRef[]){sums_before[i], v->sums[i]}, (LLVMBasicBlockRef[]){before, then}, 2);
+        v->sums[i] = either;
+    }
+}
+
 static LLVMValueRef sum_place(vector_tile *v, int64_t i)
 {
     int64_t row = i / v->tile->vectors, vector = i % v->tile->vectors;
     return emit_item(v->e, gemm_result_type(v->e, v->tile), v->g->c_tile, emit_i64(v->e, row * v->g->line + vector * v->tile->lanes));
 }
 
-/* Two vectors of columns side by side: the even columns of both, and the odd ones. */
-static void take_apart(vector_tile *v, LLVMValueRef *pair)
+/* Two vectors of sums of which one has the even columns and the other the odd ones, side by side. Until the last units of depth are added
+ * they are kept apart, also where they wait. */
+static void put_together(vector_tile *v, LLVMValueRef end)
 {
-    int even[MOST_LANES], odd[MOST_LANES], lanes = (int)v->tile->lanes;
-    for (int i = 0; i < lanes; i++) {
-        even[i] = 2 * i;
-        odd[i] = 2 * i + 1;
+    emitter *e = v->e;
+    const plan_tile *t = v->tile;
+    int64_t count = t->rows * t->vectors;
+    LLVMValueRef last = t->one_pass ? NULL : LLVMBuildICmp(e->b, LLVMIntEQ, end, emit_i64(e, plan_looped_units(t)), "");
+    LLVMValueRef apart[MOST_SUMS];
+    memcpy(apart, v->sums, sizeof apart);
+    LLVMBasicBlockRef before = LLVMGetInsertBlock(e->b), after = emit_if(e, last);
+    for (int64_t i = 0; i < count; i += 2) {
+        LLVMValueRef both = emit_interleaved(e, v->sums[i], v->sums[i + 1]);
+        v->sums[i] = half_of(e, both, t->lanes, 0);
+        v->sums[i + 1] = half_of(e, both, t->lanes, 1);
     }
-    LLVMValueRef a = pair[0], b = pair[1];
-    pair[0] = emit_shuffle(v->e, a, b, even, (unsigned)lanes);
-    pair[1] = emit_shuffle(v->e, a, b, odd, (unsigned)lanes);
-}
-
-static void put_together(vector_tile *v, LLVMValueRef *pair)
-{
-    LLVMValueRef both = emit_interleaved(v->e, pair[0], pair[1]);
-    pair[0] = half_of(v->e, both, v->tile->lanes, 0);
-    pair[1] = half_of(v->e, both, v->tile->lanes, 1);
+    join_sums(v, count, before, apart, after);
 }
 
 /* Of the `count`, those that C has; a correction begins at zero always. */
@@ -242,19 +268,13 @@ static void load_sums(vector_tile *v, int64_t count, LLVMValueRef first)
     if (v->g->start == START_ZERO)
         return;
     bool always = v->g->start == START_C;
+    LLVMValueRef none[MOST_SUMS];
+    memcpy(none, v->sums, sizeof none);
     LLVMBasicBlockRef before = LLVMGetInsertBlock(e->b);
     LLVMBasicBlockRef after = emit_if(e, always ? NULL : LLVMBuildICmp(e->b, LLVMIntNE, first, emit_i64(e, 0), ""));
-    LLVMBasicBlockRef loaded = LLVMGetInsertBlock(e->b);
     for (int64_t i = 0; i < v->tile->rows * v->tile->vectors; i++)
         v->sums[i] = emit_last_load(e, vector, sum_place(v, i), 4, lanes_of(v, v->tile->stored_columns, i % v->tile->vectors));
-    for (int64_t i = 0; v->tile->columns_apart && i < v->tile->rows * v->tile->vectors; i += 2)
-        take_apart(v, &v->sums[i]);
-    emit_if_end(e, after);
-    for (int64_t i = 0; !always && i < v->tile->rows * v->tile->vectors; i++) {
-        LLVMValueRef either = LLVMBuildPhi(e->b, vector, "");
-        LLVMAddIncoming(either, (LLVMValueRef[]){zero, v->sums[i]}, (LLVMBasicBlockRef[]){before, loaded}, 2);
-        v->sums[i] = either;
-    }
+    join_sums(v, v->tile->rows * v->tile->vectors, before, none, after);
 }
 
 /* The first step of time is stored, not added: to -0, that is the same. */
@@ -280,11 +300,11 @@ static void store_codes(vector_tile *v)
     }
 }
 
-static void store_sums(vector_tile *v)
+static void store_sums(vector_tile *v, LLVMValueRef end)
 {
     const plan_tile *t = v->tile;
-    for (int64_t i = 0; t->columns_apart && i < t->rows * t->vectors; i += 2)
-        put_together(v, &v->sums[i]);
+    if (t->columns_apart)
+        put_together(v, end);
     if (t->narrows) {
         store_codes(v);
         return;
@@ -330,13 +350,7 @@ static void add_rest(vector_tile *v, int64_t count, LLVMValueRef first)
     begin_step(v, emit_i64(e, looped), emit_i64(e, looped < t->depth_block ? looped : t->depth_block));
     for (int64_t unit = looped; unit < t->live_units; unit++)
         emit_unit(v, unit - looped);
-    LLVMBasicBlockRef added = LLVMGetInsertBlock(e->b);
-    emit_if_end(e, after);
-    for (int64_t i = 0; after && i < count; i++) {
-        LLVMValueRef either = LLVMBuildPhi(e->b, LLVMTypeOf(start[i]), "");
-        LLVMAddIncoming(either, (LLVMValueRef[]){start[i], v->sums[i]}, (LLVMBasicBlockRef[]){before, added}, 2);
-        v->sums[i] = either;
-    }
+    join_sums(v, count, before, start, after);
 }
 
 static bool leaves_second_cache(const vector_tile *v)
@@ -384,7 +398,7 @@ static void add_steps(vector_tile *v, int64_t count, LLVMValueRef first, LLVMVal
     panel_ahead columns = {0}, rows = {0};
     if (ahead && !t->columns_in_place)
         columns = begin_ahead(v, v->g->column_panel, t->unit_line, v->g->row_tile, t->row_block_tiles, first);
-    if (ahead && !t->rows_in_place)
+    if (ahead && !t->rows_in_place && t->padded_rows > t->rows)
         rows = begin_ahead(v, v->g->row_panel, t->rows, v->g->column_tile, t->column_block_tiles, first);
     LLVMBasicBlockRef before = LLVMGetInsertBlock(e->b);
     emitter_loop unit;
@@ -418,5 +432,5 @@ void emit_vector_tile(gemm *g, LLVMValueRef first, LLVMValueRef end)
     add_rest(&v, count, first);
     if (plan_looped_units(g->tile) > 0)
         add_steps(&v, count, first, end);
-    store_sums(&v);
+    store_sums(&v, end);
 }

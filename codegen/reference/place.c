@@ -98,7 +98,7 @@ static bool rows_lie_ready(const einsum *e, const plan_statement *p, int64_t *li
     if (stride % (uint64_t)t->per != 0 || stride / (uint64_t)t->per > (uint64_t)(MOST_SPREAD * t->units))
         return false;
     *line = (int64_t)stride / t->per;
-    return *line > 0 && (is_spread(*line) || rows_are_few(p));
+    return *line > 0 && (rows->combinations == 1 || is_spread(*line) || rows_are_few(p));
 }
 
 static bool columns_near(const reference_plan *plan, const plan_statement *p)
@@ -175,8 +175,17 @@ static void shape_rest(plan_statement *p)
     rest->columns_apart = t->columns_apart && live % (2 * t->lanes) == 0;
 }
 
+/* Lines so many bytes apart that half of the second cache has room for: they meet in its sets where that is a large power of two. But sums
+ * are not taken up for a few units. */
+static int64_t lines_at_once(const plan_machine *m, const plan_tile *t, int64_t line_bytes)
+{
+    enum { PART = 2, FEWEST_UNITS = 16 };
+    return most_of(m->l2_bytes / PART / most_of(line_bytes & -line_bytes, 1), FEWEST_UNITS * t->per);
+}
+
 /* No column is read twice where it lies: a few lines are followed as far as their sums stay near. Where several row tiles read them, the
- * first one keeps them: more lines, so that sums are taken up seldom, but on no more pages than the processor finds at once. */
+ * first one keeps them: more lines, so that sums are taken up seldom, but on no more pages than the processor finds at once, and no more
+ * than what is asked for ahead of them can wait. */
 static void shape_lines(const reference_plan *plan, plan_tile *t)
 {
     enum { FEW_LINES = 8, KEPT_PAGES = 64, PAGE_BYTES = 4096, SUMS_PART = 2 };
@@ -184,7 +193,10 @@ static void shape_lines(const reference_plan *plan, plan_tile *t)
             kept_lines = KEPT_PAGES * most_of(PAGE_BYTES / most_of(line_bytes, 1), 1);
     t->columns_once = true;
     t->columns_kept = t->padded_rows > t->rows;
-    int64_t lines = t->columns_kept ? kept_lines : FEW_LINES;
+    int64_t lines = t->columns_kept ? least_of(kept_lines, lines_at_once(&plan->machine, t, line_bytes)) : FEW_LINES;
+    t->unit_block = least_of(t->unit_block, most_of(lines / t->per, 1));
+    if (!t->rows_in_place)
+        t->row_line = t->unit_block;
     t->column_block_tiles = most_of(plan->machine.l1_bytes / SUMS_PART / (t->padded_rows * t->columns * 4), t->column_block_tiles);
     t->depth_block = least_of(t->depth_block, most_of(lines / t->per / t->unit_block, 1) * t->unit_block);
     t->one_pass = plan_looped_units(t) <= t->depth_block;

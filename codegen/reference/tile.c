@@ -106,7 +106,7 @@ bool tile_columns_near(const plan_machine *m, const plan_tile *t, dtype type, in
 bool tile_takes_in_place(plan_product product, dtype type)
 {
     return product == PRODUCT_F32 || product == PRODUCT_I32 || (product == PRODUCT_TREE && type == DTYPE_F32) ||
-           (product == PRODUCT_I16_PAIRS && dtype_row_of(type)->bits == 8);
+           (product == PRODUCT_I16_PAIRS && dtype_row_of(type)->bits == 8) || (product == PRODUCT_I8_DOT && type == DTYPE_I8);
 }
 
 enum { FOUR_VECTORS = 4 };
