@@ -25,6 +25,11 @@ const char *ast_kind_name(ast_kind kind)
     return kind < AST_KIND_COUNT ? kind_names[kind] : "?";
 }
 
+ast *ast_no_kid(void)
+{
+    return (ast *)&missing;
+}
+
 const ast *ast_kid(const ast *node, uint32_t position)
 {
     return position < node->kid_count ? node->kids[position] : &missing;
@@ -41,10 +46,7 @@ ast *ast_new(arena *a, ast_kind kind, src_range range)
 /* Of a list of so many kids: the next power of two. Most nodes have one or two. */
 static size_t kid_capacity(size_t count)
 {
-    size_t capacity = count ? 1 : 0;
-    while (capacity < count)
-        capacity *= 2;
-    return capacity;
+    return count < 3 ? count : (size_t)1 << (64 - __builtin_clzll(count - 1));
 }
 
 static void make_room(arena *a, ast *node, size_t more)
@@ -56,11 +58,22 @@ static void make_room(arena *a, ast *node, size_t more)
         node->kids = arena_grow(a, node->kids, node->kid_count, capacity, sizeof *node->kids);
 }
 
-static void adopt(ast *node, ast *kid)
+static inline void adopt(ast *node, ast *kid)
 {
     node->kids[node->kid_count++] = kid;
     if (kid->depth >= node->depth)
         node->depth = kid->depth + 1;
+}
+
+/* One piece of memory: the list of the kids stands behind the node. */
+ast *ast_new_of(arena *a, ast_kind kind, src_range range, ast *const *kids, size_t count)
+{
+    ast *node = arena_alloc_unset(a, sizeof *node + kid_capacity(count) * sizeof *node->kids);
+    *node = (ast){.kind = kind, .range = range, .name_range = range, .text = "", .depth = 1};
+    node->kids = count > 0 ? (ast **)(node + 1) : NULL;
+    for (size_t i = 0; i < count; i++)
+        adopt(node, kids[i]);
+    return node;
 }
 
 void ast_push_all(arena *a, ast *node, ast *const *kids, size_t count)

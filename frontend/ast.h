@@ -24,7 +24,7 @@ typedef enum ast_kind {
 } ast_kind;
 
 typedef struct ast {
-    ast_kind kind : 16;  /* a file of many kernels is mostly nodes: each is 64 bytes in its arena */
+    ast_kind kind : 16;  /* a file of many kernels is mostly nodes: each is 56 bytes in its arena */
     unsigned depth : 16; /* levels of the tree below and including this node */
     uint32_t kid_count;
     src_range range;      /* the whole construct, with the brackets around it if there are any */
@@ -82,6 +82,10 @@ const char *ast_dump(const ast *node, arena *a);
 /* ---- Construction (the parser's) ---- */
 
 ast *ast_new(arena *a, ast_kind kind, src_range range);
+/* With these kids. */
+ast *ast_new_of(arena *a, ast_kind kind, src_range range, ast *const *kids, size_t count);
+/* The node that ast_kid gives where there is no kid, for a place that holds nothing and is nowhere. Nobody changes it. */
+ast *ast_no_kid(void);
 /* Appends a kid; the caller keeps `depth` of the result within NESTING_MAX. */
 void ast_push(arena *a, ast *node, ast *kid);
 void ast_push_all(arena *a, ast *node, ast *const *kids, size_t count);

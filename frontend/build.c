@@ -25,9 +25,7 @@ static ast *within_depth(parse_state *p, ast *node)
 
 ast *build_node(parse_state *p, ast_kind kind, src_range range, ast *const *kids, size_t count)
 {
-    ast *node = ast_new(p->arena, kind, range);
-    ast_push_all(p->arena, node, kids, count);
-    return within_depth(p, node);
+    return within_depth(p, ast_new_of(p->arena, kind, range, kids, count));
 }
 
 ast *build_none(parse_state *p, src_range at)
@@ -133,9 +131,23 @@ ast *build_text(ast *node, const char *text)
     return node;
 }
 
+/* Of a file's names most were met before. */
+static const char *name_text(parse_state *p, const token *name)
+{
+    uint32_t bytes = name->end - name->begin;
+    if (!p->names || name->kind != T_IDENT || bytes < 2)
+        return token_text(p->source, name, p->arena);
+    const char *spelt = p->source + name->begin;
+    unsigned first = (unsigned char)spelt[0], last = (unsigned char)spelt[bytes - 1];
+    parse_name *known = &p->names[(first + 5 * last + 11 * bytes) % PARSE_NAMES];
+    if (known->bytes != bytes || memcmp(known->spelt, spelt, bytes) != 0)
+        *known = (parse_name){spelt, token_text(p->source, name, p->arena), bytes};
+    return known->text;
+}
+
 ast *build_named(parse_state *p, ast *node, const token *name)
 {
-    return build_operator(node, token_range(p, name), token_text(p->source, name, p->arena));
+    return build_operator(node, token_range(p, name), name_text(p, name));
 }
 
 ast *build_operator(ast *node, src_range name_range, const char *text)
@@ -307,8 +319,7 @@ void build_file_part(parse_state *p, ast *part)
 
 static ast *segment(parse_state *p, const token *name)
 {
-    src_range range = token_range(p, name);
-    return build_named(p, build(p, AST_SEGMENT, range, build_none(p, range), NULL), name);
+    return build_named(p, build(p, AST_SEGMENT, token_range(p, name), ast_no_kid(), NULL), name);
 }
 
 ast *build_path(parse_state *p, ast_kind kind, src_range range, const token *name, const char *global)
@@ -413,9 +424,16 @@ ast *build_field_pattern(parse_state *p, src_range range, const token *field, as
 
 ast *build_map_list(parse_state *p, ast *list, src_range range, const token *trailing_comma)
 {
-    if (trailing_comma != NULL)
-        return build_operator(build_widen(list, range), token_range(p, trailing_comma), ",");
-    return build_group(list, range);
+    return trailing_comma ? build_operator(build_widen(list, range), token_range(p, trailing_comma), ",") : build_widen(list, range);
+}
+
+/* A list of one, which is that one, and as deep as a list. */
+ast *build_map_alone(parse_state *p, ast *term)
+{
+    if (term->depth < NESTING_MAX)
+        return term;
+    parse_report_depth(p, term->range);
+    return ast_new(p->arena, AST_ERROR, term->range);
 }
 
 ast *build_map_number(ast *integer)
@@ -441,7 +459,11 @@ ast *build_map_operator(parse_state *p, ast_kind kind, src_range range, ast *ope
     bool escape = number->kind == AST_CONST_ARG;
     if (number->kind == AST_ERROR)
         return ast_new(p->arena, AST_ERROR, range);
-    bool plain = number->kind == AST_INT;
-    ast *node = build(p, kind, range, operand, plain ? build_none(p, number->range) : escape ? number->kids[0] : number, NULL);
-    return build_value(build_operator(node, name_range, pad_kind_text(p, pad_kind)), plain ? number->value : 0);
+    int64_t value = number->kind == AST_INT ? number->value : 0;
+    if (number->kind == AST_INT) { /* the operator has it: its node is what stands in its place */
+        src_range nothing = {number->range.file, number->range.end, number->range.end};
+        *number = (ast){.kind = AST_NONE, .range = nothing, .name_range = nothing, .text = "", .depth = 1};
+    }
+    ast *node = build(p, kind, range, operand, escape ? number->kids[0] : number, NULL);
+    return build_value(build_operator(node, name_range, pad_kind_text(p, pad_kind)), value);
 }

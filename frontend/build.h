@@ -67,6 +67,7 @@ ast *build_closure(parse_state *p, src_range range, src_range params, ast *body)
 ast *build_field_pattern(parse_state *p, src_range range, const token *field, ast *pattern);
 
 /* Mappings */
+ast *build_map_alone(parse_state *p, ast *term);
 ast *build_map_list(parse_state *p, ast *list, src_range range, const token *trailing_comma);
 ast *build_map_number(ast *integer);
 ast *build_map_operator(parse_state *p, ast_kind kind, src_range range, ast *operand, src_range name_range, ast *number,

@@ -258,7 +258,22 @@ static folded fold(const parse_state *p, uint32_t index)
     return (folded){t->kind, index};
 }
 
-int parse_next(VISA_PARSE_STYPE *value, src_range *place, parse_state *p)
+/* Is it one of the many tokens that are what they are, whatever stands around them? */
+static bool is_plain(const parse_state *p, uint32_t index)
+{
+    int kind = kind_at(p, index, 0), next;
+    switch (kind) {
+    case T_IDENT: next = kind_at(p, index, 1); return next != T_IDENT && next != T_MUT && next != T_COLON2 && next != '!';
+    case T_INT:
+    case T_COLON2:
+    case T_MAP_OPEN:
+    case T_MACRO_CLOSE: return true;
+    default: return kind > 0 && kind < T_IDENT && kind != '#' && kind != '{'; /* a character */
+    }
+}
+
+/* Apart, so that the many plain tokens save no registers for it. */
+static __attribute__((noinline)) int next_folded(VISA_PARSE_STYPE *value, src_range *place, parse_state *p)
 {
     uint32_t last_index = (uint32_t)p->tokens.count - 1;
     if (p->resync) {
@@ -281,6 +296,17 @@ int parse_next(VISA_PARSE_STYPE *value, src_range *place, parse_state *p)
     value->token = t;
     *place = (src_range){p->file, begin, token_at(p, f.last)->end};
     return f.kind;
+}
+
+int parse_next(VISA_PARSE_STYPE *value, src_range *place, parse_state *p)
+{
+    if (p->resync || p->given_up || !is_plain(p, p->next))
+        return next_folded(value, place, p);
+    const token *t = token_at(p, p->next);
+    p->current = p->next++; /* the last token is not plain */
+    value->token = t;
+    *place = (src_range){p->file, t->begin, t->end};
+    return t->kind;
 }
 
 void parse_enter_block(parse_state *p, const token *open)

@@ -11,6 +11,13 @@
 #include "frontend/parser.tab.h"
 #include "frontend/token.h"
 
+/* A name that was met: where, and its text in the tree. */
+typedef struct parse_name {
+    const char *spelt, *text;
+    uint32_t bytes;
+} parse_name;
+enum { PARSE_NAMES = 128 };
+
 typedef struct parse_state {
     arena *arena;
     diag_list *diags;
@@ -25,7 +32,10 @@ typedef struct parse_state {
     uint32_t resync_to;
     int error_count;
     bool depth_reported, given_up;
+    bool trusts; /* the text is read as one without errors (parse.c) */
+    bool doubts; /* and has one */
     ast *root;
+    parse_name *names;                /* PARSE_NAMES; NULL: a text of few */
     uint32_t blocks[NESTING_MAX + 1]; /* indexes of the { that the parser has open; last: never cleared */
 } parse_state;
 

@@ -37,8 +37,10 @@ struct parse_state;
         else                                                                                                 \
             (Current).begin = (Current).end;                                                                 \
     } while (0)
+/* Before it reduces by default the parser makes sure that the next token can be shifted then, which is a second walk of each reduction. In a
+ * text without errors it always can be: while the text is trusted, the parser is told with each token that it did. */
 #undef yylex
-#define yylex parse_next
+#define yylex(value, place, p) (yy_lac_established = (p)->trusts, parse_next((value), (place), (p)))
 
 static void visa_parse_error(const src_range *at, struct parse_state *p, const char *message);
 #define NONE(at) build_none(p, at)
@@ -83,17 +85,18 @@ static void visa_parse_error(const src_range *at, struct parse_state *p, const c
 %left '+' '-'
 %left '*' '/' '%'
 %precedence AS
+%precedence UNARY
 
 %type <token> segment_name lt gt crate_name
 %type <flags> quals qual
 %type <node> attrs item bare_item visible_item use_tree use_trees use_path use_group as_name mod_body
 %type <node> axes axis_list axis resync_axis
 %type <node> fn generics_opt generics gparam bounds bound params param_list param return_opt body_opt
-%type <node> type type_opt types type_path generic_args garg_list garg bare_type cast_path
+%type <node> type type_opt types type_path generic_args garg_list garg cast_path
 %type <node> map map_expr map_list map_term map_operand braced window_list window_part window_places qualified
 %type <node> pattern patterns pattern_part pattern_path value_patterns field_patterns field_pattern qualified_value
 %type <node> stmt resync_body sound_stmt expr_stmt stmts tail block cond_block stmt_block block_rest block_statement let
-%type <node> expr expr_opt assign range bin unary postfix callable primary path exprs args call_args
+%type <node> expr expr_opt place range bin postfix callable path exprs args call_args
 %type <node> if_rest else_if for_rest inits init closure literal
 
 %%
@@ -286,11 +289,8 @@ gt: '>' | GT_GT | GT_EQ
 segment_name: IDENT | CRATE | SUPER | SELF | SELF_TYPE
     ;
 
-type: bare_type
-    | type_path
-    ;
-
-bare_type: '&' type             { $$ = build_prefix(p, AST_TYPE_REF, @$, @1, "", $2); }
+type: type_path
+    | '&' type                  { $$ = build_prefix(p, AST_TYPE_REF, @$, @1, "", $2); }
     | '&' LIFETIME type         { $$ = build_prefix(p, AST_TYPE_REF, @$, @1, "", $3); }
     | '&' MUT type              { $$ = build_prefix(p, AST_TYPE_REF, @$, @1, "mut", $3); }
     | '&' LIFETIME MUT type     { $$ = build_prefix(p, AST_TYPE_REF, @$, @1, "mut", $4); }
@@ -354,11 +354,13 @@ map: MAP_OPEN map_expr MACRO_CLOSE      { $$ = build(p, AST_MAP, @$, $2, NULL); 
                                 { yyerrok; $$ = build(p, AST_MAP, @$, build(p, AST_ERROR, @2, NULL), NULL); }
     ;
 
-map_expr: map_list              { $$ = build_map_list(p, $1, @$, NULL); }
+map_expr: map_term              { $$ = build_map_alone(p, $1); }
+    | map_term ','              { $$ = build_map_list(p, build(p, AST_MAP_PAIR, @1, $1, NULL), @$, $2); }
+    | map_list                  { $$ = build_map_list(p, $1, @$, NULL); }
     | map_list ','              { $$ = build_map_list(p, $1, @$, $2); }
     ;
 
-map_list: map_term              { $$ = build(p, AST_MAP_PAIR, @$, $1, NULL); }
+map_list: map_term ',' map_term { $$ = build_push(p, build(p, AST_MAP_PAIR, @1, $1, NULL), $3, @$); }
     | map_list ',' map_term     { $$ = build_push(p, $1, $3, @$); }
     ;
 
@@ -524,7 +526,10 @@ block_statement: S_IF if_rest   { $$ = build_widen($2, @$); }
 
 /* ---- Expressions ---- */
 
-expr: assign
+expr: bin
+    | range
+    | place '=' expr            { $$ = build_operator(build(p, AST_ASSIGN, @$, $1, $3, NULL), @2, "="); }
+    | place OP_ASSIGN expr      { $$ = build_operator(build(p, AST_ASSIGN, @$, $1, $3, NULL), @2, token_text(p->source, $2, p->arena)); }
     | closure
     | RETURN expr_opt           { $$ = build_refused(p, @$, $1, @1, $2); }
     | BREAK expr_opt            { $$ = build_refused(p, @$, $1, @1, $2); }
@@ -557,20 +562,18 @@ closure_param: pattern
     | pattern ':' type
     ;
 
-assign: range
-    | range '=' expr            { $$ = build_operator(build(p, AST_ASSIGN, @$, $1, $3, NULL), @2, "="); }
-    | range OP_ASSIGN expr      { $$ = build_operator(build(p, AST_ASSIGN, @$, $1, $3, NULL), @2, token_text(p->source, $2, p->arena)); }
+place: bin
+    | range
     ;
 
-range: bin
-    | bin DOT2                  { $$ = build_range(p, @$, $1, @2, "..", NONE(@2)); }
+range: bin DOT2                 { $$ = build_range(p, @$, $1, @2, "..", NONE(@2)); }
     | bin DOT2 bin              { $$ = build_range(p, @$, $1, @2, "..", $3); }
     | bin DOT2_EQ bin           { $$ = build_range(p, @$, $1, @2, "..=", $3); }
     | DOT2                      { $$ = build_range(p, @$, NONE(@1), @1, "..", NONE(@1)); }
     | DOT2 bin                  { $$ = build_range(p, @$, NONE(@1), @1, "..", $2); }
     ;
 
-bin: unary
+bin: postfix
     | bin '+' bin               { $$ = build_binary(p, @$, $1, @2, "+", $3); }
     | bin '-' bin               { $$ = build_binary(p, @$, $1, @2, "-", $3); }
     | bin '*' bin               { $$ = build_binary(p, @$, $1, @2, "*", $3); }
@@ -589,6 +592,12 @@ bin: unary
     | bin GT_GT '>' bin %prec GT_GT     { $$ = build_binary(p, @$, $1, src_range_join(@2, @3), ">>", $4); }
     | bin AND_AND '&' bin %prec AND_AND { $$ = build_binary(p, @$, $1, src_range_join(@2, @3), "&&", $4); }
     | bin OR_OR bin             { $$ = build_binary(p, @$, $1, @2, "||", $3); }
+    | '-' bin %prec UNARY       { $$ = build_prefix(p, AST_UNARY, @$, @1, "-", $2); }
+    | '!' bin %prec UNARY       { $$ = build_prefix(p, AST_UNARY, @$, @1, "!", $2); }
+    | '*' bin %prec UNARY       { $$ = build_prefix(p, AST_DEREF, @$, @1, "", $2); }
+    | '&' bin %prec UNARY       { $$ = build_prefix(p, AST_BORROW, @$, @1, "", $2); }
+    | '&' MUT bin %prec UNARY   { $$ = build_prefix(p, AST_BORROW, @$, src_range_join(@1, @2), "mut", $3); }
+    | AND_AND bin %prec UNARY   { $$ = build_prefix(p, AST_BORROW, @$, @1, "", $2); }
     | bin AS cast_path          { $$ = build_operator(build(p, AST_CAST, @$, $1, $3, NULL), @2, ""); }
     ;
 
@@ -597,22 +606,13 @@ cast_path: segment_name         { $$ = build_path(p, AST_TYPE_PATH, @$, $1, "");
     | cast_path COLON2 segment_name     { $$ = build_path_add(p, $1, $3, @$); }
     ;
 
-unary: postfix
-    | '-' unary                 { $$ = build_prefix(p, AST_UNARY, @$, @1, "-", $2); }
-    | '!' unary                 { $$ = build_prefix(p, AST_UNARY, @$, @1, "!", $2); }
-    | '*' unary                 { $$ = build_prefix(p, AST_DEREF, @$, @1, "", $2); }
-    | '&' unary                 { $$ = build_prefix(p, AST_BORROW, @$, @1, "", $2); }
-    | '&' MUT unary             { $$ = build_prefix(p, AST_BORROW, @$, src_range_join(@1, @2), "mut", $3); }
-    | AND_AND unary             { $$ = build_prefix(p, AST_BORROW, @$, @1, "", $2); }
-    ;
-
 postfix: callable
     | postfix '.' IDENT         { $$ = build_named(p, build(p, AST_FIELD, @$, $1, NULL), $3); }
     | postfix TUPLE_INDEX       { $$ = build_tuple_index(p, @$, $1, $2); }
     ;
 
 /* Everything but a field: `a.f(x)` is a method call. */
-callable: primary
+callable: literal
     | postfix '.' IDENT call_args           { $$ = build_method(p, @$, $1, $3, NONE(@3), $4); }
     | postfix '.' IDENT COLON2 generic_args call_args
                                             { $$ = build_method(p, @$, $1, $3, $5, $6); }
@@ -620,21 +620,6 @@ callable: primary
     | postfix '[' expr ']'      { $$ = build(p, AST_INDEX, @$, $1, $3, NULL); }
     | postfix '.' AWAIT         { $$ = build_operator(build(p, AST_AWAIT, @$, $1, NULL), @3, ""); }
     | postfix '?'               { $$ = build_operator(build(p, AST_TRY, @$, $1, NULL), @2, ""); }
-    ;
-
-call_args: '(' args ')'         { $$ = build_widen($2, @$); }
-    ;
-
-args: %empty                    { $$ = build(p, AST_LIST, @$, NULL); }
-    | exprs
-    | exprs ','
-    ;
-
-exprs: expr                     { $$ = build_list_of(p, AST_LIST, @$, $1); }
-    | exprs ',' expr            { $$ = build_push(p, $1, $3, @$); }
-    ;
-
-primary: literal
     | path
     | path '{' '}'              { $$ = build(p, AST_STRUCT_LITERAL, @$, $1, NULL); }
     | path '{' inits '}'        { $$ = build_put_first(p, $3, $1, @$); }
@@ -653,6 +638,18 @@ primary: literal
     | CONST block               { $$ = build(p, AST_CONST_BLOCK, @$, $2, NULL); }
     | REFUSED                   { $$ = build_refused(p, @$, $1, @1, NONE(@1)); }
     | block
+    ;
+
+call_args: '(' args ')'         { $$ = build_widen($2, @$); }
+    ;
+
+args: %empty                    { $$ = build(p, AST_LIST, @$, NULL); }
+    | exprs
+    | exprs ','
+    ;
+
+exprs: expr                     { $$ = build_list_of(p, AST_LIST, @$, $1); }
+    | exprs ',' expr            { $$ = build_push(p, $1, $3, @$); }
     ;
 
 literal: INT                    { $$ = build_integer(p, $1); }
@@ -692,9 +689,14 @@ for_rest: pattern IN expr cond_block { $$ = build(p, AST_FOR, @$, $1, $3, $4, NU
 
 %%
 
-/* Hands the names of what could stand here to parse_report (parse.c), which makes the message. */
+/* Hands the names of what could stand here to parse_report (parse_report.c), which makes the message. Where the text was trusted these are not
+ * known, and it is given up. */
 static int yyreport_syntax_error(const yypcontext_t *context, struct parse_state *p)
 {
+    if (p->trusts) {
+        p->doubts = true;
+        return 2; /* as where there is no memory */
+    }
     yysymbol_kind_t kinds[YYNTOKENS];
     const char *names[YYNTOKENS];
     int count = yypcontext_expected_tokens(context, kinds, YYNTOKENS);
@@ -704,9 +706,10 @@ static int yyreport_syntax_error(const yypcontext_t *context, struct parse_state
     return 0;
 }
 
-/* Called for one reason only: the parser's stack is full. */
+/* Called where the text is given up, and where the parser's stack is full. */
 static void visa_parse_error(const src_range *at, struct parse_state *p, const char *message)
 {
     (void)message;
-    parse_report_depth(p, *at);
+    if (!p->doubts)
+        parse_report_depth(p, *at);
 }

@@ -1,5 +1,6 @@
 #include "frontend/token.h"
 
+#include <endian.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -8,9 +9,11 @@
 #include "frontend/lexer.yy.h"
 #include "support/order.h"
 
-/* Sorted by name: token_word searches it by halves. */
+enum { KEYWORD_BYTES = 8 }; /* of the longest one */
+
+/* Sorted by name: keyword_named searches it by halves. */
 static const struct keyword {
-    const char *name;
+    char name[KEYWORD_BYTES]; /* filled up with NULs */
     int kind;
 } keywords[] = {
     {"Self", T_SELF_TYPE}, {"_", T_UNDERSCORE},      {"as", T_AS},         {"async", T_ASYNC}, {"await", T_AWAIT},   {"break", T_BREAK},
@@ -81,21 +84,41 @@ static void look_at_list(token_bracket *open, int kind)
         open->angles--;
 }
 
-token *token_add(token_scanner *s, int kind, uint32_t begin, uint32_t end)
+static inline token *append(token_scanner *s, int kind, uint32_t begin, uint32_t end)
 {
-    token t = {.kind = (uint16_t)kind, .begin = begin, .end = end, .match = TOKEN_NONE, .parent = TOKEN_NONE};
-    if (!s->outermost)
-        look_at_indent(s, begin);
-    if (s->open_count > 0)
-        t.parent = s->open[s->open_count - 1].index;
-    if (token_in_map(s))
-        t.flags |= TOKEN_IN_MAP;
+    token *t = &s->list->items[s->list->count++];
+    *t = (token){.kind = (uint16_t)kind, .begin = begin, .end = end, .match = TOKEN_NONE, .parent = TOKEN_NONE};
+    if (s->open_count > 0) {
+        token_bracket *open = &s->open[s->open_count - 1];
+        t->parent = open->index;
+        t->flags = open->map ? TOKEN_IN_MAP : 0;
+        look_at_list(open, kind);
+    }
     if (kind == ';')
         s->fn_head = false;
-    if (s->open_count > 0)
-        look_at_list(&s->open[s->open_count - 1], kind);
-    ARENA_PUSH(s->arena, s->list->items, s->list->count, s->list->capacity, t);
-    return &s->list->items[s->list->count - 1];
+    return t;
+}
+
+static __attribute__((noinline)) token *append_after_gap(token_scanner *s, int kind, uint32_t begin, uint32_t end)
+{
+    token_list *l = s->list;
+    if (l->count == l->capacity) {
+        size_t capacity = 2 * l->capacity;
+        l->items = arena_grow(s->arena, l->items, l->count, capacity, sizeof *l->items);
+        l->capacity = capacity;
+    }
+    if (!s->outermost)
+        look_at_indent(s, begin);
+    return append(s, kind, begin, end);
+}
+
+/* A token that follows another one at once is not the first of its line. */
+token *token_add(token_scanner *s, int kind, uint32_t begin, uint32_t end)
+{
+    uint32_t gap = last_end(s);
+    if (s->list->count == s->list->capacity || begin > gap || gap == 0)
+        return append_after_gap(s, kind, begin, end);
+    return append(s, kind, begin, end);
 }
 
 /* What follows a fault in the same statement is its consequence; the parser looks the places up here. */
@@ -357,33 +380,35 @@ void token_close_before_line(token_scanner *s, uint32_t begin, uint32_t end)
 
 /* ---- Words and numbers ---- */
 
-/* By halves; most words differ in their first letter. NULL: none. */
-static const struct keyword *keyword_named(const char *word)
+/* By halves, the bytes of a word as one number. NULL: none. */
+static const struct keyword *keyword_named(const char *word, size_t bytes)
 {
+    if (bytes == 0 || bytes > KEYWORD_BYTES)
+        return NULL;
+    uint64_t number = 0, other;
+    for (size_t i = 0; i < bytes; i++)
+        number = number << 8 | (unsigned char)word[i];
+    number <<= 8 * (KEYWORD_BYTES - bytes);
     size_t low = 0, high = sizeof keywords / sizeof *keywords;
     while (low < high) {
         size_t middle = (low + high) / 2;
-        int order = word[0] - keywords[middle].name[0];
-        if (order == 0)
-            order = strcmp(word, keywords[middle].name);
-        if (order == 0)
+        memcpy(&other, keywords[middle].name, sizeof other);
+        other = be64toh(other);
+        if (other == number)
             return &keywords[middle];
-        *(order < 0 ? &high : &low) = order < 0 ? middle : middle + 1;
+        if (number < other)
+            high = middle;
+        else
+            low = middle + 1;
     }
     return NULL;
 }
 
 void token_word(token_scanner *s, uint32_t begin, uint32_t end)
 {
-    char word[16];
-    const struct keyword *row = NULL;
     char c = s->source[begin];
     bool upper = c >= 'A' && c <= 'Z' && c != 'S'; /* of those only Self is a keyword */
-    if (!upper && end - begin < sizeof word) {
-        memcpy(word, s->source + begin, end - begin);
-        word[end - begin] = '\0';
-        row = keyword_named(word);
-    }
+    const struct keyword *row = upper ? NULL : keyword_named(s->source + begin, end - begin);
     bool parameter = begin > 0 && s->source[begin - 1] == '$'; /* of a macro, whatever it is called */
     int kind = row != NULL && (!parameter || row->kind == T_CRATE) ? row->kind : T_IDENT;
     s->block_heads = s->block_heads || kind == T_IF || kind == T_WHILE || kind == T_MATCH || kind == T_FOR;
@@ -442,6 +467,13 @@ typedef struct number {
 
 static number read_number(const char *text, uint32_t bytes)
 {
+    enum { SURE_DIGITS = 18 }; /* so many always fit */
+    uint32_t plain = 0;
+    int64_t value = 0;
+    for (; plain < bytes && text[plain] >= '0' && text[plain] <= '9' && plain < SURE_DIGITS; plain++)
+        value = 10 * value + (text[plain] - '0');
+    if (plain == bytes)
+        return (number){value, true, true, true};
     int base = 10;
     uint32_t prefix = 0;
     if (bytes > 1 && text[0] == '0')
@@ -486,17 +518,29 @@ int64_t token_integer(const char *source, const token *t)
     return read_number(source + t->begin, t->end - t->begin).value;
 }
 
+/* The many names and numbers of one character are no allocations. */
+#define SPELT(c) \
+    {(c)}, {(c) + 1}, {(c) + 2}, {(c) + 3}, {(c) + 4}, {(c) + 5}, {(c) + 6}, \
+    { \
+        (c) + 7 \
+    }
+static const char characters[128][2] = {SPELT(0),  SPELT(8),  SPELT(16), SPELT(24), SPELT(32), SPELT(40),  SPELT(48),  SPELT(56),
+                                        SPELT(64), SPELT(72), SPELT(80), SPELT(88), SPELT(96), SPELT(104), SPELT(112), SPELT(120)};
+
 const char *token_text(const char *source, const token *t, arena *a)
 {
     if (t->kind == T_STRING && (t->flags & TOKEN_POISON))
         return "\"\"";
     uint32_t bytes = t->end - t->begin;
+    unsigned char first = (unsigned char)source[t->begin];
+    if (bytes == 1 && first < sizeof characters / sizeof *characters)
+        return characters[first];
     if (t->kind == T_IDENT && bytes > 2 && source[t->begin + 1] == '#') { /* `r#name` is `name`, where that is no keyword */
-        const char *name = arena_strndup(a, source + t->begin + 2, bytes - 2);
-        return keyword_named(name) ? arena_strndup(a, source + t->begin, bytes) : name;
+        bool keyword = keyword_named(source + t->begin + 2, bytes - 2);
+        return keyword ? arena_strndup(a, source + t->begin, bytes) : arena_strndup(a, source + t->begin + 2, bytes - 2);
     }
-    /* NULs are no tokens; those in comments end the text. */
-    return arena_strndup(a, source + t->begin, strnlen(source + t->begin, t->end - t->begin));
+    /* NULs are no tokens; those in comments, which no name has, end the text. */
+    return arena_strndup(a, source + t->begin, t->kind == T_IDENT ? bytes : strnlen(source + t->begin, bytes));
 }
 
 uint32_t token_from(const token *tokens, uint32_t count, uint32_t begin)

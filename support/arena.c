@@ -131,29 +131,27 @@ static struct block *block_new(size_t total)
     return b;
 }
 
-/* Zeroed, in lines of the cache of its own: what one thread counts in all the time is nothing that another one waits for. */
-static void *line_alloc(size_t bytes)
-{
-    enum { LINE_BYTES = 128 }; /* two: they are fetched in pairs */
-    size_t total = (bytes + LINE_BYTES - 1) / LINE_BYTES * LINE_BYTES;
-    void *lines = aligned_alloc(LINE_BYTES, total);
-    return lines ? memset(lines, 0, total) : NULL;
-}
+/* An outermost arena, which lies in its first block. In lines of the cache of its own: what one thread counts in all the time is nothing
+ * that another one waits for. */
+enum { LINE_BYTES = 128 }; /* two: they are fetched in pairs */
+struct outermost {
+    alignas(LINE_BYTES) arena arena;
+    alignas(LINE_BYTES) budget budget;
+};
 
 arena *arena_new(void)
 {
-    arena *a = line_alloc(sizeof *a);
-    if (!a)
+    struct block *b = block_new(FIRST_BLOCK_BYTES);
+    if (!b)
         return NULL;
-    a->head = block_new(FIRST_BLOCK_BYTES);
-    a->budget = line_alloc(sizeof *a->budget);
-    if (!a->head || !a->budget) {
-        if (a->head)
-            block_free(a->head);
-        free(a->budget);
-        free(a);
-        return NULL;
-    }
+    size_t before = -(uintptr_t)b->data % LINE_BYTES;
+    struct outermost *o = (struct outermost *)(b->data + before);
+    b->used = before + sizeof *o;
+    arena_open(b->data, b->used);
+    memset(o, 0, sizeof *o);
+    arena *a = &o->arena;
+    a->head = b;
+    a->budget = &o->budget;
     a->budget->bytes = FIRST_BLOCK_BYTES;
     a->budget->at = (src_range){.file = -1};
     budget_lift(a);
@@ -223,10 +221,9 @@ void arena_free(arena *a)
         leave(a);
         return;
     }
-    blocks_free(a->head);
-    blocks_free(a->spare);
-    free(a->budget);
-    free(a);
+    struct block *head = a->head, *spare = a->spare; /* in one of them the arena is */
+    blocks_free(head);
+    blocks_free(spare);
 }
 
 /* `blocks` in front of a list; NULL: none. */
@@ -248,8 +245,6 @@ void arena_join(arena *outer, arena *inner)
     outer->spare = blocks_before(inner->spare, outer->spare);
     outer->budget->bytes += inner->budget->bytes;
     outer->budget->steps += inner->budget->steps;
-    free(inner->budget);
-    free(inner);
 }
 
 jmp_buf *arena_guard(arena *a)
@@ -409,43 +404,41 @@ static struct block *block_for(arena *a, size_t bytes, size_t total)
     return b;
 }
 
-static size_t round_up(arena *a, size_t bytes)
+static size_t round_up(size_t bytes)
 {
     const size_t unit = ARENA_ALIGNMENT;
-    if (bytes > SIZE_MAX / 2)
-        arena_exhausted(a, BUDGET_MEMORY);
     return (bytes + unit - 1) / unit * unit;
 }
 
 /* Most pieces are a few words, for which calling memset is more than what it does. `room`: bytes from `p` on to the end of the block, of
  * which nobody has those that are behind the piece. */
-static inline void zero(unsigned char *p, size_t bytes, size_t room)
+static inline void *zero(unsigned char *p, size_t bytes, size_t room)
 {
     enum { CHUNK_BYTES = 32, SHORT_BYTES = 128 };
     size_t chunks = (bytes + CHUNK_BYTES - 1) / CHUNK_BYTES * CHUNK_BYTES;
-    if (GAP_BYTES > 0 || bytes > SHORT_BYTES || chunks > room) {
-        memset(p, 0, bytes);
-        return;
-    }
+    if (GAP_BYTES > 0 || bytes > SHORT_BYTES || chunks > room)
+        return memset(p, 0, bytes);
     for (size_t i = 0; i < chunks; i += CHUNK_BYTES) {
         memset(p + i, 0, CHUNK_BYTES);
         __asm__("" : : : "memory"); /* else these become the call again */
     }
+    return p;
 }
 
-/* The next bytes of the innermost block. Of those that are asked for the first `set` are zero: the caller writes all others. `bytes` is
- * `asked` rounded up. */
-static inline unsigned char *take(arena *a, size_t bytes, size_t asked, size_t set)
+/* The next bytes of the innermost block, which has room for them. Of those that are asked for the first `set` are zero: the caller writes
+ * all others. `bytes` is `asked` rounded up. */
+static inline void *take(struct block *b, size_t bytes, size_t asked, size_t set)
 {
-    struct block *b = a->head;
     unsigned char *p = b->data + b->used;
-    arena_open(p, bytes);
     size_t old = b->clean > b->used ? b->clean - b->used : 0; /* so many of them are not known to be zero */
+    size_t room = b->bytes - b->used;
     old = old < set ? old : set;
-    if (old > 0)
-        zero(p, old, b->bytes - b->used);
-    arena_shut(p + asked, bytes - asked);
+    arena_open(p, asked);
     b->used += bytes;
+    if (old > 0)
+        return zero(p, old, room);
+    if (set > 0)
+        *p = 0; /* a page that is read before it is written is had from the system twice */
     return p;
 }
 
@@ -457,8 +450,8 @@ static size_t next_block_bytes(const arena *a)
     return last < LARGEST_BLOCK_BYTES / 2 ? 2 * last : LARGEST_BLOCK_BYTES;
 }
 
-/* A block with room for so many bytes. Apart, so that the many allocations that need none save no registers for it. */
-static __attribute__((noinline)) void block_add(arena *a, size_t bytes)
+/* A block with room for so many bytes. */
+static void block_add(arena *a, size_t bytes)
 {
     struct block *b = block_for(a, bytes, next_block_bytes(a));
     if (!b)
@@ -467,14 +460,34 @@ static __attribute__((noinline)) void block_add(arena *a, size_t bytes)
     a->head = b;
 }
 
-static inline unsigned char *allocate(arena *a, size_t asked, size_t set)
+static inline uint64_t steps_of(size_t bytes)
 {
     enum { STEP_BYTES = 256 };
-    size_t bytes = round_up(a, asked) + GAP_BYTES;
-    spend(a, 1 + bytes / STEP_BYTES);
+    return 1 + bytes / STEP_BYTES;
+}
+
+static __attribute__((noinline)) void *allocate_slowly(arena *a, size_t asked, size_t set)
+{
+    if (asked > SIZE_MAX / 2)
+        arena_exhausted(a, BUDGET_MEMORY);
+    size_t bytes = round_up(asked) + GAP_BYTES;
+    spend(a, steps_of(bytes));
     if (!a->head || a->head->bytes - a->head->used < bytes)
         block_add(a, bytes);
-    return take(a, bytes, asked, set);
+    return take(a->head, bytes, asked, set);
+}
+
+/* What is rare is apart and called last, so that the many allocations that need none of it save no registers. */
+static inline void *allocate(arena *a, size_t asked, size_t set)
+{
+    struct block *b = a->head;
+    budget *account = a->budget;
+    size_t bytes = round_up(asked) + GAP_BYTES;
+    uint64_t steps = steps_of(bytes);
+    if (asked > SIZE_MAX / 2 || !b || b->bytes - b->used < bytes || account->look - account->steps < steps)
+        return allocate_slowly(a, asked, set);
+    account->steps += steps;
+    return take(b, bytes, asked, set);
 }
 
 void *arena_alloc(arena *a, size_t bytes)
@@ -520,7 +533,7 @@ void *arena_array(arena *a, size_t count, size_t bytes_each)
 
 char *arena_strndup(arena *a, const char *text, size_t bytes)
 {
-    char *copy = (char *)allocate(a, bytes + 1, 0);
+    char *copy = allocate(a, bytes + 1, 0);
     memcpy(copy, text, bytes);
     copy[bytes] = '\0';
     return copy;
@@ -545,11 +558,11 @@ char *arena_vprintf(arena *a, const char *format, va_list args)
     int length = vsnprintf(place, room, format, args);
     arena_shut(place, room);
     size_t bytes = length < 0 ? 1 : (size_t)length + 1;
-    bool fits = round_up(a, bytes) + GAP_BYTES <= room;
+    bool fits = round_up(bytes) + GAP_BYTES <= room;
     size_t written = fits && length >= 0 ? bytes : room;
     if (room && b->clean < b->used + written)
         b->clean = b->used + written; /* not zero, and nobody's where the allocation is the one that there are no steps left for */
-    char *text = (char *)allocate(a, bytes, length < 0 ? bytes : 0);
+    char *text = allocate(a, bytes, length < 0 ? bytes : 0);
     if (!fits && length >= 0)
         vsnprintf(text, bytes, format, again);
     va_end(again);

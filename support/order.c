@@ -5,6 +5,7 @@
 #include <string.h>
 
 enum { RUN = 8 }; /* so few are put in order where they are */
+enum { NEAR_BYTES = 1024 };
 
 static void exchange(unsigned char *a, unsigned char *b, size_t bytes)
 {
@@ -42,7 +43,8 @@ static size_t run_at(size_t at, size_t run, size_t count)
 
 void order_sort(void *items, size_t count, size_t bytes, order_of *compare)
 {
-    unsigned char *room = count > RUN ? malloc(count * bytes) : NULL, *from = items, *to = room;
+    unsigned char near[NEAR_BYTES], *far = count > RUN && count > NEAR_BYTES / bytes ? malloc(count * bytes) : NULL;
+    unsigned char *room = count <= RUN ? NULL : count <= NEAR_BYTES / bytes ? near : far, *from = items, *to = room;
     size_t run = room ? RUN : count; /* without room slowly */
     for (size_t at = 0; at < count; at += run)
         insert_all(from + at * bytes, run_at(at, run, count), bytes, compare);
@@ -57,7 +59,7 @@ void order_sort(void *items, size_t count, size_t bytes, order_of *compare)
     }
     if (from != items)
         memcpy(items, from, count * bytes);
-    free(room);
+    free(far);
 }
 
 void order_keep(void *items, size_t *count, size_t most, size_t bytes, const void *item, order_of *compare)

@@ -318,6 +318,8 @@ static void say_only(const arguments *a, diag_list *diags)
     visa_compilation *c = diags->count > 0 ? visa_compile("", "", 0, &nothing) : NULL;
     if (c)
         say(a, c, diags);
+    else if (diags->count > 0) /* the file could not be read for the same reason */
+        tool_out_of_memory("visac");
     visa_free(c);
 }
 
