@@ -137,6 +137,11 @@ void command_set_entry(command *c, unsigned entry, command_column column, int64_
     c->entries[entry][column - command_rows[column_rows[column].op].first_column] = value;
 }
 
+bool command_same_entries(const command *a, const command *b)
+{
+    return a->entry_count == b->entry_count && memcmp(a->entries, b->entries, a->entry_count * sizeof *a->entries) == 0;
+}
+
 /* Values and bits of one row. */
 
 static uint64_t low_mask(unsigned width)
@@ -381,6 +386,7 @@ static bool decode_entries(const decoder *d, command *c)
     const command_row *row = &command_rows[c->op];
     for (unsigned e = 0; e < c->entry_count; e++) {
         size_t first = row->field_words + (size_t)e * row->entry_words;
+        memset(c->entries[e], 0, sizeof c->entries[e]);
         if (!decode_rows(d, first, &column_rows[row->first_column], row->column_count, c->entries[e], (int)e))
             return false;
         for (unsigned word = 0; word < row->entry_words; word++)
@@ -412,10 +418,11 @@ bool command_decode_all(const uint64_t *words, size_t word_count, context expect
     if (word_count > UINT32_MAX / 8)
         return fault(&d, 0, "the section has %zu words, allowed are %u", word_count, UINT32_MAX / 8);
     size_t capacity = count_commands(&d);
-    *out = ARENA_ARRAY(a, command, capacity + 1); /* the one that ends the count is refused where it would lie */
+    *out = arena_alloc_unset(a, (capacity + 1) * sizeof **out); /* the one that ends the count is refused where it would lie */
     for (; d.at < d.count; ++*count) {
         command *c = &(*out)[*count];
         unsigned length = 0;
+        memset(c, 0, offsetof(command, entries));
         c->offset = (uint32_t)(d.at * 8);
         if (!decode_header(&d, c, &length) || !decode_count(&d, c, length) || !decode_fields(&d, c) || !decode_entries(&d, c))
             return false;

@@ -80,7 +80,7 @@ static command *push(emission *m, command_op code, const op *at, context c)
         s->items = arena_grow(m->scratch, s->items, s->count, s->capacity, sizeof *s->items);
     }
     command *k = &s->items[s->count++];
-    memset(k, 0, sizeof *k);
+    memset(k, 0, offsetof(command, entries) + command_row_of(code)->most_entries * sizeof *k->entries);
     k->op = code;
     k->context = c;
     k->line = m->e->line_of ? m->e->line_of(m->e->user, at->range) : 0;
@@ -679,6 +679,15 @@ static void emit_einsum(emission *m, einsum *out)
     emit_windows(m, out);
 }
 
+/* Commands as they are kept: most have fewer entries than there is room for. */
+static command *keep_commands(const stream *s, arena *a)
+{
+    command *kept = arena_alloc_unset(a, s->count * sizeof *kept);
+    for (size_t i = 0; i < s->count; i++)
+        memcpy(&kept[i], &s->items[i], offsetof(command, entries) + s->items[i].entry_count * sizeof *kept->entries);
+    return kept;
+}
+
 void emit_kernel(const emit_context *e, const kernel *k, binary_kernel *out)
 {
     arena *scratch = arena_new_inside(e->arena);
@@ -700,7 +709,7 @@ void emit_kernel(const emit_context *e, const kernel *k, binary_kernel *out)
     out->axes = out->einsum.axes = axes;
     out->axis_count = out->einsum.axis_count = (uint32_t)m.axis_count;
     for (int c = 0; c < 3; c++) {
-        out->streams[c].commands = arena_grow(e->arena, m.streams[c].items, m.streams[c].count, m.streams[c].count, sizeof(command));
+        out->streams[c].commands = keep_commands(&m.streams[c], e->arena);
         out->streams[c].count = m.streams[c].count;
     }
     arena_free(scratch);

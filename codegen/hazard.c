@@ -2,7 +2,17 @@
 
 #include <string.h>
 
-enum { CONTEXTS = CONTEXT_DMA + 1, FIRST_BUCKETS = 64 };
+enum { CONTEXTS = CONTEXT_DMA + 1, FIRST_BUCKETS = 8 };
+
+/* The number of each memory. */
+enum {
+#define MEMORY(symbol) PLACE_OF_##symbol,
+#include "ir/tensor.def"
+};
+static const unsigned char places[TENSOR_KIND_COUNT] = {
+#define MEMORY(symbol) [symbol] = PLACE_OF_##symbol,
+#include "ir/tensor.def"
+};
 
 typedef struct region {
     memory_access access;
@@ -20,7 +30,7 @@ typedef struct history {
 
 struct hazard_log {
     arena *arena;
-    history of[CONTEXTS][TENSOR_KIND_COUNT];
+    history of[CONTEXTS][TENSOR_MEMORY_COUNT];
 };
 
 hazard_log *hazard_log_new(arena *a)
@@ -53,7 +63,7 @@ static void grow(history *h, arena *a)
 
 void hazard_log_add(hazard_log *l, context c, const memory_access *x, size_t done)
 {
-    history *h = &l->of[c][x->kind];
+    history *h = &l->of[c][places[x->kind]];
     if (h->count >= h->bucket_count)
         grow(h, l->arena);
     for (region *r = h->buckets[bucket_of(h, x)]; r; r = r->next)
@@ -72,7 +82,7 @@ size_t hazard_log_before(const hazard_log *l, context c, const memory_access *ac
     size_t needed = 0;
     for (size_t i = 0; i < count; i++) {
         const memory_access *x = &accesses[i];
-        const history *h = &l->of[c][x->kind];
+        const history *h = &l->of[c][places[x->kind]];
         for (size_t k = 0; k < h->count; k++) {
             const region *r = h->items[k];
             bool meet = x->begin < r->access.end && r->access.begin < x->end && (x->write || r->access.write);

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "support/budget.h"
+#include "support/integer.h"
 
 enum {
     MOST_WORKS = 4096, /* more are left as they are: who reaches whom is a matrix of bits */
@@ -190,33 +191,51 @@ order_graph *order_graph_make(const target *t, const kernel *k, arena *a)
 
 /* ---- the list scheduler ---- */
 
+typedef struct candidate {
+    int64_t tail;     /* cycles from the beginning of it to the end of all that is after it */
+    int64_t ready;    /* when all before it is complete */
+    uint32_t missing; /* how many before it are not chosen yet */
+    bool is_chosen;
+} candidate;
+
 typedef struct chooser {
     const order_graph *graph;
-    const int64_t *cycles;
     order_rule rule;
-    int64_t *tail;     /* cycles from the beginning of each to the end of all that is after it */
-    int64_t *ready;    /* when all before it is complete; of those that are chosen, their end */
-    uint32_t *missing; /* how many before it are not chosen yet */
-    bool *is_chosen;
+    candidate *works;
     int64_t free_from[CONTEXTS]; /* when the context has done what it has */
 } chooser;
 
-static void measure_tails(chooser *c)
+static candidate *candidates(const order_graph *g, const int64_t *cycles, arena *a)
 {
-    const order_graph *g = c->graph;
+    candidate *all = ARENA_ARRAY(a, candidate, g->count);
     for (size_t i = g->count; i-- > 0;) {
-        c->tail[i] += c->cycles[g->ops[i]->index];
+        all[i].missing = (uint32_t)g->before[i].count;
+        all[i].tail += cycles[g->ops[i]->index];
         for (size_t j = 0; j < g->before[i].count; j++) {
-            int64_t *before = &c->tail[g->before[i].items[j]];
-            *before = c->tail[i] > *before ? c->tail[i] : *before;
+            int64_t *before = &all[g->before[i].items[j]].tail;
+            *before = all[i].tail > *before ? all[i].tail : *before;
         }
     }
+    return all;
+}
+
+int64_t order_least(const order_graph *g, const int64_t *cycles, arena *a)
+{
+    arena *scratch = arena_new_inside(a);
+    const candidate *all = candidates(g, cycles, scratch);
+    int64_t least = 0, busy[CONTEXTS] = {0};
+    for (size_t i = 0; i < g->count; i++) {
+        busy[g->contexts[i]] += cycles[g->ops[i]->index];
+        least = larger(least, larger(all[i].tail, busy[g->contexts[i]]));
+    }
+    arena_free(scratch);
+    return least;
 }
 
 static int64_t start_of(const chooser *c, size_t i)
 {
     int64_t free_from = c->free_from[c->graph->contexts[i]];
-    return c->ready[i] > free_from ? c->ready[i] : free_from;
+    return c->works[i].ready > free_from ? c->works[i].ready : free_from;
 }
 
 /* Of two with the same merit the one stays in front that is first in the text. */
@@ -225,39 +244,32 @@ static bool is_better(const chooser *c, size_t i, size_t best)
     int64_t start = start_of(c, i), other = start_of(c, best);
     if (c->rule != ORDER_LONGEST && start != other)
         return start < other;
-    return c->rule != ORDER_READY && c->tail[i] > c->tail[best];
+    return c->rule != ORDER_READY && c->works[i].tail > c->works[best].tail;
 }
 
 int64_t order_choose(const order_graph *g, const int64_t *cycles, order_rule rule, size_t window, arena *a, const op **issue)
 {
     arena *scratch = arena_new_inside(a);
-    chooser c = {.graph = g, .cycles = cycles, .rule = rule};
-    c.tail = ARENA_ARRAY(scratch, int64_t, g->count);
-    c.ready = ARENA_ARRAY(scratch, int64_t, g->count);
-    c.missing = ARENA_ARRAY(scratch, uint32_t, g->count);
-    c.is_chosen = ARENA_ARRAY(scratch, bool, g->count);
-    measure_tails(&c);
-    for (uint32_t i = 0; i < g->count; i++)
-        c.missing[i] = (uint32_t)g->before[i].count;
+    chooser c = {.graph = g, .rule = rule, .works = candidates(g, cycles, scratch)};
     int64_t end = 0;
     for (size_t done = 0, first = 0; done < g->count; done++) {
-        while (c.is_chosen[first])
+        while (c.works[first].is_chosen)
             first++;
         size_t best = first,
                last = rule == ORDER_TEXT || window >= g->count - first ? rule == ORDER_TEXT ? first : g->count - 1 : first + window;
         for (size_t i = first + 1; i <= last; i++)
-            if (!c.is_chosen[i] && c.missing[i] == 0 && is_better(&c, i, best))
+            if (!c.works[i].is_chosen && c.works[i].missing == 0 && is_better(&c, i, best))
                 best = i;
         budget_spend(scratch, last - first + 1);
         int64_t finished = start_of(&c, best) + cycles[g->ops[best]->index];
-        c.is_chosen[best] = true;
+        c.works[best].is_chosen = true;
         c.free_from[g->contexts[best]] = finished;
         end = finished > end ? finished : end;
         issue[done] = g->ops[best];
         for (size_t j = 0; j < g->behind[best].count; j++) {
-            uint32_t next = g->behind[best].items[j];
-            c.missing[next]--;
-            c.ready[next] = finished > c.ready[next] ? finished : c.ready[next];
+            candidate *next = &c.works[g->behind[best].items[j]];
+            next->missing--;
+            next->ready = finished > next->ready ? finished : next->ready;
         }
     }
     arena_free(scratch);

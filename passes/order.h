@@ -23,6 +23,10 @@ const uint32_t *order_before(const order_graph *g, size_t i, size_t *count);
  * addresses that it has now. `cycles` by the index of the last operation. */
 int64_t order_length(const target *t, const kernel *k, const int64_t *cycles, arena *a);
 
+/* No order of these durations ends before this: the longest way through the graph, or all that one context does. `cycles` by the index of
+ * the last operation. */
+int64_t order_least(const order_graph *g, const int64_t *cycles, arena *a);
+
 /* How the next one is chosen of those that may begin. */
 typedef enum order_rule {
     ORDER_TEXT,     /* as the text has them */

@@ -248,8 +248,19 @@ static void refuse(placing *x, const storage_result *r)
                   x->row->kind == TENSOR_DM ? "Slice or Cluster" : "Chip");
 }
 
+/* Does anything in this memory wait for a place? */
+static bool has_unplaced(const placing *x)
+{
+    bool any = false;
+    for (size_t i = 0; i < x->kernel->op_count && !any; i++)
+        any = x->kernel->ops[i]->unplaced && x->kernel->ops[i]->out.kind == x->row->kind;
+    return any;
+}
+
 static bool place_row(placing *x)
 {
+    if (!has_unplaced(x))
+        return true;
     int64_t limit = memory_limit(x->context->target, x->row->kind);
     arena *scratch = arena_new_inside(x->context->arena);
     collect(x, scratch);
