@@ -7,9 +7,12 @@ static void visit_ops(pass_context *p, kernel *k, op_kind kind, void (*visit)(pa
 {
     for (size_t i = 0; i < k->op_count; i++) {
         op *o = k->ops[i];
-        if (k->bad && op_uses_bad(o)) /* a kernel that is not bad has no bad operation */
+        bool wanted = o->kind == kind || kind == IR_OP_COUNT;
+        if (!wanted && !k->bad) /* a kernel that is not bad has no bad operation */
+            continue;
+        if (k->bad && op_uses_bad(o))
             o->bad = true;
-        if ((o->kind != kind && kind != IR_OP_COUNT) || o->bad)
+        if (!wanted || o->bad)
             continue;
         p->diags->repeating = o->repeated;
         visit(p, k, o);

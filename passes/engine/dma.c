@@ -381,13 +381,25 @@ static bool has_terms_of(const axis *window, const sequence_space *to, size_t to
 }
 
 /* A window that the destination has by its terms, or in tiles, is covered when all digits of its terms are there: every place is some sum
- * of them. */
+ * of them. Is the factor such a window? */
+static bool is_open(const factor *f, const sequence_space *to, size_t to_count)
+{
+    const axis *a = f->axis;
+    return a && a->term_count > 0 && !a->bordered && f->live == a->size && has_terms_of(a, to, to_count);
+}
+
+/* The mapping with the terms of its open windows in their place. */
 static const mapping *open_windows(pass_context *p, const mapping *m, const sequence_space *to, size_t to_count)
 {
     const mapping *out = mapping_identity(p->mappings);
+    size_t first = 0;
+    while (first < m->count && !is_open(&m->factors[first], to, to_count))
+        first++;
+    if (first == m->count)
+        return m;
     for (size_t i = 0; i < m->count && out; i++) {
         const axis *a = m->factors[i].axis;
-        bool open = a && a->term_count > 0 && !a->bordered && m->factors[i].live == a->size && has_terms_of(a, to, to_count);
+        bool open = i >= first && is_open(&m->factors[i], to, to_count);
         if (!open)
             out = pass_pair(p, out, mapping_of_factor(p->mappings, &m->factors[i]));
         for (uint32_t k = 0; open && k < a->term_count && out; k++) {
