@@ -70,6 +70,15 @@ static layout emit_layout(emission *m, const mapping *part, const mapping_names 
 
 /* ---- commands ---- */
 
+/* The same commands, with room for so many: most have fewer entries than there is room for. */
+static command *copy_commands(const command *from, size_t count, size_t capacity, arena *a)
+{
+    command *copy = arena_alloc_unset(a, capacity * sizeof *copy);
+    for (size_t i = 0; i < count; i++)
+        memcpy(&copy[i], &from[i], offsetof(command, entries) + from[i].entry_count * sizeof *from->entries);
+    return copy;
+}
+
 /* One more, whose fields are all zero, until the next one is pushed. */
 static command *push(emission *m, command_op code, const op *at, context c)
 {
@@ -77,7 +86,7 @@ static command *push(emission *m, command_op code, const op *at, context c)
     stream *s = &m->streams[c];
     if (s->count == s->capacity) {
         s->capacity = s->capacity ? 2 * s->capacity : FIRST_COMMANDS;
-        s->items = arena_grow(m->scratch, s->items, s->count, s->capacity, sizeof *s->items);
+        s->items = copy_commands(s->items, s->count, s->capacity, m->scratch);
     }
     command *k = &s->items[s->count++];
     memset(k, 0, offsetof(command, entries) + command_row_of(code)->most_entries * sizeof *k->entries);
@@ -679,15 +688,6 @@ static void emit_einsum(emission *m, einsum *out)
     emit_windows(m, out);
 }
 
-/* Commands as they are kept: most have fewer entries than there is room for. */
-static command *keep_commands(const stream *s, arena *a)
-{
-    command *kept = arena_alloc_unset(a, s->count * sizeof *kept);
-    for (size_t i = 0; i < s->count; i++)
-        memcpy(&kept[i], &s->items[i], offsetof(command, entries) + s->items[i].entry_count * sizeof *kept->entries);
-    return kept;
-}
-
 void emit_kernel(const emit_context *e, const kernel *k, binary_kernel *out)
 {
     arena *scratch = arena_new_inside(e->arena);
@@ -709,7 +709,7 @@ void emit_kernel(const emit_context *e, const kernel *k, binary_kernel *out)
     out->axes = out->einsum.axes = axes;
     out->axis_count = out->einsum.axis_count = (uint32_t)m.axis_count;
     for (int c = 0; c < 3; c++) {
-        out->streams[c].commands = keep_commands(&m.streams[c], e->arena);
+        out->streams[c].commands = copy_commands(m.streams[c].items, m.streams[c].count, m.streams[c].count, e->arena);
         out->streams[c].count = m.streams[c].count;
     }
     arena_free(scratch);

@@ -26,9 +26,9 @@ typedef struct pricing {
     kernel *kernel;
     const order_graph *graph;
     arena *arena;
-    const op **base;       /* the order that it comes with; NULL: the text's */
-    place *settled;        /* by the index of an operation: what its configuration was derived for; NULL: not known */
-    binary_kernel *binary; /* of the kernel as it was measured last */
+    const op **base;             /* the order that it comes with; NULL: the text's */
+    place *settled;              /* by the index of an operation: what its configuration was derived for; NULL: not known */
+    const binary_kernel *binary; /* of the kernel as it stands; NULL: none was made */
     price price;
     known_costs *known; /* of its copies, in whatever order */
 } pricing;
@@ -38,8 +38,9 @@ static bool measure(pricing *x)
 {
     emit_context e = *x->emit;
     e.arena = e.arena ? e.arena : x->arena;
-    x->binary = ARENA_NEW(e.arena, binary_kernel);
-    emit_kernel(&e, x->kernel, x->binary);
+    binary_kernel *made = ARENA_NEW(e.arena, binary_kernel);
+    emit_kernel(&e, x->kernel, made);
+    x->binary = made;
     return price_make(e.target, x->binary, TIMING_DOCUMENTED, FOLLOWED_CYCLES, x->known, x->arena, &x->price);
 }
 
@@ -132,15 +133,17 @@ static void try_orders(pricing *x)
 {
     kernel *k = x->kernel;
     const int64_t *cycles = durations(x);
+    const binary_kernel *first = x->binary;
+    const place *before = x->settled;
     const op **best = best_order(x, cycles, order_length(x->context->target, k, cycles, x->arena));
     if (best && (k->issue == best || take(x, best)) && measure(x) && x->price.cycles < k->text_cycles) {
         k->cycles = x->price.cycles;
         return;
     }
     if (k->issue == x->base)
-        return;       /* none was tried */
-    take(x, x->base); /* as it was */
-    x->binary = NULL;
+        return; /* none was tried */
+    bool as_it_was = take(x, x->base) && same_places(x, before, x->settled);
+    x->binary = as_it_was ? first : NULL;
 }
 
 const binary_kernel *kernel_order(pass_context *p, const emit_context *e, known_costs *known, kernel *k)

@@ -45,8 +45,8 @@ enum { SLACKS = sizeof slacks / sizeof *slacks, LARGE = 8 };
 static void collect(placing *x, arena *a)
 {
     const kernel *k = x->kernel;
-    x->owners = ARENA_ARRAY(a, op *, k->op_count + 1);
-    x->items = ARENA_ARRAY(a, storage_item, k->op_count + 1);
+    x->owners = arena_alloc_unset(a, k->op_count * sizeof *x->owners);
+    x->items = arena_alloc_unset(a, k->op_count * sizeof *x->items);
     x->count = 0;
     for (size_t i = 0; i < k->op_count; i++) {
         op *o = k->ops[i];
@@ -415,7 +415,7 @@ static bool place_trf(placing *x)
     const kernel *k = x->kernel;
     arena *scratch = arena_new_inside(x->context->arena);
     halves h = {.placing = x, .steps_left = TRF_SEARCH_STEPS};
-    stored *all = ARENA_ARRAY(scratch, stored, k->op_count + 1);
+    stored *all = arena_alloc_unset(scratch, k->op_count * sizeof *all);
     bool any = false;
     for (size_t i = 0; i < k->op_count; i++)
         if (k->ops[i]->out.kind == TENSOR_TRF && op_makes_memory(k->ops[i]) && !k->ops[i]->bad) {
