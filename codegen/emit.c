@@ -554,18 +554,16 @@ static void push_chain(emission *m, const work *w)
     finish_guards(m, first, w->context);
 }
 
-static void push_work(emission *m, const op *last)
+static void push_work(emission *m, const work *w)
 {
-    work w;
-    work_make(m->e->target, last, m->scratch, &w);
-    push_waits(m, &w, w.first);
-    if (w.context != CONTEXT_DMA)
-        push_units(m, w.first, &w.first->out, w.context);
-    if (w.context == CONTEXT_DMA)
-        push_guarded_copies(m, last, w.context);
+    push_waits(m, w, w->first);
+    if (w->context != CONTEXT_DMA)
+        push_units(m, w->first, &w->first->out, w->context);
+    if (w->context == CONTEXT_DMA)
+        push_guarded_copies(m, w->last, w->context);
     else
-        push_chain(m, &w);
-    finish_work(m, &w);
+        push_chain(m, w);
+    finish_work(m, w);
 }
 
 /* ---- ports and einsum ---- */
@@ -688,7 +686,7 @@ static void emit_einsum(emission *m, einsum *out)
     emit_windows(m, out);
 }
 
-void emit_kernel(const emit_context *e, const kernel *k, binary_kernel *out)
+void emit_kernel(const emit_context *e, const kernel *k, const work_list *works, binary_kernel *out)
 {
     arena *scratch = arena_new_inside(e->arena);
     emission m = {.e = e,
@@ -698,10 +696,9 @@ void emit_kernel(const emit_context *e, const kernel *k, binary_kernel *out)
                   .complete = ARENA_ARRAY(scratch, size_t, k->op_count + 1)};
     mapping_context *none = mapping_context_new(scratch);
     *out = (binary_kernel){.name = k->name, .ports = emit_ports(&m, none), .port_count = (uint32_t)k->port_count};
-    const op *const *works;
-    size_t count = kernel_works(k, scratch, &works);
-    for (size_t i = 0; i < count; i++)
-        push_work(&m, works[i]);
+    work_list all = works ? *works : kernel_work_list(e->target, k, scratch);
+    for (size_t i = 0; i < all.count; i++)
+        push_work(&m, &all.items[i]);
     emit_einsum(&m, &out->einsum);
     layout_axis *axes = ARENA_ARRAY(e->arena, layout_axis, m.axis_count);
     for (size_t i = 0; i < m.axis_count; i++)

@@ -24,6 +24,7 @@ typedef struct pricing {
     pass_context *context;
     const emit_context *emit;
     kernel *kernel;
+    work_list works; /* of the kernel as it stands */
     const order_graph *graph;
     arena *arena;
     const op **base;             /* the order that it comes with; NULL: the text's */
@@ -39,7 +40,7 @@ static bool measure(pricing *x)
     emit_context e = *x->emit;
     e.arena = e.arena ? e.arena : x->arena;
     binary_kernel *made = ARENA_NEW(e.arena, binary_kernel);
-    emit_kernel(&e, x->kernel, made);
+    emit_kernel(&e, x->kernel, &x->works, made);
     x->binary = made;
     return price_make(e.target, x->binary, TIMING_DOCUMENTED, FOLLOWED_CYCLES, x->known, x->arena, &x->price);
 }
@@ -100,7 +101,10 @@ static bool take(pricing *x, const op **issue)
 {
     x->kernel->issue = issue;
     x->kernel->issue_count = issue ? order_work_count(x->graph) : 0;
-    return settle(x);
+    if (!settle(x))
+        return false;
+    x->works = kernel_work_list(x->context->target, x->kernel, x->arena);
+    return true;
 }
 
 /* The order that ends first with memory placed for it, by the durations alone; NULL: none ends before `length`. In the kernel's arena.
@@ -118,7 +122,7 @@ static const op **best_order(pricing *x, const int64_t *cycles, int64_t length)
             is_shorter = true;
             if ((best && memcmp(best, issue, bytes) == 0) || !take(x, issue))
                 continue;
-            int64_t end = order_length(x->context->target, x->kernel, cycles, x->arena);
+            int64_t end = order_length(x->kernel, &x->works, cycles, x->arena);
             if (end >= length)
                 continue;
             length = end;
@@ -135,7 +139,7 @@ static void try_orders(pricing *x)
     const int64_t *cycles = durations(x);
     const binary_kernel *first = x->binary;
     const place *before = x->settled;
-    const op **best = best_order(x, cycles, order_length(x->context->target, k, cycles, x->arena));
+    const op **best = best_order(x, cycles, order_length(k, &x->works, cycles, x->arena));
     if (best && (k->issue == best || take(x, best)) && measure(x) && x->price.cycles < k->text_cycles) {
         k->cycles = x->price.cycles;
         return;
@@ -150,7 +154,8 @@ const binary_kernel *kernel_order(pass_context *p, const emit_context *e, known_
 {
     arena *scratch = arena_new_inside(p->arena);
     pricing x = {.context = p, .emit = e, .kernel = k, .arena = scratch, .base = k->issue, .known = known};
-    x.graph = order_graph_make(p->target, k, scratch);
+    x.works = kernel_work_list(p->target, k, scratch);
+    x.graph = order_graph_make(k, &x.works, scratch);
     if (x.graph && measure(&x)) {
         x.settled = places(&x);
         k->text_cycles = k->cycles = x.price.cycles;

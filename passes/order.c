@@ -18,9 +18,8 @@ typedef struct edges {
 
 struct order_graph {
     arena *arena;
-    const op *const *ops; /* the last operation of each piece of work */
+    const work *works;
     size_t count;
-    context *contexts;
     bool by_address; /* all memories as they lie now; else those that visac places share nothing */
     edges *before;   /* of each, those that must be complete */
     edges *behind;   /* and those that it must be complete for */
@@ -33,7 +32,7 @@ size_t order_work_count(const order_graph *g)
 
 const op *order_work(const order_graph *g, size_t i)
 {
-    return g->ops[i];
+    return g->works[i].last;
 }
 
 const uint32_t *order_before(const order_graph *g, size_t i, size_t *count)
@@ -102,27 +101,25 @@ static bool is_stream_port(const op *o)
 static int64_t work_ended_by(const order_graph *g, const op *o, uint32_t before)
 {
     for (uint32_t i = before; o && i-- > 0;)
-        if (g->ops[i] == o)
+        if (g->works[i].last == o)
             return i;
     return NOBODY;
 }
 
-static void make_edges(order_graph *g, const target *t, const kernel *k, arena *scratch)
+static void make_edges(order_graph *g, const kernel *k, arena *scratch)
 {
     histories all = {.chosen = ARENA_ARRAY(scratch, history, k->op_count + 1)};
     for (uint32_t i = 0; i < g->count; i++) {
-        work w;
-        work_make(t, g->ops[i], scratch, &w);
-        g->contexts[i] = w.context;
+        const work *w = &g->works[i];
         for (int records = 0; records < 2; records++)
-            for (size_t j = 0; j < w.access_count; j++)
-                follow_access(g, &all, &w.accesses[j], i, records);
-        if (is_stream_port(w.first) || is_stream_port(w.last)) {
+            for (size_t j = 0; j < w->access_count; j++)
+                follow_access(g, &all, &w->accesses[j], i, records);
+        if (is_stream_port(w->first) || is_stream_port(w->last)) {
             touched x = {i, 0, 1, true};
             follow(g, &all.streams, &x);
             ARENA_PUSH(g->arena, all.streams.items, all.streams.count, all.streams.capacity, x);
         }
-        int64_t pinned = work_ended_by(g, work_pin(&w), i);
+        int64_t pinned = work_ended_by(g, work_pin(w), i);
         if (pinned != NOBODY)
             add_edge(g, (uint32_t)pinned, i);
     }
@@ -160,32 +157,29 @@ static bool is_forced(const order_graph *g, arena *scratch)
                 row[w] |= reached[from * words + w];
         }
         budget_spend(scratch, 1 + words * g->before[i].count);
-        int64_t before = last[g->contexts[i]];
+        int64_t before = last[g->works[i].context];
         if (before != NOBODY && !(row[before / 64] >> before % 64 & 1))
             return false;
-        last[g->contexts[i]] = (int64_t)i;
+        last[g->works[i].context] = (int64_t)i;
     }
     return true;
 }
 
-static order_graph *new_graph(const target *t, const kernel *k, bool by_address, arena *a)
+static order_graph *new_graph(const kernel *k, const work_list *works, bool by_address, arena *a)
 {
     order_graph *g = ARENA_NEW(a, order_graph);
-    g->arena = a;
-    g->by_address = by_address;
-    g->count = kernel_works(k, a, &g->ops);
+    *g = (order_graph){.arena = a, .works = works->items, .count = works->count, .by_address = by_address};
     if (g->count > MOST_WORKS)
         return NULL;
-    g->contexts = ARENA_ARRAY(a, context, g->count + 1);
     g->before = ARENA_ARRAY(a, edges, g->count + 1);
-    make_edges(g, t, k, a);
+    make_edges(g, k, a);
     make_behind(g);
     return g;
 }
 
-order_graph *order_graph_make(const target *t, const kernel *k, arena *a)
+order_graph *order_graph_make(const kernel *k, const work_list *works, arena *a)
 {
-    order_graph *g = new_graph(t, k, false, a);
+    order_graph *g = new_graph(k, works, false, a);
     return g && g->count > 1 && !is_forced(g, a) ? g : NULL;
 }
 
@@ -210,7 +204,7 @@ static candidate *candidates(const order_graph *g, const int64_t *cycles, arena 
     candidate *all = ARENA_ARRAY(a, candidate, g->count);
     for (size_t i = g->count; i-- > 0;) {
         all[i].missing = (uint32_t)g->before[i].count;
-        all[i].tail += cycles[g->ops[i]->index];
+        all[i].tail += cycles[g->works[i].last->index];
         for (size_t j = 0; j < g->before[i].count; j++) {
             int64_t *before = &all[g->before[i].items[j]].tail;
             *before = all[i].tail > *before ? all[i].tail : *before;
@@ -225,8 +219,8 @@ int64_t order_least(const order_graph *g, const int64_t *cycles, arena *a)
     const candidate *all = candidates(g, cycles, scratch);
     int64_t least = 0, busy[CONTEXTS] = {0};
     for (size_t i = 0; i < g->count; i++) {
-        busy[g->contexts[i]] += cycles[g->ops[i]->index];
-        least = larger(least, larger(all[i].tail, busy[g->contexts[i]]));
+        busy[g->works[i].context] += cycles[g->works[i].last->index];
+        least = larger(least, larger(all[i].tail, busy[g->works[i].context]));
     }
     arena_free(scratch);
     return least;
@@ -234,7 +228,7 @@ int64_t order_least(const order_graph *g, const int64_t *cycles, arena *a)
 
 static int64_t start_of(const chooser *c, size_t i)
 {
-    int64_t free_from = c->free_from[c->graph->contexts[i]];
+    int64_t free_from = c->free_from[c->graph->works[i].context];
     return c->works[i].ready > free_from ? c->works[i].ready : free_from;
 }
 
@@ -261,11 +255,11 @@ int64_t order_choose(const order_graph *g, const int64_t *cycles, order_rule rul
             if (!c.works[i].is_chosen && c.works[i].missing == 0 && is_better(&c, i, best))
                 best = i;
         budget_spend(scratch, last - first + 1);
-        int64_t finished = start_of(&c, best) + cycles[g->ops[best]->index];
+        int64_t finished = start_of(&c, best) + cycles[g->works[best].last->index];
         c.works[best].is_chosen = true;
-        c.free_from[g->contexts[best]] = finished;
+        c.free_from[g->works[best].context] = finished;
         end = finished > end ? finished : end;
-        issue[done] = g->ops[best];
+        issue[done] = g->works[best].last;
         for (size_t j = 0; j < g->behind[best].count; j++) {
             candidate *next = &c.works[g->behind[best].items[j]];
             next->missing--;
@@ -276,10 +270,10 @@ int64_t order_choose(const order_graph *g, const int64_t *cycles, order_rule rul
     return end;
 }
 
-int64_t order_length(const target *t, const kernel *k, const int64_t *cycles, arena *a)
+int64_t order_length(const kernel *k, const work_list *works, const int64_t *cycles, arena *a)
 {
     arena *scratch = arena_new_inside(a);
-    const order_graph *g = new_graph(t, k, true, scratch);
+    const order_graph *g = new_graph(k, works, true, scratch);
     int64_t length = g ? order_choose(g, cycles, ORDER_TEXT, 0, scratch, ARENA_ARRAY(scratch, const op *, g->count + 1)) : INT64_MAX;
     arena_free(scratch);
     return length;

@@ -448,9 +448,8 @@ bool place_memories(pass_context *p, kernel *k, bool told)
     if (!any)
         return true;
     arena *scratch = arena_new_inside(p->arena);
-    const op *const *works;
-    placing x = {.context = p, .kernel = k, .told = told, .works = (uint32_t)kernel_works(k, scratch, &works)};
-    x.live = kernel_live_ranges(k, scratch);
+    placing x = {.context = p, .kernel = k, .told = told};
+    x.live = kernel_live_ranges(k, scratch, &x.works);
     for (int i = 0; i < MEMORY_ROWS; i++) {
         x.row = &memory_rows[i];
         ok = place_row(&x) && ok;
