@@ -116,7 +116,7 @@ static const op **best_order(pricing *x, const int64_t *cycles, int64_t length)
     bool is_shorter = false;
     int64_t least = order_least(x->graph, cycles, x->arena);
     for (int w = 0; w < WINDOWS && (w == 0 || is_shorter) && length > least; w++)
-        for (order_rule rule = ORDER_TEXT + 1; rule < ORDER_RULES && (w == 0 || windows[w] < count) && length > least; rule++) {
+        for (order_rule rule = ORDER_TEXT + 1; rule < ORDER_RULES && (w == 0 || windows[w] + 1 < count) && length > least; rule++) {
             if (order_choose(x->graph, cycles, rule, windows[w], x->arena, issue) >= length)
                 continue;
             is_shorter = true;
