@@ -188,9 +188,9 @@ static void try_orders(packer *p)
         order_by(p, r);
         for (size_t raise = 0; raise < raises && !is_done(p); raise++) { /* what ended up highest goes first the next time */
             size_t highest = put_down(p);
-            uint32_t item = p->order[highest];
             if (highest == 0)
                 break;
+            uint32_t item = p->order[highest];
             memmove(&p->order[1], &p->order[0], highest * sizeof *p->order);
             p->order[0] = item;
         }
