@@ -80,11 +80,15 @@ static const command_row command_rows[COMMAND_OP_COUNT] = {
 #include "target/engines.def"
 };
 
+enum { MOST_ROW_WORDS = 10 }; /* of header and fields, or of an entry */
+
 /* No command may outgrow the arrays of struct command. */
 #define COMMAND(symbol, ...) \
     _Static_assert(sizeof(struct fields_of_##symbol) - 1 <= COMMAND_MAX_FIELDS, #symbol); \
     _Static_assert(sizeof(struct columns_of_##symbol) - 1 <= COMMAND_MAX_COLUMNS, #symbol);
-#define TABLE(op, entry_words, least, most, ...) _Static_assert((most) <= COMMAND_MAX_ENTRIES, #op);
+#define FIELD(op, symbol, name, word, ...) _Static_assert((word) < MOST_ROW_WORDS, #symbol);
+#define TABLE(op, entry_words, least, most, count_word, ...) \
+    _Static_assert((most) <= COMMAND_MAX_ENTRIES && (entry_words) <= MOST_ROW_WORDS && (count_word) < MOST_ROW_WORDS, #op);
 #include "target/engines.def"
 
 const command_row *command_row_of(command_op op)
@@ -135,6 +139,11 @@ int64_t command_entry(const command *c, unsigned entry, command_column column)
 void command_set_entry(command *c, unsigned entry, command_column column, int64_t value)
 {
     c->entries[entry][column - command_rows[column_rows[column].op].first_column] = value;
+}
+
+bool command_same_entries(const command *a, const command *b)
+{
+    return a->entry_count == b->entry_count && memcmp(a->entries, b->entries, a->entry_count * sizeof *a->entries) == 0;
 }
 
 /* Values and bits of one row. */
@@ -233,12 +242,12 @@ static bool encode_check(const command *c, diag_list *diags, src_range range)
 
 bool command_encode(const command *c, arena *a, uint64_t **words, size_t *count, size_t *capacity, diag_list *diags, src_range range)
 {
-    enum { MOST_WORDS = 16 + COMMAND_MAX_ENTRIES * 8 };
-    uint64_t made[MOST_WORDS] = {0};
+    uint64_t made[MOST_ROW_WORDS + COMMAND_MAX_ENTRIES * MOST_ROW_WORDS];
     const command_row *row = &command_rows[c->op];
     if (!encode_check(c, diags, range))
         return false;
     unsigned length = command_words(c);
+    memset(made, 0, length * sizeof *made);
     made[0] = row->code | (uint64_t)c->context << 8 | (uint64_t)length << 16;
     if (row->column_count)
         made[row->count_word] |= (uint64_t)c->entry_count << row->count_low_bit;
@@ -345,15 +354,15 @@ static bool decode_rows(const decoder *d, size_t first, const command_field_row 
     return true;
 }
 
-/* `used`: bits of the word that something else than a row names. */
+/* The bits of each word that rows name are added to `used`. */
+static void mark_used(const command_field_row *rows, unsigned row_count, uint64_t *used)
+{
+    for (unsigned i = 0; i < row_count; i++)
+        used[rows[i].word] |= row_mask(&rows[i]);
+}
+
 static bool reserved_is_zero(const decoder *d, const command *c, size_t first, unsigned word, uint64_t used, int entry)
 {
-    const command_row *row = &command_rows[c->op];
-    const command_field_row *rows = entry < 0 ? &field_rows[row->first_field] : &column_rows[row->first_column];
-    unsigned row_count = entry < 0 ? row->field_count : row->column_count;
-    for (unsigned i = 0; i < row_count; i++)
-        if (rows[i].word == word)
-            used |= row_mask(&rows[i]);
     uint64_t rest = d->words[d->at + first + word] & ~used;
     if (rest)
         return fault(d, first + word, "%s: reserved bits of word %u are not zero: 0x%016" PRIx64, place_text(c->op, entry, d->diags->arena),
@@ -364,27 +373,31 @@ static bool reserved_is_zero(const decoder *d, const command *c, size_t first, u
 static bool decode_fields(const decoder *d, command *c)
 {
     const command_row *row = &command_rows[c->op];
+    uint64_t used[MOST_ROW_WORDS] = {0};
     if (!decode_rows(d, 0, &field_rows[row->first_field], row->field_count, c->fields, -1))
         return false;
-    for (unsigned word = 1; word < row->field_words; word++) {
-        uint64_t used = 0;
-        if (row->column_count && word == row->count_word)
-            used = low_mask(row->count_width) << row->count_low_bit;
-        if (!reserved_is_zero(d, c, 0, word, used, -1))
+    mark_used(&field_rows[row->first_field], row->field_count, used);
+    if (row->column_count)
+        used[row->count_word] |= low_mask(row->count_width) << row->count_low_bit;
+    for (unsigned word = 1; word < row->field_words; word++)
+        if (!reserved_is_zero(d, c, 0, word, used[word], -1))
             return false;
-    }
     return true;
 }
 
 static bool decode_entries(const decoder *d, command *c)
 {
     const command_row *row = &command_rows[c->op];
+    const command_field_row *rows = &column_rows[row->first_column];
+    uint64_t used[MOST_ROW_WORDS] = {0};
+    mark_used(rows, c->entry_count ? row->column_count : 0, used);
     for (unsigned e = 0; e < c->entry_count; e++) {
         size_t first = row->field_words + (size_t)e * row->entry_words;
-        if (!decode_rows(d, first, &column_rows[row->first_column], row->column_count, c->entries[e], (int)e))
+        memset(c->entries[e], 0, sizeof c->entries[e]);
+        if (!decode_rows(d, first, rows, row->column_count, c->entries[e], (int)e))
             return false;
         for (unsigned word = 0; word < row->entry_words; word++)
-            if (!reserved_is_zero(d, c, first, word, 0, (int)e))
+            if (!reserved_is_zero(d, c, first, word, used[word], (int)e))
                 return false;
     }
     return true;
@@ -412,10 +425,11 @@ bool command_decode_all(const uint64_t *words, size_t word_count, context expect
     if (word_count > UINT32_MAX / 8)
         return fault(&d, 0, "the section has %zu words, allowed are %u", word_count, UINT32_MAX / 8);
     size_t capacity = count_commands(&d);
-    *out = ARENA_ARRAY(a, command, capacity + 1); /* the one that ends the count is refused where it would lie */
+    *out = arena_alloc_unset(a, (capacity + 1) * sizeof **out); /* the one that ends the count is refused where it would lie */
     for (; d.at < d.count; ++*count) {
         command *c = &(*out)[*count];
         unsigned length = 0;
+        memset(c, 0, offsetof(command, entries));
         c->offset = (uint32_t)(d.at * 8);
         if (!decode_header(&d, c, &length) || !decode_count(&d, c, length) || !decode_fields(&d, c) || !decode_entries(&d, c))
             return false;

@@ -45,9 +45,9 @@ typedef struct command {
     context context;
     int64_t fields[COMMAND_MAX_FIELDS];
     unsigned entry_count;
-    int64_t entries[COMMAND_MAX_ENTRIES][COMMAND_MAX_COLUMNS];
-    uint32_t offset; /* bytes from the start of its section; set by the decoder */
-    uint32_t line;   /* source line, 0: none; kept in the lines section, not in the words */
+    uint32_t offset;                                           /* bytes from the start of its section; set by the decoder */
+    uint32_t line;                                             /* source line, 0: none; kept in the lines section, not in the words */
+    int64_t entries[COMMAND_MAX_ENTRIES][COMMAND_MAX_COLUMNS]; /* those from entry_count on hold anything */
 } command;
 
 /* The value of a field or of a table column; asserts nothing: the op must own it. */
@@ -55,6 +55,9 @@ int64_t command_get(const command *c, command_field field);
 void command_set(command *c, command_field field, int64_t value);
 int64_t command_entry(const command *c, unsigned entry, command_column column);
 void command_set_entry(command *c, unsigned entry, command_column column, int64_t value);
+
+/* Have both the same table? */
+bool command_same_entries(const command *a, const command *b);
 
 typedef enum command_form { UNSIGNED, SIGNED, MINUS1, LOG2 } command_form;
 

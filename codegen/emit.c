@@ -70,6 +70,15 @@ static layout emit_layout(emission *m, const mapping *part, const mapping_names 
 
 /* ---- commands ---- */
 
+/* The same commands, with room for so many: most have fewer entries than there is room for. */
+static command *copy_commands(const command *from, size_t count, size_t capacity, arena *a)
+{
+    command *copy = arena_alloc_unset(a, capacity * sizeof *copy);
+    for (size_t i = 0; i < count; i++)
+        memcpy(&copy[i], &from[i], offsetof(command, entries) + from[i].entry_count * sizeof *from->entries);
+    return copy;
+}
+
 /* One more, whose fields are all zero, until the next one is pushed. */
 static command *push(emission *m, command_op code, const op *at, context c)
 {
@@ -77,10 +86,10 @@ static command *push(emission *m, command_op code, const op *at, context c)
     stream *s = &m->streams[c];
     if (s->count == s->capacity) {
         s->capacity = s->capacity ? 2 * s->capacity : FIRST_COMMANDS;
-        s->items = arena_grow(m->scratch, s->items, s->count, s->capacity, sizeof *s->items);
+        s->items = copy_commands(s->items, s->count, s->capacity, m->scratch);
     }
     command *k = &s->items[s->count++];
-    memset(k, 0, sizeof *k);
+    memset(k, 0, offsetof(command, entries) + command_row_of(code)->most_entries * sizeof *k->entries);
     k->op = code;
     k->context = c;
     k->line = m->e->line_of ? m->e->line_of(m->e->user, at->range) : 0;
@@ -545,18 +554,16 @@ static void push_chain(emission *m, const work *w)
     finish_guards(m, first, w->context);
 }
 
-static void push_work(emission *m, const op *last)
+static void push_work(emission *m, const work *w)
 {
-    work w;
-    work_make(m->e->target, last, m->scratch, &w);
-    push_waits(m, &w, w.first);
-    if (w.context != CONTEXT_DMA)
-        push_units(m, w.first, &w.first->out, w.context);
-    if (w.context == CONTEXT_DMA)
-        push_guarded_copies(m, last, w.context);
+    push_waits(m, w, w->first);
+    if (w->context != CONTEXT_DMA)
+        push_units(m, w->first, &w->first->out, w->context);
+    if (w->context == CONTEXT_DMA)
+        push_guarded_copies(m, w->last, w->context);
     else
-        push_chain(m, &w);
-    finish_work(m, &w);
+        push_chain(m, w);
+    finish_work(m, w);
 }
 
 /* ---- ports and einsum ---- */
@@ -679,7 +686,7 @@ static void emit_einsum(emission *m, einsum *out)
     emit_windows(m, out);
 }
 
-void emit_kernel(const emit_context *e, const kernel *k, binary_kernel *out)
+void emit_kernel(const emit_context *e, const kernel *k, const work_list *works, binary_kernel *out)
 {
     arena *scratch = arena_new_inside(e->arena);
     emission m = {.e = e,
@@ -689,10 +696,9 @@ void emit_kernel(const emit_context *e, const kernel *k, binary_kernel *out)
                   .complete = ARENA_ARRAY(scratch, size_t, k->op_count + 1)};
     mapping_context *none = mapping_context_new(scratch);
     *out = (binary_kernel){.name = k->name, .ports = emit_ports(&m, none), .port_count = (uint32_t)k->port_count};
-    const op *const *works;
-    size_t count = kernel_works(k, scratch, &works);
-    for (size_t i = 0; i < count; i++)
-        push_work(&m, works[i]);
+    work_list all = works ? *works : kernel_work_list(e->target, k, scratch);
+    for (size_t i = 0; i < all.count; i++)
+        push_work(&m, &all.items[i]);
     emit_einsum(&m, &out->einsum);
     layout_axis *axes = ARENA_ARRAY(e->arena, layout_axis, m.axis_count);
     for (size_t i = 0; i < m.axis_count; i++)
@@ -700,7 +706,7 @@ void emit_kernel(const emit_context *e, const kernel *k, binary_kernel *out)
     out->axes = out->einsum.axes = axes;
     out->axis_count = out->einsum.axis_count = (uint32_t)m.axis_count;
     for (int c = 0; c < 3; c++) {
-        out->streams[c].commands = arena_grow(e->arena, m.streams[c].items, m.streams[c].count, m.streams[c].count, sizeof(command));
+        out->streams[c].commands = copy_commands(m.streams[c].items, m.streams[c].count, m.streams[c].count, e->arena);
         out->streams[c].count = m.streams[c].count;
     }
     arena_free(scratch);

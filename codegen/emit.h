@@ -6,7 +6,7 @@
 #define VISA_CODEGEN_EMIT_H
 
 #include "codegen/container.h"
-#include "ir/kernel.h"
+#include "ir/work.h"
 
 typedef struct emit_context {
     arena *arena;
@@ -15,7 +15,7 @@ typedef struct emit_context {
     void *user;
 } emit_context;
 
-/* Of a module without errors; the parts live in the arena. */
-void emit_kernel(const emit_context *e, const kernel *k, binary_kernel *out);
+/* Of a module without errors; the parts live in the arena. `works`: all work of the kernel as it stands; NULL: it is listed here. */
+void emit_kernel(const emit_context *e, const kernel *k, const work_list *works, binary_kernel *out);
 
 #endif

@@ -102,9 +102,14 @@ static void split_rows(const command_field_row *rows, unsigned row_count, const 
 
 static node unit_of_work(roller *r, const command *commands, size_t count)
 {
-    enum { KEY_HEAD = 3, MOST = KEY_HEAD + COMMAND_MAX_FIELDS + COMMAND_MAX_ENTRIES * COMMAND_MAX_COLUMNS };
-    int64_t *values = ARENA_ARRAY(r->arena, int64_t, count * MOST), *key = ARENA_ARRAY(r->arena, int64_t, count * MOST), *v = values,
-            *k = key;
+    enum { KEY_HEAD = 3 };
+    size_t numbers = 0;
+    for (size_t i = 0; i < count; i++) {
+        const command_row *row = command_row_of(commands[i].op);
+        numbers += KEY_HEAD + row->field_count + (size_t)commands[i].entry_count * row->column_count;
+    }
+    int64_t *values = arena_alloc_unset(r->arena, numbers * sizeof *values), *key = arena_alloc_unset(r->arena, numbers * sizeof *key),
+            *v = values, *k = key;
     node n = {.commands = commands, .command_count = count, .values = values};
     for (size_t i = 0; i < count; i++) {
         const command *c = &commands[i];

@@ -29,11 +29,6 @@ uint64_t word_reader_next(word_reader *r)
     return r->failed ? 0 : r->words[r->at++];
 }
 
-uint64_t word_bits(uint64_t word, unsigned low_bit, unsigned width)
-{
-    return word >> low_bit & (width >= 64 ? UINT64_MAX : (UINT64_C(1) << width) - 1);
-}
-
 bool word_reader_take_strings(word_reader *r, uint64_t bytes, arena *a)
 {
     if (r->failed)

@@ -24,7 +24,10 @@ void word_reader_init(word_reader *r, const uint64_t *words, size_t count, const
 bool word_reader_fault(word_reader *r, size_t at, const char *format, ...) __attribute__((format(printf, 3, 4)));
 uint64_t word_reader_next(word_reader *r);
 /* Bits low_bit .. low_bit+width-1 of a word (width 1..64). */
-uint64_t word_bits(uint64_t word, unsigned low_bit, unsigned width);
+static inline uint64_t word_bits(uint64_t word, unsigned low_bit, unsigned width)
+{
+    return word >> low_bit & (width >= 64 ? UINT64_MAX : (UINT64_C(1) << width) - 1);
+}
 /* Takes the string area, `bytes` bytes long, off the section's end. The words are copied into the arena. */
 bool word_reader_take_strings(word_reader *r, uint64_t bytes, arena *a);
 /* The name at byte `offset` of the string area: 1 to WORD_NAME_MAX_BYTES printable ASCII characters (many

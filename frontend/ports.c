@@ -15,11 +15,17 @@ static uint32_t add_port(analysis *s, const char *name, bool is_output, const te
     return (uint32_t)s->kernel->port_count - 1;
 }
 
-bool require_whole(analysis *s, const declared *d, const char *what)
+static bool is_whole(const declared *d)
 {
     bool whole = d->has_dtype;
     for (const component *p = tensor_kind_components(d->tensor.kind); *p < MAPPING_COMPONENTS; p++)
         whole = whole && d->tensor.part[*p];
+    return whole;
+}
+
+bool require_whole(analysis *s, const declared *d, const char *what)
+{
+    bool whole = is_whole(d);
     if (!whole)
         refuse(s, E_INFER, d->range,
                d->tensor.address == -1 && strncmp(what, "parameter", 9) == 0 ? "write the parameter's whole type" : "write the whole type",
@@ -94,7 +100,9 @@ static value declare_tensor(analysis *s, const parameter *p, declared *d)
     if (of == TENSOR_SPM)
         return refuse(s, E_UNSUPPORTED, p->type, "pass an HbmTensor, and copy it: .to_dm(..), .to_spm(..)",
                       "a list in SPM is made by the kernel that uses it: @SpmTensor is no parameter");
-    if ((begun && !memory_of_begun(s, d)) || !require_whole(s, d, arena_printf(s->context.arena, "parameter `%s`", p->name)))
+    if (begun && !memory_of_begun(s, d))
+        return error_value;
+    if (!is_whole(d) && !require_whole(s, d, arena_printf(s->context.arena, "parameter `%s`", p->name)))
         return error_value;
     op *o = kernel_add(s->kernel, s->context.arena, d->mutable ? IR_ALLOC : IR_PORT_IN, CONTEXT_MAIN, p->range);
     o->out = d->tensor;

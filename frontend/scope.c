@@ -81,14 +81,26 @@ name_space scope_space_of(symbol_kind kind)
     return kind == SYMBOL_AXIS || kind == SYMBOL_ALIAS || kind == SYMBOL_OWN_TYPE ? TYPE_NAMES : VALUE_NAMES;
 }
 
-symbol *scope_find_here(scope *s, name_space space, const char *name)
+/* A name that is looked for, in one scope after the other. */
+typedef struct wanted {
+    const char *name;
+    size_t hash;
+    name_space space;
+} wanted;
+
+static symbol *find_here(scope *s, const wanted *w)
 {
     if (s->count == 0)
         return NULL;
-    symbol *y = s->buckets[name_hash(name) & (s->capacity - 1)];
-    while (y && (scope_space_of(y->kind) != space || strcmp(y->name, name) != 0))
+    symbol *y = s->buckets[w->hash & (s->capacity - 1)];
+    while (y && (scope_space_of(y->kind) != w->space || strcmp(y->name, w->name) != 0))
         y = y->next;
     return symbol_meant(y);
+}
+
+symbol *scope_find_here(scope *s, name_space space, const char *name)
+{
+    return s->count == 0 ? NULL : find_here(s, &(wanted){name, name_hash(name), space});
 }
 
 void scope_add_as(scope *s, const char *name, symbol *y)
@@ -97,9 +109,9 @@ void scope_add_as(scope *s, const char *name, symbol *y)
 }
 
 /* The scope's own names, then what it imports as a whole. */
-symbol *scope_find_in(scope *s, name_space space, const char *name)
+static symbol *find_in(scope *s, const wanted *w)
 {
-    symbol *found = scope_find_here(s, space, name);
+    symbol *found = find_here(s, w);
     if (found || s->visiting)
         return found;
     if (s->glob_count == 0)
@@ -108,16 +120,22 @@ symbol *scope_find_in(scope *s, name_space space, const char *name)
     budget_enter(s->arena);
     s->visiting = true;
     for (size_t i = 0; i < s->glob_count && !found; i++)
-        found = scope_find_in(s->globs[i], space, name);
+        found = find_in(s->globs[i], w);
     s->visiting = false;
     budget_leave(s->arena);
     return found;
 }
 
+symbol *scope_find_in(scope *s, name_space space, const char *name)
+{
+    return find_in(s, &(wanted){name, name_hash(name), space});
+}
+
 symbol *scope_find(scope *s, name_space space, const char *name)
 {
+    const wanted w = {name, name_hash(name), space};
     for (; s; s = s->parent) {
-        symbol *y = s->is_type ? NULL : scope_find_in(s, space, name);
+        symbol *y = s->is_type ? NULL : find_in(s, &w);
         if (y)
             return y;
     }

@@ -32,9 +32,8 @@ static int by_address(const void *a, const void *b)
 
 placed_list placed_memories(const target *t, const kernel *k, tensor_kind kind, arena *a)
 {
-    const op *const *works;
-    placed_list out = {.works = (uint32_t)kernel_works(k, a, &works), .limit = memory_limit(t, kind)};
-    const live_range *live = kernel_live_ranges(k, a);
+    placed_list out = {.limit = memory_limit(t, kind)};
+    const live_range *live = kernel_live_ranges(k, a, &out.works);
     out.items = ARENA_ARRAY(a, placed_memory, k->op_count + 1);
     for (size_t i = 0; i < k->op_count; i++) {
         const op *o = k->ops[i];

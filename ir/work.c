@@ -47,14 +47,14 @@ bool op_makes_memory(const op *o)
     return tensor_kind_is_memory(o->out.kind) && o->kind != IR_PORT_OUT && o->kind != IR_VIEW && o->kind != IR_RESHAPE && !writes;
 }
 
-typedef struct work_list {
+typedef struct issue_list {
     const op **items;
     size_t count;
     bool *filled; /* by operation: its zeros are in the list */
-} work_list;
+} issue_list;
 
 /* Zeros are written right before the memory is used: until there its bytes may be another one's. */
-static void add_fills(work_list *l, const op *o)
+static void add_fills(issue_list *l, const op *o)
 {
     for (size_t i = 0; i < o->operand_count; i++) {
         const op *memory = tensor_kind_is_memory(o->operands[i].of->out.kind) ? op_memory(o->operands[i].of) : NULL;
@@ -65,7 +65,7 @@ static void add_fills(work_list *l, const op *o)
     }
 }
 
-static void add_work(work_list *l, const op *o)
+static void add_work(issue_list *l, const op *o)
 {
     for (const op *stage = o; stage; stage = is_copy(o) || op_kind_is(stage->kind, BEGINS_CHAIN) ? NULL : op_input(stage))
         add_fills(l, stage);
@@ -88,7 +88,7 @@ size_t kernel_works(const kernel *k, arena *a, const op *const **out)
     *out = k->issue;
     if (k->issue && has_fills(k))
         return k->issue_count;
-    work_list l = {ARENA_ARRAY(a, const op *, k->op_count + 1), 0, ARENA_ARRAY(a, bool, k->op_count + 1)};
+    issue_list l = {ARENA_ARRAY(a, const op *, k->op_count + 1), 0, ARENA_ARRAY(a, bool, k->op_count + 1)};
     for (size_t i = 0; k->issue && i < k->issue_count; i++)
         add_work(&l, k->issue[i]);
     for (size_t i = 0; i < k->op_count && !k->issue; i++)
@@ -176,6 +176,16 @@ void work_make(const target *t, const op *last, arena *a, work *out)
     }
 }
 
+work_list kernel_work_list(const target *t, const kernel *k, arena *a)
+{
+    const op *const *ops;
+    size_t count = kernel_works(k, a, &ops);
+    work *items = arena_alloc_unset(a, count * sizeof *items);
+    for (size_t i = 0; i < count; i++)
+        work_make(t, ops[i], a, &items[i]);
+    return (work_list){items, count};
+}
+
 /* ---- live ranges ---- */
 
 static void touch(live_range *ranges, const op *o, uint32_t step, const op *by)
@@ -208,10 +218,10 @@ static void outlast(live_range *r, uint32_t end, const op *port)
     r->last = end;
 }
 
-const live_range *kernel_live_ranges(const kernel *k, arena *a)
+const live_range *kernel_live_ranges(const kernel *k, arena *a, uint32_t *work_count)
 {
     const op *const *works;
-    uint32_t count = (uint32_t)kernel_works(k, a, &works);
+    uint32_t count = *work_count = (uint32_t)kernel_works(k, a, &works);
     live_range *ranges = ARENA_ARRAY(a, live_range, k->op_count + 1);
     for (size_t i = 0; i < k->op_count; i++)
         ranges[i].first = UINT32_MAX;

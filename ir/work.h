@@ -44,6 +44,13 @@ context work_context(const op *last);
 /* The work that ends with it. The accesses live in the arena. */
 void work_make(const target *t, const op *last, arena *a, work *out);
 
+/* All of a kernel, in the order of issue, with the addresses that its memories have when it is made. */
+typedef struct work_list {
+    const work *items;
+    size_t count;
+} work_list;
+work_list kernel_work_list(const target *t, const kernel *k, arena *a);
+
 /* The last operation of the work that this one is pinned after (`#[after(..)]`); NULL: none. */
 const op *work_pin(const work *w);
 
@@ -54,7 +61,7 @@ typedef struct live_range {
     const op *first_use, *last_use; /* operations of those; the memory's own where nothing touches it */
 } live_range;
 
-/* By the index of the operation that makes the memory (op_memory). */
-const live_range *kernel_live_ranges(const kernel *k, arena *a);
+/* By the index of the operation that makes the memory (op_memory). *work_count: pieces of work. */
+const live_range *kernel_live_ranges(const kernel *k, arena *a, uint32_t *work_count);
 
 #endif

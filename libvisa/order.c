@@ -24,11 +24,12 @@ typedef struct pricing {
     pass_context *context;
     const emit_context *emit;
     kernel *kernel;
+    work_list works; /* of the kernel as it stands */
     const order_graph *graph;
     arena *arena;
-    const op **base;       /* the order that it comes with; NULL: the text's */
-    place *settled;        /* by the index of an operation: what its configuration was derived for; NULL: not known */
-    binary_kernel *binary; /* of the kernel as it was measured last */
+    const op **base;             /* the order that it comes with; NULL: the text's */
+    place *settled;              /* by the index of an operation: what its configuration was derived for; NULL: not known */
+    const binary_kernel *binary; /* of the kernel as it stands; NULL: none was made */
     price price;
     known_costs *known; /* of its copies, in whatever order */
 } pricing;
@@ -38,8 +39,9 @@ static bool measure(pricing *x)
 {
     emit_context e = *x->emit;
     e.arena = e.arena ? e.arena : x->arena;
-    x->binary = ARENA_NEW(e.arena, binary_kernel);
-    emit_kernel(&e, x->kernel, x->binary);
+    binary_kernel *made = ARENA_NEW(e.arena, binary_kernel);
+    emit_kernel(&e, x->kernel, &x->works, made);
+    x->binary = made;
     return price_make(e.target, x->binary, TIMING_DOCUMENTED, FOLLOWED_CYCLES, x->known, x->arena, &x->price);
 }
 
@@ -99,7 +101,10 @@ static bool take(pricing *x, const op **issue)
 {
     x->kernel->issue = issue;
     x->kernel->issue_count = issue ? order_work_count(x->graph) : 0;
-    return settle(x);
+    if (!settle(x))
+        return false;
+    x->works = kernel_work_list(x->context->target, x->kernel, x->arena);
+    return true;
 }
 
 /* The order that ends first with memory placed for it, by the durations alone; NULL: none ends before `length`. In the kernel's arena.
@@ -109,14 +114,15 @@ static const op **best_order(pricing *x, const int64_t *cycles, int64_t length)
     size_t count = order_work_count(x->graph), bytes = count * sizeof(const op *);
     const op **best = NULL, **issue = ARENA_ARRAY(x->context->arena, const op *, count), **spare = NULL;
     bool is_shorter = false;
-    for (int w = 0; w < WINDOWS && (w == 0 || is_shorter); w++)
-        for (order_rule rule = ORDER_TEXT + 1; rule < ORDER_RULES && (w == 0 || windows[w] < count); rule++) {
+    int64_t least = order_least(x->graph, cycles, x->arena);
+    for (int w = 0; w < WINDOWS && (w == 0 || is_shorter) && length > least; w++)
+        for (order_rule rule = ORDER_TEXT + 1; rule < ORDER_RULES && (w == 0 || windows[w] + 1 < count) && length > least; rule++) {
             if (order_choose(x->graph, cycles, rule, windows[w], x->arena, issue) >= length)
                 continue;
             is_shorter = true;
             if ((best && memcmp(best, issue, bytes) == 0) || !take(x, issue))
                 continue;
-            int64_t end = order_length(x->context->target, x->kernel, cycles, x->arena);
+            int64_t end = order_length(x->kernel, &x->works, cycles, x->arena);
             if (end >= length)
                 continue;
             length = end;
@@ -131,22 +137,25 @@ static void try_orders(pricing *x)
 {
     kernel *k = x->kernel;
     const int64_t *cycles = durations(x);
-    const op **best = best_order(x, cycles, order_length(x->context->target, k, cycles, x->arena));
+    const binary_kernel *first = x->binary;
+    const place *before = x->settled;
+    const op **best = best_order(x, cycles, order_length(k, &x->works, cycles, x->arena));
     if (best && (k->issue == best || take(x, best)) && measure(x) && x->price.cycles < k->text_cycles) {
         k->cycles = x->price.cycles;
         return;
     }
     if (k->issue == x->base)
-        return;       /* none was tried */
-    take(x, x->base); /* as it was */
-    x->binary = NULL;
+        return; /* none was tried */
+    bool as_it_was = take(x, x->base) && same_places(x, before, x->settled);
+    x->binary = as_it_was ? first : NULL;
 }
 
 const binary_kernel *kernel_order(pass_context *p, const emit_context *e, known_costs *known, kernel *k)
 {
     arena *scratch = arena_new_inside(p->arena);
     pricing x = {.context = p, .emit = e, .kernel = k, .arena = scratch, .base = k->issue, .known = known};
-    x.graph = order_graph_make(p->target, k, scratch);
+    x.works = kernel_work_list(p->target, k, scratch);
+    x.graph = order_graph_make(k, &x.works, scratch);
     if (x.graph && measure(&x)) {
         x.settled = places(&x);
         k->text_cycles = k->cycles = x.price.cycles;

@@ -32,7 +32,7 @@ void compilation_write_kernel(visa_compilation *c, const kernel *k, const binary
     emit_context e = {.arena = scratch, .target = c->target, .line_of = compilation_line_of, .user = c};
     binary_kernel b;
     if (!emitted)
-        emit_kernel(&e, k, &b);
+        emit_kernel(&e, k, NULL, &b);
     c->write_failed = c->write_failed || !binary_writer_kernel(c->writer, emitted ? emitted : &b, scratch);
 }
 

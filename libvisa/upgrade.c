@@ -61,8 +61,7 @@ static bool same_command(const command *old, const command *new, const binary_ke
             return false;
         command_set(&c, WAIT_COUNT, (int64_t)t->of[x][count - 1] + 1);
     }
-    return c.op == new->op &&memcmp(c.fields, new->fields, sizeof c.fields) == 0 &&
-           c.entry_count == new->entry_count &&memcmp(c.entries, new->entries, c.entry_count * sizeof *c.entries) == 0;
+    return c.op == new->op &&memcmp(c.fields, new->fields, sizeof c.fields) == 0 && command_same_entries(&c, new);
 }
 
 static bool same_commands(const binary_kernel *old, const binary_kernel *new, arena *scratch)

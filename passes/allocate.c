@@ -339,7 +339,8 @@ static void check_stashes(pass_context *p, kernel *k)
         if (stash->stash_bytes == 0)
             continue;
         budget_spend(p->arena, k->op_count);
-        live = live ? live : kernel_live_ranges(k, p->arena);
+        uint32_t works;
+        live = live ? live : kernel_live_ranges(k, p->arena, &works);
         for (size_t j = 0; j < k->op_count; j++) {
             op *o = k->ops[j];
             if (!is_memory(o, TENSOR_VRF) || !op_makes_memory(o) || o->bad || o->out.address + bytes_of(o) <= from ||

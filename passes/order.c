@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "support/budget.h"
+#include "support/integer.h"
 
 enum {
     MOST_WORKS = 4096, /* more are left as they are: who reaches whom is a matrix of bits */
@@ -17,9 +18,8 @@ typedef struct edges {
 
 struct order_graph {
     arena *arena;
-    const op *const *ops; /* the last operation of each piece of work */
+    const work *works;
     size_t count;
-    context *contexts;
     bool by_address; /* all memories as they lie now; else those that visac places share nothing */
     edges *before;   /* of each, those that must be complete */
     edges *behind;   /* and those that it must be complete for */
@@ -32,7 +32,7 @@ size_t order_work_count(const order_graph *g)
 
 const op *order_work(const order_graph *g, size_t i)
 {
-    return g->ops[i];
+    return g->works[i].last;
 }
 
 const uint32_t *order_before(const order_graph *g, size_t i, size_t *count)
@@ -101,27 +101,25 @@ static bool is_stream_port(const op *o)
 static int64_t work_ended_by(const order_graph *g, const op *o, uint32_t before)
 {
     for (uint32_t i = before; o && i-- > 0;)
-        if (g->ops[i] == o)
+        if (g->works[i].last == o)
             return i;
     return NOBODY;
 }
 
-static void make_edges(order_graph *g, const target *t, const kernel *k, arena *scratch)
+static void make_edges(order_graph *g, const kernel *k, arena *scratch)
 {
     histories all = {.chosen = ARENA_ARRAY(scratch, history, k->op_count + 1)};
     for (uint32_t i = 0; i < g->count; i++) {
-        work w;
-        work_make(t, g->ops[i], scratch, &w);
-        g->contexts[i] = w.context;
+        const work *w = &g->works[i];
         for (int records = 0; records < 2; records++)
-            for (size_t j = 0; j < w.access_count; j++)
-                follow_access(g, &all, &w.accesses[j], i, records);
-        if (is_stream_port(w.first) || is_stream_port(w.last)) {
+            for (size_t j = 0; j < w->access_count; j++)
+                follow_access(g, &all, &w->accesses[j], i, records);
+        if (is_stream_port(w->first) || is_stream_port(w->last)) {
             touched x = {i, 0, 1, true};
             follow(g, &all.streams, &x);
             ARENA_PUSH(g->arena, all.streams.items, all.streams.count, all.streams.capacity, x);
         }
-        int64_t pinned = work_ended_by(g, work_pin(&w), i);
+        int64_t pinned = work_ended_by(g, work_pin(w), i);
         if (pinned != NOBODY)
             add_edge(g, (uint32_t)pinned, i);
     }
@@ -159,64 +157,79 @@ static bool is_forced(const order_graph *g, arena *scratch)
                 row[w] |= reached[from * words + w];
         }
         budget_spend(scratch, 1 + words * g->before[i].count);
-        int64_t before = last[g->contexts[i]];
+        int64_t before = last[g->works[i].context];
         if (before != NOBODY && !(row[before / 64] >> before % 64 & 1))
             return false;
-        last[g->contexts[i]] = (int64_t)i;
+        last[g->works[i].context] = (int64_t)i;
     }
     return true;
 }
 
-static order_graph *new_graph(const target *t, const kernel *k, bool by_address, arena *a)
+static order_graph *new_graph(const kernel *k, const work_list *works, bool by_address, arena *a)
 {
     order_graph *g = ARENA_NEW(a, order_graph);
-    g->arena = a;
-    g->by_address = by_address;
-    g->count = kernel_works(k, a, &g->ops);
+    *g = (order_graph){.arena = a, .works = works->items, .count = works->count, .by_address = by_address};
     if (g->count > MOST_WORKS)
         return NULL;
-    g->contexts = ARENA_ARRAY(a, context, g->count + 1);
     g->before = ARENA_ARRAY(a, edges, g->count + 1);
-    make_edges(g, t, k, a);
+    make_edges(g, k, a);
     make_behind(g);
     return g;
 }
 
-order_graph *order_graph_make(const target *t, const kernel *k, arena *a)
+order_graph *order_graph_make(const kernel *k, const work_list *works, arena *a)
 {
-    order_graph *g = new_graph(t, k, false, a);
+    order_graph *g = new_graph(k, works, false, a);
     return g && g->count > 1 && !is_forced(g, a) ? g : NULL;
 }
 
 /* ---- the list scheduler ---- */
 
+typedef struct candidate {
+    int64_t tail;     /* cycles from the beginning of it to the end of all that is after it */
+    int64_t ready;    /* when all before it is complete */
+    uint32_t missing; /* how many before it are not chosen yet */
+    bool is_chosen;
+} candidate;
+
 typedef struct chooser {
     const order_graph *graph;
-    const int64_t *cycles;
     order_rule rule;
-    int64_t *tail;     /* cycles from the beginning of each to the end of all that is after it */
-    int64_t *ready;    /* when all before it is complete; of those that are chosen, their end */
-    uint32_t *missing; /* how many before it are not chosen yet */
-    bool *is_chosen;
+    candidate *works;
     int64_t free_from[CONTEXTS]; /* when the context has done what it has */
 } chooser;
 
-static void measure_tails(chooser *c)
+static candidate *candidates(const order_graph *g, const int64_t *cycles, arena *a)
 {
-    const order_graph *g = c->graph;
+    candidate *all = ARENA_ARRAY(a, candidate, g->count);
     for (size_t i = g->count; i-- > 0;) {
-        c->tail[i] += c->cycles[g->ops[i]->index];
+        all[i].missing = (uint32_t)g->before[i].count;
+        all[i].tail += cycles[g->works[i].last->index];
         for (size_t j = 0; j < g->before[i].count; j++) {
-            int64_t *before = &c->tail[g->before[i].items[j]];
-            *before = c->tail[i] > *before ? c->tail[i] : *before;
+            int64_t *before = &all[g->before[i].items[j]].tail;
+            *before = all[i].tail > *before ? all[i].tail : *before;
         }
     }
+    return all;
+}
+
+int64_t order_least(const order_graph *g, const int64_t *cycles, arena *a)
+{
+    arena *scratch = arena_new_inside(a);
+    const candidate *all = candidates(g, cycles, scratch);
+    int64_t least = 0, busy[CONTEXTS] = {0};
+    for (size_t i = 0; i < g->count; i++) {
+        busy[g->works[i].context] += cycles[g->works[i].last->index];
+        least = larger(least, larger(all[i].tail, busy[g->works[i].context]));
+    }
+    arena_free(scratch);
+    return least;
 }
 
 static int64_t start_of(const chooser *c, size_t i)
 {
-    int64_t free_from = c->free_from[c->graph->contexts[i]];
-    return c->ready[i] > free_from ? c->ready[i] : free_from;
+    int64_t free_from = c->free_from[c->graph->works[i].context];
+    return c->works[i].ready > free_from ? c->works[i].ready : free_from;
 }
 
 /* Of two with the same merit the one stays in front that is first in the text. */
@@ -225,49 +238,42 @@ static bool is_better(const chooser *c, size_t i, size_t best)
     int64_t start = start_of(c, i), other = start_of(c, best);
     if (c->rule != ORDER_LONGEST && start != other)
         return start < other;
-    return c->rule != ORDER_READY && c->tail[i] > c->tail[best];
+    return c->rule != ORDER_READY && c->works[i].tail > c->works[best].tail;
 }
 
 int64_t order_choose(const order_graph *g, const int64_t *cycles, order_rule rule, size_t window, arena *a, const op **issue)
 {
     arena *scratch = arena_new_inside(a);
-    chooser c = {.graph = g, .cycles = cycles, .rule = rule};
-    c.tail = ARENA_ARRAY(scratch, int64_t, g->count);
-    c.ready = ARENA_ARRAY(scratch, int64_t, g->count);
-    c.missing = ARENA_ARRAY(scratch, uint32_t, g->count);
-    c.is_chosen = ARENA_ARRAY(scratch, bool, g->count);
-    measure_tails(&c);
-    for (uint32_t i = 0; i < g->count; i++)
-        c.missing[i] = (uint32_t)g->before[i].count;
+    chooser c = {.graph = g, .rule = rule, .works = candidates(g, cycles, scratch)};
     int64_t end = 0;
     for (size_t done = 0, first = 0; done < g->count; done++) {
-        while (c.is_chosen[first])
+        while (c.works[first].is_chosen)
             first++;
         size_t best = first,
                last = rule == ORDER_TEXT || window >= g->count - first ? rule == ORDER_TEXT ? first : g->count - 1 : first + window;
         for (size_t i = first + 1; i <= last; i++)
-            if (!c.is_chosen[i] && c.missing[i] == 0 && is_better(&c, i, best))
+            if (!c.works[i].is_chosen && c.works[i].missing == 0 && is_better(&c, i, best))
                 best = i;
         budget_spend(scratch, last - first + 1);
-        int64_t finished = start_of(&c, best) + cycles[g->ops[best]->index];
-        c.is_chosen[best] = true;
-        c.free_from[g->contexts[best]] = finished;
+        int64_t finished = start_of(&c, best) + cycles[g->works[best].last->index];
+        c.works[best].is_chosen = true;
+        c.free_from[g->works[best].context] = finished;
         end = finished > end ? finished : end;
-        issue[done] = g->ops[best];
+        issue[done] = g->works[best].last;
         for (size_t j = 0; j < g->behind[best].count; j++) {
-            uint32_t next = g->behind[best].items[j];
-            c.missing[next]--;
-            c.ready[next] = finished > c.ready[next] ? finished : c.ready[next];
+            candidate *next = &c.works[g->behind[best].items[j]];
+            next->missing--;
+            next->ready = finished > next->ready ? finished : next->ready;
         }
     }
     arena_free(scratch);
     return end;
 }
 
-int64_t order_length(const target *t, const kernel *k, const int64_t *cycles, arena *a)
+int64_t order_length(const kernel *k, const work_list *works, const int64_t *cycles, arena *a)
 {
     arena *scratch = arena_new_inside(a);
-    const order_graph *g = new_graph(t, k, true, scratch);
+    const order_graph *g = new_graph(k, works, true, scratch);
     int64_t length = g ? order_choose(g, cycles, ORDER_TEXT, 0, scratch, ARENA_ARRAY(scratch, const op *, g->count + 1)) : INT64_MAX;
     arena_free(scratch);
     return length;

@@ -11,17 +11,21 @@
 /* What must stay in order. */
 typedef struct order_graph order_graph;
 
-/* In the order of issue that the kernel has. NULL: there are no two pieces of work of one context that may change places, or too many to
- * look at. */
-order_graph *order_graph_make(const target *t, const kernel *k, arena *a);
+/* Of the kernel's work in the order of issue that it has, which lives as long. NULL: there are no two pieces of work of one context that
+ * may change places, or too many to look at. */
+order_graph *order_graph_make(const kernel *k, const work_list *works, arena *a);
 size_t order_work_count(const order_graph *g);
 const op *order_work(const order_graph *g, size_t i);
 /* Numbers of the pieces of work that must be complete before number i. */
 const uint32_t *order_before(const order_graph *g, size_t i, size_t *count);
 
-/* When the last one ends, if nothing but the bytes that they share disturbs them, in the order of issue of the kernel at hand, with the
- * addresses that it has now. `cycles` by the index of the last operation. */
-int64_t order_length(const target *t, const kernel *k, const int64_t *cycles, arena *a);
+/* When the last one ends, if nothing but the bytes that they share disturbs them, in the order and with the addresses that the work of the
+ * kernel has. `cycles` by the index of the last operation. */
+int64_t order_length(const kernel *k, const work_list *works, const int64_t *cycles, arena *a);
+
+/* No order of these durations ends before this: the longest way through the graph, or all that one context does. `cycles` by the index of
+ * the last operation. */
+int64_t order_least(const order_graph *g, const int64_t *cycles, arena *a);
 
 /* How the next one is chosen of those that may begin. */
 typedef enum order_rule {

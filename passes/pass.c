@@ -2,14 +2,17 @@
 
 #include <stdarg.h>
 
-/* IR_OP_COUNT: every kind. */
+/* IR_OP_COUNT: every kind. A kernel that is not bad has no bad operation. */
 static void visit_ops(pass_context *p, kernel *k, op_kind kind, void (*visit)(pass_context *, kernel *, op *))
 {
-    for (size_t i = 0; i < k->op_count; i++) {
-        op *o = k->ops[i];
-        if (k->bad && op_uses_bad(o)) /* a kernel that is not bad has no bad operation */
+    bool every = kind == IR_OP_COUNT;
+    for (op **at = k->ops, **end = at + k->op_count; at < end; at++) {
+        op *o = *at;
+        if (o->kind != kind && !every && !k->bad)
+            continue;
+        if (k->bad && op_uses_bad(o))
             o->bad = true;
-        if ((o->kind != kind && kind != IR_OP_COUNT) || o->bad)
+        if (o->bad || (o->kind != kind && !every))
             continue;
         p->diags->repeating = o->repeated;
         visit(p, k, o);

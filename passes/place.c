@@ -45,8 +45,8 @@ enum { SLACKS = sizeof slacks / sizeof *slacks, LARGE = 8 };
 static void collect(placing *x, arena *a)
 {
     const kernel *k = x->kernel;
-    x->owners = ARENA_ARRAY(a, op *, k->op_count + 1);
-    x->items = ARENA_ARRAY(a, storage_item, k->op_count + 1);
+    x->owners = arena_alloc_unset(a, k->op_count * sizeof *x->owners);
+    x->items = arena_alloc_unset(a, k->op_count * sizeof *x->items);
     x->count = 0;
     for (size_t i = 0; i < k->op_count; i++) {
         op *o = k->ops[i];
@@ -248,8 +248,19 @@ static void refuse(placing *x, const storage_result *r)
                   x->row->kind == TENSOR_DM ? "Slice or Cluster" : "Chip");
 }
 
+/* Does anything in this memory wait for a place? */
+static bool has_unplaced(const placing *x)
+{
+    bool any = false;
+    for (size_t i = 0; i < x->kernel->op_count && !any; i++)
+        any = x->kernel->ops[i]->unplaced && x->kernel->ops[i]->out.kind == x->row->kind;
+    return any;
+}
+
 static bool place_row(placing *x)
 {
+    if (!has_unplaced(x))
+        return true;
     int64_t limit = memory_limit(x->context->target, x->row->kind);
     arena *scratch = arena_new_inside(x->context->arena);
     collect(x, scratch);
@@ -404,7 +415,7 @@ static bool place_trf(placing *x)
     const kernel *k = x->kernel;
     arena *scratch = arena_new_inside(x->context->arena);
     halves h = {.placing = x, .steps_left = TRF_SEARCH_STEPS};
-    stored *all = ARENA_ARRAY(scratch, stored, k->op_count + 1);
+    stored *all = arena_alloc_unset(scratch, k->op_count * sizeof *all);
     bool any = false;
     for (size_t i = 0; i < k->op_count; i++)
         if (k->ops[i]->out.kind == TENSOR_TRF && op_makes_memory(k->ops[i]) && !k->ops[i]->bad) {
@@ -437,9 +448,8 @@ bool place_memories(pass_context *p, kernel *k, bool told)
     if (!any)
         return true;
     arena *scratch = arena_new_inside(p->arena);
-    const op *const *works;
-    placing x = {.context = p, .kernel = k, .told = told, .works = (uint32_t)kernel_works(k, scratch, &works)};
-    x.live = kernel_live_ranges(k, scratch);
+    placing x = {.context = p, .kernel = k, .told = told};
+    x.live = kernel_live_ranges(k, scratch, &x.works);
     for (int i = 0; i < MEMORY_ROWS; i++) {
         x.row = &memory_rows[i];
         ok = place_row(&x) && ok;

@@ -89,14 +89,13 @@ static void take(room *r, size_t number)
         r->followers[before[i]]--;
 }
 
-static void begin(room *r, const kernel *k, arena *a)
+static void begin(room *r, const kernel *k, const work_list *works, arena *a)
 {
     size_t count = order_work_count(r->graph);
     for (uint32_t i = 0; i < count; i++) {
-        work w;
-        work_make(r->target, order_work(r->graph, i), a, &w);
-        for (size_t j = 0; j < w.access_count; j++)
-            touch(r, i, w.accesses[j].memory, a);
+        const work *w = &works->items[i];
+        for (size_t j = 0; j < w->access_count; j++)
+            touch(r, i, w->accesses[j].memory, a);
         size_t befores;
         const uint32_t *before = order_before(r->graph, i, &befores);
         for (size_t j = 0; j < befores; j++)
@@ -117,7 +116,8 @@ static void begin(room *r, const kernel *k, arena *a)
 bool order_for_room(const target *t, kernel *k, arena *a)
 {
     arena *scratch = arena_new_inside(a);
-    room r = {.graph = order_graph_make(t, k, scratch), .target = t};
+    work_list works = kernel_work_list(t, k, scratch);
+    room r = {.graph = order_graph_make(k, &works, scratch), .target = t};
     size_t count = r.graph ? order_work_count(r.graph) : 0, left = count;
     const op **issue = ARENA_ARRAY(a, const op *, count + 1);
     r.occupants = ARENA_ARRAY(scratch, occupant, k->op_count + 1);
@@ -125,7 +125,7 @@ bool order_for_room(const target *t, kernel *k, arena *a)
     r.followers = ARENA_ARRAY(scratch, uint32_t, count + 1);
     r.is_taken = ARENA_ARRAY(scratch, bool, count + 1);
     if (r.graph)
-        begin(&r, k, scratch);
+        begin(&r, k, &works, scratch);
     for (bool found = true; left > 0 && found;) {
         found = false;
         for (size_t i = count; i-- > 0 && !found;) {

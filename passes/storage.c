@@ -60,7 +60,7 @@ static int64_t largest_fixed_at(const packer *p, int64_t step)
  * item begins. Several that are fixed may overlap each other, which no packing can help: of those only the largest counts. */
 static int64_t least_peak(const packer *p)
 {
-    edge *edges = ARENA_ARRAY(p->arena, edge, 2 * p->count + 1);
+    edge *edges = arena_alloc_unset(p->arena, 2 * p->count * sizeof *edges);
     size_t count = 0;
     for (size_t i = 0; i < p->count; i++) {
         const storage_item *x = &p->items[i];
@@ -167,7 +167,7 @@ static int by_rank(const void *a, const void *b)
 
 static void order_by(packer *p, rule r)
 {
-    ranked *all = ARENA_ARRAY(p->arena, ranked, p->free_count);
+    ranked *all = arena_alloc_unset(p->arena, p->free_count * sizeof *all);
     for (size_t i = 0; i < p->free_count; i++)
         all[i] = (ranked){rank(&p->items[i], r), p->items[i].bytes, (uint32_t)i};
     order_sort(all, p->free_count, sizeof *all, by_rank);
@@ -188,9 +188,9 @@ static void try_orders(packer *p)
         order_by(p, r);
         for (size_t raise = 0; raise < raises && !is_done(p); raise++) { /* what ended up highest goes first the next time */
             size_t highest = put_down(p);
-            uint32_t item = p->order[highest];
             if (highest == 0)
                 break;
+            uint32_t item = p->order[highest];
             memmove(&p->order[1], &p->order[0], highest * sizeof *p->order);
             p->order[0] = item;
         }
@@ -291,12 +291,12 @@ storage_result storage_pack(storage_item *items, size_t count, int64_t enough, a
     packer p = {.arena = scratch,
                 .count = count,
                 .enough = enough,
-                .items = ARENA_ARRAY(scratch, storage_item, count + 1),
-                .order = ARENA_ARRAY(scratch, uint32_t, count + 1),
-                .placed = ARENA_ARRAY(scratch, uint32_t, count + 1),
-                .best = ARENA_ARRAY(scratch, int64_t, count + 1),
+                .items = arena_alloc_unset(scratch, count * sizeof *items),
+                .order = arena_alloc_unset(scratch, count * sizeof(uint32_t)),
+                .placed = arena_alloc_unset(scratch, count * sizeof(uint32_t)),
+                .best = arena_alloc_unset(scratch, count * sizeof(int64_t)),
                 .result = {.peak = INT64_MAX}};
-    size_t *place = ARENA_ARRAY(scratch, size_t, count + 1), fixed = 0;
+    size_t *place = arena_alloc_unset(scratch, count * sizeof *place), fixed = 0;
     for (size_t i = 0; i < count; i++)
         if (!items[i].fixed) {
             place[p.free_count] = i;

@@ -75,7 +75,7 @@ static void count_moves(step_kernel *f, const kernel *k, const emit_context *e)
     diag_list silent;
     arena_mark before = arena_mark_here(e->arena);
     diag_list_init(&silent, e->arena);
-    emit_kernel(e, k, &b);
+    emit_kernel(e, k, NULL, &b);
     if (call_facts_of(e->target, &b, e->arena, &silent, &facts)) {
         f->offchip_bytes = facts.hbm_bytes;
         memcpy(f->kept_bytes, facts.kept_bytes, sizeof f->kept_bytes);

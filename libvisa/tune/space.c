@@ -20,10 +20,13 @@ typedef struct kind {
     size_t count, capacity;
 } kind;
 
+/* Few of all kinds have a plan: they lie in pages, of which those are there that are used. */
+enum { KINDS_OF_A_PAGE = 512, PAGES = (TUNE_KINDS + KINDS_OF_A_PAGE - 1) / KINDS_OF_A_PAGE };
+
 typedef struct space {
     const target *target;
     const tune_question *question;
-    kind *kinds;
+    kind **pages; /* PAGES */
     size_t kept;  /* of a kind */
     int64_t best; /* cycles, as estimated */
     bool evens;   /* the rows at hand have padding for what slices exchange */
@@ -53,9 +56,16 @@ static int by_cycles(const void *a, const void *b)
     return ORDER(((const tune_plan *)a)->cycles, ((const tune_plan *)b)->cycles);
 }
 
-static void keep(space *x, const tune_plan *p)
+static kind *kind_numbered(space *x, unsigned number)
 {
-    kind *k = &x->kinds[tune_kind_of(x->question, p)];
+    kind **page = &x->pages[number / KINDS_OF_A_PAGE];
+    if (!*page)
+        *page = ARENA_ARRAY(x->arena, kind, KINDS_OF_A_PAGE);
+    return *page + number % KINDS_OF_A_PAGE;
+}
+
+static void keep(space *x, kind *k, const tune_plan *p)
+{
     if (k->count < x->kept) { /* room for one more */
         ARENA_PUSH(x->arena, k->plans, k->count, k->capacity, *p);
         k->count--;
@@ -69,14 +79,14 @@ static void consider_store(space *x, const tune_plan *of)
     tune_plan p = *of;
     if (!tune_plan_complete(x->target, x->question, &p))
         return;
-    const kind *k = &x->kinds[tune_kind_of(x->question, &p)];
+    kind *k = kind_numbered(x, tune_kind_of(x->question, &p));
     int64_t most = k->count == x->kept ? k->plans[k->count - 1].cycles : INT64_MAX;
     if (k->count >= SOME_OF_A_KIND && x->kept == TUNE_KEPT_OF_A_KIND)
         most = smaller(most, x->best * FAR_FROM_THE_BEST);
     tune_plan_estimate(x->target, x->question, most, &p);
     x->best = smaller(x->best, p.cycles);
     if (p.cycles < most)
-        keep(x, &p);
+        keep(x, k, &p);
 }
 
 /* Results are written as they are, or brought together first. */
@@ -412,12 +422,6 @@ static void consider_splits(space *x, const int64_t loops_of[3], int clustered)
             }
 }
 
-static int compare(const void *a, const void *b)
-{
-    const tune_plan *x = a, *y = b;
-    return x->cycles < y->cycles ? -1 : x->cycles > y->cycles;
-}
-
 /* Numbers of iterations: a tile of a tensor in HBM is a whole part of it. */
 static size_t loop_counts(int64_t size, int64_t *out)
 {
@@ -430,7 +434,7 @@ static size_t loop_counts(int64_t size, int64_t *out)
 
 tune_plan *tune_space(const target *t, const tune_question *q, size_t kept, arena *a, size_t *count)
 {
-    space x = {t, q, ARENA_ARRAY(a, kind, TUNE_KINDS), kept, INT64_MAX / FAR_FROM_THE_BEST, false, brought_memo_new(a), a};
+    space x = {t, q, ARENA_ARRAY(a, kind *, PAGES), kept, INT64_MAX / FAR_FROM_THE_BEST, false, brought_memo_new(a), a};
     int64_t loops[3][MOST_DIGITS];
     size_t counts[3];
     for (int role = TUNE_BATCH; role < TUNE_SUM; role++)
@@ -445,20 +449,18 @@ tune_plan *tune_space(const target *t, const tune_question *q, size_t kept, aren
                         consider_splits(&x, of, clustered);
                 }
     *count = 0;
-    for (int k = 0; k < TUNE_KINDS; k++)
-        *count += x.kinds[k].count;
+    for (int number = 0; number < PAGES; number++)
+        for (int k = 0; x.pages[number] && k < KINDS_OF_A_PAGE; k++)
+            *count += x.pages[number][k].count;
     tune_plan *all = ARENA_ARRAY(a, tune_plan, *count + 1);
     *count = 0;
-    for (int k = 0; k < TUNE_KINDS; k++) {
-        if (x.kinds[k].count > 0)
-            memcpy(all + *count, x.kinds[k].plans, x.kinds[k].count * sizeof *all);
-        *count += x.kinds[k].count;
-    }
-    for (size_t i = 1; i < *count; i++) /* stable: equal estimates in the order of their kinds */
-        for (size_t at = i; at > 0 && compare(&all[at - 1], &all[at]) > 0; at--) {
-            tune_plan moved = all[at];
-            all[at] = all[at - 1];
-            all[at - 1] = moved;
+    for (int number = 0; number < PAGES; number++)
+        for (int k = 0; x.pages[number] && k < KINDS_OF_A_PAGE; k++) {
+            const kind *of = &x.pages[number][k];
+            if (of->count > 0)
+                memcpy(all + *count, of->plans, of->count * sizeof *all);
+            *count += of->count;
         }
+    order_sort(all, *count, sizeof *all, by_cycles); /* equal estimates stay in the order of their kinds */
     return all;
 }

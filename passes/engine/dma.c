@@ -41,6 +41,16 @@ int64_t dma_base(const pass_context *p, const op *o)
 
 /* ---- commands of one digit, and of all ---- */
 
+/* A copy is 64 loops long and has a few: only those are taken over. */
+static void copy_set(copy *to, const copy *from)
+{
+    memcpy(to->loops, from->loops, from->count * sizeof *from->loops);
+    to->count = from->count;
+    to->source = from->source;
+    to->destination = from->destination;
+    to->run_bits = from->run_bits;
+}
+
 /* The parts of one destination digit, outermost first, and the values to walk. Value v < live is v's digits in the loops' sizes. */
 typedef struct copy_digit {
     const sequence_part *parts;
@@ -56,12 +66,23 @@ static void add_loop(const copy_digit *d, size_t i, int64_t size, copy *c)
         c->loops[c->count++] = (copy_loop){part->term, size, part->stride, part->position * d->spaces[part->segment].stride};
 }
 
+/* One more in the list, like `from`; its other loops hold anything. */
+static copy *push_copy(copy_list *l, const copy *from)
+{
+    if (l->count == l->capacity) {
+        l->capacity = l->capacity ? 2 * l->capacity : 1;
+        l->items = arena_grow(l->arena, l->items, l->count, l->capacity, sizeof *l->items);
+    }
+    copy *c = &l->items[l->count++];
+    copy_set(c, from);
+    return c;
+}
+
 /* Appends to `out` the copies of `base` combined with the values of the digit: with live = (x0, x1, ...) in the loops'
  * radices, block j has the loops before j fixed at x, loop j running below x[j], and those after it whole. */
 static void expand_digit(copy_list *out, const copy *base, const copy_digit *d)
 {
-    copy fixed = *base;
-    int64_t rest = d->live, inner = 1;
+    int64_t rest = d->live, inner = 1, source = base->source, destination = base->destination;
     for (size_t i = 1; i < d->count; i++)
         inner *= d->parts[i].size;
     for (size_t j = 0; j < d->count && rest > 0; j++) {
@@ -71,13 +92,14 @@ static void expand_digit(copy_list *out, const copy *base, const copy_digit *d)
                 out->too_many = true;
                 return;
             }
-            copy block = fixed;
-            add_loop(d, j, whole, &block);
+            copy *block = push_copy(out, base);
+            block->source = source;
+            block->destination = destination;
+            add_loop(d, j, whole, block);
             for (size_t i = j + 1; i < d->count; i++)
-                add_loop(d, i, d->parts[i].size, &block);
-            ARENA_PUSH(out->arena, out->items, out->count, out->capacity, block);
-            fixed.source += whole * d->parts[j].stride;
-            fixed.destination += whole * d->parts[j].position * d->spaces[d->parts[j].segment].stride;
+                add_loop(d, i, d->parts[i].size, block);
+            source += whole * d->parts[j].stride;
+            destination += whole * d->parts[j].position * d->spaces[d->parts[j].segment].stride;
         }
         rest -= whole * inner;
         if (j + 1 < d->count)
@@ -88,8 +110,10 @@ static void expand_digit(copy_list *out, const copy *base, const copy_digit *d)
 copy_list copy_expand(arena *a, const sequence *seq, const sequence_space *destination)
 {
     copy_list all = {.arena = a};
-    copy none = {0};
-    ARENA_PUSH(a, all.items, all.count, all.capacity, none);
+    copy none;
+    none.count = 0;
+    none.source = none.destination = none.run_bits = 0;
+    push_copy(&all, &none);
     for (size_t i = 0; i < seq->count;) {
         copy_digit d = {.parts = &seq->parts[i], .live = seq->parts[i].live, .spaces = destination};
         while (i < seq->count && seq->parts[i].digit == d.parts->digit) {
@@ -172,7 +196,7 @@ static bool cut_run(const pass_context *p, const op *o, copy *c, copy *rest)
         requests_of(p, bytes, packet_of_run(p, o, bytes)) - requests_of(p, head, most) - requests_of(p, bytes - head, bytes - head);
     if (saved <= p->target->dma_startup_cycles / runs)
         return false;
-    *rest = *c;
+    copy_set(rest, c);
     rest->source += head * 8;
     rest->destination += head * 8;
     rest->run_bits = (bytes - head) * 8;
@@ -357,13 +381,25 @@ static bool has_terms_of(const axis *window, const sequence_space *to, size_t to
 }
 
 /* A window that the destination has by its terms, or in tiles, is covered when all digits of its terms are there: every place is some sum
- * of them. */
+ * of them. Is the factor such a window? */
+static bool is_open(const factor *f, const sequence_space *to, size_t to_count)
+{
+    const axis *a = f->axis;
+    return a && a->term_count > 0 && !a->bordered && f->live == a->size && has_terms_of(a, to, to_count);
+}
+
+/* The mapping with the terms of its open windows in their place. */
 static const mapping *open_windows(pass_context *p, const mapping *m, const sequence_space *to, size_t to_count)
 {
     const mapping *out = mapping_identity(p->mappings);
+    size_t first = 0;
+    while (first < m->count && !is_open(&m->factors[first], to, to_count))
+        first++;
+    if (first == m->count)
+        return m;
     for (size_t i = 0; i < m->count && out; i++) {
         const axis *a = m->factors[i].axis;
-        bool open = a && a->term_count > 0 && !a->bordered && m->factors[i].live == a->size && has_terms_of(a, to, to_count);
+        bool open = i >= first && is_open(&m->factors[i], to, to_count);
         if (!open)
             out = pass_pair(p, out, mapping_of_factor(p->mappings, &m->factors[i]));
         for (uint32_t k = 0; open && k < a->term_count && out; k++) {
@@ -443,6 +479,14 @@ static bool names_axis(const mapping *m)
     return mapping_axes(m, &first, 1) > 0;
 }
 
+static bool repeats_a_place(const sequence *seq)
+{
+    bool repeats = false;
+    for (size_t i = 0; i < seq->count; i++)
+        repeats = repeats || seq->parts[i].stride == 0;
+    return repeats;
+}
+
 static bool covers_source(pass_context *p, kernel *k, op *o, const sequence_space *source, size_t from_count, const sequence_space *to,
                           size_t to_count)
 {
@@ -454,8 +498,12 @@ static bool covers_source(pass_context *p, kernel *k, op *o, const sequence_spac
     for (size_t i = 0; i < to_count; i++)
         held[i] = to[i].mapping;
     sequence_space all = {mapping_gather(p->mappings, held, to_count), 1}; /* wherever it is held */
-    bool found = sequence_derive_spaces(p->mappings, all.mapping ? &all : to, all.mapping ? 1 : to_count, NULL, from, from_count,
-                                        SEQUENCE_COPY, &whole);
+    const sequence_space *places = all.mapping ? &all : to;
+    size_t place_count = all.mapping ? 1 : to_count;
+    bool found =
+        sequence_derive_spaces(p->mappings, places, place_count, NULL, from, from_count, SEQUENCE_COPY | SEQUENCE_NAMELESS, &whole);
+    if (!found || repeats_a_place(&whole)) /* names are for what is refused, or may be */
+        found = sequence_derive_spaces(p->mappings, places, place_count, NULL, from, from_count, SEQUENCE_COPY, &whole);
     const char *reason = found ? NULL : sequence_reason(p, &whole);
     for (size_t i = 0; found && i < whole.count && !reason; i++)
         if (whole.parts[i].stride == 0 && names_axis(whole.parts[i].term)) /* copies without a name are in any one of them */

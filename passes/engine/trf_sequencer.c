@@ -58,17 +58,22 @@ typedef struct trf_walk {
     const sequence_part *misaligned; /* its stride is no multiple of the read; NULL: none */
 } trf_walk;
 
-/* The entries walk in the order of OutTime alone: the packet is read at each of its steps. */
-static trf_walk measure_size(pass_context *p, const op *o, const walk_request *walk, int64_t n)
+/* The entries walk in the order of OutTime alone, since the packet is read at each of its steps: the same for reads of all sizes. */
+static trf_walk measure_time(pass_context *p, const op *o, const walk_request *walk)
 {
-    const mapping *packet = o->out.part[PACKET];
-    trf_walk w = {.n = n};
-    w.outside = stored_outside_read(p, walk->buffer, pass_outer(p, packet, n));
-    if (w.outside)
-        return w;
+    trf_walk w = {0};
     w.fits = sequence_derive(p->mappings, walk->buffer, walk->time, mapping_identity(p->mappings), SEQUENCE_READ, &w.seq) &&
              sequence_fit(p->mappings, &w.seq, sequencer_limits(p->target, (dtype_row_of(o->out.dtype)->bits + 7) / 8));
-    for (size_t i = 0; w.fits && i < w.seq.count && !w.misaligned; i++)
+    return w;
+}
+
+/* The walk of OutTime with a read of n elements. */
+static trf_walk measure_size(pass_context *p, const op *o, const walk_request *walk, const trf_walk *time, int64_t n)
+{
+    trf_walk w = *time;
+    w.n = n;
+    w.outside = stored_outside_read(p, walk->buffer, pass_outer(p, o->out.part[PACKET], n));
+    for (size_t i = 0; !w.outside && w.fits && i < w.seq.count && !w.misaligned; i++)
         w.misaligned = w.seq.parts[i].stride % n ? &w.seq.parts[i] : NULL;
     return w;
 }
@@ -83,14 +88,15 @@ static trf_walk trf_measure(pass_context *p, const op *o, const walk_request *wa
 {
     const mapping *packet = o->out.part[PACKET];
     int64_t bits = dtype_row_of(o->out.dtype)->bits;
-    trf_walk best = {0};
+    trf_walk best = {0}, time = measure_time(p, o, walk);
     for (int64_t bytes = p->target->mac_width_bytes; bytes >= 1; bytes /= 2) {
         int64_t n = bytes * 8 / bits;
         if (bytes * 8 % bits || !agree(p, walk->buffer, packet, n))
             continue;
-        trf_walk w = measure_size(p, o, walk, n);
-        bool same = is_walked(&best) && is_walked(&w) && live_elements(p, packet, n) == live_elements(p, packet, best.n);
-        if (best.n == 0 || (is_walked(&w) && !is_walked(&best)) || same)
+        if (is_walked(&best) && live_elements(p, packet, n) < live_elements(p, packet, best.n))
+            break; /* and the smaller ones have no more than this one */
+        trf_walk w = measure_size(p, o, walk, &time, n);
+        if (best.n == 0 || is_walked(&w))
             best = w;
     }
     return best;
@@ -205,7 +211,7 @@ bool trf_sequencer_explain(pass_context *p, const op *o, strbuf *out)
         return false;
     int64_t bits = dtype_row_of(o->out.dtype)->bits, lanes = p->target->mac_width_bytes * 8 / bits, rows = weights->out.part[ROW]->size;
     walk_request walk = {element, NULL, time, packet, true};
-    trf_walk taken = trf_measure(p, o, &walk);
+    trf_walk taken = trf_measure(p, o, &walk), of_time = measure_time(p, o, &walk);
     int64_t common = common_bytes(p, element, packet, bits);
     strbuf_printf(out, "  TRF Element %s, OutPacket %s (%s), OutTime %s\n", pass_text(p, element), pass_text(p, packet),
                   arena_count(p->arena, packet->size * bits / 8, "byte"), pass_text(p, time));
@@ -217,7 +223,7 @@ bool trf_sequencer_explain(pass_context *p, const op *o, strbuf *out)
         trf_walk w = {0};
         bool agrees = agree(p, element, packet, n);
         if (agrees)
-            w = measure_size(p, o, &walk, n);
+            w = measure_size(p, o, &walk, &of_time, n);
         strbuf_printf(out, "  reg_read_size %2lld: %s\n", (long long)bytes,
                       agrees ? verdict(p, o, &w, &taken, bits) : "refused: Element and OutPacket do not agree on so many bytes");
     }

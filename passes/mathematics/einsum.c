@@ -130,7 +130,7 @@ static void visit_alloc(einsum_builder *b, op *o)
     uint32_t dst = b->of[o->index].value;
     einsum_step *step = einsum_add_step(b, MATH_FILL, einsum_whole(dst), einsum_whole(dst), einsum_whole(dst));
     step->s.accumulator = o->out.dtype;
-    step->digits = ARENA_ARRAY(b->context->arena, einsum_digit, EINSUM_MAX_DIGITS);
+    step->digits = einsum_room_for_digits(b);
     for (uint32_t i = 0; i < b->values[dst].rank && i < EINSUM_MAX_DIGITS; i++) {
         uint32_t number = b->values[dst].axes[i];
         step->digits[step->s.digit_count++] = (einsum_digit){.axis = number, .kept = true, .weight = 1, .size = b->axes[number]->size};

@@ -91,6 +91,8 @@ bool einsum_computes_nans(const scalar_step *last);
 /* A statement has been made: whether its destination may hold NaNs. A copy hands on those of its source. */
 void einsum_note_computed(einsum_builder *b, const einsum_statement *s);
 
+/* EINSUM_MAX_DIGITS of them, which hold anything: most statements have a few. */
+einsum_digit *einsum_room_for_digits(einsum_builder *b);
 /* The digits of a copy whose destination is `t`. */
 void einsum_copy_digits(einsum_builder *b, einsum_step *step, op *o, const tensor *t);
 /* The digits of a contraction, from the computation mapping in front of it; accumulate: NULL when the kernel

@@ -332,9 +332,8 @@ static void push_component(digit_sink *s, component c, bool want)
 
 static void push_all(digit_sink *s)
 {
-    static const uint32_t room = EINSUM_MAX_DIGITS;
-    s->step->digits = ARENA_ARRAY(s->builder->context->arena, einsum_digit, room);
-    s->step->pieces = ARENA_ARRAY(s->builder->context->arena, einsum_piece, room);
+    s->step->digits = einsum_room_for_digits(s->builder);
+    s->step->pieces = arena_alloc_unset(s->builder->context->arena, EINSUM_MAX_DIGITS * sizeof(einsum_piece));
     for (int want = 1; want >= 0; want--)
         for (component c = 0; c < MAPPING_COMPONENTS; c++)
             push_component(s, c, want);
@@ -346,6 +345,11 @@ static void push_all(digit_sink *s)
     s->step->s.piece_count = 0; /* the digits are in order themselves */
     for (uint32_t i = 0; i < s->step->s.digit_count; i++)
         s->step->digits[i].group = 0;
+}
+
+einsum_digit *einsum_room_for_digits(einsum_builder *b)
+{
+    return arena_alloc_unset(b->context->arena, EINSUM_MAX_DIGITS * sizeof(einsum_digit));
 }
 
 void einsum_copy_digits(einsum_builder *b, einsum_step *step, op *o, const tensor *t)

@@ -73,7 +73,7 @@ static uint32_t add_guards(einsum_builder *b, op *o, const run_guard *outer)
     }
     const scalar_step choice[] = {constant_of(1), constant_of(0), {SCALAR_SELECT_I32, 0}};
     einsum_append(&x, choice, sizeof choice / sizeof *choice);
-    step->digits = ARENA_ARRAY(b->context->arena, einsum_digit, EINSUM_MAX_DIGITS);
+    step->digits = einsum_room_for_digits(b);
     einsum_set_expression(b, step, &x, DTYPE_I32);
     return dst;
 }

@@ -349,7 +349,7 @@ void einsum_reshape(einsum_builder *b, op *o)
     uint32_t dst = einsum_add_like(b, &o->out, -1);
     einsum_step *step = einsum_add_step(b, MATH_COPY, einsum_whole(dst), from, from);
     einsum_note_computed(b, &step->s);
-    step->digits = ARENA_ARRAY(b->context->arena, einsum_digit, EINSUM_MAX_DIGITS);
+    step->digits = einsum_room_for_digits(b);
     for (uint32_t i = 0; i < c->count && !o->bad; i++) {
         const reshape_digit *d = &c->digits[i];
         if (d->size == 1)

@@ -200,7 +200,7 @@ static bool cut_at_factor(void *user, const factor *f)
     if (f->kind != FACTOR_AXIS || f->live == 1)
         return true;
     int64_t end = f->weight * f->live;
-    if (!names(c->tensor, f->axis, f->weight - 1))
+    if (f->weight > 1 && !names(c->tensor, f->axis, f->weight - 1))
         cut_axis(c, f->axis, f->weight);
     if (end < f->axis->size && !names(c->tensor, f->axis, end))
         cut_axis(c, f->axis, end);

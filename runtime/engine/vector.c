@@ -364,7 +364,9 @@ bool vector_pass_plan(stage *s, chain *c, const stream_shape *in, vector_pass *p
     planning p = {.pass = pass, .fault = f, .at = *in, .flits = in->packets, .used = before ? before->used : 0};
     bool begun;
     int taken = 1;
-    *pass = (vector_pass){.lanes = VECTOR_LANES, .set = vector_set_of(c->machine->options.cpu)};
+    memset(pass, 0, offsetof(vector_pass, steps));
+    pass->lanes = VECTOR_LANES;
+    pass->set = vector_set_of(c->machine->options.cpu);
     while (taken > 0 && is_reinterpretation(chain_peek(c)))
         taken = add_next(&p, c);
     if (taken < 0 || !add_beginning(&p, c, before != NULL, &begun))

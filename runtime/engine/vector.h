@@ -46,7 +46,6 @@ typedef struct vector_step {
 
 typedef struct vector_pass {
     const vector_set *set; /* its loops */
-    vector_step steps[VECTOR_MOST_STEPS];
     unsigned count;
     vector_read reads[VECTOR_MOST_READS];
     unsigned read_count;
@@ -59,6 +58,7 @@ typedef struct vector_pass {
     unsigned units;         /* that work in it */
     uint64_t used;          /* bit per unit, of blocks before as well */
     vector_reduction reduction;
+    vector_step steps[VECTOR_MOST_STEPS]; /* those from count on hold anything */
 } vector_pass;
 
 /* A block on its way, of the stream or of what was set aside. */

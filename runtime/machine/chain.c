@@ -3,22 +3,33 @@
 #include <assert.h>
 #include <stdio.h>
 
-enum { STAGE_COMMANDS = 16 };
-
 /* What a CHAIN_STAGE row's second column is made of. */
 enum { NOTHING = 0, PACKETS = 1 << STREAM_PACKETS, FLITS = 1 << STREAM_FLITS, PAIRS = 1 << STREAM_PAIRS };
 enum { PARTIALS = 1 << STREAM_PARTIALS, BEATS = 1 << STREAM_BEATS, LAST = 1 << STREAM_FORMS };
 
-/* The stages of every engine, and the commands that belong to each, after its first one as well. */
+/* Sets of commands, a bit for each; of up to 16 that are listed. */
+#define IN_SET(op) (UINT64_C(1) << (op))
+#define SET_OF(...) SET_OF_16(__VA_ARGS__, REST_OF_16)
+#define REST_OF_16 NONE, NONE, NONE, NONE, NONE, NONE, NONE, NONE, NONE, NONE, NONE, NONE, NONE, NONE, NONE
+#define SET_OF_16(...) SET_OF_THESE(__VA_ARGS__)
+#define SET_OF_THESE(a, b, c, d, e, f, g, h, i, j, k, l, m, n, o, p, ...) \
+    (IN_SET(a) | IN_SET(b) | IN_SET(c) | IN_SET(d) | IN_SET(e) | IN_SET(f) | IN_SET(g) | IN_SET(h) | IN_SET(i) | IN_SET(j) | IN_SET(k) | \
+     IN_SET(l) | IN_SET(m) | IN_SET(n) | IN_SET(o) | IN_SET(p))
+#define FIRST_OF(...) FIRST_OF_TWO(__VA_ARGS__, NONE)
+#define FIRST_OF_TWO(first, ...) first
+enum { NONE = 63 };
+_Static_assert((int)COMMAND_OP_COUNT <= (int)NONE, "a set of commands is one word");
+
+/* The stages of every engine, and the commands that belong to each, its first one among them. */
 typedef struct member {
     const stage_type *type;
     unsigned takes;
-    command_op commands[STAGE_COMMANDS];
-    unsigned count;
+    command_op first;
+    uint64_t commands;
 } member;
 
 static const member members[] = {
-#define CHAIN_STAGE(name, takes, ...) {&stage_##name, takes, {__VA_ARGS__}, sizeof((command_op[]){__VA_ARGS__}) / sizeof(command_op)},
+#define CHAIN_STAGE(name, takes, ...) {&stage_##name, takes, FIRST_OF(__VA_ARGS__), SET_OF(__VA_ARGS__)},
 #include "target/engines.def"
 };
 enum { MEMBERS = sizeof members / sizeof *members };
@@ -26,16 +37,15 @@ enum { MEMBERS = sizeof members / sizeof *members };
 static const member *member_of(command_op op)
 {
     for (int i = 0; i < MEMBERS; i++)
-        for (unsigned k = 0; k < members[i].count; k++)
-            if (members[i].commands[k] == op)
-                return &members[i];
+        if (members[i].commands >> op & 1)
+            return &members[i];
     return NULL;
 }
 
 /* The first command of a chain. */
 static bool begins(const member *t, const command *k)
 {
-    return !t->takes && t->commands[0] == k->op;
+    return !t->takes && t->first == k->op;
 }
 
 bool chain_extent(const command *commands, size_t available, size_t *count, fault *f)
@@ -83,8 +93,8 @@ static bool refuse_next(const chain *c, const stream_shape *shape, fault *f)
     int count = 0;
     for (unsigned code = 0; code <= UINT8_MAX; code++) /* in one order, whatever that of the rows is */
         for (int i = 0; i < MEMBERS; i++)
-            if (command_row_of(members[i].commands[0])->code == code && members[i].takes >> shape->form & 1)
-                offered[count++] = command_row_of(members[i].commands[0])->name;
+            if (command_row_of(members[i].first)->code == code && members[i].takes >> shape->form & 1)
+                offered[count++] = command_row_of(members[i].first)->name;
     for (int i = 0; i < count && used < sizeof text; i++)
         used += (size_t)snprintf(text + used, sizeof text - used, "%s%s", i == 0 ? "" : i + 1 < count ? ", " : " and ", offered[i]);
     return fault_set(f, E_RUN_CHAIN, chain_peek(c), "cannot follow %s; %s can", command_row_of(c->stages[c->stage_count - 1].op)->name,
@@ -104,9 +114,9 @@ static bool add_stage(chain *c, const member *t, const stream_shape *in, fault *
     stage *s = &c->stages[c->stage_count++];
     size_t first = c->next;
     const stage_type *type = t->type;
-    bool own = chain_peek(c)->op == t->commands[0];
+    bool own = chain_peek(c)->op == t->first;
     *s = (stage){.type = type,
-                 .op = t->commands[0],
+                 .op = t->first,
                  .chain = c,
                  .commands = own ? chain_peek(c) : NULL,
                  .in = *in,
@@ -135,7 +145,7 @@ static bool plan_stages(chain *c, fault *f)
         const member *t = member_of(chain_peek(c)->op);
         if (shape->form == STREAM_PACKETS && !(t->takes & PACKETS) && takes_packets_as_flits(c, t))
             t = member_of(OP_COLLECT);
-        else if (chain_peek(c)->op != t->commands[0] || !(t->takes >> shape->form & 1))
+        else if (chain_peek(c)->op != t->first || !(t->takes >> shape->form & 1))
             return refuse_next(c, shape, f);
         if (!add_stage(c, t, shape, f))
             return false;

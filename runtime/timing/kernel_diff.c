@@ -14,8 +14,7 @@ enum { SAME = 3, LIKE = 1 };
 
 static bool same_command(const command *a, const command *b)
 {
-    return a->op == b->op && a->entry_count == b->entry_count && memcmp(a->fields, b->fields, sizeof a->fields) == 0 &&
-           memcmp(a->entries, b->entries, sizeof a->entries) == 0;
+    return a->op == b->op && memcmp(a->fields, b->fields, sizeof a->fields) == 0 && command_same_entries(a, b);
 }
 
 typedef struct stream {
@@ -108,7 +107,7 @@ static void diff_stream(strbuf *s, context where, const stream *a, const stream 
             place(s, '~', where, x);
             strbuf_printf(s, " -> 0x%04x, line %u\n", y->offset, y->line);
             changed_fields(s, x, y);
-            if (x->entry_count != y->entry_count || memcmp(x->entries, y->entries, sizeof x->entries) != 0)
+            if (!command_same_entries(x, y))
                 strbuf_printf(s, "      table: %s -> %s\n", entries_text(x, s->arena), entries_text(y, s->arena));
         }
     }

@@ -248,7 +248,7 @@ static timing_preset preset_of_chain(const scheduler *s, int number)
 
 static bool same_table(const command *a, const command *b)
 {
-    return a && a->entry_count == b->entry_count && memcmp(a->entries, b->entries, a->entry_count * sizeof a->entries[0]) == 0;
+    return a && command_same_entries(a, b);
 }
 
 /* The snoop command of a chain whose bitmaps are not those that its context loaded last, or NULL. What the device takes for them is not

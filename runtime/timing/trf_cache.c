@@ -32,12 +32,12 @@ unsigned trf_cache_entry(const target *t, const trf_view *v, int64_t row, int64_
     return (unsigned)((bank_row * t->trf_bank_columns + trf_cache_column(t, byte)) * t->trf_cache_sets + row_in_bank % t->trf_cache_sets);
 }
 
-bool trf_cache_read(trf_cache *c, const trf_view *v, int64_t row, int64_t byte)
+bool trf_cache_read(trf_cache *c, const trf_view *v, int64_t row, int64_t byte, unsigned *entry)
 {
     int32_t tag;
-    unsigned entry = trf_cache_entry(c->target, v, row, byte, &tag);
-    bool hit = c->tags[entry] == tag;
-    c->tags[entry] = tag;
+    *entry = trf_cache_entry(c->target, v, row, byte, &tag);
+    bool hit = c->tags[*entry] == tag;
+    c->tags[*entry] = tag;
     return hit;
 }
 

@@ -34,8 +34,8 @@ int64_t trf_cache_column(const target *t, int64_t byte);
  * in the partition. */
 unsigned trf_cache_entry(const target *t, const trf_view *v, int64_t row, int64_t byte, int32_t *tag);
 
-/* Row `row` reads the 32-byte entry with this byte. False: a miss, and the entry is now cached. */
-bool trf_cache_read(trf_cache *c, const trf_view *v, int64_t row, int64_t byte);
+/* Row `row` reads the 32-byte entry with this byte, whose index in `tags` is *entry. False: a miss, and the entry is now cached. */
+bool trf_cache_read(trf_cache *c, const trf_view *v, int64_t row, int64_t byte, unsigned *entry);
 
 /* Row `row`'s 32-byte entry with this byte is overwritten in the bank. */
 void trf_cache_write(trf_cache *c, const trf_view *v, int64_t row, int64_t byte);

@@ -92,11 +92,11 @@ void trf_timing_begin_writes(trf_timing *s, const trf_writes *writes)
 static bool read_column(trf_timing *s, int64_t byte)
 {
     int64_t rows = s->meets_writes ? s->reads.view.rows : 1;
-    bool miss = false;
-    for (int64_t row = 0; row < rows; row++)
-        miss |= !trf_cache_read(&s->cache, &s->reads.view, row, byte);
-    int32_t tag;
-    s->used_at[trf_cache_entry(s->target, &s->reads.view, 0, byte, &tag)] = s->read_counts.reads;
+    unsigned of_first, of_row;
+    bool miss = !trf_cache_read(&s->cache, &s->reads.view, 0, byte, &of_first);
+    for (int64_t row = 1; row < rows; row++)
+        miss |= !trf_cache_read(&s->cache, &s->reads.view, row, byte, &of_row);
+    s->used_at[of_first] = s->read_counts.reads;
     *(miss ? &s->read_counts.column_misses : &s->read_counts.column_hits) += 1;
     return miss;
 }
