@@ -108,9 +108,7 @@ function(visa_link_whole program)
     if(VISA_MUSL)
       # A thread has as much stack as it has with glibc: musl's own measure is 128 KiB.
       target_link_options(${program} PRIVATE -specs=${VISA_MUSL_SPECS} -Wl,-z,stack-size=8388608)
-      target_sources(${program} PRIVATE ${CMAKE_SOURCE_DIR}/tools/musl.c ${CMAKE_SOURCE_DIR}/tools/musl_bytes.c)
-      set_source_files_properties(${CMAKE_SOURCE_DIR}/tools/musl_bytes.c TARGET_DIRECTORY ${program} PROPERTIES COMPILE_OPTIONS
-        "-ffreestanding;-fno-tree-loop-distribute-patterns")
+      target_sources(${program} PRIVATE ${CMAKE_SOURCE_DIR}/tools/musl.c)
     endif()
     visa_in_one_piece(${program})
     if(VISA_START_SCRIPT)
