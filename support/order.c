@@ -1,6 +1,8 @@
 #include "support/order.h"
 
+#include <stdalign.h>
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -43,7 +45,8 @@ static size_t run_at(size_t at, size_t run, size_t count)
 
 void order_sort(void *items, size_t count, size_t bytes, order_of *compare)
 {
-    unsigned char near[NEAR_BYTES], *far = count > RUN && count > NEAR_BYTES / bytes ? malloc(count * bytes) : NULL;
+    alignas(max_align_t) unsigned char near[NEAR_BYTES];
+    unsigned char *far = count > RUN && count > NEAR_BYTES / bytes ? malloc(count * bytes) : NULL;
     unsigned char *room = count <= RUN ? NULL : count <= NEAR_BYTES / bytes ? near : far, *from = items, *to = room;
     size_t run = room ? RUN : count; /* without room slowly */
     for (size_t at = 0; at < count; at += run)
