@@ -212,6 +212,7 @@ def session(server, pictures):
         check(b.run("return document.querySelectorAll('#upper-tab-order[aria-selected=true]').length") == 1, "the tab is not chosen")
         b.click("#upper-tab-pictures")
         walks = b.wait("document.querySelectorAll('#upper .picture').length", "pictures")
+        b.wait("[...document.querySelectorAll('#upper .picture > div')].every((d) => d.shadowRoot)", "what is drawn after the page is")
         drawn = b.run("return [...document.querySelectorAll('#upper .picture > div')].filter((d) => d.shadowRoot.querySelectorAll('path').length > 3).length")
         check(walks == drawn == 7, "pictures", walks, drawn)
         b.click("#lower-tab-memory")
