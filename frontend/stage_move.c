@@ -132,12 +132,16 @@ static bool check_sources(const stage_call *call, const move_plan *p, component 
 
 static bool add_shuffle(const stage_call *call, move_plan *p, component c, bool permutation)
 {
+    if (p->source->bad)
+        return false;
     p->shuffles[c] = true;
     return read_list(call, p, c, p->from[c]) && check_sources(call, p, c, permutation);
 }
 
 static bool add_swap(const stage_call *call, move_plan *p)
 {
+    if (p->source->bad)
+        return false;
     const mapping *part = p->source->out.part[CLUSTER];
     p->shuffles[CLUSTER] = true;
     if (part->size == 2 && is_live(part, 1)) {
@@ -161,6 +165,8 @@ static bool refuse_axis(const stage_call *call, src_range at, const char *help, 
 /* Reads Axis and what is left, and the position that each chip (cluster) takes. */
 static bool add_slice(const stage_call *call, move_plan *p, component by, bool outermost, bool words)
 {
+    if (p->source->bad)
+        return false;
     scope_context *c = scope_context_of(call->scope);
     const ast *arg = stage_type_argument(call, TYPE_AXIS), *left = stage_type_argument(call, TYPE_ELEMENT),
               *tile = stage_type_argument(call, TYPE_SLICED);
@@ -427,7 +433,7 @@ static op *viewed(const stage_call *call)
 static value shuffle(const stage_call *call, component c)
 {
     move_plan *p = new_plan(call, viewed(call));
-    if (p->source->bad || !add_shuffle(call, p, c, c == CHIP && (call->form->dialects & SINCE(V0_8)))) {
+    if (!add_shuffle(call, p, c, c == CHIP && (call->form->dialects & SINCE(V0_8)))) {
         call->kernel->bad = true;
         return stage_error;
     }
@@ -441,7 +447,7 @@ STAGE_IS(hbm_chip_shuffle, shuffle(call, CHIP))
 value stage_make_dm_cluster_swap(const stage_call *call)
 {
     move_plan *p = new_plan(call, viewed(call));
-    if (p->source->bad || !add_swap(call, p)) {
+    if (!add_swap(call, p)) {
         call->kernel->bad = true;
         return stage_error;
     }
@@ -461,7 +467,7 @@ static move_plan *continued(const stage_call *call)
 
 static value planned(const stage_call *call, const move_plan *p, bool ok)
 {
-    if (!ok || p->source->bad) {
+    if (!ok) {
         call->kernel->bad = true;
         return stage_error;
     }
@@ -569,7 +575,7 @@ static value slice_inside(const stage_call *call, component by, bool outermost)
 {
     move_plan *p = new_plan(call, viewed(call));
     p->local = true;
-    if (p->source->bad || !add_slice(call, p, by, outermost, outermost)) {
+    if (!add_slice(call, p, by, outermost, outermost)) {
         call->kernel->bad = true;
         return stage_error;
     }
