@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "frontend/dataflow.h"
+#include "support/integer.h"
 #include "support/strbuf.h"
 
 static const char *const kind_names[] = {
@@ -46,7 +47,7 @@ ast *ast_new(arena *a, ast_kind kind, src_range range)
 /* Of a list of so many kids: the next power of two. Most nodes have one or two. */
 static size_t kid_capacity(size_t count)
 {
-    return count < 3 ? count : (size_t)1 << (64 - __builtin_clzll(count - 1));
+    return count ? (size_t)power_of_two_above((int64_t)count) : 0;
 }
 
 static void make_room(arena *a, ast *node, size_t more)

@@ -93,13 +93,18 @@ ast *build_list_of(parse_state *p, ast_kind kind, src_range range, ast *first)
     return build(p, kind, range, first, NULL);
 }
 
+/* The same of what gets a node around it, or could have one. */
+static ast *kid_within_depth(parse_state *p, ast *kid)
+{
+    if (kid->depth < NESTING_MAX)
+        return kid;
+    parse_report_depth(p, kid->range);
+    return ast_new(p->arena, AST_ERROR, kid->range);
+}
+
 ast *build_push(parse_state *p, ast *list, ast *kid, src_range range)
 {
-    if (kid->depth >= NESTING_MAX) {
-        parse_report_depth(p, kid->range);
-        kid = ast_new(p->arena, AST_ERROR, kid->range);
-    }
-    ast_push(p->arena, list, kid);
+    ast_push(p->arena, list, kid_within_depth(p, kid));
     return build_widen(list, range);
 }
 
@@ -430,10 +435,7 @@ ast *build_map_list(parse_state *p, ast *list, src_range range, const token *tra
 /* A list of one, which is that one, and as deep as a list. */
 ast *build_map_alone(parse_state *p, ast *term)
 {
-    if (term->depth < NESTING_MAX)
-        return term;
-    parse_report_depth(p, term->range);
-    return ast_new(p->arena, AST_ERROR, term->range);
+    return kid_within_depth(p, term);
 }
 
 ast *build_map_number(ast *integer)

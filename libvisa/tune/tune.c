@@ -566,8 +566,10 @@ static bool is_scaled(visa_compilation *c, const visa_tune_options *o, const tun
     tune_flow f;
     diag_list_init(&refusals, c->arena);
     *as_contraction = NULL;
+    if (tune_is_contraction(e))
+        return false;
     tune_expression *scaled = ARENA_NEW(c->arena, tune_expression);
-    if (tune_is_contraction(e) || !tune_scaled_read(e, c->arena, scaled))
+    if (!tune_scaled_read(e, c->arena, scaled))
         return false;
     *as_contraction = scaled;
     if (tune_question_read(scaled, o, &refusals, &q))

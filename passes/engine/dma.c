@@ -399,7 +399,7 @@ static const mapping *open_windows(pass_context *p, const mapping *m, const sequ
         return m;
     for (size_t i = 0; i < m->count && out; i++) {
         const axis *a = m->factors[i].axis;
-        bool open = i >= first && is_open(&m->factors[i], to, to_count);
+        bool open = is_open(&m->factors[i], to, to_count);
         if (!open)
             out = pass_pair(p, out, mapping_of_factor(p->mappings, &m->factors[i]));
         for (uint32_t k = 0; open && k < a->term_count && out; k++) {
