@@ -550,13 +550,22 @@ static const char usage[] =
 /* The libraries read how many threads they take, and how long these spin for more work, before main begins: the program begins again. */
 static void tell_libraries(const setting *how, char **argv)
 {
-    static const char spins[] = "GOMP_SPINCOUNT";
-    if (getenv(spins))
-        return;
     char threads[16];
     snprintf(threads, sizeof threads, "%u", how->threads);
-    bool told = setenv("OMP_NUM_THREADS", threads, 1) == 0 && setenv("OPENBLAS_NUM_THREADS", threads, 1) == 0 &&
-                setenv("OPENBLAS_THREAD_TIMEOUT", "22", 1) == 0 /* 2^22 clocks */ && setenv(spins, "20000", 1) == 0;
+    const struct {
+        const char *name, *value;
+    } all[] = {{"OMP_NUM_THREADS", threads},
+               {"OPENBLAS_NUM_THREADS", threads},
+               {"OPENBLAS_THREAD_TIMEOUT", "22"}, /* 2^22 clocks */
+               {"GOMP_SPINCOUNT", "20000"}};
+    bool known = true, told = true;
+    for (size_t i = 0; i < sizeof all / sizeof *all; i++) {
+        const char *value = getenv(all[i].name);
+        known = known && value && strcmp(value, all[i].value) == 0;
+        told = setenv(all[i].name, all[i].value, 1) == 0 && told;
+    }
+    if (known)
+        return;
     if (told)
         execv("/proc/self/exe", argv);
     fputs("bench_reference: the libraries could not be told how many threads they take\n", stderr);
