@@ -15,7 +15,7 @@ RUN = [sys.executable, os.path.join(ROOT, "bench/run.py")]
 COMPARE = [sys.executable, os.path.join(ROOT, "bench/compare.py")]
 sys.path.insert(0, os.path.join(ROOT, "bench"))
 from report import update_page  # noqa: E402
-PAGES = [os.path.join(ROOT, page) for page in ("docs/performance.md", "docs/tune-measured.md")]  # tune's table is where its answers are judged
+PAGES = [os.path.join(ROOT, page) for page in ("docs/performance.md", "docs/performance-avx2.md", "docs/tune-measured.md")]  # tune's table is where its answers are judged
 BLOCK = re.compile(r"<!-- bench: (\w+) -->(.*?)<!-- end -->", re.S)
 
 
